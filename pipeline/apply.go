@@ -1,0 +1,451 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Apply folds one event into the run. It never fails: an event that does not fit
+// the run's state changes nothing but Seq, and types that this version does not
+// know are passed over, so that an older program can read a newer log.
+func (r *Run) Apply(e Event) {
+	r.Seq = e.Seq
+	r.Updated = e.Time
+	if r.State == "" && e.Type != EventRunStarted {
+		return
+	}
+	if r.applyLife(e) || r.applyHuman(e) || r.applyPublish(e) {
+		return
+	}
+	switch e.Type {
+	case EventPhaseEntered:
+		r.enter(e)
+	case EventPhaseCompleted:
+		r.complete(e)
+	case EventPhaseFailed:
+		r.fail(e)
+	case EventPhaseApproved:
+		r.Counters.ReviewInARow = 0
+	case EventPhasePassed:
+		r.Counters.TestInARow = 0
+	case EventBounce:
+		r.bounced(e)
+	case EventAgentIteration:
+		if s := e.Data.Step; s != nil {
+			count(&r.Steps, s.Phase, 1)
+			r.spend(s.Phase, s.Usage)
+		}
+	case EventToolExecuted:
+		if t := e.Data.Tool; t != nil {
+			st := r.Tools[t.Tool]
+			st.Calls++
+			st.Millis += t.Millis
+			if t.OK {
+				st.OK++
+			}
+			put(&r.Tools, t.Tool, st)
+		}
+	}
+}
+
+// applyLife handles the events that start and end a run.
+func (r *Run) applyLife(e Event) bool {
+	switch e.Type {
+	case EventRunStarted:
+		s := e.Data.Start
+		if r.State != "" || s == nil {
+			return true
+		}
+		*r = Run{
+			ID: e.Run, Trace: e.Trace, Seq: e.Seq, State: StateRunning, Started: e.Time, Updated: e.Time,
+			Repo: s.Repo, Task: s.Task, By: s.By, Config: s.Config, Base: s.Base, Branch: s.Branch, Head: s.Base,
+		}
+	case EventRunVerified:
+		r.end(StateVerified, "review and tests passed on "+short(r.Head))
+	case EventRunAccepted:
+		r.end(StateAccepted, "accepted with its known issues"+by(e.Data.Answer))
+		for i := range r.Findings {
+			accept(&r.Findings[i])
+		}
+		for i := range r.Failures {
+			accept(&r.Failures[i])
+		}
+	case EventRunCancelled:
+		why := "cancelled" + by(e.Data.Answer)
+		if e.Data.Note != "" {
+			why += ": " + e.Data.Note
+		}
+		r.end(StateCancelled, why)
+	case EventRunFailed, EventRunSkipped:
+		state := StateFailed
+		if e.Type == EventRunSkipped {
+			state = StateSkipped
+		}
+		why := string(state)
+		if g := e.Data.Guard; g != nil {
+			why = g.Detail
+		}
+		r.end(state, why)
+	default:
+		return false
+	}
+	r.Rev = e.Seq
+	return true
+}
+
+// end closes the run; a run ends once.
+func (r *Run) end(s State, why string) {
+	if r.State.Ended() {
+		return
+	}
+	r.State, r.Ended, r.Active = s, why, nil
+	if g := r.Gate(); g != nil {
+		g.Closed = true
+	}
+	if it := r.Current(); it != nil && it.Result == "in_progress" {
+		it.Result, it.Ended = "failed", r.Updated
+		if s == StateVerified {
+			it.Result = "passed"
+		}
+	}
+}
+
+// applyHuman handles what people do: stop, resume, answer, push, edit.
+func (r *Run) applyHuman(e Event) bool {
+	switch e.Type {
+	case EventRunStopped:
+		if r.State == StateRunning || r.State == StateWaiting {
+			r.State = StateStopped
+		}
+	case EventRunResumed:
+		if r.State == StateStopped {
+			r.State = StateRunning
+			if r.Gate() != nil {
+				r.State = StateWaiting
+			}
+		}
+	case EventGateRequested:
+		if g := e.Data.Gate; g != nil && r.State == StateRunning {
+			opened := *g
+			opened.Opened = e.Time
+			r.Gates = append(r.Gates, opened)
+			r.State, r.Active = StateWaiting, nil
+		}
+	case EventGateAnswered:
+		r.answered(e.Data.Answer)
+	case EventBranchMoved:
+		r.moved(e)
+	case EventIssueEdited:
+		if t := e.Data.Task; t != nil {
+			r.Task.Title, r.Task.Body = t.Title, t.Body
+		}
+		return true
+	case EventReplyWanted:
+		if e.Data.Reply != nil {
+			r.Replies = append(r.Replies, *e.Data.Reply)
+		}
+	default:
+		return false
+	}
+	r.Rev = e.Seq
+	return true
+}
+
+// applyPublish records what GitHub shows.
+func (r *Run) applyPublish(e Event) bool {
+	switch e.Type {
+	case EventPublishCompleted, EventPublishFailed:
+		if p := e.Data.Publication; p != nil {
+			if p.Head != "" {
+				r.Published.Head = p.Head
+			}
+			if p.Pull != nil {
+				r.Published.Pull = p.Pull
+			}
+			for k, a := range p.Artefacts {
+				put(&r.Published.Artefacts, k, a)
+			}
+			r.Published.Calls += p.Calls
+		}
+		if e.Type == EventPublishCompleted {
+			r.Counters.PublishFaults = 0
+			if p := e.Data.Publication; p != nil {
+				r.Published.Rev = p.Rev
+			}
+			if r.Fault != nil && r.Fault.Class == FaultGitHub {
+				r.Fault = nil
+			}
+			return true
+		}
+		r.Counters.PublishFaults++
+		r.Fault = e.Data.Fault
+		return true
+	}
+	return false
+}
+
+// enter marks a phase as begun.
+func (r *Run) enter(e Event) {
+	p := e.Data.Phase
+	if p == nil || r.State != StateRunning {
+		return
+	}
+	if p.Phase == PhaseImplement && p.Iteration == len(r.Iterations)+1 {
+		r.Iterations = append(r.Iterations, Iteration{Number: p.Iteration, Mode: p.Mode, Started: e.Time, Result: "in_progress"})
+	}
+	if p.Phase != PhasePlan && (len(r.Iterations) == 0 || p.Iteration != len(r.Iterations)) {
+		return
+	}
+	ref := *p
+	r.Active = &ref
+	count(&r.Attempts, attemptKey(p.Iteration, p.Phase), 1)
+	r.Rev = e.Seq
+}
+
+// complete takes a phase's result in. A result of a phase that is not active, or
+// of another head than the run's, is stale and changes nothing (lessons 14).
+func (r *Run) complete(e Event) {
+	p, a := e.Data.Phase, r.Active
+	if p == nil || a == nil || p.Phase != a.Phase || p.Iteration != a.Iteration || p.Attempt != a.Attempt {
+		return
+	}
+	it := r.Current()
+	switch d := e.Data; {
+	case p.Phase == PhasePlan && d.Plan != nil:
+		r.Plan, r.Baseline, r.Approved = d.Plan, d.Tests, false
+	case p.Phase == PhaseImplement && d.Implementation != nil:
+		it.Impl = d.Implementation
+		r.implemented(it)
+	case p.Phase == PhaseReview && d.Review != nil && d.Review.Head == r.Head:
+		it.Review = d.Review
+		r.reviewed(it)
+	case p.Phase == PhaseTest && d.Tests != nil && d.Tests.Head == r.Head:
+		it.Tests = d.Tests
+		r.tested(it)
+	default: // no result, or one of another head
+		r.Active = nil
+		r.Counters.Faults++
+		return
+	}
+	count(&r.Millis, p.Phase, p.Millis)
+	r.Active, r.Fault, r.Counters.Faults, r.Rev = nil, nil, 0, e.Seq
+}
+
+// implemented notes the new head, or that there is none.
+func (r *Run) implemented(it *Iteration) {
+	if it.Impl.Head == it.Impl.Parent {
+		r.Counters.Stale++
+		return
+	}
+	r.Head, r.Counters.Stale = it.Impl.Head, 0
+}
+
+// reviewed follows the review's findings across iterations.
+func (r *Run) reviewed(it *Iteration) {
+	seen := map[string]bool{}
+	for i := range it.Review.Findings {
+		f := &it.Review.Findings[i]
+		seen[f.Fingerprint] = true
+		r.Findings = sight(r.Findings, Issue{Finding: f, Phase: PhaseReview}, it.Number)
+	}
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		covered := is.Finding.File == "" || slices.Contains(it.Review.Reviewed, is.Finding.File)
+		if is.Phase == PhaseReview && is.State == "open" && !seen[is.Fingerprint()] && covered {
+			is.State, is.FixedIn = "fixed", it.Review.Head
+		}
+	}
+	r.settle(PhaseReview, seen)
+	it.Brief = brief(it.Review.Findings, nil)
+	if len(it.Review.Blocking()) > 0 {
+		r.Counters.ReviewInARow++
+	}
+}
+
+// tested follows failures, and findings about the tests, across iterations.
+func (r *Run) tested(it *Iteration) {
+	seen := map[string]bool{}
+	for i := range it.Tests.Failures {
+		f := &it.Tests.Failures[i]
+		seen[f.Fingerprint] = true
+		r.Failures = sight(r.Failures, Issue{Failure: f, Phase: PhaseTest}, it.Number)
+	}
+	for i := range it.Tests.Tampered {
+		f := &it.Tests.Tampered[i]
+		seen[f.Fingerprint] = true
+		r.Findings = sight(r.Findings, Issue{Finding: f, Phase: PhaseTest}, it.Number)
+	}
+	for _, list := range [][]Issue{r.Failures, r.Findings} {
+		for i := range list {
+			is := &list[i]
+			if is.Phase == PhaseTest && is.State == "open" && !seen[is.Fingerprint()] {
+				is.State, is.FixedIn = "fixed", it.Tests.Head
+			}
+		}
+	}
+	r.settle(PhaseTest, seen)
+	it.Brief = brief(it.Tests.Tampered, it.Tests.Failures)
+	if !it.Tests.OK() {
+		r.Counters.TestInARow++
+	}
+}
+
+// settle marks the phase's last bounce as resolved when nothing of what it was
+// for is seen any more.
+func (r *Run) settle(p Phase, seen map[string]bool) {
+	for i := len(r.Bounces) - 1; i >= 0; i-- {
+		b := &r.Bounces[i]
+		if b.Phase != p {
+			continue
+		}
+		b.Resolved = !slices.ContainsFunc(b.Issues, func(fp string) bool { return seen[fp] })
+		return
+	}
+}
+
+// fail takes a breakdown in: no result, no attempt, but a limit of its own (R6).
+func (r *Run) fail(e Event) {
+	if r.Active == nil || e.Data.Fault == nil {
+		return
+	}
+	if p := e.Data.Phase; p != nil {
+		count(&r.Millis, p.Phase, p.Millis)
+	}
+	r.Active, r.Fault, r.Rev = nil, e.Data.Fault, e.Seq
+	r.Counters.Faults++
+}
+
+// bounced closes the current iteration; the next one begins when its implementer
+// is entered.
+func (r *Run) bounced(e Event) {
+	b := e.Data.Bounce
+	if b == nil {
+		return
+	}
+	rec := *b
+	rec.At = e.Time
+	r.Bounces = append(r.Bounces, rec)
+	if b.Phase == PhaseReview {
+		r.Counters.ReviewBounces++
+	} else {
+		r.Counters.TestBounces++
+	}
+	if it := r.Current(); it != nil {
+		it.Result, it.Ended = "failed", e.Time
+	}
+	r.Rev = e.Seq
+}
+
+// moved takes in that someone else pushed to the branch. When Forge's own commit
+// had been published, the new head is judged as it is. When it had not, the
+// branch has gone on without it and the work is done again on top: a human's
+// commit is never lost.
+func (r *Run) moved(e Event) {
+	if e.Data.Head == "" || e.Data.Head == r.Head || r.State.Ended() {
+		return
+	}
+	it := r.Current()
+	if it != nil {
+		if r.Published.Head != r.Head {
+			it.Impl = nil
+		}
+		it.Review, it.Tests, it.Forced = nil, nil, false
+		it.Result = "in_progress"
+	}
+	r.Head, r.Published.Head = e.Data.Head, e.Data.Head
+	if r.Active != nil && r.Active.Phase != PhasePlan {
+		r.Active = nil
+	}
+	r.Counters.Moved++
+}
+
+// spend books what a model call cost.
+func (r *Run) spend(p Phase, u Usage) {
+	r.Usage.Add(u)
+	s := r.Spent[p]
+	s.Add(u)
+	put(&r.Spent, p, s)
+	if it := r.Current(); it != nil && p != PhasePlan {
+		it.Usage.Add(u)
+	}
+}
+
+// sight adds an issue or, when it is known, notes that it was seen again.
+func sight(list []Issue, is Issue, iteration int) []Issue {
+	for i := range list {
+		known := &list[i]
+		if known.Phase != is.Phase || known.Fingerprint() != is.Fingerprint() {
+			continue
+		}
+		if known.Last != iteration { // twice in one review is once
+			known.Times++
+		}
+		known.Finding, known.Failure, known.Last = is.Finding, is.Failure, iteration
+		known.State, known.FixedIn = "open", ""
+		return list
+	}
+	is.State, is.First, is.Last, is.Times = "open", iteration, iteration, 1
+	return append(list, is)
+}
+
+func accept(is *Issue) {
+	if is.State == "open" {
+		is.State = "accepted"
+	}
+}
+
+// brief puts an iteration's feedback into one line, worst first (R5).
+func brief(findings []Finding, failures []Failure) string {
+	counts := map[Severity]int{}
+	for _, f := range findings {
+		counts[f.Severity]++
+	}
+	var parts []string
+	for _, s := range []Severity{SeverityCritical, SeverityError, SeverityWarning, SeverityInfo} {
+		n, many := counts[s], string(s)
+		if s == SeverityWarning || s == SeverityError {
+			many += "s"
+		}
+		if n > 0 {
+			parts = append(parts, plural(n, string(s), many))
+		}
+	}
+	if n := len(failures); n > 0 {
+		parts = append(parts, plural(n, "failing test", "failing tests"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func by(a *Answer) string {
+	if a == nil || a.By.Login == "" {
+		return ""
+	}
+	return " by " + a.By.Login
+}
+
+func short(sha string) string {
+	if len(sha) > 7 {
+		return sha[:7]
+	}
+	return sha
+}
+
+func attemptKey(iteration int, p Phase) string { return fmt.Sprintf("%d/%s", iteration, p) }
+
+// put writes to a map that may not exist yet.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+}
+
+func count[K comparable, N int | int64](m *map[K]N, k K, n N) { put(m, k, (*m)[k]+n) }

@@ -1,0 +1,74 @@
+package pipeline
+
+import "time"
+
+// Config is what a repository (.github/forge.yml) and the server set for a run.
+// The zero value is not usable: start from DefaultConfig. Field names in YAML are
+// those of the json tags.
+type Config struct {
+	Mode    string            `json:"mode"`             // "auto", or "manual": a human's word before every action (R7)
+	Loop    LoopConfig        `json:"loop"`             //
+	Limits  Limits            `json:"limits"`           //
+	Tests   TestConfig        `json:"tests"`            //
+	Breaker BreakerConfig     `json:"breaker"`          //
+	Models  map[string]string `json:"models,omitempty"` // role (planner, implementer, reviewer, tester, reflector) → provider/model
+	Paths   PathConfig        `json:"paths"`            //
+}
+
+// LoopConfig holds the limits of the phase loop.
+type LoopConfig struct {
+	MaxIterations     int     `json:"max_iterations"`      // in all (T2)
+	ReviewBounces     int     `json:"review_bounces"`      // review → implement (B1)
+	TestBounces       int     `json:"test_bounces"`        // test → implement (B1)
+	SameFinding       int     `json:"same_finding"`        // times the same finding may come back (T2)
+	SameFailure       int     `json:"same_failure"`        // times the same failure may come back (T2)
+	DiminishingFrom   int     `json:"diminishing_from"`    // the bounce from which progress is demanded (B6)
+	AutoFixOnly       bool    `json:"auto_fix_only"`       // failures bounce only with a confident fix (B5)
+	AutoFixConfidence float64 `json:"auto_fix_confidence"` // 0 to 1
+	Faults            int     `json:"faults"`              // breakdowns in a row that cost no attempt (R6)
+}
+
+// Limits are a run's budget.
+type Limits struct {
+	CostUSD     float64 `json:"cost_usd"`        // of the whole run
+	Tokens      int64   `json:"tokens"`          // of the whole run, input and output
+	WallMinutes int     `json:"wall_minutes"`    // working time of the run, waiting for humans not counted
+	Steps       int     `json:"steps_per_phase"` // an agent's turns in one phase
+}
+
+// TestConfig says how a repository is tested.
+type TestConfig struct {
+	Commands       []string `json:"commands,omitempty"` // empty: found by themselves
+	TimeoutMinutes int      `json:"timeout_minutes"`    // for one command
+	Reruns         int      `json:"reruns"`             // of a failing test, to tell flaky ones (V3)
+	Coverage       float64  `json:"coverage"`           // per cent under which a file is reported (V1)
+}
+
+// BreakerConfig is the circuit breaker of the rework queue (R3).
+type BreakerConfig struct {
+	Enabled       bool   `json:"enabled"`
+	MaxIterations int    `json:"max_iterations"` // reworks in a row, of one phase, without a pass
+	OnMax         string `json:"on_max"`         // "manual", "error", "skip"
+}
+
+// PathConfig says what Forge may change.
+type PathConfig struct {
+	Protected []string `json:"protected,omitempty"` // globs, on top of the built-in ones
+}
+
+// DefaultConfig returns the defaults of requirements T2, B1, B5, B6 and R3.
+func DefaultConfig() Config {
+	return Config{
+		Mode: "auto",
+		Loop: LoopConfig{
+			MaxIterations: 5, ReviewBounces: 3, TestBounces: 2, SameFinding: 3, SameFailure: 3,
+			DiminishingFrom: 2, AutoFixOnly: true, AutoFixConfidence: 0.7, Faults: 3,
+		},
+		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 40},
+		Tests:   TestConfig{TimeoutMinutes: 10, Reruns: 2, Coverage: 60},
+		Breaker: BreakerConfig{Enabled: true, MaxIterations: 3, OnMax: "manual"},
+	}
+}
+
+// Wall returns the limit on working time.
+func (l Limits) Wall() time.Duration { return time.Duration(l.WallMinutes) * time.Minute }

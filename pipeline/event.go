@@ -1,0 +1,264 @@
+package pipeline
+
+import "time"
+
+// EventType names what happened. Names are stable: they are stored.
+type EventType string
+
+// The types of events. Those of the feedback loops carry the names that the
+// field uses for them (M4).
+const (
+	EventRunStarted   EventType = "run.started"   // Data.Start
+	EventRunStopped   EventType = "run.stopped"   // Data.Answer: who, and their words
+	EventRunResumed   EventType = "run.resumed"   // Data.Answer
+	EventRunVerified  EventType = "run.verified"  // IMPLEMENTATION_VERIFIED
+	EventRunAccepted  EventType = "run.accepted"  // a human took it with its known issues
+	EventRunCancelled EventType = "run.cancelled" // Data.Answer, or Data.Note
+	EventRunFailed    EventType = "run.failed"    // Data.Guard
+	EventRunSkipped   EventType = "run.skipped"   // Data.Guard; circuit breaker with on_max: skip
+
+	EventPhaseEntered   EventType = "phase.entered"   // Data.Phase
+	EventPhaseCompleted EventType = "phase.completed" // Data.Phase and the phase's result
+	EventPhaseApproved  EventType = "phase.approved"  // Data.Phase: the review found nothing that blocks
+	EventPhasePassed    EventType = "phase.passed"    // Data.Phase: the tests passed
+	EventPhaseFailed    EventType = "phase.failed"    // Data.Phase, Data.Fault: no result, no attempt counted
+
+	EventAgentIteration EventType = "agent.iteration"  // Data.Step
+	EventToolExecuted   EventType = "tool.executed"    // Data.Tool
+	EventFinding        EventType = "finding.detected" // Data.Finding
+
+	EventBounce      EventType = "loop.phase_bounce"        // Data.Bounce
+	EventDiminishing EventType = "loop.diminishing_returns" // Data.Guard
+	EventGuardFired  EventType = "loop.guard_fired"         // Data.Guard; every other guard
+
+	EventGateRequested EventType = "gate.requested"      // Data.Gate
+	EventGateAnswered  EventType = "gate.answered"       // Data.Answer
+	EventGateOverride  EventType = "gate.human_override" // Data.Answer: a human decided against Forge's verdict
+
+	EventPublishStarted   EventType = "publish.started"   // Data.Publication.Rev
+	EventPublishCompleted EventType = "publish.completed" // Data.Publication
+	EventPublishFailed    EventType = "publish.failed"    // Data.Fault
+
+	EventBranchMoved EventType = "branch.moved" // Data.Head, Data.Actor: someone else pushed
+	EventPullClosed  EventType = "pull.closed"  // Data.Actor; Data.Merged
+	EventIssueEdited EventType = "issue.edited" // Data.Task
+	EventReplyWanted EventType = "reply.wanted" // Data.Reply: Forge owes someone an answer
+)
+
+// Event is one thing that happened to a run. Events are immutable; a run is the
+// fold over its events in the order of Seq.
+type Event struct {
+	ID     string    `json:"id"`     // unique within the run and derived from the cause, so that a repeat is seen as one
+	Run    int64     `json:"run"`    // the run's number, from 1
+	Seq    int64     `json:"seq"`    // position within the run, from 1, without gaps
+	Type   EventType `json:"type"`   //
+	Source string    `json:"source"` // "forge", "agent:reviewer", "github", "human:LOGIN", "cli:USER"
+	Trace  string    `json:"trace"`  // the run's trace id, 32 hex digits
+	Time   time.Time `json:"time"`   // UTC, microseconds
+	Data   Data      `json:"data"`
+}
+
+// Data is what an event carries. Which fields are set follows from the event's
+// type; see the constants.
+type Data struct {
+	Start          *Start          `json:"start,omitempty"`
+	Phase          *PhaseRef       `json:"phase,omitempty"`
+	Plan           *Plan           `json:"plan,omitempty"`
+	Implementation *Implementation `json:"implementation,omitempty"`
+	Review         *Review         `json:"review,omitempty"`
+	Tests          *TestReport     `json:"tests,omitempty"`
+	Fault          *Fault          `json:"fault,omitempty"`
+	Step           *Step           `json:"step,omitempty"`
+	Tool           *ToolUse        `json:"tool,omitempty"`
+	Finding        *Finding        `json:"finding,omitempty"`
+	Bounce         *Bounce         `json:"bounce,omitempty"`
+	Guard          *Guard          `json:"guard,omitempty"`
+	Gate           *Gate           `json:"gate,omitempty"`
+	Answer         *Answer         `json:"answer,omitempty"`
+	Publication    *Publication    `json:"publication,omitempty"`
+	Task           *Task           `json:"task,omitempty"`
+	Actor          *Actor          `json:"actor,omitempty"`
+	Reply          *Reply          `json:"reply,omitempty"`
+	Head           string          `json:"head,omitempty"`
+	Merged         bool            `json:"merged,omitempty"`
+	Note           string          `json:"note,omitempty"`
+}
+
+// Start is everything a run needs to know at its beginning. The configuration is
+// a snapshot: a later change of the repository's settings does not touch the run (R4).
+type Start struct {
+	Repo   Repo   `json:"repo"`
+	Task   Task   `json:"task"`
+	By     Actor  `json:"by"`
+	Config Config `json:"config"`
+	Base   string `json:"base"`   // SHA of the default branch when the run started
+	Branch string `json:"branch"` // the branch that the run works on
+}
+
+// Repo is a repository as a run knows it.
+type Repo struct {
+	ID            int64  `json:"id"`                     // GitHub's numeric id; 0 for a local repository
+	Owner         string `json:"owner,omitempty"`        //
+	Name          string `json:"name"`                   //
+	DefaultBranch string `json:"default_branch"`         //
+	CloneURL      string `json:"clone_url"`              // https URL without credentials, or a path for a local repository
+	Installation  int64  `json:"installation,omitempty"` // the App's installation that may act here
+}
+
+// FullName returns "owner/name", or the bare name of a local repository.
+func (r Repo) FullName() string {
+	if r.Owner == "" {
+		return r.Name
+	}
+	return r.Owner + "/" + r.Name
+}
+
+// Actor is a person or a bot. Names change, so the numeric id is what counts.
+type Actor struct {
+	ID    int64  `json:"id"`
+	Login string `json:"login"`
+	Bot   bool   `json:"bot,omitempty"`
+}
+
+// Task is what a run is asked to do.
+type Task struct {
+	Issue  int    `json:"issue,omitempty"` // the issue's number; 0 for a task in words
+	Title  string `json:"title"`
+	Body   string `json:"body,omitempty"`
+	Author Actor  `json:"author"`
+	URL    string `json:"url,omitempty"`
+}
+
+// Phase is a station of the loop.
+type Phase string
+
+// The phases in their order.
+const (
+	PhasePlan      Phase = "plan"
+	PhaseImplement Phase = "implement"
+	PhaseReview    Phase = "review"
+	PhaseTest      Phase = "test"
+)
+
+// Mode says what the implementer is asked for; each has a prompt of its own (B7).
+type Mode string
+
+// The implementer's modes.
+const (
+	ModeFresh       Mode = "fresh"
+	ModeFixFindings Mode = "fix_findings"
+	ModeFixFailures Mode = "fix_failures"
+)
+
+// PhaseRef names one execution of a phase.
+type PhaseRef struct {
+	Phase     Phase `json:"phase"`
+	Iteration int   `json:"iteration"`      // from 1; 0 for the plan
+	Attempt   int   `json:"attempt"`        // from 1; grows when a fault repeats the phase
+	Mode      Mode  `json:"mode,omitempty"` // the implementer's
+	Millis    int64 `json:"ms,omitempty"`   // how long it took, on its completion
+}
+
+// Usage is what model calls took. Cost is kept in whole micro-dollars so that
+// sums are exact and replay gives the same bytes.
+type Usage struct {
+	Calls       int   `json:"calls"`
+	Input       int64 `json:"input"`                  // tokens, cached ones included
+	CachedInput int64 `json:"cached_input,omitempty"` // tokens read from the provider's prompt cache
+	CacheWrite  int64 `json:"cache_write,omitempty"`  // tokens written to it
+	Output      int64 `json:"output"`                 //
+	MicroUSD    int64 `json:"micro_usd"`              //
+}
+
+// Add adds v to u.
+func (u *Usage) Add(v Usage) {
+	u.Calls += v.Calls
+	u.Input += v.Input
+	u.CachedInput += v.CachedInput
+	u.CacheWrite += v.CacheWrite
+	u.Output += v.Output
+	u.MicroUSD += v.MicroUSD
+}
+
+// Step is one turn of an agent: look, decide, act (I1).
+type Step struct {
+	Phase     Phase  `json:"phase"`
+	Iteration int    `json:"iteration"`
+	Number    int    `json:"number"` // within the phase, from 1
+	Model     string `json:"model,omitempty"`
+	Usage     Usage  `json:"usage"`
+	Millis    int64  `json:"ms"`
+	Progress  bool   `json:"progress"`         // whether the step changed a file or brought new information (I4)
+	Advice    string `json:"advice,omitempty"` // what the reflection inside the loop said, when stagnation triggered one
+}
+
+// ToolUse is one call of a tool by an agent, without its output: that is in the
+// tape. Digest identifies the output.
+type ToolUse struct {
+	Phase     Phase  `json:"phase"`
+	Iteration int    `json:"iteration"`
+	Step      int    `json:"step"`
+	Tool      string `json:"tool"`
+	Subject   string `json:"subject,omitempty"` // the path or command, shortened
+	OK        bool   `json:"ok"`
+	Error     string `json:"error,omitempty"`
+	Millis    int64  `json:"ms"`
+	Bytes     int    `json:"bytes"` // of output
+	Digest    string `json:"digest,omitempty"`
+}
+
+// FaultClass says whose fault a fault is. A fault is never an attempt at the task
+// (R6): each class has its own limit.
+type FaultClass string
+
+// The classes of faults.
+const (
+	FaultAgent       FaultClass = "agent"       // the model answered nonsense, refused, or stagnated
+	FaultProvider    FaultClass = "provider"    // the model could not be reached, or said no
+	FaultEnvironment FaultClass = "environment" // a missing tool, a full disk
+	FaultSandbox     FaultClass = "sandbox"     // no sandbox to run the repository's code in
+	FaultGitHub      FaultClass = "github"      // GitHub refused or could not be reached
+	FaultBudget      FaultClass = "budget"      // a cap on cost or tokens was reached
+)
+
+// Fault is why a phase or a publication ended without a result.
+type Fault struct {
+	Class   FaultClass `json:"class"`
+	Message string     `json:"message"`         // for people: what, where, how to mend it
+	Final   bool       `json:"final,omitempty"` // trying again cannot help
+}
+
+// Error makes a fault an error, so that executors can return one.
+func (f *Fault) Error() string { return string(f.Class) + ": " + f.Message }
+
+// Publication is what GitHub shows of a run: what was made for which revision.
+type Publication struct {
+	Rev       int64               `json:"rev"` // the run's revision that is shown
+	Head      string              `json:"head,omitempty"`
+	Pull      *PullRef            `json:"pull,omitempty"`
+	Artefacts map[string]Artefact `json:"artefacts,omitempty"` // by key; only what changed, when in an event
+	Calls     int                 `json:"calls,omitempty"`     // GitHub calls that it took
+}
+
+// PullRef names a pull request.
+type PullRef struct {
+	Number int    `json:"number"`
+	Node   string `json:"node"`
+	URL    string `json:"url"`
+	Ready  bool   `json:"ready,omitempty"` // it has left draft
+}
+
+// Artefact is one thing made on GitHub for a run: a comment, a check run, a
+// review thread. Hash is that of the content last written there.
+type Artefact struct {
+	ID   int64  `json:"id,omitempty"`
+	Node string `json:"node,omitempty"`
+	Hash string `json:"hash"`
+	URL  string `json:"url,omitempty"`
+}
+
+// Reply is an answer that Forge owes to a comment: to a command, or to a mistake in one.
+type Reply struct {
+	To   int64  `json:"to"` // the comment's id
+	Text string `json:"text"`
+}

@@ -1,0 +1,63 @@
+package pipeline
+
+import "strings"
+
+// NoticeKind says what a delivery means to Forge.
+type NoticeKind string
+
+// The kinds of notices.
+const (
+	NoticeNone         NoticeKind = "none"         // nothing; Why says it
+	NoticeStart        NoticeKind = "start"        // the label, or /forge run
+	NoticeCommand      NoticeKind = "command"      // a slash command in a comment
+	NoticeUnlabelled   NoticeKind = "unlabelled"   // the start label was taken away
+	NoticePush         NoticeKind = "push"         // someone pushed to a branch of Forge's
+	NoticePullClosed   NoticeKind = "pull_closed"  // closed or merged
+	NoticeIssueEdited  NoticeKind = "issue_edited" //
+	NoticeIssueClosed  NoticeKind = "issue_closed" //
+	NoticeInstallation NoticeKind = "installation" // installed, suspended, removed
+)
+
+// Notice is what a delivery means to Forge, read from its payload alone. Nobody
+// has checked yet whether the actor may do what it asks for.
+type Notice struct {
+	Kind    NoticeKind   `json:"kind"`
+	Repo    Repo         `json:"repo"`
+	Actor   Actor        `json:"actor"`
+	Task    Task         `json:"task"`              // of a start or an edited issue
+	Issue   int          `json:"issue,omitempty"`   // number of the issue that it is about, if any
+	Pull    int          `json:"pull,omitempty"`    // number of the pull request that it is about, if any
+	Command SlashCommand `json:"command"`           //
+	Comment int64        `json:"comment,omitempty"` // id of the comment that carried the command
+	Branch  string       `json:"branch,omitempty"`  // of a push
+	Head    string       `json:"head,omitempty"`    // SHA after the push, or of the pull request
+	Merged  bool         `json:"merged,omitempty"`  //
+	Why     string       `json:"why,omitempty"`     // the outcome in words, for the delivery's record
+}
+
+// SlashCommand is the first line of a comment that starts with /forge.
+type SlashCommand struct {
+	Name  string `json:"name"`            // "continue"
+	Args  string `json:"args,omitempty"`  // the rest of the line
+	Text  string `json:"text,omitempty"`  // further lines: words for the next attempt
+	Error string `json:"error,omitempty"` // what is wrong with it, with the nearest right command
+}
+
+// Slug turns words into a short name for branches and files: lower-case letters,
+// digits and single dashes, at most n of them, "task" when nothing is left.
+func Slug(words string, n int) string {
+	var b []byte
+	for _, c := range []byte(strings.ToLower(words)) {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+			b = append(b, c)
+		case len(b) > 0 && b[len(b)-1] != '-':
+			b = append(b, '-')
+		}
+	}
+	s := strings.Trim(string(b[:min(n, len(b))]), "-")
+	if s == "" {
+		return "task"
+	}
+	return s
+}

@@ -1,0 +1,315 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Verified is the promise with which a loop ends well (T1).
+const Verified = "IMPLEMENTATION_VERIFIED"
+
+// Summary says in one sentence where the run stands.
+func (r *Run) Summary() string {
+	where := ""
+	if r.Active != nil {
+		where = ", in the phase " + string(r.Active.Phase)
+	}
+	if it := r.Current(); it != nil {
+		where += fmt.Sprintf(", iteration %d of %d", it.Number, r.MaxIterations())
+	}
+	s := fmt.Sprintf("Run %d is %s%s; $%.2f so far.", r.ID, r.State, where, float64(r.Usage.MicroUSD)/1e6)
+	if g := r.Gate(); g != nil {
+		s += " It waits for a human: " + g.Question + " Choices: " + g.words() + "."
+	}
+	if r.Ended != "" {
+		s += " It ended: " + r.Ended + "."
+	}
+	return s
+}
+
+// Report renders the validation report of an iteration (V1), in Markdown. It is
+// empty when the iteration has neither a review nor tests yet.
+func Report(r *Run, iteration int) string {
+	if iteration < 1 || iteration > len(r.Iterations) {
+		return ""
+	}
+	it := &r.Iterations[iteration-1]
+	if it.Review == nil && it.Tests == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "### Validation report, iteration %d of %d\n\n", it.Number, r.MaxIterations())
+	reportSummary(&b, it)
+	if iteration > 1 {
+		r.reportNotes(&b, iteration)
+	}
+	reportTests(&b, it.Tests)
+	reportFindings(&b, it)
+	fmt.Fprintf(&b, "**Result: %s**\n", r.result(it))
+	return b.String()
+}
+
+func reportSummary(b *strings.Builder, it *Iteration) {
+	t := it.Tests
+	if t == nil {
+		b.WriteString("Tests: not run, because the review sent the work back.\n\n")
+		return
+	}
+	if t.None != "" {
+		fmt.Fprintf(b, "Tests: none. %s\n\n", t.None)
+		return
+	}
+	b.WriteString("| total | passed | failed | skipped | coverage | of changed lines |\n| --- | --- | --- | --- | --- | --- |\n")
+	lines, changed := "–", "–"
+	if c := t.Coverage; c != nil {
+		lines, changed = percent(c.Lines), percent(c.Changed)
+	}
+	fmt.Fprintf(b, "| %d | %d | %d | %d | %s | %s |\n\n", t.Total, t.Passed, t.Failed, t.Skipped, lines, changed)
+}
+
+func percent(v float64) string {
+	if v < 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", v)
+}
+
+// reportNotes compares with the iteration before: fixed, still failing, new.
+func (r *Run) reportNotes(b *strings.Builder, iteration int) {
+	var fixed, still, fresh, back int
+	for _, list := range [][]Issue{r.Findings, r.Failures} {
+		for _, is := range list {
+			switch {
+			case is.First == iteration:
+				fresh++
+			case is.Last == iteration && is.Times > 1:
+				still++
+			case is.Last == iteration:
+				back++
+			case is.Last == iteration-1 && is.State == "fixed":
+				fixed++
+			}
+		}
+	}
+	fmt.Fprintf(b, "Since iteration %d: %d fixed, %d still there, %d new", iteration-1, fixed, still, fresh)
+	if back > 0 {
+		fmt.Fprintf(b, ", %d seen before", back)
+	}
+	b.WriteString(".\n\n")
+}
+
+func reportTests(b *strings.Builder, t *TestReport) {
+	if t == nil {
+		return
+	}
+	if n := len(t.Names); n > 0 {
+		fmt.Fprintf(b, "Passed: %s", strings.Join(t.Names[:min(n, 8)], ", "))
+		if n > 8 {
+			fmt.Fprintf(b, " and %d more", n-8)
+		}
+		b.WriteString("\n\n")
+	}
+	for _, f := range t.Failures {
+		title := "FAILED"
+		if f.WorkedIn > 0 {
+			title = fmt.Sprintf("NEW FAILURE (worked in iteration %d)", f.WorkedIn)
+		} else if f.WorkedIn < 0 {
+			title = "NEW FAILURE (worked before the change)"
+		}
+		fmt.Fprintf(b, "- **%s** `%s`%s\n", title, oneLine(f.Test), at(f.File, f.Line))
+		fmt.Fprintf(b, "  - error: %s\n", oneLine(f.Error))
+		if f.Analysis != "" {
+			fmt.Fprintf(b, "  - root cause (%s): %s\n", f.Cause, oneLine(f.Analysis))
+		}
+		if f.Fix != nil {
+			fmt.Fprintf(b, "  - recommended fix: %s\n", oneLine(f.Fix.Description))
+		}
+	}
+	if len(t.Failures) > 0 {
+		b.WriteString("\n")
+	}
+	if len(t.Flaky) > 0 {
+		fmt.Fprintf(b, "Flaky (failed, then passed when run again): %s\n\n", strings.Join(t.Flaky, ", "))
+	}
+}
+
+func at(file string, line int) string {
+	switch {
+	case file == "":
+		return ""
+	case line == 0:
+		return " in " + file
+	}
+	return fmt.Sprintf(" at %s:%d", file, line)
+}
+
+func reportFindings(b *strings.Builder, it *Iteration) {
+	var list []Finding
+	if it.Review != nil {
+		list = append(list, it.Review.Findings...)
+		for _, s := range it.Review.NotReviewed {
+			fmt.Fprintf(b, "Not reviewed: `%s` (%s)\n\n", s.Path, oneLine(s.Why))
+		}
+	}
+	if it.Tests != nil {
+		list = append(list, it.Tests.Tampered...)
+	}
+	for _, f := range list {
+		fmt.Fprintf(b, "- **%s** (%s)%s: %s\n", f.Severity, f.Category, at(f.File, f.Line), oneLine(f.Message))
+	}
+	if len(list) > 0 {
+		b.WriteString("\n")
+	}
+}
+
+// result is the last line of a report.
+func (r *Run) result(it *Iteration) string {
+	last := it.Number == len(r.Iterations)
+	switch {
+	case it.Result == "passed" && last && r.State == StateVerified:
+		return "PASSED (" + Verified + ")"
+	case last && r.Gate() != nil:
+		return "ESCALATION: " + r.Gate().Question
+	case it.Result == "in_progress":
+		return fmt.Sprintf("in progress (iteration %d of %d)", it.Number, r.MaxIterations())
+	case it.Brief != "":
+		return fmt.Sprintf("FAILED (iteration %d of %d): %s", it.Number, r.MaxIterations(), it.Brief)
+	}
+	return fmt.Sprintf("%s (iteration %d of %d)", r.State, it.Number, r.MaxIterations())
+}
+
+// Scratchpad renders the whole history of the run, one section per iteration
+// (T4). The next implementer reads it first, and people see it as the history.
+func Scratchpad(r *Run) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n", oneLine(r.Task.Title))
+	if r.Plan != nil {
+		fmt.Fprintf(&b, "Plan: %s\n\n", r.Plan.Summary)
+	}
+	if len(r.Iterations) == 0 {
+		b.WriteString("No iteration yet.\n")
+	}
+	for i := range r.Iterations {
+		r.section(&b, &r.Iterations[i])
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "Note from %s\n", n)
+	}
+	return b.String()
+}
+
+func (r *Run) section(b *strings.Builder, it *Iteration) {
+	fmt.Fprintf(b, "## Iteration %d (%s)\n\n", it.Number, strings.ReplaceAll(string(it.Mode), "_", " "))
+	if m := it.Impl; m != nil {
+		fmt.Fprintf(b, "**Implemented** (%s): %s\n", short(m.Head), m.Summary)
+		for _, a := range m.Addressed {
+			fmt.Fprintf(b, "- addressed: %s\n", oneLine(a))
+		}
+		b.WriteString("\n")
+	}
+	if v := it.Review; v != nil {
+		verdict := "approved"
+		if len(v.Blocking()) > 0 {
+			verdict = "changes requested"
+		}
+		fmt.Fprintf(b, "**Review**: %s\n", verdict)
+		for _, f := range v.Findings {
+			fmt.Fprintf(b, "- %s %s%s: %s\n", f.ID, f.Severity, at(f.File, f.Line), oneLine(f.Message))
+		}
+		b.WriteString("\n")
+	}
+	if t := it.Tests; t != nil {
+		fmt.Fprintf(b, "**Tests**: %d of %d passed\n", t.Passed, t.Total)
+		for _, f := range t.Failures {
+			fmt.Fprintf(b, "- `%s`%s: %s\n", oneLine(f.Test), at(f.File, f.Line), oneLine(f.Error))
+		}
+		b.WriteString("\n")
+	}
+	status := "continuing"
+	if it.Number == len(r.Iterations) && r.State == StateVerified {
+		status = Verified
+	} else if it.Number == len(r.Iterations) && r.State != StateRunning {
+		status = string(r.State)
+	}
+	fmt.Fprintf(b, "Status: %s\n\n", status)
+}
+
+// Progress is the machine-readable record of a run's loop (T6).
+type Progress struct {
+	Loop struct {
+		Enabled      bool                `json:"enabled"`
+		Current      int                 `json:"current_iteration"`
+		Max          int                 `json:"max_iterations"`
+		Status       string              `json:"status"` // in_progress, IMPLEMENTATION_VERIFIED, escalated, or the run's state when it ended otherwise
+		ReviewInARow int                 `json:"consecutive_review_failures"`
+		TestInARow   int                 `json:"consecutive_test_failures"`
+		Iterations   []ProgressIteration `json:"iterations"`
+	} `json:"feedback_loop"`
+}
+
+// ProgressIteration is one iteration in a Progress.
+type ProgressIteration struct {
+	Number         int      `json:"number"`
+	Implementation string   `json:"implementation"`
+	ReviewResult   string   `json:"review_result"` // approved, changes_requested, or "" when there is none
+	TestResult     string   `json:"test_result"`   // passed, failed, none, or "" when there is none
+	TestFailures   []string `json:"test_failures"`
+	Status         string   `json:"status"`
+}
+
+// ProgressOf returns the progress record of a run.
+func ProgressOf(r *Run) Progress {
+	var p Progress
+	l := &p.Loop
+	l.Enabled, l.Max = true, r.MaxIterations()
+	l.ReviewInARow, l.TestInARow = r.Counters.ReviewInARow, r.Counters.TestInARow
+	switch {
+	case r.State == StateVerified:
+		l.Status = Verified
+	case r.Gate() != nil:
+		l.Status = "escalated"
+	case r.State.Ended(), r.State == StateStopped:
+		l.Status = string(r.State)
+	default:
+		l.Status = "in_progress"
+	}
+	l.Iterations = []ProgressIteration{}
+	for _, it := range r.Iterations {
+		l.Current = it.Number
+		pi := ProgressIteration{Number: it.Number, Status: it.Result, TestFailures: []string{}}
+		if it.Impl != nil {
+			pi.Implementation = it.Impl.Summary
+		}
+		if it.Review != nil {
+			pi.ReviewResult = "approved"
+			if len(it.Review.Blocking()) > 0 {
+				pi.ReviewResult = "changes_requested"
+			}
+		}
+		if t := it.Tests; t != nil {
+			switch {
+			case t.OK():
+				pi.TestResult = "passed"
+			case t.None != "":
+				pi.TestResult = "none"
+			default:
+				pi.TestResult = "failed"
+			}
+			for _, f := range t.Failures {
+				pi.TestFailures = append(pi.TestFailures, f.Test)
+			}
+		}
+		l.Iterations = append(l.Iterations, pi)
+	}
+	return p
+}
+
+// Clock renders a duration for people: "1m 05s", "3.2s".
+func Clock(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	d = d.Round(time.Second)
+	return fmt.Sprintf("%dm %02ds", int(d.Minutes()), int(d.Seconds())%60)
+}

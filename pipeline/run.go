@@ -1,0 +1,269 @@
+package pipeline
+
+import (
+	"fmt"
+	"time"
+)
+
+// State says where a run stands as a whole.
+type State string
+
+// The states of a run. The last five are ends.
+const (
+	StateRunning   State = "running"   // something is being worked on, or is about to be
+	StateWaiting   State = "waiting"   // a gate is open: a human must choose
+	StateStopped   State = "stopped"   // a human stopped it; it can be resumed
+	StateVerified  State = "verified"  // review and tests passed on the same head
+	StateAccepted  State = "accepted"  // a human took it with its known issues
+	StateCancelled State = "cancelled" //
+	StateFailed    State = "failed"    //
+	StateSkipped   State = "skipped"   // left by the circuit breaker (on_max: skip)
+)
+
+// Ended reports whether a run in this state can still change.
+func (s State) Ended() bool {
+	switch s {
+	case StateVerified, StateAccepted, StateCancelled, StateFailed, StateSkipped:
+		return true
+	}
+	return false
+}
+
+// Run is one piece of work: an issue on its way to a verified pull request. It is
+// the fold over its events and holds nothing that is not in them.
+type Run struct {
+	ID      int64     `json:"id"`
+	Trace   string    `json:"trace"`
+	Seq     int64     `json:"seq"` // of the last event
+	State   State     `json:"state"`
+	Started time.Time `json:"started"`
+	Updated time.Time `json:"updated"`
+
+	Repo   Repo   `json:"repo"`
+	Task   Task   `json:"task"`
+	By     Actor  `json:"by"`
+	Config Config `json:"config"`
+	Base   string `json:"base"`   // SHA the work starts from
+	Branch string `json:"branch"` //
+	Head   string `json:"head"`   // SHA of the branch as Forge knows it; Base until the first commit
+
+	Plan       *Plan       `json:"plan,omitempty"`
+	Iterations []Iteration `json:"iterations,omitempty"` // the last one is current
+	Findings   []Issue     `json:"findings,omitempty"`   // by identity, in order of first sight
+	Failures   []Issue     `json:"failures,omitempty"`   // by identity, in order of first sight
+	Bounces    []Bounce    `json:"bounces,omitempty"`    // in order (B8)
+	Gates      []Gate      `json:"gates,omitempty"`      // in order; at most the last one is open
+	Notes      []string    `json:"notes,omitempty"`      // words of humans for the next attempt, in order
+	Replies    []Reply     `json:"replies,omitempty"`    // answers that are owed, or given
+	Fault      *Fault      `json:"fault,omitempty"`      // the last one, until something succeeds
+	Ended      string      `json:"ended,omitempty"`      // why the run ended, for people
+
+	Baseline  *TestReport         `json:"baseline,omitempty"` // the tests at Base, before anything changed
+	Approved  bool                `json:"approved,omitempty"` // a human approved the plan, or answered its question
+	Attempts  map[string]int      `json:"attempts,omitempty"` // executions by "ITERATION/PHASE"
+	Active    *PhaseRef           `json:"active,omitempty"`   // the phase that was entered and has no result yet
+	Steps     map[Phase]int       `json:"steps,omitempty"`    // agents' turns by phase (I3)
+	Tools     map[string]ToolStat `json:"tools,omitempty"`    // by tool (I3)
+	Usage     Usage               `json:"usage"`              // in all
+	Spent     map[Phase]Usage     `json:"spent,omitempty"`    // by phase
+	Millis    map[Phase]int64     `json:"millis,omitempty"`   // working time by phase
+	Published Publication         `json:"published"`          // what GitHub shows
+	Rev       int64               `json:"rev"`                // Seq of the last event that people should see on GitHub
+	Counters  Counters            `json:"counters"`           // what the guards look at
+}
+
+// Counters are what the guards look at.
+type Counters struct {
+	Granted       int `json:"granted,omitempty"`         // iterations that humans granted in all: each brings its share of the budget
+	Until         int `json:"until,omitempty"`           // the iteration up to which a human let the loop go on
+	ReviewBounces int `json:"review_bounces,omitempty"`  // since the last grant
+	TestBounces   int `json:"test_bounces,omitempty"`    //
+	ReviewInARow  int `json:"review_in_a_row,omitempty"` // reviews that sent the work back, since the last pass (T3)
+	TestInARow    int `json:"test_in_a_row,omitempty"`   //
+	Faults        int `json:"faults,omitempty"`          // in a row
+	PublishFaults int `json:"publish_faults,omitempty"`  // in a row
+	Moved         int `json:"moved,omitempty"`           // times the branch moved under the run
+	Stale         int `json:"stale,omitempty"`           // rounds in a row without a commit
+}
+
+// ToolStat sums up an agent's use of a tool (I3).
+type ToolStat struct {
+	Calls  int   `json:"calls"`
+	OK     int   `json:"ok"`
+	Millis int64 `json:"ms"`
+}
+
+// Iteration is one round of implement → review → test (T1).
+type Iteration struct {
+	Number  int             `json:"number"` // from 1
+	Mode    Mode            `json:"mode"`
+	Started time.Time       `json:"started"`
+	Ended   time.Time       `json:"ended,omitzero"`
+	Impl    *Implementation `json:"implementation,omitempty"`
+	Review  *Review         `json:"review,omitempty"`
+	Tests   *TestReport     `json:"tests,omitempty"`
+	Result  string          `json:"result"` // in_progress, passed, failed (R5)
+	Brief   string          `json:"brief"`  // the feedback in one line: "1 critical, 2 errors" (R5)
+	Usage   Usage           `json:"usage"`
+	Forced  bool            `json:"forced,omitempty"` // a human decided to go on although a guard that judges this iteration's result said no
+}
+
+// Issue is a finding or a failure followed across iterations.
+type Issue struct {
+	Finding *Finding `json:"finding,omitempty"`  // as last seen
+	Failure *Failure `json:"failure,omitempty"`  // as last seen
+	Phase   Phase    `json:"phase"`              // review, or test: who saw it
+	State   string   `json:"state"`              // open, fixed, dismissed, accepted
+	First   int      `json:"first"`              // iteration in which it was first seen
+	Last    int      `json:"last"`               // iteration in which it was last seen
+	Times   int      `json:"times"`              // iterations in which it was seen, since a grant
+	FixedIn string   `json:"fixed_in,omitempty"` // SHA of the commit after which it was gone
+}
+
+// Fingerprint returns the identity of the finding or failure.
+func (i *Issue) Fingerprint() string {
+	if i.Finding != nil {
+		return i.Finding.Fingerprint
+	}
+	return i.Failure.Fingerprint
+}
+
+// Bounce is work sent back from review or test to implement (B8).
+type Bounce struct {
+	Number    int       `json:"number"` // within its phase, from 1
+	Phase     Phase     `json:"phase"`  // the one that sent it back
+	Iteration int       `json:"iteration"`
+	Count     int       `json:"count"`  // blocking findings, or failures
+	Weight    int       `json:"weight"` // the same, weighed by severity
+	Issues    []string  `json:"issues"` // their fingerprints
+	At        time.Time `json:"at"`
+	Resolved  bool      `json:"resolved"` // whether all that it was for was gone in the next iteration
+}
+
+// GuardName names a guard of the loop.
+type GuardName string
+
+// The guards.
+const (
+	GuardIterations  GuardName = "iterations"
+	GuardBounces     GuardName = "bounces"
+	GuardSameFinding GuardName = "same_finding"
+	GuardSameFailure GuardName = "same_failure"
+	GuardDiminishing GuardName = "diminishing_returns"
+	GuardBreaker     GuardName = "circuit_breaker"
+	GuardBudget      GuardName = "budget"
+	GuardWall        GuardName = "wall_time"
+	GuardFaults      GuardName = "faults"
+	GuardNoFix       GuardName = "no_confident_fix" // auto_fix_only, and no failure has one (B5)
+	GuardNoTests     GuardName = "no_tests"
+	GuardNoProgress  GuardName = "no_commit" // rounds without a commit
+	GuardHuman       GuardName = "human_required"
+	GuardMoved       GuardName = "branch_moved"
+	GuardUnable      GuardName = "unable"          // the implementer needs a clarification (V5)
+	GuardPlan        GuardName = "plan"            // the plan needs a word: a question, or manual mode
+	GuardPublish     GuardName = "publish_refused" // GitHub refuses what must be published, and trying again cannot help
+)
+
+// Guard is why the loop stopped by itself: which guard, and its numbers.
+type Guard struct {
+	Name   GuardName `json:"name"`
+	Phase  Phase     `json:"phase,omitempty"`
+	Value  int64     `json:"value"` // what was counted
+	Limit  int64     `json:"limit"` // against what
+	Unit   string    `json:"unit,omitempty"`
+	Detail string    `json:"detail"` // one sentence for people
+}
+
+// GateKind says what kind of question a gate asks.
+type GateKind string
+
+// The kinds of gates.
+const (
+	GateEscalation    GateKind = "escalation"    // going on does not help (T7)
+	GateClarification GateKind = "clarification" // the planner or the builder has a question (V5)
+	GateApproval      GateKind = "approval"      // manual mode waits for a word (R7)
+)
+
+// Gate is a question to a human. It holds no worker: the run has nothing to do
+// until an answer arrives.
+type Gate struct {
+	ID       string    `json:"id"` // "gate/1"
+	Kind     GateKind  `json:"kind"`
+	Guard    *Guard    `json:"guard,omitempty"`
+	Question string    `json:"question"`
+	Choices  []Choice  `json:"choices"`
+	Opened   time.Time `json:"opened"`
+	Answers  []Answer  `json:"answers,omitempty"` // the last one may have closed it
+	Closed   bool      `json:"closed,omitempty"`
+}
+
+// Choice is one answer that a gate accepts.
+type Choice struct {
+	Name  string `json:"name"`          // the command's word: continue, accept, history, cancel, approve, choose
+	Arg   string `json:"arg,omitempty"` // what it takes: "N", "OPTION"
+	Label string `json:"label"`         // what it does, for people
+}
+
+// Answer is what a human said to a gate or to a run.
+type Answer struct {
+	Gate    string    `json:"gate,omitempty"`
+	Choice  string    `json:"choice"`
+	N       int       `json:"n,omitempty"`    // of continue
+	Text    string    `json:"text,omitempty"` // free words, for the next attempt (lessons 19)
+	By      Actor     `json:"by"`
+	Via     string    `json:"via"` // comment, cli, label
+	Comment int64     `json:"comment,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// Gate returns the open gate, or nil.
+func (r *Run) Gate() *Gate {
+	if n := len(r.Gates); n > 0 && !r.Gates[n-1].Closed {
+		return &r.Gates[n-1]
+	}
+	return nil
+}
+
+// Current returns the current iteration, or nil before the first.
+func (r *Run) Current() *Iteration {
+	if n := len(r.Iterations); n > 0 {
+		return &r.Iterations[n-1]
+	}
+	return nil
+}
+
+// MaxIterations is the limit on iterations, or the one that a human set beyond it.
+func (r *Run) MaxIterations() int { return max(r.Config.Loop.MaxIterations, r.Counters.Until) }
+
+// CostLimit is the run's budget in micro-dollars: each iteration that a human
+// granted brings its share of the original one.
+func (r *Run) CostLimit() int64 { return r.share(int64(r.Config.Limits.CostUSD * 1e6)) }
+
+// TokenLimit is the run's cap on tokens, with the shares that humans granted.
+func (r *Run) TokenLimit() int64 { return r.share(r.Config.Limits.Tokens) }
+
+// wallLimit is the limit on working time in milliseconds, likewise.
+func (r *Run) wallLimit() int64 { return r.share(r.Config.Limits.Wall().Milliseconds()) }
+
+func (r *Run) share(limit int64) int64 {
+	return limit + limit*int64(r.Counters.Granted)/int64(max(1, r.Config.Loop.MaxIterations))
+}
+
+// Worked is the run's working time in milliseconds; waiting for humans is not in it.
+func (r *Run) Worked() int64 {
+	var sum int64
+	for _, ms := range r.Millis {
+		sum += ms
+	}
+	return sum
+}
+
+// Key names the execution of a phase: "run/7/iter/2/review", with "/attempt/3"
+// when a fault made it be repeated.
+func (r *Run) Key(p PhaseRef) string {
+	key := fmt.Sprintf("run/%d/iter/%d/%s", r.ID, p.Iteration, p.Phase)
+	if p.Attempt > 1 {
+		key += fmt.Sprintf("/attempt/%d", p.Attempt)
+	}
+	return key
+}

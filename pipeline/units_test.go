@@ -1,0 +1,190 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Covers T2: the identity of a finding does not depend on where its code stands
+// or how numbers in its message read, but on what it says about which code.
+func TestFingerprint(t *testing.T) {
+	base := Finding{Category: "correctness", Rule: "nil", Message: `Value at line 12 may be nil.`, File: "a.go", Line: 12, Code: "\tx := f()\n"}
+	cases := []struct {
+		name string
+		edit func(*Finding)
+		same bool
+	}{
+		{"moved", func(f *Finding) { f.Line = 99 }, true},
+		{"renumbered", func(f *Finding) { f.Message = "value at line 99 may be nil" }, true},
+		{"reindented", func(f *Finding) { f.Code = "    x := f()   \n\n" }, true},
+		{"other file, same code", func(f *Finding) { f.File = "b.go" }, true},
+		{"other code", func(f *Finding) { f.Code = "y := g()" }, false},
+		{"other message", func(f *Finding) { f.Message = "value is unused" }, false},
+		{"other rule", func(f *Finding) { f.Rule = "unused" }, false},
+		{"other category", func(f *Finding) { f.Category = "style" }, false},
+		{"no code", func(f *Finding) { f.Code = "" }, false},
+	}
+	for _, c := range cases {
+		f := base
+		c.edit(&f)
+		if got := Fingerprint(&f) == Fingerprint(&base); got != c.same {
+			t.Errorf("%s: same identity = %v, want %v", c.name, got, c.same)
+		}
+	}
+	a, b := Finding{Category: "x", File: "a.go"}, Finding{Category: "x", File: "b.go"}
+	if Fingerprint(&a) == Fingerprint(&b) {
+		t.Error("findings about two whole files have one identity")
+	}
+	f, g, h := Failure{Test: "TestA", Error: "got 3, want 5\nat a_test.go:7"}, Failure{Test: "TestA", Error: "got 4, want 5\nat a_test.go:9"}, Failure{Test: "TestB", Error: "got 3, want 5"}
+	if FailureFingerprint(&f) != FailureFingerprint(&g) || FailureFingerprint(&f) == FailureFingerprint(&h) {
+		t.Error("failures: numbers must not count, the test's name must")
+	}
+}
+
+func TestSeverity(t *testing.T) {
+	for s, want := range map[Severity]bool{SeverityInfo: false, SeverityWarning: false, SeverityError: true, SeverityCritical: true, "blocker": true, "": true} {
+		if got := s.Blocks(); got != want {
+			t.Errorf("Severity(%q).Blocks() = %v, want %v", s, got, want)
+		}
+	}
+	if got := []int{weight(SeverityInfo), weight(SeverityWarning), weight(SeverityError), weight(SeverityCritical)}; !cmp.Equal(got, []int{1, 2, 4, 8}) {
+		t.Errorf("weights = %v", got)
+	}
+}
+
+func TestSmallThings(t *testing.T) {
+	eq := func(what string, got, want any) {
+		t.Helper()
+		if !cmp.Equal(got, want) {
+			t.Errorf("%s = %v, want %v", what, got, want)
+		}
+	}
+	eq("FullName", Repo{Owner: "a", Name: "b"}.FullName(), "a/b")
+	eq("FullName", Repo{Name: "b"}.FullName(), "b")
+	eq("Fault", (&Fault{Class: FaultAgent, Message: "x"}).Error(), "agent: x")
+	eq("Clock", Clock(1500*time.Millisecond), "1.5s")
+	eq("Clock", Clock(125*time.Second), "2m 05s")
+	eq("percent", percent(-1)+percent(33.33), "–33.3 %")
+	eq("short", short("abc")+short("0123456789"), "abc0123456")
+	eq("by", by(nil)+by(&Answer{By: Actor{Login: "ann"}}), " by ann")
+	eq("oneLine", oneLine(" a\n b "), "a b")
+	eq("oneLine", len([]rune(oneLine(strings.Repeat("é", 300)))), 200)
+	eq("at", at("", 1)+at("f", 0)+at("f", 2), " in f at f:2")
+	r := &Run{ID: 7}
+	eq("Key", r.Key(PhaseRef{Phase: PhaseReview, Iteration: 2, Attempt: 1}), "run/7/iter/2/review")
+	eq("Key", r.Key(PhaseRef{Phase: PhaseReview, Iteration: 2, Attempt: 3}), "run/7/iter/2/review/attempt/3")
+	eq("Report", Report(r, 1), "")
+	eq("Decide of nothing", len(Decide(r)), 0)
+	r.Apply(Event{Type: EventRunStopped, Seq: 4})
+	eq("unstarted", r.State, State(""))
+}
+
+// Covers V1, V2: everything that a validation report can say.
+func TestReportText(t *testing.T) {
+	r := &Run{State: StateRunning, Config: DefaultConfig()}
+	fix := &Fix{Description: "add one"}
+	r.Iterations = []Iteration{{Number: 1, Result: "failed", Impl: &Implementation{Head: "0123456789", Summary: "first", Addressed: []string{"F1: checked for nil"}}}, {Number: 2, Result: "in_progress",
+		Review: &Review{Findings: []Finding{{Severity: SeverityWarning, Category: "style", File: "a.go", Line: 3, Message: "long"}}, NotReviewed: []Skipped{{Path: "big.json", Why: "too big"}}},
+		Tests: &TestReport{Total: 12, Passed: 9, Failed: 3, Flaky: []string{"TestF"}, Coverage: &Coverage{Lines: 81.25, Branches: -1, Changed: -1},
+			Names:    []string{"T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9"},
+			Tampered: []Finding{{Severity: SeverityError, Category: "tests", Message: "TestX is gone"}},
+			Failures: []Failure{{Test: "TestA", File: "a_test.go", Line: 3, Error: "got 1", WorkedIn: 1}, {Test: "TestB", Error: "boom", WorkedIn: -1, Cause: "logic", Analysis: "off by one", Fix: fix}, {Test: "TestC", Error: "x"}}}}}
+	r.Findings = []Issue{{Finding: &Finding{Fingerprint: "a"}, First: 1, Last: 1, State: "fixed", Times: 1}, {Finding: &Finding{Fingerprint: "b"}, First: 1, Last: 2, Times: 2, State: "open"}, {Finding: &Finding{Fingerprint: "c"}, First: 2, Last: 2, Times: 1}, {Finding: &Finding{Fingerprint: "d"}, First: 0, Last: 2, Times: 1}}
+	want := `### Validation report, iteration 2 of 5
+
+| total | passed | failed | skipped | coverage | of changed lines |
+| --- | --- | --- | --- | --- | --- |
+| 12 | 9 | 3 | 0 | 81.2 % | – |
+
+Since iteration 1: 1 fixed, 1 still there, 1 new, 1 seen before.
+
+Passed: T1, T2, T3, T4, T5, T6, T7, T8 and 1 more
+
+- **NEW FAILURE (worked in iteration 1)** ` + "`TestA`" + ` at a_test.go:3
+  - error: got 1
+- **NEW FAILURE (worked before the change)** ` + "`TestB`" + `
+  - error: boom
+  - root cause (logic): off by one
+  - recommended fix: add one
+- **FAILED** ` + "`TestC`" + `
+  - error: x
+
+Flaky (failed, then passed when run again): TestF
+
+Not reviewed: ` + "`big.json`" + ` (too big)
+
+- **warning** (style) at a.go:3: long
+- **error** (tests): TestX is gone
+
+**Result: in progress (iteration 2 of 5)**
+`
+	if diff := cmp.Diff(want, Report(r, 2)); diff != "" {
+		t.Errorf("Report(-want +got):\n%s", diff)
+	}
+	if pad := Scratchpad(r); !strings.Contains(pad, "**Implemented** (0123456): first\n- addressed: F1: checked for nil\n") {
+		t.Errorf("Scratchpad = %s", pad)
+	}
+	if Report(r, 1) != "" {
+		t.Error("an iteration without results has a report")
+	}
+}
+
+// A bounce that was recorded without the next implementer, as an older log may
+// have it, goes on all the same.
+func TestReworkAfterBounceAlone(t *testing.T) {
+	for _, from := range []Phase{PhaseReview, PhaseTest} {
+		p := newPlayer(DefaultConfig(), Task{Issue: 1})
+		p.play(t, "plan ok\nimplement a\n")
+		p.step()
+		p.append(Event{Type: EventPhaseFailed, Data: Data{Fault: &Fault{Class: FaultAgent}, Phase: &PhaseRef{Phase: PhaseReview}}}, Event{Type: EventBounce, Data: Data{Bounce: &Bounce{Phase: from}}})
+		ref, working := p.step()
+		want := PhaseRef{Phase: PhaseImplement, Iteration: 2, Attempt: 1, Mode: ModeFixFailures}
+		if from == PhaseReview {
+			want.Mode = ModeFixFindings
+		}
+		if !working || *ref != want {
+			t.Errorf("after a bounce from %s: %+v, want %+v", from, ref, want)
+		}
+	}
+}
+
+// Covers I3, I4: steps and tools are counted, and what they cost is booked.
+func TestSteps(t *testing.T) {
+	p := newPlayer(DefaultConfig(), Task{Issue: 1})
+	p.append(
+		Event{Type: EventAgentIteration, Data: Data{Step: &Step{Phase: PhasePlan, Usage: Usage{Calls: 1, Input: 10, CachedInput: 4, CacheWrite: 2, Output: 5, MicroUSD: 7}}}},
+		Event{Type: EventToolExecuted, Data: Data{Tool: &ToolUse{Tool: "read", OK: true, Millis: 3}}},
+		Event{Type: EventToolExecuted, Data: Data{Tool: &ToolUse{Tool: "read", Millis: 4}}},
+		Event{Type: EventPublishCompleted, Data: Data{Publication: &Publication{Rev: 1, Pull: &PullRef{Number: 3}, Artefacts: map[string]Artefact{"status": {ID: 9}}, Calls: 2}}},
+		Event{Type: EventReplyWanted, Data: Data{Reply: &Reply{To: 4, Text: "hm"}}},
+	)
+	want := map[string]ToolStat{"read": {Calls: 2, OK: 1, Millis: 7}}
+	if diff := cmp.Diff(want, p.run.Tools); diff != "" {
+		t.Errorf("Tools(-want +got):\n%s", diff)
+	}
+	if p.run.Steps[PhasePlan] != 1 || p.run.Usage.MicroUSD != 7 || p.run.Spent[PhasePlan].Output != 5 {
+		t.Errorf("steps %v, usage %+v, spent %+v", p.run.Steps, p.run.Usage, p.run.Spent)
+	}
+	if p.run.Published.Pull.Number != 3 || p.run.Published.Artefacts["status"].ID != 9 || len(p.run.Replies) != 1 {
+		t.Errorf("published %+v, replies %v", p.run.Published, p.run.Replies)
+	}
+}
+
+func TestAnswerToAWrongCommand(t *testing.T) {
+	p := newPlayer(DefaultConfig(), Task{Issue: 1})
+	events, reply := p.run.Answer(SlashCommand{Error: "did you mean `status`?"}, Actor{Login: "ann"}, "comment", 1, p.now)
+	if len(events) != 0 || reply != "did you mean `status`?" {
+		t.Errorf("Answer = %v, %q", events, reply)
+	}
+}
+
+func TestSlug(t *testing.T) {
+	for in, want := range map[string]string{"Fix: sum() is wrong!": "fix-sum-is-wrong", "  ": "task", "Übergröße 12": "bergr-e-12", "a very long title that goes on": "a-very-long"} {
+		if got := Slug(in, 12); want != got && Slug(in, 40) != want {
+			t.Errorf("Slug(%q) = %q, %q; want %q", in, got, Slug(in, 40), want)
+		}
+	}
+}

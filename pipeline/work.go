@@ -1,0 +1,201 @@
+package pipeline
+
+import "time"
+
+// Plan is what the planner made of the task.
+type Plan struct {
+	Summary  string      `json:"summary"`
+	Steps    []string    `json:"steps"`
+	Criteria []Criterion `json:"criteria"`
+	Files    []string    `json:"files,omitempty"` // expected to change
+	Risks    []string    `json:"risks,omitempty"`
+	Question string      `json:"question,omitempty"` // what a human must answer before work can start
+	Options  []string    `json:"options,omitempty"`  // the answers to choose from
+}
+
+// Criterion is one acceptance criterion.
+type Criterion struct {
+	ID   string `json:"id"` // "AC1"
+	Text string `json:"text"`
+}
+
+// Implementation is what the implementer reports, with the commit that Forge made of it.
+type Implementation struct {
+	Summary   string   `json:"summary"`
+	Addressed []string `json:"addressed,omitempty"` // one line for each finding or failure that was dealt with
+	Files     []string `json:"files"`               // paths that changed
+	Parent    string   `json:"parent"`              // SHA the work started from
+	Head      string   `json:"head"`                // SHA of the commit; equal to Parent when nothing changed
+	Unable    string   `json:"unable,omitempty"`    // "unable to fix X: needs clarification" (V5)
+}
+
+// Severity is how bad a finding is. Only Error and Critical block (B3).
+type Severity string
+
+// The severities, from harmless to worst.
+const (
+	SeverityInfo     Severity = "info"
+	SeverityWarning  Severity = "warning"
+	SeverityError    Severity = "error"
+	SeverityCritical Severity = "critical"
+)
+
+// Rank orders severities; 0 is none that exists.
+func (s Severity) Rank() int {
+	switch s {
+	case SeverityInfo:
+		return 1
+	case SeverityWarning:
+		return 2
+	case SeverityError:
+		return 3
+	case SeverityCritical:
+		return 4
+	}
+	return 0
+}
+
+// Blocks reports whether a finding of this severity sends the work back. An
+// unknown severity blocks: what cannot be judged is not approved.
+func (s Severity) Blocks() bool { r := s.Rank(); return r == 0 || r >= SeverityError.Rank() }
+
+// Finding is something that a review or a rule has to say about the change.
+type Finding struct {
+	ID          string   `json:"id"`          // within its review, "F1"
+	Fingerprint string   `json:"fingerprint"` // its identity across iterations; see Fingerprint
+	Severity    Severity `json:"severity"`
+	Category    string   `json:"category"` // style, security, correctness, performance, compliance, tests
+	Rule        string   `json:"rule,omitempty"`
+	Message     string   `json:"message"`
+	File        string   `json:"file,omitempty"`
+	Line        int      `json:"line,omitempty"`     // in the new file, from 1; 0 for the whole file
+	EndLine     int      `json:"end_line,omitempty"` // last line it is about; 0 when it is Line alone
+	Code        string   `json:"code,omitempty"`     // the lines it is about, as they stood at the reviewed head
+	Confidence  float64  `json:"confidence"`         // 0 to 1
+	Fixable     bool     `json:"fixable"`
+	Fix         *Fix     `json:"fix,omitempty"`
+	Criterion   string   `json:"criterion,omitempty"` // the acceptance criterion that is not met (stage 1)
+}
+
+// Fix is a suggested change. Replacement, when set, replaces exactly the lines
+// Line to EndLine of the finding's file; it was tried before it got here.
+type Fix struct {
+	Description string  `json:"description"`
+	Replacement *string `json:"replacement,omitempty"`
+	Diff        string  `json:"diff,omitempty"`
+}
+
+// Compliance is a reviewer's answer for one acceptance criterion.
+type Compliance struct {
+	Criterion string `json:"criterion"` // its id
+	Met       bool   `json:"met"`
+	Evidence  string `json:"evidence,omitempty"` // the test or the code that shows it
+}
+
+// Review is the result of a review phase. Its verdict is computed, never taken
+// from the model's words: see Blocking.
+type Review struct {
+	Head        string       `json:"head"` // the reviewed SHA
+	Summary     string       `json:"summary"`
+	Compliance  []Compliance `json:"compliance"`
+	Findings    []Finding    `json:"findings"`
+	Risk        int          `json:"risk"`                   // 0 to 100
+	NeedsHuman  string       `json:"needs_human,omitempty"`  // why a human must look, when one must
+	Reviewed    []string     `json:"reviewed"`               // paths
+	NotReviewed []Skipped    `json:"not_reviewed,omitempty"` // said, never silent
+}
+
+// Skipped is something that was left out, and why.
+type Skipped struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// Blocking returns the findings that send the work back.
+func (r *Review) Blocking() []Finding {
+	var out []Finding
+	for _, f := range r.Findings {
+		if f.Severity.Blocks() {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// TestReport is the result of a test phase.
+type TestReport struct {
+	Head     string    `json:"head"` // the tested SHA
+	Suites   []Suite   `json:"suites"`
+	Total    int       `json:"total"`
+	Passed   int       `json:"passed"`
+	Failed   int       `json:"failed"` // consistently; the flaky ones are in Flaky
+	Skipped  int       `json:"skipped"`
+	Failures []Failure `json:"failures,omitempty"`
+	Flaky    []string  `json:"flaky,omitempty"` // failed, then passed when run again (V3)
+	Names    []string  `json:"names,omitempty"` // tests that passed, sorted; to tell regressions (V2)
+	Coverage *Coverage `json:"coverage,omitempty"`
+	Tampered []Finding `json:"tampered,omitempty"` // tests removed, skipped or weakened since the base (lessons 16)
+	None     string    `json:"none,omitempty"`     // why nothing could be tested; then nothing is verified
+}
+
+// OK reports whether the tests passed: something ran, and nothing failed.
+func (t *TestReport) OK() bool {
+	return t.None == "" && t.Passed > 0 && len(t.Failures) == 0 && len(t.Tampered) == 0
+}
+
+// Suite is one command that ran tests.
+type Suite struct {
+	Name     string `json:"name"`    // "go test", or the name given in the configuration
+	Command  string `json:"command"` //
+	Exit     int    `json:"exit"`
+	Millis   int64  `json:"ms"`
+	TimedOut bool   `json:"timed_out,omitempty"`
+}
+
+// Coverage is in per cent of statements or lines; a value under 0 is not known.
+type Coverage struct {
+	Lines    float64 `json:"lines"`
+	Branches float64 `json:"branches"`
+	Changed  float64 `json:"changed"` // of the changed lines alone
+}
+
+// Failure is one failing test, or a build that broke.
+type Failure struct {
+	Fingerprint string  `json:"fingerprint"`
+	Test        string  `json:"test"`           // name, with its package or file
+	File        string  `json:"file,omitempty"` //
+	Line        int     `json:"line,omitempty"`
+	Error       string  `json:"error"`                // the message, shortened
+	Cause       string  `json:"cause,omitempty"`      // logic, syntax, runtime, flaky, env (B4)
+	Analysis    string  `json:"analysis,omitempty"`   // the root cause in a sentence
+	Confidence  float64 `json:"confidence,omitempty"` // in the analysis, 0 to 1
+	Fix         *Fix    `json:"fix,omitempty"`        //
+	WorkedIn    int     `json:"worked_in,omitempty"`  // the iteration in which it last passed: a regression (V2)
+}
+
+// Command is a process to run in the workspace. Args[0] is looked up inside the
+// sandbox; nothing goes through a shell unless Args says so.
+type Command struct {
+	Args    []string      `json:"args"`
+	Dir     string        `json:"dir,omitempty"`     // relative to the work tree
+	Env     []string      `json:"env,omitempty"`     // KEY=value, on top of the sandbox's own
+	Timeout time.Duration `json:"timeout,omitempty"` // 0: the sandbox's default
+}
+
+// CommandResult is how a command ended.
+type CommandResult struct {
+	Exit      int           `json:"exit"` // -1 when it was killed
+	Stdout    []byte        `json:"stdout,omitempty"`
+	Stderr    []byte        `json:"stderr,omitempty"`
+	Truncated bool          `json:"truncated,omitempty"` // output over the cap was dropped
+	Class     string        `json:"class,omitempty"`     // why it was killed: "timeout", "memory", "output", "disk", "signal"; "" when it was not
+	Duration  time.Duration `json:"duration"`
+}
+
+// Change is one file that differs from the commit a work tree was made from.
+type Change struct {
+	Path    string `json:"path"` // slash-separated, relative
+	Deleted bool   `json:"deleted,omitempty"`
+	Exec    bool   `json:"exec,omitempty"` // executable bit
+	Content []byte `json:"content,omitempty"`
+}
