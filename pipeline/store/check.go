@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// Check looks for damage: on SQLite at every page of the file, on PostgreSQL
+// (which checks its own pages) at the schema. It can take seconds on a large file.
+func (d *DB) Check(ctx context.Context) error {
+	var version int64
+	var err error
+	if d.path == "" {
+		version, err = d.inspectPostgres(ctx)
+	} else {
+		version, err = inspect(ctx, d.path, 1<<62)
+	}
+	if err == nil && version != newestSchema {
+		err = fmt.Errorf("check database %s: its schema has version %d, not %d: start Forge once to upgrade it", d.name, version, newestSchema)
+	}
+	return err
+}
+
+// Backup writes a copy of an SQLite database to path, as it is at one moment,
+// checks it, and only then replaces an older copy of that name. Writers go on
+// meanwhile. PostgreSQL has its own tools.
+func (d *DB) Backup(ctx context.Context, path string) error {
+	if d.path == "" {
+		return fmt.Errorf("back up database %s: use pg_dump, or PostgreSQL's own archiving", d.name)
+	}
+	draft := path + ".new"
+	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("back up database %s: %w", d.path, err)
+	}
+	if err := d.copyTo(ctx, draft); err != nil {
+		return fmt.Errorf("back up database %s to %s: %w", d.path, path, errors.Join(err, os.Remove(draft)))
+	}
+	if err := os.Rename(draft, path); err != nil {
+		return fmt.Errorf("back up database %s: %w", d.path, err)
+	}
+	return syncDir(path)
+}
+
+// copyTo writes a copy, makes it durable and checks every page of it.
+func (d *DB) copyTo(ctx context.Context, draft string) error {
+	f, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was synced
+	db, err := connect(d.path, copyOptions)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "VACUUM INTO $1", draft)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	_, err = inspect(ctx, draft, 1<<62)
+	return err
+}

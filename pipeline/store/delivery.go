@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// maxAttempts is how often a delivery is tried before it is put aside for a human.
+const maxAttempts = 5
+
+// DeliveryState says what has become of a delivery.
+type DeliveryState string
+
+// The states of a delivery.
+const (
+	DeliveryWaiting DeliveryState = "waiting" // to be handled, now or later
+	DeliveryDone    DeliveryState = "done"    // handled; Outcome says how
+	DeliveryDead    DeliveryState = "dead"    // tried too often; Error says why
+)
+
+// Delivery is one webhook delivery. To keep one, the fields up to Payload count.
+type Delivery struct {
+	GUID     string // GitHub's X-GitHub-Delivery: the same for a redelivery
+	Event    string // X-GitHub-Event
+	Action   string // empty when the event has none
+	Repo     string // "owner/name"; empty when it is about none
+	Received time.Time
+	Payload  []byte // as it was sent; compressed in the database; absent in lists
+
+	ID       int64 // in the order of arrival
+	State    DeliveryState
+	Attempts int
+	Next     time.Time // when it may be tried again; zero: now
+	Outcome  string    // what it became, or why nothing
+	Error    string    // of the last attempt
+	Finished time.Time
+}
+
+var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload) VALUES `, 6, ` ON CONFLICT (guid) DO NOTHING`)
+
+// KeepDeliveries stores deliveries in one transaction. One whose GUID is known is
+// passed over. When it returns nil, all of them are on disk.
+func (d *DB) KeepDeliveries(ctx context.Context, list []Delivery) error {
+	if d.pool != nil {
+		// Two servers that insert the same GUIDs in different orders would wait for each other.
+		list = slices.Clone(list)
+		slices.SortFunc(list, func(a, b Delivery) int { return strings.Compare(a.GUID, b.GUID) })
+	}
+	p, _ := d.packers.Get().(*packer)
+	if p == nil {
+		p = &packer{}
+	}
+	defer d.packers.Put(p)
+	p.buf = p.buf[:0]
+	rows := make([]any, 0, len(list)*6)
+	for i := range list {
+		v := &list[i]
+		if v.GUID == "" {
+			return errors.New("keep deliveries: one has no GUID")
+		}
+		rows = append(rows, v.GUID, clean(v.Event), clean(v.Action), clean(v.Repo), micros(v.Received), p.pack(v.Payload))
+	}
+	err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := insertDeliveries.run(ctx, d, tx, rows)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep %d deliveries: %w", len(list), err)
+	}
+	return nil
+}
+
+// A packer compresses payloads into one buffer, one behind the other: a burst of
+// deliveries would else cost as much in garbage as in work.
+type packer struct{ buf []byte }
+
+func (p *packer) pack(payload []byte) []byte {
+	used, need := len(p.buf), s2.MaxEncodedLen(len(payload))
+	if cap(p.buf)-used < need {
+		p.buf, used = make([]byte, 0, max(need, 256<<10)), 0 // what is in the old one stays there
+	}
+	packed := s2.Encode(p.buf[used:used+need], payload)
+	p.buf = p.buf[:used+len(packed)]
+	return packed
+}
+
+const deliveryColumns = `SELECT id, guid, event, action, repo, received, state, attempts, next, outcome, error, finished`
+
+// scan reads a row; payload is nil where the query has none.
+func (v *Delivery) scan(row interface{ Scan(...any) error }, payload bool) error {
+	var received, next, finished int64
+	var packed []byte
+	into := []any{&v.ID, &v.GUID, &v.Event, &v.Action, &v.Repo, &received, &v.State, &v.Attempts, &next, &v.Outcome, &v.Error, &finished}
+	if payload {
+		into = append(into, &packed)
+	}
+	if err := row.Scan(into...); err != nil {
+		return err
+	}
+	v.Received, v.Next, v.Finished = fromMicros(received), fromMicros(next), fromMicros(finished)
+	if !payload {
+		return nil
+	}
+	var err error
+	if v.Payload, err = s2.Decode(nil, packed); err != nil {
+		return fmt.Errorf("decompress payload of delivery %s: %w", v.GUID, err)
+	}
+	return nil
+}
+
+// WaitingDeliveries returns deliveries that wait to be handled, with their
+// payloads, in the order of arrival.
+func (d *DB) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]Delivery, error) {
+	rows, err := d.reader.QueryContext(ctx, deliveryColumns+`, payload FROM deliveries
+		WHERE state = 'waiting' AND next <= $1 ORDER BY id LIMIT $2`, micros(now), limitOr(limit, 100))
+	if err != nil {
+		return nil, fmt.Errorf("list waiting deliveries: %w", err)
+	}
+	return collect(rows, "list waiting deliveries", func(v *Delivery) error { return v.scan(rows, true) })
+}
+
+// FinishDelivery records what became of a delivery. It is false when the
+// delivery does not wait any more: another worker has handled it, and what this
+// one did must not stand. With a transaction, it takes part in that one.
+func (d *DB) FinishDelivery(ctx context.Context, tx *sql.Tx, guid, outcome string, at time.Time) (bool, error) {
+	n, err := d.change(ctx, tx, `UPDATE deliveries SET state = 'done', attempts = attempts + 1, outcome = $2, error = '', finished = $3
+		WHERE guid = $1 AND state = 'waiting'`, guid, clean(outcome), micros(at))
+	if err != nil {
+		return false, fmt.Errorf("finish delivery %s: %w", guid, err)
+	}
+	return n == 1, nil
+}
+
+// FailDelivery records that handling a delivery failed. It is tried again at
+// next; after the fifth attempt it is dead, until someone retries it.
+func (d *DB) FailDelivery(ctx context.Context, guid, errText string, next time.Time) error {
+	_, err := d.change(ctx, nil, `UPDATE deliveries SET attempts = attempts + 1, error = $2, next = $3,
+		state = CASE WHEN attempts + 1 >= $4 THEN 'dead' ELSE 'waiting' END
+		WHERE guid = $1 AND state = 'waiting'`, guid, clean(errText), micros(next), maxAttempts)
+	if err != nil {
+		return fmt.Errorf("record failure of delivery %s: %w", guid, err)
+	}
+	return nil
+}
+
+// RetryDelivery makes a dead or a postponed delivery wait for its first attempt
+// again. The error is ErrNotFound when there is none of this GUID, ErrConflict
+// when it has been handled.
+func (d *DB) RetryDelivery(ctx context.Context, guid string) error {
+	n, err := d.change(ctx, nil, `UPDATE deliveries SET state = 'waiting', attempts = 0, next = 0 WHERE guid = $1 AND state <> 'done'`, guid)
+	if err == nil && n == 0 {
+		if _, err = d.Delivery(ctx, guid); err == nil {
+			err = ErrConflict
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("retry delivery %s: %w", guid, err)
+	}
+	return nil
+}
+
+// Delivery returns one delivery with its payload. The error is ErrNotFound when
+// there is none.
+func (d *DB) Delivery(ctx context.Context, guid string) (*Delivery, error) {
+	var v Delivery
+	err := v.scan(d.reader.QueryRowContext(ctx, deliveryColumns+`, payload FROM deliveries WHERE guid = $1`, guid), true)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read delivery %s: %w", guid, err)
+	}
+	return &v, nil
+}
+
+// DeliveryFilter chooses deliveries. Zero fields choose all.
+type DeliveryFilter struct {
+	State  DeliveryState
+	Repo   string // "owner/name"
+	Limit  int    // 0: 100
+	Before int64  // only those with a smaller ID: the next page
+}
+
+// Deliveries lists deliveries without their payloads, newest first.
+func (d *DB) Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error) {
+	rows, err := d.reader.QueryContext(ctx, deliveryColumns+` FROM deliveries
+		WHERE (CAST($1 AS TEXT) = '' OR state = $1) AND (CAST($2 AS TEXT) = '' OR repo = $2) AND (CAST($3 AS BIGINT) = 0 OR id < $3)
+		ORDER BY id DESC LIMIT $4`, string(f.State), f.Repo, f.Before, limitOr(f.Limit, 100))
+	if err != nil {
+		return nil, fmt.Errorf("list deliveries: %w", err)
+	}
+	return collect(rows, "list deliveries", func(v *Delivery) error { return v.scan(rows, false) })
+}

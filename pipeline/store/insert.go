@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"strings"
+)
+
+// chunkSizes are the numbers of rows that one INSERT takes, from large to small:
+// few statements to prepare, few round trips.
+var chunkSizes = [...]int{64, 32, 16, 8, 4, 2, 1}
+
+// A bulkInsert is an INSERT of several rows at once.
+type bulkInsert struct {
+	head  string // up to VALUES
+	cols  int    // parameters of a row
+	tail  string // ON CONFLICT …
+	texts map[int]string
+}
+
+// newBulkInsert builds the statement's text for every chunk size.
+func newBulkInsert(head string, cols int, tail string) *bulkInsert {
+	b := &bulkInsert{head: head, cols: cols, tail: tail, texts: map[int]string{}}
+	for _, n := range chunkSizes {
+		b.texts[n] = b.build(n)
+	}
+	return b
+}
+
+func (b *bulkInsert) build(rows int) string {
+	var s strings.Builder
+	s.WriteString(b.head)
+	p := 0
+	for r := range rows {
+		if r > 0 {
+			s.WriteByte(',')
+		}
+		s.WriteByte('(')
+		for c := range b.cols {
+			if c > 0 {
+				s.WriteByte(',')
+			}
+			p++
+			s.WriteByte('$')
+			s.WriteString(strconv.Itoa(p))
+		}
+		s.WriteByte(')')
+	}
+	s.WriteString(b.tail)
+	return s.String()
+}
+
+func (b *bulkInsert) sql(rows int) string { return b.texts[rows] }
+
+// run inserts rows, whose parameters stand one after the other in args, and
+// reports how many went in.
+func (b *bulkInsert) run(ctx context.Context, d *DB, tx *sql.Tx, args []any) (int64, error) {
+	var in int64
+	for _, size := range chunkSizes {
+		for len(args) >= size*b.cols {
+			n, err := d.exec(ctx, tx, b.sql(size), args[:size*b.cols]...)
+			if err != nil {
+				return in, err
+			}
+			in += n
+			args = args[size*b.cols:]
+		}
+	}
+	return in, nil
+}

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Filter chooses runs. Zero fields choose all.
+type Filter struct {
+	State  pipeline.State
+	Active bool   // only those that have not ended
+	Repo   string // "owner/name"
+	Limit  int    // 0: 100
+	Before int64  // only runs with a smaller number: the next page
+}
+
+// RunRow is a run in a list.
+type RunRow struct {
+	ID        int64          `json:"id"`
+	RepoID    int64          `json:"repo_id"`
+	Repo      string         `json:"repo"` // "owner/name"
+	Issue     int            `json:"issue"`
+	Title     string         `json:"title"`
+	Branch    string         `json:"branch"`
+	Pull      int            `json:"pull"` // the pull request's number, 0 for none yet
+	State     pipeline.State `json:"state"`
+	Phase     pipeline.Phase `json:"phase"` // the last one that was entered
+	Iteration int            `json:"iteration"`
+	MicroUSD  int64          `json:"micro_usd"`
+	Started   time.Time      `json:"started"`
+	Updated   time.Time      `json:"updated"`
+}
+
+const selectRuns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, started, updated FROM runs
+	WHERE (CAST($1 AS TEXT) = '' OR state = $1) AND (CAST($2 AS TEXT) = '' OR repo = $2) AND (CAST($3 AS BIGINT) = 0 OR id < $3)`
+
+// Runs lists runs, newest first.
+func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
+	query := selectRuns
+	if f.Active {
+		query += ` AND ` + active
+	}
+	rows, err := d.reader.QueryContext(ctx, query+` ORDER BY id DESC LIMIT $4`, string(f.State), f.Repo, f.Before, limitOr(f.Limit, 100))
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return collect(rows, "list runs", func(r *RunRow) error {
+		var started, updated int64
+		err := rows.Scan(&r.ID, &r.RepoID, &r.Repo, &r.Issue, &r.Title, &r.Branch, &r.Pull, &r.State, &r.Phase, &r.Iteration, &r.MicroUSD, &started, &updated)
+		r.Started, r.Updated = fromMicros(started), fromMicros(updated)
+		return err
+	})
+}
+
+// collect reads all rows with scan and closes them.
+func collect[T any](rows *sql.Rows, doing string, scan func(*T) error) (list []T, err error) {
+	defer func() {
+		if err = errors.Join(err, rows.Err(), rows.Close()); err != nil {
+			list, err = nil, fmt.Errorf("%s: %w", doing, err)
+		}
+	}()
+	for rows.Next() {
+		var one T
+		if err := scan(&one); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// findBy are the ways by which [DB.Find] knows a run; each has its index.
+var findBy = [...]string{"issue", "pull", "branch"}
+
+// Find returns the run that an issue, a pull request or a branch of a repository
+// belongs to: the active one, else the newest. Zero values are not looked for.
+// The error is ErrNotFound when there is none.
+func (d *DB) Find(ctx context.Context, repoID int64, issue, pull int, branch string) (int64, error) {
+	var best struct {
+		id     int64
+		active bool
+	}
+	for i, set := range [...]bool{issue != 0, pull != 0, branch != ""} {
+		if !set {
+			continue
+		}
+		var id int64
+		var alive bool
+		arg := [...]any{issue, pull, branch}[i]
+		err := d.reader.QueryRowContext(ctx, `SELECT id, `+active+` AS alive FROM runs WHERE repo_id = $1 AND `+findBy[i]+` = $2
+			ORDER BY alive DESC, id DESC LIMIT 1`, repoID, arg).Scan(&id, &alive)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("find run of repository %d by %s %v: %w", repoID, findBy[i], arg, err)
+		}
+		if best.id == 0 || alive && !best.active || alive == best.active && id > best.id {
+			best.id, best.active = id, alive
+		}
+	}
+	if best.id == 0 {
+		return 0, fmt.Errorf("find run of repository %d by issue %d, pull request %d, branch %q: %w", repoID, issue, pull, branch, ErrNotFound)
+	}
+	return best.id, nil
+}
+
+// Bounces returns a run's bounces in their order (B8).
+func (d *DB) Bounces(ctx context.Context, run int64) ([]pipeline.Bounce, error) {
+	doing := fmt.Sprintf("list bounces of run %d", run)
+	rows, err := d.reader.QueryContext(ctx, `SELECT phase, number, iteration, blocking, weight, issues, at, resolved
+		FROM bounces WHERE run = $1 ORDER BY n`, run)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return collect(rows, doing, func(b *pipeline.Bounce) error {
+		var issues string
+		var at int64
+		if err := rows.Scan(&b.Phase, &b.Number, &b.Iteration, &b.Count, &b.Weight, &issues, &at, &b.Resolved); err != nil {
+			return err
+		}
+		b.At = fromMicros(at)
+		return json.Unmarshal([]byte(issues), &b.Issues)
+	})
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"github.com/pressly/goose/v3"
+)
+
+// newestSchema is the version of the last migration in both folders.
+const newestSchema = 1
+
+// schemaTable is where goose notes which migrations were applied.
+const schemaTable = "forge_schema"
+
+type dialect string
+
+const (
+	dialectSQLite   dialect = "sqlite"
+	dialectPostgres dialect = "postgres"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// tree returns the migrations of a dialect.
+func (in dialect) tree() fs.FS {
+	tree, err := fs.Sub(migrations, "migrations/"+string(in))
+	if err != nil {
+		panic(err) // unreachable: the folders are embedded
+	}
+	return tree
+}
+
+// migrate applies what is missing, each migration in a transaction of its own:
+// a crash leaves the old schema or the new one. The caller holds a lock.
+func migrate(ctx context.Context, db *sql.DB, in dialect, tree fs.FS, log *slog.Logger) error {
+	kind := goose.DialectSQLite3
+	if in == dialectPostgres {
+		kind = goose.DialectPostgres
+	}
+	p, err := goose.NewProvider(kind, db, tree, goose.WithTableName(schemaTable), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	done, err := p.Up(ctx)
+	for _, r := range done {
+		log.DebugContext(ctx, "schema migrated", "version", r.Source.Version, "took", r.Duration)
+	}
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// schemaVersion returns the newest migration that was applied, 0 for none.
+func schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
+	var v int64
+	err := db.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM "+schemaTable).Scan(&v)
+	if err != nil {
+		return 0, fmt.Errorf("read the schema's version: %w", err)
+	}
+	return v, nil
+}
