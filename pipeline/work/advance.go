@@ -1,0 +1,298 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Why a worker's context ended.
+var (
+	errDrain   = errors.New("the engine is stopping")
+	errLost    = errors.New("the lease was lost")
+	errDropped = errors.New("the run does not want this phase any more")
+)
+
+// verdict says how a run was left.
+type verdict struct {
+	due   bool          // there is more to do
+	after time.Duration // not before
+}
+
+// flight is one worker's time with one run.
+type flight struct {
+	id    int64
+	owner string
+
+	mu  sync.Mutex
+	run *pipeline.Run
+}
+
+// Drive advances a run in this goroutine, without a job, until it has ended or
+// waits for a human. It waits where publishing has to wait. A run that another
+// worker has the lease of is left to it.
+func (e *Engine[W, T]) Drive(ctx context.Context, run int64) error {
+	for {
+		v, err := e.advance(ctx, run, false)
+		if err != nil {
+			return fmt.Errorf("drive run %d: %w", run, err)
+		}
+		if !v.due {
+			return nil
+		}
+		if err := e.sleep(ctx, v.after); err != nil {
+			return fmt.Errorf("drive run %d: %w", run, err)
+		}
+	}
+}
+
+func (e *Engine[W, T]) sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-e.drain:
+		return errDrain
+	}
+	return ctx.Err()
+}
+
+// advance does what is to do for a run, under its lease. With yield it stops
+// between iterations, so that the queue can decide who is next.
+func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v verdict, err error) {
+	if e.draining() {
+		return verdict{due: true}, nil
+	}
+	f := &flight{id: id, owner: fmt.Sprintf("%s/%d", e.name, e.flights.Add(1))}
+	ok, err := e.store.Lease(ctx, id, f.owner, e.now(), e.LeaseTTL)
+	if err != nil {
+		return verdict{}, fmt.Errorf("take the lease: %w", err)
+	}
+	if !ok {
+		return verdict{}, nil // its owner sees everything that has happened by then
+	}
+	held, cancel := context.WithCancelCause(ctx)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { e.keep(held, cancel, f) })
+	released := false
+	defer func() {
+		cancel(nil)
+		keeper.Wait()
+		if !released {
+			err = errors.Join(err, e.letGo(ctx, f))
+		}
+	}()
+	if f.run, err = e.store.Load(held, id); err != nil {
+		return e.interrupted(held, fmt.Errorf("load: %w", err))
+	}
+	for {
+		if v, err = e.steps(held, f, yield); err != nil {
+			return e.interrupted(held, err)
+		}
+		if v.due && v.after == 0 {
+			return v, nil
+		}
+		if released, err = e.release(held, f, v.after); err != nil {
+			return e.interrupted(held, err)
+		}
+		if released {
+			return v, nil
+		}
+		if err = e.catchUp(held, f); err != nil {
+			return e.interrupted(held, err)
+		}
+	}
+}
+
+// release gives the run back, to be looked at again after a while when there is
+// one. It does not when events have arrived that nobody has looked at.
+func (e *Engine[W, T]) release(ctx context.Context, f *flight, after time.Duration) (ok bool, err error) {
+	if after > 0 {
+		ok, err = e.store.Postpone(ctx, f.id, f.owner, f.run.Seq, e.now().Add(after))
+	} else {
+		ok, err = e.store.Release(ctx, f.id, f.owner, f.run.Seq)
+	}
+	if err != nil {
+		return false, fmt.Errorf("release the lease: %w", err)
+	}
+	if ok {
+		return true, nil
+	}
+	if mine, err := e.store.Renew(ctx, f.id, f.owner, e.now(), e.LeaseTTL); err != nil {
+		return false, fmt.Errorf("renew the lease: %w", err)
+	} else if !mine {
+		return false, errLost
+	}
+	return false, nil
+}
+
+// interrupted tells an end from outside from an error.
+func (e *Engine[W, T]) interrupted(ctx context.Context, err error) (verdict, error) {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(err, errLost) || errors.Is(cause, errLost):
+		return verdict{}, nil // whoever has it now goes on
+	case errors.Is(err, errDrain):
+		return verdict{due: true}, nil
+	case cause != nil && e.draining():
+		return verdict{due: true}, nil
+	}
+	return verdict{}, err
+}
+
+// keep renews the lease until ctx is done. When the lease is lost, or could not be
+// renewed for as long as it lasts, it ends the work.
+func (e *Engine[W, T]) keep(ctx context.Context, cancel context.CancelCauseFunc, f *flight) {
+	t := time.NewTicker(e.LeaseTTL / 4)
+	defer t.Stop()
+	missed := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		ok, err := e.store.Renew(ctx, f.id, f.owner, e.now(), e.LeaseTTL)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			missed++
+			e.Logger.WarnContext(ctx, "renewing a lease", logRun, f.id, logError, err)
+		case ok:
+			missed = 0
+		}
+		if err == nil && !ok || missed >= 4 {
+			e.Logger.WarnContext(ctx, "a lease was lost", logRun, f.id)
+			cancel(errLost)
+			return
+		}
+	}
+}
+
+// letGo ends the lease early; the run stays due. It happens also when ctx is done.
+func (e *Engine[W, T]) letGo(ctx context.Context, f *flight) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return e.store.Drop(ctx, f.id, f.owner)
+}
+
+// steps carries out one action after the other until nothing is left to do, or
+// the run has to wait or yields.
+func (e *Engine[W, T]) steps(ctx context.Context, f *flight, yield bool) (verdict, error) {
+	for {
+		if ctx.Err() != nil {
+			return verdict{}, context.Cause(ctx)
+		}
+		if e.draining() {
+			return verdict{}, errDrain
+		}
+		actions := e.decide(f.run)
+		if len(actions) == 0 {
+			return verdict{}, nil
+		}
+		act, seq := actions[0], f.run.Seq
+		wait, err := e.carryOut(ctx, f, act)
+		switch {
+		case isConflict(err):
+			if err := e.catchUp(ctx, f); err != nil {
+				return verdict{}, err
+			}
+			continue
+		case err != nil:
+			return verdict{}, fmt.Errorf("carry out %s: %w", act.Key, err)
+		case wait > 0:
+			return verdict{due: true, after: wait}, nil
+		case f.run.Seq == seq:
+			return verdict{}, fmt.Errorf("carry out %s: it changed nothing in the run at event %d, and would be decided again for ever", act.Key, seq)
+		}
+		if yield && bounced(act) {
+			return verdict{due: true}, nil
+		}
+	}
+}
+
+func bounced(act pipeline.Action) bool {
+	for _, ev := range act.Events {
+		if ev.Type == pipeline.EventBounce {
+			return true
+		}
+	}
+	return false
+}
+
+// carryOut does one action. wait is how long the run has to wait before it.
+func (e *Engine[W, T]) carryOut(ctx context.Context, f *flight, act pipeline.Action) (wait time.Duration, err error) {
+	e.Logger.DebugContext(ctx, "action", logRun, f.id, logRepo, f.run.Repo.FullName(), logAction, act.Key)
+	switch act.Kind {
+	case pipeline.ActionRecord:
+		return 0, e.append(ctx, f.run, act.Events, nil)
+	case pipeline.ActionWork:
+		return 0, e.phase(ctx, f, act)
+	case pipeline.ActionPublish:
+		return e.publish(ctx, f, act)
+	}
+	return 0, fmt.Errorf("unknown kind of action %q", act.Kind)
+}
+
+// append writes events to the run. run is changed; on a conflict it is stale.
+func (e *Engine[W, T]) append(ctx context.Context, run *pipeline.Run, events []pipeline.Event, also func(context.Context, T) error) error {
+	now, seq := e.now(), run.Seq
+	own := make([]pipeline.Event, len(events))
+	for i, ev := range events {
+		if ev.Time.IsZero() {
+			ev.Time = now
+		}
+		if ev.Source == "" {
+			ev.Source = "forge"
+		}
+		own[i] = ev
+	}
+	if err := e.store.Append(ctx, run, own, also); err != nil {
+		return err // with the store's own words; conflicts are told from it
+	}
+	if run.Seq > seq {
+		for i := range own { // right but for repeats, which come with a crash
+			own[i].Run, own[i].Seq, own[i].Trace = run.ID, seq+int64(i)+1, run.Trace
+		}
+		e.OnEvents(run, own)
+	}
+	return nil
+}
+
+// insist appends events that are results, on top of whatever has happened
+// meanwhile, as long as the run still wants them. It reports whether it did. The
+// end of ctx does not keep it from writing down what was done.
+func (e *Engine[W, T]) insist(ctx context.Context, f *flight, events []pipeline.Event, wanted func(*pipeline.Run) bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for wanted(f.run) {
+		err := e.append(ctx, f.run, events, nil)
+		if err == nil || !isConflict(err) {
+			return err == nil, err
+		}
+		if err := e.catchUp(ctx, f); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// catchUp takes in the events that others have appended.
+func (e *Engine[W, T]) catchUp(ctx context.Context, f *flight) error {
+	events, err := e.store.Events(ctx, f.id, f.run.Seq)
+	if err != nil {
+		return fmt.Errorf("read new events: %w", err)
+	}
+	for _, ev := range events {
+		f.run.Apply(ev)
+	}
+	return nil
+}

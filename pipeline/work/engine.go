@@ -1,0 +1,327 @@
+package work
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+
+	"forge/pipeline"
+)
+
+// The keys of the engine's log lines. They are stable: people search for them.
+const (
+	logDelivery = "delivery"
+	logRepo     = "repo"
+	logRun      = "run"
+	logPhase    = "phase"
+	logAction   = "action"
+	logError    = "error"
+)
+
+// Executor executes phases.
+type Executor interface {
+	// Do executes the phase of act. run is a snapshot of the run as it stands when
+	// the phase begins; it belongs to the executor. emit appends events at once and
+	// for good; when it returns an error the phase has to end. The events that Do
+	// returns are appended when it is done, the phase's completion among them.
+	//
+	// An error that is a *pipeline.Fault becomes a phase.failed with it, any other
+	// one a fault of the environment. When ctx is cancelled Do returns soon; the
+	// phase is then dropped, or done again later with the same act.
+	Do(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error)
+}
+
+// Emit appends events to the run whose phase is being executed. It is safe for
+// concurrent use.
+type Emit = func(ctx context.Context, events ...pipeline.Event) error
+
+// Publisher brings GitHub in line with a run.
+type Publisher interface {
+	// Publish makes GitHub show the run, which it must neither change nor keep. again says that an earlier attempt may have
+	// landed without being recorded: it must look before it creates. The events it
+	// returns are appended after the publication's own.
+	//
+	// After an error it is tried again: not before what its method RetryAfter()
+	// time.Duration says, when it has one, and not before Options.Settle unless it
+	// has a method Ambiguous() bool that says that nothing can have landed.
+	Publish(ctx context.Context, run *pipeline.Run, again bool) (pipeline.Publication, []pipeline.Event, error)
+}
+
+// Hub is what the intake needs of GitHub.
+type Hub interface {
+	// Permission returns the actor's permission on the repository as it is now:
+	// admin, maintain, write, triage, read or none.
+	Permission(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (string, error)
+
+	// Prepare gathers what a run needs at its beginning: the repository's
+	// configuration, the head of its default branch, the issue. A *pipeline.Fault
+	// means that there will be no run, and why, for people.
+	Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, error)
+
+	// Reply answers on an issue or pull request, to the comment when it is not 0.
+	// A reply with the same key is posted once.
+	Reply(ctx context.Context, repo pipeline.Repo, issue int, comment int64, text, key string) error
+}
+
+// Options configure an engine. Executor and Publisher are needed always, Hub and
+// Read for deliveries; the rest has defaults.
+type Options struct {
+	Executor  Executor
+	Publisher Publisher
+	Hub       Hub
+	Read      func(event string, payload []byte) (pipeline.Notice, error) // what a delivery means; pure
+
+	OnEvents func(run *pipeline.Run, events []pipeline.Event) // called after each append, from several goroutines; it must neither keep nor change them
+	Logger   *slog.Logger
+	Now      func() time.Time
+	Rand     func() float64 // 0 to 1, for jitter
+	Trace    func() string  // a new trace id: 32 hex digits
+
+	Workers  int           // runs worked on at the same time; 4
+	Intake   int           // deliveries handled at the same time; 4
+	LeaseTTL time.Duration // 20 s; a lease is renewed after a quarter of it
+	Watch    time.Duration // how often a running phase looks whether it was stopped; 1 s
+	Tick     time.Duration // how often due runs and waiting deliveries are looked for; 1 s
+	Settle   time.Duration // the longest time that a call to GitHub is under way; 15 s
+	Grace    time.Duration // how long phases may go on to their next step when the engine stops; 5 s
+}
+
+func (o *Options) defaults() error {
+	switch {
+	case o.Executor == nil:
+		return errors.New("new engine: Options.Executor is missing")
+	case o.Publisher == nil:
+		return errors.New("new engine: Options.Publisher is missing")
+	case (o.Hub == nil) != (o.Read == nil):
+		return errors.New("new engine: Options.Hub and Options.Read go together: set both, or neither for an engine without deliveries")
+	}
+	if o.OnEvents == nil {
+		o.OnEvents = func(*pipeline.Run, []pipeline.Event) {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+	if o.Trace == nil {
+		o.Trace = newTrace
+	}
+	orInt(&o.Workers, 4)
+	orInt(&o.Intake, 4)
+	orDuration(&o.LeaseTTL, 20*time.Second)
+	orDuration(&o.Watch, time.Second)
+	orDuration(&o.Tick, time.Second)
+	orDuration(&o.Settle, 15*time.Second)
+	orDuration(&o.Grace, 5*time.Second)
+	return nil
+}
+
+func orInt(v *int, def int) {
+	if *v <= 0 {
+		*v = def
+	}
+}
+
+func orDuration(v *time.Duration, def time.Duration) {
+	if *v <= 0 {
+		*v = def
+	}
+}
+
+func newTrace() string {
+	var b [16]byte
+	crand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Engine advances runs. W is the transaction of the driver that works on jobs, T
+// that of the store.
+type Engine[W, T any] struct {
+	Options
+	store  Store[T]
+	decide func(*pipeline.Run) []pipeline.Action
+	retry  func(try int) time.Duration // of a job that broke down
+
+	work   riverdriver.Driver[W]
+	insert riverdriver.Driver[T]
+	worker *river.Client[W] // nil until Start
+	adder  *river.Client[T] // nil without drivers
+
+	name    string // of this process, for leases
+	flights atomic.Int64
+	drain   chan struct{} // closed when the engine stops
+	halt    context.CancelFunc
+	loops   sync.WaitGroup
+	wake    chan struct{} // to the intake
+
+	mu       sync.Mutex
+	state    engineState
+	watchers map[int64]map[chan struct{}]bool // of phases, by run
+	held     map[int64]time.Time              // runs whose publishing failed: not again before
+}
+
+type engineState int
+
+const (
+	stateNew engineState = iota
+	stateStarted
+	stateStopping
+)
+
+// New makes an engine. work is the driver that jobs are fetched with, insert the
+// one that adds jobs to the store's transactions; both are of the same database.
+// An engine that is only driven (see Drive) needs neither: pass nil.
+func New[W, T any](work riverdriver.Driver[W], insert riverdriver.Driver[T], store Store[T], opts Options) (*Engine[W, T], error) {
+	if err := opts.defaults(); err != nil {
+		return nil, err
+	}
+	if (work == nil) != (insert == nil) {
+		return nil, errors.New("new engine: the working and the inserting driver go together: give both or none")
+	}
+	e := &Engine[W, T]{
+		Options: opts, store: store, decide: pipeline.Decide, retry: retryDelay, work: work, insert: insert,
+		name: newTrace()[:12], drain: make(chan struct{}), wake: make(chan struct{}, 1),
+		watchers: map[int64]map[chan struct{}]bool{}, held: map[int64]time.Time{},
+	}
+	if insert != nil {
+		adder, err := river.NewClient(insert, &river.Config{Logger: quiet(opts.Logger)})
+		if err != nil {
+			return nil, fmt.Errorf("new engine: inserting client: %w", err)
+		}
+		e.adder = adder
+	}
+	return e, nil
+}
+
+// Start brings River's tables up to date, takes over what an earlier process left,
+// and begins to work: on runs, and on deliveries when the options have a Hub. It
+// returns once jobs are being fetched. Only Stop ends it, not ctx.
+func (e *Engine[W, T]) Start(ctx context.Context) error {
+	if e.work == nil {
+		return errors.New("start engine: it was made without database drivers and can only be driven")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state != stateNew {
+		return errors.New("start engine: it was started before; make a new one")
+	}
+	if err := e.Migrate(ctx); err != nil {
+		return err
+	}
+	if e.soleOwner() {
+		if err := e.store.ClearLeases(ctx); err != nil {
+			return fmt.Errorf("start engine: clear leases: %w", err)
+		}
+		if err := e.freeJobs(ctx); err != nil {
+			return fmt.Errorf("start engine: %w", err)
+		}
+	}
+	base, halt := context.WithCancel(context.WithoutCancel(ctx)) // only Stop ends it, so that it can end in order
+	if err := e.startWorker(base); err != nil {
+		halt()
+		return fmt.Errorf("start engine: %w", err)
+	}
+	e.state, e.halt = stateStarted, halt
+	e.loops.Go(func() { e.tick(base) })
+	if e.Hub != nil {
+		e.loops.Go(func() { e.takeIn(base) })
+	}
+	return nil
+}
+
+// Stop ends the engine in order: nothing new is fetched, running phases end at
+// their next step, or after the grace period where they stand, and are done again
+// after the next start. When ctx is done first, everything is cancelled at once.
+func (e *Engine[W, T]) Stop(ctx context.Context) error {
+	e.mu.Lock()
+	state := e.state
+	e.state = stateStopping
+	if state != stateStopping {
+		close(e.drain)
+	}
+	e.mu.Unlock()
+	if state != stateStarted {
+		return nil
+	}
+	defer e.halt()
+	err := e.worker.Stop(ctx)
+	if err != nil {
+		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(e.Grace, 2*time.Second)) // ctx is done
+		defer cancel()
+		e.halt()
+		err = errors.Join(fmt.Errorf("stop engine in order: %w", err), e.worker.StopAndCancel(hard))
+	}
+	ended := make(chan struct{})
+	go func() { e.loops.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		e.halt()
+		<-ended
+	}
+	return err
+}
+
+// Wake tells the intake that a delivery has come. It never blocks.
+func (e *Engine[W, T]) Wake() { signal(e.wake) }
+
+// Poke tells a phase of the run that is being executed to look at once whether it
+// may go on. Call it after appending to a run from this process.
+func (e *Engine[W, T]) Poke(run int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for c := range e.watchers[run] {
+		signal(c)
+	}
+}
+
+func (e *Engine[W, T]) watch(run int64) (changed chan struct{}, forget func()) {
+	c := make(chan struct{}, 1)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.watchers[run] == nil {
+		e.watchers[run] = map[chan struct{}]bool{}
+	}
+	e.watchers[run][c] = true
+	return c, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.watchers[run], c)
+		if len(e.watchers[run]) == 0 {
+			delete(e.watchers, run)
+		}
+	}
+}
+
+func (e *Engine[W, T]) draining() bool {
+	select {
+	case <-e.drain:
+		return true
+	default:
+		return false
+	}
+}
+
+// now is the engine's clock as events keep it: UTC, microseconds.
+func (e *Engine[W, T]) now() time.Time { return e.Now().UTC().Truncate(time.Microsecond) }
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

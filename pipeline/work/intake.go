@@ -1,0 +1,236 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"forge/pipeline"
+)
+
+// intakeBatch is how many waiting deliveries are read at once.
+const intakeBatch = 100
+
+// parcel is a delivery on its way through the intake.
+type parcel struct {
+	Delivery
+	notice  pipeline.Notice
+	readErr error
+	key     string // parcels with the same key are handled one after the other
+}
+
+// errHandled says that someone else finished the delivery; what was about to be
+// done for it is rolled back.
+var errHandled = errors.New("the delivery was handled before")
+
+// takeIn handles deliveries as they come: those of one issue one after the other
+// in order of arrival, different ones at the same time.
+func (e *Engine[W, T]) takeIn(ctx context.Context) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go e.graceful(ctx, cancel)
+	t := time.NewTicker(e.Tick)
+	defer t.Stop()
+	q := &intakeQueue{known: map[string]bool{}, busy: map[string]bool{}}
+	done := make(chan *parcel)
+	look := true
+	for {
+		if look && !e.draining() {
+			more, err := e.fetch(ctx, q)
+			if err != nil && ctx.Err() == nil {
+				e.Logger.WarnContext(ctx, "looking for deliveries", logError, err)
+			}
+			look = more && len(q.waiting) == 0
+		}
+		for q.running < e.Intake && !e.draining() {
+			p := q.next()
+			if p == nil {
+				break
+			}
+			go func() { e.accept(ctx, p); done <- p }()
+		}
+		if look && q.running == 0 && !e.draining() {
+			continue
+		}
+		if e.draining() && q.running == 0 {
+			return
+		}
+		drain := e.drain
+		if e.draining() {
+			drain = nil
+		}
+		select {
+		case p := <-done:
+			q.finished(p)
+			look = look || len(q.waiting) == 0
+		case <-e.wake:
+			look = true
+		case <-t.C:
+			look = true
+		case <-drain:
+		}
+	}
+}
+
+// intakeQueue holds the parcels that were fetched and not finished. It belongs
+// to one goroutine.
+type intakeQueue struct {
+	waiting []*parcel
+	known   map[string]bool // waiting or being handled, by GUID
+	busy    map[string]bool // keys that are being handled
+	running int
+}
+
+// next takes the first parcel whose key is not busy; nil when there is none.
+func (q *intakeQueue) next() *parcel {
+	for i, p := range q.waiting {
+		if q.busy[p.key] {
+			continue
+		}
+		q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+		q.busy[p.key] = true
+		q.running++
+		return p
+	}
+	return nil
+}
+
+func (q *intakeQueue) finished(p *parcel) {
+	delete(q.busy, p.key)
+	delete(q.known, p.GUID)
+	q.running--
+}
+
+// fetch reads waiting deliveries. Those that mean nothing are finished together;
+// the others are queued. more says that there may be more of them.
+func (e *Engine[W, T]) fetch(ctx context.Context, q *intakeQueue) (more bool, err error) {
+	list, err := e.store.WaitingDeliveries(ctx, e.now(), intakeBatch+len(q.known))
+	if err != nil {
+		return false, fmt.Errorf("list waiting deliveries: %w", err)
+	}
+	more = len(list) >= intakeBatch+len(q.known)
+	var nothing []*parcel
+	for _, d := range list {
+		if q.known[d.GUID] {
+			continue
+		}
+		p := &parcel{Delivery: d}
+		p.notice, p.readErr = e.read(d)
+		if p.readErr == nil && (p.notice.Kind == pipeline.NoticeNone || p.notice.Kind == pipeline.NoticeInstallation) {
+			nothing = append(nothing, p)
+			continue
+		}
+		p.key = keyOf(p)
+		q.known[d.GUID] = true
+		q.waiting = append(q.waiting, p)
+	}
+	return more, e.finishAll(ctx, nothing)
+}
+
+// finishAll records the outcome of deliveries that mean nothing to any run.
+func (e *Engine[W, T]) finishAll(ctx context.Context, parcels []*parcel) error {
+	if len(parcels) == 0 {
+		return nil
+	}
+	now := e.now()
+	err := e.store.Tx(ctx, func(ctx context.Context, tx T) error {
+		for _, p := range parcels {
+			outcome := p.notice.Why
+			if outcome == "" {
+				outcome = "nothing to do: " + string(p.notice.Kind)
+			}
+			if _, err := e.store.FinishDelivery(ctx, tx, p.GUID, outcome, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("finish %d deliveries: %w", len(parcels), err)
+	}
+	return nil
+}
+
+// keyOf names what a delivery is about. What happens on an issue and what happens
+// on its pull request have different keys: there, conflicts keep the order.
+func keyOf(p *parcel) string {
+	n := p.notice
+	switch {
+	case p.readErr != nil:
+		return p.GUID
+	case n.Issue != 0:
+		return fmt.Sprintf("%d#%d", n.Repo.ID, n.Issue)
+	case n.Pull != 0:
+		return fmt.Sprintf("%d#%d", n.Repo.ID, n.Pull)
+	}
+	return fmt.Sprintf("%d@%s", n.Repo.ID, n.Branch)
+}
+
+func (e *Engine[W, T]) read(d Delivery) (n pipeline.Notice, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.Logger.Error("reading a delivery panicked", logDelivery, d.GUID, logError, p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("reading it panicked: %v", p)
+		}
+	}()
+	if n, err = e.Read(d.Event, d.Payload); err != nil {
+		return n, fmt.Errorf("read %s: %w", d.Event, err)
+	}
+	return n, nil
+}
+
+// accept handles one delivery and records what became of it.
+func (e *Engine[W, T]) accept(ctx context.Context, p *parcel) {
+	log := e.Logger.With(logDelivery, p.GUID, logRepo, p.notice.Repo.FullName())
+	err := e.handle(ctx, p)
+	switch {
+	case err == nil || errors.Is(err, errHandled):
+		return
+	case ctx.Err() != nil: // the engine stops: it goes on waiting
+		return
+	}
+	next := e.now().Add(e.backoff(2*p.Attempts+1, err))
+	log.WarnContext(ctx, "handling a delivery failed", logError, err, "try", p.Attempts+1, "of", tries)
+	if err := e.store.FailDelivery(ctx, p.GUID, err.Error(), next); err != nil {
+		log.ErrorContext(ctx, "recording that a delivery failed", logError, err)
+	}
+}
+
+// handle does what a delivery asks for. A panic is its error.
+func (e *Engine[W, T]) handle(ctx context.Context, p *parcel) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e.Logger.ErrorContext(ctx, "handling a delivery panicked", logDelivery, p.GUID, logError, r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("handling it panicked: %v", r)
+		}
+	}()
+	switch {
+	case p.readErr != nil:
+		return p.readErr
+	case p.notice.Kind == pipeline.NoticeStart:
+		return e.begin(ctx, p)
+	case p.notice.Kind == pipeline.NoticeCommand:
+		return e.command(ctx, p)
+	}
+	return e.happened(ctx, p)
+}
+
+// finish records the outcome in the transaction of what it came from.
+func (e *Engine[W, T]) finish(ctx context.Context, tx T, p *parcel, outcome string) error {
+	ok, err := e.store.FinishDelivery(ctx, tx, p.GUID, outcome, e.now())
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errHandled
+	}
+	e.Logger.InfoContext(ctx, "delivery", logDelivery, p.GUID, logRepo, p.notice.Repo.FullName(), "outcome", outcome)
+	return nil
+}
+
+// conclude records an outcome that changes no run.
+func (e *Engine[W, T]) conclude(ctx context.Context, p *parcel, outcome string) error {
+	return e.store.Tx(ctx, func(ctx context.Context, tx T) error { return e.finish(ctx, tx, p, outcome) })
+}

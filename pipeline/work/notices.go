@@ -1,0 +1,234 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// begin starts a run for a label or a /forge run, when the actor may do that.
+func (e *Engine[W, T]) begin(ctx context.Context, p *parcel) error {
+	n := p.notice
+	if n.Actor.Bot {
+		return e.conclude(ctx, p, fmt.Sprintf("ignored: %s is a bot, and bots start nothing", n.Actor.Login))
+	}
+	run, err := e.find(ctx, n)
+	if err != nil {
+		return err
+	}
+	if run != nil && !run.State.Ended() {
+		return e.conclude(ctx, p, alreadyAt(run.ID))
+	}
+	may, err := e.mayWrite(ctx, n)
+	if err != nil {
+		return err
+	}
+	if !may {
+		outcome := fmt.Sprintf("ignored: %s may not start runs (needs write)", n.Actor.Login)
+		if n.Comment == 0 { // a label was set with triage; a comment can be anyone's, and gets no answer
+			if err := e.reply(ctx, p, fmt.Sprintf("Forge starts on the word of people with write access to this repository; @%s has not got it. Someone who has can take the label off and put it on again.", n.Actor.Login)); err != nil {
+				return err
+			}
+		}
+		return e.conclude(ctx, p, outcome)
+	}
+	start, err := e.Hub.Prepare(ctx, n)
+	var f *pipeline.Fault
+	switch {
+	case errors.As(err, &f):
+		if err := e.reply(ctx, p, "Forge did not start: "+f.Message); err != nil {
+			return err
+		}
+		return e.conclude(ctx, p, "not started: "+f.Message)
+	case err != nil:
+		return fmt.Errorf("prepare a run for %s#%d: %w", n.Repo.FullName(), n.Issue, err)
+	}
+	run, err = e.store.CreateRun(ctx, p.GUID, start, e.now(), e.Trace(), func(ctx context.Context, tx T, id int64) error {
+		if err := e.enqueue(ctx, tx, id, laneNew); err != nil {
+			return err
+		}
+		return e.finish(ctx, tx, p, fmt.Sprintf("run %d started by %s", id, n.Actor.Login))
+	})
+	var active interface{ ActiveRun() int64 }
+	if errors.As(err, &active) {
+		return e.conclude(ctx, p, alreadyAt(active.ActiveRun()))
+	}
+	if err != nil {
+		return err
+	}
+	e.Logger.InfoContext(ctx, "run created", logRun, run.ID, logDelivery, p.GUID, logRepo, run.Repo.FullName())
+	return nil
+}
+
+func alreadyAt(run int64) string { return fmt.Sprintf("run %d is already working on it", run) }
+
+// command carries out a slash command, when the actor may give it at this moment.
+func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
+	n := p.notice
+	if n.Actor.Bot {
+		return e.conclude(ctx, p, fmt.Sprintf("ignored: %s is a bot, and Forge does not listen to bots", n.Actor.Login))
+	}
+	may, err := e.mayWrite(ctx, n)
+	if err != nil {
+		return err
+	}
+	if !may {
+		return e.conclude(ctx, p, fmt.Sprintf("ignored: %s may not command Forge (needs write)", n.Actor.Login))
+	}
+	if n.Command.Error != "" {
+		if err := e.reply(ctx, p, n.Command.Error); err != nil {
+			return err
+		}
+		return e.conclude(ctx, p, "answered: "+firstLine(n.Command.Error))
+	}
+	run, err := e.find(ctx, n)
+	if err != nil {
+		return err
+	}
+	if run == nil {
+		text, outcome := "There is no run here. The label, or `/forge run`, starts one.", "answered: no run here"
+		if n.Command.Name == "help" {
+			text, outcome = pipeline.Help(), "answered: help"
+		}
+		if err := e.reply(ctx, p, text); err != nil {
+			return err
+		}
+		return e.conclude(ctx, p, outcome)
+	}
+	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, string, string) {
+		events, text := r.Answer(n.Command, n.Actor, "comment", n.Comment, at)
+		outcome := fmt.Sprintf("run %d: %s", r.ID, n.Command.Name)
+		if len(events) == 0 && text != "" {
+			outcome = fmt.Sprintf("run %d: answered: %s", r.ID, firstLine(text))
+		}
+		return events, text, outcome
+	})
+}
+
+// happened takes in what people did on GitHub by other ways than a command.
+func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
+	n := p.notice
+	run, err := e.find(ctx, n)
+	if err != nil {
+		return err
+	}
+	if run == nil {
+		return e.conclude(ctx, p, fmt.Sprintf("ignored: no run is about it (%s)", n.Kind))
+	}
+	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, string, string) {
+		events, outcome := r.Notice(n, at)
+		return events, "", fmt.Sprintf("run %d: %s", r.ID, outcome)
+	})
+}
+
+// say appends to the run what words returns, together with a job and the
+// delivery's outcome, after giving the answer that it returns as well. When
+// another writer is faster, it looks at the run again.
+func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *parcel, words func(*pipeline.Run, time.Time) (events []pipeline.Event, text, outcome string)) error {
+	for {
+		events, text, outcome := words(run, e.now())
+		if text != "" {
+			if err := e.reply(ctx, p, text); err != nil {
+				return err
+			}
+		}
+		if len(events) == 0 {
+			return e.conclude(ctx, p, outcome)
+		}
+		for i := range events {
+			events[i].ID = p.GUID + "/" + events[i].ID
+		}
+		err := e.append(ctx, run, events, func(ctx context.Context, tx T) error {
+			if err := e.enqueue(ctx, tx, run.ID, laneWake); err != nil {
+				return err
+			}
+			return e.finish(ctx, tx, p, outcome)
+		})
+		if err == nil {
+			e.Poke(run.ID)
+			return nil
+		}
+		if !isConflict(err) {
+			return err
+		}
+		if run, err = e.store.Load(ctx, run.ID); err != nil {
+			return err
+		}
+	}
+}
+
+// Tell carries out a command that came by another way than a delivery: from the
+// dashboard or the command line. id makes a repeat be seen as one. The caller has
+// checked that the actor may give it. It returns the answer in words, "" for none.
+func (e *Engine[W, T]) Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error) {
+	for {
+		r, err := e.store.Load(ctx, run)
+		if err != nil {
+			return "", fmt.Errorf("tell run %d to %s: %w", run, cmd.Name, err)
+		}
+		events, text := r.Answer(cmd, by, via, 0, e.now())
+		if len(events) == 0 {
+			return text, nil
+		}
+		for i := range events {
+			events[i].ID = id + "/" + events[i].ID
+		}
+		err = e.append(ctx, r, events, func(ctx context.Context, tx T) error { return e.enqueue(ctx, tx, run, laneWake) })
+		if err == nil {
+			e.Poke(run)
+			return text, nil
+		}
+		if !isConflict(err) {
+			return "", fmt.Errorf("tell run %d to %s: %w", run, cmd.Name, err)
+		}
+	}
+}
+
+// find returns the run that a notice is about, or nil.
+func (e *Engine[W, T]) find(ctx context.Context, n pipeline.Notice) (*pipeline.Run, error) {
+	if n.Issue == 0 && n.Pull == 0 && n.Branch == "" {
+		return nil, nil
+	}
+	id, err := e.store.Find(ctx, n.Repo.ID, n.Issue, n.Pull, n.Branch)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.store.Load(ctx, id)
+}
+
+// mayWrite asks GitHub, at this moment.
+func (e *Engine[W, T]) mayWrite(ctx context.Context, n pipeline.Notice) (bool, error) {
+	perm, err := e.Hub.Permission(ctx, n.Repo, n.Actor)
+	if err != nil {
+		return false, fmt.Errorf("permission of %s on %s: %w", n.Actor.Login, n.Repo.FullName(), err)
+	}
+	return perm == "admin" || perm == "maintain" || perm == "write", nil
+}
+
+// reply answers where the delivery came from, once.
+func (e *Engine[W, T]) reply(ctx context.Context, p *parcel, text string) error {
+	n := p.notice
+	issue := n.Issue
+	if issue == 0 {
+		issue = n.Pull
+	}
+	if err := e.Hub.Reply(ctx, n.Repo, issue, n.Comment, text, p.GUID); err != nil {
+		return fmt.Errorf("reply on %s#%d: %w", n.Repo.FullName(), issue, err)
+	}
+	return nil
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(s); len(r) > 120 {
+		s = string(r[:119]) + "…"
+	}
+	return s
+}

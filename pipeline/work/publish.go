@@ -1,0 +1,163 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"forge/pipeline"
+)
+
+// maxBackoff is the longest that a publication waits for its next try, unless
+// GitHub itself asks for more.
+const maxBackoff = 5 * time.Minute
+
+// publish brings GitHub in line with the run. wait is how long it must wait
+// before it may try.
+//
+// That it begins is an event, with an ID that stays the same until an attempt is
+// known to have ended. Finding that event there already means that an attempt has
+// begun whose end nobody saw: it may have landed, and may still be landing.
+func (e *Engine[W, T]) publish(ctx context.Context, f *flight, act pipeline.Action) (wait time.Duration, err error) {
+	run, now := f.run, e.now()
+	until, seen := e.heldUntil(f.id)
+	if wait := until.Sub(now); seen && wait > 0 {
+		return wait, nil
+	}
+	seq, rev, faults := run.Seq, run.Rev, run.Counters.PublishFaults
+	// What began before the run's last event is not under way any more after this.
+	settle := run.Updated.Add(e.Settle).Sub(now)
+	if faults > 0 && !seen && settle > 0 { // it failed in another process: nobody knows how
+		return settle, nil
+	}
+	err = e.append(ctx, run, []pipeline.Event{{
+		ID:   fmt.Sprintf("run/%d/publish/after/%d/%d/started", f.id, run.Published.Rev, faults),
+		Type: pipeline.EventPublishStarted,
+		Data: pipeline.Data{Publication: &pipeline.Publication{Rev: rev}},
+	}}, nil)
+	if err != nil {
+		return 0, err
+	}
+	open := run.Seq == seq
+	if open && settle > 0 {
+		return settle, nil
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	go e.graceful(inner, cancel)
+	pub, events, err := e.show(inner, run, open || faults > 0)
+	cause := context.Cause(inner)
+	cancel(nil)
+	if err != nil && cause != nil {
+		return 0, cause // whether it landed is not known: the next one looks
+	}
+	return 0, e.published(ctx, f, act, rev, pub, events, err)
+}
+
+// published writes down how an attempt ended.
+func (e *Engine[W, T]) published(ctx context.Context, f *flight, act pipeline.Action, rev int64, pub pipeline.Publication, events []pipeline.Event, failed error) error {
+	key := fmt.Sprintf("run/%d/publish/seq/%d", f.id, f.run.Seq)
+	pub.Rev = rev
+	first := pipeline.Event{ID: key + "/completed", Type: pipeline.EventPublishCompleted, Data: pipeline.Data{Publication: &pub}}
+	if failed != nil {
+		first = pipeline.Event{ID: key + "/failed", Type: pipeline.EventPublishFailed, Data: pipeline.Data{Fault: fault(failed, pipeline.FaultGitHub)}}
+		if len(pub.Artefacts) > 0 || pub.Pull != nil || pub.Head != "" { // what was made before it failed
+			first.Data.Publication = &pub
+		}
+	}
+	all := []pipeline.Event{first}
+	for i, ev := range events {
+		if ev.ID == "" {
+			ev.ID = fmt.Sprintf("%s/%d/%s", key, i, ev.Type)
+		}
+		all = append(all, ev)
+	}
+	if _, err := e.insist(ctx, f, all, func(*pipeline.Run) bool { return true }); err != nil {
+		return fmt.Errorf("write down a publication: %w", err)
+	}
+	if failed == nil {
+		e.hold(f.id, 0)
+		return nil
+	}
+	delay := e.backoff(f.run.Counters.PublishFaults, failed)
+	if ambiguous(failed) {
+		delay = max(delay, e.Settle)
+	}
+	e.hold(f.id, delay)
+	e.Logger.WarnContext(ctx, "publishing failed", logRun, f.id, logAction, act.Key, logError, failed, "again in", delay)
+	return nil
+}
+
+// show calls the publisher; a panic is its error.
+func (e *Engine[W, T]) show(ctx context.Context, run *pipeline.Run, again bool) (pub pipeline.Publication, events []pipeline.Event, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.Logger.ErrorContext(ctx, "publishing panicked", logRun, run.ID, logError, p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("publishing panicked: %v; the server's log has the stack", p)
+		}
+	}()
+	return e.Publisher.Publish(ctx, run, again)
+}
+
+// graceful cancels work that has no steps, the grace period after the engine
+// began to stop.
+func (e *Engine[W, T]) graceful(ctx context.Context, cancel context.CancelCauseFunc) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-e.drain:
+	}
+	t := time.NewTimer(e.Grace)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+		cancel(errDrain)
+	}
+}
+
+// retryAfter returns how long an error asks to wait, 0 when it does not ask.
+func retryAfter(err error) time.Duration {
+	var asks interface{ RetryAfter() time.Duration }
+	if errors.As(err, &asks) {
+		return asks.RetryAfter()
+	}
+	return 0
+}
+
+// ambiguous reports whether a publication that failed may have landed, or may
+// still land: unless its error says otherwise, or that GitHub turned it down.
+func ambiguous(err error) bool {
+	var a interface{ Ambiguous() bool }
+	if errors.As(err, &a) {
+		return a.Ambiguous()
+	}
+	return retryAfter(err) == 0
+}
+
+// backoff is how long to wait after the nth failure in a row: 1 s, doubled each
+// time, with a fifth of jitter, and never less than the error itself asks for.
+func (e *Engine[W, T]) backoff(n int, err error) time.Duration {
+	d := min(time.Second<<min(max(n-1, 0), 20), maxBackoff)
+	d += time.Duration((e.Rand() - 0.5) * 0.4 * float64(d))
+	return max(d, retryAfter(err))
+}
+
+// hold keeps a run from publishing for d; 0 forgets that it failed.
+func (e *Engine[W, T]) hold(run int64, d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d <= 0 {
+		delete(e.held, run)
+		return
+	}
+	e.held[run] = e.now().Add(d)
+}
+
+func (e *Engine[W, T]) heldUntil(run int64) (until time.Time, seen bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	until, seen = e.held[run]
+	return until, seen
+}
