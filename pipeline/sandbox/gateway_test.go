@@ -1,0 +1,404 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forge/pipeline"
+)
+
+// change is the options of a commit of one file.
+func change(parent, path, content string) CommitOptions {
+	return CommitOptions{
+		Parent: parent, Message: "change " + strings.ReplaceAll(path, "\x00", ""), Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime,
+		Changes: []pipeline.Change{{Path: path, Content: []byte(content)}},
+	}
+}
+
+func (f *fixture) mustCommit(t *testing.T, o CommitOptions) string {
+	t.Helper()
+	sha, err := f.gateway.Commit(t.Context(), f.repo, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha
+}
+
+func TestGatewayReads(t *testing.T) {
+	f := newFixture(t, sources)
+	ctx, g := t.Context(), f.gateway
+	if sha, err := g.Resolve(ctx, f.repo, "main"); err != nil || sha != f.head {
+		t.Errorf("Resolve(main) = %s, %v; want %s", sha, err, f.head)
+	}
+	if sha, err := g.Resolve(ctx, f.repo, f.head); err != nil || sha != f.head {
+		t.Errorf("Resolve(sha) = %s, %v", sha, err)
+	}
+	for _, ref := range []string{"nothing", strings.Repeat("0", 40)} {
+		if _, err := g.Resolve(ctx, f.repo, ref); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("Resolve(%s) = %v; want fs.ErrNotExist", ref, err)
+		}
+	}
+	want := []string{".gitattributes", ".gitignore", "README.md", "link", "pkg/a.go", "pkg/deep/b.txt", "run.sh"}
+	if got, err := g.Files(ctx, f.repo, f.head); err != nil || !cmp.Equal(got, want) {
+		t.Errorf("Files = %q, %v; want %q", got, err, want)
+	}
+	if got, err := g.File(ctx, f.repo, f.head, "pkg/deep/b.txt"); err != nil || string(got) != sources["pkg/deep/b.txt"] {
+		t.Errorf("File = %q, %v", got, err)
+	}
+	for _, path := range []string{"none", "pkg", "../x", "-x", ""} {
+		if got, err := g.File(ctx, f.repo, f.head, path); err == nil {
+			t.Errorf("File(%q) = %q; want an error", path, got)
+		}
+	}
+	if _, err := g.File(ctx, f.repo, "--help", "x"); err == nil {
+		t.Error("File at --help: no error")
+	}
+	o := change(f.head, "moved.txt", sources["pkg/deep/b.txt"])
+	o.Changes = append(o.Changes, pipeline.Change{Path: "pkg/deep/b.txt", Deleted: true})
+	diff, err := g.Diff(ctx, f.repo, f.head, f.mustCommit(t, o))
+	if err != nil || !strings.Contains(diff, "rename from pkg/deep/b.txt\nrename to moved.txt\n") {
+		t.Errorf("Diff = %q, %v; want a rename", diff, err)
+	}
+}
+
+// Commit is a function of its options, and never an empty commit.
+func TestCommit(t *testing.T) {
+	f := newFixture(t, sources)
+	o := change(f.head, "a/b.txt", "one\n")
+	o.Changes = append(o.Changes, pipeline.Change{Path: "run.sh", Exec: true, Content: []byte("#!/bin/sh\n")},
+		pipeline.Change{Path: "README.md", Deleted: true}, pipeline.Change{Path: "README.md/now/a/dir", Content: []byte("x")})
+	sha := f.mustCommit(t, o)
+	if again := f.mustCommit(t, o); again != sha {
+		t.Errorf("the same commit again = %s; want %s", again, sha)
+	}
+	got := gitIn(t, "/", nil, "--git-dir="+f.gateway.Dir(f.repo), "ls-tree", "-r", "--format=%(objectmode) %(path)", sha)
+	want := "100644 .gitattributes\n100644 .gitignore\n100644 README.md/now/a/dir\n100644 a/b.txt\n120000 link\n100644 pkg/a.go\n100644 pkg/deep/b.txt\n100755 run.sh"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tree -want +got:\n%s", diff)
+	}
+	log := gitIn(t, "/", nil, "--git-dir="+f.gateway.Dir(f.repo), "log", "-1", "--format=%P|%an|%ae|%at|%cn|%ct|%B", sha)
+	if want := fmt.Sprintf("%s|forge[bot]|forge@example.com|%d|forge[bot]|%[2]d|change a/b.txt", f.head, fixedTime.Unix()); log != want {
+		t.Errorf("commit = %s; want %s", log, want)
+	}
+	if same := f.mustCommit(t, change(f.head, "pkg/a.go", sources["pkg/a.go"])); same != f.head {
+		t.Errorf("a change that changes nothing = %s; want the parent", same)
+	}
+	if root := f.mustCommit(t, change("", "first.txt", "x")); !isOID(root) {
+		t.Errorf("root commit = %q", root)
+	}
+}
+
+// Covers S13 and S16: what no commit may hold.
+func TestCommitRefuses(t *testing.T) {
+	f := newFixture(t, sources)
+	for _, path := range []string{
+		".git/config", "a/.git/hooks/x", ".GIT/config", "GIT~1/config", ".g\u200cit/config", ".git::$INDEX_ALLOCATION/x", ".git /x", ".git./x",
+		"../x", "/etc/passwd", "a//b", "a/./b", "a/../b", "", "a\\b", "a\nb", "a\x00b", "link",
+	} {
+		if sha, err := f.gateway.Commit(t.Context(), f.repo, change(f.head, path, "x")); err == nil {
+			t.Errorf("Commit(%q) = %s; want an error", path, sha)
+		} else if !strings.Contains(err.Error(), strings.Trim(fmt.Sprintf("%q", path), `"`)) {
+			t.Errorf("Commit(%q): %v; want the path named", path, err)
+		}
+	}
+	for path, protected := range map[string]bool{
+		".github/workflows/ci.yml": true, ".GitHub/Workflows/ci.yml": true, ".github/actions/x/action.yml": true, ".github/forge.yml": true,
+		"CODEOWNERS": true, "docs/CODEOWNERS": true, ".github/CODEOWNERS": true, ".gitmodules": true, ".gitattributes": true, "a/.gitattributes": true,
+		"AGENTS.md": true, "sub/CLAUDE.md": true, ".mcp.json": true, ".vscode/tasks.json": true, ".vscode": true, ".cursor/rules/x": true, "secret/x": true,
+		".github/ISSUE_TEMPLATE/bug.md": false, "a/.gitignore": false, "workflows/ci.yml": false, "cursor/x": false,
+	} {
+		o := change(f.head, path, "x")
+		o.Protected = []string{"secret/**"}
+		_, err := f.gateway.Commit(t.Context(), f.repo, o)
+		var refused *ProtectedError
+		if got := errors.As(err, &refused); got != protected {
+			t.Errorf("Commit(%q) = %v; want protected %v", path, err, protected)
+		}
+		o.Allow = []string{path}
+		if _, err := f.gateway.Commit(t.Context(), f.repo, o); err != nil {
+			t.Errorf("Commit(%q) that the operator allowed: %v", path, err)
+		}
+	}
+	for name, spoil := range map[string]func(*CommitOptions){
+		"message": func(o *CommitOptions) { o.Message = " " }, "author": func(o *CommitOptions) { o.Author = "a<b>" },
+		"email": func(o *CommitOptions) { o.Email = "" }, "time": func(o *CommitOptions) { o.Time = o.Time.AddDate(-3000, 0, 0); o.Time = CommitOptions{}.Time },
+		"parent": func(o *CommitOptions) { o.Parent = "HEAD" }, "twice": func(o *CommitOptions) { o.Changes = append(o.Changes, o.Changes[0]) },
+	} {
+		o := change(f.head, "x", "x")
+		spoil(&o)
+		if _, err := f.gateway.Commit(t.Context(), f.repo, o); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("Commit with a bad %s: %v", name, err)
+		}
+	}
+}
+
+// Covers S18: only forward, only over what was seen, only Forge's own branches.
+func TestPush(t *testing.T) {
+	f := newFixture(t, sources)
+	ctx, g, branch := t.Context(), f.gateway, "forge/issue-1"
+	one := f.mustCommit(t, change(f.head, "a.txt", "1"))
+	two := f.mustCommit(t, change(one, "a.txt", "2"))
+	push := func(sha, old string) error { return g.Push(ctx, f.repo, "", branch, sha, old) }
+
+	if err := push(one, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := push(one, ""); err != nil {
+		t.Errorf("the same push again: %v; want success", err)
+	}
+	if sha, err := g.Resolve(ctx, f.repo, branch); err != nil || sha != one {
+		t.Errorf("Resolve after Push = %s, %v; want %s", sha, err, one)
+	}
+	var moved *MovedError
+	if err := push(two, ""); !errors.As(err, &moved) || moved.Moved() != one {
+		t.Errorf("push over a branch that must not exist: %v; want MovedError at %s", err, one)
+	}
+	if err := push(two, one); err != nil {
+		t.Error(err)
+	}
+	human := f.commitTo(t, branch, map[string]string{"human.txt": "mine\n"})
+	three := f.mustCommit(t, change(two, "a.txt", "3"))
+	if err := push(three, two); !errors.As(err, &moved) || moved.Head != human {
+		t.Errorf("push over a human's commit: %v; want MovedError at %s", err, human)
+	}
+	if got := gitIn(t, f.remote, nil, "rev-parse", branch); got != human {
+		t.Errorf("branch is at %s; want the human's %s", got, human)
+	}
+	if err := g.Fetch(ctx, f.repo, "", branch); err != nil {
+		t.Error(err)
+	}
+	if err := push(three, human); err == nil || !strings.Contains(err.Error(), "lost") {
+		t.Errorf("push that takes a commit away: %v", err)
+	}
+	gitIn(t, f.remote, nil, "update-ref", "-d", "refs/heads/"+branch)
+	if err := push(three, two); !errors.As(err, &moved) || moved.Head != "" {
+		t.Errorf("push to a branch that was deleted: %v; want MovedError without a head", err)
+	}
+	for _, bad := range []string{"main", "forge/", "forge/../main", "refs/heads/main", "refs/heads/forge/x", "forge/a b", "forge/x.lock", "-forge/x"} {
+		if err := g.Push(ctx, f.repo, "", bad, one, ""); err == nil {
+			t.Errorf("push to %q: no error", bad)
+		}
+	}
+	hook := "#!/bin/sh\necho 'error: GH013: Repository rule violations found' >&2\nexit 1\n"
+	if err := writeFile(filepath.Join(f.remote, "hooks", "pre-receive"), hook, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var rejected *RejectedError
+	if err := g.Push(ctx, f.repo, "", "forge/issue-2", one, ""); !errors.As(err, &rejected) || !strings.Contains(rejected.Rejected(), "GH013") {
+		t.Errorf("push against a rule: %v; want RejectedError with GH013", err)
+	}
+}
+
+// Covers S18: a human and the bot push at the same time; no human's commit is lost.
+func TestPushRace(t *testing.T) {
+	f := newFixture(t, map[string]string{"a": "a"})
+	branch := "forge/race"
+	head := f.mustCommit(t, change(f.head, "a", "b"))
+	if err := f.gateway.Push(t.Context(), f.repo, "", branch, head, ""); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		bot := f.mustCommit(t, change(head, "bot", fmt.Sprint(i)))
+		human := gitIn(t, "/", nil, "--git-dir="+f.remote, "commit-tree", head+"^{tree}", "-p", head, "-m", fmt.Sprint("human ", i))
+		var wg sync.WaitGroup
+		var botErr, humanErr error
+		wg.Go(func() { botErr = f.gateway.Push(t.Context(), f.repo, "", branch, bot, head) })
+		wg.Go(func() {
+			humanErr = exec.Command("git", "--git-dir="+f.remote, "update-ref", "refs/heads/"+branch, human, head).Run()
+		})
+		wg.Wait()
+		got := gitIn(t, f.remote, nil, "rev-parse", branch)
+		if humanErr == nil && got != human || botErr == nil && got != bot || (humanErr == nil) == (botErr == nil) {
+			t.Fatalf("branch at %s; human %s (%v), bot %s (%v)", got, human, humanErr, bot, botErr)
+		}
+		if err := f.gateway.Fetch(t.Context(), f.repo, "", branch); err != nil {
+			t.Fatal(err)
+		}
+		head = got
+	}
+}
+
+func TestFetchFaults(t *testing.T) {
+	f := newFixture(t, sources)
+	gone := f.repo
+	gone.ID, gone.CloneURL = 8, f.remote+"-gone"
+	elsewhere := f.repo
+	elsewhere.CloneURL = "https://evil.example.com/acme/widgets.git"
+	creds := f.repo
+	creds.CloneURL = "https://user:hunter2@github.com/acme/widgets.git"
+	ssh := f.repo
+	ssh.CloneURL = "ext::sh -c evil"
+	for _, tt := range []struct {
+		name  string
+		repo  pipeline.Repo
+		ref   string
+		final bool
+		want  string
+	}{
+		{"no such branch", f.repo, "nope", true, "not there"},
+		{"no such commit", f.repo, strings.Repeat("1", 40), true, "not there"},
+		{"no such repository", gone, "main", true, "no such repository"},
+		{"a bad name", f.repo, "a..b", true, "not a valid branch name"},
+		{"another host", elsewhere, "main", true, "not among the hosts"},
+		{"credentials", creds, "main", true, "carries credentials"},
+		{"another transport", ssh, "main", true, "not a URL"},
+	} {
+		err := f.gateway.Fetch(t.Context(), tt.repo, "", tt.ref)
+		var fault *pipeline.Fault
+		if !errors.As(err, &fault) || fault.Class != pipeline.FaultGitHub || fault.Final != tt.final || !strings.Contains(fault.Message, tt.want) {
+			t.Errorf("%s: %v; want a final fault that says %q", tt.name, err, tt.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v: a secret is told", tt.name, err)
+		}
+	}
+	closed, err := NewGateway(GatewayOptions{Dir: openDir(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Fetch(t.Context(), f.repo, "", "main"); err == nil || !strings.Contains(err.Error(), "forge run") {
+		t.Errorf("a path without AllowLocal: %v", err)
+	}
+	// A branch that gave way to a directory of branches, and a SHA that is there.
+	first := f.commitTo(t, "topic", map[string]string{"x": "1"})
+	if err := f.gateway.Fetch(t.Context(), f.repo, "", "topic"); err != nil {
+		t.Error(err)
+	}
+	gitIn(t, f.remote, nil, "update-ref", "-d", "refs/heads/topic")
+	f.commitTo(t, "topic/sub", map[string]string{"x": "2"})
+	if err := f.gateway.Fetch(t.Context(), f.repo, "", "topic/sub", first); err != nil {
+		t.Error(err)
+	}
+}
+
+// Covers S14: objects that git's checks refuse do not get into the mirror.
+func TestHostileTrees(t *testing.T) {
+	f := newFixture(t, sources)
+	blob := gitIn(t, f.remote, []string{"STDIN=x"}, "hash-object", "-w", "--stdin")
+	for i, name := range []string{".git", ".GIT", ".git ", "git~1", "..", ".", ".g\u200cit", ".git::$INDEX_ALLOCATION", ".gitmodules"} {
+		mode := "100644"
+		if name == ".gitmodules" {
+			mode = "120000"
+		}
+		raw, err := exec.Command("sh", "-c", `printf '%s %s\000' "$1" "$2"; printf '%s' "$3" | xxd -r -p`, "sh", mode, name, blob).Output()
+		if err != nil {
+			t.Skip("needs xxd: apt-get install xxd")
+		}
+		file := filepath.Join(t.TempDir(), "tree")
+		if err := os.WriteFile(file, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		tree := gitIn(t, f.remote, nil, "hash-object", "-w", "-t", "tree", "--literally", file)
+		commit := gitIn(t, f.remote, nil, "commit-tree", tree, "-m", "evil")
+		branch := fmt.Sprintf("evil-%d", i)
+		gitIn(t, f.remote, nil, "update-ref", "refs/heads/"+branch, commit)
+		if err := f.gateway.Fetch(t.Context(), f.repo, "", branch); err == nil {
+			t.Errorf("a tree with %q was fetched", name)
+		}
+		if _, err := f.gateway.Resolve(t.Context(), f.repo, branch); err == nil {
+			t.Errorf("a tree with %q is in the mirror", name)
+		}
+	}
+}
+
+// Covers S17: over HTTP, the token goes to the one host, and is told nowhere.
+func TestToken(t *testing.T) {
+	const token = "ghs_S3cretT0kenValue"
+	backend := filepath.Join(gitIn(t, "/", nil, "--exec-path"), "git-http-backend")
+	if _, err := os.Stat(backend); err != nil {
+		t.Skip("needs git-http-backend: apt-get install git")
+	}
+	f := newFixture(t, sources)
+	gitIn(t, f.remote, nil, "config", "http.receivepack", "true")
+	h := &cgi.Handler{Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(f.remote), "GIT_HTTP_EXPORT_ALL=1"}, InheritEnv: []string{"PATH"}}
+	var mu sync.Mutex
+	status := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another host was asked for %s, with %q", r.URL, r.Header)
+	}))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		code := status
+		mu.Unlock()
+		user, pass, _ := r.BasicAuth()
+		switch {
+		case code == http.StatusFound:
+			http.Redirect(w, r, elsewhere.URL+r.URL.Path, code)
+		case code != 0:
+			http.Error(w, "no, "+token, code)
+		case user != "x-access-token" || pass != token:
+			http.Error(w, "who?", http.StatusUnauthorized)
+		default:
+			h.ServeHTTP(w, r)
+		}
+	}))
+	defer server.Close()
+	dir := openDir(t)
+	g, err := NewGateway(GatewayOptions{Dir: dir, Hosts: []string{server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo := f.repo
+	repo.CloneURL = server.URL + "/remote.git"
+	if err := g.Fetch(t.Context(), repo, token, "main"); err != nil {
+		t.Fatal(err)
+	}
+	sha, err := g.Commit(t.Context(), repo, change(f.head, "x", "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Push(t.Context(), repo, token, "forge/x", sha, ""); err != nil {
+		t.Fatal(err)
+	}
+	secrets := []string{token, base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token))}
+	for code, want := range map[int]string{401: "token was refused", 403: "token was refused", 404: "no such repository", 302: "redirects", 500: "500"} {
+		mu.Lock()
+		status = code
+		mu.Unlock()
+		err := g.Fetch(t.Context(), repo, token, "main")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("status %d: %v; want %q", code, err, want)
+		}
+		for _, secret := range secrets {
+			if err != nil && strings.Contains(err.Error(), secret) {
+				t.Errorf("status %d: the error tells the token: %v", code, err)
+			}
+		}
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		for _, secret := range secrets {
+			if strings.Contains(string(content), secret) {
+				t.Errorf("%s holds the token", path)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	cmd := g.git(repo).command(context.Background(), gitCall{args: []string{"fetch"}, token: token})
+	for _, secret := range secrets {
+		if strings.Contains(strings.Join(cmd.Args, " "), secret) {
+			t.Error("the token is in git's arguments")
+		}
+	}
+}

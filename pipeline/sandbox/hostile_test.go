@@ -1,0 +1,485 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"forge/pipeline"
+)
+
+// Covers S13: what a command leaves in the work tree and is no plain file is
+// refused, by name; what is ignored is not looked at.
+func TestChangesRefuse(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.txt": "a\n", "dir/b.txt": "b\n", ".gitignore": "skip/\n", "@link": "a.txt"})
+	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	for _, tt := range []struct{ script, named string }{
+		{"ln -s /etc/passwd new-link", "new-link"},
+		{"rm a.txt; ln -s /etc/passwd a.txt", "a.txt"},
+		{"ln -sf /etc/passwd link", "link"},
+		{"mkfifo pipe", "pipe"},
+		{"rm a.txt; mkfifo a.txt", "a.txt"},
+		{"perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local=>\"sock\",Listen=>1)'", "sock"},
+		{"ln a.txt second", "hard link"},
+		{"mkdir -p new/.git && echo x >new/.git/config", "new/.git"},
+		{"mkdir .git && echo x >.git/config", ".git"},
+		{"mkdir -p dir/.GIT", "dir/.GIT"},
+		{"echo gitdir: /x >dir/.git", "dir/.git"},
+		{"mkdir new && mkfifo new/.gitignore", "new/.gitignore"},
+		{"rm .gitignore && mkfifo .gitignore", ".gitignore"},
+		{"truncate -s 900M sparse", "sparse"},
+		{"printf 'x' >\"$(printf 'new\\nline')\"", `new\nline`},
+		{"i=0; while [ $i -lt 2001 ]; do : >f$i; i=$((i+1)); done", "more than 2000 files"},
+	} {
+		if err := w.Checkout(t.Context(), f.head); err != nil {
+			t.Fatal(err)
+		}
+		mustRun(t.Context(), t, w, tt.script)
+		if got, err := w.Changes(t.Context()); err == nil || !strings.Contains(err.Error(), tt.named) {
+			t.Errorf("after %q: Changes = %.200v, %v; want an error that names %s", tt.script, got, err, tt.named)
+		}
+	}
+	if err := w.Checkout(t.Context(), f.head); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t.Context(), t, w, "mkdir -p skip/deep && mkfifo skip/deep/pipe && ln -s / skip/root && rm link && echo c >:colon && chmod 0 dir")
+	mustRun(t.Context(), t, w, "chmod 755 dir")
+	changes, err := w.Changes(t.Context())
+	if err != nil || len(changes) != 2 || changes[0].Path != ":colon" || changes[1].Path != "link" || !changes[1].Deleted {
+		t.Errorf("Changes = %v, %v; want :colon added and link deleted", changes, err)
+	}
+	// A tree in which a command took permissions away can be made right again.
+	mustRun(t.Context(), t, w, "mkdir -p locked/in && chmod 0 locked dir")
+	if err := w.Checkout(t.Context(), f.head); err != nil {
+		t.Errorf("Checkout over locked directories: %v", err)
+	}
+	if got, err := w.Changes(t.Context()); err != nil || len(got) != 0 {
+		t.Errorf("Changes after that = %v, %v", got, err)
+	}
+}
+
+// Covers S15: reads and writes do not leave the tree, and do not hang.
+func TestFilesRefuse(t *testing.T) {
+	f := newFixture(t, map[string]string{
+		"a.txt": "a\n", "@passwd": "/etc/passwd", "@up": "..", "@proc": "/proc/self/environ", "@inner": "a.txt", "@dir": "sub", "sub/x": "x",
+	})
+	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	ctx := t.Context()
+	mustRun(ctx, t, w, "mkfifo pipe; truncate -s 900M sparse; echo x >one; ln one two")
+	for _, path := range []string{
+		"passwd", "up/x", "up", "proc", "pipe", "sparse", "one", "sub", "../x", "/etc/passwd", "a/../../x", "sub/../a.txt", ".git/config", "a\x00b", "missing",
+	} {
+		if got, err := w.Read(ctx, path); err == nil {
+			t.Errorf("Read(%q) = %q; want an error", path, got)
+		}
+	}
+	if got, err := w.Read(ctx, "inner"); err != nil || string(got) != "a\n" {
+		t.Errorf("Read through a link within the tree = %q, %v", got, err)
+	}
+	for _, path := range []string{"passwd", "up/x", "inner", "dir/y", "pipe", "pipe/x", "sub", "../x", "/tmp/x", ".git/hooks/x", ".github/workflows/x.yml", ".", ""} {
+		if err := w.Write(ctx, path, []byte("evil")); err == nil {
+			t.Errorf("Write(%q): no error", path)
+		}
+		if path == "passwd" || path == "inner" || path == "pipe" || path == "sub" {
+			continue // removing these is fine
+		}
+		if err := w.Remove(ctx, path); err == nil {
+			t.Errorf("Remove(%q): no error", path)
+		}
+	}
+	if err := w.Write(ctx, "big", make([]byte, 11<<20)); err == nil {
+		t.Error("Write of 11 MiB: no error")
+	}
+	if err := w.Write(ctx, "two", []byte("new")); err != nil {
+		t.Error(err)
+	}
+	if r := mustRun(ctx, t, w, "cat one"); string(r.Stdout) != "x\n" {
+		t.Errorf("a write went through a hard link: %q", r.Stdout)
+	}
+	var refused *ProtectedError
+	if err := w.Write(ctx, "sub/AGENTS.md", nil); !errors.As(err, &refused) {
+		t.Errorf("Write of a protected path: %v; want ProtectedError", err)
+	}
+	if err := w.Remove(ctx, "passwd"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat("/etc/passwd"); err != nil {
+		t.Error(err)
+	}
+	if got, err := w.Search(ctx, "root:|^x$|a", "", 10); err != nil || fmt.Sprint(got) != "[a.txt:1: a one:1: x sub/x:1: x]" {
+		t.Errorf("Search = %q, %v", got, err)
+	}
+	if _, err := w.Search(ctx, "(", "", 1); err == nil {
+		t.Error("Search with a bad pattern: no error")
+	}
+}
+
+// Covers S15: a file that is flipped to a link and back never leaks what is outside.
+func TestReadRace(t *testing.T) {
+	dir := openDir(t)
+	if err := os.Mkdir(filepath.Join(dir, "tree"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(filepath.Join(dir, "secret"), "SECRET", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// Only root can make a file that is somebody else's; a hard link to one's own can
+	// lose its second name in the middle of a read, and may be read then.
+	foreign := os.Geteuid() == 0
+	if foreign {
+		if err := os.Chown(filepath.Join(dir, "secret"), nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(filepath.Join(dir, "tree"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		file, link := filepath.Join(dir, "tree", "f"), filepath.Join(dir, "tree", "l")
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_ = os.WriteFile(link+"1", []byte("fine"), 0o644)
+			_ = os.Rename(link+"1", file)
+			for range 20 { // long enough for some reads to come through
+				_, _ = os.Lstat(file)
+			}
+			_ = os.Symlink("../secret", link+"2")
+			_ = os.Rename(link+"2", file)
+			if foreign {
+				_ = os.Link(filepath.Join(dir, "secret"), link+"3")
+				_ = os.Rename(link+"3", file)
+			}
+		}
+	}()
+	n := 20_000
+	if testing.Short() {
+		n = 1000
+	}
+	read := 0
+	for i := 0; i < n || read == 0 && i < 100*n; i++ {
+		content, _, err := safeRead(root, "f", 100)
+		if bytes.Contains(content, []byte("SECRET")) {
+			t.Fatal("a read leaked what is outside")
+		}
+		if err == nil {
+			read++
+		}
+	}
+	close(stop)
+	<-stopped
+	if read == 0 {
+		t.Error("no read came through: the race was not run")
+	}
+}
+
+// Covers S14: a tree of ten billion files is refused before any is made.
+func TestTreeBomb(t *testing.T) {
+	f := newFixture(t, map[string]string{"a": "a"})
+	blob := gitIn(t, f.remote, []string{"STDIN=x"}, "hash-object", "-w", "--stdin")
+	rows := func(mode, kind, oid string) string {
+		var b strings.Builder
+		for i := range 10 {
+			fmt.Fprintf(&b, "%s %s %s\tf%d\n", mode, kind, oid, i)
+		}
+		return b.String()
+	}
+	oid := gitIn(t, f.remote, []string{"STDIN=" + rows("100644", "blob", blob)}, "mktree")
+	for range 9 {
+		oid = gitIn(t, f.remote, []string{"STDIN=" + rows("040000", "tree", oid)}, "mktree")
+	}
+	bomb := gitIn(t, f.remote, nil, "commit-tree", oid, "-m", "bomb")
+	gitIn(t, f.remote, nil, "update-ref", "refs/heads/bomb", bomb)
+	if err := f.gateway.Fetch(t.Context(), f.repo, "", "bomb"); err != nil {
+		t.Fatal(err)
+	}
+	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	begin := time.Now()
+	err := w.Checkout(t.Context(), bomb)
+	if err == nil || !strings.Contains(err.Error(), "more than 100000 files") {
+		t.Errorf("Checkout = %v; want it refused", err)
+	}
+	if took := time.Since(begin); took > 2*time.Second { // 0.3 s when the machine is quiet
+		t.Errorf("it took %v", took)
+	}
+	if _, err := w.Read(t.Context(), "f0"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("something was checked out: %v", err)
+	}
+}
+
+// Covers S11: nothing that a repository or a command plants in the work tree makes
+// git on this side run a program.
+func TestDetonators(t *testing.T) {
+	fired := filepath.Join(openDir(t), "fired")
+	if err := os.Mkdir(fired, 0o777); err != nil || os.Chmod(fired, 0o777) != nil {
+		t.Fatal(err)
+	}
+	boom := func(name string) string { return "touch " + filepath.Join(fired, name) + " #" }
+	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = " + boom("fsmonitor") +
+		"\n\tpager = " + boom("pager") + "\n\tsshCommand = " + boom("ssh") + "\n\thooksPath = hooks\n[filter \"evil\"]\n\tclean = " + boom("clean") +
+		"\n\tsmudge = " + boom("smudge") + "\n\tprocess = " + boom("process") + "\n[diff \"evil\"]\n\tcommand = " + boom("diff") + "\n\ttextconv = " + boom("textconv") +
+		"\n[merge \"evil\"]\n\tdriver = " + boom("merge") + "\n[credential]\n\thelper = !" + boom("credential") + "\n[url \"ext::sh -c touch%20" + fired + "/ext\"]\n\tinsteadOf = /\n"
+	f := newFixture(t, map[string]string{
+		"a.txt": "a\n", ".gitattributes": "* filter=evil diff=evil merge=evil text=auto eol=crlf ident working-tree-encoding=UTF-16\n",
+		".lfsconfig": "[lfs]\n\turl = http://127.0.0.1:1/\n", "b.txt": "$Id$\n",
+		".gitmodules": "[submodule \"x\"]\n\tpath = x\n\turl = https://127.0.0.1:1/x\n",
+	})
+	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	ctx := t.Context()
+	if got, err := w.Read(ctx, "b.txt"); err != nil || string(got) != "$Id$\n" {
+		t.Errorf("Read = %q, %v; want the bytes as committed", got, err)
+	}
+	plant := func(dir string) string {
+		script := "mkdir -p " + dir + "/objects " + dir + "/refs " + dir + "/hooks; echo ref: refs/heads/main >" + dir + "/HEAD; cat >" + dir + "/config <<'X'\n" + config + "X\n"
+		for _, hook := range []string{"pre-commit", "post-checkout", "post-index-change", "reference-transaction", "fsmonitor-watchman", "pre-push", "post-commit"} {
+			script += "printf '#!/bin/sh\\n" + boom(hook) + "\\n' >" + dir + "/hooks/" + hook + "; chmod +x " + dir + "/hooks/" + hook + "; "
+		}
+		return script
+	}
+	// Embedded bare repositories are files like others, and are committed as such.
+	mustRun(ctx, t, w, "echo b >a.txt; "+plant("bare.git")+plant("deep/er"))
+	changes, err := w.Changes(ctx)
+	if err != nil || len(changes) < 10 {
+		t.Fatalf("Changes = %d, %v", len(changes), err)
+	}
+	sha, err := f.gateway.Commit(ctx, f.repo, CommitOptions{Parent: f.head, Message: "m", Author: "f", Email: "f@example.com", Time: fixedTime, Changes: changes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"push": f.gateway.Push(ctx, f.repo, "", "forge/x", sha, ""), "fetch": f.gateway.Fetch(ctx, f.repo, "", "forge/x", "main"),
+		"checkout": w.Checkout(ctx, sha),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if diff, err := f.gateway.Diff(ctx, f.repo, f.head, sha); err != nil || !strings.Contains(diff, "+b\n") {
+		t.Errorf("Diff = %.100q, %v", diff, err)
+	}
+	// Nested ones are refused, and do not go off while they are found.
+	mustRun(ctx, t, w, plant(".git")+plant("deep/.git"))
+	if _, err := w.Changes(ctx); err == nil {
+		t.Error("Changes with a nested repository: no error")
+	}
+	if err := w.Checkout(ctx, f.head); err != nil {
+		t.Error(err)
+	}
+	went, err := os.ReadDir(fired)
+	if err != nil || len(went) != 0 {
+		t.Errorf("went off: %v, %v", went, err)
+	}
+}
+
+// limited is the sandbox' and the unsafe mode's test of limits.
+func limited(t testing.TB, unsafe bool, l Limits) *Workspace {
+	t.Helper()
+	f := newFixture(t, map[string]string{"a": "a"})
+	return f.open(t, newManager(t, Options{Unsafe: unsafe, Limits: l}), f.head)
+}
+
+// Covers S8: each limit has a class of its own, and the workspace goes on after it.
+func TestLimits(t *testing.T) {
+	for _, unsafe := range []bool{false, true} {
+		t.Run(fmt.Sprintf("unsafe=%v", unsafe), func(t *testing.T) {
+			if !unsafe {
+				needBwrap(t)
+			}
+			w := limited(t, unsafe, Limits{
+				Memory: 128 << 20, Output: 64 << 10, TreeBytes: 32 << 20, FileBytes: 16 << 20, Processes: 64, CPU: 10 * time.Second,
+			})
+			for _, tt := range []struct {
+				name, script, class string
+				timeout             time.Duration
+			}{
+				{"wall clock", "sleep 60", classTimeout, 300 * time.Millisecond},
+				{"wall clock, in the background", "setsid sleep 60 & wait", classTimeout, 300 * time.Millisecond},
+				{"memory", "perl -e '$x = \"x\" x (400<<20); sleep 60'", classMemory, 30 * time.Second},
+				{"output", "yes", classOutput, 30 * time.Second},
+				{"disk", "for i in 1 2 3 4 5 6; do head -c 10000000 /dev/zero >f$i; done; sleep 60", classDisk, 30 * time.Second},
+				{"one file", "exec head -c 20000000 /dev/zero >big", classDisk, 30 * time.Second},
+				{"a signal", "kill -SEGV $$", classSignal, 30 * time.Second},
+			} {
+				begin := time.Now()
+				r, err := w.Run(t.Context(), pipeline.Command{Args: []string{"/bin/sh", "-c", tt.script}, Timeout: tt.timeout})
+				if err != nil || r.Class != tt.class || r.Exit != -1 {
+					t.Errorf("%s: class %q, exit %d, %v; want class %q, exit -1; it said %.200s", tt.name, r.Class, r.Exit, err, tt.class, r.Stderr)
+				}
+				if took := time.Since(begin); took > 15*time.Second || tt.class == classTimeout && took > tt.timeout+time.Second {
+					t.Errorf("%s: took %v", tt.name, took)
+				}
+				if kept := len(r.Stdout) + len(r.Stderr); kept > 64<<10 || tt.class == classOutput && (!r.Truncated || kept < 32<<10) {
+					t.Errorf("%s: kept %d bytes, truncated %v", tt.name, kept, r.Truncated)
+				}
+				mustRun(t.Context(), t, w, "rm -f big f?")
+			}
+			if r := mustRun(t.Context(), t, w, "cat /no/such/file; exit 7"); r.Exit != 7 || r.Class != "" || len(r.Stderr) == 0 {
+				t.Errorf("a plain failure = %+v", r)
+			}
+			if r, err := w.Run(t.Context(), pipeline.Command{Args: []string{"no-such-program"}}); err != nil || r.Exit != 127 || r.Class != "" {
+				t.Errorf("a program that is not there = %+v, %v; want exit 127", r, err)
+			}
+			r, err := w.Run(t.Context(), pipeline.Command{Args: []string{"/bin/sh", "-c", "pwd; echo $X"}, Dir: "sub", Env: []string{"X=1"}})
+			if err == nil {
+				t.Errorf("a directory that is not there = %+v", r)
+			}
+		})
+	}
+}
+
+// Covers S8: a fork bomb ends at the limit, inside.
+func TestForkBomb(t *testing.T) {
+	needBwrap(t)
+	w := limited(t, false, Limits{Processes: 64})
+	r := mustRun(t.Context(), t, w, `perl -e 'my $n=0; for (1..500) { my $p = fork; last unless defined $p; if (!$p) { sleep 60; exit } $n++ } print $n'`)
+	n, err := strconv.Atoi(string(r.Stdout))
+	if err != nil || n < 30 || n > 64 {
+		t.Errorf("%q processes were made; want at most 64: %s", r.Stdout, r.Stderr)
+	}
+}
+
+// alive lists processes whose command line holds the mark.
+func alive(mark string) []int {
+	var pids []int
+	for _, p := range processes() {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+		if bytes.Contains(line, []byte(mark)) {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// gone waits up to a second for the last process with the mark to end.
+func gone(mark string) bool {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		if len(alive(mark)) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Covers S9: nothing survives, however the end comes.
+func TestNothingSurvives(t *testing.T) {
+	f := newFixture(t, map[string]string{"a": "a"})
+	rounds := 1
+	if n, err := strconv.Atoi(os.Getenv("FORGE_SOAK")); err == nil {
+		rounds = n
+	}
+	for _, unsafe := range []bool{false, true} {
+		t.Run(fmt.Sprintf("unsafe=%v", unsafe), func(t *testing.T) {
+			if !unsafe {
+				needBwrap(t)
+			}
+			m := newManager(t, Options{Unsafe: unsafe})
+			for round := range rounds {
+				mark := fmt.Sprintf("%d.%d%d", 70000+round, os.Getpid(), unsafeBit(unsafe))
+				leave := "(setsid nohup sleep " + mark + " >/dev/null 2>&1 &) ; (setsid sleep " + mark + " &) ; echo left >left"
+				w := f.open(t, m, f.head)
+				begin := time.Now()
+				if r := mustRun(t.Context(), t, w, leave); r.Exit != 0 || !gone(mark) {
+					t.Errorf("after a command's end: %v is alive (%+v)", alive(mark), r)
+				}
+				if took := time.Since(begin); took > 3*time.Second {
+					t.Errorf("a command that left processes behind took %v", took)
+				}
+				for name, end := range map[string]func(){
+					"Close":                    func() { _ = w.Close() },
+					"kill -9 of the worker":    func() { _ = unix.Kill(w.cmd.Process.Pid, unix.SIGKILL); <-w.gone; _ = w.Close() },
+					"the end of its input":     func() { _ = w.in.Close(); <-w.gone; _ = w.Close() },
+					"a frame that is no frame": func() { _, _ = w.in.Write([]byte("\xff\xff\xff\xff")); <-w.gone; _ = w.Close() },
+				} {
+					w = f.open(t, m, f.head)
+					failed := make(chan error, 1)
+					go func() {
+						_, err := w.Run(context.Background(), pipeline.Command{Args: []string{"/bin/sh", "-c", leave + "; sleep " + mark}})
+						failed <- err
+					}()
+					for {
+						if got, err := w.Read(t.Context(), "left"); err == nil && len(got) > 0 {
+							break
+						}
+					}
+					end()
+					if err := <-failed; err == nil {
+						t.Errorf("Run over %s: no error", name)
+					}
+					if !gone(mark) {
+						t.Errorf("after %s: %v is alive", name, alive(mark))
+					}
+					if _, err := os.Stat(w.dir); !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("after %s: the work tree is there: %v", name, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func unsafeBit(unsafe bool) int {
+	if unsafe {
+		return 1
+	}
+	return 0
+}
+
+// Covers S9, S10 and S2 of the worker itself: no dumps, no inherited descriptors,
+// no root, nothing in its environment.
+func TestWorkerProcess(t *testing.T) {
+	t.Setenv("FORGE_CANARY", "canary")
+	leaked, err := os.Open("/etc/hostname")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leaked.Close()
+	f := newFixture(t, map[string]string{"a": "a"})
+	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	proc := fmt.Sprintf("/proc/%d/", w.cmd.Process.Pid)
+	info, err := os.Stat(proc + "environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uid := info.Sys().(*syscall.Stat_t).Uid; uid != 0 {
+		t.Errorf("the worker can be dumped: its environ belongs to %d", uid)
+	}
+	if os.Geteuid() != 0 {
+		return // the rest cannot be read by the same user: that is the point
+	}
+	env, err := os.ReadFile(proc + "environ")
+	if err != nil || bytes.Contains(env, []byte("canary")) || bytes.Count(env, []byte("=")) != 1 {
+		t.Errorf("environ = %q, %v; want PATH alone", env, err)
+	}
+	status, err := os.ReadFile(proc + "status")
+	if err != nil || !bytes.Contains(status, []byte("\nUid:\t65534\t65534\t65534\t65534\n")) || !bytes.Contains(status, []byte("\nNoNewPrivs:\t1\n")) ||
+		!bytes.Contains(status, []byte("\nGroups:\t \n")) || !bytes.Contains(status, []byte("\nCapEff:\t0000000000000000\n")) {
+		t.Errorf("status = %s, %v", status, err)
+	}
+	fds, err := os.ReadDir(proc + "fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		if target, _ := os.Readlink(proc + "fd/" + fd.Name()); target == "/etc/hostname" {
+			t.Error("the worker has a descriptor of the server's")
+		}
+	}
+}

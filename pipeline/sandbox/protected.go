@@ -1,0 +1,143 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// protectedGlobs are paths that change what runs on somebody else's machine, who
+// must approve what, or how agents behave. A change to one needs an explicit
+// opt-in by the operator.
+var protectedGlobs = []string{
+	".github/workflows/**", ".github/actions/**", ".github/forge.yml", ".github/forge.yaml", ".github/dependabot.yml",
+	".github/copilot-instructions.md", ".github/instructions/**", ".github/agents/**", ".github/prompts/**",
+	"**/CODEOWNERS", "**/.git*", "**/.gitlab-ci.yml",
+	"**/AGENTS.md", "**/CLAUDE.md", "**/GEMINI.md", "**/.claude/**", "**/.codex/**", "**/.gemini/**", "**/.agents/**",
+	"**/.mcp.json", "**/mcp.json", "**/.cursor/**", "**/.cursorrules", "**/.windsurf/**", "**/.windsurfrules", "**/.aider*",
+	"**/.vscode/**", "**/.idea/**", "**/.devcontainer/**", "**/.devcontainer.json", "**/.envrc",
+}
+
+// unprotected are the exceptions among them that cannot do harm: git itself and
+// editors only read them as lists of names.
+var unprotected = []string{"**/.gitignore", "**/.gitkeep"}
+
+// ProtectedError is a change that the operator has not opted in to.
+type ProtectedError struct {
+	Path string
+	Rule string // the glob that protects it
+}
+
+func (e *ProtectedError) Error() string {
+	return fmt.Sprintf("%s is protected (%s): a maintainer must make this change, or the operator must allow the path", e.Path, e.Rule)
+}
+
+// Protected returns the path, so that a caller can tell this error by its method.
+func (e *ProtectedError) Protected() string { return e.Path }
+
+// checkProtected refuses a protected path. Extra globs protect more; allow opts in.
+// Names are compared without case, since GitHub's checkout on macOS and Windows
+// does not tell them apart.
+func checkProtected(name string, extra, allow []string) error {
+	lower := strings.ToLower(name)
+	for _, glob := range allow {
+		if matchGlob(strings.ToLower(glob), lower) {
+			return nil
+		}
+	}
+	for _, glob := range extra {
+		if matchGlob(strings.ToLower(glob), lower) {
+			return &ProtectedError{Path: name, Rule: glob}
+		}
+	}
+	for _, glob := range unprotected {
+		if matchGlob(glob, lower) {
+			return nil
+		}
+	}
+	for _, glob := range protectedGlobs {
+		glob = strings.ToLower(glob)
+		if matchGlob(glob, lower) || matchGlob(strings.TrimSuffix(glob, "/**"), lower) {
+			return &ProtectedError{Path: name, Rule: glob}
+		}
+	}
+	return nil
+}
+
+// matchGlob matches a slash-separated path. "**" stands for any number of
+// directories; a glob without a slash is matched against the last element alone.
+func matchGlob(glob, name string) bool {
+	if !strings.Contains(glob, "/") && glob != "**" {
+		ok, _ := path.Match(glob, path.Base(name))
+		return ok
+	}
+	return matchParts(strings.Split(strings.TrimPrefix(glob, "/"), "/"), strings.Split(name, "/"), new(int))
+}
+
+// matchParts matches element by element; steps bounds the work on globs with many
+// stars.
+func matchParts(glob, name []string, steps *int) bool {
+	for len(glob) > 0 {
+		if *steps++; *steps > 10_000 {
+			return false
+		}
+		if glob[0] == "**" {
+			if len(glob) == 1 {
+				return len(name) > 0
+			}
+			for i := range name {
+				if matchParts(glob[1:], name[i:], steps) {
+					return true
+				}
+			}
+			return false
+		}
+		if len(name) == 0 {
+			return false
+		}
+		if ok, _ := path.Match(glob[0], name[0]); !ok {
+			return false
+		}
+		glob, name = glob[1:], name[1:]
+	}
+	return len(name) == 0
+}
+
+// errPath is why a path cannot be used.
+var errPath = errors.New("not a path inside the repository")
+
+// checkPath refuses what git or a file system could take for something else:
+// absolute and unclean paths, ".." and every spelling of ".git".
+func checkPath(name string) error {
+	if name == "" || len(name) > 4096 || strings.HasPrefix(name, "/") || strings.ContainsAny(name, "\x00\\") || path.Clean(name) != name {
+		return fmt.Errorf("path %q: %w", name, errPath)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "." || part == ".." || len(part) > 255 || isDotGit(part) {
+			return fmt.Errorf("path %q: %w", name, errPath)
+		}
+		for _, c := range part {
+			if c < ' ' || c == 0x7f {
+				return fmt.Errorf("path %q has a control character: %w", name, errPath)
+			}
+		}
+	}
+	return nil
+}
+
+// isDotGit reports whether some file system takes the name for ".git": without
+// case, with characters that HFS+ ignores, in NTFS' short form, or with what NTFS
+// drops at the end.
+func isDotGit(part string) bool {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+			return -1
+		}
+		return r
+	}, strings.ToLower(part))
+	clean, _, _ = strings.Cut(clean, ":")
+	clean = strings.TrimRight(clean, ". ")
+	return clean == ".git" || clean == "git~1"
+}

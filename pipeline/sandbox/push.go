@@ -1,0 +1,160 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// MovedError says that somebody else moved the branch: nothing was pushed.
+type MovedError struct {
+	Branch string
+	Head   string // SHA that the branch is at now; empty when it is gone
+}
+
+func (e *MovedError) Error() string {
+	if e.Head == "" {
+		return "branch " + e.Branch + " was deleted by somebody else"
+	}
+	return "branch " + e.Branch + " was moved by somebody else, to " + e.Head
+}
+
+// Moved returns the branch's head, so that a caller can tell this error by its method.
+func (e *MovedError) Moved() string { return e.Head }
+
+// RejectedError says that the remote's rules refuse the push: branch protection,
+// a ruleset, push protection, a hook. Trying again cannot help.
+type RejectedError struct {
+	Branch string
+	Reason string // the remote's words, shortened
+}
+
+func (e *RejectedError) Error() string {
+	return "the remote refuses a push to " + e.Branch + ": " + e.Reason
+}
+
+// Rejected returns the reason, so that a caller can tell this error by its method.
+func (e *RejectedError) Rejected() string { return e.Reason }
+
+// Push sets a branch to a commit, if it is still at old ("" when it must not
+// exist). Only branches under the gateway's prefix, and only forward: old must be
+// an ancestor of sha. A branch that is at sha already is a success. Errors are
+// *MovedError, *RejectedError or *pipeline.Fault.
+func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token, branch, sha, old string) error {
+	ref, err := fullRef(branch)
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(branch, g.prefix) || branch == g.prefix {
+		return fmt.Errorf("push to branch %q: only branches under %s may be pushed", branch, g.prefix)
+	}
+	if err := checkOIDs(sha); err != nil {
+		return err
+	}
+	call, address, err := g.remote(repo, token)
+	if err != nil {
+		return &pipeline.Fault{Class: pipeline.FaultGitHub, Message: err.Error(), Final: true}
+	}
+	lock := g.lock(repo)
+	lock.Lock()
+	defer lock.Unlock()
+	if old != "" {
+		if err := g.checkForward(ctx, repo, branch, sha, old); err != nil {
+			return err
+		}
+	}
+	push := call
+	push.args = []string{"push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",
+		"--force-with-lease=" + ref + ":" + old, address, sha + ":" + ref}
+	if _, err = g.git(repo).run(ctx, push); err != nil {
+		err = g.pushFailed(ctx, repo, pushAttempt{call: call, address: address, branch: branch, ref: ref, sha: sha, old: old}, err)
+	}
+	if err != nil {
+		return err
+	}
+	// What was pushed needs no fetch; a failure here costs just that fetch.
+	if _, err := g.git(repo).run(ctx, gitCall{args: []string{"update-ref", keptRef(ref), sha}}); err != nil {
+		g.log.Debug("remember pushed branch", "repo", repo.FullName(), "branch", branch, "error", err)
+	}
+	return nil
+}
+
+// checkForward refuses a push that would take commits away.
+func (g *Gateway) checkForward(ctx context.Context, repo pipeline.Repo, branch, sha, old string) error {
+	if err := checkOIDs(old); err != nil {
+		return err
+	}
+	_, err := g.git(repo).run(ctx, gitCall{args: []string{"merge-base", "--is-ancestor", old, sha}})
+	var failed *gitError
+	if errors.As(err, &failed) && failed.code == 1 {
+		return fmt.Errorf("push %s to %s: the branch's head %s is not among its ancestors, commits would be lost", sha, branch, old)
+	}
+	if err != nil {
+		return fmt.Errorf("push %s to %s: %w", sha, branch, err)
+	}
+	return nil
+}
+
+// pushAttempt is what a failed push tried.
+type pushAttempt struct {
+	call                           gitCall
+	address, branch, ref, sha, old string
+}
+
+var remoteRefused = regexp.MustCompile(`GH0\d\d|pre-receive hook declined|protected branch|hook declined|refusing to|denied by|prohibited|cannot be created|push declined`)
+
+// pushFailed finds out why a push failed, and whether it did.
+func (g *Gateway) pushFailed(ctx context.Context, repo pipeline.Repo, a pushAttempt, err error) error {
+	var failed *gitError
+	if !errors.As(err, &failed) {
+		return fmt.Errorf("push %s: %w", repo.FullName(), err)
+	}
+	if remoteRefused.MatchString(failed.stderr + failed.stdout) {
+		return &RejectedError{Branch: a.branch, Reason: refusal(failed)}
+	}
+	rejected := strings.Contains(failed.stdout, "[rejected]") || strings.Contains(failed.stdout, "[remote rejected]") ||
+		strings.Contains(failed.stdout, "[remote failure]")
+	if !rejected {
+		return remoteFault("push", repo, err)
+	}
+	look := a.call
+	look.args = []string{"ls-remote", "--refs", a.address, a.ref}
+	out, lsErr := g.git(repo).run(ctx, look)
+	if lsErr != nil {
+		return remoteFault("push", repo, lsErr)
+	}
+	head, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\t")
+	switch head {
+	case a.sha:
+		return nil
+	case a.old:
+		return &RejectedError{Branch: a.branch, Reason: refusal(failed)}
+	}
+	return &MovedError{Branch: a.branch, Head: head}
+}
+
+// refusal is what the remote said, without git's own talk.
+func refusal(failed *gitError) string {
+	var words []string
+	for l := range strings.SplitSeq(failed.stderr, "\n") {
+		if rest, ok := strings.CutPrefix(l, "remote:"); ok && strings.TrimSpace(rest) != "" {
+			words = append(words, strings.TrimSpace(rest))
+		}
+	}
+	for l := range strings.SplitSeq(failed.stdout, "\n") {
+		if strings.HasPrefix(l, "!") {
+			if _, why, ok := strings.Cut(l, "["); ok {
+				words = append(words, "["+why)
+			}
+		}
+	}
+	text := strings.Join(words, " ")
+	if text == "" {
+		text = lastLine(failed.stderr)
+	}
+	return text[:min(len(text), 1000)]
+}

@@ -1,0 +1,194 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How often a running command is looked at. A process can fill memory at some
+// 5 GB/s, so that it may overshoot its limit by half a gigabyte.
+const (
+	watchEvery = 100 * time.Millisecond
+	treeEvery  = 50 // looks between two counts of the work tree
+)
+
+// markName is the variable that names a workspace in its commands' environment,
+// where there is no sandbox that ends them all.
+const markName = "FORGE_WORKSPACE"
+
+// watch looks at a command's memory and disk until it is finished.
+func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string)) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	start := freeBytes(w.Dir)
+	counted := start // what was free when the tree was last counted
+	for n := 1; ; n++ {
+		select {
+		case <-finished:
+			return
+		case <-tick.C:
+		}
+		if memoryOf(descendants(pid)) > w.Limits.Memory {
+			kill(classMemory)
+			return
+		}
+		free := freeBytes(w.Dir)
+		if free < w.Limits.Reserve && start-free > w.Limits.Reserve/8 {
+			kill(classDisk)
+			return
+		}
+		if n%treeEvery != 0 && counted-free < w.Limits.TreeBytes/4 {
+			continue
+		}
+		counted = free
+		if w.tree.tooBig() {
+			kill(classDisk)
+			return
+		}
+	}
+}
+
+// freeBytes is what the worker's user may still write.
+func freeBytes(dir string) int64 {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0
+	}
+	return int64(st.Bavail) * st.Bsize
+}
+
+// tooBig reports whether the work tree has outgrown its limits. Blocks count, not
+// lengths: a sparse file costs nothing.
+func (t *tree) tooBig() bool {
+	var files int
+	var bytes int64
+	over := false
+	_ = t.walk(context.Background(), ".", func(_ string, info fs.FileInfo) error {
+		files++
+		bytes += blocksOf(info)
+		if files > t.limits.TreeFiles || bytes > t.limits.TreeBytes {
+			over = true
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return over
+}
+
+// process is one row of /proc.
+type process struct{ pid, parent int }
+
+// processes lists all processes of the machine that can be seen.
+func processes() []process {
+	dirs, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var all []process
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(d.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + d.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		// The command's name is in parentheses and may hold anything.
+		field := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(field) < 2 {
+			continue
+		}
+		parent, _ := strconv.Atoi(string(field[1]))
+		all = append(all, process{pid: pid, parent: parent})
+	}
+	return all
+}
+
+// descendants are the processes beneath one, itself included.
+func descendants(pid int) []int {
+	children := map[int][]int{}
+	for _, p := range processes() {
+		children[p.parent] = append(children[p.parent], p.pid)
+	}
+	all := []int{pid}
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all
+}
+
+// memoryOf is what processes use together, without the pages of files.
+func memoryOf(pids []int) int64 {
+	var pages int64
+	for _, pid := range pids {
+		statm, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+		if err != nil {
+			continue
+		}
+		field := strings.Fields(string(statm))
+		if len(field) < 3 {
+			continue
+		}
+		resident, _ := strconv.ParseInt(field[1], 10, 64)
+		shared, _ := strconv.ParseInt(field[2], 10, 64)
+		pages += resident - shared
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// killDescendants kills everything beneath this process, until nothing is left:
+// whatever is orphaned on the way becomes this process' child. The process that
+// somebody waits for already is left for them to reap; 0: none.
+func killDescendants(waited int) {
+	self := os.Getpid()
+	for range 200 {
+		left := false
+		for _, pid := range descendants(self)[1:] {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			if pid == waited {
+				continue
+			}
+			left = true
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+		if !left {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// killMarked kills what a killed worker left behind where there is no sandbox.
+func killMarked(mark string) {
+	want := []byte(markName + "=" + mark)
+	for range 20 {
+		found := false
+		for _, p := range processes() {
+			env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid), "environ"))
+			if err != nil {
+				continue
+			}
+			for kv := range bytes.SplitSeq(env, []byte{0}) {
+				if bytes.Equal(kv, want) {
+					found = true
+					_ = unix.Kill(p.pid, unix.SIGKILL)
+				}
+			}
+		}
+		if !found {
+			return
+		}
+	}
+}
+
+func blocksOf(info fs.FileInfo) int64 { return info.Sys().(*syscall.Stat_t).Blocks * 512 }

@@ -1,0 +1,229 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"forge/pipeline"
+)
+
+// setup is what the server tells a worker before anything else.
+type setup struct {
+	Dir        string   `json:"dir"`     // holds tree and tmp
+	GitDir     string   `json:"git_dir"` // bare, only read
+	Cache      string   `json:"cache"`   // the repository's build cache
+	Mark       string   `json:"mark"`    // names this workspace in its commands' environment
+	Etc        string   `json:"etc"`     // our own passwd, group and so on
+	Git        string   `json:"git"`     // paths of tools
+	Bwrap      string   `json:"bwrap"`
+	Prlimit    string   `json:"prlimit"`
+	Toolchains []string `json:"toolchains"`
+	Bins       []string `json:"bins"` // their bin directories
+	ModCache   string   `json:"mod_cache"`
+	Unsafe     bool     `json:"unsafe"`
+	Limits     Limits   `json:"limits"`
+	Protected  []string `json:"protected"`
+	Allow      []string `json:"allow"`
+
+	noFilter bool // tests: start bubblewrap with an empty seccomp program
+}
+
+// addToolchain lets commands see a directory of the host.
+func (s *setup) addToolchain(dir string) {
+	dir = filepath.Clean(dir)
+	bin := filepath.Join(dir, "bin")
+	if info, err := os.Stat(bin); err == nil && info.IsDir() {
+		s.Bins = append(s.Bins, bin)
+	}
+	if !strings.HasPrefix(dir, "/usr/") {
+		s.Toolchains = append(s.Toolchains, dir)
+	}
+}
+
+// path is the PATH of the worker and of its commands.
+func (s *setup) path() string {
+	return strings.Join(append(append([]string{}, s.Bins...), "/usr/local/bin", "/usr/bin", "/bin"), ":")
+}
+
+// worker answers one server's calls.
+type worker struct {
+	setup
+	tree    *tree
+	git     git
+	command sync.Mutex // one process at a time, so that all descendants are its own
+}
+
+// Worker is the main function of `forge worker`: it answers calls that come in
+// until in ends, then kills whatever it started. It refuses to run as root.
+func Worker(in io.Reader, out io.Writer) error {
+	if os.Geteuid() == 0 {
+		return errors.New("forge worker: refuses to run as root; the server starts it under another user")
+	}
+	if err := harden(); err != nil {
+		return fmt.Errorf("forge worker: %w", err)
+	}
+	defer killDescendants(0)
+	return serve(&worker{}, in, out)
+}
+
+// harden shuts off what a worker may have inherited, and what could be read out of
+// it: descriptors, core dumps, its memory.
+func harden() error {
+	if err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close_range: %w (Linux 5.11 or newer is needed)", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("set not dumpable: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no new privileges: %w", err)
+	}
+	// What a command leaves behind becomes the worker's child, and dies with it.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set subreaper: %w", err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return fmt.Errorf("no core dumps: %w", err)
+	}
+	unix.Umask(0o022)
+	// When memory runs out, commands go first, then workers, never the server.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
+	debug.SetMemoryLimit(1 << 30)
+	return nil
+}
+
+// serve reads requests and answers each in a goroutine of its own.
+func serve(w *worker, in io.Reader, out io.Writer) error {
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+
+	replies := &frameWriter{w: out}
+	var mu sync.Mutex
+	cancels := map[uint64]context.CancelFunc{}
+	for {
+		var r request
+		err := readFrame(in, &r)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("forge worker: read request: %w", err)
+		}
+		if r.Method == "cancel" {
+			mu.Lock()
+			if cancel := cancels[r.ID]; cancel != nil {
+				cancel()
+			}
+			mu.Unlock()
+			continue
+		}
+		if r.Method == "setup" {
+			_ = replies.send(answer(r.ID, nil, w.configure(r.Params)))
+			continue
+		}
+		call, cancel := context.WithCancel(ctx)
+		mu.Lock()
+		cancels[r.ID] = cancel
+		mu.Unlock()
+		running.Go(func() {
+			result, err := w.handle(call, r)
+			mu.Lock()
+			delete(cancels, r.ID)
+			mu.Unlock()
+			cancel()
+			if err := replies.send(answer(r.ID, result, err)); err != nil {
+				_ = replies.send(answer(r.ID, nil, err)) // too big, most likely
+			}
+		})
+	}
+}
+
+func answer(id uint64, result any, err error) response {
+	if err != nil {
+		return response{ID: id, Error: toWire(err)}
+	}
+	body, err := json.Marshal(result)
+	if err != nil {
+		return response{ID: id, Error: toWire(err)}
+	}
+	return response{ID: id, Result: body}
+}
+
+// configure takes the setup in, once.
+func (w *worker) configure(params json.RawMessage) error {
+	if w.tree != nil {
+		return errors.New("the worker is set up already")
+	}
+	var s setup
+	if err := json.Unmarshal(params, &s); err != nil {
+		return fmt.Errorf("setup: %w", err)
+	}
+	root, err := os.OpenRoot(filepath.Join(s.Dir, "tree"))
+	if err != nil {
+		return fmt.Errorf("open work tree: %w", err)
+	}
+	s.noFilter = w.noFilter
+	w.setup = s
+	w.git = git{bin: s.Git, dir: s.GitDir}
+	w.tree = &tree{root: root, dir: filepath.Join(s.Dir, "tree"), git: w.git, limits: s.Limits, etc: s.Etc}
+	return nil
+}
+
+// handle carries one call out.
+func (w *worker) handle(ctx context.Context, r request) (any, error) {
+	if w.tree == nil {
+		return nil, errors.New("the worker is not set up")
+	}
+	if r.Method == "run" {
+		var c pipeline.Command
+		if err := json.Unmarshal(r.Params, &c); err != nil {
+			return nil, fmt.Errorf("run: %w", err)
+		}
+		return w.run(ctx, c)
+	}
+	var p pathParams
+	if err := json.Unmarshal(r.Params, &p); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Method, err)
+	}
+	switch r.Method {
+	case "checkout":
+		w.command.Lock()
+		defer w.command.Unlock()
+		return nil, w.tree.checkout(ctx, p.Path)
+	case "list":
+		return w.tree.list(p.Path)
+	case "read":
+		return w.tree.read(p.Path)
+	case "search":
+		return w.tree.search(ctx, p.Pattern, p.Path, p.Max)
+	case "write":
+		if err := checkProtected(p.Path, w.Protected, w.Allow); err != nil {
+			return nil, err
+		}
+		return nil, w.tree.write(p.Path, p.Content)
+	case "remove":
+		if err := checkProtected(p.Path, w.Protected, w.Allow); err != nil {
+			return nil, err
+		}
+		return nil, w.tree.remove(p.Path)
+	case "changes":
+		w.command.Lock()
+		defer w.command.Unlock()
+		return w.tree.changes(ctx)
+	case "probe":
+		return nil, w.probe(ctx)
+	}
+	return nil, fmt.Errorf("the worker knows no method %q", r.Method)
+}

@@ -1,0 +1,386 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"forge/pipeline"
+)
+
+// cancelGrace is how long a worker may take to give up a cancelled call before
+// it is killed.
+const cancelGrace = 800 * time.Millisecond
+
+// OpenOptions describe one workspace.
+type OpenOptions struct {
+	Name      string   // of the run; for people
+	GitDir    string   // the bare git directory to check out of; the worker only reads it
+	Commit    string   // SHA to check out; empty: none yet
+	Cache     string   // key of the build cache: one per repository, never shared between two
+	Protected []string // globs that Write refuses, on top of the built-in ones
+	Allow     []string // globs that the operator opted in to although they are protected
+}
+
+// Workspace is one worker process with its work tree. Calls may come from many
+// goroutines; commands are run one after the other.
+type Workspace struct {
+	m    *Manager
+	dir  string // holds tree and tmp; removed on Close
+	mark string // in the environment of everything that it starts
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *frameWriter
+	errs *tailWriter
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	calls   map[uint64]chan response
+	last    uint64
+	dead    error         // why the worker is gone
+	gone    chan struct{} // closed when it is
+	closing sync.Once
+	closed  error
+}
+
+// Open starts a worker and, when a commit is given, checks it out.
+func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
+	if o.Commit != "" && !filepath.IsAbs(o.GitDir) {
+		return nil, fmt.Errorf("open workspace %s: git directory %q: must be an absolute path", o.Name, o.GitDir)
+	}
+	w := &Workspace{
+		m: m, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
+		log: m.log.With("run", o.Name), errs: &tailWriter{max: 8 << 10},
+	}
+	if err := w.makeDirs(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("open workspace %s: %w", o.Name, err), w.Close())
+	}
+	if err := w.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open workspace %s: %w", o.Name, err), w.Close())
+	}
+	if err := w.begin(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("open workspace %s: %w", o.Name, err), w.Close())
+	}
+	return w, nil
+}
+
+// makeDirs makes the work tree's directory and the build cache, both the worker's.
+func (w *Workspace) makeDirs(o OpenOptions) error {
+	dir, err := os.MkdirTemp(w.m.path("trees"), dirName(o.Name)+"-")
+	if err != nil {
+		return err
+	}
+	w.dir = dir
+	cache := w.m.path("cache", dirName(o.Cache))
+	for _, d := range []string{cache, filepath.Join(dir, "tree"), filepath.Join(dir, "tmp"), dir} {
+		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := w.m.own(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start starts the worker: an empty environment but for PATH, a process group of
+// its own, the unprivileged user. The binary is opened here, because that user
+// may not be able to reach its path.
+func (w *Workspace) start() error {
+	exe, err := os.Open(w.m.exe)
+	if err != nil {
+		return fmt.Errorf("worker binary: %w", err)
+	}
+	defer exe.Close()
+	w.cmd = &exec.Cmd{
+		Path: "/proc/self/fd/3", Args: append([]string{"forge"}, w.m.args...), Dir: "/",
+		Env: []string{"PATH=" + w.m.setup.path()}, ExtraFiles: []*os.File{exe}, Stderr: w.errs,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, WaitDelay: time.Second,
+	}
+	if w.m.uid >= 0 {
+		w.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(w.m.uid), Gid: uint32(w.m.gid)}
+	}
+	in, err := w.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := w.cmd.Start(); err != nil {
+		return fmt.Errorf("start worker: %w", err)
+	}
+	w.in, w.out = in, &frameWriter{w: in}
+	go w.receive(out)
+	return nil
+}
+
+// begin tells the worker what it works on.
+func (w *Workspace) begin(ctx context.Context, o OpenOptions) error {
+	s := w.m.setup
+	s.Dir, s.GitDir, s.Cache, s.Mark = w.dir, o.GitDir, w.m.path("cache", dirName(o.Cache)), w.mark
+	s.Protected, s.Allow = o.Protected, o.Allow
+	if err := w.call(ctx, "setup", s, nil); err != nil {
+		return err
+	}
+	if o.Commit == "" {
+		return nil
+	}
+	return w.Checkout(ctx, o.Commit)
+}
+
+// receive hands responses to their callers until the worker is gone.
+func (w *Workspace) receive(out io.Reader) {
+	var err error
+	for {
+		var r response
+		if err = readFrame(out, &r); err != nil {
+			break
+		}
+		w.mu.Lock()
+		answer := w.calls[r.ID]
+		delete(w.calls, r.ID)
+		w.mu.Unlock()
+		if answer != nil {
+			answer <- r
+		}
+	}
+	w.kill() // it broke the protocol, or is ending anyway
+	waited := w.cmd.Wait()
+	text := "the worker ended"
+	if waited != nil {
+		text += ": " + waited.Error()
+	}
+	if err != io.EOF && err != nil {
+		text += ": " + err.Error()
+	}
+	if said := w.errs.String(); said != "" {
+		text += ": " + said
+	}
+	w.mu.Lock()
+	w.dead = &pipeline.Fault{Class: pipeline.FaultEnvironment, Message: text}
+	w.mu.Unlock()
+	close(w.gone)
+}
+
+// kill ends the worker's process group. Sandboxes die with the worker.
+func (w *Workspace) kill() {
+	if w.cmd != nil && w.cmd.Process != nil {
+		select {
+		case <-w.gone: // its number may be somebody else's by now
+		default:
+			_ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// call calls a method of the worker and waits for the answer. When ctx ends, the
+// worker is told; one that does not obey is killed.
+func (w *Workspace) call(ctx context.Context, method string, params, result any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	body, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	answer := make(chan response, 1)
+	w.mu.Lock()
+	w.last++
+	id := w.last
+	w.calls[id] = answer
+	w.mu.Unlock()
+	if err := w.out.send(request{ID: id, Method: method, Params: body}); err != nil {
+		return w.ended(err)
+	}
+	select {
+	case r := <-answer:
+		return decode(r, result)
+	case <-w.gone:
+		return w.ended(nil)
+	case <-ctx.Done():
+	}
+	_ = w.out.send(request{ID: id, Method: "cancel"})
+	timer := time.NewTimer(cancelGrace)
+	defer timer.Stop()
+	select {
+	case <-answer:
+	case <-w.gone:
+	case <-timer.C:
+		w.log.Warn("worker did not give up a cancelled call; killed", "method", method)
+		w.kill()
+	}
+	return ctx.Err()
+}
+
+func decode(r response, result any) error {
+	if r.Error != nil {
+		return r.Error
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(r.Result, result); err != nil {
+		return fmt.Errorf("answer of the worker: %w", err)
+	}
+	return nil
+}
+
+// ended is why no call can be answered any more.
+func (w *Workspace) ended(err error) error {
+	select {
+	case <-w.gone:
+	case <-time.After(time.Second):
+		return fmt.Errorf("call the worker: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dead
+}
+
+// pathParams are the parameters of most calls.
+type pathParams struct {
+	Path    string `json:"path,omitempty"`
+	Content []byte `json:"content,omitempty"`
+	Pattern string `json:"pattern,omitempty"`
+	Max     int    `json:"max,omitempty"`
+}
+
+// Checkout makes the work tree be exactly that commit: what differs is replaced,
+// what is not in it is removed. Submodules are left as empty directories, and
+// nothing is converted.
+func (w *Workspace) Checkout(ctx context.Context, sha string) error {
+	return w.call(ctx, "checkout", pathParams{Path: sha}, nil)
+}
+
+// List returns the names in a directory ("" for the top), sorted; those of
+// directories end in "/".
+func (w *Workspace) List(ctx context.Context, dir string) ([]string, error) {
+	var names []string
+	return names, w.call(ctx, "list", pathParams{Path: dir}, &names)
+}
+
+// Read returns a file's content. A file that does not exist is fs.ErrNotExist; one
+// that is not a plain file, or is too big, is refused.
+func (w *Workspace) Read(ctx context.Context, path string) ([]byte, error) {
+	var content []byte
+	return content, w.call(ctx, "read", pathParams{Path: path}, &content)
+}
+
+// Search returns at most max lines that match a regular expression (Go's syntax)
+// in the files that match a glob ("" for all; "**" for any directories), each as
+// "path:line: text". Binary files are left out.
+func (w *Workspace) Search(ctx context.Context, pattern, glob string, max int) ([]string, error) {
+	var lines []string
+	return lines, w.call(ctx, "search", pathParams{Pattern: pattern, Path: glob, Max: max}, &lines)
+}
+
+// Write makes or replaces a file, with the directories on the way. It never goes
+// through a symbolic link, and refuses protected paths (*ProtectedError).
+func (w *Workspace) Write(ctx context.Context, path string, content []byte) error {
+	return w.call(ctx, "write", pathParams{Path: path, Content: content}, nil)
+}
+
+// Remove removes a file, or a directory with all that is in it.
+func (w *Workspace) Remove(ctx context.Context, path string) error {
+	return w.call(ctx, "remove", pathParams{Path: path}, nil)
+}
+
+// Run runs a command in the sandbox. A command that fails is a result; the error
+// is for what could not be run, a *pipeline.Fault of class sandbox when the
+// sandbox itself failed. Besides "timeout", "memory", "output" and "signal" the
+// class can be "disk".
+func (w *Workspace) Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error) {
+	var r pipeline.CommandResult
+	err := w.call(ctx, "run", c, &r)
+	var fault *pipeline.Fault
+	if errors.As(err, &fault) && fault.Class == pipeline.FaultSandbox {
+		w.m.distrust()
+	}
+	return r, err
+}
+
+// Changes returns the files that differ from the checked-out commit, with their
+// content, sorted; new files that the repository ignores are left out. Anything
+// that is not a plain file is refused, and named.
+func (w *Workspace) Changes(ctx context.Context) ([]pipeline.Change, error) {
+	var changes []pipeline.Change
+	return changes, w.call(ctx, "changes", nil, &changes)
+}
+
+// Close ends the worker with everything it started, and removes the work tree.
+func (w *Workspace) Close() error {
+	w.closing.Do(func() { w.closed = w.close() })
+	return w.closed
+}
+
+func (w *Workspace) close() error {
+	if w.in != nil {
+		_ = w.in.Close() // the worker ends by itself
+		timer := time.NewTimer(500 * time.Millisecond)
+		defer timer.Stop()
+		select {
+		case <-w.gone:
+		case <-timer.C:
+			w.kill()
+			<-w.gone
+		}
+		if w.m.setup.Unsafe {
+			killMarked(w.mark)
+		}
+	}
+	if w.dir == "" {
+		return nil
+	}
+	return removeTree(w.dir)
+}
+
+// removeTree removes a directory although a command took permissions away in it.
+func removeTree(dir string) error {
+	if err := os.RemoveAll(dir); err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// tailWriter keeps the last max bytes.
+type tailWriter struct {
+	mu  sync.Mutex
+	buf []byte
+	max int
+}
+
+func (t *tailWriter) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - t.max; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tailWriter) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.buf))
+}

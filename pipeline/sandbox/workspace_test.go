@@ -1,0 +1,139 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forge/pipeline"
+)
+
+var sources = map[string]string{
+	"README.md": "hello\n", "!run.sh": "#!/bin/sh\necho ran\n", "@link": "README.md", "pkg/a.go": "package pkg\n\nfunc A() {}\n",
+	"pkg/deep/b.txt": "needle here\r\nand\r\n", ".gitignore": "ignored/\n*.log\n", ".gitattributes": "* text eol=crlf\n*.txt filter=evil\n",
+}
+
+// The straight path: check out, look, edit, run, see the changes, commit, push.
+func TestWorkspaceEndToEnd(t *testing.T) {
+	f := newFixture(t, sources)
+	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	ctx := t.Context()
+
+	names, err := w.List(ctx, "")
+	want := []string{".gitattributes", ".gitignore", "README.md", "link", "pkg/", "run.sh"}
+	if diff := cmp.Diff(want, names); err != nil || diff != "" {
+		t.Errorf("List: %v, -want +got:\n%s", err, diff)
+	}
+	if got, err := w.Read(ctx, "pkg/deep/b.txt"); err != nil || string(got) != "needle here\r\nand\r\n" {
+		t.Errorf("Read = %q, %v; want the bytes as committed", got, err)
+	}
+	if got, err := w.Search(ctx, "needle|func", "pkg/**", 10); err != nil || !cmp.Equal(got, []string{"pkg/a.go:3: func A() {}", "pkg/deep/b.txt:1: needle here"}) {
+		t.Errorf("Search = %q, %v", got, err)
+	}
+	if got, err := w.Changes(ctx); err != nil || len(got) != 0 {
+		t.Errorf("Changes right after checkout = %v, %v; want none", got, err)
+	}
+	if err := w.Write(ctx, "new/dir/c.txt", []byte("c\n")); err != nil {
+		t.Error(err)
+	}
+	if err := w.Write(ctx, "run.sh", []byte("#!/bin/sh\necho again\n")); err != nil {
+		t.Error(err)
+	}
+	if err := w.Remove(ctx, "pkg/deep"); err != nil {
+		t.Error(err)
+	}
+	r := mustRun(ctx, t, w, "./run.sh; echo oops >&2; mkdir ignored; echo x >ignored/y; echo x >z.log; mkdir __pycache__; echo x >__pycache__/q; exit 3")
+	if r.Exit != 3 || string(r.Stdout) != "again\n" || string(r.Stderr) != "oops\n" || r.Class != "" {
+		t.Errorf("Run = %+v", r)
+	}
+	changes, err := w.Changes(ctx)
+	wantChanges := []pipeline.Change{
+		{Path: "new/dir/c.txt", Content: []byte("c\n")},
+		{Path: "pkg/deep/b.txt", Deleted: true},
+		{Path: "run.sh", Exec: true, Content: []byte("#!/bin/sh\necho again\n")},
+	}
+	if diff := cmp.Diff(wantChanges, changes); err != nil || diff != "" {
+		t.Fatalf("Changes: %v, -want +got:\n%s", err, diff)
+	}
+	sha, err := f.gateway.Commit(ctx, f.repo, CommitOptions{
+		Parent: f.head, Message: "a change", Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime, Changes: changes,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.gateway.Push(ctx, f.repo, "", "forge/issue-1", sha, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := gitIn(t, f.remote, nil, "show", "forge/issue-1:run.sh"); got != "#!/bin/sh\necho again" {
+		t.Errorf("pushed run.sh = %q", got)
+	}
+	// The work tree at the new commit has no changes; back at the old one it is as before.
+	for _, c := range []string{sha, f.head} {
+		if err := w.Checkout(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.Changes(ctx); err != nil || len(got) != 0 {
+			t.Errorf("Changes at %s = %v, %v; want none", c, got, err)
+		}
+	}
+	if _, err := w.Read(ctx, "ignored/y"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("ignored/y after Checkout: %v; want it gone", err)
+	}
+	if _, err := w.Read(ctx, "pkg/deep/b.txt"); err != nil {
+		t.Errorf("Read after Checkout: %v", err)
+	}
+}
+
+// Covers S2. The worker never runs as root, and has nothing in its environment.
+func TestWorkerIsUnprivileged(t *testing.T) {
+	t.Setenv("FORGE_CANARY", "canary-value")
+	f := newFixture(t, sources)
+	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	r := mustRun(t.Context(), t, w, "id -u; env")
+	uid, env, _ := strings.Cut(string(r.Stdout), "\n")
+	if uid == "0" || uid == "" {
+		t.Errorf("a command ran as uid %q", uid)
+	}
+	if strings.Contains(env, "canary") {
+		t.Errorf("the server's environment is seen: %s", env)
+	}
+	if os.Geteuid() == 0 {
+		if err := Worker(strings.NewReader(""), new(strings.Builder)); err == nil {
+			t.Error("Worker as root: no error")
+		}
+	}
+}
+
+// A cancelled call ends what it runs within a second, and the workspace goes on.
+func TestCancelRun(t *testing.T) {
+	f := newFixture(t, sources)
+	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan error, 1)
+	go func() {
+		_, err := w.Run(ctx, pipeline.Command{Args: []string{"/bin/sh", "-c", "echo $$ >pid; exec sleep 300"}})
+		started <- err
+	}()
+	for { // until it runs
+		if got, err := w.Read(t.Context(), "pid"); err == nil && len(got) > 0 {
+			break
+		}
+	}
+	begin := time.Now()
+	cancel()
+	if err := <-started; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run = %v; want context.Canceled", err)
+	}
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("cancelling took %v", took)
+	}
+	if r := mustRun(t.Context(), t, w, "echo on"); string(r.Stdout) != "on\n" {
+		t.Errorf("after a cancelled call: %+v", r)
+	}
+}
