@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Job is one phase for an agent.
+type Job struct {
+	Run       *pipeline.Run
+	Ref       pipeline.PhaseRef
+	Key       string             // names the phase on the tape and in the events' ids, "run/7/iter/2/review"
+	Workspace Workspace          // nil where a role needs none
+	Diff      string             // unified patch base..head, for the reviewer and the tester
+	Tree      []string           // optional: files, for orientation
+	Failures  []pipeline.Failure // for Analyse
+
+	// Emit takes agent.iteration and tool.executed events, in order and for good.
+	// They have ID, Type, Source and Data. A repeated ID is the same event.
+	Emit func(context.Context, ...pipeline.Event) error
+}
+
+// Workspace is a work tree and the sandbox around it. Paths are relative to the
+// tree and slash-separated. Its errors are told to the model, except a
+// *pipeline.Fault and the context's error, which end the phase.
+type Workspace interface {
+	List(ctx context.Context, dir string) ([]string, error) // directories end in "/"
+	Read(ctx context.Context, path string) ([]byte, error)
+	Search(ctx context.Context, pattern, glob string, max int) ([]string, error) // "path:line: text"
+	Write(ctx context.Context, path string, content []byte) error
+	Remove(ctx context.Context, path string) error
+	Run(ctx context.Context, cmd pipeline.Command) (pipeline.CommandResult, error)
+}
+
+// The roles that a model can be chosen for.
+const (
+	rolePlanner     = "planner"
+	roleImplementer = "implementer"
+	roleReviewer    = "reviewer"
+	roleTester      = "tester"
+	roleReflector   = "reflector"
+)
+
+// Options configure an Agent. Open and Models[""] are required.
+type Options struct {
+	Open       func(name string) (Model, error)   // opens a model by its name; called once for each name
+	Models     map[string]string                  // role → provider/model; "" for all others; a run's own configuration goes first, but cannot name a tape
+	Tape       Tape                               // nil: nothing is kept
+	Prices     Prices                             // over the built-in ones; see LoadPrices
+	Shares     map[string]float64                 // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
+	Scratchpad func(*pipeline.Run) string         // what earlier iterations left behind (T4); nil: none
+	Recall     func(*pipeline.Run, string) string // learnings worth knowing for a role; nil: none
+	Log        *slog.Logger                       // nil: none
+	Clock      func() time.Time                   // nil: time.Now
+}
+
+// Agent runs phases. It is safe for concurrent use.
+type Agent struct {
+	opts   Options
+	prices Prices
+
+	mu     sync.Mutex
+	models map[string]Model
+}
+
+// New returns an agent.
+func New(o Options) (*Agent, error) {
+	if o.Open == nil {
+		return nil, errors.New("new agent: Options.Open is missing: give it a function such as agent.Open with credentials")
+	}
+	builtin, err := LoadPrices(nil)
+	if err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	return &Agent{opts: o, prices: builtin.over(o.Prices), models: map[string]Model{}}, nil
+}
+
+// Plan asks the planner for a plan with acceptance criteria, or for a question
+// that a human must answer first. The usage is what the phase took, also when
+// there is an error; errors are *pipeline.Fault unless the context ended or Emit
+// failed. That holds for all four methods.
+func (a *Agent) Plan(ctx context.Context, j Job) (pipeline.Plan, pipeline.Usage, error) {
+	p := a.phase(j, pipeline.PhasePlan)
+	plan, err := p.plan(ctx)
+	return plan, p.usage, err
+}
+
+// Implement lets the implementer edit the workspace. Summary, Addressed and
+// Unable are filled; the caller makes the commit and fills the rest.
+func (a *Agent) Implement(ctx context.Context, j Job) (pipeline.Implementation, pipeline.Usage, error) {
+	p := a.phase(j, pipeline.PhaseImplement)
+	impl, err := p.implement(ctx)
+	return impl, p.usage, err
+}
+
+// Review reads the change in two stages: does it meet the acceptance criteria,
+// then is it good. Head is the run's.
+func (a *Agent) Review(ctx context.Context, j Job) (pipeline.Review, pipeline.Usage, error) {
+	p := a.phase(j, pipeline.PhaseReview)
+	review, err := p.review(ctx)
+	return review, p.usage, err
+}
+
+// Analyse returns the job's failures with Cause, Analysis, Confidence and Fix (B4).
+func (a *Agent) Analyse(ctx context.Context, j Job) ([]pipeline.Failure, pipeline.Usage, error) {
+	p := a.phase(j, pipeline.PhaseTest)
+	failures, err := p.analyse(ctx)
+	return failures, p.usage, err
+}
+
+// model returns the model for a role and its name.
+func (a *Agent) model(run *pipeline.Run, role string) (Model, string, error) {
+	name := firstOf(run.Config.Models[role], a.opts.Models[role])
+	if name == "" && role == roleReflector {
+		return nil, "", nil // the caller's own model reflects
+	}
+	name = firstOf(name, run.Config.Models[""], a.opts.Models[""])
+	if name == "" {
+		return nil, "", &pipeline.Fault{Class: pipeline.FaultProvider, Final: true,
+			Message: fmt.Sprintf("no model is configured for the %s; set models.%s to provider/model, for instance anthropic/claude-sonnet-5-5", role, role)}
+	}
+	if strings.HasPrefix(name, "tape:") && !slices.Contains(slices.Collect(maps.Values(a.opts.Models)), name) {
+		// A run's configuration comes from the repository, which must not open files of the server (S26).
+		return nil, name, &pipeline.Fault{Class: pipeline.FaultProvider, Final: true,
+			Message: fmt.Sprintf("the model %s of the %s is a file, and only the server's own settings may name one", name, role)}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m := a.models[name]; m != nil {
+		return m, name, nil
+	}
+	m, err := a.opts.Open(name)
+	if err != nil {
+		return nil, name, &pipeline.Fault{Class: pipeline.FaultProvider, Final: true, Message: err.Error()}
+	}
+	a.models[name] = m
+	return m, name, nil
+}
+
+func firstOf(ss ...string) string {
+	for _, s := range ss {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// causes are the root causes of B4.
+var causes = []string{"logic", "syntax", "runtime", "flaky", "env"}
+
+var analysisSchema = object(
+	"failures", listOf(object(
+		"id", typed("string", "T1"),
+		"cause", oneOf("root cause", causes...),
+		"analysis", typed("string", "where the cause is, and how it leads to the failure"),
+		"confidence", typed("number", "0 to 1"),
+		"fix?", object(
+			"description", typed("string", "the one fix to make"),
+			"diff?", typed("string", "the fix as a unified diff"),
+		),
+	), "every failure, once"),
+)
+
+// analyse fills in what the tester finds out about the job's failures.
+func (p *phase) analyse(ctx context.Context) ([]pipeline.Failure, error) {
+	out := slices.Clone(p.job.Failures)
+	if len(out) == 0 {
+		return out, nil
+	}
+	tools := p.reading()
+	if tools != nil {
+		tools = append(slices.Clone(tools), commandTool)
+	}
+	diff := splitDiff(p.job.Diff)
+	w := p.prompt().say("These tests fail. Find out why.").
+		data("Test failures", feedback{failures: out}.failureList()).
+		task().plan().
+		data("The change", diff.text).
+		data("Files of the change that are not shown above", diff.skippedList()).
+		recall(roleTester)
+	err := p.converse(ctx, spec{
+		name: "tester", role: roleTester, system: system("tester"), prompt: w.String(),
+		tools: tools, result: analysisSchema,
+		accept: func(args json.RawMessage) []string { return checkAnalysis(out, args) },
+	})
+	if err != nil {
+		return slices.Clone(p.job.Failures), err
+	}
+	return out, nil
+}
+
+// checkAnalysis reads what the tester submits into failures.
+func checkAnalysis(failures []pipeline.Failure, args json.RawMessage) []string {
+	var in struct {
+		Failures []struct {
+			ID         string
+			Cause      string
+			Analysis   string
+			Confidence float64
+			Fix        *pipeline.Fix
+		}
+	}
+	if err := decode(args, &in); err != nil {
+		return []string{err.Error()}
+	}
+	var bad []string
+	done := map[string]bool{}
+	for _, a := range in.Failures {
+		i := slices.IndexFunc(failures, func(f pipeline.Failure) bool { return a.ID == f.Test || a.ID == f.Fingerprint })
+		var n int
+		if _, err := fmt.Sscanf(a.ID, "T%d", &n); err == nil && n >= 1 && n <= len(failures) {
+			i = n - 1
+		}
+		if i < 0 {
+			bad = append(bad, fmt.Sprintf("there is no failure %q", a.ID))
+			continue
+		}
+		id := fmt.Sprintf("T%d", i+1)
+		cause := strings.ToLower(strings.TrimSpace(a.Cause))
+		switch {
+		case done[id]:
+			bad = append(bad, fmt.Sprintf("failure %s is answered twice", id))
+		case !slices.Contains(causes, cause):
+			bad = append(bad, fmt.Sprintf("failure %s: cause %q is not one of %s", id, a.Cause, strings.Join(causes, ", ")))
+		case strings.TrimSpace(a.Analysis) == "":
+			bad = append(bad, fmt.Sprintf("failure %s: analysis is missing", id))
+		case a.Confidence < 0 || a.Confidence > 1:
+			bad = append(bad, fmt.Sprintf("failure %s: confidence %v is not within 0 to 1", id, a.Confidence))
+		}
+		done[id] = true
+		f := &failures[i]
+		f.Cause, f.Analysis, f.Confidence, f.Fix = cause, strings.TrimSpace(a.Analysis), a.Confidence, a.Fix
+		if f.Fix != nil {
+			f.Fix.Replacement = nil // a failure has no lines that it could replace
+			if f.Fix.Description = strings.TrimSpace(f.Fix.Description); f.Fix.Description == "" && f.Fix.Diff == "" {
+				f.Fix = nil
+			}
+		}
+	}
+	for i, f := range failures {
+		if id := fmt.Sprintf("T%d", i+1); !done[id] {
+			bad = append(bad, fmt.Sprintf("failure %s (%s) is not answered", id, f.Test))
+		}
+	}
+	return bad
+}

@@ -1,0 +1,143 @@
+package agent
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"forge/pipeline"
+)
+
+//go:embed prices.yaml
+var builtinPrices []byte
+
+// Price is what a model costs, in USD per million tokens. A zero Read or Write
+// means that the provider charges cached tokens like others. Calls whose input
+// has more than Above tokens cost Long.
+type Price struct {
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+	Read   float64 `json:"read,omitempty"`
+	Write  float64 `json:"write,omitempty"`
+	Above  int64   `json:"above,omitempty"`
+	Long   *Price  `json:"long,omitempty"`
+}
+
+// Prices has a price for each model by provider/model.
+type Prices map[string]Price
+
+// LoadPrices reads a table in the form of prices.yaml, on top of the one that
+// ships with the program; nil gives that one alone.
+func LoadPrices(data []byte) (Prices, error) {
+	out := Prices{}
+	for _, src := range [][]byte{builtinPrices, data} {
+		if len(src) == 0 {
+			continue
+		}
+		var file struct {
+			Models Prices `json:"models"`
+		}
+		if err := yaml.UnmarshalWithOptions(src, &file, yaml.Strict()); err != nil {
+			return nil, fmt.Errorf("read prices: %w", err)
+		}
+		for name, p := range file.Models {
+			if p.Input < 0 || p.Output < 0 || p.Read < 0 || p.Write < 0 || (p.Above > 0) != (p.Long != nil) {
+				return nil, fmt.Errorf("read prices: %s: prices must not be negative, and above goes together with long", name)
+			}
+		}
+		maps.Copy(out, file.Models)
+	}
+	return out, nil
+}
+
+func (p Prices) over(other Prices) Prices {
+	out := maps.Clone(p)
+	maps.Copy(out, other)
+	return out
+}
+
+// dated matches the date that a snapshot of a model carries in its name.
+var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
+
+// find returns the price of a model; a dated snapshot costs what its model costs.
+// A scripted model costs nothing unless the table says otherwise.
+func (p Prices) find(name string) (Price, bool) {
+	if price, ok := p[name]; ok {
+		return price, true
+	}
+	if price, ok := p[dated.ReplaceAllString(name, "")]; ok {
+		return price, true
+	}
+	return Price{}, strings.HasPrefix(name, "tape:")
+}
+
+// cost returns what usage costs in micro-dollars: USD per million tokens is
+// micro-dollars per token.
+func (p Price) cost(u pipeline.Usage) int64 {
+	if p.Long != nil && u.Input > p.Above {
+		return p.Long.cost(u)
+	}
+	read, write := p.Read, p.Write
+	if read == 0 {
+		read = p.Input
+	}
+	if write == 0 {
+		write = p.Input
+	}
+	plain := max(0, u.Input-u.CachedInput-u.CacheWrite)
+	return int64(math.Ceil(float64(plain)*p.Input + float64(u.CachedInput)*read + float64(u.CacheWrite)*write + float64(u.Output)*p.Output))
+}
+
+// budget holds a phase against the caps of its run. It reserves before a call
+// what the call may cost at most, and books after it what it did cost.
+type budget struct {
+	role   string
+	cost   int64          // cap of the run in micro-dollars, 0: none
+	tokens int64          // cap of the run, 0: none
+	before pipeline.Usage // of the run, when the phase began
+	share  int64          // cap of the phase in micro-dollars, 0: none
+	phase  pipeline.Usage // of earlier executions of the phase
+	now    pipeline.Usage // of this execution, calls played back left out
+}
+
+// reserve returns a fault when the call could break a cap.
+func (b *budget) reserve(model string, prices Prices, input, output int64) error {
+	price, known := prices.find(model)
+	used := b.before.Input + b.before.Output + b.now.Input + b.now.Output
+	if b.tokens > 0 && used+input+output > b.tokens {
+		return budgetFault("the run has used %d of its %d tokens, and the next call of the %s (%s) may take %d: raise limits.tokens, or grant more iterations",
+			used, b.tokens, b.role, model, input+output)
+	}
+	if !known {
+		if b.tokens <= 0 {
+			return budgetFault("%s has no price, so its cost cannot be capped: set limits.tokens, or give the model a price", model)
+		}
+		return nil
+	}
+	next := price.cost(pipeline.Usage{Input: input, Output: output})
+	if spent := b.before.MicroUSD + b.now.MicroUSD; b.cost > 0 && spent+next > b.cost {
+		return budgetFault("the run has cost %s of its %s, and the next call of the %s (%s) may cost %s: raise limits.cost_usd, or grant more iterations",
+			usd(spent), usd(b.cost), b.role, model, usd(next))
+	}
+	if spent := b.phase.MicroUSD + b.now.MicroUSD; b.share > 0 && spent+next > b.share {
+		return budgetFault("the %s has cost %s of its share of %s, and its next call (%s) may cost %s: raise its share, or limits.cost_usd",
+			b.role, usd(spent), usd(b.share), model, usd(next))
+	}
+	return nil
+}
+
+func (b *budget) settle(u pipeline.Usage) { b.now.Add(u) }
+
+func budgetFault(format string, args ...any) error {
+	return &pipeline.Fault{Class: pipeline.FaultBudget, Message: fmt.Sprintf(format, args...)}
+}
+
+func usd(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
+
+// tokens estimates what text takes: a token is some 4 bytes of English or code.
+func tokens(bytes int) int64 { return int64(bytes+3) / 4 }

@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"html"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxUntrusted caps text of people that goes into a prompt, in bytes.
+const maxUntrusted = 64 << 10
+
+var (
+	htmlComment = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
+	htmlOther   = regexp.MustCompile(`(?s)<[!?][^>]*(>|$)`)
+	// An element that GitHub or a browser does not show.
+	htmlHidden = regexp.MustCompile(`(?is)<(script|style|template|noscript|title|object|iframe|svg|math)\b[^>]*>.*?(</(script|style|template|noscript|title|object|iframe|svg|math)\s*>|$)`)
+	htmlUnseen = regexp.MustCompile(`(?is)<([a-z][a-z0-9]*)\b[^>]*(\shidden\b|display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0|color\s*:\s*(white|#fff|transparent))[^>]*>.*?(</[a-z][a-z0-9]*\s*>|$)`)
+	htmlImage  = regexp.MustCompile(`(?is)<img\b[^>]*>`)
+	htmlTag    = regexp.MustCompile(`(?s)<(/?[a-zA-Z][a-zA-Z0-9-]*)\s[^<>]*>`)
+	mdImage    = regexp.MustCompile(`!\[[^\]]*\](\([^)]*\)|\[[^\]]*\])`)
+	mdTitle    = regexp.MustCompile(`(\]\([^)\s]*)\s+(?:"[^"]*"|'[^']*'|\([^)]*\))\s*\)`)
+	mdRefTitle = regexp.MustCompile(`(?m)^( {0,3}\[[^\]\n]+\]:\s*\S+)[ \t]+\S.*$`)
+	mdRefNote  = regexp.MustCompile(`(?m)^ {0,3}\[(//|comment|_|#)\]:.*$`)
+	// Entities other than those of the characters that have a meaning in HTML.
+	entity = regexp.MustCompile(`&(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});`)
+)
+
+// Clean takes out of a text what people do not see when GitHub shows it and a
+// model would read: HTML comments, hidden elements, attributes, images with their
+// alt texts, titles of links, entities, and characters without a width or with an
+// effect on the direction of writing, among them the tag characters. What was
+// words leaves a mark in brackets, so that nothing vanishes silently (S21). The
+// result has at most 64 KiB.
+func Clean(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	s = strings.Map(visible, s)
+	for range 3 { // an entity may hide another
+		next := strings.Map(visible, entity.ReplaceAllStringFunc(s, decodeEntity))
+		if next == s {
+			break
+		}
+		s = next
+	}
+	s = htmlComment.ReplaceAllString(s, "[hidden comment removed]")
+	s = htmlHidden.ReplaceAllString(s, "[hidden element removed]")
+	s = htmlUnseen.ReplaceAllString(s, "[hidden element removed]")
+	s = htmlImage.ReplaceAllString(s, "[image removed]")
+	s = mdImage.ReplaceAllString(s, "[image removed]")
+	s = htmlOther.ReplaceAllString(s, "[hidden comment removed]")
+	s = htmlTag.ReplaceAllString(s, "<$1>")
+	s = mdTitle.ReplaceAllString(s, "$1)")
+	s = mdRefNote.ReplaceAllString(s, "[hidden comment removed]")
+	s = mdRefTitle.ReplaceAllString(s, "$1")
+	if len(s) > maxUntrusted {
+		n := maxUntrusted
+		for !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n] + "\n[the rest was cut off]"
+	}
+	return s
+}
+
+// decodeEntity shows what an entity stands for, except markup, which stays quoted.
+func decodeEntity(e string) string {
+	d := html.UnescapeString(e)
+	if d == "<" || d == ">" {
+		return e
+	}
+	return d
+}
+
+// visible drops characters that are not seen: controls, format characters (zero
+// width, direction, tags), variation selectors, fillers.
+func visible(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+		return r
+	case unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Co, r):
+		return -1
+	case r == 0x115F || r == 0x1160 || r == 0x3164 || r == 0xFFA0 || r == 0x034F || r == 0x2800 || r == 0x17B4 || r == 0x17B5:
+		return -1
+	}
+	return r
+}

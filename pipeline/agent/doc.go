@@ -1,0 +1,27 @@
+// Package agent is the inner loop of Forge: a model and its tools, step by step.
+//
+// A [Job] is one phase of a run. The agent builds a prompt for the phase's role,
+// lets the model act through tools on a [Workspace], and ends when the model
+// submits a result that passes validation in Go. What the model says is a
+// proposal: verdicts, severities, anchors and suggested fixes are computed or
+// tried here before they leave the package.
+//
+// One phase holds one or two conversations, each with a name of its own:
+//
+//	plan       planner
+//	implement  implementer
+//	review     compliance (are the criteria met?), then quality
+//	test       tester (why did these tests fail?)
+//
+// and each may be helped once by its reflection ("implementer.reflection") when it
+// stops making progress.
+//
+// Reading order: model.go (what a model is), anthropic.go and openai.go (two of
+// them), tape.go (a third, scripted), recorder.go (what is kept of every call),
+// budget.go, tools.go, memory.go, loop.go, prompt.go, and one file per role:
+// plan.go, implement.go, review.go, analyse.go.
+//
+// The package stores nothing itself. Every model call is put on the [Tape], which
+// the store keeps, so that a phase that is run again after a crash plays back what
+// was already paid for.
+package agent

@@ -1,0 +1,393 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Limits of the loop that no configuration raises.
+const (
+	outputTokens = 16_000 // of one answer; more needs streaming
+	stagnantOver = 3      // steps in a row without progress (I4)
+	callsPerTurn = 16     // tool calls in one answer (S22)
+	defaultSteps = 40     // where the configuration has no limit
+)
+
+// phase is one execution of a Job.
+type phase struct {
+	agent     *Agent
+	job       Job
+	phase     pipeline.Phase
+	usage     pipeline.Usage // of this execution, as the run will book it
+	budget    *budget
+	steps     int    // taken, over all conversations
+	limit     int    // on steps
+	nonce     string // of the data delimiters
+	resumable bool   // an earlier attempt's tape may be used
+}
+
+func (a *Agent) phase(j Job, ph pipeline.Phase) *phase {
+	run := j.Run
+	p := &phase{agent: a, job: j, phase: ph, limit: run.Config.Limits.Steps, resumable: resumes(run),
+		nonce:  digest(run.Trace + attemptSuffix.ReplaceAllString(j.Key, ""))[:8],
+		budget: &budget{cost: run.CostLimit(), tokens: run.TokenLimit(), before: run.Usage, phase: run.Spent[ph]}}
+	if p.limit <= 0 {
+		p.limit = defaultSteps
+	}
+	if p.job.Ref.Attempt < 1 {
+		p.job.Ref.Attempt = 1
+	}
+	return p
+}
+
+// spec says what a conversation is.
+type spec struct {
+	name   string // "implementer"
+	role   string // whose model
+	system string
+	prompt string
+	tools  []tool
+	result map[string]any                      // schema of what is submitted
+	accept func(args json.RawMessage) []string // problems with it, for the model; none: accepted
+}
+
+// conversation is a spec at work.
+type conversation struct {
+	spec
+	p         *phase
+	model     Model
+	modelName string
+	price     Price
+	box       toolbox
+	mem       memory
+	step      int
+	seen      map[string]bool // digests of outputs, and of file contents
+	idle      int             // steps in a row without progress
+	silent    int             // answers in a row without a call
+	reflected bool
+	repaired  bool
+}
+
+// converse runs the loop until a result is accepted.
+func (p *phase) converse(ctx context.Context, s spec) error {
+	m, name, err := p.agent.model(p.job.Run, s.role)
+	if err != nil {
+		return err
+	}
+	c := &conversation{spec: s, p: p, model: m, modelName: name, seen: map[string]bool{},
+		box: toolbox{ws: p.job.Workspace, timeout: time.Duration(p.job.Run.Config.Tests.TimeoutMinutes) * time.Minute}}
+	c.price, _ = p.agent.prices.find(name) // a model without a price is shown without one
+	p.budget.role = s.role
+	p.budget.share = int64(p.agent.opts.Shares[s.role] * float64(p.budget.cost))
+	c.mem.user(nil, s.prompt+"\n\n"+p.state(s.name, 1, p.left()))
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if p.steps >= p.limit {
+			return agentFault("the %s did not finish within %d steps (limits.steps_per_phase); its last words: %q", c.who(), p.limit, c.lastWords())
+		}
+		done, err := c.turn(ctx)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// left is the number of steps that the phase may still take.
+func (p *phase) left() int { return max(0, p.limit-p.steps) }
+
+// turnLog is what a turn did, for its events.
+type turnLog struct {
+	step     pipeline.Step
+	tools    []pipeline.ToolUse
+	replayed bool
+}
+
+// turn is one step: look, decide, act (I1). Whatever comes of it, the step and
+// its cost are an event before the turn returns (I2).
+func (c *conversation) turn(ctx context.Context) (done bool, err error) {
+	c.step++
+	c.p.steps++
+	start := c.p.agent.opts.Clock()
+	rec, err := c.ask(ctx)
+	if err != nil {
+		return false, err
+	}
+	log := &turnLog{replayed: rec.replayed, step: pipeline.Step{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Number: c.p.steps, Model: c.modelName, Usage: rec.response.Usage}}
+	done, err = c.act(ctx, rec.response, log)
+	log.step.Millis = c.p.agent.opts.Clock().Sub(start).Milliseconds()
+	// The call is paid for, so its event is written even when the phase is being stopped.
+	if e := c.p.emit(context.WithoutCancel(ctx), c.role, log); e != nil && err == nil {
+		err = e
+	}
+	return done && err == nil, err
+}
+
+// ask makes the model call of a step.
+func (c *conversation) ask(ctx context.Context) (recorded, error) {
+	req := Request{Role: c.name, System: c.system, Messages: c.mem.messages, Tools: c.describe(), MaxTokens: outputTokens}
+	switch {
+	case c.p.left() == 0:
+		req.Force = "submit"
+	case c.silent > 0:
+		req.Force = ForceAny
+	}
+	return c.p.call(ctx, c.model, c.modelName, c.step, req)
+}
+
+// call books, records and makes one model call.
+func (p *phase) call(ctx context.Context, m Model, name string, step int, req Request) (recorded, error) {
+	req.Iteration, req.Attempt, req.Step = p.job.Ref.Iteration, p.job.Ref.Attempt, step
+	rec, err := p.record(ctx, m, p.tapeKey(req.Role), req, func() error {
+		n := len(req.text()) + len(req.Tools)*600 // descriptions and schemas
+		for _, msg := range req.Messages {
+			for _, c := range msg.Calls {
+				n += len(c.Args)
+			}
+			n += len(msg.Raw)
+		}
+		return p.budget.reserve(name, p.agent.prices, tokens(n), int64(req.MaxTokens))
+	})
+	if err != nil {
+		return rec, err
+	}
+	r := &rec.response
+	r.Text = strings.TrimSpace(r.Text)
+	if rec.earlier {
+		r.Usage = pipeline.Usage{} // the earlier attempt's events have it
+	} else if price, ok := p.agent.prices.find(name); ok {
+		r.Usage.MicroUSD = price.cost(r.Usage)
+	}
+	p.add(r.Usage, rec.replayed)
+	return rec, nil
+}
+
+func (c *conversation) describe() []Tool {
+	var out []Tool
+	for _, t := range c.tools {
+		out = append(out, t.describe())
+	}
+	return append(out, tool{name: "submit", schema: c.result}.describe())
+}
+
+// act carries out what the model wants and puts the results into the memory.
+func (c *conversation) act(ctx context.Context, r Response, log *turnLog) (bool, error) {
+	c.mem.assistant(r)
+	if r.Stop == StopRefusal {
+		return false, agentFault("the %s refused: %q; rephrase the task, or choose another model", c.who(), clip(r.Text, 300))
+	}
+	if len(r.Calls) == 0 {
+		return false, c.nudge(r)
+	}
+	c.silent = 0
+	var results []ToolResult
+	for i, call := range r.Calls {
+		if i >= callsPerTurn {
+			results = append(results, ToolResult{ID: call.ID, Error: true, Text: fmt.Sprintf("not done: at most %d calls in one answer", callsPerTurn)})
+			continue
+		}
+		if r.Stop == StopLength && i == len(r.Calls)-1 {
+			results = append(results, ToolResult{ID: call.ID, Error: true, Text: "not done: your answer was cut off at its limit, so this call may be incomplete; use smaller steps"})
+			continue
+		}
+		res, accepted, err := c.use(ctx, call, log)
+		if err != nil || accepted {
+			log.step.Progress = log.step.Progress || accepted
+			return accepted, err
+		}
+		results = append(results, res)
+	}
+	advice, err := c.watch(ctx, results, log)
+	if err != nil {
+		return false, err
+	}
+	c.mem.user(results, strings.TrimSpace(advice+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left())))
+	return false, nil
+}
+
+// hurry warns before the steps run out.
+func (c *conversation) hurry() string {
+	switch c.p.left() {
+	case 1:
+		return "\nOnly one step is left in this phase: call submit."
+	case 2:
+		return "\nOnly two steps are left in this phase: finish, and call submit."
+	}
+	return ""
+}
+
+// nudge answers an answer that called no tool; twice in a row is a fault.
+func (c *conversation) nudge(r Response) error {
+	c.silent++
+	c.idle++
+	if c.silent > 1 {
+		return agentFault("not verified: the %s answered twice without calling a tool, last with %q", c.who(), clip(r.Text, 300))
+	}
+	text := "Your answer called no tool, so nothing came of it. Go on with a tool, or call submit with your result."
+	if r.Stop == StopLength {
+		text = "Your answer was cut off at its limit. Go on in smaller steps: call a tool, or call submit with a shorter result."
+	}
+	c.mem.user(nil, text+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left()))
+	return nil
+}
+
+// use carries out one call.
+func (c *conversation) use(ctx context.Context, call ToolCall, log *turnLog) (ToolResult, bool, error) {
+	start := c.p.agent.opts.Clock()
+	var out outcome
+	var err error
+	var why string
+	t, known := c.find(call.Name)
+	switch {
+	case call.Name == "submit":
+		problems := c.submit(call.Args)
+		if len(problems) == 0 {
+			out = outcome{ok: true, text: "accepted"}
+			break
+		}
+		why = strings.Join(problems, "; ")
+		list := "- " + strings.Join(problems, "\n- ")
+		out = misuse("The result is not accepted:\n%s\nCorrect it and call submit again.", list)
+		if c.repaired {
+			err = agentFault("not verified: the result of the %s was not acceptable, also after a repair:\n%s", c.who(), clip(list, 1500))
+		}
+		c.repaired = true
+	case !known:
+		out = misuse("there is no tool %q; there are %s", clip(call.Name, 60), c.toolNames())
+	default:
+		if why = missing(t.schema, call.Args); why != "" {
+			out = misuse("%s", why)
+			break
+		}
+		out, err = t.run(ctx, &c.box, call.Args)
+	}
+	millis := c.p.agent.opts.Clock().Sub(start).Milliseconds()
+	use := pipeline.ToolUse{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Step: c.p.steps, Tool: clip(call.Name, 60),
+		Subject: t.about(call.Args), OK: out.ok, Millis: millis, Bytes: len(out.text), Digest: digest(denoise(out.text))}
+	if !out.ok {
+		use.Error = clip(firstOf(why, errorText(err), firstLine(out.text)), 200)
+	}
+	log.tools = append(log.tools, use)
+	log.step.Progress = c.progress(out) || log.step.Progress
+	return ToolResult{ID: call.ID, Text: c.p.resultText(out, millis, c.price.Input), Error: !out.ok}, call.Name == "submit" && out.ok, err
+}
+
+func (c *conversation) submit(args json.RawMessage) []string {
+	if !json.Valid(args) {
+		return []string{"the arguments are no complete JSON object; the answer may have been cut off, so be shorter"}
+	}
+	if why := missing(c.result, args); why != "" {
+		return []string{why}
+	}
+	return c.accept(args)
+}
+
+// progress reports whether an outcome changed a file to content that it has not
+// had before, or brought information that was not there before (I4).
+func (c *conversation) progress(out outcome) bool {
+	key := denoise(out.text)
+	if out.changed != "" {
+		key = out.changed + "\x00" + out.content
+	}
+	if key = digest(key); out.misuse || c.seen[key] {
+		return false
+	}
+	c.seen[key] = true
+	return true
+}
+
+// watch counts steps without progress. The first time that there are too many it
+// asks for advice, the second time it ends the phase (I4).
+func (c *conversation) watch(ctx context.Context, results []ToolResult, log *turnLog) (advice string, err error) {
+	if log.step.Progress {
+		c.idle = 0
+		return "", nil
+	}
+	if c.idle++; c.idle <= stagnantOver {
+		return "", nil
+	}
+	if c.reflected {
+		return "", agentFault("the %s stagnated: %d steps in a row changed no file and brought nothing new, again after it had been given advice", c.who(), c.idle)
+	}
+	c.reflected, c.idle = true, 0
+	advice, usage, err := c.reflect(ctx, results)
+	if err != nil {
+		return "", err
+	}
+	log.step.Usage.Add(usage)
+	log.step.Advice = advice
+	return "You have made no progress for several steps. Advice from looking back at them:\n" + advice + "\n", nil
+}
+
+func (c *conversation) find(name string) (tool, bool) {
+	for _, t := range c.tools {
+		if t.name == name {
+			return t, c.box.ws != nil
+		}
+	}
+	return tool{}, false
+}
+
+func (c *conversation) toolNames() string {
+	names := []string{}
+	for _, t := range c.tools {
+		names = append(names, t.name)
+	}
+	return strings.Join(append(names, "submit"), ", ")
+}
+
+// who names the conversation for people.
+func (c *conversation) who() string {
+	if c.name == c.role {
+		return c.role
+	}
+	return c.role + " (" + c.name + ")"
+}
+
+func (c *conversation) lastWords() string {
+	for i := len(c.mem.messages) - 1; i >= 0; i-- {
+		if m := c.mem.messages[i]; m.Role == "assistant" && m.Text != "" {
+			return clip(m.Text, 200)
+		}
+	}
+	return ""
+}
+
+// emit writes a turn's events: the step, then its tools, in order. Their IDs come
+// from the key and the step, so that a turn that is played back after a crash
+// gives the same events.
+func (p *phase) emit(ctx context.Context, role string, log *turnLog) error {
+	if p.job.Emit == nil {
+		return nil
+	}
+	source, id := "agent:"+role, fmt.Sprintf("%s/step/%d", p.job.Key, log.step.Number)
+	events := []pipeline.Event{{ID: id, Type: pipeline.EventAgentIteration, Source: source, Data: pipeline.Data{Step: &log.step}}}
+	if log.replayed {
+		events[0].Data.Note = "played back from the tape"
+	}
+	for i := range log.tools {
+		events = append(events, pipeline.Event{ID: fmt.Sprintf("%s/tool/%d", id, i+1), Type: pipeline.EventToolExecuted, Source: source, Data: pipeline.Data{Tool: &log.tools[i]}})
+	}
+	if err := p.job.Emit(ctx, events...); err != nil {
+		return fmt.Errorf("emit the events of %s: %w", id, err)
+	}
+	return nil
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"forge/pipeline"
+)
+
+var planSchema = object(
+	"summary?", typed("string", "what will be done and why in this way"),
+	"steps?", listOf(typed("string", "a step, with the files it touches"), "in order"),
+	"criteria?", listOf(object("id?", typed("string", "AC1, AC2, …"), "text", typed("string", "one statement that is true or false")), "acceptance criteria"),
+	"files?", listOf(typed("string", "path"), "files expected to change"),
+	"risks?", listOf(typed("string", "risk"), "what somebody should know of"),
+	"question?", typed("string", "only when a human must decide before work can start"),
+	"options?", listOf(typed("string", "answer"), "the answers to choose from"),
+)
+
+func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
+	w := p.prompt().say("Plan the following task.").task().recall(rolePlanner)
+	if old := p.job.Run.Plan; old != nil {
+		if old.Question != "" {
+			w.data("You asked before, and the notes have the answer", old.Question)
+		} else {
+			w.plan().say("The plan above was sent back; the notes say why. Make a better one.")
+		}
+	}
+	w.tree()
+	var plan pipeline.Plan
+	err := p.converse(ctx, spec{
+		name: "planner", role: rolePlanner, system: system("planner"), prompt: w.String(),
+		tools: p.reading(), result: planSchema,
+		accept: func(args json.RawMessage) []string {
+			var problems []string
+			plan, problems = checkPlan(args)
+			return problems
+		},
+	})
+	if err != nil {
+		return pipeline.Plan{}, err
+	}
+	return plan, nil
+}
+
+// reading returns the tools that change nothing, when there is something to read.
+func (p *phase) reading() []tool {
+	if p.job.Workspace == nil {
+		return nil
+	}
+	return readingTools
+}
+
+func checkPlan(args json.RawMessage) (pipeline.Plan, []string) {
+	var plan pipeline.Plan
+	if err := decode(args, &plan); err != nil {
+		return plan, []string{err.Error()}
+	}
+	plan.Summary, plan.Question = strings.TrimSpace(plan.Summary), strings.TrimSpace(plan.Question)
+	plan.Steps, plan.Files, plan.Risks, plan.Options = trimmed(plan.Steps), trimmed(plan.Files), trimmed(plan.Risks), trimmed(plan.Options)
+	if plan.Question != "" {
+		return plan, nil
+	}
+	var bad []string
+	if len(plan.Options) > 0 {
+		bad = append(bad, "there are options but no question")
+	}
+	if plan.Summary == "" {
+		bad = append(bad, "summary is missing")
+	}
+	if len(plan.Steps) == 0 {
+		bad = append(bad, "steps are missing")
+	}
+	if len(plan.Criteria) == 0 {
+		bad = append(bad, "criteria are missing: without them nothing can be verified")
+	}
+	seen := map[string]bool{}
+	for i := range plan.Criteria {
+		c := &plan.Criteria[i]
+		c.ID, c.Text = strings.TrimSpace(c.ID), strings.TrimSpace(c.Text)
+		if c.ID == "" {
+			c.ID = fmt.Sprintf("AC%d", i+1)
+		}
+		if c.Text == "" {
+			bad = append(bad, fmt.Sprintf("criterion %s has no text", c.ID))
+		}
+		if seen[c.ID] {
+			bad = append(bad, fmt.Sprintf("criterion %s occurs twice", c.ID))
+		}
+		seen[c.ID] = true
+	}
+	return plan, bad
+}
+
+// trimmed drops white space around entries, and empty ones.
+func trimmed(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,473 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"forge/pipeline"
+)
+
+//go:embed tools/*.md
+var toolTexts embed.FS
+
+// Caps on what one use of a tool may take in or give out (S22).
+const (
+	maxReadLines  = 400
+	maxReadBytes  = 64 << 10
+	maxWriteBytes = 1 << 20
+	maxListed     = 500
+	maxHits       = 100
+	outputHead    = 6 << 10 // of a command's output, which is cut in the middle
+	outputTail    = 10 << 10
+)
+
+// outcome is what a tool gave.
+type outcome struct {
+	text    string
+	ok      bool
+	misuse  bool   // the call itself was wrong: no information came of it
+	changed string // path that has other content now
+	content string // digest of that content
+}
+
+func misuse(format string, args ...any) outcome {
+	return outcome{text: fmt.Sprintf(format, args...), misuse: true}
+}
+
+// tool is something that a model can do to a workspace. An error of run ends the
+// phase; everything that the model can mend is an outcome.
+type tool struct {
+	name    string
+	schema  map[string]any
+	subject string // the argument that says what it is about
+	run     func(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error)
+}
+
+// toolbox is what tools work on.
+type toolbox struct {
+	ws      Workspace
+	timeout time.Duration // cap on a command
+}
+
+// object makes the schema of an object. Names of optional properties end in "?".
+func object(props ...any) map[string]any {
+	properties := map[string]any{}
+	required := []string{}
+	for i := 0; i < len(props); i += 2 {
+		name := props[i].(string)
+		if optional, ok := strings.CutSuffix(name, "?"); ok {
+			name = optional
+		} else {
+			required = append(required, name)
+		}
+		properties[name] = props[i+1]
+	}
+	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+}
+
+func typed(kind, description string) map[string]any {
+	return map[string]any{"type": kind, "description": description}
+}
+
+func listOf(items map[string]any, description string) map[string]any {
+	return map[string]any{"type": "array", "items": items, "description": description}
+}
+
+func oneOf(description string, values ...string) map[string]any {
+	return map[string]any{"type": "string", "enum": values, "description": description}
+}
+
+var readingTools = []tool{
+	{"list", object("dir?", typed("string", "directory, relative to the root; empty for the root")), "dir", runList},
+	{"read", object("path", typed("string", "file, relative to the root"), "from?", typed("integer", "first line, from 1"), "to?", typed("integer", "last line")), "path", runRead},
+	{"search", object("pattern", typed("string", "regular expression (RE2)"), "glob?", typed("string", "only files that match, for instance *.go"), "max?", typed("integer", "most hits, up to 100")), "pattern", runSearch},
+}
+
+var editingTools = []tool{
+	{"edit", object("path", typed("string", "file, relative to the root"), "old", typed("string", "text to replace; must occur exactly once"), "new", typed("string", "text to put there")), "path", runEdit},
+	{"write", object("path", typed("string", "file, relative to the root"), "content", typed("string", "the whole content")), "path", runWrite},
+	{"remove", object("path", typed("string", "file, relative to the root")), "path", runRemove},
+}
+
+var commandTool = tool{"run", object("command", typed("string", "a command line for sh"), "dir?", typed("string", "directory to run it in"), "seconds?", typed("integer", "time limit")), "command", runCommand}
+
+func (t tool) describe() Tool {
+	text, err := toolTexts.ReadFile("tools/" + t.name + ".md")
+	if err != nil {
+		panic("agent: tool " + t.name + " has no description: " + err.Error())
+	}
+	return Tool{Name: t.name, Description: strings.TrimSpace(string(text)), Schema: t.schema}
+}
+
+// about returns the subject of a call, shortened.
+func (t tool) about(args json.RawMessage) string {
+	var m map[string]any
+	_ = json.Unmarshal(args, &m) // what does not parse has no subject
+	s, _ := m[t.subject].(string)
+	return clip(strings.Join(strings.Fields(s), " "), 120)
+}
+
+// missing names the required arguments that a call lacks. A field that is absent
+// must not pass for an empty one: an answer that was cut off would empty a file,
+// or report that nothing was found.
+func missing(schema map[string]any, args json.RawMessage) string {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(args, &m) != nil {
+		return "" // decode says what is wrong
+	}
+	var lack []string
+	required, _ := schema["required"].([]string)
+	for _, name := range required {
+		if v, ok := m[name]; !ok || string(v) == "null" {
+			lack = append(lack, name)
+		}
+	}
+	if len(lack) == 0 {
+		return ""
+	}
+	return "required and missing: " + strings.Join(lack, ", ")
+}
+
+// decode reads a tool's arguments; its error is for the model.
+func decode(args json.RawMessage, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			return errors.New("the arguments are no complete JSON object; the answer may have been cut off, so use smaller steps")
+		}
+		return fmt.Errorf("the arguments do not fit: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// inside cleans a path and refuses one that leaves the work tree. The workspace
+// checks again, on the file system.
+func inside(p string) (string, error) {
+	if p == "" {
+		return "", errors.New("path is empty")
+	}
+	clean := path.Clean(strings.TrimPrefix(p, "./"))
+	if path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") || strings.ContainsAny(clean, "\x00\\") {
+		return "", fmt.Errorf("path %q is outside the repository; paths are relative to its root", p)
+	}
+	return clean, nil
+}
+
+// failed tells the model what a workspace said, or ends the phase.
+func failed(ctx context.Context, err error) (outcome, error) {
+	if ends(ctx, err) {
+		return outcome{}, err
+	}
+	return misuse("%s", clip(err.Error(), 1000)), nil
+}
+
+func runList(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error) {
+	var in struct{ Dir string }
+	if err := decode(args, &in); err != nil {
+		return misuse("%v", err), nil
+	}
+	dir := "."
+	if in.Dir != "" {
+		var err error
+		if dir, err = inside(in.Dir); err != nil {
+			return misuse("%v", err), nil
+		}
+	}
+	names, err := b.ws.List(ctx, dir)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	more := ""
+	if n := len(names); n > maxListed {
+		names, more = names[:maxListed], fmt.Sprintf("\n… and %d more; list a subdirectory, or search", n-maxListed)
+	}
+	if len(names) == 0 {
+		return outcome{text: "(empty)", ok: true}, nil
+	}
+	return outcome{text: strings.Join(names, "\n") + more, ok: true}, nil
+}
+
+func runRead(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error) {
+	var in struct {
+		Path     string
+		From, To int
+	}
+	if err := decode(args, &in); err != nil {
+		return misuse("%v", err), nil
+	}
+	p, err := inside(in.Path)
+	if err != nil {
+		return misuse("%v", err), nil
+	}
+	data, err := b.ws.Read(ctx, p)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	if !isText(data) {
+		return misuse("%s is not a text file (%d bytes)", p, len(data)), nil
+	}
+	lines := splitLines(string(data))
+	from, to := max(1, in.From), in.To
+	if to <= 0 || to > len(lines) {
+		to = len(lines)
+	}
+	if from > max(1, len(lines)) || to < from && len(lines) > 0 {
+		return misuse("%s has %d lines; lines %d to %d do not exist", p, len(lines), in.From, in.To), nil
+	}
+	return outcome{text: numbered(lines, from, to), ok: true}, nil
+}
+
+// numbered shows lines with their numbers, up to the caps.
+func numbered(lines []string, from, to int) string {
+	var s strings.Builder
+	last := min(to, from+maxReadLines-1)
+	for n := from; n <= last; n++ {
+		line := fmt.Sprintf("%5d\t%s\n", n, clip(lines[n-1], 2000))
+		if s.Len()+len(line) > maxReadBytes {
+			last = n - 1
+			break
+		}
+		s.WriteString(line)
+	}
+	if len(lines) == 0 {
+		return "(empty file)"
+	}
+	if last < to {
+		fmt.Fprintf(&s, "… lines %d to %d are left out; read them with from and to\n", last+1, to)
+	}
+	return s.String()
+}
+
+func runSearch(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error) {
+	var in struct {
+		Pattern, Glob string
+		Max           int
+	}
+	if err := decode(args, &in); err != nil {
+		return misuse("%v", err), nil
+	}
+	if in.Pattern == "" {
+		return misuse("pattern is empty"), nil
+	}
+	if in.Max <= 0 || in.Max > maxHits {
+		in.Max = maxHits
+	}
+	hits, err := b.ws.Search(ctx, in.Pattern, in.Glob, in.Max)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	if len(hits) == 0 {
+		return outcome{text: fmt.Sprintf("nothing matches %q", in.Pattern), ok: true}, nil
+	}
+	for i := range hits {
+		hits[i] = clip(hits[i], 300)
+	}
+	return outcome{text: strings.Join(hits, "\n"), ok: true}, nil
+}
+
+func runEdit(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error) {
+	var in struct{ Path, Old, New string }
+	if err := decode(args, &in); err != nil {
+		return misuse("%v", err), nil
+	}
+	p, err := inside(in.Path)
+	if err != nil {
+		return misuse("%v", err), nil
+	}
+	if in.Old == "" {
+		return misuse("old is empty; to make a new file use write"), nil
+	}
+	if in.Old == in.New {
+		return misuse("old and new are the same"), nil
+	}
+	data, err := b.ws.Read(ctx, p)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	text, old, repl := string(data), in.Old, in.New
+	if strings.Contains(text, "\r\n") && !strings.Contains(old, "\r") { // models write plain line ends
+		old, repl = strings.ReplaceAll(old, "\n", "\r\n"), strings.ReplaceAll(repl, "\n", "\r\n")
+	}
+	switch n := strings.Count(text, old); n {
+	case 1:
+	case 0:
+		return misuse("old does not occur in %s%s", p, hint(text, in.Old)), nil
+	default:
+		return misuse("old occurs %d times in %s (lines %s); take more of the lines around it, so that it occurs once", n, p, places(text, old)), nil
+	}
+	at := 1 + strings.Count(text[:strings.Index(text, old)], "\n")
+	out, err := store(ctx, b, p, strings.Replace(text, old, repl, 1))
+	if out.ok {
+		out.text = fmt.Sprintf("replaced, from line %d of %s", at, p)
+	}
+	return out, err
+}
+
+// hint says where text nearly like old stands.
+func hint(text, old string) string {
+	squash := func(s string) string { return strings.Join(strings.Fields(s), "") }
+	lines, first := splitLines(text), ""
+	for l := range strings.SplitSeq(old, "\n") {
+		if first = squash(l); first != "" {
+			break
+		}
+	}
+	for i, l := range lines {
+		if first != "" && squash(l) == first {
+			n := strings.Count(strings.Trim(old, "\n"), "\n")
+			return fmt.Sprintf("; line %d is like its first line, but something differs, perhaps white space. There it says:\n%s", i+1, numbered(lines, i+1, min(len(lines), i+1+n)))
+		}
+	}
+	return "; read the file again, it may have changed"
+}
+
+// places lists the lines on which old begins, at most five.
+func places(text, old string) string {
+	var out []string
+	for off := 0; len(out) < 5; {
+		i := strings.Index(text[off:], old)
+		if i < 0 {
+			break
+		}
+		out = append(out, fmt.Sprint(1+strings.Count(text[:off+i], "\n")))
+		off += i + len(old)
+	}
+	return strings.Join(out, ", ")
+}
+
+func runWrite(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error) {
+	var in struct{ Path, Content string }
+	if err := decode(args, &in); err != nil {
+		return misuse("%v", err), nil
+	}
+	p, err := inside(in.Path)
+	if err != nil {
+		return misuse("%v", err), nil
+	}
+	return store(ctx, b, p, in.Content)
+}
+
+// store writes a file and says what became of it.
+func store(ctx context.Context, b *toolbox, p, content string) (outcome, error) {
+	if len(content) > maxWriteBytes {
+		return misuse("%s would have %d bytes; the most is %d", p, len(content), maxWriteBytes), nil
+	}
+	if before, err := b.ws.Read(ctx, p); err == nil && string(before) == content {
+		return outcome{text: p + " has this content already; nothing changed", ok: true}, nil
+	}
+	if err := b.ws.Write(ctx, p, []byte(content)); err != nil {
+		return failed(ctx, err)
+	}
+	return outcome{text: fmt.Sprintf("wrote %s, %d lines", p, len(splitLines(content))), ok: true, changed: p, content: digest(content)}, nil
+}
+
+func runRemove(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error) {
+	var in struct{ Path string }
+	if err := decode(args, &in); err != nil {
+		return misuse("%v", err), nil
+	}
+	p, err := inside(in.Path)
+	if err != nil {
+		return misuse("%v", err), nil
+	}
+	if p == "." {
+		return misuse("path is the root of the repository; remove takes a file"), nil
+	}
+	if err := b.ws.Remove(ctx, p); err != nil {
+		return failed(ctx, err)
+	}
+	return outcome{text: "removed " + p, ok: true, changed: p, content: "removed"}, nil
+}
+
+func runCommand(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error) {
+	var in struct {
+		Command, Dir string
+		Seconds      int
+	}
+	if err := decode(args, &in); err != nil {
+		return misuse("%v", err), nil
+	}
+	if strings.TrimSpace(in.Command) == "" {
+		return misuse("command is empty"), nil
+	}
+	cmd := pipeline.Command{Args: []string{"sh", "-c", in.Command}, Timeout: b.timeout}
+	if in.Dir != "" {
+		dir, err := inside(in.Dir)
+		if err != nil {
+			return misuse("%v", err), nil
+		}
+		cmd.Dir = dir
+	}
+	if t := time.Duration(in.Seconds) * time.Second; t > 0 && (b.timeout == 0 || t < b.timeout) {
+		cmd.Timeout = t
+	}
+	res, err := b.ws.Run(ctx, cmd)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	how := fmt.Sprintf("exit %d", res.Exit)
+	if res.Class != "" {
+		how = "killed: " + res.Class
+	}
+	if res.Truncated {
+		how += ", output over the cap was dropped"
+	}
+	out := strings.TrimRight(string(res.Stdout), "\n")
+	if e := strings.TrimRight(string(res.Stderr), "\n"); e != "" {
+		out = strings.TrimLeft(out+"\n[stderr]\n"+e, "\n")
+	}
+	return outcome{text: how + "\n" + middleCut(strings.ToValidUTF8(out, "\uFFFD"), outputHead, outputTail), ok: res.Exit == 0 && res.Class == ""}, nil
+}
+
+// middleCut keeps the head and the tail of long output: the first error is in
+// the one, the summary in the other.
+func middleCut(s string, head, tail int) string {
+	if len(s) <= head+tail {
+		return s
+	}
+	h := strings.LastIndexByte(s[:head], '\n')
+	if h < head/2 {
+		h = head
+	}
+	t := len(s) - tail
+	if i := strings.IndexByte(s[t:], '\n'); i >= 0 && i < tail/2 {
+		t += i + 1
+	}
+	return strings.ToValidUTF8(fmt.Sprintf("%s\n… %d bytes left out …\n%s", s[:h], t-h, s[t:]), "")
+}
+
+func isText(data []byte) bool {
+	head := data[:min(len(data), 8000)]
+	return !slices.Contains(head, 0) && (utf8.Valid(data) || len(data) > 8000)
+}
+
+// splitLines splits text into lines without their ends.
+func splitLines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSuffix(lines[i], "\r")
+	}
+	return lines
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
+}
