@@ -1,0 +1,195 @@
+// Package check runs a repository's tests and reads what they print: it turns
+// commands, exit codes and reports into one [pipeline.TestReport].
+//
+// A check goes through these steps, each in a file of its own:
+//
+//	detect   which commands test this repository, when the configuration names none
+//	suite    run one command, read its output with the parser for its format
+//	rerun    run failing tests again, to tell flaky ones from broken ones
+//	compare  set the result against the base commit and earlier iterations
+//	tamper   hold that no test of the base was removed, skipped or weakened
+//	coverage read the coverage that the suites left behind
+//
+// Nothing here starts a process or opens a file: everything goes through the
+// workspace that the caller hands in. The package stores nothing.
+package check
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// WorkedAtBase is the value of Failure.WorkedIn for a test that passed at the
+// base commit and in no iteration since: iterations count from 1.
+const WorkedAtBase = -1
+
+// maxNames caps TestReport.Names.
+const maxNames = 20_000
+
+// knownSuffix marks the entries of TestReport.Flaky that are not flaky but
+// failed at the base commit in just the same way.
+const knownSuffix = " (fails at the base commit too)"
+
+// workspace is the work tree under test, on the far side of the sandbox. Paths
+// are relative to its root and slash-separated; "." is the root.
+type workspace interface {
+	// List returns the entries of a directory; directories end in "/".
+	List(ctx context.Context, dir string) ([]string, error)
+	Read(ctx context.Context, path string) ([]byte, error)
+	Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error)
+}
+
+// Past is the test report of an earlier iteration.
+type Past struct {
+	Iteration int
+	Report    *pipeline.TestReport
+}
+
+// Options say what to test and what to compare it with.
+type Options struct {
+	Config    pipeline.TestConfig  // commands, time limit, reruns
+	Head      string               // SHA of the commit in the workspace
+	Iteration int                  // from 1
+	Patch     string               // unified diff base..head; "" skips changed-line coverage and the assertion count
+	Baseline  *pipeline.TestReport // that of the base commit; nil while making it
+	Earlier   []Past               // reports of earlier iterations, to name regressions (V2)
+	Log       *slog.Logger         // nil: silent
+	Clock     func() time.Time     // nil: time.Now
+}
+
+// checker is one run of the tests.
+type checker struct {
+	ws    workspace
+	o     Options
+	log   *slog.Logger
+	clock func() time.Time
+	begun time.Time
+	patch *patch
+	cover *covered
+	files int // numbers the output files
+
+	root    string     // of the work tree, as the commands see it
+	modules []goModule // the Go modules of the repository
+	suites  []*suite
+	owner   map[string]*suite // which suite left a report
+	report  pipeline.TestReport
+}
+
+// Run runs the repository's tests and reports on them.
+//
+// The counts add up: Total = Passed + Failed + Skipped. A flaky test counts as
+// passed. A failure that the base commit has too, with the same fingerprint, is
+// not this change's: it is left out of Failures, counted as skipped, and listed
+// in Flaky with the suffix " (fails at the base commit too)".
+//
+// A failing test is never an error. An error is a *pipeline.Fault when the tests
+// could not be run (no sandbox, a missing tool), the context's error, or whatever
+// else the workspace returned.
+func Run(ctx context.Context, ws workspace, o Options) (pipeline.TestReport, error) {
+	c := &checker{ws: ws, o: o, log: o.Log, clock: o.Clock, owner: map[string]*suite{}}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.clock == nil {
+		c.clock = time.Now
+	}
+	c.begun = c.clock()
+	c.report.Head = o.Head
+	var err error
+	if c.patch, err = parsePatch(o.Patch); err != nil {
+		return pipeline.TestReport{}, err
+	}
+	if c.suites, err = c.detect(ctx); err != nil {
+		return pipeline.TestReport{}, err
+	}
+	if len(c.suites) > 0 {
+		if err := c.runAll(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
+	}
+	c.summarise()
+	return c.report, nil
+}
+
+// runAll runs every suite, then its failing tests again.
+func (c *checker) runAll(ctx context.Context) error {
+	if err := c.prepareScratch(ctx); err != nil {
+		return err
+	}
+	defer c.removeScratch(context.WithoutCancel(ctx)) // also after a stop: the work tree is to be left as it was
+	for _, s := range c.suites {
+		if err := c.runSuite(ctx, s); err != nil {
+			return err
+		}
+		c.readCoverage(ctx, s)
+		if err := c.rerunFailing(ctx, s); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// summarise makes the report of what the suites found.
+func (c *checker) summarise() {
+	r := &c.report
+	known := c.knownFailures()
+	for _, s := range c.suites {
+		r.Suites = append(r.Suites, s.done)
+		for i := range s.result.cases {
+			c.count(&s.result.cases[i], known)
+		}
+	}
+	r.Total = r.Passed + r.Failed + r.Skipped
+	if len(c.suites) == 0 {
+		r.None = nothingFound
+	} else if r.Total == 0 {
+		r.None = "the test commands ran and ended well, but no test was run by: " + strings.Join(c.commands(), "; ") + ". " + howToName
+	}
+	slices.Sort(r.Names)
+	r.Names = slices.Compact(r.Names)
+	if len(r.Names) > maxNames {
+		r.Names = slices.Clip(r.Names[:maxNames])
+	}
+	c.nameRegressions()
+	r.Tampered = c.tampered()
+	r.Coverage = c.coverage()
+	c.log.Info("tests done", "head", r.Head, "iteration", c.o.Iteration, "suites", len(r.Suites), "passed", r.Passed, "failed", r.Failed,
+		"skipped", r.Skipped, "flaky", len(r.Flaky), "tampered", len(r.Tampered), "ms", c.clock().Sub(c.begun).Milliseconds())
+}
+
+// count adds one test to the report.
+func (c *checker) count(t *testcase, known map[string]bool) {
+	r := &c.report
+	switch t.status {
+	case passed, flaky:
+		r.Passed++
+		r.Names = append(r.Names, t.name)
+		if t.status == flaky {
+			r.Flaky = append(r.Flaky, t.name)
+		}
+	case skipped:
+		r.Skipped++
+	case failed:
+		f := t.failure()
+		if known[f.Fingerprint] {
+			r.Skipped++
+			r.Flaky = append(r.Flaky, t.name+knownSuffix)
+			return
+		}
+		r.Failed++
+		r.Failures = append(r.Failures, f)
+	}
+}
+
+func (c *checker) commands() []string {
+	var out []string
+	for _, s := range c.suites {
+		out = append(out, s.done.Command)
+	}
+	return out
+}

@@ -1,0 +1,559 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+const calcGo = `
+-- go.mod --
+module example.com/calc
+
+go 1.24
+-- calc.go --
+package calc
+
+func Add(a, b int) int { return a + b }
+
+func Sign(n int) int {
+	if n < 0 {
+		return -1
+	}
+	return 1
+}
+-- calc_test.go --
+package calc
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	if Add(1, 2) != 3 {
+		t.Error("Add(1, 2) is not 3")
+	}
+}
+
+func TestSign(t *testing.T) {
+	if got := Sign(5); got != 1 {
+		t.Errorf("Sign(5) = %d, want 1", got)
+	}
+}
+`
+
+// Covers V1, B4: a Go repository that passes, with coverage of all and of the
+// changed lines.
+func TestGoPasses(t *testing.T) {
+	w := newWorkspace(t, calcGo)
+	base := w.commit(t)
+	w.write(t, "-- calc.go --\npackage calc\n\nfunc Add(a, b int) int { return a + b }\n\nfunc Sign(n int) int {\n\tif n < 0 {\n\t\tn = 0\n\t\treturn -1\n\t}\n\tn++\n\treturn 1\n}\n")
+	got := run(t, w, Options{Head: "abc", Iteration: 1, Patch: w.diff(t, base)})
+	want := pipeline.TestReport{
+		Head: "abc", Suites: []pipeline.Suite{{Name: "go test", Command: "go test ./..."}}, Total: 2, Passed: 2,
+		Names:    []string{"example.com/calc.TestAdd", "example.com/calc.TestSign"},
+		Coverage: &pipeline.Coverage{Lines: 66.7, Branches: -1, Changed: 50},
+	}
+	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(pipeline.Suite{}, "Millis")); d != "" {
+		t.Errorf("report (-want +got):\n%s", d)
+	}
+	if !got.OK() {
+		t.Error("the report is not OK")
+	}
+}
+
+// Covers B4, V2, V3 and B5's input: a failing test, a regression, a failure that
+// the base has too, a broken build and a flaky test, told apart.
+func TestGoTellsFailuresApart(t *testing.T) {
+	w := newWorkspace(t, calcGo+`
+-- old/old_test.go --
+package old
+
+import "testing"
+
+func TestOld(t *testing.T) { t.Fatal("never worked on day", 7) }
+-- dep/dep.go --
+package dep
+
+func F() int { return 1 }
+-- dep/dep_test.go --
+package dep
+
+import "testing"
+
+func TestF(t *testing.T) {
+	if F() != 1 {
+		t.Error("F is not 1")
+	}
+}
+`)
+	base := w.commit(t)
+	baseline := run(t, w, Options{Head: "base"})
+	if want := []string{"example.com/calc.TestAdd", "example.com/calc.TestSign", "example.com/calc/dep.TestF"}; !slices.Equal(baseline.Names, want) || baseline.Failed != 1 {
+		t.Fatalf("baseline: %d failed, names %q", baseline.Failed, baseline.Names)
+	}
+	flag := filepath.Join(t.TempDir(), "flag")
+	w.write(t, strings.ReplaceAll(`
+-- calc.go --
+package calc
+
+func Add(a, b int) int { return a + b }
+
+func Sign(n int) int { return 0 }
+-- dep/dep.go --
+package dep
+
+func F() int { return undefinedName }
+-- flaky_test.go --
+package calc
+
+import (
+	"os"
+	"testing"
+)
+
+func TestFlaky(t *testing.T) {
+	if _, err := os.Stat("FLAG"); err != nil {
+		os.WriteFile("FLAG", nil, 0o644)
+		t.Fatal("not yet")
+	}
+}
+
+func TestNew(t *testing.T) {
+	t.Run("a b", func(t *testing.T) { t.Error("wrong from the start") })
+	t.Run("c", func(t *testing.T) {})
+}
+-- old/old_test.go --
+package old
+
+import "testing"
+
+func TestOld(t *testing.T) { t.Fatal("never worked on day", 8) }
+`, "FLAG", flag))
+	got := run(t, w, Options{Head: "abc", Iteration: 3, Patch: w.diff(t, base), Baseline: &baseline, Config: pipeline.TestConfig{Reruns: 1},
+		Earlier: []Past{{1, &pipeline.TestReport{Names: []string{"example.com/calc.TestSign"}}}, {2, &pipeline.TestReport{Names: []string{"example.com/calc.TestAdd", "example.com/calc.TestSign"}}}}})
+	want := []pipeline.Failure{
+		{Test: "example.com/calc/dep [build]", File: "dep/dep.go", Line: 3, Error: "dep/dep.go:3: undefined: undefinedName", Cause: "syntax", WorkedIn: WorkedAtBase},
+		{Test: "example.com/calc.TestSign", File: "calc_test.go", Line: 13, Error: "Sign(5) = 0, want 1", WorkedIn: 2},
+		{Test: "example.com/calc.TestNew/a_b", File: "flaky_test.go", Line: 16, Error: "wrong from the start"},
+	}
+	if d := cmp.Diff(want, got.Failures, cmpopts.IgnoreFields(pipeline.Failure{}, "Fingerprint")); d != "" {
+		t.Errorf("failures (-want +got):\n%s", d)
+	}
+	for _, f := range got.Failures {
+		if f.Fingerprint != pipeline.FailureFingerprint(&f) {
+			t.Errorf("%s: fingerprint %q", f.Test, f.Fingerprint)
+		}
+	}
+	if want := []string{"example.com/calc.TestFlaky", "example.com/calc/old.TestOld (fails at the base commit too)"}; !slices.Equal(got.Flaky, want) {
+		t.Errorf("flaky %q, want %q", got.Flaky, want)
+	}
+	if got.Passed != 3 || got.Skipped != 1 || got.OK() || len(got.Tampered) != 0 {
+		t.Errorf("passed %d, skipped %d, OK %v, tampered %v", got.Passed, got.Skipped, got.OK(), got.Tampered)
+	}
+	alone := 0
+	for _, c := range w.ran {
+		if strings.Contains(c, "-run=^(TestFlaky)$ ") {
+			alone++
+		}
+		if strings.Contains(c, "TestOld") || strings.HasSuffix(c, "calc/dep") {
+			t.Errorf("run again for nothing: %s", c)
+		}
+	}
+	if alone != 1 {
+		t.Errorf("TestFlaky was run again alone %d times, want once:\n%s", alone, strings.Join(w.ran, "\n"))
+	}
+}
+
+// Covers B4: a test that hangs is named, whether go test or the sandbox ends it,
+// and is not run again.
+func TestHanging(t *testing.T) {
+	archive := "-- go.mod --\nmodule example.com/h\n\ngo 1.24\n-- h_test.go --\npackage h\n\nimport \"testing\"\n\nfunc TestQuick(t *testing.T) {}\n\nfunc TestHangs(t *testing.T) { <-make(chan int) }\n"
+	t.Run("ended by go test", func(t *testing.T) {
+		w := newWorkspace(t, archive)
+		got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{"go test -timeout=500ms ./..."}, Reruns: 2}})
+		if len(got.Failures) != 1 || got.Failures[0].Test != "example.com/h.TestHangs" || got.Failures[0].Line != 7 || !strings.HasPrefix(got.Failures[0].Error, "panic: test timed out after 500ms") {
+			t.Errorf("failures %+v, want TestHangs in line 7", got.Failures)
+		}
+		if n := strings.Count(strings.Join(w.ran, "\n"), "go test"); n != 1 {
+			t.Errorf("go test was run %d times", n)
+		}
+	})
+	t.Run("ended by the sandbox", func(t *testing.T) {
+		w := newWorkspace(t, archive)
+		w.hook = func(res *pipeline.CommandResult) { res.Exit, res.Class = -1, "timeout" }
+		got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{
+			`printf '{"Action":"run","Package":"p","Test":"TestA"}\n{"Action":"pass","Package":"p","Test":"TestA"}\n{"Action":"run","Package":"p","Test":"TestB"}\n'`}, Reruns: 2}})
+		if len(got.Failures) != 1 || got.Failures[0].Test != "p.TestB" || !strings.Contains(got.Failures[0].Error, "stopped after 10m0s") || !got.Suites[0].TimedOut || got.Passed != 1 {
+			t.Errorf("report %+v, want p.TestB as the one that hung", got)
+		}
+	})
+}
+
+// Covers S8: each way in which the sandbox ends a command is told apart.
+func TestKilled(t *testing.T) {
+	for class, want := range map[string]string{
+		"timeout": "which test was running cannot be told", "memory": "more memory than the sandbox allows",
+		"output": "more output than the sandbox allows", "signal": "killed by a signal",
+	} {
+		w := newWorkspace(t, "-- Makefile --\ntest:\n\techo working\n")
+		w.hook = func(res *pipeline.CommandResult) { res.Exit, res.Class = -1, class }
+		got := run(t, w, Options{})
+		if len(got.Failures) != 1 || !strings.Contains(got.Failures[0].Error, want) || !strings.Contains(got.Failures[0].Error, "echo working") || got.Failures[0].Cause != "runtime" {
+			t.Errorf("%s: failures %+v, want %q", class, got.Failures, want)
+		}
+		if got.OK() || got.Suites[0].TimedOut != (class == "timeout") {
+			t.Errorf("%s: OK %v, suite %+v", class, got.OK(), got.Suites[0])
+		}
+	}
+}
+
+// Covers lessons 9: that nothing was tested is said, with how to mend it.
+func TestNothingToRun(t *testing.T) {
+	for _, c := range []struct{ name, archive, want string }{
+		{"empty", "-- README.md --\nhello\n", ".github/forge.yml"},
+		{"no test script", "-- package.json --\n{\"scripts\":{\"test\":\"echo \\\"Error: no test specified\\\" && exit 1\"}}\n", "package.json with a test script"},
+		{"Makefile without test", "-- Makefile --\nall:\n\techo\n", "Makefile with a test target"},
+		{"no tests in Go", "-- go.mod --\nmodule m\n\ngo 1.24\n-- m.go --\npackage m\n", "no test was run by: go test ./..."},
+		{"no packages in Go", "-- go.mod --\nmodule m\n\ngo 1.24\n", "no test was run by: go test ./..."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := run(t, newWorkspace(t, c.archive), Options{})
+			if !strings.Contains(got.None, c.want) || got.OK() || got.Total != 0 {
+				t.Errorf("None = %q, OK = %v, total %d; want %q in it", got.None, got.OK(), got.Total, c.want)
+			}
+		})
+	}
+}
+
+// Covers R6: what is missing around the tests is a fault, not a failure.
+func TestFaults(t *testing.T) {
+	for _, c := range []struct{ name, command, want string }{
+		{"missing tool", "no-such-tool --flag", "`no-such-tool` was not found in the sandbox (exit code 127). Install it on the server"},
+		{"missing tool in make", "make test", "was not found in the sandbox"},
+		{"Go module", "echo 'go: x@v1: module lookup disabled by GOPROXY=off'; exit 1", "vendor it (go mod vendor)"},
+		{"Go version", "echo 'go: go.mod requires go >= 1.99 (running go 1.26; GOTOOLCHAIN=local)'; exit 1", "install it on the server"},
+		{"network", "echo 'getaddrinfo EAI_AGAIN registry.npmjs.org'; exit 1", "the sandbox has none"},
+		{"disk", "echo 'write: No space left on device'; exit 1", "make room on the server"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorkspace(t, "-- Makefile --\ntest:\n\tno-such-tool --flag\n")
+			_, err := Run(t.Context(), w, Options{Config: pipeline.TestConfig{Commands: []string{c.command}}})
+			var f *pipeline.Fault
+			if !errors.As(err, &f) || f.Class != pipeline.FaultEnvironment || !strings.Contains(f.Message, c.want) {
+				t.Errorf("Run with %q: error %v, want a fault of the environment with %q", c.command, err, c.want)
+			}
+		})
+	}
+	t.Run("no go", func(t *testing.T) {
+		w := newWorkspace(t, calcGo)
+		w.path = "/usr/bin:/bin"
+		_, err := Run(t.Context(), w, Options{})
+		var f *pipeline.Fault
+		if !errors.As(err, &f) || !strings.Contains(f.Message, "`go` was not found") {
+			t.Errorf("error %v, want that go was not found", err)
+		}
+	})
+	t.Run("of the sandbox", func(t *testing.T) {
+		w := newWorkspace(t, calcGo)
+		want := &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "no sandbox"}
+		w.fail = func(pipeline.Command) error { return want }
+		if _, err := Run(t.Context(), w, Options{}); !errors.Is(err, want) {
+			t.Errorf("error %v, want the sandbox's fault", err)
+		}
+	})
+	t.Run("of the workspace, in the middle", func(t *testing.T) {
+		w := newWorkspace(t, calcGo)
+		broken := errors.New("the worker is gone")
+		w.fail = func(c pipeline.Command) error {
+			if isTesting(c) {
+				return broken
+			}
+			return nil
+		}
+		if _, err := Run(t.Context(), w, Options{}); !errors.Is(err, broken) || !strings.Contains(err.Error(), "run go test ./...") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("stopped", func(t *testing.T) {
+		w := newWorkspace(t, "-- Makefile --\ntest:\n\ttrue\n")
+		ctx, cancel := context.WithCancel(t.Context())
+		w.fail = func(c pipeline.Command) error {
+			if isTesting(c) {
+				cancel()
+			}
+			return nil
+		}
+		if _, err := Run(ctx, w, Options{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want context.Canceled", err)
+		}
+	})
+	t.Run("patch", func(t *testing.T) {
+		if _, err := Run(t.Context(), newWorkspace(t, calcGo), Options{Patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n+a\n"}); err == nil || !strings.Contains(err.Error(), "read the patch") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// A failing command that prints a tool's missing pieces after tests ran is a
+// failure all the same.
+func TestNoFaultAfterTests(t *testing.T) {
+	w := newWorkspace(t, "-- x --\n")
+	got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{"printf 'TAP version 13\\n1..1\\nok 1 - a\\n'; no-such-tool"}}})
+	if got.Passed != 1 || got.Failed != 1 || !strings.HasPrefix(got.Failures[0].Error, "the command ended with exit code 127, though no test is reported as failing") {
+		t.Errorf("report %+v", got)
+	}
+}
+
+var (
+	discard = slog.New(slog.DiscardHandler)
+	epoch   = time.Unix(1_000_000_000, 0)
+)
+
+func TestNode(t *testing.T) {
+	need(t, "npm")
+	w := newWorkspace(t, `
+-- repo/package.json --
+{"scripts": {"test": "node --test"}}
+-- repo/sum.test.js --
+const test = require('node:test'), assert = require('node:assert'), fs = require('node:fs');
+test('adds', () => assert.strictEqual(1 + 2, 3));
+test('flaky', () => {
+  if (!fs.existsSync('../flag')) { fs.writeFileSync('../flag', ''); assert.fail('not yet'); }
+});
+test('wrong', () => {
+  assert.strictEqual(1 + 2, 4);
+});
+`)
+	w.dir = filepath.Join(w.dir, "repo") // the flag lies beside the work tree
+	got := run(t, w, Options{Config: pipeline.TestConfig{Reruns: 1}})
+	if len(got.Failures) != 1 || got.Failures[0].Test != "wrong" || got.Failures[0].File != "sum.test.js" || got.Failures[0].Line != 7 {
+		t.Errorf("failures %+v, want wrong at sum.test.js:7", got.Failures)
+	}
+	if !slices.Equal(got.Names, []string{"adds", "flaky"}) || !slices.Equal(got.Flaky, []string{"flaky"}) || got.Suites[0].Name != "npm test" {
+		t.Errorf("names %q, flaky %q, suites %+v", got.Names, got.Flaky, got.Suites)
+	}
+}
+
+const pythonRepo = `
+-- pyproject.toml --
+[project]
+name = "x"
+-- calc.py --
+def add(a, b):
+    return a + b
+-- tests/__init__.py --
+-- tests/test_calc.py --
+import os
+import unittest
+
+import calc
+
+
+class CalcTest(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(calc.add(1, 2), 3)
+
+    def test_wrong(self):
+        self.assertEqual(calc.add(1, 2), 4)
+
+    def test_flaky(self):
+        flag = os.environ["FLAG"]
+        if not os.path.exists(flag):
+            open(flag, "w").close()
+            self.fail("not yet")
+`
+
+func TestPython(t *testing.T) {
+	need(t, "python3")
+	t.Run("unittest", func(t *testing.T) {
+		w := newWorkspace(t, pythonRepo)
+		w.env = []string{"FLAG=" + filepath.Join(t.TempDir(), "flag"), "PYTHONPATH=" + filepath.Join(w.dir, "none")}
+		w.write(t, "-- none/pytest.py --\nraise ImportError('not here')\n")
+		got := run(t, w, Options{Config: pipeline.TestConfig{Reruns: 2}})
+		comparePython(t, got, "unittest", "tests.test_calc.CalcTest.test_wrong", "tests.test_calc.CalcTest.test_flaky")
+	})
+	t.Run("pytest", func(t *testing.T) {
+		w := newWorkspace(t, pythonRepo)
+		w.path = "/usr/bin:/bin"
+		w.env = []string{"FLAG=" + filepath.Join(t.TempDir(), "flag")}
+		if res, err := w.Run(t.Context(), pipeline.Command{Args: []string{"python3", "-c", "import pytest"}, Timeout: 60e9}); err != nil || res.Exit != 0 {
+			t.Skip("needs pytest: apt-get install python3-pytest")
+		}
+		got := run(t, w, Options{Config: pipeline.TestConfig{Reruns: 2}})
+		comparePython(t, got, "pytest", "tests/test_calc.py::CalcTest::test_wrong", "tests/test_calc.py::CalcTest::test_flaky")
+	})
+}
+
+func comparePython(t *testing.T, got pipeline.TestReport, suite, wrong, flaky string) {
+	t.Helper()
+	if len(got.Failures) != 1 || got.Failures[0].Test != wrong || got.Failures[0].File != "tests/test_calc.py" || got.Failures[0].Line != 12 || !strings.Contains(got.Failures[0].Error, "3 != 4") {
+		t.Errorf("failures %+v, want %s at tests/test_calc.py:12", got.Failures, wrong)
+	}
+	if !slices.Equal(got.Flaky, []string{flaky}) || got.Passed != 2 || got.Suites[0].Name != suite {
+		t.Errorf("flaky %q, passed %d, suites %+v", got.Flaky, got.Passed, got.Suites)
+	}
+}
+
+// Covers V1: commands from the configuration, in every format that is recognised.
+func TestNamedCommands(t *testing.T) {
+	w := newWorkspace(t, calcGo+"-- Makefile --\ncheck:\n\tgo test ./...\n")
+	for _, c := range []struct {
+		command string
+		names   []string
+		failed  string
+	}{
+		{"go test -run TestAdd ./...", []string{"example.com/calc.TestAdd"}, ""},
+		{"go test -json ./... | cat", []string{"example.com/calc.TestAdd", "example.com/calc.TestSign"}, ""},
+		{"make check", []string{"example.com/calc"}, ""},
+		{"make check GOFLAGS=-v", []string{"example.com/calc.TestAdd", "example.com/calc.TestSign"}, ""},
+		{"true", []string{"true"}, ""},
+		{"echo oh no; exit 3", nil, "the command ended with exit code 3\noh no"},
+		{"printf 'TAP version 14\\nok 1 - a\\nnot ok 2 - b\\n1..2\\n'; exit 1", []string{"a"}, "the test failed without a message"},
+		{`printf '<testsuite><testcase classname="C" name="a"/><testcase classname="C" name="b"><failure message="bad">x</failure></testcase></testsuite>' > TEST-x.xml; exit 1`, []string{"C.a"}, "bad"},
+		{"printf 'running 1 test\\ntest a ... ok\\n\\ntest result: ok. 1 passed; 0 failed\\n'", []string{"a"}, ""},
+		{"printf 'test_a (m.C.test_a) ... ok\\n\\n---\\nRan 1 test in 0.1s\\n\\nOK\\n' >&2", []string{"m.C.test_a"}, ""},
+	} {
+		t.Run(c.command, func(t *testing.T) {
+			got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{c.command}}})
+			if !slices.Equal(got.Names, c.names) {
+				t.Errorf("names %q, want %q", got.Names, c.names)
+			}
+			text := ""
+			for _, f := range got.Failures {
+				text += f.Error
+			}
+			if text != c.failed {
+				t.Errorf("failures %+v, want %q", got.Failures, c.failed)
+			}
+		})
+	}
+}
+
+// A report that was committed proves nothing: only what is written anew counts.
+func TestOldReports(t *testing.T) {
+	w := newWorkspace(t, "-- TEST-x.xml --\n<testsuite><testcase classname=\"C\" name=\"a\"/></testsuite>\n-- coverage.xml --\n<coverage><packages><package><classes><class filename=\"a.py\"><lines><line number=\"1\" hits=\"1\"/></lines></class></classes></package></packages></coverage>\n")
+	for _, f := range []string{"TEST-x.xml", "coverage.xml"} {
+		if err := os.Chtimes(filepath.Join(w.dir, f), epoch, epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{"true"}}})
+	if !slices.Equal(got.Names, []string{"true"}) || got.Coverage != nil {
+		t.Errorf("names %q, coverage %+v: read from old reports", got.Names, got.Coverage)
+	}
+	got = run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{"touch TEST-x.xml coverage.xml"}}})
+	if !slices.Equal(got.Names, []string{"C.a"}) || got.Coverage == nil || got.Coverage.Lines != 100 {
+		t.Errorf("names %q, coverage %+v: want those of the new reports", got.Names, got.Coverage)
+	}
+}
+
+// A large output is read in pieces, and none is lost.
+func TestLargeOutput(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(calcGo + "-- big_test.go --\npackage calc\n\nimport (\n\t\"fmt\"\n\t\"strings\"\n\t\"testing\"\n)\n\nfunc TestBig(t *testing.T) {\n\tfor i := range 300 {\n\t\tt.Run(fmt.Sprint(i), func(t *testing.T) { t.Log(strings.Repeat(\"x\", 5000)) })\n\t}\n}\n")
+	w := newWorkspace(t, b.String())
+	w.limit = 100_000
+	got := run(t, w, Options{})
+	if got.Passed != 303 || len(got.Names) != 303 {
+		t.Errorf("passed %d, want 303", got.Passed)
+	}
+}
+
+// Covers V1: several ecosystems and nested modules each have a suite.
+func TestDetect(t *testing.T) {
+	for _, c := range []struct {
+		name, archive string
+		want          []string
+	}{
+		{"nested modules", "-- go.mod --\nmodule a\n-- b/go.mod --\nmodule a/b\n-- .c/go.mod --\nmodule c\n-- vendor/go.mod --\nmodule v\n", []string{"go test ./...", "cd b && go test ./..."}},
+		{"go.work", "-- go.work --\ngo 1.24\nuse (\n\t./x // the first\n\t./y/z\n\t../out\n)\n-- x/go.mod --\nmodule x\n-- y/z/go.mod --\nmodule \"y.example/z\"\n-- w/go.mod --\nmodule w\n", []string{"cd x && go test ./...", "cd y/z && go test ./..."}},
+		{"go.work of one line", "-- go.work --\nuse ./x\n-- x/go.mod --\nmodule x\n", []string{"cd x && go test ./..."}},
+		{"Go and Node", "-- go.mod --\nmodule a\n-- web/package.json --\n{\"scripts\":{\"test\":\"jest --ci\"}}\n", []string{"go test ./...", "cd web && npm test"}},
+		{"pnpm", "-- package.json --\n{\"scripts\":{\"test\":\"vitest\"}}\n-- pnpm-lock.yaml --\n", []string{"pnpm test"}},
+		{"yarn", "-- package.json --\n{\"packageManager\":\"yarn@4.1.0\",\"scripts\":{\"test\":\"mocha\"}}\n", []string{"yarn test"}},
+		{"broken package.json", "-- package.json --\n{\n-- Makefile --\ntest: all\n", []string{"make test"}},
+		{"Rust", "-- Cargo.toml --\n[workspace]\n-- a/Cargo.toml --\n[package]\n", []string{"cargo test --no-fail-fast"}},
+		{"make check", "-- Makefile --\nCHECK := 1\ncheck:\n\ttrue\n", []string{"make check"}},
+		{"make variable", "-- Makefile --\ntest := 1\n", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ch := &checker{ws: newWorkspace(t, c.archive), log: discard}
+			got, err := ch.detect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ch.suites = got
+			if d := cmp.Diff(c.want, ch.commands()); d != "" {
+				t.Errorf("commands (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// Tests of the same name in two directories are two tests.
+func TestDirectoriesAreToldApart(t *testing.T) {
+	for _, c := range []struct {
+		s    suite
+		want string
+	}{
+		{suite{dir: ".", format: formatTAP}, "adds lost"},
+		{suite{dir: "web", format: formatTAP}, "web > adds web > lost"},
+		{suite{dir: "py", format: formatJUnit, pytest: true}, "py/adds py/lost"},
+		{suite{dir: "x", format: formatGo}, "adds lost"},
+	} {
+		r := result{cases: []testcase{{name: "adds"}, {name: "web/test/a.js"}}, lost: map[string]bool{"lost": true}}
+		c.s.inDirectory(&r)
+		for group := range r.lost {
+			if got := r.cases[0].name + " " + group; got != c.want {
+				t.Errorf("%s in %s: %q, want %q", c.s.format, c.s.dir, got, c.want)
+			}
+		}
+		if c.s.dir == "web" && r.cases[1].name != "web/test/a.js" {
+			t.Errorf("a name that is a path became %q", r.cases[1].name)
+		}
+	}
+}
+
+func TestNodeRunners(t *testing.T) {
+	for _, c := range []struct{ script, args, env string }{
+		{"node --test", "npm test", "NODE_OPTIONS=--test-reporter=tap"},
+		{"node --test --test-reporter=spec", "npm test", ""},
+		{"jest --ci", "npm test -- --json", ""},
+		{"tsc && jest | tee x", "npm test", ""},
+		{"vitest", "npm test -- --run --reporter=json", ""},
+		{"./node_modules/.bin/mocha spec", "npm test -- --reporter=tap", ""},
+		{"mocha --reporter dot", "npm test", ""},
+		{"./run-jest-things.sh", "npm test", ""},
+	} {
+		s := nodeSuite(place{dir: "."}, "", c.script)
+		if got := strings.Join(s.args, " "); got != c.args || c.env != "" && !slices.Contains(s.env, c.env) || c.env == "" && slices.ContainsFunc(s.env, func(e string) bool { return strings.HasPrefix(e, "NODE_OPTIONS") }) {
+			t.Errorf("nodeSuite(%q) = %q with %q, want %q with %q", c.script, got, s.env, c.args, c.env)
+		}
+	}
+}
+
+// Covers V3: many failing tests are run again together.
+func TestRerunBatches(t *testing.T) {
+	s := &suite{format: formatGo, alone: true, args: []string{"go", "test", "-json", "./..."}}
+	for i := range aloneMax + 2 {
+		s.result.add(testcase{name: fmt.Sprintf("p%d.TestX%d/s", i%2, i), group: fmt.Sprintf("p%d", i%2), again: fmt.Sprintf("TestX%d/s", i), status: failed, err: "x"})
+	}
+	batches := s.batches(s.worthRerunning(nil))
+	if len(batches) != 2 {
+		t.Fatalf("%d batches, want one for each of 2 packages", len(batches))
+	}
+	want := []string{"go", "test", "-run=^(TestX0|TestX2|TestX4|TestX6|TestX8)$", "-json", "p0"}
+	if d := cmp.Diff(want, s.narrowed(batches[0])); d != "" {
+		t.Errorf("command (-want +got):\n%s", d)
+	}
+}

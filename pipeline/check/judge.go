@@ -1,0 +1,134 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"forge/pipeline"
+)
+
+var (
+	notFound  = regexp.MustCompile(`(?m)(?:^|[\s:"'])([\w./+@-]+)["']?: (?:(?:command )?not found|executable file not found|No such file or directory)`)
+	makeError = regexp.MustCompile(`(?m)^make.*\bError 127$`)
+)
+
+// missing says which outputs mean that something is lacking around the tests, not
+// in the code, and how to mend it.
+var missing = []struct {
+	pattern *regexp.Regexp
+	mend    string
+}{
+	{regexp.MustCompile(`module lookup disabled by GOPROXY=off`), "a Go module is not in the module cache and the sandbox has no network: vendor it (go mod vendor), or fill the server's module cache"},
+	{regexp.MustCompile(`requires go >= [\d.]+ \(running go|toolchain not available`), "the repository needs a newer Go than the server has: install it on the server"},
+	{regexp.MustCompile(`No space left on device|ENOSPC`), "the disk, or the work tree's share of it, is full: make room on the server"},
+	{regexp.MustCompile(`Could not resolve host|Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|failed to download from|Network is unreachable`), "the tests want the network, and the sandbox has none: vendor the dependencies, or name commands that do without under tests.commands in .github/forge.yml"},
+}
+
+// judge turns the way a command ended into failures or a fault. A fault is not a
+// test failure (R6), so it is one only where no test ran at all.
+func (c *checker) judge(s *suite, res *pipeline.CommandResult, out []byte) error {
+	text := string(out)
+	if s.result.ran() == 0 && res.Class == "" && res.Exit != 0 {
+		if f := fault(s, res.Exit, text); f != nil {
+			return f
+		}
+	}
+	switch res.Class {
+	case "":
+		c.judgeExit(s, res, text)
+	case "timeout":
+		c.judgeTimeout(s, text)
+	case "memory":
+		s.broke("the tests used more memory than the sandbox allows, and were killed", text)
+	case "output":
+		s.broke("the tests wrote more output than the sandbox allows, and were killed", text)
+	default:
+		s.broke("the tests were killed by a signal ("+res.Class+")", text)
+	}
+	return nil
+}
+
+// fault returns why the command could not run, if that is what happened.
+func fault(s *suite, exit int, text string) *pipeline.Fault {
+	f := &pipeline.Fault{Class: pipeline.FaultEnvironment, Final: true}
+	for _, m := range missing {
+		if found := m.pattern.FindString(text); found != "" {
+			f.Message = fmt.Sprintf("`%s` could not test anything (%s): %s.", s.done.Command, found, m.mend)
+			return f
+		}
+	}
+	if exit != 127 && exit != 126 && !makeError.MatchString(text) {
+		return nil
+	}
+	tool := "a program"
+	if m := notFound.FindStringSubmatch(text); m != nil {
+		tool = "`" + m[1] + "`"
+	}
+	f.Message = fmt.Sprintf("`%s` could not run: %s was not found in the sandbox (exit code %d). Install it on the server, or name other commands under tests.commands in .github/forge.yml.",
+		s.done.Command, tool, exit)
+	return f
+}
+
+// judgeExit handles a command that ended by itself.
+func (c *checker) judgeExit(s *suite, res *pipeline.CommandResult, text string) {
+	if s.format == formatAny && len(s.result.cases) == 0 {
+		t := testcase{name: s.done.Name, status: passed}
+		if res.Exit != 0 {
+			t.status, t.err = failed, exitText(res.Exit, text)
+		}
+		s.result.add(t)
+		return
+	}
+	if res.Exit == 0 || s.result.failing() > 0 || nothingCollected(s, res.Exit, text) {
+		return
+	}
+	s.broke(exitLine(res.Exit)+", though no test is reported as failing", text)
+}
+
+// nothingCollected recognises the exit codes by which tools say that there are no tests.
+func nothingCollected(s *suite, exit int, text string) bool {
+	switch {
+	case s.result.ran() > 0:
+		return false
+	case s.pytest, s.format == formatUnittest:
+		return exit == 5
+	case s.format == formatGo:
+		return strings.Contains(text, "no packages to test") || strings.Contains(text, "matched no packages")
+	}
+	return false
+}
+
+func (c *checker) judgeTimeout(s *suite, text string) {
+	after := fmt.Sprintf("the tests were stopped after %s (tests.timeout_minutes)", c.timeout())
+	named := false
+	for i := range s.result.cases {
+		if t := &s.result.cases[i]; t.status == failed && t.stuck {
+			t.err, named = t.err+"\n"+after, true
+		}
+	}
+	s.result.partial = true
+	if !named {
+		s.broke(after+"; which test was running cannot be told", text)
+	}
+}
+
+// broke adds a failure of the suite as a whole.
+func (s *suite) broke(why, text string) {
+	s.result.partial = true
+	s.result.add(testcase{name: s.done.Name, status: failed, cause: causeRuntime, whole: true,
+		err: strings.TrimSpace(why + "\n" + tail(text))})
+}
+
+func exitLine(code int) string { return fmt.Sprintf("the command ended with exit code %d", code) }
+
+// exitText puts the most telling line first: it decides whether two failures are
+// the same.
+func exitText(code int, text string) string {
+	text = clean(text)
+	first := errorLine.FindString(text)
+	if first == "" {
+		first = exitLine(code)
+	}
+	return strings.TrimSpace(strings.TrimSpace(first) + "\n" + tail(text))
+}

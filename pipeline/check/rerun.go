@@ -1,0 +1,144 @@
+package check
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// aloneMax is up to how many failing tests are run again one by one. More of them
+// are run again together: with so many, flakiness is not the likely cause.
+const aloneMax = 8
+
+// rerunFailing runs the failing tests of a suite again, up to Config.Reruns
+// times, and marks those that pass once as flaky. Not run again are builds and
+// crashes, tests that hung, and failures that the base commit has too. The time
+// for it all is that of one command.
+func (c *checker) rerunFailing(ctx context.Context, s *suite) error {
+	known := c.knownFailures()
+	begun := c.clock()
+	for round := 1; round <= c.o.Config.Reruns; round++ {
+		todo := s.worthRerunning(known)
+		if len(todo) == 0 {
+			return nil
+		}
+		for _, batch := range s.batches(todo) {
+			if c.clock().Sub(begun) > c.timeout() {
+				c.log.Info("no time to run more failing tests again", "command", s.done.Command, "round", round)
+				return nil
+			}
+			if err := c.again(ctx, s, batch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *suite) worthRerunning(known map[string]bool) []*testcase {
+	var out []*testcase
+	for i := range s.result.cases {
+		t := &s.result.cases[i]
+		if t.status == failed && !t.whole && !t.stuck && !known[t.failure().Fingerprint] {
+			out = append(out, t)
+		}
+	}
+	if !s.alone && s.done.TimedOut {
+		return nil // it would take as long again
+	}
+	return out
+}
+
+// batches says which tests are run again by one command.
+func (s *suite) batches(todo []*testcase) [][]*testcase {
+	if !s.alone {
+		return [][]*testcase{todo}
+	}
+	groups := map[string][]*testcase{}
+	var order []string
+	for _, t := range todo {
+		key := t.name
+		if s.format == formatGo {
+			key = t.group + "." + topLevel(t.again)
+		}
+		if len(todo) > aloneMax {
+			key = t.group
+			if s.format != formatGo {
+				key = ""
+			}
+		}
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], t)
+	}
+	var out [][]*testcase
+	for _, key := range order {
+		out = append(out, groups[key])
+	}
+	return out
+}
+
+func topLevel(test string) string {
+	top, _, _ := strings.Cut(test, "/")
+	return top
+}
+
+// again runs some failing tests once more. A test counts as passed only when the
+// output says so.
+func (c *checker) again(ctx context.Context, s *suite, batch []*testcase) error {
+	r, res, _, err := c.execute(ctx, s, s.narrowed(batch))
+	if err != nil {
+		return err
+	}
+	ok := map[string]bool{}
+	for _, t := range r.cases {
+		if t.status == passed {
+			ok[t.name] = true
+		}
+	}
+	if s.format == formatAny && len(r.cases) == 0 && res.Exit == 0 {
+		ok[s.done.Name] = true
+	}
+	for _, t := range batch {
+		if ok[t.name] {
+			t.status = flaky
+			c.log.Info("flaky test", "test", t.name, "command", s.done.Command)
+		}
+	}
+	return nil
+}
+
+// narrowed returns the command for some tests alone.
+func (s *suite) narrowed(batch []*testcase) []string {
+	if !s.alone {
+		return s.args
+	}
+	var ids []string
+	for _, t := range batch {
+		if t.again == "" {
+			return s.args
+		}
+		ids = append(ids, t.again)
+	}
+	switch s.format {
+	case formatGo:
+		var tops []string
+		for _, id := range ids {
+			if top := regexp.QuoteMeta(topLevel(id)); !slices.Contains(tops, top) {
+				tops = append(tops, top)
+			}
+		}
+		args := slices.Clone(s.args)
+		if i := slices.Index(args, "./..."); i == len(args)-1 {
+			args[i] = batch[0].group // the one package
+		}
+		return withGoFlags(args, "-run=^("+strings.Join(tops, "|")+")$")
+	case formatUnittest:
+		return append([]string{"python3", "-m", "unittest", "-v"}, ids...)
+	case formatCargo:
+		return append(append(slices.Clone(s.args), "--", "--exact"), ids...)
+	}
+	return append(slices.Clone(s.args), ids...)
+}

@@ -1,0 +1,201 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+	"github.com/google/go-cmp/cmp"
+)
+
+// tamperCase is a base and a change to it, as txtar archives, and what the tests
+// say before and after.
+type tamperCase struct {
+	name       string
+	base, head string
+	delete     []string // files
+	before     []string // passed at the base
+	after      []string // "passed NAME", "skipped NAME", "failed NAME"
+	want       []string // "rule file: part of the message"
+}
+
+const twoTests = `-- a_test.go --
+package a
+
+import "testing"
+
+func TestOne(t *testing.T) {
+	if f(1) != 2 {
+		t.Error("one")
+	}
+	if f(2) != 3 {
+		t.Error("two")
+	}
+}
+
+func TestTwo(t *testing.T) {
+	got := f(5)
+	want := 6
+	if got != want {
+		t.Errorf("f(5) = %d, want %d", got, want)
+	}
+	if f(7) != 8 {
+		t.Fatal("seven")
+	}
+}
+`
+
+func replaced(old, new string) string { return strings.ReplaceAll(twoTests, old, new) }
+
+// cutFrom returns what comes before a text.
+func cutFrom(s, at string) string { before, _, _ := strings.Cut(s, at); return before }
+
+var tamperCases = []tamperCase{
+	{name: "nothing changed", base: twoTests, before: []string{"m/a.TestOne", "m/a.TestTwo"}, after: []string{"passed m/a.TestOne", "passed m/a.TestTwo"}},
+	{name: "a test is removed", base: twoTests, head: cutFrom(twoTests, "func TestTwo"), before: []string{"m/a.TestOne", "m/a.TestTwo"},
+		after: []string{"passed m/a.TestOne"}, want: []string{"tests.removed a_test.go: m/a.TestTwo passed at the base commit and is gone"}},
+	{name: "a file is removed", base: twoTests + "-- b.go --\npackage a\n", delete: []string{"a_test.go"}, before: []string{"m/a.TestOne", "m/a.TestTwo"},
+		after: []string{"passed m/b.TestOther"}, want: []string{"tests.removed a_test.go: 2 tests: m/a.TestOne, m/a.TestTwo"}},
+	{name: "a file is removed and nobody knew its tests", base: twoTests, delete: []string{"a_test.go"}, before: []string{"make test"},
+		after: []string{"passed make test"}, want: []string{"tests.weakened a_test.go: a_test.go is deleted, and with it 4 assertions"}},
+	{name: "a test is renamed", base: twoTests, head: replaced("TestTwo", "TestTwice"), before: []string{"m/a.TestOne", "m/a.TestTwo"},
+		after: []string{"passed m/a.TestOne", "passed m/a.TestTwice"}},
+	{name: "a renamed test that fails is told by its failure alone", base: twoTests, head: replaced("TestTwo", "TestTwice"), before: []string{"m/a.TestOne", "m/a.TestTwo"},
+		after: []string{"passed m/a.TestOne", "failed m/a.TestTwice"}},
+	{name: "a renamed test that is skipped", base: twoTests, head: replaced("TestTwo", "TestTwice"), before: []string{"m/a.TestOne", "m/a.TestTwo"},
+		after: []string{"passed m/a.TestOne", "skipped m/a.TestTwice"}, want: []string{"tests.removed a_test.go: m/a.TestTwo"}},
+	{name: "another test under a new name is no rename", base: twoTests, head: cutFrom(twoTests, "func TestTwo") + "func TestNothing(t *testing.T) {\n\tt.Log(f(0))\n}\n",
+		before: []string{"m/a.TestOne", "m/a.TestTwo"}, after: []string{"passed m/a.TestOne", "passed m/a.TestNothing"}, want: []string{"tests.removed a_test.go: m/a.TestTwo"}},
+	{name: "a test is moved to another file and package", base: twoTests, delete: []string{"a_test.go"}, head: strings.ReplaceAll(replaced("a_test.go", "b/b_test.go"), "package a", "package b"),
+		before: []string{"m/a.TestOne", "m/a.TestTwo"}, after: []string{"passed m/b.TestOne", "passed m/b.TestTwo"}},
+	{name: "a test is skipped", base: twoTests, head: replaced("\tgot := f(5)\n", "\tt.Skip(\"later\")\n\tgot := f(5)\n"), before: []string{"m/a.TestOne", "m/a.TestTwo"},
+		after: []string{"passed m/a.TestOne", "skipped m/a.TestTwo"}, want: []string{"tests.skipped : m/a.TestTwo passed at the base commit and is skipped now"}},
+	{name: "an assertion is removed", base: twoTests, head: replaced("\tif f(2) != 3 {\n\t\tt.Error(\"two\")\n\t}\n", ""), before: []string{"m/a.TestOne"},
+		after: []string{"passed m/a.TestOne"}, want: []string{"tests.weakened a_test.go: a_test.go asserts less than before: 1 assertions removed, 0 added (1 fewer)"}},
+	{name: "an assertion is commented out", base: twoTests, head: replaced("\t\tt.Error(\"two\")", "\t\t// t.Error(\"two\")"), before: []string{"m/a.TestOne"},
+		after: []string{"passed m/a.TestOne"}, want: []string{"tests.weakened a_test.go"}},
+	{name: "an assertion is changed", base: twoTests, head: replaced("t.Error(\"two\")", "t.Errorf(\"f(2) = %d\", f(2))"), before: []string{"m/a.TestOne"}, after: []string{"passed m/a.TestOne"}},
+	{name: "err.Error() is no assertion", base: "-- a_test.go --\npackage a\n\nvar s = err.Error()\n", head: "-- a_test.go --\npackage a\n\nvar s = \"\"\n", before: []string{"m/a.T"}, after: []string{"passed m/a.T"}},
+	{name: "assertions outside of tests do not count", base: "-- a.go --\npackage a\n\nfunc f() { x.Errorf(\"a\") }\n", head: "-- a.go --\npackage a\n\nfunc f() {}\n", before: []string{"m/a.T"}, after: []string{"passed m/a.T"}},
+	{name: "a failing test is not gone", base: twoTests, before: []string{"m/a.TestOne", "m/a.TestTwo"}, after: []string{"failed m/a.TestOne", "passed m/a.TestTwo"}},
+	{name: "a case of a table is removed", base: twoTests, before: []string{"m/a.TestOne", "m/a.TestOne/x", "m/a.TestOne/y"}, after: []string{"passed m/a.TestOne", "passed m/a.TestOne/x"},
+		want: []string{"tests.removed : m/a.TestOne/y passed at the base commit and is gone"}},
+	{name: "a case of a table is renamed", base: twoTests, before: []string{"m/a.TestOne", "m/a.TestOne/x", "m/a.TestOne/y"}, after: []string{"passed m/a.TestOne", "passed m/a.TestOne/x", "passed m/a.TestOne/z"}},
+	{name: "pytest parameters", before: []string{"t/test_a.py::test_x[1]", "t/test_a.py::test_x[2]"}, after: []string{"passed t/test_a.py::test_x[1]"},
+		want: []string{"tests.removed : t/test_a.py::test_x[2]"}},
+	{name: "Python", base: "-- tests/test_a.py --\ndef test_a():\n    assert f() == 1\n    # assert x\n", head: "-- tests/test_a.py --\ndef test_a():\n    f()\n", before: []string{"tests/test_a.py::test_a"},
+		after: []string{"passed tests/test_a.py::test_a"}, want: []string{"tests.weakened tests/test_a.py"}},
+	{name: "JavaScript, renamed", base: "-- a.test.js --\ntest('adds', () => {\n  expect(f(1)).toBe(2);\n  expect(f(2)).toBe(3);\n});\n", head: "-- a.test.js --\ntest('adds numbers', () => {\n  expect(f(1)).toBe(2);\n  expect(f(2)).toBe(3);\n});\n",
+		before: []string{"a.test.js > adds"}, after: []string{"passed a.test.js > adds numbers"}},
+	{name: "JavaScript, weakened", base: "-- a.test.js --\ntest('adds', () => {\n  expect(f(1)).toBe(2);\n});\n", head: "-- a.test.js --\ntest('adds', () => {\n  f(1);\n});\n",
+		before: []string{"a.test.js > adds"}, after: []string{"passed a.test.js > adds"}, want: []string{"tests.weakened a.test.js"}},
+	{name: "an assertion moves to another file", base: twoTests + "-- b_test.go --\npackage a\n", head: replaced("\tif f(7) != 8 {\n\t\tt.Fatal(\"seven\")\n\t}\n", "") + "-- b_test.go --\npackage a\n\nfunc TestSeven(t *testing.T) {\n\tif f(7) != 8 {\n\t\tt.Fatal(\"seven\")\n\t}\n}\n",
+		before: []string{"m/a.TestOne"}, after: []string{"passed m/a.TestOne"}},
+	{name: "all tests are gone", base: twoTests, before: []string{"m/a.TestOne", "m/a.TestTwo"}, want: []string{"tests.removed : 2 tests: m/a.TestOne, m/a.TestTwo"}},
+	{name: "a broken build hides its tests", base: twoTests, before: []string{"m/a.TestOne", "m/b.TestTwo"}, after: []string{"build m/a"}, want: []string{"tests.removed : m/b.TestTwo"}},
+	{name: "a suite that broke off hides all", base: twoTests, before: []string{"m/a.TestOne", "m/b.TestTwo"}, after: []string{"partial", "failed m/a.TestX"}},
+}
+
+// Covers lessons 16.
+func TestTampered(t *testing.T) {
+	for _, c := range tamperCases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorkspace(t, c.base)
+			base := w.commit(t)
+			for _, f := range c.delete {
+				w.git(t, "rm", "-q", f)
+			}
+			w.write(t, c.head)
+			p, err := parsePatch(w.diff(t, base))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &suite{}
+			for _, line := range c.after {
+				st, name, _ := strings.Cut(line, " ")
+				switch st {
+				case "build":
+					s.result.add(testcase{name: name + " [build]", group: name, status: failed, whole: true})
+					s.result.lose(name)
+				case "partial":
+					s.result.partial = true
+				default:
+					s.result.add(testcase{name: name, status: status(st)})
+				}
+			}
+			ch := &checker{patch: p, suites: []*suite{s}, o: Options{Baseline: &pipeline.TestReport{Names: c.before}}}
+			var got []string
+			for i, f := range ch.tampered() {
+				line := fmt.Sprintf("%s %s: %s", f.Rule, f.File, f.Message)
+				if i < len(c.want) && strings.HasPrefix(line, c.want[i]) {
+					line = c.want[i]
+				}
+				got = append(got, line)
+				if f.Severity != pipeline.SeverityError || f.Category != "tests" || f.Fingerprint != pipeline.Fingerprint(&f) || f.ID == "" {
+					t.Errorf("finding %+v", f)
+				}
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("findings (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// Findings are capped, and the rest is counted.
+func TestTamperedCap(t *testing.T) {
+	var names []string
+	for i := range 30 {
+		names = append(names, fmt.Sprintf("m/p%02d.TestX", i))
+	}
+	ch := &checker{patch: &patch{}, o: Options{Baseline: &pipeline.TestReport{Names: names}}}
+	got := ch.tampered()
+	if len(got) != maxTampered || !strings.HasSuffix(got[maxTampered-1].Message, "(and 10 more findings of this kind)") {
+		t.Errorf("%d findings, the last %q", len(got), got[len(got)-1].Message)
+	}
+	seen := map[string]bool{}
+	for _, f := range got {
+		if seen[f.Fingerprint] {
+			t.Errorf("two findings have the fingerprint %s", f.Fingerprint)
+		}
+		seen[f.Fingerprint] = true
+	}
+}
+
+// Twenty thousand missing tests are compared in a moment, not in minutes.
+func TestTamperedMany(t *testing.T) {
+	s := &suite{}
+	var names []string
+	for i := range maxNames {
+		names = append(names, fmt.Sprintf("m/p.TestX/case%d", i))
+		s.result.add(testcase{name: fmt.Sprintf("m/q.TestY/case%d", i), status: passed})
+	}
+	ch := &checker{patch: &patch{}, suites: []*suite{s}, o: Options{Baseline: &pipeline.TestReport{Names: names}}}
+	begun := time.Now()
+	got := ch.tampered()
+	if len(got) != 1 || !strings.HasPrefix(got[0].Message, "20000 tests: m/p.TestX/case0, ") {
+		t.Errorf("findings %.200v", got)
+	}
+	if d := time.Since(begun); d > 10*time.Second {
+		t.Errorf("took %s", d)
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	for name, want := range map[string]testID{
+		"a.b/c.TestX":                     {"a.b/c", "TestX", ""},
+		"a.b/c.TestX/sub/with.dot":        {"a.b/c", "TestX", "/sub/with.dot"},
+		"t/test_a.py::TestC::test_x[1-2]": {"t/test_a.py::TestC", "test_x", "[1-2]"},
+		"t.m.C.test_x (i=1)":              {"t.m.C", "test_x", " (i=1)"},
+		"a.js > group > adds 1.5 things":  {"a.js > group", "adds 1.5 things", ""},
+		"adds 1.5 things":                 {"", "adds 1.5 things", ""},
+		"crate::tests::adds":              {"crate::tests", "adds", ""},
+		"make test":                       {"", "make test", ""},
+	} {
+		if got := identify(name); got != want {
+			t.Errorf("identify(%q) = %+v, want %+v", name, got, want)
+		}
+	}
+}
