@@ -1,0 +1,167 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	maxWaiting    = 1024            // deliveries that wait for a commit; more are answered 503
+	maxBatch      = 256             // deliveries in one commit
+	maxBatchBytes = 32 << 20        // of payloads in one commit
+	commitTimeout = 8 * time.Second // GitHub gives up after 10
+)
+
+var (
+	errFull    = errors.New("the queue is full")
+	errStopped = errors.New("not running")
+)
+
+// waiting is a delivery whose request waits for an answer.
+type waiting struct {
+	delivery *Delivery
+	release  func()     // the payload's memory is not needed any more
+	done     chan error // has room for the answer: nobody waits for a request that went away
+}
+
+// A committer keeps deliveries in groups: what arrives during one commit is in
+// the next.
+type committer struct {
+	keeper keeper
+	notify func()
+
+	mu    sync.RWMutex // guards state and the closing of queue
+	state runState
+	queue chan waiting
+	ended chan struct{}
+}
+
+type runState int
+
+const (
+	stateNew runState = iota
+	stateRunning
+	stateStopped
+)
+
+func newCommitter(k keeper, notify func()) *committer {
+	return &committer{keeper: k, notify: notify, queue: make(chan waiting, maxWaiting), ended: make(chan struct{})}
+}
+
+// start runs the committer; it runs once.
+func (c *committer) start(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == stateNew {
+		c.state = stateRunning
+		go c.run(ctx)
+	}
+}
+
+func (c *committer) stop(ctx context.Context) error {
+	c.mu.Lock()
+	switch c.state {
+	case stateNew:
+		close(c.ended)
+	case stateRunning:
+		close(c.queue)
+	}
+	c.state = stateStopped
+	c.mu.Unlock()
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop receiving deliveries: %w", ctx.Err())
+	}
+}
+
+// keep queues a delivery and waits until it is durable. release is called once,
+// when its payload is not needed any more: that may be later, when ctx ends.
+func (c *committer) keep(ctx context.Context, d *Delivery, release func()) error {
+	w := waiting{delivery: d, release: release, done: make(chan error, 1)}
+	if err := c.enqueue(w); err != nil {
+		release()
+		return err
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done(): // nobody listens; it is kept all the same
+		return ctx.Err()
+	}
+}
+
+func (c *committer) enqueue(w waiting) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.state != stateRunning {
+		return errStopped
+	}
+	select {
+	case c.queue <- w:
+		return nil
+	default:
+		return errFull
+	}
+}
+
+// run commits until the queue is closed and empty.
+func (c *committer) run(ctx context.Context) {
+	defer close(c.ended)
+	group := make([]waiting, 0, maxBatch)
+	list := make([]Delivery, 0, maxBatch)
+	for first := range c.queue {
+		group, list = c.gather(group[:0], first), list[:0]
+		for _, w := range group {
+			list = append(list, *w.delivery)
+		}
+		c.commit(ctx, group, list)
+		clear(group)
+		clear(list)
+	}
+}
+
+// gather takes what else is waiting.
+func (c *committer) gather(group []waiting, first waiting) []waiting {
+	group = append(group, first)
+	size := len(first.delivery.Payload)
+	for len(group) < maxBatch && size < maxBatchBytes {
+		select {
+		case w, ok := <-c.queue:
+			if !ok {
+				return group
+			}
+			group = append(group, w)
+			size += len(w.delivery.Payload)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// commit keeps a group and answers its requests. When the group cannot be kept,
+// each delivery is tried alone, so that one bad one does not take the others with
+// it.
+func (c *committer) commit(ctx context.Context, group []waiting, list []Delivery) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	err := c.keeper.KeepDeliveries(ctx, list)
+	kept := err == nil
+	for i, w := range group {
+		one := err
+		if err != nil && len(group) > 1 {
+			one = c.keeper.KeepDeliveries(ctx, list[i:i+1])
+		}
+		kept = kept || one == nil
+		w.release()
+		w.done <- one
+	}
+	if kept {
+		c.notify()
+	}
+}

@@ -1,0 +1,258 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"forge/pipeline/store"
+	"forge/webhook"
+)
+
+var secret = []byte("it is a secret")
+
+// durable adapts the store as cmd/forge does.
+type durable struct{ db *store.DB }
+
+func (k durable) KeepDeliveries(ctx context.Context, list []webhook.Delivery) error {
+	rows := make([]store.Delivery, len(list))
+	for i, d := range list {
+		rows[i] = store.Delivery{GUID: d.GUID, Event: d.Event, Action: d.Action, Repo: d.Repo, Received: d.Received, Payload: d.Payload}
+	}
+	return k.db.KeepDeliveries(ctx, rows)
+}
+
+func openStore(t testing.TB) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func handler(t testing.TB, db *store.DB) http.Handler {
+	t.Helper()
+	r, err := webhook.New(durable{db}, slog.New(slog.NewTextHandler(io.Discard, nil)), webhook.Options{Secret: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Start(t.Context())
+	t.Cleanup(func() {
+		if err := r.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	m := mux.NewRouter()
+	r.Route(m)
+	return m
+}
+
+func signature(body []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+func header(guid, signature string) http.Header {
+	return http.Header{
+		"Content-Type": {"application/json"}, "X-Github-Event": {"issues"},
+		"X-Github-Delivery": {guid}, "X-Hub-Signature-256": {signature},
+	}
+}
+
+// Covers reliability 3: of 10,000 deliveries, 30 % of them repeats, in any order
+// and side by side, each is kept once.
+func TestDuplicates(t *testing.T) {
+	db := openStore(t)
+	h := handler(t, db)
+	const total, distinct = 10_000, 7_000
+	order := make([]int, total)
+	for i := range order {
+		order[i] = i % distinct
+	}
+	rand.New(rand.NewPCG(3, 4)).Shuffle(total, func(i, j int) { order[i], order[j] = order[j], order[i] })
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for n := range next {
+				body := fmt.Appendf(nil, `{"action":"labeled","n":%d,"repository":{"full_name":"acme/site"}}`, n)
+				req := httptest.NewRequest(http.MethodPost, "/webhook", bytes.NewReader(body))
+				req.Header = header(fmt.Sprintf("guid-%d", n), signature(body))
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, req); w.Code != http.StatusAccepted {
+					t.Errorf("delivery %d: status %d: %s", n, w.Code, w.Body)
+				}
+			}
+		})
+	}
+	for _, n := range order {
+		next <- n
+	}
+	close(next)
+	wg.Wait()
+	list, err := db.WaitingDeliveries(t.Context(), time.Now(), total)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, d := range list {
+		seen[d.GUID] = true
+		if n := strings.TrimPrefix(d.GUID, "guid-"); !bytes.Contains(d.Payload, []byte(`"n":`+n+`,`)) || d.Repo != "acme/site" || d.Action != "labeled" {
+			t.Fatalf("delivery %+v", d)
+		}
+	}
+	if len(list) != distinct || len(seen) != distinct {
+		t.Errorf("%d rows with %d GUIDs, want %d", len(list), len(seen), distinct)
+	}
+}
+
+// A store that is closed stands for a disk that is gone.
+func TestStoreGone(t *testing.T) {
+	db := openStore(t)
+	h := handler(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	body := []byte(`{"action":"labeled"}`)
+	req := httptest.NewRequest(http.MethodPost, "/webhook", bytes.NewReader(body))
+	req.Header = header("g", signature(body))
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, req); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("status %d, header %v", w.Code, w.Header())
+	}
+}
+
+// payload is about 24 KB of pull_request.opened, the size that GitHub sends: the
+// shape of its example, words instead of noise.
+func payload() []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"action":"opened","number":41,"pull_request":{`)
+	for i := 0; b.Len() < 18_000; i++ {
+		fmt.Fprintf(&b, `"%s_url":"https://api.example.org/repos/acme/site/pulls/%d/%x",`, []string{"comments", "commits", "review", "statuses"}[i%4], 41+i, i*7919)
+	}
+	b.WriteString(`"title":"Add a thing"},"repository":{"id":7,"name":"site","full_name":"acme/site"`)
+	for i := 0; b.Len() < 23_500; i++ {
+		fmt.Fprintf(&b, `,"keys_url_%d":"https://api.example.org/repos/acme/site/keys{/key_%x}"`, i, i*104729)
+	}
+	b.WriteString(`},"sender":{"login":"ann","id":1}}`)
+	return b.Bytes()
+}
+
+// oneByOne commits each delivery by itself.
+type oneByOne struct{ db *store.DB }
+
+func (h oneByOne) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, guid := verified(w, req)
+	if body == nil {
+		return
+	}
+	err := h.db.KeepDeliveries(req.Context(), []store.Delivery{{GUID: guid, Event: "pull_request", Received: time.Now(), Payload: body}})
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// verified is the least that a receiver must do: read the body, check the HMAC.
+func verified(w http.ResponseWriter, req *http.Request) (body []byte, guid string) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil || !hmac.Equal([]byte(signature(body)), []byte(req.Header.Get("X-Hub-Signature-256"))) {
+		w.WriteHeader(http.StatusUnauthorized)
+		return nil, ""
+	}
+	return body, req.Header.Get("X-Github-Delivery")
+}
+
+// BenchmarkReceiver compares three servers in one run: the durable receiver, one
+// that checks the HMAC and keeps nothing, and one that commits each delivery by
+// itself. It prints the receiver's speed as multiples of theirs.
+// FORGE_BENCH_CONNECTIONS sets the number of connections (64).
+func BenchmarkReceiver(b *testing.B) {
+	connections := 64
+	if s := os.Getenv("FORGE_BENCH_CONNECTIONS"); s != "" {
+		fmt.Sscan(s, &connections)
+	}
+	body := payload()
+	servers := []http.Handler{
+		handler(b, openStore(b)),
+		http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if body, _ := verified(w, req); body != nil {
+				w.WriteHeader(http.StatusAccepted)
+			}
+		}),
+		oneByOne{openStore(b)},
+	}
+	var took [3]time.Duration
+	var addresses [3]string
+	for i, h := range servers {
+		s := httptest.NewServer(h)
+		defer s.Close()
+		addresses[i] = s.Listener.Addr().String()
+	}
+	round := 0
+	for b.Loop() { // one loop is a burst of 2,000 at each server, in turn
+		for i, address := range addresses {
+			took[i] += burst(b, address, fmt.Sprint(round), body, connections, 2000)
+		}
+		round++
+	}
+	b.ReportMetric(float64(2000*round)/took[0].Seconds(), "deliveries/s")
+	b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "x-hmac-alone")
+	b.ReportMetric(took[2].Seconds()/took[0].Seconds(), "x-one-by-one")
+}
+
+// burst sends deliveries over plain connections, with as little work of its own
+// as it can, and returns how long the answers took.
+func burst(b *testing.B, address, round string, body []byte, connections, total int) time.Duration {
+	mac := signature(body)
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for c := range connections {
+		wg.Go(func() {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			defer conn.Close()
+			answer := make([]byte, 4096)
+			for n := range total / connections {
+				head := fmt.Sprintf("POST /webhook HTTP/1.1\r\nHost: forge\r\nContent-Type: application/json\r\nX-GitHub-Event: pull_request\r\n"+
+					"X-GitHub-Delivery: %s-%d-%d\r\nX-Hub-Signature-256: %s\r\nContent-Length: %d\r\n\r\n", round, c, n, mac, len(body))
+				msg := net.Buffers{[]byte(head), body}
+				if _, err := msg.WriteTo(conn); err != nil {
+					b.Error(err)
+					return
+				}
+				m, err := conn.Read(answer)
+				if err != nil || !bytes.HasPrefix(answer[:m], []byte("HTTP/1.1 202")) {
+					b.Errorf("answer %q, %v", answer[:m], err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(begin)
+}

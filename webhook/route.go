@@ -1,0 +1,177 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// route reads the two fields by which a delivery is listed from a payload: the
+// top-level "action" and "repository"."full_name". It reads no further than it
+// must and does not validate: a payload that is not JSON gives what was found
+// until then. A field that comes twice counts as it comes first.
+func route(payload []byte) (action, repo string) {
+	s := scanner{data: payload}
+	var hasAction, hasRepo bool
+	s.object(func(key []byte) bool {
+		switch {
+		case !hasAction && string(key) == "action":
+			action, hasAction = s.text(), true
+		case !hasRepo && string(key) == "repository":
+			repo, hasRepo = s.fullName(), true
+		default:
+			s.skip()
+		}
+		return !hasAction || !hasRepo
+	})
+	return action, repo
+}
+
+// fullName reads the field "full_name" of an object.
+func (s *scanner) fullName() (name string) {
+	if s.peek() != '{' {
+		s.skip()
+		return ""
+	}
+	found := false
+	s.object(func(key []byte) bool {
+		if !found && string(key) == "full_name" {
+			name, found = s.text(), true
+		} else {
+			s.skip()
+		}
+		return true
+	})
+	if s.peek() == '}' {
+		s.pos++
+	}
+	return name
+}
+
+// A scanner walks over JSON without building anything. At an error it stands at
+// the end.
+type scanner struct {
+	data []byte
+	pos  int
+}
+
+// peek returns the next byte that is not white space, 0 at the end.
+func (s *scanner) peek() byte {
+	for s.pos < len(s.data) {
+		switch c := s.data[s.pos]; c {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+func (s *scanner) fail() { s.pos = len(s.data) }
+
+// object calls field for each key of the object that is next. field must read the
+// value; it returns false to end.
+func (s *scanner) object(field func(key []byte) bool) {
+	if s.peek() != '{' {
+		s.fail()
+		return
+	}
+	s.pos++
+	for s.peek() == '"' {
+		key := s.quoted()
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key = []byte(unquote(key))
+		} else if len(key) >= 2 {
+			key = key[1 : len(key)-1]
+		}
+		if s.peek() != ':' {
+			s.fail()
+			return
+		}
+		s.pos++
+		if !field(key) {
+			return
+		}
+		if s.peek() != ',' {
+			return
+		}
+		s.pos++
+	}
+}
+
+// text reads a string; of another value it gives nothing.
+func (s *scanner) text() string {
+	if s.peek() != '"' {
+		s.skip()
+		return ""
+	}
+	return unquote(s.quoted())
+}
+
+// quoted reads a string with its quotes, as it stands.
+func (s *scanner) quoted() []byte {
+	start := s.pos
+	s.pos++
+	for {
+		n := bytes.IndexByte(s.data[s.pos:], '"')
+		if n < 0 {
+			s.fail()
+			return nil
+		}
+		s.pos += n + 1
+		slashes := 0
+		for i := s.pos - 2; i > start && s.data[i] == '\\'; i-- {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return s.data[start:s.pos]
+		}
+	}
+}
+
+func unquote(quoted []byte) string {
+	var text string
+	if json.Unmarshal(quoted, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// structural marks the bytes that matter while a value is skipped.
+var structural = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}
+
+// skip passes over a value of any kind.
+func (s *scanner) skip() {
+	switch s.peek() {
+	case '"':
+		s.quoted()
+		return
+	case '{', '[':
+	default:
+		for s.pos < len(s.data) && !structural[s.data[s.pos]] && s.data[s.pos] != ',' {
+			s.pos++
+		}
+		return
+	}
+	depth := 0
+	for s.pos < len(s.data) {
+		c := s.data[s.pos]
+		if !structural[c] {
+			s.pos++
+			continue
+		}
+		switch c {
+		case '"':
+			s.quoted()
+			continue
+		case '{', '[':
+			depth++
+		default:
+			depth--
+		}
+		s.pos++
+		if depth == 0 {
+			return
+		}
+	}
+}

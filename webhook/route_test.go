@@ -1,0 +1,132 @@
+package webhook
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"testing"
+)
+
+func TestRouteFields(t *testing.T) {
+	for _, c := range []struct{ payload, action, repo string }{
+		{labeled, "labeled", "acme/site"},
+		{`{"repository":{"owner":{"full_name":"no"},"full_name":"a/b"},"action":"x"}`, "x", "a/b"},
+		{` { "action" : "x" , "repository" : { "full_name" : "a/b" } } `, "x", "a/b"},
+		{`{"issue":{"action":"no","repository":{"full_name":"no"}},"action":"yes"}`, "yes", ""},
+		{`{"title":"\"action\":\"no\"","s":"\\","action":"a\u0062\n"}`, "ab\n", ""},
+		{`{"\u0061ction":"x"}`, "x", ""},
+		{`{"action":null,"n":-1.5e3,"b":true,"repository":null}`, "", ""},
+		{`{"action":{"action":"no"},"repository":["full_name","no"]}`, "", ""},
+		{`{"l":[1,[2,{"a":"]"}],"}"],"action":"x"}`, "x", ""},
+		{`{"action":"first","action":"second"}`, "first", ""},
+		{`{}`, "", ""}, {``, "", ""}, {`[]`, "", ""}, {`"action"`, "", ""}, {`{"action"`, "", ""}, {`{"action":`, "", ""},
+		{`{"action":"x`, "", ""}, {`{"action":"x","repository":{"full_name":"a/b"`, "x", "a/b"}, {`{"a" 1}`, "", ""}, {`{"a":"\"`, "", ""},
+	} {
+		if action, repo := route([]byte(c.payload)); action != c.action || repo != c.repo {
+			t.Errorf("route(%s): got %q, %q; want %q, %q", c.payload, action, repo, c.action, c.repo)
+		}
+	}
+}
+
+// slowRoute is route by the standard library's decoder.
+func slowRoute(payload []byte) (action, repo string) {
+	fields := func(data []byte) map[string]json.RawMessage {
+		dec := json.NewDecoder(bytes.NewReader(data))
+		out := map[string]json.RawMessage{}
+		if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+			return out
+		}
+		for dec.More() {
+			key, err := dec.Token()
+			var value json.RawMessage
+			if err != nil || dec.Decode(&value) != nil {
+				break
+			}
+			if _, twice := out[key.(string)]; !twice {
+				out[key.(string)] = value
+			}
+		}
+		return out
+	}
+	text := func(data json.RawMessage) (s string) {
+		if len(data) > 0 && data[0] == '"' {
+			_ = json.Unmarshal(data, &s)
+		}
+		return s
+	}
+	top := fields(payload)
+	return text(top["action"]), text(fields(top["repository"])["full_name"])
+}
+
+func FuzzRoute(f *testing.F) {
+	for _, s := range []string{labeled, `{"a":[{"b":"\\\""}],"action":"x"}`, `{"repository":{"x":{},"full_name":"\u00e4/b"}}`, `{"action":1}`, `{`, `{"a":"`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		action, repo := route(payload) // it must come back from any bytes
+		if !json.Valid(payload) {
+			return
+		}
+		if a, r := slowRoute(payload); a != action || r != repo {
+			t.Errorf("route(%q): got %q, %q; want %q, %q", payload, action, repo, a, r)
+		}
+	})
+}
+
+// examples returns GitHub's own example payloads by name.
+func examples(t testing.TB) map[string][]byte {
+	t.Helper()
+	f, err := os.Open("../../shared/github/webhook-examples.tar.gz")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("needs GitHub's webhook examples: ../../shared/github/webhook-examples.tar.gz")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]byte{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(h.Name, ".json") {
+			continue
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[path.Base(path.Dir(h.Name))+"/"+path.Base(h.Name)] = data
+	}
+}
+
+func TestRouteReadsGitHubsExamples(t *testing.T) {
+	withRepo := 0
+	for name, payload := range examples(t) {
+		action, repo := route(payload)
+		if a, r := slowRoute(payload); a != action || r != repo {
+			t.Errorf("%s: got %q, %q; want %q, %q", name, action, repo, a, r)
+		}
+		if repo != "" {
+			withRepo++
+		}
+	}
+	if withRepo < 50 {
+		t.Errorf("only %d examples with a repository", withRepo)
+	}
+}

@@ -1,0 +1,275 @@
+package webhook
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/mux"
+)
+
+const (
+	// maxBody is the size in bytes of the largest payload that GitHub sends.
+	maxBody = 25 << 20
+
+	defaultPath  = "/webhook"
+	maxName      = 200       // bytes of a GUID or an event's name
+	maxHeld      = 256 << 20 // bytes of all bodies that are in memory at once
+	retryAfter   = "10"      // seconds
+	pooledBuffer = 64 << 10  // bytes: most payloads are smaller
+)
+
+// Delivery is one verified delivery.
+type Delivery struct {
+	GUID     string // X-GitHub-Delivery: the same for a redelivery
+	Event    string // X-GitHub-Event
+	Action   string // of the payload; empty when it has none
+	Repo     string // "owner/name"; empty when the payload names none
+	Received time.Time
+	Payload  []byte // as it was sent
+}
+
+// A keeper makes deliveries durable, all of them or none. One whose GUID is known
+// is passed over. It must not hold on to the list or the payloads.
+type keeper interface {
+	KeepDeliveries(ctx context.Context, list []Delivery) error
+}
+
+// Options configure a [Receiver].
+type Options struct {
+	Secret []byte           // shared with GitHub; must not be empty
+	Path   string           // of the route; empty: "/webhook"
+	Notify func()           // called after a commit, to wake up who handles deliveries; may be nil; must not block
+	Clock  func() time.Time // nil: time.Now
+}
+
+// Receiver is the HTTP handler for GitHub's deliveries. Start it before it
+// serves, stop it after the server has been shut down.
+type Receiver struct {
+	opts    Options
+	log     *slog.Logger
+	macs    sync.Pool    // of hash.Hash
+	buffers sync.Pool    // of *buffer
+	held    atomic.Int64 // bytes of bodies in memory
+	commit  *committer
+}
+
+// New returns a receiver that keeps deliveries with k.
+func New(k keeper, log *slog.Logger, o Options) (*Receiver, error) {
+	if len(o.Secret) == 0 {
+		return nil, errors.New("webhook: the secret is empty: anybody could forge deliveries; set the same secret here and in the GitHub App")
+	}
+	if o.Path == "" {
+		o.Path = defaultPath
+	}
+	if !strings.HasPrefix(o.Path, "/") {
+		return nil, fmt.Errorf("webhook: path %q must start with a slash", o.Path)
+	}
+	if o.Notify == nil {
+		o.Notify = func() {}
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	r := &Receiver{opts: o, log: log, commit: newCommitter(k, o.Notify)}
+	r.buffers.New = func() any { return &buffer{data: make([]byte, 0, pooledBuffer)} }
+	r.macs.New = func() any { return hmac.New(sha256.New, o.Secret) }
+	return r, nil
+}
+
+// Route adds the receiver's route. Another method than POST is answered 405.
+func (r *Receiver) Route(m *mux.Router) {
+	m.Handle(r.opts.Path, r).Methods(http.MethodPost)
+}
+
+// Start begins to accept deliveries. Commits outlive ctx, so that those that are
+// waiting when it ends are still kept: Stop ends them.
+func (r *Receiver) Start(ctx context.Context) { r.commit.start(context.WithoutCancel(ctx)) }
+
+// Stop refuses further deliveries and returns when those that wait have been
+// committed and answered, or ctx ends.
+func (r *Receiver) Stop(ctx context.Context) error { return r.commit.stop(ctx) }
+
+// A refusal is an answer other than 202, in words for whoever reads GitHub's list
+// of deliveries.
+type refusal struct {
+	status int
+	text   string
+	cause  error // for the log alone
+}
+
+func refuse(status int, format string, args ...any) *refusal {
+	return &refusal{status: status, text: fmt.Sprintf(format, args...)}
+}
+
+func busy(text string, cause error) *refusal {
+	no := refuse(http.StatusServiceUnavailable, "%s; deliver it again in %s s", text, retryAfter)
+	no.cause = cause
+	return no
+}
+
+// ServeHTTP answers 202 when the delivery is kept; 400 without GitHub's headers,
+// 401 for a wrong signature, 413 for a body over 25 MiB, 415 for a form, 503 when
+// it cannot be kept now.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	d := Delivery{GUID: req.Header.Get("X-GitHub-Delivery"), Event: req.Header.Get("X-GitHub-Event"), Received: r.opts.Clock()}
+	no := r.receive(req, &d)
+	if no == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	level := slog.LevelInfo
+	if no.status >= 500 {
+		level = slog.LevelError
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	r.log.Log(req.Context(), level, "delivery refused", "delivery", shorten(d.GUID), "event", shorten(d.Event), "status", no.status, "why", no.text, "error", no.cause)
+	if no.status == http.StatusRequestEntityTooLarge {
+		w.Header().Set("Connection", "close") // the rest of the body is not read
+	}
+	http.Error(w, no.text, no.status)
+}
+
+// receive verifies and keeps a delivery.
+func (r *Receiver) receive(req *http.Request, d *Delivery) *refusal {
+	signature, no := checkHeaders(req, d)
+	if no != nil {
+		return no
+	}
+	buf := r.buffers.Get().(*buffer)
+	no = r.read(req, buf)
+	if no == nil && !r.signed(buf.data, signature) {
+		no = refuse(http.StatusUnauthorized, "the signature does not match: the App's webhook secret and Forge's differ, or the body was changed on the way")
+	}
+	if no != nil {
+		r.release(buf)
+		return no
+	}
+	d.Payload = buf.data
+	d.Action, d.Repo = route(buf.data)
+	err := r.commit.keep(req.Context(), d, func() { r.release(buf) })
+	switch {
+	case errors.Is(err, errFull):
+		return busy("too many deliveries wait to be kept", nil)
+	case errors.Is(err, errStopped):
+		return busy("Forge is being stopped or started", nil)
+	case err != nil:
+		return busy("the delivery could not be kept", err)
+	}
+	return nil
+}
+
+// checkHeaders returns the signature, as bytes.
+func checkHeaders(req *http.Request, d *Delivery) ([]byte, *refusal) {
+	signature := req.Header.Get("X-Hub-Signature-256")
+	for _, h := range [...]struct{ name, value string }{
+		{"X-GitHub-Delivery", d.GUID}, {"X-GitHub-Event", d.Event}, {"X-Hub-Signature-256", signature},
+	} {
+		if h.value == "" {
+			return nil, refuse(http.StatusBadRequest, "the header %s is missing: is this GitHub, and has the App a webhook secret?", h.name)
+		}
+	}
+	if !isName(d.GUID) || !isName(d.Event) {
+		return nil, refuse(http.StatusBadRequest, "X-GitHub-Delivery or X-GitHub-Event is not a plain word of up to %d characters", maxName)
+	}
+	if strings.HasPrefix(req.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		return nil, refuse(http.StatusUnsupportedMediaType, "the payload comes as a form: set the content type of the App's webhook to application/json")
+	}
+	digest, ok := strings.CutPrefix(signature, "sha256=")
+	mac, err := hex.DecodeString(digest)
+	if !ok || err != nil || len(mac) != sha256.Size {
+		return nil, refuse(http.StatusUnauthorized, "X-Hub-Signature-256 is not sha256= and 64 hexadecimal digits")
+	}
+	return mac, nil
+}
+
+// isName reports whether s is short, printable ASCII without spaces.
+func isName(s string) bool {
+	if len(s) > maxName {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func shorten(s string) string { return s[:min(len(s), maxName)] }
+
+// signed checks the HMAC over the raw body, in constant time.
+func (r *Receiver) signed(body, signature []byte) bool {
+	mac := r.macs.Get().(hash.Hash)
+	defer r.macs.Put(mac)
+	mac.Reset()
+	mac.Write(body)
+	var sum [sha256.Size]byte
+	return hmac.Equal(mac.Sum(sum[:0]), signature)
+}
+
+// A buffer holds a body. It is used again, because the bodies of a burst would
+// keep the garbage collector busier than all else.
+type buffer struct {
+	data []byte
+	held int64 // what counts against the receiver's limit, in bytes
+}
+
+// read reads the body. Nobody has been identified yet, so beyond 1 MiB memory is
+// taken as the body comes, not as its header claims, and the whole receiver's is
+// limited.
+func (r *Receiver) read(req *http.Request, buf *buffer) *refusal {
+	tooLarge := refusal{status: http.StatusRequestEntityTooLarge, text: "the body is larger than 25 MiB, the most that GitHub sends"}
+	if req.ContentLength > maxBody {
+		return &tooLarge
+	}
+	size := int64(pooledBuffer)
+	if req.ContentLength >= 0 {
+		size = min(req.ContentLength, 1<<20)
+	}
+	for {
+		size = max(size+1, int64(cap(buf.data))) // one byte more, to see the end without growing
+		if grow := size - buf.held; grow > 0 {
+			buf.held += grow
+			if r.held.Add(grow) > maxHeld {
+				return busy("too many deliveries are being received", nil)
+			}
+		}
+		buf.data = slices.Grow(buf.data, int(size)-len(buf.data))
+		for len(buf.data) < cap(buf.data) {
+			n, err := req.Body.Read(buf.data[len(buf.data):cap(buf.data)])
+			buf.data = buf.data[:len(buf.data)+n]
+			switch {
+			case len(buf.data) > maxBody:
+				return &tooLarge
+			case err == io.EOF:
+				return nil
+			case err != nil:
+				return refuse(http.StatusBadRequest, "the body broke off after %d bytes", len(buf.data))
+			}
+		}
+		size = min(4*size, maxBody)
+	}
+}
+
+// release gives a buffer back. Large ones are left to the garbage collector.
+func (r *Receiver) release(buf *buffer) {
+	r.held.Add(-buf.held)
+	buf.held = 0
+	if cap(buf.data) <= 2*pooledBuffer {
+		buf.data = buf.data[:0]
+		r.buffers.Put(buf)
+	}
+}
