@@ -1,0 +1,266 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"forge/pipeline"
+
+	"github.com/bradleyfalzon/ghinstallation/v2"
+	gh "github.com/google/go-github/v62/github"
+	"github.com/shurcooL/githubv4"
+)
+
+// Options says who the App is and how it calls.
+type Options struct {
+	BaseURL          string        // "" is github.com; else the server's root, https://HOST
+	AppID            int64         //
+	PrivateKey       []byte        // PEM; never logged
+	Slug             string        // the word after the slash in commands and the check run's name; default "forge"
+	Log              *slog.Logger  // default: nothing is logged
+	MinWriteInterval time.Duration // between two writes of one installation; GitHub asks for 1 s. Negative: 1 s
+	Timeout          time.Duration // of one call; default 30 s
+	UserAgent        string        // default "forge"
+
+	Clock func() time.Time                                 // default time.Now
+	Sleep func(ctx context.Context, d time.Duration) error // default: a timer
+	Base  http.RoundTripper                                // default: http.DefaultTransport's settings
+}
+
+// App is Forge as a GitHub App. Its methods are safe for concurrent use.
+type App struct {
+	opts  Options
+	log   *slog.Logger
+	web   *url.URL // what people see: https://github.com
+	rest  *url.URL // with a slash at its end
+	gql   string
+	base  http.RoundTripper
+	jwt   *gh.Client // acts as the App itself
+	calls atomic.Int64
+
+	mu    sync.Mutex
+	insts map[int64]*installation
+	who   selfCache
+}
+
+// installation is the App on one account: its limits, and a signing transport for
+// each repository, whose tokens reach that repository alone.
+type installation struct {
+	app *App
+	id  int64
+	lim *limiter
+
+	mu    sync.Mutex
+	signs map[string]*ghinstallation.Transport
+}
+
+// New returns the App. It makes no call.
+func New(o Options) (*App, error) {
+	a := &App{opts: o, insts: map[int64]*installation{}}
+	if err := a.setURLs(o.BaseURL); err != nil {
+		return nil, err
+	}
+	if o.AppID <= 0 {
+		return nil, fmt.Errorf("GitHub App: the App id must be a positive number, got %d: it stands on the App's settings page", o.AppID)
+	}
+	a.defaults()
+	a.base = timeout{next: a.opts.Base, d: a.opts.Timeout}
+	sign, err := ghinstallation.NewAppsTransport(a.base, o.AppID, o.PrivateKey)
+	if err != nil {
+		return nil, errors.New("GitHub App: the private key cannot be read: it must be the whole PEM file that GitHub let you download (-----BEGIN RSA PRIVATE KEY-----)")
+	}
+	sign.BaseURL = strings.TrimSuffix(a.rest.String(), "/")
+	a.jwt = a.client(&transport{app: a, next: sign, lim: newLimiter()})
+	return a, nil
+}
+
+func (a *App) defaults() {
+	o := &a.opts
+	if o.Slug == "" {
+		o.Slug = "forge"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a.log = o.Log
+	if o.MinWriteInterval < 0 {
+		o.MinWriteInterval = time.Second
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "forge"
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	if o.Base == nil {
+		o.Base = http.DefaultTransport.(*http.Transport).Clone()
+	}
+}
+
+// setURLs finds the addresses of a server's interfaces: github.com and ghe.com
+// have a host of their own for them, GitHub Enterprise Server has paths.
+func (a *App) setURLs(base string) error {
+	if base == "" {
+		base = "https://github.com"
+	}
+	u, err := url.Parse(strings.TrimRight(base, "/"))
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return fmt.Errorf("GitHub's address %q is not like https://HOST", redact(base))
+	}
+	if u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
+		return fmt.Errorf("GitHub's address %q must begin with https://: tokens would travel in the clear", base)
+	}
+	a.web = u
+	rest, gql := u.String()+"/api/v3/", u.String()+"/api/graphql"
+	if u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com") {
+		rest, gql = "https://api."+u.Host+"/", "https://api."+u.Host+"/graphql"
+	}
+	a.gql = gql
+	a.rest, err = url.Parse(rest)
+	return err
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a *App) client(rt http.RoundTripper) *gh.Client {
+	c := gh.NewClient(&http.Client{Transport: rt})
+	c.BaseURL, c.UserAgent = a.rest, a.opts.UserAgent
+	return c
+}
+
+// Calls returns how many calls the App has made, tokens not counted.
+func (a *App) Calls() int64 { return a.calls.Load() }
+
+func (a *App) installation(id int64) *installation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.insts[id]
+	if i == nil {
+		i = &installation{app: a, id: id, lim: newLimiter(), signs: map[string]*ghinstallation.Transport{}}
+		a.insts[id] = i
+	}
+	return i
+}
+
+// scope is what a token may do.
+type scope struct {
+	name  string
+	words string
+	perms *gh.InstallationPermissions
+}
+
+var (
+	// What publishing needs. Contents is for resolving threads and leaving draft.
+	scopeAPI = scope{"api", "contents: write, issues: write, pull_requests: write, checks: write and metadata: read",
+		&gh.InstallationPermissions{Contents: gh.String("write"), Issues: gh.String("write"), PullRequests: gh.String("write"), Checks: gh.String("write"), Metadata: gh.String("read")}}
+	// What git needs.
+	scopeGit = scope{"git", "contents: write and metadata: read",
+		&gh.InstallationPermissions{Contents: gh.String("write"), Metadata: gh.String("read")}}
+)
+
+// sign returns the transport that signs with a token for this repository alone. A
+// ghinstallation transport keeps its token until a minute before it ends.
+func (i *installation) sign(repo pipeline.Repo, s scope) (*ghinstallation.Transport, error) {
+	opts := &gh.InstallationTokenOptions{Permissions: s.perms}
+	key := fmt.Sprintf("%s/%d", s.name, repo.ID)
+	switch {
+	case repo.ID != 0:
+		opts.RepositoryIDs = []int64{repo.ID}
+	case repo.Name != "":
+		opts.Repositories, key = []string{repo.Name}, s.name+"/"+repo.Name
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if t := i.signs[key]; t != nil {
+		return t, nil
+	}
+	// Each has its own App transport: ghinstallation writes to a shared one without a lock.
+	t, err := ghinstallation.New(i.app.base, i.app.opts.AppID, i.id, i.app.opts.PrivateKey)
+	if err != nil {
+		return nil, err // unreachable: New has parsed this key
+	}
+	t.BaseURL = strings.TrimSuffix(i.app.rest.String(), "/")
+	t.InstallationTokenOptions = opts
+	i.signs[key] = t
+	return t, nil
+}
+
+// session is a set of clients for one repository that counts its calls.
+type session struct {
+	rest  *gh.Client
+	gql   *githubv4.Client
+	calls atomic.Int64
+}
+
+func (a *App) session(repo pipeline.Repo) (*session, error) {
+	if repo.Installation == 0 {
+		return nil, final("%s has no installation of the App: install it on the repository, or give the installation's id.", repo.FullName())
+	}
+	i := a.installation(repo.Installation)
+	sign, err := i.sign(repo, scopeAPI)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{}
+	rt := &transport{app: a, next: sign, lim: i.lim, want: scopeAPI.words, calls: &s.calls}
+	s.rest = a.client(rt)
+	s.gql = githubv4.NewEnterpriseClient(a.gql, &http.Client{Transport: rt})
+	return s, nil
+}
+
+// Token returns an installation token for git. It reaches this repository alone,
+// with contents: write, and lives an hour at most; a kept one is used until a
+// minute before its end. It must go neither into a URL nor into an argument.
+func (a *App) Token(ctx context.Context, repo pipeline.Repo) (string, error) {
+	if repo.Installation == 0 {
+		return "", final("%s has no installation of the App, so there is no token for it.", repo.FullName())
+	}
+	i := a.installation(repo.Installation)
+	sign, err := i.sign(repo, scopeGit)
+	if err != nil {
+		return "", err
+	}
+	op := "get a git token for " + repo.FullName()
+	if d := i.lim.wait(a.opts.Clock()); d > 0 {
+		return "", &apiError{op: op, status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached", after: d}
+	}
+	tok, err := sign.Token(ctx)
+	if err != nil {
+		var e *ghinstallation.HTTPError
+		if errors.As(err, &e) {
+			t := &transport{app: a, lim: i.lim, want: scopeGit.words}
+			err = t.tokenError(e)
+		}
+		return "", explain(op, "contents: write", err)
+	}
+	return tok, nil
+}

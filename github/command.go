@@ -1,0 +1,158 @@
+package github
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// maxContinue is the most iterations that one command may grant.
+const maxContinue = 20
+
+// commands are the words after the slash, in the order in which help lists them.
+var commands = []struct{ name, arg, what string }{
+	{"run", "", "start working on this issue"},
+	{"status", "", "say where the work stands"},
+	{"stop", "", "stop working; nothing is lost"},
+	{"resume", "", "go on after a stop"},
+	{"retry", "", "try the step that broke down again"},
+	{"approve", "", "let the plan, or the next action, go ahead"},
+	{"continue", "[N]", "go on with N more iterations"},
+	{"accept", "", "take the work as it is, with its known issues"},
+	{"history", "", "show everything that was tried"},
+	{"cancel", "", "give up and close the pull request"},
+	{"choose", "OPTION", "answer a question with one of its options"},
+	{"help", "", "show this list"},
+}
+
+// parseCommand reads the first line of a comment. It reports false when that line
+// is no command: quoted lines and code blocks do not begin with the slash.
+func parseCommand(body, slug string) (pipeline.SlashCommand, bool) {
+	body = strings.TrimLeft(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
+	line, rest, _ := strings.Cut(body, "\n")
+	trimmed := strings.TrimLeft(line, " ")
+	if len(line)-len(trimmed) > 3 { // an indented code block
+		return pipeline.SlashCommand{}, false
+	}
+	prefix := "/" + slug
+	if len(trimmed) < len(prefix) || !strings.EqualFold(trimmed[:len(prefix)], prefix) {
+		return pipeline.SlashCommand{}, false
+	}
+	tail := trimmed[len(prefix):]
+	if tail != "" && tail[0] != ' ' && tail[0] != '\t' {
+		return pipeline.SlashCommand{}, false
+	}
+	name, args := cutWord(tail)
+	c := pipeline.SlashCommand{Name: strings.ToLower(name), Args: args, Text: strings.TrimSpace(rest)}
+	if c.Name == "" {
+		c.Name = "help"
+	}
+	check(&c, slug)
+	return c, true
+}
+
+// cutWord splits a text behind its first word.
+func cutWord(s string) (word, rest string) {
+	s = strings.TrimSpace(s)
+	if i := strings.IndexAny(s, " \t"); i >= 0 {
+		return s[:i], strings.TrimSpace(s[i:])
+	}
+	return s, ""
+}
+
+// check says what is wrong with a command, in Error. Words behind a command that
+// takes none are words for the next attempt.
+func check(c *pipeline.SlashCommand, slug string) {
+	known := slices.ContainsFunc(commands, func(k struct{ name, arg, what string }) bool { return k.name == c.Name })
+	switch {
+	case !known:
+		c.Error = unknown(c.Name, slug)
+	case c.Name == "continue":
+		n, words := cutWord(c.Args)
+		if v, err := strconv.Atoi(n); n != "" && (err != nil || v < 1 || v > maxContinue) {
+			c.Error = fmt.Sprintf("`/%s continue` takes a number from 1 to %d, got %q. Example: `/%s continue 3`.", slug, maxContinue, shorten(n, 40), slug)
+			return
+		}
+		c.Args, c.Text = n, joinWords(words, c.Text)
+	case c.Name == "choose":
+		if c.Args == "" {
+			c.Error = fmt.Sprintf("`/%s choose` takes the option that you choose. Example: `/%s choose 1`.", slug, slug)
+		}
+	default:
+		c.Text, c.Args = joinWords(c.Args, c.Text), ""
+	}
+}
+
+func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
+
+// unknown names the nearest right command, and all of them.
+func unknown(name, slug string) string {
+	best, dist := "", len(name)/2+1
+	for _, k := range commands {
+		if d := distance(name, k.name); d < dist {
+			best, dist = k.name, d
+		}
+	}
+	text := fmt.Sprintf("There is no command %q.", shorten(name, 40))
+	if best != "" {
+		text += fmt.Sprintf(" Did you mean `/%s %s`?", slug, best)
+	}
+	return text + "\n\n" + commandList(slug)
+}
+
+// commandList is the answer to help.
+func commandList(slug string) string {
+	var b strings.Builder
+	b.WriteString("Commands, each on the first line of a comment:\n")
+	for _, k := range commands {
+		fmt.Fprintf(&b, "- `%s` — %s\n", strings.TrimSpace("/"+slug+" "+k.name+" "+k.arg), k.what)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// distance is Levenshtein's, in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(row[j]+1, row[j+1]+1, cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// ticked returns the command in the one task-list box that went from [ ] to [x]
+// between two versions of a comment; "" when none or several did.
+func ticked(from, to string) string {
+	was, is := strings.Split(from, "\n"), strings.Split(to, "\n")
+	if len(was) != len(is) {
+		return ""
+	}
+	found := ""
+	for i := range is {
+		a, b := strings.TrimSpace(was[i]), strings.TrimSpace(is[i])
+		if a == b {
+			continue
+		}
+		old, ok1 := strings.CutPrefix(a, "- [ ] `")
+		now, ok2 := strings.CutPrefix(strings.Replace(b, "- [X] ", "- [x] ", 1), "- [x] `")
+		if !ok1 || !ok2 || old != now || found != "" {
+			return ""
+		}
+		found, _, _ = strings.Cut(now, "`")
+	}
+	return found
+}

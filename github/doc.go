@@ -1,0 +1,16 @@
+// Package github is Forge's side of GitHub. It authenticates as a GitHub App,
+// reads webhook deliveries into notices, answers questions about repositories,
+// and publishes: it renders what GitHub should show of a run and makes the
+// difference to what it shows.
+//
+// Reading order: client.go and transport.go (who calls, how fast, what a failure
+// means), notice.go and command.go (deliveries in), read.go and sweep.go
+// (questions), then publish.go and the render files (runs out).
+//
+// Publishing is level-triggered. Every artefact — a comment, the pull request, a
+// review, a check run — has a key and the hash of the content last written there,
+// both kept in the run. Each carries its key in a hidden marker, so that after a
+// crash it is found again and never made twice.
+//
+// The package stores nothing: installation tokens live in memory alone.
+package github

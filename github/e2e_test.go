@@ -1,0 +1,218 @@
+package github
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"forge/github/githubtest"
+	"forge/pipeline"
+)
+
+// gitPusher pushes with the git binary and the App's own token.
+type gitPusher struct {
+	t   *testing.T
+	a   *App
+	dir string
+}
+
+func (g *gitPusher) git(repo pipeline.Repo, args ...string) (string, error) {
+	tok, err := g.a.Token(context.Background(), repo)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("git", append([]string{"-C", g.dir}, args...)...)
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_COUNT=1",
+		"GIT_CONFIG_KEY_0=http.extraHeader", "GIT_CONFIG_VALUE_0=Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("x-access-token:"+tok)),
+		"GIT_AUTHOR_NAME=f", "GIT_AUTHOR_EMAIL=f@example.com", "GIT_COMMITTER_NAME=f", "GIT_COMMITTER_EMAIL=f@example.com")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("git %s: %v: %s", args[0], err, out)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+func (g *gitPusher) Push(_ context.Context, repo pipeline.Repo, branch, sha, old string) error {
+	_, err := g.git(repo, "push", "--quiet", "--force-with-lease="+branch+":"+old, repo.CloneURL, sha+":refs/heads/"+branch)
+	if err == nil {
+		return nil
+	}
+	if head, look := g.a.BranchHead(context.Background(), repo, branch); look == nil && head != old {
+		return movedError{head}
+	}
+	return err
+}
+
+func (g *gitPusher) Diff(_ context.Context, repo pipeline.Repo, from, to string) (string, error) {
+	out, err := g.git(repo, "diff", from, to)
+	return out + "\n", err
+}
+
+// commit writes a file and returns the new head.
+func (g *gitPusher) commit(repo pipeline.Repo, name, text string) string {
+	g.t.Helper()
+	if err := os.WriteFile(filepath.Join(g.dir, name), []byte(text), 0o644); err != nil {
+		g.t.Fatal(err)
+	}
+	for _, args := range [][]string{{"add", "-A"}, {"commit", "--quiet", "-m", "Change"}} {
+		if out, err := g.git(repo, args...); err != nil {
+			g.t.Fatal(out, err)
+		}
+	}
+	head, err := g.git(repo, "rev-parse", "HEAD")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return head
+}
+
+// world is a GitHub of the real protocol, with the App installed on octo/repo and
+// an issue that asks for something.
+func world(t *testing.T, contract *githubtest.Contract) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git: apt-get install git")
+	}
+	manifest, err := os.ReadFile("../app.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gh, err := githubtest.New(githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: contract})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { gh.Close() })
+	if _, err := gh.AddRepo("octo", "repo", map[string]string{"README.md": "# Repo\n"}); err != nil {
+		t.Fatal(err)
+	}
+	inst, err := gh.Install("octo/repo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gh.SetPermission("octo/repo", "alice", "write"); err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(Options{BaseURL: gh.URL, AppID: gh.AppID, PrivateKey: gh.PrivateKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := a.FindInstallation(context.Background(), "octo", "repo")
+	if err != nil || id != inst.ID {
+		t.Fatalf("FindInstallation = %d, %v; want %d", id, err, inst.ID)
+	}
+	repo, err := a.Repo(context.Background(), id, "octo", "repo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gitPusher{t: t, a: a, dir: t.TempDir()}
+	if _, err := g.git(repo, "clone", "--quiet", repo.CloneURL, "."); err != nil {
+		t.Fatal(err)
+	}
+	return gh, a, repo, g
+}
+
+// A whole run against the real protocol: App tokens, permissions of the manifest,
+// review comments that must lie in the diff, GraphQL, git. Everything is held against
+// GitHub's own descriptions when they are there.
+func TestEndToEnd(t *testing.T) {
+	var contract *githubtest.Contract
+	if _, err := os.Stat("../../shared/github/rest-openapi.json"); err == nil {
+		if contract, err = githubtest.NewContract("../../shared/github"); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		t.Log("without the contract files ../shared/github: shapes are not checked")
+	}
+	gh, a, repo, g := world(t, contract)
+	ctx := context.Background()
+	n, err := gh.As("alice").OpenIssue("octo/repo", "Retry failed uploads", "Uploads fail.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := a.Issue(ctx, repo, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := a.Permission(ctx, repo, task.Author); err != nil || p != "write" {
+		t.Errorf("Permission(%+v) = %q, %v", task.Author, p, err)
+	}
+	base, err := a.BranchHead(ctx, repo, repo.DefaultBranch)
+	if err != nil || base == "" {
+		t.Fatalf("BranchHead = %q, %v", base, err)
+	}
+	s := &story{t: t, run: &pipeline.Run{}}
+	s.add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: repo, Task: task, By: task.Author, Config: pipeline.DefaultConfig(), Base: base, Branch: "forge/issue-1-retry"}})
+	again := false
+	publish := func() {
+		t.Helper()
+		// Every second publication is lost, as by a crash before the record.
+		if again {
+			if _, _, err := a.Publish(ctx, s.run, PublishOptions{Again: true, Pusher: g}); err != nil {
+				t.Fatalf("publish at event %d, lost: %v", s.n, err)
+			}
+		}
+		pub, events, err := a.Publish(ctx, s.run, PublishOptions{Again: again, Pusher: g})
+		if err != nil || len(events) != 0 {
+			t.Fatalf("publish at event %d: %v %v", s.n, err, events)
+		}
+		s.add(pipeline.EventPublishCompleted, pipeline.Data{Publication: &pub})
+		again = !again
+	}
+	publish()
+	s.plan()
+	publish()
+	first := g.commit(repo, "retry.go", "package upload\n\nfunc retry(n int) {\n\tfor i := 0; i != n; i++ {\n\t\td := pause(i)\n\t\ttime.Sleep(d)\n\t\tsend()\n\t}\n}\n")
+	s.implemented(1, base, first, "Retries.")
+	publish()
+	s.reviewed(1, first, false, firstFindings()...)
+	s.bounce(1, 2)
+	publish()
+	second := g.commit(repo, "retry.go", "package upload\n\nfunc retry(n int) {\n\tfor range n {\n\t\tsend()\n\t}\n}\n")
+	s.implemented(2, first, second, "Mended.")
+	publish()
+	s.reviewed(2, second, true, firstFindings()[0])
+	publish()
+	s.tested(2, second)
+	s.verified()
+	publish()
+	checkEnd(t, gh, a, s, n, second)
+	if contract != nil {
+		for _, v := range contract.Violations() {
+			t.Errorf("against GitHub's description: %s", v)
+		}
+	}
+}
+
+func checkEnd(t *testing.T, gh *githubtest.Server, a *App, s *story, n int, head string) {
+	t.Helper()
+	issue, err := gh.Issue("octo/repo", n)
+	if err != nil || len(issue.Comments) != 1 || !strings.Contains(issue.Comments[0].Body, "Done: reviewed and tested") {
+		t.Errorf("the issue's comments: %v %+v", err, issue.Comments)
+	}
+	pulls, err := gh.Pulls("octo/repo")
+	if err != nil || len(pulls) != 1 {
+		t.Fatalf("pull requests: %d, %v", len(pulls), err)
+	}
+	p := pulls[0]
+	if p.Draft || p.State != "open" || p.Head != head || len(p.Reviews) == 0 {
+		t.Errorf("pull request: draft %v, %s, head %s, %d reviews", p.Draft, p.State, p.Head, len(p.Reviews))
+	}
+	if len(p.Checks) != 1 || p.Checks[0].Conclusion != "success" || p.Checks[0].ExternalID != s.run.Trace+"/check/"+head {
+		t.Errorf("check runs of the head: %+v", p.Checks)
+	}
+	if len(p.Threads) != 2 || slices.ContainsFunc(p.Threads, func(th githubtest.Thread) bool {
+		return !th.Resolved || len(th.Comments) != 2 || !strings.Contains(th.Comments[1].Body, "Fixed in")
+	}) {
+		t.Errorf("threads: %+v", p.Threads)
+	}
+	bot, err := a.BotUser(context.Background())
+	if err != nil || bot.Login != issue.Comments[0].Author {
+		t.Errorf("BotUser = %+v, %v; the comment is by %s", bot, err, issue.Comments[0].Author)
+	}
+}

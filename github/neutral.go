@@ -1,0 +1,181 @@
+package github
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxText bounds what is written into one body, in characters. GitHub's own limit
+// is 65,536 (github/README, 2.4); the rest is for marker and frame.
+const maxText = 65_000
+
+// zwsp is a space without width. Put behind the first character of whatever
+// GitHub would act on, it takes the action away and leaves the text as it reads,
+// in prose and in code alike; escapes and entities would show in code.
+const zwsp = "\u200b"
+
+var (
+	htmlComment = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
+	image       = regexp.MustCompile(`!\[([^\]\n]*)\](\([^)\n]*\)|\[[^\]\n]*\])?`)
+	imageTag    = regexp.MustCompile(`(?i)<(img|picture|source|svg|video|audio|iframe|object|embed)\b[^>]*>?`)
+	address     = regexp.MustCompile(`(?i)(https?|ftp)://[^\s<]*`)
+	plainURL    = regexp.MustCompile(`^(?i)https?://[a-z0-9.:-]+(/[a-z0-9/_.#?=&%~+,-]*)?[)\]*_.,;:!?'"]*$`)
+	www         = regexp.MustCompile(`(?i)(www)\.`)
+	closing     = regexp.MustCompile("(?i)(c|f|r)(lose[sd]?|ix(?:e[sd])?|esolve[sd]?)(\\b[\\s:*_`~\\\\]*(?:#|gh-|[\\w.-]+/[\\w.-]+\\\\?#|https?://))")
+	reference   = regexp.MustCompile(`(?i)(#|gh-)(\d)`)
+)
+
+// prose makes text of a model or a person harmless on GitHub (S24): no HTML, no
+// image, no mention, no closing keyword or reference, no link but to the GitHub
+// host itself, nothing invisible. The patterns ask for no word boundary: markup
+// can stand where a boundary is looked for.
+func prose(s, host string) string {
+	s = visible(s)
+	s = htmlComment.ReplaceAllString(s, "")
+	s = image.ReplaceAllString(s, "[image: $1]")
+	s = imageTag.ReplaceAllString(s, "[image]")
+	s = closing.ReplaceAllString(s, "${1}"+zwsp+"${2}${3}")
+	s = address.ReplaceAllStringFunc(s, func(u string) string {
+		if allowed(u, host) {
+			return u
+		}
+		return strings.Replace(u, "://", "://"+zwsp, 1)
+	})
+	s = www.ReplaceAllString(s, "${1}"+zwsp+".")
+	s = reference.ReplaceAllString(s, "${1}"+zwsp+"${2}")
+	return breakers.Replace(s)
+}
+
+// breakers takes the meaning from what begins a tag, a mention, an entity, an
+// image, or the target of a link.
+var breakers = strings.NewReplacer("<", "<"+zwsp, "@", "@"+zwsp, "＠", "＠"+zwsp, "&", "&"+zwsp,
+	"![", "!"+zwsp+"[", "](", "]"+zwsp+"(", "][", "]"+zwsp+"[", "]:", "]"+zwsp+":")
+
+// allowed reports whether an address is a plain one on the GitHub host.
+func allowed(raw, host string) bool {
+	if !plainURL.MatchString(raw) {
+		return false
+	}
+	u, err := url.Parse(strings.TrimRight(raw, `)]*_.,;:!?'"`))
+	return err == nil && u.User == nil && strings.EqualFold(u.Host, host)
+}
+
+// visible drops what people cannot see but programs act on: control characters,
+// zero-width and bidirectional ones, tag blocks, and bytes that are no UTF-8.
+func visible(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\u200d' || r == '\ufe0f': // inside emoji
+			return r
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r >= 0xE0000 && r <= 0xE0FFF, r == 0x2028 || r == 0x2029:
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// line is prose in one line, at most n characters, whose backticks are paired.
+func line(s, host string, n int) string {
+	s = shorten(strings.Join(strings.Fields(prose(head(s, n), host)), " "), n)
+	if strings.Count(s, "`")%2 != 0 {
+		s = strings.ReplaceAll(s, "`", "'")
+	}
+	if t := strings.TrimLeft(s, "~#>"); t != s { // no fence, heading or quote
+		s = strings.TrimSpace(t)
+	}
+	return s
+}
+
+// cell is a line that may stand in a table.
+func cell(s, host string, n int) string { return strings.ReplaceAll(line(s, host, n), "|", `\|`) }
+
+// block is prose in several lines, at most n characters, whose code blocks are closed.
+func block(s, host string, n int) string {
+	s = cut(prose(strings.TrimSpace(head(s, n)), host), n)
+	open := ""
+	for l := range strings.Lines(s) {
+		t := strings.TrimSpace(l)
+		run := len(t) - len(strings.TrimLeft(t, "`"))
+		if run < 3 {
+			run = len(t) - len(strings.TrimLeft(t, "~"))
+		}
+		switch {
+		case run < 3:
+		case open == "":
+			if t[0] == '~' || !strings.Contains(t[run:], "`") {
+				open = t[:run]
+			}
+		case t[0] == open[0] && run >= len(open) && t == t[:run]:
+			open = ""
+		}
+	}
+	if open != "" {
+		s = strings.TrimRight(s, "\n") + "\n" + open
+	}
+	return s
+}
+
+// head drops what a text of n characters cannot show anyway, before any work is
+// spent on it: a model can write without end.
+func head(s string, n int) string {
+	if limit := 4*n + 1000; len(s) > limit { // 4 bytes are the longest character
+		return strings.ToValidUTF8(s[:limit], "")
+	}
+	return s
+}
+
+// cut shortens a long text to n characters, and says so.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	const note = "\n\n(cut here: too long for a comment)"
+	return string([]rune(s)[:max(0, n-utf8.RuneCountInString(note))]) + note
+}
+
+// shorten cuts a line to n characters with an ellipsis.
+func shorten(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return strings.TrimSpace(string([]rune(s)[:n-1])) + "…"
+}
+
+// code shows a name, a path or a command as it is.
+func code(s string) string {
+	s = strings.Join(strings.Fields(visible(s)), " ")
+	s = strings.ReplaceAll(s, "`", "'")
+	if s == "" {
+		return ""
+	}
+	return "`" + shorten(s, 300) + "`"
+}
+
+// fence puts text into a code block that is longer than any inside.
+func fence(lang, text string) string {
+	longest, run := 2, 0
+	for _, c := range text {
+		if c == '`' {
+			run++
+			longest = max(longest, run)
+		} else {
+			run = 0
+		}
+	}
+	f := strings.Repeat("`", longest+1)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return f + lang + "\n" + text + f
+}
+
+// folded hides a text behind a heading to click on. The heading is Forge's own.
+func folded(heading, text string) string {
+	return "<details><summary>" + heading + "</summary>\n\n" + text + "\n\n</details>"
+}

@@ -1,0 +1,308 @@
+package github
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// ReadOptions says what in a delivery is meant for Forge.
+type ReadOptions struct {
+	Label string // the label that starts a run; default "forge"
+	Slug  string // the word after the slash, and before the slash of a branch; default "forge"
+	BotID int64  // the id of the App's own bot user; 0 when it is not known yet
+}
+
+type account struct {
+	ID    int64  `json:"id"`
+	Login string `json:"login"`
+	Type  string `json:"type"`
+}
+
+func (u account) actor() pipeline.Actor {
+	return pipeline.Actor{ID: u.ID, Login: u.Login, Bot: u.Type == "Bot" || strings.HasSuffix(u.Login, "[bot]")}
+}
+
+type repository struct {
+	ID            int64   `json:"id"`
+	Name          string  `json:"name"`
+	Owner         account `json:"owner"`
+	DefaultBranch string  `json:"default_branch"`
+	CloneURL      string  `json:"clone_url"`
+}
+
+type issue struct {
+	Number      int             `json:"number"`
+	Title       string          `json:"title"`
+	Body        string          `json:"body"`
+	User        account         `json:"user"`
+	HTMLURL     string          `json:"html_url"`
+	PullRequest json.RawMessage `json:"pull_request"`
+}
+
+func (i *issue) pull() bool { return len(i.PullRequest) > 0 && string(i.PullRequest) != "null" }
+
+func (i *issue) task() pipeline.Task {
+	return pipeline.Task{Issue: i.Number, Title: i.Title, Body: i.Body, Author: i.User.actor(), URL: i.HTMLURL}
+}
+
+// delivery is what Forge reads of a payload, whatever the event.
+type delivery struct {
+	Action       string     `json:"action"`
+	Sender       account    `json:"sender"`
+	Repository   repository `json:"repository"`
+	Installation struct {
+		ID      int64   `json:"id"`
+		Account account `json:"account"`
+	} `json:"installation"`
+	Issue   issue `json:"issue"`
+	Comment struct {
+		ID   int64   `json:"id"`
+		Body string  `json:"body"`
+		User account `json:"user"`
+	} `json:"comment"`
+	PullRequest struct {
+		Number int  `json:"number"`
+		Merged bool `json:"merged"`
+		Head   struct {
+			Ref  string `json:"ref"`
+			SHA  string `json:"sha"`
+			Repo struct {
+				ID int64 `json:"id"`
+			} `json:"repo"`
+		} `json:"head"`
+	} `json:"pull_request"`
+	Label struct {
+		Name string `json:"name"`
+	} `json:"label"`
+	Changes struct {
+		Title struct {
+			From *string `json:"from"`
+		} `json:"title"`
+		Body struct {
+			From *string `json:"from"`
+		} `json:"body"`
+	} `json:"changes"`
+	Ref     string `json:"ref"`
+	After   string `json:"after"`
+	Deleted bool   `json:"deleted"`
+	Zen     string `json:"zen"`
+}
+
+// Read says what a delivery means, from its payload alone: nobody has checked yet
+// whether the actor may do what it asks for. What means nothing is a notice of
+// kind none, whose Why says so; an error is a payload that cannot be read.
+func Read(event string, payload []byte, o ReadOptions) (pipeline.Notice, error) {
+	if o.Label == "" {
+		o.Label = "forge"
+	}
+	if o.Slug == "" {
+		o.Slug = "forge"
+	}
+	var d delivery
+	if err := unmarshal(event, payload, &d); err != nil {
+		return pipeline.Notice{}, fmt.Errorf("read delivery of event %q: %w", event, err)
+	}
+	n := pipeline.Notice{Kind: pipeline.NoticeNone, Repo: d.repo(), Actor: d.Sender.actor()}
+	r := reader{o: o, d: &d, n: &n}
+	switch event {
+	case "issues":
+		r.issues()
+	case "issue_comment":
+		r.issueComment()
+	case "pull_request_review_comment":
+		r.n.Pull = d.PullRequest.Number
+		if d.Action == "created" {
+			r.command(d.Comment.Body)
+		} else {
+			r.none("a review comment was %s", d.Action)
+		}
+	case "push":
+		r.push()
+	case "pull_request":
+		r.pullRequest()
+	case "installation", "installation_repositories":
+		n.Kind = pipeline.NoticeInstallation
+		n.Why = fmt.Sprintf("%s of %s: %s", strings.ReplaceAll(event, "_", " "), d.Installation.Account.Login, d.Action)
+	case "ping":
+		r.none("ping: the webhook works")
+	default:
+		r.none("event %s: Forge does not listen to it", strings.TrimSuffix(event+"."+d.Action, "."))
+	}
+	return n, nil
+}
+
+// unmarshal reads a payload. Events that Forge does not listen to use the same
+// names for other things, so of those only the common fields are read.
+func unmarshal(event string, payload []byte, d *delivery) error {
+	switch event {
+	case "issues", "issue_comment", "pull_request_review_comment", "push", "pull_request", "installation", "installation_repositories":
+		return json.Unmarshal(payload, d)
+	}
+	var c struct {
+		Action string  `json:"action"`
+		Sender account `json:"sender"`
+	}
+	err := json.Unmarshal(payload, &c)
+	d.Action, d.Sender = c.Action, c.Sender
+	return err
+}
+
+func (d *delivery) repo() pipeline.Repo {
+	r := d.Repository
+	owner := r.Owner.Login
+	return pipeline.Repo{ID: r.ID, Owner: owner, Name: r.Name, DefaultBranch: r.DefaultBranch, CloneURL: r.CloneURL, Installation: d.Installation.ID}
+}
+
+// reader reads one delivery into n.
+type reader struct {
+	o ReadOptions
+	d *delivery
+	n *pipeline.Notice
+}
+
+func (r reader) none(format string, args ...any) {
+	r.n.Kind, r.n.Why = pipeline.NoticeNone, fmt.Sprintf(format, args...)
+}
+
+func (r reader) is(kind pipeline.NoticeKind, format string, args ...any) {
+	r.n.Kind, r.n.Why = kind, fmt.Sprintf(format, args...)
+}
+
+// own reports whether the App itself did it.
+func (r reader) own() bool { return r.o.BotID != 0 && r.d.Sender.ID == r.o.BotID }
+
+func (r reader) issues() {
+	d := r.d
+	r.n.Issue = d.Issue.Number
+	mine := strings.EqualFold(d.Label.Name, r.o.Label)
+	switch {
+	case d.Issue.Number == 0:
+		r.none("the issue has no number")
+	case r.own():
+		r.none("issue %s by Forge itself", d.Action)
+	case d.Action == "labeled" && !mine:
+		r.none("label %q is not %q", d.Label.Name, r.o.Label)
+	case d.Action == "labeled" && r.n.Actor.Bot:
+		r.none("the label was set by the bot %s: bots start nothing", d.Sender.Login)
+	case d.Action == "labeled":
+		r.n.Task = d.Issue.task()
+		r.is(pipeline.NoticeStart, "issue #%d was labelled %q by %s", d.Issue.Number, d.Label.Name, d.Sender.Login)
+	case d.Action == "unlabeled" && mine:
+		r.is(pipeline.NoticeUnlabelled, "the label %q was taken from issue #%d by %s", d.Label.Name, d.Issue.Number, d.Sender.Login)
+	case d.Action == "edited" && r.n.Actor.Bot:
+		r.none("issue edited by the bot %s", d.Sender.Login)
+	case d.Action == "edited" && d.Changes.Title.From == nil && d.Changes.Body.From == nil:
+		r.none("issue edited, but neither its title nor its text")
+	case d.Action == "edited":
+		r.n.Task = d.Issue.task()
+		r.is(pipeline.NoticeIssueEdited, "issue #%d was edited by %s", d.Issue.Number, d.Sender.Login)
+	case d.Action == "closed":
+		r.is(pipeline.NoticeIssueClosed, "issue #%d was closed by %s", d.Issue.Number, d.Sender.Login)
+	default:
+		r.none("issue %s: nothing to do", d.Action)
+	}
+}
+
+func (r reader) issueComment() {
+	d := r.d
+	if d.Issue.pull() {
+		r.n.Pull = d.Issue.Number
+	} else {
+		r.n.Issue = d.Issue.Number
+	}
+	switch d.Action {
+	case "created":
+		r.command(d.Comment.Body)
+	case "edited":
+		r.tick()
+	default:
+		r.none("a comment was %s", d.Action)
+	}
+}
+
+// tick reads a box that a person ticked in a comment of Forge's. Only then does
+// an edited comment mean something: a command must not run twice.
+func (r reader) tick() {
+	d := r.d
+	if r.o.BotID == 0 || d.Comment.User.ID != r.o.BotID || r.n.Actor.Bot || d.Changes.Body.From == nil {
+		r.none("a comment was edited: only new comments are read")
+		return
+	}
+	line := ticked(*d.Changes.Body.From, d.Comment.Body)
+	if line == "" {
+		r.none("a comment of Forge's was edited, but no box was ticked")
+		return
+	}
+	r.command(line)
+}
+
+// command reads a comment's first line.
+func (r reader) command(body string) {
+	if r.own() {
+		r.none("a comment by Forge itself")
+		return
+	}
+	if r.n.Actor.Bot {
+		r.none("a comment by the bot %s: bots command nothing", r.d.Sender.Login)
+		return
+	}
+	c, ok := parseCommand(body, r.o.Slug)
+	if !ok {
+		r.none("a comment without a command in its first line")
+		return
+	}
+	r.n.Command, r.n.Comment = c, r.d.Comment.ID
+	switch {
+	case c.Error != "":
+		r.is(pipeline.NoticeCommand, "a command with a mistake: /%s %s", r.o.Slug, shorten(c.Name, 40))
+	case c.Name == "run" && r.n.Pull != 0:
+		r.n.Command.Error = fmt.Sprintf("`/%s run` works in an issue, and #%d is a pull request.", r.o.Slug, r.n.Pull)
+		r.is(pipeline.NoticeCommand, "/%s run in a pull request", r.o.Slug)
+	case c.Name == "run":
+		r.n.Task = r.d.Issue.task()
+		r.is(pipeline.NoticeStart, "/%s run in issue #%d by %s", r.o.Slug, r.n.Issue, r.d.Sender.Login)
+	default:
+		r.is(pipeline.NoticeCommand, "/%s %s by %s", r.o.Slug, c.Name, r.d.Sender.Login)
+	}
+}
+
+func (r reader) push() {
+	d := r.d
+	branch, isBranch := strings.CutPrefix(d.Ref, "refs/heads/")
+	switch {
+	case !isBranch:
+		r.none("push to %s: not a branch", shorten(d.Ref, 200))
+	case !strings.HasPrefix(branch, r.o.Slug+"/"):
+		r.none("push to %s: not a branch of Forge's", shorten(branch, 200))
+	case r.own():
+		r.none("push to %s by Forge itself", branch)
+	case d.Deleted:
+		r.none("branch %s was deleted by %s", branch, d.Sender.Login)
+	default:
+		r.n.Branch, r.n.Head = branch, d.After
+		r.is(pipeline.NoticePush, "%s pushed to %s", d.Sender.Login, branch)
+	}
+}
+
+func (r reader) pullRequest() {
+	d, p := r.d, r.d.PullRequest
+	r.n.Pull = p.Number
+	switch {
+	case d.Action != "closed":
+		r.none("pull request %s: nothing to do", d.Action)
+	case !strings.HasPrefix(p.Head.Ref, r.o.Slug+"/") || p.Head.Repo.ID != d.Repository.ID:
+		r.none("pull request #%d was closed: its branch is not Forge's", p.Number)
+	case r.own():
+		r.none("pull request #%d was closed by Forge itself", p.Number)
+	default:
+		r.n.Branch, r.n.Head, r.n.Merged = p.Head.Ref, p.Head.SHA, p.Merged
+		word := "closed"
+		if p.Merged {
+			word = "merged"
+		}
+		r.is(pipeline.NoticePullClosed, "pull request #%d was %s by %s", p.Number, word, d.Sender.Login)
+	}
+}

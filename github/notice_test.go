@@ -1,0 +1,251 @@
+package github
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+// Each file of testdata/notice holds an event, its payload, and the notice that
+// it must become. Covers S20, lessons 1 and 18.
+func TestRead(t *testing.T) {
+	files, err := filepath.Glob("testdata/notice/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i+1 < len(ar.Files); i += 2 {
+				in, want := ar.Files[i], &ar.Files[i+1]
+				event, _, _ := strings.Cut(in.Name, ".")
+				n, err := Read(event, in.Data, ReadOptions{BotID: botID})
+				if err != nil {
+					t.Fatalf("%s: %v", in.Name, err)
+				}
+				raw, _ := json.MarshalIndent(brief(n), "", "  ")
+				if *update {
+					want.Data = append(raw, '\n')
+				}
+				if diff := cmp.Diff(strings.TrimSpace(string(want.Data)), string(raw)); diff != "" {
+					t.Errorf("Read(%s) (-want +got):\n%s", in.Name, diff)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(ar), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// brief drops the empty parts of a notice.
+func brief(n pipeline.Notice) map[string]any {
+	raw, _ := json.Marshal(n)
+	var m map[string]any
+	json.Unmarshal(raw, &m)
+	for _, k := range []string{"repo", "task", "command"} {
+		if s, _ := json.Marshal(m[k]); !strings.ContainsAny(string(s), "123456789") && !strings.Contains(string(s), `":"`) || isZero(m[k]) {
+			delete(m, k)
+		}
+	}
+	return m
+}
+
+func isZero(v any) bool {
+	switch x := v.(type) {
+	case map[string]any:
+		for _, e := range x {
+			if !isZero(e) {
+				return false
+			}
+		}
+		return true
+	case string:
+		return x == ""
+	case float64:
+		return x == 0
+	case bool:
+		return !x
+	}
+	return v == nil
+}
+
+func TestReadMalformed(t *testing.T) {
+	for _, in := range []string{"", "{", "[]", `{"issue":[]}`, `{"sender":{"id":"x"}}`} {
+		if n, err := Read("issues", []byte(in), ReadOptions{}); err == nil {
+			t.Errorf("Read(issues, %q) = %+v, want an error", in, n)
+		} else if !strings.Contains(err.Error(), `"issues"`) {
+			t.Errorf("Read(issues, %q): error %q does not name the event", in, err)
+		}
+	}
+}
+
+// All example payloads of GitHub can be read, each with an outcome in words.
+func TestReadExamples(t *testing.T) {
+	f, err := os.Open("../../shared/github/webhook-examples.tar.gz")
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("needs the contract files: ../shared/github/webhook-examples.tar.gz")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds, n := map[pipeline.NoticeKind]int{}, 0
+	for tr := tar.NewReader(z); ; {
+		h, err := tr.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := filepath.Base(filepath.Dir(h.Name))
+		if h.Typeflag != tar.TypeReg || filepath.Ext(h.Name) != ".json" || filepath.Base(h.Name) == "INDEX.json" {
+			continue
+		}
+		raw, err := io.ReadAll(tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(event, raw, ReadOptions{Label: "bug"})
+		if err != nil {
+			t.Errorf("%s: %v", h.Name, err)
+			continue
+		}
+		if got.Why == "" || got.Kind == "" {
+			t.Errorf("%s: no outcome: %+v", h.Name, got)
+		}
+		kinds[got.Kind]++
+		n++
+	}
+	if n < 170 {
+		t.Errorf("examples read: %d, want all 175", n)
+	}
+	for _, k := range []pipeline.NoticeKind{pipeline.NoticeNone, pipeline.NoticeStart, pipeline.NoticeUnlabelled, pipeline.NoticeIssueClosed, pipeline.NoticeInstallation} {
+		if kinds[k] == 0 {
+			t.Errorf("no example became a notice of kind %s: %v", k, kinds)
+		}
+	}
+}
+
+func TestParseCommand(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		ok   bool
+		want pipeline.SlashCommand
+	}{
+		{"/forge status", true, pipeline.SlashCommand{Name: "status"}},
+		{"  /Forge  STOP  ", true, pipeline.SlashCommand{Name: "stop"}},
+		{"/forge", true, pipeline.SlashCommand{Name: "help"}},
+		{"\n\n/forge accept\r\ngood\r\nenough\r\n", true, pipeline.SlashCommand{Name: "accept", Text: "good\nenough"}},
+		{"/forge continue", true, pipeline.SlashCommand{Name: "continue"}},
+		{"/forge continue 3", true, pipeline.SlashCommand{Name: "continue", Args: "3"}},
+		{"/forge continue 3 with a channel\nplease", true, pipeline.SlashCommand{Name: "continue", Args: "3", Text: "with a channel\nplease"}},
+		{"/forge choose Use the cache", true, pipeline.SlashCommand{Name: "choose", Args: "Use the cache"}},
+		{"/forge cancel not worth it", true, pipeline.SlashCommand{Name: "cancel", Text: "not worth it"}},
+		{"> /forge stop", false, pipeline.SlashCommand{}},
+		{"    /forge stop", false, pipeline.SlashCommand{}},
+		{"```\n/forge stop\n```", false, pipeline.SlashCommand{}},
+		{"\t/forge stop", false, pipeline.SlashCommand{}},
+		{"please /forge stop", false, pipeline.SlashCommand{}},
+		{"first\n/forge stop", false, pipeline.SlashCommand{}},
+		{"/forgery", false, pipeline.SlashCommand{}},
+		{"`/forge stop`", false, pipeline.SlashCommand{}},
+		{"", false, pipeline.SlashCommand{}},
+	} {
+		got, ok := parseCommand(c.body, "forge")
+		if diff := cmp.Diff(c.want, got); ok != c.ok || diff != "" {
+			t.Errorf("parseCommand(%q) = %v, want %v (-want +got):\n%s", c.body, ok, c.ok, diff)
+		}
+	}
+	for body, want := range map[string]string{
+		"/forge contineu 3":   "Did you mean `/forge continue`?",
+		"/forge staus":        "Did you mean `/forge status`?",
+		"/forge xyzzyxyzzy":   "There is no command \"xyzzyxyzzy\".\n\nCommands",
+		"/forge continue x":   "takes a number from 1 to 20, got \"x\"",
+		"/forge continue 21":  "got \"21\"",
+		"/forge continue 0":   "got \"0\"",
+		"/forge continue -1":  "got \"-1\"",
+		"/forge choose":       "takes the option",
+		"/forge continue 1e9": "got \"1e9\"",
+	} {
+		if got, ok := parseCommand(body, "forge"); !ok || !strings.Contains(got.Error, want) {
+			t.Errorf("parseCommand(%q): error %q, want %q in it", body, got.Error, want)
+		}
+	}
+	if _, ok := parseCommand("/forge stop", "robot"); ok {
+		t.Error("parseCommand takes another prefix than its own")
+	}
+	if c, ok := parseCommand("/robot stop", "robot"); !ok || c.Name != "stop" {
+		t.Errorf("parseCommand with another prefix: %+v %v", c, ok)
+	}
+}
+
+func TestTicked(t *testing.T) {
+	const open = "text\n- [ ] `/forge accept` — take it\n- [ ] `/forge cancel` — no\n"
+	for _, c := range []struct{ to, want string }{
+		{strings.Replace(open, "[ ]", "[x]", 1), "/forge accept"},
+		{strings.Replace(open, "- [ ] `/forge cancel", "- [X] `/forge cancel", 1), "/forge cancel"},
+		{strings.ReplaceAll(open, "[ ]", "[x]"), ""},
+		{open, ""},
+		{open + "more", ""},
+		{strings.Replace(open, "[ ] `/forge accept", "[x] `/forge cancel", 1), ""},
+		{strings.Replace(open, "text", "- [x] `/forge stop`", 1), ""},
+	} {
+		if got := ticked(open, c.to); got != c.want {
+			t.Errorf("ticked to %q = %q, want %q", c.to, got, c.want)
+		}
+	}
+	if got := ticked(strings.Replace(open, "[ ]", "[x]", 1), open); got != "" {
+		t.Errorf("unticking = %q, want nothing", got)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	files, _ := filepath.Glob("testdata/notice/*.txtar")
+	for _, file := range files {
+		ar, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for i := 0; i < len(ar.Files); i += 2 {
+			event, _, _ := strings.Cut(ar.Files[i].Name, ".")
+			f.Add(event, ar.Files[i].Data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, event string, payload []byte) {
+		n, err := Read(event, payload, ReadOptions{BotID: botID})
+		if err != nil {
+			return
+		}
+		if n.Kind == "" || n.Why == "" {
+			t.Errorf("Read(%q, %q) has no outcome: %+v", event, payload, n)
+		}
+		if n.Actor.Bot && (n.Kind == pipeline.NoticeStart || n.Kind == pipeline.NoticeCommand) {
+			t.Errorf("Read(%q, %q): a bot starts something: %+v", event, payload, n)
+		}
+		if n.Actor.ID == botID && n.Kind != pipeline.NoticeNone && n.Kind != pipeline.NoticeInstallation {
+			t.Errorf("Read(%q, %q): Forge reacts to itself: %+v", event, payload, n)
+		}
+	})
+}

@@ -1,0 +1,286 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"forge/pipeline"
+
+	gh "github.com/google/go-github/v62/github"
+)
+
+// comment is a comment of Forge's own.
+type comment struct {
+	id        int64
+	node, url string
+	body      string
+}
+
+// maxPages bounds a look-up, at 100 a page.
+const maxPages = 30
+
+// selfCache keeps who the App is.
+type selfCache struct {
+	mu  sync.Mutex
+	bot pipeline.Actor
+}
+
+// self returns the App's bot user. What others wrote is never adopted, whatever
+// marker it carries.
+func (a *App) self(ctx context.Context) (pipeline.Actor, error) {
+	a.who.mu.Lock()
+	defer a.who.mu.Unlock()
+	if a.who.bot.ID != 0 {
+		return a.who.bot, nil
+	}
+	bot, err := a.BotUser(ctx)
+	if err == nil {
+		a.who.bot = bot
+	}
+	return bot, err
+}
+
+// ownComments lists what Forge wrote on an issue or pull request.
+func (a *App) ownComments(ctx context.Context, s *session, repo pipeline.Repo, number int) ([]comment, error) {
+	bot, err := a.self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []comment
+	opts := &gh.IssueListCommentsOptions{ListOptions: gh.ListOptions{PerPage: 100}}
+	for range maxPages {
+		list, resp, err := s.rest.Issues.ListComments(ctx, repo.Owner, repo.Name, number, opts)
+		if err = explain(fmt.Sprintf("list the comments of %s#%d", repo.FullName(), number), "issues: read", err); err != nil {
+			return nil, err
+		}
+		for _, c := range list {
+			if c.GetUser().GetID() == bot.ID {
+				out = append(out, comment{c.GetID(), c.GetNodeID(), c.GetHTMLURL(), c.GetBody()})
+			}
+		}
+		if resp.NextPage == 0 {
+			break
+		}
+		opts.Page = resp.NextPage
+	}
+	return out, nil
+}
+
+// findComment returns Forge's comment that carries a marker, or nil.
+func (a *App) findComment(ctx context.Context, s *session, repo pipeline.Repo, number int, mark string) (*comment, error) {
+	list, err := a.ownComments(ctx, s, repo, number)
+	return pick(list, mark), err
+}
+
+func pick(list []comment, mark string) *comment {
+	i := slices.IndexFunc(list, func(c comment) bool { return strings.Contains(c.body, mark) })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// lookup is findComment with one listing for each number.
+func (p *publisher) lookup(ctx context.Context, number int, key string) (*comment, error) {
+	list, ok := p.known[number]
+	if !ok {
+		var err error
+		if list, err = p.app.ownComments(ctx, p.s, p.run.Repo, number); err != nil {
+			return nil, err
+		}
+		p.known[number] = list
+	}
+	return pick(list, marker(p.run.Trace, key)), nil
+}
+
+// comment makes an artefact that is one comment: it writes, rewrites, or leaves it.
+func (p *publisher) comment(ctx context.Context, key string, number int, body string) error {
+	have, want := p.artefact(key), hash(body)
+	if number == 0 || (have.ID != 0 && have.Hash == want) {
+		return nil
+	}
+	if have.ID == 0 && p.opts.Again {
+		c, err := p.lookup(ctx, number, key)
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			have = pipeline.Artefact{ID: c.id, Node: c.node, URL: c.url, Hash: hash(c.body)}
+			p.made(key, have)
+			if strings.TrimSpace(c.body) == strings.TrimSpace(body) {
+				have.Hash = want
+				p.made(key, have)
+				return nil
+			}
+		}
+	}
+	r := p.run.Repo
+	if have.ID != 0 {
+		_, _, err := p.s.rest.Issues.EditComment(ctx, r.Owner, r.Name, have.ID, &gh.IssueComment{Body: &body})
+		if err == nil {
+			have.Hash = want
+			p.made(key, have)
+			return nil
+		}
+		if err = explain(fmt.Sprintf("edit the %s comment on %s#%d", key, r.FullName(), number), "issues: write", err); !gone(err) {
+			return err
+		}
+	} // somebody deleted it: write it anew
+	c, _, err := p.s.rest.Issues.CreateComment(ctx, r.Owner, r.Name, number, &gh.IssueComment{Body: &body})
+	if err = explain(fmt.Sprintf("comment on %s#%d", r.FullName(), number), "issues: write", err); err != nil {
+		return missing(err, "the issue was deleted or transferred, or the App lost its access")
+	}
+	p.made(key, pipeline.Artefact{ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Hash: want})
+	return nil
+}
+
+// missing makes "not found" at a create a fault: it does not come back by trying again.
+func missing(err error, why string) error {
+	if gone(err) {
+		return final("%v: %s.", err, why)
+	}
+	return err
+}
+
+func (p *publisher) status(ctx context.Context) error {
+	return p.comment(ctx, "status", p.run.Task.Issue, p.v.status())
+}
+
+// place is where people are asked: on the pull request once there is one.
+func (p *publisher) place() int {
+	if pr := p.run.Published.Pull; pr != nil {
+		return pr.Number
+	}
+	return p.run.Task.Issue
+}
+
+// gates shows each gate. One that was answered before anybody saw it is not shown.
+func (p *publisher) gates(ctx context.Context) error {
+	for i := range p.run.Gates {
+		g := &p.run.Gates[i]
+		if g.Closed && p.artefact(g.ID).ID == 0 && !p.opts.Again {
+			continue
+		}
+		if g.Closed && p.artefact(g.ID).ID == 0 {
+			if c, err := p.lookup(ctx, p.place(), g.ID); err != nil || c == nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		if err := p.comment(ctx, g.ID, p.place(), p.v.gate(g)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// histories answers those who chose "history".
+func (p *publisher) histories(ctx context.Context) error {
+	n := 0
+	for _, g := range p.run.Gates {
+		for _, a := range g.Answers {
+			if a.Choice != "history" {
+				continue
+			}
+			n++
+			key := fmt.Sprintf("history/%d", n)
+			if p.artefact(key).ID != 0 {
+				continue // as of the asking
+			}
+			if err := p.comment(ctx, key, p.place(), p.v.history(key)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replies answers comments, each once, where they stand.
+func (p *publisher) replies(ctx context.Context) error {
+	times := map[int64]int{}
+	for _, rep := range p.run.Replies {
+		if rep.To == 0 {
+			continue // asked elsewhere than on GitHub
+		}
+		times[rep.To]++
+		key := fmt.Sprintf("reply/%d", rep.To)
+		if n := times[rep.To]; n > 1 {
+			key += fmt.Sprintf("/%d", n)
+		}
+		if p.artefact(key).Hash != "" {
+			continue
+		}
+		if err := p.reply(ctx, key, rep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reply finds the place of the comment that is answered: an issue, a pull request,
+// or a thread of review comments.
+func (p *publisher) reply(ctx context.Context, key string, rep pipeline.Reply) error {
+	r, body := p.run.Repo, p.v.reply(key, rep.Text)
+	c, _, err := p.s.rest.Issues.GetComment(ctx, r.Owner, r.Name, rep.To)
+	if err == nil {
+		number, _ := strconv.Atoi(path.Base(c.GetIssueURL()))
+		if number == 0 {
+			number = p.place()
+		}
+		return p.comment(ctx, key, number, body)
+	}
+	if err = explain("read a comment in "+r.FullName(), "issues: read", err); !gone(err) {
+		return err
+	}
+	rc, _, err := p.s.rest.PullRequests.GetComment(ctx, r.Owner, r.Name, rep.To)
+	if err = explain("read a review comment in "+r.FullName(), "pull_requests: read", err); err != nil {
+		if gone(err) { // it was deleted: answer in the open
+			return p.comment(ctx, key, p.place(), body)
+		}
+		return err
+	}
+	return p.threadReply(ctx, key, rc, body)
+}
+
+func (p *publisher) threadReply(ctx context.Context, key string, to *gh.PullRequestComment, body string) error {
+	r := p.run.Repo
+	number, _ := strconv.Atoi(path.Base(to.GetPullRequestURL()))
+	top := to.GetID()
+	if to.GetInReplyTo() != 0 {
+		top = to.GetInReplyTo() // GitHub takes replies to the first comment alone
+	}
+	if p.opts.Again {
+		list, _, err := p.s.rest.PullRequests.ListComments(ctx, r.Owner, r.Name, number, &gh.PullRequestListCommentsOptions{
+			Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{PerPage: 100}})
+		if err = explain("list review comments", "pull_requests: read", err); err != nil {
+			return err
+		}
+		bot, err := p.app.self(ctx)
+		if err != nil {
+			return err
+		}
+		for _, c := range list {
+			if c.GetUser().GetID() == bot.ID && strings.Contains(c.GetBody(), marker(p.run.Trace, key)) {
+				p.made(key, pipeline.Artefact{ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Hash: hash(body)})
+				return nil
+			}
+		}
+	}
+	c, _, err := p.s.rest.PullRequests.CreateCommentInReplyTo(ctx, r.Owner, r.Name, number, body, top)
+	if err = explain(fmt.Sprintf("answer a review comment in %s#%d", r.FullName(), number), "pull_requests: write", err); err != nil {
+		if s := status(err); s == http.StatusNotFound || s == http.StatusUnprocessableEntity {
+			return p.comment(ctx, key, number, body)
+		}
+		return err
+	}
+	p.made(key, pipeline.Artefact{ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Hash: hash(body)})
+	return nil
+}

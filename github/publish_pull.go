@@ -1,0 +1,128 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+
+	gh "github.com/google/go-github/v62/github"
+	"github.com/shurcooL/githubv4"
+)
+
+const permPulls = "pull_requests: write"
+
+// pull makes the draft pull request once there is a commit, and keeps its title,
+// text and state.
+func (p *publisher) pull(ctx context.Context) error {
+	r := p.run
+	if r.Published.Pull == nil {
+		if !p.hasCommit() || r.Published.Head == "" || r.State == pipeline.StateCancelled {
+			return nil
+		}
+		return p.openPull(ctx)
+	}
+	title, body, state := p.v.pullTitle(), p.v.pullBody(), p.pullState()
+	want := hash(title, body, state)
+	if p.artefact("pull").Hash == want {
+		return nil
+	}
+	edit := &gh.PullRequest{Title: &title, Body: &body}
+	if state == "closed" {
+		edit.State = &state
+	}
+	n := r.Published.Pull.Number
+	pr, _, err := p.s.rest.PullRequests.Edit(ctx, r.Repo.Owner, r.Repo.Name, n, edit)
+	if err = explain(fmt.Sprintf("edit pull request %s#%d", r.Repo.FullName(), n), permPulls, err); err != nil {
+		return missing(err, "the App lost its access to the pull request")
+	}
+	p.keepPull(pr, want)
+	return nil
+}
+
+// pullState is "closed" when Forge closes it; else it is left as people have it.
+func (p *publisher) pullState() string {
+	if p.run.State == pipeline.StateCancelled {
+		return "closed"
+	}
+	return "open"
+}
+
+func (p *publisher) openPull(ctx context.Context) error {
+	r := p.run
+	if p.opts.Again {
+		if ok, err := p.adoptPull(ctx); ok || err != nil {
+			return err
+		}
+	}
+	title, body := p.v.pullTitle(), p.v.pullBody()
+	pr, _, err := p.s.rest.PullRequests.Create(ctx, r.Repo.Owner, r.Repo.Name, &gh.NewPullRequest{
+		Title: &title, Body: &body, Head: &r.Branch, Base: &r.Repo.DefaultBranch, Draft: gh.Bool(true)})
+	err = explain(fmt.Sprintf("open a pull request from %s in %s", r.Branch, r.Repo.FullName()), permPulls, err)
+	if status(err) == http.StatusUnprocessableEntity {
+		if strings.Contains(err.Error(), "already exists") {
+			if ok, look := p.adoptPull(ctx); ok || look != nil {
+				return look
+			}
+		}
+		return final("%v. See whether %s can be merged into %s at all, and whether the repository allows draft pull requests.", err, r.Branch, r.Repo.DefaultBranch)
+	}
+	if err != nil {
+		return missing(err, "the repository was deleted, or the App lost its access")
+	}
+	p.keepPull(pr, hash(title, body, "open"))
+	return nil
+}
+
+// keepPull records the pull request. Ready is Forge's doing alone.
+func (p *publisher) keepPull(pr *gh.PullRequest, h string) {
+	ref := &pipeline.PullRef{Number: pr.GetNumber(), Node: pr.GetNodeID(), URL: pr.GetHTMLURL(), Ready: !pr.GetDraft()}
+	p.run.Published.Pull, p.pub.Pull = ref, ref
+	p.made("pull", pipeline.Artefact{ID: int64(ref.Number), Node: ref.Node, URL: ref.URL, Hash: h})
+}
+
+// adoptPull finds a pull request that an earlier attempt opened from this branch.
+// The branch is the run's own, so an open one from it is the run's.
+func (p *publisher) adoptPull(ctx context.Context) (bool, error) {
+	r := p.run
+	list, _, err := p.s.rest.PullRequests.List(ctx, r.Repo.Owner, r.Repo.Name, &gh.PullRequestListOptions{
+		State: "all", Head: r.Repo.Owner + ":" + r.Branch, ListOptions: gh.ListOptions{PerPage: 100}})
+	if err = explain("list pull requests of "+r.Branch, "pull_requests: read", err); err != nil {
+		return false, err
+	}
+	mark := marker(r.Trace, "pull")
+	i := slices.IndexFunc(list, func(pr *gh.PullRequest) bool {
+		return pr.GetHead().GetRef() == r.Branch && (pr.GetState() == "open" || strings.Contains(pr.GetBody(), mark))
+	})
+	if i < 0 {
+		return false, nil
+	}
+	p.keepPull(list[i], "")
+	return true, p.pull(ctx)
+}
+
+// ready takes the pull request out of draft, which only GraphQL can.
+func (p *publisher) ready(ctx context.Context) error {
+	r := p.run
+	if r.State != pipeline.StateVerified || r.Published.Pull == nil || r.Published.Pull.Ready || p.v.check().conclusion != "success" {
+		return nil
+	}
+	var m struct {
+		Mark struct {
+			PullRequest struct {
+				IsDraft bool
+			}
+		} `graphql:"markPullRequestReadyForReview(input: $input)"`
+	}
+	err := p.s.gql.Mutate(ctx, &m, githubv4.MarkPullRequestReadyForReviewInput{PullRequestID: r.Published.Pull.Node}, nil)
+	if err = explain(fmt.Sprintf("take pull request #%d out of draft", r.Published.Pull.Number), "contents: write and pull_requests: write", err); err != nil {
+		return err
+	}
+	ref := *r.Published.Pull
+	ref.Ready = true
+	r.Published.Pull, p.pub.Pull = &ref, &ref
+	return nil
+}

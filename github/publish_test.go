@@ -1,0 +1,493 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// testPusher is a branch in memory.
+type testPusher struct {
+	head   string
+	err    error
+	pushes int
+}
+
+type movedError struct{ head string }
+
+func (e movedError) Error() string { return "moved" }
+func (e movedError) Moved() string { return e.head }
+
+type rejectedError struct{ words string }
+
+func (e rejectedError) Error() string    { return "rejected" }
+func (e rejectedError) Rejected() string { return e.words }
+
+func (p *testPusher) Push(_ context.Context, _ pipeline.Repo, _, sha, old string) error {
+	p.pushes++
+	if p.err != nil {
+		return p.err
+	}
+	if p.head != old {
+		return movedError{p.head}
+	}
+	p.head = sha
+	return nil
+}
+
+func (p *testPusher) Diff(context.Context, pipeline.Repo, string, string) (string, error) {
+	return testDiff, nil
+}
+
+// publish publishes the story's run and records the outcome in it, as the engine does.
+func (s *story) publish(a *App, p *testPusher, again bool) ([]pipeline.Event, error) {
+	pub, events, err := a.Publish(context.Background(), s.run, PublishOptions{Again: again, Pusher: p})
+	typ := pipeline.EventPublishCompleted
+	d := pipeline.Data{Publication: &pub}
+	if err != nil {
+		typ = pipeline.EventPublishFailed
+		d.Fault = &pipeline.Fault{Class: pipeline.FaultGitHub, Message: err.Error()}
+	}
+	s.add(typ, d)
+	for _, e := range events {
+		s.add(e.Type, e.Data)
+	}
+	return events, err
+}
+
+func (s *story) mustPublish(a *App, p *testPusher) {
+	s.t.Helper()
+	if events, err := s.publish(a, p, false); err != nil || len(events) != 0 {
+		s.t.Fatalf("publish at event %d: %v, events %v", s.n, err, events)
+	}
+}
+
+// steps is a whole run with one bounce, cut where the engine publishes.
+var steps = []func(*story){
+	func(s *story) {},
+	(*story).plan,
+	func(s *story) { s.implement(1, 0, 1, "Retries with growing pauses.") },
+	func(s *story) { s.review(1, 1, false, firstFindings()...); s.bounce(1, 2) },
+	func(s *story) { s.implement(2, 1, 2, "Count upwards; stop with the context.") },
+	func(s *story) { s.review(2, 2, true, firstFindings()[0]) },
+	func(s *story) { s.tests(2, 2) },
+	(*story).verified,
+}
+
+// final checks what a whole run must leave behind, whatever happened on the way.
+func (f *fake) final(t *testing.T) {
+	t.Helper()
+	n := map[string]int{}
+	for _, c := range f.comments {
+		first, _, _ := strings.Cut(c.Body, "\n")
+		n[first]++
+	}
+	if len(f.comments) != 1 || n["<!-- forge:"+strings.Repeat("ab", 16)+"/status -->"] != 1 {
+		t.Errorf("comments: %v, want the status alone", n)
+	}
+	if f.pull == nil || f.pull["draft"] != false || f.pull["state"] != "open" {
+		t.Fatalf("pull request: %v, want an open one out of draft", f.pull)
+	}
+	if len(f.reviews) != 1 || f.reviews[0]["event"] != "COMMENT" {
+		t.Errorf("reviews: %v, want one", f.reviews)
+	}
+	if len(f.threads) != 2 {
+		t.Fatalf("threads: %d, want 2", len(f.threads))
+	}
+	for _, th := range f.threads {
+		if !th.Resolved || len(th.Comments) != 2 || !strings.Contains(th.Comments[1].Body, "Fixed in [`2222222`]") {
+			t.Errorf("thread: resolved %v, comments %+v; want it answered once and resolved", th.Resolved, th.Comments)
+		}
+	}
+	got := map[string]any{}
+	for _, c := range f.checks {
+		got[c["head_sha"].(string)[:3]] = c["conclusion"]
+	}
+	if want := map[string]any{"111": "failure", "222": "success"}; len(f.checks) != 2 || cmp.Diff(want, got) != "" {
+		t.Errorf("check runs: %v, want %v", got, want)
+	}
+}
+
+// A run leaves what it should, within the budget of calls: 14 for a clean run and
+// 8 more for a bounce.
+func TestPublishRun(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	for _, step := range steps {
+		step(s)
+		s.mustPublish(a, p)
+	}
+	f.final(t)
+	if got := s.run.Published.Calls; got != f.calls || got > 14+8 {
+		t.Errorf("calls: counted %d, made %d, want at most those of a clean run and 8:\n%s", got, f.calls, strings.Join(f.log, "\n"))
+	}
+	if p.pushes != 2 || p.head != sha(2) {
+		t.Errorf("pushes: %d, head %s", p.pushes, p.head)
+	}
+	before := f.calls
+	s.mustPublish(a, p)
+	if f.calls != before {
+		t.Errorf("publishing what is shown already: %d calls, want 0: %v", f.calls-before, f.log[before:])
+	}
+	if got := len(f.tokens); got != 1 {
+		t.Errorf("tokens asked for: %d, want 1", got)
+	}
+	if want := `"repository_ids":[99]`; !strings.Contains(f.tokens[0], want) {
+		t.Errorf("token request %s, want %s", f.tokens[0], want)
+	}
+}
+
+func TestPublishClean(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	for _, step := range []func(*story){func(*story) {}, (*story).plan, func(s *story) { s.implement(1, 0, 1, "Retries.") },
+		func(s *story) { s.review(1, 1, true, firstFindings()[0]) }, func(s *story) { s.tests(1, 1) }, (*story).verified} {
+		step(s)
+		s.mustPublish(a, p)
+	}
+	if f.calls > 14 {
+		t.Errorf("a clean run took %d calls, want at most 14:\n%s", f.calls, strings.Join(f.log, "\n"))
+	}
+}
+
+// Every call of a run fails once, before or after its effect, and nothing is made
+// twice or lost. Covers reliability 2 and 4.
+func TestPublishFaults(t *testing.T) {
+	dry := newFake(t)
+	a, p, s := dry.app(t), &testPusher{}, newStory(t)
+	for _, step := range steps {
+		step(s)
+		s.mustPublish(a, p)
+	}
+	kinds := []struct {
+		name   string
+		status int
+		header map[string]string
+		after  bool
+	}{
+		{"502 before", 502, nil, false}, {"502 after", 502, nil, true},
+		{"connection lost before", -1, nil, false}, {"connection lost after", -1, nil, true},
+		{"429", 429, map[string]string{"Retry-After": "30"}, false},
+		{"403 with limit", 403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, false},
+	}
+	for _, k := range kinds {
+		for n := 1; n <= dry.calls; n++ {
+			f := newFake(t)
+			hit, done := "", false
+			f.fault = func(call int, method, path string, after bool) (int, map[string]string, string) {
+				if done || call < n || after != k.after {
+					return 0, nil, ""
+				}
+				done, hit = true, method+" "+path
+				return k.status, k.header, `{"message":"fault"}`
+			}
+			now := time.Unix(1_700_000_000, 0)
+			a := f.app(t, func(o *Options) { o.Clock = func() time.Time { return now } })
+			p, s := &testPusher{}, newStory(t)
+			for _, step := range steps {
+				step(s)
+				_, err := s.publish(a, p, false)
+				for tries := 0; err != nil; tries++ {
+					if tries == 4 {
+						t.Fatalf("%s at call %d (%s): still failing: %v", k.name, n, hit, err)
+					}
+					var typed interface {
+						Ambiguous() bool
+						RetryAfter() time.Duration
+					}
+					if !errors.As(err, &typed) {
+						t.Fatalf("%s at call %d (%s): error %v says nothing of retrying", k.name, n, hit, err)
+					}
+					now = now.Add(typed.RetryAfter())
+					_, err = s.publish(a, p, typed.Ambiguous())
+				}
+			}
+			f.final(t)
+			if t.Failed() {
+				t.Fatalf("%s at call %d (%s)\n%s", k.name, n, hit, strings.Join(f.log, "\n"))
+			}
+			f.Close()
+		}
+	}
+}
+
+// A process that dies between the calls and the record leaves a run that knows of
+// nothing; with Again everything is found.
+func TestPublishCrash(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	for i, step := range steps {
+		step(s)
+		if _, _, err := a.Publish(context.Background(), s.run, PublishOptions{Again: i > 0, Pusher: p}); err != nil {
+			t.Fatalf("publication %d that is lost: %v", i, err)
+		}
+		if _, err := s.publish(a, p, true); err != nil {
+			t.Fatalf("publication %d: %v", i, err)
+		}
+	}
+	f.final(t)
+}
+
+// Nobody's comment but Forge's own is adopted, whatever marker it carries.
+func TestPublishForgedMarker(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	f.comments = append(f.comments, &fakeComment{ID: 1, Issue: 7, User: 7, Body: marker(s.run.Trace, "status")})
+	if _, err := s.publish(a, p, true); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.comments) != 2 || f.comments[0].Edits != 0 {
+		t.Errorf("comments: %d, the forged one edited %d times", len(f.comments), f.comments[0].Edits)
+	}
+}
+
+// Covers lessons 14: a human's push is reported, and nothing is shown of the commit
+// that did not get there.
+func TestPublishMoved(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	s.plan()
+	s.implement(1, 0, 1, "x")
+	s.mustPublish(a, p)
+	p.head = sha(9)
+	s.review(1, 1, false, firstFindings()...)
+	s.bounce(1, 2)
+	s.implement(2, 1, 2, "y")
+	before := f.calls
+	events, err := s.publish(a, p, false)
+	if err != nil || len(events) != 1 {
+		t.Fatalf("publish over a moved branch: events %v, error %v", events, err)
+	}
+	if e := events[0]; e.Type != pipeline.EventBranchMoved || e.Data.Head != sha(9) || e.ID == "" {
+		t.Errorf("event %+v", e)
+	}
+	if f.calls != before {
+		t.Errorf("calls after a moved branch: %v", f.log[before:])
+	}
+	if s.run.Head != sha(9) || s.run.Published.Head != sha(9) {
+		t.Errorf("run's head %s, published %s", s.run.Head, s.run.Published.Head)
+	}
+	s.mustPublish(a, p)
+	if p.head != sha(9) {
+		t.Errorf("the human's commit was overwritten with %s", p.head)
+	}
+}
+
+// A push that got through although its answer was lost is no move.
+func TestPublishPushLost(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{head: sha(1)}, newStory(t)
+	s.plan()
+	s.implement(1, 0, 1, "x")
+	s.mustPublish(a, p)
+	if s.run.Published.Head != sha(1) || f.pull == nil {
+		t.Errorf("published head %q, pull %v", s.run.Published.Head, f.pull)
+	}
+}
+
+func TestPublishRejected(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{err: rejectedError{"GH013: Repository rule violations found"}}, newStory(t)
+	s.plan()
+	s.implement(1, 0, 1, "x")
+	_, err := s.publish(a, p, false)
+	var fault *pipeline.Fault
+	if !errors.As(err, &fault) || !fault.Final || !strings.Contains(fault.Message, "GH013") || !strings.Contains(fault.Message, "bypass") {
+		t.Fatalf("rejected push: %v", err)
+	}
+	if len(f.comments) != 1 || f.pull != nil {
+		t.Errorf("the status must be written all the same: %d comments, pull %v", len(f.comments), f.pull)
+	}
+}
+
+// Covers T7: a gate is asked on the pull request, keeps its place when answered,
+// and the history is shown once.
+func TestPublishGate(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	s.bounced()
+	s.gate()
+	s.mustPublish(a, p)
+	s.answer("history", 0, "")
+	s.mustPublish(a, p)
+	s.answer("continue", 3, "Try a channel.")
+	s.mustPublish(a, p)
+	var places []string
+	for _, c := range f.comments {
+		key, _, _ := strings.Cut(strings.TrimPrefix(c.Body, "<!-- forge:"+s.run.Trace+"/"), " ")
+		places = append(places, fmt.Sprint(key, "@", c.Issue))
+	}
+	if diff := cmp.Diff([]string{"status@7", "gate/1@8", "history/1@8"}, places); diff != "" {
+		t.Errorf("comments (-want +got):\n%s", diff)
+	}
+	if c := f.comments[1]; !strings.Contains(c.Body, "settled") || !strings.Contains(c.Body, "Try a channel.") {
+		t.Errorf("the gate's comment does not show its answer:\n%s", c.Body)
+	}
+}
+
+func TestPublishCancelled(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	s.bounced()
+	s.mustPublish(a, p)
+	s.add(pipeline.EventRunCancelled, pipeline.Data{})
+	s.mustPublish(a, p)
+	if f.pull["state"] != "closed" || f.checks[0]["conclusion"] != "cancelled" {
+		t.Errorf("pull %v, check %v", f.pull["state"], f.checks[0]["conclusion"])
+	}
+}
+
+// Covers lessons 6: a thread with a human's last word is not resolved, and one that
+// comes back is opened again.
+func TestPublishThreads(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	for _, step := range steps[:4] {
+		step(s)
+		s.mustPublish(a, p)
+	}
+	if art := s.run.Published.Artefacts["finding/aaaa"]; art.ID == 0 || art.Node == "" || art.URL == "" || art.Hash != findingOpen {
+		t.Errorf("artefact of a finding: %+v", art)
+	}
+	f.threads[0].Comments = append(f.threads[0].Comments, threadComment{"Are you sure?", "", false})
+	f.threads[0].IDs = append(f.threads[0].IDs, 1)
+	s.implement(2, 1, 2, "Mended.")
+	s.review(2, 2, true)
+	s.mustPublish(a, p)
+	if th := f.threads[0]; th.Resolved || !strings.Contains(th.Comments[2].Body, "I leave this open") {
+		t.Errorf("thread with an unanswered reply: %+v", th)
+	}
+	if !f.threads[1].Resolved {
+		t.Errorf("the other thread is not resolved")
+	}
+	s.bounce(2, 1)
+	s.implement(3, 2, 3, "Broke it.")
+	back := firstFindings()[1]
+	s.review(3, 3, false, back)
+	s.mustPublish(a, p)
+	if th := f.threads[1]; th.Resolved || !strings.Contains(th.Comments[2].Body, "This is back in [`3333333`]") {
+		t.Errorf("thread of a finding that came back: %+v", th)
+	}
+	if len(f.threads) != 2 {
+		t.Errorf("threads: %d: a known finding was posted anew", len(f.threads))
+	}
+}
+
+// Covers lessons 8: one bad line does not lose the review.
+func TestPublishReviewRefused(t *testing.T) {
+	f := newFake(t)
+	f.bad = []string{"retry.go"}
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	s.bounced()
+	s.mustPublish(a, p)
+	if len(f.reviews) != 1 || len(f.threads) != 0 {
+		t.Fatalf("reviews %d, threads %d", len(f.reviews), len(f.threads))
+	}
+	body := f.reviews[0]["body"].(string)
+	for _, want := range []string{"The loop never ends", "The pause ignores", "The README does not"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the review's text lacks %q:\n%s", want, body)
+		}
+	}
+}
+
+func TestPublishReplies(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	s.bounced()
+	s.mustPublish(a, p)
+	f.comments = append(f.comments, &fakeComment{ID: 50, Issue: 8, User: 7, Body: "/forge status"})
+	s.add(pipeline.EventReplyWanted, pipeline.Data{Reply: &pipeline.Reply{To: 50, Text: "It runs. @all"}})
+	s.add(pipeline.EventReplyWanted, pipeline.Data{Reply: &pipeline.Reply{To: f.threads[0].IDs[0], Text: "In the thread."}})
+	s.add(pipeline.EventReplyWanted, pipeline.Data{Reply: &pipeline.Reply{To: 12345, Text: "That comment is gone."}})
+	s.mustPublish(a, p)
+	s.mustPublish(a, p)
+	var got []string
+	for _, c := range f.comments[2:] {
+		_, text, _ := strings.Cut(c.Body, "\n")
+		got = append(got, fmt.Sprintf("#%d %s", c.Issue, strings.TrimSpace(text)))
+	}
+	if diff := cmp.Diff([]string{"#8 It runs. @" + zwsp + "all", "#8 That comment is gone."}, got); diff != "" {
+		t.Errorf("replies (-want +got):\n%s", diff)
+	}
+	if th := f.threads[0]; len(th.Comments) != 2 || !strings.Contains(th.Comments[1].Body, "In the thread.") {
+		t.Errorf("reply in a thread: %+v", th.Comments)
+	}
+}
+
+func TestPublishDeletedComment(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	s.mustPublish(a, p)
+	f.comments = nil
+	s.plan()
+	s.mustPublish(a, p)
+	if len(f.comments) != 1 {
+		t.Errorf("comments after the status was deleted: %d, want it written anew", len(f.comments))
+	}
+}
+
+// A permission that is missing is named, and the status is written all the same.
+func TestPublishForbidden(t *testing.T) {
+	f := newFake(t)
+	f.fault = func(_ int, method, path string, after bool) (int, map[string]string, string) {
+		if strings.HasSuffix(path, "/check-runs") && !after {
+			return http.StatusForbidden, nil, `{"message":"Resource not accessible by integration"}`
+		}
+		return 0, nil, ""
+	}
+	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	s.plan()
+	s.implement(1, 0, 1, "x")
+	_, err := s.publish(a, p, false)
+	var fault *pipeline.Fault
+	if !errors.As(err, &fault) || !fault.Final || fault.Class != pipeline.FaultGitHub || !strings.Contains(fault.Message, `"checks: write"`) {
+		t.Fatalf("publish without the permission: %v", err)
+	}
+	if len(f.comments) != 1 {
+		t.Errorf("comments: %d, want the status", len(f.comments))
+	}
+}
+
+// Random faults on a fifth of the calls, seeded. Covers reliability 4.
+func TestPublishRandomFaults(t *testing.T) {
+	for seed := range uint64(20) {
+		f := newFake(t)
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		f.fault = func(_ int, _, _ string, after bool) (int, map[string]string, string) {
+			if rnd.IntN(10) > 0 {
+				return 0, nil, ""
+			}
+			return []int{502, -1, 503}[rnd.IntN(3)], nil, `{"message":"fault"}`
+		}
+		a, p, s := f.app(t), &testPusher{}, newStory(t)
+		for _, step := range steps {
+			step(s)
+			_, err := s.publish(a, p, false)
+			again := false
+			for tries := 0; err != nil && tries < 200; tries++ {
+				var typed interface{ Ambiguous() bool }
+				again = again || errors.As(err, &typed) && typed.Ambiguous()
+				_, err = s.publish(a, p, again)
+			}
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		f.fault = nil
+		f.final(t)
+		if t.Failed() {
+			t.Fatalf("seed %d\n%s", seed, strings.Join(f.log, "\n"))
+		}
+		f.Close()
+	}
+}

@@ -1,0 +1,195 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"forge/pipeline"
+
+	gh "github.com/google/go-github/v62/github"
+)
+
+// Permission returns what the actor may do in the repository, now: "admin",
+// "write", "read" or "none". Maintain counts as write and triage as read, as
+// GitHub has it. The login is only how GitHub is asked: when it belongs to
+// another account than the actor's id by now, that is an error.
+func (a *App) Permission(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (string, error) {
+	op := fmt.Sprintf("ask what %s may do in %s", actor.Login, repo.FullName())
+	if actor.Login == "" || actor.ID == 0 {
+		return "", fmt.Errorf("%s: the actor has no login or no id", op)
+	}
+	s, err := a.session(repo)
+	if err != nil {
+		return "", err
+	}
+	l, _, err := s.rest.Repositories.GetPermissionLevel(ctx, repo.Owner, repo.Name, actor.Login)
+	if err = explain(op, "metadata: read", err); err != nil {
+		if gone(err) {
+			return "none", nil
+		}
+		return "", err
+	}
+	if id := l.GetUser().GetID(); id != actor.ID {
+		return "", fmt.Errorf("%s: the login belongs to account %d now, not to %d", op, id, actor.ID)
+	}
+	switch p := l.GetPermission(); p {
+	case "admin", "write", "read", "none":
+		return p, nil
+	default:
+		return "", fmt.Errorf("%s: GitHub answered with the unknown permission %q", op, p)
+	}
+}
+
+// Repo looks a repository up by its name.
+func (a *App) Repo(ctx context.Context, installation int64, owner, name string) (pipeline.Repo, error) {
+	repo := pipeline.Repo{Owner: owner, Name: name, Installation: installation}
+	s, err := a.session(repo)
+	if err != nil {
+		return pipeline.Repo{}, err
+	}
+	r, _, err := s.rest.Repositories.Get(ctx, owner, name)
+	if err = explain("read the repository "+repo.FullName(), "metadata: read", err); err != nil {
+		return pipeline.Repo{}, err
+	}
+	return pipeline.Repo{ID: r.GetID(), Owner: r.GetOwner().GetLogin(), Name: r.GetName(),
+		DefaultBranch: r.GetDefaultBranch(), CloneURL: r.GetCloneURL(), Installation: installation}, nil
+}
+
+// Issue returns issue n as a task. A pull request is no task.
+func (a *App) Issue(ctx context.Context, repo pipeline.Repo, n int) (pipeline.Task, error) {
+	op := fmt.Sprintf("read issue #%d of %s", n, repo.FullName())
+	s, err := a.session(repo)
+	if err != nil {
+		return pipeline.Task{}, err
+	}
+	i, _, err := s.rest.Issues.Get(ctx, repo.Owner, repo.Name, n)
+	if err = explain(op, "issues: read", err); err != nil {
+		return pipeline.Task{}, err
+	}
+	if i.IsPullRequest() {
+		return pipeline.Task{}, final("%s#%d is a pull request: give the number of an issue.", repo.FullName(), n)
+	}
+	u := account{ID: i.GetUser().GetID(), Login: i.GetUser().GetLogin(), Type: i.GetUser().GetType()}
+	return pipeline.Task{Issue: i.GetNumber(), Title: i.GetTitle(), Body: i.GetBody(), Author: u.actor(), URL: i.GetHTMLURL()}, nil
+}
+
+// BranchHead returns the SHA that a branch points to, "" when there is no such branch.
+func (a *App) BranchHead(ctx context.Context, repo pipeline.Repo, branch string) (string, error) {
+	s, err := a.session(repo)
+	if err != nil {
+		return "", err
+	}
+	ref, _, err := s.rest.Git.GetRef(ctx, repo.Owner, repo.Name, "heads/"+branch)
+	if err = explain(fmt.Sprintf("read branch %s of %s", branch, repo.FullName()), "contents: read", err); err != nil {
+		if gone(err) {
+			return "", nil
+		}
+		return "", err
+	}
+	return ref.GetObject().GetSHA(), nil
+}
+
+// File returns a file's content at a ref, up to 1 MB; nil when there is none.
+func (a *App) File(ctx context.Context, repo pipeline.Repo, path, ref string) ([]byte, error) {
+	op := fmt.Sprintf("read %s of %s at %s", path, repo.FullName(), ref)
+	s, err := a.session(repo)
+	if err != nil {
+		return nil, err
+	}
+	f, _, _, err := s.rest.Repositories.GetContents(ctx, repo.Owner, repo.Name, path, &gh.RepositoryContentGetOptions{Ref: ref})
+	if err = explain(op, "contents: read", err); err != nil {
+		if gone(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if f == nil || f.GetType() != "file" {
+		return nil, fmt.Errorf("%s: it is a folder or a link, not a file", op)
+	}
+	text, err := f.GetContent()
+	if err != nil {
+		return nil, fmt.Errorf("%s: GitHub sends no content; files over 1 MB are not read: %v", op, err)
+	}
+	return append([]byte{}, text...), nil
+}
+
+// Reply answers a comment that belongs to no run. key names the answer: a second
+// call with the same key makes nothing.
+func (a *App) Reply(ctx context.Context, repo pipeline.Repo, issue int, comment int64, text, key string) error {
+	s, err := a.session(repo)
+	if err != nil {
+		return err
+	}
+	mark := marker("", key)
+	if c, err := a.findComment(ctx, s, repo, issue, mark); err != nil || c != nil {
+		return err
+	}
+	body := mark + "\n" + block(text, a.web.Host, maxText)
+	if comment != 0 {
+		link := fmt.Sprintf("%s/%s/issues/%d#issuecomment-%d", a.web, repo.FullName(), issue, comment)
+		body = mark + "\n" + "In reply to [this comment](" + link + "):\n\n" + block(text, a.web.Host, maxText)
+	}
+	_, _, err = s.rest.Issues.CreateComment(ctx, repo.Owner, repo.Name, issue, &gh.IssueComment{Body: &body})
+	return explain(fmt.Sprintf("comment on %s#%d", repo.FullName(), issue), "issues: write", err)
+}
+
+// FindInstallation returns the App's installation that covers a repository.
+func (a *App) FindInstallation(ctx context.Context, owner, name string) (int64, error) {
+	i, resp, err := a.jwt.Apps.FindRepositoryInstallation(ctx, owner, name)
+	if err != nil && resp != nil && resp.StatusCode == http.StatusNotFound {
+		return 0, final("The App is not installed on %s/%s, or there is no such repository. Install it on the repository from the App's page.", owner, name)
+	}
+	if err := a.asApp(fmt.Sprintf("find the installation for %s/%s", owner, name), err); err != nil {
+		return 0, err
+	}
+	return i.GetID(), nil
+}
+
+// asApp explains an error of a call that the App itself signed.
+func (a *App) asApp(op string, err error) error {
+	if err = explain(op, "", err); status(err) == http.StatusUnauthorized {
+		return final("GitHub does not accept the App's signature (%s). Check the App id %d, its private key, and this machine's clock.", op, a.opts.AppID)
+	}
+	return err
+}
+
+// BotUser returns the user that the App acts as, slug[bot]. Its id is that of the
+// comments' and commits' author, and not the App's id.
+func (a *App) BotUser(ctx context.Context) (pipeline.Actor, error) {
+	app, _, err := a.jwt.Apps.Get(ctx, "")
+	if err = a.asApp("read the App", err); err != nil {
+		return pipeline.Actor{}, err
+	}
+	login := app.GetSlug() + "[bot]"
+	c, err := a.anyClient(ctx)
+	if err != nil {
+		return pipeline.Actor{}, err
+	}
+	u, _, err := c.Users.Get(ctx, strings.NewReplacer("[", "%5B", "]", "%5D").Replace(login))
+	if err = explain("read the user "+login, "metadata: read", err); err != nil {
+		return pipeline.Actor{}, err
+	}
+	return pipeline.Actor{ID: u.GetID(), Login: u.GetLogin(), Bot: true}, nil
+}
+
+// anyClient returns a client that may ask for users, which the App itself may not:
+// that of some installation, or a nameless one as long as there is none.
+func (a *App) anyClient(ctx context.Context) (*gh.Client, error) {
+	list, _, err := a.jwt.Apps.ListInstallations(ctx, &gh.ListOptions{PerPage: 100})
+	if err = a.asApp("list the App's installations", err); err != nil {
+		return nil, err
+	}
+	for _, i := range list {
+		if i.SuspendedAt == nil {
+			in := a.installation(i.GetID())
+			sign, err := in.sign(pipeline.Repo{}, scope{"meta", "metadata: read", &gh.InstallationPermissions{Metadata: gh.String("read")}})
+			if err != nil {
+				return nil, err
+			}
+			return a.client(&transport{app: a, next: sign, lim: in.lim, want: "metadata: read"}), nil
+		}
+	}
+	return a.client(&transport{app: a, next: a.base, lim: newLimiter()}), nil
+}

@@ -1,0 +1,151 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// routes answers by method and path.
+func routes(t *testing.T, m map[string]string) roundTrip {
+	return func(r *http.Request) (*http.Response, error) {
+		key := r.Method + " " + r.URL.Path
+		body, ok := m[key+"?"+r.URL.RawQuery]
+		if !ok {
+			body, ok = m[key]
+		}
+		if !ok {
+			return answer(404, `{"message":"Not Found"}`), nil
+		}
+		status := 200
+		fmt.Sscanf(body, "%d ", &status)
+		if status != 200 {
+			_, body, _ = strings.Cut(body, " ")
+		}
+		return answer(status, body), nil
+	}
+}
+
+// Covers S19: the permission is asked now, by the numeric id, and no answer is no.
+func TestPermission(t *testing.T) {
+	level := func(p string, id int) string {
+		return fmt.Sprintf(`{"permission":%q,"user":{"id":%d,"login":"alice"}}`, p, id)
+	}
+	for _, c := range []struct{ body, want, err string }{
+		{level("write", 7), "write", ""}, {level("admin", 7), "admin", ""}, {level("read", 7), "read", ""}, {level("none", 7), "none", ""},
+		{level("write", 8), "", "belongs to account 8"}, {level("owner", 7), "", "unknown permission"},
+		{`404 {"message":"Not Found"}`, "none", ""}, {`500 {"message":"oops"}`, "", "500"}, {`{}`, "", "account 0"},
+	} {
+		a := testApp(t, routes(t, map[string]string{"GET /repos/octo/repo/collaborators/alice/permission": c.body}),
+			func(o *Options) { o.Sleep = func(context.Context, time.Duration) error { return nil } })
+		got, err := a.Permission(context.Background(), fakeRepo(), pipeline.Actor{ID: 7, Login: "alice"})
+		if got != c.want || (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("Permission with %s = %q, %v; want %q, %q", c.body, got, err, c.want, c.err)
+		}
+	}
+	a := testApp(t, routes(t, nil))
+	if _, err := a.Permission(context.Background(), fakeRepo(), pipeline.Actor{Login: "alice"}); err == nil {
+		t.Error("Permission of an actor without an id")
+	}
+}
+
+func TestReads(t *testing.T) {
+	a := testApp(t, routes(t, map[string]string{
+		"GET /repos/octo/repo":                         `{"id":99,"name":"repo","owner":{"login":"octo"},"default_branch":"main","clone_url":"https://github.com/octo/repo.git"}`,
+		"GET /repos/octo/repo/issues/7":                `{"number":7,"title":"T","body":"B","html_url":"U","user":{"id":3,"login":"x[bot]","type":"Bot"}}`,
+		"GET /repos/octo/repo/issues/8":                `{"number":8,"pull_request":{"url":"x"}}`,
+		"GET /repos/octo/repo/git/ref/heads/forge/a":   `{"ref":"refs/heads/forge/a","object":{"sha":"abc"}}`,
+		"GET /repos/octo/repo/contents/.github/f.yml":  `{"type":"file","encoding":"base64","content":"bW9kZTogYXV0bwo="}`,
+		"GET /repos/octo/repo/contents/.github/folder": `[{"type":"file","name":"x"}]`,
+		"GET /repos/octo/repo/installation":            `{"id":5}`,
+		"GET /app":                                     `{"id":1,"slug":"forge"}`,
+		"GET /app/installations":                       `[{"id":4,"suspended_at":"2026-01-01T00:00:00Z"},{"id":5}]`,
+		"GET /users/forge[bot]":                        `{"id":4242,"login":"forge[bot]"}`,
+	}))
+	ctx := context.Background()
+	check := func(what string, got, want any, err error) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
+		}
+	}
+	repo, err := a.Repo(ctx, 5, "octo", "repo")
+	check("Repo", repo, fakeRepo(), err)
+	task, err := a.Issue(ctx, repo, 7)
+	check("Issue", task, pipeline.Task{Issue: 7, Title: "T", Body: "B", URL: "U", Author: pipeline.Actor{ID: 3, Login: "x[bot]", Bot: true}}, err)
+	if _, err := a.Issue(ctx, repo, 8); err == nil || !strings.Contains(err.Error(), "pull request") {
+		t.Errorf("Issue of a pull request: %v", err)
+	}
+	head, err := a.BranchHead(ctx, repo, "forge/a")
+	check("BranchHead", head, "abc", err)
+	head, err = a.BranchHead(ctx, repo, "none")
+	check("BranchHead of none", head, "", err)
+	file, err := a.File(ctx, repo, ".github/f.yml", "main")
+	check("File", string(file), "mode: auto\n", err)
+	file, err = a.File(ctx, repo, ".github/none.yml", "main")
+	check("File that is not there", file == nil, true, err)
+	if _, err := a.File(ctx, repo, ".github/folder", "main"); err == nil {
+		t.Error("File of a folder: no error")
+	}
+	id, err := a.FindInstallation(ctx, "octo", "repo")
+	check("FindInstallation", id, int64(5), err)
+	var fault *pipeline.Fault
+	if _, err := a.FindInstallation(ctx, "octo", "other"); !errors.As(err, &fault) || !strings.Contains(fault.Message, "not installed on octo/other") {
+		t.Errorf("FindInstallation of another: %v", err)
+	}
+	bot, err := a.BotUser(ctx)
+	check("BotUser", bot, pipeline.Actor{ID: 4242, Login: "forge[bot]", Bot: true}, err)
+}
+
+// Covers reliability 6 and lessons 18.
+func TestSweep(t *testing.T) {
+	var sent []string
+	row := func(id int, guid string, status int, at string) string {
+		return fmt.Sprintf(`{"id":%d,"guid":%q,"status_code":%d,"delivered_at":"2026-03-02T%s:00Z"}`, id, guid, status, at)
+	}
+	a := testApp(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+		switch {
+		case r.Method == "POST":
+			sent = append(sent, r.URL.Path)
+			return answer(202, "{}"), nil
+		case r.URL.Query().Get("cursor") == "":
+			return answer(200, "["+strings.Join([]string{row(9, "late", 502, "10:09"), row(8, "mended", 200, "10:08"), row(7, "twice", 500, "10:07"), row(6, "fine", 202, "10:06")}, ",")+"]",
+				"Link", `<https://api.github.com/app/hook/deliveries?cursor=v1>; rel="next"`), nil
+		default:
+			list := []string{row(5, "mended", 0, "10:05"), row(4, "twice", 0, "10:04")}
+			for i := range 5 {
+				list = append(list, row(50+i, "poison", 500, "10:03"))
+			}
+			return answer(200, "["+strings.Join(append(list, row(1, "old", 500, "08:00")), ",")+"]"), nil
+		}
+	}))
+	got, err := a.Sweep(context.Background(), time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
+	if diff := cmp.Diff([]string{"twice", "late"}, got); diff != "" || err != nil {
+		t.Errorf("Sweep: %v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]string{"/app/hook/deliveries/7/attempts", "/app/hook/deliveries/9/attempts"}, sent); diff != "" {
+		t.Errorf("sent again (-want +got):\n%s", diff)
+	}
+}
+
+func TestReplyOnce(t *testing.T) {
+	f := newFake(t)
+	a := f.app(t)
+	for range 2 {
+		if err := a.Reply(context.Background(), fakeRepo(), 7, 50, "There is no run here, @alice.", "denied/50"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "<!-- forge:denied/50 -->\nIn reply to [this comment](" + f.URL + "/octo/repo/issues/7#issuecomment-50):\n\nThere is no run here, @" + zwsp + "alice."
+	if len(f.comments) != 1 || f.comments[0].Body != want {
+		t.Errorf("comments %d, the first %q, want %q", len(f.comments), f.comments[0].Body, want)
+	}
+}

@@ -1,0 +1,332 @@
+package github
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// view renders one run. Everything it renders is a function of the run alone.
+type view struct {
+	r     *pipeline.Run
+	web   string // https://github.com
+	host  string // the only host that texts may link to
+	slug  string
+	views Views
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9/_.:-]+$`)
+
+// marker is hidden in what belongs to a run, so that it is found again.
+func marker(trace, key string) string {
+	if !plainKey.MatchString(key) || strings.Contains(key, "--") {
+		key = hash(key)
+	}
+	if trace != "" {
+		key = trace + "/" + key
+	}
+	return "<!-- forge:" + key + " -->"
+}
+
+func hash(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d\n%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// body puts the marker in front, so that no text behind it can hide it.
+func (v view) body(key string, parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p = strings.TrimSpace(p); p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return marker(v.r.Trace, key) + "\n" + cut(strings.Join(kept, "\n\n"), maxText) + "\n"
+}
+
+func (v view) line(s string, n int) string  { return line(s, v.host, n) }
+func (v view) cell(s string, n int) string  { return cell(s, v.host, n) }
+func (v view) block(s string, n int) string { return block(s, v.host, n) }
+
+// repoURL returns an address below the repository's page.
+func (v view) repoURL(path string) string { return v.web + "/" + v.r.Repo.FullName() + "/" + path }
+
+func (v view) commit(sha string) string {
+	if sha == "" {
+		return ""
+	}
+	return fmt.Sprintf("[`%s`](%s)", short(sha), v.repoURL("commit/"+sha))
+}
+
+func short(sha string) string { return sha[:min(len(sha), 7)] }
+
+// command shows a choice as people type it, with an example for its argument.
+func (v view) command(c pipeline.Choice) string {
+	arg := c.Arg
+	if arg == "N" {
+		arg = "3"
+	}
+	return code("/" + v.slug + " " + c.Name + " " + arg)
+}
+
+func usd(micro int64) string { return fmt.Sprintf("$%.2f", float64(micro)/1e6) }
+
+// took renders a working time: "8 s", "1 min 05 s", "2 h 10 min".
+func took(ms int64) string {
+	d := (time.Duration(ms) * time.Millisecond).Round(time.Second)
+	switch {
+	case ms <= 0:
+		return ""
+	case d < time.Second:
+		return "< 1 s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// quoted puts a text into a box of GitHub's: NOTE, TIP, IMPORTANT, WARNING, CAUTION.
+func quoted(kind, text string) string {
+	return "> [!" + kind + "]\n> " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n> ")
+}
+
+var severityNames = map[pipeline.Severity]string{
+	pipeline.SeverityCritical: "🛑 Critical", pipeline.SeverityError: "🔴 Error",
+	pipeline.SeverityWarning: "🟡 Warning", pipeline.SeverityInfo: "🔵 Note",
+}
+
+func severityName(s pipeline.Severity) string {
+	if n := severityNames[s]; n != "" {
+		return n
+	}
+	return "🔴 " + line(string(s), "", 20)
+}
+
+// tally counts findings by severity: "1 critical, 2 errors".
+func tally(list []pipeline.Finding) string {
+	n := map[pipeline.Severity]int{}
+	for _, f := range list {
+		n[f.Severity]++
+	}
+	var out []string
+	for _, s := range []struct {
+		s         pipeline.Severity
+		one, many string
+	}{{pipeline.SeverityCritical, "critical", "critical"}, {pipeline.SeverityError, "error", "errors"},
+		{pipeline.SeverityWarning, "warning", "warnings"}, {pipeline.SeverityInfo, "note", "notes"}} {
+		if n[s.s] > 0 {
+			out = append(out, count(n[s.s], s.one, s.many))
+			delete(n, s.s)
+		}
+	}
+	rest := 0
+	for _, k := range n {
+		rest += k
+	}
+	if rest > 0 {
+		out = append(out, fmt.Sprintf("%d of unknown severity", rest))
+	}
+	if len(out) == 0 {
+		return "no findings"
+	}
+	return strings.Join(out, ", ")
+}
+
+func worstFirst(list []pipeline.Finding) []pipeline.Finding {
+	out := slices.Clone(list)
+	rank := func(s pipeline.Severity) int {
+		if r := s.Rank(); r > 0 {
+			return r
+		}
+		return 5 // unknown blocks, so it stands first
+	}
+	slices.SortStableFunc(out, func(a, b pipeline.Finding) int { return cmp.Compare(rank(b.Severity), rank(a.Severity)) })
+	return out
+}
+
+// place says where a finding is, as a link into the reviewed commit.
+func (v view) place(file string, line, end int, sha string) string {
+	if file == "" {
+		return ""
+	}
+	at := file
+	if line > 0 {
+		at = fmt.Sprintf("%s:%d", file, line)
+	}
+	if sha == "" || strings.ContainsAny(file, " ()<>?#%\\\n") {
+		return code(at)
+	}
+	u := v.repoURL("blob/" + sha + "/" + file)
+	if line > 0 {
+		u += fmt.Sprintf("#L%d", line)
+		if end > line {
+			u += fmt.Sprintf("-L%d", end)
+		}
+	}
+	return "[" + code(at) + "](" + u + ")"
+}
+
+// finding is a finding in one line of a list.
+func (v view) finding(f *pipeline.Finding, sha string) string {
+	at := v.place(f.File, f.Line, f.EndLine, sha)
+	if at != "" {
+		at = " in " + at
+	}
+	return fmt.Sprintf("**%s**%s: %s", severityName(f.Severity), at, v.line(f.Message, 600))
+}
+
+// left lists what is not mended: findings, failures, flaky tests.
+func (v view) left(limit int) []string {
+	var open []pipeline.Finding
+	seen := map[string]string{} // the SHA whose lines the finding names
+	for _, is := range v.r.Findings {
+		if is.State == "open" || is.State == "accepted" {
+			open = append(open, *is.Finding)
+			seen[is.Fingerprint()] = v.judged(is.Last)
+		}
+	}
+	var out []string
+	for i, f := range worstFirst(open) {
+		if i >= limit { // counted, not rendered
+			out = append(out, "")
+			continue
+		}
+		out = append(out, v.finding(&f, seen[f.Fingerprint]))
+	}
+	for _, is := range v.r.Failures {
+		if is.State != "open" && is.State != "accepted" {
+			continue
+		}
+		f := is.Failure
+		s := fmt.Sprintf("**❌ Failing test** %s: %s", code(f.Test), v.line(f.Error, 400))
+		if f.WorkedIn > 0 {
+			s += fmt.Sprintf(" (new: it worked in iteration %d)", f.WorkedIn)
+		}
+		out = append(out, s)
+	}
+	if it := v.r.Current(); it != nil && it.Tests != nil {
+		for _, t := range it.Tests.Flaky {
+			out = append(out, "**🎲 Flaky test** "+code(t)+": failed, then passed when run again")
+		}
+	}
+	if it := v.r.Current(); it != nil && it.Review != nil {
+		for _, s := range it.Review.NotReviewed {
+			out = append(out, "**👀 Not reviewed** "+code(s.Path)+": "+v.line(s.Why, 200))
+		}
+	}
+	if n := len(out) - limit; n > 0 {
+		out = append(out[:limit], fmt.Sprintf("and %d more", n))
+	}
+	return out
+}
+
+// judged returns the SHA that an iteration's review or tests looked at.
+func (v view) judged(iteration int) string {
+	if iteration < 1 || iteration > len(v.r.Iterations) {
+		return ""
+	}
+	switch it := &v.r.Iterations[iteration-1]; {
+	case it.Review != nil:
+		return it.Review.Head
+	case it.Tests != nil:
+		return it.Tests.Head
+	}
+	return ""
+}
+
+func bullets(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return "- " + strings.Join(list, "\n- ")
+}
+
+// iterations is the table of what was done and what came of it. An iteration has a
+// row from its first result on, so that the table changes with results alone.
+func (v view) iterations() string {
+	var b strings.Builder
+	b.WriteString("| # | What was done | Findings | Tests | Cost | Time |\n|---|---|---|---|---|---|\n")
+	rows := 0
+	for i := range v.r.Iterations {
+		it := &v.r.Iterations[i]
+		if it.Review == nil && it.Tests == nil && it.Ended.IsZero() {
+			continue
+		}
+		rows++
+		done, cost, time := "", "", ""
+		if it.Impl != nil {
+			done = v.cell(it.Impl.Summary, 200) + " " + v.commit(it.Impl.Head)
+		}
+		if !it.Ended.IsZero() {
+			cost, time = usd(it.Usage.MicroUSD), took(it.Ended.Sub(it.Started).Milliseconds())
+		}
+		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s |\n", it.Number, done, v.findingsCell(it), testsCell(it), cost, time)
+	}
+	if rows == 0 {
+		return ""
+	}
+	return b.String()
+}
+
+// findingsCell says what became of findings in an iteration: new, still open, fixed.
+func (v view) findingsCell(it *pipeline.Iteration) string {
+	if it.Review == nil {
+		return "not reviewed"
+	}
+	var fresh, still, fixed int
+	for _, is := range v.r.Findings {
+		switch {
+		case is.First == it.Number:
+			fresh++
+		case is.First < it.Number && is.Last >= it.Number:
+			still++
+		case is.State == "fixed" && is.Last == it.Number-1:
+			fixed++
+		}
+	}
+	var out []string
+	for _, c := range []struct {
+		n    int
+		word string
+	}{{fresh, "new"}, {still, "still open"}, {fixed, "fixed"}} {
+		if c.n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", c.n, c.word))
+		}
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}
+
+func testsCell(it *pipeline.Iteration) string {
+	t := it.Tests
+	switch {
+	case t == nil:
+		return "not run"
+	case t.None != "":
+		return "⚠️ none"
+	case t.OK():
+		return fmt.Sprintf("✅ %d of %d", t.Passed, t.Total)
+	}
+	return fmt.Sprintf("❌ %d of %d", t.Passed, t.Total)
+}

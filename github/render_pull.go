@@ -1,0 +1,118 @@
+package github
+
+import (
+	"fmt"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// pullTitle is the task's title.
+func (v view) pullTitle() string {
+	if t := v.line(v.r.Task.Title, 240); t != "" {
+		return t
+	}
+	return fmt.Sprintf("Run %d", v.r.ID)
+}
+
+// pullBody says what the change is, why, what it must fulfil and how that was
+// shown. It changes with results, not with every step.
+func (v view) pullBody() string {
+	r := v.r
+	issues := "Still open"
+	if r.State.Ended() {
+		issues = "Known issues"
+	}
+	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(), section("Iterations", v.iterations()),
+		section(issues, bullets(v.left(50))), v.report(),
+		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.slug))
+}
+
+func section(title, text string) string {
+	if text == "" {
+		return ""
+	}
+	return "## " + title + "\n\n" + text
+}
+
+func (v view) verdict() string {
+	r := v.r
+	switch r.State {
+	case pipeline.StateVerified:
+		return quoted("TIP", "**Verified**: review and tests both passed on "+v.commit(r.Head)+".")
+	case pipeline.StateAccepted:
+		return quoted("WARNING", "**Accepted with known issues** by a human, not verified: see below.")
+	case pipeline.StateCancelled:
+		return quoted("NOTE", "**Cancelled**: "+v.line(r.Ended, 400))
+	case pipeline.StateFailed, pipeline.StateSkipped:
+		return quoted("CAUTION", "**Not finished**: "+v.line(r.Ended, 400))
+	}
+	return quoted("NOTE", "**Not verified yet.** This stays a draft until review and tests have both passed on its newest commit.")
+}
+
+func (v view) what() string {
+	text := ""
+	if p := v.r.Plan; p != nil {
+		text = v.block(p.Summary, 4000)
+	}
+	for i := range v.r.Iterations {
+		if m := v.r.Iterations[i].Impl; m != nil && m.Summary != "" {
+			text = strings.TrimSpace(text + "\n\n" + v.block(m.Summary, 4000))
+			break // the first one made it, the others mended it: see the table
+		}
+	}
+	return section("What", text)
+}
+
+func (v view) why() string {
+	t := v.r.Task
+	if t.Issue == 0 {
+		return section("Why", v.block(t.Body, 3000))
+	}
+	return section("Why", fmt.Sprintf("%s\n\nCloses #%d", v.line(t.Title, 240), t.Issue))
+}
+
+// criteria ticks what the newest review that judged a criterion found met.
+func (v view) criteria() string {
+	if v.r.Plan == nil {
+		return ""
+	}
+	judged := map[string]pipeline.Compliance{}
+	for _, it := range v.r.Iterations {
+		if it.Review == nil {
+			continue
+		}
+		for _, c := range it.Review.Compliance {
+			judged[c.Criterion] = c
+		}
+	}
+	var b strings.Builder
+	for _, c := range v.r.Plan.Criteria {
+		j, ok := judged[c.ID]
+		box, note := " ", ""
+		switch {
+		case ok && j.Met:
+			box = "x"
+			if j.Evidence != "" {
+				note = "<br>shown by: " + v.line(j.Evidence, 400)
+			}
+		case ok:
+			note = "<br>**not met**"
+			if j.Evidence != "" {
+				note += ": " + v.line(j.Evidence, 400)
+			}
+		}
+		fmt.Fprintf(&b, "- [%s] **%s** %s%s\n", box, v.line(c.ID, 20), v.line(c.Text, 500), note)
+	}
+	return section("Acceptance criteria", b.String())
+}
+
+// report is the validation report of the newest iteration that has one.
+func (v view) report() string {
+	for i := len(v.r.Iterations); i > 0; i-- {
+		if text := v.views.Report(v.r, i); text != "" {
+			return folded(fmt.Sprintf("Validation report, iteration %d", i), v.block(text, 25_000))
+		}
+	}
+	return ""
+}

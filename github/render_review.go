@@ -1,0 +1,315 @@
+package github
+
+import (
+	"fmt"
+	"strings"
+
+	"forge/pipeline"
+
+	gh "github.com/google/go-github/v62/github"
+)
+
+// maxComments is how many comments one review carries: GitHub has no stated
+// limit, and this many are known to pass (github/README, 2.4).
+const maxComments = 30
+
+// maxSummed is how many findings a review's own text lists.
+const maxSummed = 60
+
+// reviewDraft is a review as it will be posted.
+type reviewDraft struct {
+	body     string
+	comments []*gh.DraftReviewComment
+	inline   []pipeline.Finding // those of comments, in the same order
+	summed   []pipeline.Finding // those that stand in the body
+}
+
+// review renders the findings of an iteration that nobody has been told of yet.
+// What has no place in the diff, or no room, stands in the review's own text.
+func (v view) review(it *pipeline.Iteration, fresh []pipeline.Finding, p patch) reviewDraft {
+	var d reviewDraft
+	for _, f := range worstFirst(fresh) {
+		a, ok := p.anchor(&f)
+		if !ok || len(d.comments) == maxComments {
+			d.summed = append(d.summed, f)
+			continue
+		}
+		c := &gh.DraftReviewComment{Path: &a.path, Line: &a.line, Side: gh.String("RIGHT"), Body: gh.String(v.comment(&f, a))}
+		if a.start > 0 {
+			c.StartLine, c.StartSide = &a.start, gh.String("RIGHT")
+		}
+		d.comments, d.inline = append(d.comments, c), append(d.inline, f)
+	}
+	d.body = v.reviewBody(it, d.summed)
+	return d
+}
+
+// flat is the review with all findings in its text: when GitHub refuses an
+// anchor, it refuses the whole review, and none may be lost.
+func (v view) flat(it *pipeline.Iteration, d reviewDraft) reviewDraft {
+	all := worstFirst(append(append([]pipeline.Finding{}, d.inline...), d.summed...))
+	return reviewDraft{body: v.reviewBody(it, all), summed: all}
+}
+
+func (v view) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) string {
+	r := it.Review
+	verdict := "✅ nothing that blocks"
+	if n := len(r.Blocking()); n > 0 {
+		verdict = "❌ " + count(n, "finding blocks", "findings block")
+	}
+	head := fmt.Sprintf("### Review of iteration %d: %s\n\n%s at %s · risk %d of 100", it.Number, verdict, tally(r.Findings), v.commit(r.Head), r.Risk)
+	var places []string
+	for i, f := range summed {
+		if i == maxSummed {
+			places = append(places, fmt.Sprintf("and %d more, in the pull request's validation report", len(summed)-i))
+			break
+		}
+		s := v.finding(&f, r.Head)
+		if f.Fix != nil && f.Fix.Description != "" {
+			s += "<br>fix: " + v.line(f.Fix.Description, 400)
+		}
+		places = append(places, s)
+	}
+	var unread []string
+	for _, s := range r.NotReviewed {
+		unread = append(unread, code(s.Path)+": "+v.line(s.Why, 200))
+	}
+	list := ""
+	if len(places) > 0 {
+		list = "**Not on a line of the diff:**\n\n" + cut(bullets(places), 40_000)
+	}
+	if len(unread) > 0 {
+		list += "\n\n**Not reviewed:**\n\n" + cut(bullets(unread), 8_000)
+	}
+	human := ""
+	if r.NeedsHuman != "" {
+		human = quoted("IMPORTANT", "**A human must look:** "+v.line(r.NeedsHuman, 800))
+	}
+	return v.body(reviewKey(it), head, human, v.block(r.Summary, 4000), list)
+}
+
+func reviewKey(it *pipeline.Iteration) string {
+	return fmt.Sprintf("review/%d/%s", it.Number, short(it.Review.Head))
+}
+
+// comment is one finding on its line.
+func (v view) comment(f *pipeline.Finding, a anchor) string {
+	head := fmt.Sprintf("**%s** · %s · confidence %.0f %%", severityName(f.Severity), v.line(f.Category, 40), f.Confidence*100)
+	fix := ""
+	if f.Fix != nil {
+		if f.Fix.Description != "" {
+			fix = "**Fix:** " + v.block(f.Fix.Description, 3000)
+		}
+		if s, ok := a.suggestion(f); ok {
+			fix += "\n\n" + fence("suggestion", s)
+		} else if d := f.Fix.Diff; d != "" {
+			fix += "\n\n" + fence("diff", cut(visible(d), 8000))
+		} else if s := f.Fix.Replacement; s != nil {
+			fix += "\n\n" + fence("", cut(visible(*s), 8000))
+		}
+	}
+	return v.body(findingKey(f.Fingerprint), head, v.block(f.Message, 8000), fix, v.findingFoot(f))
+}
+
+func (v view) findingFoot(f *pipeline.Finding) string {
+	out := []string{"Finding " + v.line(f.ID, 20)}
+	if f.Rule != "" {
+		out = append(out, "rule "+code(f.Rule))
+	}
+	if f.Criterion != "" {
+		out = append(out, "criterion "+v.line(f.Criterion, 20))
+	}
+	if !f.Severity.Blocks() {
+		out = append(out, "does not block")
+	}
+	return "<sub>" + strings.Join(out, " · ") + "</sub>"
+}
+
+func findingKey(fp string) string { return "finding/" + fp }
+
+// fixedNote answers a finding's thread when its fix has been reviewed.
+func (v view) fixedNote(fp, sha string, human bool) string {
+	text := "✅ Fixed in " + v.commit(sha) + "."
+	if human {
+		text += " I leave this open: there is a reply here that I have not answered."
+	}
+	return marker(v.r.Trace, "fixed/"+fp+"/"+short(sha)) + "\n" + text
+}
+
+// backNote answers a finding's thread when it has come back.
+func (v view) backNote(fp, sha string) string {
+	return marker(v.r.Trace, "back/"+fp+"/"+short(sha)) + "\n↩️ This is back in " + v.commit(sha) + "."
+}
+
+var guardNames = map[pipeline.GuardName]string{
+	pipeline.GuardIterations: "all iterations are used up", pipeline.GuardBounces: "sent back as often as allowed",
+	pipeline.GuardSameFinding: "the same finding keeps coming back", pipeline.GuardSameFailure: "the same test keeps failing",
+	pipeline.GuardDiminishing: "another round brought no progress", pipeline.GuardBreaker: "the circuit breaker opened",
+	pipeline.GuardBudget: "the budget is used up", pipeline.GuardWall: "the time is used up",
+	pipeline.GuardFaults: "a step keeps breaking down", pipeline.GuardNoFix: "no failure has a confident fix",
+	pipeline.GuardNoTests: "there is nothing to test with", pipeline.GuardNoProgress: "rounds without a commit",
+	pipeline.GuardHuman: "the review wants a human", pipeline.GuardMoved: "someone else works on this branch",
+	pipeline.GuardUnable: "a clarification is needed", pipeline.GuardPlan: "the plan needs your word",
+	pipeline.GuardPublish: "GitHub refuses what must be published",
+}
+
+// guard says which guard fired, with its numbers.
+func (v view) guard(g *pipeline.Guard) string {
+	if g == nil {
+		return ""
+	}
+	name := guardNames[g.Name]
+	if name == "" {
+		name = strings.ReplaceAll(v.line(string(g.Name), 40), "_", " ")
+	}
+	numbers := ""
+	switch {
+	case g.Limit == 0 && g.Value == 0:
+	case g.Unit == "micro-USD":
+		numbers = fmt.Sprintf(" (%s of %s)", usd(g.Value), usd(g.Limit))
+	case g.Name == pipeline.GuardDiminishing:
+		numbers = fmt.Sprintf(" (%d open now, %d before)", g.Value, g.Limit)
+	case g.Name == pipeline.GuardNoFix:
+		numbers = fmt.Sprintf(" (a fix needs a confidence of %d %%)", g.Limit)
+	default:
+		numbers = strings.TrimRight(fmt.Sprintf(" (%d of %d %s", g.Value, g.Limit, g.Unit), " ") + ")"
+	}
+	return fmt.Sprintf("**Why it stopped:** %s%s", name, numbers)
+}
+
+// gate is the comment that asks a human, or shows what was answered.
+func (v view) gate(g *pipeline.Gate) string {
+	title := map[pipeline.GateKind]string{pipeline.GateClarification: "✋ Forge has a question", pipeline.GateApproval: "✋ Forge waits for your word"}[g.Kind]
+	if title == "" {
+		title = "✋ Forge needs a decision"
+	}
+	if g.Closed {
+		return v.body(g.ID, "### "+strings.Replace(title, "✋", "☑️", 1)+" — settled", v.guard(g.Guard), v.block(g.Question, 4000), v.answers(g))
+	}
+	tried := section("What was tried", v.iterations())
+	left := ""
+	if g.Kind == pipeline.GateEscalation {
+		left = section("What is left", bullets(v.left(20)))
+	}
+	return v.body(g.ID, "### "+title, v.guard(g.Guard), v.block(g.Question, 4000), strings.ReplaceAll(tried, "## ", "#### "), strings.ReplaceAll(left, "## ", "#### "), v.choices(g), v.answers(g))
+}
+
+// choices lists what can be answered: as a command, or by ticking its box.
+func (v view) choices(g *pipeline.Gate) string {
+	if len(g.Choices) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("#### Your choice\n\n")
+	for _, c := range g.Choices {
+		box := "[ ] "
+		if c.Arg == strings.ToUpper(c.Arg) && c.Arg != "N" && c.Arg != "" {
+			box = "" // it needs words of one's own
+		}
+		fmt.Fprintf(&b, "- %s%s — %s\n", box, v.command(c), v.line(c.Label, 300))
+	}
+	b.WriteString("\nComment with one of these commands, or tick a box; further lines of the comment are words for the next attempt. Only people with write access can choose.")
+	return b.String()
+}
+
+func (v view) answers(g *pipeline.Gate) string {
+	var out []string
+	for _, a := range g.Answers {
+		what := "/" + v.slug + " " + a.Choice
+		if a.N > 0 {
+			what += fmt.Sprint(" ", a.N)
+		}
+		s := fmt.Sprintf("**Answered** %s by %s on %s", code(what), code(a.By.Login), a.At.UTC().Format("2006-01-02 15:04 UTC"))
+		if a.Text != "" {
+			s += ": “" + v.line(a.Text, 500) + "”"
+		}
+		out = append(out, s)
+	}
+	return bullets(out)
+}
+
+// history is the whole scratchpad, folded.
+func (v view) history(key string) string {
+	return v.body(key, "### Everything that was tried", folded("History of run "+fmt.Sprint(v.r.ID), v.block(v.views.Scratchpad(v.r), 60_000)))
+}
+
+// reply is an answer to a comment. A long one is folded.
+func (v view) reply(key string, text string) string {
+	t := v.block(text, 60_000)
+	if len(t) > 4000 {
+		t = folded("The answer is long: click to read it", t)
+	}
+	return v.body(key, t)
+}
+
+// checkState is what a check run shows.
+type checkState struct {
+	status, conclusion, title, summary string
+}
+
+// check renders the check run for the run's head. Success is for verified alone,
+// and only when review and tests both saw this very commit.
+func (v view) check() checkState {
+	r := v.r
+	it := v.iterationOf(r.Head)
+	done := func(conclusion, title string) checkState {
+		text := v.guardOrEnd()
+		if rep := strings.TrimSpace(v.lastReport()); rep != "" {
+			text += "\n\n" + v.block(rep, 50_000)
+		}
+		return checkState{"completed", conclusion, shorten(title, 250), strings.TrimSpace(text)}
+	}
+	switch r.State {
+	case pipeline.StateVerified:
+		if c := r.Current(); c != nil && c.Review != nil && c.Tests != nil && c.Review.Head == r.Head && c.Tests.Head == r.Head && c.Tests.OK() {
+			return done("success", fmt.Sprintf("Verified in %s: %d tests passed", count(c.Number, "iteration", "iterations"), c.Tests.Passed))
+		}
+		return done("neutral", "Not verified on this commit")
+	case pipeline.StateAccepted:
+		return done("neutral", "Accepted with known issues, not verified")
+	case pipeline.StateCancelled:
+		return done("cancelled", "Cancelled")
+	case pipeline.StateFailed:
+		return done("failure", "Failed")
+	case pipeline.StateSkipped:
+		return done("neutral", "Left by the circuit breaker, not verified")
+	case pipeline.StateWaiting:
+		return done("action_required", "A human must decide")
+	case pipeline.StateStopped:
+		return done("neutral", "Stopped by a human, not verified")
+	}
+	if it != nil && it.Result == "failed" {
+		return done("failure", "Sent back: "+v.line(it.Brief, 200))
+	}
+	n := 1
+	if it != nil {
+		n = it.Number
+	}
+	return checkState{"in_progress", "", fmt.Sprintf("Iteration %d of %d", n, r.MaxIterations()), "Review and tests are under way. The status comment in the issue shows where they stand."}
+}
+
+// iterationOf returns the iteration whose commit this is, or the current one.
+func (v view) iterationOf(sha string) *pipeline.Iteration {
+	for i := len(v.r.Iterations) - 1; i >= 0; i-- {
+		if m := v.r.Iterations[i].Impl; m != nil && m.Head == sha && m.Head != m.Parent {
+			return &v.r.Iterations[i]
+		}
+	}
+	return v.r.Current()
+}
+
+func (v view) guardOrEnd() string {
+	if g := v.r.Gate(); g != nil {
+		return strings.TrimSpace(v.guard(g.Guard) + "\n\n" + v.line(g.Question, 1000))
+	}
+	return v.line(v.r.Ended, 1000)
+}
+
+func (v view) lastReport() string {
+	for i := len(v.r.Iterations); i > 0; i-- {
+		if text := v.views.Report(v.r, i); text != "" {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,286 @@
+package github
+
+import (
+	"fmt"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// status is the one comment on the issue that is edited in place.
+func (v view) status() string {
+	return v.body("status", "### "+v.headline(), v.notice(), v.phases(), v.facts(), v.earlier(), v.plan(), v.footer())
+}
+
+// headline says in a few words where the run stands.
+func (v view) headline() string {
+	r := v.r
+	round := ""
+	if it := r.Current(); it != nil {
+		round = fmt.Sprintf(" (iteration %d of %d)", it.Number, r.MaxIterations())
+	}
+	switch r.State {
+	case pipeline.StateWaiting:
+		return "✋ Forge needs a decision"
+	case pipeline.StateStopped:
+		return "⏸️ Forge was stopped"
+	case pipeline.StateVerified:
+		return "✅ Done: reviewed and tested"
+	case pipeline.StateAccepted:
+		return "☑️ Accepted with known issues"
+	case pipeline.StateCancelled:
+		return "🚫 Cancelled"
+	case pipeline.StateFailed:
+		return "❌ Forge could not finish this"
+	case pipeline.StateSkipped:
+		return "⏭️ Left by the circuit breaker"
+	}
+	if r.Active == nil {
+		if r.Plan == nil {
+			return "🚀 Forge has started"
+		}
+		return "🔄 Forge is working" + round
+	}
+	doing := map[pipeline.Phase]string{pipeline.PhasePlan: "planning", pipeline.PhaseImplement: "implementing",
+		pipeline.PhaseReview: "reviewing", pipeline.PhaseTest: "testing"}[r.Active.Phase]
+	if r.Active.Phase == pipeline.PhasePlan {
+		round = ""
+	}
+	return "🔄 Forge is " + doing + round
+}
+
+// notice is what a person must see first: a question, a breakdown, an end.
+func (v view) notice() string {
+	r := v.r
+	if g := r.Gate(); g != nil {
+		var words []string
+		for _, c := range g.Choices {
+			words = append(words, v.command(c))
+		}
+		where := ""
+		if r.Published.Pull != nil {
+			where = fmt.Sprintf(" The details are in #%d.", r.Published.Pull.Number)
+		}
+		return quoted("IMPORTANT", fmt.Sprintf("%s%s\n\nAnswer with %s.", v.line(g.Question, 800), where, strings.Join(words, " · ")))
+	}
+	if r.State.Ended() {
+		kind := map[pipeline.State]string{pipeline.StateVerified: "TIP", pipeline.StateFailed: "CAUTION"}[r.State]
+		if kind == "" {
+			kind = "NOTE"
+		}
+		if r.Ended == "" {
+			return ""
+		}
+		return quoted(kind, v.line(r.Ended, 800))
+	}
+	if r.State == pipeline.StateStopped {
+		return quoted("NOTE", fmt.Sprintf("Nothing is lost: `/%s resume` goes on from here.", v.slug))
+	}
+	if f := r.Fault; f != nil {
+		next := "Forge tries again by itself; this costs no iteration."
+		if f.Final {
+			next = "Trying again cannot help before this is mended."
+		}
+		return quoted("WARNING", fmt.Sprintf("**A step broke down** (%s): %s\n\n%s", f.Class, v.line(f.Message, 1200), next))
+	}
+	return ""
+}
+
+// phases is the check list: state, result, time and cost of each phase.
+func (v view) phases() string {
+	var b strings.Builder
+	b.WriteString("| | Phase | Result | Time | Cost |\n|---|---|---|---|---|\n")
+	for _, p := range []struct {
+		phase pipeline.Phase
+		name  string
+	}{{pipeline.PhasePlan, "Plan"}, {pipeline.PhaseImplement, "Implement"}, {pipeline.PhaseReview, "Review"}, {pipeline.PhaseTest, "Test"}} {
+		icon, text := v.phase(p.phase)
+		cost := ""
+		if u, ok := v.r.Spent[p.phase]; ok && u.MicroUSD > 0 {
+			cost = usd(u.MicroUSD)
+		}
+		fmt.Fprintf(&b, "| %s | **%s** | %s | %s | %s |\n", icon, p.name, text, took(v.r.Millis[p.phase]), cost)
+	}
+	return b.String()
+}
+
+func (v view) phase(p pipeline.Phase) (icon, text string) {
+	r := v.r
+	if r.Active != nil && r.Active.Phase == p && r.State == pipeline.StateRunning {
+		if r.Active.Attempt > 1 {
+			return "🔄", fmt.Sprintf("at work (attempt %d)", r.Active.Attempt)
+		}
+		return "🔄", "at work"
+	}
+	it := r.Current()
+	if p == pipeline.PhasePlan {
+		if r.Plan == nil {
+			return "⬜", ""
+		}
+		return "✅", fmt.Sprintf("%s, %s", count(len(r.Plan.Steps), "step", "steps"), count(len(r.Plan.Criteria), "acceptance criterion", "acceptance criteria"))
+	}
+	if it == nil {
+		return "⬜", ""
+	}
+	switch p {
+	case pipeline.PhaseImplement:
+		return v.implementPhase(it)
+	case pipeline.PhaseReview:
+		return reviewPhase(it)
+	}
+	return testPhase(it)
+}
+
+func (v view) implementPhase(it *pipeline.Iteration) (icon, text string) {
+	m := it.Impl
+	switch {
+	case m == nil:
+		return "⬜", ""
+	case m.Unable != "":
+		return "✋", "needs a clarification"
+	case m.Head == m.Parent:
+		return "➖", "nothing changed"
+	}
+	return "✅", fmt.Sprintf("%s in %s", count(len(m.Files), "file", "files"), v.commit(m.Head))
+}
+
+func reviewPhase(it *pipeline.Iteration) (icon, text string) {
+	v := it.Review
+	switch {
+	case v == nil:
+		return "⬜", ""
+	case len(v.Blocking()) > 0:
+		return "❌", tally(v.Findings)
+	case v.NeedsHuman != "":
+		return "✋", "a human must look"
+	case len(v.NotReviewed) > 0:
+		return "⚠️", fmt.Sprintf("%s; %s not reviewed", tally(v.Findings), count(len(v.NotReviewed), "file", "files"))
+	}
+	return "✅", "nothing that blocks: " + tally(v.Findings)
+}
+
+func testPhase(it *pipeline.Iteration) (icon, text string) {
+	t := it.Tests
+	switch {
+	case t == nil && it.Review != nil && len(it.Review.Blocking()) > 0:
+		return "➖", "not run: the review sent the work back"
+	case t == nil:
+		return "⬜", ""
+	case t.None != "":
+		return "⚠️", "nothing could be tested"
+	}
+	text = fmt.Sprintf("%d of %d passed", t.Passed, t.Total)
+	if t.Skipped > 0 {
+		text += fmt.Sprintf(", %d skipped", t.Skipped)
+	}
+	if n := len(t.Flaky); n > 0 {
+		text += fmt.Sprintf(", %d flaky", n)
+	}
+	if n := len(t.Tampered); n > 0 {
+		text += fmt.Sprintf(", %s removed or weakened", count(n, "test", "tests"))
+	}
+	if c := t.Coverage; c != nil && c.Lines >= 0 {
+		text += fmt.Sprintf(", coverage %.0f %%", c.Lines)
+	}
+	if t.OK() {
+		return "✅", text
+	}
+	return "❌", text
+}
+
+// facts is the line of numbers and links.
+func (v view) facts() string {
+	r := v.r
+	var out []string
+	if it := r.Current(); it != nil {
+		out = append(out, fmt.Sprintf("Iteration **%d of %d**", it.Number, r.MaxIterations()))
+	}
+	cost := fmt.Sprintf("cost **%s**", usd(r.Usage.MicroUSD))
+	if l := r.CostLimit(); l > 0 {
+		cost += " of " + usd(l)
+	}
+	out = append(out, cost)
+	var ms int64
+	for _, n := range r.Millis {
+		ms += n
+	}
+	if ms > 0 {
+		out = append(out, "working time "+took(ms))
+	}
+	if p := r.Published.Pull; p != nil {
+		kind := "draft"
+		if p.Ready || v.check().conclusion == "success" { // it leaves draft after this comment
+			kind = "ready for your review"
+		}
+		out = append(out, fmt.Sprintf("pull request #%d (%s)", p.Number, kind))
+	}
+	if r.Published.Head != "" {
+		out = append(out, "branch "+code(r.Branch))
+	}
+	return strings.Join(out, " · ")
+}
+
+// earlier sums up the iterations before the current one.
+func (v view) earlier() string {
+	var out []string
+	for i := range v.r.Iterations {
+		it := &v.r.Iterations[i]
+		if it.Result == "in_progress" || (i == len(v.r.Iterations)-1 && it.Result != "failed") {
+			continue
+		}
+		by := "review"
+		if it.Tests != nil {
+			by = "tests"
+		}
+		out = append(out, fmt.Sprintf("%d. ↩️ sent back by the %s: %s", it.Number, by, v.line(it.Brief, 200)))
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return strings.Join(out, "\n")
+}
+
+// plan is what is going to be done, folded.
+func (v view) plan() string {
+	p := v.r.Plan
+	if p == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", v.block(p.Summary, 4000))
+	for i, s := range p.Steps {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, v.line(s, 500))
+	}
+	if len(p.Criteria) > 0 {
+		b.WriteString("\n**Acceptance criteria**\n\n")
+	}
+	for _, c := range p.Criteria {
+		fmt.Fprintf(&b, "- **%s** %s\n", v.line(c.ID, 20), v.line(c.Text, 500))
+	}
+	if len(p.Files) > 0 {
+		var names []string
+		for _, f := range p.Files {
+			names = append(names, code(f))
+		}
+		fmt.Fprintf(&b, "\n**Files:** %s\n", shorten(strings.Join(names, ", "), 3000))
+	}
+	if len(p.Risks) > 0 {
+		b.WriteString("\n**Risks**\n\n")
+	}
+	for _, s := range p.Risks {
+		fmt.Fprintf(&b, "- %s\n", v.line(s, 500))
+	}
+	return folded("Plan", cut(strings.TrimSpace(b.String()), 30_000))
+}
+
+func (v view) footer() string {
+	r := v.r
+	who := ""
+	if r.By.Login != "" {
+		who = ", started by " + code(r.By.Login)
+	}
+	if r.State.Ended() {
+		return fmt.Sprintf("<sub>Run %d%s</sub>", r.ID, who)
+	}
+	return fmt.Sprintf("<sub>Run %d%s · `/%s stop` · `/%s help`</sub>", r.ID, who, v.slug, v.slug)
+}
