@@ -1,0 +1,372 @@
+package githubtest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// gitOps are the operations on git's own objects.
+var gitOps = map[string]handler{
+	"git/get-ref":            getRef,
+	"git/list-matching-refs": matchingRefs,
+	"git/create-ref":         createRef,
+	"git/update-ref":         updateRef,
+	"git/delete-ref":         deleteRef,
+	"git/create-blob":        createBlob,
+	"git/get-blob":           getBlob,
+	"git/create-tree":        createTree,
+	"git/get-tree":           getTree,
+	"git/create-commit":      createCommit,
+	"git/get-commit":         getGitCommit,
+}
+
+func (c *call) shapeRef(ref string) any {
+	sha := c.repo.refs[ref]
+	return obj{
+		"ref": ref, "node_id": "REF_" + ref, "url": c.s.api(c.repo) + "/git/" + ref,
+		"object": obj{"type": "commit", "sha": sha, "url": c.s.api(c.repo) + "/git/commits/" + sha},
+	}
+}
+
+func getRef(c *call) answer {
+	ref := "refs/" + strings.TrimPrefix(c.vars["ref"], "refs/")
+	if strings.HasPrefix(ref, "refs/pull/") {
+		if sha, err := c.s.git(c.repo, "rev-parse", "--verify", "--quiet", ref); err == nil {
+			return ok(obj{"ref": ref, "node_id": "REF_" + ref, "url": c.s.api(c.repo) + "/git/" + ref, "object": obj{"type": "commit", "sha": sha, "url": c.s.api(c.repo) + "/git/commits/" + sha}})
+		}
+	}
+	if c.repo.refs[ref] == "" {
+		return notFound()
+	}
+	return ok(c.shapeRef(ref))
+}
+
+func matchingRefs(c *call) answer {
+	var list []string
+	for ref := range c.repo.refs {
+		if strings.HasPrefix(ref, "refs/"+c.vars["ref"]) {
+			list = append(list, ref)
+		}
+	}
+	sort.Strings(list)
+	return listing(c, list, c.shapeRef)
+}
+
+// commitExists says whether an id is that of a commit here.
+func (c *call) commitExists(sha string) bool {
+	kind, err := c.s.git(c.repo, "cat-file", "-t", sha)
+	return len(sha) == 40 && err == nil && kind == "commit"
+}
+
+// guardRef holds a change of a ref by API against rules and workflow files.
+func (c *call) guardRef(ref, old, sha string) *answer {
+	branch, isBranch := strings.CutPrefix(ref, "refs/heads/")
+	for _, r := range c.repo.rules {
+		if !isBranch || !r.matches(branch) {
+			continue
+		}
+		forced := old != zeroSHA && sha != zeroSHA && r.Type == "non_fast_forward" && !c.s.isAncestor(c.repo, old, sha)
+		unsigned := r.Type == "required_signatures" && sha != zeroSHA && !c.repo.verified[sha]
+		plain := r.Type == "update" || r.Type == "pull_request" || r.Type == "creation" && old == zeroSHA || r.Type == "deletion" && sha == zeroSHA
+		if forced || unsigned || plain {
+			a := fail(http.StatusUnprocessableEntity, "Repository rule violations found\n\n"+r.Type+"\n\n")
+			return &a
+		}
+	}
+	if sha == zeroSHA {
+		return nil
+	}
+	out, err := c.s.git(c.repo, "log", "--format=", "--name-only", "--diff-merges=first-parent", sha, "--not", "--all", "--", ".github/workflows")
+	if err != nil {
+		a := invalid(err.Error())
+		return &a
+	}
+	return c.refuseWorkflows(strings.Fields(out)...)
+}
+
+func createRef(c *call) answer {
+	var req struct{ Ref, SHA string }
+	if a := c.decode(&req); a != nil {
+		return *a
+	}
+	if !strings.HasPrefix(req.Ref, "refs/") || strings.Count(req.Ref, "/") < 2 {
+		return fail(http.StatusUnprocessableEntity, "Reference name must start with 'refs/' and contain at least two slashes.")
+	}
+	if strings.HasPrefix(req.Ref, "refs/pull/") {
+		return fail(http.StatusUnprocessableEntity, "Reference cannot be created: it is reserved")
+	}
+	if _, err := c.s.git(c.repo, "check-ref-format", req.Ref); err != nil {
+		return fail(http.StatusUnprocessableEntity, req.Ref+" is not a valid ref name.")
+	}
+	if c.repo.refs[req.Ref] != "" {
+		return fail(http.StatusUnprocessableEntity, "Reference already exists")
+	}
+	if !c.commitExists(req.SHA) {
+		return fail(http.StatusUnprocessableEntity, "Object does not exist")
+	}
+	if a := c.guardRef(req.Ref, zeroSHA, req.SHA); a != nil {
+		return *a
+	}
+	if err := c.s.setRef(c.repo, req.Ref, req.SHA, c.actor); err != nil {
+		return invalid(err.Error())
+	}
+	return created(c.shapeRef(req.Ref))
+}
+
+func updateRef(c *call) answer {
+	var req struct {
+		SHA   string
+		Force bool
+	}
+	if a := c.decode(&req); a != nil {
+		return *a
+	}
+	ref := "refs/" + c.vars["ref"]
+	old := c.repo.refs[ref]
+	switch {
+	case old == "":
+		return fail(http.StatusUnprocessableEntity, "Reference does not exist")
+	case !c.commitExists(req.SHA):
+		return fail(http.StatusUnprocessableEntity, "Object does not exist")
+	case !req.Force && !c.s.isAncestor(c.repo, old, req.SHA):
+		return fail(http.StatusUnprocessableEntity, "Update is not a fast forward")
+	}
+	if a := c.guardRef(ref, old, req.SHA); a != nil {
+		return *a
+	}
+	if err := c.s.setRef(c.repo, ref, req.SHA, c.actor); err != nil {
+		return invalid(err.Error())
+	}
+	return ok(c.shapeRef(ref))
+}
+
+func deleteRef(c *call) answer {
+	ref := "refs/" + c.vars["ref"]
+	if c.repo.refs[ref] == "" {
+		return fail(http.StatusUnprocessableEntity, "Reference does not exist")
+	}
+	if a := c.guardRef(ref, c.repo.refs[ref], zeroSHA); a != nil {
+		return *a
+	}
+	if err := c.s.setRef(c.repo, ref, zeroSHA, c.actor); err != nil {
+		return invalid(err.Error())
+	}
+	return noContent()
+}
+
+func createBlob(c *call) answer {
+	var req struct{ Content, Encoding string }
+	if a := c.decode(&req); a != nil {
+		return *a
+	}
+	data := []byte(req.Content)
+	if req.Encoding == "base64" {
+		var err error
+		if data, err = base64.StdEncoding.DecodeString(strings.ReplaceAll(req.Content, "\n", "")); err != nil {
+			return fail(http.StatusUnprocessableEntity, "content is not valid Base64")
+		}
+	}
+	sha, err := c.s.gitIn(c.repo, nil, data, "hash-object", "-w", "--stdin")
+	if err != nil {
+		return invalid(err.Error())
+	}
+	sha = strings.TrimSpace(sha)
+	return created(obj{"url": c.s.api(c.repo) + "/git/blobs/" + sha, "sha": sha})
+}
+
+func getBlob(c *call) answer {
+	sha := c.vars["file_sha"]
+	if !isHex(sha) {
+		return fail(http.StatusUnprocessableEntity, "The sha parameter must be exactly 40 characters and contain only [0-9a-f].")
+	}
+	text, err := c.s.gitIn(c.repo, nil, nil, "cat-file", "blob", sha)
+	if err != nil {
+		return notFound()
+	}
+	return ok(obj{
+		"content": wrap64(text), "encoding": "base64", "url": c.s.api(c.repo) + "/git/blobs/" + sha, "sha": sha, "size": len(text), "node_id": "B_" + sha,
+	})
+}
+
+func isHex(sha string) bool {
+	return len(sha) == 40 && strings.Trim(sha, "0123456789abcdef") == ""
+}
+
+type treeEntry struct {
+	Path    string  `json:"path"`
+	Mode    string  `json:"mode"`
+	Type    string  `json:"type"`
+	SHA     *string `json:"sha"`
+	Content *string `json:"content"`
+}
+
+// createTree writes a tree on top of another. An entry without sha and content
+// deletes its path.
+func createTree(c *call) answer {
+	var req struct {
+		BaseTree string      `json:"base_tree"`
+		Tree     []treeEntry `json:"tree"`
+	}
+	if a := c.decode(&req); a != nil {
+		return *a
+	}
+	index := filepath.Join(c.s.dir, "tmp", "index-"+strconv.FormatInt(c.s.id(), 10))
+	defer os.Remove(index) //nolint:errcheck // the folder goes with the server
+	env := []string{"GIT_INDEX_FILE=" + index}
+	if req.BaseTree != "" {
+		if _, err := c.s.gitIn(c.repo, env, nil, "read-tree", req.BaseTree); err != nil {
+			return fail(http.StatusUnprocessableEntity, "base_tree is not a valid tree oid")
+		}
+	}
+	var info strings.Builder
+	for _, e := range req.Tree {
+		if checkPath(e.Path) != nil {
+			return fail(http.StatusUnprocessableEntity, "tree.path contains a malformed path component")
+		}
+		sha := zeroSHA
+		switch {
+		case e.SHA != nil:
+			sha = *e.SHA
+		case e.Content != nil:
+			out, err := c.s.gitIn(c.repo, nil, []byte(*e.Content), "hash-object", "-w", "--stdin")
+			if err != nil {
+				return invalid(err.Error())
+			}
+			sha = strings.TrimSpace(out)
+		}
+		mode := e.Mode
+		if sha == zeroSHA {
+			mode = "0"
+		} else if !slices.Contains([]string{"100644", "100755", "120000", "040000", "160000"}, mode) || !isHex(sha) {
+			return fail(http.StatusUnprocessableEntity, "Must supply a valid tree.mode")
+		}
+		fmt.Fprintf(&info, "%s %s\t%s\n", mode, sha, e.Path)
+	}
+	if _, err := c.s.gitIn(c.repo, env, []byte(info.String()), "update-index", "--add", "--index-info"); err != nil {
+		return fail(http.StatusUnprocessableEntity, "tree.sha is not a valid object")
+	}
+	tree, err := c.s.gitIn(c.repo, env, nil, "write-tree")
+	if err != nil {
+		return fail(http.StatusUnprocessableEntity, "tree.sha "+err.Error())
+	}
+	c.vars["tree_sha"] = strings.TrimSpace(tree)
+	a := getTree(c)
+	a.status = http.StatusCreated
+	return a
+}
+
+func getTree(c *call) answer {
+	rev := c.vars["tree_sha"]
+	if sha, found := c.at(rev); found {
+		rev = sha
+	}
+	tree, err := c.s.git(c.repo, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{tree}")
+	if err != nil {
+		return notFound()
+	}
+	args := []string{"ls-tree", "-l", "-z"}
+	if c.r.URL.Query().Get("recursive") != "" {
+		args = append(args, "-r", "-t")
+	}
+	out, err := c.s.git(c.repo, append(args, tree)...)
+	if err != nil {
+		return notFound()
+	}
+	rows := []any{}
+	for _, line := range strings.Split(strings.Trim(out, "\x00"), "\x00") {
+		meta, name, found := strings.Cut(line, "\t")
+		f := strings.Fields(meta)
+		if !found || len(f) != 4 {
+			continue
+		}
+		o := obj{"path": name, "mode": f[0], "type": f[1], "sha": f[2], "url": c.s.api(c.repo) + "/git/" + f[1] + "s/" + f[2]}
+		if size, err := strconv.Atoi(f[3]); err == nil {
+			o["size"] = size
+		}
+		rows = append(rows, o)
+	}
+	return ok(obj{"sha": tree, "url": c.s.api(c.repo) + "/git/trees/" + tree, "tree": rows, "truncated": false})
+}
+
+type gitPerson struct{ Name, Email, Date string }
+
+// createCommit writes a commit. Without an author it is the App's own and signed
+// by GitHub.
+func createCommit(c *call) answer {
+	var req struct {
+		Message   string
+		Tree      string
+		Parents   []string
+		Author    *gitPerson
+		Committer *gitPerson
+	}
+	if a := c.decode(&req); a != nil {
+		return *a
+	}
+	if kind, err := c.s.git(c.repo, "cat-file", "-t", req.Tree); !isHex(req.Tree) || err != nil || kind != "tree" {
+		return fail(http.StatusUnprocessableEntity, "Tree SHA does not exist")
+	}
+	for _, p := range req.Parents {
+		if !c.commitExists(p) {
+			return fail(http.StatusUnprocessableEntity, "Parent SHA does not exist or is not a commit object")
+		}
+	}
+	var sha string
+	var err error
+	if req.Author == nil && req.Committer == nil {
+		sha, err = c.s.commitTree(c.repo, req.Tree, req.Parents, c.actor, req.Message)
+	} else {
+		sha, err = c.commitAs(req.Tree, req.Parents, req.Author, req.Committer, req.Message)
+	}
+	if err != nil {
+		return invalid(err.Error())
+	}
+	c.vars["commit_sha"] = sha
+	a := getGitCommit(c)
+	a.status = http.StatusCreated
+	return a
+}
+
+func (c *call) commitAs(tree string, parents []string, author, committer *gitPerson, message string) (string, error) {
+	if author == nil {
+		author = &gitPerson{Name: c.actor.login, Email: c.actor.mail()}
+	}
+	if committer == nil {
+		committer = author
+	}
+	date := func(p *gitPerson) string {
+		if t, err := time.Parse(time.RFC3339, p.Date); err == nil {
+			return strconv.FormatInt(t.Unix(), 10) + " +0000"
+		}
+		return strconv.FormatInt(c.s.now().Unix(), 10) + " +0000"
+	}
+	env := []string{
+		"GIT_AUTHOR_NAME=" + author.Name, "GIT_AUTHOR_EMAIL=" + author.Email, "GIT_AUTHOR_DATE=" + date(author),
+		"GIT_COMMITTER_NAME=" + committer.Name, "GIT_COMMITTER_EMAIL=" + committer.Email, "GIT_COMMITTER_DATE=" + date(committer),
+	}
+	args := []string{"commit-tree", tree}
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	out, err := c.s.gitIn(c.repo, env, []byte(message), args...)
+	return strings.TrimSpace(out), err
+}
+
+func getGitCommit(c *call) answer {
+	if !c.commitExists(c.vars["commit_sha"]) {
+		return notFound()
+	}
+	list, err := c.s.gitLog(c.repo, "-1", c.vars["commit_sha"])
+	if err != nil || len(list) != 1 {
+		return notFound()
+	}
+	return ok(c.s.shapeGitCommit(c.repo, list[0]))
+}

@@ -1,0 +1,364 @@
+package githubtest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// repoOps are the operations on a repository and what is in it.
+var repoOps = map[string]handler{
+	"repos/get":                                       func(c *call) answer { return ok(c.s.shapeRepo(c.repo)) },
+	"repos/get-content":                               getContent,
+	"repos/get-readme":                                func(c *call) answer { c.vars["path"] = "README.md"; return getContent(c) },
+	"repos/get-branch":                                getBranch,
+	"repos/list-branches":                             listBranches,
+	"repos/get-commit":                                getCommit,
+	"repos/list-commits":                              listCommits,
+	"repos/compare-commits-with-basehead":             compareCommits,
+	"repos/get-collaborator-permission-level":         getPermission,
+	"repos/check-collaborator":                        checkCollaborator,
+	"repos/list-collaborators":                        listCollaborators,
+	"repos/get-branch-rules":                          getRules,
+	"repos/merge":                                     mergeBranches,
+	"repos/create-commit-status":                      createStatus,
+	"repos/get-combined-status-for-ref":               combinedStatus,
+	"repos/list-commit-statuses-for-ref":              listStatuses,
+	"repos/list-pull-requests-associated-with-commit": pullsOfCommit,
+	"repos/list-branches-for-head-commit":             branchesWhereHead,
+	"repos/create-or-update-file-contents":            putContent,
+}
+
+// at resolves the commit that ?ref= names, or the default branch.
+func (c *call) at(ref string) (string, bool) {
+	if ref == "" {
+		ref = c.repo.defaultBranch
+	}
+	for _, prefix := range []string{"refs/heads/", "heads/", "refs/tags/", "tags/"} {
+		if rest, found := strings.CutPrefix(ref, prefix); found {
+			ref = rest
+			break
+		}
+	}
+	return c.s.resolve(c.repo, ref)
+}
+
+func getContent(c *call) answer {
+	file := strings.Trim(c.vars["path"], "/")
+	sha, found := c.at(c.r.URL.Query().Get("ref"))
+	if !found {
+		return fail(http.StatusNotFound, "No commit found for the ref "+c.r.URL.Query().Get("ref"))
+	}
+	if file != "" && checkPath(file) != nil {
+		return notFound()
+	}
+	kind, err := c.s.git(c.repo, "cat-file", "-t", sha+":"+file)
+	switch {
+	case err != nil:
+		return notFound()
+	case kind == "tree":
+		return listDir(c, sha, file)
+	}
+	text, err := c.s.show(c.repo, sha, file)
+	if err != nil {
+		return notFound()
+	}
+	if strings.Contains(c.r.Header.Get("Accept"), "raw") {
+		return answer{status: http.StatusOK, raw: []byte(text), header: http.Header{"Content-Type": {"application/vnd.github.raw; charset=utf-8"}}}
+	}
+	blob, err := c.s.git(c.repo, "rev-parse", sha+":"+file)
+	if err != nil {
+		return notFound()
+	}
+	o := c.shapeEntry("file", file, blob, sha, len(text))
+	o["encoding"], o["content"] = "base64", wrap64(text)
+	return ok(o)
+}
+
+// wrap64 is base64 in lines of 60, as GitHub sends it.
+func wrap64(text string) string {
+	enc := base64.StdEncoding.EncodeToString([]byte(text))
+	var b strings.Builder
+	for len(enc) > 60 {
+		b.WriteString(enc[:60] + "\n")
+		enc = enc[60:]
+	}
+	if enc != "" {
+		b.WriteString(enc + "\n")
+	}
+	return b.String()
+}
+
+func (c *call) shapeEntry(kind, file, blob, sha string, size int) obj {
+	s, r := c.s, c.repo
+	self := fmt.Sprintf("%s/contents/%s?ref=%s", s.api(r), file, sha)
+	git := s.api(r) + "/git/blobs/" + blob
+	html := fmt.Sprintf("%s/blob/%s/%s", s.html(r), sha, file)
+	var download any = fmt.Sprintf("%s/raw/%s/%s", s.html(r), sha, file)
+	if kind == "dir" {
+		download = nil
+	}
+	return obj{
+		"type": kind, "size": size, "name": path.Base(file), "path": file, "sha": blob, "url": self, "git_url": git, "html_url": html,
+		"download_url": download, "_links": obj{"self": self, "git": git, "html": html},
+	}
+}
+
+func listDir(c *call, sha, dir string) answer {
+	out, err := c.s.git(c.repo, "ls-tree", "-l", "-z", sha+":"+dir)
+	if err != nil {
+		return notFound()
+	}
+	rows := []any{}
+	for _, line := range strings.Split(strings.Trim(out, "\x00"), "\x00") {
+		meta, name, found := strings.Cut(line, "\t")
+		f := strings.Fields(meta)
+		if !found || len(f) != 4 {
+			continue
+		}
+		kind := map[string]string{"blob": "file", "tree": "dir", "commit": "submodule"}[f[1]]
+		size, _ := strconv.Atoi(f[3]) // "-" for a folder
+		rows = append(rows, c.shapeEntry(kind, path.Join(dir, name), f[2], sha, size))
+	}
+	return ok(rows)
+}
+
+func putContent(c *call) answer {
+	var req struct {
+		Message, Content, SHA, Branch string
+	}
+	if a := c.decode(&req); a != nil {
+		return *a
+	}
+	text, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(req.Content, "\n", ""))
+	if err != nil || req.Message == "" {
+		return invalidField("Content", "content", "invalid", "content is not valid Base64, or the message is empty")
+	}
+	if req.Branch == "" {
+		req.Branch = c.repo.defaultBranch
+	}
+	file := c.vars["path"]
+	if a := c.refuseWorkflows(file); a != nil {
+		return *a
+	}
+	parent := c.repo.refs["refs/heads/"+req.Branch]
+	if parent == "" {
+		return fail(http.StatusNotFound, "Branch "+req.Branch+" not found")
+	}
+	old, _ := c.s.git(c.repo, "rev-parse", "--verify", "--quiet", parent+":"+file)
+	if old != req.SHA {
+		return fail(http.StatusConflict, file+" does not match "+req.SHA)
+	}
+	body := string(text)
+	sha, err := c.s.commit(c.repo, commitRequest{parent: parent, message: req.Message + "\n", author: c.actor, committer: webFlow, files: map[string]*string{file: &body}})
+	if err != nil {
+		return invalid(err.Error())
+	}
+	c.repo.verified[sha] = true
+	if err := c.s.setRef(c.repo, "refs/heads/"+req.Branch, sha, c.actor); err != nil {
+		return invalid(err.Error())
+	}
+	blob, _ := c.s.git(c.repo, "rev-parse", sha+":"+file)
+	list, _ := c.s.gitLog(c.repo, "-1", sha)
+	if len(list) != 1 {
+		return notFound()
+	}
+	a := ok(obj{"content": c.shapeEntry("file", file, blob, req.Branch, len(body)), "commit": c.s.shapeGitCommit(c.repo, list[0])})
+	if old == "" {
+		a.status = http.StatusCreated
+	}
+	return a
+}
+
+// refuseWorkflows refuses to touch a workflow without the permission for it.
+func (c *call) refuseWorkflows(files ...string) *answer {
+	if c.id.kind != identInstallation || grants(c.id.tok.perms, "workflows:write") {
+		return nil
+	}
+	for _, f := range files {
+		if strings.HasPrefix(f, ".github/workflows/") {
+			a := fail(http.StatusForbidden, "refusing to allow a GitHub App to create or update workflow `"+f+"` without `workflows` permission")
+			return &a
+		}
+	}
+	return nil
+}
+
+func (c *call) protected(branch string) bool {
+	return slices.ContainsFunc(c.repo.rules, func(r Rule) bool { return r.matches(branch) })
+}
+
+// matches compares as the hook does: * stands for anything.
+func (r Rule) matches(branch string) bool {
+	parts := strings.Split(r.Pattern, "*")
+	if len(parts) == 1 {
+		return r.Pattern == branch
+	}
+	rest, found := strings.CutPrefix(branch, parts[0])
+	if !found {
+		return false
+	}
+	for _, p := range parts[1 : len(parts)-1] {
+		i := strings.Index(rest, p)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(p):]
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}
+
+func getBranch(c *call) answer {
+	sha := c.repo.refs["refs/heads/"+c.vars["branch"]]
+	if sha == "" {
+		return fail(http.StatusNotFound, "Branch not found")
+	}
+	list, err := c.s.gitLog(c.repo, "-1", sha)
+	if err != nil || len(list) != 1 {
+		return notFound()
+	}
+	self := c.s.api(c.repo) + "/branches/" + c.vars["branch"]
+	return ok(obj{
+		"name": c.vars["branch"], "commit": c.s.shapeCommit(c.repo, list[0]), "protected": c.protected(c.vars["branch"]),
+		"_links": obj{"self": self, "html": c.s.html(c.repo) + "/tree/" + c.vars["branch"]}, "protection_url": self + "/protection",
+		"protection": obj{"enabled": false, "required_status_checks": obj{"enforcement_level": "off", "contexts": []any{}, "checks": []any{}}},
+	})
+}
+
+func (c *call) branches() []string {
+	var names []string
+	for ref := range c.repo.refs {
+		if b, found := strings.CutPrefix(ref, "refs/heads/"); found {
+			names = append(names, b)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+func (c *call) shortBranch(name string) any {
+	sha := c.repo.refs["refs/heads/"+name]
+	return obj{"name": name, "commit": obj{"sha": sha, "url": c.s.api(c.repo) + "/commits/" + sha}, "protected": c.protected(name)}
+}
+
+func listBranches(c *call) answer { return listing(c, c.branches(), c.shortBranch) }
+
+func branchesWhereHead(c *call) answer {
+	names := slices.DeleteFunc(c.branches(), func(n string) bool { return c.repo.refs["refs/heads/"+n] != c.vars["commit_sha"] })
+	return listing(c, names, c.shortBranch)
+}
+
+func (c *call) shapeFiles(files []fileDiff, sha string) []any {
+	rows := []any{}
+	for _, f := range files {
+		rows = append(rows, c.shapeFile(f, sha))
+	}
+	return rows
+}
+
+func (c *call) shapeFile(f fileDiff, sha string) obj {
+	blob, _ := c.s.git(c.repo, "rev-parse", "--verify", "--quiet", sha+":"+f.path) // nothing when it was removed
+	if blob == "" {
+		blob = zeroSHA
+	}
+	o := obj{
+		"sha": blob, "filename": f.path, "status": f.status, "additions": f.additions, "deletions": f.deletions, "changes": f.additions + f.deletions,
+		"blob_url": fmt.Sprintf("%s/blob/%s/%s", c.s.html(c.repo), sha, escapePath(f.path)), "raw_url": fmt.Sprintf("%s/raw/%s/%s", c.s.html(c.repo), sha, escapePath(f.path)),
+		"contents_url": fmt.Sprintf("%s/contents/%s?ref=%s", c.s.api(c.repo), escapePath(f.path), sha),
+	}
+	if f.patch != "" {
+		o["patch"] = f.patch
+	}
+	if f.oldPath != "" {
+		o["previous_filename"] = f.oldPath
+	}
+	return o
+}
+
+func getCommit(c *call) answer {
+	sha, found := c.at(c.vars["ref"])
+	if !found {
+		return fail(http.StatusUnprocessableEntity, "No commit found for SHA: "+c.vars["ref"])
+	}
+	if strings.Contains(c.r.Header.Get("Accept"), "sha") {
+		return answer{status: http.StatusOK, raw: []byte(sha), header: http.Header{"Content-Type": {"application/vnd.github.sha; charset=utf-8"}}}
+	}
+	list, err := c.s.gitLog(c.repo, "-1", sha)
+	if err != nil || len(list) != 1 {
+		return notFound()
+	}
+	from := emptyTree
+	if len(list[0].Parents) > 0 {
+		from = list[0].Parents[0]
+	}
+	files, err := c.s.diff(c.repo, from, sha)
+	if err != nil {
+		return notFound()
+	}
+	o := c.s.shapeCommit(c.repo, list[0])
+	add, del := 0, 0
+	for _, f := range files {
+		add, del = add+f.additions, del+f.deletions
+	}
+	o["files"], o["stats"] = c.shapeFiles(files, sha), obj{"additions": add, "deletions": del, "total": add + del}
+	return ok(o)
+}
+
+const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+func listCommits(c *call) answer {
+	q := c.r.URL.Query()
+	sha, found := c.at(q.Get("sha"))
+	if !found {
+		return notFound()
+	}
+	args := []string{"-n", "1000", sha, "--"}
+	if q.Get("path") != "" {
+		args = append(args, q.Get("path"))
+	}
+	list, err := c.s.gitLog(c.repo, args...)
+	if err != nil {
+		return notFound()
+	}
+	return listing(c, list, func(i commitInfo) any { return c.s.shapeCommit(c.repo, i) })
+}
+
+func compareCommits(c *call) answer {
+	baseRef, headRef, found := strings.Cut(c.vars["basehead"], "...")
+	strip := func(ref string) string { return strings.TrimPrefix(ref, c.repo.owner.login+":") }
+	base, ok1 := c.at(strip(baseRef))
+	head, ok2 := c.at(strip(headRef))
+	if !found || !ok1 || !ok2 {
+		return notFound()
+	}
+	mb := c.s.mergeBase(c.repo, base, head)
+	ahead, err1 := c.s.gitLog(c.repo, "--reverse", head, "^"+base)
+	behind, err2 := c.s.gitLog(c.repo, base, "^"+head)
+	ends, err3 := c.s.gitLog(c.repo, "--no-walk=unsorted", base, mb)
+	files, err4 := c.s.diff(c.repo, mb, head)
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil || len(ends) == 0 {
+		return notFound()
+	}
+	status := "identical"
+	switch {
+	case len(ahead) > 0 && len(behind) > 0:
+		status = "diverged"
+	case len(ahead) > 0:
+		status = "ahead"
+	case len(behind) > 0:
+		status = "behind"
+	}
+	commits, header := page(c, ahead, func(i commitInfo) any { return c.s.shapeCommit(c.repo, i) })
+	html := fmt.Sprintf("%s/compare/%s...%s", c.s.html(c.repo), escapePath(baseRef), escapePath(headRef))
+	return answer{status: http.StatusOK, header: header, body: obj{
+		"url": fmt.Sprintf("%s/compare/%s...%s", c.s.api(c.repo), escapePath(baseRef), escapePath(headRef)), "html_url": html, "permalink_url": html,
+		"diff_url": html + ".diff", "patch_url": html + ".patch", "base_commit": c.s.shapeCommit(c.repo, ends[0]),
+		"merge_base_commit": c.s.shapeCommit(c.repo, ends[len(ends)-1]), "status": status, "ahead_by": len(ahead), "behind_by": len(behind),
+		"total_commits": len(ahead), "commits": commits, "files": c.shapeFiles(files, head),
+	}}
+}
