@@ -1,0 +1,298 @@
+package settings
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// rule says what a key may hold, and what it is for.
+type rule struct {
+	doc      string
+	min, max float64 // of a number; both 0: not one, or any
+	unit     string
+	enum     []string
+	items    int                 // most entries of a list
+	item     func(string) string // says what is wrong with an entry of a list
+	text     func(string) string // says what is wrong with a text
+}
+
+// Roles are the agents that may each have a model of their own.
+var roles = []string{"planner", "implementer", "reviewer", "tester", "reflector"}
+
+// mapKeys are the keys of those maps whose keys are fixed.
+var mapKeys = map[string][]string{"models": roles}
+
+// rules are those of a repository's keys; the server's file takes the same, as
+// defaults for all repositories. The defaults are pipeline.DefaultConfig's.
+var rules = map[string]rule{
+	"mode":                     {doc: "auto: runs go on by themselves; manual: a human's word is needed before every action (R7)", enum: []string{"auto", "manual"}},
+	"loop":                     {doc: "Limits of the loop implement, review, test"},
+	"loop.max_iterations":      {doc: "Iterations in all, before a human is asked (T2)", min: 1, max: 100},
+	"loop.review_bounces":      {doc: "Times that a review may send the work back (B1)", max: 100},
+	"loop.test_bounces":        {doc: "Times that tests may send the work back (B1)", max: 100},
+	"loop.same_finding":        {doc: "Times that the same finding may come back (T2)", min: 1, max: 100},
+	"loop.same_failure":        {doc: "Times that the same test failure may come back (T2)", min: 1, max: 100},
+	"loop.diminishing_from":    {doc: "The bounce from which each must leave less than the one before (B6)", min: 1, max: 100},
+	"loop.auto_fix_only":       {doc: "Test failures go back only when the analysis has a confident fix; else a human is asked (B5)"},
+	"loop.auto_fix_confidence": {doc: "How confident that fix must be, 0 to 1 (B5)", max: 1},
+	"loop.faults":              {doc: "Breakdowns in a row that cost no attempt (R6)", min: 1, max: 20},
+	"limits":                   {doc: "The budget of a run; no repository can go over the server's"},
+	"limits.cost_usd":          {doc: "Cost of a run's model calls", min: 0.01, max: 10_000, unit: "USD"},
+	"limits.tokens":            {doc: "Tokens of a run's model calls, input and output", min: 1000, max: 1e12, unit: "tokens"},
+	"limits.wall_minutes":      {doc: "Working time of a run, waiting for humans not counted", min: 1, max: 7 * 24 * 60, unit: "minutes"},
+	"limits.steps_per_phase":   {doc: "An agent's turns in one phase", min: 1, max: 1000},
+	"tests":                    {doc: "How the repository is tested"},
+	"tests.commands":           {doc: "The commands that run the tests; without them they are found by what the repository holds", items: 20, item: checkCommand},
+	"tests.timeout_minutes":    {doc: "Time for one command", min: 1, max: 24 * 60, unit: "minutes"},
+	"tests.reruns":             {doc: "Times that a failing test is run again, to tell flaky ones (V3)", max: 10},
+	"tests.coverage":           {doc: "Coverage under which a file is reported (V1)", max: 100, unit: "per cent"},
+	"breaker":                  {doc: "The circuit breaker of rework (R3)"},
+	"breaker.enabled":          {doc: "Whether it may open (R3)"},
+	"breaker.max_iterations":   {doc: "Reworks of one phase in a row, without a pass, until it opens (R3)", min: 1, max: 100},
+	"breaker.on_max":           {doc: "What then happens: manual asks a human, error fails the run, skip leaves it (R3)", enum: []string{"manual", "error", "skip"}},
+	"models":                   {doc: "A model for each role, as provider/model"},
+	"paths":                    {doc: "What Forge may change"},
+	"paths.protected":          {doc: "Globs of files that Forge must not change, on top of the built-in ones", items: 200, item: checkGlob},
+
+	"app_id":                 {doc: "The GitHub App's id", min: 1, max: math.MaxInt32},
+	"private_key_file":       {doc: "The GitHub App's private key, a PEM file that only the server's user can read"},
+	"webhook_secret":         {doc: "The webhook's secret; better in webhook_secret_file", text: checkSecret},
+	"webhook_secret_file":    {doc: "A file that holds the webhook's secret"},
+	"database_url":           {doc: "postgres://… or the path of a SQLite file, from state_dir", text: checkDatabase},
+	"state_dir":              {doc: "Where work trees, caches and the SQLite file are"},
+	"listen":                 {doc: "host:port that the server listens on", text: checkListen},
+	"github_url":             {doc: "The GitHub Enterprise server; empty: github.com", text: checkURL},
+	"label":                  {doc: "The label that starts a run, and the prefix of the others", text: checkLabel},
+	"model":                  {doc: "The model of every role without one of its own, as provider/model", text: checkServerModel},
+	"anthropic_api_key_file": {doc: "A file that holds Anthropic's API key, instead of ANTHROPIC_API_KEY"},
+	"openai_api_key_file":    {doc: "A file that holds the OpenAI-compatible server's API key, instead of OPENAI_API_KEY"},
+	"anthropic_base_url":     {doc: "Where Anthropic's API is reached; empty: its own", text: checkURL},
+	"openai_base_url":        {doc: "Where the OpenAI-compatible API is reached; empty: OpenAI's own", text: checkURL},
+	"sandbox":                {doc: "What commands of repositories run in", enum: []string{"bubblewrap"}},
+	"unsafe_no_sandbox":      {doc: "Run commands of repositories without a sandbox; for throw-away machines alone"},
+	"worker_user":            {doc: "The unprivileged user that works on repositories, when the server is root", text: checkUser},
+	"write_interval":         {doc: "The pause between two writes to GitHub", max: float64(time.Minute)},
+	"call_timeout":           {doc: "How long one call to GitHub may take; what was under way in a crash is looked for after as long", min: float64(time.Second), max: float64(5 * time.Minute)},
+}
+
+// ruleOf returns the rule of a key; those of models are alike.
+func ruleOf(key string) rule {
+	if role, ok := strings.CutPrefix(key, "models."); ok {
+		return rule{doc: "The " + role + "'s model, as provider/model", text: checkModel}
+	}
+	return rules[key]
+}
+
+// check says what is wrong with a value that was read, or "".
+func check(key string, v reflect.Value, caps map[string]float64) string {
+	r := ruleOf(key)
+	switch {
+	case v.Kind() == reflect.String && len(r.enum) > 0:
+		if !slices.Contains(r.enum, v.String()) {
+			hint := ""
+			if near := nearest(v.String(), r.enum); near != "" {
+				hint = fmt.Sprintf(" (did you mean %q?)", near)
+			}
+			return fmt.Sprintf("%s is %q; it must be one of %s%s", key, v.String(), strings.Join(r.enum, ", "), hint)
+		}
+	case v.Kind() == reflect.String && r.text != nil:
+		if why := r.text(v.String()); why != "" {
+			return key + " " + why
+		}
+	case v.Kind() == reflect.Float64 || v.Kind() == reflect.Int || v.Kind() == reflect.Int64:
+		n := number(v)
+		if r.min == 0 && r.max == 0 {
+			break
+		}
+		if !(n >= r.min && n <= r.max) {
+			return fmt.Sprintf("%s is %s; it must be from %s to %s", key, show(n, v, ""), show(r.min, v, ""), show(r.max, v, r.unit))
+		}
+		if most, ok := caps[key]; ok && n > most {
+			return fmt.Sprintf("%s is %s, over this server's limit of %s: lower it, or ask the server's operator to raise %s in forge.yml",
+				key, show(n, v, ""), show(most, v, r.unit), key)
+		}
+	}
+	return ""
+}
+
+func number(v reflect.Value) float64 {
+	if v.Kind() == reflect.Float64 {
+		return v.Float()
+	}
+	return float64(v.Int())
+}
+
+func show(n float64, v reflect.Value, unit string) string {
+	if v.Type() == durationType {
+		return time.Duration(n).String()
+	}
+	text := fmt.Sprintf("%.2f", n)
+	text = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(text, "0"), "0"), ".")
+	if unit != "" {
+		text += " " + unit
+	}
+	return text
+}
+
+func checkCommand(s string) string {
+	switch {
+	case strings.TrimSpace(s) == "":
+		return "is empty: remove it, or name a command"
+	case len(s) > 4000:
+		return fmt.Sprintf("has %d characters; at most 4000 are allowed: put it into a script in the repository", len(s))
+	case strings.ContainsRune(s, 0):
+		return "holds a NUL character: remove it"
+	}
+	return ""
+}
+
+func checkGlob(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "is empty: remove it, or name a glob"
+	}
+	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "../") {
+		return fmt.Sprintf("is %q; globs are relative to the root of the repository: write it without the start", s)
+	}
+	for part := range strings.SplitSeq(s, "/") {
+		if _, err := path.Match(part, ""); err != nil {
+			return fmt.Sprintf("is %q, which is no glob: a [ without its ], or a \\ at the end", s)
+		}
+	}
+	return ""
+}
+
+var modelName = regexp.MustCompile(`^(anthropic|openai)/[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
+
+// checkServerModel also takes a tape: a scripted model, for trying out and for
+// tests. A repository cannot name one, because it is a path on this machine.
+func checkServerModel(s string) string {
+	if path, ok := strings.CutPrefix(s, "tape:"); ok && path != "" {
+		return ""
+	}
+	return checkModel(s)
+}
+
+func checkModel(s string) string {
+	if s == "" || modelName.MatchString(s) {
+		return ""
+	}
+	provider, _, ok := strings.Cut(s, "/")
+	switch {
+	case !ok:
+		return fmt.Sprintf("is %q; a model is named provider/model, such as anthropic/%s", s, s)
+	case provider != "anthropic" && provider != "openai":
+		return fmt.Sprintf("is %q; the provider must be anthropic or openai (any server that speaks OpenAI's API: set its address with openai_base_url)", s)
+	}
+	return fmt.Sprintf("is %q; the model's name may hold letters, digits and . _ : / @ + -", s)
+}
+
+// jsonName is a field's key.
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+func keysOf(t reflect.Type) []string {
+	var out []string
+	for i := range t.NumField() {
+		out = append(out, jsonName(t.Field(i)))
+	}
+	return out
+}
+
+// leaves calls f for every key that holds a value, in the order of the types.
+func leaves(t reflect.Type, key string, f func(key string, t reflect.Type)) {
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			leaves(t.Field(i).Type, join(key, jsonName(t.Field(i))), f)
+		}
+	case reflect.Map:
+		for _, name := range mapKeys[key] {
+			f(join(key, name), t.Elem())
+		}
+	default:
+		f(key, t)
+	}
+}
+
+// findKey returns the path of the key of that name, or one close to it.
+func findKey(t reflect.Type, name string) string {
+	byName := map[string]string{}
+	leaves(t, "", func(key string, _ reflect.Type) {
+		last := key[strings.LastIndexByte(key, '.')+1:]
+		if _, ok := byName[last]; !ok {
+			byName[last] = key
+		}
+	})
+	return byName[name]
+}
+
+// example shows a key that may stand under another one.
+func example(t reflect.Type, under string) string {
+	out := ""
+	leaves(t, "", func(key string, _ reflect.Type) {
+		if rest, ok := strings.CutPrefix(key, under+"."); out == "" && ok {
+			out = rest + ": …"
+		}
+	})
+	if out == "" {
+		out = keysOf(t)[0] + ": …"
+	}
+	return out
+}
+
+func nearestExact(name string, known []string) string {
+	if slices.Contains(known, name) {
+		return name
+	}
+	return ""
+}
+
+// nearest returns the known word that name most probably means, or "".
+func nearest(name string, known []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	low := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
+	for _, k := range known {
+		if d := distance(low, k); d < least {
+			best, least = k, d
+		}
+	}
+	if best == "" && len(low) >= 4 {
+		for _, k := range known {
+			if strings.HasPrefix(k, low) || strings.HasPrefix(low, k) {
+				return k
+			}
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	if len(a) > 100 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,63 @@
+// Package settings reads configuration: the server's (a file and the
+// environment) and a repository's (.github/forge.yml).
+//
+// Both are strict. An unknown key, a wrong type or a value that cannot be meant
+// is an error that says where it stands and how to mend it, and all errors of a
+// file are reported together. The package stores nothing and opens no files but
+// those that the server's own configuration names.
+package settings
+
+import (
+	"fmt"
+	"slices"
+
+	"forge/pipeline"
+)
+
+// Repository reads a repository's .github/forge.yml on top of the server's
+// configuration. Name is what errors call the file. An empty file gives base.
+//
+// The server's limits, its time for tests and its manual mode bind: a repository
+// can be stricter, never looser (S26); its protected paths come on top. Base
+// itself is never changed, so the answer can be kept as a run's snapshot (R4).
+// The error lists every problem, one after the other, each with line, column and
+// the line itself; then the configuration is base.
+func Repository(name string, yaml []byte, base pipeline.Config) (pipeline.Config, error) {
+	r := &reader{name: name, caps: map[string]float64{
+		"limits.cost_usd":        base.Limits.CostUSD,
+		"limits.tokens":          float64(base.Limits.Tokens),
+		"limits.wall_minutes":    float64(base.Limits.WallMinutes),
+		"limits.steps_per_phase": float64(base.Limits.Steps),
+		"tests.timeout_minutes":  float64(base.Tests.TimeoutMinutes),
+	}}
+	c := snapshot(base)
+	r.read(yaml, &c)
+	if base.Mode == "manual" && c.Mode == "auto" {
+		r.problems = append(r.problems, fmt.Errorf("%s: mode is \"auto\", but this server runs in manual mode: remove the key, or ask the server's operator", name))
+	}
+	if err := r.err(); err != nil {
+		return snapshot(base), err
+	}
+	if r.set["paths.protected"] {
+		for _, glob := range base.Paths.Protected {
+			if !slices.Contains(c.Paths.Protected, glob) {
+				c.Paths.Protected = append(c.Paths.Protected, glob)
+			}
+		}
+	}
+	return c, nil
+}
+
+// snapshot copies a configuration with all that it refers to.
+func snapshot(c pipeline.Config) pipeline.Config {
+	c.Tests.Commands = slices.Clone(c.Tests.Commands)
+	c.Paths.Protected = slices.Clone(c.Paths.Protected)
+	if c.Models != nil {
+		models := make(map[string]string, len(c.Models))
+		for role, model := range c.Models {
+			models[role] = model
+		}
+		c.Models = models
+	}
+	return c
+}

@@ -1,0 +1,307 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Covers T2, B1, B5, B6, R3 (the configuration decides), R4 and S26.
+func TestRepository(t *testing.T) {
+	base := pipeline.DefaultConfig()
+	base.Models = map[string]string{"planner": "anthropic/a", "reviewer": "openai/b"}
+	base.Paths.Protected = []string{"deploy/**"}
+	type change func(*pipeline.Config)
+	for _, c := range []struct {
+		name, yaml string
+		want       change
+	}{
+		{"empty", "", func(*pipeline.Config) {}},
+		{"only comments", "# nothing yet\n", func(*pipeline.Config) {}},
+		{"only a separator", "---\n", func(*pipeline.Config) {}},
+		{"keys without values", "loop:\nlimits:\n  tokens:\n", func(*pipeline.Config) {}},
+		{"numbers", "loop:\n  max_iterations: 8\n  auto_fix_confidence: 1\n", func(c *pipeline.Config) { c.Loop.MaxIterations, c.Loop.AutoFixConfidence = 8, 1 }},
+		{"flow style", "loop: {max_iterations: 2, auto_fix_only: false}", func(c *pipeline.Config) { c.Loop.MaxIterations, c.Loop.AutoFixOnly = 2, false }},
+		{"lower limits", "limits:\n  cost_usd: 2.5\n  tokens: 1_000_000\n", func(c *pipeline.Config) { c.Limits.CostUSD, c.Limits.Tokens = 2.5, 1_000_000 }},
+		{"commands", "tests:\n  commands:\n    - go test ./...\n    - |\n      make a\n      make b\n", func(c *pipeline.Config) {
+			c.Tests.Commands = []string{"go test ./...", "make a\nmake b\n"}
+		}},
+		{"models are merged", "models:\n  planner: openai/llama3:8b\n  tester: anthropic/x\n", func(c *pipeline.Config) {
+			c.Models = map[string]string{"planner": "openai/llama3:8b", "reviewer": "openai/b", "tester": "anthropic/x"}
+		}},
+		{"paths come on top", "paths:\n  protected: [\"db/*.sql\"]\n", func(c *pipeline.Config) { c.Paths.Protected = []string{"db/*.sql", "deploy/**"} }},
+		{"stricter mode", "mode: manual\nbreaker:\n  on_max: skip\n  enabled: false\n", func(c *pipeline.Config) {
+			c.Mode, c.Breaker.OnMax, c.Breaker.Enabled = "manual", "skip", false
+		}},
+		{"windows line ends", "mode: manual\r\nloop:\r\n  faults: 2\r\n", func(c *pipeline.Config) { c.Mode, c.Loop.Faults = "manual", 2 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := snapshot(base)
+			c.want(&want)
+			before := snapshot(base)
+			got, err := Repository(".github/forge.yml", []byte(c.yaml), base)
+			if err != nil {
+				t.Fatalf("Repository(%q): %v", c.yaml, err)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("Repository(%q) (-want +got):\n%s", c.yaml, d)
+			}
+			if d := cmp.Diff(before, base); d != "" {
+				t.Errorf("Repository(%q) changed base (-before +after):\n%s", c.yaml, d)
+			}
+		})
+	}
+}
+
+// Covers lessons 21 and S26, S30: what is wrong is refused, and said.
+func TestRepositoryErrors(t *testing.T) {
+	for _, c := range []struct {
+		name, yaml string
+		want       []string // all in the error
+	}{
+		{"typo", "loop:\n  max_iteration: 4\n", []string{
+			`.github/forge.yml:2:3: unknown key "max_iteration" in loop: did you mean "max_iterations"?`, "2 |   max_iteration: 4\n      |   ^"}},
+		{"top-level typo", "limit:\n  cost_usd: 1\n", []string{`:1:1: unknown key "limit": did you mean "limits"?`}},
+		{"wrong level", "max_iterations: 4\n", []string{`unknown key "max_iterations": it belongs at loop.max_iterations`}},
+		{"no idea", "loop:\n  colour: red\n", []string{`unknown key "colour" in loop: the keys here are max_iterations, review_bounces`}},
+		{"dashes", "loop:\n  max-iterations: 4\n", []string{`did you mean "max_iterations"?`}},
+		{"all at once", "mode: atuo\nlimits:\n  cost_usd: -1\n  tokns: 5\ntests:\n  timeout_minutes: ten\n", []string{
+			`:1:7: mode is "atuo"; it must be one of auto, manual (did you mean "auto"?)`,
+			":3:13: limits.cost_usd is -1; it must be from 0.01 to 10000 USD",
+			`:4:3: unknown key "tokns" in limits: did you mean "tokens"?`,
+			`:6:20: tests.timeout_minutes must be a whole number, not the text "ten"`}},
+		{"confidence", "loop:\n  auto_fix_confidence: 1.1\n", []string{"loop.auto_fix_confidence is 1.1; it must be from 0 to 1"}},
+		{"not a number", "loop:\n  auto_fix_confidence: .nan\n", []string{"loop.auto_fix_confidence must be a number, not .nan"}},
+		{"infinite", "limits:\n  cost_usd: .inf\n", []string{"limits.cost_usd must be a number, not .inf"}},
+		{"fraction", "loop:\n  max_iterations: 2.5\n", []string{"loop.max_iterations must be a whole number, not 2.5"}},
+		{"quoted", "loop:\n  max_iterations: \"2\"\n", []string{`loop.max_iterations must be a whole number, not the text "2"`}},
+		{"huge", "limits:\n  tokens: 99999999999999999999999\n", []string{"limits.tokens"}},
+		{"yes", "breaker:\n  enabled: yes\n", []string{`breaker.enabled must be true or false, not the text "yes"`}},
+		{"on_max", "breaker:\n  on_max: stop\n", []string{`breaker.on_max is "stop"; it must be one of manual, error, skip`}},
+		{"over the server's cost", "limits:\n  cost_usd: 10.5\n", []string{"limits.cost_usd is 10.5, over this server's limit of 10 USD: lower it, or ask the server's operator to raise limits.cost_usd in forge.yml"}},
+		{"over the server's tokens", "limits:\n  tokens: 5000001\n", []string{"over this server's limit of 5000000 tokens"}},
+		{"over the server's steps", "limits:\n  steps_per_phase: 41\n", []string{"over this server's limit of 40"}},
+		{"over the server's minutes", "limits:\n  wall_minutes: 121\ntests:\n  timeout_minutes: 11\n", []string{"limit of 120 minutes", "limit of 10 minutes"}},
+		{"hosts and environment", "openai_base_url: https://evil.example\nenv:\n  A: b\nlisten: \":1\"\n", []string{`unknown key "openai_base_url"`, `unknown key "env"`, `unknown key "listen"`}},
+		{"model without provider", "models:\n  planner: opus\n", []string{`models.planner is "opus"; a model is named provider/model, such as anthropic/opus`}},
+		{"model of a stranger", "models:\n  planner: evil/x\n", []string{"the provider must be anthropic or openai"}},
+		{"model with a host", "models:\n  planner: \"openai/x?h=http://e\"\n", []string{"the model's name may hold"}},
+		{"role", "models:\n  reviwer: openai/x\n", []string{`unknown key "reviwer" in models: did you mean "reviewer"?`}},
+		{"commands are no text", "tests:\n  commands: make\n", []string{`tests.commands must be a list, not the text "make"`}},
+		{"commands hold a map", "tests:\n  commands:\n    - run: make\n", []string{"tests.commands[0] must be text, not keys with values"}},
+		{"empty command", "tests:\n  commands: [\"\", ~]\n", []string{"tests.commands[0] is empty", "tests.commands[1] is empty"}},
+		{"too many commands", "tests:\n  commands: [" + strings.Repeat("a,", 21) + "]\n", []string{"tests.commands has 21 entries; at most 20 are allowed"}},
+		{"long command", "tests:\n  commands: [\"" + strings.Repeat("a", 4001) + "\"]\n", []string{"has 4001 characters"}},
+		{"globs", "paths:\n  protected: [\"[a\", \"/etc\", \" \"]\n", []string{"protected[0] is \"[a\", which is no glob", "protected[1] is \"/etc\"; globs are relative", "protected[2] is empty"}},
+		{"a list", "- a\n", []string{"the file must hold keys with values, such as mode: …, not a list"}},
+		{"a word", "hello\n", []string{"the file must hold keys with values"}},
+		{"a list inside", "loop: [1]\n", []string{"loop must hold keys with values, such as max_iterations: …, not a list"}},
+		{"twice", "mode: auto\nmode: manual\n", []string{":2:1:", "mode"}},
+		{"number as key", "1: a\n", []string{"a key must be a word, not 1"}},
+		{"two documents", "mode: auto\n---\nmode: manual\n", []string{"one file is one document"}},
+		{"syntax", "loop:\n  max_iterations: [1\n", []string{".github/forge.yml:"}},
+		{"tab", "loop:\n\tmax_iterations: 1\n", []string{".github/forge.yml:2:"}},
+		{"anchor", "loop: &a\n  faults: 1\n", []string{"anchors (&), aliases (*), merges (<<) and tags (!) are not supported"}},
+		{"alias bomb", "a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nmode: *c\n", []string{"not supported"}},
+		{"tag", "mode: !!str auto\n", []string{"not supported"}},
+		{"merge", "loop:\n  <<: {faults: 1}\n", []string{".github/forge.yml:2:"}},
+		{"too large", "#" + strings.Repeat("x", 64<<10), []string{"the file has 65537 bytes; at most 65536 are read"}},
+		{"too deep", strings.Repeat("[", 5000), []string{"nested more than 100 deep"}},
+		{"too deep by indicators", strings.Repeat("- ", 5000), []string{"nested more than 100 deep"}},
+		{"not text", "\x00\xff\xfe", []string{".github/forge.yml"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			base := pipeline.DefaultConfig()
+			got, err := Repository(".github/forge.yml", []byte(c.yaml), base)
+			if err == nil {
+				t.Fatalf("Repository(%.80q) = %+v, want an error", c.yaml, got)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("Repository(%.80q): error\n%v\nwant in it\n%s", c.yaml, err, want)
+				}
+			}
+			if d := cmp.Diff(base, got); d != "" {
+				t.Errorf("Repository(%.80q): with an error the answer differs from base:\n%s", c.yaml, d)
+			}
+		})
+	}
+}
+
+// Covers R7: a repository cannot loosen the operator's manual mode.
+func TestManualModeBinds(t *testing.T) {
+	base := pipeline.DefaultConfig()
+	base.Mode = "manual"
+	if _, err := Repository("f", []byte("mode: auto"), base); err == nil || !strings.Contains(err.Error(), "this server runs in manual mode") {
+		t.Errorf("mode auto under manual: error %v", err)
+	}
+	if _, err := Repository("f", []byte("mode: manual"), base); err != nil {
+		t.Errorf("mode manual under manual: %v", err)
+	}
+}
+
+// otherValue returns a value for a key that is allowed and is not the default.
+func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
+	r := ruleOf(key)
+	switch {
+	case typ.Kind() == reflect.Slice:
+		return []string{"some/thing"}
+	case len(r.enum) > 1:
+		for _, e := range r.enum {
+			if e != now {
+				return e
+			}
+		}
+	case strings.HasPrefix(key, "models."):
+		return "openai/" + key
+	case typ.Kind() == reflect.Bool:
+		return !now.(bool)
+	case r.max > 0:
+		n := number(reflect.ValueOf(now)) - 1 // below the server's limit
+		if n < r.min || n <= 0 {
+			n = r.max
+		}
+		if n == float64(int64(n)) {
+			return int64(n)
+		}
+		return n
+	}
+	t.Fatalf("no other value for %s", key)
+	return nil
+}
+
+// TestEveryKeyIsRead sets every key of the schema, one at a time, and wants the
+// configuration to change, and the schema to agree. Covers lessons 22.
+func TestEveryKeyIsRead(t *testing.T) {
+	schema := compileSchema(t)
+	base := pipeline.DefaultConfig()
+	n := 0
+	leaves(reflect.TypeFor[pipeline.Config](), "", func(key string, typ reflect.Type) {
+		n++
+		now := reflect.ValueOf(base)
+		for part := range strings.SplitSeq(key, ".") {
+			if now.Kind() == reflect.Map {
+				now = reflect.ValueOf("")
+				break
+			}
+			for i := range now.NumField() {
+				if jsonName(now.Type().Field(i)) == part {
+					now = now.Field(i)
+					break
+				}
+			}
+		}
+		tree := otherValue(t, key, typ, now.Interface())
+		parts := strings.Split(key, ".")
+		for i := len(parts) - 1; i >= 0; i-- {
+			tree = map[string]any{parts[i]: tree}
+		}
+		text, err := yaml.Marshal(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Repository("f", text, base)
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+			return
+		}
+		if cmp.Equal(base, got) {
+			t.Errorf("%s: set by\n%s, but nothing changed", key, text)
+		}
+		if err := schema.Validate(plain(t, tree)); err != nil {
+			t.Errorf("%s: the schema refuses what the reader takes: %v", key, err)
+		}
+		if ruleOf(key).doc == "" {
+			t.Errorf("%s has no description", key)
+		}
+	})
+	if n < 25 {
+		t.Errorf("found %d keys, want all of pipeline.Config", n)
+	}
+}
+
+func compileSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(Schema())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("forge.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("forge.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func plain(t *testing.T, v any) any {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := jsonschema.UnmarshalJSON(strings.NewReader(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// The schema refuses what the reader refuses.
+func TestSchemaRefuses(t *testing.T) {
+	schema := compileSchema(t)
+	for _, doc := range []string{
+		`{"max_iterations": 3}`, `{"loop": {"max_iteration": 3}}`, `{"loop": {"max_iterations": 0}}`, `{"mode": "atuo"}`,
+		`{"models": {"planner": "opus"}}`, `{"models": {"boss": "openai/x"}}`, `{"tests": {"commands": "make"}}`, `{"limits": {"cost_usd": -1}}`,
+	} {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var invalid *jsonschema.ValidationError
+		if err := schema.Validate(v); !errors.As(err, &invalid) {
+			t.Errorf("schema on %s: %v, want a validation error", doc, err)
+		}
+		if _, err := Repository("f", []byte(doc), pipeline.DefaultConfig()); err == nil {
+			t.Errorf("Repository(%s): no error", doc)
+		}
+	}
+	if err := schema.Validate(plain(t, pipeline.DefaultConfig())); err != nil {
+		t.Errorf("schema on the defaults: %v", err)
+	}
+}
+
+func FuzzRepository(f *testing.F) {
+	for _, s := range []string{"", "mode: auto", "loop:\n  max_iterations: 3\n", "tests: {commands: [a, 'b', \"c\"]}", "a: &a [*a]", "? - a\n: - b", "!!x y", "- - -\n", "\"\\u0000\": |\n  x\n", "x: >-\n a\n\n b\n---\n...\n", "mode: *x", "{<<: {}}"} {
+		f.Add([]byte(s))
+	}
+	base := pipeline.DefaultConfig()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		begun := time.Now()
+		got, err := Repository("f", data, base)
+		if time.Since(begun) > 5*time.Second {
+			t.Errorf("%d bytes took %s", len(data), time.Since(begun))
+		}
+		if err != nil {
+			return
+		}
+		if got.Limits.CostUSD > base.Limits.CostUSD || got.Limits.Tokens > base.Limits.Tokens || got.Limits.CostUSD <= 0 || got.Tests.TimeoutMinutes > base.Tests.TimeoutMinutes {
+			t.Errorf("limits got through: %+v", got)
+		}
+		if fmt.Sprint(got.Mode) != "auto" && got.Mode != "manual" {
+			t.Errorf("mode %q got through", got.Mode)
+		}
+	})
+}

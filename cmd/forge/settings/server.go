@@ -1,0 +1,396 @@
+package settings
+
+import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Config is the server's configuration.
+type Config struct {
+	AppID           int64           // the GitHub App's
+	PrivateKeyFile  string          // PEM, readable by the server's user alone
+	WebhookSecret   Secret          //
+	DatabaseURL     Secret          // postgres://…, or the absolute path of a SQLite file; may hold a password
+	StateDir        string          // absolute
+	Listen          string          // host:port
+	GitHubURL       string          // of a GitHub Enterprise server, without a slash at the end; "": github.com
+	Label           string          // starts a run, and is the prefix of the other labels
+	AnthropicKey    Secret          //
+	OpenAIKey       Secret          //
+	AnthropicURL    string          // "": Anthropic's own
+	OpenAIURL       string          // "": OpenAI's own
+	Sandbox         string          // "bubblewrap"
+	UnsafeNoSandbox bool            // repositories' commands run bare
+	WorkerUser      string          // "": chosen by the sandbox
+	WriteInterval   time.Duration   // between two writes to GitHub
+	CallTimeout     time.Duration   // of one call to GitHub; after it, the call may still have its effect
+	Run             pipeline.Config // defaults of every repository, and its limits; Models has every role that a model is set for
+	Warnings        []string        // what works but should not stay so
+}
+
+// serverFile is forge.yml. Where a variable is named, it goes before the file.
+type serverFile struct {
+	AppID            int64                  `json:"app_id" env:"FORGE_APP_ID"`
+	PrivateKeyFile   string                 `json:"private_key_file" env:"FORGE_PRIVATE_KEY_FILE"`
+	WebhookSecret    string                 `json:"webhook_secret" env:"FORGE_WEBHOOK_SECRET"`
+	WebhookFile      string                 `json:"webhook_secret_file" env:"FORGE_WEBHOOK_SECRET_FILE"`
+	DatabaseURL      string                 `json:"database_url" env:"FORGE_DATABASE_URL"`
+	StateDir         string                 `json:"state_dir" env:"FORGE_STATE_DIR"`
+	Listen           string                 `json:"listen" env:"FORGE_LISTEN"`
+	GitHubURL        string                 `json:"github_url" env:"FORGE_GITHUB_URL"`
+	Label            string                 `json:"label" env:"FORGE_LABEL"`
+	Model            string                 `json:"model" env:"FORGE_MODEL"`
+	AnthropicKeyFile string                 `json:"anthropic_api_key_file" env:"ANTHROPIC_API_KEY_FILE"`
+	OpenAIKeyFile    string                 `json:"openai_api_key_file" env:"OPENAI_API_KEY_FILE"`
+	AnthropicURL     string                 `json:"anthropic_base_url" env:"ANTHROPIC_BASE_URL"`
+	OpenAIURL        string                 `json:"openai_base_url" env:"OPENAI_BASE_URL"`
+	Sandbox          string                 `json:"sandbox" env:"FORGE_SANDBOX"`
+	UnsafeNoSandbox  bool                   `json:"unsafe_no_sandbox" env:"FORGE_UNSAFE_NO_SANDBOX"`
+	WorkerUser       string                 `json:"worker_user" env:"FORGE_WORKER_USER"`
+	WriteInterval    time.Duration          `json:"write_interval" env:"FORGE_WRITE_INTERVAL"`
+	CallTimeout      time.Duration          `json:"call_timeout" env:"FORGE_CALL_TIMEOUT"`
+	Mode             string                 `json:"mode"`
+	Loop             pipeline.LoopConfig    `json:"loop"`
+	Limits           pipeline.Limits        `json:"limits"`
+	Tests            pipeline.TestConfig    `json:"tests"`
+	Breaker          pipeline.BreakerConfig `json:"breaker"`
+	Models           map[string]string      `json:"models"`
+	Paths            pipeline.PathConfig    `json:"paths"`
+}
+
+// Server reads the server's configuration: the file at path, if path is not
+// empty, then the environment, which goes before the file. The error lists every
+// problem and how to mend it, and holds no secret. What only `forge serve` needs
+// may be missing: see [Config.Ready].
+func Server(path string, getenv func(string) string) (Config, error) {
+	return server(path, getenv, os.Geteuid() == 0)
+}
+
+func server(path string, getenv func(string) string, root bool) (Config, error) {
+	def := pipeline.DefaultConfig()
+	f := &serverFile{
+		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
+		Mode: def.Mode, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths,
+	}
+	l := &loader{file: f, getenv: getenv, root: root}
+	if path != "" {
+		l.readFile(path)
+	}
+	l.readEnv()
+	l.finish()
+	if err := errors.Join(l.problems...); err != nil {
+		return Config{}, err
+	}
+	return l.config, nil
+}
+
+// loader puts a server's configuration together.
+type loader struct {
+	file     *serverFile
+	getenv   func(string) string
+	root     bool
+	config   Config
+	problems []error
+}
+
+func (l *loader) problem(format string, args ...any) {
+	l.problems = append(l.problems, fmt.Errorf(format, args...))
+}
+
+func (l *loader) readFile(path string) {
+	info, err := os.Stat(path)
+	if err != nil {
+		l.problem("read the configuration: %w: name an existing file with --config, or leave it out", err)
+		return
+	}
+	if info.Size() > maxFile {
+		l.problem("%s has %d bytes; at most %d are read: is it the right file?", path, info.Size(), maxFile)
+		return
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		l.problem("read the configuration: %w", err)
+		return
+	}
+	r := &reader{name: path}
+	r.read(data, l.file)
+	l.problems = append(l.problems, r.problems...)
+	if l.file.WebhookSecret != "" && info.Mode().Perm()&0o077 != 0 {
+		l.problem("%s holds webhook_secret but can be read by others (mode %04o): chmod 600 %s, or use webhook_secret_file", path, info.Mode().Perm(), path)
+	}
+}
+
+// readEnv takes the variables that are set.
+func (l *loader) readEnv() {
+	v := reflect.ValueOf(l.file).Elem()
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		env := field.Tag.Get("env")
+		if env == "" || l.getenv(env) == "" {
+			continue
+		}
+		why := parseText(l.getenv(env), v.Field(i))
+		if why == "" {
+			why = strings.TrimPrefix(check(jsonName(field), v.Field(i), nil), jsonName(field)+" ")
+		}
+		if why != "" {
+			l.problem("%s (environment) %s", env, why)
+		}
+	}
+	for _, role := range roles {
+		env := modelEnv(role)
+		model := l.getenv(env)
+		if model == "" {
+			continue
+		}
+		if why := checkModel(model); why != "" {
+			l.problem("%s (environment) %s", env, why)
+			continue
+		}
+		if l.file.Models == nil {
+			l.file.Models = map[string]string{}
+		}
+		l.file.Models[role] = model
+	}
+}
+
+func modelEnv(role string) string { return "FORGE_MODEL_" + strings.ToUpper(role) }
+
+// finish makes the configuration of what was read.
+func (l *loader) finish() {
+	f, c := l.file, &l.config
+	*c = Config{
+		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), Label: f.Label,
+		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
+		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
+		Run: pipeline.Config{Mode: f.Mode, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths},
+	}
+	l.models()
+	l.stateDir()
+	c.WebhookSecret = l.secret("webhook_secret", f.WebhookSecret, f.WebhookFile)
+	if c.WebhookSecret.Set() {
+		if why := checkSecret(c.WebhookSecret.Reveal()); why != "" && f.WebhookSecret == "" {
+			l.problem("webhook_secret_file %s", why)
+		}
+	}
+	c.AnthropicKey = l.secret("ANTHROPIC_API_KEY", l.getenv("ANTHROPIC_API_KEY"), f.AnthropicKeyFile)
+	c.OpenAIKey = l.secret("OPENAI_API_KEY", l.getenv("OPENAI_API_KEY"), f.OpenAIKeyFile)
+	if f.PrivateKeyFile != "" {
+		l.privateKey(f.PrivateKeyFile)
+	}
+	if f.UnsafeNoSandbox {
+		c.Warnings = append(c.Warnings, "unsafe_no_sandbox is on: commands of repositories run with all rights of the server's user")
+	}
+}
+
+func (l *loader) models() {
+	models := map[string]string{}
+	for _, role := range roles {
+		if m := l.file.Models[role]; m != "" {
+			models[role] = m
+		} else if l.file.Model != "" {
+			models[role] = l.file.Model
+		}
+	}
+	if len(models) > 0 {
+		l.config.Run.Models = models
+	}
+}
+
+// stateDir finds the state directory, and the database in it.
+func (l *loader) stateDir() {
+	dir := l.file.StateDir
+	switch home := l.getenv("HOME"); {
+	case dir != "":
+	case l.root:
+		dir = "/var/lib/forge"
+	case filepath.IsAbs(l.getenv("XDG_STATE_HOME")):
+		dir = filepath.Join(l.getenv("XDG_STATE_HOME"), "forge")
+	case filepath.IsAbs(home):
+		dir = filepath.Join(home, ".local", "state", "forge")
+	default:
+		l.problem("state_dir is not set, and without HOME there is no default: set FORGE_STATE_DIR")
+		return
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		l.problem("state_dir %s: %w", dir, err)
+		return
+	}
+	l.config.StateDir = abs
+	database := l.file.DatabaseURL
+	if database == "" {
+		database = "forge.db"
+	}
+	if !strings.Contains(database, "://") && !strings.HasPrefix(database, "file:") && database != ":memory:" && !filepath.IsAbs(database) {
+		database = filepath.Join(abs, database)
+	}
+	l.config.DatabaseURL = NewSecret(database)
+}
+
+// secret takes a secret from its value or from a file.
+func (l *loader) secret(name, value, file string) Secret {
+	if file == "" {
+		return NewSecret(value)
+	}
+	if value != "" {
+		l.problem("%s is given both as a value and as a file (%s): keep one", name, file)
+		return Secret{}
+	}
+	data, ok := l.guarded(name+"'s file", file)
+	if !ok {
+		return Secret{}
+	}
+	text := strings.TrimSpace(string(data))
+	if text == "" {
+		l.problem("%s's file %s is empty: put the secret into it", name, file)
+	}
+	return NewSecret(text)
+}
+
+// guarded reads a small file that only the server's user may read.
+func (l *loader) guarded(what, file string) ([]byte, bool) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.problem("%s does not exist: %s", what, file)
+		return nil, false
+	case err != nil:
+		l.problem("%s: %w", what, err)
+		return nil, false
+	case !info.Mode().IsRegular() || info.Size() > maxFile:
+		l.problem("%s %s is not a plain file of at most %d bytes", what, file, maxFile)
+		return nil, false
+	case info.Mode().Perm()&0o007 != 0:
+		l.problem("%s %s can be read or written by everybody on this machine (mode %04o): chmod 600 %s", what, file, info.Mode().Perm(), file)
+		return nil, false
+	case info.Mode().Perm()&0o070 != 0:
+		l.config.Warnings = append(l.config.Warnings, fmt.Sprintf("%s %s is open to its group (mode %04o): chmod 600 %s", what, file, info.Mode().Perm(), file))
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		l.problem("%s: %w: the server's user must be able to read it", what, err)
+		return nil, false
+	}
+	return data, true
+}
+
+func (l *loader) privateKey(file string) {
+	data, ok := l.guarded("private_key_file", file)
+	if !ok {
+		return
+	}
+	if block, _ := pem.Decode(data); block == nil || !strings.HasSuffix(block.Type, "PRIVATE KEY") {
+		l.problem("private_key_file %s is not a PEM private key: use the .pem file that GitHub gave out for the App", file)
+	}
+}
+
+// Ready says what is missing to serve GitHub; nil: nothing. Commands that need
+// no GitHub do without.
+func (c *Config) Ready() error {
+	var missing []error
+	need := func(ok bool, text string) {
+		if !ok {
+			missing = append(missing, errors.New(text))
+		}
+	}
+	need(c.AppID != 0, "app_id is missing: set FORGE_APP_ID to the App's id (forge setup makes an App)")
+	need(c.PrivateKeyFile != "", "private_key_file is missing: set FORGE_PRIVATE_KEY_FILE to the App's .pem file")
+	need(c.WebhookSecret.Set(), "webhook_secret is missing: set FORGE_WEBHOOK_SECRET to what the App's webhook is set to; without it anybody could give orders")
+	var without []string
+	providers := map[string]bool{}
+	for _, role := range roles {
+		model := c.Run.Models[role]
+		provider, _, _ := strings.Cut(model, "/")
+		providers[provider] = true
+		if model == "" {
+			without = append(without, role)
+		}
+	}
+	need(len(without) == 0, "model is missing for "+strings.Join(without, ", ")+": set FORGE_MODEL, such as anthropic/MODEL or openai/MODEL")
+	need(!providers["anthropic"] || c.AnthropicKey.Set() || c.AnthropicURL != "", "ANTHROPIC_API_KEY is missing, and a role uses an anthropic/ model")
+	need(!providers["openai"] || c.OpenAIKey.Set() || c.OpenAIURL != "", "OPENAI_API_KEY is missing, and a role uses an openai/ model")
+	return errors.Join(missing...)
+}
+
+func checkSecret(s string) string {
+	if len(s) < 16 {
+		return fmt.Sprintf("has %d characters; at least 16 are needed: make one with openssl rand -hex 32, and set the same in the App", len(s))
+	}
+	return ""
+}
+
+var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
+
+func checkDatabase(s string) string {
+	if m := scheme.FindStringSubmatch(s); m != nil && m[1] != "postgres" && m[1] != "postgresql" {
+		return fmt.Sprintf("is of the kind %s://; it must be postgres://… or the path of a SQLite file", m[1])
+	}
+	return ""
+}
+
+func checkListen(s string) string {
+	_, port, err := net.SplitHostPort(s)
+	if n, bad := strconv.Atoi(port); err != nil || bad != nil || n < 0 || n > 65535 {
+		return fmt.Sprintf("is %q; it must be host:port, such as 127.0.0.1:8080 or :8080", s)
+	}
+	return ""
+}
+
+// checkURL wants https, but lets plain http pass where it stays on the machine or
+// in its own network.
+func checkURL(s string) string {
+	if s == "" {
+		return ""
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return "must be an address such as https://host.example"
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "must hold no user, password, query or fragment: secrets have variables of their own"
+	}
+	if u.Scheme == "http" && !nearby(u.Hostname()) {
+		return fmt.Sprintf("is plain http to %s, so that keys could be read on the way: use https", u.Host)
+	}
+	return ""
+}
+
+// nearby reports whether a host is this machine, a private address, or a bare
+// name such as containers have.
+func nearby(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback() || ip.IsPrivate()
+	}
+	return host == "localhost" || !strings.Contains(host, ".")
+}
+
+func checkLabel(s string) string {
+	if n := len([]rune(s)); strings.TrimSpace(s) != s || n == 0 || n > 30 || strings.ContainsAny(s, ",\n") {
+		return fmt.Sprintf("is %q; it must have 1 to 30 characters, without a comma and without space at its ends", s)
+	}
+	return ""
+}
+
+var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+
+func checkUser(s string) string {
+	if s == "" || userName.MatchString(s) && s != "root" {
+		return ""
+	}
+	return fmt.Sprintf("is %q; it must be the name of an unprivileged user", s)
+}

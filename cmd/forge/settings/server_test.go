@@ -1,0 +1,297 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	testKey    = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"
+	testSecret = "0123456789abcdef0123"
+)
+
+func compareConfigs(t *testing.T, want, got Config) {
+	t.Helper()
+	if d := cmp.Diff(want, got, cmp.Comparer(func(a, b Secret) bool { return a.Reveal() == b.Reveal() })); d != "" {
+		t.Errorf("configuration (-want +got):\n%s", d)
+	}
+}
+
+func write(t *testing.T, mode os.FileMode, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(name, mode); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+	return name
+}
+
+func environment(pairs ...string) func(string) string {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return func(name string) string { return m[name] }
+}
+
+func TestServerDefaults(t *testing.T) {
+	want := Config{
+		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
+		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second, Run: pipeline.DefaultConfig(),
+	}
+	got, err := server("", environment("HOME", "/home/u"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareConfigs(t, want, got)
+
+	got, err = server("", environment("HOME", "/root"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.StateDir != "/var/lib/forge" || got.DatabaseURL.Reveal() != "/var/lib/forge/forge.db" {
+		t.Errorf("as root: state in %s, database %s", got.StateDir, got.DatabaseURL.Reveal())
+	}
+	got, err = server("", environment("HOME", "/home/u", "XDG_STATE_HOME", "/x"), false)
+	if err != nil || got.StateDir != "/x/forge" {
+		t.Errorf("with XDG_STATE_HOME: %s, %v", got.StateDir, err)
+	}
+}
+
+// The environment goes before the file, and every key of the file is read.
+func TestServerFileAndEnvironment(t *testing.T) {
+	key, secret := write(t, 0o600, testKey), write(t, 0o600, testSecret+"\n")
+	apiKey := write(t, 0o400, "sk-from-file\n")
+	file := write(t, 0o600, fmt.Sprintf(`
+app_id: 12
+private_key_file: %s
+webhook_secret_file: %s
+database_url: postgres://u:p@db/forge
+state_dir: /srv/forge
+listen: ":9000"
+github_url: https://ghe.example.com/
+label: bot
+model: anthropic/big
+models:
+  tester: openai/small
+anthropic_api_key_file: %s
+anthropic_base_url: https://a.example
+openai_base_url: http://127.0.0.1:11434/v1
+sandbox: bubblewrap
+unsafe_no_sandbox: true
+worker_user: forge-worker
+write_interval: 250ms
+call_timeout: 30s
+mode: manual
+loop: {max_iterations: 7}
+limits: {cost_usd: 3, wall_minutes: 30}
+tests: {timeout_minutes: 20}
+breaker: {on_max: error}
+paths: {protected: ["deploy/**"]}
+`, key, secret, apiKey))
+	got, err := server(file, environment("HOME", "/h", "FORGE_APP_ID", "34", "FORGE_LISTEN", "localhost:1", "FORGE_MODEL_PLANNER", "openai/think",
+		"OPENAI_API_KEY", "sk-env", "FORGE_WRITE_INTERVAL", "2s"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := pipeline.DefaultConfig()
+	run.Mode, run.Loop.MaxIterations, run.Limits.CostUSD, run.Limits.WallMinutes = "manual", 7, 3, 30
+	run.Tests.TimeoutMinutes, run.Breaker.OnMax, run.Paths.Protected = 20, "error", []string{"deploy/**"}
+	run.Models = map[string]string{"planner": "openai/think", "implementer": "anthropic/big", "reviewer": "anthropic/big", "tester": "openai/small", "reflector": "anthropic/big"}
+	compareConfigs(t, Config{
+		AppID: 34, PrivateKeyFile: key, WebhookSecret: NewSecret(testSecret), DatabaseURL: NewSecret("postgres://u:p@db/forge"),
+		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", Label: "bot",
+		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
+		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second, Run: run, Warnings: got.Warnings,
+	}, got)
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "unsafe_no_sandbox is on") {
+		t.Errorf("warnings %q, want one about the sandbox", got.Warnings)
+	}
+	if err := got.Ready(); err != nil {
+		t.Errorf("Ready: %v", err)
+	}
+}
+
+// Every variable that is declared is read, and every key has a description.
+// Covers lessons 22.
+func TestEveryServerKey(t *testing.T) {
+	typ := reflect.TypeFor[serverFile]()
+	key, secret := write(t, 0o600, testKey), write(t, 0o600, testSecret)
+	values := map[string]string{
+		"FORGE_APP_ID": "5", "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": testSecret, "FORGE_WEBHOOK_SECRET_FILE": secret,
+		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_GITHUB_URL": "https://g.example",
+		"FORGE_LABEL": "robot", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
+		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
+		"FORGE_WORKER_USER": "nobody", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k",
+	}
+	names := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}
+	for i := range typ.NumField() {
+		if name := jsonName(typ.Field(i)); ruleOf(name).doc == "" {
+			t.Errorf("%s has no description", name)
+		}
+		if env := typ.Field(i).Tag.Get("env"); env != "" {
+			names = append(names, env)
+		}
+	}
+	plain, err := server("", environment("HOME", "/h"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range roles {
+		names = append(names, modelEnv(role))
+		values[modelEnv(role)] = "openai/" + role
+	}
+	for _, env := range names {
+		value, ok := values[env]
+		if !ok {
+			t.Errorf("%s is declared, but this test has no value for it", env)
+		}
+		got, err := server("", environment("HOME", "/h", env, value), false)
+		if err != nil {
+			t.Errorf("%s=%s: %v", env, value, err)
+			continue
+		}
+		if value != "" && reflect.DeepEqual(plain, got) {
+			t.Errorf("%s=%s changed nothing", env, value)
+		}
+	}
+}
+
+// Covers lessons 21 and S29: what is wrong is said all at once, without secrets.
+func TestServerErrors(t *testing.T) {
+	secret := "hunter2-hunter2-hunter2"
+	for _, c := range []struct {
+		name string
+		file string
+		mode os.FileMode
+		env  []string
+		want []string
+	}{
+		{"typo", "app_idd: 1\n", 0o600, nil, []string{`:1:1: unknown key "app_idd": did you mean "app_id"?`}},
+		{"all at once", "app_id: -1\nlabel: a,b\nwrite_interval: 5\n", 0o600, []string{"FORGE_LISTEN", "nine", "FORGE_APP_ID", "x"}, []string{
+			"app_id is -1; it must be from 1", `label is "a,b"`, "write_interval must be a time with its unit, such as 1s or 500ms, not 5",
+			`FORGE_LISTEN (environment) is "nine"; it must be host:port`, `FORGE_APP_ID (environment) must be a whole number, not "x"`}},
+		{"interval", "write_interval: 2h\n", 0o600, nil, []string{"write_interval is 2h0m0s; it must be from 0s to 1m0s"}},
+		{"bool", "", 0o600, []string{"FORGE_UNSAFE_NO_SANDBOX", "maybe"}, []string{"FORGE_UNSAFE_NO_SANDBOX (environment) must be true or false"}},
+		{"sandbox", "sandbox: docker\n", 0o600, nil, []string{`sandbox is "docker"; it must be one of bubblewrap`}},
+		{"github over http", "github_url: http://ghe.example.com\n", 0o600, nil, []string{"github_url is plain http to ghe.example.com"}},
+		{"no address", "", 0o600, []string{"OPENAI_BASE_URL", "ollama"}, []string{"OPENAI_BASE_URL (environment) must be an address such as https://host.example"}},
+		{"password in an address", "", 0o600, []string{"OPENAI_BASE_URL", "https://u:" + secret + "@h.example"}, []string{"must hold no user, password, query or fragment"}},
+		{"database", "database_url: mysql://u:" + secret + "@h/x\n", 0o600, nil, []string{"database_url is of the kind mysql://; it must be postgres://… or the path of a SQLite file", "[not shown]"}},
+		{"short secret", "webhook_secret: hunter2\n", 0o600, nil, []string{"webhook_secret has 7 characters; at least 16 are needed: make one with openssl rand -hex 32"}},
+		{"secret is a number", "webhook_secret: 7777777777777777777\n", 0o600, nil, []string{"webhook_secret must be text in quotes"}},
+		{"secret in an open file", "webhook_secret: " + secret + "\n", 0o644, nil, []string{"can be read by others (mode 0644): chmod 600"}},
+		{"key in the file", "anthropic_api_key: " + secret + "\n", 0o600, nil, []string{`unknown key "anthropic_api_key": did you mean "anthropic_api_key_file"?`}},
+		{"secret twice", "webhook_secret_file: /nowhere\nwebhook_secret: " + secret + "\n", 0o600, nil, []string{"webhook_secret is given both as a value and as a file (/nowhere): keep one"}},
+		{"no such file", "private_key_file: /nowhere/key.pem\n", 0o600, nil, []string{"private_key_file does not exist: /nowhere/key.pem"}},
+		{"model", "model: opus\n", 0o600, []string{"FORGE_MODEL_TESTER", "gpt"}, []string{"model is \"opus\"; a model is named provider/model", "FORGE_MODEL_TESTER (environment) is \"gpt\""}},
+		{"worker", "worker_user: root\n", 0o600, nil, []string{"worker_user is \"root\"; it must be the name of an unprivileged user"}},
+		{"too large", strings.Repeat("#", 70_000), 0o600, nil, []string{"70000 bytes; at most 65536 are read"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := write(t, c.mode, c.file)
+			_, err := server(file, environment(append(c.env, "HOME", "/h")...), false)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error\n%v\nwant in it\n%s", err, want)
+				}
+			}
+			for _, s := range []string{secret, "hunter2\n", "7777"} {
+				if strings.Contains(err.Error(), s) {
+					t.Errorf("the secret is in the error: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestServerFiles(t *testing.T) {
+	home := environment("HOME", "/h")
+	if _, err := Server("/nowhere/forge.yml", home); err == nil || !strings.Contains(err.Error(), "name an existing file with --config") {
+		t.Errorf("missing file: %v", err)
+	}
+	if _, err := server("", environment(), false); err == nil || !strings.Contains(err.Error(), "set FORGE_STATE_DIR") {
+		t.Errorf("no HOME: %v", err)
+	}
+	for _, c := range []struct {
+		name, env, text string
+		mode            os.FileMode
+		want            string // error
+		warn            string
+	}{
+		{"key", "FORGE_PRIVATE_KEY_FILE", testKey, 0o600, "", ""},
+		{"key open to all", "FORGE_PRIVATE_KEY_FILE", testKey, 0o644, "can be read or written by everybody on this machine (mode 0644): chmod 600", ""},
+		{"key open to the group", "FORGE_PRIVATE_KEY_FILE", testKey, 0o640, "", "is open to its group (mode 0640)"},
+		{"no key", "FORGE_PRIVATE_KEY_FILE", "hello", 0o600, "is not a PEM private key", ""},
+		{"public key", "FORGE_PRIVATE_KEY_FILE", strings.ReplaceAll(testKey, "PRIVATE", "PUBLIC"), 0o600, "is not a PEM private key", ""},
+		{"empty secret", "FORGE_WEBHOOK_SECRET_FILE", "\n", 0o600, "is empty: put the secret into it", ""},
+		{"short secret", "FORGE_WEBHOOK_SECRET_FILE", "abc\n", 0o600, "webhook_secret_file has 3 characters", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := server("", environment("HOME", "/h", c.env, write(t, c.mode, c.text)), false)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("error %v, want %q in it", err, c.want)
+			}
+			if warn := strings.Join(got.Warnings, "\n"); c.warn == "" && warn != "" || !strings.Contains(warn, c.warn) {
+				t.Errorf("warnings %q, want %q", warn, c.warn)
+			}
+		})
+	}
+	if _, err := server("", environment("HOME", "/h", "FORGE_PRIVATE_KEY_FILE", t.TempDir()), false); err == nil || !strings.Contains(err.Error(), "is not a plain file") {
+		t.Errorf("a directory as key: %v", err)
+	}
+}
+
+func TestReady(t *testing.T) {
+	c, err := server("", environment("HOME", "/h", "FORGE_MODEL_PLANNER", "anthropic/x", "FORGE_MODEL_TESTER", "openai/y"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprint(c.Ready())
+	for _, want := range []string{"FORGE_APP_ID", "FORGE_PRIVATE_KEY_FILE", "FORGE_WEBHOOK_SECRET", "implementer, reviewer, reflector", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("Ready: %s\nwant %s in it", text, want)
+		}
+	}
+}
+
+// Covers S29: whatever prints a secret does not show it.
+func TestSecret(t *testing.T) {
+	const hidden = "swordfish"
+	c := Config{WebhookSecret: NewSecret(hidden), DatabaseURL: NewSecret("postgres://u:" + hidden + "@h/d")}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "secret", c.WebhookSecret, "config", c)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", c.WebhookSecret, "config", c)
+	data, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := strings.Join([]string{fmt.Sprint(c), fmt.Sprintf("%v %+v %#v %s %q %x", c, c, c, c.WebhookSecret, c.WebhookSecret, c.WebhookSecret),
+		fmt.Sprintf("%d", c.WebhookSecret), string(data), log.String()}, "\n")
+	if strings.Contains(shown, hidden) || strings.Contains(shown, fmt.Sprintf("%x", hidden)) {
+		t.Errorf("the secret is shown:\n%s", shown)
+	}
+	if !strings.Contains(log.String(), "[secret]") || !strings.Contains(string(data), "[secret]") {
+		t.Errorf("nothing says that there is a secret:\n%s\n%s", log.String(), data)
+	}
+	if c.WebhookSecret.Reveal() != hidden || !c.WebhookSecret.Set() || (Secret{}).Set() || fmt.Sprint(Secret{}) != "" {
+		t.Error("Reveal or Set is wrong")
+	}
+}
