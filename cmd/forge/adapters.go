@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"forge/pipeline/store"
+	"forge/pipeline/work"
+	"forge/webhook"
+)
+
+// storeAdapter lets the engine use the store: siblings do not know each other's
+// types.
+type storeAdapter struct{ *store.DB }
+
+func (s storeAdapter) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]work.Delivery, error) {
+	list, err := s.DB.WaitingDeliveries(ctx, now, limit)
+	return toWork(list), err
+}
+
+func (s storeAdapter) DeadDeliveries(ctx context.Context, limit int) ([]work.Delivery, error) {
+	list, err := s.Deliveries(ctx, store.DeliveryFilter{State: store.DeliveryDead, Limit: limit})
+	return toWork(list), err
+}
+
+func toWork(list []store.Delivery) []work.Delivery {
+	out := make([]work.Delivery, len(list))
+	for i, d := range list {
+		out[i] = work.Delivery{GUID: d.GUID, Event: d.Event, Payload: d.Payload, Attempts: d.Attempts, Error: d.Error, Received: d.Received}
+	}
+	return out
+}
+
+// keeper lets the webhook keep deliveries in the store.
+type keeper struct{ db *store.DB }
+
+// KeepDeliveries implements the webhook's keeper.
+func (k keeper) KeepDeliveries(ctx context.Context, list []webhook.Delivery) error {
+	out := make([]store.Delivery, len(list))
+	for i, d := range list {
+		out[i] = store.Delivery{GUID: d.GUID, Event: d.Event, Action: d.Action, Repo: d.Repo, Received: d.Received, Payload: d.Payload}
+	}
+	return k.db.KeepDeliveries(ctx, out)
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"forge/pipeline"
+)
+
+// display shows what happens to runs as it happens: a line for each thing that
+// counts, and on a terminal one more line below them that says what is going on
+// right now.
+type display struct {
+	out   io.Writer
+	live  bool // a terminal
+	color bool
+	links bool // say where on GitHub things are
+
+	mu     sync.Mutex
+	begun  time.Time
+	status string // what the live line shows
+	shown  map[int64]map[string]bool
+}
+
+func newDisplay(out io.Writer, now time.Time) *display {
+	tty := isTerminal(out)
+	return &display{out: out, live: tty, color: tty && os.Getenv("NO_COLOR") == "", begun: now, shown: map[int64]map[string]bool{}}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+// onEvents is work.Options.OnEvents.
+func (d *display) onEvents(run *pipeline.Run, events []pipeline.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range events {
+		if line := narrate(run, e); line.text != "" {
+			d.print(e.Time, line)
+		}
+		if d.links && e.Type == pipeline.EventPublishCompleted {
+			d.showLinks(run, e)
+		}
+	}
+	d.refresh(run)
+}
+
+// say prints a line of the command's own.
+func (d *display) say(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clear()
+	fmt.Fprintf(d.out, format+"\n", args...)
+	d.redraw()
+}
+
+func (d *display) print(at time.Time, l line) {
+	d.clear()
+	stamp := fmt.Sprintf("%6.1fs", at.Sub(d.begun).Seconds())
+	label := fmt.Sprintf("%-10s", l.label)
+	if d.color {
+		stamp = lipgloss.NewStyle().Faint(true).Render(stamp)
+		label = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Color(l.color())).Render(label)
+	}
+	fmt.Fprintf(d.out, "%s  %s  %s\n", stamp, label, l.text)
+}
+
+// showLinks says where new things are, once each.
+func (d *display) showLinks(run *pipeline.Run, e pipeline.Event) {
+	seen := d.shown[run.ID]
+	if seen == nil {
+		seen = map[string]bool{}
+		d.shown[run.ID] = seen
+	}
+	if p := run.Published.Pull; p != nil && !seen[p.URL] {
+		seen[p.URL] = true
+		d.print(e.Time, line{label: "github", text: fmt.Sprintf("draft pull request #%d: %s", p.Number, p.URL)})
+	}
+	if e.Data.Publication == nil {
+		return
+	}
+	for key, a := range e.Data.Publication.Artefacts {
+		if strings.HasPrefix(key, "review/") && a.URL != "" && !seen[a.URL] {
+			seen[a.URL] = true
+			d.print(e.Time, line{label: "github", text: "findings as inline comments: " + a.URL})
+		}
+	}
+}
+
+// refresh redraws the line that says what is going on.
+func (d *display) refresh(run *pipeline.Run) {
+	d.status = ""
+	if run.Active != nil && run.State == pipeline.StateRunning {
+		d.status = fmt.Sprintf("… %s", run.Active.Phase)
+		if run.Active.Iteration > 0 {
+			d.status += fmt.Sprintf(", iteration %d of %d", run.Active.Iteration, run.MaxIterations())
+		}
+		d.status += fmt.Sprintf(" (%d model calls, $%.2f)", run.Usage.Calls, float64(run.Usage.MicroUSD)/1e6)
+	}
+	d.redraw()
+}
+
+func (d *display) clear() {
+	if d.live && d.status != "" {
+		fmt.Fprint(d.out, "\r\x1b[K")
+	}
+}
+
+func (d *display) redraw() {
+	if d.live {
+		fmt.Fprint(d.out, "\r\x1b[K"+d.status)
+	}
+}
+
+// done ends the live line.
+func (d *display) done() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clear()
+	d.status = ""
+}
+
+// line is one thing that happened, for people.
+type line struct{ label, text string }
+
+func (l line) color() string {
+	switch l.label {
+	case "back", "stopped", "fault":
+		return "3"
+	case "verified", "accepted":
+		return "2"
+	case "failed", "cancelled", "skipped":
+		return "1"
+	}
+	return "6"
+}
+
+// narrate says what an event means in a line; most events mean nothing to people.
+func narrate(run *pipeline.Run, e pipeline.Event) line {
+	d := e.Data
+	switch e.Type {
+	case pipeline.EventRunStarted:
+		return line{"start", fmt.Sprintf("run %d: %s", e.Run, d.Start.Task.Title)}
+	case pipeline.EventPhaseEntered:
+		return entered(run, d.Phase)
+	case pipeline.EventPhaseCompleted:
+		return completed(d)
+	case pipeline.EventPhaseFailed:
+		return line{"fault", fmt.Sprintf("%s broke down (it counts no attempt): %s", d.Phase.Phase, firstLine(d.Fault.Message))}
+	case pipeline.EventPublishFailed:
+		return line{"fault", "GitHub: " + firstLine(d.Fault.Message)}
+	case pipeline.EventBounce:
+		return line{"back", fmt.Sprintf("%s sends the work back (bounce %d): %s", d.Bounce.Phase, d.Bounce.Number, run.Iterations[d.Bounce.Iteration-1].Brief)}
+	case pipeline.EventDiminishing, pipeline.EventGuardFired:
+		return line{"stopped", fmt.Sprintf("%s: %s", d.Guard.Name, d.Guard.Detail)}
+	case pipeline.EventGateAnswered, pipeline.EventRunStopped, pipeline.EventRunResumed:
+		return line{"human", fmt.Sprintf("%s says %s", d.Answer.By.Login, d.Answer.Choice)}
+	case pipeline.EventBranchMoved:
+		return line{"human", "somebody pushed to the branch: it goes on from " + d.Head}
+	case pipeline.EventRunVerified, pipeline.EventRunAccepted, pipeline.EventRunCancelled, pipeline.EventRunFailed, pipeline.EventRunSkipped:
+		return line{string(run.State), run.Ended}
+	}
+	return line{}
+}
+
+func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
+	if p.Phase == pipeline.PhasePlan {
+		return line{"plan", "running the tests as they are, then planning"}
+	}
+	what := map[pipeline.Phase]string{
+		pipeline.PhaseReview: "reviewing the change", pipeline.PhaseTest: "running the tests",
+	}[p.Phase]
+	switch p.Mode {
+	case pipeline.ModeFresh:
+		what = "implementing the plan"
+	case pipeline.ModeFixFindings:
+		what = "fixing what the review found"
+	case pipeline.ModeFixFailures:
+		what = "fixing what the tests found"
+	}
+	return line{string(p.Phase), fmt.Sprintf("iteration %d of %d: %s", p.Iteration, run.MaxIterations(), what)}
+}
+
+func completed(d pipeline.Data) line {
+	l := line{label: string(d.Phase.Phase)}
+	took := pipeline.Clock(time.Duration(d.Phase.Millis) * time.Millisecond)
+	switch {
+	case d.Plan != nil:
+		l.text = fmt.Sprintf("%d steps, %d acceptance criteria", len(d.Plan.Steps), len(d.Plan.Criteria))
+	case d.Implementation != nil && d.Implementation.Head == d.Implementation.Parent:
+		l.text = "nothing changed"
+	case d.Implementation != nil:
+		l.text = fmt.Sprintf("commit %.7s: %s", d.Implementation.Head, firstLine(d.Implementation.Summary))
+	case d.Review != nil:
+		l.text = "approved"
+		if n := len(d.Review.Blocking()); n > 0 {
+			l.text = fmt.Sprintf("changes requested, %d of %d findings block", n, len(d.Review.Findings))
+		}
+	case d.Tests != nil && d.Tests.None != "":
+		l.text = "no tests: " + d.Tests.None
+	case d.Tests != nil:
+		l.text = fmt.Sprintf("%d of %d passed, %d failed", d.Tests.Passed, d.Tests.Total, d.Tests.Failed)
+		for _, f := range d.Tests.Failures {
+			l.text += fmt.Sprintf("; %s: %s", f.Test, firstLine(f.Error))
+		}
+	}
+	l.text += " (" + took + ")"
+	return l
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(s); len(r) > 100 {
+		s = string(r[:99]) + "…"
+	}
+	return s
+}

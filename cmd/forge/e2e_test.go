@@ -1,0 +1,457 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forge/github/githubtest"
+	"forge/pipeline/agent/agenttest"
+)
+
+// The bug of the end-to-end tests: NewVersion of github.com/Masterminds/semver/v3
+// accepts empty identifiers and leading zeros in v3.3.0; v3.3.1 mends it, and its
+// version_test.go shows it.
+const (
+	bugModule = "github.com/Masterminds/semver/v3"
+	bugBroken = "v3.3.0"
+	bugMended = "v3.3.1"
+	e2eRepo   = "acme/semver"
+)
+
+// moduleDir downloads a module and returns where it lies.
+func moduleDir(t *testing.T, version string) string {
+	t.Helper()
+	cmd := exec.Command("go", "mod", "download", "-json", bugModule+"@"+version)
+	cmd.Dir = t.TempDir()
+	out, err := cmd.Output()
+	var info struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(out, &info); err != nil || jsonErr != nil || info.Dir == "" {
+		t.Skipf("needs %s@%s from the module proxy: %v %s", bugModule, version, err, info.Error)
+	}
+	return info.Dir
+}
+
+// labTest is a local GitHub with the broken module on it, and what a server needs to
+// work there.
+type labTest struct {
+	t     *testing.T
+	gh    *githubtest.Server
+	dir   string
+	issue int
+	env   []string
+	procs []*process
+}
+
+// log is what all servers of the lab logged.
+func (l *labTest) log() string {
+	var b strings.Builder
+	for _, p := range l.procs {
+		b.WriteString(p.text())
+	}
+	return b.String()
+}
+
+type labOptions struct {
+	models   []string // environment of the model; default: the tape itself
+	database string   // default: SQLite
+}
+
+func newLab(t *testing.T, o labOptions) *labTest {
+	t.Helper()
+	dir, err := tempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	opts := githubtest.Options{Dir: dir, Manifest: embedded("app.yml")}
+	if contracts := "../../../shared/github"; exists(contracts) {
+		if opts.Contract, err = githubtest.NewContract(contracts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gh, err := githubtest.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { gh.Close() })
+	if _, err := gh.AddRepoFromFS("acme", "semver", os.DirFS(moduleDir(t, bugBroken))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gh.Install(e2eRepo); err != nil {
+		t.Fatal(err)
+	}
+	text := read(t, "testdata/e2e/issue.md")
+	title, body, _ := strings.Cut(text, "\n")
+	l := &labTest{t: t, gh: gh, dir: dir}
+	if l.issue, err = gh.As("acme").OpenIssue(e2eRepo, title, strings.TrimSpace(body)); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(dir, "app.pem")
+	if err := os.WriteFile(key, gh.PrivateKey, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tape, _ := filepath.Abs("testdata/e2e/tape.txtar")
+	if o.models == nil {
+		o.models = []string{"FORGE_MODEL=tape:" + tape}
+	}
+	state := filepath.Join(dir, "state")
+	l.env = append([]string{
+		"FORGE_TEST_COMMAND=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GOTRACEBACK=all",
+		"FORGE_APP_ID=" + strconv.FormatInt(gh.AppID, 10), "FORGE_PRIVATE_KEY_FILE=" + key, "FORGE_WEBHOOK_SECRET=" + gh.WebhookSecret,
+		"FORGE_GITHUB_URL=" + gh.URL, "FORGE_LISTEN=127.0.0.1:0", "FORGE_WRITE_INTERVAL=0s", "FORGE_CALL_TIMEOUT=1s",
+		"FORGE_STATE_DIR=" + state,
+	}, o.models...)
+	if o.database != "" {
+		l.env = append(l.env, "FORGE_DATABASE_URL="+o.database)
+	}
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		t.Log("no bubblewrap: the module's tests run without a sandbox")
+		l.env = append(l.env, "FORGE_UNSAFE_NO_SANDBOX=true")
+	}
+	return l
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// process is a running `forge serve`.
+type process struct {
+	cmd   *exec.Cmd
+	url   string
+	ready time.Duration // from its start to its first answer
+
+	mu  sync.Mutex
+	log strings.Builder
+}
+
+var readyLine = regexp.MustCompile(`msg="forge is ready" address=(\S+)`)
+
+// serve starts a server and waits until it is ready.
+func (l *labTest) serve(extra ...string) *process {
+	l.t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	p := &process{cmd: exec.Command(exe, "serve")}
+	p.cmd.Env = append(slices.Clone(l.env), extra...)
+	p.cmd.Dir = l.dir
+	pipe, err := p.cmd.StderrPipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	begun := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(p.kill)
+	l.procs = append(l.procs, p)
+	ready := make(chan string, 1)
+	go func() {
+		defer close(ready)
+		lines := bufio.NewScanner(pipe)
+		for lines.Scan() {
+			p.mu.Lock()
+			p.log.WriteString(lines.Text() + "\n")
+			p.mu.Unlock()
+			if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
+				ready <- m[1]
+			}
+		}
+		io.Copy(io.Discard, pipe)
+	}()
+	select {
+	case url, ok := <-ready:
+		if !ok {
+			l.t.Fatalf("the server ended at its start:\n%s", p.text())
+		}
+		p.url, p.ready = url, time.Since(begun)
+	case <-time.After(30 * time.Second):
+		l.t.Fatalf("the server is not ready after 30 s:\n%s", p.text())
+	}
+	l.gh.SetHook(p.url + "/webhook")
+	return p
+}
+
+func (p *process) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// kill ends the process as a power cut would: it gets to do nothing any more.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	p.cmd.Wait()
+}
+
+// pull returns the one pull request, nil while there is none.
+func (l *labTest) pull() *githubtest.Pull {
+	l.t.Helper()
+	pulls, err := l.gh.Pulls(e2eRepo)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if len(pulls) > 1 {
+		l.t.Fatalf("there are %d pull requests, want one", len(pulls))
+	}
+	if len(pulls) == 0 {
+		return nil
+	}
+	return &pulls[0]
+}
+
+// verified waits until the pull request has left draft with a green check and the
+// status comment says so.
+func (l *labTest) verified(timeout time.Duration) *githubtest.Pull {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	err := l.gh.Wait(ctx, l.isVerified)
+	if err != nil {
+		l.t.Fatalf("not verified after %s: %+v\nissue: %+v\nlog: %s", timeout, l.pull(), l.issueNow(), l.log())
+	}
+	return l.pull()
+}
+
+func (l *labTest) isVerified() bool {
+	p := l.pull()
+	if p == nil || p.Draft {
+		return false
+	}
+	green := slices.ContainsFunc(p.Checks, func(c githubtest.CheckRun) bool { return c.Name == "forge" && c.Conclusion == "success" })
+	return green && slices.ContainsFunc(l.issueNow().Comments, func(c githubtest.Comment) bool { return strings.Contains(c.Body, "Done: reviewed and tested") })
+}
+
+func (l *labTest) issueNow() githubtest.Issue {
+	i, err := l.gh.Issue(e2eRepo, l.issue)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return i
+}
+
+// start gives the issue the label.
+func (l *labTest) start() {
+	l.t.Helper()
+	if err := l.gh.As("acme").Label(e2eRepo, l.issue, "forge"); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// checkContract wants everything that was said to fit GitHub's descriptions.
+func (l *labTest) checkContract() {
+	l.t.Helper()
+	c := l.gh.Contract()
+	if c == nil {
+		l.t.Log("GitHub's descriptions are not here: nothing was checked against them")
+		return
+	}
+	for _, v := range c.Violations() {
+		l.t.Errorf("outside GitHub's contract: %s", v)
+	}
+	l.t.Logf("checked against GitHub's descriptions: %+v", c.Counts())
+}
+
+// checkHead wants the pull request's head to pass the module's own tests, and the
+// test of the version in which the bug was mended.
+func (l *labTest) checkHead(p *githubtest.Pull) (commits int) {
+	l.t.Helper()
+	dir := filepath.Join(l.t.TempDir(), "head")
+	sh := func(name string, args ...string) string {
+		cmd := exec.Command(name, args...)
+		if name != "git" || args[0] != "clone" {
+			cmd.Dir = dir
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			l.t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	sh("git", "clone", "-q", "--branch", p.Branch, l.gh.URL+"/"+e2eRepo+".git", dir)
+	if got := strings.TrimSpace(sh("git", "rev-parse", "HEAD")); got != p.Head {
+		l.t.Errorf("the branch is at %s, the pull request at %s", got, p.Head)
+	}
+	sh("go", "test", "./...")
+	later := read(l.t, filepath.Join(moduleDir(l.t, bugMended), "version_test.go"))
+	if err := os.WriteFile(filepath.Join(dir, "version_test.go"), []byte(later), 0o644); err != nil {
+		l.t.Fatal(err)
+	}
+	sh("go", "test", "./...")
+	return strings.Count(sh("git", "log", "--oneline", "origin/main..HEAD"), "\n")
+}
+
+// shape is what a run leaves on GitHub, without what differs from run to run.
+func (l *labTest) shape(p *githubtest.Pull) map[string]int {
+	s := map[string]int{}
+	mark := regexp.MustCompile(`<!-- forge:[^/ ]*/?(\S+) -->`)
+	count := func(where string, comments []githubtest.Comment) {
+		for _, c := range comments {
+			name := "no marker"
+			if m := mark.FindStringSubmatch(c.Body); m != nil {
+				name = m[1]
+			}
+			s[where+" "+name+" by "+c.Author]++
+		}
+	}
+	count("issue", l.issueNow().Comments)
+	count("pull", p.Comments)
+	for _, t := range p.Threads {
+		count(fmt.Sprintf("thread resolved=%v", t.Resolved), t.Comments)
+	}
+	s["reviews"] = len(p.Reviews)
+	for _, c := range p.Checks {
+		s["check "+c.Name+" "+c.Conclusion]++
+	}
+	return s
+}
+
+// Covers T1–T3, B1, B8 of the main job: a labelled issue becomes a verified
+// pull request, over GitHub's protocol, on a real module with a real bug.
+func TestRealModule(t *testing.T) {
+	l := newLab(t, labOptions{})
+	p := l.serve()
+	begun := time.Now()
+	l.start()
+	pull := l.verified(3 * time.Minute)
+	took := time.Since(begun)
+	commits := l.checkHead(pull)
+	l.checkContract()
+	if commits != 3 {
+		t.Errorf("%d commits, want 3: one and one for each bounce", commits)
+	}
+	calls, operations := 0, map[string]int{}
+	for _, c := range l.gh.Calls() {
+		if !strings.HasPrefix(c.Operation, "git/") {
+			calls++
+			operations[c.Operation]++
+		}
+	}
+	t.Logf("API calls by operation: %v", operations)
+	t.Logf("%d API calls, %d commits, %s from the label to the end, ready after %s", calls, commits, took.Round(time.Millisecond), p.ready.Round(time.Millisecond))
+	if limit := 25 + 2*8; calls > limit {
+		t.Errorf("%d API calls, over %d for a run with two bounces", calls, limit)
+	}
+	if pull.Body == "" || !strings.Contains(pull.Body, "AC2") {
+		t.Errorf("the pull request's body lacks the acceptance criteria:\n%s", pull.Body)
+	}
+	for name, n := range l.shape(pull) {
+		t.Logf("%3d × %s", n, name)
+	}
+}
+
+// The same through the real clients of both providers, against servers that speak
+// their protocols and play the tape.
+func TestProviders(t *testing.T) {
+	for _, provider := range []string{"openai", "anthropic"} {
+		t.Run(provider, func(t *testing.T) {
+			models, err := agenttest.NewServer([]byte(read(t, "testdata/e2e/tape.txtar")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer models.Close()
+			l := newLab(t, labOptions{models: []string{
+				"FORGE_MODEL=" + provider + "/tape", "OPENAI_BASE_URL=" + models.URL + "/v1", "ANTHROPIC_BASE_URL=" + models.URL,
+				"OPENAI_API_KEY=sk-test-0000000000", "ANTHROPIC_API_KEY=sk-ant-test-0000000000",
+			}})
+			l.serve()
+			l.start()
+			l.checkHead(l.verified(3 * time.Minute))
+			l.checkContract()
+		})
+	}
+}
+
+// kills is how often the kill tests kill; FORGE_E2E_KILLS sets it.
+func kills(t *testing.T, short int) int {
+	t.Helper()
+	if s := os.Getenv("FORGE_E2E_KILLS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatalf("FORGE_E2E_KILLS: %v", err)
+		}
+		return n
+	}
+	return short
+}
+
+// Covers lessons 10, 11: a server that is killed at random moments and started
+// again leaves just what an undisturbed one leaves: nothing twice, nothing missing.
+func TestKill(t *testing.T) {
+	calm := newLab(t, labOptions{})
+	calm.serve()
+	calm.start()
+	want := calm.shape(calm.verified(3 * time.Minute))
+	left := kills(t, 6)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	var slowest time.Duration
+	for left > 0 {
+		l := newLab(t, labOptions{})
+		p := l.serve()
+		l.start()
+		for ; left > 0 && !l.isVerified(); left-- {
+			wait(random.IntN(1500))
+			p.kill()
+			p = l.serve()
+			slowest = max(slowest, p.ready)
+		}
+		pull := l.verified(3 * time.Minute)
+		if diff := cmp.Diff(want, l.shape(pull)); diff != "" {
+			t.Errorf("after kills (-undisturbed +killed):\n%s", diff)
+		}
+		if n := l.checkHead(pull); n != 3 {
+			t.Errorf("%d commits, want 3", n)
+		}
+		p.kill()
+	}
+	t.Logf("slowest restart to ready: %s", slowest.Round(time.Millisecond))
+}
+
+// wait lets a random time pass: a kill must come at a moment that nobody chose.
+func wait(ms int) { <-time.After(time.Duration(ms) * time.Millisecond) }
+
+// Covers lessons 11, 18: dropped, doubled and shuffled deliveries make no difference.
+func TestDeliveriesInDisorder(t *testing.T) {
+	l := newLab(t, labOptions{})
+	l.gh.SetDeliveryFaults(githubtest.DeliveryFaults{Duplicate: 0.5, Shuffle: 0.5})
+	l.serve()
+	l.start()
+	pull := l.verified(3 * time.Minute)
+	if n := l.checkHead(pull); n != 3 {
+		t.Errorf("%d commits, want 3", n)
+	}
+	shape := l.shape(pull)
+	for _, name := range slices.Sorted(maps.Keys(shape)) {
+		if strings.Contains(name, "status") && shape[name] != 1 {
+			t.Errorf("%d × %s, want one", shape[name], name)
+		}
+	}
+}

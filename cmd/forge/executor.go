@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/check"
+	"forge/pipeline/sandbox"
+	"forge/pipeline/work"
+)
+
+// identity is whom Forge's commits are by.
+type identity struct {
+	Name, Email string
+}
+
+// executor carries out phases: it brings together the agent, the checks, the
+// workspace that holds the repository's files, and the git gateway.
+type executor struct {
+	agent   *agent.Agent
+	spaces  *sandbox.Manager
+	gateway *sandbox.Gateway
+	token   func(ctx context.Context, repo pipeline.Repo) (string, error) // for git; "" where none is needed
+	bot     func(ctx context.Context) (identity, error)
+	log     *slog.Logger
+	now     func() time.Time
+
+	mu   sync.Mutex
+	open map[int64]*sandbox.Workspace // one per run, kept between its phases
+}
+
+// Do carries out a phase and returns the events that its result is.
+func (x *executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit work.Emit) ([]pipeline.Event, error) {
+	begun := x.now()
+	ref := *act.Phase
+	job := agent.Job{Run: run, Ref: ref, Key: act.Key, Emit: emit}
+	var (
+		data   pipeline.Data
+		events []pipeline.Event
+		err    error
+	)
+	switch ref.Phase {
+	case pipeline.PhasePlan:
+		data, err = x.plan(ctx, run, job)
+	case pipeline.PhaseImplement:
+		data, err = x.implement(ctx, run, job)
+	case pipeline.PhaseReview:
+		data, err = x.review(ctx, run, job)
+	case pipeline.PhaseTest:
+		data, err = x.test(ctx, run, job)
+	default:
+		err = fmt.Errorf("execute %s: unknown phase", act.Key)
+	}
+	if err != nil {
+		x.drop(run.ID) // whatever broke, the next attempt starts with a fresh workspace
+		return nil, err
+	}
+	ref.Millis = x.now().Sub(begun).Milliseconds()
+	data.Phase = &ref
+	source := "agent:" + string(ref.Phase)
+	for i, f := range found(data) {
+		events = append(events, pipeline.Event{ID: fmt.Sprintf("%s/finding/%d", act.Key, i+1), Type: pipeline.EventFinding, Source: source, Data: pipeline.Data{Finding: &f}})
+	}
+	return append(events, pipeline.Event{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Source: source, Data: data}), nil
+}
+
+// found lists the findings that a phase's result holds.
+func found(d pipeline.Data) []pipeline.Finding {
+	switch {
+	case d.Review != nil:
+		return d.Review.Findings
+	case d.Tests != nil && d.Plan == nil:
+		return d.Tests.Tampered
+	}
+	return nil
+}
+
+// plan runs the tests at the base, so that later phases know what worked before
+// the change, and asks the planner.
+func (x *executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
+	ws, err := x.at(ctx, run, run.Base)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	baseline := run.Baseline // known when the plan is made again
+	if baseline == nil {
+		report, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: run.Base, Log: x.log, Clock: x.now})
+		if err != nil {
+			return pipeline.Data{}, err
+		}
+		baseline = &report
+		if err := ws.Checkout(ctx, run.Base); err != nil { // without what the tests left behind
+			return pipeline.Data{}, err
+		}
+	}
+	if job.Tree, err = x.gateway.Files(ctx, run.Repo, run.Base); err != nil {
+		return pipeline.Data{}, err
+	}
+	job.Workspace = ws
+	plan, _, err := x.agent.Plan(ctx, job)
+	return pipeline.Data{Plan: &plan, Tests: baseline}, err
+}
+
+// implement lets the implementer edit, and makes one commit of what changed.
+func (x *executor) implement(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
+	ws, err := x.at(ctx, run, run.Head)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	job.Workspace = ws
+	impl, _, err := x.agent.Implement(ctx, job)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	changes, err := ws.Changes(ctx)
+	if err != nil {
+		return pipeline.Data{}, asAgentFault(err)
+	}
+	bot, err := x.bot(ctx)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	impl.Parent, impl.Files = run.Head, nil
+	for _, c := range changes {
+		impl.Files = append(impl.Files, c.Path)
+	}
+	impl.Head, err = x.gateway.Commit(ctx, run.Repo, sandbox.CommitOptions{
+		Parent: run.Head, Message: commitMessage(run, job.Ref, impl), Author: bot.Name, Email: bot.Email,
+		Time: commitTime(run), Changes: changes, Protected: run.Config.Paths.Protected,
+	})
+	if err != nil {
+		return pipeline.Data{}, asAgentFault(err)
+	}
+	return pipeline.Data{Implementation: &impl}, nil
+}
+
+// commitTime is when the iteration began, so that a phase that is carried out
+// again after a crash makes the very same commit.
+func commitTime(run *pipeline.Run) time.Time {
+	if it := run.Current(); it != nil {
+		return it.Started
+	}
+	return run.Started
+}
+
+// review shows the whole change to the reviewer.
+func (x *executor) review(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
+	ws, err := x.at(ctx, run, run.Head)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	if job.Diff, err = x.gateway.Diff(ctx, run.Repo, run.Base, run.Head); err != nil {
+		return pipeline.Data{}, err
+	}
+	job.Workspace = ws
+	review, _, err := x.agent.Review(ctx, job)
+	return pipeline.Data{Review: &review}, err
+}
+
+// test runs the tests, and asks for an analysis of what failed.
+func (x *executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
+	ws, err := x.at(ctx, run, run.Head)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	patch, err := x.gateway.Diff(ctx, run.Repo, run.Base, run.Head)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	opts := check.Options{Config: run.Config.Tests, Head: run.Head, Iteration: job.Ref.Iteration, Patch: patch, Baseline: run.Baseline, Log: x.log, Clock: x.now}
+	for _, it := range run.Iterations {
+		if it.Number < job.Ref.Iteration && it.Tests != nil {
+			opts.Earlier = append(opts.Earlier, check.Past{Iteration: it.Number, Report: it.Tests})
+		}
+	}
+	report, err := check.Run(ctx, ws, opts)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	if len(report.Failures) > 0 {
+		if err := ws.Checkout(ctx, run.Head); err != nil {
+			return pipeline.Data{}, err
+		}
+		job.Workspace, job.Diff, job.Failures = ws, patch, report.Failures
+		if report.Failures, _, err = x.agent.Analyse(ctx, job); err != nil {
+			return pipeline.Data{}, err
+		}
+	}
+	return pipeline.Data{Tests: &report}, nil
+}
+
+// at returns the run's workspace with sha checked out, fetching it when the
+// mirror does not have it yet.
+func (x *executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sandbox.Workspace, error) {
+	if _, err := x.gateway.Resolve(ctx, run.Repo, sha); err != nil {
+		token, err := x.token(ctx, run.Repo)
+		if err != nil {
+			return nil, err
+		}
+		if err := x.gateway.Fetch(ctx, run.Repo, token, sha); err != nil {
+			return nil, err
+		}
+	}
+	x.mu.Lock()
+	ws := x.open[run.ID]
+	x.mu.Unlock()
+	if ws != nil {
+		if err := ws.Checkout(ctx, sha); err == nil || ctx.Err() != nil {
+			return ws, err
+		}
+		x.drop(run.ID) // its worker is gone; start another
+	}
+	ws, err := x.spaces.Open(ctx, sandbox.OpenOptions{
+		Name: fmt.Sprintf("run-%d", run.ID), GitDir: x.gateway.Dir(run.Repo), Commit: sha, Cache: cacheKey(run.Repo),
+	})
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.open == nil {
+		x.open = map[int64]*sandbox.Workspace{}
+	}
+	x.open[run.ID] = ws
+	return ws, nil
+}
+
+// drop closes the run's workspace, if it has one.
+func (x *executor) drop(run int64) {
+	x.mu.Lock()
+	ws := x.open[run]
+	delete(x.open, run)
+	x.mu.Unlock()
+	if ws == nil {
+		return
+	}
+	if err := ws.Close(); err != nil {
+		x.log.Warn("close workspace", "run", run, "error", err)
+	}
+}
+
+// close closes all workspaces.
+func (x *executor) close() {
+	x.mu.Lock()
+	var ids []int64
+	for id := range x.open {
+		ids = append(ids, id)
+	}
+	x.mu.Unlock()
+	for _, id := range ids {
+		x.drop(id)
+	}
+}
+
+// cacheKey names a repository's build cache, which no other repository shares.
+func cacheKey(r pipeline.Repo) string {
+	if r.ID != 0 {
+		return fmt.Sprintf("repo-%d", r.ID)
+	}
+	return "local-" + pipeline.Slug(r.CloneURL, 40)
+}
+
+// asAgentFault turns a refused change (a protected path, a symbolic link) into
+// the implementer's fault: it is told, and tries again.
+func asAgentFault(err error) error {
+	var f *pipeline.Fault
+	if errors.As(err, &f) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &pipeline.Fault{Class: pipeline.FaultAgent, Message: err.Error()}
+}
+
+// commitMessage says what the commit does and, for a fix, what it is for.
+func commitMessage(run *pipeline.Run, ref pipeline.PhaseRef, impl pipeline.Implementation) string {
+	subject, rest, _ := strings.Cut(strings.TrimSpace(impl.Summary), "\n")
+	if subject == "" {
+		subject = run.Task.Title
+	}
+	if r := []rune(subject); len(r) > 72 {
+		rest = subject + "\n" + rest
+		subject = string(r[:71]) + "…"
+	}
+	var b strings.Builder
+	b.WriteString(subject + "\n")
+	if rest = strings.TrimSpace(rest); rest != "" {
+		b.WriteString("\n" + rest + "\n")
+	}
+	if len(impl.Addressed) > 0 {
+		b.WriteString("\n")
+		for _, a := range impl.Addressed {
+			b.WriteString("- " + strings.Join(strings.Fields(a), " ") + "\n")
+		}
+	}
+	fmt.Fprintf(&b, "\nForge-Run: %s/%d\n", run.Trace, ref.Iteration)
+	return b.String()
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"forge/cmd/forge/settings"
+	"forge/github"
+	"forge/pipeline"
+	"forge/pipeline/sandbox"
+)
+
+// configPath is where a repository keeps its settings.
+const configPath = ".github/forge.yml"
+
+// hub is what the engine needs of GitHub: it answers who may do what, prepares
+// runs, and publishes them.
+type hub struct {
+	app     *github.App
+	gateway *sandbox.Gateway
+	base    pipeline.Config // the server's; a repository's settings go on top
+	prefix  string          // of branches: "forge"
+
+	once sync.Mutex
+	bot  *pipeline.Actor
+}
+
+// Permission implements work.Hub.
+func (h *hub) Permission(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (string, error) {
+	return h.app.Permission(ctx, repo, actor)
+}
+
+// Reply implements work.Hub.
+func (h *hub) Reply(ctx context.Context, repo pipeline.Repo, issue int, comment int64, text, key string) error {
+	return h.app.Reply(ctx, repo, issue, comment, text, key)
+}
+
+// Prepare implements work.Hub: it reads the repository's settings from its default
+// branch and finds where the work starts.
+func (h *hub) Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, error) {
+	if strings.TrimSpace(n.Task.Body) == "" && len(strings.Fields(n.Task.Title)) < 3 {
+		return pipeline.Start{}, refuse("This issue says too little to work on: its text is empty and its title is %q. Describe what should happen and what happens instead, then put the label on again.", n.Task.Title)
+	}
+	cfg, err := h.config(ctx, n.Repo)
+	if err != nil {
+		return pipeline.Start{}, err
+	}
+	head, err := h.app.BranchHead(ctx, n.Repo, n.Repo.DefaultBranch)
+	if err != nil {
+		return pipeline.Start{}, err
+	}
+	branch, err := h.freeBranch(ctx, n.Repo, fmt.Sprintf("%s/issue-%d-%s", h.prefix, n.Task.Issue, pipeline.Slug(n.Task.Title, 40)))
+	if err != nil {
+		return pipeline.Start{}, err
+	}
+	return pipeline.Start{Repo: n.Repo, Task: n.Task, By: n.Actor, Config: cfg, Base: head, Branch: branch}, nil
+}
+
+// freeBranch returns the name, or with a number behind it when an earlier run
+// left a branch of that name.
+func (h *hub) freeBranch(ctx context.Context, repo pipeline.Repo, name string) (string, error) {
+	for n := 1; n < 100; n++ {
+		branch := name
+		if n > 1 {
+			branch = fmt.Sprintf("%s-%d", name, n)
+		}
+		head, err := h.app.BranchHead(ctx, repo, branch)
+		if err != nil || head == "" {
+			return branch, err
+		}
+	}
+	return "", refuse("There are a hundred branches named `%s-N` already: delete those that are no longer needed, then put the label on again.", name)
+}
+
+// config reads the repository's settings, or else the organisation's.
+func (h *hub) config(ctx context.Context, repo pipeline.Repo) (pipeline.Config, error) {
+	name := repo.FullName() + ": " + configPath
+	raw, err := h.app.File(ctx, repo, configPath, repo.DefaultBranch)
+	if err != nil {
+		return pipeline.Config{}, err
+	}
+	cfg, err := settings.Repository(name, raw, h.base)
+	if err != nil {
+		return pipeline.Config{}, refuse("Forge does not start, because its settings are wrong:\n\n```\n%s\n```\n\nMend `%s` on `%s`, then put the label on again.", strings.TrimSpace(err.Error()), configPath, repo.DefaultBranch)
+	}
+	return cfg, nil
+}
+
+// refuse makes an answer to people out of a reason not to start.
+func refuse(format string, args ...any) error {
+	return &pipeline.Fault{Class: pipeline.FaultEnvironment, Message: fmt.Sprintf(format, args...), Final: true}
+}
+
+// identity returns whom commits are by: the App's bot user, so that GitHub shows
+// its picture next to them.
+func (h *hub) identity(ctx context.Context) (identity, error) {
+	h.once.Lock()
+	defer h.once.Unlock()
+	if h.bot == nil {
+		u, err := h.app.BotUser(ctx)
+		if err != nil {
+			return identity{}, err
+		}
+		h.bot = &u
+	}
+	return identity{Name: h.bot.Login, Email: fmt.Sprintf("%d+%s@users.noreply.github.com", h.bot.ID, h.bot.Login)}, nil
+}
+
+// Publish implements work.Publisher.
+func (h *hub) Publish(ctx context.Context, run *pipeline.Run, again bool) (pipeline.Publication, []pipeline.Event, error) {
+	return h.app.Publish(ctx, run, github.PublishOptions{Again: again, Pusher: pusher{h.gateway, h.app.Token}})
+}
+
+// pusher lets the publisher push without knowing git or tokens.
+type pusher struct {
+	gateway *sandbox.Gateway
+	token   func(context.Context, pipeline.Repo) (string, error)
+}
+
+func (p pusher) Push(ctx context.Context, repo pipeline.Repo, branch, sha, old string) error {
+	token, err := p.token(ctx, repo)
+	if err != nil {
+		return err
+	}
+	return p.gateway.Push(ctx, repo, token, branch, sha, old)
+}
+
+func (p pusher) Diff(ctx context.Context, repo pipeline.Repo, from, to string) (string, error) {
+	return p.gateway.Diff(ctx, repo, from, to)
+}
+
+// local publishes runs on a local repository: the branch is all there is to show.
+type local struct{ gateway *sandbox.Gateway }
+
+// Publish implements work.Publisher.
+func (l local) Publish(ctx context.Context, run *pipeline.Run, _ bool) (pipeline.Publication, []pipeline.Event, error) {
+	pub := pipeline.Publication{Rev: run.Rev, Head: run.Published.Head}
+	if run.Head == run.Base || run.Head == run.Published.Head {
+		return pub, nil, nil
+	}
+	err := l.gateway.Push(ctx, run.Repo, "", run.Branch, run.Head, run.Published.Head)
+	var moved *sandbox.MovedError
+	var rejected *sandbox.RejectedError
+	switch {
+	case errors.As(err, &moved):
+		return pub, []pipeline.Event{{ID: fmt.Sprintf("run/%d/moved/%s", run.ID, moved.Head), Type: pipeline.EventBranchMoved, Source: "git", Data: pipeline.Data{Head: moved.Head}}}, nil
+	case errors.As(err, &rejected):
+		return pub, nil, &pipeline.Fault{Class: pipeline.FaultGitHub, Message: rejected.Error(), Final: true}
+	case err != nil:
+		return pub, nil, err
+	}
+	pub.Head = run.Head
+	return pub, nil, nil
+}

@@ -1,0 +1,154 @@
+// Command forge is a GitHub App that turns labelled issues into reviewed, tested
+// pull requests.
+//
+// To read the program from the bottom up:
+//
+//  1. forge/pipeline: what a run is, and what should happen next. Pure.
+//  2. forge/pipeline/store: the event log and what is folded from it. SQL.
+//  3. forge/pipeline/sandbox: where a repository's files and commands are. Processes.
+//  4. forge/pipeline/agent and forge/pipeline/check: what carries out phases.
+//  5. forge/pipeline/work: the engine that carries runs from event to event.
+//  6. forge/webhook and forge/github: how GitHub speaks to Forge, and Forge to GitHub.
+//  7. this package: commands, and the wiring of it all (wire.go).
+//
+// forge/github/githubtest is a GitHub on this machine, for the demo and the tests.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"forge/pipeline/sandbox"
+)
+
+// Exit codes.
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitWaiting = 3 // for a human
+)
+
+func main() {
+	// A worker holds no rights and needs no commands: it is a loop over its input.
+	if len(os.Args) == 2 && os.Args[1] == "worker" {
+		if err := sandbox.Worker(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "forge worker:", err)
+			os.Exit(exitFailed)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	code := Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Main runs one command and returns its exit code.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var coded *exitError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &coded):
+		if coded.err != nil {
+			fmt.Fprintln(stderr, "forge:", coded.err)
+		}
+		return coded.code
+	}
+	fmt.Fprintln(stderr, "forge:", err)
+	return exitFailed
+}
+
+// exitError is an error with an exit code of its own. Without err it is silent.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "forge",
+		Short: "A GitHub App that turns labelled issues into reviewed, tested pull requests",
+		Long: "Forge plans, implements, reviews and tests what an issue asks for, sends the work\n" +
+			"back until it is verified, and asks a human when going on does not help.\n\n" +
+			"Try it without an account:  forge demo",
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%w\nSee `%s --help`.", err, c.CommandPath())
+	})
+	root.PersistentFlags().String("config", "", "the server's configuration file (default: forge.yml in the working directory, when there is one)")
+	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
+	root.AddCommand(
+		serveCommand(), demoCommand(), labCommand(), runCommand(), runsCommand(), showCommand(),
+		answerCommand(), replayCommand(), versionCommand(),
+	)
+	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: noArgs,
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "forge", version()) },
+	}
+}
+
+// version is the module's version, or the commit that it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
+		}
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	return "devel"
+}
+
+// noArgs and oneArg are cobra's argument checks with our exit code.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments, got %q", cmd.CommandPath(), args)
+	}
+	return nil
+}
+
+func nArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usage("%s takes %d argument(s), got %d: %s", cmd.CommandPath(), n, len(args), cmd.UseLine())
+		}
+		return nil
+	}
+}

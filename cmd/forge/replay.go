@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"forge/pipeline"
+	"forge/pipeline/agent"
+)
+
+func replayCommand() *cobra.Command {
+	var tape string
+	cmd := &cobra.Command{
+		Use: "replay RUN", Short: "Run a past run again, offline, from its tape", Args: nArgs(1),
+		Long: "Replays a run: its model calls are played back from the tape, everything else is done again in a\n" +
+			"database of its own, from the mirror of the repository that this machine keeps. Nothing is shown on\n" +
+			"GitHub. With --tape FILE the tape is only written to FILE, to be read, edited or used as a model.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := runNumber(args[0])
+			if err != nil {
+				return err
+			}
+			return replay(cmd, id, tape)
+		},
+	}
+	cmd.Flags().StringVar(&tape, "tape", "", "write the run's tape to this file and do nothing else")
+	return cmd
+}
+
+func replay(cmd *cobra.Command, id int64, file string) (err error) {
+	ctx := cmd.Context()
+	db, err := openStore(cmd)
+	if err != nil {
+		return err
+	}
+	past, err := db.Load(ctx, id)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	entries, err := db.TapeAll(ctx, id)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return fmt.Errorf("replay run %d: it has no tape: no model was called", id)
+	}
+	var calls [][]byte
+	for _, e := range entries {
+		calls = append(calls, e.Data)
+	}
+	tape := agent.WriteTape(calls...)
+	if file != "" {
+		return os.WriteFile(file, tape, 0o600)
+	}
+	return replayOffline(cmd, past, tape)
+}
+
+// replayOffline carries the run out again in a database of its own.
+func replayOffline(cmd *cobra.Command, past *pipeline.Run, tape []byte) (err error) {
+	ctx := cmd.Context()
+	cfg, log, err := configure(cmd)
+	if err != nil {
+		return err
+	}
+	dir, err := tempDir()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	model := filepath.Join(dir, "tape.txtar")
+	if err := os.WriteFile(model, tape, 0o600); err != nil {
+		return err
+	}
+	cfg.Run.Models = map[string]string{"": "tape:" + model}
+	d := newDisplay(cmd.OutOrStdout(), time.Now())
+	o := wireOptions{config: cfg, log: log, local: true, silent: true, database: filepath.Join(dir, "replay.db"), onEvents: d.onEvents}
+	w, err := wire(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	start := pipeline.Start{Repo: past.Repo, Task: past.Task, By: past.By, Config: past.Config, Base: past.Base, Branch: past.Branch}
+	// Only a model that the server itself names may be a tape.
+	start.Config.Models = cfg.Run.Models
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	run, err := w.db.CreateRun(ctx, "replay", start, now, past.Trace, nil)
+	if err != nil {
+		return err
+	}
+	if err := w.engine.Drive(ctx, run.ID); err != nil {
+		return err
+	}
+	d.done()
+	again, err := w.db.Load(context.WithoutCancel(ctx), run.ID)
+	if err != nil {
+		return err
+	}
+	d.say("\nthen:  %s\nagain: %s", past.Summary(), again.Summary())
+	if again.State != past.State || again.Head != past.Head {
+		return fmt.Errorf("the replay of run %d ended at %s, %.12s; the run itself at %s, %.12s", past.ID, again.State, again.Head, past.State, past.Head)
+	}
+	return nil
+}
+
+// nowhere publishes to nobody.
+type nowhere struct{}
+
+// Publish implements work.Publisher.
+func (nowhere) Publish(_ context.Context, run *pipeline.Run, _ bool) (pipeline.Publication, []pipeline.Event, error) {
+	return pipeline.Publication{Rev: run.Rev, Head: run.Head}, nil, nil
+}

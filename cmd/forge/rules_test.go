@@ -1,0 +1,228 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport says which packages of the program a package may import; a
+// sub-package follows its parent. Everybody may import forge/pipeline and their
+// own sub-packages.
+var mayImport = map[string][]string{
+	"pipeline":          {},
+	"pipeline/store":    {"pipeline"},
+	"pipeline/work":     {"pipeline"},
+	"pipeline/agent":    {"pipeline"},
+	"pipeline/check":    {"pipeline"},
+	"pipeline/sandbox":  {"pipeline"},
+	"webhook":           {"pipeline"},
+	"github":            {"pipeline"},
+	"github/githubtest": {"pipeline"},
+	"learn":             {"pipeline"},
+	"cmd/forge":         {"*"},
+}
+
+// onlyIn are imports that belong to one package alone; test files and packages
+// made for tests may use them.
+var onlyIn = map[string][]string{
+	"database/sql": {"pipeline/store"},
+	"os/exec":      {"pipeline/sandbox"},
+	"testing":      {},
+}
+
+// topLevel is all that stands at the top of the tree, dot-files aside.
+var topLevel = []string{"Dockerfile", "README.md", "app.yml", "cmd", "github", "go.mod", "go.sum", "learn", "pipeline", "webhook"}
+
+type source struct {
+	path, dir string // from the top of the tree, with slashes
+	test      bool
+	lines     int
+	file      *ast.File
+	set       *token.FileSet
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var out []source
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2 || d.Name() == "testdata") {
+			if err == nil {
+				err = fs.SkipDir
+			}
+			return err
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, path, data, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		rel := filepath.ToSlash(strings.TrimPrefix(path, "../../"))
+		dir := filepath.ToSlash(filepath.Dir(rel))
+		out = append(out, source{rel, dir, strings.HasSuffix(path, "_test.go") || strings.HasSuffix(dir, "test"), strings.Count(string(data), "\n"), f, set})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 50 {
+		t.Fatalf("read %d source files only: is this the whole tree?", len(out))
+	}
+	return out
+}
+
+func TestImportRules(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, imp := range s.file.Imports {
+			path := strings.Trim(imp.Path.Value, `"`)
+			if homes, held := onlyIn[path]; held && !s.test && !slices.Contains(homes, s.dir) {
+				t.Errorf("%s imports %s, which belongs to %v alone", s.path, path, homes)
+			}
+			own, ours := strings.CutPrefix(path, "forge/")
+			if !ours || strings.HasSuffix(s.path, "_test.go") {
+				continue
+			}
+			rule, dir := "", s.dir
+			for ; dir != "."; dir = filepath.ToSlash(filepath.Dir(dir)) {
+				if _, ok := mayImport[dir]; ok {
+					rule = dir
+					break
+				}
+			}
+			allowed, ok := mayImport[rule]
+			inside := own == rule || strings.HasPrefix(own, rule+"/") && mayImport[own] == nil
+			switch {
+			case !ok:
+				t.Errorf("%s: the package %s has no import rule: add it to mayImport, with a reason to exist", s.path, s.dir)
+			case !slices.Contains(allowed, "*") && !slices.Contains(allowed, own) && !inside:
+				t.Errorf("%s imports %s; %s may import %v", s.path, own, rule, allowed)
+			}
+		}
+	}
+}
+
+func TestPipelineIsPure(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.dir != "pipeline" || s.test {
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			path := strings.Trim(imp.Path.Value, `"`)
+			if strings.Contains(path, ".") || slices.Contains([]string{"os", "io", "net", "net/http", "math/rand", "math/rand/v2", "log", "log/slog", "context", "sync"}, path) {
+				t.Errorf("%s imports %s: the core does no I/O, has no clock, no randomness, no concurrency", s.path, path)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && (sel.Sel.Name == "Now" || sel.Sel.Name == "Since" || sel.Sel.Name == "Sleep") {
+					t.Errorf("%s uses time.%s", s.set.Position(sel.Pos()), sel.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// TestBudgets holds the sizes: files to 1,000 lines, functions to 120 (tables in
+// tests aside), interfaces to 7 methods, packages to 50 exported types, functions
+// and variables. Constants of an enumeration count as part of their type.
+func TestBudgets(t *testing.T) {
+	exported := map[string]int{}
+	documented := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.lines > 1000 {
+			t.Errorf("%s has %d lines, over 1,000", s.path, s.lines)
+		}
+		if strings.HasSuffix(s.path, "_test.go") {
+			continue
+		}
+		documented[s.dir] = documented[s.dir] || s.file.Doc != nil
+		for _, d := range s.file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if n := s.set.Position(d.End()).Line - s.set.Position(d.Pos()).Line; n > 120 {
+					t.Errorf("%s: %s has %d lines, over 120", s.set.Position(d.Pos()), d.Name.Name, n)
+				}
+				if d.Recv == nil && d.Name.IsExported() {
+					exported[s.dir]++
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					exported[s.dir] += exportedIn(t, s, d.Tok, spec)
+				}
+			}
+		}
+	}
+	for dir, n := range exported {
+		limit := 50
+		if dir == "pipeline" {
+			limit = 75 // the vocabulary that all others share: it has no siblings to be split into
+		}
+		if n > limit {
+			t.Errorf("package %s exports %d types, functions and variables, over %d", dir, n, limit)
+		}
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("package %s has no package comment", dir)
+		}
+	}
+}
+
+func exportedIn(t *testing.T, s source, tok token.Token, spec ast.Spec) (n int) {
+	switch spec := spec.(type) {
+	case *ast.TypeSpec:
+		if i, ok := spec.Type.(*ast.InterfaceType); ok && i.Methods.NumFields() > 7 {
+			t.Errorf("%s: interface %s has %d methods, over 7", s.set.Position(spec.Pos()), spec.Name.Name, i.Methods.NumFields())
+		}
+		if spec.Name.IsExported() {
+			n++
+		}
+	case *ast.ValueSpec:
+		for _, name := range spec.Names {
+			if tok == token.VAR && name.IsExported() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func TestTopLevel(t *testing.T) {
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			got = append(got, e.Name())
+		}
+	}
+	if !slices.Equal(got, topLevel) {
+		t.Errorf("the top of the tree holds %v, want %v", got, topLevel)
+	}
+}
+
+func TestManifestIsTheSame(t *testing.T) {
+	top, err := os.ReadFile("../../app.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(top) != string(embedded("app.yml")) {
+		t.Error("cmd/forge/app.yml differs from app.yml: copy it over")
+	}
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"forge/cmd/forge/settings"
+	"forge/pipeline"
+)
+
+func runCommand() *cobra.Command {
+	var repo, model string
+	cmd := &cobra.Command{
+		Use:   "run ISSUE-URL | TASK…",
+		Short: "Work on an issue, or on a task in words in a local git repository",
+		Example: "  forge run https://github.com/acme/shop/issues/12\n" +
+			"  forge run --repo ./shop \"Sum must not overflow: return an error instead\"",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(strings.Join(args, " ")) == "" {
+				return usage("run takes an issue's URL, or a task in words: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			task := strings.Join(args, " ")
+			if owner, name, n, ok := issueURL(task); ok {
+				return runIssue(cmd, owner, name, n)
+			}
+			return runLocal(cmd, repo, model, task)
+		},
+	}
+	cmd.Flags().StringVar(&repo, "repo", ".", "the local git repository that a task in words is about")
+	cmd.Flags().StringVar(&model, "model", "", "the model, as PROVIDER/MODEL, instead of the configured one")
+	return cmd
+}
+
+// issueURL takes https://HOST/OWNER/NAME/issues/N apart.
+func issueURL(s string) (owner, name string, n int, ok bool) {
+	u, err := url.Parse(s)
+	if err != nil || (u.Scheme != "https" && u.Scheme != "http") {
+		return "", "", 0, false
+	}
+	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
+	if len(parts) != 4 || parts[2] != "issues" {
+		return "", "", 0, false
+	}
+	n, err = strconv.Atoi(parts[3])
+	return parts[0], parts[1], n, err == nil && n > 0
+}
+
+// runIssue works on an issue right here, as the App, without a webhook.
+func runIssue(cmd *cobra.Command, owner, name string, n int) error {
+	cfg, log, err := configure(cmd)
+	if err != nil {
+		return err
+	}
+	if err := cfg.Ready(); err != nil {
+		return usage("%w", err)
+	}
+	d := newDisplay(cmd.OutOrStdout(), time.Now())
+	d.links = true
+	ctx := cmd.Context()
+	w, err := wire(ctx, wireOptions{config: cfg, log: log, onEvents: d.onEvents})
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	inst, err := w.hub.app.FindInstallation(ctx, owner, name)
+	if err != nil {
+		return err
+	}
+	repo, err := w.hub.app.Repo(ctx, inst, owner, name)
+	if err != nil {
+		return err
+	}
+	task, err := w.hub.app.Issue(ctx, repo, n)
+	if err != nil {
+		return err
+	}
+	start, err := w.hub.Prepare(ctx, pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Actor: osUser(), Task: task, Issue: n})
+	if err != nil {
+		return err
+	}
+	return createAndDrive(ctx, w, d, start)
+}
+
+// runLocal works on a task in words. The branch that comes of it is put into the
+// repository; nothing else in it is touched.
+func runLocal(cmd *cobra.Command, dir, model, words string) error {
+	cfg, log, err := configure(cmd)
+	if err != nil {
+		return err
+	}
+	if model != "" {
+		cfg.Run.Models = map[string]string{"": model}
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", dir, err)
+	}
+	if _, err := os.Stat(abs); err != nil {
+		return usage("--repo: %w", err)
+	}
+	ctx := cmd.Context()
+	d := newDisplay(cmd.OutOrStdout(), time.Now())
+	w, err := wire(ctx, wireOptions{config: cfg, log: log, local: true, onEvents: d.onEvents})
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	repo := pipeline.Repo{Name: filepath.Base(abs), CloneURL: abs, DefaultBranch: "HEAD"}
+	if err := w.exec.gateway.Fetch(ctx, repo, "", "HEAD"); err != nil {
+		return err
+	}
+	base, err := w.exec.gateway.Resolve(ctx, repo, "HEAD")
+	if err != nil {
+		return err
+	}
+	runCfg, err := localConfig(ctx, w, repo, base, cfg)
+	if err != nil {
+		return err
+	}
+	title, body, _ := strings.Cut(words, "\n")
+	start := pipeline.Start{
+		Repo: repo, By: osUser(), Config: runCfg, Base: base,
+		Task:   pipeline.Task{Title: firstLine(title), Body: strings.TrimSpace(words + "\n" + body), Author: osUser()},
+		Branch: fmt.Sprintf("%s/%s-%s", cfg.Label, pipeline.Slug(title, 40), time.Now().Format("20060102-150405")),
+	}
+	return createAndDrive(ctx, w, d, start)
+}
+
+// localConfig reads the repository's settings as they stand in its commit.
+func localConfig(ctx context.Context, w *wiring, repo pipeline.Repo, base string, cfg settings.Config) (pipeline.Config, error) {
+	raw, err := w.exec.gateway.File(ctx, repo, base, configPath)
+	if err != nil {
+		raw = nil // there is none
+	}
+	return settings.Repository(configPath, raw, cfg.Run)
+}
+
+func createAndDrive(ctx context.Context, w *wiring, d *display, start pipeline.Start) error {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	run, err := w.db.CreateRun(ctx, fmt.Sprintf("cli/%d", now.UnixNano()), start, now, trace(), nil)
+	if err != nil {
+		return err
+	}
+	d.say("%8s  %-10s  run %d: %s", "", "start", run.ID, start.Task.Title)
+	return drive(ctx, w, d, run.ID)
+}
+
+// drive carries the run on until it ends or waits.
+func drive(ctx context.Context, w *wiring, d *display, id int64) error {
+	err := w.engine.Drive(ctx, id)
+	d.done()
+	if err != nil {
+		return err
+	}
+	run, err := w.db.Load(context.WithoutCancel(ctx), id)
+	if err != nil {
+		return err
+	}
+	d.say("\n%s", run.Summary())
+	switch {
+	case run.State == pipeline.StateVerified || run.State == pipeline.StateAccepted:
+		d.say("The work is on the branch %s (%.12s).", run.Branch, run.Head)
+		return nil
+	case run.State.Ended():
+		return &exitError{code: exitFailed}
+	}
+	d.say("Answer with `forge answer %d CHOICE`.", id)
+	return &exitError{code: exitWaiting}
+}
+
+// driveLocal goes on with a run on a local repository after an answer.
+func driveLocal(cmd *cobra.Command, id int64) error {
+	cfg, log, err := configure(cmd)
+	if err != nil {
+		return err
+	}
+	d := newDisplay(cmd.OutOrStdout(), time.Now())
+	w, err := wire(cmd.Context(), wireOptions{config: cfg, log: log, local: true, onEvents: d.onEvents})
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	return drive(cmd.Context(), w, d, id)
+}
+
+// trace makes a run's trace id: 32 hex digits.
+func trace() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

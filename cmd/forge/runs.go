@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"forge/learn"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// openStore opens the configured database beside a server that may be using it.
+func openStore(cmd *cobra.Command) (*store.DB, error) {
+	cfg, log, err := configure(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(cmd.Context(), cfg.DatabaseURL.Reveal(), log)
+}
+
+func runsCommand() *cobra.Command {
+	var f store.Filter
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "runs", Short: "List runs, newest first", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			db, err := openStore(cmd)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			rows, err := db.Runs(cmd.Context(), f)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				if rows == nil {
+					rows = []store.RunRow{}
+				}
+				return writeJSON(cmd.OutOrStdout(), rows)
+			}
+			return listRuns(cmd.OutOrStdout(), rows)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.Flags().BoolVar(&f.Active, "active", false, "only those that have not ended")
+	cmd.Flags().StringVar(&f.Repo, "repo", "", "only those of OWNER/NAME")
+	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most this many")
+	cmd.Flags().Int64Var(&f.Before, "before", 0, "only runs with a smaller number: the next page")
+	return cmd
+}
+
+func listRuns(out io.Writer, rows []store.RunRow) error {
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(out, "No runs yet. Label an issue, or try `forge demo`.")
+		return err
+	}
+	t := plainTable("run", "state", "phase", "iteration", "cost", "repository", "issue", "title", "started")
+	for _, r := range rows {
+		issue := ""
+		if r.Issue > 0 {
+			issue = fmt.Sprintf("#%d", r.Issue)
+		}
+		t.AppendRow(table.Row{r.ID, r.State, r.Phase, r.Iteration, fmt.Sprintf("$%.2f", float64(r.MicroUSD)/1e6), r.Repo, issue, firstLine(r.Title), r.Started.Local().Format("2006-01-02 15:04")})
+	}
+	_, err := fmt.Fprintln(out, t.Render())
+	return err
+}
+
+func writeJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+func showCommand() *cobra.Command {
+	var report, scratchpad, progress, events, inner, asJSON bool
+	cmd := &cobra.Command{
+		Use: "show RUN", Short: "Show a run: its report, scratchpad, progress or events", Args: nArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := runNumber(args[0])
+			if err != nil {
+				return err
+			}
+			db, err := openStore(cmd)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			run, err := db.Load(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			switch {
+			case events:
+				return showEvents(cmd.Context(), out, db, id, asJSON)
+			case inner:
+				return showInner(cmd.Context(), out, db, id, asJSON)
+			case progress:
+				return writeJSON(out, pipeline.ProgressOf(run))
+			case scratchpad:
+				_, err = io.WriteString(out, pipeline.Scratchpad(run))
+			case report:
+				err = showReports(out, run)
+			case asJSON:
+				return writeJSON(out, run)
+			default:
+				err = showRun(out, run)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&report, "report", false, "the validation report of every iteration")
+	cmd.Flags().BoolVar(&scratchpad, "scratchpad", false, "what was tried, iteration by iteration")
+	cmd.Flags().BoolVar(&progress, "progress", false, "the progress record, as JSON")
+	cmd.Flags().BoolVar(&inner, "inner", false, "what each phase took, and how the agents' tools fared")
+	cmd.Flags().BoolVar(&events, "events", false, "every event, in order")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func runNumber(s string) (int64, error) {
+	id, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || id < 1 {
+		return 0, usage("%q is not a run's number: `forge runs` lists them", s)
+	}
+	return id, nil
+}
+
+func showRun(out io.Writer, run *pipeline.Run) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n", run.Task.Title, run.Summary())
+	fmt.Fprintf(&b, "repository %s, branch %s, head %.12s\n", run.Repo.FullName(), run.Branch, run.Head)
+	if p := run.Published.Pull; p != nil {
+		fmt.Fprintf(&b, "pull request %s\n", p.URL)
+	}
+	for _, it := range run.Iterations {
+		fmt.Fprintf(&b, "iteration %d (%s): %s", it.Number, it.Mode, it.Result)
+		if it.Brief != "" {
+			fmt.Fprintf(&b, ", %s", it.Brief)
+		}
+		b.WriteString("\n")
+	}
+	if run.Fault != nil {
+		fmt.Fprintf(&b, "last fault: %s\n", run.Fault)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func showReports(out io.Writer, run *pipeline.Run) error {
+	none := true
+	for i := range run.Iterations {
+		if text := pipeline.Report(run, i+1); text != "" {
+			none = false
+			fmt.Fprintln(out, text)
+		}
+	}
+	if none {
+		fmt.Fprintln(out, "No iteration has been reviewed or tested yet.")
+	}
+	return nil
+}
+
+func showEvents(ctx context.Context, out io.Writer, db *store.DB, id int64, asJSON bool) error {
+	events, err := db.Events(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		data, err := json.Marshal(e.Data)
+		if asJSON {
+			data, err = json.Marshal(e)
+		}
+		if err != nil {
+			return fmt.Errorf("show event %d of run %d: %w", e.Seq, id, err)
+		}
+		if !asJSON {
+			if len(data) > 160 {
+				data = append([]byte(strings.ToValidUTF8(string(data[:159]), "")), "…"...)
+			}
+			fmt.Fprintf(out, "%5d  %s  %-26s %-18s %s\n", e.Seq, e.Time.Format("15:04:05.000"), e.Type, e.Source, data)
+			continue
+		}
+		fmt.Fprintf(out, "%s\n", data)
+	}
+	return nil
+}
+
+// showInner shows the figures of the inner loop.
+func showInner(ctx context.Context, out io.Writer, db *store.DB, id int64, asJSON bool) error {
+	events, err := db.Events(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	in := learn.Measure(events)
+	if asJSON {
+		return writeJSON(out, in)
+	}
+	if len(in.Phases) == 0 {
+		_, err := fmt.Fprintln(out, "No agent has done anything yet.")
+		return err
+	}
+	phases, tools := plainTable("phase", "executions", "turns", "time", "cost"), plainTable("tool", "calls", "success", "mean time", "mean cost")
+	for _, p := range in.Phases {
+		phases.AppendRow(table.Row{p.Name, p.Runs, p.Turns, pipeline.Clock(time.Duration(p.Millis) * time.Millisecond), fmt.Sprintf("$%.4f", float64(p.MicroUSD)/1e6)})
+	}
+	for _, t := range in.Tools {
+		tools.AppendRow(table.Row{t.Name, t.Calls, fmt.Sprintf("%.0f %%", 100*t.Success), fmt.Sprintf("%.0f ms", t.MeanMS), fmt.Sprintf("$%.4f", t.MicroUSD/1e6)})
+	}
+	_, err = fmt.Fprintf(out, "%s\n\n%s\n", phases.Render(), tools.Render())
+	return err
+}
+
+// plainTable makes a table without lines.
+func plainTable(header ...any) table.Writer {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Format.Header = text.FormatDefault
+	t.AppendHeader(header)
+	return t
+}
+
+func answerCommand() *cobra.Command {
+	var words string
+	cmd := &cobra.Command{
+		Use: "answer RUN CHOICE [ARGUMENT…]", Short: "Answer a run that waits, or stop, resume or cancel it",
+		Example: "  forge answer 7 continue 2 --words \"look at the caller first\"\n  forge answer 7 accept\n  forge answer 7 stop",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usage("answer takes a run's number and a choice: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := runNumber(args[0])
+			if err != nil {
+				return err
+			}
+			return answer(cmd, id, pipeline.SlashCommand{Name: args[1], Args: strings.Join(args[2:], " "), Text: words})
+		},
+	}
+	cmd.Flags().StringVar(&words, "words", "", "words for the next attempt")
+	return cmd
+}
+
+// answer appends what the choice does to the run. Who has this machine's database
+// may answer: there is nobody else to ask. A server on the same database goes on
+// with the run; a local run goes on right here.
+func answer(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) error {
+	db, err := openStore(cmd)
+	if err != nil {
+		return err
+	}
+	run, err := db.Load(cmd.Context(), id)
+	if err == nil {
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		events, reply := run.Answer(choice, osUser(), "cli", 0, now)
+		for i := range events {
+			events[i].ID = fmt.Sprintf("cli/%d/%s", now.UnixMicro(), events[i].ID)
+		}
+		if reply != "" {
+			fmt.Fprintln(cmd.OutOrStdout(), reply)
+		}
+		if len(events) == 0 {
+			err = db.Close()
+			if err == nil && reply != "" && choice.Name != "status" && choice.Name != "history" && choice.Name != "help" {
+				return &exitError{code: exitFailed}
+			}
+			return err
+		}
+		err = db.Append(cmd.Context(), run, events, nil)
+	}
+	if cerr := db.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), run.Summary())
+	if run.Repo.ID == 0 && run.State == pipeline.StateRunning {
+		return driveLocal(cmd, id)
+	}
+	return nil
+}
+
+// osUser is who sits at this machine.
+func osUser() pipeline.Actor {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	return pipeline.Actor{Login: name}
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gorilla/mux"
+	"github.com/spf13/cobra"
+
+	"forge/cmd/forge/settings"
+	"forge/webhook"
+)
+
+// drainTime is how long a server may take to end in order.
+const drainTime = 10 * time.Second
+
+func serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "serve", Short: "Serve the App: take webhooks in and work on runs", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, log, err := configure(cmd)
+			if err != nil {
+				return err
+			}
+			if err := cfg.Ready(); err != nil {
+				return usage("%w", err)
+			}
+			s, err := startServer(cmd.Context(), wireOptions{config: cfg, log: log})
+			if err != nil {
+				return err
+			}
+			log.Info("forge is ready", "address", s.url, "version", version())
+			<-cmd.Context().Done()
+			log.Info("forge ends: running phases stop at their next step")
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), drainTime)
+			defer cancel()
+			return s.stop(ctx)
+		},
+	}
+}
+
+// server is a Forge that listens.
+type server struct {
+	*wiring
+	hooks *webhook.Receiver
+	http  *http.Server
+	url   string
+	log   *slog.Logger
+
+	halt context.CancelFunc // of what runs beside the engine
+	aux  sync.WaitGroup
+}
+
+// startServer wires Forge, starts the engine and listens. It takes webhooks in
+// only when everything behind them is there.
+func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
+	w, err := wire(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{wiring: w, log: o.log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if err := w.db.Own(); err != nil {
+		return nil, err
+	}
+	for _, text := range o.config.Warnings {
+		o.log.Warn(text)
+	}
+	if o.config.UnsafeNoSandbox {
+		// warned of above
+	} else if err := w.spaces.Probe(ctx); err != nil {
+		o.log.Error("no sandbox: phases that need one will be refused", "error", err)
+	}
+	s.hooks, err = webhook.New(keeper{w.db}, o.log, webhook.Options{Secret: []byte(o.config.WebhookSecret.Reveal()), Notify: w.engine.Wake})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", o.config.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", o.config.Listen, err)
+	}
+	if err := w.engine.Start(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	s.hooks.Start(ctx)
+	r := mux.NewRouter()
+	s.hooks.Route(r)
+	r.HandleFunc("/healthz", s.healthy).Methods(http.MethodGet)
+	r.HandleFunc("/readyz", s.ready).Methods(http.MethodGet)
+	s.url = "http://" + l.Addr().String()
+	s.http = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(o.log.Handler(), slog.LevelDebug)}
+	go func() {
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			o.log.Error("serve", "error", err)
+		}
+	}()
+	base, halt := context.WithCancel(context.WithoutCancel(ctx)) // stop ends it
+	s.halt = halt
+	s.aux.Go(func() { s.sweep(base) })
+	return s, nil
+}
+
+// sweepEvery is how often GitHub is asked for deliveries that did not arrive, and
+// sweepBack how far back: GitHub keeps them for three days.
+const (
+	sweepEvery = 5 * time.Minute
+	sweepBack  = 71 * time.Hour
+)
+
+// sweep has GitHub send again what was missed while the server was away: GitHub
+// does not do so by itself.
+func (s *server) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		missed, err := s.hub.app.Sweep(ctx, time.Now().Add(-sweepBack))
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.log.Warn("look for missed deliveries", "error", err)
+		case len(missed) > 0:
+			s.log.Info("missed deliveries are sent again", "deliveries", len(missed))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *server) healthy(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
+
+// ready answers 200 when the database can be written.
+func (s *server) ready(w http.ResponseWriter, r *http.Request) {
+	if err := s.db.Check(r.Context()); err != nil {
+		http.Error(w, "the database does not answer; see the log", http.StatusServiceUnavailable)
+		return
+	}
+	io.WriteString(w, "ready\n")
+}
+
+// stop ends the server in order: nothing new comes in, what was taken in is kept,
+// phases end at their next step.
+func (s *server) stop(ctx context.Context) error {
+	s.halt()
+	defer s.aux.Wait()
+	return errors.Join(s.http.Shutdown(ctx), s.hooks.Stop(ctx), s.engine.Stop(ctx), s.wiring.close())
+}
+
+// configure reads the server's configuration and makes its logger.
+func configure(cmd *cobra.Command) (settings.Config, *slog.Logger, error) {
+	path, _ := cmd.Flags().GetString("config")
+	if path == "" {
+		if _, err := os.Stat("forge.yml"); err == nil {
+			path = "forge.yml"
+		}
+	}
+	cfg, err := settings.Server(path, os.Getenv)
+	if err != nil {
+		return cfg, nil, usage("%w", err)
+	}
+	return cfg, logger(cmd), nil
+}
+
+// logger logs to the command's standard error: what operators want to know, and
+// with --verbose what developers want to know.
+func logger(cmd *cobra.Command) *slog.Logger {
+	level := slog.LevelInfo
+	if v, _ := cmd.Flags().GetBool("verbose"); v {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+
+	"forge/cmd/forge/settings"
+	"forge/github"
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/sandbox"
+	"forge/pipeline/store"
+	"forge/pipeline/work"
+)
+
+// slug is the App's name, the word of its commands.
+const slug = "forge"
+
+// engine is work.Engine without its type parameters.
+type engine interface {
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+	Drive(ctx context.Context, run int64) error
+	Wake()
+	Poke(run int64)
+}
+
+// wiring is a Forge put together: what serve, demo and run start.
+type wiring struct {
+	db     *store.DB
+	engine engine
+	exec   *executor
+	hub    *hub // nil without GitHub
+	spaces *sandbox.Manager
+}
+
+// wireOptions are what the commands differ in.
+type wireOptions struct {
+	config   settings.Config
+	log      *slog.Logger
+	local    bool   // a local repository and no GitHub
+	silent   bool   // nothing is published: a replay
+	database string // instead of the configured one
+	onEvents func(*pipeline.Run, []pipeline.Event)
+}
+
+// wire opens the database and puts everything together. Nothing runs yet.
+func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
+	cfg := o.config
+	w := &wiring{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if err := os.MkdirAll(cfg.StateDir, 0o711); err != nil {
+		return nil, fmt.Errorf("make the state directory: %w", err)
+	}
+	if w.db, err = store.Open(ctx, cmp.Or(o.database, cfg.DatabaseURL.Reveal()), o.log); err != nil {
+		return nil, err
+	}
+	if w.exec, err = newExecutor(o, w); err != nil {
+		return nil, err
+	}
+	w.spaces = w.exec.spaces
+	opts := work.Options{
+		Executor: w.exec, Publisher: local{w.exec.gateway}, Logger: o.log, Settle: cfg.CallTimeout,
+		OnEvents: func(run *pipeline.Run, events []pipeline.Event) {
+			if run.State.Ended() {
+				w.exec.drop(run.ID)
+			}
+			if o.onEvents != nil {
+				o.onEvents(run, events)
+			}
+		},
+	}
+	if o.silent {
+		opts.Publisher = nowhere{}
+	} else if !o.local {
+		if w.hub, err = newHub(o, w.exec.gateway); err != nil {
+			return nil, err
+		}
+		w.exec.token, w.exec.bot = w.hub.app.Token, w.hub.identity
+		opts.Publisher, opts.Hub, opts.Read = w.hub, w.hub, w.reader(cfg)
+	}
+	w.engine, err = newEngine(w.db, opts)
+	return w, err
+}
+
+// reader reads deliveries as the configuration says.
+func (w *wiring) reader(cfg settings.Config) func(string, []byte) (pipeline.Notice, error) {
+	return func(event string, payload []byte) (pipeline.Notice, error) {
+		return github.Read(event, payload, github.ReadOptions{Label: cfg.Label, Slug: slug})
+	}
+}
+
+// newEngine chooses River's drivers. On both databases jobs are added within the
+// store's own transactions; on PostgreSQL they are fetched by pgx, which hears of
+// new ones at once.
+func newEngine(db *store.DB, opts work.Options) (engine, error) {
+	st := storeAdapter{db}
+	if pool := db.Pool(); pool != nil {
+		return work.New(riverpgxv5.New(pool), riverdatabasesql.New(nil), st, opts)
+	}
+	return work.New(riversqlite.New(db.SQL()), riversqlite.New(nil), st, opts)
+}
+
+func newHub(o wireOptions, gateway *sandbox.Gateway) (*hub, error) {
+	cfg := o.config
+	key, err := os.ReadFile(cfg.PrivateKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the App's private key: %w", err)
+	}
+	app, err := github.New(github.Options{
+		BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: slug,
+		MinWriteInterval: cfg.WriteInterval, Timeout: cfg.CallTimeout, Log: o.log, UserAgent: "forge/" + version(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &hub{app: app, gateway: gateway, base: cfg.Run, prefix: cfg.Label}, nil
+}
+
+func newExecutor(o wireOptions, w *wiring) (*executor, error) {
+	cfg := o.config
+	uid, gid, err := workerUser(cfg.WorkerUser)
+	if err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	spaces, err := sandbox.New(sandbox.Options{
+		Dir: filepath.Join(cfg.StateDir, "work"), Exe: exe, Unsafe: cfg.UnsafeNoSandbox, UID: uid, GID: gid, ModCache: modCache(), Log: o.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var hosts []string
+	if cfg.GitHubURL != "" {
+		hosts = append(hosts, cfg.GitHubURL)
+	}
+	gateway, err := sandbox.NewGateway(sandbox.GatewayOptions{
+		Dir: filepath.Join(cfg.StateDir, "git"), Hosts: hosts, AllowLocal: o.local, Prefix: cfg.Label + "/", GID: gid, Log: o.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	creds := agent.Credentials{AnthropicKey: cfg.AnthropicKey.Reveal(), OpenAIKey: cfg.OpenAIKey.Reveal(), AnthropicURL: cfg.AnthropicURL, OpenAIURL: cfg.OpenAIURL}
+	a, err := agent.New(agent.Options{
+		Open:   func(name string) (agent.Model, error) { return agent.Open(name, creds) },
+		Models: cfg.Run.Models, Tape: w.db, Scratchpad: pipeline.Scratchpad, Log: o.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &executor{
+		agent: a, spaces: spaces, gateway: gateway, log: o.log, now: time.Now,
+		token: func(context.Context, pipeline.Repo) (string, error) { return "", nil },
+		bot:   func(context.Context) (identity, error) { return identity{"forge", "forge@localhost"}, nil },
+	}, nil
+}
+
+// close ends everything that is open, workspaces first.
+func (w *wiring) close() error {
+	var errs []error
+	if w.exec != nil {
+		w.exec.close()
+	}
+	if w.db != nil {
+		errs = append(errs, w.db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// workerUser finds the user that works on repositories when this process is root;
+// zeros let the sandbox choose.
+func workerUser(name string) (uid, gid int, err error) {
+	if name == "" {
+		return 0, 0, nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, 0, fmt.Errorf("find the worker's user: %w", err)
+	}
+	uid, _ = strconv.Atoi(u.Uid)
+	gid, _ = strconv.Atoi(u.Gid)
+	return uid, gid, nil
+}
+
+// modCache is where modules lie that are already on this machine. The sandbox has
+// no network, so that what a repository needs must be there.
+func modCache() string {
+	if dir := os.Getenv("GOMODCACHE"); dir != "" {
+		return dir
+	}
+	return ""
+}
+
+// probeSandbox reports whether commands can run in a sandbox here.
+func probeSandbox(ctx context.Context, o wireOptions) error {
+	w := &wiring{}
+	x, err := newExecutor(o, w)
+	if err != nil {
+		return err
+	}
+	return x.spaces.Probe(ctx)
+}
