@@ -353,7 +353,10 @@ func (r *Run) moved(e Event) {
 		it.Review, it.Tests, it.Forced = nil, nil, false
 		it.Result = "in_progress"
 	}
-	r.Head, r.Published.Head = e.Data.Head, e.Data.Head
+	r.Head = e.Data.Head
+	if r.Head != r.Base || r.Published.Head != "" { // else the branch is not there yet
+		r.Published.Head = r.Head
+	}
 	if r.Active != nil && r.Active.Phase != PhasePlan {
 		r.Active = nil
 	}

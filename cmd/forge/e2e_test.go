@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"forge/github/githubtest"
 	"forge/pipeline/agent/agenttest"
@@ -307,6 +309,9 @@ func (l *labTest) checkHead(p *githubtest.Pull) (commits int) {
 	return strings.Count(sh("git", "log", "--oneline", "origin/main..HEAD"), "\n")
 }
 
+// shaInKey is a commit in a marker's key: it differs from run to run.
+var shaInKey = regexp.MustCompile(`/[0-9a-f]{7}$`)
+
 // shape is what a run leaves on GitHub, without what differs from run to run.
 func (l *labTest) shape(p *githubtest.Pull) map[string]int {
 	s := map[string]int{}
@@ -317,6 +322,7 @@ func (l *labTest) shape(p *githubtest.Pull) map[string]int {
 			if m := mark.FindStringSubmatch(c.Body); m != nil {
 				name = m[1]
 			}
+			name = shaInKey.ReplaceAllString(name, "/SHA")
 			s[where+" "+name+" by "+c.Author]++
 		}
 	}
@@ -401,27 +407,42 @@ func kills(t *testing.T, short int) int {
 	return short
 }
 
-// Covers lessons 10, 11: a server that is killed at random moments and started
-// again leaves just what an undisturbed one leaves: nothing twice, nothing missing.
+// Covers lessons 10, 11: servers that are killed at random moments and started
+// again leave just what an undisturbed one leaves: nothing twice, nothing missing.
 func TestKill(t *testing.T) {
 	calm := newLab(t, labOptions{})
 	calm.serve()
 	calm.start()
 	want := calm.shape(calm.verified(3 * time.Minute))
-	left := kills(t, 6)
+	t.Run("sqlite", func(t *testing.T) { killLoop(t, want, 1, func() string { return "" }) })
+	t.Run("postgres", func(t *testing.T) { killLoop(t, want, 2, func() string { return newDatabase(t) }) })
+}
+
+// killLoop kills one of some servers at random moments, until it has killed often
+// enough, over as many runs as that takes.
+func killLoop(t *testing.T, want map[string]int, servers int, database func() string) {
+	left := kills(t, 4)
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	t.Logf("seed %d, %d kills", seed, left)
 	random := rand.New(rand.NewPCG(seed, 1))
 	var slowest time.Duration
-	for left > 0 {
-		l := newLab(t, labOptions{})
-		p := l.serve()
+	runs := 0
+	for ; left > 0; runs++ {
+		l := newLab(t, labOptions{database: database()})
+		start := func(i int) *process {
+			return l.serve("FORGE_STATE_DIR=" + filepath.Join(l.dir, fmt.Sprintf("state-%d", i)))
+		}
+		var ps []*process
+		for i := range servers {
+			ps = append(ps, start(i))
+		}
 		l.start()
 		for ; left > 0 && !l.isVerified(); left-- {
 			wait(random.IntN(1500))
-			p.kill()
-			p = l.serve()
-			slowest = max(slowest, p.ready)
+			i := random.IntN(servers)
+			ps[i].kill()
+			ps[i] = start(i)
+			slowest = max(slowest, ps[i].ready)
 		}
 		pull := l.verified(3 * time.Minute)
 		if diff := cmp.Diff(want, l.shape(pull)); diff != "" {
@@ -430,9 +451,42 @@ func TestKill(t *testing.T) {
 		if n := l.checkHead(pull); n != 3 {
 			t.Errorf("%d commits, want 3", n)
 		}
-		p.kill()
+		for _, p := range ps {
+			p.kill()
+		}
 	}
-	t.Logf("slowest restart to ready: %s", slowest.Round(time.Millisecond))
+	t.Logf("%d runs, slowest restart to ready: %s", runs, slowest.Round(time.Millisecond))
+}
+
+// newDatabase makes a PostgreSQL database for one run.
+func newDatabase(t *testing.T) string {
+	t.Helper()
+	address := os.Getenv("FORGE_TEST_POSTGRES")
+	if address == "" {
+		t.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES=postgres://USER@HOST:PORT/DATABASE")
+	}
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	name := fmt.Sprintf("forge_e2e_%d", time.Now().UnixNano())
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if conn, err := pgx.Connect(ctx, address); err == nil {
+			conn.Exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+			conn.Close(ctx)
+		}
+	})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	return u.String()
 }
 
 // wait lets a random time pass: a kill must come at a moment that nobody chose.

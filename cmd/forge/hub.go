@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 
@@ -111,7 +113,27 @@ func (h *hub) identity(ctx context.Context) (identity, error) {
 
 // Publish implements work.Publisher.
 func (h *hub) Publish(ctx context.Context, run *pipeline.Run, again bool) (pipeline.Publication, []pipeline.Event, error) {
+	if e, lost := h.lost(ctx, run); lost {
+		return pipeline.Publication{Rev: run.Published.Rev}, []pipeline.Event{e}, nil
+	}
 	return h.app.Publish(ctx, run, github.PublishOptions{Again: again, Pusher: pusher{h.gateway, h.app.Token}})
+}
+
+// lost reports a commit that was never pushed and lies on another machine, one
+// that has died since. The branch then goes on from where it is, and the phase
+// that made the commit is done again; its tape is in the database, so that it
+// costs nothing.
+func (h *hub) lost(ctx context.Context, run *pipeline.Run) (pipeline.Event, bool) {
+	if run.Head == run.Base || run.Head == run.Published.Head {
+		return pipeline.Event{}, false
+	}
+	if _, err := h.gateway.Resolve(ctx, run.Repo, run.Head); !errors.Is(err, fs.ErrNotExist) {
+		return pipeline.Event{}, false
+	}
+	return pipeline.Event{
+		ID: fmt.Sprintf("run/%d/lost/%s/%d", run.ID, run.Head, run.Seq), Type: pipeline.EventBranchMoved, Source: "forge",
+		Data: pipeline.Data{Head: cmp.Or(run.Published.Head, run.Base), Note: "the commit " + run.Head + " was lost with the machine that made it"},
+	}, true
 }
 
 // pusher lets the publisher push without knowing git or tokens.

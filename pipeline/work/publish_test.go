@@ -121,7 +121,7 @@ func TestCrashWhilePublishing(t *testing.T) {
 				}
 				crashed := time.Now()
 				types := eventTypes(t, k, id)
-				if diff := cmp.Diff([]string{"run.started", "publish.started"}, types); diff != "" {
+				if diff := cmp.Diff([]string{"run.started", "phase.entered", "publish.started"}, types); diff != "" {
 					t.Fatalf("events (-want +got):\n%s", diff)
 				}
 				if moved {
