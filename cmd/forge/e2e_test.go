@@ -437,8 +437,9 @@ func killLoop(t *testing.T, want map[string]int, servers int, database func() st
 			ps = append(ps, start(i))
 		}
 		l.start()
-		for ; left > 0 && !l.isVerified(); left-- {
-			wait(random.IntN(1500))
+		// Not too many in one run, or it gets no further than its first phase.
+		for n := 0; n < 10 && left > 0 && !l.isVerified(); n, left = n+1, left-1 {
+			wait(random.IntN(4000))
 			i := random.IntN(servers)
 			ps[i].kill()
 			ps[i] = start(i)
