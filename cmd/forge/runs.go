@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,6 +25,9 @@ import (
 func openStore(cmd *cobra.Command) (*store.DB, error) {
 	cfg, log, err := configure(cmd)
 	if err != nil {
+		return nil, err
+	}
+	if err := makeStateDir(cfg.StateDir); err != nil {
 		return nil, err
 	}
 	return store.Open(cmd.Context(), cfg.DatabaseURL.Reveal(), log)
@@ -267,6 +271,10 @@ func answer(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) error {
 		return err
 	}
 	run, err := db.Load(cmd.Context(), id)
+	if err == nil && choice.Name == "history" { // shown right here, not on GitHub
+		_, err = io.WriteString(cmd.OutOrStdout(), pipeline.Scratchpad(run))
+		return errors.Join(err, db.Close())
+	}
 	if err == nil {
 		now := time.Now().UTC().Truncate(time.Microsecond)
 		events, reply := run.Answer(choice, osUser(), "cli", 0, now)
@@ -278,7 +286,7 @@ func answer(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) error {
 		}
 		if len(events) == 0 {
 			err = db.Close()
-			if err == nil && reply != "" && choice.Name != "status" && choice.Name != "history" && choice.Name != "help" {
+			if err == nil && reply != "" && choice.Name != "status" && choice.Name != "help" {
 				return &exitError{code: exitFailed}
 			}
 			return err

@@ -65,8 +65,8 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 			err = errors.Join(err, w.close())
 		}
 	}()
-	if err := os.MkdirAll(cfg.StateDir, 0o711); err != nil {
-		return nil, fmt.Errorf("make the state directory: %w", err)
+	if err := makeStateDir(cfg.StateDir); err != nil {
+		return nil, err
 	}
 	if w.db, err = store.Open(ctx, cmp.Or(o.database, cfg.DatabaseURL.Reveal()), o.log); err != nil {
 		return nil, err
@@ -97,6 +97,15 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 	}
 	w.engine, err = newEngine(w.db, opts)
 	return w, err
+}
+
+// makeStateDir makes the directory that holds everything. The worker's user may
+// pass through it, and read nothing in it.
+func makeStateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	return nil
 }
 
 // reader reads deliveries as the configuration says.

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"forge/github/githubtest"
+	"forge/pipeline"
+)
+
+// cli runs commands in this process, in a state directory of their own.
+type cli struct {
+	t    *testing.T
+	dir  string // the state directory's parent
+	repo string // a local git repository with the greeter in it
+}
+
+func newCLI(t *testing.T) *cli {
+	t.Helper()
+	dir, err := tempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	c := &cli{t: t, dir: dir, repo: filepath.Join(dir, "greet")}
+	for name, text := range greeter {
+		path := filepath.Join(c.repo, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.git("init", "-q", "-b", "main")
+	c.git("add", "-A")
+	c.git("-c", "user.name=ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", "init")
+	t.Setenv("FORGE_STATE_DIR", filepath.Join(dir, "state"))
+	t.Setenv("FORGE_DATABASE_URL", "")
+	t.Setenv("FORGE_MODEL", "")
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		t.Setenv("FORGE_UNSAFE_NO_SANDBOX", "true")
+	}
+	return c
+}
+
+func (c *cli) git(args ...string) string {
+	c.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = c.repo
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// tape writes a tape and names it as a model.
+func (c *cli) tape(text string) string {
+	c.t.Helper()
+	path := filepath.Join(c.dir, "tape.txtar")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return "tape:" + path
+}
+
+// run runs a command and wants its exit code, and texts in what it prints.
+func (c *cli) run(code int, want []string, args ...string) string {
+	c.t.Helper()
+	var out, errs bytes.Buffer
+	got := Main(c.t.Context(), args, &out, &errs)
+	all := out.String() + errs.String()
+	if got != code {
+		c.t.Fatalf("forge %q exits with %d, want %d:\n%s", args, got, code, all)
+	}
+	for _, w := range want {
+		if !strings.Contains(all, w) {
+			c.t.Errorf("forge %q does not say %q:\n%s", args, w, all)
+		}
+	}
+	return out.String()
+}
+
+func TestUsage(t *testing.T) {
+	c := newCLI(t)
+	c.run(exitDone, []string{"forge "}, "version")
+	c.run(exitUsage, []string{"unknown flag", "--help"}, "runs", "--jsn")
+	c.run(exitUsage, []string{"takes no arguments"}, "serve", "now")
+	c.run(exitUsage, []string{"FORGE_APP_ID", "FORGE_WEBHOOK_SECRET"}, "serve")
+	c.run(exitUsage, []string{"is not a run's number"}, "show", "x")
+	c.run(exitUsage, []string{"an issue's URL, or a task in words"}, "run")
+	c.run(exitUsage, []string{"--repo"}, "run", "--repo", filepath.Join(c.dir, "nowhere"), "do something")
+	c.run(exitFailed, []string{"run 7"}, "show", "7")
+	c.run(exitFailed, []string{"unknown command"}, "serv")
+	c.run(exitDone, []string{"No runs yet"}, "runs")
+	if got := c.run(exitDone, nil, "runs", "--json"); strings.TrimSpace(got) != "[]" {
+		t.Errorf("runs --json of nothing = %q, want []", got)
+	}
+}
+
+// Covers T4, T6, I2, V1: a task in words on a local repository, and every view of
+// the run that comes of it; then the same again from its tape.
+func TestLocalRun(t *testing.T) {
+	c := newCLI(t)
+	model := c.tape(greeterTape)
+	c.run(exitDone, []string{"verified", "is on the branch forge/put-a-comma"}, "run", "--repo", c.repo, "--model", model, "Put a comma after hello")
+	branch := strings.TrimSpace(c.git("branch", "--list", "forge/*", "--format", "%(refname:short)"))
+	if got := c.git("show", branch+":greet.sh"); got != "echo hello, $1\n" {
+		t.Errorf("greet.sh on %s is %q", branch, got)
+	}
+	if got := c.git("status", "--porcelain"); got != "" {
+		t.Errorf("the repository's work tree was touched: %s", got)
+	}
+	c.run(exitDone, []string{"1  verified", "Put a comma"}, "runs")
+	c.run(exitDone, []string{"iteration 1 (fresh): passed"}, "show", "1")
+	c.run(exitDone, []string{"PASSED (IMPLEMENTATION_VERIFIED)"}, "show", "1", "--report")
+	c.run(exitDone, []string{"## Iteration 1"}, "show", "1", "--scratchpad")
+	c.run(exitDone, []string{"phase.completed", "tool.executed", "run.verified"}, "show", "1", "--events")
+	c.run(exitDone, []string{"edit", "100 %"}, "show", "1", "--inner")
+	var p pipeline.Progress
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "show", "1", "--progress")), &p); err != nil || p.Loop.Status != pipeline.Verified {
+		t.Errorf("progress %+v, %v", p, err)
+	}
+	tape := filepath.Join(c.dir, "written.txtar")
+	c.run(exitDone, nil, "replay", "1", "--tape", tape)
+	if text := read(t, tape); !strings.Contains(text, "implementer 1/1") {
+		t.Errorf("the tape is %s", text)
+	}
+	c.run(exitDone, []string{"again: Run 1 is verified", "made the same change"}, "replay", "1")
+}
+
+// Covers T7: a local run that waits is answered by another command, which goes on
+// with it; a second answer gets a polite line.
+func TestLocalAnswer(t *testing.T) {
+	c := newCLI(t)
+	tape := strings.Replace(greeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
+	t.Setenv("FORGE_MODEL", c.tape(tape))
+	c.run(exitWaiting, []string{"it greets people", "forge answer 1 CHOICE"}, "run", "--repo", c.repo, "Put a comma after hello")
+	c.run(exitFailed, []string{"not one of the choices"}, "answer", "1", "approve")
+	c.run(exitDone, []string{"Iteration 1"}, "answer", "1", "history")
+	c.run(exitDone, []string{"verified"}, "answer", "1", "continue", "1", "--words", "go ahead")
+	c.run(exitFailed, []string{"has ended"}, "answer", "1", "accept")
+}
+
+// An issue by its URL, worked on right here as the App.
+func TestRunIssue(t *testing.T) {
+	c := newCLI(t)
+	gh, err := githubtest.New(githubtest.Options{Dir: c.dir, Manifest: embedded("app.yml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gh.Close()
+	key := filepath.Join(c.dir, "app.pem")
+	if err := os.WriteFile(key, gh.PrivateKey, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gh.AddRepo("acme", "greet", greeter); err != nil {
+		t.Fatal(err)
+	}
+	n, err := gh.As("acme").OpenIssue(officeRepo, "The greeting lacks its comma", "It prints `hello Ann`.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range map[string]string{"FORGE_APP_ID": fmt.Sprint(gh.AppID), "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": gh.WebhookSecret,
+		"FORGE_GITHUB_URL": gh.URL, "FORGE_WRITE_INTERVAL": "0s", "FORGE_MODEL": c.tape(greeterTape)} {
+		t.Setenv(k, v)
+	}
+	issue := fmt.Sprintf("%s/%s/issues/%d", gh.URL, officeRepo, n)
+	c.run(exitFailed, []string{"not installed"}, "run", issue)
+	if _, err := gh.Install(officeRepo); err != nil {
+		t.Fatal(err)
+	}
+	c.run(exitDone, []string{"verified", "draft pull request"}, "run", issue)
+	c.run(exitFailed, nil, "run", gh.URL+"/"+officeRepo+"/issues/99")
+}
