@@ -428,3 +428,50 @@ func TestCommands(t *testing.T) {
 }
 
 func deliveriesOf(repo string) store.DeliveryFilter { return store.DeliveryFilter{Repo: repo} }
+
+// A maintainer who ticks a box of the question answers it; one who may not, not.
+func TestTickedBox(t *testing.T) {
+	of := newOffice(t, officeOptions{files: map[string]string{".github/forge.yml": "", "test.sh": ""}})
+	of.label("acme")
+	of.untilState(pipeline.StateWaiting)
+	of.says("Nothing can be verified without tests")
+	id, box := of.box("/forge accept")
+	if err := of.gh.As("acme").TickBox(officeRepo, id, box); err != nil {
+		t.Fatal(err)
+	}
+	run := of.untilState(pipeline.StateAccepted)
+	if a := run.Gates[0].Answers; len(a) != 1 || a[0].By.Login != "acme" {
+		t.Errorf("answers %+v", a)
+	}
+}
+
+// box finds the box of a choice in the question: its comment, and which one it is.
+func (of *office) box(choice string) (comment int64, nth int) {
+	of.t.Helper()
+	pulls, err := of.gh.Pulls(officeRepo)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	i, err := of.gh.Issue(officeRepo, of.issue)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	list := i.Comments
+	for _, p := range pulls {
+		list = append(list, p.Comments...)
+	}
+	for _, c := range list {
+		n := 0
+		for line := range strings.SplitSeq(c.Body, "\n") {
+			if !strings.HasPrefix(line, "- [ ] ") {
+				continue
+			}
+			if strings.Contains(line, choice) {
+				return c.ID, n
+			}
+			n++
+		}
+	}
+	of.t.Fatalf("no box for %q", choice)
+	return 0, 0
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/url"
@@ -25,6 +26,7 @@ import (
 
 	"forge/github/githubtest"
 	"forge/pipeline/agent/agenttest"
+	"forge/pipeline/store"
 )
 
 // The bug of the end-to-end tests: NewVersion of github.com/Masterminds/semver/v3
@@ -361,6 +363,7 @@ func TestRealModule(t *testing.T) {
 	}
 	t.Logf("API calls by operation: %v", operations)
 	t.Logf("%d API calls, %d commits, %s from the label to the end, ready after %s", calls, commits, took.Round(time.Millisecond), p.ready.Round(time.Millisecond))
+	l.ownTime(p, took)
 	if limit := 25 + 2*8; calls > limit {
 		t.Errorf("%d API calls, over %d for a run with two bounces", calls, limit)
 	}
@@ -370,6 +373,36 @@ func TestRealModule(t *testing.T) {
 	for name, n := range l.shape(pull) {
 		t.Logf("%3d × %s", n, name)
 	}
+}
+
+var suiteTime = regexp.MustCompile(`msg="suite done".* ms=(\d+)`)
+
+// ownTime logs how much of the run was neither tests nor the commands of agents:
+// engine, GitHub calls, git, checkouts, the worker. The model is a tape and takes
+// no time.
+func (l *labTest) ownTime(p *process, took time.Duration) {
+	l.t.Helper()
+	db, err := store.Open(l.t.Context(), filepath.Join(l.dir, "state", "forge.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer db.Close()
+	events, err := db.Events(l.t.Context(), 1, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var tests, tools int64
+	for _, m := range suiteTime.FindAllStringSubmatch(p.text(), -1) {
+		ms, _ := strconv.ParseInt(m[1], 10, 64)
+		tests += ms
+	}
+	for _, e := range events {
+		if t := e.Data.Tool; t != nil && t.Tool == "run" {
+			tools += t.Millis
+		}
+	}
+	own := took - time.Duration(tests+tools)*time.Millisecond
+	l.t.Logf("%d events; %s in all: tests %d ms, agents' commands %d ms, all the rest (git included) %s", len(events), took.Round(time.Millisecond), tests, tools, own.Round(time.Millisecond))
 }
 
 // The same through the real clients of both providers, against servers that speak

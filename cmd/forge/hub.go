@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"forge/cmd/forge/settings"
 	"forge/github"
@@ -26,8 +27,8 @@ type hub struct {
 	base    pipeline.Config // the server's; a repository's settings go on top
 	prefix  string          // of branches: "forge"
 
-	once sync.Mutex
-	bot  *pipeline.Actor
+	mu  sync.Mutex // one question at a time
+	bot atomic.Pointer[pipeline.Actor]
 }
 
 // Permission implements work.Hub.
@@ -99,16 +100,26 @@ func refuse(format string, args ...any) error {
 // identity returns whom commits are by: the App's bot user, so that GitHub shows
 // its picture next to them.
 func (h *hub) identity(ctx context.Context) (identity, error) {
-	h.once.Lock()
-	defer h.once.Unlock()
-	if h.bot == nil {
-		u, err := h.app.BotUser(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	u := h.bot.Load()
+	if u == nil {
+		found, err := h.app.BotUser(ctx)
 		if err != nil {
 			return identity{}, err
 		}
-		h.bot = &u
+		u = &found
+		h.bot.Store(u)
 	}
-	return identity{Name: h.bot.Login, Email: fmt.Sprintf("%d+%s@users.noreply.github.com", h.bot.ID, h.bot.Login)}, nil
+	return identity{Name: u.Login, Email: fmt.Sprintf("%d+%s@users.noreply.github.com", u.ID, u.Login)}, nil
+}
+
+// botID is the id of the App's bot user, 0 while it is not known.
+func (h *hub) botID() int64 {
+	if u := h.bot.Load(); u != nil {
+		return u.ID
+	}
+	return 0
 }
 
 // Publish implements work.Publisher.

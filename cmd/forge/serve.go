@@ -120,12 +120,15 @@ const (
 	sweepBack  = 71 * time.Hour
 )
 
-// sweep has GitHub send again what was missed while the server was away: GitHub
-// does not do so by itself.
+// sweep asks GitHub who the App is, until it knows, and has it send again what was
+// missed while the server was away: GitHub does not do so by itself.
 func (s *server) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
+		if _, err := s.hub.identity(ctx); err != nil && ctx.Err() == nil { // to know its own comments' boxes
+			s.log.Warn("ask for the App's own user", "error", err)
+		}
 		missed, err := s.hub.app.Sweep(ctx, time.Now().Add(-sweepBack))
 		switch {
 		case ctx.Err() != nil:
