@@ -78,7 +78,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 	opts := work.Options{
 		Executor: w.exec, Publisher: local{w.exec.gateway}, Logger: o.log, Settle: cfg.CallTimeout,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) {
-			if run.State.Ended() {
+			if run.State != pipeline.StateRunning { // a run that waits holds no process, and a stop ends what it started
 				w.exec.drop(run.ID)
 			}
 			if o.onEvents != nil {
