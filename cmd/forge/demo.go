@@ -92,6 +92,7 @@ func demo(cmd *cobra.Command, keep bool) (err error) {
 		err = errors.Join(err, s.stop(stop))
 	}()
 	gh.SetHook(s.url + "/webhook")
+	d.say("The first test run compiles Go's standard library for the demo's own cache: up to a minute.")
 	d.say("%8s  %-10s  issue #%d is opened and labelled: %s/acme/cart/issues/%d\n", "", "github", issue, gh.URL, issue)
 	if err := gh.As("acme").Label("acme/cart", issue, "forge"); err != nil {
 		return err

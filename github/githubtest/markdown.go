@@ -89,12 +89,24 @@ func (r *mdRenderer) code(lines []string, i int, fence, info string) int {
 	return i
 }
 
+// alerts are GitHub's highlighted quotes, by their first line.
+var alerts = map[string]string{"[!NOTE]": "Note", "[!TIP]": "Tip", "[!IMPORTANT]": "Important", "[!WARNING]": "Warning", "[!CAUTION]": "Caution"}
+
 func (r *mdRenderer) quote(lines []string, i int) int {
 	var inner []string
 	for ; i < len(lines) && strings.HasPrefix(lines[i], ">"); i++ {
 		inner = append(inner, strings.TrimPrefix(strings.TrimPrefix(lines[i], ">"), " "))
 	}
-	r.out.WriteString("<blockquote>\n")
+	kind := ""
+	if len(inner) > 0 {
+		kind = alerts[strings.TrimSpace(inner[0])]
+	}
+	if kind == "" {
+		r.out.WriteString("<blockquote>\n")
+	} else {
+		r.out.WriteString(`<blockquote class="alert ` + strings.ToLower(kind) + `">` + "\n<strong>" + kind + "</strong>\n")
+		inner = inner[1:]
+	}
 	r.blocks(inner)
 	r.out.WriteString("</blockquote>\n")
 	return i

@@ -167,6 +167,7 @@ func TestMarkdown(t *testing.T) {
 		{"- [ ] a\n- [x] b\n  more\n- c", "<ul>\n<li class=\"task\">[_] a</li>\n<li class=\"task\">[X] b more</li>\n<li>c</li>\n</ul>\n"},
 		{"````suggestion\n```\n````", "<pre class=\"code suggestion\"><code>```\n</code></pre>\n"},
 		{"x <!-- forge:key -->", "<p>x </p>\n"},
+		{"> [!TIP]\n> a", "<blockquote class=\"alert tip\">\n<strong>Tip</strong>\n<p>a</p>\n</blockquote>\n"},
 		{"> a\n> b", "<blockquote>\n<p>a\nb</p>\n</blockquote>\n"},
 	} {
 		if got := string(markdown(tc.in, box)); got != tc.want {
