@@ -12,5 +12,9 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(exitDone)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if dir, err := buildCache(); err == nil {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
 }

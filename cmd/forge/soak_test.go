@@ -1,0 +1,120 @@
+//go:build soak
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+)
+
+// kills is how often the kill tests kill; FORGE_E2E_KILLS sets it.
+func kills(t *testing.T, short int) int {
+	t.Helper()
+	if s := os.Getenv("FORGE_E2E_KILLS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatalf("FORGE_E2E_KILLS: %v", err)
+		}
+		return n
+	}
+	return short
+}
+
+// Covers lessons 10, 11: servers that are killed at random moments and started
+// again leave just what an undisturbed one leaves: nothing twice, nothing missing.
+func TestKill(t *testing.T) {
+	calm := newLab(t, labOptions{})
+	calm.serve()
+	calm.start()
+	want := calm.shape(calm.verified(3 * time.Minute))
+	t.Run("sqlite", func(t *testing.T) { killLoop(t, want, 1, func() string { return "" }) })
+	t.Run("postgres", func(t *testing.T) { killLoop(t, want, 2, func() string { return newDatabase(t) }) })
+}
+
+// killLoop kills one of some servers at random moments, until it has killed often
+// enough, over as many runs as that takes.
+func killLoop(t *testing.T, want map[string]int, servers int, database func() string) {
+	left := kills(t, 4)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %d kills", seed, left)
+	random := rand.New(rand.NewPCG(seed, 1))
+	var slowest time.Duration
+	runs := 0
+	for ; left > 0; runs++ {
+		l := newLab(t, labOptions{database: database()})
+		for i := range servers {
+			l.shareCache(filepath.Join(l.dir, fmt.Sprintf("state-%d", i)))
+		}
+		start := func(i int) *process {
+			return l.serve("FORGE_STATE_DIR=" + filepath.Join(l.dir, fmt.Sprintf("state-%d", i)))
+		}
+		var ps []*process
+		for i := range servers {
+			ps = append(ps, start(i))
+		}
+		l.start()
+		// Not too many in one run, or it gets no further than its first phase.
+		for n := 0; n < 10 && left > 0 && !l.isVerified(); n, left = n+1, left-1 {
+			wait(random.IntN(4000))
+			i := random.IntN(servers)
+			ps[i].kill()
+			ps[i] = start(i)
+			slowest = max(slowest, ps[i].ready)
+		}
+		pull := l.verified(3 * time.Minute)
+		if diff := cmp.Diff(want, l.shape(pull)); diff != "" {
+			t.Errorf("after kills (-undisturbed +killed):\n%s", diff)
+		}
+		if n := l.checkHead(pull); n != 3 {
+			t.Errorf("%d commits, want 3", n)
+		}
+		for _, p := range ps {
+			p.kill()
+		}
+	}
+	t.Logf("%d runs, slowest restart to ready: %s", runs, slowest.Round(time.Millisecond))
+}
+
+// newDatabase makes a PostgreSQL database for one run.
+func newDatabase(t *testing.T) string {
+	t.Helper()
+	address := os.Getenv("FORGE_TEST_POSTGRES")
+	if address == "" {
+		t.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES=postgres://USER@HOST:PORT/DATABASE")
+	}
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	name := fmt.Sprintf("forge_e2e_%d", time.Now().UnixNano())
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if conn, err := pgx.Connect(ctx, address); err == nil {
+			conn.Exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+			conn.Close(ctx)
+		}
+	})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+// wait lets a random time pass: a kill must come at a moment that nobody chose.
+func wait(ms int) { <-time.After(time.Duration(ms) * time.Millisecond) }
