@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/store"
 )
 
 // cli runs commands in this process, in a state directory of their own.
@@ -179,4 +182,43 @@ func TestRunIssue(t *testing.T) {
 	}
 	c.run(exitDone, []string{"verified", "draft pull request"}, "run", issue)
 	c.run(exitFailed, nil, "run", gh.URL+"/"+officeRepo+"/issues/99")
+}
+
+// Covers lessons 18: every delivery has an outcome that can be looked up, and one
+// that was given up can be handled again.
+func TestDeliveriesCommand(t *testing.T) {
+	c := newCLI(t)
+	c.run(exitDone, []string{"No deliveries"}, "deliveries")
+	db, err := store.Open(t.Context(), filepath.Join(c.dir, "state", "forge.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	if err := db.KeepDeliveries(t.Context(), []store.Delivery{{GUID: "good", Event: "ping", Received: now, Payload: []byte("{}")}, {GUID: "bad", Event: "issues", Action: "opened", Repo: "acme/greet", Received: now, Payload: []byte("{}")}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.FinishDelivery(t.Context(), nil, "good", "a ping", now); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if err := db.FailDelivery(t.Context(), "bad", "it is poison", now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.run(exitDone, []string{"good", "a ping", "issues.opened", "it is poison"}, "deliveries")
+	if out := c.run(exitDone, []string{"bad"}, "deliveries", "--dead"); strings.Contains(out, "good") {
+		t.Errorf("--dead lists what is alive:\n%s", out)
+	}
+	c.run(exitDone, []string{"outcome: a ping"}, "deliveries", "good")
+	c.run(exitFailed, []string{"nowhere"}, "deliveries", "nowhere")
+	c.run(exitUsage, []string{"--retry needs"}, "deliveries", "--retry")
+	c.run(exitFailed, nil, "deliveries", "--retry", "good")
+	c.run(exitDone, []string{"waits to be handled again"}, "deliveries", "--retry", "bad")
+	var list []deliveryView
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "deliveries", "--json")), &list); err != nil || len(list) != 2 || list[0].State != "waiting" {
+		t.Errorf("deliveries --json: %+v, %v", list, err)
+	}
 }
