@@ -90,14 +90,12 @@ func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 
 // unknown names the nearest right command, and all of them.
 func unknown(name, slug string) string {
-	best, dist := "", len(name)/2+1
+	var names []string
 	for _, k := range commands {
-		if d := distance(name, k.name); d < dist {
-			best, dist = k.name, d
-		}
+		names = append(names, k.name)
 	}
 	text := fmt.Sprintf("There is no command %q.", shorten(name, 40))
-	if best != "" {
+	if best := pipeline.Nearest(name, names); best != "" {
 		text += fmt.Sprintf(" Did you mean `/%s %s`?", slug, best)
 	}
 	return text + "\n\n" + commandList(slug)
@@ -111,27 +109,6 @@ func commandList(slug string) string {
 		fmt.Fprintf(&b, "- `%s` — %s\n", strings.TrimSpace("/"+slug+" "+k.name+" "+k.arg), k.what)
 	}
 	return strings.TrimRight(b.String(), "\n")
-}
-
-// distance is Levenshtein's, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j]+1, row[j+1]+1, cost)
-		}
-	}
-	return row[len(b)]
 }
 
 // ticked returns the command in the one task-list box that went from [ ] to [x]

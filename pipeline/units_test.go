@@ -188,3 +188,16 @@ func TestSlug(t *testing.T) {
 		}
 	}
 }
+
+// Covers lessons 21.
+func TestNearest(t *testing.T) {
+	known := []string{"continue", "accept", "cancel", "max_iterations", "tests"}
+	for word, want := range map[string]string{
+		"contineu": "continue", "Accept": "accept", "max-iteration": "max_iterations", "cont": "continue", "testsuite": "tests",
+		"zzz": "", "ac": "", "something": "", strings.Repeat("accept", 30): "",
+	} {
+		if got := Nearest(word, known); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+}

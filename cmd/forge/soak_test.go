@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+
+	"forge/pipeline"
+	"forge/pipeline/store"
 )
 
 // kills is how often the kill tests kill; FORGE_E2E_KILLS sets it.
@@ -118,3 +122,40 @@ func newDatabase(t *testing.T) string {
 
 // wait lets a random time pass: a kill must come at a moment that nobody chose.
 func wait(ms int) { <-time.After(time.Duration(ms) * time.Millisecond) }
+
+// TestRestartWithManyRuns logs how long a server with 10,000 runs in its store, a
+// hundred of them waiting, takes from its start to its first answer.
+func TestRestartWithManyRuns(t *testing.T) {
+	l := newLab(t, labOptions{})
+	ctx := t.Context()
+	db, err := store.Open(ctx, filepath.Join(l.dir, "state", "forge.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 10_000 {
+		now := time.Now().UTC()
+		start := pipeline.Start{Repo: pipeline.Repo{ID: 77, Owner: "acme", Name: "many"}, Task: pipeline.Task{Issue: n + 1, Title: "x"}, Config: pipeline.DefaultConfig(), Base: "base", Branch: "forge/x"}
+		run, err := db.CreateRun(ctx, fmt.Sprintf("many/%d", n), start, now, trace(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := pipeline.EventRunCancelled
+		if n%100 == 0 {
+			end = pipeline.EventRunStopped
+		}
+		if err := db.Append(ctx, run, []pipeline.Event{
+			{ID: "end", Type: end, Source: "test", Time: now, Data: pipeline.Data{Answer: &pipeline.Answer{}}},
+			{ID: "shown", Type: pipeline.EventPublishCompleted, Source: "test", Time: now, Data: pipeline.Data{Publication: &pipeline.Publication{Rev: 2}}},
+		}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		p := l.serve()
+		t.Logf("ready after %s", p.ready.Round(time.Millisecond))
+		p.kill()
+	}
+}

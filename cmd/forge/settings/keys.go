@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"forge/pipeline"
 )
 
 // rule says what a key may hold, and what it is for.
@@ -96,7 +98,7 @@ func check(key string, v reflect.Value, caps map[string]float64) string {
 	case v.Kind() == reflect.String && len(r.enum) > 0:
 		if !slices.Contains(r.enum, v.String()) {
 			hint := ""
-			if near := nearest(v.String(), r.enum); near != "" {
+			if near := pipeline.Nearest(v.String(), r.enum); near != "" {
 				hint = fmt.Sprintf(" (did you mean %q?)", near)
 			}
 			return fmt.Sprintf("%s is %q; it must be one of %s%s", key, v.String(), strings.Join(r.enum, ", "), hint)
@@ -253,46 +255,4 @@ func nearestExact(name string, known []string) string {
 		return name
 	}
 	return ""
-}
-
-// nearest returns the known word that name most probably means, or "".
-func nearest(name string, known []string) string {
-	best, least := "", max(2, len(name)/3)+1
-	low := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
-	for _, k := range known {
-		if d := distance(low, k); d < least {
-			best, least = k, d
-		}
-	}
-	if best == "" && len(low) >= 4 {
-		for _, k := range known {
-			if strings.HasPrefix(k, low) || strings.HasPrefix(low, k) {
-				return k
-			}
-		}
-	}
-	return best
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	if len(a) > 100 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }
