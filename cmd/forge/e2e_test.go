@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -381,6 +382,7 @@ func TestRealModule(t *testing.T) {
 	t.Logf("API calls by operation: %v", operations)
 	t.Logf("%d API calls, %d commits, %s from the label to the end, ready after %s", calls, commits, took.Round(time.Millisecond), p.ready.Round(time.Millisecond))
 	l.ownTime(p, took)
+	l.checkSecrets()
 	if limit := 25 + 2*8; calls > limit {
 		t.Errorf("%d API calls, over %d for a run with two bounces", calls, limit)
 	}
@@ -390,6 +392,39 @@ func TestRealModule(t *testing.T) {
 	for name, n := range l.shape(pull) {
 		t.Logf("%3d × %s", n, name)
 	}
+}
+
+// checkSecrets wants none of the server's secrets in its log, its state directory
+// (database, mirrors, work trees), or anything that was said on GitHub. Covers
+// S17, S29.
+func (l *labTest) checkSecrets() {
+	l.t.Helper()
+	secrets := map[string]string{
+		"webhook secret": l.gh.WebhookSecret, "installation token": "ghs_", "private key": "PRIVATE KEY",
+		"OpenAI key": "sk-test-", "Anthropic key": "sk-ant-",
+	}
+	look := func(where, text string) {
+		for name, secret := range secrets {
+			if strings.Contains(text, secret) {
+				l.t.Errorf("%s holds the %s", where, name)
+			}
+		}
+	}
+	look("the log", l.log())
+	files := 0
+	err := filepath.WalkDir(filepath.Join(l.dir, "state"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		files++
+		data, err := os.ReadFile(path)
+		look(path, string(data))
+		return err
+	})
+	if err != nil || files < 10 {
+		l.t.Errorf("looked into %d files of the state directory, %v", files, err)
+	}
+	look("GitHub", fmt.Sprintf("%+v %+v", l.pull(), l.issueNow()))
 }
 
 var suiteTime = regexp.MustCompile(`msg="suite done".* ms=(\d+)`)
@@ -440,6 +475,7 @@ func TestProviders(t *testing.T) {
 			l.start()
 			l.checkHead(l.verified(3 * time.Minute))
 			l.checkContract()
+			l.checkSecrets()
 		})
 	}
 }
