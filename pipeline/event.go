@@ -40,7 +40,6 @@ const (
 	EventPublishFailed    EventType = "publish.failed"    // Data.Fault
 
 	EventBranchMoved EventType = "branch.moved" // Data.Head, Data.Actor: someone else pushed
-	EventPullClosed  EventType = "pull.closed"  // Data.Actor; Data.Merged
 	EventIssueEdited EventType = "issue.edited" // Data.Task
 	EventReplyWanted EventType = "reply.wanted" // Data.Reply: Forge owes someone an answer
 )
@@ -80,7 +79,6 @@ type Data struct {
 	Actor          *Actor          `json:"actor,omitempty"`
 	Reply          *Reply          `json:"reply,omitempty"`
 	Head           string          `json:"head,omitempty"`
-	Merged         bool            `json:"merged,omitempty"`
 	Note           string          `json:"note,omitempty"`
 }
 

@@ -110,7 +110,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		EventRunStarted, EventRunStopped, EventRunResumed, EventRunVerified, EventRunAccepted, EventRunCancelled, EventRunFailed, EventRunSkipped,
 		EventPhaseEntered, EventPhaseCompleted, EventPhaseApproved, EventPhasePassed, EventPhaseFailed, EventAgentIteration, EventToolExecuted,
 		EventFinding, EventBounce, EventDiminishing, EventGuardFired, EventGateRequested, EventGateAnswered, EventGateOverride,
-		EventPublishStarted, EventPublishCompleted, EventPublishFailed, EventBranchMoved, EventPullClosed, EventIssueEdited, EventReplyWanted, "of.the_future",
+		EventPublishStarted, EventPublishCompleted, EventPublishFailed, EventBranchMoved, EventIssueEdited, EventReplyWanted, "of.the_future",
 	}
 	for range 8 { // the ones with most to break come more often
 		types = append(types, EventPhaseEntered, EventPhaseCompleted, EventGateRequested, EventGateAnswered)
