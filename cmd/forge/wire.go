@@ -154,6 +154,7 @@ func newExecutor(o wireOptions, w *wiring) (*executor, error) {
 	}
 	spaces, err := sandbox.New(sandbox.Options{
 		Dir: filepath.Join(cfg.StateDir, "work"), Exe: exe, Unsafe: cfg.UnsafeNoSandbox, UID: uid, GID: gid, ModCache: modCache(), Log: o.log,
+		Limits: sandbox.Limits{Wall: time.Duration(cfg.Run.Tests.TimeoutMinutes)*time.Minute + time.Minute}, // a suite's own limit fires first
 	})
 	if err != nil {
 		return nil, err
