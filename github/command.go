@@ -12,21 +12,8 @@ import (
 // maxContinue is the most iterations that one command may grant.
 const maxContinue = 20
 
-// commands are the words after the slash, in the order in which help lists them.
-var commands = []struct{ name, arg, what string }{
-	{"run", "", "start working on this issue"},
-	{"status", "", "say where the work stands"},
-	{"stop", "", "stop working; nothing is lost"},
-	{"resume", "", "go on after a stop"},
-	{"retry", "", "try the step that broke down again"},
-	{"approve", "", "let the plan, or the next action, go ahead"},
-	{"continue", "[N]", "go on with N more iterations"},
-	{"accept", "", "take the work as it is, with its known issues"},
-	{"history", "", "show everything that was tried"},
-	{"cancel", "", "give up and close the pull request"},
-	{"choose", "OPTION", "answer a question with one of its options"},
-	{"help", "", "show this list"},
-}
+// commands are the words after the slash; pipeline.Help says what they do.
+var commands = []string{"run", "status", "stop", "resume", "retry", "approve", "continue", "accept", "history", "cancel", "choose", "help"}
 
 // parseCommand reads the first line of a comment. It reports false when that line
 // is no command: quoted lines and code blocks do not begin with the slash.
@@ -66,7 +53,7 @@ func cutWord(s string) (word, rest string) {
 // check says what is wrong with a command, in Error. Words behind a command that
 // takes none are words for the next attempt.
 func check(c *pipeline.SlashCommand, slug string) {
-	known := slices.ContainsFunc(commands, func(k struct{ name, arg, what string }) bool { return k.name == c.Name })
+	known := slices.Contains(commands, c.Name)
 	switch {
 	case !known:
 		c.Error = unknown(c.Name, slug)
@@ -90,25 +77,11 @@ func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 
 // unknown names the nearest right command, and all of them.
 func unknown(name, slug string) string {
-	var names []string
-	for _, k := range commands {
-		names = append(names, k.name)
-	}
 	text := fmt.Sprintf("There is no command %q.", shorten(name, 40))
-	if best := pipeline.Nearest(name, names); best != "" {
+	if best := pipeline.Nearest(name, commands); best != "" {
 		text += fmt.Sprintf(" Did you mean `/%s %s`?", slug, best)
 	}
-	return text + "\n\n" + commandList(slug)
-}
-
-// commandList is the answer to help.
-func commandList(slug string) string {
-	var b strings.Builder
-	b.WriteString("Commands, each on the first line of a comment:\n")
-	for _, k := range commands {
-		fmt.Fprintf(&b, "- `%s` — %s\n", strings.TrimSpace("/"+slug+" "+k.name+" "+k.arg), k.what)
-	}
-	return strings.TrimRight(b.String(), "\n")
+	return text + "\n\n" + pipeline.Help()
 }
 
 // ticked returns the command in the one task-list box that went from [ ] to [x]

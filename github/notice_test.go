@@ -181,7 +181,7 @@ func TestParseCommand(t *testing.T) {
 	for body, want := range map[string]string{
 		"/forge contineu 3":   "Did you mean `/forge continue`?",
 		"/forge staus":        "Did you mean `/forge status`?",
-		"/forge xyzzyxyzzy":   "There is no command \"xyzzyxyzzy\".\n\nCommands",
+		"/forge xyzzyxyzzy":   "There is no command \"xyzzyxyzzy\".\n\nForge understands",
 		"/forge continue x":   "takes a number from 1 to 20, got \"x\"",
 		"/forge continue 21":  "got \"21\"",
 		"/forge continue 0":   "got \"0\"",

@@ -29,6 +29,13 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 			return nil, Scratchpad(r)
 		}
 	}
+	if cmd.Name == "retry" { // another word for what makes it go on
+		cmd.Name = "continue"
+		if r.State == StateStopped {
+			cmd.Name = "resume"
+		}
+		a.Choice = cmd.Name
+	}
 	if r.State.Ended() {
 		return nil, fmt.Sprintf("Run %d has ended (%s: %s), so `%s` changes nothing. Take the label off and put it on again to start a new run.", r.ID, r.State, r.Ended, cmd.Name)
 	}
@@ -206,6 +213,7 @@ func Help() string {
 		"| `/forge status` | where the run stands |\n" +
 		"| `/forge stop` · `/forge resume` | pause it, let it go on |\n" +
 		"| `/forge continue N` | N more iterations; words on further lines go along |\n" +
+		"| `/forge retry` | try again what broke down, or was stopped |\n" +
 		"| `/forge accept` | take it as it is, with its known issues |\n" +
 		"| `/forge choose OPTION` | answer a question |\n" +
 		"| `/forge approve` | approve the plan |\n" +
