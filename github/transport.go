@@ -170,7 +170,9 @@ func (t *transport) once(req *http.Request, write bool) (*http.Response, error) 
 	}
 	t.lim.clear()
 	if isGraphQL(req) {
-		return resp, t.graphQLError(resp, body)
+		if err := t.graphQLError(resp, body); err != nil {
+			return nil, err // a RoundTripper returns one or the other
+		}
 	}
 	return resp, nil
 }
