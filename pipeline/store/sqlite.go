@@ -25,13 +25,15 @@ const (
 )
 
 // Every connection gets its settings from its address. mode=rw: a file that has
-// vanished is an error, never a fresh start.
+// vanished is an error, never a fresh start. The write-ahead log is folded into
+// the file after 8,000 pages (32 MiB): after SQLite's own 1,000 it would be ten
+// times a second at full speed.
 const (
 	inspectOptions = "mode=rw&_pragma=busy_timeout(10000)&_pragma=query_only(1)"
 	copyOptions    = "mode=rw&_pragma=busy_timeout(10000)"
 	createOptions  = "mode=rwc&_pragma=busy_timeout(10000)"
 	writerOptions  = "mode=rw&_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)" +
-		"&_pragma=synchronous(FULL)&_pragma=fullfsync(1)&_pragma=foreign_keys(1)&_pragma=journal_size_limit(67108864)"
+		"&_pragma=synchronous(FULL)&_pragma=wal_autocheckpoint(8000)&_pragma=fullfsync(1)&_pragma=foreign_keys(1)&_pragma=journal_size_limit(67108864)"
 	readerOptions = "mode=rw&_txlock=deferred&_pragma=busy_timeout(10000)&_pragma=query_only(1)"
 )
 
