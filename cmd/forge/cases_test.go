@@ -72,6 +72,7 @@ type officeOptions struct {
 	body  string            // of the issue
 	title string
 	on    func(*office, *pipeline.Run, pipeline.Event) // called at each event
+	env   map[string]string                            // of the server, on top
 }
 
 const officeRepo = "acme/greet"
@@ -110,11 +111,11 @@ func newOffice(t *testing.T, o officeOptions) *office {
 	if o.tape == "" {
 		o.tape = greeterTape
 	}
-	of.startServer(dir, o.tape)
+	of.startServer(dir, o.tape, o.env)
 	return of
 }
 
-func (of *office) startServer(dir, tape string) {
+func (of *office) startServer(dir, tape string, more map[string]string) {
 	of.t.Helper()
 	key, model := filepath.Join(dir, "app.pem"), filepath.Join(dir, "tape.txtar")
 	if err := errors.Join(os.WriteFile(key, of.gh.PrivateKey, 0o600), os.WriteFile(model, []byte(tape), 0o600)); err != nil {
@@ -128,6 +129,7 @@ func (of *office) startServer(dir, tape string) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		env["FORGE_UNSAFE_NO_SANDBOX"] = "true"
 	}
+	maps.Copy(env, more)
 	cfg, err := settings.Server("", func(k string) string { return env[k] })
 	if err != nil {
 		of.t.Fatal(err)
@@ -474,4 +476,17 @@ func (of *office) box(choice string) (comment int64, nth int) {
 	}
 	of.t.Fatalf("no box for %q", choice)
 	return 0, 0
+}
+
+// Another label than "forge" starts runs; branches and commands keep their names.
+func TestOtherLabel(t *testing.T) {
+	of := newOffice(t, officeOptions{env: map[string]string{"FORGE_LABEL": "robot: go"}})
+	of.label("acme")
+	of.outcome("issues", "forge")
+	if err := of.gh.As("acme").Label(officeRepo, of.issue, "robot: go"); err != nil {
+		t.Fatal(err)
+	}
+	if run := of.untilState(pipeline.StateVerified); !strings.HasPrefix(run.Branch, "forge/issue-1-") {
+		t.Errorf("branch %s", run.Branch)
+	}
 }

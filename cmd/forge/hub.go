@@ -25,7 +25,6 @@ type hub struct {
 	app     *github.App
 	gateway *sandbox.Gateway
 	base    pipeline.Config // the server's; a repository's settings go on top
-	prefix  string          // of branches: "forge"
 
 	mu  sync.Mutex // one question at a time
 	bot atomic.Pointer[pipeline.Actor]
@@ -55,7 +54,7 @@ func (h *hub) Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, e
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	branch, err := h.freeBranch(ctx, n.Repo, fmt.Sprintf("%s/issue-%d-%s", h.prefix, n.Task.Issue, pipeline.Slug(n.Task.Title, 40)))
+	branch, err := h.freeBranch(ctx, n.Repo, fmt.Sprintf("%s/issue-%d-%s", slug, n.Task.Issue, pipeline.Slug(n.Task.Title, 40)))
 	if err != nil {
 		return pipeline.Start{}, err
 	}

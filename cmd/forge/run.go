@@ -130,11 +130,11 @@ func runLocal(cmd *cobra.Command, dir, model, words string) error {
 	if err != nil {
 		return err
 	}
-	title, body, _ := strings.Cut(words, "\n")
+	title, _, _ := strings.Cut(words, "\n")
 	start := pipeline.Start{
 		Repo: repo, By: osUser(), Config: runCfg, Base: base,
-		Task:   pipeline.Task{Title: firstLine(title), Body: strings.TrimSpace(words + "\n" + body), Author: osUser()},
-		Branch: fmt.Sprintf("%s/%s-%s", cfg.Label, pipeline.Slug(title, 40), time.Now().Format("20060102-150405")),
+		Task:   pipeline.Task{Title: firstLine(title), Body: words, Author: osUser()},
+		Branch: fmt.Sprintf("%s/%s-%s", slug, pipeline.Slug(title, 40), time.Now().Format("20060102-150405")),
 	}
 	return createAndDrive(ctx, w, d, start)
 }

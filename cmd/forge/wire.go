@@ -25,7 +25,7 @@ import (
 	"forge/pipeline/work"
 )
 
-// slug is the App's name, the word of its commands.
+// slug is the word of the App's commands and the prefix of its branches.
 const slug = "forge"
 
 // engine is work.Engine without its type parameters.
@@ -139,7 +139,7 @@ func newHub(o wireOptions, gateway *sandbox.Gateway) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hub{app: app, gateway: gateway, base: cfg.Run, prefix: cfg.Label}, nil
+	return &hub{app: app, gateway: gateway, base: cfg.Run}, nil
 }
 
 func newExecutor(o wireOptions, w *wiring) (*executor, error) {
@@ -164,7 +164,7 @@ func newExecutor(o wireOptions, w *wiring) (*executor, error) {
 		hosts = append(hosts, cfg.GitHubURL)
 	}
 	gateway, err := sandbox.NewGateway(sandbox.GatewayOptions{
-		Dir: filepath.Join(cfg.StateDir, "git"), Hosts: hosts, AllowLocal: o.local, Prefix: cfg.Label + "/", GID: gid, Log: o.log,
+		Dir: filepath.Join(cfg.StateDir, "git"), Hosts: hosts, AllowLocal: o.local, Prefix: slug + "/", GID: gid, Log: o.log,
 	})
 	if err != nil {
 		return nil, err
