@@ -42,6 +42,23 @@ const (
 	EventBranchMoved EventType = "branch.moved" // Data.Head, Data.Actor: someone else pushed
 	EventIssueEdited EventType = "issue.edited" // Data.Task
 	EventReplyWanted EventType = "reply.wanted" // Data.Reply: Forge owes someone an answer
+
+	// What people do with what Forge said (H1–H7). Data.Signal; they may come after the run's end.
+	EventDismissed    EventType = "feedback.finding_dismissed"
+	EventFixApplied   EventType = "feedback.fix_applied"
+	EventFixRewritten EventType = "feedback.fix_rewritten"
+	EventFixIgnored   EventType = "feedback.fix_ignored"
+	EventHumanEdited  EventType = "feedback.human_edited"
+	EventCommentAdded EventType = "feedback.human_comment_added"
+	EventPullReviewed EventType = "feedback.pull_reviewed" // approved, or changes requested
+	EventPullClosed   EventType = "feedback.pull_closed"   // merged, closed unmerged, reverted
+
+	// What that does to what Forge remembers.
+	EventLess       EventType = "feedback.confidence_decreased" // Data.Evidence
+	EventMore       EventType = "feedback.confidence_increased" // Data.Evidence
+	EventRecalled   EventType = "memory.recalled"               // Data.Recall: given and withheld
+	EventUsed       EventType = "memory.used"                   // Data.Recall: used
+	EventReflection EventType = "reflection.completed"          // Data.Reflection
 )
 
 // Event is one thing that happened to a run. Events are immutable; a run is the
@@ -78,6 +95,10 @@ type Data struct {
 	Task           *Task           `json:"task,omitempty"`
 	Actor          *Actor          `json:"actor,omitempty"`
 	Reply          *Reply          `json:"reply,omitempty"`
+	Signal         *Signal         `json:"signal,omitempty"`
+	Evidence       *Evidence       `json:"evidence,omitempty"`
+	Recall         *Recall         `json:"recall,omitempty"`
+	Reflection     *Reflection     `json:"reflection,omitempty"`
 	Head           string          `json:"head,omitempty"`
 	Note           string          `json:"note,omitempty"`
 }

@@ -1,0 +1,115 @@
+package pipeline
+
+import "time"
+
+// SignalKind says what a person did with what Forge said or made.
+type SignalKind string
+
+// The kinds of signals.
+const (
+	SignalDismissed SignalKind = "dismissed"         // a finding: resolved without a change of its code, refused in words, hidden, deleted, 👎 (H1)
+	SignalApplied   SignalKind = "applied"           // a suggestion, as it was (H2)
+	SignalRewritten SignalKind = "rewritten"         // a suggestion's lines, in another way (H3)
+	SignalIgnored   SignalKind = "ignored"           // a suggestion whose lines were merged as they were
+	SignalGap       SignalKind = "gap"               // a comment where Forge had nothing to say (H5)
+	SignalApproved  SignalKind = "approved"          // the pull request, as Forge left it
+	SignalEdited    SignalKind = "edited"            // the pull request, after commits by people (H4)
+	SignalChanges   SignalKind = "changes_requested" // of the pull request
+	SignalMerged    SignalKind = "merged"            //
+	SignalClosed    SignalKind = "closed"            // unmerged
+	SignalReverted  SignalKind = "reverted"          // after the merge
+)
+
+// Signal is one thing that a person did on GitHub, judged by content. Signals with
+// the same key are about the same fact: the one with the latest At counts, and
+// when it is Off the fact was taken back.
+type Signal struct {
+	Key     string     `json:"key"` // "thread/PRRT_x", "suggestion/COMMENT", "review/ID", "pull/12/merged"
+	Kind    SignalKind `json:"kind"`
+	Off     bool       `json:"off,omitempty"` // taken back: reopened, undismissed
+	At      time.Time  `json:"at"`            // when it happened on GitHub
+	Actor   Actor      `json:"actor"`
+	Weight  float64    `json:"weight"`            // of the actor's word by their role here, 0 to 1; 0 for people without write access
+	Pull    int        `json:"pull,omitempty"`    //
+	Finding string     `json:"finding,omitempty"` // fingerprint of the finding that it is about
+	File    string     `json:"file,omitempty"`    //
+	Line    int        `json:"line,omitempty"`    //
+	Before  string     `json:"before,omitempty"`  // the lines as Forge left or suggested them
+	After   string     `json:"after,omitempty"`   // the lines as the person left them
+	Text    string     `json:"text,omitempty"`    // the person's words: the reason, the comment
+	Waited  int64      `json:"waited,omitempty"`  // milliseconds from Forge's comment to it (H6)
+	Where   string     `json:"where,omitempty"`   // of an applied suggestion: "" in its place, else the path and line
+	Button  bool       `json:"button,omitempty"`  // applied by GitHub's own button: committed by web-flow with the bot as co-author
+	Implied bool       `json:"implied,omitempty"` // derived from what did not happen; weak
+	Comment int64      `json:"comment,omitempty"` // id of the comment that it is about, or that it is
+}
+
+// LearningType says what kind of knowledge a learning is (L3).
+type LearningType string
+
+// The types of learnings.
+const (
+	LearningEpisodic   LearningType = "episodic"   // what happened
+	LearningSemantic   LearningType = "semantic"   // a fact or a pattern
+	LearningProcedural LearningType = "procedural" // how to do something
+)
+
+// Learning is one thing that Forge remembers. Confidence is Base with all the
+// evidence on it; what decay leaves of it is computed when it is read, never stored.
+type Learning struct {
+	ID         int64        `json:"id"`
+	Scope      string       `json:"scope"` // "repo:OWNER/NAME" or "org:OWNER"
+	Type       LearningType `json:"type"`
+	Category   string       `json:"category,omitempty"` // of a finding: style, security, correctness, performance, compliance, tests
+	Content    string       `json:"content"`
+	Context    string       `json:"context,omitempty"` // when it matters
+	Paths      []string     `json:"paths,omitempty"`   // files that it is about
+	Tags       []string     `json:"tags,omitempty"`
+	Source     string       `json:"source"`            // reflection, dismissal, rewrite, edit, gap, human, import
+	Author     Actor        `json:"author"`            // whose word it is; zero for a reflection
+	Weight     float64      `json:"weight"`            // of the author's word, 0 to 1
+	Run        int64        `json:"run,omitempty"`     // the run that it comes from
+	Finding    string       `json:"finding,omitempty"` // fingerprint of the finding that was dismissed
+	Code       string       `json:"code,omitempty"`    // digest of the code that it was dismissed for
+	Base       float64      `json:"base"`              // the confidence that it began with, 0 to 1
+	Confidence float64      `json:"confidence"`        // 0 to 1
+	For        int          `json:"for"`               // pieces of evidence
+	Against    int          `json:"against"`
+	Created    time.Time    `json:"created"`
+	Touched    time.Time    `json:"touched"` // last confirmed or of use: decay counts from here
+	Recalled   int          `json:"recalled"`
+	Used       int          `json:"used"`
+	State      string       `json:"state"` // active, retired (by its measured worth, or full scope), forgotten (by a person)
+}
+
+// Evidence is what one signal says for or against a learning. There is one row
+// for a learning and a signal's key: a later one replaces it.
+type Evidence struct {
+	Learning int64     `json:"learning"`
+	Key      string    `json:"key"`   // of the signal
+	Delta    float64   `json:"delta"` // what it does to confidence, weight included
+	Why      string    `json:"why"`
+	Actor    Actor     `json:"actor"`
+	Run      int64     `json:"run,omitempty"`
+	At       time.Time `json:"at"`
+	Off      bool      `json:"off,omitempty"` // taken back
+}
+
+// Recall is which learnings an agent was given, and what became of them (L5).
+type Recall struct {
+	Phase     Phase   `json:"phase"`
+	Iteration int     `json:"iteration"`
+	Role      string  `json:"role"`
+	Given     []int64 `json:"given,omitempty"`    // in the prompt
+	Withheld  []int64 `json:"withheld,omitempty"` // left out at random, to measure what they are worth
+	Used      []int64 `json:"used,omitempty"`     // cited by the agent, or present in what changed
+}
+
+// Reflection is what a look back at a run gave (L1–L4).
+type Reflection struct {
+	Trigger   string  `json:"trigger"` // run_ended, bounced_twice, half_budget, errors, override
+	Now       bool    `json:"now,omitempty"`
+	Learnings []int64 `json:"learnings,omitempty"`
+	Usage     Usage   `json:"usage"`
+	Refused   string  `json:"refused,omitempty"` // why nothing was stored: over budget, nonsense
+}
