@@ -2,13 +2,13 @@ package pipeline
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 )
 
-// maxGrant is the most iterations that one answer can grant.
-const maxGrant = 20
+// gateWords are the commands that only answer a question.
+var gateWords = []string{"continue", "accept", "choose", "approve", "raise", "take-over", "simplify"}
 
 // Answer turns a slash command into what it does to the run: the events to append
 // (their IDs are unique within one command) and the text to reply with, "" for
@@ -24,6 +24,8 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 		return nil, r.Summary()
 	case "help":
 		return nil, Help()
+	case "explain":
+		return nil, Explain(r)
 	case "history":
 		if g := r.Gate(); g == nil || !g.accepts("history") {
 			return nil, Scratchpad(r)
@@ -36,8 +38,8 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 		}
 		a.Choice = cmd.Name
 	}
-	if r.State.Ended() {
-		return nil, fmt.Sprintf("Run %d has ended (%s: %s), so `%s` changes nothing. Take the label off and put it on again to start a new run.", r.ID, r.State, r.Ended, cmd.Name)
+	if text := r.tooLate(cmd); text != "" {
+		return nil, text
 	}
 	ev := func(t EventType) Event {
 		return Event{ID: string(t), Type: t, Source: "human:" + actor.Login, Time: at, Data: Data{Answer: a}}
@@ -53,6 +55,8 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 			return nil, "This run is not stopped: " + r.Summary()
 		}
 		return []Event{ev(EventRunResumed)}, ""
+	case "reset":
+		return []Event{ev(EventRunReset)}, ""
 	case "cancel":
 		return []Event{ev(EventRunCancelled)}, ""
 	}
@@ -64,145 +68,35 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 	if !g.accepts(cmd.Name) {
 		return nil, fmt.Sprintf("`%s` is not one of the choices here. They are: %s.", cmd.Name, g.words())
 	}
-	return g.answer(a, cmd, ev)
-}
-
-// answer makes the events of a choice that the gate accepts.
-func (g *Gate) answer(a *Answer, cmd SlashCommand, ev func(EventType) Event) ([]Event, string) {
-	switch cmd.Name {
-	case "continue":
-		a.N = 1
-		if cmd.Args != "" {
-			n, err := strconv.Atoi(cmd.Args)
-			if err != nil || n < 1 || n > maxGrant {
-				return nil, fmt.Sprintf("`continue` takes a number from 1 to %d, got %q: for example `/forge continue 2`.", maxGrant, cmd.Args)
-			}
-			a.N = n
-		}
-	case "choose":
-		if cmd.Args == "" {
-			return nil, "`choose` takes the answer: `/forge choose OPTION`. " + g.Question
-		}
-		a.Text = strings.TrimSpace(cmd.Args + "\n" + a.Text)
-	case "accept":
+	if wrong := g.read(a, cmd); wrong != "" {
+		return nil, wrong
+	}
+	if cmd.Name == "accept" {
 		return []Event{ev(EventGateAnswered), ev(EventGateOverride), ev(EventRunAccepted)}, ""
 	}
 	return []Event{ev(EventGateAnswered)}, ""
 }
 
-func (g *Gate) accepts(name string) bool {
-	for _, c := range g.Choices {
-		if c.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
-// words lists the gate's choices as commands.
-func (g *Gate) words() string {
-	var out []string
-	for _, c := range g.Choices {
-		out = append(out, "`"+c.Command()+"`")
-	}
-	return strings.Join(out, ", ")
-}
-
-// Command returns the choice as people type it.
-func (c Choice) Command() string { return strings.TrimSpace("/forge " + c.Name + " " + c.Arg) }
-
-// answered folds an answer into the run: it closes the gate, except that showing
-// the history leaves it open, and resets exactly the counter that fired.
-func (r *Run) answered(a *Answer) {
-	g := r.Gate()
-	if a == nil || g == nil || a.Gate != g.ID {
-		return
-	}
-	g.Answers = append(g.Answers, *a)
-	if a.Choice == "history" {
-		return
-	}
-	g.Closed = true
-	if a.Text != "" {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s", a.By.Login, a.Text))
-	}
-	if r.State == StateWaiting {
-		r.State = StateRunning
-	}
-	if g.Guard != nil && a.Choice != "accept" {
-		r.grant(*g.Guard, max(1, a.N))
-	}
-}
-
-// grant lets the run go on for n more iterations: until then the guards of the
-// loop hold still, all of them, because a second one that fires right after the
-// first was answered would only ask the same question again. Each iteration
-// brings its share of the budget; what else fired is reset, and nothing more.
-func (r *Run) grant(g Guard, n int) {
-	c, it := &r.Counters, r.Current()
-	c.Granted += n
-	if it == nil {
-		it = &Iteration{} // before the first iteration there is nothing to reset in it
-	} else {
-		c.Until = it.Number + n
-	}
-	switch g.Name {
-	case GuardFaults, GuardBudget, GuardWall:
-		c.Faults, r.Fault = 0, nil
-	case GuardPublish:
-		c.PublishFaults, r.Fault = 0, nil
-	case GuardMoved:
-		c.Moved = 0
-	case GuardPlan:
-		r.Approved = true
-	case GuardNoProgress, GuardUnable:
-		c.Stale, it.Impl = 0, nil
-	case GuardNoTests:
-		it.Tests = nil
-	case GuardHuman:
-		it.Forced = true
-	}
-}
-
-// Notice turns what happened on GitHub into events of the run, and into the
-// outcome of its delivery in words.
-func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
-	ev := func(t EventType, d Data) []Event {
-		return []Event{{ID: string(t), Type: t, Source: "human:" + n.Actor.Login, Time: at, Data: d}}
-	}
-	who := &Answer{By: n.Actor, Via: string(n.Kind), At: at}
+// tooLate is the answer to a command that comes after the matter was settled: by
+// the run's end, or by somebody else's answer.
+func (r *Run) tooLate(cmd SlashCommand) string {
 	if r.State.Ended() {
-		return nil, fmt.Sprintf("run %d has ended: %s", r.ID, r.Ended)
+		return fmt.Sprintf("Run %d has ended (%s: %s), so `%s` changes nothing. Take the label off and put it on again to start a new run.", r.ID, r.State, r.Ended, cmd.Name)
 	}
-	switch n.Kind {
-	case NoticeUnlabelled:
-		who.Choice = "cancel"
-		return ev(EventRunCancelled, Data{Answer: who, Note: "the label was taken away"}), "run cancelled"
-	case NoticeIssueClosed:
-		who.Choice = "cancel"
-		return ev(EventRunCancelled, Data{Answer: who, Note: "the issue was closed"}), "run cancelled"
-	case NoticePullClosed:
-		who.Choice = "cancel"
-		note := "the pull request was closed"
-		if n.Merged {
-			who.Choice, note = "accept", "the pull request was merged before it was verified"
-			return ev(EventRunAccepted, Data{Answer: who, Note: note}), note
-		}
-		return ev(EventRunCancelled, Data{Answer: who, Note: note}), "run cancelled"
-	case NoticePush:
-		if n.Branch != r.Branch {
-			return nil, "push to " + n.Branch + ": not the branch of the run"
-		}
-		if n.Head == r.Head || n.Head == r.Published.Head {
-			return nil, "push of what the run knows already"
-		}
-		actor := n.Actor
-		return ev(EventBranchMoved, Data{Head: n.Head, Actor: &actor}), "the run goes on from " + short(n.Head)
-	case NoticeIssueEdited:
-		task := n.Task
-		return ev(EventIssueEdited, Data{Task: &task}), "noted for the next attempt"
+	g := r.Gate()
+	if g != nil && (cmd.Gate == "" || cmd.Gate == g.ID) || !slices.Contains(gateWords, cmd.Name) {
+		return ""
 	}
-	return nil, fmt.Sprintf("a notice of kind %q changes nothing in a run", n.Kind)
+	for i := len(r.Gates) - 1; i >= 0; i-- {
+		past := &r.Gates[i]
+		if !past.Closed || len(past.Answers) == 0 || cmd.Gate != "" && past.ID != cmd.Gate {
+			continue
+		}
+		a := past.Answers[len(past.Answers)-1]
+		return fmt.Sprintf("Thank you, but that question was answered already: %s said `%s` on %s. So `%s` changes nothing now. %s",
+			a.By.Login, a.Choice, a.At.UTC().Format("2006-01-02 15:04 UTC"), cmd.Name, r.Summary())
+	}
+	return ""
 }
 
 // Help lists the commands.
@@ -210,13 +104,17 @@ func Help() string {
 	return "Forge understands, as the first line of a comment by someone with write access:\n\n" +
 		"| command | what it does |\n| --- | --- |\n" +
 		"| `/forge run` | start work on this issue |\n" +
-		"| `/forge status` | where the run stands |\n" +
+		"| `/forge status` · `/forge explain` | where the run stands, and why |\n" +
 		"| `/forge stop` · `/forge resume` | pause it, let it go on |\n" +
 		"| `/forge continue N` | N more iterations; words on further lines go along |\n" +
 		"| `/forge retry` | try again what broke down, or was stopped |\n" +
 		"| `/forge accept` | take it as it is, with its known issues |\n" +
 		"| `/forge choose OPTION` | answer a question |\n" +
-		"| `/forge approve` | approve the plan |\n" +
+		"| `/forge approve` · `/forge approve all` | let a step begin; all later ones, too |\n" +
+		"| `/forge raise USD` | raise the budget |\n" +
+		"| `/forge take-over` | stop, to mend it by hand on the branch |\n" +
+		"| `/forge simplify WORDS` | plan again with a simpler specification |\n" +
+		"| `/forge reset` | let the guards count from the beginning |\n" +
 		"| `/forge history` | everything that was tried |\n" +
 		"| `/forge cancel` | give it up |\n"
 }

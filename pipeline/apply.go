@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Apply folds one event into the run. It never fails: an event that does not fit
@@ -15,7 +16,7 @@ func (r *Run) Apply(e Event) {
 	if r.State == "" && e.Type != EventRunStarted {
 		return
 	}
-	if r.applyLife(e) || r.applyHuman(e) || r.applyPublish(e) {
+	if r.applyLife(e) || r.applyHuman(e) || r.applyElsewhere(e) || r.applyPublish(e) {
 		return
 	}
 	switch e.Type {
@@ -25,6 +26,17 @@ func (r *Run) Apply(e Event) {
 		r.complete(e)
 	case EventPhaseFailed:
 		r.fail(e)
+	case EventPhaseWaiting:
+		if w := e.Data.Await; w != nil && r.active(e.Data.Phase) {
+			await := *w
+			r.Await = &await
+		}
+	case EventPhaseWoken:
+		if r.Await != nil {
+			await := *r.Await
+			await.Woken = true
+			r.Await = &await
+		}
 	case EventPhaseApproved:
 		r.Counters.ReviewInARow = 0
 	case EventPhasePassed:
@@ -99,7 +111,7 @@ func (r *Run) end(s State, why string) {
 	if r.State.Ended() {
 		return
 	}
-	r.State, r.Ended, r.Active = s, why, nil
+	r.State, r.Ended, r.Active, r.Await = s, why, nil, nil
 	if g := r.Gate(); g != nil {
 		g.Closed = true
 	}
@@ -111,36 +123,42 @@ func (r *Run) end(s State, why string) {
 	}
 }
 
-// applyHuman handles what people do: stop, resume, answer, push, edit.
+// applyHuman handles what people say: stop, resume, answer, ask for changes.
 func (r *Run) applyHuman(e Event) bool {
 	switch e.Type {
 	case EventRunStopped:
 		if r.State == StateRunning || r.State == StateWaiting {
-			r.State = StateStopped
+			r.State, r.Stopped, r.StoppedBy = StateStopped, e.Time, Actor{}
+			if a := e.Data.Answer; a != nil {
+				r.StoppedBy = a.By
+			}
 		}
 	case EventRunResumed:
 		if r.State == StateStopped {
-			r.State = StateRunning
+			r.State, r.Stopped, r.StoppedBy = StateRunning, time.Time{}, Actor{}
 			if r.Gate() != nil {
 				r.State = StateWaiting
 			}
 		}
+	case EventRunReset:
+		r.reset(e.Data.Answer)
 	case EventGateRequested:
 		if g := e.Data.Gate; g != nil && r.State == StateRunning {
 			opened := *g
 			opened.Opened = e.Time
 			r.Gates = append(r.Gates, opened)
-			r.State, r.Active = StateWaiting, nil
+			r.State, r.Active, r.Await = StateWaiting, nil, nil
+		}
+	case EventGateReminded:
+		if g := r.Gate(); g != nil {
+			g.Reminded = e.Time
 		}
 	case EventGateAnswered:
 		r.answered(e.Data.Answer)
-	case EventBranchMoved:
-		r.moved(e)
-	case EventIssueEdited:
-		if t := e.Data.Task; t != nil {
-			r.Task.Title, r.Task.Body = t.Title, t.Body
+	case EventChangesAsked:
+		if v := e.Data.Review; v != nil && !r.State.Ended() {
+			r.changesAsked(v, e.Data.Actor)
 		}
-		return true
 	case EventReplyWanted:
 		if e.Data.Reply != nil {
 			r.Replies = append(r.Replies, *e.Data.Reply)
@@ -150,6 +168,84 @@ func (r *Run) applyHuman(e Event) bool {
 	}
 	r.Rev = e.Seq
 	return true
+}
+
+// applyElsewhere handles what happens to the branch, its base, the issue, and what
+// people do with findings. What does not show on GitHub leaves Rev alone.
+func (r *Run) applyElsewhere(e Event) bool {
+	switch e.Type {
+	case EventBranchMoved:
+		r.moved(e)
+	case EventBranchDeleted:
+		r.Gone = !r.State.Ended()
+	case EventBaseMoved:
+		r.BaseHead = e.Data.Head
+		return true
+	case EventIssueEdited:
+		if t := e.Data.Task; t != nil {
+			r.Task.Title, r.Task.Body = t.Title, t.Body
+		}
+		return true
+	case EventDismissed:
+		r.dismiss(e.Data.Signal)
+		return true
+	default:
+		return false
+	}
+	r.Rev = e.Seq
+	return true
+}
+
+// reset lets the guards count from here (R9). A gate that a guard of the loop
+// opened is answered by it.
+func (r *Run) reset(a *Answer) {
+	r.Counters = Counters{Granted: r.Counters.Granted, Raised: r.Counters.Raised, From: len(r.Iterations)}
+	for _, list := range [][]Issue{r.Findings, r.Failures} {
+		for i := range list {
+			list[i].Times = 0
+		}
+	}
+	if g := r.Gate(); g != nil && (g.Kind == GateEscalation || g.Kind == GateStuck) {
+		answer := Answer{Choice: "reset", Gate: g.ID}
+		if a != nil {
+			answer.By, answer.Via, answer.At = a.By, a.Via, a.At
+		}
+		g.Answers, g.Closed = append(g.Answers, answer), true
+		if g.Guard != nil {
+			r.grant(*g.Guard, 1, &answer)
+		}
+		if r.State == StateWaiting {
+			r.State = StateRunning
+		}
+	}
+}
+
+// changesAsked takes in what a human's review wants changed. The loop may go on
+// for it, whatever its guards say.
+func (r *Run) changesAsked(v *Review, by *Actor) {
+	for _, f := range v.Findings {
+		if r.ask(f) && by != nil {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s, in a review%s: %s", by.Login, at(f.File, f.Line), oneLine(f.Message)))
+		}
+	}
+	r.Counters.Until = max(r.Counters.Until, len(r.Iterations)+1)
+}
+
+// dismiss marks a finding as dismissed by a human, or takes that back.
+func (r *Run) dismiss(s *Signal) {
+	if s == nil || s.Finding == "" {
+		return
+	}
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		switch {
+		case is.Fingerprint() != s.Finding:
+		case !s.Off && is.State == "open":
+			is.State = "dismissed"
+		case s.Off && is.State == "dismissed":
+			is.State = "open"
+		}
+	}
 }
 
 // applyPublish records what GitHub shows.
@@ -198,7 +294,7 @@ func (r *Run) enter(e Event) {
 		return
 	}
 	ref := *p
-	r.Active = &ref
+	r.Active, r.Await = &ref, nil
 	count(&r.Attempts, attemptKey(p.Iteration, p.Phase), 1)
 	r.Rev = e.Seq
 }
@@ -206,14 +302,15 @@ func (r *Run) enter(e Event) {
 // complete takes a phase's result in. A result of a phase that is not active, or
 // of another head than the run's, is stale and changes nothing (lessons 14).
 func (r *Run) complete(e Event) {
-	p, a := e.Data.Phase, r.Active
-	if p == nil || a == nil || p.Phase != a.Phase || p.Iteration != a.Iteration || p.Attempt != a.Attempt {
+	p := e.Data.Phase
+	if !r.active(p) {
 		return
 	}
 	it := r.Current()
+	r.Await = nil
 	switch d := e.Data; {
 	case p.Phase == PhasePlan && d.Plan != nil:
-		r.Plan, r.Baseline, r.Approved = d.Plan, d.Tests, false
+		r.planned(p, d)
 	case p.Phase == PhaseImplement && d.Implementation != nil:
 		it.Impl = d.Implementation
 		r.implemented(it)
@@ -223,6 +320,8 @@ func (r *Run) complete(e Event) {
 	case p.Phase == PhaseTest && d.Tests != nil && d.Tests.Head == r.Head:
 		it.Tests = d.Tests
 		r.tested(it)
+	case p.Phase == PhaseUpdate && d.Update != nil && d.Update.Parent == r.Head:
+		r.updated(it, d)
 	default: // no result, or one of another head
 		r.Active = nil
 		r.Counters.Faults++
@@ -230,6 +329,44 @@ func (r *Run) complete(e Event) {
 	}
 	count(&r.Millis, p.Phase, p.Millis)
 	r.Active, r.Fault, r.Counters.Faults, r.Rev = nil, nil, 0, e.Seq
+}
+
+// active reports whether the run is in this execution of the phase.
+func (r *Run) active(p *PhaseRef) bool {
+	a := r.Active
+	return p != nil && a != nil && p.Phase == a.Phase && p.Iteration == a.Iteration && p.Attempt == a.Attempt
+}
+
+// planned takes a plan in. One that replaces another keeps it for the history (R1).
+func (r *Run) planned(p *PhaseRef, d Data) {
+	if r.Plan != nil && r.Plan.Question == "" {
+		r.Former = append(r.Former, *r.Plan)
+	}
+	r.Plan, r.Approved, r.Simpler, r.Planned = d.Plan, false, false, p.Iteration
+	if d.Tests != nil {
+		r.Baseline = d.Tests
+	}
+}
+
+// updated takes in that the base branch was merged: what passed before is to pass
+// again, on the merge.
+func (r *Run) updated(it *Iteration, d Data) {
+	u := *d.Update
+	it.Update = &u
+	if len(u.Conflicts) > 0 {
+		return
+	}
+	r.Counters.Updates++
+	if r.BaseHead == u.Base {
+		r.BaseHead = ""
+	}
+	r.Base = u.Base
+	if d.Tests != nil {
+		r.Baseline = d.Tests
+	}
+	if u.Head != r.Head {
+		r.Head, it.Review, it.Tests = u.Head, nil, nil
+	}
 }
 
 // implemented notes the new head, or that there is none.
@@ -244,8 +381,11 @@ func (r *Run) implemented(it *Iteration) {
 // reviewed follows the review's findings across iterations.
 func (r *Run) reviewed(it *Iteration) {
 	seen := map[string]bool{}
-	for i := range it.Review.Findings {
-		f := &it.Review.Findings[i]
+	review := *it.Review
+	review.Findings = r.recognise(review.Findings, PhaseReview)
+	it.Review = &review
+	for i := range review.Findings {
+		f := &review.Findings[i]
 		seen[f.Fingerprint] = true
 		r.Findings = sight(r.Findings, Issue{Finding: f, Phase: PhaseReview}, it.Number)
 	}
@@ -258,7 +398,7 @@ func (r *Run) reviewed(it *Iteration) {
 	}
 	r.settle(PhaseReview, seen)
 	it.Brief = brief(it.Review.Findings, nil)
-	if len(it.Review.Blocking()) > 0 {
+	if len(r.Blocking(it.Review)) > 0 {
 		r.Counters.ReviewInARow++
 	}
 }
@@ -312,7 +452,7 @@ func (r *Run) fail(e Event) {
 	if p := e.Data.Phase; p != nil {
 		count(&r.Millis, p.Phase, p.Millis)
 	}
-	r.Active, r.Fault, r.Rev = nil, e.Data.Fault, e.Seq
+	r.Active, r.Await, r.Fault, r.Rev = nil, nil, e.Data.Fault, e.Seq
 	r.Counters.Faults++
 }
 
@@ -333,8 +473,12 @@ func (r *Run) bounced(e Event) {
 	}
 	if it := r.Current(); it != nil {
 		it.Result, it.Ended = "failed", e.Time
+		for i := range r.Asked { // from here on they are findings like others
+			f := r.Asked[i]
+			r.Findings = sight(r.Findings, Issue{Finding: &f, Phase: PhaseReview}, it.Number)
+		}
 	}
-	r.Rev = e.Seq
+	r.Asked, r.Rev = nil, e.Seq
 }
 
 // moved takes in that someone else pushed to the branch. When Forge's own commit
@@ -350,7 +494,7 @@ func (r *Run) moved(e Event) {
 		if r.Published.Head != r.Head {
 			it.Impl = nil
 		}
-		it.Review, it.Tests, it.Forced = nil, nil, false
+		it.Review, it.Tests, it.Update, it.Forced = nil, nil, nil, false
 		it.Result = "in_progress"
 	}
 	r.Head = e.Data.Head
@@ -358,8 +502,9 @@ func (r *Run) moved(e Event) {
 		r.Published.Head = r.Head
 	}
 	if r.Active != nil && r.Active.Phase != PhasePlan {
-		r.Active = nil
+		r.Active, r.Await = nil, nil
 	}
+	r.Gone = false
 	r.Counters.Moved++
 }
 
@@ -384,8 +529,13 @@ func sight(list []Issue, is Issue, iteration int) []Issue {
 		if known.Last != iteration { // twice in one review is once
 			known.Times++
 		}
+		if known.State == "fixed" {
+			known.Back++
+		}
+		if known.State != "dismissed" || !sameCode(known.Finding, is.Finding) { // a dismissal is for this code (lessons 3)
+			known.State, known.FixedIn = "open", ""
+		}
 		known.Finding, known.Failure, known.Last = is.Finding, is.Failure, iteration
-		known.State, known.FixedIn = "open", ""
 		return list
 	}
 	is.State, is.First, is.Last, is.Times = "open", iteration, iteration, 1

@@ -1,18 +1,23 @@
 package pipeline
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Config is what a repository (.github/forge.yml) and the server set for a run.
 // The zero value is not usable: start from DefaultConfig. Field names in YAML are
 // those of the json tags.
 type Config struct {
-	Mode    string            `json:"mode"`             // "auto", or "manual": a human's word before every action (R7)
-	Loop    LoopConfig        `json:"loop"`             //
-	Limits  Limits            `json:"limits"`           //
-	Tests   TestConfig        `json:"tests"`            //
-	Breaker BreakerConfig     `json:"breaker"`          //
-	Models  map[string]string `json:"models,omitempty"` // role (planner, implementer, reviewer, tester, reflector) → provider/model
-	Paths   PathConfig        `json:"paths"`            //
+	Mode        string            `json:"mode"`             // "auto", or "manual": a human's word before every action (R7)
+	OnBaseMoved string            `json:"on_base_moved"`    // "merge" it in and check again, "ask", or "ignore"
+	Gates       GateConfig        `json:"gates"`            //
+	Loop        LoopConfig        `json:"loop"`             //
+	Limits      Limits            `json:"limits"`           //
+	Tests       TestConfig        `json:"tests"`            //
+	Breaker     BreakerConfig     `json:"breaker"`          //
+	Models      map[string]string `json:"models,omitempty"` // role (planner, implementer, reviewer, tester, reflector) → provider/model
+	Paths       PathConfig        `json:"paths"`            //
 }
 
 // LoopConfig holds the limits of the phase loop.
@@ -38,10 +43,27 @@ type Limits struct {
 
 // TestConfig says how a repository is tested.
 type TestConfig struct {
-	Commands       []string `json:"commands,omitempty"` // empty: found by themselves
-	TimeoutMinutes int      `json:"timeout_minutes"`    // for one command
-	Reruns         int      `json:"reruns"`             // of a failing test, to tell flaky ones (V3)
-	Coverage       float64  `json:"coverage"`           // per cent under which a file is reported (V1)
+	Commands       []string `json:"commands,omitempty"`     // empty: found by themselves
+	TimeoutMinutes int      `json:"timeout_minutes"`        // for one command
+	Reruns         int      `json:"reruns"`                 // of a failing test, to tell flaky ones (V3)
+	Coverage       float64  `json:"coverage"`               // per cent under which a file is reported (V1)
+	Checks         bool     `json:"checks"`                 // wait for the repository's own checks on the pushed head, too
+	ChecksMinutes  int      `json:"checks_timeout_minutes"` // how long to wait for them
+}
+
+// GateConfig is how long a run waits for people.
+type GateConfig struct {
+	RemindHours  int `json:"remind_hours"`  // until who started the run is reminded, once
+	TimeoutHours int `json:"timeout_hours"` // until the run is cancelled
+}
+
+// A run's snapshot from before there were time limits has none of its own.
+func (g GateConfig) remind() time.Duration {
+	return time.Duration(cmp.Or(g.RemindHours, DefaultConfig().Gates.RemindHours)) * time.Hour
+}
+
+func (g GateConfig) timeout() time.Duration {
+	return time.Duration(cmp.Or(g.TimeoutHours, DefaultConfig().Gates.TimeoutHours)) * time.Hour
 }
 
 // BreakerConfig is the circuit breaker of the rework queue (R3).
@@ -59,13 +81,13 @@ type PathConfig struct {
 // DefaultConfig returns the defaults of requirements T2, B1, B5, B6 and R3.
 func DefaultConfig() Config {
 	return Config{
-		Mode: "auto",
+		Mode: "auto", OnBaseMoved: "merge", Gates: GateConfig{RemindHours: 24, TimeoutHours: 14 * 24},
 		Loop: LoopConfig{
 			MaxIterations: 5, ReviewBounces: 3, TestBounces: 2, SameFinding: 3, SameFailure: 3,
 			DiminishingFrom: 2, AutoFixOnly: true, AutoFixConfidence: 0.7, Faults: 3,
 		},
 		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 40},
-		Tests:   TestConfig{TimeoutMinutes: 10, Reruns: 2, Coverage: 60},
+		Tests:   TestConfig{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30},
 		Breaker: BreakerConfig{Enabled: true, MaxIterations: 3, OnMax: "manual"},
 	}
 }

@@ -16,12 +16,15 @@ const (
 	EventRunCancelled EventType = "run.cancelled" // Data.Answer, or Data.Note
 	EventRunFailed    EventType = "run.failed"    // Data.Guard
 	EventRunSkipped   EventType = "run.skipped"   // Data.Guard; circuit breaker with on_max: skip
+	EventRunReset     EventType = "run.reset"     // Data.Answer: what the guards count begins again (R9)
 
 	EventPhaseEntered   EventType = "phase.entered"   // Data.Phase
 	EventPhaseCompleted EventType = "phase.completed" // Data.Phase and the phase's result
 	EventPhaseApproved  EventType = "phase.approved"  // Data.Phase: the review found nothing that blocks
 	EventPhasePassed    EventType = "phase.passed"    // Data.Phase: the tests passed
 	EventPhaseFailed    EventType = "phase.failed"    // Data.Phase, Data.Fault: no result, no attempt counted
+	EventPhaseWaiting   EventType = "phase.waiting"   // Data.Phase, Data.Await: its result depends on a machine elsewhere
+	EventPhaseWoken     EventType = "phase.woken"     // Data.Note: look again at what the phase waits for
 
 	EventAgentIteration EventType = "agent.iteration"  // Data.Step
 	EventToolExecuted   EventType = "tool.executed"    // Data.Tool
@@ -32,6 +35,7 @@ const (
 	EventGuardFired  EventType = "loop.guard_fired"         // Data.Guard; every other guard
 
 	EventGateRequested EventType = "gate.requested"      // Data.Gate
+	EventGateReminded  EventType = "gate.reminded"       // Data.Note: nobody has answered yet
 	EventGateAnswered  EventType = "gate.answered"       // Data.Answer
 	EventGateOverride  EventType = "gate.human_override" // Data.Answer: a human decided against Forge's verdict
 
@@ -39,9 +43,12 @@ const (
 	EventPublishCompleted EventType = "publish.completed" // Data.Publication
 	EventPublishFailed    EventType = "publish.failed"    // Data.Fault
 
-	EventBranchMoved EventType = "branch.moved" // Data.Head, Data.Actor: someone else pushed
-	EventIssueEdited EventType = "issue.edited" // Data.Task
-	EventReplyWanted EventType = "reply.wanted" // Data.Reply: Forge owes someone an answer
+	EventBranchMoved   EventType = "branch.moved"             // Data.Head, Data.Actor: someone else pushed
+	EventBranchDeleted EventType = "branch.deleted"           // Data.Actor
+	EventBaseMoved     EventType = "base.moved"               // Data.Head: the branch that the work is for has gone on
+	EventChangesAsked  EventType = "review.changes_requested" // Data.Review: a human's findings; Data.Actor
+	EventIssueEdited   EventType = "issue.edited"             // Data.Task
+	EventReplyWanted   EventType = "reply.wanted"             // Data.Reply: Forge owes someone an answer
 
 	// What people do with what Forge said (H1–H7). Data.Signal; they may come after the run's end.
 	EventDismissed    EventType = "feedback.finding_dismissed"
@@ -92,6 +99,8 @@ type Data struct {
 	Gate           *Gate           `json:"gate,omitempty"`
 	Answer         *Answer         `json:"answer,omitempty"`
 	Publication    *Publication    `json:"publication,omitempty"`
+	Await          *Await          `json:"await,omitempty"`
+	Update         *Update         `json:"update,omitempty"`
 	Task           *Task           `json:"task,omitempty"`
 	Actor          *Actor          `json:"actor,omitempty"`
 	Reply          *Reply          `json:"reply,omitempty"`
@@ -157,16 +166,20 @@ const (
 	PhaseImplement Phase = "implement"
 	PhaseReview    Phase = "review"
 	PhaseTest      Phase = "test"
+	PhaseUpdate    Phase = "update" // takes the base branch in, when it has moved
 )
 
-// Mode says what the implementer is asked for; each has a prompt of its own (B7).
+// Mode says what the implementer or the planner is asked for; each has a prompt of
+// its own (B7).
 type Mode string
 
-// The implementer's modes.
+// The implementer's modes, and the planner's when the work came back to it (R2).
 const (
 	ModeFresh       Mode = "fresh"
 	ModeFixFindings Mode = "fix_findings"
 	ModeFixFailures Mode = "fix_failures"
+	ModeResearch    Mode = "research" // what the task means was not understood
+	ModeReplan      Mode = "replan"   // the approach does not hold
 )
 
 // PhaseRef names one execution of a phase.
@@ -174,7 +187,7 @@ type PhaseRef struct {
 	Phase     Phase `json:"phase"`
 	Iteration int   `json:"iteration"`      // from 1; 0 for the plan
 	Attempt   int   `json:"attempt"`        // from 1; grows when a fault repeats the phase
-	Mode      Mode  `json:"mode,omitempty"` // the implementer's
+	Mode      Mode  `json:"mode,omitempty"` // the implementer's or planner's
 	Millis    int64 `json:"ms,omitempty"`   // how long it took, on its completion
 }
 
@@ -274,6 +287,25 @@ type Artefact struct {
 	Node string `json:"node,omitempty"`
 	Hash string `json:"hash"`
 	URL  string `json:"url,omitempty"`
+}
+
+// Await is what a phase waits for outside of Forge: the repository's own checks.
+type Await struct {
+	What  string      `json:"what"`            // for people: "the checks build and lint"
+	Since time.Time   `json:"since"`           //
+	Next  time.Time   `json:"next"`            // when to look again, if nothing is heard before
+	Until time.Time   `json:"until"`           // the time limit
+	Looks int         `json:"looks"`           // how often it was looked at
+	Tests *TestReport `json:"tests,omitempty"` // what the phase has found out already
+	Woken bool        `json:"woken,omitempty"` // there is news: look again now
+}
+
+// Update is how taking in the base branch went.
+type Update struct {
+	Base      string   `json:"base"`                // SHA of the base branch that was taken in
+	Parent    string   `json:"parent"`              // SHA of the branch before
+	Head      string   `json:"head"`                // SHA of the merge; equal to Parent when there was nothing to take in
+	Conflicts []string `json:"conflicts,omitempty"` // paths that a human must merge; then there is no merge
 }
 
 // Reply is an answer that Forge owes to a comment: to a command, or to a mistake in one.

@@ -16,6 +16,14 @@ const (
 	NoticeIssueEdited  NoticeKind = "issue_edited" //
 	NoticeIssueClosed  NoticeKind = "issue_closed" //
 	NoticeInstallation NoticeKind = "installation" // installed, suspended, removed
+
+	NoticeBranchDeleted NoticeKind = "branch_deleted" // a branch of Forge's
+	NoticeBaseMoved     NoticeKind = "base_moved"     // someone pushed to the default branch
+	NoticeChecks        NoticeKind = "checks"         // a check or status of somebody else's ended on Head
+	NoticeReviewed      NoticeKind = "reviewed"       // a human reviewed Forge's pull request
+	NoticeDraft         NoticeKind = "draft"          // the pull request became a draft
+	NoticeReady         NoticeKind = "ready"          // the pull request left draft
+	NoticeReopened      NoticeKind = "reopened"       // the pull request was opened again
 )
 
 // Notice is what a delivery means to Forge, read from its payload alone. Nobody
@@ -32,6 +40,8 @@ type Notice struct {
 	Branch  string       `json:"branch,omitempty"`  // of a push
 	Head    string       `json:"head,omitempty"`    // SHA after the push, or of the pull request
 	Merged  bool         `json:"merged,omitempty"`  //
+	Verdict string       `json:"verdict,omitempty"` // of a human's review: approved, changes_requested, commented
+	Review  *Review      `json:"review,omitempty"`  // what a human asks for in a review, as findings of category "human"
 	Why     string       `json:"why,omitempty"`     // the outcome in words, for the delivery's record
 }
 
@@ -41,6 +51,7 @@ type SlashCommand struct {
 	Args  string `json:"args,omitempty"`  // the rest of the line
 	Text  string `json:"text,omitempty"`  // further lines: words for the next attempt
 	Error string `json:"error,omitempty"` // what is wrong with it, with the nearest right command
+	Gate  string `json:"gate,omitempty"`  // the gate that it answers, where the way of answering says so
 }
 
 // Slug turns words into a short name for branches and files: lower-case letters,

@@ -1,8 +1,12 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	. "forge/pipeline"
+	"forge/pipeline/pipelinetest"
 
 	"pgregory.net/rapid"
 )
@@ -11,13 +15,16 @@ import (
 var outcomes = map[Phase][]string{
 	PhasePlan:      {"plan ok", "plan which?", "fault agent x", "fault provider x", "fault budget x"},
 	PhaseImplement: {"implement it", "implement it", "implement nothing", "implement unable why", "fault agent x", "fault environment! x"},
-	PhaseReview:    {"review ok", "review ok", "review error a", "review error b, critical c", "review warning d", "review human why", "review stale", "review odd e", "fault agent x"},
-	PhaseTest:      {"test ok", "test ok", "test TestA 0.9", "test TestB 0.9, TestC 0.2", "test TestD", "test none x", "test empty", "test tampered TestE", "fault sandbox x"},
+	PhaseUpdate:    {"update ok", "update same", "update conflict a.go", "fault github x"},
+	PhaseReview:    {"review ok", "review ok", "review error layer @design", "review critical what @requirements > plan", "review error a", "review error b, critical c", "review warning d", "review human why", "review stale", "review odd e", "fault agent x"},
+	PhaseTest:      {"test ok", "test ok", "test TestA 0.9", "test TestB 0.9, TestC 0.2", "test TestD", "test none x", "test empty", "test tampered TestE", "fault sandbox x", "wait checks"},
 }
 
 var interruptions = []string{
 	"human stop", "human resume", "human continue 2", "human accept", "human cancel", "human history", "human choose x",
-	"human approve", "notice push h%d", "notice issue_edited x", "notice pull_closed", "refused x", "cost 4000000 100", "human status",
+	"human approve", "human approve all", "human raise 3", "human take-over", "human simplify it", "human reset", "human explain",
+	"human continue 2 @gate/1", "notice reviewed changes_requested more", "notice reviewed approved", "notice base_moved h%d",
+	"notice branch_deleted", "notice checks", "alarm", "dismiss a", "undismiss a", "notice push h%d", "notice issue_edited x", "notice pull_closed", "refused x", "cost 4000000 100", "human status",
 }
 
 func anyConfig(t *rapid.T) Config {
@@ -28,6 +35,7 @@ func anyConfig(t *rapid.T) Config {
 	cfg.Loop.TestBounces = rapid.IntRange(0, 5).Draw(t, "test bounces")
 	cfg.Loop.DiminishingFrom = rapid.IntRange(1, 5).Draw(t, "diminishing")
 	cfg.Loop.AutoFixOnly = rapid.Bool().Draw(t, "auto fix only")
+	cfg.OnBaseMoved = rapid.SampledFrom([]string{"merge", "ask", "ignore", ""}).Draw(t, "on base moved")
 	cfg.Breaker.OnMax = rapid.SampledFrom([]string{"manual", "error", "skip"}).Draw(t, "on max")
 	cfg.Breaker.MaxIterations = rapid.IntRange(1, 4).Draw(t, "breaker")
 	return cfg
@@ -39,41 +47,44 @@ func anyConfig(t *rapid.T) Config {
 func TestEveryRunEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := anyConfig(t)
-		p := newPlayer(cfg, Task{Issue: 1, Title: "x"})
+		p := pipelinetest.New(cfg, Task{Issue: 1, Title: "x"})
 		quiet := 0 // phases carried out since anybody interfered
 		// A round is at most three phases with one fault less than the limit before
 		// each, and rounds without a commit; the plan comes on top.
-		limit := func() int { return (p.run.MaxIterations() + 1) * 3 * (cfg.Loop.Faults + staleLimit) }
+		limit := func() int {
+			return (p.Run.MaxIterations() + 1) * 3 * (cfg.Loop.Faults + 2 /* rounds without a commit */)
+		}
 		for n := range rapid.IntRange(1, 120).Draw(t, "length") {
-			ref, working := p.step()
-			if p.run.State.Ended() {
+			ref, working := p.Step()
+			checkWaits(t, &p.Run, working)
+			if p.Run.State.Ended() {
 				break
 			}
 			if !working || rapid.IntRange(0, 9).Draw(t, "interrupt") == 0 {
 				line := rapid.SampledFrom(interruptions).Draw(t, "interruption")
-				if line == "notice push h%d" {
+				if strings.HasSuffix(line, "%d") {
 					line = fmt.Sprintf(line, n)
 				}
 				verb, rest, _ := cut(line)
 				if verb == "cost" && !working {
 					continue
 				}
-				if !p.human(verb, rest) {
-					p.outcome(verb, rest, ref, true)
+				if !p.Human(verb, rest) {
+					p.Outcome(verb, rest, ref, true)
 				}
 				quiet = 0
 				continue
 			}
 			verb, rest, _ := cut(rapid.SampledFrom(outcomes[ref.Phase]).Draw(t, "outcome"))
-			if !p.outcome(verb, rest, ref, true) {
+			if !p.Outcome(verb, rest, ref, true) {
 				t.Fatalf("outcome %s %s does not fit %+v", verb, rest, ref)
 			}
 			if quiet++; quiet > limit() {
-				t.Fatalf("still running after %d phases that nobody interfered with:\n%s", quiet, p.trace.String())
+				t.Fatalf("still running after %d phases that nobody interfered with:\n%s", quiet, p.Trace.String())
 			}
 		}
-		checkVerified(t, &p.run)
-		checkReplay(t, p.events, &p.run)
+		checkVerified(t, &p.Run)
+		checkReplay(t, p.Events, &p.Run)
 	})
 }
 
@@ -86,6 +97,22 @@ func cut(line string) (verb, rest string, ok bool) {
 	return line, "", false
 }
 
+// checkWaits wants a run to be moving, or to wait for a person who has a name or a
+// machine, with a time limit, or to have ended: nothing lies there for ever
+// (lessons 12).
+func checkWaits(t *rapid.T, r *Run, working bool) {
+	at, events := r.Alarm()
+	switch {
+	case working || r.State.Ended():
+		return
+	case at.IsZero() || len(events) == 0:
+		t.Fatalf("a run that is %s, with %+v, waits without an end", r.State, r.Active)
+	case r.State == StateWaiting && r.Gate().For.Login == "", r.State == StateStopped && r.StoppedBy.Login == "",
+		r.State == StateRunning && r.Await.What == "":
+		t.Fatalf("a run that is %s waits for nobody", r.State)
+	}
+}
+
 func checkVerified(t *rapid.T, r *Run) {
 	if r.State != StateVerified {
 		return
@@ -96,7 +123,7 @@ func checkVerified(t *rapid.T, r *Run) {
 		t.Fatalf("verified without a review and tests")
 	case it.Review.Head != r.Head || it.Tests.Head != r.Head:
 		t.Fatalf("verified %s, reviewed %s, tested %s", r.Head, it.Review.Head, it.Tests.Head)
-	case len(it.Review.Blocking()) > 0 || !it.Tests.OK():
+	case len(r.Blocking(it.Review)) > 0 || !it.Tests.OK() || len(r.Asked) > 0:
 		t.Fatalf("verified although something blocks")
 	case r.Head == r.Base:
 		t.Fatalf("verified without a commit")
@@ -111,15 +138,16 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		EventPhaseEntered, EventPhaseCompleted, EventPhaseApproved, EventPhasePassed, EventPhaseFailed, EventAgentIteration, EventToolExecuted,
 		EventFinding, EventBounce, EventDiminishing, EventGuardFired, EventGateRequested, EventGateAnswered, EventGateOverride,
 		EventPublishStarted, EventPublishCompleted, EventPublishFailed, EventBranchMoved, EventIssueEdited, EventReplyWanted, "of.the_future",
+		EventRunReset, EventPhaseWaiting, EventPhaseWoken, EventGateReminded, EventBranchDeleted, EventBaseMoved, EventChangesAsked, EventDismissed,
 	}
 	for range 8 { // the ones with most to break come more often
 		types = append(types, EventPhaseEntered, EventPhaseCompleted, EventGateRequested, EventGateAnswered)
 	}
-	phases := []Phase{PhasePlan, PhaseImplement, PhaseReview, PhaseTest}
+	phases := []Phase{PhasePlan, PhaseImplement, PhaseReview, PhaseTest, PhaseUpdate}
 	rapid.Check(t, func(t *rapid.T) {
-		p := newPlayer(DefaultConfig(), Task{Issue: 1, Title: "x"})
+		p := pipelinetest.New(DefaultConfig(), Task{Issue: 1, Title: "x"})
 		if rapid.Bool().Draw(t, "unstarted") {
-			p.run, p.events = Run{}, nil
+			p.Run, p.Events = Run{}, nil
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "length") {
 			head := rapid.SampledFrom([]string{"", "base000", "base000", "h1"}).Draw(t, "head")
@@ -127,18 +155,21 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			d := Data{Phase: ref, Head: head}
 			if rapid.Bool().Draw(t, "full") {
 				d.Plan, d.Implementation = &Plan{}, &Implementation{Head: head, Parent: "base000"}
-				d.Review, d.Tests = scriptedReview(head, "error x"), scriptedTests(head, "TestA 0.9")
-				d.Fault, d.Bounce, d.Guard = &Fault{Class: FaultAgent}, &Bounce{Phase: ref.Phase}, &Guard{Name: rapid.SampledFrom([]GuardName{GuardNoTests, GuardUnable, GuardHuman, GuardMoved, GuardWall, GuardPublish, GuardPlan}).Draw(t, "guard"), Detail: "x"}
-				d.Gate, d.Answer = &Gate{ID: "gate/1", Guard: d.Guard}, &Answer{Gate: "gate/1", Choice: rapid.SampledFrom([]string{"continue", "history", "accept"}).Draw(t, "choice")}
+				d.Review, d.Tests = pipelinetest.Review(head, "error x"), pipelinetest.Tests(head, "TestA 0.9")
+				d.Fault, d.Bounce, d.Guard = &Fault{Class: FaultAgent}, &Bounce{Phase: ref.Phase}, &Guard{Name: rapid.SampledFrom([]GuardName{GuardNoTests, GuardUnable, GuardHuman, GuardMoved, GuardWall, GuardPublish, GuardPlan, GuardGone, GuardConflict, GuardBase, GuardManual, GuardBudget}).Draw(t, "guard"), Detail: "x"}
+				d.Gate, d.Answer = &Gate{ID: "gate/1", Guard: d.Guard}, &Answer{Gate: "gate/1", Choice: rapid.SampledFrom([]string{"continue", "history", "accept", "raise", "approve", "take-over", "simplify"}).Draw(t, "choice")}
 				d.Publication, d.Task, d.Reply = &Publication{Rev: 3, Pull: &PullRef{Number: 2}, Artefacts: map[string]Artefact{"status": {ID: 1}}}, &Task{Title: "y"}, &Reply{To: 1}
+				d.Await, d.Update, d.Actor = &Await{What: "checks"}, &Update{Base: "b2", Parent: head, Head: "h3"}, &Actor{Login: "ann"}
+				d.Signal = &Signal{Finding: d.Review.Findings[0].Fingerprint, Off: rapid.Bool().Draw(t, "off")}
 				d.Step, d.Tool = &Step{Phase: ref.Phase}, &ToolUse{Tool: "read", OK: true}
 			}
-			p.append(Event{Type: rapid.SampledFrom(types).Draw(t, "type"), Data: d})
-			Decide(&p.run)
-			ProgressOf(&p.run)
-			Scratchpad(&p.run)
-			Report(&p.run, 1)
+			p.Append(Event{Type: rapid.SampledFrom(types).Draw(t, "type"), Data: d})
+			Decide(&p.Run)
+			ProgressOf(&p.Run)
+			Scratchpad(&p.Run)
+			Report(&p.Run, 1)
+			Explain(&p.Run)
 		}
-		checkReplay(t, p.events, &p.run)
+		checkReplay(t, p.Events, &p.Run)
 	})
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -45,7 +46,7 @@ func Report(r *Run, iteration int) string {
 		r.reportNotes(&b, iteration)
 	}
 	reportTests(&b, it.Tests)
-	reportFindings(&b, it)
+	r.reportFindings(&b, it)
 	fmt.Fprintf(&b, "**Result: %s**\n", r.result(it))
 	return b.String()
 }
@@ -144,7 +145,7 @@ func at(file string, line int) string {
 	return fmt.Sprintf(" at %s:%d", file, line)
 }
 
-func reportFindings(b *strings.Builder, it *Iteration) {
+func (r *Run) reportFindings(b *strings.Builder, it *Iteration) {
 	var list []Finding
 	if it.Review != nil {
 		list = append(list, it.Review.Findings...)
@@ -156,11 +157,26 @@ func reportFindings(b *strings.Builder, it *Iteration) {
 		list = append(list, it.Tests.Tampered...)
 	}
 	for _, f := range list {
-		fmt.Fprintf(b, "- **%s** (%s)%s: %s\n", f.Severity, f.Category, at(f.File, f.Line), oneLine(f.Message))
+		fmt.Fprintf(b, "- **%s** (%s%s)%s: %s\n", f.Severity, f.Category, r.statusOf(f.Fingerprint, it.Number), at(f.File, f.Line), oneLine(f.Message))
 	}
 	if len(list) > 0 {
 		b.WriteString("\n")
 	}
+}
+
+// statusOf says what is worth knowing about a finding besides what it is: ", still
+// there". It is nothing for a new one.
+func (r *Run) statusOf(fingerprint string, iteration int) string {
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		if is.Fingerprint() != fingerprint {
+			continue
+		}
+		if s := is.Status(iteration); s == "dismissed" || is.Last == iteration && s != "new" && s != "fixed" {
+			return ", " + s
+		}
+	}
+	return ""
 }
 
 // result is the last line of a report.
@@ -184,6 +200,9 @@ func (r *Run) result(it *Iteration) string {
 func Scratchpad(r *Run) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", oneLine(r.Task.Title))
+	for _, former := range r.Former {
+		fmt.Fprintf(&b, "Plan before: %s\n\n", former.Summary)
+	}
 	if r.Plan != nil {
 		fmt.Fprintf(&b, "Plan: %s\n\n", r.Plan.Summary)
 	}
@@ -210,7 +229,7 @@ func (r *Run) section(b *strings.Builder, it *Iteration) {
 	}
 	if v := it.Review; v != nil {
 		verdict := "approved"
-		if len(v.Blocking()) > 0 {
+		if len(r.Blocking(v)) > 0 {
 			verdict = "changes requested"
 		}
 		fmt.Fprintf(b, "**Review**: %s\n", verdict)
@@ -226,6 +245,7 @@ func (r *Run) section(b *strings.Builder, it *Iteration) {
 		}
 		b.WriteString("\n")
 	}
+	r.sentBack(b, it)
 	status := "continuing"
 	if it.Number == len(r.Iterations) && r.State == StateVerified {
 		status = Verified
@@ -233,6 +253,26 @@ func (r *Run) section(b *strings.Builder, it *Iteration) {
 		status = string(r.State)
 	}
 	fmt.Fprintf(b, "Status: %s\n\n", status)
+}
+
+// sentBack says why an iteration was not the last, and what humans asked for in it.
+func (r *Run) sentBack(b *strings.Builder, it *Iteration) {
+	for _, bounce := range r.Bounces {
+		if bounce.Iteration != it.Number {
+			continue
+		}
+		target := bounce.Target
+		if target == "" {
+			target = TargetImplement
+		}
+		fmt.Fprintf(b, "**Sent back** by %s to %s with %s\n", bounce.Phase, target, plural(bounce.Count, "issue", "issues"))
+		for _, is := range r.Findings {
+			if is.Finding.Category == "human" && slices.Contains(bounce.Issues, is.Fingerprint()) {
+				fmt.Fprintf(b, "- asked for by a maintainer%s: %s\n", at(is.Finding.File, is.Finding.Line), oneLine(is.Finding.Message))
+			}
+		}
+		b.WriteString("\n")
+	}
 }
 
 // Progress is the machine-readable record of a run's loop (T6).
@@ -283,7 +323,7 @@ func ProgressOf(r *Run) Progress {
 		}
 		if it.Review != nil {
 			pi.ReviewResult = "approved"
-			if len(it.Review.Blocking()) > 0 {
+			if len(r.Blocking(it.Review)) > 0 {
 				pi.ReviewResult = "changes_requested"
 			}
 		}

@@ -54,12 +54,22 @@ type Run struct {
 	Bounces    []Bounce    `json:"bounces,omitempty"`    // in order (B8)
 	Gates      []Gate      `json:"gates,omitempty"`      // in order; at most the last one is open
 	Notes      []string    `json:"notes,omitempty"`      // words of humans for the next attempt, in order
+	Former     []Plan      `json:"former,omitempty"`     // plans that were replaced, in order
+	Asked      []Finding   `json:"asked,omitempty"`      // what humans want changed and nobody has been given to do yet
+	Await      *Await      `json:"await,omitempty"`      // what the active phase waits for outside of Forge
 	Replies    []Reply     `json:"replies,omitempty"`    // answers that are owed, or given
 	Fault      *Fault      `json:"fault,omitempty"`      // the last one, until something succeeds
 	Ended      string      `json:"ended,omitempty"`      // why the run ended, for people
 
-	Baseline  *TestReport         `json:"baseline,omitempty"` // the tests at Base, before anything changed
-	Approved  bool                `json:"approved,omitempty"` // a human approved the plan, or answered its question
+	Baseline  *TestReport         `json:"baseline,omitempty"`  // the tests at Base, before anything changed
+	Approved  bool                `json:"approved,omitempty"`  // a human answered the plan's question
+	Allowed   string              `json:"allowed,omitempty"`   // in manual mode, the step that a human let begin; "*" is every one (R7)
+	BaseHead  string              `json:"base_head,omitempty"` // where the base branch has gone, until that is taken in
+	Gone      bool                `json:"gone,omitempty"`      // somebody deleted the branch
+	Simpler   bool                `json:"simpler,omitempty"`   // a human simplified what is wanted: plan again
+	Planned   int                 `json:"planned,omitempty"`   // the iteration whose feedback the plan has taken in
+	Stopped   time.Time           `json:"stopped,omitzero"`    // when a human stopped it, while it is stopped
+	StoppedBy Actor               `json:"stopped_by,omitzero"`
 	Attempts  map[string]int      `json:"attempts,omitempty"` // executions by "ITERATION/PHASE"
 	Active    *PhaseRef           `json:"active,omitempty"`   // the phase that was entered and has no result yet
 	Steps     map[Phase]int       `json:"steps,omitempty"`    // agents' turns by phase (I3)
@@ -74,16 +84,19 @@ type Run struct {
 
 // Counters are what the guards look at.
 type Counters struct {
-	Granted       int `json:"granted,omitempty"`         // iterations that humans granted in all: each brings its share of the budget
-	Until         int `json:"until,omitempty"`           // the iteration up to which a human let the loop go on
-	ReviewBounces int `json:"review_bounces,omitempty"`  // since the last grant
-	TestBounces   int `json:"test_bounces,omitempty"`    //
-	ReviewInARow  int `json:"review_in_a_row,omitempty"` // reviews that sent the work back, since the last pass (T3)
-	TestInARow    int `json:"test_in_a_row,omitempty"`   //
-	Faults        int `json:"faults,omitempty"`          // in a row
-	PublishFaults int `json:"publish_faults,omitempty"`  // in a row
-	Moved         int `json:"moved,omitempty"`           // times the branch moved under the run
-	Stale         int `json:"stale,omitempty"`           // rounds in a row without a commit
+	Granted       int   `json:"granted,omitempty"`         // iterations that humans granted in all: each brings its share of the budget
+	Until         int   `json:"until,omitempty"`           // the iteration up to which a human let the loop go on
+	From          int   `json:"from,omitempty"`            // the iteration after which the guards count, since a reset
+	Raised        int64 `json:"raised,omitempty"`          // micro-dollars that humans added to the budget
+	Updates       int   `json:"updates,omitempty"`         // times the base branch was taken in
+	ReviewBounces int   `json:"review_bounces,omitempty"`  // since the last grant
+	TestBounces   int   `json:"test_bounces,omitempty"`    //
+	ReviewInARow  int   `json:"review_in_a_row,omitempty"` // reviews that sent the work back, since the last pass (T3)
+	TestInARow    int   `json:"test_in_a_row,omitempty"`   //
+	Faults        int   `json:"faults,omitempty"`          // in a row
+	PublishFaults int   `json:"publish_faults,omitempty"`  // in a row
+	Moved         int   `json:"moved,omitempty"`           // times the branch moved under the run
+	Stale         int   `json:"stale,omitempty"`           // rounds in a row without a commit
 }
 
 // ToolStat sums up an agent's use of a tool (I3).
@@ -106,6 +119,7 @@ type Iteration struct {
 	Brief   string          `json:"brief"`  // the feedback in one line: "1 critical, 2 errors" (R5)
 	Usage   Usage           `json:"usage"`
 	Forced  bool            `json:"forced,omitempty"` // a human decided to go on although a guard that judges this iteration's result said no
+	Update  *Update         `json:"update,omitempty"` // of the base branch, the last one in this iteration
 }
 
 // Issue is a finding or a failure followed across iterations.
@@ -113,7 +127,8 @@ type Issue struct {
 	Finding *Finding `json:"finding,omitempty"`  // as last seen
 	Failure *Failure `json:"failure,omitempty"`  // as last seen
 	Phase   Phase    `json:"phase"`              // review, or test: who saw it
-	State   string   `json:"state"`              // open, fixed, dismissed, accepted
+	State   string   `json:"state"`              // open, fixed, dismissed, accepted; Status says more
+	Back    int      `json:"back,omitempty"`     // times it was fixed and came back
 	First   int      `json:"first"`              // iteration in which it was first seen
 	Last    int      `json:"last"`               // iteration in which it was last seen
 	Times   int      `json:"times"`              // iterations in which it was seen, since a grant
@@ -130,90 +145,15 @@ func (i *Issue) Fingerprint() string {
 
 // Bounce is work sent back from review or test to implement (B8).
 type Bounce struct {
-	Number    int       `json:"number"` // within its phase, from 1
-	Phase     Phase     `json:"phase"`  // the one that sent it back
+	Number    int       `json:"number"`           // within its phase, from 1
+	Phase     Phase     `json:"phase"`            // the one that sent it back
+	Target    Target    `json:"target,omitempty"` // where to; "" is implement
 	Iteration int       `json:"iteration"`
 	Count     int       `json:"count"`  // blocking findings, or failures
 	Weight    int       `json:"weight"` // the same, weighed by severity
 	Issues    []string  `json:"issues"` // their fingerprints
 	At        time.Time `json:"at"`
 	Resolved  bool      `json:"resolved"` // whether all that it was for was gone in the next iteration
-}
-
-// GuardName names a guard of the loop.
-type GuardName string
-
-// The guards.
-const (
-	GuardIterations  GuardName = "iterations"
-	GuardBounces     GuardName = "bounces"
-	GuardSameFinding GuardName = "same_finding"
-	GuardSameFailure GuardName = "same_failure"
-	GuardDiminishing GuardName = "diminishing_returns"
-	GuardBreaker     GuardName = "circuit_breaker"
-	GuardBudget      GuardName = "budget"
-	GuardWall        GuardName = "wall_time"
-	GuardFaults      GuardName = "faults"
-	GuardNoFix       GuardName = "no_confident_fix" // auto_fix_only, and no failure has one (B5)
-	GuardNoTests     GuardName = "no_tests"
-	GuardNoProgress  GuardName = "no_commit" // rounds without a commit
-	GuardHuman       GuardName = "human_required"
-	GuardMoved       GuardName = "branch_moved"
-	GuardUnable      GuardName = "unable"          // the implementer needs a clarification (V5)
-	GuardPlan        GuardName = "plan"            // the plan needs a word: a question, or manual mode
-	GuardPublish     GuardName = "publish_refused" // GitHub refuses what must be published, and trying again cannot help
-)
-
-// Guard is why the loop stopped by itself: which guard, and its numbers.
-type Guard struct {
-	Name   GuardName `json:"name"`
-	Phase  Phase     `json:"phase,omitempty"`
-	Value  int64     `json:"value"` // what was counted
-	Limit  int64     `json:"limit"` // against what
-	Unit   string    `json:"unit,omitempty"`
-	Detail string    `json:"detail"` // one sentence for people
-}
-
-// GateKind says what kind of question a gate asks.
-type GateKind string
-
-// The kinds of gates.
-const (
-	GateEscalation    GateKind = "escalation"    // going on does not help (T7)
-	GateClarification GateKind = "clarification" // the planner or the builder has a question (V5)
-	GateApproval      GateKind = "approval"      // manual mode waits for a word (R7)
-)
-
-// Gate is a question to a human. It holds no worker: the run has nothing to do
-// until an answer arrives.
-type Gate struct {
-	ID       string    `json:"id"` // "gate/1"
-	Kind     GateKind  `json:"kind"`
-	Guard    *Guard    `json:"guard,omitempty"`
-	Question string    `json:"question"`
-	Choices  []Choice  `json:"choices"`
-	Opened   time.Time `json:"opened"`
-	Answers  []Answer  `json:"answers,omitempty"` // the last one may have closed it
-	Closed   bool      `json:"closed,omitempty"`
-}
-
-// Choice is one answer that a gate accepts.
-type Choice struct {
-	Name  string `json:"name"`          // the command's word: continue, accept, history, cancel, approve, choose
-	Arg   string `json:"arg,omitempty"` // what it takes: "N", "OPTION"
-	Label string `json:"label"`         // what it does, for people
-}
-
-// Answer is what a human said to a gate or to a run.
-type Answer struct {
-	Gate    string    `json:"gate,omitempty"`
-	Choice  string    `json:"choice"`
-	N       int       `json:"n,omitempty"`    // of continue
-	Text    string    `json:"text,omitempty"` // free words, for the next attempt (lessons 19)
-	By      Actor     `json:"by"`
-	Via     string    `json:"via"` // comment, cli, label
-	Comment int64     `json:"comment,omitempty"`
-	At      time.Time `json:"at"`
 }
 
 // Gate returns the open gate, or nil.
@@ -233,14 +173,25 @@ func (r *Run) Current() *Iteration {
 }
 
 // MaxIterations is the limit on iterations, or the one that a human set beyond it.
-func (r *Run) MaxIterations() int { return max(r.Config.Loop.MaxIterations, r.Counters.Until) }
+func (r *Run) MaxIterations() int {
+	return max(r.Config.Loop.MaxIterations+r.Counters.From, r.Counters.Until)
+}
 
 // CostLimit is the run's budget in micro-dollars: each iteration that a human
-// granted brings its share of the original one.
-func (r *Run) CostLimit() int64 { return r.share(int64(r.Config.Limits.CostUSD * 1e6)) }
+// granted brings its share of the original one, and what they raised it by.
+func (r *Run) CostLimit() int64 {
+	return r.share(int64(r.Config.Limits.CostUSD*1e6)) + r.Counters.Raised
+}
 
-// TokenLimit is the run's cap on tokens, with the shares that humans granted.
-func (r *Run) TokenLimit() int64 { return r.share(r.Config.Limits.Tokens) }
+// TokenLimit is the run's cap on tokens, with the shares that humans granted. A
+// raised budget raises it in the same proportion.
+func (r *Run) TokenLimit() int64 {
+	limit := r.share(r.Config.Limits.Tokens)
+	if usd := r.Config.Limits.CostUSD; usd > 0 {
+		limit += int64(float64(r.Config.Limits.Tokens) * float64(r.Counters.Raised) / (usd * 1e6))
+	}
+	return limit
+}
 
 // wallLimit is the limit on working time in milliseconds, likewise.
 func (r *Run) wallLimit() int64 { return r.share(r.Config.Limits.Wall().Milliseconds()) }

@@ -132,55 +132,6 @@ Not reviewed: ` + "`big.json`" + ` (too big)
 	}
 }
 
-// A bounce that was recorded without the next implementer, as an older log may
-// have it, goes on all the same.
-func TestReworkAfterBounceAlone(t *testing.T) {
-	for _, from := range []Phase{PhaseReview, PhaseTest} {
-		p := newPlayer(DefaultConfig(), Task{Issue: 1})
-		p.play(t, "plan ok\nimplement a\n")
-		p.step()
-		p.append(Event{Type: EventPhaseFailed, Data: Data{Fault: &Fault{Class: FaultAgent}, Phase: &PhaseRef{Phase: PhaseReview}}}, Event{Type: EventBounce, Data: Data{Bounce: &Bounce{Phase: from}}})
-		ref, working := p.step()
-		want := PhaseRef{Phase: PhaseImplement, Iteration: 2, Attempt: 1, Mode: ModeFixFailures}
-		if from == PhaseReview {
-			want.Mode = ModeFixFindings
-		}
-		if !working || *ref != want {
-			t.Errorf("after a bounce from %s: %+v, want %+v", from, ref, want)
-		}
-	}
-}
-
-// Covers I3, I4: steps and tools are counted, and what they cost is booked.
-func TestSteps(t *testing.T) {
-	p := newPlayer(DefaultConfig(), Task{Issue: 1})
-	p.append(
-		Event{Type: EventAgentIteration, Data: Data{Step: &Step{Phase: PhasePlan, Usage: Usage{Calls: 1, Input: 10, CachedInput: 4, CacheWrite: 2, Output: 5, MicroUSD: 7}}}},
-		Event{Type: EventToolExecuted, Data: Data{Tool: &ToolUse{Tool: "read", OK: true, Millis: 3}}},
-		Event{Type: EventToolExecuted, Data: Data{Tool: &ToolUse{Tool: "read", Millis: 4}}},
-		Event{Type: EventPublishCompleted, Data: Data{Publication: &Publication{Rev: 1, Pull: &PullRef{Number: 3}, Artefacts: map[string]Artefact{"status": {ID: 9}}, Calls: 2}}},
-		Event{Type: EventReplyWanted, Data: Data{Reply: &Reply{To: 4, Text: "hm"}}},
-	)
-	want := map[string]ToolStat{"read": {Calls: 2, OK: 1, Millis: 7}}
-	if diff := cmp.Diff(want, p.run.Tools); diff != "" {
-		t.Errorf("Tools(-want +got):\n%s", diff)
-	}
-	if p.run.Steps[PhasePlan] != 1 || p.run.Usage.MicroUSD != 7 || p.run.Spent[PhasePlan].Output != 5 {
-		t.Errorf("steps %v, usage %+v, spent %+v", p.run.Steps, p.run.Usage, p.run.Spent)
-	}
-	if p.run.Published.Pull.Number != 3 || p.run.Published.Artefacts["status"].ID != 9 || len(p.run.Replies) != 1 {
-		t.Errorf("published %+v, replies %v", p.run.Published, p.run.Replies)
-	}
-}
-
-func TestAnswerToAWrongCommand(t *testing.T) {
-	p := newPlayer(DefaultConfig(), Task{Issue: 1})
-	events, reply := p.run.Answer(SlashCommand{Error: "did you mean `status`?"}, Actor{Login: "ann"}, "comment", 1, p.now)
-	if len(events) != 0 || reply != "did you mean `status`?" {
-		t.Errorf("Answer = %v, %q", events, reply)
-	}
-}
-
 func TestSlug(t *testing.T) {
 	for in, want := range map[string]string{"Fix: sum() is wrong!": "fix-sum-is-wrong", "  ": "task", "Übergröße 12": "bergr-e-12", "a very long title that goes on": "a-very-long"} {
 		if got := Slug(in, 12); want != got && Slug(in, 40) != want {

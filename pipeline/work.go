@@ -101,6 +101,7 @@ type Review struct {
 	Findings    []Finding    `json:"findings"`
 	Risk        int          `json:"risk"`                   // 0 to 100
 	NeedsHuman  string       `json:"needs_human,omitempty"`  // why a human must look, when one must
+	SendTo      Target       `json:"send_to,omitempty"`      // where the reviewer would send it; counts where the categories leave it open (R2)
 	Reviewed    []string     `json:"reviewed"`               // paths
 	NotReviewed []Skipped    `json:"not_reviewed,omitempty"` // said, never silent
 }

@@ -1,0 +1,107 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Explain says why the run stands where it stands: what it does or waits for, what
+// each guard has counted against its limit, and how it came there.
+func Explain(r *Run) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", r.Summary())
+	r.explainState(&b)
+	b.WriteString("| guard | counted | limit |\n| --- | --- | --- |\n")
+	c, cfg := r.Counters, r.Config
+	row := func(name GuardName, counted, limit any) { fmt.Fprintf(&b, "| %s | %v | %v |\n", name, counted, limit) }
+	n := 0
+	if it := r.Current(); it != nil {
+		n = it.Number
+	}
+	row(GuardIterations, n, r.MaxIterations())
+	row(GuardBounces+" of review", c.ReviewBounces, cfg.Loop.ReviewBounces)
+	row(GuardBounces+" of test", c.TestBounces, cfg.Loop.TestBounces)
+	row(GuardSameFinding, most(r.Findings), cfg.Loop.SameFinding)
+	row(GuardSameFailure, most(r.Failures), cfg.Loop.SameFailure)
+	if cfg.Breaker.Enabled {
+		row(GuardBreaker, max(c.ReviewInARow, c.TestInARow), cfg.Breaker.MaxIterations)
+	}
+	row(GuardBudget, fmt.Sprintf("$%.2f", float64(r.Usage.MicroUSD)/1e6), fmt.Sprintf("$%.2f", float64(r.CostLimit())/1e6))
+	row(GuardBudget+" of tokens", r.Usage.Input+r.Usage.Output, r.TokenLimit())
+	row(GuardWall+" in minutes", r.Worked()/60_000, r.wallLimit()/60_000)
+	row(GuardFaults, c.Faults, cfg.Loop.Faults)
+	row(GuardNoProgress, c.Stale, staleLimit)
+	row(GuardMoved, c.Moved, movedLimit)
+	if n > 0 && c.Until > n {
+		fmt.Fprintf(&b, "\nThe guards of the loop hold still up to iteration %d: a human said so.\n", c.Until)
+	}
+	r.explainHistory(&b)
+	return b.String()
+}
+
+func (r *Run) explainState(b *strings.Builder) {
+	switch g := r.Gate(); {
+	case g != nil && g.Guard != nil && g.Guard.Limit > 0:
+		fmt.Fprintf(b, "The guard **%s** stopped it at %d of %d%s: %s\n\n", g.Guard.Name, g.Guard.Value, g.Guard.Limit, unit(g.Guard.Unit), g.Guard.Detail)
+	case g != nil && g.Guard != nil:
+		fmt.Fprintf(b, "It waits because of **%s**: %s\n\n", g.Guard.Name, g.Guard.Detail)
+	case r.Await != nil:
+		fmt.Fprintf(b, "It waits for %s, until %s at most.\n\n", r.Await.What, r.Await.Until.UTC().Format("15:04 UTC"))
+	case r.State == StateStopped:
+		fmt.Fprintf(b, "%s stopped it.\n\n", r.StoppedBy.Login)
+	case r.Fault != nil:
+		fmt.Fprintf(b, "Its last step broke down (%s): %s\n\n", r.Fault.Class, oneLine(r.Fault.Message))
+	}
+	if at, _ := r.Alarm(); !at.IsZero() && r.Await == nil {
+		g := r.Gate()
+		who := r.StoppedBy.Login
+		if g != nil {
+			who = g.For.Login
+		}
+		end := r.Stopped
+		if g != nil {
+			end = g.Opened
+		}
+		fmt.Fprintf(b, "It waits for %s, or anyone with write access, until %s; then it is cancelled.\n\n", who, end.Add(r.Config.Gates.timeout()).UTC().Format("2006-01-02 15:04 UTC"))
+	}
+}
+
+func unit(u string) string {
+	if u == "" {
+		return ""
+	}
+	return " " + u
+}
+
+// most is how often the issue came back that came back most often.
+func most(list []Issue) int {
+	n := 0
+	for _, is := range list {
+		if is.State == "open" {
+			n = max(n, is.Times)
+		}
+	}
+	return n
+}
+
+func (r *Run) explainHistory(b *strings.Builder) {
+	for _, bounce := range r.Bounces {
+		target, resolved := bounce.Target, "not resolved"
+		if target == "" {
+			target = TargetImplement
+		}
+		if bounce.Resolved {
+			resolved = "resolved"
+		}
+		fmt.Fprintf(b, "\n- Iteration %d: %s sent it back to %s with %s, weighing %d: %s.", bounce.Iteration, bounce.Phase, target,
+			plural(bounce.Count, "issue", "issues"), bounce.Weight, resolved)
+	}
+	for _, g := range r.Gates {
+		for _, a := range g.Answers {
+			fmt.Fprintf(b, "\n- %s: %s answered `%s`.", g.ID, a.By.Login, a.Choice)
+		}
+	}
+	if len(r.Bounces)+len(r.Gates) > 0 {
+		b.WriteString("\n")
+	}
+}

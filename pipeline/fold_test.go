@@ -1,0 +1,82 @@
+package pipeline_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "forge/pipeline"
+	"forge/pipeline/pipelinetest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A bounce that was recorded without the next implementer, as an older log may
+// have it, goes on all the same.
+func TestReworkAfterBounceAlone(t *testing.T) {
+	for _, from := range []Phase{PhaseReview, PhaseTest} {
+		p := pipelinetest.New(DefaultConfig(), Task{Issue: 1})
+		if err := p.Play("plan ok\nimplement a\n"); err != nil {
+			t.Fatal(err)
+		}
+		p.Step()
+		p.Append(Event{Type: EventPhaseFailed, Data: Data{Fault: &Fault{Class: FaultAgent}, Phase: &PhaseRef{Phase: PhaseReview}}}, Event{Type: EventBounce, Data: Data{Bounce: &Bounce{Phase: from}}})
+		ref, working := p.Step()
+		want := PhaseRef{Phase: PhaseImplement, Iteration: 2, Attempt: 1, Mode: ModeFixFailures}
+		if from == PhaseReview {
+			want.Mode = ModeFixFindings
+		}
+		if !working || *ref != want {
+			t.Errorf("after a bounce from %s: %+v, want %+v", from, ref, want)
+		}
+	}
+}
+
+// Covers I3, I4: steps and tools are counted, and what they cost is booked.
+func TestSteps(t *testing.T) {
+	p := pipelinetest.New(DefaultConfig(), Task{Issue: 1})
+	p.Append(
+		Event{Type: EventAgentIteration, Data: Data{Step: &Step{Phase: PhasePlan, Usage: Usage{Calls: 1, Input: 10, CachedInput: 4, CacheWrite: 2, Output: 5, MicroUSD: 7}}}},
+		Event{Type: EventToolExecuted, Data: Data{Tool: &ToolUse{Tool: "read", OK: true, Millis: 3}}},
+		Event{Type: EventToolExecuted, Data: Data{Tool: &ToolUse{Tool: "read", Millis: 4}}},
+		Event{Type: EventPublishCompleted, Data: Data{Publication: &Publication{Rev: 1, Pull: &PullRef{Number: 3}, Artefacts: map[string]Artefact{"status": {ID: 9}}, Calls: 2}}},
+		Event{Type: EventReplyWanted, Data: Data{Reply: &Reply{To: 4, Text: "hm"}}},
+	)
+	want := map[string]ToolStat{"read": {Calls: 2, OK: 1, Millis: 7}}
+	if diff := cmp.Diff(want, p.Run.Tools); diff != "" {
+		t.Errorf("Tools(-want +got):\n%s", diff)
+	}
+	if p.Run.Steps[PhasePlan] != 1 || p.Run.Usage.MicroUSD != 7 || p.Run.Spent[PhasePlan].Output != 5 {
+		t.Errorf("steps %v, usage %+v, spent %+v", p.Run.Steps, p.Run.Usage, p.Run.Spent)
+	}
+	if p.Run.Published.Pull.Number != 3 || p.Run.Published.Artefacts["status"].ID != 9 || len(p.Run.Replies) != 1 {
+		t.Errorf("published %+v, replies %v", p.Run.Published, p.Run.Replies)
+	}
+}
+
+func TestAnswerToAWrongCommand(t *testing.T) {
+	p := pipelinetest.New(DefaultConfig(), Task{Issue: 1})
+	events, reply := p.Run.Answer(SlashCommand{Error: "did you mean `status`?"}, Actor{Login: "ann"}, "comment", 1, p.Now)
+	if len(events) != 0 || reply != "did you mean `status`?" {
+		t.Errorf("Answer = %v, %q", events, reply)
+	}
+}
+
+// A look at what a phase waits for never comes after its time limit, and a bounce
+// of an older log, which named no target, went to the implementer.
+func TestOlderLogs(t *testing.T) {
+	p := pipelinetest.New(DefaultConfig(), Task{Issue: 1})
+	if err := p.Play("plan ok\nimplement a\nreview error x\nimplement b\nreview ok\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.Step()
+	late := p.Now.Add(5 * time.Minute)
+	p.Append(Event{Type: EventPhaseWaiting, Data: Data{Phase: p.Run.Active, Await: &Await{What: "checks", Next: late.Add(time.Hour), Until: late}}})
+	if at, _ := p.Run.Alarm(); !at.Equal(late) {
+		t.Errorf("Alarm = %v, want %v", at, late)
+	}
+	p.Run.Bounces[0].Target = ""
+	if pad := Scratchpad(&p.Run); !strings.Contains(pad, "**Sent back** by review to implement with 1 issue") {
+		t.Errorf("Scratchpad = %s", pad)
+	}
+}

@@ -1,0 +1,338 @@
+package pipeline
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// GateKind says what kind of question a gate asks.
+type GateKind string
+
+// The kinds of gates.
+const (
+	GateEscalation    GateKind = "escalation"    // going on does not help (T7)
+	GateStuck         GateKind = "stuck"         // the tests do not get better (V4)
+	GateClarification GateKind = "clarification" // the planner or the builder has a question (V5)
+	GateApproval      GateKind = "approval"      // manual mode waits for a word (R7)
+	GateBudget        GateKind = "budget"        // a cap is reached
+	GateHuman         GateKind = "human"         // the reviewer wants a human to look (B3)
+)
+
+// Gate is a question to a human. It holds no worker: the run has nothing to do
+// until an answer arrives, or its time is over; see Alarm.
+type Gate struct {
+	ID       string    `json:"id"` // "gate/1"
+	Kind     GateKind  `json:"kind"`
+	Guard    *Guard    `json:"guard,omitempty"`
+	Question string    `json:"question"`
+	Choices  []Choice  `json:"choices"`
+	For      Actor     `json:"for"` // who is asked first: who started the run; anyone with write access may answer
+	Opened   time.Time `json:"opened"`
+	Reminded time.Time `json:"reminded,omitzero"`
+	Answers  []Answer  `json:"answers,omitempty"` // the last one may have closed it
+	Closed   bool      `json:"closed,omitempty"`
+}
+
+// Choice is one answer that a gate accepts.
+type Choice struct {
+	Name  string `json:"name"`          // the command's word: continue, accept, history, cancel, approve, choose, raise, take-over, simplify
+	Arg   string `json:"arg,omitempty"` // what it takes: "N", or words of one's own in capitals
+	Label string `json:"label"`         // what it does, for people
+}
+
+// Answer is what a human said to a gate or to a run.
+type Answer struct {
+	Gate    string    `json:"gate,omitempty"`
+	Choice  string    `json:"choice"`
+	N       int       `json:"n,omitempty"`    // of continue
+	Micros  int64     `json:"usd,omitempty"`  // of raise, in micro-dollars
+	Text    string    `json:"text,omitempty"` // free words, for the next attempt (lessons 19)
+	By      Actor     `json:"by"`
+	Via     string    `json:"via"` // comment, box, button, cli, label
+	Comment int64     `json:"comment,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// MaxContinue is the most iterations that one answer can grant, and maxRaise the
+// most dollars.
+const (
+	MaxContinue = 20
+	maxRaise    = 1000
+)
+
+// gateKind says what kind of question a guard leads to.
+func (r *Run) gateKind(g Guard) GateKind {
+	switch g.Name {
+	case GuardManual:
+		return GateApproval
+	case GuardPlan, GuardUnable:
+		return GateClarification
+	case GuardBudget:
+		return GateBudget
+	case GuardHuman, GuardBase:
+		return GateHuman
+	case GuardSameFailure, GuardDiminishing, GuardBounces, GuardBreaker, GuardNoFix:
+		if g.Phase == PhaseTest {
+			return GateStuck
+		}
+	}
+	return GateEscalation
+}
+
+// choices lists what a human can say to a guard.
+func (r *Run) choices(kind GateKind, g Guard) []Choice {
+	cancel := Choice{Name: "cancel", Label: "give it up"}
+	history := Choice{Name: "history", Label: "show everything that was tried"}
+	var out []Choice
+	switch kind {
+	case GateApproval:
+		return []Choice{{Name: "approve", Label: "let this step begin"}, {Name: "approve", Arg: "all", Label: "let this step and all later ones begin"}, cancel}
+	case GateClarification:
+		out = []Choice{{Name: "choose", Arg: "ANSWER", Label: "answer in your own words"}}
+		if g.Name == GuardPlan {
+			for _, o := range r.Plan.Options {
+				out = append(out, Choice{Name: "choose", Arg: oneLine(o), Label: oneLine(o)})
+			}
+		}
+		return append(out, history, cancel)
+	case GateBudget:
+		by := strconv.FormatFloat(max(1, min(r.Config.Limits.CostUSD, maxRaise)), 'f', -1, 64)
+		out = []Choice{{Name: "raise", Arg: by, Label: "raise the budget by $" + by + ", or by as much as you write instead"}}
+	case GateHuman:
+		out = []Choice{{Name: "approve", Label: "you have looked: go on"},
+			{Name: "continue", Arg: "N", Label: "send it back for up to N more iterations, with your words on further lines"}}
+		if g.Name == GuardBase {
+			out = []Choice{{Name: "continue", Label: "take " + r.Repo.DefaultBranch + " in, and review and test again"},
+				{Name: "approve", Label: "it is verified as it is"}}
+		}
+	case GateStuck:
+		out = []Choice{{Name: "continue", Arg: "N", Label: "go on for N more iterations; words on further lines go along"},
+			{Name: "take-over", Label: "stop, mend it by hand on the branch, then `resume`"},
+			{Name: "simplify", Arg: "WORDS", Label: "plan again with a simpler specification: say what may be left out"}}
+	default:
+		out = []Choice{{Name: "continue", Arg: "N", Label: continueLabel(g.Name)}}
+		if g.Name == GuardConflict || g.Name == GuardMoved {
+			out = append(out, Choice{Name: "take-over", Label: "stop, merge by hand on the branch, then `resume`"})
+		}
+	}
+	if r.Head != r.Base {
+		label := "take it as it is; what is left is written down as known issues"
+		if kind == GateStuck {
+			label = "take it with the failing tests as a known limitation"
+		}
+		out = append(out, Choice{Name: "accept", Label: label})
+	}
+	return append(out, history, cancel)
+}
+
+func continueLabel(g GuardName) string {
+	switch g {
+	case GuardFaults, GuardPublish, GuardNoTests, GuardConflict:
+		return "try again, once what is named above is mended"
+	case GuardGone:
+		return "make the branch again and go on"
+	}
+	return "go on for N more iterations; words on further lines go along"
+}
+
+func (g *Gate) accepts(name string) bool {
+	for _, c := range g.Choices {
+		if c.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// words lists the gate's choices as commands.
+func (g *Gate) words() string {
+	var out []string
+	for _, c := range g.Choices {
+		out = append(out, "`"+c.Command()+"`")
+	}
+	return strings.Join(out, ", ")
+}
+
+// Command returns the choice as people type it.
+func (c Choice) Command() string { return strings.TrimSpace("/forge " + c.Name + " " + c.Arg) }
+
+// read takes a command's words into the answer; what is wrong with them is
+// returned in words.
+func (g *Gate) read(a *Answer, cmd SlashCommand) string {
+	switch cmd.Name {
+	case "continue":
+		a.N = 1
+		if cmd.Args != "" {
+			n, err := strconv.Atoi(cmd.Args)
+			if err != nil || n < 1 || n > MaxContinue {
+				return fmt.Sprintf("`continue` takes a number from 1 to %d, got %q: for example `/forge continue 2`.", MaxContinue, cmd.Args)
+			}
+			a.N = n
+		}
+	case "raise":
+		usd, err := strconv.ParseFloat(strings.TrimPrefix(cmd.Args, "$"), 64)
+		if err != nil || !(usd >= 0.01 && usd <= maxRaise) {
+			return fmt.Sprintf("`raise` takes dollars from 0.01 to %d, got %q: for example `/forge raise 5`.", maxRaise, cmd.Args)
+		}
+		a.Micros = int64(usd*1e6 + 0.5)
+	case "choose", "simplify":
+		if cmd.Args == "" && a.Text == "" {
+			return fmt.Sprintf("`%s` takes words: `/forge %s …`. %s", cmd.Name, cmd.Name, g.Question)
+		}
+		a.Text = strings.TrimSpace(cmd.Args + "\n" + a.Text)
+	case "approve":
+		if cmd.Args != "" && (cmd.Args != "all" || g.Kind != GateApproval) {
+			return fmt.Sprintf("`approve` does not take %q here: %s.", cmd.Args, g.words())
+		}
+		if cmd.Args == "all" {
+			a.N = -1
+		}
+	}
+	return ""
+}
+
+// answered folds an answer into the run: it closes the gate, except that showing
+// the history leaves it open, and resets exactly the counter that fired.
+func (r *Run) answered(a *Answer) {
+	g := r.Gate()
+	if a == nil || g == nil || a.Gate != g.ID {
+		return
+	}
+	g.Answers = append(g.Answers, *a)
+	if a.Choice == "history" {
+		return
+	}
+	g.Closed = true
+	if a.Text != "" {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s", a.By.Login, a.Text))
+	}
+	if r.State == StateWaiting {
+		r.State = StateRunning
+	}
+	if g.Guard == nil || a.Choice == "accept" {
+		return
+	}
+	switch a.Choice {
+	case "raise":
+		r.Counters.Raised += a.Micros
+		r.Counters.Faults, r.Fault = 0, nil
+		return
+	case "take-over":
+		r.State, r.Stopped, r.StoppedBy = StateStopped, a.At, a.By
+	case "simplify":
+		r.Simpler = true
+	case "approve":
+		r.approve(*g.Guard, a)
+		return
+	}
+	r.grant(*g.Guard, max(1, a.N), a)
+}
+
+// approve lets a step begin (R7), or what a human has looked at go on (B3).
+func (r *Run) approve(g Guard, a *Answer) {
+	if g.Name == GuardManual {
+		if r.Allowed = g.Step; a.N < 0 {
+			r.Allowed = "*"
+		}
+	} else if it := r.Current(); it != nil {
+		it.Forced = true
+	}
+}
+
+// grant lets the run go on for n more iterations: until then the guards of the
+// loop hold still, all of them, because a second one that fires right after the
+// first was answered would only ask the same question again. Each iteration
+// brings its share of the budget; what else fired is reset, and nothing more.
+func (r *Run) grant(g Guard, n int, a *Answer) {
+	c, it := &r.Counters, r.Current()
+	c.Granted += n
+	if it == nil {
+		it = &Iteration{} // before the first iteration there is nothing to reset in it
+	} else {
+		c.Until = it.Number + n
+	}
+	switch g.Name {
+	case GuardFaults, GuardWall:
+		c.Faults, r.Fault = 0, nil
+	case GuardPublish:
+		c.PublishFaults, r.Fault = 0, nil
+	case GuardMoved:
+		c.Moved = 0
+	case GuardGone:
+		r.Gone, r.Published.Head = false, ""
+	case GuardPlan:
+		r.Approved = true
+	case GuardNoProgress, GuardUnable:
+		c.Stale, it.Impl = 0, nil
+	case GuardNoTests:
+		it.Tests = nil
+	case GuardConflict:
+		it.Update = nil // look again, when the tests have passed
+	case GuardBase:
+		r.Config.OnBaseMoved = "merge" // a human said so, for this run
+	case GuardHuman:
+		it.Forced = true
+		r.ask(Finding{Severity: SeverityError, Category: "human", Message: askedFor(a)})
+	}
+}
+
+func askedFor(a *Answer) string {
+	if a.Text == "" {
+		return a.By.Login + " sends it back; see what the review says"
+	}
+	return oneLine(a.Text)
+}
+
+// ask notes something that a human wants changed; it reports whether that is news.
+func (r *Run) ask(f Finding) bool {
+	f.Confidence, f.Fixable = 1, true
+	f.Fingerprint = Fingerprint(&f)
+	for _, known := range r.Asked {
+		if known.Fingerprint == f.Fingerprint {
+			return false
+		}
+	}
+	f.ID = fmt.Sprintf("H%d", len(r.Asked)+1)
+	r.Asked = append(r.Asked, f)
+	return true
+}
+
+// Alarm says until when the run waits for somebody or something, and what happens
+// then if nothing has before: a reminder, the end of the waiting, another look. It
+// is the zero time for a run that waits for nothing: it is moving, or has ended.
+func (r *Run) Alarm() (time.Time, []Event) {
+	wait := r.Config.Gates
+	switch {
+	case r.State == StateWaiting && r.Gate() != nil:
+		g := r.Gate()
+		return r.patience(g.Opened, g.Reminded, wait, g.ID, "nobody has answered: "+oneLine(g.Question))
+	case r.State == StateStopped:
+		return r.patience(r.Stopped, r.Stopped, wait, "stopped", "nobody has resumed it since "+r.StoppedBy.Login+" stopped it")
+	case r.State == StateRunning && r.Await != nil && !r.Await.Woken:
+		w, at := r.Await, r.Await.Next
+		if at.After(w.Until) {
+			at = w.Until
+		}
+		return at, []Event{{ID: fmt.Sprintf("run/%d/woken/%d", r.ID, r.Seq), Type: EventPhaseWoken, Source: "forge", Data: Data{Note: "it is time to look again"}}}
+	}
+	return time.Time{}, nil
+}
+
+// patience reminds once, then ends the run.
+func (r *Run) patience(since, reminded time.Time, wait GateConfig, what, why string) (time.Time, []Event) {
+	id := fmt.Sprintf("run/%d/%s/", r.ID, what)
+	if reminded.IsZero() && wait.remind() < wait.timeout() {
+		return since.Add(wait.remind()), []Event{{ID: id + "reminded", Type: EventGateReminded, Source: "forge", Data: Data{Note: why}}}
+	}
+	return since.Add(wait.timeout()), []Event{{ID: id + "expired/" + strconv.FormatInt(r.Seq, 10), Type: EventRunCancelled, Source: "forge",
+		Data: Data{Note: fmt.Sprintf("%s, for %s", why, days(wait.timeout()))}}}
+}
+
+func days(d time.Duration) string {
+	if d < 48*time.Hour {
+		return plural(int(d.Hours()), "hour", "hours")
+	}
+	return plural(int(d.Hours()/24), "day", "days")
+}

@@ -1,0 +1,172 @@
+package pipeline
+
+import "fmt"
+
+// GuardName names a guard of the loop.
+type GuardName string
+
+// The guards.
+const (
+	GuardIterations  GuardName = "iterations"
+	GuardBounces     GuardName = "bounces"
+	GuardSameFinding GuardName = "same_finding"
+	GuardSameFailure GuardName = "same_failure"
+	GuardDiminishing GuardName = "diminishing_returns"
+	GuardBreaker     GuardName = "circuit_breaker"
+	GuardBudget      GuardName = "budget"
+	GuardWall        GuardName = "wall_time"
+	GuardFaults      GuardName = "faults"
+	GuardNoFix       GuardName = "no_confident_fix" // auto_fix_only, and no failure has one (B5)
+	GuardNoTests     GuardName = "no_tests"
+	GuardNoProgress  GuardName = "no_commit" // rounds without a commit
+	GuardHuman       GuardName = "human_required"
+	GuardMoved       GuardName = "branch_moved"
+	GuardGone        GuardName = "branch_deleted"
+	GuardBase        GuardName = "base_moved" // the base branch has gone on, and a human is to be asked
+	GuardConflict    GuardName = "conflict"   // it has gone on, and does not merge by itself
+	GuardUnable      GuardName = "unable"     // the implementer needs a clarification (V5)
+	GuardPlan        GuardName = "plan"       // the plan has a question
+	GuardManual      GuardName = "manual"     // manual mode waits for a word before every action (R7)
+	GuardPublish     GuardName = "publish_refused"
+)
+
+// Guard is why the loop stopped by itself: which guard, and its numbers.
+type Guard struct {
+	Name   GuardName `json:"name"`
+	Phase  Phase     `json:"phase,omitempty"`
+	Value  int64     `json:"value"` // what was counted
+	Limit  int64     `json:"limit"` // against what
+	Unit   string    `json:"unit,omitempty"`
+	Detail string    `json:"detail"`         // one sentence for people
+	Step   string    `json:"step,omitempty"` // of manual mode: the step that waits
+}
+
+// staleLimit is how many rounds in a row may end without a commit, and
+// movedLimit how often the branch may move under a run, before a human is asked.
+// updateLimit is how often the base branch is taken in: what is verified then may
+// be behind it, and never waits for it for ever.
+const (
+	staleLimit  = 2
+	movedLimit  = 5
+	updateLimit = 3
+)
+
+// guard checks what may fire at any moment: faults, the budget, the working time.
+func (r *Run) guard() *Guard {
+	c, cost, tokens := r.Counters, r.Usage.MicroUSD, r.Usage.Input+r.Usage.Output
+	fault := ""
+	if r.Fault != nil {
+		fault = oneLine(r.Fault.Message)
+	}
+	switch {
+	case c.PublishFaults > 0 && r.Fault != nil && r.Fault.Final:
+		return &Guard{Name: GuardPublish, Value: int64(c.PublishFaults), Limit: 1, Detail: "GitHub refuses what Forge must publish: " + fault}
+	case r.Fault != nil && r.Fault.Class == FaultBudget && c.Faults > 0:
+		return &Guard{Name: GuardBudget, Value: cost, Limit: r.CostLimit(), Unit: "micro-USD", Detail: fault}
+	case c.Faults > 0 && r.Fault != nil && r.Fault.Final:
+		return &Guard{Name: GuardFaults, Value: int64(c.Faults), Limit: 1, Detail: "trying again cannot help: " + fault}
+	case c.Faults >= r.Config.Loop.Faults && c.Faults > 0:
+		return &Guard{Name: GuardFaults, Value: int64(c.Faults), Limit: int64(r.Config.Loop.Faults), Detail: fmt.Sprintf("broke down %d times in a row, last with: %s", c.Faults, fault)}
+	case cost > 0 && cost >= r.CostLimit():
+		return &Guard{Name: GuardBudget, Value: cost, Limit: r.CostLimit(), Unit: "micro-USD", Detail: fmt.Sprintf("the run has cost $%.2f of its $%.2f", float64(cost)/1e6, float64(r.CostLimit())/1e6)}
+	case r.TokenLimit() > 0 && tokens >= r.TokenLimit():
+		return &Guard{Name: GuardBudget, Value: tokens, Limit: r.TokenLimit(), Unit: "tokens", Detail: fmt.Sprintf("the run has used %d of its %d tokens", tokens, r.TokenLimit())}
+	case r.wallLimit() > 0 && r.Worked() >= r.wallLimit():
+		return &Guard{Name: GuardWall, Value: r.Worked() / 60_000, Limit: r.wallLimit() / 60_000, Unit: "minutes", Detail: fmt.Sprintf("the run has worked %d of its %d minutes", r.Worked()/60_000, r.wallLimit()/60_000)}
+	case c.Moved >= movedLimit:
+		return &Guard{Name: GuardMoved, Value: int64(c.Moved), Limit: movedLimit, Detail: fmt.Sprintf("the branch moved %d times under the run: somebody is working on it", c.Moved)}
+	case r.Gone:
+		return &Guard{Name: GuardGone, Value: 1, Limit: 1, Detail: "somebody deleted the branch " + r.Branch + "; going on makes it again"}
+	}
+	return nil
+}
+
+// loopGuard returns the guard that forbids the bounce b, or nil. Those that say
+// most about why come first.
+func (r *Run) loopGuard(it *Iteration, b *Bounce, failures []Failure) *Guard {
+	cfg, c := r.Config.Loop, r.Counters
+	bounces, limit, inARow := c.ReviewBounces, cfg.ReviewBounces, c.ReviewInARow
+	if b.Phase == PhaseTest {
+		bounces, limit, inARow = c.TestBounces, cfg.TestBounces, c.TestInARow
+	}
+	if it.Number < c.Until {
+		return nil // a human said so
+	}
+	if g := r.sameAgain(b); g != nil {
+		return g
+	}
+	last := r.lastBounce(b.Phase)
+	onlyFailures := b.Phase == PhaseTest && len(failures) == b.Count
+	switch {
+	case last != nil && b.Number >= cfg.DiminishingFrom && b.Weight >= last.Weight:
+		return &Guard{Name: GuardDiminishing, Phase: b.Phase, Value: int64(b.Weight), Limit: int64(last.Weight), Unit: "weight",
+			Detail: fmt.Sprintf("after %s of %s no less is left than before: %s, weighing %d by severity; it was %s, weighing %d",
+				plural(b.Number-1, "rework", "reworks"), b.Phase, plural(b.Count, "issue", "issues"), b.Weight, plural(last.Count, "issue", "issues"), last.Weight)}
+	case it.Number >= r.MaxIterations():
+		return &Guard{Name: GuardIterations, Phase: b.Phase, Value: int64(it.Number), Limit: int64(r.MaxIterations()),
+			Detail: fmt.Sprintf("iteration %d of %d did not pass the %s", it.Number, r.MaxIterations(), b.Phase)}
+	case bounces >= limit:
+		return &Guard{Name: GuardBounces, Phase: b.Phase, Value: int64(bounces), Limit: int64(limit),
+			Detail: fmt.Sprintf("the %s has sent the work back %s, its limit", b.Phase, plural(bounces, "time", "times"))}
+	case r.Config.Breaker.Enabled && inARow > r.Config.Breaker.MaxIterations:
+		return &Guard{Name: GuardBreaker, Phase: b.Phase, Value: int64(inARow), Limit: int64(r.Config.Breaker.MaxIterations),
+			Detail: fmt.Sprintf("the circuit breaker opened: %d times in a row without a pass of the %s", inARow, b.Phase)}
+	case onlyFailures && cfg.AutoFixOnly && !confident(failures, cfg.AutoFixConfidence):
+		return &Guard{Name: GuardNoFix, Phase: b.Phase, Value: int64(b.Count), Limit: int64(cfg.AutoFixConfidence * 100), Unit: "per cent",
+			Detail: fmt.Sprintf("none of the %s has a suggested fix with a confidence over %.2f", plural(b.Count, "failure", "failures"), cfg.AutoFixConfidence)}
+	}
+	return nil
+}
+
+// sameAgain finds a finding or failure of the bounce that came back too often (T2).
+func (r *Run) sameAgain(b *Bounce) *Guard {
+	for _, fp := range b.Issues {
+		for _, is := range append(r.Findings[:len(r.Findings):len(r.Findings)], r.Failures...) {
+			if is.Fingerprint() != fp || is.Phase != b.Phase {
+				continue
+			}
+			name, limit, what := GuardSameFailure, r.Config.Loop.SameFailure, ""
+			if is.Finding != nil {
+				name, limit, what = GuardSameFinding, r.Config.Loop.SameFinding, is.Finding.Message
+			} else {
+				what = is.Failure.Test
+			}
+			if is.Times >= limit {
+				return &Guard{Name: name, Phase: b.Phase, Value: int64(is.Times), Limit: int64(limit),
+					Detail: fmt.Sprintf("the same came back %s: %s", plural(is.Times, "time", "times"), oneLine(what))}
+			}
+		}
+	}
+	return nil
+}
+
+// lastBounce returns the phase's last bounce since the last reset, or nil.
+func (r *Run) lastBounce(p Phase) *Bounce {
+	for i := len(r.Bounces) - 1; i >= 0; i-- {
+		if b := &r.Bounces[i]; b.Phase == p && b.Iteration > r.Counters.From {
+			return b
+		}
+	}
+	return nil
+}
+
+func confident(failures []Failure, over float64) bool {
+	for _, f := range failures {
+		if f.Fix != nil && f.Confidence > over {
+			return true
+		}
+	}
+	return false
+}
+
+func weight(s Severity) int {
+	switch s {
+	case SeverityInfo:
+		return 1
+	case SeverityWarning:
+		return 2
+	case SeverityError:
+		return 4
+	}
+	return 8
+}

@@ -1,0 +1,133 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+)
+
+// How much of their words two messages must share, by Dice's coefficient, to be
+// the same thing said twice: about the same lines, or elsewhere in the same file.
+// Both were set on testdata/identity.txt, which says what they get right.
+const (
+	alikeSameCode  = 0.55
+	alikeElsewhere = 0.85
+)
+
+// fillers are words that say nothing about what a message is about.
+var fillers = strings.Fields(`a an and are as at be been but by can could does for from has have here if in into is it its
+	may might no not of on or should so than that the then there this to was when where which will with would you your code line function`)
+
+// words returns the words of a message that say what it is about, each once,
+// without their endings.
+func words(s string) []string {
+	var out []string
+	for _, w := range strings.Fields(normalise(s)) {
+		if slices.Contains(fillers, w) {
+			continue
+		}
+		for _, end := range []string{"ing", "ed", "es", "s"} {
+			if rest, ok := strings.CutSuffix(w, end); ok && len(rest) > 3 {
+				w = rest
+				break
+			}
+		}
+		if !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// alike is how much two messages share of their words, 0 to 1 (Dice).
+func alike(a, b string) float64 {
+	wa, wb := words(a), words(b)
+	if len(wa)+len(wb) == 0 {
+		return 0
+	}
+	both := 0
+	for _, w := range wa {
+		if slices.Contains(wb, w) {
+			both++
+		}
+	}
+	return 2 * float64(both) / float64(len(wa)+len(wb))
+}
+
+// sameCode reports that two findings are about the same lines, wherever they stand.
+func sameCode(a, b *Finding) bool {
+	ca, cb := squash(a.Code), squash(b.Code)
+	switch {
+	case ca == "" && cb == "":
+		return a.File == b.File
+	case ca == "" || cb == "":
+		return false
+	}
+	return ca == cb || strings.Contains(ca, cb) || strings.Contains(cb, ca)
+}
+
+// sameMatter reports that two findings, whose fingerprints differ, are most
+// probably one: a reviewer seldom finds the same words twice. It is the second of
+// two looks, and prefers to miss one over taking two for one: that would stop a
+// loop that gets on.
+func sameMatter(a, b *Finding) (float64, bool) {
+	if a.Criterion != b.Criterion || a.File != b.File || a.Category != b.Category && (a.Rule == "" || a.Rule != b.Rule) {
+		return 0, false
+	}
+	s, limit := alike(a.Message, b.Message), alikeElsewhere
+	if a.Code != "" && sameCode(a, b) {
+		limit = alikeSameCode
+	}
+	return s, s >= limit
+}
+
+// recognise gives findings the fingerprints under which the run knows them
+// already. The list is copied: events do not change.
+func (r *Run) recognise(list []Finding, phase Phase) []Finding {
+	out := slices.Clone(list)
+	taken := map[string]bool{}
+	for _, f := range out {
+		taken[f.Fingerprint] = true
+	}
+	for i := range out {
+		f := &out[i]
+		var best *Issue
+		most := 0.0
+		for k := range r.Findings {
+			is := &r.Findings[k]
+			if is.Phase != phase {
+				continue
+			}
+			if is.Fingerprint() == f.Fingerprint {
+				best = nil
+				break
+			}
+			if s, same := sameMatter(is.Finding, f); same && s > most && !taken[is.Fingerprint()] {
+				best, most = is, s
+			}
+		}
+		if best != nil {
+			f.Fingerprint = best.Fingerprint()
+			taken[f.Fingerprint] = true
+		}
+	}
+	return out
+}
+
+// Status says in words what has become of a finding or failure by an iteration.
+func (i *Issue) Status(iteration int) string {
+	switch {
+	case i.State == "accepted":
+		return "accepted as known"
+	case i.State == "dismissed":
+		return "dismissed"
+	case i.State == "fixed":
+		return "fixed"
+	case i.Failure != nil && i.Failure.WorkedIn != 0:
+		return "regression"
+	case i.Back > 0 && i.Last == iteration:
+		return "back again"
+	case i.First < i.Last:
+		return "still there"
+	}
+	return "new"
+}

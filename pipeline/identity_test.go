@@ -1,0 +1,109 @@
+package pipeline
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Covers lessons 2: the second look at findings takes next to no two for one, and
+// finds most that were only said in other words. The figures are what it reaches
+// on the pairs of testdata/identity.txt; raise them when it gets better.
+func TestSameMatterMeasured(t *testing.T) {
+	raw, err := os.ReadFile("testdata/identity.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found, missed, wrong, apart int
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.Split(strings.TrimSpace(line), " | ")
+		if len(parts) != 3 {
+			t.Fatalf("%q has not three parts", line)
+		}
+		a := Finding{Category: "correctness", File: "a.go", Line: 10, Code: "x := f()", Message: parts[1]}
+		b := Finding{Category: "correctness", File: "a.go", Line: 17, Code: "x := f()", Message: parts[2]}
+		if strings.HasSuffix(parts[0], "there") {
+			b.Code = "y = g(y)"
+		}
+		s, got := sameMatter(&a, &b)
+		switch want := strings.HasPrefix(parts[0], "same"); {
+		case want && got:
+			found++
+		case want:
+			missed++
+			t.Logf("missed (%.2f): %s", s, line)
+		case got:
+			wrong++
+			t.Logf("taken for one (%.2f): %s", s, line)
+		default:
+			apart++
+		}
+	}
+	precision, recall := float64(found)/float64(found+wrong), float64(found)/float64(found+missed)
+	t.Logf("%d pairs: precision %.2f, recall %.2f", found+missed+wrong+apart, precision, recall)
+	if precision < 0.95 || recall < 0.9 {
+		t.Errorf("precision %.2f, recall %.2f; want 0.95 and 0.90", precision, recall)
+	}
+}
+
+// Covers T2, lessons 2, 3: a finding in other words keeps its identity, and with it
+// its count and its dismissal; one about other code does not.
+func TestRecognise(t *testing.T) {
+	first := Finding{Category: "correctness", File: "a.go", Code: "f.Close()", Message: "The error returned by Close is ignored"}
+	first.Fingerprint = Fingerprint(&first)
+	criterion := Finding{Category: "compliance", Criterion: "AC1", Message: "AC1 is not met"}
+	criterion.Fingerprint = Fingerprint(&criterion)
+	r := &Run{Findings: []Issue{{Finding: &criterion, Phase: PhaseReview}, {Finding: &first, Phase: PhaseReview}, {Finding: &first, Phase: PhaseTest}}}
+	again := func(edit func(*Finding)) Finding {
+		f := first
+		f.Message = "The returned error of Close is dropped"
+		edit(&f)
+		f.Fingerprint = Fingerprint(&f)
+		return f
+	}
+	for name, c := range map[string]struct {
+		f    Finding
+		same bool
+	}{
+		"reworded":       {again(func(*Finding) {}), true},
+		"said as before": {first, true},
+		"within more":    {again(func(f *Finding) { f.Code = "defer func() {\n  f.Close()\n}()" }), true},
+		"other file":     {again(func(f *Finding) { f.File = "b.go" }), false},
+		"other category": {again(func(f *Finding) { f.Category = "style" }), false},
+		"other lines":    {again(func(f *Finding) { f.Code = "g.Close()" }), false},
+		"no lines":       {again(func(f *Finding) { f.Code = "" }), false},
+		"nothing said":   {again(func(f *Finding) { f.Message = "!" }), false},
+	} {
+		list := []Finding{c.f}
+		got := r.recognise(list, PhaseReview)
+		if (got[0].Fingerprint == first.Fingerprint) != c.same {
+			t.Errorf("%s: recognised = %v, want %v", name, !c.same, c.same)
+		}
+		if list[0].Fingerprint != c.f.Fingerprint {
+			t.Errorf("%s: the event's own list was changed", name)
+		}
+	}
+	both := r.recognise([]Finding{first, again(func(*Finding) {})}, PhaseReview)
+	if both[0].Fingerprint == both[1].Fingerprint {
+		t.Error("two findings of one review became one")
+	}
+	if !sameCode(&Finding{File: "a"}, &Finding{File: "a"}) || alike("", "?") != 0 {
+		t.Error("findings about a whole file are about the same code; nothing said is like nothing")
+	}
+}
+
+func TestStatus(t *testing.T) {
+	failing := &Failure{WorkedIn: 1}
+	for want, is := range map[string]Issue{
+		"new": {State: "open", First: 2, Last: 2}, "still there": {State: "open", First: 1, Last: 2}, "fixed": {State: "fixed"},
+		"back again": {State: "open", Back: 1, First: 1, Last: 2}, "dismissed": {State: "dismissed"}, "accepted as known": {State: "accepted"},
+		"regression": {State: "open", Failure: failing, First: 2, Last: 2},
+	} {
+		if got := is.Status(2); got != want {
+			t.Errorf("Status of %+v = %q, want %q", is, got, want)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+// Package pipelinetest plays scripts of runs: what agents, checks, people and GitHub
+// do, line by line, through the real Decide and Apply. Tests of the core use it for
+// its decisions, and tests of what people see for how a run is shown.
+package pipelinetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+
+	"golang.org/x/tools/txtar"
+)
+
+// Player drives a run through Decide with scripted outcomes; the README beside the
+// scripts in pipeline/testdata/loop has their language. The zero value is of no use.
+type Player struct {
+	Run    pipeline.Run
+	Events []pipeline.Event
+	Now    time.Time       // a second passes with each event
+	Trace  strings.Builder // what was decided
+	sha    int
+	down   bool // GitHub cannot be reached: nothing is published
+}
+
+// New starts a run.
+func New(cfg pipeline.Config, task pipeline.Task) *Player {
+	p := &Player{Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	p.Append(pipeline.Event{ID: "start", Type: pipeline.EventRunStarted, Source: "human:ann", Data: pipeline.Data{Start: &pipeline.Start{
+		Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "shop", DefaultBranch: "main"}, Task: task,
+		By: pipeline.Actor{ID: 5, Login: "ann"}, Config: cfg, Base: "base000", Branch: "forge/issue-1-slug",
+	}}})
+	return p
+}
+
+// Load starts the run of a script file and returns its script.
+func Load(ar *txtar.Archive) (p *Player, script string, err error) {
+	cfg := pipeline.DefaultConfig()
+	for _, f := range ar.Files {
+		switch f.Name {
+		case "config.json":
+			if err := json.Unmarshal(f.Data, &cfg); err != nil {
+				return nil, "", fmt.Errorf("config.json: %w", err)
+			}
+		case "script":
+			script = string(f.Data)
+		}
+	}
+	return New(cfg, pipeline.Task{Issue: 1, Title: "Sum is wrong", Body: "It is."}), script, nil
+}
+
+// Append folds events in, a second apart.
+func (p *Player) Append(events ...pipeline.Event) {
+	for _, e := range events {
+		p.Now = p.Now.Add(time.Second)
+		e.Run, e.Trace, e.Time, e.Seq = 7, "cafe", p.Now, int64(len(p.Events)+1)
+		p.Events = append(p.Events, e)
+		p.Run.Apply(e)
+	}
+}
+
+func (p *Player) printf(format string, args ...any) { fmt.Fprintf(&p.Trace, format+"\n", args...) }
+
+// Step carries out what Decide wants, up to the next action that needs a line of
+// the script. It reports false when the run waits.
+func (p *Player) Step() (*pipeline.PhaseRef, bool) {
+	for range 1000 {
+		acts := pipeline.Decide(&p.Run)
+		if len(acts) == 0 {
+			return nil, false
+		}
+		a := acts[0]
+		switch a.Kind {
+		case pipeline.ActionRecord:
+			for _, e := range a.Events {
+				p.describe(e)
+			}
+			p.Append(a.Events...)
+		case pipeline.ActionPublish:
+			if p.down {
+				return nil, false
+			}
+			pub := &pipeline.Publication{Rev: p.Run.Rev, Calls: 1}
+			if p.Run.Head != p.Run.Base {
+				pub.Head = p.Run.Head
+			}
+			p.Append(pipeline.Event{ID: a.Key, Type: pipeline.EventPublishCompleted, Data: pipeline.Data{Publication: pub}})
+		case pipeline.ActionWork:
+			return a.Phase, true
+		}
+	}
+	panic("a thousand actions without work: " + p.Trace.String())
+}
+
+func (p *Player) describe(e pipeline.Event) {
+	d := e.Data
+	switch {
+	case d.Gate != nil:
+		var words []string
+		for _, c := range d.Gate.Choices {
+			words = append(words, "`"+c.Command()+"`")
+		}
+		p.printf("  gate %s for %s: %s [%s]", d.Gate.Kind, d.Gate.For.Login, d.Gate.Question, strings.Join(words, ", "))
+	case d.Guard != nil:
+		p.printf("  %s: %s %d/%d", e.Type, d.Guard.Name, d.Guard.Value, d.Guard.Limit)
+	case d.Bounce != nil:
+		p.printf("  bounce %d from %s to %s: %d issues, weight %d", d.Bounce.Number, d.Bounce.Phase, d.Bounce.Target, d.Bounce.Count, d.Bounce.Weight)
+	case d.Phase != nil && e.Type == pipeline.EventPhaseEntered:
+		p.printf("  enter %s iteration %d attempt %d %s", d.Phase.Phase, d.Phase.Iteration, d.Phase.Attempt, d.Phase.Mode)
+	default:
+		p.printf("  %s", e.Type)
+	}
+}
+
+// Play runs a script to its end. The error names the line that does not fit.
+func (p *Player) Play(script string) error {
+	for n, line := range strings.Split(strings.TrimSpace(script), "\n") {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		ref, working := p.Step()
+		p.printf("%s", line)
+		verb, rest, _ := strings.Cut(line, " ")
+		if !p.Human(verb, rest) && !p.Outcome(verb, rest, ref, working) {
+			return fmt.Errorf("line %d: %q does not fit: the run is %s, in %+v; so far:\n%s", n+1, line, p.Run.State, ref, p.Trace.String())
+		}
+	}
+	p.Step()
+	p.printf("= %s", p.Run.Summary())
+	return nil
+}
+
+// Human plays what a person, a machine or GitHub does; it reports whether it knew
+// the verb.
+func (p *Player) Human(verb, rest string) bool {
+	switch verb {
+	case "human":
+		p.command(rest)
+	case "notice":
+		p.notice(rest)
+	case "offline", "online":
+		p.down = verb == "offline"
+	case "refused": // the publication of what comes next is refused for good
+		p.Append(pipeline.Event{ID: "refused" + rest, Type: pipeline.EventPublishFailed, Data: pipeline.Data{Fault: &pipeline.Fault{Class: pipeline.FaultGitHub, Message: rest, Final: true}}})
+	case "alarm": // nobody does anything until the run's time is over
+		at, events := p.Run.Alarm()
+		if at.IsZero() {
+			p.printf("  no alarm is set")
+			return true
+		}
+		p.printf("  after %s:", at.Sub(p.Now).Round(time.Minute))
+		if at.After(p.Now) {
+			p.Now = at
+		}
+		for _, e := range events {
+			p.printf("  %s %s", e.Type, e.Data.Note)
+		}
+		p.Append(events...)
+	case "dismiss", "undismiss":
+		for _, is := range p.Run.Findings {
+			if is.Finding.Message == rest {
+				p.Append(pipeline.Event{ID: verb + rest, Type: pipeline.EventDismissed, Data: pipeline.Data{Signal: &pipeline.Signal{Kind: pipeline.SignalDismissed, Finding: is.Fingerprint(), Off: verb == "undismiss"}}})
+				return true
+			}
+		}
+		p.printf("  no finding %q", rest)
+	default:
+		return false
+	}
+	return true
+}
+
+// command plays "NAME ARGS @GATE by LOGIN // TEXT"; all but the name may be left out.
+func (p *Player) command(rest string) {
+	by := pipeline.Actor{ID: 5, Login: "ann"}
+	line, text, _ := strings.Cut(rest, " // ")
+	line, login, ok := strings.Cut(line, " by ")
+	if ok {
+		by = pipeline.Actor{ID: 6, Login: login}
+	}
+	line, gate, _ := strings.Cut(line, " @")
+	name, args, _ := strings.Cut(line, " ")
+	events, reply := p.Run.Answer(pipeline.SlashCommand{Name: name, Args: args, Text: text, Gate: gate}, by, "comment", 9, p.Now)
+	p.Append(events...)
+	if reply != "" {
+		p.printf("  reply: %s", strings.Split(reply, "\n")[0])
+	}
+}
+
+// notice plays "KIND ARG", where ARG is a head, "on BRANCH", "merged", a title, or
+// what a review says.
+func (p *Player) notice(rest string) {
+	kind, arg, _ := strings.Cut(rest, " ")
+	n := pipeline.Notice{Kind: pipeline.NoticeKind(kind), Actor: pipeline.Actor{ID: 5, Login: "ann"}, Branch: p.Run.Branch, Head: arg, Merged: arg == "merged", Task: pipeline.Task{Title: arg}}
+	if branch, ok := strings.CutPrefix(arg, "on "); ok {
+		n.Branch = branch
+	}
+	switch n.Kind {
+	case pipeline.NoticeBaseMoved:
+		n.Branch = p.Run.Repo.DefaultBranch
+	case pipeline.NoticeChecks:
+		if n.Why = "check build: success"; arg == "" {
+			n.Head = p.Run.Head
+		}
+	case pipeline.NoticeReviewed:
+		var words string
+		n.Verdict, words, _ = strings.Cut(arg, " ")
+		if words != "" {
+			n.Review = &pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: "human", Message: words, File: "a.go", Line: 3}}}
+		}
+	}
+	events, outcome := p.Run.Notice(n, p.Now)
+	p.Append(events...)
+	p.printf("  outcome: %s", outcome)
+}
+
+// Outcome plays the result of the phase that Decide wants; it reports whether the
+// line fits it.
+func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool) bool {
+	if !working || (verb != "fault" && verb != "cost" && verb != "wait" && pipeline.Phase(verb) != ref.Phase) {
+		return false
+	}
+	done := pipeline.Event{ID: "r" + strconv.Itoa(len(p.Events)), Type: pipeline.EventPhaseCompleted, Source: "agent", Data: pipeline.Data{Phase: &pipeline.PhaseRef{
+		Phase: ref.Phase, Iteration: ref.Iteration, Attempt: ref.Attempt, Mode: ref.Mode, Millis: 60_000}}}
+	d := &done.Data
+	switch verb {
+	case "cost": // micro-dollars and tokens of one model call
+		var usd, tokens int64
+		fmt.Sscan(rest, &usd, &tokens)
+		done.Type = pipeline.EventAgentIteration
+		done.Data = pipeline.Data{Step: &pipeline.Step{Phase: ref.Phase, Iteration: ref.Iteration, Usage: pipeline.Usage{Calls: 1, MicroUSD: usd, Input: tokens}}}
+	case "wait":
+		done.Type = pipeline.EventPhaseWaiting
+		d.Await = &pipeline.Await{What: rest, Since: p.Now, Next: p.Now.Add(5 * time.Minute), Until: p.Now.Add(30 * time.Minute)}
+	case "fault":
+		class, msg, _ := strings.Cut(rest, " ")
+		final := strings.HasSuffix(class, "!")
+		done.Type, d.Fault = pipeline.EventPhaseFailed, &pipeline.Fault{Class: pipeline.FaultClass(strings.TrimSuffix(class, "!")), Message: msg, Final: final}
+	case "plan":
+		if d.Plan = plan(rest); ref.Iteration == 0 {
+			d.Tests = Tests(p.Run.Base, "ok")
+		}
+	case "implement":
+		d.Implementation = &pipeline.Implementation{Summary: "did " + rest, Files: []string{"a.go"}, Parent: p.Run.Head, Head: p.Run.Head}
+		switch {
+		case strings.HasPrefix(rest, "unable "):
+			d.Implementation.Unable = rest[7:]
+		case rest != "nothing":
+			d.Implementation.Head = p.commit()
+		}
+	case "review":
+		d.Review = Review(p.Run.Head, rest)
+	case "test":
+		d.Tests = Tests(p.Run.Head, rest)
+	case "update":
+		d.Update = &pipeline.Update{Base: p.Run.BaseHead, Parent: p.Run.Head, Head: p.Run.Head}
+		if paths, conflict := strings.CutPrefix(rest, "conflict "); conflict {
+			d.Update.Conflicts = strings.Fields(paths)
+		} else if rest == "ok" {
+			d.Update.Head, d.Tests = p.commit(), Tests(p.Run.BaseHead, "ok")
+		}
+	}
+	p.Append(done)
+	return true
+}
+
+func (p *Player) commit() string {
+	p.sha++
+	return fmt.Sprintf("commit%d", p.sha)
+}
+
+// plan reads "ok", "WHAT", "QUESTION?" or "QUESTION? | OPTION | OPTION".
+func plan(s string) *pipeline.Plan {
+	out := &pipeline.Plan{Summary: "do it", Steps: []string{"one"}, Criteria: []pipeline.Criterion{{ID: "AC1", Text: "works"}}}
+	q, options, ok := strings.Cut(s, " | ")
+	switch {
+	case ok:
+		out.Question, out.Options = q, strings.Split(options, " | ")
+	case strings.HasSuffix(s, "?"):
+		out.Question = q
+	case s != "ok":
+		out.Summary = s
+	}
+	return out
+}
+
+// Review reads "ok", "human WHY", "stale", or "SEVERITY NAME @CATEGORY, SEVERITY
+// NAME… > TARGET", where the category is correctness when there is none.
+func Review(head, s string) *pipeline.Review {
+	v := &pipeline.Review{Head: head, Summary: s, Reviewed: []string{"a.go"}}
+	if why, ok := strings.CutPrefix(s, "human "); ok {
+		v.NeedsHuman = why
+		return v
+	}
+	if s == "stale" {
+		v.Head = "other"
+	}
+	if s == "ok" || s == "stale" {
+		return v
+	}
+	s, to, _ := strings.Cut(s, " > ")
+	v.SendTo = pipeline.Target(to)
+	for i, item := range strings.Split(s, ", ") {
+		sev, name, _ := strings.Cut(item, " ")
+		name, category, ok := strings.Cut(name, " @")
+		if !ok {
+			category = "correctness"
+		}
+		f := pipeline.Finding{ID: fmt.Sprintf("F%d", i+1), Severity: pipeline.Severity(sev), Category: category, Message: name, File: "a.go", Line: i + 1, Code: name, Confidence: 0.9}
+		f.Fingerprint = pipeline.Fingerprint(&f)
+		v.Findings = append(v.Findings, f)
+	}
+	return v
+}
+
+// Tests reads "ok", "none WHY", "empty", "tampered NAME", or "NAME CONFIDENCE, NAME
+// CONFIDENCE…".
+func Tests(head, s string) *pipeline.TestReport {
+	t := &pipeline.TestReport{Head: head, Total: 3, Passed: 3, Names: []string{"TestA", "TestB", "TestC"}, Suites: []pipeline.Suite{{Name: "go test", Command: "go test ./..."}}}
+	if why, ok := strings.CutPrefix(s, "none "); ok {
+		return &pipeline.TestReport{Head: head, None: why}
+	}
+	if name, ok := strings.CutPrefix(s, "tampered "); ok {
+		f := pipeline.Finding{ID: "T1", Severity: pipeline.SeverityError, Category: "tests", Rule: "tests.removed", Message: name + " is gone"}
+		f.Fingerprint = pipeline.Fingerprint(&f)
+		t.Tampered = []pipeline.Finding{f}
+		return t
+	}
+	if s == "empty" {
+		return &pipeline.TestReport{Head: head}
+	}
+	if s == "ok" {
+		return t
+	}
+	for _, item := range strings.Split(s, ", ") {
+		name, conf, _ := strings.Cut(item, " ")
+		f := pipeline.Failure{Test: name, File: "a_test.go", Line: 3, Error: "got 1 want 2"}
+		f.Confidence, _ = strconv.ParseFloat(conf, 64)
+		if f.Confidence > 0 {
+			f.Cause, f.Analysis, f.Fix = "logic", "off by one", &pipeline.Fix{Description: "add one"}
+		}
+		f.Fingerprint = pipeline.FailureFingerprint(&f)
+		t.Failures = append(t.Failures, f)
+		t.Passed--
+		t.Failed++
+	}
+	return t
+}
