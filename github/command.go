@@ -9,11 +9,9 @@ import (
 	"forge/pipeline"
 )
 
-// maxContinue is the most iterations that one command may grant.
-const maxContinue = 20
-
 // commands are the words after the slash; pipeline.Help says what they do.
-var commands = []string{"run", "status", "stop", "resume", "retry", "approve", "continue", "accept", "history", "cancel", "choose", "help"}
+var commands = []string{"run", "status", "stop", "resume", "retry", "approve", "continue", "accept", "history", "cancel", "choose", "help",
+	"explain", "raise", "take-over", "simplify", "reset"}
 
 // parseCommand reads the first line of a comment. It reports false when that line
 // is no command: quoted lines and code blocks do not begin with the slash.
@@ -59,15 +57,24 @@ func check(c *pipeline.SlashCommand, slug string) {
 		c.Error = unknown(c.Name, slug)
 	case c.Name == "continue":
 		n, words := cutWord(c.Args)
-		if v, err := strconv.Atoi(n); n != "" && (err != nil || v < 1 || v > maxContinue) {
-			c.Error = fmt.Sprintf("`/%s continue` takes a number from 1 to %d, got %q. Example: `/%s continue 3`.", slug, maxContinue, shorten(n, 40), slug)
+		if v, err := strconv.Atoi(n); n != "" && (err != nil || v < 1 || v > pipeline.MaxContinue) {
+			c.Error = fmt.Sprintf("`/%s continue` takes a number from 1 to %d, got %q. Example: `/%s continue 3`.", slug, pipeline.MaxContinue, shorten(n, 40), slug)
 			return
 		}
 		c.Args, c.Text = n, joinWords(words, c.Text)
-	case c.Name == "choose":
-		if c.Args == "" {
-			c.Error = fmt.Sprintf("`/%s choose` takes the option that you choose. Example: `/%s choose 1`.", slug, slug)
+	case c.Name == "choose" || c.Name == "simplify":
+		if c.Args == "" && c.Text == "" {
+			c.Error = fmt.Sprintf("`/%s %s` takes words: `/%s %s …`, what you choose or what may be left out.", slug, c.Name, slug, c.Name)
 		}
+	case c.Name == "raise":
+		amount, words := cutWord(c.Args)
+		c.Args, c.Text = amount, joinWords(words, c.Text)
+	case c.Name == "approve":
+		if word, words := cutWord(c.Args); strings.EqualFold(word, "all") {
+			c.Args, c.Text = "all", joinWords(words, c.Text)
+			return
+		}
+		c.Text, c.Args = joinWords(c.Args, c.Text), ""
 	default:
 		c.Text, c.Args = joinWords(c.Args, c.Text), ""
 	}

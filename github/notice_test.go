@@ -186,7 +186,7 @@ func TestParseCommand(t *testing.T) {
 		"/forge continue 21":  "got \"21\"",
 		"/forge continue 0":   "got \"0\"",
 		"/forge continue -1":  "got \"-1\"",
-		"/forge choose":       "takes the option",
+		"/forge choose":       "takes words",
 		"/forge continue 1e9": "got \"1e9\"",
 	} {
 		if got, ok := parseCommand(body, "forge"); !ok || !strings.Contains(got.Error, want) {

@@ -182,6 +182,19 @@ func (p *publisher) gates(ctx context.Context) error {
 	return nil
 }
 
+// reminders reminds of the open gate, once.
+func (p *publisher) reminders(ctx context.Context) error {
+	g := p.run.Gate()
+	if g == nil || g.Reminded.IsZero() {
+		return nil
+	}
+	key := g.ID + "/reminder"
+	if p.artefact(key).ID != 0 {
+		return nil
+	}
+	return p.comment(ctx, key, p.place(), p.v.reminder(key, g))
+}
+
 // histories answers those who chose "history".
 func (p *publisher) histories(ctx context.Context) error {
 	n := 0

@@ -24,8 +24,32 @@ func (v view) pullBody() string {
 		issues = "Known issues"
 	}
 	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(), section("Iterations", v.iterations()),
-		section(issues, bullets(v.left(50))), v.report(),
+		section(issues, bullets(v.left(50))), v.debtLink(), v.report(),
 		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.slug))
+}
+
+// debtLink names the issue that keeps what was accepted.
+func (v view) debtLink() string {
+	a := v.r.Published.Artefacts["debt"]
+	if a.ID == 0 {
+		return ""
+	}
+	return fmt.Sprintf("What is left is kept as technical debt in #%d.", a.ID)
+}
+
+// debt is the issue that keeps what a human accepted.
+func (v view) debt() (title, body string) {
+	r := v.r
+	title = shorten("Known issues: "+v.pullTitle(), 240)
+	from := "a run"
+	if p := r.Published.Pull; p != nil {
+		from = fmt.Sprintf("#%d", p.Number)
+	}
+	if r.Task.Issue != 0 {
+		from += fmt.Sprintf(", made for #%d", r.Task.Issue)
+	}
+	return title, v.body("debt", fmt.Sprintf("%s was %s. This is what is left:", from, v.line(r.Ended, 300)), bullets(v.left(50)),
+		fmt.Sprintf("<sub>Written down by Forge, run %d. Put the label `%s` on this issue to have it worked on.</sub>", r.ID, v.slug))
 }
 
 func section(title, text string) string {

@@ -149,8 +149,9 @@ var guardNames = map[pipeline.GuardName]string{
 	pipeline.GuardFaults: "a step keeps breaking down", pipeline.GuardNoFix: "no failure has a confident fix",
 	pipeline.GuardNoTests: "there is nothing to test with", pipeline.GuardNoProgress: "rounds without a commit",
 	pipeline.GuardHuman: "the review wants a human", pipeline.GuardMoved: "someone else works on this branch",
-	pipeline.GuardUnable: "a clarification is needed", pipeline.GuardPlan: "the plan needs your word",
-	pipeline.GuardPublish: "GitHub refuses what must be published",
+	pipeline.GuardUnable: "a clarification is needed", pipeline.GuardPlan: "the plan has a question",
+	pipeline.GuardPublish: "GitHub refuses what must be published", pipeline.GuardManual: "manual mode: every step waits for your word",
+	pipeline.GuardGone: "the branch was deleted", pipeline.GuardBase: "the base branch has moved on", pipeline.GuardConflict: "the base branch does not merge by itself",
 }
 
 // guard says which guard fired, with its numbers.
@@ -164,11 +165,11 @@ func (v view) guard(g *pipeline.Guard) string {
 	}
 	numbers := ""
 	switch {
-	case g.Limit == 0 && g.Value == 0:
+	case g.Limit == 0 || g.Name == pipeline.GuardGone || g.Name == pipeline.GuardBase:
 	case g.Unit == "micro-USD":
 		numbers = fmt.Sprintf(" (%s of %s)", usd(g.Value), usd(g.Limit))
 	case g.Name == pipeline.GuardDiminishing:
-		numbers = fmt.Sprintf(" (%d open now, %d before)", g.Value, g.Limit)
+		numbers = fmt.Sprintf(" (what is left weighs %d by severity, %d the time before)", g.Value, g.Limit)
 	case g.Name == pipeline.GuardNoFix:
 		numbers = fmt.Sprintf(" (a fix needs a confidence of %d %%)", g.Limit)
 	default:
@@ -177,18 +178,21 @@ func (v view) guard(g *pipeline.Guard) string {
 	return fmt.Sprintf("**Why it stopped:** %s%s", name, numbers)
 }
 
+var gateTitles = map[pipeline.GateKind]string{
+	pipeline.GateEscalation: "Forge needs a decision", pipeline.GateStuck: "The tests do not get better: Forge needs a decision",
+	pipeline.GateClarification: "Forge has a question", pipeline.GateApproval: "Forge waits for your word",
+	pipeline.GateBudget: "The budget is reached: Forge needs a decision", pipeline.GateHuman: "A human must look",
+}
+
 // gate is the comment that asks a human, or shows what was answered.
 func (v view) gate(g *pipeline.Gate) string {
-	title := map[pipeline.GateKind]string{pipeline.GateClarification: "✋ Forge has a question", pipeline.GateApproval: "✋ Forge waits for your word"}[g.Kind]
-	if title == "" {
-		title = "✋ Forge needs a decision"
-	}
+	title := "✋ " + gateTitles[g.Kind]
 	if g.Closed {
 		return v.body(g.ID, "### "+strings.Replace(title, "✋", "☑️", 1)+" — settled", v.guard(g.Guard), v.block(g.Question, 4000), v.answers(g))
 	}
 	tried := section("What was tried", v.iterations())
 	left := ""
-	if g.Kind == pipeline.GateEscalation {
+	if g.Kind != pipeline.GateClarification && g.Kind != pipeline.GateApproval {
 		left = section("What is left", bullets(v.left(20)))
 	}
 	return v.body(g.ID, "### "+title, v.guard(g.Guard), v.block(g.Question, 4000), strings.ReplaceAll(tried, "## ", "#### "), strings.ReplaceAll(left, "## ", "#### "), v.choices(g), v.answers(g))
@@ -209,7 +213,24 @@ func (v view) choices(g *pipeline.Gate) string {
 		fmt.Fprintf(&b, "- %s%s — %s\n", box, v.command(c), v.line(c.Label, 300))
 	}
 	b.WriteString("\nComment with one of these commands, or tick a box; further lines of the comment are words for the next attempt. Only people with write access can choose.")
+	if end := v.r.Deadline(); !end.IsZero() {
+		fmt.Fprintf(&b, " Without an answer the run is cancelled on %s.", end.UTC().Format("2006-01-02"))
+	}
 	return b.String()
+}
+
+// reminder asks again, and by name, who started the run.
+func (v view) reminder(key string, g *pipeline.Gate) string {
+	who := ""
+	if g.For.Login != "" && !g.For.Bot { // bots are never addressed (lessons 1)
+		who = "@" + g.For.Login + ": "
+	}
+	asked := "a decision"
+	if u := v.r.Published.Artefacts[g.ID].URL; u != "" {
+		asked = "[a decision](" + u + ")"
+	}
+	return v.body(key, fmt.Sprintf("%sForge has been waiting for %s since %s. Without one the run is cancelled on %s.",
+		who, asked, g.Opened.UTC().Format("2006-01-02 15:04 UTC"), v.r.Deadline().UTC().Format("2006-01-02")))
 }
 
 func (v view) answers(g *pipeline.Gate) string {

@@ -42,7 +42,10 @@ func (v view) headline() string {
 		return "🔄 Forge is working" + round
 	}
 	doing := map[pipeline.Phase]string{pipeline.PhasePlan: "planning", pipeline.PhaseImplement: "implementing",
-		pipeline.PhaseReview: "reviewing", pipeline.PhaseTest: "testing"}[r.Active.Phase]
+		pipeline.PhaseReview: "reviewing", pipeline.PhaseTest: "testing", pipeline.PhaseUpdate: "taking " + r.Repo.DefaultBranch + " in"}[r.Active.Phase]
+	if r.Await != nil {
+		doing = "waiting for " + v.line(r.Await.What, 200)
+	}
 	if r.Active.Phase == pipeline.PhasePlan {
 		round = ""
 	}
@@ -74,7 +77,8 @@ func (v view) notice() string {
 		return quoted(kind, v.line(r.Ended, 800))
 	}
 	if r.State == pipeline.StateStopped {
-		return quoted("NOTE", fmt.Sprintf("Nothing is lost: `/%s resume` goes on from here.", v.slug))
+		return quoted("NOTE", fmt.Sprintf("%sNothing is lost: `/%s resume` goes on from here. Without it the run is cancelled on %s.",
+			stoppedBy(r), v.slug, r.Deadline().UTC().Format("2006-01-02")))
 	}
 	if f := r.Fault; f != nil {
 		next := "Forge tries again by itself; this costs no iteration."
@@ -84,6 +88,19 @@ func (v view) notice() string {
 		return quoted("WARNING", fmt.Sprintf("**A step broke down** (%s): %s\n\n%s", f.Class, v.line(f.Message, 1200), next))
 	}
 	return ""
+}
+
+// stoppedBy says who stopped the run, and how.
+func stoppedBy(r *pipeline.Run) string {
+	if r.StoppedBy.Login == "" {
+		return ""
+	}
+	if n := len(r.Gates); n > 0 {
+		if a := r.Gates[n-1].Answers; len(a) > 0 && a[len(a)-1].Choice == "take-over" && a[len(a)-1].At.Equal(r.Stopped) {
+			return code(r.StoppedBy.Login) + " has taken over, to mend it on the branch " + code(r.Branch) + ". "
+		}
+	}
+	return "Stopped by " + code(r.StoppedBy.Login) + ". "
 }
 
 // phases is the check list: state, result, time and cost of each phase.
@@ -220,19 +237,25 @@ func (v view) facts() string {
 	return strings.Join(out, " · ")
 }
 
-// earlier sums up the iterations before the current one.
+// earlier sums up the iterations that were sent back.
 func (v view) earlier() string {
 	var out []string
-	for i := range v.r.Iterations {
-		it := &v.r.Iterations[i]
-		if it.Result == "in_progress" || (i == len(v.r.Iterations)-1 && it.Result != "failed") {
+	for _, b := range v.r.Bounces {
+		if b.Iteration < 1 || b.Iteration > len(v.r.Iterations) {
 			continue
 		}
-		by := "review"
-		if it.Tests != nil {
+		by, to := "review", ""
+		if b.Phase == pipeline.PhaseTest {
 			by = "tests"
 		}
-		out = append(out, fmt.Sprintf("%d. ↩️ sent back by the %s: %s", it.Number, by, v.line(it.Brief, 200)))
+		if b.Target == pipeline.TargetPlan || b.Target == pipeline.TargetResearch {
+			to = " to the planner"
+		}
+		why := v.line(v.r.Iterations[b.Iteration-1].Brief, 200)
+		if why == "" {
+			why = "a maintainer asked for changes"
+		}
+		out = append(out, fmt.Sprintf("%d. ↩️ sent back%s by the %s: %s", b.Iteration, to, by, why))
 	}
 	if len(out) == 0 {
 		return ""

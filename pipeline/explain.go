@@ -52,17 +52,12 @@ func (r *Run) explainState(b *strings.Builder) {
 	case r.Fault != nil:
 		fmt.Fprintf(b, "Its last step broke down (%s): %s\n\n", r.Fault.Class, oneLine(r.Fault.Message))
 	}
-	if at, _ := r.Alarm(); !at.IsZero() && r.Await == nil {
-		g := r.Gate()
+	if end := r.Deadline(); !end.IsZero() {
 		who := r.StoppedBy.Login
-		if g != nil {
+		if g := r.Gate(); g != nil {
 			who = g.For.Login
 		}
-		end := r.Stopped
-		if g != nil {
-			end = g.Opened
-		}
-		fmt.Fprintf(b, "It waits for %s, or anyone with write access, until %s; then it is cancelled.\n\n", who, end.Add(r.Config.Gates.timeout()).UTC().Format("2006-01-02 15:04 UTC"))
+		fmt.Fprintf(b, "It waits for %s, or anyone with write access, until %s; then it is cancelled.\n\n", who, end.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 }
 

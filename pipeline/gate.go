@@ -330,6 +330,18 @@ func (r *Run) patience(since, reminded time.Time, wait GateConfig, what, why str
 		Data: Data{Note: fmt.Sprintf("%s, for %s", why, days(wait.timeout()))}}}
 }
 
+// Deadline is when a run that waits for a human is cancelled; zero for one that
+// does not.
+func (r *Run) Deadline() time.Time {
+	switch g := r.Gate(); {
+	case r.State == StateWaiting && g != nil:
+		return g.Opened.Add(r.Config.Gates.timeout())
+	case r.State == StateStopped:
+		return r.Stopped.Add(r.Config.Gates.timeout())
+	}
+	return time.Time{}
+}
+
 func days(d time.Duration) string {
 	if d < 48*time.Hour {
 		return plural(int(d.Hours()), "hour", "hours")

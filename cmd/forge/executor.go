@@ -55,6 +55,8 @@ func (x *executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 		data, err = x.review(ctx, run, job)
 	case pipeline.PhaseTest:
 		data, err = x.test(ctx, run, job)
+	case pipeline.PhaseUpdate:
+		data, err = x.update(ctx, run)
 	default:
 		err = fmt.Errorf("execute %s: unknown phase", act.Key)
 	}
@@ -71,12 +73,38 @@ func (x *executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 	return append(events, pipeline.Event{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Source: source, Data: data}), nil
 }
 
+// update takes the base branch in, and runs its tests where it now stands: what
+// worked there before the change is not what it was.
+func (x *executor) update(ctx context.Context, run *pipeline.Run) (pipeline.Data, error) {
+	u := pipeline.Update{Base: run.BaseHead, Parent: run.Head}
+	if err := x.fetch(ctx, run, u.Base); err != nil {
+		return pipeline.Data{}, err
+	}
+	bot, err := x.bot(ctx)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	u.Head, u.Conflicts, err = x.gateway.Merge(ctx, run.Repo, u.Base, sandbox.CommitOptions{
+		Parent: run.Head, Author: bot.Name, Email: bot.Email, Time: commitTime(run),
+		Message: fmt.Sprintf("Merge %s into %s\n\nForge-Run: %s/%d\n", run.Repo.DefaultBranch, run.Branch, run.Trace, run.Current().Number),
+	})
+	if err != nil || len(u.Conflicts) > 0 || u.Head == run.Head {
+		return pipeline.Data{Update: &u}, err
+	}
+	ws, err := x.at(ctx, run, u.Base)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	baseline, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: u.Base, Log: x.log, Clock: x.now})
+	return pipeline.Data{Update: &u, Tests: &baseline}, err
+}
+
 // found lists the findings that a phase's result holds.
 func found(d pipeline.Data) []pipeline.Finding {
 	switch {
 	case d.Review != nil:
 		return d.Review.Findings
-	case d.Tests != nil && d.Plan == nil:
+	case d.Tests != nil && d.Plan == nil && d.Update == nil:
 		return d.Tests.Tampered
 	}
 	return nil
@@ -85,7 +113,11 @@ func found(d pipeline.Data) []pipeline.Finding {
 // plan runs the tests at the base, so that later phases know what worked before
 // the change, and asks the planner.
 func (x *executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
-	ws, err := x.at(ctx, run, run.Base)
+	from := run.Base
+	if run.Current() != nil { // the plan is made again, for the work as it stands
+		from = run.Head
+	}
+	ws, err := x.at(ctx, run, from)
 	if err != nil {
 		return pipeline.Data{}, err
 	}
@@ -100,7 +132,7 @@ func (x *executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 			return pipeline.Data{}, err
 		}
 	}
-	if job.Tree, err = x.gateway.Files(ctx, run.Repo, run.Base); err != nil {
+	if job.Tree, err = x.gateway.Files(ctx, run.Repo, from); err != nil {
 		return pipeline.Data{}, err
 	}
 	job.Workspace = ws
@@ -199,14 +231,8 @@ func (x *executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 // at returns the run's workspace with sha checked out, fetching it when the
 // mirror does not have it yet.
 func (x *executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sandbox.Workspace, error) {
-	if _, err := x.gateway.Resolve(ctx, run.Repo, sha); err != nil {
-		token, err := x.token(ctx, run.Repo)
-		if err != nil {
-			return nil, err
-		}
-		if err := x.gateway.Fetch(ctx, run.Repo, token, sha); err != nil {
-			return nil, err
-		}
+	if err := x.fetch(ctx, run, sha); err != nil {
+		return nil, err
 	}
 	x.mu.Lock()
 	ws := x.open[run.ID]
@@ -230,6 +256,18 @@ func (x *executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sand
 	}
 	x.open[run.ID] = ws
 	return ws, nil
+}
+
+// fetch brings a commit into the mirror, when it is not there.
+func (x *executor) fetch(ctx context.Context, run *pipeline.Run, sha string) error {
+	if _, err := x.gateway.Resolve(ctx, run.Repo, sha); err == nil {
+		return nil
+	}
+	token, err := x.token(ctx, run.Repo)
+	if err != nil {
+		return err
+	}
+	return x.gateway.Fetch(ctx, run.Repo, token, sha)
 }
 
 // drop closes the run's workspace, if it has one.

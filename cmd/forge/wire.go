@@ -173,6 +173,7 @@ func newExecutor(o wireOptions, w *wiring) (*executor, error) {
 	a, err := agent.New(agent.Options{
 		Open:   func(name string) (agent.Model, error) { return agent.Open(name, creds) },
 		Models: cfg.Run.Models, Tape: w.db, Scratchpad: pipeline.Scratchpad, Log: o.log,
+		Purse: &purse{day: int64(cfg.DayUSD * 1e6), month: int64(cfg.MonthUSD * 1e6), spent: w.db.Spent, now: time.Now},
 	})
 	if err != nil {
 		return nil, err

@@ -57,10 +57,19 @@ type Options struct {
 	Tape       Tape                               // nil: nothing is kept
 	Prices     Prices                             // over the built-in ones; see LoadPrices
 	Shares     map[string]float64                 // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
+	Purse      Purse                              // the money of all runs together; nil: no cap on it
 	Scratchpad func(*pipeline.Run) string         // what earlier iterations left behind (T4); nil: none
 	Recall     func(*pipeline.Run, string) string // learnings worth knowing for a role; nil: none
 	Log        *slog.Logger                       // nil: none
 	Clock      func() time.Time                   // nil: time.Now
+}
+
+// Purse holds the money of all runs together.
+type Purse interface {
+	// Reserve sets aside what the run's next call may cost at most, in micro-dollars.
+	// The error is a *pipeline.Fault of class budget when a cap forbids it. release
+	// gives it back, once what the call did cost is in the run's events.
+	Reserve(ctx context.Context, run *pipeline.Run, micros int64) (release func(), err error)
 }
 
 // Agent runs phases. It is safe for concurrent use.
@@ -96,6 +105,7 @@ func New(o Options) (*Agent, error) {
 // failed. That holds for all four methods.
 func (a *Agent) Plan(ctx context.Context, j Job) (pipeline.Plan, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhasePlan)
+	defer p.release()
 	plan, err := p.plan(ctx)
 	return plan, p.usage, err
 }
@@ -104,6 +114,7 @@ func (a *Agent) Plan(ctx context.Context, j Job) (pipeline.Plan, pipeline.Usage,
 // Unable are filled; the caller makes the commit and fills the rest.
 func (a *Agent) Implement(ctx context.Context, j Job) (pipeline.Implementation, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseImplement)
+	defer p.release()
 	impl, err := p.implement(ctx)
 	return impl, p.usage, err
 }
@@ -112,6 +123,7 @@ func (a *Agent) Implement(ctx context.Context, j Job) (pipeline.Implementation, 
 // then is it good. Head is the run's.
 func (a *Agent) Review(ctx context.Context, j Job) (pipeline.Review, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseReview)
+	defer p.release()
 	review, err := p.review(ctx)
 	return review, p.usage, err
 }
@@ -119,6 +131,7 @@ func (a *Agent) Review(ctx context.Context, j Job) (pipeline.Review, pipeline.Us
 // Analyse returns the job's failures with Cause, Analysis, Confidence and Fix (B4).
 func (a *Agent) Analyse(ctx context.Context, j Job) ([]pipeline.Failure, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseTest)
+	defer p.release()
 	failures, err := p.analyse(ctx)
 	return failures, p.usage, err
 }

@@ -105,30 +105,31 @@ type budget struct {
 	now    pipeline.Usage // of this execution, calls played back left out
 }
 
-// reserve returns a fault when the call could break a cap.
-func (b *budget) reserve(model string, prices Prices, input, output int64) error {
+// reserve returns what the call may cost at most, 0 where that is not known, and a
+// fault when it could break a cap.
+func (b *budget) reserve(model string, prices Prices, input, output int64) (micros int64, err error) {
 	price, known := prices.find(model)
 	used := b.before.Input + b.before.Output + b.now.Input + b.now.Output
 	if b.tokens > 0 && used+input+output > b.tokens {
-		return budgetFault("the run has used %d of its %d tokens, and the next call of the %s (%s) may take %d: raise limits.tokens, or grant more iterations",
+		return 0, budgetFault("the run has used %d of its %d tokens, and the next call of the %s (%s) may take %d: raise the budget, or limits.tokens",
 			used, b.tokens, b.role, model, input+output)
 	}
 	if !known {
 		if b.tokens <= 0 {
-			return budgetFault("%s has no price, so its cost cannot be capped: set limits.tokens, or give the model a price", model)
+			return 0, budgetFault("%s has no price, so its cost cannot be capped: set limits.tokens, or give the model a price", model)
 		}
-		return nil
+		return 0, nil
 	}
 	next := price.cost(pipeline.Usage{Input: input, Output: output})
 	if spent := b.before.MicroUSD + b.now.MicroUSD; b.cost > 0 && spent+next > b.cost {
-		return budgetFault("the run has cost %s of its %s, and the next call of the %s (%s) may cost %s: raise limits.cost_usd, or grant more iterations",
+		return 0, budgetFault("the run has cost %s of its %s, and the next call of the %s (%s) may cost %s: raise the budget, or limits.cost_usd",
 			usd(spent), usd(b.cost), b.role, model, usd(next))
 	}
 	if spent := b.phase.MicroUSD + b.now.MicroUSD; b.share > 0 && spent+next > b.share {
-		return budgetFault("the %s has cost %s of its share of %s, and its next call (%s) may cost %s: raise its share, or limits.cost_usd",
+		return 0, budgetFault("the %s has cost %s of its share of %s, and its next call (%s) may cost %s: raise its share, or limits.cost_usd",
 			b.role, usd(spent), usd(b.share), model, usd(next))
 	}
-	return nil
+	return next, nil
 }
 
 func (b *budget) settle(u pipeline.Usage) { b.now.Add(u) }

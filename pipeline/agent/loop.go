@@ -29,6 +29,16 @@ type phase struct {
 	limit     int    // on steps
 	nonce     string // of the data delimiters
 	resumable bool   // an earlier attempt's tape may be used
+	reserved  func() // gives back what the last call had set aside; nil: nothing is
+}
+
+// release gives back what the last call had set aside of the money of all runs:
+// by now it is booked.
+func (p *phase) release() {
+	if p.reserved != nil {
+		p.reserved()
+		p.reserved = nil
+	}
 }
 
 func (a *Agent) phase(j Job, ph pipeline.Phase) *phase {
@@ -152,7 +162,13 @@ func (p *phase) call(ctx context.Context, m Model, name string, step int, req Re
 			}
 			n += len(msg.Raw)
 		}
-		return p.budget.reserve(name, p.agent.prices, tokens(n), int64(req.MaxTokens))
+		next, err := p.budget.reserve(name, p.agent.prices, tokens(n), int64(req.MaxTokens))
+		if err != nil || p.agent.opts.Purse == nil {
+			return err
+		}
+		p.release()
+		p.reserved, err = p.agent.opts.Purse.Reserve(ctx, p.job.Run, next)
+		return err
 	})
 	if err != nil {
 		return rec, err

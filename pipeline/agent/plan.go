@@ -21,13 +21,7 @@ var planSchema = object(
 
 func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 	w := p.prompt().say("Plan the following task.").task().recall(rolePlanner)
-	if old := p.job.Run.Plan; old != nil {
-		if old.Question != "" {
-			w.data("You asked before, and the notes have the answer", old.Question)
-		} else {
-			w.plan().say("The plan above was sent back; the notes say why. Make a better one.")
-		}
-	}
+	p.sentBack(w)
 	w.tree()
 	var plan pipeline.Plan
 	err := p.converse(ctx, spec{
@@ -43,6 +37,31 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 		return pipeline.Plan{}, err
 	}
 	return plan, nil
+}
+
+// sentBack appends why there has to be another plan (R1, R2).
+func (p *phase) sentBack(w *prompt) {
+	run := p.job.Run
+	if run.Plan == nil {
+		return
+	}
+	if run.Plan.Question != "" {
+		w.data("You asked before, and the notes have the answer", run.Plan.Question)
+		return
+	}
+	w.plan()
+	fb := openFeedback(run)
+	switch {
+	case p.job.Ref.Mode == pipeline.ModeResearch:
+		w.say("The plan above was carried out, but not what the task means. Find out what is wanted: read the task, the notes and the code again with the findings in mind. Ask one question if only a human can know. Then make another plan, with criteria that hold what you found out.")
+	case p.job.Ref.Mode == pipeline.ModeReplan && len(fb.findings)+len(fb.failures) > 0:
+		w.say("The plan above was carried out, but its approach does not hold. Make another one that deals with what is listed below, keeping of the work what is good.")
+	default:
+		w.say("The plan above was sent back; the notes say why. Make a better one.")
+	}
+	w.scratchpad()
+	w.data("Findings of the review", fb.findingList())
+	w.data("Test failures", fb.failureList())
 }
 
 // reading returns the tools that change nothing, when there is something to read.

@@ -25,9 +25,10 @@ var qualitySchema = object(
 	"summary", typed("string", "the change and its quality in two or three sentences"),
 	"risk", typed("integer", "0 to 100"),
 	"needs_human?", typed("string", "why a person must decide; empty otherwise"),
+	"send_to?", oneOf("who should act on the findings, where their categories leave it open", "implement", "plan", "research"),
 	"findings", listOf(object(
 		"severity", oneOf("how bad it is", "info", "warning", "error", "critical"),
-		"category", oneOf("what it is about", "correctness", "security", "performance", "style", "tests"),
+		"category", oneOf("what it is about", "correctness", "security", "performance", "style", "tests", "design", "requirements"),
 		"rule?", typed("string", "short name of the rule that is broken, if there is one"),
 		"message", typed("string", "what goes wrong, and when"),
 		"file?", typed("string", "path"),
@@ -56,7 +57,7 @@ func (p *phase) review(ctx context.Context) (pipeline.Review, error) {
 	if err != nil {
 		return pipeline.Review{}, err
 	}
-	review.Summary, review.Risk, review.NeedsHuman = q.Summary, q.Risk, q.NeedsHuman
+	review.Summary, review.Risk, review.NeedsHuman, review.SendTo = q.Summary, q.Risk, q.NeedsHuman, q.SendTo
 	if len(diff.reviewed) == 0 && len(diff.skipped) > 0 && review.NeedsHuman == "" {
 		review.NeedsHuman = "nothing of the change could be shown to the reviewer: " + firstLine(diff.skippedList())
 	}
@@ -169,6 +170,7 @@ type judgement struct {
 	Summary    string             `json:"summary"`
 	Risk       int                `json:"risk"`
 	NeedsHuman string             `json:"needs_human"`
+	SendTo     pipeline.Target    `json:"send_to"`
 	Findings   []pipeline.Finding `json:"findings"`
 }
 

@@ -115,10 +115,19 @@ func (g *Gateway) commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 	if tree == base {
 		return o.Parent, nil
 	}
+	var parents []string
+	if o.Parent != "" {
+		parents = append(parents, o.Parent)
+	}
+	return o.commitTree(ctx, git, tree, parents...)
+}
+
+// commitTree makes the commit object.
+func (o *CommitOptions) commitTree(ctx context.Context, git git, tree string, parents ...string) (string, error) {
 	date := fmt.Sprintf("@%d +0000", o.Time.Unix())
 	args := []string{"commit-tree", tree}
-	if o.Parent != "" {
-		args = append(args, "-p", o.Parent)
+	for _, p := range parents {
+		args = append(args, "-p", p)
 	}
 	return line(git.run(ctx, gitCall{
 		args: args, stdin: strings.NewReader(strings.TrimRight(o.Message, "\n") + "\n"),

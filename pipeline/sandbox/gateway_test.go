@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +100,46 @@ func TestCommit(t *testing.T) {
 	}
 	if root := f.mustCommit(t, change("", "first.txt", "x")); !isOID(root) {
 		t.Errorf("root commit = %q", root)
+	}
+}
+
+// The base branch is taken in without a work tree; what does not merge is named.
+func TestMerge(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.txt": "1\n2\n3\n4\n5\n", "b.txt": "b\n", "ö ß.txt": "x\n"})
+	ctx, g := t.Context(), f.gateway
+	ours := f.mustCommit(t, change(f.head, "a.txt", "one\n2\n3\n4\n5\n"))
+	theirs := f.mustCommit(t, change(f.head, "a.txt", "1\n2\n3\n4\nfive\n"))
+	o := CommitOptions{Parent: ours, Message: "merge main", Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime}
+	sha, conflicts, err := g.Merge(ctx, f.repo, theirs, o)
+	if err != nil || len(conflicts) > 0 {
+		t.Fatalf("Merge = %v, %v", conflicts, err)
+	}
+	if got, err := g.File(ctx, f.repo, sha, "a.txt"); err != nil || string(got) != "one\n2\n3\n4\nfive\n" {
+		t.Errorf("merged file = %q, %v", got, err)
+	}
+	if log := gitIn(t, "/", nil, "--git-dir="+g.Dir(f.repo), "log", "-1", "--format=%P|%an|%B", sha); log != ours+" "+theirs+"|forge[bot]|merge main" {
+		t.Errorf("merge commit = %s", log)
+	}
+	if again, _, err := g.Merge(ctx, f.repo, theirs, o); again != sha || err != nil {
+		t.Errorf("the same merge again = %s, %v; want %s", again, err, sha)
+	}
+	o.Parent = sha
+	if same, _, err := g.Merge(ctx, f.repo, theirs, o); same != sha || err != nil {
+		t.Errorf("a merge of what is there = %s, %v; want %s", same, err, sha)
+	}
+	clash := change(f.head, "a.txt", "uno\n2\n3\n4\n5\n")
+	clash.Changes = append(clash.Changes, pipeline.Change{Path: "ö ß.txt", Content: []byte("theirs\n")})
+	mine := change(ours, "ö ß.txt", "ours\n")
+	o.Parent = f.mustCommit(t, mine)
+	sha, conflicts, err = g.Merge(ctx, f.repo, f.mustCommit(t, clash), o)
+	if want := []string{"a.txt", "ö ß.txt"}; err != nil || sha != "" || !cmp.Equal(conflicts, want) {
+		t.Errorf("Merge of what clashes = %q, %q, %v; want conflicts %q", sha, conflicts, err, want)
+	}
+	if _, _, err := g.Merge(ctx, f.repo, "--help", o); err == nil {
+		t.Error("Merge of --help: no error")
+	}
+	if _, _, err := g.Merge(ctx, f.repo, strings.Repeat("1", 40), o); err == nil {
+		t.Error("Merge of a commit that is not there: no error")
 	}
 }
 
@@ -211,7 +252,11 @@ func TestPushRace(t *testing.T) {
 	if err := f.gateway.Push(t.Context(), f.repo, "", branch, head, ""); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 5 {
+	races := 25
+	if n, err := strconv.Atoi(os.Getenv("FORGE_PUSH_RACES")); err == nil {
+		races = n
+	}
+	for i := range races {
 		bot := f.mustCommit(t, change(head, "bot", fmt.Sprint(i)))
 		human := gitIn(t, "/", nil, "--git-dir="+f.remote, "commit-tree", head+"^{tree}", "-p", head, "-m", fmt.Sprint("human ", i))
 		var wg sync.WaitGroup

@@ -111,6 +111,16 @@ func (d *DB) Find(ctx context.Context, repoID int64, issue, pull int, branch str
 	return best.id, nil
 }
 
+// Active returns the runs of a repository that have not ended, in their order.
+func (d *DB) Active(ctx context.Context, repoID int64) ([]int64, error) {
+	doing := fmt.Sprintf("list active runs of repository %d", repoID)
+	rows, err := d.reader.QueryContext(ctx, `SELECT id FROM runs WHERE repo_id = $1 AND `+active+` ORDER BY id`, repoID)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return collect(rows, doing, func(id *int64) error { return rows.Scan(id) })
+}
+
 // Bounces returns a run's bounces in their order (B8).
 func (d *DB) Bounces(ctx context.Context, run int64) ([]pipeline.Bounce, error) {
 	doing := fmt.Sprintf("list bounces of run %d", run)

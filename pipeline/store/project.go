@@ -72,6 +72,9 @@ func (d *DB) projectParts(ctx context.Context, tx *sql.Tx, old, next *pipeline.R
 	if err := d.projectGates(ctx, tx, old, next); err != nil {
 		return err
 	}
+	if err := d.projectSpend(ctx, tx, events); err != nil {
+		return err
+	}
 	for i := range events {
 		if err := d.projectFeedback(ctx, tx, &events[i]); err != nil {
 			return err

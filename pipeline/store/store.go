@@ -144,7 +144,7 @@ func (d *DB) change(ctx context.Context, tx *sql.Tx, query string, args ...any) 
 // keeps statements by itself; SQLite's driver would parse them each time.
 func (d *DB) prepareHot(ctx context.Context) error {
 	d.hot = map[string]*sql.Stmt{}
-	queries := []string{stepRun, updateRun}
+	queries := []string{stepRun, updateRun, addSpend}
 	for _, n := range chunkSizes {
 		queries = append(queries, insertEvents.sql(n), insertDeliveries.sql(n))
 	}

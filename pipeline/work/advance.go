@@ -194,7 +194,11 @@ func (e *Engine[W, T]) steps(ctx context.Context, f *flight, yield bool) (verdic
 		}
 		actions := e.decide(f.run)
 		if len(actions) == 0 {
-			return verdict{}, nil
+			v, over, err := e.rest(ctx, f)
+			if over && err == nil {
+				continue
+			}
+			return v, err
 		}
 		act, seq := actions[0], f.run.Seq
 		wait, err := e.carryOut(ctx, f, act)
@@ -215,6 +219,23 @@ func (e *Engine[W, T]) steps(ctx context.Context, f *flight, yield bool) (verdic
 			return verdict{due: true}, nil
 		}
 	}
+}
+
+// rest is for a run that has nothing to do. When the time is over for which it
+// waits, what then happens is written down, and over is true.
+func (e *Engine[W, T]) rest(ctx context.Context, f *flight) (v verdict, over bool, err error) {
+	at, events := f.run.Alarm()
+	if at.IsZero() {
+		return verdict{}, false, nil
+	}
+	if wait := at.Sub(e.now()); wait > 0 {
+		return verdict{due: f.run.Await != nil, after: wait}, false, nil // for a human nobody stays
+	}
+	err = e.append(ctx, f.run, events, nil)
+	if isConflict(err) {
+		err = e.catchUp(ctx, f)
+	}
+	return verdict{}, true, err
 }
 
 func bounced(act pipeline.Action) bool {

@@ -120,7 +120,7 @@ func TestDriveStopsAtGate(t *testing.T) {
 		t.Errorf("Tell(continue) = %q, %v; want the choices", text, err)
 	}
 	for range 2 { // the second one is the same command again
-		if _, err := e.Tell(t.Context(), id, "y", pipeline.SlashCommand{Name: "approve"}, maintainer, "cli"); err != nil {
+		if _, err := e.Tell(t.Context(), id, "y", pipeline.SlashCommand{Name: "approve", Args: "all"}, maintainer, "cli"); err != nil {
 			t.Fatal(err)
 		}
 	}

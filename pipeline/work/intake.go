@@ -213,6 +213,8 @@ func (e *Engine[W, T]) handle(ctx context.Context, p *parcel) (err error) {
 		return e.begin(ctx, p)
 	case p.notice.Kind == pipeline.NoticeCommand:
 		return e.command(ctx, p)
+	case p.notice.Kind == pipeline.NoticeBaseMoved || p.notice.Kind == pipeline.NoticeChecks:
+		return e.everyRun(ctx, p)
 	}
 	return e.happened(ctx, p)
 }

@@ -125,6 +125,45 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
 	})
 }
 
+// everyRun takes in what concerns all that is being worked on in a repository: its
+// default branch moved, a check of some commit ended.
+func (e *Engine[W, T]) everyRun(ctx context.Context, p *parcel) error {
+	ids, err := e.store.Active(ctx, p.notice.Repo.ID)
+	if err != nil {
+		return err
+	}
+	var outcomes []string
+	for _, id := range ids {
+		for {
+			run, err := e.store.Load(ctx, id)
+			if err != nil {
+				return err
+			}
+			events, outcome := run.Notice(p.notice, e.now())
+			if len(events) == 0 {
+				break
+			}
+			for i := range events {
+				events[i].ID = p.GUID + "/" + events[i].ID
+			}
+			err = e.append(ctx, run, events, func(ctx context.Context, tx T) error { return e.enqueue(ctx, tx, id, laneWake) })
+			if isConflict(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			e.Poke(id)
+			outcomes = append(outcomes, fmt.Sprintf("run %d: %s", id, outcome))
+			break
+		}
+	}
+	if len(outcomes) == 0 {
+		return e.conclude(ctx, p, fmt.Sprintf("ignored: no run waits for it (%s)", p.notice.Why))
+	}
+	return e.conclude(ctx, p, strings.Join(outcomes, "; "))
+}
+
 // say appends to the run what words returns, together with a job and the
 // delivery's outcome, after giving the answer that it returns as well. When
 // another writer is faster, it looks at the run again.

@@ -42,6 +42,9 @@ type runs[T any] interface {
 	// Find returns the run of an issue, a pull request or a branch of the
 	// repository, whichever is set: the active one, else the newest.
 	Find(ctx context.Context, repoID int64, issue, pull int, branch string) (int64, error)
+
+	// Active returns the runs of a repository that have not ended.
+	Active(ctx context.Context, repoID int64) ([]int64, error)
 }
 
 // leases say who is working on what, and what there is to work on.

@@ -37,6 +37,8 @@ type Config struct {
 	UnsafeNoSandbox bool            // repositories' commands run bare
 	WorkerUser      string          // "": chosen by the sandbox
 	WriteInterval   time.Duration   // between two writes to GitHub
+	DayUSD          float64         // cap on all runs' model calls in a day; 0: none
+	MonthUSD        float64         // in a month; 0: none
 	CallTimeout     time.Duration   // of one call to GitHub; after it, the call may still have its effect
 	Run             pipeline.Config // defaults of every repository, and its limits; Models has every role that a model is set for
 	Warnings        []string        // what works but should not stay so
@@ -63,7 +65,11 @@ type serverFile struct {
 	WorkerUser       string                 `json:"worker_user" env:"FORGE_WORKER_USER"`
 	WriteInterval    time.Duration          `json:"write_interval" env:"FORGE_WRITE_INTERVAL"`
 	CallTimeout      time.Duration          `json:"call_timeout" env:"FORGE_CALL_TIMEOUT"`
+	DayUSD           float64                `json:"day_usd" env:"FORGE_DAY_USD"`
+	MonthUSD         float64                `json:"month_usd" env:"FORGE_MONTH_USD"`
 	Mode             string                 `json:"mode"`
+	OnBaseMoved      string                 `json:"on_base_moved"`
+	Gates            pipeline.GateConfig    `json:"gates"`
 	Loop             pipeline.LoopConfig    `json:"loop"`
 	Limits           pipeline.Limits        `json:"limits"`
 	Tests            pipeline.TestConfig    `json:"tests"`
@@ -84,7 +90,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	def := pipeline.DefaultConfig()
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		Mode: def.Mode, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths,
+		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
 	if path != "" {
@@ -177,7 +183,8 @@ func (l *loader) finish() {
 		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), Label: f.Label,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
-		Run: pipeline.Config{Mode: f.Mode, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths},
+		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD,
+		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths},
 	}
 	l.models()
 	l.stateDir()
