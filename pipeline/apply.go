@@ -183,7 +183,8 @@ func (r *Run) applyElsewhere(e Event) bool {
 		return true
 	case EventIssueEdited:
 		if t := e.Data.Task; t != nil {
-			r.Task.Title, r.Task.Body = t.Title, t.Body
+			r.Task.Title = t.Title
+			_, r.Task.Body = FrontMatter(t.Body) // the snapshot of the settings stays (R4)
 		}
 		return true
 	case EventDismissed:

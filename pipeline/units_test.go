@@ -152,3 +152,22 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// Covers R4.
+func TestFrontMatter(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"---\nmode: manual\n---\nFix it.":       {"mode: manual", "Fix it."},
+		"---\r\nmode: manual\r\n---\r\nFix it.": {"mode: manual", "Fix it."},
+		"---\na: 1\n\nb: 2\n---":                {"a: 1\n\nb: 2", ""},
+		"---\n---\nFix it.":                     {"", "Fix it."},
+		"Fix it.\n---\na: 1\n---":               {"", "Fix it.\n---\na: 1\n---"},
+		"---\nno end":                           {"", "---\nno end"},
+		"---\na: 1\n---- not the end":           {"", "---\na: 1\n---- not the end"},
+		"":                                      {"", ""},
+	} {
+		yaml, rest := FrontMatter(in)
+		if got := [2]string{yaml, rest}; got != want {
+			t.Errorf("FrontMatter(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -162,11 +162,25 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	case pipeline.EventPublishFailed:
 		return line{"fault", "GitHub: " + firstLine(d.Fault.Message)}
 	case pipeline.EventBounce:
-		return line{"back", fmt.Sprintf("%s sends the work back (bounce %d): %s", d.Bounce.Phase, d.Bounce.Number, run.Iterations[d.Bounce.Iteration-1].Brief)}
+		brief := run.Iterations[d.Bounce.Iteration-1].Brief
+		if brief == "" {
+			brief = "a maintainer asked for changes"
+		}
+		return line{"back", fmt.Sprintf("%s sends the work back to %s (bounce %d): %s", d.Bounce.Phase, d.Bounce.Target, d.Bounce.Number, brief)}
 	case pipeline.EventDiminishing, pipeline.EventGuardFired:
 		return line{"stopped", fmt.Sprintf("%s: %s", d.Guard.Name, d.Guard.Detail)}
 	case pipeline.EventGateAnswered, pipeline.EventRunStopped, pipeline.EventRunResumed:
 		return line{"human", fmt.Sprintf("%s says %s", d.Answer.By.Login, d.Answer.Choice)}
+	case pipeline.EventGateReminded:
+		return line{"waiting", d.Note}
+	case pipeline.EventPhaseWaiting:
+		return line{"waiting", fmt.Sprintf("for %s, until %s at most", d.Await.What, d.Await.Until.Local().Format("15:04"))}
+	case pipeline.EventChangesAsked:
+		return line{"human", "a review asks for changes: the work goes back with them"}
+	case pipeline.EventBaseMoved:
+		return line{"github", fmt.Sprintf("%s has moved on to %.7s", run.Repo.DefaultBranch, d.Head)}
+	case pipeline.EventBranchDeleted:
+		return line{"human", "somebody deleted the branch"}
 	case pipeline.EventBranchMoved:
 		return line{"human", "somebody pushed to the branch: it goes on from " + d.Head}
 	case pipeline.EventRunVerified, pipeline.EventRunAccepted, pipeline.EventRunCancelled, pipeline.EventRunFailed, pipeline.EventRunSkipped:
@@ -176,11 +190,11 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 }
 
 func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
-	if p.Phase == pipeline.PhasePlan {
+	if p.Phase == pipeline.PhasePlan && p.Iteration == 0 {
 		return line{"plan", "running the tests as they are, then planning"}
 	}
 	what := map[pipeline.Phase]string{
-		pipeline.PhaseReview: "reviewing the change", pipeline.PhaseTest: "running the tests",
+		pipeline.PhaseReview: "reviewing the change", pipeline.PhaseTest: "running the tests", pipeline.PhaseUpdate: "taking " + run.Repo.DefaultBranch + " in",
 	}[p.Phase]
 	switch p.Mode {
 	case pipeline.ModeFresh:
@@ -189,6 +203,10 @@ func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
 		what = "fixing what the review found"
 	case pipeline.ModeFixFailures:
 		what = "fixing what the tests found"
+	case pipeline.ModeResearch:
+		what = "finding out what is wanted, then planning again"
+	case pipeline.ModeReplan:
+		what = "planning again"
 	}
 	return line{string(p.Phase), fmt.Sprintf("iteration %d of %d: %s", p.Iteration, run.MaxIterations(), what)}
 }
@@ -197,6 +215,12 @@ func completed(d pipeline.Data) line {
 	l := line{label: string(d.Phase.Phase)}
 	took := pipeline.Clock(time.Duration(d.Phase.Millis) * time.Millisecond)
 	switch {
+	case d.Update != nil && len(d.Update.Conflicts) > 0:
+		l.text = "conflicts in " + strings.Join(d.Update.Conflicts, ", ")
+	case d.Update != nil && d.Update.Head == d.Update.Parent:
+		l.text = "nothing new to take in"
+	case d.Update != nil:
+		l.text = fmt.Sprintf("commit %.7s: merged", d.Update.Head)
 	case d.Plan != nil:
 		l.text = fmt.Sprintf("%d steps, %d acceptance criteria", len(d.Plan.Steps), len(d.Plan.Criteria))
 	case d.Implementation != nil && d.Implementation.Head == d.Implementation.Parent:

@@ -14,6 +14,7 @@ import (
 	"forge/github"
 	"forge/pipeline"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/work"
 )
 
 // configPath is where a repository keeps its settings.
@@ -43,11 +44,16 @@ func (h *hub) Reply(ctx context.Context, repo pipeline.Repo, issue int, comment 
 // Prepare implements work.Hub: it reads the repository's settings from its default
 // branch and finds where the work starts.
 func (h *hub) Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, error) {
+	yaml, body := pipeline.FrontMatter(n.Task.Body)
+	n.Task.Body = body
 	if strings.TrimSpace(n.Task.Body) == "" && len(strings.Fields(n.Task.Title)) < 3 {
 		return pipeline.Start{}, refuse("This issue says too little to work on: its text is empty and its title is %q. Describe what should happen and what happens instead, then put the label on again.", n.Task.Title)
 	}
 	cfg, err := h.config(ctx, n.Repo)
 	if err != nil {
+		return pipeline.Start{}, err
+	}
+	if cfg, err = h.overrides(ctx, n, yaml, cfg); err != nil {
 		return pipeline.Start{}, err
 	}
 	head, err := h.app.BranchHead(ctx, n.Repo, n.Repo.DefaultBranch)
@@ -87,6 +93,26 @@ func (h *hub) config(ctx context.Context, repo pipeline.Repo) (pipeline.Config, 
 	cfg, err := settings.Repository(name, raw, h.base)
 	if err != nil {
 		return pipeline.Config{}, refuse("Forge does not start, because its settings are wrong:\n\n```\n%s\n```\n\nMend `%s` on `%s`, then put the label on again.", strings.TrimSpace(err.Error()), configPath, repo.DefaultBranch)
+	}
+	return cfg, nil
+}
+
+// overrides reads the issue's front matter (R4).
+func (h *hub) overrides(ctx context.Context, n pipeline.Notice, yaml string, cfg pipeline.Config) (pipeline.Config, error) {
+	if strings.TrimSpace(yaml) == "" {
+		return cfg, nil
+	}
+	trusted := n.Task.Author.ID == n.Actor.ID // who sets the label has write access
+	if !trusted {
+		perm, err := h.app.Permission(ctx, n.Repo, n.Task.Author)
+		if err != nil {
+			return cfg, err
+		}
+		trusted = work.MayWrite(perm)
+	}
+	cfg, err := settings.Task(fmt.Sprintf("front matter of #%d", n.Task.Issue), yaml, cfg, h.base, trusted)
+	if err != nil {
+		return cfg, refuse("Forge does not start, because the front matter of this issue is wrong:\n\n```\n%s\n```\n\nMend it, then take the label off and put it on again.", strings.TrimSpace(err.Error()))
 	}
 	return cfg, nil
 }

@@ -90,7 +90,7 @@ func writeJSON(out io.Writer, v any) error {
 }
 
 func showCommand() *cobra.Command {
-	var report, scratchpad, progress, events, inner, asJSON bool
+	var why, report, scratchpad, progress, events, inner, asJSON bool
 	cmd := &cobra.Command{
 		Use: "show RUN", Short: "Show a run: its report, scratchpad, progress or events", Args: nArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -117,6 +117,8 @@ func showCommand() *cobra.Command {
 				return writeJSON(out, pipeline.ProgressOf(run))
 			case scratchpad:
 				_, err = io.WriteString(out, pipeline.Scratchpad(run))
+			case why:
+				_, err = io.WriteString(out, pipeline.Explain(run))
 			case report:
 				err = showReports(out, run)
 			case asJSON:
@@ -127,6 +129,7 @@ func showCommand() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&why, "why", false, "why it stands where it stands: every guard with its numbers")
 	cmd.Flags().BoolVar(&report, "report", false, "the validation report of every iteration")
 	cmd.Flags().BoolVar(&scratchpad, "scratchpad", false, "what was tried, iteration by iteration")
 	cmd.Flags().BoolVar(&progress, "progress", false, "the progress record, as JSON")

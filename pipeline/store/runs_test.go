@@ -406,3 +406,30 @@ func TestRunsAndFind(t *testing.T) {
 		}
 	})
 }
+
+// Covers lessons 17: what model calls cost is summed by day, whoever's run it was.
+func TestSpent(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		ctx := t.Context()
+		run := begin(t, d, 5)
+		at := time.Date(2026, 3, 31, 23, 59, 0, 0, time.UTC)
+		cost := func(id string, when time.Time, micros int64) pipeline.Event {
+			return pipeline.Event{ID: id, Type: pipeline.EventAgentIteration, Source: "agent", Time: when, Data: pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan, Usage: pipeline.Usage{MicroUSD: micros}}}}
+		}
+		must(t, d.Append(ctx, run, []pipeline.Event{cost("a", at.AddDate(0, 0, -1), 5), cost("b", at, 7), cost("c", at, 11), cost("free", at, 0), cost("d", at.Add(2*time.Minute), 100)}, nil))
+		must(t, d.Append(ctx, run, []pipeline.Event{cost("b", at, 7)}, nil)) // a repeat costs nothing
+		day, month, err := d.Spent(ctx, at)
+		must(t, err)
+		want(t, "day", day, 18)
+		want(t, "month", month, 23)
+		day, month, err = d.Spent(ctx, at.Add(2*time.Minute))
+		must(t, err)
+		want(t, "first of April", day, 100)
+		want(t, "April", month, 100)
+		ids, err := d.Active(ctx, run.Repo.ID)
+		must(t, err)
+		if len(ids) != 1 || ids[0] != run.ID {
+			t.Errorf("Active = %v", ids)
+		}
+	})
+}

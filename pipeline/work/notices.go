@@ -248,7 +248,12 @@ func (e *Engine[W, T]) mayWrite(ctx context.Context, n pipeline.Notice) (bool, e
 	if err != nil {
 		return false, fmt.Errorf("permission of %s on %s: %w", n.Actor.Login, n.Repo.FullName(), err)
 	}
-	return perm == "admin" || perm == "maintain" || perm == "write", nil
+	return MayWrite(perm), nil
+}
+
+// MayWrite reports whether a permission lets its owner command Forge.
+func MayWrite(permission string) bool {
+	return permission == "admin" || permission == "maintain" || permission == "write"
 }
 
 // reply answers where the delivery came from, once.

@@ -34,6 +34,7 @@ var mapKeys = map[string][]string{"models": roles}
 // defaults for all repositories. The defaults are pipeline.DefaultConfig's.
 var rules = map[string]rule{
 	"mode":                         {doc: "auto: runs go on by themselves; manual: a human's word is needed before every action (R7)", enum: []string{"auto", "manual"}},
+	"max_refinement_attempts":      {doc: "In an issue's front matter: reworks until a human is asked (R4)", min: 1, max: 50},
 	"on_base_moved":                {doc: "When the default branch has moved on since the work began: merge it in and check again, ask a human, or ignore it", enum: []string{"merge", "ask", "ignore"}},
 	"gates":                        {doc: "How long a run waits for a human"},
 	"gates.remind_hours":           {doc: "Hours until who started the run is reminded, once", min: 1, max: 24 * 365, unit: "hours"},
@@ -100,7 +101,7 @@ func ruleOf(key string) rule {
 }
 
 // check says what is wrong with a value that was read, or "".
-func check(key string, v reflect.Value, caps map[string]float64) string {
+func check(key string, v reflect.Value, caps map[string]float64, untrusted bool) string {
 	r := ruleOf(key)
 	switch {
 	case v.Kind() == reflect.String && len(r.enum) > 0:
@@ -124,6 +125,10 @@ func check(key string, v reflect.Value, caps map[string]float64) string {
 			return fmt.Sprintf("%s is %s; it must be from %s to %s", key, show(n, v, ""), show(r.min, v, ""), show(r.max, v, r.unit))
 		}
 		if most, ok := caps[key]; ok && n > most {
+			if untrusted {
+				return fmt.Sprintf("%s is %s, over this repository's %s, and the issue's author has no write access to it: lower it, or let someone who has open the issue",
+					key, show(n, v, ""), show(most, v, r.unit))
+			}
 			return fmt.Sprintf("%s is %s, over this server's limit of %s: lower it, or ask the server's operator to raise %s in forge.yml",
 				key, show(n, v, ""), show(most, v, r.unit), key)
 		}

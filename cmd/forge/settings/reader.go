@@ -25,12 +25,13 @@ const maxFile = 64 << 10
 // It walks the syntax tree itself: the library's strict mode stops at the first
 // problem, and does not know which key was meant.
 type reader struct {
-	name     string
-	lines    []string
-	root     reflect.Type
-	caps     map[string]float64 // by key: the most that the operator allows
-	set      map[string]bool    // the keys that the file sets
-	problems []error
+	name      string
+	lines     []string
+	root      reflect.Type
+	caps      map[string]float64 // by key: the most that the operator allows
+	set       map[string]bool    // the keys that the file sets
+	untrusted bool               // the caps are for who may not raise them, not the operator's
+	problems  []error
 }
 
 // read parses a file into v, a pointer to a struct. Nothing is set when the
@@ -162,7 +163,7 @@ func (r *reader) value(n ast.Node, v reflect.Value, key string) {
 				why = "must be text in quotes"
 			}
 			r.problem(n.GetToken(), "%s %s", key, why)
-		} else if why := check(key, v, r.caps); why != "" {
+		} else if why := check(key, v, r.caps, r.untrusted); why != "" {
 			r.problem(n.GetToken(), "%s", why)
 		}
 	}
@@ -363,6 +364,12 @@ func parseText(text string, v reflect.Value) string {
 			return fmt.Sprintf("must be a whole number, not %q", text)
 		}
 		v.SetInt(i)
+	case v.Kind() == reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			return fmt.Sprintf("must be a number, not %q", text)
+		}
+		v.SetFloat(f)
 	}
 	return ""
 }

@@ -23,13 +23,7 @@ import (
 // The error lists every problem, one after the other, each with line, column and
 // the line itself; then the configuration is base.
 func Repository(name string, yaml []byte, base pipeline.Config) (pipeline.Config, error) {
-	r := &reader{name: name, caps: map[string]float64{
-		"limits.cost_usd":        base.Limits.CostUSD,
-		"limits.tokens":          float64(base.Limits.Tokens),
-		"limits.wall_minutes":    float64(base.Limits.WallMinutes),
-		"limits.steps_per_phase": float64(base.Limits.Steps),
-		"tests.timeout_minutes":  float64(base.Tests.TimeoutMinutes),
-	}}
+	r := &reader{name: name, caps: limitCaps(base)}
 	c := snapshot(base)
 	r.read(yaml, &c)
 	if base.Mode == "manual" && c.Mode == "auto" {

@@ -151,7 +151,7 @@ func (l *loader) readEnv() {
 		}
 		why := parseText(l.getenv(env), v.Field(i))
 		if why == "" {
-			why = strings.TrimPrefix(check(jsonName(field), v.Field(i), nil), jsonName(field)+" ")
+			why = strings.TrimPrefix(check(jsonName(field), v.Field(i), nil, false), jsonName(field)+" ")
 		}
 		if why != "" {
 			l.problem("%s (environment) %s", env, why)

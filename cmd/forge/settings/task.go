@@ -1,0 +1,77 @@
+package settings
+
+import (
+	"fmt"
+	"maps"
+
+	"forge/pipeline"
+)
+
+// taskFile is what an issue's front matter may set (R4). How the repository is
+// tested is not among it: commands come from the default branch alone.
+type taskFile struct {
+	Attempts    int                    `json:"max_refinement_attempts"`
+	Mode        string                 `json:"mode"`
+	OnBaseMoved string                 `json:"on_base_moved"`
+	Gates       pipeline.GateConfig    `json:"gates"`
+	Loop        pipeline.LoopConfig    `json:"loop"`
+	Limits      pipeline.Limits        `json:"limits"`
+	Breaker     pipeline.BreakerConfig `json:"breaker"`
+	Models      map[string]string      `json:"models"`
+	Paths       pipeline.PathConfig    `json:"paths"`
+}
+
+// Task reads an issue's front matter on top of the repository's configuration.
+// Server is the server's own: its limits bind. Trusted says that the issue's author
+// has write access to the repository; the front matter of anybody else can make the
+// run stricter, never looser, and chooses no models: who sets the label may not
+// have read it. The error lists every problem, with line and column.
+func Task(name, yaml string, repo, server pipeline.Config, trusted bool) (pipeline.Config, error) {
+	c, own := snapshot(repo), snapshot(repo) // maps are filled in place
+	f := taskFile{Mode: c.Mode, OnBaseMoved: c.OnBaseMoved, Gates: c.Gates, Loop: c.Loop, Limits: c.Limits, Breaker: c.Breaker, Models: own.Models, Paths: own.Paths}
+	caps := limitCaps(server)
+	if !trusted {
+		caps = limitCaps(repo)
+		for key, most := range map[string]int{
+			"loop.max_iterations": c.Loop.MaxIterations, "loop.review_bounces": c.Loop.ReviewBounces, "loop.test_bounces": c.Loop.TestBounces,
+			"loop.faults": c.Loop.Faults, "breaker.max_iterations": c.Breaker.MaxIterations, "max_refinement_attempts": c.Breaker.MaxIterations,
+		} {
+			caps[key] = float64(most)
+		}
+	}
+	r := &reader{name: name, caps: caps, untrusted: !trusted}
+	r.read([]byte(yaml), &f)
+	manual := repo.Mode == "manual" && !trusted || server.Mode == "manual"
+	if manual && f.Mode == "auto" {
+		r.problems = append(r.problems, fmt.Errorf("%s: mode is \"auto\", but this repository runs in manual mode: remove the key", name))
+	}
+	if !trusted && !maps.Equal(f.Models, repo.Models) {
+		r.problems = append(r.problems, fmt.Errorf("%s: models can be chosen by people with write access to the repository: remove the key", name))
+	}
+	if !trusted && r.set["breaker.enabled"] && !f.Breaker.Enabled {
+		r.problems = append(r.problems, fmt.Errorf("%s: breaker.enabled can be switched off by people with write access to the repository: remove the key", name))
+	}
+	if err := r.err(); err != nil {
+		return snapshot(repo), err
+	}
+	protected := append(snapshot(repo).Paths.Protected, f.Paths.Protected...)
+	c.Mode, c.OnBaseMoved, c.Gates, c.Loop, c.Limits, c.Breaker, c.Models = f.Mode, f.OnBaseMoved, f.Gates, f.Loop, f.Limits, f.Breaker, f.Models
+	if r.set["paths.protected"] {
+		c.Paths.Protected = protected
+	}
+	if n := f.Attempts; n > 0 { // reworks, each of which is one more iteration
+		c.Breaker.MaxIterations, c.Loop.ReviewBounces, c.Loop.TestBounces, c.Loop.MaxIterations = n, n, n, n+1
+	}
+	return c, nil
+}
+
+// limitCaps are the limits that bind whoever configures on top of c.
+func limitCaps(c pipeline.Config) map[string]float64 {
+	return map[string]float64{
+		"limits.cost_usd":        c.Limits.CostUSD,
+		"limits.tokens":          float64(c.Limits.Tokens),
+		"limits.wall_minutes":    float64(c.Limits.WallMinutes),
+		"limits.steps_per_phase": float64(c.Limits.Steps),
+		"tests.timeout_minutes":  float64(c.Tests.TimeoutMinutes),
+	}
+}

@@ -1,0 +1,65 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Covers R4: a task overrides its limits, within those of the server, and within
+// those of the repository when its author may not raise them.
+func TestTask(t *testing.T) {
+	server := pipeline.DefaultConfig()
+	server.Limits.CostUSD = 20
+	repo := pipeline.DefaultConfig()
+	repo.Paths.Protected = []string{"secrets/**"}
+	with := func(edit func(*pipeline.Config)) pipeline.Config {
+		c := snapshot(repo)
+		edit(&c)
+		return c
+	}
+	for name, c := range map[string]struct {
+		yaml      string
+		trusted   bool
+		want      pipeline.Config
+		wantError []string
+	}{
+		"attempts": {"max_refinement_attempts: 5", true, with(func(c *pipeline.Config) {
+			c.Breaker.MaxIterations, c.Loop.ReviewBounces, c.Loop.TestBounces, c.Loop.MaxIterations = 5, 5, 5, 6
+		}), nil},
+		"raised":            {"limits:\n  cost_usd: 15\nmode: manual", true, with(func(c *pipeline.Config) { c.Limits.CostUSD, c.Mode = 15, "manual" }), nil},
+		"lowered":           {"limits:\n  cost_usd: 5", false, with(func(c *pipeline.Config) { c.Limits.CostUSD = 5 }), nil},
+		"paths on top":      {"paths:\n  protected: [\"docs/**\"]", false, with(func(c *pipeline.Config) { c.Paths.Protected = []string{"secrets/**", "docs/**"} }), nil},
+		"over the server's": {"limits:\n  cost_usd: 50", true, repo, []string{"front matter of #7:2:", "cost_usd is 50, over this server's limit of 20 USD"}},
+		"raised by a stranger": {"limits:\n  cost_usd: 15\nmax_refinement_attempts: 9\nmodels:\n  planner: openai/x\nbreaker:\n  enabled: false", false, repo,
+			[]string{"limits.cost_usd is 15, over this repository's 10 USD", "max_refinement_attempts is 9, over this repository's 3", "models can be chosen by people with write access", "breaker.enabled can be switched off by people"}},
+		"unknown":  {"max_refinment_attempts: 5", true, repo, []string{"max_refinement_attempts"}},
+		"commands": {"tests:\n  commands: [\"curl evil\"]", true, repo, []string{"unknown key"}},
+		"nonsense": {"a: [", true, repo, []string{"front matter of #7:1"}},
+	} {
+		got, err := Task("front matter of #7", c.yaml, repo, server, c.trusted)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: configuration (-want +got):\n%s", name, diff)
+		}
+		if (err != nil) != (len(c.wantError) > 0) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		for _, part := range c.wantError {
+			if err != nil && !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: error %q, want %q in it", name, err, part)
+			}
+		}
+	}
+	server.Mode = "manual"
+	manual := with(func(c *pipeline.Config) { c.Mode = "manual" })
+	if _, err := Task("x", "mode: auto", manual, server, true); err == nil {
+		t.Error("a task switched off the server's manual mode")
+	}
+	server.Mode = "auto"
+	if got, err := Task("x", "mode: auto", manual, server, true); err != nil || got.Mode != "auto" {
+		t.Errorf("mode: auto by a maintainer = %q, %v", got.Mode, err)
+	}
+}
