@@ -420,7 +420,7 @@ func TestCommands(t *testing.T) {
 	of.untilState(pipeline.StateStopped)
 	of.comment("acme", "/forge resume")
 	of.untilState(pipeline.StateWaiting)
-	of.comment("acme", "/forge continue\nGreeting people is fine.")
+	of.comment("acme", "/forge approve\nGreeting people is fine.")
 	run := of.untilState(pipeline.StateVerified)
 	if len(run.Notes) != 1 || !strings.Contains(run.Notes[0], "Greeting people is fine.") {
 		t.Errorf("notes %q", run.Notes)

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"forge/github/githubtest"
+	"forge/pipeline"
+)
+
+// failingTape is greeterTape with a first attempt whose test fails, and an analysis
+// that has no confident fix.
+const failingTape = `
+-- planner 0/1 --
+>>> submit
+summary: Put a comma after hello
+steps: [Edit greet.sh]
+criteria: [{id: AC1, text: A comma follows hello}]
+-- implementer 1/1 --
+>>> edit
+path: greet.sh
+old: "echo hello $1"
+new: "echo hullo, $1"
+-- implementer 1/2 --
+>>> submit
+summary: Put a comma after hello
+-- compliance */1 --
+>>> submit
+criteria: [{id: AC1, met: true, evidence: test.sh}]
+-- quality */1 --
+>>> submit
+summary: Small and right.
+risk: 1
+findings: []
+-- tester */1 --
+>>> submit
+failures: [{id: T1, cause: logic, analysis: It says hullo., confidence: 0.2}]
+-- implementer 2/1 --
+>>> edit
+path: greet.sh
+old: "echo hullo, $1"
+new: "echo hello, $1"
+-- implementer 2/2 --
+>>> submit
+summary: Say hello
+addressed: [{id: T1, what: it says hello}]
+`
+
+// stuck is an office whose run waits because its test fails without a confident fix.
+func stuck(t *testing.T, more string) *office {
+	t.Helper()
+	of := newOffice(t, officeOptions{tape: failingTape + more})
+	of.label("acme")
+	run := of.untilState(pipeline.StateWaiting)
+	if g := run.Gate(); g.Kind != pipeline.GateStuck || g.Guard.Name != pipeline.GuardNoFix {
+		t.Fatalf("it waits for %+v", g)
+	}
+	return of
+}
+
+// Covers V4: continue, take over, simplify, known limitation: each is carried out.
+func TestStuckTests(t *testing.T) {
+	t.Run("continue", func(t *testing.T) {
+		of := stuck(t, "")
+		of.comment("acme", "/forge continue 1\nIt is spelt hello.")
+		run := of.untilState(pipeline.StateVerified)
+		if len(run.Iterations) != 2 || len(run.Notes) != 1 {
+			t.Errorf("%d iterations, notes %q", len(run.Iterations), run.Notes)
+		}
+	})
+	t.Run("take over", func(t *testing.T) {
+		of := stuck(t, "")
+		id, box := of.box("/forge take-over")
+		if err := of.gh.As("acme").TickBox(officeRepo, id, box); err != nil {
+			t.Fatal(err)
+		}
+		run := of.untilState(pipeline.StateStopped)
+		of.says("has taken over")
+		mended := "echo hello, $1\n"
+		if _, err := of.gh.As("acme").PushFiles(officeRepo, githubtest.Push{Branch: run.Branch, Message: "Say hello", Files: map[string]*string{"greet.sh": &mended}}); err != nil {
+			t.Fatal(err)
+		}
+		of.outcome("push", "goes on from")
+		of.comment("acme", "/forge resume")
+		run = of.untilState(pipeline.StateVerified)
+		if text, err := of.gh.File(officeRepo, run.Head, "greet.sh"); err != nil || text != mended || len(run.Iterations) != 1 {
+			t.Errorf("greet.sh = %q, %v, after %d iterations", text, err, len(run.Iterations))
+		}
+	})
+	t.Run("simplify", func(t *testing.T) {
+		of := stuck(t, "-- planner 1/1 --\n>>> submit\nsummary: Only the spelling\nsteps: [Edit greet.sh]\ncriteria: [{id: AC1, text: It says hello}]\n")
+		of.comment("acme", "/forge simplify just spell it right")
+		run := of.untilState(pipeline.StateVerified)
+		if run.Plan.Summary != "Only the spelling" || len(run.Former) != 1 || run.Bounces[0].Target != pipeline.TargetPlan {
+			t.Errorf("plan %+v after %+v, bounces %+v", run.Plan, run.Former, run.Bounces)
+		}
+	})
+	t.Run("known limitation", func(t *testing.T) {
+		of := stuck(t, "")
+		of.comment("acme", "/forge accept")
+		of.untilState(pipeline.StateAccepted)
+		of.says("kept as technical debt in #")
+		i, err := of.gh.Issue(officeRepo, of.issue+2) // the pull request is in between
+		if err != nil || !strings.Contains(i.Body, "Failing test") || !strings.Contains(i.Body, "`greets`") || strings.Join(i.Labels, " ") != "technical-debt" {
+			t.Errorf("the issue for what is left: %+v, %v", i, err)
+		}
+	})
+}
+
+// Covers R1, R2: findings about the approach go back to the planner.
+func TestSentBackToThePlanner(t *testing.T) {
+	tape := strings.Replace(greeterTape, "-- quality */1 --", `-- quality 1/1 --
+>>> submit
+summary: Wrong place.
+risk: 50
+findings: [{severity: error, category: design, message: The comma belongs into a helper, file: greet.sh, line: 1, confidence: 0.9}]
+-- planner 1/1 --
+>>> submit
+summary: Use a helper
+steps: [Add helper.sh]
+criteria: [{id: AC1, text: A comma follows hello}]
+-- implementer 2/1 --
+>>> write
+path: helper.sh
+content: "printf 'hello, %s\\n' $1\n"
+-- implementer 2/2 --
+>>> submit
+summary: Use a helper
+addressed: [{id: F1, what: there is a helper}]
+-- quality */1 --`, 1)
+	of := newOffice(t, officeOptions{tape: tape})
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	if run.Plan.Summary != "Use a helper" || len(run.Former) != 1 || len(run.Iterations) != 2 || run.Iterations[1].Mode != pipeline.ModeFresh {
+		t.Errorf("plan %q after %d others, %d iterations", run.Plan.Summary, len(run.Former), len(run.Iterations))
+	}
+	of.says("sent back to the planner by the review")
+}
+
+// Covers R4: front matter sets limits, and what is wrong with it is said.
+func TestFrontMatter(t *testing.T) {
+	of := newOffice(t, officeOptions{title: "The greeting lacks its comma", body: "---\nmax_refinement_attempts: 5\nlimits:\n  cost_usd: 2.5\n---\nIt prints `hello Ann`."})
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	if run.Config.Breaker.MaxIterations != 5 || run.Config.Limits.CostUSD != 2.5 || run.Task.Body != "It prints `hello Ann`." {
+		t.Errorf("configuration %+v, text %q", run.Config, run.Task.Body)
+	}
+	wrong := newOffice(t, officeOptions{title: "The greeting lacks its comma", body: "---\nmax_refinement_attemps: 5\n---\nIt prints `hello Ann`."})
+	wrong.label("acme")
+	wrong.says("did you mean \"max_refinement_attempts\"")
+}
+
+// Covers R7: in manual mode every step waits for a word, until it is told not to.
+func TestManualMode(t *testing.T) {
+	of := newOffice(t, officeOptions{files: map[string]string{".github/forge.yml": "mode: manual\ntests:\n  commands: [sh test.sh]\n"}})
+	of.label("acme")
+	gate := func(n int) func(*pipeline.Run) bool {
+		return func(r *pipeline.Run) bool { return r.Gate() != nil && len(r.Gates) == n }
+	}
+	of.until("waits for the plan's approval", gate(1))
+	of.comment("acme", "/forge approve")
+	run := of.until("waits before the review", gate(2))
+	if g := run.Gate(); g.Kind != pipeline.GateApproval || g.Guard.Phase != pipeline.PhaseReview {
+		t.Errorf("the second gate is %+v", g)
+	}
+	of.says("The next step waits for your word: review")
+	of.comment("acme", "/forge approve all")
+	if run = of.untilState(pipeline.StateVerified); len(run.Gates) != 2 {
+		t.Errorf("%d gates, want 2", len(run.Gates))
+	}
+}
+
+// Covers lessons 16: every stop can be explained, where it is asked.
+func TestExplain(t *testing.T) {
+	of := stuck(t, "")
+	of.comment("acme", "/forge explain")
+	of.says("The guard **no_confident_fix** stopped it")
+	of.says("| iterations | 1 | 5 |")
+	of.comment("acme", "/forge reset")
+	run := of.untilState(pipeline.StateVerified)
+	if run.Counters.From != 1 {
+		t.Errorf("counters %+v", run.Counters)
+	}
+}
