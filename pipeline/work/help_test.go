@@ -224,6 +224,8 @@ func succeed(run *pipeline.Run, act pipeline.Action) []pipeline.Event {
 		d.Review = &pipeline.Review{Head: run.Head, Summary: "fine"}
 	case pipeline.PhaseTest:
 		d.Tests = &pipeline.TestReport{Head: run.Head, Total: 1, Passed: 1}
+	case pipeline.PhaseUpdate:
+		d.Update = &pipeline.Update{Base: run.BaseHead, Parent: run.Head, Head: "merge-" + run.BaseHead}
 	}
 	return []pipeline.Event{{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Source: "agent", Data: d}}
 }
@@ -371,6 +373,10 @@ func readWords(event string, payload []byte) (pipeline.Notice, error) {
 		n.Kind, n.Issue = pipeline.NoticeUnlabelled, number()
 	case "push":
 		n.Kind, n.Branch, n.Head = pipeline.NoticePush, words[1], words[2]
+	case "base":
+		n.Kind, n.Branch, n.Head, n.Why = pipeline.NoticeBaseMoved, "main", words[1], "push to main"
+	case "checks":
+		n.Kind, n.Head, n.Why = pipeline.NoticeChecks, words[1], "check build: success"
 	case "panic":
 		panic("a poisonous payload")
 	default:

@@ -64,6 +64,9 @@ func TestOutcomes(t *testing.T) {
 		{"unlabel 6", "run 2: run 2 has ended", ""},
 		{"edit 5 better", "run 1: noted for the next attempt", ""},
 		{"push forge/issue-5 cafe", "run 1: the run goes on from cafe", ""},
+		{"base cafe", "run 1: noted: it is taken in", ""},
+		{"base base", "ignored: no run waits for it (push to main)", ""},
+		{"checks cafe", "ignored: no run waits for it (check build: success)", ""},
 		{"push main cafe", "ignored: no run is about it (push)", ""},
 	} {
 		t.Run(tc.payload, func(t *testing.T) {
