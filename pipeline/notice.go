@@ -16,6 +16,15 @@ const (
 	NoticeIssueEdited  NoticeKind = "issue_edited" //
 	NoticeIssueClosed  NoticeKind = "issue_closed" //
 	NoticeInstallation NoticeKind = "installation" // installed, suspended, removed
+
+	NoticeChecks        NoticeKind = "checks"         // a check of the repository's own CI ended on Head: look again
+	NoticeBaseMoved     NoticeKind = "base_moved"     // someone pushed to the default branch: Branch is its name
+	NoticeBaseEdited    NoticeKind = "base_edited"    // the pull request goes into another branch now: Base
+	NoticeBranchDeleted NoticeKind = "branch_deleted" // a branch of Forge's was deleted
+	NoticeDraft         NoticeKind = "draft"          // the pull request was turned back into a draft
+	NoticeReady         NoticeKind = "ready"          // the pull request left draft
+	NoticeReopened      NoticeKind = "reopened"       // the pull request was opened again
+	NoticeIssueReopened NoticeKind = "issue_reopened" //
 )
 
 // Notice is what a delivery means to Forge, read from its payload alone. Nobody
@@ -32,6 +41,9 @@ type Notice struct {
 	Branch  string       `json:"branch,omitempty"`  // of a push
 	Head    string       `json:"head,omitempty"`    // SHA after the push, or of the pull request
 	Merged  bool         `json:"merged,omitempty"`  //
+	Base    string       `json:"base,omitempty"`    // branch that the pull request goes into, when that was changed
+	Trace   string       `json:"trace,omitempty"`   // of the run whose button was pressed
+	Gate    string       `json:"gate,omitempty"`    // id of the gate that the button answers, "gate/1": it may be closed by now
 	Why     string       `json:"why,omitempty"`     // the outcome in words, for the delivery's record
 }
 
