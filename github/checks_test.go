@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -441,5 +443,45 @@ func TestMergeable(t *testing.T) {
 	expect("unknown")
 	if _, err := w.app.Mergeable(ctx, w.repo, 99); status(err) != 404 {
 		t.Errorf("Mergeable of nothing: %v, want 404", err)
+	}
+}
+
+// store stands between the App and GitHub: it leads logs to another host, and is
+// that host.
+type store struct {
+	base  http.RoundTripper
+	asked []string // "Authorization" headers that the store got
+}
+
+func (s *store) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Host == "logs.example.com" {
+		s.asked = append(s.asked, r.Header.Get("Authorization"))
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(goLog)), Request: r}, nil
+	}
+	resp, err := s.base.RoundTrip(r)
+	if err == nil && strings.HasSuffix(r.URL.Path, "/logs") {
+		resp.Header.Set("Location", "https://logs.example.com/job?sig=secret")
+	}
+	return resp, err
+}
+
+// A log is fetched from the hosts that are allowed alone, and never with credentials.
+func TestChecksLogElsewhere(t *testing.T) {
+	w := newCIWorld(t)
+	w.run("CI", failingJob())
+	for _, hosts := range [][]string{nil, {"logs.example.com"}} {
+		s := &store{base: http.DefaultTransport}
+		var err error
+		w.app, err = New(Options{BaseURL: w.gh.URL, AppID: w.gh.AppID, PrivateKey: w.gh.PrivateKey, Base: s, LogHosts: hosts})
+		w.must(err)
+		c := w.read()
+		text := c.Report(w.sha).Failures[0].Error
+		if hosts == nil {
+			if len(s.asked) != 0 || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "logs.example.com") || strings.Contains(c.Notes[0], "secret") {
+				t.Errorf("a host that is not allowed was asked %d times, notes %q", len(s.asked), c.Notes)
+			}
+		} else if len(s.asked) != 1 || s.asked[0] != "" || !strings.HasPrefix(text, "--- FAIL: TestPrice") {
+			t.Errorf("an allowed host was asked %q, error %q; want once, without credentials", s.asked, text)
+		}
 	}
 }
