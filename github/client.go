@@ -30,6 +30,7 @@ type Options struct {
 	MinWriteInterval time.Duration // between two writes of one installation; GitHub asks for 1 s. Negative: 1 s
 	Timeout          time.Duration // of one call; default 30 s
 	UserAgent        string        // default "forge"
+	LogHosts         []string      // where job logs may be fetched from besides GitHub's own stores: "logs.example.com", ".example.com" for all below it
 
 	Clock func() time.Time                                 // default time.Now
 	Sleep func(ctx context.Context, d time.Duration) error // default: a timer
@@ -182,6 +183,12 @@ var (
 	// What publishing needs. Contents is for resolving threads and leaving draft.
 	scopeAPI = scope{"api", "contents: write, issues: write, pull_requests: write, checks: write and metadata: read",
 		&gh.InstallationPermissions{Contents: gh.String("write"), Issues: gh.String("write"), PullRequests: gh.String("write"), Checks: gh.String("write"), Metadata: gh.String("read")}}
+	// What the results of the repository's own CI need; each is asked for alone, so
+	// that one that was not granted takes nothing else away.
+	scopeStatuses = scope{"statuses", "statuses: read and metadata: read",
+		&gh.InstallationPermissions{Statuses: gh.String("read"), Metadata: gh.String("read")}}
+	scopeActions = scope{"actions", "actions: read and metadata: read",
+		&gh.InstallationPermissions{Actions: gh.String("read"), Metadata: gh.String("read")}}
 	// What git needs.
 	scopeGit = scope{"git", "contents: write and metadata: read",
 		&gh.InstallationPermissions{Contents: gh.String("write"), Metadata: gh.String("read")}}
@@ -221,17 +228,19 @@ type session struct {
 	calls atomic.Int64
 }
 
-func (a *App) session(repo pipeline.Repo) (*session, error) {
+func (a *App) session(repo pipeline.Repo) (*session, error) { return a.sessionFor(repo, scopeAPI) }
+
+func (a *App) sessionFor(repo pipeline.Repo, sc scope) (*session, error) {
 	if repo.Installation == 0 {
 		return nil, final("%s has no installation of the App: install it on the repository, or give the installation's id.", repo.FullName())
 	}
 	i := a.installation(repo.Installation)
-	sign, err := i.sign(repo, scopeAPI)
+	sign, err := i.sign(repo, sc)
 	if err != nil {
 		return nil, err
 	}
 	s := &session{}
-	rt := &transport{app: a, next: sign, lim: i.lim, want: scopeAPI.words, calls: &s.calls}
+	rt := &transport{app: a, next: sign, lim: i.lim, want: sc.words, calls: &s.calls}
 	s.rest = a.client(rt)
 	s.gql = githubv4.NewEnterpriseClient(a.gql, &http.Client{Transport: rt})
 	return s, nil

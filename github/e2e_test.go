@@ -3,12 +3,15 @@ package github
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"forge/github/githubtest"
@@ -72,9 +75,25 @@ func (g *gitPusher) commit(repo pipeline.Repo, name, text string) string {
 	return head
 }
 
+var contractOnce = sync.OnceValues(func() (*githubtest.Contract, error) { return githubtest.NewContract("../../shared/github") })
+
+// contractOf returns GitHub's own descriptions, or nil when they are not there.
+func contractOf(t *testing.T) *githubtest.Contract {
+	t.Helper()
+	contract, err := contractOnce()
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Log("without the contract files ../shared/github: shapes are not checked")
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contract
+}
+
 // world is a GitHub of the real protocol, with the App installed on octo/repo and
 // an issue that asks for something.
-func world(t *testing.T, contract *githubtest.Contract) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
+func world(t *testing.T, contract *githubtest.Contract, change ...func(manifest string) string) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git: apt-get install git")
@@ -82,6 +101,9 @@ func world(t *testing.T, contract *githubtest.Contract) (*githubtest.Server, *Ap
 	manifest, err := os.ReadFile("../app.yml")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		manifest = []byte(f(string(manifest)))
 	}
 	gh, err := githubtest.New(githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: contract})
 	if err != nil {
@@ -121,14 +143,7 @@ func world(t *testing.T, contract *githubtest.Contract) (*githubtest.Server, *Ap
 // review comments that must lie in the diff, GraphQL, git. Everything is held against
 // GitHub's own descriptions when they are there.
 func TestEndToEnd(t *testing.T) {
-	var contract *githubtest.Contract
-	if _, err := os.Stat("../../shared/github/rest-openapi.json"); err == nil {
-		if contract, err = githubtest.NewContract("../../shared/github"); err != nil {
-			t.Fatal(err)
-		}
-	} else {
-		t.Log("without the contract files ../shared/github: shapes are not checked")
-	}
+	contract := contractOf(t)
 	gh, a, repo, g := world(t, contract)
 	ctx := context.Background()
 	n, err := gh.As("alice").OpenIssue("octo/repo", "Retry failed uploads", "Uploads fail.")

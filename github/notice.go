@@ -13,6 +13,7 @@ type ReadOptions struct {
 	Label string // the label that starts a run; default "forge"
 	Slug  string // the word after the slash, and before the slash of a branch; default "forge"
 	BotID int64  // the id of the App's own bot user; 0 when it is not known yet
+	AppID int64  // the App's id: its own check runs are no CI; 0 when it is not known
 }
 
 type account struct {
@@ -66,7 +67,10 @@ type delivery struct {
 	PullRequest struct {
 		Number int  `json:"number"`
 		Merged bool `json:"merged"`
-		Head   struct {
+		Base   struct {
+			Ref string `json:"ref"`
+		} `json:"base"`
+		Head struct {
 			Ref  string `json:"ref"`
 			SHA  string `json:"sha"`
 			Repo struct {
@@ -84,7 +88,9 @@ type delivery struct {
 		Body struct {
 			From *string `json:"from"`
 		} `json:"body"`
+		Base json.RawMessage `json:"base"`
 	} `json:"changes"`
+	ciDelivery
 	Ref     string `json:"ref"`
 	After   string `json:"after"`
 	Deleted bool   `json:"deleted"`
@@ -123,6 +129,10 @@ func Read(event string, payload []byte, o ReadOptions) (pipeline.Notice, error) 
 		r.push()
 	case "pull_request":
 		r.pullRequest()
+	case "check_run", "check_suite", "workflow_run", "status":
+		r.checks(event)
+	case "delete":
+		r.deleted()
 	case "installation", "installation_repositories":
 		n.Kind = pipeline.NoticeInstallation
 		n.Why = fmt.Sprintf("%s of %s: %s", strings.ReplaceAll(event, "_", " "), d.Installation.Account.Login, d.Action)
@@ -138,7 +148,8 @@ func Read(event string, payload []byte, o ReadOptions) (pipeline.Notice, error) 
 // names for other things, so of those only the common fields are read.
 func unmarshal(event string, payload []byte, d *delivery) error {
 	switch event {
-	case "issues", "issue_comment", "pull_request_review_comment", "push", "pull_request", "installation", "installation_repositories":
+	case "issues", "issue_comment", "pull_request_review_comment", "push", "pull_request", "installation", "installation_repositories",
+		"check_run", "check_suite", "workflow_run", "status", "delete":
 		return json.Unmarshal(payload, d)
 	}
 	var c struct {
@@ -201,6 +212,10 @@ func (r reader) issues() {
 		r.is(pipeline.NoticeIssueEdited, "issue #%d was edited by %s", d.Issue.Number, d.Sender.Login)
 	case d.Action == "closed":
 		r.is(pipeline.NoticeIssueClosed, "issue #%d was closed by %s", d.Issue.Number, d.Sender.Login)
+	case d.Action == "deleted", d.Action == "transferred": // gone from here: there is nobody to work for
+		r.is(pipeline.NoticeIssueClosed, "issue #%d was %s by %s", d.Issue.Number, d.Action, d.Sender.Login)
+	case d.Action == "reopened":
+		r.is(pipeline.NoticeIssueReopened, "issue #%d was opened again by %s", d.Issue.Number, d.Sender.Login)
 	default:
 		r.none("issue %s: nothing to do", d.Action)
 	}
@@ -275,6 +290,9 @@ func (r reader) push() {
 	switch {
 	case !isBranch:
 		r.none("push to %s: not a branch", shorten(d.Ref, 200))
+	case branch != "" && branch == d.Repository.DefaultBranch && !r.own() && !d.Deleted:
+		r.n.Branch, r.n.Head = branch, d.After
+		r.is(pipeline.NoticeBaseMoved, "%s pushed to %s", d.Sender.Login, branch)
 	case !strings.HasPrefix(branch, r.o.Slug+"/"):
 		r.none("push to %s: not a branch of Forge's", shorten(branch, 200))
 	case r.own():
@@ -290,19 +308,23 @@ func (r reader) push() {
 func (r reader) pullRequest() {
 	d, p := r.d, r.d.PullRequest
 	r.n.Pull = p.Number
+	kind := pullKinds[d.Action]
 	switch {
-	case d.Action != "closed":
+	case kind == "", d.Action == "edited" && len(d.Changes.Base) == 0:
 		r.none("pull request %s: nothing to do", d.Action)
 	case !strings.HasPrefix(p.Head.Ref, r.o.Slug+"/") || p.Head.Repo.ID != d.Repository.ID:
-		r.none("pull request #%d was closed: its branch is not Forge's", p.Number)
+		r.none("pull request #%d was %s: its branch is not Forge's", p.Number, pullWords[kind])
 	case r.own():
-		r.none("pull request #%d was closed by Forge itself", p.Number)
+		r.none("pull request #%d was %s by Forge itself", p.Number, pullWords[kind])
 	default:
 		r.n.Branch, r.n.Head, r.n.Merged = p.Head.Ref, p.Head.SHA, p.Merged
-		word := "closed"
+		word := pullWords[kind]
 		if p.Merged {
 			word = "merged"
 		}
-		r.is(pipeline.NoticePullClosed, "pull request #%d was %s by %s", p.Number, word, d.Sender.Login)
+		if kind == pipeline.NoticeBaseEdited {
+			r.n.Base = p.Base.Ref
+		}
+		r.is(kind, "pull request #%d was %s by %s", p.Number, word, d.Sender.Login)
 	}
 }

@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 			for i := 0; i+1 < len(ar.Files); i += 2 {
 				in, want := ar.Files[i], &ar.Files[i+1]
 				event, _, _ := strings.Cut(in.Name, ".")
-				n, err := Read(event, in.Data, ReadOptions{BotID: botID})
+				n, err := Read(event, in.Data, ReadOptions{BotID: botID, AppID: 31})
 				if err != nil {
 					t.Fatalf("%s: %v", in.Name, err)
 				}
@@ -141,7 +141,8 @@ func TestReadExamples(t *testing.T) {
 	if n < 170 {
 		t.Errorf("examples read: %d, want all 175", n)
 	}
-	for _, k := range []pipeline.NoticeKind{pipeline.NoticeNone, pipeline.NoticeStart, pipeline.NoticeUnlabelled, pipeline.NoticeIssueClosed, pipeline.NoticeInstallation} {
+	for _, k := range []pipeline.NoticeKind{pipeline.NoticeNone, pipeline.NoticeStart, pipeline.NoticeUnlabelled, pipeline.NoticeIssueClosed, pipeline.NoticeInstallation,
+		pipeline.NoticeBaseMoved, pipeline.NoticeIssueReopened} {
 		if kinds[k] == 0 {
 			t.Errorf("no example became a notice of kind %s: %v", k, kinds)
 		}
@@ -244,7 +245,7 @@ func FuzzRead(f *testing.F) {
 		if n.Actor.Bot && (n.Kind == pipeline.NoticeStart || n.Kind == pipeline.NoticeCommand) {
 			t.Errorf("Read(%q, %q): a bot starts something: %+v", event, payload, n)
 		}
-		if n.Actor.ID == botID && n.Kind != pipeline.NoticeNone && n.Kind != pipeline.NoticeInstallation {
+		if n.Actor.ID == botID && n.Kind != pipeline.NoticeNone && n.Kind != pipeline.NoticeChecks && n.Kind != pipeline.NoticeInstallation {
 			t.Errorf("Read(%q, %q): Forge reacts to itself: %+v", event, payload, n)
 		}
 	})

@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sort"
 	"strings"
 
@@ -35,7 +36,7 @@ func (p *publisher) checks(ctx context.Context) error {
 	}
 	sort.Strings(old)
 	for _, k := range old {
-		st := checkState{"completed", "neutral", "Superseded by " + short(r.Head), "A newer commit is being judged instead."}
+		st := checkState{"completed", "neutral", "Superseded by " + short(r.Head), "A newer commit is being judged instead.", nil}
 		if err := p.check(ctx, k, strings.TrimPrefix(k, "check/"), st); err != nil {
 			return err
 		}
@@ -45,7 +46,11 @@ func (p *publisher) checks(ctx context.Context) error {
 
 func (p *publisher) check(ctx context.Context, key, sha string, st checkState) error {
 	r := p.run
-	have, want := p.artefact(key), hash(st.status, st.conclusion, st.title, st.summary)
+	parts := []string{st.status, st.conclusion, st.title, st.summary}
+	for _, b := range st.buttons {
+		parts = append(parts, b.Identifier, b.Label, b.Description)
+	}
+	have, want := p.artefact(key), hash(parts...)
 	if st.status == "completed" {
 		want = checkDone + want
 	}
@@ -72,17 +77,33 @@ func (p *publisher) check(ctx context.Context, key, sha string, st checkState) e
 	var run *gh.CheckRun
 	var err error
 	if have.ID != 0 {
-		run, _, err = p.s.rest.Checks.UpdateCheckRun(ctx, r.Repo.Owner, r.Repo.Name, have.ID, gh.UpdateCheckRunOptions{
+		run, err = p.updateCheck(ctx, have.ID, st.buttons, gh.UpdateCheckRunOptions{
 			Name: name, Status: &st.status, Conclusion: conclusion, DetailsURL: details, ExternalID: &external, Output: out})
 	} else {
 		run, _, err = p.s.rest.Checks.CreateCheckRun(ctx, r.Repo.Owner, r.Repo.Name, gh.CreateCheckRunOptions{
-			Name: name, HeadSHA: sha, Status: &st.status, Conclusion: conclusion, DetailsURL: details, ExternalID: &external, Output: out})
+			Name: name, HeadSHA: sha, Status: &st.status, Conclusion: conclusion, DetailsURL: details, ExternalID: &external, Output: out, Actions: st.buttons})
 	}
 	if err = explain(fmt.Sprintf("show the check run of %s in %s", short(sha), r.Repo.FullName()), permChecks, err); err != nil {
 		return missing(err, "the commit is gone, or the App lost its access")
 	}
 	p.made(key, pipeline.Artefact{ID: run.GetID(), Node: run.GetNodeID(), URL: run.GetHTMLURL(), Hash: want})
 	return nil
+}
+
+// updateCheck changes a check run, its buttons included: the library would leave an
+// empty list of them out, and those of a gate that is closed would stay.
+func (p *publisher) updateCheck(ctx context.Context, id int64, buttons []*gh.CheckRunAction, o gh.UpdateCheckRunOptions) (*gh.CheckRun, error) {
+	body := struct {
+		gh.UpdateCheckRunOptions
+		Actions []*gh.CheckRunAction `json:"actions"`
+	}{o, append([]*gh.CheckRunAction{}, buttons...)}
+	req, err := p.s.rest.NewRequest(http.MethodPatch, fmt.Sprintf("repos/%s/%s/check-runs/%d", p.run.Repo.Owner, p.run.Repo.Name, id), body)
+	if err != nil {
+		return nil, err // unreachable: the address and the body are well formed
+	}
+	run := new(gh.CheckRun)
+	_, err = p.s.rest.Do(ctx, req, run)
+	return run, err
 }
 
 // findCheck looks a check run up by its external id.

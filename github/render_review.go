@@ -266,6 +266,7 @@ func (v view) reply(key string, text string) string {
 // checkState is what a check run shows.
 type checkState struct {
 	status, conclusion, title, summary string
+	buttons                            []*gh.CheckRunAction // at most 3
 }
 
 // check renders the check run for the run's head. Success is for verified alone,
@@ -278,7 +279,7 @@ func (v view) check() checkState {
 		if rep := strings.TrimSpace(v.lastReport()); rep != "" {
 			text += "\n\n" + v.block(rep, 50_000)
 		}
-		return checkState{"completed", conclusion, shorten(title, 250), strings.TrimSpace(text)}
+		return checkState{"completed", conclusion, shorten(title, 250), strings.TrimSpace(text), v.buttons()}
 	}
 	switch r.State {
 	case pipeline.StateVerified:
@@ -306,7 +307,7 @@ func (v view) check() checkState {
 	if it != nil {
 		n = it.Number
 	}
-	return checkState{"in_progress", "", fmt.Sprintf("Iteration %d of %d", n, r.MaxIterations()), "Review and tests are under way. The status comment in the issue shows where they stand."}
+	return checkState{"in_progress", "", fmt.Sprintf("Iteration %d of %d", n, r.MaxIterations()), "Review and tests are under way. The status comment in the issue shows where they stand.", nil}
 }
 
 // iterationOf returns the iteration whose commit this is, or the current one.

@@ -60,7 +60,9 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		return ev(EventPhaseWoken, Data{Note: n.Why}), "the run looks at its checks"
 	case NoticeReviewed:
 		return r.reviewedBy(n, ev)
-	case NoticeDraft, NoticeReady, NoticeReopened:
+	case NoticeBaseEdited:
+		return nil, fmt.Sprintf("noted; the run goes on for %s", r.Repo.DefaultBranch)
+	case NoticeDraft, NoticeReady, NoticeReopened, NoticeIssueReopened:
 		return nil, "noted; Forge sets draft and ready by itself when the run ends"
 	}
 	return nil, fmt.Sprintf("a notice of kind %q changes nothing in a run", n.Kind)

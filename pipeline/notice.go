@@ -18,12 +18,14 @@ const (
 	NoticeInstallation NoticeKind = "installation" // installed, suspended, removed
 
 	NoticeBranchDeleted NoticeKind = "branch_deleted" // a branch of Forge's
-	NoticeBaseMoved     NoticeKind = "base_moved"     // someone pushed to the default branch
-	NoticeChecks        NoticeKind = "checks"         // a check or status of somebody else's ended on Head
+	NoticeBaseMoved     NoticeKind = "base_moved"     // someone pushed to the default branch: Branch is its name
+	NoticeBaseEdited    NoticeKind = "base_edited"    // the pull request goes into another branch now: Base
+	NoticeChecks        NoticeKind = "checks"         // a check of the repository's own CI ended on Head: look again
 	NoticeReviewed      NoticeKind = "reviewed"       // a human reviewed Forge's pull request
-	NoticeDraft         NoticeKind = "draft"          // the pull request became a draft
+	NoticeDraft         NoticeKind = "draft"          // the pull request became a draft again
 	NoticeReady         NoticeKind = "ready"          // the pull request left draft
 	NoticeReopened      NoticeKind = "reopened"       // the pull request was opened again
+	NoticeIssueReopened NoticeKind = "issue_reopened" //
 )
 
 // Notice is what a delivery means to Forge, read from its payload alone. Nobody
@@ -42,6 +44,8 @@ type Notice struct {
 	Merged  bool         `json:"merged,omitempty"`  //
 	Verdict string       `json:"verdict,omitempty"` // of a human's review: approved, changes_requested, commented
 	Review  *Review      `json:"review,omitempty"`  // what a human asks for in a review, as findings of category "human"
+	Base    string       `json:"base,omitempty"`    // branch that the pull request goes into, when that was changed
+	Trace   string       `json:"trace,omitempty"`   // of the run whose button was pressed
 	Why     string       `json:"why,omitempty"`     // the outcome in words, for the delivery's record
 }
 
@@ -51,7 +55,7 @@ type SlashCommand struct {
 	Args  string `json:"args,omitempty"`  // the rest of the line
 	Text  string `json:"text,omitempty"`  // further lines: words for the next attempt
 	Error string `json:"error,omitempty"` // what is wrong with it, with the nearest right command
-	Gate  string `json:"gate,omitempty"`  // the gate that it answers, where the way of answering says so
+	Gate  string `json:"gate,omitempty"`  // id of the gate that a button answers, "gate/1": it may be closed by now
 }
 
 // Slug turns words into a short name for branches and files: lower-case letters,

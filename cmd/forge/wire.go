@@ -111,7 +111,7 @@ func makeStateDir(dir string) error {
 // reader reads deliveries as the configuration says.
 func (w *wiring) reader(cfg settings.Config) func(string, []byte) (pipeline.Notice, error) {
 	return func(event string, payload []byte) (pipeline.Notice, error) {
-		return github.Read(event, payload, github.ReadOptions{Label: cfg.Label, Slug: slug, BotID: w.hub.botID()})
+		return github.Read(event, payload, github.ReadOptions{Label: cfg.Label, Slug: slug, BotID: w.hub.botID(), AppID: cfg.AppID})
 	}
 }
 

@@ -300,7 +300,7 @@ func (s *Server) requestSuite(r *repository, branch, before, sha string, by *acc
 
 func (s *Server) suite(r *repository, sha, branch string) *checkSuite {
 	for _, su := range r.suites {
-		if su.head == sha {
+		if su.head == sha && su.app == nil {
 			return su
 		}
 	}

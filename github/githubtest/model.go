@@ -43,6 +43,7 @@ type repository struct {
 	lastNumber    int
 	suites        []*checkSuite
 	statuses      []*commitStatus
+	workflows     []*workflowRun
 	rules         []Rule
 	created       time.Time
 	pushed        time.Time
@@ -178,10 +179,12 @@ type checkSuite struct {
 	id      int64
 	node    string
 	repo    *repository
+	app     *ciApp // nil for the App's own
 	head    string
 	branch  string
 	before  string
 	runs    []*checkRun
+	ended   string // conclusion of one that ended without a check run
 	created time.Time
 	updated time.Time
 }

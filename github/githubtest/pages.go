@@ -42,6 +42,7 @@ func (s *Server) pages() http.Handler {
 	mux.HandleFunc("GET /{$}", s.pageHome)
 	mux.HandleFunc("GET /style.css", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, pageFiles, "pages/style.css") })
 	mux.HandleFunc("GET /avatars/{login}", pageAvatar)
+	mux.HandleFunc("GET /-/logs/{key}", s.serveLog)
 	mux.HandleFunc("POST /-/user", s.switchUser)
 	mux.HandleFunc("POST /settings/apps/new", s.takeManifest)
 	mux.HandleFunc("GET /{owner}/{repo}", s.pageRepo)
@@ -335,6 +336,12 @@ func (s *Server) click(p *Person, repo string, r *http.Request) error {
 		return s.tickBody(p, repo, n, int(num("box")))
 	case "close":
 		return p.Close(repo, n)
+	case "draft":
+		return p.SetDraft(repo, n, v("button") == "yes")
+	case "delete-branch":
+		return p.DeleteBranch(repo, v("button"))
+	case "rerequest":
+		return p.Rerequest(repo, id)
 	case "merge":
 		return p.Merge(repo, n)
 	case "reply":

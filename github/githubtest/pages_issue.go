@@ -35,6 +35,8 @@ type entry struct {
 type pullPage struct {
 	Branch, Base, Head string
 	Draft, CanMerge    bool
+	Conflict           bool
+	Gone               bool // its branch was deleted
 	Checks             []checkView
 	Files              []fileView
 }
@@ -159,9 +161,9 @@ func viewThread(t *thread, full, back string) threadView {
 
 func (s *Server) viewPullPage(p *pull, back string) *pullPage {
 	v := &pullPage{Branch: p.headRef, Base: p.baseRef, Head: p.headSHA, Draft: p.draft}
-	if yes, _ := s.mergeable(p); yes == true {
-		v.CanMerge = !p.draft
-	}
+	yes, why := s.mergeable(p)
+	v.CanMerge, v.Conflict = yes == true && !p.draft, why == "dirty"
+	v.Gone = p.repo.refs["refs/heads/"+p.headRef] == ""
 	for _, su := range p.repo.suites {
 		for _, c := range su.runs {
 			if su.head == p.headSHA {

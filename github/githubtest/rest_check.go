@@ -2,6 +2,7 @@ package githubtest
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -167,19 +168,20 @@ func createCheck(c *call) answer {
 	x.node = c.s.register("CR", x.id, x)
 	req.apply(c.s, x)
 	x.suite.runs = append(x.suite.runs, x)
-	c.tellCheck(x, "created", "")
+	c.s.tellCheck(x, c.actor, "created", "")
 	return created(c.s.shapeCheckRun(x))
 }
 
 // tellCheck tells of a check run that was made or has ended.
-func (c *call) tellCheck(x *checkRun, action, before string) {
+func (s *Server) tellCheck(x *checkRun, by *account, action, before string) {
+	r := x.suite.repo
 	if action != "" {
-		c.s.emit(c.repo, "check_run", action, c.actor, obj{"check_run": c.s.shapeCheckRunHook(x)})
+		s.emit(r, "check_run", action, by, obj{"check_run": s.shapeCheckRunHook(x)})
 	}
 	if x.status == "completed" && before != "completed" {
-		c.s.emit(c.repo, "check_run", "completed", c.actor, obj{"check_run": c.s.shapeCheckRunHook(x)})
+		s.emit(r, "check_run", "completed", by, obj{"check_run": s.shapeCheckRunHook(x)})
 		if status, _ := x.suite.summary(); status == "completed" {
-			c.s.emit(c.repo, "check_suite", "completed", c.actor, obj{"check_suite": c.s.shapeCheckSuite(x.suite)})
+			s.emit(r, "check_suite", "completed", by, obj{"check_suite": s.shapeCheckSuite(x.suite)})
 		}
 	}
 }
@@ -192,9 +194,12 @@ func updateCheck(c *call, x *checkRun) answer {
 	if a := req.check(); a != nil {
 		return *a
 	}
+	if x.suite.app != nil && c.id.kind == identInstallation {
+		return fail(http.StatusForbidden, fmt.Sprintf("Invalid app_id `%d` - check run can only be modified by the GitHub App that created it.", x.suite.app.id))
+	}
 	before := x.status
 	req.apply(c.s, x)
-	c.tellCheck(x, "", before)
+	c.s.tellCheck(x, c.actor, "", before)
 	return ok(c.s.shapeCheckRun(x))
 }
 
@@ -212,11 +217,11 @@ func (c *call) checkList(list []*checkRun) answer {
 	q := c.r.URL.Query()
 	app, _ := json.Number(q.Get("app_id")).Int64()
 	list = slices.DeleteFunc(slices.Clone(list), func(x *checkRun) bool {
-		return q.Get("check_name") != "" && q.Get("check_name") != x.name || q.Get("status") != "" && q.Get("status") != x.status || app != 0 && app != c.s.AppID
+		return q.Get("check_name") != "" && q.Get("check_name") != x.name || q.Get("status") != "" && q.Get("status") != x.status || app != 0 && app != c.s.appID(x.suite)
 	})
 	if q.Get("filter") != "all" { // the newest of each name
 		list = slices.DeleteFunc(slices.Clone(list), func(x *checkRun) bool {
-			return slices.ContainsFunc(list, func(y *checkRun) bool { return y.name == x.name && y.id > x.id })
+			return slices.ContainsFunc(list, func(y *checkRun) bool { return y.name == x.name && y.suite == x.suite && y.id > x.id })
 		})
 	}
 	return counted(c, "check_runs", list, func(x *checkRun) any { return c.s.shapeCheckRun(x) })

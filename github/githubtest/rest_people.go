@@ -122,9 +122,7 @@ func createStatus(c *call) answer {
 	if req.Context == "" {
 		req.Context = "default"
 	}
-	st := &commitStatus{id: c.s.id(), sha: sha, state: req.State, context: req.Context, description: req.Description, target: req.TargetURL, user: c.actor, at: c.s.now()}
-	st.node = c.s.register("SC", st.id, st)
-	c.repo.statuses = append(c.repo.statuses, st)
+	st := c.s.addStatus(c.repo, c.actor, commitStatus{sha: sha, state: req.State, context: req.Context, description: req.Description, target: req.TargetURL})
 	o := c.s.shapeStatus(c.repo, st)
 	o["creator"] = c.s.shapeUser(st.user)
 	return created(o)
@@ -160,26 +158,27 @@ func combinedStatus(c *call) answer {
 	if !found {
 		return notFound()
 	}
-	state, rows, seen := "success", []any{}, map[string]bool{}
+	state, newest, seen := "success", []*commitStatus{}, map[string]bool{}
 	for _, st := range list {
 		if seen[st.context] {
 			continue
 		}
 		seen[st.context] = true
-		rows = append(rows, c.s.shapeStatus(c.repo, st))
+		newest = append(newest, st)
 		if st.state == "failure" || st.state == "error" {
 			state = "failure"
 		} else if st.state == "pending" && state == "success" {
 			state = "pending"
 		}
 	}
-	if len(rows) == 0 {
+	if len(newest) == 0 {
 		state = "pending"
 	}
+	rows, header := page(c, newest, func(st *commitStatus) any { return c.s.shapeStatus(c.repo, st) })
 	url := c.s.api(c.repo) + "/commits/" + sha
-	return ok(obj{
-		"state": state, "statuses": rows, "sha": sha, "total_count": len(rows), "repository": c.s.shapeRepo(c.repo), "commit_url": url, "url": url + "/status",
-	})
+	return answer{status: http.StatusOK, header: header, body: obj{
+		"state": state, "statuses": rows, "sha": sha, "total_count": len(newest), "repository": c.s.shapeRepo(c.repo), "commit_url": url, "url": url + "/status",
+	}}
 }
 
 func pullsOfCommit(c *call) answer {

@@ -458,7 +458,7 @@ func TestChecks(t *testing.T) {
 
 func TestStatuses(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
-		o.Manifest = []byte(strings.Replace(string(o.Manifest), "  checks: write", "  statuses: write\n  checks: write", 1))
+		o.Manifest = []byte(strings.Replace(string(o.Manifest), "statuses: read", "statuses: write", 1))
 	})
 	for _, state := range []string{"pending", "failure"} {
 		_, _, err := w.gh.Repositories.CreateStatus(w.ctx, "acme", "shop", w.mainHead(), &github.RepoStatus{State: github.String(state), Context: github.String("ci")})

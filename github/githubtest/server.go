@@ -70,6 +70,8 @@ type Server struct {
 	tokens   map[string]*token
 	nodes    map[string]any
 	faults   []*Fault
+	ci       map[string]*ciApp // other Apps, by slug
+	logs     map[string]jobLog // what a redirect leads to, by its key
 	calls    []Call
 	created  time.Time
 }
@@ -107,6 +109,7 @@ func New(opts Options) (*Server, error) {
 		WebhookSecret: randomHex(20), changed: make(chan struct{}), lastID: 1000,
 		random:   mrand.New(mrand.NewPCG(opts.Seed, 0x666f726765)),
 		accounts: map[string]*account{}, repos: map[string]*repository{}, tokens: map[string]*token{}, nodes: map[string]any{},
+		ci: map[string]*ciApp{}, logs: map[string]jobLog{},
 	}
 	s.created = s.now()
 	if err := s.start(); err != nil {

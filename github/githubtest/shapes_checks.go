@@ -2,6 +2,7 @@ package githubtest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) shapeCheckRun(c *checkRun) obj {
 			"title": orNil(c.title), "summary": orNil(c.summary), "text": orNil(c.text), "annotations_count": len(c.annotations),
 			"annotations_url": api + "/annotations",
 		},
-		"check_suite": obj{"id": c.suite.id}, "app": s.shapeApp(), "pull_requests": s.pullsWithHead(r, c.suite.head),
+		"check_suite": obj{"id": c.suite.id}, "app": s.shapeAppOf(c.suite), "pull_requests": s.pullsWithHead(r, c.suite.head),
 	}
 }
 
@@ -41,7 +42,7 @@ func (s *Server) shapeCheckRunHook(c *checkRun) obj {
 	o["check_suite"] = obj{
 		"id": su.id, "node_id": su.node, "head_branch": orNil(su.branch), "head_sha": su.head, "status": status, "conclusion": orNil(conclusion),
 		"url": fmt.Sprintf("%s/check-suites/%d", s.api(su.repo), su.id), "before": orNil(su.before), "after": su.head,
-		"pull_requests": s.pullsWithHead(su.repo, su.head), "app": s.shapeApp(), "created_at": stamp(su.created), "updated_at": stamp(su.updated),
+		"pull_requests": s.pullsWithHead(su.repo, su.head), "app": s.shapeAppOf(su), "created_at": stamp(su.created), "updated_at": stamp(su.updated),
 	}
 	return o
 }
@@ -49,13 +50,24 @@ func (s *Server) shapeCheckRunHook(c *checkRun) obj {
 // suiteRank orders conclusions as a suite takes them from its runs.
 var suiteRank = []string{"failure", "timed_out", "action_required", "cancelled", "neutral", "skipped", "success"}
 
+// newest is the suite's check runs without those that a later one of the same
+// name has superseded.
+func (su *checkSuite) newest() []*checkRun {
+	return slices.DeleteFunc(slices.Clone(su.runs), func(x *checkRun) bool {
+		return slices.ContainsFunc(su.runs, func(y *checkRun) bool { return y.name == x.name && y.id > x.id })
+	})
+}
+
 // summary is the suite's status and conclusion.
 func (su *checkSuite) summary() (status, conclusion string) {
+	if su.ended != "" {
+		return "completed", su.ended
+	}
 	if len(su.runs) == 0 {
 		return "queued", ""
 	}
 	worst := len(suiteRank)
-	for _, c := range su.runs {
+	for _, c := range su.newest() {
 		if c.status != "completed" {
 			return "in_progress", ""
 		}
@@ -76,7 +88,7 @@ func (s *Server) shapeCheckSuite(su *checkSuite) obj {
 	api := fmt.Sprintf("%s/check-suites/%d", s.api(su.repo), su.id)
 	o := obj{
 		"id": su.id, "node_id": su.node, "head_branch": orNil(su.branch), "head_sha": su.head, "status": status, "conclusion": orNil(conclusion), "url": api,
-		"before": orNil(su.before), "after": su.head, "pull_requests": s.pullsWithHead(su.repo, su.head), "app": s.shapeApp(),
+		"before": orNil(su.before), "after": su.head, "pull_requests": s.pullsWithHead(su.repo, su.head), "app": s.shapeAppOf(su),
 		"repository": s.shapeRepo(su.repo), "created_at": stamp(su.created), "updated_at": stamp(su.updated), "latest_check_runs_count": len(su.runs),
 		"check_runs_url": api + "/check-runs", "rerequestable": true, "runs_rerequestable": true,
 	}

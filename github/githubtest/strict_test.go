@@ -65,7 +65,7 @@ func TestPermissions(t *testing.T) {
 		{"without the prefix", "GET", "/repos/acme/shop/issues/1", read, "", 200, `"number":1`},
 		{"not granted", "POST", "/api/v3/repos/acme/shop/issues/1/comments", read, `{"body":"x"}`, 403, denied},
 		{"not in the manifest", "POST", "/api/v3/repos/acme/shop/deployments", full, `{"ref":"main"}`, 403, denied},
-		{"statuses are not asked for", "GET", "/api/v3/repos/acme/shop/commits/main/status", full, "", 403, denied},
+		{"statuses are only read", "POST", "/api/v3/repos/acme/shop/statuses/main", full, `{"state":"success"}`, 403, denied},
 		{"a repository outside the token", "GET", "/api/v3/repos/" + other, full, "", 404, "Not Found"},
 		{"no such repository", "GET", "/api/v3/repos/acme/none", full, "", 404, "Not Found"},
 		{"no such issue", "GET", "/api/v3/repos/acme/shop/issues/99", full, "", 404, "Not Found"},
@@ -78,7 +78,7 @@ func TestPermissions(t *testing.T) {
 		{"no JSON", "POST", "/api/v3/repos/acme/shop/issues/1/comments", full, `{`, 400, "Problems parsing JSON"},
 		{"no body", "POST", "/api/v3/repos/acme/shop/issues/1/comments", full, `{}`, 422, "missing_field"},
 		{"too long", "POST", "/api/v3/repos/acme/shop/issues/1/comments", full, `{"body":"` + strings.Repeat("x", 262145) + `"}`, 422, "body is too long"},
-		{"not implemented", "GET", "/api/v3/repos/acme/shop/actions/runs", full, "", 501, "does not implement"},
+		{"not implemented", "GET", "/api/v3/repos/acme/shop/actions/runs/1/artifacts", full, "", 501, "does not implement"},
 		{"workflow by API", "PUT", "/api/v3/repos/acme/shop/contents/.github/workflows/ci.yml", full, `{"message":"m","content":"eA=="}`, 403, "without `workflows` permission"},
 		{"GraphQL without a token", "POST", "/api/graphql", "", `{"query":"{viewer{login}}"}`, 401, "Bad credentials"},
 	} {

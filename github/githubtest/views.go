@@ -48,8 +48,9 @@ type Thread struct {
 	Comments           []Comment
 }
 
-// CheckRun is a check run of the App.
+// CheckRun is a check run of the App, or of another.
 type CheckRun struct {
+	App                        string // slug of another App; "" for the App's own
 	ID                         int64
 	Name, Status, Conclusion   string
 	ExternalID, Title, Summary string
@@ -131,6 +132,9 @@ func (c *checkRun) view() CheckRun {
 	v := CheckRun{
 		ID: c.id, Name: c.name, Status: c.status, Conclusion: c.conclusion, ExternalID: c.externalID, Title: c.title, Summary: c.summary,
 		Annotations: len(c.annotations),
+	}
+	if c.suite.app != nil {
+		v.App = c.suite.app.slug
 	}
 	for _, a := range c.actions {
 		v.Actions = append(v.Actions, a.Identifier)
