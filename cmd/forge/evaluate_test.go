@@ -22,7 +22,7 @@ func TestEvaluateLoop(t *testing.T) {
 	if res.Base.Forge.Runs != 300 || res.Seed != 3 || len(res.Base.Limits) != 25 {
 		t.Errorf("as JSON: %+v", res)
 	}
-	c.run(exitDone, []string{"no other guard", "all of them", "unsolvable tasks"}, "evaluate", "loop", "--runs", "50", "--sweep", "5")
+	c.run(exitDone, []string{"nothing else", "all of them", "unsolvable tasks"}, "evaluate", "loop", "--runs", "50", "--sweep", "5")
 	c.run(exitUsage, []string{"--runs takes a number from 1"}, "evaluate", "loop", "--runs", "0")
 	c.run(exitDone, []string{"loop"}, "evaluate")
 }

@@ -226,7 +226,12 @@ func variants(cfg pipeline.Config) []variant {
 		with("circuit breaker off", func(c *pipeline.Config) { c.Breaker.Enabled = false }),
 		with("auto_fix_only off", func(c *pipeline.Config) { c.Loop.AutoFixOnly = false }),
 		with("limit of iterations 10", func(c *pipeline.Config) { c.Loop.MaxIterations = 10 }),
-		with("limit 12, the same 4 times, no other guard", func(c *pipeline.Config) { *c = Fixed(12); c.Loop.SameFinding, c.Loop.SameFailure = 4, 4 }),
+		with("limit 12, the same 4 times, nothing else", func(c *pipeline.Config) { *c = Fixed(12); c.Loop.SameFinding, c.Loop.SameFailure = 4, 4 }),
+		with("limit 12, the same 4 times, auto_fix_only", func(c *pipeline.Config) {
+			sure := c.Loop.AutoFixConfidence
+			*c = Fixed(12)
+			c.Loop.SameFinding, c.Loop.SameFailure, c.Loop.AutoFixOnly, c.Loop.AutoFixConfidence = 4, 4, true, sure
+		}),
 	}
 }
 
