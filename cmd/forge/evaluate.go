@@ -42,7 +42,7 @@ func evaluateLoopCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&o.Runs, "runs", 100_000, "runs of the base model")
-	cmd.Flags().IntVar(&o.Sweep, "sweep", 1_000, "runs of each other model and each variant of the guards; 0: none")
+	cmd.Flags().IntVar(&o.Sweep, "sweep", 2_000, "runs of each other model and each variant of the guards; 0: none")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "the seed of all that is drawn")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
