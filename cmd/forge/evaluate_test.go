@@ -1,0 +1,28 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"forge/pipeline/simulate"
+)
+
+// The loop's evaluation says the same twice, in a table and as JSON.
+func TestEvaluateLoop(t *testing.T) {
+	c := newCLI(t)
+	args := []string{"evaluate", "loop", "--runs", "300", "--sweep", "0", "--seed", "3"}
+	first := c.run(exitDone, []string{"300 simulated runs (seed 3)", "none (ends at 25)", "diminishing_returns", "flaky test phases"}, args...)
+	if again := c.run(exitDone, nil, args...); again != first {
+		t.Errorf("the same seed gives another table:\n%s\n%s", first, again)
+	}
+	var res simulate.Result
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, append(args, "--json")...)), &res); err != nil {
+		t.Fatal(err)
+	}
+	if res.Base.Forge.Runs != 300 || res.Seed != 3 || len(res.Base.Limits) != 25 {
+		t.Errorf("as JSON: %+v", res)
+	}
+	c.run(exitDone, []string{"nothing else", "all of them", "unsolvable tasks"}, "evaluate", "loop", "--runs", "50", "--sweep", "5")
+	c.run(exitUsage, []string{"--runs takes a number from 1"}, "evaluate", "loop", "--runs", "0")
+	c.run(exitDone, []string{"loop"}, "evaluate")
+}

@@ -1,0 +1,247 @@
+package simulate
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"forge/pipeline"
+)
+
+// world is what is true of one run and what no guard can see: the defects that
+// are really there. It draws everything that happens from one stream, in the
+// order in which phases are carried out, so that two policies see the same until
+// one of them stops.
+type world struct {
+	m    *Model
+	rng  *rand.Rand
+	hard float64 // the task's difficulty, a factor of its defects
+	core bool    // the task holds a defect that is never mended
+
+	defects []defect
+	claims  []claim // false findings that the review holds on to
+	names   int     // fingerprints given so far
+	commits int
+	faulted bool // the last execution broke down
+
+	useful []bool // by iteration, from 0: whether fewer defects were open after it than before
+	better []bool // likewise: whether fewer were open than ever since the first change
+	fewest int
+}
+
+// defect is something really wrong with the change.
+type defect struct {
+	fix      float64 // its own chance of being mended by a rework that was told of it
+	tested   bool    // it makes a test fail
+	open     bool
+	told     bool   // the last review or test report named it
+	finding  string // fingerprint under which the review named it last; "" for never
+	failure  string // fingerprint of its failing test
+	worked   int    // iteration before the one that brought it; 0 for the first
+	critical bool
+}
+
+// claim is a false finding.
+type claim struct {
+	finding string
+	open    bool
+	told    bool
+}
+
+func newWorld(m *Model, seed, run uint64) *world {
+	w := &world{m: m, rng: rand.New(rand.NewPCG(seed, run))}
+	w.hard = []float64{0.5, 0.5, 0.5, 1, 1, 1, 1, 2, 2, 2}[w.rng.IntN(10)]
+	w.core = w.chance(m.Unsolvable)
+	return w
+}
+
+func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
+
+func (w *world) name() string {
+	w.names++
+	return strconv.Itoa(w.names)
+}
+
+// left counts the true defects that are open.
+func (w *world) left() int {
+	n := 0
+	for i := range w.defects {
+		if w.defects[i].open {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) add(iteration int) {
+	w.defects = append(w.defects, defect{
+		fix:  min(0.98, max(0.02, w.m.Fix+spread*(2*w.rng.Float64()-1))),
+		open: true, tested: w.chance(w.m.Tested), failure: w.name(), worked: iteration - 1, critical: w.chance(0.2),
+	})
+}
+
+// breaksDown draws whether an execution of a phase breaks down.
+func (w *world) breaksDown() bool {
+	p := w.m.Fault
+	if w.faulted {
+		p = w.m.FaultAgain
+	}
+	w.faulted = w.chance(p)
+	return w.faulted
+}
+
+// cost draws what a phase costs; its mean is given.
+func (w *world) cost(mean float64) pipeline.Usage {
+	micro := int64(mean * math.Exp(costSigma*w.rng.NormFloat64()-costSigma*costSigma/2))
+	tokens := int64(float64(micro) * tokensPerMicroUSD)
+	return pipeline.Usage{Calls: 1, Input: tokens, MicroUSD: micro}
+}
+
+// millis draws how long a phase takes: half to one and a half of its mean.
+func (w *world) millis(minutes float64) int64 {
+	return int64(minutes * (0.5 + w.rng.Float64()) * float64(time.Minute/time.Millisecond))
+}
+
+// implement carries out the implementer's phase of an iteration, and returns the
+// new head, or the old one when nothing was committed.
+func (w *world) implement(iteration int, head string) *pipeline.Implementation {
+	before := w.left()
+	for len(w.useful) < iteration {
+		w.useful, w.better = append(w.useful, false), append(w.better, false)
+	}
+	misread := w.chance(w.m.Misread)
+	if misread && w.chance(w.m.Idle) {
+		return &pipeline.Implementation{Parent: head, Head: head}
+	}
+	n := iteration - 1
+	if w.commits == 0 {
+		w.first(iteration, misread)
+		w.useful[n], w.better[n], w.fewest = true, true, w.left() // from nothing to something
+	} else {
+		w.rework(iteration, misread)
+		left := w.left()
+		w.useful[n] = w.useful[n] || left < before
+		w.better[n] = w.better[n] || left < w.fewest
+		w.fewest = min(w.fewest, left)
+	}
+	w.commits++
+	return &pipeline.Implementation{Parent: head, Head: "commit" + strconv.Itoa(w.commits), Files: files}
+}
+
+func (w *world) first(iteration int, misread bool) {
+	for range poisson(w.rng, w.m.Defects*w.hard) {
+		w.add(iteration)
+	}
+	if misread {
+		w.add(iteration)
+	}
+	if w.core {
+		w.add(iteration)
+		d := &w.defects[len(w.defects)-1]
+		d.fix, d.tested = 0, w.chance(max(coreTested, w.m.Tested))
+	}
+}
+
+func (w *world) rework(iteration int, misread bool) {
+	for i := range w.defects {
+		d := &w.defects[i]
+		if d.open && d.told && !misread && w.chance(d.fix) {
+			d.open = false
+		}
+		d.told = false
+	}
+	for i := range w.claims {
+		c := &w.claims[i]
+		if c.open && c.told && !misread && w.chance(w.m.Convince) {
+			c.open = false
+		}
+		c.told = false
+	}
+	for range poisson(w.rng, w.m.Break) {
+		w.add(iteration)
+	}
+}
+
+// review carries out the reviewer's phase.
+func (w *world) review(head string) *pipeline.Review {
+	v := &pipeline.Review{Head: head, Reviewed: files}
+	for i := range w.defects {
+		d := &w.defects[i]
+		known := d.finding != ""
+		see := w.m.Recall
+		if known {
+			see = w.m.Recheck
+		}
+		if !d.open || !w.chance(see) {
+			continue
+		}
+		if !known || w.chance(w.m.Reworded) {
+			d.finding = w.name()
+		}
+		d.told = true
+		v.Findings = append(v.Findings, w.finding(d.finding, d.critical, 0.7+0.3*w.rng.Float64()))
+	}
+	for range poisson(w.rng, w.m.False) {
+		w.claims = append(w.claims, claim{open: true})
+	}
+	for i := range w.claims {
+		c := &w.claims[i]
+		known := c.finding != ""
+		if !c.open || known && !w.chance(w.m.Recheck) {
+			continue
+		}
+		if !known || w.chance(w.m.Reworded) {
+			c.finding = w.name()
+		}
+		c.told = true
+		v.Findings = append(v.Findings, w.finding(c.finding, w.chance(0.1), 0.4+0.5*w.rng.Float64()))
+	}
+	return v
+}
+
+func (w *world) finding(fingerprint string, critical bool, confidence float64) pipeline.Finding {
+	f := pipeline.Finding{Fingerprint: fingerprint, Severity: pipeline.SeverityError, Category: "correctness", Message: "finding", File: files[0], Confidence: confidence}
+	if critical {
+		f.Severity = pipeline.SeverityCritical
+	}
+	return f
+}
+
+// test carries out the tests.
+func (w *world) test(head string) *pipeline.TestReport {
+	t := &pipeline.TestReport{Head: head, Total: tests, Passed: tests}
+	fail := func(fingerprint string, sure float64, worked int) {
+		f := pipeline.Failure{Fingerprint: fingerprint, Test: fingerprint, Error: "failure", Cause: "logic", Confidence: 0.4 + 0.3*w.rng.Float64(), WorkedIn: worked, Fix: aFix}
+		if w.chance(sure) {
+			f.Confidence = 0.75 + 0.2*w.rng.Float64()
+		}
+		t.Failures = append(t.Failures, f)
+		t.Failed++
+		t.Passed = max(1, t.Passed-1)
+	}
+	for i := range w.defects {
+		d := &w.defects[i]
+		if !d.open || !d.tested {
+			continue
+		}
+		d.told = true
+		sure := w.m.Sure
+		if d.fix == 0 {
+			sure = w.m.SureWrong
+		}
+		fail(d.failure, sure, d.worked)
+	}
+	if w.chance(w.m.Flaky) {
+		fail("flaky"+w.name(), w.m.SureWrong, 0)
+	}
+	return t
+}
+
+// What all changes and all test reports have alike.
+var (
+	files = []string{"a.go"}
+	aFix  = &pipeline.Fix{Description: "a fix"}
+)
+
+const tests = 100
