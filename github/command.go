@@ -13,7 +13,7 @@ import (
 const maxContinue = 20
 
 // commands are the words after the slash; pipeline.Help says what they do.
-var commands = []string{"run", "status", "stop", "resume", "retry", "approve", "continue", "accept", "history", "cancel", "choose", "help"}
+var commands = []string{"run", "status", "stop", "resume", "retry", "approve", "continue", "accept", "history", "cancel", "choose", "dismiss", "help"}
 
 // parseCommand reads the first line of a comment. It reports false when that line
 // is no command: quoted lines and code blocks do not begin with the slash.

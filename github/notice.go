@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"forge/pipeline"
 )
@@ -13,6 +14,7 @@ type ReadOptions struct {
 	Label string // the label that starts a run; default "forge"
 	Slug  string // the word after the slash, and before the slash of a branch; default "forge"
 	BotID int64  // the id of the App's own bot user; 0 when it is not known yet
+	Other bool   // listen to what people say on pull requests that are not Forge's, too
 }
 
 type account struct {
@@ -57,16 +59,26 @@ type delivery struct {
 		ID      int64   `json:"id"`
 		Account account `json:"account"`
 	} `json:"installation"`
-	Issue   issue `json:"issue"`
-	Comment struct {
-		ID   int64   `json:"id"`
-		Body string  `json:"body"`
-		User account `json:"user"`
-	} `json:"comment"`
+	Issue   issue         `json:"issue"`
+	Comment reviewComment `json:"comment"`
+	Review  struct {
+		ID        int64   `json:"id"`
+		Body      string  `json:"body"`
+		State     string  `json:"state"`
+		User      account `json:"user"`
+		Commit    string  `json:"commit_id"`
+		Submitted stamp   `json:"submitted_at"`
+	} `json:"review"`
+	Thread struct {
+		Node     string          `json:"node_id"`
+		Comments []reviewComment `json:"comments"`
+	} `json:"thread"`
 	PullRequest struct {
-		Number int  `json:"number"`
-		Merged bool `json:"merged"`
-		Head   struct {
+		Number  int   `json:"number"`
+		Merged  bool  `json:"merged"`
+		Updated stamp `json:"updated_at"`
+		Closed  stamp `json:"closed_at"`
+		Head    struct {
 			Ref  string `json:"ref"`
 			SHA  string `json:"sha"`
 			Repo struct {
@@ -86,8 +98,10 @@ type delivery struct {
 		} `json:"body"`
 	} `json:"changes"`
 	Ref     string `json:"ref"`
+	Before  string `json:"before"`
 	After   string `json:"after"`
 	Deleted bool   `json:"deleted"`
+	Updated stamp  `json:"updated_at"`
 	Zen     string `json:"zen"`
 }
 
@@ -113,12 +127,11 @@ func Read(event string, payload []byte, o ReadOptions) (pipeline.Notice, error) 
 	case "issue_comment":
 		r.issueComment()
 	case "pull_request_review_comment":
-		r.n.Pull = d.PullRequest.Number
-		if d.Action == "created" {
-			r.command(d.Comment.Body)
-		} else {
-			r.none("a review comment was %s", d.Action)
-		}
+		r.reviewComment()
+	case "pull_request_review":
+		r.review()
+	case "pull_request_review_thread":
+		r.thread()
 	case "push":
 		r.push()
 	case "pull_request":
@@ -138,7 +151,8 @@ func Read(event string, payload []byte, o ReadOptions) (pipeline.Notice, error) 
 // names for other things, so of those only the common fields are read.
 func unmarshal(event string, payload []byte, d *delivery) error {
 	switch event {
-	case "issues", "issue_comment", "pull_request_review_comment", "push", "pull_request", "installation", "installation_repositories":
+	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review", "pull_request_review_thread", "push", "pull_request",
+		"installation", "installation_repositories":
 		return json.Unmarshal(payload, d)
 	}
 	var c struct {
@@ -221,6 +235,9 @@ func (r reader) issueComment() {
 	default:
 		r.none("a comment was %s", d.Action)
 	}
+	if r.n.Kind == pipeline.NoticeNone && r.n.Pull != 0 && (d.Action == "created" || d.Action == "deleted") {
+		r.feedback("issue_comment", d.Comment.updated())
+	}
 }
 
 // tick reads a box that a person ticked in a comment of Forge's. Only then does
@@ -258,6 +275,9 @@ func (r reader) command(body string) {
 	switch {
 	case c.Error != "":
 		r.is(pipeline.NoticeCommand, "a command with a mistake: /%s %s", r.o.Slug, shorten(c.Name, 40))
+	case c.Name == "dismiss":
+		r.n.Command.Error = fmt.Sprintf("`/%s dismiss` works as a reply to one of Forge's comments on the diff, with the reason behind it.", r.o.Slug)
+		r.is(pipeline.NoticeCommand, "/%s dismiss, but not in a reply to a finding", r.o.Slug)
 	case c.Name == "run" && r.n.Pull != 0:
 		r.n.Command.Error = fmt.Sprintf("`/%s run` works in an issue, and #%d is a pull request.", r.o.Slug, r.n.Pull)
 		r.is(pipeline.NoticeCommand, "/%s run in a pull request", r.o.Slug)
@@ -275,6 +295,9 @@ func (r reader) push() {
 	switch {
 	case !isBranch:
 		r.none("push to %s: not a branch", shorten(d.Ref, 200))
+	case branch == d.Repository.DefaultBranch && !d.Deleted:
+		r.n.Branch, r.n.Head = branch, d.After
+		r.feedback("push", time.Time{})
 	case !strings.HasPrefix(branch, r.o.Slug+"/"):
 		r.none("push to %s: not a branch of Forge's", shorten(branch, 200))
 	case r.own():
@@ -283,6 +306,7 @@ func (r reader) push() {
 		r.none("branch %s was deleted by %s", branch, d.Sender.Login)
 	default:
 		r.n.Branch, r.n.Head = branch, d.After
+		r.n.Feedback = r.about("push", time.Time{})
 		r.is(pipeline.NoticePush, "%s pushed to %s", d.Sender.Login, branch)
 	}
 }
@@ -291,14 +315,18 @@ func (r reader) pullRequest() {
 	d, p := r.d, r.d.PullRequest
 	r.n.Pull = p.Number
 	switch {
-	case d.Action != "closed":
+	case d.Action != "closed" && d.Action != "reopened" && d.Action != "synchronize":
 		r.none("pull request %s: nothing to do", d.Action)
-	case !strings.HasPrefix(p.Head.Ref, r.o.Slug+"/") || p.Head.Repo.ID != d.Repository.ID:
-		r.none("pull request #%d was closed: its branch is not Forge's", p.Number)
+	case !r.forges():
+		r.none("pull request #%d: %s, but its branch is not Forge's", p.Number, d.Action)
 	case r.own():
-		r.none("pull request #%d was closed by Forge itself", p.Number)
+		r.none("pull request #%d: %s by Forge itself", p.Number, d.Action)
+	case d.Action != "closed":
+		r.n.Branch, r.n.Head = p.Head.Ref, p.Head.SHA
+		r.feedback("pull_request", p.Updated.Time)
 	default:
 		r.n.Branch, r.n.Head, r.n.Merged = p.Head.Ref, p.Head.SHA, p.Merged
+		r.n.Feedback = r.about("pull_request", later(p.Closed, p.Updated))
 		word := "closed"
 		if p.Merged {
 			word = "merged"
