@@ -31,6 +31,8 @@ type Options struct {
 	Timeout          time.Duration // of one call; default 30 s
 	UserAgent        string        // default "forge"
 
+	Gaps bool // also take what people remark on pull requests that are not Forge's (H5)
+
 	Clock func() time.Time                                 // default time.Now
 	Sleep func(ctx context.Context, d time.Duration) error // default: a timer
 	Base  http.RoundTripper                                // default: http.DefaultTransport's settings

@@ -64,7 +64,7 @@ func (r reader) about(event string, at time.Time) *pipeline.Feedback {
 	f := &pipeline.Feedback{Event: event, Action: d.Action, At: at, Before: d.Before}
 	comment := func(c *reviewComment) {
 		f.Comments, f.ReplyTo, f.Author, f.Body = []int64{c.ID}, c.ReplyTo, c.User.actor(), c.Body
-		f.Review, f.Path, f.Line, f.Commit = c.Review, c.Path, c.Line, c.Commit
+		f.Review, f.Path, f.Line, f.Commit, f.Created = c.Review, c.Path, c.Line, c.Commit, c.Created.Time
 	}
 	switch event {
 	case "issue_comment", "pull_request_review_comment":

@@ -50,6 +50,7 @@ type Feedback struct {
 	Thread   string    `json:"thread,omitempty"`   // node id of the conversation
 	Comments []int64   `json:"comments,omitempty"` // ids of the comments that it is about; of a conversation, all in order
 	ReplyTo  int64     `json:"reply_to,omitempty"` // id of the comment that the comment answers
+	Created  time.Time `json:"created,omitzero"`   // when the comment was written
 	Review   int64     `json:"review,omitempty"`   // id of the review that it is about, or that the comment came with
 	State    string    `json:"state,omitempty"`    // of the review: approved, changes_requested, commented, dismissed
 	Author   Actor     `json:"author,omitzero"`    // who wrote the comment or review
