@@ -74,7 +74,7 @@ func (g *gitPusher) commit(repo pipeline.Repo, name, text string) string {
 
 // world is a GitHub of the real protocol, with the App installed on octo/repo and
 // an issue that asks for something.
-func world(t *testing.T, contract *githubtest.Contract) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
+func world(t *testing.T, contract *githubtest.Contract, change ...any) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git: apt-get install git")
@@ -83,7 +83,16 @@ func world(t *testing.T, contract *githubtest.Contract) (*githubtest.Server, *Ap
 	if err != nil {
 		t.Fatal(err)
 	}
-	gh, err := githubtest.New(githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: contract})
+	server, client := githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: contract}, Options{}
+	for _, c := range change {
+		switch c := c.(type) {
+		case func(*githubtest.Options):
+			c(&server)
+		case func(*Options):
+			c(&client)
+		}
+	}
+	gh, err := githubtest.New(server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +107,8 @@ func world(t *testing.T, contract *githubtest.Contract) (*githubtest.Server, *Ap
 	if err := gh.SetPermission("octo/repo", "alice", "write"); err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(Options{BaseURL: gh.URL, AppID: gh.AppID, PrivateKey: gh.PrivateKey})
+	client.BaseURL, client.AppID, client.PrivateKey = gh.URL, gh.AppID, gh.PrivateKey
+	a, err := New(client)
 	if err != nil {
 		t.Fatal(err)
 	}

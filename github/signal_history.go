@@ -167,25 +167,11 @@ func (h *history) patch(ctx context.Context, sha string) ([]change, error) {
 	return out, nil
 }
 
-// touches reports whether a commit may have changed a file. Of Forge's own commits
-// the run knows it.
+// touches reports whether a commit may have changed a file.
 func (h *history) touches(ctx context.Context, s *step, path string) (bool, error) {
-	if s.forge {
-		for i := range h.g.run.Iterations {
-			if m := h.g.run.Iterations[i].Impl; m != nil && m.Head == s.sha && len(m.Files) > 0 {
-				return slices.Contains(m.Files, path), nil
-			}
-		}
-		return true, nil
-	}
-	if s.merge {
-		return true, nil
+	if s.forge || s.merge {
+		return true, nil // the file itself is read in any case
 	}
 	list, err := h.patch(ctx, s.sha)
-	for _, c := range list {
-		if c.path == path {
-			return true, err
-		}
-	}
-	return len(list) == 0, err // no patch is shown: look at the file itself
+	return len(list) == 0 || slices.ContainsFunc(list, func(c change) bool { return c.path == path }), err
 }

@@ -23,7 +23,7 @@ func (g *gatherer) gap(t *talk) {
 		g.gone = append(g.gone, key)
 		return
 	}
-	g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalGap, At: c.created, Actor: c.author, File: t.path, Line: c.line, Before: kept(commented(c)), Text: kept(c.body), Comment: c.id})
+	g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalGap, At: c.created, Actor: c.author, File: t.path, Line: c.line, Before: asCode(commented(c)), Text: kept(c.body), Comment: c.id})
 }
 
 // holds reports whether a fact is known and was not taken back.
@@ -49,14 +49,14 @@ func (g *gatherer) covered(t *talk) bool {
 }
 
 // commented returns the lines that a comment is about: the last ones of its hunk.
-func commented(c *remark) string {
+func commented(c *remark) []string {
 	var out []string
 	for _, l := range strings.Split(c.hunk, "\n") {
 		if l != "" && l[0] != '@' && l[0] != '-' && l[0] != '\\' {
 			out = append(out, l[1:])
 		}
 	}
-	return strings.Join(out[max(0, len(out)-max(1, c.line-c.start+1)):], "\n")
+	return out[max(0, len(out)-max(1, c.line-c.start+1)):]
 }
 
 // lostGaps finds comments of people that are gone.
@@ -147,13 +147,13 @@ func (g *gatherer) byFile(s *step, list []change) []pipeline.Signal {
 			continue
 		}
 		key := keyEdit(s.sha, c.path)
-		before, after := strings.Join(c.before, "\n"), strings.Join(c.after, "\n")
+		before, after := asCode(c.before), asCode(c.after)
 		if n := len(out); n > 0 && out[n-1].Key == key {
 			e := &out[n-1]
-			e.Before, e.After = kept(e.Before+"\n…\n"+before), kept(e.After+"\n…\n"+after)
+			e.Before, e.After = shorten(e.Before+"\n…\n"+before, maxReason), shorten(e.After+"\n…\n"+after, maxReason)
 			continue
 		}
-		out = append(out, pipeline.Signal{Key: key, Kind: pipeline.SignalEdited, At: s.at, Actor: s.by, File: c.path, Line: c.line, Before: kept(before), After: kept(after)})
+		out = append(out, pipeline.Signal{Key: key, Kind: pipeline.SignalEdited, At: s.at, Actor: s.by, File: c.path, Line: c.line, Before: before, After: after})
 	}
 	return out
 }
@@ -161,8 +161,11 @@ func (g *gatherer) byFile(s *step, list []change) []pipeline.Signal {
 // taken reports whether a change is a suggestion that a person took over.
 func (g *gatherer) taken(c change) bool {
 	return slices.ContainsFunc(g.facts, func(f pipeline.Signal) bool {
-		return (f.Kind == pipeline.SignalApplied || f.Kind == pipeline.SignalRewritten) && f.After == kept(strings.Join(c.after, "\n")) && f.Where+f.File != "" &&
-			(f.File == c.path || strings.HasPrefix(f.Where, c.path+":"))
+		if f.Kind != pipeline.SignalApplied && f.Kind != pipeline.SignalRewritten || f.File != c.path && !strings.HasPrefix(f.Where, c.path+":") {
+			return false
+		}
+		now := split(f.After)
+		return index(now, c.after) >= 0 || len(now)+len(c.after) == 0
 	})
 }
 

@@ -172,7 +172,7 @@ func (g *gatherer) thread(ctx context.Context, t *talk, fp string) error {
 			return err
 		}
 	}
-	about := pipeline.Signal{Finding: fp, File: t.path, Line: c.line, Comment: c.id, Before: kept(strings.Join(v.old, "\n"))}
+	about := pipeline.Signal{Finding: fp, File: t.path, Line: c.line, Comment: c.id, Before: asCode(v.old)}
 	dismissed, err := g.dismissed(ctx, t, about, v)
 	if err != nil {
 		return err
@@ -189,18 +189,18 @@ func (g *gatherer) suggestion(t *talk, s pipeline.Signal, v fate, dismissed bool
 	switch {
 	case v.kind != "":
 		s.Kind, s.At, s.Actor, s.Where, s.Button = v.kind, v.by.at, v.by.by, v.where, v.by.button
-		s.After = kept(strings.Join(v.after, "\n"))
+		s.After = asCode(v.after)
 		if v.where != "" {
-			s.After = kept(strings.Join(v.suggest, "\n"))
+			s.After = asCode(v.suggest)
 		}
 	case g.st.state == "MERGED" && v.known && v.stands && !dismissed && g.human(g.st.merger):
 		s.Kind, s.At, s.Actor, s.Implied = pipeline.SignalIgnored, g.st.ended, g.st.merger, true
-		s.After = kept(strings.Join(v.after, "\n"))
+		s.After = asCode(v.after)
 	default:
 		g.gone = append(g.gone, s.Key)
 		return
 	}
-	s.Before, s.Waited = kept(strings.Join(v.suggest, "\n")), waited(s.At, c.created)
+	s.Before, s.Waited = asCode(v.suggest), waited(s.At, c.created)
 	g.fact(s)
 }
 

@@ -173,10 +173,13 @@ func answerOf(body, slug string) (s stance, reason string) {
 	return stanceOf(body), strings.TrimSpace(body)
 }
 
-// dismissal limits what is kept of a person's words.
+// maxReason limits what is kept of a person's words and code, in bytes.
 const maxReason = 4000
 
-func kept(text string) string { return cut(strings.TrimSpace(text), maxReason) }
+func kept(text string) string { return shorten(strings.TrimSpace(text), maxReason) }
+
+// asCode keeps the indentation.
+func asCode(lines []string) string { return shorten(strings.Join(lines, "\n"), maxReason) }
 
 // weights is how much a person's word counts by their role (lessons 20). Everybody
 // else's counts nothing.
