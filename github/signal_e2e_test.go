@@ -33,8 +33,8 @@ type lab struct {
 	made   int // runs
 }
 
-// case1 is one run with a reviewed pull request, and the signals so far.
-type case1 struct {
+// trial is one run with a reviewed pull request, and the signals so far.
+type trial struct {
 	*lab
 	s     *story
 	pull  int
@@ -87,11 +87,11 @@ func (l *lab) pause() { l.offset.Add(int64(time.Second)) }
 
 // begin makes a run whose pull request was reviewed: aaaa has a suggestion on line
 // 4, bbbb is about lines 5 to 7.
-func (l *lab) begin(t *testing.T) *case1 {
+func (l *lab) begin(t *testing.T) *trial {
 	t.Helper()
 	l.made++
 	l.t = t
-	c := &case1{lab: l, s: &story{t: t, run: &pipeline.Run{}, at: time.Now()}}
+	c := &trial{lab: l, s: &story{t: t, run: &pipeline.Run{}, at: time.Now()}}
 	l.g.t, c.dir = t, fmt.Sprintf("up%d", l.made)
 	path := c.dir + "/retry.go"
 	c.s.add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: l.repo, By: pipeline.Actor{ID: 7, Login: "alice"}, Config: pipeline.DefaultConfig(), Base: l.base,
@@ -100,6 +100,7 @@ func (l *lab) begin(t *testing.T) *case1 {
 	c.s.plan()
 	c.git("checkout", "--quiet", "-B", "work", l.base)
 	l.must(os.MkdirAll(l.g.dir+"/"+c.dir, 0o755))
+	l.must(os.WriteFile(l.g.dir+"/"+c.dir+"/other.go", []byte("package upload\n// two\n"), 0o644))
 	head := l.g.commit(l.repo, path, retryGo)
 	c.s.implemented(1, l.base, head, "Retries.")
 	var list []pipeline.Finding
@@ -117,14 +118,14 @@ func (l *lab) begin(t *testing.T) *case1 {
 	return c
 }
 
-func (c *case1) git(args ...string) {
+func (c *trial) git(args ...string) {
 	c.t.Helper()
 	if out, err := c.g.git(c.repo, args...); err != nil {
 		c.t.Fatal(out, err)
 	}
 }
 
-func (c *case1) publish() {
+func (c *trial) publish() {
 	c.t.Helper()
 	pub, _, err := c.a.Publish(context.Background(), c.s.run, PublishOptions{Pusher: c.g})
 	c.must(err)
@@ -132,7 +133,7 @@ func (c *case1) publish() {
 }
 
 // deliveries reads what has come since the last time.
-func (c *case1) deliveries() []pipeline.Notice {
+func (c *trial) deliveries() []pipeline.Notice {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -151,7 +152,7 @@ func (c *case1) deliveries() []pipeline.Notice {
 }
 
 // news handles what has come, as the engine does, and returns the new signals.
-func (c *case1) news() []pipeline.Signal {
+func (c *trial) news() []pipeline.Signal {
 	c.t.Helper()
 	var out []pipeline.Signal
 	for _, n := range c.deliveries() {
@@ -161,31 +162,31 @@ func (c *case1) news() []pipeline.Signal {
 	return out
 }
 
-func (c *case1) handle(n pipeline.Notice) []pipeline.Signal {
+func (c *trial) handle(n pipeline.Notice) []pipeline.Signal {
 	c.t.Helper()
 	list, err := c.a.Signals(context.Background(), c.s.run, n, c.known)
 	c.must(err)
 	return c.keep(list)
 }
 
-func (c *case1) keep(list []pipeline.Signal) []pipeline.Signal {
+func (c *trial) keep(list []pipeline.Signal) []pipeline.Signal {
 	var events []pipeline.Event
 	events = append(events, pipeline.SignalEvents(c.known)...)
 	c.known = pipeline.KnownSignals(append(events, pipeline.SignalEvents(list)...))
 	return list
 }
 
-func (c *case1) poll() []pipeline.Signal {
+func (c *trial) poll() []pipeline.Signal {
 	c.t.Helper()
 	list, err := c.a.Poll(context.Background(), c.s.run, c.known)
 	c.must(err)
 	return c.keep(list)
 }
 
-func (c *case1) as(login string) *githubtest.Person { c.pause(); return c.gh.As(login) }
+func (c *trial) as(login string) *githubtest.Person { c.pause(); return c.gh.As(login) }
 
 // comment returns the id of Forge's comment on a finding.
-func (c *case1) comment(fp string) int64 {
+func (c *trial) comment(fp string) int64 {
 	c.t.Helper()
 	id := c.s.run.Published.Artefacts["finding/"+fp].ID
 	if id == 0 {
@@ -194,10 +195,10 @@ func (c *case1) comment(fp string) int64 {
 	return id
 }
 
-func (c *case1) path() string { return c.dir + "/retry.go" }
+func (c *trial) path() string { return c.dir + "/retry.go" }
 
 // push replaces text in the pull request's file, as a person.
-func (c *case1) push(login, old, with string) {
+func (c *trial) push(login, old, with string) {
 	c.t.Helper()
 	text, err := c.gh.File("octo/repo", c.s.run.Branch, c.path())
 	c.must(err)
@@ -210,7 +211,7 @@ func (c *case1) push(login, old, with string) {
 }
 
 // told is a signal in short: "dismissed aaaa by alice 0.8: words".
-func (c *case1) told(list []pipeline.Signal) []string {
+func (c *trial) told(list []pipeline.Signal) []string {
 	out := []string{}
 	for _, s := range list {
 		text := string(s.Kind)
@@ -239,7 +240,7 @@ func (c *case1) told(list []pipeline.Signal) []string {
 	return out
 }
 
-func (c *case1) expect(what string, got []pipeline.Signal, want ...string) {
+func (c *trial) expect(what string, got []pipeline.Signal, want ...string) {
 	c.t.Helper()
 	if want == nil {
 		want = []string{}
@@ -256,7 +257,7 @@ func (c *case1) expect(what string, got []pipeline.Signal, want ...string) {
 
 // again handles everything that came once more, in any order and twice: nothing
 // new may come of it, and to one who knows nothing it means the same.
-func (c *case1) again() {
+func (c *trial) again() {
 	c.t.Helper()
 	for _, n := range c.past {
 		if got := c.handle(n); len(got) > 0 {
@@ -293,12 +294,13 @@ func effects(list []pipeline.Signal) map[string]string {
 
 // Covers H1, H6, H7: the ways to dismiss a finding, and to take that back.
 func TestSignalDismissed(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for _, tc := range []struct {
 		name string
-		run  func(c *case1)
+		run  func(c *trial)
 	}{
-		{"resolved as it is", func(c *case1) {
+		{"resolved as it is", func(c *trial) {
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("aaaa")))
 			got := c.news()
 			c.expect("resolving", got, "dismissed aaaa by alice 0.8")
@@ -315,25 +317,25 @@ func TestSignalDismissed(t *testing.T) {
 			c.must(c.as("boss").Resolve("octo/repo", c.comment("aaaa")))
 			c.expect("resolving again", c.news(), "dismissed aaaa by boss 1")
 		}},
-		{"resolved after the fix", func(c *case1) {
+		{"resolved after the fix", func(c *trial) {
 			c.push("alice", "d := pause(i)", "d := wait(i)")
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
 			c.expect("resolving what was mended", c.news())
 			c.again()
 		}},
-		{"resolved, then mended", func(c *case1) {
+		{"resolved, then mended", func(c *trial) {
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
 			c.expect("resolving", c.news(), "dismissed bbbb by alice 0.8")
 			c.push("alice", "d := pause(i)", "d := wait(i)")
 			c.expect("the fix", c.news(), "dismissed OFF bbbb by alice 0.8")
 			c.again()
 		}},
-		{"resolved where only the place moved", func(c *case1) {
+		{"resolved where only the place moved", func(c *trial) {
 			c.push("alice", "package upload\n", "// Package upload uploads.\npackage upload\n")
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
 			c.expect("resolving", c.news(), "dismissed bbbb by alice 0.8")
 		}},
-		{"in words", func(c *case1) {
+		{"in words", func(c *trial) {
 			c.must(c.as("carol").Reply("octo/repo", c.comment("bbbb"), "Hm, let me see."))
 			c.expect("thinking", c.news())
 			c.must(c.as("carol").Reply("octo/repo", c.comment("bbbb"), "Won't fix: the caller has no context."))
@@ -345,7 +347,7 @@ func TestSignalDismissed(t *testing.T) {
 			c.expect("consent", c.news(), "dismissed OFF bbbb by carol 0.8: Won't fix: the caller has no context.")
 			c.again()
 		}},
-		{"by command", func(c *case1) {
+		{"by command", func(c *trial) {
 			c.must(c.as("boss").Reply("octo/repo", c.comment("aaaa"), "/forge dismiss n comes from a constant"))
 			c.expect("the command", c.news(), "dismissed aaaa by boss 1: n comes from a constant")
 			pulls, err := c.gh.Pulls("octo/repo")
@@ -364,7 +366,7 @@ func TestSignalDismissed(t *testing.T) {
 			c.expect("deleting the words", c.news(), "dismissed OFF aaaa by boss 1: By design.")
 			c.again()
 		}},
-		{"by a thumb", func(c *case1) {
+		{"by a thumb", func(c *trial) {
 			c.must(c.as("carol").React("octo/repo", c.comment("aaaa"), "-1"))
 			c.must(c.as("carol").React("octo/repo", c.comment("bbbb"), "+1"))
 			c.expect("deliveries of reactions", c.news())
@@ -373,7 +375,7 @@ func TestSignalDismissed(t *testing.T) {
 			c.must(c.as("carol").React("octo/repo", c.comment("aaaa"), "-1"))
 			c.expect("the thumb is gone", c.poll(), "dismissed OFF aaaa by carol 0.8")
 		}},
-		{"hidden", func(c *case1) {
+		{"hidden", func(c *trial) {
 			c.must(c.as("tom").Hide("octo/repo", c.comment("bbbb"), "OUTDATED"))
 			c.expect("hidden as outdated", c.poll())
 			c.must(c.as("tom").Hide("octo/repo", c.comment("bbbb"), "OFF_TOPIC"))
@@ -382,33 +384,33 @@ func TestSignalDismissed(t *testing.T) {
 			c.must(c.as("tom").Hide("octo/repo", c.comment("bbbb"), ""))
 			c.expect("shown again", c.poll(), "dismissed OFF bbbb by somebody 0.4: hidden as off_topic")
 		}},
-		{"deleted", func(c *case1) {
+		{"deleted", func(c *trial) {
 			c.must(c.as("alice").DeleteComment("octo/repo", c.comment("aaaa")))
 			c.expect("deleting", c.news(), "dismissed aaaa by alice 0.8: deleted")
 			c.expect("polling after it", c.poll())
 			c.again()
 		}},
-		{"deleted, unheard", func(c *case1) {
+		{"deleted, unheard", func(c *trial) {
 			c.must(c.as("alice").DeleteComment("octo/repo", c.comment("aaaa")))
 			c.deliveries()
 			c.expect("polling", c.poll(), "dismissed aaaa by somebody 0.4: deleted")
 			c.expect("polling again", c.poll())
 		}},
-		{"by a stranger", func(c *case1) {
+		{"by a stranger", func(c *trial) {
 			c.must(c.as("mallory").Reply("octo/repo", c.comment("aaaa"), "False positive."))
 			c.expect("a stranger's word", c.news(), "dismissed aaaa by mallory 0: False positive.")
 			c.must(c.as("alice").Reply("octo/repo", c.comment("aaaa"), "Not a bug."))
 			c.expect("a writer's word counts more", c.news(), "dismissed aaaa by alice 0.8: Not a bug.")
 			c.again()
 		}},
-		{"fixed by Forge", func(c *case1) {
+		{"fixed by Forge", func(c *trial) {
 			head := c.g.commit(c.repo, c.path(), strings.Replace(retryGo, "time.Sleep(d)", "sleep(ctx, d)", 1))
 			c.s.implemented(2, c.s.run.Head, head, "Mended.")
 			c.publish()
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
 			c.expect("resolving what Forge mended", c.news())
 		}},
-		{"dismissed while Forge was mending it", func(c *case1) {
+		{"dismissed while Forge was mending it", func(c *trial) {
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
 			head := c.g.commit(c.repo, c.path(), strings.Replace(retryGo, "time.Sleep(d)", "sleep(ctx, d)", 1))
 			c.s.implemented(2, c.s.run.Head, head, "Mended.")

@@ -217,12 +217,13 @@ const (
 	fullInverse   = 0.95 // without a word of it
 	namedInverse  = 0.5  // when a trailer says which commit it reverts
 	maxPushed     = 30
+	maxFiles      = 30 // of the merged change that are compared with the branch
 	revertTrailer = "This reverts commit "
 )
 
 // reverted looks for a commit that undoes the merged change, in a push to the
-// default branch: by what it takes away, not by what it says. One that brings the
-// change back takes the signal back.
+// default branch: by what it takes away, not by what it says. While the change
+// stands on the branch, it is not reverted, or no longer.
 func (g *gatherer) reverted(ctx context.Context) error {
 	if g.st.state != "MERGED" || g.f.Before == "" || strings.Trim(g.f.Before, "0") == "" {
 		return nil
@@ -245,6 +246,14 @@ func (g *gatherer) reverted(ctx context.Context) error {
 		return nil
 	}
 	key := g.keyPull("reverted")
+	stands, err := g.standing(ctx, done)
+	if err != nil {
+		return err
+	}
+	if stands {
+		g.gone = append(g.gone, key)
+		return nil
+	}
 	for i, c := range pushed.Commits {
 		if i == maxPushed {
 			break
@@ -258,24 +267,34 @@ func (g *gatherer) reverted(ctx context.Context) error {
 		}
 		share := undoes(patch, done)
 		named := g.st.merge != "" && strings.Contains(c.GetCommit().GetMessage(), revertTrailer+g.st.merge)
-		switch {
-		case share >= fullInverse, named && share >= namedInverse:
-			s := pipeline.Signal{Key: key, Kind: pipeline.SignalReverted, At: c.GetCommit().GetCommitter().GetDate().UTC(), Actor: g.n.Actor}
-			s.Text = kept(c.GetCommit().GetMessage())
-			g.facts = []pipeline.Signal{s}
-		case undoes(invert(patch), done) >= fullInverse && g.holds(key):
-			g.facts, g.gone = nil, []string{key}
+		if share >= fullInverse || named && share >= namedInverse {
+			g.facts = []pipeline.Signal{{Key: key, Kind: pipeline.SignalReverted, At: c.GetCommit().GetCommitter().GetDate().UTC(), Actor: g.n.Actor,
+				Text: kept(c.GetCommit().GetMessage())}}
 		}
 	}
 	return nil
 }
 
-func invert(list []change) []change {
-	out := slices.Clone(list)
-	for i := range out {
-		out[i].before, out[i].after = out[i].after, out[i].before
+// standing reports whether at least half of a change is on the default branch now.
+func (g *gatherer) standing(ctx context.Context, done []change) (bool, error) {
+	there, total, files := 0, 0, map[string]bool{}
+	for _, c := range done {
+		if files[c.path] = true; len(files) > maxFiles {
+			break
+		}
+		now, err := g.history.file(ctx, g.run.Repo.DefaultBranch, c.path)
+		if err != nil {
+			return false, err
+		}
+		lines, stands := c.after, index(now, c.after) >= 0
+		if len(lines) == 0 {
+			lines, stands = c.before, index(now, c.before) < 0
+		}
+		if total += len(lines); stands {
+			there += len(lines)
+		}
 	}
-	return out
+	return 2*there >= total, nil
 }
 
 // merged returns what the pull request changed.

@@ -18,7 +18,8 @@ type fate struct {
 	after   []string // what stands in their place now
 	stands  bool     // they are still there
 	stood   bool     // they were still there at the notice's head
-	people  bool     // a person changed them
+	people  bool     // they are as a person changed them
+	ever    bool     // a person changed them at some time
 	closed  bool     // Forge or a merge changed them: there is nothing left to follow
 	kind    pipeline.SignalKind
 	by      step   // the commit that decided kind
@@ -99,11 +100,11 @@ func (g *gatherer) advance(ctx context.Context, v *fate, path string, cur []stri
 		moved := !slices.Equal(to.of(next), at.of(cur))
 		switch {
 		case next == nil: // gone, or too big
-			v.stands, v.people, v.closed = false, s.person(), true
+			v.stands, v.people, v.ever, v.closed = false, s.person(), s.person(), true
 		case !moved:
 		case s.person():
 			v.stands, v.after, v.where = stands, to.of(next), ""
-			v.people = !stands
+			v.people, v.ever = !stands, true
 			if v.kind = kind; kind != "" {
 				v.by = *s
 			}
@@ -292,7 +293,11 @@ func (g *gatherer) clicks(t *talk, v fate) []reason {
 		}
 	}
 	told := mine("pull_request_review_thread") && g.f.Thread == t.node && g.f.Action == "resolved"
-	if t.resolved && g.human(t.resolver) && v.known && !v.people && (v.stands || told && v.stood || known) {
+	plain := known || v.stands && !v.ever // what a person changed in between may have been why
+	if told {
+		plain = v.stood
+	}
+	if t.resolved && g.human(t.resolver) && v.known && !v.people && plain {
 		r := reason{by: t.resolver, at: g.now}
 		switch {
 		case told:
