@@ -3,12 +3,15 @@ package github
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"forge/github/githubtest"
@@ -127,18 +130,34 @@ func world(t *testing.T, contract *githubtest.Contract, change ...any) (*githubt
 	return gh, a, repo, g
 }
 
+var contractOnce = sync.OnceValues(func() (*githubtest.Contract, error) { return githubtest.NewContract("../../shared/github") })
+
+// contract holds a test's exchanges against GitHub's own descriptions, when they
+// are there.
+func contract(t *testing.T) *githubtest.Contract {
+	t.Helper()
+	k, err := contractOnce()
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Log("without the contract files ../shared/github: shapes are not checked")
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(k.Violations())
+	t.Cleanup(func() {
+		for _, v := range k.Violations()[before:] {
+			t.Errorf("against GitHub's description: %s", v)
+		}
+	})
+	return k
+}
+
 // A whole run against the real protocol: App tokens, permissions of the manifest,
 // review comments that must lie in the diff, GraphQL, git. Everything is held against
 // GitHub's own descriptions when they are there.
 func TestEndToEnd(t *testing.T) {
-	var contract *githubtest.Contract
-	if _, err := os.Stat("../../shared/github/rest-openapi.json"); err == nil {
-		if contract, err = githubtest.NewContract("../../shared/github"); err != nil {
-			t.Fatal(err)
-		}
-	} else {
-		t.Log("without the contract files ../shared/github: shapes are not checked")
-	}
+	contract := contract(t)
 	gh, a, repo, g := world(t, contract)
 	ctx := context.Background()
 	n, err := gh.As("alice").OpenIssue("octo/repo", "Retry failed uploads", "Uploads fail.")
@@ -192,11 +211,6 @@ func TestEndToEnd(t *testing.T) {
 	s.verified()
 	publish()
 	checkEnd(t, gh, a, s, n, second)
-	if contract != nil {
-		for _, v := range contract.Violations() {
-			t.Errorf("against GitHub's description: %s", v)
-		}
-	}
 }
 
 func checkEnd(t *testing.T, gh *githubtest.Server, a *App, s *story, n int, head string) {

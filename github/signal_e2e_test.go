@@ -47,20 +47,9 @@ const retryGo = "package upload\n\nfunc retry(n int) {\n\tfor i := 0; i != n; i+
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	var contract *githubtest.Contract
-	if _, err := os.Stat("../../shared/github/rest-openapi.json"); err == nil {
-		if contract, err = githubtest.NewContract("../../shared/github"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			for _, v := range contract.Violations() {
-				t.Errorf("against GitHub's description: %s", v)
-			}
-		})
-	}
 	l := &lab{t: t, offset: &atomic.Int64{}}
 	clock := func() time.Time { return time.Now().Add(time.Duration(l.offset.Load())) }
-	l.gh, l.a, l.repo, l.g = world(t, contract, func(o *githubtest.Options) { o.Clock = clock }, func(o *Options) { o.Clock, o.Gaps = clock, true })
+	l.gh, l.a, l.repo, l.g = world(t, contract(t), func(o *githubtest.Options) { o.Clock = clock }, func(o *Options) { o.Clock, o.Gaps = clock, true })
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }))
 	t.Cleanup(hook.Close)
 	l.gh.SetHook(hook.URL)

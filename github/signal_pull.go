@@ -124,6 +124,10 @@ func (g *gatherer) edits(ctx context.Context, upTo string) (bool, error) {
 		if !s.person() || s.button || !g.human(s.by) {
 			continue
 		}
+		if g.knows(keyEdit(s.sha, "")) {
+			found = true
+			continue
+		}
 		looked++
 		list, err := g.history.patch(ctx, s.sha)
 		if err != nil {
@@ -137,6 +141,16 @@ func (g *gatherer) edits(ctx context.Context, upTo string) (bool, error) {
 		}
 	}
 	return found, nil
+}
+
+// knows reports whether a fact of this kind is known.
+func (g *gatherer) knows(prefix string) bool {
+	for k := range g.known {
+		if strings.HasPrefix(k, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // byFile makes one signal of all that a commit changed in a file.

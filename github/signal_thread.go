@@ -28,18 +28,25 @@ type fate struct {
 	has     bool // it has a suggestion
 }
 
-// suggested finds the suggestion in a comment, as GitHub would apply it.
+// suggested finds the first suggestion in a comment, as GitHub would apply it. One
+// inside another block is only shown.
 func suggested(body string) ([]string, bool) {
 	lines := strings.Split(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
+	open, first := "", -1
 	for i, l := range lines {
-		marks, found := strings.CutSuffix(strings.TrimSpace(l), "suggestion")
-		if !found || len(marks) < 3 || strings.Trim(marks, "`") != "" {
-			continue
-		}
-		for j := i + 1; j < len(lines); j++ {
-			if t := strings.TrimSpace(lines[j]); len(t) >= len(marks) && strings.Trim(t, "`") == "" {
-				return split(strings.Join(append(slices.Clone(lines[i+1:j]), ""), "\n")), true
+		t := strings.TrimSpace(l)
+		marks := t[:len(t)-len(strings.TrimLeft(t, "`"))]
+		switch info := strings.TrimSpace(t[len(marks):]); {
+		case open == "" && len(marks) >= 3 && !strings.Contains(info, "`"):
+			open = marks
+			if info == "suggestion" {
+				first = i + 1
 			}
+		case open != "" && len(marks) >= len(open) && info == "":
+			if first >= 0 {
+				return split(strings.Join(append(slices.Clone(lines[first:i]), ""), "\n")), true
+			}
+			open = ""
 		}
 	}
 	return nil, false
