@@ -73,6 +73,11 @@ func TestSignalSuggestion(t *testing.T) {
 			c.again()
 		}},
 		{"untouched", func(c *trial) {
+			before := c.a.Calls()
+			c.expect("polling", c.poll())
+			if n := c.a.Calls() - before; n != 2 {
+				t.Errorf("polling an untouched pull request took %d calls, want one query and one list of commits", n)
+			}
 			c.push("alice", "\t\tsend()\n", "\t\tsend(i)\n")
 			c.expect("other lines", c.news())
 		}},
