@@ -29,8 +29,15 @@ func (a *App) Permission(ctx context.Context, repo pipeline.Repo, actor pipeline
 	}
 }
 
-// errRenamed says that a login belongs to another account by now.
-var errRenamed = errors.New("the login belongs to another account now")
+// renamedError says that a login belongs to another account by now.
+type renamedError struct {
+	op      string
+	is, was int64
+}
+
+func (e *renamedError) Error() string {
+	return fmt.Sprintf("%s: the login belongs to account %d now, not to %d", e.op, e.is, e.was)
+}
 
 // level asks what the actor may do; "none" when there is no such account.
 func (a *App) level(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (*gh.RepositoryPermissionLevel, error) {
@@ -50,7 +57,7 @@ func (a *App) level(ctx context.Context, repo pipeline.Repo, actor pipeline.Acto
 		return nil, err
 	}
 	if id := l.GetUser().GetID(); id != actor.ID {
-		return nil, fmt.Errorf("%s: %w: to %d, not to %d", op, errRenamed, id, actor.ID)
+		return nil, &renamedError{op: op, is: id, was: actor.ID}
 	}
 	return l, nil
 }
@@ -62,7 +69,8 @@ func (a *App) weight(ctx context.Context, repo pipeline.Repo, actor pipeline.Act
 		return 0, nil
 	}
 	l, err := a.level(ctx, repo, actor)
-	if errors.Is(err, errRenamed) {
+	var renamed *renamedError
+	if errors.As(err, &renamed) {
 		return 0, nil
 	}
 	if err != nil {

@@ -270,3 +270,83 @@ func TestSignalsOfNobody(t *testing.T) {
 		t.Errorf("polling without a pull request: %v, %v after %d calls", got, err, f.calls)
 	}
 }
+
+// However people change their minds, and however late, doubled or disordered it is
+// heard of, in the end the same holds as for one who looks for the first time.
+func TestSignalsConverge(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	rapid.Check(t, func(t *rapid.T) {
+		st := &pullState{state: "OPEN", node: "PR_8", number: 8, head: "c0", threads: []talk{forgeTalk("aaaa"), forgeTalk("bbbb")}}
+		st.threads[1].node, st.threads[1].comments[0].id = "PRRT_2", 502
+		people := rapid.SampledFrom([]pipeline.Actor{alice, boss, guest})
+		var known []pipeline.Signal
+		var heard []pipeline.Notice
+		look := func(n pipeline.Notice, known []pipeline.Signal) []pipeline.Signal {
+			g := tester(st, n, known...)
+			g.now = at
+			g.history.files["c0:retry.go"] = split(strings.Repeat("line\n", 9))
+			g.history.steps = []step{{sha: "c0", forge: true}}
+			got, err := g.finish(context.Background(), g.all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pipeline.KnownSignals(append(pipeline.SignalEvents(known), pipeline.SignalEvents(got)...))
+		}
+		for range rapid.IntRange(1, 20).Draw(t, "acts") {
+			at = at.Add(time.Second)
+			who := people.Draw(t, "who")
+			th := &st.threads[rapid.IntRange(0, 1).Draw(t, "thread")]
+			n := pipeline.Notice{Kind: pipeline.NoticeFeedback, Repo: fakeRepo(), Actor: who, Head: "c0", Feedback: &pipeline.Feedback{At: at, Thread: th.node}}
+			switch rapid.IntRange(0, 4).Draw(t, "act") {
+			case 0:
+				th.resolved, th.resolver = !th.resolved, who
+				n.Feedback.Event, n.Feedback.Action = "pull_request_review_thread", map[bool]string{true: "resolved", false: "unresolved"}[th.resolved]
+			case 1:
+				words := rapid.SampledFrom([]string{"By design.", "You are right.", "Hm.", "/forge dismiss so"}).Draw(t, "words")
+				th.comments = append(th.comments, remark{id: int64(1000 + len(heard)), author: who, body: words, created: at, updated: at})
+				n.Feedback.Event, n.Feedback.Action = "pull_request_review_comment", "created"
+			case 2:
+				first := th.first()
+				if i := slices.IndexFunc(first.downs, func(v vote) bool { return v.by == who }); i >= 0 {
+					first.downs = slices.Delete(slices.Clone(first.downs), i, i+1)
+				} else {
+					first.downs = append(slices.Clone(first.downs), vote{who, at})
+				}
+				n.Feedback = nil // nobody is told
+			case 3:
+				th.first().hidden = map[bool]string{true: "spam"}[th.first().hidden == ""]
+				n.Feedback = nil
+			case 4:
+				st.reviews = append(st.reviews, opinion{id: int64(len(heard) + 70), state: "APPROVED", author: who, at: at})
+				if i := rapid.IntRange(0, len(st.reviews)-1).Draw(t, "review"); i < len(st.reviews)-1 {
+					st.reviews[i].state = "DISMISSED"
+				}
+				n.Feedback.Event, n.Feedback.Action = "pull_request_review", "submitted"
+			}
+			if n.Feedback != nil {
+				heard = append(heard, n)
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "handled") {
+				if len(heard) > 0 {
+					known = look(rapid.SampledFrom(heard).Draw(t, "which"), known)
+				}
+			}
+		}
+		known = look(pipeline.Notice{}, known)
+		holds := func(list []pipeline.Signal) []string {
+			var out []string
+			for _, s := range list {
+				if !s.Off {
+					out = append(out, s.Key+" "+string(s.Kind)+" "+s.Actor.Login+" "+s.Text)
+				}
+			}
+			return out
+		}
+		if diff := cmp.Diff(holds(look(pipeline.Notice{}, nil)), holds(known)); diff != "" {
+			t.Fatalf("what holds (-first look +grown):\n%s", diff)
+		}
+		if again := look(pipeline.Notice{}, known); !cmp.Equal(again, known) {
+			t.Fatalf("looking again changes what is known:\n%s", cmp.Diff(known, again))
+		}
+	})
+}
