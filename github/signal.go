@@ -18,9 +18,11 @@ import (
 // holds already gives nothing, and what holds no longer comes once more, Off.
 //
 // The notice is a feedback, a push to the run's branch or the default one, or a
-// closed pull request. Without a run only a comment on the diff of a pull request
-// that is not Forge's gives something: a gap. What no delivery tells — reactions,
-// hidden comments — is found on the way, and by Poll.
+// closed pull request. A push to the default branch belongs to no run by itself: it
+// may revert any that was merged, and is to be shown to each. Without a run only a
+// comment on the diff of a pull request that is not Forge's gives something: a gap
+// (Options.Gaps). What no delivery tells — reactions, hidden comments — is found on
+// the way, and by Poll.
 func (a *App) Signals(ctx context.Context, run *pipeline.Run, n pipeline.Notice, known []pipeline.Signal) ([]pipeline.Signal, error) {
 	if run == nil {
 		return a.elsewhere(ctx, n)
