@@ -127,12 +127,12 @@ func (g *gatherer) finish(ctx context.Context, collect func(context.Context) err
 			continue
 		}
 		s := had
-		s.Off, s.At = true, g.when()
+		s.Off, s.At = true, g.now.Truncate(time.Millisecond)
+		if g.about(&s) {
+			s.Actor, s.At = g.n.Actor, g.when()
+		}
 		if !s.At.After(had.At) {
 			s.At = had.At.Add(time.Millisecond)
-		}
-		if g.human(g.n.Actor) {
-			s.Actor = g.n.Actor
 		}
 		out = append(out, s)
 	}
@@ -143,6 +143,23 @@ func (g *gatherer) finish(ctx context.Context, collect func(context.Context) err
 // alike reports whether two signals say the same of a fact, whenever it was found.
 func alike(a, b *pipeline.Signal) bool {
 	return a.Kind == b.Kind && a.Actor.ID == b.Actor.ID && a.Text == b.Text && a.After == b.After && a.Where == b.Where
+}
+
+// about reports whether the notice is of what a signal tells; else the signal's
+// change was only found on the way.
+func (g *gatherer) about(s *pipeline.Signal) bool {
+	if !g.human(g.n.Actor) {
+		return false
+	}
+	switch g.f.Event {
+	case "pull_request_review_thread", "pull_request_review_comment":
+		return s.Comment != 0 && (g.f.ReplyTo == s.Comment || slices.Contains(g.f.Comments, s.Comment))
+	case "pull_request_review":
+		return s.Key == keyReview(g.f.Review)
+	case "pull_request", "push":
+		return true // its code changed
+	}
+	return false
 }
 
 // when is the moment of what the notice tells, or now.

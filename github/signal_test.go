@@ -204,6 +204,31 @@ func TestMomentsGrow(t *testing.T) {
 	}
 }
 
+// What is only found on the way is not laid at the door of who happened to come by.
+func TestTakenBackBy(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	st := &pullState{state: "OPEN", threads: []talk{forgeTalk("aaaa")}}
+	known := pipeline.Signal{Key: keyDismissed(501), Kind: pipeline.SignalDismissed, Actor: alice, Comment: 501, At: at}
+	for _, c := range []struct {
+		name string
+		f    pipeline.Feedback
+		want pipeline.Actor
+	}{
+		{"its conversation", pipeline.Feedback{Event: "pull_request_review_thread", Action: "unresolved", Comments: []int64{501, 502}}, boss},
+		{"a deleted answer", pipeline.Feedback{Event: "pull_request_review_comment", Action: "deleted", Comments: []int64{502}, ReplyTo: 501}, boss},
+		{"a push", pipeline.Feedback{Event: "push"}, boss},
+		{"another conversation", pipeline.Feedback{Event: "pull_request_review_thread", Action: "resolved", Comments: []int64{601}}, alice},
+		{"a review", pipeline.Feedback{Event: "pull_request_review", Action: "submitted", Review: 70}, alice},
+		{"a remark", pipeline.Feedback{Event: "issue_comment", Action: "created", Comments: []int64{71}}, alice},
+	} {
+		g := tester(st, pipeline.Notice{Actor: boss, Feedback: &c.f}, known)
+		got, err := g.finish(context.Background(), g.all)
+		if err != nil || len(got) != 1 || !got[0].Off || got[0].Actor != c.want {
+			t.Errorf("%s: %+v, %v; want it taken back by %s", c.name, got, err, c.want.Login)
+		}
+	}
+}
+
 func TestStep(t *testing.T) {
 	g := tester(&pullState{}, pipeline.Notice{Actor: alice, Head: "pushed"})
 	g.run.Trace = "abc"
