@@ -229,13 +229,27 @@ func TestSignalPull(t *testing.T) {
 			c.ready()
 			c.must(c.as("boss").Squash("octo/repo", c.pull))
 			c.news()
-			one := "something else\n"
-			_, err := c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: "main", Message: "Revert \"Retry\"\n\nThis reverts commit nothing.", Files: map[string]*string{"NOTES.md": &one}})
+			merge, err := c.gh.Head("octo/repo", "main")
+			c.must(err)
+			one := retryGo + "\n// more\n"
+			_, err = c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: "main", Message: "Revert \"Retry\"\n\nThis reverts commit " + merge + ".", Files: map[string]*string{c.path(): &one}})
 			c.must(err)
 			c.expect("a commit that only says so", c.news())
-			_, err = c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: "main", Message: "Tidy up", Files: map[string]*string{c.path(): nil, c.dir + "/other.go": nil, "NOTES.md": nil}})
+			_, err = c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: "main", Message: "Tidy up", Files: map[string]*string{c.path(): nil, c.dir + "/other.go": nil}})
 			c.must(err)
 			c.expect("a commit that does it without a word", c.news(), "reverted by alice 0.8: Tidy up")
+		}},
+		{"reverted for the greater part", func(c *trial) {
+			c.ready()
+			c.must(c.as("boss").Squash("octo/repo", c.pull))
+			c.news()
+			merge, err := c.gh.Head("octo/repo", "main")
+			c.must(err)
+			message := "Undo\n\nThis reverts commit " + merge + "."
+			_, err = c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: "main", Message: message, Files: map[string]*string{c.path(): nil}})
+			c.must(err)
+			c.expect("most of it, and it says so", c.news(), "reverted by alice 0.8: "+message)
+			c.again()
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.run(l.begin(t)) })

@@ -204,6 +204,79 @@ func TestMomentsGrow(t *testing.T) {
 	}
 }
 
+// Whose commit changed the lines decides what it means.
+func TestFollowed(t *testing.T) {
+	file := func(lines ...string) []string {
+		return slices.Concat([]string{"one", "two", "three"}, lines, []string{"five", "six"})
+	}
+	person, other := step{sha: "p", by: alice}, step{sha: "q", by: boss}
+	forge, merge := step{sha: "f", forge: true}, step{sha: "m", by: alice, merge: true}
+	robot := step{sha: "r", by: pipeline.Actor{ID: 50, Bot: true}}
+	const body = "```suggestion\nbetter line four\n```"
+	for _, c := range []struct {
+		name  string
+		steps []step
+		now   [][]string // the file after each step; nil for not there
+		kind  pipeline.SignalKind
+		by    string
+		want  fate
+	}{
+		{"nobody", nil, nil, "", "", fate{stands: true}},
+		{"a person, as suggested", []step{person}, [][]string{file("better line four")}, pipeline.SignalApplied, "p", fate{people: true, ever: true}},
+		{"a person, then another", []step{person, other}, [][]string{file("better line four"), file("best line four")}, pipeline.SignalRewritten, "q", fate{people: true, ever: true}},
+		{"a person, then back", []step{person, other}, [][]string{file("x line"), file("line four")}, "", "", fate{stands: true, ever: true}},
+		{"Forge", []step{forge}, [][]string{file("better line four")}, "", "", fate{closed: true}},
+		{"Forge, then a person", []step{forge, person}, [][]string{file("better line four"), file("x line")}, "", "", fate{closed: true}},
+		{"a person, then Forge, then another", []step{person, forge, other}, [][]string{file("better line four"), file("f line"), file("x line")}, pipeline.SignalApplied, "p", fate{people: true, ever: true, closed: true}},
+		{"a merge", []step{merge}, [][]string{file("x line")}, "", "", fate{closed: true}},
+		{"a bot", []step{robot}, [][]string{file("better line four")}, "", "", fate{closed: true}},
+		{"Forge elsewhere, then a person", []step{forge, person}, [][]string{slices.Concat([]string{"zero"}, file("line four")), slices.Concat([]string{"zero"}, file("better line four"))}, pipeline.SignalApplied, "p", fate{people: true, ever: true}},
+		{"a person takes the file away", []step{person}, [][]string{nil}, "", "", fate{people: true, ever: true, closed: true}},
+	} {
+		for _, forced := range []bool{false, true} {
+			g := tester(&pullState{state: "OPEN"}, pipeline.Notice{})
+			g.history.files["c0:retry.go"] = file("line four")
+			g.history.steps = append([]step{{sha: "c0", forge: true}}, c.steps...)
+			for i, s := range c.steps {
+				g.history.files[s.sha+":retry.go"], g.history.patches[s.sha] = c.now[i], []change{{path: "retry.go"}}
+			}
+			if forced { // the commented commit is not part of the pull request any more: only its head can be compared
+				if len(c.steps) != 1 {
+					continue
+				}
+				g.history.steps = c.steps
+			}
+			th := forgeTalk("aaaa")
+			th.comments[0].body += "\n" + body
+			v, err := g.follow(context.Background(), &th)
+			got := fate{stands: v.stands, people: v.people, ever: v.ever, closed: v.closed}
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(fate{}, step{})); err != nil || !v.known || v.kind != c.kind || v.by.sha != c.by || diff != "" {
+				t.Errorf("%s, forced %v: %q by %q, %v; want %q by %q (-want +got):\n%s", c.name, forced, v.kind, v.by.sha, err, c.kind, c.by, diff)
+			}
+		}
+	}
+}
+
+// Covers H4: an edit is one signal for each file, without what was suggested.
+func TestEditsByFile(t *testing.T) {
+	g := tester(&pullState{}, pipeline.Notice{})
+	g.fact(pipeline.Signal{Key: "suggestion/1", Kind: pipeline.SignalApplied, File: "a.go", After: "better\nlines"})
+	got := g.byFile(&step{sha: strings.Repeat("ab", 20), by: alice}, []change{
+		{path: "a.go", line: 3, before: []string{"x"}, after: []string{"y"}},
+		{path: "a.go", line: 9, before: []string{"old"}, after: []string{"better", "lines"}},
+		{path: "a.go", line: 20, after: []string{"\tz"}},
+		{path: "b.go", line: 1, before: []string{"better"}},
+	})
+	var text []string
+	for _, s := range got {
+		text = append(text, s.Key+" "+s.File+": "+s.Before+" > "+s.After)
+	}
+	want := []string{"edit/abababababab/a.go a.go: x\n…\n > y\n…\n\tz", "edit/abababababab/b.go b.go: better > "}
+	if !slices.Equal(text, want) {
+		t.Errorf("byFile = %q, want %q", text, want)
+	}
+}
+
 // What is only found on the way is not laid at the door of who happened to come by.
 func TestTakenBackBy(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)

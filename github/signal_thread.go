@@ -112,8 +112,8 @@ func (g *gatherer) advance(ctx context.Context, v *fate, path string, cur []stri
 		case s.person():
 			v.stands, v.after, v.where = stands, to.of(next), ""
 			v.people, v.ever = !stands, true
-			if v.kind = kind; kind != "" {
-				v.by = *s
+			if v.kind, v.by = kind, *s; kind == "" {
+				v.by = step{}
 			}
 		default: // what a person did before stays as it was
 			v.stands, v.closed = stands, true
