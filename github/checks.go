@@ -267,7 +267,7 @@ func (r *checksReader) superseded() map[int64]bool {
 			newest[key] = w
 			continue
 		}
-		if later(old, w) {
+		if newer(old, w) {
 			newest[key] = w
 			suite = old.GetCheckSuiteID()
 		}
@@ -276,8 +276,8 @@ func (r *checksReader) superseded() map[int64]bool {
 	return out
 }
 
-// later reports whether workflow run b stands for a as well.
-func later(a, b *gh.WorkflowRun) bool {
+// newer reports whether workflow run b stands for a as well.
+func newer(a, b *gh.WorkflowRun) bool {
 	if x, y := a.GetConclusion() == "skipped", b.GetConclusion() == "skipped"; x != y {
 		return x
 	}

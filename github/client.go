@@ -32,6 +32,8 @@ type Options struct {
 	UserAgent        string        // default "forge"
 	LogHosts         []string      // where job logs may be fetched from besides GitHub's own stores: "logs.example.com", ".example.com" for all below it
 
+	Gaps bool // also take what people remark on pull requests that are not Forge's (H5)
+
 	Clock func() time.Time                                 // default time.Now
 	Sleep func(ctx context.Context, d time.Duration) error // default: a timer
 	Base  http.RoundTripper                                // default: http.DefaultTransport's settings

@@ -10,7 +10,7 @@ import (
 )
 
 // commands are the words after the slash; pipeline.Help says what they do.
-var commands = []string{"run", "status", "stop", "resume", "retry", "approve", "continue", "accept", "history", "cancel", "choose", "help",
+var commands = []string{"run", "status", "stop", "resume", "retry", "approve", "continue", "accept", "history", "cancel", "choose", "dismiss", "help",
 	"explain", "raise", "take-over", "simplify", "reset"}
 
 // parseCommand reads the first line of a comment. It reports false when that line

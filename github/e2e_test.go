@@ -75,25 +75,9 @@ func (g *gitPusher) commit(repo pipeline.Repo, name, text string) string {
 	return head
 }
 
-var contractOnce = sync.OnceValues(func() (*githubtest.Contract, error) { return githubtest.NewContract("../../shared/github") })
-
-// contractOf returns GitHub's own descriptions, or nil when they are not there.
-func contractOf(t *testing.T) *githubtest.Contract {
-	t.Helper()
-	contract, err := contractOnce()
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Log("without the contract files ../shared/github: shapes are not checked")
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return contract
-}
-
 // world is a GitHub of the real protocol, with the App installed on octo/repo and
 // an issue that asks for something.
-func world(t *testing.T, contract *githubtest.Contract, change ...func(manifest string) string) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
+func world(t *testing.T, contract *githubtest.Contract, change ...any) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git: apt-get install git")
@@ -102,10 +86,18 @@ func world(t *testing.T, contract *githubtest.Contract, change ...func(manifest 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range change {
-		manifest = []byte(f(string(manifest)))
+	server, client := githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: contract}, Options{}
+	for _, c := range change {
+		switch c := c.(type) {
+		case func(*githubtest.Options):
+			c(&server)
+		case func(string) string:
+			server.Manifest = []byte(c(string(server.Manifest)))
+		case func(*Options):
+			c(&client)
+		}
 	}
-	gh, err := githubtest.New(githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: contract})
+	gh, err := githubtest.New(server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +112,8 @@ func world(t *testing.T, contract *githubtest.Contract, change ...func(manifest 
 	if err := gh.SetPermission("octo/repo", "alice", "write"); err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(Options{BaseURL: gh.URL, AppID: gh.AppID, PrivateKey: gh.PrivateKey})
+	client.BaseURL, client.AppID, client.PrivateKey = gh.URL, gh.AppID, gh.PrivateKey
+	a, err := New(client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,11 +132,34 @@ func world(t *testing.T, contract *githubtest.Contract, change ...func(manifest 
 	return gh, a, repo, g
 }
 
+var contractOnce = sync.OnceValues(func() (*githubtest.Contract, error) { return githubtest.NewContract("../../shared/github") })
+
+// contract holds a test's exchanges against GitHub's own descriptions, when they
+// are there.
+func contract(t *testing.T) *githubtest.Contract {
+	t.Helper()
+	k, err := contractOnce()
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Log("without the contract files ../shared/github: shapes are not checked")
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(k.Violations())
+	t.Cleanup(func() {
+		for _, v := range k.Violations()[before:] {
+			t.Errorf("against GitHub's description: %s", v)
+		}
+	})
+	return k
+}
+
 // A whole run against the real protocol: App tokens, permissions of the manifest,
 // review comments that must lie in the diff, GraphQL, git. Everything is held against
 // GitHub's own descriptions when they are there.
 func TestEndToEnd(t *testing.T) {
-	contract := contractOf(t)
+	contract := contract(t)
 	gh, a, repo, g := world(t, contract)
 	ctx := context.Background()
 	n, err := gh.As("alice").OpenIssue("octo/repo", "Retry failed uploads", "Uploads fail.")
@@ -197,11 +213,6 @@ func TestEndToEnd(t *testing.T) {
 	s.verified()
 	publish()
 	checkEnd(t, gh, a, s, n, second)
-	if contract != nil {
-		for _, v := range contract.Violations() {
-			t.Errorf("against GitHub's description: %s", v)
-		}
-	}
 }
 
 func checkEnd(t *testing.T, gh *githubtest.Server, a *App, s *story, n int, head string) {

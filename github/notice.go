@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"forge/pipeline"
 )
@@ -14,6 +15,7 @@ type ReadOptions struct {
 	Slug  string // the word after the slash, and before the slash of a branch; default "forge"
 	BotID int64  // the id of the App's own bot user; 0 when it is not known yet
 	AppID int64  // the App's id: its own check runs are no CI; 0 when it is not known
+	Other bool   // listen to what people say on pull requests that are not Forge's, too
 }
 
 type account struct {
@@ -58,16 +60,26 @@ type delivery struct {
 		ID      int64   `json:"id"`
 		Account account `json:"account"`
 	} `json:"installation"`
-	Issue   issue `json:"issue"`
-	Comment struct {
-		ID   int64   `json:"id"`
-		Body string  `json:"body"`
-		User account `json:"user"`
-	} `json:"comment"`
+	Issue   issue         `json:"issue"`
+	Comment reviewComment `json:"comment"`
+	Review  struct {
+		ID        int64   `json:"id"`
+		Body      string  `json:"body"`
+		State     string  `json:"state"`
+		User      account `json:"user"`
+		Commit    string  `json:"commit_id"`
+		Submitted stamp   `json:"submitted_at"`
+	} `json:"review"`
+	Thread struct {
+		Node     string          `json:"node_id"`
+		Comments []reviewComment `json:"comments"`
+	} `json:"thread"`
 	PullRequest struct {
-		Number int  `json:"number"`
-		Merged bool `json:"merged"`
-		Base   struct {
+		Number  int   `json:"number"`
+		Merged  bool  `json:"merged"`
+		Updated stamp `json:"updated_at"`
+		Closed  stamp `json:"closed_at"`
+		Base    struct {
 			Ref string `json:"ref"`
 		} `json:"base"`
 		Head struct {
@@ -92,8 +104,10 @@ type delivery struct {
 	} `json:"changes"`
 	ciDelivery
 	Ref     string `json:"ref"`
+	Before  string `json:"before"`
 	After   string `json:"after"`
 	Deleted bool   `json:"deleted"`
+	Updated stamp  `json:"updated_at"`
 	Zen     string `json:"zen"`
 }
 
@@ -119,12 +133,11 @@ func Read(event string, payload []byte, o ReadOptions) (pipeline.Notice, error) 
 	case "issue_comment":
 		r.issueComment()
 	case "pull_request_review_comment":
-		r.n.Pull = d.PullRequest.Number
-		if d.Action == "created" {
-			r.command(d.Comment.Body)
-		} else {
-			r.none("a review comment was %s", d.Action)
-		}
+		r.reviewComment()
+	case "pull_request_review":
+		r.review()
+	case "pull_request_review_thread":
+		r.thread()
 	case "push":
 		r.push()
 	case "pull_request":
@@ -148,8 +161,8 @@ func Read(event string, payload []byte, o ReadOptions) (pipeline.Notice, error) 
 // names for other things, so of those only the common fields are read.
 func unmarshal(event string, payload []byte, d *delivery) error {
 	switch event {
-	case "issues", "issue_comment", "pull_request_review_comment", "push", "pull_request", "installation", "installation_repositories",
-		"check_run", "check_suite", "workflow_run", "status", "delete":
+	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review", "pull_request_review_thread", "push", "pull_request",
+		"installation", "installation_repositories", "check_run", "check_suite", "workflow_run", "status", "delete":
 		return json.Unmarshal(payload, d)
 	}
 	var c struct {
@@ -236,6 +249,9 @@ func (r reader) issueComment() {
 	default:
 		r.none("a comment was %s", d.Action)
 	}
+	if r.n.Kind == pipeline.NoticeNone && r.n.Pull != 0 && (d.Action == "created" || d.Action == "deleted") {
+		r.feedback("issue_comment", d.Comment.updated())
+	}
 }
 
 // tick reads a box that a person ticked in a comment of Forge's. Only then does
@@ -273,6 +289,9 @@ func (r reader) command(body string) {
 	switch {
 	case c.Error != "":
 		r.is(pipeline.NoticeCommand, "a command with a mistake: /%s %s", r.o.Slug, shorten(c.Name, 40))
+	case c.Name == "dismiss":
+		r.n.Command.Error = fmt.Sprintf("`/%s dismiss` works as a reply to one of Forge's comments on the diff, with the reason behind it.", r.o.Slug)
+		r.is(pipeline.NoticeCommand, "/%s dismiss, but not in a reply to a finding", r.o.Slug)
 	case c.Name == "run" && r.n.Pull != 0:
 		r.n.Command.Error = fmt.Sprintf("`/%s run` works in an issue, and #%d is a pull request.", r.o.Slug, r.n.Pull)
 		r.is(pipeline.NoticeCommand, "/%s run in a pull request", r.o.Slug)
@@ -292,6 +311,7 @@ func (r reader) push() {
 		r.none("push to %s: not a branch", shorten(d.Ref, 200))
 	case branch != "" && branch == d.Repository.DefaultBranch && !r.own() && !d.Deleted:
 		r.n.Branch, r.n.Head = branch, d.After
+		r.n.Feedback = r.about("push", time.Time{}) // it may revert what was merged
 		r.is(pipeline.NoticeBaseMoved, "%s pushed to %s", d.Sender.Login, branch)
 	case !strings.HasPrefix(branch, r.o.Slug+"/"):
 		r.none("push to %s: not a branch of Forge's", shorten(branch, 200))
@@ -301,6 +321,7 @@ func (r reader) push() {
 		r.none("branch %s was deleted by %s", branch, d.Sender.Login)
 	default:
 		r.n.Branch, r.n.Head = branch, d.After
+		r.n.Feedback = r.about("push", time.Time{})
 		r.is(pipeline.NoticePush, "%s pushed to %s", d.Sender.Login, branch)
 	}
 }
@@ -310,14 +331,18 @@ func (r reader) pullRequest() {
 	r.n.Pull = p.Number
 	kind := pullKinds[d.Action]
 	switch {
+	case d.Action == "synchronize" && r.forges() && !r.own():
+		r.n.Branch, r.n.Head = p.Head.Ref, p.Head.SHA
+		r.feedback("pull_request", p.Updated.Time)
 	case kind == "", d.Action == "edited" && len(d.Changes.Base) == 0:
 		r.none("pull request %s: nothing to do", d.Action)
-	case !strings.HasPrefix(p.Head.Ref, r.o.Slug+"/") || p.Head.Repo.ID != d.Repository.ID:
+	case !r.forges():
 		r.none("pull request #%d was %s: its branch is not Forge's", p.Number, pullWords[kind])
 	case r.own():
 		r.none("pull request #%d was %s by Forge itself", p.Number, pullWords[kind])
 	default:
 		r.n.Branch, r.n.Head, r.n.Merged = p.Head.Ref, p.Head.SHA, p.Merged
+		r.n.Feedback = r.about("pull_request", later(p.Closed, p.Updated))
 		word := pullWords[kind]
 		if p.Merged {
 			word = "merged"

@@ -127,13 +127,16 @@ func TestReadExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Read(event, raw, ReadOptions{Label: "bug"})
+		got, err := Read(event, raw, ReadOptions{Label: "bug", Other: true})
 		if err != nil {
 			t.Errorf("%s: %v", h.Name, err)
 			continue
 		}
 		if got.Why == "" || got.Kind == "" {
 			t.Errorf("%s: no outcome: %+v", h.Name, got)
+		}
+		if f := got.Feedback; got.Kind == pipeline.NoticeFeedback && (f == nil || got.Actor.Login == "" || f.At.IsZero() && f.Event != "push") {
+			t.Errorf("%s: a feedback without who or when: %+v %+v", h.Name, got, f)
 		}
 		kinds[got.Kind]++
 		n++
@@ -142,7 +145,7 @@ func TestReadExamples(t *testing.T) {
 		t.Errorf("examples read: %d, want all 175", n)
 	}
 	for _, k := range []pipeline.NoticeKind{pipeline.NoticeNone, pipeline.NoticeStart, pipeline.NoticeUnlabelled, pipeline.NoticeIssueClosed, pipeline.NoticeInstallation,
-		pipeline.NoticeBaseMoved, pipeline.NoticeIssueReopened} {
+		pipeline.NoticeBaseMoved, pipeline.NoticeIssueReopened, pipeline.NoticeFeedback} {
 		if kinds[k] == 0 {
 			t.Errorf("no example became a notice of kind %s: %v", k, kinds)
 		}
@@ -242,7 +245,7 @@ func FuzzRead(f *testing.F) {
 		if n.Kind == "" || n.Why == "" {
 			t.Errorf("Read(%q, %q) has no outcome: %+v", event, payload, n)
 		}
-		if n.Actor.Bot && (n.Kind == pipeline.NoticeStart || n.Kind == pipeline.NoticeCommand) {
+		if n.Actor.Bot && (n.Kind == pipeline.NoticeStart || n.Kind == pipeline.NoticeCommand || n.Kind == pipeline.NoticeFeedback) {
 			t.Errorf("Read(%q, %q): a bot starts something: %+v", event, payload, n)
 		}
 		if n.Actor.ID == botID && n.Kind != pipeline.NoticeNone && n.Kind != pipeline.NoticeChecks && n.Kind != pipeline.NoticeInstallation {

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,30 +17,70 @@ import (
 // GitHub has it. The login is only how GitHub is asked: when it belongs to
 // another account than the actor's id by now, that is an error.
 func (a *App) Permission(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (string, error) {
-	op := fmt.Sprintf("ask what %s may do in %s", actor.Login, repo.FullName())
-	if actor.Login == "" || actor.ID == 0 {
-		return "", fmt.Errorf("%s: the actor has no login or no id", op)
-	}
-	s, err := a.session(repo)
+	l, err := a.level(ctx, repo, actor)
 	if err != nil {
 		return "", err
-	}
-	l, _, err := s.rest.Repositories.GetPermissionLevel(ctx, repo.Owner, repo.Name, actor.Login)
-	if err = explain(op, "metadata: read", err); err != nil {
-		if gone(err) {
-			return "none", nil
-		}
-		return "", err
-	}
-	if id := l.GetUser().GetID(); id != actor.ID {
-		return "", fmt.Errorf("%s: the login belongs to account %d now, not to %d", op, id, actor.ID)
 	}
 	switch p := l.GetPermission(); p {
 	case "admin", "write", "read", "none":
 		return p, nil
 	default:
-		return "", fmt.Errorf("%s: GitHub answered with the unknown permission %q", op, p)
+		return "", fmt.Errorf("ask what %s may do in %s: GitHub answered with the unknown permission %q", actor.Login, repo.FullName(), p)
 	}
+}
+
+// renamedError says that a login belongs to another account by now.
+type renamedError struct {
+	op      string
+	is, was int64
+}
+
+func (e *renamedError) Error() string {
+	return fmt.Sprintf("%s: the login belongs to account %d now, not to %d", e.op, e.is, e.was)
+}
+
+// level asks what the actor may do; "none" when there is no such account.
+func (a *App) level(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (*gh.RepositoryPermissionLevel, error) {
+	op := fmt.Sprintf("ask what %s may do in %s", actor.Login, repo.FullName())
+	if actor.Login == "" || actor.ID == 0 {
+		return nil, fmt.Errorf("%s: the actor has no login or no id", op)
+	}
+	s, err := a.session(repo)
+	if err != nil {
+		return nil, err
+	}
+	l, _, err := s.rest.Repositories.GetPermissionLevel(ctx, repo.Owner, repo.Name, actor.Login)
+	if err = explain(op, "metadata: read", err); err != nil {
+		if gone(err) {
+			return &gh.RepositoryPermissionLevel{Permission: gh.String("none")}, nil
+		}
+		return nil, err
+	}
+	if id := l.GetUser().GetID(); id != actor.ID {
+		return nil, &renamedError{op: op, is: id, was: actor.ID}
+	}
+	return l, nil
+}
+
+// weight is how much the actor's word counts here, 0 to 1, by their role at this
+// moment. Bots and strangers count nothing.
+func (a *App) weight(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (float64, error) {
+	if actor.Bot || actor.ID == 0 || actor.Login == "" {
+		return 0, nil
+	}
+	l, err := a.level(ctx, repo, actor)
+	var renamed *renamedError
+	if errors.As(err, &renamed) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	role := l.GetUser().GetRoleName() // finer than the permission, which has maintain as write
+	if _, known := weights[role]; !known {
+		role = l.GetPermission() // a role of the organisation's own
+	}
+	return weights[role], nil
 }
 
 // Repo looks a repository up by its name.

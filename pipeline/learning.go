@@ -24,7 +24,7 @@ const (
 // the same key are about the same fact: the one with the latest At counts, and
 // when it is Off the fact was taken back.
 type Signal struct {
-	Key     string     `json:"key"` // "thread/PRRT_x", "suggestion/COMMENT", "review/ID", "pull/12/merged"
+	Key     string     `json:"key"` // of GitHub's own ids: "dismissed/COMMENT", "suggestion/COMMENT", "gap/COMMENT", "review/ID", "edit/SHA/PATH", "pull/NODE/merged"
 	Kind    SignalKind `json:"kind"`
 	Off     bool       `json:"off,omitempty"` // taken back: reopened, undismissed
 	At      time.Time  `json:"at"`            // when it happened on GitHub

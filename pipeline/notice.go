@@ -1,6 +1,9 @@
 package pipeline
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // NoticeKind says what a delivery means to Forge.
 type NoticeKind string
@@ -26,6 +29,7 @@ const (
 	NoticeReady         NoticeKind = "ready"          // the pull request left draft
 	NoticeReopened      NoticeKind = "reopened"       // the pull request was opened again
 	NoticeIssueReopened NoticeKind = "issue_reopened" //
+	NoticeFeedback      NoticeKind = "feedback"       // someone did something with what Forge said or made; see Feedback
 )
 
 // Notice is what a delivery means to Forge, read from its payload alone. Nobody
@@ -47,6 +51,28 @@ type Notice struct {
 	Base    string       `json:"base,omitempty"`    // branch that the pull request goes into, when that was changed
 	Trace   string       `json:"trace,omitempty"`   // of the run whose button was pressed
 	Why     string       `json:"why,omitempty"`     // the outcome in words, for the delivery's record
+
+	Feedback *Feedback `json:"feedback,omitempty"` // of a feedback, a push and a closed pull request
+}
+
+// Feedback is what a person did on a pull request, as the delivery tells it. It
+// says where to look: whether it means anything is judged by what is there.
+type Feedback struct {
+	Event    string    `json:"event"`              // GitHub's name: "pull_request_review_thread"
+	Action   string    `json:"action,omitempty"`   // GitHub's name: "resolved"
+	At       time.Time `json:"at,omitzero"`        // when it happened, as far as the delivery says
+	Thread   string    `json:"thread,omitempty"`   // node id of the conversation
+	Comments []int64   `json:"comments,omitempty"` // ids of the comments that it is about; of a conversation, all in order
+	ReplyTo  int64     `json:"reply_to,omitempty"` // id of the comment that the comment answers
+	Created  time.Time `json:"created,omitzero"`   // when the comment was written
+	Review   int64     `json:"review,omitempty"`   // id of the review that it is about, or that the comment came with
+	State    string    `json:"state,omitempty"`    // of the review: approved, changes_requested, commented, dismissed
+	Author   Actor     `json:"author,omitzero"`    // who wrote the comment or review
+	Body     string    `json:"body,omitempty"`     // of the comment or review
+	Path     string    `json:"path,omitempty"`     // file of the comment
+	Line     int       `json:"line,omitempty"`     // line of the comment in the commit that it was written on
+	Commit   string    `json:"commit,omitempty"`   // SHA of that commit, or of the reviewed one
+	Before   string    `json:"before,omitempty"`   // SHA before a push
 }
 
 // SlashCommand is the first line of a comment that starts with /forge.

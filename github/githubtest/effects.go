@@ -185,6 +185,13 @@ func (s *Server) react(list *[]*reaction, by *account, content string) (*reactio
 	return r, true
 }
 
+// unreact takes a reaction back. It says whether there was one.
+func unreact(list *[]*reaction, by *account, content string) bool {
+	n := len(*list)
+	*list = slices.DeleteFunc(slices.Clone(*list), func(r *reaction) bool { return r.user == by && r.content == content })
+	return len(*list) < n
+}
+
 // openPull makes a pull request. The branches exist and differ.
 func (s *Server) openPull(r *repository, by *account, title, body, head, base string, draft bool) *pull {
 	i := s.newIssue(r, by, title, body)
@@ -378,6 +385,50 @@ func (s *Server) mergePull(p *pull, by *account, method, title, message string) 
 	s.markMerged(p, by, sha)
 	s.refMoved(p.repo, "refs/heads/"+p.baseRef, base, sha, by)
 	return sha, nil
+}
+
+// revert makes a branch with a commit that undoes a merge, and opens a pull
+// request of it, as the button does.
+func (s *Server) revert(p *pull, by *account) (*pull, error) {
+	if p.mergeSHA == "" {
+		return nil, refusal("only a merged pull request can be reverted")
+	}
+	r := p.repo
+	base := r.refs["refs/heads/"+p.baseRef]
+	list, err := s.gitLog(r, "-1", p.mergeSHA)
+	if err != nil || len(list) != 1 || len(list[0].Parents) == 0 {
+		return nil, fmt.Errorf("read the merge %.7s: %w", p.mergeSHA, err)
+	}
+	parent := list[0].Parents[0]
+	// A merge of two commits on top of the merge: what the base has now, and what was there before.
+	var sides []string
+	for _, from := range []string{base, parent} {
+		sha, err := s.commitTree(r, from+"^{tree}", []string{p.mergeSHA}, by, "side")
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, sha)
+	}
+	tree, err := s.mergeTree(r, sides[0], sides[1])
+	if err != nil {
+		return nil, refusal("Sorry, this pull request couldn’t be reverted automatically. It may have already been reverted, or the content may have changed since it was merged.")
+	}
+	title, what := fmt.Sprintf("Revert %q", p.title), "This reverts commit "+p.mergeSHA
+	if len(list[0].Parents) > 1 {
+		what += ", reversing\nchanges made to " + parent
+	}
+	sha, err := s.commitTree(r, tree, []string{base}, by, title+"\n\n"+what+".")
+	if err != nil {
+		return nil, err
+	}
+	branch := fmt.Sprintf("revert-%d-%s", p.number, p.headRef)
+	if err := s.setRef(r, "refs/heads/"+branch, sha, by); err != nil {
+		return nil, err
+	}
+	if text := s.refusePull(r, branch, p.baseRef); text != "" {
+		return nil, refusal(text)
+	}
+	return s.openPull(r, by, title, fmt.Sprintf("Reverts %s#%d", r.fullName(), p.number), branch, p.baseRef, false), nil
 }
 
 var closing = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? +#(\d+)`)

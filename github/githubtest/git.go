@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -82,8 +84,77 @@ func (s *Server) gitEnv() []string {
 	}
 }
 
+// fixed are revisions that always mean the same: whole object ids, with a path,
+// a type or a second one behind them.
+var fixed = regexp.MustCompile(`^\^?[0-9a-f]{40}(?::.*|\^\{\w+\}|\.\.\.?[0-9a-f]{40})?$`)
+
+// maxAsked bounds the answers that are kept; then all are forgotten.
+const maxAsked = 4096
+
+// asked keeps git's answers to questions about objects, which never change. Asking
+// takes a process each time.
+type asked struct {
+	mu      sync.Mutex
+	answers map[string]string
+}
+
+// key names a question whose answer holds for ever, or is empty.
+func (a *asked) key(r *repository, args []string) string {
+	rest := args
+	for len(rest) > 1 && rest[0] == "-c" {
+		rest = rest[2:]
+	}
+	switch rest[0] {
+	case "cat-file", "diff", "diff-tree", "log", "merge-base", "merge-tree", "rev-parse":
+	default:
+		return ""
+	}
+	found := false
+	for _, arg := range rest[1:] {
+		switch {
+		case arg == "--":
+			return ""
+		case strings.HasPrefix(arg, "-"), arg == "blob":
+		case fixed.MatchString(arg):
+			found = true
+		case strings.Trim(arg, "0123456789") != "": // a number of commits is fine
+			return ""
+		}
+	}
+	if !found {
+		return ""
+	}
+	return r.dir + "\x00" + strings.Join(args, "\x00")
+}
+
+func (a *asked) get(key string) (string, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out, ok := a.answers[key]
+	return out, ok && key != ""
+}
+
+func (a *asked) put(key, answer string) {
+	if key == "" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.answers == nil || len(a.answers) >= maxAsked {
+		a.answers = map[string]string{}
+	}
+	a.answers[key] = answer
+}
+
 // gitIn runs git in a repository with the given input and returns its output.
 func (s *Server) gitIn(r *repository, env []string, in []byte, args ...string) (string, error) {
+	key := ""
+	if env == nil && in == nil {
+		key = s.asked.key(r, args)
+	}
+	if out, ok := s.asked.get(key); ok {
+		return out, nil
+	}
 	cmd := exec.CommandContext(s.ctx, "git", append([]string{"-C", r.dir}, args...)...)
 	cmd.Env = append(s.gitEnv(), env...)
 	cmd.Stdin = bytes.NewReader(in)
@@ -93,6 +164,7 @@ func (s *Server) gitIn(r *repository, env []string, in []byte, args ...string) (
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("git %s in %s: %w: %s", args[0], r.fullName(), err, strings.TrimSpace(errs.String()))
 	}
+	s.asked.put(key, out.String())
 	return out.String(), nil
 }
 

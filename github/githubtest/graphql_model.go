@@ -167,7 +167,12 @@ func (c *call) gqlPull(p *pull) gqlNode {
 	}
 	m["id"], m["databaseId"], m["state"], m["isDraft"] = p.pullNode, p.pullID, state, p.draft
 	m["headRefOid"], m["headRefName"], m["baseRefName"], m["baseRefOid"] = p.headSHA, p.headRef, p.baseRef, p.baseSHA
-	m["merged"], m["mergedAt"] = !p.merged.IsZero(), stampOrNil(p.merged)
+	m["merged"], m["mergedAt"], m["mergedBy"] = !p.merged.IsZero(), stampOrNil(p.merged), c.gqlActor(p.mergedBy)
+	if p.mergeSHA != "" {
+		m["mergeCommit"] = fields{"Commit", obj{"oid": p.mergeSHA, "id": "C_" + p.mergeSHA}}
+	} else {
+		m["mergeCommit"] = nil
+	}
 	m["mergeable"] = func() any {
 		yes, _ := c.s.mergeable(p)
 		return map[any]string{true: "MERGEABLE", false: "CONFLICTING", nil: "UNKNOWN"}[yes]
@@ -204,10 +209,14 @@ func (c *call) gqlThread(t *thread) gqlNode {
 		startSide = t.startSide
 	}
 	may := c.mayResolve(t.pull)
+	var by any // people only, as the schema has it
+	if t.resolvedBy != nil && !t.resolvedBy.bot() {
+		by = c.gqlActor(t.resolvedBy)
+	}
 	return fields{"PullRequestReviewThread", obj{
 		"id": t.node, "isResolved": t.resolved, "isOutdated": t.outdated, "isCollapsed": t.resolved || t.outdated, "path": t.path, "line": line(t.line),
 		"startLine": line(t.startLine), "originalLine": line(t.origLine), "originalStartLine": line(t.origStart), "diffSide": t.side,
-		"startDiffSide": startSide, "subjectType": subject, "resolvedBy": c.gqlActor(t.resolvedBy), "viewerCanResolve": may && !t.resolved,
+		"startDiffSide": startSide, "subjectType": subject, "resolvedBy": by, "viewerCanResolve": may && !t.resolved,
 		"viewerCanUnresolve": may && t.resolved, "viewerCanReply": true,
 		"pullRequest": func() any { return c.gqlPull(t.pull) },
 		"repository":  func() any { return c.gqlRepo(t.pull.repo) },
@@ -244,11 +253,15 @@ var otherMutations = map[string][]string{
 	"minimizeComment":                 {"issues:write"},
 	"unminimizeComment":               {"issues:write"},
 	"addComment":                      {"issues:write"},
+	"dismissPullRequestReview":        {"pull_requests:write"},
+	"addReaction":                     {"issues:write"},
+	"removeReaction":                  {"issues:write"},
 }
 
 func (c *call) gqlComment(x *comment) gqlNode {
 	return fields{"IssueComment", obj{
 		"id": x.node, "databaseId": x.id, "body": x.body, "author": c.gqlActor(x.user), "createdAt": stamp(x.created), "updatedAt": stamp(x.updated),
+		"reactions": c.gqlReactions(x.reactions), "reactionGroups": c.gqlReactionGroups(x.reactions),
 		"url":         fmt.Sprintf("%s/%s/%d#issuecomment-%d", c.s.html(x.issue.repo), x.issue.kindPath(), x.issue.number, x.id),
 		"isMinimized": x.minimized != "", "minimizedReason": orNil(strings.ToLower(x.minimized)), "viewerCanMinimize": true,
 	}}
@@ -256,7 +269,7 @@ func (c *call) gqlComment(x *comment) gqlNode {
 
 func (c *call) gqlReview(rv *review) gqlNode {
 	return fields{"PullRequestReview", obj{
-		"id": rv.node, "databaseId": rv.id, "state": rv.state, "body": rv.body, "author": c.gqlActor(rv.user), "submittedAt": stamp(rv.submitted),
+		"id": rv.node, "databaseId": rv.id, "fullDatabaseId": fmt.Sprint(rv.id), "state": rv.state, "body": rv.body, "author": c.gqlActor(rv.user), "submittedAt": stamp(rv.submitted),
 		"commit": fields{"Commit", obj{"oid": rv.commit}},
 	}}
 }
@@ -265,11 +278,60 @@ func (c *call) gqlReviewComment(x *reviewComment) gqlNode {
 	t := x.thread
 	return fields{"PullRequestReviewComment", obj{
 		"id": x.node, "databaseId": x.id, "fullDatabaseId": fmt.Sprint(x.id), "body": x.body, "author": c.gqlActor(x.user), "path": t.path,
-		"line": line(t.line), "startLine": line(t.startLine), "originalLine": line(t.origLine), "outdated": t.outdated, "diffHunk": t.hunk,
+		"line": line(t.line), "startLine": line(t.startLine), "originalLine": line(t.origLine), "originalStartLine": line(t.origStart), "outdated": t.outdated, "diffHunk": t.hunk,
 		"createdAt": stamp(x.created), "updatedAt": stamp(x.updated), "state": "SUBMITTED", "viewerDidAuthor": x.user == c.actor,
+		"reactions": c.gqlReactions(x.reactions), "reactionGroups": c.gqlReactionGroups(x.reactions),
 		"url":         fmt.Sprintf("%s/pull/%d#discussion_r%d", c.s.html(t.pull.repo), t.pull.number, x.id),
 		"isMinimized": x.minimized != "", "minimizedReason": orNil(strings.ToLower(x.minimized)), "viewerCanMinimize": true,
 		"pullRequestReview": func() any { return c.gqlReview(x.review) },
 		"commit":            fields{"Commit", obj{"oid": t.commit}}, "originalCommit": fields{"Commit", obj{"oid": t.origCommit}},
 	}}
+}
+
+// reactionNames are the names of reactions in GraphQL.
+var reactionNames = map[string]string{
+	"+1": "THUMBS_UP", "-1": "THUMBS_DOWN", "laugh": "LAUGH", "confused": "CONFUSED", "heart": "HEART", "hooray": "HOORAY", "rocket": "ROCKET", "eyes": "EYES",
+}
+
+func (c *call) gqlReactions(list []*reaction) func(map[string]any) (any, error) {
+	return func(args map[string]any) (any, error) {
+		var nodes []gqlNode
+		for _, r := range list {
+			if want, _ := args["content"].(string); want != "" && want != reactionNames[r.content] {
+				continue
+			}
+			var user any // people only; a bot is none
+			if !r.user.bot() {
+				user = c.gqlActor(r.user)
+			}
+			nodes = append(nodes, fields{"Reaction", obj{"id": r.node, "databaseId": r.id, "content": reactionNames[r.content], "createdAt": stamp(r.at), "user": user}})
+		}
+		return connection("Reaction", nodes, args)
+	}
+}
+
+// gqlReactionGroups has a group for every kind of reaction, empty ones too.
+func (c *call) gqlReactionGroups(list []*reaction) func() any {
+	return func() any {
+		var groups []gqlNode
+		for _, kind := range reactionKinds {
+			var nodes []gqlNode
+			mine := false
+			for _, r := range list {
+				if r.content == kind {
+					nodes = append(nodes, c.gqlActor(r.user).(gqlNode))
+					mine = mine || r.user == c.actor
+				}
+			}
+			var first any
+			if i := slices.IndexFunc(list, func(r *reaction) bool { return r.content == kind }); i >= 0 {
+				first = stamp(list[i].at)
+			}
+			groups = append(groups, fields{"ReactionGroup", obj{
+				"content": reactionNames[kind], "createdAt": first, "viewerHasReacted": mine,
+				"reactors": func(args map[string]any) (any, error) { return connection("Reactor", nodes, args) },
+			}})
+		}
+		return groups
+	}
 }

@@ -21,6 +21,9 @@ var mutations = map[string]mutation{
 	"minimizeComment":                 func(c *call, in map[string]any) (obj, error) { return c.minimize(in, fmt.Sprint(in["classifier"])) },
 	"unminimizeComment":               func(c *call, in map[string]any) (obj, error) { return c.minimize(in, "") },
 	"addComment":                      (*call).addCommentGQL,
+	"dismissPullRequestReview":        (*call).dismissReview,
+	"addReaction":                     (*call).addReaction,
+	"removeReaction":                  (*call).removeReaction,
 }
 
 func (m mutationRoot) get(field string, args map[string]any) (any, error) {
@@ -113,15 +116,85 @@ func (c *call) minimize(in map[string]any, classifier string) (obj, error) {
 	if classifier == "" {
 		key = "unminimizedComment"
 	}
+	if !hide(thing, classifier) {
+		return nil, noNode(fmt.Sprint(in["subjectId"]))
+	}
+	if t, isReview := thing.(*reviewComment); isReview {
+		return obj{key: c.gqlReviewComment(t)}, nil
+	}
+	return obj{key: c.gqlComment(thing.(*comment))}, nil
+}
+
+// hide minimises a comment, or shows it again. No event tells of it.
+func hide(thing any, classifier string) bool {
 	switch t := thing.(type) {
 	case *comment:
 		t.minimized = classifier
-		return obj{key: c.gqlComment(t)}, nil
 	case *reviewComment:
 		t.minimized = classifier
-		return obj{key: c.gqlReviewComment(t)}, nil
+	default:
+		return false
 	}
-	return nil, noNode(fmt.Sprint(in["subjectId"]))
+	return true
+}
+
+func (c *call) dismissReview(in map[string]any) (obj, error) {
+	thing, err := c.find(in["pullRequestReviewId"])
+	if err != nil {
+		return nil, err
+	}
+	rv, isReview := thing.(*review)
+	if !isReview {
+		return nil, noNode(fmt.Sprint(in["pullRequestReviewId"]))
+	}
+	if c.id.kind == identUser && !rv.pull.repo.can(c.actor, "write") {
+		return nil, forbidden()
+	}
+	message, _ := in["message"].(string)
+	if err := c.s.dismiss(rv, c.actor, message); err != nil {
+		return nil, unprocessable(err.Error())
+	}
+	return obj{"pullRequestReview": c.gqlReview(rv)}, nil
+}
+
+// reactable finds what can be reacted to.
+func (c *call) reactable(in map[string]any) (list *[]*reaction, subject any, content string, err error) {
+	thing, err := c.find(in["subjectId"])
+	if err != nil {
+		return nil, nil, "", err
+	}
+	for rest, name := range reactionNames {
+		if name == in["content"] {
+			content = rest
+		}
+	}
+	switch t := thing.(type) {
+	case *comment:
+		return &t.reactions, c.gqlComment(t), content, nil
+	case *reviewComment:
+		return &t.reactions, c.gqlReviewComment(t), content, nil
+	}
+	return nil, nil, "", noNode(fmt.Sprint(in["subjectId"]))
+}
+
+func (c *call) addReaction(in map[string]any) (obj, error) {
+	list, subject, content, err := c.reactable(in)
+	if err != nil {
+		return nil, err
+	}
+	r, _ := c.s.react(list, c.actor, content)
+	return obj{"subject": subject, "reaction": fields{"Reaction", obj{"id": r.node, "content": in["content"]}}}, nil
+}
+
+func (c *call) removeReaction(in map[string]any) (obj, error) {
+	list, subject, content, err := c.reactable(in)
+	if err != nil {
+		return nil, err
+	}
+	if !unreact(list, c.actor, content) {
+		return nil, unprocessable("Reaction does not exist")
+	}
+	return obj{"subject": subject}, nil
 }
 
 func (c *call) addCommentGQL(in map[string]any) (obj, error) {

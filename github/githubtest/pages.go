@@ -344,6 +344,21 @@ func (s *Server) click(p *Person, repo string, r *http.Request) error {
 		return p.Rerequest(repo, id)
 	case "merge":
 		return p.Merge(repo, n)
+	case "squash":
+		return p.Squash(repo, n)
+	case "revert":
+		_, err := p.Revert(repo, n)
+		return err
+	case "dismiss":
+		return p.Dismiss(repo, n, id, v("body"))
+	case "hide":
+		return p.Hide(repo, id, v("button"))
+	case "react":
+		return p.React(repo, id, v("button"))
+	case "edit":
+		return p.EditComment(repo, id, v("body"))
+	case "delete":
+		return p.DeleteComment(repo, id)
 	case "reply":
 		return p.Reply(repo, id, v("body"))
 	case "resolve":

@@ -29,6 +29,7 @@ type entry struct {
 	ID      int64
 	Hidden  bool
 	React   []string
+	Verdict bool // a review that can be dismissed
 	Threads []threadView
 }
 
@@ -74,6 +75,7 @@ type threadComment struct {
 	Body       template.HTML
 	Suggestion bool // it has one that can be committed
 	Hidden     bool
+	React      []string
 }
 
 func (s *Server) pageIssue(w http.ResponseWriter, r *http.Request) {
@@ -129,13 +131,14 @@ func (s *Server) viewIssuePage(i *issue, back string) issuePage {
 		p.Pull = s.viewPullPage(i.pull, back)
 		for _, rv := range i.pull.reviews {
 			e := entry{At: rv.submitted, Who: rv.user.login, ID: rv.id, What: "reviewed: " + strings.ToLower(strings.ReplaceAll(rv.state, "_", " "))}
+			e.Verdict = rv.state == "APPROVED" || rv.state == "CHANGES_REQUESTED"
 			e.Body = markdown(rv.body, boxForm(full, "tick", back, "id", 0))
 			for _, t := range i.pull.threads {
 				if t.comments[0].review == rv {
 					e.Threads = append(e.Threads, viewThread(t, full, back))
 				}
 			}
-			if rv.state != "PENDING" && (rv.body != "" || len(e.Threads) > 0) {
+			if rv.state != "PENDING" && (rv.state != "COMMENTED" || rv.body != "" || len(e.Threads) > 0) {
 				p.Entries = append(p.Entries, e)
 			}
 		}
@@ -154,6 +157,7 @@ func viewThread(t *thread, full, back string) threadView {
 		v.Comments = append(v.Comments, threadComment{
 			ID: c.id, Who: c.user.login, Body: markdown(c.body, boxForm(full, "tick", back, "id", c.id)),
 			Suggestion: suggests && !t.outdated && !t.resolved && !c.applied && t.pull.state == "open", Hidden: c.minimized != "",
+			React: contents(c.reactions),
 		})
 	}
 	return v

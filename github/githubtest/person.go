@@ -333,7 +333,9 @@ func (p *Person) Close(repo string, n int) error {
 }
 
 // Merge merges a pull request with a merge commit.
-func (p *Person) Merge(repo string, n int) error {
+func (p *Person) Merge(repo string, n int) error { return p.merge(repo, n, "merge") }
+
+func (p *Person) merge(repo string, n int, method string) error {
 	return p.onIssue("merge", repo, n, "write", func(a *account, i *issue) error {
 		switch {
 		case i.pull == nil:
@@ -343,7 +345,7 @@ func (p *Person) Merge(repo string, n int) error {
 		case i.pull.draft:
 			return errors.New("it is still a draft")
 		}
-		_, err := p.s.mergePull(i.pull, a, "merge", "", "")
+		_, err := p.s.mergePull(i.pull, a, method, "", "")
 		return err
 	})
 }

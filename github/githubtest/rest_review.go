@@ -105,11 +105,13 @@ func submitReview(c *call, rv *review) answer {
 }
 
 func dismissReview(c *call, rv *review) answer {
-	if rv.state != "APPROVED" && rv.state != "CHANGES_REQUESTED" {
-		return invalid("Can not dismiss a commented pull request review")
+	var req struct{ Message string }
+	if a := c.decode(&req); a != nil {
+		return *a
 	}
-	rv.state = "DISMISSED"
-	c.s.emit(c.repo, "pull_request_review", "dismissed", c.actor, obj{"review": c.s.shapeReviewHook(rv), "pull_request": c.s.shapePullSimple(rv.pull)})
+	if err := c.s.dismiss(rv, c.actor, req.Message); err != nil {
+		return invalid(err.Error())
+	}
 	return ok(c.s.shapeReview(rv))
 }
 
@@ -219,12 +221,6 @@ func deleteReviewComment(c *call, x *reviewComment) answer {
 	if !c.mayEdit(x.user) {
 		return fail(http.StatusForbidden, "Must have write access to this repository.")
 	}
-	t := x.thread
-	shape := c.s.shapeReviewCommentHook(x)
-	t.comments = slices.DeleteFunc(slices.Clone(t.comments), func(y *reviewComment) bool { return y == x })
-	if len(t.comments) == 0 {
-		t.pull.threads = slices.DeleteFunc(slices.Clone(t.pull.threads), func(y *thread) bool { return y == t })
-	}
-	c.s.emit(c.repo, "pull_request_review_comment", "deleted", c.actor, obj{"comment": shape, "pull_request": c.s.shapePullSimple(t.pull)})
+	c.s.deleteReviewComment(x, c.actor)
 	return noContent()
 }

@@ -148,13 +148,42 @@ func (s *Server) setResolved(t *thread, by *account, resolved bool) {
 		t.resolvedBy, action = by, "resolved"
 	}
 	t.pull.updated = s.now()
+	s.touch()
 	comments := []any{}
 	for _, c := range t.comments {
 		comments = append(comments, s.shapeReviewCommentHook(c))
 	}
 	s.emit(t.pull.repo, "pull_request_review_thread", action, by, obj{
-		"thread": obj{"node_id": t.node, "comments": comments}, "pull_request": s.shapePullSimple(t.pull),
+		"thread": obj{"node_id": t.node, "comments": comments}, "pull_request": s.shapePullSimple(t.pull), "updated_at": stamp(s.now()),
 	})
+}
+
+// dismiss takes the verdict out of a review.
+func (s *Server) dismiss(rv *review, by *account, message string) error {
+	switch {
+	case strings.TrimSpace(message) == "":
+		return refusal("message can't be blank")
+	case rv.state != "APPROVED" && rv.state != "CHANGES_REQUESTED":
+		return refusal("Can not dismiss a commented pull request review")
+	}
+	rv.state, rv.pull.updated = "DISMISSED", s.now()
+	rv.pull.event(s, "review_dismissed", by, nil)
+	s.emit(rv.pull.repo, "pull_request_review", "dismissed", by, obj{"review": s.shapeReviewHook(rv), "pull_request": s.shapePullSimple(rv.pull)})
+	return nil
+}
+
+// deleteReviewComment takes a comment away, and its conversation with the last one.
+func (s *Server) deleteReviewComment(c *reviewComment, by *account) {
+	t := c.thread
+	shape := s.shapeReviewCommentHook(c)
+	t.comments = slices.DeleteFunc(slices.Clone(t.comments), func(x *reviewComment) bool { return x == c })
+	if len(t.comments) == 0 {
+		t.pull.threads = slices.DeleteFunc(slices.Clone(t.pull.threads), func(x *thread) bool { return x == t })
+		delete(s.nodes, t.node)
+	}
+	delete(s.nodes, c.node)
+	t.pull.updated = s.now()
+	s.emit(t.pull.repo, "pull_request_review_comment", "deleted", by, obj{"comment": shape, "pull_request": s.shapePullSimple(t.pull)})
 }
 
 // mayResolve says who may: the pull request's author, and those who can write.

@@ -56,6 +56,7 @@ type Server struct {
 	ctx    context.Context // ends with Close: what a held-back request waits for
 	wg     sync.WaitGroup
 	writes sync.Mutex // of opts.WriteLog
+	asked  asked
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced at every change

@@ -1,0 +1,335 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+
+	gh "github.com/google/go-github/v62/github"
+)
+
+// around is how many lines from a finding a person's comment may be to be about the
+// same thing.
+const around = 5
+
+// gap records a person's comment on the diff where Forge had nothing to say (H5).
+func (g *gatherer) gap(t *talk) {
+	c := t.first()
+	key := keyGap(c.id)
+	if _, command := parseCommand(c.body, g.app.opts.Slug); !g.human(c.author) || c.hidden != "" || command || praise(c.body) || !g.holds(key) && g.covered(t) {
+		g.gone = append(g.gone, key)
+		return
+	}
+	g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalGap, At: c.created, Actor: c.author, File: t.path, Line: c.line, Before: asCode(commented(c)), Text: kept(c.body), Comment: c.id})
+}
+
+// holds reports whether a fact is known and was not taken back.
+func (g *gatherer) holds(key string) bool {
+	s, ok := g.known[key]
+	return ok && !s.Off
+}
+
+// covered reports whether Forge has a finding at a conversation's place.
+func (g *gatherer) covered(t *talk) bool {
+	near := func(path string, line, end int) bool {
+		return path == t.path && (t.whole || line == 0 || line-around <= t.line && t.line <= max(line, end)+around)
+	}
+	for i := range g.st.threads {
+		o := &g.st.threads[i]
+		if g.finding(o.first()) != "" && near(o.path, o.line-(o.first().line-o.first().start), o.line) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(g.run.Findings, func(i pipeline.Issue) bool {
+		return i.Finding != nil && i.Finding.File != "" && near(i.Finding.File, i.Finding.Line, i.Finding.EndLine)
+	})
+}
+
+// commented returns the lines that a comment is about: the last ones of its hunk.
+func commented(c *remark) []string {
+	var out []string
+	for _, l := range strings.Split(c.hunk, "\n") {
+		if l != "" && l[0] != '@' && l[0] != '-' && l[0] != '\\' {
+			out = append(out, l[1:])
+		}
+	}
+	return out[max(0, len(out)-max(1, c.line-c.start+1)):]
+}
+
+// lostGaps finds comments of people that are gone.
+func (g *gatherer) lostGaps() {
+	for key, s := range g.known {
+		if s.Kind == pipeline.SignalGap && !g.st.partial && !g.listed(s.Comment) {
+			g.gone = append(g.gone, key)
+		}
+	}
+	slices.Sort(g.gone)
+}
+
+// reviews records what people decided, and what they changed before they approved (H4).
+func (g *gatherer) reviews(ctx context.Context) error {
+	for _, r := range g.st.reviews {
+		if !g.human(r.author) {
+			continue
+		}
+		s := pipeline.Signal{Key: keyReview(r.id), At: r.at, Actor: r.author, Text: kept(r.body)}
+		switch r.state {
+		case "CHANGES_REQUESTED":
+			s.Kind = pipeline.SignalChanges
+		case "APPROVED":
+			edited, err := g.edits(ctx, r.commit)
+			if err != nil {
+				return err
+			}
+			if edited {
+				g.gone = append(g.gone, s.Key)
+				continue
+			}
+			s.Kind = pipeline.SignalApproved
+		default:
+			g.gone = append(g.gone, s.Key)
+			continue
+		}
+		g.fact(s)
+	}
+	return nil
+}
+
+// edits records what people changed after Forge's last published head, up to a
+// commit ("" for the end): one signal for each file of each commit. Suggestions
+// that they took over, as they were or rewritten, are not counted once more.
+func (g *gatherer) edits(ctx context.Context, upTo string) (bool, error) {
+	steps, err := g.history.load(ctx)
+	if err != nil {
+		return false, err
+	}
+	first := 0
+	for i := range steps {
+		if steps[i].forge {
+			first = i + 1
+		}
+	}
+	if at := slices.IndexFunc(steps, func(s step) bool { return s.sha == g.run.Published.Head }); at >= 0 {
+		first = at + 1
+	}
+	if last := slices.IndexFunc(steps, func(s step) bool { return s.sha == upTo }); last >= 0 {
+		steps = steps[:last+1]
+	}
+	found, looked := false, 0
+	for i := first; i < len(steps) && looked < maxPeopleCommits; i++ {
+		s := &steps[i]
+		if !s.person() || s.button || !g.human(s.by) {
+			continue
+		}
+		if g.knows(keyEdit(s.sha, "")) {
+			found = true
+			continue
+		}
+		looked++
+		list, err := g.history.patch(ctx, s.sha)
+		if err != nil {
+			return found, err
+		}
+		for _, e := range g.byFile(s, list) {
+			found = true
+			if !slices.ContainsFunc(g.facts, func(f pipeline.Signal) bool { return f.Key == e.Key }) {
+				g.fact(e)
+			}
+		}
+	}
+	return found, nil
+}
+
+// knows reports whether a fact of this kind is known.
+func (g *gatherer) knows(prefix string) bool {
+	for k := range g.known {
+		if strings.HasPrefix(k, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// byFile makes one signal of all that a commit changed in a file.
+func (g *gatherer) byFile(s *step, list []change) []pipeline.Signal {
+	var out []pipeline.Signal
+	for _, c := range list {
+		if g.taken(c) {
+			continue
+		}
+		key := keyEdit(s.sha, c.path)
+		before, after := asCode(c.before), asCode(c.after)
+		if n := len(out); n > 0 && out[n-1].Key == key {
+			e := &out[n-1]
+			e.Before, e.After = shorten(e.Before+"\n…\n"+before, maxReason), shorten(e.After+"\n…\n"+after, maxReason)
+			continue
+		}
+		out = append(out, pipeline.Signal{Key: key, Kind: pipeline.SignalEdited, At: s.at, Actor: s.by, File: c.path, Line: c.line, Before: before, After: after})
+	}
+	return out
+}
+
+// taken reports whether a change is a suggestion that a person took over.
+func (g *gatherer) taken(c change) bool {
+	return slices.ContainsFunc(g.facts, func(f pipeline.Signal) bool {
+		if f.Kind != pipeline.SignalApplied && f.Kind != pipeline.SignalRewritten || f.File != c.path && !strings.HasPrefix(f.Where, c.path+":") {
+			return false
+		}
+		now := split(f.After)
+		return index(now, c.after) >= 0 || len(now)+len(c.after) == 0
+	})
+}
+
+// ending records how the pull request ended.
+func (g *gatherer) ending(ctx context.Context) error {
+	merged, closed := g.keyPull("merged"), g.keyPull("closed")
+	switch g.st.state {
+	case "MERGED":
+		g.gone = append(g.gone, closed)
+		if !g.human(g.st.merger) {
+			return nil
+		}
+		if _, err := g.edits(ctx, ""); err != nil {
+			return err
+		}
+		g.fact(pipeline.Signal{Key: merged, Kind: pipeline.SignalMerged, At: g.st.ended, Actor: g.st.merger})
+	case "CLOSED":
+		by := g.n.Actor
+		if had, ok := g.known[closed]; ok && !had.Off {
+			by = had.Actor
+		} else if g.f.Event != "pull_request" || g.f.Action != "closed" {
+			var err error
+			if by, err = g.closer(ctx); err != nil {
+				return err
+			}
+		}
+		if g.human(by) {
+			g.fact(pipeline.Signal{Key: closed, Kind: pipeline.SignalClosed, At: g.st.ended, Actor: by})
+		}
+	default:
+		g.gone = append(g.gone, closed)
+	}
+	return nil
+}
+
+func (g *gatherer) closer(ctx context.Context) (pipeline.Actor, error) {
+	i, _, err := g.s.rest.Issues.Get(ctx, g.run.Repo.Owner, g.run.Repo.Name, g.st.number)
+	if err = explain(fmt.Sprintf("ask who closed %s#%d", g.run.Repo.FullName(), g.st.number), "issues: read", err); err != nil {
+		return pipeline.Actor{}, err
+	}
+	by := i.GetClosedBy()
+	u := account{ID: by.GetID(), Login: by.GetLogin(), Type: by.GetType()}
+	return u.actor(), nil
+}
+
+// Bounds of a revert: how much of the merged change must be undone, and how many
+// of a push's commits are looked at one by one.
+const (
+	fullInverse   = 0.95 // without a word of it
+	namedInverse  = 0.5  // when a trailer says which commit it reverts
+	maxPushed     = 30
+	maxFiles      = 30 // of the merged change that are compared with the branch
+	revertTrailer = "This reverts commit "
+)
+
+// reverted looks for a commit that undoes the merged change, in a push to the
+// default branch: by what it takes away, not by what it says. While the change
+// stands on the branch, it is not reverted, or no longer.
+func (g *gatherer) reverted(ctx context.Context) error {
+	if g.st.state != "MERGED" || g.f.Before == "" || strings.Trim(g.f.Before, "0") == "" {
+		return nil
+	}
+	done, err := g.merged(ctx)
+	if err != nil || len(done) == 0 {
+		return err
+	}
+	repo := g.run.Repo
+	pushed, _, err := g.s.rest.Repositories.CompareCommits(ctx, repo.Owner, repo.Name, g.f.Before, g.n.Head, &gh.ListOptions{PerPage: 100})
+	if err = explain(fmt.Sprintf("compare %s...%s of %s", short(g.f.Before), short(g.n.Head), repo.FullName()), "contents: read", err); err != nil {
+		if gone(err) {
+			return nil // a forced push: nothing to compare with
+		}
+		return err
+	}
+	if !slices.ContainsFunc(pushed.Files, func(f *gh.CommitFile) bool {
+		return slices.ContainsFunc(done, func(c change) bool { return c.path == f.GetFilename() })
+	}) {
+		return nil
+	}
+	key := g.keyPull("reverted")
+	stands, err := g.standing(ctx, done)
+	if err != nil {
+		return err
+	}
+	if stands {
+		g.gone = append(g.gone, key)
+		return nil
+	}
+	for i, c := range pushed.Commits {
+		if i == maxPushed {
+			break
+		}
+		if c.GetSHA() == g.st.merge {
+			continue
+		}
+		patch, err := g.history.patch(ctx, c.GetSHA())
+		if err != nil {
+			return err
+		}
+		share := undoes(patch, done)
+		named := g.st.merge != "" && strings.Contains(c.GetCommit().GetMessage(), revertTrailer+g.st.merge)
+		if share >= fullInverse || named && share >= namedInverse {
+			g.facts = []pipeline.Signal{{Key: key, Kind: pipeline.SignalReverted, At: c.GetCommit().GetCommitter().GetDate().UTC(), Actor: g.n.Actor,
+				Text: kept(c.GetCommit().GetMessage())}}
+		}
+	}
+	return nil
+}
+
+// standing reports whether at least half of a change is on the default branch now.
+func (g *gatherer) standing(ctx context.Context, done []change) (bool, error) {
+	there, total, files := 0, 0, map[string]bool{}
+	for _, c := range done {
+		if files[c.path] = true; len(files) > maxFiles {
+			break
+		}
+		now, err := g.history.file(ctx, g.run.Repo.DefaultBranch, c.path)
+		if err != nil {
+			return false, err
+		}
+		lines, stands := c.after, index(now, c.after) >= 0
+		if len(lines) == 0 {
+			lines, stands = c.before, index(now, c.before) < 0
+		}
+		if total += len(lines); stands {
+			there += len(lines)
+		}
+	}
+	return 2*there >= total, nil
+}
+
+// merged returns what the pull request changed.
+func (g *gatherer) merged(ctx context.Context) ([]change, error) {
+	var out []change
+	opts := &gh.ListOptions{PerPage: 100}
+	for range maxPages {
+		list, resp, err := g.s.rest.PullRequests.ListFiles(ctx, g.run.Repo.Owner, g.run.Repo.Name, g.st.number, opts)
+		if err = explain(fmt.Sprintf("list the files of %s#%d", g.run.Repo.FullName(), g.st.number), "pull_requests: read", err); err != nil {
+			return nil, err
+		}
+		for _, f := range list {
+			if f.GetPatch() == "" && f.GetChanges() > 0 {
+				return nil, nil // too big to be shown: what cannot be compared proves nothing
+			}
+			out = append(out, changes(f.GetFilename(), f.GetPatch())...)
+		}
+		if resp.NextPage == 0 {
+			break
+		}
+		opts.Page = resp.NextPage
+	}
+	return out, nil
+}

@@ -1,0 +1,367 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// fate is what became of the lines that a comment is about.
+type fate struct {
+	known   bool     // the lines could be read at all
+	old     []string // as they were commented
+	after   []string // what stands in their place now
+	stands  bool     // they are still there
+	stood   bool     // they were still there at the notice's head
+	people  bool     // they are as a person changed them
+	ever    bool     // a person changed them at some time
+	closed  bool     // Forge or a merge changed them: there is nothing left to follow
+	kind    pipeline.SignalKind
+	by      step   // the commit that decided kind
+	where   string // of an applied suggestion: "" in its place
+	suggest []string
+	has     bool // it has a suggestion
+}
+
+// suggested finds the first suggestion in a comment, as GitHub would apply it. One
+// inside another block is only shown.
+func suggested(body string) ([]string, bool) {
+	lines := strings.Split(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
+	open, first := "", -1
+	for i, l := range lines {
+		t := strings.TrimSpace(l)
+		marks := t[:len(t)-len(strings.TrimLeft(t, "`"))]
+		switch info := strings.TrimSpace(t[len(marks):]); {
+		case open == "" && len(marks) >= 3 && !strings.Contains(info, "`"):
+			open = marks
+			if info == "suggestion" {
+				first = i + 1
+			}
+		case open != "" && len(marks) >= len(open) && info == "":
+			if first >= 0 {
+				return split(strings.Join(append(slices.Clone(lines[first:i]), ""), "\n")), true
+			}
+			open = ""
+		}
+	}
+	return nil, false
+}
+
+// follow judges by content, commit by commit, what became of a comment's lines.
+func (g *gatherer) follow(ctx context.Context, t *talk) (fate, error) {
+	c := t.first()
+	v := fate{}
+	v.suggest, v.has = suggested(c.body)
+	if c.line == 0 || t.whole {
+		return v, nil
+	}
+	cur, err := g.history.file(ctx, c.commit, t.path)
+	if err != nil || c.start < 1 || c.line > len(cur) {
+		return v, err
+	}
+	steps, err := g.history.since(ctx, c.commit)
+	if err != nil {
+		return v, err
+	}
+	at := place{c.start - 1, c.line}
+	v.old, v.known, v.stands = at.of(cur), true, true
+	v.after = v.old
+	seen := g.n.Head == c.commit
+	v.stood = seen
+	for i := range steps {
+		s := &steps[i]
+		if cur, at, err = g.advance(ctx, &v, t.path, cur, at, s); err != nil {
+			return v, err
+		}
+		if s.sha == g.n.Head {
+			seen, v.stood = true, v.stands
+		}
+		if v.closed {
+			break
+		}
+	}
+	if !seen {
+		v.stood = v.stands
+	}
+	return v, nil
+}
+
+// advance follows the lines through one commit.
+func (g *gatherer) advance(ctx context.Context, v *fate, path string, cur []string, at place, s *step) ([]string, place, error) {
+	touched, err := g.history.touches(ctx, s, path)
+	if err != nil {
+		return cur, at, err
+	}
+	if touched {
+		next, err := g.history.file(ctx, s.sha, path)
+		if err != nil {
+			return cur, at, err
+		}
+		to := follow(cur, next, at)
+		kind, stands := v.judge(next, &to)
+		moved := !slices.Equal(to.of(next), at.of(cur))
+		switch {
+		case next == nil: // gone, or too big
+			v.stands, v.people, v.ever, v.closed = false, s.person(), s.person(), true
+		case !moved:
+		case s.person():
+			v.stands, v.after, v.where = stands, to.of(next), ""
+			v.people, v.ever = !stands, true
+			if v.kind, v.by = kind, *s; kind == "" {
+				v.by = step{}
+			}
+		default: // what a person did before stays as it was
+			v.stands, v.closed = stands, true
+		}
+		cur, at = next, to
+	}
+	if v.has && v.kind != pipeline.SignalApplied && s.person() && telling(v.suggest) {
+		list, err := g.history.patch(ctx, s.sha)
+		if err != nil {
+			return cur, at, err
+		}
+		for _, c := range list {
+			if i := index(c.after, v.suggest); i >= 0 && index(c.before, v.suggest) < 0 {
+				v.kind, v.by, v.where = pipeline.SignalApplied, *s, fmt.Sprintf("%s:%d", c.path, c.line+i)
+			}
+		}
+	}
+	return cur, at, nil
+}
+
+// judge compares what stands in the place now with the lines as they were and with
+// the suggestion, and narrows the place to what it found.
+func (v *fate) judge(lines []string, at *place) (kind pipeline.SignalKind, stands bool) {
+	now := at.of(lines)
+	narrow := func(i, n int) { at.first, at.last = at.first+i, at.first+i+n }
+	old, sug := index(now, v.old), index(now, v.suggest)
+	if v.has && same(now, v.suggest) {
+		return pipeline.SignalApplied, false
+	}
+	if v.has && sug >= 0 && (old < 0 || index(v.suggest, v.old) >= 0) {
+		narrow(sug, len(v.suggest))
+		return pipeline.SignalApplied, false
+	}
+	if old >= 0 {
+		narrow(old, len(v.old))
+		return "", true
+	}
+	if i := index(lines, v.old); i >= 0 && telling(v.old) { // moved as they were
+		at.first, at.last = i, i+len(v.old)
+		return "", true
+	}
+	if v.has {
+		return pipeline.SignalRewritten, false
+	}
+	return "", false
+}
+
+// thread judges one of Forge's findings: whether it was dismissed, and what became
+// of its suggestion.
+func (g *gatherer) thread(ctx context.Context, t *talk, fp string) error {
+	c := t.first()
+	_, has := suggested(c.body)
+	var v fate
+	need := g.human(t.resolver) && t.resolved || has && g.st.state == "MERGED"
+	if !need && has {
+		var err error
+		if need, err = g.history.people(ctx, c.commit); err != nil {
+			return err
+		}
+	}
+	if need {
+		var err error
+		if v, err = g.follow(ctx, t); err != nil {
+			return err
+		}
+	}
+	about := pipeline.Signal{Finding: fp, File: t.path, Line: c.line, Comment: c.id, Before: asCode(v.old)}
+	dismissed, err := g.dismissed(ctx, t, about, v)
+	if err != nil {
+		return err
+	}
+	if has {
+		g.suggestion(t, about, v, dismissed)
+	}
+	return nil
+}
+
+func (g *gatherer) suggestion(t *talk, s pipeline.Signal, v fate, dismissed bool) {
+	c := t.first()
+	s.Key = keySuggestion(c.id)
+	switch {
+	case v.kind != "":
+		s.Kind, s.At, s.Actor, s.Where, s.Button = v.kind, v.by.at, v.by.by, v.where, v.by.button
+		s.After = asCode(v.after)
+		if v.where != "" {
+			s.After = asCode(v.suggest)
+		}
+	case g.st.state == "MERGED" && v.known && v.stands && !dismissed && g.human(g.st.merger):
+		s.Kind, s.At, s.Actor, s.Implied = pipeline.SignalIgnored, g.st.ended, g.st.merger, true
+		s.After = asCode(v.after)
+	default:
+		g.gone = append(g.gone, s.Key)
+		return
+	}
+	s.Before, s.Waited = asCode(v.suggest), waited(s.At, c.created)
+	g.fact(s)
+}
+
+// waited is the time between two moments in milliseconds, never negative.
+func waited(at, since time.Time) int64 {
+	if since.IsZero() {
+		return 0
+	}
+	return max(0, at.Sub(since).Milliseconds())
+}
+
+// reason is one way in which a finding is dismissed.
+type reason struct {
+	by     pipeline.Actor
+	at     time.Time
+	text   string
+	weight float64
+}
+
+// dismissed records whether the finding is dismissed, by whom and why. There may be
+// several ways at once; the weightiest word counts, a reason before none, then the
+// first.
+func (g *gatherer) dismissed(ctx context.Context, t *talk, s pipeline.Signal, v fate) (bool, error) {
+	c := t.first()
+	s.Key, s.Kind = keyDismissed(c.id), pipeline.SignalDismissed
+	list := g.refusals(t)
+	list = append(list, g.clicks(t, v)...)
+	for i := range list {
+		if list[i].weight > 0 {
+			continue
+		}
+		var err error
+		if list[i].weight, err = g.weigh(ctx, list[i].by); err != nil {
+			return false, err
+		}
+	}
+	if len(list) == 0 {
+		g.gone = append(g.gone, s.Key)
+		return false, nil
+	}
+	best := slices.MinFunc(list, func(a, b reason) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(min(1, len(b.text)), min(1, len(a.text))), a.at.Compare(b.at))
+	})
+	s.Actor, s.At, s.Text, s.Weight, s.Waited = best.by, best.at, kept(best.text), best.weight, waited(best.at, c.created)
+	g.fact(s)
+	return true, nil
+}
+
+// refusals are the people whose last plain word in the conversation refuses the
+// finding.
+func (g *gatherer) refusals(t *talk) []reason {
+	last := map[int64]*reason{}
+	var order []int64
+	for i := range t.comments[1:] {
+		c := &t.comments[1+i]
+		if !g.human(c.author) || c.hidden != "" {
+			continue
+		}
+		st, text := answerOf(c.body, g.app.opts.Slug)
+		switch st {
+		case stanceDismiss:
+			if last[c.author.ID] == nil {
+				order = append(order, c.author.ID)
+			}
+			last[c.author.ID] = &reason{by: c.author, at: c.updated, text: text}
+		case stanceAgree:
+			delete(last, c.author.ID)
+		}
+	}
+	var out []reason
+	for _, id := range slices.Compact(order) {
+		if r := last[id]; r != nil {
+			out = append(out, *r)
+		}
+	}
+	return out
+}
+
+// clicks are the ways to dismiss a finding without a word.
+func (g *gatherer) clicks(t *talk, v fate) []reason {
+	c := t.first()
+	had, known := g.known[keyDismissed(c.id)]
+	known = known && !had.Off
+	mine := func(event string) bool { return g.f.Event == event && g.human(g.n.Actor) }
+	var out []reason
+	for _, d := range c.downs {
+		if g.human(d.by) {
+			out = append(out, reason{by: d.by, at: d.at})
+		}
+	}
+	told := mine("pull_request_review_thread") && g.f.Thread == t.node && g.f.Action == "resolved"
+	plain := known || v.stands && !v.ever // what a person changed in between may have been why
+	if told {
+		plain = v.stood
+	}
+	if t.resolved && g.human(t.resolver) && v.known && !v.people && plain {
+		r := reason{by: t.resolver, at: g.now}
+		switch {
+		case told:
+			r.at = g.when()
+		case known && had.Actor.ID == t.resolver.ID:
+			r.at = had.At
+		}
+		out = append(out, r)
+	}
+	if c.hidden != "" && !silent[strings.ToLower(c.hidden)] {
+		r := reason{at: g.now, text: "hidden as " + c.hidden, weight: weightHidden}
+		if known && nobody(had.Actor) {
+			r.at = had.At
+		}
+		out = append(out, r)
+	}
+	for _, rv := range g.st.reviews {
+		if rv.id != c.review || rv.state != "DISMISSED" || rv.author.ID != g.bot.ID {
+			continue
+		}
+		switch {
+		case mine("pull_request_review") && g.f.Review == rv.id:
+			out = append(out, reason{by: g.n.Actor, at: g.when()})
+		case known:
+			out = append(out, reason{by: had.Actor, at: had.At, text: had.Text, weight: had.Weight})
+		}
+	}
+	return out
+}
+
+// deleted finds comments of Forge's that are gone: by the delivery, which has who
+// and what, or because the run knows of a comment that is not there.
+func (g *gatherer) deleted() {
+	if g.f.Event == "pull_request_review_comment" && g.f.Action == "deleted" && g.f.Author.ID == g.bot.ID && len(g.f.Comments) == 1 && g.human(g.n.Actor) {
+		if fp := g.marked(g.f.Body); fp != "" {
+			g.fact(pipeline.Signal{Key: keyDismissed(g.f.Comments[0]), Kind: pipeline.SignalDismissed, At: g.when(), Actor: g.n.Actor, Finding: fp,
+				File: g.f.Path, Line: g.f.Line, Comment: g.f.Comments[0], Waited: waited(g.when(), g.f.Created), Text: "deleted"})
+		}
+	}
+	for i := range g.run.Findings {
+		is := &g.run.Findings[i]
+		a := g.run.Published.Artefacts[findingKey(is.Fingerprint())]
+		key := keyDismissed(a.ID)
+		if a.ID == 0 || g.st.partial || is.Finding == nil || g.listed(a.ID) || slices.ContainsFunc(g.facts, func(s pipeline.Signal) bool { return s.Key == key }) {
+			continue
+		}
+		if g.holds(key) {
+			continue // whoever deleted it meant it
+		}
+		g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalDismissed, At: g.now, Weight: weightHidden, Finding: is.Fingerprint(),
+			File: is.Finding.File, Line: is.Finding.Line, Comment: a.ID, Text: "deleted"})
+	}
+}
+
+// listed reports whether a comment is there.
+func (g *gatherer) listed(id int64) bool {
+	return slices.ContainsFunc(g.st.threads, func(t talk) bool {
+		return slices.ContainsFunc(t.comments, func(c remark) bool { return c.id == id })
+	})
+}
