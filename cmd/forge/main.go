@@ -107,7 +107,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
 	root.AddCommand(
 		serveCommand(), demoCommand(), labCommand(), runCommand(), runsCommand(), showCommand(),
-		answerCommand(), deliveriesCommand(), replayCommand(), versionCommand(),
+		answerCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), versionCommand(),
 	)
 	return root
 }
