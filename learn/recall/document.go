@@ -19,38 +19,32 @@ const (
 // maxCount is the highest count of a word in a learning that is told apart.
 const maxCount = 255
 
-// document is a learning as the index sees it.
+// document is a learning as the index sees it. A term may be there many times:
+// its counts are added up when the terms have their numbers, which are cheaper to
+// compare.
 type document struct {
-	terms  []string // in the order of their first appearance
-	counts map[string]int
-	length int // in words, the doubled ones twice
+	terms  []string
+	counts []uint8 // of the terms, by their place
+	length int     // in words, the doubled ones twice
 }
 
-func (d *document) add(term string, n int) {
-	if d.counts[term] == 0 {
-		d.terms = append(d.terms, term)
-	}
-	d.counts[term] = min(d.counts[term]+n, maxCount)
-}
-
-func (d *document) addWords(s string, n int) {
+func (d *document) addWords(s string, n uint8) {
 	eachTerm(s, func(term, _ string) {
-		d.add(term, n)
-		d.length += n
+		d.terms, d.counts = append(d.terms, term), append(d.counts, n)
+		d.length += int(n)
 	})
 }
 
 // mark adds what is looked up as a whole; it makes the learning no longer.
 func (d *document) mark(kind, value string) {
-	if term := kind + value; d.counts[term] == 0 {
-		d.add(term, 1)
-	}
+	d.terms, d.counts = append(d.terms, kind+value), append(d.counts, 1)
 }
 
 // documentOf takes a learning apart. Its first line, which says what it is about,
 // counts twice, as tags do.
 func documentOf(l pipeline.Learning) *document {
-	d := &document{counts: make(map[string]int, 16+len(l.Content)/6)}
+	room := 16 + len(l.Content)/5
+	d := &document{terms: make([]string, 0, room), counts: make([]uint8, 0, room)}
 	first, rest, _ := strings.Cut(l.Content, "\n")
 	d.addWords(first, 2)
 	d.addWords(rest, 1)
@@ -74,17 +68,19 @@ func documentOf(l pipeline.Learning) *document {
 	return d
 }
 
-// place notes a file or folder that the learning is about. A name with an
-// extension may be either; known is for paths that are said to be files.
+// place notes a file or folder that the learning is about. A name does not say
+// which it is: one with an extension is taken for a file, and for a folder too
+// where it is not known to be a file; one without, for a folder, and for a file too
+// where it is known to be one, as people write both in a list of paths.
 func (d *document) place(p string, known bool) {
 	clean := path.Clean(p)
 	isFolder := strings.HasSuffix(p, "/") || clean == "."
-	isFile := !isFolder && (known || strings.Contains(strings.TrimLeft(path.Base(clean), "."), "."))
-	if isFile {
+	extension := strings.Contains(strings.TrimLeft(path.Base(clean), "."), ".")
+	if !isFolder && (known || extension) {
 		d.mark(markFile, clean)
 		d.mark(markFolder, path.Dir(clean))
 	}
-	if isFolder || !isFile || !known {
+	if isFolder || !known || !extension {
 		d.mark(markFolder, clean)
 	}
 }

@@ -99,13 +99,18 @@ func TestIndexFollowsChanges(t *testing.T) {
 
 // reference scores every learning by the formula of the package comment.
 func reference(all map[int64]pipeline.Learning, q Query) map[int64]float64 {
-	var docs []*document
+	var docs []map[string]float64 // counts by term
+	var lengths []float64
 	var learnings []pipeline.Learning
 	total := 0
 	for _, l := range all {
 		if slices.Contains(q.Scopes, l.Scope) {
 			d := documentOf(l)
-			docs, learnings = append(docs, d), append(learnings, l)
+			counts := map[string]float64{}
+			for i, term := range d.terms {
+				counts[term] += float64(d.counts[i])
+			}
+			docs, lengths, learnings = append(docs, counts), append(lengths, float64(d.length)), append(learnings, l)
 			total += d.length
 		}
 	}
@@ -114,11 +119,11 @@ func reference(all map[int64]pipeline.Learning, q Query) map[int64]float64 {
 	for _, w := range q.terms() {
 		have := 0.0
 		for _, d := range docs {
-			have += float64(min(d.counts[w.term], 1))
+			have += min(d[w.term], 1)
 		}
 		for i, d := range docs {
-			count := float64(d.counts[w.term])
-			norm := 1.2 * (0.25 + 0.75*float64(d.length)*n/float64(total))
+			count := d[w.term]
+			norm := 1.2 * (0.25 + 0.75*lengths[i]*n/float64(total))
 			bm25[i] += float64(w.weight) * math.Log(1+(n-have+0.5)/(have+0.5)) * count * 2.2 / (count + norm)
 		}
 	}

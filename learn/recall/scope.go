@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"forge/pipeline"
 )
@@ -101,35 +102,40 @@ func (s *scope) remove(id int64) {
 	s.live--
 	s.length -= int64(s.lens[slot])
 	s.lens[slot], s.notes[slot] = 0, note{}
-	s.tidy(len(s.lens)/2 + 32)
+	s.tidy(len(s.lens)/2 + 8)
 }
 
 // encode writes a document's terms and counts, by rising number of the term, as
 // pairs of varints: the distance from the term before, and the count. Terms that
 // the scope has not seen get a number.
 func (s *scope) encode(d *document) []byte {
-	numbers := make([]uint64, 0, len(d.terms)) // the number in the upper half, the count in the lower
-	for _, term := range d.terms {
+	var room [256]uint64
+	numbers := room[:0] // the number of the term in the upper half, the count in the lower
+	for i, term := range d.terms {
 		t, ok := s.dict[term]
 		if !ok {
 			t = uint32(len(s.lists))
 			// The term may be a part of a long text that must not be kept for it.
-			term = string([]byte(term))
+			term = strings.Clone(term)
 			s.dict[term] = t
 			s.names = append(s.names, term)
 			s.lists = append(s.lists, list{})
 		}
-		numbers = append(numbers, uint64(t)<<32|uint64(d.counts[term]))
+		numbers = append(numbers, uint64(t)<<32|uint64(d.counts[i]))
 	}
 	slices.Sort(numbers)
 	out := make([]byte, 0, 3*len(numbers))
 	last := uint64(0)
-	for _, n := range numbers {
-		out = binary.AppendUvarint(out, n>>32-last)
-		out = append(out, byte(n))
-		last = n >> 32
+	for i := 0; i < len(numbers); {
+		t, count := numbers[i]>>32, uint64(0)
+		for ; i < len(numbers) && numbers[i]>>32 == t; i++ {
+			count += numbers[i] & maxCount
+		}
+		out = binary.AppendUvarint(out, t-last)
+		out = append(out, byte(min(count, maxCount)))
+		last = t
 	}
-	return slices.Clip(out)
+	return bytes.Clone(out)
 }
 
 // decode yields the terms and counts that encode wrote.

@@ -103,3 +103,27 @@ func TestPlacesIn(t *testing.T) {
 		}
 	}
 }
+
+func TestPlaces(t *testing.T) {
+	for _, c := range []struct {
+		path  string
+		known bool // to be a file
+		want  []string
+	}{
+		{"cmd/main.go", true, []string{"file:cmd/main.go", "folder:cmd"}},
+		{"./cmd//main.go", true, []string{"file:cmd/main.go", "folder:cmd"}},
+		{"cmd/", true, []string{"folder:cmd"}},
+		{"cmd/forge", true, []string{"file:cmd/forge", "folder:cmd", "folder:cmd/forge"}},
+		{"Makefile", true, []string{"file:Makefile", "folder:.", "folder:Makefile"}},
+		{".github", false, []string{"folder:.github"}},
+		{"server/events", false, []string{"folder:server/events"}},
+		{"yaml.v2", false, []string{"file:yaml.v2", "folder:.", "folder:yaml.v2"}},
+		{".", true, []string{"folder:."}},
+	} {
+		d := &document{}
+		d.place(c.path, c.known)
+		if diff := cmp.Diff(c.want, d.terms); diff != "" {
+			t.Errorf("place(%q, %v) (-want +got):\n%s", c.path, c.known, diff)
+		}
+	}
+}
