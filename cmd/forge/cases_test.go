@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -176,6 +177,8 @@ func (of *office) until(what string, cond func(*pipeline.Run) bool) *pipeline.Ru
 		select {
 		case <-changed:
 		case <-timeout:
+			stacks := make([]byte, 1<<20)
+			of.t.Logf("what everybody does:\n%s", stacks[:runtime.Stack(stacks, true)])
 			of.t.Fatalf("no run %s: %+v", what, run)
 		}
 	}

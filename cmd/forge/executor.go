@@ -29,6 +29,7 @@ type executor struct {
 	gateway *sandbox.Gateway
 	token   func(ctx context.Context, repo pipeline.Repo) (string, error) // for git; "" where none is needed
 	bot     func(ctx context.Context) (identity, error)
+	ci      *ciReader // nil where there is no GitHub
 	log     *slog.Logger
 	now     func() time.Time
 
@@ -44,6 +45,7 @@ func (x *executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 	var (
 		data   pipeline.Data
 		events []pipeline.Event
+		await  *pipeline.Await
 		err    error
 	)
 	switch ref.Phase {
@@ -54,7 +56,7 @@ func (x *executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 	case pipeline.PhaseReview:
 		data, err = x.review(ctx, run, job)
 	case pipeline.PhaseTest:
-		data, err = x.test(ctx, run, job)
+		data, await, err = x.test(ctx, run, job)
 	case pipeline.PhaseUpdate:
 		data, err = x.update(ctx, run)
 	default:
@@ -67,6 +69,10 @@ func (x *executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 	ref.Millis = x.now().Sub(begun).Milliseconds()
 	data.Phase = &ref
 	source := "agent:" + string(ref.Phase)
+	if await != nil {
+		return []pipeline.Event{{ID: fmt.Sprintf("%s/waiting/%d", act.Key, await.Looks), Type: pipeline.EventPhaseWaiting, Source: source,
+			Data: pipeline.Data{Phase: &ref, Await: await}}}, nil
+	}
 	for i, f := range found(data) {
 		events = append(events, pipeline.Event{ID: fmt.Sprintf("%s/finding/%d", act.Key, i+1), Type: pipeline.EventFinding, Source: source, Data: pipeline.Data{Finding: &f}})
 	}
@@ -196,36 +202,52 @@ func (x *executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	return pipeline.Data{Review: &review}, err
 }
 
-// test runs the tests, and asks for an analysis of what failed.
-func (x *executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
+// test runs the tests, looks at the repository's own checks where it is told to,
+// and asks for an analysis of what failed. What it has to wait for is returned in
+// place of a result.
+func (x *executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, *pipeline.Await, error) {
 	ws, err := x.at(ctx, run, run.Head)
 	if err != nil {
-		return pipeline.Data{}, err
+		return pipeline.Data{}, nil, err
 	}
 	patch, err := x.gateway.Diff(ctx, run.Repo, run.Base, run.Head)
 	if err != nil {
-		return pipeline.Data{}, err
+		return pipeline.Data{}, nil, err
 	}
-	opts := check.Options{Config: run.Config.Tests, Head: run.Head, Iteration: job.Ref.Iteration, Patch: patch, Baseline: run.Baseline, Log: x.log, Clock: x.now}
-	for _, it := range run.Iterations {
-		if it.Number < job.Ref.Iteration && it.Tests != nil {
-			opts.Earlier = append(opts.Earlier, check.Past{Iteration: it.Number, Report: it.Tests})
+	var report pipeline.TestReport
+	if w := run.Await; w != nil && w.Tests != nil {
+		report = *w.Tests // known since before the waiting
+	} else if report, err = x.runTests(ctx, run, ws, job.Ref.Iteration, patch); err != nil {
+		return pipeline.Data{}, nil, err
+	}
+	// What fails here is sent back at once; CI would only say it again.
+	if x.ci != nil && run.Config.Tests.Checks && (report.OK() || report.None != "") {
+		await, err := x.ci.add(ctx, run, &report)
+		if err != nil || await != nil {
+			return pipeline.Data{}, await, err
 		}
-	}
-	report, err := check.Run(ctx, ws, opts)
-	if err != nil {
-		return pipeline.Data{}, err
 	}
 	if len(report.Failures) > 0 {
 		if err := ws.Checkout(ctx, run.Head); err != nil {
-			return pipeline.Data{}, err
+			return pipeline.Data{}, nil, err
 		}
 		job.Workspace, job.Diff, job.Failures = ws, patch, report.Failures
 		if report.Failures, _, err = x.agent.Analyse(ctx, job); err != nil {
-			return pipeline.Data{}, err
+			return pipeline.Data{}, nil, err
 		}
 	}
-	return pipeline.Data{Tests: &report}, nil
+	return pipeline.Data{Tests: &report}, nil, nil
+}
+
+// runTests runs the repository's tests in the workspace.
+func (x *executor) runTests(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, iteration int, patch string) (pipeline.TestReport, error) {
+	opts := check.Options{Config: run.Config.Tests, Head: run.Head, Iteration: iteration, Patch: patch, Baseline: run.Baseline, Log: x.log, Clock: x.now}
+	for _, it := range run.Iterations {
+		if it.Number < iteration && it.Tests != nil {
+			opts.Earlier = append(opts.Earlier, check.Past{Iteration: it.Number, Report: it.Tests})
+		}
+	}
+	return check.Run(ctx, ws, opts)
 }
 
 // at returns the run's workspace with sha checked out, fetching it when the

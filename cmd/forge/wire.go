@@ -54,6 +54,7 @@ type wireOptions struct {
 	silent   bool   // nothing is published: a replay
 	database string // instead of the configured one
 	onEvents func(*pipeline.Run, []pipeline.Event)
+	settle   time.Duration // how long after a push "no check" or "all passed" is not believed yet; 0: 20 s
 }
 
 // wire opens the database and puts everything together. Nothing runs yet.
@@ -93,6 +94,10 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 			return nil, err
 		}
 		w.exec.token, w.exec.bot = w.hub.app.Token, w.hub.identity
+		w.exec.ci = &ciReader{checks: w.hub.app.Checks, now: time.Now, settle: o.settle, poll: time.Minute}
+		if o.settle == 0 {
+			w.exec.ci.settle = 20 * time.Second
+		}
 		opts.Publisher, opts.Hub, opts.Read = w.hub, w.hub, w.reader(cfg)
 	}
 	w.engine, err = newEngine(w.db, opts)
