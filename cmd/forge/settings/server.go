@@ -38,6 +38,9 @@ type Config struct {
 	WorkerUser      string          // "": chosen by the sandbox
 	WriteInterval   time.Duration   // between two writes to GitHub
 	CallTimeout     time.Duration   // of one call to GitHub; after it, the call may still have its effect
+	ModelTimeout    time.Duration   // of one call to a model
+	KeepDeliveries  int             // days after which a handled delivery's payload is deleted; 0: never
+	KeepTapes       int             // days after its end when a run's model calls are deleted; 0: never
 	Run             pipeline.Config // defaults of every repository, and its limits; Models has every role that a model is set for
 	Warnings        []string        // what works but should not stay so
 }
@@ -63,6 +66,9 @@ type serverFile struct {
 	WorkerUser       string                 `json:"worker_user" env:"FORGE_WORKER_USER"`
 	WriteInterval    time.Duration          `json:"write_interval" env:"FORGE_WRITE_INTERVAL"`
 	CallTimeout      time.Duration          `json:"call_timeout" env:"FORGE_CALL_TIMEOUT"`
+	ModelTimeout     time.Duration          `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
+	KeepDeliveries   int                    `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
+	KeepTapes        int                    `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
 	Mode             string                 `json:"mode"`
 	Loop             pipeline.LoopConfig    `json:"loop"`
 	Limits           pipeline.Limits        `json:"limits"`
@@ -84,6 +90,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	def := pipeline.DefaultConfig()
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
+		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90,
 		Mode: def.Mode, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
@@ -177,6 +184,7 @@ func (l *loader) finish() {
 		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), Label: f.Label,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
+		ModelTimeout: f.ModelTimeout, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes,
 		Run: pipeline.Config{Mode: f.Mode, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths},
 	}
 	l.models()
