@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -85,21 +86,8 @@ func deliver(t *testing.T, of *office, order []int, runs int) {
 				body := fmt.Appendf(nil, `{"action":"edited","changes":{"title":{"from":"x"}},"sender":{"id":5,"login":"acme","type":"User"},"installation":{"id":9},`+
 					`"repository":{"id":77,"name":"many","full_name":"acme/many","default_branch":"main","owner":{"id":5,"login":"acme"}},`+
 					`"issue":{"number":%d,"title":"edit %d","user":{"id":5,"login":"acme"}}}`, n%runs+1, n)
-				mac := hmac.New(sha256.New, []byte(of.gh.WebhookSecret))
-				mac.Write(body)
-				req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, of.s.url+"/webhook", bytes.NewReader(body))
-				req.Header.Set("Content-Type", "application/json")
-				req.Header.Set("X-GitHub-Event", "issues")
-				req.Header.Set("X-GitHub-Delivery", fmt.Sprintf("guid-%d", n))
-				req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
-				resp, err := http.DefaultClient.Do(req)
-				if err != nil {
-					t.Error(err)
-					continue
-				}
-				resp.Body.Close()
-				if resp.StatusCode != http.StatusAccepted {
-					t.Errorf("delivery %d is answered %d", n, resp.StatusCode)
+				if status, text := of.post("issues", fmt.Sprintf("guid-%d", n), of.gh.WebhookSecret, body); status != http.StatusAccepted {
+					t.Errorf("delivery %d is answered %d: %s", n, status, text)
 				}
 			}
 		})
@@ -109,6 +97,30 @@ func deliver(t *testing.T, of *office, order []int, runs int) {
 	}
 	close(work)
 	wg.Wait()
+}
+
+// post posts a delivery that is signed with a secret, and returns the answer.
+func (of *office) post(event, guid, secret string, body []byte) (status int, text string) {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	req, err := http.NewRequestWithContext(of.t.Context(), http.MethodPost, of.s.url+"/webhook", bytes.NewReader(body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-GitHub-Event", event)
+	req.Header.Set("X-GitHub-Delivery", guid)
+	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(answer)
 }
 
 // drained waits until every delivery has an outcome.

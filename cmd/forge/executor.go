@@ -32,6 +32,8 @@ type executor struct {
 	log     *slog.Logger
 	now     func() time.Time
 
+	testTimeout time.Duration // see wireOptions
+
 	mu   sync.Mutex
 	open map[int64]*sandbox.Workspace // one per run, kept between its phases
 }
@@ -91,7 +93,7 @@ func (x *executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	}
 	baseline := run.Baseline // known when the plan is made again
 	if baseline == nil {
-		report, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: run.Base, Log: x.log, Clock: x.now})
+		report, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: run.Base, Log: x.log, Clock: x.now, Timeout: x.testTimeout})
 		if err != nil {
 			return pipeline.Data{}, err
 		}
@@ -174,7 +176,7 @@ func (x *executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	if err != nil {
 		return pipeline.Data{}, err
 	}
-	opts := check.Options{Config: run.Config.Tests, Head: run.Head, Iteration: job.Ref.Iteration, Patch: patch, Baseline: run.Baseline, Log: x.log, Clock: x.now}
+	opts := check.Options{Config: run.Config.Tests, Head: run.Head, Iteration: job.Ref.Iteration, Patch: patch, Baseline: run.Baseline, Log: x.log, Clock: x.now, Timeout: x.testTimeout}
 	for _, it := range run.Iterations {
 		if it.Number < job.Ref.Iteration && it.Tests != nil {
 			opts.Earlier = append(opts.Earlier, check.Past{Iteration: it.Number, Report: it.Tests})

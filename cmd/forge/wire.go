@@ -34,7 +34,9 @@ type engine interface {
 	Stop(ctx context.Context) error
 	Drive(ctx context.Context, run int64) error
 	Wake()
-	Poke(run int64)
+	Migrate(ctx context.Context) error
+	Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error)
+	Redrive(ctx context.Context, id string) error
 }
 
 // wiring is a Forge put together: what serve, demo and run start.
@@ -54,6 +56,17 @@ type wireOptions struct {
 	silent   bool   // nothing is published: a replay
 	database string // instead of the configured one
 	onEvents func(*pipeline.Run, []pipeline.Event)
+
+	now         func() time.Time // the clock; nil: time.Now
+	testTimeout time.Duration    // of one test command, instead of the run's tests.timeout_minutes; 0: that
+}
+
+// clock is the time as it is to be seen.
+func (o wireOptions) clock() func() time.Time {
+	if o.now == nil {
+		return time.Now
+	}
+	return o.now
 }
 
 // wire opens the database and puts everything together. Nothing runs yet.
@@ -77,6 +90,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 	w.spaces = w.exec.spaces
 	opts := work.Options{
 		Executor: w.exec, Publisher: local{w.exec.gateway}, Logger: o.log, Settle: cfg.CallTimeout,
+		Now: o.now,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) {
 			if run.State != pipeline.StateRunning { // a run that waits holds no process, and a stop ends what it started
 				w.exec.drop(run.ID)
@@ -169,7 +183,7 @@ func newExecutor(o wireOptions, w *wiring) (*executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	creds := agent.Credentials{AnthropicKey: cfg.AnthropicKey.Reveal(), OpenAIKey: cfg.OpenAIKey.Reveal(), AnthropicURL: cfg.AnthropicURL, OpenAIURL: cfg.OpenAIURL}
+	creds := agent.Credentials{AnthropicKey: cfg.AnthropicKey.Reveal(), OpenAIKey: cfg.OpenAIKey.Reveal(), AnthropicURL: cfg.AnthropicURL, OpenAIURL: cfg.OpenAIURL, Timeout: cfg.ModelTimeout}
 	a, err := agent.New(agent.Options{
 		Open:   func(name string) (agent.Model, error) { return agent.Open(name, creds) },
 		Models: cfg.Run.Models, Tape: w.db, Scratchpad: pipeline.Scratchpad, Log: o.log,
@@ -178,7 +192,7 @@ func newExecutor(o wireOptions, w *wiring) (*executor, error) {
 		return nil, err
 	}
 	return &executor{
-		agent: a, spaces: spaces, gateway: gateway, log: o.log, now: time.Now,
+		agent: a, spaces: spaces, gateway: gateway, log: o.log, now: o.clock(), testTimeout: o.testTimeout,
 		token: func(context.Context, pipeline.Repo) (string, error) { return "", nil },
 		bot:   func(context.Context) (identity, error) { return identity{"forge", "forge@localhost"}, nil },
 	}, nil
