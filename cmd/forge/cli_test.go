@@ -103,6 +103,10 @@ func TestUsage(t *testing.T) {
 	c.run(exitFailed, []string{"run 7"}, "show", "7")
 	c.run(exitFailed, []string{"unknown command"}, "serv")
 	c.run(exitDone, []string{"No runs yet"}, "runs")
+	var schema struct{ Properties map[string]any }
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "config", "schema")), &schema); err != nil || schema.Properties["loop"] == nil {
+		t.Errorf("config schema: %v, %+v", err, schema)
+	}
 	if got := c.run(exitDone, nil, "runs", "--json"); strings.TrimSpace(got) != "[]" {
 		t.Errorf("runs --json of nothing = %q, want []", got)
 	}

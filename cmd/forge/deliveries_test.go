@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -141,6 +142,50 @@ func (of *office) drained() {
 		case <-tick.C:
 		case <-deadline:
 			of.t.Fatalf("deliveries still wait: %+v", list[0])
+		}
+	}
+}
+
+// What is older than the configuration keeps is deleted, and nothing else.
+func TestTidy(t *testing.T) {
+	of := newOffice(t, officeOptions{})
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	of.drained()
+	cfg := settings.Config{KeepDeliveries: 30, KeepTapes: 0}
+	payloads := func() (with int) {
+		list, err := of.s.db.Deliveries(t.Context(), store.DeliveryFilter{})
+		if err != nil || len(list) == 0 {
+			t.Fatalf("deliveries: %d, %v", len(list), err)
+		}
+		for _, d := range list {
+			whole, err := of.s.db.Delivery(t.Context(), d.GUID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(whole.Payload) > 0 {
+				with++
+			}
+		}
+		return with
+	}
+	tape := func() int {
+		entries, err := of.s.db.TapeAll(t.Context(), run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	for _, step := range []struct {
+		days, keepTapes int
+		payloads, tape  bool
+	}{{29, 0, true, true}, {31, 0, false, true}, {91, 90, false, false}} {
+		cfg.KeepTapes = step.keepTapes
+		if err := of.s.prune(t.Context(), time.Now().AddDate(0, 0, step.days), cfg); err != nil {
+			t.Fatal(err)
+		}
+		if (payloads() > 0) != step.payloads || (tape() > 0) != step.tape {
+			t.Errorf("after %d days: %d payloads, %d model calls", step.days, payloads(), tape())
 		}
 	}
 }
