@@ -17,7 +17,7 @@ func route(payload []byte) (action, repo string) {
 		case !hasAction && string(key) == "action":
 			action, hasAction = s.text(), true
 		case !hasRepo && string(key) == "repository":
-			repo, hasRepo = s.fullName(), true
+			repo, hasRepo = s.fullName(hasAction), true
 		default:
 			s.skip()
 		}
@@ -26,8 +26,8 @@ func route(payload []byte) (action, repo string) {
 	return action, repo
 }
 
-// fullName reads the field "full_name" of an object.
-func (s *scanner) fullName() (name string) {
+// fullName reads the field "full_name" of an object; with last, nothing behind it.
+func (s *scanner) fullName(last bool) (name string) {
 	if s.peek() != '{' {
 		s.skip()
 		return ""
@@ -39,7 +39,7 @@ func (s *scanner) fullName() (name string) {
 		} else {
 			s.skip()
 		}
-		return true
+		return !found || !last
 	})
 	if s.peek() == '}' {
 		s.pos++
@@ -111,22 +111,11 @@ func (s *scanner) text() string {
 // quoted reads a string with its quotes, as it stands.
 func (s *scanner) quoted() []byte {
 	start := s.pos
-	s.pos++
-	for {
-		n := bytes.IndexByte(s.data[s.pos:], '"')
-		if n < 0 {
-			s.fail()
-			return nil
-		}
-		s.pos += n + 1
-		slashes := 0
-		for i := s.pos - 2; i > start && s.data[i] == '\\'; i-- {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return s.data[start:s.pos]
-		}
+	if s.pos = endOfString(s.data, start); s.pos < 0 {
+		s.fail()
+		return nil
 	}
+	return s.data[start:s.pos]
 }
 
 func unquote(quoted []byte) string {
@@ -153,25 +142,44 @@ func (s *scanner) skip() {
 		}
 		return
 	}
-	depth := 0
-	for s.pos < len(s.data) {
-		c := s.data[s.pos]
-		if !structural[c] {
-			s.pos++
-			continue
-		}
-		switch c {
+	// Nearly all of a payload goes through here, so position and data stay in registers.
+	data, pos, depth := s.data, s.pos, 0
+	for pos < len(data) {
+		switch data[pos] {
 		case '"':
-			s.quoted()
+			if pos = endOfString(data, pos); pos < 0 {
+				s.fail()
+				return
+			}
 			continue
 		case '{', '[':
 			depth++
-		default:
-			depth--
+		case '}', ']':
+			if depth--; depth == 0 {
+				s.pos = pos + 1
+				return
+			}
 		}
-		s.pos++
-		if depth == 0 {
-			return
+		pos++
+	}
+	s.fail()
+}
+
+// endOfString returns where the string that begins at start ends: the position
+// behind its closing quote, under 0 when there is none.
+func endOfString(data []byte, start int) int {
+	for pos := start + 1; ; pos++ {
+		n := bytes.IndexByte(data[pos:], '"')
+		if n < 0 {
+			return -1
+		}
+		pos += n
+		slashes := 0
+		for data[pos-1-slashes] == '\\' {
+			slashes++ // stops at the opening quote at the latest
+		}
+		if slashes%2 == 0 {
+			return pos + 1
 		}
 	}
 }

@@ -103,6 +103,10 @@ func TestUsage(t *testing.T) {
 	c.run(exitFailed, []string{"run 7"}, "show", "7")
 	c.run(exitFailed, []string{"unknown command"}, "serv")
 	c.run(exitDone, []string{"No runs yet"}, "runs")
+	var schema struct{ Properties map[string]any }
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "config", "schema")), &schema); err != nil || schema.Properties["loop"] == nil {
+		t.Errorf("config schema: %v, %+v", err, schema)
+	}
 	if got := c.run(exitDone, nil, "runs", "--json"); strings.TrimSpace(got) != "[]" {
 		t.Errorf("runs --json of nothing = %q, want []", got)
 	}
@@ -160,9 +164,12 @@ func TestRunIssue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gh.Close()
-	key := filepath.Join(c.dir, "app.pem")
-	if err := os.WriteFile(key, gh.PrivateKey, 0o600); err != nil {
+	env, err := labEnv(gh, c.dir, []byte(greeterTape))
+	if err != nil {
 		t.Fatal(err)
+	}
+	for name, value := range env {
+		t.Setenv(name, value)
 	}
 	if _, err := gh.AddRepo("acme", "greet", greeter); err != nil {
 		t.Fatal(err)
@@ -170,10 +177,6 @@ func TestRunIssue(t *testing.T) {
 	n, err := gh.As("acme").OpenIssue(officeRepo, "The greeting lacks its comma", "It prints `hello Ann`.")
 	if err != nil {
 		t.Fatal(err)
-	}
-	for k, v := range map[string]string{"FORGE_APP_ID": fmt.Sprint(gh.AppID), "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": gh.WebhookSecret,
-		"FORGE_GITHUB_URL": gh.URL, "FORGE_WRITE_INTERVAL": "0s", "FORGE_MODEL": c.tape(greeterTape)} {
-		t.Setenv(k, v)
 	}
 	issue := fmt.Sprintf("%s/%s/issues/%d", gh.URL, officeRepo, n)
 	c.run(exitFailed, []string{"not installed"}, "run", issue)

@@ -25,19 +25,15 @@ func deliveriesCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if retry {
+				return retryDelivery(cmd, args[0])
+			}
 			db, err := openStore(cmd)
 			if err != nil {
 				return err
 			}
 			defer db.Close()
 			out := cmd.OutOrStdout()
-			if retry {
-				if err := db.RetryDelivery(cmd.Context(), args[0]); err != nil {
-					return err
-				}
-				_, err := fmt.Fprintf(out, "Delivery %s waits to be handled again.\n", args[0])
-				return err
-			}
 			if len(args) == 1 {
 				d, err := db.Delivery(cmd.Context(), args[0])
 				if err != nil {
@@ -62,6 +58,20 @@ func deliveriesCommand() *cobra.Command {
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most this many")
 	cmd.Flags().Int64Var(&f.Before, "before", 0, "only older ones than the one with this number: the next page")
 	return cmd
+}
+
+// retryDelivery lets a server on the same database handle a delivery again.
+func retryDelivery(cmd *cobra.Command, guid string) error {
+	db, e, err := openDesk(cmd)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := e.Redrive(cmd.Context(), "delivery/"+guid); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "Delivery %s waits to be handled again.\n", guid)
+	return err
 }
 
 // deliveryView is a delivery without its payload, which may hold anything.

@@ -6,12 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
 
+	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -85,21 +87,8 @@ func deliver(t *testing.T, of *office, order []int, runs int) {
 				body := fmt.Appendf(nil, `{"action":"edited","changes":{"title":{"from":"x"}},"sender":{"id":5,"login":"acme","type":"User"},"installation":{"id":9},`+
 					`"repository":{"id":77,"name":"many","full_name":"acme/many","default_branch":"main","owner":{"id":5,"login":"acme"}},`+
 					`"issue":{"number":%d,"title":"edit %d","user":{"id":5,"login":"acme"}}}`, n%runs+1, n)
-				mac := hmac.New(sha256.New, []byte(of.gh.WebhookSecret))
-				mac.Write(body)
-				req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, of.s.url+"/webhook", bytes.NewReader(body))
-				req.Header.Set("Content-Type", "application/json")
-				req.Header.Set("X-GitHub-Event", "issues")
-				req.Header.Set("X-GitHub-Delivery", fmt.Sprintf("guid-%d", n))
-				req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
-				resp, err := http.DefaultClient.Do(req)
-				if err != nil {
-					t.Error(err)
-					continue
-				}
-				resp.Body.Close()
-				if resp.StatusCode != http.StatusAccepted {
-					t.Errorf("delivery %d is answered %d", n, resp.StatusCode)
+				if status, text := of.post("issues", fmt.Sprintf("guid-%d", n), of.gh.WebhookSecret, body); status != http.StatusAccepted {
+					t.Errorf("delivery %d is answered %d: %s", n, status, text)
 				}
 			}
 		})
@@ -109,6 +98,30 @@ func deliver(t *testing.T, of *office, order []int, runs int) {
 	}
 	close(work)
 	wg.Wait()
+}
+
+// post posts a delivery that is signed with a secret, and returns the answer.
+func (of *office) post(event, guid, secret string, body []byte) (status int, text string) {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	req, err := http.NewRequestWithContext(of.t.Context(), http.MethodPost, of.s.url+"/webhook", bytes.NewReader(body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-GitHub-Event", event)
+	req.Header.Set("X-GitHub-Delivery", guid)
+	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(answer)
 }
 
 // drained waits until every delivery has an outcome.
@@ -129,6 +142,45 @@ func (of *office) drained() {
 		case <-tick.C:
 		case <-deadline:
 			of.t.Fatalf("deliveries still wait: %+v", list[0])
+		}
+	}
+}
+
+// What is older than the configuration keeps is deleted, and nothing else.
+func TestTidy(t *testing.T) {
+	of := newOffice(t, officeOptions{})
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	of.drained()
+	cfg := settings.Config{KeepDeliveries: 30, KeepTapes: 0}
+	first, err := of.s.db.Deliveries(t.Context(), store.DeliveryFilter{Before: 2}) // the label's; those about what Forge wrote may still be coming in
+	if err != nil || len(first) != 1 {
+		t.Fatalf("deliveries: %+v, %v", first, err)
+	}
+	payload := func() int {
+		d, err := of.s.db.Delivery(t.Context(), first[0].GUID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(d.Payload)
+	}
+	tape := func() int {
+		entries, err := of.s.db.TapeAll(t.Context(), run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	for _, step := range []struct {
+		days, keepTapes int
+		payload, tape   bool
+	}{{29, 0, true, true}, {31, 0, false, true}, {91, 90, false, false}} {
+		cfg.KeepTapes = step.keepTapes
+		if err := of.s.prune(t.Context(), time.Now().AddDate(0, 0, step.days), cfg); err != nil {
+			t.Fatal(err)
+		}
+		if (payload() > 0) != step.payload || (tape() > 0) != step.tape {
+			t.Errorf("after %d days: a payload of %d bytes, %d model calls", step.days, payload(), tape())
 		}
 	}
 }

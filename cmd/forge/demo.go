@@ -142,20 +142,14 @@ func demoRepository(gh *githubtest.Server) (issue int, err error) {
 // startDemoServer starts the real server against the local GitHub. The repository
 // is the demo's own, so a machine without bubblewrap may run its tests without.
 func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest.Server, log *slog.Logger, onEnd func(*pipeline.Run)) (*server, error) {
-	key, tape := filepath.Join(dir, "app.pem"), filepath.Join(dir, "tape.txtar")
-	if err := errors.Join(os.WriteFile(key, gh.PrivateKey, 0o600), os.WriteFile(tape, embedded("demo/tape.txtar"), 0o600)); err != nil {
+	env, err := labEnv(gh, dir, embedded("demo/tape.txtar"))
+	if err != nil {
 		return nil, err
-	}
-	env := map[string]string{
-		"FORGE_APP_ID": fmt.Sprint(gh.AppID), "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": gh.WebhookSecret,
-		"FORGE_STATE_DIR": filepath.Join(dir, "state"), "FORGE_LISTEN": "127.0.0.1:0", "FORGE_GITHUB_URL": gh.URL,
-		"FORGE_WRITE_INTERVAL": "0s",
 	}
 	cfg, err := settings.Server("", func(k string) string { return env[k] })
 	if err != nil {
 		return nil, err
 	}
-	cfg.Run.Models = map[string]string{"": "tape:" + tape}
 	o := wireOptions{config: cfg, log: log, onEvents: func(run *pipeline.Run, events []pipeline.Event) {
 		d.onEvents(run, events)
 		if run.State != pipeline.StateRunning && run.Published.Rev >= run.Rev {

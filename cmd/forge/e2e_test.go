@@ -103,22 +103,16 @@ func newLab(t *testing.T, o labOptions) *labTest {
 	if l.issue, err = gh.As("acme").OpenIssue(e2eRepo, title, strings.TrimSpace(body)); err != nil {
 		t.Fatal(err)
 	}
-	key := filepath.Join(dir, "app.pem")
-	if err := os.WriteFile(key, gh.PrivateKey, 0o600); err != nil {
+	env, err := labEnv(gh, dir, []byte(read(t, "testdata/e2e/tape.txtar")))
+	if err != nil {
 		t.Fatal(err)
 	}
-	tape, _ := filepath.Abs("testdata/e2e/tape.txtar")
-	if o.models == nil {
-		o.models = []string{"FORGE_MODEL=tape:" + tape}
+	l.shareCache(env["FORGE_STATE_DIR"])
+	l.env = []string{"FORGE_TEST_COMMAND=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GOTRACEBACK=all", "FORGE_CALL_TIMEOUT=1s"}
+	for name, value := range env {
+		l.env = append(l.env, name+"="+value)
 	}
-	state := filepath.Join(dir, "state")
-	l.shareCache(state)
-	l.env = append([]string{
-		"FORGE_TEST_COMMAND=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GOTRACEBACK=all",
-		"FORGE_APP_ID=" + strconv.FormatInt(gh.AppID, 10), "FORGE_PRIVATE_KEY_FILE=" + key, "FORGE_WEBHOOK_SECRET=" + gh.WebhookSecret,
-		"FORGE_GITHUB_URL=" + gh.URL, "FORGE_LISTEN=127.0.0.1:0", "FORGE_WRITE_INTERVAL=0s", "FORGE_CALL_TIMEOUT=1s",
-		"FORGE_STATE_DIR=" + state,
-	}, o.models...)
+	l.env = append(l.env, o.models...)
 	if o.database != "" {
 		l.env = append(l.env, "FORGE_DATABASE_URL="+o.database)
 	}

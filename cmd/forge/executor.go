@@ -33,6 +33,8 @@ type executor struct {
 	log     *slog.Logger
 	now     func() time.Time
 
+	testTimeout time.Duration // see wireOptions
+
 	mu   sync.Mutex
 	open map[int64]*sandbox.Workspace // one per run, kept between its phases
 }
@@ -101,7 +103,7 @@ func (x *executor) update(ctx context.Context, run *pipeline.Run) (pipeline.Data
 	if err != nil {
 		return pipeline.Data{}, err
 	}
-	baseline, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: u.Base, Log: x.log, Clock: x.now})
+	baseline, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: u.Base, Log: x.log, Clock: x.now, Timeout: x.testTimeout})
 	return pipeline.Data{Update: &u, Tests: &baseline}, err
 }
 
@@ -129,7 +131,7 @@ func (x *executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	}
 	baseline := run.Baseline // known when the plan is made again
 	if baseline == nil {
-		report, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: run.Base, Log: x.log, Clock: x.now})
+		report, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: run.Base, Log: x.log, Clock: x.now, Timeout: x.testTimeout})
 		if err != nil {
 			return pipeline.Data{}, err
 		}
@@ -241,7 +243,7 @@ func (x *executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 
 // runTests runs the repository's tests in the workspace.
 func (x *executor) runTests(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, iteration int, patch string) (pipeline.TestReport, error) {
-	opts := check.Options{Config: run.Config.Tests, Head: run.Head, Iteration: iteration, Patch: patch, Baseline: run.Baseline, Log: x.log, Clock: x.now}
+	opts := check.Options{Config: run.Config.Tests, Head: run.Head, Iteration: iteration, Patch: patch, Baseline: run.Baseline, Log: x.log, Clock: x.now, Timeout: x.testTimeout}
 	for _, it := range run.Iterations {
 		if it.Number < iteration && it.Tests != nil {
 			opts.Earlier = append(opts.Earlier, check.Past{Iteration: it.Number, Report: it.Tests})

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -42,18 +44,33 @@ func lab(cmd *cobra.Command, listen, hook string) (err error) {
 	if err != nil {
 		return err
 	}
-	key := filepath.Join(dir, "app.pem")
-	tape := filepath.Join(dir, "tape.txtar")
-	if err := errors.Join(os.WriteFile(key, gh.PrivateKey, 0o600), os.WriteFile(tape, embedded("demo/tape.txtar"), 0o600)); err != nil {
+	env, err := labEnv(gh, dir, embedded("demo/tape.txtar"))
+	if err != nil {
 		return err
 	}
+	delete(env, "FORGE_LISTEN") // webhooks go to the default one
 	fmt.Fprintf(out, "A GitHub is at %s. The issue: %s/acme/cart/issues/%d\n\nIn a second terminal:\n\n", gh.URL, gh.URL, issue)
-	fmt.Fprintf(out, "  export FORGE_APP_ID=%d FORGE_PRIVATE_KEY_FILE=%s FORGE_WEBHOOK_SECRET=%s\n", gh.AppID, key, gh.WebhookSecret)
-	fmt.Fprintf(out, "  export FORGE_GITHUB_URL=%s FORGE_MODEL=tape:%s FORGE_STATE_DIR=$(mktemp -d)\n", gh.URL, tape)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		fmt.Fprintf(out, "  export %s=%s\n", name, env[name])
+	}
 	fmt.Fprintf(out, "  forge serve\n\nThen give the issue the label \"forge\". The tape knows this one issue; with FORGE_MODEL=anthropic/… or\nopenai/… and a key, any will do. Ctrl-C ends it.\n")
 	<-ctx.Done()
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil
 	}
 	return ctx.Err()
+}
+
+// labEnv writes the App's key and a tape into dir and returns the environment of a
+// server that works with them on the local GitHub.
+func labEnv(gh *githubtest.Server, dir string, tape []byte) (map[string]string, error) {
+	key, model := filepath.Join(dir, "app.pem"), filepath.Join(dir, "tape.txtar")
+	if err := errors.Join(os.WriteFile(key, gh.PrivateKey, 0o600), os.WriteFile(model, tape, 0o600)); err != nil {
+		return nil, err
+	}
+	return map[string]string{
+		"FORGE_APP_ID": fmt.Sprint(gh.AppID), "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": gh.WebhookSecret,
+		"FORGE_GITHUB_URL": gh.URL, "FORGE_WRITE_INTERVAL": "0s", "FORGE_LISTEN": "127.0.0.1:0",
+		"FORGE_STATE_DIR": filepath.Join(dir, "state"), "FORGE_MODEL": "tape:" + model,
+	}, nil
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/settings"
 	"forge/pipeline/sandbox"
 )
 
@@ -107,9 +108,21 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
 	root.AddCommand(
 		serveCommand(), demoCommand(), labCommand(), runCommand(), runsCommand(), showCommand(),
-		answerCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), versionCommand(),
+		answerCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), configCommand(), versionCommand(),
 	)
 	return root
+}
+
+func configCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "About configuration", Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(&cobra.Command{
+		Use: "schema", Short: "Print the JSON schema of .github/forge.yml, for editors", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(settings.Schema())
+			return err
+		},
+	})
+	return cmd
 }
 
 func versionCommand() *cobra.Command {

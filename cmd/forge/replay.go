@@ -48,7 +48,7 @@ func replay(cmd *cobra.Command, id int64, file string) (err error) {
 		return err
 	}
 	if len(entries) == 0 {
-		return fmt.Errorf("replay run %d: it has no tape: no model was called", id)
+		return fmt.Errorf("replay run %d: it has no tape: no model was called, or it ended longer ago than tapes are kept (keep_tapes_days)", id)
 	}
 	var calls [][]byte
 	for _, e := range entries {

@@ -154,7 +154,11 @@ func createAndDrive(ctx context.Context, w *wiring, d *display, start pipeline.S
 	if err != nil {
 		return err
 	}
-	d.say("%8s  %-10s  run %d: %s", "", "start", run.ID, start.Task.Title)
+	events, err := w.db.Events(ctx, run.ID, 0)
+	if err != nil {
+		return err
+	}
+	d.onEvents(run, events)
 	return drive(ctx, w, d, run.ID)
 }
 

@@ -19,6 +19,7 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/work"
 )
 
 // openStore opens the configured database beside a server that may be using it.
@@ -31,6 +32,31 @@ func openStore(cmd *cobra.Command) (*store.DB, error) {
 		return nil, err
 	}
 	return store.Open(cmd.Context(), cfg.DatabaseURL.Reveal(), log)
+}
+
+// openDesk is openStore with an engine that takes orders and carries nothing out:
+// a server on the same database does, or a local run right here.
+func openDesk(cmd *cobra.Command) (*store.DB, engine, error) {
+	db, err := openStore(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := newEngine(db, work.Options{Executor: nothing{}, Publisher: nowhere{}, Logger: logger(cmd)})
+	if err == nil {
+		err = e.Migrate(cmd.Context())
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return db, e, nil
+}
+
+// nothing executes no phase: it is never asked to.
+type nothing struct{}
+
+// Do implements work.Executor.
+func (nothing) Do(_ context.Context, _ *pipeline.Run, act pipeline.Action, _ work.Emit) ([]pipeline.Event, error) {
+	return nil, fmt.Errorf("execute %s: this command carries nothing out", act.Key)
 }
 
 func runsCommand() *cobra.Command {
@@ -265,48 +291,52 @@ func answerCommand() *cobra.Command {
 	return cmd
 }
 
-// answer appends what the choice does to the run. Who has this machine's database
+// answer carries out a choice. Who has this machine's database
 // may answer: there is nobody else to ask. A server on the same database goes on
 // with the run; a local run goes on right here.
 func answer(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) error {
-	db, err := openStore(cmd)
-	if err != nil {
+	run, changed, err := tell(cmd, id, choice)
+	switch {
+	case err != nil || run == nil:
 		return err
-	}
-	run, err := db.Load(cmd.Context(), id)
-	if err == nil && choice.Name == "history" { // shown right here, not on GitHub
-		_, err = io.WriteString(cmd.OutOrStdout(), pipeline.Scratchpad(run))
-		return errors.Join(err, db.Close())
-	}
-	if err == nil {
-		now := time.Now().UTC().Truncate(time.Microsecond)
-		events, reply := run.Answer(choice, osUser(), "cli", 0, now)
-		for i := range events {
-			events[i].ID = fmt.Sprintf("cli/%d/%s", now.UnixMicro(), events[i].ID)
-		}
-		if reply != "" {
-			fmt.Fprintln(cmd.OutOrStdout(), reply)
-		}
-		if len(events) == 0 {
-			err = db.Close()
-			if err == nil && reply != "" && choice.Name != "status" && choice.Name != "help" {
-				return &exitError{code: exitFailed}
-			}
-			return err
-		}
-		err = db.Append(cmd.Context(), run, events, nil)
-	}
-	if cerr := db.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
+	case !changed && (choice.Name == "status" || choice.Name == "help"):
+		return nil
+	case !changed:
+		return &exitError{code: exitFailed}
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), run.Summary())
 	if run.Repo.ID == 0 && run.State == pipeline.StateRunning {
 		return driveLocal(cmd, id)
 	}
 	return nil
+}
+
+// tell gives the choice to the run and shows the reply. It returns the run as it
+// is then, nil when there is no more to say, and whether the choice changed it.
+func tell(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) (run *pipeline.Run, changed bool, err error) {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	db, e, err := openDesk(cmd)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	before, err := db.Load(ctx, id)
+	if err != nil {
+		return nil, false, err
+	}
+	if choice.Name == "history" { // shown right here, not on GitHub
+		_, err = io.WriteString(out, pipeline.Scratchpad(before))
+		return nil, false, err
+	}
+	reply, err := e.Tell(ctx, id, fmt.Sprintf("cli/%d", time.Now().UnixMicro()), choice, osUser(), "cli")
+	if err != nil {
+		return nil, false, err
+	}
+	if reply != "" {
+		fmt.Fprintln(out, reply)
+	}
+	run, err = db.Load(ctx, id)
+	return run, err == nil && run.Seq > before.Seq, err
 }
 
 // osUser is who sits at this machine.

@@ -110,6 +110,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	base, halt := context.WithCancel(context.WithoutCancel(ctx)) // stop ends it
 	s.halt = halt
 	s.aux.Go(func() { s.sweep(base) })
+	s.aux.Go(func() { s.tidy(base, o.clock(), o.config) })
 	return s, nil
 }
 
@@ -144,6 +145,45 @@ func (s *server) sweep(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// tidyEvery is how often what is no longer of use is deleted.
+const tidyEvery = 6 * time.Hour
+
+// tidy deletes old payloads and tapes, at the start and then at intervals.
+func (s *server) tidy(ctx context.Context, now func() time.Time, cfg settings.Config) {
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		if err := s.prune(ctx, now(), cfg); err != nil && ctx.Err() == nil {
+			s.log.Warn("delete what is old", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// prune deletes what is older than the configuration keeps.
+func (s *server) prune(ctx context.Context, now time.Time, cfg settings.Config) error {
+	var errs []error
+	if days := cfg.KeepDeliveries; days > 0 {
+		n, err := s.db.PruneDeliveries(ctx, now.AddDate(0, 0, -days))
+		errs = append(errs, err)
+		if n > 0 {
+			s.log.Info("payloads of old deliveries are deleted", "deliveries", n)
+		}
+	}
+	if days := cfg.KeepTapes; days > 0 {
+		n, err := s.db.PruneTapes(ctx, now.AddDate(0, 0, -days))
+		errs = append(errs, err)
+		if n > 0 {
+			s.log.Info("tapes of old runs are deleted", "runs", n)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (s *server) healthy(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }

@@ -34,7 +34,9 @@ type engine interface {
 	Stop(ctx context.Context) error
 	Drive(ctx context.Context, run int64) error
 	Wake()
-	Poke(run int64)
+	Migrate(ctx context.Context) error
+	Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error)
+	Redrive(ctx context.Context, id string) error
 }
 
 // wiring is a Forge put together: what serve, demo and run start.
@@ -55,6 +57,17 @@ type wireOptions struct {
 	database string // instead of the configured one
 	onEvents func(*pipeline.Run, []pipeline.Event)
 	settle   time.Duration // how long after a push "no check" or "all passed" is not believed yet; 0: 20 s
+
+	now         func() time.Time // the clock; nil: time.Now
+	testTimeout time.Duration    // of one test command, instead of the run's tests.timeout_minutes; 0: that
+}
+
+// clock is the time as it is to be seen.
+func (o wireOptions) clock() func() time.Time {
+	if o.now == nil {
+		return time.Now
+	}
+	return o.now
 }
 
 // wire opens the database and puts everything together. Nothing runs yet.
@@ -78,6 +91,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 	w.spaces = w.exec.spaces
 	opts := work.Options{
 		Executor: w.exec, Publisher: local{w.exec.gateway}, Logger: o.log, Settle: cfg.CallTimeout,
+		Now: o.now,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) {
 			if run.State != pipeline.StateRunning { // a run that waits holds no process, and a stop ends what it started
 				w.exec.drop(run.ID)
@@ -94,7 +108,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 			return nil, err
 		}
 		w.exec.token, w.exec.bot = w.hub.app.Token, w.hub.identity
-		w.exec.ci = &ciReader{checks: w.hub.app.Checks, now: time.Now, settle: o.settle, poll: time.Minute}
+		w.exec.ci = &ciReader{checks: w.hub.app.Checks, now: o.clock(), settle: o.settle, poll: time.Minute}
 		if o.settle == 0 {
 			w.exec.ci.settle = 20 * time.Second
 		}
@@ -174,17 +188,17 @@ func newExecutor(o wireOptions, w *wiring) (*executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	creds := agent.Credentials{AnthropicKey: cfg.AnthropicKey.Reveal(), OpenAIKey: cfg.OpenAIKey.Reveal(), AnthropicURL: cfg.AnthropicURL, OpenAIURL: cfg.OpenAIURL}
+	creds := agent.Credentials{AnthropicKey: cfg.AnthropicKey.Reveal(), OpenAIKey: cfg.OpenAIKey.Reveal(), AnthropicURL: cfg.AnthropicURL, OpenAIURL: cfg.OpenAIURL, Timeout: cfg.ModelTimeout}
 	a, err := agent.New(agent.Options{
 		Open:   func(name string) (agent.Model, error) { return agent.Open(name, creds) },
 		Models: cfg.Run.Models, Tape: w.db, Scratchpad: pipeline.Scratchpad, Log: o.log,
-		Purse: &purse{day: int64(cfg.DayUSD * 1e6), month: int64(cfg.MonthUSD * 1e6), spent: w.db.Spent, now: time.Now},
+		Purse: &purse{day: int64(cfg.DayUSD * 1e6), month: int64(cfg.MonthUSD * 1e6), spent: w.db.Spent, now: o.clock()},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &executor{
-		agent: a, spaces: spaces, gateway: gateway, log: o.log, now: time.Now,
+		agent: a, spaces: spaces, gateway: gateway, log: o.log, now: o.clock(), testTimeout: o.testTimeout,
 		token: func(context.Context, pipeline.Repo) (string, error) { return "", nil },
 		bot:   func(context.Context) (identity, error) { return identity{"forge", "forge@localhost"}, nil },
 	}, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -17,20 +18,21 @@ import (
 type claude struct {
 	model    string
 	key      string
+	timeout  time.Duration // of one call
 	messages anthropic.MessageService
 }
 
 // newAnthropic takes nothing from the environment: the caller chose the key and
 // the address, and a key must never travel to another address.
-func newAnthropic(model, key, url string) *claude {
+func newAnthropic(model, key, url string, timeout time.Duration) *claude {
 	if url == "" {
 		url = "https://api.anthropic.com/"
 	}
-	return &claude{model: model, key: key, messages: anthropic.NewMessageService(
+	return &claude{model: model, key: key, timeout: timeout, messages: anthropic.NewMessageService(
 		option.WithBaseURL(url),
 		option.WithAPIKey(key),
 		option.WithMaxRetries(callRetries),
-		option.WithRequestTimeout(callTimeout),
+		option.WithRequestTimeout(timeout),
 	)}
 }
 
@@ -142,5 +144,5 @@ func (m *claude) fault(ctx context.Context, err error) error {
 		_ = json.Unmarshal([]byte(api.RawJSON()), &body) // no message is an answer too
 		return providerFault("Anthropic", m.model, m.key, api.StatusCode, body.Error.Message)
 	}
-	return transportFault(ctx, "Anthropic", m.model, m.key, err)
+	return transportFault(ctx, "Anthropic", m.model, m.key, m.timeout, err)
 }

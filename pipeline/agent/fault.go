@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"forge/pipeline"
 )
@@ -44,14 +45,14 @@ func providerFault(provider, model, key string, status int, said string) *pipeli
 }
 
 // transportFault is for calls that got no answer, or one that is no answer.
-func transportFault(ctx context.Context, provider, model, key string, err error) error {
+func transportFault(ctx context.Context, provider, model, key string, limit time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	what := "could not be reached"
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
-		what = fmt.Sprintf("did not answer within %v", callTimeout)
+		what = fmt.Sprintf("did not answer within %v", limit)
 	}
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -91,14 +92,15 @@ type Credentials struct {
 	OpenAIKey    string
 	AnthropicURL string
 	OpenAIURL    string
+	Timeout      time.Duration // of one call; 0: CallTimeout
 }
 
-// Limits on a provider's client. A call that takes longer than callTimeout is
-// given up; the SDKs repeat what may be repeated (408, 409, 429, 5xx), heeding Retry-After.
-const (
-	callTimeout = 10 * time.Minute
-	callRetries = 2
-)
+// CallTimeout is after how long a call is given up when nothing else is said.
+const CallTimeout = 10 * time.Minute
+
+// callRetries is how often the SDKs repeat what may be repeated (no answer, 408,
+// 409, 429, 5xx), heeding Retry-After.
+const callRetries = 2
 
 // Open returns the model with this name: "anthropic/MODEL", "openai/MODEL" (any
 // OpenAI-compatible server) or "tape:PATH" (a scripted one, see ReadTape).
@@ -123,13 +125,13 @@ func Open(name string, c Credentials) (Model, error) {
 		if c.AnthropicKey == "" {
 			return nil, fmt.Errorf("open model %s: no API key for Anthropic; set ANTHROPIC_API_KEY", name)
 		}
-		return newAnthropic(model, c.AnthropicKey, c.AnthropicURL), nil
+		return newAnthropic(model, c.AnthropicKey, c.AnthropicURL, cmp.Or(c.Timeout, CallTimeout)), nil
 	case "openai":
 		// A local server (Ollama, vLLM) wants no key.
 		if c.OpenAIKey == "" && c.OpenAIURL == "" {
 			return nil, fmt.Errorf("open model %s: no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that needs none", name)
 		}
-		return newOpenAI(model, c.OpenAIKey, c.OpenAIURL), nil
+		return newOpenAI(model, c.OpenAIKey, c.OpenAIURL, cmp.Or(c.Timeout, CallTimeout)), nil
 	}
 	return nil, fmt.Errorf("open model %q: provider %q is not known; use anthropic, or openai with a base URL for a compatible server", name, provider)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -15,14 +16,15 @@ import (
 
 // gpt speaks OpenAI's chat completions, which most other servers understand.
 type gpt struct {
-	model string
-	key   string
-	own   bool // OpenAI itself, not a compatible server
-	chat  openai.ChatCompletionService
+	model   string
+	key     string
+	own     bool          // OpenAI itself, not a compatible server
+	timeout time.Duration // of one call
+	chat    openai.ChatCompletionService
 }
 
 // newOpenAI takes nothing from the environment; see newAnthropic.
-func newOpenAI(model, key, url string) *gpt {
+func newOpenAI(model, key, url string, timeout time.Duration) *gpt {
 	own := url == ""
 	if own {
 		url = "https://api.openai.com/v1/"
@@ -30,12 +32,12 @@ func newOpenAI(model, key, url string) *gpt {
 	opts := []option.RequestOption{
 		option.WithBaseURL(url),
 		option.WithMaxRetries(callRetries),
-		option.WithRequestTimeout(callTimeout),
+		option.WithRequestTimeout(timeout),
 	}
 	if key != "" {
 		opts = append(opts, option.WithAPIKey(key))
 	}
-	return &gpt{model: model, key: key, own: own, chat: openai.NewChatCompletionService(opts...)}
+	return &gpt{model: model, key: key, own: own, timeout: timeout, chat: openai.NewChatCompletionService(opts...)}
 }
 
 // Complete implements Model.
@@ -137,5 +139,5 @@ func (m *gpt) fault(ctx context.Context, err error) error {
 	if errors.As(err, &api) {
 		return providerFault("OpenAI", m.model, m.key, api.StatusCode, api.Message)
 	}
-	return transportFault(ctx, "OpenAI", m.model, m.key, err)
+	return transportFault(ctx, "OpenAI", m.model, m.key, m.timeout, err)
 }

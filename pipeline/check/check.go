@@ -53,6 +53,7 @@ type Past struct {
 // Options say what to test and what to compare it with.
 type Options struct {
 	Config    pipeline.TestConfig  // commands, time limit, reruns
+	Timeout   time.Duration        // of one command, instead of Config's minutes; 0: those
 	Head      string               // SHA of the commit in the workspace
 	Iteration int                  // from 1
 	Patch     string               // unified diff base..head; "" skips changed-line coverage and the assertion count
@@ -149,6 +150,9 @@ func (c *checker) summarise() {
 		r.None = nothingFound
 	} else if r.Total == 0 {
 		r.None = "the test commands ran and ended well, but no test was run by: " + strings.Join(c.commands(), "; ") + ". " + howToName
+	}
+	if r.None == "" && len(r.Failures) == 0 {
+		r.None = c.unended()
 	}
 	slices.Sort(r.Names)
 	r.Names = slices.Compact(r.Names)

@@ -196,6 +196,11 @@ func TestHanging(t *testing.T) {
 		if len(got.Failures) != 1 || got.Failures[0].Test != "p.TestB" || !strings.Contains(got.Failures[0].Error, "stopped after 10m0s") || !got.Suites[0].TimedOut || got.Passed != 1 {
 			t.Errorf("report %+v, want p.TestB as the one that hung", got)
 		}
+		// At the base too: not this change's failure, but nothing is verified by what ran.
+		again := run(t, w, Options{Baseline: &got, Timeout: 3 * time.Second, Config: pipeline.TestConfig{Commands: []string{got.Suites[0].Command}}})
+		if len(again.Failures) > 0 || again.Passed != 1 || again.OK() || !strings.Contains(again.None, "did not end and was stopped after 3s") {
+			t.Errorf("report %+v, want it not to be OK, and to say why", again)
+		}
 	})
 }
 
@@ -203,7 +208,7 @@ func TestHanging(t *testing.T) {
 func TestKilled(t *testing.T) {
 	for class, want := range map[string]string{
 		"timeout": "which test was running cannot be told", "memory": "more memory than the sandbox allows",
-		"output": "more output than the sandbox allows", "signal": "killed by a signal",
+		"output": "more output than the sandbox allows", "disk": "filled the disk", "signal": "killed by a signal",
 	} {
 		w := newWorkspace(t, "-- Makefile --\ntest:\n\techo working\n")
 		w.hook = func(res *pipeline.CommandResult) { res.Exit, res.Class = -1, class }

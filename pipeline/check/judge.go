@@ -43,6 +43,8 @@ func (c *checker) judge(s *suite, res *pipeline.CommandResult, out []byte) error
 		s.broke("the tests used more memory than the sandbox allows, and were killed", text)
 	case "output":
 		s.broke("the tests wrote more output than the sandbox allows, and were killed", text)
+	case "disk":
+		s.broke("the tests filled the disk, or their share of it, and were killed", text)
 	default:
 		s.broke("the tests were killed by a signal ("+res.Class+")", text)
 	}
@@ -100,7 +102,7 @@ func nothingCollected(s *suite, exit int, text string) bool {
 }
 
 func (c *checker) judgeTimeout(s *suite, text string) {
-	after := fmt.Sprintf("the tests were stopped after %s (tests.timeout_minutes)", c.timeout())
+	after := c.stopped(s)
 	named := false
 	for i := range s.result.cases {
 		if t := &s.result.cases[i]; t.status == failed && t.stuck {
@@ -111,6 +113,23 @@ func (c *checker) judgeTimeout(s *suite, text string) {
 	if !named {
 		s.broke(after+"; which test was running cannot be told", text)
 	}
+}
+
+// stopped says that a suite took too long, and what to do about it.
+func (c *checker) stopped(s *suite) string {
+	return fmt.Sprintf("`%s` did not end and was stopped after %s: find the test that waits for ever, or give the command more time (tests.timeout_minutes in .github/forge.yml)", s.done.Command, c.timeout())
+}
+
+// unended says which suites did not end, at the base commit neither. What came
+// after the tests that hang was not run, so that such a suite verifies nothing.
+func (c *checker) unended() string {
+	var out []string
+	for _, s := range c.suites {
+		if s.done.TimedOut {
+			out = append(out, c.stopped(s))
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // broke adds a failure of the suite as a whole.

@@ -85,6 +85,9 @@ func (c *checker) scratchFile(dir, ext string) (fromRoot, fromDir string) {
 }
 
 func (c *checker) timeout() time.Duration {
+	if c.o.Timeout > 0 {
+		return c.o.Timeout
+	}
 	if c.o.Config.TimeoutMinutes <= 0 {
 		return 10 * time.Minute
 	}

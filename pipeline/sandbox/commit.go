@@ -42,7 +42,7 @@ func (g *Gateway) Commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 	}
 	sha, err := g.commit(ctx, repo, o)
 	if err != nil {
-		return "", fmt.Errorf("commit to %s on %s: %w", repo.FullName(), o.Parent, err)
+		return "", fmt.Errorf("commit to %s on %s: %w", repo.FullName(), o.Parent, roomFault(g.dir, err))
 	}
 	return sha, nil
 }

@@ -200,7 +200,8 @@ func (g *Gateway) init(ctx context.Context, repo pipeline.Repo) error {
 // SHA) into the mirror, with their whole history. A commit that is there already
 // costs no call. Errors are *pipeline.Fault; Final when the repository or the ref
 // does not exist.
-func (g *Gateway) Fetch(ctx context.Context, repo pipeline.Repo, token string, refs ...string) error {
+func (g *Gateway) Fetch(ctx context.Context, repo pipeline.Repo, token string, refs ...string) (err error) {
+	defer func() { err = roomFault(g.dir, err) }()
 	call, address, err := g.remote(repo, token)
 	if err != nil {
 		return &pipeline.Fault{Class: pipeline.FaultGitHub, Message: err.Error(), Final: true}
@@ -370,7 +371,7 @@ func checkOIDs(shas ...string) error {
 // remoteFault says in plain words why a remote could not be used.
 func remoteFault(verb string, repo pipeline.Repo, err error) error {
 	var failed *gitError
-	if !errors.As(err, &failed) {
+	if !errors.As(err, &failed) || isNoRoom(err) {
 		return fmt.Errorf("%s %s: %w", verb, repo.FullName(), err)
 	}
 	text := failed.stderr

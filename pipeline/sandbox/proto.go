@@ -35,6 +35,7 @@ type response struct {
 type wireError struct {
 	Text      string          `json:"text"`
 	NotExist  bool            `json:"not_exist,omitempty"`
+	NoRoom    bool            `json:"no_room,omitempty"` // a disk is full
 	Fault     *pipeline.Fault `json:"fault,omitempty"`
 	Protected *ProtectedError `json:"protected,omitempty"`
 }
@@ -55,7 +56,7 @@ func (e *wireError) Unwrap() error {
 }
 
 func toWire(err error) *wireError {
-	w := &wireError{Text: err.Error(), NotExist: errors.Is(err, fs.ErrNotExist)}
+	w := &wireError{Text: err.Error(), NotExist: errors.Is(err, fs.ErrNotExist), NoRoom: isNoRoom(err)}
 	errors.As(err, &w.Fault)
 	errors.As(err, &w.Protected)
 	return w

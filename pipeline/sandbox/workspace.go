@@ -65,7 +65,7 @@ func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
 		log: m.log.With("run", o.Name), errs: &tailWriter{max: 8 << 10},
 	}
 	if err := w.makeDirs(o); err != nil {
-		return nil, errors.Join(fmt.Errorf("open workspace %s: %w", o.Name, err), w.Close())
+		return nil, errors.Join(fmt.Errorf("open workspace %s: %w", o.Name, roomFault(m.dir, err)), w.Close())
 	}
 	if err := w.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open workspace %s: %w", o.Name, err), w.Close())
@@ -208,7 +208,7 @@ func (w *Workspace) call(ctx context.Context, method string, params, result any)
 	}
 	select {
 	case r := <-answer:
-		return decode(r, result)
+		return roomFault(w.m.dir, decode(r, result))
 	case <-w.gone:
 		return w.ended(nil)
 	case <-ctx.Done():

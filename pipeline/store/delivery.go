@@ -32,7 +32,7 @@ type Delivery struct {
 	Action   string // empty when the event has none
 	Repo     string // "owner/name"; empty when it is about none
 	Received time.Time
-	Payload  []byte // as it was sent; compressed in the database; absent in lists
+	Payload  []byte // as it was sent; compressed in the database; absent in lists, and of old ones (see PruneDeliveries)
 
 	ID       int64 // in the order of arrival
 	State    DeliveryState
@@ -105,7 +105,7 @@ func (v *Delivery) scan(row interface{ Scan(...any) error }, payload bool) error
 		return err
 	}
 	v.Received, v.Next, v.Finished = fromMicros(received), fromMicros(next), fromMicros(finished)
-	if !payload {
+	if !payload || len(packed) == 0 { // it was pruned
 		return nil
 	}
 	var err error

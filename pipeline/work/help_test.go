@@ -344,7 +344,7 @@ func (h *town) said() []string {
 	return slices.Clone(h.replies)
 }
 
-// readWords reads the test's payloads: "start 7", "command 7 stop", "edit 7",
+// readWords reads the test's payloads: "start 7", "start 7 commented", "command 7 stop", "edit 7",
 // "push BRANCH SHA", "none", "panic", each followed by "by LOGIN" if wanted.
 func readWords(event string, payload []byte) (pipeline.Notice, error) {
 	text, login, found := strings.Cut(string(payload), " by ")
@@ -360,6 +360,9 @@ func readWords(event string, payload []byte) (pipeline.Notice, error) {
 		n.Kind, n.Why = pipeline.NoticeNone, "ignored: "+event
 	case "start":
 		n.Kind, n.Issue, n.Task = pipeline.NoticeStart, number(), pipeline.Task{Issue: number()}
+		if words[2] == "commented" {
+			n.Comment = 98
+		}
 	case "command":
 		n.Kind, n.Issue, n.Comment = pipeline.NoticeCommand, number(), 99
 		n.Command = pipeline.SlashCommand{Name: words[2], Args: words[3]}

@@ -19,6 +19,7 @@ type parcel struct {
 	notice  pipeline.Notice
 	readErr error
 	key     string // parcels with the same key are handled one after the other
+	allowed bool   // the actor is known to have write access
 }
 
 // errHandled says that someone else finished the delivery; what was about to be
@@ -193,6 +194,9 @@ func (e *Engine[W, T]) accept(ctx context.Context, p *parcel) {
 	}
 	next := e.now().Add(e.backoff(2*p.Attempts+1, err))
 	log.WarnContext(ctx, "handling a delivery failed", logError, err, "try", p.Attempts+1, "of", tries)
+	if p.Attempts+1 >= tries && p.notice.Kind == pipeline.NoticeStart {
+		e.giveUp(ctx, p, err)
+	}
 	if err := e.store.FailDelivery(ctx, p.GUID, err.Error(), next); err != nil {
 		log.ErrorContext(ctx, "recording that a delivery failed", logError, err)
 	}

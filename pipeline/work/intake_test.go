@@ -169,6 +169,46 @@ func TestPoison(t *testing.T) {
 	})
 }
 
+// Covers lessons 18: a start that failed too often is told where it was asked for,
+// once, and not to strangers who comment.
+func TestDeadStart(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ payload, asked, prepared, want string }{
+		{"start 7", "GitHub is away", "", "#7 0 g1/dead: Forge could not start. It tried 5 times, the last time it ended with: permission of mia"},
+		{"start 7", "", "no such branch", "no such branch"},
+		{"start 7 commented", "", "no such branch", "#7 98 g1/dead: Forge could not start"},
+		{"start 7 commented", "GitHub is away", "", ""},
+	} {
+		t.Run(tc.payload+tc.asked, func(t *testing.T) {
+			k := openStore(t)
+			synctest.Test(t, func(t *testing.T) {
+				fails := func(text string) error {
+					if text == "" {
+						return nil
+					}
+					return errors.New(text)
+				}
+				h := &town{asked: func(string) error { return fails(tc.asked) }}
+				h.prepare = func(n pipeline.Notice) (pipeline.Start, error) { return newStart(n.Issue), fails(tc.prepared) }
+				opts := options(t)
+				opts.Hub = h
+				deliver(t, k, "g1", tc.payload)
+				intake(t, k, opts)
+				if s, _ := outcome(t, k, "g1"); s != store.DeliveryDead {
+					t.Fatalf("the delivery is %s, want dead", s)
+				}
+				said := h.said()
+				if tc.want == "" && len(said) == 0 {
+					return
+				}
+				if len(said) != 1 || tc.want == "" || !strings.Contains(said[0], tc.want) {
+					t.Errorf("replies %q, want one with %q", said, tc.want)
+				}
+			})
+		})
+	}
+}
+
 // Covers lessons 11: deliveries that come twice, in any order, have one effect
 // each, and one issue gets one run.
 func TestManyDeliveries(t *testing.T) {

@@ -36,6 +36,7 @@ func (e *Engine[W, T]) begin(ctx context.Context, p *parcel) error {
 		}
 		return e.conclude(ctx, p, outcome)
 	}
+	p.allowed = true
 	start, err := e.Hub.Prepare(ctx, n)
 	var f *pipeline.Fault
 	switch {
@@ -65,6 +66,19 @@ func (e *Engine[W, T]) begin(ctx context.Context, p *parcel) error {
 }
 
 func alreadyAt(run int64) string { return fmt.Sprintf("run %d is already working on it", run) }
+
+// giveUp tells people that there will be no run, after the last try. A comment can
+// be anyone's, and gets no answer unless its author is known to have a say.
+func (e *Engine[W, T]) giveUp(ctx context.Context, p *parcel, err error) {
+	if p.notice.Comment != 0 && !p.allowed {
+		return
+	}
+	text := fmt.Sprintf("Forge could not start. It tried %d times, the last time it ended with: %s\n\nOnce that is mended, take the label off and put it on again, or give the command again; "+
+		"the server's operator can also use `forge deliveries --retry %s`.", tries, firstLine(err.Error()), p.GUID)
+	if err := e.replyOnce(ctx, p, text, p.GUID+"/dead"); err != nil { // no further try: GitHub may be what is away
+		e.Logger.ErrorContext(ctx, "telling that a run could not be started", logDelivery, p.GUID, logError, err)
+	}
+}
 
 // command carries out a slash command, when the actor may give it at this moment.
 func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
@@ -258,12 +272,17 @@ func MayWrite(permission string) bool {
 
 // reply answers where the delivery came from, once.
 func (e *Engine[W, T]) reply(ctx context.Context, p *parcel, text string) error {
+	return e.replyOnce(ctx, p, text, p.GUID)
+}
+
+// replyOnce answers where the delivery came from, once for each key.
+func (e *Engine[W, T]) replyOnce(ctx context.Context, p *parcel, text, key string) error {
 	n := p.notice
 	issue := n.Issue
 	if issue == 0 {
 		issue = n.Pull
 	}
-	if err := e.Hub.Reply(ctx, n.Repo, issue, n.Comment, text, p.GUID); err != nil {
+	if err := e.Hub.Reply(ctx, n.Repo, issue, n.Comment, text, key); err != nil {
 		return fmt.Errorf("reply on %s#%d: %w", n.Repo.FullName(), issue, err)
 	}
 	return nil

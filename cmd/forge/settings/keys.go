@@ -90,6 +90,9 @@ var rules = map[string]rule{
 	"month_usd":              {doc: "Cost of all runs' model calls in a month (UTC); 0: no cap", max: 1_000_000, unit: "USD"},
 	"write_interval":         {doc: "The pause between two writes to GitHub", max: float64(time.Minute)},
 	"call_timeout":           {doc: "How long one call to GitHub may take; what was under way in a crash is looked for after as long", min: float64(time.Second), max: float64(5 * time.Minute)},
+	"model_timeout":          {doc: "How long one call to a model may take; it is tried three times", min: float64(100 * time.Millisecond), max: float64(time.Hour)},
+	"keep_deliveries_days":   {doc: "Days after which the payload of a handled delivery is deleted; 0 keeps it", max: 36_500, unit: "days"},
+	"keep_tapes_days":        {doc: "Days after the end of a run when the record of its model calls is deleted; 0 keeps it", max: 36_500, unit: "days"},
 }
 
 // ruleOf returns the rule of a key; those of models are alike.

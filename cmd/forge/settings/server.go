@@ -40,6 +40,9 @@ type Config struct {
 	DayUSD          float64         // cap on all runs' model calls in a day; 0: none
 	MonthUSD        float64         // in a month; 0: none
 	CallTimeout     time.Duration   // of one call to GitHub; after it, the call may still have its effect
+	ModelTimeout    time.Duration   // of one call to a model
+	KeepDeliveries  int             // days after which a handled delivery's payload is deleted; 0: never
+	KeepTapes       int             // days after its end when a run's model calls are deleted; 0: never
 	Run             pipeline.Config // defaults of every repository, and its limits; Models has every role that a model is set for
 	Warnings        []string        // what works but should not stay so
 }
@@ -67,6 +70,9 @@ type serverFile struct {
 	CallTimeout      time.Duration          `json:"call_timeout" env:"FORGE_CALL_TIMEOUT"`
 	DayUSD           float64                `json:"day_usd" env:"FORGE_DAY_USD"`
 	MonthUSD         float64                `json:"month_usd" env:"FORGE_MONTH_USD"`
+	ModelTimeout     time.Duration          `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
+	KeepDeliveries   int                    `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
+	KeepTapes        int                    `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
 	Mode             string                 `json:"mode"`
 	OnBaseMoved      string                 `json:"on_base_moved"`
 	Gates            pipeline.GateConfig    `json:"gates"`
@@ -90,6 +96,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	def := pipeline.DefaultConfig()
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
+		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90,
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
@@ -183,6 +190,7 @@ func (l *loader) finish() {
 		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), Label: f.Label,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
+		ModelTimeout: f.ModelTimeout, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD,
 		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths},
 	}

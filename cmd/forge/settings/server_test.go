@@ -51,7 +51,8 @@ func environment(pairs ...string) func(string) string {
 func TestServerDefaults(t *testing.T) {
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
-		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second, Run: pipeline.DefaultConfig(),
+		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
+		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Run: pipeline.DefaultConfig(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
 	if err != nil {
@@ -96,6 +97,9 @@ unsafe_no_sandbox: true
 worker_user: forge-worker
 write_interval: 250ms
 call_timeout: 30s
+model_timeout: 5m
+keep_deliveries_days: 0
+keep_tapes_days: 7
 mode: manual
 loop: {max_iterations: 7}
 limits: {cost_usd: 3, wall_minutes: 30}
@@ -116,7 +120,8 @@ paths: {protected: ["deploy/**"]}
 		AppID: 34, PrivateKeyFile: key, WebhookSecret: NewSecret(testSecret), DatabaseURL: NewSecret("postgres://u:p@db/forge"),
 		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", Label: "bot",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
-		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second, Run: run, Warnings: got.Warnings,
+		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
+		ModelTimeout: 5 * time.Minute, KeepDeliveries: 0, KeepTapes: 7, Run: run, Warnings: got.Warnings,
 	}, got)
 	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "unsafe_no_sandbox is on") {
 		t.Errorf("warnings %q, want one about the sandbox", got.Warnings)
@@ -136,7 +141,8 @@ func TestEveryServerKey(t *testing.T) {
 		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_GITHUB_URL": "https://g.example",
 		"FORGE_LABEL": "robot", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
-		"FORGE_WORKER_USER": "nobody", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k",
+		"FORGE_WORKER_USER": "nobody", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
+		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k",
 	}
 	names := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}
 	for i := range typ.NumField() {

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/settings"
+	"forge/github/githubtest"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// greeter is a repository whose tests take no time: a script that prints TAP.
+var greeter = map[string]string{
+	"greet.sh":          "echo hello $1\n",
+	"test.sh":           "echo TAP version 13\necho 1..1\nif [ \"$(sh greet.sh Ann)\" = \"hello, Ann\" ] || [ \"$(sh greet.sh Ann)\" = \"hello Ann\" ]; then echo ok 1 - greets; else echo not ok 1 - greets; fi\n",
+	".github/forge.yml": "tests:\n  commands: [sh test.sh]\n",
+}
+
+// greeterTape does what the greeter's issue asks for, at the first attempt.
+const greeterTape = `
+-- planner 0/1 --
+>>> submit
+summary: Put a comma after hello
+steps: [Edit greet.sh]
+criteria: [{id: AC1, text: A comma follows hello}]
+-- implementer */1 --
+>>> edit
+path: greet.sh
+old: "echo hello $1"
+new: "echo hello, $1"
+-- implementer */2 --
+>>> submit
+summary: Put a comma after hello
+-- compliance */1 --
+>>> submit
+criteria: [{id: AC1, met: true, evidence: test.sh}]
+-- quality */1 --
+>>> submit
+summary: Small and right.
+risk: 1
+findings: []
+`
+
+// office is a Forge in this process and a GitHub, with one repository and one
+// issue: small enough to try out what can go wrong.
+type office struct {
+	t     *testing.T
+	gh    *githubtest.Server
+	s     *server
+	issue int
+
+	mu      sync.Mutex
+	changed chan struct{} // closed at each event
+	run     *pipeline.Run
+	on      func(*pipeline.Run, pipeline.Event)
+}
+
+type officeOptions struct {
+	files map[string]string // over the greeter's; an empty text removes
+	tape  string            // default: greeterTape
+	body  string            // of the issue
+	title string
+	on    func(*office, *pipeline.Run, pipeline.Event) // called at each event
+	env   map[string]string                            // of the server, on top
+
+	now         func() time.Time // of the server
+	testTimeout time.Duration    // of a test command
+	prepare     func(stateDir string)
+}
+
+const officeRepo = "acme/greet"
+
+func newOffice(t *testing.T, o officeOptions) *office {
+	t.Helper()
+	dir, err := tempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: embedded("app.yml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { gh.Close() })
+	files := maps.Clone(greeter)
+	maps.Copy(files, o.files)
+	maps.DeleteFunc(files, func(_, text string) bool { return text == "" })
+	if _, err := gh.AddRepo("acme", "greet", files); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gh.Install(officeRepo); err != nil {
+		t.Fatal(err)
+	}
+	of := &office{t: t, gh: gh, changed: make(chan struct{})}
+	if o.title == "" {
+		o.title, o.body = "The greeting lacks its comma", "It prints `hello Ann` where `hello, Ann` is right."
+	}
+	if of.issue, err = gh.As("acme").OpenIssue(officeRepo, o.title, o.body); err != nil {
+		t.Fatal(err)
+	}
+	if o.on != nil {
+		of.on = func(r *pipeline.Run, e pipeline.Event) { o.on(of, r, e) }
+	}
+	if o.tape == "" {
+		o.tape = greeterTape
+	}
+	of.startServer(dir, o)
+	return of
+}
+
+func (of *office) startServer(dir string, o officeOptions) {
+	of.t.Helper()
+	env, err := labEnv(of.gh, dir, []byte(o.tape))
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	env["FORGE_CALL_TIMEOUT"] = "1s"
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		env["FORGE_UNSAFE_NO_SANDBOX"] = "true"
+	}
+	maps.Copy(env, o.env)
+	if o.prepare != nil {
+		o.prepare(env["FORGE_STATE_DIR"])
+	}
+	cfg, err := settings.Server("", func(k string) string { return env[k] })
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	of.s, err = startServer(of.t.Context(), wireOptions{config: cfg, log: slog.New(slog.DiscardHandler), onEvents: of.onEvents, now: o.now, testTimeout: o.testTimeout})
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	of.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+		defer cancel()
+		if err := of.s.stop(ctx); err != nil {
+			of.t.Errorf("stop: %v", err)
+		}
+	})
+	of.gh.SetHook(of.s.url + "/webhook")
+}
+
+func (of *office) onEvents(run *pipeline.Run, events []pipeline.Event) {
+	for _, e := range events {
+		if of.on != nil {
+			of.on(run, e)
+		}
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	copied := *run
+	of.run = &copied
+	close(of.changed)
+	of.changed = make(chan struct{})
+}
+
+// until waits until the run is shown as it should be.
+func (of *office) until(what string, cond func(*pipeline.Run) bool) *pipeline.Run {
+	of.t.Helper()
+	timeout := time.After(60 * time.Second)
+	for {
+		of.mu.Lock()
+		run, changed := of.run, of.changed
+		of.mu.Unlock()
+		if run != nil && run.Published.Rev >= run.Rev && cond(run) {
+			return run
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			stacks := make([]byte, 1<<20)
+			of.t.Logf("what everybody does:\n%s", stacks[:runtime.Stack(stacks, true)])
+			of.t.Fatalf("no run %s: %+v", what, run)
+		}
+	}
+}
+
+func (of *office) untilState(s pipeline.State) *pipeline.Run {
+	of.t.Helper()
+	return of.until(string(s), func(r *pipeline.Run) bool { return r.State == s })
+}
+
+// says waits until a comment on the issue or the pull request has the text.
+func (of *office) says(text string) {
+	of.t.Helper()
+	ctx, cancel := context.WithTimeout(of.t.Context(), 60*time.Second)
+	defer cancel()
+	var all string
+	err := of.gh.Wait(ctx, func() bool {
+		all = of.comments()
+		return strings.Contains(all, text)
+	})
+	if err != nil {
+		of.t.Fatalf("nobody says %q:\n%s", text, all)
+	}
+}
+
+func (of *office) comments() string {
+	var b strings.Builder
+	i, err := of.gh.Issue(officeRepo, of.issue)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	pulls, err := of.gh.Pulls(officeRepo)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	list := i.Comments
+	for _, p := range pulls {
+		list = append(list, p.Comments...)
+		b.WriteString(p.Body + "\n")
+	}
+	for _, c := range list {
+		b.WriteString(c.Author + ": " + c.Body + "\n")
+	}
+	return b.String()
+}
+
+func (of *office) label(who string) {
+	of.t.Helper()
+	if err := of.gh.As(who).Label(officeRepo, of.issue, "forge"); err != nil {
+		of.t.Fatal(err)
+	}
+}
+
+func (of *office) comment(who, text string) {
+	of.t.Helper()
+	if _, err := of.gh.As(who).Comment(officeRepo, of.issue, text); err != nil {
+		of.t.Fatal(err)
+	}
+}
+
+// outcome waits until the newest delivery of the kind has one.
+func (of *office) outcome(event, want string) {
+	of.t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		list, err := of.s.db.Deliveries(of.t.Context(), deliveriesOf(officeRepo))
+		if err != nil {
+			of.t.Fatal(err)
+		}
+		var seen []string
+		for _, d := range list {
+			if d.Event == event {
+				seen = append(seen, d.Outcome)
+			}
+			if d.Event == event && strings.Contains(d.Outcome, want) {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			of.t.Fatalf("no %s has the outcome %q; they have %q", event, want, seen)
+		}
+	}
+}
+
+// box finds the box of a choice in the question: its comment, and which one it is.
+func (of *office) box(choice string) (comment int64, nth int) {
+	of.t.Helper()
+	pulls, err := of.gh.Pulls(officeRepo)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	i, err := of.gh.Issue(officeRepo, of.issue)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	list := i.Comments
+	for _, p := range pulls {
+		list = append(list, p.Comments...)
+	}
+	for _, c := range list {
+		n := 0
+		for line := range strings.SplitSeq(c.Body, "\n") {
+			if !strings.HasPrefix(line, "- [ ] ") {
+				continue
+			}
+			if strings.Contains(line, choice) {
+				return c.ID, n
+			}
+			n++
+		}
+	}
+	of.t.Fatalf("no box for %q", choice)
+	return 0, 0
+}
+
+func deliveriesOf(repo string) store.DeliveryFilter { return store.DeliveryFilter{Repo: repo} }

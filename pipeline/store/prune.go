@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// pruneAtOnce is how many deliveries, or runs, one transaction looks at: the one
+// writer of SQLite has others to serve.
+const pruneAtOnce = 500
+
+const (
+	// pruneStep finds the end of the next deliveries and when the first of them came.
+	pruneStep = `SELECT COALESCE(MAX(id), 0), COALESCE(MIN(received), 0) FROM (SELECT id, received FROM deliveries WHERE id > $1 ORDER BY id LIMIT $2) AS next`
+	pruneRows = `UPDATE deliveries SET payload = $4 WHERE id > $1 AND id <= $2 AND state = 'done' AND finished < $3 AND LENGTH(payload) > 0`
+	pruneRuns = `SELECT id FROM runs WHERE NOT (` + active + `) AND updated < $1 AND EXISTS (SELECT 1 FROM tape WHERE tape.run = runs.id) ORDER BY id LIMIT $2`
+	pruneTape = `DELETE FROM tape WHERE run = $1`
+)
+
+// PruneDeliveries deletes the payloads of deliveries that were done before a time,
+// and reports of how many. The rest of them stays, so that a repeat is still known
+// and its outcome can be looked up; what waits or is dead stays whole.
+func (d *DB) PruneDeliveries(ctx context.Context, before time.Time) (int64, error) {
+	var all, last int64
+	for {
+		var end, received int64
+		if err := d.reader.QueryRowContext(ctx, pruneStep, last, pruneAtOnce).Scan(&end, &received); err != nil {
+			return all, fmt.Errorf("find old deliveries: %w", err)
+		}
+		if end == 0 || received >= micros(before) { // they are in the order of arrival
+			return all, nil
+		}
+		n, err := d.change(ctx, nil, pruneRows, last, end, micros(before), []byte{})
+		if err != nil {
+			return all, fmt.Errorf("delete payloads of old deliveries: %w", err)
+		}
+		all, last = all+n, end
+	}
+}
+
+// PruneTapes deletes the model calls of runs that ended, and did not change any
+// more, before a time, and reports of how many runs. They cannot be replayed then;
+// their events stay.
+func (d *DB) PruneTapes(ctx context.Context, before time.Time) (runs int, err error) {
+	for {
+		ids, err := d.tapesBefore(ctx, before)
+		if err != nil || len(ids) == 0 {
+			return runs, err
+		}
+		for _, id := range ids {
+			if _, err := d.change(ctx, nil, pruneTape, id); err != nil {
+				return runs, fmt.Errorf("delete the tape of run %d: %w", id, err)
+			}
+			runs++
+		}
+	}
+}
+
+func (d *DB) tapesBefore(ctx context.Context, before time.Time) (ids []int64, err error) {
+	const doing = "find runs with old tapes"
+	rows, err := d.reader.QueryContext(ctx, pruneRuns, micros(before), pruneAtOnce)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return collect(rows, doing, func(id *int64) error { return rows.Scan(id) })
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Old payloads go, of what was done alone; the rows stay, so that repeats are known.
+func TestPruneDeliveries(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		ctx := t.Context()
+		old := now.AddDate(0, 0, -40)
+		var list []Delivery
+		for i := range pruneAtOnce + 20 { // more than one step
+			list = append(list, Delivery{GUID: fmt.Sprintf("old-%03d", i), Event: "issues", Received: old, Payload: []byte("{}")})
+		}
+		list = append(list, Delivery{GUID: "waits", Event: "issues", Received: old, Payload: []byte("{}")},
+			Delivery{GUID: "late", Event: "issues", Received: old, Payload: []byte("{}")})
+		must(t, d.KeepDeliveries(ctx, list))
+		must(t, d.KeepDeliveries(ctx, []Delivery{{GUID: "new", Event: "issues", Received: now, Payload: []byte("{}")}}))
+		for _, v := range list[:len(list)-2] {
+			_, err := d.FinishDelivery(ctx, nil, v.GUID, "done", old)
+			must(t, err)
+		}
+		for _, guid := range []string{"late", "new"} {
+			_, err := d.FinishDelivery(ctx, nil, guid, "done", now)
+			must(t, err)
+		}
+		before := now.AddDate(0, 0, -30)
+		for _, wanted := range []int64{pruneAtOnce + 20, 0} {
+			n, err := d.PruneDeliveries(ctx, before)
+			must(t, err)
+			want(t, "pruned", n, wanted)
+		}
+		for guid, payload := range map[string]string{"old-000": "", "old-519": "", "waits": "{}", "late": "{}", "new": "{}"} {
+			v, err := d.Delivery(ctx, guid)
+			must(t, err)
+			want(t, "payload of "+guid, string(v.Payload), payload)
+		}
+		must(t, d.KeepDeliveries(ctx, list[:1]))
+		waiting, err := d.WaitingDeliveries(ctx, now, 10)
+		must(t, err)
+		want(t, "deliveries that wait after a repeat", len(waiting), 1)
+	})
+}
+
+// Old tapes go, of runs that have ended alone.
+func TestPruneTapes(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		ctx := t.Context()
+		ended, active := begin(t, d, 1), begin(t, d, 2)
+		must(t, d.Append(ctx, ended, []pipeline.Event{ev("end", pipeline.EventRunCancelled, 1, pipeline.Data{})}, nil))
+		for _, run := range []*pipeline.Run{ended, active} {
+			must(t, d.TapeRecord(ctx, run.ID, "plan", 1, "h", []byte("answer")))
+		}
+		for _, step := range []struct {
+			before                time.Time
+			pruned, ended, active int
+		}{{now, 0, 1, 1}, {now.Add(time.Hour), 1, 0, 1}, {now.Add(time.Hour), 0, 0, 1}} {
+			n, err := d.PruneTapes(ctx, step.before)
+			must(t, err)
+			want(t, "pruned", n, step.pruned)
+			for run, calls := range map[*pipeline.Run]int{ended: step.ended, active: step.active} {
+				tape, err := d.TapeAll(ctx, run.ID)
+				must(t, err)
+				want(t, fmt.Sprintf("calls of run %d", run.ID), len(tape), calls)
+			}
+		}
+	})
+}
