@@ -343,30 +343,6 @@ func (r Rate) Evidence(known []pipeline.Learning, now time.Time) []pipeline.Evid
 	return out
 }
 
-// Weigh returns the learning with all its evidence on it, of which there is at
-// most one piece for a key. The order of the evidence does not matter.
-func Weigh(l pipeline.Learning, evidence []pipeline.Evidence) pipeline.Learning {
-	var micro int64 // whole millionths: sums do not depend on the order
-	l.For, l.Against, l.Touched = 0, 0, l.Created
-	for _, e := range evidence {
-		if e.Off {
-			continue
-		}
-		micro += int64(math.Round(e.Delta * 1e6))
-		switch {
-		case e.Delta > 0:
-			l.For++
-			if e.At.After(l.Touched) {
-				l.Touched = e.At
-			}
-		case e.Delta < 0:
-			l.Against++
-		}
-	}
-	l.Confidence = round(clamp(l.Base + float64(micro)/1e6))
-	return l
-}
-
 func clamp(x float64) float64 { return max(0, min(1, x)) }
 
 // round keeps millionths: what is computed twice is equal.

@@ -108,7 +108,8 @@ func (m *Memory) settle(s pipeline.Signal, j Judgement) {
 func (m *Memory) weigh(scope string) {
 	for k, l := range m.learnings {
 		if l.Scope == scope {
-			m.learnings[k] = Weigh(l, m.Evidence(scope, l.Key))
+			l.Weigh(m.Evidence(scope, l.Key))
+			m.learnings[k] = l
 		}
 	}
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -119,6 +120,30 @@ type Evidence struct {
 	Run      int64     `json:"run,omitempty"`
 	At       time.Time `json:"at"`
 	Off      bool      `json:"off,omitempty"` // taken back
+}
+
+// Weigh computes the learning's confidence, its counts and when it was last
+// confirmed, from its base and all its evidence, of which there is at most one
+// piece for a key. What was taken back does not count; the order does not matter.
+func (l *Learning) Weigh(evidence []Evidence) {
+	var micro float64 // whole millionths: their sum is exact in every order
+	l.For, l.Against, l.Touched = 0, 0, l.Created
+	for _, e := range evidence {
+		if e.Off {
+			continue
+		}
+		micro += math.Round(e.Delta * 1e6)
+		switch {
+		case e.Delta > 0:
+			l.For++
+			if e.At.After(l.Touched) {
+				l.Touched = e.At
+			}
+		case e.Delta < 0:
+			l.Against++
+		}
+	}
+	l.Confidence = max(0, min(1, math.Round(l.Base*1e6+micro)/1e6))
 }
 
 // Recall is which learnings an agent was given, and what became of them (L5).

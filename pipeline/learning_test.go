@@ -52,3 +52,28 @@ func TestScrub(t *testing.T) {
 		}
 	}
 }
+
+// Covers H1 and H2: confidence is the base with all evidence on it, 0 to 1.
+func TestWeigh(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for i, c := range []struct {
+		deltas       []float64
+		off          int // the first ones, that were taken back
+		want         float64
+		pro, against int
+	}{
+		{nil, 0, 0.5, 0, 0}, {[]float64{0.1, 0.1, -0.2}, 0, 0.5, 2, 1}, {[]float64{-0.2, -0.2, -0.2}, 0, 0, 0, 3}, {[]float64{0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, 0, 1, 6, 0},
+		{[]float64{0.1, -0.2}, 1, 0.3, 0, 1}, {[]float64{0}, 0, 0.5, 0, 0},
+	} {
+		l := Learning{Base: 0.5, Created: at, Confidence: 9, For: 9, Against: 9}
+		var evidence []Evidence
+		for n, d := range c.deltas {
+			evidence = append(evidence, Evidence{Delta: d, At: at.Add(time.Duration(n) * time.Hour), Off: n < c.off})
+		}
+		l.Weigh(evidence)
+		touched := at.Add(time.Duration(max(0, l.For-1)) * time.Hour)
+		if l.Confidence != c.want || l.For != c.pro || l.Against != c.against || !l.Touched.Equal(touched) {
+			t.Errorf("case %d: %+v, want %v, %d for, %d against, touched %v", i, l, c.want, c.pro, c.against, touched)
+		}
+	}
+}

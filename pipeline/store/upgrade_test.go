@@ -18,7 +18,7 @@ import (
 // withNext returns the migrations of a dialect and one more.
 func withNext(t *testing.T, in dialect, statement string) fs.FS {
 	t.Helper()
-	tree := fstest.MapFS{"00002_next.sql": {Data: []byte("-- +goose Up\n" + statement)}}
+	tree := fstest.MapFS{"00003_next.sql": {Data: []byte("-- +goose Up\n" + statement)}}
 	files, err := fs.Glob(in.tree(), "*.sql")
 	must(t, err)
 	want(t, "migrations", int64(len(files)), newestSchema)
@@ -52,7 +52,7 @@ func TestUpgrade(t *testing.T) {
 		_, err = d.Load(t.Context(), run.ID)
 		must(t, err)
 		must(t, d.Close())
-		if d, err := Open(t.Context(), address, quiet()); err == nil || !strings.Contains(err.Error(), "a newer Forge wrote it (schema 2") {
+		if d, err := Open(t.Context(), address, quiet()); err == nil || !strings.Contains(err.Error(), "a newer Forge wrote it (schema 3") {
 			t.Errorf("open what a newer program wrote: %v, %v", d, err)
 		}
 	}
