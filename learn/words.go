@@ -183,3 +183,7 @@ func clip(s string, n int) string {
 	}
 	return strings.TrimSpace(s[:n]) + "…"
 }
+
+// Tidy makes a text fit to be remembered: without what looks like a secret and
+// without what people do not see, at most limit bytes.
+func Tidy(s string, limit int) string { return tidy(s, limit) }
