@@ -62,16 +62,16 @@ type Judgement struct {
 // Judge says what a signal does. It is pure, and both halves look at two things
 // alone — which learnings a signal bears ([Born]) and what a signal says about a
 // learning ([Bears]) — so that the memory is the same in every order of arrival.
-// known are the learnings of the signal's scope in every state, signals the
-// others of the scope, the latest of each key. A signal that is Off gives an
+// known are the learnings of the signal's scope in every state, signals those of
+// the scope that happened after it, the latest of each key (earlier ones may be
+// there: they say nothing about what it bears). A signal that is Off gives an
 // empty judgement: all that its key did is taken back.
 func Judge(s pipeline.Signal, known []pipeline.Learning, signals []pipeline.Signal) Judgement {
 	j := Judgement{Learnings: Born(s)}
+	about := aboutWords(s)
 	for i := range known {
-		if l := &known[i]; l.Signal != s.Key || l.Signal == "" {
-			if e, ok := Bears(s, l); ok {
-				j.Evidence = append(j.Evidence, e)
-			}
+		if e, ok := bears(s, about, &known[i]); ok {
+			j.Evidence = append(j.Evidence, e)
 		}
 	}
 	for i := range j.Learnings {
@@ -240,7 +240,19 @@ func gap(s pipeline.Signal) []pipeline.Learning {
 
 // Bears returns what a signal says for or against a learning that was there when
 // it happened; ok is false when it says nothing. It looks at nothing else.
-func Bears(s pipeline.Signal, l *pipeline.Learning) (e pipeline.Evidence, ok bool) {
+func Bears(s pipeline.Signal, l *pipeline.Learning) (pipeline.Evidence, bool) {
+	return bears(s, aboutWords(s), l)
+}
+
+// aboutWords are the key words of what a signal is about.
+func aboutWords(s pipeline.Signal) []string {
+	if s.About == nil {
+		return nil
+	}
+	return keyWords(s.About.Message + " " + s.About.Rule)
+}
+
+func bears(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.Evidence, ok bool) {
 	if s.Off || !(s.Weight > 0) || s.Scope != l.Scope || l.Signal == s.Key && s.Key != "" || !s.At.After(l.Created) {
 		return e, false
 	}
@@ -248,7 +260,7 @@ func Bears(s pipeline.Signal, l *pipeline.Learning) (e pipeline.Evidence, ok boo
 	var why string
 	switch s.Kind {
 	case pipeline.SignalDismissed:
-		if l.Source == SourceDismissal || !related(s, l) {
+		if l.Source == SourceDismissal || !related(s, about, l) {
 			return e, false
 		}
 		delta, why = dismissedDelta*strength(s), "a related finding was dismissed"
@@ -256,7 +268,7 @@ func Bears(s pipeline.Signal, l *pipeline.Learning) (e pipeline.Evidence, ok boo
 			why += " without a reason"
 		}
 	case pipeline.SignalApplied, pipeline.SignalIgnored:
-		if l.Type != pipeline.LearningProcedural || !related(s, l) {
+		if l.Type != pipeline.LearningProcedural || !related(s, about, l) {
 			return e, false
 		}
 		delta, why = appliedDelta, "a related suggestion was applied as it was"
@@ -272,7 +284,7 @@ func Bears(s pipeline.Signal, l *pipeline.Learning) (e pipeline.Evidence, ok boo
 // related reports whether a signal about a finding touches a learning: it is
 // about the same finding; or of the same category (as far as both have one) and
 // about the same thing in other words, or about the same file.
-func related(s pipeline.Signal, l *pipeline.Learning) bool {
+func related(s pipeline.Signal, about []string, l *pipeline.Learning) bool {
 	if s.Finding != "" && s.Finding == l.Finding {
 		return true
 	}
@@ -280,8 +292,8 @@ func related(s pipeline.Signal, l *pipeline.Learning) bool {
 	if category != "" && l.Category != "" && category != l.Category {
 		return false
 	}
-	if s.About != nil {
-		about, has := keyWords(s.About.Message+" "+s.About.Rule), keyWords(l.Content+" "+l.Context)
+	if len(about) >= 2 {
+		has := keyWords(l.Content + " " + l.Context)
 		// Containment: a learning is longer than a finding's message.
 		if n := shared(about, has); n >= 2 && float64(n) >= 0.4*float64(min(len(about), len(has))) {
 			return true

@@ -81,10 +81,13 @@ func (d *DB) indexWords(ctx context.Context, tx *sql.Tx, id int64) error {
 }
 
 const (
-	searchSQLite = `SELECT ` + memoryColumns + `, -bm25(memories_text, 0.0, 1.0) * m.confidence AS score
-		FROM memories_text JOIN memories m ON m.id = memories_text.rowid WHERE memories_text MATCH $1 ORDER BY score DESC, m.id LIMIT $2`
-	searchPostgres = `SELECT ` + memoryColumns + `, ts_rank(m.words, to_tsquery('simple', $3)) * m.confidence AS score
-		FROM memories m WHERE m.words @@ to_tsquery('simple', $1) ORDER BY score DESC, m.id LIMIT $2`
+	// The best are found before their words are read: a sort carries all its columns.
+	searchSQLite = `WITH best AS MATERIALIZED (SELECT m.id AS id, -bm25(memories_text, 0.0, 1.0) * m.confidence AS score
+		FROM memories_text JOIN memories m ON m.id = memories_text.rowid WHERE memories_text MATCH $1 ORDER BY score DESC, m.id LIMIT $2)
+		SELECT ` + memoryColumns + `, best.score FROM best JOIN memories m ON m.id = best.id ORDER BY best.score DESC, m.id`
+	searchPostgres = `WITH best AS MATERIALIZED (SELECT m.id AS id, ts_rank(m.words, to_tsquery('simple', $3)) * m.confidence AS score
+		FROM memories m WHERE m.words @@ to_tsquery('simple', $1) ORDER BY score DESC, m.id LIMIT $2)
+		SELECT ` + memoryColumns + `, best.score FROM best JOIN memories m ON m.id = best.id ORDER BY best.score DESC, m.id`
 )
 
 // SearchMemories finds active learnings of the scopes by words, of which one must

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"forge/pipeline"
 )
@@ -100,7 +101,7 @@ func (d *DB) LearnSignal(ctx context.Context, tx *sql.Tx, s pipeline.Signal, jud
 		return false, err
 	}
 	learnings, evidence := judge(s, known, later)
-	touched, err := d.takeBack(ctx, tx, s)
+	touched, err := d.takeBack(ctx, tx, s) // to be weighed anew
 	if err != nil {
 		return false, err
 	}
@@ -108,6 +109,7 @@ func (d *DB) LearnSignal(ctx context.Context, tx *sql.Tx, s pipeline.Signal, jud
 	if err != nil {
 		return false, err
 	}
+	touched = append(touched, ids...)
 	for _, id := range ids { // born (again): what signals said of an earlier version does not count
 		if _, err := d.exec(ctx, tx, `DELETE FROM evidence WHERE learning = $1 AND key IN (SELECT key FROM signals WHERE scope = $2)`, id, s.Scope); err != nil {
 			return false, err
@@ -116,7 +118,11 @@ func (d *DB) LearnSignal(ctx context.Context, tx *sql.Tx, s pipeline.Signal, jud
 	if err := d.ApplyEvidence(ctx, tx, s.Scope, evidence); err != nil {
 		return false, err
 	}
-	for _, id := range append(touched, ids...) {
+	slices.Sort(touched)
+	for _, id := range slices.Compact(touched) {
+		if slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return e.Learning == id }) {
+			continue // weighed just now
+		}
 		if err := d.weigh(ctx, tx, id); err != nil {
 			return false, err
 		}
