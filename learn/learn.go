@@ -1,7 +1,11 @@
 // Package learn looks at what runs did and says what can be learnt from it.
 //
-// So far it measures the inner loop: how many turns each phase took, and how the
-// agents' tools fared (requirement I3). It computes from events and stores nothing.
+// It measures the inner loop: how many turns each phase took, and how the agents'
+// tools fared (requirement I3, [Measure]). It says what people's signals do to
+// what Forge remembers ([Judge], H1–H6), which findings are posted ([Filter]),
+// and what becomes of learnings over time ([Effective], [Consolidate],
+// [Contradictions], [Retire]). All of it is pure: the memory is a function of the
+// set of signals, whatever their order, and the database keeps it. It stores nothing.
 package learn
 
 import (

@@ -1,6 +1,10 @@
 package pipeline
 
-import "time"
+import (
+	"encoding/json"
+	"math"
+	"time"
+)
 
 // SignalKind says what a person did with what Forge said or made.
 type SignalKind string
@@ -42,6 +46,26 @@ type Signal struct {
 	Button  bool       `json:"button,omitempty"`  // applied by GitHub's own button: committed by web-flow with the bot as co-author
 	Implied bool       `json:"implied,omitempty"` // derived from what did not happen; weak
 	Comment int64      `json:"comment,omitempty"` // id of the comment that it is about, or that it is
+	Scope   string     `json:"scope,omitempty"`   // of the repository that it happened in; keys are unique within it
+	Run     int64      `json:"run,omitempty"`     //
+	About   *Finding   `json:"about,omitempty"`   // the finding, as it stood when the signal was taken in
+}
+
+// Supersedes reports whether s counts instead of t, which has the same scope and
+// key: the later one does. Of two of the same microsecond the one that takes back
+// does, then the one whose text is greater, so that the order of their arrival
+// never matters.
+func (s Signal) Supersedes(t Signal) bool {
+	if a, b := s.At.UnixMicro(), t.At.UnixMicro(); a != b {
+		return a > b
+	}
+	if s.Off != t.Off {
+		return s.Off
+	}
+	s.At, t.At = time.Time{}, time.Time{}
+	a, _ := json.Marshal(s) // plain data: it cannot fail
+	b, _ := json.Marshal(t)
+	return string(a) > string(b)
 }
 
 // LearningType says what kind of knowledge a learning is (L3).
@@ -58,6 +82,7 @@ const (
 // evidence on it; what decay leaves of it is computed when it is read, never stored.
 type Learning struct {
 	ID         int64        `json:"id"`
+	Key        string       `json:"key"`   // its identity within the scope, on every machine: "dismissal:thread/PRRT_x"
 	Scope      string       `json:"scope"` // "repo:OWNER/NAME" or "org:OWNER"
 	Type       LearningType `json:"type"`
 	Category   string       `json:"category,omitempty"` // of a finding: style, security, correctness, performance, compliance, tests
@@ -69,6 +94,7 @@ type Learning struct {
 	Author     Actor        `json:"author"`            // whose word it is; zero for a reflection
 	Weight     float64      `json:"weight"`            // of the author's word, 0 to 1
 	Run        int64        `json:"run,omitempty"`     // the run that it comes from
+	Signal     string       `json:"signal,omitempty"`  // key of the signal that it was born of: withdrawn with it
 	Finding    string       `json:"finding,omitempty"` // fingerprint of the finding that was dismissed
 	Code       string       `json:"code,omitempty"`    // digest of the code that it was dismissed for
 	Base       float64      `json:"base"`              // the confidence that it began with, 0 to 1
@@ -79,20 +105,45 @@ type Learning struct {
 	Touched    time.Time    `json:"touched"` // last confirmed or of use: decay counts from here
 	Recalled   int          `json:"recalled"`
 	Used       int          `json:"used"`
-	State      string       `json:"state"` // active, retired (by its measured worth, or full scope), forgotten (by a person)
+	State      string       `json:"state"` // active, withdrawn (its signal was taken back), merged (into another), retired (by its measured worth, or full scope), forgotten (by a person)
 }
 
 // Evidence is what one signal says for or against a learning. There is one row
 // for a learning and a signal's key: a later one replaces it.
 type Evidence struct {
 	Learning int64     `json:"learning"`
-	Key      string    `json:"key"`   // of the signal
-	Delta    float64   `json:"delta"` // what it does to confidence, weight included
+	Of       string    `json:"of,omitempty"` // key of the learning
+	Key      string    `json:"key"`          // of the signal
+	Delta    float64   `json:"delta"`        // what it does to confidence, weight included
 	Why      string    `json:"why"`
 	Actor    Actor     `json:"actor"`
 	Run      int64     `json:"run,omitempty"`
 	At       time.Time `json:"at"`
 	Off      bool      `json:"off,omitempty"` // taken back
+}
+
+// Weigh computes the learning's confidence, its counts and when it was last
+// confirmed, from its base and all its evidence, of which there is at most one
+// piece for a key. What was taken back does not count; the order does not matter.
+func (l *Learning) Weigh(evidence []Evidence) {
+	var micro float64 // whole millionths: their sum is exact in every order
+	l.For, l.Against, l.Touched = 0, 0, l.Created
+	for _, e := range evidence {
+		if e.Off {
+			continue
+		}
+		micro += math.Round(e.Delta * 1e6)
+		switch {
+		case e.Delta > 0:
+			l.For++
+			if e.At.After(l.Touched) {
+				l.Touched = e.At
+			}
+		case e.Delta < 0:
+			l.Against++
+		}
+	}
+	l.Confidence = max(0, min(1, math.Round(l.Base*1e6+micro)/1e6))
 }
 
 // Recall is which learnings an agent was given, and what became of them (L5).

@@ -157,8 +157,10 @@ func (of *office) onEvents(run *pipeline.Run, events []pipeline.Event) {
 	}
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	copied := *run
-	of.run = &copied
+	if of.run == nil || of.run.ID < run.ID || of.run.ID == run.ID && of.run.Seq < run.Seq { // two that append at the same time tell in any order
+		copied := *run
+		of.run = &copied
+	}
 	close(of.changed)
 	of.changed = make(chan struct{})
 }

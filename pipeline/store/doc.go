@@ -3,7 +3,9 @@
 //
 // It stores the event log (a run is the fold over its events), projections of it
 // that can be listed without decoding an event (runs, findings, bounces, gates,
-// feedback events), the webhook's deliveries, and the tape of model calls. The
+// feedback events), the webhook's deliveries, the tape of model calls, and the
+// memory: signals, learnings with their evidence and history, recalls,
+// reflections, outcomes of runs, and how far readers of the log have come. The
 // log is the truth: a projection is written in the transaction that appends the
 // events it follows from.
 //

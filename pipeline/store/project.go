@@ -187,10 +187,18 @@ func (d *DB) projectFeedback(ctx context.Context, tx *sql.Tx, e *pipeline.Event)
 		if e.Data.Actor != nil {
 			a.By = *e.Data.Actor
 		}
+		if s := e.Data.Signal; s != nil {
+			a.By, a.Text, a.Choice, a.Via = s.Actor, s.Text, string(s.Kind), "github"
+			if s.Off {
+				a.Choice += " taken back"
+			}
+		}
 	}
 	var finding string
 	if e.Data.Finding != nil {
 		finding = e.Data.Finding.Fingerprint
+	} else if e.Data.Signal != nil {
+		finding = e.Data.Signal.Finding
 	}
 	_, err := d.exec(ctx, tx, insertFeedback, e.Run, e.Seq, string(e.Type), a.By.ID, clean(a.By.Login), clean(a.Gate), clean(finding),
 		clean(a.Choice), clean(a.Text), clean(a.Via), micros(e.Time))

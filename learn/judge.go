@@ -1,0 +1,386 @@
+package learn
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// What signals do to confidence, before the weight of the person's word. The
+// first five are the requirements' (H1–H5).
+const (
+	dismissedDelta = -0.2
+	appliedDelta   = +0.1
+	dismissalBase  = 0.7
+	rewriteBase    = 0.8
+	patternBase    = 0.7
+	ignoredDelta   = -0.05 // implied by what did not happen, so weaker than a word
+	revertedBase   = 0.6
+	weak           = 0.5  // factor for a dismissal without a reason, or implied (lessons 3)
+	plainly        = 1.5  // factor for a dismissal in under 5 s: plainly wrong (H6)
+	plainlyUnder   = 5e3  // ms
+	consideredOver = 60e3 // ms
+	rateCentre     = 0.6  // share of applied suggestions at which nothing changes (H6)
+	rateFactor     = 0.1
+)
+
+// Sources of learnings: where they come from.
+const (
+	SourceReflection = "reflection"
+	SourceDismissal  = "dismissal"
+	SourceRewrite    = "rewrite"
+	SourceEdit       = "edit"
+	SourceGap        = "gap"
+	SourceRevert     = "revert"
+	SourceHuman      = "human"
+	SourceImport     = "import"
+)
+
+// States of learnings.
+const (
+	Active    = "active"
+	Withdrawn = "withdrawn"
+	Merged    = "merged"
+	Retired   = "retired"
+	Forgotten = "forgotten"
+)
+
+// Judgement is what one signal does to the memory of its scope. It is a whole:
+// the learnings born of the signal's key that are not in it are withdrawn, and
+// the evidence that the key gave before is replaced by what is in it. A learning
+// in it is new or was born again: its evidence from all signals is in Evidence.
+type Judgement struct {
+	Learnings []pipeline.Learning
+	Evidence  []pipeline.Evidence
+}
+
+// Judge says what a signal does. It is pure, and both halves look at two things
+// alone — which learnings a signal bears ([Born]) and what a signal says about a
+// learning ([Bears]) — so that the memory is the same in every order of arrival.
+// known are the learnings of the signal's scope in every state, signals those of
+// the scope that happened after it, the latest of each key (earlier ones may be
+// there: they say nothing about what it bears). A signal that is Off gives an
+// empty judgement: all that its key did is taken back.
+func Judge(s pipeline.Signal, known []pipeline.Learning, signals []pipeline.Signal) Judgement {
+	j := Judgement{Learnings: Born(s)}
+	about := aboutWords(s)
+	for i := range known {
+		if e, ok := bears(s, about, &known[i]); ok {
+			j.Evidence = append(j.Evidence, e)
+		}
+	}
+	for i := range j.Learnings {
+		for _, other := range signals {
+			if other.Key == s.Key {
+				continue
+			}
+			if e, ok := Bears(other, &j.Learnings[i]); ok {
+				j.Evidence = append(j.Evidence, e)
+			}
+		}
+	}
+	return j
+}
+
+// Born returns the learnings that a signal bears, none when it was taken back or
+// its author's word has no weight.
+func Born(s pipeline.Signal) []pipeline.Learning {
+	if s.Off || !(s.Weight > 0) {
+		return nil
+	}
+	switch s.Kind {
+	case pipeline.SignalDismissed:
+		return []pipeline.Learning{dismissal(s)}
+	case pipeline.SignalRewritten:
+		return preference(s, SourceRewrite, "Forge suggested", "A person wrote instead")
+	case pipeline.SignalEdited:
+		return preference(s, SourceEdit, "Forge wrote", "People made of it before they approved")
+	case pipeline.SignalGap:
+		return gap(s)
+	case pipeline.SignalReverted:
+		l := newborn(s, SourceRevert, "pull", pipeline.LearningEpisodic, revertedBase)
+		l.Content = strings.TrimSpace(fmt.Sprintf("Pull request #%d was reverted after its merge. %s", s.Pull, tidy(s.Text, maxContent)))
+		return []pipeline.Learning{l}
+	}
+	return nil
+}
+
+func newborn(s pipeline.Signal, source, part string, typ pipeline.LearningType, base float64) pipeline.Learning {
+	l := pipeline.Learning{
+		Key: source + ":" + s.Key, Scope: s.Scope, Type: typ, Source: source, Author: s.Actor, Weight: min(1, s.Weight), Run: s.Run, Signal: s.Key,
+		Base: clamp(base * min(1, s.Weight)), Created: s.At, Touched: s.At, State: Active, Category: categoryOf(s),
+	}
+	if part != "" {
+		l.Key += "#" + part
+	}
+	if s.File != "" {
+		l.Paths = []string{s.File}
+	}
+	l.Confidence = l.Base
+	return l
+}
+
+// categoryOf is that of the finding that the signal is about; empty when it is
+// about none.
+func categoryOf(s pipeline.Signal) string {
+	if s.About != nil {
+		return s.About.Category
+	}
+	return ""
+}
+
+// strength is the factor of a dismissal: what was dismissed in words counts more
+// than what was dismissed in silence, and at once more than after a while.
+func strength(s pipeline.Signal) float64 {
+	f := 1.0
+	if strings.TrimSpace(s.Text) == "" || s.Implied {
+		f = weak
+	}
+	if s.Waited > 0 && s.Waited < plainlyUnder {
+		f *= plainly
+	}
+	return f
+}
+
+// dismissal binds to the finding, its file and the code it is about (lessons 3).
+func dismissal(s pipeline.Signal) pipeline.Learning {
+	base := dismissalBase
+	reason := tidy(s.Text, maxContent/2)
+	if reason == "" || s.Implied {
+		base = dismissalBase - 0.2 // weak evidence
+	}
+	l := newborn(s, SourceDismissal, "", pipeline.LearningSemantic, base)
+	l.Finding, l.Code = s.Finding, CodeDigest(s.Before)
+	what := "A finding"
+	if f := s.About; f != nil {
+		what = fmt.Sprintf("The finding %q", tidy(f.Message, maxCode))
+		l.Context = tidy(f.Message, maxCode)
+		if f.Code != "" {
+			l.Code = CodeDigest(f.Code)
+		}
+		if f.Rule != "" {
+			l.Tags = append(l.Tags, "rule:"+tidy(f.Rule, maxField))
+		}
+	}
+	where := ""
+	if s.File != "" {
+		where = " on " + tidy(s.File, maxField)
+	}
+	l.Content = fmt.Sprintf("%s%s was dismissed", what, where)
+	if reason == "" {
+		l.Content += " without a reason."
+		l.Tags = append(l.Tags, "no_reason")
+	} else {
+		l.Content += ": " + reason
+	}
+	switch {
+	case s.Waited > 0 && s.Waited < plainlyUnder:
+		l.Tags = append(l.Tags, "plainly_wrong")
+	case s.Waited > consideredOver:
+		l.Tags = append(l.Tags, "considered")
+	}
+	return l
+}
+
+// preference keeps both versions and, as a learning of its own, what kind of
+// change made one of the other (H3, H4).
+func preference(s pipeline.Signal, source, ours, theirs string) []pipeline.Learning {
+	a := Analyse(s.Before, s.After)
+	both := newborn(s, source, "preference", pipeline.LearningProcedural, rewriteBase)
+	pattern := newborn(s, source, "pattern", pipeline.LearningProcedural, patternBase)
+	if both.Category == "" {
+		both.Category, pattern.Category = a.Category, a.Category
+	}
+	where := ""
+	if s.File != "" {
+		where = "In " + tidy(s.File, maxField) + ", "
+	}
+	both.Content = fmt.Sprintf("%s%s:\n%s\n%s:\n%s", where, ours, fence(s.Before), theirs, fence(s.After))
+	both.Context = tidy(s.Text, maxField)
+	pattern.Content = fmt.Sprintf("%swhat %s was changed by a person: the change %s.", where, ours, tidy(a.Words(), maxCode))
+	pattern.Context = tidy(s.Text, maxField)
+	if f := s.About; f != nil {
+		pattern.Context = tidy(f.Message, maxField)
+	}
+	return []pipeline.Learning{both, pattern}
+}
+
+func fence(code string) string { return "```\n" + tidyCode(code) + "\n```" }
+
+// tidyCode is tidy for code, whose indentation counts.
+func tidyCode(code string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(tidy("|"+strings.Trim(code, "\n")+"|", maxCode), "|"), "|")
+}
+
+// gap is something that a person saw and Forge did not (H5): the words, and which
+// kind of thing it was.
+func gap(s pipeline.Signal) []pipeline.Learning {
+	text := tidy(s.Text, maxContent)
+	if text == "" {
+		return nil
+	}
+	category := CategoryOf(text)
+	said := newborn(s, SourceGap, "comment", pipeline.LearningSemantic, patternBase)
+	kind := newborn(s, SourceGap, "category", pipeline.LearningSemantic, patternBase)
+	said.Category, kind.Category = category, category
+	where := ""
+	if s.File != "" {
+		where = " on " + tidy(s.File, maxField)
+	}
+	said.Content = fmt.Sprintf("A person remarked%s where the review said nothing: %s", where, text)
+	said.Context = clip(tidyCode(s.Before), maxField)
+	kind.Content = fmt.Sprintf("Reviews here miss things of the category %s%s: look for them on purpose.", category, where)
+	return []pipeline.Learning{said, kind}
+}
+
+// Bears returns what a signal says for or against a learning that was there when
+// it happened; ok is false when it says nothing. It looks at nothing else.
+func Bears(s pipeline.Signal, l *pipeline.Learning) (pipeline.Evidence, bool) {
+	return bears(s, aboutWords(s), l)
+}
+
+// aboutWords are the key words of what a signal is about.
+func aboutWords(s pipeline.Signal) []string {
+	if s.About == nil {
+		return nil
+	}
+	return keyWords(s.About.Message + " " + s.About.Rule)
+}
+
+func bears(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.Evidence, ok bool) {
+	if s.Off || !(s.Weight > 0) || s.Scope != l.Scope || l.Signal == s.Key && s.Key != "" || !s.At.After(l.Created) {
+		return e, false
+	}
+	var delta float64
+	var why string
+	switch s.Kind {
+	case pipeline.SignalDismissed:
+		if l.Source == SourceDismissal || !related(s, about, l) {
+			return e, false
+		}
+		delta, why = dismissedDelta*strength(s), "a related finding was dismissed"
+		if s.Text == "" {
+			why += " without a reason"
+		}
+	case pipeline.SignalApplied, pipeline.SignalIgnored:
+		if l.Type != pipeline.LearningProcedural || !related(s, about, l) {
+			return e, false
+		}
+		delta, why = appliedDelta, "a related suggestion was applied as it was"
+		if s.Kind == pipeline.SignalIgnored {
+			delta, why = ignoredDelta, "a related suggestion was left out"
+		}
+	default:
+		return e, false
+	}
+	return pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: s.Key, Delta: round(delta * min(1, s.Weight)), Why: why, Actor: s.Actor, Run: s.Run, At: s.At}, true
+}
+
+// related reports whether a signal about a finding touches a learning: it is
+// about the same finding; or of the same category (as far as both have one) and
+// about the same thing in other words, or about the same file.
+func related(s pipeline.Signal, about []string, l *pipeline.Learning) bool {
+	if s.Finding != "" && s.Finding == l.Finding {
+		return true
+	}
+	category := categoryOf(s)
+	if category != "" && l.Category != "" && category != l.Category {
+		return false
+	}
+	if len(about) >= 2 {
+		has := keyWords(l.Content + " " + l.Context)
+		// Containment: a learning is longer than a finding's message.
+		if n := shared(about, has); n >= 2 && float64(n) >= 0.4*float64(min(len(about), len(has))) {
+			return true
+		}
+	}
+	return category != "" && category == l.Category && s.File != "" && covers(l.Paths, s.File)
+}
+
+// Rate is the share of suggestions that were applied as they were (H6).
+type Rate struct {
+	Scope     string  `json:"scope"`
+	Category  string  `json:"category"`
+	Applied   int     `json:"applied"`
+	Suggested int     `json:"suggested"` // applied, rewritten or ignored
+	Rate      float64 `json:"rate"`      // 0 to 1
+}
+
+// Rates computes the rates of the 30 days before now, by scope and category,
+// from the latest signal of each key.
+func Rates(signals []pipeline.Signal, now time.Time) []Rate {
+	sums := map[[2]string]*Rate{}
+	for _, s := range signals {
+		of := s.Kind == pipeline.SignalApplied || s.Kind == pipeline.SignalRewritten || s.Kind == pipeline.SignalIgnored
+		if !of || s.Off || !(s.Weight > 0) || categoryOf(s) == "" || s.At.After(now) || now.Sub(s.At) > 30*24*time.Hour {
+			continue
+		}
+		k := [2]string{s.Scope, categoryOf(s)}
+		if sums[k] == nil {
+			sums[k] = &Rate{Scope: k[0], Category: k[1]}
+		}
+		sums[k].Suggested++
+		if s.Kind == pipeline.SignalApplied {
+			sums[k].Applied++
+		}
+	}
+	var out []Rate
+	for _, r := range sums {
+		r.Rate = float64(r.Applied) / float64(r.Suggested)
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(a, b Rate) int {
+		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Category, b.Category))
+	})
+	return out
+}
+
+// Evidence returns what the rate says about procedural learnings of its scope and
+// category. There is one piece for each, under the key "rate/CATEGORY": computed
+// again, it replaces the one before.
+func (r Rate) Evidence(known []pipeline.Learning, now time.Time) []pipeline.Evidence {
+	var out []pipeline.Evidence
+	for _, l := range known {
+		if l.Scope != r.Scope || l.Category != r.Category || l.Type != pipeline.LearningProcedural || l.State != Active {
+			continue
+		}
+		out = append(out, pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: "rate/" + r.Category, Delta: round((r.Rate - rateCentre) * rateFactor), At: now,
+			Why: fmt.Sprintf("%d of %d suggestions of the category %s were applied in 30 days", r.Applied, r.Suggested, r.Category)})
+	}
+	return out
+}
+
+func clamp(x float64) float64 { return max(0, min(1, x)) }
+
+// round keeps millionths: what is computed twice is equal.
+func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
+
+// halfLives say how long it takes until half of a learning's confidence is left
+// when nothing confirms it and nothing uses it: what happened is stale sooner
+// than a fact, a fact sooner than a way of doing things.
+var halfLives = map[pipeline.LearningType]time.Duration{
+	pipeline.LearningEpisodic:   45 * 24 * time.Hour,
+	pipeline.LearningSemantic:   120 * 24 * time.Hour,
+	pipeline.LearningProcedural: 180 * 24 * time.Hour,
+}
+
+// Effective is what decay leaves of a learning's confidence: half of it 45 days
+// (episodic), 120 days (semantic) or 180 days (procedural) after it was last
+// confirmed or of use. It is computed from the base values when it is read, and
+// never written back (lessons 20).
+func Effective(l pipeline.Learning, now time.Time) float64 {
+	half, ok := halfLives[l.Type]
+	if !ok {
+		half = halfLives[pipeline.LearningEpisodic]
+	}
+	age := now.Sub(l.Touched)
+	if age <= 0 {
+		return l.Confidence
+	}
+	return l.Confidence * math.Exp2(-float64(age)/float64(half))
+}

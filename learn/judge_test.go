@@ -1,0 +1,305 @@
+package learn
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"forge/pipeline"
+)
+
+// signals draws a set of signals with few keys, so that they meet.
+func signals(t *rapid.T) []pipeline.Signal {
+	kinds := []pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalIgnored, pipeline.SignalGap,
+		pipeline.SignalApproved, pipeline.SignalEdited, pipeline.SignalChanges, pipeline.SignalMerged, pipeline.SignalClosed, pipeline.SignalReverted}
+	texts := []string{"", "wrap the error with the operation", "check the pointer for nil", "add a test for the empty list"}
+	files := []string{"", "api/a.go", "web/b.go"}
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pipeline.Signal {
+		pick := func(list []string, name string) string { return rapid.SampledFrom(list).Draw(t, name) }
+		s := pipeline.Signal{
+			Key: pick([]string{"thread/1", "thread/2", "suggestion/1", "comment/1", "pull/1/edits"}, "key"), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
+			Off: rapid.IntRange(0, 3).Draw(t, "off") == 0, At: day(float64(rapid.IntRange(0, 4).Draw(t, "day"))), Scope: pick([]string{scope, scope, "repo:acme/other"}, "scope"),
+			Actor: pipeline.Actor{ID: int64(rapid.IntRange(1, 3).Draw(t, "by"))}, Weight: rapid.SampledFrom([]float64{0, 0.3, 1, 1}).Draw(t, "weight"),
+			Text: pick(texts, "text"), File: pick(files, "file"), Finding: pick([]string{"", "fp1", "fp2"}, "finding"), Before: pick(texts, "before"), After: pick(texts, "after"),
+			Waited: rapid.SampledFrom([]int64{0, 3000, 70000}).Draw(t, "waited"),
+		}
+		if rapid.Bool().Draw(t, "about") {
+			s.About = &pipeline.Finding{Category: pick([]string{"style", "correctness"}, "category"), Message: pick(texts, "message")}
+		}
+		return s
+	}), 1, 14).Draw(t, "signals")
+}
+
+func seeds() []pipeline.Learning {
+	return []pipeline.Learning{
+		{Key: "a", Scope: scope, Type: pipeline.LearningProcedural, Category: "correctness", Content: "wrap the error with the name of the operation", Base: 0.6, Created: day(1), Paths: []string{"api"}},
+		{Key: "b", Scope: scope, Type: pipeline.LearningSemantic, Category: "style", Content: "add a test for the empty list", Base: 0.1, Created: day(0)},
+		{Key: "c", Scope: "repo:acme/other", Type: pipeline.LearningProcedural, Content: "check the pointer for nil", Base: 0.95, Created: day(0)},
+	}
+}
+
+// Covers H1–H6: any order and any repetition of the same signals gives the same
+// memory, confidence is a share, and when all is taken back nothing is left.
+func TestOrderDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := signals(t)
+		take := func(list []pipeline.Signal) *Memory {
+			var m Memory
+			for _, l := range seeds() {
+				m.Add(l)
+			}
+			for _, s := range list {
+				m.Take(s)
+			}
+			return &m
+		}
+		one := take(list)
+		twice := append(append([]pipeline.Signal{}, list...), rapid.SliceOfN(rapid.SampledFrom(list), 0, 6).Draw(t, "again")...)
+		other := take(rapid.Permutation(twice).Draw(t, "order"))
+		if diff := cmp.Diff(show(one), show(other)); diff != "" {
+			t.Fatalf("-as drawn +in another order:\n%s", diff)
+		}
+		if diff := cmp.Diff(one.Learnings(), other.Learnings()); diff != "" {
+			t.Fatalf("-as drawn +in another order:\n%s", diff)
+		}
+		for _, l := range one.Learnings() {
+			if !(l.Confidence >= 0 && l.Confidence <= 1) || l.Weight < 0 {
+				t.Fatalf("%s has the confidence %v", l.Key, l.Confidence)
+			}
+		}
+		for _, s := range list {
+			s.Off, s.At = true, day(9)
+			one.Take(s)
+		}
+		if diff := cmp.Diff(show(take(nil)), show(one)); diff != "" {
+			t.Fatalf("all was taken back (-nothing +left):\n%s", diff)
+		}
+	})
+}
+
+// Covers lessons 20: decay is computed from the base values, the same however
+// often it is read.
+func TestEffective(t *testing.T) {
+	l := pipeline.Learning{Type: pipeline.LearningSemantic, Confidence: 0.8, Touched: day(0)}
+	for _, c := range []struct {
+		typ  pipeline.LearningType
+		days float64
+		want float64
+	}{
+		{pipeline.LearningSemantic, 0, 0.8}, {pipeline.LearningSemantic, -3, 0.8}, {pipeline.LearningSemantic, 120, 0.4}, {pipeline.LearningSemantic, 240, 0.2},
+		{pipeline.LearningEpisodic, 45, 0.4}, {pipeline.LearningProcedural, 180, 0.4}, {"", 45, 0.4},
+	} {
+		l.Type = c.typ
+		before := l
+		if got := Effective(l, day(c.days)); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s after %v days: got %v, want %v", c.typ, c.days, got, c.want)
+		}
+		if diff := cmp.Diff(before, l); diff != "" {
+			t.Errorf("reading changed it: %s", diff)
+		}
+	}
+}
+
+// Covers H3 and H4: what kind of change it was, in words.
+func TestAnalyse(t *testing.T) {
+	for _, c := range []struct{ before, after, want, category string }{
+		{"x := load(tmp)", "x := load(timeout)", "renames tmp to timeout", "style"},
+		{"a(tmp)\nb(tmp)", "a(t)\nb(t)", "renames tmp to t", "style"},
+		{"if err != nil {\n\treturn err\n}", "if err != nil {\n\treturn fmt.Errorf(\"load %s: %w\", n, err)\n}", "wraps the error with its context", "correctness"},
+		{"use(p.Name)", "if p == nil {\n\treturn\n}\nuse(p.Name)", "adds a guard clause", "correctness"},
+		{"use(p)", "if p is None: raise ValueError\nuse(p)", "adds a guard clause", "correctness"},
+		{"f, _ := os.Open(n)", "f, err := os.Open(n)\nif err != nil {\n\treturn err\n}", "checks an error", "correctness"},
+		{"wait(30)", "wait(60)", "replaces the literal 30 by 60", "correctness"},
+		{`get("/v1/users")`, `get(usersPath)`, `replaces the literal "/v1/users" by the name usersPath`, "style"},
+		{"x := 1", "// seconds\nx := 1", "adds a comment", "style"},
+		{"// old\nx := 1", "// new\nx := 1", "rewords a comment", "style"},
+		{"// old\nx := 1", "x := 1", "removes a comment", "style"},
+		{"\tx := 1", "  x := 1\n", "formats the lines in another way", "style"},
+		{"f := open()", "f := open()\ndefer f.Close()", "releases what was opened", "correctness"},
+		{"n++", "mu.Lock()\nn++\nmu.Unlock()", "guards shared state by a lock", "correctness"},
+		{"n++", "n++\nlog.Info(n)", "logs what happens", "style"},
+		{"n++\nlog.Info(n)", "n++", "removes logging and removes the code", "style"},
+		{"", "func TestX(t *testing.T) {}", "adds a test", "tests"},
+		{"a()\nb()\nc()", "all()", "says it in fewer lines (1 for 3)", "style"},
+		{"a + b", "a - b", "writes the lines in another way (1 lines for 1)", "style"},
+		{"n := total\nreturn n, m, k", "return sum(values), len(values), nil, true\nx := y", "writes the lines in another way (2 lines for 2)", "style"},
+	} {
+		a := Analyse(c.before, c.after)
+		if a.Words() != c.want || a.Category != c.category {
+			t.Errorf("Analyse(%q, %q) = %q, %s; want %q, %s", c.before, c.after, a.Words(), a.Category, c.want, c.category)
+		}
+	}
+}
+
+// Covers H5: which kind of thing was missed.
+func TestCategoryOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"This allows SQL injection, escape the input":             "security",
+		"Anyone can read this without permission":                 "security",
+		"This panics when the list is nil":                        "correctness",
+		"You forgot to handle the error here":                     "correctness",
+		"O(n²): this allocates in a loop, that is slow":           "performance",
+		"Please add a test for the empty case, it is not covered": "tests",
+		"nit: rename this, the naming is not consistent":          "style",
+		"Duplicate code, please simplify":                         "style",
+		"Hmm.":                                                    "correctness",
+	} {
+		if got := CategoryOf(text); got != want {
+			t.Errorf("CategoryOf(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+func FuzzAnalyse(f *testing.F) {
+	f.Add("a\nb", "b\nc")
+	f.Add("\"", "`\n'")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		if a := Analyse(before, after); a.Words() == "" || a.Category == "" {
+			t.Errorf("Analyse(%q, %q) says nothing", before, after)
+		}
+		s := pipeline.Signal{Kind: pipeline.SignalRewritten, Key: "k", Scope: scope, Weight: 1, At: day(1), Before: before, After: after, Text: before}
+		for _, l := range Born(s) {
+			if len(l.Content) > 2*maxCode+maxContent || pipeline.Scrub(l.Content) != l.Content && len(before)+len(after) < maxCode {
+				t.Errorf("content of %d bytes: %q", len(l.Content), l.Content)
+			}
+		}
+	})
+}
+
+func learning(key, content string, more ...func(*pipeline.Learning)) pipeline.Learning {
+	l := pipeline.Learning{Key: key, Scope: scope, Type: pipeline.LearningSemantic, Category: "correctness", Content: content, Source: SourceReflection,
+		Weight: 1, Base: 0.7, Confidence: 0.7, Created: day(0), Touched: day(0), State: Active}
+	for _, m := range more {
+		m(&l)
+	}
+	return l
+}
+
+func dismissedBy(n int64, f pipeline.Finding) pipeline.Learning {
+	s := pipeline.Signal{Kind: pipeline.SignalDismissed, Key: fmt.Sprintf("thread/%d", n), Scope: scope, At: day(1), Actor: pipeline.Actor{ID: n, Login: fmt.Sprintf("user%d", n)},
+		Weight: 1, Finding: f.Fingerprint, File: f.File, Text: "no", About: &f}
+	l := Born(s)[0]
+	l.ID = n
+	return l
+}
+
+// Covers lessons 3 and H1.
+func TestFilter(t *testing.T) {
+	f := pipeline.Finding{Fingerprint: "fp1", Severity: pipeline.SeverityError, Category: "correctness", Message: "the returned error is not wrapped", File: "a.go", Code: "return err", Confidence: 0.9}
+	with := func(change func(*pipeline.Finding)) pipeline.Finding { g := f; change(&g); return g }
+	one := []pipeline.Learning{dismissedBy(1, f)}
+	other := with(func(f *pipeline.Finding) { f.Fingerprint, f.File, f.Code = "fp7", "z.go", "return nil, err" })
+	three := []pipeline.Learning{dismissedBy(1, f), dismissedBy(2, f), dismissedBy(3, f)}
+	again := dismissedBy(1, f)
+	again.Key = "another of the same person"
+	withdrawn := dismissedBy(1, f)
+	withdrawn.State = Withdrawn
+	bot := dismissedBy(3, f)
+	bot.Author.Bot = true
+	for _, c := range []struct {
+		name    string
+		finding pipeline.Finding
+		memory  []pipeline.Learning
+		o       FilterOptions
+		want    string // severity it is posted with; "" when held
+	}{
+		{"nothing known", f, nil, FilterOptions{}, "error"},
+		{"dismissed for this code", f, one, FilterOptions{}, ""},
+		{"moved and reindented", with(func(f *pipeline.Finding) { f.Line = 99; f.Code = "\t\treturn err\n" }), one, FilterOptions{}, ""},
+		{"in other words", with(func(f *pipeline.Finding) {
+			f.Fingerprint, f.Message = "fp2", "the error that is returned here is not wrapped"
+		}), one, FilterOptions{}, ""},
+		{"the code changed", with(func(f *pipeline.Finding) { f.Fingerprint, f.Code = "fp3", "return wrap(err)" }), one, FilterOptions{}, "error"},
+		{"the code changed, the same fingerprint", with(func(f *pipeline.Finding) { f.Code = "return wrap(err)" }), one, FilterOptions{}, "error"},
+		{"another file", with(func(f *pipeline.Finding) { f.File = "b.go" }), one, FilterOptions{}, "error"},
+		{"another thing about the same code", with(func(f *pipeline.Finding) { f.Fingerprint, f.Message = "fp4", "a deadlock when the channel is full" }), one, FilterOptions{}, "error"},
+		{"taken back", f, []pipeline.Learning{withdrawn}, FilterOptions{}, "error"},
+		{"critical security", with(func(f *pipeline.Finding) { f.Severity, f.Category = "critical", "security" }), []pipeline.Learning{dismissedBy(1, with(func(f *pipeline.Finding) { f.Category = "security" }))}, FilterOptions{Threshold: map[string]float64{"": 1}}, "critical"},
+		{"critical, not security", with(func(f *pipeline.Finding) { f.Severity = "critical" }), one, FilterOptions{}, ""},
+		{"like, by two people", other, three[:2], FilterOptions{}, "error"},
+		{"like, by three people", other, three, FilterOptions{}, "warning"},
+		{"like, by one person three times", other, []pipeline.Learning{three[0], three[1], again}, FilterOptions{}, "error"},
+		{"like, by two people and a bot", other, []pipeline.Learning{three[0], three[1], bot}, FilterOptions{}, "error"},
+		{"like, an info", with(func(f *pipeline.Finding) { *f = other; f.Severity = "info" }), three, FilterOptions{}, ""},
+		{"like, held", other, three, FilterOptions{HoldLike: true}, ""},
+		{"like, off", other, three, FilterOptions{Like: -1}, "error"},
+		{"like, but of another category", with(func(f *pipeline.Finding) { *f = other; f.Category = "security" }), three, FilterOptions{}, "error"},
+		{"under the threshold", f, nil, FilterOptions{Threshold: map[string]float64{"correctness": 0.95}}, ""},
+		{"threshold of another category", f, nil, FilterOptions{Threshold: map[string]float64{"style": 0.95}}, "error"},
+		{"under the general threshold", f, nil, FilterOptions{Threshold: map[string]float64{"": 0.95}}, ""},
+	} {
+		kept, held := Filter([]pipeline.Finding{c.finding}, c.memory, c.o)
+		got := ""
+		if len(kept) == 1 {
+			got = string(kept[0].Severity)
+		}
+		changed := got != string(c.finding.Severity)
+		if got != c.want || len(held) == 1 != changed || changed && (held[0].Why == "" || held[0].Finding.Severity != c.finding.Severity || string(held[0].Lowered) != got) {
+			t.Errorf("%s: kept %v, held %+v, want %q", c.name, kept, held, c.want)
+		}
+	}
+}
+
+func TestConsolidate(t *testing.T) {
+	a := learning("a", "Wrap every error with the name of the operation before it is returned", func(l *pipeline.Learning) { l.Confidence = 0.9; l.Paths = []string{"x"} })
+	b := learning("b", "wrap every error with the name of the operation before it is returned.", func(l *pipeline.Learning) { l.Paths, l.Tags = []string{"y"}, []string{"go"} })
+	c := learning("c", "Never log a secret")
+	bound := learning("d", a.Content, func(l *pipeline.Learning) { l.Code = "1234" })
+	elsewhere := learning("e", a.Content, func(l *pipeline.Learning) { l.Scope = "repo:acme/other" })
+	gone := learning("f", a.Content, func(l *pipeline.Learning) { l.State = Retired })
+	got := Consolidate([]pipeline.Learning{c, b, bound, a, elsewhere, gone})
+	into := a
+	into.Paths, into.Tags = []string{"x", "y"}, []string{"go"}
+	if diff := cmp.Diff([]Merge{{Into: into, From: []pipeline.Learning{b}}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestContradictions(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Always wrap errors with context", "Never wrap errors with context", true},
+		{"Use table-driven tests for parsers", "Do not use table-driven tests for parsers", true},
+		{"Don't mock the database in tests", "Mock the database in tests", true},
+		{"Prefer errors.Is over string comparison", "Prefer string comparison over errors.Is", false}, // more than one word on a side: not told
+		{"Prefer tabs over spaces in Go templates", "Prefer spaces over tabs in Go templates", true},
+		{"Always wrap errors with context", "Always wrap an error with context", false},
+		{"Never log secrets", "Always close files", false},
+		{"Never return without closing the file", "Always close the file when you return", false},
+	} {
+		x, y := learning("x", c.a), learning("y", c.b, func(l *pipeline.Learning) { l.Confidence = 0.5 })
+		got := Contradictions([]pipeline.Learning{y, x}, day(1))
+		if len(got) == 1 != c.want || c.want && (got[0].Weaker.Key != "y" || got[0].Why == "") {
+			t.Errorf("%q and %q: %+v, want %v", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestRetire(t *testing.T) {
+	var list []pipeline.Learning
+	for i := range 5 {
+		list = append(list, learning(fmt.Sprint(i), "text", func(l *pipeline.Learning) { l.ID = int64(i); l.Confidence = 0.5 + float64(i)/10 }))
+	}
+	list[0].Source = SourceHuman // stays, although the weakest
+	list[4].Recalled = 50        // never of use
+	list[1].Touched = day(-1000) // long ago
+	binds := learning("d", "dismissed", func(l *pipeline.Learning) { l.Source = SourceDismissal; l.Confidence = 0.1 })
+	got := Retire(append(list, binds), Effects{3: {Low: -0.4, High: -0.1}, 2: {Low: -0.2, High: 0.3}}, 3, day(1))
+	var keys []string
+	for _, r := range got {
+		keys = append(keys, r.Learning.Key+" "+r.Why)
+	}
+	want := []string{"1 repo:acme/site holds more than 3, and this one is worth 0.002", "3 runs that were given it did worse: -0.40 to -0.10 approved at first"}
+	if diff := cmp.Diff(want, keys); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := Retire(list, nil, 10, time.Time{}); len(got) != 0 {
+		t.Errorf("nothing is over its limit, yet %v", got)
+	}
+}

@@ -1,0 +1,239 @@
+package learn
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// nearDuplicate is the share of common three-word shingles from which two
+// learnings say the same.
+const nearDuplicate = 0.6
+
+// Merge is two or more learnings that say the same: From go into Into, with
+// their evidence, and stay as sources.
+type Merge struct {
+	Into pipeline.Learning // as it is after the merge: paths and tags of all
+	From []pipeline.Learning
+}
+
+// Consolidate finds near-duplicates among active learnings: same scope, type and
+// category, bound to no different code, and at least 60 % of the three-word
+// shingles of their normalised texts in common. The one with the highest
+// confidence stays, then the oldest.
+func Consolidate(learnings []pipeline.Learning) []Merge {
+	var list []pipeline.Learning
+	for _, l := range learnings {
+		if l.State == Active {
+			list = append(list, l)
+		}
+	}
+	slices.SortFunc(list, func(a, b pipeline.Learning) int {
+		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), a.Created.Compare(b.Created), cmp.Compare(a.Key, b.Key))
+	})
+	grams := make([][]string, len(list))
+	for i, l := range list {
+		grams[i] = shingles(l.Content)
+	}
+	gone := make([]bool, len(list))
+	var out []Merge
+	for i := range list {
+		if gone[i] {
+			continue
+		}
+		m := Merge{Into: list[i]}
+		for k := i + 1; k < len(list); k++ {
+			a, b := &list[i], &list[k]
+			if gone[k] || a.Scope != b.Scope || a.Type != b.Type || a.Category != b.Category || a.Finding != b.Finding || a.Code != b.Code {
+				continue
+			}
+			if jaccard(grams[i], grams[k]) >= nearDuplicate {
+				gone[k] = true
+				m.From = append(m.From, *b)
+				m.Into.Paths = union(m.Into.Paths, b.Paths)
+				m.Into.Tags = union(m.Into.Tags, b.Tags)
+			}
+		}
+		if len(m.From) > 0 {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// shingles returns the runs of three words of a text, sorted, each once; a
+// shorter text is one shingle.
+func shingles(s string) []string {
+	w := words(s)
+	if len(w) <= 3 {
+		return []string{strings.Join(w, " ")}
+	}
+	out := make([]string, 0, len(w)-2)
+	for i := range len(w) - 2 {
+		out = append(out, w[i]+" "+w[i+1]+" "+w[i+2])
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func union(a, b []string) []string {
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Conflict is two learnings that give opposite advice about the same thing. The
+// weaker one is held back, and both are shown to people.
+type Conflict struct {
+	Stronger, Weaker pipeline.Learning
+	Why              string
+}
+
+// Contradictions finds pairs of active learnings of a scope that are about the
+// same thing — at least 60 % of their key words are common — and point to
+// opposite sides: "always" and "never", "do" and "do not", or a choice made the
+// other way round ("A over B", "B over A"). It is a heuristic: it flags, and
+// leaves the decision to people. The weaker is the one with less effective
+// confidence, then the older one.
+func Contradictions(learnings []pipeline.Learning, now time.Time) []Conflict {
+	type side struct {
+		about  []string
+		sign   int
+		choice [2]string
+	}
+	var list []pipeline.Learning
+	var sides []side
+	for _, l := range learnings {
+		if l.State == Active && l.Source != SourceDismissal {
+			a, sign, choice := polarity(l.Content)
+			list, sides = append(list, l), append(sides, side{a, sign, choice})
+		}
+	}
+	var out []Conflict
+	for i := range list {
+		for k := i + 1; k < len(list); k++ {
+			a, b := sides[i], sides[k]
+			if list[i].Scope != list[k].Scope || shared(a.about, b.about) < 2 || jaccard(a.about, b.about) < 0.6 {
+				continue
+			}
+			why := ""
+			switch {
+			case a.choice[0] != "" && a.choice[0] == b.choice[1] && a.choice[1] == b.choice[0]:
+				why = fmt.Sprintf("one prefers %s, the other %s", a.choice[0], b.choice[0])
+			case a.choice[0] == "" && b.choice[0] == "" && a.sign*b.sign < 0:
+				why = "one says to do it, the other not to"
+			default:
+				continue
+			}
+			c := Conflict{Stronger: list[i], Weaker: list[k], Why: why}
+			if weaker(list[i], list[k], now) {
+				c.Stronger, c.Weaker = list[k], list[i]
+			}
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b Conflict) int {
+		return cmp.Or(cmp.Compare(a.Stronger.Key, b.Stronger.Key), cmp.Compare(a.Weaker.Key, b.Weaker.Key))
+	})
+	return out
+}
+
+func weaker(a, b pipeline.Learning, now time.Time) bool {
+	return cmp.Or(cmp.Compare(Effective(a, now), Effective(b, now)), a.Touched.Compare(b.Touched), cmp.Compare(a.Key, b.Key)) < 0
+}
+
+var (
+	negative = set(`not never no dont don't doesnt shouldnt mustnt cannot cant avoid without forbid forbidden stop refrain instead`)
+	positive = set(`always do must should use prefer require required ensure`)
+	choices  = map[string]bool{"over": true, "than": true}
+)
+
+// polarity splits an advice into what it is about, whether it says to do it (1)
+// or not (-1), and, when it is a choice, what is preferred over what.
+func polarity(text string) (about []string, sign int, choice [2]string) {
+	sign = 1
+	list := words(text)
+	for i, w := range list {
+		switch {
+		case negative[w]:
+			sign = -sign
+		case choices[w] && i > 0 && i+1 < len(list):
+			if w == "than" && i > 1 && list[i-1] == "rather" {
+				choice = [2]string{stem(list[i-2]), stem(list[i+1])}
+			} else if w == "over" {
+				choice = [2]string{stem(list[i-1]), stem(list[i+1])}
+			}
+			fallthrough
+		default:
+			if !positive[w] && !stop[w] && len(w) > 1 && w != "rather" {
+				about = append(about, stem(w))
+			}
+		}
+	}
+	slices.Sort(about)
+	return slices.Compact(about), sign, choice
+}
+
+// Retirement is a learning that goes out of use, and why.
+type Retirement struct {
+	Learning pipeline.Learning
+	Why      string
+}
+
+// Effects are what learnings were measured to be worth, by id: the bounds of the
+// 95 % interval of what they add to the share of reviews approved at first.
+type Effects map[int64]struct{ Low, High float64 }
+
+// Retire says which learnings go: those whose measured effect is negative — its
+// whole interval is under zero — and, in a scope that holds more than limit,
+// those of the least worth (lessons 20). Worth is effective confidence, weighed by
+// how often what was recalled was of use, and by the middle of the measured
+// effect. What people asked for in words goes last, and dismissals never: they
+// bind to code, not to a prompt.
+func Retire(learnings []pipeline.Learning, effects Effects, limit int, now time.Time) []Retirement {
+	var out []Retirement
+	scopes := map[string][]pipeline.Learning{}
+	for _, l := range learnings {
+		if l.State != Active || l.Source == SourceDismissal {
+			continue
+		}
+		if e, ok := effects[l.ID]; ok && e.High < 0 {
+			out = append(out, Retirement{l, fmt.Sprintf("runs that were given it did worse: %+.2f to %+.2f approved at first", e.Low, e.High)})
+			continue
+		}
+		scopes[l.Scope] = append(scopes[l.Scope], l)
+	}
+	for scope, list := range scopes {
+		if len(list) <= limit {
+			continue
+		}
+		slices.SortFunc(list, func(a, b pipeline.Learning) int {
+			human := func(l pipeline.Learning) int {
+				if l.Source == SourceHuman {
+					return 1
+				}
+				return 0
+			}
+			return cmp.Or(human(b)-human(a), cmp.Compare(worth(b, effects, now), worth(a, effects, now)), cmp.Compare(a.Key, b.Key))
+		})
+		for _, l := range list[limit:] {
+			out = append(out, Retirement{l, fmt.Sprintf("%s holds more than %d, and this one is worth %.3f", scope, limit, worth(l, effects, now))})
+		}
+	}
+	slices.SortFunc(out, func(a, b Retirement) int {
+		return cmp.Or(cmp.Compare(a.Learning.Scope, b.Learning.Scope), cmp.Compare(a.Learning.Key, b.Learning.Key))
+	})
+	return out
+}
+
+// worth is effective confidence × the share of uses (with one use in two as what
+// is assumed before there is any) × the effect.
+func worth(l pipeline.Learning, effects Effects, now time.Time) float64 {
+	use := float64(l.Used+1) / float64(l.Recalled+2)
+	e := effects[l.ID]
+	return Effective(l, now) * (0.5 + use) * (1 + (e.Low+e.High)/2)
+}

@@ -1,0 +1,319 @@
+// Package worth measures what learnings and findings are worth: some of what
+// would be recalled is withheld at random, and runs that had it are compared with
+// runs that had not; the reviewer's confidence is compared with what people
+// decided. It computes, and stores nothing.
+package worth
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// DefaultRate is the share of recalled learnings that is withheld.
+const DefaultRate = 0.1
+
+// Withhold splits what would be given to an agent: each learning is left out with
+// the given probability, by itself. Both lists keep the order.
+func Withhold(ids []int64, rate float64, rng *rand.Rand) (given, withheld []int64) {
+	for _, id := range ids {
+		if rng.Float64() < rate {
+			withheld = append(withheld, id)
+		} else {
+			given = append(given, id)
+		}
+	}
+	return given, withheld
+}
+
+// Outcome is what became of a run, and which learnings it had.
+type Outcome struct {
+	FirstPass bool // its first review was approved
+	Bounces   int
+	Findings  int // that people saw
+	Dismissed int // of them
+	Given     []int64
+	Withheld  []int64
+}
+
+// Interval is an estimate with its 95 % interval. Known is false when there are
+// too few runs on one side to say anything.
+type Interval struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+	Known bool    `json:"known"`
+}
+
+// Effect is what having a learning changed, against runs from which it was
+// withheld.
+type Effect struct {
+	Learning  int64    `json:"learning"`
+	Given     int      `json:"given"`    // runs
+	Withheld  int      `json:"withheld"` // runs
+	FirstPass Interval `json:"first_pass"`
+	Bounces   Interval `json:"bounces"`   // of a run
+	Dismissed Interval `json:"dismissed"` // share of the findings that people saw
+}
+
+// Estimate compares, for each learning, the runs that were given it with those
+// from which it was withheld. Shares of runs are compared by Newcombe's hybrid
+// score interval (Statistics in Medicine 17, 1998, method 10), means by Welch's
+// interval. The share of dismissed findings is a mean over runs with findings:
+// findings of one run are not independent. Learnings come by id.
+func Estimate(outcomes []Outcome) []Effect {
+	type side struct{ pass, bounces, dismissed []float64 }
+	sides := map[int64]*[2]side{} // given, withheld
+	for _, o := range outcomes {
+		for k, ids := range [2][]int64{o.Given, o.Withheld} {
+			for _, id := range ids {
+				if sides[id] == nil {
+					sides[id] = &[2]side{}
+				}
+				s := &sides[id][k]
+				pass := 0.0
+				if o.FirstPass {
+					pass = 1
+				}
+				s.pass, s.bounces = append(s.pass, pass), append(s.bounces, float64(o.Bounces))
+				if o.Findings > 0 {
+					s.dismissed = append(s.dismissed, float64(o.Dismissed)/float64(o.Findings))
+				}
+			}
+		}
+	}
+	var out []Effect
+	for id, s := range sides {
+		g, w := &s[0], &s[1]
+		out = append(out, Effect{Learning: id, Given: len(g.pass), Withheld: len(w.pass),
+			FirstPass: Proportions(int(sum(g.pass)), len(g.pass), int(sum(w.pass)), len(w.pass)),
+			Bounces:   Means(g.bounces, w.bounces), Dismissed: Means(g.dismissed, w.dismissed)})
+	}
+	slices.SortFunc(out, func(a, b Effect) int { return cmp.Compare(a.Learning, b.Learning) })
+	return out
+}
+
+func sum(list []float64) (s float64) {
+	for _, x := range list {
+		s += x
+	}
+	return s
+}
+
+const z95 = 1.959963984540054 // two-sided 95 % of the normal distribution
+
+// Wilson returns the score interval of a proportion of x in n at z standard
+// deviations (Wilson, JASA 22, 1927); 0 to 1 when n is 0.
+func Wilson(x, n int, z float64) (low, high float64) {
+	if n == 0 {
+		return 0, 1
+	}
+	p, m := float64(x)/float64(n), float64(n)
+	centre := p + z*z/(2*m)
+	half := z * math.Sqrt(p*(1-p)/m+z*z/(4*m*m))
+	return max(0, (centre-half)/(1+z*z/m)), min(1, (centre+half)/(1+z*z/m))
+}
+
+// Proportions estimates the difference of the proportions a of n and b of m with
+// Newcombe's interval. It is unknown when a side is empty.
+func Proportions(a, n, b, m int) Interval {
+	if n == 0 || m == 0 {
+		return Interval{Low: -1, High: 1}
+	}
+	p, q := float64(a)/float64(n), float64(b)/float64(m)
+	l1, u1 := Wilson(a, n, z95)
+	l2, u2 := Wilson(b, m, z95)
+	d := p - q
+	return Interval{Value: d, Low: d - math.Hypot(p-l1, u2-q), High: d + math.Hypot(u1-p, q-l2), Known: true}
+}
+
+// Means estimates the difference of two means with Welch's interval. It is
+// unknown when a side has fewer than two values.
+func Means(a, b []float64) Interval {
+	if len(a) < 2 || len(b) < 2 {
+		return Interval{Low: math.Inf(-1), High: math.Inf(1)}
+	}
+	ma, va := moments(a)
+	mb, vb := moments(b)
+	sa, sb := va/float64(len(a)), vb/float64(len(b))
+	d := ma - mb
+	if sa+sb == 0 {
+		return Interval{Value: d, Low: d, High: d, Known: true}
+	}
+	freedom := (sa + sb) * (sa + sb) / (sa*sa/float64(len(a)-1) + sb*sb/float64(len(b)-1))
+	half := student95(freedom) * math.Sqrt(sa+sb)
+	return Interval{Value: d, Low: d - half, High: d + half, Known: true}
+}
+
+func moments(list []float64) (mean, variance float64) {
+	mean = sum(list) / float64(len(list))
+	for _, x := range list {
+		variance += (x - mean) * (x - mean)
+	}
+	return mean, variance / float64(len(list)-1)
+}
+
+// student95 is the two-sided 95 % quantile of Student's distribution: the exact
+// values for one and two degrees of freedom, between and beyond them the
+// Cornish–Fisher expansion (Abramowitz and Stegun 26.7.5), within 1 % from three.
+func student95(freedom float64) float64 {
+	const one, two = 12.706, 4.303
+	z, v := z95, freedom
+	expansion := func(v float64) float64 {
+		z3, z5, z7 := z*z*z, z*z*z*z*z, z*z*z*z*z*z*z
+		return z + (z3+z)/(4*v) + (5*z5+16*z3+3*z)/(96*v*v) + (3*z7+19*z5+17*z3-15*z)/(384*v*v*v)
+	}
+	switch {
+	case v <= 1:
+		return one
+	case v < 2:
+		return one + (v-1)*(two-one)
+	case v < 3:
+		return two + (v-2)*(expansion(3)-two)
+	}
+	return expansion(v)
+}
+
+// Judged is a posted finding on which people decided.
+type Judged struct {
+	Category   string
+	Confidence float64 // that the reviewer had, 0 to 1
+	Right      bool    // people acted on it; else they dismissed it
+}
+
+// Bin is one tenth of the confidences: calibrated is where Said equals Right.
+type Bin struct {
+	From  float64 `json:"from"`
+	To    float64 `json:"to"`
+	Count int     `json:"count"`
+	Said  float64 `json:"said"`  // mean confidence
+	Right float64 `json:"right"` // share that people acted on
+}
+
+// Calibration compares confidence with what people decided.
+type Calibration struct {
+	Count int     `json:"count"`
+	Brier float64 `json:"brier"` // mean squared error: 0 is perfect, 0.25 what always saying one half gives
+	Bins  []Bin   `json:"bins"`  // those with findings
+}
+
+// Calibrate computes the Brier score and the reliability by tenths.
+func Calibrate(list []Judged) Calibration {
+	c := Calibration{Count: len(list), Bins: []Bin{}}
+	var bins [10]Bin
+	for _, j := range list {
+		y := 0.0
+		if j.Right {
+			y = 1
+		}
+		c.Brier += (j.Confidence - y) * (j.Confidence - y)
+		b := &bins[max(0, min(9, int(j.Confidence*10)))]
+		b.Count++
+		b.Said += j.Confidence
+		b.Right += y
+	}
+	if len(list) > 0 {
+		c.Brier /= float64(len(list))
+	}
+	for i, b := range bins {
+		if b.Count > 0 {
+			b.From, b.To = float64(i)/10, float64(i+1)/10
+			b.Said, b.Right = b.Said/float64(b.Count), b.Right/float64(b.Count)
+			c.Bins = append(c.Bins, b)
+		}
+	}
+	return c
+}
+
+// Target says what dismissal rate a threshold shall keep. Zero fields have the
+// defaults.
+type Target struct {
+	Dismissed float64 // share of the posted findings; 0: 0.1
+	Default   float64 // the threshold where too little is known
+	Least     int     // findings that people decided on, from which a threshold is computed; 0: 20
+	Most      float64 // no threshold is higher: something must be posted to go on learning; 0: 0.95
+}
+
+// Threshold is the confidence from which findings of a category are posted.
+type Threshold struct {
+	Category  string  `json:"category"`
+	Value     float64 `json:"value"`
+	Count     int     `json:"count"`     // findings that people decided on
+	Kept      int     `json:"kept"`      // of them, at or over the threshold
+	Dismissed float64 `json:"dismissed"` // share of those kept that was dismissed
+	Bound     float64 `json:"bound"`     // what that share is at most, at 90 % confidence
+	Met       bool    `json:"met"`       // the bound is within the target
+	Why       string  `json:"why"`       // for people
+}
+
+// z90 is the one-sided 90 % quantile of the normal distribution.
+const z90 = 1.2815515655446004
+
+// Thresholds computes, for each category, the lowest confidence over which the
+// dismissal rate is within the target even at the upper bound of its one-sided
+// 90 % Wilson interval: with few findings the bound is far from the rate, so the
+// estimate is careful. Where less than Least is known the default holds; where no
+// threshold reaches the target, the one with the least bound does, and Met is
+// false. Give it the findings of one repository.
+func Thresholds(list []Judged, t Target) []Threshold {
+	t.Dismissed, t.Most = cmp.Or(t.Dismissed, 0.1), cmp.Or(t.Most, 0.95)
+	t.Least = cmp.Or(t.Least, 20)
+	by := map[string][]Judged{}
+	for _, j := range list {
+		by[j.Category] = append(by[j.Category], j)
+	}
+	var out []Threshold
+	for category, part := range by {
+		out = append(out, threshold(category, part, t))
+	}
+	slices.SortFunc(out, func(a, b Threshold) int { return cmp.Compare(a.Category, b.Category) })
+	return out
+}
+
+func threshold(category string, list []Judged, t Target) Threshold {
+	at := func(value float64) Threshold {
+		r := Threshold{Category: category, Value: value, Count: len(list)}
+		dismissed := 0
+		for _, j := range list {
+			if j.Confidence >= value {
+				r.Kept++
+				if !j.Right {
+					dismissed++
+				}
+			}
+		}
+		if r.Kept > 0 {
+			r.Dismissed = float64(dismissed) / float64(r.Kept)
+		}
+		_, r.Bound = Wilson(dismissed, r.Kept, z90)
+		r.Met = r.Bound <= t.Dismissed
+		return r
+	}
+	if len(list) < t.Least {
+		r := at(t.Default)
+		r.Why = fmt.Sprintf("people decided on %d findings, fewer than %d: the default holds", r.Count, t.Least)
+		return r
+	}
+	values := []float64{0}
+	for _, j := range list {
+		if j.Confidence <= t.Most {
+			values = append(values, j.Confidence)
+		}
+	}
+	slices.Sort(values)
+	best := at(0)
+	for _, v := range slices.Compact(values) {
+		r := at(v)
+		if r.Met {
+			r.Why = fmt.Sprintf("%.0f %% of %d findings over it were dismissed, at most %.0f %%", 100*r.Dismissed, r.Kept, 100*r.Bound)
+			return r
+		}
+		if r.Bound < best.Bound {
+			best = r
+		}
+	}
+	best.Why = fmt.Sprintf("no threshold keeps dismissals under %.0f %%; over this one they are at most %.0f %%", 100*t.Dismissed, 100*best.Bound)
+	return best
+}

@@ -1,0 +1,180 @@
+package worth
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+func near(t *testing.T, what string, got, want, within float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= within) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestWithhold(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	ids := make([]int64, 20_000)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	given, withheld := Withhold(ids, DefaultRate, rng)
+	near(t, "share", float64(len(withheld))/20_000, 0.1, 0.008) // some four standard deviations
+	both := slices.Concat(given, withheld)
+	slices.Sort(both)
+	if !slices.Equal(both, ids) || !slices.IsSorted(given) || !slices.IsSorted(withheld) {
+		t.Error("something was lost or reordered")
+	}
+	if g, w := Withhold(ids, 0, rng); len(g) != len(ids) || w != nil {
+		t.Error("withheld at a rate of 0")
+	}
+	if g, w := Withhold(ids, 1, rng); g != nil || len(w) != len(ids) {
+		t.Error("given at a rate of 1")
+	}
+}
+
+// Against published figures: Newcombe 1998, table II, method 10: 56/70 − 48/80 and
+// 9/10 − 3/10; Wilson's interval of 81/263 in the companion paper.
+func TestIntervals(t *testing.T) {
+	low, high := Wilson(81, 263, z95)
+	near(t, "Wilson low", low, 0.2553, 5e-5)
+	near(t, "Wilson high", high, 0.3662, 5e-5)
+	for _, c := range []struct {
+		a, n, b, m int
+		low, high  float64
+	}{{56, 70, 48, 80, 0.0524, 0.3339}, {9, 10, 3, 10, 0.1705, 0.8090}, {10, 10, 0, 20, 0.6791, 1}} {
+		i := Proportions(c.a, c.n, c.b, c.m)
+		near(t, fmt.Sprint(c, " low"), i.Low, c.low, 5e-5)
+		near(t, fmt.Sprint(c, " high"), i.High, c.high, 5e-5)
+	}
+	if i := Proportions(1, 1, 0, 0); i.Known || i.Low != -1 || i.High != 1 {
+		t.Errorf("an empty side: %+v", i)
+	}
+	// Student's table.
+	for freedom, want := range map[float64]float64{0.5: 12.706, 1: 12.706, 2: 4.303, 3: 3.182, 5: 2.571, 10: 2.228, 30: 2.042, 1000: 1.962} {
+		near(t, fmt.Sprint("student95 of ", freedom), student95(freedom), want, 0.01*want)
+	}
+	// Means 1 apart, variances 1: Welch with 4+4 values has 6 degrees of freedom.
+	s := math.Sqrt(0.75)
+	i := Means([]float64{1 - s, 1 + s, 1 - s, 1 + s}, []float64{-s, s, -s, s})
+	near(t, "Means", i.Value, 1, 1e-9)
+	near(t, "Means low", i.Low, 1-2.447*math.Sqrt(0.5), 0.02)
+	if i := Means([]float64{1}, []float64{1, 2}); i.Known {
+		t.Errorf("one value: %+v", i)
+	}
+	if i := Means([]float64{1, 1}, []float64{3, 3}); !i.Known || i.Low != -2 || i.High != -2 {
+		t.Errorf("no variance: %+v", i)
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	var list []Outcome
+	for i := range 20 {
+		o := Outcome{FirstPass: i%2 == 0, Bounces: i % 2, Findings: i % 3, Dismissed: i % 3, Given: []int64{1}}
+		if i < 10 {
+			o.Withheld, o.FirstPass = []int64{2}, true
+		} else {
+			o.Given, o.FirstPass = []int64{1, 2}, false
+		}
+		list = append(list, o)
+	}
+	got := Estimate(list)
+	if len(got) != 2 || got[0].Learning != 1 || got[0].Given != 20 || got[0].Withheld != 0 || got[0].FirstPass.Known || got[0].Bounces.Known {
+		t.Fatalf("got %+v", got)
+	}
+	two := got[1]
+	if two.Given != 10 || two.Withheld != 10 || two.FirstPass.Value != -1 || two.FirstPass.High >= 0 || two.Bounces.Value != 0 || !two.Dismissed.Known || two.Dismissed.Value != 0 {
+		t.Errorf("got %+v", two)
+	}
+}
+
+// The interval holds the truth about as often as it says, for a learning that
+// helps and for one that does nothing.
+func TestIntervalsCover(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, effect := range []float64{0, 0.2} {
+		held := 0
+		const rounds = 2000
+		for range rounds {
+			var a, b int
+			for range 90 {
+				if rng.Float64() < 0.5+effect {
+					a++
+				}
+			}
+			for range 10 {
+				if rng.Float64() < 0.5 {
+					b++
+				}
+			}
+			if i := Proportions(a, 90, b, 10); i.Low <= effect && effect <= i.High {
+				held++
+			}
+		}
+		near(t, fmt.Sprintf("coverage with an effect of %v", effect), float64(held)/rounds, 0.95, 0.025)
+	}
+}
+
+func TestCalibrate(t *testing.T) {
+	got := Calibrate([]Judged{{Confidence: 0.9, Right: true}, {Confidence: 0.95, Right: false}, {Confidence: 1, Right: true}, {Confidence: 0.25, Right: false}})
+	want := Calibration{Count: 4, Brier: (0.01 + 0.9025 + 0 + 0.0625) / 4, Bins: []Bin{{0.2, 0.3, 1, 0.25, 0}, {0.9, 1, 3, 2.85 / 3, 2.0 / 3}}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Calibration{Bins: []Bin{}}, Calibrate(nil)); diff != "" {
+		t.Errorf("of nothing: %s", diff)
+	}
+}
+
+func TestThresholds(t *testing.T) {
+	many := func(n int, category string, confidence float64, right int) (out []Judged) {
+		for i := range n {
+			out = append(out, Judged{category, confidence, i < right})
+		}
+		return out
+	}
+	list := slices.Concat(
+		many(100, "correctness", 0.9, 97), many(100, "correctness", 0.5, 50), // only the confident ones are right
+		many(19, "tests", 0.9, 19),                             // too few
+		many(60, "style", 0.9, 20), many(60, "style", 0.6, 10), // hopeless
+		many(200, "security", 0.2, 195), // all right
+	)
+	got := map[string]Threshold{}
+	for _, r := range Thresholds(list, Target{Default: 0.4}) {
+		got[r.Category] = r
+		if r.Why == "" {
+			t.Errorf("%s has no reason", r.Category)
+		}
+	}
+	for category, want := range map[string]Threshold{
+		"correctness": {Value: 0.9, Count: 200, Kept: 100, Dismissed: 0.03, Met: true}, "tests": {Value: 0.4, Count: 19, Kept: 19},
+		"style": {Value: 0.9, Count: 120, Kept: 60, Dismissed: 40.0 / 60}, "security": {Value: 0, Count: 200, Kept: 200, Dismissed: 0.025, Met: true},
+	} {
+		want.Category = category
+		if diff := cmp.Diff(want, got[category], cmpopts.IgnoreFields(Threshold{}, "Bound", "Why"), cmpopts.EquateApprox(0, 1e-9)); diff != "" && category != "tests" || got[category].Value != want.Value {
+			t.Errorf("%s (-want +got):\n%s", category, diff)
+		}
+	}
+}
+
+// A threshold that is said to hold the target does so on the findings it was made
+// of, and is never over the most.
+func TestThresholdsKeepTheTarget(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Judged {
+			return Judged{rapid.SampledFrom([]string{"style", "tests"}).Draw(t, "category"), rapid.Float64Range(0, 1).Draw(t, "confidence"), rapid.IntRange(0, 9).Draw(t, "right") > 0}
+		}), 0, 120).Draw(t, "findings")
+		for _, r := range Thresholds(list, Target{}) {
+			if r.Value < 0 || r.Value > 0.95 || r.Met && r.Dismissed > 0.1 || r.Bound < r.Dismissed-1e-12 {
+				t.Fatalf("got %+v", r)
+			}
+		}
+	})
+}
