@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"forge/github/githubtest"
@@ -180,5 +181,87 @@ func TestExplain(t *testing.T) {
 	run := of.untilState(pipeline.StateVerified)
 	if run.Counters.From != 1 {
 		t.Errorf("counters %+v", run.Counters)
+	}
+}
+
+// push commits files to a branch of the office's repository, as a person.
+func (of *office) push(branch, message string, files map[string]string) {
+	of.t.Helper()
+	texts := map[string]*string{}
+	for name, text := range files {
+		texts[name] = &text
+	}
+	if _, err := of.gh.As("acme").PushFiles(officeRepo, githubtest.Push{Branch: branch, Message: message, Files: texts}); err != nil {
+		of.t.Fatal(err)
+	}
+}
+
+// once calls f at the first event of the type.
+func once(t pipeline.EventType, f func(*office, *pipeline.Run)) func(*office, *pipeline.Run, pipeline.Event) {
+	var did sync.Once
+	return func(of *office, r *pipeline.Run, e pipeline.Event) {
+		if e.Type == t {
+			did.Do(func() { f(of, r) })
+		}
+	}
+}
+
+// Covers lessons 14: a base branch that moved is taken in, and what is verified is
+// the merge; where it does not merge, a human is asked, and can mend it by hand.
+func TestBaseMoved(t *testing.T) {
+	of := newOffice(t, officeOptions{on: once(pipeline.EventPhaseApproved, func(of *office, _ *pipeline.Run) {
+		of.push("main", "Say why", map[string]string{"WHY.md": "because\n"})
+		of.outcome("push", "taken in before the run is verified")
+	})})
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	why, err := of.gh.File(officeRepo, run.Head, "WHY.md")
+	greet, err2 := of.gh.File(officeRepo, run.Head, "greet.sh")
+	if err != nil || err2 != nil || why != "because\n" || greet != "echo hello, $1\n" || run.Counters.Updates != 1 {
+		t.Errorf("WHY.md %q, %v; greet.sh %q, %v; %d updates", why, err, greet, err2, run.Counters.Updates)
+	}
+	t.Run("conflict", func(t *testing.T) {
+		of := newOffice(t, officeOptions{on: once(pipeline.EventPhaseApproved, func(of *office, _ *pipeline.Run) {
+			of.push("main", "Say it in French", map[string]string{"greet.sh": "echo bonjour $1\n"})
+			of.outcome("push", "taken in before the run is verified")
+		})})
+		of.label("acme")
+		run := of.untilState(pipeline.StateWaiting)
+		if g := run.Gate().Guard; g.Name != pipeline.GuardConflict || !strings.Contains(g.Detail, "greet.sh") {
+			t.Fatalf("it waits for %+v", g)
+		}
+		of.comment("acme", "/forge take-over")
+		of.untilState(pipeline.StateStopped)
+		english := "echo hello, $1\n"
+		merge := githubtest.Push{Branch: run.Branch, Merge: "main", Message: "Merge main", Files: map[string]*string{"greet.sh": &english}}
+		if _, err := of.gh.As("acme").PushFiles(officeRepo, merge); err != nil {
+			t.Fatal(err)
+		}
+		of.outcome("push", "goes on from")
+		of.comment("acme", "/forge resume")
+		run = of.untilState(pipeline.StateVerified)
+		if text, err := of.gh.File(officeRepo, run.Head, "greet.sh"); err != nil || text != "echo hello, $1\n" {
+			t.Errorf("greet.sh = %q, %v", text, err)
+		}
+	})
+}
+
+// A human's review that requests changes sends the work back with them.
+func TestChangesRequested(t *testing.T) {
+	tape := greeterTape + "-- implementer 2/1 --\n>>> write\npath: NOTES.md\ncontent: \"greets politely\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Write it down\naddressed: [{id: F1, what: written down}, {id: F2, what: written down}]\n"
+	of := newOffice(t, officeOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(of *office, r *pipeline.Run) {
+		err := of.gh.As("acme").Review(officeRepo, r.Published.Pull.Number, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why.", Path: "greet.sh", Line: 1, Comment: "This needs a note."})
+		if err != nil {
+			of.t.Error(err)
+		}
+		of.outcome("pull_request_review", "2 changes requested")
+	})})
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	if len(run.Iterations) != 2 || len(run.Notes) != 2 || !strings.Contains(strings.Join(run.Notes, "\n"), "greet.sh:1: This needs a note.") {
+		t.Errorf("%d iterations, notes %q", len(run.Iterations), run.Notes)
+	}
+	if text, err := of.gh.File(officeRepo, run.Head, "NOTES.md"); err != nil || text == "" {
+		t.Errorf("NOTES.md = %q, %v", text, err)
 	}
 }

@@ -68,6 +68,9 @@ type Hub interface {
 	// means that there will be no run, and why, for people.
 	Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, error)
 
+	// Asked reads what a human's review of the pull request asks for, as findings.
+	Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error)
+
 	// Reply answers on an issue or pull request, to the comment when it is not 0.
 	// A reply with the same key is posted once.
 	Reply(ctx context.Context, repo pipeline.Repo, issue int, comment int64, text, key string) error

@@ -331,6 +331,10 @@ func (h *town) Prepare(_ context.Context, n pipeline.Notice) (pipeline.Start, er
 	return newStart(n.Issue), nil
 }
 
+func (h *town) Asked(_ context.Context, _ pipeline.Repo, _ int, f pipeline.Feedback) (pipeline.Review, error) {
+	return pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: "human", Message: f.Body}}}, nil
+}
+
 func (h *town) Reply(_ context.Context, _ pipeline.Repo, issue int, comment int64, text, key string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -380,6 +384,9 @@ func readWords(event string, payload []byte) (pipeline.Notice, error) {
 		n.Kind, n.Branch, n.Head, n.Why = pipeline.NoticeBaseMoved, "main", words[1], "push to main"
 	case "checks":
 		n.Kind, n.Head, n.Why = pipeline.NoticeChecks, words[1], "check build: success"
+	case "review":
+		n.Kind, n.Branch = pipeline.NoticeFeedback, words[1]
+		n.Feedback = &pipeline.Feedback{Event: "pull_request_review", Action: "submitted", State: words[2], Body: words[3]}
 	case "panic":
 		panic("a poisonous payload")
 	default:

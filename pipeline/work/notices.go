@@ -133,10 +133,30 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
 	if run == nil {
 		return e.conclude(ctx, p, fmt.Sprintf("ignored: no run is about it (%s)", n.Kind))
 	}
+	if f := n.Feedback; f != nil && f.Event == "pull_request_review" && f.Action == "submitted" && f.State != "commented" && !run.State.Ended() {
+		if n, err = e.reviewed(ctx, n); err != nil {
+			return err
+		}
+	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, string, string) {
 		events, outcome := r.Notice(n, at)
 		return events, "", fmt.Sprintf("run %d: %s", r.ID, outcome)
 	})
+}
+
+// reviewed makes the notice of a human's verdict on the pull request one that the
+// run acts on, when they may command it.
+func (e *Engine[W, T]) reviewed(ctx context.Context, n pipeline.Notice) (pipeline.Notice, error) {
+	may, err := e.mayWrite(ctx, n)
+	if err != nil || !may || n.Actor.Bot {
+		return n, err
+	}
+	asked, err := e.Hub.Asked(ctx, n.Repo, n.Pull, *n.Feedback)
+	if err != nil {
+		return n, fmt.Errorf("read what the review of %s asks for: %w", n.Actor.Login, err)
+	}
+	n.Kind, n.Verdict, n.Review = pipeline.NoticeReviewed, n.Feedback.State, &asked
+	return n, nil
 }
 
 // everyRun takes in what concerns all that is being worked on in a repository: its
