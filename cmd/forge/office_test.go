@@ -135,7 +135,7 @@ func (of *office) startServer(dir string, o officeOptions) {
 	if err != nil {
 		of.t.Fatal(err)
 	}
-	of.s, err = startServer(of.t.Context(), wireOptions{config: cfg, log: slog.New(slog.DiscardHandler), onEvents: of.onEvents, now: o.now, testTimeout: o.testTimeout})
+	of.s, err = startServer(of.t.Context(), wireOptions{config: cfg, log: slog.New(slog.DiscardHandler), onEvents: of.onEvents, now: o.now, testTimeout: o.testTimeout, settle: 10 * time.Millisecond})
 	if err != nil {
 		of.t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"forge/github/githubtest"
 	"forge/pipeline"
@@ -263,5 +264,79 @@ func TestChangesRequested(t *testing.T) {
 	}
 	if text, err := of.gh.File(officeRepo, run.Head, "NOTES.md"); err != nil || text == "" {
 		t.Errorf("NOTES.md = %q, %v", text, err)
+	}
+}
+
+// Covers lessons 13: with tests.checks the repository's own CI is a tester: what it
+// finds is sent back like what local tests find, and its silence is no pass.
+func TestChecksAsTester(t *testing.T) {
+	tape := strings.Replace(greeterTape, "-- implementer */1 --", `-- tester 1/1 --
+>>> submit
+failures: [{id: T1, cause: logic, analysis: The linter wants quotes., confidence: 0.9, fix: {description: quote it}}]
+-- implementer 2/1 --
+>>> edit
+path: greet.sh
+old: "echo hello, $1"
+new: "echo \"hello, $1\""
+-- implementer 2/2 --
+>>> submit
+summary: Quote it
+addressed: [{id: T1, what: quoted}]
+-- implementer */1 --`, 1)
+	var act *githubtest.CI
+	heads := map[string]bool{}
+	of := newOffice(t, officeOptions{
+		files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n  checks: true\n"}, tape: tape,
+		on: func(of *office, r *pipeline.Run, e pipeline.Event) {
+			if e.Type != pipeline.EventPhaseWaiting || heads[r.Head] {
+				return
+			}
+			heads[r.Head] = true
+			job := githubtest.Job{Name: "lint", Conclusion: "success"}
+			if len(r.Iterations) == 1 {
+				job.Conclusion, job.Annotations = "failure", []githubtest.Annotation{{Path: "greet.sh", Line: 1, Message: "Double quote to prevent globbing."}}
+			}
+			if _, err := act.Run(r.Head, githubtest.Workflow{Name: "CI", Jobs: []githubtest.Job{job}}); err != nil {
+				of.t.Error(err)
+			}
+		}})
+	var err error
+	if act, err = of.gh.CI(officeRepo, githubtest.ActionsSlug); err != nil {
+		t.Fatal(err)
+	}
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	if len(run.Iterations) != 2 {
+		t.Fatalf("%d iterations, want 2", len(run.Iterations))
+	}
+	first, last := run.Iterations[0].Tests, run.Iterations[1].Tests
+	if len(first.Failures) != 1 || first.Failures[0].File != "greet.sh" || !strings.Contains(first.Failures[0].Error, "Double quote") {
+		t.Errorf("what CI found: %+v", first.Failures)
+	}
+	if last.Passed != 2 || len(last.Suites) != 2 {
+		t.Errorf("the last report: %d passed in %+v; want the local test and the check", last.Passed, last.Suites)
+	}
+}
+
+// Covers lessons 13: that no check started is not a pass, and is said.
+func TestNoCheckStarts(t *testing.T) {
+	now := time.Now()
+	var mu sync.Mutex
+	clock := func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	of := newOffice(t, officeOptions{
+		files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n  checks: true\n"}, now: clock,
+		on: once(pipeline.EventPhaseWaiting, func(*office, *pipeline.Run) {
+			mu.Lock()
+			defer mu.Unlock()
+			now = now.Add(noneLimit)
+		})})
+	of.label("acme")
+	run := of.untilState(pipeline.StateWaiting)
+	if g := run.Gate().Guard; g.Name != pipeline.GuardNoTests || !strings.Contains(g.Detail, "no check started") {
+		t.Errorf("it waits for %+v", g)
 	}
 }
