@@ -340,3 +340,58 @@ func TestNoCheckStarts(t *testing.T) {
 		t.Errorf("it waits for %+v", g)
 	}
 }
+
+// Covers S19, lessons 1: what looks like a command and is none — by a bot, in an
+// edited comment, in a code block, indented, quoted — changes nothing; and of two
+// answers at once one is carried out, and the other gets a polite line.
+func TestCommandsThatAreNone(t *testing.T) {
+	tape := strings.Replace(greeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
+	of := newOffice(t, officeOptions{tape: tape})
+	of.label("acme")
+	of.untilState(pipeline.StateWaiting)
+	for _, login := range []string{"bob", "helper[bot]"} {
+		if err := of.gh.SetPermission(officeRepo, login, "write"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of.comment("helper[bot]", "/forge cancel")
+	of.outcome("issue_comment", "bot")
+	id, err := of.gh.As("acme").Comment(officeRepo, of.issue, "I think about it.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := of.gh.As("acme").EditComment(officeRepo, id, "/forge cancel"); err != nil {
+		t.Fatal(err)
+	}
+	of.outcome("issue_comment", "only new comments are read")
+	for _, text := range []string{"```\n/forge cancel\n```", "    /forge cancel", "> /forge cancel", "Please /forge cancel", "/forgery cancel"} {
+		of.comment("acme", text)
+	}
+	of.comment("acme", "/forge status")
+	of.says("is waiting")
+
+	var at sync.WaitGroup
+	at.Go(func() { of.comment("acme", "/forge approve") })
+	at.Go(func() { of.comment("bob", "/forge accept") })
+	at.Wait()
+	run := of.until("answered", func(r *pipeline.Run) bool { return r.State.Ended() })
+	answers := run.Gates[0].Answers
+	if len(run.Gates) != 1 || len(answers) != 1 {
+		t.Fatalf("gates %+v", run.Gates)
+	}
+	if answers[0].Choice == "approve" {
+		of.outcome("issue_comment", "answered:") // the other one came too late, and is told so
+	}
+	pull := run.Published.Pull.Number
+	if _, err := of.gh.As("bob").Comment(officeRepo, pull, "/forge continue 2"); err != nil {
+		t.Fatal(err)
+	}
+	of.says("has ended")
+	if err := of.gh.As("acme").Close(officeRepo, pull); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := of.gh.As("acme").Comment(officeRepo, pull, "/forge stop"); err != nil {
+		t.Fatal(err)
+	}
+	of.says("so `stop` changes nothing")
+}
