@@ -50,7 +50,9 @@ func TestEscalationOnRealModule(t *testing.T) {
 			if err := l.gh.As("acme").Label(e2eRepo, n, "forge"); err != nil {
 				t.Fatal(err)
 			}
-			e.until("a question", func(p *githubtest.Pull) bool { return strings.Contains(texts(p), "Your choice") && len(e.buttons(p)) > 0 })
+			e.until("a question", func(p *githubtest.Pull) bool {
+				return strings.Contains(texts(p), "Your choice") && len(e.buttons(p)) > 0
+			})
 			c.answer(e)
 			e.until("what was chosen", func(p *githubtest.Pull) bool { return c.want(e, p) })
 			if e.until("the answer", func(p *githubtest.Pull) bool {

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 		return e.conclude(ctx, p, outcome)
 	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, string, string) {
-		events, text := r.Answer(n.Command, n.Actor, "comment", n.Comment, at)
+		events, text := r.Answer(n.Command, n.Actor, cmp.Or(n.Command.Via, "comment"), n.Comment, at)
 		outcome := fmt.Sprintf("run %d: %s", r.ID, n.Command.Name)
 		if len(events) == 0 && text != "" {
 			outcome = fmt.Sprintf("run %d: answered: %s", r.ID, firstLine(text))
