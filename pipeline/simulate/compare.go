@@ -62,7 +62,7 @@ type Result struct {
 	Pessimistic *Setting      `json:"pessimistic,omitempty"` //
 	Draws       []Setting     `json:"draws,omitempty"`       // all parameters anywhere in their ranges
 	Reduction   Spread        `json:"reduction"`             // of wasted iterations, over the draws
-	StuckLess   Spread        `json:"stuck_less"`            // of stuck iterations, likewise
+	IdleLess    Spread        `json:"idle_less"`             // of stuck iterations, likewise
 }
 
 // Comparison sets a policy against fixed limits, on the same tasks and with the
@@ -78,11 +78,11 @@ type Comparison struct {
 type Equal struct {
 	Limit     float64 `json:"limit"`
 	Verified  float64 `json:"verified"`
-	Wasted    float64 `json:"wasted"`     // iterations a run
-	Stuck     float64 `json:"stuck"`      // likewise
-	CostUSD   float64 `json:"cost_usd"`   // a run
-	Reduction float64 `json:"reduction"`  // of wasted iterations, by not using it: 0.4 is 40 % fewer
-	StuckLess float64 `json:"stuck_less"` // the same of stuck iterations
+	Wasted    float64 `json:"wasted"`    // iterations a run
+	Idle      float64 `json:"idle"`      // likewise
+	CostUSD   float64 `json:"cost_usd"`  // a run
+	Reduction float64 `json:"reduction"` // of wasted iterations, by not using it: 0.4 is 40 % fewer
+	IdleLess  float64 `json:"idle_less"` // the same of stuck iterations
 }
 
 // Variant is Forge's loop with something changed.
@@ -131,7 +131,7 @@ func Compare(ctx context.Context, o Options) (*Result, error) {
 	}
 	res := &Result{Runs: o.Runs, Sweep: o.Sweep, Seed: o.Seed}
 	m := Base()
-	tallies, err := o.tally(ctx, &m, o.Runs, []pipeline.Config{o.Config})
+	tallies, err := o.tally(ctx, &m, o.Runs, []policy{{config: o.Config}})
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (o *Options) sweep(ctx context.Context, res *Result) error {
 		return err
 	}
 	setting := func(m Model) Setting {
-		tallies, e := o.tally(ctx, &m, o.Sweep, []pipeline.Config{o.Config})
+		tallies, e := o.tally(ctx, &m, o.Sweep, []policy{{config: o.Config}})
 		if e != nil {
 			err = e
 			return Setting{}
@@ -173,7 +173,7 @@ func (o *Options) sweep(ctx context.Context, res *Result) error {
 		res.Draws = append(res.Draws, setting(draw(rng)))
 	}
 	res.Reduction = spreadOf(res.Draws, func(e Equal) float64 { return e.Reduction })
-	res.StuckLess = spreadOf(res.Draws, func(e Equal) float64 { return e.StuckLess })
+	res.IdleLess = spreadOf(res.Draws, func(e Equal) float64 { return e.IdleLess })
 	return err
 }
 
@@ -190,9 +190,9 @@ func spreadOf(settings []Setting, f func(Equal) float64) Spread {
 // variants plays Forge's loop with one thing changed at a time.
 func (o *Options) variants(ctx context.Context, m *Model) ([]Variant, error) {
 	changed := variants(o.Config)
-	var configs []pipeline.Config
+	var configs []policy
 	for _, v := range changed {
-		configs = append(configs, v.config)
+		configs = append(configs, v.policy)
 	}
 	tallies, err := o.tally(ctx, m, o.Sweep, configs)
 	if err != nil {
@@ -208,14 +208,14 @@ func (o *Options) variants(ctx context.Context, m *Model) ([]Variant, error) {
 
 type variant struct {
 	name   string
-	config pipeline.Config
+	policy policy
 }
 
 func variants(cfg pipeline.Config) []variant {
 	with := func(name string, change func(*pipeline.Config)) variant {
 		c := cfg
 		change(&c)
-		return variant{name, c}
+		return variant{name, policy{config: c}}
 	}
 	return []variant{
 		with("diminishing returns off", func(c *pipeline.Config) { c.Loop.DiminishingFrom = unlimited }),
@@ -226,10 +226,10 @@ func variants(cfg pipeline.Config) []variant {
 		with("circuit breaker off", func(c *pipeline.Config) { c.Breaker.Enabled = false }),
 		with("auto_fix_only off", func(c *pipeline.Config) { c.Loop.AutoFixOnly = false }),
 		with("limit of iterations 10", func(c *pipeline.Config) { c.Loop.MaxIterations = 10 }),
-		with("limit 12, the same 4 times, nothing else", func(c *pipeline.Config) { *c = Fixed(12); c.Loop.SameFinding, c.Loop.SameFailure = 4, 4 }),
+		with("limit 12, the same 4 times, nothing else", func(c *pipeline.Config) { *c = fixed(12).config; c.Loop.SameFinding, c.Loop.SameFailure = 4, 4 }),
 		with("limit 12, the same 4 times, auto_fix_only", func(c *pipeline.Config) {
 			sure := c.Loop.AutoFixConfidence
-			*c = Fixed(12)
+			*c = fixed(12).config
 			c.Loop.SameFinding, c.Loop.SameFailure, c.Loop.AutoFixOnly, c.Loop.AutoFixConfidence = 4, 4, true, sure
 		}),
 	}
@@ -240,7 +240,7 @@ const chunk = 250
 
 // tally plays runs of a model under each configuration, and once without a limit.
 // It returns the tallies of the configurations, then those of the fixed limits.
-func (o *Options) tally(ctx context.Context, m *Model, runs int, configs []pipeline.Config) ([]Tally, error) {
+func (o *Options) tally(ctx context.Context, m *Model, runs int, configs []policy) ([]Tally, error) {
 	total := make([]Tally, len(configs)+most)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -272,12 +272,12 @@ func (o *Options) tally(ctx context.Context, m *Model, runs int, configs []pipel
 	return total, ctx.Err()
 }
 
-func (o *Options) playAll(into []Tally, m *Model, run uint64, configs []pipeline.Config) {
+func (o *Options) playAll(into []Tally, m *Model, run uint64, configs []policy) {
 	for i, cfg := range configs {
 		c := play(cfg, m, o.Seed, run, 0)
 		into[i].decided(&c)
 	}
-	c := play(Fixed(unlimited), m, o.Seed, run, most+beyond)
+	c := play(fixed(unlimited), m, o.Seed, run, most+beyond)
 	for i := range most {
 		into[len(configs)+i].limited(&c, i+1)
 	}
@@ -299,12 +299,12 @@ func compare(tallies []Tally) Comparison {
 			mix := func(f func(*Tally) float64) float64 { return f(low) + part*(f(high)-f(low)) }
 			e.Limit, e.Verified = float64(i)+part, mix((*Tally).VerifiedShare)
 			e.Wasted, e.CostUSD = mix((*Tally).WastedPerRun), mix((*Tally).CostPerRun)
-			e.Stuck = mix((*Tally).StuckPerRun)
+			e.Idle = mix((*Tally).IdlePerRun)
 			break
 		}
 		low = high
 	}
-	e.Reduction, e.StuckLess = less(c.Forge.WastedPerRun(), e.Wasted), less(c.Forge.StuckPerRun(), e.Stuck)
+	e.Reduction, e.IdleLess = less(c.Forge.WastedPerRun(), e.Wasted), less(c.Forge.IdlePerRun(), e.Idle)
 	return c
 }
 

@@ -17,9 +17,16 @@ const most = 25
 // unlimited is a limit that no run reaches.
 const unlimited = 1 << 30
 
-// Fixed returns the configuration of a loop that knows nothing but a limit on its
-// iterations: every other guard is off.
-func Fixed(iterations int) pipeline.Config {
+// policy is a loop: its configuration, and whether it hears when the implementer
+// says that it cannot. A loop that knows rounds alone does not.
+type policy struct {
+	config pipeline.Config
+	deaf   bool
+}
+
+// fixed returns a loop that knows nothing but a limit on its iterations: every
+// other guard is off.
+func fixed(iterations int) policy {
 	cfg := pipeline.DefaultConfig()
 	cfg.Loop = pipeline.LoopConfig{
 		MaxIterations: iterations, ReviewBounces: unlimited, TestBounces: unlimited, SameFinding: unlimited, SameFailure: unlimited,
@@ -27,14 +34,14 @@ func Fixed(iterations int) pipeline.Config {
 	}
 	cfg.Limits = pipeline.Limits{CostUSD: 1e6}
 	cfg.Breaker.Enabled = false
-	return cfg
+	return policy{config: cfg, deaf: true}
 }
 
 // course is how a run went: what it had cost after each iteration, which of them
 // were useful, and how it ended.
 type course struct {
 	useful   []bool // see world
-	better   []bool
+	mended   []bool
 	micro    []int64 // by iteration: the cost of the run when it ended
 	verified int     // the iteration that was verified; 0 for none
 	sound    bool    // nothing was wrong with what was verified
@@ -59,7 +66,9 @@ type player struct {
 	w    *world
 	now  time.Time
 	seq  int64
-	last int // the iteration after which it ends; 0 while that is open
+	last int                      // the iteration after which it ends; 0 while that is open
+	deaf bool                     // the loop does not hear when the implementer says that it cannot
+	said *pipeline.Implementation // what it did when it said so last
 	made course
 }
 
@@ -69,10 +78,10 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // gate opens, the answer is to continue: what the policy decided is in
 // course.stopped, and what would have become of the run in course.verified.
 // With last 0, the last iteration is the one that is beyond the first gate.
-func play(cfg pipeline.Config, m *Model, seed, run uint64, last int) course {
-	p := &player{w: newWorld(m, seed, run), now: epoch, last: last}
+func play(pol policy, m *Model, seed, run uint64, last int) course {
+	p := &player{w: newWorld(m, seed, run), now: epoch, last: last, deaf: pol.deaf}
 	p.apply(pipeline.Event{ID: "start", Type: pipeline.EventRunStarted, Data: pipeline.Data{Start: &pipeline.Start{
-		Repo: pipeline.Repo{Name: "simulated", DefaultBranch: "main"}, Task: pipeline.Task{Title: "a task"}, Config: cfg, Base: "base", Branch: "forge/task",
+		Repo: pipeline.Repo{Name: "simulated", DefaultBranch: "main"}, Task: pipeline.Task{Title: "a task"}, Config: pol.config, Base: "base", Branch: "forge/task",
 	}}})
 	for p.run.State != pipeline.StateVerified && (p.last == 0 || len(p.run.Iterations) <= p.last) {
 		if p.run.State == pipeline.StateWaiting {
@@ -81,11 +90,11 @@ func play(cfg pipeline.Config, m *Model, seed, run uint64, last int) course {
 		p.step()
 	}
 	c := &p.made
-	c.useful, c.better = p.w.useful, p.w.better
+	c.useful, c.mended = p.w.useful, p.w.mended
 	if p.run.State == pipeline.StateVerified {
 		c.verified, c.sound = p.run.Current().Number, p.w.left() == 0
 		p.note(c.verified)
-		c.useful[c.verified-1], c.better[c.verified-1] = true, true
+		c.useful[c.verified-1], c.mended[c.verified-1] = true, true
 	}
 	if c.guard == "" {
 		c.cost = p.run.Usage.MicroUSD
@@ -114,6 +123,9 @@ func (p *player) answer() {
 		p.last = now + beyond
 	}
 	choice := pipeline.SlashCommand{Name: "continue", Args: strconv.Itoa(min(20, max(1, p.last-now)))}
+	if gate.Kind == pipeline.GateClarification {
+		choice = pipeline.SlashCommand{Name: "choose", Args: "try all the same"}
+	}
 	events, reply := p.run.Answer(choice, pipeline.Actor{Login: "simulate"}, "cli", 0, p.now)
 	if len(events) == 0 {
 		panic("simulate: a gate does not take continue: " + reply)
@@ -148,10 +160,28 @@ func (p *player) step() {
 	}
 }
 
+// implement carries out the implementer's phase. What it did when it says that it
+// cannot is kept for when it is told to go on, so that nothing is drawn twice.
+func (p *player) implement(iteration int) *pipeline.Implementation {
+	made := p.w.implement(iteration, p.run.Head)
+	if made.Unable != "" && !p.deaf {
+		rest := *made
+		rest.Unable, p.said = "", &rest
+	} else {
+		made.Unable = ""
+	}
+	return made
+}
+
 // work carries out a phase: what it cost, and its result or that it broke down.
 func (p *player) work(ref pipeline.PhaseRef) {
 	w, mean, minutes := p.w, 0.0, 0.0
 	done := pipeline.Event{Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: &ref}}
+	if p.said != nil && ref.Phase == pipeline.PhaseImplement { // it was answered, and goes on with what it has done
+		done.Data.Implementation, p.said = p.said, nil
+		p.apply(done)
+		return
+	}
 	broken := w.breaksDown()
 	if broken {
 		done.Type = pipeline.EventPhaseFailed
@@ -169,7 +199,7 @@ func (p *player) work(ref pipeline.PhaseRef) {
 			mean = costFresh
 		}
 		if !broken {
-			done.Data.Implementation = w.implement(ref.Iteration, p.run.Head)
+			done.Data.Implementation = p.implement(ref.Iteration)
 		}
 	case pipeline.PhaseReview:
 		mean, minutes = costReview, minutesReview
