@@ -21,7 +21,6 @@ type Model struct {
 	Reworded   float64 // chance that what it names again has got another fingerprint
 	False      float64 // mean number of false findings that block, which a review adds
 	Convince   float64 // chance that a rework rids the review of a false finding
-	Doubt      float64 // by how much a review's confidence in a false finding is lower, on average
 	Unable     float64 // chance that the implementer says so in a round that is about a defect it cannot mend
 	Timid      float64 // chance that it says so in any other round
 	Flaky      float64 // chance that a test phase reports a failure that is none, reruns notwithstanding
@@ -58,7 +57,6 @@ func Parameters() []Parameter {
 		{"… in other words", 0.15, 0.02, 0.40, "assumed: category, rule, message and code make the fingerprint", func(m *Model) *float64 { return &m.Reworded }},
 		{"false findings by a review", 0.20, 0.05, 0.50, "5 to 40 % of review bots' comments are false; few of them block", func(m *Model) *float64 { return &m.False }},
 		{"a rework clears a false finding", 0.70, 0.90, 0.40, "assumed", func(m *Model) *float64 { return &m.Convince }},
-		{"confidence in false findings, lower by", 0.20, 0.35, 0.05, "assumed", func(m *Model) *float64 { return &m.Doubt }},
 		{"says that it cannot, rightly", 0.30, 0.50, 0.15, "assumed; models ask instead of coding in under 40 % of tasks that lack what they need (arXiv 2406.00215)", func(m *Model) *float64 { return &m.Unable }},
 		{"says that it cannot, wrongly", 0.02, 0.01, 0.03, "assumed", func(m *Model) *float64 { return &m.Timid }},
 		{"flaky test phases", 0.015, 0.002, 0.08, "1.5 % of test runs (Micco, Flaky Tests at Google, 2016)", func(m *Model) *float64 { return &m.Flaky }},
@@ -106,7 +104,10 @@ const (
 	// cannot be done mostly shows.
 	coreTested = 0.8
 
-	sure, unsure = 0.85, 0.15 // a review's confidence in a true finding is uniform within sure ± unsure
+	// A review's confidence in a true finding, and in a false one, is uniform from
+	// the first to the second. No guard looks at it.
+	sureFrom, sureTo   = 0.7, 1.0
+	falseFrom, falseTo = 0.4, 0.9
 
 	costFresh, costRework, costReview, costTest, costPlan = 600_000, 350_000, 150_000, 50_000, 100_000 // micro-dollars, mean
 	costSigma                                             = 0.5                                        // of the logarithm

@@ -123,8 +123,11 @@ func (p *player) answer() {
 		p.last = now + beyond
 	}
 	choice := pipeline.SlashCommand{Name: "continue", Args: strconv.Itoa(min(20, max(1, p.last-now)))}
-	if gate.Kind == pipeline.GateClarification {
+	switch gate.Kind {
+	case pipeline.GateClarification:
 		choice = pipeline.SlashCommand{Name: "choose", Args: "try all the same"}
+	case pipeline.GateBudget:
+		choice = pipeline.SlashCommand{Name: "raise", Args: "1000"}
 	}
 	events, reply := p.run.Answer(choice, pipeline.Actor{Login: "simulate"}, "cli", 0, p.now)
 	if len(events) == 0 {

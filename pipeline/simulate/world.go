@@ -60,6 +60,8 @@ func newWorld(m *Model, seed, run uint64) *world {
 
 func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
 
+func (w *world) between(from, to float64) float64 { return from + (to-from)*w.rng.Float64() }
+
 func (w *world) name() string {
 	w.names++
 	return strconv.Itoa(w.names)
@@ -198,7 +200,7 @@ func (w *world) review(head string) *pipeline.Review {
 			d.finding = w.name()
 		}
 		d.told = true
-		v.Findings = append(v.Findings, w.finding(d.finding, d.critical, sure+unsure*(2*w.rng.Float64()-1)))
+		v.Findings = append(v.Findings, w.finding(d.finding, d.critical, w.between(sureFrom, sureTo)))
 	}
 	for range poisson(w.rng, w.m.False) {
 		w.claims = append(w.claims, claim{open: true})
@@ -213,7 +215,7 @@ func (w *world) review(head string) *pipeline.Review {
 			c.finding = w.name()
 		}
 		c.told = true
-		v.Findings = append(v.Findings, w.finding(c.finding, w.chance(0.1), sure-w.m.Doubt+unsure*(2*w.rng.Float64()-1)))
+		v.Findings = append(v.Findings, w.finding(c.finding, w.chance(0.1), w.between(falseFrom, falseTo)))
 	}
 	return v
 }
