@@ -14,6 +14,9 @@ const beyond = 10
 // most is where the policy "none" ends: a loop has to end somewhere.
 const most = 25
 
+// toGate is the last iteration of a run that is played until a guard stops it.
+const toGate = -1
+
 // unlimited is a limit that no run reaches.
 const unlimited = 1 << 30
 
@@ -77,14 +80,19 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // play plays a run until it is verified or has had its last iteration. Where a
 // gate opens, the answer is to continue: what the policy decided is in
 // course.stopped, and what would have become of the run in course.verified.
-// With last 0, the last iteration is the one that is beyond the first gate.
+// With last 0, the last iteration is the one that is beyond the first gate; with
+// toGate, the run ends there.
 func play(pol policy, m *Model, seed, run uint64, last int) course {
 	p := &player{w: newWorld(m, seed, run), now: epoch, last: last, deaf: pol.deaf}
 	p.apply(pipeline.Event{ID: "start", Type: pipeline.EventRunStarted, Data: pipeline.Data{Start: &pipeline.Start{
 		Repo: pipeline.Repo{Name: "simulated", DefaultBranch: "main"}, Task: pipeline.Task{Title: "a task"}, Config: pol.config, Base: "base", Branch: "forge/task",
 	}}})
-	for p.run.State != pipeline.StateVerified && (p.last == 0 || len(p.run.Iterations) <= p.last) {
+	for p.run.State != pipeline.StateVerified && (p.last <= 0 || len(p.run.Iterations) <= p.last) {
 		if p.run.State == pipeline.StateWaiting {
+			p.stop()
+			if last == toGate {
+				break
+			}
 			p.answer()
 		}
 		p.step()
@@ -110,15 +118,20 @@ func (p *player) note(iteration int) {
 	p.made.micro[iteration-1] = p.run.Usage.MicroUSD
 }
 
-// answer lets a run that waits go on.
-func (p *player) answer() {
-	gate, c, now := p.run.Gate(), &p.made, len(p.run.Iterations)
+// stop notes that a run waits, and the first time that it was stopped.
+func (p *player) stop() {
+	c, now := &p.made, len(p.run.Iterations)
 	if now > 0 {
 		p.note(now)
 	}
 	if c.guard == "" {
-		c.stopped, c.guard, c.cost = now, gate.Guard.Name, p.run.Usage.MicroUSD
+		c.stopped, c.guard, c.cost = now, p.run.Gate().Guard.Name, p.run.Usage.MicroUSD
 	}
+}
+
+// answer lets a run that waits go on.
+func (p *player) answer() {
+	gate, now := p.run.Gate(), len(p.run.Iterations)
 	if p.last == 0 {
 		p.last = now + beyond
 	}

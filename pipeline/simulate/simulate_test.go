@@ -17,7 +17,7 @@ import (
 
 func compareSome(t *testing.T, o Options) *Result {
 	t.Helper()
-	o.Config = pipeline.DefaultConfig()
+	o.Profiles = Profiles()
 	res, err := Compare(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func compareSome(t *testing.T, o Options) *Result {
 // runs each of them takes.
 func TestDeterministic(t *testing.T) {
 	var plays atomic.Int64
-	o := Options{Runs: 600, Seed: 7, Workers: 1, Done: func(n int) { plays.Add(int64(n)) }}
+	o := Options{Profiles: Profiles(), Runs: 600, Seed: 7, Workers: 1, Done: func(n int) { plays.Add(int64(n)) }}
 	one := compareSome(t, o)
 	if got := int(plays.Load()); got != o.Plays() {
 		t.Errorf("played %d runs, announced %d", got, o.Plays())
@@ -39,7 +39,7 @@ func TestDeterministic(t *testing.T) {
 		t.Errorf("four workers find something else (-one +four):\n%s", diff)
 	}
 	o.Seed = 8
-	if cmp.Equal(one.Base, compareSome(t, o).Base) {
+	if cmp.Equal(one.Profiles, compareSome(t, o).Profiles) {
 		t.Error("another seed plays the same runs")
 	}
 }
@@ -114,6 +114,10 @@ func TestCommonRandomNumbers(t *testing.T) {
 		if c.guard != "" && want > c.stopped+beyond {
 			want = 0
 		}
+		first := play(policy{config: pipeline.DefaultConfig()}, &m, seed, 0, toGate)
+		if first.guard != c.guard || first.stopped != c.stopped || first.cost != c.cost {
+			t.Fatalf("stopped in %d by %s, and when it is played on, in %d by %s", first.stopped, first.guard, c.stopped, c.guard)
+		}
 		if c.verified != want || want > 0 && c.sound != open.sound {
 			t.Fatalf("stopped in %d by %s, then verified in %d; without guards in %d", c.stopped, c.guard, c.verified, open.verified)
 		}
@@ -132,7 +136,7 @@ func TestCommonRandomNumbers(t *testing.T) {
 // What more iterations can only make better or worse.
 func TestLimits(t *testing.T) {
 	res := compareSome(t, Options{Runs: 400, Sweep: 20, Seed: 1, Workers: 2})
-	limits := res.Base.Limits
+	limits := res.Limits
 	for i := 1; i < len(limits); i++ {
 		a, b := &limits[i-1], &limits[i]
 		if b.Verified < a.Verified || b.MicroUSD < a.MicroUSD || b.Iterations < a.Iterations || b.Runs != 400 {
@@ -143,18 +147,26 @@ func TestLimits(t *testing.T) {
 	if none.Verified < limits[4].Verified || none.Verified+none.Escalated != none.Runs {
 		t.Errorf("none: %+v", none)
 	}
-	f, fired, right := res.Base.Forge, 0, 0
-	for _, g := range f.Guards {
-		fired, right = fired+g.Fired, right+g.Right
+	for i, p := range res.Profiles {
+		f, fired, right := p.Forge, 0, 0
+		for _, g := range f.Guards {
+			fired, right = fired+g.Fired, right+g.Right
+		}
+		if fired != f.Escalated || right != f.Right || f.Verified+f.Escalated != f.Runs || f.Sound > f.Verified {
+			t.Errorf("%s: guards fired %d times, %d rightly: %+v", p.Name, fired, right, f)
+		}
+		if res.Pessimistic.Profiles[i].Forge.VerifiedShare() >= res.Optimistic.Profiles[i].Forge.VerifiedShare() {
+			t.Errorf("%s verifies no less where all is worse", p.Name)
+		}
+		if s := p.Reduction; s.Min > s.Median || s.Median > s.Max {
+			t.Errorf("%s: reduction %+v", p.Name, s)
+		}
+		if len(p.Variants) == 0 || p.Variants[0].Forge.Runs != variantRuns*20 || p.Variants[1].Forge.Guards[pipeline.GuardUnable].Fired != 0 {
+			t.Errorf("%s: variants %+v", p.Name, p.Variants)
+		}
 	}
-	if fired != f.Escalated || right != f.Right || f.Verified+f.Escalated != f.Runs || f.Sound > f.Verified {
-		t.Errorf("guards fired %d times, %d rightly: %+v", fired, right, f)
-	}
-	if len(res.Variants) == 0 || len(res.Draws) != draws || len(res.Sensitivity) != len(Parameters()) || res.Pessimistic.Forge.VerifiedShare() >= res.Optimistic.Forge.VerifiedShare() {
-		t.Errorf("the sweep is not whole: %d variants, %d draws, %d parameters", len(res.Variants), len(res.Draws), len(res.Sensitivity))
-	}
-	if s := res.Reduction; s.Min > s.Median || s.Median > s.Max {
-		t.Errorf("reduction %+v", s)
+	if len(res.Draws) != draws || len(res.Sensitivity) != len(Parameters()) {
+		t.Errorf("the sweep is not whole: %d draws, %d parameters", len(res.Draws), len(res.Sensitivity))
 	}
 }
 
@@ -175,9 +187,9 @@ func TestEqualShare(t *testing.T) {
 		{limit(20, 0), Equal{Limit: 0.5, Verified: 0.2, CostUSD: 0.5}},
 	}
 	for _, c := range cases {
-		got := compare(append([]Tally{c.forge}, limits...)).Equal
+		got := equal(&c.forge, limits)
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
-			t.Errorf("compare(%d %% verified).Equal(-want +got):\n%s", c.forge.Verified, diff)
+			t.Errorf("equal(%d %% verified)(-want +got):\n%s", c.forge.Verified, diff)
 		}
 	}
 }

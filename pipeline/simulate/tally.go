@@ -15,8 +15,8 @@ type Tally struct {
 	Verified   int   `json:"verified"`
 	Sound      int   `json:"sound"`      // verified, and nothing was wrong with it
 	Iterations int   `json:"iterations"` // begun, in all
-	Wasted     int   `json:"wasted"`     // of them: those after the last one that left fewer defects than there were before it
-	Idle       int   `json:"idle"`       // of them: those after the last one that left fewer defects than there ever were
+	Wasted     int   `json:"wasted"`     // of them: those after the last one that left fewer defects than there ever were
+	Idle       int   `json:"idle"`       // of them: those after the last one that left fewer defects than there were before it
 	MicroUSD   int64 `json:"micro_usd"`
 	Escalated  int   `json:"escalated"`
 	Right      int   `json:"right"` // escalated, and ten more iterations would not have verified it
@@ -38,7 +38,7 @@ func (t *Tally) VerifiedShare() float64 { return ratio(t.Verified, t.Runs) }
 // WastedPerRun is the mean number of wasted iterations.
 func (t *Tally) WastedPerRun() float64 { return ratio(t.Wasted, t.Runs) }
 
-// IdlePerRun is the mean number of stuck iterations.
+// IdlePerRun is the mean number of idle iterations.
 func (t *Tally) IdlePerRun() float64 { return ratio(t.Idle, t.Runs) }
 
 // CostPerRun is the mean cost in dollars.
