@@ -43,7 +43,7 @@ func evaluateLoopCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&o.Runs, "runs", 100_000, "runs of the base model")
-	cmd.Flags().IntVar(&o.Sweep, "sweep", 1_000, "runs of each other model, and ten times as many of each variant of the guards; 0: none")
+	cmd.Flags().IntVar(&o.Sweep, "sweep", 2_000, "runs of each other model, and five times as many of each variant of the guards; 0: none")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "the seed of all that is drawn")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
@@ -172,6 +172,7 @@ func sensitivityTable(r *simulate.Result) table.Writer {
 		}
 		t.AppendRow(cells)
 	}
+	row("(the base)", r.Middle, r.Middle)
 	for i := range r.Sensitivity {
 		s := &r.Sensitivity[i]
 		row(s.Name, &s.Better, &s.Worse)

@@ -55,9 +55,9 @@ type Profile struct {
 // that a failure has no confident fix, and gives the rest time.
 func Profiles() []Profile {
 	c := pipeline.DefaultConfig()
-	c.Loop.MaxIterations, c.Loop.ReviewBounces, c.Loop.TestBounces, c.Breaker.MaxIterations = 15, 15, 15, 15
-	c.Loop.SameFinding, c.Loop.SameFailure, c.Loop.DiminishingFrom, c.Loop.Faults = 12, 12, 12, 5
-	c.Limits.CostUSD, c.Limits.Tokens, c.Limits.WallMinutes = 30, 15_000_000, 360
+	c.Loop.MaxIterations, c.Loop.ReviewBounces, c.Loop.TestBounces, c.Breaker.MaxIterations = 20, 20, 20, 20
+	c.Loop.SameFinding, c.Loop.SameFailure, c.Loop.DiminishingFrom, c.Loop.Faults = 15, 15, 15, 5
+	c.Limits.CostUSD, c.Limits.Tokens, c.Limits.WallMinutes = 40, 20_000_000, 480
 	return []Profile{{"defaults", pipeline.DefaultConfig()}, {"patient", c}}
 }
 
@@ -82,6 +82,7 @@ type Result struct {
 
 	// What follows is of Sweep runs each, and empty without.
 	Sensitivity []Sensitivity `json:"sensitivity,omitempty"` // one parameter at a time at the ends of its range
+	Middle      *Setting      `json:"middle,omitempty"`      // every parameter at its base
 	Optimistic  *Setting      `json:"optimistic,omitempty"`  // all of them at this end
 	Pessimistic *Setting      `json:"pessimistic,omitempty"` //
 	Draws       []Setting     `json:"draws,omitempty"`       // all parameters anywhere in their ranges
@@ -91,7 +92,7 @@ type Result struct {
 type ProfileResult struct {
 	Name string `json:"name"`
 	Comparison
-	Variants  []Variant `json:"variants,omitempty"` // with something changed, of ten times Sweep runs
+	Variants  []Variant `json:"variants,omitempty"` // with something changed, of variantRuns times Sweep runs
 	Reduction Spread    `json:"reduction"`          // of wasted iterations, over the draws
 	IdleLess  Spread    `json:"idle_less"`          // of idle iterations, likewise
 }
@@ -145,7 +146,7 @@ type Spread struct {
 // variant, for one of a model: variants are compared with each other.
 const (
 	draws       = 40
-	variantRuns = 10
+	variantRuns = 5
 )
 
 // Plays is how many runs a comparison plays, for showing how far it is.
@@ -154,7 +155,7 @@ func (o *Options) Plays() int {
 	n := each * o.Runs
 	if o.Sweep > 0 {
 		_, changed := o.changed()
-		n += o.Sweep * (each*(2*len(Parameters())+2+draws) + variantRuns*(1+len(changed)))
+		n += o.Sweep * (each*(2*len(Parameters())+3+draws) + variantRuns*(1+len(changed)))
 	}
 	return n
 }
@@ -195,14 +196,16 @@ func (o *Options) policies() []policy {
 // sweep plays the profiles under other models.
 func (o *Options) sweep(ctx context.Context, res *Result) error {
 	var err error
-	policies := o.policies()
+	policies, other := o.policies(), *o
 	setting := func(m Model) Setting {
-		found, _, e := o.compare(ctx, &m, o.Sweep, policies)
+		found, _, e := other.compare(ctx, &m, o.Sweep, policies)
 		if e != nil {
 			err = e
 		}
 		return Setting{Model: m, Profiles: found}
 	}
+	base := setting(Base())
+	res.Middle = &base
 	best, worst := setting(Optimistic()), setting(Pessimistic())
 	res.Optimistic, res.Pessimistic = &best, &worst
 	for _, p := range Parameters() {
@@ -212,6 +215,7 @@ func (o *Options) sweep(ctx context.Context, res *Result) error {
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, ^uint64(0)))
 	for range draws {
+		other.Seed++ // their spread is not to hang on the luck of the same runs
 		res.Draws = append(res.Draws, setting(draw(rng)))
 	}
 	if err != nil {
