@@ -50,6 +50,11 @@ func memoryEditCommand() *cobra.Command {
 				return err
 			}
 			defer db.Close()
+			evidence, err := db.Evidence(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			edit.evidence = sumOf(evidence)
 			if err := db.EditLearning(cmd.Context(), nil, id, osUser(), time.Now(), edit.apply); err != nil {
 				return noLearning(err)
 			}
@@ -73,11 +78,24 @@ type memoryEdit struct {
 	content, context *string
 	confidence       *float64
 	paths            *[]string
+	evidence         float64 // what the evidence that there is does to confidence
+}
+
+// sumOf is what evidence does to confidence, in whole millionths as
+// [pipeline.Learning.Weigh] counts it.
+func sumOf(evidence []pipeline.Evidence) float64 {
+	var micro float64
+	for _, e := range evidence {
+		if !e.Off {
+			micro += math.Round(e.Delta * 1e6)
+		}
+	}
+	return micro / 1e6
 }
 
 func (e *memoryEdit) check() error {
 	switch {
-	case *e == memoryEdit{}:
+	case e.content == nil && e.context == nil && e.confidence == nil && e.paths == nil:
 		return usage("edit changes nothing: give --content, --context, --confidence or --path")
 	case e.content != nil && learn.Tidy(*e.content, maxMemory) == "":
 		return usage("--content is empty: `forge memory forget ID` takes a learning out of use")
@@ -113,11 +131,10 @@ func (e *memoryEdit) apply(l *pipeline.Learning) error {
 	if e.confidence == nil {
 		return nil
 	}
-	evidence := l.Confidence - l.Base // exact unless it was cut at 0 or 1; the store weighs again
-	base := math.Round((*e.confidence-evidence)*1e6) / 1e6
+	base := math.Round((*e.confidence-e.evidence)*1e6) / 1e6
 	if base < 0 || base > 1 {
 		return fmt.Errorf("its evidence changes confidence by %+.2f, so that it can be from %.2f to %.2f, not %v: see `forge memory show %d`",
-			evidence, max(0, evidence), min(1, 1+evidence), *e.confidence, l.ID)
+			e.evidence, max(0, min(1, e.evidence)), max(0, min(1, 1+e.evidence)), *e.confidence, l.ID)
 	}
 	l.Base = base
 	return nil

@@ -137,7 +137,7 @@ func exportAll(out io.Writer, dir string, entries map[string][]export.Entry) err
 		if err := root.WriteFile(name, export.Write(scope, entries[scope]), 0o644); err != nil {
 			return fmt.Errorf("export memory of %s: %w", scope, err)
 		}
-		fmt.Fprintf(out, "%s: %d learnings of %s\n", filepath.Join(dir, name), len(entries[scope]), scope)
+		fmt.Fprintf(out, "%s: %d learning(s) of %s\n", filepath.Join(dir, name), len(entries[scope]), scope)
 	}
 	return nil
 }
@@ -317,7 +317,8 @@ func stepOf(e export.Entry, old pipeline.Learning, evidence []pipeline.Evidence)
 	if old.ID == 0 || l.Context != old.Context {
 		l.Context = learn.Tidy(l.Context, maxImported)
 	}
-	l.ID, s.learning = old.ID, l
+	l.ID = old.ID
+	s.learning = l
 	if old.ID == 0 {
 		return s
 	}
@@ -409,7 +410,7 @@ func reportImport(out io.Writer, steps []importStep, check bool) error {
 	if check {
 		would = " Nothing was changed: this was a check."
 	}
-	_, err := fmt.Fprintf(out, "%d learnings read: %d new, %d changed, %d with more evidence, %d forgotten, %d the same.%s\n",
+	_, err := fmt.Fprintf(out, "%d learning(s) read: %d new, %d changed, %d with more evidence, %d forgotten, %d the same.%s\n",
 		len(steps), counts["new"], counts["changed"], counts["more evidence"], counts["forgotten"], counts["the same"], would)
 	return err
 }

@@ -76,7 +76,7 @@ func (m memoryHub) Memory(ctx context.Context, repo pipeline.Repo, words string)
 	}
 	var b strings.Builder
 	shown := list[:min(maxListed, len(list))]
-	fmt.Fprintf(&b, "Remembered of %s%s: %d of %d learnings, with their confidence from 0 to 1. `/forge forget ID` takes one out of use.\n\n", repo.FullName(), about, len(shown), len(all))
+	fmt.Fprintf(&b, "Remembered of %s%s: %d of %d learning(s), with their confidence from 0 to 1. `/forge forget ID` takes one out of use.\n\n", repo.FullName(), about, len(shown), len(all))
 	for _, l := range shown {
 		fmt.Fprintf(&b, "- **%d** (%.2f, %s): %s\n", l.ID, learn.Effective(l, now), kindOf(l), strings.ReplaceAll(oneLine(l.Content, 240), "`", "'"))
 	}
