@@ -113,6 +113,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 			w.exec.ci.settle = 20 * time.Second
 		}
 		opts.Publisher, opts.Hub, opts.Read = w.hub, w.hub, w.reader(cfg)
+		opts.Memory = memoryHub{db: w.db, weight: w.hub.app.Weight, now: o.clock()}
 	}
 	w.engine, err = newEngine(w.db, opts)
 	return w, err

@@ -76,6 +76,20 @@ type Hub interface {
 	Reply(ctx context.Context, repo pipeline.Repo, issue int, comment int64, text, key string) error
 }
 
+// Memory answers the commands about what is remembered of a repository. What it
+// is asked twice by a repeated delivery it does once. The texts are for people.
+type Memory interface {
+	// Memory lists what is remembered: what the words are about, or all of it.
+	Memory(ctx context.Context, repo pipeline.Repo, words string) (string, error)
+
+	// Remember keeps the words of a person. run is the run that they were said at,
+	// 0 for none.
+	Remember(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, words string, run int64) (string, error)
+
+	// Forget takes a learning of the repository out of use; why may be empty.
+	Forget(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, id int64, why string) (string, error)
+}
+
 // Options configure an engine. Executor and Publisher are needed always, Hub and
 // Read for deliveries; the rest has defaults.
 type Options struct {
@@ -83,6 +97,7 @@ type Options struct {
 	Publisher Publisher
 	Hub       Hub
 	Read      func(event string, payload []byte) (pipeline.Notice, error) // what a delivery means; pure
+	Memory    Memory                                                      // nil: nothing is remembered here
 
 	OnEvents func(run *pipeline.Run, events []pipeline.Event) // called after each append, from several goroutines; it must neither keep nor change them
 	Logger   *slog.Logger

@@ -342,6 +342,19 @@ func (h *town) Reply(_ context.Context, _ pipeline.Repo, issue int, comment int6
 	return nil
 }
 
+// Memory, Remember and Forget say what they were asked.
+func (h *town) Memory(_ context.Context, repo pipeline.Repo, words string) (string, error) {
+	return fmt.Sprintf("memory of %s: %q", repo.FullName(), words), nil
+}
+
+func (h *town) Remember(_ context.Context, _ pipeline.Repo, actor pipeline.Actor, words string, run int64) (string, error) {
+	return fmt.Sprintf("%s says at run %d: %q", actor.Login, run, words), nil
+}
+
+func (h *town) Forget(_ context.Context, _ pipeline.Repo, actor pipeline.Actor, id int64, why string) (string, error) {
+	return fmt.Sprintf("%s forgets %d: %q", actor.Login, id, why), nil
+}
+
 func (h *town) said() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -370,6 +383,9 @@ func readWords(event string, payload []byte) (pipeline.Notice, error) {
 	case "command":
 		n.Kind, n.Issue, n.Comment = pipeline.NoticeCommand, number(), 99
 		n.Command = pipeline.SlashCommand{Name: words[2], Args: words[3]}
+		if words[2] == "memory" || words[2] == "remember" {
+			n.Command.Args, n.Command.Text = "", words[3]
+		}
 		if words[2] == "wrong" {
 			n.Command.Error = "there is no such command"
 		}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,6 +106,9 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains([]string{"memory", "remember", "forget"}, n.Command.Name) {
+		return e.remember(ctx, p, run)
+	}
 	if run == nil {
 		text, outcome := "There is no run here. The label, or `/forge run`, starts one.", "answered: no run here"
 		if n.Command.Name == "help" {
@@ -122,6 +127,35 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 		}
 		return events, text, outcome
 	})
+}
+
+// remember carries out a command about what is remembered, which needs no run.
+func (e *Engine[W, T]) remember(ctx context.Context, p *parcel, run *pipeline.Run) (err error) {
+	n := p.notice
+	text := "This server remembers nothing."
+	switch c := n.Command; {
+	case e.Memory == nil:
+	case c.Name == "memory":
+		text, err = e.Memory.Memory(ctx, n.Repo, c.Text)
+	case c.Name == "remember":
+		var id int64
+		if run != nil {
+			id = run.ID
+		}
+		text, err = e.Memory.Remember(ctx, n.Repo, n.Actor, c.Text, id)
+	default:
+		var id int64
+		if id, err = strconv.ParseInt(c.Args, 10, 64); err == nil {
+			text, err = e.Memory.Forget(ctx, n.Repo, n.Actor, id, c.Text)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", n.Command.Name, n.Repo.FullName(), err)
+	}
+	if err := e.reply(ctx, p, text); err != nil {
+		return err
+	}
+	return e.conclude(ctx, p, n.Command.Name+": answered: "+firstLine(text))
 }
 
 // happened takes in what people did on GitHub by other ways than a command.
