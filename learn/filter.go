@@ -88,6 +88,9 @@ func judge(f pipeline.Finding, dismissals []*pipeline.Learning, o FilterOptions)
 		}
 		return nil
 	}
+	if o.Like < 0 {
+		return nil
+	}
 	people := map[int64]bool{}
 	var first *pipeline.Learning
 	for _, l := range dismissals {
@@ -98,7 +101,7 @@ func judge(f pipeline.Finding, dismissals []*pipeline.Learning, o FilterOptions)
 			}
 		}
 	}
-	if o.Like < 0 || len(people) < o.Like {
+	if len(people) < o.Like {
 		return nil
 	}
 	h := &Held{Why: fmt.Sprintf("%d different people dismissed things like it", len(people)), Learning: first.ID, Key: first.Key}

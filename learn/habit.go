@@ -5,6 +5,7 @@ import (
 	"math"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,8 +52,9 @@ func Decisions(signals []pipeline.Signal) []Decision {
 // that blocks or both not.
 type Habits struct {
 	now    time.Time
-	kinds  map[kind][]decided
-	people map[int64]bool // who ever decided on something
+	kinds  map[kind][]*decided
+	people map[int64]bool      // who ever decided on something
+	words  map[string][]string // of messages, once they are asked for
 }
 
 type kind struct {
@@ -62,15 +64,14 @@ type kind struct {
 
 type decided struct {
 	Decision
-	rule   string
-	words  []string // of the message
-	weight float64  // with what age leaves of it
+	dir    string
+	weight float64 // with what age leaves of it
 }
 
 // NewHabits learns from the decisions of one repository. What is older counts less,
 // as a fact that is not confirmed does: half after 120 days.
 func NewHabits(list []Decision, now time.Time) *Habits {
-	h := &Habits{now: now, kinds: map[kind][]decided{}, people: map[int64]bool{}}
+	h := &Habits{now: now, kinds: map[kind][]*decided{}, people: map[int64]bool{}, words: map[string][]string{}}
 	for _, d := range list {
 		if !(d.Weight > 0) || d.At.After(now) {
 			continue
@@ -78,7 +79,8 @@ func NewHabits(list []Decision, now time.Time) *Habits {
 		h.people[d.Actor.ID] = true
 		age := float64(now.Sub(d.At)) / float64(halfLives[pipeline.LearningSemantic])
 		k := kindOf(&d.Finding)
-		h.kinds[k] = append(h.kinds[k], decided{d, tidy(d.Finding.Rule, maxField), keyWords(d.Finding.Message), d.Weight * math.Exp2(-age)})
+		w := &decided{d, path.Dir(d.Finding.File), d.Weight * math.Exp2(-age)}
+		h.kinds[k] = append(h.kinds[k], w)
 	}
 	return h
 }
@@ -141,27 +143,20 @@ const (
 // surely more than half of them, and the last of them too; acting, when surely less
 // than half were dismissed. A folder above tells only what three of its parts
 // showed: what is dismissed in one corner says nothing about the others. After 30
-// days without a decision people are asked again, by one finding: minds change.
+// days without a decision on this kind people are asked again: minds change.
 func (h *Habits) Dismisses(f *pipeline.Finding, people int) (Habit, bool) {
 	people = min(people, max(1, len(h.people)))
-	var kin []*decided
-	list := h.kinds[kindOf(f)]
-	rule, words := tidy(f.Rule, maxField), keyWords(f.Message)
-	for i := range list {
-		if d := &list[i]; d.rule != "" && d.rule == rule || (d.rule == "" || rule == "") && alikeWords(d.words, words) {
-			kin = append(kin, d)
-		}
-	}
+	kin := h.kin(f)
 	if len(kin) == 0 {
 		return Habit{}, false
 	}
 	own := path.Dir(f.File)
 	for place := own; ; place = path.Dir(place) {
-		b, parts, last := tally(kin, place)
+		b, parts := tally(kin, place)
 		switch {
 		case place != own && parts < habitParts:
 		case b.Low > habitShare && b.People >= people:
-			return b, b.Last && h.now.Sub(last) < habitAsks
+			return b, b.Last && slices.ContainsFunc(kin, func(d *decided) bool { return h.now.Sub(d.At) < habitAsks })
 		case b.High < habitShare:
 			return b, false
 		}
@@ -171,18 +166,43 @@ func (h *Habits) Dismisses(f *pipeline.Finding, people int) (Habit, bool) {
 	}
 }
 
-func tally(kin []*decided, place string) (b Habit, parts int, last time.Time) {
+// kin are the decisions on findings of f's kind.
+func (h *Habits) kin(f *pipeline.Finding) (out []*decided) {
+	for _, d := range h.kinds[kindOf(f)] {
+		if d.Finding.Rule != "" && d.Finding.Rule == f.Rule || (d.Finding.Rule == "" || f.Rule == "") && alikeWords(h.about(&d.Finding), h.about(f)) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// about are the key words of a finding's message without those of its code: a name
+// says where, not what.
+func (h *Habits) about(f *pipeline.Finding) []string {
+	at := f.Message + "\x00" + f.Code
+	w, ok := h.words[at]
+	if !ok {
+		code := keyWords(f.Code)
+		w = slices.DeleteFunc(keyWords(f.Message), func(w string) bool { _, in := slices.BinarySearch(code, w); return in })
+		h.words[at] = w
+	}
+	return w
+}
+
+func tally(kin []*decided, place string) (b Habit, parts int) {
+	var last time.Time
 	b.Place = place
 	people, children := map[int64]bool{}, map[string]bool{}
-	var against, all float64
+	var against, all, squares float64
 	for _, d := range kin {
-		rest, ok := under(path.Dir(d.Finding.File), place)
+		rest, ok := under(d.dir, place)
 		if !ok {
 			continue
 		}
 		child, _, _ := strings.Cut(rest, "/")
 		children[child] = true
 		all += d.weight
+		squares += d.weight * d.weight
 		if d.Dismissed {
 			against += d.weight
 			b.Dismissed++
@@ -196,8 +216,11 @@ func tally(kin []*decided, place string) (b Habit, parts int, last time.Time) {
 		}
 	}
 	b.People = len(people)
-	b.Low, b.High = shareBounds(against, all)
-	return b, len(children), last
+	b.Low, b.High = 0, 1
+	if all > 0 {
+		b.Low, b.High = shareBounds(against/all, all*all/squares)
+	}
+	return b, len(children)
 }
 
 // under returns where dir is under place.
@@ -211,13 +234,11 @@ func under(dir, place string) (rest string, ok bool) {
 	return strings.CutPrefix(dir, place+"/")
 }
 
-// shareBounds is Wilson's score interval of x in n, where both are sums of weights.
-func shareBounds(x, n float64) (low, high float64) {
-	if n <= 0 {
-		return 0, 1
-	}
+// shareBounds is Wilson's score interval of a weighted share p, with Kish's effective
+// size n = (Σw)²/Σw² (Survey Sampling, 1965): weights say whose word counts more
+// than whose, not how many words there were.
+func shareBounds(p, n float64) (low, high float64) {
 	const z = habitZ
-	p := x / n
 	centre := p + z*z/(2*n)
 	half := z * math.Sqrt(max(0, p*(1-p)/n+z*z/(4*n*n)))
 	return max(0, (centre-half)/(1+z*z/n)), min(1, (centre+half)/(1+z*z/n))

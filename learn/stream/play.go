@@ -43,7 +43,7 @@ type Block struct {
 	Posted     int `json:"posted"`      //
 	Dismissed  int `json:"dismissed"`   // of those posted
 	Mistaken   int `json:"mistaken"`    // of those dismissed: useful, dismissed by mistake or personal taste
-	Repeated   int `json:"repeated"`    // of those posted: the same fingerprint, path and code had been dismissed before
+	Repeated   int `json:"repeated"`    // of those posted: the same fingerprint, path and code had been dismissed before; critical security aside, which comes back by rule
 	Useful     int `json:"useful"`      // found, right and wanted, blocking nothing
 	UsefulHeld int `json:"useful_held"` // of them, held back
 }
@@ -109,13 +109,15 @@ type player struct {
 	posted    map[int]bool // planted errors that were shown
 	lost      map[int]bool
 	comment   int64
-	ended     int // days for which rates were computed
+	ended     int                 // days for which rates were computed
+	options   learn.FilterOptions // of this day
 	p         Play
 }
 
 // play plays a stream. It changes nothing of it.
 func play(s *stream, policy Policy) Play {
 	g := &player{policy: policy, dismissed: map[identity]bool{}, posted: map[int]bool{}, lost: map[int]bool{}}
+	g.options = learn.FilterOptions{Like: -1}
 	g.p = Play{Policy: policy.Name, Planted: s.planted, Second: Block{From: blockSize/2 + 1, To: blockSize}}
 	for i := range s.pulls {
 		pull := &s.pulls[i]
@@ -160,11 +162,12 @@ func (g *player) until(now time.Time) {
 		for _, r := range learn.Rates(g.memory.Signals(), now) {
 			g.memory.Apply(r.Scope, r.Evidence(g.memory.Learnings(), now))
 		}
+		g.options = g.optionsAt(now)
 	}
 }
 
 // options are how findings are filtered at a moment.
-func (g *player) options(now time.Time) learn.FilterOptions {
+func (g *player) optionsAt(now time.Time) learn.FilterOptions {
 	o := learn.FilterOptions{Like: -1}
 	if g.policy.Like {
 		o.Like = 0
@@ -217,7 +220,7 @@ func (g *player) review(p *pull) Block {
 			b.Useful++
 		}
 	}
-	kept, held := learn.Filter(findings, g.memory.Learnings(), g.options(p.at))
+	kept, held := learn.Filter(findings, g.memory.Learnings(), g.options)
 	for _, h := range held {
 		g.hold(byID[h.Finding.ID], &h, &b)
 	}
@@ -225,7 +228,7 @@ func (g *player) review(p *pull) Block {
 		f := byID[kept[i].ID]
 		b.Posted++
 		g.posted[f.planted] = true
-		if g.dismissed[identify(&kept[i])] {
+		if g.dismissed[identify(&kept[i])] && !secure(f) {
 			b.Repeated++
 		}
 		if f.does == pipeline.SignalDismissed {
@@ -245,9 +248,14 @@ func (g *player) review(p *pull) Block {
 	return b
 }
 
+// secure reports whether a finding is one that memory never touches.
+func secure(f *found) bool {
+	return f.Severity == pipeline.SeverityCritical && f.Category == "security"
+}
+
 // hold counts what was held back, or lowered.
 func (g *player) hold(f *found, h *learn.Held, b *Block) {
-	if f.Severity == pipeline.SeverityCritical && f.Category == "security" {
+	if secure(f) {
 		g.p.Secure++
 	}
 	if h.Lowered != "" {

@@ -1,3 +1,19 @@
+// Package stream measures what learning from people's reactions is worth: the same
+// stream of pull requests is reviewed with memory off and with memory on.
+//
+// The repository is real: its files, its lines. What happens to it is made up, from a
+// seed: pull requests change places that are changed often more than others; a
+// reviewer remarks on what lines of these sorts give cause for, some of it wrong, some
+// of it again in other words; true errors are planted by breaking lines; people with
+// different roles, who have preferences in common and some of their own, dismiss,
+// apply, rewrite, mend or overlook what they are shown, hours later, and make
+// mistakes. What they do goes through Forge's own learning: [learn.Memory],
+// [learn.Judge], [learn.Filter], [learn.Habits], [worth.Thresholds].
+//
+// What a stream holds, and how people would react to each finding, does not depend
+// on what is posted, so that policies are compared on the same work. For the same
+// reason a finding that is mended when it is shown does not come back where it was
+// held: what is held back is counted ([Block.UsefulHeld]), not piled up.
 package stream
 
 import (
