@@ -43,8 +43,8 @@ func evaluateLearningCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "a directory with Go code")
-	cmd.Flags().IntVar(&o.Pulls, "pulls", 250, "pull requests of a stream")
-	cmd.Flags().IntVar(&o.Seeds, "seeds", 3, "streams of each team")
+	cmd.Flags().IntVar(&o.Pulls, "pulls", 200, "pull requests of a stream")
+	cmd.Flags().IntVar(&o.Seeds, "seeds", 2, "streams of each team")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "the seed of the first stream")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd

@@ -48,6 +48,7 @@ type found struct {
 	rule    string // what it is about, also where the reviewer names no rule
 	planted int    // number of the true error that it is, from 1; 0: none
 	useful  bool   // right, and the team wants to hear it
+	unliked bool   // the team does not want to hear it, right or wrong
 	by      person
 	after   time.Duration       // from the review to the reaction
 	does    pipeline.SignalKind // dismissed, applied, rewritten, ignored; empty: see acts
@@ -283,7 +284,8 @@ func (g *generator) review(hunks []hunk, author int) []found {
 		right := g.draw("false", key) >= g.m.False
 		f.Confidence = g.confidence(right)
 		f.Rule = g.named(&f)
-		f.useful = right && !g.disliked(&f)
+		f.unliked = g.disliked(&f)
+		f.useful = right && !f.unliked
 		g.react(&f, author, f.useful)
 		if f.acts || f.does == pipeline.SignalApplied || f.does == pipeline.SignalRewritten {
 			g.gone[key] = true
