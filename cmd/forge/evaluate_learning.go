@@ -112,7 +112,7 @@ func showLearning(out io.Writer, r *stream.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d streams of %d pull requests for each of %d models (seeds %d to %d), over %s: %d files, %d lines.\n", r.Seeds, r.Pulls, len(r.Models),
 		r.Seed, r.Seed+uint64(r.Seeds)-1, r.Repo, r.Files, r.Lines)
-	b.WriteString("Share of posted findings that people dismissed, by 50 pull requests; useful held: of what is right, wanted and\nblocks nothing. Medians over the seeds, with the lowest and the highest.\n\n")
+	b.WriteString("Share of posted findings that people dismissed, by 50 pull requests; useful held: of what is right, wanted and\nblocks nothing. Medians over the seeds, with the lowest and the highest. \"tastes known\" is what could be\nreached at best by kinds alone: nothing is posted that the team does not want; wrong findings and mistakes are left.\n\n")
 	header := []any{"model", "memory"}
 	for i := range r.Models[0].Summaries[0].Rates {
 		header = append(header, fmt.Sprintf("%d–%d", 50*i+1, min(50*i+50, r.Pulls)))
