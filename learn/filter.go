@@ -13,13 +13,19 @@ type FilterOptions struct {
 	Like      int                // different people who dismissed like things before a finding is lowered; 0: 3, under 0: never
 	HoldLike  bool               // hold it back instead of lowering it by one severity
 	Threshold map[string]float64 // confidence under which a finding is held back, by category; "" for the others
+
+	// Habits are what people here do with findings of a kind. With them a finding is
+	// held back where its kind is dismissed, instead of lowered because of like things,
+	// and neither a habit nor a threshold holds back what blocks a merge (error and
+	// critical): both speak of kinds, and an error is one thing.
+	Habits *Habits
 }
 
 // Held is a finding that is not posted, or posted with a lower severity, and why.
 type Held struct {
 	Finding  pipeline.Finding  // as it came
 	Why      string            // for people
-	Learning int64             // because of which one; 0: the threshold
+	Learning int64             // because of which one; 0: the threshold, or a habit
 	Key      string            // of the learning
 	Lowered  pipeline.Severity // to which it was lowered; empty: it was held back
 }
@@ -30,7 +36,8 @@ type Held struct {
 // too; when the code changed, the finding is posted again (lessons 3). What is
 // like things that three different people dismissed is lowered by one severity,
 // or held back when it cannot be lowered. A finding under the threshold of its
-// category is held back. A critical finding about security is always posted as
+// category is held back. With [Habits] a finding of a kind that people here dismiss
+// is held back instead, and nothing that blocks is but by its own dismissal. A critical finding about security is always posted as
 // it is. Filter is deterministic, and keeps the findings' order.
 func Filter(findings []pipeline.Finding, memory []pipeline.Learning, o FilterOptions) (kept []pipeline.Finding, held []Held) {
 	if o.Like == 0 {
@@ -69,8 +76,20 @@ func judge(f pipeline.Finding, dismissals []*pipeline.Learning, o FilterOptions)
 			return &Held{Why: fmt.Sprintf("%s dismissed it for this code on %s", who(l), l.Created.Format("2006-01-02")), Learning: l.ID, Key: l.Key}
 		}
 	}
+	if o.Habits != nil && f.Severity.Blocks() {
+		return nil
+	}
 	if least, ok := threshold(o, f.Category); ok && f.Confidence < least {
 		return &Held{Why: fmt.Sprintf("its confidence %.2f is under %.2f, the threshold of %s here", f.Confidence, least, f.Category)}
+	}
+	if o.Habits != nil {
+		if b, ok := o.Habits.Dismisses(&f, o.Like); ok && o.Like > 0 {
+			return &Held{Why: b.why()}
+		}
+		return nil
+	}
+	if o.Like < 0 {
+		return nil
 	}
 	people := map[int64]bool{}
 	var first *pipeline.Learning
@@ -82,7 +101,7 @@ func judge(f pipeline.Finding, dismissals []*pipeline.Learning, o FilterOptions)
 			}
 		}
 	}
-	if o.Like < 0 || len(people) < o.Like {
+	if len(people) < o.Like {
 		return nil
 	}
 	h := &Held{Why: fmt.Sprintf("%d different people dismissed things like it", len(people)), Learning: first.ID, Key: first.Key}

@@ -2,6 +2,7 @@ package learn
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"forge/pipeline"
@@ -10,9 +11,9 @@ import (
 // Memory is a memory in memory: the learnings, the latest signal of each key and
 // the evidence, as the database keeps them. The zero value is empty.
 type Memory struct {
-	learnings map[[2]string]pipeline.Learning // by scope and key
-	signals   map[[2]string]pipeline.Signal   // by scope and key
-	evidence  map[[3]string]pipeline.Evidence // by scope, key of the learning, key
+	learnings map[[2]string]pipeline.Learning            // by scope and key
+	signals   map[[2]string]pipeline.Signal              // by scope and key
+	evidence  map[[2]string]map[string]pipeline.Evidence // by scope and key of the learning, then by key
 }
 
 // Add puts a learning in that comes from no signal.
@@ -24,15 +25,23 @@ func (m *Memory) Add(l pipeline.Learning) {
 	m.learnings[[2]string{l.Scope, l.Key}] = l
 	for _, s := range m.signals {
 		if e, ok := Bears(s, &l); ok {
-			m.evidence[[3]string{l.Scope, l.Key, e.Key}] = e
+			m.put(l.Scope, e)
 		}
 	}
-	m.weigh(l.Scope)
+	m.weigh([2]string{l.Scope, l.Key})
+}
+
+func (m *Memory) put(scope string, e pipeline.Evidence) {
+	of := [2]string{scope, e.Of}
+	if m.evidence[of] == nil {
+		m.evidence[of] = map[string]pipeline.Evidence{}
+	}
+	m.evidence[of][e.Key] = e
 }
 
 func (m *Memory) init() {
 	if m.learnings == nil {
-		m.learnings, m.signals, m.evidence = map[[2]string]pipeline.Learning{}, map[[2]string]pipeline.Signal{}, map[[3]string]pipeline.Evidence{}
+		m.learnings, m.signals, m.evidence = map[[2]string]pipeline.Learning{}, map[[2]string]pipeline.Signal{}, map[[2]string]map[string]pipeline.Evidence{}
 	}
 }
 
@@ -47,7 +56,7 @@ func (m *Memory) Take(s pipeline.Signal) bool {
 	m.signals[at] = s
 	var others []pipeline.Signal
 	for k, o := range m.signals {
-		if k != at && o.Scope == s.Scope {
+		if k != at && o.Scope == s.Scope && o.At.After(s.At) { // earlier ones say nothing about what it bears
 			others = append(others, o)
 		}
 	}
@@ -64,10 +73,11 @@ func (m *Memory) Take(s pipeline.Signal) bool {
 // Apply puts evidence in that comes from no signal, instead of what there was
 // with the same keys.
 func (m *Memory) Apply(scope string, evidence []pipeline.Evidence) {
+	m.init()
 	for _, e := range evidence {
-		m.evidence[[3]string{scope, e.Of, e.Key}] = e
+		m.put(scope, e)
+		m.weigh([2]string{scope, e.Of})
 	}
-	m.weigh(scope)
 }
 
 // Signals returns the latest signal of each key, by scope and key.
@@ -82,48 +92,47 @@ func (m *Memory) Signals() []pipeline.Signal {
 	return out
 }
 
+// settle does what a judgement says, and weighs the learnings that it touches.
 func (m *Memory) settle(s pipeline.Signal, j Judgement) {
+	touched := map[[2]string]bool{}
 	for k, l := range m.learnings {
 		if l.Scope == s.Scope && l.Signal == s.Key {
 			l.State = Withdrawn
 			m.learnings[k] = l
+			touched[k] = true
 		}
 	}
-	again := map[string]bool{}
 	for _, l := range j.Learnings {
-		again[l.Key] = true
-		m.learnings[[2]string{l.Scope, l.Key}] = l
+		k := [2]string{l.Scope, l.Key}
+		m.learnings[k] = l
+		delete(m.evidence, k)
+		touched[k] = true
 	}
-	for k := range m.evidence {
-		if k[0] == s.Scope && (k[2] == s.Key || again[k[1]]) {
-			delete(m.evidence, k)
+	for k, list := range m.evidence {
+		if _, ok := list[s.Key]; ok && k[0] == s.Scope {
+			delete(list, s.Key)
+			touched[k] = true
 		}
 	}
 	for _, e := range j.Evidence {
-		m.evidence[[3]string{s.Scope, e.Of, e.Key}] = e
+		m.put(s.Scope, e)
+		touched[[2]string{s.Scope, e.Of}] = true
 	}
-	m.weigh(s.Scope)
+	for k := range touched {
+		m.weigh(k)
+	}
 }
 
-func (m *Memory) weigh(scope string) {
-	for k, l := range m.learnings {
-		if l.Scope == scope {
-			l.Weigh(m.Evidence(scope, l.Key))
-			m.learnings[k] = l
-		}
+func (m *Memory) weigh(at [2]string) {
+	if l, ok := m.learnings[at]; ok {
+		l.Weigh(m.Evidence(at[0], at[1]))
+		m.learnings[at] = l
 	}
 }
 
 // Evidence returns what there is for and against a learning, by key.
 func (m *Memory) Evidence(scope, learning string) []pipeline.Evidence {
-	var out []pipeline.Evidence
-	for k, e := range m.evidence {
-		if k[0] == scope && k[1] == learning {
-			out = append(out, e)
-		}
-	}
-	slices.SortFunc(out, func(a, b pipeline.Evidence) int { return cmp.Compare(a.Key, b.Key) })
-	return out
+	return slices.SortedFunc(maps.Values(m.evidence[[2]string{scope, learning}]), func(a, b pipeline.Evidence) int { return cmp.Compare(a.Key, b.Key) })
 }
 
 // Learnings returns what is remembered, by scope and key; what was withdrawn is

@@ -101,8 +101,9 @@ func jaccard(a, b []string) float64 {
 
 // alike reports whether two messages say the same in other words: at least half
 // of their key words, and two of them, are common.
-func alike(a, b string) bool {
-	x, y := keyWords(a), keyWords(b)
+func alike(a, b string) bool { return alikeWords(keyWords(a), keyWords(b)) }
+
+func alikeWords(x, y []string) bool {
 	return slices.Equal(x, y) && len(x) > 0 || shared(x, y) >= 2 && jaccard(x, y) >= 0.5
 }
 

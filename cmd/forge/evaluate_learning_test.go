@@ -1,0 +1,24 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"forge/learn/stream"
+)
+
+// The evaluation runs on this tree, says the same twice, in a table and as JSON.
+func TestEvaluateLearning(t *testing.T) {
+	c := newCLI(t)
+	args := []string{"evaluate", "learning", "--repo", "../../learn", "--pulls", "100", "--seeds", "1"}
+	c.run(exitDone, []string{"1 streams of 100 pull requests", "memory off", "+ habits", "useful held", "true errors", "hasty: 10 % mistakes"}, args...)
+	var res stream.Result
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, append(args, "--json")...)), &res); err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Models) == 0 || res.Pulls != 100 || res.Files == 0 || len(res.Verdicts) == 0 || res.Verdicts[0].Lost != 0 || res.Verdicts[0].Planted < 100 {
+		t.Errorf("as JSON: %+v", res.Verdicts)
+	}
+	c.run(exitUsage, []string{"--pulls takes a number from 100"}, "evaluate", "learning", "--pulls", "5")
+	c.run(exitFailed, []string{"bigger repository"}, "evaluate", "learning", "--repo", t.TempDir())
+}

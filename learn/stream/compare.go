@@ -1,0 +1,163 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Options say how much is played.
+type Options struct {
+	Pulls int    // in each stream
+	Seeds int    // streams of each model
+	Seed  uint64 // of the first
+}
+
+// Spread is a figure over the seeds.
+type Spread struct {
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
+}
+
+func spread(list []float64) Spread {
+	if len(list) == 0 {
+		return Spread{}
+	}
+	list = slices.Sorted(slices.Values(list))
+	n := len(list)
+	return Spread{list[0], (list[(n-1)/2] + list[n/2]) / 2, list[n-1]}
+}
+
+// Summary is what became of a model's streams under one policy.
+type Summary struct {
+	Policy     Policy   `json:"policy"`
+	Rates      []Spread `json:"rates"`       // share of posted findings that was dismissed, by 50 pull requests
+	Posted     Spread   `json:"posted"`      // findings, in the whole stream
+	Dismissed  Spread   `json:"dismissed"`   // of them
+	UsefulHeld Spread   `json:"useful_held"` // share of what was right and wanted and blocks nothing that was held back
+	Plays      []Play   `json:"plays"`       // by seed
+}
+
+// ModelResult is what became of a model's streams.
+type ModelResult struct {
+	Model     Model     `json:"model"`
+	Summaries []Summary `json:"policies"` // the first is memory off
+}
+
+// Verdict is what a policy reached, over all models and seeds.
+type Verdict struct {
+	Policy   string `json:"policy"`
+	Streams  int    `json:"streams"`
+	Halved   int    `json:"halved"`   // streams whose dismissal rate in pull requests 51 to 100 was at most half of that without memory
+	Under10  int    `json:"under_10"` // streams whose dismissal rate in the last 50 pull requests was under 10 %
+	Repeated int    `json:"repeated"` // findings posted although dismissed before, for the same code
+	Planted  int    `json:"planted"`  // true errors and criticals
+	Lost     int    `json:"lost"`     // of them
+	Lowered  int    `json:"lowered"`  // of them
+	Secure   int    `json:"secure"`   // critical findings about security that were held back or lowered
+}
+
+// Result is a comparison.
+type Result struct {
+	Repo     string        `json:"repo"`
+	Files    int           `json:"files"`
+	Lines    int           `json:"lines"`
+	Pulls    int           `json:"pulls"`
+	Seeds    int           `json:"seeds"`
+	Seed     uint64        `json:"seed"`
+	Models   []ModelResult `json:"models"`
+	Verdicts []Verdict     `json:"verdicts"` // of the policies that every model was played with
+}
+
+// Compare plays every model's streams under the policies: the first model under all
+// of them, the others under no memory, habits, and all of it.
+func Compare(ctx context.Context, c *Code, models []Model, o Options) (*Result, error) {
+	if o.Pulls < 2*blockSize || o.Seeds < 1 || len(models) == 0 {
+		return nil, errors.New("a comparison needs at least 100 pull requests, one seed and one model")
+	}
+	all := Policies()
+	r := &Result{Repo: c.Name, Files: len(c.Files), Lines: c.LineCount(), Pulls: o.Pulls, Seeds: o.Seeds, Seed: o.Seed}
+	var jobs sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, m := range models {
+		policies := all
+		if i > 0 {
+			policies = []Policy{all[0], all[len(all)-2], all[len(all)-1]}
+		}
+		mr := ModelResult{Model: m}
+		for _, p := range policies {
+			mr.Summaries = append(mr.Summaries, Summary{Policy: p, Plays: make([]Play, o.Seeds)})
+		}
+		for seed := range o.Seeds {
+			jobs.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				if ctx.Err() != nil {
+					return
+				}
+				s := generate(c, m, o.Pulls, o.Seed+uint64(seed))
+				for k := range mr.Summaries {
+					mr.Summaries[k].Plays[seed] = play(s, mr.Summaries[k].Policy)
+				}
+			})
+		}
+		r.Models = append(r.Models, mr)
+	}
+	jobs.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for i := range r.Models {
+		for k := range r.Models[i].Summaries {
+			r.Models[i].Summaries[k].sum()
+		}
+	}
+	for _, p := range all[len(all)-2:] {
+		r.Verdicts = append(r.Verdicts, verdict(r.Models, p.Name))
+	}
+	return r, nil
+}
+
+func (s *Summary) sum() {
+	over := func(f func(*Play) float64) Spread {
+		var list []float64
+		for i := range s.Plays {
+			list = append(list, f(&s.Plays[i]))
+		}
+		return spread(list)
+	}
+	for b := range s.Plays[0].Blocks {
+		s.Rates = append(s.Rates, over(func(p *Play) float64 { return p.Blocks[b].Rate() }))
+	}
+	s.Posted = over(func(p *Play) float64 { return float64(p.All().Posted) })
+	s.Dismissed = over(func(p *Play) float64 { return float64(p.All().Dismissed) })
+	s.UsefulHeld = over(func(p *Play) float64 { a := p.All(); return float64(a.UsefulHeld) / float64(max(1, a.Useful)) })
+}
+
+func verdict(models []ModelResult, policy string) Verdict {
+	v := Verdict{Policy: policy}
+	for _, m := range models {
+		off := &m.Summaries[0]
+		for _, s := range m.Summaries[1:] {
+			if s.Policy.Name != policy {
+				continue
+			}
+			for i := range s.Plays {
+				p, last := &s.Plays[i], s.Plays[i].Blocks[len(s.Plays[i].Blocks)-1]
+				v.Streams++
+				if p.Blocks[1].Rate() <= off.Plays[i].Blocks[1].Rate()/2 {
+					v.Halved++
+				}
+				if last.Rate() < 0.1 {
+					v.Under10++
+				}
+				v.Repeated += p.All().Repeated
+				v.Planted, v.Lost, v.Lowered, v.Secure = v.Planted+p.Planted, v.Lost+p.Lost, v.Lowered+p.Lowered, v.Secure+p.Secure
+			}
+		}
+	}
+	return v
+}

@@ -1,0 +1,318 @@
+package stream
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"forge/learn"
+	"forge/learn/worth"
+	"forge/pipeline"
+)
+
+// Policy is what is made of what people did.
+type Policy struct {
+	Name       string `json:"name"`
+	Memory     bool   `json:"memory"`     // dismissals are remembered for the same code
+	Like       bool   `json:"like"`       // and lower what is like things that three people dismissed
+	Habits     bool   `json:"habits"`     // and hold back kinds that people dismiss
+	Thresholds bool   `json:"thresholds"` // and hold back what has little confidence
+	Oracle     bool   `json:"oracle"`     // no memory, but what the team does not want is known beforehand: what is left are wrong findings and mistakes
+}
+
+// Policies go from no memory to all of it. The first is what the others are
+// compared with, the last is the product.
+func Policies() []Policy {
+	return []Policy{
+		{Name: "memory off"},
+		{Name: "dismissals", Memory: true},
+		{Name: "+ like things", Memory: true, Like: true},
+		{Name: "tastes known", Oracle: true},
+		{Name: "+ habits", Memory: true, Habits: true},
+		{Name: "+ thresholds", Memory: true, Habits: true, Thresholds: true},
+	}
+}
+
+// blockSize is how many pull requests a figure sums up.
+const blockSize = 50
+
+// Block sums up some pull requests.
+type Block struct {
+	From       int `json:"from"` // pull requests, from 1
+	To         int `json:"to"`
+	Found      int `json:"found"`       // by the reviewer
+	Posted     int `json:"posted"`      //
+	Dismissed  int `json:"dismissed"`   // of those posted
+	Mistaken   int `json:"mistaken"`    // of those dismissed: useful, dismissed by mistake or personal taste
+	Repeated   int `json:"repeated"`    // of those posted: the same fingerprint, path and code had been dismissed before; critical security aside, which comes back by rule
+	Useful     int `json:"useful"`      // found, right and wanted, blocking nothing
+	UsefulHeld int `json:"useful_held"` // of them, held back
+}
+
+// Rate is the share of posted findings that was dismissed.
+func (b Block) Rate() float64 {
+	if b.Posted == 0 {
+		return 0
+	}
+	return float64(b.Dismissed) / float64(b.Posted)
+}
+
+func (b *Block) add(o Block) {
+	b.Found, b.Posted, b.Dismissed, b.Mistaken, b.Repeated = b.Found+o.Found, b.Posted+o.Posted, b.Dismissed+o.Dismissed, b.Mistaken+o.Mistaken, b.Repeated+o.Repeated
+	b.Useful, b.UsefulHeld = b.Useful+o.Useful, b.UsefulHeld+o.UsefulHeld
+}
+
+// Play is what became of a stream under one policy.
+type Play struct {
+	Policy    string  `json:"policy"`
+	Blocks    []Block `json:"blocks"`    // of 50 pull requests
+	Second    Block   `json:"second"`    // pull requests 26 to 50
+	Planted   int     `json:"planted"`   // true errors and criticals
+	Lost      int     `json:"lost"`      // of them: held back, and nobody had ever been shown this one
+	Lowered   int     `json:"lowered"`   // of them: posted with a lower severity
+	Again     int     `json:"again"`     // held back after a person had dismissed this very one
+	Secure    int     `json:"secure"`    // critical findings about security that were held back or lowered
+	Learnings int     `json:"learnings"` // at the end
+}
+
+// All sums the blocks up.
+func (p *Play) All() Block {
+	sum := Block{From: 1}
+	for _, b := range p.Blocks {
+		sum.To = b.To
+		sum.add(b)
+	}
+	return sum
+}
+
+// event is something that people do, after which memory is another.
+type event struct {
+	at       time.Time
+	number   int
+	signal   *pipeline.Signal
+	decision *learn.Decision
+	shown    *identity // dismissed
+}
+
+type identity struct{ fingerprint, file, code string }
+
+func identify(f *pipeline.Finding) identity {
+	return identity{f.Fingerprint, f.File, learn.CodeDigest(f.Code)}
+}
+
+// player plays one stream under one policy.
+type player struct {
+	policy    Policy
+	memory    learn.Memory
+	decisions []learn.Decision // that no signal tells: findings that people mended in their own way
+	waiting   []event
+	dismissed map[identity]bool
+	posted    map[int]bool // planted errors that were shown
+	lost      map[int]bool
+	comment   int64
+	ended     int                 // days for which rates were computed
+	options   learn.FilterOptions // of this day
+	p         Play
+}
+
+// play plays a stream. It changes nothing of it.
+func play(s *stream, policy Policy) Play {
+	g := &player{policy: policy, dismissed: map[identity]bool{}, posted: map[int]bool{}, lost: map[int]bool{}}
+	g.options = learn.FilterOptions{Like: -1}
+	g.p = Play{Policy: policy.Name, Planted: s.planted, Second: Block{From: blockSize/2 + 1, To: blockSize}}
+	for i := range s.pulls {
+		pull := &s.pulls[i]
+		g.until(pull.at)
+		b := g.review(pull)
+		if i%blockSize == 0 {
+			g.p.Blocks = append(g.p.Blocks, Block{From: pull.number})
+		}
+		last := &g.p.Blocks[len(g.p.Blocks)-1]
+		last.To = pull.number
+		last.add(b)
+		if pull.number > blockSize/2 && pull.number <= blockSize {
+			g.p.Second.add(b)
+		}
+	}
+	g.p.Lost, g.p.Learnings = len(g.lost), len(g.memory.Learnings())
+	return g.p
+}
+
+// until lets everything happen that happens before a moment.
+func (g *player) until(now time.Time) {
+	slices.SortStableFunc(g.waiting, func(a, b event) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.number, b.number)) })
+	n := 0
+	for ; n < len(g.waiting) && !g.waiting[n].at.After(now); n++ {
+		e := g.waiting[n]
+		if e.shown != nil {
+			g.dismissed[*e.shown] = true
+		}
+		if !g.policy.Memory {
+			continue
+		}
+		if e.signal != nil {
+			g.memory.Take(*e.signal)
+		}
+		if e.decision != nil {
+			g.decisions = append(g.decisions, *e.decision)
+		}
+	}
+	g.waiting = g.waiting[n:]
+	if day := int(now.Sub(began).Hours() / 24); g.policy.Memory && day > g.ended {
+		g.ended = day
+		for _, r := range learn.Rates(g.memory.Signals(), now) {
+			g.memory.Apply(r.Scope, r.Evidence(g.memory.Learnings(), now))
+		}
+		g.options = g.optionsAt(now)
+	}
+}
+
+// options are how findings are filtered at a moment.
+func (g *player) optionsAt(now time.Time) learn.FilterOptions {
+	o := learn.FilterOptions{Like: -1}
+	if g.policy.Like {
+		o.Like = 0
+	}
+	if !g.policy.Habits {
+		return o
+	}
+	decisions := slices.Concat(learn.Decisions(g.memory.Signals()), g.decisions)
+	o.Like, o.Habits = 0, learn.NewHabits(decisions, now)
+	if g.policy.Thresholds {
+		o.Threshold = map[string]float64{}
+		for _, t := range worth.Thresholds(judged(decisions, o.Habits, now), worth.Target{}) {
+			o.Threshold[t.Category] = t.Value
+		}
+	}
+	return o
+}
+
+// judgedFor is how long a decision counts for thresholds: the reviewer's prompts
+// and models change.
+const judgedFor = 90 * 24 * time.Hour
+
+// judged are the decisions that thresholds are computed from: those on what a
+// threshold may hold back, and what a habit would hold back is none of its business.
+func judged(decisions []learn.Decision, habits *learn.Habits, now time.Time) []worth.Judged {
+	var out []worth.Judged
+	for i := range decisions {
+		d := &decisions[i]
+		if d.Finding.Severity.Blocks() || now.Sub(d.At) > judgedFor {
+			continue
+		}
+		if _, held := habits.Dismisses(&d.Finding, 3); !held {
+			out = append(out, worth.Judged{Category: d.Finding.Category, Confidence: d.Finding.Confidence, Right: !d.Dismissed})
+		}
+	}
+	return out
+}
+
+// review posts what the filter leaves of a pull request's findings.
+func (g *player) review(p *pull) Block {
+	var b Block
+	byID := map[string]*found{}
+	var findings []pipeline.Finding
+	for i := range p.found {
+		f := &p.found[i]
+		byID[f.ID] = f
+		if !g.policy.Oracle || !f.unliked {
+			findings = append(findings, f.Finding)
+		}
+		b.Found++
+		if f.useful && f.planted == 0 {
+			b.Useful++
+		}
+	}
+	kept, held := learn.Filter(findings, g.memory.Learnings(), g.options)
+	for _, h := range held {
+		g.hold(byID[h.Finding.ID], &h, &b)
+	}
+	for i := range kept {
+		f := byID[kept[i].ID]
+		b.Posted++
+		g.posted[f.planted] = true
+		if g.dismissed[identify(&kept[i])] && !secure(f) {
+			b.Repeated++
+		}
+		if f.does == pipeline.SignalDismissed {
+			b.Dismissed++
+			if f.useful {
+				b.Mistaken++
+			}
+		}
+		g.comment++
+		g.answer(p, f)
+	}
+	for _, r := range p.remarks {
+		g.comment++
+		g.later(event{signal: &pipeline.Signal{Key: fmt.Sprintf("gap/%d", g.comment), Kind: pipeline.SignalGap, At: p.at.Add(r.after), Actor: r.by.Actor,
+			Weight: r.by.weight, Pull: p.number, File: r.file, Text: r.text, Comment: g.comment, Scope: scope}})
+	}
+	return b
+}
+
+// secure reports whether a finding is one that memory never touches.
+func secure(f *found) bool {
+	return f.Severity == pipeline.SeverityCritical && f.Category == "security"
+}
+
+// hold counts what was held back, or lowered.
+func (g *player) hold(f *found, h *learn.Held, b *Block) {
+	if secure(f) {
+		g.p.Secure++
+	}
+	if h.Lowered != "" {
+		if f.planted > 0 {
+			g.p.Lowered++
+		}
+		return
+	}
+	switch {
+	case f.planted > 0 && g.dismissed[identify(&f.Finding)]:
+		g.p.Again++
+	case f.planted > 0 && !g.posted[f.planted]:
+		g.lost[f.planted] = true
+	case f.planted == 0 && f.useful:
+		b.UsefulHeld++
+	}
+}
+
+// answer has people do what they do with a posted finding.
+func (g *player) answer(p *pull, f *found) {
+	at := p.at.Add(f.after)
+	about := f.Finding
+	s := &pipeline.Signal{Kind: f.does, At: at, Actor: f.by.Actor, Weight: f.by.weight, Pull: p.number, Finding: f.Fingerprint, File: f.File, Line: f.Line,
+		Before: f.Code, Text: f.text, Waited: f.after.Milliseconds(), Comment: g.comment, Scope: scope, About: &about}
+	switch f.does {
+	case pipeline.SignalDismissed:
+		s.Key = fmt.Sprintf("dismissed/%d", g.comment)
+		id := identify(&f.Finding)
+		g.later(event{signal: s, shown: &id})
+	case pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalIgnored:
+		s.Key, s.Before = fmt.Sprintf("suggestion/%d", g.comment), *f.Fix.Replacement
+		switch f.does {
+		case pipeline.SignalApplied:
+			s.After = s.Before
+		case pipeline.SignalRewritten:
+			s.After = f.instead
+		default:
+			s.After, s.Implied = f.Code, true
+		}
+		g.later(event{signal: s})
+	default:
+		if f.acts {
+			g.later(event{decision: &learn.Decision{Finding: about, Actor: f.by.Actor, Weight: f.by.weight, At: at}})
+		}
+	}
+}
+
+func (g *player) later(e event) {
+	e.number = int(g.comment)
+	if e.signal != nil {
+		e.at = e.signal.At
+	} else {
+		e.at = e.decision.At
+	}
+	g.waiting = append(g.waiting, e)
+}
