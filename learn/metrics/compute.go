@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"forge/pipeline"
 )
 
 // Estimate is a figure, and how sure it is.
@@ -39,8 +41,8 @@ type Figure struct {
 	Series []*float64 `json:"series"` // by day, oldest first; nil for days without an observation
 }
 
-// Metric is one metric in a period: its figure over all labels, then by label,
-// those with most observations first.
+// Metric is one metric in a period: its figure over all labels, then by label:
+// phases in the order of the loop, others by the number of observations.
 type Metric struct {
 	Definition
 	Figure
@@ -131,12 +133,23 @@ func Compute(rows []Row, o Options) Report {
 		for _, label := range labels[d.Key] {
 			m.Labels = append(m.Labels, byLabel[key{d.Key, label}].figure(d, label))
 		}
-		slices.SortFunc(m.Labels, func(a, b Figure) int { return cmp.Or(b.n()-a.n(), cmp.Compare(a.Label, b.Label)) })
+		slices.SortFunc(m.Labels, func(a, b Figure) int {
+			return cmp.Or(inLoop(a.Label)-inLoop(b.Label), b.n()-a.n(), cmp.Compare(a.Label, b.Label))
+		})
 		rep.Metrics = append(rep.Metrics, m)
 	}
 	rep.Runs = get(all, Success, o.Days).now.n
 	rep.Targets = targets(rep.Metrics)
 	return rep
+}
+
+// inLoop is the place of a phase in the loop; other labels come after.
+func inLoop(label string) int {
+	i := slices.Index(loopPhases, pipeline.Phase(label))
+	if i < 0 {
+		return len(loopPhases)
+	}
+	return i
 }
 
 func get[K comparable](m map[K]*series, k K, days int) *series {
