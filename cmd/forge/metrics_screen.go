@@ -36,9 +36,11 @@ var metricColumns = []struct {
 	right bool
 }{{"", 0, false}, {"value", 1, true}, {"95 %", 4, true}, {"median · p90", 6, true}, {"n", 2, true}, {"trend", 3, false}, {"by day", 5, false}}
 
-// screenLine is a line of the screen: the cells of a figure, or a heading.
+// screenLine is a line of the screen: the cells of a figure, a heading, or the
+// values of its labels in one line.
 type screenLine struct {
 	heading string
+	text    string
 	cells   []string
 	style   string // of painter
 }
@@ -66,7 +68,11 @@ func metricsScreen(rep metrics.Report, width int, color bool) string {
 			b.WriteString(p.paint("heading", cut(l.heading, width)) + "\n")
 			continue
 		}
-		b.WriteString(p.paint(l.style, row(l.cells, widths, width)) + "\n")
+		text := cut(l.text, width)
+		if l.cells != nil {
+			text = row(l.cells, widths, width)
+		}
+		b.WriteString(p.paint(l.style, text) + "\n")
 	}
 	b.WriteString("\n" + p.paint("heading", "Targets") + "\n")
 	for _, t := range rep.Targets {
@@ -119,9 +125,6 @@ func headings() (out []string) {
 	return out
 }
 
-// mostLabels is how many labels of a metric the screen shows.
-const mostLabels = 6
-
 func loopLines(list []metrics.Metric, loop int, name string) (out []screenLine) {
 	for _, m := range list {
 		if m.Loop != loop {
@@ -130,19 +133,22 @@ func loopLines(list []metrics.Metric, loop int, name string) (out []screenLine) 
 		if out == nil {
 			out = append(out, screenLine{heading: name})
 		}
-		out = append(out, figureLine(m, m.Figure, "  "+m.Name))
-		for i, f := range m.Labels {
-			if i == mostLabels {
-				out = append(out, screenLine{cells: []string{fmt.Sprintf("    %d more: --json", len(m.Labels)-i)}, style: "faint"})
-				break
+		out = append(out, figureLine(m))
+		var parts []string
+		for _, f := range m.Labels {
+			if f.Now != nil {
+				parts = append(parts, f.Label+" "+amount(f.Now.Value, m.Unit))
 			}
-			out = append(out, figureLine(m, f, "    "+f.Label))
+		}
+		if len(parts) > 0 {
+			out = append(out, screenLine{text: "    " + strings.Join(parts, " · "), style: "faint"})
 		}
 	}
 	return out
 }
 
-func figureLine(m metrics.Metric, f metrics.Figure, name string) screenLine {
+func figureLine(m metrics.Metric) screenLine {
+	f, name := m.Figure, "  "+m.Name
 	if f.Now == nil {
 		return screenLine{cells: []string{name, "no data"}, style: "faint"}
 	}
