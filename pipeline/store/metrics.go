@@ -43,7 +43,10 @@ const (
 	selectMetrics = `SELECT day, metric, label, bucket, n, total, squares FROM metric_snapshots WHERE repo = $1 AND day >= $2 AND day <= $3`
 )
 
-var upsertMetrics = newBulkInsert(`INSERT INTO metric_snapshots (repo, day, metric, label, bucket, n, total, squares) VALUES `, 8,
+// metricColumns are the columns of the table.
+const metricColumns = 8
+
+var addMetrics = newBulkInsert(`INSERT INTO metric_snapshots (repo, day, metric, label, bucket, n, total, squares) VALUES `, metricColumns,
 	` ON CONFLICT (repo, day, metric, label, bucket) DO UPDATE SET n = metric_snapshots.n + excluded.n,
 	total = metric_snapshots.total + excluded.total, squares = metric_snapshots.squares + excluded.squares`)
 
@@ -118,9 +121,34 @@ func (d *DB) measure(ctx context.Context, list []behind, of MeasureFunc) error {
 				return err
 			}
 		}
-		_, err := upsertMetrics.run(ctx, d, tx, metricArgs(sums))
-		return err
+		return d.upsertMetrics(ctx, tx, metricArgs(sums))
 	})
+}
+
+// upsertMetrics adds rows, several at once. On SQLite few: its driver looks every
+// parameter up by its name, which takes a time that grows with their square.
+func (d *DB) upsertMetrics(ctx context.Context, tx *sql.Tx, args []any) error {
+	sizes := []int{64, 8, 1}
+	if d.path != "" {
+		sizes = sizes[1:]
+	}
+	for _, size := range sizes {
+		n := size * metricColumns
+		if len(args) < n {
+			continue
+		}
+		st, err := tx.PrepareContext(ctx, addMetrics.sql(size))
+		if err != nil {
+			return err
+		}
+		for ; len(args) >= n && err == nil; args = args[n:] {
+			_, err = st.ExecContext(ctx, args[:n]...)
+		}
+		if err := errors.Join(err, st.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // gather adds rows to the sums of their repository and of all, times sign.
@@ -152,7 +180,7 @@ func metricArgs(sums map[metricKey]*MetricRow) []any {
 	slices.SortFunc(keys, func(a, b metricKey) int {
 		return cmp.Or(cmp.Compare(a.repo, b.repo), cmp.Compare(a.day, b.day), cmp.Compare(a.metric, b.metric), cmp.Compare(a.label, b.label), cmp.Compare(a.bucket, b.bucket))
 	})
-	args := make([]any, 0, 8*len(keys))
+	args := make([]any, 0, metricColumns*len(keys))
 	for _, k := range keys {
 		s := sums[k]
 		args = append(args, k.repo, k.day, k.metric, k.label, k.bucket, s.N, s.Total, s.Squares)
