@@ -12,7 +12,7 @@ import (
 var start = time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC)
 
 // teller makes up the log of a run, choice by choice: pick returns a number from 0
-// to n-1. What it tells follows the loop, so that every result is taken in; how
+// to n-1, the small ones being the ordinary ones. What it tells follows the loop, so that every result is taken in; how
 // much time passes is open, so that runs cross the ends of days.
 type teller struct {
 	pick   func(n int) int
@@ -65,12 +65,12 @@ func (g *teller) phase(ref *pipeline.PhaseRef, data pipeline.Data) bool {
 		g.add(pipeline.EventPhaseEntered, pipeline.Data{Phase: &r})
 		g.recall(r)
 		g.agent(r)
-		if g.pick(40) == 0 {
+		if g.pick(40) == 39 {
 			return false
 		}
 		r.Millis = int64(g.pick(40 * 60_000))
 		g.wait(40 * time.Minute)
-		if g.pick(10) == 0 && attempt < 3 {
+		if g.pick(10) == 9 && attempt < 3 {
 			g.add(pipeline.EventPhaseFailed, pipeline.Data{Phase: &r, Fault: &pipeline.Fault{Class: pipeline.FaultAgent, Message: "no"}})
 			continue
 		}
@@ -135,7 +135,7 @@ func (g *teller) iteration(n int) bool {
 	review := &pipeline.Review{Head: head}
 	var issues []string
 	for i := range 5 {
-		if g.pick(4) > 0 {
+		if g.pick(4) < 3 {
 			continue
 		}
 		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: []string{"style", "security", "nonsense"}[i%3], Rule: fmt.Sprint("rule", i), Message: fmt.Sprint("words of their own ", i), File: fmt.Sprint("file", i, ".go"), Line: 1, Code: fmt.Sprint("code", i)}
@@ -152,7 +152,7 @@ func (g *teller) iteration(n int) bool {
 	g.add(pipeline.EventPhaseApproved, pipeline.Data{Phase: &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: n}})
 	tests := &pipeline.TestReport{Head: head, Total: 3, Passed: 3}
 	for i := range 3 {
-		if g.pick(4) == 0 {
+		if g.pick(5) == 4 {
 			fp := fmt.Sprint("failure", i)
 			tests.Failures = append(tests.Failures, pipeline.Failure{Fingerprint: fp, Test: fp})
 			issues = append(issues, fp)
@@ -170,7 +170,7 @@ func (g *teller) iteration(n int) bool {
 
 // back sends the work back, or asks a human.
 func (g *teller) back(p pipeline.Phase, n int, issues []string) bool {
-	if n > 1 && g.pick(3) == 0 || g.pick(8) == 0 {
+	if n > 1 && g.pick(3) == 2 || g.pick(8) == 7 {
 		guard := &pipeline.Guard{Name: pipeline.GuardIterations, Phase: p}
 		g.add([]pipeline.EventType{pipeline.EventDiminishing, pipeline.EventGuardFired}[g.pick(2)], pipeline.Data{Guard: guard})
 		if !g.ask(guard) {
@@ -178,7 +178,7 @@ func (g *teller) back(p pipeline.Phase, n int, issues []string) bool {
 		}
 	}
 	g.add(pipeline.EventBounce, pipeline.Data{Bounce: &pipeline.Bounce{Number: 1, Phase: p, Iteration: n, Count: len(issues), Weight: len(issues), Issues: issues}})
-	if g.pick(15) == 0 {
+	if g.pick(15) == 14 {
 		g.add(pipeline.EventRunCancelled, pipeline.Data{Note: "enough"})
 		return false
 	}
