@@ -54,7 +54,11 @@ func metricsScreen(rep metrics.Report, width int, color bool) string {
 	if of == "" {
 		of = "all repositories"
 	}
-	title := fmt.Sprintf("Metrics of %s, %d days (%s to %s): %d runs ended", of, rep.Days, rep.From, rep.To, rep.Runs)
+	ended := "1 run ended"
+	if rep.Runs != 1 {
+		ended = fmt.Sprintf("%d runs ended", rep.Runs)
+	}
+	title := fmt.Sprintf("Metrics of %s, %d days (%s to %s): %s", of, rep.Days, rep.From, rep.To, ended)
 	p := painter(color)
 	b.WriteString(p.paint("bold", cut(title, width)) + "\n\n")
 	var lines []screenLine

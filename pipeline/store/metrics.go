@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"forge/pipeline"
 )
@@ -215,6 +216,18 @@ func (d *DB) Metrics(ctx context.Context, repo string, from, to int64) ([]Metric
 	return collect(rows, doing, func(r *MetricRow) error {
 		return rows.Scan(&r.Day, &r.Metric, &r.Label, &r.Bucket, &r.N, &r.Total, &r.Squares)
 	})
+}
+
+// Diminished lists the runs that met diminishing returns since a time, in a
+// repository ("owner/name"; "" for all), newest first (M3).
+func (d *DB) Diminished(ctx context.Context, repo string, since time.Time) ([]int64, error) {
+	const doing = "list runs that met diminishing returns"
+	rows, err := d.reader.QueryContext(ctx, `SELECT DISTINCT g.run FROM gates g JOIN runs r ON r.id = g.run
+		WHERE g.guard = $1 AND g.opened >= $2 AND (CAST($3 AS TEXT) = '' OR r.repo = $3) ORDER BY g.run DESC`, string(pipeline.GuardDiminishing), micros(since), repo)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return collect(rows, doing, func(id *int64) error { return rows.Scan(id) })
 }
 
 // Repos lists the repositories that have runs, in the order of their names.

@@ -183,6 +183,27 @@ func TestGauges(t *testing.T) {
 	})
 }
 
+// Covers M3: the runs that met diminishing returns.
+func TestDiminished(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		for i, name := range []pipeline.GuardName{pipeline.GuardDiminishing, pipeline.GuardBudget, pipeline.GuardDiminishing} {
+			gate := &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateStuck, Guard: &pipeline.Guard{Name: name}}
+			add(t, d, begin(t, d, i+1), ev("gate", pipeline.EventGateRequested, 60*i, pipeline.Data{Gate: gate}))
+		}
+		for _, c := range []struct {
+			repo  string
+			since time.Time
+			want  []int64
+		}{{"", now, []int64{3, 1}}, {"acme/site", now.Add(time.Minute), []int64{3}}, {"acme/other", now, nil}, {"", now.Add(time.Hour), nil}} {
+			got, err := d.Diminished(t.Context(), c.repo, c.since)
+			must(t, err)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("Diminished(%q, %v) (-want +got)\n%s", c.repo, c.since, diff)
+			}
+		}
+	})
+}
+
 // A run that was measured and goes on while it is measured again: what comes in
 // between is left for the next time.
 func TestMeasureWhileItGoesOn(t *testing.T) {
