@@ -200,8 +200,8 @@ func TestScrapeAccess(t *testing.T) {
 	}
 }
 
-// Covers M2: the server serves them, and measures what happened before it began.
-func TestServerMeasures(t *testing.T) {
+// Covers M2: the server serves them to a monitor on this machine.
+func TestServerScrape(t *testing.T) {
 	of := newOffice(t, officeOptions{})
 	resp, err := http.Get(of.s.url + "/metrics")
 	if err != nil {
