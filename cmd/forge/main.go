@@ -108,7 +108,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
 	root.AddCommand(
 		serveCommand(), demoCommand(), labCommand(), runCommand(), runsCommand(), showCommand(),
-		answerCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), configCommand(), versionCommand(),
+		answerCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), metricsCommand(), configCommand(), versionCommand(),
 	)
 	return root
 }

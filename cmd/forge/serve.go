@@ -99,6 +99,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	s.hooks.Route(r)
 	r.HandleFunc("/healthz", s.healthy).Methods(http.MethodGet)
 	r.HandleFunc("/readyz", s.ready).Methods(http.MethodGet)
+	r.Handle("/metrics", scrape{db: w.db, token: o.config.MetricsToken.Reveal(), log: o.log}).Methods(http.MethodGet)
 	s.url = "http://" + l.Addr().String()
 	s.http = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(o.log.Handler(), slog.LevelDebug)}
@@ -111,6 +112,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	s.halt = halt
 	s.aux.Go(func() { s.sweep(base) })
 	s.aux.Go(func() { s.tidy(base, o.clock(), o.config) })
+	s.aux.Go(func() { s.measure(base) })
 	return s, nil
 }
 
@@ -184,6 +186,26 @@ func (s *server) prune(ctx context.Context, now time.Time, cfg settings.Config) 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// measureEvery is how often the daily sums are brought up to date with the log. It
+// reads what has gone on since, so that a day is complete when it is over.
+const measureEvery = 5 * time.Minute
+
+// measure keeps the daily sums of the metrics up to date.
+func (s *server) measure(ctx context.Context) {
+	tick := time.NewTicker(measureEvery)
+	defer tick.Stop()
+	for {
+		if _, err := s.db.MeasureRuns(ctx, measured); err != nil && ctx.Err() == nil {
+			s.log.Warn("measure runs", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (s *server) healthy(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }

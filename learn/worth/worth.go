@@ -143,7 +143,7 @@ func Means(a, b []float64) Interval {
 		return Interval{Value: d, Low: d, High: d, Known: true}
 	}
 	freedom := (sa + sb) * (sa + sb) / (sa*sa/float64(len(a)-1) + sb*sb/float64(len(b)-1))
-	half := student95(freedom) * math.Sqrt(sa+sb)
+	half := Student95(freedom) * math.Sqrt(sa+sb)
 	return Interval{Value: d, Low: d - half, High: d + half, Known: true}
 }
 
@@ -155,10 +155,10 @@ func moments(list []float64) (mean, variance float64) {
 	return mean, variance / float64(len(list)-1)
 }
 
-// student95 is the two-sided 95 % quantile of Student's distribution: the exact
+// Student95 is the two-sided 95 % quantile of Student's distribution: the exact
 // values for one and two degrees of freedom, between and beyond them the
 // Cornish–Fisher expansion (Abramowitz and Stegun 26.7.5), within 1 % from three.
-func student95(freedom float64) float64 {
+func Student95(freedom float64) float64 {
 	const one, two = 12.706, 4.303
 	z, v := z95, freedom
 	expansion := func(v float64) float64 {

@@ -59,7 +59,7 @@ func TestIntervals(t *testing.T) {
 	}
 	// Student's table.
 	for freedom, want := range map[float64]float64{0.5: 12.706, 1: 12.706, 2: 4.303, 3: 3.182, 5: 2.571, 10: 2.228, 30: 2.042, 1000: 1.962} {
-		near(t, fmt.Sprint("student95 of ", freedom), student95(freedom), want, 0.01*want)
+		near(t, fmt.Sprint("Student95 of ", freedom), Student95(freedom), want, 0.01*want)
 	}
 	// Means 1 apart, variances 1: Welch with 4+4 values has 6 degrees of freedom.
 	s := math.Sqrt(0.75)

@@ -5,9 +5,10 @@
 // that can be listed without decoding an event (runs, findings, bounces, gates,
 // feedback events), the webhook's deliveries, the tape of model calls, and the
 // memory: signals, learnings with their evidence and history, recalls,
-// reflections, outcomes of runs, and how far readers of the log have come. The
-// log is the truth: a projection is written in the transaction that appends the
-// events it follows from.
+// reflections, outcomes of runs, and how far readers of the log have come; and the
+// daily sums of the metrics. The log is the truth: a projection is written in the
+// transaction that appends the events it follows from; the sums follow at
+// intervals.
 //
 // The same queries run on SQLite (the default: one file, one server) and on
 // PostgreSQL (many servers). Times are integers: microseconds since 1970, UTC,

@@ -91,6 +91,7 @@ var rules = map[string]rule{
 	"write_interval":         {doc: "The pause between two writes to GitHub", max: float64(time.Minute)},
 	"call_timeout":           {doc: "How long one call to GitHub may take; what was under way in a crash is looked for after as long", min: float64(time.Second), max: float64(5 * time.Minute)},
 	"model_timeout":          {doc: "How long one call to a model may take; it is tried three times", min: float64(100 * time.Millisecond), max: float64(time.Hour)},
+	"metrics_token_file":     {doc: "A file that holds the token with which a monitor may read /metrics from elsewhere; without it, only this machine may"},
 	"keep_deliveries_days":   {doc: "Days after which the payload of a handled delivery is deleted; 0 keeps it", max: 36_500, unit: "days"},
 	"keep_tapes_days":        {doc: "Days after the end of a run when the record of its model calls is deleted; 0 keeps it", max: 36_500, unit: "days"},
 }

@@ -43,6 +43,7 @@ type Config struct {
 	ModelTimeout    time.Duration   // of one call to a model
 	KeepDeliveries  int             // days after which a handled delivery's payload is deleted; 0: never
 	KeepTapes       int             // days after its end when a run's model calls are deleted; 0: never
+	MetricsToken    Secret          // with it a monitor may read /metrics from elsewhere; not set: only this machine may
 	Run             pipeline.Config // defaults of every repository, and its limits; Models has every role that a model is set for
 	Warnings        []string        // what works but should not stay so
 }
@@ -73,6 +74,7 @@ type serverFile struct {
 	ModelTimeout     time.Duration          `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
 	KeepDeliveries   int                    `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
 	KeepTapes        int                    `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
+	MetricsTokenFile string                 `json:"metrics_token_file" env:"FORGE_METRICS_TOKEN_FILE"`
 	Mode             string                 `json:"mode"`
 	OnBaseMoved      string                 `json:"on_base_moved"`
 	Gates            pipeline.GateConfig    `json:"gates"`
@@ -202,6 +204,7 @@ func (l *loader) finish() {
 			l.problem("webhook_secret_file %s", why)
 		}
 	}
+	c.MetricsToken = l.secret("metrics_token", "", f.MetricsTokenFile)
 	c.AnthropicKey = l.secret("ANTHROPIC_API_KEY", l.getenv("ANTHROPIC_API_KEY"), f.AnthropicKeyFile)
 	c.OpenAIKey = l.secret("OPENAI_API_KEY", l.getenv("OPENAI_API_KEY"), f.OpenAIKeyFile)
 	if f.PrivateKeyFile != "" {

@@ -142,7 +142,7 @@ func TestEveryServerKey(t *testing.T) {
 		"FORGE_LABEL": "robot", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
 		"FORGE_WORKER_USER": "nobody", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
-		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k",
+		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_METRICS_TOKEN_FILE": secret, "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k",
 	}
 	names := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}
 	for i := range typ.NumField() {

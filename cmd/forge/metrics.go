@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"forge/learn/metrics"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// metricDays are the periods that metrics are shown for.
+var metricDays = []int{7, 30, 90}
+
+func metricsCommand() *cobra.Command {
+	o := metrics.Options{}
+	var asJSON, asCSV bool
+	cmd := &cobra.Command{
+		Use: "metrics", Short: "Show how well the feedback loops work", Args: noArgs,
+		Long: "Shows every metric of the feedback loops over a period, with its 95 % interval, its\n" +
+			"trend against the period before, and whether the targets are hit. Days are UTC; the\n" +
+			"last one is today.",
+		Example: "  forge metrics --days 30 --repo acme/site\n  forge metrics --csv > metrics.csv",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkDays(o.Days); err != nil {
+				return err
+			}
+			if asJSON && asCSV {
+				return usage("--json and --csv are two formats: give one of them")
+			}
+			db, err := openStore(cmd)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			if err := checkRepo(cmd.Context(), db, o.Repo); err != nil {
+				return err
+			}
+			if err := catchUp(cmd, db); err != nil {
+				return err
+			}
+			o.Now = time.Now()
+			rep, err := reportMetrics(cmd.Context(), db, o)
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			switch {
+			case asJSON:
+				return writeJSON(out, rep)
+			case asCSV:
+				return metricsCSV(out, rep)
+			}
+			tty := isTerminal(out)
+			_, err = io.WriteString(out, metricsScreen(rep, screenWidth(out), tty && os.Getenv("NO_COLOR") == ""))
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&o.Days, "days", 7, "the period in days: 7, 30 or 90")
+	cmd.Flags().StringVar(&o.Repo, "repo", "", "only of OWNER/NAME")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.Flags().BoolVar(&asCSV, "csv", false, "as CSV")
+	return cmd
+}
+
+func checkDays(days int) error {
+	if slices.Contains(metricDays, days) {
+		return nil
+	}
+	near := slices.MinFunc(metricDays, func(a, b int) int { return max(a-days, days-a) - max(b-days, days-b) })
+	return usage("--days %d: metrics are kept for 7, 30 and 90 days; did you mean --days %d?", days, near)
+}
+
+func checkRepo(ctx context.Context, db *store.DB, repo string) error {
+	if repo == "" {
+		return nil
+	}
+	known, err := db.Repos(ctx)
+	if err != nil || slices.Contains(known, repo) {
+		return err
+	}
+	switch near := pipeline.Nearest(repo, known); {
+	case near != "":
+		return usage("--repo %s: no run was ever in it; did you mean %s?", repo, near)
+	case len(known) == 0:
+		return usage("--repo %s: there are no runs yet in any repository", repo)
+	}
+	return usage("--repo %s: no run was ever in it; there are runs in %s", repo, strings.Join(known[:min(5, len(known))], ", "))
+}
+
+// measured measures a run for the database.
+func measured(events []pipeline.Event) []store.MetricRow {
+	rows := metrics.Of(events)
+	out := make([]store.MetricRow, len(rows))
+	for i, r := range rows {
+		out[i] = store.MetricRow(r)
+	}
+	return out
+}
+
+// catchUp takes in what has happened since the metrics were last brought up to
+// date; a server does so all the time. The first time it may take a while, and
+// says so.
+func catchUp(cmd *cobra.Command, db *store.DB) error {
+	errs := cmd.ErrOrStderr()
+	show, n := isTerminal(errs), 0
+	_, err := db.MeasureRuns(cmd.Context(), func(events []pipeline.Event) []store.MetricRow {
+		if n++; show && n%500 == 0 {
+			fmt.Fprintf(errs, "\rreading the log: %d runs", n)
+		}
+		return measured(events)
+	})
+	if show && n >= 500 {
+		fmt.Fprint(errs, "\r\x1b[K")
+	}
+	return err
+}
+
+// reportMetrics computes a report from the database.
+func reportMetrics(ctx context.Context, db *store.DB, o metrics.Options) (metrics.Report, error) {
+	from, to := o.Span()
+	list, err := db.Metrics(ctx, o.Repo, from, to)
+	if err != nil {
+		return metrics.Report{}, err
+	}
+	rows := make([]metrics.Row, len(list))
+	for i, r := range list {
+		rows[i] = metrics.Row(r)
+	}
+	return metrics.Compute(rows, o), nil
+}
+
+// metricsCSV writes a line for each metric and label; what is not known is empty.
+func metricsCSV(out io.Writer, rep metrics.Report) error {
+	w := csv.NewWriter(out)
+	w.Write([]string{"repo", "from", "to", "metric", "label", "unit", "n", "value", "low_95", "high_95", "method", "median", "p90", "before_n", "before", "change", "trend"}) //nolint:errcheck // Error tells
+	number := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*v, 'g', -1, 64)
+	}
+	for _, m := range rep.Metrics {
+		for _, f := range append([]metrics.Figure{m.Figure}, m.Labels...) {
+			line := []string{rep.Repo, rep.From, rep.To, m.Key, f.Label, m.Unit, "0", "", "", "", "", "", "", "0", "", number(f.Change), string(f.Trend)}
+			if e := f.Now; e != nil {
+				line[6], line[7], line[10], line[11], line[12] = strconv.FormatInt(e.N, 10), number(&e.Value), e.Method, number(e.Median), number(e.P90)
+				if e.Interval != nil {
+					line[8], line[9] = number(&e.Interval[0]), number(&e.Interval[1])
+				}
+			}
+			if e := f.Before; e != nil {
+				line[13], line[14] = strconv.FormatInt(e.N, 10), number(&e.Value)
+			}
+			w.Write(line) //nolint:errcheck // Error tells
+		}
+	}
+	w.Flush()
+	return w.Error()
+}

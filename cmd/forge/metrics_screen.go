@@ -1,0 +1,311 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"golang.org/x/sys/unix"
+
+	"forge/learn/metrics"
+)
+
+// screenWidth is how many columns there are to write in.
+func screenWidth(out io.Writer) int {
+	if f, ok := out.(*os.File); ok {
+		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+			return int(size.Col)
+		}
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	return 110
+}
+
+// The columns of the screen. Those with a higher number give way first when the
+// screen is narrow; the name never does.
+var metricColumns = []struct {
+	head  string
+	yield int
+	right bool
+}{{"", 0, false}, {"value", 1, true}, {"95 %", 4, true}, {"median · p90", 6, true}, {"n", 2, true}, {"trend", 3, false}, {"by day", 5, false}}
+
+// screenLine is a line of the screen: the cells of a figure, a heading, or the
+// values of its labels in one line.
+type screenLine struct {
+	heading string
+	text    string
+	cells   []string
+	style   string // of painter
+}
+
+var loopNames = []string{"Across the loops", "Loop 1 · agent and tools", "Loop 2 · review, tests and rework", "Loop 3 · memory", "Loop 4 · people", "Loop 5 · production"}
+
+// metricsScreen renders a report for a screen of some columns.
+func metricsScreen(rep metrics.Report, width int, color bool) string {
+	var b strings.Builder
+	of := rep.Repo
+	if of == "" {
+		of = "all repositories"
+	}
+	ended := "1 run ended"
+	if rep.Runs != 1 {
+		ended = fmt.Sprintf("%d runs ended", rep.Runs)
+	}
+	title := fmt.Sprintf("Metrics of %s, %d days (%s to %s): %s", of, rep.Days, rep.From, rep.To, ended)
+	p := painter(color)
+	b.WriteString(p.paint("bold", cut(title, width)) + "\n\n")
+	var lines []screenLine
+	for loop := 1; loop <= len(loopNames); loop++ {
+		lines = append(lines, loopLines(rep.Metrics, loop%len(loopNames), loopNames[loop%len(loopNames)])...)
+	}
+	widths := fit(lines, width)
+	b.WriteString(p.paint("faint", row(headings(), widths, width)) + "\n")
+	for _, l := range lines {
+		if l.heading != "" {
+			b.WriteString(p.paint("heading", cut(l.heading, width)) + "\n")
+			continue
+		}
+		text := cut(l.text, width)
+		if l.cells != nil {
+			text = row(l.cells, widths, width)
+		}
+		b.WriteString(p.paint(l.style, text) + "\n")
+	}
+	b.WriteString("\n" + p.paint("heading", "Targets") + "\n")
+	for _, t := range rep.Targets {
+		text, style := targetText(t)
+		b.WriteString(p.paint(style, cut(text, width)) + "\n")
+	}
+	b.WriteString("\n" + p.paint("faint", cut("Intervals: Wilson for shares, Student for means. ▲▼ only where the intervals do not meet. Medians are within 6.25 %.", width)) + "\n")
+	return b.String()
+}
+
+// painter colours text, or leaves it as it is.
+type painter bool
+
+func (p painter) paint(style, s string) string {
+	st := lipgloss.NewStyle()
+	switch style {
+	case "bold":
+		st = st.Bold(true)
+	case "heading":
+		st = st.Bold(true).Foreground(lipgloss.Color("6"))
+	case "faint":
+		st = st.Faint(true)
+	case "good":
+		st = st.Foreground(lipgloss.Color("2"))
+	case "bad":
+		st = st.Foreground(lipgloss.Color("1"))
+	}
+	if !bool(p) || style == "" {
+		return s
+	}
+	return st.Render(s)
+}
+
+func targetText(t metrics.Target) (text, style string) {
+	mark, is, style := "–", "no data", "faint"
+	if t.Hit != nil {
+		mark, style = "✗ missed", "bad"
+		if *t.Hit {
+			mark, style = "✓ hit", "good"
+		}
+		is = fmt.Sprintf("%s (n %d)", amount(*t.Value, t.Unit), t.N)
+	}
+	return fmt.Sprintf("  %-9s %s: %s, goal %s", mark, t.Name, is, t.Goal), style
+}
+
+func headings() (out []string) {
+	for _, c := range metricColumns {
+		out = append(out, c.head)
+	}
+	return out
+}
+
+func loopLines(list []metrics.Metric, loop int, name string) (out []screenLine) {
+	for _, m := range list {
+		if m.Loop != loop {
+			continue
+		}
+		if out == nil {
+			out = append(out, screenLine{heading: name})
+		}
+		out = append(out, figureLine(m))
+		var parts []string
+		for _, f := range m.Labels {
+			if f.Now != nil {
+				parts = append(parts, f.Label+" "+amount(f.Now.Value, m.Unit))
+			}
+		}
+		if len(parts) > 0 {
+			out = append(out, screenLine{text: "    " + strings.Join(parts, " · "), style: "faint"})
+		}
+	}
+	return out
+}
+
+func figureLine(m metrics.Metric) screenLine {
+	f, name := m.Figure, "  "+m.Name
+	if f.Now == nil {
+		return screenLine{cells: []string{name, "no data"}, style: "faint"}
+	}
+	interval, median := "", ""
+	if in := f.Now.Interval; in != nil {
+		interval = amount(in[0], m.Unit) + "–" + amount(in[1], m.Unit)
+	}
+	if f.Now.Median != nil {
+		median = amount(*f.Now.Median, m.Unit) + " · " + amount(*f.Now.P90, m.Unit)
+	}
+	return screenLine{cells: []string{name, amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10), trendText(m.Unit, f), spark(f.Series, m.Kind)}, style: map[metrics.Trend]string{metrics.TrendBetter: "good", metrics.TrendWorse: "bad"}[f.Trend]}
+}
+
+func trendText(unit string, f metrics.Figure) string {
+	if f.Change == nil {
+		return ""
+	}
+	mark := map[metrics.Trend]string{metrics.TrendSteady: "·"}[f.Trend]
+	sign := "+"
+	switch {
+	case mark == "" && *f.Change > 0:
+		mark = "▲"
+	case mark == "":
+		mark = "▼"
+	}
+	v := *f.Change
+	if v < 0 {
+		sign, v = "−", -v
+	}
+	if unit == "share" {
+		return fmt.Sprintf("%s %s%.0f pt", mark, sign, 100*v)
+	}
+	return mark + " " + sign + amount(v, unit)
+}
+
+// amount shows a value in its unit.
+func amount(v float64, unit string) string {
+	switch unit {
+	case "share":
+		return fmt.Sprintf("%.0f %%", 100*v)
+	case "ms":
+		switch d := time.Duration(v * float64(time.Millisecond)); {
+		case d < time.Second:
+			return fmt.Sprintf("%.0f ms", v)
+		case d < time.Minute:
+			return fmt.Sprintf("%.1f s", d.Seconds())
+		case d < 2*time.Hour:
+			return fmt.Sprintf("%.1f min", d.Minutes())
+		case d < 48*time.Hour:
+			return fmt.Sprintf("%.1f h", d.Hours())
+		default:
+			return fmt.Sprintf("%.1f d", d.Hours()/24)
+		}
+	case "micro-USD":
+		if v < 10_000 {
+			return fmt.Sprintf("$%.4f", v/1e6)
+		}
+		return fmt.Sprintf("$%.2f", v/1e6)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// sparkCells is how many cells a line of days has at most.
+const sparkCells = 30
+
+// spark draws a line of days: shares from 0 to 1, other values from 0 to the
+// greatest; a dot is a day without an observation. Longer periods have several
+// days in a cell.
+func spark(series []*float64, kind metrics.Kind) string {
+	per := (len(series) + sparkCells - 1) / sparkCells
+	most := 1.0
+	if kind != metrics.Share {
+		most = 0
+		for _, v := range series {
+			if v != nil {
+				most = max(most, *v)
+			}
+		}
+	}
+	var b strings.Builder
+	for cell := range slices.Chunk(series, max(1, per)) {
+		sum, n := 0.0, 0.0
+		for _, v := range cell {
+			if v != nil {
+				sum, n = sum+*v, n+1
+			}
+		}
+		level := 0
+		if n > 0 && most > 0 {
+			level = int(sum/n/most*7 + 0.5)
+		}
+		if n == 0 {
+			b.WriteString("·")
+		} else {
+			b.WriteRune([]rune("▁▂▃▄▅▆▇█")[min(7, level)])
+		}
+	}
+	return b.String()
+}
+
+// fit says how wide each column is; those that give way have no width.
+func fit(lines []screenLine, width int) []int {
+	widths := make([]int, len(metricColumns))
+	for i, c := range metricColumns {
+		widths[i] = lipgloss.Width(c.head)
+		for _, l := range lines {
+			if i < len(l.cells) {
+				widths[i] = max(widths[i], lipgloss.Width(l.cells[i]))
+			}
+		}
+	}
+	for {
+		sum, first := -2, 0
+		for i, w := range widths {
+			if w == 0 {
+				continue
+			}
+			sum += w + 2
+			if metricColumns[i].yield > metricColumns[first].yield {
+				first = i
+			}
+		}
+		if sum <= width || metricColumns[first].yield <= 1 {
+			return widths
+		}
+		widths[first] = 0
+	}
+}
+
+// row sets cells into their columns.
+func row(cells []string, widths []int, width int) string {
+	var b strings.Builder
+	for i, w := range widths {
+		if w == 0 || i >= len(cells) {
+			continue
+		}
+		pad := strings.Repeat(" ", max(0, w-lipgloss.Width(cells[i])))
+		if i > 0 {
+			b.WriteString("  ")
+		}
+		if metricColumns[i].right {
+			b.WriteString(pad + cells[i])
+		} else {
+			b.WriteString(cells[i] + pad)
+		}
+	}
+	return cut(strings.TrimRight(b.String(), " "), width)
+}
+
+// cut shortens a line to a width.
+func cut(s string, width int) string {
+	if r := []rune(s); len(r) > width {
+		return string(r[:max(0, width-1)]) + "…"
+	}
+	return s
+}

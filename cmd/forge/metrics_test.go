@@ -1,0 +1,225 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forge/learn/metrics"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// Covers M1, M2, V6: the metrics of a run that really happened, on the screen, as
+// JSON and as CSV, and how mistakes are answered.
+func TestMetricsCommand(t *testing.T) {
+	c := newCLI(t)
+	c.run(exitDone, []string{"0 runs ended", "no data"}, "metrics")
+	c.run(exitUsage, []string{"no runs yet"}, "metrics", "--repo", "greet")
+	c.run(exitDone, []string{"verified"}, "run", "--repo", c.repo, "--model", c.tape(greeterTape), "Put a comma after hello")
+	c.run(exitDone, []string{"1 run ended", "success", "100 %", "✓ hit", "edit", "Loop 2"}, "metrics")
+	c.run(exitUsage, []string{"did you mean --days 30?"}, "metrics", "--days", "28")
+	c.run(exitUsage, []string{"did you mean --days 90?"}, "metrics", "--days", "365")
+	c.run(exitUsage, []string{"did you mean greet?"}, "metrics", "--repo", "great")
+	c.run(exitUsage, []string{"there are runs in greet"}, "metrics", "--repo", "somebody/else-entirely")
+	c.run(exitUsage, []string{"give one of them"}, "metrics", "--json", "--csv")
+
+	var rep metrics.Report
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "metrics", "--json", "--repo", "greet", "--days", "90")), &rep); err != nil {
+		t.Fatal(err)
+	}
+	if rep.Runs != 1 || rep.Days != 90 || rep.Repo != "greet" || len(rep.Metrics) != len(metrics.Catalogue()) {
+		t.Errorf("report %+v", rep)
+	}
+	lines, err := csv.NewReader(strings.NewReader(c.run(exitDone, nil, "metrics", "--csv"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, l := range lines[1:] {
+		found = found || l[3] == metrics.FirstPass && l[4] == "" && l[6] == "1" && l[7] == "1" && l[10] == "Wilson"
+	}
+	if !found {
+		t.Errorf("the CSV does not say that the first pass of one run was approved:\n%v", lines)
+	}
+	if strings.Contains(fmt.Sprint(lines), "NaN") {
+		t.Errorf("NaN in %v", lines)
+	}
+}
+
+// manyRows are the sums of 90 days.
+func manyRows(now time.Time) (rows []metrics.Row) {
+	for day := range 180 {
+		for _, d := range metrics.Catalogue() {
+			labels := []string{""}
+			if d.By != "" {
+				labels = []string{"implement", "review", "a_tool_with_a_rather_long_name", "x1", "x2", "x3", "x4"}
+			}
+			for i, label := range labels {
+				if d.Whole && i == 0 {
+					rows = append(rows, metrics.Row{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, N: 3, Total: 4, Squares: 6})
+				}
+				rows = append(rows, metrics.Row{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, Label: label, N: int64(3 + day/40), Total: 3, Squares: 1e9})
+			}
+		}
+	}
+	return rows
+}
+
+// The screen is aligned, and no line is wider than it, at any width; what it
+// gives up first is what counts least.
+func TestMetricsScreen(t *testing.T) {
+	now := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
+	rep := metrics.Compute(manyRows(now), metrics.Options{Days: 90, Now: now})
+	for width := 20; width <= 200; width += 3 {
+		text := metricsScreen(rep, width, false)
+		value := -1
+		for line := range strings.Lines(text) {
+			line = strings.TrimSuffix(line, "\n")
+			if n := utf8.RuneCountInString(line); n > width {
+				t.Fatalf("width %d: a line has %d columns: %s", width, n, line)
+			}
+			if at := strings.Index(line, " value"); at >= 0 && value < 0 {
+				value = utf8.RuneCountInString(line[:at]) + len(" value")
+			}
+			if r := []rune(line); strings.HasPrefix(line, "  success") && value > 0 && len(r) > value && (r[value-1] != '%' || r[value] != ' ') {
+				t.Errorf("width %d: the value is not under its heading (column %d): %s", width, value, line)
+			}
+		}
+		wide, middle := strings.Contains(text, "median · p90"), strings.Contains(text, "by day")
+		if wide && !middle || width > 150 && !wide || width >= 50 && !strings.Contains(text, "value") {
+			t.Errorf("width %d shows the wrong columns:\n%s", width, text)
+		}
+	}
+	if plain, painted := metricsScreen(rep, 120, false), metricsScreen(rep, 120, true); strings.Contains(plain, "\x1b") || !strings.Contains(painted, "\x1b[") {
+		t.Error("colour where there is none to be, or none where it is to be")
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	for _, c := range []struct {
+		v    float64
+		unit string
+		want string
+	}{
+		{0.825, "share", "82 %"}, {120, "ms", "120 ms"}, {1500, "ms", "1.5 s"}, {90_000, "ms", "1.5 min"}, {3 * 3600_000, "ms", "3.0 h"}, {72 * 3600_000, "ms", "3.0 d"},
+		{1200, "micro-USD", "$0.0012"}, {2_345_678, "micro-USD", "$2.35"}, {1.5, "bounces", "1.50"},
+	} {
+		if got := amount(c.v, c.unit); got != c.want {
+			t.Errorf("amount(%v, %s) = %q, want %q", c.v, c.unit, got, c.want)
+		}
+	}
+	v := func(f float64) *float64 { return &f }
+	for _, c := range []struct {
+		series []*float64
+		kind   metrics.Kind
+		want   string
+	}{
+		{[]*float64{nil, v(0), v(0.5), v(1)}, metrics.Share, "·▁▅█"}, {[]*float64{v(0), v(10), v(20)}, metrics.Mean, "▁▅█"},
+		{[]*float64{v(0), v(0)}, metrics.Mean, "▁▁"}, {nil, metrics.Mean, ""},
+	} {
+		if got := spark(c.series, c.kind); got != c.want {
+			t.Errorf("spark(%v) = %q, want %q", c.series, got, c.want)
+		}
+	}
+	if got := utf8.RuneCountInString(spark(make([]*float64, 90), metrics.Share)); got != 30 {
+		t.Errorf("90 days take %d cells, want 30", got)
+	}
+}
+
+// Covers M2: what a monitor reads, to the byte.
+func TestScrapeText(t *testing.T) {
+	var b strings.Builder
+	writeGauges(&b, &store.Gauges{Runs: map[string]int64{"running": 2, "verified": 40}, Gates: 1, Deliveries: map[string]int64{"waiting": 3, "dead": 1}, MicroUSD: 12_345_678,
+		Metrics: []store.MetricRow{
+			{Metric: metrics.PublishFailure, N: 50, Total: 2},
+			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 7, N: 1, Total: 7},     // 7 ms
+			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 71, N: 2, Total: 3990}, // 1,920 to 2,047 ms
+			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 200, N: 1, Total: 268_435_456},
+		}})
+	text := b.String()
+	for _, want := range []string{
+		"# TYPE forge_runs gauge\nforge_runs{state=\"running\"} 2\nforge_runs{state=\"waiting\"} 0\n", "forge_runs{state=\"verified\"} 40\n",
+		"forge_gates_open 1\n", "forge_deliveries{state=\"dead\"} 1\nforge_deliveries{state=\"waiting\"} 3\n",
+		"# TYPE forge_model_cost_usd_total counter\nforge_model_cost_usd_total 12.345678\n", "forge_publish_total 50\n", "forge_publish_errors_total 2\n",
+		"forge_phase_duration_seconds_bucket{phase=\"plan\",le=\"1.023\"} 1\nforge_phase_duration_seconds_bucket{phase=\"plan\",le=\"2.047\"} 3\n",
+		"forge_phase_duration_seconds_bucket{phase=\"plan\",le=\"4194.303\"} 3\nforge_phase_duration_seconds_bucket{phase=\"plan\",le=\"+Inf\"} 4\n" +
+			"forge_phase_duration_seconds_sum{phase=\"plan\"} 268439.453\nforge_phase_duration_seconds_count{phase=\"plan\"} 4\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text does not hold %q:\n%s", want, text)
+		}
+	}
+}
+
+// Covers M2: the metrics go to who has the token, or to this machine alone, and
+// never through a proxy.
+func TestScrapeAccess(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, c := range []struct {
+		name, token, from, header, value string
+		want                             int
+	}{
+		{"this machine", "", "127.0.0.1:999", "", "", http.StatusOK},
+		{"this machine, IPv6", "", "[::1]:999", "", "", http.StatusOK},
+		{"elsewhere", "", "192.0.2.7:999", "", "", http.StatusForbidden},
+		{"nowhere", "", "what", "", "", http.StatusForbidden},
+		{"a proxy", "", "127.0.0.1:999", "X-Forwarded-For", "192.0.2.7", http.StatusForbidden},
+		{"a proxy, RFC 7239", "", "127.0.0.1:999", "Forwarded", "for=192.0.2.7", http.StatusForbidden},
+		{"token", "s3cret", "192.0.2.7:999", "Authorization", "Bearer s3cret", http.StatusOK},
+		{"token through a proxy", "s3cret", "127.0.0.1:999", "Authorization", "Bearer s3cret", http.StatusOK},
+		{"wrong token", "s3cret", "127.0.0.1:999", "Authorization", "Bearer s3cre", http.StatusForbidden},
+		{"no token", "s3cret", "127.0.0.1:999", "", "", http.StatusForbidden},
+		{"empty token", "", "192.0.2.7:999", "Authorization", "Bearer ", http.StatusForbidden},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		r.RemoteAddr = c.from
+		if c.header != "" {
+			r.Header.Set(c.header, c.value)
+		}
+		w := httptest.NewRecorder()
+		scrape{db: db, token: c.token, log: slog.New(slog.DiscardHandler)}.ServeHTTP(w, r)
+		if w.Code != c.want || (w.Code == http.StatusOK) != strings.HasPrefix(w.Body.String(), "# HELP forge_runs ") {
+			t.Errorf("%s: %d %s", c.name, w.Code, w.Body.String())
+		}
+	}
+}
+
+// Covers M2: the server serves them to a monitor on this machine.
+func TestServerScrape(t *testing.T) {
+	of := newOffice(t, officeOptions{})
+	resp, err := http.Get(of.s.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `forge_runs{state="running"} 0`) {
+		t.Errorf("GET /metrics: %d %s", resp.StatusCode, body)
+	}
+}
+
+// What is measured is what the database is given.
+func TestMeasured(t *testing.T) {
+	at := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
+	events := []pipeline.Event{{ID: "a", Run: 1, Seq: 1, Type: pipeline.EventPublishFailed, Time: at}}
+	want := []store.MetricRow{{Day: 20260308, Metric: metrics.PublishFailure, N: 1, Total: 1}}
+	if diff := cmp.Diff(want, measured(events)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

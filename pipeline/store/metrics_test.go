@@ -1,0 +1,229 @@
+package store
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forge/pipeline"
+)
+
+// tally measures a run by counting its events: one row for each day and type.
+func tally(events []pipeline.Event) (rows []MetricRow) {
+	at := map[[2]any]int{}
+	for _, e := range events {
+		key := [2]any{dayOf(e.Time), e.Type}
+		i, known := at[key]
+		if !known {
+			i = len(rows)
+			at[key] = i
+			rows = append(rows, MetricRow{Day: dayOf(e.Time), Metric: "events", Label: string(e.Type)})
+		}
+		rows[i].N++
+		rows[i].Total += 2
+		rows[i].Squares += 4
+	}
+	return rows
+}
+
+func metricsOf(t *testing.T, d *DB, repo string, from, to int64) []MetricRow {
+	t.Helper()
+	rows, err := d.Metrics(t.Context(), repo, from, to)
+	must(t, err)
+	return rows
+}
+
+// Covers M2, M3: what is new is added to its day, by repository and in all, once;
+// an event that comes late changes the day that it is of.
+func TestMeasureRuns(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		const day = 24 * 3600
+		measure := func(want int) {
+			t.Helper()
+			got, err := d.MeasureRuns(t.Context(), tally)
+			must(t, err)
+			if got != want {
+				t.Errorf("MeasureRuns read %d runs, want %d", got, want)
+			}
+		}
+		measure(0)
+		one := begin(t, d, 1)
+		begin(t, d, 2)
+		add(t, d, one, ev("a", "note", day, pipeline.Data{}), ev("b", "note", day, pipeline.Data{}))
+		measure(2)
+		add(t, d, one, ev("c", "note", 2*day, pipeline.Data{}), ev("late", "note", day, pipeline.Data{}))
+		measure(1)
+		measure(0)
+		row := func(day int64, label string, n int64) MetricRow {
+			return MetricRow{Day: day, Metric: "events", Label: label, N: n, Total: 2 * n, Squares: 4 * float64(n)}
+		}
+		want := []MetricRow{row(20260301, "run.started", 2), row(20260302, "note", 3), row(20260303, "note", 1)}
+		for _, repo := range []string{"", "acme/site"} {
+			if diff := cmp.Diff(want, metricsOf(t, d, repo, 20260101, 20261231)); diff != "" {
+				t.Errorf("metrics of %q (-want +got)\n%s", repo, diff)
+			}
+		}
+		if diff := cmp.Diff(want[1:2], metricsOf(t, d, "", 20260302, 20260302)); diff != "" {
+			t.Errorf("metrics of one day (-want +got)\n%s", diff)
+		}
+		if got := metricsOf(t, d, "acme/other", 0, 99999999); got != nil {
+			t.Errorf("metrics of another repository: %v", got)
+		}
+		repos, err := d.Repos(t.Context())
+		must(t, err)
+		if diff := cmp.Diff([]string{"acme/site"}, repos); diff != "" {
+			t.Errorf("Repos (-want +got)\n%s", diff)
+		}
+	})
+}
+
+// What two servers read at the same time counts once: the second finds the cursor
+// moved, and adds nothing of all that it read.
+func TestMeasureTwice(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		run := begin(t, d, 1)
+		begin(t, d, 2)
+		for _, part := range []string{"first", "second"} {
+			stale, err := d.behind(t.Context(), 0)
+			must(t, err)
+			_, err = d.MeasureRuns(t.Context(), tally)
+			must(t, err)
+			before := metricsOf(t, d, "", 0, 99999999)
+			if err := d.measure(t.Context(), stale, tally); !errors.Is(err, ErrConflict) {
+				t.Errorf("measure what was measured, %s time: %v", part, err)
+			}
+			if diff := cmp.Diff(before, metricsOf(t, d, "", 0, 99999999)); diff != "" {
+				t.Errorf("%s time (-before +after)\n%s", part, diff)
+			}
+			add(t, d, run, ev(part, "note", 5, pipeline.Data{}))
+		}
+	})
+}
+
+// Labels are taken as they come; PostgreSQL takes no NUL.
+func TestMetricLabels(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		begin(t, d, 1)
+		_, err := d.MeasureRuns(t.Context(), func([]pipeline.Event) []MetricRow {
+			return []MetricRow{{Day: 1, Metric: "m", Label: "a\x00b\xff", N: 1}, {Day: 1, Metric: "m", N: 2, Bucket: 3}}
+		})
+		must(t, err)
+		want := []MetricRow{{Day: 1, Metric: "m", N: 2, Bucket: 3}, {Day: 1, Metric: "m", Label: "a\uFFFDb\uFFFD", N: 1}}
+		if diff := cmp.Diff(want, metricsOf(t, d, "", 0, 9)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+// No query reads more than it needs: what is new in a run is a step into the log,
+// which is clustered by run; a period is a stretch of the snapshots' key; finding
+// the runs that have gone on reads no event.
+func TestMetricPlans(t *testing.T) {
+	d := openFile(t)
+	plans := []struct {
+		query string
+		args  []any
+		want  []string
+		never []string
+	}{
+		{selectBehind, []any{metricsCursor, 0, 100}, []string{"SEARCH r USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH c USING PRIMARY KEY (name=? AND run=?)"}, []string{"events", "TEMP B-TREE"}},
+		{selectEvents, []any{1, 0}, []string{"SEARCH events USING PRIMARY KEY (run=? AND seq>?)"}, []string{"SCAN", "TEMP B-TREE"}},
+		{selectMetrics + " ORDER BY day, metric, label, bucket", []any{"", 20260101, 20260107}, []string{"SEARCH metric_snapshots USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, []string{"SCAN", "TEMP B-TREE"}},
+	}
+	for _, p := range plans {
+		rows, err := d.reader.Query("EXPLAIN QUERY PLAN "+p.query, p.args...)
+		must(t, err)
+		lines, err := collect(rows, "explain", func(s *string) error {
+			var a, b, c int
+			return rows.Scan(&a, &b, &c, s)
+		})
+		must(t, err)
+		plan := strings.Join(lines, "\n")
+		for _, w := range p.want {
+			if !strings.Contains(plan, w) {
+				t.Errorf("%.60s…\nplan does not say %q:\n%s", p.query, w, plan)
+			}
+		}
+		for _, n := range p.never {
+			if strings.Contains(plan, n) {
+				t.Errorf("%.60s…\nplan says %q:\n%s", p.query, n, plan)
+			}
+		}
+	}
+}
+
+// Covers M2: what a monitor asks for.
+func TestGauges(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		ctx := t.Context()
+		got, err := d.Gauges(ctx, "events")
+		must(t, err)
+		empty := &Gauges{Runs: map[string]int64{}, Deliveries: map[string]int64{"waiting": 0, "dead": 0}}
+		if diff := cmp.Diff(empty, got); diff != "" {
+			t.Errorf("of nothing (-want +got)\n%s", diff)
+		}
+		run := begin(t, d, 1)
+		begin(t, d, 2)
+		gate := &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateEscalation}
+		add(t, d, run, ev("step", pipeline.EventAgentIteration, 1, pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan, Usage: pipeline.Usage{MicroUSD: 70}}}),
+			ev("gate", pipeline.EventGateRequested, 2, pipeline.Data{Gate: gate}))
+		must(t, d.KeepDeliveries(ctx, []Delivery{delivery("a"), delivery("b")}))
+		_, err = d.MeasureRuns(ctx, tally)
+		must(t, err)
+		got, err = d.Gauges(ctx, "events", "none")
+		must(t, err)
+		want := &Gauges{Runs: map[string]int64{"running": 1, "waiting": 1}, Gates: 1, Deliveries: map[string]int64{"waiting": 2, "dead": 0}, MicroUSD: 70,
+			Metrics: []MetricRow{{Metric: "events", Label: "agent.iteration", N: 1, Total: 2}, {Metric: "events", Label: "gate.requested", N: 1, Total: 2}, {Metric: "events", Label: "run.started", N: 2, Total: 4}}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+// Covers M3: the runs that met diminishing returns.
+func TestDiminished(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		for i, name := range []pipeline.GuardName{pipeline.GuardDiminishing, pipeline.GuardBudget, pipeline.GuardDiminishing} {
+			gate := &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateStuck, Guard: &pipeline.Guard{Name: name}}
+			add(t, d, begin(t, d, i+1), ev("gate", pipeline.EventGateRequested, 60*i, pipeline.Data{Gate: gate}))
+		}
+		for _, c := range []struct {
+			repo  string
+			since time.Time
+			want  []int64
+		}{{"", now, []int64{3, 1}}, {"acme/site", now.Add(time.Minute), []int64{3}}, {"acme/other", now, nil}, {"", now.Add(time.Hour), nil}} {
+			got, err := d.Diminished(t.Context(), c.repo, c.since)
+			must(t, err)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("Diminished(%q, %v) (-want +got)\n%s", c.repo, c.since, diff)
+			}
+		}
+	})
+}
+
+// A run that was measured and goes on while it is measured again: what comes in
+// between is left for the next time.
+func TestMeasureWhileItGoesOn(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		run := begin(t, d, 1)
+		n := 0
+		interrupt := func(events []pipeline.Event) []MetricRow {
+			if n++; n == 1 {
+				add(t, d, run, ev("between", "note", 60, pipeline.Data{}))
+			}
+			return tally(events)
+		}
+		for range 2 {
+			_, err := d.MeasureRuns(t.Context(), interrupt)
+			must(t, err)
+		}
+		rows := metricsOf(t, d, "", 0, dayOf(now.Add(time.Hour)))
+		want := []MetricRow{{Day: 20260301, Metric: "events", Label: "note", N: 1, Total: 2, Squares: 4}, {Day: 20260301, Metric: "events", Label: "run.started", N: 1, Total: 2, Squares: 4}}
+		if diff := cmp.Diff(want, rows); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
