@@ -92,6 +92,7 @@ var rules = map[string]rule{
 	"call_timeout":           {doc: "How long one call to GitHub may take; what was under way in a crash is looked for after as long", min: float64(time.Second), max: float64(5 * time.Minute)},
 	"model_timeout":          {doc: "How long one call to a model may take; it is tried three times", min: float64(100 * time.Millisecond), max: float64(time.Hour)},
 	"keep_deliveries_days":   {doc: "Days after which the payload of a handled delivery is deleted; 0 keeps it", max: 36_500, unit: "days"},
+	"reflection":             {doc: "Look back at runs, with the reflector's model, and remember what they taught; at most $0.50 and 10 % of a run's cost"},
 	"keep_tapes_days":        {doc: "Days after the end of a run when the record of its model calls is deleted; 0 keeps it", max: 36_500, unit: "days"},
 }
 
