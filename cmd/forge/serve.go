@@ -110,6 +110,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	base, halt := context.WithCancel(context.WithoutCancel(ctx)) // stop ends it
 	s.halt = halt
 	s.aux.Go(func() { s.sweep(base) })
+	s.aux.Go(func() { s.memory.work(base) })
 	s.aux.Go(func() { s.tidy(base, o.clock(), o.config) })
 	return s, nil
 }
