@@ -151,13 +151,16 @@ func (s *server) sweep(ctx context.Context) {
 // tidyEvery is how often what is no longer of use is deleted.
 const tidyEvery = 6 * time.Hour
 
-// tidy deletes old payloads and tapes, at the start and then at intervals.
+// tidy deletes old payloads and tapes, and tends the memory, at the start and then at intervals.
 func (s *server) tidy(ctx context.Context, now func() time.Time, cfg settings.Config) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
 	for {
 		if err := s.prune(ctx, now(), cfg); err != nil && ctx.Err() == nil {
 			s.log.Warn("delete what is old", "error", err)
+		}
+		if err := s.memory.tend(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("tend the memory", "error", err)
 		}
 		select {
 		case <-tick.C:
