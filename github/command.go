@@ -11,7 +11,7 @@ import (
 
 // commands are the words after the slash; pipeline.Help says what they do.
 var commands = []string{"run", "status", "stop", "resume", "retry", "approve", "continue", "accept", "history", "cancel", "choose", "dismiss", "help",
-	"explain", "raise", "take-over", "simplify", "reset"}
+	"explain", "raise", "take-over", "simplify", "reset", "memory", "remember", "forget"}
 
 // parseCommand reads the first line of a comment. It reports false when that line
 // is no command: quoted lines and code blocks do not begin with the slash.
@@ -66,6 +66,17 @@ func check(c *pipeline.SlashCommand, slug string) {
 		if c.Args == "" && c.Text == "" {
 			c.Error = fmt.Sprintf("`/%s %s` takes words: `/%s %s …`, what you choose or what may be left out.", slug, c.Name, slug, c.Name)
 		}
+	case c.Name == "remember":
+		if c.Text, c.Args = joinWords(c.Args, c.Text), ""; c.Text == "" {
+			c.Error = fmt.Sprintf("`/%s remember` takes words: `/%s remember Errors are wrapped with the activity and its inputs.`", slug, slug)
+		}
+	case c.Name == "forget":
+		id, words := cutWord(c.Args)
+		if v, err := strconv.ParseInt(strings.TrimPrefix(id, "#"), 10, 64); err != nil || v < 1 {
+			c.Error = fmt.Sprintf("`/%s forget` takes the number of a learning, got %q. `/%s memory` lists them. Example: `/%s forget 12 it is out of date`.", slug, shorten(id, 40), slug, slug)
+			return
+		}
+		c.Args, c.Text = strings.TrimPrefix(id, "#"), joinWords(words, c.Text)
 	case c.Name == "raise":
 		amount, words := cutWord(c.Args)
 		c.Args, c.Text = amount, joinWords(words, c.Text)

@@ -268,6 +268,7 @@ func (r reader) tick() {
 		return
 	}
 	r.command(line)
+	r.n.Command.Via = "box"
 }
 
 // command reads a comment's first line.

@@ -140,7 +140,7 @@ func (r reader) button(c checkPart) {
 	}
 	r.n.Trace, _, _ = strings.Cut(c.ExternalID, "/")
 	if d.Action == "rerequested" {
-		r.n.Command = pipeline.SlashCommand{Name: "retry"}
+		r.n.Command = pipeline.SlashCommand{Name: "retry", Via: "button"}
 		r.is(pipeline.NoticeCommand, "re-run of the check asked for by %s", d.Sender.Login)
 		return
 	}
@@ -149,7 +149,7 @@ func (r reader) button(c checkPart) {
 		r.none("a button that Forge does not have: %q", shorten(d.RequestedAction.Identifier, 40))
 		return
 	}
-	r.n.Command = pipeline.SlashCommand{Name: m[1], Args: m[2]}
+	r.n.Command = pipeline.SlashCommand{Name: m[1], Args: m[2], Via: "button"}
 	check(&r.n.Command, r.o.Slug)
 	if m[3] != "" {
 		n, _ := strconv.Atoi(m[3]) // digits only

@@ -167,6 +167,10 @@ func TestParseCommand(t *testing.T) {
 		{"/forge continue 3 with a channel\nplease", true, pipeline.SlashCommand{Name: "continue", Args: "3", Text: "with a channel\nplease"}},
 		{"/forge choose Use the cache", true, pipeline.SlashCommand{Name: "choose", Args: "Use the cache"}},
 		{"/forge cancel not worth it", true, pipeline.SlashCommand{Name: "cancel", Text: "not worth it"}},
+		{"/forge memory", true, pipeline.SlashCommand{Name: "memory"}},
+		{"/forge memory error texts", true, pipeline.SlashCommand{Name: "memory", Text: "error texts"}},
+		{"/forge remember Wrap errors\nall of them", true, pipeline.SlashCommand{Name: "remember", Text: "Wrap errors\nall of them"}},
+		{"/forge forget #12 out of date\nreally", true, pipeline.SlashCommand{Name: "forget", Args: "12", Text: "out of date\nreally"}},
 		{"> /forge stop", false, pipeline.SlashCommand{}},
 		{"    /forge stop", false, pipeline.SlashCommand{}},
 		{"```\n/forge stop\n```", false, pipeline.SlashCommand{}},
@@ -191,6 +195,11 @@ func TestParseCommand(t *testing.T) {
 		"/forge continue 0":   "got \"0\"",
 		"/forge continue -1":  "got \"-1\"",
 		"/forge choose":       "takes words",
+		"/forge remember":     "takes words",
+		"/forge forget":       "takes the number of a learning, got \"\"",
+		"/forge forget me":    "got \"me\"",
+		"/forge forget 0":     "got \"0\"",
+		"/forge memroy":       "Did you mean `/forge memory`?",
 		"/forge continue 1e9": "got \"1e9\"",
 	} {
 		if got, ok := parseCommand(body, "forge"); !ok || !strings.Contains(got.Error, want) {

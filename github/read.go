@@ -62,9 +62,9 @@ func (a *App) level(ctx context.Context, repo pipeline.Repo, actor pipeline.Acto
 	return l, nil
 }
 
-// weight is how much the actor's word counts here, 0 to 1, by their role at this
+// Weight is how much the actor's word counts here, 0 to 1, by their role at this
 // moment. Bots and strangers count nothing.
-func (a *App) weight(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (float64, error) {
+func (a *App) Weight(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (float64, error) {
 	if actor.Bot || actor.ID == 0 || actor.Login == "" {
 		return 0, nil
 	}
@@ -167,13 +167,28 @@ func (a *App) Reply(ctx context.Context, repo pipeline.Repo, issue int, comment 
 	if c, err := a.findComment(ctx, s, repo, issue, mark); err != nil || c != nil {
 		return err
 	}
-	body := mark + "\n" + block(text, a.web.Host, maxText)
+	text = replyText(text, a.web.Host)
+	body := mark + "\n" + text
 	if comment != 0 {
 		link := fmt.Sprintf("%s/%s/issues/%d#issuecomment-%d", a.web, repo.FullName(), issue, comment)
-		body = mark + "\n" + "In reply to [this comment](" + link + "):\n\n" + block(text, a.web.Host, maxText)
+		body = mark + "\n" + "In reply to [this comment](" + link + "):\n\n" + text
 	}
 	_, _, err = s.rest.Issues.CreateComment(ctx, repo.Owner, repo.Name, issue, &gh.IssueComment{Body: &body})
 	return explain(fmt.Sprintf("comment on %s#%d", repo.FullName(), issue), "issues: write", err)
+}
+
+// maxReply is how many lines of an answer stand open.
+const maxReply = 30
+
+// replyText makes an answer's text harmless. Of a long one the first paragraph stands
+// open and the rest is folded in.
+func replyText(text, host string) string {
+	text = block(text, host, maxText)
+	head, rest, _ := strings.Cut(text, "\n\n")
+	if strings.Count(text, "\n") < maxReply || strings.Contains(head, "```") || strings.Contains(head, "~~~") {
+		return text
+	}
+	return head + "\n\n" + folded("All of it", rest)
 }
 
 // FindInstallation returns the App's installation that covers a repository.

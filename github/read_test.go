@@ -149,3 +149,17 @@ func TestReplyOnce(t *testing.T) {
 		t.Errorf("comments %d, the first %q, want %q", len(f.comments), f.comments[0].Body, want)
 	}
 }
+
+// A long answer is folded behind its first paragraph; what stands in it stays harmless.
+func TestReplyText(t *testing.T) {
+	long := "Remembered:\n\n" + strings.Repeat("- a <b> @alice\n", maxReply)
+	got := replyText(long, "github.com")
+	if !strings.HasPrefix(got, "Remembered:\n\n<details>") || strings.Contains(got, "<b>") || strings.Contains(got, "@alice") || strings.Count(got, "- a") != maxReply {
+		t.Errorf("a long answer is %q", got)
+	}
+	for _, open := range []string{"Remembered:\n\n- a\n- b", pipeline.Help(), "```\n\n" + strings.Repeat("a\n", 40) + "```"} {
+		if got := replyText(open, "github.com"); strings.Contains(got, "<details>") {
+			t.Errorf("%q is folded", open)
+		}
+	}
+}

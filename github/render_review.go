@@ -241,6 +241,9 @@ func (v view) answers(g *pipeline.Gate) string {
 			what += fmt.Sprint(" ", a.N)
 		}
 		s := fmt.Sprintf("**Answered** %s by %s on %s", code(what), code(a.By.Login), a.At.UTC().Format("2006-01-02 15:04 UTC"))
+		if a.Via == "box" || a.Via == "button" || a.Via == "review" || a.Via == "cli" {
+			s += " (" + a.Via + ")"
+		}
 		if a.Text != "" {
 			s += ": “" + v.line(a.Text, 500) + "”"
 		}

@@ -174,7 +174,7 @@ func (g *gatherer) weigh(ctx context.Context, actor pipeline.Actor) (float64, er
 	if w, ok := g.weights[actor.ID]; ok {
 		return w, nil
 	}
-	w, err := g.app.weight(ctx, g.run.Repo, actor)
+	w, err := g.app.Weight(ctx, g.run.Repo, actor)
 	if err == nil {
 		g.weights[actor.ID] = w
 	}
@@ -243,7 +243,7 @@ func (a *App) elsewhere(ctx context.Context, n pipeline.Notice) ([]pipeline.Sign
 	if !a.opts.Gaps || f == nil || f.Event != "pull_request_review_comment" || f.Action == "edited" || len(f.Comments) != 1 || f.ReplyTo != 0 || f.Author.Bot || praise(f.Body) {
 		return nil, nil
 	}
-	w, err := a.weight(ctx, n.Repo, f.Author)
+	w, err := a.Weight(ctx, n.Repo, f.Author)
 	if err != nil {
 		return nil, err
 	}

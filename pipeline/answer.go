@@ -116,5 +116,8 @@ func Help() string {
 		"| `/forge simplify WORDS` | plan again with a simpler specification |\n" +
 		"| `/forge reset` | let the guards count from the beginning |\n" +
 		"| `/forge history` | everything that was tried |\n" +
-		"| `/forge cancel` | give it up |\n"
+		"| `/forge cancel` | give it up |\n" +
+		"| `/forge memory` · `/forge memory WORDS` | what Forge remembers of this repository, about the words |\n" +
+		"| `/forge remember WORDS` | tell it something to remember |\n" +
+		"| `/forge forget ID` | take a learning out of use |\n"
 }

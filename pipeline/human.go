@@ -60,6 +60,8 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		return ev(EventPhaseWoken, Data{Note: n.Why}), "the run looks at its checks"
 	case NoticeReviewed:
 		return r.reviewedBy(n, ev)
+	case NoticeFeedback:
+		return nil, "nothing that the run has to act on"
 	case NoticeBaseEdited:
 		return nil, fmt.Sprintf("noted; the run goes on for %s", r.Repo.DefaultBranch)
 	case NoticeDraft, NoticeReady, NoticeReopened, NoticeIssueReopened:

@@ -81,6 +81,7 @@ type SlashCommand struct {
 	Args  string `json:"args,omitempty"`  // the rest of the line
 	Text  string `json:"text,omitempty"`  // further lines: words for the next attempt
 	Error string `json:"error,omitempty"` // what is wrong with it, with the nearest right command
+	Via   string `json:"via,omitempty"`   // how it was given, when not in words: "box", "button"
 	Gate  string `json:"gate,omitempty"`  // id of the gate that a button answers, "gate/1": it may be closed by now
 }
 

@@ -185,7 +185,7 @@ func TestTickedBox(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := of.untilState(pipeline.StateAccepted)
-	if a := run.Gates[0].Answers; len(a) != 1 || a[0].By.Login != "acme" {
+	if a := run.Gates[0].Answers; len(a) != 1 || a[0].By.Login != "acme" || a[0].Via != "box" {
 		t.Errorf("answers %+v", a)
 	}
 }

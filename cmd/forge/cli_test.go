@@ -150,9 +150,13 @@ func TestLocalAnswer(t *testing.T) {
 	tape := strings.Replace(greeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
 	t.Setenv("FORGE_MODEL", c.tape(tape))
 	c.run(exitWaiting, []string{"it greets people", "forge answer 1 CHOICE"}, "run", "--repo", c.repo, "Put a comma after hello")
-	c.run(exitFailed, []string{"not one of the choices"}, "answer", "1", "approve")
+	c.run(exitFailed, []string{"not one of the choices"}, "answer", "1", "raise", "5")
 	c.run(exitDone, []string{"Iteration 1"}, "answer", "1", "history")
-	c.run(exitDone, []string{"verified"}, "answer", "1", "continue", "1", "--words", "go ahead")
+	c.run(exitDone, []string{"**human_required**", "| iterations | 1 | 5 |"}, "show", "1", "--why")
+	c.run(exitUsage, []string{"is not a run's number"}, "reset", "x")
+	c.run(exitDone, []string{"iteration 1 of 6"}, "reset", "1")
+	c.run(exitDone, []string{"verified"}, "answer", "1", "approve", "--words", "go ahead")
+	c.run(exitFailed, []string{"has ended"}, "reset", "1")
 	c.run(exitFailed, []string{"has ended"}, "answer", "1", "accept")
 }
 

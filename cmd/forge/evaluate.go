@@ -12,7 +12,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
-	"forge/pipeline"
 	"forge/pipeline/simulate"
 )
 
@@ -26,14 +25,16 @@ func evaluateCommand() *cobra.Command {
 }
 
 func evaluateLoopCommand() *cobra.Command {
-	o := simulate.Options{Config: pipeline.DefaultConfig()}
+	o := simulate.Options{Profiles: simulate.Profiles()}
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "loop", Short: "Compare the loop's guards with fixed limits, on simulated runs", Args: noArgs,
 		Long: "Plays simulated runs through the loop as it is: a model of agents that mend, break and\n" +
 			"misread things, of a reviewer with false and missed findings, of flaky tests. Then compares\n" +
 			"where the guards stopped with where loops stop that know nothing but a limit on iterations.\n" +
-			"Defaults take a minute or two on two cores.",
+			"Wasted are the iterations after the last one that left fewer defects than ever before; idle\n" +
+			"are those after the last that left fewer than the one before. Profiles are configurations of\n" +
+			"the loop: the defaults, and a patient one. It takes about two minutes on two cores.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Runs < 1 || o.Sweep < 0 {
 				return usage("--runs takes a number from 1, --sweep one from 0, got %d and %d", o.Runs, o.Sweep)
@@ -42,7 +43,7 @@ func evaluateLoopCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&o.Runs, "runs", 100_000, "runs of the base model")
-	cmd.Flags().IntVar(&o.Sweep, "sweep", 2_000, "runs of each other model and each variant of the guards; 0: none")
+	cmd.Flags().IntVar(&o.Sweep, "sweep", 2_000, "runs of each other model, and five times as many of each variant of the guards; 0: none")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "the seed of all that is drawn")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
@@ -80,39 +81,49 @@ func (d *display) progress(format string, args ...any) {
 func showLoop(out io.Writer, r *simulate.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d simulated runs (seed %d); every policy gets the same tasks and the same luck.\n\n", r.Runs, r.Seed)
-	b.WriteString(policyTable(&r.Base).Render())
-	e := r.Base.Equal
-	fmt.Fprintf(&b, "\n\nAgainst the fixed limit that verifies the same share (%.2f: a mixture of two limits): %s wasted iterations, %s stuck ones, %s cost.\n\n",
-		e.Limit, fewer(e.Reduction), fewer(e.StuckLess), fewer(1-r.Base.Forge.CostPerRun()/e.CostUSD))
-	b.WriteString(guardTable(&r.Base.Forge).Render())
+	b.WriteString(policyTable(r).Render())
+	b.WriteString("\n\nA fixed limit knows rounds alone: it does not hear when the implementer says that it cannot.\n")
+	for i := range r.Profiles {
+		p := &r.Profiles[i]
+		e := p.Equal
+		fmt.Fprintf(&b, "\n%s, against the fixed limit that verifies the same share (%.2f: a mixture of two limits): %s wasted iterations, %s idle ones, %s cost.\n\n",
+			p.Name, e.Limit, fewer(e.Reduction), fewer(e.IdleLess), fewer(1-p.Forge.CostPerRun()/e.CostUSD))
+		b.WriteString(guardTable(&p.Forge).Render() + "\n")
+		if r.Sweep > 0 {
+			fmt.Fprintf(&b, "\nWith one thing changed (%d runs each):\n\n%s\n", p.Variants[0].Forge.Runs, variantTable(p).Render())
+		}
+	}
+	b.WriteString("\nThe model:\n\n" + modelTable().Render())
 	if r.Sweep > 0 {
-		fmt.Fprintf(&b, "\n\nThe guards, with one thing changed (%d runs each):\n\n%s", r.Sweep, variantTable(r).Render())
 		fmt.Fprintf(&b, "\n\nOther models (%d runs each). Over %d models with all parameters drawn from their ranges, at the same verified share:\n", r.Sweep, len(r.Draws))
-		fmt.Fprintf(&b, "wasted iterations: %s (median; from %s to %s); stuck ones: %s (from %s to %s).\n", fewer(r.Reduction.Median), fewer(r.Reduction.Min), fewer(r.Reduction.Max),
-			fewer(r.StuckLess.Median), fewer(r.StuckLess.Min), fewer(r.StuckLess.Max))
-		fmt.Fprintf(&b, "One parameter at a time; the last two columns are the wasted iterations at the optimistic and the pessimistic end:\n\n%s", modelTable(r).Render())
-	} else {
-		fmt.Fprintf(&b, "\n\nThe model:\n\n%s", modelTable(r).Render())
+		for _, p := range r.Profiles {
+			fmt.Fprintf(&b, "%s: wasted iterations %s (median; from %s to %s); idle ones %s (from %s to %s).\n", p.Name,
+				fewer(p.Reduction.Median), fewer(p.Reduction.Min), fewer(p.Reduction.Max), fewer(p.IdleLess.Median), fewer(p.IdleLess.Min), fewer(p.IdleLess.Max))
+		}
+		fmt.Fprintf(&b, "One parameter at a time, at the optimistic and at the pessimistic end of its range; wasted iterations:\n\n%s", sensitivityTable(r).Render())
 	}
 	_, err := fmt.Fprintln(out, b.String())
 	return err
 }
 
-// policyTable compares the policies that people know by name, and the fixed limit
-// that is as good as the guards.
-func policyTable(c *simulate.Comparison) table.Writer {
-	t := numberTable("policy", "verified", "sound", "iterations", "wasted", "stuck", "cost", "escalated", "right")
+// policyTable compares the policies that people know by name, and the fixed limits
+// that are as good as the guards.
+func policyTable(r *simulate.Result) table.Writer {
+	t := numberTable("policy", "verified", "sound", "iterations", "wasted", "idle", "cost", "escalated", "right")
 	row := func(name string, a *simulate.Tally) {
 		t.AppendRow(table.Row{name, share(a.VerifiedShare()), share(a.SoundShare()), fmt.Sprintf("%.2f", a.IterationsPerRun()), fmt.Sprintf("%.3f", a.WastedPerRun()),
-			fmt.Sprintf("%.3f", a.StuckPerRun()), dollars(a.CostPerRun()), share(a.EscalatedShare()), share(a.RightShare())})
+			fmt.Sprintf("%.3f", a.IdlePerRun()), dollars(a.CostPerRun()), share(a.EscalatedShare()), share(a.RightShare())})
 	}
-	row("forge", &c.Forge)
-	for _, n := range []int{3, 5} {
-		row(fmt.Sprintf("limit %d", n), &c.Limits[n-1])
+	for i := range r.Profiles {
+		p := &r.Profiles[i]
+		e := p.Equal
+		row("forge, "+p.Name, &p.Forge)
+		t.AppendRow(table.Row{fmt.Sprintf("limit %.2f", e.Limit), share(e.Verified), "", "", fmt.Sprintf("%.3f", e.Wasted), fmt.Sprintf("%.3f", e.Idle), dollars(e.CostUSD), share(1 - e.Verified), ""})
 	}
-	row(fmt.Sprintf("none (ends at %d)", len(c.Limits)), &c.Limits[len(c.Limits)-1])
-	e := c.Equal
-	t.AppendRow(table.Row{fmt.Sprintf("limit %.2f", e.Limit), share(e.Verified), "", "", fmt.Sprintf("%.3f", e.Wasted), fmt.Sprintf("%.3f", e.Stuck), dollars(e.CostUSD), share(1 - e.Verified), ""})
+	for _, n := range []int{3, 5, 8, 12} {
+		row(fmt.Sprintf("limit %d", n), &r.Limits[n-1])
+	}
+	row(fmt.Sprintf("none (ends at %d)", len(r.Limits)), &r.Limits[len(r.Limits)-1])
 	return t
 }
 
@@ -129,29 +140,44 @@ func guardTable(a *simulate.Tally) table.Writer {
 	return t
 }
 
-func variantTable(r *simulate.Result) table.Writer {
-	t := numberTable("guards", "verified", "wasted", "stuck", "right", "same share at limit", "wasted, against it", "stuck, against it")
-	for _, v := range r.Variants {
+func variantTable(p *simulate.ProfileResult) table.Writer {
+	t := numberTable("guards", "verified", "wasted", "idle", "right", "same share at limit", "wasted, against it", "idle, against it")
+	for _, v := range p.Variants {
 		f := &v.Forge
-		t.AppendRow(table.Row{v.Name, share(f.VerifiedShare()), fmt.Sprintf("%.3f", f.WastedPerRun()), fmt.Sprintf("%.3f", f.StuckPerRun()), share(f.RightShare()),
-			fmt.Sprintf("%.2f", v.Equal.Limit), fewer(v.Equal.Reduction), fewer(v.Equal.StuckLess)})
+		t.AppendRow(table.Row{v.Name, share(f.VerifiedShare()), fmt.Sprintf("%.3f", f.WastedPerRun()), fmt.Sprintf("%.3f", f.IdlePerRun()), share(f.RightShare()),
+			fmt.Sprintf("%.2f", v.Equal.Limit), fewer(v.Equal.Reduction), fewer(v.Equal.IdleLess)})
 	}
 	return t
 }
 
-func modelTable(r *simulate.Result) table.Writer {
-	if r.Sweep == 0 {
-		t := numberTable("parameter", "base", "from", "to", "source")
-		for _, p := range simulate.Parameters() {
-			t.AppendRow(table.Row{p.Name, p.Base, p.Optimistic, p.Pessimistic, p.Source})
+func modelTable() table.Writer {
+	t := numberTable("parameter", "base", "from", "to", "source")
+	for _, p := range simulate.Parameters() {
+		t.AppendRow(table.Row{p.Name, p.Base, p.Optimistic, p.Pessimistic, p.Source})
+	}
+	return t
+}
+
+// sensitivityTable has two columns for each profile: both ends of the range.
+func sensitivityTable(r *simulate.Result) table.Writer {
+	header := []any{"parameter"}
+	for _, p := range r.Profiles {
+		header = append(header, p.Name+", optimistic", "pessimistic")
+	}
+	t := numberTable(header...)
+	row := func(name string, better, worse *simulate.Setting) {
+		cells := table.Row{name}
+		for i := range better.Profiles {
+			cells = append(cells, fewer(better.Profiles[i].Equal.Reduction), fewer(worse.Profiles[i].Equal.Reduction))
 		}
-		return t
+		t.AppendRow(cells)
 	}
-	t := numberTable("parameter", "base", "from", "to", "optimistic", "pessimistic")
-	for _, s := range r.Sensitivity {
-		t.AppendRow(table.Row{s.Name, s.Base, s.Optimistic, s.Pessimistic, fewer(s.Better.Equal.Reduction), fewer(s.Worse.Equal.Reduction)})
+	row("(the base)", r.Middle, r.Middle)
+	for i := range r.Sensitivity {
+		s := &r.Sensitivity[i]
+		row(s.Name, &s.Better, &s.Worse)
 	}
-	t.AppendRow(table.Row{"all of them", "", "", "", fewer(r.Optimistic.Equal.Reduction), fewer(r.Pessimistic.Equal.Reduction)})
+	row("all of them", r.Optimistic, r.Pessimistic)
 	return t
 }
 

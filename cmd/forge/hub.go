@@ -41,6 +41,11 @@ func (h *hub) Reply(ctx context.Context, repo pipeline.Repo, issue int, comment 
 	return h.app.Reply(ctx, repo, issue, comment, text, key)
 }
 
+// Asked implements work.Hub.
+func (h *hub) Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error) {
+	return h.app.Asked(ctx, repo, pull, f)
+}
+
 // Prepare implements work.Hub: it reads the repository's settings from its default
 // branch and finds where the work starts.
 func (h *hub) Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, error) {

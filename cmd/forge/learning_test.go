@@ -195,7 +195,7 @@ func TestSuggestionApplied(t *testing.T) {
 	of, run, comment := remarked(t, officeOptions{})
 	must := func(ctx context.Context, tx *store.Tx) error {
 		_, err := of.s.db.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "test", Scope: "repo:" + officeRepo, Type: pipeline.LearningProcedural, Category: "style", Source: learn.SourceReflection,
-			Content: "Quote what the shell expands.", Paths: []string{"greet.sh"}, Weight: 1, Base: 0.5, Created: run.Started, State: learn.Active}})
+			Content: "Quote what the shell expands.", Paths: []string{"greet.sh"}, Weight: 1, Base: 0.5, Created: run.Started.Add(-time.Hour), State: learn.Active}})
 		return err
 	}
 	of.must(of.s.db.Tx(t.Context(), must))

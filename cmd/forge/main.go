@@ -110,7 +110,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
 	root.AddCommand(
 		serveCommand(), demoCommand(), labCommand(), runCommand(), runsCommand(), showCommand(),
-		answerCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), configCommand(), versionCommand(),
+		answerCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), configCommand(), versionCommand(),
 	)
 	return root
 }

@@ -136,7 +136,7 @@ func (of *office) startServer(dir string, o officeOptions) {
 	if err != nil {
 		of.t.Fatal(err)
 	}
-	wired := wireOptions{config: cfg, log: slog.New(slog.DiscardHandler), onEvents: of.onEvents, now: o.now, testTimeout: o.testTimeout}
+	wired := wireOptions{config: cfg, log: slog.New(slog.DiscardHandler), onEvents: of.onEvents, now: o.now, testTimeout: o.testTimeout, settle: 10 * time.Millisecond}
 	if o.wire != nil {
 		o.wire(&wired)
 	}

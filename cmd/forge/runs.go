@@ -291,6 +291,20 @@ func answerCommand() *cobra.Command {
 	return cmd
 }
 
+// resetCommand lets the guards of a run count from the beginning (R9).
+func resetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "reset RUN", Short: "Let a run's guards count from the beginning, and go on", Args: nArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := runNumber(args[0])
+			if err != nil {
+				return err
+			}
+			return answer(cmd, id, pipeline.SlashCommand{Name: "reset"})
+		},
+	}
+}
+
 // answer carries out a choice. Who has this machine's database
 // may answer: there is nobody else to ask. A server on the same database goes on
 // with the run; a local run goes on right here.

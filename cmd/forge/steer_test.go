@@ -2,7 +2,9 @@ package main
 
 import (
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"forge/github/githubtest"
 	"forge/pipeline"
@@ -181,4 +183,215 @@ func TestExplain(t *testing.T) {
 	if run.Counters.From != 1 {
 		t.Errorf("counters %+v", run.Counters)
 	}
+}
+
+// push commits files to a branch of the office's repository, as a person.
+func (of *office) push(branch, message string, files map[string]string) {
+	of.t.Helper()
+	texts := map[string]*string{}
+	for name, text := range files {
+		texts[name] = &text
+	}
+	if _, err := of.gh.As("acme").PushFiles(officeRepo, githubtest.Push{Branch: branch, Message: message, Files: texts}); err != nil {
+		of.t.Fatal(err)
+	}
+}
+
+// once calls f at the first event of the type.
+func once(t pipeline.EventType, f func(*office, *pipeline.Run)) func(*office, *pipeline.Run, pipeline.Event) {
+	var did sync.Once
+	return func(of *office, r *pipeline.Run, e pipeline.Event) {
+		if e.Type == t {
+			did.Do(func() { f(of, r) })
+		}
+	}
+}
+
+// Covers lessons 14: a base branch that moved is taken in, and what is verified is
+// the merge; where it does not merge, a human is asked, and can mend it by hand.
+func TestBaseMoved(t *testing.T) {
+	of := newOffice(t, officeOptions{on: once(pipeline.EventPhaseApproved, func(of *office, _ *pipeline.Run) {
+		of.push("main", "Say why", map[string]string{"WHY.md": "because\n"})
+		of.outcome("push", "taken in before the run is verified")
+	})})
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	why, err := of.gh.File(officeRepo, run.Head, "WHY.md")
+	greet, err2 := of.gh.File(officeRepo, run.Head, "greet.sh")
+	if err != nil || err2 != nil || why != "because\n" || greet != "echo hello, $1\n" || run.Counters.Updates != 1 {
+		t.Errorf("WHY.md %q, %v; greet.sh %q, %v; %d updates", why, err, greet, err2, run.Counters.Updates)
+	}
+	t.Run("conflict", func(t *testing.T) {
+		of := newOffice(t, officeOptions{on: once(pipeline.EventPhaseApproved, func(of *office, _ *pipeline.Run) {
+			of.push("main", "Say it in French", map[string]string{"greet.sh": "echo bonjour $1\n"})
+			of.outcome("push", "taken in before the run is verified")
+		})})
+		of.label("acme")
+		run := of.untilState(pipeline.StateWaiting)
+		if g := run.Gate().Guard; g.Name != pipeline.GuardConflict || !strings.Contains(g.Detail, "greet.sh") {
+			t.Fatalf("it waits for %+v", g)
+		}
+		of.comment("acme", "/forge take-over")
+		of.untilState(pipeline.StateStopped)
+		english := "echo hello, $1\n"
+		merge := githubtest.Push{Branch: run.Branch, Merge: "main", Message: "Merge main", Files: map[string]*string{"greet.sh": &english}}
+		if _, err := of.gh.As("acme").PushFiles(officeRepo, merge); err != nil {
+			t.Fatal(err)
+		}
+		of.outcome("push", "goes on from")
+		of.comment("acme", "/forge resume")
+		run = of.untilState(pipeline.StateVerified)
+		if text, err := of.gh.File(officeRepo, run.Head, "greet.sh"); err != nil || text != "echo hello, $1\n" {
+			t.Errorf("greet.sh = %q, %v", text, err)
+		}
+	})
+}
+
+// A human's review that requests changes sends the work back with them.
+func TestChangesRequested(t *testing.T) {
+	tape := greeterTape + "-- implementer 2/1 --\n>>> write\npath: NOTES.md\ncontent: \"greets politely\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Write it down\naddressed: [{id: F1, what: written down}, {id: F2, what: written down}]\n"
+	of := newOffice(t, officeOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(of *office, r *pipeline.Run) {
+		err := of.gh.As("acme").Review(officeRepo, r.Published.Pull.Number, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why.", Path: "greet.sh", Line: 1, Comment: "This needs a note."})
+		if err != nil {
+			of.t.Error(err)
+		}
+		of.outcome("pull_request_review", "2 changes requested")
+	})})
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	if len(run.Iterations) != 2 || len(run.Notes) != 2 || !strings.Contains(strings.Join(run.Notes, "\n"), "greet.sh:1: This needs a note.") {
+		t.Errorf("%d iterations, notes %q", len(run.Iterations), run.Notes)
+	}
+	if text, err := of.gh.File(officeRepo, run.Head, "NOTES.md"); err != nil || text == "" {
+		t.Errorf("NOTES.md = %q, %v", text, err)
+	}
+}
+
+// Covers lessons 13: with tests.checks the repository's own CI is a tester: what it
+// finds is sent back like what local tests find, and its silence is no pass.
+func TestChecksAsTester(t *testing.T) {
+	tape := strings.Replace(greeterTape, "-- implementer */1 --", `-- tester 1/1 --
+>>> submit
+failures: [{id: T1, cause: logic, analysis: The linter wants quotes., confidence: 0.9, fix: {description: quote it}}]
+-- implementer 2/1 --
+>>> edit
+path: greet.sh
+old: "echo hello, $1"
+new: "echo \"hello, $1\""
+-- implementer 2/2 --
+>>> submit
+summary: Quote it
+addressed: [{id: T1, what: quoted}]
+-- implementer */1 --`, 1)
+	var act *githubtest.CI
+	heads := map[string]bool{}
+	of := newOffice(t, officeOptions{
+		files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n  checks: true\n"}, tape: tape,
+		on: func(of *office, r *pipeline.Run, e pipeline.Event) {
+			if e.Type != pipeline.EventPhaseWaiting || heads[r.Head] {
+				return
+			}
+			heads[r.Head] = true
+			job := githubtest.Job{Name: "lint", Conclusion: "success"}
+			if len(r.Iterations) == 1 {
+				job.Conclusion, job.Annotations = "failure", []githubtest.Annotation{{Path: "greet.sh", Line: 1, Message: "Double quote to prevent globbing."}}
+			}
+			if _, err := act.Run(r.Head, githubtest.Workflow{Name: "CI", Jobs: []githubtest.Job{job}}); err != nil {
+				of.t.Error(err)
+			}
+		}})
+	var err error
+	if act, err = of.gh.CI(officeRepo, githubtest.ActionsSlug); err != nil {
+		t.Fatal(err)
+	}
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	if len(run.Iterations) != 2 {
+		t.Fatalf("%d iterations, want 2", len(run.Iterations))
+	}
+	first, last := run.Iterations[0].Tests, run.Iterations[1].Tests
+	if len(first.Failures) != 1 || first.Failures[0].File != "greet.sh" || !strings.Contains(first.Failures[0].Error, "Double quote") {
+		t.Errorf("what CI found: %+v", first.Failures)
+	}
+	if last.Passed != 2 || len(last.Suites) != 2 {
+		t.Errorf("the last report: %d passed in %+v; want the local test and the check", last.Passed, last.Suites)
+	}
+}
+
+// Covers lessons 13: that no check started is not a pass, and is said.
+func TestNoCheckStarts(t *testing.T) {
+	now := time.Now()
+	var mu sync.Mutex
+	clock := func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	of := newOffice(t, officeOptions{
+		files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n  checks: true\n"}, now: clock,
+		on: once(pipeline.EventPhaseWaiting, func(*office, *pipeline.Run) {
+			mu.Lock()
+			defer mu.Unlock()
+			now = now.Add(noneLimit)
+		})})
+	of.label("acme")
+	run := of.untilState(pipeline.StateWaiting)
+	if g := run.Gate().Guard; g.Name != pipeline.GuardNoTests || !strings.Contains(g.Detail, "no check started") {
+		t.Errorf("it waits for %+v", g)
+	}
+}
+
+// Covers S19, lessons 1: what looks like a command and is none — by a bot, in an
+// edited comment, in a code block, indented, quoted — changes nothing; and of two
+// answers at once one is carried out, and the other gets a polite line.
+func TestCommandsThatAreNone(t *testing.T) {
+	tape := strings.Replace(greeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
+	of := newOffice(t, officeOptions{tape: tape})
+	of.label("acme")
+	of.untilState(pipeline.StateWaiting)
+	for _, login := range []string{"bob", "helper[bot]"} {
+		if err := of.gh.SetPermission(officeRepo, login, "write"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of.comment("helper[bot]", "/forge cancel")
+	of.outcome("issue_comment", "bot")
+	id, err := of.gh.As("acme").Comment(officeRepo, of.issue, "I think about it.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := of.gh.As("acme").EditComment(officeRepo, id, "/forge cancel"); err != nil {
+		t.Fatal(err)
+	}
+	of.outcome("issue_comment", "only new comments are read")
+	for _, text := range []string{"```\n/forge cancel\n```", "    /forge cancel", "> /forge cancel", "Please /forge cancel", "/forgery cancel"} {
+		of.comment("acme", text)
+	}
+	of.comment("acme", "/forge status")
+	of.says("is waiting")
+
+	var at sync.WaitGroup
+	at.Go(func() { of.comment("acme", "/forge approve") })
+	at.Go(func() { of.comment("bob", "/forge accept") })
+	at.Wait()
+	run := of.until("answered", func(r *pipeline.Run) bool { return r.State.Ended() })
+	answers := run.Gates[0].Answers
+	if len(run.Gates) != 1 || len(answers) != 1 {
+		t.Fatalf("gates %+v", run.Gates)
+	}
+	if answers[0].Choice == "approve" {
+		of.outcome("issue_comment", "answered:") // the other one came too late, and is told so
+	}
+	pull := run.Published.Pull.Number
+	if _, err := of.gh.As("bob").Comment(officeRepo, pull, "/forge continue 2"); err != nil {
+		t.Fatal(err)
+	}
+	of.says("has ended")
+	if err := of.gh.As("acme").Close(officeRepo, pull); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := of.gh.As("acme").Comment(officeRepo, pull, "/forge stop"); err != nil {
+		t.Fatal(err)
+	}
+	of.says("so `stop` changes nothing")
 }

@@ -124,6 +124,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 			w.exec.ci.settle = 20 * time.Second
 		}
 		opts.Publisher, opts.Hub, opts.Read, opts.Observer = w.hub, w.hub, w.reader(cfg), w.hub.app
+		opts.Memory = memoryHub{db: w.db, weight: w.hub.app.Weight, now: o.clock()}
 	}
 	w.engine, w.memory.record, err = newEngine(w.db, opts)
 	return w, err

@@ -207,6 +207,7 @@ func (s *Server) readRefs(r *repository) (map[string]string, error) {
 // commitRequest describes a commit that is made here rather than pushed.
 type commitRequest struct {
 	parent    string // empty for a root commit
+	merged    string // a second parent; what it holds is in files
 	message   string
 	author    *account
 	committer string // "NAME <MAIL>"; the author's when empty
@@ -230,6 +231,9 @@ func (s *Server) commit(r *repository, c commitRequest) (string, error) {
 	data(c.message)
 	if c.parent != "" {
 		fmt.Fprintf(&b, "from %s\n", c.parent)
+	}
+	if c.merged != "" {
+		fmt.Fprintf(&b, "merge %s\n", c.merged)
 	}
 	names := make([]string, 0, len(c.files))
 	for name := range c.files {

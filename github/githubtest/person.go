@@ -285,6 +285,7 @@ type Push struct {
 	Branch  string             // made from the default branch if it is new
 	Message string             //
 	Files   map[string]*string // whole new contents by path; nil deletes a file
+	Merge   string             // a branch that the commit merges; Files settle what differs
 }
 
 // PushFiles commits and pushes files. It returns the commit's id.
@@ -297,7 +298,7 @@ func (p *Person) PushFiles(repo string, c Push) (sha string, err error) {
 		if parent == "" {
 			parent = r.refs["refs/heads/"+r.defaultBranch]
 		}
-		if sha, err = p.s.commit(r, commitRequest{parent: parent, message: c.Message + "\n", author: a, files: c.Files}); err != nil {
+		if sha, err = p.s.commit(r, commitRequest{parent: parent, merged: r.refs["refs/heads/"+c.Merge], message: c.Message + "\n", author: a, files: c.Files}); err != nil {
 			return err
 		}
 		return p.s.setRef(r, "refs/heads/"+c.Branch, sha, a)

@@ -21,6 +21,8 @@ type Model struct {
 	Reworded   float64 // chance that what it names again has got another fingerprint
 	False      float64 // mean number of false findings that block, which a review adds
 	Convince   float64 // chance that a rework rids the review of a false finding
+	Unable     float64 // chance that the implementer says so in a round that is about a defect it cannot mend
+	Timid      float64 // chance that it says so in any other round
 	Flaky      float64 // chance that a test phase reports a failure that is none, reruns notwithstanding
 	Sure       float64 // chance that a failure which the agent can mend gets a confident fix from the analysis
 	SureWrong  float64 // the same of one that it cannot mend, or that is none
@@ -55,6 +57,8 @@ func Parameters() []Parameter {
 		{"… in other words", 0.15, 0.02, 0.40, "assumed: category, rule, message and code make the fingerprint", func(m *Model) *float64 { return &m.Reworded }},
 		{"false findings by a review", 0.20, 0.05, 0.50, "5 to 40 % of review bots' comments are false; few of them block", func(m *Model) *float64 { return &m.False }},
 		{"a rework clears a false finding", 0.70, 0.90, 0.40, "assumed", func(m *Model) *float64 { return &m.Convince }},
+		{"says that it cannot, rightly", 0.30, 0.50, 0.15, "assumed; models ask instead of coding in under 40 % of tasks that lack what they need (arXiv 2406.00215)", func(m *Model) *float64 { return &m.Unable }},
+		{"says that it cannot, wrongly", 0.02, 0.01, 0.03, "assumed", func(m *Model) *float64 { return &m.Timid }},
 		{"flaky test phases", 0.015, 0.002, 0.08, "1.5 % of test runs (Micco, Flaky Tests at Google, 2016)", func(m *Model) *float64 { return &m.Flaky }},
 		{"confident fix, mendable failure", 0.85, 0.95, 0.60, "assumed", func(m *Model) *float64 { return &m.Sure }},
 		{"confident fix, other failure", 0.50, 0.20, 0.80, "assumed: models are too sure of themselves", func(m *Model) *float64 { return &m.SureWrong }},
@@ -99,6 +103,11 @@ const (
 	// An unsolvable defect fails a test with this chance at least: that a task
 	// cannot be done mostly shows.
 	coreTested = 0.8
+
+	// A review's confidence in a true finding, and in a false one, is uniform from
+	// the first to the second. No guard looks at it.
+	sureFrom, sureTo   = 0.7, 1.0
+	falseFrom, falseTo = 0.4, 0.9
 
 	costFresh, costRework, costReview, costTest, costPlan = 600_000, 350_000, 150_000, 50_000, 100_000 // micro-dollars, mean
 	costSigma                                             = 0.5                                        // of the logarithm

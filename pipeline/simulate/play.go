@@ -14,12 +14,22 @@ const beyond = 10
 // most is where the policy "none" ends: a loop has to end somewhere.
 const most = 25
 
+// toGate is the last iteration of a run that is played until a guard stops it.
+const toGate = -1
+
 // unlimited is a limit that no run reaches.
 const unlimited = 1 << 30
 
-// Fixed returns the configuration of a loop that knows nothing but a limit on its
-// iterations: every other guard is off.
-func Fixed(iterations int) pipeline.Config {
+// policy is a loop: its configuration, and whether it hears when the implementer
+// says that it cannot. A loop that knows rounds alone does not.
+type policy struct {
+	config pipeline.Config
+	deaf   bool
+}
+
+// fixed returns a loop that knows nothing but a limit on its iterations: every
+// other guard is off.
+func fixed(iterations int) policy {
 	cfg := pipeline.DefaultConfig()
 	cfg.Loop = pipeline.LoopConfig{
 		MaxIterations: iterations, ReviewBounces: unlimited, TestBounces: unlimited, SameFinding: unlimited, SameFailure: unlimited,
@@ -27,14 +37,14 @@ func Fixed(iterations int) pipeline.Config {
 	}
 	cfg.Limits = pipeline.Limits{CostUSD: 1e6}
 	cfg.Breaker.Enabled = false
-	return cfg
+	return policy{config: cfg, deaf: true}
 }
 
 // course is how a run went: what it had cost after each iteration, which of them
 // were useful, and how it ended.
 type course struct {
 	useful   []bool // see world
-	better   []bool
+	mended   []bool
 	micro    []int64 // by iteration: the cost of the run when it ended
 	verified int     // the iteration that was verified; 0 for none
 	sound    bool    // nothing was wrong with what was verified
@@ -59,7 +69,9 @@ type player struct {
 	w    *world
 	now  time.Time
 	seq  int64
-	last int // the iteration after which it ends; 0 while that is open
+	last int                      // the iteration after which it ends; 0 while that is open
+	deaf bool                     // the loop does not hear when the implementer says that it cannot
+	said *pipeline.Implementation // what it did when it said so last
 	made course
 }
 
@@ -68,24 +80,29 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // play plays a run until it is verified or has had its last iteration. Where a
 // gate opens, the answer is to continue: what the policy decided is in
 // course.stopped, and what would have become of the run in course.verified.
-// With last 0, the last iteration is the one that is beyond the first gate.
-func play(cfg pipeline.Config, m *Model, seed, run uint64, last int) course {
-	p := &player{w: newWorld(m, seed, run), now: epoch, last: last}
+// With last 0, the last iteration is the one that is beyond the first gate; with
+// toGate, the run ends there.
+func play(pol policy, m *Model, seed, run uint64, last int) course {
+	p := &player{w: newWorld(m, seed, run), now: epoch, last: last, deaf: pol.deaf}
 	p.apply(pipeline.Event{ID: "start", Type: pipeline.EventRunStarted, Data: pipeline.Data{Start: &pipeline.Start{
-		Repo: pipeline.Repo{Name: "simulated", DefaultBranch: "main"}, Task: pipeline.Task{Title: "a task"}, Config: cfg, Base: "base", Branch: "forge/task",
+		Repo: pipeline.Repo{Name: "simulated", DefaultBranch: "main"}, Task: pipeline.Task{Title: "a task"}, Config: pol.config, Base: "base", Branch: "forge/task",
 	}}})
-	for p.run.State != pipeline.StateVerified && (p.last == 0 || len(p.run.Iterations) <= p.last) {
+	for p.run.State != pipeline.StateVerified && (p.last <= 0 || len(p.run.Iterations) <= p.last) {
 		if p.run.State == pipeline.StateWaiting {
+			p.stop()
+			if last == toGate {
+				break
+			}
 			p.answer()
 		}
 		p.step()
 	}
 	c := &p.made
-	c.useful, c.better = p.w.useful, p.w.better
+	c.useful, c.mended = p.w.useful, p.w.mended
 	if p.run.State == pipeline.StateVerified {
 		c.verified, c.sound = p.run.Current().Number, p.w.left() == 0
 		p.note(c.verified)
-		c.useful[c.verified-1], c.better[c.verified-1] = true, true
+		c.useful[c.verified-1], c.mended[c.verified-1] = true, true
 	}
 	if c.guard == "" {
 		c.cost = p.run.Usage.MicroUSD
@@ -101,19 +118,30 @@ func (p *player) note(iteration int) {
 	p.made.micro[iteration-1] = p.run.Usage.MicroUSD
 }
 
-// answer lets a run that waits go on.
-func (p *player) answer() {
-	gate, c, now := p.run.Gate(), &p.made, len(p.run.Iterations)
+// stop notes that a run waits, and the first time that it was stopped.
+func (p *player) stop() {
+	c, now := &p.made, len(p.run.Iterations)
 	if now > 0 {
 		p.note(now)
 	}
 	if c.guard == "" {
-		c.stopped, c.guard, c.cost = now, gate.Guard.Name, p.run.Usage.MicroUSD
+		c.stopped, c.guard, c.cost = now, p.run.Gate().Guard.Name, p.run.Usage.MicroUSD
 	}
+}
+
+// answer lets a run that waits go on.
+func (p *player) answer() {
+	gate, now := p.run.Gate(), len(p.run.Iterations)
 	if p.last == 0 {
 		p.last = now + beyond
 	}
 	choice := pipeline.SlashCommand{Name: "continue", Args: strconv.Itoa(min(20, max(1, p.last-now)))}
+	switch gate.Kind {
+	case pipeline.GateClarification:
+		choice = pipeline.SlashCommand{Name: "choose", Args: "try all the same"}
+	case pipeline.GateBudget:
+		choice = pipeline.SlashCommand{Name: "raise", Args: "1000"}
+	}
 	events, reply := p.run.Answer(choice, pipeline.Actor{Login: "simulate"}, "cli", 0, p.now)
 	if len(events) == 0 {
 		panic("simulate: a gate does not take continue: " + reply)
@@ -148,10 +176,28 @@ func (p *player) step() {
 	}
 }
 
+// implement carries out the implementer's phase. What it did when it says that it
+// cannot is kept for when it is told to go on, so that nothing is drawn twice.
+func (p *player) implement(iteration int) *pipeline.Implementation {
+	made := p.w.implement(iteration, p.run.Head)
+	if made.Unable != "" && !p.deaf {
+		rest := *made
+		rest.Unable, p.said = "", &rest
+	} else {
+		made.Unable = ""
+	}
+	return made
+}
+
 // work carries out a phase: what it cost, and its result or that it broke down.
 func (p *player) work(ref pipeline.PhaseRef) {
 	w, mean, minutes := p.w, 0.0, 0.0
 	done := pipeline.Event{Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: &ref}}
+	if p.said != nil && ref.Phase == pipeline.PhaseImplement { // it was answered, and goes on with what it has done
+		done.Data.Implementation, p.said = p.said, nil
+		p.apply(done)
+		return
+	}
 	broken := w.breaksDown()
 	if broken {
 		done.Type = pipeline.EventPhaseFailed
@@ -169,7 +215,7 @@ func (p *player) work(ref pipeline.PhaseRef) {
 			mean = costFresh
 		}
 		if !broken {
-			done.Data.Implementation = w.implement(ref.Iteration, p.run.Head)
+			done.Data.Implementation = p.implement(ref.Iteration)
 		}
 	case pipeline.PhaseReview:
 		mean, minutes = costReview, minutesReview

@@ -17,7 +17,7 @@ import (
 
 func compareSome(t *testing.T, o Options) *Result {
 	t.Helper()
-	o.Config = pipeline.DefaultConfig()
+	o.Profiles = Profiles()
 	res, err := Compare(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func compareSome(t *testing.T, o Options) *Result {
 // runs each of them takes.
 func TestDeterministic(t *testing.T) {
 	var plays atomic.Int64
-	o := Options{Runs: 600, Seed: 7, Workers: 1, Done: func(n int) { plays.Add(int64(n)) }}
+	o := Options{Profiles: Profiles(), Runs: 600, Seed: 7, Workers: 1, Done: func(n int) { plays.Add(int64(n)) }}
 	one := compareSome(t, o)
 	if got := int(plays.Load()); got != o.Plays() {
 		t.Errorf("played %d runs, announced %d", got, o.Plays())
@@ -39,7 +39,7 @@ func TestDeterministic(t *testing.T) {
 		t.Errorf("four workers find something else (-one +four):\n%s", diff)
 	}
 	o.Seed = 8
-	if cmp.Equal(one.Base, compareSome(t, o).Base) {
+	if cmp.Equal(one.Profiles, compareSome(t, o).Profiles) {
 		t.Error("another seed plays the same runs")
 	}
 }
@@ -56,7 +56,7 @@ func TestEveryRunEnds(t *testing.T) {
 		cfg := pipeline.DefaultConfig()
 		cfg.Loop.MaxIterations = rapid.IntRange(1, 8).Draw(t, "iterations")
 		cfg.Loop.DiminishingFrom = rapid.SampledFrom([]int{2, 3, unlimited}).Draw(t, "diminishing")
-		c := play(cfg, &m, seed, 0, 0)
+		c := play(policy{config: cfg}, &m, seed, 0, 0)
 		switch {
 		case c.guard == "" && c.verified == 0:
 			t.Fatalf("neither verified nor stopped: %+v", c)
@@ -68,9 +68,9 @@ func TestEveryRunEnds(t *testing.T) {
 			t.Fatalf("going on made it cheaper: %d, then %d", c.cost, c.micro[c.verified-1])
 		}
 		n := c.stopped
-		wasted, stuck := since(c.useful, n), since(c.better, n)
-		if wasted < 0 || stuck < wasted || n > 0 && stuck > n {
-			t.Fatalf("wasted %d, stuck %d of %d iterations", wasted, stuck, n)
+		wasted, idle := since(c.useful, n), since(c.mended, n)
+		if idle < 0 || wasted < idle || n > 0 && wasted > n {
+			t.Fatalf("wasted %d, idle %d of %d iterations", wasted, idle, n)
 		}
 	})
 }
@@ -81,7 +81,7 @@ func TestNothingVerifiedThatIsNotTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, seed := anyModel(t)
 		m.Recall, m.Recheck, m.Unsolvable = 1, 1, 0.5
-		c, core := play(Fixed(unlimited), &m, seed, 0, most), newWorld(&m, seed, 0).core
+		c, core := play(fixed(unlimited), &m, seed, 0, most), newWorld(&m, seed, 0).core
 		if c.verified > 0 && (!c.sound || core) {
 			t.Fatalf("verified in iteration %d with a defect left; unsolvable: %v", c.verified, core)
 		}
@@ -91,12 +91,12 @@ func TestNothingVerifiedThatIsNotTrue(t *testing.T) {
 // A perfect agent is verified at once, a hopeless one never.
 func TestExtremes(t *testing.T) {
 	perfect := Model{Tested: 1, Recall: 1, Recheck: 1}
-	c := play(pipeline.DefaultConfig(), &perfect, 1, 1, 0)
+	c := play(policy{config: pipeline.DefaultConfig()}, &perfect, 1, 1, 0)
 	if c.verified != 1 || c.guard != "" || !c.sound {
 		t.Errorf("a perfect agent: %+v", c)
 	}
 	hopeless := Model{Unsolvable: 1, Tested: 1, Recall: 1, Recheck: 1}
-	c = play(pipeline.DefaultConfig(), &hopeless, 1, 1, 0)
+	c = play(policy{config: pipeline.DefaultConfig()}, &hopeless, 1, 1, 0)
 	if c.verified != 0 || c.guard == "" || since(c.useful, c.stopped) != c.stopped-1 {
 		t.Errorf("a hopeless task: %+v", c)
 	}
@@ -108,18 +108,22 @@ func TestExtremes(t *testing.T) {
 func TestCommonRandomNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, seed := anyModel(t)
-		open := play(Fixed(unlimited), &m, seed, 0, most+beyond)
-		c := play(pipeline.DefaultConfig(), &m, seed, 0, 0)
+		open := play(fixed(unlimited), &m, seed, 0, most+beyond)
+		c := play(policy{config: pipeline.DefaultConfig()}, &m, seed, 0, 0)
 		want := open.verified
 		if c.guard != "" && want > c.stopped+beyond {
 			want = 0
+		}
+		first := play(policy{config: pipeline.DefaultConfig()}, &m, seed, 0, toGate)
+		if first.guard != c.guard || first.stopped != c.stopped || first.cost != c.cost {
+			t.Fatalf("stopped in %d by %s, and when it is played on, in %d by %s", first.stopped, first.guard, c.stopped, c.guard)
 		}
 		if c.verified != want || want > 0 && c.sound != open.sound {
 			t.Fatalf("stopped in %d by %s, then verified in %d; without guards in %d", c.stopped, c.guard, c.verified, open.verified)
 		}
 		m.Idle = 0 // a round without a commit has a guard that no setting turns off
 		limit := rapid.IntRange(1, 8).Draw(t, "limit")
-		open, c = play(Fixed(unlimited), &m, seed, 0, most+beyond), play(Fixed(limit), &m, seed, 0, 0)
+		open, c = play(fixed(unlimited), &m, seed, 0, most+beyond), play(fixed(limit), &m, seed, 0, 0)
 		var played, derived Tally
 		played.decided(&c)
 		derived.limited(&open, limit)
@@ -132,7 +136,7 @@ func TestCommonRandomNumbers(t *testing.T) {
 // What more iterations can only make better or worse.
 func TestLimits(t *testing.T) {
 	res := compareSome(t, Options{Runs: 400, Sweep: 20, Seed: 1, Workers: 2})
-	limits := res.Base.Limits
+	limits := res.Limits
 	for i := 1; i < len(limits); i++ {
 		a, b := &limits[i-1], &limits[i]
 		if b.Verified < a.Verified || b.MicroUSD < a.MicroUSD || b.Iterations < a.Iterations || b.Runs != 400 {
@@ -143,18 +147,26 @@ func TestLimits(t *testing.T) {
 	if none.Verified < limits[4].Verified || none.Verified+none.Escalated != none.Runs {
 		t.Errorf("none: %+v", none)
 	}
-	f, fired, right := res.Base.Forge, 0, 0
-	for _, g := range f.Guards {
-		fired, right = fired+g.Fired, right+g.Right
+	for i, p := range res.Profiles {
+		f, fired, right := p.Forge, 0, 0
+		for _, g := range f.Guards {
+			fired, right = fired+g.Fired, right+g.Right
+		}
+		if fired != f.Escalated || right != f.Right || f.Verified+f.Escalated != f.Runs || f.Sound > f.Verified {
+			t.Errorf("%s: guards fired %d times, %d rightly: %+v", p.Name, fired, right, f)
+		}
+		if res.Pessimistic.Profiles[i].Forge.VerifiedShare() >= res.Optimistic.Profiles[i].Forge.VerifiedShare() {
+			t.Errorf("%s verifies no less where all is worse", p.Name)
+		}
+		if s := p.Reduction; s.Min > s.Median || s.Median > s.Max {
+			t.Errorf("%s: reduction %+v", p.Name, s)
+		}
+		if len(p.Variants) == 0 || p.Variants[0].Forge.Runs != variantRuns*20 || p.Variants[1].Forge.Guards[pipeline.GuardUnable].Fired != 0 {
+			t.Errorf("%s: variants %+v", p.Name, p.Variants)
+		}
 	}
-	if fired != f.Escalated || right != f.Right || f.Verified+f.Escalated != f.Runs || f.Sound > f.Verified {
-		t.Errorf("guards fired %d times, %d rightly: %+v", fired, right, f)
-	}
-	if len(res.Variants) == 0 || len(res.Draws) != draws || len(res.Sensitivity) != len(Parameters()) || res.Pessimistic.Forge.VerifiedShare() >= res.Optimistic.Forge.VerifiedShare() {
-		t.Errorf("the sweep is not whole: %d variants, %d draws, %d parameters", len(res.Variants), len(res.Draws), len(res.Sensitivity))
-	}
-	if s := res.Reduction; s.Min > s.Median || s.Median > s.Max {
-		t.Errorf("reduction %+v", s)
+	if len(res.Draws) != draws || len(res.Sensitivity) != len(Parameters()) {
+		t.Errorf("the sweep is not whole: %d draws, %d parameters", len(res.Draws), len(res.Sensitivity))
 	}
 }
 
@@ -162,22 +174,22 @@ func TestLimits(t *testing.T) {
 // and a little worse.
 func TestEqualShare(t *testing.T) {
 	limit := func(verified, wasted int) Tally {
-		return Tally{Runs: 100, Verified: verified, Wasted: wasted, Stuck: 2 * wasted, MicroUSD: 100e6}
+		return Tally{Runs: 100, Verified: verified, Wasted: wasted, Idle: 2 * wasted, MicroUSD: 100e6}
 	}
 	limits := []Tally{limit(40, 0), limit(60, 40), limit(60, 50)}
 	cases := []struct {
 		forge Tally
 		want  Equal
 	}{
-		{limit(50, 12), Equal{Limit: 1.5, Verified: 0.5, Wasted: 0.2, Stuck: 0.4, CostUSD: 1, Reduction: 0.4, StuckLess: 0.4}},
-		{limit(60, 50), Equal{Limit: 2, Verified: 0.6, Wasted: 0.4, Stuck: 0.8, CostUSD: 1, Reduction: -0.25, StuckLess: -0.25}},
-		{limit(90, 25), Equal{Limit: 3, Verified: 0.6, Wasted: 0.5, Stuck: 1, CostUSD: 1, Reduction: 0.5, StuckLess: 0.5}},
+		{limit(50, 12), Equal{Limit: 1.5, Verified: 0.5, Wasted: 0.2, Idle: 0.4, CostUSD: 1, Reduction: 0.4, IdleLess: 0.4}},
+		{limit(60, 50), Equal{Limit: 2, Verified: 0.6, Wasted: 0.4, Idle: 0.8, CostUSD: 1, Reduction: -0.25, IdleLess: -0.25}},
+		{limit(90, 25), Equal{Limit: 3, Verified: 0.6, Wasted: 0.5, Idle: 1, CostUSD: 1, Reduction: 0.5, IdleLess: 0.5}},
 		{limit(20, 0), Equal{Limit: 0.5, Verified: 0.2, CostUSD: 0.5}},
 	}
 	for _, c := range cases {
-		got := compare(append([]Tally{c.forge}, limits...)).Equal
+		got := equal(&c.forge, limits)
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
-			t.Errorf("compare(%d %% verified).Equal(-want +got):\n%s", c.forge.Verified, diff)
+			t.Errorf("equal(%d %% verified)(-want +got):\n%s", c.forge.Verified, diff)
 		}
 	}
 }
@@ -226,14 +238,14 @@ func TestCompareRefuses(t *testing.T) {
 func BenchmarkRun(b *testing.B) {
 	m := Base()
 	for _, c := range []struct {
-		name string
-		cfg  pipeline.Config
-		last int
-	}{{"forge", pipeline.DefaultConfig(), 0}, {"open", Fixed(unlimited), most + beyond}} {
+		name   string
+		policy policy
+		last   int
+	}{{"forge", policy{config: pipeline.DefaultConfig()}, 0}, {"open", fixed(unlimited), most + beyond}} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for i := range b.N {
-				play(c.cfg, &m, 1, uint64(i), c.last)
+				play(c.policy, &m, 1, uint64(i), c.last)
 			}
 		})
 	}

@@ -15,8 +15,8 @@ type Tally struct {
 	Verified   int   `json:"verified"`
 	Sound      int   `json:"sound"`      // verified, and nothing was wrong with it
 	Iterations int   `json:"iterations"` // begun, in all
-	Wasted     int   `json:"wasted"`     // of them: those after the last one that left fewer defects than there were before it
-	Stuck      int   `json:"stuck"`      // of them: those after the last one that left fewer defects than there ever were
+	Wasted     int   `json:"wasted"`     // of them: those after the last one that left fewer defects than there ever were
+	Idle       int   `json:"idle"`       // of them: those after the last one that left fewer defects than there were before it
 	MicroUSD   int64 `json:"micro_usd"`
 	Escalated  int   `json:"escalated"`
 	Right      int   `json:"right"` // escalated, and ten more iterations would not have verified it
@@ -38,8 +38,8 @@ func (t *Tally) VerifiedShare() float64 { return ratio(t.Verified, t.Runs) }
 // WastedPerRun is the mean number of wasted iterations.
 func (t *Tally) WastedPerRun() float64 { return ratio(t.Wasted, t.Runs) }
 
-// StuckPerRun is the mean number of stuck iterations.
-func (t *Tally) StuckPerRun() float64 { return ratio(t.Stuck, t.Runs) }
+// IdlePerRun is the mean number of idle iterations.
+func (t *Tally) IdlePerRun() float64 { return ratio(t.Idle, t.Runs) }
 
 // CostPerRun is the mean cost in dollars.
 func (t *Tally) CostPerRun() float64 { return ratio(t.MicroUSD, t.Runs) / 1e6 }
@@ -93,7 +93,7 @@ func (t *Tally) decided(c *course) {
 	} else {
 		g.Later = c.verified - c.stopped
 	}
-	t.add(&Tally{Runs: 1, Iterations: c.stopped, Wasted: wasted, Stuck: since(c.better, c.stopped), MicroUSD: c.cost, Escalated: 1, Right: g.Right, Guards: map[pipeline.GuardName]GuardTally{c.guard: g}})
+	t.add(&Tally{Runs: 1, Iterations: c.stopped, Wasted: wasted, Idle: since(c.mended, c.stopped), MicroUSD: c.cost, Escalated: 1, Right: g.Right, Guards: map[pipeline.GuardName]GuardTally{c.guard: g}})
 }
 
 // limited books a run as it goes under a fixed limit. Such a loop does what a loop
@@ -107,7 +107,7 @@ func (t *Tally) limited(c *course, limit int) {
 	if c.verified == 0 || c.verified > limit+beyond {
 		right = 1
 	}
-	t.add(&Tally{Runs: 1, Iterations: limit, Wasted: since(c.useful, limit), Stuck: since(c.better, limit), MicroUSD: c.micro[limit-1], Escalated: 1, Right: right})
+	t.add(&Tally{Runs: 1, Iterations: limit, Wasted: since(c.useful, limit), Idle: since(c.mended, limit), MicroUSD: c.micro[limit-1], Escalated: 1, Right: right})
 }
 
 func (t *Tally) passed(c *course, micro int64) {
@@ -124,7 +124,7 @@ func (t *Tally) add(o *Tally) {
 	t.Sound += o.Sound
 	t.Iterations += o.Iterations
 	t.Wasted += o.Wasted
-	t.Stuck += o.Stuck
+	t.Idle += o.Idle
 	t.MicroUSD += o.MicroUSD
 	t.Escalated += o.Escalated
 	t.Right += o.Right

@@ -18,6 +18,7 @@ type world struct {
 	rng  *rand.Rand
 	hard float64 // the task's difficulty, a factor of its defects
 	core bool    // the task holds a defect that is never mended
+	own  float64 // the chance that the implementer says so, in a round that is about it
 
 	defects []defect
 	claims  []claim // false findings that the review holds on to
@@ -25,8 +26,8 @@ type world struct {
 	commits int
 	faulted bool // the last execution broke down
 
-	useful []bool // by iteration, from 0: whether fewer defects were open after it than before
-	better []bool // likewise: whether fewer were open than ever since the first change
+	useful []bool // by iteration, from 0: whether fewer defects were open after it than ever since the first change
+	mended []bool // likewise: whether fewer were open than before it
 	fewest int
 }
 
@@ -53,10 +54,13 @@ func newWorld(m *Model, seed, run uint64) *world {
 	w := &world{m: m, rng: rand.New(rand.NewPCG(seed, run))}
 	w.hard = []float64{0.5, 0.5, 0.5, 1, 1, 1, 1, 2, 2, 2}[w.rng.IntN(10)]
 	w.core = w.chance(m.Unsolvable)
+	w.own = 2 * m.Unable * w.rng.Float64() // some it sees through, of others it never thinks so
 	return w
 }
 
 func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
+
+func (w *world) between(from, to float64) float64 { return from + (to-from)*w.rng.Float64() }
 
 func (w *world) name() string {
 	w.names++
@@ -108,25 +112,41 @@ func (w *world) millis(minutes float64) int64 {
 func (w *world) implement(iteration int, head string) *pipeline.Implementation {
 	before := w.left()
 	for len(w.useful) < iteration {
-		w.useful, w.better = append(w.useful, false), append(w.better, false)
+		w.useful, w.mended = append(w.useful, false), append(w.mended, false)
 	}
 	misread := w.chance(w.m.Misread)
 	if misread && w.chance(w.m.Idle) {
 		return &pipeline.Implementation{Parent: head, Head: head}
 	}
-	n := iteration - 1
+	n, unable := iteration-1, ""
 	if w.commits == 0 {
 		w.first(iteration, misread)
-		w.useful[n], w.better[n], w.fewest = true, true, w.left() // from nothing to something
+		w.useful[n], w.mended[n], w.fewest = true, true, w.left() // from nothing to something
 	} else {
+		unable = w.unable(misread)
 		w.rework(iteration, misread)
 		left := w.left()
-		w.useful[n] = w.useful[n] || left < before
-		w.better[n] = w.better[n] || left < w.fewest
+		w.mended[n] = w.mended[n] || left < before
+		w.useful[n] = w.useful[n] || left < w.fewest
 		w.fewest = min(w.fewest, left)
 	}
 	w.commits++
-	return &pipeline.Implementation{Parent: head, Head: "commit" + strconv.Itoa(w.commits), Files: files}
+	return &pipeline.Implementation{Parent: head, Head: "commit" + strconv.Itoa(w.commits), Files: files, Unable: unable}
+}
+
+// unable is what the implementer says when it thinks that it cannot mend what it
+// was told of. It does the rest of its work all the same.
+func (w *world) unable(misread bool) string {
+	p := w.m.Timid
+	for i := range w.defects {
+		if d := &w.defects[i]; d.open && d.told && d.fix == 0 && !misread {
+			p = w.own
+		}
+	}
+	if !w.chance(p) {
+		return ""
+	}
+	return "this cannot be mended"
 }
 
 func (w *world) first(iteration int, misread bool) {
@@ -180,7 +200,7 @@ func (w *world) review(head string) *pipeline.Review {
 			d.finding = w.name()
 		}
 		d.told = true
-		v.Findings = append(v.Findings, w.finding(d.finding, d.critical, 0.7+0.3*w.rng.Float64()))
+		v.Findings = append(v.Findings, w.finding(d.finding, d.critical, w.between(sureFrom, sureTo)))
 	}
 	for range poisson(w.rng, w.m.False) {
 		w.claims = append(w.claims, claim{open: true})
@@ -195,7 +215,7 @@ func (w *world) review(head string) *pipeline.Review {
 			c.finding = w.name()
 		}
 		c.told = true
-		v.Findings = append(v.Findings, w.finding(c.finding, w.chance(0.1), 0.4+0.5*w.rng.Float64()))
+		v.Findings = append(v.Findings, w.finding(c.finding, w.chance(0.1), w.between(falseFrom, falseTo)))
 	}
 	return v
 }

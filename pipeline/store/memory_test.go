@@ -61,6 +61,9 @@ func TestLearnings(t *testing.T) {
 		l := learningOf("run/1/0", "Wrap errors", 0.7)
 		ids := save(t, d, l, learningOf("run/1/1", "Close files", 0.9), func() pipeline.Learning { o := l; o.Scope = "org:acme"; return o }())
 		want(t, "the same again", fmt.Sprint(save(t, d, l)), fmt.Sprint(ids[:1]))
+		scopes, err := d.Scopes(ctx)
+		must(t, err)
+		want(t, "scopes", fmt.Sprint(scopes), "[org:acme repo:acme/site]")
 		l.ID, l.Confidence, l.Touched, l.State = ids[0], 0.7, now, "active"
 		l.Paths = []string{"api/a.go", "b \uFFFD.go"}
 		if diff := cmp.Diff(l, learningAt(t, d, ids[0])); diff != "" {
@@ -353,6 +356,20 @@ func TestRecalls(t *testing.T) {
 		first.Used = ids[:1]
 		if diff := cmp.Diff([]pipeline.Recall{first, second}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+		uses, err := d.Uses(ctx, ids[1], 0)
+		must(t, err)
+		use := Use{Run: run.ID, Repo: "acme/site", State: pipeline.StateRunning, Phase: pipeline.PhaseReview, Iteration: 2, Role: "reviewer", At: hours(2)}
+		again := use
+		again.Iteration, again.At = 1, hours(0)
+		if diff := cmp.Diff([]Use{use, again}, uses); diff != "" {
+			t.Errorf("uses of b (-want +got):\n%s", diff)
+		}
+		if uses, err = d.Uses(ctx, ids[2], 1); err != nil || len(uses) != 1 || uses[0].Iteration != 2 {
+			t.Errorf("the last use of c: %+v, %v", uses, err)
+		}
+		if uses, err = d.Uses(ctx, ids[0], 0); err != nil || len(uses) != 1 || !uses[0].Used {
+			t.Errorf("uses of a: %+v, %v", uses, err)
 		}
 		o := Outcome{Run: run.ID, FirstPass: true, Bounces: 1, Findings: 4, Dismissed: 2, MicroUSD: 77, At: hours(9)}
 		must(t, d.PutOutcome(ctx, nil, Outcome{Run: run.ID, At: hours(8)}))

@@ -68,9 +68,26 @@ type Hub interface {
 	// means that there will be no run, and why, for people.
 	Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, error)
 
+	// Asked reads what a human's review of the pull request asks for, as findings.
+	Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error)
+
 	// Reply answers on an issue or pull request, to the comment when it is not 0.
 	// A reply with the same key is posted once.
 	Reply(ctx context.Context, repo pipeline.Repo, issue int, comment int64, text, key string) error
+}
+
+// Memory answers the commands about what is remembered of a repository. What it
+// is asked twice by a repeated delivery it does once. The texts are for people.
+type Memory interface {
+	// Memory lists what is remembered: what the words are about, or all of it.
+	Memory(ctx context.Context, repo pipeline.Repo, words string) (string, error)
+
+	// Remember keeps the words of a person. run is the run that they were said at,
+	// 0 for none.
+	Remember(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, words string, run int64) (string, error)
+
+	// Forget takes a learning of the repository out of use; why may be empty.
+	Forget(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, id int64, why string) (string, error)
 }
 
 // Options configure an engine. Executor and Publisher are needed always, Hub and
@@ -81,6 +98,7 @@ type Options struct {
 	Hub       Hub
 	Read      func(event string, payload []byte) (pipeline.Notice, error) // what a delivery means; pure
 	Observer  Observer                                                    // nil: what people do with findings is not looked at
+	Memory    Memory                                                      // nil: nothing is remembered here
 
 	OnEvents func(run *pipeline.Run, events []pipeline.Event) // called after each append, from several goroutines; it must neither keep nor change them
 	Logger   *slog.Logger

@@ -331,11 +331,28 @@ func (h *town) Prepare(_ context.Context, n pipeline.Notice) (pipeline.Start, er
 	return newStart(n.Issue), nil
 }
 
+func (h *town) Asked(_ context.Context, _ pipeline.Repo, _ int, f pipeline.Feedback) (pipeline.Review, error) {
+	return pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: "human", Message: f.Body}}}, nil
+}
+
 func (h *town) Reply(_ context.Context, _ pipeline.Repo, issue int, comment int64, text, key string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.replies = append(h.replies, fmt.Sprintf("#%d %d %s: %s", issue, comment, key, text))
 	return nil
+}
+
+// Memory, Remember and Forget say what they were asked.
+func (h *town) Memory(_ context.Context, repo pipeline.Repo, words string) (string, error) {
+	return fmt.Sprintf("memory of %s: %q", repo.FullName(), words), nil
+}
+
+func (h *town) Remember(_ context.Context, _ pipeline.Repo, actor pipeline.Actor, words string, run int64) (string, error) {
+	return fmt.Sprintf("%s says at run %d: %q", actor.Login, run, words), nil
+}
+
+func (h *town) Forget(_ context.Context, _ pipeline.Repo, actor pipeline.Actor, id int64, why string) (string, error) {
+	return fmt.Sprintf("%s forgets %d: %q", actor.Login, id, why), nil
 }
 
 func (h *town) said() []string {
@@ -366,6 +383,9 @@ func readWords(event string, payload []byte) (pipeline.Notice, error) {
 	case "command":
 		n.Kind, n.Issue, n.Comment = pipeline.NoticeCommand, number(), 99
 		n.Command = pipeline.SlashCommand{Name: words[2], Args: words[3]}
+		if words[2] == "memory" || words[2] == "remember" {
+			n.Command.Args, n.Command.Text = "", words[3]
+		}
 		if words[2] == "wrong" {
 			n.Command.Error = "there is no such command"
 		}
@@ -380,6 +400,9 @@ func readWords(event string, payload []byte) (pipeline.Notice, error) {
 		n.Kind, n.Branch, n.Head, n.Why = pipeline.NoticeBaseMoved, "main", words[1], "push to main"
 	case "checks":
 		n.Kind, n.Head, n.Why = pipeline.NoticeChecks, words[1], "check build: success"
+	case "review":
+		n.Kind, n.Branch = pipeline.NoticeFeedback, words[1]
+		n.Feedback = &pipeline.Feedback{Event: "pull_request_review", Action: "submitted", State: words[2], Body: words[3]}
 	case "panic":
 		panic("a poisonous payload")
 	default:

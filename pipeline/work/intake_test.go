@@ -62,10 +62,21 @@ func TestOutcomes(t *testing.T) {
 		{"command 5 continue 2", "run 1: answered: Nothing waits for an answer", "Nothing waits for an answer"},
 		{"command 9 stop", "answered: no run here", "There is no run here"},
 		{"command 9 help", "answered: help", "/forge status"},
+		{"command 9 memory errors", "memory: answered: memory of acme/shop: \"errors\"", "memory of acme/shop: \"errors\""},
+		{"command 9 remember this", "remember: answered: mia says at run 0: \"this\"", "mia says"},
+		{"command 5 remember this", "remember: answered: mia says at run 1: \"this\"", "mia says"},
+		{"command 6 forget 12", "forget: answered: mia forgets 12: \"\"", "mia forgets"},
+		{"command 9 remember this by eve", "ignored: eve may not command Forge (needs write)", ""},
+		{"command 9 forget 12 by ci[bot]", "ignored: ci[bot] is a bot, and Forge does not listen to bots", ""},
 		{"unlabel 5", "run 1: run cancelled", ""},
 		{"unlabel 6", "run 2: run 2 has ended", ""},
 		{"edit 5 better", "run 1: noted for the next attempt", ""},
 		{"push forge/issue-5 cafe", "run 1: the run goes on from cafe", ""},
+		{"review forge/issue-5 changes_requested shorter", "run 1: 1 change requested: the work goes back with it", ""},
+		{"review forge/issue-5 changes_requested shorter by eve", "run 1: nothing that the run has to act on", ""},
+		{"review forge/issue-5 approved", "run 1: a review without requested changes", ""},
+		{"review forge/issue-5 commented nice", "run 1: nothing that the run has to act on", ""},
+		{"review forge/issue-6 changes_requested late", "run 2: run 2 has ended", ""},
 		{"base cafe", "run 1: noted: it is taken in", ""},
 		{"base base", "ignored: no run waits for it (push to main)", ""},
 		{"checks cafe", "ignored: no run waits for it (check build: success)", ""},
@@ -82,7 +93,7 @@ func TestOutcomes(t *testing.T) {
 					}
 					return newStart(n.Issue), nil
 				}
-				opts.Hub = h
+				opts.Hub, opts.Memory = h, h
 				newRun(t, k, 5)
 				ended := newRun(t, k, 6)
 				if err := newDriven(t, k, options(t)).Drive(t.Context(), ended); err != nil {
@@ -104,6 +115,21 @@ func TestOutcomes(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWithoutMemory(t *testing.T) {
+	t.Parallel()
+	k := openStore(t)
+	synctest.Test(t, func(t *testing.T) {
+		opts := options(t)
+		h := &town{}
+		opts.Hub = h
+		deliver(t, k, "g1", "command 9 remember this")
+		intake(t, k, opts)
+		if _, got := outcome(t, k, "g1"); got != "remember: answered: This server remembers nothing." || !strings.Contains(strings.Join(h.said(), ""), "remembers nothing") {
+			t.Errorf("outcome %q, replies %q", got, h.said())
+		}
+	})
 }
 
 // A delivery that cannot be handled is tried five times, with growing waits, and

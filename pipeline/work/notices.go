@@ -1,9 +1,12 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -103,6 +106,9 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains([]string{"memory", "remember", "forget"}, n.Command.Name) {
+		return e.remember(ctx, p, run)
+	}
 	if run == nil {
 		text, outcome := "There is no run here. The label, or `/forge run`, starts one.", "answered: no run here"
 		if n.Command.Name == "help" {
@@ -114,7 +120,7 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 		return e.conclude(ctx, p, outcome)
 	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, string, string) {
-		events, text := r.Answer(n.Command, n.Actor, "comment", n.Comment, at)
+		events, text := r.Answer(n.Command, n.Actor, cmp.Or(n.Command.Via, "comment"), n.Comment, at)
 		prefix(p.GUID, events)
 		outcome := fmt.Sprintf("run %d: %s", r.ID, n.Command.Name)
 		if len(events) == 0 && text != "" {
@@ -122,6 +128,35 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 		}
 		return events, text, outcome
 	})
+}
+
+// remember carries out a command about what is remembered, which needs no run.
+func (e *Engine[W, T]) remember(ctx context.Context, p *parcel, run *pipeline.Run) (err error) {
+	n := p.notice
+	text := "This server remembers nothing."
+	switch c := n.Command; {
+	case e.Memory == nil:
+	case c.Name == "memory":
+		text, err = e.Memory.Memory(ctx, n.Repo, c.Text)
+	case c.Name == "remember":
+		var id int64
+		if run != nil {
+			id = run.ID
+		}
+		text, err = e.Memory.Remember(ctx, n.Repo, n.Actor, c.Text, id)
+	default:
+		var id int64
+		if id, err = strconv.ParseInt(c.Args, 10, 64); err == nil {
+			text, err = e.Memory.Forget(ctx, n.Repo, n.Actor, id, c.Text)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", n.Command.Name, n.Repo.FullName(), err)
+	}
+	if err := e.reply(ctx, p, text); err != nil {
+		return err
+	}
+	return e.conclude(ctx, p, n.Command.Name+": answered: "+firstLine(text))
 }
 
 // happened takes in what people did on GitHub by other ways than a command.
@@ -133,6 +168,11 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
 	}
 	if run == nil {
 		return e.conclude(ctx, p, fmt.Sprintf("ignored: no run is about it (%s)", n.Kind))
+	}
+	if f := n.Feedback; f != nil && f.Event == "pull_request_review" && f.Action == "submitted" && f.State != "commented" && !run.State.Ended() {
+		if n, err = e.reviewed(ctx, n); err != nil {
+			return err
+		}
 	}
 	signals, words, err := e.noticed(ctx, run, p)
 	if err != nil {
@@ -149,6 +189,21 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
 		prefix(p.GUID, events)
 		return append(events, signals...), "", fmt.Sprintf("run %d: %s", r.ID, strings.Join(append([]string{outcome}, words...), ", "))
 	})
+}
+
+// reviewed makes the notice of a human's verdict on the pull request one that the
+// run acts on, when they may command it.
+func (e *Engine[W, T]) reviewed(ctx context.Context, n pipeline.Notice) (pipeline.Notice, error) {
+	may, err := e.mayWrite(ctx, n)
+	if err != nil || !may || n.Actor.Bot {
+		return n, err
+	}
+	asked, err := e.Hub.Asked(ctx, n.Repo, n.Pull, *n.Feedback)
+	if err != nil {
+		return n, fmt.Errorf("read what the review of %s asks for: %w", n.Actor.Login, err)
+	}
+	n.Kind, n.Verdict, n.Review = pipeline.NoticeReviewed, n.Feedback.State, &asked
+	return n, nil
 }
 
 // everyRun takes in what concerns all that is being worked on in a repository: its

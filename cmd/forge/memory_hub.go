@@ -1,0 +1,210 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/learn"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// memoryStore is what changes of the memory need of the store; T is its
+// transaction.
+type memoryStore[T any] interface {
+	Tx(ctx context.Context, fn func(ctx context.Context, tx T) error) error
+	SaveLearnings(ctx context.Context, tx T, learnings []pipeline.Learning) ([]int64, error)
+	ApplyEvidence(ctx context.Context, tx T, scope string, evidence []pipeline.Evidence) error
+	EditLearning(ctx context.Context, tx T, id int64, by pipeline.Actor, at time.Time, change func(*pipeline.Learning) error) error
+	ForgetLearning(ctx context.Context, tx T, id int64, by pipeline.Actor, at time.Time, why string) error
+}
+
+const (
+	maxMemory = 2000 // bytes of what a person tells to remember
+	maxListed = 40   // learnings in an answer
+
+	// rememberBase is the confidence that a plain word of a maintainer begins with:
+	// more than what is derived from a rewrite (0.8), and not certain.
+	rememberBase = 0.9
+	// rememberDelta is what a second person does to it who says the same.
+	rememberDelta = 0.1
+)
+
+// memoryHub answers the slash commands about what is remembered of a repository.
+// It sees and changes what is of that repository alone: who may write there has no
+// say in what is remembered of the organisation.
+type memoryHub struct {
+	db     *store.DB
+	weight func(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (float64, error) // of a person's word, 0 to 1
+	now    func() time.Time
+}
+
+func repoScope(repo pipeline.Repo) string { return "repo:" + repo.FullName() }
+
+// Memory implements work.Memory.
+func (m memoryHub) Memory(ctx context.Context, repo pipeline.Repo, words string) (string, error) {
+	scope, now := repoScope(repo), m.now()
+	all, err := m.db.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, Limit: everything})
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return fmt.Sprintf("Nothing is remembered of %s yet. Forge learns from its own runs and from what people do with its findings and suggestions, "+
+			"and `/forge remember WORDS` tells it something.", repo.FullName()), nil
+	}
+	byConfidence(all, now)
+	list, about := all, ""
+	if words != "" {
+		about = " about these words"
+		hits, err := m.db.SearchMemories(ctx, words, []string{scope}, maxListed)
+		if err != nil {
+			return "", err
+		}
+		list = nil
+		for _, h := range hits {
+			list = append(list, h.Learning)
+		}
+		if len(list) == 0 {
+			return fmt.Sprintf("Nothing that is remembered of %s is about these words. `/forge memory` alone lists all of it.", repo.FullName()), nil
+		}
+	}
+	var b strings.Builder
+	shown := list[:min(maxListed, len(list))]
+	fmt.Fprintf(&b, "Remembered of %s%s: %d of %d learning(s), with their confidence from 0 to 1. `/forge forget ID` takes one out of use.\n\n", repo.FullName(), about, len(shown), len(all))
+	for _, l := range shown {
+		fmt.Fprintf(&b, "- **%d** (%.2f, %s): %s\n", l.ID, learn.Effective(l, now), kindOf(l), strings.ReplaceAll(oneLine(l.Content, 240), "`", "'"))
+	}
+	return b.String(), nil
+}
+
+// byConfidence sorts by scope, then by what decay leaves of confidence.
+func byConfidence(list []pipeline.Learning, now time.Time) {
+	slices.SortStableFunc(list, func(a, b pipeline.Learning) int {
+		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(learn.Effective(b, now), learn.Effective(a, now)), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+func kindOf(l pipeline.Learning) string {
+	if l.Category == "" {
+		return string(l.Type)
+	}
+	return string(l.Type) + ", " + l.Category
+}
+
+// oneLine is a text in one line of at most n characters.
+func oneLine(s string, n int) string {
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) > n {
+		return strings.TrimSpace(string(r[:n-1])) + "…"
+	}
+	return string(r)
+}
+
+// Remember implements work.Memory.
+func (m memoryHub) Remember(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, words string, run int64) (string, error) {
+	content := learn.Tidy(words, maxMemory)
+	if content == "" {
+		return "There is nothing in these words that could be remembered.", nil
+	}
+	weight, err := m.weight(ctx, repo, actor)
+	if err != nil {
+		return "", err
+	}
+	if !(weight > 0) {
+		return "Forge remembers the words of people with write access to this repository.", nil
+	}
+	at := m.now().UTC().Truncate(time.Microsecond)
+	base := rememberBase * min(1, weight)
+	l := pipeline.Learning{
+		Key: saidKey(content), Scope: repoScope(repo), Type: pipeline.LearningSemantic, Content: content, Source: learn.SourceHuman,
+		Author: actor, Weight: weight, Run: run, Base: base, Confidence: base, Created: at, Touched: at, State: learn.Active,
+	}
+	known, err := m.said(ctx, l.Scope, l.Key)
+	if err != nil {
+		return "", err
+	}
+	if l.ID, err = remember(ctx, m.db, l, known); err != nil {
+		return "", err
+	}
+	if l, err = m.db.Learning(ctx, l.ID); err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("Remembered as learning **%d**, with a confidence of %.2f. `/forge forget %d` takes it out of use.", l.ID, l.Confidence, l.ID)
+	if strings.Contains(content, "[secret]") && !strings.Contains(words, "[secret]") {
+		text += " What looks like a credential was left out: if it is one, revoke it, because it stands in a comment now."
+	}
+	if len(words) > maxMemory {
+		text += fmt.Sprintf(" It is long: at most %d bytes of it are kept.", maxMemory)
+	}
+	return text, nil
+}
+
+// saidKey makes the same words one learning, whoever says them.
+func saidKey(content string) string {
+	sum := sha256.Sum256([]byte(strings.ToLower(strings.Join(strings.Fields(content), " "))))
+	return fmt.Sprintf("%s:%x", learn.SourceHuman, sum[:12])
+}
+
+// said finds the learning with the key among what people said; nil if there is none.
+func (m memoryHub) said(ctx context.Context, scope, key string) (*pipeline.Learning, error) {
+	list, err := m.db.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, States: []string{"*"}, Source: learn.SourceHuman, Limit: everything})
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(list, func(l pipeline.Learning) bool { return l.Key == key }); i >= 0 {
+		return &list[i], nil
+	}
+	return nil, nil
+}
+
+// remember keeps what a person said. When it is known already, another person's
+// word is evidence for it; and who says it again after it was taken out of use
+// wants it back.
+func remember[T any](ctx context.Context, st memoryStore[T], l pipeline.Learning, known *pipeline.Learning) (id int64, err error) {
+	err = st.Tx(ctx, func(ctx context.Context, tx T) error {
+		if known == nil {
+			ids, err := st.SaveLearnings(ctx, tx, []pipeline.Learning{l})
+			if err == nil {
+				id = ids[0]
+			}
+			return err
+		}
+		id = known.ID
+		if known.State != learn.Active {
+			err := st.EditLearning(ctx, tx, id, l.Author, l.Created, func(old *pipeline.Learning) error {
+				old.State = learn.Active
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if known.Author.ID == l.Author.ID {
+			return nil
+		}
+		return st.ApplyEvidence(ctx, tx, l.Scope, []pipeline.Evidence{{Learning: id, Of: l.Key, Key: fmt.Sprintf("remember/%d", l.Author.ID),
+			Delta: rememberDelta * min(1, l.Weight), Why: "another person said the same", Actor: l.Author, Run: l.Run, At: l.Created}})
+	})
+	return id, err
+}
+
+// Forget implements work.Memory.
+func (m memoryHub) Forget(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, id int64, why string) (string, error) {
+	l, err := m.db.Learning(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && l.Scope != repoScope(repo) {
+		return fmt.Sprintf("There is no learning %d of %s. `/forge memory` lists what there is.", id, repo.FullName()), nil
+	}
+	if err == nil && l.State != learn.Forgotten {
+		err = m.db.ForgetLearning(ctx, nil, id, actor, m.now(), learn.Tidy(why, maxMemory))
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Learning %d is forgotten: no run is given it any more, and no signal brings it back.", id), nil
+}

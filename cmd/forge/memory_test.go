@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"forge/learn"
+	"forge/learn/export"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// wrapErrors is a learning from a dismissal, with evidence against it.
+func wrapErrors(scope, key string, at time.Time) export.Entry {
+	return export.Entry{
+		Learning: pipeline.Learning{Key: key, Scope: scope, Type: pipeline.LearningSemantic, State: learn.Active, Category: "style", Base: 0.8, Source: learn.SourceHuman,
+			Author: pipeline.Actor{ID: 1, Login: "ann"}, Weight: 1, Paths: []string{"api/a.go"}, Content: "Wrap errors with the activity", Created: at, Touched: at},
+		Evidence: []pipeline.Evidence{{Of: key, Key: "thread/1", Delta: -0.2, Why: "a related finding was dismissed", Actor: pipeline.Actor{ID: 2, Login: "bob"}, At: at.Add(time.Hour)}},
+	}
+}
+
+// file writes a file beside the state directory.
+func (c *cli) file(name, text string) string {
+	c.t.Helper()
+	path := filepath.Join(c.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+func (c *cli) db() *store.DB {
+	c.t.Helper()
+	db, err := store.Open(c.t.Context(), filepath.Join(c.dir, "state", "forge.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return db
+}
+
+// Covers H7, M3: what is remembered can be listed, found, read with its evidence,
+// changed and forgotten, and who did it is kept.
+func TestMemoryCommands(t *testing.T) {
+	c := newCLI(t)
+	c.run(exitDone, []string{"Nothing is remembered yet", "/forge remember", "import"}, "memory", "list")
+	if got := c.run(exitDone, nil, "memory", "list", "--json"); strings.TrimSpace(got) != "[]" {
+		t.Errorf("memory list --json of nothing = %q, want []", got)
+	}
+	at := time.Now().Add(-60 * 24 * time.Hour).UTC().Truncate(time.Microsecond)
+	second := wrapErrors("repo:acme/site", "b", at.Add(59*24*time.Hour))
+	second.Learning.Content, second.Evidence = "Close files", nil
+	site := c.file("site.md", string(export.Write("repo:acme/site", []export.Entry{wrapErrors("repo:acme/site", "a", at), second})))
+	org := c.file("org.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
+	c.run(exitDone, []string{"3 new"}, "memory", "import", site, org)
+
+	var list []memoryView
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "list", "--scope", "acme/site", "--json")), &list); err != nil || len(list) != 2 {
+		t.Fatalf("memory list --json: %+v, %v", list, err)
+	}
+	// The half-life of a fact is 120 days (learn.Effective).
+	if l := list[1]; l.Confidence != 0.6 || l.Effective > 0.6*0.7072 || l.Effective < 0.6*0.70 || list[0].Content != "Close files" {
+		t.Errorf("the list is %+v", list)
+	}
+	out := c.run(exitDone, []string{"org:acme", "Wrap errors", "0.42", "1 of 3", "--skip 1"}, "memory", "list", "--limit", "1")
+	if strings.Contains(out, "repo:acme/site") {
+		t.Errorf("--limit 1 lists more:\n%s", out)
+	}
+	out = c.run(exitDone, []string{"repo:acme/site"}, "memory", "list", "--skip", "1")
+	if strings.Contains(out, "org:acme") || strings.Contains(out, "--skip") {
+		t.Errorf("--skip 1 lists the first, or tells of more:\n%s", out)
+	}
+	out = c.run(exitDone, []string{"Close files"}, "memory", "search", "files", "nothing")
+	if strings.Contains(out, "Wrap") {
+		t.Errorf("search finds what has none of the words:\n%s", out)
+	}
+	c.run(exitDone, []string{"org:acme"}, "memory", "search", "--scope", "acme", "errors")
+	c.run(exitDone, []string{"Nothing that is remembered"}, "memory", "search", "zebra")
+
+	id := fmt.Sprint(list[1].ID)
+	c.run(exitDone, []string{"Wrap errors", "-0.20", "bob", "dismissed", "ann", "0.60 before decay", "began with 0.80", "paths: api/a.go", "no run was given it"}, "memory", "show", id)
+	c.run(exitFailed, []string{"from 0.00 to 0.80"}, "memory", "edit", id, "--confidence", "0.9")
+	c.run(exitDone, []string{"confidence is 0.75"}, "memory", "edit", id, "--confidence", "0.75", "--content", "Wrap all errors", "--context", "in Go", "--path", "b.go", "--path", "c.go")
+	me := osUser().Login
+	c.run(exitDone, []string{"Wrap all errors", "when it matters: in Go", "b.go, c.go", "0.75 before decay", me, `words: "Wrap errors with the activity"`, "edited"}, "memory", "show", id)
+	c.run(exitDone, []string{"is forgotten"}, "memory", "forget", id, "--why", "we left Go")
+	c.run(exitDone, []string{"was forgotten before"}, "memory", "forget", id)
+	c.run(exitDone, []string{"forgotten: we left Go", me}, "memory", "show", id)
+	c.run(exitFailed, []string{"is forgotten"}, "memory", "edit", id, "--content", "again")
+	if out := c.run(exitDone, nil, "memory", "list", "--scope", "acme/site"); strings.Contains(out, "Wrap") {
+		t.Errorf("what is forgotten is listed:\n%s", out)
+	}
+	c.run(exitDone, []string{"Wrap all errors", "forgotten"}, "memory", "list", "--all")
+	c.run(exitDone, []string{"repo:acme/site", "acme/other"}, "memory", "list", "--scope", "acme/other")
+	var d memoryDetails
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "show", id, "--json")), &d); err != nil || len(d.Evidence) != 1 || len(d.History) != 2 || d.History[1].By.Login != me || d.Uses == nil {
+		t.Errorf("memory show --json: %+v, %v", d, err)
+	}
+}
+
+func TestMemoryUsage(t *testing.T) {
+	c := newCLI(t)
+	for _, args := range []string{"list now", "list --limit 0", "list --skip -1", "list --scope a/b/c", "list --scope team:x", "search", "show x", "show", "show 0", "edit 1",
+		"edit 1 --content=", "edit 1 --confidence 2", "edit 1 --confidence NaN", "forget", "export a b", "import"} {
+		c.run(exitUsage, nil, append([]string{"memory"}, strings.Fields(args)...)...)
+	}
+	c.run(exitUsage, []string{"say it shorter"}, "memory", "edit", "1", "--content", strings.Repeat("x", maxMemory+1))
+	for _, args := range []string{"show 7", "edit 7 --content x", "forget 7"} {
+		c.run(exitFailed, []string{"learning 7: not found", "memory list"}, append([]string{"memory"}, strings.Fields(args)...)...)
+	}
+	c.run(exitFailed, []string{"nothing is remembered there"}, "memory", "export")
+}
+
+// Covers L5: which runs were given a learning, and whether it was of use.
+func TestMemoryShowUses(t *testing.T) {
+	c := newCLI(t)
+	now := time.Now()
+	c.run(exitDone, []string{"1 new"}, "memory", "import", c.file("m.md", string(export.Write("repo:acme/greet", []export.Entry{wrapErrors("repo:acme/greet", "a", now)}))))
+	db := c.db()
+	start := pipeline.Start{Repo: pipeline.Repo{ID: 5, Owner: "acme", Name: "greet"}, Task: pipeline.Task{Issue: 3, Title: "Say hello"}, Branch: "forge/issue-3"}
+	run, err := db.CreateRun(t.Context(), "start", start, now, strings.Repeat("0", 32), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range []pipeline.Recall{{Given: []int64{1}}, {Used: []int64{1}}, {Withheld: []int64{1}}} {
+		r.Phase, r.Iteration, r.Role = pipeline.PhaseReview, i/2+1, "quality"
+		err := db.Tx(t.Context(), func(ctx context.Context, tx *sql.Tx) error { return db.RecordRecall(ctx, tx, run.ID, r, now) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.run(exitDone, []string{"recalled 1 times, of use 1 times:", "given, and of use", "withheld, to measure its worth", "quality"}, "memory", "show", "1")
+}
+
+// What is exported and taken in by another server is the same there; a file that
+// people edited changes words, and what was forgotten stays so.
+func TestMemoryFiles(t *testing.T) {
+	c := newCLI(t)
+	at := march()
+	site := c.file("site.md", string(export.Write("repo:acme/site", []export.Entry{wrapErrors("repo:acme/site", "a", at), wrapErrors("repo:acme/site", "b", at)})))
+	org := c.file("org.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
+	c.run(exitDone, []string{"new: a of org:acme", "3 new", "this was a check"}, "memory", "import", "--check", site, org)
+	c.run(exitDone, []string{"Nothing is remembered yet"}, "memory", "list", "--all")
+	c.run(exitDone, []string{"3 learning(s) read: 3 new"}, "memory", "import", site, org, site)
+	c.run(exitDone, []string{"0 new", "3 the same"}, "memory", "import", site, org)
+
+	c.run(exitUsage, []string{"org:acme, repo:acme/site", "--scope"}, "memory", "export")
+	text := c.run(exitDone, []string{"# Memory of repo:acme/site", "## a", "- evidence: thread/1 | -0.2"}, "memory", "export", "--scope", "acme/site", "-")
+	dir := filepath.Join(c.dir, "out")
+	c.run(exitDone, []string{"acme.md", "acme/site.md: 2 learning(s)"}, "memory", "export", dir)
+	if diff := cmp.Diff(text, read(t, filepath.Join(dir, "acme", "site.md"))); diff != "" {
+		t.Errorf("the file differs from the output (-output +file):\n%s", diff)
+	}
+	other := newCLI(t)
+	other.run(exitDone, []string{"3 new"}, "memory", "import", dir)
+	if diff := cmp.Diff(text, other.run(exitDone, nil, "memory", "export", "--scope", "acme/site")); diff != "" {
+		t.Errorf("the other server exports something else (-here +there):\n%s", diff)
+	}
+
+	edited := strings.Replace(text, "> Wrap errors with the activity", "> Wrap errors, never twice", 1)
+	edited = strings.Replace(edited, "- evidence: thread/1", "- evidence: thread/2 | 0.1 | 2026-03-02T12:00:00Z | ann (1) | run 0 | on | used\n- evidence: thread/1", 1)
+	edited = strings.Replace(edited, "confidence: 0.6", "confidence: 0.99", 1)
+	path := other.file("edited.md", edited)
+	other.run(exitDone, []string{"changed: a of repo:acme/site: Wrap errors, never twice (was: Wrap errors with the activity)", "base and evidence make it 0.70"}, "memory", "import", "--check", path)
+	other.run(exitDone, []string{"1 changed", "1 the same"}, "memory", "import", path)
+	other.run(exitDone, []string{"Wrap errors, never twice", "0.70 before decay", osUser().Login}, "memory", "show", other.idOf("a"))
+	other.run(exitDone, []string{"is forgotten"}, "memory", "forget", other.idOf("b"))
+	other.run(exitDone, []string{"stays so", "0 changed"}, "memory", "import", path)
+	gone := strings.Replace(text, "- state: active", "- state: forgotten", 1)
+	other.run(exitDone, []string{"1 forgotten"}, "memory", "import", other.file("gone.md", gone))
+	if out := other.run(exitDone, nil, "memory", "list", "--scope", "acme/site", "--json"); strings.TrimSpace(out) != "[]" {
+		t.Errorf("what a file calls forgotten is in use: %s", out)
+	}
+}
+
+// idOf is the number of the repository's learning with the key.
+func (c *cli) idOf(key string) string {
+	c.t.Helper()
+	db := c.db()
+	defer db.Close()
+	list, err := db.Learnings(c.t.Context(), store.MemoryFilter{Scopes: []string{"repo:acme/site"}, States: []string{"*"}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, l := range list {
+		if l.Key == key {
+			return fmt.Sprint(l.ID)
+		}
+	}
+	c.t.Fatalf("no learning has the key %s", key)
+	return ""
+}
+
+// A mistake in one file is named with its line, and nothing of any is taken in.
+func TestMemoryImportMistakes(t *testing.T) {
+	c := newCLI(t)
+	at := march()
+	good := c.file("good.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
+	bad := c.file("bad.md", "# Memory of org:acme\n\n## a\n\n- type: rumour\n")
+	lost := c.file("lost.md", "# Memory of the/../world\n")
+	c.run(exitFailed, []string{"bad.md: memory file, line 5", "lost.md: memory file, line 1", "repo:OWNER/NAME", "nowhere.md"}, "memory", "import", good, bad, lost, filepath.Join(c.dir, "nowhere.md"))
+	c.run(exitFailed, []string{"no file *.md"}, "memory", "import", t.TempDir())
+	c.run(exitDone, []string{"Nothing is remembered yet"}, "memory", "list", "--all")
+}
+
+// However names look, no file of an export lies outside of its directory, and no
+// two scopes share one.
+func TestExportName(t *testing.T) {
+	for scope, want := range map[string]string{"repo:acme/site": "acme/site.md", "org:acme": "acme.md", "repo:greet": "repo:greet.md", "repo:../x": "repo:..%2Fx.md", "repo:a/../b": "repo:a%2F..%2Fb.md"} {
+		if got := exportName(scope); got != want {
+			t.Errorf("exportName(%q) = %q, want %q", scope, got, want)
+		}
+	}
+	scopes := rapid.Custom(func(t *rapid.T) string {
+		return rapid.SampledFrom([]string{"repo:", "org:"}).Draw(t, "kind") + rapid.StringMatching(`[a./%: -]{0,6}`).Draw(t, "name")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := scopes.Draw(t, "a"), scopes.Draw(t, "b")
+		if name := exportName(a); !filepath.IsLocal(name) {
+			t.Fatalf("the file of %q is %q, outside of the directory", a, name)
+		}
+		if a != b && exportName(a) == exportName(b) {
+			t.Fatalf("%q and %q share the file %q", a, b, exportName(a))
+		}
+	})
+}
+
+// Taking files in again, or in one go, changes nothing more.
+func TestMergeEntries(t *testing.T) {
+	at := march()
+	entry := rapid.Custom(func(t *rapid.T) export.Entry {
+		e := wrapErrors("org:acme", rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), at)
+		e.Learning.State = rapid.SampledFrom([]string{learn.Active, learn.Forgotten}).Draw(t, "state")
+		e.Evidence = nil
+		for _, key := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.ID[string]).Draw(t, "evidence") {
+			e.Evidence = append(e.Evidence, pipeline.Evidence{Of: e.Learning.Key, Key: key, Delta: 0.1, At: at.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "at")) * time.Hour)})
+		}
+		return e
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		list := rapid.SliceOfN(entry, 0, 6).Draw(t, "entries")
+		once := mergeEntries(list)
+		if diff := cmp.Diff(export.Write("org:acme", once), export.Write("org:acme", mergeEntries(append(list, list...)))); diff != "" {
+			t.Fatalf("the same again makes a difference (-once +twice):\n%s", diff)
+		}
+		for _, e := range once {
+			for _, from := range list {
+				if from.Learning.Key != e.Learning.Key {
+					continue
+				}
+				if from.Learning.State == learn.Forgotten && e.Learning.State != learn.Forgotten {
+					t.Fatalf("%s is remembered again", e.Learning.Key)
+				}
+				if late := newer(e.Evidence, from.Evidence); len(late) > 0 {
+					t.Fatalf("evidence on %s was lost: %+v", e.Learning.Key, late)
+				}
+			}
+		}
+	})
+}
