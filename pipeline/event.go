@@ -167,6 +167,8 @@ const (
 	PhaseReview    Phase = "review"
 	PhaseTest      Phase = "test"
 	PhaseUpdate    Phase = "update" // takes the base branch in, when it has moved
+
+	PhaseReflect Phase = "reflect" // no station: where the cost of looking back at the run is booked
 )
 
 // Mode says what the implementer or the planner is asked for; each has a prompt of

@@ -154,6 +154,7 @@ type Recall struct {
 	Given     []int64 `json:"given,omitempty"`    // in the prompt
 	Withheld  []int64 `json:"withheld,omitempty"` // left out at random, to measure what they are worth
 	Used      []int64 `json:"used,omitempty"`     // cited by the agent, or present in what changed
+	Text      string  `json:"text,omitempty"`     // what the prompt said of those given: the same when the phase is carried out again
 }
 
 // Reflection is what a look back at a run gave (L1–L4).

@@ -30,6 +30,7 @@ type executor struct {
 	token   func(ctx context.Context, repo pipeline.Repo) (string, error) // for git; "" where none is needed
 	bot     func(ctx context.Context) (identity, error)
 	ci      *ciReader // nil where there is no GitHub
+	memory  *memory   // nil: nothing is recalled
 	log     *slog.Logger
 	now     func() time.Time
 
@@ -50,6 +51,9 @@ func (x *executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 		await  *pipeline.Await
 		err    error
 	)
+	if ref.Phase == pipeline.PhasePlan || ref.Phase == pipeline.PhaseImplement {
+		x.memory.lookBackNow(ctx, run.ID)
+	}
 	switch ref.Phase {
 	case pipeline.PhasePlan:
 		data, err = x.plan(ctx, run, job)
@@ -78,6 +82,11 @@ func (x *executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 	for i, f := range found(data) {
 		events = append(events, pipeline.Event{ID: fmt.Sprintf("%s/finding/%d", act.Key, i+1), Type: pipeline.EventFinding, Source: source, Data: pipeline.Data{Finding: &f}})
 	}
+	used, err := x.memory.used(ctx, run, ref, roleOf(ref.Phase), data)
+	if err != nil {
+		return nil, err
+	}
+	events = append(events, used...)
 	return append(events, pipeline.Event{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Source: source, Data: data}), nil
 }
 
@@ -144,6 +153,9 @@ func (x *executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 		return pipeline.Data{}, err
 	}
 	job.Workspace = ws
+	if err := x.memory.recall(ctx, &job, "planner", job.Emit); err != nil {
+		return pipeline.Data{}, err
+	}
 	plan, _, err := x.agent.Plan(ctx, job)
 	return pipeline.Data{Plan: &plan, Tests: baseline}, err
 }
@@ -155,6 +167,12 @@ func (x *executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 		return pipeline.Data{}, err
 	}
 	job.Workspace = ws
+	if job.Diff, err = x.gateway.Diff(ctx, run.Repo, run.Base, run.Head); err != nil {
+		return pipeline.Data{}, err
+	}
+	if err := x.memory.recall(ctx, &job, "implementer", job.Emit); err != nil {
+		return pipeline.Data{}, err
+	}
 	impl, _, err := x.agent.Implement(ctx, job)
 	if err != nil {
 		return pipeline.Data{}, err
@@ -200,7 +218,13 @@ func (x *executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 		return pipeline.Data{}, err
 	}
 	job.Workspace = ws
+	if err := x.memory.recall(ctx, &job, "reviewer", job.Emit); err != nil {
+		return pipeline.Data{}, err
+	}
 	review, _, err := x.agent.Review(ctx, job)
+	if err == nil {
+		x.memory.filter(ctx, run, &review)
+	}
 	return pipeline.Data{Review: &review}, err
 }
 

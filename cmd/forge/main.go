@@ -9,7 +9,9 @@
 //  4. forge/pipeline/agent and forge/pipeline/check: what carries out phases.
 //  5. forge/pipeline/work: the engine that carries runs from event to event.
 //  6. forge/webhook and forge/github: how GitHub speaks to Forge, and Forge to GitHub.
-//  7. this package: commands, and the wiring of it all (wire.go).
+//  7. forge/learn: what people do, and what runs teach, made into a memory. Pure.
+//  8. this package: commands, and the wiring of it all (wire.go); learning.go closes the
+//     loop from people back to agents.
 //
 // forge/github/githubtest is a GitHub on this machine, for the demo and the tests.
 package main

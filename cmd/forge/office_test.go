@@ -75,6 +75,7 @@ type officeOptions struct {
 	now         func() time.Time // of the server
 	testTimeout time.Duration    // of a test command
 	prepare     func(stateDir string)
+	wire        func(*wireOptions)
 }
 
 const officeRepo = "acme/greet"
@@ -135,7 +136,11 @@ func (of *office) startServer(dir string, o officeOptions) {
 	if err != nil {
 		of.t.Fatal(err)
 	}
-	of.s, err = startServer(of.t.Context(), wireOptions{config: cfg, log: slog.New(slog.DiscardHandler), onEvents: of.onEvents, now: o.now, testTimeout: o.testTimeout, settle: 10 * time.Millisecond})
+	wired := wireOptions{config: cfg, log: slog.New(slog.DiscardHandler), onEvents: of.onEvents, now: o.now, testTimeout: o.testTimeout, settle: 10 * time.Millisecond}
+	if o.wire != nil {
+		o.wire(&wired)
+	}
+	of.s, err = startServer(of.t.Context(), wired)
 	if err != nil {
 		of.t.Fatal(err)
 	}

@@ -173,6 +173,11 @@ func drive(ctx context.Context, w *wiring, d *display, id int64) error {
 	if err != nil {
 		return err
 	}
+	if run.State.Ended() {
+		if err := w.memory.ended(ctx, id); err != nil {
+			w.memory.log.DebugContext(ctx, "look back at a run", "run", id, "error", err)
+		}
+	}
 	d.say("\n%s", run.Summary())
 	switch {
 	case run.State == pipeline.StateVerified || run.State == pipeline.StateAccepted:

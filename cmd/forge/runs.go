@@ -41,7 +41,7 @@ func openDesk(cmd *cobra.Command) (*store.DB, engine, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := newEngine(db, work.Options{Executor: nothing{}, Publisher: nowhere{}, Logger: logger(cmd)})
+	e, _, err := newEngine(db, work.Options{Executor: nothing{}, Publisher: nowhere{}, Logger: logger(cmd)})
 	if err == nil {
 		err = e.Migrate(cmd.Context())
 	}

@@ -111,6 +111,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	base, halt := context.WithCancel(context.WithoutCancel(ctx)) // stop ends it
 	s.halt = halt
 	s.aux.Go(func() { s.sweep(base) })
+	s.aux.Go(func() { s.memory.work(base) })
 	s.aux.Go(func() { s.tidy(base, o.clock(), o.config) })
 	s.aux.Go(func() { s.measure(base) })
 	return s, nil
@@ -152,13 +153,16 @@ func (s *server) sweep(ctx context.Context) {
 // tidyEvery is how often what is no longer of use is deleted.
 const tidyEvery = 6 * time.Hour
 
-// tidy deletes old payloads and tapes, at the start and then at intervals.
+// tidy deletes old payloads and tapes, and tends the memory, at the start and then at intervals.
 func (s *server) tidy(ctx context.Context, now func() time.Time, cfg settings.Config) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
 	for {
 		if err := s.prune(ctx, now(), cfg); err != nil && ctx.Err() == nil {
 			s.log.Warn("delete what is old", "error", err)
+		}
+		if err := s.memory.tend(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("tend the memory", "error", err)
 		}
 		select {
 		case <-tick.C:

@@ -18,6 +18,8 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/github"
+	"forge/learn/recall"
+	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/sandbox"
@@ -39,12 +41,16 @@ type engine interface {
 	Redrive(ctx context.Context, id string) error
 }
 
+// record appends events to a run; see work.Engine.Record.
+type record = func(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error
+
 // wiring is a Forge put together: what serve, demo and run start.
 type wiring struct {
 	db     *store.DB
 	engine engine
 	exec   *executor
 	hub    *hub // nil without GitHub
+	memory *memory
 	spaces *sandbox.Manager
 }
 
@@ -60,6 +66,8 @@ type wireOptions struct {
 
 	now         func() time.Time // the clock; nil: time.Now
 	testTimeout time.Duration    // of one test command, instead of the run's tests.timeout_minutes; 0: that
+	withhold    float64          // share of recalled learnings that is left out; 0: worth.DefaultRate, under 0: none
+	pollEvery   time.Duration    // see work.Options
 }
 
 // clock is the time as it is to be seen.
@@ -89,13 +97,16 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 		return nil, err
 	}
 	w.spaces = w.exec.spaces
+	w.memory = newMemory(o, w)
+	w.exec.memory = w.memory
 	opts := work.Options{
 		Executor: w.exec, Publisher: local{w.exec.gateway}, Logger: o.log, Settle: cfg.CallTimeout,
-		Now: o.now,
+		Now: o.now, PollEvery: o.pollEvery,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) {
 			if run.State != pipeline.StateRunning { // a run that waits holds no process, and a stop ends what it started
 				w.exec.drop(run.ID)
 			}
+			w.memory.onEvents(run, events)
 			if o.onEvents != nil {
 				o.onEvents(run, events)
 			}
@@ -112,11 +123,17 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 		if o.settle == 0 {
 			w.exec.ci.settle = 20 * time.Second
 		}
-		opts.Publisher, opts.Hub, opts.Read = w.hub, w.hub, w.reader(cfg)
+		opts.Publisher, opts.Hub, opts.Read, opts.Observer = w.hub, w.hub, w.reader(cfg), w.hub.app
 		opts.Memory = memoryHub{db: w.db, weight: w.hub.app.Weight, now: o.clock()}
 	}
-	w.engine, err = newEngine(w.db, opts)
+	w.engine, w.memory.record, err = newEngine(w.db, opts)
 	return w, err
+}
+
+func newMemory(o wireOptions, w *wiring) *memory {
+	m := &memory{db: w.db, agent: w.exec.agent, log: o.log, now: o.clock(), index: recall.New(), wake: make(chan struct{}, 1),
+		reflection: o.config.Reflection && !o.silent, withhold: max(0, cmp.Or(o.withhold, worth.DefaultRate))}
+	return m
 }
 
 // makeStateDir makes the directory that holds everything. The worker's user may
@@ -138,12 +155,20 @@ func (w *wiring) reader(cfg settings.Config) func(string, []byte) (pipeline.Noti
 // newEngine chooses River's drivers. On both databases jobs are added within the
 // store's own transactions; on PostgreSQL they are fetched by pgx, which hears of
 // new ones at once.
-func newEngine(db *store.DB, opts work.Options) (engine, error) {
+func newEngine(db *store.DB, opts work.Options) (engine, record, error) {
 	st := storeAdapter{db}
 	if pool := db.Pool(); pool != nil {
-		return work.New(riverpgxv5.New(pool), riverdatabasesql.New(nil), st, opts)
+		e, err := work.New(riverpgxv5.New(pool), riverdatabasesql.New(nil), st, opts)
+		if err != nil {
+			return nil, nil, err
+		}
+		return e, e.Record, nil
 	}
-	return work.New(riversqlite.New(db.SQL()), riversqlite.New(nil), st, opts)
+	e, err := work.New(riversqlite.New(db.SQL()), riversqlite.New(nil), st, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	return e, e.Record, nil
 }
 
 func newHub(o wireOptions, gateway *sandbox.Gateway) (*hub, error) {

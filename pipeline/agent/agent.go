@@ -23,6 +23,7 @@ type Job struct {
 	Diff      string             // unified patch base..head, for the reviewer and the tester
 	Tree      []string           // optional: files, for orientation
 	Failures  []pipeline.Failure // for Analyse
+	Learnings string             // what earlier runs taught, one a line, each with its id; "" for none (L5)
 
 	// Emit takes agent.iteration and tool.executed events, in order and for good.
 	// They have ID, Type, Source and Data. A repeated ID is the same event.
@@ -52,16 +53,15 @@ const (
 
 // Options configure an Agent. Open and Models[""] are required.
 type Options struct {
-	Open       func(name string) (Model, error)   // opens a model by its name; called once for each name
-	Models     map[string]string                  // role → provider/model; "" for all others; a run's own configuration goes first, but cannot name a tape
-	Tape       Tape                               // nil: nothing is kept
-	Prices     Prices                             // over the built-in ones; see LoadPrices
-	Shares     map[string]float64                 // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
-	Purse      Purse                              // the money of all runs together; nil: no cap on it
-	Scratchpad func(*pipeline.Run) string         // what earlier iterations left behind (T4); nil: none
-	Recall     func(*pipeline.Run, string) string // learnings worth knowing for a role; nil: none
-	Log        *slog.Logger                       // nil: none
-	Clock      func() time.Time                   // nil: time.Now
+	Open       func(name string) (Model, error) // opens a model by its name; called once for each name
+	Models     map[string]string                // role → provider/model; "" for all others; a run's own configuration goes first, but cannot name a tape
+	Tape       Tape                             // nil: nothing is kept
+	Prices     Prices                           // over the built-in ones; see LoadPrices
+	Shares     map[string]float64               // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
+	Purse      Purse                            // the money of all runs together; nil: no cap on it
+	Scratchpad func(*pipeline.Run) string       // what earlier iterations left behind (T4); nil: none
+	Log        *slog.Logger                     // nil: none
+	Clock      func() time.Time                 // nil: time.Now
 }
 
 // Purse holds the money of all runs together.

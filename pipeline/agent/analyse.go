@@ -42,7 +42,7 @@ func (p *phase) analyse(ctx context.Context) ([]pipeline.Failure, error) {
 		task().plan().
 		data("The change", diff.text).
 		data("Files of the change that are not shown above", diff.skippedList()).
-		recall(roleTester)
+		recall()
 	err := p.converse(ctx, spec{
 		name: "tester", role: roleTester, system: system("tester"), prompt: w.String(),
 		tools: tools, result: analysisSchema,

@@ -16,6 +16,8 @@
 // and each may be helped once by its reflection ("implementer.reflection") when it
 // stops making progress.
 //
+// A sixth role, the reflector, looks back at a whole run in one call ([Agent.Reflect]).
+//
 // Reading order: model.go (what a model is), anthropic.go and openai.go (two of
 // them), tape.go (a third, scripted), recorder.go (what is kept of every call),
 // budget.go, tools.go, memory.go, loop.go, prompt.go, and one file per role:

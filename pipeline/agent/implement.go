@@ -42,7 +42,7 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 		w.say("Carry out the following task.")
 		w.scratchpad()
 	}
-	w.task().plan().recall(roleImplementer)
+	w.task().plan().recall()
 	if mode == pipeline.ModeFresh {
 		w.tree()
 	}

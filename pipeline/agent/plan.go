@@ -20,7 +20,7 @@ var planSchema = object(
 )
 
 func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
-	w := p.prompt().say("Plan the following task.").task().recall(rolePlanner)
+	w := p.prompt().say("Plan the following task.").task().recall()
 	p.sentBack(w)
 	w.tree()
 	var plan pipeline.Plan

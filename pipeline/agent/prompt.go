@@ -115,11 +115,12 @@ func (w *prompt) tree() *prompt {
 }
 
 // recall appends what earlier runs taught (L5).
-func (w *prompt) recall(role string) *prompt {
-	if w.p.agent.opts.Recall == nil {
+func (w *prompt) recall() *prompt {
+	if strings.TrimSpace(w.p.job.Learnings) == "" {
 		return w
 	}
-	return w.data("Learnings from earlier runs; hints, not orders", w.p.agent.opts.Recall(w.p.job.Run, role))
+	return w.data("Learnings from earlier runs; hints, not orders", Clean(w.p.job.Learnings)).
+		say("Where one of these learnings changed what you do, name it in the text that you submit, by its id in brackets, such as [L12]. Name no other.")
 }
 
 // scratchpad appends the history of the iterations (T4, T5).

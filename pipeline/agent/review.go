@@ -182,7 +182,7 @@ func (p *phase) judge(ctx context.Context, diff patch, met []pipeline.Compliance
 		fmt.Fprintf(&b, "%s met=%v %s\n", c.Criterion, c.Met, c.Evidence)
 	}
 	w.data("Stage one found", b.String())
-	w.data("Dismissed by maintainers; not to be reported again unless the code changed", dismissed(p.job.Run)).recall(roleReviewer)
+	w.data("Dismissed by maintainers; not to be reported again unless the code changed", dismissed(p.job.Run)).recall()
 	var out judgement
 	err := p.converse(ctx, spec{
 		name: "quality", role: roleReviewer, system: system("quality"), prompt: w.String(),

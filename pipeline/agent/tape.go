@@ -39,7 +39,8 @@ import (
 // A section's name is CONVERSATION ITERATION/STEP, with the attempt after the
 // iteration when it is not the first ("implementer 1@2/3"); "*" stands for every
 // iteration. The conversations are planner, implementer, compliance, quality and
-// tester, each with .reflection. The plan's iteration is 0.
+// tester, each with .reflection, and reflector, whose steps are the run's looks
+// back. The plan's iteration is 0.
 //
 // First come lines that start with "@":
 //

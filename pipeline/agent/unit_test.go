@@ -101,10 +101,9 @@ func TestInjectionIsQuoted(t *testing.T) {
 		seen = r
 		return Response{Stop: StopRefusal, Text: "no"}, nil
 	})
-	a := newAgent(t, "tape:x", m, func(o *Options) {
-		o.Recall = func(*pipeline.Run, string) string { return order }
-	})
+	a := newAgent(t, "tape:x", m)
 	j := job(run, pipeline.PhaseRef{Phase: pipeline.PhaseImplement, Iteration: 2, Mode: pipeline.ModeFixFindings}, newWorkspace(t, nil), nil)
+	j.Learnings = order
 	_, _, err := a.Implement(t.Context(), j)
 	wantFault(t, err, pipeline.FaultAgent, "refused")
 	nonce := a.phase(j, pipeline.PhaseImplement).nonce

@@ -121,6 +121,19 @@ func (d *DB) Active(ctx context.Context, repoID int64) ([]int64, error) {
 	return collect(rows, doing, func(id *int64) error { return rows.Scan(id) })
 }
 
+// Followed returns runs with a pull request and an event since the given time,
+// newest first, those with smaller numbers than before (0: all); of one repository,
+// or of all (0). A limit of 0 is 100.
+func (d *DB) Followed(ctx context.Context, repoID int64, since time.Time, before int64, limit int) ([]int64, error) {
+	const doing = "list runs whose pull requests are followed"
+	rows, err := d.reader.QueryContext(ctx, `SELECT id FROM runs WHERE pull <> 0 AND updated >= $1 AND (CAST($2 AS BIGINT) = 0 OR repo_id = $2)
+		AND (CAST($3 AS BIGINT) = 0 OR id < $3) ORDER BY id DESC LIMIT $4`, micros(since), repoID, before, limitOr(limit, 100))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return collect(rows, doing, func(id *int64) error { return rows.Scan(id) })
+}
+
 // Bounces returns a run's bounces in their order (B8).
 func (d *DB) Bounces(ctx context.Context, run int64) ([]pipeline.Bounce, error) {
 	doing := fmt.Sprintf("list bounces of run %d", run)

@@ -152,6 +152,10 @@ func evidenceOf(ctx context.Context, q queryer, learning int64) ([]pipeline.Evid
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
+	return scanEvidence(rows, doing)
+}
+
+func scanEvidence(rows *sql.Rows, doing string) ([]pipeline.Evidence, error) {
 	return collect(rows, doing, func(e *pipeline.Evidence) error {
 		var at int64
 		err := rows.Scan(&e.Learning, &e.Of, &e.Key, &e.Delta, &e.Why, &e.Actor.ID, &e.Actor.Login, &e.Run, &at, &e.Off)

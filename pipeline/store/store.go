@@ -107,6 +107,9 @@ func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) er
 		return err
 	}
 	if err := tx.Commit(); err != nil {
+		if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil { // it was rolled back when ctx ended
+			err = ctx.Err()
+		}
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil

@@ -97,6 +97,7 @@ type Options struct {
 	Publisher Publisher
 	Hub       Hub
 	Read      func(event string, payload []byte) (pipeline.Notice, error) // what a delivery means; pure
+	Observer  Observer                                                    // nil: what people do with findings is not looked at
 	Memory    Memory                                                      // nil: nothing is remembered here
 
 	OnEvents func(run *pipeline.Run, events []pipeline.Event) // called after each append, from several goroutines; it must neither keep nor change them
@@ -105,13 +106,14 @@ type Options struct {
 	Rand     func() float64 // 0 to 1, for jitter
 	Trace    func() string  // a new trace id: 32 hex digits
 
-	Workers  int           // runs worked on at the same time; 4
-	Intake   int           // deliveries handled at the same time; 4
-	LeaseTTL time.Duration // 20 s; a lease is renewed after a quarter of it
-	Watch    time.Duration // how often a running phase looks whether it was stopped; 1 s
-	Tick     time.Duration // how often due runs and waiting deliveries are looked for; 1 s
-	Settle   time.Duration // the longest time that a call to GitHub is under way; 15 s
-	Grace    time.Duration // how long phases may go on to their next step when the engine stops; 5 s
+	Workers   int           // runs worked on at the same time; 4
+	Intake    int           // deliveries handled at the same time; 4
+	LeaseTTL  time.Duration // 20 s; a lease is renewed after a quarter of it
+	Watch     time.Duration // how often a running phase looks whether it was stopped; 1 s
+	PollEvery time.Duration // how often pull requests are looked at for what no delivery tells; 15 min
+	Tick      time.Duration // how often due runs and waiting deliveries are looked for; 1 s
+	Settle    time.Duration // the longest time that a call to GitHub is under way; 15 s
+	Grace     time.Duration // how long phases may go on to their next step when the engine stops; 5 s
 }
 
 func (o *Options) defaults() error {
@@ -142,6 +144,7 @@ func (o *Options) defaults() error {
 	orInt(&o.Intake, 4)
 	orDuration(&o.LeaseTTL, 20*time.Second)
 	orDuration(&o.Watch, time.Second)
+	orDuration(&o.PollEvery, 15*time.Minute)
 	orDuration(&o.Tick, time.Second)
 	orDuration(&o.Settle, 15*time.Second)
 	orDuration(&o.Grace, 5*time.Second)
@@ -257,6 +260,9 @@ func (e *Engine[W, T]) Start(ctx context.Context) error {
 	e.loops.Go(func() { e.tick(base) })
 	if e.Hub != nil {
 		e.loops.Go(func() { e.takeIn(base) })
+	}
+	if e.Observer != nil {
+		e.loops.Go(func() { e.poll(base) })
 	}
 	return nil
 }

@@ -18,7 +18,9 @@ import (
 // intake runs the intake alone until all deliveries that wait are done or dead.
 func intake(t *testing.T, k *keeper, opts Options) *sqliteEngine {
 	t.Helper()
-	opts.Read = readWords
+	if opts.Read == nil {
+		opts.Read = readWords
+	}
 	if opts.Hub == nil {
 		opts.Hub = &town{}
 	}

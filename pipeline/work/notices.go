@@ -121,6 +121,7 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, string, string) {
 		events, text := r.Answer(n.Command, n.Actor, cmp.Or(n.Command.Via, "comment"), n.Comment, at)
+		prefix(p.GUID, events)
 		outcome := fmt.Sprintf("run %d: %s", r.ID, n.Command.Name)
 		if len(events) == 0 && text != "" {
 			outcome = fmt.Sprintf("run %d: answered: %s", r.ID, firstLine(text))
@@ -173,9 +174,20 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
 			return err
 		}
 	}
+	signals, words, err := e.noticed(ctx, run, p)
+	if err != nil {
+		return err
+	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, string, string) {
+		if n.Kind == pipeline.NoticeFeedback && e.Observer != nil {
+			if len(words) == 0 {
+				return nil, "", fmt.Sprintf("run %d: nothing new: %s", r.ID, n.Why)
+			}
+			return signals, "", fmt.Sprintf("run %d: %s", r.ID, strings.Join(words, ", "))
+		}
 		events, outcome := r.Notice(n, at)
-		return events, "", fmt.Sprintf("run %d: %s", r.ID, outcome)
+		prefix(p.GUID, events)
+		return append(events, signals...), "", fmt.Sprintf("run %d: %s", r.ID, strings.Join(append([]string{outcome}, words...), ", "))
 	})
 }
 
@@ -212,9 +224,7 @@ func (e *Engine[W, T]) everyRun(ctx context.Context, p *parcel) error {
 			if len(events) == 0 {
 				break
 			}
-			for i := range events {
-				events[i].ID = p.GUID + "/" + events[i].ID
-			}
+			prefix(p.GUID, events)
 			err = e.append(ctx, run, events, func(ctx context.Context, tx T) error { return e.enqueue(ctx, tx, id, laneWake) })
 			if isConflict(err) {
 				continue
@@ -227,7 +237,11 @@ func (e *Engine[W, T]) everyRun(ctx context.Context, p *parcel) error {
 			break
 		}
 	}
-	if len(outcomes) == 0 {
+	merged, err := e.mergedRuns(ctx, p)
+	if err != nil {
+		return err
+	}
+	if outcomes = append(outcomes, merged...); len(outcomes) == 0 {
 		return e.conclude(ctx, p, fmt.Sprintf("ignored: no run waits for it (%s)", p.notice.Why))
 	}
 	return e.conclude(ctx, p, strings.Join(outcomes, "; "))
@@ -246,9 +260,6 @@ func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *parcel, wo
 		}
 		if len(events) == 0 {
 			return e.conclude(ctx, p, outcome)
-		}
-		for i := range events {
-			events[i].ID = p.GUID + "/" + events[i].ID
 		}
 		err := e.append(ctx, run, events, func(ctx context.Context, tx T) error {
 			if err := e.enqueue(ctx, tx, run.ID, laneWake); err != nil {
@@ -282,9 +293,7 @@ func (e *Engine[W, T]) Tell(ctx context.Context, run int64, id string, cmd pipel
 		if len(events) == 0 {
 			return text, nil
 		}
-		for i := range events {
-			events[i].ID = id + "/" + events[i].ID
-		}
+		prefix(id, events)
 		err = e.append(ctx, r, events, func(ctx context.Context, tx T) error { return e.enqueue(ctx, tx, run, laneWake) })
 		if err == nil {
 			e.Poke(run)
@@ -293,6 +302,13 @@ func (e *Engine[W, T]) Tell(ctx context.Context, run int64, id string, cmd pipel
 		if !isConflict(err) {
 			return "", fmt.Errorf("tell run %d to %s: %w", run, cmd.Name, err)
 		}
+	}
+}
+
+// prefix makes events' IDs those of their cause: told twice, they are the same.
+func prefix(cause string, events []pipeline.Event) {
+	for i := range events {
+		events[i].ID = cause + "/" + events[i].ID
 	}
 }
 

@@ -45,6 +45,11 @@ type runs[T any] interface {
 
 	// Active returns the runs of a repository that have not ended.
 	Active(ctx context.Context, repoID int64) ([]int64, error)
+
+	// Followed returns runs with a pull request and an event since the given time,
+	// newest first, those with smaller numbers than before (0: all); of one
+	// repository, or of all (0).
+	Followed(ctx context.Context, repoID int64, since time.Time, before int64, limit int) ([]int64, error)
 }
 
 // leases say who is working on what, and what there is to work on.

@@ -93,6 +93,7 @@ var rules = map[string]rule{
 	"model_timeout":          {doc: "How long one call to a model may take; it is tried three times", min: float64(100 * time.Millisecond), max: float64(time.Hour)},
 	"metrics_token_file":     {doc: "A file that holds the token with which a monitor may read /metrics from elsewhere; without it, only this machine may"},
 	"keep_deliveries_days":   {doc: "Days after which the payload of a handled delivery is deleted; 0 keeps it", max: 36_500, unit: "days"},
+	"reflection":             {doc: "Look back at runs, with the reflector's model, and remember what they taught; at most $0.50 and 10 % of a run's cost"},
 	"keep_tapes_days":        {doc: "Days after the end of a run when the record of its model calls is deleted; 0 keeps it", max: 36_500, unit: "days"},
 }
 

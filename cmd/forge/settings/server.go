@@ -42,6 +42,7 @@ type Config struct {
 	CallTimeout     time.Duration   // of one call to GitHub; after it, the call may still have its effect
 	ModelTimeout    time.Duration   // of one call to a model
 	KeepDeliveries  int             // days after which a handled delivery's payload is deleted; 0: never
+	Reflection      bool            // look back at runs and learn from them
 	KeepTapes       int             // days after its end when a run's model calls are deleted; 0: never
 	MetricsToken    Secret          // with it a monitor may read /metrics from elsewhere; not set: only this machine may
 	Run             pipeline.Config // defaults of every repository, and its limits; Models has every role that a model is set for
@@ -73,6 +74,7 @@ type serverFile struct {
 	MonthUSD         float64                `json:"month_usd" env:"FORGE_MONTH_USD"`
 	ModelTimeout     time.Duration          `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
 	KeepDeliveries   int                    `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
+	Reflection       bool                   `json:"reflection" env:"FORGE_REFLECTION"`
 	KeepTapes        int                    `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
 	MetricsTokenFile string                 `json:"metrics_token_file" env:"FORGE_METRICS_TOKEN_FILE"`
 	Mode             string                 `json:"mode"`
@@ -98,7 +100,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	def := pipeline.DefaultConfig()
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90,
+		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true,
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
@@ -192,7 +194,7 @@ func (l *loader) finish() {
 		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), Label: f.Label,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
-		ModelTimeout: f.ModelTimeout, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes,
+		ModelTimeout: f.ModelTimeout, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD,
 		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths},
 	}

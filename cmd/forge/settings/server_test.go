@@ -52,7 +52,7 @@ func TestServerDefaults(t *testing.T) {
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Run: pipeline.DefaultConfig(),
+		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Run: pipeline.DefaultConfig(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
 	if err != nil {
@@ -100,6 +100,7 @@ call_timeout: 30s
 model_timeout: 5m
 keep_deliveries_days: 0
 keep_tapes_days: 7
+reflection: false
 mode: manual
 loop: {max_iterations: 7}
 limits: {cost_usd: 3, wall_minutes: 30}
@@ -142,7 +143,7 @@ func TestEveryServerKey(t *testing.T) {
 		"FORGE_LABEL": "robot", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
 		"FORGE_WORKER_USER": "nobody", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
-		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_METRICS_TOKEN_FILE": secret, "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k",
+		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k",
 	}
 	names := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}
 	for i := range typ.NumField() {

@@ -1,0 +1,221 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Observer sees what people do with what Forge said or made in a run (H1–H7).
+// What it returns is the difference to known, the run's signals so far. Nothing of
+// the run is changed or kept.
+type Observer interface {
+	// Signals looks because of a notice.
+	Signals(ctx context.Context, run *pipeline.Run, n pipeline.Notice, known []pipeline.Signal) ([]pipeline.Signal, error)
+
+	// Poll looks for what no delivery tells, and for what was missed.
+	Poll(ctx context.Context, run *pipeline.Run, known []pipeline.Signal) ([]pipeline.Signal, error)
+}
+
+const (
+	// followFor is how long after its last event a run's pull request is watched.
+	followFor = 30 * 24 * time.Hour
+	// pollBatch is how many pull requests are looked at in a round; the next round
+	// goes on behind them.
+	pollBatch = 25
+	// revertBatch is how many merged runs a push to the default branch is shown to,
+	// the newest ones: each takes some calls of GitHub.
+	revertBatch = 20
+)
+
+// observe asks what people did, and returns it as events with its outcome in words.
+func (e *Engine[W, T]) observe(ctx context.Context, run *pipeline.Run, look func(known []pipeline.Signal) ([]pipeline.Signal, error)) ([]pipeline.Event, []string, error) {
+	events, err := e.store.Events(ctx, run.ID, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read what is known of run %d: %w", run.ID, err)
+	}
+	signals, err := look(pipeline.KnownSignals(events))
+	if err != nil {
+		return nil, nil, fmt.Errorf("look what people did in run %d: %w", run.ID, err)
+	}
+	var words []string
+	for i := range signals {
+		s := &signals[i]
+		s.Scope, s.Run, s.About = Scope(run.Repo), run.ID, finding(run, s.Finding)
+		words = append(words, tell(s))
+	}
+	return pipeline.SignalEvents(signals), words, nil
+}
+
+// Scope names what is remembered of a repository: "repo:OWNER/NAME".
+func Scope(r pipeline.Repo) string { return "repo:" + r.FullName() }
+
+// finding returns a copy of the run's finding with that fingerprint, or nil.
+func finding(run *pipeline.Run, fingerprint string) *pipeline.Finding {
+	for i := range run.Findings {
+		if f := run.Findings[i].Finding; f != nil && fingerprint != "" && f.Fingerprint == fingerprint {
+			copied := *f
+			return &copied
+		}
+	}
+	return nil
+}
+
+// tell says what somebody did: "dismissed F1 by ann".
+func tell(s *pipeline.Signal) string {
+	text := strings.ReplaceAll(string(s.Kind), "_", " ")
+	switch {
+	case s.About != nil && s.About.ID != "":
+		text += " " + s.About.ID
+	case s.File != "":
+		text += " in " + s.File
+	}
+	if s.Off {
+		text += ", taken back"
+	}
+	if s.Actor.Login != "" {
+		text += " by " + s.Actor.Login
+	}
+	return text
+}
+
+// noticed is observe for a notice. When the notice has an effect of its own, what
+// could not be looked at is left to the next poll: the effect does not wait for it.
+func (e *Engine[W, T]) noticed(ctx context.Context, run *pipeline.Run, p *parcel) ([]pipeline.Event, []string, error) {
+	n := p.notice
+	if e.Observer == nil || n.Feedback == nil {
+		return nil, nil, nil
+	}
+	events, words, err := e.observe(ctx, run, func(known []pipeline.Signal) ([]pipeline.Signal, error) {
+		return e.Observer.Signals(ctx, run, n, known)
+	})
+	if err != nil && n.Kind != pipeline.NoticeFeedback && ctx.Err() == nil {
+		e.Logger.WarnContext(ctx, "looking what people did; the next poll does it again", logDelivery, p.GUID, logRun, run.ID, logError, err)
+		return nil, nil, nil
+	}
+	return events, words, err
+}
+
+// mergedRuns shows a push to the default branch to the runs that were merged
+// there: it may take their work back.
+func (e *Engine[W, T]) mergedRuns(ctx context.Context, p *parcel) (outcomes []string, err error) {
+	if e.Observer == nil || p.notice.Feedback == nil {
+		return nil, nil
+	}
+	ids, err := e.store.Followed(ctx, p.notice.Repo.ID, e.now().Add(-followFor), 0, revertBatch)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		run, err := e.store.Load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if !run.State.Ended() {
+			continue
+		}
+		events, words, err := e.noticed(ctx, run, p)
+		if err != nil {
+			return nil, err
+		}
+		if len(events) == 0 {
+			continue
+		}
+		if err := e.Record(ctx, id, events, nil); err != nil {
+			return nil, err
+		}
+		outcomes = append(outcomes, fmt.Sprintf("run %d: %s", id, strings.Join(words, ", ")))
+	}
+	return outcomes, nil
+}
+
+// Record appends events to a run on top of whatever has happened meanwhile, and
+// calls also in the same transaction. Events whose ID the run knows already are
+// passed over. also may be nil, and may be called more than once: of several
+// calls the last one counts.
+func (e *Engine[W, T]) Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, T) error) error {
+	for {
+		r, err := e.store.Load(ctx, run)
+		if err != nil {
+			return fmt.Errorf("record in run %d: %w", run, err)
+		}
+		err = e.append(ctx, r, events, func(ctx context.Context, tx T) error {
+			if also != nil {
+				if err := also(ctx, tx); err != nil {
+					return err
+				}
+			}
+			return e.enqueue(ctx, tx, run, laneWake)
+		})
+		switch {
+		case err == nil:
+			e.Poke(run)
+			return nil
+		case !isConflict(err):
+			return fmt.Errorf("record in run %d: %w", run, err)
+		}
+	}
+}
+
+// poll looks again and again at the pull requests of runs for what no delivery
+// tells. A round is bounded; the next one goes on where it ended.
+func (e *Engine[W, T]) poll(ctx context.Context) {
+	t := time.NewTicker(e.PollEvery)
+	defer t.Stop()
+	var before int64
+	for {
+		select {
+		case <-e.drain:
+			return
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		var err error
+		if before, err = e.pollRound(ctx, before); err != nil && ctx.Err() == nil {
+			e.Logger.WarnContext(ctx, "looking what people did", logError, err)
+		}
+	}
+}
+
+// pollRound looks at the runs that come before the given one, newest first, and
+// returns where the next round begins; 0 is at the newest.
+func (e *Engine[W, T]) pollRound(ctx context.Context, before int64) (next int64, err error) {
+	ids, err := e.store.Followed(ctx, 0, e.now().Add(-followFor), before, pollBatch)
+	if err != nil {
+		return before, err
+	}
+	for _, id := range ids {
+		if e.draining() {
+			return before, nil
+		}
+		if err := e.pollRun(ctx, id); err != nil {
+			if ctx.Err() != nil {
+				return before, err
+			}
+			e.Logger.WarnContext(ctx, "looking what people did", logRun, id, logError, err)
+		}
+	}
+	if len(ids) < pollBatch {
+		return 0, nil
+	}
+	return ids[len(ids)-1], nil
+}
+
+func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
+	run, err := e.store.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	events, words, err := e.observe(ctx, run, func(known []pipeline.Signal) ([]pipeline.Signal, error) {
+		return e.Observer.Poll(ctx, run, known)
+	})
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	e.Logger.InfoContext(ctx, "people did", logRun, id, "what", strings.Join(words, ", "))
+	return e.Record(ctx, id, events, nil)
+}
