@@ -228,6 +228,14 @@ func (m *memory) filter(ctx context.Context, run *pipeline.Run, review *pipeline
 		m.log.WarnContext(ctx, "look up what was dismissed; every finding is posted", "run", run.ID, "error", err)
 		return
 	}
+	signals, err := m.db.Signals(ctx, scopes(run.Repo)[0])
+	if err != nil {
+		m.log.WarnContext(ctx, "look up what people did with findings; every finding is posted", "run", run.ID, "error", err)
+		return
+	}
+	// Habits speak of kinds, and never of what blocks a merge: a simulated team lost
+	// fewer useful findings by them, and no error's severity (forge evaluate learning).
+	opts := learn.FilterOptions{Habits: learn.NewHabits(learn.Decisions(signals), m.now())}
 	var kept []pipeline.Finding
 	var lines []string
 	for _, f := range review.Findings {
@@ -235,7 +243,7 @@ func (m *memory) filter(ctx context.Context, run *pipeline.Run, review *pipeline
 			kept = append(kept, f)
 			continue
 		}
-		k, held := learn.Filter([]pipeline.Finding{f}, known, learn.FilterOptions{})
+		k, held := learn.Filter([]pipeline.Finding{f}, known, opts)
 		kept = append(kept, k...)
 		for _, h := range held {
 			lines = append(lines, heldLine(h))
