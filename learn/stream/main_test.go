@@ -1,0 +1,16 @@
+package stream
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// A check here plays a whole stream: twenty of them say as much as is worth their
+// time. -rapid.checks asks for more.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "20"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
