@@ -251,7 +251,7 @@ func (r *checksReader) soft(what string, err error) error {
 }
 
 func (r *checksReader) note(text string) {
-	if text = line(redact(text), "", 400); !slices.Contains(r.notes, text) && len(r.notes) < 20 {
+	if text = line(pipeline.Scrub(text), "", 400); !slices.Contains(r.notes, text) && len(r.notes) < 20 {
 		r.notes = append(r.notes, text)
 	}
 }
@@ -369,7 +369,7 @@ func (r *checksReader) status(s *gh.RepoStatus) {
 
 // label is a name that others gave, in one line.
 func label(s string) string {
-	s = shorten(strings.Join(strings.Fields(visible(scrub(head(s, 200)))), " "), 200)
+	s = shorten(strings.Join(strings.Fields(visible(pipeline.Scrub(head(s, 200)))), " "), 200)
 	if s == "" {
 		return "(no name)"
 	}

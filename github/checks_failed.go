@@ -104,7 +104,7 @@ func failures(list ...pipeline.Failure) []pipeline.Failure {
 	var out []pipeline.Failure
 	for _, f := range list {
 		f.Test = label(f.Test)
-		f.Error = strings.TrimSpace(shorten(strings.TrimSpace(visible(scrub(head(f.Error, maxFailureText)))), maxFailureText))
+		f.Error = strings.TrimSpace(shorten(strings.TrimSpace(visible(pipeline.Scrub(head(f.Error, maxFailureText)))), maxFailureText))
 		if f.Error == "" {
 			f.Error = "no words"
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"forge/pipeline"
 )
 
 const (
@@ -25,20 +27,7 @@ var (
 	// How the first line of a failure looks in the tools people use.
 	errorLine = regexp.MustCompile(`^\s*(?:##\[error\]|--- FAIL|FAIL\b|panic:|fatal(?: error)?:|Traceback \(most|not ok\b|E   |[✕✗✘●×] |\d+\) )|` +
 		`\b(?:[A-Z]\w*)?(?:Error|Exception)\b(?:\[\w+\])?:|(?:^|[\s:])(?:error|ERROR)(?:\[\w+\]|\s+TS\d+)?:|\berror TS\d+|npm ERR!|\bFAILED\b|: undefined: |:\d+:\d+: `)
-	// Secrets in well-known forms besides GitHub's own; CI masks only those that it knows.
-	secrets  = regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bsk-[A-Za-z0-9_-]{20,}|\bglpat-[A-Za-z0-9_-]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bAIza[A-Za-z0-9_-]{30,}`)
-	keyBlock = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
-	userInfo = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]{1,20}://)[^\s/@:]{0,200}:[^\s/@]{1,500}@`)
-	bearer   = regexp.MustCompile(`(?i)\b(authorization:?\s*(?:basic|bearer|token)\s+)[A-Za-z0-9+/=._~-]{8,}`)
 )
-
-// scrub takes credentials out of a text that others wrote.
-func scrub(s string) string {
-	s = keyBlock.ReplaceAllString(s, "[redacted]")
-	s = userInfo.ReplaceAllString(s, "${1}[redacted]@")
-	s = bearer.ReplaceAllString(s, "${1}[redacted]")
-	return redact(secrets.ReplaceAllString(s, "[redacted]"))
-}
 
 // cleanLog makes the lines of a job's log readable: no times, colours, progress
 // bars, control characters and credentials. When times are given, only the lines
@@ -60,7 +49,7 @@ func cleanLog(raw []byte, from, to time.Time) []string {
 	if len(step) > 0 {
 		all = step
 	}
-	all = strings.Split(scrub(strings.Join(all, "\n")), "\n")
+	all = strings.Split(pipeline.Scrub(strings.Join(all, "\n")), "\n")
 	for i, l := range all {
 		all[i] = shorten(l, logLine)
 	}

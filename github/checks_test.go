@@ -242,7 +242,7 @@ func TestChecksLog(t *testing.T) {
 	w.run("CI", failingJob())
 	got := w.failures()
 	want := "--- FAIL: TestPrice (0.00s)\n\nRun go test ./...\ngo test ./...\nok  \tshop/errors\t0.1s\n--- FAIL: TestPrice (0.00s)\n" +
-		"    shop_test.go:7: got 3, want 4, key [redacted]\n##[error]Process completed with exit code 1."
+		"    shop_test.go:7: got 3, want 4, key [secret]\n##[error]Process completed with exit code 1."
 	if len(got) != 1 || got[0].Test != "CI / test / go test" {
 		t.Fatalf("failures = %+v", got)
 	}

@@ -123,7 +123,7 @@ func (a *App) setURLs(base string) error {
 	}
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		return fmt.Errorf("GitHub's address %q is not like https://HOST", redact(base))
+		return fmt.Errorf("GitHub's address %q is not like https://HOST", pipeline.Scrub(base))
 	}
 	if u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
 		return fmt.Errorf("GitHub's address %q must begin with https://: tokens would travel in the clear", base)

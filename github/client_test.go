@@ -256,13 +256,13 @@ func TestRedaction(t *testing.T) {
 	_, err := a.BranchHead(context.Background(), fakeRepo(), "main")
 	_, _, err2 := a.Publish(context.Background(), newStory(t).run, PublishOptions{})
 	for _, text := range []string{err.Error(), err2.Error(), log.String()} {
-		if strings.Contains(text, "A1b") || !strings.Contains(text, "[redacted]") {
+		if strings.Contains(text, "A1b") || !strings.Contains(text, "[secret]") {
 			t.Errorf("a token is shown, or nothing: %s", text)
 		}
 	}
 	for _, s := range []string{secret, "ghp_" + strings.Repeat("x", 36), "github_pat_" + strings.Repeat("x", 30), "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxIn0.c2lnbmF0dXJl"} {
-		if got := redact("a " + s + " b"); got != "a [redacted] b" {
-			t.Errorf("redact(%q) = %q", s, got)
+		if got := pipeline.Scrub("a " + s + " b"); got != "a [secret] b" {
+			t.Errorf("Scrub(%q) = %q", s, got)
 		}
 	}
 }

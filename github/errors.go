@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
@@ -31,7 +30,7 @@ func (e *apiError) Error() string {
 	if e.op != "" {
 		b.WriteString(e.op + ": ")
 	}
-	b.WriteString(redact(e.msg))
+	b.WriteString(pipeline.Scrub(e.msg))
 	if e.after > 0 {
 		fmt.Fprintf(&b, " (try again in %s)", e.after.Round(time.Second))
 	}
@@ -49,12 +48,6 @@ func (e *apiError) Ambiguous() bool { return e.ambiguous }
 
 // RetryAfter is how long to wait before the next call; 0 when GitHub named no time.
 func (e *apiError) RetryAfter() time.Duration { return e.after }
-
-// The formats of GitHub's tokens (ghs_…, the new ones hold a JWT) and of the App's JWT.
-var tokens = regexp.MustCompile(`gh[a-z]_[A-Za-z0-9._-]{20,}|github_pat_[A-Za-z0-9_]{20,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
-
-// redact takes GitHub credentials out of a text.
-func redact(s string) string { return tokens.ReplaceAllString(s, "[redacted]") }
 
 // explain turns an error of a call into a *pipeline.Fault when it is final, or an
 // *apiError. permission names what the call needs, as the App's settings page does.
@@ -106,7 +99,7 @@ func explainResponse(op, permission string, r *gh.ErrorResponse) error {
 }
 
 func refused(op, permission, msg string) *pipeline.Fault {
-	text := fmt.Sprintf("GitHub refused to %s: %s.", op, strings.TrimSuffix(redact(msg), "."))
+	text := fmt.Sprintf("GitHub refused to %s: %s.", op, strings.TrimSuffix(pipeline.Scrub(msg), "."))
 	if strings.Contains(msg, "not accessible by integration") && permission != "" {
 		text += fmt.Sprintf(" The App lacks the permission %q: grant it in the App's settings under Permissions, then accept the request in the installation's settings.", permission)
 	}
@@ -115,7 +108,7 @@ func refused(op, permission, msg string) *pipeline.Fault {
 
 // final is a fault that no further attempt can mend.
 func final(format string, args ...any) *pipeline.Fault {
-	return &pipeline.Fault{Class: pipeline.FaultGitHub, Message: redact(fmt.Sprintf(format, args...)), Final: true}
+	return &pipeline.Fault{Class: pipeline.FaultGitHub, Message: pipeline.Scrub(fmt.Sprintf(format, args...)), Final: true}
 }
 
 // status returns the HTTP status of a failed call, or 0.

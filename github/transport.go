@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
+
+	"forge/pipeline"
 )
 
 const (
@@ -258,9 +260,9 @@ func message(body []byte) string {
 		Message string `json:"message"`
 	}
 	if json.Unmarshal(body, &m) == nil && m.Message != "" {
-		return redact(m.Message)
+		return pipeline.Scrub(m.Message)
 	}
-	return redact(strings.TrimSpace(string(body[:min(len(body), 200)])))
+	return pipeline.Scrub(strings.TrimSpace(string(body[:min(len(body), 200)])))
 }
 
 // timeout bounds a single call, its body included, and reads the body to its end,

@@ -215,26 +215,20 @@ func (e *Engine[W, T]) everyRun(ctx context.Context, p *parcel) error {
 	}
 	var outcomes []string
 	for _, id := range ids {
-		for {
-			run, err := e.store.Load(ctx, id)
-			if err != nil {
-				return err
-			}
-			events, outcome := run.Notice(p.notice, e.now())
-			if len(events) == 0 {
-				break
-			}
-			prefix(p.GUID, events)
-			err = e.append(ctx, run, events, func(ctx context.Context, tx T) error { return e.enqueue(ctx, tx, id, laneWake) })
-			if isConflict(err) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			e.Poke(id)
+		run, err := e.store.Load(ctx, id)
+		if err != nil {
+			return err
+		}
+		outcome := ""
+		done, err := e.offer(ctx, run, nil, func(r *pipeline.Run) (events []pipeline.Event, _ error) {
+			events, outcome = r.Notice(p.notice, e.now())
+			return prefix(p.GUID, events), nil
+		})
+		if err != nil {
+			return err
+		}
+		if done {
 			outcomes = append(outcomes, fmt.Sprintf("run %d: %s", id, outcome))
-			break
 		}
 	}
 	merged, err := e.mergedRuns(ctx, p)
@@ -251,31 +245,46 @@ func (e *Engine[W, T]) everyRun(ctx context.Context, p *parcel) error {
 // delivery's outcome, after giving the answer that it returns as well. When
 // another writer is faster, it looks at the run again.
 func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *parcel, words func(*pipeline.Run, time.Time) (events []pipeline.Event, text, outcome string)) error {
+	var outcome string
+	done, err := e.offer(ctx, run, func(ctx context.Context, tx T) error { return e.finish(ctx, tx, p, outcome) }, func(r *pipeline.Run) ([]pipeline.Event, error) {
+		events, text, what := words(r, e.now())
+		if outcome = what; text == "" {
+			return events, nil
+		}
+		return events, e.reply(ctx, p, text)
+	})
+	if err == nil && !done {
+		err = e.conclude(ctx, p, outcome)
+	}
+	return err
+}
+
+// offer appends to the run what events makes of it as it stands, together with a
+// job and what also adds, if it is there. When another writer was faster, it looks
+// at the run again. It reports whether there was anything to append.
+func (e *Engine[W, T]) offer(ctx context.Context, run *pipeline.Run, also func(context.Context, T) error, events func(*pipeline.Run) ([]pipeline.Event, error)) (bool, error) {
 	for {
-		events, text, outcome := words(run, e.now())
-		if text != "" {
-			if err := e.reply(ctx, p, text); err != nil {
-				return err
-			}
+		list, err := events(run)
+		if err != nil || len(list) == 0 {
+			return false, err
 		}
-		if len(events) == 0 {
-			return e.conclude(ctx, p, outcome)
-		}
-		err := e.append(ctx, run, events, func(ctx context.Context, tx T) error {
-			if err := e.enqueue(ctx, tx, run.ID, laneWake); err != nil {
-				return err
+		err = e.append(ctx, run, list, func(ctx context.Context, tx T) error {
+			if also != nil {
+				if err := also(ctx, tx); err != nil {
+					return err
+				}
 			}
-			return e.finish(ctx, tx, p, outcome)
+			return e.enqueue(ctx, tx, run.ID, laneWake)
 		})
 		if err == nil {
 			e.Poke(run.ID)
-			return nil
+			return true, nil
 		}
 		if !isConflict(err) {
-			return err
+			return false, err
 		}
 		if run, err = e.store.Load(ctx, run.ID); err != nil {
-			return err
+			return false, err
 		}
 	}
 }
@@ -283,33 +292,26 @@ func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *parcel, wo
 // Tell carries out a command that came by another way than a delivery: from the
 // dashboard or the command line. id makes a repeat be seen as one. The caller has
 // checked that the actor may give it. It returns the answer in words, "" for none.
-func (e *Engine[W, T]) Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error) {
-	for {
-		r, err := e.store.Load(ctx, run)
-		if err != nil {
-			return "", fmt.Errorf("tell run %d to %s: %w", run, cmd.Name, err)
-		}
-		events, text := r.Answer(cmd, by, via, 0, e.now())
-		if len(events) == 0 {
-			return text, nil
-		}
-		prefix(id, events)
-		err = e.append(ctx, r, events, func(ctx context.Context, tx T) error { return e.enqueue(ctx, tx, run, laneWake) })
-		if err == nil {
-			e.Poke(run)
-			return text, nil
-		}
-		if !isConflict(err) {
-			return "", fmt.Errorf("tell run %d to %s: %w", run, cmd.Name, err)
-		}
+func (e *Engine[W, T]) Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (text string, err error) {
+	r, err := e.store.Load(ctx, run)
+	if err == nil {
+		_, err = e.offer(ctx, r, nil, func(r *pipeline.Run) (events []pipeline.Event, _ error) {
+			events, text = r.Answer(cmd, by, via, 0, e.now())
+			return prefix(id, events), nil
+		})
 	}
+	if err != nil {
+		return "", fmt.Errorf("tell run %d to %s: %w", run, cmd.Name, err)
+	}
+	return text, nil
 }
 
 // prefix makes events' IDs those of their cause: told twice, they are the same.
-func prefix(cause string, events []pipeline.Event) {
+func prefix(cause string, events []pipeline.Event) []pipeline.Event {
 	for i := range events {
 		events[i].ID = cause + "/" + events[i].ID
 	}
+	return events
 }
 
 // find returns the run that a notice is about, or nil.

@@ -137,27 +137,14 @@ func (e *Engine[W, T]) mergedRuns(ctx context.Context, p *parcel) (outcomes []st
 // passed over. also may be nil, and may be called more than once: of several
 // calls the last one counts.
 func (e *Engine[W, T]) Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, T) error) error {
-	for {
-		r, err := e.store.Load(ctx, run)
-		if err != nil {
-			return fmt.Errorf("record in run %d: %w", run, err)
-		}
-		err = e.append(ctx, r, events, func(ctx context.Context, tx T) error {
-			if also != nil {
-				if err := also(ctx, tx); err != nil {
-					return err
-				}
-			}
-			return e.enqueue(ctx, tx, run, laneWake)
-		})
-		switch {
-		case err == nil:
-			e.Poke(run)
-			return nil
-		case !isConflict(err):
-			return fmt.Errorf("record in run %d: %w", run, err)
-		}
+	r, err := e.store.Load(ctx, run)
+	if err == nil {
+		_, err = e.offer(ctx, r, also, func(*pipeline.Run) ([]pipeline.Event, error) { return events, nil })
 	}
+	if err != nil {
+		return fmt.Errorf("record in run %d: %w", run, err)
+	}
+	return nil
 }
 
 // poll looks again and again at the pull requests of runs for what no delivery
