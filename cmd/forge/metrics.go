@@ -49,7 +49,7 @@ func metricsCommand() *cobra.Command {
 				return err
 			}
 			o.Now = time.Now()
-			rep, err := reportMetrics(cmd.Context(), db, o)
+			rep, err := reportMetrics(cmd.Context(), db, o, o.Repo)
 			if err != nil {
 				return err
 			}
@@ -125,16 +125,18 @@ func catchUp(cmd *cobra.Command, db *store.DB) error {
 	return err
 }
 
-// reportMetrics computes a report from the database.
-func reportMetrics(ctx context.Context, db *store.DB, o metrics.Options) (metrics.Report, error) {
+// reportMetrics computes a report on repositories together, "" being all of them.
+func reportMetrics(ctx context.Context, db *store.DB, o metrics.Options, repos ...string) (metrics.Report, error) {
 	from, to := o.Span()
-	list, err := db.Metrics(ctx, o.Repo, from, to)
-	if err != nil {
-		return metrics.Report{}, err
-	}
-	rows := make([]metrics.Row, len(list))
-	for i, r := range list {
-		rows[i] = metrics.Row(r)
+	var rows []metrics.Row
+	for _, repo := range repos {
+		list, err := db.Metrics(ctx, repo, from, to)
+		if err != nil {
+			return metrics.Report{}, err
+		}
+		for _, r := range list {
+			rows = append(rows, metrics.Row(r))
+		}
 	}
 	return metrics.Compute(rows, o), nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"charm.land/lipgloss/v2"
 	"golang.org/x/sys/unix"
@@ -117,7 +116,7 @@ func targetText(t metrics.Target) (text, style string) {
 		if *t.Hit {
 			mark, style = "✓ hit", "good"
 		}
-		is = fmt.Sprintf("%s (n %d)", amount(*t.Value, t.Unit), t.N)
+		is = fmt.Sprintf("%s (n %d)", metrics.Amount(*t.Value, t.Unit), t.N)
 	}
 	return fmt.Sprintf("  %-9s %s: %s, goal %s", mark, t.Name, is, t.Goal), style
 }
@@ -141,7 +140,7 @@ func loopLines(list []metrics.Metric, loop int, name string) (out []screenLine) 
 		var parts []string
 		for _, f := range m.Labels {
 			if f.Now != nil {
-				parts = append(parts, f.Label+" "+amount(f.Now.Value, m.Unit))
+				parts = append(parts, f.Label+" "+metrics.Amount(f.Now.Value, m.Unit))
 			}
 		}
 		if len(parts) > 0 {
@@ -158,12 +157,12 @@ func figureLine(m metrics.Metric) screenLine {
 	}
 	interval, median := "", ""
 	if in := f.Now.Interval; in != nil {
-		interval = amount(in[0], m.Unit) + "–" + amount(in[1], m.Unit)
+		interval = metrics.Amount(in[0], m.Unit) + "–" + metrics.Amount(in[1], m.Unit)
 	}
 	if f.Now.Median != nil {
-		median = amount(*f.Now.Median, m.Unit) + " · " + amount(*f.Now.P90, m.Unit)
+		median = metrics.Amount(*f.Now.Median, m.Unit) + " · " + metrics.Amount(*f.Now.P90, m.Unit)
 	}
-	return screenLine{cells: []string{name, amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10), trendText(m.Unit, f), spark(f.Series, m.Kind)}, style: map[metrics.Trend]string{metrics.TrendBetter: "good", metrics.TrendWorse: "bad"}[f.Trend]}
+	return screenLine{cells: []string{name, metrics.Amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10), trendText(m.Unit, f), spark(f.Series, m.Kind)}, style: map[metrics.Trend]string{metrics.TrendBetter: "good", metrics.TrendWorse: "bad"}[f.Trend]}
 }
 
 func trendText(unit string, f metrics.Figure) string {
@@ -185,34 +184,7 @@ func trendText(unit string, f metrics.Figure) string {
 	if unit == "share" {
 		return fmt.Sprintf("%s %s%.0f pt", mark, sign, 100*v)
 	}
-	return mark + " " + sign + amount(v, unit)
-}
-
-// amount shows a value in its unit.
-func amount(v float64, unit string) string {
-	switch unit {
-	case "share":
-		return fmt.Sprintf("%.0f %%", 100*v)
-	case "ms":
-		switch d := time.Duration(v * float64(time.Millisecond)); {
-		case d < time.Second:
-			return fmt.Sprintf("%.0f ms", v)
-		case d < time.Minute:
-			return fmt.Sprintf("%.1f s", d.Seconds())
-		case d < 2*time.Hour:
-			return fmt.Sprintf("%.1f min", d.Minutes())
-		case d < 48*time.Hour:
-			return fmt.Sprintf("%.1f h", d.Hours())
-		default:
-			return fmt.Sprintf("%.1f d", d.Hours()/24)
-		}
-	case "micro-USD":
-		if v < 10_000 {
-			return fmt.Sprintf("$%.4f", v/1e6)
-		}
-		return fmt.Sprintf("$%.2f", v/1e6)
-	}
-	return fmt.Sprintf("%.2f", v)
+	return mark + " " + sign + metrics.Amount(v, unit)
 }
 
 // sparkCells is how many cells a line of days has at most.

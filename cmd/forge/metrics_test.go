@@ -116,8 +116,8 @@ func TestAmounts(t *testing.T) {
 		{0.825, "share", "82 %"}, {120, "ms", "120 ms"}, {1500, "ms", "1.5 s"}, {90_000, "ms", "1.5 min"}, {3 * 3600_000, "ms", "3.0 h"}, {72 * 3600_000, "ms", "3.0 d"},
 		{1200, "micro-USD", "$0.0012"}, {2_345_678, "micro-USD", "$2.35"}, {1.5, "bounces", "1.50"},
 	} {
-		if got := amount(c.v, c.unit); got != c.want {
-			t.Errorf("amount(%v, %s) = %q, want %q", c.v, c.unit, got, c.want)
+		if got := metrics.Amount(c.v, c.unit); got != c.want {
+			t.Errorf("Amount(%v, %s) = %q, want %q", c.v, c.unit, got, c.want)
 		}
 	}
 	v := func(f float64) *float64 { return &f }

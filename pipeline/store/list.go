@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"forge/pipeline"
@@ -14,10 +15,11 @@ import (
 // Filter chooses runs. Zero fields choose all.
 type Filter struct {
 	State  pipeline.State
-	Active bool   // only those that have not ended
-	Repo   string // "owner/name"
-	Limit  int    // 0: 100
-	Before int64  // only runs with a smaller number: the next page
+	Active bool     // only those that have not ended
+	Repo   string   // "owner/name"
+	Repos  []string // only those of these repositories; nil: of all
+	Limit  int      // 0: 100
+	Before int64    // only runs with a smaller number: the next page
 }
 
 // RunRow is a run in a list.
@@ -46,7 +48,9 @@ func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
 	if f.Active {
 		query += ` AND ` + active
 	}
-	rows, err := d.reader.QueryContext(ctx, query+` ORDER BY id DESC LIMIT $4`, string(f.State), f.Repo, f.Before, limitOr(f.Limit, 100))
+	args := []any{string(f.State), f.Repo, f.Before, limitOr(f.Limit, 100)}
+	query += ofRepos("repo", f.Repos, &args)
+	rows, err := d.reader.QueryContext(ctx, query+` ORDER BY id DESC LIMIT $4`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
@@ -56,6 +60,62 @@ func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
 		r.Started, r.Updated = fromMicros(started), fromMicros(updated)
 		return err
 	})
+}
+
+// ofRepos is the condition that a column names one of some repositories, for whom
+// it adds parameters; nil is no condition.
+func ofRepos(column string, repos []string, args *[]any) string {
+	if repos == nil {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(" AND " + column + " IN (")
+	for i, r := range repos {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		*args = append(*args, r)
+		fmt.Fprintf(&b, "$%d", len(*args))
+	}
+	if len(repos) == 0 {
+		b.WriteString("NULL")
+	}
+	return b.String() + ")"
+}
+
+// GateRow is a question that waits for an answer, in a list.
+type GateRow struct {
+	Run      int64             `json:"run"`
+	ID       string            `json:"id"` // within the run
+	Kind     pipeline.GateKind `json:"kind"`
+	Question string            `json:"question"`
+	Opened   time.Time         `json:"opened"`
+	Repo     string            `json:"repo"`
+	Issue    int               `json:"issue"`
+	Title    string            `json:"title"`
+}
+
+// OpenGates lists the questions that wait in some repositories (nil: in all), the
+// oldest first, and counts all of them.
+func (d *DB) OpenGates(ctx context.Context, repos []string, limit int) (list []GateRow, all int, err error) {
+	const doing = "list questions that wait"
+	var args []any
+	where := ` FROM gates g JOIN runs r ON r.id = g.run WHERE NOT g.closed AND r.state = 'waiting'` + ofRepos("r.repo", repos, &args)
+	if err := d.reader.QueryRowContext(ctx, `SELECT COUNT(*)`+where, args...).Scan(&all); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	rows, err := d.reader.QueryContext(ctx, `SELECT g.run, g.id, g.kind, g.question, g.opened, r.repo, r.issue, r.title`+where+
+		fmt.Sprintf(` ORDER BY g.opened, g.run LIMIT %d`, limitOr(limit, 100)), args...)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	list, err = collect(rows, doing, func(g *GateRow) error {
+		var opened int64
+		err := rows.Scan(&g.Run, &g.ID, &g.Kind, &g.Question, &opened, &g.Repo, &g.Issue, &g.Title)
+		g.Opened = fromMicros(opened)
+		return err
+	})
+	return list, all, err
 }
 
 // collect reads all rows with scan and closes them.

@@ -1,0 +1,121 @@
+package dashboard
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"forge/learn/metrics"
+	"forge/pipeline"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// templates are the pages by file name, each in the layout.
+var templates = parseTemplates()
+
+func parseTemplates() map[string]*template.Template {
+	layout := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
+	names, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		panic(err) // the pattern is right
+	}
+	out := map[string]*template.Template{}
+	for _, name := range names {
+		out[strings.TrimPrefix(name, "templates/")] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, name))
+	}
+	return out
+}
+
+// functions are what templates can call.
+var functions = template.FuncMap{
+	"amount":    metrics.Amount,
+	"asset":     asset,
+	"clock":     func(ms int64) string { return pipeline.Clock(time.Duration(ms) * time.Millisecond) },
+	"dollars":   func(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/1e6) },
+	"firstline": func(s string) string { line, _, _ := strings.Cut(s, "\n"); return line },
+	"plural":    plural,
+	"short":     func(sha string) string { return fmt.Sprintf("%.7s", sha) },
+	"spark":     spark,
+	"stamp":     func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
+	"when":      func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// page is what a template is given.
+type page struct {
+	Title string
+	Nav   string // the entry of the navigation that it belongs to: its path
+	Live  string // what is told of by [Pages.Notify] and makes the page out of date, separated by spaces: "runs", "run/7"
+	Data  any
+
+	// Filled in by render.
+	Viewer  Viewer
+	Version string
+	SignOut bool
+	Said    string // the answer to what the viewer just did
+	Now     time.Time
+}
+
+// Ago says how long ago a time was.
+func (p page) Ago(t time.Time) string {
+	switch d := p.Now.Sub(t); {
+	case t.IsZero():
+		return "never"
+	case d < 5*time.Second:
+		return "just now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s ago", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+	}
+}
+
+// render writes a page, whole or not at all.
+func (p *Pages) render(w http.ResponseWriter, r *http.Request, v Viewer, name string, pg page) error {
+	pg.Viewer, pg.Version, pg.SignOut, pg.Now, pg.Said = v, p.Version, p.SignOut, p.Now(), said(w, r)
+	var b bytes.Buffer
+	if err := templates[name].ExecuteTemplate(&b, "layout.html", pg); err != nil {
+		return fmt.Errorf("render %s: %w", name, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// saidCookie holds the answer to what a viewer did until the next page shows it.
+const saidCookie = "forge_said"
+
+// done ends a change: the viewer is sent to a page, which says what came of it.
+func done(w http.ResponseWriter, r *http.Request, to, said string) {
+	http.SetCookie(w, &http.Cookie{Name: saidCookie, Value: url.QueryEscape(said), Path: "/", MaxAge: 30, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// said takes the answer to what the viewer did last.
+func said(w http.ResponseWriter, r *http.Request) string {
+	c, err := r.Cookie(saidCookie)
+	if err != nil {
+		return ""
+	}
+	http.SetCookie(w, &http.Cookie{Name: saidCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	text, _ := url.QueryUnescape(c.Value)
+	return text
+}
