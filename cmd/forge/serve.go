@@ -91,6 +91,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", o.config.Listen, err)
 	}
+	w.pages = newPages(w, o)
 	if err := w.engine.Start(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -100,9 +101,11 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	r.HandleFunc("/healthz", s.healthy).Methods(http.MethodGet)
 	r.HandleFunc("/readyz", s.ready).Methods(http.MethodGet)
 	r.Handle("/metrics", scrape{db: w.db, token: o.config.MetricsToken.Reveal(), log: o.log}).Methods(http.MethodGet)
+	w.pages.Route(r)
 	s.url = "http://" + l.Addr().String()
 	s.http = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(o.log.Handler(), slog.LevelDebug)}
+	s.http.RegisterOnShutdown(w.pages.Close)
 	go func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			o.log.Error("serve", "error", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 
+	"forge/cmd/forge/dashboard"
 	"forge/cmd/forge/settings"
 	"forge/github"
 	"forge/learn/recall"
@@ -51,6 +52,7 @@ type wiring struct {
 	exec   *executor
 	hub    *hub // nil without GitHub
 	memory *memory
+	pages  *dashboard.Pages // nil unless it serves
 	spaces *sandbox.Manager
 }
 
@@ -107,6 +109,9 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 				w.exec.drop(run.ID)
 			}
 			w.memory.onEvents(run, events)
+			if w.pages != nil {
+				w.pages.Notify(fmt.Sprintf("run/%d", run.ID), run.Repo.FullName())
+			}
 			if o.onEvents != nil {
 				o.onEvents(run, events)
 			}

@@ -1,6 +1,10 @@
 package dashboard
 
 import (
+	"bufio"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -34,6 +38,47 @@ func TestRuns(t *testing.T) {
 	s.viewer = person{repos: []string{"acme/shop"}}
 	has(t, s.get(t, "/runs", 200), "acme/shop", "-acme/secret")
 	has(t, s.get(t, "/runs?repo=acme/secret", 404), "-Did you mean acme/secret")
+}
+
+// What has changed is told to those who see it, and to them alone; who listens
+// does not keep a server from stopping.
+func TestLive(t *testing.T) {
+	s := newSite(t)
+	s.viewer = person{repos: []string{"acme/shop"}}
+	web := httptest.NewServer(s.router)
+	defer web.Close()
+	answer, err := http.Get(web.URL + "/live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if kind := answer.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Errorf("it is %s", kind)
+	}
+	in := bufio.NewReader(answer.Body)
+	if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, "retry: ") {
+		t.Fatalf("the stream begins with %q, %v", line, err)
+	}
+	s.pages.Notify("run/2", "acme/secret")
+	s.pages.Notify("deliveries", "")
+	s.pages.Notify("run/1", "acme/shop")
+	var told strings.Builder
+	for !strings.Contains(told.String(), "data: ") {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		told.WriteString(line)
+	}
+	s.pages.Close()
+	s.pages.Close()
+	rest, err := io.ReadAll(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(told.String() + string(rest)); got != "event: changed\ndata: run/1" {
+		t.Errorf("%q", got)
+	}
 }
 
 // Static files are found by an address that changes with them, and nothing else is.

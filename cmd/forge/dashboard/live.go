@@ -10,9 +10,10 @@ import (
 // live tells browsers that something has changed; what, they read themselves. So
 // it carries no data, and what one may not see is not told.
 type live struct {
-	mu   sync.Mutex
-	next int
-	ears map[int]chan note
+	mu     sync.Mutex
+	next   int
+	ears   map[int]chan note
+	closed chan struct{}
 }
 
 // note is that something of a repository has changed: "run/7", "memory", "deliveries".
@@ -22,7 +23,7 @@ type note struct{ topic, repo string }
 // dropped: a page that missed one is as out of date as one that missed ten.
 const waitingNotes = 64
 
-func newLive() *live { return &live{ears: map[int]chan note{}} }
+func newLive() *live { return &live{ears: map[int]chan note{}, closed: make(chan struct{})} }
 
 func (l *live) listen() (<-chan note, func()) {
 	l.mu.Lock()
@@ -50,6 +51,18 @@ func (p *Pages) Notify(topic, repo string) {
 	}
 }
 
+// Close ends what is being told, so that a server that stops does not wait for
+// those who listen.
+func (p *Pages) Close() {
+	p.live.mu.Lock()
+	defer p.live.mu.Unlock()
+	select {
+	case <-p.live.closed:
+	default:
+		close(p.live.closed)
+	}
+}
+
 // beat is how often a silent stream says that it is alive, so that proxies keep it.
 const beat = 20 * time.Second
 
@@ -59,6 +72,7 @@ func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
+	out.SetReadDeadline(time.Time{}) //nolint:errcheck // the server's limit is for requests; where it cannot be lifted, the browser comes again
 	notes, end := p.live.listen()
 	defer end()
 	tick := time.NewTicker(beat)
@@ -70,6 +84,8 @@ func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-r.Context().Done():
+			return
+		case <-p.live.closed:
 			return
 		case <-tick.C:
 			fmt.Fprint(w, ": alive\n\n")

@@ -8,8 +8,7 @@
   const main = () => document.getElementById("main");
   const badge = document.getElementById("live");
   if (!window.EventSource || !main() || !main().dataset.live) return;
-  const source = new EventSource("/live");
-  let timer = 0;
+  let source = null, timer = 0;
   const refresh = () => {
     timer = 0;
     if (document.hidden || main().querySelector("form.dirty")) return;
@@ -17,19 +16,32 @@
       .then(() => document.dispatchEvent(new Event("forge:fresh")));
   };
   const later = () => { timer = timer || setTimeout(refresh, 400); };
-  source.addEventListener("changed", (e) => {
-    const shown = main().dataset.live.split(" ");
-    // "run" stands for every run, "run/7" for one.
-    if (shown.includes(e.data) || shown.includes(e.data.split("/")[0])) later();
+  const listen = () => {
+    source = new EventSource("/live");
+    let lost = false;
+    source.addEventListener("changed", (e) => {
+      const shown = main().dataset.live.split(" ");
+      // "run" stands for every run, "run/7" for one.
+      if (shown.includes(e.data) || shown.includes(e.data.split("/")[0])) later();
+    });
+    source.addEventListener("open", () => {
+      badge.hidden = false;
+      if (lost) later(); // something may have been missed
+      lost = false;
+    });
+    source.addEventListener("error", () => { badge.hidden = true; lost = true; });
+  };
+  listen();
+  // A hidden page does not listen: a browser has few connections for a server.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      source.close();
+      badge.hidden = true;
+    } else {
+      listen();
+      later();
+    }
   });
-  let lost = false;
-  source.addEventListener("open", () => {
-    badge.hidden = false;
-    if (lost) later(); // something may have been missed
-    lost = false;
-  });
-  source.addEventListener("error", () => { badge.hidden = true; lost = true; });
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) later(); });
 })();
 
 // A form that somebody writes in is not replaced under their hands.
