@@ -11,7 +11,8 @@ import (
 
 var implementSchema = object(
 	"summary", typed("string", "what was changed and why"),
-	"addressed?", listOf(object("id", typed("string", "id of the finding or failure, F1 or T1"), "what", typed("string", "what was done about it, or why nothing")), "one entry for each finding and failure"),
+	"addressed?", listOf(object("id", typed("string", "id of the finding or failure, F1 or T1"), "what", typed("string", "what was done about it, or why nothing"),
+		"differs?", typed("string", "of one that has come back: why the last attempt did not mend it, and how this one differs")), "one entry for each finding and failure"),
 	"unable?", typed("string", "what could not be done, and which clarification is needed; empty otherwise"),
 )
 
@@ -20,6 +21,7 @@ var implementSchema = object(
 type feedback struct {
 	findings []pipeline.Finding // F1…
 	failures []pipeline.Failure // T1…
+	times    map[string]int     // by fingerprint, how often it was seen, of what has come back
 }
 
 func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) {
@@ -65,15 +67,17 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 // openFeedback collects what is open: the blocking findings and the failures that
 // the run follows, else those of the last review and test report.
 func openFeedback(run *pipeline.Run) feedback {
-	var fb feedback
+	fb := feedback{times: map[string]int{}}
 	for i := range run.Findings {
 		if f := run.Findings[i].Finding; f != nil && run.Findings[i].State == "open" && f.Severity.Blocks() {
 			fb.findings = append(fb.findings, *f)
+			fb.seen(&run.Findings[i])
 		}
 	}
 	for i := range run.Failures {
 		if f := run.Failures[i].Failure; f != nil && run.Failures[i].State == "open" {
 			fb.failures = append(fb.failures, *f)
+			fb.seen(&run.Failures[i])
 		}
 	}
 	for i := len(run.Iterations) - 1; i >= 0 && len(fb.findings)+len(fb.failures) == 0; i-- {
@@ -89,10 +93,38 @@ func openFeedback(run *pipeline.Run) feedback {
 	return fb
 }
 
+// seen notes that an issue has outlived an attempt to mend it.
+func (fb feedback) seen(i *pipeline.Issue) {
+	if i.Times > 1 {
+		fb.times[i.Fingerprint()] = i.Times
+	}
+}
+
+// again says that an issue has come back. Whoever is asked outright whether they
+// can do a thing says so when they cannot; whoever is told to do it tries.
+func (fb feedback) again(fingerprint string) string {
+	n := fb.times[fingerprint]
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("   IT HAS COME BACK: this is the %s time that it is found. Can you mend it with what you know? If not, say in unable what you need.\n", ordinal(n))
+}
+
+func ordinal(n int) string {
+	switch n {
+	case 2:
+		return "second"
+	case 3:
+		return "third"
+	}
+	return fmt.Sprintf("%dth", n)
+}
+
 func (fb feedback) findingList() string {
 	var b strings.Builder
 	for i, f := range fb.findings {
 		fmt.Fprintf(&b, "F%d [%s, %s]%s %s\n", i+1, f.Severity, f.Category, where(f.File, f.Line, f.EndLine), f.Message)
+		b.WriteString(fb.again(f.Fingerprint))
 		if f.Criterion != "" {
 			fmt.Fprintf(&b, "   not met: %s\n", f.Criterion)
 		}
@@ -116,6 +148,7 @@ func (fb feedback) failureList() string {
 	var b strings.Builder
 	for i, f := range fb.failures {
 		fmt.Fprintf(&b, "T%d %s%s\n%s\n", i+1, f.Test, where(f.File, f.Line, 0), indent(clip(f.Error, 2000)))
+		b.WriteString(fb.again(f.Fingerprint))
 		if f.WorkedIn > 0 {
 			fmt.Fprintf(&b, "   NEW FAILURE: it passed in iteration %d\n", f.WorkedIn)
 		}
@@ -137,7 +170,7 @@ func (fb feedback) failureList() string {
 func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []string) {
 	var in struct {
 		Summary   string
-		Addressed []struct{ ID, What string }
+		Addressed []struct{ ID, What, Differs string }
 		Unable    string
 	}
 	if err := decode(args, &in); err != nil {
@@ -148,7 +181,7 @@ func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []strin
 	if impl.Summary == "" && impl.Unable == "" {
 		bad = append(bad, "summary is missing")
 	}
-	titles := fb.titles()
+	titles, back := fb.titles(), fb.back()
 	done := map[string]bool{}
 	for _, a := range in.Addressed {
 		id, what := strings.TrimSpace(a.ID), strings.TrimSpace(a.What)
@@ -164,6 +197,11 @@ func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []strin
 			bad = append(bad, fmt.Sprintf("addressed: %s does not say what was done", id))
 		}
 		done[id] = true
+		if differs := strings.TrimSpace(a.Differs); differs != "" {
+			what += " (" + differs + ")"
+		} else if back[id] && impl.Unable == "" {
+			bad = append(bad, fmt.Sprintf("addressed: %s has come back, and differs does not say how this attempt is another one; if you cannot mend it, say in unable what you need", id))
+		}
 		impl.Addressed = append(impl.Addressed, fmt.Sprintf("%s (%s): %s", id, title, what))
 	}
 	for _, id := range strings.Split(fb.ids(), ", ") {
@@ -181,6 +219,18 @@ func (fb feedback) titles() map[string]string {
 	}
 	for i, f := range fb.failures {
 		m[fmt.Sprintf("T%d", i+1)] = clip(f.Test, 100)
+	}
+	return m
+}
+
+// back are the ids of what has come back.
+func (fb feedback) back() map[string]bool {
+	m := map[string]bool{}
+	for i, f := range fb.findings {
+		m[fmt.Sprintf("F%d", i+1)] = fb.times[f.Fingerprint] > 0
+	}
+	for i, f := range fb.failures {
+		m[fmt.Sprintf("T%d", i+1)] = fb.times[f.Fingerprint] > 0
 	}
 	return m
 }

@@ -485,6 +485,39 @@ func TestOpenFeedback(t *testing.T) {
 	}
 }
 
+// What has come back is asked about outright: whoever goes on says how the attempt
+// differs, and whoever cannot says what they need. Covers V5, T5.
+func TestComesBack(t *testing.T) {
+	run := newRun()
+	run.Iterations = []pipeline.Iteration{{Number: 1}, {Number: 2}, {Number: 3}}
+	run.Findings = []pipeline.Issue{
+		{State: "open", Times: 1, Finding: &pipeline.Finding{Fingerprint: "new", Severity: "error", Message: "off by one"}},
+		{State: "open", Times: 2, Finding: &pipeline.Finding{Fingerprint: "old", Severity: "error", Message: "nil is not checked"}},
+	}
+	run.Failures = []pipeline.Issue{{State: "open", Times: 4, Failure: &pipeline.Failure{Fingerprint: "stuck", Test: "TestStuck"}}}
+	fb := openFeedback(run)
+	list := fb.findingList()
+	if strings.Count(list, "IT HAS COME BACK") != 1 || !strings.Contains(list, "nil is not checked\n   IT HAS COME BACK: this is the second time") {
+		t.Errorf("findings:\n%s", list)
+	}
+	if list := fb.failureList(); !strings.Contains(list, "the 4th time") {
+		t.Errorf("failures:\n%s", list)
+	}
+	for _, c := range []struct{ answer, bad string }{
+		{`{"summary":"s","addressed":[{"id":"F1","what":"mended"},{"id":"F2","what":"mended","differs":"the caller checks now"},{"id":"T1","what":"mended","differs":"the clock, not the test"}]}`, ""},
+		{`{"summary":"s","addressed":[{"id":"F1","what":"mended"},{"id":"F2","what":"mended"},{"id":"T1","what":"mended","differs":"x"}]}`, "F2 has come back"},
+		{`{"summary":"s","addressed":[{"id":"F1","what":"mended"}],"unable":"which clock is right?"}`, ""},
+	} {
+		impl, bad := fb.check([]byte(c.answer))
+		if got := strings.Join(bad, "\n"); (c.bad == "") != (got == "") || !strings.Contains(got, c.bad) {
+			t.Errorf("%s: problems %q, want %q", c.answer, got, c.bad)
+		}
+		if c.bad == "" && impl.Unable == "" && !strings.Contains(strings.Join(impl.Addressed, "\n"), "mended (the caller checks now)") {
+			t.Errorf("addressed %q", impl.Addressed)
+		}
+	}
+}
+
 func TestMiddleCut(t *testing.T) {
 	s := strings.Repeat("é123456\n", 100)
 	got := middleCut(s, 101, 101)
