@@ -97,17 +97,20 @@ func demo(cmd *cobra.Command, keep bool) (err error) {
 	if err := gh.As("acme").Label("acme/cart", issue, "forge"); err != nil {
 		return err
 	}
+	var id int64
 	select {
 	case run := <-ended:
 		d.done()
 		if err := demoSummary(ctx, d, s, gh, run.ID); err != nil {
 			return err
 		}
+		id = run.ID
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if keep {
-		d.say("\nEverything keeps running; press Ctrl-C to end.")
+		d.say("\nForge's pages %s/runs/%d", s.url, id)
+		d.say("Everything keeps running; press Ctrl-C to end.")
 		<-ctx.Done()
 	}
 	return nil

@@ -263,6 +263,7 @@ func (o *Options) changed() (names []string, out []policy) {
 		}{
 			{"nothing changed", func(*policy) {}},
 			{"not heard that it cannot", func(p *policy) { p.deaf = true }},
+			{"not asked outright", func(p *policy) { p.unasked = true }},
 			{"diminishing returns off", func(p *policy) { p.config.Loop.DiminishingFrom = unlimited }},
 			{"the same again: off", func(p *policy) { p.config.Loop.SameFinding, p.config.Loop.SameFailure = unlimited, unlimited }},
 			{"auto_fix_only off", func(p *policy) { p.config.Loop.AutoFixOnly = false }},

@@ -23,6 +23,8 @@ type Model struct {
 	Convince   float64 // chance that a rework rids the review of a false finding
 	Unable     float64 // chance that the implementer says so in a round that is about a defect it cannot mend
 	Timid      float64 // chance that it says so in any other round
+	Asked      float64 // chance that it says so about a defect it cannot mend and that has come back, when it is asked outright
+	TimidAsked float64 // chance that it says so in any other round in which something has come back, when it is asked outright
 	Flaky      float64 // chance that a test phase reports a failure that is none, reruns notwithstanding
 	Sure       float64 // chance that a failure which the agent can mend gets a confident fix from the analysis
 	SureWrong  float64 // the same of one that it cannot mend, or that is none
@@ -59,6 +61,8 @@ func Parameters() []Parameter {
 		{"a rework clears a false finding", 0.70, 0.90, 0.40, "assumed", func(m *Model) *float64 { return &m.Convince }},
 		{"says that it cannot, rightly", 0.30, 0.50, 0.15, "assumed; models ask instead of coding in under 40 % of tasks that lack what they need (arXiv 2406.00215)", func(m *Model) *float64 { return &m.Unable }},
 		{"says that it cannot, wrongly", 0.02, 0.01, 0.03, "assumed", func(m *Model) *float64 { return &m.Timid }},
+		{"… asked outright, rightly", 0.50, 0.80, 0.25, "assumed; an agent that must decide whether to ask does so far more often than one that may, in the same study", func(m *Model) *float64 { return &m.Asked }},
+		{"… asked outright, wrongly", 0.05, 0.02, 0.12, "assumed; that agent asks where nothing is missing, too", func(m *Model) *float64 { return &m.TimidAsked }},
 		{"flaky test phases", 0.015, 0.002, 0.08, "1.5 % of test runs (Micco, Flaky Tests at Google, 2016)", func(m *Model) *float64 { return &m.Flaky }},
 		{"confident fix, mendable failure", 0.85, 0.95, 0.60, "assumed", func(m *Model) *float64 { return &m.Sure }},
 		{"confident fix, other failure", 0.50, 0.20, 0.80, "assumed: models are too sure of themselves", func(m *Model) *float64 { return &m.SureWrong }},

@@ -23,8 +23,9 @@ const unlimited = 1 << 30
 // policy is a loop: its configuration, and whether it hears when the implementer
 // says that it cannot. A loop that knows rounds alone does not.
 type policy struct {
-	config pipeline.Config
-	deaf   bool
+	config  pipeline.Config
+	deaf    bool // it does not hear when the implementer says that it cannot
+	unasked bool // it does not ask outright about what has come back
 }
 
 // fixed returns a loop that knows nothing but a limit on its iterations: every
@@ -69,8 +70,8 @@ type player struct {
 	w    *world
 	now  time.Time
 	seq  int64
-	last int                      // the iteration after which it ends; 0 while that is open
-	deaf bool                     // the loop does not hear when the implementer says that it cannot
+	last int // the iteration after which it ends; 0 while that is open
+	policy
 	said *pipeline.Implementation // what it did when it said so last
 	made course
 }
@@ -83,7 +84,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // With last 0, the last iteration is the one that is beyond the first gate; with
 // toGate, the run ends there.
 func play(pol policy, m *Model, seed, run uint64, last int) course {
-	p := &player{w: newWorld(m, seed, run), now: epoch, last: last, deaf: pol.deaf}
+	p := &player{w: newWorld(m, seed, run), now: epoch, last: last, policy: pol}
 	p.apply(pipeline.Event{ID: "start", Type: pipeline.EventRunStarted, Data: pipeline.Data{Start: &pipeline.Start{
 		Repo: pipeline.Repo{Name: "simulated", DefaultBranch: "main"}, Task: pipeline.Task{Title: "a task"}, Config: pol.config, Base: "base", Branch: "forge/task",
 	}}})
@@ -180,7 +181,7 @@ func (p *player) step() {
 // cannot is kept for when it is told to go on, so that nothing is drawn twice.
 func (p *player) implement(iteration int) *pipeline.Implementation {
 	made := p.w.implement(iteration, p.run.Head)
-	if made.Unable != "" && !p.deaf {
+	if made.Unable != "" && !p.deaf && (made.Unable == cannot || !p.unasked) {
 		rest := *made
 		rest.Unable, p.said = "", &rest
 	} else {

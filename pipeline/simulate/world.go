@@ -18,7 +18,7 @@ type world struct {
 	rng  *rand.Rand
 	hard float64 // the task's difficulty, a factor of its defects
 	core bool    // the task holds a defect that is never mended
-	own  float64 // the chance that the implementer says so, in a round that is about it
+	own  float64 // how well the implementer sees that, 0 to 1
 
 	defects []defect
 	claims  []claim // false findings that the review holds on to
@@ -37,8 +37,10 @@ type defect struct {
 	tested   bool    // it makes a test fail
 	open     bool
 	told     bool   // the last review or test report named it
+	back     bool   // under the same name as an earlier one
 	finding  string // fingerprint under which the review named it last; "" for never
 	failure  string // fingerprint of its failing test
+	failed   bool   // that test was seen to fail
 	worked   int    // iteration before the one that brought it; 0 for the first
 	critical bool
 }
@@ -48,13 +50,14 @@ type claim struct {
 	finding string
 	open    bool
 	told    bool
+	back    bool
 }
 
 func newWorld(m *Model, seed, run uint64) *world {
 	w := &world{m: m, rng: rand.New(rand.NewPCG(seed, run))}
 	w.hard = []float64{0.5, 0.5, 0.5, 1, 1, 1, 1, 2, 2, 2}[w.rng.IntN(10)]
 	w.core = w.chance(m.Unsolvable)
-	w.own = 2 * m.Unable * w.rng.Float64() // some it sees through, of others it never thinks so
+	w.own = w.rng.Float64() // some it sees through, of others it never thinks so
 	return w
 }
 
@@ -134,19 +137,42 @@ func (w *world) implement(iteration int, head string) *pipeline.Implementation {
 	return &pipeline.Implementation{Parent: head, Head: "commit" + strconv.Itoa(w.commits), Files: files, Unable: unable}
 }
 
+// What the implementer says when it thinks that it cannot mend something: by
+// itself, or only because it is asked outright about what has come back.
+const (
+	cannot      = "this cannot be mended"
+	cannotAsked = "asked outright: this cannot be mended"
+)
+
 // unable is what the implementer says when it thinks that it cannot mend what it
 // was told of. It does the rest of its work all the same.
 func (w *world) unable(misread bool) string {
-	p := w.m.Timid
-	for i := range w.defects {
-		if d := &w.defects[i]; d.open && d.told && d.fix == 0 && !misread {
-			p = w.own
+	itself, asked := w.m.Timid, 0.0
+	for i := range w.claims {
+		if c := &w.claims[i]; c.open && c.told && c.back {
+			asked = w.m.TimidAsked
 		}
 	}
-	if !w.chance(p) {
-		return ""
+	for i := range w.defects {
+		if d := &w.defects[i]; d.open && d.told && d.back {
+			asked = w.m.TimidAsked
+		}
 	}
-	return "this cannot be mended"
+	for i := range w.defects {
+		if d := &w.defects[i]; d.open && d.told && d.fix == 0 && !misread {
+			itself = 2 * w.m.Unable * w.own
+			if d.back {
+				asked = 2 * w.m.Asked * w.own
+			}
+		}
+	}
+	switch drawn := w.rng.Float64(); {
+	case drawn < itself:
+		return cannot
+	case drawn < asked:
+		return cannotAsked
+	}
+	return ""
 }
 
 func (w *world) first(iteration int, misread bool) {
@@ -169,14 +195,14 @@ func (w *world) rework(iteration int, misread bool) {
 		if d.open && d.told && !misread && w.chance(d.fix) {
 			d.open = false
 		}
-		d.told = false
+		d.told, d.back = false, false
 	}
 	for i := range w.claims {
 		c := &w.claims[i]
 		if c.open && c.told && !misread && w.chance(w.m.Convince) {
 			c.open = false
 		}
-		c.told = false
+		c.told, c.back = false, false
 	}
 	for range poisson(w.rng, w.m.Break) {
 		w.add(iteration)
@@ -198,6 +224,8 @@ func (w *world) review(head string) *pipeline.Review {
 		}
 		if !known || w.chance(w.m.Reworded) {
 			d.finding = w.name()
+		} else {
+			d.back = true
 		}
 		d.told = true
 		v.Findings = append(v.Findings, w.finding(d.finding, d.critical, w.between(sureFrom, sureTo)))
@@ -213,6 +241,8 @@ func (w *world) review(head string) *pipeline.Review {
 		}
 		if !known || w.chance(w.m.Reworded) {
 			c.finding = w.name()
+		} else {
+			c.back = true
 		}
 		c.told = true
 		v.Findings = append(v.Findings, w.finding(c.finding, w.chance(0.1), w.between(falseFrom, falseTo)))
@@ -245,7 +275,7 @@ func (w *world) test(head string) *pipeline.TestReport {
 		if !d.open || !d.tested {
 			continue
 		}
-		d.told = true
+		d.told, d.back, d.failed = true, d.back || d.failed, true
 		sure := w.m.Sure
 		if d.fix == 0 {
 			sure = w.m.SureWrong
