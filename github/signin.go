@@ -81,9 +81,6 @@ func NewSignIn(o SignInOptions) (*SignIn, error) {
 	return &SignIn{opts: o, at: at, http: client}, nil
 }
 
-// WebURL is GitHub's address as people see it, without a slash at its end.
-func (s *SignIn) WebURL() string { return s.at.web.String() }
-
 // AuthorizeURL is where somebody is sent to sign in. GitHub sends them back to
 // callback, which must be one of the callback URLs in the App's settings, with the
 // state and a code. challenge is the base64url SHA-256 of the verifier that
