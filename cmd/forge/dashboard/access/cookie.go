@@ -77,7 +77,7 @@ func newSealer(secret []byte, purpose string, public *url.URL, random io.Reader)
 	return sealer{aead: aead, about: []byte(purpose + "\x00" + public.String()), random: random}, err
 }
 
-var cookieText = base64.RawURLEncoding.Strict() // one text for one value
+var cookieText = base64.RawURLEncoding
 
 func (s sealer) seal(v any) (string, error) {
 	plain, err := json.Marshal(v)
@@ -105,7 +105,7 @@ func (s sealer) open(text string, v any) error {
 	}
 	raw, err := cookieText.DecodeString(text)
 	n := s.aead.NonceSize()
-	if err != nil || len(raw) < 1+n || raw[0] != sealVersion {
+	if err != nil || len(raw) < 1+n || raw[0] != sealVersion || cookieText.EncodeToString(raw) != text { // one text for one value
 		return errSeal
 	}
 	plain, err := s.aead.Open(nil, raw[1:1+n], raw[1+n:], s.about)

@@ -137,7 +137,7 @@ func (d *desk) pages(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	list, all := v.Repos()
-	fmt.Fprintf(w, "%s %d local=%t stale=%t all=%t %v body=%d", v.Actor.Login, v.Actor.ID, v.Local, v.Stale, all, list, len(body))
+	fmt.Fprintf(w, "%s %d local=%t stale=%t all=%t %v body=%d %s", v.Actor.Login, v.Actor.ID, v.Local, v.Stale, all, list, len(body), v.AvatarURL)
 }
 
 // send makes a request of a browser that is at publicURL; header lines are "Name: value".

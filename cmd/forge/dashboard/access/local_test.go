@@ -53,7 +53,7 @@ func TestLocal(t *testing.T) {
 		if r.StatusCode != c.want || d.hits != map[int]int{200: 1, 403: 0}[c.want] {
 			t.Errorf("%s: %d, %d hits, want %d: %s", c.name, r.StatusCode, d.hits, c.want, body)
 		}
-		if c.want == 200 && body != "ann 0 local=true stale=false all=true [] body=0" {
+		if c.want == 200 && body != "ann 0 local=true stale=false all=true [] body=0 " {
 			t.Errorf("%s: %s", c.name, body)
 		}
 		if c.want == 403 && !strings.Contains(body, "set dashboard to github") {

@@ -73,12 +73,25 @@ func TestOneFetchAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		release := make(chan struct{})
-		p := newPeople(func(_ context.Context, token string) ([]pipeline.Repo, error) {
+		p := newPeople(func(ctx context.Context, token string) ([]pipeline.Repo, error) {
 			asked.Add(1)
-			<-release
+			select {
+			case <-release:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
 			return []pipeline.Repo{{ID: 1, Owner: "o", Name: token}}, nil
 		}, time.Now)
 		var wg sync.WaitGroup
+		gone, cancel := context.WithCancel(t.Context())
+		for _, token := range []string{"0", "1"} { // they ask first, and go away
+			wg.Go(func() {
+				if _, _, err := p.of(gone, token); !errors.Is(err, context.Canceled) {
+					t.Errorf("who went away was told %v", err)
+				}
+			})
+		}
+		synctest.Wait()
 		for i := range 50 {
 			token := fmt.Sprint(i % 2)
 			wg.Go(func() {
@@ -88,14 +101,8 @@ func TestOneFetchAtATime(t *testing.T) {
 				}
 			})
 		}
-		gone, cancel := context.WithCancel(t.Context())
-		wg.Go(func() {
-			if _, _, err := p.of(gone, "0"); !errors.Is(err, context.Canceled) {
-				t.Errorf("who went away was told %v", err)
-			}
-		})
 		synctest.Wait()
-		cancel() // who asked first may be gone: the others get their answer
+		cancel() // the others get their answer
 		synctest.Wait()
 		if n := asked.Load(); n != 2 {
 			t.Errorf("asked %d times for 2 sign-ins", n)

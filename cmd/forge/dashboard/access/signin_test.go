@@ -54,10 +54,10 @@ func TestSignIn(t *testing.T) {
 		}
 	}
 	alice := "Cookie: " + s.Name + "=" + s.Value
-	if got := text(t, d.send("GET", "/", "", alice)); got != "alice 11 local=false stale=false all=false [acme/Shop acme/cart] body=0" {
+	if got := text(t, d.send("GET", "/", "", alice)); got != "alice 11 local=false stale=false all=false [acme/Shop acme/cart] body=0 https://avatars.githubusercontent.com/u/11" {
 		t.Errorf("the page: %s", got)
 	}
-	if got := text(t, d.send("GET", "/", "", d.signIn("bob"))); got != "bob 12 local=false stale=false all=false [] body=0" {
+	if got := text(t, d.send("GET", "/", "", d.signIn("bob"))); got != "bob 12 local=false stale=false all=false [] body=0 " {
 		t.Errorf("bob's page: %s", got)
 	}
 	d.now = d.now.Add(8*time.Hour - time.Second)
