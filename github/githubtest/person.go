@@ -30,8 +30,9 @@ func (s *Server) As(login string) *Person {
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$`)
 
-// AddRepo makes a repository, public until SetPrivate, with a first commit of the given files on the
-// branch main. Its owner joins if new. It returns the full name, "owner/name".
+// AddRepo makes a repository, public until SetPrivate, with a first commit of the
+// given files on the branch main. Its owner joins if new. It returns the full name,
+// "owner/name".
 func (s *Server) AddRepo(owner, name string, files map[string]string) (string, error) {
 	if !nameRule.MatchString(owner) || !nameRule.MatchString(name) || restRoots[owner] || owner == "api" {
 		return "", fmt.Errorf("add repository %s/%s: use letters, digits, dots, hyphens and underscores, and no name of the API", owner, name)
