@@ -57,10 +57,12 @@ type Options struct {
 	User      pipeline.Actor // who sits at this machine; of mode Local
 
 	// Of mode GitHub:
-	PublicURL  string                                                                            // where people reach the server: https://HOST, or http://localhost
-	Secret     []byte                                                                            // the App's client secret; the cookies' keys are derived from it
-	SignIn     signIn                                                                            // a *github.SignIn
-	Permission func(ctx context.Context, repo pipeline.Repo, who pipeline.Actor) (string, error) // asks GitHub, now; see github.App.Permission
+	PublicURL string // where people reach the server: https://HOST, or http://localhost
+	Secret    []byte // the App's client secret; the cookies' keys are derived from it
+	SignIn    signIn // a *github.SignIn
+
+	// Permission asks GitHub what somebody may do, now; see github.App.Permission.
+	Permission func(ctx context.Context, repo pipeline.Repo, who pipeline.Actor) (string, error)
 
 	Log    *slog.Logger     // default: nothing is logged
 	Clock  func() time.Time // default time.Now
