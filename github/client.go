@@ -115,27 +115,37 @@ func (a *App) defaults() {
 	}
 }
 
-// setURLs finds the addresses of a server's interfaces: github.com and ghe.com
-// have a host of their own for them, GitHub Enterprise Server has paths.
 func (a *App) setURLs(base string) error {
+	to, err := addressesOf(base)
+	a.web, a.rest, a.gql = to.web, to.rest, to.gql
+	return err
+}
+
+// addresses are where a GitHub is reached.
+type addresses struct {
+	web, rest *url.URL // rest with a slash at its end
+	gql       string
+}
+
+// addressesOf finds the addresses of a server's interfaces: github.com and ghe.com
+// have a host of their own for them, GitHub Enterprise Server has paths.
+func addressesOf(base string) (addresses, error) {
 	if base == "" {
 		base = "https://github.com"
 	}
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		return fmt.Errorf("GitHub's address %q is not like https://HOST", pipeline.Scrub(base))
+		return addresses{}, fmt.Errorf("GitHub's address %q is not like https://HOST", pipeline.Scrub(base))
 	}
 	if u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
-		return fmt.Errorf("GitHub's address %q must begin with https://: tokens would travel in the clear", base)
+		return addresses{}, fmt.Errorf("GitHub's address %q must begin with https://: tokens would travel in the clear", base)
 	}
-	a.web = u
 	rest, gql := u.String()+"/api/v3/", u.String()+"/api/graphql"
 	if u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com") {
 		rest, gql = "https://api."+u.Host+"/", "https://api."+u.Host+"/graphql"
 	}
-	a.gql = gql
-	a.rest, err = url.Parse(rest)
-	return err
+	r, err := url.Parse(rest)
+	return addresses{web: u, rest: r, gql: gql}, err
 }
 
 func loopback(host string) bool {

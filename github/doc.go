@@ -13,5 +13,8 @@
 // both kept in the run. Each carries its key in a hidden marker, so that after a
 // crash it is found again and never made twice.
 //
+// signin.go stands apart: it acts for a person who signs in, with their own token,
+// to learn who they are and what they can read.
+//
 // The package stores nothing: installation tokens live in memory alone.
 package github

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"maps"
 	"math"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 
+	"forge/cmd/forge/dashboard/access"
 	"forge/learn/metrics"
 	"forge/pipeline"
 	"forge/pipeline/store"
@@ -41,21 +41,13 @@ func (s scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeGauges(w, g)
 }
 
-// allows reports whether a request may read the metrics. What a proxy on this
-// machine passes on does not come from this machine.
+// allows reports whether a request may read the metrics.
 func (s scrape) allows(r *http.Request) bool {
 	if s.token != "" {
 		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		return ok && subtle.ConstantTimeCompare([]byte(given), []byte(s.token)) == 1
 	}
-	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
-		if r.Header.Get(h) != "" {
-			return false
-		}
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
+	return access.ThisMachine(r)
 }
 
 // states are all that a run can be in: each is shown, also when no run is in it.

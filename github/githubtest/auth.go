@@ -20,6 +20,7 @@ const (
 	identApp
 	identInstallation
 	identUser
+	identClient // the App by its client id and secret
 )
 
 // identity is who sends a request.
@@ -27,8 +28,9 @@ type identity struct {
 	kind identKind
 	tok  *token
 	user *account
-	bad  bool   // credentials were given, but they are not valid
-	why  string // what is wrong with them
+	on   *userToken // the App acts for the user: at most what both may
+	bad  bool       // credentials were given, but they are not valid
+	why  string     // what is wrong with them
 }
 
 // token is an installation access token.
@@ -70,9 +72,12 @@ func (s *Server) identify(r *http.Request) identity {
 	}
 	scheme, cred, _ := strings.Cut(header, " ")
 	if strings.EqualFold(scheme, "basic") {
-		_, pass, ok := r.BasicAuth()
+		name, pass, ok := r.BasicAuth()
 		if !ok || pass == "" {
 			return identity{bad: true, why: "Bad credentials"}
+		}
+		if name == s.ClientID && pass == s.ClientSecret {
+			return identity{kind: identClient}
 		}
 		cred = pass
 	}
@@ -82,6 +87,12 @@ func (s *Server) identify(r *http.Request) identity {
 			return identity{bad: true, why: "Bad credentials"}
 		}
 		return identity{kind: identInstallation, tok: tok}
+	}
+	if t := s.grants[cred]; t != nil {
+		if !s.now().Before(t.expires) {
+			return identity{bad: true, why: "Bad credentials"}
+		}
+		return identity{kind: identUser, user: t.user, on: t}
 	}
 	for _, a := range s.order {
 		if a.token != "" && a.token == cred {

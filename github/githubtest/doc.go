@@ -1,6 +1,7 @@
 // Package githubtest is a GitHub that runs on this machine and speaks the real
 // protocol: App authentication, REST under /api/v3, GraphQL under /api/graphql,
-// git over HTTP, signed webhooks, and pages where a person can click. The
+// git over HTTP, signed webhooks, signing people in to the App (OAuth's web flow),
+// and pages where a person can click. The
 // end-to-end tests, `forge demo` and `forge lab` run against it; what Forge sends
 // to it is byte for byte what it would send to GitHub.
 //

@@ -78,7 +78,7 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request, c *call) {
 // yes. s.mu is held.
 func (s *Server) gitAccess(c *call, full string, push bool) (*repository, []string, int) {
 	repo := s.repos[strings.ToLower(full)]
-	if repo == nil {
+	if repo == nil || c.id.kind == identUser && !s.reaches(c.id, repo) {
 		return nil, nil, http.StatusNotFound
 	}
 	env := []string{"FORGE_HTML_URL=" + s.html(repo)}
@@ -98,11 +98,11 @@ func (s *Server) gitAccess(c *call, full string, push bool) (*repository, []stri
 			env = append(env, "FORGE_NO_WORKFLOWS=1")
 		}
 	case identUser:
-		if push && !repo.can(c.id.user, "write") {
+		if push && !(repo.can(c.id.user, "write") && (c.id.on == nil || s.installationFor(repo) != nil && grants(s.app.Permissions, "contents:write"))) {
 			return nil, nil, http.StatusForbidden
 		}
 	default:
-		if push || c.id.bad {
+		if push || c.id.bad || repo.private {
 			return nil, nil, http.StatusUnauthorized
 		}
 	}

@@ -60,6 +60,10 @@ func (s *Server) serveGraphQL(w http.ResponseWriter, _ *http.Request, c *call) {
 		s.write(w, c, fail(http.StatusUnauthorized, "Bad credentials"))
 		return
 	}
+	if c.id.on != nil {
+		s.write(w, c, fail(http.StatusNotImplemented, "The GitHub on this machine takes no user token of an App for GraphQL"))
+		return
+	}
 	var req gqlRequest
 	if err := json.Unmarshal(c.body, &req); err != nil || req.Query == "" {
 		s.write(w, c, fail(http.StatusBadRequest, "A query attribute must be specified and must be a string."))

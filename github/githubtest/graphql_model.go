@@ -19,7 +19,7 @@ func (q queryRoot) get(field string, args map[string]any) (any, error) {
 	case "repository":
 		full := fmt.Sprint(args["owner"], "/", args["name"])
 		r := c.s.repos[strings.ToLower(full)]
-		if r == nil || c.id.kind == identInstallation && !c.id.tok.covers(r) {
+		if r == nil || !c.s.reaches(c.id, r) {
 			return nil, &gqlError{Type: "NOT_FOUND", Message: "Could not resolve to a Repository with the name '" + full + "'."}
 		}
 		return c.gqlRepo(r), nil
@@ -35,7 +35,7 @@ func (q queryRoot) get(field string, args map[string]any) (any, error) {
 func (c *call) find(id any) (any, error) {
 	text, _ := id.(string)
 	thing := c.s.nodes[text]
-	if r := repoOf(thing); r != nil && c.id.kind == identInstallation && !c.id.tok.covers(r) {
+	if r := repoOf(thing); r != nil && !c.s.reaches(c.id, r) {
 		thing = nil
 	}
 	if thing == nil {
@@ -111,7 +111,7 @@ func (c *call) gqlRepo(r *repository) gqlNode {
 	}
 	return fields{"Repository", obj{
 		"id": r.node, "databaseId": r.id, "name": r.name, "nameWithOwner": r.fullName(), "owner": c.gqlActor(r.owner), "url": c.s.html(r),
-		"isPrivate": false, "viewerPermission": "WRITE",
+		"isPrivate": r.private, "viewerPermission": "WRITE",
 		"defaultBranchRef": func() any {
 			sha := r.refs["refs/heads/"+r.defaultBranch]
 			return fields{"Ref", obj{"name": r.defaultBranch, "target": fields{"Commit", obj{"oid": sha, "id": "C_" + sha}}}}

@@ -94,7 +94,7 @@ func (r *recorder) copyTo(w http.ResponseWriter, status int) {
 // without /api/v3.
 var restRoots = map[string]bool{
 	"repos": true, "app": true, "apps": true, "installation": true, "users": true, "user": true, "rate_limit": true,
-	"app-manifests": true, "search": true, "meta": true, "repositories": true,
+	"app-manifests": true, "search": true, "meta": true, "repositories": true, "applications": true,
 }
 
 func (s *Server) handler() http.Handler {
@@ -110,6 +110,8 @@ func (s *Server) handler() http.Handler {
 		switch {
 		case isGit:
 			s.serve(w, r, s.serveGit)
+		case path == "/login/oauth/access_token":
+			s.serve(w, r, s.serveAccessToken)
 		case path == "/api/graphql" || path == "/graphql":
 			s.serve(w, r, s.serveGraphQL)
 		case strings.HasPrefix(path, "/api/v3/"), restRoots[first]:
@@ -168,11 +170,13 @@ func (s *Server) name(c *call) {
 		c.op = map[string]string{"info/refs": "git/refs", "git-upload-pack": "git/fetch", "git-receive-pack": "git/push"}[rest]
 	} else if strings.HasSuffix(c.r.URL.Path, "/graphql") {
 		c.op = "graphql/" + graphQLName(c.body)
+	} else if c.r.URL.Path == "/login/oauth/access_token" {
+		c.op = opAccessToken
 	} else if rt, _ := s.routes.find(c.r); rt != nil {
 		c.op = rt.op.id
 	}
 	c.mutation = c.r.Method != http.MethodGet && c.r.Method != http.MethodHead &&
-		c.op != "git/fetch" && c.op != "graphql/query"
+		c.op != "git/fetch" && c.op != "graphql/query" && c.op != opAccessToken
 }
 
 // Call is one request that the server has seen.

@@ -21,7 +21,9 @@ type appManifest struct {
 	HookAttributes map[string]any    `yaml:"hook_attributes"`
 	RedirectURL    string            `yaml:"redirect_url"`
 	SetupURL       string            `yaml:"setup_url"`
+	SetupOnUpdate  bool              `yaml:"setup_on_update"`
 	Callbacks      []string          `yaml:"callback_urls"`
+	OAuthOnInstall bool              `yaml:"request_oauth_on_install"`
 	Permissions    map[string]string `yaml:"default_permissions"`
 	Events         []string          `yaml:"default_events"`
 }
@@ -36,6 +38,9 @@ func readManifest(text []byte) (appManifest, error) {
 	}
 	if m.Name == "" || m.URL == "" {
 		return m, errors.New("read the App's manifest: name and url are needed")
+	}
+	if err := checkCallbacks(m.Callbacks); err != nil {
+		return m, fmt.Errorf("read the App's manifest: callback_urls: %w", err)
 	}
 	for p, level := range m.Permissions {
 		if levelRank[level] == 0 {

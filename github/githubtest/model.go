@@ -35,6 +35,7 @@ type repository struct {
 	name          string
 	dir           string // the bare git repository
 	defaultBranch string
+	private       bool
 	roles         map[string]string // login in lower case → admin, maintain, write, triage, read
 	refs          map[string]string // full name → object id, as last seen; pushes are told from it
 	verified      map[string]bool   // commits that GitHub itself signed
@@ -343,8 +344,15 @@ func (r *repository) role(a *account) string {
 	if role := r.roles[strings.ToLower(a.login)]; role != "" {
 		return role
 	}
-	return "read" // the repositories here are public
+	if r.private {
+		return "none"
+	}
+	return "read"
 }
+
+// shownTo reports whether somebody can know that the repository exists; nil is
+// somebody who is not signed in.
+func (r *repository) shownTo(a *account) bool { return !r.private || r.can(a, "read") }
 
 func (r *repository) can(a *account, role string) bool {
 	return roleRank[r.role(a)] >= roleRank[role]

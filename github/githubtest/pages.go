@@ -45,6 +45,8 @@ func (s *Server) pages() http.Handler {
 	mux.HandleFunc("GET /-/logs/{key}", s.serveLog)
 	mux.HandleFunc("POST /-/user", s.switchUser)
 	mux.HandleFunc("POST /settings/apps/new", s.takeManifest)
+	mux.HandleFunc("GET /login/oauth/authorize", s.pageAuthorize)
+	mux.HandleFunc("POST /login/oauth/authorize", s.authorize)
 	mux.HandleFunc("GET /{owner}/{repo}", s.pageRepo)
 	mux.HandleFunc("GET /{owner}/{repo}/issues/{n}", s.pageIssue)
 	mux.HandleFunc("GET /{owner}/{repo}/pull/{n}", s.pageIssue)
@@ -122,7 +124,11 @@ func (s *Server) pageHome(w http.ResponseWriter, r *http.Request) {
 	}
 	var rows []row
 	s.mu.Lock()
+	me := s.accounts[strings.ToLower(s.me(r))]
 	for _, repo := range s.repos {
+		if !repo.shownTo(me) {
+			continue
+		}
 		v := row{Name: repo.fullName(), Installed: s.installationFor(repo) != nil}
 		for _, i := range repo.issues {
 			if i.state == "open" {
@@ -141,7 +147,7 @@ func (s *Server) pageRepoOf(w http.ResponseWriter, r *http.Request, f func(*repo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	repo := s.repos[strings.ToLower(r.PathValue("owner")+"/"+r.PathValue("repo"))]
-	if repo == nil || !f(repo) {
+	if repo == nil || !repo.shownTo(s.accounts[strings.ToLower(s.me(r))]) || !f(repo) {
 		http.NotFound(w, r)
 		return "", false
 	}

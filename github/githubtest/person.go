@@ -30,8 +30,9 @@ func (s *Server) As(login string) *Person {
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$`)
 
-// AddRepo makes a public repository with a first commit of the given files on the
-// branch main. Its owner joins if new. It returns the full name, "owner/name".
+// AddRepo makes a repository, public until SetPrivate, with a first commit of the
+// given files on the branch main. Its owner joins if new. It returns the full name,
+// "owner/name".
 func (s *Server) AddRepo(owner, name string, files map[string]string) (string, error) {
 	if !nameRule.MatchString(owner) || !nameRule.MatchString(name) || restRoots[owner] || owner == "api" {
 		return "", fmt.Errorf("add repository %s/%s: use letters, digits, dots, hyphens and underscores, and no name of the API", owner, name)
@@ -107,6 +108,21 @@ func (s *Server) SetPermission(repo, login, role string) error {
 	return nil
 }
 
+// SetPrivate makes a repository private, or public again. A private one exists
+// only for its owner, for people with a role in it, and for the App where it is
+// installed.
+func (s *Server) SetPrivate(repo string, private bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.repo(repo)
+	if err != nil {
+		return fmt.Errorf("make it private: %w", err)
+	}
+	r.private = private
+	s.touch()
+	return nil
+}
+
 // Rule guards branches, as a ruleset's rule does.
 type Rule struct {
 	Type    string // update, pull_request, creation, deletion, non_fast_forward or required_signatures
@@ -141,8 +157,10 @@ func (p *Person) act(what, repo string, f func(*account, *repository) error) err
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	r, err := p.s.repo(repo)
-	if err == nil {
-		err = f(p.s.account(p.Login, "User"), r)
+	if a := p.s.account(p.Login, "User"); err == nil && !r.shownTo(a) {
+		err = errors.New("it is private, and they have no role in it")
+	} else if err == nil {
+		err = f(a, r)
 	}
 	p.s.touch()
 	if err != nil {

@@ -26,7 +26,7 @@ var wide = map[string]bool{"{ref}": true, "{path}": true, "{branch}": true, "{ba
 // answers so.
 func (s *Server) newRouter() *router {
 	handlers := map[string]handler{}
-	for _, part := range []map[string]handler{appOps, repoOps, gitOps, issueOps, labelOps, pullOps, reviewOps, checkOps, actionsOps} {
+	for _, part := range []map[string]handler{appOps, userOps, repoOps, gitOps, issueOps, labelOps, pullOps, reviewOps, checkOps, actionsOps} {
 		for id, h := range part {
 			handlers[id] = h
 		}
@@ -132,6 +132,9 @@ func (s *Server) admit(c *call, rt *route) *answer {
 	if c.id.bad {
 		return refuse(fail(http.StatusUnauthorized, c.id.why))
 	}
+	if (rt.op.Auth == "client id and secret") != (c.id.kind == identClient) {
+		return refuse(fail(http.StatusUnauthorized, "Bad credentials"))
+	}
 	if rt.op.Auth == "app JWT" && c.id.kind != identApp {
 		return refuse(fail(http.StatusUnauthorized, "A JSON web token could not be decoded"))
 	}
@@ -140,7 +143,7 @@ func (s *Server) admit(c *call, rt *route) *answer {
 	}
 	if owner := c.vars["owner"]; owner != "" {
 		c.repo = s.repos[strings.ToLower(owner+"/"+c.vars["repo"])]
-		if c.repo == nil || c.id.kind == identInstallation && !c.id.tok.covers(c.repo) {
+		if c.repo == nil || !s.reaches(c.id, c.repo) {
 			return refuse(notFound())
 		}
 	}
@@ -171,11 +174,14 @@ func (s *Server) permit(c *call, rt *route) *answer {
 				role = "write"
 			}
 		}
-		if c.repo == nil || c.repo.can(c.id.user, role) {
-			return nil
+		if c.repo != nil && !c.repo.can(c.id.user, role) {
+			a = fail(http.StatusForbidden, "Must have "+role+" access to this repository.")
+			return &a
 		}
-		a = fail(http.StatusForbidden, "Must have "+role+" access to this repository.")
-		return &a
+		if c.id.on != nil && c.repo != nil && (c.mutation || c.repo.private) && !(s.installationFor(c.repo) != nil && rt.op.allowed(s.app.Permissions)) {
+			a = fail(http.StatusForbidden, "Resource not accessible by integration")
+			return &a
+		}
 	case identAnonymous:
 		if c.mutation && !strings.HasPrefix(rt.op.Auth, "none") {
 			a = fail(http.StatusUnauthorized, "Requires authentication")

@@ -39,15 +39,17 @@ func getAppBySlug(c *call) answer {
 }
 
 func listInstallations(c *call) answer {
-	return listing(c, c.s.installs, func(in *installation) any {
-		o := c.s.shapeInstallation(in)
-		// GitHub's description of this list asks for the fields of a user and of an
-		// enterprise at once.
-		account := o["account"].(obj)
-		account["name"], account["slug"] = in.account.login, in.account.login
-		account["created_at"], account["updated_at"] = stamp(in.account.created), stamp(in.account.created)
-		return o
-	})
+	return listing(c, c.s.installs, c.s.listedInstallation)
+}
+
+// listedInstallation is an installation in a list. GitHub's description of lists
+// asks for the fields of a user and of an enterprise at once.
+func (s *Server) listedInstallation(in *installation) any {
+	o := s.shapeInstallation(in)
+	account := o["account"].(obj)
+	account["name"], account["slug"] = in.account.login, in.account.login
+	account["created_at"], account["updated_at"] = stamp(in.account.created), stamp(in.account.created)
+	return o
 }
 
 func withInstallation(next func(*call, *installation) answer) handler {
@@ -235,7 +237,7 @@ func createFromManifest(c *call) answer {
 		return notFound()
 	}
 	o := c.s.shapeApp()
-	o["client_id"], o["client_secret"] = "Iv1.0000000000000001", randomHex(20)
+	o["client_id"], o["client_secret"] = c.s.ClientID, c.s.ClientSecret
 	o["webhook_secret"], o["pem"] = c.s.WebhookSecret, string(c.s.PrivateKey)
 	return created(o)
 }
@@ -245,14 +247,18 @@ func getUser(c *call) answer {
 	if a == nil {
 		return notFound()
 	}
-	o := c.s.shapeUser(a).(obj)
+	return ok(c.s.shapeProfile(a))
+}
+
+func (s *Server) shapeProfile(a *account) obj {
+	o := s.shapeUser(a).(obj)
 	for _, k := range []string{"name", "company", "location", "email", "hireable", "bio", "twitter_username"} {
 		o[k] = nil
 	}
 	o["user_view_type"] = "public"
 	o["blog"], o["public_repos"], o["public_gists"], o["followers"], o["following"] = "", 0, 0, 0, 0
 	o["created_at"], o["updated_at"] = stamp(a.created), stamp(a.created)
-	return ok(o)
+	return o
 }
 
 func getRateLimit(c *call) answer {

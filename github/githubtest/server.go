@@ -42,6 +42,8 @@ type Server struct {
 	AppSlug       string // "forge", from the manifest's name
 	PrivateKey    []byte // PEM, PKCS#1, of the App
 	WebhookSecret string
+	ClientID      string // of the App, for signing people in
+	ClientSecret  string
 
 	opts   Options
 	log    *slog.Logger
@@ -69,6 +71,8 @@ type Server struct {
 	repos    map[string]*repository // by full name in lower case
 	installs []*installation
 	tokens   map[string]*token
+	grants   map[string]*userToken // by token
+	codes    map[string]*signInCode
 	nodes    map[string]any
 	faults   []*Fault
 	ci       map[string]*ciApp // other Apps, by slug
@@ -107,9 +111,9 @@ func New(opts Options) (*Server, error) {
 	s := &Server{
 		AppID: 4242, AppSlug: slugOf(app.Name), opts: opts, log: opts.Log, app: app, table: table, key: key, dir: dir,
 		PrivateKey:    pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
-		WebhookSecret: randomHex(20), changed: make(chan struct{}), lastID: 1000,
+		WebhookSecret: randomHex(20), ClientID: "Iv1.0000000000000001", ClientSecret: randomHex(20), changed: make(chan struct{}), lastID: 1000,
 		random:   mrand.New(mrand.NewPCG(opts.Seed, 0x666f726765)),
-		accounts: map[string]*account{}, repos: map[string]*repository{}, tokens: map[string]*token{}, nodes: map[string]any{},
+		accounts: map[string]*account{}, repos: map[string]*repository{}, tokens: map[string]*token{}, grants: map[string]*userToken{}, codes: map[string]*signInCode{}, nodes: map[string]any{},
 		ci: map[string]*ciApp{}, logs: map[string]jobLog{},
 	}
 	s.created = s.now()

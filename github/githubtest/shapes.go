@@ -45,19 +45,22 @@ var repoURLs = map[string]string{
 }
 
 func (s *Server) shapeRepo(r *repository) obj {
-	api, html, issues := s.api(r), s.html(r), 0
+	api, html, issues, visibility := s.api(r), s.html(r), 0, "public"
+	if r.private {
+		visibility = "private"
+	}
 	for _, i := range r.issues {
 		if i.state == "open" {
 			issues++
 		}
 	}
 	o := obj{
-		"id": r.id, "node_id": r.node, "name": r.name, "full_name": r.fullName(), "owner": s.shapeUser(r.owner), "private": false, "html_url": html,
+		"id": r.id, "node_id": r.node, "name": r.name, "full_name": r.fullName(), "owner": s.shapeUser(r.owner), "private": r.private, "html_url": html,
 		"description": nil, "fork": false, "url": api, "git_url": "git://" + strings.TrimPrefix(html, "http://") + ".git",
 		"ssh_url": "git@127.0.0.1:" + r.fullName() + ".git", "clone_url": html + ".git", "svn_url": html, "mirror_url": nil, "homepage": nil, "language": nil,
 		"forks_count": 0, "stargazers_count": 0, "watchers_count": 0, "size": 1, "default_branch": r.defaultBranch, "open_issues_count": issues,
 		"is_template": false, "topics": []any{}, "has_issues": true, "has_projects": false, "has_wiki": false, "has_pages": false, "has_downloads": false,
-		"has_discussions": false, "archived": false, "disabled": false, "visibility": "public", "pushed_at": stamp(r.pushed), "created_at": stamp(r.created),
+		"has_discussions": false, "archived": false, "disabled": false, "visibility": visibility, "pushed_at": stamp(r.pushed), "created_at": stamp(r.created),
 		"updated_at": stamp(r.pushed), "subscribers_count": 0, "network_count": 0, "license": nil, "forks": 0, "open_issues": issues, "watchers": 0,
 		"allow_forking": true, "web_commit_signoff_required": false,
 	}

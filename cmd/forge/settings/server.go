@@ -45,6 +45,10 @@ type Config struct {
 	Reflection      bool            // look back at runs and learn from them
 	KeepTapes       int             // days after its end when a run's model calls are deleted; 0: never
 	MetricsToken    Secret          // with it a monitor may read /metrics from elsewhere; not set: only this machine may
+	Dashboard       string          // who may see the web pages: "off", "local", "github"
+	ClientID        string          // the App's, with which people sign in
+	ClientSecret    Secret          //
+	PublicURL       string          // where people reach the server, without a slash at the end
 	Run             pipeline.Config // defaults of every repository, and its limits; Models has every role that a model is set for
 	Warnings        []string        // what works but should not stay so
 }
@@ -77,6 +81,10 @@ type serverFile struct {
 	Reflection       bool                   `json:"reflection" env:"FORGE_REFLECTION"`
 	KeepTapes        int                    `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
 	MetricsTokenFile string                 `json:"metrics_token_file" env:"FORGE_METRICS_TOKEN_FILE"`
+	Dashboard        string                 `json:"dashboard" env:"FORGE_DASHBOARD"`
+	ClientID         string                 `json:"client_id" env:"FORGE_CLIENT_ID"`
+	ClientSecretFile string                 `json:"client_secret_file" env:"FORGE_CLIENT_SECRET_FILE"`
+	PublicURL        string                 `json:"public_url" env:"FORGE_PUBLIC_URL"`
 	Mode             string                 `json:"mode"`
 	OnBaseMoved      string                 `json:"on_base_moved"`
 	Gates            pipeline.GateConfig    `json:"gates"`
@@ -100,7 +108,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	def := pipeline.DefaultConfig()
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true,
+		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local",
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
@@ -195,7 +203,7 @@ func (l *loader) finish() {
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
-		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD,
+		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths},
 	}
 	l.models()
@@ -207,6 +215,10 @@ func (l *loader) finish() {
 		}
 	}
 	c.MetricsToken = l.secret("metrics_token", "", f.MetricsTokenFile)
+	c.ClientSecret = l.secret("FORGE_CLIENT_SECRET", l.getenv("FORGE_CLIENT_SECRET"), f.ClientSecretFile)
+	if n := len(c.ClientSecret.Reveal()); c.ClientSecret.Set() && n < 16 {
+		l.problem("the client secret has %d characters; GitHub's have 40: generate one in the App's settings under General, Client secrets", n)
+	}
 	c.AnthropicKey = l.secret("ANTHROPIC_API_KEY", l.getenv("ANTHROPIC_API_KEY"), f.AnthropicKeyFile)
 	c.OpenAIKey = l.secret("OPENAI_API_KEY", l.getenv("OPENAI_API_KEY"), f.OpenAIKeyFile)
 	if f.PrivateKeyFile != "" {
@@ -344,7 +356,54 @@ func (c *Config) Ready() error {
 	need(len(without) == 0, "model is missing for "+strings.Join(without, ", ")+": set FORGE_MODEL, such as anthropic/MODEL or openai/MODEL")
 	need(!providers["anthropic"] || c.AnthropicKey.Set() || c.AnthropicURL != "", "ANTHROPIC_API_KEY is missing, and a role uses an anthropic/ model")
 	need(!providers["openai"] || c.OpenAIKey.Set() || c.OpenAIURL != "", "OPENAI_API_KEY is missing, and a role uses an openai/ model")
+	c.dashboardReady(need)
 	return errors.Join(missing...)
+}
+
+// dashboardReady says what is missing to let people sign in with GitHub.
+func (c *Config) dashboardReady(need func(ok bool, text string)) {
+	if c.Dashboard != "github" {
+		return
+	}
+	web := c.GitHubURL
+	if web == "" {
+		web = "https://github.com"
+	}
+	where := " in the App's settings (" + web + "/settings/apps, Edit, General; of an organisation: its Settings, Developer settings, GitHub Apps)"
+	need(c.PublicURL != "", "public_url is missing, and dashboard is github: set FORGE_PUBLIC_URL to the address at which people reach this server, such as https://forge.example.com, and add that with /login/callback behind it as a Callback URL"+where)
+	callback := c.PublicURL + "/login/callback"
+	if c.PublicURL == "" {
+		callback = "PUBLIC_URL/login/callback"
+	}
+	need(c.ClientID != "", "client_id is missing, and dashboard is github: set FORGE_CLIENT_ID to the Client ID"+where+"; there "+callback+" must be a Callback URL")
+	need(c.ClientSecret.Set(), "client_secret is missing, and dashboard is github: set FORGE_CLIENT_SECRET, or client_secret_file, to a secret made with Generate a new client secret"+where)
+}
+
+var clientID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+func checkClientID(s string) string {
+	if s == "" || clientID.MatchString(s) && strings.Trim(s, "0123456789") != "" {
+		return ""
+	}
+	return fmt.Sprintf("is %q; it must be the App's Client ID, which begins with Iv, not its App ID: both are in the App's settings under General", s)
+}
+
+// checkPublicURL wants an address that people's sign-ins can travel to: https, or
+// this machine.
+func checkPublicURL(s string) string {
+	if s == "" {
+		return ""
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return "must be an address such as https://forge.example.com"
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
+		return "must be a scheme and a host alone, such as https://forge.example.com: the pages are at its root"
+	case u.Scheme == "http" && u.Hostname() != "localhost" && u.Hostname() != "127.0.0.1" && u.Hostname() != "::1":
+		return fmt.Sprintf("is plain http to %s, so that sign-ins could be read on the way: use https, with a TLS proxy in front of the server", u.Host)
+	}
+	return ""
 }
 
 func checkSecret(s string) string {

@@ -52,7 +52,7 @@ func TestServerDefaults(t *testing.T) {
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Run: pipeline.DefaultConfig(),
+		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", Run: pipeline.DefaultConfig(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
 	if err != nil {
@@ -101,13 +101,17 @@ model_timeout: 5m
 keep_deliveries_days: 0
 keep_tapes_days: 7
 reflection: false
+dashboard: github
+client_id: Iv23liABC
+client_secret_file: %s
+public_url: https://forge.example.com/
 mode: manual
 loop: {max_iterations: 7}
 limits: {cost_usd: 3, wall_minutes: 30}
 tests: {timeout_minutes: 20}
 breaker: {on_max: error}
 paths: {protected: ["deploy/**"]}
-`, key, secret, apiKey))
+`, key, secret, apiKey, secret))
 	got, err := server(file, environment("HOME", "/h", "FORGE_APP_ID", "34", "FORGE_LISTEN", "localhost:1", "FORGE_MODEL_PLANNER", "openai/think",
 		"OPENAI_API_KEY", "sk-env", "FORGE_WRITE_INTERVAL", "2s"), false)
 	if err != nil {
@@ -122,7 +126,8 @@ paths: {protected: ["deploy/**"]}
 		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", Label: "bot",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
 		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
-		ModelTimeout: 5 * time.Minute, KeepDeliveries: 0, KeepTapes: 7, Run: run, Warnings: got.Warnings,
+		ModelTimeout: 5 * time.Minute, KeepDeliveries: 0, KeepTapes: 7, Run: run,
+		Dashboard: "github", ClientID: "Iv23liABC", ClientSecret: NewSecret(testSecret), PublicURL: "https://forge.example.com", Warnings: got.Warnings,
 	}, got)
 	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "unsafe_no_sandbox is on") {
 		t.Errorf("warnings %q, want one about the sandbox", got.Warnings)
@@ -143,9 +148,10 @@ func TestEveryServerKey(t *testing.T) {
 		"FORGE_LABEL": "robot", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
 		"FORGE_WORKER_USER": "nobody", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
-		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k",
+		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k",
+		"FORGE_DASHBOARD": "github", "FORGE_CLIENT_ID": "Iv1.a", "FORGE_CLIENT_SECRET_FILE": secret, "FORGE_CLIENT_SECRET": testSecret, "FORGE_PUBLIC_URL": "https://f.example", "OPENAI_API_KEY": "k",
 	}
-	names := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}
+	names := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "FORGE_CLIENT_SECRET"}
 	for i := range typ.NumField() {
 		if name := jsonName(typ.Field(i)); ruleOf(name).doc == "" {
 			t.Errorf("%s has no description", name)
@@ -206,6 +212,16 @@ func TestServerErrors(t *testing.T) {
 		{"secret twice", "webhook_secret_file: /nowhere\nwebhook_secret: " + secret + "\n", 0o600, nil, []string{"webhook_secret is given both as a value and as a file (/nowhere): keep one"}},
 		{"no such file", "private_key_file: /nowhere/key.pem\n", 0o600, nil, []string{"private_key_file does not exist: /nowhere/key.pem"}},
 		{"model", "model: opus\n", 0o600, []string{"FORGE_MODEL_TESTER", "gpt"}, []string{"model is \"opus\"; a model is named provider/model", "FORGE_MODEL_TESTER (environment) is \"gpt\""}},
+		{"dashboard", "dashboard: locl\n", 0o600, nil, []string{`dashboard is "locl"; it must be one of off, local, github (did you mean "local"?)`}},
+		{"dashboard of the flag", "dashboard: off\n", 0o600, []string{"FORGE_DASHBOARD", "public"}, []string{`FORGE_DASHBOARD (environment) is "public"`}},
+		{"the App's id", "client_id: \"123456\"\n", 0o600, nil, []string{`client_id is "123456"; it must be the App's Client ID, which begins with Iv, not its App ID`}},
+		{"short client secret", "", 0o600, []string{"FORGE_CLIENT_SECRET", "hunter2\n"}, []string{"the client secret has 8 characters; GitHub's have 40"}},
+		{"client secret twice", "client_secret_file: /nowhere\n", 0o600, []string{"FORGE_CLIENT_SECRET", secret}, []string{"FORGE_CLIENT_SECRET is given both as a value and as a file (/nowhere): keep one"}},
+		{"public over http", "public_url: http://forge.example.com\n", 0o600, nil, []string{"public_url is plain http to forge.example.com"}},
+		{"public by a private address", "public_url: http://10.0.0.7\n", 0o600, nil, []string{"public_url is plain http to 10.0.0.7"}},
+		{"public with a path", "public_url: https://example.com/forge\n", 0o600, nil, []string{"public_url must be a scheme and a host alone"}},
+		{"public without a scheme", "public_url: forge.example.com\n", 0o600, nil, []string{"public_url must be an address such as https://forge.example.com"}},
+		{"public with a password", "public_url: https://u:" + secret + "@h.example\n", 0o600, nil, []string{"public_url must be a scheme and a host alone"}},
 		{"worker", "worker_user: root\n", 0o600, nil, []string{"worker_user is \"root\"; it must be the name of an unprivileged user"}},
 		{"too large", strings.Repeat("#", 70_000), 0o600, nil, []string{"70000 bytes; at most 65536 are read"}},
 	} {
@@ -275,6 +291,33 @@ func TestReady(t *testing.T) {
 	for _, want := range []string{"FORGE_APP_ID", "FORGE_PRIVATE_KEY_FILE", "FORGE_WEBHOOK_SECRET", "implementer, reviewer, reflector", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Ready: %s\nwant %s in it", text, want)
+		}
+	}
+}
+
+// What is missing for people to sign in is said with where it is found.
+func TestReadyForSignIn(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  []string
+		want []string // "-…": must not be there
+	}{
+		{"nothing", []string{"FORGE_DASHBOARD", "github"}, []string{"set FORGE_PUBLIC_URL", "set FORGE_CLIENT_ID", "set FORGE_CLIENT_SECRET", "there PUBLIC_URL/login/callback must be a Callback URL", "https://github.com/settings/apps"}},
+		{"Enterprise", []string{"FORGE_DASHBOARD", "github", "FORGE_GITHUB_URL", "https://ghe.example.com/", "FORGE_PUBLIC_URL", "https://f.example/"}, []string{"-FORGE_PUBLIC_URL", "https://f.example/login/callback", "https://ghe.example.com/settings/apps"}},
+		{"all", []string{"FORGE_DASHBOARD", "github", "FORGE_PUBLIC_URL", "http://localhost:8080", "FORGE_CLIENT_ID", "Iv1.x", "FORGE_CLIENT_SECRET", testSecret}, []string{"-CLIENT", "-PUBLIC"}},
+		{"local", nil, []string{"-CLIENT", "-PUBLIC"}},
+		{"off", []string{"FORGE_DASHBOARD", "off"}, []string{"-CLIENT", "-PUBLIC"}},
+	} {
+		cfg, err := server("", environment(append(c.env, "HOME", "/h")...), false)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		text := fmt.Sprint(cfg.Ready())
+		for _, want := range c.want {
+			absent, not := strings.CutPrefix(want, "-")
+			if strings.Contains(text, absent) == not {
+				t.Errorf("%s: %s\nwant %s in it", c.name, text, want)
+			}
 		}
 	}
 }
