@@ -109,7 +109,7 @@ func demo(cmd *cobra.Command, keep bool) (err error) {
 		return ctx.Err()
 	}
 	if keep {
-		d.say("\nForge's pages %s/runs/%d", s.url, id)
+		d.say("\nForge's pages %s/runs/%d", s.pagesURL, id)
 		d.say("Everything keeps running; press Ctrl-C to end.")
 		<-ctx.Done()
 	}

@@ -49,6 +49,7 @@ func lab(cmd *cobra.Command, listen, hook string) (err error) {
 		return err
 	}
 	delete(env, "FORGE_LISTEN") // webhooks go to the default one
+	delete(env, "FORGE_DASHBOARD_LISTEN")
 	fmt.Fprintf(out, "A GitHub is at %s. The issue: %s/acme/cart/issues/%d\n\nIn a second terminal:\n\n", gh.URL, gh.URL, issue)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		fmt.Fprintf(out, "  export %s=%s\n", name, env[name])
@@ -70,7 +71,7 @@ func labEnv(gh *githubtest.Server, dir string, tape []byte) (map[string]string, 
 	}
 	return map[string]string{
 		"FORGE_APP_ID": fmt.Sprint(gh.AppID), "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": gh.WebhookSecret,
-		"FORGE_GITHUB_URL": gh.URL, "FORGE_WRITE_INTERVAL": "0s", "FORGE_LISTEN": "127.0.0.1:0",
+		"FORGE_GITHUB_URL": gh.URL, "FORGE_WRITE_INTERVAL": "0s", "FORGE_LISTEN": "127.0.0.1:0", "FORGE_DASHBOARD_LISTEN": "127.0.0.1:0",
 		"FORGE_STATE_DIR": filepath.Join(dir, "state"), "FORGE_MODEL": "tape:" + model,
 	}, nil
 }

@@ -23,7 +23,7 @@ import (
 const drainTime = 10 * time.Second
 
 func serveCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the App: take webhooks in and work on runs", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, log, err := configure(cmd)
@@ -37,7 +37,7 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log.Info("forge is ready", "address", s.url, "version", version())
+			log.Info("forge is ready", "address", s.url, "pages", s.pagesURL, "version", version())
 			<-cmd.Context().Done()
 			log.Info("forge ends: running phases stop at their next step")
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), drainTime)
@@ -45,6 +45,8 @@ func serveCommand() *cobra.Command {
 			return s.stop(ctx)
 		},
 	}
+	dashboardFlag(cmd)
+	return cmd
 }
 
 // server is a Forge that listens.
@@ -52,8 +54,11 @@ type server struct {
 	*wiring
 	hooks *webhook.Receiver
 	http  *http.Server
+	local *http.Server // of the web pages, for this machine alone; nil without
 	url   string
-	log   *slog.Logger
+
+	pagesURL string // of the web pages; "" without
+	log      *slog.Logger
 
 	halt context.CancelFunc // of what runs beside the engine
 	aux  sync.WaitGroup
@@ -101,16 +106,13 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	r.HandleFunc("/healthz", s.healthy).Methods(http.MethodGet)
 	r.HandleFunc("/readyz", s.ready).Methods(http.MethodGet)
 	r.Handle("/metrics", scrape{db: w.db, token: o.config.MetricsToken.Reveal(), log: o.log}).Methods(http.MethodGet)
-	w.pages.Route(r)
+	if err := s.servePages(r, o); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	s.url = "http://" + l.Addr().String()
-	s.http = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(o.log.Handler(), slog.LevelDebug)}
+	s.http = newHTTPServer(r, o.log)
 	s.http.RegisterOnShutdown(w.pages.Close)
-	go func() {
-		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			o.log.Error("serve", "error", err)
-		}
-	}()
+	s.serve(s.http, l)
 	base, halt := context.WithCancel(context.WithoutCancel(ctx)) // stop ends it
 	s.halt = halt
 	s.aux.Go(func() { s.sweep(base) })
@@ -231,7 +233,11 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 func (s *server) stop(ctx context.Context) error {
 	s.halt()
 	defer s.aux.Wait()
-	return errors.Join(s.http.Shutdown(ctx), s.hooks.Stop(ctx), s.engine.Stop(ctx), s.wiring.close())
+	var pages error
+	if s.local != nil {
+		pages = s.local.Shutdown(ctx)
+	}
+	return errors.Join(pages, s.http.Shutdown(ctx), s.hooks.Stop(ctx), s.engine.Stop(ctx), s.wiring.close())
 }
 
 // configure reads the server's configuration and makes its logger.
@@ -242,7 +248,7 @@ func configure(cmd *cobra.Command) (settings.Config, *slog.Logger, error) {
 			path = "forge.yml"
 		}
 	}
-	cfg, err := settings.Server(path, os.Getenv)
+	cfg, err := settings.Server(path, overridden(cmd, os.Getenv))
 	if err != nil {
 		return cfg, nil, usage("%w", err)
 	}

@@ -93,6 +93,7 @@ var rules = map[string]rule{
 	"model_timeout":          {doc: "How long one call to a model may take; it is tried three times", min: float64(100 * time.Millisecond), max: float64(time.Hour)},
 	"metrics_token_file":     {doc: "A file that holds the token with which a monitor may read /metrics from elsewhere; without it, only this machine may"},
 	"dashboard":              {doc: "Who may see the web pages: off, nobody; local, this machine; github, people who sign in, what they can read on GitHub", enum: []string{"off", "local", "github"}},
+	"dashboard_listen":       {doc: "host:port of the web pages when they are for this machine alone", text: checkLoopback},
 	"client_id":              {doc: "The GitHub App's client id, with which people sign in to the web pages", text: checkClientID},
 	"client_secret_file":     {doc: "A file that holds the GitHub App's client secret, instead of FORGE_CLIENT_SECRET"},
 	"public_url":             {doc: "The address at which people reach the server; PUBLIC_URL/login/callback must be a callback URL in the App's settings", text: checkPublicURL},

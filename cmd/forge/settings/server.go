@@ -46,6 +46,7 @@ type Config struct {
 	KeepTapes       int             // days after its end when a run's model calls are deleted; 0: never
 	MetricsToken    Secret          // with it a monitor may read /metrics from elsewhere; not set: only this machine may
 	Dashboard       string          // who may see the web pages: "off", "local", "github"
+	DashboardListen string          // host:port of the web pages when they are for this machine alone
 	ClientID        string          // the App's, with which people sign in
 	ClientSecret    Secret          //
 	PublicURL       string          // where people reach the server, without a slash at the end
@@ -82,6 +83,7 @@ type serverFile struct {
 	KeepTapes        int                    `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
 	MetricsTokenFile string                 `json:"metrics_token_file" env:"FORGE_METRICS_TOKEN_FILE"`
 	Dashboard        string                 `json:"dashboard" env:"FORGE_DASHBOARD"`
+	DashboardListen  string                 `json:"dashboard_listen" env:"FORGE_DASHBOARD_LISTEN"`
 	ClientID         string                 `json:"client_id" env:"FORGE_CLIENT_ID"`
 	ClientSecretFile string                 `json:"client_secret_file" env:"FORGE_CLIENT_SECRET_FILE"`
 	PublicURL        string                 `json:"public_url" env:"FORGE_PUBLIC_URL"`
@@ -108,7 +110,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	def := pipeline.DefaultConfig()
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local",
+		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081",
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
@@ -203,7 +205,7 @@ func (l *loader) finish() {
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
-		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
+		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths},
 	}
 	l.models()
@@ -428,6 +430,18 @@ func checkListen(s string) string {
 		return fmt.Sprintf("is %q; it must be host:port, such as 127.0.0.1:8080 or :8080", s)
 	}
 	return ""
+}
+
+// checkLoopback wants an address that only this machine can reach.
+func checkLoopback(s string) string {
+	host, _, err := net.SplitHostPort(s)
+	if err != nil {
+		return checkListen(s)
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return "must be an address of this machine alone, such as 127.0.0.1:8081; to let others in, set dashboard to github"
+	}
+	return checkListen(s)
 }
 
 // checkURL wants https, but lets plain http pass where it stays on the machine or

@@ -52,7 +52,7 @@ func TestServerDefaults(t *testing.T) {
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", Run: pipeline.DefaultConfig(),
+		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: pipeline.DefaultConfig(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
 	if err != nil {
@@ -102,6 +102,7 @@ keep_deliveries_days: 0
 keep_tapes_days: 7
 reflection: false
 dashboard: github
+dashboard_listen: "[::1]:9"
 client_id: Iv23liABC
 client_secret_file: %s
 public_url: https://forge.example.com/
@@ -127,7 +128,7 @@ paths: {protected: ["deploy/**"]}
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
 		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
 		ModelTimeout: 5 * time.Minute, KeepDeliveries: 0, KeepTapes: 7, Run: run,
-		Dashboard: "github", ClientID: "Iv23liABC", ClientSecret: NewSecret(testSecret), PublicURL: "https://forge.example.com", Warnings: got.Warnings,
+		Dashboard: "github", DashboardListen: "[::1]:9", ClientID: "Iv23liABC", ClientSecret: NewSecret(testSecret), PublicURL: "https://forge.example.com", Warnings: got.Warnings,
 	}, got)
 	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "unsafe_no_sandbox is on") {
 		t.Errorf("warnings %q, want one about the sandbox", got.Warnings)
@@ -149,7 +150,7 @@ func TestEveryServerKey(t *testing.T) {
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
 		"FORGE_WORKER_USER": "nobody", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
 		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k",
-		"FORGE_DASHBOARD": "github", "FORGE_CLIENT_ID": "Iv1.a", "FORGE_CLIENT_SECRET_FILE": secret, "FORGE_CLIENT_SECRET": testSecret, "FORGE_PUBLIC_URL": "https://f.example", "OPENAI_API_KEY": "k",
+		"FORGE_DASHBOARD": "github", "FORGE_CLIENT_ID": "Iv1.a", "FORGE_CLIENT_SECRET_FILE": secret, "FORGE_CLIENT_SECRET": testSecret, "FORGE_PUBLIC_URL": "https://f.example", "FORGE_DASHBOARD_LISTEN": "localhost:7", "OPENAI_API_KEY": "k",
 	}
 	names := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "FORGE_CLIENT_SECRET"}
 	for i := range typ.NumField() {
@@ -217,6 +218,8 @@ func TestServerErrors(t *testing.T) {
 		{"the App's id", "client_id: \"123456\"\n", 0o600, nil, []string{`client_id is "123456"; it must be the App's Client ID, which begins with Iv, not its App ID`}},
 		{"short client secret", "", 0o600, []string{"FORGE_CLIENT_SECRET", "hunter2\n"}, []string{"the client secret has 8 characters; GitHub's have 40"}},
 		{"client secret twice", "client_secret_file: /nowhere\n", 0o600, []string{"FORGE_CLIENT_SECRET", secret}, []string{"FORGE_CLIENT_SECRET is given both as a value and as a file (/nowhere): keep one"}},
+		{"pages for everybody", "dashboard_listen: 0.0.0.0:8081\n", 0o600, nil, []string{"dashboard_listen must be an address of this machine alone"}},
+		{"pages nowhere", "dashboard_listen: localhost\n", 0o600, nil, []string{`dashboard_listen is "localhost"; it must be host:port`}},
 		{"public over http", "public_url: http://forge.example.com\n", 0o600, nil, []string{"public_url is plain http to forge.example.com"}},
 		{"public by a private address", "public_url: http://10.0.0.7\n", 0o600, nil, []string{"public_url is plain http to 10.0.0.7"}},
 		{"public with a path", "public_url: https://example.com/forge\n", 0o600, nil, []string{"public_url must be a scheme and a host alone"}},
