@@ -315,6 +315,24 @@ func TestFade(t *testing.T) {
 	})
 }
 
+// People who change a learning at the same time do so one after the other: each sees
+// what the other made of it.
+func TestChangeAtTheSameTime(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		id := save(t, d, learningOf("a", "", 0.5))[0]
+		errs := make(chan error)
+		for range 8 {
+			go func() {
+				errs <- d.EditLearning(t.Context(), nil, id, ann, now, func(l *pipeline.Learning) error { l.Content += "x"; return nil })
+			}()
+		}
+		for range 8 {
+			must(t, <-errs)
+		}
+		want(t, "words", learningAt(t, d, id).Content, "xxxxxxxx")
+	})
+}
+
 func TestMergeAndRetire(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()

@@ -136,7 +136,10 @@ func courseSteps(l pipeline.Learning, evidence []pipeline.Evidence, history []st
 func decay(s *courseState, from, to time.Time, span time.Duration) (line []point) {
 	n := max(1, int(math.Ceil(100*float64(to.Sub(from))/float64(span))))
 	for i := 1; i <= n; i++ {
-		at := from.Add(time.Duration(float64(to.Sub(from)) * float64(i) / float64(n)))
+		at := to
+		if i < n {
+			at = from.Add(to.Sub(from) / time.Duration(n) * time.Duration(i))
+		}
 		line = append(line, point{at: at, left: s.left(at)})
 	}
 	return line
