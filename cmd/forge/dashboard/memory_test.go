@@ -249,7 +249,7 @@ func TestLearningPage(t *testing.T) {
 	has(t, s.get(t, "/memory/2", 200), `into <a href="/memory/1">learning 1</a>`, "merged into 1", "<del>active</del>", "<ins>merged</ins>", "out of use: merged")
 
 	s.viewer = person{repos: []string{"acme/shop"}} // run 2 was in acme/secret
-	has(t, s.get(t, "/memory/1", 200), "Given to a phase 2 times, of use 1 of them; withheld 0 times", "-acme/secret")
+	has(t, s.get(t, "/memory/1", 200), "Given to a phase 2 times, of use 1 of them.", "-withheld", "-acme/secret")
 }
 
 // What a poisoned learning held back is found from its page.
