@@ -131,7 +131,11 @@ func (d *DB) Learnings(ctx context.Context, f MemoryFilter) ([]pipeline.Learning
 		order = f.Fade.order(&args) + " DESC, m.id"
 	}
 	args = append(args, limitOr(f.Limit, 10_000), f.Skip)
-	return learningsBy(ctx, d.reader, where+fmt.Sprintf(` ORDER BY %s LIMIT $%d OFFSET $%d`, order, len(args)-1, len(args)), args...)
+	where += fmt.Sprintf(` ORDER BY %s LIMIT $%d OFFSET $%d`, order, len(args)-1, len(args))
+	if f.Fade != nil { // the page is found before its words are read: a sort carries all its columns
+		where = `m.id IN (SELECT m.id FROM memories m WHERE ` + where + `) ORDER BY ` + order
+	}
+	return learningsBy(ctx, d.reader, where, args...)
 }
 
 // CountLearnings counts what a filter chooses, whatever its Limit and Skip.
