@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,11 +12,11 @@ import (
 )
 
 func memoryEditCommand() *cobra.Command {
-	var content, context string
+	var content, context, category string
 	var confidence float64
-	var paths []string
+	var paths, tags []string
 	cmd := &cobra.Command{
-		Use: "edit ID", Short: "Change a learning's words, confidence or paths",
+		Use: "edit ID", Short: "Change a learning's words, category, confidence, paths or tags",
 		Long: "Change a learning. Who did it, when, and what it was before is kept. --confidence is what it has\n" +
 			"before decay, with the evidence that there is; evidence to come goes on from there.",
 		Example: "  forge memory edit 7 --content \"Wrap errors with the activity and its inputs\" --path 'api/*.go' --path store.go\n  forge memory edit 7 --confidence 0.9",
@@ -29,21 +27,27 @@ func memoryEditCommand() *cobra.Command {
 				return err
 			}
 			given := cmd.Flags().Changed
-			edit := memoryEdit{}
+			edit := learn.Edit{}
 			if given("content") {
-				edit.content = &content
+				edit.Content = &content
 			}
 			if given("context") {
-				edit.context = &context
+				edit.Context = &context
+			}
+			if given("category") {
+				edit.Category = &category
 			}
 			if given("confidence") {
-				edit.confidence = &confidence
+				edit.Confidence = &confidence
 			}
 			if given("path") {
-				edit.paths = &paths
+				edit.Paths = &paths
 			}
-			if err := edit.check(); err != nil {
-				return err
+			if given("tag") {
+				edit.Tags = &tags
+			}
+			if err := edit.Check(); err != nil {
+				return usage("%w; `%s --help` says what can be changed", err, cmd.CommandPath())
 			}
 			db, err := openStore(cmd)
 			if err != nil {
@@ -54,8 +58,8 @@ func memoryEditCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			edit.evidence = sumOf(evidence)
-			if err := db.EditLearning(cmd.Context(), nil, id, osUser(), time.Now(), edit.apply); err != nil {
+			change := func(l *pipeline.Learning) error { return edit.Apply(l, evidence) }
+			if err := db.EditLearning(cmd.Context(), nil, id, osUser(), time.Now(), change); err != nil {
 				return noLearning(err)
 			}
 			l, err := db.Learning(cmd.Context(), id)
@@ -68,76 +72,11 @@ func memoryEditCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&content, "content", "", "its words")
 	cmd.Flags().StringVar(&context, "context", "", "when it matters; \"\" for always")
+	cmd.Flags().StringVar(&category, "category", "", "of findings: "+strings.Join(learn.Categories, ", ")+"; \"\" for none")
 	cmd.Flags().Float64Var(&confidence, "confidence", 0, "from 0 to 1, before decay")
 	cmd.Flags().StringArrayVar(&paths, "path", nil, "a file that it is about; can be given several times, replaces what there is; \"\" for none")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a word to find it by; can be given several times, replaces what there is; \"\" for none")
 	return cmd
-}
-
-// memoryEdit is what to change of a learning; nil leaves it as it is.
-type memoryEdit struct {
-	content, context *string
-	confidence       *float64
-	paths            *[]string
-	evidence         float64 // what the evidence that there is does to confidence
-}
-
-// sumOf is what evidence does to confidence, in whole millionths as
-// [pipeline.Learning.Weigh] counts it.
-func sumOf(evidence []pipeline.Evidence) float64 {
-	var micro float64
-	for _, e := range evidence {
-		if !e.Off {
-			micro += math.Round(e.Delta * 1e6)
-		}
-	}
-	return micro / 1e6
-}
-
-func (e *memoryEdit) check() error {
-	switch {
-	case e.content == nil && e.context == nil && e.confidence == nil && e.paths == nil:
-		return usage("edit changes nothing: give --content, --context, --confidence or --path")
-	case e.content != nil && learn.Tidy(*e.content, maxMemory) == "":
-		return usage("--content is empty: `forge memory forget ID` takes a learning out of use")
-	case e.confidence != nil && !(*e.confidence >= 0 && *e.confidence <= 1):
-		return usage("--confidence is a number from 0 to 1, got %v", *e.confidence)
-	}
-	for _, text := range []*string{e.content, e.context} {
-		if text != nil && len(*text) > maxMemory {
-			return usage("these words have %d bytes, over %d: say it shorter", len(*text), maxMemory)
-		}
-	}
-	return nil
-}
-
-func (e *memoryEdit) apply(l *pipeline.Learning) error {
-	if l.State == learn.Forgotten {
-		return fmt.Errorf("it is forgotten: what people forget is out of use for good")
-	}
-	if e.content != nil {
-		l.Content = learn.Tidy(*e.content, maxMemory)
-	}
-	if e.context != nil {
-		l.Context = learn.Tidy(*e.context, maxMemory)
-	}
-	if e.paths != nil {
-		l.Paths = nil
-		for _, p := range *e.paths {
-			if p = strings.TrimSpace(p); p != "" && !slices.Contains(l.Paths, p) {
-				l.Paths = append(l.Paths, p)
-			}
-		}
-	}
-	if e.confidence == nil {
-		return nil
-	}
-	base := math.Round((*e.confidence-e.evidence)*1e6) / 1e6
-	if base < 0 || base > 1 {
-		return fmt.Errorf("its evidence changes confidence by %+.2f, so that it can be from %.2f to %.2f, not %v: see `forge memory show %d`",
-			e.evidence, max(0, min(1, e.evidence)), max(0, min(1, 1+e.evidence)), *e.confidence, l.ID)
-	}
-	l.Base = base
-	return nil
 }
 
 func memoryForgetCommand() *cobra.Command {

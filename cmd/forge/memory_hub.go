@@ -26,8 +26,8 @@ type memoryStore[T any] interface {
 }
 
 const (
-	maxMemory = 2000 // bytes of what a person tells to remember
-	maxListed = 40   // learnings in an answer
+	maxMemory = learn.MaxWords // bytes of what a person tells to remember
+	maxListed = 40             // learnings in an answer
 
 	// rememberBase is the confidence that a plain word of a maintainer begins with:
 	// more than what is derived from a rewrite (0.8), and not certain.

@@ -183,18 +183,48 @@ func (d *DB) Delivery(ctx context.Context, guid string) (*Delivery, error) {
 // DeliveryFilter chooses deliveries. Zero fields choose all.
 type DeliveryFilter struct {
 	State  DeliveryState
-	Repo   string // "owner/name"
-	Limit  int    // 0: 100
-	Before int64  // only those with a smaller ID: the next page
+	Repo   string   // "owner/name"
+	Repos  []string // only those of these repositories; nil: of all, and of none
+	Limit  int      // 0: 100
+	Before int64    // only those with a smaller ID: the next page
 }
 
 // Deliveries lists deliveries without their payloads, newest first.
 func (d *DB) Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error) {
-	rows, err := d.reader.QueryContext(ctx, deliveryColumns+` FROM deliveries
-		WHERE (CAST($1 AS TEXT) = '' OR state = $1) AND (CAST($2 AS TEXT) = '' OR repo = $2) AND (CAST($3 AS BIGINT) = 0 OR id < $3)
-		ORDER BY id DESC LIMIT $4`, string(f.State), f.Repo, f.Before, limitOr(f.Limit, 100))
+	args := []any{f.Repo, f.Before, limitOr(f.Limit, 100)}
+	query := deliveryColumns + ` FROM deliveries WHERE (CAST($1 AS TEXT) = '' OR repo = $1) AND (CAST($2 AS BIGINT) = 0 OR id < $2)` + ofRepos("repo", f.Repos, &args)
+	switch f.State {
+	case "":
+	case DeliveryWaiting, DeliveryDead: // each has its index, which a parameter does not find
+		query += ` AND state = '` + string(f.State) + `'`
+	default:
+		args = append(args, string(f.State))
+		query += fmt.Sprintf(` AND state = $%d`, len(args))
+	}
+	rows, err := d.reader.QueryContext(ctx, query+` ORDER BY id DESC LIMIT $3`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
 	return collect(rows, "list deliveries", func(v *Delivery) error { return v.scan(rows, false) })
+}
+
+// Backlog is how many deliveries wait to be handled, and how many were given up.
+type Backlog struct {
+	Waiting, Dead int
+}
+
+// Backlog counts the deliveries of some repositories (nil: of all, and of none) that
+// are not done.
+func (d *DB) Backlog(ctx context.Context, repos []string) (b Backlog, err error) {
+	for _, c := range []struct {
+		state string
+		n     *int
+	}{{`'waiting'`, &b.Waiting}, {`'dead'`, &b.Dead}} {
+		var args []any
+		query := `SELECT COUNT(*) FROM deliveries WHERE state = ` + c.state + ofRepos("repo", repos, &args)
+		if err := d.reader.QueryRowContext(ctx, query, args...).Scan(c.n); err != nil {
+			return Backlog{}, fmt.Errorf("count deliveries: %w", err)
+		}
+	}
+	return b, nil
 }

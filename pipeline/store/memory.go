@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -23,12 +25,39 @@ const (
 
 // MemoryFilter chooses learnings. Zero fields choose all, States the active ones.
 type MemoryFilter struct {
-	Scopes   []string // "repo:OWNER/NAME", "org:OWNER"
+	Scopes   []string // "repo:OWNER/NAME", "org:OWNER"; nil: all, none: nothing
 	States   []string // nil: active; "*" for all
+	Type     pipeline.LearningType
 	Category string
 	Source   string
 	Finding  string // fingerprint of the finding that was dismissed
+	Into     int64  // merged into this one; give States, too
 	Limit    int    // 0: 10,000
+	Skip     int    // leave out as many at the beginning: the next page
+	Fade     *Fade  // orders them by it, not by scope
+}
+
+// Fade is how confidence decays: what is left of it at a moment, when half of that
+// of a type is gone after its half-life. It orders a list; nothing is written.
+type Fade struct {
+	At        time.Time
+	HalfLives map[pipeline.LearningType]time.Duration
+}
+
+// order is an expression that is greater for more confidence left: its logarithm,
+// which no age is too great for.
+func (f *Fade) order(args *[]any) string {
+	arg := func(v any, kind string) string {
+		*args = append(*args, v)
+		return fmt.Sprintf("CAST($%d AS %s)", len(*args), kind)
+	}
+	at := arg(micros(f.At), "BIGINT")
+	half := "CASE m.type"
+	for _, t := range slices.Sorted(maps.Keys(f.HalfLives)) {
+		half += " WHEN " + arg(string(t), "TEXT") + " THEN " + arg(max(1, float64(f.HalfLives[t].Microseconds()))/math.Ln2, "DOUBLE PRECISION")
+	}
+	return `CASE WHEN m.confidence <= 0 THEN -1e300 WHEN m.touched >= ` + at + ` THEN ln(m.confidence) ELSE ln(m.confidence) - (` + at + ` - m.touched) / (` +
+		half + ` ELSE ` + arg(1.0, "DOUBLE PRECISION") + ` END) END`
 }
 
 const memoryColumns = `m.id, m.scope, m.key, m.type, m.category, m.content, m.context, m.paths, m.tags, m.source, m.author_id, m.author, m.bot, m.weight, m.run,
@@ -96,31 +125,58 @@ func learningsBy(ctx context.Context, q queryer, where string, args ...any) ([]p
 
 // Learnings lists what is remembered, by scope, most confident first.
 func (d *DB) Learnings(ctx context.Context, f MemoryFilter) ([]pipeline.Learning, error) {
-	if f.States == nil {
-		f.States = []string{stateActive}
+	where, args := f.where()
+	order := "m.scope, m.confidence DESC, m.id"
+	if f.Fade != nil {
+		order = f.Fade.order(&args) + " DESC, m.id"
+	}
+	args = append(args, limitOr(f.Limit, 10_000), f.Skip)
+	where += fmt.Sprintf(` ORDER BY %s LIMIT $%d OFFSET $%d`, order, len(args)-1, len(args))
+	if f.Fade != nil { // the page is found before its words are read: a sort carries all its columns
+		where = `m.id IN (SELECT m.id FROM memories m WHERE ` + where + `) ORDER BY ` + order
+	}
+	return learningsBy(ctx, d.reader, where, args...)
+}
+
+// CountLearnings counts what a filter chooses, whatever its Limit and Skip.
+func (d *DB) CountLearnings(ctx context.Context, f MemoryFilter) (n int, err error) {
+	where, args := f.where()
+	if err := d.reader.QueryRowContext(ctx, `SELECT COUNT(*) FROM memories m WHERE `+where, args...).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count learnings: %w", err)
+	}
+	return n, nil
+}
+
+func (f *MemoryFilter) where() (string, []any) {
+	states := f.States
+	if states == nil {
+		states = []string{stateActive}
 	}
 	where, args := []string{"1 = 1"}, []any{}
 	add := func(column string, values ...string) {
-		var marks []string
+		marks := []string{"NULL"}
 		for _, v := range values {
 			args = append(args, v)
 			marks = append(marks, fmt.Sprintf("$%d", len(args)))
 		}
 		where = append(where, "m."+column+" IN ("+strings.Join(marks, ", ")+")")
 	}
-	if len(f.Scopes) > 0 {
+	if f.Scopes != nil {
 		add("scope", f.Scopes...)
 	}
-	if !slices.Contains(f.States, "*") {
-		add("state", f.States...)
+	if !slices.Contains(states, "*") {
+		add("state", states...)
 	}
-	for column, v := range map[string]string{"category": f.Category, "source": f.Source, "finding": f.Finding} {
-		if v != "" {
-			add(column, v)
+	for _, c := range [...][2]string{{"type", string(f.Type)}, {"category", f.Category}, {"source", f.Source}, {"finding", f.Finding}} {
+		if c[1] != "" {
+			add(c[0], c[1])
 		}
 	}
-	args = append(args, limitOr(f.Limit, 10_000))
-	return learningsBy(ctx, d.reader, strings.Join(where, " AND ")+fmt.Sprintf(` ORDER BY m.scope, m.confidence DESC, m.id LIMIT $%d`, len(args)), args...)
+	if f.Into != 0 {
+		args = append(args, f.Into)
+		where = append(where, fmt.Sprintf("m.merged = $%d", len(args)))
+	}
+	return strings.Join(where, " AND "), args
 }
 
 // Learning returns a learning by its id. The error is ErrNotFound when there is none.
@@ -350,6 +406,11 @@ func reason(what, why string) string {
 func (d *DB) revise(ctx context.Context, tx *sql.Tx, id int64, c MemoryChange, edited bool, change func(*pipeline.Learning) error) error {
 	if tx == nil {
 		return d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error { return d.revise(ctx, tx, id, c, edited, change) })
+	}
+	if d.path == "" { // what change looks at must not change meanwhile; SQLite has one writer
+		if _, err := d.exec(ctx, tx, `SELECT 1 FROM memories WHERE id = $1 FOR UPDATE`, id); err != nil {
+			return fmt.Errorf("change learning %d: %w", id, err)
+		}
 	}
 	l, err := learningByID(ctx, tx, id)
 	if err != nil {

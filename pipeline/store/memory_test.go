@@ -1,6 +1,7 @@
 package store
 
 import (
+	order "cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -75,10 +76,16 @@ func TestLearnings(t *testing.T) {
 		}{
 			{MemoryFilter{}, 3}, {MemoryFilter{Scopes: []string{site}}, 2}, {MemoryFilter{Scopes: []string{site, "org:acme"}}, 3}, {MemoryFilter{Category: "style"}, 0},
 			{MemoryFilter{Source: "reflection", Finding: "fp1", Category: "correctness"}, 3}, {MemoryFilter{States: []string{"retired"}}, 0}, {MemoryFilter{States: []string{"*"}, Limit: 1}, 1},
+			{MemoryFilter{Scopes: []string{}}, 0}, {MemoryFilter{Type: "procedural"}, 3}, {MemoryFilter{Type: "semantic"}, 0}, {MemoryFilter{Skip: 2}, 1}, {MemoryFilter{Into: ids[0]}, 0},
 		} {
 			list, err := d.Learnings(ctx, c.f)
 			must(t, err)
 			want(t, fmt.Sprintf("learnings of %+v", c.f), len(list), c.want)
+			if c.f.Limit+c.f.Skip == 0 {
+				n, err := d.CountLearnings(ctx, c.f)
+				must(t, err)
+				want(t, fmt.Sprintf("count of %+v", c.f), n, c.want)
+			}
 		}
 		if _, err := d.Learning(ctx, 99); !errors.Is(err, ErrNotFound) {
 			t.Errorf("no such learning: %v", err)
@@ -274,6 +281,58 @@ func TestPeopleChangeLearnings(t *testing.T) {
 	})
 }
 
+// A list can be ordered by what decay leaves of confidence, as it is when it is read.
+func TestFade(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		var list []pipeline.Learning
+		rnd := rand.New(rand.NewPCG(1, 2))
+		for i, kind := range []pipeline.LearningType{"episodic", "semantic", "procedural", "semantic", "episodic", "procedural", "episodic", "semantic"} {
+			l := learningOf(fmt.Sprint("run/1/", i), "Wrap errors", [...]float64{0.9, 0.9, 0.9, 0, 0.3, 0.31, 1, 0.001}[i])
+			l.Type, l.Created = kind, now.Add(-time.Duration(rnd.IntN(400*24))*time.Hour)
+			l.Scope = fmt.Sprintf("repo:acme/%d", i%2)
+			list = append(list, l)
+		}
+		list[6].Created = now.AddDate(-3000, 0, 0) // older than any double can tell of 2^-age
+		list[5].Created = hours(100)               // to come
+		save(t, d, list...)
+		got, err := d.Learnings(t.Context(), MemoryFilter{Fade: &Fade{At: now, HalfLives: learn.HalfLives()}, Skip: 1, Limit: 6})
+		must(t, err)
+		all, err := d.Learnings(t.Context(), MemoryFilter{})
+		must(t, err)
+		slices.SortFunc(all, func(a, b pipeline.Learning) int {
+			return order.Or(-order.Compare(learn.Effective(a, now), learn.Effective(b, now)), order.Compare(a.ID, b.ID))
+		})
+		ids := func(list []pipeline.Learning) (out []int64) {
+			for _, l := range list {
+				out = append(out, l.ID)
+			}
+			return out
+		}
+		// The last two both have nothing left, by a double.
+		if diff := cmp.Diff(ids(all)[1:6], ids(got)[:5]); diff != "" || len(got) != 6 {
+			t.Errorf("%d learnings (-want +got):\n%s", len(got), diff)
+		}
+	})
+}
+
+// People who change a learning at the same time do so one after the other: each sees
+// what the other made of it.
+func TestChangeAtTheSameTime(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		id := save(t, d, learningOf("a", "", 0.5))[0]
+		errs := make(chan error)
+		for range 8 {
+			go func() {
+				errs <- d.EditLearning(t.Context(), nil, id, ann, now, func(l *pipeline.Learning) error { l.Content += "x"; return nil })
+			}()
+		}
+		for range 8 {
+			must(t, <-errs)
+		}
+		want(t, "words", learningAt(t, d, id).Content, "xxxxxxxx")
+	})
+}
+
 func TestMergeAndRetire(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
@@ -295,6 +354,9 @@ func TestMergeAndRetire(t *testing.T) {
 		history, err := d.History(ctx, ids[0])
 		must(t, err)
 		want(t, "history", history[0].What, fmt.Sprintf("merged from %d", ids[1]))
+		from, err := d.Learnings(ctx, MemoryFilter{Into: ids[0], States: []string{"*"}})
+		must(t, err)
+		want(t, "sources", fmt.Sprint(len(from), from[0].ID), fmt.Sprint(1, ids[1]))
 	})
 }
 

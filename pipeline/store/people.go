@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"forge/pipeline"
@@ -47,4 +50,67 @@ func (d *DB) Uses(ctx context.Context, learning int64, limit int) ([]Use, error)
 		u.At = fromMicros(at)
 		return err
 	})
+}
+
+// Seen is a finding as one of the runs has it.
+type Seen struct {
+	Run      int64             `json:"run"`
+	Repo     string            `json:"repo"` // of the run
+	Severity pipeline.Severity `json:"severity"`
+	Category string            `json:"category"`
+	File     string            `json:"file,omitempty"`
+	Line     int               `json:"line,omitempty"`
+	Message  string            `json:"message"`
+	State    string            `json:"state"` // open, fixed, dismissed, accepted
+}
+
+// SeenFindings lists where the runs of a repository ("owner/name") have a finding of
+// this fingerprint, newest first. A limit of 0 is 100.
+func (d *DB) SeenFindings(ctx context.Context, repo, fingerprint string, limit int) ([]Seen, error) {
+	const doing = "list runs with a finding"
+	rows, err := d.reader.QueryContext(ctx, `SELECT f.run, r.repo, f.severity, f.category, f.file, f.line, f.message, f.state
+		FROM runs r JOIN findings f ON f.run = r.id WHERE r.repo = $1 AND f.fingerprint = $2 ORDER BY f.run DESC, f.phase LIMIT $3`, repo, fingerprint, limitOr(limit, 100))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return collect(rows, doing, func(s *Seen) error {
+		return rows.Scan(&s.Run, &s.Repo, &s.Severity, &s.Category, &s.File, &s.Line, &s.Message, &s.State)
+	})
+}
+
+// Summary is what a review said in short.
+type Summary struct {
+	Run       int64     `json:"run"`
+	Iteration int       `json:"iteration"`
+	At        time.Time `json:"at"`
+	Text      string    `json:"text"`
+}
+
+// Summaries lists the summaries of reviews that hold these words, newest first: of a
+// repository's ("owner/name") newest 500 runs that changed since a time. A limit of
+// 0 is 100.
+func (d *DB) Summaries(ctx context.Context, repo string, since time.Time, words string, limit int) ([]Summary, error) {
+	const doing = "list summaries of reviews"
+	like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(words) + "%"
+	rows, err := d.reader.QueryContext(ctx, `SELECT e.run, e.time, e.data FROM (SELECT id FROM runs WHERE repo = $1 AND updated >= $2 ORDER BY id DESC LIMIT 500) r
+		JOIN events e ON e.run = r.id WHERE e.type = 'phase.completed' AND e.data LIKE $3 ESCAPE '\' ORDER BY e.run DESC, e.seq DESC LIMIT $4`,
+		repo, micros(since), like, limitOr(limit, 100))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	list, err := collect(rows, doing, func(s *Summary) error {
+		var at int64
+		var data []byte
+		if err := rows.Scan(&s.Run, &at, &data); err != nil {
+			return err
+		}
+		var e pipeline.Data
+		s.At = fromMicros(at)
+		if err := json.Unmarshal(data, &e); err != nil || e.Review == nil || e.Phase == nil {
+			return err
+		}
+		s.Iteration, s.Text = e.Phase.Iteration, e.Review.Summary
+		return nil
+	})
+	return slices.DeleteFunc(list, func(s Summary) bool { return !strings.Contains(s.Text, words) }), err
 }

@@ -72,7 +72,17 @@ func New(o Options) *Pages {
 func (p *Pages) Route(r *mux.Router) {
 	get := func(path string, h handler) { r.Handle(path, p.handle(h)).Methods(http.MethodGet, http.MethodHead) }
 	get("/", p.overview)
+	post := func(path string, h handler) { r.Handle(path, p.handle(h)).Methods(http.MethodPost) }
 	get("/runs", p.runs)
+	get("/memory", p.memory)
+	get("/memory/{id}", p.learningPage)
+	get("/memory/{id}/edit", p.editPage)
+	post("/memory/{id}/edit", p.edit)
+	get("/memory/{id}/forget", p.forgetPage)
+	post("/memory/{id}/forget", p.forget)
+	get("/deliveries", p.deliveries)
+	get("/deliveries/{guid}", p.delivery)
+	post("/deliveries/{guid}/retry", p.retryDelivery)
 	r.HandleFunc("/live", p.serveLive).Methods(http.MethodGet)
 	r.PathPrefix("/static/").HandlerFunc(serveStatic).Methods(http.MethodGet, http.MethodHead)
 }
