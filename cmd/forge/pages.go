@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -29,6 +31,19 @@ func newPages(w *wiring, o wireOptions) *dashboard.Pages {
 		Tell:    w.engine.Tell,
 		Redrive: func(ctx context.Context, guid string) error { return w.engine.Redrive(ctx, "delivery/"+guid) },
 	})
+}
+
+// notify tells those who look at the pages what events have changed.
+func notify(p *dashboard.Pages, run *pipeline.Run, events []pipeline.Event) {
+	repo := run.Repo.FullName()
+	p.Notify(fmt.Sprintf("run/%d", run.ID), repo)
+	learnt := func(e pipeline.Event) bool {
+		family, _, _ := strings.Cut(string(e.Type), ".")
+		return family == "feedback" || family == "memory" || family == "reflection"
+	}
+	if slices.ContainsFunc(events, learnt) {
+		p.Notify("memory", repo)
+	}
 }
 
 // viewer is who looks at the pages, in the pages' own terms.

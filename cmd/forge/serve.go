@@ -88,7 +88,10 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	} else if err := w.spaces.Probe(ctx); err != nil {
 		o.log.Error("no sandbox: phases that need one will be refused", "error", err)
 	}
-	s.hooks, err = webhook.New(keeper{w.db}, o.log, webhook.Options{Secret: []byte(o.config.WebhookSecret.Reveal()), Notify: w.engine.Wake})
+	s.hooks, err = webhook.New(keeper{w.db}, o.log, webhook.Options{Secret: []byte(o.config.WebhookSecret.Reveal()), Notify: func() {
+		w.engine.Wake()
+		w.pages.Notify("deliveries", "")
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 			}
 			w.memory.onEvents(run, events)
 			if w.pages != nil {
-				w.pages.Notify(fmt.Sprintf("run/%d", run.ID), run.Repo.FullName())
+				notify(w.pages, run, events)
 			}
 			if o.onEvents != nil {
 				o.onEvents(run, events)

@@ -38,8 +38,8 @@ func (l *live) listen() (<-chan note, func()) {
 	}
 }
 
-// Notify tells those who look, and see the repository ("owner/name"; "" is nobody's),
-// that something has changed: "run/7", "memory", "deliveries".
+// Notify tells those who look, and see the repository ("owner/name"; "" for what
+// only those see who see everything), that something has changed: "run/7", "memory", "deliveries".
 func (p *Pages) Notify(topic, repo string) {
 	p.live.mu.Lock()
 	defer p.live.mu.Unlock()
@@ -90,7 +90,7 @@ func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 		case <-tick.C:
 			fmt.Fprint(w, ": alive\n\n")
 		case n := <-notes:
-			if n.repo != "" && sees(p.Viewer(r), n.repo) {
+			if sees(p.Viewer(r), n.repo) {
 				fmt.Fprintf(w, "event: changed\ndata: %s\n\n", n.topic)
 			}
 		}
