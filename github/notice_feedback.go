@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -119,6 +120,9 @@ func (r reader) reviewComment() {
 		c, ok := parseCommand(d.Comment.Body, r.o.Slug)
 		if ok && !(c.Name == "dismiss" && d.Comment.ReplyTo != 0) {
 			r.command(d.Comment.Body)
+			if r.n.Comment != 0 {
+				r.n.Thread = cmp.Or(d.Comment.ReplyTo, d.Comment.ID)
+			}
 			return
 		}
 	}

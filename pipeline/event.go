@@ -48,7 +48,6 @@ const (
 	EventBaseMoved     EventType = "base.moved"               // Data.Head: the branch that the work is for has gone on
 	EventChangesAsked  EventType = "review.changes_requested" // Data.Review: a human's findings; Data.Actor
 	EventIssueEdited   EventType = "issue.edited"             // Data.Task
-	EventReplyWanted   EventType = "reply.wanted"             // Data.Reply: Forge owes someone an answer
 
 	// What people do with what Forge said (H1–H7). Data.Signal; they may come after the run's end.
 	EventDismissed    EventType = "feedback.finding_dismissed"
@@ -103,7 +102,6 @@ type Data struct {
 	Update         *Update         `json:"update,omitempty"`
 	Task           *Task           `json:"task,omitempty"`
 	Actor          *Actor          `json:"actor,omitempty"`
-	Reply          *Reply          `json:"reply,omitempty"`
 	Signal         *Signal         `json:"signal,omitempty"`
 	Evidence       *Evidence       `json:"evidence,omitempty"`
 	Recall         *Recall         `json:"recall,omitempty"`
@@ -308,10 +306,4 @@ type Update struct {
 	Parent    string   `json:"parent"`              // SHA of the branch before
 	Head      string   `json:"head"`                // SHA of the merge; equal to Parent when there was nothing to take in
 	Conflicts []string `json:"conflicts,omitempty"` // paths that a human must merge; then there is no merge
-}
-
-// Reply is an answer that Forge owes to a comment: to a command, or to a mistake in one.
-type Reply struct {
-	To   int64  `json:"to"` // the comment's id
-	Text string `json:"text"`
 }

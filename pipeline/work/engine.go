@@ -71,9 +71,9 @@ type Hub interface {
 	// Asked reads what a human's review of the pull request asks for, as findings.
 	Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error)
 
-	// Reply answers on an issue or pull request, to the comment when it is not 0.
-	// A reply with the same key is posted once.
-	Reply(ctx context.Context, repo pipeline.Repo, issue int, comment int64, text, key string) error
+	// Reply answers where the notice comes from: in its conversation on the diff,
+	// or on its issue or pull request. A reply with the same key is posted once.
+	Reply(ctx context.Context, n pipeline.Notice, text, key string) error
 }
 
 // Memory answers the commands about what is remembered of a repository. What it

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -335,10 +336,10 @@ func (h *town) Asked(_ context.Context, _ pipeline.Repo, _ int, f pipeline.Feedb
 	return pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: "human", Message: f.Body}}}, nil
 }
 
-func (h *town) Reply(_ context.Context, _ pipeline.Repo, issue int, comment int64, text, key string) error {
+func (h *town) Reply(_ context.Context, n pipeline.Notice, text, key string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.replies = append(h.replies, fmt.Sprintf("#%d %d %s: %s", issue, comment, key, text))
+	h.replies = append(h.replies, fmt.Sprintf("#%d %d %s: %s", cmp.Or(n.Issue, n.Pull), n.Comment, key, text))
 	return nil
 }
 
@@ -426,4 +427,20 @@ func outcome(t testing.TB, k *keeper, guid string) (store.DeliveryState, string)
 		t.Fatal(err)
 	}
 	return d.State, d.Outcome
+}
+
+// reminders counts the events of the kind that tests append from outside: a run
+// without a question takes them in, and shows that something happened.
+func reminders(t testing.TB, k *keeper, id int64) (n int) {
+	t.Helper()
+	events, err := k.Events(t.Context(), id, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Type == pipeline.EventGateReminded {
+			n++
+		}
+	}
+	return n
 }

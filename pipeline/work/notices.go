@@ -351,12 +351,8 @@ func (e *Engine[W, T]) reply(ctx context.Context, p *parcel, text string) error 
 // replyOnce answers where the delivery came from, once for each key.
 func (e *Engine[W, T]) replyOnce(ctx context.Context, p *parcel, text, key string) error {
 	n := p.notice
-	issue := n.Issue
-	if issue == 0 {
-		issue = n.Pull
-	}
-	if err := e.Hub.Reply(ctx, n.Repo, issue, n.Comment, text, key); err != nil {
-		return fmt.Errorf("reply on %s#%d: %w", n.Repo.FullName(), issue, err)
+	if err := e.Hub.Reply(ctx, n, text, key); err != nil {
+		return fmt.Errorf("reply on %s#%d: %w", n.Repo.FullName(), cmp.Or(n.Issue, n.Pull), err)
 	}
 	return nil
 }
