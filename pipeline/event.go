@@ -64,6 +64,8 @@ const (
 	EventMore       EventType = "feedback.confidence_increased" // Data.Evidence
 	EventRecalled   EventType = "memory.recalled"               // Data.Recall: given and withheld
 	EventUsed       EventType = "memory.used"                   // Data.Recall: used
+	EventRemembered EventType = "memory.remembered"             // Data.Actor told Forge Data.Learning, or bore it out
+	EventForgotten  EventType = "memory.forgotten"              // Data.Actor took Data.Learning out of use; Data.Note: why
 	EventReflection EventType = "reflection.completed"          // Data.Reflection
 )
 
@@ -106,6 +108,7 @@ type Data struct {
 	Evidence       *Evidence       `json:"evidence,omitempty"`
 	Recall         *Recall         `json:"recall,omitempty"`
 	Reflection     *Reflection     `json:"reflection,omitempty"`
+	Learning       *Learning       `json:"learning,omitempty"` // as it was told; its id is 0 when it was new
 	Head           string          `json:"head,omitempty"`
 	Note           string          `json:"note,omitempty"`
 }

@@ -74,6 +74,7 @@ func TestOlderLogs(t *testing.T) {
 	if at, _ := p.Run.Alarm(); !at.Equal(late) {
 		t.Errorf("Alarm = %v, want %v", at, late)
 	}
+	p.Append(Event{Type: EventDismissed}) // of which nothing is known any more
 	p.Run.Bounces[0].Target = ""
 	if pad := Scratchpad(&p.Run); !strings.Contains(pad, "**Sent back** by review to implement with 1 issue") {
 		t.Errorf("Scratchpad = %s", pad)

@@ -361,7 +361,11 @@ func carryOut[T any](ctx context.Context, st memoryStore[T], by pipeline.Actor, 
 		for _, s := range steps {
 			l := s.learning
 			if l.ID == 0 {
-				if _, err := st.SaveLearnings(ctx, tx, []pipeline.Learning{l}); err != nil {
+				ids, err := st.SaveLearnings(ctx, tx, []pipeline.Learning{l})
+				if err != nil {
+					return err
+				}
+				if err := st.NoteLearning(ctx, tx, ids[0], by, at, "imported"); err != nil {
 					return err
 				}
 			}
@@ -377,6 +381,11 @@ func carryOut[T any](ctx context.Context, st memoryStore[T], by pipeline.Actor, 
 			if len(s.evidence) > 0 {
 				if err := st.ApplyEvidence(ctx, tx, l.Scope, s.evidence); err != nil {
 					return err
+				}
+				if l.ID != 0 {
+					if err := st.NoteLearning(ctx, tx, l.ID, by, at, fmt.Sprintf("%d piece(s) of evidence imported", len(s.evidence))); err != nil {
+						return err
+					}
 				}
 			}
 			if s.forget {

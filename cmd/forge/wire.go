@@ -99,6 +99,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 	w.spaces = w.exec.spaces
 	w.memory = newMemory(o, w)
 	w.exec.memory = w.memory
+	var words *memoryHub
 	opts := work.Options{
 		Executor: w.exec, Publisher: local{w.exec.gateway}, Logger: o.log, Settle: cfg.CallTimeout,
 		Now: o.now, PollEvery: o.pollEvery,
@@ -124,9 +125,13 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 			w.exec.ci.settle = 20 * time.Second
 		}
 		opts.Publisher, opts.Hub, opts.Read, opts.Observer = w.hub, w.hub, w.reader(cfg), w.hub.app
-		opts.Memory = memoryHub{db: w.db, weight: w.hub.app.Weight, now: o.clock()}
+		words = &memoryHub{db: w.db, weight: w.hub.app.Weight, now: o.clock()}
+		opts.Memory = words
 	}
 	w.engine, w.memory.record, err = newEngine(w.db, opts)
+	if words != nil {
+		words.record = w.memory.record
+	}
 	return w, err
 }
 

@@ -82,12 +82,22 @@ type Memory interface {
 	// Memory lists what is remembered: what the words are about, or all of it.
 	Memory(ctx context.Context, repo pipeline.Repo, words string) (string, error)
 
-	// Remember keeps the words of a person. run is the run that they were said at,
-	// 0 for none.
-	Remember(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, words string, run int64) (string, error)
+	// Remember keeps the words of a person.
+	Remember(ctx context.Context, w Word) (string, error)
 
-	// Forget takes a learning of the repository out of use; why may be empty.
-	Forget(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, id int64, why string) (string, error)
+	// Forget takes a learning of the repository out of use; the words say why, and
+	// may be none.
+	Forget(ctx context.Context, w Word, id int64) (string, error)
+}
+
+// Word is what somebody says about what is remembered. A change that it makes is an
+// event of its run, in the same transaction.
+type Word struct {
+	Repo  pipeline.Repo
+	Actor pipeline.Actor
+	Text  string
+	Run   int64  // where it was said; 0 for no run
+	Cause string // the delivery: a repeat is seen as one
 }
 
 // Options configure an engine. Executor and Publisher are needed always, Hub and

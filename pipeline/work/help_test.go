@@ -348,12 +348,12 @@ func (h *town) Memory(_ context.Context, repo pipeline.Repo, words string) (stri
 	return fmt.Sprintf("memory of %s: %q", repo.FullName(), words), nil
 }
 
-func (h *town) Remember(_ context.Context, _ pipeline.Repo, actor pipeline.Actor, words string, run int64) (string, error) {
-	return fmt.Sprintf("%s says at run %d: %q", actor.Login, run, words), nil
+func (h *town) Remember(_ context.Context, w Word) (string, error) {
+	return fmt.Sprintf("%s says at run %d: %q", w.Actor.Login, w.Run, w.Text), nil
 }
 
-func (h *town) Forget(_ context.Context, _ pipeline.Repo, actor pipeline.Actor, id int64, why string) (string, error) {
-	return fmt.Sprintf("%s forgets %d: %q", actor.Login, id, why), nil
+func (h *town) Forget(_ context.Context, w Word, id int64) (string, error) {
+	return fmt.Sprintf("%s forgets %d: %q", w.Actor.Login, id, w.Text), nil
 }
 
 func (h *town) said() []string {

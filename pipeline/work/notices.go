@@ -134,20 +134,20 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 func (e *Engine[W, T]) remember(ctx context.Context, p *parcel, run *pipeline.Run) (err error) {
 	n := p.notice
 	text := "This server remembers nothing."
+	w := Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Text, Cause: p.GUID}
+	if run != nil {
+		w.Run = run.ID
+	}
 	switch c := n.Command; {
 	case e.Memory == nil:
 	case c.Name == "memory":
 		text, err = e.Memory.Memory(ctx, n.Repo, c.Text)
 	case c.Name == "remember":
-		var id int64
-		if run != nil {
-			id = run.ID
-		}
-		text, err = e.Memory.Remember(ctx, n.Repo, n.Actor, c.Text, id)
+		text, err = e.Memory.Remember(ctx, w)
 	default:
 		var id int64
 		if id, err = strconv.ParseInt(c.Args, 10, 64); err == nil {
-			text, err = e.Memory.Forget(ctx, n.Repo, n.Actor, id, c.Text)
+			text, err = e.Memory.Forget(ctx, w, id)
 		}
 	}
 	if err != nil {
