@@ -155,6 +155,15 @@ func (d *DB) takeBack(ctx context.Context, tx *sql.Tx, s pipeline.Signal) ([]int
 	return touched, err
 }
 
+// HasSignal reports whether a signal with the key is known, taken back or not.
+func (d *DB) HasSignal(ctx context.Context, scope, key string) (had bool, err error) {
+	err = d.reader.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM signals WHERE scope = $1 AND key = $2)`, clean(scope), clean(key)).Scan(&had)
+	if err != nil {
+		err = fmt.Errorf("look for signal %s of %s: %w", key, scope, err)
+	}
+	return had, err
+}
+
 // Signals lists the latest signal of each key of a scope, oldest first.
 func (d *DB) Signals(ctx context.Context, scope string) ([]pipeline.Signal, error) {
 	return signalsBy(ctx, d.reader, `scope = $1`, scope)

@@ -30,7 +30,13 @@ type sqliteEngine = Engine[*sql.Tx, *sql.Tx]
 // keeper makes the store's deliveries the engine's, as the program's wiring does.
 type keeper struct {
 	*store.DB
-	onRelease func() // called before a lease is given back
+	onRelease func()            // called before a lease is given back
+	learnt    []pipeline.Signal // that belong to no run
+}
+
+func (k *keeper) Learn(_ context.Context, _ txn, signals []pipeline.Signal) error {
+	k.learnt = append(k.learnt, signals...)
+	return nil
 }
 
 func (k *keeper) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]Delivery, error) {

@@ -167,7 +167,7 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
 		return err
 	}
 	if run == nil {
-		return e.conclude(ctx, p, fmt.Sprintf("ignored: no run is about it (%s)", n.Kind))
+		return e.elsewhere(ctx, p)
 	}
 	if f := n.Feedback; f != nil && f.Event == "pull_request_review" && f.Action == "submitted" && f.State != "commented" && !run.State.Ended() {
 		if n, err = e.reviewed(ctx, n); err != nil {
