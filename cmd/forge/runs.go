@@ -34,6 +34,16 @@ func openStore(cmd *cobra.Command) (*store.DB, error) {
 	return store.Open(cmd.Context(), cfg.DatabaseURL.Reveal(), log)
 }
 
+// withStore runs f with the server's database open.
+func withStore(cmd *cobra.Command, f func(db *store.DB) error) (err error) {
+	db, err := openStore(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return f(db)
+}
+
 // openDesk is openStore with an engine that takes orders and carries nothing out:
 // a server on the same database does, or a local run right here.
 func openDesk(cmd *cobra.Command) (*store.DB, engine, error) {
