@@ -11,6 +11,7 @@ import (
 
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/store"
 )
 
 func memoryEditCommand() *cobra.Command {
@@ -45,25 +46,22 @@ func memoryEditCommand() *cobra.Command {
 			if err := edit.check(); err != nil {
 				return err
 			}
-			db, err := openStore(cmd)
-			if err != nil {
+			return withStore(cmd, func(db *store.DB) error {
+				evidence, err := db.Evidence(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				edit.evidence = sumOf(evidence)
+				if err := db.EditLearning(cmd.Context(), nil, id, osUser(), time.Now(), edit.apply); err != nil {
+					return noLearning(err)
+				}
+				l, err := db.Learning(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is changed: %s. Its confidence is %.2f.\n", id, l.Scope, oneLine(l.Content, 80), l.Confidence)
 				return err
-			}
-			defer db.Close()
-			evidence, err := db.Evidence(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			edit.evidence = sumOf(evidence)
-			if err := db.EditLearning(cmd.Context(), nil, id, osUser(), time.Now(), edit.apply); err != nil {
-				return noLearning(err)
-			}
-			l, err := db.Learning(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is changed: %s. Its confidence is %.2f.\n", id, l.Scope, oneLine(l.Content, 80), l.Confidence)
-			return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&content, "content", "", "its words")
@@ -150,24 +148,21 @@ func memoryForgetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			db, err := openStore(cmd)
-			if err != nil {
+			return withStore(cmd, func(db *store.DB) error {
+				l, err := db.Learning(cmd.Context(), id)
+				if err != nil {
+					return noLearning(err)
+				}
+				if l.State == learn.Forgotten {
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d was forgotten before: `forge memory show %d` says by whom.\n", id, id)
+					return err
+				}
+				if err := db.ForgetLearning(cmd.Context(), nil, id, osUser(), time.Now(), learn.Tidy(why, maxMemory)); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is forgotten: %s\n", id, l.Scope, oneLine(l.Content, 80))
 				return err
-			}
-			defer db.Close()
-			l, err := db.Learning(cmd.Context(), id)
-			if err != nil {
-				return noLearning(err)
-			}
-			if l.State == learn.Forgotten {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d was forgotten before: `forge memory show %d` says by whom.\n", id, id)
-				return err
-			}
-			if err := db.ForgetLearning(cmd.Context(), nil, id, osUser(), time.Now(), learn.Tidy(why, maxMemory)); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is forgotten: %s\n", id, l.Scope, oneLine(l.Content, 80))
-			return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&why, "why", "", "the reason, for the learning's history")
