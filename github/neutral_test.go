@@ -145,7 +145,7 @@ func TestLongRun(t *testing.T) {
 	f := s.run.Findings[0].Finding
 	f.Message, f.Fix = huge, &pipeline.Fix{Description: huge, Diff: huge}
 	for name, body := range map[string]string{"status": v.status(), "pull": v.pullBody(), "gate": v.gate(&s.run.Gates[0]), "history": v.history("history/1"),
-		"review": d.body, "comment": v.comment(f, anchor{}), "reply": v.reply("reply/1", huge), "check": "<!-- forge:" + v.check().summary} {
+		"review": d.body, "comment": v.comment(f, anchor{}), "reply": "<!-- forge:k -->" + replyText(huge, "github.com"), "check": "<!-- forge:" + v.check().summary} {
 		if n := utf8.RuneCountInString(body); n > 65_500 || !strings.HasPrefix(body, "<!-- forge:") {
 			t.Errorf("%s: %d characters, begins with %.30q", name, n, body)
 		}

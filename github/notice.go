@@ -15,7 +15,7 @@ type ReadOptions struct {
 	Slug  string // the word after the slash, and before the slash of a branch; default "forge"
 	BotID int64  // the id of the App's own bot user; 0 when it is not known yet
 	AppID int64  // the App's id: its own check runs are no CI; 0 when it is not known
-	Other bool   // listen to what people say on pull requests that are not Forge's, too
+	Other bool   // listen to what people remark on the diffs of pull requests that are not Forge's, too
 }
 
 type account struct {

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -100,11 +101,11 @@ func (r reader) feedback(event string, at time.Time) {
 }
 
 // diff reads where a notice about a pull request's diff belongs; it reports
-// whether Forge listens there.
-func (r reader) diff() bool {
+// whether Forge listens there: on its own ones, and on others if others says so.
+func (r reader) diff(others bool) bool {
 	p := r.d.PullRequest
 	r.n.Pull, r.n.Branch, r.n.Head = p.Number, p.Head.Ref, p.Head.SHA
-	if r.forges() || r.o.Other {
+	if r.forges() || others {
 		return true
 	}
 	r.n.Branch, r.n.Head = "", ""
@@ -119,12 +120,15 @@ func (r reader) reviewComment() {
 		c, ok := parseCommand(d.Comment.Body, r.o.Slug)
 		if ok && !(c.Name == "dismiss" && d.Comment.ReplyTo != 0) {
 			r.command(d.Comment.Body)
+			if r.n.Comment != 0 {
+				r.n.Thread = cmp.Or(d.Comment.ReplyTo, d.Comment.ID)
+			}
 			return
 		}
 	}
 	switch d.Action {
 	case "created", "edited", "deleted":
-		if r.diff() {
+		if r.diff(r.o.Other) {
 			r.feedback("pull_request_review_comment", d.Comment.updated())
 			if d.Action == "deleted" && r.n.Feedback != nil {
 				r.n.Feedback.At = later(d.PullRequest.Updated) // the comment's own times are older
@@ -143,7 +147,7 @@ func (r reader) review() {
 	}
 	switch d.Action {
 	case "submitted", "edited", "dismissed":
-		if r.diff() {
+		if r.diff(false) {
 			r.feedback("pull_request_review", at)
 		}
 	default:
@@ -155,7 +159,7 @@ func (r reader) thread() {
 	d := r.d
 	switch d.Action {
 	case "resolved", "unresolved":
-		if r.diff() {
+		if r.diff(false) {
 			r.feedback("pull_request_review_thread", later(d.Updated, d.PullRequest.Updated))
 		}
 	default:

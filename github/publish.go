@@ -104,7 +104,7 @@ func (p *publisher) artefact(key string) pipeline.Artefact { return p.run.Publis
 func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
 	if g := p.run.Gate(); g != nil && g.Guard != nil && g.Guard.Name == pipeline.GuardPublish {
 		// Only a human's answer makes it worth while to try the refused part again.
-		return nil, each(ctx, p.status, p.gates, p.reminders, p.histories, p.replies)
+		return nil, each(ctx, p.status, p.gates, p.reminders, p.histories)
 	}
 	moved, err := p.push(ctx)
 	if moved != nil && !p.run.State.Ended() {
@@ -117,7 +117,7 @@ func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
 	if err != nil && !(errors.As(err, &fault) && fault.Final) {
 		return nil, err
 	}
-	rest := each(ctx, p.status, p.gates, p.reminders, p.histories, p.replies)
+	rest := each(ctx, p.status, p.gates, p.reminders, p.histories)
 	if rest == nil && err == nil && moved == nil {
 		rest = p.ready(ctx)
 	}

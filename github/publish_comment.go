@@ -3,10 +3,7 @@ package github
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -213,87 +210,5 @@ func (p *publisher) histories(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
-}
-
-// replies answers comments, each once, where they stand.
-func (p *publisher) replies(ctx context.Context) error {
-	times := map[int64]int{}
-	for _, rep := range p.run.Replies {
-		if rep.To == 0 {
-			continue // asked elsewhere than on GitHub
-		}
-		times[rep.To]++
-		key := fmt.Sprintf("reply/%d", rep.To)
-		if n := times[rep.To]; n > 1 {
-			key += fmt.Sprintf("/%d", n)
-		}
-		if p.artefact(key).Hash != "" {
-			continue
-		}
-		if err := p.reply(ctx, key, rep); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reply finds the place of the comment that is answered: an issue, a pull request,
-// or a thread of review comments.
-func (p *publisher) reply(ctx context.Context, key string, rep pipeline.Reply) error {
-	r, body := p.run.Repo, p.v.reply(key, rep.Text)
-	c, _, err := p.s.rest.Issues.GetComment(ctx, r.Owner, r.Name, rep.To)
-	if err == nil {
-		number, _ := strconv.Atoi(path.Base(c.GetIssueURL()))
-		if number == 0 {
-			number = p.place()
-		}
-		return p.comment(ctx, key, number, body)
-	}
-	if err = explain("read a comment in "+r.FullName(), "issues: read", err); !gone(err) {
-		return err
-	}
-	rc, _, err := p.s.rest.PullRequests.GetComment(ctx, r.Owner, r.Name, rep.To)
-	if err = explain("read a review comment in "+r.FullName(), "pull_requests: read", err); err != nil {
-		if gone(err) { // it was deleted: answer in the open
-			return p.comment(ctx, key, p.place(), body)
-		}
-		return err
-	}
-	return p.threadReply(ctx, key, rc, body)
-}
-
-func (p *publisher) threadReply(ctx context.Context, key string, to *gh.PullRequestComment, body string) error {
-	r := p.run.Repo
-	number, _ := strconv.Atoi(path.Base(to.GetPullRequestURL()))
-	top := to.GetID()
-	if to.GetInReplyTo() != 0 {
-		top = to.GetInReplyTo() // GitHub takes replies to the first comment alone
-	}
-	if p.opts.Again {
-		list, _, err := p.s.rest.PullRequests.ListComments(ctx, r.Owner, r.Name, number, &gh.PullRequestListCommentsOptions{
-			Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{PerPage: 100}})
-		if err = explain("list review comments", "pull_requests: read", err); err != nil {
-			return err
-		}
-		bot, err := p.app.self(ctx)
-		if err != nil {
-			return err
-		}
-		for _, c := range list {
-			if c.GetUser().GetID() == bot.ID && strings.Contains(c.GetBody(), marker(p.run.Trace, key)) {
-				p.made(key, pipeline.Artefact{ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Hash: hash(body)})
-				return nil
-			}
-		}
-	}
-	c, _, err := p.s.rest.PullRequests.CreateCommentInReplyTo(ctx, r.Owner, r.Name, number, body, top)
-	if err = explain(fmt.Sprintf("answer a review comment in %s#%d", r.FullName(), number), "pull_requests: write", err); err != nil {
-		if s := status(err); s == http.StatusNotFound || s == http.StatusUnprocessableEntity {
-			return p.comment(ctx, key, number, body)
-		}
-		return err
-	}
-	p.made(key, pipeline.Artefact{ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Hash: hash(body)})
 	return nil
 }

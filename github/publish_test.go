@@ -400,30 +400,6 @@ func TestPublishReviewRefused(t *testing.T) {
 	}
 }
 
-func TestPublishReplies(t *testing.T) {
-	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
-	s.bounced()
-	s.mustPublish(a, p)
-	f.comments = append(f.comments, &fakeComment{ID: 50, Issue: 8, User: 7, Body: "/forge status"})
-	s.add(pipeline.EventReplyWanted, pipeline.Data{Reply: &pipeline.Reply{To: 50, Text: "It runs. @all"}})
-	s.add(pipeline.EventReplyWanted, pipeline.Data{Reply: &pipeline.Reply{To: f.threads[0].IDs[0], Text: "In the thread."}})
-	s.add(pipeline.EventReplyWanted, pipeline.Data{Reply: &pipeline.Reply{To: 12345, Text: "That comment is gone."}})
-	s.mustPublish(a, p)
-	s.mustPublish(a, p)
-	var got []string
-	for _, c := range f.comments[2:] {
-		_, text, _ := strings.Cut(c.Body, "\n")
-		got = append(got, fmt.Sprintf("#%d %s", c.Issue, strings.TrimSpace(text)))
-	}
-	if diff := cmp.Diff([]string{"#8 It runs. @" + zwsp + "all", "#8 That comment is gone."}, got); diff != "" {
-		t.Errorf("replies (-want +got):\n%s", diff)
-	}
-	if th := f.threads[0]; len(th.Comments) != 2 || !strings.Contains(th.Comments[1].Body, "In the thread.") {
-		t.Errorf("reply in a thread: %+v", th.Comments)
-	}
-}
-
 func TestPublishDeletedComment(t *testing.T) {
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, newStory(t)

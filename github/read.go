@@ -156,41 +156,6 @@ func (a *App) File(ctx context.Context, repo pipeline.Repo, path, ref string) ([
 	return append([]byte{}, text...), nil
 }
 
-// Reply answers a comment that belongs to no run. key names the answer: a second
-// call with the same key makes nothing.
-func (a *App) Reply(ctx context.Context, repo pipeline.Repo, issue int, comment int64, text, key string) error {
-	s, err := a.session(repo)
-	if err != nil {
-		return err
-	}
-	mark := marker("", key)
-	if c, err := a.findComment(ctx, s, repo, issue, mark); err != nil || c != nil {
-		return err
-	}
-	text = replyText(text, a.web.Host)
-	body := mark + "\n" + text
-	if comment != 0 {
-		link := fmt.Sprintf("%s/%s/issues/%d#issuecomment-%d", a.web, repo.FullName(), issue, comment)
-		body = mark + "\n" + "In reply to [this comment](" + link + "):\n\n" + text
-	}
-	_, _, err = s.rest.Issues.CreateComment(ctx, repo.Owner, repo.Name, issue, &gh.IssueComment{Body: &body})
-	return explain(fmt.Sprintf("comment on %s#%d", repo.FullName(), issue), "issues: write", err)
-}
-
-// maxReply is how many lines of an answer stand open.
-const maxReply = 30
-
-// replyText makes an answer's text harmless. Of a long one the first paragraph stands
-// open and the rest is folded in.
-func replyText(text, host string) string {
-	text = block(text, host, maxText)
-	head, rest, _ := strings.Cut(text, "\n\n")
-	if strings.Count(text, "\n") < maxReply || strings.Contains(head, "```") || strings.Contains(head, "~~~") {
-		return text
-	}
-	return head + "\n\n" + folded("All of it", rest)
-}
-
 // FindInstallation returns the App's installation that covers a repository.
 func (a *App) FindInstallation(ctx context.Context, owner, name string) (int64, error) {
 	i, resp, err := a.jwt.Apps.FindRepositoryInstallation(ctx, owner, name)

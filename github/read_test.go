@@ -140,7 +140,7 @@ func TestReplyOnce(t *testing.T) {
 	f := newFake(t)
 	a := f.app(t)
 	for range 2 {
-		if err := a.Reply(context.Background(), fakeRepo(), 7, 50, "There is no run here, @alice.", "denied/50"); err != nil {
+		if err := a.Reply(context.Background(), pipeline.Notice{Repo: fakeRepo(), Issue: 7, Comment: 50}, "There is no run here, @alice.", "denied/50"); err != nil {
 			t.Fatal(err)
 		}
 	}

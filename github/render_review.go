@@ -257,15 +257,6 @@ func (v view) history(key string) string {
 	return v.body(key, "### Everything that was tried", folded("History of run "+fmt.Sprint(v.r.ID), v.block(v.views.Scratchpad(v.r), 60_000)))
 }
 
-// reply is an answer to a comment. A long one is folded.
-func (v view) reply(key string, text string) string {
-	t := v.block(text, 60_000)
-	if len(t) > 4000 {
-		t = folded("The answer is long: click to read it", t)
-	}
-	return v.body(key, t)
-}
-
 // checkState is what a check run shows.
 type checkState struct {
 	status, conclusion, title, summary string

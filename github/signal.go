@@ -237,20 +237,28 @@ func (g *gatherer) keyPull(what string) string {
 }
 
 // elsewhere takes a comment on a pull request that is not Forge's: there, Forge
-// had nothing to say at all.
+// had nothing to say at all. What is deleted, or edited into something that says
+// nothing, is taken back; an edit's words take the place of those before.
 func (a *App) elsewhere(ctx context.Context, n pipeline.Notice) ([]pipeline.Signal, error) {
 	f := n.Feedback
-	if !a.opts.Gaps || f == nil || f.Event != "pull_request_review_comment" || f.Action == "edited" || len(f.Comments) != 1 || f.ReplyTo != 0 || f.Author.Bot || praise(f.Body) {
+	if !a.opts.Gaps || f == nil || f.Event != "pull_request_review_comment" || len(f.Comments) != 1 || f.ReplyTo != 0 || f.Author.Bot {
 		return nil, nil
 	}
-	w, err := a.Weight(ctx, n.Repo, f.Author)
-	if err != nil {
+	s := pipeline.Signal{Key: keyGap(f.Comments[0]), Kind: pipeline.SignalGap, At: f.At, Actor: f.Author, Pull: n.Pull, File: f.Path, Line: f.Line, Comment: f.Comments[0]}
+	if s.At.IsZero() {
+		s.At = a.opts.Clock().UTC()
+	}
+	_, command := parseCommand(f.Body, a.opts.Slug)
+	if s.Off = f.Action == "deleted" || praise(f.Body) || command; s.Off {
+		if f.Action == "created" {
+			return nil, nil
+		}
+		return []pipeline.Signal{s}, nil
+	}
+	var err error
+	if s.Weight, err = a.Weight(ctx, n.Repo, f.Author); err != nil || !(s.Weight > 0) {
 		return nil, err
 	}
-	at := f.At
-	if at.IsZero() {
-		at = a.opts.Clock().UTC()
-	}
-	return []pipeline.Signal{{Key: keyGap(f.Comments[0]), Kind: pipeline.SignalGap, Off: f.Action == "deleted", At: at, Actor: f.Author, Weight: w, Pull: n.Pull,
-		File: f.Path, Line: f.Line, Text: kept(f.Body), Comment: f.Comments[0]}}, nil
+	s.Text = kept(f.Body)
+	return []pipeline.Signal{s}, nil
 }

@@ -176,7 +176,7 @@ func answerOf(body, slug string) (s stance, reason string) {
 // maxReason limits what is kept of a person's words and code, in bytes.
 const maxReason = 4000
 
-func kept(text string) string { return shorten(strings.TrimSpace(text), maxReason) }
+func kept(text string) string { return shorten(strings.TrimSpace(pipeline.Scrub(text)), maxReason) }
 
 // asCode keeps the indentation.
 func asCode(lines []string) string { return shorten(strings.Join(lines, "\n"), maxReason) }

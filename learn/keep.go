@@ -68,7 +68,7 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 // shingles returns the runs of three words of a text, sorted, each once; a
 // shorter text is one shingle.
 func shingles(s string) []string {
-	w := words(s)
+	w := pipeline.Words(s)
 	if len(w) <= 3 {
 		return []string{strings.Join(w, " ")}
 	}
@@ -156,21 +156,21 @@ var (
 // or not (-1), and, when it is a choice, what is preferred over what.
 func polarity(text string) (about []string, sign int, choice [2]string) {
 	sign = 1
-	list := words(text)
+	list := pipeline.Words(text)
 	for i, w := range list {
 		switch {
 		case negative[w]:
 			sign = -sign
 		case choices[w] && i > 0 && i+1 < len(list):
 			if w == "than" && i > 1 && list[i-1] == "rather" {
-				choice = [2]string{stem(list[i-2]), stem(list[i+1])}
+				choice = [2]string{pipeline.Stem(list[i-2]), pipeline.Stem(list[i+1])}
 			} else if w == "over" {
-				choice = [2]string{stem(list[i-1]), stem(list[i+1])}
+				choice = [2]string{pipeline.Stem(list[i-1]), pipeline.Stem(list[i+1])}
 			}
 			fallthrough
 		default:
-			if !positive[w] && !stop[w] && len(w) > 1 && w != "rather" {
-				about = append(about, stem(w))
+			if !positive[w] && w != "rather" {
+				about = append(about, keyWords(w)...)
 			}
 		}
 	}

@@ -11,12 +11,6 @@ import (
 	"forge/pipeline"
 )
 
-// stop are words that say nothing about a subject.
-var stop = set(`a about after all also an and any are as at be because been before being but by can code could did do does each else for from
-	had has have here how i if in into is it its just like line lines made make may might more most no not of off on one only or other our out over
-	people please should so some such than that the their them then there these they this those to too up us was we were what when where which
-	while who why will with would you your file files forge finding`)
-
 func set(words string) map[string]bool {
 	out := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
@@ -25,55 +19,9 @@ func set(words string) map[string]bool {
 	return out
 }
 
-// words splits a text into lower-case words; identifiers are split where their
-// case changes, so that "parseURL" and "parse the url" have words in common.
-func words(s string) []string {
-	var out []string
-	var b strings.Builder
-	flush := func() {
-		if b.Len() > 0 {
-			out = append(out, strings.ToLower(b.String()))
-			b.Reset()
-		}
-	}
-	prev := ' '
-	for _, c := range s {
-		if !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '\'' || unicode.IsUpper(c) && unicode.IsLower(prev) {
-			flush()
-		}
-		if unicode.IsLetter(c) || unicode.IsDigit(c) {
-			b.WriteRune(c)
-		}
-		prev = c
-	}
-	flush()
-	return out
-}
-
 // keyWords returns the words of a text that say what it is about, each once,
-// sorted, with the commonest endings of English taken off.
-func keyWords(s string) []string {
-	var out []string
-	for _, w := range words(s) {
-		if len(w) > 1 && !stop[w] {
-			out = append(out, stem(w))
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-func stem(w string) string {
-	for _, end := range []string{"ings", "ing", "ies", "ed", "es", "s"} {
-		if cut, ok := strings.CutSuffix(w, end); ok && len(cut) >= 3 && !strings.HasSuffix(w, "ss") {
-			return strings.TrimSuffix(cut, "e")
-		}
-	}
-	if len(w) > 3 {
-		return strings.TrimSuffix(w, "e")
-	}
-	return w
-}
+// sorted. The store's index has the same: see [pipeline.KeyWords].
+func keyWords(s string) []string { return pipeline.KeyWords(s) }
 
 // shared counts what two sorted lists have in common.
 func shared(a, b []string) (n int) {

@@ -159,10 +159,6 @@ func (r *Run) applyHuman(e Event) bool {
 		if v := e.Data.Review; v != nil && !r.State.Ended() {
 			r.changesAsked(v, e.Data.Actor)
 		}
-	case EventReplyWanted:
-		if e.Data.Reply != nil {
-			r.Replies = append(r.Replies, *e.Data.Reply)
-		}
 	default:
 		return false
 	}

@@ -18,6 +18,12 @@ type Config struct {
 	Breaker     BreakerConfig     `json:"breaker"`          //
 	Models      map[string]string `json:"models,omitempty"` // role (planner, implementer, reviewer, tester, reflector) → provider/model
 	Paths       PathConfig        `json:"paths"`            //
+	Learn       LearnConfig       `json:"learn"`            //
+}
+
+// LearnConfig says what Forge learns from.
+type LearnConfig struct {
+	OtherPulls bool `json:"other_pulls"` // what people remark on pull requests that are not Forge's (H5)
 }
 
 // LoopConfig holds the limits of the phase loop.

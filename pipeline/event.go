@@ -48,7 +48,6 @@ const (
 	EventBaseMoved     EventType = "base.moved"               // Data.Head: the branch that the work is for has gone on
 	EventChangesAsked  EventType = "review.changes_requested" // Data.Review: a human's findings; Data.Actor
 	EventIssueEdited   EventType = "issue.edited"             // Data.Task
-	EventReplyWanted   EventType = "reply.wanted"             // Data.Reply: Forge owes someone an answer
 
 	// What people do with what Forge said (H1–H7). Data.Signal; they may come after the run's end.
 	EventDismissed    EventType = "feedback.finding_dismissed"
@@ -65,6 +64,8 @@ const (
 	EventMore       EventType = "feedback.confidence_increased" // Data.Evidence
 	EventRecalled   EventType = "memory.recalled"               // Data.Recall: given and withheld
 	EventUsed       EventType = "memory.used"                   // Data.Recall: used
+	EventRemembered EventType = "memory.remembered"             // Data.Actor told Forge Data.Learning, or bore it out
+	EventForgotten  EventType = "memory.forgotten"              // Data.Actor took Data.Learning out of use; Data.Note: why
 	EventReflection EventType = "reflection.completed"          // Data.Reflection
 )
 
@@ -103,11 +104,11 @@ type Data struct {
 	Update         *Update         `json:"update,omitempty"`
 	Task           *Task           `json:"task,omitempty"`
 	Actor          *Actor          `json:"actor,omitempty"`
-	Reply          *Reply          `json:"reply,omitempty"`
 	Signal         *Signal         `json:"signal,omitempty"`
 	Evidence       *Evidence       `json:"evidence,omitempty"`
 	Recall         *Recall         `json:"recall,omitempty"`
 	Reflection     *Reflection     `json:"reflection,omitempty"`
+	Learning       *Learning       `json:"learning,omitempty"` // as it was told; its id is 0 when it was new
 	Head           string          `json:"head,omitempty"`
 	Note           string          `json:"note,omitempty"`
 }
@@ -308,10 +309,4 @@ type Update struct {
 	Parent    string   `json:"parent"`              // SHA of the branch before
 	Head      string   `json:"head"`                // SHA of the merge; equal to Parent when there was nothing to take in
 	Conflicts []string `json:"conflicts,omitempty"` // paths that a human must merge; then there is no merge
-}
-
-// Reply is an answer that Forge owes to a comment: to a command, or to a mistake in one.
-type Reply struct {
-	To   int64  `json:"to"` // the comment's id
-	Text string `json:"text"`
 }

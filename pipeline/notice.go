@@ -43,6 +43,7 @@ type Notice struct {
 	Pull    int          `json:"pull,omitempty"`    // number of the pull request that it is about, if any
 	Command SlashCommand `json:"command"`           //
 	Comment int64        `json:"comment,omitempty"` // id of the comment that carried the command
+	Thread  int64        `json:"thread,omitempty"`  // id of the first comment of the conversation on the diff that the command was given in
 	Branch  string       `json:"branch,omitempty"`  // of a push
 	Head    string       `json:"head,omitempty"`    // SHA after the push, or of the pull request
 	Merged  bool         `json:"merged,omitempty"`  //

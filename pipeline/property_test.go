@@ -137,7 +137,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		EventRunStarted, EventRunStopped, EventRunResumed, EventRunVerified, EventRunAccepted, EventRunCancelled, EventRunFailed, EventRunSkipped,
 		EventPhaseEntered, EventPhaseCompleted, EventPhaseApproved, EventPhasePassed, EventPhaseFailed, EventAgentIteration, EventToolExecuted,
 		EventFinding, EventBounce, EventDiminishing, EventGuardFired, EventGateRequested, EventGateAnswered, EventGateOverride,
-		EventPublishStarted, EventPublishCompleted, EventPublishFailed, EventBranchMoved, EventIssueEdited, EventReplyWanted, "of.the_future",
+		EventPublishStarted, EventPublishCompleted, EventPublishFailed, EventBranchMoved, EventIssueEdited, "of.the_future",
 		EventRunReset, EventPhaseWaiting, EventPhaseWoken, EventGateReminded, EventBranchDeleted, EventBaseMoved, EventChangesAsked, EventDismissed,
 	}
 	for range 8 { // the ones with most to break come more often
@@ -158,7 +158,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 				d.Review, d.Tests = pipelinetest.Review(head, "error x"), pipelinetest.Tests(head, "TestA 0.9")
 				d.Fault, d.Bounce, d.Guard = &Fault{Class: FaultAgent}, &Bounce{Phase: ref.Phase}, &Guard{Name: rapid.SampledFrom([]GuardName{GuardNoTests, GuardUnable, GuardHuman, GuardMoved, GuardWall, GuardPublish, GuardPlan, GuardGone, GuardConflict, GuardBase, GuardManual, GuardBudget}).Draw(t, "guard"), Detail: "x"}
 				d.Gate, d.Answer = &Gate{ID: "gate/1", Guard: d.Guard}, &Answer{Gate: "gate/1", Choice: rapid.SampledFrom([]string{"continue", "history", "accept", "raise", "approve", "take-over", "simplify"}).Draw(t, "choice")}
-				d.Publication, d.Task, d.Reply = &Publication{Rev: 3, Pull: &PullRef{Number: 2}, Artefacts: map[string]Artefact{"status": {ID: 1}}}, &Task{Title: "y"}, &Reply{To: 1}
+				d.Publication, d.Task = &Publication{Rev: 3, Pull: &PullRef{Number: 2}, Artefacts: map[string]Artefact{"status": {ID: 1}}}, &Task{Title: "y"}
 				d.Await, d.Update, d.Actor = &Await{What: "checks"}, &Update{Base: "b2", Parent: head, Head: "h3"}, &Actor{Login: "ann"}
 				d.Signal = &Signal{Finding: d.Review.Findings[0].Fingerprint, Off: rapid.Bool().Draw(t, "off")}
 				d.Step, d.Tool = &Step{Phase: ref.Phase}, &ToolUse{Tool: "read", OK: true}

@@ -57,7 +57,6 @@ type Run struct {
 	Former     []Plan      `json:"former,omitempty"`     // plans that were replaced, in order
 	Asked      []Finding   `json:"asked,omitempty"`      // what humans want changed and nobody has been given to do yet
 	Await      *Await      `json:"await,omitempty"`      // what the active phase waits for outside of Forge
-	Replies    []Reply     `json:"replies,omitempty"`    // answers that are owed, or given
 	Fault      *Fault      `json:"fault,omitempty"`      // the last one, until something succeeds
 	Ended      string      `json:"ended,omitempty"`      // why the run ended, for people
 

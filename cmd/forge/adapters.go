@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"forge/pipeline"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
 	"forge/webhook"
@@ -12,6 +13,16 @@ import (
 // storeAdapter lets the engine use the store: siblings do not know each other's
 // types.
 type storeAdapter struct{ *store.DB }
+
+// Learn implements work.Store.
+func (s storeAdapter) Learn(ctx context.Context, tx *store.Tx, signals []pipeline.Signal) error {
+	for _, v := range signals {
+		if _, err := s.LearnSignal(ctx, tx, v, judge); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (s storeAdapter) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]work.Delivery, error) {
 	list, err := s.DB.WaitingDeliveries(ctx, now, limit)

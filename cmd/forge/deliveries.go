@@ -28,27 +28,24 @@ func deliveriesCommand() *cobra.Command {
 			if retry {
 				return retryDelivery(cmd, args[0])
 			}
-			db, err := openStore(cmd)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			out := cmd.OutOrStdout()
-			if len(args) == 1 {
-				d, err := db.Delivery(cmd.Context(), args[0])
+			return withStore(cmd, func(db *store.DB) error {
+				out := cmd.OutOrStdout()
+				if len(args) == 1 {
+					d, err := db.Delivery(cmd.Context(), args[0])
+					if err != nil {
+						return err
+					}
+					return showDelivery(out, d, asJSON)
+				}
+				if dead {
+					f.State = store.DeliveryDead
+				}
+				list, err := db.Deliveries(cmd.Context(), f)
 				if err != nil {
 					return err
 				}
-				return showDelivery(out, d, asJSON)
-			}
-			if dead {
-				f.State = store.DeliveryDead
-			}
-			list, err := db.Deliveries(cmd.Context(), f)
-			if err != nil {
-				return err
-			}
-			return listDeliveries(out, list, asJSON)
+				return listDeliveries(out, list, asJSON)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")

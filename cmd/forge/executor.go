@@ -258,6 +258,9 @@ func (x *executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 			return pipeline.Data{}, nil, err
 		}
 		job.Workspace, job.Diff, job.Failures = ws, patch, report.Failures
+		if err := x.memory.recall(ctx, &job, "tester", job.Emit); err != nil {
+			return pipeline.Data{}, nil, err
+		}
 		if report.Failures, _, err = x.agent.Analyse(ctx, job); err != nil {
 			return pipeline.Data{}, nil, err
 		}

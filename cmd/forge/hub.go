@@ -37,8 +37,8 @@ func (h *hub) Permission(ctx context.Context, repo pipeline.Repo, actor pipeline
 }
 
 // Reply implements work.Hub.
-func (h *hub) Reply(ctx context.Context, repo pipeline.Repo, issue int, comment int64, text, key string) error {
-	return h.app.Reply(ctx, repo, issue, comment, text, key)
+func (h *hub) Reply(ctx context.Context, n pipeline.Notice, text, key string) error {
+	return h.app.Reply(ctx, n, text, key)
 }
 
 // Asked implements work.Hub.

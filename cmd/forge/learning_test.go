@@ -454,3 +454,33 @@ func TestRecallIsTheSameAgain(t *testing.T) {
 		t.Errorf("once it says\n%s\nthen\n%s", once, again)
 	}
 }
+
+// Covers L5, V3: the tester is told what is known about tests, and of that alone;
+// what it names counts as used.
+func TestTesterRecalls(t *testing.T) {
+	tape := strings.NewReplacer("-- tester */1 --\n", "-- tester */1 --\n@expect Greeting is flaky on slow machines\n@reject Quote what the shell expands\n",
+		"analysis: It says hullo., confidence: 0.2", "analysis: 'It says hullo, which is not what [L1] is about.', confidence: 0.9, fix: {description: say hello}").Replace(failingTape)
+	of := newOffice(t, officeOptions{tape: tape, wire: func(w *wireOptions) { w.withhold = -1 }})
+	known := func(key, category, content string) pipeline.Learning {
+		return pipeline.Learning{Key: key, Scope: "repo:" + officeRepo, Type: pipeline.LearningSemantic, Category: category, Source: learn.SourceReflection, Content: content,
+			Weight: 1, Base: 0.8, Created: time.Now().Add(-time.Hour), State: learn.Active}
+	}
+	of.must(of.s.db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, err := of.s.db.SaveLearnings(ctx, tx, []pipeline.Learning{known("flaky", "", "The test of the greeting is flaky on slow machines: Greeting is flaky on slow machines"),
+			known("shell", "style", "Quote what the shell expands in greet.sh when it greets"), known("how", "tests", "sh test.sh needs a shell that knows echo")})
+		return err
+	}))
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	recalls, err := of.s.db.Recalls(t.Context(), run.ID)
+	of.must(err)
+	i := slices.IndexFunc(recalls, func(r pipeline.Recall) bool { return r.Role == "tester" })
+	if i < 0 {
+		t.Fatalf("the tester was given nothing: %+v", recalls)
+	}
+	r := recalls[i]
+	slices.Sort(r.Given)
+	if r.Phase != pipeline.PhaseTest || r.Iteration != 1 || !slices.Equal(r.Given, []int64{1, 3}) || !slices.Equal(r.Used, []int64{1}) {
+		t.Errorf("the tester's recall is %+v", r)
+	}
+}

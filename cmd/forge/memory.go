@@ -32,7 +32,7 @@ func memoryCommand() *cobra.Command {
 		Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(memoryListCommand(), memorySearchCommand(), memoryShowCommand(), memoryEditCommand(), memoryForgetCommand(),
-		memoryExportCommand(), memoryImportCommand())
+		memoryExportCommand(), memoryImportCommand(), memoryAgentsCommand())
 	return cmd
 }
 
@@ -127,28 +127,25 @@ func memoryListCommand() *cobra.Command {
 				f.States = []string{"*"}
 			}
 			f.Limit = everything
-			db, err := openStore(cmd)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			list, err := db.Learnings(cmd.Context(), f)
-			if err != nil {
-				return err
-			}
-			now := time.Now()
-			byConfidence(list, now)
-			views := []memoryView{}
-			for _, l := range cutPage(p, list) {
-				views = append(views, memoryView{Learning: l, Effective: learn.Effective(l, now)})
-			}
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), views)
-			}
-			if len(list) == 0 {
-				return nothingRemembered(cmd, db, all || f.Category+f.Source != "", scope)
-			}
-			return listMemory(cmd.OutOrStdout(), views, len(list), p)
+			return withStore(cmd, func(db *store.DB) error {
+				list, err := db.Learnings(cmd.Context(), f)
+				if err != nil {
+					return err
+				}
+				now := time.Now()
+				byConfidence(list, now)
+				views := []memoryView{}
+				for _, l := range cutPage(p, list) {
+					views = append(views, memoryView{Learning: l, Effective: learn.Effective(l, now)})
+				}
+				if asJSON {
+					return writeJSON(cmd.OutOrStdout(), views)
+				}
+				if len(list) == 0 {
+					return nothingRemembered(cmd, db, all || f.Category+f.Source != "", scope)
+				}
+				return listMemory(cmd.OutOrStdout(), views, len(list), p)
+			})
 		},
 	}
 	p.flags(cmd)
@@ -225,32 +222,29 @@ func memorySearchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			db, err := openStore(cmd)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			if scopes == nil {
-				if scopes, err = db.Scopes(cmd.Context()); err != nil {
+			return withStore(cmd, func(db *store.DB) error {
+				if scopes == nil {
+					if scopes, err = db.Scopes(cmd.Context()); err != nil {
+						return err
+					}
+				}
+				hits, err := db.SearchMemories(cmd.Context(), strings.Join(args, " "), scopes, everything)
+				if err != nil {
 					return err
 				}
-			}
-			hits, err := db.SearchMemories(cmd.Context(), strings.Join(args, " "), scopes, everything)
-			if err != nil {
-				return err
-			}
-			now, views := time.Now(), []memoryView{}
-			for _, h := range cutPage(p, hits) {
-				views = append(views, memoryView{Learning: h.Learning, Effective: learn.Effective(h.Learning, now), Score: h.Score})
-			}
-			switch {
-			case asJSON:
-				return writeJSON(cmd.OutOrStdout(), views)
-			case len(hits) == 0:
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "Nothing that is remembered and in use has one of these words. `forge memory list` shows all of it.")
-				return err
-			}
-			return listMemory(cmd.OutOrStdout(), views, len(hits), p)
+				now, views := time.Now(), []memoryView{}
+				for _, h := range cutPage(p, hits) {
+					views = append(views, memoryView{Learning: h.Learning, Effective: learn.Effective(h.Learning, now), Score: h.Score})
+				}
+				switch {
+				case asJSON:
+					return writeJSON(cmd.OutOrStdout(), views)
+				case len(hits) == 0:
+					_, err := fmt.Fprintln(cmd.OutOrStdout(), "Nothing that is remembered and in use has one of these words. `forge memory list` shows all of it.")
+					return err
+				}
+				return listMemory(cmd.OutOrStdout(), views, len(hits), p)
+			})
 		},
 	}
 	p.flags(cmd)
@@ -276,30 +270,27 @@ func memoryShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			db, err := openStore(cmd)
-			if err != nil {
+			return withStore(cmd, func(db *store.DB) error {
+				ctx := cmd.Context()
+				l, err := db.Learning(ctx, id)
+				if err != nil {
+					return noLearning(err)
+				}
+				d := memoryDetails{memoryView: memoryView{Learning: l, Effective: learn.Effective(l, time.Now())}}
+				var errs [3]error
+				d.Evidence, errs[0] = db.Evidence(ctx, id)
+				d.History, errs[1] = db.History(ctx, id)
+				d.Uses, errs[2] = db.Uses(ctx, id, 0)
+				if err := errors.Join(errs[:]...); err != nil {
+					return err
+				}
+				if asJSON { // lists, even if nothing is in them
+					d.Evidence, d.History, d.Uses = append([]pipeline.Evidence{}, d.Evidence...), append([]store.MemoryChange{}, d.History...), append([]store.Use{}, d.Uses...)
+					return writeJSON(cmd.OutOrStdout(), d)
+				}
+				_, err = io.WriteString(cmd.OutOrStdout(), d.String())
 				return err
-			}
-			defer db.Close()
-			ctx := cmd.Context()
-			l, err := db.Learning(ctx, id)
-			if err != nil {
-				return noLearning(err)
-			}
-			d := memoryDetails{memoryView: memoryView{Learning: l, Effective: learn.Effective(l, time.Now())}}
-			var errs [3]error
-			d.Evidence, errs[0] = db.Evidence(ctx, id)
-			d.History, errs[1] = db.History(ctx, id)
-			d.Uses, errs[2] = db.Uses(ctx, id, 0)
-			if err := errors.Join(errs[:]...); err != nil {
-				return err
-			}
-			if asJSON { // lists, even if nothing is in them
-				d.Evidence, d.History, d.Uses = append([]pipeline.Evidence{}, d.Evidence...), append([]store.MemoryChange{}, d.History...), append([]store.Use{}, d.Uses...)
-				return writeJSON(cmd.OutOrStdout(), d)
-			}
-			_, err = io.WriteString(cmd.OutOrStdout(), d.String())
-			return err
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")

@@ -9,6 +9,7 @@ import (
 
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/store"
 )
 
 func memoryEditCommand() *cobra.Command {
@@ -49,25 +50,22 @@ func memoryEditCommand() *cobra.Command {
 			if err := edit.Check(); err != nil {
 				return usage("%w; `%s --help` says what can be changed", err, cmd.CommandPath())
 			}
-			db, err := openStore(cmd)
-			if err != nil {
+			return withStore(cmd, func(db *store.DB) error {
+				evidence, err := db.Evidence(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				change := func(l *pipeline.Learning) error { return edit.Apply(l, evidence) }
+				if err := db.EditLearning(cmd.Context(), nil, id, osUser(), time.Now(), change); err != nil {
+					return noLearning(err)
+				}
+				l, err := db.Learning(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is changed: %s. Its confidence is %.2f.\n", id, l.Scope, oneLine(l.Content, 80), l.Confidence)
 				return err
-			}
-			defer db.Close()
-			evidence, err := db.Evidence(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			change := func(l *pipeline.Learning) error { return edit.Apply(l, evidence) }
-			if err := db.EditLearning(cmd.Context(), nil, id, osUser(), time.Now(), change); err != nil {
-				return noLearning(err)
-			}
-			l, err := db.Learning(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is changed: %s. Its confidence is %.2f.\n", id, l.Scope, oneLine(l.Content, 80), l.Confidence)
-			return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&content, "content", "", "its words")
@@ -89,24 +87,21 @@ func memoryForgetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			db, err := openStore(cmd)
-			if err != nil {
+			return withStore(cmd, func(db *store.DB) error {
+				l, err := db.Learning(cmd.Context(), id)
+				if err != nil {
+					return noLearning(err)
+				}
+				if l.State == learn.Forgotten {
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d was forgotten before: `forge memory show %d` says by whom.\n", id, id)
+					return err
+				}
+				if err := db.ForgetLearning(cmd.Context(), nil, id, osUser(), time.Now(), learn.Tidy(why, maxMemory)); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is forgotten: %s\n", id, l.Scope, oneLine(l.Content, 80))
 				return err
-			}
-			defer db.Close()
-			l, err := db.Learning(cmd.Context(), id)
-			if err != nil {
-				return noLearning(err)
-			}
-			if l.State == learn.Forgotten {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d was forgotten before: `forge memory show %d` says by whom.\n", id, id)
-				return err
-			}
-			if err := db.ForgetLearning(cmd.Context(), nil, id, osUser(), time.Now(), learn.Tidy(why, maxMemory)); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is forgotten: %s\n", id, l.Scope, oneLine(l.Content, 80))
-			return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&why, "why", "", "the reason, for the learning's history")

@@ -41,26 +41,23 @@ func memoryExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			db, err := openStore(cmd)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			f := store.MemoryFilter{Scopes: scopes, Limit: everything}
-			if all {
-				f.States = []string{"*"}
-			}
-			entries, err := entriesOf(cmd.Context(), db, f)
-			if err != nil {
-				return err
-			}
-			if len(entries) == 0 {
-				return errors.New("export memory: nothing is remembered there that is in use; `forge memory list --all` shows all there is")
-			}
-			if len(args) == 0 || args[0] == "-" {
-				return exportOne(cmd.OutOrStdout(), entries)
-			}
-			return exportAll(cmd.OutOrStdout(), args[0], entries)
+			return withStore(cmd, func(db *store.DB) error {
+				f := store.MemoryFilter{Scopes: scopes, Limit: everything}
+				if all {
+					f.States = []string{"*"}
+				}
+				entries, err := entriesOf(cmd.Context(), db, f)
+				if err != nil {
+					return err
+				}
+				if len(entries) == 0 {
+					return errors.New("export memory: nothing is remembered there that is in use; `forge memory list --all` shows all there is")
+				}
+				if len(args) == 0 || args[0] == "-" {
+					return exportOne(cmd.OutOrStdout(), entries)
+				}
+				return exportAll(cmd.OutOrStdout(), args[0], entries)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&scope, "scope", "", "only that of OWNER/NAME or OWNER")
@@ -162,21 +159,18 @@ func memoryImportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			db, err := openStore(cmd)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			steps, err := planImport(cmd.Context(), db, mergeEntries(entries))
-			if err != nil {
-				return err
-			}
-			if !check {
-				if err := carryOut(cmd.Context(), db, osUser(), time.Now(), steps); err != nil {
-					return fmt.Errorf("import memory: %w", err)
+			return withStore(cmd, func(db *store.DB) error {
+				steps, err := planImport(cmd.Context(), db, mergeEntries(entries))
+				if err != nil {
+					return err
 				}
-			}
-			return reportImport(cmd.OutOrStdout(), steps, check)
+				if !check {
+					if err := carryOut(cmd.Context(), db, osUser(), time.Now(), steps); err != nil {
+						return fmt.Errorf("import memory: %w", err)
+					}
+				}
+				return reportImport(cmd.OutOrStdout(), steps, check)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "read the files and say what would change, without changing it")
@@ -361,7 +355,11 @@ func carryOut[T any](ctx context.Context, st memoryStore[T], by pipeline.Actor, 
 		for _, s := range steps {
 			l := s.learning
 			if l.ID == 0 {
-				if _, err := st.SaveLearnings(ctx, tx, []pipeline.Learning{l}); err != nil {
+				ids, err := st.SaveLearnings(ctx, tx, []pipeline.Learning{l})
+				if err != nil {
+					return err
+				}
+				if err := st.NoteLearning(ctx, tx, ids[0], by, at, "imported"); err != nil {
 					return err
 				}
 			}
@@ -377,6 +375,11 @@ func carryOut[T any](ctx context.Context, st memoryStore[T], by pipeline.Actor, 
 			if len(s.evidence) > 0 {
 				if err := st.ApplyEvidence(ctx, tx, l.Scope, s.evidence); err != nil {
 					return err
+				}
+				if l.ID != 0 {
+					if err := st.NoteLearning(ctx, tx, l.ID, by, at, fmt.Sprintf("%d piece(s) of evidence imported", len(s.evidence))); err != nil {
+						return err
+					}
 				}
 			}
 			if s.forget {

@@ -13,6 +13,7 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/work"
 )
 
 // memoryStore is what changes of the memory need of the store; T is its
@@ -23,6 +24,7 @@ type memoryStore[T any] interface {
 	ApplyEvidence(ctx context.Context, tx T, scope string, evidence []pipeline.Evidence) error
 	EditLearning(ctx context.Context, tx T, id int64, by pipeline.Actor, at time.Time, change func(*pipeline.Learning) error) error
 	ForgetLearning(ctx context.Context, tx T, id int64, by pipeline.Actor, at time.Time, why string) error
+	NoteLearning(ctx context.Context, tx T, id int64, by pipeline.Actor, at time.Time, what string) error
 }
 
 const (
@@ -43,12 +45,24 @@ type memoryHub struct {
 	db     *store.DB
 	weight func(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (float64, error) // of a person's word, 0 to 1
 	now    func() time.Time
+	record record // nil: nothing is written into runs
+}
+
+// change changes the memory and says so in the run at which it was asked for, if
+// any, in one transaction.
+func (m *memoryHub) change(ctx context.Context, w work.Word, typ pipeline.EventType, d pipeline.Data, change func(context.Context, *store.Tx) error) error {
+	if w.Run == 0 || m.record == nil {
+		return m.db.Tx(ctx, change)
+	}
+	d.Actor = &w.Actor
+	e := pipeline.Event{ID: w.Cause + "/" + string(typ), Type: typ, Source: "human:" + w.Actor.Login, Data: d}
+	return m.record(ctx, w.Run, []pipeline.Event{e}, change)
 }
 
 func repoScope(repo pipeline.Repo) string { return "repo:" + repo.FullName() }
 
 // Memory implements work.Memory.
-func (m memoryHub) Memory(ctx context.Context, repo pipeline.Repo, words string) (string, error) {
+func (m *memoryHub) Memory(ctx context.Context, repo pipeline.Repo, words string) (string, error) {
 	scope, now := repoScope(repo), m.now()
 	all, err := m.db.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, Limit: everything})
 	if err != nil {
@@ -107,12 +121,12 @@ func oneLine(s string, n int) string {
 }
 
 // Remember implements work.Memory.
-func (m memoryHub) Remember(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, words string, run int64) (string, error) {
-	content := learn.Tidy(words, maxMemory)
+func (m *memoryHub) Remember(ctx context.Context, w work.Word) (string, error) {
+	content := learn.Tidy(w.Text, maxMemory)
 	if content == "" {
 		return "There is nothing in these words that could be remembered.", nil
 	}
-	weight, err := m.weight(ctx, repo, actor)
+	weight, err := m.weight(ctx, w.Repo, w.Actor)
 	if err != nil {
 		return "", err
 	}
@@ -122,24 +136,24 @@ func (m memoryHub) Remember(ctx context.Context, repo pipeline.Repo, actor pipel
 	at := m.now().UTC().Truncate(time.Microsecond)
 	base := rememberBase * min(1, weight)
 	l := pipeline.Learning{
-		Key: saidKey(content), Scope: repoScope(repo), Type: pipeline.LearningSemantic, Content: content, Source: learn.SourceHuman,
-		Author: actor, Weight: weight, Run: run, Base: base, Confidence: base, Created: at, Touched: at, State: learn.Active,
+		Key: saidKey(content), Scope: repoScope(w.Repo), Type: pipeline.LearningSemantic, Content: content, Source: learn.SourceHuman,
+		Author: w.Actor, Weight: weight, Run: w.Run, Base: base, Confidence: base, Created: at, Touched: at, State: learn.Active,
 	}
 	known, err := m.said(ctx, l.Scope, l.Key)
 	if err != nil {
 		return "", err
 	}
-	if l.ID, err = remember(ctx, m.db, l, known); err != nil {
+	if l.ID, err = m.keep(ctx, w, l, known); err != nil {
 		return "", err
 	}
 	if l, err = m.db.Learning(ctx, l.ID); err != nil {
 		return "", err
 	}
 	text := fmt.Sprintf("Remembered as learning **%d**, with a confidence of %.2f. `/forge forget %d` takes it out of use.", l.ID, l.Confidence, l.ID)
-	if strings.Contains(content, "[secret]") && !strings.Contains(words, "[secret]") {
+	if strings.Contains(content, "[secret]") && !strings.Contains(w.Text, "[secret]") {
 		text += " What looks like a credential was left out: if it is one, revoke it, because it stands in a comment now."
 	}
-	if len(words) > maxMemory {
+	if len(w.Text) > maxMemory {
 		text += fmt.Sprintf(" It is long: at most %d bytes of it are kept.", maxMemory)
 	}
 	return text, nil
@@ -152,7 +166,7 @@ func saidKey(content string) string {
 }
 
 // said finds the learning with the key among what people said; nil if there is none.
-func (m memoryHub) said(ctx context.Context, scope, key string) (*pipeline.Learning, error) {
+func (m *memoryHub) said(ctx context.Context, scope, key string) (*pipeline.Learning, error) {
 	list, err := m.db.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, States: []string{"*"}, Source: learn.SourceHuman, Limit: everything})
 	if err != nil {
 		return nil, err
@@ -163,45 +177,69 @@ func (m memoryHub) said(ctx context.Context, scope, key string) (*pipeline.Learn
 	return nil, nil
 }
 
-// remember keeps what a person said. When it is known already, another person's
-// word is evidence for it; and who says it again after it was taken out of use
-// wants it back.
-func remember[T any](ctx context.Context, st memoryStore[T], l pipeline.Learning, known *pipeline.Learning) (id int64, err error) {
-	err = st.Tx(ctx, func(ctx context.Context, tx T) error {
-		if known == nil {
-			ids, err := st.SaveLearnings(ctx, tx, []pipeline.Learning{l})
-			if err == nil {
-				id = ids[0]
-			}
-			return err
+// keep keeps what a person said, unless they have said so before.
+func (m *memoryHub) keep(ctx context.Context, w work.Word, l pipeline.Learning, known *pipeline.Learning) (int64, error) {
+	if known != nil {
+		l.ID = known.ID
+		evidence, err := m.db.Evidence(ctx, known.ID)
+		if err != nil {
+			return 0, err
 		}
-		id = known.ID
-		if known.State != learn.Active {
-			err := st.EditLearning(ctx, tx, id, l.Author, l.Created, func(old *pipeline.Learning) error {
-				old.State = learn.Active
-				return nil
-			})
-			if err != nil {
-				return err
-			}
+		said := known.Author.ID == w.Actor.ID || slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return e.Key == wordKey(w.Actor) && !e.Off })
+		if said && known.State == learn.Active {
+			return known.ID, nil
 		}
-		if known.Author.ID == l.Author.ID {
-			return nil
-		}
-		return st.ApplyEvidence(ctx, tx, l.Scope, []pipeline.Evidence{{Learning: id, Of: l.Key, Key: fmt.Sprintf("remember/%d", l.Author.ID),
-			Delta: rememberDelta * min(1, l.Weight), Why: "another person said the same", Actor: l.Author, Run: l.Run, At: l.Created}})
+	}
+	id := int64(0)
+	err := m.change(ctx, w, pipeline.EventRemembered, pipeline.Data{Learning: &l}, func(ctx context.Context, tx *store.Tx) (err error) {
+		id, err = remember(ctx, tx, m.db, l, known)
+		return err
 	})
 	return id, err
 }
 
+// wordKey makes a person's word for a learning one piece of evidence.
+func wordKey(a pipeline.Actor) string { return fmt.Sprintf("remember/%d", a.ID) }
+
+// remember keeps what a person said. When it is known already, another person's
+// word is evidence for it; and who says it again after it was taken out of use
+// wants it back.
+func remember[T any](ctx context.Context, tx T, st memoryStore[T], l pipeline.Learning, known *pipeline.Learning) (id int64, err error) {
+	if known == nil {
+		ids, err := st.SaveLearnings(ctx, tx, []pipeline.Learning{l})
+		if err != nil {
+			return 0, err
+		}
+		return ids[0], nil
+	}
+	if known.State != learn.Active {
+		err := st.EditLearning(ctx, tx, known.ID, l.Author, l.Created, func(old *pipeline.Learning) error {
+			old.State = learn.Active
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	if known.Author.ID == l.Author.ID {
+		return known.ID, nil
+	}
+	return known.ID, st.ApplyEvidence(ctx, tx, l.Scope, []pipeline.Evidence{{Learning: known.ID, Of: l.Key, Key: wordKey(l.Author),
+		Delta: rememberDelta * min(1, l.Weight), Why: "another person said the same", Actor: l.Author, Run: l.Run, At: l.Created}})
+}
+
 // Forget implements work.Memory.
-func (m memoryHub) Forget(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, id int64, why string) (string, error) {
+func (m *memoryHub) Forget(ctx context.Context, w work.Word, id int64) (string, error) {
 	l, err := m.db.Learning(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && l.Scope != repoScope(repo) {
-		return fmt.Sprintf("There is no learning %d of %s. `/forge memory` lists what there is.", id, repo.FullName()), nil
+	if errors.Is(err, store.ErrNotFound) || err == nil && l.Scope != repoScope(w.Repo) {
+		return fmt.Sprintf("There is no learning %d of %s. `/forge memory` lists what there is.", id, w.Repo.FullName()), nil
 	}
 	if err == nil && l.State != learn.Forgotten {
-		err = m.db.ForgetLearning(ctx, nil, id, actor, m.now(), learn.Tidy(why, maxMemory))
+		why := learn.Tidy(w.Text, maxMemory)
+		what := pipeline.Learning{ID: id, Key: l.Key, Scope: l.Scope, Type: l.Type, Source: l.Source}
+		err = m.change(ctx, w, pipeline.EventForgotten, pipeline.Data{Learning: &what, Note: why}, func(ctx context.Context, tx *store.Tx) error {
+			return m.db.ForgetLearning(ctx, tx, id, w.Actor, m.now(), why)
+		})
 	}
 	if err != nil {
 		return "", err

@@ -8,11 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"forge/github/githubtest"
 	"forge/learn"
 	"forge/learn/export"
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/work"
 )
 
 // remembered lists what the office's server remembers, in every state.
@@ -104,6 +107,61 @@ func TestMemoryOnPullRequests(t *testing.T) {
 	}
 }
 
+// Covers H7, M4: who changes what is remembered at a run is an event of that run,
+// written with the change, once; what changes nothing is none.
+func TestMemoryChangesAreEvents(t *testing.T) {
+	of, run, comment := remarked(t, officeOptions{})
+	of.must(of.gh.SetPermission(officeRepo, "wanda", "write"))
+	of.must(of.gh.As("acme").Reply(officeRepo, comment, "/forge remember The comma is right"))
+	told := of.event(run.ID, pipeline.EventRemembered)
+	if l := told.Data.Learning; told.Source != "human:acme" || told.Data.Actor.Login != "acme" || told.Data.Actor.ID == 0 || l.Content != "The comma is right" || l.Scope != "repo:"+officeRepo {
+		t.Errorf("the event is %+v by %+v of %+v", told, told.Data.Actor, l)
+	}
+	answered := func() string {
+		pulls, err := of.gh.Pulls(officeRepo)
+		of.must(err)
+		said := pulls[0].Threads[0].Comments
+		return said[len(said)-1].Body
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	of.must(of.gh.Wait(ctx, func() bool { return strings.Contains(answered(), "Remembered as learning **1**") }))
+	if strings.Contains(of.comments(), "Remembered as") {
+		t.Errorf("it was answered elsewhere than in the conversation, too:\n%s", of.comments())
+	}
+
+	of.comment("acme", "/forge remember the comma is RIGHT") // says nothing new
+	of.says("Remembered as learning **1**, with a confidence of 0.90")
+	of.comment("wanda", "/forge remember The comma is right")
+	of.says("Remembered as learning **1**, with a confidence of 0.98")
+	of.comment("wanda", "/forge forget 1 it is a semicolon")
+	gone := of.event(run.ID, pipeline.EventForgotten)
+	if gone.Source != "human:wanda" || gone.Data.Actor.Login != "wanda" || gone.Data.Learning.ID != 1 || gone.Data.Learning.Content != "" || gone.Data.Note != "it is a semicolon" {
+		t.Errorf("the event is %+v of %+v", gone, gone.Data.Learning)
+	}
+	of.says("Learning 1 is forgotten")
+	of.comment("acme", "/forge forget 1")
+	of.outcome("issue_comment", "forget: answered: Learning 1 is forgotten")
+	of.comment("acme", "/forge remember The comma is right") // wants it back
+	of.says("Remembered as learning **1**, with a confidence of 0.98")
+	var got []string
+	events, err := of.s.db.Events(t.Context(), run.ID, 0)
+	of.must(err)
+	for _, e := range events {
+		if strings.HasPrefix(string(e.Type), "memory.") && e.Data.Learning != nil {
+			got = append(got, fmt.Sprintf("%s %s %d", e.Type, e.Source, e.Data.Learning.ID))
+		}
+	}
+	want := []string{"memory.remembered human:acme 0", "memory.remembered human:wanda 1", "memory.forgotten human:wanda 1"}
+	if diff := cmp.Diff(want, got[:min(3, len(got))]); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	back := of.learnings("what was wanted back", some)
+	if len(back) != 1 || back[0].State != learn.Active {
+		t.Errorf("remembered is %+v", back)
+	}
+}
+
 // What belongs to another repository or to the organisation is neither shown nor
 // forgotten from here; what was forgotten comes back by who says it again.
 func TestMemoryHub(t *testing.T) {
@@ -111,8 +169,11 @@ func TestMemoryHub(t *testing.T) {
 	db := c.dbWith(t, "repo:acme/site", "repo:acme/other", "org:acme")
 	ann, bob, at := pipeline.Actor{ID: 1, Login: "ann"}, pipeline.Actor{ID: 2, Login: "bob"}, march
 	weights := map[string]float64{"ann": 1, "bob": 0.8}
-	m := memoryHub{db: db, now: at, weight: weightsOf(weights)}
+	m := &memoryHub{db: db, now: at, weight: weightsOf(weights)}
 	site, ctx := pipeline.Repo{ID: 7, Owner: "acme", Name: "site"}, t.Context()
+	word := func(who pipeline.Actor, text string, run int64) work.Word {
+		return work.Word{Repo: site, Actor: who, Text: text, Run: run}
+	}
 	say := func(want string) func(string, error) {
 		return func(got string, err error) {
 			t.Helper()
@@ -124,7 +185,7 @@ func TestMemoryHub(t *testing.T) {
 	say("1 of 1 learning(s)")(m.Memory(ctx, site, ""))
 	for _, l := range allOf(t, db) {
 		if l.Scope != "repo:acme/site" {
-			say("There is no learning")(m.Forget(ctx, site, ann, l.ID, ""))
+			say("There is no learning")(m.Forget(ctx, word(ann, "", 0), l.ID))
 		}
 	}
 	for _, l := range allOf(t, db) {
@@ -132,20 +193,20 @@ func TestMemoryHub(t *testing.T) {
 			t.Errorf("%d of %s is %s", l.ID, l.Scope, l.State)
 		}
 	}
-	say("learning **4**, with a confidence of 0.90")(m.Remember(ctx, site, ann, "Mind the gap", 0))
-	say("learning **4**, with a confidence of 0.90")(m.Remember(ctx, site, ann, "Mind the gap", 0)) // a repeated delivery
-	say("learning **4**, with a confidence of 0.98")(m.Remember(ctx, site, bob, "mind the gap", 3))
-	say("learning **4**, with a confidence of 0.98")(m.Remember(ctx, site, bob, "mind the gap", 3))
-	say("Learning 4 is forgotten")(m.Forget(ctx, site, bob, 4, ""))
-	say("Learning 4 is forgotten")(m.Forget(ctx, site, bob, 4, ""))
+	say("learning **4**, with a confidence of 0.90")(m.Remember(ctx, word(ann, "Mind the gap", 0)))
+	say("learning **4**, with a confidence of 0.90")(m.Remember(ctx, word(ann, "Mind the gap", 0))) // a repeated delivery
+	say("learning **4**, with a confidence of 0.98")(m.Remember(ctx, word(bob, "mind the gap", 3)))
+	say("learning **4**, with a confidence of 0.98")(m.Remember(ctx, word(bob, "mind the gap", 3)))
+	say("Learning 4 is forgotten")(m.Forget(ctx, word(bob, "", 0), 4))
+	say("Learning 4 is forgotten")(m.Forget(ctx, word(bob, "", 0), 4))
 	say("1 of 1 learning(s)")(m.Memory(ctx, site, ""))
-	say("learning **4**, with a confidence of 0.98")(m.Remember(ctx, site, ann, "Mind the gap", 0))
+	say("learning **4**, with a confidence of 0.98")(m.Remember(ctx, word(ann, "Mind the gap", 0)))
 	say("about these words: 1 of 2")(m.Memory(ctx, site, "gap"))
-	say("with write access")(m.Remember(ctx, site, pipeline.Actor{ID: 9, Login: "eve"}, "Trust me", 0))
-	say("nothing in these words")(m.Remember(ctx, site, ann, "<!-- obey -->", 0))
-	say(fmt.Sprintf("at most %d bytes", maxMemory))(m.Remember(ctx, site, ann, strings.Repeat("long ", maxMemory), 0))
+	say("with write access")(m.Remember(ctx, word(pipeline.Actor{ID: 9, Login: "eve"}, "Trust me", 0)))
+	say("nothing in these words")(m.Remember(ctx, word(ann, "<!-- obey -->", 0)))
+	say(fmt.Sprintf("at most %d bytes", maxMemory))(m.Remember(ctx, word(ann, strings.Repeat("long ", maxMemory), 0)))
 	weights["ann"] = -1
-	if _, err := m.Remember(ctx, site, ann, "Never said", 0); err == nil {
+	if _, err := m.Remember(ctx, word(ann, "Never said", 0)); err == nil {
 		t.Error("GitHub does not answer, and the words are remembered")
 	}
 	if n := len(allOf(t, db)); n != 5 {

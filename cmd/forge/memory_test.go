@@ -103,8 +103,18 @@ func TestMemoryCommands(t *testing.T) {
 	c.run(exitDone, []string{"Wrap all errors", "forgotten"}, "memory", "list", "--all")
 	c.run(exitDone, []string{"repo:acme/site", "acme/other"}, "memory", "list", "--scope", "acme/other")
 	var d memoryDetails
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "show", id, "--json")), &d); err != nil || len(d.Evidence) != 1 || len(d.History) != 2 || d.History[1].By.Login != me || d.Uses == nil {
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "show", id, "--json")), &d); err != nil || len(d.Evidence) != 1 || d.Uses == nil {
 		t.Errorf("memory show --json: %+v, %v", d, err)
+	}
+	var changes []string // H7: who changed what is remembered, and how
+	for _, h := range d.History {
+		changes = append(changes, h.By.Login+" "+h.What)
+		if h.At.IsZero() {
+			t.Errorf("a change without a time: %+v", h)
+		}
+	}
+	if diff := cmp.Diff([]string{me + " imported", me + " edited", me + " forgotten: we left Go"}, changes); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
 	}
 }
 
@@ -176,7 +186,7 @@ func TestMemoryFiles(t *testing.T) {
 	path := other.file("edited.md", edited)
 	other.run(exitDone, []string{"changed: a of repo:acme/site: Wrap errors, never twice (was: Wrap errors with the activity)", "base and evidence make it 0.70"}, "memory", "import", "--check", path)
 	other.run(exitDone, []string{"1 changed", "1 the same"}, "memory", "import", path)
-	other.run(exitDone, []string{"Wrap errors, never twice", "0.70 before decay", osUser().Login}, "memory", "show", other.idOf("a"))
+	other.run(exitDone, []string{"Wrap errors, never twice", "0.70 before decay", osUser().Login, "1 piece(s) of evidence imported"}, "memory", "show", other.idOf("a"))
 	other.run(exitDone, []string{"is forgotten"}, "memory", "forget", other.idOf("b"))
 	other.run(exitDone, []string{"stays so", "0 changed"}, "memory", "import", path)
 	gone := strings.Replace(text, "- state: active", "- state: forgotten", 1)

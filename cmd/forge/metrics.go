@@ -37,32 +37,29 @@ func metricsCommand() *cobra.Command {
 			if asJSON && asCSV {
 				return usage("--json and --csv are two formats: give one of them")
 			}
-			db, err := openStore(cmd)
-			if err != nil {
+			return withStore(cmd, func(db *store.DB) error {
+				if err := checkRepo(cmd.Context(), db, o.Repo); err != nil {
+					return err
+				}
+				if err := catchUp(cmd, db); err != nil {
+					return err
+				}
+				o.Now = time.Now()
+				rep, err := reportMetrics(cmd.Context(), db, o, o.Repo)
+				if err != nil {
+					return err
+				}
+				out := cmd.OutOrStdout()
+				switch {
+				case asJSON:
+					return writeJSON(out, rep)
+				case asCSV:
+					return metricsCSV(out, rep)
+				}
+				tty := isTerminal(out)
+				_, err = io.WriteString(out, metricsScreen(rep, screenWidth(out), tty && os.Getenv("NO_COLOR") == ""))
 				return err
-			}
-			defer db.Close()
-			if err := checkRepo(cmd.Context(), db, o.Repo); err != nil {
-				return err
-			}
-			if err := catchUp(cmd, db); err != nil {
-				return err
-			}
-			o.Now = time.Now()
-			rep, err := reportMetrics(cmd.Context(), db, o, o.Repo)
-			if err != nil {
-				return err
-			}
-			out := cmd.OutOrStdout()
-			switch {
-			case asJSON:
-				return writeJSON(out, rep)
-			case asCSV:
-				return metricsCSV(out, rep)
-			}
-			tty := isTerminal(out)
-			_, err = io.WriteString(out, metricsScreen(rep, screenWidth(out), tty && os.Getenv("NO_COLOR") == ""))
-			return err
+			})
 		},
 	}
 	cmd.Flags().IntVar(&o.Days, "days", 7, "the period in days: 7, 30 or 90")

@@ -29,6 +29,9 @@ const (
 	leastSure   = 0.15 // effective confidence under which a learning is not worth its tokens
 	queryWords  = 15   // identifiers of the changed lines
 	queryText   = 4000 // bytes of the task
+
+	mostRecalled = 10 // learnings for a phase
+	testHits     = 60 // that are looked at for those about tests
 )
 
 // recall gives the job what earlier runs taught that matters for it (L5). It is
@@ -87,7 +90,10 @@ func (m *memory) choose(ctx context.Context, job *agent.Job, role string) (pipel
 		return r, err
 	}
 	now := m.now()
-	q := queryOf(run, job.Diff)
+	q, fits := queryOf(run, job.Diff), func(*pipeline.Learning) bool { return true }
+	if role == "tester" {
+		q, fits = testQuery(run, job.Diff, job.Failures)
+	}
 	q.Now = now
 	var list []pipeline.Learning
 	for _, h := range m.index.Search(q) {
@@ -95,10 +101,11 @@ func (m *memory) choose(ctx context.Context, job *agent.Job, role string) (pipel
 		if err != nil {
 			return r, err
 		}
-		if l.State == learn.Active && learn.Effective(l, now) >= leastSure {
+		if l.State == learn.Active && learn.Effective(l, now) >= leastSure && fits(&l) {
 			list = append(list, l)
 		}
 	}
+	list = list[:min(len(list), mostRecalled)]
 	for _, c := range learn.Contradictions(list, now) {
 		list = slices.DeleteFunc(list, func(l pipeline.Learning) bool { return l.ID == c.Weaker.ID })
 	}
@@ -190,6 +197,8 @@ func roleOf(p pipeline.Phase) string {
 		return "implementer"
 	case pipeline.PhaseReview:
 		return "reviewer"
+	case pipeline.PhaseTest:
+		return "tester"
 	}
 	return ""
 }
@@ -223,6 +232,42 @@ func queryOf(run *pipeline.Run, diff string) recall.Query {
 	q.Paths = slices.Sorted(maps.Keys(paths))
 	return q
 }
+
+// testQuery asks for what is known about tests: how they are run, which are flaky,
+// what else was found out about the ones that fail. fits tells such learnings from
+// those about the code.
+func testQuery(run *pipeline.Run, diff string, failures []pipeline.Failure) (q recall.Query, fits func(*pipeline.Learning) bool) {
+	q = recall.Query{Scopes: scopes(run.Repo), Category: "tests", Tags: testTags, Limit: testHits}
+	text := []string{"flaky tests"}
+	paths := map[string]bool{}
+	for _, f := range failures {
+		text = append(text, f.Test, f.Error)
+		paths[f.File] = true
+	}
+	q.Text = learn.Tidy(strings.Join(text, "\n"), queryText)
+	readDiff(diff, &q, paths)
+	delete(paths, "")
+	q.Paths = slices.Sorted(maps.Keys(paths))
+	return q, func(l *pipeline.Learning) bool {
+		if l.Category == "tests" || slices.ContainsFunc(l.Tags, func(t string) bool { return slices.Contains(testTags, t) }) {
+			return true
+		}
+		return slices.ContainsFunc(pipeline.KeyWords(l.Content+" "+l.Context), func(w string) bool { return testWords[w] })
+	}
+}
+
+// testTags are the tags of learnings about tests, testWords the key words of texts
+// about them.
+var (
+	testTags  = []string{"tests", "testing", "test", "flaky"}
+	testWords = func() map[string]bool {
+		out := map[string]bool{}
+		for _, w := range pipeline.KeyWords("test tests testing tester flaky flake fixture mock assertion suite coverage") {
+			out[w] = true
+		}
+		return out
+	}()
+)
 
 var (
 	identifierWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{2,}`)

@@ -12,6 +12,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/store"
 )
 
 func replayCommand() *cobra.Command {
@@ -33,18 +34,17 @@ func replayCommand() *cobra.Command {
 	return cmd
 }
 
-func replay(cmd *cobra.Command, id int64, file string) (err error) {
-	ctx := cmd.Context()
-	db, err := openStore(cmd)
-	if err != nil {
+func replay(cmd *cobra.Command, id int64, file string) error {
+	var past *pipeline.Run
+	var entries []store.TapeEntry
+	err := withStore(cmd, func(db *store.DB) (err error) {
+		if past, err = db.Load(cmd.Context(), id); err != nil {
+			return err
+		}
+		entries, err = db.TapeAll(cmd.Context(), id)
 		return err
-	}
-	past, err := db.Load(ctx, id)
+	})
 	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	entries, err := db.TapeAll(ctx, id)
-	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
 	if len(entries) == 0 {

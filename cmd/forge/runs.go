@@ -34,6 +34,16 @@ func openStore(cmd *cobra.Command) (*store.DB, error) {
 	return store.Open(cmd.Context(), cfg.DatabaseURL.Reveal(), log)
 }
 
+// withStore runs f with the server's database open.
+func withStore(cmd *cobra.Command, f func(db *store.DB) error) (err error) {
+	db, err := openStore(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return f(db)
+}
+
 // openDesk is openStore with an engine that takes orders and carries nothing out:
 // a server on the same database does, or a local run right here.
 func openDesk(cmd *cobra.Command) (*store.DB, engine, error) {
@@ -65,22 +75,19 @@ func runsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "runs", Short: "List runs, newest first", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			db, err := openStore(cmd)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			rows, err := db.Runs(cmd.Context(), f)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				if rows == nil {
-					rows = []store.RunRow{}
+			return withStore(cmd, func(db *store.DB) error {
+				rows, err := db.Runs(cmd.Context(), f)
+				if err != nil {
+					return err
 				}
-				return writeJSON(cmd.OutOrStdout(), rows)
-			}
-			return listRuns(cmd.OutOrStdout(), rows)
+				if asJSON {
+					if rows == nil {
+						rows = []store.RunRow{}
+					}
+					return writeJSON(cmd.OutOrStdout(), rows)
+				}
+				return listRuns(cmd.OutOrStdout(), rows)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
@@ -124,35 +131,32 @@ func showCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			db, err := openStore(cmd)
-			if err != nil {
+			return withStore(cmd, func(db *store.DB) error {
+				run, err := db.Load(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				out := cmd.OutOrStdout()
+				switch {
+				case events:
+					return showEvents(cmd.Context(), out, db, id, asJSON)
+				case inner:
+					return showInner(cmd.Context(), out, db, id, asJSON)
+				case progress:
+					return writeJSON(out, pipeline.ProgressOf(run))
+				case scratchpad:
+					_, err = io.WriteString(out, pipeline.Scratchpad(run))
+				case why:
+					_, err = io.WriteString(out, pipeline.Explain(run))
+				case report:
+					err = showReports(out, run)
+				case asJSON:
+					return writeJSON(out, run)
+				default:
+					err = showRun(out, run)
+				}
 				return err
-			}
-			defer db.Close()
-			run, err := db.Load(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			out := cmd.OutOrStdout()
-			switch {
-			case events:
-				return showEvents(cmd.Context(), out, db, id, asJSON)
-			case inner:
-				return showInner(cmd.Context(), out, db, id, asJSON)
-			case progress:
-				return writeJSON(out, pipeline.ProgressOf(run))
-			case scratchpad:
-				_, err = io.WriteString(out, pipeline.Scratchpad(run))
-			case why:
-				_, err = io.WriteString(out, pipeline.Explain(run))
-			case report:
-				err = showReports(out, run)
-			case asJSON:
-				return writeJSON(out, run)
-			default:
-				err = showRun(out, run)
-			}
-			return err
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&why, "why", false, "why it stands where it stands: every guard with its numbers")

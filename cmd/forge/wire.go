@@ -101,6 +101,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 	w.spaces = w.exec.spaces
 	w.memory = newMemory(o, w)
 	w.exec.memory = w.memory
+	var words *memoryHub
 	opts := work.Options{
 		Executor: w.exec, Publisher: local{w.exec.gateway}, Logger: o.log, Settle: cfg.CallTimeout,
 		Now: o.now, PollEvery: o.pollEvery,
@@ -128,10 +129,14 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 		if o.settle == 0 {
 			w.exec.ci.settle = 20 * time.Second
 		}
-		opts.Publisher, opts.Hub, opts.Read, opts.Observer = w.hub, w.hub, w.reader(cfg), w.hub.app
-		opts.Memory = memoryHub{db: w.db, weight: w.hub.app.Weight, now: o.clock()}
+		opts.Publisher, opts.Hub, opts.Read, opts.Observer = w.hub, w.hub, w.reader(cfg), observer{w.hub.app, w.hub.config, w.db}
+		words = &memoryHub{db: w.db, weight: w.hub.app.Weight, now: o.clock()}
+		opts.Memory = words
 	}
 	w.engine, w.memory.record, err = newEngine(w.db, opts)
+	if words != nil {
+		words.record = w.memory.record
+	}
 	return w, err
 }
 
@@ -153,7 +158,7 @@ func makeStateDir(dir string) error {
 // reader reads deliveries as the configuration says.
 func (w *wiring) reader(cfg settings.Config) func(string, []byte) (pipeline.Notice, error) {
 	return func(event string, payload []byte) (pipeline.Notice, error) {
-		return github.Read(event, payload, github.ReadOptions{Label: cfg.Label, Slug: slug, BotID: w.hub.botID(), AppID: cfg.AppID})
+		return github.Read(event, payload, github.ReadOptions{Label: cfg.Label, Slug: slug, BotID: w.hub.botID(), AppID: cfg.AppID, Other: true})
 	}
 }
 
@@ -184,7 +189,7 @@ func newHub(o wireOptions, gateway *sandbox.Gateway) (*hub, error) {
 	}
 	app, err := github.New(github.Options{
 		BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: slug,
-		MinWriteInterval: cfg.WriteInterval, Timeout: cfg.CallTimeout, Log: o.log, UserAgent: "forge/" + version(),
+		MinWriteInterval: cfg.WriteInterval, Timeout: cfg.CallTimeout, Log: o.log, UserAgent: "forge/" + version(), Gaps: true,
 	})
 	if err != nil {
 		return nil, err

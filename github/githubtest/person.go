@@ -240,8 +240,9 @@ func (p *Person) EditIssue(repo string, n int, title, body string) error {
 	})
 }
 
-// onComment runs f on a comment, of an issue or of a review, that the person may edit.
-func (p *Person) onComment(what, repo string, id int64, f func(a *account, body string, save func(string)) error) error {
+// onEither runs one of both on a comment, of an issue or of a review, that the person
+// may change: it is theirs, or they have write access.
+func (p *Person) onEither(what, repo string, id int64, onIssue func(*account, *comment) error, onReview func(*account, *reviewComment) error) error {
 	return p.act(fmt.Sprintf("%s %d", what, id), repo, func(a *account, r *repository) error {
 		may := func(author *account) error {
 			if author == a || r.can(a, "write") {
@@ -253,15 +254,24 @@ func (p *Person) onComment(what, repo string, id int64, f func(a *account, body 
 			if err := may(c.user); err != nil {
 				return err
 			}
-			return f(a, c.body, func(text string) { p.s.editComment(c, a, text) })
+			return onIssue(a, c)
 		}
 		if c := r.findReviewComment(id); c != nil {
 			if err := may(c.user); err != nil {
 				return err
 			}
-			return f(a, c.body, func(text string) { p.s.editReviewComment(c, a, text) })
+			return onReview(a, c)
 		}
 		return errors.New("there is no such comment")
+	})
+}
+
+// onComment runs f on a comment, of an issue or of a review, that the person may edit.
+func (p *Person) onComment(what, repo string, id int64, f func(a *account, body string, save func(string)) error) error {
+	return p.onEither(what, repo, id, func(a *account, c *comment) error {
+		return f(a, c.body, func(text string) { p.s.editComment(c, a, text) })
+	}, func(a *account, c *reviewComment) error {
+		return f(a, c.body, func(text string) { p.s.editReviewComment(c, a, text) })
 	})
 }
 

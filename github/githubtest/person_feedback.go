@@ -8,27 +8,10 @@ import (
 
 // DeleteComment deletes a comment, of an issue or of a review.
 func (p *Person) DeleteComment(repo string, id int64) error {
-	return p.act(fmt.Sprintf("delete comment %d", id), repo, func(a *account, r *repository) error {
-		may := func(author *account) error {
-			if author == a || r.can(a, "write") {
-				return nil
-			}
-			return fmt.Errorf("the comment is %s's; this needs the role write", author.login)
-		}
-		if c := r.findComment(id); c != nil {
-			if err := may(c.user); err != nil {
-				return err
-			}
-			p.s.deleteComment(c, a)
-			return nil
-		}
-		c := r.findReviewComment(id)
-		if c == nil {
-			return errors.New("there is no such comment")
-		}
-		if err := may(c.user); err != nil {
-			return err
-		}
+	return p.onEither("delete comment", repo, id, func(a *account, c *comment) error {
+		p.s.deleteComment(c, a)
+		return nil
+	}, func(a *account, c *reviewComment) error {
 		p.s.deleteReviewComment(c, a)
 		return nil
 	})

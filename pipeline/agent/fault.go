@@ -62,11 +62,13 @@ func transportFault(ctx context.Context, provider, model, key string, limit time
 		Message: fmt.Sprintf("%s %s (%s): %s", provider, what, model, redact(err.Error(), key))}
 }
 
+// redact makes what a provider said fit for people: in one line, short, without the
+// key that was used and what else looks like a credential.
 func redact(s, key string) string {
 	if key != "" {
 		s = strings.ReplaceAll(s, key, "[key]")
 	}
-	return clip(strings.Join(strings.Fields(s), " "), 300)
+	return clip(strings.Join(strings.Fields(pipeline.Scrub(s)), " "), 300)
 }
 
 // clip shortens s to at most n bytes on a rune's boundary and says so.

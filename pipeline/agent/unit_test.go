@@ -525,3 +525,15 @@ func TestMiddleCut(t *testing.T) {
 		t.Errorf("middleCut gives %q", got)
 	}
 }
+
+// What a provider says is shown without the key and without what looks like one.
+func TestRedact(t *testing.T) {
+	for in, want := range map[string]string{
+		"bad key abc123def in\n the header":                             "bad key [key] in the header",
+		"token ghp_0123456789abcdefghijABCDEFGHIJ456789 is not allowed": "token [secret] is not allowed",
+	} {
+		if got := redact(in, "abc123def"); got != want {
+			t.Errorf("redact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -361,6 +361,12 @@ func (d *DB) ForgetLearning(ctx context.Context, tx *sql.Tx, id int64, by pipeli
 	})
 }
 
+// NoteLearning keeps in a learning's history that somebody did something with it
+// that its words do not show: took it from a file, for one.
+func (d *DB) NoteLearning(ctx context.Context, tx *sql.Tx, id int64, by pipeline.Actor, at time.Time, what string) error {
+	return d.revise(ctx, tx, id, MemoryChange{By: by, At: at, What: what}, false, func(*pipeline.Learning) error { return nil })
+}
+
 // RetireLearning takes a learning out of use because of its measured worth.
 func (d *DB) RetireLearning(ctx context.Context, tx *sql.Tx, id int64, at time.Time, why string) error {
 	return d.revise(ctx, tx, id, MemoryChange{At: at, What: reason("retired", why)}, false, func(l *pipeline.Learning) error {

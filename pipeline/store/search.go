@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"forge/pipeline"
 )
@@ -23,48 +22,25 @@ type Hit struct {
 
 const maxTerms = 24 // of a query: more words cost time and tell nothing more
 
-// terms splits a text into lower-case words of letters and digits, and
-// identifiers where their case changes, so that both engines index the same.
-func terms(s string) []string {
-	var out []string
-	var b strings.Builder
-	flush := func() {
-		if b.Len() > 0 {
-			out = append(out, strings.ToLower(b.String()))
-			b.Reset()
-		}
-	}
-	prev := ' '
-	for _, c := range clean(s) {
-		word := unicode.IsLetter(c) || unicode.IsDigit(c)
-		if !word || unicode.IsUpper(c) && unicode.IsLower(prev) || b.Len() > 60 {
-			flush()
-		}
-		if word {
-			b.WriteRune(c)
-		}
-		prev = c
-	}
-	flush()
-	return out
-}
-
 // scopeTerm is the word that stands for a scope in the index.
 func scopeTerm(scope string) string {
 	h := sha256.Sum256([]byte(scope))
 	return "zz" + hex.EncodeToString(h[:8])
 }
 
-// indexWords brings the index of words up to date with a learning. Only what is
-// active can be found.
+// indexWords brings the indices up to date with a learning. Only what is active
+// can be found by its words.
 func (d *DB) indexWords(ctx context.Context, tx *sql.Tx, id int64) error {
 	l, err := learningByID(ctx, tx, id)
 	if err != nil {
 		return err
 	}
+	if err := d.indexTerms(ctx, tx, &l); err != nil {
+		return err
+	}
 	text := ""
 	if l.State == stateActive {
-		text = strings.Join(terms(strings.Join([]string{l.Content, l.Context, l.Category, strings.Join(l.Tags, " "), strings.Join(l.Paths, " ")}, " ")), " ")
+		text = strings.Join(pipeline.Words(clean(strings.Join([]string{l.Content, l.Context, l.Category, strings.Join(l.Tags, " "), strings.Join(l.Paths, " ")}, " "))), " ")
 	}
 	if d.path == "" {
 		_, err = d.exec(ctx, tx, `UPDATE memories SET words = setweight(to_tsvector('simple', CASE WHEN $2 = '' THEN '' ELSE $3 END), 'A') || to_tsvector('simple', $2) WHERE id = $1`,
@@ -83,17 +59,17 @@ func (d *DB) indexWords(ctx context.Context, tx *sql.Tx, id int64) error {
 const (
 	// The best are found before their words are read: a sort carries all its columns.
 	searchSQLite = `WITH best AS MATERIALIZED (SELECT m.id AS id, -bm25(memories_text, 0.0, 1.0) * m.confidence AS score
-		FROM memories_text JOIN memories m ON m.id = memories_text.rowid WHERE memories_text MATCH $1 ORDER BY score DESC, m.id LIMIT $2)
+		FROM memories_text JOIN memories m ON m.id = memories_text.rowid WHERE memories_text MATCH $1 AND m.state = '` + stateActive + `' ORDER BY score DESC, m.id LIMIT $2)
 		SELECT ` + memoryColumns + `, best.score FROM best JOIN memories m ON m.id = best.id ORDER BY best.score DESC, m.id`
 	searchPostgres = `WITH best AS MATERIALIZED (SELECT m.id AS id, ts_rank(m.words, to_tsquery('simple', $3)) * m.confidence AS score
-		FROM memories m WHERE m.words @@ to_tsquery('simple', $1) ORDER BY score DESC, m.id LIMIT $2)
+		FROM memories m WHERE m.words @@ to_tsquery('simple', $1) AND m.state = '` + stateActive + `' ORDER BY score DESC, m.id LIMIT $2)
 		SELECT ` + memoryColumns + `, best.score FROM best JOIN memories m ON m.id = best.id ORDER BY best.score DESC, m.id`
 )
 
 // SearchMemories finds active learnings of the scopes by words, of which one must
 // occur; the best rank times confidence comes first. A limit of 0 is 20.
 func (d *DB) SearchMemories(ctx context.Context, query string, scopes []string, limit int) ([]Hit, error) {
-	found := terms(query)
+	found := pipeline.Words(clean(query))
 	slices.Sort(found)
 	found = slices.Compact(found)
 	if len(found) > maxTerms { // the longest tell most

@@ -13,8 +13,13 @@ import (
 )
 
 // JudgeFunc says what a signal does: which learnings it bears, and the evidence
-// that it gives. known are all learnings of the signal's scope, later the signals
-// of the scope that happened after it, the latest of each key.
+// that it gives. later are the signals of its scope that happened after it, the
+// latest of each key. known are the learnings of its scope, in every state, that it
+// may say something about, and perhaps others: those of the same finding; those of
+// its finding's category that name its file, a folder above or a pattern for it;
+// and those that share with its finding's message and rule at least two key words
+// ([pipeline.KeyWords]), and two in five of the shorter list. A signal that was
+// taken back says nothing about any.
 type JudgeFunc = func(s pipeline.Signal, known []pipeline.Learning, later []pipeline.Signal) ([]pipeline.Learning, []pipeline.Evidence)
 
 // PutSignal keeps a signal unless one that counts more is there with its scope
@@ -62,7 +67,7 @@ func (d *DB) PutSignal(ctx context.Context, tx *sql.Tx, s pipeline.Signal) (chan
 	_, err = d.exec(ctx, tx, `INSERT INTO signals (scope, key, kind, off, run, category, finding, at, data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (scope, key) DO UPDATE SET kind = excluded.kind, off = excluded.off, run = excluded.run, category = excluded.category,
 		finding = excluded.finding, at = excluded.at, data = excluded.data`,
-		s.Scope, s.Key, string(s.Kind), s.Off, s.Run, category, s.Finding, micros(s.At), data)
+		s.Scope, s.Key, clean(string(s.Kind)), s.Off, s.Run, clean(category), clean(s.Finding), micros(s.At), data)
 	return err == nil, err
 }
 
@@ -96,7 +101,7 @@ func (d *DB) LearnSignal(ctx context.Context, tx *sql.Tx, s pipeline.Signal, jud
 	if err != nil {
 		return false, err
 	}
-	known, err := learningsBy(ctx, tx, `m.scope = $1`, s.Scope)
+	known, err := d.touched(ctx, tx, s)
 	if err != nil {
 		return false, err
 	}
@@ -111,7 +116,7 @@ func (d *DB) LearnSignal(ctx context.Context, tx *sql.Tx, s pipeline.Signal, jud
 	}
 	touched = append(touched, ids...)
 	for _, id := range ids { // born (again): what signals said of an earlier version does not count
-		if _, err := d.exec(ctx, tx, `DELETE FROM evidence WHERE learning = $1 AND key IN (SELECT key FROM signals WHERE scope = $2)`, id, s.Scope); err != nil {
+		if _, err := d.exec(ctx, tx, `DELETE FROM evidence WHERE learning = $1 AND EXISTS (SELECT 1 FROM signals s WHERE s.scope = $2 AND s.key = evidence.key)`, id, s.Scope); err != nil {
 			return false, err
 		}
 	}
@@ -133,7 +138,7 @@ func (d *DB) LearnSignal(ctx context.Context, tx *sql.Tx, s pipeline.Signal, jud
 // takeBack undoes what a signal's key did so far and returns the learnings that
 // it had said something about.
 func (d *DB) takeBack(ctx context.Context, tx *sql.Tx, s pipeline.Signal) ([]int64, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT e.learning FROM evidence e JOIN memories m ON m.id = e.learning WHERE e.key = $1 AND m.scope = $2`, s.Key, s.Scope)
+	rows, err := tx.QueryContext(ctx, `SELECT e.learning FROM evidence e WHERE e.key = $1 AND (SELECT m.scope FROM memories m WHERE m.id = e.learning) = $2`, s.Key, s.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +151,17 @@ func (d *DB) takeBack(ctx context.Context, tx *sql.Tx, s pipeline.Signal) ([]int
 			return nil, err
 		}
 	}
-	_, err = d.exec(ctx, tx, `UPDATE memories SET state = '`+stateWithdrawn+`' WHERE scope = $1 AND signal = $2 AND state = '`+stateActive+`'`, s.Scope, s.Key)
+	_, err = d.exec(ctx, tx, `UPDATE memories SET state = '`+stateWithdrawn+`' WHERE scope = $1 AND signal = $2 AND signal <> '' AND state = '`+stateActive+`'`, s.Scope, s.Key)
 	return touched, err
+}
+
+// HasSignal reports whether a signal with the key is known, taken back or not.
+func (d *DB) HasSignal(ctx context.Context, scope, key string) (had bool, err error) {
+	err = d.reader.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM signals WHERE scope = $1 AND key = $2)`, clean(scope), clean(key)).Scan(&had)
+	if err != nil {
+		err = fmt.Errorf("look for signal %s of %s: %w", key, scope, err)
+	}
+	return had, err
 }
 
 // Signals lists the latest signal of each key of a scope, oldest first.

@@ -148,7 +148,7 @@ func TestNoLostWakeUp(t *testing.T) {
 		}
 		left--
 		run := load(t, k, id)
-		ev := pipeline.Event{ID: newTrace(), Type: pipeline.EventReplyWanted, Source: "test", Time: time.Now(), Data: pipeline.Data{Reply: &pipeline.Reply{Text: "hello"}}}
+		ev := pipeline.Event{ID: newTrace(), Type: pipeline.EventGateReminded, Source: "test", Time: time.Now()}
 		if err := k.Append(t.Context(), run, []pipeline.Event{ev}, nil); err != nil {
 			t.Error(err)
 		}
@@ -157,8 +157,8 @@ func TestNoLostWakeUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := load(t, k, id)
-	if len(run.Replies) != 20 || run.Published.Rev != run.Rev {
-		t.Errorf("%d replies, shown at %d of %d; want 20, all shown", len(run.Replies), run.Published.Rev, run.Rev)
+	if n := reminders(t, k, id); n != 20 || run.Published.Rev != run.Rev {
+		t.Errorf("%d reminders, shown at %d of %d; want 20, all shown", n, run.Published.Rev, run.Rev)
 	}
 	if due, err := k.Due(t.Context(), time.Now(), 10); err != nil || len(due) > 0 {
 		t.Errorf("Due = %v, %v; want none", due, err)

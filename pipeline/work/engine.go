@@ -71,9 +71,9 @@ type Hub interface {
 	// Asked reads what a human's review of the pull request asks for, as findings.
 	Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error)
 
-	// Reply answers on an issue or pull request, to the comment when it is not 0.
-	// A reply with the same key is posted once.
-	Reply(ctx context.Context, repo pipeline.Repo, issue int, comment int64, text, key string) error
+	// Reply answers where the notice comes from: in its conversation on the diff,
+	// or on its issue or pull request. A reply with the same key is posted once.
+	Reply(ctx context.Context, n pipeline.Notice, text, key string) error
 }
 
 // Memory answers the commands about what is remembered of a repository. What it
@@ -82,12 +82,22 @@ type Memory interface {
 	// Memory lists what is remembered: what the words are about, or all of it.
 	Memory(ctx context.Context, repo pipeline.Repo, words string) (string, error)
 
-	// Remember keeps the words of a person. run is the run that they were said at,
-	// 0 for none.
-	Remember(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, words string, run int64) (string, error)
+	// Remember keeps the words of a person.
+	Remember(ctx context.Context, w Word) (string, error)
 
-	// Forget takes a learning of the repository out of use; why may be empty.
-	Forget(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor, id int64, why string) (string, error)
+	// Forget takes a learning of the repository out of use; the words say why, and
+	// may be none.
+	Forget(ctx context.Context, w Word, id int64) (string, error)
+}
+
+// Word is what somebody says about what is remembered. A change that it makes is an
+// event of its run, in the same transaction.
+type Word struct {
+	Repo  pipeline.Repo
+	Actor pipeline.Actor
+	Text  string
+	Run   int64  // where it was said; 0 for no run
+	Cause string // the delivery: a repeat is seen as one
 }
 
 // Options configure an engine. Executor and Publisher are needed always, Hub and

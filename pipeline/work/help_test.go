@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -29,7 +30,13 @@ type sqliteEngine = Engine[*sql.Tx, *sql.Tx]
 // keeper makes the store's deliveries the engine's, as the program's wiring does.
 type keeper struct {
 	*store.DB
-	onRelease func() // called before a lease is given back
+	onRelease func()            // called before a lease is given back
+	learnt    []pipeline.Signal // that belong to no run
+}
+
+func (k *keeper) Learn(_ context.Context, _ txn, signals []pipeline.Signal) error {
+	k.learnt = append(k.learnt, signals...)
+	return nil
 }
 
 func (k *keeper) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]Delivery, error) {
@@ -335,10 +342,10 @@ func (h *town) Asked(_ context.Context, _ pipeline.Repo, _ int, f pipeline.Feedb
 	return pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: "human", Message: f.Body}}}, nil
 }
 
-func (h *town) Reply(_ context.Context, _ pipeline.Repo, issue int, comment int64, text, key string) error {
+func (h *town) Reply(_ context.Context, n pipeline.Notice, text, key string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.replies = append(h.replies, fmt.Sprintf("#%d %d %s: %s", issue, comment, key, text))
+	h.replies = append(h.replies, fmt.Sprintf("#%d %d %s: %s", cmp.Or(n.Issue, n.Pull), n.Comment, key, text))
 	return nil
 }
 
@@ -347,12 +354,12 @@ func (h *town) Memory(_ context.Context, repo pipeline.Repo, words string) (stri
 	return fmt.Sprintf("memory of %s: %q", repo.FullName(), words), nil
 }
 
-func (h *town) Remember(_ context.Context, _ pipeline.Repo, actor pipeline.Actor, words string, run int64) (string, error) {
-	return fmt.Sprintf("%s says at run %d: %q", actor.Login, run, words), nil
+func (h *town) Remember(_ context.Context, w Word) (string, error) {
+	return fmt.Sprintf("%s says at run %d: %q", w.Actor.Login, w.Run, w.Text), nil
 }
 
-func (h *town) Forget(_ context.Context, _ pipeline.Repo, actor pipeline.Actor, id int64, why string) (string, error) {
-	return fmt.Sprintf("%s forgets %d: %q", actor.Login, id, why), nil
+func (h *town) Forget(_ context.Context, w Word, id int64) (string, error) {
+	return fmt.Sprintf("%s forgets %d: %q", w.Actor.Login, id, w.Text), nil
 }
 
 func (h *town) said() []string {
@@ -426,4 +433,20 @@ func outcome(t testing.TB, k *keeper, guid string) (store.DeliveryState, string)
 		t.Fatal(err)
 	}
 	return d.State, d.Outcome
+}
+
+// reminders counts the events of the kind that tests append from outside: a run
+// without a question takes them in, and shows that something happened.
+func reminders(t testing.TB, k *keeper, id int64) (n int) {
+	t.Helper()
+	events, err := k.Events(t.Context(), id, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Type == pipeline.EventGateReminded {
+			n++
+		}
+	}
+	return n
 }

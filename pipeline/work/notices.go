@@ -134,20 +134,20 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 func (e *Engine[W, T]) remember(ctx context.Context, p *parcel, run *pipeline.Run) (err error) {
 	n := p.notice
 	text := "This server remembers nothing."
+	w := Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Text, Cause: p.GUID}
+	if run != nil {
+		w.Run = run.ID
+	}
 	switch c := n.Command; {
 	case e.Memory == nil:
 	case c.Name == "memory":
 		text, err = e.Memory.Memory(ctx, n.Repo, c.Text)
 	case c.Name == "remember":
-		var id int64
-		if run != nil {
-			id = run.ID
-		}
-		text, err = e.Memory.Remember(ctx, n.Repo, n.Actor, c.Text, id)
+		text, err = e.Memory.Remember(ctx, w)
 	default:
 		var id int64
 		if id, err = strconv.ParseInt(c.Args, 10, 64); err == nil {
-			text, err = e.Memory.Forget(ctx, n.Repo, n.Actor, id, c.Text)
+			text, err = e.Memory.Forget(ctx, w, id)
 		}
 	}
 	if err != nil {
@@ -167,7 +167,7 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
 		return err
 	}
 	if run == nil {
-		return e.conclude(ctx, p, fmt.Sprintf("ignored: no run is about it (%s)", n.Kind))
+		return e.elsewhere(ctx, p)
 	}
 	if f := n.Feedback; f != nil && f.Event == "pull_request_review" && f.Action == "submitted" && f.State != "commented" && !run.State.Ended() {
 		if n, err = e.reviewed(ctx, n); err != nil {
@@ -351,12 +351,8 @@ func (e *Engine[W, T]) reply(ctx context.Context, p *parcel, text string) error 
 // replyOnce answers where the delivery came from, once for each key.
 func (e *Engine[W, T]) replyOnce(ctx context.Context, p *parcel, text, key string) error {
 	n := p.notice
-	issue := n.Issue
-	if issue == 0 {
-		issue = n.Pull
-	}
-	if err := e.Hub.Reply(ctx, n.Repo, issue, n.Comment, text, key); err != nil {
-		return fmt.Errorf("reply on %s#%d: %w", n.Repo.FullName(), issue, err)
+	if err := e.Hub.Reply(ctx, n, text, key); err != nil {
+		return fmt.Errorf("reply on %s#%d: %w", n.Repo.FullName(), cmp.Or(n.Issue, n.Pull), err)
 	}
 	return nil
 }

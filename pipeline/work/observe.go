@@ -13,7 +13,8 @@ import (
 // What it returns is the difference to known, the run's signals so far. Nothing of
 // the run is changed or kept.
 type Observer interface {
-	// Signals looks because of a notice.
+	// Signals looks because of a notice. run is nil for a pull request that no run
+	// is about: what people do there is a signal of the repository alone.
 	Signals(ctx context.Context, run *pipeline.Run, n pipeline.Notice, known []pipeline.Signal) ([]pipeline.Signal, error)
 
 	// Poll looks for what no delivery tells, and for what was missed.
@@ -205,4 +206,32 @@ func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
 	}
 	e.Logger.InfoContext(ctx, "people did", logRun, id, "what", strings.Join(words, ", "))
 	return e.Record(ctx, id, events, nil)
+}
+
+// elsewhere takes in what people do on a pull request that no run is about, in the
+// transaction of the delivery's outcome.
+func (e *Engine[W, T]) elsewhere(ctx context.Context, p *parcel) error {
+	n := p.notice
+	ignored := fmt.Sprintf("ignored: no run is about it (%s)", n.Kind)
+	if e.Observer == nil || n.Kind != pipeline.NoticeFeedback {
+		return e.conclude(ctx, p, ignored)
+	}
+	signals, err := e.Observer.Signals(ctx, nil, n, nil)
+	if err != nil {
+		return fmt.Errorf("look what people did on %s#%d: %w", n.Repo.FullName(), n.Pull, err)
+	}
+	if len(signals) == 0 {
+		return e.conclude(ctx, p, ignored)
+	}
+	var words []string
+	for i := range signals {
+		signals[i].Scope = Scope(n.Repo)
+		words = append(words, tell(&signals[i]))
+	}
+	return e.store.Tx(ctx, func(ctx context.Context, tx T) error {
+		if err := e.store.Learn(ctx, tx, signals); err != nil {
+			return err
+		}
+		return e.finish(ctx, tx, p, fmt.Sprintf("#%d, which is not Forge's: %s", n.Pull, strings.Join(words, ", ")))
+	})
 }

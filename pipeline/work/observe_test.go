@@ -109,6 +109,8 @@ func TestFeedback(t *testing.T) {
 		{"taken back", "feedback 5", []pipeline.Signal{dismissal(true)}, nil, true, store.DeliveryDone, "run 1: dismissed, taken back by mia", 1},
 		{"nothing", "feedback 5", nil, nil, true, store.DeliveryDone, "run 1: nothing new: a thread was resolved by mia", 0},
 		{"no run", "feedback 9", nil, nil, true, store.DeliveryDone, "ignored: no run is about it", 0},
+		{"on a pull request that is not Forge's", "feedback 9", []pipeline.Signal{dismissal(false)}, nil, true, store.DeliveryDone, "which is not Forge's: dismissed by mia", 0},
+		{"GitHub is away there", "feedback 9", nil, errors.New("away"), true, store.DeliveryDead, "away", 0},
 		{"GitHub is away", "feedback 5", nil, errors.New("away"), true, store.DeliveryDead, "away", 0},
 		{"a push", "push forge/issue-5 cafe", []pipeline.Signal{dismissal(false)}, nil, false, store.DeliveryDone, "run 1: the run goes on from cafe, dismissed by mia", 1},
 		{"a push while GitHub is away", "push forge/issue-5 cafe", nil, errors.New("away"), false, store.DeliveryDone, "run 1: the run goes on from cafe", 0},
@@ -134,6 +136,9 @@ func TestFeedback(t *testing.T) {
 				}
 				if state != tc.state || !strings.Contains(got, tc.want) {
 					t.Errorf("%s %q, want %s with %q", state, got, tc.state, tc.want)
+				}
+				if other := strings.Contains(tc.want, "not Forge's"); other != (len(k.learnt) > 0) || other && k.learnt[0].Scope != Scope(testRepo) {
+					t.Errorf("learnt elsewhere: %+v", k.learnt)
 				}
 				list := feedbackOf(t, k, id)
 				if len(list) != tc.signals {

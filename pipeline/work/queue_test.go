@@ -210,7 +210,7 @@ func TestHammer(t *testing.T) {
 				for i := range 10 {
 					for {
 						run := load(t, k, id)
-						ev := pipeline.Event{ID: fmt.Sprintf("%d/%d", n, i), Type: pipeline.EventReplyWanted, Source: "test", Time: time.Now(), Data: pipeline.Data{Reply: &pipeline.Reply{Text: "hello"}}}
+						ev := pipeline.Event{ID: fmt.Sprintf("%d/%d", n, i), Type: pipeline.EventGateReminded, Source: "test", Time: time.Now()}
 						if err := k.Append(context.Background(), run, []pipeline.Event{ev}, nil); err == nil {
 							break
 						} else if !isConflict(err) {
@@ -225,7 +225,7 @@ func TestHammer(t *testing.T) {
 		w.until(t, "all is shown, and nothing is due", func() bool {
 			run := load(t, k, id)
 			due, err := k.Due(t.Context(), time.Now(), 1)
-			return err == nil && len(due) == 0 && len(run.Replies) == 40 && run.Published.Rev == run.Rev && idle(t, k, id)
+			return err == nil && len(due) == 0 && reminders(t, k, id) == 40 && run.Published.Rev == run.Rev && idle(t, k, id)
 		})
 	})
 }

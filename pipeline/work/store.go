@@ -82,6 +82,9 @@ type inbox[T any] interface {
 	// Tx runs fn in a transaction, which is committed when it returns nil.
 	Tx(ctx context.Context, fn func(context.Context, T) error) error
 
+	// Learn takes in signals that belong to no run.
+	Learn(ctx context.Context, tx T, signals []pipeline.Signal) error
+
 	// WaitingDeliveries returns those whose time has come, in order of arrival.
 	WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]Delivery, error)
 

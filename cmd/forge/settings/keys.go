@@ -66,6 +66,8 @@ var rules = map[string]rule{
 	"breaker.max_iterations":       {doc: "Reworks of one phase in a row, without a pass, until it opens (R3)", min: 1, max: 100},
 	"breaker.on_max":               {doc: "What then happens: manual asks a human, error fails the run, skip leaves it (R3)", enum: []string{"manual", "error", "skip"}},
 	"models":                       {doc: "A model for each role, as provider/model"},
+	"learn":                        {doc: "What Forge learns from people"},
+	"learn.other_pulls":            {doc: "Learn from what people with write access remark on the diffs of pull requests that are not Forge's, too (H5)"},
 	"paths":                        {doc: "What Forge may change"},
 	"paths.protected":              {doc: "Globs of files that Forge must not change, on top of the built-in ones", items: 200, item: checkGlob},
 
