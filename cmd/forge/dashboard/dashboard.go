@@ -73,6 +73,7 @@ func (p *Pages) Route(r *mux.Router) {
 	get := func(path string, h handler) { r.Handle(path, p.handle(h)).Methods(http.MethodGet, http.MethodHead) }
 	get("/", p.overview)
 	get("/runs", p.runs)
+	get("/insights", p.insights)
 	r.HandleFunc("/live", p.serveLive).Methods(http.MethodGet)
 	r.PathPrefix("/static/").HandlerFunc(serveStatic).Methods(http.MethodGet, http.MethodHead)
 }
