@@ -2,8 +2,10 @@ package worth
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -259,4 +261,21 @@ func weeks(list []Decided, o Options) (out []Week) {
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// Text shows a difference with its interval, for people: "+8 pt (−2 to +18)" of
+// shares, "−0.25 (−0.60 to +0.10)" of means.
+func (i Interval) Text(share bool) string {
+	signed := func(v float64) string {
+		text := fmt.Sprintf("%+.2f", v)
+		if share {
+			text = fmt.Sprintf("%+.0f", 100*v)
+		}
+		return strings.Replace(text, "-", "−", 1)
+	}
+	unit := ""
+	if share {
+		unit = " pt"
+	}
+	return fmt.Sprintf("%s%s (%s to %s)", signed(i.Value), unit, signed(i.Low), signed(i.High))
 }

@@ -160,3 +160,11 @@ func TestReportIsFinite(t *testing.T) {
 		}
 	})
 }
+
+func TestIntervalText(t *testing.T) {
+	for share, want := range map[bool]string{true: "+8 pt (−2 to +18)", false: "+0.08 (−0.02 to +0.18)"} {
+		if got := (Interval{Value: 0.08, Low: -0.02, High: 0.18}).Text(share); got != want {
+			t.Errorf("Text(%v) = %q, want %q", share, got, want)
+		}
+	}
+}
