@@ -18,7 +18,8 @@ type chart struct {
 	Note          string
 	Form          string // "line" or "bars"
 	Before, After string // of a number on the axis: "$", " %"
-	Full          bool   // the axis goes from 0 to 100
+	Full          bool   // the axis goes from 0 to 100; else to the greatest value
+	Band          bool   // the second and the third series are the bounds of the first
 	Series        []string
 	Rows          []chartRow
 	Empty         bool
@@ -75,7 +76,7 @@ func charts(rep metrics.Report, loop int) (out []chart) {
 			}
 		}
 		unit := axisOf(list[0].Unit, most)
-		c.Before, c.After, c.Full = unit.before, unit.after, list[0].Unit == "share"
+		c.Before, c.After, c.Full = unit.before, unit.after, list[0].Unit == "share" && most > 0.5
 		for i, day := range days {
 			row := chartRow{Day: day}
 			for _, m := range list {

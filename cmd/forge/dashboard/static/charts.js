@@ -7,6 +7,12 @@
   const dashes = [[], [7, 4], [2, 3]]; // so that colour is not all that tells lines apart
   const dayName = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
   const day = (s) => dayName.format(new Date(s * 1000));
+  // How many digits a step on an axis needs behind the point: 0.25 needs two.
+  const digits = (step) => {
+    let n = 0;
+    while (n < 6 && Math.abs(step * 10 ** n - Math.round(step * 10 ** n)) > 1e-6) n++;
+    return n;
+  };
   const colour = (el, of) => getComputedStyle(el)[of];
 
   // A chart's days, values (null where nothing was observed) and their texts.
@@ -45,7 +51,7 @@
     draw() {
       if (this.u) this.u.destroy();
       const { form, before, after } = this.figure.dataset;
-      const full = "full" in this.figure.dataset;
+      const full = "full" in this.figure.dataset, band = "band" in this.figure.dataset;
       const keys = [...this.legend.querySelectorAll(".key")];
       const text = colour(this.legend, "color"), line = colour(this.figure, "borderTopColor");
       const ground = colour(this.figure, "backgroundColor");
@@ -54,13 +60,15 @@
       const series = keys.map((key, i) => {
         const stroke = colour(key, "color");
         if (form === "bars") {
-          return { stroke, fill: i === 0 ? ground : stroke, width: 1.5, paths: uPlot.paths.bars({ size: [0.7, 36] }), points: { show: false } };
+          return { stroke, fill: stroke, width: 0, paths: uPlot.paths.bars({ size: [0.7, 36] }), points: { show: false } };
         }
-        return { stroke, width: 2, dash: dashes[i], points: { show: true, size: 5, width: 1.5, stroke, fill: ground } };
+        if (band && i > 0) return { width: 0, points: { show: false } };
+        return { stroke, width: 2, dash: dashes[i], points: { show: true, size: this.data[0].length > 31 ? 3 : 5, width: 1.5, stroke, fill: ground } };
       });
       this.u = new uPlot({
         ...this.size(),
         tzDate: (s) => uPlot.tzDate(new Date(s * 1000), "Etc/UTC"),
+        padding: [10, 10, 0, 0],
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, sync: { key: "insights" }, points: { size: 8 } },
         scales: {
@@ -68,11 +76,12 @@
           y: { range: full ? [-3, 103] : [0, most > 0 ? most * 1.12 : 1] },
         },
         axes: [
-          { ...axis, grid: { show: false }, incrs: [1, 2, 7, 14, 28].map((n) => n * seconds), space: 56, values: (u, at) => at.map(day) },
+          { ...axis, size: 26, grid: { show: false }, incrs: [1, 2, 7, 14, 28].map((n) => n * seconds), space: 56, values: (u, at) => at.map(day) },
           { ...axis, size: 62, space: 32, incrs: full ? [25, 50] : form === "bars" ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10000] : undefined,
-            values: (u, at, axis, space, step) => at.map((v) => before + v.toFixed(Math.min(4, Math.max(0, -Math.floor(Math.log10(step))))) + after) },
+            values: (u, at, axis, space, step) => at.map((v) => before + v.toFixed(Math.max(digits(step), before === "$" ? 2 : 0)) + after) },
         ],
         series: [{}, ...series],
+        bands: band ? [{ series: [3, 2], fill: `color-mix(in srgb, ${series[0].stroke} 18%, transparent)` }] : [],
         hooks: { setCursor: [(u) => this.show(u.cursor.idx)] },
       }, this.data, this.plot);
     }
