@@ -102,9 +102,9 @@
       const to = { ArrowLeft: this.at - 1, ArrowRight: this.at + 1, Home: 0, End: last, PageUp: this.at - 7, PageDown: this.at + 7 }[e.key];
       if (to === undefined) return;
       e.preventDefault();
-      const at = Math.min(last, Math.max(0, to));
-      this.u.setCursor({ left: this.u.valToPos(this.data[0][at], "x"), top: 20 });
       this.legend.setAttribute("aria-live", "polite");
+      const at = Math.min(last, Math.max(0, to));
+      for (const c of charts) c.u.setCursor({ left: c.u.valToPos(c.data[0][at], "x"), top: 20 });
     }
   }
 
