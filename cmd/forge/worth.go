@@ -142,7 +142,7 @@ func worthScreen(rep worth.Report) string {
 		fmt.Fprintf(&b, "Learnings with %d runs or more on each side, most useful first (%d):\n%s\n", worth.Enough, len(known), t.Render())
 	}
 	if rest := rep.Learnings[enough:]; len(rest) > 0 {
-		fmt.Fprintf(&b, "%d learnings with too few runs to tell; the nearest to it: learning %d, %d given, %d withheld.\n", len(rest), rest[0].Learning, rest[0].Given, rest[0].Withheld)
+		fmt.Fprintf(&b, "%d learning(s) with too few runs to tell; the nearest to it: learning %d, %d given, %d withheld.\n", len(rest), rest[0].Learning, rest[0].Given, rest[0].Withheld)
 	}
 	b.WriteString("\n" + calibrationText(rep.Calibration))
 	return b.String()

@@ -19,7 +19,7 @@ func TestMemoryWorth(t *testing.T) {
 	c.run(exitDone, []string{"too few runs to tell", "not decided on any finding"}, "memory", "worth")
 	c.run(exitUsage, []string{"did you mean --days 90?"}, "memory", "worth", "--days", "100")
 	tried(t, c.db())
-	c.run(exitDone, []string{"24 runs, 36 learnings given, 12 withheld", "−100 pt", "+1.00", "Skip the linter", "12 ", "1 learnings with too few runs", "24 given, 0 withheld",
+	c.run(exitDone, []string{"24 runs, 36 learnings given, 12 withheld", "−100 pt", "+1.00", "Skip the linter", "12 ", "1 learning(s) with too few runs", "24 given, 0 withheld",
 		"Brier score 0.410, n 2", "0.9–1.0", "always saying 50 %"}, "memory", "worth", "--repo", "acme/site")
 	c.run(exitUsage, []string{"did you mean acme/site?"}, "memory", "worth", "--repo", "acme/sites")
 	var rep worth.Report
