@@ -74,7 +74,7 @@ func (s *site) browse(t *testing.T, path string) (dom, complaints string) {
 // along them by keys, all charts together.
 func TestChartsInBrowser(t *testing.T) {
 	s := newSite(t)
-	s.measure(t, 1)
+	s.measure(t, 1, 60)
 	dom, complaints := s.browse(t, "/insights?days=30")
 	if complaints != "" {
 		t.Errorf("the browser says\n%s", complaints)

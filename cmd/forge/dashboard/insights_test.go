@@ -21,8 +21,8 @@ import (
 const hostile = `</script><img src=x onerror="alert('1')">`
 
 // measure gives the site repositories acme/repo00 and on, each with a run and daily
-// sums of all metrics over 180 days, with gaps.
-func (s *site) measure(t testing.TB, repos int) {
+// sums of all metrics over some days, with gaps.
+func (s *site) measure(t testing.TB, repos, days int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
 	start := pipelinetest.New(pipeline.DefaultConfig(), pipeline.Task{Issue: 1, Title: "Put a comma", Body: "after hello"}).Events
@@ -47,7 +47,7 @@ func (s *site) measure(t testing.TB, repos int) {
 		}
 	}
 	for repo := range repos {
-		for ago := range 180 {
+		for ago := range days {
 			for _, d := range metrics.Catalogue() {
 				for i, label := range labelsOf(d) {
 					if rng.IntN(8) == 0 || ago%7 == 2 {
@@ -107,7 +107,7 @@ func TestInsights(t *testing.T) {
 	s := newSite(t)
 	page := s.get(t, "/insights", 200)
 	has(t, page, "0 runs ended", "no data", "4 without data", "-<rect", "-class=\"plot\"", "-NaN", "-Inf")
-	s.measure(t, 2)
+	s.measure(t, 2, 180)
 	page = s.get(t, "/insights?days=90", 200)
 	for _, d := range metrics.Catalogue() {
 		has(t, page, "<h3>"+d.Name+"</h3>", html.EscapeString(d.Text))
@@ -124,7 +124,7 @@ func TestInsights(t *testing.T) {
 // The table under a chart says what the report says, with gaps as gaps.
 func TestChartNumbers(t *testing.T) {
 	s := newSite(t)
-	s.measure(t, 1)
+	s.measure(t, 1, 60)
 	var rep metrics.Report
 	if err := json.Unmarshal([]byte(s.get(t, "/insights?format=json&days=30", 200)), &rep); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestInsightsMistakes(t *testing.T) {
 // The same numbers as files: each label is one cell, and what is not known is empty.
 func TestInsightsFiles(t *testing.T) {
 	s := newSite(t)
-	s.measure(t, 1)
+	s.measure(t, 1, 14)
 	w := s.answer(t, "/insights?days=7&format=csv", 200)
 	lines, err := csv.NewReader(w.Body).ReadAll()
 	if err != nil {
@@ -188,7 +188,7 @@ func TestInsightsFiles(t *testing.T) {
 // A viewer sees sums over just their repositories.
 func TestInsightsRestricted(t *testing.T) {
 	s := newSite(t)
-	s.measure(t, 3)
+	s.measure(t, 3, 30)
 	count := func(path string) (runs int64) {
 		var rep metrics.Report
 		if err := json.Unmarshal([]byte(s.get(t, path, 200)), &rep); err != nil {
@@ -238,7 +238,7 @@ func TestScale(t *testing.T) {
 // the same rows.
 func BenchmarkInsights(b *testing.B) {
 	s := newSite(b)
-	s.measure(b, 20)
+	s.measure(b, 20, 180)
 	var repos []string
 	for i := range 20 {
 		repos = append(repos, fmt.Sprintf("acme/repo%02d", i))
