@@ -484,3 +484,49 @@ func TestTesterRecalls(t *testing.T) {
 		t.Errorf("the tester's recall is %+v", r)
 	}
 }
+
+// A run is given a learning in all its phases or in none, so that what it is worth can
+// be told; over runs and learnings it is chance, each by itself.
+func TestSplit(t *testing.T) {
+	m := &memory{withhold: 0.1}
+	ids := make([]int64, 50)
+	for i := range ids {
+		ids[i] = int64(i + 1)
+	}
+	const runs = 800
+	withheld, both := 0, 0
+	for i := range runs {
+		run := &pipeline.Run{ID: int64(i + 1), Trace: fmt.Sprintf("%032x", i)}
+		given, w := m.split(run, ids)
+		out := map[int64]bool{}
+		for _, id := range w {
+			out[id] = true
+		}
+		for _, id := range w {
+			if out[id+1] {
+				both++
+			}
+		}
+		withheld += len(w)
+		if len(given)+len(w) != len(ids) {
+			t.Fatalf("%d given and %d withheld of %d", len(given), len(w), len(ids))
+		}
+		// Another phase recalls other learnings, in another order.
+		other := slices.Clone(ids[10:40])
+		slices.Reverse(other)
+		given, _ = m.split(run, other)
+		for _, id := range given {
+			if out[id] {
+				t.Fatalf("run %d is given learning %d in one phase and not in another", run.ID, id)
+			}
+		}
+	}
+	// 40,000 draws at 0.1, and 39,200 pairs of neighbours at 0.01: within some four
+	// standard deviations.
+	if share := float64(withheld) / (runs * 50); share < 0.094 || share > 0.106 {
+		t.Errorf("%.4f of the learnings are withheld, want 0.1", share)
+	}
+	if share := float64(both) / (runs * 49); share < 0.008 || share > 0.012 {
+		t.Errorf("%.4f of the neighbours are both withheld, want 0.01", share)
+	}
+}

@@ -32,7 +32,7 @@ func memoryCommand() *cobra.Command {
 		Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(memoryListCommand(), memorySearchCommand(), memoryShowCommand(), memoryEditCommand(), memoryForgetCommand(),
-		memoryExportCommand(), memoryImportCommand(), memoryAgentsCommand())
+		memoryExportCommand(), memoryImportCommand(), memoryAgentsCommand(), memoryWorthCommand())
 	return cmd
 }
 

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,9 +15,6 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
-
-// metricDays are the periods that metrics are shown for.
-var metricDays = []int{7, 30, 90}
 
 func metricsCommand() *cobra.Command {
 	o := metrics.Options{}
@@ -54,7 +49,7 @@ func metricsCommand() *cobra.Command {
 				case asJSON:
 					return writeJSON(out, rep)
 				case asCSV:
-					return metricsCSV(out, rep)
+					return rep.WriteCSV(out)
 				}
 				tty := isTerminal(out)
 				_, err = io.WriteString(out, metricsScreen(rep, screenWidth(out), tty && os.Getenv("NO_COLOR") == ""))
@@ -70,10 +65,10 @@ func metricsCommand() *cobra.Command {
 }
 
 func checkDays(days int) error {
-	if slices.Contains(metricDays, days) {
+	near := metrics.NearestPeriod(days)
+	if near == days {
 		return nil
 	}
-	near := slices.MinFunc(metricDays, func(a, b int) int { return max(a-days, days-a) - max(b-days, days-b) })
 	return usage("--days %d: metrics are kept for 7, 30 and 90 days; did you mean --days %d?", days, near)
 }
 
@@ -136,33 +131,4 @@ func reportMetrics(ctx context.Context, db *store.DB, o metrics.Options, repos .
 		}
 	}
 	return metrics.Compute(rows, o), nil
-}
-
-// metricsCSV writes a line for each metric and label; what is not known is empty.
-func metricsCSV(out io.Writer, rep metrics.Report) error {
-	w := csv.NewWriter(out)
-	w.Write([]string{"repo", "from", "to", "metric", "label", "unit", "n", "value", "low_95", "high_95", "method", "median", "p90", "before_n", "before", "change", "trend"}) //nolint:errcheck // Error tells
-	number := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return strconv.FormatFloat(*v, 'g', -1, 64)
-	}
-	for _, m := range rep.Metrics {
-		for _, f := range append([]metrics.Figure{m.Figure}, m.Labels...) {
-			line := []string{rep.Repo, rep.From, rep.To, m.Key, f.Label, m.Unit, "0", "", "", "", "", "", "", "0", "", number(f.Change), string(f.Trend)}
-			if e := f.Now; e != nil {
-				line[6], line[7], line[10], line[11], line[12] = strconv.FormatInt(e.N, 10), number(&e.Value), e.Method, number(e.Median), number(e.P90)
-				if e.Interval != nil {
-					line[8], line[9] = number(&e.Interval[0]), number(&e.Interval[1])
-				}
-			}
-			if e := f.Before; e != nil {
-				line[13], line[14] = strconv.FormatInt(e.N, 10), number(&e.Value)
-			}
-			w.Write(line) //nolint:errcheck // Error tells
-		}
-	}
-	w.Flush()
-	return w.Error()
 }

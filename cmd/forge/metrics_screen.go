@@ -162,29 +162,7 @@ func figureLine(m metrics.Metric) screenLine {
 	if f.Now.Median != nil {
 		median = metrics.Amount(*f.Now.Median, m.Unit) + " · " + metrics.Amount(*f.Now.P90, m.Unit)
 	}
-	return screenLine{cells: []string{name, metrics.Amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10), trendText(m.Unit, f), spark(f.Series, m.Kind)}, style: map[metrics.Trend]string{metrics.TrendBetter: "good", metrics.TrendWorse: "bad"}[f.Trend]}
-}
-
-func trendText(unit string, f metrics.Figure) string {
-	if f.Change == nil {
-		return ""
-	}
-	mark := map[metrics.Trend]string{metrics.TrendSteady: "·"}[f.Trend]
-	sign := "+"
-	switch {
-	case mark == "" && *f.Change > 0:
-		mark = "▲"
-	case mark == "":
-		mark = "▼"
-	}
-	v := *f.Change
-	if v < 0 {
-		sign, v = "−", -v
-	}
-	if unit == "share" {
-		return fmt.Sprintf("%s %s%.0f pt", mark, sign, 100*v)
-	}
-	return mark + " " + sign + metrics.Amount(v, unit)
+	return screenLine{cells: []string{name, metrics.Amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10), f.ChangeText(m.Unit), spark(f.Series, m.Kind)}, style: map[metrics.Trend]string{metrics.TrendBetter: "good", metrics.TrendWorse: "bad"}[f.Trend]}
 }
 
 // sparkCells is how many cells a line of days has at most.

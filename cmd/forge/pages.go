@@ -16,6 +16,7 @@ import (
 	"forge/cmd/forge/dashboard"
 	"forge/cmd/forge/dashboard/access"
 	"forge/learn/metrics"
+	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -27,6 +28,9 @@ func newPages(w *wiring, o wireOptions) *dashboard.Pages {
 		Viewer: func(r *http.Request) dashboard.Viewer { return viewer{access.From(r.Context()), w.db} },
 		Report: func(ctx context.Context, m metrics.Options, repos ...string) (metrics.Report, error) {
 			return reportMetrics(ctx, w.db, m, repos...)
+		},
+		Worth: func(ctx context.Context, o worth.Options, repos ...string) (worth.Report, error) {
+			return reportWorth(ctx, w.db, o, repos...)
 		},
 		Tell:    w.engine.Tell,
 		Redrive: func(ctx context.Context, guid string) error { return w.engine.Redrive(ctx, "delivery/"+guid) },

@@ -120,13 +120,25 @@ func (m *memory) choose(ctx context.Context, job *agent.Job, role string) (pipel
 		lines[l.ID] = line
 		ids = append(ids, l.ID)
 	}
-	h := fnv.New64a()
-	h.Write([]byte(run.Trace + recallID(run, r)))
-	r.Given, r.Withheld = worth.Withhold(ids, m.withhold, rand.New(rand.NewPCG(h.Sum64(), uint64(run.ID))))
+	r.Given, r.Withheld = m.split(run, ids)
 	for _, id := range r.Given {
 		r.Text += lines[id] + "\n"
 	}
 	return r, nil
+}
+
+// split leaves some learnings out at random. A run that has one left out has it left
+// out in all its phases and iterations: were it drawn anew in each, runs that went
+// through more of them, those that did badly, would have had more of the learnings,
+// and every learning would look harmful.
+func (m *memory) split(run *pipeline.Run, ids []int64) (given, withheld []int64) {
+	for _, id := range ids {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%s/%d", run.Trace, id)
+		g, w := worth.Withhold([]int64{id}, m.withhold, rand.New(rand.NewPCG(h.Sum64(), uint64(run.ID))))
+		given, withheld = append(given, g...), append(withheld, w...)
+	}
+	return given, withheld
 }
 
 // lessonLine is a learning in one line: "L12 (0.70, semantic, dismissal) …".

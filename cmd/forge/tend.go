@@ -71,12 +71,8 @@ func (m *memory) tend(ctx context.Context) error {
 
 // effectsOf measures what having a learning changed in first reviews.
 func effectsOf(outcomes []store.Outcome) learn.Effects {
-	list := make([]worth.Outcome, len(outcomes))
-	for i, o := range outcomes {
-		list[i] = worth.Outcome{FirstPass: o.FirstPass, Bounces: o.Bounces, Findings: o.Findings, Dismissed: o.Dismissed, Given: o.Given, Withheld: o.Withheld}
-	}
 	out := learn.Effects{}
-	for _, e := range worth.Estimate(list) {
+	for _, e := range worth.Estimate(worthOutcomes(outcomes)) {
 		if e.FirstPass.Known {
 			out[e.Learning] = struct{ Low, High float64 }{e.FirstPass.Low, e.FirstPass.High}
 		}

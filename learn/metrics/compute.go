@@ -39,6 +39,7 @@ type Figure struct {
 	Change *float64   `json:"change,omitempty"` // of the value
 	Trend  Trend      `json:"trend,omitempty"`
 	Series []*float64 `json:"series"` // by day, oldest first; nil for days without an observation
+	Counts []int64    `json:"counts"` // observations by day
 }
 
 // Metric is one metric in a period: its figure over all labels, then by label:
@@ -167,11 +168,11 @@ func (f Figure) n() int {
 }
 
 func (s *series) figure(d Definition, label string) Figure {
-	f := Figure{Label: label, Now: s.now.estimate(d), Before: s.before.estimate(d), Series: make([]*float64, len(s.days))}
+	f := Figure{Label: label, Now: s.now.estimate(d), Before: s.before.estimate(d), Series: make([]*float64, len(s.days)), Counts: make([]int64, len(s.days))}
 	for i := range s.days {
 		if t := s.days[i]; t.n > 0 {
 			v := float64(t.sum) / float64(t.n)
-			f.Series[i] = &v
+			f.Series[i], f.Counts[i] = &v, t.n
 		}
 	}
 	if f.Now == nil || f.Before == nil {

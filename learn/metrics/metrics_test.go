@@ -210,6 +210,9 @@ func compare(t rapid.TB, rep Report, all []observation, o Options) {
 			if (got == nil) != (want == nil) || got != nil && math.Abs(*got-want.Value) > 1e-6*max(1, want.Value) {
 				t.Fatalf("%s %q, day %d: got %v, want %v", m.Key, f.Label, i, got, want)
 			}
+			if n := f.Counts[i]; want == nil && n != 0 || want != nil && n != want.N {
+				t.Fatalf("%s %q, day %d: %d observations, want %v", m.Key, f.Label, i, n, want)
+			}
 		}
 	}
 	for _, m := range rep.Metrics {

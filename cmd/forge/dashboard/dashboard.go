@@ -21,6 +21,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"forge/learn/metrics"
+	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -40,6 +41,8 @@ type Options struct {
 	Viewer func(*http.Request) Viewer
 	// Report computes the metrics of repositories together, "" being all of them.
 	Report func(ctx context.Context, o metrics.Options, repos ...string) (metrics.Report, error)
+	// Worth computes what learning is worth in repositories together, "" being all of them.
+	Worth func(ctx context.Context, o worth.Options, repos ...string) (worth.Report, error)
 	// Tell gives a run a command and returns the answer; key tells a repeat.
 	Tell func(ctx context.Context, run int64, key string, choice pipeline.SlashCommand, by pipeline.Actor, via string) (string, error)
 	// Redrive has a delivery handled again.
@@ -83,6 +86,8 @@ func (p *Pages) Route(r *mux.Router) {
 	get("/deliveries", p.deliveries)
 	get("/deliveries/{guid}", p.delivery)
 	post("/deliveries/{guid}/retry", p.retryDelivery)
+	get("/insights", p.insights)
+	get("/insights/learning", p.worth)
 	r.HandleFunc("/live", p.serveLive).Methods(http.MethodGet)
 	r.PathPrefix("/static/").HandlerFunc(serveStatic).Methods(http.MethodGet, http.MethodHead)
 }

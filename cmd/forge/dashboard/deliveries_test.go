@@ -51,7 +51,7 @@ func TestDeliveries(t *testing.T) {
 	if _, err := s.db.FinishDelivery(t.Context(), nil, "g1", "started run 7\nmore", today); err != nil {
 		t.Fatal(err)
 	}
-	s.dead(t, "g2", hostile)
+	s.dead(t, "g2", hostileWords)
 	page := s.get(t, "/deliveries", 200)
 	has(t, page, "issues.labeled", "started run 7", "-more", "push", "installation.created", "ping", "attempt 5", "<b>1</b> given up", "<b>2</b> waiting", "count bad",
 		"&lt;/script&gt;", "[U&#43;202E]evil", "-<script>alert", "-\u202e", `href="?state=dead"`)

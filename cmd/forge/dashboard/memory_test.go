@@ -27,7 +27,7 @@ const (
 	acme   = "org:acme"
 )
 
-var hostile = `</script><script>alert(1)</script> "' onload=x ` + "\u202eevil\u202c \x1b[31m \u200f " + strings.Repeat("w", 10_000)
+var hostileWords = `</script><script>alert(1)</script> "' onload=x ` + "\u202eevil\u202c \x1b[31m \u200f " + strings.Repeat("w", 10_000)
 
 // remember keeps learnings, the first of which is 30 days old and the others a day older each.
 func (s *site) remember(t testing.TB, list ...pipeline.Learning) (ids []int64) {
@@ -109,7 +109,7 @@ func TestMemoryList(t *testing.T) {
 	has(t, s.get(t, "/memory?q=files+vault", 200), "Best first: 1 to 2 of 2", "Close files", "key file", "-Wrap errors")
 	has(t, s.get(t, "/memory?q=errors&type=episodic", 200), "Nothing that is remembered fits")
 	has(t, s.get(t, "/memory?q=errors&state=forgotten", 200), "in what is in use")
-	has(t, s.get(t, "/memory?q="+url.QueryEscape(hostile), 200), "Nothing that is remembered fits", "-<script>alert")
+	has(t, s.get(t, "/memory?q="+url.QueryEscape(hostileWords), 200), "Nothing that is remembered fits", "-<script>alert")
 	has(t, s.get(t, "/memory?repo=acme/shopp", 404), "Did you mean acme/shop?")
 	has(t, s.get(t, "/memory?repo=org:acme&state=all", 200), "Errors are wrapped", "-Close files")
 	has(t, s.get(t, "/memory?skip=9", 200), "There are 3 only")
@@ -268,9 +268,9 @@ func TestWhatALearningHeldBack(t *testing.T) {
 // Text of strangers stays text, and shows what it hides.
 func TestHostileMemory(t *testing.T) {
 	s := newSite(t)
-	id := s.remember(t, pipeline.Learning{Scope: shop, Content: hostile, Context: hostile, Category: hostile[:40], Paths: []string{hostile}, Tags: []string{hostile}, Key: hostile, Base: 0.5, Author: pipeline.Actor{Login: hostile}, Source: learn.SourceHuman})[0]
+	id := s.remember(t, pipeline.Learning{Scope: shop, Content: hostileWords, Context: hostileWords, Category: hostileWords[:40], Paths: []string{hostileWords}, Tags: []string{hostileWords}, Key: hostileWords, Base: 0.5, Author: pipeline.Actor{Login: hostileWords}, Source: learn.SourceHuman})[0]
 	s.tx(t, func(ctx context.Context, tx *store.Tx) error {
-		return s.db.ApplyEvidence(ctx, tx, shop, []pipeline.Evidence{{Learning: id, Key: "a", Delta: 0.1, Why: hostile, At: today}})
+		return s.db.ApplyEvidence(ctx, tx, shop, []pipeline.Evidence{{Learning: id, Key: "a", Delta: 0.1, Why: hostileWords, At: today}})
 	})
 	for _, at := range []string{"/memory", "/memory/1", "/memory/1/edit", "/memory/1/forget"} {
 		page := s.get(t, at, 200)

@@ -22,7 +22,7 @@ var templateFiles embed.FS
 var templates = parseTemplates()
 
 func parseTemplates() map[string]*template.Template {
-	layout := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
+	layout := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/insights_chart.html"))
 	names, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
 		panic(err) // the pattern is right
@@ -36,15 +36,23 @@ func parseTemplates() map[string]*template.Template {
 
 // functions are what templates can call.
 var functions = template.FuncMap{
+	"add":       func(a, b int) int { return a + b },
 	"amount":    metrics.Amount,
 	"asset":     asset,
 	"clock":     func(ms int64) string { return pipeline.Clock(time.Duration(ms) * time.Millisecond) },
 	"dollars":   func(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/1e6) },
+	"forestbar": forestBar,
 	"firstline": func(s string) string { line, _, _ := strings.Cut(s, "\n"); return line },
 	"day":       day,
 	"legible":   legible,
-	"plural":    plural,
 	"scopename": scopeName,
+	"int":       func(n int64) int { return int(n) },
+	"plural":    plural,
+	"rangebar":  rangeBar,
+	"trendword": trendWord,
+	"valuebar":  valueBar,
+	"verdict":   verdict,
+	"score":     func(v float64) string { return fmt.Sprintf("%.3f", v) },
 	"short":     func(sha string) string { return fmt.Sprintf("%.7s", sha) },
 	"spark":     spark,
 	"stamp":     func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },

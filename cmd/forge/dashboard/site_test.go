@@ -146,12 +146,18 @@ func (s *site) keep(t testing.TB, events []pipeline.Event, repo pipeline.Repo, i
 // get reads a page, which must have a status.
 func (s *site) get(t testing.TB, path string, status int) string {
 	t.Helper()
+	return s.answer(t, path, status).Body.String()
+}
+
+// answer is get with the headers.
+func (s *site) answer(t testing.TB, path string, status int) *httptest.ResponseRecorder {
+	t.Helper()
 	w := httptest.NewRecorder()
 	s.router.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 	if w.Code != status {
 		t.Fatalf("GET %s = %d, want %d:\n%s", path, w.Code, status, w.Body)
 	}
-	return w.Body.String()
+	return w
 }
 
 // post sends a form and returns where the answer leads.

@@ -1,0 +1,255 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"forge/learn/metrics"
+	"forge/learn/worth"
+)
+
+// learningDays is the period over which learning is measured when none is asked for:
+// what is withheld is rare, so that a short one tells little.
+const learningDays = 90
+
+// learningsShown is how many of the most, and of the least, useful learnings are seen.
+const learningsShown = 8
+
+// worthData is the page on what learning is worth.
+type worthData struct {
+	Choice      choice
+	Days        int
+	Periods     []int
+	Report      worth.Report
+	Overall     []forestRow
+	ByLearning  []forest
+	Few         []worth.Ranked // with too few runs to tell
+	MoreFew     int
+	ByChance    string
+	Diagram     template.HTML
+	Dismissals  chart
+	Undecided   bool // nobody decided on a finding
+	JSON, Plain string
+}
+
+// forest is a part of a forest plot: differences on one scale, around zero.
+type forest struct {
+	Name string
+	Rows []forestRow
+}
+
+// forestRow is a difference: its point and its interval.
+type forestRow struct {
+	Name     string
+	Link     string // of the name, "" for none
+	Good     string // "more is better"
+	Sides    string // the runs on both
+	Interval *worth.Interval
+	Share    bool
+	Better   int // 1: more is better, -1: less
+	Scale    float64
+}
+
+func (p *Pages) worth(w http.ResponseWriter, r *http.Request, v Viewer) error {
+	c, err := p.choose(r, v)
+	if err != nil {
+		return err
+	}
+	days, err := askedDays(r.URL.Query(), learningDays)
+	if err != nil {
+		return err
+	}
+	repos := c.within()
+	if repos == nil {
+		repos = []string{""}
+	}
+	rep, err := p.Worth(r.Context(), worth.Options{Repo: c.Repo, Days: days, Now: p.Now()}, repos...)
+	if err != nil {
+		return err
+	}
+	conceal(&rep, v)
+	switch format := r.URL.Query().Get("format"); format {
+	case "":
+	case "json":
+		return downloadJSON(w, fmt.Sprintf("forge-learning-%s-%dd.json", rep.To, days), rep)
+	default:
+		return badInput("There is no format " + strconv.Quote(format) + " of this page: format= takes json.")
+	}
+	return p.render(w, r, v, "insights_learning.html", page{Title: "What learning is worth", Nav: "/insights", Data: learningView(rep, c, days)})
+}
+
+// conceal takes out what learnings say that the viewer may not read: those of other
+// repositories, and of an organisation, whose other repositories they may not see.
+func conceal(rep *worth.Report, v Viewer) {
+	_, all := v.Repos()
+	for i := range rep.Learnings {
+		r := &rep.Learnings[i]
+		repo, ofRepo := strings.CutPrefix(r.Scope, "repo:")
+		if !all && (!ofRepo || !sees(v, repo)) {
+			r.Content, r.Scope = "", ""
+		}
+	}
+}
+
+func learningView(rep worth.Report, c choice, days int) worthData {
+	d := worthData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep, Diagram: reliabilityDiagram(rep.Calibration), Dismissals: dismissals(rep.Weeks),
+		Undecided: rep.Calibration.Count == 0, JSON: insightsURL("/insights/learning", c.Repo, days, "json"), Plain: insightsURL("/insights", c.Repo, 0, "")}
+	o := rep.Overall
+	d.Overall = []forestRow{
+		{Name: "first review approved", Good: "more is better", Interval: o.FirstPass, Share: true, Better: 1},
+		{Name: "findings that people dismissed", Good: "less is better", Interval: o.Dismissed, Share: true, Better: -1},
+		{Name: "bounces of a run", Good: "less is better", Interval: o.Bounces, Better: -1},
+	}
+	for i := range d.Overall {
+		d.Overall[i].Scale = forestScale(d.Overall[i : i+1])
+	}
+	known := slices.DeleteFunc(slices.Clone(rep.Learnings), func(r worth.Ranked) bool { return !r.Enough })
+	d.Few = slices.DeleteFunc(slices.Clone(rep.Learnings), func(r worth.Ranked) bool { return r.Enough })
+	if len(d.Few) > learningsShown {
+		d.MoreFew, d.Few = len(d.Few)-learningsShown, d.Few[:learningsShown]
+	}
+	d.ByLearning = forests(known)
+	if off := offZero(known); len(known) > 0 {
+		d.ByChance = fmt.Sprintf("Of %s with runs enough, the intervals of %d do not hold zero; with learnings that did nothing it would be about %.0f, by chance.",
+			plural(len(known), "learning", "learnings"), off, math.Ceil(0.05*float64(len(known))))
+	}
+	return d
+}
+
+// forests are the most and the least useful learnings, on one scale.
+func forests(known []worth.Ranked) (out []forest) {
+	var rows []forestRow
+	for _, r := range known {
+		name := fmt.Sprintf("learning %d", r.Learning)
+		if r.Content != "" {
+			name = r.Content
+		}
+		rows = append(rows, forestRow{Name: name, Link: fmt.Sprintf("/memory/%d", r.Learning), Sides: fmt.Sprintf("%d given, %d withheld", r.Given, r.Withheld), Interval: r.FirstPass, Share: true, Better: 1})
+	}
+	scale := forestScale(rows)
+	for i := range rows {
+		rows[i].Scale = scale
+	}
+	switch n := len(rows); {
+	case n == 0:
+		return nil
+	case n <= 2*learningsShown:
+		return []forest{{"All of them, most useful first", rows}}
+	default:
+		return []forest{{fmt.Sprintf("The %d most useful", learningsShown), rows[:learningsShown]}, {fmt.Sprintf("The %d least useful", learningsShown), rows[n-learningsShown:]}}
+	}
+}
+
+// offZero counts the learnings whose interval does not hold zero.
+func offZero(list []worth.Ranked) (n int) {
+	for _, r := range list {
+		if r.FirstPass != nil && (r.FirstPass.Low > 0 || r.FirstPass.High < 0) {
+			n++
+		}
+	}
+	return n
+}
+
+// forestScale is how far a scale goes to both sides of zero that holds some rows.
+func forestScale(rows []forestRow) float64 {
+	most := 0.0
+	for _, r := range rows {
+		if r.Interval != nil {
+			most = max(most, math.Abs(r.Interval.Low), math.Abs(r.Interval.High))
+		}
+	}
+	if len(rows) > 0 && rows[0].Share {
+		return min(1, max(0.1, math.Ceil(most*10)/10))
+	}
+	return max(0.5, math.Ceil(most*2)/2)
+}
+
+// Verdict says in a word what a row tells.
+func (r forestRow) Verdict() string {
+	i := r.Interval
+	switch {
+	case i == nil:
+		return ""
+	case i.Low <= 0 && i.High >= 0:
+		return "not told from chance"
+	case (i.Value > 0) == (r.Better > 0):
+		return "better"
+	}
+	return "worse"
+}
+
+// End is the end of the row's scale, for people.
+func (r forestRow) End() string {
+	if r.Share {
+		return fmt.Sprintf("%.0f pt", 100*r.Scale)
+	}
+	return fmt.Sprintf("%.1f", r.Scale)
+}
+
+// forestBar draws a row: zero as a line through all rows, the interval, the point.
+func forestBar(r forestRow) template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<path class="base" d="M%d 0V20"/>`, drawWide/2)
+	if i := r.Interval; i != nil {
+		at := func(v float64) float64 { return drawWide/2 + drawWide/2*max(-1, min(1, v/r.Scale)) }
+		class := map[string]string{"better": " better", "worse": " worse"}[r.Verdict()]
+		fmt.Fprintf(&b, `<path class="line%s" d="M%.1f 10H%.1f"/><path class="point%s" d="M%.1f 7V13"/>`, class, at(i.Low), at(i.High), class, at(i.Value))
+	}
+	return drawing("forestbar", 20, b.String())
+}
+
+// dismissals draws the share that people dismissed, by week.
+func dismissals(weeks []worth.Week) chart {
+	c := chart{ID: "dismissals", Title: "Dismissed findings", Note: "of those that people decided on, by week", Form: "line", After: " %", Full: true, Band: true, Series: []string{"dismissed", "at least, 95 %", "at most, 95 %"}, Empty: true}
+	for _, w := range weeks {
+		row := chartRow{Day: w.From, Cells: []chartCell{{Text: "–"}, {Text: "–"}, {Text: "–"}}}
+		if w.Interval != nil {
+			share := float64(w.Dismissed) / float64(w.Decided)
+			row.Cells[0] = chartCell{number(100 * share), fmt.Sprintf("%.0f %% of %d", 100*share, w.Decided)}
+			for i, v := range w.Interval {
+				row.Cells[1+i] = chartCell{number(100 * v), fmt.Sprintf("%.0f %%", 100*v)}
+			}
+			c.Empty = false
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	return c
+}
+
+// The reliability diagram: a square with the reviewer's confidence across and the
+// share that people acted on upwards.
+const (
+	squareAt   = 44 // its left and upper edge
+	squareSide = 280
+)
+
+// reliabilityDiagram draws the bins with their intervals against the diagonal, on
+// which confidence is what it says. The numbers stand in a table beside it.
+func reliabilityDiagram(c worth.Reliability) template.HTML {
+	if c.Count == 0 {
+		return ""
+	}
+	x := func(v float64) float64 { return squareAt + squareSide*max(0, min(1, v)) }
+	y := func(v float64) float64 { return squareAt + squareSide*(1-max(0, min(1, v))) - 30 }
+	var b strings.Builder
+	for i := range 6 {
+		v := float64(i) / 5
+		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fH%.1f"/><text x="%.1f" y="%.1f" text-anchor="end">%.0f %%</text><text x="%.1f" y="%.1f" text-anchor="middle">%.0f</text>`,
+			x(0), y(v), x(1), x(0)-6, y(v)+4, 100*v, x(v), y(0)+18, 100*v)
+	}
+	fmt.Fprintf(&b, `<path class="diagonal" d="M%.1f %.1fL%.1f %.1f"/>`, x(0), y(0), x(1), y(1))
+	most := slices.MaxFunc(c.Bins, func(a, b worth.ReliableBin) int { return cmp.Compare(a.Count, b.Count) }).Count
+	for _, bin := range c.Bins {
+		fmt.Fprintf(&b, `<path class="interval" d="M%.1f %.1fV%.1f"/><circle class="bin" cx="%.1f" cy="%.1f" r="%.1f"/>`,
+			x(bin.Said), y(bin.Interval[0]), y(bin.Interval[1]), x(bin.Said), y(bin.Right), 4+6*math.Sqrt(float64(bin.Count)/float64(most)))
+	}
+	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">confidence that the reviewer had, %%</text>`, x(0.5), y(0)+38)
+	// Only numbers go into it.
+	return template.HTML(fmt.Sprintf(`<svg class="reliability" viewBox="0 0 %d %d" role="img" aria-label="Reliability: the share of findings that people acted on, by the reviewer's confidence; the numbers are in the table">%s</svg>`, squareAt+squareSide+14, squareAt+squareSide+14, b.String())) //nolint:gosec
+}

@@ -1,0 +1,153 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/learn/worth"
+)
+
+// experience is what the runs and the people of a repository did.
+type experience struct {
+	outcomes []worth.Outcome
+	decided  []worth.Decided
+}
+
+// learns gives the site what learning was worth: some learnings help the first
+// review, some harm it, most do nothing; the reviewer is too sure of itself; people
+// dismiss less from week to week. The scopes of learnings take turns.
+func (s *site) learns(runs int, repos ...string) (asked *[]string) {
+	asked = new([]string)
+	by := map[string]experience{}
+	for i, repo := range repos {
+		by[repo] = experienced(rand.New(rand.NewPCG(9, uint64(i))), runs)
+	}
+	scopes := []string{"repo:acme/shop", "repo:acme/secret", "org:acme"}
+	s.pages.Worth = func(_ context.Context, o worth.Options, of ...string) (worth.Report, error) {
+		*asked = of
+		var all experience
+		for repo, e := range by {
+			if slices.Contains(of, repo) || slices.Contains(of, "") {
+				all.outcomes, all.decided = append(all.outcomes, e.outcomes...), append(all.decided, e.decided...)
+			}
+		}
+		rep := worth.Of(all.outcomes, all.decided, o)
+		for i := range rep.Learnings {
+			r := &rep.Learnings[i]
+			r.Scope, r.State = scopes[r.Learning%3], "active"
+			r.Content = fmt.Sprintf("Lesson %d of %s: wrap errors with the activity and its inputs %s", r.Learning, r.Scope, hostile)
+		}
+		return rep, nil
+	}
+	return asked
+}
+
+func experienced(rng *rand.Rand, runs int) (e experience) {
+	for range runs {
+		o := worth.Outcome{Findings: rng.IntN(5)}
+		chance := 0.45
+		for id := range int64(40) {
+			if rng.IntN(6) > 0 && id != 3 {
+				continue
+			}
+			if rng.IntN(5) == 0 {
+				o.Withheld = append(o.Withheld, id+1)
+				continue
+			}
+			o.Given = append(o.Given, id+1)
+			chance += map[int64]float64{3: 0.35, 7: 0.3, 11: -0.3}[id]
+		}
+		if o.FirstPass = rng.Float64() < chance; !o.FirstPass {
+			o.Bounces = 1 + rng.IntN(2)
+		}
+		o.Dismissed = rng.IntN(o.Findings + 1)
+		e.outcomes = append(e.outcomes, o)
+		age := time.Duration(rng.IntN(88*24)) * time.Hour
+		sure := 0.3 + 0.7*rng.Float64()
+		right := rng.Float64() < sure-0.1-0.3*float64(age)/float64(88*24*time.Hour)
+		e.decided = append(e.decided, worth.Decided{Judged: worth.Judged{Category: "style", Confidence: sure, Right: right}, At: today.Add(-age)})
+	}
+	return e
+}
+
+// Covers M3: what learning is worth, with how sure that is, and what cannot be told.
+func TestLearning(t *testing.T) {
+	s := newSite(t)
+	s.fill(t, "clean", "wall")
+	s.learns(0)
+	has(t, s.get(t, "/insights/learning", 200), "0 runs recalled learnings", "too few runs to tell", "No learning has runs enough", "No data: people have not decided", "no data", "-<circle", "-NaN")
+	s.learns(400, "acme/shop")
+	page := s.get(t, "/insights/learning", 200)
+	has(t, page, "400 runs recalled learnings", "drawn to ±", "The 8 most useful", "The 8 least useful", " given, ", "not told from chance", "by chance",
+		html.EscapeString(hostile), "-"+hostile, "-<img src=x", `class="reliability"`, `class="diagonal"`, "Brier score <strong>0.", "n 400", `id="chart-dismissals"`, "data-band",
+		"-NaN", "-Inf", "-style=", "-ZgotmplZ", "All repositories")
+	first := page[strings.Index(page, "most useful</caption>"):]
+	if !strings.Contains(first[:strings.Index(first, "</tr>\n")+800], "Lesson 4 of") {
+		t.Errorf("the learning that helps is not among the first:\n%s", first)
+	}
+	s.learns(12, "acme/shop")
+	has(t, s.get(t, "/insights/learning?days=30", 200), "Too few runs to tell: ", "too few runs to tell: 1", " withheld", "and ")
+	has(t, s.get(t, "/insights/learning?days=31", 400), "Did you mean days=30?")
+	has(t, s.get(t, "/insights/learning?format=csv", 400), "format= takes json")
+}
+
+// A viewer is told of their repositories only: no sums over others, no words of
+// learnings of others, or of the organisation's, which may come from any.
+func TestLearningRestricted(t *testing.T) {
+	s := newSite(t)
+	s.fill(t, "clean", "wall")
+	asked := s.learns(200, "acme/shop", "acme/secret")
+	var rep worth.Report
+	read := func(path string) {
+		t.Helper()
+		rep = worth.Report{}
+		if err := json.Unmarshal([]byte(s.get(t, path, 200)), &rep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read("/insights/learning?format=json")
+	if rep.Overall.Runs != 400 || len(*asked) != 1 || (*asked)[0] != "" {
+		t.Fatalf("who sees all sees %d runs of %q", rep.Overall.Runs, *asked)
+	}
+	s.viewer = person{login: "eve", repos: []string{"acme/shop"}}
+	read("/insights/learning?format=json")
+	if rep.Overall.Runs != 200 || len(*asked) != 1 || (*asked)[0] != "acme/shop" {
+		t.Errorf("eve sees %d runs of %q", rep.Overall.Runs, *asked)
+	}
+	read("/insights/learning?format=json&repo=acme/shop")
+	if rep.Repo != "acme/shop" {
+		t.Errorf("got %q", rep.Repo)
+	}
+	has(t, s.get(t, "/insights/learning", 200), "of repo:acme/shop", "-acme/secret", "-org:acme", "learning ")
+	has(t, s.get(t, "/insights/learning?repo=acme/secret", 404), "-acme/shop?")
+}
+
+func TestForestRow(t *testing.T) {
+	in := func(v, low, high float64) *worth.Interval {
+		return &worth.Interval{Value: v, Low: low, High: high, Known: true}
+	}
+	for _, c := range []struct {
+		row     forestRow
+		verdict string
+		scale   float64
+	}{
+		{forestRow{Share: true, Better: 1}, "", 0.1}, {forestRow{Share: true, Better: 1, Interval: in(0.2, 0.1, 0.31)}, "better", 0.4},
+		{forestRow{Share: true, Better: -1, Interval: in(0.2, 0.1, 0.31)}, "worse", 0.4}, {forestRow{Better: -1, Interval: in(-0.2, -1.2, 0.31)}, "not told from chance", 1.5},
+		{forestRow{Better: -1, Interval: in(-0.2, -0.3, -0.1)}, "better", 0.5}, {forestRow{Share: true, Interval: in(0, -7, 9)}, "not told from chance", 1},
+	} {
+		if got, scale := c.row.Verdict(), forestScale([]forestRow{c.row}); got != c.verdict || scale != c.scale {
+			t.Errorf("%+v: %q to %v, want %q to %v", c.row, got, scale, c.verdict, c.scale)
+		}
+		c.row.Scale = c.scale
+		if bar := string(forestBar(c.row)); strings.Contains(bar, "NaN") || (c.row.Interval != nil) != strings.Contains(bar, "point") {
+			t.Errorf("%+v is drawn as %s", c.row, bar)
+		}
+	}
+}

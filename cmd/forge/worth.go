@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"forge/learn"
+	"forge/learn/worth"
+	"forge/pipeline/store"
+)
+
+// worthShown is how many of the most and of the least useful learnings the screen shows.
+const worthShown = 5
+
+func memoryWorthCommand() *cobra.Command {
+	o := worth.Options{}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "worth", Short: "Show what learning is worth", Args: noArgs,
+		Long: "Some of what would be recalled is left out at random. Here the runs that had a learning are\n" +
+			"compared with those that had it left out: first reviews approved, bounces, dismissed\n" +
+			"findings. And the reviewer's confidence is compared with what people decided.",
+		Example: "  forge memory worth --days 90 --repo acme/site\n  forge memory worth --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkDays(o.Days); err != nil {
+				return err
+			}
+			db, err := openStore(cmd)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			if err := checkRepo(cmd.Context(), db, o.Repo); err != nil {
+				return err
+			}
+			o.Now = time.Now()
+			rep, err := reportWorth(cmd.Context(), db, o, o.Repo)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), rep)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), worthScreen(rep))
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&o.Days, "days", 90, "the period in days: 7, 30 or 90")
+	cmd.Flags().StringVar(&o.Repo, "repo", "", "only of OWNER/NAME")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+// reportWorth reports what learning is worth in repositories together, "" being all
+// of them.
+func reportWorth(ctx context.Context, db *store.DB, o worth.Options, repos ...string) (worth.Report, error) {
+	outcomes, err := outcomesOf(ctx, db, o, repos)
+	if err != nil {
+		return worth.Report{}, err
+	}
+	if slices.Contains(repos, "") {
+		if repos, err = db.Repos(ctx); err != nil {
+			return worth.Report{}, err
+		}
+	}
+	var decided []worth.Decided
+	for _, repo := range repos {
+		signals, err := db.Signals(ctx, "repo:"+repo)
+		if err != nil {
+			return worth.Report{}, err
+		}
+		for _, d := range learn.Decisions(signals) {
+			decided = append(decided, worth.Decided{At: d.At, Judged: worth.Judged{Category: d.Finding.Category, Confidence: d.Finding.Confidence, Right: !d.Dismissed}})
+		}
+	}
+	rep := worth.Of(outcomes, decided, o)
+	for i := range rep.Learnings {
+		r := &rep.Learnings[i]
+		l, err := db.Learning(ctx, r.Learning)
+		switch {
+		case errors.Is(err, store.ErrNotFound): // unreachable: recalls refer to what there is
+			continue
+		case err != nil:
+			return worth.Report{}, err
+		}
+		r.Scope, r.Content, r.State = l.Scope, l.Content, l.State
+	}
+	return rep, nil
+}
+
+func outcomesOf(ctx context.Context, db *store.DB, o worth.Options, repos []string) (out []worth.Outcome, err error) {
+	for _, repo := range repos {
+		list, err := db.Outcomes(ctx, repo, o.Since())
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, worthOutcomes(list)...)
+	}
+	return out, nil
+}
+
+// worthOutcomes are the outcomes of runs as what is computed of them takes them.
+func worthOutcomes(outcomes []store.Outcome) []worth.Outcome {
+	list := make([]worth.Outcome, len(outcomes))
+	for i, o := range outcomes {
+		list[i] = worth.Outcome{FirstPass: o.FirstPass, Bounces: o.Bounces, Findings: o.Findings, Dismissed: o.Dismissed, Given: o.Given, Withheld: o.Withheld}
+	}
+	return list
+}
+
+// worthScreen renders a report for people.
+func worthScreen(rep worth.Report) string {
+	var b strings.Builder
+	of := rep.Repo
+	if of == "" {
+		of = "all repositories"
+	}
+	v := rep.Overall
+	fmt.Fprintf(&b, "What learning is worth in %s, %d days (%s to %s)\n\n", of, rep.Days, rep.From, rep.To)
+	fmt.Fprintf(&b, "A learning more in a run, whichever (%d runs, %d learnings given, %d withheld at random):\n", v.Runs, v.Given, v.Withheld)
+	fmt.Fprintf(&b, "  first review approved  %s\n  bounces                %s\n  findings dismissed     %s\n\n", difference(v.FirstPass, true), difference(v.Bounces, false), difference(v.Dismissed, true))
+	enough := slices.IndexFunc(rep.Learnings, func(r worth.Ranked) bool { return !r.Enough })
+	if enough < 0 {
+		enough = len(rep.Learnings)
+	}
+	if known := rep.Learnings[:enough]; len(known) > 0 {
+		t := plainTable("learning", "first review approved", "bounces", "given", "withheld", "what it says")
+		for i, r := range known {
+			if i >= worthShown && i < len(known)-worthShown {
+				continue
+			}
+			t.AppendRow(table.Row{r.Learning, difference(r.FirstPass, true), difference(r.Bounces, false), r.Given, r.Withheld, oneLine(r.Content, 60)})
+		}
+		fmt.Fprintf(&b, "Learnings with %d runs or more on each side, most useful first (%d):\n%s\n", worth.Enough, len(known), t.Render())
+	}
+	if rest := rep.Learnings[enough:]; len(rest) > 0 {
+		fmt.Fprintf(&b, "%d learning(s) with too few runs to tell; the nearest to it: learning %d, %d given, %d withheld.\n", len(rest), rest[0].Learning, rest[0].Given, rest[0].Withheld)
+	}
+	b.WriteString("\n" + calibrationText(rep.Calibration))
+	return b.String()
+}
+
+func calibrationText(c worth.Reliability) string {
+	if c.Brier == nil {
+		return "People have not decided on any finding yet: the reviewer's confidence cannot be judged.\n"
+	}
+	t := plainTable("confidence", "said", "people acted on", "95 %", "n")
+	for _, b := range c.Bins {
+		t.AppendRow(table.Row{fmt.Sprintf("%.1f–%.1f", b.From, b.To), fmt.Sprintf("%.0f %%", 100*b.Said), fmt.Sprintf("%.0f %%", 100*b.Right),
+			fmt.Sprintf("%.0f–%.0f %%", 100*b.Interval[0], 100*b.Interval[1]), b.Count})
+	}
+	return fmt.Sprintf("The reviewer's confidence, against what people decided (Brier score %.3f, n %d; always saying %.0f %% would give %.3f):\n%s\n",
+		*c.Brier, c.Count, 100**c.Right, *c.Base, t.Render())
+}
+
+// difference shows a difference with its interval: "+8 pt (−2 to +18)".
+func difference(i *worth.Interval, share bool) string {
+	if i == nil {
+		return "too few runs to tell"
+	}
+	return i.Text(share)
+}

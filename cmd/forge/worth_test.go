@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"forge/learn/worth"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// Covers M3, L5: what learning is worth, on the screen and as JSON, from what the
+// database holds of runs and decisions.
+func TestMemoryWorth(t *testing.T) {
+	c := newCLI(t)
+	c.run(exitDone, []string{"too few runs to tell", "not decided on any finding"}, "memory", "worth")
+	c.run(exitUsage, []string{"did you mean --days 90?"}, "memory", "worth", "--days", "100")
+	tried(t, c.db())
+	c.run(exitDone, []string{"24 runs, 36 learnings given, 12 withheld", "−100 pt", "+1.00", "Skip the linter", "12 ", "1 learning(s) with too few runs", "24 given, 0 withheld",
+		"Brier score 0.410, n 2", "0.9–1.0", "always saying 50 %"}, "memory", "worth", "--repo", "acme/site")
+	c.run(exitUsage, []string{"did you mean acme/site?"}, "memory", "worth", "--repo", "acme/sites")
+	var rep worth.Report
+	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "worth", "--json", "--days", "30")), &rep); err != nil {
+		t.Fatal(err)
+	}
+	first := rep.Learnings[0]
+	if len(rep.Learnings) != 2 || first.Content != "Skip the linter" || first.Scope != "repo:acme/site" || first.State != "active" || first.FirstPass.Value != -1 || rep.Calibration.Count != 2 || rep.Overall.Runs != 24 {
+		t.Errorf("got %+v", rep)
+	}
+}
+
+// tried fills a database with runs that do worse with the first of two learnings,
+// and with two decisions of which one is taken back.
+func tried(t *testing.T, db *store.DB) {
+	t.Helper()
+	defer db.Close()
+	now := time.Now().Add(-time.Hour).UTC().Truncate(time.Microsecond)
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []int64
+	must(db.Tx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		for _, text := range []string{"Skip the linter", "Close files"} {
+			got, err := db.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: text, Scope: "repo:acme/site", Type: pipeline.LearningProcedural, Content: text, Source: "reflection", Weight: 1, Base: 0.9, Created: now, State: "active"}})
+			if err != nil {
+				return err
+			}
+			ids = append(ids, got...)
+		}
+		for i, s := range []pipeline.Signal{{Kind: pipeline.SignalDismissed, Text: "no"}, {Kind: pipeline.SignalApplied}, {Kind: pipeline.SignalApplied, Off: true}} {
+			s.Key, s.At, s.Weight, s.Actor, s.Scope = fmt.Sprint("s", i), now, 1, pipeline.Actor{ID: 1, Login: "ann"}, "repo:acme/site"
+			s.About = &pipeline.Finding{Category: "style", Confidence: 0.9}
+			if _, err := db.PutSignal(ctx, tx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	for i := range 24 {
+		run, err := db.CreateRun(ctx, fmt.Sprint("run", i), pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "site"}, Task: pipeline.Task{Issue: i + 2}, Config: pipeline.DefaultConfig(), Base: "b", Branch: fmt.Sprint("forge/", i)},
+			now, fmt.Sprintf("%032x", i+1), nil)
+		must(err)
+		r := pipeline.Recall{Phase: pipeline.PhaseReview, Iteration: 1, Role: "reviewer", Given: ids}
+		o := store.Outcome{Run: run.ID, Bounces: 1, At: now}
+		if i%2 == 0 {
+			r.Given, r.Withheld, o.FirstPass, o.Bounces = ids[1:], ids[:1], true, 0
+		}
+		must(db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			if err := db.RecordRecall(ctx, tx, run.ID, r, now); err != nil {
+				return err
+			}
+			return db.PutOutcome(ctx, tx, o)
+		}))
+	}
+}
