@@ -17,6 +17,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/tracing"
 	"forge/github"
 	"forge/learn/recall"
 	"forge/learn/worth"
@@ -52,6 +53,7 @@ type wiring struct {
 	hub    *hub // nil without GitHub
 	memory *memory
 	spaces *sandbox.Manager
+	traces *tracing.Exporter // nil without a collector
 }
 
 // wireOptions are what the commands differ in.
@@ -93,6 +95,11 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 	if w.db, err = store.Open(ctx, cmp.Or(o.database, cfg.DatabaseURL.Reveal()), o.log); err != nil {
 		return nil, err
 	}
+	if !o.silent && tracing.Enabled(os.Getenv) {
+		if w.traces, err = tracing.New(ctx, tracing.Options{Events: w.db.Events, Version: version(), Log: o.log, Now: o.clock()}); err != nil {
+			return nil, err
+		}
+	}
 	if w.exec, err = newExecutor(o, w); err != nil {
 		return nil, err
 	}
@@ -107,6 +114,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 				w.exec.drop(run.ID)
 			}
 			w.memory.onEvents(run, events)
+			w.traces.OnEvents(run.ID, events)
 			if o.onEvents != nil {
 				o.onEvents(run, events)
 			}
@@ -236,6 +244,7 @@ func (w *wiring) close() error {
 	if w.exec != nil {
 		w.exec.close()
 	}
+	w.traces.Close(context.Background()) // for a few seconds at most
 	if w.db != nil {
 		errs = append(errs, w.db.Close())
 	}
