@@ -32,9 +32,10 @@ type limiter struct {
 	slot chan struct{} // held by the one write that is under way
 
 	mu      sync.Mutex
-	blocked time.Time // no call before this
-	strikes int       // limits in a row without a time
-	last    time.Time // when the last write ended
+	blocked time.Time        // no call before this
+	strikes int              // limits in a row without a time
+	last    time.Time        // when the last write ended
+	told    map[string]Limit // by resource: what GitHub's answers have said
 }
 
 func newLimiter() *limiter { return &limiter{slot: make(chan struct{}, 1)} }
@@ -163,6 +164,7 @@ func (t *transport) once(req *http.Request, write bool) (*http.Response, error) 
 		return nil, &apiError{msg: err.Error(), ambiguous: write, cause: err}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
+	t.lim.hear(resp.Header)
 	switch {
 	case limited(resp, body):
 		return nil, &apiError{status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached: " + message(body),

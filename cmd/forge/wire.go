@@ -37,6 +37,7 @@ type engine interface {
 	Stop(ctx context.Context) error
 	Drive(ctx context.Context, run int64) error
 	Wake()
+	Beat() time.Time
 	Migrate(ctx context.Context) error
 	Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error)
 	Redrive(ctx context.Context, id string) error
