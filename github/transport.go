@@ -106,7 +106,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if !again {
 			return resp, err
 		}
-		t.app.log.Debug("call to GitHub failed, trying again", "op", req.Method+" "+req.URL.Path, "err", e)
+		t.app.log.Debug("call to GitHub failed, trying again", "operation", req.Method+" "+req.URL.Path, "error", e)
 		if err := t.app.opts.Sleep(req.Context(), 200*time.Millisecond<<n); err != nil {
 			return nil, &apiError{msg: err.Error(), cause: err}
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +28,7 @@ type scrape struct {
 
 	now     func() time.Time                            // nil: time.Now
 	more    func(context.Context, *monitoring.Snapshot) // adds what is not in the database; may be nil
+	sums    *sums                                       // nil: read each time
 	process prometheus.Gatherer                         // of the Go runtime; may be nil
 }
 
@@ -50,7 +52,38 @@ func (s scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError)}).ServeHTTP(w, r)
 }
 
-// snapshot counts. It makes six queries, whatever there is to count.
+// sums are what is read of the daily sums. They change every five minutes, and to
+// add up a year of them is most of the work, so they are kept for a minute.
+type sums struct {
+	mu      sync.Mutex
+	at      time.Time
+	counted []store.MetricRow
+	figures metrics.Report
+}
+
+// keepSums is how long sums are good for.
+const keepSums = time.Minute
+
+func (c *sums) read(ctx context.Context, db *store.DB, now time.Time) ([]store.MetricRow, metrics.Report, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if age := now.Sub(c.at); !c.at.IsZero() && age >= 0 && age < keepSums {
+		return c.counted, c.figures, nil
+	}
+	counted, err := db.Sums(ctx, monitoring.Counted...)
+	if err != nil {
+		return nil, metrics.Report{}, err
+	}
+	figures, err := reportMetrics(ctx, db, metrics.Options{Days: monitoring.FigureDays, Now: now})
+	if err != nil {
+		return nil, metrics.Report{}, err
+	}
+	c.at, c.counted, c.figures = now, counted, figures
+	return counted, figures, nil
+}
+
+// snapshot counts. It makes four queries, whatever there is to count, and once a
+// minute two more.
 func (s scrape) snapshot(ctx context.Context) (*monitoring.Snapshot, error) {
 	now := time.Now
 	if s.now != nil {
@@ -58,10 +91,14 @@ func (s scrape) snapshot(ctx context.Context) (*monitoring.Snapshot, error) {
 	}
 	snap := &monitoring.Snapshot{At: now(), Version: version()}
 	var err error
-	if snap.Gauges, err = s.db.Gauges(ctx, snap.At, monitoring.Counted...); err != nil {
+	if snap.Gauges, err = s.db.Gauges(ctx, snap.At); err != nil {
 		return nil, err
 	}
-	if snap.Figures, err = reportMetrics(ctx, s.db, metrics.Options{Days: monitoring.FigureDays, Now: snap.At}); err != nil {
+	kept := s.sums
+	if kept == nil {
+		kept = &sums{}
+	}
+	if snap.Sums, snap.Figures, err = kept.read(ctx, s.db, snap.At); err != nil {
 		return nil, err
 	}
 	if s.more != nil {

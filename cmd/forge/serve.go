@@ -104,7 +104,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	s.hooks.Route(r)
 	r.HandleFunc("/healthz", s.healthy).Methods(http.MethodGet)
 	r.HandleFunc("/readyz", s.ready).Methods(http.MethodGet)
-	r.Handle("/metrics", scrape{db: w.db, token: o.config.MetricsToken.Reveal(), log: o.log, now: s.now, more: s.watched, process: monitoring.Process()}).Methods(http.MethodGet)
+	r.Handle("/metrics", scrape{db: w.db, token: o.config.MetricsToken.Reveal(), log: o.log, now: s.now, more: s.watched, sums: &sums{}, process: monitoring.Process()}).Methods(http.MethodGet)
 	s.url = "http://" + l.Addr().String()
 	s.http = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(o.log.Handler(), slog.LevelDebug)}
@@ -240,6 +240,9 @@ func configure(cmd *cobra.Command) (settings.Config, *slog.Logger, error) {
 			path = "forge.yml"
 		}
 	}
+	if err := checkLogFormat(cmd); err != nil {
+		return settings.Config{}, nil, err
+	}
 	cfg, err := settings.Server(path, os.Getenv)
 	if err != nil {
 		return cfg, nil, usage("%w", err)
@@ -247,12 +250,28 @@ func configure(cmd *cobra.Command) (settings.Config, *slog.Logger, error) {
 	return cfg, logger(cmd), nil
 }
 
+// The forms of log lines.
+const (
+	formatText = "text"
+	formatJSON = "json"
+)
+
+func checkLogFormat(cmd *cobra.Command) error {
+	if f, _ := cmd.Flags().GetString("log-format"); f != formatText && f != formatJSON && f != "" {
+		return usage("--log-format %s: there are %s and %s", f, formatText, formatJSON)
+	}
+	return nil
+}
+
 // logger logs to the command's standard error: what operators want to know, and
 // with --verbose what developers want to know.
 func logger(cmd *cobra.Command) *slog.Logger {
-	level := slog.LevelInfo
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if v, _ := cmd.Flags().GetBool("verbose"); v {
-		level = slog.LevelDebug
+		o.Level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	if f, _ := cmd.Flags().GetString("log-format"); f == formatJSON {
+		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), o))
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), o))
 }

@@ -22,7 +22,6 @@ type Gauges struct {
 	MicroUSD     int64            // what all model calls have cost
 	DayMicro     int64            // on the day
 	MonthMicro   int64            // in the month up to the day
-	Metrics      []MetricRow      // the sums of all days, Day 0, of the metrics that were asked for
 }
 
 const (
@@ -34,10 +33,9 @@ const (
 		(SELECT count(*) FROM deliveries WHERE state = 'dead'), (SELECT COALESCE(SUM(micro_usd), 0) FROM spend)`
 )
 
-// Gauges counts what is in the database at a time, with the sums of some metrics
-// over all days and repositories. It makes four or five queries, whatever there
-// is to count.
-func (d *DB) Gauges(ctx context.Context, at time.Time, metrics ...string) (*Gauges, error) {
+// Gauges counts what is in the database at a time. It makes four queries, whatever
+// there is to count.
+func (d *DB) Gauges(ctx context.Context, at time.Time) (*Gauges, error) {
 	const doing = "count for a monitor"
 	g := &Gauges{Runs: map[string]int64{}, Deliveries: map[string]int64{}}
 	rows, err := d.reader.QueryContext(ctx, countRuns, micros(at))
@@ -64,17 +62,13 @@ func (d *DB) Gauges(ctx context.Context, at time.Time, metrics ...string) (*Gaug
 	}
 	g.DueSince, g.GateSince, g.WaitingSince = fromMicros(due), fromMicros(gate), fromMicros(since)
 	g.Deliveries["waiting"], g.Deliveries["dead"] = waiting, dead
-	if g.DayMicro, g.MonthMicro, err = d.Spent(ctx, at); err != nil {
-		return nil, err
-	}
-	if len(metrics) > 0 {
-		g.Metrics, err = d.sums(ctx, metrics)
-	}
+	g.DayMicro, g.MonthMicro, err = d.Spent(ctx, at)
 	return g, err
 }
 
-// sums adds up metrics over all days.
-func (d *DB) sums(ctx context.Context, metrics []string) ([]MetricRow, error) {
+// Sums adds up metrics over all days and repositories; the rows' Day is 0. It reads
+// all days: ask for it no more often than the days change.
+func (d *DB) Sums(ctx context.Context, metrics ...string) ([]MetricRow, error) {
 	doing := "sum " + strings.Join(metrics, ", ")
 	marks, args := make([]string, len(metrics)), make([]any, len(metrics))
 	for i, m := range metrics {

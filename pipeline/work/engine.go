@@ -184,7 +184,7 @@ type Engine[W, T any] struct {
 
 	name    string // of this process, for leases
 	flights atomic.Int64
-	beat    atomic.Int64 // when due runs were last looked for, in microseconds
+	beat    atomic.Int64  // when due runs were last looked for, in microseconds
 	drain   chan struct{} // closed when the engine stops
 	halt    context.CancelFunc
 	loops   sync.WaitGroup

@@ -28,16 +28,17 @@ type Snapshot struct {
 	At       time.Time
 	Version  string
 	Gauges   *store.Gauges
-	Figures  metrics.Report  // of the last days
-	DayUSD   float64         // caps on all runs together; 0: none
-	MonthUSD float64         //
-	Limits   []github.Limit  //
-	Calls    int64           // to GitHub, by this process
-	Traces   tracing.Stats   //
-	Ready    map[string]bool // by check
+	Sums     []store.MetricRow // of Counted, over all days
+	Figures  metrics.Report    // of the last days
+	DayUSD   float64           // caps on all runs together; 0: none
+	MonthUSD float64           //
+	Limits   []github.Limit    //
+	Calls    int64             // to GitHub, by this process
+	Traces   tracing.Stats     //
+	Ready    map[string]bool   // by check
 }
 
-// Counted are the metrics that a snapshot's gauges must have the sums of.
+// Counted are the metrics that a snapshot has the sums of.
 var Counted = []string{metrics.PhaseDuration, metrics.PublishFailure}
 
 // FigureDays is the period of the figures of the loops, in days.
@@ -114,14 +115,14 @@ func (s *Snapshot) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	var tries, failures int64
-	for _, r := range g.Metrics {
+	for _, r := range s.Sums {
 		if r.Metric == metrics.PublishFailure {
 			tries, failures = tries+r.N, failures+r.Total
 		}
 	}
 	counter(descPublish, float64(tries))
 	counter(descPublishError, float64(failures))
-	durations(out, g.Metrics)
+	durations(out, s.Sums)
 	for _, m := range s.Figures.Metrics {
 		for _, f := range append([]metrics.Figure{m.Figure}, m.Labels...) {
 			if f.Now != nil {

@@ -39,13 +39,13 @@ func TestScrapeText(t *testing.T) {
 	v := 0.25
 	got := text(t, &Snapshot{At: at, Version: "v1", DayUSD: 50, Calls: 7,
 		Gauges: &store.Gauges{Runs: map[string]int64{"running": 2, "verified": 40}, Working: 1, Due: 3, DueSince: at.Add(-90 * time.Second), Gates: 1, GateSince: at.Add(-time.Hour),
-			Deliveries: map[string]int64{"waiting": 3, "dead": 1}, WaitingSince: at.Add(time.Minute), MicroUSD: 12_345_678, DayMicro: 1_500_000, MonthMicro: 2_500_000,
-			Metrics: []store.MetricRow{
-				{Metric: metrics.PublishFailure, N: 50, Total: 2},
-				{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 7, N: 1, Total: 7},     // 7 ms
-				{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 71, N: 2, Total: 3990}, // 1,920 to 2,047 ms
-				{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 200, N: 1, Total: 268_435_456},
-			}},
+			Deliveries: map[string]int64{"waiting": 3, "dead": 1}, WaitingSince: at.Add(time.Minute), MicroUSD: 12_345_678, DayMicro: 1_500_000, MonthMicro: 2_500_000},
+		Sums: []store.MetricRow{
+			{Metric: metrics.PublishFailure, N: 50, Total: 2},
+			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 7, N: 1, Total: 7},     // 7 ms
+			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 71, N: 2, Total: 3990}, // 1,920 to 2,047 ms
+			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 200, N: 1, Total: 268_435_456},
+		},
 		Figures: metrics.Report{Metrics: []metrics.Metric{{Definition: metrics.Definition{Key: metrics.Dismissal}, Figure: metrics.Figure{Now: &metrics.Estimate{N: 8, Value: v}},
 			Labels: []metrics.Figure{{Label: "style", Now: &metrics.Estimate{N: 2, Value: 1}}, {Label: "none"}}}}},
 		Limits: []github.Limit{{Installation: 9, Resource: "core", Limit: 5000, Remaining: 4321}},
