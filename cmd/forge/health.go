@@ -78,7 +78,7 @@ func (s *server) readiness(ctx context.Context) readiness {
 		v.Checks[name] = condition{ok, why}
 	}
 	is(checkDatabase, s.writable(ctx) == nil, "it cannot be written; see the log")
-	is(checkEngine, s.now().Sub(s.engine.Beat()) < beatWithin, "it has not looked for work for a minute; see the log")
+	is(checkEngine, s.now().Sub(s.beat()) < beatWithin, "it has not looked for work for a minute; see the log")
 	is(checkDraining, !s.health.draining.Load(), "the server ends; another one goes on")
 	is(checkSandbox, s.health.sandbox.Load(), "commands cannot be run; see the log")
 	is(checkGitHub, s.hub == nil || s.hub.botID() != 0, "GitHub has not yet said who the App is; see the log")

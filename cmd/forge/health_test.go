@@ -96,10 +96,10 @@ func TestReadiness(t *testing.T) {
 	broken(http.StatusServiceUnavailable, "not ready", "draining", "the server ends; another one goes on")
 	of.s.health.draining.Store(false)
 
-	engine := of.s.engine
-	of.s.engine = asleep{engine}
+	beat := of.s.beat
+	of.s.beat = func() time.Time { return time.Time{} }
 	broken(http.StatusServiceUnavailable, "not ready", "engine", "it has not looked for work for a minute; see the log")
-	of.s.engine = engine
+	of.s.beat = beat
 	of.s.health.wrote = io.ErrUnexpectedEOF // as the database's last answer
 	of.s.health.looked = of.s.now()
 	broken(http.StatusServiceUnavailable, "not ready", "database", "it cannot be written; see the log")
@@ -107,8 +107,3 @@ func TestReadiness(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// asleep is an engine that looks for nothing.
-type asleep struct{ engine }
-
-func (asleep) Beat() time.Time { return time.Time{} }

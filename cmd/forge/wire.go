@@ -37,7 +37,6 @@ type engine interface {
 	Stop(ctx context.Context) error
 	Drive(ctx context.Context, run int64) error
 	Wake()
-	Beat() time.Time
 	Migrate(ctx context.Context) error
 	Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error)
 	Redrive(ctx context.Context, id string) error
@@ -46,10 +45,17 @@ type engine interface {
 // record appends events to a run; see work.Engine.Record.
 type record = func(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error
 
+// inner is what only the wiring needs of an engine.
+type inner struct {
+	record record
+	beat   func() time.Time // see work.Engine.Beat
+}
+
 // wiring is a Forge put together: what serve, demo and run start.
 type wiring struct {
 	db     *store.DB
 	engine engine
+	beat   func() time.Time // when the engine last looked for work
 	exec   *executor
 	hub    *hub // nil without GitHub
 	memory *memory
@@ -135,7 +141,8 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 		opts.Publisher, opts.Hub, opts.Read, opts.Observer = w.hub, w.hub, w.reader(cfg), w.hub.app
 		opts.Memory = memoryHub{db: w.db, weight: w.hub.app.Weight, now: o.clock()}
 	}
-	w.engine, w.memory.record, err = newEngine(w.db, opts)
+	e, in, err := newEngine(w.db, opts)
+	w.engine, w.beat, w.memory.record = e, in.beat, in.record
 	return w, err
 }
 
@@ -164,20 +171,20 @@ func (w *wiring) reader(cfg settings.Config) func(string, []byte) (pipeline.Noti
 // newEngine chooses River's drivers. On both databases jobs are added within the
 // store's own transactions; on PostgreSQL they are fetched by pgx, which hears of
 // new ones at once.
-func newEngine(db *store.DB, opts work.Options) (engine, record, error) {
+func newEngine(db *store.DB, opts work.Options) (engine, inner, error) {
 	st := storeAdapter{db}
 	if pool := db.Pool(); pool != nil {
 		e, err := work.New(riverpgxv5.New(pool), riverdatabasesql.New(nil), st, opts)
 		if err != nil {
-			return nil, nil, err
+			return nil, inner{}, err
 		}
-		return e, e.Record, nil
+		return e, inner{e.Record, e.Beat}, nil
 	}
 	e, err := work.New(riversqlite.New(db.SQL()), riversqlite.New(nil), st, opts)
 	if err != nil {
-		return nil, nil, err
+		return nil, inner{}, err
 	}
-	return e, e.Record, nil
+	return e, inner{e.Record, e.Beat}, nil
 }
 
 func newHub(o wireOptions, gateway *sandbox.Gateway) (*hub, error) {
