@@ -136,13 +136,13 @@ func picture(spans []Span) string {
 				b.WriteString(" FAILED")
 			}
 			for _, a := range s.Attributes {
-				fmt.Fprintf(&b, " %s=%s", strings.TrimPrefix(string(a.Key), "forge."), a.Value.Emit())
+				fmt.Fprintf(&b, " %s=%s", strings.TrimPrefix(string(a.Key), "forge."), a.Value.String())
 			}
 			b.WriteString("\n")
 			for _, m := range s.Marks {
 				fmt.Fprintf(&b, "%s  · %.2f s %s", indent, m.At.Sub(start).Seconds(), m.Name)
 				for _, a := range m.Attributes {
-					fmt.Fprintf(&b, " %s=%s", strings.TrimPrefix(string(a.Key), "forge."), a.Value.Emit())
+					fmt.Fprintf(&b, " %s=%s", strings.TrimPrefix(string(a.Key), "forge."), a.Value.String())
 				}
 				b.WriteString("\n")
 			}
