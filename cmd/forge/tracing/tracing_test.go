@@ -44,7 +44,12 @@ func play(t rapid.TB, name string, pick func(n int) int) []pipeline.Event {
 	}
 	var out []pipeline.Event
 	var run pipeline.Run
+	seen := map[string]bool{}
 	add := func(e pipeline.Event, wait time.Duration) {
+		if seen[e.ID] { // a script may repeat one; a log never does
+			e.ID = fmt.Sprintf("%s/again/%d", e.ID, len(out))
+		}
+		seen[e.ID] = true
 		if e.Data.Publication != nil {
 			e.Data.Publication.Rev = run.Rev // events have other numbers than in the script
 		}
