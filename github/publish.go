@@ -53,7 +53,7 @@ func (a *App) Publish(ctx context.Context, run *pipeline.Run, opts PublishOption
 	events, err := p.all(ctx)
 	p.pub.Calls = int(s.calls.Load())
 	if err != nil {
-		a.log.Warn("publish", "run", run.ID, "rev", run.Rev, "calls", p.pub.Calls, "err", err)
+		a.log.Warn("publish", "run", run.ID, "rev", run.Rev, "calls", p.pub.Calls, "error", err)
 	} else {
 		a.log.Debug("publish", "run", run.ID, "rev", run.Rev, "calls", p.pub.Calls, "artefacts", len(p.pub.Artefacts))
 	}

@@ -57,13 +57,13 @@ func (p *publisher) review(ctx context.Context, it *pipeline.Iteration) error {
 			return fmt.Errorf("diff %s..%s for the review's comments: %w", short(p.run.Base), short(it.Review.Head), err)
 		}
 		if diff, err = parsePatch(text); err != nil {
-			p.app.log.Warn("no comment of the review can be put on its line", "run", p.run.ID, "err", err)
+			p.app.log.Warn("no comment of the review can be put on its line", "run", p.run.ID, "error", err)
 		}
 	}
 	draft := p.v.review(it, fresh, diff)
 	rev, err := p.postReview(ctx, it.Review.Head, draft)
 	if status(err) == http.StatusUnprocessableEntity && len(draft.comments) > 0 {
-		p.app.log.Warn("GitHub refuses a place of the review's comments", "run", p.run.ID, "err", err)
+		p.app.log.Warn("GitHub refuses a place of the review's comments", "run", p.run.ID, "error", err)
 		draft = p.v.flat(it, draft)
 		rev, err = p.postReview(ctx, it.Review.Head, draft)
 	}

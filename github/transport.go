@@ -32,9 +32,10 @@ type limiter struct {
 	slot chan struct{} // held by the one write that is under way
 
 	mu      sync.Mutex
-	blocked time.Time // no call before this
-	strikes int       // limits in a row without a time
-	last    time.Time // when the last write ended
+	blocked time.Time        // no call before this
+	strikes int              // limits in a row without a time
+	last    time.Time        // when the last write ended
+	told    map[string]Limit // by resource: what GitHub's answers have said
 }
 
 func newLimiter() *limiter { return &limiter{slot: make(chan struct{}, 1)} }
@@ -105,7 +106,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if !again {
 			return resp, err
 		}
-		t.app.log.Debug("call to GitHub failed, trying again", "op", req.Method+" "+req.URL.Path, "err", e)
+		t.app.log.Debug("call to GitHub failed, trying again", "operation", req.Method+" "+req.URL.Path, "error", e)
 		if err := t.app.opts.Sleep(req.Context(), 200*time.Millisecond<<n); err != nil {
 			return nil, &apiError{msg: err.Error(), cause: err}
 		}
@@ -163,6 +164,7 @@ func (t *transport) once(req *http.Request, write bool) (*http.Response, error) 
 		return nil, &apiError{msg: err.Error(), ambiguous: write, cause: err}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
+	t.lim.hear(resp.Header)
 	switch {
 	case limited(resp, body):
 		return nil, &apiError{status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached: " + message(body),

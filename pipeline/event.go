@@ -223,8 +223,9 @@ type Step struct {
 	Model     string `json:"model,omitempty"`
 	Usage     Usage  `json:"usage"`
 	Millis    int64  `json:"ms"`
-	Progress  bool   `json:"progress"`         // whether the step changed a file or brought new information (I4)
-	Advice    string `json:"advice,omitempty"` // what the reflection inside the loop said, when stagnation triggered one
+	Call      int64  `json:"call_ms,omitempty"` // of that, the model's answer to the turn itself
+	Progress  bool   `json:"progress"`          // whether the step changed a file or brought new information (I4)
+	Advice    string `json:"advice,omitempty"`  // what the reflection inside the loop said, when stagnation triggered one
 }
 
 // ToolUse is one call of a tool by an agent, without its output: that is in the

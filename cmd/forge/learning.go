@@ -103,7 +103,7 @@ func (m *memory) work(ctx context.Context) {
 		}
 		for _, id := range m.takeEnds() {
 			if err := m.ended(ctx, id); err != nil && ctx.Err() == nil {
-				m.log.DebugContext(ctx, "look back at a run", "run", id, "error", err)
+				m.log.WarnContext(ctx, "look back at a run", "run", id, "error", err)
 			}
 		}
 		select {

@@ -81,7 +81,7 @@ func (m *memory) lookBackNow(ctx context.Context, run int64) {
 		return
 	}
 	if err := m.lookBack(ctx, run, true); err != nil && ctx.Err() == nil {
-		m.log.DebugContext(ctx, "look back at a run", "run", run, "error", err)
+		m.log.WarnContext(ctx, "look back at a run", "run", run, "error", err)
 	}
 }
 

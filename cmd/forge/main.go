@@ -108,9 +108,10 @@ func rootCommand() *cobra.Command {
 	})
 	root.PersistentFlags().String("config", "", "the server's configuration file (default: forge.yml in the working directory, when there is one)")
 	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
+	root.PersistentFlags().String("log-format", formatText, "how log lines are written: text or json")
 	root.AddCommand(
 		serveCommand(), demoCommand(), labCommand(), runCommand(), runsCommand(), showCommand(),
-		answerCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), metricsCommand(), configCommand(), versionCommand(),
+		answerCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), metricsCommand(), monitoringCommand(), configCommand(), versionCommand(),
 	)
 	return root
 }

@@ -175,7 +175,7 @@ func drive(ctx context.Context, w *wiring, d *display, id int64) error {
 	}
 	if run.State.Ended() {
 		if err := w.memory.ended(ctx, id); err != nil {
-			w.memory.log.DebugContext(ctx, "look back at a run", "run", id, "error", err)
+			w.memory.log.WarnContext(ctx, "look back at a run", "run", id, "error", err)
 		}
 	}
 	d.say("\n%s", run.Summary())

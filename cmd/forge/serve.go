@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,12 +14,17 @@ import (
 	"github.com/gorilla/mux"
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/monitoring"
 	"forge/cmd/forge/settings"
 	"forge/webhook"
 )
 
-// drainTime is how long a server may take to end in order.
-const drainTime = 10 * time.Second
+// drainTime is how long a server may take to end in order, and closeTime how long
+// the requests that are under way then have.
+const (
+	drainTime = 10 * time.Second
+	closeTime = 3 * time.Second
+)
 
 func serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -60,6 +64,11 @@ type server struct {
 	pagesURL string // of the web pages; "" without
 	log      *slog.Logger
 
+	config settings.Config
+	now    func() time.Time
+	health health
+	tried  bool // the sandbox, at least once
+
 	halt context.CancelFunc // of what runs beside the engine
 	aux  sync.WaitGroup
 }
@@ -71,7 +80,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{wiring: w, log: o.log}
+	s := &server{wiring: w, log: o.log, config: o.config, now: o.clock()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -83,11 +92,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	for _, text := range o.config.Warnings {
 		o.log.Warn(text)
 	}
-	if o.config.UnsafeNoSandbox {
-		// warned of above
-	} else if err := w.spaces.Probe(ctx); err != nil {
-		o.log.Error("no sandbox: phases that need one will be refused", "error", err)
-	}
+	s.trySandbox(ctx, o.config.UnsafeNoSandbox)
 	s.hooks, err = webhook.New(keeper{w.db}, o.log, webhook.Options{Secret: []byte(o.config.WebhookSecret.Reveal()), Notify: func() {
 		w.engine.Wake()
 		w.pages.Notify("deliveries", "")
@@ -108,7 +113,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	s.hooks.Route(r)
 	r.HandleFunc("/healthz", s.healthy).Methods(http.MethodGet)
 	r.HandleFunc("/readyz", s.ready).Methods(http.MethodGet)
-	r.Handle("/metrics", scrape{db: w.db, token: o.config.MetricsToken.Reveal(), log: o.log}).Methods(http.MethodGet)
+	r.Handle("/metrics", scrape{db: w.db, token: o.config.MetricsToken.Reveal(), log: o.log, now: s.now, more: s.watched, sums: &sums{}, process: monitoring.Process()}).Methods(http.MethodGet)
 	if err := s.servePages(r, o); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -122,6 +127,7 @@ func startServer(ctx context.Context, o wireOptions) (_ *server, err error) {
 	s.aux.Go(func() { s.memory.work(base) })
 	s.aux.Go(func() { s.tidy(base, o.clock(), o.config) })
 	s.aux.Go(func() { s.measure(base) })
+	s.aux.Go(func() { s.probe(base, o.config.UnsafeNoSandbox) })
 	return s, nil
 }
 
@@ -220,27 +226,22 @@ func (s *server) measure(ctx context.Context) {
 	}
 }
 
-func (s *server) healthy(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
-
-// ready answers 200 when the database can be written.
-func (s *server) ready(w http.ResponseWriter, r *http.Request) {
-	if err := s.db.Check(r.Context()); err != nil {
-		http.Error(w, "the database does not answer; see the log", http.StatusServiceUnavailable)
-		return
-	}
-	io.WriteString(w, "ready\n")
-}
-
-// stop ends the server in order: nothing new comes in, what was taken in is kept,
-// phases end at their next step.
+// stop ends the server in order: phases end at their next step, while webhooks are
+// still kept, so that a proxy has the time to see that it is not ready; then
+// nothing new comes in, and what was taken in is on disk.
 func (s *server) stop(ctx context.Context) error {
+	s.health.draining.Store(true)
 	s.halt()
 	defer s.aux.Wait()
+	err := s.engine.Stop(ctx)
+	// Who is in the middle of a request gets an answer, also when the engine took all the time.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
 	var pages error
 	if s.local != nil {
-		pages = s.local.Shutdown(ctx)
+		pages = s.local.Shutdown(last)
 	}
-	return errors.Join(pages, s.http.Shutdown(ctx), s.hooks.Stop(ctx), s.engine.Stop(ctx), s.wiring.close())
+	return errors.Join(err, pages, s.http.Shutdown(last), s.hooks.Stop(last), s.wiring.close())
 }
 
 // configure reads the server's configuration and makes its logger.
@@ -251,6 +252,9 @@ func configure(cmd *cobra.Command) (settings.Config, *slog.Logger, error) {
 			path = "forge.yml"
 		}
 	}
+	if err := checkLogFormat(cmd); err != nil {
+		return settings.Config{}, nil, err
+	}
 	cfg, err := settings.Server(path, overridden(cmd, os.Getenv))
 	if err != nil {
 		return cfg, nil, usage("%w", err)
@@ -258,12 +262,28 @@ func configure(cmd *cobra.Command) (settings.Config, *slog.Logger, error) {
 	return cfg, logger(cmd), nil
 }
 
+// The forms of log lines.
+const (
+	formatText = "text"
+	formatJSON = "json"
+)
+
+func checkLogFormat(cmd *cobra.Command) error {
+	if f, _ := cmd.Flags().GetString("log-format"); f != formatText && f != formatJSON && f != "" {
+		return usage("--log-format %s: there are %s and %s", f, formatText, formatJSON)
+	}
+	return nil
+}
+
 // logger logs to the command's standard error: what operators want to know, and
 // with --verbose what developers want to know.
 func logger(cmd *cobra.Command) *slog.Logger {
-	level := slog.LevelInfo
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if v, _ := cmd.Flags().GetBool("verbose"); v {
-		level = slog.LevelDebug
+		o.Level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	if f, _ := cmd.Flags().GetString("log-format"); f == formatJSON {
+		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), o))
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), o))
 }

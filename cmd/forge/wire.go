@@ -18,6 +18,7 @@ import (
 
 	"forge/cmd/forge/dashboard"
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/tracing"
 	"forge/github"
 	"forge/learn/recall"
 	"forge/learn/worth"
@@ -45,15 +46,23 @@ type engine interface {
 // record appends events to a run; see work.Engine.Record.
 type record = func(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error
 
+// inner is what only the wiring needs of an engine.
+type inner struct {
+	record record
+	beat   func() time.Time // see work.Engine.Beat
+}
+
 // wiring is a Forge put together: what serve, demo and run start.
 type wiring struct {
 	db     *store.DB
 	engine engine
+	beat   func() time.Time // when the engine last looked for work
 	exec   *executor
 	hub    *hub // nil without GitHub
 	memory *memory
 	pages  *dashboard.Pages // nil unless it serves
 	spaces *sandbox.Manager
+	traces *tracing.Exporter // nil without a collector
 }
 
 // wireOptions are what the commands differ in.
@@ -95,6 +104,11 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 	if w.db, err = store.Open(ctx, cmp.Or(o.database, cfg.DatabaseURL.Reveal()), o.log); err != nil {
 		return nil, err
 	}
+	if !o.silent && tracing.Enabled(os.Getenv) {
+		if w.traces, err = tracing.New(ctx, tracing.Options{Events: w.db.Events, Version: version(), Log: o.log, Now: o.clock()}); err != nil {
+			return nil, err
+		}
+	}
 	if w.exec, err = newExecutor(o, w); err != nil {
 		return nil, err
 	}
@@ -113,6 +127,7 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 			if w.pages != nil {
 				notify(w.pages, run, events)
 			}
+			w.traces.OnEvents(run.ID, events)
 			if o.onEvents != nil {
 				o.onEvents(run, events)
 			}
@@ -133,7 +148,8 @@ func wire(ctx context.Context, o wireOptions) (_ *wiring, err error) {
 		words = &memoryHub{db: w.db, weight: w.hub.app.Weight, now: o.clock()}
 		opts.Memory = words
 	}
-	w.engine, w.memory.record, err = newEngine(w.db, opts)
+	e, in, err := newEngine(w.db, opts)
+	w.engine, w.beat, w.memory.record = e, in.beat, in.record
 	if words != nil {
 		words.record = w.memory.record
 	}
@@ -165,20 +181,20 @@ func (w *wiring) reader(cfg settings.Config) func(string, []byte) (pipeline.Noti
 // newEngine chooses River's drivers. On both databases jobs are added within the
 // store's own transactions; on PostgreSQL they are fetched by pgx, which hears of
 // new ones at once.
-func newEngine(db *store.DB, opts work.Options) (engine, record, error) {
+func newEngine(db *store.DB, opts work.Options) (engine, inner, error) {
 	st := storeAdapter{db}
 	if pool := db.Pool(); pool != nil {
 		e, err := work.New(riverpgxv5.New(pool), riverdatabasesql.New(nil), st, opts)
 		if err != nil {
-			return nil, nil, err
+			return nil, inner{}, err
 		}
-		return e, e.Record, nil
+		return e, inner{e.Record, e.Beat}, nil
 	}
 	e, err := work.New(riversqlite.New(db.SQL()), riversqlite.New(nil), st, opts)
 	if err != nil {
-		return nil, nil, err
+		return nil, inner{}, err
 	}
-	return e, e.Record, nil
+	return e, inner{e.Record, e.Beat}, nil
 }
 
 func newHub(o wireOptions, gateway *sandbox.Gateway) (*hub, error) {
@@ -246,6 +262,7 @@ func (w *wiring) close() error {
 	if w.exec != nil {
 		w.exec.close()
 	}
+	w.traces.Close(context.Background()) // for a few seconds at most
 	if w.db != nil {
 		errs = append(errs, w.db.Close())
 	}

@@ -129,7 +129,8 @@ func (c *conversation) turn(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	log := &turnLog{replayed: rec.replayed, step: pipeline.Step{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Number: c.p.steps, Model: c.modelName, Usage: rec.response.Usage}}
+	log := &turnLog{replayed: rec.replayed, step: pipeline.Step{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Number: c.p.steps, Model: c.modelName, Usage: rec.response.Usage,
+		Call: c.p.agent.opts.Clock().Sub(start).Milliseconds()}}
 	done, err = c.act(ctx, rec.response, log)
 	log.step.Millis = c.p.agent.opts.Clock().Sub(start).Milliseconds()
 	// The call is paid for, so its event is written even when the phase is being stopped.

@@ -43,7 +43,7 @@ func (c *checker) readCoverage(ctx context.Context, s *suite) {
 			err = c.addCoverage(c.cover, s, data)
 		}
 		if err != nil {
-			c.log.Warn("coverage is left out", "file", name, "err", err)
+			c.log.Warn("coverage is left out", "file", name, "error", err)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (c *checker) findModules(ctx context.Context, places []place) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			c.log.Warn("skip a Go module", "dir", dir, "err", err)
+			c.log.Warn("skip a Go module", "dir", dir, "error", err)
 			continue
 		}
 		if m := goModuleLine.FindSubmatch(data); m != nil {
@@ -212,7 +212,7 @@ func (c *checker) nodeSuites(ctx context.Context, places []place) ([]*suite, err
 			Scripts        map[string]string `json:"scripts"`
 		}
 		if err := json.Unmarshal(data, &pkg); err != nil {
-			c.log.Warn("skip a package.json", "dir", p.dir, "err", err)
+			c.log.Warn("skip a package.json", "dir", p.dir, "error", err)
 			continue
 		}
 		script := pkg.Scripts["test"]

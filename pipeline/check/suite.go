@@ -70,7 +70,7 @@ func (c *checker) removeScratch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := c.ws.Run(ctx, pipeline.Command{Args: []string{"rm", "-rf", "--", scratch}, Timeout: 10 * time.Second}); err != nil {
-		c.log.Debug("remove the tests' reports", "err", err)
+		c.log.Debug("remove the tests' reports", "error", err)
 	}
 }
 
@@ -116,7 +116,7 @@ func (c *checker) runSuite(ctx context.Context, s *suite) error {
 	if err := c.judge(s, &res, out); err != nil {
 		return err
 	}
-	c.log.Info("suite done", "command", s.done.Command, "exit", res.Exit, "tests", s.result.ran(), "failing", s.result.failing(), "ms", s.done.Millis)
+	c.log.Info("suite done", "command", s.done.Command, "exit", res.Exit, "tests", s.result.ran(), "failed", s.result.failing(), "ms", s.done.Millis)
 	return nil
 }
 
@@ -220,7 +220,7 @@ func (c *checker) leftBehind(ctx context.Context, s *suite) []string {
 	}
 	res, err := c.ws.Run(ctx, pipeline.Command{Args: append(args, ")", "-print"), Timeout: time.Minute})
 	if err != nil || res.Exit != 0 {
-		c.log.Debug("look for reports of the tests", "err", err, "exit", res.Exit, "stderr", string(res.Stderr))
+		c.log.Debug("look for reports of the tests", "error", err, "exit", res.Exit, "stderr", string(res.Stderr))
 		return nil
 	}
 	var out []string
@@ -257,7 +257,7 @@ func (c *checker) parse(ctx context.Context, s *suite, data, out []byte) (result
 		}
 		r, err := parser(data)
 		if err != nil {
-			c.log.Warn("the report of the tests is unreadable; their exit code decides", "command", s.done.Command, "err", err)
+			c.log.Warn("the report of the tests is unreadable; their exit code decides", "command", s.done.Command, "error", err)
 			return result{partial: true}, nil
 		}
 		return r, nil
@@ -282,7 +282,7 @@ func (c *checker) parseLeft(ctx context.Context, s *suite) (result, error) {
 		}
 		one, err := parseJUnit(data)
 		if err != nil {
-			c.log.Debug("skip a report", "file", name, "err", err)
+			c.log.Debug("skip a report", "file", name, "error", err)
 			continue
 		}
 		r.cases = append(r.cases, one.cases...)

@@ -184,7 +184,7 @@ func (m *Manager) findTools(o Options) error {
 		if real, err := filepath.EvalSymlinks(goBin); err == nil {
 			root := filepath.Dir(filepath.Dir(real))
 			if m.uid >= 0 && unreachable(root, m.uid, m.gid) != "" {
-				m.log.Warn("the host's Go cannot be read by the worker's user; commands will not find it", "goroot", root)
+				m.log.Warn("the host's Go cannot be read by the worker's user; commands will not find it", "dir", root)
 			} else {
 				s.addToolchain(root)
 			}

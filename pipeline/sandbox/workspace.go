@@ -62,7 +62,7 @@ func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
 	}
 	w := &Workspace{
 		m: m, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
-		log: m.log.With("run", o.Name), errs: &tailWriter{max: 8 << 10},
+		log: m.log.With("workspace", o.Name), errs: &tailWriter{max: 8 << 10},
 	}
 	if err := w.makeDirs(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open workspace %s: %w", o.Name, roomFault(m.dir, err)), w.Close())

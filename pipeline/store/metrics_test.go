@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -159,7 +160,7 @@ func TestMetricPlans(t *testing.T) {
 func TestGauges(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
-		got, err := d.Gauges(ctx, "events")
+		got, err := d.Gauges(ctx, now)
 		must(t, err)
 		empty := &Gauges{Runs: map[string]int64{}, Deliveries: map[string]int64{"waiting": 0, "dead": 0}}
 		if diff := cmp.Diff(empty, got); diff != "" {
@@ -167,18 +168,51 @@ func TestGauges(t *testing.T) {
 		}
 		run := begin(t, d, 1)
 		begin(t, d, 2)
+		idle := begin(t, d, 3)
+		begin(t, d, 4)
 		gate := &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateEscalation}
 		add(t, d, run, ev("step", pipeline.EventAgentIteration, 1, pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan, Usage: pipeline.Usage{MicroUSD: 70}}}),
 			ev("gate", pipeline.EventGateRequested, 2, pipeline.Data{Gate: gate}))
 		must(t, d.KeepDeliveries(ctx, []Delivery{delivery("a"), delivery("b")}))
 		_, err = d.MeasureRuns(ctx, tally)
 		must(t, err)
-		got, err = d.Gauges(ctx, "events", "none")
+		// One is being worked on, one was put off; the first waits, and has something to publish.
+		for _, id := range []int64{2, idle.ID} {
+			_, err := d.Lease(ctx, id, "w", now, time.Minute)
+			must(t, err)
+		}
+		_, err = d.Postpone(ctx, idle.ID, "w", idle.Seq, now.Add(time.Hour))
 		must(t, err)
-		want := &Gauges{Runs: map[string]int64{"running": 1, "waiting": 1}, Gates: 1, Deliveries: map[string]int64{"waiting": 2, "dead": 0}, MicroUSD: 70,
-			Metrics: []MetricRow{{Metric: "events", Label: "agent.iteration", N: 1, Total: 2}, {Metric: "events", Label: "gate.requested", N: 1, Total: 2}, {Metric: "events", Label: "run.started", N: 2, Total: 4}}}
+		at := now.Add(30 * time.Second)
+		got, err = d.Gauges(ctx, at)
+		must(t, err)
+		want := &Gauges{Runs: map[string]int64{"running": 3, "waiting": 1}, Working: 1, Due: 2, DueSince: now, Gates: 1, GateSince: now.Add(2 * time.Second),
+			Deliveries: map[string]int64{"waiting": 2, "dead": 0}, WaitingSince: delivery("a").Received.UTC(), MicroUSD: 70, DayMicro: 70, MonthMicro: 70}
+		sums, err := d.Sums(ctx, "events", "none")
+		must(t, err)
+		if diff := cmp.Diff([]MetricRow{{Metric: "events", Label: "agent.iteration", N: 1, Total: 2}, {Metric: "events", Label: "gate.requested", N: 1, Total: 2}, {Metric: "events", Label: "run.started", N: 4, Total: 8}}, sums); diff != "" {
+			t.Errorf("Sums (-want +got)\n%s", diff)
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
+		}
+		// The lease runs out and the time comes that the other was put off to.
+		got, err = d.Gauges(ctx, now.Add(2*time.Hour))
+		must(t, err)
+		if got.Working != 0 || got.Due != 4 || !got.DueSince.Equal(now) {
+			t.Errorf("two hours later: %+v", got)
+		}
+	})
+}
+
+// It can be written, or it says why not.
+func TestWritable(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		must(t, d.Writable(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := d.Writable(ctx); err == nil {
+			t.Error("Writable with a context that has ended = nil")
 		}
 	})
 }

@@ -49,7 +49,7 @@ func migrate(ctx context.Context, db *sql.DB, in dialect, tree fs.FS, log *slog.
 	}
 	done, err := p.Up(ctx)
 	for _, r := range done {
-		log.DebugContext(ctx, "schema migrated", "version", r.Source.Version, "took", r.Duration)
+		log.DebugContext(ctx, "schema migrated", "version", r.Source.Version, "ms", r.Duration.Milliseconds())
 	}
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)

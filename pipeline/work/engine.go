@@ -194,6 +194,7 @@ type Engine[W, T any] struct {
 
 	name    string // of this process, for leases
 	flights atomic.Int64
+	beat    atomic.Int64  // when due runs were last looked for, in microseconds
 	drain   chan struct{} // closed when the engine stops
 	halt    context.CancelFunc
 	loops   sync.WaitGroup
@@ -312,6 +313,15 @@ func (e *Engine[W, T]) Stop(ctx context.Context) error {
 
 // Wake tells the intake that a delivery has come. It never blocks.
 func (e *Engine[W, T]) Wake() { signal(e.wake) }
+
+// Beat is when the engine last looked for due runs; the zero time before the first
+// look. It looks every Options.Tick while it works and the database answers.
+func (e *Engine[W, T]) Beat() time.Time {
+	if n := e.beat.Load(); n != 0 {
+		return time.UnixMicro(n).UTC()
+	}
+	return time.Time{}
+}
 
 // Poke tells a phase of the run that is being executed to look at once whether it
 // may go on. Call it after appending to a run from this process.

@@ -193,7 +193,7 @@ func (e *Engine[W, T]) accept(ctx context.Context, p *parcel) {
 		return
 	}
 	next := e.now().Add(e.backoff(2*p.Attempts+1, err))
-	log.WarnContext(ctx, "handling a delivery failed", logError, err, "try", p.Attempts+1, "of", tries)
+	log.WarnContext(ctx, "handling a delivery failed", logError, err, "attempt", p.Attempts+1, "attempts", tries)
 	if p.Attempts+1 >= tries && p.notice.Kind == pipeline.NoticeStart {
 		e.giveUp(ctx, p, err)
 	}

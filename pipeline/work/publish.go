@@ -85,7 +85,7 @@ func (e *Engine[W, T]) published(ctx context.Context, f *flight, act pipeline.Ac
 		delay = max(delay, e.Settle)
 	}
 	e.hold(f.id, delay)
-	e.Logger.WarnContext(ctx, "publishing failed", logRun, f.id, logAction, act.Key, logError, failed, "again in", delay)
+	e.Logger.WarnContext(ctx, "publishing failed", logRun, f.id, logAction, act.Key, logError, failed, "retry_in", delay.String())
 	return nil
 }
 

@@ -164,6 +164,7 @@ func (e *Engine[W, T]) tick(ctx context.Context) {
 			e.Logger.WarnContext(ctx, "looking for due runs", logError, err)
 		} else {
 			limit = 200
+			e.beat.Store(e.now().UnixMicro())
 		}
 		select {
 		case <-e.drain:

@@ -59,7 +59,7 @@ func (a *Access) back(w http.ResponseWriter, r *http.Request) {
 		a.signInFailed(w, r, http.StatusForbidden, "You did not let Forge know who you are. Without that it cannot tell what you may see.")
 		return
 	case q.Get("error") != "" || code == "" || len(code) > 255:
-		a.log.Warn("GitHub refused a sign-in", "reason", fmt.Sprintf("%.60q", q.Get("error")))
+		a.log.Warn("GitHub refused a sign-in", "why", fmt.Sprintf("%.60q", q.Get("error")))
 		a.signInFailed(w, r, http.StatusBadGateway, "GitHub refused the sign-in; the server's log says why.")
 		return
 	}
@@ -85,7 +85,7 @@ func (a *Access) back(w http.ResponseWriter, r *http.Request) {
 		a.signInFailed(w, r, http.StatusInternalServerError, "The sign-in could not be kept; the server's log says why.")
 		return
 	}
-	a.log.Info("signed in", "actor", user.Login, "id", user.ID)
+	a.log.Info("signed in", "actor", user.Login, "actor_id", user.ID)
 	http.Redirect(w, r, relative(begun.To), http.StatusSeeOther)
 }
 
@@ -133,7 +133,7 @@ func (a *Access) logout(w http.ResponseWriter, r *http.Request) {
 		if err := a.opts.SignIn.Revoke(ctx, s.Token); err != nil {
 			a.log.Warn("end a sign-in at GitHub: a copy of its cookie could be used until it ends by itself", "actor", s.Login, "error", err)
 		}
-		a.log.Info("signed out", "actor", s.Login, "id", s.ID)
+		a.log.Info("signed out", "actor", s.Login, "actor_id", s.ID)
 	}
 	say(w, r, http.StatusOK, pageData{Title: "Signed out", Text: "You are signed out of Forge.", Link: loginPath, Label: "Sign in with GitHub"})
 }

@@ -1,0 +1,40 @@
+package github
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLimits(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	a := &App{insts: map[int64]*installation{}, opts: Options{Clock: func() time.Time { return now }}}
+	head := func(resource, limit, remaining, reset string) http.Header {
+		h := http.Header{}
+		h.Set("X-RateLimit-Resource", resource)
+		h.Set("X-RateLimit-Limit", limit)
+		h.Set("X-RateLimit-Remaining", remaining)
+		h.Set("X-RateLimit-Reset", reset)
+		return h
+	}
+	if got := a.Limits(); got != nil {
+		t.Errorf("before any call: %v", got)
+	}
+	a.installation(9).lim.hear(head("core", "5000", "4999", "1700000600"))
+	a.installation(9).lim.hear(head("core", "5000", "4998", "1700000600"))
+	a.installation(9).lim.hear(head("graphql", "5000", "17", "1700000300"))
+	a.installation(3).lim.hear(head("core", "12500", "12000", "1699999999")) // over: it is whole again
+	for _, h := range []http.Header{head("made up", "1", "1", "1"), head("core", "", "1", "1"), head("core", "1", "x", "1"), head("core", "1", "1", ""), {}} {
+		a.installation(9).lim.hear(h)
+	}
+	want := []Limit{
+		{3, "core", 12500, 12500, time.Unix(1699999999, 0)},
+		{9, "core", 5000, 4998, time.Unix(1700000600, 0)},
+		{9, "graphql", 5000, 17, time.Unix(1700000300, 0)},
+	}
+	if diff := cmp.Diff(want, a.Limits()); diff != "" {
+		t.Errorf("Limits() (-want +got)\n%s", diff)
+	}
+}
