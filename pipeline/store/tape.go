@@ -57,10 +57,31 @@ func (d *DB) TapeCut(ctx context.Context, run int64, key string, fromStep int) e
 // TapeAll returns a run's model calls in the order in which they were first made.
 func (d *DB) TapeAll(ctx context.Context, run int64) ([]TapeEntry, error) {
 	doing := fmt.Sprintf("read tape of run %d", run)
-	rows, err := d.reader.QueryContext(ctx, `SELECT key, step, hash, data FROM tape WHERE run = $1 ORDER BY id`, run)
+	rows, err := d.reader.QueryContext(ctx, selectTape, run)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
+	return collectTape(rows, doing)
+}
+
+const selectTape = `SELECT key, step, hash, data FROM tape WHERE run = $1 ORDER BY id`
+
+// TapePage returns at most limit of a run's model calls after the first skip ones,
+// in the order of [DB.TapeAll], and counts all of them.
+func (d *DB) TapePage(ctx context.Context, run int64, skip, limit int) (list []TapeEntry, all int, err error) {
+	doing := fmt.Sprintf("read tape of run %d from %d", run, skip)
+	if err := d.reader.QueryRowContext(ctx, `SELECT count(*) FROM tape WHERE run = $1`, run).Scan(&all); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	rows, err := d.reader.QueryContext(ctx, selectTape+` LIMIT $2 OFFSET $3`, run, limitOr(limit, 100), skip)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	list, err = collectTape(rows, doing)
+	return list, all, err
+}
+
+func collectTape(rows *sql.Rows, doing string) ([]TapeEntry, error) {
 	return collect(rows, doing, func(t *TapeEntry) error {
 		var packed []byte
 		if err := rows.Scan(&t.Key, &t.Step, &t.Hash, &packed); err != nil {
