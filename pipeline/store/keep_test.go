@@ -279,10 +279,15 @@ func TestTape(t *testing.T) {
 		if diff := cmp.Diff(wanted, all); diff != "" {
 			t.Errorf("TapeAll: %s", diff)
 		}
-		page, n, err := d.TapePage(ctx, run.ID, 1, 1)
+		page, err := d.TapePage(ctx, run.ID, 1, 1)
 		must(t, err)
-		if diff := cmp.Diff(wanted[1:2], page); diff != "" || n != 3 {
-			t.Errorf("TapePage(1, 1): %s; of %d, want 3", diff, n)
+		if diff := cmp.Diff(wanted[1:2], page); diff != "" {
+			t.Errorf("TapePage(1, 1): %s", diff)
+		}
+		keys, err := d.TapeKeys(ctx, run.ID)
+		must(t, err)
+		if diff := cmp.Diff([]string{"iter/1/review", "iter/1/review", "plan"}, keys); diff != "" {
+			t.Errorf("TapeKeys: %s", diff)
 		}
 		if err := d.TapeRecord(ctx, 99, "plan", 1, "h", nil); err == nil {
 			t.Error("a tape of no run")
@@ -355,7 +360,8 @@ func TestCancelledContext(t *testing.T) {
 			"TapeLookup":        func() error { _, _, _, err := d.TapeLookup(gone, 1, "k", 1); return err },
 			"TapeCut":           func() error { return d.TapeCut(gone, 1, "k", 1) },
 			"TapeAll":           func() error { _, err := d.TapeAll(gone, 1); return err },
-			"TapePage":          func() error { _, _, err := d.TapePage(gone, 1, 0, 1); return err },
+			"TapePage":          func() error { _, err := d.TapePage(gone, 1, 0, 1); return err },
+			"TapeKeys":          func() error { _, err := d.TapeKeys(gone, 1); return err },
 			"Log":               func() error { _, err := d.Log(gone, 1, 0, "", 1); return err },
 			"LogTypes":          func() error { _, _, err := d.LogTypes(gone, 1); return err },
 		}

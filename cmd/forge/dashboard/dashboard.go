@@ -73,6 +73,11 @@ func (p *Pages) Route(r *mux.Router) {
 	get := func(path string, h handler) { r.Handle(path, p.handle(h)).Methods(http.MethodGet, http.MethodHead) }
 	get("/", p.overview)
 	get("/runs", p.runs)
+	get("/runs/{id}", p.run)
+	get("/runs/{id}/events", p.events)
+	get("/runs/{id}/tape", p.tape)
+	get("/runs/{id}/answer", p.toRun)
+	r.Handle("/runs/{id}/answer", p.handle(p.answer)).Methods(http.MethodPost)
 	r.HandleFunc("/live", p.serveLive).Methods(http.MethodGet)
 	r.PathPrefix("/static/").HandlerFunc(serveStatic).Methods(http.MethodGet, http.MethodHead)
 }

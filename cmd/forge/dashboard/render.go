@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"forge/learn/metrics"
-	"forge/pipeline"
 )
 
 //go:embed templates/*.html
@@ -38,13 +37,18 @@ func parseTemplates() map[string]*template.Template {
 var functions = template.FuncMap{
 	"amount":    metrics.Amount,
 	"asset":     asset,
-	"clock":     func(ms int64) string { return pipeline.Clock(time.Duration(ms) * time.Millisecond) },
+	"bytes":     size,
+	"clip":      func(n int, s string) string { return clip(firstLine(s), n) },
+	"clock":     clock,
 	"dollars":   func(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/1e6) },
+	"dollars4":  func(micros int64) string { return fmt.Sprintf("$%.4f", float64(micros)/1e6) },
 	"firstline": func(s string) string { line, _, _ := strings.Cut(s, "\n"); return line },
+	"moment":    func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
 	"plural":    plural,
 	"short":     func(sha string) string { return fmt.Sprintf("%.7s", sha) },
 	"spark":     spark,
 	"stamp":     func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
+	"tokens":    tokens,
 	"when":      func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
 }
 
