@@ -46,6 +46,7 @@ var functions = template.FuncMap{
 	"moment":    func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
 	"plural":    plural,
 	"short":     func(sha string) string { return fmt.Sprintf("%.7s", sha) },
+	"spaced":    func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"spark":     spark,
 	"stamp":     func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
 	"tokens":    tokens,

@@ -164,7 +164,16 @@ func firstLine(s string) string {
 func standing(run *pipeline.Run) string {
 	shown := *run
 	shown.Gates = nil // the question has its own place
-	return shown.Summary()
+	text := shown.Summary()
+	switch {
+	case run.State == pipeline.StateStopped && run.StoppedBy.Login != "":
+		text += " " + run.StoppedBy.Login + " stopped it."
+	case run.Await != nil:
+		text += fmt.Sprintf(" It waits for %s, until %s at most.", clip(run.Await.What, titleShown), run.Await.Until.UTC().Format("15:04 UTC"))
+	case run.Fault != nil && !run.State.Ended():
+		text += fmt.Sprintf(" Its last step broke down (%s): %s", run.Fault.Class, clip(firstLine(run.Fault.Message), 2*titleShown))
+	}
+	return text
 }
 
 // links lead to the run's issue, pull request and branch.

@@ -83,7 +83,8 @@ func (p *Pages) answer(w http.ResponseWriter, r *http.Request, v Viewer) error {
 	}
 	text, err := p.Tell(r.Context(), run.ID, key, cmd, v.Actor(), "dashboard")
 	if err != nil {
-		return err
+		p.Log.Error("pass an answer on", "run", run.ID, "error", err)
+		return p.showRun(w, r, v, run, events, &refusal{http.StatusInternalServerError, "Your answer could not be passed on; the server's log says why. Please send it again.", r.PostForm})
 	}
 	did := "Done: " + clip(strings.TrimSpace(cmd.Name+" "+cmd.Args), titleShown) + "."
 	done(w, r, to, clip(cmp.Or(text, did), saidBytes))

@@ -165,7 +165,7 @@ func commands(run *pipeline.Run) (out []command) {
 		return nil
 	}
 	if run.State == pipeline.StateStopped {
-		out = append(out, command{formKey(), "resume", "Resume", "go on from here; nothing is lost", "main"})
+		out = append(out, command{formKey(), "resume", "Resume", "go on from here; without it the run is cancelled on " + run.Deadline().UTC().Format("2 January"), "main"})
 	} else {
 		out = append(out, command{formKey(), "stop", "Stop", "pause it; it can be resumed", ""})
 	}

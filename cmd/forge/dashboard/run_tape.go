@@ -38,6 +38,7 @@ type tapeData struct {
 type callRow struct {
 	N            int // on the tape, from 1
 	Key          string
+	Phase        string // "implement 2", with its iteration
 	Conversation string
 	Step         int
 	Hash         string // of what was asked
@@ -170,10 +171,9 @@ func (b *bill) step(n int) (pipeline.Step, bool) {
 	if n > len(b.keys) {
 		return pipeline.Step{}, false
 	}
-	var run int64
-	var key stepKey
 	of := path.Dir(b.keys[n-1]) // the phase's execution
-	if _, err := fmt.Sscanf(of, "run/%d/iter/%d/%s", &run, &key.iteration, &key.phase); err != nil {
+	key, ok := phaseOf(b.keys[n-1])
+	if !ok {
 		return pipeline.Step{}, false
 	}
 	for _, k := range b.keys[:n] {
@@ -185,6 +185,14 @@ func (b *bill) step(n int) (pipeline.Step, bool) {
 	return s, ok && !strings.HasSuffix(b.keys[n-1], lookingBack)
 }
 
+// phaseOf reads the phase of a conversation's key, "run/7/iter/2/review/quality"; a
+// look back at the whole run belongs to none.
+func phaseOf(key string) (k stepKey, ok bool) {
+	var run int64
+	_, err := fmt.Sscanf(path.Dir(key), "run/%d/iter/%d/%s", &run, &k.iteration, &k.phase)
+	return k, err == nil
+}
+
 // lookingBack ends the name of a conversation in which a model looks back at an
 // agent's last steps: its cost is part of the step that it belongs to.
 const lookingBack = ".reflection"
@@ -193,6 +201,9 @@ const lookingBack = ".reflection"
 // only what stands beside it.
 func callOf(n int, t store.TapeEntry, b *bill) callRow {
 	c := callRow{N: n, Key: t.Key, Conversation: path.Base(t.Key), Step: t.Step, Hash: t.Hash, Bytes: len(t.Data)}
+	if k, ok := phaseOf(t.Key); ok {
+		c.Phase = strings.TrimSuffix(fmt.Sprintf("%s %d", k.phase, k.iteration), " 0")
+	}
 	if conversation, resp, ok := agent.ReadCall(t.Data); ok {
 		c.Conversation, c.Model, c.Usage, c.Stop = conversation, resp.Model, resp.Usage, resp.Stop
 		for _, call := range resp.Calls {

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -90,6 +91,14 @@ func TestRunPage(t *testing.T) {
 		"the total is wrong when the cart is empty", "fixed in", "open, still there", "got 1 want 2", "Because: off by one", // fate
 		"Validation report, iteration 5", "Scratchpad: everything", "every guard with its numbers", "$0.17") // documents
 
+	// A refresh takes over differences alone: what somebody opened stays open, by its id.
+	has(t, page, `"morphIgnore":["data-htmx-powered","open"]`)
+	for _, d := range regexp.MustCompile(`<details[^>]*>`).FindAllString(page, -1) {
+		if !strings.Contains(d, ` id="`) {
+			t.Errorf("%s has no id", d)
+		}
+	}
+
 	s.viewer = person{login: "eve", repos: []string{"acme/other"}}
 	hidden, none := s.get(t, "/runs/1", 404), s.get(t, "/runs/2", 404)
 	if strings.ReplaceAll(hidden, "run 1,", "run 2,") != none {
@@ -97,6 +106,23 @@ func TestRunPage(t *testing.T) {
 	}
 	for _, path := range []string{"/runs/0", "/runs/x", "/runs/99999999999999999999", "/runs/1/events", "/runs/1/tape", "/runs/2/events", "/runs/2/tape"} {
 		s.get(t, path, 404)
+	}
+}
+
+// Covers V10: what a run waits for besides an answer is said at its top.
+func TestStanding(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct {
+		script string
+		want   []string
+	}{
+		{isStopped + " by bob", []string{"bob stopped it.", "without it the run is cancelled on 14 April", `value="resume"`, `-value="stop"`}},
+		{"plan ok\nimplement a\nreview ok\nwait the checks build and lint", []string{"It waits for the checks build and lint, until 03:", "waits</span>"}},
+		{"plan ok\nimplement a\nfault provider overloaded", []string{"Its last step broke down (provider): overloaded"}},
+		{"plan ok\nhuman cancel", []string{"cancelled by ann", `-value="stop"`, `-value="cancel"`}},
+	} {
+		_, at := s.add(t, c.script)
+		has(t, s.get(t, at, 200), c.want...)
 	}
 }
 
@@ -317,7 +343,7 @@ func TestRunMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has(t, s.get(t, "/runs/1", 200), "Totals are in cents &lt;b&gt;", "given and used", "Carts may be empty", "withheld, to measure its worth", "run_ended: 1 learning kept", "$0.02")
+	has(t, s.get(t, "/runs/1", 200), "Totals are in cents &lt;b&gt;", "given and used", "Carts may be empty", "withheld, to measure its worth", "run ended: 1 learning kept", "$0.02")
 }
 
 var keyField = regexp.MustCompile(`name="key" value="([^"]+)"`)
@@ -493,6 +519,31 @@ func TestAnsweredAtTheSameMoment(t *testing.T) {
 	}
 }
 
+// An answer that cannot be passed on is not lost.
+func TestAnswerThatFails(t *testing.T) {
+	s := waiting(t)
+	s.pages.Tell = func(context.Context, int64, string, pipeline.SlashCommand, pipeline.Actor, string) (string, error) {
+		return "", errors.New("disk full")
+	}
+	has(t, s.send(t, "/runs/1/answer", s.form(t, "/runs/1", "choice", "continue", "text", "look at the caller"), 500), "send it again", "look at the caller</textarea>", "-disk full")
+}
+
+func FuzzReadAnswer(f *testing.F) {
+	f.Add("choice=continue&n=3&key=0123456789abcdef&gate=gate/1&text=a%0D%0Ab")
+	f.Add("choice=choose+a+b&key=01234567&choice=stop")
+	f.Add("choice=+&text=%ff")
+	f.Fuzz(func(t *testing.T, body string) {
+		form, err := url.ParseQuery(body)
+		if err != nil {
+			return
+		}
+		cmd, key, wrong := readAnswer(form)
+		if wrong == "" && (!slices.Contains(commandWords, cmd.Name) || !keyForm.MatchString(key) || len(cmd.Text) > wordBytes || strings.Contains(cmd.Text, "\r\n")) {
+			t.Fatalf("readAnswer(%q) = %+v, %q", body, cmd, key)
+		}
+	})
+}
+
 // Who may only read changes nothing, and who does not see a run learns nothing of it.
 func TestWhoMayAnswer(t *testing.T) {
 	s := waiting(t)
@@ -530,7 +581,7 @@ func TestTape(t *testing.T) {
 	call("implementer", callsShown+1, "of another version")
 	call("implementer", callsShown+2, "-- implementer 1/52 --\n"+strings.Repeat("é", answerShown))
 
-	has(t, s.get(t, "/runs/1/tape", 200), "implementer, step 1<br>", "sonnet-9", "9000, 400", "7000 cached", "$0.0120", "1.2s", "<code>read</code>, <code>run</code>", "1 to 50 of 53", `href="?after=50"`, `-I read`)
+	has(t, s.get(t, "/runs/1/tape", 200), "implementer, step 1<", `<td class="nowrap">implement 1</td>`, "sonnet-9", "9000, 400", "7000 cached", "$0.0120", "1.2s", "<code>read</code>, <code>run</code>", "1 to 50 of 53", `href="?after=50"`, `-I read`)
 	has(t, s.get(t, "/runs/1/tape?after=50", 200), "implementer.reflection, step 1", "51 to 53 of 53", "-Next</a>", "65 KB")
 	has(t, s.get(t, "/runs/1/tape?call=1", 200), "I read &lt;/script&gt;.", "c0ffee", "&gt;&gt;&gt; read", "$0.0120, 1.2s", "-Next part")
 	has(t, s.get(t, "/runs/1/tape?call=51", 200), "Take another way", "-$0.0120")
