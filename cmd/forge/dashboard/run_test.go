@@ -2,9 +2,7 @@ package dashboard
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"forge/pipeline"
@@ -135,11 +134,12 @@ func TestEveryRunHasAPage(t *testing.T) {
 		t.Fatalf("%d runs, %v", len(rows), err)
 	}
 	for _, r := range rows {
-		for _, under := range []string{"", "/events", "/tape"} {
-			page := s.get(t, fmt.Sprintf("/runs/%d%s", r.ID, under), 200)
+		at := fmt.Sprintf("/runs/%d", r.ID)
+		main := s.get(t, at, 200)
+		for _, page := range []string{main, s.get(t, at+"/events", 200), s.get(t, at+"/tape", 200)} {
 			has(t, page, "-ZgotmplZ", "-<no value>", "-%!", "</html>")
 		}
-		if gate := strings.Contains(s.get(t, fmt.Sprintf("/runs/%d", r.ID), 200), `id="gate"`); gate != (r.State == pipeline.StateWaiting) && r.State != pipeline.StateStopped {
+		if gate := strings.Contains(main, `id="gate"`); gate != (r.State == pipeline.StateWaiting) && r.State != pipeline.StateStopped {
 			t.Errorf("run %d is %s, and its page has a question: %v", r.ID, r.State, gate)
 		}
 	}
@@ -243,17 +243,6 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// A long log is read page by page.
-func TestEvents(t *testing.T) {
-	s := newSite(t)
-	p := play(t, pipeline.Task{Issue: 7, Title: "x"}, stuck)
-	s.keep(t, busy(p.Events, 400), shop, 7, today)
-	first := s.get(t, "/runs/1/events", 200)
-	has(t, first, `id="event-1"`, `id="event-100"`, `-id="event-101"`, `href="?after=100"`, "agent.iteration (", `<summary><code>{&#34;start`, "&#34;repo&#34;: {\n")
-	has(t, s.get(t, "/runs/1/events?after=100", 200), `-id="event-100"`, `id="event-101"`, `href="?after=200"`, "From the beginning")
-	has(t, s.get(t, "/runs/1/events?type=loop.phase_bounce", 200), "loop.phase_bounce", "-Next</a>")
-}
-
 // What is hostile stays text; what is much is cut, and the page says how much more
 // there is.
 func TestHostileRun(t *testing.T) {
@@ -277,6 +266,49 @@ func TestHostileRun(t *testing.T) {
 	has(t, page, "And 900 more", "1000</b> open", "and 994 more")
 	if len(page) > 1<<20 {
 		t.Errorf("the page has %d bytes", len(page))
+	}
+}
+
+// Covers V1 to V3: regressions, flaky tests and coverage are named by iteration.
+func TestTestRows(t *testing.T) {
+	run := &pipeline.Run{
+		Baseline: &pipeline.TestReport{Total: 4, Passed: 4, Coverage: &pipeline.Coverage{Lines: 61.25, Changed: -1}, Suites: []pipeline.Suite{{Name: "go test"}}},
+		Iterations: []pipeline.Iteration{{Number: 1}, {Number: 2, Tests: &pipeline.TestReport{None: "no tests here"}}, {Number: 3, Tests: &pipeline.TestReport{
+			Total: 6, Passed: 2, Failed: 3, Skipped: 1, Flaky: []string{"TestClock"}, Coverage: &pipeline.Coverage{Lines: 60, Changed: 80.04},
+			Failures: []pipeline.Failure{{Test: "TestA", WorkedIn: 2}, {Test: "TestB", WorkedIn: -1}, {Test: "TestC"}}, Tampered: []pipeline.Finding{{Message: "TestD is gone"}}}}},
+	}
+	want := []testRow{
+		{Label: "before", Suites: "go test", Total: 4, Passed: 4, Lines: "61.2 %", Changed: "–", Result: "passed"},
+		{Label: "2", None: "no tests here", Lines: "–", Changed: "–", Result: "failed"},
+		{Label: "3", Total: 6, Passed: 2, Failed: 3, Skipped: 1, Lines: "60.0 %", Changed: "80.0 %", Result: "failed", Notes: []string{
+			"Regression: TestA (worked in iteration 2), TestB (worked before the change)", "Failed: TestC", "Flaky, passed when run again: TestClock", "1 test was removed or weakened"}},
+	}
+	if diff := cmp.Diff(want, tests(run)); diff != "" {
+		t.Errorf("tests (-want +got):\n%s", diff)
+	}
+}
+
+// A row in which very much happened is cut in the middle, and still sums all of it up.
+func TestLongRow(t *testing.T) {
+	p := play(t, pipeline.Task{Issue: 1, Title: "x"}, "plan ok\nimplement a\nreview ok")
+	events, ref := p.Events, *p.Run.Active
+	for range 200 {
+		entered := ref
+		entered.Attempt++
+		ref = entered
+		events = append(events, pipeline.Event{Type: pipeline.EventPhaseEntered, Data: pipeline.Data{Phase: &entered}},
+			pipeline.Event{Type: pipeline.EventAgentIteration, Data: pipeline.Data{Step: &pipeline.Step{Phase: ref.Phase, Usage: pipeline.Usage{MicroUSD: 10}}}},
+			pipeline.Event{Type: pipeline.EventPhaseFailed, Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: ref.Phase, Millis: 5}, Fault: &pipeline.Fault{Message: "down"}}})
+	}
+	p.Run.Spent = map[pipeline.Phase]pipeline.Usage{pipeline.PhaseReflect: {MicroUSD: 7}}
+	line := newTimeline(&p.Run, events)
+	row := line.Rows[0]
+	if len(line.Rows) != 1 || len(row.Items) != itemsShown || row.More == 0 || row.Items[0].Kind != "human" || row.Items[itemsShown-1].Result != "fault" {
+		t.Errorf("%d rows, %d items and %d more, want 1, %d and the rest", len(line.Rows), len(row.Items), row.More, itemsShown)
+	}
+	table := costs(&p.Run, &line)
+	if last := table.Rows[len(table.Rows)-1]; last.Label != "looking back" || table.Total.Sum.MicroUSD != 2007 || table.Total.Cells[3].MicroUSD != 2000 {
+		t.Errorf("costs %+v, want $0.002000 for tests and $0.000007 for looking back", table)
 	}
 }
 
@@ -344,259 +376,6 @@ func TestRunMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(t, s.get(t, "/runs/1", 200), "Totals are in cents &lt;b&gt;", "given and used", "Carts may be empty", "withheld, to measure its worth", "run ended: 1 learning kept", "$0.02")
-}
-
-var keyField = regexp.MustCompile(`name="key" value="([^"]+)"`)
-
-// form is a form of the run's page, filled in.
-func (s *site) form(t testing.TB, of string, fields ...string) string {
-	t.Helper()
-	m := keyField.FindStringSubmatch(s.get(t, of, 200))
-	if m == nil {
-		t.Fatalf("no form on %s", of)
-	}
-	v := url.Values{"key": {m[1]}}
-	for i := 0; i < len(fields); i += 2 {
-		v.Set(fields[i], fields[i+1])
-	}
-	return v.Encode()
-}
-
-// answers has Tell do what the engine does: ask the run and append.
-func (s *site) answers(t testing.TB) {
-	s.pages.Tell = func(ctx context.Context, id int64, key string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error) {
-		run, err := s.db.Load(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		events, text := run.Answer(cmd, by, via, 0, today)
-		for i := range events {
-			events[i].ID = key + "/" + events[i].ID
-		}
-		s.told = append(s.told, fmt.Sprintf("%s %q %q by %s via %s: %d events", cmd.Name, cmd.Args, cmd.Text, by.Login, via, len(events)))
-		return text, s.db.Append(ctx, run, events, nil)
-	}
-}
-
-// add keeps a run that a script made and returns its number.
-func (s *site) add(t testing.TB, script string) (id int64, at string) {
-	t.Helper()
-	s.runs++
-	s.keep(t, play(t, pipeline.Task{Issue: s.runs, Title: "x"}, script).Events, shop, s.runs, today.Add(-time.Hour))
-	return int64(s.runs), fmt.Sprintf("/runs/%d", s.runs)
-}
-
-// waiting is a site with a run that waits for an answer.
-func waiting(t testing.TB) *site {
-	s := newSite(t)
-	s.answers(t)
-	s.add(t, stuck)
-	return s
-}
-
-const (
-	asksPlan   = "plan which? | a | b"
-	asksMoney  = "plan ok\ncost 20000000 1"
-	asksReview = "plan ok\nimplement a\nreview human look at it"
-	goesOn     = "plan ok\nimplement a"
-	isStopped  = "plan ok\nimplement a\nhuman stop"
-)
-
-// Covers T7, V4, V5: every answer can be given on the page, and does what it does in
-// a comment.
-func TestAnswer(t *testing.T) {
-	s := waiting(t)
-	for _, c := range []struct{ name, script, choice, field, value, told, state string }{
-		{"continue", stuck, "continue", "n", "3", `continue "3" "look at\nthe caller" by ann via dashboard: 1 events`, "running"},
-		{"continue without a number", stuck, "continue", "n", "", `continue "" "look at\nthe caller"`, "running"},
-		{"accept", stuck, "accept", "", "", `accept ""`, "accepted"},
-		{"cancel", stuck, "cancel", "", "", `cancel ""`, "cancelled"},
-		{"take over", stuck, "take-over", "", "", `take-over ""`, "stopped"},
-		{"simplify", stuck, "simplify", "", "", `simplify "" "look at\nthe caller"`, "running"},
-		{"reset", stuck, "reset", "", "", `reset ""`, "running"},
-		{"retry", stuck, "retry", "", "", `retry ""`, "running"},
-		{"choose", asksPlan, "choose b", "", "", `choose "b"`, "running"},
-		{"choose in words", asksPlan, "choose", "", "", `choose "" "look at\nthe caller"`, "running"},
-		{"raise", asksMoney, "raise", "usd", "30", `raise "30"`, "running"},
-		{"approve", asksReview, "approve", "", "", `approve ""`, "running"},
-		{"stop", goesOn, "stop", "", "", `stop ""`, "stopped"},
-		{"cancel at any time", goesOn, "cancel", "", "", `cancel ""`, "cancelled"},
-		{"resume", isStopped, "resume", "", "", `resume ""`, "running"},
-		{"retry what was stopped", isStopped, "retry", "", "", `retry ""`, "running"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s.told = nil
-			id, at := s.add(t, c.script)
-			form := s.form(t, at, "choice", c.choice, "text", "look at\r\nthe caller", c.field, c.value)
-			if to := s.post(t, at+"/answer", form, 303); to != at {
-				t.Errorf("leads to %q, want the run", to)
-			}
-			if len(s.told) != 1 || !strings.HasPrefix(s.told[0], c.told) {
-				t.Errorf("told %q, want %q", s.told, c.told)
-			}
-			run, err := s.db.Load(t.Context(), id)
-			if err != nil || string(run.State) != c.state {
-				t.Errorf("the run is %s (%v), want %s", run.State, err, c.state)
-			}
-			// Sent again, as by a double click, it is the same answer.
-			if s.post(t, at+"/answer", form, 303); len(s.told) != 1 {
-				t.Errorf("told twice: %q", s.told)
-			}
-			if run.State.Ended() {
-				has(t, s.get(t, "/runs/1", 200), `-action=at+"/answer"`)
-			}
-		})
-	}
-}
-
-// What cannot be done is said, changes nothing, and loses no words.
-func TestRefusedAnswer(t *testing.T) {
-	const said = "my long <words>"
-	s := waiting(t)
-	for _, c := range []struct {
-		name, script string
-		fields       []string
-		status       int
-		want         []string
-	}{
-		{"no number", stuck, []string{"choice", "continue", "n", "many"}, 400, []string{"takes a number from 1 to 20", "my long &lt;words&gt;</textarea>", `value="many"`, `role="alert"`, `-data-live`}},
-		{"too many", stuck, []string{"choice", "continue", "n", "21"}, 400, []string{"takes a number from 1 to 20"}},
-		{"no money", asksMoney, []string{"choice", "raise", "usd", "-1"}, 400, []string{"takes dollars from 0.01", `value="-1"`, "my long &lt;words&gt;"}},
-		{"no words", asksPlan, []string{"choice", "choose", "text", " "}, 400, []string{"takes words"}},
-		{"not a choice here", stuck, []string{"choice", "approve"}, 400, []string{"is not one of the choices here"}},
-		{"unknown", stuck, []string{"choice", "explode"}, 400, []string{"There is no choice"}},
-		{"not for pages", stuck, []string{"choice", "history"}, 400, []string{"There is no choice"}},
-		{"nothing", stuck, nil, 400, []string{"There is no choice"}},
-		{"no key", stuck, []string{"choice", "accept", "key", ""}, 400, []string{"has no key"}},
-		{"much", stuck, []string{"choice", "continue", "text", strings.Repeat("a", wordBytes+1)}, 400, []string{"at most 20000", "aaaa</textarea>"}},
-		{"another gate", stuck, []string{"choice", "accept", "gate", "gate/9"}, 409, []string{"has never asked"}},
-		{"no gate", goesOn, []string{"choice", "continue"}, 409, []string{"Nothing waits", "You wrote, and nobody was told", "my long &lt;words&gt;"}},
-		{"ended", "plan ok\nhuman cancel", []string{"choice", "stop"}, 409, []string{"has ended", "my long &lt;words&gt;"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			id, at := s.add(t, c.script)
-			before, err := s.db.Load(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			form := url.Values{"key": {"0123456789abcdef"}, "text": {said}}
-			for i := 0; i < len(c.fields); i += 2 {
-				form.Set(c.fields[i], c.fields[i+1])
-			}
-			page := s.send(t, at+"/answer", form.Encode(), c.status)
-			has(t, page, c.want...)
-			after, err := s.db.Load(t.Context(), id)
-			if err != nil || after.Seq != before.Seq || len(s.told) != 0 {
-				t.Errorf("something changed: %d events before, %d after, told %q, %v", before.Seq, after.Seq, s.told, err)
-			}
-		})
-	}
-}
-
-// An answer to a question that somebody else has answered meanwhile changes nothing,
-// and says who was faster.
-func TestAnsweredMeanwhile(t *testing.T) {
-	s := waiting(t)
-	mine := s.form(t, "/runs/1", "choice", "continue", "gate", "gate/1", "text", "look at the caller")
-	s.viewer = person{login: "bob"}
-	s.post(t, "/runs/1/answer", s.form(t, "/runs/1", "choice", "take-over", "gate", "gate/1"), 303)
-	s.viewer = person{login: "ann"}
-	has(t, s.send(t, "/runs/1/answer", mine, 409), "was answered already: bob said `take-over`", "look at the caller")
-	if len(s.told) != 1 {
-		t.Errorf("told %q, want bob's answer alone", s.told)
-	}
-}
-
-// Between looking and telling somebody may be faster: then the engine's word counts.
-func TestAnsweredAtTheSameMoment(t *testing.T) {
-	s := waiting(t)
-	s.pages.Tell = func(context.Context, int64, string, pipeline.SlashCommand, pipeline.Actor, string) (string, error) {
-		return "Thank you, but that question was answered already.", nil
-	}
-	w := s.reply(t, "/runs/1/answer", s.form(t, "/runs/1", "choice", "accept"))
-	if cookie, _ := url.QueryUnescape(w.Header().Get("Set-Cookie")); w.Code != 303 || !strings.Contains(cookie, "answered already") {
-		t.Errorf("%d, %s", w.Code, cookie)
-	}
-}
-
-// An answer that cannot be passed on is not lost.
-func TestAnswerThatFails(t *testing.T) {
-	s := waiting(t)
-	s.pages.Tell = func(context.Context, int64, string, pipeline.SlashCommand, pipeline.Actor, string) (string, error) {
-		return "", errors.New("disk full")
-	}
-	has(t, s.send(t, "/runs/1/answer", s.form(t, "/runs/1", "choice", "continue", "text", "look at the caller"), 500), "send it again", "look at the caller</textarea>", "-disk full")
-}
-
-func FuzzReadAnswer(f *testing.F) {
-	f.Add("choice=continue&n=3&key=0123456789abcdef&gate=gate/1&text=a%0D%0Ab")
-	f.Add("choice=choose+a+b&key=01234567&choice=stop")
-	f.Add("choice=+&text=%ff")
-	f.Fuzz(func(t *testing.T, body string) {
-		form, err := url.ParseQuery(body)
-		if err != nil {
-			return
-		}
-		cmd, key, wrong := readAnswer(form)
-		if wrong == "" && (!slices.Contains(commandWords, cmd.Name) || !keyForm.MatchString(key) || len(cmd.Text) > wordBytes || strings.Contains(cmd.Text, "\r\n")) {
-			t.Fatalf("readAnswer(%q) = %+v, %q", body, cmd, key)
-		}
-	})
-}
-
-// Who may only read changes nothing, and who does not see a run learns nothing of it.
-func TestWhoMayAnswer(t *testing.T) {
-	s := waiting(t)
-	form := s.form(t, "/runs/1", "choice", "accept")
-	s.viewer = person{login: "eve", repos: []string{"acme/shop"}, writes: []string{}}
-	has(t, s.send(t, "/runs/1/answer", form, 403), "it takes write access to acme/shop")
-	s.viewer = person{login: "eve", repos: []string{}}
-	has(t, s.send(t, "/runs/1/answer", form, 404), "There is no run 1")
-	s.get(t, "/runs/1/answer", 404)
-	if len(s.told) != 0 {
-		t.Errorf("told %q", s.told)
-	}
-	s.viewer = person{}
-	s.get(t, "/runs/1/answer", 303)
-	s.send(t, "/runs/1/answer", "key="+strings.Repeat("a", formBytes), 400)
-}
-
-// A tape is read page by page, a long answer part by part.
-func TestTape(t *testing.T) {
-	s := newSite(t)
-	p := play(t, pipeline.Task{Issue: 7, Title: "x"}, goesOn)
-	s.keep(t, busy(p.Events, 150), shop, 7, today)
-	has(t, s.get(t, "/runs/1/tape", 200), "The tape of this run was deleted")
-	ctx := t.Context()
-	call := func(conversation string, step int, data string) {
-		t.Helper()
-		if err := s.db.TapeRecord(ctx, 1, "run/1/iter/1/implement/"+conversation, step, "c0ffee", []byte(data)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := 1; i <= callsShown; i++ {
-		call("implementer", i, fmt.Sprintf("-- implementer 1/%d --\n@model sonnet-9\n@usage input=9000 cached=7000 write=0 output=400\nI read </script>.\n>>> read\npath: a.go\n>>> run\ncommand: go test\n", i))
-	}
-	call("implementer.reflection", 1, "-- implementer.reflection 1/1 --\nTake another way.\n")
-	call("implementer", callsShown+1, "of another version")
-	call("implementer", callsShown+2, "-- implementer 1/52 --\n"+strings.Repeat("é", answerShown))
-
-	has(t, s.get(t, "/runs/1/tape", 200), "implementer, step 1<", `<td class="nowrap">implement 1</td>`, "sonnet-9", "9000, 400", "7000 cached", "$0.0120", "1.2s", "<code>read</code>, <code>run</code>", "1 to 50 of 53", `href="?after=50"`, `-I read`)
-	has(t, s.get(t, "/runs/1/tape?after=50", 200), "implementer.reflection, step 1", "51 to 53 of 53", "-Next</a>", "65 KB")
-	has(t, s.get(t, "/runs/1/tape?call=1", 200), "I read &lt;/script&gt;.", "c0ffee", "&gt;&gt;&gt; read", "$0.0120, 1.2s", "-Next part")
-	has(t, s.get(t, "/runs/1/tape?call=51", 200), "Take another way", "-$0.0120")
-	has(t, s.get(t, "/runs/1/tape?call=52", 200), "of another version")
-	has(t, s.get(t, "/runs/1/tape?call=53", 200), "part 1 of 3", `href="?call=53&amp;part=2"`)
-	has(t, s.get(t, "/runs/1/tape?call=53&part=3", 200), "part 3 of 3", "Part before")
-	for _, q := range []string{"?call=54", "?call=53&part=4", "?call=53&part=0"} {
-		s.get(t, "/runs/1/tape"+q, 404)
-	}
-	for _, q := range []string{"?call=x", "?after=-1", "?call=1&part=x"} {
-		s.get(t, "/runs/1/tape"+q, 400)
-	}
-	empty := newSite(t)
-	empty.keep(t, p.Events, shop, 7, today)
-	has(t, empty.get(t, "/runs/1/tape", 200), "No model has answered yet")
 }
 
 // BenchmarkRun states what the page of a run of 1,000 events takes as a multiple of
