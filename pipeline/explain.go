@@ -28,7 +28,7 @@ func Explain(r *Run) string {
 	}
 	row(GuardBudget, fmt.Sprintf("$%.2f", float64(r.Usage.MicroUSD)/1e6), fmt.Sprintf("$%.2f", float64(r.CostLimit())/1e6))
 	row(GuardBudget+" of tokens", r.Usage.Input+r.Usage.Output, r.TokenLimit())
-	row(GuardWall+" in minutes", r.Worked()/60_000, r.wallLimit()/60_000)
+	row(GuardWall+" in minutes", r.Worked()/60_000, r.WallLimit()/60_000)
 	row(GuardFaults, c.Faults, cfg.Loop.Faults)
 	row(GuardNoProgress, c.Stale, staleLimit)
 	row(GuardMoved, c.Moved, movedLimit)

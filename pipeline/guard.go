@@ -74,8 +74,8 @@ func (r *Run) guard() *Guard {
 		return &Guard{Name: GuardBudget, Value: cost, Limit: r.CostLimit(), Unit: "micro-USD", Detail: fmt.Sprintf("the run has cost $%.2f of its $%.2f", float64(cost)/1e6, float64(r.CostLimit())/1e6)}
 	case r.TokenLimit() > 0 && tokens >= r.TokenLimit():
 		return &Guard{Name: GuardBudget, Value: tokens, Limit: r.TokenLimit(), Unit: "tokens", Detail: fmt.Sprintf("the run has used %d of its %d tokens", tokens, r.TokenLimit())}
-	case r.wallLimit() > 0 && r.Worked() >= r.wallLimit():
-		return &Guard{Name: GuardWall, Value: r.Worked() / 60_000, Limit: r.wallLimit() / 60_000, Unit: "minutes", Detail: fmt.Sprintf("the run has worked %d of its %d minutes", r.Worked()/60_000, r.wallLimit()/60_000)}
+	case r.WallLimit() > 0 && r.Worked() >= r.WallLimit():
+		return &Guard{Name: GuardWall, Value: r.Worked() / 60_000, Limit: r.WallLimit() / 60_000, Unit: "minutes", Detail: fmt.Sprintf("the run has worked %d of its %d minutes", r.Worked()/60_000, r.WallLimit()/60_000)}
 	case c.Moved >= movedLimit:
 		return &Guard{Name: GuardMoved, Value: int64(c.Moved), Limit: movedLimit, Detail: fmt.Sprintf("the branch moved %d times under the run: somebody is working on it", c.Moved)}
 	case r.Gone:

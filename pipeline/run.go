@@ -192,8 +192,8 @@ func (r *Run) TokenLimit() int64 {
 	return limit
 }
 
-// wallLimit is the limit on working time in milliseconds, likewise.
-func (r *Run) wallLimit() int64 { return r.share(r.Config.Limits.Wall().Milliseconds()) }
+// WallLimit is the limit on working time in milliseconds, likewise; 0 is none.
+func (r *Run) WallLimit() int64 { return r.share(r.Config.Limits.Wall().Milliseconds()) }
 
 func (r *Run) share(limit int64) int64 {
 	return limit + limit*int64(r.Counters.Granted)/int64(max(1, r.Config.Loop.MaxIterations))

@@ -71,6 +71,16 @@ func (p *phase) record(ctx context.Context, m Model, key string, req Request, re
 	return recorded{response: r}, nil
 }
 
+// ReadCall reads one section of a tape: the conversation that the call belongs to and
+// what came back. ok is false for what another version wrote, or is no section.
+func ReadCall(data []byte) (conversation string, r Response, ok bool) {
+	s := readSection(data)
+	if s == nil {
+		return "", Response{}, false
+	}
+	return s.name.role, s.response, true
+}
+
 func readSection(data []byte) *section {
 	ar := txtar.Parse(data)
 	if len(ar.Files) != 1 {

@@ -102,6 +102,12 @@ func TestTapeRoundTrip(t *testing.T) {
 		if d := cmp.Diff(&s, back, cmp.AllowUnexported(section{}, callName{})); d != "" {
 			t.Fatalf("read back (-want +got):\n%s\nfrom\n%s", d, data)
 		}
+		if of, r, ok := ReadCall(data); !ok || of != "a" || r.Text != back.response.Text || len(r.Calls) != len(back.response.Calls) {
+			t.Fatalf("ReadCall = %q, %+v, %v; want what was written", of, r, ok)
+		}
+		if _, _, ok := ReadCall(data[1:]); ok {
+			t.Fatalf("ReadCall takes %q for a section", data[1:])
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -278,8 +279,53 @@ func TestTape(t *testing.T) {
 		if diff := cmp.Diff(wanted, all); diff != "" {
 			t.Errorf("TapeAll: %s", diff)
 		}
+		page, err := d.TapePage(ctx, run.ID, 1, 1)
+		must(t, err)
+		if diff := cmp.Diff(wanted[1:2], page); diff != "" {
+			t.Errorf("TapePage(1, 1): %s", diff)
+		}
+		keys, err := d.TapeKeys(ctx, run.ID)
+		must(t, err)
+		if diff := cmp.Diff([]string{"iter/1/review", "iter/1/review", "plan"}, keys); diff != "" {
+			t.Errorf("TapeKeys: %s", diff)
+		}
 		if err := d.TapeRecord(ctx, 99, "plan", 1, "h", nil); err == nil {
 			t.Error("a tape of no run")
+		}
+	})
+}
+
+// The log is read as it was written, also what another version wrote.
+func TestLog(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		ctx := t.Context()
+		run := begin(t, d, 5)
+		must(t, d.Append(ctx, run, story()[0], nil))
+		must(t, d.Append(ctx, run, []pipeline.Event{{ID: "new", Type: "module.started", Source: "forge", Time: now}}, nil))
+		_, err := d.change(ctx, nil, `UPDATE events SET data = $1 WHERE run = $2 AND id = 'new'`, `{"module":{"name":"api"}}`, run.ID)
+		must(t, err)
+		got, err := d.Log(ctx, run.ID, run.Seq-1, "", 0)
+		must(t, err)
+		wanted := []LogEntry{{Seq: run.Seq, Type: "module.started", Source: "forge", Time: now, Data: []byte(`{"module":{"name":"api"}}`)}}
+		if diff := cmp.Diff(wanted, got); diff != "" {
+			t.Errorf("Log(after %d): %s", run.Seq-1, diff)
+		}
+		first, err := d.Log(ctx, run.ID, 0, "", 1)
+		must(t, err)
+		if len(first) != 1 || first[0].Type != pipeline.EventRunStarted || len(first[0].Data) < 10 {
+			t.Errorf("Log(limit 1) = %+v, want run.started with its data", first)
+		}
+		if of, err := d.Log(ctx, run.ID, 0, "module.started", 5); err != nil || len(of) != 1 {
+			t.Errorf("Log(module.started) = %d events, %v; want 1", len(of), err)
+		}
+		types, counts, err := d.LogTypes(ctx, run.ID)
+		must(t, err)
+		all := 0
+		for _, n := range counts {
+			all += n
+		}
+		if int64(all) != run.Seq || len(types) != len(counts) || !slices.IsSorted(types) || !slices.Contains(types, "module.started") {
+			t.Errorf("LogTypes = %v, %v; want all %d events, in order", types, counts, run.Seq)
 		}
 	})
 }
@@ -314,6 +360,10 @@ func TestCancelledContext(t *testing.T) {
 			"TapeLookup":        func() error { _, _, _, err := d.TapeLookup(gone, 1, "k", 1); return err },
 			"TapeCut":           func() error { return d.TapeCut(gone, 1, "k", 1) },
 			"TapeAll":           func() error { _, err := d.TapeAll(gone, 1); return err },
+			"TapePage":          func() error { _, err := d.TapePage(gone, 1, 0, 1); return err },
+			"TapeKeys":          func() error { _, err := d.TapeKeys(gone, 1); return err },
+			"Log":               func() error { _, err := d.Log(gone, 1, 0, "", 1); return err },
+			"LogTypes":          func() error { _, _, err := d.LogTypes(gone, 1); return err },
 		}
 		for name, call := range calls {
 			if err := call(); !errors.Is(err, context.Canceled) {

@@ -57,10 +57,38 @@ func (d *DB) TapeCut(ctx context.Context, run int64, key string, fromStep int) e
 // TapeAll returns a run's model calls in the order in which they were first made.
 func (d *DB) TapeAll(ctx context.Context, run int64) ([]TapeEntry, error) {
 	doing := fmt.Sprintf("read tape of run %d", run)
-	rows, err := d.reader.QueryContext(ctx, `SELECT key, step, hash, data FROM tape WHERE run = $1 ORDER BY id`, run)
+	rows, err := d.reader.QueryContext(ctx, selectTape, run)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
+	return collectTape(rows, doing)
+}
+
+const selectTape = `SELECT key, step, hash, data FROM tape WHERE run = $1 ORDER BY id`
+
+// TapePage returns at most limit of a run's model calls after the first skip ones,
+// in the order of [DB.TapeAll].
+func (d *DB) TapePage(ctx context.Context, run int64, skip, limit int) ([]TapeEntry, error) {
+	doing := fmt.Sprintf("read tape of run %d from %d", run, skip)
+	rows, err := d.reader.QueryContext(ctx, selectTape+` LIMIT $2 OFFSET $3`, run, limitOr(limit, 100), skip)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return collectTape(rows, doing)
+}
+
+// TapeKeys returns the keys of a run's model calls, in the order of [DB.TapeAll],
+// without what came back.
+func (d *DB) TapeKeys(ctx context.Context, run int64) ([]string, error) {
+	doing := fmt.Sprintf("list tape of run %d", run)
+	rows, err := d.reader.QueryContext(ctx, `SELECT key FROM tape WHERE run = $1 ORDER BY id`, run)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return collect(rows, doing, func(key *string) error { return rows.Scan(key) })
+}
+
+func collectTape(rows *sql.Rows, doing string) ([]TapeEntry, error) {
 	return collect(rows, doing, func(t *TapeEntry) error {
 		var packed []byte
 		if err := rows.Scan(&t.Key, &t.Step, &t.Hash, &packed); err != nil {

@@ -88,6 +88,11 @@ func (p *Pages) Route(r *mux.Router) {
 	post("/deliveries/{guid}/retry", p.retryDelivery)
 	get("/insights", p.insights)
 	get("/insights/learning", p.worth)
+	get("/runs/{id}", p.run)
+	get("/runs/{id}/events", p.events)
+	get("/runs/{id}/tape", p.tape)
+	get("/runs/{id}/answer", p.toRun)
+	r.Handle("/runs/{id}/answer", p.handle(p.answer)).Methods(http.MethodPost)
 	r.HandleFunc("/live", p.serveLive).Methods(http.MethodGet)
 	r.PathPrefix("/static/").HandlerFunc(serveStatic).Methods(http.MethodGet, http.MethodHead)
 }

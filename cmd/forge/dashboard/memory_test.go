@@ -61,19 +61,6 @@ func (s *site) tx(t testing.TB, fn func(ctx context.Context, tx *store.Tx) error
 	}
 }
 
-// send sends a form and returns the page that answers it.
-func (s *site) send(t testing.TB, path string, form url.Values, status int) string {
-	t.Helper()
-	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form.Encode()))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	w := httptest.NewRecorder()
-	s.router.ServeHTTP(w, r)
-	if w.Code != status {
-		t.Fatalf("POST %s = %d, want %d:\n%s", path, w.Code, status, w.Body)
-	}
-	return w.Body.String()
-}
-
 var learningLink = regexp.MustCompile(`class="prose" href="/memory/(\d+)"`)
 
 // listed are the learnings on a page of the list, in their order.
@@ -296,7 +283,7 @@ func TestEditLearning(t *testing.T) {
 	}
 	notes, end := s.pages.live.listen()
 	defer end()
-	s.send(t, "/memory/1/edit", form(seen), 303)
+	s.send(t, "/memory/1/edit", form(seen).Encode(), 303)
 	has(t, s.get(t, "/memory/1", 200), "Nobody has changed it")
 
 	// What is not taken comes back, with the reason.
@@ -307,9 +294,9 @@ func TestEditLearning(t *testing.T) {
 		f := form(seen)
 		f.Set("context", "what I wrote <b>")
 		f.Set(c.field, c.value)
-		has(t, s.send(t, "/memory/1/edit", f, 422), "Not saved", c.says, "what I wrote &lt;b&gt;", strings.TrimSpace(c.value))
+		has(t, s.send(t, "/memory/1/edit", f.Encode(), 422), "Not saved", c.says, "what I wrote &lt;b&gt;", strings.TrimSpace(c.value))
 	}
-	s.send(t, "/memory/1/edit", url.Values{"content": {strings.Repeat("x", maxForm)}}, 400)
+	s.send(t, "/memory/1/edit", url.Values{"content": {strings.Repeat("x", maxForm)}}.Encode(), 400)
 	if len(notes) != 0 {
 		t.Errorf("%d notes although nothing was changed", len(notes))
 	}
@@ -335,10 +322,10 @@ func TestEditLearning(t *testing.T) {
 	s.viewer = person{login: "ann"}
 	f = form(seen)
 	f.Set("content", "Ann's words")
-	page = s.send(t, "/memory/1/edit", f, 409)
+	page = s.send(t, "/memory/1/edit", f.Encode(), 409)
 	has(t, page, "Not saved", "bob changed it meanwhile", "Wrap all errors; the token is [secret]", "\nAnn&#39;s words</textarea>", `-value="`+seen+`"`)
 	f.Set("version", regexp.MustCompile(`name="version" value="(\w+)"`).FindStringSubmatch(page)[1])
-	s.send(t, "/memory/1/edit", f, 303)
+	s.send(t, "/memory/1/edit", f.Encode(), 303)
 	has(t, s.get(t, "/memory/1", 200), "Ann&#39;s words")
 }
 
@@ -384,15 +371,15 @@ func TestForgetLearning(t *testing.T) {
 	page := s.get(t, "/memory/1/forget", 200)
 	has(t, page, "Forget this?", "Wrap errors", "Keep it")
 	seen := regexp.MustCompile(`name="version" value="(\w+)"`).FindStringSubmatch(page)[1]
-	has(t, s.send(t, "/memory/1/forget", url.Values{"version": {"old"}, "why": {"my reason"}}, 409), "Somebody else changed it", "my reason")
-	has(t, s.send(t, "/memory/1/forget", url.Values{"version": {seen}, "why": {strings.Repeat("x", 2001)}}, 422), "say it shorter", "xxx</textarea>")
-	s.send(t, "/memory/1/forget", url.Values{"version": {seen}, "why": {"we left\r\nGo\u202e"}}, 303)
+	has(t, s.send(t, "/memory/1/forget", url.Values{"version": {"old"}, "why": {"my reason"}}.Encode(), 409), "Somebody else changed it", "my reason")
+	has(t, s.send(t, "/memory/1/forget", url.Values{"version": {seen}, "why": {strings.Repeat("x", 2001)}}.Encode(), 422), "say it shorter", "xxx</textarea>")
+	s.send(t, "/memory/1/forget", url.Values{"version": {seen}, "why": {"we left\r\nGo\u202e"}}.Encode(), 303)
 	page = s.get(t, "/memory/1", 200)
 	has(t, page, "forgotten: we left\nGo</b>", "-/memory/1/edit", "out of use: forgotten", "by ann (5)")
 	s.get(t, "/memory/1/edit", 409)
 	s.get(t, "/memory/1/forget", 409)
-	s.send(t, "/memory/1/forget", url.Values{"version": {seen}}, 303)
-	s.send(t, "/memory/1/edit", url.Values{"version": {seen}, "content": {"again"}}, 409)
+	s.send(t, "/memory/1/forget", url.Values{"version": {seen}}.Encode(), 303)
+	s.send(t, "/memory/1/edit", url.Values{"version": {seen}, "content": {"again"}}.Encode(), 409)
 	if history, err := s.db.History(t.Context(), 1); err != nil || len(history) != 1 {
 		t.Errorf("%d changes, %v", len(history), err)
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"forge/learn/metrics"
-	"forge/pipeline"
 )
 
 //go:embed templates/*.html
@@ -39,14 +38,18 @@ var functions = template.FuncMap{
 	"add":       func(a, b int) int { return a + b },
 	"amount":    metrics.Amount,
 	"asset":     asset,
-	"clock":     func(ms int64) string { return pipeline.Clock(time.Duration(ms) * time.Millisecond) },
+	"bytes":     size,
+	"clip":      func(n int, s string) string { return clip(firstLine(s), n) },
+	"clock":     clock,
 	"dollars":   func(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/1e6) },
 	"forestbar": forestBar,
-	"firstline": func(s string) string { line, _, _ := strings.Cut(s, "\n"); return line },
 	"day":       day,
 	"legible":   legible,
 	"scopename": scopeName,
 	"int":       func(n int64) int { return int(n) },
+	"dollars4":  func(micros int64) string { return fmt.Sprintf("$%.4f", float64(micros)/1e6) },
+	"firstline": func(s string) string { line, _, _ := strings.Cut(s, "\n"); return line },
+	"moment":    func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
 	"plural":    plural,
 	"rangebar":  rangeBar,
 	"trendword": trendWord,
@@ -54,8 +57,10 @@ var functions = template.FuncMap{
 	"verdict":   verdict,
 	"score":     func(v float64) string { return fmt.Sprintf("%.3f", v) },
 	"short":     func(sha string) string { return fmt.Sprintf("%.7s", sha) },
+	"spaced":    func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"spark":     spark,
 	"stamp":     func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
+	"tokens":    tokens,
 	"when":      func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
 }
 

@@ -47,6 +47,7 @@ type site struct {
 	router *mux.Router
 	viewer person
 	told   []string
+	runs   int // that add has kept
 }
 
 // newSite makes the pages over an empty database.
@@ -163,14 +164,30 @@ func (s *site) answer(t testing.TB, path string, status int) *httptest.ResponseR
 // post sends a form and returns where the answer leads.
 func (s *site) post(t testing.TB, path, form string, status int) string {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	w := httptest.NewRecorder()
-	s.router.ServeHTTP(w, r)
+	w := s.reply(t, path, form)
 	if w.Code != status {
 		t.Fatalf("POST %s = %d, want %d:\n%s", path, w.Code, status, w.Body)
 	}
 	return w.Header().Get("Location")
+}
+
+// send sends a form and returns the page that answers it.
+func (s *site) send(t testing.TB, path, form string, status int) string {
+	t.Helper()
+	w := s.reply(t, path, form)
+	if w.Code != status {
+		t.Fatalf("POST %s = %d, want %d:\n%s", path, w.Code, status, w.Body)
+	}
+	return w.Body.String()
+}
+
+func (s *site) reply(t testing.TB, path, form string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	s.router.ServeHTTP(w, r)
+	return w
 }
 
 // has reports what of a page is missing, and what is there although a "-" stands before it.

@@ -1,0 +1,314 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// issueRow is a finding or a failure, and what became of it.
+type issueRow struct {
+	Severity string // of a failure: "failure"
+	Category string
+	Name     string // what it says, or the test's name
+	Where    string
+	URL      string
+	Seen     string
+	Fate     string
+	Class    string // open, again, fixed, dismissed, accepted
+	Commit   string // that fixed it
+	Why      string // more about its fate, or the failure's message
+	Cause    string
+	Fix      string
+}
+
+// issueList is what review and tests found.
+type issueList struct {
+	Rows  []issueRow
+	More  int
+	Count []issueCount
+}
+
+type issueCount struct {
+	Class string
+	N     int
+}
+
+// issuesShown is how many findings and failures are shown: those that are open
+// and worst come first.
+const issuesShown = 100
+
+// classes are the fates in the order in which they are shown.
+var classes = []string{"again", "open", "asked", "accepted", "dismissed", "fixed"}
+
+// issues lists a run's findings and failures.
+func issues(run *pipeline.Run, events []pipeline.Event) (out issueList) {
+	dismissals := map[string]*pipeline.Signal{}
+	for i := range events {
+		if s := events[i].Data.Signal; s != nil && events[i].Type == pipeline.EventDismissed {
+			dismissals[s.Finding] = s
+		}
+	}
+	type ref struct {
+		is    *pipeline.Issue
+		class string
+		rank  int
+	}
+	var list []ref
+	for _, of := range [][]pipeline.Issue{run.Failures, run.Findings} {
+		for i := range of {
+			r := ref{is: &of[i], class: fate(&of[i]), rank: pipeline.SeverityError.Rank()}
+			if of[i].Finding != nil {
+				r.rank = of[i].Finding.Severity.Rank()
+			}
+			list = append(list, r)
+		}
+	}
+	for i := range run.Asked {
+		list = append(list, ref{&pipeline.Issue{Finding: &run.Asked[i], Phase: pipeline.PhaseReview}, "asked", 0})
+	}
+	count := map[string]int{}
+	for _, r := range list {
+		count[r.class]++
+	}
+	slices.SortStableFunc(list, func(a, b ref) int {
+		return cmp.Or(slices.Index(classes, a.class)-slices.Index(classes, b.class), b.rank-a.rank)
+	})
+	for _, c := range classes {
+		if count[c] > 0 {
+			out.Count = append(out.Count, issueCount{c, count[c]})
+		}
+	}
+	for _, r := range list[:min(len(list), issuesShown)] {
+		out.Rows = append(out.Rows, issueOf(run, r.is, r.class, dismissals))
+	}
+	out.More = max(0, len(list)-issuesShown)
+	return out
+}
+
+// Word is a fate for people.
+func (c issueCount) Word() string {
+	return map[string]string{"again": "back again", "asked": "asked for", "accepted": "accepted as known"}[c.Class]
+}
+
+func fate(is *pipeline.Issue) string {
+	if is.State == "open" && is.Back > 0 {
+		return "again"
+	}
+	return is.State
+}
+
+func issueOf(run *pipeline.Run, is *pipeline.Issue, class string, dismissals map[string]*pipeline.Signal) issueRow {
+	row := issueRow{Class: class, Fate: cmp.Or(issueCount{Class: class}.Word(), class), Seen: seen(is)}
+	file, line := "", 0
+	if f := is.Finding; f != nil {
+		row.Severity, row.Category, row.Name = string(f.Severity), f.Category, clip(f.Message, textShown)
+		file, line = f.File, f.Line
+		if f.Fix != nil {
+			row.Fix = clip(f.Fix.Description, textShown)
+		}
+	} else if f := is.Failure; f != nil {
+		row.Severity, row.Category, row.Name, row.Why = "failure", f.Cause, clip(f.Test, textShown), clip(f.Error, textShown)
+		file, line, row.Cause = f.File, f.Line, clip(f.Analysis, textShown)
+		if f.Fix != nil {
+			row.Fix = clip(f.Fix.Description, textShown)
+		}
+	}
+	if file != "" {
+		row.Where = clip(file, titleShown)
+		if base := repoURL(run); base != "" && run.Published.Head != "" {
+			row.URL = base + "/blob/" + url.PathEscape(run.Published.Head) + "/" + (&url.URL{Path: file}).EscapedPath()
+		}
+		if line > 0 {
+			row.Where += fmt.Sprintf(":%d", line)
+			if row.URL != "" {
+				row.URL += fmt.Sprintf("#L%d", line)
+			}
+		}
+	}
+	switch class {
+	case "again":
+		row.Fate = "back again, after it was fixed"
+		if is.Back > 1 {
+			row.Fate += fmt.Sprintf(" %d times", is.Back)
+		}
+	case "open":
+		if is.First < is.Last {
+			row.Fate = "open, still there"
+		}
+	case "fixed":
+		row.Fate, row.Commit = "fixed in", is.FixedIn
+	case "dismissed":
+		if s := dismissals[is.Fingerprint()]; s != nil {
+			row.Fate, row.Why = "dismissed by "+cmp.Or(s.Actor.Login, "somebody"), clip(s.Text, textShown)
+		}
+	}
+	return row
+}
+
+// seen says in which iterations an issue was seen.
+func seen(is *pipeline.Issue) string {
+	switch {
+	case is.First == 0:
+		return "–"
+	case is.First == is.Last:
+		return fmt.Sprintf("%d", is.First)
+	}
+	return fmt.Sprintf("%d–%d", is.First, is.Last)
+}
+
+// heldShown is how many lines about what was held back are shown.
+const heldShown = 100
+
+// heldBack lists what reviews say was held back, or lowered, because people had
+// dismissed the like before.
+func heldBack(run *pipeline.Run) (out []string) {
+	for i := range run.Iterations {
+		v := run.Iterations[i].Review
+		if v == nil {
+			continue
+		}
+		for line := range strings.SplitSeq(v.Summary, "\n") {
+			if (strings.HasPrefix(line, "Held back: ") || strings.HasPrefix(line, "Lowered to ")) && len(out) < heldShown {
+				out = append(out, fmt.Sprintf("Iteration %d. %s", i+1, clip(line, textShown)))
+			}
+		}
+	}
+	return out
+}
+
+// testRow is the tests' result in one iteration.
+type testRow struct {
+	Label   string
+	None    string
+	Suites  string
+	Total   int
+	Passed  int
+	Failed  int
+	Skipped int
+	Lines   string // coverage
+	Changed string // of the changed lines
+	Result  string
+	Notes   []string
+}
+
+// namesShown is how many tests are named in one note.
+const namesShown = 6
+
+// tests lists the tests' results: before the change, then by iteration.
+func tests(run *pipeline.Run) (out []testRow) {
+	if run.Baseline != nil {
+		out = append(out, testsOf("before", run.Baseline))
+	}
+	for i := range run.Iterations {
+		if t := run.Iterations[i].Tests; t != nil {
+			out = append(out, testsOf(fmt.Sprintf("%d", run.Iterations[i].Number), t))
+		}
+	}
+	return out
+}
+
+func testsOf(label string, t *pipeline.TestReport) testRow {
+	row := testRow{Label: label, None: t.None, Total: t.Total, Passed: t.Passed, Failed: t.Failed, Skipped: t.Skipped, Lines: "–", Changed: "–", Result: "failed"}
+	if t.OK() {
+		row.Result = "passed"
+	}
+	if c := t.Coverage; c != nil {
+		row.Lines, row.Changed = percent(c.Lines), percent(c.Changed)
+	}
+	var names, before, fresh []string
+	for _, s := range t.Suites {
+		names = append(names, s.Name)
+	}
+	row.Suites = clip(strings.Join(names, ", "), titleShown)
+	for _, f := range t.Failures {
+		switch {
+		case f.WorkedIn > 0:
+			before = append(before, fmt.Sprintf("%s (worked in iteration %d)", f.Test, f.WorkedIn))
+		case f.WorkedIn < 0:
+			before = append(before, f.Test+" (worked before the change)")
+		default:
+			fresh = append(fresh, f.Test)
+		}
+	}
+	for _, n := range []struct {
+		name string
+		list []string
+	}{{"Regression", before}, {"Failed", fresh}, {"Flaky, passed when run again", t.Flaky}} {
+		if len(n.list) > 0 {
+			row.Notes = append(row.Notes, n.name+": "+someOf(n.list))
+		}
+	}
+	if n := len(t.Tampered); n > 0 {
+		row.Notes = append(row.Notes, plural(n, "test was", "tests were")+" removed or weakened")
+	}
+	return row
+}
+
+// someOf lists the first of some names.
+func someOf(list []string) string {
+	var short []string
+	for _, s := range list[:min(len(list), namesShown)] {
+		short = append(short, clip(s, titleShown))
+	}
+	text := strings.Join(short, ", ")
+	if n := len(list) - namesShown; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+func percent(v float64) string {
+	if v < 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", v)
+}
+
+// costTable is what each phase of each iteration took.
+type costTable struct {
+	Phases []pipeline.Phase
+	Rows   []costRow
+	Total  costRow
+}
+
+type costRow struct {
+	Label string
+	Cells []costCell
+	Sum   costCell
+}
+
+type costCell struct{ MicroUSD, Millis int64 }
+
+func (c *costCell) add(d costCell) { c.MicroUSD += d.MicroUSD; c.Millis += d.Millis }
+
+// costs sums the timeline up: by phase and by row. What was spent looking back is
+// no station of the loop and comes last.
+func costs(run *pipeline.Run, line *timeline) costTable {
+	t := costTable{Phases: line.Phases, Total: costRow{Label: "in all", Cells: make([]costCell, len(line.Phases))}}
+	for _, row := range line.Rows {
+		out := costRow{Label: fmt.Sprintf("%d", row.Number), Cells: make([]costCell, len(line.Phases))}
+		if row.Number == 0 {
+			out.Label = "plan"
+		}
+		for at, c := range row.cost {
+			out.Cells[at-1].add(c)
+			t.Total.Cells[at-1].add(c)
+		}
+		out.Sum = row.Sum
+		t.Total.Sum.add(row.Sum)
+		if out.Sum != (costCell{}) {
+			t.Rows = append(t.Rows, out)
+		}
+	}
+	if u := run.Spent[pipeline.PhaseReflect]; u.MicroUSD > 0 {
+		c := costCell{MicroUSD: u.MicroUSD}
+		t.Rows = append(t.Rows, costRow{Label: "looking back", Cells: make([]costCell, len(line.Phases)), Sum: c})
+		t.Total.Sum.add(c)
+	}
+	return t
+}

@@ -1,0 +1,398 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// timeline is what happened in a run, for a picture: a row for each iteration, and
+// in it the executions of phases, each in the column of its phase, arrows where work
+// was sent back, and marks where people or guards stepped in.
+type timeline struct {
+	Phases []pipeline.Phase // the columns
+	Rows   []*lineRow
+}
+
+// lineRow is one iteration; Number is 0 as long as nothing was implemented.
+type lineRow struct {
+	Number  int
+	Mode    pipeline.Mode
+	Result  string
+	Brief   string
+	Items   []*lineItem
+	More    int      // items that are not shown
+	Sum     costCell // what the row took in all
+	cost    map[int]costCell
+	closed  bool
+	Started time.Time
+}
+
+// lineItem is an execution of a phase, an arrow back, or a mark.
+type lineItem struct {
+	Kind string // block, back, human, gate, guard, fault, end
+	At   int    // column, from 1
+	Span int    // columns of an arrow, from At on
+
+	Phase     pipeline.Phase
+	Iteration int
+	Attempt   int
+	Result    string // of a block: done, passed, failed, back, fault, working, waiting, dropped
+	Millis    int64
+	MicroUSD  int64
+
+	Who  string
+	Text string
+	Time time.Time
+}
+
+// Word is a block's result for people.
+func (i *lineItem) Word() string {
+	return map[string]string{"done": "done", "passed": "passed", "failed": "not passed", "back": "sent back", "fault": "broke down",
+		"working": "at work", "waiting": "waits", "dropped": "not finished"}[i.Result]
+}
+
+// itemsShown is how much of one row is shown.
+const itemsShown = 60
+
+// columns are the phases in the order of the picture.
+var columns = []pipeline.Phase{pipeline.PhasePlan, pipeline.PhaseImplement, pipeline.PhaseUpdate, pipeline.PhaseReview, pipeline.PhaseTest}
+
+// newTimeline draws a run's events. What is missing in an event is left out: logs of
+// other versions are shown as far as they are understood.
+func newTimeline(run *pipeline.Run, events []pipeline.Event) timeline {
+	d := timelineDraft{run: run, last: map[pipeline.Phase]*lineItem{}}
+	d.column(events)
+	for i := range events {
+		d.draw(&events[i])
+	}
+	for _, row := range d.line.Rows {
+		d.finish(row)
+	}
+	return d.line
+}
+
+// timelineDraft is a timeline that is being drawn.
+type timelineDraft struct {
+	run  *pipeline.Run
+	line timeline
+	at   map[pipeline.Phase]int
+	open *lineItem                    // the execution that has no result yet
+	last map[pipeline.Phase]*lineItem // the newest execution of each phase
+}
+
+// column gives each phase its column: the one that takes the base branch in only
+// when it happened.
+func (d *timelineDraft) column(events []pipeline.Event) {
+	updates := false
+	for i := range events {
+		p := events[i].Data.Phase
+		updates = updates || p != nil && p.Phase == pipeline.PhaseUpdate
+	}
+	d.at = map[pipeline.Phase]int{}
+	for _, p := range columns {
+		if p != pipeline.PhaseUpdate || updates {
+			d.line.Phases = append(d.line.Phases, p)
+			d.at[p] = len(d.line.Phases)
+		}
+	}
+}
+
+// row is the one that is being drawn on; after an arrow back a new one begins.
+func (d *timelineDraft) row(at time.Time) *lineRow {
+	if n := len(d.line.Rows); n > 0 && !d.line.Rows[n-1].closed {
+		return d.line.Rows[n-1]
+	}
+	d.line.Rows = append(d.line.Rows, &lineRow{Started: at})
+	return d.line.Rows[len(d.line.Rows)-1]
+}
+
+func (d *timelineDraft) add(e *pipeline.Event, item *lineItem) {
+	row := d.row(e.Time)
+	item.Time = e.Time
+	row.Items = append(row.Items, item)
+}
+
+func (d *timelineDraft) mark(e *pipeline.Event, kind, who, text string) {
+	d.add(e, &lineItem{Kind: kind, Who: who, Text: clip(strings.Join(strings.Fields(text), " "), textShown)})
+}
+
+func (d *timelineDraft) draw(e *pipeline.Event) {
+	if !d.drawPhase(e) && !d.drawGate(e) {
+		d.drawPeople(e)
+	}
+}
+
+// drawPhase draws what phases do.
+func (d *timelineDraft) drawPhase(e *pipeline.Event) bool {
+	switch p := e.Data.Phase; e.Type {
+	case pipeline.EventPhaseEntered:
+		if p != nil && d.at[p.Phase] > 0 {
+			d.enter(e, p)
+		}
+	case pipeline.EventPhaseCompleted:
+		if d.is(p) {
+			d.open.Result, d.open.Text = d.result(e.Data)
+			d.open.Millis, d.open = p.Millis, nil
+		}
+	case pipeline.EventPhaseFailed:
+		if d.open != nil && e.Data.Fault != nil {
+			d.open.Result, d.open.Text = "fault", clip(firstLine(e.Data.Fault.Message), titleShown)
+			if p != nil {
+				d.open.Millis = p.Millis
+			}
+			d.open = nil
+		}
+	case pipeline.EventPhaseWaiting:
+		if w := e.Data.Await; w != nil && d.is(p) {
+			d.open.Result, d.open.Text = "waiting", "for "+clip(w.What, titleShown)
+		}
+	case pipeline.EventPhaseWoken:
+		if d.open != nil {
+			d.open.Result = "working"
+		}
+	case pipeline.EventAgentIteration:
+		if s := e.Data.Step; s != nil {
+			if item := d.last[s.Phase]; item != nil {
+				item.MicroUSD += s.Usage.MicroUSD
+			}
+		}
+	case pipeline.EventBounce:
+		if b := e.Data.Bounce; b != nil {
+			d.back(e, b)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (d *timelineDraft) is(p *pipeline.PhaseRef) bool {
+	return p != nil && d.open != nil && d.open.Phase == p.Phase && d.open.Iteration == p.Iteration && d.open.Attempt == p.Attempt
+}
+
+func (d *timelineDraft) enter(e *pipeline.Event, p *pipeline.PhaseRef) {
+	if d.open != nil {
+		d.open.Result = "dropped"
+	}
+	row := d.row(e.Time)
+	if p.Phase == pipeline.PhaseImplement {
+		if row.Number != 0 && row.Number != p.Iteration {
+			row.closed = true
+			row = d.row(e.Time)
+		}
+		row.Number, row.Mode = p.Iteration, p.Mode
+	}
+	d.open = &lineItem{Kind: "block", At: d.at[p.Phase], Phase: p.Phase, Iteration: p.Iteration, Attempt: p.Attempt, Result: "working"}
+	d.last[p.Phase] = d.open
+	d.add(e, d.open)
+}
+
+// result says how a phase ended.
+func (d *timelineDraft) result(data pipeline.Data) (result, text string) {
+	switch {
+	case data.Plan != nil && data.Plan.Question != "":
+		return "done", "with a question"
+	case data.Plan != nil:
+		return "done", plural(len(data.Plan.Steps), "step", "steps")
+	case data.Implementation != nil && data.Implementation.Unable != "":
+		return "failed", "needs a clarification"
+	case data.Implementation != nil && data.Implementation.Head == data.Implementation.Parent:
+		return "failed", "changed nothing"
+	case data.Implementation != nil:
+		return "done", fmt.Sprintf("%s, %.7s", plural(len(data.Implementation.Files), "file", "files"), data.Implementation.Head)
+	case data.Review != nil && data.Review.NeedsHuman != "":
+		return "failed", "wants a human to look"
+	case data.Review != nil && len(data.Review.Blocking()) > 0:
+		return "failed", fmt.Sprintf("%d of %d block", len(data.Review.Blocking()), len(data.Review.Findings))
+	case data.Review != nil:
+		if len(data.Review.Findings) == 0 {
+			return "passed", "nothing found"
+		}
+		return "passed", plural(len(data.Review.Findings), "remark", "remarks")
+	case data.Tests != nil && data.Tests.None != "":
+		return "failed", "no tests"
+	case data.Tests != nil && !data.Tests.OK():
+		return "failed", fmt.Sprintf("%d of %d failed", max(data.Tests.Failed, len(data.Tests.Failures)), data.Tests.Total)
+	case data.Tests != nil && data.Update == nil:
+		return "passed", plural(data.Tests.Passed, "test", "tests")
+	case data.Update != nil && len(data.Update.Conflicts) > 0:
+		return "failed", plural(len(data.Update.Conflicts), "conflict", "conflicts")
+	case data.Update != nil && data.Update.Head == data.Update.Parent:
+		return "done", "nothing new"
+	case data.Update != nil:
+		return "done", fmt.Sprintf("merged %.7s", data.Update.Base)
+	}
+	return "done", ""
+}
+
+// back draws an arrow from the phase that sent work back to the one that must act.
+func (d *timelineDraft) back(e *pipeline.Event, b *pipeline.Bounce) {
+	if item := d.last[b.Phase]; item != nil && item.Iteration == b.Iteration {
+		item.Result = "back"
+	}
+	to := pipeline.PhaseImplement
+	if b.Target == pipeline.TargetPlan || b.Target == pipeline.TargetResearch {
+		to = pipeline.PhasePlan
+	}
+	from := max(d.at[b.Phase], d.at[to])
+	why := plural(b.Count, "issue", "issues")
+	if b.Iteration > 0 && b.Iteration <= len(d.run.Iterations) {
+		why = cmp.Or(d.run.Iterations[b.Iteration-1].Brief, why)
+	}
+	text := fmt.Sprintf("to %s: %s", cmp.Or(b.Target, pipeline.TargetImplement), why)
+	d.add(e, &lineItem{Kind: "back", At: d.at[to], Span: from - d.at[to] + 1, Phase: b.Phase, Text: text})
+	d.row(e.Time).closed = true
+}
+
+// drawGate draws what guards ask, and how it ended.
+func (d *timelineDraft) drawGate(e *pipeline.Event) bool {
+	switch g := e.Data.Guard; e.Type {
+	case pipeline.EventGuardFired, pipeline.EventDiminishing:
+		if g != nil {
+			d.mark(e, "guard", string(g.Name), g.Detail)
+		}
+	case pipeline.EventGateRequested:
+		gate := e.Data.Gate
+		if gate == nil {
+			return true
+		}
+		who := "asks"
+		if n := len(d.line.Rows); gate.Guard != nil && n > 0 && len(d.line.Rows[n-1].Items) > 0 {
+			items := d.line.Rows[n-1].Items
+			if prior := items[len(items)-1]; prior.Kind == "guard" && prior.Who == string(gate.Guard.Name) {
+				who = prior.Who + " asks" // one mark for both
+				d.line.Rows[n-1].Items = items[:len(items)-1]
+			}
+		}
+		d.mark(e, "gate", who, gate.Question)
+	case pipeline.EventGateReminded:
+		d.mark(e, "gate", "reminder", e.Data.Note)
+	case pipeline.EventPublishFailed:
+		if e.Data.Fault != nil {
+			d.mark(e, "fault", "GitHub", firstLine(e.Data.Fault.Message))
+		}
+	case pipeline.EventRunVerified, pipeline.EventRunAccepted, pipeline.EventRunCancelled, pipeline.EventRunFailed, pipeline.EventRunSkipped:
+		d.mark(e, "end", strings.TrimPrefix(string(e.Type), "run."), d.run.Ended)
+	default:
+		return false
+	}
+	return true
+}
+
+// drawPeople marks what people did.
+func (d *timelineDraft) drawPeople(e *pipeline.Event) {
+	who, data := doer(e), e.Data
+	switch e.Type {
+	case pipeline.EventRunStarted:
+		d.mark(e, "human", cmp.Or(d.run.By.Login, who), "started it")
+	case pipeline.EventRunStopped:
+		d.mark(e, "human", who, "stopped it"+words(data.Answer))
+	case pipeline.EventRunResumed:
+		d.mark(e, "human", who, "let it go on"+words(data.Answer))
+	case pipeline.EventRunReset:
+		d.mark(e, "human", who, "let the guards count from the beginning"+words(data.Answer))
+	case pipeline.EventGateAnswered:
+		d.mark(e, "human", who, answered(data.Answer))
+	case pipeline.EventBranchMoved:
+		d.mark(e, "human", who, fmt.Sprintf("pushed %.7s to the branch", data.Head))
+	case pipeline.EventBranchDeleted:
+		d.mark(e, "human", who, "deleted the branch")
+	case pipeline.EventBaseMoved:
+		d.mark(e, "human", d.run.Repo.DefaultBranch, fmt.Sprintf("moved on to %.7s", data.Head))
+	case pipeline.EventIssueEdited:
+		d.mark(e, "human", who, "edited the issue")
+	case pipeline.EventChangesAsked:
+		if data.Review != nil {
+			d.mark(e, "human", who, "asked for changes in a review: "+plural(len(data.Review.Findings), "finding", "findings"))
+		}
+	default:
+		if s := data.Signal; s != nil {
+			d.mark(e, "human", who, signalled(s))
+		}
+	}
+}
+
+// doer is who did what an event tells.
+func doer(e *pipeline.Event) string {
+	switch {
+	case e.Data.Answer != nil && e.Data.Answer.By.Login != "":
+		return e.Data.Answer.By.Login
+	case e.Data.Signal != nil && e.Data.Signal.Actor.Login != "":
+		return e.Data.Signal.Actor.Login
+	case e.Data.Actor != nil && e.Data.Actor.Login != "":
+		return e.Data.Actor.Login
+	}
+	_, login, _ := strings.Cut(e.Source, ":")
+	return cmp.Or(login, "somebody")
+}
+
+func words(a *pipeline.Answer) string {
+	if a == nil || a.Text == "" {
+		return ""
+	}
+	return ": “" + a.Text + "”"
+}
+
+// answered says what a person answered.
+func answered(a *pipeline.Answer) string {
+	if a == nil {
+		return "answered"
+	}
+	text := "answered " + a.Choice
+	switch {
+	case a.Micros > 0:
+		text += fmt.Sprintf(" $%.2f", float64(a.Micros)/1e6)
+	case a.N > 0:
+		text += fmt.Sprintf(" %d", a.N)
+	case a.N < 0:
+		text += " all"
+	}
+	return text + words(a)
+}
+
+// signalled says what a person did with what Forge said.
+func signalled(s *pipeline.Signal) string {
+	what := map[pipeline.SignalKind]string{pipeline.SignalDismissed: "dismissed a finding", pipeline.SignalApplied: "applied a suggestion",
+		pipeline.SignalRewritten: "rewrote a suggestion", pipeline.SignalIgnored: "left a suggestion", pipeline.SignalGap: "found what the review had not",
+		pipeline.SignalApproved: "approved the pull request", pipeline.SignalEdited: "approved it with edits", pipeline.SignalChanges: "asked for changes",
+		pipeline.SignalMerged: "merged the pull request", pipeline.SignalClosed: "closed the pull request", pipeline.SignalReverted: "reverted it"}[s.Kind]
+	what = cmp.Or(what, string(s.Kind))
+	if s.Off {
+		what = "took back: " + what
+	}
+	if s.Text != "" {
+		what += ": “" + s.Text + "”"
+	}
+	return what
+}
+
+// finish sums a row up.
+func (d *timelineDraft) finish(row *lineRow) {
+	if row.Number > 0 && row.Number <= len(d.run.Iterations) {
+		it := &d.run.Iterations[row.Number-1]
+		row.Result, row.Brief = strings.ReplaceAll(it.Result, "_", " "), it.Brief
+	}
+	switch state := d.run.State; {
+	case row.closed && row.Result == "failed":
+		row.Result = "sent back"
+	case row.Result == "in progress" && state != pipeline.StateRunning:
+		row.Result = string(state)
+	}
+	row.cost = map[int]costCell{}
+	for _, i := range row.Items {
+		if i.Kind == "block" {
+			c := row.cost[i.At]
+			c.add(costCell{i.MicroUSD, i.Millis})
+			row.cost[i.At] = c
+			row.Sum.add(costCell{i.MicroUSD, i.Millis})
+		}
+	}
+	if n := len(row.Items) - itemsShown; n > 0 {
+		row.More = n
+		row.Items = append(row.Items[:itemsShown/2:itemsShown/2], row.Items[len(row.Items)-itemsShown/2:]...)
+	}
+}
