@@ -19,6 +19,7 @@ type FilterOptions struct {
 	// and neither a habit nor a threshold holds back what blocks a merge (error and
 	// critical): both speak of kinds, and an error is one thing.
 	Habits *Habits
+	Predictor *Predictor
 }
 
 // Held is a finding that is not posted, or posted with a lower severity, and why.
@@ -76,7 +77,13 @@ func judge(f pipeline.Finding, dismissals []*pipeline.Learning, o FilterOptions)
 			return &Held{Why: fmt.Sprintf("%s dismissed it for this code on %s", who(l), l.Created.Format("2006-01-02")), Learning: l.ID, Key: l.Key}
 		}
 	}
-	if o.Habits != nil && f.Severity.Blocks() {
+	if (o.Habits != nil || o.Predictor != nil) && f.Severity.Blocks() {
+		return nil
+	}
+	if o.Predictor != nil {
+		if p, ok := o.Predictor.Holds(&f); ok {
+			return &Held{Why: fmt.Sprint(p)}
+		}
 		return nil
 	}
 	if least, ok := threshold(o, f.Category); ok && f.Confidence < least {

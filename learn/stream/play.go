@@ -18,7 +18,9 @@ type Policy struct {
 	Like       bool   `json:"like"`       // and lower what is like things that three people dismissed
 	Habits     bool   `json:"habits"`     // and hold back kinds that people dismiss
 	Thresholds bool   `json:"thresholds"` // and hold back what has little confidence
-	Oracle     bool   `json:"oracle"`     // no memory, but what the team does not want is known beforehand: what is left are wrong findings and mistakes
+	Predict    bool
+	Everything bool
+	Oracle     bool `json:"oracle"` // no memory, but what the team does not want is known beforehand: what is left are wrong findings and mistakes
 }
 
 // Policies go from no memory to all of it. The first is what the others are
@@ -29,9 +31,29 @@ func Policies() []Policy {
 		{Name: "dismissals", Memory: true},
 		{Name: "+ like things", Memory: true, Like: true},
 		{Name: "tastes known", Oracle: true},
+		{Name: "everything known", Everything: true, Memory: true},
+		{Name: "predict", Memory: true, Predict: true},
 		{Name: "+ habits", Memory: true, Habits: true},
 		{Name: "+ thresholds", Memory: true, Habits: true, Thresholds: true},
 	}
+}
+
+// Cause is why a posted finding was dismissed.
+type Cause int
+
+// The causes.
+const (
+	CauseTaste    Cause = iota // the team does not want to hear it
+	CauseChange                // the team does not want to hear it any more
+	CauseWrong                 // it was wrong, and blocked nothing
+	CauseAlarm                 // it was wrong, and blocked the merge
+	CausePersonal              // the person who answered does not want to hear it, the team does
+	CauseMistake               // it was right and wanted
+	causes
+)
+
+func (c Cause) String() string {
+	return [...]string{"taste", "change of taste", "wrong", "false alarm", "personal taste", "mistake"}[c]
 }
 
 // blockSize is how many pull requests a figure sums up.
@@ -39,15 +61,15 @@ const blockSize = 50
 
 // Block sums up some pull requests.
 type Block struct {
-	From       int `json:"from"` // pull requests, from 1
-	To         int `json:"to"`
-	Found      int `json:"found"`       // by the reviewer
-	Posted     int `json:"posted"`      //
-	Dismissed  int `json:"dismissed"`   // of those posted
-	Mistaken   int `json:"mistaken"`    // of those dismissed: useful, dismissed by mistake or personal taste
-	Repeated   int `json:"repeated"`    // of those posted: the same fingerprint, path and code had been dismissed before; critical security aside, which comes back by rule
-	Useful     int `json:"useful"`      // found, right and wanted, blocking nothing
-	UsefulHeld int `json:"useful_held"` // of them, held back
+	From       int         `json:"from"` // pull requests, from 1
+	To         int         `json:"to"`
+	Found      int         `json:"found"`       // by the reviewer
+	Posted     int         `json:"posted"`      //
+	Dismissed  int         `json:"dismissed"`   // of those posted
+	Causes     [causes]int `json:"causes"`      // of those dismissed, by [Cause]
+	Repeated   int         `json:"repeated"`    // of those posted: the same fingerprint, path and code had been dismissed before; critical security aside, which comes back by rule
+	Useful     int         `json:"useful"`      // found, right and wanted, blocking nothing
+	UsefulHeld int         `json:"useful_held"` // of them, held back
 }
 
 // Rate is the share of posted findings that was dismissed.
@@ -59,7 +81,10 @@ func (b Block) Rate() float64 {
 }
 
 func (b *Block) add(o Block) {
-	b.Found, b.Posted, b.Dismissed, b.Mistaken, b.Repeated = b.Found+o.Found, b.Posted+o.Posted, b.Dismissed+o.Dismissed, b.Mistaken+o.Mistaken, b.Repeated+o.Repeated
+	b.Found, b.Posted, b.Dismissed, b.Repeated = b.Found+o.Found, b.Posted+o.Posted, b.Dismissed+o.Dismissed, b.Repeated+o.Repeated
+	for i, n := range o.Causes {
+		b.Causes[i] += n
+	}
 	b.Useful, b.UsefulHeld = b.Useful+o.Useful, b.UsefulHeld+o.UsefulHeld
 }
 
@@ -165,14 +190,21 @@ func (g *player) until(now time.Time) {
 			g.memory.Apply(r.Scope, r.Evidence(g.memory.Learnings(), now))
 		}
 		g.options = g.optionsAt(now)
+	} else if g.policy.Predict {
+		g.options = g.optionsAt(now)
 	}
 }
+
+var Decide = learn.Decisions
 
 // options are how findings are filtered at a moment.
 func (g *player) optionsAt(now time.Time) learn.FilterOptions {
 	o := learn.FilterOptions{Like: -1}
 	if g.policy.Like {
 		o.Like = 0
+	}
+	if g.policy.Predict {
+		o.Predictor = learn.NewPredictor(slices.Concat(Decide(g.memory.Signals()), g.decisions), now, 0.1)
 	}
 	if !g.policy.Habits {
 		return o
@@ -216,7 +248,7 @@ func (g *player) review(p *pull) Block {
 	for i := range p.found {
 		f := &p.found[i]
 		byID[f.ID] = f
-		if !g.policy.Oracle || !f.unliked {
+		if (!g.policy.Oracle || !f.unliked) && (!g.policy.Everything || f.useful || f.Severity.Blocks()) {
 			findings = append(findings, f.Finding)
 		}
 		b.Found++
@@ -237,9 +269,7 @@ func (g *player) review(p *pull) Block {
 		}
 		if f.does == pipeline.SignalDismissed {
 			b.Dismissed++
-			if f.useful {
-				b.Mistaken++
-			}
+			b.Causes[f.cause]++
 		}
 		g.comment++
 		g.answer(p, f)
