@@ -2,178 +2,174 @@ package learn
 
 import (
 	"cmp"
+	"fmt"
 	"math"
-	"path"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"forge/pipeline"
 )
 
-// Tuning is for experiments.
-type Tuning struct {
-	HalfLife                                                        float64 // days
-	Mean, Base, Cat, Rule, Tests, CT, RT, RV, Dir, CD, RD, Fix, Sev float64
-	Person, PR                                                      float64
-	SlopeMean, Slope                                                float64
-	Linear                                                          bool
-	Share                                                           float64 // explored
-	Thompson                                                        bool
-	Low, High                                                       float64 // bounds of the cut
-	Aim                                                             float64
-	Actual                                                          bool
-	Loo                                                             bool
-	Ignored                                                         float64
-	NoReason                                                        bool
-	WBase, WMean, WCat, WRule, Knot                                 float64
-	Pop                                                             float64 // half-life of the population
+// Decision is what a person decided on a finding that was posted.
+type Decision struct {
+	Finding   pipeline.Finding // as the reviewer gave it
+	Dismissed bool             // else people acted on it
+	Actor     pipeline.Actor   //
+	Weight    float64          // of the person's word by their role, 0 to 1
+	At        time.Time        //
 }
 
-var Tune = Tuning{HalfLife: 60, Mean: 0.15, Base: 1.5, Cat: 1, Rule: 1, Tests: 0.7, CT: 1, RT: 1, RV: 1, Dir: 0.5, CD: 0.7, RD: 1, Fix: 0.3, Sev: 0.5,
-	Person: 0.5, PR: 0.7, SlopeMean: -1, Slope: 1.5, Linear: true, Share: 0.03, Low: 0.1, High: 0.5, Aim: 1, Loo: true, WBase: 1, WMean: .15, WCat: .3, WRule: .3}
-
-// sort says what a finding is about, in all that the prediction knows of it.
-type sortKey struct {
-	category, topic, dir, shown string
-	tests, warning, fix         bool
-}
-
-// Predictor says how likely people here dismiss a finding.
-type Predictor struct {
-	topics      *topics
-	kind, wrong *regression
-	cut         float64
-	blocked     [2]float64
-}
-
-type cell struct {
-	sortKey
-	conf   int
-	person int64
-}
-
-type cellSum struct {
-	cell
-	w   [2]float64 // acted, dismissed
-	pop [2]float64
-}
-
-func confOf(bucket int) float64 {
-	c := min(0.99, max(0.01, float64(bucket)/50))
-	if Tune.Linear {
-		return (c - 0.65) / 0.2275
-	}
-	return math.Log(c/(1-c)) - math.Log(0.65/0.35)
-}
-
-func bucketOf(c float64) int { return int(math.Round(50 * c)) }
-
-func (p *Predictor) sortOf(f *pipeline.Finding) sortKey {
-	return sortKey{f.Category, p.topics.of(f), path.Dir(f.File), visibility(f.Code), isTest(f.File), f.Severity == pipeline.SeverityWarning, f.Fix != nil && f.Fix.Replacement != nil}
-}
-
-type effect struct {
-	name     string
-	sd, mean float64
-}
-
-func effects(k sortKey) []effect {
-	t := Tune
-	out := []effect{{"", t.Base, logit(t.Mean)}, {"c:" + k.category, t.Cat, 0}}
-	add := func(name string, sd float64) { out = append(out, effect{name, sd, 0}) }
-	if k.warning {
-		add("w", t.Sev)
-	}
-	if k.fix {
-		add("f", t.Fix)
-	}
-	rule := k.category + "/" + k.topic
-	if k.topic != "" {
-		add("r:"+rule, t.Rule)
-	}
-	if k.tests {
-		add("t", t.Tests)
-		add("ct:"+k.category, t.CT)
-	}
-	if k.topic != "" {
-		if k.tests {
-			add("rt:"+rule, t.RT)
-		} else {
-			add("rp:"+rule, t.RT/2)
+// Decisions returns what the latest signals of each key say about findings: a
+// dismissal against it, a suggestion that was applied or rewritten for it. What was
+// left as it is without a word says neither.
+func Decisions(signals []pipeline.Signal) []Decision {
+	var out []Decision
+	for _, s := range signals {
+		if s.Off || !(s.Weight > 0) || s.About == nil || s.Actor.Bot {
+			continue
 		}
-		if k.shown != "" {
-			add("rv:"+rule+"/"+k.shown, t.RV)
-		}
-	}
-	for d := k.dir; ; d = path.Dir(d) {
-		if d != "." && d != "/" || d == k.dir {
-			add("d:"+d, t.Dir)
-			add("cd:"+k.category+":"+d, t.CD)
-			if k.topic != "" {
-				add("rd:"+rule+":"+d, t.RD)
-			}
-		}
-		if d == "." || d == "/" {
-			break
+		switch s.Kind {
+		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten:
+			out = append(out, Decision{Finding: *s.About, Dismissed: s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Weight: min(1, s.Weight), At: s.At})
 		}
 	}
 	return out
 }
 
-func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
-func logit(p float64) float64   { return math.Log(p / (1 - p)) }
+// Predictor says how likely people here are to dismiss a finding, and which are
+// held back so that, of those posted, no larger share is dismissed than is wanted.
+//
+// A finding is dismissed because nobody wants to hear it, whatever it says, or
+// because it is wrong. Either has a logistic regression, P = 1 − (1 − unwanted)(1 −
+// wrong): that it is not wanted follows from its kind (category, rule, folder, tests,
+// names that others see or not, who decided), that it is wrong from the reviewer's
+// confidence, its category and its rule. Every effect is pulled to that of what is
+// more general, so that a folder's habit must be shown before it outweighs the
+// repository's. Decisions weigh by role, and half after 60 days.
+//
+// Findings that block a merge are never held back, nor does what became of them say
+// anything about others. The zero value, and nil, hold nothing back.
+type Predictor struct {
+	kinds    *kinds
+	unwanted logistic
+	wrong    logistic
+	cut      float64
+}
 
-// NewPredictor learns.
-func NewPredictor(list []Decision, now time.Time, target float64) *Predictor {
-	p := &Predictor{}
-	p.topics = newTopics(list)
-	cells := map[cell]*[4]int64{}
+// How decisions count, and what is assumed of wrong findings beforehand. Chosen on
+// streams of other seeds than those that are reported (forge evaluate learning); a
+// slope of -1 is that of a reviewer whose confidence is right.
+const (
+	decisionHalfLife       = 60 * 24 * time.Hour
+	mostDecisions          = 2000 // the newest: what is older hardly counts
+	wrongMean, wrongSD     = -2.6, 1.0
+	slopeMean, slopeSD     = -1.0, 1.5
+	doubtSD                = 0.3 // of a category or a rule, being wrong
+	middleConfidence       = 0.65
+	confidences            = 50   // that are told apart
+	benefit                = 0.7  // standard deviations by which a kind has the benefit of the doubt
+	leastCut, mostCut      = 2, 4 // of the target: under it nothing is held back, over it everything
+	askAgain               = 0.02 // share of what would be held back that is posted all the same: minds change
+	fitRounds, fitEnough   = 60, 0.005
+	decisionsForPrediction = 5
+)
+
+type cell struct {
+	kind
+	person     int64
+	confidence int
+}
+
+type cellOf struct {
+	cell
+	weight            [2]float64 // of the decisions to act, and to dismiss
+	count             [2]int
+	unwanted, wrong   int // rows
+	unlikely, unright float64
+}
+
+// NewPredictor learns from the decisions of one repository, so that at most the share
+// target of what is posted is dismissed. A target that is not over 0 and under 1 gives
+// nil. The order of the decisions does not matter.
+func NewPredictor(list []Decision, target float64, now time.Time) *Predictor {
+	if !(target > 0 && target < 1) {
+		return nil
+	}
+	var blocking [2]float64
+	list = newest(list, now)
+	p := &Predictor{kinds: newKinds(list)}
+	cells := p.cellsOf(list, now, &blocking)
+	p.learn(cells)
+	p.choose(cells, blocking, target)
+	return p
+}
+
+// newest are the newest decisions that count.
+func newest(list []Decision, now time.Time) []Decision {
+	out := make([]Decision, 0, len(list))
 	for _, d := range list {
-		if !(d.Weight > 0) || d.At.After(now) {
-			continue
+		if d.Weight > 0 && !d.At.After(now) {
+			out = append(out, d)
 		}
-		age := now.Sub(d.At).Hours() / 24
-		w := int64(math.Round(1e6 * d.Weight * math.Exp2(-age/Tune.HalfLife)))
-		pw := int64(math.Round(1e6 * math.Exp2(-age/Tune.Pop)))
+	}
+	if len(out) <= mostDecisions {
+		return out
+	}
+	times := make([]int64, len(out))
+	for i, d := range out {
+		times[i] = d.At.UnixMicro()
+	}
+	slices.Sort(times)
+	least := times[len(times)-mostDecisions] // and all of that moment
+	return slices.DeleteFunc(out, func(d Decision) bool { return d.At.UnixMicro() < least })
+}
+
+// cellsOf sums up the decisions on findings that are the same for the prediction.
+// Weights are summed as whole millionths: that is exact in every order.
+func (p *Predictor) cellsOf(list []Decision, now time.Time, blocking *[2]float64) []*cellOf {
+	type sums struct {
+		micro [2]int64
+		count [2]int
+	}
+	all, blocks := map[cell]*sums{}, [2]int64{}
+	for i := range list {
+		d := &list[i]
 		y := 0
 		if d.Dismissed {
 			y = 1
 		}
+		micro := int64(math.Round(1e6 * d.Weight * math.Exp2(-float64(now.Sub(d.At))/float64(decisionHalfLife))))
 		if d.Finding.Severity.Blocks() {
-			p.blocked[y] += float64(pw) / 1e6
+			blocks[y] += micro
 			continue
 		}
-		c := cell{p.sortOf(&d.Finding), bucketOf(d.Finding.Confidence), d.Actor.ID}
-		if cells[c] == nil {
-			cells[c] = new([4]int64)
+		c := cell{p.kinds.of(&d.Finding), d.Actor.ID, tick(d.Finding.Confidence)}
+		if all[c] == nil {
+			all[c] = &sums{}
 		}
-		cells[c][y] += w
-		cells[c][2+y] += pw
+		all[c].micro[y] += micro
+		all[c].count[y]++
 	}
-	var sums []*cellSum
-	for c, w := range cells {
-		sums = append(sums, &cellSum{cell: c, w: [2]float64{float64(w[0]) / 1e6, float64(w[1]) / 1e6}, pop: [2]float64{float64(w[2]) / 1e6, float64(w[3]) / 1e6}})
+	out := make([]*cellOf, 0, len(all))
+	for c, s := range all {
+		out = append(out, &cellOf{cell: c, weight: [2]float64{float64(s.micro[0]) / 1e6, float64(s.micro[1]) / 1e6}, count: s.count})
 	}
-	slices.SortFunc(sums, func(a, b *cellSum) int {
-		return cmp.Or(cmp.Compare(a.category, b.category), cmp.Compare(a.topic, b.topic), cmp.Compare(a.dir, b.dir), cmp.Compare(a.shown, b.shown), cmp.Compare(a.person, b.person), cmp.Compare(a.conf, b.conf), boolCmp(a.tests, b.tests), boolCmp(a.warning, b.warning), boolCmp(a.fix, b.fix))
+	slices.SortFunc(out, func(a, b *cellOf) int {
+		return cmp.Or(a.kind.compare(b.kind), cmp.Compare(a.person, b.person), cmp.Compare(a.confidence, b.confidence))
 	})
-	p.kind, p.wrong = newRegression(len(sums)), newRegression(len(sums))
-	for i, s := range sums {
-		for _, e := range effects(s.sortKey) {
-			p.kind.add(i, e, 1)
-		}
-		if Tune.Person > 0 {
-			p.kind.add(i, effect{"p:" + itoa(s.person), Tune.Person, 0}, 1)
-			p.kind.add(i, effect{"pr:" + itoa(s.person) + s.category + "/" + s.topic, Tune.PR, 0}, 1)
-		}
-		for _, e := range doubts(s.sortKey, confOf(s.conf)) {
-			p.wrong.add(i, e.effect, e.x)
-		}
-	}
-	p.fit(sums)
-	p.choose(sums, target)
-	return p
+	*blocking = [2]float64{float64(blocks[0]) / 1e6, float64(blocks[1]) / 1e6}
+	return out
+}
+
+// tick is a confidence as it is told apart.
+func tick(confidence float64) int {
+	return int(math.Round(confidences * max(0.01, min(0.99, confidence))))
+}
+
+// sureness is the log-odds of a confidence, over those of a middling one.
+func sureness(tick int) float64 {
+	return logit(max(0.01, min(0.99, float64(tick)/confidences))) - logit(middleConfidence)
 }
 
 type doubt struct {
@@ -181,200 +177,185 @@ type doubt struct {
 	x float64
 }
 
-func doubts(k sortKey, c float64) []doubt {
-	t := Tune
-	out := []doubt{{effect{"", t.WBase, logit(t.WMean)}, 1}, {effect{"slope", t.Slope, t.SlopeMean}, c}, {effect{"c:" + k.category, t.WCat, 0}, 1}}
-	if k.topic != "" {
-		out = append(out, doubt{effect{"r:" + k.category + "/" + k.topic, t.WRule, 0}, 1})
-	}
-	if t.Knot > 0 {
-		for _, knot := range []float64{-1, 0, 1} {
-			out = append(out, doubt{effect{"k:" + itoa(int64(knot+5)), t.Knot, 0}, max(0, c-knot)})
-		}
+func (k kind) doubts(tick int) []doubt {
+	out := []doubt{{effect{"findings", wrongMean, wrongSD}, 1}, {effect{"confidence", slopeMean, slopeSD}, sureness(tick)}, {effect{k.category, 0, doubtSD}, 1}}
+	if rule := k.rule(); rule != "" {
+		out = append(out, doubt{effect{rule, 0, doubtSD}, 1})
 	}
 	return out
 }
 
-type entry struct {
-	cell int
-	x    float64
-}
-
-// regression is a logistic one, with a normal prior for each effect.
-type regression struct {
-	index              map[string]int
-	theta, prior, mean []float64
-	prec               []float64
-	cols               [][]entry
-	eta                []float64
-	v, r               []float64
-}
-
-func newRegression(n int) *regression {
-	return &regression{index: map[string]int{}, eta: make([]float64, n), v: make([]float64, n), r: make([]float64, n)}
-}
-
-func (g *regression) add(i int, e effect, x float64) {
-	j, ok := g.index[e.name]
-	if !ok {
-		j = len(g.theta)
-		g.index[e.name] = j
-		g.theta, g.mean, g.prior, g.cols = append(g.theta, e.mean), append(g.mean, e.mean), append(g.prior, 1/(e.sd*e.sd)), append(g.cols, nil)
+// rows gives each cell its rows: one of each regression for what it knows.
+func (p *Predictor) rows(cells []*cellOf) {
+	type wanted struct {
+		kind
+		person int64
 	}
-	g.cols[j] = append(g.cols[j], entry{i, x})
-	g.eta[i] += g.theta[j] * x
-}
-
-// step goes towards the best effects for these targets.
-func (g *regression) step(w, y []float64) (most float64) {
-	for i, eta := range g.eta {
-		g.v[i] = w[i] * curvature(eta)
-		g.r[i] = w[i] * (y[i] - sigmoid(eta))
+	type doubted struct {
+		category, topic string
+		confidence      int
 	}
-	for range 2 {
-		for j := range g.theta {
-			a, h := -g.prior[j]*(g.theta[j]-g.mean[j]), g.prior[j]
-			for _, e := range g.cols[j] {
-				a += e.x * g.r[e.cell]
-				h += e.x * e.x * g.v[e.cell]
+	byKind, byDoubt := map[wanted]int{}, map[doubted]int{}
+	for _, c := range cells {
+		w, ok := byKind[wanted{c.kind, c.person}]
+		if !ok {
+			w = p.unwanted.row()
+			byKind[wanted{c.kind, c.person}] = w
+			person := "person " + strconv.FormatInt(c.person, 10)
+			for _, e := range append(c.kind.effects(), effect{person, 0, slightSD}, effect{person + " on " + c.category + " (" + c.topic + ")", 0, narrowSD}) {
+				p.unwanted.add(w, e, 1)
 			}
-			d := a / h
-			g.theta[j] += d
-			for _, e := range g.cols[j] {
-				g.r[e.cell] -= d * e.x * g.v[e.cell]
-				g.eta[e.cell] += d * e.x
+		}
+		for _, e := range c.kind.effects() {
+			at := &p.unwanted.effects[p.unwanted.index[e.name]]
+			at.dismissed, at.decided = at.dismissed+c.count[1], at.decided+c.count[0]+c.count[1]
+		}
+		d, ok := byDoubt[doubted{c.category, c.topic, c.confidence}]
+		if !ok {
+			d = p.wrong.row()
+			byDoubt[doubted{c.category, c.topic, c.confidence}] = d
+			for _, e := range c.kind.doubts(c.confidence) {
+				p.wrong.add(d, e.effect, e.x)
 			}
-			most = max(most, math.Abs(d))
 		}
+		c.unwanted, c.wrong = w, d
 	}
-	return most
 }
 
-func (g *regression) precision(w []float64) {
-	g.prec = slices.Clone(g.prior)
-	for j := range g.theta {
-		for _, e := range g.cols[j] {
-			m := sigmoid(g.eta[e.cell])
-			g.prec[j] += e.x * e.x * w[e.cell] * m * (1 - m)
+// learn finds the most likely effects. Why a finding was dismissed nobody knows: each
+// regression gets its share of the blame, by what is known so far, until that does not
+// change any more (expectation and maximisation).
+func (p *Predictor) learn(cells []*cellOf) {
+	p.rows(cells)
+	n, m := len(p.unwanted.eta), len(p.wrong.eta)
+	weightU, weightW, yesU, yesW := make([]float64, n), make([]float64, m), make([]float64, n), make([]float64, m)
+	for _, c := range cells {
+		weightU[c.unwanted] += c.weight[0] + c.weight[1]
+		weightW[c.wrong] += c.weight[0] + c.weight[1]
+	}
+	for range fitRounds {
+		clear(yesU)
+		clear(yesW)
+		for _, c := range cells {
+			u, w := sigmoid(p.unwanted.eta[c.unwanted]), sigmoid(p.wrong.eta[c.wrong])
+			either := u + w - u*w
+			yesU[c.unwanted] += c.weight[1] * u / either
+			yesW[c.wrong] += c.weight[1] * w / either
 		}
-	}
-}
-
-func (g *regression) at(e effect) (theta, variance float64) {
-	if j, ok := g.index[e.name]; ok {
-		return g.theta[j], 1 / g.prec[j]
-	}
-	return e.mean, e.sd * e.sd
-}
-
-func itoa(i int64) string { return string(rune('a' + i)) }
-
-func boolCmp(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
-}
-
-func (p *Predictor) fit(sums []*cellSum) {
-	w, ty, wy := make([]float64, len(sums)), make([]float64, len(sums)), make([]float64, len(sums))
-	for i, s := range sums {
-		w[i] = s.w[0] + s.w[1]
-	}
-	n := 0
-	for range 60 {
-		n++
-		for i, s := range sums {
-			a, b := sigmoid(p.kind.eta[i]), sigmoid(p.wrong.eta[i])
-			y := s.w[1] / w[i]
-			ty[i], wy[i] = y*a/(a+b-a*b), y*b/(a+b-a*b)
-		}
-		if max(p.kind.step(w, ty), p.wrong.step(w, wy)) < 0.005 {
+		if max(p.unwanted.step(weightU, yesU), p.wrong.step(weightW, yesW)) < fitEnough {
 			break
 		}
 	}
-	Passes += n
-	Fits++
-	NEffects += len(p.kind.theta) + len(p.wrong.theta)
-	Cells += len(sums)
-	p.kind.precision(w)
-	p.wrong.precision(w)
+	p.unwanted.settle(weightU)
+	p.wrong.settle(weightW)
 }
 
-func (p *Predictor) choose(sums []*cellSum, target float64) {
-	type point struct{ p, w, y float64 }
-	var points []point
-	for _, s := range sums {
-		m, _ := p.of(s.sortKey, confOf(s.conf))
-		for y, w := range s.pop {
-			if w > 0 {
-				points = append(points, point{m, w, float64(y)})
-			}
-		}
+// choose finds the probability from which findings are held back: the highest with
+// which, of what people decided on, those that would be posted again are dismissed at
+// most at the target's rate. What blocks a merge is always among them.
+func (p *Predictor) choose(cells []*cellOf, blocking [2]float64, target float64) {
+	type point struct{ probability, weight float64 }
+	points := make([]point, 0, len(cells))
+	for _, c := range cells {
+		q := p.of(c.kind, c.confidence)
+		points = append(points, point{either(q.Unwanted, q.Wrong), c.weight[0] + c.weight[1]})
 	}
 	slices.SortFunc(points, func(a, b point) int {
-		return cmp.Or(cmp.Compare(a.p, b.p), cmp.Compare(a.y, b.y), cmp.Compare(a.w, b.w))
+		return cmp.Or(cmp.Compare(a.probability, b.probability), cmp.Compare(a.weight, b.weight))
 	})
-	sum, all := p.blocked[1], p.blocked[0]+p.blocked[1]
-	p.cut = Tune.Low
+	dismissed, all := blocking[1], blocking[0]+blocking[1]
+	p.cut = min(mostCut*target, 1)
 	for _, x := range points {
-		if Tune.Actual {
-			sum += x.w * x.y
-		} else {
-			sum += x.w * x.p
-		}
-		all += x.w
-		if sum <= target*Tune.Aim*all {
-			p.cut = max(p.cut, x.p)
+		dismissed, all = dismissed+x.weight*x.probability, all+x.weight
+		if dismissed > target*all {
+			p.cut = min(p.cut, x.probability)
+			break
 		}
 	}
-	p.cut = min(p.cut, Tune.High)
-	if len(points) == 0 {
-		p.cut = Tune.High
+	p.cut = max(p.cut, min(leastCut*target, 1))
+}
+
+// Prediction is how likely people are to dismiss a finding, and why. All are 0 to 1.
+type Prediction struct {
+	Dismissed float64 `json:"dismissed"` // for either reason
+	Unwanted  float64 `json:"unwanted"`  // because nobody wants to hear such things
+	Wrong     float64 `json:"wrong"`     // because it is wrong
+	Cut       float64 `json:"cut"`       // over which it is held back
+	Held      bool    `json:"held"`
+	Why       string  `json:"why,omitempty"` // it is held back, for people
+}
+
+// Predict says how likely people here are to dismiss a finding, and whether it is held
+// back: where that is likelier than the cut even if its kind has the benefit of the
+// doubt that is left, but for one in fifty, which its fingerprint chooses, so that
+// people who changed their minds are heard.
+func (p *Predictor) Predict(f *pipeline.Finding) Prediction {
+	if p == nil || p.kinds == nil || f.Severity.Blocks() {
+		return Prediction{Cut: 1}
 	}
-}
-
-func (p *Predictor) of(k sortKey, c float64) (mean, optimist float64) {
-	var eta, v, b, bv float64
-	for _, e := range effects(k) {
-		t, s := p.kind.at(e)
-		eta, v = eta+t, v+s
+	k := p.kinds.of(f)
+	q := p.of(k, tick(f.Confidence))
+	if either(q.sure, q.Wrong) > p.cut && draw(f.Fingerprint) >= askAgain {
+		q.Held, q.Why = true, p.why(k, f, &q.Prediction)
 	}
-	for _, e := range doubts(k, c) {
-		t, s := p.wrong.at(e.effect)
-		b, bv = b+t*e.x, bv+s*e.x*e.x
+	return q.Prediction
+}
+
+type prediction struct {
+	Prediction
+	sure float64 // what it is not wanted at least
+}
+
+func (p *Predictor) of(k kind, confidence int) (q prediction) {
+	var u, variance, w float64
+	for _, e := range k.effects() {
+		value, v := p.unwanted.of(e)
+		u, variance = u+value, variance+v
 	}
-	return 1 - (1-sigmoid(eta))*(1-sigmoid(b)), 1 - (1-sigmoid(eta-math.Sqrt(v)))*(1-sigmoid(b-math.Sqrt(bv)))
-}
-
-// Of predicts.
-func (p *Predictor) Of(f *pipeline.Finding) float64 {
-	m, _ := p.of(p.sortOf(f), confOf(bucketOf(f.Confidence)))
-	return m
-}
-
-// Cut is for experiments.
-func (p *Predictor) Cut() float64 { return p.cut }
-
-// Holds reports whether it is held back.
-func (p *Predictor) Holds(f *pipeline.Finding) (float64, bool) {
-	m := p.Of(f)
-	return m, m > p.cut && drawOf(f.Fingerprint) >= Tune.Share
-}
-
-var Passes, Fits, NEffects, Cells int
-
-func curvature(eta float64) float64 {
-	if math.Abs(eta) < 1e-3 {
-		return 0.25
+	for _, e := range k.doubts(confidence) {
+		value, _ := p.wrong.of(e.effect)
+		w += value * e.x
 	}
-	return math.Tanh(eta/2) / (2 * eta)
+	q.Unwanted, q.sure, q.Wrong, q.Cut = sigmoid(u), sigmoid(u-benefit*math.Sqrt(variance)), sigmoid(w), p.cut
+	q.Dismissed = either(q.Unwanted, q.Wrong)
+	return q
 }
 
-func drawOf(s string) float64 {
+// either is the probability of one of two things that have nothing to do with each other.
+func either(a, b float64) float64 { return a + b - a*b }
+
+// why says what speaks most clearly against a finding.
+func (p *Predictor) why(k kind, f *pipeline.Finding, q *Prediction) string {
+	likely := fmt.Sprintf("people here would dismiss it with a probability of %.0f %%", 100*q.Dismissed)
+	var best *learntEffect
+	clearest := 0.0
+	for _, e := range k.effects() {
+		j, ok := p.unwanted.index[e.name]
+		if !ok || p.unwanted.effects[j].decided < decisionsForPrediction {
+			continue
+		}
+		at := &p.unwanted.effects[j]
+		if low, _ := shareBounds(float64(at.dismissed)/float64(at.decided), float64(at.decided)); low >= clearest {
+			best, clearest = at, low
+		}
+	}
+	if q.Wrong > q.Unwanted || best == nil {
+		return fmt.Sprintf("%s: with a confidence of %.2f such findings turn out wrong", likely, f.Confidence)
+	}
+	return fmt.Sprintf("%s: %d of %d like it were dismissed: %s", likely, best.dismissed, best.decided, best.name)
+}
+
+// shareBounds is Wilson's score interval of a share p of n, each bound at 90 %.
+func shareBounds(p, n float64) (low, high float64) {
+	const z = 1.2815515655446004 // one-sided 90 % quantile of the normal distribution
+	centre := p + z*z/(2*n)
+	half := z * math.Sqrt(max(0, p*(1-p)/n+z*z/(4*n*n)))
+	return max(0, (centre-half)/(1+z*z/n)), min(1, (centre+half)/(1+z*z/n))
+}
+
+// draw gives a number from 0 to 1 that belongs to a fingerprint (FNV-1a, mixed as in
+// MurmurHash3).
+func draw(s string) float64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * 1099511628211
@@ -382,79 +363,5 @@ func drawOf(s string) float64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
 	h ^= h >> 33
-	return (float64(h>>11) + 0.5) / (1 << 53)
-}
-
-// topics name what findings without a rule are about.
-type topics struct {
-	lead  map[string][]leader // by category
-	known map[string]string
-}
-
-type leader struct {
-	words []string
-	name  string
-}
-
-const leaders = 64
-
-func newTopics(list []Decision) *topics {
-	t := &topics{map[string][]leader{}, map[string]string{}}
-	type key struct{ category, rule, words string }
-	seen := map[key][]string{}
-	for i := range list {
-		f := &list[i].Finding
-		w := saidWords(f)
-		seen[key{f.Category, f.Rule, strings.Join(w, " ")}] = w
-	}
-	var keys []key
-	for k := range seen {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b key) int {
-		return cmp.Or(boolCmp(a.rule == "", b.rule == ""), cmp.Compare(a.category, b.category), cmp.Compare(a.rule, b.rule), cmp.Compare(a.words, b.words))
-	})
-	for _, k := range keys {
-		name := k.rule
-		if name == "" {
-			if t.nearest(k.category, seen[k]) != "" {
-				continue
-			}
-			name = "~" + k.words
-		}
-		if l := t.lead[k.category]; len(l) < leaders {
-			t.lead[k.category] = append(l, leader{seen[k], name})
-		}
-	}
-	return t
-}
-
-func (t *topics) nearest(category string, words []string) string {
-	best, name := 0.0, ""
-	for _, l := range t.lead[category] {
-		if alikeWords(l.words, words) {
-			if j := jaccard(l.words, words); j > best {
-				best, name = j, l.name
-			}
-		}
-	}
-	return name
-}
-
-func (t *topics) of(f *pipeline.Finding) string {
-	if f.Rule != "" {
-		return f.Rule
-	}
-	at := f.Category + "\x00" + f.Message + "\x00" + f.Code
-	name, ok := t.known[at]
-	if !ok {
-		name = t.nearest(f.Category, saidWords(f))
-		t.known[at] = name
-	}
-	return name
-}
-
-func saidWords(f *pipeline.Finding) []string {
-	code := keyWords(f.Code)
-	return slices.DeleteFunc(keyWords(f.Message), func(w string) bool { _, in := slices.BinarySearch(code, w); return in })
+	return float64(h>>11) / (1 << 53)
 }

@@ -18,6 +18,7 @@ type Config struct {
 	Breaker     BreakerConfig     `json:"breaker"`          //
 	Models      map[string]string `json:"models,omitempty"` // role (planner, implementer, reviewer, tester, reflector) → provider/model
 	Paths       PathConfig        `json:"paths"`            //
+	Learn       LearnConfig       `json:"learn"`            //
 }
 
 // LoopConfig holds the limits of the phase loop.
@@ -78,6 +79,11 @@ type PathConfig struct {
 	Protected []string `json:"protected,omitempty"` // globs, on top of the built-in ones
 }
 
+// LearnConfig says what is made of what people did.
+type LearnConfig struct {
+	DismissalTarget float64 `json:"dismissal_target"` // share of posted findings that people may dismiss; 0: nothing is held back by prediction
+}
+
 // DefaultConfig returns the defaults of requirements T2, B1, B5, B6 and R3.
 func DefaultConfig() Config {
 	return Config{
@@ -89,6 +95,7 @@ func DefaultConfig() Config {
 		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 40},
 		Tests:   TestConfig{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30},
 		Breaker: BreakerConfig{Enabled: true, MaxIterations: 3, OnMax: "manual"},
+		Learn:   LearnConfig{DismissalTarget: 0.1},
 	}
 }
 

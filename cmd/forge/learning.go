@@ -233,9 +233,7 @@ func (m *memory) filter(ctx context.Context, run *pipeline.Run, review *pipeline
 		m.log.WarnContext(ctx, "look up what people did with findings; every finding is posted", "run", run.ID, "error", err)
 		return
 	}
-	// Habits speak of kinds, and never of what blocks a merge: a simulated team lost
-	// fewer useful findings by them, and no error's severity (forge evaluate learning).
-	opts := learn.FilterOptions{Habits: learn.NewHabits(learn.Decisions(signals), m.now())}
+	predictor := learn.NewPredictor(learn.Decisions(signals), run.Config.Learn.DismissalTarget, m.now())
 	var kept []pipeline.Finding
 	var lines []string
 	for _, f := range review.Findings {
@@ -243,7 +241,7 @@ func (m *memory) filter(ctx context.Context, run *pipeline.Run, review *pipeline
 			kept = append(kept, f)
 			continue
 		}
-		k, held := learn.Filter([]pipeline.Finding{f}, known, opts)
+		k, held := learn.Filter([]pipeline.Finding{f}, known, predictor)
 		kept = append(kept, k...)
 		for _, h := range held {
 			lines = append(lines, heldLine(h))
@@ -257,10 +255,6 @@ func (m *memory) filter(ctx context.Context, run *pipeline.Run, review *pipeline
 }
 
 func heldLine(h learn.Held) string {
-	what := "Held back"
-	if h.Lowered != "" {
-		what = "Lowered to " + string(h.Lowered)
-	}
 	where := ""
 	if h.Finding.File != "" {
 		where = fmt.Sprintf(" in %s:%d", h.Finding.File, h.Finding.Line)
@@ -269,5 +263,5 @@ func heldLine(h learn.Held) string {
 	if h.Learning != 0 {
 		because += fmt.Sprintf(" (learning %d)", h.Learning)
 	}
-	return fmt.Sprintf("%s: %s%s, %q, because %s", what, h.Finding.Category, where, firstLine(h.Finding.Message), because)
+	return fmt.Sprintf("Held back: %s%s, %q, because %s", h.Finding.Category, where, firstLine(h.Finding.Message), because)
 }

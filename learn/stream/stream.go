@@ -8,7 +8,7 @@
 // different roles, who have preferences in common and some of their own, dismiss,
 // apply, rewrite, mend or overlook what they are shown, hours later, and make
 // mistakes. What they do goes through Forge's own learning: [learn.Memory],
-// [learn.Judge], [learn.Filter], [learn.Habits], [worth.Thresholds].
+// [learn.Judge], [learn.Filter], [learn.Predictor].
 //
 // What a stream holds, and how people would react to each finding, does not depend
 // on what is posted, so that policies are compared on the same work. For the same

@@ -61,6 +61,8 @@ var rules = map[string]rule{
 	"tests.coverage":               {doc: "Coverage under which a file is reported (V1)", max: 100, unit: "per cent"},
 	"tests.checks":                 {doc: "Wait for the repository's own checks on the pushed head, too, and send back what they find"},
 	"tests.checks_timeout_minutes": {doc: "How long to wait for them", min: 1, max: 24 * 60, unit: "minutes"},
+	"learn":                        {doc: "What is made of what people did with findings"},
+	"learn.dismissal_target":       {doc: "Share of posted findings that people may dismiss: what they would most likely dismiss is held back and listed, unless it blocks a merge; 0 switches that off", max: 0.5},
 	"breaker":                      {doc: "The circuit breaker of rework (R3)"},
 	"breaker.enabled":              {doc: "Whether it may open (R3)"},
 	"breaker.max_iterations":       {doc: "Reworks of one phase in a row, without a pass, until it opens (R3)", min: 1, max: 100},
