@@ -62,7 +62,7 @@ type Predictor struct {
 // slope of -1 is that of a reviewer whose confidence is right.
 const (
 	decisionHalfLife       = 60 * 24 * time.Hour
-	mostDecisions          = 2000 // the newest: what is older hardly counts
+	mostDecisions          = 1000 // the newest: what is older hardly counts
 	wrongMean, wrongSD     = -2.6, 1.0
 	slopeMean, slopeSD     = -1.0, 1.5
 	doubtSD                = 0.3 // of a category or a rule, being wrong
@@ -71,7 +71,7 @@ const (
 	benefit                = 0.7  // standard deviations by which a kind has the benefit of the doubt
 	leastCut, mostCut      = 2, 4 // of the target: under it nothing is held back, over it everything
 	askAgain               = 0.02 // share of what would be held back that is posted all the same: minds change
-	fitRounds, fitEnough   = 60, 0.005
+	fitRounds, fitEnough   = 50, 0.005
 	decisionsForPrediction = 5
 )
 
@@ -307,11 +307,17 @@ type prediction struct {
 }
 
 func (p *Predictor) of(k kind, confidence int) (q prediction) {
-	var u, variance, w float64
+	var u, variance, told, w float64
 	for _, e := range k.effects() {
 		value, v := p.unwanted.of(e)
 		u, variance = u+value, variance+v
+		if e.name == k.rule()+" in "+k.dir || e.name == k.category+" in "+k.dir && k.topic == "" {
+			told = 1/v - 1/(e.sd*e.sd)
+		}
 	}
+	// The effects of one kind are not known apart, but together they are: what was
+	// decided on just this kind makes it surer than its effects are one by one.
+	variance = 1 / (1/variance + max(0, told))
 	for _, e := range k.doubts(confidence) {
 		value, _ := p.wrong.of(e.effect)
 		w += value * e.x
