@@ -19,7 +19,8 @@ type Held struct {
 // Filter says which findings are posted. What people dismissed does not come
 // back for the same code: a dismissal binds to the finding's fingerprint, its
 // file and the digest of its code, and holds for the same thing in other words
-// too; when the code changed, the finding is posted again (lessons 3). What people
+// too, but a remark's never for what blocks; when the code changed, the finding is
+// posted again (lessons 3). What people
 // here would most likely dismiss is held back, too, unless it blocks a merge; with a
 // nil predictor it is not. A critical finding about security is always posted. Filter
 // is deterministic, and keeps the findings' order.
@@ -69,6 +70,9 @@ func same(f *pipeline.Finding, l *pipeline.Learning) bool {
 		// Where one side knows no code, the fingerprint stands for it: it covers the
 		// code, or the file where there is none.
 		return l.Code == "" || code == "" || code == l.Code
+	}
+	if f.Severity.Blocks() && !slices.Contains(l.Tags, tagBlocks) {
+		return false // a remark that was dismissed says nothing about an error in the same lines
 	}
 	return code != "" && code == l.Code && f.Category == l.Category && (ruled(f, l) || alike(f.Message, l.Context))
 }

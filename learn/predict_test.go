@@ -224,6 +224,34 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// Predictions are measured on decisions that they had not seen, and are better than the
+// reviewer's confidence where people have tastes.
+func TestCalibrations(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	var list []Decision
+	for i := range 400 {
+		c := 0.5 + rng.Float64()/2
+		d := decided(1, 1, i%4 == 0 || rng.Float64() > c, finding(fmt.Sprint("rule", i%4), "a/x.go", "info", c), float64(400-i)/20)
+		d[0].Actor.ID = int64(i % 5)
+		list = append(list, d...)
+	}
+	got := Calibrations(list)
+	if got.Reviewer.Count != 400 || got.Prediction.Count != 400-400/calibrationParts || got.Prediction.Brier > 0.8*got.Reviewer.Brier {
+		t.Errorf("reviewer %+v, prediction %+v", got.Reviewer, got.Prediction)
+	}
+	for _, b := range got.Prediction.Bins {
+		if b.Count >= 40 && math.Abs(b.Said-b.Right) > 0.2 {
+			t.Errorf("said %.2f, was %.2f of %d", b.Said, b.Right, b.Count)
+		}
+	}
+	if none := Calibrations(nil); none.Reviewer.Count != 0 || none.Prediction.Count != 0 {
+		t.Errorf("of nothing: %+v", none)
+	}
+	if diff := cmp.Diff(got, Calibrations(slices.Concat(list[200:], list[:200]))); diff != "" {
+		t.Errorf("in another order: %s", diff)
+	}
+}
+
 func manyDecisions(n int) (out []Decision) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for i := range n {
