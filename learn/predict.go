@@ -69,7 +69,7 @@ const (
 	middleConfidence       = 0.65
 	confidences            = 50   // that are told apart
 	benefit                = 0.7  // standard deviations by which a kind has the benefit of the doubt
-	leastCut, mostCut      = 2, 4 // of the target: under it nothing is held back, over it everything
+	leastCut, mostCut      = 2.5, 4 // of the target: under it nothing is held back, over it everything
 	askAgain               = 0.02 // share of what would be held back that is posted all the same: minds change
 	fitRounds, fitEnough   = 50, 0.005
 	decisionsForPrediction = 5
