@@ -71,10 +71,13 @@ func same(f *pipeline.Finding, l *pipeline.Learning) bool {
 		// code, or the file where there is none.
 		return l.Code == "" || code == "" || code == l.Code
 	}
-	if f.Severity.Blocks() && !slices.Contains(l.Tags, tagBlocks) {
-		return false // a remark that was dismissed says nothing about an error in the same lines
+	if code == "" || code != l.Code || f.Category != l.Category {
+		return false
 	}
-	return code != "" && code == l.Code && f.Category == l.Category && (ruled(f, l) || alike(f.Message, l.Context))
+	if f.Severity.Blocks() { // an error is one thing: neither a remark on these lines nor another error of the same rule says anything about it
+		return slices.Contains(l.Tags, tagBlocks) && alike(f.Message, l.Context)
+	}
+	return ruled(f, l) || alike(f.Message, l.Context)
 }
 
 func ruled(f *pipeline.Finding, l *pipeline.Learning) bool {

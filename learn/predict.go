@@ -67,10 +67,10 @@ const (
 	slopeMean, slopeSD     = -1.0, 1.5
 	doubtSD                = 0.3 // of a category or a rule, being wrong
 	middleConfidence       = 0.65
-	confidences            = 50   // that are told apart
-	benefit                = 0.7  // standard deviations by which a kind has the benefit of the doubt
+	confidences            = 50     // that are told apart
+	benefit                = 0.7    // standard deviations by which a kind has the benefit of the doubt
 	leastCut, mostCut      = 2.5, 4 // of the target: under it nothing is held back, over it everything
-	askAgain               = 0.02 // share of what would be held back that is posted all the same: minds change
+	askAgain               = 0.02   // share of what would be held back that is posted all the same: minds change
 	fitRounds, fitEnough   = 50, 0.005
 	decisionsForPrediction = 5
 )
@@ -83,10 +83,9 @@ type cell struct {
 
 type cellOf struct {
 	cell
-	weight            [2]float64 // of the decisions to act, and to dismiss
-	count             [2]int
-	unwanted, wrong   int // rows
-	unlikely, unright float64
+	weight          [2]float64 // of the decisions to act, and to dismiss
+	count           [2]int
+	unwanted, wrong int // rows
 }
 
 // NewPredictor learns from the decisions of one repository, so that at most the share
