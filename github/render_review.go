@@ -81,6 +81,13 @@ func (v view) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) stri
 	if len(unread) > 0 {
 		list += "\n\n**Not reviewed:**\n\n" + cut(bullets(unread), 8_000)
 	}
+	var held []string
+	for _, h := range r.Held {
+		held = append(held, v.line(h.String(), 600))
+	}
+	if len(held) > 0 {
+		list += "\n\n" + folded(count(len(held), "finding was held back", "findings were held back"), cut(bullets(held), 12_000))
+	}
 	human := ""
 	if r.NeedsHuman != "" {
 		human = quoted("IMPORTANT", "**A human must look:** "+v.line(r.NeedsHuman, 800))

@@ -147,6 +147,9 @@ func strength(s pipeline.Signal) float64 {
 	return f
 }
 
+// tagBlocks marks the dismissal of a finding that blocked a merge.
+const tagBlocks = "blocks"
+
 // dismissal binds to the finding, its file and the code it is about (lessons 3).
 func dismissal(s pipeline.Signal) pipeline.Learning {
 	base := dismissalBase
@@ -165,6 +168,9 @@ func dismissal(s pipeline.Signal) pipeline.Learning {
 		}
 		if f.Rule != "" {
 			l.Tags = append(l.Tags, "rule:"+tidy(f.Rule, maxField))
+		}
+		if f.Severity.Blocks() {
+			l.Tags = append(l.Tags, tagBlocks)
 		}
 	}
 	where := ""

@@ -192,53 +192,35 @@ func TestFilter(t *testing.T) {
 	f := pipeline.Finding{Fingerprint: "fp1", Severity: pipeline.SeverityError, Category: "correctness", Message: "the returned error is not wrapped", File: "a.go", Code: "return err", Confidence: 0.9}
 	with := func(change func(*pipeline.Finding)) pipeline.Finding { g := f; change(&g); return g }
 	one := []pipeline.Learning{dismissedBy(1, f)}
-	other := with(func(f *pipeline.Finding) { f.Fingerprint, f.File, f.Code = "fp7", "z.go", "return nil, err" })
-	three := []pipeline.Learning{dismissedBy(1, f), dismissedBy(2, f), dismissedBy(3, f)}
-	again := dismissedBy(1, f)
-	again.Key = "another of the same person"
 	withdrawn := dismissedBy(1, f)
 	withdrawn.State = Withdrawn
-	bot := dismissedBy(3, f)
-	bot.Author.Bot = true
 	for _, c := range []struct {
 		name    string
 		finding pipeline.Finding
 		memory  []pipeline.Learning
-		o       FilterOptions
 		want    string // severity it is posted with; "" when held
 	}{
-		{"nothing known", f, nil, FilterOptions{}, "error"},
-		{"dismissed for this code", f, one, FilterOptions{}, ""},
-		{"moved and reindented", with(func(f *pipeline.Finding) { f.Line = 99; f.Code = "\t\treturn err\n" }), one, FilterOptions{}, ""},
+		{"nothing known", f, nil, "error"},
+		{"dismissed for this code", f, one, ""},
+		{"moved and reindented", with(func(f *pipeline.Finding) { f.Line = 99; f.Code = "\t\treturn err\n" }), one, ""},
 		{"in other words", with(func(f *pipeline.Finding) {
 			f.Fingerprint, f.Message = "fp2", "the error that is returned here is not wrapped"
-		}), one, FilterOptions{}, ""},
-		{"the code changed", with(func(f *pipeline.Finding) { f.Fingerprint, f.Code = "fp3", "return wrap(err)" }), one, FilterOptions{}, "error"},
-		{"the code changed, the same fingerprint", with(func(f *pipeline.Finding) { f.Code = "return wrap(err)" }), one, FilterOptions{}, "error"},
-		{"another file", with(func(f *pipeline.Finding) { f.File = "b.go" }), one, FilterOptions{}, "error"},
-		{"another thing about the same code", with(func(f *pipeline.Finding) { f.Fingerprint, f.Message = "fp4", "a deadlock when the channel is full" }), one, FilterOptions{}, "error"},
-		{"taken back", f, []pipeline.Learning{withdrawn}, FilterOptions{}, "error"},
-		{"critical security", with(func(f *pipeline.Finding) { f.Severity, f.Category = "critical", "security" }), []pipeline.Learning{dismissedBy(1, with(func(f *pipeline.Finding) { f.Category = "security" }))}, FilterOptions{Threshold: map[string]float64{"": 1}}, "critical"},
-		{"critical, not security", with(func(f *pipeline.Finding) { f.Severity = "critical" }), one, FilterOptions{}, ""},
-		{"like, by two people", other, three[:2], FilterOptions{}, "error"},
-		{"like, by three people", other, three, FilterOptions{}, "warning"},
-		{"like, by one person three times", other, []pipeline.Learning{three[0], three[1], again}, FilterOptions{}, "error"},
-		{"like, by two people and a bot", other, []pipeline.Learning{three[0], three[1], bot}, FilterOptions{}, "error"},
-		{"like, an info", with(func(f *pipeline.Finding) { *f = other; f.Severity = "info" }), three, FilterOptions{}, ""},
-		{"like, held", other, three, FilterOptions{HoldLike: true}, ""},
-		{"like, off", other, three, FilterOptions{Like: -1}, "error"},
-		{"like, but of another category", with(func(f *pipeline.Finding) { *f = other; f.Category = "security" }), three, FilterOptions{}, "error"},
-		{"under the threshold", f, nil, FilterOptions{Threshold: map[string]float64{"correctness": 0.95}}, ""},
-		{"threshold of another category", f, nil, FilterOptions{Threshold: map[string]float64{"style": 0.95}}, "error"},
-		{"under the general threshold", f, nil, FilterOptions{Threshold: map[string]float64{"": 0.95}}, ""},
+		}), one, ""},
+		{"the code changed", with(func(f *pipeline.Finding) { f.Fingerprint, f.Code = "fp3", "return wrap(err)" }), one, "error"},
+		{"the code changed, the same fingerprint", with(func(f *pipeline.Finding) { f.Code = "return wrap(err)" }), one, "error"},
+		{"another file", with(func(f *pipeline.Finding) { f.File = "b.go" }), one, "error"},
+		{"another thing about the same code", with(func(f *pipeline.Finding) { f.Fingerprint, f.Message = "fp4", "a deadlock when the channel is full" }), one, "error"},
+		{"taken back", f, []pipeline.Learning{withdrawn}, "error"},
+		{"critical security", with(func(f *pipeline.Finding) { f.Severity, f.Category = "critical", "security" }), []pipeline.Learning{dismissedBy(1, with(func(f *pipeline.Finding) { f.Category = "security" }))}, "critical"},
+		{"critical, not security", with(func(f *pipeline.Finding) { f.Severity = "critical" }), one, ""},
 	} {
-		kept, held := Filter([]pipeline.Finding{c.finding}, c.memory, c.o)
+		kept, held := Filter([]pipeline.Finding{c.finding}, c.memory, nil)
 		got := ""
 		if len(kept) == 1 {
 			got = string(kept[0].Severity)
 		}
 		changed := got != string(c.finding.Severity)
-		if got != c.want || len(held) == 1 != changed || changed && (held[0].Why == "" || held[0].Finding.Severity != c.finding.Severity || string(held[0].Lowered) != got) {
+		if got != c.want || len(held) == 1 != changed || changed && (held[0].Why == "" || held[0].Finding.Severity != c.finding.Severity) {
 			t.Errorf("%s: kept %v, held %+v, want %q", c.name, kept, held, c.want)
 		}
 	}

@@ -21,11 +21,6 @@ type Config struct {
 	Learn       LearnConfig       `json:"learn"`            //
 }
 
-// LearnConfig says what Forge learns from.
-type LearnConfig struct {
-	OtherPulls bool `json:"other_pulls"` // what people remark on pull requests that are not Forge's (H5)
-}
-
 // LoopConfig holds the limits of the phase loop.
 type LoopConfig struct {
 	MaxIterations     int     `json:"max_iterations"`      // in all (T2)
@@ -84,6 +79,12 @@ type PathConfig struct {
 	Protected []string `json:"protected,omitempty"` // globs, on top of the built-in ones
 }
 
+// LearnConfig says what is made of what people do.
+type LearnConfig struct {
+	DismissalTarget float64 `json:"dismissal_target"` // share of posted findings that people may dismiss; 0: nothing is held back by prediction
+	OtherPulls      bool    `json:"other_pulls"`      // listen to what people remark on pull requests that are not Forge's, too (H5)
+}
+
 // DefaultConfig returns the defaults of requirements T2, B1, B5, B6 and R3.
 func DefaultConfig() Config {
 	return Config{
@@ -95,6 +96,7 @@ func DefaultConfig() Config {
 		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 40},
 		Tests:   TestConfig{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30},
 		Breaker: BreakerConfig{Enabled: true, MaxIterations: 3, OnMax: "manual"},
+		Learn:   LearnConfig{DismissalTarget: 0.1},
 	}
 }
 

@@ -36,6 +36,12 @@ func Explain(r *Run) string {
 		fmt.Fprintf(&b, "\nThe guards of the loop hold still up to iteration %d: a human said so.\n", c.Until)
 	}
 	r.explainHistory(&b)
+	if it := r.Current(); it != nil && it.Review != nil && len(it.Review.Held) > 0 {
+		b.WriteString("\nFindings of the last review that were held back, because of what people did before:\n\n")
+		for _, h := range it.Review.Held {
+			fmt.Fprintf(&b, "- %s\n", h)
+		}
+	}
 	return b.String()
 }
 

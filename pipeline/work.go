@@ -1,6 +1,10 @@
 package pipeline
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Plan is what the planner made of the task.
 type Plan struct {
@@ -104,6 +108,28 @@ type Review struct {
 	SendTo      Target       `json:"send_to,omitempty"`      // where the reviewer would send it; counts where the categories leave it open (R2)
 	Reviewed    []string     `json:"reviewed"`               // paths
 	NotReviewed []Skipped    `json:"not_reviewed,omitempty"` // said, never silent
+	Held        []HeldBack   `json:"held,omitempty"`         // findings that were not posted because of what people did before
+}
+
+// HeldBack is a finding that was not posted, and why.
+type HeldBack struct {
+	Finding  Finding `json:"finding"`
+	Why      string  `json:"why"`                // for people
+	Learning int64   `json:"learning,omitempty"` // because of which one; 0: by prediction
+}
+
+// String says what was held back, where, and why, in a line.
+func (h HeldBack) String() string {
+	where := ""
+	if h.Finding.File != "" {
+		where = fmt.Sprintf(" in %s:%d", h.Finding.File, h.Finding.Line)
+	}
+	message, _, _ := strings.Cut(strings.TrimSpace(h.Finding.Message), "\n")
+	text := fmt.Sprintf("%s%s, %q, because %s", h.Finding.Category, where, message, h.Why)
+	if h.Learning != 0 {
+		text += fmt.Sprintf(" (learning %d)", h.Learning)
+	}
+	return text
 }
 
 // Skipped is something that was left out, and why.

@@ -112,7 +112,12 @@ func showLearning(out io.Writer, r *stream.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d streams of %d pull requests for each of %d models (seeds %d to %d), over %s: %d files, %d lines.\n", r.Seeds, r.Pulls, len(r.Models),
 		r.Seed, r.Seed+uint64(r.Seeds)-1, r.Repo, r.Files, r.Lines)
-	b.WriteString("Share of posted findings that people dismissed, by 50 pull requests; useful held: of what is right, wanted and\nblocks nothing. Medians over the seeds, with the lowest and the highest. \"tastes known\" is what could be\nreached at best by kinds alone: nothing is posted that the team does not want; wrong findings and mistakes are left.\n\n")
+	b.WriteString("Share of posted findings that people dismissed, by 50 pull requests; useful held: of what is right, wanted and\n" +
+		"blocks nothing. Medians over the seeds, with the lowest and the highest.\n\n")
+	for _, x := range r.Models[0].Summaries {
+		fmt.Fprintf(&b, "%14s: %s\n", x.Policy.Name, x.Policy.What)
+	}
+	b.WriteString("\n")
 	header := []any{"model", "memory"}
 	for i := range r.Models[0].Summaries[0].Rates {
 		header = append(header, fmt.Sprintf("%d–%d", 50*i+1, min(50*i+50, r.Pulls)))
@@ -131,11 +136,9 @@ func showLearning(out io.Writer, r *stream.Result) error {
 		}
 	}
 	b.WriteString(t.Render() + "\n\n")
-	v := numberTable("over all streams", "halved in 51–100", "under 10 % at the end", "dismissed ones posted again", "true errors", "lost", "lowered")
-	for _, x := range r.Verdicts {
-		v.AppendRow([]any{x.Policy, fmt.Sprintf("%d of %d", x.Halved, x.Streams), fmt.Sprintf("%d of %d", x.Under10, x.Streams), x.Repeated, x.Planted, x.Lost, x.Lowered})
-	}
-	b.WriteString(v.Render() + "\n\nThe models differ from the first in what is said:\n\n")
+	verdictTable(&b, r)
+	causeTable(&b, r)
+	b.WriteString("The models differ from the first in what is said:\n\n")
 	p := numberTable("model", "people", "mistakes", "reasons", "tastes", "personal", "findings", "false", "alarms", "ruled", "reworded", "telling")
 	for _, m := range r.Models {
 		x := m.Model
@@ -144,6 +147,37 @@ func showLearning(out io.Writer, r *stream.Result) error {
 	b.WriteString(p.Render())
 	_, err := fmt.Fprintln(out, b.String())
 	return err
+}
+
+func verdictTable(b *strings.Builder, r *stream.Result) {
+	t := numberTable("over all streams", "halved in 51–100", "under 10 % at the end", "useful held", "dismissed ones posted again", "true errors", "lost")
+	for _, x := range r.Verdicts {
+		t.AppendRow([]any{x.Policy, fmt.Sprintf("%d of %d", x.Halved, x.Streams), fmt.Sprintf("%d of %d", x.Under10, x.Streams), share(x.UsefulHeld), x.Repeated, x.Planted, x.Lost})
+	}
+	b.WriteString(t.Render() + "\n\n")
+}
+
+// causeTable says why findings are still dismissed at the end.
+func causeTable(b *strings.Builder, r *stream.Result) {
+	fmt.Fprintf(b, "Why the findings of the last %d pull requests were dismissed, all seeds together:\n\n", r.Models[0].Summaries[0].Last.To-r.Models[0].Summaries[0].Last.From+1)
+	header := []any{"model", "memory", "posted", "dismissed", "rate"}
+	for c := range stream.CauseCount {
+		header = append(header, stream.Cause(c).String())
+	}
+	t := numberTable(header...)
+	for _, m := range r.Models {
+		for i, s := range m.Summaries {
+			row := []any{m.Model.Name, s.Policy.Name, s.Last.Posted, s.Last.Dismissed, share(s.Last.Rate())}
+			if i > 0 {
+				row[0] = ""
+			}
+			for _, n := range s.Last.Causes {
+				row = append(row, n)
+			}
+			t.AppendRow(row)
+		}
+	}
+	b.WriteString(t.Render() + "\n\n")
 }
 
 // spreadShare is "24 % (20–31)".

@@ -216,8 +216,8 @@ func (m *memory) rate(ctx context.Context, scope string) error {
 	return m.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return m.db.ApplyEvidence(ctx, tx, scope, evidence) })
 }
 
-// filter holds back what people have dismissed before, and says so in the review's
-// summary. A missed acceptance criterion is never held back: what is verified meets
+// filter holds back what people have dismissed before, and lists it in the
+// review. A missed acceptance criterion is never held back: what is verified meets
 // all of them.
 func (m *memory) filter(ctx context.Context, run *pipeline.Run, review *pipeline.Review) {
 	if m == nil || len(review.Findings) == 0 {
@@ -233,41 +233,18 @@ func (m *memory) filter(ctx context.Context, run *pipeline.Run, review *pipeline
 		m.log.WarnContext(ctx, "look up what people did with findings; every finding is posted", "run", run.ID, "error", err)
 		return
 	}
-	// Habits speak of kinds, and never of what blocks a merge: a simulated team lost
-	// fewer useful findings by them, and no error's severity (forge evaluate learning).
-	opts := learn.FilterOptions{Habits: learn.NewHabits(learn.Decisions(signals), m.now())}
+	predictor := learn.NewPredictor(learn.Decisions(signals), run.Config.Learn.DismissalTarget, m.now())
 	var kept []pipeline.Finding
-	var lines []string
 	for _, f := range review.Findings {
 		if f.Criterion != "" {
 			kept = append(kept, f)
 			continue
 		}
-		k, held := learn.Filter([]pipeline.Finding{f}, known, opts)
+		k, held := learn.Filter([]pipeline.Finding{f}, known, predictor)
 		kept = append(kept, k...)
 		for _, h := range held {
-			lines = append(lines, heldLine(h))
+			review.Held = append(review.Held, pipeline.HeldBack{Finding: h.Finding, Why: h.Why, Learning: h.Learning})
 		}
 	}
-	if len(lines) == 0 {
-		return
-	}
 	review.Findings = kept
-	review.Summary = strings.TrimSpace(review.Summary + "\n\n" + strings.Join(lines, "\n"))
-}
-
-func heldLine(h learn.Held) string {
-	what := "Held back"
-	if h.Lowered != "" {
-		what = "Lowered to " + string(h.Lowered)
-	}
-	where := ""
-	if h.Finding.File != "" {
-		where = fmt.Sprintf(" in %s:%d", h.Finding.File, h.Finding.Line)
-	}
-	because := h.Why
-	if h.Learning != 0 {
-		because += fmt.Sprintf(" (learning %d)", h.Learning)
-	}
-	return fmt.Sprintf("%s: %s%s, %q, because %s", what, h.Finding.Category, where, firstLine(h.Finding.Message), because)
 }

@@ -140,8 +140,8 @@ func TestDismissedIsHeldBack(t *testing.T) {
 	}
 	second := of.again()
 	v := second.Iterations[0].Review
-	if len(v.Findings) != 0 || !strings.Contains(v.Summary, "Held back: style in greet.sh:1") || !strings.Contains(v.Summary, "because acme dismissed it for this code on") || !strings.Contains(v.Summary, "(learning 1)") {
-		t.Errorf("findings %+v, summary %q", v.Findings, v.Summary)
+	if len(v.Findings) != 0 || len(v.Held) != 1 || !strings.HasPrefix(v.Held[0].String(), "style in greet.sh:1") || !strings.Contains(v.Held[0].Why, "acme dismissed it for this code on") || v.Held[0].Learning != 1 {
+		t.Errorf("findings %+v, held back %+v", v.Findings, v.Held)
 	}
 	pulls, err := of.gh.Pulls(officeRepo)
 	of.must(err)

@@ -35,6 +35,7 @@ func spread(list []float64) Spread {
 type Summary struct {
 	Policy     Policy   `json:"policy"`
 	Rates      []Spread `json:"rates"`       // share of posted findings that was dismissed, by 50 pull requests
+	Last       Block    `json:"last"`        // the last 50 pull requests of all seeds
 	Posted     Spread   `json:"posted"`      // findings, in the whole stream
 	Dismissed  Spread   `json:"dismissed"`   // of them
 	UsefulHeld Spread   `json:"useful_held"` // share of what was right and wanted and blocks nothing that was held back
@@ -49,15 +50,15 @@ type ModelResult struct {
 
 // Verdict is what a policy reached, over all models and seeds.
 type Verdict struct {
-	Policy   string `json:"policy"`
-	Streams  int    `json:"streams"`
-	Halved   int    `json:"halved"`   // streams whose dismissal rate in pull requests 51 to 100 was at most half of that without memory
-	Under10  int    `json:"under_10"` // streams whose dismissal rate in the last 50 pull requests was under 10 %
-	Repeated int    `json:"repeated"` // findings posted although dismissed before, for the same code
-	Planted  int    `json:"planted"`  // true errors and criticals
-	Lost     int    `json:"lost"`     // of them
-	Lowered  int    `json:"lowered"`  // of them
-	Secure   int    `json:"secure"`   // critical findings about security that were held back or lowered
+	Policy     string  `json:"policy"`
+	Streams    int     `json:"streams"`
+	Halved     int     `json:"halved"`      // streams whose dismissal rate in pull requests 51 to 100 was at most half of that without memory
+	Under10    int     `json:"under_10"`    // streams whose dismissal rate in the last 50 pull requests was under 10 %
+	UsefulHeld float64 `json:"useful_held"` // share of what was right and wanted and blocks nothing that was held back
+	Repeated   int     `json:"repeated"`    // findings posted although dismissed before, for the same code
+	Planted    int     `json:"planted"`     // true errors and criticals
+	Lost       int     `json:"lost"`        // of them
+	Secure     int     `json:"secure"`      // critical findings about security that were held back
 }
 
 // Result is a comparison.
@@ -69,11 +70,10 @@ type Result struct {
 	Seeds    int           `json:"seeds"`
 	Seed     uint64        `json:"seed"`
 	Models   []ModelResult `json:"models"`
-	Verdicts []Verdict     `json:"verdicts"` // of the policies that every model was played with
+	Verdicts []Verdict     `json:"verdicts"` // of the policies but the first
 }
 
-// Compare plays every model's streams under the policies: the first model under all
-// of them, the others under no memory, habits, and all of it.
+// Compare plays every model's streams under all policies.
 func Compare(ctx context.Context, c *Code, models []Model, o Options) (*Result, error) {
 	if o.Pulls < 2*blockSize || o.Seeds < 1 || len(models) == 0 {
 		return nil, errors.New("a comparison needs at least 100 pull requests, one seed and one model")
@@ -82,13 +82,9 @@ func Compare(ctx context.Context, c *Code, models []Model, o Options) (*Result, 
 	r := &Result{Repo: c.Name, Files: len(c.Files), Lines: c.LineCount(), Pulls: o.Pulls, Seeds: o.Seeds, Seed: o.Seed}
 	var jobs sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, m := range models {
-		policies := all
-		if i > 0 {
-			policies = []Policy{all[0], all[len(all)-2], all[len(all)-1]}
-		}
+	for _, m := range models {
 		mr := ModelResult{Model: m}
-		for _, p := range policies {
+		for _, p := range all {
 			mr.Summaries = append(mr.Summaries, Summary{Policy: p, Plays: make([]Play, o.Seeds)})
 		}
 		for seed := range o.Seeds {
@@ -115,7 +111,7 @@ func Compare(ctx context.Context, c *Code, models []Model, o Options) (*Result, 
 			r.Models[i].Summaries[k].sum()
 		}
 	}
-	for _, p := range all[len(all)-2:] {
+	for _, p := range all[1:] {
 		r.Verdicts = append(r.Verdicts, verdict(r.Models, p.Name))
 	}
 	return r, nil
@@ -132,6 +128,11 @@ func (s *Summary) sum() {
 	for b := range s.Plays[0].Blocks {
 		s.Rates = append(s.Rates, over(func(p *Play) float64 { return p.Blocks[b].Rate() }))
 	}
+	for i := range s.Plays {
+		b := s.Plays[i].Blocks[len(s.Plays[i].Blocks)-1]
+		s.Last.From, s.Last.To = b.From, b.To
+		s.Last.add(b)
+	}
 	s.Posted = over(func(p *Play) float64 { return float64(p.All().Posted) })
 	s.Dismissed = over(func(p *Play) float64 { return float64(p.All().Dismissed) })
 	s.UsefulHeld = over(func(p *Play) float64 { a := p.All(); return float64(a.UsefulHeld) / float64(max(1, a.Useful)) })
@@ -139,6 +140,7 @@ func (s *Summary) sum() {
 
 func verdict(models []ModelResult, policy string) Verdict {
 	v := Verdict{Policy: policy}
+	useful, held := 0, 0
 	for _, m := range models {
 		off := &m.Summaries[0]
 		for _, s := range m.Summaries[1:] {
@@ -154,10 +156,12 @@ func verdict(models []ModelResult, policy string) Verdict {
 				if last.Rate() < 0.1 {
 					v.Under10++
 				}
-				v.Repeated += p.All().Repeated
-				v.Planted, v.Lost, v.Lowered, v.Secure = v.Planted+p.Planted, v.Lost+p.Lost, v.Lowered+p.Lowered, v.Secure+p.Secure
+				a := p.All()
+				useful, held, v.Repeated = useful+a.Useful, held+a.UsefulHeld, v.Repeated+a.Repeated
+				v.Planted, v.Lost, v.Secure = v.Planted+p.Planted, v.Lost+p.Lost, v.Secure+p.Secure
 			}
 		}
 	}
+	v.UsefulHeld = float64(held) / float64(max(1, useful))
 	return v
 }

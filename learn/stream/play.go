@@ -7,31 +7,56 @@ import (
 	"time"
 
 	"forge/learn"
-	"forge/learn/worth"
 	"forge/pipeline"
 )
 
 // Policy is what is made of what people did.
 type Policy struct {
-	Name       string `json:"name"`
-	Memory     bool   `json:"memory"`     // dismissals are remembered for the same code
-	Like       bool   `json:"like"`       // and lower what is like things that three people dismissed
-	Habits     bool   `json:"habits"`     // and hold back kinds that people dismiss
-	Thresholds bool   `json:"thresholds"` // and hold back what has little confidence
-	Oracle     bool   `json:"oracle"`     // no memory, but what the team does not want is known beforehand: what is left are wrong findings and mistakes
+	Name    string `json:"name"`
+	What    string `json:"what"`    // for people
+	Memory  bool   `json:"memory"`  // dismissals are remembered for the same code
+	Predict bool   `json:"predict"` // and what people would most likely dismiss is held back
+	Tastes  bool   `json:"tastes"`  // what the team does not want is known beforehand, and held back
+	Truth   bool   `json:"truth"`   // and what is wrong, but for what blocks a merge
 }
 
-// Policies go from no memory to all of it. The first is what the others are
-// compared with, the last is the product.
+// The policies that verdicts are about.
+const (
+	Product = "product"
+	Floor   = "all known"
+)
+
+// Policies go from no memory to what nobody could do. The first is what the others
+// are compared with.
 func Policies() []Policy {
 	return []Policy{
-		{Name: "memory off"},
-		{Name: "dismissals", Memory: true},
-		{Name: "+ like things", Memory: true, Like: true},
-		{Name: "tastes known", Oracle: true},
-		{Name: "+ habits", Memory: true, Habits: true},
-		{Name: "+ thresholds", Memory: true, Habits: true, Thresholds: true},
+		{Name: "memory off", What: "everything is posted"},
+		{Name: "dismissals", What: "what was dismissed is not posted again for the same code", Memory: true},
+		{Name: Product, What: "and what people would most likely dismiss is held back", Memory: true, Predict: true},
+		{Name: "tastes known", What: "dismissals; and what the team does not want is known beforehand", Memory: true, Tastes: true},
+		{Name: Floor, What: "and what is wrong, too: left are mistakes, single persons' tastes and false alarms", Memory: true, Tastes: true, Truth: true},
 	}
+}
+
+// Cause is why a posted finding was dismissed.
+type Cause int
+
+// The causes.
+const (
+	CauseTaste    Cause = iota // the team does not want to hear it
+	CauseChange                // the team does not want to hear it any more
+	CauseWrong                 // it was wrong, and blocked nothing
+	CauseAlarm                 // it was wrong, and blocked the merge
+	CausePersonal              // the person who answered does not want to hear it, the team does
+	CauseMistake               // it was right and wanted
+	causes
+)
+
+// CauseCount is how many there are.
+const CauseCount = int(causes)
+
+func (c Cause) String() string {
+	return [...]string{"taste", "change of taste", "wrong", "false alarm", "personal taste", "mistake"}[c]
 }
 
 // blockSize is how many pull requests a figure sums up.
@@ -39,15 +64,15 @@ const blockSize = 50
 
 // Block sums up some pull requests.
 type Block struct {
-	From       int `json:"from"` // pull requests, from 1
-	To         int `json:"to"`
-	Found      int `json:"found"`       // by the reviewer
-	Posted     int `json:"posted"`      //
-	Dismissed  int `json:"dismissed"`   // of those posted
-	Mistaken   int `json:"mistaken"`    // of those dismissed: useful, dismissed by mistake or personal taste
-	Repeated   int `json:"repeated"`    // of those posted: the same fingerprint, path and code had been dismissed before; critical security aside, which comes back by rule
-	Useful     int `json:"useful"`      // found, right and wanted, blocking nothing
-	UsefulHeld int `json:"useful_held"` // of them, held back
+	From       int         `json:"from"` // pull requests, from 1
+	To         int         `json:"to"`
+	Found      int         `json:"found"`       // by the reviewer
+	Posted     int         `json:"posted"`      //
+	Dismissed  int         `json:"dismissed"`   // of those posted
+	Causes     [causes]int `json:"causes"`      // of those dismissed, by [Cause]
+	Repeated   int         `json:"repeated"`    // of those posted: the same fingerprint, path and code had been dismissed before; critical security aside, which comes back by rule
+	Useful     int         `json:"useful"`      // found, right and wanted, blocking nothing
+	UsefulHeld int         `json:"useful_held"` // of them, held back
 }
 
 // Rate is the share of posted findings that was dismissed.
@@ -59,7 +84,10 @@ func (b Block) Rate() float64 {
 }
 
 func (b *Block) add(o Block) {
-	b.Found, b.Posted, b.Dismissed, b.Mistaken, b.Repeated = b.Found+o.Found, b.Posted+o.Posted, b.Dismissed+o.Dismissed, b.Mistaken+o.Mistaken, b.Repeated+o.Repeated
+	b.Found, b.Posted, b.Dismissed, b.Repeated = b.Found+o.Found, b.Posted+o.Posted, b.Dismissed+o.Dismissed, b.Repeated+o.Repeated
+	for i, n := range o.Causes {
+		b.Causes[i] += n
+	}
 	b.Useful, b.UsefulHeld = b.Useful+o.Useful, b.UsefulHeld+o.UsefulHeld
 }
 
@@ -70,9 +98,8 @@ type Play struct {
 	Second    Block   `json:"second"`    // pull requests 26 to 50
 	Planted   int     `json:"planted"`   // true errors and criticals
 	Lost      int     `json:"lost"`      // of them: held back, and nobody had ever been shown this one
-	Lowered   int     `json:"lowered"`   // of them: posted with a lower severity
 	Again     int     `json:"again"`     // held back after a person had dismissed this very one
-	Secure    int     `json:"secure"`    // critical findings about security that were held back or lowered
+	Secure    int     `json:"secure"`    // critical findings about security that were held back
 	Learnings int     `json:"learnings"` // at the end
 }
 
@@ -111,15 +138,14 @@ type player struct {
 	posted    map[int]bool // planted errors that were shown
 	lost      map[int]bool
 	comment   int64
-	ended     int                 // days for which rates were computed
-	options   learn.FilterOptions // of this day
+	ended     int              // days for which rates were computed
+	predictor *learn.Predictor // of this day
 	p         Play
 }
 
 // play plays a stream. It changes nothing of it.
 func play(s *stream, policy Policy) Play {
 	g := &player{policy: policy, dismissed: map[identity]bool{}, posted: map[int]bool{}, lost: map[int]bool{}}
-	g.options = learn.FilterOptions{Like: -1}
 	g.p = Play{Policy: policy.Name, Planted: s.planted, Second: Block{From: blockSize/2 + 1, To: blockSize}}
 	for i := range s.pulls {
 		pull := &s.pulls[i]
@@ -164,48 +190,10 @@ func (g *player) until(now time.Time) {
 		for _, r := range learn.Rates(g.memory.Signals(), now) {
 			g.memory.Apply(r.Scope, r.Evidence(g.memory.Learnings(), now))
 		}
-		g.options = g.optionsAt(now)
-	}
-}
-
-// options are how findings are filtered at a moment.
-func (g *player) optionsAt(now time.Time) learn.FilterOptions {
-	o := learn.FilterOptions{Like: -1}
-	if g.policy.Like {
-		o.Like = 0
-	}
-	if !g.policy.Habits {
-		return o
-	}
-	decisions := slices.Concat(learn.Decisions(g.memory.Signals()), g.decisions)
-	o.Like, o.Habits = 0, learn.NewHabits(decisions, now)
-	if g.policy.Thresholds {
-		o.Threshold = map[string]float64{}
-		for _, t := range worth.Thresholds(judged(decisions, o.Habits, now), worth.Target{}) {
-			o.Threshold[t.Category] = t.Value
+		if g.policy.Predict {
+			g.predictor = learn.NewPredictor(slices.Concat(learn.Decisions(g.memory.Signals()), g.decisions), pipeline.DefaultConfig().Learn.DismissalTarget, now)
 		}
 	}
-	return o
-}
-
-// judgedFor is how long a decision counts for thresholds: the reviewer's prompts
-// and models change.
-const judgedFor = 90 * 24 * time.Hour
-
-// judged are the decisions that thresholds are computed from: those on what a
-// threshold may hold back, and what a habit would hold back is none of its business.
-func judged(decisions []learn.Decision, habits *learn.Habits, now time.Time) []worth.Judged {
-	var out []worth.Judged
-	for i := range decisions {
-		d := &decisions[i]
-		if d.Finding.Severity.Blocks() || now.Sub(d.At) > judgedFor {
-			continue
-		}
-		if _, held := habits.Dismisses(&d.Finding, 3); !held {
-			out = append(out, worth.Judged{Category: d.Finding.Category, Confidence: d.Finding.Confidence, Right: !d.Dismissed})
-		}
-	}
-	return out
 }
 
 // review posts what the filter leaves of a pull request's findings.
@@ -216,7 +204,7 @@ func (g *player) review(p *pull) Block {
 	for i := range p.found {
 		f := &p.found[i]
 		byID[f.ID] = f
-		if !g.policy.Oracle || !f.unliked {
+		if !(g.policy.Tastes && f.unliked || g.policy.Truth && !f.useful) || f.Severity.Blocks() {
 			findings = append(findings, f.Finding)
 		}
 		b.Found++
@@ -224,9 +212,9 @@ func (g *player) review(p *pull) Block {
 			b.Useful++
 		}
 	}
-	kept, held := learn.Filter(findings, g.memory.Learnings(), g.options)
+	kept, held := learn.Filter(findings, g.memory.Learnings(), g.predictor)
 	for _, h := range held {
-		g.hold(byID[h.Finding.ID], &h, &b)
+		g.hold(byID[h.Finding.ID], &b)
 	}
 	for i := range kept {
 		f := byID[kept[i].ID]
@@ -237,9 +225,7 @@ func (g *player) review(p *pull) Block {
 		}
 		if f.does == pipeline.SignalDismissed {
 			b.Dismissed++
-			if f.useful {
-				b.Mistaken++
-			}
+			b.Causes[f.cause]++
 		}
 		g.comment++
 		g.answer(p, f)
@@ -257,16 +243,10 @@ func secure(f *found) bool {
 	return f.Severity == pipeline.SeverityCritical && f.Category == "security"
 }
 
-// hold counts what was held back, or lowered.
-func (g *player) hold(f *found, h *learn.Held, b *Block) {
+// hold counts what was held back.
+func (g *player) hold(f *found, b *Block) {
 	if secure(f) {
 		g.p.Secure++
-	}
-	if h.Lowered != "" {
-		if f.planted > 0 {
-			g.p.Lowered++
-		}
-		return
 	}
 	switch {
 	case f.planted > 0 && g.dismissed[identify(&f.Finding)]:

@@ -8,7 +8,7 @@
 // different roles, who have preferences in common and some of their own, dismiss,
 // apply, rewrite, mend or overlook what they are shown, hours later, and make
 // mistakes. What they do goes through Forge's own learning: [learn.Memory],
-// [learn.Judge], [learn.Filter], [learn.Habits], [worth.Thresholds].
+// [learn.Judge], [learn.Filter], [learn.Predictor].
 //
 // What a stream holds, and how people would react to each finding, does not depend
 // on what is posted, so that policies are compared on the same work. For the same
@@ -49,6 +49,8 @@ type found struct {
 	planted int    // number of the true error that it is, from 1; 0: none
 	useful  bool   // right, and the team wants to hear it
 	unliked bool   // the team does not want to hear it, right or wrong
+	turned  bool   // and wanted to, once
+	cause   Cause  // why a person dismisses it, if one does
 	by      person
 	after   time.Duration       // from the review to the reaction
 	does    pipeline.SignalKind // dismissed, applied, rewritten, ignored; empty: see acts
@@ -284,7 +286,7 @@ func (g *generator) review(hunks []hunk, author int) []found {
 		right := g.draw("false", key) >= g.m.False
 		f.Confidence = g.confidence(right)
 		f.Rule = g.named(&f)
-		f.unliked = g.disliked(&f)
+		f.unliked, f.turned = g.disliked(&f)
 		f.useful = right && !f.unliked
 		g.react(&f, author, f.useful)
 		if f.acts || f.does == pipeline.SignalApplied || f.does == pipeline.SignalRewritten {
@@ -351,15 +353,17 @@ func (g *generator) confidence(right bool) float64 {
 	return math.Round(1000*max(0.05, min(0.99, middle+deviation*g.rng.NormFloat64()))) / 1000
 }
 
-// disliked reports whether the team does not want to hear it now.
-func (g *generator) disliked(f *found) bool {
-	turned := g.m.Change > 0 && g.share >= g.m.Change
+// disliked reports whether the team does not want to hear it now, and whether it
+// once did.
+func (g *generator) disliked(f *found) (now, turned bool) {
+	turned = g.m.Change > 0 && g.share >= g.m.Change
 	for i, t := range tastes[:g.m.Tastes] {
 		if !(turned && i%2 == 1) && t.of(&f.Finding, f.rule, g.folder) {
-			return true
+			return true, false
 		}
 	}
-	return turned && f.rule == "complexity"
+	turned = turned && f.rule == "complexity"
+	return turned, turned
 }
 
 func (g *generator) answers(author int) person {
@@ -379,7 +383,22 @@ func (g *generator) wait() time.Duration {
 // react says what people do when they see a finding.
 func (g *generator) react(f *found, author int, want bool) {
 	f.by, f.after, f.does, f.acts, f.text = g.answers(author), g.wait(), "", false, ""
+	switch {
+	case f.turned:
+		f.cause = CauseChange
+	case f.unliked:
+		f.cause = CauseTaste
+	case !want && f.Severity.Blocks():
+		f.cause = CauseAlarm
+	case !want:
+		f.cause = CauseWrong
+	default:
+		f.cause = CauseMistake
+	}
 	if k := slices.Index(personal[:g.m.Personal], f.rule); k >= 0 && f.planted == 0 && f.by.ID == int64(k+2) {
+		if want {
+			f.cause = CausePersonal
+		}
 		want = false
 	}
 	if g.rng.Float64() < g.m.Mistakes {

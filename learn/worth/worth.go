@@ -6,7 +6,6 @@ package worth
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -225,95 +224,4 @@ func Calibrate(list []Judged) Calibration {
 		}
 	}
 	return c
-}
-
-// Target says what dismissal rate a threshold shall keep. Zero fields have the
-// defaults.
-type Target struct {
-	Dismissed float64 // share of the posted findings; 0: 0.1
-	Default   float64 // the threshold where too little is known
-	Least     int     // findings that people decided on, from which a threshold is computed; 0: 20
-	Most      float64 // no threshold is higher: something must be posted to go on learning; 0: 0.95
-}
-
-// Threshold is the confidence from which findings of a category are posted.
-type Threshold struct {
-	Category  string  `json:"category"`
-	Value     float64 `json:"value"`
-	Count     int     `json:"count"`     // findings that people decided on
-	Kept      int     `json:"kept"`      // of them, at or over the threshold
-	Dismissed float64 `json:"dismissed"` // share of those kept that was dismissed
-	Bound     float64 `json:"bound"`     // what that share is at most, at 90 % confidence
-	Met       bool    `json:"met"`       // the bound is within the target
-	Why       string  `json:"why"`       // for people
-}
-
-// z90 is the one-sided 90 % quantile of the normal distribution.
-const z90 = 1.2815515655446004
-
-// Thresholds computes, for each category, the lowest confidence over which the
-// dismissal rate is within the target even at the upper bound of its one-sided
-// 90 % Wilson interval: with few findings the bound is far from the rate, so the
-// estimate is careful. Where less than Least is known the default holds; where no
-// threshold reaches the target, the one with the least bound does, and Met is
-// false. Give it the findings of one repository.
-func Thresholds(list []Judged, t Target) []Threshold {
-	t.Dismissed, t.Most = cmp.Or(t.Dismissed, 0.1), cmp.Or(t.Most, 0.95)
-	t.Least = cmp.Or(t.Least, 20)
-	by := map[string][]Judged{}
-	for _, j := range list {
-		by[j.Category] = append(by[j.Category], j)
-	}
-	var out []Threshold
-	for category, part := range by {
-		out = append(out, threshold(category, part, t))
-	}
-	slices.SortFunc(out, func(a, b Threshold) int { return cmp.Compare(a.Category, b.Category) })
-	return out
-}
-
-func threshold(category string, list []Judged, t Target) Threshold {
-	at := func(value float64) Threshold {
-		r := Threshold{Category: category, Value: value, Count: len(list)}
-		dismissed := 0
-		for _, j := range list {
-			if j.Confidence >= value {
-				r.Kept++
-				if !j.Right {
-					dismissed++
-				}
-			}
-		}
-		if r.Kept > 0 {
-			r.Dismissed = float64(dismissed) / float64(r.Kept)
-		}
-		_, r.Bound = Wilson(dismissed, r.Kept, z90)
-		r.Met = r.Bound <= t.Dismissed
-		return r
-	}
-	if len(list) < t.Least {
-		r := at(t.Default)
-		r.Why = fmt.Sprintf("people decided on %d findings, fewer than %d: the default holds", r.Count, t.Least)
-		return r
-	}
-	values := []float64{0}
-	for _, j := range list {
-		if j.Confidence <= t.Most {
-			values = append(values, j.Confidence)
-		}
-	}
-	slices.Sort(values)
-	best := at(0)
-	for _, v := range slices.Compact(values) {
-		r := at(v)
-		if r.Met {
-			r.Why = fmt.Sprintf("%.0f %% of %d findings over it were dismissed, at most %.0f %%", 100*r.Dismissed, r.Kept, 100*r.Bound)
-			return r
-		}
-		if r.Bound < best.Bound {
-			best = r
-		}
-	}
-	best.Why = fmt.Sprintf("no threshold keeps dismissals under %.0f %%; over this one they are at most %.0f %%", 100*t.Dismissed, 100*best.Bound)
-	return best
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 )
 
 func near(t *testing.T, what string, got, want, within float64) {
@@ -131,50 +130,4 @@ func TestCalibrate(t *testing.T) {
 	if diff := cmp.Diff(Calibration{Bins: []Bin{}}, Calibrate(nil)); diff != "" {
 		t.Errorf("of nothing: %s", diff)
 	}
-}
-
-func TestThresholds(t *testing.T) {
-	many := func(n int, category string, confidence float64, right int) (out []Judged) {
-		for i := range n {
-			out = append(out, Judged{category, confidence, i < right})
-		}
-		return out
-	}
-	list := slices.Concat(
-		many(100, "correctness", 0.9, 97), many(100, "correctness", 0.5, 50), // only the confident ones are right
-		many(19, "tests", 0.9, 19),                             // too few
-		many(60, "style", 0.9, 20), many(60, "style", 0.6, 10), // hopeless
-		many(200, "security", 0.2, 195), // all right
-	)
-	got := map[string]Threshold{}
-	for _, r := range Thresholds(list, Target{Default: 0.4}) {
-		got[r.Category] = r
-		if r.Why == "" {
-			t.Errorf("%s has no reason", r.Category)
-		}
-	}
-	for category, want := range map[string]Threshold{
-		"correctness": {Value: 0.9, Count: 200, Kept: 100, Dismissed: 0.03, Met: true}, "tests": {Value: 0.4, Count: 19, Kept: 19},
-		"style": {Value: 0.9, Count: 120, Kept: 60, Dismissed: 40.0 / 60}, "security": {Value: 0, Count: 200, Kept: 200, Dismissed: 0.025, Met: true},
-	} {
-		want.Category = category
-		if diff := cmp.Diff(want, got[category], cmpopts.IgnoreFields(Threshold{}, "Bound", "Why"), cmpopts.EquateApprox(0, 1e-9)); diff != "" && category != "tests" || got[category].Value != want.Value {
-			t.Errorf("%s (-want +got):\n%s", category, diff)
-		}
-	}
-}
-
-// A threshold that is said to hold the target does so on the findings it was made
-// of, and is never over the most.
-func TestThresholdsKeepTheTarget(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Judged {
-			return Judged{rapid.SampledFrom([]string{"style", "tests"}).Draw(t, "category"), rapid.Float64Range(0, 1).Draw(t, "confidence"), rapid.IntRange(0, 9).Draw(t, "right") > 0}
-		}), 0, 120).Draw(t, "findings")
-		for _, r := range Thresholds(list, Target{}) {
-			if r.Value < 0 || r.Value > 0.95 || r.Met && r.Dismissed > 0.1 || r.Bound < r.Dismissed-1e-12 {
-				t.Fatalf("got %+v", r)
-			}
-		}
-	})
 }

@@ -96,6 +96,7 @@ type serverFile struct {
 	Breaker          pipeline.BreakerConfig `json:"breaker"`
 	Models           map[string]string      `json:"models"`
 	Paths            pipeline.PathConfig    `json:"paths"`
+	Learn            pipeline.LearnConfig   `json:"learn"`
 }
 
 // Server reads the server's configuration: the file at path, if path is not
@@ -111,7 +112,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081",
-		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths,
+		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
 	if path != "" {
@@ -206,7 +207,7 @@ func (l *loader) finish() {
 		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
-		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths},
+		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn},
 	}
 	l.models()
 	l.stateDir()

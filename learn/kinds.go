@@ -1,0 +1,225 @@
+package learn
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// A kind is what the prediction knows of a finding, its confidence aside.
+type kind struct {
+	category, topic, dir string
+	shown                string // see visibility
+	tests, warning, fix  bool
+}
+
+// An effect is something that findings have in common, which may speak for or
+// against them. Its name is for people, too: what findings it speaks of.
+type effect struct {
+	name     string
+	mean, sd float64 // what is assumed of it beforehand, in log-odds
+}
+
+// What is assumed of effects beforehand: tastes are rare, and a rule, or a rule in a
+// place, can outweigh all the rest. Chosen on streams of other seeds than those that
+// are reported (forge evaluate learning).
+const (
+	tasteMean, tasteSD = -3.5, 0.5 // 3 % of kinds
+	broadSD            = 1.0       // of a category, a rule, and either in tests
+	narrowSD           = 0.7       // of a category in a folder, a rule in a person's eyes
+	slightSD           = 0.5       // of a folder, of warnings, of a person
+)
+
+// effects are those that a kind has, the general ones first.
+func (k kind) effects() []effect {
+	out := append(make([]effect, 0, 24), effect{"findings", tasteMean, tasteSD}, effect{k.category, 0, broadSD})
+	add := func(name string, sd float64) { out = append(out, effect{name, 0, sd}) }
+	if k.warning {
+		add("warnings", slightSD)
+	}
+	if k.fix {
+		add("findings with a suggestion", slightSD)
+	}
+	if k.tests {
+		add("findings in tests", narrowSD)
+		add(k.category+" in tests", broadSD)
+	}
+	rule := k.rule()
+	if rule != "" {
+		add(rule, broadSD)
+		if k.tests {
+			add(rule+" in tests", broadSD)
+		} else {
+			add(rule+" outside tests", slightSD)
+		}
+		if k.shown != "" {
+			add(rule+" on "+k.shown+" names", broadSD)
+		}
+	}
+	for dir := k.dir; ; dir = path.Dir(dir) {
+		top := dir == "." || dir == "/"
+		if !top || dir == k.dir {
+			add("findings in "+dir, slightSD)
+			add(k.category+" in "+dir, narrowSD)
+			if rule != "" {
+				add(rule+" in "+dir, broadSD)
+			}
+		}
+		if top {
+			return out
+		}
+	}
+}
+
+func (k kind) rule() string {
+	if k.topic == "" {
+		return ""
+	}
+	return k.category + " (" + k.topic + ")"
+}
+
+func (k kind) compare(o kind) int {
+	return cmp.Or(cmp.Compare(k.category, o.category), cmp.Compare(k.topic, o.topic), cmp.Compare(k.dir, o.dir), cmp.Compare(k.shown, o.shown),
+		falseFirst(k.tests, o.tests), falseFirst(k.warning, o.warning), falseFirst(k.fix, o.fix))
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+var (
+	testFile = regexp.MustCompile(`(^|/)(tests?|__tests__|spec|specs)/|(^|/)test_|[._-](test|tests|spec)\.|(^|/)conftest\.py$|Tests?\.(java|kt|cs|swift)$`)
+	declares = regexp.MustCompile(`^\s*(?:func\s+(?:\([^)]*\)\s*)?|type\s+|var\s+|const\s+)([A-Za-z_]\w*)`)
+	outside  = regexp.MustCompile(`^\s*(export|pub|public)\b`)
+	inside   = regexp.MustCompile(`^\s*((private|protected|internal)\b|def\s+_|class\s+_)`)
+)
+
+// declaring are the first letters of the words that those look for.
+const declaring = "ftvcepdi"
+
+// visibility says whether the first of some lines declares something that others
+// can see: "public", "hidden", or "" when it does not tell.
+func visibility(code string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(code), "\n")
+	switch {
+	case first == "" || !strings.ContainsRune(declaring, rune(first[0])):
+		return ""
+	case outside.MatchString(first):
+		return "public"
+	case inside.MatchString(first):
+		return "hidden"
+	}
+	if m := declares.FindStringSubmatch(first); m != nil {
+		if c := m[1][0]; c >= 'A' && c <= 'Z' {
+			return "public"
+		}
+		return "hidden"
+	}
+	return ""
+}
+
+// kinds tells of what kind findings are. Those to which the reviewer gave no rule are
+// about what the decided ones that say the same are about.
+type kinds struct {
+	leaders map[string][]leader // by category
+	topics  map[string]string   // of messages, once they are asked for
+	tests   map[string]bool     // of files, once they are asked for
+}
+
+type leader struct {
+	words []string // of a message, without those of its code: a name says where, not what
+	topic string
+}
+
+// mostLeaders is how many ways of saying things are told apart in a category.
+const mostLeaders = 100
+
+func newKinds(list []Decision) *kinds {
+	s := &kinds{map[string][]leader{}, map[string]string{}, map[string]bool{}}
+	type key struct{ category, rule, words string }
+	seen := map[key][]string{}
+	messages := map[[4]string]bool{}
+	for i := range list {
+		f := &list[i].Finding
+		if at := [4]string{f.Category, f.Rule, f.Message, f.Code}; !messages[at] {
+			messages[at] = true
+			w := saidWords(f)
+			seen[key{f.Category, f.Rule, strings.Join(w, " ")}] = w
+		}
+	}
+	keys := make([]key, 0, len(seen))
+	for k := range seen {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		return cmp.Or(falseFirst(a.rule == "", b.rule == ""), cmp.Compare(a.category, b.category), cmp.Compare(a.rule, b.rule), cmp.Compare(a.words, b.words))
+	})
+	for _, k := range keys {
+		topic, words := k.rule, seen[k]
+		if len(s.leaders[k.category]) >= mostLeaders || len(words) == 0 {
+			continue
+		}
+		if topic == "" {
+			if s.nearest(k.category, words) != "" {
+				continue
+			}
+			topic = k.words
+		}
+		s.leaders[k.category] = append(s.leaders[k.category], leader{words, topic})
+	}
+	return s
+}
+
+func (s *kinds) nearest(category string, words []string) (topic string) {
+	best := 0.0
+	for _, l := range s.leaders[category] {
+		if alikeWords(l.words, words) {
+			if j := jaccard(l.words, words); j > best {
+				best, topic = j, l.topic
+			}
+		}
+	}
+	return topic
+}
+
+func (s *kinds) of(f *pipeline.Finding) kind {
+	return kind{category: f.Category, topic: s.topic(f), dir: path.Dir(f.File), shown: visibility(f.Code), tests: s.isTest(f.File),
+		warning: f.Severity == pipeline.SeverityWarning, fix: f.Fix != nil && f.Fix.Replacement != nil}
+}
+
+func (s *kinds) topic(f *pipeline.Finding) string {
+	if f.Rule != "" {
+		return f.Rule
+	}
+	at := f.Category + "\x00" + f.Message + "\x00" + f.Code
+	topic, ok := s.topics[at]
+	if !ok {
+		topic = s.nearest(f.Category, saidWords(f))
+		s.topics[at] = topic
+	}
+	return topic
+}
+
+func (s *kinds) isTest(file string) bool {
+	is, ok := s.tests[file]
+	if !ok {
+		is = testFile.MatchString(file)
+		s.tests[file] = is
+	}
+	return is
+}
+
+func saidWords(f *pipeline.Finding) []string {
+	code := keyWords(f.Code)
+	return slices.DeleteFunc(keyWords(f.Message), func(w string) bool { _, in := slices.BinarySearch(code, w); return in })
+}

@@ -1,0 +1,372 @@
+package learn
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Decision is what a person decided on a finding that was posted.
+type Decision struct {
+	Finding   pipeline.Finding // as the reviewer gave it
+	Dismissed bool             // else people acted on it
+	Actor     pipeline.Actor   //
+	Weight    float64          // of the person's word by their role, 0 to 1
+	At        time.Time        //
+}
+
+// Decisions returns what the latest signals of each key say about findings: a
+// dismissal against it, a suggestion that was applied or rewritten for it. What was
+// left as it is without a word says neither.
+func Decisions(signals []pipeline.Signal) []Decision {
+	var out []Decision
+	for _, s := range signals {
+		if s.Off || !(s.Weight > 0) || s.About == nil || s.Actor.Bot {
+			continue
+		}
+		switch s.Kind {
+		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten:
+			out = append(out, Decision{Finding: *s.About, Dismissed: s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Weight: min(1, s.Weight), At: s.At})
+		}
+	}
+	return out
+}
+
+// Predictor says how likely people here are to dismiss a finding, and which are
+// held back so that, of those posted, no larger share is dismissed than is wanted.
+//
+// A finding is dismissed because nobody wants to hear it, whatever it says, or
+// because it is wrong. Either has a logistic regression, P = 1 − (1 − unwanted)(1 −
+// wrong): that it is not wanted follows from its kind (category, rule, folder, tests,
+// names that others see or not, who decided), that it is wrong from the reviewer's
+// confidence, its category and its rule. Every effect is pulled to that of what is
+// more general, so that a folder's habit must be shown before it outweighs the
+// repository's. Decisions weigh by role, and half after 60 days.
+//
+// Findings that block a merge are never held back, nor does what became of them say
+// anything about others. The zero value, and nil, hold nothing back.
+type Predictor struct {
+	kinds    *kinds
+	unwanted logistic
+	wrong    logistic
+	cut      float64
+}
+
+// How decisions count, and what is assumed of wrong findings beforehand. Chosen on
+// streams of other seeds than those that are reported (forge evaluate learning); a
+// slope of -1 is that of a reviewer whose confidence is right.
+const (
+	decisionHalfLife       = 60 * 24 * time.Hour
+	mostDecisions          = 1000 // the newest: what is older hardly counts
+	wrongMean, wrongSD     = -2.6, 1.0
+	slopeMean, slopeSD     = -1.0, 1.5
+	doubtSD                = 0.3 // of a category or a rule, being wrong
+	middleConfidence       = 0.65
+	confidences            = 50     // that are told apart
+	benefit                = 0.7    // standard deviations by which a kind has the benefit of the doubt
+	leastCut, mostCut      = 2.5, 4 // of the target: under it nothing is held back, over it everything
+	askAgain               = 0.02   // share of what would be held back that is posted all the same: minds change
+	fitRounds, fitEnough   = 50, 0.005
+	decisionsForPrediction = 5
+)
+
+type cell struct {
+	kind
+	person     int64
+	confidence int
+}
+
+type cellOf struct {
+	cell
+	weight          [2]float64 // of the decisions to act, and to dismiss
+	count           [2]int
+	unwanted, wrong int // rows
+}
+
+// NewPredictor learns from the decisions of one repository, so that at most the share
+// target of what is posted is dismissed. A target that is not over 0 and under 1 gives
+// nil. The order of the decisions does not matter.
+func NewPredictor(list []Decision, target float64, now time.Time) *Predictor {
+	if !(target > 0 && target < 1) {
+		return nil
+	}
+	var blocking [2]float64
+	list = newest(list, now)
+	p := &Predictor{kinds: newKinds(list)}
+	cells := p.cellsOf(list, now, &blocking)
+	p.learn(cells)
+	p.choose(cells, blocking, target)
+	return p
+}
+
+// newest are the newest decisions that count.
+func newest(list []Decision, now time.Time) []Decision {
+	out := make([]Decision, 0, len(list))
+	for _, d := range list {
+		if d.Weight > 0 && !d.At.After(now) {
+			out = append(out, d)
+		}
+	}
+	if len(out) <= mostDecisions {
+		return out
+	}
+	times := make([]int64, len(out))
+	for i, d := range out {
+		times[i] = d.At.UnixMicro()
+	}
+	slices.Sort(times)
+	least := times[len(times)-mostDecisions] // and all of that moment
+	return slices.DeleteFunc(out, func(d Decision) bool { return d.At.UnixMicro() < least })
+}
+
+// cellsOf sums up the decisions on findings that are the same for the prediction.
+// Weights are summed as whole millionths: that is exact in every order.
+func (p *Predictor) cellsOf(list []Decision, now time.Time, blocking *[2]float64) []*cellOf {
+	type sums struct {
+		micro [2]int64
+		count [2]int
+	}
+	all, blocks := map[cell]*sums{}, [2]int64{}
+	for i := range list {
+		d := &list[i]
+		y := 0
+		if d.Dismissed {
+			y = 1
+		}
+		micro := int64(math.Round(1e6 * d.Weight * math.Exp2(-float64(now.Sub(d.At))/float64(decisionHalfLife))))
+		if d.Finding.Severity.Blocks() {
+			blocks[y] += micro
+			continue
+		}
+		c := cell{p.kinds.of(&d.Finding), d.Actor.ID, tick(d.Finding.Confidence)}
+		if all[c] == nil {
+			all[c] = &sums{}
+		}
+		all[c].micro[y] += micro
+		all[c].count[y]++
+	}
+	out := make([]*cellOf, 0, len(all))
+	for c, s := range all {
+		out = append(out, &cellOf{cell: c, weight: [2]float64{float64(s.micro[0]) / 1e6, float64(s.micro[1]) / 1e6}, count: s.count})
+	}
+	slices.SortFunc(out, func(a, b *cellOf) int {
+		return cmp.Or(a.kind.compare(b.kind), cmp.Compare(a.person, b.person), cmp.Compare(a.confidence, b.confidence))
+	})
+	*blocking = [2]float64{float64(blocks[0]) / 1e6, float64(blocks[1]) / 1e6}
+	return out
+}
+
+// tick is a confidence as it is told apart.
+func tick(confidence float64) int {
+	return int(math.Round(confidences * max(0.01, min(0.99, confidence))))
+}
+
+// sureness is the log-odds of a confidence, over those of a middling one.
+func sureness(tick int) float64 {
+	return logit(max(0.01, min(0.99, float64(tick)/confidences))) - logit(middleConfidence)
+}
+
+type doubt struct {
+	effect
+	x float64
+}
+
+func (k kind) doubts(tick int) []doubt {
+	out := []doubt{{effect{"findings", wrongMean, wrongSD}, 1}, {effect{"confidence", slopeMean, slopeSD}, sureness(tick)}, {effect{k.category, 0, doubtSD}, 1}}
+	if rule := k.rule(); rule != "" {
+		out = append(out, doubt{effect{rule, 0, doubtSD}, 1})
+	}
+	return out
+}
+
+// rows gives each cell its rows: one of each regression for what it knows.
+func (p *Predictor) rows(cells []*cellOf) {
+	type wanted struct {
+		kind
+		person int64
+	}
+	type doubted struct {
+		category, topic string
+		confidence      int
+	}
+	byKind, byDoubt := map[wanted]int{}, map[doubted]int{}
+	for _, c := range cells {
+		w, ok := byKind[wanted{c.kind, c.person}]
+		if !ok {
+			w = p.unwanted.row()
+			byKind[wanted{c.kind, c.person}] = w
+			person := "person " + strconv.FormatInt(c.person, 10)
+			for _, e := range append(c.kind.effects(), effect{person, 0, slightSD}, effect{person + " on " + c.category + " (" + c.topic + ")", 0, narrowSD}) {
+				p.unwanted.add(w, e, 1)
+			}
+		}
+		for _, e := range c.kind.effects() {
+			at := &p.unwanted.effects[p.unwanted.index[e.name]]
+			at.dismissed, at.decided = at.dismissed+c.count[1], at.decided+c.count[0]+c.count[1]
+		}
+		d, ok := byDoubt[doubted{c.category, c.topic, c.confidence}]
+		if !ok {
+			d = p.wrong.row()
+			byDoubt[doubted{c.category, c.topic, c.confidence}] = d
+			for _, e := range c.kind.doubts(c.confidence) {
+				p.wrong.add(d, e.effect, e.x)
+			}
+		}
+		c.unwanted, c.wrong = w, d
+	}
+}
+
+// learn finds the most likely effects. Why a finding was dismissed nobody knows: each
+// regression gets its share of the blame, by what is known so far, until that does not
+// change any more (expectation and maximisation).
+func (p *Predictor) learn(cells []*cellOf) {
+	p.rows(cells)
+	n, m := len(p.unwanted.eta), len(p.wrong.eta)
+	weightU, weightW, yesU, yesW := make([]float64, n), make([]float64, m), make([]float64, n), make([]float64, m)
+	for _, c := range cells {
+		weightU[c.unwanted] += c.weight[0] + c.weight[1]
+		weightW[c.wrong] += c.weight[0] + c.weight[1]
+	}
+	for range fitRounds {
+		clear(yesU)
+		clear(yesW)
+		for _, c := range cells {
+			u, w := sigmoid(p.unwanted.eta[c.unwanted]), sigmoid(p.wrong.eta[c.wrong])
+			either := u + w - u*w
+			yesU[c.unwanted] += c.weight[1] * u / either
+			yesW[c.wrong] += c.weight[1] * w / either
+		}
+		if max(p.unwanted.step(weightU, yesU), p.wrong.step(weightW, yesW)) < fitEnough {
+			break
+		}
+	}
+	p.unwanted.settle(weightU)
+	p.wrong.settle(weightW)
+}
+
+// choose finds the probability from which findings are held back: the highest with
+// which, of what people decided on, those that would be posted again are dismissed at
+// most at the target's rate. What blocks a merge is always among them.
+func (p *Predictor) choose(cells []*cellOf, blocking [2]float64, target float64) {
+	type point struct{ probability, weight float64 }
+	points := make([]point, 0, len(cells))
+	for _, c := range cells {
+		q := p.of(c.kind, c.confidence)
+		points = append(points, point{either(q.Unwanted, q.Wrong), c.weight[0] + c.weight[1]})
+	}
+	slices.SortFunc(points, func(a, b point) int {
+		return cmp.Or(cmp.Compare(a.probability, b.probability), cmp.Compare(a.weight, b.weight))
+	})
+	dismissed, all := blocking[1], blocking[0]+blocking[1]
+	p.cut = min(mostCut*target, 1)
+	for _, x := range points {
+		dismissed, all = dismissed+x.weight*x.probability, all+x.weight
+		if dismissed > target*all {
+			p.cut = min(p.cut, x.probability)
+			break
+		}
+	}
+	p.cut = max(p.cut, min(leastCut*target, 1))
+}
+
+// Prediction is how likely people are to dismiss a finding, and why. All are 0 to 1.
+type Prediction struct {
+	Dismissed float64 `json:"dismissed"` // for either reason
+	Unwanted  float64 `json:"unwanted"`  // because nobody wants to hear such things
+	Wrong     float64 `json:"wrong"`     // because it is wrong
+	Cut       float64 `json:"cut"`       // over which it is held back
+	Held      bool    `json:"held"`
+	Why       string  `json:"why,omitempty"` // it is held back, for people
+}
+
+// Predict says how likely people here are to dismiss a finding, and whether it is held
+// back: where that is likelier than the cut even if its kind has the benefit of the
+// doubt that is left, but for one in fifty, which its fingerprint chooses, so that
+// people who changed their minds are heard.
+func (p *Predictor) Predict(f *pipeline.Finding) Prediction {
+	if p == nil || p.kinds == nil || f.Severity.Blocks() {
+		return Prediction{Cut: 1}
+	}
+	k := p.kinds.of(f)
+	q := p.of(k, tick(f.Confidence))
+	if either(q.sure, q.Wrong) > p.cut && draw(f.Fingerprint) >= askAgain {
+		q.Held, q.Why = true, p.why(k, f, &q.Prediction)
+	}
+	return q.Prediction
+}
+
+type prediction struct {
+	Prediction
+	sure float64 // what it is not wanted at least
+}
+
+func (p *Predictor) of(k kind, confidence int) (q prediction) {
+	var u, variance, told, w float64
+	for _, e := range k.effects() {
+		value, v := p.unwanted.of(e)
+		u, variance = u+value, variance+v
+		if e.name == k.rule()+" in "+k.dir || e.name == k.category+" in "+k.dir && k.topic == "" {
+			told = 1/v - 1/(e.sd*e.sd)
+		}
+	}
+	// The effects of one kind are not known apart, but together they are: what was
+	// decided on just this kind makes it surer than its effects are one by one.
+	variance = 1 / (1/variance + max(0, told))
+	for _, e := range k.doubts(confidence) {
+		value, _ := p.wrong.of(e.effect)
+		w += value * e.x
+	}
+	q.Unwanted, q.sure, q.Wrong, q.Cut = sigmoid(u), sigmoid(u-benefit*math.Sqrt(variance)), sigmoid(w), p.cut
+	q.Dismissed = either(q.Unwanted, q.Wrong)
+	return q
+}
+
+// either is the probability of one of two things that have nothing to do with each other.
+func either(a, b float64) float64 { return a + b - a*b }
+
+// why says what speaks most clearly against a finding.
+func (p *Predictor) why(k kind, f *pipeline.Finding, q *Prediction) string {
+	likely := fmt.Sprintf("people here would dismiss it with a probability of %.0f %%", 100*q.Dismissed)
+	var best *learntEffect
+	clearest := 0.0
+	for _, e := range k.effects() {
+		j, ok := p.unwanted.index[e.name]
+		if !ok || p.unwanted.effects[j].decided < decisionsForPrediction {
+			continue
+		}
+		at := &p.unwanted.effects[j]
+		if low, _ := shareBounds(float64(at.dismissed)/float64(at.decided), float64(at.decided)); low >= clearest {
+			best, clearest = at, low
+		}
+	}
+	if q.Wrong > q.Unwanted || best == nil {
+		return fmt.Sprintf("%s: with a confidence of %.2f such findings turn out wrong", likely, f.Confidence)
+	}
+	return fmt.Sprintf("%s: %d of %d like it were dismissed: %s", likely, best.dismissed, best.decided, best.name)
+}
+
+// shareBounds is Wilson's score interval of a share p of n, each bound at 90 %.
+func shareBounds(p, n float64) (low, high float64) {
+	const z = 1.2815515655446004 // one-sided 90 % quantile of the normal distribution
+	centre := p + z*z/(2*n)
+	half := z * math.Sqrt(max(0, p*(1-p)/n+z*z/(4*n*n)))
+	return max(0, (centre-half)/(1+z*z/n)), min(1, (centre+half)/(1+z*z/n))
+}
+
+// draw gives a number from 0 to 1 that belongs to a fingerprint (FNV-1a, mixed as in
+// MurmurHash3).
+func draw(s string) float64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	return float64(h>>11) / (1 << 53)
+}
