@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -76,6 +77,7 @@ type officeOptions struct {
 	testTimeout time.Duration    // of a test command
 	prepare     func(stateDir string)
 	wire        func(*wireOptions)
+	signIn      bool // people sign in to the web pages with GitHub; else they are for this machine
 }
 
 const officeRepo = "acme/greet"
@@ -128,6 +130,9 @@ func (of *office) startServer(dir string, o officeOptions) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		env["FORGE_UNSAFE_NO_SANDBOX"] = "true"
 	}
+	if o.signIn {
+		of.signIn(env)
+	}
 	maps.Copy(env, o.env)
 	if o.prepare != nil {
 		o.prepare(env["FORGE_STATE_DIR"])
@@ -152,6 +157,17 @@ func (of *office) startServer(dir string, o officeOptions) {
 		}
 	})
 	of.gh.SetHook(of.s.url + "/webhook")
+}
+
+// signIn lets people sign in to the web pages with the local GitHub.
+func (of *office) signIn(env map[string]string) {
+	of.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // GitHub must know the address before the server has it
+	of.must(err)
+	of.must(l.Close())
+	env["FORGE_LISTEN"], env["FORGE_PUBLIC_URL"] = l.Addr().String(), "http://"+l.Addr().String()
+	env["FORGE_DASHBOARD"], env["FORGE_CLIENT_ID"], env["FORGE_CLIENT_SECRET"] = "github", of.gh.ClientID, of.gh.ClientSecret
+	of.must(of.gh.SetCallbacks(env["FORGE_PUBLIC_URL"] + "/login/callback"))
 }
 
 func (of *office) onEvents(run *pipeline.Run, events []pipeline.Event) {

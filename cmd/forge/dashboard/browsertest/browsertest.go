@@ -7,6 +7,8 @@ package browsertest
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,62 +47,89 @@ func New(t testing.TB) *Browser {
 			if err != nil {
 				return
 			}
-			b.mu.Lock()
-			b.problems = append(b.problems, m.String())
-			b.mu.Unlock()
+			// That somebody may not see a page is for the test to judge.
+			if text := m.String(); !strings.Contains(text, "status of 401") && !strings.Contains(text, "status of 403") {
+				b.mu.Lock()
+				b.problems = append(b.problems, text)
+				b.mu.Unlock()
+			}
 		}
 	})
 	t.Cleanup(func() { end(); cancel(); reading.Wait() })
 	return b
 }
 
-func run[T any](b *Browser, a chromedp.Action[T]) T {
+// eventually tries until it succeeds: between two pages there is nothing to act on.
+func (b *Browser) eventually(what string, try func() error) {
 	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, a)
-	if err != nil {
-		b.t.Fatal(err)
+	limit, tick := time.After(20*time.Second), time.NewTicker(50*time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.title + "\n" + document.body.innerText`))
+			b.t.Fatalf("%s: not in 20 s: %v; the page reads\n%s", what, err, text)
+		}
 	}
+}
+
+func run[T any](b *Browser, what string, a chromedp.Action[T]) (v T) {
+	b.t.Helper()
+	b.eventually(what, func() (err error) {
+		v, err = chromedp.Run(b.ctx, a)
+		return err
+	})
 	return v
 }
 
 // Open opens a page and returns what one reads there.
 func (b *Browser) Open(url string) string {
 	b.t.Helper()
-	run(b, chromedp.Navigate(url))
+	run(b, "open "+url, chromedp.Navigate(url))
 	return b.Text("body")
 }
 
 // Text returns what one reads in an element.
 func (b *Browser) Text(selector string) string {
 	b.t.Helper()
-	return run(b, chromedp.Text(chromedp.CSS(selector)))
+	return Evaluate[string](b, fmt.Sprintf(`document.querySelector(%q).innerText`, selector))
 }
 
 // Click clicks on an element.
 func (b *Browser) Click(selector string) {
 	b.t.Helper()
-	run(b, chromedp.Click(chromedp.CSS(selector)))
+	run(b, "click on "+selector, chromedp.Click(chromedp.CSS(selector)))
 }
 
 // Write replaces what stands in a field.
 func (b *Browser) Write(selector, text string) {
 	b.t.Helper()
-	run(b, chromedp.SetValue(chromedp.CSS(selector), ""))
-	run(b, chromedp.SendKeys(chromedp.CSS(selector), text))
+	Evaluate[bool](b, fmt.Sprintf(`(f => { f.focus(); f.select(); return true })(document.querySelector(%q))`, selector))
+	run(b, "write into "+selector, chromedp.KeyEvent(text))
 }
 
 // Evaluate returns what an expression of the page is.
 func Evaluate[T any](b *Browser, expression string) T {
 	b.t.Helper()
-	return run(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	return run(b, "evaluate "+expression[:min(60, len(expression))], chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// Until waits until an expression of the page is true.
+// Until waits until an expression is true, of this page or of the one that it
+// leads to.
 func (b *Browser) Until(what, expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(20*time.Second))); err != nil {
-		b.t.Fatalf("%s: %v; the page reads\n%s", what, err, b.Text("body"))
-	}
+	b.eventually(what, func() error {
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		if err == nil && !ok {
+			err = errors.New("not yet")
+		}
+		return err
+	})
 }
 
 // Scheme shows pages as somebody sees them who wants "light" or "dark" ones, in a
@@ -111,7 +140,7 @@ func (b *Browser) Scheme(scheme string, width int64) {
 		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}); err != nil {
 		b.t.Fatal(err)
 	}
-	run(b, chromedp.EmulateViewport(width, 900))
+	run(b, "size the window", chromedp.EmulateViewport(width, 900))
 }
 
 // Check fails the test for what axe-core finds on the page, and for what the
@@ -145,14 +174,6 @@ func (b *Browser) Check(name string) {
 	b.problems = nil
 }
 
-// Forgive forgets what the browser complained of: an answer that was meant to be
-// a refusal.
-func (b *Browser) Forgive() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.problems = nil
-}
-
 // Overflows reports whether the page is wider than the window.
 func (b *Browser) Overflows() bool {
 	b.t.Helper()
@@ -167,7 +188,7 @@ func (b *Browser) Picture(name string) {
 	if dir == "" {
 		return
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), run(b, chromedp.FullScreenshot(100)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), run(b, "take a picture", chromedp.FullScreenshot(100)), 0o644); err != nil {
 		b.t.Fatal(err)
 	}
 }
