@@ -269,7 +269,7 @@ func (o *Options) changed() (names []string, out []policy) {
 			{"doubts off", func(p *policy) { p.config.Loop.Doubts = unlimited }},
 			{"diminishing returns off", func(p *policy) { p.config.Loop.DiminishingFrom = unlimited }},
 			{"the same again: off", func(p *policy) { p.config.Loop.SameFinding, p.config.Loop.SameFailure = unlimited, unlimited }},
-			{"auto_fix_only off", func(p *policy) { p.config.Loop.AutoFixOnly = false }},
+			{"auto_fix_only the other way", func(p *policy) { p.config.Loop.AutoFixOnly = !p.config.Loop.AutoFixOnly }},
 			{"bounce limits and breaker off", func(p *policy) {
 				p.config.Loop.ReviewBounces, p.config.Loop.TestBounces, p.config.Breaker.Enabled = unlimited, unlimited, false
 			}},
