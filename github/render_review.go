@@ -154,6 +154,7 @@ var guardNames = map[pipeline.GuardName]string{
 	pipeline.GuardDiminishing: "another round brought no progress", pipeline.GuardBreaker: "the circuit breaker opened",
 	pipeline.GuardBudget: "the budget is used up", pipeline.GuardWall: "the time is used up",
 	pipeline.GuardFaults: "a step keeps breaking down", pipeline.GuardNoFix: "no failure has a confident fix",
+	pipeline.GuardDoubts:  "signs that going on does not help",
 	pipeline.GuardNoTests: "there is nothing to test with", pipeline.GuardNoProgress: "rounds without a commit",
 	pipeline.GuardHuman: "the review wants a human", pipeline.GuardMoved: "someone else works on this branch",
 	pipeline.GuardUnable: "a clarification is needed", pipeline.GuardPlan: "the plan has a question",

@@ -196,7 +196,7 @@ func (r *Run) applyElsewhere(e Event) bool {
 // reset lets the guards count from here (R9). A gate that a guard of the loop
 // opened is answered by it.
 func (r *Run) reset(a *Answer) {
-	r.Counters = Counters{Granted: r.Counters.Granted, Raised: r.Counters.Raised, From: len(r.Iterations)}
+	r.Counters = Counters{Granted: r.Counters.Granted, Raised: r.Counters.Raised, From: len(r.Iterations), Heard: len(r.Iterations)}
 	for _, list := range [][]Issue{r.Findings, r.Failures} {
 		for i := range list {
 			list[i].Times = 0

@@ -207,7 +207,7 @@ func (r *Run) bounce(it *Iteration, from Phase, findings []Finding, failures []F
 			b.Number++
 		}
 	}
-	if g := r.loopGuard(it, &b, failures); g != nil {
+	if g := r.loopGuard(it, &b); g != nil {
 		return r.stopAt(*g)
 	}
 	var asked Target

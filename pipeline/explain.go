@@ -23,6 +23,9 @@ func Explain(r *Run) string {
 	row(GuardBounces+" of test", c.TestBounces, cfg.Loop.TestBounces)
 	row(GuardSameFinding, most(r.Findings), cfg.Loop.SameFinding)
 	row(GuardSameFailure, most(r.Failures), cfg.Loop.SameFailure)
+	if cfg.Loop.Doubts > 0 {
+		row(GuardDoubts, len(r.signs()), cfg.Loop.Doubts)
+	}
 	if cfg.Breaker.Enabled {
 		row(GuardBreaker, max(c.ReviewInARow, c.TestInARow), cfg.Breaker.MaxIterations)
 	}

@@ -73,7 +73,7 @@ func (r *Run) gateKind(g Guard) GateKind {
 		return GateBudget
 	case GuardHuman, GuardBase:
 		return GateHuman
-	case GuardSameFailure, GuardDiminishing, GuardBounces, GuardBreaker, GuardNoFix:
+	case GuardSameFailure, GuardDiminishing, GuardDoubts, GuardBounces, GuardBreaker, GuardNoFix:
 		if g.Phase == PhaseTest {
 			return GateStuck
 		}
@@ -264,8 +264,12 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 		r.Gone, r.Published.Head = false, ""
 	case GuardPlan:
 		r.Approved = true
-	case GuardNoProgress, GuardUnable:
+	case GuardNoProgress:
 		c.Stale, it.Impl = 0, nil
+	case GuardUnable: // the iteration begins again, and what was in doubt before is clear
+		c.Stale, it.Impl, c.Heard = 0, nil, it.Number-1
+	case GuardDoubts, GuardNoFix:
+		c.Heard = it.Number
 	case GuardNoTests:
 		it.Tests = nil
 	case GuardConflict:

@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // GuardName names a guard of the loop.
@@ -15,6 +17,7 @@ const (
 	GuardSameFinding GuardName = "same_finding"
 	GuardSameFailure GuardName = "same_failure"
 	GuardDiminishing GuardName = "diminishing_returns"
+	GuardDoubts      GuardName = "doubts" // weak signs that going on does not help, together
 	GuardBreaker     GuardName = "circuit_breaker"
 	GuardBudget      GuardName = "budget"
 	GuardWall        GuardName = "wall_time"
@@ -86,7 +89,7 @@ func (r *Run) guard() *Guard {
 
 // loopGuard returns the guard that forbids the bounce b, or nil. Those that say
 // most about why come first.
-func (r *Run) loopGuard(it *Iteration, b *Bounce, failures []Failure) *Guard {
+func (r *Run) loopGuard(it *Iteration, b *Bounce) *Guard {
 	cfg, c := r.Config.Loop, r.Counters
 	bounces, limit, inARow := c.ReviewBounces, cfg.ReviewBounces, c.ReviewInARow
 	if b.Phase == PhaseTest {
@@ -95,11 +98,7 @@ func (r *Run) loopGuard(it *Iteration, b *Bounce, failures []Failure) *Guard {
 	if it.Number < c.Until {
 		return nil // a human said so
 	}
-	if g := r.sameAgain(b); g != nil {
-		return g
-	}
-	onlyFailures := b.Phase == PhaseTest && len(failures) == b.Count
-	if g := r.diminishing(b); g != nil {
+	if g := cmp.Or(r.sameAgain(b), r.diminishing(b), r.doubts(b)); g != nil {
 		return g
 	}
 	switch {
@@ -112,7 +111,7 @@ func (r *Run) loopGuard(it *Iteration, b *Bounce, failures []Failure) *Guard {
 	case r.Config.Breaker.Enabled && inARow > r.Config.Breaker.MaxIterations:
 		return &Guard{Name: GuardBreaker, Phase: b.Phase, Value: int64(inARow), Limit: int64(r.Config.Breaker.MaxIterations),
 			Detail: fmt.Sprintf("the circuit breaker opened: %d times in a row without a pass of the %s", inARow, b.Phase)}
-	case onlyFailures && cfg.AutoFixOnly && !confident(failures, cfg.AutoFixConfidence):
+	case b.Phase == PhaseTest && cfg.AutoFixOnly && it.Tests.noFix(cfg.AutoFixConfidence):
 		return &Guard{Name: GuardNoFix, Phase: b.Phase, Value: int64(b.Count), Limit: int64(cfg.AutoFixConfidence * 100), Unit: "per cent",
 			Detail: fmt.Sprintf("none of the %s has a suggested fix with a confidence over %.2f", plural(b.Count, "failure", "failures"), cfg.AutoFixConfidence)}
 	}
@@ -194,13 +193,43 @@ func unmended(sent, found *Bounce) int {
 	return len(sent.Issues)
 }
 
-func confident(failures []Failure, over float64) bool {
-	for _, f := range failures {
-		if f.Fix != nil && f.Confidence > over {
-			return true
+// doubts stops at a bounce when signs add up that going on does not help. What
+// passes review and tests is never stopped by it, whatever was doubted.
+func (r *Run) doubts(b *Bounce) *Guard {
+	signs, limit := r.signs(), r.Config.Loop.Doubts
+	if limit == 0 || len(signs) < limit {
+		return nil
+	}
+	return &Guard{Name: GuardDoubts, Phase: b.Phase, Value: int64(len(signs)), Limit: int64(limit),
+		Detail: plural(len(signs), "sign", "signs") + " that going on does not help: " + strings.Join(signs, "; ")}
+}
+
+// signs lists what speaks against going on, since a human last answered to that,
+// though none of it says enough alone: an iteration whose implementer, asked
+// outright, doubts that it can mend what has come back, and one whose tests fail
+// with no confident fix for any of it. Who says it unasked is heard at once (V5).
+func (r *Run) signs() []string {
+	var out []string
+	for i := range r.Iterations {
+		it := &r.Iterations[i]
+		if it.Number <= r.Counters.Heard {
+			continue
+		}
+		if it.Impl != nil && len(it.Impl.Doubts) > 0 {
+			out = append(out, fmt.Sprintf("in iteration %d, the implementer doubts that it can mend %s", it.Number, oneLine(strings.Join(it.Impl.Doubts, ", or "))))
+		}
+		if over := r.Config.Loop.AutoFixConfidence; it.Tests != nil && it.Tests.noFix(over) {
+			out = append(out, fmt.Sprintf("in iteration %d, no failure has a fix with a confidence over %.2f", it.Number, over))
 		}
 	}
-	return false
+	return out
+}
+
+// noFix reports that nothing but failures is wrong, and that none of them has a
+// suggested fix with a confidence over the given one.
+func (t *TestReport) noFix(over float64) bool {
+	confident := func(f Failure) bool { return f.Fix != nil && f.Confidence > over }
+	return len(t.Failures) > 0 && len(t.Tampered) == 0 && !slices.ContainsFunc(t.Failures, confident)
 }
 
 func weight(s Severity) int {

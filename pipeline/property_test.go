@@ -14,7 +14,7 @@ import (
 // outcomes are script lines that can answer a phase.
 var outcomes = map[Phase][]string{
 	PhasePlan:      {"plan ok", "plan which?", "fault agent x", "fault provider x", "fault budget x"},
-	PhaseImplement: {"implement it", "implement it", "implement nothing", "implement unable why", "fault agent x", "fault environment! x"},
+	PhaseImplement: {"implement it", "implement it", "implement it doubts a: why", "implement nothing", "implement unable why", "fault agent x", "fault environment! x"},
 	PhaseUpdate:    {"update ok", "update same", "update conflict a.go", "fault github x"},
 	PhaseReview:    {"review ok", "review ok", "review error layer @design", "review critical what @requirements > plan", "review error a", "review error b, critical c", "review warning d", "review human why", "review stale", "review odd e", "fault agent x"},
 	PhaseTest:      {"test ok", "test ok", "test TestA 0.9", "test TestB 0.9, TestC 0.2", "test TestD", "test none x", "test empty", "test tampered TestE", "fault sandbox x", "wait checks"},
@@ -34,6 +34,7 @@ func anyConfig(t *rapid.T) Config {
 	cfg.Loop.ReviewBounces = rapid.IntRange(0, 5).Draw(t, "review bounces")
 	cfg.Loop.TestBounces = rapid.IntRange(0, 5).Draw(t, "test bounces")
 	cfg.Loop.DiminishingFrom = rapid.IntRange(1, 5).Draw(t, "diminishing")
+	cfg.Loop.Doubts = rapid.IntRange(0, 3).Draw(t, "doubts")
 	cfg.Loop.AutoFixOnly = rapid.Bool().Draw(t, "auto fix only")
 	cfg.OnBaseMoved = rapid.SampledFrom([]string{"merge", "ask", "ignore", ""}).Draw(t, "on base moved")
 	cfg.Breaker.OnMax = rapid.SampledFrom([]string{"manual", "error", "skip"}).Draw(t, "on max")
@@ -156,7 +157,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			if rapid.Bool().Draw(t, "full") {
 				d.Plan, d.Implementation = &Plan{}, &Implementation{Head: head, Parent: "base000"}
 				d.Review, d.Tests = pipelinetest.Review(head, "error x"), pipelinetest.Tests(head, "TestA 0.9")
-				d.Fault, d.Bounce, d.Guard = &Fault{Class: FaultAgent}, &Bounce{Phase: ref.Phase}, &Guard{Name: rapid.SampledFrom([]GuardName{GuardNoTests, GuardUnable, GuardHuman, GuardMoved, GuardWall, GuardPublish, GuardPlan, GuardGone, GuardConflict, GuardBase, GuardManual, GuardBudget}).Draw(t, "guard"), Detail: "x"}
+				d.Fault, d.Bounce, d.Guard = &Fault{Class: FaultAgent}, &Bounce{Phase: ref.Phase}, &Guard{Name: rapid.SampledFrom([]GuardName{GuardNoTests, GuardUnable, GuardDoubts, GuardHuman, GuardMoved, GuardWall, GuardPublish, GuardPlan, GuardGone, GuardConflict, GuardBase, GuardManual, GuardBudget}).Draw(t, "guard"), Detail: "x"}
 				d.Gate, d.Answer = &Gate{ID: "gate/1", Guard: d.Guard}, &Answer{Gate: "gate/1", Choice: rapid.SampledFrom([]string{"continue", "history", "accept", "raise", "approve", "take-over", "simplify"}).Draw(t, "choice")}
 				d.Publication, d.Task = &Publication{Rev: 3, Pull: &PullRef{Number: 2}, Artefacts: map[string]Artefact{"status": {ID: 1}}}, &Task{Title: "y"}
 				d.Await, d.Update, d.Actor = &Await{What: "checks"}, &Update{Base: "b2", Parent: head, Head: "h3"}, &Actor{Login: "ann"}

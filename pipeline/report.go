@@ -225,6 +225,9 @@ func (r *Run) section(b *strings.Builder, it *Iteration) {
 		for _, a := range m.Addressed {
 			fmt.Fprintf(b, "- addressed: %s\n", oneLine(a))
 		}
+		for _, d := range m.Doubts {
+			fmt.Fprintf(b, "- in doubt: %s\n", oneLine(d))
+		}
 		b.WriteString("\n")
 	}
 	if v := it.Review; v != nil {

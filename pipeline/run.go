@@ -96,6 +96,7 @@ type Counters struct {
 	PublishFaults int   `json:"publish_faults,omitempty"`  // in a row
 	Moved         int   `json:"moved,omitempty"`           // times the branch moved under the run
 	Stale         int   `json:"stale,omitempty"`           // rounds in a row without a commit
+	Heard         int   `json:"heard,omitempty"`           // the iteration up to which a human has answered to doubts; see signs
 }
 
 // ToolStat sums up an agent's use of a tool (I3).

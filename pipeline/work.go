@@ -31,6 +31,7 @@ type Implementation struct {
 	Parent    string   `json:"parent"`              // SHA the work started from
 	Head      string   `json:"head"`                // SHA of the commit; equal to Parent when nothing changed
 	Unable    string   `json:"unable,omitempty"`    // "unable to fix X: needs clarification" (V5)
+	Doubts    []string `json:"doubts,omitempty"`    // one line for each issue that has come back and may not be mended by this either: which, and what is missing
 }
 
 // Severity is how bad a finding is. Only Error and Critical block (B3).

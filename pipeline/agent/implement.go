@@ -12,7 +12,8 @@ import (
 var implementSchema = object(
 	"summary", typed("string", "what was changed and why"),
 	"addressed?", listOf(object("id", typed("string", "id of the finding or failure, F1 or T1"), "what", typed("string", "what was done about it, or why nothing"),
-		"differs?", typed("string", "of one that has come back: why the last attempt did not mend it, and how this one differs")), "one entry for each finding and failure"),
+		"differs?", typed("string", "of one that has come back: why the last attempt did not mend it, and how this one differs"),
+		"doubt?", typed("string", "of one that has come back: what is missing, if you doubt that this attempt mends it; empty otherwise")), "one entry for each finding and failure"),
 	"unable?", typed("string", "what could not be done, and which clarification is needed; empty otherwise"),
 )
 
@@ -107,7 +108,7 @@ func (fb feedback) again(fingerprint string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("   IT HAS COME BACK: this is the %s time that it is found. Can you mend it with what you know? If not, say in unable what you need.\n", ordinal(n))
+	return fmt.Sprintf("   IT HAS COME BACK: this is the %s time that it is found. Can you mend it with what you know? If you doubt that this attempt does, say in its doubt what is missing; if you cannot, say in unable what you need.\n", ordinal(n))
 }
 
 func ordinal(n int) string {
@@ -170,13 +171,13 @@ func (fb feedback) failureList() string {
 func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []string) {
 	var in struct {
 		Summary   string
-		Addressed []struct{ ID, What, Differs string }
+		Addressed []struct{ ID, What, Differs, Doubt string }
 		Unable    string
 	}
 	if err := decode(args, &in); err != nil {
 		return pipeline.Implementation{}, []string{err.Error()}
 	}
-	impl := pipeline.Implementation{Summary: strings.TrimSpace(in.Summary), Unable: strings.TrimSpace(in.Unable)}
+	impl := pipeline.Implementation{Summary: strings.TrimSpace(in.Summary), Unable: unlessNone(in.Unable)}
 	var bad []string
 	if impl.Summary == "" && impl.Unable == "" {
 		bad = append(bad, "summary is missing")
@@ -197,10 +198,14 @@ func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []strin
 			bad = append(bad, fmt.Sprintf("addressed: %s does not say what was done", id))
 		}
 		done[id] = true
+		doubt := unlessNone(a.Doubt)
+		if doubt != "" && back[id] {
+			impl.Doubts = append(impl.Doubts, title+": "+doubt)
+		}
 		if differs := strings.TrimSpace(a.Differs); differs != "" {
 			what += " (" + differs + ")"
-		} else if back[id] && impl.Unable == "" {
-			bad = append(bad, fmt.Sprintf("addressed: %s has come back, and differs does not say how this attempt is another one; if you cannot mend it, say in unable what you need", id))
+		} else if back[id] && doubt == "" && impl.Unable == "" {
+			bad = append(bad, fmt.Sprintf("addressed: %s has come back, and differs does not say how this attempt is another one; if you doubt that it helps, say in doubt what is missing; if you cannot mend it, say in unable what you need", id))
 		}
 		impl.Addressed = append(impl.Addressed, fmt.Sprintf("%s (%s): %s", id, title, what))
 	}
@@ -210,6 +215,17 @@ func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []strin
 		}
 	}
 	return impl, bad
+}
+
+// unlessNone is a text, or "" for the words that models write where nothing is to
+// be said.
+func unlessNone(s string) string {
+	s = strings.TrimSpace(s)
+	switch strings.ToLower(strings.Trim(s, ".()-–—")) {
+	case "", "none", "no", "n/a", "na", "null", "nothing", "empty", "no doubt", "no doubts":
+		return ""
+	}
+	return s
 }
 
 func (fb feedback) titles() map[string]string {

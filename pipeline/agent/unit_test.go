@@ -486,7 +486,7 @@ func TestOpenFeedback(t *testing.T) {
 }
 
 // What has come back is asked about outright: whoever goes on says how the attempt
-// differs, and whoever cannot says what they need. Covers V5, T5.
+// differs, or what is missing, and whoever cannot says what they need. Covers V5, T5.
 func TestComesBack(t *testing.T) {
 	run := newRun()
 	run.Iterations = []pipeline.Iteration{{Number: 1}, {Number: 2}, {Number: 3}}
@@ -500,13 +500,18 @@ func TestComesBack(t *testing.T) {
 	if strings.Count(list, "IT HAS COME BACK") != 1 || !strings.Contains(list, "nil is not checked\n   IT HAS COME BACK: this is the second time") {
 		t.Errorf("findings:\n%s", list)
 	}
-	if list := fb.failureList(); !strings.Contains(list, "the 4th time") {
+	if list := fb.failureList(); !strings.Contains(list, "the 4th time") || !strings.Contains(list, "say in its doubt what is missing") {
 		t.Errorf("failures:\n%s", list)
 	}
-	for _, c := range []struct{ answer, bad string }{
-		{`{"summary":"s","addressed":[{"id":"F1","what":"mended"},{"id":"F2","what":"mended","differs":"the caller checks now"},{"id":"T1","what":"mended","differs":"the clock, not the test"}]}`, ""},
-		{`{"summary":"s","addressed":[{"id":"F1","what":"mended"},{"id":"F2","what":"mended"},{"id":"T1","what":"mended","differs":"x"}]}`, "F2 has come back"},
-		{`{"summary":"s","addressed":[{"id":"F1","what":"mended"}],"unable":"which clock is right?"}`, ""},
+	for _, c := range []struct {
+		answer, bad string
+		doubts      []string
+	}{
+		{`{"summary":"s","addressed":[{"id":"F1","what":"mended"},{"id":"F2","what":"mended","differs":"the caller checks now"},{"id":"T1","what":"mended","differs":"the clock, not the test","doubt":"None."}],"unable":"n/a"}`, "", nil},
+		{`{"summary":"s","addressed":[{"id":"F1","what":"mended"},{"id":"F2","what":"mended"},{"id":"T1","what":"mended","differs":"x"}]}`, "F2 has come back", nil},
+		{`{"summary":"s","addressed":[{"id":"F1","what":"mended","doubt":"never asked"},{"id":"F2","what":"mended","differs":"the caller checks now","doubt":" who may call it "},{"id":"T1","what":"tried","doubt":"which clock counts"}]}`, "",
+			[]string{"nil is not checked: who may call it", "TestStuck: which clock counts"}},
+		{`{"summary":"s","addressed":[{"id":"F1","what":"mended"}],"unable":"which clock is right?"}`, "", nil},
 	} {
 		impl, bad := fb.check([]byte(c.answer))
 		if got := strings.Join(bad, "\n"); (c.bad == "") != (got == "") || !strings.Contains(got, c.bad) {
@@ -514,6 +519,9 @@ func TestComesBack(t *testing.T) {
 		}
 		if c.bad == "" && impl.Unable == "" && !strings.Contains(strings.Join(impl.Addressed, "\n"), "mended (the caller checks now)") {
 			t.Errorf("addressed %q", impl.Addressed)
+		}
+		if diff := cmp.Diff(c.doubts, impl.Doubts); diff != "" {
+			t.Errorf("%s: doubts (-want +got):\n%s", c.answer, diff)
 		}
 	}
 }

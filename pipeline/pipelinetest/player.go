@@ -244,12 +244,16 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 			d.Tests = Tests(p.Run.Base, "ok")
 		}
 	case "implement":
+		rest, doubts, doubted := strings.Cut(rest, " doubts ")
 		d.Implementation = &pipeline.Implementation{Summary: "did " + rest, Files: []string{"a.go"}, Parent: p.Run.Head, Head: p.Run.Head}
 		switch {
 		case strings.HasPrefix(rest, "unable "):
 			d.Implementation.Unable = rest[7:]
 		case rest != "nothing":
 			d.Implementation.Head = p.commit()
+		}
+		if doubted {
+			d.Implementation.Doubts = strings.Split(doubts, " | ")
 		}
 	case "review":
 		d.Review = Review(p.Run.Head, rest)

@@ -51,12 +51,14 @@ type Profile struct {
 }
 
 // Profiles are the defaults, and a loop for teams that would rather wait than be
-// asked: it trusts in what tells most, that the implementer says that it cannot and
-// that a failure has no confident fix, and gives the rest time.
+// asked: it trusts in what tells most, that the implementer says that it cannot, or
+// doubts it, and that no failure has a confident fix; the weak ones of these signs
+// together alone. The rest it gives time.
 func Profiles() []Profile {
 	c := pipeline.DefaultConfig()
 	c.Loop.MaxIterations, c.Loop.ReviewBounces, c.Loop.TestBounces, c.Breaker.MaxIterations = 20, 20, 20, 20
 	c.Loop.SameFinding, c.Loop.SameFailure, c.Loop.DiminishingFrom, c.Loop.Faults = 15, 15, 15, 5
+	c.Loop.AutoFixOnly = false // a sign among others: see pipeline.LoopConfig.Doubts
 	c.Limits.CostUSD, c.Limits.Tokens, c.Limits.WallMinutes = 40, 20_000_000, 480
 	return []Profile{{"defaults", pipeline.DefaultConfig()}, {"patient", c}}
 }
@@ -264,9 +266,10 @@ func (o *Options) changed() (names []string, out []policy) {
 			{"nothing changed", func(*policy) {}},
 			{"not heard that it cannot", func(p *policy) { p.deaf = true }},
 			{"not asked outright", func(p *policy) { p.unasked = true }},
+			{"doubts off", func(p *policy) { p.config.Loop.Doubts = unlimited }},
 			{"diminishing returns off", func(p *policy) { p.config.Loop.DiminishingFrom = unlimited }},
 			{"the same again: off", func(p *policy) { p.config.Loop.SameFinding, p.config.Loop.SameFailure = unlimited, unlimited }},
-			{"auto_fix_only off", func(p *policy) { p.config.Loop.AutoFixOnly = false }},
+			{"auto_fix_only the other way", func(p *policy) { p.config.Loop.AutoFixOnly = !p.config.Loop.AutoFixOnly }},
 			{"bounce limits and breaker off", func(p *policy) {
 				p.config.Loop.ReviewBounces, p.config.Loop.TestBounces, p.config.Breaker.Enabled = unlimited, unlimited, false
 			}},

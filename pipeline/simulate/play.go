@@ -24,7 +24,7 @@ const unlimited = 1 << 30
 // says that it cannot. A loop that knows rounds alone does not.
 type policy struct {
 	config  pipeline.Config
-	deaf    bool // it does not hear when the implementer says that it cannot
+	deaf    bool // it does not hear when the implementer says that it cannot, or doubts it
 	unasked bool // it does not ask outright about what has come back
 }
 
@@ -34,7 +34,7 @@ func fixed(iterations int) policy {
 	cfg := pipeline.DefaultConfig()
 	cfg.Loop = pipeline.LoopConfig{
 		MaxIterations: iterations, ReviewBounces: unlimited, TestBounces: unlimited, SameFinding: unlimited, SameFailure: unlimited,
-		DiminishingFrom: unlimited, Faults: unlimited,
+		DiminishingFrom: unlimited, Doubts: unlimited, Faults: unlimited,
 	}
 	cfg.Limits = pipeline.Limits{CostUSD: 1e6}
 	cfg.Breaker.Enabled = false
@@ -181,11 +181,15 @@ func (p *player) step() {
 // cannot is kept for when it is told to go on, so that nothing is drawn twice.
 func (p *player) implement(iteration int) *pipeline.Implementation {
 	made := p.w.implement(iteration, p.run.Head)
-	if made.Unable != "" && !p.deaf && (made.Unable == cannot || !p.unasked) {
+	if p.deaf {
+		made.Unable = ""
+	}
+	if p.deaf || p.unasked {
+		made.Doubts = nil
+	}
+	if made.Unable != "" {
 		rest := *made
 		rest.Unable, p.said = "", &rest
-	} else {
-		made.Unable = ""
 	}
 	return made
 }

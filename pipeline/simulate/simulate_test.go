@@ -102,6 +102,39 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
+// Doubts are told by an implementer that is asked, and stop a loop that hears them:
+// of what comes back alone, and not before there are as many as it waits for.
+func TestDoubts(t *testing.T) {
+	m := Model{Unsolvable: 1, Tested: 1, Recall: 1, Recheck: 1, Asked: 1, Sure: 1, SureWrong: 1}
+	patient := Profiles()[1].Config
+	off := patient
+	off.Loop.Doubts = unlimited
+	for _, c := range []struct {
+		name   string
+		policy policy
+		want   bool
+	}{
+		{"patient", policy{config: patient}, true},
+		{"not asked outright", policy{config: patient, unasked: true}, false},
+		{"not heard", policy{config: patient, deaf: true}, false},
+		{"doubts off", policy{config: off}, false},
+	} {
+		fired := 0
+		for run := range uint64(50) {
+			got := play(c.policy, &m, 1, run, toGate)
+			if got.guard != pipeline.GuardDoubts {
+				continue
+			}
+			if fired++; got.stopped < 4 { // the third is the first that is told of what came back
+				t.Errorf("%s: run %d was stopped in iteration %d", c.name, run, got.stopped)
+			}
+		}
+		if (fired > 25) != c.want || !c.want && fired > 0 {
+			t.Errorf("%s: doubts stopped %d of 50 runs", c.name, fired)
+		}
+	}
+}
+
 // Policies differ in where they stop and in nothing else: what a run would have
 // become after a guard stopped it is what becomes of it without guards, and a
 // loop with a fixed limit is the beginning of one without.

@@ -121,12 +121,12 @@ func (w *world) implement(iteration int, head string) *pipeline.Implementation {
 	if misread && w.chance(w.m.Idle) {
 		return &pipeline.Implementation{Parent: head, Head: head}
 	}
-	n, unable := iteration-1, ""
+	n, made := iteration-1, &pipeline.Implementation{Parent: head, Files: files}
 	if w.commits == 0 {
 		w.first(iteration, misread)
 		w.useful[n], w.mended[n], w.fewest = true, true, w.left() // from nothing to something
 	} else {
-		unable = w.unable(misread)
+		w.says(made, misread)
 		w.rework(iteration, misread)
 		left := w.left()
 		w.mended[n] = w.mended[n] || left < before
@@ -134,19 +134,14 @@ func (w *world) implement(iteration int, head string) *pipeline.Implementation {
 		w.fewest = min(w.fewest, left)
 	}
 	w.commits++
-	return &pipeline.Implementation{Parent: head, Head: "commit" + strconv.Itoa(w.commits), Files: files, Unable: unable}
+	made.Head = "commit" + strconv.Itoa(w.commits)
+	return made
 }
 
-// What the implementer says when it thinks that it cannot mend something: by
-// itself, or only because it is asked outright about what has come back.
-const (
-	cannot      = "this cannot be mended"
-	cannotAsked = "asked outright: this cannot be mended"
-)
-
-// unable is what the implementer says when it thinks that it cannot mend what it
-// was told of. It does the rest of its work all the same.
-func (w *world) unable(misread bool) string {
+// says draws whether the implementer thinks that it cannot mend what it was told
+// of, and says so: by itself, or as a doubt, because it is asked outright about
+// what has come back. It does the rest of its work all the same.
+func (w *world) says(made *pipeline.Implementation, misread bool) {
 	itself, asked := w.m.Timid, 0.0
 	for i := range w.claims {
 		if c := &w.claims[i]; c.open && c.told && c.back {
@@ -168,11 +163,10 @@ func (w *world) unable(misread bool) string {
 	}
 	switch drawn := w.rng.Float64(); {
 	case drawn < itself:
-		return cannot
+		made.Unable = "this cannot be mended"
 	case drawn < asked:
-		return cannotAsked
+		made.Doubts = aDoubt
 	}
-	return ""
 }
 
 func (w *world) first(iteration int, misread bool) {
@@ -290,8 +284,9 @@ func (w *world) test(head string) *pipeline.TestReport {
 
 // What all changes and all test reports have alike.
 var (
-	files = []string{"a.go"}
-	aFix  = &pipeline.Fix{Description: "a fix"}
+	files  = []string{"a.go"}
+	aDoubt = []string{"it: what is missing"}
+	aFix   = &pipeline.Fix{Description: "a fix"}
 )
 
 const tests = 100

@@ -34,7 +34,8 @@ func Task(name, yaml string, repo, server pipeline.Config, trusted bool) (pipeli
 		caps = limitCaps(repo)
 		for key, most := range map[string]int{
 			"loop.max_iterations": c.Loop.MaxIterations, "loop.review_bounces": c.Loop.ReviewBounces, "loop.test_bounces": c.Loop.TestBounces,
-			"loop.faults": c.Loop.Faults, "breaker.max_iterations": c.Breaker.MaxIterations, "max_refinement_attempts": c.Breaker.MaxIterations,
+			"loop.same_finding": c.Loop.SameFinding, "loop.same_failure": c.Loop.SameFailure, "loop.diminishing_from": c.Loop.DiminishingFrom,
+			"loop.doubts": c.Loop.Doubts, "loop.faults": c.Loop.Faults, "breaker.max_iterations": c.Breaker.MaxIterations, "max_refinement_attempts": c.Breaker.MaxIterations,
 		} {
 			caps[key] = float64(most)
 		}
@@ -50,6 +51,9 @@ func Task(name, yaml string, repo, server pipeline.Config, trusted bool) (pipeli
 	}
 	if !trusted && r.set["breaker.enabled"] && !f.Breaker.Enabled {
 		r.problems = append(r.problems, fmt.Errorf("%s: breaker.enabled can be switched off by people with write access to the repository: remove the key", name))
+	}
+	if !trusted && (repo.Loop.AutoFixOnly && !f.Loop.AutoFixOnly || f.Loop.AutoFixConfidence < repo.Loop.AutoFixConfidence) {
+		r.problems = append(r.problems, fmt.Errorf("%s: loop.auto_fix_only and loop.auto_fix_confidence can be loosened by people with write access to the repository: remove them", name))
 	}
 	if err := r.err(); err != nil {
 		return snapshot(repo), err

@@ -36,9 +36,15 @@ func TestTask(t *testing.T) {
 		"over the server's": {"limits:\n  cost_usd: 50", true, repo, []string{"front matter of #7:2:", "cost_usd is 50, over this server's limit of 20 USD"}},
 		"raised by a stranger": {"limits:\n  cost_usd: 15\nmax_refinement_attempts: 9\nmodels:\n  planner: openai/x\nbreaker:\n  enabled: false", false, repo,
 			[]string{"limits.cost_usd is 15, over this repository's 10 USD", "max_refinement_attempts is 9, over this repository's 3", "models can be chosen by people with write access", "breaker.enabled can be switched off by people"}},
-		"unknown":  {"max_refinment_attempts: 5", true, repo, []string{"max_refinement_attempts"}},
-		"commands": {"tests:\n  commands: [\"curl evil\"]", true, repo, []string{"unknown key"}},
-		"nonsense": {"a: [", true, repo, []string{"front matter of #7:1"}},
+		"patient stranger": {"loop: {doubts: 3, same_finding: 4, same_failure: 4, diminishing_from: 3, auto_fix_only: false}", false, repo,
+			[]string{"loop.doubts is 3, over this repository's 2", "loop.same_finding is 4", "loop.same_failure is 4", "loop.diminishing_from is 3", "loop.auto_fix_only"}},
+		"less sure stranger": {"loop: {auto_fix_confidence: 0.6}", false, repo, []string{"loop.auto_fix_confidence can be loosened"}},
+		"strict stranger":    {"loop: {doubts: 1, auto_fix_confidence: 0.8}", false, with(func(c *pipeline.Config) { c.Loop.Doubts, c.Loop.AutoFixConfidence = 1, 0.8 }), nil},
+		"patient":            {"loop: {doubts: 3, auto_fix_only: false}", true, with(func(c *pipeline.Config) { c.Loop.Doubts, c.Loop.AutoFixOnly = 3, false }), nil},
+		"no doubts":          {"loop: {doubts: 0}", true, repo, []string{"loop.doubts is 0; it must be from 1 to 100"}},
+		"unknown":            {"max_refinment_attempts: 5", true, repo, []string{"max_refinement_attempts"}},
+		"commands":           {"tests:\n  commands: [\"curl evil\"]", true, repo, []string{"unknown key"}},
+		"nonsense":           {"a: [", true, repo, []string{"front matter of #7:1"}},
 	} {
 		got, err := Task("front matter of #7", c.yaml, repo, server, c.trusted)
 		if diff := cmp.Diff(c.want, got); diff != "" {
