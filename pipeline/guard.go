@@ -112,7 +112,7 @@ func (r *Run) loopGuard(it *Iteration, b *Bounce) *Guard {
 		return &Guard{Name: GuardBreaker, Phase: b.Phase, Value: int64(inARow), Limit: int64(r.Config.Breaker.MaxIterations),
 			Detail: fmt.Sprintf("the circuit breaker opened: %d times in a row without a pass of the %s", inARow, b.Phase)}
 	case b.Phase == PhaseTest && cfg.AutoFixOnly && it.Tests.noFix(cfg.AutoFixConfidence):
-		return &Guard{Name: GuardNoFix, Phase: b.Phase, Value: int64(b.Count), Limit: int64(cfg.AutoFixConfidence * 100), Unit: "per cent",
+		return &Guard{Name: GuardNoFix, Phase: b.Phase, Value: surest(it.Tests.Failures), Limit: int64(cfg.AutoFixConfidence * 100), Unit: "per cent",
 			Detail: fmt.Sprintf("none of the %s has a suggested fix with a confidence over %.2f", plural(b.Count, "failure", "failures"), cfg.AutoFixConfidence)}
 	}
 	return nil
@@ -230,6 +230,16 @@ func (r *Run) signs() []string {
 func (t *TestReport) noFix(over float64) bool {
 	confident := func(f Failure) bool { return f.Fix != nil && f.Confidence > over }
 	return len(t.Failures) > 0 && len(t.Tampered) == 0 && !slices.ContainsFunc(t.Failures, confident)
+}
+
+// surest is the confidence of the best suggested fix, in per cent.
+func surest(failures []Failure) (per int64) {
+	for _, f := range failures {
+		if f.Fix != nil {
+			per = max(per, int64(f.Confidence*100+0.5))
+		}
+	}
+	return per
 }
 
 func weight(s Severity) int {

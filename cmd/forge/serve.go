@@ -23,7 +23,7 @@ import (
 // the requests that are under way then have.
 const (
 	drainTime = 10 * time.Second
-	closeTime = 3 * time.Second
+	closeTime = 5 * time.Second
 )
 
 func serveCommand() *cobra.Command {
