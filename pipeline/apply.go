@@ -403,6 +403,9 @@ func (r *Run) reviewed(it *Iteration) {
 // tested follows failures, and findings about the tests, across iterations.
 func (r *Run) tested(it *Iteration) {
 	seen := map[string]bool{}
+	tests := *it.Tests
+	tests.Failures = r.recogniseFailures(tests.Failures)
+	it.Tests = &tests
 	for i := range it.Tests.Failures {
 		f := &it.Tests.Failures[i]
 		seen[f.Fingerprint] = true

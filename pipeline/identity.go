@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -108,6 +109,62 @@ func (r *Run) recognise(list []Finding, phase Phase) []Finding {
 		if best != nil {
 			f.Fingerprint = best.Fingerprint()
 			taken[f.Fingerprint] = true
+		}
+	}
+	return out
+}
+
+// alikeFailure is how much of their words the errors of a test must share to be the
+// same failure, set on testdata/failures.txt.
+const alikeFailure = 0.6
+
+// quoted are values within an error: what a test got changes from one attempt to
+// the next, what is wrong with it does not.
+var quoted = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|'[^']*'|\\b0x[0-9a-f]+\\b")
+
+// sameError is how much two errors of one test share, 0 to 1, and whether they are
+// most probably one failure.
+func sameError(a, b string) (float64, bool) {
+	plain := func(s string) string {
+		first, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+		return normalise(quoted.ReplaceAllString(first, " q "))
+	}
+	pa, pb := plain(a), plain(b)
+	if pa == pb {
+		return 1, true
+	}
+	s := alike(pa, pb)
+	return s, s >= alikeFailure
+}
+
+// recogniseFailures is recognise for the failures of a test run: the same test, with
+// an error that says the same of other values. The list is copied.
+func (r *Run) recogniseFailures(list []Failure) []Failure {
+	out := slices.Clone(list)
+	taken, known := map[string]bool{}, map[string][]*Issue{}
+	for i := range out {
+		taken[out[i].Fingerprint] = true
+	}
+	for i := range r.Failures {
+		is := &r.Failures[i]
+		known[is.Failure.Test] = append(known[is.Failure.Test], is)
+	}
+	for i := range out {
+		f := &out[i]
+		best, most := "", 0.0
+		for _, is := range known[f.Test] {
+			fp := is.Fingerprint()
+			if fp == f.Fingerprint {
+				best = ""
+				break
+			}
+			if s, same := sameError(is.Failure.Error, f.Error); same && s > most && !taken[fp] {
+				best, most = fp, s
+			}
+		}
+		if best != "" {
+			f.Fingerprint = best
+			taken[best] = true
 		}
 	}
 	return out

@@ -49,6 +49,76 @@ func TestSameMatterMeasured(t *testing.T) {
 	}
 }
 
+// Covers V2, V4, lessons 2: the second look at failures, on the pairs of
+// testdata/failures.txt.
+func TestSameErrorMeasured(t *testing.T) {
+	raw, err := os.ReadFile("testdata/failures.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found, missed, wrong int
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.Split(strings.TrimSpace(line), " | ")
+		if len(parts) != 3 {
+			t.Fatalf("%q has not three parts", line)
+		}
+		s, got := sameError(parts[1], parts[2]+"\nsecond line")
+		switch want := parts[0] == "same"; {
+		case want && got:
+			found++
+		case want:
+			missed++
+			t.Logf("missed (%.2f): %s", s, line)
+		case got:
+			wrong++
+			t.Logf("taken for one (%.2f): %s", s, line)
+		}
+	}
+	precision, recall := float64(found)/float64(found+wrong), float64(found)/float64(found+missed)
+	t.Logf("precision %.2f, recall %.2f", precision, recall)
+	if precision < 0.95 || recall < 0.9 {
+		t.Errorf("precision %.2f, recall %.2f; want 0.95 and 0.90", precision, recall)
+	}
+}
+
+// Covers T2, V4: a test that fails with other values is the same failure, counted
+// on; with another error, or when it is another test, it is not.
+func TestRecogniseFailures(t *testing.T) {
+	failure := func(test, text string) Failure {
+		f := Failure{Test: test, Error: text}
+		f.Fingerprint = FailureFingerprint(&f)
+		return f
+	}
+	first := failure("TestGreet", `got "hullo", want "hello"`)
+	r := &Run{Failures: []Issue{{Failure: &first, Phase: PhaseTest}}}
+	for name, c := range map[string]struct {
+		f    Failure
+		same bool
+	}{
+		"the same":      {first, true},
+		"other values":  {failure("TestGreet", `got "hallo", want "hello"`), true},
+		"other error":   {failure("TestGreet", "panic: nil map"), false},
+		"another test":  {failure("TestPart", `got "hallo", want "hello"`), false},
+		"another shape": {failure("TestGreet", "exit status 2"), false},
+	} {
+		list := []Failure{c.f}
+		got := r.recogniseFailures(list)
+		if (got[0].Fingerprint == first.Fingerprint) != c.same {
+			t.Errorf("%s: recognised = %v, want %v", name, !c.same, c.same)
+		}
+		if list[0].Fingerprint != c.f.Fingerprint {
+			t.Errorf("%s: the event's own list was changed", name)
+		}
+	}
+	both := r.recogniseFailures([]Failure{failure("TestGreet", `got "a", want "hello"`), failure("TestGreet", `got "b b", want "hello" now`)})
+	if both[0].Fingerprint == both[1].Fingerprint {
+		t.Error("two failures of one run became one")
+	}
+}
+
 // Covers T2, lessons 2, 3: a finding in other words keeps its identity, and with it
 // its count and its dismissal; one about other code does not.
 func TestRecognise(t *testing.T) {
