@@ -204,7 +204,7 @@ func newHub(o wireOptions, gateway *sandbox.Gateway) (*hub, error) {
 		return nil, fmt.Errorf("read the App's private key: %w", err)
 	}
 	app, err := github.New(github.Options{
-		BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: slug,
+		BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: slug, LogHosts: cfg.LogHosts,
 		MinWriteInterval: cfg.WriteInterval, Timeout: cfg.CallTimeout, Log: o.log, UserAgent: "forge/" + version(), Gaps: true,
 	})
 	if err != nil {

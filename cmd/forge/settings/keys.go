@@ -81,6 +81,7 @@ var rules = map[string]rule{
 	"state_dir":              {doc: "Where work trees, caches and the SQLite file are"},
 	"listen":                 {doc: "host:port that the server listens on", text: checkListen},
 	"github_url":             {doc: "The GitHub Enterprise server; empty: github.com", text: checkURL},
+	"log_hosts":              {doc: "Hosts that logs of checks may be fetched from besides GitHub's own stores; GitHub Enterprise Server redirects to what it was set up with", items: 20, item: checkHost},
 	"label":                  {doc: "The label that starts a run, and the prefix of the others", text: checkLabel},
 	"model":                  {doc: "The model of every role without one of its own, as provider/model", text: checkServerModel},
 	"anthropic_api_key_file": {doc: "A file that holds Anthropic's API key, instead of ANTHROPIC_API_KEY"},

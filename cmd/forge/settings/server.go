@@ -28,6 +28,7 @@ type Config struct {
 	StateDir        string          // absolute
 	Listen          string          // host:port
 	GitHubURL       string          // of a GitHub Enterprise server, without a slash at the end; "": github.com
+	LogHosts        []string        // where logs of checks may be fetched from besides GitHub's own stores
 	Label           string          // starts a run, and is the prefix of the other labels
 	AnthropicKey    Secret          //
 	OpenAIKey       Secret          //
@@ -64,6 +65,7 @@ type serverFile struct {
 	StateDir         string                 `json:"state_dir" env:"FORGE_STATE_DIR"`
 	Listen           string                 `json:"listen" env:"FORGE_LISTEN"`
 	GitHubURL        string                 `json:"github_url" env:"FORGE_GITHUB_URL"`
+	LogHosts         []string               `json:"log_hosts"`
 	Label            string                 `json:"label" env:"FORGE_LABEL"`
 	Model            string                 `json:"model" env:"FORGE_MODEL"`
 	AnthropicKeyFile string                 `json:"anthropic_api_key_file" env:"ANTHROPIC_API_KEY_FILE"`
@@ -202,7 +204,7 @@ func modelEnv(role string) string { return "FORGE_MODEL_" + strings.ToUpper(role
 func (l *loader) finish() {
 	f, c := l.file, &l.config
 	*c = Config{
-		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), Label: f.Label,
+		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
@@ -431,6 +433,16 @@ func checkListen(s string) string {
 		return fmt.Sprintf("is %q; it must be host:port, such as 127.0.0.1:8080 or :8080", s)
 	}
 	return ""
+}
+
+var hostName = regexp.MustCompile(`^\.?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+
+// checkHost wants a host, or all hosts below one.
+func checkHost(s string) string {
+	if hostName.MatchString(s) {
+		return ""
+	}
+	return "must be a host such as logs.example.com, or .example.com for all below it"
 }
 
 // checkLoopback wants an address that only this machine can reach.

@@ -101,6 +101,7 @@ model_timeout: 5m
 keep_deliveries_days: 0
 keep_tapes_days: 7
 reflection: false
+log_hosts: [logs.example.com, .blob.example.com]
 dashboard: github
 dashboard_listen: "[::1]:9"
 client_id: Iv23liABC
@@ -124,7 +125,7 @@ paths: {protected: ["deploy/**"]}
 	run.Models = map[string]string{"planner": "openai/think", "implementer": "anthropic/big", "reviewer": "anthropic/big", "tester": "openai/small", "reflector": "anthropic/big"}
 	compareConfigs(t, Config{
 		AppID: 34, PrivateKeyFile: key, WebhookSecret: NewSecret(testSecret), DatabaseURL: NewSecret("postgres://u:p@db/forge"),
-		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", Label: "bot",
+		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
 		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
 		ModelTimeout: 5 * time.Minute, KeepDeliveries: 0, KeepTapes: 7, Run: run,
@@ -219,6 +220,7 @@ func TestServerErrors(t *testing.T) {
 		{"short client secret", "", 0o600, []string{"FORGE_CLIENT_SECRET", "hunter2\n"}, []string{"the client secret has 8 characters; GitHub's have 40"}},
 		{"client secret twice", "client_secret_file: /nowhere\n", 0o600, []string{"FORGE_CLIENT_SECRET", secret}, []string{"FORGE_CLIENT_SECRET is given both as a value and as a file (/nowhere): keep one"}},
 		{"pages for everybody", "dashboard_listen: 0.0.0.0:8081\n", 0o600, nil, []string{"dashboard_listen must be an address of this machine alone"}},
+		{"log hosts", "log_hosts: [\"https://logs.example.com\"]\n", 0o600, nil, []string{"must be a host such as logs.example.com"}},
 		{"pages nowhere", "dashboard_listen: localhost\n", 0o600, nil, []string{`dashboard_listen is "localhost"; it must be host:port`}},
 		{"public over http", "public_url: http://forge.example.com\n", 0o600, nil, []string{"public_url is plain http to forge.example.com"}},
 		{"public by a private address", "public_url: http://10.0.0.7\n", 0o600, nil, []string{"public_url is plain http to 10.0.0.7"}},
