@@ -21,8 +21,8 @@ type Decision struct {
 }
 
 // Decisions returns what the latest signals of each key say about findings: a
-// dismissal against it, a suggestion that was applied or rewritten for it. What was
-// left as it is without a word says neither.
+// dismissal against it; for it a suggestion that was applied or rewritten, or code that
+// a person mended in their own way. What was left as it is without a word says neither.
 func Decisions(signals []pipeline.Signal) []Decision {
 	var out []Decision
 	for _, s := range signals {
@@ -30,7 +30,7 @@ func Decisions(signals []pipeline.Signal) []Decision {
 			continue
 		}
 		switch s.Kind {
-		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten:
+		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalMended:
 			out = append(out, Decision{Finding: *s.About, Dismissed: s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Weight: min(1, s.Weight), At: s.At})
 		}
 	}

@@ -210,6 +210,7 @@ func TestDecisions(t *testing.T) {
 		{signal(pipeline.SignalDismissed, same), 1, true},
 		{signal(pipeline.SignalApplied, same), 1, false},
 		{signal(pipeline.SignalRewritten, same), 1, false},
+		{signal(pipeline.SignalMended, same), 1, false},
 		{signal(pipeline.SignalIgnored, same), 0, false},
 		{signal(pipeline.SignalApproved, same), 0, false},
 		{signal(pipeline.SignalDismissed, func(s *pipeline.Signal) { s.Weight = 0 }), 0, false},
