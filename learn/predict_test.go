@@ -47,6 +47,7 @@ func TestPredict(t *testing.T) {
 	}{
 		{"nothing known", nil, f("a/x.go"), false},
 		{"three people", decided(12, 3, true, f("a/x.go"), 1), f("a/y.go"), true},
+		{"three people, in a folder that is new", decided(12, 3, true, f("a/x.go"), 1), f("b/c/y.go"), true},
 		{"one dismissal", decided(1, 1, true, f("a/x.go"), 1), f("a/y.go"), false},
 		{"one person of four", decided(4, 1, true, f("a/x.go"), 1), f("b/y.go"), false},
 		{"in tests", decided(12, 3, true, f("a/x.go"), 1), finding("other", "b/y_test.go", "info", 0.7), false},
