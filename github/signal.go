@@ -43,7 +43,8 @@ func (a *App) Signals(ctx context.Context, run *pipeline.Run, n pipeline.Notice,
 
 // Poll finds what no delivery tells: 👎, hidden comments, and what was missed. It
 // takes one GraphQL call for a pull request on which nobody has done anything, and
-// one more call to list commits once somebody pushed or it has suggestions.
+// one more call to list commits once somebody pushed or it has suggestions or
+// resolved conversations.
 func (a *App) Poll(ctx context.Context, run *pipeline.Run, known []pipeline.Signal) ([]pipeline.Signal, error) {
 	if run.Published.Pull == nil {
 		return nil, nil
@@ -229,6 +230,7 @@ func (g *gatherer) marked(body string) string {
 
 func keyDismissed(comment int64) string  { return fmt.Sprintf("dismissed/%d", comment) }
 func keySuggestion(comment int64) string { return fmt.Sprintf("suggestion/%d", comment) }
+func keyMended(comment int64) string     { return fmt.Sprintf("mended/%d", comment) }
 func keyGap(comment int64) string        { return fmt.Sprintf("gap/%d", comment) }
 func keyReview(id int64) string          { return fmt.Sprintf("review/%d", id) }
 func keyEdit(sha, path string) string    { return fmt.Sprintf("edit/%.12s/%s", sha, path) }

@@ -309,14 +309,14 @@ func TestSignalDismissed(t *testing.T) {
 		{"resolved after the fix", func(c *trial) {
 			c.push("alice", "d := pause(i)", "d := wait(i)")
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
-			c.expect("resolving what was mended", c.news())
+			c.expect("resolving what was mended", c.news(), "mended bbbb by alice 0.8")
 			c.again()
 		}},
 		{"resolved, then mended", func(c *trial) {
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
 			c.expect("resolving", c.news(), "dismissed bbbb by alice 0.8")
 			c.push("alice", "d := pause(i)", "d := wait(i)")
-			c.expect("the fix", c.news(), "dismissed OFF bbbb by alice 0.8")
+			c.expect("the fix", c.news(), "dismissed OFF bbbb by alice 0.8", "mended bbbb by alice 0.8")
 			c.again()
 		}},
 		{"resolved where only the place moved", func(c *trial) {

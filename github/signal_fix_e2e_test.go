@@ -172,7 +172,7 @@ func TestSignalPull(t *testing.T) {
 			c.news()
 			c.ready()
 			c.must(c.as("alice").Squash("octo/repo", c.pull))
-			c.expect("merging", c.news(), "edited by carol 0.8", "merged by alice 0.8")
+			c.expect("merging", c.news(), "edited by carol 0.8", "mended bbbb by carol 0.8", "merged by alice 0.8")
 			c.again()
 		}},
 		{"gap", func(c *trial) {

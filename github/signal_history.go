@@ -23,12 +23,13 @@ const webFlow = "noreply@github.com"
 
 // step is one commit of the pull request.
 type step struct {
-	sha    string
-	by     pipeline.Actor
-	at     time.Time
-	forge  bool
-	merge  bool
-	button bool // of GitHub's, with the bot as co-author: a committed suggestion
+	sha     string
+	by      pipeline.Actor
+	at      time.Time
+	forge   bool
+	merge   bool
+	vouched bool // by is who did what the notice tells, not its author
+	button  bool // of GitHub's, with the bot as co-author: a committed suggestion
 }
 
 // person reports whether a person made this change: not Forge, not a merge that
@@ -84,7 +85,7 @@ func (g *gatherer) step(c *gh.RepositoryCommit) step {
 	}
 	s.button = !s.merge && strings.EqualFold(c.GetCommit().GetCommitter().GetEmail(), webFlow) && coAuthor(message, mail)
 	if s.by.ID == 0 && !s.forge && g.human(g.n.Actor) && g.n.Head == s.sha {
-		s.by = g.n.Actor // an address that GitHub does not know: who pushed it vouches for it
+		s.by, s.vouched = g.n.Actor, true // an address that GitHub does not know: who pushed it vouches for it
 	}
 	return s
 }
@@ -113,6 +114,38 @@ func (h *history) since(ctx context.Context, sha string) ([]step, error) {
 		}
 	}
 	return steps[len(steps)-1:], nil
+}
+
+// has reports whether a commit is part of the pull request, as far as it was read.
+func (h *history) has(sha string) bool {
+	return slices.ContainsFunc(h.steps, func(s step) bool { return s.sha == sha })
+}
+
+// took returns the last commit by a person that took one of some lines out of a file,
+// the zero step when none did. After a forced push it says whose doing it is that they
+// are gone: the head alone does not, because what Forge did before is in it too.
+func (h *history) took(ctx context.Context, path string, lines []string) (step, error) {
+	steps, err := h.load(ctx)
+	if err != nil {
+		return step{}, err
+	}
+	looked := 0
+	for i := len(steps) - 1; i >= 0 && looked < maxPeopleCommits; i-- {
+		if !steps[i].person() {
+			continue
+		}
+		looked++
+		list, err := h.patch(ctx, steps[i].sha)
+		if err != nil {
+			return step{}, err
+		}
+		for _, c := range list {
+			if c.path == path && slices.ContainsFunc(c.before, func(l string) bool { return strings.TrimSpace(l) != "" && slices.Contains(lines, l) }) {
+				return steps[i], nil
+			}
+		}
+	}
+	return step{}, nil
 }
 
 // people reports whether a person has committed after a commit.

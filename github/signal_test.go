@@ -331,7 +331,7 @@ func TestStep(t *testing.T) {
 		{"the web with another co-author", commit("x", "a@b", webFlow, "Update x\n\nCo-authored-by: bob <b@b>", 7, 1), step{by: pipeline.Actor{ID: 7, Login: "someone"}}},
 		{"a merge", commit("x", "a@b", webFlow, "Merge", 7, 2), step{by: pipeline.Actor{ID: 7, Login: "someone"}, merge: true}},
 		{"an unknown address", commit("x", "a@b", "a@b", "Fix", 0, 1), step{}},
-		{"an unknown address, just pushed", commit("pushed", "a@b", "a@b", "Fix", 0, 1), step{by: alice}},
+		{"an unknown address, just pushed", commit("pushed", "a@b", "a@b", "Fix", 0, 1), step{by: alice, vouched: true}},
 	} {
 		got := g.step(c.commit)
 		got.at, c.want.sha = time.Time{}, c.commit.GetSHA()

@@ -23,6 +23,8 @@ type fate struct {
 	closed  bool     // Forge or a merge changed them: there is nothing left to follow
 	kind    pipeline.SignalKind
 	by      step   // the commit that decided kind
+	mender  step   // the commit by a person since which the lines are other than they were
+	forced  bool   // the commented commit is no longer part of the pull request
 	where   string // of an applied suggestion: "" in its place
 	suggest []string
 	has     bool // it has a suggestion
@@ -68,6 +70,7 @@ func (g *gatherer) follow(ctx context.Context, t *talk) (fate, error) {
 	if err != nil {
 		return v, err
 	}
+	v.forced = len(steps) > 0 && !g.history.has(c.commit)
 	at := place{c.start - 1, c.line}
 	v.old, v.known, v.stands = at.of(cur), true, true
 	v.after = v.old
@@ -115,6 +118,12 @@ func (g *gatherer) advance(ctx context.Context, v *fate, path string, cur []stri
 			if v.kind, v.by = kind, *s; kind == "" {
 				v.by = step{}
 			}
+			switch { // a change next to it later is not told from one of it
+			case stands:
+				v.mender = step{}
+			case v.mender.sha == "":
+				v.mender = *s
+			}
 		default: // what a person did before stays as it was
 			v.stands, v.closed = stands, true
 		}
@@ -161,14 +170,15 @@ func (v *fate) judge(lines []string, at *place) (kind pipeline.SignalKind, stand
 	return "", false
 }
 
-// thread judges one of Forge's findings: whether it was dismissed, and what became
-// of its suggestion.
+// thread judges one of Forge's findings: whether it was dismissed, what became of
+// its suggestion, and of one without whether a person mended it.
 func (g *gatherer) thread(ctx context.Context, t *talk, fp string) error {
 	c := t.first()
 	_, has := suggested(c.body)
 	var v fate
+	settled := t.resolved || g.st.state == "MERGED"
 	need := g.human(t.resolver) && t.resolved || has && g.st.state == "MERGED"
-	if !need && has {
+	if !need && (has || settled) {
 		var err error
 		if need, err = g.history.people(ctx, c.commit); err != nil {
 			return err
@@ -187,7 +197,39 @@ func (g *gatherer) thread(ctx context.Context, t *talk, fp string) error {
 	}
 	if has {
 		g.suggestion(t, about, v, dismissed)
+		return nil
 	}
+	refused := slices.ContainsFunc(g.facts, func(f pipeline.Signal) bool { return f.Key == keyDismissed(c.id) && f.Weight > 0 })
+	return g.mended(ctx, t, about, v, settled && !refused)
+}
+
+// mended records that a person changed what a finding without a suggestion is about,
+// and that it was settled so: its conversation was resolved, by whomever, or the pull
+// request merged. Until then it may be half of a change. The word of somebody here
+// that it is wrong counts more than a change that may have another reason.
+func (g *gatherer) mended(ctx context.Context, t *talk, s pipeline.Signal, v fate, settled bool) error {
+	s.Key = keyMended(t.first().id)
+	if settled && v.forced && v.mender.sha != "" {
+		var err error
+		if v.mender, err = g.history.took(ctx, t.path, v.old); err != nil {
+			return err
+		}
+	}
+	if !settled || v.mender.sha == "" {
+		g.gone = append(g.gone, s.Key)
+		return nil
+	}
+	by := v.mender.by
+	if !g.human(by) || v.mender.vouched { // an address that GitHub does not know: who settled it vouches for it
+		for _, who := range []pipeline.Actor{g.st.merger, t.resolver} {
+			if g.human(who) {
+				by = who
+			}
+		}
+	}
+	s.Kind, s.At, s.Actor, s.After = pipeline.SignalMended, v.mender.at, by, asCode(v.after)
+	s.Waited = waited(s.At, t.first().created)
+	g.fact(s)
 	return nil
 }
 
@@ -348,10 +390,11 @@ func (g *gatherer) deleted() {
 		is := &g.run.Findings[i]
 		a := g.run.Published.Artefacts[findingKey(is.Fingerprint())]
 		key := keyDismissed(a.ID)
-		if a.ID == 0 || g.st.partial || is.Finding == nil || g.listed(a.ID) || slices.ContainsFunc(g.facts, func(s pipeline.Signal) bool { return s.Key == key }) {
+		if a.ID == 0 || g.st.partial || is.Finding == nil || g.listed(a.ID) {
 			continue
 		}
-		if g.holds(key) {
+		g.gone = append(g.gone, keyMended(a.ID))
+		if g.holds(key) || slices.ContainsFunc(g.facts, func(s pipeline.Signal) bool { return s.Key == key }) {
 			continue // whoever deleted it meant it
 		}
 		g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalDismissed, At: g.now, Weight: weightHidden, Finding: is.Fingerprint(),

@@ -3,47 +3,48 @@ package learn
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	measure "forge/learn/worth"
 )
-
-// Calibrated says how well the probabilities that a repository's findings are acted on
-// fit what people decided there.
-type Calibrated struct {
-	Reviewer   measure.Calibration `json:"reviewer"`   // the reviewer's own confidence
-	Prediction measure.Calibration `json:"prediction"` // one minus [Prediction.Dismissed], of findings that block nothing
-}
 
 // calibrationParts is in how many parts, by time, decisions are cut: each is predicted
 // from those before it.
 const calibrationParts = 10
 
-// Calibrations compares what was said beforehand with what people decided, for the
-// decisions of one repository ([Decisions] of its stored signals). Every prediction is
-// made from earlier decisions alone; the first tenth has none. Bins are for a
-// reliability diagram. The order of the decisions does not matter.
-func Calibrations(list []Decision) Calibrated {
+// Heard puts beside what people decided what was said of it beforehand, for the
+// decisions of one repository ([Decisions] of its stored signals): the reviewer's
+// confidence, and of findings that block nothing the probability, one minus
+// [Prediction.Dismissed], that people act on it. Every prediction is made from earlier
+// decisions alone; the first tenth has none. What was decided before since is learnt from,
+// and left out. The order of the decisions does not matter.
+func Heard(list []Decision, since time.Time) (h measure.Heard) {
 	list = slices.DeleteFunc(slices.Clone(list), func(d Decision) bool { return !(d.Weight > 0) })
 	slices.SortFunc(list, func(a, b Decision) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Finding.Fingerprint, b.Finding.Fingerprint), cmp.Compare(a.Actor.ID, b.Actor.ID), falseFirst(a.Dismissed, b.Dismissed))
 	})
-	var reviewer, predicted []measure.Judged
-	for _, d := range list {
-		reviewer = append(reviewer, measure.Judged{Category: d.Finding.Category, Confidence: d.Finding.Confidence, Right: !d.Dismissed})
+	said := func(d *Decision, confidence float64) measure.Decided {
+		return measure.Decided{At: d.At, Judged: measure.Judged{Category: d.Finding.Category, Confidence: confidence, Right: !d.Dismissed}}
+	}
+	first := len(list)
+	for i := len(list) - 1; i >= 0 && !list[i].At.Before(since); i-- {
+		first = i
+	}
+	for i := first; i < len(list); i++ {
+		h.Decided = append(h.Decided, said(&list[i], list[i].Finding.Confidence))
 	}
 	for part := 1; part < calibrationParts; part++ {
 		from, to := len(list)*part/calibrationParts, len(list)*(part+1)/calibrationParts
-		if from == to {
+		if max(from, first) >= to {
 			continue
 		}
 		// The target moves the cut alone, not the probabilities.
 		p := NewPredictor(list[:from], 0.5, list[from].At)
-		for i := from; i < to; i++ {
-			f := &list[i].Finding
-			if !f.Severity.Blocks() {
-				predicted = append(predicted, measure.Judged{Category: f.Category, Confidence: 1 - p.Predict(f).Dismissed, Right: !list[i].Dismissed})
+		for i := max(from, first); i < to; i++ {
+			if f := &list[i].Finding; !f.Severity.Blocks() {
+				h.Predicted = append(h.Predicted, said(&list[i], 1-p.Predict(f).Dismissed))
 			}
 		}
 	}
-	return Calibrated{measure.Calibrate(reviewer), measure.Calibrate(predicted)}
+	return h
 }

@@ -20,6 +20,7 @@ const (
 	rewriteBase    = 0.8
 	patternBase    = 0.7
 	ignoredDelta   = -0.05 // implied by what did not happen, so weaker than a word
+	mendedDelta    = +0.05 // half of appliedDelta: the finding was right, but what mended it was not Forge's
 	revertedBase   = 0.6
 	weak           = 0.5  // factor for a dismissal without a reason, or implied (lessons 3)
 	plainly        = 1.5  // factor for a dismissal in under 5 s: plainly wrong (H6)
@@ -273,13 +274,17 @@ func bears(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.
 		if s.Text == "" {
 			why += " without a reason"
 		}
-	case pipeline.SignalApplied, pipeline.SignalIgnored:
+	case pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalMended:
 		if l.Type != pipeline.LearningProcedural || !related(s, about, l) {
 			return e, false
 		}
-		delta, why = appliedDelta, "a related suggestion was applied as it was"
-		if s.Kind == pipeline.SignalIgnored {
+		switch s.Kind {
+		case pipeline.SignalApplied:
+			delta, why = appliedDelta, "a related suggestion was applied as it was"
+		case pipeline.SignalIgnored:
 			delta, why = ignoredDelta, "a related suggestion was left out"
+		default:
+			delta, why = mendedDelta, "a person mended a related finding"
 		}
 	default:
 		return e, false

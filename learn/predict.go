@@ -21,8 +21,8 @@ type Decision struct {
 }
 
 // Decisions returns what the latest signals of each key say about findings: a
-// dismissal against it, a suggestion that was applied or rewritten for it. What was
-// left as it is without a word says neither.
+// dismissal against it; for it a suggestion that was applied or rewritten, or code that
+// a person mended in their own way. What was left as it is without a word says neither.
 func Decisions(signals []pipeline.Signal) []Decision {
 	var out []Decision
 	for _, s := range signals {
@@ -30,7 +30,7 @@ func Decisions(signals []pipeline.Signal) []Decision {
 			continue
 		}
 		switch s.Kind {
-		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten:
+		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalMended:
 			out = append(out, Decision{Finding: *s.About, Dismissed: s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Weight: min(1, s.Weight), At: s.At})
 		}
 	}
@@ -69,6 +69,7 @@ const (
 	middleConfidence       = 0.65
 	confidences            = 50     // that are told apart
 	benefit                = 0.7    // standard deviations by which a kind has the benefit of the doubt
+	unwantedPlainly        = 0.5    // from here a kind has no doubt left to benefit from: it is likelier unwanted than wanted
 	leastCut, mostCut      = 2.5, 4 // of the target: under it nothing is held back, over it everything
 	askAgain               = 0.02   // share of what would be held back that is posted all the same: minds change
 	fitRounds, fitEnough   = 50, 0.005
@@ -286,15 +287,15 @@ type Prediction struct {
 
 // Predict says how likely people here are to dismiss a finding, and whether it is held
 // back: where that is likelier than the cut even if its kind has the benefit of the
-// doubt that is left, but for one in fifty, which its fingerprint chooses, so that
-// people who changed their minds are heard.
+// doubt that is left, or where its kind is likelier unwanted than wanted; but for one in
+// fifty, which its fingerprint chooses, so that people who changed their minds are heard.
 func (p *Predictor) Predict(f *pipeline.Finding) Prediction {
 	if p == nil || p.kinds == nil || f.Severity.Blocks() {
 		return Prediction{Cut: 1}
 	}
 	k := p.kinds.of(f)
 	q := p.of(k, tick(f.Confidence))
-	if either(q.sure, q.Wrong) > p.cut && draw(f.Fingerprint) >= askAgain {
+	if over := either(q.sure, q.Wrong) > p.cut || q.Dismissed > p.cut && q.Unwanted > unwantedPlainly; over && draw(f.Fingerprint) >= askAgain {
 		q.Held, q.Why = true, p.why(k, f, &q.Prediction)
 	}
 	return q.Prediction

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	measure "forge/learn/worth"
 	"forge/pipeline"
 )
 
@@ -47,6 +48,7 @@ func TestPredict(t *testing.T) {
 	}{
 		{"nothing known", nil, f("a/x.go"), false},
 		{"three people", decided(12, 3, true, f("a/x.go"), 1), f("a/y.go"), true},
+		{"three people, in a folder that is new", decided(12, 3, true, f("a/x.go"), 1), f("b/c/y.go"), true},
 		{"one dismissal", decided(1, 1, true, f("a/x.go"), 1), f("a/y.go"), false},
 		{"one person of four", decided(4, 1, true, f("a/x.go"), 1), f("b/y.go"), false},
 		{"in tests", decided(12, 3, true, f("a/x.go"), 1), finding("other", "b/y_test.go", "info", 0.7), false},
@@ -210,6 +212,7 @@ func TestDecisions(t *testing.T) {
 		{signal(pipeline.SignalDismissed, same), 1, true},
 		{signal(pipeline.SignalApplied, same), 1, false},
 		{signal(pipeline.SignalRewritten, same), 1, false},
+		{signal(pipeline.SignalMended, same), 1, false},
 		{signal(pipeline.SignalIgnored, same), 0, false},
 		{signal(pipeline.SignalApproved, same), 0, false},
 		{signal(pipeline.SignalDismissed, func(s *pipeline.Signal) { s.Weight = 0 }), 0, false},
@@ -226,7 +229,7 @@ func TestDecisions(t *testing.T) {
 
 // Predictions are measured on decisions that they had not seen, and are better than the
 // reviewer's confidence where people have tastes.
-func TestCalibrations(t *testing.T) {
+func TestHeard(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	var list []Decision
 	for i := range 400 {
@@ -235,20 +238,32 @@ func TestCalibrations(t *testing.T) {
 		d[0].Actor.ID = int64(i % 5)
 		list = append(list, d...)
 	}
-	got := Calibrations(list)
-	if got.Reviewer.Count != 400 || got.Prediction.Count != 400-400/calibrationParts || got.Prediction.Brier > 0.8*got.Reviewer.Brier {
-		t.Errorf("reviewer %+v, prediction %+v", got.Reviewer, got.Prediction)
+	got := Heard(list, time.Time{})
+	calibrate := func(list []measure.Decided) measure.Calibration {
+		var judged []measure.Judged
+		for _, d := range list {
+			judged = append(judged, d.Judged)
+		}
+		return measure.Calibrate(judged)
 	}
-	for _, b := range got.Prediction.Bins {
+	reviewer, prediction := calibrate(got.Decided), calibrate(got.Predicted)
+	if reviewer.Count != 400 || prediction.Count != 400-400/calibrationParts || prediction.Brier > 0.8*reviewer.Brier {
+		t.Errorf("reviewer %+v, prediction %+v", reviewer, prediction)
+	}
+	for _, b := range prediction.Bins {
 		if b.Count >= 40 && math.Abs(b.Said-b.Right) > 0.2 {
 			t.Errorf("said %.2f, was %.2f of %d", b.Said, b.Right, b.Count)
 		}
 	}
-	if none := Calibrations(nil); none.Reviewer.Count != 0 || none.Prediction.Count != 0 {
+	if none := Heard(nil, time.Time{}); len(none.Decided)+len(none.Predicted) != 0 {
 		t.Errorf("of nothing: %+v", none)
 	}
-	if diff := cmp.Diff(got, Calibrations(slices.Concat(list[200:], list[:200]))); diff != "" {
+	if diff := cmp.Diff(got, Heard(slices.Concat(list[200:], list[:200]), time.Time{})); diff != "" {
 		t.Errorf("in another order: %s", diff)
+	}
+	late := Heard(list, list[300].At)
+	if diff := cmp.Diff(measure.Heard{Decided: got.Decided[300:], Predicted: got.Predicted[len(got.Predicted)-100:]}, late); diff != "" {
+		t.Errorf("of the last hundred: %s", diff)
 	}
 }
 

@@ -50,14 +50,15 @@ const (
 	EventIssueEdited   EventType = "issue.edited"             // Data.Task
 
 	// What people do with what Forge said (H1–H7). Data.Signal; they may come after the run's end.
-	EventDismissed    EventType = "feedback.finding_dismissed"
-	EventFixApplied   EventType = "feedback.fix_applied"
-	EventFixRewritten EventType = "feedback.fix_rewritten"
-	EventFixIgnored   EventType = "feedback.fix_ignored"
-	EventHumanEdited  EventType = "feedback.human_edited"
-	EventCommentAdded EventType = "feedback.human_comment_added"
-	EventPullReviewed EventType = "feedback.pull_reviewed" // approved, or changes requested
-	EventPullClosed   EventType = "feedback.pull_closed"   // merged, closed unmerged, reverted
+	EventDismissed     EventType = "feedback.finding_dismissed"
+	EventFindingMended EventType = "feedback.finding_mended" // by a person, in their own way
+	EventFixApplied    EventType = "feedback.fix_applied"
+	EventFixRewritten  EventType = "feedback.fix_rewritten"
+	EventFixIgnored    EventType = "feedback.fix_ignored"
+	EventHumanEdited   EventType = "feedback.human_edited"
+	EventCommentAdded  EventType = "feedback.human_comment_added"
+	EventPullReviewed  EventType = "feedback.pull_reviewed" // approved, or changes requested
+	EventPullClosed    EventType = "feedback.pull_closed"   // merged, closed unmerged, reverted
 
 	// What that does to what Forge remembers.
 	EventLess       EventType = "feedback.confidence_decreased" // Data.Evidence

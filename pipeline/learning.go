@@ -15,6 +15,7 @@ const (
 	SignalApplied   SignalKind = "applied"           // a suggestion, as it was (H2)
 	SignalRewritten SignalKind = "rewritten"         // a suggestion's lines, in another way (H3)
 	SignalIgnored   SignalKind = "ignored"           // a suggestion whose lines were merged as they were
+	SignalMended    SignalKind = "mended"            // a finding: a person changed its code in their own way, and it was resolved or merged so
 	SignalGap       SignalKind = "gap"               // a comment where Forge had nothing to say (H5)
 	SignalApproved  SignalKind = "approved"          // the pull request, as Forge left it
 	SignalEdited    SignalKind = "edited"            // the pull request, after commits by people (H4)
@@ -28,7 +29,7 @@ const (
 // the same key are about the same fact: the one with the latest At counts, and
 // when it is Off the fact was taken back.
 type Signal struct {
-	Key     string     `json:"key"` // of GitHub's own ids: "dismissed/COMMENT", "suggestion/COMMENT", "gap/COMMENT", "review/ID", "edit/SHA/PATH", "pull/NODE/merged"
+	Key     string     `json:"key"` // of GitHub's own ids: "dismissed/COMMENT", "suggestion/COMMENT", "mended/COMMENT", "gap/COMMENT", "review/ID", "edit/SHA/PATH", "pull/NODE/merged"
 	Kind    SignalKind `json:"kind"`
 	Off     bool       `json:"off,omitempty"` // taken back: reopened, undismissed
 	At      time.Time  `json:"at"`            // when it happened on GitHub

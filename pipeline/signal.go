@@ -7,8 +7,8 @@ import (
 
 // signalEvents says as which event a kind of signal is stored.
 var signalEvents = map[SignalKind]EventType{
-	SignalDismissed: EventDismissed,
-	SignalApplied:   EventFixApplied, SignalRewritten: EventFixRewritten, SignalIgnored: EventFixIgnored,
+	SignalDismissed: EventDismissed, SignalMended: EventFindingMended,
+	SignalApplied: EventFixApplied, SignalRewritten: EventFixRewritten, SignalIgnored: EventFixIgnored,
 	SignalGap: EventCommentAdded, SignalEdited: EventHumanEdited,
 	SignalApproved: EventPullReviewed, SignalChanges: EventPullReviewed,
 	SignalMerged: EventPullClosed, SignalClosed: EventPullClosed, SignalReverted: EventPullClosed,

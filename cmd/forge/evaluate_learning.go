@@ -120,6 +120,9 @@ func showLearning(out io.Writer, r *stream.Result) error {
 	b.WriteString("\n")
 	header := []any{"model", "memory"}
 	for i := range r.Models[0].Summaries[0].Rates {
+		if i == 1 {
+			header = append(header, "of them 26–50")
+		}
 		header = append(header, fmt.Sprintf("%d–%d", 50*i+1, min(50*i+50, r.Pulls)))
 	}
 	t := numberTable(append(header, "posted", "useful held")...)
@@ -129,7 +132,10 @@ func showLearning(out io.Writer, r *stream.Result) error {
 			if i > 0 {
 				row[0] = ""
 			}
-			for _, x := range s.Rates {
+			for i, x := range s.Rates {
+				if i == 1 {
+					row = append(row, spreadShare(s.Second))
+				}
 				row = append(row, spreadShare(x))
 			}
 			t.AppendRow(append(row, fmt.Sprintf("%.0f", s.Posted.Median), spreadShare(s.UsefulHeld)))
@@ -149,10 +155,22 @@ func showLearning(out io.Writer, r *stream.Result) error {
 	return err
 }
 
+// verdictTable says what was reached over all streams, and by Forge with each model.
 func verdictTable(b *strings.Builder, r *stream.Result) {
-	t := numberTable("over all streams", "halved in 51–100", "under 10 % at the end", "useful held", "dismissed ones posted again", "true errors", "lost")
+	t := numberTable("dismissals", "halved in 26–50", "halved in 51–100", "under 10 % at the end", "useful held", "dismissed ones posted again", "true errors", "lost")
+	row := func(name string, x stream.Verdict) {
+		of := func(n int) string { return fmt.Sprintf("%d of %d", n, x.Streams) }
+		t.AppendRow([]any{name, of(x.Soon), of(x.Halved), of(x.Under10), share(x.UsefulHeld), x.Repeated, x.Planted, x.Lost})
+	}
 	for _, x := range r.Verdicts {
-		t.AppendRow([]any{x.Policy, fmt.Sprintf("%d of %d", x.Halved, x.Streams), fmt.Sprintf("%d of %d", x.Under10, x.Streams), share(x.UsefulHeld), x.Repeated, x.Planted, x.Lost})
+		row("all models: "+x.Policy, x)
+	}
+	for _, m := range r.Models {
+		for _, x := range m.Verdicts {
+			if x.Policy == stream.Product {
+				row(m.Model.Name+": "+x.Policy, x)
+			}
+		}
 	}
 	b.WriteString(t.Render() + "\n\n")
 }

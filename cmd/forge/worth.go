@@ -27,7 +27,8 @@ func memoryWorthCommand() *cobra.Command {
 		Use: "worth", Short: "Show what learning is worth", Args: noArgs,
 		Long: "Some of what would be recalled is left out at random. Here the runs that had a learning are\n" +
 			"compared with those that had it left out: first reviews approved, bounces, dismissed\n" +
-			"findings. And the reviewer's confidence is compared with what people decided.",
+			"findings. The reviewer's confidence and Forge's predictions are compared with what people\n" +
+			"decided, and what was held back is counted by week.",
 		Example: "  forge memory worth --days 90 --repo acme/site\n  forge memory worth --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkDays(o.Days); err != nil {
@@ -66,22 +67,11 @@ func reportWorth(ctx context.Context, db *store.DB, o worth.Options, repos ...st
 	if err != nil {
 		return worth.Report{}, err
 	}
-	if slices.Contains(repos, "") {
-		if repos, err = db.Repos(ctx); err != nil {
-			return worth.Report{}, err
-		}
+	heard, err := heardIn(ctx, db, o, repos)
+	if err != nil {
+		return worth.Report{}, err
 	}
-	var decided []worth.Decided
-	for _, repo := range repos {
-		signals, err := db.Signals(ctx, "repo:"+repo)
-		if err != nil {
-			return worth.Report{}, err
-		}
-		for _, d := range learn.Decisions(signals) {
-			decided = append(decided, worth.Decided{At: d.At, Judged: worth.Judged{Category: d.Finding.Category, Confidence: d.Finding.Confidence, Right: !d.Dismissed}})
-		}
-	}
-	rep := worth.Of(outcomes, decided, o)
+	rep := worth.Of(outcomes, heard, o)
 	for i := range rep.Learnings {
 		r := &rep.Learnings[i]
 		l, err := db.Learning(ctx, r.Learning)
@@ -94,6 +84,34 @@ func reportWorth(ctx context.Context, db *store.DB, o worth.Options, repos ...st
 		r.Scope, r.Content, r.State = l.Scope, l.Content, l.State
 	}
 	return rep, nil
+}
+
+// heardIn is what became of findings in repositories, "" being all of them. Predictions
+// are made of the signals of one repository, as they are for its reviews.
+func heardIn(ctx context.Context, db *store.DB, o worth.Options, repos []string) (out worth.Heard, err error) {
+	for _, repo := range repos {
+		held, err := db.HeldBack(ctx, repo, o.Since())
+		if err != nil {
+			return out, err
+		}
+		for _, h := range held {
+			out.Held = append(out.Held, h.At)
+		}
+	}
+	if slices.Contains(repos, "") {
+		if repos, err = db.Repos(ctx); err != nil {
+			return out, err
+		}
+	}
+	for _, repo := range repos {
+		signals, err := db.Signals(ctx, "repo:"+repo)
+		if err != nil {
+			return out, err
+		}
+		h := learn.Heard(learn.Decisions(signals), o.Since())
+		out.Decided, out.Predicted = append(out.Decided, h.Decided...), append(out.Predicted, h.Predicted...)
+	}
+	return out, nil
 }
 
 func outcomesOf(ctx context.Context, db *store.DB, o worth.Options, repos []string) (out []worth.Outcome, err error) {
@@ -144,21 +162,51 @@ func worthScreen(rep worth.Report) string {
 	if rest := rep.Learnings[enough:]; len(rest) > 0 {
 		fmt.Fprintf(&b, "%d learning(s) with too few runs to tell; the nearest to it: learning %d, %d given, %d withheld.\n", len(rest), rest[0].Learning, rest[0].Given, rest[0].Withheld)
 	}
-	b.WriteString("\n" + calibrationText(rep.Calibration))
+	if rep.Calibration.Brier == nil {
+		b.WriteString("\nPeople have not decided on any finding yet: the reviewer's confidence cannot be judged.\n")
+	}
+	b.WriteString(calibrationText("The reviewer's confidence, against what people decided", rep.Calibration))
+	b.WriteString(calibrationText("What Forge predicted that people act on, against what they did", rep.Prediction))
+	b.WriteString(heldText(rep.Weeks))
 	return b.String()
 }
 
-func calibrationText(c worth.Reliability) string {
+// calibrationText shows how well probabilities fit what people decided; "" when they
+// decided nothing.
+func calibrationText(what string, c worth.Reliability) string {
 	if c.Brier == nil {
-		return "People have not decided on any finding yet: the reviewer's confidence cannot be judged.\n"
+		return ""
 	}
-	t := plainTable("confidence", "said", "people acted on", "95 %", "n")
+	t := plainTable("probability", "said", "people acted on", "95 %", "n")
 	for _, b := range c.Bins {
 		t.AppendRow(table.Row{fmt.Sprintf("%.1f–%.1f", b.From, b.To), fmt.Sprintf("%.0f %%", 100*b.Said), fmt.Sprintf("%.0f %%", 100*b.Right),
 			fmt.Sprintf("%.0f–%.0f %%", 100*b.Interval[0], 100*b.Interval[1]), b.Count})
 	}
-	return fmt.Sprintf("The reviewer's confidence, against what people decided (Brier score %.3f, n %d; always saying %.0f %% would give %.3f):\n%s\n",
-		*c.Brier, c.Count, 100**c.Right, *c.Base, t.Render())
+	return fmt.Sprintf("\n%s (Brier score %.3f, n %d; always saying %.0f %% would give %.3f):\n%s\n", what, *c.Brier, c.Count, 100**c.Right, *c.Base, t.Render())
+}
+
+// heldText shows by week what was held back, and what it may have spared people; ""
+// when nothing was.
+func heldText(weeks []worth.Week) string {
+	t, some := plainTable("week from", "decided", "dismissed", "held back", "dismissed, had all been posted"), false
+	for _, w := range weeks {
+		if w.Decided+w.Held == 0 {
+			continue
+		}
+		some = some || w.Held > 0
+		share, most := "–", "–"
+		if w.Decided > 0 {
+			share = fmt.Sprintf("%.0f %%", 100*float64(w.Dismissed)/float64(w.Decided))
+		}
+		if v, known := w.AtMost(); known {
+			most = fmt.Sprintf("%.0f %% at most", 100*v)
+		}
+		t.AppendRow(table.Row{w.From, w.Decided, share, w.Held, most})
+	}
+	if !some {
+		return ""
+	}
+	return "\nFindings that were held back, by week; at most: if people had dismissed all of them:\n" + t.Render() + "\n"
 }
 
 // difference shows a difference with its interval: "+8 pt (−2 to +18)".

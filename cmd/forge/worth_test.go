@@ -22,12 +22,14 @@ func TestMemoryWorth(t *testing.T) {
 	c.run(exitDone, []string{"24 runs, 36 learnings given, 12 withheld", "−100 pt", "+1.00", "Skip the linter", "12 ", "1 learning(s) with too few runs", "24 given, 0 withheld",
 		"Brier score 0.410, n 2", "0.9–1.0", "always saying 50 %"}, "memory", "worth", "--repo", "acme/site")
 	c.run(exitUsage, []string{"did you mean acme/site?"}, "memory", "worth", "--repo", "acme/sites")
+	predicted(t, c.db())
+	c.run(exitDone, []string{"What Forge predicted that people act on", "n 18; always saying", "held back, by week", "22 % at most"}, "memory", "worth", "--repo", "acme/shop")
 	var rep worth.Report
 	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "worth", "--json", "--days", "30")), &rep); err != nil {
 		t.Fatal(err)
 	}
 	first := rep.Learnings[0]
-	if len(rep.Learnings) != 2 || first.Content != "Skip the linter" || first.Scope != "repo:acme/site" || first.State != "active" || first.FirstPass.Value != -1 || rep.Calibration.Count != 2 || rep.Overall.Runs != 24 {
+	if len(rep.Learnings) != 2 || first.Content != "Skip the linter" || first.Scope != "repo:acme/site" || first.State != "active" || first.FirstPass.Value != -1 || rep.Calibration.Count != 22 || rep.Prediction.Count != 18 || rep.Overall.Runs != 24 {
 		t.Errorf("got %+v", rep)
 	}
 }
@@ -79,4 +81,40 @@ func tried(t *testing.T, db *store.DB) {
 			return db.PutOutcome(ctx, tx, o)
 		}))
 	}
+}
+
+// predicted fills a database with decisions on two rules of another repository, and
+// with a run that held findings back.
+func predicted(t *testing.T, db *store.DB) {
+	t.Helper()
+	defer db.Close()
+	ctx, now := t.Context(), time.Now().Add(-time.Hour).UTC().Truncate(time.Microsecond)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		for i := range 20 {
+			s := pipeline.Signal{Key: fmt.Sprint("mended/", i), Kind: pipeline.SignalMended, At: now.Add(time.Duration(i-20) * time.Minute), Weight: 1, Actor: pipeline.Actor{ID: 1, Login: "ann"}, Scope: "repo:acme/shop",
+				About: &pipeline.Finding{Category: "style", Rule: "doc", File: "a.go", Severity: pipeline.SeverityInfo, Confidence: 0.9}}
+			if i%10 == 9 {
+				s.Kind, s.About.Rule = pipeline.SignalDismissed, "length"
+			}
+			if _, err := db.PutSignal(ctx, tx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	run, err := db.CreateRun(ctx, "shop", pipeline.Start{Repo: pipeline.Repo{ID: 2, Owner: "acme", Name: "shop"}, Task: pipeline.Task{Issue: 1}, Config: pipeline.DefaultConfig(), Base: "b", Branch: "forge/shop"},
+		now, fmt.Sprintf("%032x", 99), nil)
+	must(err)
+	review := pipeline.Review{}
+	for i := range 3 {
+		review.Held = append(review.Held, pipeline.HeldBack{Finding: pipeline.Finding{Fingerprint: fmt.Sprint("f", i), Category: "style"}, Why: "people here would dismiss it"})
+	}
+	must(db.Append(ctx, run, []pipeline.Event{{ID: "review", Type: pipeline.EventPhaseCompleted, Source: "forge", Time: now, Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 1, Attempt: 1}, Review: &review}}}, nil))
+	must(db.PutOutcome(ctx, nil, store.Outcome{Run: run.ID, At: now}))
 }

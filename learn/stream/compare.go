@@ -34,6 +34,7 @@ func spread(list []float64) Spread {
 // Summary is what became of a model's streams under one policy.
 type Summary struct {
 	Policy     Policy   `json:"policy"`
+	Second     Spread   `json:"second"`      // share of posted findings that was dismissed, in pull requests 26 to 50
 	Rates      []Spread `json:"rates"`       // share of posted findings that was dismissed, by 50 pull requests
 	Last       Block    `json:"last"`        // the last 50 pull requests of all seeds
 	Posted     Spread   `json:"posted"`      // findings, in the whole stream
@@ -46,12 +47,14 @@ type Summary struct {
 type ModelResult struct {
 	Model     Model     `json:"model"`
 	Summaries []Summary `json:"policies"` // the first is memory off
+	Verdicts  []Verdict `json:"verdicts"` // of the policies but the first, on this model
 }
 
-// Verdict is what a policy reached, over all models and seeds.
+// Verdict is what a policy reached, over all seeds of some models.
 type Verdict struct {
 	Policy     string  `json:"policy"`
 	Streams    int     `json:"streams"`
+	Soon       int     `json:"soon"`        // streams whose dismissal rate in pull requests 26 to 50 was at most half of that without memory
 	Halved     int     `json:"halved"`      // streams whose dismissal rate in pull requests 51 to 100 was at most half of that without memory
 	Under10    int     `json:"under_10"`    // streams whose dismissal rate in the last 50 pull requests was under 10 %
 	UsefulHeld float64 `json:"useful_held"` // share of what was right and wanted and blocks nothing that was held back
@@ -113,6 +116,10 @@ func Compare(ctx context.Context, c *Code, models []Model, o Options) (*Result, 
 	}
 	for _, p := range all[1:] {
 		r.Verdicts = append(r.Verdicts, verdict(r.Models, p.Name))
+		for i := range r.Models {
+			m := &r.Models[i]
+			m.Verdicts = append(m.Verdicts, verdict(r.Models[i:i+1], p.Name))
+		}
 	}
 	return r, nil
 }
@@ -125,6 +132,7 @@ func (s *Summary) sum() {
 		}
 		return spread(list)
 	}
+	s.Second = over(func(p *Play) float64 { return p.Second.Rate() })
 	for b := range s.Plays[0].Blocks {
 		s.Rates = append(s.Rates, over(func(p *Play) float64 { return p.Blocks[b].Rate() }))
 	}
@@ -150,6 +158,9 @@ func verdict(models []ModelResult, policy string) Verdict {
 			for i := range s.Plays {
 				p, last := &s.Plays[i], s.Plays[i].Blocks[len(s.Plays[i].Blocks)-1]
 				v.Streams++
+				if p.Second.Rate() <= off.Plays[i].Second.Rate()/2 {
+					v.Soon++
+				}
 				if p.Blocks[1].Rate() <= off.Plays[i].Blocks[1].Rate()/2 {
 					v.Halved++
 				}

@@ -115,11 +115,9 @@ func (p *Play) All() Block {
 
 // event is something that people do, after which memory is another.
 type event struct {
-	at       time.Time
-	number   int
-	signal   *pipeline.Signal
-	decision *learn.Decision
-	shown    *identity // dismissed
+	number int
+	signal pipeline.Signal
+	shown  *identity // dismissed
 }
 
 type identity struct{ fingerprint, file, code string }
@@ -132,7 +130,6 @@ func identify(f *pipeline.Finding) identity {
 type player struct {
 	policy    Policy
 	memory    learn.Memory
-	decisions []learn.Decision // that no signal tells: findings that people mended in their own way
 	waiting   []event
 	dismissed map[identity]bool
 	posted    map[int]bool // planted errors that were shown
@@ -167,21 +164,15 @@ func play(s *stream, policy Policy) Play {
 
 // until lets everything happen that happens before a moment.
 func (g *player) until(now time.Time) {
-	slices.SortStableFunc(g.waiting, func(a, b event) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.number, b.number)) })
+	slices.SortStableFunc(g.waiting, func(a, b event) int { return cmp.Or(a.signal.At.Compare(b.signal.At), cmp.Compare(a.number, b.number)) })
 	n := 0
-	for ; n < len(g.waiting) && !g.waiting[n].at.After(now); n++ {
+	for ; n < len(g.waiting) && !g.waiting[n].signal.At.After(now); n++ {
 		e := g.waiting[n]
 		if e.shown != nil {
 			g.dismissed[*e.shown] = true
 		}
-		if !g.policy.Memory {
-			continue
-		}
-		if e.signal != nil {
-			g.memory.Take(*e.signal)
-		}
-		if e.decision != nil {
-			g.decisions = append(g.decisions, *e.decision)
+		if g.policy.Memory {
+			g.memory.Take(e.signal)
 		}
 	}
 	g.waiting = g.waiting[n:]
@@ -191,7 +182,7 @@ func (g *player) until(now time.Time) {
 			g.memory.Apply(r.Scope, r.Evidence(g.memory.Learnings(), now))
 		}
 		if g.policy.Predict {
-			g.predictor = learn.NewPredictor(slices.Concat(learn.Decisions(g.memory.Signals()), g.decisions), pipeline.DefaultConfig().Learn.DismissalTarget, now)
+			g.predictor = learn.NewPredictor(learn.Decisions(g.memory.Signals()), pipeline.DefaultConfig().Learn.DismissalTarget, now)
 		}
 	}
 }
@@ -232,7 +223,7 @@ func (g *player) review(p *pull) Block {
 	}
 	for _, r := range p.remarks {
 		g.comment++
-		g.later(event{signal: &pipeline.Signal{Key: fmt.Sprintf("gap/%d", g.comment), Kind: pipeline.SignalGap, At: p.at.Add(r.after), Actor: r.by.Actor,
+		g.later(event{signal: pipeline.Signal{Key: fmt.Sprintf("gap/%d", g.comment), Kind: pipeline.SignalGap, At: p.at.Add(r.after), Actor: r.by.Actor,
 			Weight: r.by.weight, Pull: p.number, File: r.file, Text: r.text, Comment: g.comment, Scope: scope}})
 	}
 	return b
@@ -262,7 +253,7 @@ func (g *player) hold(f *found, b *Block) {
 func (g *player) answer(p *pull, f *found) {
 	at := p.at.Add(f.after)
 	about := f.Finding
-	s := &pipeline.Signal{Kind: f.does, At: at, Actor: f.by.Actor, Weight: f.by.weight, Pull: p.number, Finding: f.Fingerprint, File: f.File, Line: f.Line,
+	s := pipeline.Signal{Kind: f.does, At: at, Actor: f.by.Actor, Weight: f.by.weight, Pull: p.number, Finding: f.Fingerprint, File: f.File, Line: f.Line,
 		Before: f.Code, Text: f.text, Waited: f.after.Milliseconds(), Comment: g.comment, Scope: scope, About: &about}
 	switch f.does {
 	case pipeline.SignalDismissed:
@@ -280,19 +271,13 @@ func (g *player) answer(p *pull, f *found) {
 			s.After, s.Implied = f.Code, true
 		}
 		g.later(event{signal: s})
-	default:
-		if f.acts {
-			g.later(event{decision: &learn.Decision{Finding: about, Actor: f.by.Actor, Weight: f.by.weight, At: at}})
-		}
+	case pipeline.SignalMended:
+		s.Key, s.After = fmt.Sprintf("mended/%d", g.comment), f.Code+" // as the team writes it"
+		g.later(event{signal: s})
 	}
 }
 
 func (g *player) later(e event) {
 	e.number = int(g.comment)
-	if e.signal != nil {
-		e.at = e.signal.At
-	} else {
-		e.at = e.decision.At
-	}
 	g.waiting = append(g.waiting, e)
 }

@@ -53,8 +53,7 @@ type found struct {
 	cause   Cause  // why a person dismisses it, if one does
 	by      person
 	after   time.Duration       // from the review to the reaction
-	does    pipeline.SignalKind // dismissed, applied, rewritten, ignored; empty: see acts
-	acts    bool                // mends it in their own way
+	does    pipeline.SignalKind // dismissed, applied, rewritten, mended, ignored; empty: nothing
 	text    string              // of a dismissal
 	instead string              // of a rewriting
 }
@@ -289,7 +288,7 @@ func (g *generator) review(hunks []hunk, author int) []found {
 		f.unliked, f.turned = g.disliked(&f)
 		f.useful = right && !f.unliked
 		g.react(&f, author, f.useful)
-		if f.acts || f.does == pipeline.SignalApplied || f.does == pipeline.SignalRewritten {
+		if f.does == pipeline.SignalMended || f.does == pipeline.SignalApplied || f.does == pipeline.SignalRewritten {
 			g.gone[key] = true
 		}
 		out = append(out, f)
@@ -382,7 +381,7 @@ func (g *generator) wait() time.Duration {
 
 // react says what people do when they see a finding.
 func (g *generator) react(f *found, author int, want bool) {
-	f.by, f.after, f.does, f.acts, f.text = g.answers(author), g.wait(), "", false, ""
+	f.by, f.after, f.does, f.text = g.answers(author), g.wait(), "", ""
 	switch {
 	case f.turned:
 		f.cause = CauseChange
@@ -419,7 +418,7 @@ func (g *generator) react(f *found, author int, want bool) {
 	case f.Fix != nil:
 		f.does, f.instead = pipeline.SignalRewritten, strings.Replace(*f.Fix.Replacement, "…", "as the team writes it", 1)
 	default:
-		f.acts = true
+		f.does = pipeline.SignalMended
 	}
 }
 

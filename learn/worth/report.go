@@ -59,6 +59,14 @@ type Decided struct {
 	At time.Time
 }
 
+// Heard is what became of findings: what people decided on, and what they were not
+// asked about.
+type Heard struct {
+	Decided   []Decided   // with the reviewer's confidence
+	Predicted []Decided   // with the probability, predicted beforehand, that people act on it; of those that had one
+	Held      []time.Time // when findings were held back
+}
+
 // Reliability is a calibration with the intervals of its bins.
 type Reliability struct {
 	Count int           `json:"count"`
@@ -79,6 +87,7 @@ type Week struct {
 	From      string      `json:"from"` // its first day, UTC: 2026-01-02
 	Decided   int         `json:"decided"`
 	Dismissed int         `json:"dismissed"`
+	Held      int         `json:"held"`                  // findings that were not posted
 	Interval  *[2]float64 `json:"interval_95,omitempty"` // of the share, Wilson; nil without decisions
 }
 
@@ -89,17 +98,30 @@ type Report struct {
 	From        string      `json:"from"` // the first day, UTC: 2026-01-02
 	To          string      `json:"to"`   // the last one, today
 	Overall     Overall     `json:"overall"`
-	Learnings   []Ranked    `json:"learnings"` // with enough runs, most useful first; then those without, by their runs
-	Calibration Reliability `json:"calibration"`
-	Weeks       []Week      `json:"weeks"` // oldest first; the last ends today
+	Learnings   []Ranked    `json:"learnings"`   // with enough runs, most useful first; then those without, by their runs
+	Calibration Reliability `json:"calibration"` // of the reviewer's confidence
+	Prediction  Reliability `json:"prediction"`  // of Forge's prediction that people act on a finding
+	Weeks       []Week      `json:"weeks"`       // oldest first; the last ends today
 }
 
-// Of reports on runs and decisions. Decisions before the period are passed over;
+// AtMost is the share that people would have dismissed if all had been posted, and
+// they had dismissed all that was held back: what holding back spared them is at most
+// the difference. It is false when nothing was decided or held.
+func (w Week) AtMost() (share float64, known bool) {
+	n := w.Decided + w.Held
+	return float64(w.Dismissed+w.Held) / float64(max(1, n)), n > 0
+}
+
+// Of reports on runs and decisions. What was heard before the period is passed over;
 // the outcomes are to be those of its runs.
-func Of(outcomes []Outcome, decided []Decided, o Options) Report {
-	decided = slices.DeleteFunc(slices.Clone(decided), func(d Decided) bool { return d.At.Before(o.Since()) || d.At.After(o.Now) })
+func Of(outcomes []Outcome, h Heard, o Options) Report {
+	outside := func(at time.Time) bool { return at.Before(o.Since()) || at.After(o.Now) }
+	within := func(list []Decided) []Decided {
+		return slices.DeleteFunc(slices.Clone(list), func(d Decided) bool { return outside(d.At) })
+	}
+	h = Heard{within(h.Decided), within(h.Predicted), slices.DeleteFunc(slices.Clone(h.Held), outside)}
 	return Report{Repo: o.Repo, Days: o.Days, From: o.Since().Format(time.DateOnly), To: o.Now.UTC().Format(time.DateOnly),
-		Overall: overall(outcomes), Learnings: ranked(Estimate(outcomes)), Calibration: reliability(decided), Weeks: weeks(decided, o)}
+		Overall: overall(outcomes), Learnings: ranked(Estimate(outcomes)), Calibration: reliability(h.Decided), Prediction: reliability(h.Predicted), Weeks: weeks(h, o)}
 }
 
 func overall(list []Outcome) (o Overall) {
@@ -237,20 +259,25 @@ func reliability(list []Decided) Reliability {
 
 // weeks counts by whole weeks back from today; what is left of the period at its
 // beginning is a short one.
-func weeks(list []Decided, o Options) (out []Week) {
+func weeks(h Heard, o Options) (out []Week) {
 	for end := o.Now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1); end.After(o.Since()); end = end.AddDate(0, 0, -7) {
 		from := end.AddDate(0, 0, -7)
 		if from.Before(o.Since()) {
 			from = o.Since()
 		}
 		w := Week{From: from.Format(time.DateOnly)}
-		for _, d := range list {
+		for _, d := range h.Decided {
 			if d.At.Before(from) || !d.At.Before(end) {
 				continue
 			}
 			w.Decided++
 			if !d.Right {
 				w.Dismissed++
+			}
+		}
+		for _, at := range h.Held {
+			if !at.Before(from) && at.Before(end) {
+				w.Held++
 			}
 		}
 		if w.Decided > 0 {

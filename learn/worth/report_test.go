@@ -87,7 +87,7 @@ func TestRanked(t *testing.T) {
 			Outcome{FirstPass: i < 4, Given: []int64{2}}, Outcome{FirstPass: i < 16, Withheld: []int64{2}}, Outcome{Given: []int64{7}})
 	}
 	list = append(list, Outcome{Withheld: []int64{7}}, Outcome{Given: []int64{8}})
-	got := Of(list, nil, Options{Days: 30, Now: reportedAt}).Learnings
+	got := Of(list, Heard{}, Options{Days: 30, Now: reportedAt}).Learnings
 	var text []string
 	for _, r := range got {
 		text = append(text, fmt.Sprint(r.Learning, " ", r.Given, "/", r.Withheld, " ", r.Enough))
@@ -104,20 +104,30 @@ func TestReliabilityAndWeeks(t *testing.T) {
 	at := func(days int, confidence float64, right bool) Decided {
 		return Decided{Judged{"style", confidence, right}, reportedAt.AddDate(0, 0, -days)}
 	}
-	rep := Of(nil, []Decided{at(0, 0.9, true), at(1, 0.9, true), at(2, 0.9, false), at(8, 0.2, false), at(40, 0.2, false), at(-1, 0.2, false)}, Options{Days: 10, Now: reportedAt})
+	rep := Of(nil, Heard{Decided: []Decided{at(0, 0.9, true), at(1, 0.9, true), at(2, 0.9, false), at(8, 0.2, false), at(40, 0.2, false), at(-1, 0.2, false)},
+		Predicted: []Decided{at(0, 0.75, true), at(40, 0.2, false)}, Held: []time.Time{at(1, 0, false).At, at(1, 0, false).At, at(40, 0, false).At}}, Options{Days: 10, Now: reportedAt})
 	c := rep.Calibration
 	if c.Count != 4 || *c.Right != 0.5 || *c.Base != 0.25 || len(c.Bins) != 2 || c.Bins[1].Interval[0] >= 2.0/3 || c.Bins[1].Interval[1] <= 2.0/3 {
 		t.Errorf("got %+v", c)
 	}
 	near(t, "Brier", *c.Brier, (0.01+0.01+0.81+0.04)/4, 1e-9)
-	want := []Week{{From: "2026-03-22", Decided: 1, Dismissed: 1}, {From: "2026-03-25", Decided: 3, Dismissed: 1}}
+	want := []Week{{From: "2026-03-22", Decided: 1, Dismissed: 1}, {From: "2026-03-25", Decided: 3, Dismissed: 1, Held: 2}}
 	if diff := cmp.Diff(want, rep.Weeks, cmpopts.IgnoreFields(Week{}, "Interval")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p := rep.Prediction; p.Count != 1 || *p.Right != 1 || p.Bins[0].Said != 0.75 {
+		t.Errorf("predictions: %+v", p)
+	}
+	if most, known := rep.Weeks[1].AtMost(); most != 0.6 || !known {
+		t.Errorf("with what was held back at most %v, %v; want (1 + 2) of (3 + 2)", most, known)
+	}
+	if most, known := (Week{}).AtMost(); most != 0 || known {
+		t.Errorf("of an empty week %v, %v", most, known)
 	}
 	if rep.From != "2026-03-22" || rep.To != "2026-03-31" {
 		t.Errorf("from %s to %s", rep.From, rep.To)
 	}
-	empty := Of(nil, nil, Options{Days: 10, Now: reportedAt})
+	empty := Of(nil, Heard{}, Options{Days: 10, Now: reportedAt})
 	if empty.Calibration.Brier != nil || empty.Weeks[0].Interval != nil {
 		t.Errorf("got %+v", empty)
 	}
@@ -142,7 +152,7 @@ func TestReportIsFinite(t *testing.T) {
 			o.Dismissed = rapid.IntRange(0, o.Findings).Draw(t, "dismissed")
 			list = append(list, o)
 		}
-		rep := Of(list, nil, Options{Days: 7, Now: reportedAt})
+		rep := Of(list, Heard{}, Options{Days: 7, Now: reportedAt})
 		if _, err := json.Marshal(rep); err != nil {
 			t.Fatal(err)
 		}

@@ -439,10 +439,24 @@ func TestRecalls(t *testing.T) {
 		if diff := cmp.Diff([]Outcome{o}, list); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
+		h := pipeline.HeldBack{Finding: pipeline.Finding{Fingerprint: "f1", Message: "x"}, Why: "nobody wants it"}
+		other := pipeline.HeldBack{Finding: pipeline.Finding{Fingerprint: "f2"}, Learning: 3}
+		for i, list := range [][]pipeline.HeldBack{{h}, {h, other}, nil} {
+			must(t, d.Append(ctx, run, []pipeline.Event{{ID: fmt.Sprint("held", i), Type: pipeline.EventPhaseCompleted, Time: hours(i), Source: "forge",
+				Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 1}, Review: &pipeline.Review{Held: list}}}}, nil))
+		}
+		held, err := d.HeldBack(ctx, "acme/site", now)
+		must(t, err)
+		if diff := cmp.Diff([]Held{{run.ID, hours(0), h}, {run.ID, hours(1), other}}, held); diff != "" {
+			t.Errorf("held back (-want +got):\n%s", diff)
+		}
 		for repo, since := range map[string]time.Time{"acme/other": now, "acme/site": hours(10)} {
 			list, err := d.Outcomes(ctx, repo, since)
 			must(t, err)
 			want(t, "outcomes of "+repo, len(list), 0)
+			held, err := d.HeldBack(ctx, repo, since)
+			must(t, err)
+			want(t, "held back in "+repo, len(held), 0)
 		}
 	})
 }

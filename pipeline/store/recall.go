@@ -181,6 +181,53 @@ func (d *DB) Outcomes(ctx context.Context, repo string, since time.Time) ([]Outc
 	return list, err
 }
 
+// Held is a finding that a run did not post.
+type Held struct {
+	Run int64
+	At  time.Time // of the first review that held it back
+	pipeline.HeldBack
+}
+
+// HeldBack lists the findings that were held back in a repository's runs ("owner/name";
+// "" for all) that ended since a time, each once in its run, in the order of runs.
+func (d *DB) HeldBack(ctx context.Context, repo string, since time.Time) ([]Held, error) {
+	const doing = "list findings that were held back"
+	rows, err := d.reader.QueryContext(ctx, `SELECT e.run, e.time, e.data FROM outcomes o JOIN runs r ON r.id = o.run JOIN events e ON e.run = o.run
+		WHERE (CAST($1 AS TEXT) = '' OR r.repo = $1) AND o.at >= $2 AND e.type = $3 AND e.data LIKE '%"held":[{%' ORDER BY e.run, e.seq`,
+		repo, micros(since), string(pipeline.EventPhaseCompleted))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	var out []Held
+	type key struct {
+		run     int64
+		finding string
+	}
+	seen := map[key]bool{}
+	_, err = collect(rows, doing, func(*struct{}) error {
+		var run, at int64
+		var text []byte
+		var data pipeline.Data
+		if err := rows.Scan(&run, &at, &text); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &data); err != nil {
+			return fmt.Errorf("decode an event of run %d: %w", run, err)
+		}
+		if data.Review == nil { // somebody's words happen to look like it
+			return nil
+		}
+		for _, h := range data.Review.Held {
+			if k := (key{run, h.Finding.Fingerprint}); !seen[k] {
+				seen[k] = true
+				out = append(out, Held{run, fromMicros(at), h})
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
 // Unlearned returns events of people's feedback that the reader called name has
 // not passed yet, of each run in their order: what a crash left over comes again.
 // A limit of 0 is 100.

@@ -19,7 +19,7 @@ type chart struct {
 	Form          string // "line" or "bars"
 	Before, After string // of a number on the axis: "$", " %"
 	Full          bool   // the axis goes from 0 to 100; else to the greatest value
-	Band          bool   // the second and the third series are the bounds of the first
+	Band          bool   // the second and the third series are the bounds of the first; what follows is drawn as it is
 	Series        []string
 	Rows          []chartRow
 	Empty         bool

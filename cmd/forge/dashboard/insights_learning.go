@@ -33,6 +33,7 @@ type worthData struct {
 	MoreFew     int
 	ByChance    string
 	Diagram     template.HTML
+	Predicted   template.HTML
 	Dismissals  chart
 	Undecided   bool // nobody decided on a finding
 	JSON, Plain string
@@ -98,7 +99,7 @@ func conceal(rep *worth.Report, v Viewer) {
 }
 
 func learningView(rep worth.Report, c choice, days int) worthData {
-	d := worthData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep, Diagram: reliabilityDiagram(rep.Calibration), Dismissals: dismissals(rep.Weeks),
+	d := worthData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep, Diagram: reliabilityDiagram(rep.Calibration, "confidence that the reviewer had"), Predicted: reliabilityDiagram(rep.Prediction, "probability that Forge predicted"), Dismissals: dismissals(rep.Weeks),
 		Undecided: rep.Calibration.Count == 0, JSON: insightsURL("/insights/learning", c.Repo, days, "json"), Plain: insightsURL("/insights", c.Repo, 0, "")}
 	o := rep.Overall
 	d.Overall = []forestRow{
@@ -206,9 +207,13 @@ func forestBar(r forestRow) template.HTML {
 
 // dismissals draws the share that people dismissed, by week.
 func dismissals(weeks []worth.Week) chart {
-	c := chart{ID: "dismissals", Title: "Dismissed findings", Note: "of those that people decided on, by week", Form: "line", After: " %", Full: true, Band: true, Series: []string{"dismissed", "at least, 95 %", "at most, 95 %"}, Empty: true}
+	c := chart{ID: "dismissals", Title: "Dismissed findings", Note: "of those that people decided on, by week", Form: "line", After: " %", Full: true, Band: true, Series: []string{"dismissed", "at least, 95 %", "at most, 95 %", "at most, had all been posted"}, Empty: true}
 	for _, w := range weeks {
-		row := chartRow{Day: w.From, Cells: []chartCell{{Text: "–"}, {Text: "–"}, {Text: "–"}}}
+		row := chartRow{Day: w.From, Cells: []chartCell{{Text: "–"}, {Text: "–"}, {Text: "–"}, {Text: "–"}}}
+		if v, known := w.AtMost(); known {
+			row.Cells[3] = chartCell{number(100 * v), fmt.Sprintf("%.0f %%, %d held back", 100*v, w.Held)}
+			c.Empty = false
+		}
 		if w.Interval != nil {
 			share := float64(w.Dismissed) / float64(w.Decided)
 			row.Cells[0] = chartCell{number(100 * share), fmt.Sprintf("%.0f %% of %d", 100*share, w.Decided)}
@@ -222,7 +227,7 @@ func dismissals(weeks []worth.Week) chart {
 	return c
 }
 
-// The reliability diagram: a square with the reviewer's confidence across and the
+// The reliability diagram: a square with what was said across and the
 // share that people acted on upwards.
 const (
 	squareAt   = 44 // its left and upper edge
@@ -231,7 +236,7 @@ const (
 
 // reliabilityDiagram draws the bins with their intervals against the diagonal, on
 // which confidence is what it says. The numbers stand in a table beside it.
-func reliabilityDiagram(c worth.Reliability) template.HTML {
+func reliabilityDiagram(c worth.Reliability, across string) template.HTML {
 	if c.Count == 0 {
 		return ""
 	}
@@ -249,7 +254,7 @@ func reliabilityDiagram(c worth.Reliability) template.HTML {
 		fmt.Fprintf(&b, `<path class="interval" d="M%.1f %.1fV%.1f"/><circle class="bin" cx="%.1f" cy="%.1f" r="%.1f"/>`,
 			x(bin.Said), y(bin.Interval[0]), y(bin.Interval[1]), x(bin.Said), y(bin.Right), 4+6*math.Sqrt(float64(bin.Count)/float64(most)))
 	}
-	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">confidence that the reviewer had, %%</text>`, x(0.5), y(0)+38)
-	// Only numbers go into it.
-	return template.HTML(fmt.Sprintf(`<svg class="reliability" viewBox="0 0 %d %d" role="img" aria-label="Reliability: the share of findings that people acted on, by the reviewer's confidence; the numbers are in the table">%s</svg>`, squareAt+squareSide+14, squareAt+squareSide+14, b.String())) //nolint:gosec
+	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s, %%</text>`, x(0.5), y(0)+38, across)
+	// Only numbers go into it, and words of this file.
+	return template.HTML(fmt.Sprintf(`<svg class="reliability" viewBox="0 0 %d %d" role="img" aria-label="Reliability: the share of findings that people acted on, by the %s; the numbers are in the table">%s</svg>`, squareAt+squareSide+14, squareAt+squareSide+14, across, b.String())) //nolint:gosec
 }

@@ -17,7 +17,7 @@ import (
 // experience is what the runs and the people of a repository did.
 type experience struct {
 	outcomes []worth.Outcome
-	decided  []worth.Decided
+	heard    worth.Heard
 }
 
 // learns gives the site what learning was worth: some learnings help the first
@@ -35,10 +35,11 @@ func (s *site) learns(runs int, repos ...string) (asked *[]string) {
 		var all experience
 		for repo, e := range by {
 			if slices.Contains(of, repo) || slices.Contains(of, "") {
-				all.outcomes, all.decided = append(all.outcomes, e.outcomes...), append(all.decided, e.decided...)
+				all.outcomes, all.heard.Decided = append(all.outcomes, e.outcomes...), append(all.heard.Decided, e.heard.Decided...)
+				all.heard.Predicted, all.heard.Held = append(all.heard.Predicted, e.heard.Predicted...), append(all.heard.Held, e.heard.Held...)
 			}
 		}
-		rep := worth.Of(all.outcomes, all.decided, o)
+		rep := worth.Of(all.outcomes, all.heard, o)
 		for i := range rep.Learnings {
 			r := &rep.Learnings[i]
 			r.Scope, r.State = scopes[r.Learning%3], "active"
@@ -72,7 +73,13 @@ func experienced(rng *rand.Rand, runs int) (e experience) {
 		age := time.Duration(rng.IntN(88*24)) * time.Hour
 		sure := 0.3 + 0.7*rng.Float64()
 		right := rng.Float64() < sure-0.1-0.3*float64(age)/float64(88*24*time.Hour)
-		e.decided = append(e.decided, worth.Decided{Judged: worth.Judged{Category: "style", Confidence: sure, Right: right}, At: today.Add(-age)})
+		d := worth.Decided{Judged: worth.Judged{Category: "style", Confidence: sure, Right: right}, At: today.Add(-age)}
+		e.heard.Decided = append(e.heard.Decided, d)
+		if d.Confidence = max(0.01, sure-0.25); int(age/time.Hour)%4 > 0 {
+			e.heard.Predicted = append(e.heard.Predicted, d)
+		} else {
+			e.heard.Held = append(e.heard.Held, d.At)
+		}
 	}
 	return e
 }
@@ -82,11 +89,11 @@ func TestLearning(t *testing.T) {
 	s := newSite(t)
 	s.fill(t, "clean", "wall")
 	s.learns(0)
-	has(t, s.get(t, "/insights/learning", 200), "0 runs recalled learnings", "too few runs to tell", "No learning has runs enough", "No data: people have not decided", "no data", "-<circle", "-NaN")
+	has(t, s.get(t, "/insights/learning", 200), "0 runs recalled learnings", "too few runs to tell", "No learning has runs enough", "No data: people have not decided", "No data: nothing that people decided on", "no data", "-<circle", "-NaN")
 	s.learns(400, "acme/shop")
 	page := s.get(t, "/insights/learning", 200)
 	has(t, page, "400 runs recalled learnings", "drawn to ±", "The 8 most useful", "The 8 least useful", " given, ", "not told from chance", "by chance",
-		html.EscapeString(hostile), "-"+hostile, "-<img src=x", `class="reliability"`, `class="diagonal"`, "Brier score <strong>0.", "n 400", `id="chart-dismissals"`, "data-band",
+		html.EscapeString(hostile), "-"+hostile, "-<img src=x", `class="reliability"`, `class="diagonal"`, "Brier score <strong>0.", "n 400", "What Forge predicted", "probability that Forge predicted, %", " held back", "at most, had all been posted", `id="chart-dismissals"`, "data-band",
 		"-NaN", "-Inf", "-style=", "-ZgotmplZ", "All repositories")
 	first := page[strings.Index(page, "most useful</caption>"):]
 	if !strings.Contains(first[:strings.Index(first, "</tr>\n")+800], "Lesson 4 of") {

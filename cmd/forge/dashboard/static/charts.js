@@ -62,7 +62,7 @@
         if (form === "bars") {
           return { stroke, fill: stroke, width: 0, paths: uPlot.paths.bars({ size: [0.7, 36] }), points: { show: false } };
         }
-        if (band && i > 0) return { width: 0, points: { show: false } };
+        if (band && (i === 1 || i === 2)) return { width: 0, points: { show: false } };
         return { stroke, width: 2, dash: dashes[i], points: { show: true, size: this.data[0].length > 31 ? 3 : 5, width: 1.5, stroke, fill: ground } };
       });
       this.u = new uPlot({
