@@ -191,21 +191,39 @@ type DeliveryFilter struct {
 
 // Deliveries lists deliveries without their payloads, newest first.
 func (d *DB) Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error) {
-	args := []any{f.Repo, f.Before, limitOr(f.Limit, 100)}
-	query := deliveryColumns + ` FROM deliveries WHERE (CAST($1 AS TEXT) = '' OR repo = $1) AND (CAST($2 AS BIGINT) = 0 OR id < $2)` + ofRepos("repo", f.Repos, &args)
-	switch f.State {
-	case "":
-	case DeliveryWaiting, DeliveryDead: // each has its index, which a parameter does not find
-		query += ` AND state = '` + string(f.State) + `'`
-	default:
-		args = append(args, string(f.State))
-		query += fmt.Sprintf(` AND state = $%d`, len(args))
-	}
-	rows, err := d.reader.QueryContext(ctx, query+` ORDER BY id DESC LIMIT $3`, args...)
+	query, args := f.query()
+	rows, err := d.reader.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
 	return collect(rows, "list deliveries", func(v *Delivery) error { return v.scan(rows, false) })
+}
+
+func (f DeliveryFilter) query() (string, []any) {
+	var args []any
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	where := "1 = 1"
+	if f.Before != 0 {
+		where += " AND id < " + arg(f.Before)
+	}
+	rare := false
+	switch f.State {
+	case "":
+	case DeliveryWaiting, DeliveryDead: // each has its index, which a parameter does not find
+		rare, where = true, where+` AND state = '`+string(f.State)+`'`
+	default:
+		where += " AND state = " + arg(string(f.State))
+	}
+	limit := arg(limitOr(f.Limit, 100))
+	repos := Filter{Repo: f.Repo, Repos: f.Repos}.repos()
+	if rare { // few: they are looked through
+		where += ofRepos("repo", repos, &args)
+		repos = nil
+	}
+	return newest(deliveryColumns+" FROM deliveries", "deliveries", where, repos, limit, arg), args
 }
 
 // Backlog is how many deliveries wait to be handled, and how many were given up.

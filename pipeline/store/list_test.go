@@ -1,0 +1,74 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"forge/pipeline"
+)
+
+// Lists are what a look at every row would choose, on every page, for any number of
+// repositories.
+func TestListsAgainstLookingAtAll(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		states := []pipeline.State{pipeline.StateRunning, pipeline.StateWaiting, pipeline.StateStopped, pipeline.StateVerified, pipeline.StateFailed}
+		repo := func(n int) string { return fmt.Sprint("acme/r", n) }
+		var list []Delivery
+		for i := range 80 {
+			_, err := d.SQL().Exec(`INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated) VALUES ($1, '', 1, $2, $3, $4, '', '', $5, 1, 1)`,
+				fmt.Sprint("k", i), i*i%7+1, repo(i*i%7), i+1, string(states[i*3%11%len(states)]))
+			must(t, err)
+			v := delivery(fmt.Sprint("g", i))
+			v.Repo = repo(i * i % 7)
+			list = append(list, v)
+		}
+		must(t, d.KeepDeliveries(t.Context(), list))
+		runs, err := d.Runs(t.Context(), Filter{Limit: 1000})
+		must(t, err)
+		want(t, "runs", len(runs), 80)
+		var many []string
+		for i := range 900 {
+			many = append(many, repo(i+2))
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			f := Filter{State: rapid.SampledFrom(append(states, "")).Draw(t, "state"), Active: rapid.Bool().Draw(t, "active"), Limit: rapid.IntRange(1, 90).Draw(t, "limit"),
+				Before: rapid.Int64Range(0, 90).Draw(t, "before"), Repo: rapid.SampledFrom([]string{"", "", repo(1), repo(4), "acme/none"}).Draw(t, "repo"),
+				Repos: rapid.SampledFrom([][]string{nil, {}, {repo(1)}, {repo(0), repo(4), "acme/none"}, many}).Draw(t, "repos")}
+			var wantRuns []RunRow
+			var wantGUIDs []string
+			for _, r := range runs {
+				if (f.Repo != "" && r.Repo != f.Repo) || (f.Repos != nil && !slices.Contains(f.Repos, r.Repo)) || (f.Before != 0 && r.ID >= f.Before) {
+					continue
+				}
+				if len(wantGUIDs) < f.Limit {
+					wantGUIDs = append(wantGUIDs, fmt.Sprint("g", r.ID-1))
+				}
+				if (f.State == "" || r.State == f.State) && (!f.Active || !r.State.Ended()) && len(wantRuns) < f.Limit {
+					wantRuns = append(wantRuns, r)
+				}
+			}
+			got, err := d.Runs(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(wantRuns, got); diff != "" {
+				t.Errorf("Runs(%+v) (-want +got)\n%s", f, diff)
+			}
+			found, err := d.Deliveries(t.Context(), DeliveryFilter{Repo: f.Repo, Repos: f.Repos, Before: f.Before, Limit: f.Limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var guids []string
+			for _, v := range found {
+				guids = append(guids, v.GUID)
+			}
+			if diff := cmp.Diff(wantGUIDs, guids); diff != "" {
+				t.Errorf("Deliveries of %+v (-want +got)\n%s", f, diff)
+			}
+		})
+	})
+}
