@@ -28,7 +28,7 @@ func planned() []plan {
 		query, args := f.query()
 		return plan{"deliveries " + name, query, args, sqlite, []string{"TEMP B-TREE"}, postgres}
 	}
-	snapshot := selectMetrics + " ORDER BY day, metric, label, bucket"
+	snapshot := selectMetrics + orderMetrics
 	return []plan{
 		// Closing a day, and what is new since: which runs have gone on is told by the
 		// rows of runs and of cursors; of those the log is read by run; sums are written
@@ -41,6 +41,8 @@ func planned() []plan {
 			[]string{"Index Scan using cursors_pkey", "Index Cond: ((name = 'metrics'::text) AND (run = '1'::bigint))"}},
 		{"a day's snapshot", snapshot, []any{"", 20260107, 20260107}, []string{"SEARCH metric_snapshots USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, []string{"events", "TEMP B-TREE"},
 			[]string{"metric_snapshots_pkey", "(day >= '20260107'::bigint) AND (day <= '20260107'::bigint)"}},
+		{"days in one piece", selectDays, []any{"", 20260101, 20260107}, []string{"SEARCH metric_days USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, []string{"TEMP B-TREE"}, nil},
+		{"days without a piece", fmt.Sprintf(selectLoose, "(20260101, 20260102), (20260105, 20260106)"), []any{"acme/r1"}, []string{"SEARCH m USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, nil, nil},
 		{"questions that wait", countOther, nil, []string{"SCAN gates USING INDEX gates_open", "SEARCH gates USING INDEX gates_open"}, nil, nil},
 
 		runs("newest", Filter{}, nil, []string{"Index Scan Backward using runs_pkey"}),

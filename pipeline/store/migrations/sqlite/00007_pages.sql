@@ -14,3 +14,12 @@ CREATE INDEX gates_open ON gates (opened) WHERE NOT closed;
 ALTER TABLE gates ADD COLUMN asked TEXT NOT NULL DEFAULT '';
 UPDATE gates SET asked = COALESCE((SELECT json_extract(e.data, '$.gate.for.login') FROM events e
     WHERE e.run = gates.run AND e.type = 'gate.requested' AND json_extract(e.data, '$.gate.id') = gates.id LIMIT 1), '') WHERE NOT closed;
+
+-- The sums of a day in one piece: a report reads as many rows as there are days,
+-- not one for each sum. What has none, or an empty one, is read from the sums.
+CREATE TABLE metric_days (
+    repo TEXT    NOT NULL,
+    day  INTEGER NOT NULL,
+    sums BLOB    NOT NULL,
+    PRIMARY KEY (repo, day)
+) STRICT, WITHOUT ROWID;

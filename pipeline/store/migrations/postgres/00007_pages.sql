@@ -10,3 +10,12 @@ CREATE INDEX deliveries_repo ON deliveries (repo, id);
 ALTER TABLE gates ADD COLUMN asked TEXT NOT NULL DEFAULT '';
 UPDATE gates SET asked = COALESCE((SELECT e.data::jsonb -> 'gate' -> 'for' ->> 'login' FROM events e
     WHERE e.run = gates.run AND e.type = 'gate.requested' AND e.data::jsonb -> 'gate' ->> 'id' = gates.id LIMIT 1), '') WHERE NOT closed;
+
+-- The sums of a day in one piece: a report reads as many rows as there are days,
+-- not one for each sum. What has none, or an empty one, is read from the sums.
+CREATE TABLE metric_days (
+    repo TEXT   NOT NULL,
+    day  BIGINT NOT NULL,
+    sums BYTEA  NOT NULL,
+    PRIMARY KEY (repo, day)
+);
