@@ -128,8 +128,8 @@ type unpacker struct {
 	err   error
 }
 
-// rows appends the rows of a day to list.
-func (u *unpacker) rows(list []MetricRow, day int64, data []byte) ([]MetricRow, error) {
+// rows hands the rows of a day to take.
+func (u *unpacker) rows(day int64, data []byte, take func(MetricRow)) error {
 	u.data, u.err = data[1:], nil
 	for len(u.data) > 0 && u.err == nil {
 		r := MetricRow{Day: day, Metric: u.text(), Label: u.text()}
@@ -141,10 +141,10 @@ func (u *unpacker) rows(list []MetricRow, day int64, data []byte) ([]MetricRow, 
 			}
 			r.Squares = math.Float64frombits(binary.LittleEndian.Uint64(u.data))
 			u.data = u.data[8:]
-			list = append(list, r)
+			take(r)
 		}
 	}
-	return list, u.err
+	return u.err
 }
 
 func (u *unpacker) text() string {
@@ -185,14 +185,24 @@ func past[T any](u *unpacker, v T, n int) (none T) {
 
 // Metrics returns the sums of the days from one to another, both included, of a
 // repository ("owner/name"; "" for all together), in the order of days.
-func (d *DB) Metrics(ctx context.Context, repo string, from, to int64) ([]MetricRow, error) {
+func (d *DB) Metrics(ctx context.Context, repo string, from, to int64) (list []MetricRow, err error) {
+	err = d.EachMetric(ctx, repo, from, to, func(r MetricRow) { list = append(list, r) })
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(list, func(a, b MetricRow) int { return cmp.Compare(a.Day, b.Day) })
+	return list, nil
+}
+
+// EachMetric hands the rows of [DB.Metrics] to take, in no order of days, and keeps
+// none of them: a year of many repositories has millions.
+func (d *DB) EachMetric(ctx context.Context, repo string, from, to int64, take func(MetricRow)) error {
 	doing := fmt.Sprintf("read metrics of %q from %d to %d", repo, from, to)
 	rows, err := d.reader.QueryContext(ctx, selectDays, repo, from, to)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	u := unpacker{names: map[string]string{}}
-	var list []MetricRow
 	packed, err := collect(rows, doing, func(day *int64) error {
 		var sums sql.RawBytes
 		if err := rows.Scan(day, &sums); err != nil {
@@ -202,27 +212,28 @@ func (d *DB) Metrics(ctx context.Context, repo string, from, to int64) ([]Metric
 			*day = 0
 			return nil
 		}
-		list, err = u.rows(list, *day, sums)
-		return err
+		return u.rows(*day, sums, take)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	gaps := gapsOf(packed, from, to)
 	if gaps == "" {
-		return list, nil
+		return nil
 	}
 	rows, err = d.reader.QueryContext(ctx, fmt.Sprintf(selectLoose, gaps)+orderMetrics, repo)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
-	loose, err := collect(rows, doing, func(r *MetricRow) error { return r.scan(rows) })
-	if err != nil || len(loose) == 0 {
-		return list, err
-	}
-	list = append(list, loose...)
-	slices.SortStableFunc(list, func(a, b MetricRow) int { return cmp.Compare(a.Day, b.Day) })
-	return list, nil
+	_, err = collect(rows, doing, func(*struct{}) error {
+		var r MetricRow
+		if err := r.scan(rows); err != nil {
+			return err
+		}
+		take(r)
+		return nil
+	})
+	return err
 }
 
 // gapsOf are the stretches of days, as pairs of numbers, that are not packed; 0 is

@@ -29,8 +29,8 @@ func TestPackRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := metricRows(t)
 		u := unpacker{names: map[string]string{}}
-		got, err := u.rows(nil, 20260107, packRows(rows))
-		if err != nil {
+		var got []MetricRow
+		if err := u.rows(20260107, packRows(rows), func(r MetricRow) { got = append(got, r) }); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(rows, got); diff != "" {
@@ -48,12 +48,13 @@ func FuzzUnpack(f *testing.F) {
 			return
 		}
 		u := unpacker{names: map[string]string{}}
-		rows, err := u.rows(nil, 1, data)
+		rows := 0
+		err := u.rows(1, data, func(MetricRow) { rows++ })
 		if err != nil && !errors.Is(err, errPack) {
 			t.Fatal(err)
 		}
-		if len(rows) > len(data) { // a row takes eleven bytes and more
-			t.Errorf("%d rows of %d bytes", len(rows), len(data))
+		if rows > len(data) { // a row takes eleven bytes and more
+			t.Errorf("%d rows of %d bytes", rows, len(data))
 		}
 	})
 }
