@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -73,7 +72,7 @@ func reportWorth(ctx context.Context, db *store.DB, o worth.Options, repos ...st
 	}
 	var decided []worth.Decided
 	for _, repo := range repos {
-		signals, err := db.Signals(ctx, "repo:"+repo)
+		signals, err := db.SignalsSince(ctx, "repo:"+repo, o.Since())
 		if err != nil {
 			return worth.Report{}, err
 		}
@@ -82,15 +81,17 @@ func reportWorth(ctx context.Context, db *store.DB, o worth.Options, repos ...st
 		}
 	}
 	rep := worth.Of(outcomes, decided, o)
+	ids := make([]int64, len(rep.Learnings))
+	for i, r := range rep.Learnings {
+		ids[i] = r.Learning
+	}
+	said, err := db.Said(ctx, ids)
+	if err != nil {
+		return worth.Report{}, err
+	}
 	for i := range rep.Learnings {
 		r := &rep.Learnings[i]
-		l, err := db.Learning(ctx, r.Learning)
-		switch {
-		case errors.Is(err, store.ErrNotFound): // unreachable: recalls refer to what there is
-			continue
-		case err != nil:
-			return worth.Report{}, err
-		}
+		l := said[r.Learning]
 		r.Scope, r.Content, r.State = l.Scope, l.Content, l.State
 	}
 	return rep, nil

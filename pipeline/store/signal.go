@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"time"
 
 	"forge/pipeline"
 )
@@ -167,6 +168,11 @@ func (d *DB) HasSignal(ctx context.Context, scope, key string) (had bool, err er
 // Signals lists the latest signal of each key of a scope, oldest first.
 func (d *DB) Signals(ctx context.Context, scope string) ([]pipeline.Signal, error) {
 	return signalsBy(ctx, d.reader, `scope = $1`, scope)
+}
+
+// SignalsSince is [DB.Signals] of what happened since a time.
+func (d *DB) SignalsSince(ctx context.Context, scope string, since time.Time) ([]pipeline.Signal, error) {
+	return signalsBy(ctx, d.reader, `scope = $1 AND at >= $2`, scope, micros(since))
 }
 
 func signalsBy(ctx context.Context, q queryer, where string, args ...any) ([]pipeline.Signal, error) {
