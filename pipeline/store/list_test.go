@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -71,4 +72,44 @@ func TestListsAgainstLookingAtAll(t *testing.T) {
 			}
 		})
 	})
+}
+
+// Who is asked is known of questions that were open before it was kept with them.
+func TestAskedOfOldQuestions(t *testing.T) {
+	test := func(t *testing.T, address string) {
+		d, err := Open(t.Context(), address, quiet())
+		must(t, err)
+		gate := func(n int) pipeline.Data {
+			return pipeline.Data{Gate: &pipeline.Gate{ID: fmt.Sprint("gate/", n), Kind: pipeline.GateEscalation, Question: "Go on?", For: pipeline.Actor{ID: 5, Login: fmt.Sprint("ann", n)}}}
+		}
+		add(t, d, begin(t, d, 1), ev("a", pipeline.EventGateRequested, 1, gate(1)))
+		add(t, d, begin(t, d, 2), ev("b", "note", 1, pipeline.Data{}), ev("c", pipeline.EventGateRequested, 2, gate(2)))
+		asked := func() (out []string) {
+			list, all, err := d.OpenGates(t.Context(), nil, 10)
+			must(t, err)
+			want(t, "open questions", all, 2)
+			for _, g := range list {
+				out = append(out, g.Asked)
+			}
+			return out
+		}
+		both := []string{"ann1", "ann2"}
+		if diff := cmp.Diff(both, asked()); diff != "" {
+			t.Errorf("of new questions (-want +got)\n%s", diff)
+		}
+		for _, q := range []string{`ALTER TABLE gates DROP COLUMN asked`, `DROP TABLE metric_days`, `DROP INDEX runs_state`, `DROP INDEX runs_repo_state`, `DROP INDEX deliveries_repo`,
+			`DELETE FROM ` + schemaTable + ` WHERE version_id = 7`} {
+			_, err := d.SQL().Exec(q)
+			must(t, err)
+		}
+		must(t, d.Close())
+		d, err = Open(t.Context(), address, quiet())
+		must(t, err)
+		closeAfter(t, d)
+		if diff := cmp.Diff(both, asked()); diff != "" {
+			t.Errorf("of old questions (-want +got)\n%s", diff)
+		}
+	}
+	t.Run("sqlite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "forge.db")) })
+	t.Run("postgres", func(t *testing.T) { test(t, postgresAddress(t)) })
 }
