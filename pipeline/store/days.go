@@ -21,8 +21,12 @@ const (
 	selectDays = `SELECT day, sums FROM metric_days WHERE repo = $1 AND day >= $2 AND day <= $3 ORDER BY day`
 	putDay     = `INSERT INTO metric_days (repo, day, sums) VALUES ($1, $2, $3) ON CONFLICT (repo, day) DO UPDATE SET sums = excluded.sums`
 	// selectLoose reads the days that have no piece: before the first version that
-	// wrote them, and those without any sum.
-	selectLoose  = `SELECT m.day, m.metric, m.label, m.bucket, m.n, m.total, m.squares FROM (VALUES %s) AS gap CROSS JOIN metric_snapshots m WHERE m.repo = $1 AND m.day >= gap.column1 AND m.day <= gap.column2`
+	// wrote them, and those without any sum. PostgreSQL has to be kept from reading
+	// all days and comparing each with each stretch.
+	selectLoose = `SELECT m.day, m.metric, m.label, m.bucket, m.n, m.total, m.squares FROM json_each($2) AS gap CROSS JOIN metric_snapshots m
+		WHERE m.repo = $1 AND m.day >= gap.value ->> 0 AND m.day <= gap.value ->> 1`
+	selectLoosePostgres = `SELECT m.day, m.metric, m.label, m.bucket, m.n, m.total, m.squares FROM jsonb_array_elements(CAST($2 AS TEXT)::jsonb) AS gap CROSS JOIN LATERAL
+		(SELECT * FROM metric_snapshots s WHERE s.repo = $1 AND s.day >= (gap ->> 0)::bigint AND s.day <= (gap ->> 1)::bigint OFFSET 0) m`
 	orderMetrics = ` ORDER BY day, metric, label, bucket`
 )
 
@@ -221,7 +225,11 @@ func (d *DB) EachMetric(ctx context.Context, repo string, from, to int64, take f
 	if gaps == "" {
 		return nil
 	}
-	rows, err = d.reader.QueryContext(ctx, fmt.Sprintf(selectLoose, gaps)+orderMetrics, repo)
+	query := selectLoose
+	if d.path == "" {
+		query = selectLoosePostgres
+	}
+	rows, err = d.reader.QueryContext(ctx, query+orderMetrics, repo, gaps)
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -236,13 +244,13 @@ func (d *DB) EachMetric(ctx context.Context, repo string, from, to int64, take f
 	return err
 }
 
-// gapsOf are the stretches of days, as pairs of numbers, that are not packed; 0 is
-// none of them.
+// gapsOf are the stretches of days, as pairs of numbers in JSON, that are not
+// packed, "" for none; a 0 is no day.
 func gapsOf(packed []int64, from, to int64) string {
 	var gaps []string
 	gap := func(low, high int64) {
 		if low <= high {
-			gaps = append(gaps, fmt.Sprintf("(%d, %d)", low, high))
+			gaps = append(gaps, fmt.Sprintf("[%d, %d]", low, high))
 		}
 	}
 	for _, day := range packed {
@@ -253,5 +261,8 @@ func gapsOf(packed []int64, from, to int64) string {
 		from = max(day+1, dayOf(time.Date(int(day/10_000), time.Month(day/100%100), int(day%100)+1, 0, 0, 0, 0, time.UTC)))
 	}
 	gap(from, to)
-	return strings.Join(gaps, ", ")
+	if gaps == nil {
+		return ""
+	}
+	return "[" + strings.Join(gaps, ", ") + "]"
 }

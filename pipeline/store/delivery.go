@@ -191,6 +191,9 @@ type DeliveryFilter struct {
 
 // Deliveries lists deliveries without their payloads, newest first.
 func (d *DB) Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error) {
+	if repos := (Filter{Repo: f.Repo, Repos: f.Repos}).repos(); repos != nil && len(repos) == 0 {
+		return nil, nil
+	}
 	query, args := f.query()
 	rows, err := d.reader.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -44,6 +44,9 @@ const runColumns = `SELECT id, repo_id, repo, issue, title, branch, pull, state,
 
 // Runs lists runs, newest first.
 func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
+	if repos := f.repos(); repos != nil && len(repos) == 0 {
+		return nil, nil
+	}
 	query, args := f.query()
 	rows, err := d.reader.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -90,7 +93,7 @@ func (f Filter) repos() []string {
 	return []string{}
 }
 
-// newest is a query of the newest rows of a table with a condition, of some
+// newest is a query of the newest rows of a table with a condition, of one or some
 // repositories (nil: of all), each of which is asked for its own newest ones: so
 // it reads no more than so many rows of each, however many there are, and however
 // few of these the newest are of.
@@ -98,7 +101,7 @@ func newest(columns, table, where string, repos []string, limit string, arg func
 	if repos == nil {
 		return columns + " WHERE " + where + " ORDER BY id DESC LIMIT " + limit
 	}
-	each := make([]string, 0, len(repos)+1)
+	each := make([]string, 0, len(repos))
 	for i, r := range repos {
 		each = append(each, fmt.Sprintf("SELECT id FROM (SELECT id FROM %s WHERE repo = %s AND %s ORDER BY id DESC LIMIT %s) AS of%d", table, arg(r), where, limit, i))
 	}
@@ -110,10 +113,7 @@ const atOnce = 400
 
 // nested puts queries together, in groups when there are many.
 func nested(queries []string) string {
-	switch {
-	case len(queries) == 0:
-		return "SELECT CAST(NULL AS BIGINT)"
-	case len(queries) <= atOnce:
+	if len(queries) <= atOnce {
 		return strings.Join(queries, " UNION ALL ")
 	}
 	var groups []string

@@ -23,7 +23,7 @@ func TestListsAgainstLookingAtAll(t *testing.T) {
 			_, err := d.SQL().Exec(`INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated) VALUES ($1, '', 1, $2, $3, $4, '', '', $5, 1, 1)`,
 				fmt.Sprint("k", i), i*i%7+1, repo(i*i%7), i+1, string(states[i*3%11%len(states)]))
 			must(t, err)
-			v := delivery(fmt.Sprint("g", i))
+			v := delivery(fmt.Sprintf("g%02d", i)) // PostgreSQL takes them in by name
 			v.Repo = repo(i * i % 7)
 			list = append(list, v)
 		}
@@ -46,7 +46,7 @@ func TestListsAgainstLookingAtAll(t *testing.T) {
 					continue
 				}
 				if len(wantGUIDs) < f.Limit {
-					wantGUIDs = append(wantGUIDs, fmt.Sprint("g", r.ID-1))
+					wantGUIDs = append(wantGUIDs, fmt.Sprintf("g%02d", r.ID-1))
 				}
 				if (f.State == "" || r.State == f.State) && (!f.Active || !r.State.Ended()) && len(wantRuns) < f.Limit {
 					wantRuns = append(wantRuns, r)
