@@ -223,16 +223,22 @@ func (f DeliveryFilter) query() (string, []any) {
 	limit := arg(limitOr(f.Limit, 100))
 	repos := Filter{Repo: f.Repo, Repos: f.Repos}.repos()
 	if rare { // few: they are looked through
-		where += ofRepos("repo", repos, &args)
+		where += ofRepos(anyIndexBut, repos, &args)
 		repos = nil
 	}
 	return newest(deliveryColumns+" FROM deliveries", "deliveries", where, repos, limit, arg), args
 }
 
+// anyIndexBut is a delivery's repository where the index of its state is to be used,
+// and not that of repositories: those that wait and are dead are few.
+const anyIndexBut = `repo || ''`
+
 // Backlog is how many deliveries wait to be handled, and how many were given up.
 type Backlog struct {
 	Waiting, Dead int
 }
+
+const countBacklog = `SELECT COUNT(*) FROM deliveries WHERE state = `
 
 // Backlog counts the deliveries of some repositories (nil: of all, and of none) that
 // are not done.
@@ -242,7 +248,7 @@ func (d *DB) Backlog(ctx context.Context, repos []string) (b Backlog, err error)
 		n     *int
 	}{{`'waiting'`, &b.Waiting}, {`'dead'`, &b.Dead}} {
 		var args []any
-		query := `SELECT COUNT(*) FROM deliveries WHERE state = ` + c.state + ofRepos("repo", repos, &args)
+		query := countBacklog + c.state + ofRepos(anyIndexBut, repos, &args)
 		if err := d.reader.QueryRowContext(ctx, query, args...).Scan(c.n); err != nil {
 			return Backlog{}, fmt.Errorf("count deliveries: %w", err)
 		}

@@ -18,6 +18,12 @@ type plan struct {
 	postgres    []string // what EXPLAIN has to say
 }
 
+func backlog(state string) string {
+	var args []any
+	query := countBacklog + state + ofRepos(anyIndexBut, []string{"acme/site"}, &args)
+	return strings.ReplaceAll(query, "$1", "'acme/site'")
+}
+
 // planned are the queries that are held to their indexes.
 func planned() []plan {
 	runs := func(name string, f Filter, sqlite, postgres []string) plan {
@@ -55,6 +61,8 @@ func planned() []plan {
 		deliveries("newest", DeliveryFilter{}, nil, []string{"Index Scan Backward using deliveries_pkey"}),
 		deliveries("of a repository", DeliveryFilter{Repo: "acme/site"}, []string{"SEARCH deliveries USING COVERING INDEX deliveries_repo (repo=?)"}, []string{"using deliveries_repo"}),
 		deliveries("of some repositories", DeliveryFilter{Repos: []string{"acme/site", "acme/rare"}, Before: 7}, []string{"SEARCH deliveries USING COVERING INDEX deliveries_repo (repo=? AND id<?)"}, []string{"using deliveries_repo"}),
+		deliveries("dead of some repositories", DeliveryFilter{State: DeliveryDead, Repos: []string{"acme/site", "acme/rare"}}, []string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
+		{"how many are dead", backlog("'dead'"), nil, []string{"USING INDEX deliveries_dead"}, nil, []string{"using deliveries_dead"}},
 		deliveries("dead", DeliveryFilter{State: DeliveryDead}, []string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
 	}
 }
