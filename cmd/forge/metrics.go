@@ -120,15 +120,11 @@ func catchUp(cmd *cobra.Command, db *store.DB) error {
 // reportMetrics computes a report on repositories together, "" being all of them.
 func reportMetrics(ctx context.Context, db *store.DB, o metrics.Options, repos ...string) (metrics.Report, error) {
 	from, to := o.Span()
-	var rows []metrics.Row
+	sums := metrics.NewSums(o)
 	for _, repo := range repos {
-		list, err := db.Metrics(ctx, repo, from, to)
-		if err != nil {
+		if err := db.EachMetric(ctx, repo, from, to, func(r store.MetricRow) { sums.Add(metrics.Row(r)) }); err != nil {
 			return metrics.Report{}, err
 		}
-		for _, r := range list {
-			rows = append(rows, metrics.Row(r))
-		}
 	}
-	return metrics.Compute(rows, o), nil
+	return sums.Report(), nil
 }

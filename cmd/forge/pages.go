@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -29,12 +30,40 @@ func newPages(w *wiring, o wireOptions) *dashboard.Pages {
 		Report: func(ctx context.Context, m metrics.Options, repos ...string) (metrics.Report, error) {
 			return reportMetrics(ctx, w.db, m, repos...)
 		},
-		Worth: func(ctx context.Context, o worth.Options, repos ...string) (worth.Report, error) {
-			return reportWorth(ctx, w.db, o, repos...)
-		},
+		Worth:   (&worths{db: w.db}).report,
 		Tell:    w.engine.Tell,
 		Redrive: func(ctx context.Context, guid string) error { return w.engine.Redrive(ctx, "delivery/"+guid) },
 	})
+}
+
+// worths are reports on what learning is worth. Predictions are made anew for each
+// tenth of the decisions, which takes a second in a busy repository, so that a report
+// is kept for a minute.
+type worths struct {
+	db   *store.DB
+	mu   sync.Mutex
+	kept map[string]worth.Report
+	at   time.Time // when the oldest was made
+}
+
+func (w *worths) report(ctx context.Context, o worth.Options, repos ...string) (worth.Report, error) {
+	key := fmt.Sprint(o.Days, " ", o.Repo, " ", strings.Join(repos, " "))
+	w.mu.Lock()
+	if age := o.Now.Sub(w.at); age < 0 || age > time.Minute {
+		w.kept, w.at = map[string]worth.Report{}, o.Now
+	}
+	rep, ok := w.kept[key]
+	w.mu.Unlock()
+	if ok {
+		return rep, nil
+	}
+	rep, err := reportWorth(ctx, w.db, o, repos...)
+	if err == nil {
+		w.mu.Lock()
+		w.kept[key] = rep
+		w.mu.Unlock()
+	}
+	return rep, err
 }
 
 // notify tells those who look at the pages what events have changed.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -34,24 +33,21 @@ func memoryWorthCommand() *cobra.Command {
 			if err := checkDays(o.Days); err != nil {
 				return err
 			}
-			db, err := openStore(cmd)
-			if err != nil {
+			return withStore(cmd, func(db *store.DB) error {
+				if err := checkRepo(cmd.Context(), db, o.Repo); err != nil {
+					return err
+				}
+				o.Now = time.Now()
+				rep, err := reportWorth(cmd.Context(), db, o, o.Repo)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(cmd.OutOrStdout(), rep)
+				}
+				_, err = io.WriteString(cmd.OutOrStdout(), worthScreen(rep))
 				return err
-			}
-			defer db.Close()
-			if err := checkRepo(cmd.Context(), db, o.Repo); err != nil {
-				return err
-			}
-			o.Now = time.Now()
-			rep, err := reportWorth(cmd.Context(), db, o, o.Repo)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), rep)
-			}
-			_, err = io.WriteString(cmd.OutOrStdout(), worthScreen(rep))
-			return err
+			})
 		},
 	}
 	cmd.Flags().IntVar(&o.Days, "days", 90, "the period in days: 7, 30 or 90")
@@ -72,15 +68,17 @@ func reportWorth(ctx context.Context, db *store.DB, o worth.Options, repos ...st
 		return worth.Report{}, err
 	}
 	rep := worth.Of(outcomes, heard, o)
+	ids := make([]int64, len(rep.Learnings))
+	for i, r := range rep.Learnings {
+		ids[i] = r.Learning
+	}
+	said, err := db.Said(ctx, ids)
+	if err != nil {
+		return worth.Report{}, err
+	}
 	for i := range rep.Learnings {
 		r := &rep.Learnings[i]
-		l, err := db.Learning(ctx, r.Learning)
-		switch {
-		case errors.Is(err, store.ErrNotFound): // unreachable: recalls refer to what there is
-			continue
-		case err != nil:
-			return worth.Report{}, err
-		}
+		l := said[r.Learning]
 		r.Scope, r.Content, r.State = l.Scope, l.Content, l.State
 	}
 	return rep, nil

@@ -88,58 +88,106 @@ func (o Options) Span() (from, to int64) {
 // series holds the sums of one metric and label.
 type series struct {
 	now, before total
-	days        []total
+	days        []total // without buckets
 }
 
-func (s *series) add(r Row, day int) {
+func (s *series) add(r *Row, day int, dist bool) {
 	n := len(s.days)
 	if day >= n {
-		s.before.add(r)
+		s.before.add(r, dist)
 		return
 	}
-	s.now.add(r)
-	s.days[n-1-day].add(r)
+	s.now.add(r, dist)
+	s.days[n-1-day].add(r, false)
 }
 
 // Compute turns the sums of a period and the one before into a report. Rows of
 // other days, and of metrics that this version does not know, are passed over.
 func Compute(rows []Row, o Options) Report {
-	last := timeOf(DayOf(o.Now))
-	rep := Report{Repo: o.Repo, Days: o.Days, From: last.AddDate(0, 0, 1-o.Days).Format(time.DateOnly), To: last.Format(time.DateOnly)}
-	type key struct{ metric, label string }
-	all, byLabel := map[string]*series{}, map[key]*series{}
-	ago := map[int64]int{} // days before the last one
-	for i := range 2 * o.Days {
-		ago[DayOf(last.AddDate(0, 0, -i))] = i
-	}
+	s := NewSums(o)
 	for _, r := range rows {
+		s.Add(r)
+	}
+	return s.Report()
+}
+
+// Sums takes in the sums of a period and the one before, of any number of
+// repositories in any order, as they are read.
+type Sums struct {
+	o       Options
+	ago     map[int64]int // days before the last one
+	all     map[string]*series
+	byLabel map[labelKey]*series
+
+	// Rows come by day, metric and label: what the last one went into is where most go.
+	last labelKey
+	def  Definition
+	into [2]*series // of the metric and of the label; nil for none
+	day  int64
+	at   int // of day, in ago; -1 outside
+}
+
+type labelKey struct{ metric, label string }
+
+// NewSums begins a report.
+func NewSums(o Options) *Sums {
+	s := &Sums{o: o, ago: map[int64]int{}, all: map[string]*series{}, byLabel: map[labelKey]*series{}, at: -1}
+	last := timeOf(DayOf(o.Now))
+	for i := range 2 * o.Days {
+		s.ago[DayOf(last.AddDate(0, 0, -i))] = i
+	}
+	return s
+}
+
+// Add takes in a row. One of another day, or of a metric that this version does not
+// know, is passed over.
+func (s *Sums) Add(r Row) {
+	if r.Day != s.day {
+		at, inside := s.ago[r.Day]
+		if !inside {
+			at = -1
+		}
+		s.day, s.at = r.Day, at
+	}
+	if s.at < 0 {
+		return
+	}
+	if k := (labelKey{r.Metric, r.Label}); k != s.last {
 		d, known := definitions[r.Metric]
-		day, inside := ago[r.Day]
-		if !known || !inside {
-			continue
+		s.last, s.def, s.into = k, d, [2]*series{}
+		if known && (!d.Whole || r.Label == "") {
+			s.into[0] = get(s.all, r.Metric, s.o.Days)
 		}
-		if !d.Whole || r.Label == "" {
-			get(all, r.Metric, o.Days).add(r, day)
-		}
-		if d.By != "" && r.Label != "" {
-			get(byLabel, key{r.Metric, r.Label}, o.Days).add(r, day)
+		if known && d.By != "" && r.Label != "" {
+			s.into[1] = get(s.byLabel, k, s.o.Days)
 		}
 	}
+	for _, in := range s.into {
+		if in != nil {
+			in.add(&r, s.at, s.def.Dist)
+		}
+	}
+}
+
+// Report is the report of what was taken in.
+func (s *Sums) Report() Report {
+	o, last := s.o, timeOf(DayOf(s.o.Now))
+	rep := Report{Repo: o.Repo, Days: o.Days, From: last.AddDate(0, 0, 1-o.Days).Format(time.DateOnly), To: last.Format(time.DateOnly)}
 	labels := map[string][]string{}
-	for k := range byLabel {
+	for k := range s.byLabel {
 		labels[k.metric] = append(labels[k.metric], k.label)
 	}
 	for _, d := range Catalogue() {
-		m := Metric{Definition: d, Figure: get(all, d.Key, o.Days).figure(d, "")}
+		m := Metric{Definition: d, Figure: get(s.all, d.Key, o.Days).figure(d, "")}
 		for _, label := range labels[d.Key] {
-			m.Labels = append(m.Labels, byLabel[key{d.Key, label}].figure(d, label))
+			m.Labels = append(m.Labels, s.byLabel[labelKey{d.Key, label}].figure(d, label))
 		}
 		slices.SortFunc(m.Labels, func(a, b Figure) int {
 			return cmp.Or(inLoop(a.Label)-inLoop(b.Label), b.n()-a.n(), cmp.Compare(a.Label, b.Label))
 		})
 		rep.Metrics = append(rep.Metrics, m)
 	}
-	rep.Runs = get(all, Success, o.Days).now.n
+	rep.Runs = get(s.all, Success, o.Days).now.n
 	rep.Targets = targets(rep.Metrics)
 	return rep
 }

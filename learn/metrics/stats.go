@@ -35,23 +35,27 @@ func BucketRange(bucket int) (low, high int64) {
 	return low, low + (1<<shift - 1)
 }
 
+// buckets is more than there are of any value.
+const buckets = 64 * subs
+
 // total is what the rows of a period add up to.
 type total struct {
 	n, sum  int64
 	squares float64
-	buckets map[int]int64
+	sizes   []int64 // observations by bucket, of metrics with a distribution
 }
 
-func (t *total) add(r Row) {
+func (t *total) add(r *Row, dist bool) {
 	t.n += r.N
 	t.sum += r.Total
 	t.squares += r.Squares
-	if r.Bucket != 0 || definitions[r.Metric].Dist {
-		if t.buckets == nil {
-			t.buckets = map[int]int64{}
-		}
-		t.buckets[r.Bucket] += r.N
+	if !dist || r.Bucket < 0 || r.Bucket >= buckets {
+		return
 	}
+	if missing := r.Bucket + 1 - len(t.sizes); missing > 0 {
+		t.sizes = append(t.sizes, make([]int64, missing)...)
+	}
+	t.sizes[r.Bucket] += r.N
 }
 
 // estimate turns sums into a figure; nil when there is no observation. Shares get
@@ -83,13 +87,9 @@ func (t *total) estimate(d Definition) *Estimate {
 // bucket.
 func (t *total) quantile(q float64) float64 {
 	rank := int64(math.Ceil(q * float64(t.n)))
-	last := 0
-	for b := range t.buckets {
-		last = max(last, b)
-	}
 	var sum int64
-	for b := 0; b <= last; b++ {
-		if sum += t.buckets[b]; sum >= max(1, rank) {
+	for b, n := range t.sizes {
+		if sum += n; sum >= max(1, rank) {
 			low, high := BucketRange(b)
 			return float64(low) + float64(high-low)/2
 		}

@@ -191,27 +191,54 @@ type DeliveryFilter struct {
 
 // Deliveries lists deliveries without their payloads, newest first.
 func (d *DB) Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error) {
-	args := []any{f.Repo, f.Before, limitOr(f.Limit, 100)}
-	query := deliveryColumns + ` FROM deliveries WHERE (CAST($1 AS TEXT) = '' OR repo = $1) AND (CAST($2 AS BIGINT) = 0 OR id < $2)` + ofRepos("repo", f.Repos, &args)
-	switch f.State {
-	case "":
-	case DeliveryWaiting, DeliveryDead: // each has its index, which a parameter does not find
-		query += ` AND state = '` + string(f.State) + `'`
-	default:
-		args = append(args, string(f.State))
-		query += fmt.Sprintf(` AND state = $%d`, len(args))
+	if repos := (Filter{Repo: f.Repo, Repos: f.Repos}).repos(); repos != nil && len(repos) == 0 {
+		return nil, nil
 	}
-	rows, err := d.reader.QueryContext(ctx, query+` ORDER BY id DESC LIMIT $3`, args...)
+	query, args := f.query()
+	rows, err := d.reader.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
 	return collect(rows, "list deliveries", func(v *Delivery) error { return v.scan(rows, false) })
 }
 
+func (f DeliveryFilter) query() (string, []any) {
+	var args []any
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	where := "1 = 1"
+	if f.Before != 0 {
+		where += " AND id < " + arg(f.Before)
+	}
+	rare := false
+	switch f.State {
+	case "":
+	case DeliveryWaiting, DeliveryDead: // each has its index, which a parameter does not find
+		rare, where = true, where+` AND state = '`+string(f.State)+`'`
+	default:
+		where += " AND state = " + arg(string(f.State))
+	}
+	limit := arg(limitOr(f.Limit, 100))
+	repos := Filter{Repo: f.Repo, Repos: f.Repos}.repos()
+	if rare { // few: they are looked through
+		where += ofRepos(anyIndexBut, repos, &args)
+		repos = nil
+	}
+	return newest(deliveryColumns+" FROM deliveries", "deliveries", where, repos, limit, arg), args
+}
+
+// anyIndexBut is a delivery's repository where the index of its state is to be used,
+// and not that of repositories: those that wait and are dead are few.
+const anyIndexBut = `repo || ''`
+
 // Backlog is how many deliveries wait to be handled, and how many were given up.
 type Backlog struct {
 	Waiting, Dead int
 }
+
+const countBacklog = `SELECT COUNT(*) FROM deliveries WHERE state = `
 
 // Backlog counts the deliveries of some repositories (nil: of all, and of none) that
 // are not done.
@@ -221,7 +248,7 @@ func (d *DB) Backlog(ctx context.Context, repos []string) (b Backlog, err error)
 		n     *int
 	}{{`'waiting'`, &b.Waiting}, {`'dead'`, &b.Dead}} {
 		var args []any
-		query := `SELECT COUNT(*) FROM deliveries WHERE state = ` + c.state + ofRepos("repo", repos, &args)
+		query := countBacklog + c.state + ofRepos(anyIndexBut, repos, &args)
 		if err := d.reader.QueryRowContext(ctx, query, args...).Scan(c.n); err != nil {
 			return Backlog{}, fmt.Errorf("count deliveries: %w", err)
 		}

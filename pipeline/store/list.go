@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,18 +40,15 @@ type RunRow struct {
 	Updated   time.Time      `json:"updated"`
 }
 
-const selectRuns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, started, updated FROM runs
-	WHERE (CAST($1 AS TEXT) = '' OR state = $1) AND (CAST($2 AS TEXT) = '' OR repo = $2) AND (CAST($3 AS BIGINT) = 0 OR id < $3)`
+const runColumns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, started, updated FROM runs`
 
 // Runs lists runs, newest first.
 func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
-	query := selectRuns
-	if f.Active {
-		query += ` AND ` + active
+	if repos := f.repos(); repos != nil && len(repos) == 0 {
+		return nil, nil
 	}
-	args := []any{string(f.State), f.Repo, f.Before, limitOr(f.Limit, 100)}
-	query += ofRepos("repo", f.Repos, &args)
-	rows, err := d.reader.QueryContext(ctx, query+` ORDER BY id DESC LIMIT $4`, args...)
+	query, args := f.query()
+	rows, err := d.reader.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
@@ -60,6 +58,69 @@ func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
 		r.Started, r.Updated = fromMicros(started), fromMicros(updated)
 		return err
 	})
+}
+
+// query has only the conditions that are asked for: one that a parameter switches
+// off finds no index.
+func (f Filter) query() (string, []any) {
+	var args []any
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	where := "1 = 1"
+	if f.State != "" {
+		where += " AND state = " + arg(string(f.State))
+	}
+	if f.Active {
+		where += " AND " + active
+	}
+	if f.Before != 0 {
+		where += " AND id < " + arg(f.Before)
+	}
+	limit := arg(limitOr(f.Limit, 100))
+	return newest(runColumns, "runs", where, f.repos(), limit, arg), args
+}
+
+// repos are the repositories that are chosen: nil for all.
+func (f Filter) repos() []string {
+	switch {
+	case f.Repo == "":
+		return f.Repos
+	case f.Repos == nil || slices.Contains(f.Repos, f.Repo):
+		return []string{f.Repo}
+	}
+	return []string{}
+}
+
+// newest is a query of the newest rows of a table with a condition, of one or some
+// repositories (nil: of all), each of which is asked for its own newest ones: so
+// it reads no more than so many rows of each, however many there are, and however
+// few of these the newest are of.
+func newest(columns, table, where string, repos []string, limit string, arg func(any) string) string {
+	if repos == nil {
+		return columns + " WHERE " + where + " ORDER BY id DESC LIMIT " + limit
+	}
+	each := make([]string, 0, len(repos))
+	for i, r := range repos {
+		each = append(each, fmt.Sprintf("SELECT id FROM (SELECT id FROM %s WHERE repo = %s AND %s ORDER BY id DESC LIMIT %s) AS of%d", table, arg(r), where, limit, i))
+	}
+	return columns + " WHERE id IN (" + nested(each) + ") ORDER BY id DESC LIMIT " + limit
+}
+
+// atOnce is how many queries SQLite takes in one UNION, with some room: it takes 500.
+const atOnce = 400
+
+// nested puts queries together, in groups when there are many.
+func nested(queries []string) string {
+	if len(queries) <= atOnce {
+		return strings.Join(queries, " UNION ALL ")
+	}
+	var groups []string
+	for group := range slices.Chunk(queries, atOnce) {
+		groups = append(groups, "SELECT * FROM ("+strings.Join(group, " UNION ALL ")+fmt.Sprintf(") AS some%d", len(groups)))
+	}
+	return nested(groups)
 }
 
 // ofRepos is the condition that a column names one of some repositories, for whom
@@ -93,6 +154,7 @@ type GateRow struct {
 	Repo     string            `json:"repo"`
 	Issue    int               `json:"issue"`
 	Title    string            `json:"title"`
+	Asked    string            `json:"asked,omitempty"` // the login of who is asked first
 }
 
 // OpenGates lists the questions that wait in some repositories (nil: in all), the
@@ -104,14 +166,14 @@ func (d *DB) OpenGates(ctx context.Context, repos []string, limit int) (list []G
 	if err := d.reader.QueryRowContext(ctx, `SELECT COUNT(*)`+where, args...).Scan(&all); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", doing, err)
 	}
-	rows, err := d.reader.QueryContext(ctx, `SELECT g.run, g.id, g.kind, g.question, g.opened, r.repo, r.issue, r.title`+where+
+	rows, err := d.reader.QueryContext(ctx, `SELECT g.run, g.id, g.kind, g.question, g.opened, r.repo, r.issue, r.title, g.asked`+where+
 		fmt.Sprintf(` ORDER BY g.opened, g.run LIMIT %d`, limitOr(limit, 100)), args...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", doing, err)
 	}
 	list, err = collect(rows, doing, func(g *GateRow) error {
 		var opened int64
-		err := rows.Scan(&g.Run, &g.ID, &g.Kind, &g.Question, &opened, &g.Repo, &g.Issue, &g.Title)
+		err := rows.Scan(&g.Run, &g.ID, &g.Kind, &g.Question, &opened, &g.Repo, &g.Issue, &g.Title, &g.Asked)
 		g.Opened = fromMicros(opened)
 		return err
 	})

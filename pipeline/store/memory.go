@@ -195,6 +195,35 @@ func learningByID(ctx context.Context, q queryer, id int64) (pipeline.Learning, 
 	return list[0], nil
 }
 
+// Said is what a learning says, in short.
+type Said struct {
+	Scope, Content, State string
+}
+
+// Said returns what learnings say, by id. One that does not exist is left out.
+func (d *DB) Said(ctx context.Context, ids []int64) (map[int64]Said, error) {
+	const doing = "read what learnings say"
+	out := make(map[int64]Said, len(ids))
+	for some := range slices.Chunk(ids, 1000) {
+		list := strings.ReplaceAll(strings.Trim(fmt.Sprint(some), "[]"), " ", ", ")
+		rows, err := d.reader.QueryContext(ctx, `SELECT id, scope, content, state FROM memories WHERE id IN (`+list+`)`)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", doing, err)
+		}
+		_, err = collect(rows, doing, func(*struct{}) error {
+			var id int64
+			var s Said
+			err := rows.Scan(&id, &s.Scope, &s.Content, &s.State)
+			out[id] = s
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // Evidence returns what there is for and against a learning, the latest first;
 // what was taken back is there with Off.
 func (d *DB) Evidence(ctx context.Context, learning int64) ([]pipeline.Evidence, error) {

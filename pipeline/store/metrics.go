@@ -122,7 +122,15 @@ func (d *DB) measure(ctx context.Context, list []behind, of MeasureFunc) error {
 				return err
 			}
 		}
-		return d.upsertMetrics(ctx, tx, metricArgs(sums))
+		args := metricArgs(sums)
+		days := daysOf(args)
+		if err := d.holdDays(ctx, tx, days); err != nil {
+			return err
+		}
+		if err := d.upsertMetrics(ctx, tx, args); err != nil {
+			return err
+		}
+		return d.packDays(ctx, tx, days)
 	})
 }
 
@@ -203,19 +211,6 @@ func (d *DB) pass(ctx context.Context, tx *sql.Tx, b behind, to int64) error {
 		err = ErrConflict
 	}
 	return err
-}
-
-// Metrics returns the sums of the days from one to another, both included, of a
-// repository ("owner/name"; "" for all together), in the order of days.
-func (d *DB) Metrics(ctx context.Context, repo string, from, to int64) ([]MetricRow, error) {
-	doing := fmt.Sprintf("read metrics of %q from %d to %d", repo, from, to)
-	rows, err := d.reader.QueryContext(ctx, selectMetrics+` ORDER BY day, metric, label, bucket`, repo, from, to)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	return collect(rows, doing, func(r *MetricRow) error {
-		return rows.Scan(&r.Day, &r.Metric, &r.Label, &r.Bucket, &r.N, &r.Total, &r.Squares)
-	})
 }
 
 // Diminished lists the runs that met diminishing returns since a time, in a

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -117,43 +116,6 @@ func TestMetricLabels(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
-}
-
-// No query reads more than it needs: what is new in a run is a step into the log,
-// which is clustered by run; a period is a stretch of the snapshots' key; finding
-// the runs that have gone on reads no event.
-func TestMetricPlans(t *testing.T) {
-	d := openFile(t)
-	plans := []struct {
-		query string
-		args  []any
-		want  []string
-		never []string
-	}{
-		{selectBehind, []any{metricsCursor, 0, 100}, []string{"SEARCH r USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH c USING PRIMARY KEY (name=? AND run=?)"}, []string{"events", "TEMP B-TREE"}},
-		{selectEvents, []any{1, 0}, []string{"SEARCH events USING PRIMARY KEY (run=? AND seq>?)"}, []string{"SCAN", "TEMP B-TREE"}},
-		{selectMetrics + " ORDER BY day, metric, label, bucket", []any{"", 20260101, 20260107}, []string{"SEARCH metric_snapshots USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, []string{"SCAN", "TEMP B-TREE"}},
-	}
-	for _, p := range plans {
-		rows, err := d.reader.Query("EXPLAIN QUERY PLAN "+p.query, p.args...)
-		must(t, err)
-		lines, err := collect(rows, "explain", func(s *string) error {
-			var a, b, c int
-			return rows.Scan(&a, &b, &c, s)
-		})
-		must(t, err)
-		plan := strings.Join(lines, "\n")
-		for _, w := range p.want {
-			if !strings.Contains(plan, w) {
-				t.Errorf("%.60s…\nplan does not say %q:\n%s", p.query, w, plan)
-			}
-		}
-		for _, n := range p.never {
-			if strings.Contains(plan, n) {
-				t.Errorf("%.60s…\nplan says %q:\n%s", p.query, n, plan)
-			}
-		}
-	}
 }
 
 // Covers M2: what a monitor asks for.

@@ -145,8 +145,8 @@ func (d *DB) projectBounces(ctx context.Context, tx *sql.Tx, old, next *pipeline
 	return nil
 }
 
-const upsertGate = `INSERT INTO gates (run, id, kind, guard, question, opened, closed, answers, choice, actor_id, actor, answered)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+const upsertGate = `INSERT INTO gates (run, id, kind, guard, question, opened, closed, answers, choice, actor_id, actor, answered, asked)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 	ON CONFLICT (run, id) DO UPDATE SET closed = excluded.closed, answers = excluded.answers, choice = excluded.choice,
 	actor_id = excluded.actor_id, actor = excluded.actor, answered = excluded.answered`
 
@@ -164,7 +164,7 @@ func (d *DB) projectGates(ctx context.Context, tx *sql.Tx, old, next *pipeline.R
 			last = g.Answers[n-1]
 		}
 		_, err := d.exec(ctx, tx, upsertGate, next.ID, g.ID, string(g.Kind), guard, clean(g.Question), micros(g.Opened), g.Closed,
-			len(g.Answers), clean(last.Choice), last.By.ID, clean(last.By.Login), micros(last.At))
+			len(g.Answers), clean(last.Choice), last.By.ID, clean(last.By.Login), micros(last.At), clean(g.For.Login))
 		if err != nil {
 			return err
 		}

@@ -89,6 +89,7 @@ func (p *Pages) worth(w http.ResponseWriter, r *http.Request, v Viewer) error {
 // repositories, and of an organisation, whose other repositories they may not see.
 func conceal(rep *worth.Report, v Viewer) {
 	_, all := v.Repos()
+	rep.Learnings = slices.Clone(rep.Learnings) // the report may be shown to others, too
 	for i := range rep.Learnings {
 		r := &rep.Learnings[i]
 		repo, ofRepo := strings.CutPrefix(r.Scope, "repo:")

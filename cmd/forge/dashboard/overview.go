@@ -16,16 +16,10 @@ const (
 
 // overviewData is the first page.
 type overviewData struct {
-	Gates     []gateView
+	Gates     []store.GateRow
 	MoreGates int
 	Runs      []store.RunRow
 	Loops     []loopView
-}
-
-// gateView is a question that waits.
-type gateView struct {
-	store.GateRow
-	For string // who is asked first
 }
 
 // loopView is how one of the loops does.
@@ -54,9 +48,11 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v Viewer) error
 		return err
 	}
 	var d overviewData
-	if d.Gates, d.MoreGates, err = p.gates(ctx, c); err != nil {
+	all := 0
+	if d.Gates, all, err = p.DB.OpenGates(ctx, c.within(), gatesShown); err != nil {
 		return err
 	}
+	d.MoreGates = all - len(d.Gates)
 	if d.Runs, err = p.DB.Runs(ctx, store.Filter{State: "running", Repos: c.within(), Limit: runningShown}); err != nil {
 		return err
 	}
@@ -76,26 +72,6 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v Viewer) error
 		d.Loops = append(d.Loops, view)
 	}
 	return p.render(w, r, v, "overview.html", page{Title: "Overview", Nav: "/", Live: "run", Data: d})
-}
-
-// gates are the questions that wait longest, and how many there are besides.
-func (p *Pages) gates(ctx context.Context, c choice) (list []gateView, more int, err error) {
-	rows, n, err := p.DB.OpenGates(ctx, c.within(), gatesShown)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, g := range rows {
-		view := gateView{GateRow: g}
-		run, err := p.DB.Load(ctx, g.Run)
-		if err != nil {
-			return nil, 0, err
-		}
-		if open := run.Gate(); open != nil {
-			view.For = open.For.Login
-		}
-		list = append(list, view)
-	}
-	return list, n - len(list), nil
 }
 
 // report computes the metrics of what was chosen.

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"forge/pipeline"
+)
+
+// Lists are what a look at every row would choose, on every page, for any number of
+// repositories.
+func TestListsAgainstLookingAtAll(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		states := []pipeline.State{pipeline.StateRunning, pipeline.StateWaiting, pipeline.StateStopped, pipeline.StateVerified, pipeline.StateFailed}
+		repo := func(n int) string { return fmt.Sprint("acme/r", n) }
+		var list []Delivery
+		for i := range 80 {
+			_, err := d.SQL().Exec(`INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated) VALUES ($1, '', 1, $2, $3, $4, '', '', $5, 1, 1)`,
+				fmt.Sprint("k", i), i*i%7+1, repo(i*i%7), i+1, string(states[i*3%11%len(states)]))
+			must(t, err)
+			v := delivery(fmt.Sprintf("g%02d", i)) // PostgreSQL takes them in by name
+			v.Repo = repo(i * i % 7)
+			list = append(list, v)
+		}
+		must(t, d.KeepDeliveries(t.Context(), list))
+		runs, err := d.Runs(t.Context(), Filter{Limit: 1000})
+		must(t, err)
+		want(t, "runs", len(runs), 80)
+		var many []string
+		for i := range 900 {
+			many = append(many, repo(i+2))
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			f := Filter{State: rapid.SampledFrom(append(states, "")).Draw(t, "state"), Active: rapid.Bool().Draw(t, "active"), Limit: rapid.IntRange(1, 90).Draw(t, "limit"),
+				Before: rapid.Int64Range(0, 90).Draw(t, "before"), Repo: rapid.SampledFrom([]string{"", "", repo(1), repo(4), "acme/none"}).Draw(t, "repo"),
+				Repos: rapid.SampledFrom([][]string{nil, {}, {repo(1)}, {repo(0), repo(4), "acme/none"}, many}).Draw(t, "repos")}
+			var wantRuns []RunRow
+			var wantGUIDs []string
+			for _, r := range runs {
+				if (f.Repo != "" && r.Repo != f.Repo) || (f.Repos != nil && !slices.Contains(f.Repos, r.Repo)) || (f.Before != 0 && r.ID >= f.Before) {
+					continue
+				}
+				if len(wantGUIDs) < f.Limit {
+					wantGUIDs = append(wantGUIDs, fmt.Sprintf("g%02d", r.ID-1))
+				}
+				if (f.State == "" || r.State == f.State) && (!f.Active || !r.State.Ended()) && len(wantRuns) < f.Limit {
+					wantRuns = append(wantRuns, r)
+				}
+			}
+			got, err := d.Runs(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(wantRuns, got); diff != "" {
+				t.Errorf("Runs(%+v) (-want +got)\n%s", f, diff)
+			}
+			found, err := d.Deliveries(t.Context(), DeliveryFilter{Repo: f.Repo, Repos: f.Repos, Before: f.Before, Limit: f.Limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var guids []string
+			for _, v := range found {
+				guids = append(guids, v.GUID)
+			}
+			if diff := cmp.Diff(wantGUIDs, guids); diff != "" {
+				t.Errorf("Deliveries of %+v (-want +got)\n%s", f, diff)
+			}
+		})
+	})
+}
+
+// Who is asked is known of questions that were open before it was kept with them.
+func TestAskedOfOldQuestions(t *testing.T) {
+	test := func(t *testing.T, address string) {
+		d, err := Open(t.Context(), address, quiet())
+		must(t, err)
+		gate := func(n int) pipeline.Data {
+			return pipeline.Data{Gate: &pipeline.Gate{ID: fmt.Sprint("gate/", n), Kind: pipeline.GateEscalation, Question: "Go on?", For: pipeline.Actor{ID: 5, Login: fmt.Sprint("ann", n)}}}
+		}
+		add(t, d, begin(t, d, 1), ev("a", pipeline.EventGateRequested, 1, gate(1)))
+		add(t, d, begin(t, d, 2), ev("b", "note", 1, pipeline.Data{}), ev("c", pipeline.EventGateRequested, 2, gate(2)))
+		asked := func() (out []string) {
+			list, all, err := d.OpenGates(t.Context(), nil, 10)
+			must(t, err)
+			want(t, "open questions", all, 2)
+			for _, g := range list {
+				out = append(out, g.Asked)
+			}
+			return out
+		}
+		both := []string{"ann1", "ann2"}
+		if diff := cmp.Diff(both, asked()); diff != "" {
+			t.Errorf("of new questions (-want +got)\n%s", diff)
+		}
+		for _, q := range []string{`ALTER TABLE gates DROP COLUMN asked`, `DROP TABLE metric_days`, `DROP INDEX runs_state`, `DROP INDEX runs_repo_state`, `DROP INDEX deliveries_repo`,
+			`DELETE FROM ` + schemaTable + ` WHERE version_id = 7`} {
+			_, err := d.SQL().Exec(q)
+			must(t, err)
+		}
+		must(t, d.Close())
+		d, err = Open(t.Context(), address, quiet())
+		must(t, err)
+		closeAfter(t, d)
+		if diff := cmp.Diff(both, asked()); diff != "" {
+			t.Errorf("of old questions (-want +got)\n%s", diff)
+		}
+	}
+	t.Run("sqlite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "forge.db")) })
+	t.Run("postgres", func(t *testing.T) { test(t, postgresAddress(t)) })
+}
