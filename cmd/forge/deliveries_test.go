@@ -22,9 +22,10 @@ import (
 // through the real receiver, store and engine, have as many effects as there are
 // distinct ones: each edits the issue of one of a hundred runs.
 func TestTenThousandDeliveries(t *testing.T) {
+	t.Parallel()
 	total, runs := 10_000, 100
 	if testing.Short() || raceEnabled {
-		total = 1_000
+		total, runs = 300, 10
 	}
 	distinct := total * 7 / 10
 	of := newOffice(t, officeOptions{})

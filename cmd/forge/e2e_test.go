@@ -355,6 +355,7 @@ func (l *labTest) shape(p *githubtest.Pull) map[string]int {
 // Covers T1–T3, B1, B8 of the main job: a labelled issue becomes a verified
 // pull request, over GitHub's protocol, on a real module with a real bug.
 func TestRealModule(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, labOptions{})
 	p := l.serve()
 	begun := time.Now()

@@ -14,6 +14,7 @@ import (
 // Covers T7: on a real module, a run that is stopped at its first bounce asks a
 // human, who answers by a comment, a box or a button; each choice is carried out.
 func TestEscalationOnRealModule(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, labOptions{})
 	limits := "loop:\n  review_bounces: 0\n"
 	if _, err := l.gh.As("acme").PushFiles(e2eRepo, githubtest.Push{Branch: "main", Message: "Ask at once", Files: map[string]*string{".github/forge.yml": &limits}}); err != nil {
