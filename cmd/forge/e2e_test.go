@@ -455,6 +455,7 @@ func (l *labTest) ownTime(p *process, took time.Duration) {
 // The same through the real clients of both providers, against servers that speak
 // their protocols and play the tape.
 func TestProviders(t *testing.T) {
+	t.Parallel()
 	for _, provider := range []string{"openai", "anthropic"} {
 		t.Run(provider, func(t *testing.T) {
 			models, err := agenttest.NewServer([]byte(read(t, "testdata/e2e/tape.txtar")))

@@ -23,7 +23,7 @@ import (
 // the requests that are under way then have.
 const (
 	drainTime = 10 * time.Second
-	closeTime = 5 * time.Second
+	closeTime = 8 * time.Second
 )
 
 func serveCommand() *cobra.Command {
@@ -234,14 +234,24 @@ func (s *server) stop(ctx context.Context) error {
 	s.halt()
 	defer s.aux.Wait()
 	err := s.engine.Stop(ctx)
-	// Who is in the middle of a request gets an answer, also when the engine took all the time.
+	// Who is in the middle of a request gets an answer, also when the engine took all
+	// the time. A connection on which nothing was ever asked holds it up for five seconds.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	var pages error
-	if s.local != nil {
-		pages = s.local.Shutdown(last)
+	return errors.Join(err, shutdown(last, s.http, s.local), s.hooks.Stop(last), s.wiring.close())
+}
+
+// shutdown shuts servers down at the same time; those that are nil are not there.
+func shutdown(ctx context.Context, servers ...*http.Server) error {
+	errs := make([]error, len(servers))
+	var down sync.WaitGroup
+	for i, one := range servers {
+		if one != nil {
+			down.Go(func() { errs[i] = one.Shutdown(ctx) })
+		}
 	}
-	return errors.Join(err, pages, s.http.Shutdown(last), s.hooks.Stop(last), s.wiring.close())
+	down.Wait()
+	return errors.Join(errs...)
 }
 
 // configure reads the server's configuration and makes its logger.
