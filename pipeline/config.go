@@ -51,6 +51,7 @@ type TestConfig struct {
 	Coverage       float64  `json:"coverage"`               // per cent under which a file is reported (V1)
 	Checks         bool     `json:"checks"`                 // wait for the repository's own checks on the pushed head, too
 	ChecksMinutes  int      `json:"checks_timeout_minutes"` // how long to wait for them
+	KnownFailures  string   `json:"known_failures"`         // tests that failed before the work: "ask" a human once, or "allow"; "" of older runs is ask
 }
 
 // GateConfig is how long a run waits for people.
@@ -95,7 +96,7 @@ func DefaultConfig() Config {
 			DiminishingFrom: 2, Doubts: 2, AutoFixOnly: true, AutoFixConfidence: 0.7, Faults: 3,
 		},
 		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 40},
-		Tests:   TestConfig{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30},
+		Tests:   TestConfig{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30, KnownFailures: "ask"},
 		Breaker: BreakerConfig{Enabled: true, MaxIterations: 3, OnMax: "manual"},
 		Learn:   LearnConfig{DismissalTarget: 0.1},
 	}

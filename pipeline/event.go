@@ -17,6 +17,8 @@ const (
 	EventRunFailed    EventType = "run.failed"    // Data.Guard
 	EventRunSkipped   EventType = "run.skipped"   // Data.Guard; circuit breaker with on_max: skip
 	EventRunReset     EventType = "run.reset"     // Data.Answer: what the guards count begins again (R9)
+	EventRunReopened  EventType = "run.reopened"  // Data.Note: why, Data.Actor, Data.Head where it moved: a verified or accepted run goes on (T9)
+	EventRunClosed    EventType = "run.closed"    // Data.Note: merged, closed, or the issue was; nothing reopens the run after it
 
 	EventPhaseEntered   EventType = "phase.entered"   // Data.Phase
 	EventPhaseCompleted EventType = "phase.completed" // Data.Phase and the phase's result
@@ -261,8 +263,9 @@ const (
 // Fault is why a phase or a publication ended without a result.
 type Fault struct {
 	Class   FaultClass `json:"class"`
-	Message string     `json:"message"`         // for people: what, where, how to mend it
-	Final   bool       `json:"final,omitempty"` // trying again cannot help
+	Message string     `json:"message"`           // for people: what, where, how to mend it
+	Final   bool       `json:"final,omitempty"`   // trying again cannot help
+	RetryAt time.Time  `json:"retry_at,omitzero"` // of a provider: trying before then is no use
 }
 
 // Error makes a fault an error, so that executors can return one.
@@ -303,6 +306,7 @@ type Await struct {
 	Looks int         `json:"looks"`           // how often it was looked at
 	Tests *TestReport `json:"tests,omitempty"` // what the phase has found out already
 	Woken bool        `json:"woken,omitempty"` // there is news: look again now
+	Model bool        `json:"model,omitempty"` // it is a model's provider that is waited for, and not checks
 }
 
 // Update is how taking in the base branch went.

@@ -34,6 +34,11 @@ const (
 	GuardPlan        GuardName = "plan"       // the plan has a question
 	GuardManual      GuardName = "manual"     // manual mode waits for a word before every action (R7)
 	GuardPublish     GuardName = "publish_refused"
+	GuardUnread      GuardName = "unread"         // part of the change could not be shown to the reviewer
+	GuardDispute     GuardName = "dispute"        // implementer and reviewer disagree about a finding, twice
+	GuardKnown       GuardName = "known_failures" // tests failed before this work and fail still
+	GuardUnclean     GuardName = "unclean"        // a suite did not end well although no test failed
+	GuardSecret      GuardName = "secret"         // what would be pushed or posted looks like a credential
 )
 
 // Guard is why the loop stopped by itself: which guard, and its numbers.

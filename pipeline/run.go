@@ -59,6 +59,7 @@ type Run struct {
 	Await      *Await      `json:"await,omitempty"`      // what the active phase waits for outside of Forge
 	Fault      *Fault      `json:"fault,omitempty"`      // the last one, until something succeeds
 	Ended      string      `json:"ended,omitempty"`      // why the run ended, for people
+	Waivers    []Waiver    `json:"waivers,omitempty"`    // what people let pass that Forge could not verify, in order
 
 	Baseline  *TestReport         `json:"baseline,omitempty"`  // the tests at Base, before anything changed
 	Approved  bool                `json:"approved,omitempty"`  // a human answered the plan's question
@@ -133,6 +134,11 @@ type Issue struct {
 	Last    int      `json:"last"`               // iteration in which it was last seen
 	Times   int      `json:"times"`              // iterations in which it was seen, since a grant
 	FixedIn string   `json:"fixed_in,omitempty"` // SHA of the commit after which it was gone
+
+	Seen     string `json:"seen,omitempty"`     // SHA at which it was last seen; "" in older runs
+	Ruling   string `json:"ruling,omitempty"`   // why the reviewer says what it says of it, the last time
+	Disputed string `json:"disputed,omitempty"` // why the implementer holds it for mistaken, until the reviewer has ruled
+	Upheld   int    `json:"upheld,omitempty"`   // times the reviewer upheld it against a dispute
 }
 
 // Fingerprint returns the identity of the finding or failure.

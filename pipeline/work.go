@@ -13,6 +13,7 @@ type Plan struct {
 	Criteria []Criterion `json:"criteria"`
 	Files    []string    `json:"files,omitempty"` // expected to change
 	Risks    []string    `json:"risks,omitempty"`
+	Tests    []string    `json:"tests,omitempty"`    // tests that fail at the base and that the task is about: they must pass
 	Question string      `json:"question,omitempty"` // what a human must answer before work can start
 	Options  []string    `json:"options,omitempty"`  // the answers to choose from
 }
@@ -25,13 +26,14 @@ type Criterion struct {
 
 // Implementation is what the implementer reports, with the commit that Forge made of it.
 type Implementation struct {
-	Summary   string   `json:"summary"`
-	Addressed []string `json:"addressed,omitempty"` // one line for each finding or failure that was dealt with
-	Files     []string `json:"files"`               // paths that changed
-	Parent    string   `json:"parent"`              // SHA the work started from
-	Head      string   `json:"head"`                // SHA of the commit; equal to Parent when nothing changed
-	Unable    string   `json:"unable,omitempty"`    // "unable to fix X: needs clarification" (V5)
-	Doubts    []string `json:"doubts,omitempty"`    // one line for each issue that has come back and may not be mended by this either: which, and what is missing
+	Summary   string    `json:"summary"`
+	Addressed []string  `json:"addressed,omitempty"` // one line for each finding or failure that was dealt with
+	Files     []string  `json:"files"`               // paths that changed
+	Parent    string    `json:"parent"`              // SHA the work started from
+	Head      string    `json:"head"`                // SHA of the commit; equal to Parent when nothing changed
+	Unable    string    `json:"unable,omitempty"`    // "unable to fix X: needs clarification" (V5)
+	Doubts    []string  `json:"doubts,omitempty"`    // one line for each issue that has come back and may not be mended by this either: which, and what is missing
+	Disputes  []Dispute `json:"disputes,omitempty"`  // findings that the implementer holds for mistaken
 }
 
 // Severity is how bad a finding is. Only Error and Critical block (B3).
@@ -110,6 +112,9 @@ type Review struct {
 	Reviewed    []string     `json:"reviewed"`               // paths
 	NotReviewed []Skipped    `json:"not_reviewed,omitempty"` // said, never silent
 	Held        []HeldBack   `json:"held,omitempty"`         // findings that were not posted because of what people did before
+	Ruled       bool         `json:"ruled,omitempty"`        // the reviewer was shown what was open and ruled on it; false in older logs, where absent meant fixed
+	Rulings     []Ruling     `json:"rulings,omitempty"`      // on findings that were open before this review
+	Identity    int          `json:"identity,omitempty"`     // the method by which the findings' fingerprints were resolved against the run's; 0, in older logs: by Apply
 }
 
 // HeldBack is a finding that was not posted, and why.
@@ -164,11 +169,27 @@ type TestReport struct {
 	Coverage *Coverage `json:"coverage,omitempty"`
 	Tampered []Finding `json:"tampered,omitempty"` // tests removed, skipped or weakened since the base (lessons 16)
 	None     string    `json:"none,omitempty"`     // why nothing could be tested; then nothing is verified
+
+	Before  []Failure    `json:"before,omitempty"`  // failed before the work began and fail still; neither passed nor flaky
+	Changed []TestChange `json:"changed,omitempty"` // tests of the base that pass only as the change edited them, each with the reviewer's reason
+	Unclean string       `json:"unclean,omitempty"` // why a suite did not end well although no test failed; then nothing is verified
 }
 
-// OK reports whether the tests passed: something ran, and nothing failed.
+// OK reports whether the tests passed: something ran and ended well, and nothing
+// failed but what a named person knows of.
 func (t *TestReport) OK() bool {
-	return t.None == "" && t.Passed > 0 && len(t.Failures) == 0 && len(t.Tampered) == 0
+	return t.None == "" && t.Unclean == "" && t.Passed > 0 && len(t.Failures) == 0 && len(t.Tampered) == 0 && len(t.Unknown()) == 0
+}
+
+// Unknown returns the failures from before the work that nobody has called known.
+func (t *TestReport) Unknown() []Failure {
+	var out []Failure
+	for _, f := range t.Before {
+		if f.KnownBy == "" {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // Suite is one command that ran tests.
@@ -199,6 +220,7 @@ type Failure struct {
 	Confidence  float64 `json:"confidence,omitempty"` // in the analysis, 0 to 1
 	Fix         *Fix    `json:"fix,omitempty"`        //
 	WorkedIn    int     `json:"worked_in,omitempty"`  // the iteration in which it last passed: a regression (V2)
+	KnownBy     string  `json:"known_by,omitempty"`   // of a failure from before the work: the login of who said that it is known, or "settings"
 }
 
 // Command is a process to run in the workspace. Args[0] is looked up inside the

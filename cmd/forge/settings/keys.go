@@ -62,6 +62,7 @@ var rules = map[string]rule{
 	"tests.coverage":               {doc: "Coverage under which a file is reported (V1)", max: 100, unit: "per cent"},
 	"tests.checks":                 {doc: "Wait for the repository's own checks on the pushed head, too, and send back what they find"},
 	"tests.checks_timeout_minutes": {doc: "How long to wait for them", min: 1, max: 24 * 60, unit: "minutes"},
+	"tests.known_failures":         {doc: "Tests that failed before the work began and fail still: ask a human once, or allow them, listed in the report", enum: []string{"ask", "allow"}},
 	"learn":                        {doc: "What is made of what people did with findings"},
 	"learn.dismissal_target":       {doc: "Share of posted findings that people may dismiss: what they would most likely dismiss is held back and listed, unless it blocks a merge; 0 switches that off", max: 0.5},
 	"learn.other_pulls":            {doc: "Learn from what people with write access remark on the diffs of pull requests that are not Forge's, too (H5)"},
