@@ -220,8 +220,8 @@ func checkCommands(t *testing.T, where, text string) {
 	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
 		words := strings.Fields(m[2])
 		if m[1] == "/" {
-			if readme := read(t, "../../README.md"); !strings.Contains(readme, "`/forge "+words[0]) {
-				t.Errorf("%s: the README knows no /forge %s", where, words[0])
+			if readme := read(t, "../../.github/docs/loop.md"); !strings.Contains(readme, "`/forge "+words[0]) {
+				t.Errorf("%s: .github/docs/loop.md knows no /forge %s", where, words[0])
 			}
 			continue
 		}
