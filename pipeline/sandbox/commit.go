@@ -99,7 +99,7 @@ func (g *Gateway) commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 			return "", err
 		}
 	}
-	blobs, err := writeBlobs(ctx, git, scratch, o.Changes)
+	blobs, err := writeBlobs(ctx, git, nil, scratch, o.Changes)
 	if err != nil {
 		return "", err
 	}
@@ -173,7 +173,7 @@ func (g *Gateway) refuseGitlinks(ctx context.Context, repo pipeline.Repo, o Comm
 
 // writeBlobs puts the contents into the object store with one process, and
 // returns the object names in the order of the changes; deletions have none.
-func writeBlobs(ctx context.Context, git git, scratch string, changes []pipeline.Change) ([]string, error) {
+func writeBlobs(ctx context.Context, git git, env []string, scratch string, changes []pipeline.Change) ([]string, error) {
 	var paths bytes.Buffer
 	for i, c := range changes {
 		if c.Deleted {
@@ -189,7 +189,7 @@ func writeBlobs(ctx context.Context, git git, scratch string, changes []pipeline
 	if paths.Len() == 0 {
 		return blobs, nil
 	}
-	out, err := git.run(ctx, gitCall{args: []string{"hash-object", "-w", "--no-filters", "--stdin-paths"}, stdin: &paths})
+	out, err := git.run(ctx, gitCall{args: []string{"hash-object", "-w", "--no-filters", "--stdin-paths"}, stdin: &paths, env: env})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -296,6 +297,13 @@ func (g *Gateway) Resolve(ctx context.Context, repo pipeline.Repo, ref string) (
 	return strings.TrimSpace(string(out)), nil
 }
 
+// diffArgs make a patch: renames found, a/ and b/ before the paths, no program of
+// anybody's.
+var diffArgs = []string{
+	"diff-tree", "-r", "-p", "-M", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color",
+	"--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/",
+}
+
 // Diff returns the unified patch between two commits, renames found, with a/ and
 // b/ before the paths. A patch over 32 MiB is an error, never cut short.
 func (g *Gateway) Diff(ctx context.Context, repo pipeline.Repo, from, to string) (string, error) {
@@ -305,10 +313,7 @@ func (g *Gateway) Diff(ctx context.Context, repo pipeline.Repo, from, to string)
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	out, err := g.git(repo).run(ctx, gitCall{max: maxDiffBytes, args: []string{
-		"diff-tree", "-r", "-p", "-M", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color",
-		"--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/", from, to, "--",
-	}})
+	out, err := g.git(repo).run(ctx, gitCall{max: maxDiffBytes, args: append(slices.Clone(diffArgs), from, to, "--")})
 	if err != nil {
 		return "", fmt.Errorf("diff %s %s: %w", from, to, err)
 	}

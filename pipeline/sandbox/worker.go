@@ -222,6 +222,14 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 		w.command.Lock()
 		defer w.command.Unlock()
 		return w.tree.changes(ctx)
+	case "log":
+		return w.log(ctx, p.Path, p.Max)
+	case "blame":
+		return w.blame(ctx, p.Path, p.From, p.To)
+	case "diff":
+		return w.diff(ctx, p.Pattern, p.Path)
+	case "symbols":
+		return w.symbols(ctx, p.Pattern, p.Max)
 	case "probe":
 		return nil, w.probe(ctx)
 	}

@@ -257,6 +257,8 @@ type pathParams struct {
 	Content []byte `json:"content,omitempty"`
 	Pattern string `json:"pattern,omitempty"`
 	Max     int    `json:"max,omitempty"`
+	From    int    `json:"from,omitempty"`
+	To      int    `json:"to,omitempty"`
 }
 
 // Checkout makes the work tree be exactly that commit: what differs is replaced,
@@ -286,6 +288,39 @@ func (w *Workspace) Read(ctx context.Context, path string) ([]byte, error) {
 func (w *Workspace) Search(ctx context.Context, pattern, glob string, max int) ([]string, error) {
 	var lines []string
 	return lines, w.call(ctx, "search", pathParams{Pattern: pattern, Path: glob, Max: max}, &lines)
+}
+
+// Log returns the newest commits that changed a path ("" for all; a file is
+// followed through renames), up to the checked-out commit, one a line with what
+// their messages say. Zero for n is 20, and 100 the most.
+func (w *Workspace) Log(ctx context.Context, path string, n int) (string, error) {
+	var text string
+	return text, w.call(ctx, "log", pathParams{Path: path, Max: n}, &text)
+}
+
+// Blame returns which commit each line of a file is from, from and to included,
+// then those commits. It is the file as it stands: a line that is not committed
+// yet says so. Zero for from is the first line, for to 200 lines; 400 are the most.
+func (w *Workspace) Blame(ctx context.Context, path string, from, to int) (string, error) {
+	var text string
+	return text, w.call(ctx, "blame", pathParams{Path: path, From: from, To: to}, &text)
+}
+
+// Diff returns the patch from a commit (a full SHA; "" for the one that is checked
+// out) to the work tree as it stands, with what is not committed yet, in one file
+// or directory ("" for all). More than 64 KiB are cut, with a line that says so.
+func (w *Workspace) Diff(ctx context.Context, base, path string) (string, error) {
+	var text string
+	return text, w.call(ctx, "diff", pathParams{Pattern: base, Path: path}, &text)
+}
+
+// Symbols returns where functions, types and the like are defined whose names
+// contain the query, without case, the best matches first: "path:line: kind name"
+// and the line itself, at most max (0: 50; 200 the most). Universal Ctags finds
+// them where it is installed, else patterns for the common languages.
+func (w *Workspace) Symbols(ctx context.Context, query string, max int) (string, error) {
+	var text string
+	return text, w.call(ctx, "symbols", pathParams{Pattern: query, Max: max}, &text)
 }
 
 // Write makes or replaces a file, with the directories on the way. It never goes
