@@ -22,6 +22,7 @@ var mayImport = map[string][]string{
 	"pipeline/agent":    {"pipeline"},
 	"pipeline/check":    {"pipeline"},
 	"pipeline/sandbox":  {"pipeline"},
+	"pipeline/identity": {"pipeline"},
 	"pipeline/simulate": {"pipeline"}, // plays pipeline's own decisions against a model
 	"webhook":           {"pipeline"},
 	"github":            {"pipeline"},

@@ -309,20 +309,26 @@ func (p *phase) settleFinding(ctx context.Context, f *pipeline.Finding, diff pat
 }
 
 // identify numbers findings and gives them their fingerprints. The same finding
-// twice is one, with the worse severity and the higher confidence.
+// twice is one, with the worse severity and the higher confidence; the same words
+// at another place are another (lessons 25).
 func identify(list []pipeline.Finding) []pipeline.Finding {
 	out := []pipeline.Finding{}
-	at := map[string]int{}
+	type place struct {
+		fingerprint, file string
+		line, end         int
+	}
+	at := map[place]int{}
 	for _, f := range list {
 		f.Fingerprint = pipeline.Fingerprint(&f)
-		if i, twice := at[f.Fingerprint]; twice {
+		here := place{f.Fingerprint, f.File, f.Line, f.EndLine}
+		if i, twice := at[here]; twice {
 			if f.Severity.Rank() > out[i].Severity.Rank() {
 				out[i].Severity = f.Severity
 			}
 			out[i].Confidence = max(out[i].Confidence, f.Confidence)
 			continue
 		}
-		at[f.Fingerprint] = len(out)
+		at[here] = len(out)
 		f.ID = fmt.Sprintf("F%d", len(out)+1)
 		out = append(out, f)
 	}
