@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -23,7 +24,7 @@ func (a *App) Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipelin
 			return // it is carried out for itself
 		}
 		out.Findings = append(out.Findings, pipeline.Finding{
-			Severity: pipeline.SeverityError, Category: "human", Message: cut(text, 4000), File: file, Line: line, EndLine: end, Confidence: 1})
+			Severity: pipeline.SeverityError, Category: "human", Message: render.Cut(text, 4000), File: file, Line: line, EndLine: end, Confidence: 1})
 	}
 	ask(f.Body, "", 0, 0)
 	s, err := a.session(repo)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -151,7 +152,7 @@ func (r *checksReader) each(op, permission string, page func(gh.ListOptions) (*g
 	o := gh.ListOptions{PerPage: 100, Page: 1}
 	for range maxCheckPages {
 		resp, err := page(o)
-		if err = explain(fmt.Sprintf("%s of %s in %s", op, short(r.sha), r.repo.FullName()), permission, err); err != nil {
+		if err = explain(fmt.Sprintf("%s of %s in %s", op, render.ShortSHA(r.sha), r.repo.FullName()), permission, err); err != nil {
 			return err
 		}
 		if resp.NextPage == 0 {
@@ -159,7 +160,7 @@ func (r *checksReader) each(op, permission string, page func(gh.ListOptions) (*g
 		}
 		o.Page = resp.NextPage
 	}
-	return final("%s of %s in %s: there are more than %d, and what is not read cannot be judged.", op, short(r.sha), r.repo.FullName(), maxCheckPages*100)
+	return final("%s of %s in %s: there are more than %d, and what is not read cannot be judged.", op, render.ShortSHA(r.sha), r.repo.FullName(), maxCheckPages*100)
 }
 
 func (r *checksReader) readRuns(ctx context.Context) error {
@@ -251,7 +252,7 @@ func (r *checksReader) soft(what string, err error) error {
 }
 
 func (r *checksReader) note(text string) {
-	if text = line(pipeline.Scrub(text), "", 400); !slices.Contains(r.notes, text) && len(r.notes) < 20 {
+	if text = render.Line(pipeline.Scrub(text), "", 400); !slices.Contains(r.notes, text) && len(r.notes) < 20 {
 		r.notes = append(r.notes, text)
 	}
 }
@@ -369,7 +370,7 @@ func (r *checksReader) status(s *gh.RepoStatus) {
 
 // label is a name that others gave, in one line.
 func label(s string) string {
-	s = shorten(strings.Join(strings.Fields(visible(pipeline.Scrub(head(s, 200)))), " "), 200)
+	s = render.Shorten(strings.Join(strings.Fields(render.Visible(pipeline.Scrub(render.Head(s, 200)))), " "), 200)
 	if s == "" {
 		return "(no name)"
 	}

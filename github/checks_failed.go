@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -78,7 +79,7 @@ func (r *checksReader) failed(ctx context.Context, c *gh.CheckRun, k Check) ([]p
 	case len(out) == 0:
 		out = append(out, pipeline.Failure{Test: name, Error: words})
 	case log != "":
-		out[0].Error = shorten(out[0].Error, maxFailureText/2) + "\n\nFrom the log:\n" + log
+		out[0].Error = render.Shorten(out[0].Error, maxFailureText/2) + "\n\nFrom the log:\n" + log
 	}
 	return out, nil
 }
@@ -104,7 +105,7 @@ func failures(list ...pipeline.Failure) []pipeline.Failure {
 	var out []pipeline.Failure
 	for _, f := range list {
 		f.Test = label(f.Test)
-		f.Error = strings.TrimSpace(shorten(strings.TrimSpace(visible(pipeline.Scrub(head(f.Error, maxFailureText)))), maxFailureText))
+		f.Error = strings.TrimSpace(render.Shorten(strings.TrimSpace(render.Visible(pipeline.Scrub(render.Head(f.Error, maxFailureText)))), maxFailureText))
 		if f.Error == "" {
 			f.Error = "no words"
 		}
@@ -222,7 +223,7 @@ func hostOf(u *url.URL) string {
 	if u == nil {
 		return "none"
 	}
-	return shorten(visible(u.Host), 200)
+	return render.Shorten(render.Visible(u.Host), 200)
 }
 
 // logStores are where github.com and ghe.com keep the logs of jobs: hosts that

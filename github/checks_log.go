@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"forge/github/render"
 	"forge/pipeline"
 )
 
@@ -51,7 +52,7 @@ func cleanLog(raw []byte, from, to time.Time) []string {
 	}
 	all = strings.Split(pipeline.Scrub(strings.Join(all, "\n")), "\n")
 	for i, l := range all {
-		all[i] = shorten(l, logLine)
+		all[i] = render.Shorten(l, logLine)
 	}
 	return all
 }
@@ -74,7 +75,7 @@ func cleanLine(l string) (string, bool) {
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 { // a progress bar writes over itself
 		l = l[i+1:]
 	}
-	l = strings.TrimRight(visible(l), " \t")
+	l = strings.TrimRight(render.Visible(l), " \t")
 	if strings.HasPrefix(l, "##[endgroup]") || strings.HasPrefix(l, "##[debug]") {
 		return "", false
 	}
@@ -106,7 +107,7 @@ func excerpt(lines []string) string {
 		text += "\n…"
 	}
 	if utf8.RuneCountInString(text) > logExcerpt {
-		text = shorten(text, logExcerpt)
+		text = render.Shorten(text, logExcerpt)
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/github/render"
 	"forge/pipeline"
 )
 
@@ -48,9 +49,9 @@ func (c Checks) Report(head string) *pipeline.TestReport {
 func (c Checks) none(head string) string {
 	switch {
 	case head != c.Head:
-		return fmt.Sprintf("the checks are those of %s, not of %s", short(c.Head), short(head))
+		return fmt.Sprintf("the checks are those of %s, not of %s", render.ShortSHA(c.Head), render.ShortSHA(head))
 	case c.State == ChecksNone:
-		text := "no check started on " + short(head)
+		text := "no check started on " + render.ShortSHA(head)
 		if !c.Since.IsZero() && c.Read.After(c.Since) {
 			text += " within " + c.Read.Sub(c.Since).Round(time.Second).String()
 		}

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"forge/github/render/rendertest"
 	"forge/pipeline"
 )
 
@@ -110,8 +111,8 @@ func TestWritesTakeTurns(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				s := newStory(t)
-				if _, _, err := a.Publish(context.Background(), s.run, PublishOptions{}); err != nil {
+				s := rendertest.New(t)
+				if _, _, err := a.Publish(context.Background(), s.Run, PublishOptions{}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -121,7 +122,7 @@ func TestWritesTakeTurns(t *testing.T) {
 			t.Errorf("writes at %v, want 1.3 s between them", at)
 		}
 		before := time.Now()
-		if _, err := a.BranchHead(context.Background(), fakeRepo(), "main"); err != nil || time.Since(before) != 0 {
+		if _, err := a.BranchHead(context.Background(), rendertest.Repo(), "main"); err != nil || time.Since(before) != 0 {
 			t.Errorf("a read waited %s: %v", time.Since(before), err)
 		}
 	})
@@ -150,15 +151,15 @@ func TestRateLimit(t *testing.T) {
 			}), func(o *Options) { o.Clock = func() time.Time { return at } })
 			call := func() error {
 				if c.name == "GraphQL" {
-					s, err := a.session(fakeRepo())
+					s, err := a.session(rendertest.Repo())
 					if err != nil {
 						return err
 					}
-					p := newPublisher(a, s, &pipeline.Run{Repo: fakeRepo(), Published: pipeline.Publication{Pull: &pipeline.PullRef{Number: 8}}}, PublishOptions{})
+					p := newPublisher(a, s, &pipeline.Run{Repo: rendertest.Repo(), Published: pipeline.Publication{Pull: &pipeline.PullRef{Number: 8}}}, PublishOptions{})
 					_, err = p.listThreads(context.Background())
 					return err
 				}
-				_, err := a.BranchHead(context.Background(), fakeRepo(), "main")
+				_, err := a.BranchHead(context.Background(), rendertest.Repo(), "main")
 				return err
 			}
 			var e *apiError
@@ -212,9 +213,9 @@ func TestRetries(t *testing.T) {
 			func(o *Options) { o.Sleep = func(context.Context, time.Duration) error { return nil } })
 		var err error
 		if c.write {
-			_, _, err = a.Publish(context.Background(), newStory(t).run, PublishOptions{})
+			_, _, err = a.Publish(context.Background(), rendertest.New(t).Run, PublishOptions{})
 		} else {
-			_, err = a.BranchHead(context.Background(), fakeRepo(), "main")
+			_, err = a.BranchHead(context.Background(), rendertest.Repo(), "main")
 		}
 		var e *apiError
 		if !errors.As(err, &e) || calls != c.calls || e.Ambiguous() != c.ambiguous {
@@ -236,7 +237,7 @@ func TestTimeout(t *testing.T) {
 	defer srv.Close()
 	defer close(done)
 	a := testApp(t, srv.Client().Transport, func(o *Options) { o.BaseURL, o.Timeout = srv.URL, 50*time.Millisecond })
-	_, _, err := a.Publish(context.Background(), newStory(t).run, PublishOptions{})
+	_, _, err := a.Publish(context.Background(), rendertest.New(t).Run, PublishOptions{})
 	var e *apiError
 	if !errors.As(err, &e) || !e.Ambiguous() || !strings.Contains(err.Error(), "no answer within 50ms") {
 		t.Errorf("publish with a server that does not answer: %v", err)
@@ -253,8 +254,8 @@ func TestRedaction(t *testing.T) {
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Sleep = func(context.Context, time.Duration) error { return nil }
 	})
-	_, err := a.BranchHead(context.Background(), fakeRepo(), "main")
-	_, _, err2 := a.Publish(context.Background(), newStory(t).run, PublishOptions{})
+	_, err := a.BranchHead(context.Background(), rendertest.Repo(), "main")
+	_, _, err2 := a.Publish(context.Background(), rendertest.New(t).Run, PublishOptions{})
 	for _, text := range []string{err.Error(), err2.Error(), log.String()} {
 		if strings.Contains(text, "A1b") || !strings.Contains(text, "[secret]") {
 			t.Errorf("a token is shown, or nothing: %s", text)
@@ -274,7 +275,7 @@ func TestRedirectElsewhere(t *testing.T) {
 		hosts[r.URL.Host]++
 		return answer(302, "", "Location", "https://evil.example.com/x"), nil
 	}))
-	if _, err := a.BranchHead(context.Background(), fakeRepo(), "main"); err == nil || !strings.Contains(err.Error(), "evil.example.com") {
+	if _, err := a.BranchHead(context.Background(), rendertest.Repo(), "main"); err == nil || !strings.Contains(err.Error(), "evil.example.com") {
 		t.Errorf("redirected call: %v", err)
 	}
 	if hosts["evil.example.com"] != 0 {
@@ -310,8 +311,8 @@ func TestTokenRefused(t *testing.T) {
 			}
 			return c.status, h, c.body
 		}
-		_, err := a.Token(context.Background(), fakeRepo())
-		_, err2 := a.BranchHead(context.Background(), fakeRepo(), "main")
+		_, err := a.Token(context.Background(), rendertest.Repo())
+		_, err2 := a.BranchHead(context.Background(), rendertest.Repo(), "main")
 		for _, err := range []error{err, err2} {
 			var fault *pipeline.Fault
 			if err == nil || errors.As(err, &fault) != c.final || (c.final && !fault.Final) || !strings.Contains(err.Error(), c.want) {
@@ -326,7 +327,7 @@ func TestToken(t *testing.T) {
 	f := newFake(t)
 	a := f.app(t)
 	for range 2 {
-		tok, err := a.Token(context.Background(), fakeRepo())
+		tok, err := a.Token(context.Background(), rendertest.Repo())
 		if err != nil || !strings.HasPrefix(tok, "ghs_") {
 			t.Fatalf("token %q, %v", tok, err)
 		}
@@ -344,7 +345,7 @@ func TestToken(t *testing.T) {
 	if fmt.Sprint(got) != "{[99] map[contents:write metadata:read]}" {
 		t.Errorf("token request %v", got)
 	}
-	other := fakeRepo()
+	other := rendertest.Repo()
 	other.ID = 100
 	if _, err := a.Token(context.Background(), other); err != nil || len(f.tokens) != 2 {
 		t.Errorf("another repository's token: %d requests, %v", len(f.tokens), err)

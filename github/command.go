@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 )
 
@@ -58,7 +59,7 @@ func check(c *pipeline.SlashCommand, slug string) {
 	case c.Name == "continue":
 		n, words := cutWord(c.Args)
 		if v, err := strconv.Atoi(n); n != "" && (err != nil || v < 1 || v > pipeline.MaxContinue) {
-			c.Error = fmt.Sprintf("`/%s continue` takes a number from 1 to %d, got %q. Example: `/%s continue 3`.", slug, pipeline.MaxContinue, shorten(n, 40), slug)
+			c.Error = fmt.Sprintf("`/%s continue` takes a number from 1 to %d, got %q. Example: `/%s continue 3`.", slug, pipeline.MaxContinue, render.Shorten(n, 40), slug)
 			return
 		}
 		c.Args, c.Text = n, joinWords(words, c.Text)
@@ -73,7 +74,7 @@ func check(c *pipeline.SlashCommand, slug string) {
 	case c.Name == "forget":
 		id, words := cutWord(c.Args)
 		if v, err := strconv.ParseInt(strings.TrimPrefix(id, "#"), 10, 64); err != nil || v < 1 {
-			c.Error = fmt.Sprintf("`/%s forget` takes the number of a learning, got %q. `/%s memory` lists them. Example: `/%s forget 12 it is out of date`.", slug, shorten(id, 40), slug, slug)
+			c.Error = fmt.Sprintf("`/%s forget` takes the number of a learning, got %q. `/%s memory` lists them. Example: `/%s forget 12 it is out of date`.", slug, render.Shorten(id, 40), slug, slug)
 			return
 		}
 		c.Args, c.Text = strings.TrimPrefix(id, "#"), joinWords(words, c.Text)
@@ -95,7 +96,7 @@ func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 
 // unknown names the nearest right command, and all of them.
 func unknown(name, slug string) string {
-	text := fmt.Sprintf("There is no command %q.", shorten(name, 40))
+	text := fmt.Sprintf("There is no command %q.", render.Shorten(name, 40))
 	if best := pipeline.Nearest(name, commands); best != "" {
 		text += fmt.Sprintf(" Did you mean `/%s %s`?", slug, best)
 	}

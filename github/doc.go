@@ -5,7 +5,7 @@
 //
 // Reading order: client.go and transport.go (who calls, how fast, what a failure
 // means), notice.go and command.go (deliveries in), read.go and sweep.go
-// (questions), then publish.go and the render files (runs out), and the signal
+// (questions), then publish.go with github/render (runs out), and the signal
 // files (what people did with that: signal.go, then _state, _thread, _pull).
 //
 // Publishing is level-triggered. Every artefact — a comment, the pull request, a

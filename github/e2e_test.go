@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"forge/github/githubtest"
+	"forge/github/render/rendertest"
 	"forge/pipeline"
 )
 
@@ -177,45 +178,45 @@ func TestEndToEnd(t *testing.T) {
 	if err != nil || base == "" {
 		t.Fatalf("BranchHead = %q, %v", base, err)
 	}
-	s := &story{t: t, run: &pipeline.Run{}}
-	s.add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: repo, Task: task, By: task.Author, Config: pipeline.DefaultConfig(), Base: base, Branch: "forge/issue-1-retry"}})
+	s := &rendertest.Story{T: t, Run: &pipeline.Run{}}
+	s.Add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: repo, Task: task, By: task.Author, Config: pipeline.DefaultConfig(), Base: base, Branch: "forge/issue-1-retry"}})
 	again := false
 	publish := func() {
 		t.Helper()
 		// Every second publication is lost, as by a crash before the record.
 		if again {
-			if _, _, err := a.Publish(ctx, s.run, PublishOptions{Again: true, Pusher: g}); err != nil {
-				t.Fatalf("publish at event %d, lost: %v", s.n, err)
+			if _, _, err := a.Publish(ctx, s.Run, PublishOptions{Again: true, Pusher: g}); err != nil {
+				t.Fatalf("publish at event %d, lost: %v", s.N, err)
 			}
 		}
-		pub, events, err := a.Publish(ctx, s.run, PublishOptions{Again: again, Pusher: g})
+		pub, events, err := a.Publish(ctx, s.Run, PublishOptions{Again: again, Pusher: g})
 		if err != nil || len(events) != 0 {
-			t.Fatalf("publish at event %d: %v %v", s.n, err, events)
+			t.Fatalf("publish at event %d: %v %v", s.N, err, events)
 		}
-		s.add(pipeline.EventPublishCompleted, pipeline.Data{Publication: &pub})
+		s.Add(pipeline.EventPublishCompleted, pipeline.Data{Publication: &pub})
 		again = !again
 	}
 	publish()
-	s.plan()
+	s.Plan()
 	publish()
 	first := g.commit(repo, "retry.go", "package upload\n\nfunc retry(n int) {\n\tfor i := 0; i != n; i++ {\n\t\td := pause(i)\n\t\ttime.Sleep(d)\n\t\tsend()\n\t}\n}\n")
-	s.implemented(1, base, first, "Retries.")
+	s.Implemented(1, base, first, "Retries.")
 	publish()
-	s.reviewed(1, first, false, firstFindings()...)
-	s.bounce(1, 2)
+	s.Reviewed(1, first, false, rendertest.FirstFindings()...)
+	s.Bounce(1, 2)
 	publish()
 	second := g.commit(repo, "retry.go", "package upload\n\nfunc retry(n int) {\n\tfor range n {\n\t\tsend()\n\t}\n}\n")
-	s.implemented(2, first, second, "Mended.")
+	s.Implemented(2, first, second, "Mended.")
 	publish()
-	s.reviewed(2, second, true, firstFindings()[0])
+	s.Reviewed(2, second, true, rendertest.FirstFindings()[0])
 	publish()
-	s.tested(2, second)
-	s.verified()
+	s.Tested(2, second)
+	s.Verified()
 	publish()
 	checkEnd(t, gh, a, s, n, second)
 }
 
-func checkEnd(t *testing.T, gh *githubtest.Server, a *App, s *story, n int, head string) {
+func checkEnd(t *testing.T, gh *githubtest.Server, a *App, s *rendertest.Story, n int, head string) {
 	t.Helper()
 	issue, err := gh.Issue("octo/repo", n)
 	if err != nil || len(issue.Comments) != 1 || !strings.Contains(issue.Comments[0].Body, "Done: reviewed and tested") {
@@ -229,7 +230,7 @@ func checkEnd(t *testing.T, gh *githubtest.Server, a *App, s *story, n int, head
 	if p.Draft || p.State != "open" || p.Head != head || len(p.Reviews) == 0 {
 		t.Errorf("pull request: draft %v, %s, head %s, %d reviews", p.Draft, p.State, p.Head, len(p.Reviews))
 	}
-	if len(p.Checks) != 1 || p.Checks[0].Conclusion != "success" || p.Checks[0].ExternalID != s.run.Trace+"/check/"+head {
+	if len(p.Checks) != 1 || p.Checks[0].Conclusion != "success" || p.Checks[0].ExternalID != s.Run.Trace+"/check/"+head {
 		t.Errorf("check runs of the head: %+v", p.Checks)
 	}
 	if len(p.Threads) != 2 || slices.ContainsFunc(p.Threads, func(th githubtest.Thread) bool {

@@ -18,8 +18,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"forge/pipeline"
 )
 
 const botID = 4242
@@ -91,10 +89,6 @@ func (f *fake) app(t *testing.T, change ...func(*Options)) *App {
 		t.Fatal(err)
 	}
 	return a
-}
-
-func fakeRepo() pipeline.Repo {
-	return pipeline.Repo{ID: 99, Owner: "octo", Name: "repo", DefaultBranch: "main", CloneURL: "https://github.com/octo/repo.git", Installation: 5}
 }
 
 func (f *fake) id() int64 { f.seq++; return f.seq }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/github/render"
 	"forge/pipeline"
 )
 
@@ -289,7 +290,7 @@ func (r reader) command(body string) {
 	r.n.Command, r.n.Comment = c, r.d.Comment.ID
 	switch {
 	case c.Error != "":
-		r.is(pipeline.NoticeCommand, "a command with a mistake: /%s %s", r.o.Slug, shorten(c.Name, 40))
+		r.is(pipeline.NoticeCommand, "a command with a mistake: /%s %s", r.o.Slug, render.Shorten(c.Name, 40))
 	case c.Name == "dismiss":
 		r.n.Command.Error = fmt.Sprintf("`/%s dismiss` works as a reply to one of Forge's comments on the diff, with the reason behind it.", r.o.Slug)
 		r.is(pipeline.NoticeCommand, "/%s dismiss, but not in a reply to a finding", r.o.Slug)
@@ -309,13 +310,13 @@ func (r reader) push() {
 	branch, isBranch := strings.CutPrefix(d.Ref, "refs/heads/")
 	switch {
 	case !isBranch:
-		r.none("push to %s: not a branch", shorten(d.Ref, 200))
+		r.none("push to %s: not a branch", render.Shorten(d.Ref, 200))
 	case branch != "" && branch == d.Repository.DefaultBranch && !r.own() && !d.Deleted:
 		r.n.Branch, r.n.Head = branch, d.After
 		r.n.Feedback = r.about("push", time.Time{}) // it may revert what was merged
 		r.is(pipeline.NoticeBaseMoved, "%s pushed to %s", d.Sender.Login, branch)
 	case !strings.HasPrefix(branch, r.o.Slug+"/"):
-		r.none("push to %s: not a branch of Forge's", shorten(branch, 200))
+		r.none("push to %s: not a branch of Forge's", render.Shorten(branch, 200))
 	case r.own():
 		r.none("push to %s by Forge itself", branch)
 	case d.Deleted:

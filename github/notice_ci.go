@@ -1,11 +1,11 @@
 package github
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 )
 
@@ -99,15 +99,15 @@ func (r reader) checks(event string) {
 // ended is a notice that something ended on a commit that may be a run's.
 func (r reader) ended(what, name, conclusion string) {
 	if name != "" {
-		what += " " + strconv.Quote(shorten(name, 100))
+		what += " " + strconv.Quote(render.Shorten(name, 100))
 	}
 	switch {
 	case r.n.Head == "":
 		r.none("%s that names no commit", what)
 	case r.n.Branch != "" && !strings.HasPrefix(r.n.Branch, r.o.Slug+"/"):
-		r.none("%s on %s: not a branch of Forge's", what, shorten(r.n.Branch, 200))
+		r.none("%s on %s: not a branch of Forge's", what, render.Shorten(r.n.Branch, 200))
 	default:
-		r.is(pipeline.NoticeChecks, "%s on %s: %s", what, short(r.n.Head), shorten(conclusion, 40))
+		r.is(pipeline.NoticeChecks, "%s on %s: %s", what, render.ShortSHA(r.n.Head), render.Shorten(conclusion, 40))
 	}
 }
 
@@ -121,15 +121,11 @@ func (r reader) status() {
 	}
 	switch {
 	case !slices.Contains([]string{"success", "failure", "error"}, d.State):
-		r.none("commit status %q is %s: its end counts", shorten(d.Context, 100), shorten(d.State, 40))
+		r.none("commit status %q is %s: its end counts", render.Shorten(d.Context, 100), render.Shorten(d.State, 40))
 	default:
 		r.ended("commit status", d.Context, d.State)
 	}
 }
-
-// identifier is what a button of Forge's check run is called: the choice, its
-// number, and the number of the gate that it answers.
-var identifier = regexp.MustCompile(`^([a-z-]{1,12})(?::([0-9]{1,4}))?(?:@([0-9]{1,6}))?$`)
 
 // button reads a button of Forge's own check run as the command that it stands for.
 func (r reader) button(c checkPart) {
@@ -144,9 +140,9 @@ func (r reader) button(c checkPart) {
 		r.is(pipeline.NoticeCommand, "re-run of the check asked for by %s", d.Sender.Login)
 		return
 	}
-	m := identifier.FindStringSubmatch(d.RequestedAction.Identifier)
+	m := render.ButtonName.FindStringSubmatch(d.RequestedAction.Identifier)
 	if m == nil {
-		r.none("a button that Forge does not have: %q", shorten(d.RequestedAction.Identifier, 40))
+		r.none("a button that Forge does not have: %q", render.Shorten(d.RequestedAction.Identifier, 40))
 		return
 	}
 	r.n.Command = pipeline.SlashCommand{Name: m[1], Args: m[2], Via: "button"}
@@ -163,9 +159,9 @@ func (r reader) deleted() {
 	d := r.d
 	switch {
 	case d.RefType != "branch":
-		r.none("%s %s was deleted", shorten(d.RefType, 20), shorten(d.Ref, 200))
+		r.none("%s %s was deleted", render.Shorten(d.RefType, 20), render.Shorten(d.Ref, 200))
 	case !strings.HasPrefix(d.Ref, r.o.Slug+"/"):
-		r.none("branch %s was deleted: not Forge's", shorten(d.Ref, 200))
+		r.none("branch %s was deleted: not Forge's", render.Shorten(d.Ref, 200))
 	case r.own():
 		r.none("branch %s was deleted by Forge itself", d.Ref)
 	default:

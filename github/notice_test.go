@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )
+
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // Each file of testdata/notice holds an event, its payload, and the notice that
 // it must become. Covers S20, lessons 1 and 18.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -123,7 +124,7 @@ func (a *App) restart(ctx context.Context, s *session, repo pipeline.Repo, branc
 	if err != nil || head == base {
 		return err
 	}
-	ref, op := "refs/heads/"+branch, fmt.Sprintf("point %s of %s to %s", branch, repo.FullName(), short(base))
+	ref, op := "refs/heads/"+branch, fmt.Sprintf("point %s of %s to %s", branch, repo.FullName(), render.ShortSHA(base))
 	if head == "" {
 		_, _, err = s.rest.Git.CreateRef(ctx, repo.Owner, repo.Name, &gh.Reference{Ref: &ref, Object: &gh.GitObject{SHA: &base}})
 		return explain(op, "contents: write", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"forge/github/render"
 	"forge/pipeline"
 )
 
@@ -20,17 +21,11 @@ type pusher interface {
 	Diff(ctx context.Context, repo pipeline.Repo, from, to string) (string, error)
 }
 
-// Views are texts that come from the core. A nil one is the core's own.
-type Views struct {
-	Report     func(r *pipeline.Run, iteration int) string // an iteration's validation report; "" for none
-	Scratchpad func(r *pipeline.Run) string                // the whole history
-}
-
 // PublishOptions is what a publication needs besides the run.
 type PublishOptions struct {
-	Again  bool   // the last attempt crashed or was ambiguous: look before making anything
-	Pusher pusher //
-	Views  Views  //
+	Again  bool         // the last attempt crashed or was ambiguous: look before making anything
+	Pusher pusher       //
+	Views  render.Views //
 }
 
 // Publish brings GitHub in line with a run: it renders what should be there and
@@ -67,7 +62,7 @@ type publisher struct {
 	s    *session
 	run  *pipeline.Run
 	opts PublishOptions
-	v    view
+	v    render.Renderer
 	pub  pipeline.Publication
 
 	known  map[int][]comment // comments by issue or pull request, once listed
@@ -87,7 +82,7 @@ func newPublisher(a *App, s *session, run *pipeline.Run, opts PublishOptions) *p
 		opts.Views.Scratchpad = pipeline.Scratchpad
 	}
 	return &publisher{app: a, s: s, run: &r, opts: opts, known: map[int][]comment{},
-		v:   view{r: &r, web: a.web.String(), host: a.web.Host, slug: a.opts.Slug, views: opts.Views},
+		v:   render.Renderer{Run: &r, Web: a.web.String(), Host: a.web.Host, Slug: a.opts.Slug, Views: opts.Views},
 		pub: pipeline.Publication{Rev: run.Rev, Artefacts: map[string]pipeline.Artefact{}}}
 }
 
@@ -146,7 +141,7 @@ func (p *publisher) push(ctx context.Context) (*pipeline.Event, error) {
 		return nil, nil
 	}
 	if p.opts.Pusher == nil {
-		return nil, fmt.Errorf("publish run %d: its head %s is to be pushed, but there is no pusher", r.ID, short(r.Head))
+		return nil, fmt.Errorf("publish run %d: its head %s is to be pushed, but there is no pusher", r.ID, render.ShortSHA(r.Head))
 	}
 	err := p.opts.Pusher.Push(ctx, r.Repo, r.Branch, r.Head, r.Published.Head)
 	var moved interface{ Moved() string }
@@ -159,13 +154,13 @@ func (p *publisher) push(ctx context.Context) (*pipeline.Event, error) {
 		return &pipeline.Event{ID: "branch.moved/" + head, Type: pipeline.EventBranchMoved, Source: "github", Data: pipeline.Data{Head: head}}, nil
 	case errors.As(err, &rejected):
 		return nil, final("GitHub does not take the push of %s to %s: %s. Let the App bypass the ruleset or branch protection for %s/*, or change what the commit does.",
-			short(r.Head), r.Branch, rejected.Rejected(), p.app.opts.Slug)
+			render.ShortSHA(r.Head), r.Branch, rejected.Rejected(), p.app.opts.Slug)
 	default:
 		var fault *pipeline.Fault
 		if errors.As(err, &fault) {
 			return nil, fault
 		}
-		return nil, fmt.Errorf("push %s to %s: %w", short(r.Head), r.Branch, err)
+		return nil, fmt.Errorf("push %s to %s: %w", render.ShortSHA(r.Head), r.Branch, err)
 	}
 	r.Published.Head, p.pub.Head = r.Head, r.Head
 	return nil, nil

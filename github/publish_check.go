@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -25,7 +26,7 @@ func (p *publisher) checks(ctx context.Context) error {
 		return nil
 	}
 	key := "check/" + r.Head
-	if err := p.check(ctx, key, r.Head, p.v.check()); err != nil {
+	if err := p.check(ctx, key, r.Head, p.v.Check()); err != nil {
 		return err
 	}
 	var old []string
@@ -36,7 +37,7 @@ func (p *publisher) checks(ctx context.Context) error {
 	}
 	sort.Strings(old)
 	for _, k := range old {
-		st := checkState{"completed", "neutral", "Superseded by " + short(r.Head), "A newer commit is being judged instead.", nil}
+		st := render.CheckState{Status: "completed", Conclusion: "neutral", Title: "Superseded by " + render.ShortSHA(r.Head), Summary: "A newer commit is being judged instead."}
 		if err := p.check(ctx, k, strings.TrimPrefix(k, "check/"), st); err != nil {
 			return err
 		}
@@ -44,14 +45,14 @@ func (p *publisher) checks(ctx context.Context) error {
 	return nil
 }
 
-func (p *publisher) check(ctx context.Context, key, sha string, st checkState) error {
+func (p *publisher) check(ctx context.Context, key, sha string, st render.CheckState) error {
 	r := p.run
-	parts := []string{st.status, st.conclusion, st.title, st.summary}
-	for _, b := range st.buttons {
+	parts := []string{st.Status, st.Conclusion, st.Title, st.Summary}
+	for _, b := range st.Buttons {
 		parts = append(parts, b.Identifier, b.Label, b.Description)
 	}
-	have, want := p.artefact(key), hash(parts...)
-	if st.status == "completed" {
+	have, want := p.artefact(key), render.Hash(parts...)
+	if st.Status == "completed" {
 		want = checkDone + want
 	}
 	if have.Hash == want {
@@ -65,10 +66,10 @@ func (p *publisher) check(ctx context.Context, key, sha string, st checkState) e
 		}
 		have.ID = id
 	}
-	out := &gh.CheckRunOutput{Title: &st.title, Summary: &st.summary}
+	out := &gh.CheckRunOutput{Title: &st.Title, Summary: &st.Summary}
 	var conclusion, details *string
-	if st.conclusion != "" {
-		conclusion = &st.conclusion
+	if st.Conclusion != "" {
+		conclusion = &st.Conclusion
 	}
 	if u := r.Published.Pull.URL; u != "" {
 		details = &u
@@ -77,13 +78,13 @@ func (p *publisher) check(ctx context.Context, key, sha string, st checkState) e
 	var run *gh.CheckRun
 	var err error
 	if have.ID != 0 {
-		run, err = p.updateCheck(ctx, have.ID, st.buttons, gh.UpdateCheckRunOptions{
-			Name: name, Status: &st.status, Conclusion: conclusion, DetailsURL: details, ExternalID: &external, Output: out})
+		run, err = p.updateCheck(ctx, have.ID, st.Buttons, gh.UpdateCheckRunOptions{
+			Name: name, Status: &st.Status, Conclusion: conclusion, DetailsURL: details, ExternalID: &external, Output: out})
 	} else {
 		run, _, err = p.s.rest.Checks.CreateCheckRun(ctx, r.Repo.Owner, r.Repo.Name, gh.CreateCheckRunOptions{
-			Name: name, HeadSHA: sha, Status: &st.status, Conclusion: conclusion, DetailsURL: details, ExternalID: &external, Output: out, Actions: st.buttons})
+			Name: name, HeadSHA: sha, Status: &st.Status, Conclusion: conclusion, DetailsURL: details, ExternalID: &external, Output: out, Actions: st.Buttons})
 	}
-	if err = explain(fmt.Sprintf("show the check run of %s in %s", short(sha), r.Repo.FullName()), permChecks, err); err != nil {
+	if err = explain(fmt.Sprintf("show the check run of %s in %s", render.ShortSHA(sha), r.Repo.FullName()), permChecks, err); err != nil {
 		return missing(err, "the commit is gone, or the App lost its access")
 	}
 	p.made(key, pipeline.Artefact{ID: run.GetID(), Node: run.GetNodeID(), URL: run.GetHTMLURL(), Hash: want})
@@ -112,7 +113,7 @@ func (p *publisher) findCheck(ctx context.Context, sha, external string) (int64,
 	opts := &gh.ListCheckRunsOptions{CheckName: gh.String(p.app.opts.Slug), AppID: gh.Int64(p.app.opts.AppID),
 		Filter: gh.String("all"), ListOptions: gh.ListOptions{PerPage: 100}}
 	list, _, err := p.s.rest.Checks.ListCheckRunsForRef(ctx, r.Repo.Owner, r.Repo.Name, sha, opts)
-	if err = explain("list the check runs of "+short(sha), "checks: read", err); err != nil {
+	if err = explain("list the check runs of "+render.ShortSHA(sha), "checks: read", err); err != nil {
 		return 0, err
 	}
 	for _, c := range list.CheckRuns {

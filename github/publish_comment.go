@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -93,12 +94,12 @@ func (p *publisher) lookup(ctx context.Context, number int, key string) (*commen
 		}
 		p.known[number] = list
 	}
-	return pick(list, marker(p.run.Trace, key)), nil
+	return pick(list, render.Marker(p.run.Trace, key)), nil
 }
 
 // comment makes an artefact that is one comment: it writes, rewrites, or leaves it.
 func (p *publisher) comment(ctx context.Context, key string, number int, body string) error {
-	have, want := p.artefact(key), hash(body)
+	have, want := p.artefact(key), render.Hash(body)
 	if number == 0 || (have.ID != 0 && have.Hash == want) {
 		return nil
 	}
@@ -108,7 +109,7 @@ func (p *publisher) comment(ctx context.Context, key string, number int, body st
 			return err
 		}
 		if c != nil {
-			have = pipeline.Artefact{ID: c.id, Node: c.node, URL: c.url, Hash: hash(c.body)}
+			have = pipeline.Artefact{ID: c.id, Node: c.node, URL: c.url, Hash: render.Hash(c.body)}
 			p.made(key, have)
 			if strings.TrimSpace(c.body) == strings.TrimSpace(body) {
 				have.Hash = want
@@ -146,7 +147,7 @@ func missing(err error, why string) error {
 }
 
 func (p *publisher) status(ctx context.Context) error {
-	return p.comment(ctx, "status", p.run.Task.Issue, p.v.status())
+	return p.comment(ctx, "status", p.run.Task.Issue, p.v.Status())
 }
 
 // place is where people are asked: on the pull request once there is one.
@@ -172,7 +173,7 @@ func (p *publisher) gates(ctx context.Context) error {
 				continue
 			}
 		}
-		if err := p.comment(ctx, g.ID, p.place(), p.v.gate(g)); err != nil {
+		if err := p.comment(ctx, g.ID, p.place(), p.v.Gate(g)); err != nil {
 			return err
 		}
 	}
@@ -189,7 +190,7 @@ func (p *publisher) reminders(ctx context.Context) error {
 	if p.artefact(key).ID != 0 {
 		return nil
 	}
-	return p.comment(ctx, key, p.place(), p.v.reminder(key, g))
+	return p.comment(ctx, key, p.place(), p.v.Reminder(key, g))
 }
 
 // histories answers those who chose "history".
@@ -205,7 +206,7 @@ func (p *publisher) histories(ctx context.Context) error {
 			if p.artefact(key).ID != 0 {
 				continue // as of the asking
 			}
-			if err := p.comment(ctx, key, p.place(), p.v.history(key)); err != nil {
+			if err := p.comment(ctx, key, p.place(), p.v.History(key)); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -18,12 +19,12 @@ const debtLabel = "technical-debt"
 // when the pull request is merged (T7).
 func (p *publisher) debt(ctx context.Context) error {
 	r := p.run
-	if r.State != pipeline.StateAccepted || p.artefact("debt").Hash != "" || len(p.v.left(1)) == 0 || r.Published.Pull == nil {
+	if r.State != pipeline.StateAccepted || p.artefact("debt").Hash != "" || len(p.v.Left(1)) == 0 || r.Published.Pull == nil {
 		return nil
 	}
-	title, body := p.v.debt()
+	title, body := p.v.Debt()
 	if p.opts.Again {
-		if ok, err := p.adoptDebt(ctx, hash(title, body)); ok || err != nil {
+		if ok, err := p.adoptDebt(ctx, render.Hash(title, body)); ok || err != nil {
 			return err
 		}
 	}
@@ -35,7 +36,7 @@ func (p *publisher) debt(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	p.made("debt", pipeline.Artefact{ID: int64(issue.GetNumber()), Node: issue.GetNodeID(), URL: issue.GetHTMLURL(), Hash: hash(title, body)})
+	p.made("debt", pipeline.Artefact{ID: int64(issue.GetNumber()), Node: issue.GetNodeID(), URL: issue.GetHTMLURL(), Hash: render.Hash(title, body)})
 	return nil
 }
 
@@ -52,7 +53,7 @@ func (p *publisher) adoptDebt(ctx context.Context, want string) (bool, error) {
 		return false, err
 	}
 	for _, i := range list {
-		if i.GetUser().GetID() == bot.ID && strings.Contains(i.GetBody(), marker(r.Trace, "debt")) {
+		if i.GetUser().GetID() == bot.ID && strings.Contains(i.GetBody(), render.Marker(r.Trace, "debt")) {
 			p.made("debt", pipeline.Artefact{ID: int64(i.GetNumber()), Node: i.GetNodeID(), URL: i.GetHTMLURL(), Hash: want})
 			return true, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -25,8 +26,8 @@ func (p *publisher) pull(ctx context.Context) error {
 		}
 		return p.openPull(ctx)
 	}
-	title, body, state := p.v.pullTitle(), p.v.pullBody(), p.pullState()
-	want := hash(title, body, state)
+	title, body, state := p.v.PullTitle(), p.v.PullBody(), p.pullState()
+	want := render.Hash(title, body, state)
 	if p.artefact("pull").Hash == want {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 			return err
 		}
 	}
-	title, body := p.v.pullTitle(), p.v.pullBody()
+	title, body := p.v.PullTitle(), p.v.PullBody()
 	pr, _, err := p.s.rest.PullRequests.Create(ctx, r.Repo.Owner, r.Repo.Name, &gh.NewPullRequest{
 		Title: &title, Body: &body, Head: &r.Branch, Base: &r.Repo.DefaultBranch, Draft: gh.Bool(true)})
 	err = explain(fmt.Sprintf("open a pull request from %s in %s", r.Branch, r.Repo.FullName()), permPulls, err)
@@ -73,7 +74,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 	if err != nil {
 		return missing(err, "the repository was deleted, or the App lost its access")
 	}
-	p.keepPull(pr, hash(title, body, "open"))
+	p.keepPull(pr, render.Hash(title, body, "open"))
 	return nil
 }
 
@@ -93,7 +94,7 @@ func (p *publisher) adoptPull(ctx context.Context) (bool, error) {
 	if err = explain("list pull requests of "+r.Branch, "pull_requests: read", err); err != nil {
 		return false, err
 	}
-	mark := marker(r.Trace, "pull")
+	mark := render.Marker(r.Trace, "pull")
 	i := slices.IndexFunc(list, func(pr *gh.PullRequest) bool {
 		return pr.GetHead().GetRef() == r.Branch && (pr.GetState() == "open" || strings.Contains(pr.GetBody(), mark))
 	})
@@ -107,7 +108,7 @@ func (p *publisher) adoptPull(ctx context.Context) (bool, error) {
 // ready takes the pull request out of draft, which only GraphQL can.
 func (p *publisher) ready(ctx context.Context) error {
 	r := p.run
-	if r.State != pipeline.StateVerified || r.Published.Pull == nil || r.Published.Pull.Ready || p.v.check().conclusion != "success" {
+	if r.State != pipeline.StateVerified || r.Published.Pull == nil || r.Published.Pull.Ready || p.v.Check().Conclusion != "success" {
 		return nil
 	}
 	var m struct {

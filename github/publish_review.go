@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -50,30 +51,30 @@ func (p *publisher) review(ctx context.Context, it *pipeline.Iteration) error {
 			return err
 		}
 	}
-	var diff patch
+	var diff render.Patch
 	if len(fresh) > 0 && p.opts.Pusher != nil {
 		text, err := p.opts.Pusher.Diff(ctx, p.run.Repo, p.run.Base, it.Review.Head)
 		if err != nil {
-			return fmt.Errorf("diff %s..%s for the review's comments: %w", short(p.run.Base), short(it.Review.Head), err)
+			return fmt.Errorf("diff %s..%s for the review's comments: %w", render.ShortSHA(p.run.Base), render.ShortSHA(it.Review.Head), err)
 		}
-		if diff, err = parsePatch(text); err != nil {
+		if diff, err = render.ParsePatch(text); err != nil {
 			p.app.log.Warn("no comment of the review can be put on its line", "run", p.run.ID, "error", err)
 		}
 	}
-	draft := p.v.review(it, fresh, diff)
+	draft := p.v.Review(it, fresh, diff)
 	rev, err := p.postReview(ctx, it.Review.Head, draft)
-	if status(err) == http.StatusUnprocessableEntity && len(draft.comments) > 0 {
+	if status(err) == http.StatusUnprocessableEntity && len(draft.Comments) > 0 {
 		p.app.log.Warn("GitHub refuses a place of the review's comments", "run", p.run.ID, "error", err)
-		draft = p.v.flat(it, draft)
+		draft = p.v.Flat(it, draft)
 		rev, err = p.postReview(ctx, it.Review.Head, draft)
 	}
 	if err != nil {
 		return missing(err, "the pull request is gone, or the App lost its access")
 	}
 	p.made(key, pipeline.Artefact{ID: rev.GetID(), Node: rev.GetNodeID(), URL: rev.GetHTMLURL(), Hash: it.Review.Head})
-	p.posted = len(draft.inline) > 0
-	p.mark(draft.inline, findingPosted)
-	p.mark(draft.summed, findingSaid)
+	p.posted = len(draft.Inline) > 0
+	p.mark(draft.Inline, findingPosted)
+	p.mark(draft.Summed, findingSaid)
 	return nil
 }
 
@@ -82,7 +83,7 @@ func (p *publisher) fresh(it *pipeline.Iteration) []pipeline.Finding {
 	var out []pipeline.Finding
 	seen := map[string]bool{}
 	for _, f := range it.Review.Findings {
-		if p.artefact(findingKey(f.Fingerprint)).Hash == "" && !seen[f.Fingerprint] && !p.dismissed(f.Fingerprint) {
+		if p.artefact(render.FindingKey(f.Fingerprint)).Hash == "" && !seen[f.Fingerprint] && !p.dismissed(f.Fingerprint) {
 			seen[f.Fingerprint] = true
 			out = append(out, f)
 		}
@@ -102,17 +103,17 @@ func (p *publisher) dismissed(fp string) bool {
 
 func (p *publisher) mark(list []pipeline.Finding, state string) {
 	for _, f := range list {
-		p.made(findingKey(f.Fingerprint), pipeline.Artefact{Hash: state})
+		p.made(render.FindingKey(f.Fingerprint), pipeline.Artefact{Hash: state})
 	}
 }
 
 // postReview always sends the event: without it a pending review would be left,
 // and GitHub allows one of those. An App can only comment on its own pull request.
-func (p *publisher) postReview(ctx context.Context, sha string, d reviewDraft) (*gh.PullRequestReview, error) {
+func (p *publisher) postReview(ctx context.Context, sha string, d render.Draft) (*gh.PullRequestReview, error) {
 	r := p.run
 	n := r.Published.Pull.Number
 	rev, _, err := p.s.rest.PullRequests.CreateReview(ctx, r.Repo.Owner, r.Repo.Name, n, &gh.PullRequestReviewRequest{
-		CommitID: &sha, Body: &d.body, Event: gh.String("COMMENT"), Comments: d.comments})
+		CommitID: &sha, Body: &d.Body, Event: gh.String("COMMENT"), Comments: d.Comments})
 	return rev, explain(fmt.Sprintf("review pull request %s#%d", r.Repo.FullName(), n), permPulls, err)
 }
 
@@ -123,7 +124,7 @@ func (p *publisher) adoptReview(ctx context.Context, it *pipeline.Iteration, fre
 		return false, err
 	}
 	r := p.run
-	mark := marker(r.Trace, reviewKey(it))
+	mark := render.Marker(r.Trace, render.ReviewKey(it))
 	opts := &gh.ListOptions{PerPage: 100}
 	for range maxPages {
 		list, resp, err := p.s.rest.PullRequests.ListReviews(ctx, r.Repo.Owner, r.Repo.Name, r.Published.Pull.Number, opts)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"forge/github/render"
+	"forge/github/render/rendertest"
 	"forge/pipeline"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,42 +47,42 @@ func (p *testPusher) Push(_ context.Context, _ pipeline.Repo, _, sha, old string
 }
 
 func (p *testPusher) Diff(context.Context, pipeline.Repo, string, string) (string, error) {
-	return testDiff, nil
+	return rendertest.Diff, nil
 }
 
 // publish publishes the story's run and records the outcome in it, as the engine does.
-func (s *story) publish(a *App, p *testPusher, again bool) ([]pipeline.Event, error) {
-	pub, events, err := a.Publish(context.Background(), s.run, PublishOptions{Again: again, Pusher: p})
+func publish(s *rendertest.Story, a *App, p *testPusher, again bool) ([]pipeline.Event, error) {
+	pub, events, err := a.Publish(context.Background(), s.Run, PublishOptions{Again: again, Pusher: p})
 	typ := pipeline.EventPublishCompleted
 	d := pipeline.Data{Publication: &pub}
 	if err != nil {
 		typ = pipeline.EventPublishFailed
 		d.Fault = &pipeline.Fault{Class: pipeline.FaultGitHub, Message: err.Error()}
 	}
-	s.add(typ, d)
+	s.Add(typ, d)
 	for _, e := range events {
-		s.add(e.Type, e.Data)
+		s.Add(e.Type, e.Data)
 	}
 	return events, err
 }
 
-func (s *story) mustPublish(a *App, p *testPusher) {
-	s.t.Helper()
-	if events, err := s.publish(a, p, false); err != nil || len(events) != 0 {
-		s.t.Fatalf("publish at event %d: %v, events %v", s.n, err, events)
+func mustPublish(s *rendertest.Story, a *App, p *testPusher) {
+	s.T.Helper()
+	if events, err := publish(s, a, p, false); err != nil || len(events) != 0 {
+		s.T.Fatalf("publish at event %d: %v, events %v", s.N, err, events)
 	}
 }
 
 // steps is a whole run with one bounce, cut where the engine publishes.
-var steps = []func(*story){
-	func(s *story) {},
-	(*story).plan,
-	func(s *story) { s.implement(1, 0, 1, "Retries with growing pauses.") },
-	func(s *story) { s.review(1, 1, false, firstFindings()...); s.bounce(1, 2) },
-	func(s *story) { s.implement(2, 1, 2, "Count upwards; stop with the context.") },
-	func(s *story) { s.review(2, 2, true, firstFindings()[0]) },
-	func(s *story) { s.tests(2, 2) },
-	(*story).verified,
+var steps = []func(*rendertest.Story){
+	func(s *rendertest.Story) {},
+	(*rendertest.Story).Plan,
+	func(s *rendertest.Story) { s.Implement(1, 0, 1, "Retries with growing pauses.") },
+	func(s *rendertest.Story) { s.Review(1, 1, false, rendertest.FirstFindings()...); s.Bounce(1, 2) },
+	func(s *rendertest.Story) { s.Implement(2, 1, 2, "Count upwards; stop with the context.") },
+	func(s *rendertest.Story) { s.Review(2, 2, true, rendertest.FirstFindings()[0]) },
+	func(s *rendertest.Story) { s.Tests(2, 2) },
+	(*rendertest.Story).Verified,
 }
 
 // final checks what a whole run must leave behind, whatever happened on the way.
@@ -121,20 +123,20 @@ func (f *fake) final(t *testing.T) {
 // 8 more for a bounce.
 func TestPublishRun(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	for _, step := range steps {
 		step(s)
-		s.mustPublish(a, p)
+		mustPublish(s, a, p)
 	}
 	f.final(t)
-	if got := s.run.Published.Calls; got != f.calls || got > 14+8 {
+	if got := s.Run.Published.Calls; got != f.calls || got > 14+8 {
 		t.Errorf("calls: counted %d, made %d, want at most those of a clean run and 8:\n%s", got, f.calls, strings.Join(f.log, "\n"))
 	}
-	if p.pushes != 2 || p.head != sha(2) {
+	if p.pushes != 2 || p.head != rendertest.SHA(2) {
 		t.Errorf("pushes: %d, head %s", p.pushes, p.head)
 	}
 	before := f.calls
-	s.mustPublish(a, p)
+	mustPublish(s, a, p)
 	if f.calls != before {
 		t.Errorf("publishing what is shown already: %d calls, want 0: %v", f.calls-before, f.log[before:])
 	}
@@ -148,11 +150,11 @@ func TestPublishRun(t *testing.T) {
 
 func TestPublishClean(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
-	for _, step := range []func(*story){func(*story) {}, (*story).plan, func(s *story) { s.implement(1, 0, 1, "Retries.") },
-		func(s *story) { s.review(1, 1, true, firstFindings()[0]) }, func(s *story) { s.tests(1, 1) }, (*story).verified} {
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	for _, step := range []func(*rendertest.Story){func(*rendertest.Story) {}, (*rendertest.Story).Plan, func(s *rendertest.Story) { s.Implement(1, 0, 1, "Retries.") },
+		func(s *rendertest.Story) { s.Review(1, 1, true, rendertest.FirstFindings()[0]) }, func(s *rendertest.Story) { s.Tests(1, 1) }, (*rendertest.Story).Verified} {
 		step(s)
-		s.mustPublish(a, p)
+		mustPublish(s, a, p)
 	}
 	if f.calls > 14 {
 		t.Errorf("a clean run took %d calls, want at most 14:\n%s", f.calls, strings.Join(f.log, "\n"))
@@ -163,10 +165,10 @@ func TestPublishClean(t *testing.T) {
 // twice or lost. Covers reliability 2 and 4.
 func TestPublishFaults(t *testing.T) {
 	dry := newFake(t)
-	a, p, s := dry.app(t), &testPusher{}, newStory(t)
+	a, p, s := dry.app(t), &testPusher{}, rendertest.New(t)
 	for _, step := range steps {
 		step(s)
-		s.mustPublish(a, p)
+		mustPublish(s, a, p)
 	}
 	kinds := []struct {
 		name   string
@@ -192,10 +194,10 @@ func TestPublishFaults(t *testing.T) {
 			}
 			now := time.Unix(1_700_000_000, 0)
 			a := f.app(t, func(o *Options) { o.Clock = func() time.Time { return now } })
-			p, s := &testPusher{}, newStory(t)
+			p, s := &testPusher{}, rendertest.New(t)
 			for _, step := range steps {
 				step(s)
-				_, err := s.publish(a, p, false)
+				_, err := publish(s, a, p, false)
 				for tries := 0; err != nil; tries++ {
 					if tries == 4 {
 						t.Fatalf("%s at call %d (%s): still failing: %v", k.name, n, hit, err)
@@ -208,7 +210,7 @@ func TestPublishFaults(t *testing.T) {
 						t.Fatalf("%s at call %d (%s): error %v says nothing of retrying", k.name, n, hit, err)
 					}
 					now = now.Add(typed.RetryAfter())
-					_, err = s.publish(a, p, typed.Ambiguous())
+					_, err = publish(s, a, p, typed.Ambiguous())
 				}
 			}
 			f.final(t)
@@ -224,13 +226,13 @@ func TestPublishFaults(t *testing.T) {
 // nothing; with Again everything is found.
 func TestPublishCrash(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	for i, step := range steps {
 		step(s)
-		if _, _, err := a.Publish(context.Background(), s.run, PublishOptions{Again: i > 0, Pusher: p}); err != nil {
+		if _, _, err := a.Publish(context.Background(), s.Run, PublishOptions{Again: i > 0, Pusher: p}); err != nil {
 			t.Fatalf("publication %d that is lost: %v", i, err)
 		}
-		if _, err := s.publish(a, p, true); err != nil {
+		if _, err := publish(s, a, p, true); err != nil {
 			t.Fatalf("publication %d: %v", i, err)
 		}
 	}
@@ -240,9 +242,9 @@ func TestPublishCrash(t *testing.T) {
 // Nobody's comment but Forge's own is adopted, whatever marker it carries.
 func TestPublishForgedMarker(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
-	f.comments = append(f.comments, &fakeComment{ID: 1, Issue: 7, User: 7, Body: marker(s.run.Trace, "status")})
-	if _, err := s.publish(a, p, true); err != nil {
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	f.comments = append(f.comments, &fakeComment{ID: 1, Issue: 7, User: 7, Body: render.Marker(s.Run.Trace, "status")})
+	if _, err := publish(s, a, p, true); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.comments) != 2 || f.comments[0].Edits != 0 {
@@ -254,30 +256,30 @@ func TestPublishForgedMarker(t *testing.T) {
 // that did not get there.
 func TestPublishMoved(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
-	s.plan()
-	s.implement(1, 0, 1, "x")
-	s.mustPublish(a, p)
-	p.head = sha(9)
-	s.review(1, 1, false, firstFindings()...)
-	s.bounce(1, 2)
-	s.implement(2, 1, 2, "y")
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	s.Plan()
+	s.Implement(1, 0, 1, "x")
+	mustPublish(s, a, p)
+	p.head = rendertest.SHA(9)
+	s.Review(1, 1, false, rendertest.FirstFindings()...)
+	s.Bounce(1, 2)
+	s.Implement(2, 1, 2, "y")
 	before := f.calls
-	events, err := s.publish(a, p, false)
+	events, err := publish(s, a, p, false)
 	if err != nil || len(events) != 1 {
 		t.Fatalf("publish over a moved branch: events %v, error %v", events, err)
 	}
-	if e := events[0]; e.Type != pipeline.EventBranchMoved || e.Data.Head != sha(9) || e.ID == "" {
+	if e := events[0]; e.Type != pipeline.EventBranchMoved || e.Data.Head != rendertest.SHA(9) || e.ID == "" {
 		t.Errorf("event %+v", e)
 	}
 	if f.calls != before {
 		t.Errorf("calls after a moved branch: %v", f.log[before:])
 	}
-	if s.run.Head != sha(9) || s.run.Published.Head != sha(9) {
-		t.Errorf("run's head %s, published %s", s.run.Head, s.run.Published.Head)
+	if s.Run.Head != rendertest.SHA(9) || s.Run.Published.Head != rendertest.SHA(9) {
+		t.Errorf("run's head %s, published %s", s.Run.Head, s.Run.Published.Head)
 	}
-	s.mustPublish(a, p)
-	if p.head != sha(9) {
+	mustPublish(s, a, p)
+	if p.head != rendertest.SHA(9) {
 		t.Errorf("the human's commit was overwritten with %s", p.head)
 	}
 }
@@ -285,21 +287,21 @@ func TestPublishMoved(t *testing.T) {
 // A push that got through although its answer was lost is no move.
 func TestPublishPushLost(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{head: sha(1)}, newStory(t)
-	s.plan()
-	s.implement(1, 0, 1, "x")
-	s.mustPublish(a, p)
-	if s.run.Published.Head != sha(1) || f.pull == nil {
-		t.Errorf("published head %q, pull %v", s.run.Published.Head, f.pull)
+	a, p, s := f.app(t), &testPusher{head: rendertest.SHA(1)}, rendertest.New(t)
+	s.Plan()
+	s.Implement(1, 0, 1, "x")
+	mustPublish(s, a, p)
+	if s.Run.Published.Head != rendertest.SHA(1) || f.pull == nil {
+		t.Errorf("published head %q, pull %v", s.Run.Published.Head, f.pull)
 	}
 }
 
 func TestPublishRejected(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{err: rejectedError{"GH013: Repository rule violations found"}}, newStory(t)
-	s.plan()
-	s.implement(1, 0, 1, "x")
-	_, err := s.publish(a, p, false)
+	a, p, s := f.app(t), &testPusher{err: rejectedError{"GH013: Repository rule violations found"}}, rendertest.New(t)
+	s.Plan()
+	s.Implement(1, 0, 1, "x")
+	_, err := publish(s, a, p, false)
 	var fault *pipeline.Fault
 	if !errors.As(err, &fault) || !fault.Final || !strings.Contains(fault.Message, "GH013") || !strings.Contains(fault.Message, "bypass") {
 		t.Fatalf("rejected push: %v", err)
@@ -313,17 +315,17 @@ func TestPublishRejected(t *testing.T) {
 // and the history is shown once.
 func TestPublishGate(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
-	s.bounced()
-	s.gate()
-	s.mustPublish(a, p)
-	s.answer("history", 0, "")
-	s.mustPublish(a, p)
-	s.answer("continue", 3, "Try a channel.")
-	s.mustPublish(a, p)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	s.Bounced()
+	s.Gate()
+	mustPublish(s, a, p)
+	s.Answer("history", 0, "")
+	mustPublish(s, a, p)
+	s.Answer("continue", 3, "Try a channel.")
+	mustPublish(s, a, p)
 	var places []string
 	for _, c := range f.comments {
-		key, _, _ := strings.Cut(strings.TrimPrefix(c.Body, "<!-- forge:"+s.run.Trace+"/"), " ")
+		key, _, _ := strings.Cut(strings.TrimPrefix(c.Body, "<!-- forge:"+s.Run.Trace+"/"), " ")
 		places = append(places, fmt.Sprint(key, "@", c.Issue))
 	}
 	if diff := cmp.Diff([]string{"status@7", "gate/1@8", "history/1@8"}, places); diff != "" {
@@ -336,11 +338,11 @@ func TestPublishGate(t *testing.T) {
 
 func TestPublishCancelled(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
-	s.bounced()
-	s.mustPublish(a, p)
-	s.add(pipeline.EventRunCancelled, pipeline.Data{})
-	s.mustPublish(a, p)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	s.Bounced()
+	mustPublish(s, a, p)
+	s.Add(pipeline.EventRunCancelled, pipeline.Data{})
+	mustPublish(s, a, p)
 	if f.pull["state"] != "closed" || f.checks[0]["conclusion"] != "cancelled" {
 		t.Errorf("pull %v, check %v", f.pull["state"], f.checks[0]["conclusion"])
 	}
@@ -350,30 +352,30 @@ func TestPublishCancelled(t *testing.T) {
 // comes back is opened again.
 func TestPublishThreads(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 	for _, step := range steps[:4] {
 		step(s)
-		s.mustPublish(a, p)
+		mustPublish(s, a, p)
 	}
-	if art := s.run.Published.Artefacts["finding/aaaa"]; art.ID == 0 || art.Node == "" || art.URL == "" || art.Hash != findingOpen {
+	if art := s.Run.Published.Artefacts["finding/aaaa"]; art.ID == 0 || art.Node == "" || art.URL == "" || art.Hash != findingOpen {
 		t.Errorf("artefact of a finding: %+v", art)
 	}
 	f.threads[0].Comments = append(f.threads[0].Comments, threadComment{"Are you sure?", "", false})
 	f.threads[0].IDs = append(f.threads[0].IDs, 1)
-	s.implement(2, 1, 2, "Mended.")
-	s.review(2, 2, true)
-	s.mustPublish(a, p)
+	s.Implement(2, 1, 2, "Mended.")
+	s.Review(2, 2, true)
+	mustPublish(s, a, p)
 	if th := f.threads[0]; th.Resolved || !strings.Contains(th.Comments[2].Body, "I leave this open") {
 		t.Errorf("thread with an unanswered reply: %+v", th)
 	}
 	if !f.threads[1].Resolved {
 		t.Errorf("the other thread is not resolved")
 	}
-	s.bounce(2, 1)
-	s.implement(3, 2, 3, "Broke it.")
-	back := firstFindings()[1]
-	s.review(3, 3, false, back)
-	s.mustPublish(a, p)
+	s.Bounce(2, 1)
+	s.Implement(3, 2, 3, "Broke it.")
+	back := rendertest.FirstFindings()[1]
+	s.Review(3, 3, false, back)
+	mustPublish(s, a, p)
 	if th := f.threads[1]; th.Resolved || !strings.Contains(th.Comments[2].Body, "This is back in [`3333333`]") {
 		t.Errorf("thread of a finding that came back: %+v", th)
 	}
@@ -386,9 +388,9 @@ func TestPublishThreads(t *testing.T) {
 func TestPublishReviewRefused(t *testing.T) {
 	f := newFake(t)
 	f.bad = []string{"retry.go"}
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
-	s.bounced()
-	s.mustPublish(a, p)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	s.Bounced()
+	mustPublish(s, a, p)
 	if len(f.reviews) != 1 || len(f.threads) != 0 {
 		t.Fatalf("reviews %d, threads %d", len(f.reviews), len(f.threads))
 	}
@@ -402,11 +404,11 @@ func TestPublishReviewRefused(t *testing.T) {
 
 func TestPublishDeletedComment(t *testing.T) {
 	f := newFake(t)
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
-	s.mustPublish(a, p)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	mustPublish(s, a, p)
 	f.comments = nil
-	s.plan()
-	s.mustPublish(a, p)
+	s.Plan()
+	mustPublish(s, a, p)
 	if len(f.comments) != 1 {
 		t.Errorf("comments after the status was deleted: %d, want it written anew", len(f.comments))
 	}
@@ -421,10 +423,10 @@ func TestPublishForbidden(t *testing.T) {
 		}
 		return 0, nil, ""
 	}
-	a, p, s := f.app(t), &testPusher{}, newStory(t)
-	s.plan()
-	s.implement(1, 0, 1, "x")
-	_, err := s.publish(a, p, false)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	s.Plan()
+	s.Implement(1, 0, 1, "x")
+	_, err := publish(s, a, p, false)
 	var fault *pipeline.Fault
 	if !errors.As(err, &fault) || !fault.Final || fault.Class != pipeline.FaultGitHub || !strings.Contains(fault.Message, `"checks: write"`) {
 		t.Fatalf("publish without the permission: %v", err)
@@ -445,15 +447,15 @@ func TestPublishRandomFaults(t *testing.T) {
 			}
 			return []int{502, -1, 503}[rnd.IntN(3)], nil, `{"message":"fault"}`
 		}
-		a, p, s := f.app(t), &testPusher{}, newStory(t)
+		a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
 		for _, step := range steps {
 			step(s)
-			_, err := s.publish(a, p, false)
+			_, err := publish(s, a, p, false)
 			again := false
 			for tries := 0; err != nil && tries < 200; tries++ {
 				var typed interface{ Ambiguous() bool }
 				again = again || errors.As(err, &typed) && typed.Ambiguous()
-				_, err = s.publish(a, p, again)
+				_, err = publish(s, a, p, again)
 			}
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	"github.com/shurcooL/githubv4"
@@ -77,22 +78,22 @@ func (p *publisher) threads(ctx context.Context) error {
 	}
 	var turns []turn
 	for _, fp := range wanted {
-		t := find(list, marker(p.run.Trace, findingKey(fp)))
+		t := find(list, render.Marker(p.run.Trace, render.FindingKey(fp)))
 		if t == nil && p.posted {
 			continue // just made: it may not be listed yet
 		}
 		if t == nil { // in a review's text, or deleted
-			p.made(findingKey(fp), pipeline.Artefact{Hash: findingSaid})
+			p.made(render.FindingKey(fp), pipeline.Artefact{Hash: findingSaid})
 			continue
 		}
 		a := pipeline.Artefact{Node: fmt.Sprint(t.ID), URL: t.First.Nodes[0].URL, Hash: findingOpen}
 		if m := commentURL.FindStringSubmatch(a.URL); m != nil {
 			a.ID, _ = strconv.ParseInt(m[1], 10, 64)
 		}
-		if had := p.artefact(findingKey(fp)).Hash; strings.HasPrefix(had, findingFixed) {
+		if had := p.artefact(render.FindingKey(fp)).Hash; strings.HasPrefix(had, findingFixed) {
 			a.Hash = had
 		}
-		p.made(findingKey(fp), a)
+		p.made(render.FindingKey(fp), a)
 		if tn, ok := p.turn(fp, t); ok {
 			turns = append(turns, tn)
 		}
@@ -112,7 +113,7 @@ func (p *publisher) wanted() []string {
 	var out []string
 	for i := range p.run.Findings {
 		is := &p.run.Findings[i]
-		h := p.artefact(findingKey(is.Fingerprint())).Hash
+		h := p.artefact(render.FindingKey(is.Fingerprint())).Hash
 		switch {
 		case h == "" || h == findingSaid || h == findingLeft:
 		case h == findingPosted,
@@ -141,7 +142,7 @@ func (p *publisher) turn(fp string, t *thread) (turn, bool) {
 			is = &p.run.Findings[i]
 		}
 	}
-	key := findingKey(fp)
+	key := render.FindingKey(fp)
 	a := p.artefact(key)
 	tn := turn{key: key, node: t.ID}
 	switch {
@@ -149,15 +150,15 @@ func (p *publisher) turn(fp string, t *thread) (turn, bool) {
 		tn.state = findingFixed + is.FixedIn
 		human := t.unanswered()
 		tn.resolve = !human && !t.IsResolved && t.ViewerCanResolve
-		if !t.has(marker(p.run.Trace, "fixed/"+fp+"/"+short(is.FixedIn))) && !t.IsResolved {
-			tn.body = p.v.fixedNote(fp, is.FixedIn, human)
+		if !t.has(render.Marker(p.run.Trace, "fixed/"+fp+"/"+render.ShortSHA(is.FixedIn))) && !t.IsResolved {
+			tn.body = p.v.FixedNote(fp, is.FixedIn, human)
 		}
 	case is.State == "open" && strings.HasPrefix(a.Hash, findingFixed):
 		tn.state = findingOpen
 		sha := p.run.Head
 		tn.reopen = t.IsResolved
-		if !t.has(marker(p.run.Trace, "back/"+fp+"/"+short(sha))) {
-			tn.body = p.v.backNote(fp, sha)
+		if !t.has(render.Marker(p.run.Trace, "back/"+fp+"/"+render.ShortSHA(sha))) {
+			tn.body = p.v.BackNote(fp, sha)
 		}
 	default:
 		return turn{}, false

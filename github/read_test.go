@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/github/render/rendertest"
 	"forge/pipeline"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,13 +47,13 @@ func TestPermission(t *testing.T) {
 	} {
 		a := testApp(t, routes(t, map[string]string{"GET /repos/octo/repo/collaborators/alice/permission": c.body}),
 			func(o *Options) { o.Sleep = func(context.Context, time.Duration) error { return nil } })
-		got, err := a.Permission(context.Background(), fakeRepo(), pipeline.Actor{ID: 7, Login: "alice"})
+		got, err := a.Permission(context.Background(), rendertest.Repo(), pipeline.Actor{ID: 7, Login: "alice"})
 		if got != c.want || (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("Permission with %s = %q, %v; want %q, %q", c.body, got, err, c.want, c.err)
 		}
 	}
 	a := testApp(t, routes(t, nil))
-	if _, err := a.Permission(context.Background(), fakeRepo(), pipeline.Actor{Login: "alice"}); err == nil {
+	if _, err := a.Permission(context.Background(), rendertest.Repo(), pipeline.Actor{Login: "alice"}); err == nil {
 		t.Error("Permission of an actor without an id")
 	}
 }
@@ -78,7 +79,7 @@ func TestReads(t *testing.T) {
 		}
 	}
 	repo, err := a.Repo(ctx, 5, "octo", "repo")
-	check("Repo", repo, fakeRepo(), err)
+	check("Repo", repo, rendertest.Repo(), err)
 	task, err := a.Issue(ctx, repo, 7)
 	check("Issue", task, pipeline.Task{Issue: 7, Title: "T", Body: "B", URL: "U", Author: pipeline.Actor{ID: 3, Login: "x[bot]", Bot: true}}, err)
 	if _, err := a.Issue(ctx, repo, 8); err == nil || !strings.Contains(err.Error(), "pull request") {
@@ -140,11 +141,11 @@ func TestReplyOnce(t *testing.T) {
 	f := newFake(t)
 	a := f.app(t)
 	for range 2 {
-		if err := a.Reply(context.Background(), pipeline.Notice{Repo: fakeRepo(), Issue: 7, Comment: 50}, "There is no run here, @alice.", "denied/50"); err != nil {
+		if err := a.Reply(context.Background(), pipeline.Notice{Repo: rendertest.Repo(), Issue: 7, Comment: 50}, "There is no run here, @alice.", "denied/50"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := "<!-- forge:denied/50 -->\nIn reply to [this comment](" + f.URL + "/octo/repo/issues/7#issuecomment-50):\n\nThere is no run here, @" + zwsp + "alice."
+	want := "<!-- forge:denied/50 -->\nIn reply to [this comment](" + f.URL + "/octo/repo/issues/7#issuecomment-50):\n\nThere is no run here, @" + "\u200b" + "alice."
 	if len(f.comments) != 1 || f.comments[0].Body != want {
 		t.Errorf("comments %d, the first %q, want %q", len(f.comments), f.comments[0].Body, want)
 	}

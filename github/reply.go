@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -20,7 +21,7 @@ func (a *App) Reply(ctx context.Context, n pipeline.Notice, text, key string) er
 	if err != nil {
 		return err
 	}
-	mark, text := marker("", key), replyText(text, a.web.Host)
+	mark, text := render.Marker("", key), replyText(text, a.web.Host)
 	if n.Thread != 0 && n.Pull != 0 {
 		done, err := a.replyInThread(ctx, s, n, mark, text)
 		if done || err != nil {
@@ -87,10 +88,10 @@ const maxReply = 30
 // replyText makes an answer's text harmless. Of a long one the first paragraph stands
 // open and the rest is folded in.
 func replyText(text, host string) string {
-	text = block(text, host, maxText)
+	text = render.Block(text, host, render.MaxText)
 	head, rest, _ := strings.Cut(text, "\n\n")
 	if strings.Count(text, "\n") < maxReply || strings.Contains(head, "```") || strings.Contains(head, "~~~") {
 		return text
 	}
-	return head + "\n\n" + folded("All of it", rest)
+	return head + "\n\n" + render.Folded("All of it", rest)
 }

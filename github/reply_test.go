@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"forge/github/githubtest"
 	"forge/pipeline"
@@ -56,7 +57,7 @@ func TestReplyWhereAsked(t *testing.T) {
 	if len(gotComments) != len(comments) || n != threads || len(got) != len(thread)+4 {
 		t.Fatalf("%d comments, %d conversations, %d in this one; want %d, %d, %d", len(gotComments), n, len(got), len(comments), threads, len(thread)+4)
 	}
-	if last := got[len(got)-2]; !strings.HasSuffix(last.Body, "\nIt runs, @"+zwsp+"boss.") || last.Author != c.bot.Login {
+	if last := got[len(got)-2]; !strings.HasSuffix(last.Body, "\nIt runs, @"+"\u200b"+"boss.") || last.Author != c.bot.Login {
 		t.Errorf("the answer is %+v", last)
 	}
 
@@ -73,5 +74,13 @@ func TestReplyWhereAsked(t *testing.T) {
 	gotComments, _, _ = show()
 	if last := gotComments[len(gotComments)-1]; len(gotComments) != len(comments)+3 || !strings.Contains(last.Body, "In reply to [this comment](") || !strings.HasSuffix(last.Body, "In the open.") {
 		t.Errorf("an answer in the open is %+v of %d", last, len(gotComments))
+	}
+}
+
+// An answer is never longer than GitHub takes.
+func TestLongReply(t *testing.T) {
+	text := replyText(strings.Repeat("word @x <b> ``` ", 5000), "github.com")
+	if n := utf8.RuneCountInString(text); n > 65_500 {
+		t.Errorf("%d characters", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/github/render"
 	"forge/pipeline"
 )
 
@@ -221,7 +222,7 @@ func (g *gatherer) finding(c *remark) string {
 func (g *gatherer) marked(body string) string {
 	for i := range g.run.Findings {
 		fp := g.run.Findings[i].Fingerprint()
-		if strings.Contains(body, marker(g.run.Trace, findingKey(fp))) {
+		if strings.Contains(body, render.Marker(g.run.Trace, render.FindingKey(fp))) {
 			return fp
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"forge/github/githubtest"
+	"forge/github/render/rendertest"
 	"forge/pipeline"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,7 +37,7 @@ type lab struct {
 // trial is one run with a reviewed pull request, and the signals so far.
 type trial struct {
 	*lab
-	s     *story
+	s     *rendertest.Story
 	pull  int
 	known []pipeline.Signal
 	past  []pipeline.Notice
@@ -80,24 +81,24 @@ func (l *lab) begin(t *testing.T) *trial {
 	t.Helper()
 	l.made++
 	l.t = t
-	c := &trial{lab: l, s: &story{t: t, run: &pipeline.Run{}, at: time.Now()}}
+	c := &trial{lab: l, s: &rendertest.Story{T: t, Run: &pipeline.Run{}, At: time.Now()}}
 	l.g.t, c.dir = t, fmt.Sprintf("up%d", l.made)
 	path := c.dir + "/retry.go"
-	c.s.add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: l.repo, By: pipeline.Actor{ID: 7, Login: "alice"}, Config: pipeline.DefaultConfig(), Base: l.base,
+	c.s.Add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: l.repo, By: pipeline.Actor{ID: 7, Login: "alice"}, Config: pipeline.DefaultConfig(), Base: l.base,
 		Task: pipeline.Task{Title: "Retry"}, Branch: fmt.Sprintf("forge/retry-%d", l.made)}})
-	c.s.run.Trace = fmt.Sprintf("%032d", l.made)
-	c.s.plan()
+	c.s.Run.Trace = fmt.Sprintf("%032d", l.made)
+	c.s.Plan()
 	c.git("checkout", "--quiet", "-B", "work", l.base)
 	l.must(os.MkdirAll(l.g.dir+"/"+c.dir, 0o755))
 	l.must(os.WriteFile(l.g.dir+"/"+c.dir+"/other.go", []byte("package upload\n// two\n"), 0o644))
 	head := l.g.commit(l.repo, path, retryGo)
-	c.s.implemented(1, l.base, head, "Retries.")
+	c.s.Implemented(1, l.base, head, "Retries.")
 	var list []pipeline.Finding
-	for _, f := range firstFindings()[1:] {
+	for _, f := range rendertest.FirstFindings()[1:] {
 		f.File = path
 		list = append(list, f)
 	}
-	c.s.reviewed(1, head, false, list...)
+	c.s.Reviewed(1, head, false, list...)
 	c.publish()
 	c.publish()
 	pulls, err := l.gh.Pulls("octo/repo")
@@ -116,9 +117,9 @@ func (c *trial) git(args ...string) {
 
 func (c *trial) publish() {
 	c.t.Helper()
-	pub, _, err := c.a.Publish(context.Background(), c.s.run, PublishOptions{Pusher: c.g})
+	pub, _, err := c.a.Publish(context.Background(), c.s.Run, PublishOptions{Pusher: c.g})
 	c.must(err)
-	c.s.add(pipeline.EventPublishCompleted, pipeline.Data{Publication: &pub})
+	c.s.Add(pipeline.EventPublishCompleted, pipeline.Data{Publication: &pub})
 }
 
 // deliveries reads what has come since the last time.
@@ -153,7 +154,7 @@ func (c *trial) news() []pipeline.Signal {
 
 func (c *trial) handle(n pipeline.Notice) []pipeline.Signal {
 	c.t.Helper()
-	list, err := c.a.Signals(context.Background(), c.s.run, n, c.known)
+	list, err := c.a.Signals(context.Background(), c.s.Run, n, c.known)
 	c.must(err)
 	return c.keep(list)
 }
@@ -167,7 +168,7 @@ func (c *trial) keep(list []pipeline.Signal) []pipeline.Signal {
 
 func (c *trial) poll() []pipeline.Signal {
 	c.t.Helper()
-	list, err := c.a.Poll(context.Background(), c.s.run, c.known)
+	list, err := c.a.Poll(context.Background(), c.s.Run, c.known)
 	c.must(err)
 	return c.keep(list)
 }
@@ -177,9 +178,9 @@ func (c *trial) as(login string) *githubtest.Person { c.pause(); return c.gh.As(
 // comment returns the id of Forge's comment on a finding.
 func (c *trial) comment(fp string) int64 {
 	c.t.Helper()
-	id := c.s.run.Published.Artefacts["finding/"+fp].ID
+	id := c.s.Run.Published.Artefacts["finding/"+fp].ID
 	if id == 0 {
-		c.t.Fatalf("Forge's comment on %s is not known: %+v", fp, c.s.run.Published.Artefacts)
+		c.t.Fatalf("Forge's comment on %s is not known: %+v", fp, c.s.Run.Published.Artefacts)
 	}
 	return id
 }
@@ -189,13 +190,13 @@ func (c *trial) path() string { return c.dir + "/retry.go" }
 // push replaces text in the pull request's file, as a person.
 func (c *trial) push(login, old, with string) {
 	c.t.Helper()
-	text, err := c.gh.File("octo/repo", c.s.run.Branch, c.path())
+	text, err := c.gh.File("octo/repo", c.s.Run.Branch, c.path())
 	c.must(err)
 	now := strings.Replace(text, old, with, 1)
 	if now == text {
 		c.t.Fatalf("%q is not in the file:\n%s", old, text)
 	}
-	_, err = c.as(login).PushFiles("octo/repo", githubtest.Push{Branch: c.s.run.Branch, Message: "Apply suggestion from code review", Files: map[string]*string{c.path(): &now}})
+	_, err = c.as(login).PushFiles("octo/repo", githubtest.Push{Branch: c.s.Run.Branch, Message: "Apply suggestion from code review", Files: map[string]*string{c.path(): &now}})
 	c.must(err)
 }
 
@@ -394,7 +395,7 @@ func TestSignalDismissed(t *testing.T) {
 		}},
 		{"fixed by Forge", func(c *trial) {
 			head := c.g.commit(c.repo, c.path(), strings.Replace(retryGo, "time.Sleep(d)", "sleep(ctx, d)", 1))
-			c.s.implemented(2, c.s.run.Head, head, "Mended.")
+			c.s.Implemented(2, c.s.Run.Head, head, "Mended.")
 			c.publish()
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
 			c.expect("resolving what Forge mended", c.news())
@@ -402,7 +403,7 @@ func TestSignalDismissed(t *testing.T) {
 		{"dismissed while Forge was mending it", func(c *trial) {
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
 			head := c.g.commit(c.repo, c.path(), strings.Replace(retryGo, "time.Sleep(d)", "sleep(ctx, d)", 1))
-			c.s.implemented(2, c.s.run.Head, head, "Mended.")
+			c.s.Implemented(2, c.s.Run.Head, head, "Mended.")
 			c.publish()
 			c.expect("what was resolved before", c.news(), "dismissed bbbb by alice 0.8")
 			c.expect("polling", c.poll())

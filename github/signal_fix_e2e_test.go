@@ -67,7 +67,7 @@ func TestSignalSuggestion(t *testing.T) {
 		{"elsewhere", func(c *trial) {
 			text := "package upload\n\nfunc again(n int) {\n" + better + "\n\t}\n}\n"
 			name := c.dir + "/again.go"
-			_, err := c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: c.s.run.Branch, Message: "Again", Files: map[string]*string{name: &text}})
+			_, err := c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: c.s.Run.Branch, Message: "Again", Files: map[string]*string{name: &text}})
 			c.must(err)
 			c.expect("in another file", c.news(), "applied aaaa by alice 0.8: again.go:4")
 			c.again()
@@ -83,7 +83,7 @@ func TestSignalSuggestion(t *testing.T) {
 		}},
 		{"by Forge itself", func(c *trial) {
 			head := c.g.commit(c.repo, c.path(), strings.Replace(retryGo, old, better, 1))
-			c.s.implemented(2, c.s.run.Head, head, "Mended.")
+			c.s.Implemented(2, c.s.Run.Head, head, "Mended.")
 			c.publish()
 			c.push("alice", better, "\tfor i := range n {")
 			c.expect("Forge's own fix, changed later", c.news())
@@ -104,7 +104,7 @@ func TestSignalSuggestion(t *testing.T) {
 			c.again()
 		}},
 		{"file deleted", func(c *trial) {
-			_, err := c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: c.s.run.Branch, Message: "Away", Files: map[string]*string{c.path(): nil}})
+			_, err := c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: c.s.Run.Branch, Message: "Away", Files: map[string]*string{c.path(): nil}})
 			c.must(err)
 			c.expect("the file is gone", c.news())
 		}},
@@ -116,10 +116,10 @@ func TestSignalSuggestion(t *testing.T) {
 // ready takes the pull request out of draft, as Forge does at the end.
 func (c *trial) ready() {
 	c.t.Helper()
-	head := c.s.run.Head
-	c.s.reviewed(len(c.s.run.Iterations), head, true)
-	c.s.tested(len(c.s.run.Iterations), head)
-	c.s.verified()
+	head := c.s.Run.Head
+	c.s.Reviewed(len(c.s.Run.Iterations), head, true)
+	c.s.Tested(len(c.s.Run.Iterations), head)
+	c.s.Verified()
 	c.publish()
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -167,7 +168,7 @@ func (h *history) file(ctx context.Context, sha, path string) ([]string, error) 
 	}
 	g := h.g
 	f, _, _, err := g.s.rest.Repositories.GetContents(ctx, g.run.Repo.Owner, g.run.Repo.Name, path, &gh.RepositoryContentGetOptions{Ref: sha})
-	if err = explain(fmt.Sprintf("read %s of %s at %s", path, g.run.Repo.FullName(), short(sha)), "contents: read", err); err != nil && !gone(err) {
+	if err = explain(fmt.Sprintf("read %s of %s at %s", path, g.run.Repo.FullName(), render.ShortSHA(sha)), "contents: read", err); err != nil && !gone(err) {
 		return nil, err
 	}
 	var lines []string
@@ -187,7 +188,7 @@ func (h *history) patch(ctx context.Context, sha string) ([]change, error) {
 	}
 	g := h.g
 	c, _, err := g.s.rest.Repositories.GetCommit(ctx, g.run.Repo.Owner, g.run.Repo.Name, sha, &gh.ListOptions{PerPage: 100})
-	if err = explain(fmt.Sprintf("read commit %s of %s", short(sha), g.run.Repo.FullName()), "contents: read", err); err != nil && !gone(err) {
+	if err = explain(fmt.Sprintf("read commit %s of %s", render.ShortSHA(sha), g.run.Repo.FullName()), "contents: read", err); err != nil && !gone(err) {
 		return nil, err
 	}
 	var out []change

@@ -67,10 +67,10 @@ func TestSignalMended(t *testing.T) {
 		}},
 		{"resolved by Forge, which no longer finds it", func(c *trial) {
 			c.push("carol", old, own)
-			head, err := c.gh.Head("octo/repo", c.s.run.Branch)
+			head, err := c.gh.Head("octo/repo", c.s.Run.Branch)
 			c.must(err)
-			c.s.add(pipeline.EventBranchMoved, pipeline.Data{Head: head, Actor: &pipeline.Actor{ID: 9, Login: "carol"}})
-			c.s.phase(pipeline.PhaseReview, 1, pipeline.Data{Review: &pipeline.Review{Head: head, Summary: "All is well.", Reviewed: []string{c.path()}}})
+			c.s.Add(pipeline.EventBranchMoved, pipeline.Data{Head: head, Actor: &pipeline.Actor{ID: 9, Login: "carol"}})
+			c.s.Phase(pipeline.PhaseReview, 1, pipeline.Data{Review: &pipeline.Review{Head: head, Summary: "All is well.", Reviewed: []string{c.path()}}})
 			c.publish()
 			if id := c.comment("bbbb"); !c.resolved(id) {
 				c.t.Fatalf("Forge did not resolve its conversation %d", id)
@@ -81,7 +81,7 @@ func TestSignalMended(t *testing.T) {
 		}},
 		{"by Forge itself", func(c *trial) {
 			head := c.g.commit(c.repo, c.path(), strings.Replace(retryGo, old, own, 1))
-			c.s.implemented(2, c.s.run.Head, head, "Mended.")
+			c.s.Implemented(2, c.s.Run.Head, head, "Mended.")
 			c.publish()
 			c.push("alice", own, "\t\tpauseFor(ctx, d)\n")
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
@@ -113,7 +113,7 @@ func TestSignalMended(t *testing.T) {
 			c.again()
 		}},
 		{"file deleted", func(c *trial) {
-			_, err := c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: c.s.run.Branch, Message: "Away", Files: map[string]*string{c.path(): nil}})
+			_, err := c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: c.s.Run.Branch, Message: "Away", Files: map[string]*string{c.path(): nil}})
 			c.must(err)
 			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
 			c.expect("the file is gone", c.news())

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/github/render"
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
@@ -164,7 +165,7 @@ func (g *gatherer) byFile(s *step, list []change) []pipeline.Signal {
 		before, after := asCode(c.before), asCode(c.after)
 		if n := len(out); n > 0 && out[n-1].Key == key {
 			e := &out[n-1]
-			e.Before, e.After = shorten(e.Before+"\n…\n"+before, maxReason), shorten(e.After+"\n…\n"+after, maxReason)
+			e.Before, e.After = render.Shorten(e.Before+"\n…\n"+before, maxReason), render.Shorten(e.After+"\n…\n"+after, maxReason)
 			continue
 		}
 		out = append(out, pipeline.Signal{Key: key, Kind: pipeline.SignalEdited, At: s.at, Actor: s.by, File: c.path, Line: c.line, Before: before, After: after})
@@ -248,7 +249,7 @@ func (g *gatherer) reverted(ctx context.Context) error {
 	}
 	repo := g.run.Repo
 	pushed, _, err := g.s.rest.Repositories.CompareCommits(ctx, repo.Owner, repo.Name, g.f.Before, g.n.Head, &gh.ListOptions{PerPage: 100})
-	if err = explain(fmt.Sprintf("compare %s...%s of %s", short(g.f.Before), short(g.n.Head), repo.FullName()), "contents: read", err); err != nil {
+	if err = explain(fmt.Sprintf("compare %s...%s of %s", render.ShortSHA(g.f.Before), render.ShortSHA(g.n.Head), repo.FullName()), "contents: read", err); err != nil {
 		if gone(err) {
 			return nil // a forced push: nothing to compare with
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"forge/github/render"
+	"forge/github/render/rendertest"
 	"forge/pipeline"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,9 +44,9 @@ func TestSuggested(t *testing.T) {
 func TestSuggestedReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"", "a", "\tb", "```", "````", "```go", "# c"}), 1, 5).Draw(t, "lines")
-		got, ok := suggested("Text\n\n" + fence("suggestion", strings.Join(lines, "\n")) + "\n\n<sub>x</sub>")
+		got, ok := suggested("Text\n\n" + render.Fence("suggestion", strings.Join(lines, "\n")) + "\n\n<sub>x</sub>")
 		if diff := cmp.Diff(strings.TrimRight(strings.Join(lines, "\n"), "\n"), strings.TrimRight(strings.Join(got, "\n"), "\n")); !ok || diff != "" {
-			t.Fatalf("suggested(fence(%q)) = %v (-want +got):\n%s", lines, ok, diff)
+			t.Fatalf("suggested(render.Fence(%q)) = %v (-want +got):\n%s", lines, ok, diff)
 		}
 	})
 }
@@ -88,8 +90,8 @@ func TestJudge(t *testing.T) {
 
 // tester is a gatherer over a state written down.
 func tester(st *pullState, n pipeline.Notice, known ...pipeline.Signal) *gatherer {
-	run := &pipeline.Run{ID: 1, Trace: "t", Repo: fakeRepo()}
-	for _, f := range firstFindings() {
+	run := &pipeline.Run{ID: 1, Trace: "t", Repo: rendertest.Repo()}
+	for _, f := range rendertest.FirstFindings() {
 		run.Findings = append(run.Findings, pipeline.Issue{Finding: &f, State: "open"})
 	}
 	a := &App{opts: Options{Slug: "forge"}}
@@ -107,7 +109,7 @@ func tester(st *pullState, n pipeline.Notice, known ...pipeline.Signal) *gathere
 }
 
 func forgeTalk(fp string, replies ...remark) talk {
-	first := remark{id: 501, author: pipeline.Actor{ID: botID, Bot: true}, body: marker("t", findingKey(fp)) + "\nA finding", line: 4, start: 4, commit: "c0", review: 61,
+	first := remark{id: 501, author: pipeline.Actor{ID: botID, Bot: true}, body: render.Marker("t", render.FindingKey(fp)) + "\nA finding", line: 4, start: 4, commit: "c0", review: 61,
 		created: time.Date(2026, 3, 2, 8, 59, 0, 0, time.UTC)}
 	return talk{node: "PRRT_1", path: "retry.go", line: 4, comments: append([]remark{first}, replies...)}
 }
@@ -345,20 +347,20 @@ func TestStep(t *testing.T) {
 func TestSignalsOfNobody(t *testing.T) {
 	f := newFake(t)
 	a := f.app(t)
-	run := &pipeline.Run{Repo: fakeRepo(), Published: pipeline.Publication{Pull: &pipeline.PullRef{Number: 8}}}
+	run := &pipeline.Run{Repo: rendertest.Repo(), Published: pipeline.Publication{Pull: &pipeline.PullRef{Number: 8}}}
 	fb := &pipeline.Feedback{Event: "pull_request_review_thread", Action: "resolved"}
-	other := fakeRepo()
+	other := rendertest.Repo()
 	other.ID++
-	unpublished := &pipeline.Run{Repo: fakeRepo()}
+	unpublished := &pipeline.Run{Repo: rendertest.Repo()}
 	for name, c := range map[string]struct {
 		run *pipeline.Run
 		n   pipeline.Notice
 	}{
-		"a bot":              {run, pipeline.Notice{Repo: fakeRepo(), Actor: pipeline.Actor{ID: 50, Bot: true}, Feedback: fb}},
+		"a bot":              {run, pipeline.Notice{Repo: rendertest.Repo(), Actor: pipeline.Actor{ID: 50, Bot: true}, Feedback: fb}},
 		"another repository": {run, pipeline.Notice{Repo: other, Actor: alice, Feedback: fb}},
-		"no feedback":        {run, pipeline.Notice{Repo: fakeRepo(), Actor: alice}},
-		"no pull request":    {unpublished, pipeline.Notice{Repo: fakeRepo(), Actor: alice, Feedback: fb}},
-		"no run":             {nil, pipeline.Notice{Repo: fakeRepo(), Actor: alice, Feedback: fb}},
+		"no feedback":        {run, pipeline.Notice{Repo: rendertest.Repo(), Actor: alice}},
+		"no pull request":    {unpublished, pipeline.Notice{Repo: rendertest.Repo(), Actor: alice, Feedback: fb}},
+		"no run":             {nil, pipeline.Notice{Repo: rendertest.Repo(), Actor: alice, Feedback: fb}},
 	} {
 		if got, err := a.Signals(t.Context(), c.run, c.n, nil); err != nil || got != nil || f.calls != 0 {
 			t.Errorf("%s: %v, %v after %d calls; want nothing at no cost", name, got, err, f.calls)
@@ -394,7 +396,7 @@ func TestSignalsConverge(t *testing.T) {
 			at = at.Add(time.Second)
 			who := people.Draw(t, "who")
 			th := &st.threads[rapid.IntRange(0, 1).Draw(t, "thread")]
-			n := pipeline.Notice{Kind: pipeline.NoticeFeedback, Repo: fakeRepo(), Actor: who, Head: "c0", Feedback: &pipeline.Feedback{At: at, Thread: th.node}}
+			n := pipeline.Notice{Kind: pipeline.NoticeFeedback, Repo: rendertest.Repo(), Actor: who, Head: "c0", Feedback: &pipeline.Feedback{At: at, Thread: th.node}}
 			switch rapid.IntRange(0, 4).Draw(t, "act") {
 			case 0:
 				th.resolved, th.resolver = !th.resolved, who

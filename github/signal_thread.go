@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/github/render"
 	"forge/pipeline"
 )
 
@@ -388,7 +389,7 @@ func (g *gatherer) deleted() {
 	}
 	for i := range g.run.Findings {
 		is := &g.run.Findings[i]
-		a := g.run.Published.Artefacts[findingKey(is.Fingerprint())]
+		a := g.run.Published.Artefacts[render.FindingKey(is.Fingerprint())]
 		key := keyDismissed(a.ID)
 		if a.ID == 0 || g.st.partial || is.Finding == nil || g.listed(a.ID) {
 			continue

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"forge/github/render"
 	"forge/pipeline"
 )
 
@@ -176,10 +177,12 @@ func answerOf(body, slug string) (s stance, reason string) {
 // maxReason limits what is kept of a person's words and code, in bytes.
 const maxReason = 4000
 
-func kept(text string) string { return shorten(strings.TrimSpace(pipeline.Scrub(text)), maxReason) }
+func kept(text string) string {
+	return render.Shorten(strings.TrimSpace(pipeline.Scrub(text)), maxReason)
+}
 
 // asCode keeps the indentation.
-func asCode(lines []string) string { return shorten(strings.Join(lines, "\n"), maxReason) }
+func asCode(lines []string) string { return render.Shorten(strings.Join(lines, "\n"), maxReason) }
 
 // weights is how much a person's word counts by their role (lessons 20). Everybody
 // else's counts nothing.

@@ -1,4 +1,4 @@
-package github
+package render
 
 import (
 	"fmt"
@@ -8,29 +8,29 @@ import (
 )
 
 // pullTitle is the task's title.
-func (v view) pullTitle() string {
-	if t := v.line(v.r.Task.Title, 240); t != "" {
+func (v Renderer) PullTitle() string {
+	if t := v.line(v.Run.Task.Title, 240); t != "" {
 		return t
 	}
-	return fmt.Sprintf("Run %d", v.r.ID)
+	return fmt.Sprintf("Run %d", v.Run.ID)
 }
 
 // pullBody says what the change is, why, what it must fulfil and how that was
 // shown. It changes with results, not with every step.
-func (v view) pullBody() string {
-	r := v.r
+func (v Renderer) PullBody() string {
+	r := v.Run
 	issues := "Still open"
 	if r.State.Ended() {
 		issues = "Known issues"
 	}
 	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(), section("Iterations", v.iterations()),
-		section(issues, bullets(v.left(50))), v.debtLink(), v.report(),
-		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.slug))
+		section(issues, bullets(v.Left(50))), v.debtLink(), v.report(),
+		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.Slug))
 }
 
 // debtLink names the issue that keeps what was accepted.
-func (v view) debtLink() string {
-	a := v.r.Published.Artefacts["debt"]
+func (v Renderer) debtLink() string {
+	a := v.Run.Published.Artefacts["debt"]
 	if a.ID == 0 {
 		return ""
 	}
@@ -38,9 +38,9 @@ func (v view) debtLink() string {
 }
 
 // debt is the issue that keeps what a human accepted.
-func (v view) debt() (title, body string) {
-	r := v.r
-	title = shorten("Known issues: "+v.pullTitle(), 240)
+func (v Renderer) Debt() (title, body string) {
+	r := v.Run
+	title = Shorten("Known issues: "+v.PullTitle(), 240)
 	from := "a run"
 	if p := r.Published.Pull; p != nil {
 		from = fmt.Sprintf("#%d", p.Number)
@@ -48,8 +48,8 @@ func (v view) debt() (title, body string) {
 	if r.Task.Issue != 0 {
 		from += fmt.Sprintf(", made for #%d", r.Task.Issue)
 	}
-	return title, v.body("debt", fmt.Sprintf("%s was %s. This is what is left:", from, v.line(r.Ended, 300)), bullets(v.left(50)),
-		fmt.Sprintf("<sub>Written down by Forge, run %d. Put the label `%s` on this issue to have it worked on.</sub>", r.ID, v.slug))
+	return title, v.body("debt", fmt.Sprintf("%s was %s. This is what is left:", from, v.line(r.Ended, 300)), bullets(v.Left(50)),
+		fmt.Sprintf("<sub>Written down by Forge, run %d. Put the label `%s` on this issue to have it worked on.</sub>", r.ID, v.Slug))
 }
 
 func section(title, text string) string {
@@ -59,8 +59,8 @@ func section(title, text string) string {
 	return "## " + title + "\n\n" + text
 }
 
-func (v view) verdict() string {
-	r := v.r
+func (v Renderer) verdict() string {
+	r := v.Run
 	switch r.State {
 	case pipeline.StateVerified:
 		return quoted("TIP", "**Verified**: review and tests both passed on "+v.commit(r.Head)+".")
@@ -74,13 +74,13 @@ func (v view) verdict() string {
 	return quoted("NOTE", "**Not verified yet.** This stays a draft until review and tests have both passed on its newest commit.")
 }
 
-func (v view) what() string {
+func (v Renderer) what() string {
 	text := ""
-	if p := v.r.Plan; p != nil {
+	if p := v.Run.Plan; p != nil {
 		text = v.block(p.Summary, 4000)
 	}
-	for i := range v.r.Iterations {
-		if m := v.r.Iterations[i].Impl; m != nil && m.Summary != "" {
+	for i := range v.Run.Iterations {
+		if m := v.Run.Iterations[i].Impl; m != nil && m.Summary != "" {
 			text = strings.TrimSpace(text + "\n\n" + v.block(m.Summary, 4000))
 			break // the first one made it, the others mended it: see the table
 		}
@@ -88,8 +88,8 @@ func (v view) what() string {
 	return section("What", text)
 }
 
-func (v view) why() string {
-	t := v.r.Task
+func (v Renderer) why() string {
+	t := v.Run.Task
 	if t.Issue == 0 {
 		return section("Why", v.block(t.Body, 3000))
 	}
@@ -97,12 +97,12 @@ func (v view) why() string {
 }
 
 // criteria ticks what the newest review that judged a criterion found met.
-func (v view) criteria() string {
-	if v.r.Plan == nil {
+func (v Renderer) criteria() string {
+	if v.Run.Plan == nil {
 		return ""
 	}
 	judged := map[string]pipeline.Compliance{}
-	for _, it := range v.r.Iterations {
+	for _, it := range v.Run.Iterations {
 		if it.Review == nil {
 			continue
 		}
@@ -111,7 +111,7 @@ func (v view) criteria() string {
 		}
 	}
 	var b strings.Builder
-	for _, c := range v.r.Plan.Criteria {
+	for _, c := range v.Run.Plan.Criteria {
 		j, ok := judged[c.ID]
 		box, note := " ", ""
 		switch {
@@ -132,10 +132,10 @@ func (v view) criteria() string {
 }
 
 // report is the validation report of the newest iteration that has one.
-func (v view) report() string {
-	for i := len(v.r.Iterations); i > 0; i-- {
-		if text := v.views.Report(v.r, i); text != "" {
-			return folded(fmt.Sprintf("Validation report, iteration %d", i), v.block(text, 25_000))
+func (v Renderer) report() string {
+	for i := len(v.Run.Iterations); i > 0; i-- {
+		if text := v.Views.Report(v.Run, i); text != "" {
+			return Folded(fmt.Sprintf("Validation report, iteration %d", i), v.block(text, 25_000))
 		}
 	}
 	return ""

@@ -1,4 +1,4 @@
-package github
+package render
 
 import (
 	"net/url"
@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds what is written into one body, in characters. GitHub's own limit
+// MaxText bounds what is written into one body, in characters. GitHub's own limit
 // is 65,536 (github/README, 2.4); the rest is for marker and frame.
-const maxText = 65_000
+const MaxText = 65_000
 
 // zwsp is a space without width. Put behind the first character of whatever
 // GitHub would act on, it takes the action away and leaves the text as it reads,
@@ -33,7 +33,7 @@ var (
 // host itself, nothing invisible. The patterns ask for no word boundary: markup
 // can stand where a boundary is looked for.
 func prose(s, host string) string {
-	s = visible(s)
+	s = Visible(s)
 	s = htmlComment.ReplaceAllString(s, "")
 	s = image.ReplaceAllString(s, "[image: $1]")
 	s = imageTag.ReplaceAllString(s, "[image]")
@@ -65,7 +65,7 @@ func allowed(raw, host string) bool {
 
 // visible drops what people cannot see but programs act on: control characters,
 // zero-width and bidirectional ones, tag blocks, and bytes that are no UTF-8.
-func visible(s string) string {
+func Visible(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -81,8 +81,8 @@ func visible(s string) string {
 }
 
 // line is prose in one line, at most n characters, whose backticks are paired.
-func line(s, host string, n int) string {
-	s = shorten(strings.Join(strings.Fields(prose(head(s, n), host)), " "), n)
+func Line(s, host string, n int) string {
+	s = Shorten(strings.Join(strings.Fields(prose(Head(s, n), host)), " "), n)
 	if strings.Count(s, "`")%2 != 0 {
 		s = strings.ReplaceAll(s, "`", "'")
 	}
@@ -93,11 +93,11 @@ func line(s, host string, n int) string {
 }
 
 // cell is a line that may stand in a table.
-func cell(s, host string, n int) string { return strings.ReplaceAll(line(s, host, n), "|", `\|`) }
+func cell(s, host string, n int) string { return strings.ReplaceAll(Line(s, host, n), "|", `\|`) }
 
 // block is prose in several lines, at most n characters, whose code blocks are closed.
-func block(s, host string, n int) string {
-	s = cut(prose(strings.TrimSpace(head(s, n)), host), n)
+func Block(s, host string, n int) string {
+	s = Cut(prose(strings.TrimSpace(Head(s, n)), host), n)
 	open := ""
 	for l := range strings.Lines(s) {
 		t := strings.TrimSpace(l)
@@ -123,7 +123,7 @@ func block(s, host string, n int) string {
 
 // head drops what a text of n characters cannot show anyway, before any work is
 // spent on it: a model can write without end.
-func head(s string, n int) string {
+func Head(s string, n int) string {
 	if limit := 4*n + 1000; len(s) > limit { // 4 bytes are the longest character
 		return strings.ToValidUTF8(s[:limit], "")
 	}
@@ -131,7 +131,7 @@ func head(s string, n int) string {
 }
 
 // cut shortens a long text to n characters, and says so.
-func cut(s string, n int) string {
+func Cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}
@@ -140,7 +140,7 @@ func cut(s string, n int) string {
 }
 
 // shorten cuts a line to n characters with an ellipsis.
-func shorten(s string, n int) string {
+func Shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}
@@ -149,16 +149,16 @@ func shorten(s string, n int) string {
 
 // code shows a name, a path or a command as it is.
 func code(s string) string {
-	s = strings.Join(strings.Fields(visible(s)), " ")
+	s = strings.Join(strings.Fields(Visible(s)), " ")
 	s = strings.ReplaceAll(s, "`", "'")
 	if s == "" {
 		return ""
 	}
-	return "`" + shorten(s, 300) + "`"
+	return "`" + Shorten(s, 300) + "`"
 }
 
 // fence puts text into a code block that is longer than any inside.
-func fence(lang, text string) string {
+func Fence(lang, text string) string {
 	longest, run := 2, 0
 	for _, c := range text {
 		if c == '`' {
@@ -176,6 +176,6 @@ func fence(lang, text string) string {
 }
 
 // folded hides a text behind a heading to click on. The heading is Forge's own.
-func folded(heading, text string) string {
+func Folded(heading, text string) string {
 	return "<details><summary>" + heading + "</summary>\n\n" + text + "\n\n</details>"
 }

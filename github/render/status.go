@@ -1,4 +1,4 @@
-package github
+package render
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 )
 
 // status is the one comment on the issue that is edited in place.
-func (v view) status() string {
+func (v Renderer) Status() string {
 	return v.body("status", "### "+v.headline(), v.notice(), v.phases(), v.facts(), v.earlier(), v.plan(), v.footer())
 }
 
 // headline says in a few words where the run stands.
-func (v view) headline() string {
-	r := v.r
+func (v Renderer) headline() string {
+	r := v.Run
 	round := ""
 	if it := r.Current(); it != nil {
 		round = fmt.Sprintf(" (iteration %d of %d)", it.Number, r.MaxIterations())
@@ -53,8 +53,8 @@ func (v view) headline() string {
 }
 
 // notice is what a person must see first: a question, a breakdown, an end.
-func (v view) notice() string {
-	r := v.r
+func (v Renderer) notice() string {
+	r := v.Run
 	if g := r.Gate(); g != nil {
 		var words []string
 		for _, c := range g.Choices {
@@ -78,7 +78,7 @@ func (v view) notice() string {
 	}
 	if r.State == pipeline.StateStopped {
 		return quoted("NOTE", fmt.Sprintf("%sNothing is lost: `/%s resume` goes on from here. Without it the run is cancelled on %s.",
-			stoppedBy(r), v.slug, r.Deadline().UTC().Format("2006-01-02")))
+			stoppedBy(r), v.Slug, r.Deadline().UTC().Format("2006-01-02")))
 	}
 	if f := r.Fault; f != nil {
 		next := "Forge tries again by itself; this costs no iteration."
@@ -104,7 +104,7 @@ func stoppedBy(r *pipeline.Run) string {
 }
 
 // phases is the check list: state, result, time and cost of each phase.
-func (v view) phases() string {
+func (v Renderer) phases() string {
 	var b strings.Builder
 	b.WriteString("| | Phase | Result | Time | Cost |\n|---|---|---|---|---|\n")
 	for _, p := range []struct {
@@ -113,16 +113,16 @@ func (v view) phases() string {
 	}{{pipeline.PhasePlan, "Plan"}, {pipeline.PhaseImplement, "Implement"}, {pipeline.PhaseReview, "Review"}, {pipeline.PhaseTest, "Test"}} {
 		icon, text := v.phase(p.phase)
 		cost := ""
-		if u, ok := v.r.Spent[p.phase]; ok && u.MicroUSD > 0 {
+		if u, ok := v.Run.Spent[p.phase]; ok && u.MicroUSD > 0 {
 			cost = usd(u.MicroUSD)
 		}
-		fmt.Fprintf(&b, "| %s | **%s** | %s | %s | %s |\n", icon, p.name, text, took(v.r.Millis[p.phase]), cost)
+		fmt.Fprintf(&b, "| %s | **%s** | %s | %s | %s |\n", icon, p.name, text, took(v.Run.Millis[p.phase]), cost)
 	}
 	return b.String()
 }
 
-func (v view) phase(p pipeline.Phase) (icon, text string) {
-	r := v.r
+func (v Renderer) phase(p pipeline.Phase) (icon, text string) {
+	r := v.Run
 	if r.Active != nil && r.Active.Phase == p && r.State == pipeline.StateRunning {
 		if r.Active.Attempt > 1 {
 			return "🔄", fmt.Sprintf("at work (attempt %d)", r.Active.Attempt)
@@ -148,7 +148,7 @@ func (v view) phase(p pipeline.Phase) (icon, text string) {
 	return testPhase(it)
 }
 
-func (v view) implementPhase(it *pipeline.Iteration) (icon, text string) {
+func (v Renderer) implementPhase(it *pipeline.Iteration) (icon, text string) {
 	m := it.Impl
 	switch {
 	case m == nil:
@@ -206,8 +206,8 @@ func testPhase(it *pipeline.Iteration) (icon, text string) {
 }
 
 // facts is the line of numbers and links.
-func (v view) facts() string {
-	r := v.r
+func (v Renderer) facts() string {
+	r := v.Run
 	var out []string
 	if it := r.Current(); it != nil {
 		out = append(out, fmt.Sprintf("Iteration **%d of %d**", it.Number, r.MaxIterations()))
@@ -226,7 +226,7 @@ func (v view) facts() string {
 	}
 	if p := r.Published.Pull; p != nil {
 		kind := "draft"
-		if p.Ready || v.check().conclusion == "success" { // it leaves draft after this comment
+		if p.Ready || v.Check().Conclusion == "success" { // it leaves draft after this comment
 			kind = "ready for your review"
 		}
 		out = append(out, fmt.Sprintf("pull request #%d (%s)", p.Number, kind))
@@ -238,10 +238,10 @@ func (v view) facts() string {
 }
 
 // earlier sums up the iterations that were sent back.
-func (v view) earlier() string {
+func (v Renderer) earlier() string {
 	var out []string
-	for _, b := range v.r.Bounces {
-		if b.Iteration < 1 || b.Iteration > len(v.r.Iterations) {
+	for _, b := range v.Run.Bounces {
+		if b.Iteration < 1 || b.Iteration > len(v.Run.Iterations) {
 			continue
 		}
 		by, to := "review", ""
@@ -251,7 +251,7 @@ func (v view) earlier() string {
 		if b.Target == pipeline.TargetPlan || b.Target == pipeline.TargetResearch {
 			to = " to the planner"
 		}
-		why := v.line(v.r.Iterations[b.Iteration-1].Brief, 200)
+		why := v.line(v.Run.Iterations[b.Iteration-1].Brief, 200)
 		if why == "" {
 			why = "a maintainer asked for changes"
 		}
@@ -264,8 +264,8 @@ func (v view) earlier() string {
 }
 
 // plan is what is going to be done, folded.
-func (v view) plan() string {
-	p := v.r.Plan
+func (v Renderer) plan() string {
+	p := v.Run.Plan
 	if p == nil {
 		return ""
 	}
@@ -285,7 +285,7 @@ func (v view) plan() string {
 		for _, f := range p.Files {
 			names = append(names, code(f))
 		}
-		fmt.Fprintf(&b, "\n**Files:** %s\n", shorten(strings.Join(names, ", "), 3000))
+		fmt.Fprintf(&b, "\n**Files:** %s\n", Shorten(strings.Join(names, ", "), 3000))
 	}
 	if len(p.Risks) > 0 {
 		b.WriteString("\n**Risks**\n\n")
@@ -293,11 +293,11 @@ func (v view) plan() string {
 	for _, s := range p.Risks {
 		fmt.Fprintf(&b, "- %s\n", v.line(s, 500))
 	}
-	return folded("Plan", cut(strings.TrimSpace(b.String()), 30_000))
+	return Folded("Plan", Cut(strings.TrimSpace(b.String()), 30_000))
 }
 
-func (v view) footer() string {
-	r := v.r
+func (v Renderer) footer() string {
+	r := v.Run
 	who := ""
 	if r.By.Login != "" {
 		who = ", started by " + code(r.By.Login)
@@ -305,5 +305,5 @@ func (v view) footer() string {
 	if r.State.Ended() {
 		return fmt.Sprintf("<sub>Run %d%s</sub>", r.ID, who)
 	}
-	return fmt.Sprintf("<sub>Run %d%s · `/%s stop` · `/%s help`</sub>", r.ID, who, v.slug, v.slug)
+	return fmt.Sprintf("<sub>Run %d%s · `/%s stop` · `/%s help`</sub>", r.ID, who, v.Slug, v.Slug)
 }

@@ -1,4 +1,7 @@
-package github
+// Package render says what GitHub should show of a run: the status comment, the
+// pull request, reviews, questions, the check run. It is pure: the same run gives
+// the same bytes. Text of models and people is sanitized on its way (sanitize.go).
+package render
 
 import (
 	"cmp"
@@ -14,20 +17,26 @@ import (
 )
 
 // view renders one run. Everything it renders is a function of the run alone.
-type view struct {
-	r     *pipeline.Run
-	web   string // https://github.com
-	host  string // the only host that texts may link to
-	slug  string
-	views Views
+type Renderer struct {
+	Run   *pipeline.Run
+	Web   string // https://github.com
+	Host  string // the only host that texts may link to
+	Slug  string // the word of the commands and the check run's name
+	Views Views
+}
+
+// Views are texts that come from the core. A nil one is the core's own.
+type Views struct {
+	Report     func(r *pipeline.Run, iteration int) string // an iteration's validation report; "" for none
+	Scratchpad func(r *pipeline.Run) string                // the whole history
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9/_.:-]+$`)
 
 // marker is hidden in what belongs to a run, so that it is found again.
-func marker(trace, key string) string {
+func Marker(trace, key string) string {
 	if !plainKey.MatchString(key) || strings.Contains(key, "--") {
-		key = hash(key)
+		key = Hash(key)
 	}
 	if trace != "" {
 		key = trace + "/" + key
@@ -35,7 +44,7 @@ func marker(trace, key string) string {
 	return "<!-- forge:" + key + " -->"
 }
 
-func hash(parts ...string) string {
+func Hash(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
 		fmt.Fprintf(h, "%d\n%s", len(p), p)
@@ -44,39 +53,41 @@ func hash(parts ...string) string {
 }
 
 // body puts the marker in front, so that no text behind it can hide it.
-func (v view) body(key string, parts ...string) string {
+func (v Renderer) body(key string, parts ...string) string {
 	var kept []string
 	for _, p := range parts {
 		if p = strings.TrimSpace(p); p != "" {
 			kept = append(kept, p)
 		}
 	}
-	return marker(v.r.Trace, key) + "\n" + cut(strings.Join(kept, "\n\n"), maxText) + "\n"
+	return Marker(v.Run.Trace, key) + "\n" + Cut(strings.Join(kept, "\n\n"), MaxText) + "\n"
 }
 
-func (v view) line(s string, n int) string  { return line(s, v.host, n) }
-func (v view) cell(s string, n int) string  { return cell(s, v.host, n) }
-func (v view) block(s string, n int) string { return block(s, v.host, n) }
+func (v Renderer) line(s string, n int) string  { return Line(s, v.Host, n) }
+func (v Renderer) cell(s string, n int) string  { return cell(s, v.Host, n) }
+func (v Renderer) block(s string, n int) string { return Block(s, v.Host, n) }
 
 // repoURL returns an address below the repository's page.
-func (v view) repoURL(path string) string { return v.web + "/" + v.r.Repo.FullName() + "/" + path }
+func (v Renderer) repoURL(path string) string {
+	return v.Web + "/" + v.Run.Repo.FullName() + "/" + path
+}
 
-func (v view) commit(sha string) string {
+func (v Renderer) commit(sha string) string {
 	if sha == "" {
 		return ""
 	}
-	return fmt.Sprintf("[`%s`](%s)", short(sha), v.repoURL("commit/"+sha))
+	return fmt.Sprintf("[`%s`](%s)", ShortSHA(sha), v.repoURL("commit/"+sha))
 }
 
-func short(sha string) string { return sha[:min(len(sha), 7)] }
+func ShortSHA(sha string) string { return sha[:min(len(sha), 7)] }
 
 // command shows a choice as people type it, with an example for its argument.
-func (v view) command(c pipeline.Choice) string {
+func (v Renderer) command(c pipeline.Choice) string {
 	arg := c.Arg
 	if arg == "N" {
 		arg = "3"
 	}
-	return code("/" + v.slug + " " + c.Name + " " + arg)
+	return code("/" + v.Slug + " " + c.Name + " " + arg)
 }
 
 func usd(micro int64) string { return fmt.Sprintf("$%.2f", float64(micro)/1e6) }
@@ -118,7 +129,7 @@ func severityName(s pipeline.Severity) string {
 	if n := severityNames[s]; n != "" {
 		return n
 	}
-	return "🔴 " + line(string(s), "", 20)
+	return "🔴 " + Line(string(s), "", 20)
 }
 
 // tally counts findings by severity: "1 critical, 2 errors".
@@ -164,7 +175,7 @@ func worstFirst(list []pipeline.Finding) []pipeline.Finding {
 }
 
 // place says where a finding is, as a link into the reviewed commit.
-func (v view) place(file string, line, end int, sha string) string {
+func (v Renderer) place(file string, line, end int, sha string) string {
 	if file == "" {
 		return ""
 	}
@@ -186,7 +197,7 @@ func (v view) place(file string, line, end int, sha string) string {
 }
 
 // finding is a finding in one line of a list.
-func (v view) finding(f *pipeline.Finding, sha string) string {
+func (v Renderer) finding(f *pipeline.Finding, sha string) string {
 	at := v.place(f.File, f.Line, f.EndLine, sha)
 	if at != "" {
 		at = " in " + at
@@ -195,10 +206,10 @@ func (v view) finding(f *pipeline.Finding, sha string) string {
 }
 
 // left lists what is not mended: findings, failures, flaky tests.
-func (v view) left(limit int) []string {
+func (v Renderer) Left(limit int) []string {
 	var open []pipeline.Finding
 	seen := map[string]string{} // the SHA whose lines the finding names
-	for _, is := range v.r.Findings {
+	for _, is := range v.Run.Findings {
 		if is.State == "open" || is.State == "accepted" {
 			open = append(open, *is.Finding)
 			seen[is.Fingerprint()] = v.judged(is.Last)
@@ -212,7 +223,7 @@ func (v view) left(limit int) []string {
 		}
 		out = append(out, v.finding(&f, seen[f.Fingerprint]))
 	}
-	for _, is := range v.r.Failures {
+	for _, is := range v.Run.Failures {
 		if is.State != "open" && is.State != "accepted" {
 			continue
 		}
@@ -223,12 +234,12 @@ func (v view) left(limit int) []string {
 		}
 		out = append(out, s)
 	}
-	if it := v.r.Current(); it != nil && it.Tests != nil {
+	if it := v.Run.Current(); it != nil && it.Tests != nil {
 		for _, t := range it.Tests.Flaky {
 			out = append(out, "**🎲 Flaky test** "+code(t)+": failed, then passed when run again")
 		}
 	}
-	if it := v.r.Current(); it != nil && it.Review != nil {
+	if it := v.Run.Current(); it != nil && it.Review != nil {
 		for _, s := range it.Review.NotReviewed {
 			out = append(out, "**👀 Not reviewed** "+code(s.Path)+": "+v.line(s.Why, 200))
 		}
@@ -240,11 +251,11 @@ func (v view) left(limit int) []string {
 }
 
 // judged returns the SHA that an iteration's review or tests looked at.
-func (v view) judged(iteration int) string {
-	if iteration < 1 || iteration > len(v.r.Iterations) {
+func (v Renderer) judged(iteration int) string {
+	if iteration < 1 || iteration > len(v.Run.Iterations) {
 		return ""
 	}
-	switch it := &v.r.Iterations[iteration-1]; {
+	switch it := &v.Run.Iterations[iteration-1]; {
 	case it.Review != nil:
 		return it.Review.Head
 	case it.Tests != nil:
@@ -262,12 +273,12 @@ func bullets(list []string) string {
 
 // iterations is the table of what was done and what came of it. An iteration has a
 // row from its first result on, so that the table changes with results alone.
-func (v view) iterations() string {
+func (v Renderer) iterations() string {
 	var b strings.Builder
 	b.WriteString("| # | What was done | Findings | Tests | Cost | Time |\n|---|---|---|---|---|---|\n")
 	rows := 0
-	for i := range v.r.Iterations {
-		it := &v.r.Iterations[i]
+	for i := range v.Run.Iterations {
+		it := &v.Run.Iterations[i]
 		if it.Review == nil && it.Tests == nil && it.Ended.IsZero() {
 			continue
 		}
@@ -288,12 +299,12 @@ func (v view) iterations() string {
 }
 
 // findingsCell says what became of findings in an iteration: new, still open, fixed.
-func (v view) findingsCell(it *pipeline.Iteration) string {
+func (v Renderer) findingsCell(it *pipeline.Iteration) string {
 	if it.Review == nil {
 		return "not reviewed"
 	}
 	var fresh, still, fixed int
-	for _, is := range v.r.Findings {
+	for _, is := range v.Run.Findings {
 		switch {
 		case is.First == it.Number:
 			fresh++

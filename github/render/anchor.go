@@ -1,4 +1,4 @@
-package github
+package render
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 // patch knows which lines of the new files a review may comment on: GitHub
 // refuses a whole review when one comment lies outside the diff's hunks.
-type patch map[string][]hunk
+type Patch map[string][]hunk
 
 // hunk is one contiguous range of a new file, with its lines.
 type hunk struct {
@@ -20,12 +20,12 @@ type hunk struct {
 }
 
 // parsePatch reads a unified diff.
-func parsePatch(text string) (patch, error) {
+func ParsePatch(text string) (Patch, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("read the diff: %w", err)
 	}
-	p := patch{}
+	p := Patch{}
 	for _, f := range files {
 		if f.IsDelete || f.IsBinary {
 			continue
@@ -52,7 +52,7 @@ type anchor struct {
 
 // anchor finds the place of a finding. ok is false when its first line is not in the
 // diff; a range that reaches out of its hunk shrinks to the first line.
-func (p patch) anchor(f *pipeline.Finding) (a anchor, ok bool) {
+func (p Patch) anchor(f *pipeline.Finding) (a anchor, ok bool) {
 	if f.File == "" || f.Line < 1 {
 		return a, false
 	}
@@ -84,7 +84,7 @@ func (a anchor) suggestion(f *pipeline.Finding) (string, bool) {
 	if f.Code != "" && strings.TrimSuffix(f.Code, "\n") != now {
 		return "", false // the lines are not the ones that the fix was made for
 	}
-	if strings.Contains(now, "\r") || visible(with) != with || strings.TrimSuffix(with, "\n") == now {
+	if strings.Contains(now, "\r") || Visible(with) != with || strings.TrimSuffix(with, "\n") == now {
 		return "", false
 	}
 	return with, true

@@ -1,4 +1,4 @@
-package github
+package render
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"forge/github/render/rendertest"
 	"forge/pipeline"
 )
 
@@ -56,7 +57,7 @@ func TestProse(t *testing.T) {
 			harmless++
 			t.Errorf("the fixture %q holds nothing dangerous: the test would not fail", l)
 		}
-		for name, got := range map[string]string{"prose": prose(l, "github.com"), "line": line(l, "github.com", 500), "cell": cell(l, "github.com", 500), "block": block(l, "github.com", 500)} {
+		for name, got := range map[string]string{"prose": prose(l, "github.com"), "line": Line(l, "github.com", 500), "cell": cell(l, "github.com", 500), "block": Block(l, "github.com", 500)} {
 			if d := danger(got); d != "" {
 				t.Errorf("%s(%q) = %q still holds %s", name, l, got, d)
 			}
@@ -95,11 +96,11 @@ func TestBlockClosesFences(t *testing.T) {
 		"```not`a fence\nx":  "```not`a fence\nx",
 		"```\nx\n``` not it": "```\nx\n``` not it\n```",
 	} {
-		if got := block(in, "", 1000); got != want {
+		if got := Block(in, "", 1000); got != want {
 			t.Errorf("block(%q) = %q, want %q", in, got, want)
 		}
 	}
-	long := block("```\n"+strings.Repeat("x\n", 9000), "", 1000)
+	long := Block("```\n"+strings.Repeat("x\n", 9000), "", 1000)
 	if utf8.RuneCountInString(long) > 1010 || !strings.HasSuffix(long, "\n```") || !strings.Contains(long, "cut here") {
 		t.Errorf("a long block: %d characters, end %q", utf8.RuneCountInString(long), long[len(long)-60:])
 	}
@@ -109,7 +110,7 @@ func TestLineAndCode(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\n\n# b": "a # b", "## head": "head", "```x": "'''x", "one ` tick": "one ' tick", "> quote": "quote", "~~~": "",
 	} {
-		if got := line(in, "", 100); got != want {
+		if got := Line(in, "", 100); got != want {
 			t.Errorf("line(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -119,38 +120,38 @@ func TestLineAndCode(t *testing.T) {
 	if got := code("a`b\n@x"); got != "`a'b @x`" {
 		t.Errorf("code = %q", got)
 	}
-	if got := fence("suggestion", "a\n````\nb"); got != "`````suggestion\na\n````\nb\n`````" {
+	if got := Fence("suggestion", "a\n````\nb"); got != "`````suggestion\na\n````\nb\n`````" {
 		t.Errorf("fence = %q", got)
 	}
-	if got := fence("suggestion", ""); got != "```suggestion\n```" {
+	if got := Fence("suggestion", ""); got != "```suggestion\n```" {
 		t.Errorf("an empty fence = %q", got)
 	}
 }
 
 // No text is longer than GitHub takes, and none loses its marker.
 func TestLongRun(t *testing.T) {
-	s := newStory(t)
-	s.bounced()
+	s := rendertest.New(t)
+	s.Bounced()
 	huge := strings.Repeat("word @x <b> ``` ", 5000)
-	s.run.Plan.Summary, s.run.Plan.Risks = huge, []string{huge, huge}
+	s.Run.Plan.Summary, s.Run.Plan.Risks = huge, []string{huge, huge}
 	for range 100 {
-		s.run.Plan.Steps = append(s.run.Plan.Steps, huge)
-		s.run.Findings = append(s.run.Findings, pipeline.Issue{Finding: &pipeline.Finding{Message: huge, Severity: pipeline.SeverityError, Fix: &pipeline.Fix{Description: huge}}, State: "open", First: 1, Last: 1})
-		s.run.Iterations[0].Review.Findings = append(s.run.Iterations[0].Review.Findings, *s.run.Findings[len(s.run.Findings)-1].Finding)
+		s.Run.Plan.Steps = append(s.Run.Plan.Steps, huge)
+		s.Run.Findings = append(s.Run.Findings, pipeline.Issue{Finding: &pipeline.Finding{Message: huge, Severity: pipeline.SeverityError, Fix: &pipeline.Fix{Description: huge}}, State: "open", First: 1, Last: 1})
+		s.Run.Iterations[0].Review.Findings = append(s.Run.Iterations[0].Review.Findings, *s.Run.Findings[len(s.Run.Findings)-1].Finding)
 	}
-	s.run.Iterations[0].Impl.Summary, s.run.Iterations[0].Review.Summary = huge, huge
-	s.gate()
-	v := testView(s.run)
-	d := v.review(&s.run.Iterations[0], s.run.Iterations[0].Review.Findings, nil)
-	f := s.run.Findings[0].Finding
+	s.Run.Iterations[0].Impl.Summary, s.Run.Iterations[0].Review.Summary = huge, huge
+	s.Gate()
+	v := testView(s.Run)
+	d := v.Review(&s.Run.Iterations[0], s.Run.Iterations[0].Review.Findings, nil)
+	f := s.Run.Findings[0].Finding
 	f.Message, f.Fix = huge, &pipeline.Fix{Description: huge, Diff: huge}
-	for name, body := range map[string]string{"status": v.status(), "pull": v.pullBody(), "gate": v.gate(&s.run.Gates[0]), "history": v.history("history/1"),
-		"review": d.body, "comment": v.comment(f, anchor{}), "reply": "<!-- forge:k -->" + replyText(huge, "github.com"), "check": "<!-- forge:" + v.check().summary} {
+	for name, body := range map[string]string{"status": v.Status(), "pull": v.PullBody(), "gate": v.Gate(&s.Run.Gates[0]), "history": v.History("history/1"),
+		"review": d.Body, "comment": v.comment(f, anchor{}), "check": "<!-- forge:" + v.Check().Summary} {
 		if n := utf8.RuneCountInString(body); n > 65_500 || !strings.HasPrefix(body, "<!-- forge:") {
 			t.Errorf("%s: %d characters, begins with %.30q", name, n, body)
 		}
 	}
-	if len(v.pullTitle()) > 256 || len(v.check().title) > 255 {
+	if len(v.PullTitle()) > 256 || len(v.Check().Title) > 255 {
 		t.Error("a title is too long")
 	}
 }
@@ -161,7 +162,7 @@ func FuzzProse(f *testing.F) {
 		f.Add(strings.TrimSpace(l))
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, got := range []string{prose(s, "github.com"), line(s, "github.com", 200), block(s, "github.com", 200)} {
+		for _, got := range []string{prose(s, "github.com"), Line(s, "github.com", 200), Block(s, "github.com", 200)} {
 			if d := danger(got); d != "" {
 				t.Errorf("%q became %q, which holds %s", s, got, d)
 			}

@@ -1,6 +1,7 @@
-package github
+package render
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,10 @@ const (
 	maxButtonName  = 20
 )
 
+// ButtonName matches the identifier of a button of the check run: the choice, its number,
+// and the number of the gate that it answers.
+var ButtonName = regexp.MustCompile(`^([a-z-]{1,12})(?::([0-9]{1,4}))?(?:@([0-9]{1,6}))?$`)
+
 // buttonWords are what the buttons of known choices say. Others say their name.
 var buttonWords = map[string][2]string{
 	"continue":  {"Continue", "Go on for one more iteration"},
@@ -31,9 +36,9 @@ var buttonWords = map[string][2]string{
 // buttons are the choices of the open gate that need no words of a person's, as
 // buttons of the check run. A number is 1. Each name ends with the number of its
 // gate, so that a press on a page of yesterday does not answer today's question.
-func (v view) buttons() []*gh.CheckRunAction {
-	g := v.r.Gate()
-	if g == nil || v.r.State.Ended() {
+func (v Renderer) buttons() []*gh.CheckRunAction {
+	g := v.Run.Gate()
+	if g == nil || v.Run.State.Ended() {
 		return nil
 	}
 	var out []*gh.CheckRunAction
@@ -77,7 +82,7 @@ func button(g *pipeline.Gate, c pipeline.Choice) *gh.CheckRunAction {
 		}
 	}
 	b := &gh.CheckRunAction{Label: clip(words[0], maxButtonLabel), Description: clip(words[1], maxButtonText), Identifier: name}
-	if !identifier.MatchString(name) || len(name) > maxButtonName || b.Label == "" || b.Description == "" {
+	if !ButtonName.MatchString(name) || len(name) > maxButtonName || b.Label == "" || b.Description == "" {
 		return nil
 	}
 	return b
@@ -85,7 +90,7 @@ func button(g *pipeline.Gate, c pipeline.Choice) *gh.CheckRunAction {
 
 // clip cuts a line to n bytes at the end of a word.
 func clip(s string, n int) string {
-	s = strings.Join(strings.Fields(visible(s)), " ")
+	s = strings.Join(strings.Fields(Visible(s)), " ")
 	if len(s) <= n {
 		return s
 	}

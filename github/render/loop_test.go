@@ -1,4 +1,4 @@
-package github
+package render
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 // every question when it is asked, and in the end the status, the check run and
 // what is left behind.
 func TestRenderLoop(t *testing.T) {
-	files, _ := filepath.Glob(filepath.Join("..", "pipeline", "testdata", "loop", "*.txtar"))
+	files, _ := filepath.Glob(filepath.Join("..", "..", "pipeline", "testdata", "loop", "*.txtar"))
 	if len(files) < 60 {
 		t.Fatalf("%d scripts", len(files))
 	}
@@ -52,17 +52,17 @@ func shown(events []pipeline.Event) string {
 		switch g := r.Gate(); {
 		case g == nil:
 		case e.Type == pipeline.EventGateRequested:
-			part("the question "+g.ID, testView(&r).gate(g))
+			part("the question "+g.ID, testView(&r).Gate(g))
 		case e.Type == pipeline.EventGateReminded:
-			part("a reminder", testView(&r).reminder(g.ID+"/reminder", g))
+			part("a reminder", testView(&r).Reminder(g.ID+"/reminder", g))
 		}
 	}
 	v := testView(&r)
-	part("the status", v.status())
-	st := v.check()
-	part("the check run", strings.TrimSpace(st.status+" "+st.conclusion)+": "+st.title)
-	if r.State == pipeline.StateAccepted && len(v.left(1)) > 0 {
-		title, body := v.debt()
+	part("the status", v.Status())
+	st := v.Check()
+	part("the check run", strings.TrimSpace(st.Status+" "+st.Conclusion)+": "+st.Title)
+	if r.State == pipeline.StateAccepted && len(v.Left(1)) > 0 {
+		title, body := v.Debt()
 		part("the issue for what is left", title+"\n\n"+body)
 	}
 	return b.String()

@@ -1,4 +1,4 @@
-package github
+package render
 
 import (
 	"fmt"
@@ -16,42 +16,42 @@ const maxComments = 30
 // maxSummed is how many findings a review's own text lists.
 const maxSummed = 60
 
-// reviewDraft is a review as it will be posted.
-type reviewDraft struct {
-	body     string
-	comments []*gh.DraftReviewComment
-	inline   []pipeline.Finding // those of comments, in the same order
-	summed   []pipeline.Finding // those that stand in the body
+// Draft is a review as it will be posted.
+type Draft struct {
+	Body     string
+	Comments []*gh.DraftReviewComment
+	Inline   []pipeline.Finding // those of Comments, in the same order
+	Summed   []pipeline.Finding // those that stand in the body
 }
 
 // review renders the findings of an iteration that nobody has been told of yet.
 // What has no place in the diff, or no room, stands in the review's own text.
-func (v view) review(it *pipeline.Iteration, fresh []pipeline.Finding, p patch) reviewDraft {
-	var d reviewDraft
+func (v Renderer) Review(it *pipeline.Iteration, fresh []pipeline.Finding, p Patch) Draft {
+	var d Draft
 	for _, f := range worstFirst(fresh) {
 		a, ok := p.anchor(&f)
-		if !ok || len(d.comments) == maxComments {
-			d.summed = append(d.summed, f)
+		if !ok || len(d.Comments) == maxComments {
+			d.Summed = append(d.Summed, f)
 			continue
 		}
 		c := &gh.DraftReviewComment{Path: &a.path, Line: &a.line, Side: gh.String("RIGHT"), Body: gh.String(v.comment(&f, a))}
 		if a.start > 0 {
 			c.StartLine, c.StartSide = &a.start, gh.String("RIGHT")
 		}
-		d.comments, d.inline = append(d.comments, c), append(d.inline, f)
+		d.Comments, d.Inline = append(d.Comments, c), append(d.Inline, f)
 	}
-	d.body = v.reviewBody(it, d.summed)
+	d.Body = v.reviewBody(it, d.Summed)
 	return d
 }
 
 // flat is the review with all findings in its text: when GitHub refuses an
 // anchor, it refuses the whole review, and none may be lost.
-func (v view) flat(it *pipeline.Iteration, d reviewDraft) reviewDraft {
-	all := worstFirst(append(append([]pipeline.Finding{}, d.inline...), d.summed...))
-	return reviewDraft{body: v.reviewBody(it, all), summed: all}
+func (v Renderer) Flat(it *pipeline.Iteration, d Draft) Draft {
+	all := worstFirst(append(append([]pipeline.Finding{}, d.Inline...), d.Summed...))
+	return Draft{Body: v.reviewBody(it, all), Summed: all}
 }
 
-func (v view) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) string {
+func (v Renderer) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) string {
 	r := it.Review
 	verdict := "✅ nothing that blocks"
 	if n := len(r.Blocking()); n > 0 {
@@ -76,31 +76,31 @@ func (v view) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) stri
 	}
 	list := ""
 	if len(places) > 0 {
-		list = "**Not on a line of the diff:**\n\n" + cut(bullets(places), 40_000)
+		list = "**Not on a line of the diff:**\n\n" + Cut(bullets(places), 40_000)
 	}
 	if len(unread) > 0 {
-		list += "\n\n**Not reviewed:**\n\n" + cut(bullets(unread), 8_000)
+		list += "\n\n**Not reviewed:**\n\n" + Cut(bullets(unread), 8_000)
 	}
 	var held []string
 	for _, h := range r.Held {
 		held = append(held, v.line(h.String(), 600))
 	}
 	if len(held) > 0 {
-		list += "\n\n" + folded(count(len(held), "finding was held back", "findings were held back"), cut(bullets(held), 12_000))
+		list += "\n\n" + Folded(count(len(held), "finding was held back", "findings were held back"), Cut(bullets(held), 12_000))
 	}
 	human := ""
 	if r.NeedsHuman != "" {
 		human = quoted("IMPORTANT", "**A human must look:** "+v.line(r.NeedsHuman, 800))
 	}
-	return v.body(reviewKey(it), head, human, v.block(r.Summary, 4000), list)
+	return v.body(ReviewKey(it), head, human, v.block(r.Summary, 4000), list)
 }
 
-func reviewKey(it *pipeline.Iteration) string {
-	return fmt.Sprintf("review/%d/%s", it.Number, short(it.Review.Head))
+func ReviewKey(it *pipeline.Iteration) string {
+	return fmt.Sprintf("review/%d/%s", it.Number, ShortSHA(it.Review.Head))
 }
 
 // comment is one finding on its line.
-func (v view) comment(f *pipeline.Finding, a anchor) string {
+func (v Renderer) comment(f *pipeline.Finding, a anchor) string {
 	head := fmt.Sprintf("**%s** · %s · confidence %.0f %%", severityName(f.Severity), v.line(f.Category, 40), f.Confidence*100)
 	fix := ""
 	if f.Fix != nil {
@@ -108,17 +108,17 @@ func (v view) comment(f *pipeline.Finding, a anchor) string {
 			fix = "**Fix:** " + v.block(f.Fix.Description, 3000)
 		}
 		if s, ok := a.suggestion(f); ok {
-			fix += "\n\n" + fence("suggestion", s)
+			fix += "\n\n" + Fence("suggestion", s)
 		} else if d := f.Fix.Diff; d != "" {
-			fix += "\n\n" + fence("diff", cut(visible(d), 8000))
+			fix += "\n\n" + Fence("diff", Cut(Visible(d), 8000))
 		} else if s := f.Fix.Replacement; s != nil {
-			fix += "\n\n" + fence("", cut(visible(*s), 8000))
+			fix += "\n\n" + Fence("", Cut(Visible(*s), 8000))
 		}
 	}
-	return v.body(findingKey(f.Fingerprint), head, v.block(f.Message, 8000), fix, v.findingFoot(f))
+	return v.body(FindingKey(f.Fingerprint), head, v.block(f.Message, 8000), fix, v.findingFoot(f))
 }
 
-func (v view) findingFoot(f *pipeline.Finding) string {
+func (v Renderer) findingFoot(f *pipeline.Finding) string {
 	out := []string{"Finding " + v.line(f.ID, 20)}
 	if f.Rule != "" {
 		out = append(out, "rule "+code(f.Rule))
@@ -132,20 +132,20 @@ func (v view) findingFoot(f *pipeline.Finding) string {
 	return "<sub>" + strings.Join(out, " · ") + "</sub>"
 }
 
-func findingKey(fp string) string { return "finding/" + fp }
+func FindingKey(fp string) string { return "finding/" + fp }
 
 // fixedNote answers a finding's thread when its fix has been reviewed.
-func (v view) fixedNote(fp, sha string, human bool) string {
+func (v Renderer) FixedNote(fp, sha string, human bool) string {
 	text := "✅ Fixed in " + v.commit(sha) + "."
 	if human {
 		text += " I leave this open: there is a reply here that I have not answered."
 	}
-	return marker(v.r.Trace, "fixed/"+fp+"/"+short(sha)) + "\n" + text
+	return Marker(v.Run.Trace, "fixed/"+fp+"/"+ShortSHA(sha)) + "\n" + text
 }
 
 // backNote answers a finding's thread when it has come back.
-func (v view) backNote(fp, sha string) string {
-	return marker(v.r.Trace, "back/"+fp+"/"+short(sha)) + "\n↩️ This is back in " + v.commit(sha) + "."
+func (v Renderer) BackNote(fp, sha string) string {
+	return Marker(v.Run.Trace, "back/"+fp+"/"+ShortSHA(sha)) + "\n↩️ This is back in " + v.commit(sha) + "."
 }
 
 var guardNames = map[pipeline.GuardName]string{
@@ -163,7 +163,7 @@ var guardNames = map[pipeline.GuardName]string{
 }
 
 // guard says which guard fired, with its numbers.
-func (v view) guard(g *pipeline.Guard) string {
+func (v Renderer) guard(g *pipeline.Guard) string {
 	if g == nil {
 		return ""
 	}
@@ -193,7 +193,7 @@ var gateTitles = map[pipeline.GateKind]string{
 }
 
 // gate is the comment that asks a human, or shows what was answered.
-func (v view) gate(g *pipeline.Gate) string {
+func (v Renderer) Gate(g *pipeline.Gate) string {
 	title := "✋ " + gateTitles[g.Kind]
 	if g.Closed {
 		return v.body(g.ID, "### "+strings.Replace(title, "✋", "☑️", 1)+" — settled", v.guard(g.Guard), v.block(g.Question, 4000), v.answers(g))
@@ -201,13 +201,13 @@ func (v view) gate(g *pipeline.Gate) string {
 	tried := section("What was tried", v.iterations())
 	left := ""
 	if g.Kind != pipeline.GateClarification && g.Kind != pipeline.GateApproval {
-		left = section("What is left", bullets(v.left(20)))
+		left = section("What is left", bullets(v.Left(20)))
 	}
 	return v.body(g.ID, "### "+title, v.guard(g.Guard), v.block(g.Question, 4000), strings.ReplaceAll(tried, "## ", "#### "), strings.ReplaceAll(left, "## ", "#### "), v.choices(g), v.answers(g))
 }
 
 // choices lists what can be answered: as a command, or by ticking its box.
-func (v view) choices(g *pipeline.Gate) string {
+func (v Renderer) choices(g *pipeline.Gate) string {
 	if len(g.Choices) == 0 {
 		return ""
 	}
@@ -221,30 +221,30 @@ func (v view) choices(g *pipeline.Gate) string {
 		fmt.Fprintf(&b, "- %s%s — %s\n", box, v.command(c), v.line(c.Label, 300))
 	}
 	b.WriteString("\nComment with one of these commands, or tick a box; further lines of the comment are words for the next attempt. Only people with write access can choose.")
-	if end := v.r.Deadline(); !end.IsZero() {
+	if end := v.Run.Deadline(); !end.IsZero() {
 		fmt.Fprintf(&b, " Without an answer the run is cancelled on %s.", end.UTC().Format("2006-01-02"))
 	}
 	return b.String()
 }
 
 // reminder asks again, and by name, who started the run.
-func (v view) reminder(key string, g *pipeline.Gate) string {
+func (v Renderer) Reminder(key string, g *pipeline.Gate) string {
 	who := ""
 	if g.For.Login != "" && !g.For.Bot { // bots are never addressed (lessons 1)
 		who = "@" + g.For.Login + ": "
 	}
 	asked := "a decision"
-	if u := v.r.Published.Artefacts[g.ID].URL; u != "" {
+	if u := v.Run.Published.Artefacts[g.ID].URL; u != "" {
 		asked = "[a decision](" + u + ")"
 	}
 	return v.body(key, fmt.Sprintf("%sForge has been waiting for %s since %s. Without one the run is cancelled on %s.",
-		who, asked, g.Opened.UTC().Format("2006-01-02 15:04 UTC"), v.r.Deadline().UTC().Format("2006-01-02")))
+		who, asked, g.Opened.UTC().Format("2006-01-02 15:04 UTC"), v.Run.Deadline().UTC().Format("2006-01-02")))
 }
 
-func (v view) answers(g *pipeline.Gate) string {
+func (v Renderer) answers(g *pipeline.Gate) string {
 	var out []string
 	for _, a := range g.Answers {
-		what := "/" + v.slug + " " + a.Choice
+		what := "/" + v.Slug + " " + a.Choice
 		if a.N > 0 {
 			what += fmt.Sprint(" ", a.N)
 		}
@@ -261,27 +261,27 @@ func (v view) answers(g *pipeline.Gate) string {
 }
 
 // history is the whole scratchpad, folded.
-func (v view) history(key string) string {
-	return v.body(key, "### Everything that was tried", folded("History of run "+fmt.Sprint(v.r.ID), v.block(v.views.Scratchpad(v.r), 60_000)))
+func (v Renderer) History(key string) string {
+	return v.body(key, "### Everything that was tried", Folded("History of run "+fmt.Sprint(v.Run.ID), v.block(v.Views.Scratchpad(v.Run), 60_000)))
 }
 
-// checkState is what a check run shows.
-type checkState struct {
-	status, conclusion, title, summary string
-	buttons                            []*gh.CheckRunAction // at most 3
+// CheckState is what a check run shows.
+type CheckState struct {
+	Status, Conclusion, Title, Summary string
+	Buttons                            []*gh.CheckRunAction // at most 3
 }
 
 // check renders the check run for the run's head. Success is for verified alone,
 // and only when review and tests both saw this very commit.
-func (v view) check() checkState {
-	r := v.r
+func (v Renderer) Check() CheckState {
+	r := v.Run
 	it := v.iterationOf(r.Head)
-	done := func(conclusion, title string) checkState {
+	done := func(conclusion, title string) CheckState {
 		text := v.guardOrEnd()
 		if rep := strings.TrimSpace(v.lastReport()); rep != "" {
 			text += "\n\n" + v.block(rep, 50_000)
 		}
-		return checkState{"completed", conclusion, shorten(title, 250), strings.TrimSpace(text), v.buttons()}
+		return CheckState{"completed", conclusion, Shorten(title, 250), strings.TrimSpace(text), v.buttons()}
 	}
 	switch r.State {
 	case pipeline.StateVerified:
@@ -309,29 +309,29 @@ func (v view) check() checkState {
 	if it != nil {
 		n = it.Number
 	}
-	return checkState{"in_progress", "", fmt.Sprintf("Iteration %d of %d", n, r.MaxIterations()), "Review and tests are under way. The status comment in the issue shows where they stand.", nil}
+	return CheckState{"in_progress", "", fmt.Sprintf("Iteration %d of %d", n, r.MaxIterations()), "Review and tests are under way. The status comment in the issue shows where they stand.", nil}
 }
 
 // iterationOf returns the iteration whose commit this is, or the current one.
-func (v view) iterationOf(sha string) *pipeline.Iteration {
-	for i := len(v.r.Iterations) - 1; i >= 0; i-- {
-		if m := v.r.Iterations[i].Impl; m != nil && m.Head == sha && m.Head != m.Parent {
-			return &v.r.Iterations[i]
+func (v Renderer) iterationOf(sha string) *pipeline.Iteration {
+	for i := len(v.Run.Iterations) - 1; i >= 0; i-- {
+		if m := v.Run.Iterations[i].Impl; m != nil && m.Head == sha && m.Head != m.Parent {
+			return &v.Run.Iterations[i]
 		}
 	}
-	return v.r.Current()
+	return v.Run.Current()
 }
 
-func (v view) guardOrEnd() string {
-	if g := v.r.Gate(); g != nil {
+func (v Renderer) guardOrEnd() string {
+	if g := v.Run.Gate(); g != nil {
 		return strings.TrimSpace(v.guard(g.Guard) + "\n\n" + v.line(g.Question, 1000))
 	}
-	return v.line(v.r.Ended, 1000)
+	return v.line(v.Run.Ended, 1000)
 }
 
-func (v view) lastReport() string {
-	for i := len(v.r.Iterations); i > 0; i-- {
-		if text := v.views.Report(v.r, i); text != "" {
+func (v Renderer) lastReport() string {
+	for i := len(v.Run.Iterations); i > 0; i-- {
+		if text := v.Views.Report(v.Run, i); text != "" {
 			return text
 		}
 	}
