@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -66,6 +67,82 @@ func TestChangesRefuse(t *testing.T) {
 	}
 	if got, err := w.Changes(t.Context()); err != nil || len(got) != 0 {
 		t.Errorf("Changes after that = %v, %v", got, err)
+	}
+}
+
+// Covers S16: a path that the repository or Forge protects is refused when it is
+// edited, by whatever spelling, with the rule in the message.
+func TestEditsRefuseProtected(t *testing.T) {
+	f := newFixture(t, map[string]string{
+		"migrations/1.sql": "a\n", "db/schema.sql": "a\n", "docs/api/v1.md": "a\n", ".github/workflows/ci.yml": "on: push\n",
+		".github/ISSUE_TEMPLATE/bug.md": "a\n", "src/gen/x.pb.go": "package gen\n", "src/main.go": "package main\n", "plain/deep/AGENTS.md": "a\n",
+	})
+	protected := []string{"migrations/", "db", "docs/**/v1.md", "**/*.pb.go"}
+	w, err := newManager(t, Options{Unsafe: true}).Open(t.Context(), OpenOptions{
+		Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "x", Protected: protected, Allow: []string{"plain/allowed/AGENTS.md"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ctx := t.Context()
+	for path, rule := range map[string]string{
+		"migrations/2.sql": "migrations/", "./migrations/1.sql": "migrations/", "Migrations/1.sql": "migrations/", "db/schema.sql": "db", "sub/db/x": "db",
+		"docs/api/v1.md": "docs/**/v1.md", "docs/v1.md": "docs/**/v1.md", "src/gen/x.pb.go": "**/*.pb.go",
+		"./.github/workflows/ci.yml": ".github/workflows/**", ".github/workflows/new.yml": ".github/workflows/**",
+	} {
+		for name, err := range map[string]error{"Write": w.Write(ctx, path, []byte("b\n")), "Remove": w.Remove(ctx, path)} {
+			var refused *ProtectedError
+			if !errors.As(err, &refused) || refused.Rule != rule || !strings.Contains(err.Error(), fmt.Sprintf("%q", rule)) {
+				t.Errorf("%s(%q) = %v; want it refused by %q, and named", name, path, err, rule)
+			} else if refused.Repository != slices.Contains(protected, rule) {
+				t.Errorf("%s(%q): rule of the repository %v", name, path, refused.Repository)
+			}
+		}
+	}
+	for _, dir := range []string{".github", "plain", "src", "docs", "."} {
+		var refused *ProtectedError
+		if err := w.Remove(ctx, dir); !errors.As(err, &refused) {
+			t.Errorf("Remove(%q) = %v; want it refused for what is in it", dir, err)
+		}
+	}
+	for _, path := range []string{"src/main.go", "docs/api/v2.md", "migrations.md", "dbx/a", "plain/allowed/AGENTS.md", ".github/ISSUE_TEMPLATE/bug.md"} {
+		if err := w.Write(ctx, path, []byte("b\n")); err != nil {
+			t.Errorf("Write(%q): %v", path, err)
+		}
+	}
+	if err := w.Remove(ctx, ".github/ISSUE_TEMPLATE"); err != nil {
+		t.Errorf("Remove of a directory without protected files: %v", err)
+	}
+	// A command does it all the same; the commit is refused.
+	mustRun(ctx, t, w, "echo b >migrations/1.sql")
+	changes, err := w.Changes(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := change(f.head, "x", "x")
+	o.Changes, o.Protected, o.Allow = changes, protected, []string{"plain/allowed/AGENTS.md"}
+	var refused *ProtectedError
+	if _, err := f.gateway.Commit(ctx, f.repo, o); !errors.As(err, &refused) || refused.Path != "migrations/1.sql" {
+		t.Errorf("Commit = %v; want migrations/1.sql refused", err)
+	}
+}
+
+// Globs of many stars cost no more than their length times the path's.
+func TestMatchGlob(t *testing.T) {
+	for _, tt := range []struct {
+		glob, name string
+		want       bool
+	}{
+		{"**", "a", true}, {"**", "a/b", true}, {"a/**", "a", false}, {"a/**", "a/b/c", true}, {"a/**/c", "a/c", true}, {"a/**/c", "a/b/b/c", true},
+		{"a/**/c", "a/b", false}, {"**/c", "c", true}, {"**/c", "a/b/c", true}, {"*.go", "a/b.go", true}, {"a/*.go", "a/b/c.go", false},
+		{"**/**/x", "x", true}, {"a/**/**", "a/b", true}, {"a/**/**", "a", false}, {"/a", "a", true},
+		{strings.Repeat("**/a/", 200) + "b", strings.Repeat("a/", 1500) + "c", false},
+		{strings.Repeat("**/a/", 200) + "b", strings.Repeat("a/", 1500) + "b", true},
+	} {
+		if got := matchGlob(tt.glob, tt.name); got != tt.want {
+			t.Errorf("matchGlob(%.40q, %.40q) = %v, want %v", tt.glob, tt.name, got, tt.want)
+		}
 	}
 }
 

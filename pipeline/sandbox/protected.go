@@ -23,22 +23,26 @@ var protectedGlobs = []string{
 // editors only read them as lists of names.
 var unprotected = []string{"**/.gitignore", "**/.gitkeep"}
 
-// ProtectedError is a change that the operator has not opted in to.
+// ProtectedError is a change that nobody has opted in to.
 type ProtectedError struct {
-	Path string
-	Rule string // the glob that protects it
+	Path       string `json:"path"`
+	Rule       string `json:"rule"`                 // the glob that protects it
+	Repository bool   `json:"repository,omitempty"` // the rule is of paths.protected, not a built-in one
 }
 
 func (e *ProtectedError) Error() string {
-	return fmt.Sprintf("%s is protected (%s): a maintainer must make this change, or the operator must allow the path", e.Path, e.Rule)
+	if e.Repository {
+		return fmt.Sprintf("%s is protected by the rule %q of paths.protected in the settings: leave it as it is; a maintainer must make this change", e.Path, e.Rule)
+	}
+	return fmt.Sprintf("%s is protected by the built-in rule %q: leave it as it is; a maintainer must make this change, or the operator must allow the path", e.Path, e.Rule)
 }
 
-// Protected returns the path, so that a caller can tell this error by its method.
+// Protected returns the path, so that a caller can recognise this error by its method.
 func (e *ProtectedError) Protected() string { return e.Path }
 
-// checkProtected refuses a protected path. Extra globs protect more; allow opts in.
-// Names are compared without case, since GitHub's checkout on macOS and Windows
-// does not tell them apart.
+// checkProtected refuses a protected path. Extra globs protect more; one that names
+// a directory protects all that is in it. Allow opts in. Names are compared without
+// case, since GitHub's checkout on macOS and Windows does not distinguish them.
 func checkProtected(name string, extra, allow []string) error {
 	lower := strings.ToLower(name)
 	for _, glob := range allow {
@@ -47,8 +51,8 @@ func checkProtected(name string, extra, allow []string) error {
 		}
 	}
 	for _, glob := range extra {
-		if matchGlob(strings.ToLower(glob), lower) {
-			return &ProtectedError{Path: name, Rule: glob}
+		if matchOver(strings.Trim(strings.ToLower(glob), "/"), lower) {
+			return &ProtectedError{Path: name, Rule: glob, Repository: true}
 		}
 	}
 	for _, glob := range unprotected {
@@ -65,6 +69,16 @@ func checkProtected(name string, extra, allow []string) error {
 	return nil
 }
 
+// matchOver reports whether a glob matches a path or a directory above it.
+func matchOver(glob, name string) bool {
+	for i := range len(name) + 1 {
+		if (i == len(name) || name[i] == '/') && matchGlob(glob, name[:i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // matchGlob matches a slash-separated path. "**" stands for any number of
 // directories; a glob without a slash is matched against the last element alone.
 func matchGlob(glob, name string) bool {
@@ -72,36 +86,29 @@ func matchGlob(glob, name string) bool {
 		ok, _ := path.Match(glob, path.Base(name))
 		return ok
 	}
-	return matchParts(strings.Split(strings.TrimPrefix(glob, "/"), "/"), strings.Split(name, "/"), new(int))
+	return matchParts(strings.Split(strings.TrimPrefix(glob, "/"), "/"), strings.Split(name, "/"))
 }
 
-// matchParts matches element by element; steps bounds the work on globs with many
-// stars.
-func matchParts(glob, name []string, steps *int) bool {
-	for len(glob) > 0 {
-		if *steps++; *steps > 10_000 {
-			return false
-		}
-		if glob[0] == "**" {
-			if len(glob) == 1 {
-				return len(name) > 0
+// matchParts matches element by element. ends[i] says that the elements of the glob
+// so far can match the first i of the name, so that the work is bounded by both.
+func matchParts(glob, name []string) bool {
+	ends := make([]bool, len(name)+1)
+	ends[0] = true
+	for g, part := range glob {
+		next := make([]bool, len(name)+1)
+		for i := range next {
+			switch {
+			case part == "**" && i > 0:
+				next[i] = next[i-1] || ends[i-1] || ends[i] && g < len(glob)-1
+			case part == "**":
+				next[i] = ends[i] && g < len(glob)-1 // at the end it stands for something
+			case i > 0 && ends[i-1]:
+				next[i], _ = path.Match(part, name[i-1])
 			}
-			for i := range name {
-				if matchParts(glob[1:], name[i:], steps) {
-					return true
-				}
-			}
-			return false
 		}
-		if len(name) == 0 {
-			return false
-		}
-		if ok, _ := path.Match(glob[0], name[0]); !ok {
-			return false
-		}
-		glob, name = glob[1:], name[1:]
+		ends = next
 	}
-	return len(name) == 0
+	return ends[len(name)]
 }
 
 // errPath is why a path cannot be used.

@@ -232,6 +232,20 @@ func (t *tree) place(name string, content []byte, mode fs.FileMode) error {
 	return err
 }
 
+// beneath lists the commit's files in a directory, sorted.
+func (t *tree) beneath(dir string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var names []string
+	for name := range t.manifest {
+		if dir == "." || strings.HasPrefix(name, dir+"/") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 func (t *tree) remove(name string) error {
 	name, err := cleanPath(name)
 	if err != nil {

@@ -181,6 +181,36 @@ func (w *worker) configure(params json.RawMessage) error {
 	return nil
 }
 
+// write is refused for a protected path, before anything is done.
+func (w *worker) write(name string, content []byte) error {
+	name, err := cleanPath(name)
+	if err != nil {
+		return err
+	}
+	if err := checkProtected(name, w.Protected, w.Allow); err != nil {
+		return err
+	}
+	return w.tree.write(name, content)
+}
+
+// remove is refused for a protected path, and for a directory that holds one of
+// the commit's.
+func (w *worker) remove(name string) error {
+	name, err := cleanPath(name)
+	if err != nil {
+		return err
+	}
+	if err := checkProtected(name, w.Protected, w.Allow); err != nil {
+		return err
+	}
+	for _, file := range w.tree.beneath(name) {
+		if err := checkProtected(file, w.Protected, w.Allow); err != nil {
+			return fmt.Errorf("remove %s: %w", name, err)
+		}
+	}
+	return w.tree.remove(name)
+}
+
 // handle carries one call out.
 func (w *worker) handle(ctx context.Context, r request) (any, error) {
 	if w.tree == nil {
@@ -209,15 +239,9 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 	case "search":
 		return w.tree.search(ctx, p.Pattern, p.Path, p.Max)
 	case "write":
-		if err := checkProtected(p.Path, w.Protected, w.Allow); err != nil {
-			return nil, err
-		}
-		return nil, w.tree.write(p.Path, p.Content)
+		return nil, w.write(p.Path, p.Content)
 	case "remove":
-		if err := checkProtected(p.Path, w.Protected, w.Allow); err != nil {
-			return nil, err
-		}
-		return nil, w.tree.remove(p.Path)
+		return nil, w.remove(p.Path)
 	case "changes":
 		w.command.Lock()
 		defer w.command.Unlock()

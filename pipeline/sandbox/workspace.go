@@ -30,7 +30,7 @@ type OpenOptions struct {
 	GitDir    string   // the bare git directory to check out of; the worker only reads it
 	Commit    string   // SHA to check out; empty: none yet
 	Cache     string   // key of the build cache: one per repository, never shared between two
-	Protected []string // globs that Write refuses, on top of the built-in ones
+	Protected []string // globs that Write and Remove refuse, on top of the built-in ones; one that names a directory protects what is in it
 	Allow     []string // globs that the operator opted in to although they are protected
 }
 
@@ -329,7 +329,8 @@ func (w *Workspace) Write(ctx context.Context, path string, content []byte) erro
 	return w.call(ctx, "write", pathParams{Path: path, Content: content}, nil)
 }
 
-// Remove removes a file, or a directory with all that is in it.
+// Remove removes a file, or a directory with all that is in it. Protected paths are
+// refused (*ProtectedError), and so is a directory that holds one.
 func (w *Workspace) Remove(ctx context.Context, path string) error {
 	return w.call(ctx, "remove", pathParams{Path: path}, nil)
 }
