@@ -206,6 +206,7 @@ type Usage struct {
 	CacheWrite  int64 `json:"cache_write,omitempty"`  // tokens written to it
 	Output      int64 `json:"output"`                 //
 	MicroUSD    int64 `json:"micro_usd"`              //
+	Unpriced    int64 `json:"unpriced,omitempty"`     // tokens of models without a price: what they cost is not in MicroUSD
 }
 
 // Add adds v to u.
@@ -216,6 +217,7 @@ func (u *Usage) Add(v Usage) {
 	u.CacheWrite += v.CacheWrite
 	u.Output += v.Output
 	u.MicroUSD += v.MicroUSD
+	u.Unpriced += v.Unpriced
 }
 
 // Step is one turn of an agent: look, decide, act (I1).

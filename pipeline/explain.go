@@ -29,7 +29,7 @@ func Explain(r *Run) string {
 	if cfg.Breaker.Enabled {
 		row(GuardBreaker, max(c.ReviewInARow, c.TestInARow), cfg.Breaker.MaxIterations)
 	}
-	row(GuardBudget, fmt.Sprintf("$%.2f", float64(r.Usage.MicroUSD)/1e6), fmt.Sprintf("$%.2f", float64(r.CostLimit())/1e6))
+	row(GuardBudget, r.Usage.Cost(), fmt.Sprintf("$%.2f", float64(r.CostLimit())/1e6))
 	row(GuardBudget+" of tokens", r.Usage.Input+r.Usage.Output, r.TokenLimit())
 	row(GuardWall+" in minutes", r.Worked()/60_000, r.WallLimit()/60_000)
 	row(GuardFaults, c.Faults, cfg.Loop.Faults)

@@ -19,7 +19,7 @@ func (r *Run) Summary() string {
 	if it := r.Current(); it != nil {
 		where += fmt.Sprintf(", iteration %d of %d", it.Number, r.MaxIterations())
 	}
-	s := fmt.Sprintf("Run %d is %s%s; $%.2f so far.", r.ID, r.State, where, float64(r.Usage.MicroUSD)/1e6)
+	s := fmt.Sprintf("Run %d is %s%s; %s so far.", r.ID, r.State, where, r.Usage.Cost())
 	if g := r.Gate(); g != nil {
 		s += " It waits for a human: " + g.Question + " Choices: " + g.words() + "."
 	}

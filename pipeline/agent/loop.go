@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ const (
 	stagnantOver = 3      // steps in a row without progress (I4)
 	callsPerTurn = 16     // tool calls in one answer (S22)
 	defaultSteps = 40     // where the configuration has no limit
+	maxRepairs   = 3      // of a result that was not acceptable
 )
 
 // phase is one execution of a Job.
@@ -80,7 +82,7 @@ type conversation struct {
 	idle      int             // steps in a row without progress
 	silent    int             // answers in a row without a call
 	reflected bool
-	repaired  bool
+	repairs   int // results that were not accepted
 }
 
 // converse runs the loop until a result is accepted.
@@ -271,18 +273,19 @@ func (c *conversation) use(ctx context.Context, call ToolCall, log *turnLog) (To
 		why = strings.Join(problems, "; ")
 		list := "- " + strings.Join(problems, "\n- ")
 		out = misuse("The result is not accepted:\n%s\nCorrect it and call submit again.", list)
-		if c.repaired {
-			err = agentFault("not verified: the result of the %s was not acceptable, also after a repair:\n%s", c.who(), clip(list, 1500))
+		if c.repairs++; c.repairs > maxRepairs {
+			err = agentFault("not verified: the result of the %s was not acceptable, also after %d repairs:\n%s", c.who(), maxRepairs, clip(list, 1500))
 		}
-		c.repaired = true
 	case !known:
 		out = misuse("there is no tool %q; there are %s", clip(call.Name, 60), c.toolNames())
 	default:
-		if why = missing(t.schema, call.Args); why != "" {
+		args, problems := fitTool(t.schema, call.Args)
+		if len(problems) > 0 {
+			why = strings.Join(problems, "; ")
 			out = misuse("%s", why)
 			break
 		}
-		out, err = t.run(ctx, &c.box, call.Args)
+		out, err = t.run(ctx, &c.box, args)
 	}
 	millis := c.p.agent.opts.Clock().Sub(start).Milliseconds()
 	use := pipeline.ToolUse{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Step: c.p.steps, Tool: clip(call.Name, 60),
@@ -295,14 +298,19 @@ func (c *conversation) use(ctx context.Context, call ToolCall, log *turnLog) (To
 	return ToolResult{ID: call.ID, Text: c.p.resultText(out, millis, c.price.Input), Error: !out.ok}, call.Name == "submit" && out.ok, err
 }
 
+// submit returns everything that is wrong with a result, in its form and in what
+// it says.
 func (c *conversation) submit(args json.RawMessage) []string {
-	if !json.Valid(args) {
-		return []string{"the arguments are no complete JSON object; the answer may have been cut off, so be shorter"}
+	fitted, problems := fit(c.result, args)
+	if fitted == nil {
+		return problems
 	}
-	if why := missing(c.result, args); why != "" {
-		return []string{why}
+	for _, p := range c.accept(fitted) {
+		if !slices.Contains(problems, p) {
+			problems = append(problems, p)
+		}
 	}
-	return c.accept(args)
+	return problems
 }
 
 // progress reports whether an outcome changed a file to content that it has not

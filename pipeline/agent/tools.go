@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -9,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -117,41 +115,6 @@ func (t tool) about(args json.RawMessage) string {
 	_ = json.Unmarshal(args, &m) // what does not parse has no subject
 	s, _ := m[t.subject].(string)
 	return clip(strings.Join(strings.Fields(s), " "), 120)
-}
-
-// missing names the required arguments that a call lacks. A field that is absent
-// must not pass for an empty one: an answer that was cut off would empty a file,
-// or report that nothing was found.
-func missing(schema map[string]any, args json.RawMessage) string {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(args, &m) != nil {
-		return "" // decode says what is wrong
-	}
-	var lack []string
-	required, _ := schema["required"].([]string)
-	for _, name := range required {
-		if v, ok := m[name]; !ok || string(v) == "null" {
-			lack = append(lack, name)
-		}
-	}
-	if len(lack) == 0 {
-		return ""
-	}
-	return "required and missing: " + strings.Join(lack, ", ")
-}
-
-// decode reads a tool's arguments; its error is for the model.
-func decode(args json.RawMessage, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(args))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-			return errors.New("the arguments are no complete JSON object; the answer may have been cut off, so use smaller steps")
-		}
-		return fmt.Errorf("the arguments do not fit: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return nil
 }
 
 // inside cleans a path and refuses one that leaves the work tree. The workspace
