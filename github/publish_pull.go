@@ -108,7 +108,8 @@ func (p *publisher) adoptPull(ctx context.Context) (bool, error) {
 // ready takes the pull request out of draft, which only GraphQL can.
 func (p *publisher) ready(ctx context.Context) error {
 	r := p.run
-	if r.State != pipeline.StateVerified || r.Published.Pull == nil || r.Published.Pull.Ready || p.v.Check().Conclusion != "success" {
+	done := r.State == pipeline.StateVerified && p.v.Check().Conclusion == "success" || r.State == pipeline.StateAccepted
+	if !done || r.Published.Pull == nil || r.Published.Pull.Ready {
 		return nil
 	}
 	var m struct {

@@ -19,7 +19,9 @@ const (
 	findingPosted = "posted"  // as a comment whose thread is not looked up yet
 	findingOpen   = "open"
 	findingFixed  = "fixed:"
-	findingLeft   = "left" // not ours to touch any more
+
+	findingWithdrawn = "withdrawn" // by the reviewer's ruling
+	findingLeft      = "left"      // not ours to touch any more
 )
 
 // reviews posts one review for each iteration that has something new to say.

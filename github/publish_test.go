@@ -469,3 +469,68 @@ func TestPublishRandomFaults(t *testing.T) {
 		f.Close()
 	}
 }
+
+// Covers T8: a dispute and the ruling on it are shown in the finding's thread, once
+// each; what the reviewer withdraws is resolved with the reason.
+func TestPublishDispute(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	for _, step := range steps[:4] {
+		step(s)
+		mustPublish(s, a, p)
+	}
+	issue := func(fp string) *pipeline.Issue {
+		for i := range s.Run.Findings {
+			if s.Run.Findings[i].Fingerprint() == fp {
+				return &s.Run.Findings[i]
+			}
+		}
+		t.Fatalf("no finding %s", fp)
+		return nil
+	}
+	last := func() string { c := f.threads[0].Comments; return c[len(c)-1].Body }
+	issue("aaaa").Disputed = "n is never negative, says @carol"
+	s.Run.Rev++
+	mustPublish(s, a, p)
+	mustPublish(s, a, p)
+	if len(f.threads[0].Comments) != 2 || !strings.Contains(last(), "disputes this: n is never negative, says @\u200bcarol") {
+		t.Fatalf("thread of a disputed finding: %+v", f.threads[0].Comments)
+	}
+	issue("aaaa").Disputed, issue("aaaa").Upheld, issue("aaaa").Ruling = "", 1, "the caller passes -1"
+	mustPublish(s, a, p)
+	mustPublish(s, a, p)
+	if len(f.threads[0].Comments) != 3 || !strings.Contains(last(), "upholds it: the caller passes -1") || f.threads[0].Resolved {
+		t.Fatalf("thread of an upheld finding: %+v", f.threads[0].Comments)
+	}
+	issue("aaaa").State, issue("aaaa").Ruling = "withdrawn", "the caller checks it"
+	mustPublish(s, a, p)
+	mustPublish(s, a, p)
+	if len(f.threads[0].Comments) != 4 || !strings.Contains(last(), "Withdrawn: the caller checks it") || !f.threads[0].Resolved {
+		t.Fatalf("thread of a withdrawn finding: %+v", f.threads[0].Comments)
+	}
+	issue("aaaa").State = "open"
+	mustPublish(s, a, p)
+	if len(f.threads[0].Comments) != 5 || f.threads[0].Resolved {
+		t.Fatalf("thread of a finding that is open again: %+v", f.threads[0].Comments)
+	}
+}
+
+// What a person let pass is named wherever the verdict stands.
+func TestWaiversAreNamed(t *testing.T) {
+	s := rendertest.New(t)
+	s.Plan()
+	s.Implement(1, 0, 1, "x")
+	s.Review(1, 1, true)
+	s.Tests(1, 1)
+	s.Run.Waivers = []pipeline.Waiver{{Guard: pipeline.GuardUnread, What: "logo.png was not read", By: pipeline.Actor{Login: "alice"}, At: s.At, Head: rendertest.SHA(1)}}
+	s.Verified()
+	v := render.Renderer{Run: s.Run, Web: "https://github.com", Host: "github.com", Slug: "forge", Views: render.Views{Report: pipeline.Report}}
+	if c := v.Check(); c.Conclusion != "success" || !strings.Contains(c.Title, "1 exception let pass by alice") {
+		t.Errorf("check %q %q", c.Conclusion, c.Title)
+	}
+	for _, want := range []string{"with 1 exception let pass by alice", "logo.png was not read"} {
+		if !strings.Contains(v.PullBody(), want) {
+			t.Errorf("the pull request does not say %q:\n%s", want, v.PullBody())
+		}
+	}
+}

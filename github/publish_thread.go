@@ -63,8 +63,9 @@ type turn struct {
 	resolve, reopen  bool
 }
 
-// threads follows findings in their threads: what is fixed gets an answer and is
-// resolved, what came back is opened again. Only Forge's own threads, and never over
+// threads follows findings in their threads: what is ruled fixed or withdrawn gets an
+// answer and is resolved, what came back is opened again, a dispute and the ruling on
+// it are shown. Only Forge's own threads, and never over
 // the head of a person who has not been answered. All threads are read in one call,
 // which also finds those that a review has just made.
 func (p *publisher) threads(ctx context.Context) error {
@@ -90,7 +91,7 @@ func (p *publisher) threads(ctx context.Context) error {
 		if m := commentURL.FindStringSubmatch(a.URL); m != nil {
 			a.ID, _ = strconv.ParseInt(m[1], 10, 64)
 		}
-		if had := p.artefact(render.FindingKey(fp)).Hash; strings.HasPrefix(had, findingFixed) {
+		if had := p.artefact(render.FindingKey(fp)).Hash; settled(had) {
 			a.Hash = had
 		}
 		p.made(render.FindingKey(fp), a)
@@ -118,9 +119,29 @@ func (p *publisher) wanted() []string {
 		case h == "" || h == findingSaid || h == findingLeft:
 		case h == findingPosted,
 			is.State == "fixed" && h != findingFixed+is.FixedIn,
-			is.State == "open" && strings.HasPrefix(h, findingFixed):
+			is.State == "withdrawn" && h != findingWithdrawn,
+			is.State == "open" && (settled(h) || len(p.argument(is)) > 0):
 			out = append(out, is.Fingerprint())
 		}
+	}
+	return out
+}
+
+// settled reports whether a finding's thread was last left as fixed or withdrawn.
+func settled(hash string) bool {
+	return strings.HasPrefix(hash, findingFixed) || hash == findingWithdrawn
+}
+
+// argument returns what its thread has not been told of the dispute about a finding:
+// the artefact's key and the note's text.
+func (p *publisher) argument(is *pipeline.Issue) [][2]string {
+	var out [][2]string
+	fp := is.Fingerprint()
+	if key := "dispute/" + fp; is.Disputed != "" && p.artefact(key).Hash != render.Hash(is.Disputed) {
+		out = append(out, [2]string{key, is.Disputed})
+	}
+	if key := "upheld/" + fp; is.Upheld > 0 && p.artefact(key).Hash != render.Hash(fmt.Sprint(is.Upheld)) {
+		out = append(out, [2]string{key, fmt.Sprint(is.Upheld)})
 	}
 	return out
 }
@@ -151,14 +172,29 @@ func (p *publisher) turn(fp string, t *thread) (turn, bool) {
 		human := t.unanswered()
 		tn.resolve = !human && !t.IsResolved && t.ViewerCanResolve
 		if !t.has(render.Marker(p.run.Trace, "fixed/"+fp+"/"+render.ShortSHA(is.FixedIn))) && !t.IsResolved {
-			tn.body = p.v.FixedNote(fp, is.FixedIn, human)
+			tn.body = p.v.FixedNote(is, human)
 		}
-	case is.State == "open" && strings.HasPrefix(a.Hash, findingFixed):
+	case is.State == "withdrawn":
+		tn.state = findingWithdrawn
+		human := t.unanswered()
+		tn.resolve = !human && !t.IsResolved && t.ViewerCanResolve
+		if !t.has(render.Marker(p.run.Trace, "withdrawn/"+fp+"/"+render.ShortSHA(is.Seen))) && !t.IsResolved {
+			tn.body = p.v.WithdrawnNote(is, human)
+		}
+	case is.State == "open" && settled(a.Hash):
 		tn.state = findingOpen
 		sha := p.run.Head
 		tn.reopen = t.IsResolved
 		if !t.has(render.Marker(p.run.Trace, "back/"+fp+"/"+render.ShortSHA(sha))) {
 			tn.body = p.v.BackNote(fp, sha)
+		}
+	case is.State == "open" && len(p.argument(is)) > 0:
+		tn.state = findingOpen
+		for _, note := range p.argument(is) {
+			p.made(note[0], pipeline.Artefact{Hash: render.Hash(note[1])})
+			if body := p.v.ArgumentNote(is, note[0]); !t.has(strings.TrimSpace(strings.SplitN(body, "\n", 2)[0])) {
+				tn.body = strings.TrimSpace(tn.body + "\n\n" + body)
+			}
 		}
 	default:
 		return turn{}, false

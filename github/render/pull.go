@@ -24,7 +24,7 @@ func (v Renderer) PullBody() string {
 		issues = "Known issues"
 	}
 	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(), section("Iterations", v.iterations()),
-		section(issues, bullets(v.Left(50))), v.debtLink(), v.report(),
+		section(issues, bullets(v.Left(50))), section("Let pass by people", bullets(v.waivers())), section("Tests that had to change", bullets(v.changedTests())), v.debtLink(), v.report(),
 		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.Slug))
 }
 
@@ -63,6 +63,9 @@ func (v Renderer) verdict() string {
 	r := v.Run
 	switch r.State {
 	case pipeline.StateVerified:
+		if who := v.letPass(); who != "" {
+			return quoted("NOTE", "**Verified** on "+v.commit(r.Head)+strings.ReplaceAll(who, ";", ", with")+": see below.")
+		}
 		return quoted("TIP", "**Verified**: review and tests both passed on "+v.commit(r.Head)+".")
 	case pipeline.StateAccepted:
 		return quoted("WARNING", "**Accepted with known issues** by a human, not verified: see below.")

@@ -223,6 +223,7 @@ func (v Renderer) Left(limit int) []string {
 		}
 		out = append(out, v.finding(&f, seen[f.Fingerprint]))
 	}
+	out = append(out, v.known()...)
 	for _, is := range v.Run.Failures {
 		if is.State != "open" && is.State != "accepted" {
 			continue
@@ -248,6 +249,63 @@ func (v Renderer) Left(limit int) []string {
 		out = append(out[:limit], fmt.Sprintf("and %d more", n))
 	}
 	return out
+}
+
+// known lists the tests that failed before the work began and fail still.
+func (v Renderer) known() []string {
+	it := v.Run.Current()
+	if it == nil || it.Tests == nil {
+		return nil
+	}
+	var out []string
+	for _, f := range it.Tests.Before {
+		s := fmt.Sprintf("**⏮️ Failed before this work** %s: %s", code(f.Test), v.line(f.Error, 300))
+		if f.KnownBy != "" {
+			s += " (known, says " + code(f.KnownBy) + ")"
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// changedTests lists the tests of the base that had to change, with the reviewer's reason.
+func (v Renderer) changedTests() []string {
+	it := v.Run.Current()
+	if it == nil || it.Tests == nil {
+		return nil
+	}
+	var out []string
+	for _, c := range it.Tests.Changed {
+		s := code(c.Test) + " as it stood at the base: " + v.line(c.Error, 200)
+		if c.Reason != "" {
+			s += "<br>reviewer: " + v.line(c.Reason, 400)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// waivers lists what people let pass that Forge could not verify.
+func (v Renderer) waivers() []string {
+	var out []string
+	for _, w := range v.Run.Waivers {
+		out = append(out, fmt.Sprintf("%s, on %s at %s: %s", code(w.By.Login), w.At.UTC().Format("2006-01-02 15:04 UTC"), v.commit(w.Head), v.line(w.What, 400)))
+	}
+	return out
+}
+
+// letPass names who let something pass, for a headline; "" when nobody had to.
+func (v Renderer) letPass() string {
+	var names []string
+	for _, w := range v.Run.Waivers {
+		if !slices.Contains(names, w.By.Login) {
+			names = append(names, w.By.Login)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s let pass by %s", count(len(v.Run.Waivers), "exception", "exceptions"), strings.Join(names, ", "))
 }
 
 // judged returns the SHA that an iteration's review or tests looked at.
@@ -303,7 +361,7 @@ func (v Renderer) findingsCell(it *pipeline.Iteration) string {
 	if it.Review == nil {
 		return "not reviewed"
 	}
-	var fresh, still, fixed int
+	var fresh, still, fixed, withdrawn int
 	for _, is := range v.Run.Findings {
 		switch {
 		case is.First == it.Number:
@@ -312,13 +370,15 @@ func (v Renderer) findingsCell(it *pipeline.Iteration) string {
 			still++
 		case is.State == "fixed" && is.Last == it.Number-1:
 			fixed++
+		case is.State == "withdrawn" && is.Last == it.Number-1:
+			withdrawn++
 		}
 	}
 	var out []string
 	for _, c := range []struct {
 		n    int
 		word string
-	}{{fresh, "new"}, {still, "still open"}, {fixed, "fixed"}} {
+	}{{fresh, "new"}, {still, "still open"}, {fixed, "fixed"}, {withdrawn, "withdrawn"}} {
 		if c.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", c.n, c.word))
 		}

@@ -135,12 +135,33 @@ func (v Renderer) findingFoot(f *pipeline.Finding) string {
 func FindingKey(fp string) string { return "finding/" + fp }
 
 // fixedNote answers a finding's thread when its fix has been reviewed.
-func (v Renderer) FixedNote(fp, sha string, human bool) string {
-	text := "✅ Fixed in " + v.commit(sha) + "."
-	if human {
-		text += " I leave this open: there is a reply here that I have not answered."
+func (v Renderer) FixedNote(is *pipeline.Issue, human bool) string {
+	text := "✅ Fixed in " + v.commit(is.FixedIn) + "."
+	if is.Ruling != "" {
+		text += " " + v.line(is.Ruling, 600)
 	}
-	return Marker(v.Run.Trace, "fixed/"+fp+"/"+ShortSHA(sha)) + "\n" + text
+	return Marker(v.Run.Trace, "fixed/"+is.Fingerprint()+"/"+ShortSHA(is.FixedIn)) + "\n" + text + leftOpen(human)
+}
+
+// WithdrawnNote answers a finding's thread when the reviewer has withdrawn it.
+func (v Renderer) WithdrawnNote(is *pipeline.Issue, human bool) string {
+	return Marker(v.Run.Trace, "withdrawn/"+is.Fingerprint()+"/"+ShortSHA(is.Seen)) + "\n☑️ Withdrawn: " + v.line(is.Ruling, 600) + leftOpen(human)
+}
+
+func leftOpen(human bool) string {
+	if !human {
+		return ""
+	}
+	return " I leave this open: there is a reply here that I have not answered."
+}
+
+// ArgumentNote shows in a finding's thread that the implementer disputes it, or that
+// the reviewer upholds it all the same. key is "dispute/…" or "upheld/…".
+func (v Renderer) ArgumentNote(is *pipeline.Issue, key string) string {
+	if strings.HasPrefix(key, "dispute/") {
+		return Marker(v.Run.Trace, key+"/"+Hash(is.Disputed)) + "\n💬 The implementer disputes this: " + v.line(is.Disputed, 800)
+	}
+	return Marker(v.Run.Trace, fmt.Sprintf("%s/%d", key, is.Upheld)) + "\n⚖️ The reviewer upholds it: " + v.line(is.Ruling, 800)
 }
 
 // backNote answers a finding's thread when it has come back.
@@ -159,7 +180,10 @@ var guardNames = map[pipeline.GuardName]string{
 	pipeline.GuardHuman: "the review wants a human", pipeline.GuardMoved: "someone else works on this branch",
 	pipeline.GuardUnable: "a clarification is needed", pipeline.GuardPlan: "the plan has a question",
 	pipeline.GuardPublish: "GitHub refuses what must be published", pipeline.GuardManual: "manual mode: every step waits for your word",
-	pipeline.GuardGone: "the branch was deleted", pipeline.GuardBase: "the base branch has moved on", pipeline.GuardConflict: "the base branch does not merge by itself",
+	pipeline.GuardUnread: "part of the change could not be reviewed", pipeline.GuardDispute: "implementer and reviewer disagree",
+	pipeline.GuardKnown: "tests failed before this work and still fail", pipeline.GuardUnclean: "a test suite did not end well",
+	pipeline.GuardSecret: "what would be pushed looks like a secret",
+	pipeline.GuardGone:   "the branch was deleted", pipeline.GuardBase: "the base branch has moved on", pipeline.GuardConflict: "the base branch does not merge by itself",
 }
 
 // guard says which guard fired, with its numbers.
@@ -286,7 +310,7 @@ func (v Renderer) Check() CheckState {
 	switch r.State {
 	case pipeline.StateVerified:
 		if c := r.Current(); c != nil && c.Review != nil && c.Tests != nil && c.Review.Head == r.Head && c.Tests.Head == r.Head && c.Tests.OK() {
-			return done("success", fmt.Sprintf("Verified in %s: %d tests passed", count(c.Number, "iteration", "iterations"), c.Tests.Passed))
+			return done("success", fmt.Sprintf("Verified in %s: %d tests passed%s", count(c.Number, "iteration", "iterations"), c.Tests.Passed, v.letPass()))
 		}
 		return done("neutral", "Not verified on this commit")
 	case pipeline.StateAccepted:
