@@ -220,6 +220,7 @@ type Failure struct {
 	Confidence  float64 `json:"confidence,omitempty"` // in the analysis, 0 to 1
 	Fix         *Fix    `json:"fix,omitempty"`        //
 	WorkedIn    int     `json:"worked_in,omitempty"`  // the iteration in which it last passed: a regression (V2)
+	Whole       bool    `json:"whole,omitempty"`      // it stands for a build, a file or a suite that broke, not for one test
 	KnownBy     string  `json:"known_by,omitempty"`   // of a failure from before the work: the login of who said that it is known, or "settings"
 }
 

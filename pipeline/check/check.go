@@ -6,7 +6,8 @@
 //	detect   which commands test this repository, when the configuration names none
 //	suite    run one command, read its output with the parser for its format
 //	rerun    run failing tests again, to tell flaky ones from broken ones
-//	compare  set the result against the base commit and earlier iterations
+//	before   tell what failed before the work from what it broke
+//	compare  set the result against earlier iterations
 //	tamper   hold that no test of the base was removed, skipped or weakened
 //	coverage read the coverage that the suites left behind
 //
@@ -30,10 +31,6 @@ const WorkedAtBase = -1
 
 // maxNames caps TestReport.Names.
 const maxNames = 20_000
-
-// knownSuffix marks the entries of TestReport.Flaky that are not flaky but
-// failed at the base commit in just the same way.
-const knownSuffix = " (fails at the base commit too)"
 
 // workspace is the work tree under test, on the far side of the sandbox. Paths
 // are relative to its root and slash-separated; "." is the root.
@@ -59,6 +56,8 @@ type Options struct {
 	Patch     string               // unified diff base..head; "" skips changed-line coverage and the assertion count
 	Baseline  *pipeline.TestReport // that of the base commit; nil while making it
 	Earlier   []Past               // reports of earlier iterations, to name regressions (V2)
+	Task      Task                 // what the work is about
+	Known     map[string]string    // tests that failed before and that somebody called known, with their login
 	Log       *slog.Logger         // nil: silent
 	Clock     func() time.Time     // nil: time.Now
 }
@@ -77,22 +76,22 @@ type checker struct {
 	root    string     // of the work tree, as the commands see it
 	modules []goModule // the Go modules of the repository
 	suites  []*suite
-	owner   map[string]*suite // which suite left a report
+	owner   map[string]*suite           // which suite left a report
+	base    map[string]pipeline.Failure // what fails at the base commit
 	report  pipeline.TestReport
 }
 
 // Run runs the repository's tests and reports on them.
 //
-// The counts add up: Total = Passed + Failed + Skipped. A flaky test counts as
-// passed. A failure that the base commit has too, with the same fingerprint, is
-// not this change's: it is left out of Failures, counted as skipped, and listed
-// in Flaky with the suffix " (fails at the base commit too)".
+// The counts add up: Total = Passed + Failed + Skipped + len(Before). A flaky test
+// counts as passed. A test that fails at the base commit, too, is listed in Before
+// instead of Failures, unless the task is about it.
 //
 // A failing test is never an error. An error is a *pipeline.Fault when the tests
 // could not be run (no sandbox, a missing tool), the context's error, or whatever
 // else the workspace returned.
 func Run(ctx context.Context, ws workspace, o Options) (pipeline.TestReport, error) {
-	c := &checker{ws: ws, o: o, log: o.Log, clock: o.Clock, owner: map[string]*suite{}}
+	c := &checker{ws: ws, o: o, log: o.Log, clock: o.Clock, owner: map[string]*suite{}, base: baseFailures(o.Baseline)}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -138,22 +137,19 @@ func (c *checker) runAll(ctx context.Context) error {
 // summarise makes the report of what the suites found.
 func (c *checker) summarise() {
 	r := &c.report
-	known := c.knownFailures()
 	for _, s := range c.suites {
 		r.Suites = append(r.Suites, s.done)
 		for i := range s.result.cases {
-			c.count(&s.result.cases[i], known)
+			c.count(s, &s.result.cases[i])
 		}
 	}
-	r.Total = r.Passed + r.Failed + r.Skipped
+	r.Total = r.Passed + r.Failed + r.Skipped + len(r.Before)
 	if len(c.suites) == 0 {
 		r.None = nothingFound
 	} else if r.Total == 0 {
 		r.None = "the test commands ran and ended well, but no test was run by: " + strings.Join(c.commands(), "; ") + ". " + howToName
 	}
-	if r.None == "" && len(r.Failures) == 0 {
-		r.None = c.unended()
-	}
+	r.Unclean = c.unclean()
 	slices.Sort(r.Names)
 	r.Names = slices.Compact(r.Names)
 	if len(r.Names) > maxNames {
@@ -163,11 +159,11 @@ func (c *checker) summarise() {
 	r.Tampered = c.tampered()
 	r.Coverage = c.coverage()
 	c.log.Info("tests done", "head", r.Head, "iteration", c.o.Iteration, "suites", len(r.Suites), "passed", r.Passed, "failed", r.Failed,
-		"skipped", r.Skipped, "flaky", len(r.Flaky), "tampered", len(r.Tampered), "ms", c.clock().Sub(c.begun).Milliseconds())
+		"skipped", r.Skipped, "before", len(r.Before), "flaky", len(r.Flaky), "tampered", len(r.Tampered), "ms", c.clock().Sub(c.begun).Milliseconds())
 }
 
 // count adds one test to the report.
-func (c *checker) count(t *testcase, known map[string]bool) {
+func (c *checker) count(s *suite, t *testcase) {
 	r := &c.report
 	switch t.status {
 	case passed, flaky:
@@ -179,14 +175,7 @@ func (c *checker) count(t *testcase, known map[string]bool) {
 	case skipped:
 		r.Skipped++
 	case failed:
-		f := t.failure()
-		if known[f.Fingerprint] {
-			r.Skipped++
-			r.Flaky = append(r.Flaky, t.name+knownSuffix)
-			return
-		}
-		r.Failed++
-		r.Failures = append(r.Failures, f)
+		c.fails(s, t)
 	}
 }
 

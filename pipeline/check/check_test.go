@@ -142,7 +142,7 @@ func TestOld(t *testing.T) { t.Fatal("never worked on day", 8) }
 	got := run(t, w, Options{Head: "abc", Iteration: 3, Patch: w.diff(t, base), Baseline: &baseline, Config: pipeline.TestConfig{Reruns: 1},
 		Earlier: []Past{{1, &pipeline.TestReport{Names: []string{"example.com/calc.TestSign"}}}, {2, &pipeline.TestReport{Names: []string{"example.com/calc.TestAdd", "example.com/calc.TestSign"}}}}})
 	want := []pipeline.Failure{
-		{Test: "example.com/calc/dep [build]", File: "dep/dep.go", Line: 3, Error: "dep/dep.go:3: undefined: undefinedName", Cause: "syntax", WorkedIn: WorkedAtBase},
+		{Test: "example.com/calc/dep [build]", File: "dep/dep.go", Line: 3, Error: "dep/dep.go:3: undefined: undefinedName", Cause: "syntax", WorkedIn: WorkedAtBase, Whole: true},
 		{Test: "example.com/calc.TestSign", File: "calc_test.go", Line: 13, Error: "Sign(5) = 0, want 1", WorkedIn: 2},
 		{Test: "example.com/calc.TestNew/a_b", File: "flaky_test.go", Line: 16, Error: "wrong from the start"},
 	}
@@ -154,10 +154,13 @@ func TestOld(t *testing.T) { t.Fatal("never worked on day", 8) }
 			t.Errorf("%s: fingerprint %q", f.Test, f.Fingerprint)
 		}
 	}
-	if want := []string{"example.com/calc.TestFlaky", "example.com/calc/old.TestOld (fails at the base commit too)"}; !slices.Equal(got.Flaky, want) {
+	if want := []string{"example.com/calc.TestFlaky"}; !slices.Equal(got.Flaky, want) {
 		t.Errorf("flaky %q, want %q", got.Flaky, want)
 	}
-	if got.Passed != 3 || got.Skipped != 1 || got.OK() || len(got.Tampered) != 0 {
+	if len(got.Before) != 1 || got.Before[0].Test != "example.com/calc/old.TestOld" || got.Before[0].Error != "never worked on day 8" || got.Before[0].Analysis != "" {
+		t.Errorf("before %+v, want TestOld with today's error", got.Before)
+	}
+	if got.Passed != 3 || got.Skipped != 0 || got.OK() || len(got.Tampered) != 0 {
 		t.Errorf("passed %d, skipped %d, OK %v, tampered %v", got.Passed, got.Skipped, got.OK(), got.Tampered)
 	}
 	alone := 0
@@ -198,7 +201,7 @@ func TestHanging(t *testing.T) {
 		}
 		// At the base too: not this change's failure, but nothing is verified by what ran.
 		again := run(t, w, Options{Baseline: &got, Timeout: 3 * time.Second, Config: pipeline.TestConfig{Commands: []string{got.Suites[0].Command}}})
-		if len(again.Failures) > 0 || again.Passed != 1 || again.OK() || !strings.Contains(again.None, "did not end and was stopped after 3s") {
+		if len(again.Failures) > 0 || again.Passed != 1 || again.OK() || len(again.Before) != 1 || !strings.Contains(again.Unclean, "did not end and was stopped after 3s") {
 			t.Errorf("report %+v, want it not to be OK, and to say why", again)
 		}
 	})
@@ -553,7 +556,7 @@ func TestRerunBatches(t *testing.T) {
 	for i := range aloneMax + 2 {
 		s.result.add(testcase{name: fmt.Sprintf("p%d.TestX%d/s", i%2, i), group: fmt.Sprintf("p%d", i%2), again: fmt.Sprintf("TestX%d/s", i), status: failed, err: "x"})
 	}
-	batches := s.batches(s.worthRerunning(nil))
+	batches := s.batches((&checker{}).worthRerunning(s))
 	if len(batches) != 2 {
 		t.Fatalf("%d batches, want one for each of 2 packages", len(batches))
 	}

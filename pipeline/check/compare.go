@@ -5,18 +5,6 @@ import (
 	"strings"
 )
 
-// knownFailures returns the fingerprints of what fails at the base commit.
-func (c *checker) knownFailures() map[string]bool {
-	if c.o.Baseline == nil {
-		return nil
-	}
-	known := make(map[string]bool, len(c.o.Baseline.Failures))
-	for _, f := range c.o.Baseline.Failures {
-		known[f.Fingerprint] = true
-	}
-	return known
-}
-
 // nameRegressions sets WorkedIn on the failures whose test passed before: the
 // latest such iteration, else WorkedAtBase. A build that broke, or a suite that
 // crashed, worked when any of its tests passed (V2).

@@ -34,19 +34,15 @@ func (c *checker) judge(s *suite, res *pipeline.CommandResult, out []byte) error
 			return f
 		}
 	}
-	switch res.Class {
-	case "":
+	if res.Class == "" {
 		c.judgeExit(s, res, text)
-	case "timeout":
+		return nil
+	}
+	s.ended = c.cutOff(s, res.Class)
+	if res.Class == "timeout" {
 		c.judgeTimeout(s, text)
-	case "memory":
-		s.broke("the tests used more memory than the sandbox allows, and were killed", text)
-	case "output":
-		s.broke("the tests wrote more output than the sandbox allows, and were killed", text)
-	case "disk":
-		s.broke("the tests filled the disk, or their share of it, and were killed", text)
-	default:
-		s.broke("the tests were killed by a signal ("+res.Class+")", text)
+	} else {
+		s.broke(s.ended, text)
 	}
 	return nil
 }
@@ -101,8 +97,23 @@ func nothingCollected(s *suite, exit int, text string) bool {
 	return false
 }
 
+// cutOff says how a suite was ended from outside.
+func (c *checker) cutOff(s *suite, class string) string {
+	switch class {
+	case "timeout":
+		return c.stopped(s)
+	case "memory":
+		return "the tests used more memory than the sandbox allows, and were killed"
+	case "output":
+		return "the tests wrote more output than the sandbox allows, and were killed"
+	case "disk":
+		return "the tests filled the disk, or their share of it, and were killed"
+	}
+	return "the tests were killed by a signal (" + class + ")"
+}
+
 func (c *checker) judgeTimeout(s *suite, text string) {
-	after := c.stopped(s)
+	after := s.ended
 	named := false
 	for i := range s.result.cases {
 		if t := &s.result.cases[i]; t.status == failed && t.stuck {
@@ -118,18 +129,6 @@ func (c *checker) judgeTimeout(s *suite, text string) {
 // stopped says that a suite took too long, and what to do about it.
 func (c *checker) stopped(s *suite) string {
 	return fmt.Sprintf("`%s` did not end and was stopped after %s: find the test that waits for ever, or give the command more time (tests.timeout_minutes in .github/forge.yml)", s.done.Command, c.timeout())
-}
-
-// unended says which suites did not end, at the base commit neither. What came
-// after the tests that hang was not run, so that such a suite verifies nothing.
-func (c *checker) unended() string {
-	var out []string
-	for _, s := range c.suites {
-		if s.done.TimedOut {
-			out = append(out, c.stopped(s))
-		}
-	}
-	return strings.Join(out, "; ")
 }
 
 // broke adds a failure of the suite as a whole.

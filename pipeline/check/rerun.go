@@ -13,13 +13,12 @@ const aloneMax = 8
 
 // rerunFailing runs the failing tests of a suite again, up to Config.Reruns
 // times, and marks those that pass once as flaky. Not run again are builds and
-// crashes, tests that hung, and failures that the base commit has too. The time
+// crashes, tests that hung, and tests that failed before the work. The time
 // for it all is that of one command.
 func (c *checker) rerunFailing(ctx context.Context, s *suite) error {
-	known := c.knownFailures()
 	begun := c.clock()
 	for round := 1; round <= c.o.Config.Reruns; round++ {
-		todo := s.worthRerunning(known)
+		todo := c.worthRerunning(s)
 		if len(todo) == 0 {
 			return nil
 		}
@@ -36,11 +35,14 @@ func (c *checker) rerunFailing(ctx context.Context, s *suite) error {
 	return nil
 }
 
-func (s *suite) worthRerunning(known map[string]bool) []*testcase {
+func (c *checker) worthRerunning(s *suite) []*testcase {
 	var out []*testcase
 	for i := range s.result.cases {
 		t := &s.result.cases[i]
-		if t.status == failed && !t.whole && !t.stuck && !known[t.failure().Fingerprint] {
+		if t.status != failed || t.whole || t.stuck {
+			continue
+		}
+		if _, before := c.failedBefore(t); !before {
 			out = append(out, t)
 		}
 	}

@@ -46,6 +46,8 @@ type suite struct {
 	done   pipeline.Suite
 	result result
 	left   []string // reports that it left in the work tree, from the root
+	ended  string   // how it was ended from outside; "" when it ended by itself
+	blamed bool     // something in it fails that did not fail before the work
 }
 
 // prepareScratch makes an empty directory for reports and learns the root's path

@@ -52,7 +52,8 @@ func identify(name string) testID {
 type tampering struct {
 	c         *checker
 	head      map[string]status
-	base      map[string]bool
+	base      map[string]bool     // passed at the base
+	failed    map[string]bool     // failed there
 	fresh     map[string][]string // tests at the head that the base did not have and that are run, by bare name
 	headCases map[testID]int      // cases of a table test, by its name without the case
 	baseCases map[testID]int
@@ -67,7 +68,7 @@ type tampering struct {
 // still run, and that no existing test file asserts less than before. Renamed
 // and moved tests are fine. Whether they pass is told by the failures.
 func (c *checker) tampered() []pipeline.Finding {
-	t := &tampering{c: c, head: map[string]status{}, base: map[string]bool{}, fresh: map[string][]string{}, headCases: map[testID]int{}, baseCases: map[testID]int{}, files: map[string]bool{}}
+	t := &tampering{c: c, head: map[string]status{}, base: map[string]bool{}, failed: map[string]bool{}, fresh: map[string][]string{}, headCases: map[testID]int{}, baseCases: map[testID]int{}, files: map[string]bool{}}
 	t.removed, t.added = c.patch.blocks()
 	if c.o.Baseline != nil {
 		t.index()
@@ -84,7 +85,11 @@ func (t *tampering) index() {
 		t.base[name] = true
 		t.baseCases[testID{id.container, id.base, ""}]++
 	}
-	known := t.c.knownFailures()
+	for name, f := range t.c.base {
+		if !t.base[name] && !f.Whole {
+			t.failed[name] = true
+		}
+	}
 	for _, s := range t.c.suites {
 		broke := s.result.cut
 		for i := range s.result.cases {
@@ -92,7 +97,10 @@ func (t *tampering) index() {
 			if t.head[k.name] != passed {
 				t.head[k.name] = k.status
 			}
-			broke = broke || k.status == failed && !known[k.failure().Fingerprint]
+			if k.status == failed {
+				_, before := t.c.failedBefore(k)
+				broke = broke || !before
+			}
 		}
 		if broke {
 			t.broken = append(t.broken, s)
@@ -104,17 +112,23 @@ func (t *tampering) index() {
 		}
 		id := identify(name)
 		t.headCases[testID{id.container, id.base, ""}]++
-		if !t.base[name] {
+		if !t.base[name] && !t.failed[name] {
 			t.fresh[id.base] = append(t.fresh[id.base], name)
 		}
 	}
 }
 
 // compare finds the tests that are gone or skipped, and reports them by the
-// package, class or file they were in.
+// package, class or file they were in. One that failed at the base is not got rid
+// of in this way either.
 func (t *tampering) compare() {
+	t.lost(t.base, "passed")
+	t.lost(t.failed, "failed")
+}
+
+func (t *tampering) lost(base map[string]bool, how string) {
 	gone, skip := map[string][]string{}, map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(t.base)) {
+	for _, name := range slices.Sorted(maps.Keys(base)) {
 		id := identify(name)
 		switch st, there := t.head[name]; {
 		case st == skipped:
@@ -124,11 +138,11 @@ func (t *tampering) compare() {
 		}
 	}
 	for _, where := range slices.Sorted(maps.Keys(gone)) {
-		t.report(ruleRemoved, where, gone[where], "passed at the base commit and is gone: put it back, or let a human decide that it goes",
-			"passed at the base commit and are gone: put them back, or let a human decide that they go")
+		t.report(ruleRemoved, where, gone[where], how+" at the base commit and is gone: put it back, or let a human decide that it goes",
+			how+" at the base commit and are gone: put them back, or let a human decide that they go")
 	}
 	for _, where := range slices.Sorted(maps.Keys(skip)) {
-		t.report(ruleSkipped, where, skip[where], "passed at the base commit and is skipped now: run it again", "passed at the base commit and are skipped now: run them again")
+		t.report(ruleSkipped, where, skip[where], how+" at the base commit and is skipped now: run it again", how+" at the base commit and are skipped now: run them again")
 	}
 }
 

@@ -163,7 +163,7 @@ func run(t *testing.T, w *dirWorkspace, o Options) pipeline.TestReport {
 	if err != nil {
 		t.Fatalf("Run: %v", err)
 	}
-	if r.Total != r.Passed+r.Failed+r.Skipped || r.Failed != len(r.Failures) {
+	if r.Total != r.Passed+r.Failed+r.Skipped+len(r.Before) || r.Failed != len(r.Failures) {
 		t.Errorf("the counts do not add up: %+v", r)
 	}
 	if _, err := os.Stat(filepath.Join(w.dir, scratch)); !errors.Is(err, os.ErrNotExist) {

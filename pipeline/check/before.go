@@ -1,0 +1,166 @@
+package check
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// knownBySettings is who knows of every failure from before the work where the
+// repository's settings say so.
+const knownBySettings = "settings"
+
+// Task is what the work is about. A test that it names must pass in the end,
+// however long it has been failing.
+type Task struct {
+	Tests []string // from the plan
+	Text  string   // title and body of the issue
+}
+
+// about reports whether the task is about a test.
+func (k Task) about(test string) bool {
+	return slices.ContainsFunc(k.Tests, func(n string) bool { return sameTest(test, strings.TrimSpace(n)) }) || k.mentions(test)
+}
+
+// sameTest reports whether a name that a person or a model wrote stands for a
+// test: its whole name, the end of it, or the table or file that it belongs to.
+func sameTest(test, name string) bool {
+	if name == "" {
+		return false
+	}
+	test = strings.TrimSuffix(test, " [build]")
+	for _, full := range []string{test, strings.TrimSuffix(test, identify(test).param)} {
+		if full == name || strings.HasSuffix(full, name) && isBoundary(full[len(full)-len(name)-1]) {
+			return true
+		}
+	}
+	return strings.HasPrefix(test, name) && isBoundary(test[len(name)])
+}
+
+func isBoundary(c byte) bool { return strings.IndexByte("./:>([ ", c) >= 0 }
+
+var (
+	testLike = regexp.MustCompile(`\d|_|[a-z][A-Z]|\S\s+\S`) // tells a test's name from an everyday word
+	wordChar = regexp.MustCompile(`[\pL\pN_]`)
+)
+
+// mentions reports whether the issue's text names a test. A bare word that is no
+// name by its looks must stand in quotes.
+func (k Task) mentions(test string) bool {
+	id := identify(strings.TrimSuffix(test, " [build]"))
+	if len(id.base) < 3 {
+		return false
+	}
+	plain := testLike.MatchString(id.base) || strings.Contains(id.base, "/")
+	for rest, at := k.Text, 0; ; {
+		i := strings.Index(rest[at:], id.base)
+		if i < 0 {
+			return false
+		}
+		from, to := at+i, at+i+len(id.base)
+		before, after := rest[:from], rest[to:]
+		at = to
+		if wordChar.MatchString(lastRune(before)) || wordChar.MatchString(firstRune(after)) {
+			continue
+		}
+		quoted := before != "" && strings.ContainsAny(before[len(before)-1:], "`'\"/.:>") && after != "" && strings.ContainsAny(after[:1], "`'\"")
+		if plain && onlyCase(after, id.param) || quoted {
+			return true
+		}
+	}
+}
+
+// onlyCase reports whether what follows a test's name in a text, where that is one
+// case of a table, is this one.
+func onlyCase(after, param string) bool {
+	if after == "" || after[0] != '/' && after[0] != '[' || len(after) == 1 || after[1] == ' ' || after[1] == '\n' {
+		return true
+	}
+	return strings.HasPrefix(after, param)
+}
+
+func lastRune(s string) string {
+	r := []rune(s[max(0, len(s)-4):])
+	return string(r[max(0, len(r)-1):])
+}
+
+func firstRune(s string) string {
+	for _, r := range s {
+		return string(r)
+	}
+	return ""
+}
+
+// failedBefore returns the failure that the base commit has of the same test. A
+// test that the task is about has none. It must have failed in the same way where
+// that is what tells it: what breaks as a whole (a build, a suite) hides tests, so
+// that another reason may be this change's; and of two tests of one name another
+// may have passed.
+func (c *checker) failedBefore(t *testcase) (pipeline.Failure, bool) {
+	was, ok := c.base[t.name]
+	if !ok || c.o.Task.about(t.name) {
+		return pipeline.Failure{}, false
+	}
+	if _, passed := slices.BinarySearch(c.o.Baseline.Names, t.name); !t.whole && !passed {
+		return was, true
+	}
+	return was, was.Fingerprint == t.failure().Fingerprint
+}
+
+// baseFailures indexes what fails at the base commit.
+func baseFailures(baseline *pipeline.TestReport) map[string]pipeline.Failure {
+	out := map[string]pipeline.Failure{}
+	if baseline != nil {
+		for _, f := range slices.Concat(baseline.Before, baseline.Failures) {
+			out[f.Test] = f
+		}
+	}
+	return out
+}
+
+// fails takes a failed test into the report: as a failure, or as one from before
+// the work.
+func (c *checker) fails(s *suite, t *testcase) {
+	r, f := &c.report, t.failure()
+	was, before := c.failedBefore(t)
+	switch {
+	case !before:
+		if t.whole && was.Test != "" {
+			f.Analysis = "It broke at the base commit, too, but for another reason: " + firstLine(was.Error)
+		} else if broke, ok := c.base[t.group+" [build]"]; ok && !t.whole {
+			f.Analysis = "Whether it worked at the base commit is not known: " + broke.Test + " broke there: " + firstLine(broke.Error)
+		}
+		r.Failed++
+		r.Failures = append(r.Failures, f)
+		s.blamed = true
+	case s.ended != "" && t.whole && t.group == "":
+		// Said once, by Unclean.
+	default:
+		if was.Fingerprint != f.Fingerprint {
+			f.Analysis = "It failed at the base commit, too, but with another error: " + firstLine(was.Error)
+		}
+		if f.KnownBy = c.o.Known[t.name]; f.KnownBy == "" && c.o.Config.KnownFailures == "allow" {
+			f.KnownBy = knownBySettings
+		}
+		r.Before = append(r.Before, f)
+	}
+}
+
+// unclean says which suites were cut off, at the base commit no less: what comes
+// after the tests that hang was not run, so that such a suite verifies nothing.
+func (c *checker) unclean() string {
+	var out []string
+	for _, s := range c.suites {
+		if s.ended != "" && !s.blamed {
+			out = append(out, s.ended)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return s
+}
