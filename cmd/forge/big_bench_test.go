@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"forge/cmd/forge/dashboard"
+	"forge/cmd/forge/server"
 	"forge/learn/metrics"
 	"forge/pipeline"
 	"forge/pipeline/store"
@@ -36,9 +37,6 @@ type onlooker struct{ repos []string }
 func (v onlooker) Actor() pipeline.Actor                          { return pipeline.Actor{ID: 5, Login: "ann"} }
 func (v onlooker) Repos() ([]string, bool)                        { return v.repos, v.repos == nil }
 func (v onlooker) MayWrite(context.Context, string) (bool, error) { return true, nil }
-
-// idle is an engine that is not there.
-type idle struct{ engine }
 
 // A bareQuery reads the rows of a page and does nothing with them.
 type bareQuery struct {
@@ -168,7 +166,7 @@ func bigPages(b *testing.B, db *store.DB, now time.Time) []bigPage {
 func words(list []string) string { return "'" + strings.Join(list, "', '") + "'" }
 
 func benchPage(b *testing.B, db *store.DB, now time.Time, p bigPage) {
-	pages := newPages(&wiring{db: db, engine: idle{}}, wireOptions{now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)})
+	pages := server.NewPages(&server.App{DB: db}, server.Options{Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
 	pages.Viewer = func(*http.Request) dashboard.Viewer { return onlooker{p.repos} }
 	router := mux.NewRouter()
 	pages.Route(router)

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"forge/cmd/forge/server"
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/pipelinetest"
@@ -141,7 +142,7 @@ func (f *filler) fill() {
 	}
 	f.keepRuns()
 	step(fmt.Sprint(f.runs, " runs"))
-	_, err := f.db.MeasureRuns(f.b.Context(), measured)
+	_, err := f.db.MeasureRuns(f.b.Context(), server.Measured)
 	f.ok(err)
 	step("daily sums")
 	f.keepLearnings()

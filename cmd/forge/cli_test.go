@@ -12,27 +12,31 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/demo"
+	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
 
+const greetRepo = "acme/greet"
+
 // cli runs commands in this process, in a state directory of their own.
 type cli struct {
 	t    *testing.T
 	dir  string // the state directory's parent
-	repo string // a local git repository with the greeter in it
+	repo string // a local git repository with the servertest.Greeter() in it
 }
 
 func newCLI(t *testing.T) *cli {
 	t.Helper()
-	dir, err := tempDir()
+	dir, err := demo.TempDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	c := &cli{t: t, dir: dir, repo: filepath.Join(dir, "greet")}
-	for name, text := range greeter {
+	for name, text := range servertest.Greeter() {
 		path := filepath.Join(c.repo, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -116,7 +120,7 @@ func TestUsage(t *testing.T) {
 // the run that comes of it; then the same again from its tape.
 func TestLocalRun(t *testing.T) {
 	c := newCLI(t)
-	model := c.tape(greeterTape)
+	model := c.tape(servertest.GreeterTape)
 	c.run(exitDone, []string{"verified", "is on the branch forge/put-a-comma"}, "run", "--repo", c.repo, "--model", model, "Put a comma after hello")
 	branch := strings.TrimSpace(c.git("branch", "--list", "forge/*", "--format", "%(refname:short)"))
 	if got := c.git("show", branch+":greet.sh"); got != "echo hello, $1\n" {
@@ -147,7 +151,7 @@ func TestLocalRun(t *testing.T) {
 // with it; a second answer gets a polite line.
 func TestLocalAnswer(t *testing.T) {
 	c := newCLI(t)
-	tape := strings.Replace(greeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
+	tape := strings.Replace(servertest.GreeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
 	t.Setenv("FORGE_MODEL", c.tape(tape))
 	c.run(exitWaiting, []string{"it greets people", "forge answer 1 CHOICE"}, "run", "--repo", c.repo, "Put a comma after hello")
 	c.run(exitFailed, []string{"not one of the choices"}, "answer", "1", "raise", "5")
@@ -163,32 +167,32 @@ func TestLocalAnswer(t *testing.T) {
 // An issue by its URL, worked on right here as the App.
 func TestRunIssue(t *testing.T) {
 	c := newCLI(t)
-	gh, err := githubtest.New(githubtest.Options{Dir: c.dir, Manifest: embedded("app.yml")})
+	gh, err := githubtest.New(githubtest.Options{Dir: c.dir, Manifest: demo.Manifest()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer gh.Close()
-	env, err := labEnv(gh, c.dir, []byte(greeterTape))
+	env, err := demo.Environment(gh, c.dir, []byte(servertest.GreeterTape))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, value := range env {
 		t.Setenv(name, value)
 	}
-	if _, err := gh.AddRepo("acme", "greet", greeter); err != nil {
+	if _, err := gh.AddRepo("acme", "greet", servertest.Greeter()); err != nil {
 		t.Fatal(err)
 	}
-	n, err := gh.As("acme").OpenIssue(officeRepo, "The greeting lacks its comma", "It prints `hello Ann`.")
+	n, err := gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "It prints `hello Ann`.")
 	if err != nil {
 		t.Fatal(err)
 	}
-	issue := fmt.Sprintf("%s/%s/issues/%d", gh.URL, officeRepo, n)
+	issue := fmt.Sprintf("%s/%s/issues/%d", gh.URL, greetRepo, n)
 	c.run(exitFailed, []string{"not installed"}, "run", issue)
-	if _, err := gh.Install(officeRepo); err != nil {
+	if _, err := gh.Install(greetRepo); err != nil {
 		t.Fatal(err)
 	}
 	c.run(exitDone, []string{"verified", "draft pull request"}, "run", issue)
-	c.run(exitFailed, nil, "run", gh.URL+"/"+officeRepo+"/issues/99")
+	c.run(exitFailed, nil, "run", gh.URL+"/"+greetRepo+"/issues/99")
 }
 
 // Covers lessons 18: every delivery has an outcome that can be looked up, and one

@@ -59,7 +59,7 @@ func deliveriesCommand() *cobra.Command {
 
 // retryDelivery lets a server on the same database handle a delivery again.
 func retryDelivery(cmd *cobra.Command, guid string) error {
-	db, e, err := openDesk(cmd)
+	db, e, err := openControl(cmd)
 	if err != nil {
 		return err
 	}

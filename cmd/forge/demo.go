@@ -2,37 +2,21 @@ package main
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/tools/txtar"
 
+	"forge/cmd/forge/demo"
+	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
 	"forge/pipeline"
 )
-
-// demoFiles are the demo's repository, its issue, and the tape that stands in for
-// the model. app.yml is the App's manifest; a test holds it equal to the one at
-// the top of the tree, which go:embed cannot reach.
-//
-//go:embed demo/repo.txtar demo/issue.md demo/tape.txtar app.yml
-var demoFiles embed.FS
-
-func embedded(name string) []byte {
-	data, err := demoFiles.ReadFile(name)
-	if err != nil {
-		panic(err) // it is compiled in
-	}
-	return data
-}
 
 func demoCommand() *cobra.Command {
 	var keep bool
@@ -41,18 +25,18 @@ func demoCommand() *cobra.Command {
 		Long: "Starts a GitHub and Forge on this machine, opens an issue, labels it, and shows what\n" +
 			"happens: plan, draft pull request, review findings, a failing test, two rounds of\n" +
 			"rework, verification. Everything but the model is real; the model is a tape.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return demo(cmd, keep) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, keep) },
 	}
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave everything running, so that you can look at the pages and click, until interrupted")
 	return cmd
 }
 
-// demo runs the demo from start to end.
-func demo(cmd *cobra.Command, keep bool) (err error) {
+// runDemo runs the demo from start to end.
+func runDemo(cmd *cobra.Command, keep bool) (err error) {
 	ctx := cmd.Context()
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
 	d.links = true
-	dir, err := tempDir()
+	dir, err := demo.TempDir()
 	if err != nil {
 		return err
 	}
@@ -67,12 +51,12 @@ func demo(cmd *cobra.Command, keep bool) (err error) {
 		log = logger(cmd)
 	}
 
-	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: embedded("app.yml"), Log: log})
+	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: demo.Manifest(), Log: log})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, gh.Close()) }()
-	issue, err := demoRepository(gh)
+	issue, err := demo.Repository(gh)
 	if err != nil {
 		return err
 	}
@@ -87,11 +71,11 @@ func demo(cmd *cobra.Command, keep bool) (err error) {
 		return err
 	}
 	defer func() {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), server.DrainTime)
 		defer cancel()
-		err = errors.Join(err, s.stop(stop))
+		err = errors.Join(err, s.Stop(stop))
 	}()
-	gh.SetHook(s.url + "/webhook")
+	gh.SetHook(s.URL + "/webhook")
 	d.say("The first test run compiles Go's standard library for the demo's own cache: up to a minute.")
 	d.say("%8s  %-10s  issue #%d is opened and labelled: %s/acme/cart/issues/%d\n", "", "github", issue, gh.URL, issue)
 	if err := gh.As("acme").Label("acme/cart", issue, "forge"); err != nil {
@@ -109,43 +93,17 @@ func demo(cmd *cobra.Command, keep bool) (err error) {
 		return ctx.Err()
 	}
 	if keep {
-		d.say("\nForge's pages %s/runs/%d", s.pagesURL, id)
+		d.say("\nForge's pages %s/runs/%d", s.PagesURL, id)
 		d.say("Everything keeps running; press Ctrl-C to end.")
 		<-ctx.Done()
 	}
 	return nil
 }
 
-// tempDir makes a directory that the worker's user may pass through but not read.
-func tempDir() (string, error) {
-	dir, err := os.MkdirTemp("", "forge-demo-")
-	if err != nil {
-		return "", fmt.Errorf("make a directory for the demo: %w", err)
-	}
-	return dir, os.Chmod(dir, 0o711)
-}
-
-// demoRepository puts the demo's repository on the local GitHub and opens its issue.
-func demoRepository(gh *githubtest.Server) (issue int, err error) {
-	files := map[string]string{}
-	for _, f := range txtar.Parse(embedded("demo/repo.txtar")).Files {
-		files[f.Name] = string(f.Data)
-	}
-	repo, err := gh.AddRepo("acme", "cart", files)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := gh.Install(repo); err != nil {
-		return 0, err
-	}
-	title, body, _ := strings.Cut(string(embedded("demo/issue.md")), "\n")
-	return gh.As("acme").OpenIssue(repo, title, strings.TrimSpace(body))
-}
-
 // startDemoServer starts the real server against the local GitHub. The repository
 // is the demo's own, so a machine without bubblewrap may run its tests without.
-func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest.Server, log *slog.Logger, onEnd func(*pipeline.Run)) (*server, error) {
-	env, err := labEnv(gh, dir, embedded("demo/tape.txtar"))
+func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest.Server, log *slog.Logger, onEnd func(*pipeline.Run)) (*server.Server, error) {
+	env, err := demo.Environment(gh, dir, demo.Tape())
 	if err != nil {
 		return nil, err
 	}
@@ -153,27 +111,27 @@ func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest
 	if err != nil {
 		return nil, err
 	}
-	o := wireOptions{config: cfg, log: log, onEvents: func(run *pipeline.Run, events []pipeline.Event) {
+	o := server.Options{Config: cfg, Log: log, OnEvents: func(run *pipeline.Run, events []pipeline.Event) {
 		d.onEvents(run, events)
 		if run.State != pipeline.StateRunning && run.Published.Rev >= run.Rev {
 			onEnd(run)
 		}
 	}}
-	d.say("Forge %s: a GitHub at %s, the model is a tape written by hand.", version(), gh.URL)
-	if err := probeSandbox(ctx, o); err != nil {
-		o.config.UnsafeNoSandbox = true
+	d.say("Forge %s: a GitHub at %s, the model is a tape written by hand.", server.Version(), gh.URL)
+	if err := server.ProbeSandbox(ctx, o); err != nil {
+		o.Config.UnsafeNoSandbox = true
 		d.say("No sandbox here (%s): the demo runs its own repository's tests without one.", firstLine(err.Error()))
 	}
-	return startServer(ctx, o)
+	return server.Listen(ctx, o)
 }
 
 // demoSummary says what came of it, and fails unless the run was verified.
-func demoSummary(ctx context.Context, d *display, s *server, gh *githubtest.Server, id int64) error {
-	run, err := s.db.Load(ctx, id)
+func demoSummary(ctx context.Context, d *display, s *server.Server, gh *githubtest.Server, id int64) error {
+	run, err := s.DB.Load(ctx, id)
 	if err != nil {
 		return err
 	}
-	events, err := s.db.Events(ctx, id, 0)
+	events, err := s.DB.Events(ctx, id, 0)
 	if err != nil {
 		return err
 	}

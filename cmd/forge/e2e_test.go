@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/demo"
 	"forge/github/githubtest"
 	"forge/pipeline/agent/agenttest"
 	"forge/pipeline/store"
@@ -75,12 +76,12 @@ type labOptions struct {
 
 func newLab(t *testing.T, o labOptions) *labTest {
 	t.Helper()
-	dir, err := tempDir()
+	dir, err := demo.TempDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	opts := githubtest.Options{Dir: dir, Manifest: embedded("app.yml")}
+	opts := githubtest.Options{Dir: dir, Manifest: demo.Manifest()}
 	if contracts := "../../../shared/github"; exists(contracts) {
 		if opts.Contract, err = githubtest.NewContract(contracts); err != nil {
 			t.Fatal(err)
@@ -103,7 +104,7 @@ func newLab(t *testing.T, o labOptions) *labTest {
 	if l.issue, err = gh.As("acme").OpenIssue(e2eRepo, title, strings.TrimSpace(body)); err != nil {
 		t.Fatal(err)
 	}
-	env, err := labEnv(gh, dir, []byte(read(t, "testdata/e2e/tape.txtar")))
+	env, err := demo.Environment(gh, dir, []byte(read(t, "testdata/e2e/tape.txtar")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func newLab(t *testing.T, o labOptions) *labTest {
 
 // buildCache is one build cache for all labs of this process: all hold the same
 // repository, and a cold cache costs ten seconds.
-var buildCache = sync.OnceValues(tempDir)
+var buildCache = sync.OnceValues(demo.TempDir)
 
 func (l *labTest) shareCache(state string) {
 	l.t.Helper()

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/demo"
 	"forge/github/githubtest"
 )
 
@@ -30,21 +30,21 @@ func labCommand() *cobra.Command {
 
 func lab(cmd *cobra.Command, listen, hook string) (err error) {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	dir, err := tempDir()
+	dir, err := demo.TempDir()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	gh, err := githubtest.New(githubtest.Options{Dir: dir, Addr: listen, Manifest: embedded("app.yml"), HookURL: hook, Log: slog.New(slog.DiscardHandler)})
+	gh, err := githubtest.New(githubtest.Options{Dir: dir, Addr: listen, Manifest: demo.Manifest(), HookURL: hook, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, gh.Close()) }()
-	issue, err := demoRepository(gh)
+	issue, err := demo.Repository(gh)
 	if err != nil {
 		return err
 	}
-	env, err := labEnv(gh, dir, embedded("demo/tape.txtar"))
+	env, err := demo.Environment(gh, dir, demo.Tape())
 	if err != nil {
 		return err
 	}
@@ -60,18 +60,4 @@ func lab(cmd *cobra.Command, listen, hook string) (err error) {
 		return nil
 	}
 	return ctx.Err()
-}
-
-// labEnv writes the App's key and a tape into dir and returns the environment of a
-// server that works with them on the local GitHub.
-func labEnv(gh *githubtest.Server, dir string, tape []byte) (map[string]string, error) {
-	key, model := filepath.Join(dir, "app.pem"), filepath.Join(dir, "tape.txtar")
-	if err := errors.Join(os.WriteFile(key, gh.PrivateKey, 0o600), os.WriteFile(model, tape, 0o600)); err != nil {
-		return nil, err
-	}
-	return map[string]string{
-		"FORGE_APP_ID": fmt.Sprint(gh.AppID), "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": gh.WebhookSecret,
-		"FORGE_GITHUB_URL": gh.URL, "FORGE_WRITE_INTERVAL": "0s", "FORGE_LISTEN": "127.0.0.1:0", "FORGE_DASHBOARD_LISTEN": "127.0.0.1:0",
-		"FORGE_STATE_DIR": filepath.Join(dir, "state"), "FORGE_MODEL": "tape:" + model,
-	}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,13 +14,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/memory"
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
-
-// everything is a limit that lists all there is.
-const everything = math.MaxInt32
 
 func memoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -126,14 +123,14 @@ func memoryListCommand() *cobra.Command {
 			if all {
 				f.States = []string{"*"}
 			}
-			f.Limit = everything
+			f.Limit = memory.Everything
 			return withStore(cmd, func(db *store.DB) error {
 				list, err := db.Learnings(cmd.Context(), f)
 				if err != nil {
 					return err
 				}
 				now := time.Now()
-				byConfidence(list, now)
+				memory.ByConfidence(list, now)
 				views := []memoryView{}
 				for _, l := range cutPage(p, list) {
 					views = append(views, memoryView{Learning: l, Effective: learn.Effective(l, now)})
@@ -185,7 +182,7 @@ func listMemory(out io.Writer, views []memoryView, total int, p page) error {
 	}
 	t := plainTable(header...)
 	for _, v := range views {
-		row := table.Row{v.ID, fmt.Sprintf("%.2f", v.Effective), v.For, v.Against, fmt.Sprintf("%d of %d", v.Used, v.Recalled), v.Touched.Local().Format(time.DateOnly), v.Scope, kindOf(v.Learning), oneLine(v.Content, 80)}
+		row := table.Row{v.ID, fmt.Sprintf("%.2f", v.Effective), v.For, v.Against, fmt.Sprintf("%d of %d", v.Used, v.Recalled), v.Touched.Local().Format(time.DateOnly), v.Scope, memory.KindOf(v.Learning), memory.OneLine(v.Content, 80)}
 		if states {
 			row = slices.Insert(row, 1, any(v.State))
 		}
@@ -228,7 +225,7 @@ func memorySearchCommand() *cobra.Command {
 						return err
 					}
 				}
-				hits, err := db.SearchMemories(cmd.Context(), strings.Join(args, " "), scopes, everything)
+				hits, err := db.SearchMemories(cmd.Context(), strings.Join(args, " "), scopes, memory.Everything)
 				if err != nil {
 					return err
 				}
@@ -301,7 +298,7 @@ const minutes = "2006-01-02 15:04"
 
 func (d memoryDetails) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "learning %d of %s: %s, %s\n\n", d.ID, d.Scope, kindOf(d.Learning), d.State)
+	fmt.Fprintf(&b, "learning %d of %s: %s, %s\n\n", d.ID, d.Scope, memory.KindOf(d.Learning), d.State)
 	for line := range strings.SplitSeq(d.Content, "\n") {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
@@ -334,7 +331,7 @@ func (d memoryDetails) tables(b *strings.Builder) {
 	}
 	evidence := plainTable("when", "does", "who", "run", "why")
 	for _, e := range d.Evidence {
-		why := oneLine(e.Why, 100)
+		why := memory.OneLine(e.Why, 100)
 		if e.Off {
 			why += " (taken back)"
 		}
@@ -343,7 +340,7 @@ func (d memoryDetails) tables(b *strings.Builder) {
 	section("evidence", "none yet", evidence)
 	history := plainTable("when", "who", "what")
 	for _, c := range d.History {
-		history.AppendRow(table.Row{c.At.Local().Format(minutes), c.By.Login, oneLine(c.What+changed(c), 300)})
+		history.AppendRow(table.Row{c.At.Local().Format(minutes), c.By.Login, memory.OneLine(c.What+changed(c), 300)})
 	}
 	section("changes", "none", history)
 	uses := plainTable("when", "run", "run is", "phase", "iteration", "role", "it was")
@@ -379,7 +376,7 @@ func changed(c store.MemoryChange) string {
 		{"base", fmt.Sprintf("%.2f", was.Base), fmt.Sprintf("%.2f", is.Base)}, {"state", was.State, is.State},
 	} {
 		if f.was != f.is {
-			text += fmt.Sprintf("; %s: %q → %q", f.name, oneLine(f.was, 80), oneLine(f.is, 80))
+			text += fmt.Sprintf("; %s: %q → %q", f.name, memory.OneLine(f.was, 80), memory.OneLine(f.is, 80))
 		}
 	}
 	return text

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/memory"
+	"forge/cmd/forge/server"
 	"forge/github"
 	"forge/learn"
 	"forge/pipeline"
@@ -24,7 +26,7 @@ import (
 // left as it is.
 const (
 	agentsFile   = "AGENTS.md"
-	agentsBranch = slug + "/agents-md"
+	agentsBranch = server.Slug + "/agents-md"
 	agentsBegin  = "<!-- forge:learnings -->"
 	agentsEnd    = "<!-- /forge:learnings -->"
 
@@ -89,7 +91,7 @@ func memoryAgentsCommand() *cobra.Command {
 // surest returns the learnings that are sure enough and stand on the word or the
 // deeds of people with write access, surest first.
 func surest(ctx context.Context, db *store.DB, scopes []string, sure float64, now time.Time) ([]pipeline.Learning, error) {
-	all, err := db.Learnings(ctx, store.MemoryFilter{Scopes: scopes, Limit: everything})
+	all, err := db.Learnings(ctx, store.MemoryFilter{Scopes: scopes, Limit: memory.Everything})
 	if err != nil {
 		return nil, err
 	}
@@ -222,20 +224,20 @@ func proposeAgents(cmd *cobra.Command, owner, name string, section []byte, n int
 	if cfg.AppID == 0 || cfg.PrivateKeyFile == "" {
 		return usage("--pull is done by the App: set FORGE_APP_ID and FORGE_PRIVATE_KEY_FILE, or use --config")
 	}
-	h, err := newHub(wireOptions{config: cfg, log: log}, nil)
+	app, err := server.NewGitHubApp(cfg, log)
 	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	inst, err := h.app.FindInstallation(ctx, owner, name)
+	inst, err := app.FindInstallation(ctx, owner, name)
 	if err != nil {
 		return err
 	}
-	repo, err := h.app.Repo(ctx, inst, owner, name)
+	repo, err := app.Repo(ctx, inst, owner, name)
 	if err != nil {
 		return err
 	}
-	url, changed, err := h.app.Propose(ctx, repo, github.Proposal{
+	url, changed, err := app.Propose(ctx, repo, github.Proposal{
 		Branch: agentsBranch, Path: agentsFile, Title: "Write down what reviews taught",
 		Body: fmt.Sprintf("Forge is sure of %d learning(s) about this repository by now. This writes them into `%s`, for other agents and for people; what stands outside of "+
 			"the section is left as it is. `/forge memory` lists all that is remembered, and `/forge forget ID` ends what is wrong.", n, agentsFile),

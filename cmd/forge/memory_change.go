@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/memory"
+	"forge/cmd/forge/server"
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
@@ -56,14 +58,14 @@ func memoryEditCommand() *cobra.Command {
 					return err
 				}
 				change := func(l *pipeline.Learning) error { return edit.Apply(l, evidence) }
-				if err := db.EditLearning(cmd.Context(), nil, id, osUser(), time.Now(), change); err != nil {
+				if err := db.EditLearning(cmd.Context(), nil, id, server.OSUser(), time.Now(), change); err != nil {
 					return noLearning(err)
 				}
 				l, err := db.Learning(cmd.Context(), id)
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is changed: %s. Its confidence is %.2f.\n", id, l.Scope, oneLine(l.Content, 80), l.Confidence)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is changed: %s. Its confidence is %.2f.\n", id, l.Scope, memory.OneLine(l.Content, 80), l.Confidence)
 				return err
 			})
 		},
@@ -96,10 +98,10 @@ func memoryForgetCommand() *cobra.Command {
 					_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d was forgotten before: `forge memory show %d` says by whom.\n", id, id)
 					return err
 				}
-				if err := db.ForgetLearning(cmd.Context(), nil, id, osUser(), time.Now(), learn.Tidy(why, maxMemory)); err != nil {
+				if err := db.ForgetLearning(cmd.Context(), nil, id, server.OSUser(), time.Now(), learn.Tidy(why, learn.MaxWords)); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is forgotten: %s\n", id, l.Scope, oneLine(l.Content, 80))
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is forgotten: %s\n", id, l.Scope, memory.OneLine(l.Content, 80))
 				return err
 			})
 		},

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/memory"
+	"forge/cmd/forge/server"
 	"forge/learn"
 	"forge/learn/export"
 	"forge/pipeline"
@@ -42,7 +44,7 @@ func memoryExportCommand() *cobra.Command {
 				return err
 			}
 			return withStore(cmd, func(db *store.DB) error {
-				f := store.MemoryFilter{Scopes: scopes, Limit: everything}
+				f := store.MemoryFilter{Scopes: scopes, Limit: memory.Everything}
 				if all {
 					f.States = []string{"*"}
 				}
@@ -94,7 +96,7 @@ func sortedKeys[V any](m map[string]V) []string {
 func exportOne(out io.Writer, entries map[string][]export.Entry) error {
 	scopes := sortedKeys(entries)
 	if len(scopes) > 1 {
-		return usage("there are %d scopes (%s): choose one with --scope, or give a directory", len(scopes), oneLine(strings.Join(scopes, ", "), 200))
+		return usage("there are %d scopes (%s): choose one with --scope, or give a directory", len(scopes), memory.OneLine(strings.Join(scopes, ", "), 200))
 	}
 	_, err := out.Write(export.Write(scopes[0], entries[scopes[0]]))
 	return err
@@ -165,7 +167,7 @@ func memoryImportCommand() *cobra.Command {
 					return err
 				}
 				if !check {
-					if err := carryOut(cmd.Context(), db, osUser(), time.Now(), steps); err != nil {
+					if err := carryOut(cmd.Context(), db, server.OSUser(), time.Now(), steps); err != nil {
 						return fmt.Errorf("import memory: %w", err)
 					}
 				}
@@ -274,7 +276,7 @@ func planImport(ctx context.Context, db *store.DB, entries []export.Entry) ([]im
 		l := e.Learning
 		if !read[l.Scope] {
 			read[l.Scope] = true
-			list, err := db.Learnings(ctx, store.MemoryFilter{Scopes: []string{l.Scope}, States: []string{"*"}, Limit: everything})
+			list, err := db.Learnings(ctx, store.MemoryFilter{Scopes: []string{l.Scope}, States: []string{"*"}, Limit: memory.Everything})
 			if err != nil {
 				return nil, err
 			}
@@ -350,7 +352,7 @@ func (s *importStep) does() string {
 }
 
 // carryOut makes all steps in one transaction.
-func carryOut[T any](ctx context.Context, st memoryStore[T], by pipeline.Actor, at time.Time, steps []importStep) error {
+func carryOut[T any](ctx context.Context, st memory.Store[T], by pipeline.Actor, at time.Time, steps []importStep) error {
 	return st.Tx(ctx, func(ctx context.Context, tx T) error {
 		for _, s := range steps {
 			l := s.learning
@@ -399,9 +401,9 @@ func reportImport(out io.Writer, steps []importStep, check bool) error {
 		what := s.does()
 		counts[what]++
 		if check && what != "the same" || s.remark != "" {
-			line := fmt.Sprintf("%s: %s of %s: %s", what, s.learning.Key, s.learning.Scope, oneLine(s.learning.Content, 80))
+			line := fmt.Sprintf("%s: %s of %s: %s", what, s.learning.Key, s.learning.Scope, memory.OneLine(s.learning.Content, 80))
 			if s.edit && s.was != s.learning.Content {
-				line += fmt.Sprintf(" (was: %s)", oneLine(s.was, 80))
+				line += fmt.Sprintf(" (was: %s)", memory.OneLine(s.was, 80))
 			}
 			if s.remark != "" {
 				line += "; " + s.remark

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"forge/cmd/forge/server"
 	"forge/learn"
 	"forge/learn/export"
 	"forge/pipeline"
@@ -91,7 +92,7 @@ func TestMemoryCommands(t *testing.T) {
 	c.run(exitDone, []string{"Wrap errors", "-0.20", "bob", "dismissed", "ann", "0.60 before decay", "began with 0.80", "paths: api/a.go", "no run was given it"}, "memory", "show", id)
 	c.run(exitFailed, []string{"from 0.00 to 0.80"}, "memory", "edit", id, "--confidence", "0.9")
 	c.run(exitDone, []string{"confidence is 0.75"}, "memory", "edit", id, "--confidence", "0.75", "--content", "Wrap all errors", "--context", "in Go", "--path", "b.go", "--path", "c.go")
-	me := osUser().Login
+	me := server.OSUser().Login
 	c.run(exitDone, []string{"Wrap all errors", "when it matters: in Go", "b.go, c.go", "0.75 before decay", me, `words: "Wrap errors with the activity"`, "edited"}, "memory", "show", id)
 	c.run(exitDone, []string{"is forgotten"}, "memory", "forget", id, "--why", "we left Go")
 	c.run(exitDone, []string{"was forgotten before"}, "memory", "forget", id)
@@ -124,7 +125,7 @@ func TestMemoryUsage(t *testing.T) {
 		"edit 1 --content=", "edit 1 --confidence 2", "edit 1 --confidence NaN", "forget", "export a b", "import"} {
 		c.run(exitUsage, nil, append([]string{"memory"}, strings.Fields(args)...)...)
 	}
-	c.run(exitUsage, []string{"say it shorter"}, "memory", "edit", "1", "--content", strings.Repeat("x", maxMemory+1))
+	c.run(exitUsage, []string{"say it shorter"}, "memory", "edit", "1", "--content", strings.Repeat("x", learn.MaxWords+1))
 	for _, args := range []string{"show 7", "edit 7 --content x", "forget 7"} {
 		c.run(exitFailed, []string{"learning 7: not found", "memory list"}, append([]string{"memory"}, strings.Fields(args)...)...)
 	}
@@ -186,7 +187,7 @@ func TestMemoryFiles(t *testing.T) {
 	path := other.file("edited.md", edited)
 	other.run(exitDone, []string{"changed: a of repo:acme/site: Wrap errors, never twice (was: Wrap errors with the activity)", "base and evidence make it 0.70"}, "memory", "import", "--check", path)
 	other.run(exitDone, []string{"1 changed", "1 the same"}, "memory", "import", path)
-	other.run(exitDone, []string{"Wrap errors, never twice", "0.70 before decay", osUser().Login, "1 piece(s) of evidence imported"}, "memory", "show", other.idOf("a"))
+	other.run(exitDone, []string{"Wrap errors, never twice", "0.70 before decay", server.OSUser().Login, "1 piece(s) of evidence imported"}, "memory", "show", other.idOf("a"))
 	other.run(exitDone, []string{"is forgotten"}, "memory", "forget", other.idOf("b"))
 	other.run(exitDone, []string{"stays so", "0 changed"}, "memory", "import", path)
 	gone := strings.Replace(text, "- state: active", "- state: forgotten", 1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/server"
 	"forge/learn/metrics"
 	"forge/pipeline"
 	"forge/pipeline/store"
@@ -40,7 +41,7 @@ func metricsCommand() *cobra.Command {
 					return err
 				}
 				o.Now = time.Now()
-				rep, err := reportMetrics(cmd.Context(), db, o, o.Repo)
+				rep, err := server.ReportMetrics(cmd.Context(), db, o, o.Repo)
 				if err != nil {
 					return err
 				}
@@ -89,16 +90,6 @@ func checkRepo(ctx context.Context, db *store.DB, repo string) error {
 	return usage("--repo %s: no run was ever in it; there are runs in %s", repo, strings.Join(known[:min(5, len(known))], ", "))
 }
 
-// measured measures a run for the database.
-func measured(events []pipeline.Event) []store.MetricRow {
-	rows := metrics.Of(events)
-	out := make([]store.MetricRow, len(rows))
-	for i, r := range rows {
-		out[i] = store.MetricRow(r)
-	}
-	return out
-}
-
 // catchUp takes in what has happened since the metrics were last brought up to
 // date; a server does so all the time. The first time it may take a while, and
 // says so.
@@ -109,22 +100,10 @@ func catchUp(cmd *cobra.Command, db *store.DB) error {
 		if n++; show && n%500 == 0 {
 			fmt.Fprintf(errs, "\rreading the log: %d runs", n)
 		}
-		return measured(events)
+		return server.Measured(events)
 	})
 	if show && n >= 500 {
 		fmt.Fprint(errs, "\r\x1b[K")
 	}
 	return err
-}
-
-// reportMetrics computes a report on repositories together, "" being all of them.
-func reportMetrics(ctx context.Context, db *store.DB, o metrics.Options, repos ...string) (metrics.Report, error) {
-	from, to := o.Span()
-	sums := metrics.NewSums(o)
-	for _, repo := range repos {
-		if err := db.EachMetric(ctx, repo, from, to, func(r store.MetricRow) { sums.Add(metrics.Row(r)) }); err != nil {
-			return metrics.Report{}, err
-		}
-	}
-	return sums.Report(), nil
 }

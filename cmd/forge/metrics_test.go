@@ -4,21 +4,13 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
+	"forge/cmd/forge/server/servertest"
 	"forge/learn/metrics"
-	"forge/pipeline"
-	"forge/pipeline/store"
 )
 
 // Covers M1, M2, V6: the metrics of a run that really happened, on the screen, as
@@ -27,7 +19,7 @@ func TestMetricsCommand(t *testing.T) {
 	c := newCLI(t)
 	c.run(exitDone, []string{"0 runs ended", "no data"}, "metrics")
 	c.run(exitUsage, []string{"no runs yet"}, "metrics", "--repo", "greet")
-	c.run(exitDone, []string{"verified"}, "run", "--repo", c.repo, "--model", c.tape(greeterTape), "Put a comma after hello")
+	c.run(exitDone, []string{"verified"}, "run", "--repo", c.repo, "--model", c.tape(servertest.GreeterTape), "Put a comma after hello")
 	c.run(exitDone, []string{"1 run ended", "success", "100 %", "✓ hit", "edit", "Loop 2"}, "metrics")
 	c.run(exitUsage, []string{"did you mean --days 30?"}, "metrics", "--days", "28")
 	c.run(exitUsage, []string{"did you mean --days 90?"}, "metrics", "--days", "365")
@@ -135,66 +127,5 @@ func TestAmounts(t *testing.T) {
 	}
 	if got := utf8.RuneCountInString(spark(make([]*float64, 90), metrics.Share)); got != 30 {
 		t.Errorf("90 days take %d cells, want 30", got)
-	}
-}
-
-// Covers M2: the metrics go to who has the token, or to this machine alone, and
-// never through a proxy.
-func TestScrapeAccess(t *testing.T) {
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for _, c := range []struct {
-		name, token, from, header, value string
-		want                             int
-	}{
-		{"this machine", "", "127.0.0.1:999", "", "", http.StatusOK},
-		{"this machine, IPv6", "", "[::1]:999", "", "", http.StatusOK},
-		{"elsewhere", "", "192.0.2.7:999", "", "", http.StatusForbidden},
-		{"nowhere", "", "what", "", "", http.StatusForbidden},
-		{"a proxy", "", "127.0.0.1:999", "X-Forwarded-For", "192.0.2.7", http.StatusForbidden},
-		{"a proxy, RFC 7239", "", "127.0.0.1:999", "Forwarded", "for=192.0.2.7", http.StatusForbidden},
-		{"token", "s3cret", "192.0.2.7:999", "Authorization", "Bearer s3cret", http.StatusOK},
-		{"token through a proxy", "s3cret", "127.0.0.1:999", "Authorization", "Bearer s3cret", http.StatusOK},
-		{"wrong token", "s3cret", "127.0.0.1:999", "Authorization", "Bearer s3cre", http.StatusForbidden},
-		{"no token", "s3cret", "127.0.0.1:999", "", "", http.StatusForbidden},
-		{"empty token", "", "192.0.2.7:999", "Authorization", "Bearer ", http.StatusForbidden},
-	} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
-		r.RemoteAddr = c.from
-		if c.header != "" {
-			r.Header.Set(c.header, c.value)
-		}
-		w := httptest.NewRecorder()
-		scrape{db: db, token: c.token, log: slog.New(slog.DiscardHandler)}.ServeHTTP(w, r)
-		if w.Code != c.want || (w.Code == http.StatusOK) != strings.Contains(w.Body.String(), "# HELP forge_runs ") {
-			t.Errorf("%s: %d %s", c.name, w.Code, w.Body.String())
-		}
-	}
-}
-
-// Covers M2: the server serves them to a monitor on this machine.
-func TestServerScrape(t *testing.T) {
-	of := newOffice(t, officeOptions{})
-	resp, err := http.Get(of.s.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `forge_runs{state="running"} 0`) {
-		t.Errorf("GET /metrics: %d %s", resp.StatusCode, body)
-	}
-}
-
-// What is measured is what the database is given.
-func TestMeasured(t *testing.T) {
-	at := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
-	events := []pipeline.Event{{ID: "a", Run: 1, Seq: 1, Type: pipeline.EventPublishFailed, Time: at}}
-	want := []store.MetricRow{{Day: 20260308, Metric: metrics.PublishFailure, N: 1, Total: 1}}
-	if diff := cmp.Diff(want, measured(events)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/demo"
+	"forge/cmd/forge/server"
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/store"
@@ -68,7 +70,7 @@ func replayOffline(cmd *cobra.Command, past *pipeline.Run, tape []byte) (err err
 	if err != nil {
 		return err
 	}
-	dir, err := tempDir()
+	dir, err := demo.TempDir()
 	if err != nil {
 		return err
 	}
@@ -79,25 +81,24 @@ func replayOffline(cmd *cobra.Command, past *pipeline.Run, tape []byte) (err err
 	}
 	cfg.Run.Models = map[string]string{"": "tape:" + model}
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
-	o := wireOptions{config: cfg, log: log, local: true, silent: true, database: filepath.Join(dir, "replay.db"), onEvents: d.onEvents}
-	w, err := wire(ctx, o)
+	a, err := server.New(ctx, server.Options{Config: cfg, Log: log, Local: true, Silent: true, Database: filepath.Join(dir, "replay.db"), OnEvents: d.onEvents})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
+	defer func() { err = errors.Join(err, a.Close()) }()
 	start := pipeline.Start{Repo: past.Repo, Task: past.Task, By: past.By, Config: past.Config, Base: past.Base, Branch: past.Branch}
 	// Only a model that the server itself names may be a tape.
 	start.Config.Models = cfg.Run.Models
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	run, err := w.db.CreateRun(ctx, "replay", start, now, past.Trace, nil)
+	run, err := a.DB.CreateRun(ctx, "replay", start, now, past.Trace, nil)
 	if err != nil {
 		return err
 	}
-	if err := w.engine.Drive(ctx, run.ID); err != nil {
+	if err := a.Engine.Drive(ctx, run.ID); err != nil {
 		return err
 	}
 	d.done()
-	again, err := w.db.Load(context.WithoutCancel(ctx), run.ID)
+	again, err := a.DB.Load(context.WithoutCancel(ctx), run.ID)
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func replayOffline(cmd *cobra.Command, past *pipeline.Run, tape []byte) (err err
 		return fmt.Errorf("the replay of run %d ended as %s; the run itself is %s", past.ID, again.State, past.State)
 	}
 	// The commits have other dates, so it is their content that must be the same.
-	diff, err := w.exec.gateway.Diff(ctx, past.Repo, past.Head, again.Head)
+	diff, err := a.Gateway.Diff(ctx, past.Repo, past.Head, again.Head)
 	if err != nil {
 		return err
 	}
@@ -115,12 +116,4 @@ func replayOffline(cmd *cobra.Command, past *pipeline.Run, tape []byte) (err err
 	}
 	d.say("The replay made the same change.")
 	return nil
-}
-
-// nowhere publishes to nobody.
-type nowhere struct{}
-
-// Publish implements work.Publisher.
-func (nowhere) Publish(_ context.Context, run *pipeline.Run, _ bool) (pipeline.Publication, []pipeline.Event, error) {
-	return pipeline.Publication{Rev: run.Rev, Head: run.Head}, nil, nil
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"forge/cmd/forge/demo"
 )
 
 // mayImport says which packages of the program a package may import; a
@@ -29,6 +31,8 @@ var mayImport = map[string][]string{
 	"github/githubtest": {"pipeline"},
 	"learn":             {"pipeline"},
 	"cmd/forge":         {"*"},
+	"cmd/forge/phase":   {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/sandbox", "pipeline/work", "github"},
+	"cmd/forge/memory":  {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/recall", "learn/reflect", "learn/worth"},
 }
 
 // onlyIn are imports that belong to one package alone; test files and packages
@@ -224,7 +228,7 @@ func TestManifestIsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(top) != string(embedded("app.yml")) {
-		t.Error("cmd/forge/app.yml differs from app.yml: copy it over")
+	if string(top) != string(demo.Manifest()) {
+		t.Error("cmd/forge/demo/app.yml differs from app.yml: copy it over")
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forge/cmd/forge/settings"
+	"forge/cmd/forge/server"
 	"forge/pipeline"
 )
 
@@ -70,28 +70,16 @@ func runIssue(cmd *cobra.Command, owner, name string, n int) error {
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
 	d.links = true
 	ctx := cmd.Context()
-	w, err := wire(ctx, wireOptions{config: cfg, log: log, onEvents: d.onEvents})
+	a, err := server.New(ctx, server.Options{Config: cfg, Log: log, OnEvents: d.onEvents})
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	inst, err := w.hub.app.FindInstallation(ctx, owner, name)
+	defer a.Close()
+	start, err := a.IssueStart(ctx, owner, name, n, server.OSUser())
 	if err != nil {
 		return err
 	}
-	repo, err := w.hub.app.Repo(ctx, inst, owner, name)
-	if err != nil {
-		return err
-	}
-	task, err := w.hub.app.Issue(ctx, repo, n)
-	if err != nil {
-		return err
-	}
-	start, err := w.hub.Prepare(ctx, pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Actor: osUser(), Task: task, Issue: n})
-	if err != nil {
-		return err
-	}
-	return createAndDrive(ctx, w, d, start)
+	return createAndDrive(ctx, a, d, start)
 }
 
 // runLocal works on a task in words. The branch that comes of it is put into the
@@ -113,70 +101,48 @@ func runLocal(cmd *cobra.Command, dir, model, words string) error {
 	}
 	ctx := cmd.Context()
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
-	w, err := wire(ctx, wireOptions{config: cfg, log: log, local: true, onEvents: d.onEvents})
+	a, err := server.New(ctx, server.Options{Config: cfg, Log: log, Local: true, OnEvents: d.onEvents})
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	repo := pipeline.Repo{Name: filepath.Base(abs), CloneURL: abs, DefaultBranch: "HEAD"}
-	if err := w.exec.gateway.Fetch(ctx, repo, "", "HEAD"); err != nil {
-		return err
-	}
-	base, err := w.exec.gateway.Resolve(ctx, repo, "HEAD")
-	if err != nil {
-		return err
-	}
-	runCfg, err := localConfig(ctx, w, repo, base, cfg)
-	if err != nil {
-		return err
-	}
+	defer a.Close()
 	title, _, _ := strings.Cut(words, "\n")
-	start := pipeline.Start{
-		Repo: repo, By: osUser(), Config: runCfg, Base: base,
-		Task:   pipeline.Task{Title: firstLine(title), Body: words, Author: osUser()},
-		Branch: fmt.Sprintf("%s/%s-%s", slug, pipeline.Slug(title, 40), time.Now().Format("20060102-150405")),
-	}
-	return createAndDrive(ctx, w, d, start)
-}
-
-// localConfig reads the repository's settings as they stand in its commit.
-func localConfig(ctx context.Context, w *wiring, repo pipeline.Repo, base string, cfg settings.Config) (pipeline.Config, error) {
-	raw, err := w.exec.gateway.File(ctx, repo, base, configPath)
-	if err != nil {
-		raw = nil // there is none
-	}
-	return settings.Repository(configPath, raw, cfg.Run)
-}
-
-func createAndDrive(ctx context.Context, w *wiring, d *display, start pipeline.Start) error {
-	now := time.Now().UTC().Truncate(time.Microsecond)
-	run, err := w.db.CreateRun(ctx, fmt.Sprintf("cli/%d", now.UnixNano()), start, now, trace(), nil)
+	task := pipeline.Task{Title: firstLine(title), Body: words, Author: server.OSUser()}
+	branch := fmt.Sprintf("%s/%s-%s", server.Slug, pipeline.Slug(title, 40), time.Now().Format("20060102-150405"))
+	start, err := a.LocalStart(ctx, abs, branch, task)
 	if err != nil {
 		return err
 	}
-	events, err := w.db.Events(ctx, run.ID, 0)
+	return createAndDrive(ctx, a, d, start)
+}
+
+func createAndDrive(ctx context.Context, a *server.App, d *display, start pipeline.Start) error {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	run, err := a.DB.CreateRun(ctx, fmt.Sprintf("cli/%d", now.UnixNano()), start, now, trace(), nil)
+	if err != nil {
+		return err
+	}
+	events, err := a.DB.Events(ctx, run.ID, 0)
 	if err != nil {
 		return err
 	}
 	d.onEvents(run, events)
-	return drive(ctx, w, d, run.ID)
+	return drive(ctx, a, d, run.ID)
 }
 
 // drive carries the run on until it ends or waits.
-func drive(ctx context.Context, w *wiring, d *display, id int64) error {
-	err := w.engine.Drive(ctx, id)
+func drive(ctx context.Context, a *server.App, d *display, id int64) error {
+	err := a.Engine.Drive(ctx, id)
 	d.done()
 	if err != nil {
 		return err
 	}
-	run, err := w.db.Load(context.WithoutCancel(ctx), id)
+	run, err := a.DB.Load(context.WithoutCancel(ctx), id)
 	if err != nil {
 		return err
 	}
 	if run.State.Ended() {
-		if err := w.memory.ended(ctx, id); err != nil {
-			w.memory.log.WarnContext(ctx, "look back at a run", "run", id, "error", err)
-		}
+		a.Ended(ctx, id)
 	}
 	d.say("\n%s", run.Summary())
 	switch {
@@ -197,12 +163,12 @@ func driveLocal(cmd *cobra.Command, id int64) error {
 		return err
 	}
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
-	w, err := wire(cmd.Context(), wireOptions{config: cfg, log: log, local: true, onEvents: d.onEvents})
+	a, err := server.New(cmd.Context(), server.Options{Config: cfg, Log: log, Local: true, OnEvents: d.onEvents})
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	return drive(cmd.Context(), w, d, id)
+	defer a.Close()
+	return drive(cmd.Context(), a, d, id)
 }
 
 // trace makes a run's trace id: 32 hex digits.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -16,27 +14,19 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/server"
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
-	"forge/pipeline/work"
 )
-
-// openStore opens the configured database beside a server that may be using it.
-func openStore(cmd *cobra.Command) (*store.DB, error) {
-	cfg, log, err := configure(cmd)
-	if err != nil {
-		return nil, err
-	}
-	if err := makeStateDir(cfg.StateDir); err != nil {
-		return nil, err
-	}
-	return store.Open(cmd.Context(), cfg.DatabaseURL.Reveal(), log)
-}
 
 // withStore runs f with the server's database open.
 func withStore(cmd *cobra.Command, f func(db *store.DB) error) (err error) {
-	db, err := openStore(cmd)
+	cfg, log, err := configure(cmd)
+	if err != nil {
+		return err
+	}
+	db, err := server.OpenStore(cmd.Context(), cfg, log)
 	if err != nil {
 		return err
 	}
@@ -44,29 +34,13 @@ func withStore(cmd *cobra.Command, f func(db *store.DB) error) (err error) {
 	return f(db)
 }
 
-// openDesk is openStore with an engine that takes orders and carries nothing out:
-// a server on the same database does, or a local run right here.
-func openDesk(cmd *cobra.Command) (*store.DB, engine, error) {
-	db, err := openStore(cmd)
+// openControl is withStore for orders: the database and what takes them.
+func openControl(cmd *cobra.Command) (*store.DB, server.Control, error) {
+	cfg, log, err := configure(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
-	e, _, err := newEngine(db, work.Options{Executor: nothing{}, Publisher: nowhere{}, Logger: logger(cmd)})
-	if err == nil {
-		err = e.Migrate(cmd.Context())
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, db.Close())
-	}
-	return db, e, nil
-}
-
-// nothing executes no phase: it is never asked to.
-type nothing struct{}
-
-// Do implements work.Executor.
-func (nothing) Do(_ context.Context, _ *pipeline.Run, act pipeline.Action, _ work.Emit) ([]pipeline.Event, error) {
-	return nil, fmt.Errorf("execute %s: this command carries nothing out", act.Key)
+	return server.OpenControl(cmd.Context(), cfg, log)
 }
 
 func runsCommand() *cobra.Command {
@@ -333,7 +307,7 @@ func answer(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) error {
 // is then, nil when there is no more to say, and whether the choice changed it.
 func tell(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) (run *pipeline.Run, changed bool, err error) {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	db, e, err := openDesk(cmd)
+	db, e, err := openControl(cmd)
 	if err != nil {
 		return nil, false, err
 	}
@@ -346,7 +320,7 @@ func tell(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) (run *pipe
 		_, err = io.WriteString(out, pipeline.Scratchpad(before))
 		return nil, false, err
 	}
-	reply, err := e.Tell(ctx, id, fmt.Sprintf("cli/%d", time.Now().UnixMicro()), choice, osUser(), "cli")
+	reply, err := e.Tell(ctx, id, fmt.Sprintf("cli/%d", time.Now().UnixMicro()), choice, server.OSUser(), "cli")
 	if err != nil {
 		return nil, false, err
 	}
@@ -355,13 +329,4 @@ func tell(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) (run *pipe
 	}
 	run, err = db.Load(ctx, id)
 	return run, err == nil && run.Seq > before.Seq, err
-}
-
-// osUser is who sits at this machine.
-func osUser() pipeline.Actor {
-	name := os.Getenv("USER")
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	return pipeline.Actor{Login: name}
 }

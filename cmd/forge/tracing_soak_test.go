@@ -18,6 +18,6 @@ func TestDemoTrace(t *testing.T) {
 	if code := Main(t.Context(), []string{"demo"}, &out, &out); code != exitDone {
 		t.Fatalf("forge demo: exit code %d\n%s", code, out.String())
 	}
-	checkTrace(t, r.Spans(), map[string]int{"run": 1, "phase plan": 1, "phase implement": 3, "phase review": 3, "phase test": 2, "chat tape": 8,
+	tracingtest.Check(t, r.Spans(), map[string]int{"run": 1, "phase plan": 1, "phase implement": 3, "phase review": 3, "phase test": 2, "chat tape": 8,
 		"execute_tool read": 1, "execute_tool edit": 3, "execute_tool submit": 5, "publish": 3}, "cart", "discount", "Total", "tape.txtar", "/")
 }

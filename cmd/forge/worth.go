@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -11,7 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"forge/learn"
+	"forge/cmd/forge/memory"
 	"forge/learn/worth"
 	"forge/pipeline/store"
 )
@@ -38,7 +37,7 @@ func memoryWorthCommand() *cobra.Command {
 					return err
 				}
 				o.Now = time.Now()
-				rep, err := reportWorth(cmd.Context(), db, o, o.Repo)
+				rep, err := memory.ReportWorth(cmd.Context(), db, o, o.Repo)
 				if err != nil {
 					return err
 				}
@@ -54,82 +53,6 @@ func memoryWorthCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.Repo, "repo", "", "only of OWNER/NAME")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
-}
-
-// reportWorth reports what learning is worth in repositories together, "" being all
-// of them.
-func reportWorth(ctx context.Context, db *store.DB, o worth.Options, repos ...string) (worth.Report, error) {
-	outcomes, err := outcomesOf(ctx, db, o, repos)
-	if err != nil {
-		return worth.Report{}, err
-	}
-	heard, err := heardIn(ctx, db, o, repos)
-	if err != nil {
-		return worth.Report{}, err
-	}
-	rep := worth.Of(outcomes, heard, o)
-	ids := make([]int64, len(rep.Learnings))
-	for i, r := range rep.Learnings {
-		ids[i] = r.Learning
-	}
-	said, err := db.Said(ctx, ids)
-	if err != nil {
-		return worth.Report{}, err
-	}
-	for i := range rep.Learnings {
-		r := &rep.Learnings[i]
-		l := said[r.Learning]
-		r.Scope, r.Content, r.State = l.Scope, l.Content, l.State
-	}
-	return rep, nil
-}
-
-// heardIn is what became of findings in repositories, "" being all of them. Predictions
-// are made of the signals of one repository, as they are for its reviews.
-func heardIn(ctx context.Context, db *store.DB, o worth.Options, repos []string) (out worth.Heard, err error) {
-	for _, repo := range repos {
-		held, err := db.HeldBack(ctx, repo, o.Since())
-		if err != nil {
-			return out, err
-		}
-		for _, h := range held {
-			out.Held = append(out.Held, h.At)
-		}
-	}
-	if slices.Contains(repos, "") {
-		if repos, err = db.Repos(ctx); err != nil {
-			return out, err
-		}
-	}
-	for _, repo := range repos {
-		signals, err := db.Signals(ctx, "repo:"+repo)
-		if err != nil {
-			return out, err
-		}
-		h := learn.Heard(learn.Decisions(signals), o.Since())
-		out.Decided, out.Predicted = append(out.Decided, h.Decided...), append(out.Predicted, h.Predicted...)
-	}
-	return out, nil
-}
-
-func outcomesOf(ctx context.Context, db *store.DB, o worth.Options, repos []string) (out []worth.Outcome, err error) {
-	for _, repo := range repos {
-		list, err := db.Outcomes(ctx, repo, o.Since())
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, worthOutcomes(list)...)
-	}
-	return out, nil
-}
-
-// worthOutcomes are the outcomes of runs as what is computed of them takes them.
-func worthOutcomes(outcomes []store.Outcome) []worth.Outcome {
-	list := make([]worth.Outcome, len(outcomes))
-	for i, o := range outcomes {
-		list[i] = worth.Outcome{FirstPass: o.FirstPass, Bounces: o.Bounces, Findings: o.Findings, Dismissed: o.Dismissed, Given: o.Given, Withheld: o.Withheld}
-	}
-	return list
 }
 
 // worthScreen renders a report for people.
@@ -153,7 +76,7 @@ func worthScreen(rep worth.Report) string {
 			if i >= worthShown && i < len(known)-worthShown {
 				continue
 			}
-			t.AppendRow(table.Row{r.Learning, difference(r.FirstPass, true), difference(r.Bounces, false), r.Given, r.Withheld, oneLine(r.Content, 60)})
+			t.AppendRow(table.Row{r.Learning, difference(r.FirstPass, true), difference(r.Bounces, false), r.Given, r.Withheld, memory.OneLine(r.Content, 60)})
 		}
 		fmt.Fprintf(&b, "Learnings with %d runs or more on each side, most useful first (%d):\n%s\n", worth.Enough, len(known), t.Render())
 	}

@@ -1,0 +1,252 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/learn"
+	"forge/pipeline"
+	"forge/pipeline/store"
+	"forge/pipeline/work"
+)
+
+// Store is what changes of the memory need of the store; T is its
+// transaction.
+type Store[T any] interface {
+	Tx(ctx context.Context, fn func(ctx context.Context, tx T) error) error
+	SaveLearnings(ctx context.Context, tx T, learnings []pipeline.Learning) ([]int64, error)
+	ApplyEvidence(ctx context.Context, tx T, scope string, evidence []pipeline.Evidence) error
+	EditLearning(ctx context.Context, tx T, id int64, by pipeline.Actor, at time.Time, change func(*pipeline.Learning) error) error
+	ForgetLearning(ctx context.Context, tx T, id int64, by pipeline.Actor, at time.Time, why string) error
+	NoteLearning(ctx context.Context, tx T, id int64, by pipeline.Actor, at time.Time, what string) error
+}
+
+const (
+	// Everything is a limit that lists all there is.
+	Everything = math.MaxInt32
+
+	maxListed = 40 // learnings in an answer
+
+	// rememberBase is the confidence that a plain word of a maintainer begins with:
+	// more than what is derived from a rewrite (0.8), and not certain.
+	rememberBase = 0.9
+	// rememberDelta is what a second person does to it who says the same.
+	rememberDelta = 0.1
+)
+
+// Commands answers the slash commands about what is remembered of a repository.
+// It sees and changes what is of that repository alone: who may write there has no
+// say in what is remembered of the organisation.
+type Commands struct {
+	DB     *store.DB
+	Weight func(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (float64, error) // of a person's word, 0 to 1
+	Now    func() time.Time
+	Record Record // nil: nothing is written into runs
+}
+
+// change changes the memory and says so in the run at which it was asked for, if
+// any, in one transaction.
+func (m *Commands) change(ctx context.Context, w work.Word, typ pipeline.EventType, d pipeline.Data, change func(context.Context, *store.Tx) error) error {
+	if w.Run == 0 || m.Record == nil {
+		return m.DB.Tx(ctx, change)
+	}
+	d.Actor = &w.Actor
+	e := pipeline.Event{ID: w.Cause + "/" + string(typ), Type: typ, Source: "human:" + w.Actor.Login, Data: d}
+	return m.Record(ctx, w.Run, []pipeline.Event{e}, change)
+}
+
+func repoScope(repo pipeline.Repo) string { return "repo:" + repo.FullName() }
+
+// Memory implements work.Memory.
+func (m *Commands) Memory(ctx context.Context, repo pipeline.Repo, words string) (string, error) {
+	scope, now := repoScope(repo), m.Now()
+	all, err := m.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, Limit: Everything})
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return fmt.Sprintf("Nothing is remembered of %s yet. Forge learns from its own runs and from what people do with its findings and suggestions, "+
+			"and `/forge remember WORDS` tells it something.", repo.FullName()), nil
+	}
+	ByConfidence(all, now)
+	list, about := all, ""
+	if words != "" {
+		about = " about these words"
+		hits, err := m.DB.SearchMemories(ctx, words, []string{scope}, maxListed)
+		if err != nil {
+			return "", err
+		}
+		list = nil
+		for _, h := range hits {
+			list = append(list, h.Learning)
+		}
+		if len(list) == 0 {
+			return fmt.Sprintf("Nothing that is remembered of %s is about these words. `/forge memory` alone lists all of it.", repo.FullName()), nil
+		}
+	}
+	var b strings.Builder
+	shown := list[:min(maxListed, len(list))]
+	fmt.Fprintf(&b, "Remembered of %s%s: %d of %d learning(s), with their confidence from 0 to 1. `/forge forget ID` takes one out of use.\n\n", repo.FullName(), about, len(shown), len(all))
+	for _, l := range shown {
+		fmt.Fprintf(&b, "- **%d** (%.2f, %s): %s\n", l.ID, learn.Effective(l, now), KindOf(l), strings.ReplaceAll(OneLine(l.Content, 240), "`", "'"))
+	}
+	return b.String(), nil
+}
+
+// ByConfidence sorts by scope, then by what decay leaves of confidence.
+func ByConfidence(list []pipeline.Learning, now time.Time) {
+	slices.SortStableFunc(list, func(a, b pipeline.Learning) int {
+		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(learn.Effective(b, now), learn.Effective(a, now)), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// KindOf is the type of a learning and its category, if it has one.
+func KindOf(l pipeline.Learning) string {
+	if l.Category == "" {
+		return string(l.Type)
+	}
+	return string(l.Type) + ", " + l.Category
+}
+
+// OneLine is a text in one line of at most n characters.
+func OneLine(s string, n int) string {
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) > n {
+		return strings.TrimSpace(string(r[:n-1])) + "…"
+	}
+	return string(r)
+}
+
+// Remember implements work.Memory.
+func (m *Commands) Remember(ctx context.Context, w work.Word) (string, error) {
+	content := learn.Tidy(w.Text, learn.MaxWords)
+	if content == "" {
+		return "There is nothing in these words that could be remembered.", nil
+	}
+	weight, err := m.Weight(ctx, w.Repo, w.Actor)
+	if err != nil {
+		return "", err
+	}
+	if !(weight > 0) {
+		return "Forge remembers the words of people with write access to this repository.", nil
+	}
+	at := m.Now().UTC().Truncate(time.Microsecond)
+	base := rememberBase * min(1, weight)
+	l := pipeline.Learning{
+		Key: saidKey(content), Scope: repoScope(w.Repo), Type: pipeline.LearningSemantic, Content: content, Source: learn.SourceHuman,
+		Author: w.Actor, Weight: weight, Run: w.Run, Base: base, Confidence: base, Created: at, Touched: at, State: learn.Active,
+	}
+	known, err := m.said(ctx, l.Scope, l.Key)
+	if err != nil {
+		return "", err
+	}
+	if l.ID, err = m.keep(ctx, w, l, known); err != nil {
+		return "", err
+	}
+	if l, err = m.DB.Learning(ctx, l.ID); err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("Remembered as learning **%d**, with a confidence of %.2f. `/forge forget %d` takes it out of use.", l.ID, l.Confidence, l.ID)
+	if strings.Contains(content, "[secret]") && !strings.Contains(w.Text, "[secret]") {
+		text += " What looks like a credential was left out: if it is one, revoke it, because it stands in a comment now."
+	}
+	if len(w.Text) > learn.MaxWords {
+		text += fmt.Sprintf(" It is long: at most %d bytes of it are kept.", learn.MaxWords)
+	}
+	return text, nil
+}
+
+// saidKey makes the same words one learning, whoever says them.
+func saidKey(content string) string {
+	sum := sha256.Sum256([]byte(strings.ToLower(strings.Join(strings.Fields(content), " "))))
+	return fmt.Sprintf("%s:%x", learn.SourceHuman, sum[:12])
+}
+
+// said finds the learning with the key among what people said; nil if there is none.
+func (m *Commands) said(ctx context.Context, scope, key string) (*pipeline.Learning, error) {
+	list, err := m.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, States: []string{"*"}, Source: learn.SourceHuman, Limit: Everything})
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(list, func(l pipeline.Learning) bool { return l.Key == key }); i >= 0 {
+		return &list[i], nil
+	}
+	return nil, nil
+}
+
+// keep keeps what a person said, unless they have said so before.
+func (m *Commands) keep(ctx context.Context, w work.Word, l pipeline.Learning, known *pipeline.Learning) (int64, error) {
+	if known != nil {
+		l.ID = known.ID
+		evidence, err := m.DB.Evidence(ctx, known.ID)
+		if err != nil {
+			return 0, err
+		}
+		said := known.Author.ID == w.Actor.ID || slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return e.Key == wordKey(w.Actor) && !e.Off })
+		if said && known.State == learn.Active {
+			return known.ID, nil
+		}
+	}
+	id := int64(0)
+	err := m.change(ctx, w, pipeline.EventRemembered, pipeline.Data{Learning: &l}, func(ctx context.Context, tx *store.Tx) (err error) {
+		id, err = remember(ctx, tx, m.DB, l, known)
+		return err
+	})
+	return id, err
+}
+
+// wordKey makes a person's word for a learning one piece of evidence.
+func wordKey(a pipeline.Actor) string { return fmt.Sprintf("remember/%d", a.ID) }
+
+// remember keeps what a person said. When it is known already, another person's
+// word is evidence for it; and who says it again after it was taken out of use
+// wants it back.
+func remember[T any](ctx context.Context, tx T, st Store[T], l pipeline.Learning, known *pipeline.Learning) (id int64, err error) {
+	if known == nil {
+		ids, err := st.SaveLearnings(ctx, tx, []pipeline.Learning{l})
+		if err != nil {
+			return 0, err
+		}
+		return ids[0], nil
+	}
+	if known.State != learn.Active {
+		err := st.EditLearning(ctx, tx, known.ID, l.Author, l.Created, func(old *pipeline.Learning) error {
+			old.State = learn.Active
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	if known.Author.ID == l.Author.ID {
+		return known.ID, nil
+	}
+	return known.ID, st.ApplyEvidence(ctx, tx, l.Scope, []pipeline.Evidence{{Learning: known.ID, Of: l.Key, Key: wordKey(l.Author),
+		Delta: rememberDelta * min(1, l.Weight), Why: "another person said the same", Actor: l.Author, Run: l.Run, At: l.Created}})
+}
+
+// Forget implements work.Memory.
+func (m *Commands) Forget(ctx context.Context, w work.Word, id int64) (string, error) {
+	l, err := m.DB.Learning(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && l.Scope != repoScope(w.Repo) {
+		return fmt.Sprintf("There is no learning %d of %s. `/forge memory` lists what there is.", id, w.Repo.FullName()), nil
+	}
+	if err == nil && l.State != learn.Forgotten {
+		why := learn.Tidy(w.Text, learn.MaxWords)
+		what := pipeline.Learning{ID: id, Key: l.Key, Scope: l.Scope, Type: l.Type, Source: l.Source}
+		err = m.change(ctx, w, pipeline.EventForgotten, pipeline.Data{Learning: &what, Note: why}, func(ctx context.Context, tx *store.Tx) error {
+			return m.DB.ForgetLearning(ctx, tx, id, w.Actor, m.Now(), why)
+		})
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Learning %d is forgotten: no run is given it any more, and no signal brings it back.", id), nil
+}

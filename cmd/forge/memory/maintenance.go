@@ -1,0 +1,83 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"forge/learn"
+	"forge/learn/worth"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+const (
+	// scopeLimit is how many learnings a repository may hold; those of the least
+	// worth go.
+	scopeLimit = 2000
+	// worthWithin is how far back runs say what learnings are worth.
+	worthWithin = 90 * 24 * time.Hour
+)
+
+// Maintain keeps the memory small and true: what says the same is merged, what runs did
+// worse with goes, and so does what a full scope can do without (lessons 20).
+func (m *Learner) Maintain(ctx context.Context) error {
+	known, err := m.o.DB.Learnings(ctx, store.MemoryFilter{Limit: 100_000})
+	if err != nil {
+		return err
+	}
+	outcomes, err := m.o.DB.Outcomes(ctx, "", m.o.Now().Add(-worthWithin))
+	if err != nil {
+		return err
+	}
+	now := m.o.Now().UTC().Truncate(time.Microsecond)
+	byScope := map[string][]pipeline.Learning{}
+	for _, l := range known {
+		byScope[l.Scope] = append(byScope[l.Scope], l)
+	}
+	effects := effectsOf(outcomes)
+	merged, retired := 0, 0
+	for _, list := range byScope {
+		gone := map[int64]bool{}
+		for _, g := range learn.Consolidate(list) {
+			var from []int64
+			for _, l := range g.From {
+				from = append(from, l.ID)
+				gone[l.ID] = true
+			}
+			err := m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+				return m.o.DB.MergeLearnings(ctx, tx, g.Into, from, now)
+			})
+			if err != nil {
+				return err
+			}
+			merged += len(from)
+		}
+		for _, r := range learn.Retire(list, effects, scopeLimit, now) {
+			if gone[r.Learning.ID] {
+				continue
+			}
+			err := m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+				return m.o.DB.RetireLearning(ctx, tx, r.Learning.ID, now, r.Why)
+			})
+			if err != nil {
+				return err
+			}
+			retired++
+		}
+	}
+	if merged+retired > 0 {
+		m.o.Log.InfoContext(ctx, "the memory was tended", "merged", merged, "retired", retired)
+	}
+	return m.refresh(ctx)
+}
+
+// effectsOf measures what having a learning changed in first reviews.
+func effectsOf(outcomes []store.Outcome) learn.Effects {
+	out := learn.Effects{}
+	for _, e := range worth.Estimate(worthOutcomes(outcomes)) {
+		if e.FirstPass.Known {
+			out[e.Learning] = struct{ Low, High float64 }{e.FirstPass.Low, e.FirstPass.High}
+		}
+	}
+	return out
+}

@@ -1,0 +1,297 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"forge/learn"
+	"forge/learn/recall"
+	"forge/learn/worth"
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/store"
+	"forge/pipeline/work"
+)
+
+// What an agent is told of earlier runs.
+const (
+	recallBytes = 6000 // some 1,500 tokens
+	lineBytes   = 700  // of one learning
+	leastSure   = 0.15 // effective confidence under which a learning is not worth its tokens
+	queryWords  = 15   // identifiers of the changed lines
+	queryText   = 4000 // bytes of the task
+
+	mostRecalled = 10 // learnings for a phase
+	testHits     = 60 // that are looked at for those about tests
+)
+
+// Recall gives the job what earlier runs taught that matters for it (L5). It is
+// decided once for each phase of an iteration, and kept as an event before the model
+// is asked: carried out again, the phase says the same, and its tape still fits.
+// That nothing can be recalled is no fault of the phase.
+func (m *Learner) Recall(ctx context.Context, job *agent.Job, role string, emit work.Emit) error {
+	run, ref := job.Run, job.Ref
+	events, err := m.o.DB.Events(ctx, run.ID, 0)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if r := e.Data.Recall; e.Type == pipeline.EventRecalled && r != nil && r.Phase == ref.Phase && r.Iteration == ref.Iteration && r.Role == role {
+			job.Learnings = r.Text
+			return m.keepRecall(ctx, run.ID, *r) // a crash may have come before
+		}
+	}
+	for _, e := range events {
+		if s := e.Data.Step; e.Type == pipeline.EventAgentIteration && s != nil && s.Phase == ref.Phase && s.Iteration == ref.Iteration {
+			return nil // it began without any
+		}
+	}
+	r, err := m.choose(ctx, job, role)
+	if err != nil {
+		m.o.Log.WarnContext(ctx, "recall learnings; the phase goes on without", "run", run.ID, "phase", ref.Phase, "error", err)
+		return nil
+	}
+	if len(r.Given)+len(r.Withheld) == 0 {
+		return nil
+	}
+	if err := emit(ctx, pipeline.Event{ID: recallID(run, r) + "/recalled", Type: pipeline.EventRecalled, Source: "forge", Data: pipeline.Data{Recall: &r}}); err != nil {
+		return err
+	}
+	job.Learnings = r.Text
+	return m.keepRecall(ctx, run.ID, r)
+}
+
+func recallID(run *pipeline.Run, r pipeline.Recall) string {
+	return run.Key(pipeline.PhaseRef{Phase: r.Phase, Iteration: r.Iteration}) + "/" + r.Role
+}
+
+func (m *Learner) keepRecall(ctx context.Context, run int64, r pipeline.Recall) error {
+	return m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return m.o.DB.RecordRecall(ctx, tx, run, r, m.o.Now()) })
+}
+
+// choose searches for what matters, drops what is contradicted by what is surer, and
+// withholds some at random.
+func (m *Learner) choose(ctx context.Context, job *agent.Job, role string) (pipeline.Recall, error) {
+	run := job.Run
+	r := pipeline.Recall{Phase: job.Ref.Phase, Iteration: job.Ref.Iteration, Role: role}
+	if err := m.refresh(ctx); err != nil {
+		return r, err
+	}
+	now := m.o.Now()
+	q, fits := queryOf(run, job.Diff), func(*pipeline.Learning) bool { return true }
+	if role == "tester" {
+		q, fits = testQuery(run, job.Diff, job.Failures)
+	}
+	q.Now = now
+	var list []pipeline.Learning
+	for _, h := range m.index.Search(q) {
+		l, err := m.o.DB.Learning(ctx, h.ID)
+		if err != nil {
+			return r, err
+		}
+		if l.State == learn.Active && learn.Effective(l, now) >= leastSure && fits(&l) {
+			list = append(list, l)
+		}
+	}
+	list = list[:min(len(list), mostRecalled)]
+	for _, c := range learn.Contradictions(list, now) {
+		list = slices.DeleteFunc(list, func(l pipeline.Learning) bool { return l.ID == c.Weaker.ID })
+	}
+	lines := map[int64]string{}
+	var ids []int64
+	size := 0
+	for _, l := range list {
+		line := lessonLine(l, learn.Effective(l, now))
+		if size += len(line) + 1; size > recallBytes {
+			break
+		}
+		lines[l.ID] = line
+		ids = append(ids, l.ID)
+	}
+	r.Given, r.Withheld = m.split(run, ids)
+	for _, id := range r.Given {
+		r.Text += lines[id] + "\n"
+	}
+	return r, nil
+}
+
+// split leaves some learnings out at random. A run that has one left out has it left
+// out in all its phases and iterations: were it drawn anew in each, runs that went
+// through more of them, those that did badly, would have had more of the learnings,
+// and every learning would look harmful.
+func (m *Learner) split(run *pipeline.Run, ids []int64) (given, withheld []int64) {
+	for _, id := range ids {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%s/%d", run.Trace, id)
+		g, w := worth.Withhold([]int64{id}, m.o.Withhold, rand.New(rand.NewPCG(h.Sum64(), uint64(run.ID))))
+		given, withheld = append(given, g...), append(withheld, w...)
+	}
+	return given, withheld
+}
+
+// lessonLine is a learning in one line: "L12 (0.70, semantic, dismissal) …".
+func lessonLine(l pipeline.Learning, sure float64) string {
+	text := fmt.Sprintf("L%d (%.2f, %s, %s) %s", l.ID, sure, l.Type, l.Source, l.Content)
+	if len(l.Paths) > 0 {
+		text += " | files: " + strings.Join(l.Paths, ", ")
+	}
+	if l.Context != "" {
+		text += " | matters for: " + l.Context
+	}
+	return learn.Tidy(strings.Join(strings.Fields(text), " "), lineBytes)
+}
+
+// Used returns the event that tells which of the learnings that a phase was given
+// its agent says to have used.
+func (m *Learner) Used(ctx context.Context, run *pipeline.Run, ref pipeline.PhaseRef, role string, data pipeline.Data) ([]pipeline.Event, error) {
+	if role == "" {
+		return nil, nil
+	}
+	said, err := json.Marshal(data)
+	if err != nil {
+		return nil, err
+	}
+	cited := map[int64]bool{}
+	for _, c := range citation.FindAllSubmatch(said, -1) {
+		if id, err := strconv.ParseInt(string(c[1]), 10, 64); err == nil {
+			cited[id] = true
+		}
+	}
+	if len(cited) == 0 {
+		return nil, nil
+	}
+	recalls, err := m.o.DB.Recalls(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	r := pipeline.Recall{Phase: ref.Phase, Iteration: ref.Iteration, Role: role}
+	for _, past := range recalls {
+		if past.Phase != r.Phase || past.Iteration != r.Iteration || past.Role != r.Role {
+			continue
+		}
+		for _, id := range past.Given {
+			if cited[id] {
+				r.Used = append(r.Used, id)
+			}
+		}
+	}
+	if len(r.Used) == 0 {
+		return nil, nil
+	}
+	slices.Sort(r.Used)
+	if err := m.keepRecall(ctx, run.ID, r); err != nil {
+		return nil, err
+	}
+	return []pipeline.Event{{ID: recallID(run, r) + "/used", Type: pipeline.EventUsed, Source: "forge", Data: pipeline.Data{Recall: &r}}}, nil
+}
+
+// citation is how an agent names a learning; lists are fine, too: "[L3, L12]".
+var citation = regexp.MustCompile(`[\[,] ?L(\d+)\b`)
+
+// queryOf asks for what matters for the task, what is open of it, and the change so far.
+func queryOf(run *pipeline.Run, diff string) recall.Query {
+	q := recall.Query{Scopes: scopes(run.Repo)}
+	text := []string{run.Task.Title, run.Task.Body}
+	paths := map[string]bool{}
+	if run.Plan != nil {
+		text = append(text, run.Plan.Summary)
+		for _, p := range run.Plan.Files {
+			paths[p] = true
+		}
+	}
+	for _, i := range run.Findings {
+		if f := i.Finding; f != nil && i.State == "open" {
+			text = append(text, f.Message)
+			paths[f.File] = true
+		}
+	}
+	for _, i := range run.Failures {
+		if f := i.Failure; f != nil && i.State == "open" {
+			text = append(text, f.Test, f.Error)
+			paths[f.File] = true
+		}
+	}
+	q.Text = learn.Tidy(strings.Join(text, "\n"), queryText)
+	readDiff(diff, &q, paths)
+	delete(paths, "")
+	q.Paths = slices.Sorted(maps.Keys(paths))
+	return q
+}
+
+// testQuery asks for what is known about tests: how they are run, which are flaky,
+// what else was found out about the ones that fail. fits tells such learnings from
+// those about the code.
+func testQuery(run *pipeline.Run, diff string, failures []pipeline.Failure) (q recall.Query, fits func(*pipeline.Learning) bool) {
+	q = recall.Query{Scopes: scopes(run.Repo), Category: "tests", Tags: testTags, Limit: testHits}
+	text := []string{"flaky tests"}
+	paths := map[string]bool{}
+	for _, f := range failures {
+		text = append(text, f.Test, f.Error)
+		paths[f.File] = true
+	}
+	q.Text = learn.Tidy(strings.Join(text, "\n"), queryText)
+	readDiff(diff, &q, paths)
+	delete(paths, "")
+	q.Paths = slices.Sorted(maps.Keys(paths))
+	return q, func(l *pipeline.Learning) bool {
+		if l.Category == "tests" || slices.ContainsFunc(l.Tags, func(t string) bool { return slices.Contains(testTags, t) }) {
+			return true
+		}
+		return slices.ContainsFunc(pipeline.KeyWords(l.Content+" "+l.Context), func(w string) bool { return testWords[w] })
+	}
+}
+
+// testTags are the tags of learnings about tests, testWords the key words of texts
+// about them.
+var (
+	testTags  = []string{"tests", "testing", "test", "flaky"}
+	testWords = func() map[string]bool {
+		out := map[string]bool{}
+		for _, w := range pipeline.KeyWords("test tests testing tester flaky flake fixture mock assertion suite coverage") {
+			out[w] = true
+		}
+		return out
+	}()
+)
+
+var (
+	identifierWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{2,}`)
+	calledName     = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
+)
+
+// readDiff takes from a unified diff the files, the functions that its hunks name,
+// and the most frequent identifiers of the changed lines.
+func readDiff(diff string, q *recall.Query, paths map[string]bool) {
+	counts := map[string]int{}
+	functions := map[string]bool{}
+	for line := range strings.SplitSeq(diff, "\n") {
+		switch {
+		case strings.HasPrefix(line, "+++ b/"), strings.HasPrefix(line, "--- a/"):
+			paths[line[len("+++ b/"):]] = true
+		case strings.HasPrefix(line, "@@ "):
+			if _, name, ok := strings.Cut(line[3:], "@@"); ok {
+				for _, m := range calledName.FindAllStringSubmatch(name, -1) {
+					functions[m[1]] = m[1] != "func"
+				}
+			}
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+		case strings.HasPrefix(line, "+"), strings.HasPrefix(line, "-"):
+			for _, w := range identifierWord.FindAllString(line[1:], -1) {
+				counts[w]++
+			}
+		}
+	}
+	maps.DeleteFunc(functions, func(_ string, is bool) bool { return !is })
+	q.Functions = slices.Sorted(maps.Keys(functions))
+	words := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	q.Words = words[:min(len(words), queryWords)]
+}

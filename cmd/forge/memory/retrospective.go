@@ -1,0 +1,177 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"forge/learn/reflect"
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/store"
+	"forge/pipeline/work"
+)
+
+// digestBytes is how much of a run a reflector is told.
+const digestBytes = 12 << 10
+
+// retrospectiveWithin is how long ago a run may have ended that nobody has looked back
+// at, when the server starts.
+const retrospectiveWithin = 7 * 24 * time.Hour
+
+// catchUp finds runs that ended while nobody was there to look back at them.
+func (m *Learner) catchUp(ctx context.Context) error {
+	rows, err := m.o.DB.Runs(ctx, store.Filter{Limit: 200})
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if !r.State.Ended() || m.o.Now().Sub(r.Updated) > retrospectiveWithin {
+			continue
+		}
+		seen, err := m.o.DB.Cursor(ctx, cursorReflect, r.ID)
+		if err != nil {
+			return err
+		}
+		if seen == 0 {
+			m.endsMu.Lock()
+			m.ends = append(m.ends, r.ID)
+			m.endsMu.Unlock()
+		}
+	}
+	return nil
+}
+
+// RunEnded keeps what became of a run, which says what its learnings were worth, and
+// looks back at it.
+func (m *Learner) RunEnded(ctx context.Context, id int64) error {
+	run, err := m.o.DB.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := m.o.DB.PutOutcome(ctx, nil, outcomeOf(run)); err != nil {
+		return err
+	}
+	if err := m.retrospective(ctx, id, false); err != nil {
+		return err
+	}
+	return m.o.DB.AdvanceCursor(ctx, nil, cursorReflect, id, run.Seq)
+}
+
+func outcomeOf(run *pipeline.Run) store.Outcome {
+	o := store.Outcome{Run: run.ID, Bounces: len(run.Bounces), MicroUSD: run.Usage.MicroUSD, At: run.Updated}
+	if len(run.Iterations) > 0 {
+		v := run.Iterations[0].Review
+		o.FirstPass = v != nil && len(v.Blocking()) == 0
+	}
+	for _, i := range run.Findings {
+		o.Findings++
+		if i.State == "dismissed" {
+			o.Dismissed++
+		}
+	}
+	return o
+}
+
+// ReflectNow follows what asks for a look back at once, so that the phase that is
+// about to begin has it. It never fails the phase.
+func (m *Learner) ReflectNow(ctx context.Context, run int64) {
+	if err := m.retrospective(ctx, run, true); err != nil && ctx.Err() == nil {
+		m.o.Log.WarnContext(ctx, "look back at a run", "run", run, "error", err)
+	}
+}
+
+// retrospective follows what asks for a look back at the run (L1): what cannot wait when
+// it is to be now, else what the end of the run brings.
+func (m *Learner) retrospective(ctx context.Context, id int64, now bool) error {
+	if !m.o.Reflection {
+		return nil
+	}
+	run, err := m.o.DB.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	events, err := m.o.DB.Events(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	for _, t := range reflect.Triggers(run, events) {
+		if t.Now != now || !t.Now && !run.State.Ended() {
+			continue
+		}
+		err := m.reflect(ctx, run, events, t)
+		if errors.Is(err, agent.ErrNoReflector) {
+			m.o.Log.DebugContext(ctx, "nobody looks back at the run", "run", id, "why", err)
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.ID, err)
+		}
+		// What this one cost and left is part of what the next one sees.
+		if run, err = m.o.DB.Load(ctx, id); err != nil {
+			return err
+		}
+		if events, err = m.o.DB.Events(ctx, id, 0); err != nil {
+			return err
+		}
+	}
+	return m.refresh(ctx)
+}
+
+// reflect looks back once and keeps what came of it, or why nothing did (L2, L4).
+func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipeline.Event, t reflect.Trigger) error {
+	done, spent := 0, int64(0)
+	for _, e := range events {
+		if r := e.Data.Reflection; e.Type == pipeline.EventReflection && r != nil {
+			done++
+			spent += r.Usage.MicroUSD
+		}
+	}
+	iteration := 0
+	if it := run.Current(); it != nil {
+		iteration = it.Number
+	}
+	limit, key := reflect.Cap(run, spent), fmt.Sprintf("run/%d/reflect/%s", run.ID, t.ID)
+	job := agent.Job{Run: run, Ref: pipeline.PhaseRef{Phase: pipeline.PhaseReflect, Iteration: iteration}, Key: key}
+	begun := m.o.Now()
+	text, usage, err := m.o.Reflector.Reflect(ctx, job, agent.LookBack{
+		Number: done + 1, Why: t.Why, Digest: reflect.Digest(run, events, digestBytes), Form: reflect.Form, Limit: limit,
+	})
+	result := pipeline.Reflection{Trigger: t.ID, Now: t.Now, Usage: usage}
+	var fault *pipeline.Fault
+	switch {
+	case errors.As(err, &fault) && (fault.Class == pipeline.FaultBudget || fault.Class == pipeline.FaultAgent):
+		result.Refused = fault.Message
+	case err != nil:
+		return err
+	default:
+		result.Refused = reflect.OverCap(limit, usage.MicroUSD)
+	}
+	if result.Refused == "" {
+		now := m.o.Now().UTC().Truncate(time.Microsecond)
+		learnings, err := reflect.Parse(text, work.Scope(run.Repo), "reflection:"+run.Trace+"/"+t.ID, run.ID, now)
+		if err != nil {
+			result.Refused = err.Error()
+		} else if result.Learnings, err = m.save(ctx, learnings); err != nil {
+			return err
+		}
+	}
+	m.o.Log.InfoContext(ctx, "looked back at a run", "run", run.ID, "trigger", t.ID, "learnings", len(result.Learnings), "refused", result.Refused)
+	made := []pipeline.Event{{ID: key, Type: pipeline.EventReflection, Source: "agent:reflector", Data: pipeline.Data{Reflection: &result}}}
+	if usage.Calls > 0 { // the cost is booked like that of every call
+		step := pipeline.Step{Phase: pipeline.PhaseReflect, Iteration: iteration, Number: done + 1, Usage: usage, Millis: m.o.Now().Sub(begun).Milliseconds(), Progress: result.Refused == ""}
+		made = append([]pipeline.Event{{ID: key + "/step", Type: pipeline.EventAgentIteration, Source: "agent:reflector", Data: pipeline.Data{Step: &step}}}, made...)
+	}
+	return m.o.Record(ctx, run.ID, made, func(ctx context.Context, tx *store.Tx) error {
+		return m.o.DB.RecordReflection(ctx, tx, run.ID, t.ID, result, m.o.Now())
+	})
+}
+
+func (m *Learner) save(ctx context.Context, learnings []pipeline.Learning) (ids []int64, err error) {
+	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		ids, err = m.o.DB.SaveLearnings(ctx, tx, learnings)
+		return err
+	})
+	return ids, err
+}

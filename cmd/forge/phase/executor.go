@@ -1,0 +1,164 @@
+// Package phase carries out the phases of a run: plan, implement, review, test, and
+// update. Each phase's file says what goes on in it; Executor brings together what
+// they all need. Which phase comes next is decided elsewhere (forge/pipeline), and so
+// is what to do about a phase that fails (forge/pipeline/work). It stores nothing but
+// the workspaces that it keeps open between the phases of a run.
+package phase
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/sandbox"
+	"forge/pipeline/work"
+)
+
+// Identity is whom Forge's commits are by.
+type Identity struct {
+	Name, Email string
+}
+
+// Planner plans what a task asks for.
+type Planner interface {
+	Plan(ctx context.Context, job agent.Job) (pipeline.Plan, pipeline.Usage, error)
+}
+
+// Implementer edits the workspace of the job as the plan, or what sent the work back, asks.
+type Implementer interface {
+	Implement(ctx context.Context, job agent.Job) (pipeline.Implementation, pipeline.Usage, error)
+}
+
+// Reviewer reads a whole change and finds what is wrong with it.
+type Reviewer interface {
+	Review(ctx context.Context, job agent.Job) (pipeline.Review, pipeline.Usage, error)
+}
+
+// Tester says why tests fail.
+type Tester interface {
+	Analyse(ctx context.Context, job agent.Job) ([]pipeline.Failure, pipeline.Usage, error)
+}
+
+// Memory is what earlier runs, and people, taught.
+type Memory interface {
+	// ReflectNow looks back at the run when something in it asks for that before the
+	// next phase begins. It never fails the phase.
+	ReflectNow(ctx context.Context, run int64)
+	// Recall gives the job what matters for it, and says so in an event before it returns.
+	Recall(ctx context.Context, job *agent.Job, role string, emit work.Emit) error
+	// Used returns the event that tells which of what was recalled the result refers to.
+	Used(ctx context.Context, run *pipeline.Run, ref pipeline.PhaseRef, role string, result pipeline.Data) ([]pipeline.Event, error)
+	// Filter moves the findings that people dismiss to the review's list of those held back.
+	Filter(ctx context.Context, run *pipeline.Run, review *pipeline.Review)
+}
+
+// Options are what an executor brings together. All are needed but CI and TestTimeout.
+type Options struct {
+	Planner     Planner
+	Implementer Implementer
+	Reviewers   []Reviewer // each reads the whole change; their reviews are made one
+	Tester      Tester
+	Memory      Memory
+
+	Spaces   *sandbox.Manager
+	Gateway  *sandbox.Gateway
+	Token    func(ctx context.Context, repo pipeline.Repo) (string, error) // for git; "" where none is needed
+	Identity func(ctx context.Context) (Identity, error)
+	CI       *CI // nil without GitHub
+
+	Log         *slog.Logger
+	Now         func() time.Time
+	TestTimeout time.Duration // of one test command, instead of the run's tests.timeout_minutes; 0: that
+}
+
+// Executor carries out phases: it brings together the agents, the checks, the
+// workspace that holds the repository's files, and the git gateway.
+type Executor struct {
+	o Options
+
+	mu   sync.Mutex
+	open map[int64]*sandbox.Workspace // one per run, kept between its phases
+}
+
+// New returns an executor, which is a work.Executor.
+func New(o Options) *Executor { return &Executor{o: o, open: map[int64]*sandbox.Workspace{}} }
+
+// Do carries out a phase and returns the events that its result is.
+func (x *Executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit work.Emit) ([]pipeline.Event, error) {
+	begun := x.o.Now()
+	ref := *act.Phase
+	job := agent.Job{Run: run, Ref: ref, Key: act.Key, Emit: emit}
+	var (
+		data   pipeline.Data
+		events []pipeline.Event
+		await  *pipeline.Await
+		err    error
+	)
+	if ref.Phase == pipeline.PhasePlan || ref.Phase == pipeline.PhaseImplement {
+		x.o.Memory.ReflectNow(ctx, run.ID)
+	}
+	switch ref.Phase {
+	case pipeline.PhasePlan:
+		data, err = x.plan(ctx, run, job)
+	case pipeline.PhaseImplement:
+		data, err = x.implement(ctx, run, job)
+	case pipeline.PhaseReview:
+		data, err = x.review(ctx, run, job)
+	case pipeline.PhaseTest:
+		data, await, err = x.test(ctx, run, job)
+	case pipeline.PhaseUpdate:
+		data, err = x.update(ctx, run)
+	default:
+		err = fmt.Errorf("execute %s: unknown phase", act.Key)
+	}
+	if err != nil {
+		x.Close(run.ID) // whatever broke, the next attempt starts with a fresh workspace
+		return nil, err
+	}
+	ref.Millis = x.o.Now().Sub(begun).Milliseconds()
+	data.Phase = &ref
+	source := "agent:" + string(ref.Phase)
+	if await != nil {
+		return []pipeline.Event{{ID: fmt.Sprintf("%s/waiting/%d", act.Key, await.Looks), Type: pipeline.EventPhaseWaiting, Source: source,
+			Data: pipeline.Data{Phase: &ref, Await: await}}}, nil
+	}
+	for i, f := range found(data) {
+		events = append(events, pipeline.Event{ID: fmt.Sprintf("%s/finding/%d", act.Key, i+1), Type: pipeline.EventFinding, Source: source, Data: pipeline.Data{Finding: &f}})
+	}
+	used, err := x.o.Memory.Used(ctx, run, ref, roleOf(ref.Phase), data)
+	if err != nil {
+		return nil, err
+	}
+	events = append(events, used...)
+	return append(events, pipeline.Event{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Source: source, Data: data}), nil
+}
+
+// found lists the findings that a phase's result holds.
+func found(d pipeline.Data) []pipeline.Finding {
+	switch {
+	case d.Review != nil:
+		return d.Review.Findings
+	case d.Tests != nil && d.Plan == nil && d.Update == nil:
+		return d.Tests.Tampered
+	}
+	return nil
+}
+
+// roleOf is whose learnings a phase recalls.
+func roleOf(p pipeline.Phase) string {
+	switch p {
+	case pipeline.PhasePlan:
+		return "planner"
+	case pipeline.PhaseImplement:
+		return "implementer"
+	case pipeline.PhaseReview:
+		return "reviewer"
+	case pipeline.PhaseTest:
+		return "tester"
+	}
+	return ""
+}

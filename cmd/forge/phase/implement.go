@@ -1,0 +1,96 @@
+package phase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/sandbox"
+)
+
+// implement lets the implementer edit, and makes one commit of what changed.
+func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
+	ws, err := x.at(ctx, run, run.Head)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	job.Workspace = ws
+	if job.Diff, err = x.o.Gateway.Diff(ctx, run.Repo, run.Base, run.Head); err != nil {
+		return pipeline.Data{}, err
+	}
+	if err := x.o.Memory.Recall(ctx, &job, "implementer", job.Emit); err != nil {
+		return pipeline.Data{}, err
+	}
+	impl, _, err := x.o.Implementer.Implement(ctx, job)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	changes, err := ws.Changes(ctx)
+	if err != nil {
+		return pipeline.Data{}, asAgentFault(err)
+	}
+	bot, err := x.o.Identity(ctx)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	impl.Parent, impl.Files = run.Head, nil
+	for _, c := range changes {
+		impl.Files = append(impl.Files, c.Path)
+	}
+	impl.Head, err = x.o.Gateway.Commit(ctx, run.Repo, sandbox.CommitOptions{
+		Parent: run.Head, Message: commitMessage(run, job.Ref, impl), Author: bot.Name, Email: bot.Email,
+		Time: commitTime(run), Changes: changes, Protected: run.Config.Paths.Protected,
+	})
+	if err != nil {
+		return pipeline.Data{}, asAgentFault(err)
+	}
+	return pipeline.Data{Implementation: &impl}, nil
+}
+
+// commitTime is when the iteration began, so that a phase that is carried out
+// again after a crash makes the very same commit.
+func commitTime(run *pipeline.Run) time.Time {
+	if it := run.Current(); it != nil {
+		return it.Started
+	}
+	return run.Started
+}
+
+// asAgentFault turns a refused change (a protected path, a symbolic link) into
+// the implementer's fault: it is told, and tries again.
+func asAgentFault(err error) error {
+	var f *pipeline.Fault
+	if errors.As(err, &f) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &pipeline.Fault{Class: pipeline.FaultAgent, Message: err.Error()}
+}
+
+// commitMessage says what the commit does and, for a fix, what it is for.
+func commitMessage(run *pipeline.Run, ref pipeline.PhaseRef, impl pipeline.Implementation) string {
+	subject, rest, _ := strings.Cut(strings.TrimSpace(impl.Summary), "\n")
+	if subject == "" {
+		subject = run.Task.Title
+	}
+	if r := []rune(subject); len(r) > 72 {
+		rest = subject + "\n" + rest
+		subject = string(r[:71]) + "…"
+	}
+	var b strings.Builder
+	b.WriteString(subject + "\n")
+	if rest = strings.TrimSpace(rest); rest != "" {
+		b.WriteString("\n" + rest + "\n")
+	}
+	if len(impl.Addressed) > 0 {
+		b.WriteString("\n")
+		for _, a := range impl.Addressed {
+			b.WriteString("- " + strings.Join(strings.Fields(a), " ") + "\n")
+		}
+	}
+	fmt.Fprintf(&b, "\nForge-Run: %s/%d\n", run.Trace, ref.Iteration)
+	return b.String()
+}

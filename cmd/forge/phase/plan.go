@@ -1,0 +1,42 @@
+package phase
+
+import (
+	"context"
+
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/check"
+)
+
+// plan runs the tests at the base, so that later phases know what worked before
+// the change, and asks the planner.
+func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
+	from := run.Base
+	if run.Current() != nil { // the plan is made again, for the work as it stands
+		from = run.Head
+	}
+	ws, err := x.at(ctx, run, from)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	baseline := run.Baseline // known when the plan is made again
+	if baseline == nil {
+		report, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: run.Base, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout})
+		if err != nil {
+			return pipeline.Data{}, err
+		}
+		baseline = &report
+		if err := ws.Checkout(ctx, run.Base); err != nil { // without what the tests left behind
+			return pipeline.Data{}, err
+		}
+	}
+	if job.Tree, err = x.o.Gateway.Files(ctx, run.Repo, from); err != nil {
+		return pipeline.Data{}, err
+	}
+	job.Workspace = ws
+	if err := x.o.Memory.Recall(ctx, &job, "planner", job.Emit); err != nil {
+		return pipeline.Data{}, err
+	}
+	plan, _, err := x.o.Planner.Plan(ctx, job)
+	return pipeline.Data{Plan: &plan, Tests: baseline}, err
+}

@@ -1,0 +1,86 @@
+package phase
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"forge/pipeline"
+	"forge/pipeline/sandbox"
+)
+
+// at returns the run's workspace with sha checked out, fetching it when the
+// mirror does not have it yet.
+func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sandbox.Workspace, error) {
+	if err := x.fetch(ctx, run, sha); err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	ws := x.open[run.ID]
+	x.mu.Unlock()
+	if ws != nil {
+		if err := ws.Checkout(ctx, sha); err == nil || ctx.Err() != nil {
+			return ws, err
+		}
+		x.Close(run.ID) // its worker is gone; start another
+	}
+	ws, err := x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+		Name: fmt.Sprintf("run-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: sha, Cache: cacheKey(run.Repo),
+	})
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.open[run.ID] = ws
+	return ws, nil
+}
+
+// fetch brings a commit into the mirror, when it is not there.
+func (x *Executor) fetch(ctx context.Context, run *pipeline.Run, sha string) error {
+	if _, err := x.o.Gateway.Resolve(ctx, run.Repo, sha); err == nil {
+		return nil
+	}
+	token, err := x.o.Token(ctx, run.Repo)
+	if err != nil {
+		return err
+	}
+	return x.o.Gateway.Fetch(ctx, run.Repo, token, sha)
+}
+
+// Close closes the run's workspace, if it has one.
+func (x *Executor) Close(run int64) {
+	x.mu.Lock()
+	ws := x.open[run]
+	delete(x.open, run)
+	x.mu.Unlock()
+	if ws == nil {
+		return
+	}
+	if err := ws.Close(); err != nil {
+		x.o.Log.Warn("close workspace", "run", run, "error", err)
+	}
+}
+
+// Open returns the runs whose workspaces are open.
+func (x *Executor) Open() []int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Sorted(maps.Keys(x.open))
+}
+
+// CloseAll closes all workspaces.
+func (x *Executor) CloseAll() {
+	for _, id := range x.Open() {
+		x.Close(id)
+	}
+}
+
+// cacheKey names a repository's build cache, which no other repository shares.
+func cacheKey(r pipeline.Repo) string {
+	if r.ID != 0 {
+		return fmt.Sprintf("repo-%d", r.ID)
+	}
+	return "local-" + pipeline.Slug(r.CloneURL, 40)
+}

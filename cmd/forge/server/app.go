@@ -1,0 +1,189 @@
+// Package server is a Forge put together. New opens the database and builds an App:
+// store, agents, workspaces, GitHub, memory, executor and engine; serve, demo, run,
+// replay and the tests all start one. Listen starts an App that takes webhooks in,
+// shows the web pages, and does its upkeep, until it is stopped. The other files are
+// the adapters between the parts, which do not know each other.
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"forge/cmd/forge/dashboard"
+	"forge/cmd/forge/memory"
+	"forge/cmd/forge/phase"
+	"forge/cmd/forge/settings"
+	"forge/cmd/forge/tracing"
+	"forge/github"
+	"forge/learn/worth"
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/sandbox"
+	"forge/pipeline/store"
+	"forge/pipeline/work"
+)
+
+// Slug is the word of the App's commands and the prefix of its branches.
+const Slug = "forge"
+
+// Options are what the commands differ in.
+type Options struct {
+	Config   settings.Config
+	Log      *slog.Logger
+	Local    bool   // a local repository and no GitHub
+	Silent   bool   // nothing is published: a replay
+	Database string // instead of the configured one
+	OnEvents func(*pipeline.Run, []pipeline.Event)
+	Settle   time.Duration // how long after a push "no check" or "all passed" is not believed yet; 0: 20 s
+
+	Now         func() time.Time // the clock; nil: time.Now
+	TestTimeout time.Duration    // of one test command, instead of the run's tests.timeout_minutes; 0: that
+	Withhold    float64          // share of recalled learnings that is left out; 0: worth.DefaultRate, under 0: none
+	PollEvery   time.Duration    // see work.Options
+
+	pages bool // show the web pages
+}
+
+// clock is the time as it is to be seen.
+func (o Options) clock() func() time.Time {
+	if o.Now == nil {
+		return time.Now
+	}
+	return o.Now
+}
+
+// App is a Forge put together. Nothing runs in it by itself.
+type App struct {
+	DB      *store.DB
+	Engine  Engine
+	Gateway *sandbox.Gateway // git
+	Learner *memory.Learner
+
+	log    *slog.Logger
+	base   pipeline.Config // of runs, before what repositories set
+	exec   *phase.Executor
+	github *githubClient    // nil without GitHub
+	pages  *dashboard.Pages // nil unless it listens
+	spaces *sandbox.Manager
+	traces *tracing.Exporter // nil without a collector
+}
+
+// New opens the database and puts everything together. Close ends what it opens.
+func New(ctx context.Context, o Options) (_ *App, err error) {
+	a := &App{log: o.Log, base: o.Config.Run}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if a.DB, err = openStore(ctx, o); err != nil {
+		return nil, err
+	}
+	if !o.Silent && tracing.Enabled(os.Getenv) {
+		if a.traces, err = tracing.New(ctx, tracing.Options{Events: a.DB.Events, Version: Version(), Log: o.Log, Now: o.clock()}); err != nil {
+			return nil, err
+		}
+	}
+	if a.spaces, a.Gateway, err = newWorkspaces(o); err != nil {
+		return nil, err
+	}
+	if !o.Silent && !o.Local {
+		if a.github, err = newGitHubClient(o, a.Gateway); err != nil {
+			return nil, err
+		}
+	}
+	agents, err := newAgent(o, a.DB)
+	if err != nil {
+		return nil, err
+	}
+	a.Learner = memory.New(memory.Options{
+		DB: a.DB, Reflector: agents, Record: a.record, Log: o.Log, Now: o.clock(),
+		Reflection: o.Config.Reflection && !o.Silent, Withhold: max(0, cmp.Or(o.Withhold, worth.DefaultRate)),
+	})
+	a.exec = phase.New(a.executorOptions(o, agents))
+	if o.pages {
+		a.pages = NewPages(a, o)
+	}
+	a.Engine, err = newEngine(a.DB, a.engineOptions(o))
+	return a, err
+}
+
+// record appends events to a run. The engine, which does so, is made last.
+func (a *App) record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error {
+	return a.Engine.Record(ctx, run, events, also)
+}
+
+// executorOptions chooses what carries phases out.
+func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
+	x := phase.Options{
+		Planner: agents, Implementer: agents, Reviewers: []phase.Reviewer{agents}, Tester: agents, Memory: a.Learner,
+		Spaces: a.spaces, Gateway: a.Gateway, Log: o.Log, Now: o.clock(), TestTimeout: o.TestTimeout,
+		Token: func(context.Context, pipeline.Repo) (string, error) { return "", nil },
+		Identity: func(context.Context) (phase.Identity, error) {
+			return phase.Identity{Name: "forge", Email: "forge@localhost"}, nil
+		},
+	}
+	if a.github != nil {
+		x.Token, x.Identity = a.github.app.Token, a.github.identity
+		x.CI = &phase.CI{Checks: a.github.app.Checks, Now: o.clock(), Settle: cmp.Or(o.Settle, 20*time.Second), Poll: time.Minute}
+	}
+	return x
+}
+
+// engineOptions chooses what the engine works with.
+func (a *App) engineOptions(o Options) work.Options {
+	opts := work.Options{
+		Executor: a.exec, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery,
+		OnEvents: func(run *pipeline.Run, events []pipeline.Event) { a.onEvents(run, events, o.OnEvents) },
+	}
+	switch {
+	case o.Silent:
+		opts.Publisher = noopPublisher{}
+	case a.github == nil:
+		opts.Publisher = localPublisher{a.Gateway}
+	default:
+		opts.Publisher, opts.Hub, opts.Read = a.github, a.github, a.reader(o.Config)
+		opts.Observer = otherPulls{a.github.app, a.github.config, a.DB}
+		opts.Memory = &memory.Commands{DB: a.DB, Weight: a.github.app.Weight, Now: o.clock(), Record: a.record}
+	}
+	return opts
+}
+
+// onEvents tells everybody what has happened in a run.
+func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pipeline.Run, []pipeline.Event)) {
+	if run.State != pipeline.StateRunning { // a run that waits holds no process, and a stop ends what it started
+		a.exec.Close(run.ID)
+	}
+	a.Learner.OnEvents(run, events)
+	if a.pages != nil {
+		notify(a.pages, run, events)
+	}
+	a.traces.OnEvents(run.ID, events)
+	if more != nil {
+		more(run, events)
+	}
+}
+
+// reader reads deliveries as the configuration says.
+func (a *App) reader(cfg settings.Config) func(string, []byte) (pipeline.Notice, error) {
+	return func(event string, payload []byte) (pipeline.Notice, error) {
+		return github.Read(event, payload, github.ReadOptions{Label: cfg.Label, Slug: Slug, BotID: a.github.botID(), AppID: cfg.AppID, Other: true})
+	}
+}
+
+// Close ends everything that is open, workspaces first.
+func (a *App) Close() error {
+	var errs []error
+	if a.exec != nil {
+		a.exec.CloseAll()
+	}
+	a.traces.Close(context.Background()) // for a few seconds at most
+	if a.DB != nil {
+		errs = append(errs, a.DB.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,187 @@
+package server
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/settings"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// Covers lessons 11, S27: 10,000 deliveries, 30 % of them duplicates, shuffled,
+// through the real receiver, store and engine, have as many effects as there are
+// distinct ones: each edits the issue of one of a hundred runs.
+func TestTenThousandDeliveries(t *testing.T) {
+	t.Parallel()
+	total, runs := 10_000, 100
+	if testing.Short() || raceEnabled {
+		total, runs = 300, 10
+	}
+	distinct := total * 7 / 10
+	of := newTestServer(t, testOptions{})
+	db, ctx := of.s.DB, t.Context()
+	for n := 1; n <= runs; n++ {
+		start := pipeline.Start{Repo: pipeline.Repo{ID: 77, Owner: "acme", Name: "many", DefaultBranch: "main"},
+			Task: pipeline.Task{Issue: n, Title: "x"}, Config: pipeline.DefaultConfig(), Base: "base", Branch: fmt.Sprintf("forge/%d", n)}
+		run, err := db.CreateRun(ctx, fmt.Sprintf("many/%d", n), start, time.Now().UTC(), fmt.Sprintf("%032x", n), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Stopped, so that nothing but the deliveries happens to it.
+		stop := pipeline.Event{ID: "stop", Type: pipeline.EventRunStopped, Source: "test", Time: time.Now().UTC(), Data: pipeline.Data{Answer: &pipeline.Answer{}}}
+		if err := db.Append(ctx, run, []pipeline.Event{stop}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order := make([]int, total) // of GUIDs: each once, then some again
+	for i := range order {
+		order[i] = i % distinct
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	random.Shuffle(total, func(i, j int) { order[i], order[j] = order[j], order[i] })
+	begun := time.Now()
+	deliver(t, of, order, runs)
+	took := time.Since(begun)
+	of.drained()
+	var edits int
+	for n := 1; n <= runs; n++ {
+		id, err := db.Find(ctx, 77, n, 0, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := db.Events(ctx, id, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if e.Type == pipeline.EventIssueEdited {
+				edits++
+			}
+		}
+	}
+	if edits != distinct {
+		list, _ := db.Deliveries(ctx, store.DeliveryFilter{Limit: 3})
+		t.Logf("the newest deliveries: %+v", list)
+		t.Errorf("%d effects of %d distinct deliveries", edits, distinct)
+	}
+	t.Logf("%d deliveries taken in %s, %d effects after %s", total, took.Round(time.Millisecond), edits, time.Since(begun).Round(time.Millisecond))
+}
+
+// deliver posts deliveries, eight at a time, signed, in the given order of GUIDs.
+func deliver(t *testing.T, of *testServer, order []int, runs int) {
+	t.Helper()
+	work := make(chan int)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for n := range work {
+				body := fmt.Appendf(nil, `{"action":"edited","changes":{"title":{"from":"x"}},"sender":{"id":5,"login":"acme","type":"User"},"installation":{"id":9},`+
+					`"repository":{"id":77,"name":"many","full_name":"acme/many","default_branch":"main","owner":{"id":5,"login":"acme"}},`+
+					`"issue":{"number":%d,"title":"edit %d","user":{"id":5,"login":"acme"}}}`, n%runs+1, n)
+				if status, text := of.post("issues", fmt.Sprintf("guid-%d", n), of.gh.WebhookSecret, body); status != http.StatusAccepted {
+					t.Errorf("delivery %d is answered %d: %s", n, status, text)
+				}
+			}
+		})
+	}
+	for _, n := range order {
+		work <- n
+	}
+	close(work)
+	wg.Wait()
+}
+
+// post posts a delivery that is signed with a secret, and returns the answer.
+func (of *testServer) post(event, guid, secret string, body []byte) (status int, text string) {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	req, err := http.NewRequestWithContext(of.t.Context(), http.MethodPost, of.s.URL+"/webhook", bytes.NewReader(body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-GitHub-Event", event)
+	req.Header.Set("X-GitHub-Delivery", guid)
+	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// drained waits until every delivery has an outcome.
+func (of *testServer) drained() {
+	of.t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(2 * time.Minute)
+	for {
+		list, err := of.s.DB.Deliveries(of.t.Context(), store.DeliveryFilter{State: store.DeliveryWaiting, Limit: 1})
+		if err != nil {
+			of.t.Fatal(err)
+		}
+		if len(list) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			of.t.Fatalf("deliveries still wait: %+v", list[0])
+		}
+	}
+}
+
+// What is older than the configuration keeps is deleted, and nothing else.
+func TestTidy(t *testing.T) {
+	of := newTestServer(t, testOptions{})
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	of.drained()
+	cfg := settings.Config{KeepDeliveries: 30, KeepTapes: 0}
+	first, err := of.s.DB.Deliveries(t.Context(), store.DeliveryFilter{Before: 2}) // the label's; those about what Forge wrote may still be coming in
+	if err != nil || len(first) != 1 {
+		t.Fatalf("deliveries: %+v, %v", first, err)
+	}
+	payload := func() int {
+		d, err := of.s.DB.Delivery(t.Context(), first[0].GUID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(d.Payload)
+	}
+	tape := func() int {
+		entries, err := of.s.DB.TapeAll(t.Context(), run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	for _, step := range []struct {
+		days, keepTapes int
+		payload, tape   bool
+	}{{29, 0, true, true}, {31, 0, false, true}, {91, 90, false, false}} {
+		cfg.KeepTapes = step.keepTapes
+		if err := of.s.prune(t.Context(), time.Now().AddDate(0, 0, step.days), cfg); err != nil {
+			t.Fatal(err)
+		}
+		if (payload() > 0) != step.payload || (tape() > 0) != step.tape {
+			t.Errorf("after %d days: a payload of %d bytes, %d model calls", step.days, payload(), tape())
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+
+	"forge/cmd/forge/settings"
+	"forge/pipeline"
+	"forge/pipeline/store"
+	"forge/pipeline/work"
+)
+
+// Control is what gives orders to runs, also to those that another process on the
+// same database works on.
+type Control interface {
+	Migrate(ctx context.Context) error
+	Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error)
+	Redrive(ctx context.Context, id string) error
+}
+
+// Engine is work.Engine without its type parameters.
+type Engine interface {
+	Control
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+	Drive(ctx context.Context, run int64) error
+	Wake()
+	Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error
+	Beat() time.Time
+}
+
+// newEngine chooses River's drivers. On both databases jobs are added within the
+// store's own transactions; on PostgreSQL they are fetched by pgx, which hears of
+// new ones at once.
+func newEngine(db *store.DB, opts work.Options) (Engine, error) {
+	st := storeAdapter{db}
+	if pool := db.Pool(); pool != nil {
+		e, err := work.New(riverpgxv5.New(pool), riverdatabasesql.New(nil), st, opts)
+		if err != nil {
+			return nil, err
+		}
+		return e, nil
+	}
+	e, err := work.New(riversqlite.New(db.SQL()), riversqlite.New(nil), st, opts)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// OpenControl opens the configured database with an engine that takes orders and
+// carries nothing out: a server on the same database does, or a local run.
+func OpenControl(ctx context.Context, cfg settings.Config, log *slog.Logger) (*store.DB, Control, error) {
+	db, err := OpenStore(ctx, cfg, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := newEngine(db, work.Options{Executor: noopExecutor{}, Publisher: noopPublisher{}, Logger: log})
+	if err == nil {
+		err = e.Migrate(ctx)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return db, e, nil
+}
+
+// noopExecutor executes no phase: it is never asked to.
+type noopExecutor struct{}
+
+// Do implements work.Executor.
+func (noopExecutor) Do(_ context.Context, _ *pipeline.Run, act pipeline.Action, _ work.Emit) ([]pipeline.Event, error) {
+	return nil, fmt.Errorf("execute %s: this command carries nothing out", act.Key)
+}

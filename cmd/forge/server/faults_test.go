@@ -1,0 +1,180 @@
+package server
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/server/servertest"
+	"forge/pipeline"
+)
+
+// hangs is a test suite that reports one test, starts a process in the background
+// and waits for ever.
+const hangs = "echo TAP version 13\necho 1..2\necho ok 1 - begins\nsleep 1000001 &\nsleep 1000001\n"
+
+// left returns the processes whose command line is the given one.
+func left(t *testing.T, args ...string) (pids []int) {
+	t.Helper()
+	dirs, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []byte(strings.Join(args, "\x00") + "\x00")
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(d.Name())
+		if err != nil {
+			continue
+		}
+		if line, _ := os.ReadFile(filepath.Join("/proc", d.Name(), "cmdline")); bytes.Equal(line, want) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Tests that never end, at the base neither: nothing is called verified because
+// another test passed; people read which command, how long and what to do; nothing
+// goes on running.
+func TestSuiteHangs(t *testing.T) {
+	of := newTestServer(t, testOptions{files: map[string]string{"test.sh": hangs}, testTimeout: 300 * time.Millisecond})
+	of.label("acme")
+	run := of.untilState(pipeline.StateWaiting)
+	if g := run.Gate().Guard; g.Name != pipeline.GuardNoTests || len(run.Iterations) != 1 || run.Head == run.Base {
+		t.Errorf("guard %+v in iteration %d, head %s", g, len(run.Iterations), run.Head)
+	}
+	of.says("`sh test.sh` did not end and was stopped after 300ms")
+	of.says("tests.timeout_minutes in .github/forge.yml")
+	if pids := left(t, "sleep", "1000001"); len(pids) > 0 {
+		t.Errorf("the tests' processes %v are still there", pids)
+	}
+	of.comment("acme", "/forge accept")
+	of.untilState(pipeline.StateAccepted)
+}
+
+// A change that makes the tests hang goes back like any other failure, and is lost
+// neither.
+func TestChangeHangs(t *testing.T) {
+	tape := strings.Replace(servertest.GreeterTape, `-- implementer */1 --`, `-- implementer 1/1 --
+>>> edit
+path: greet.sh
+old: "echo hello $1"
+new: "sleep 1000002 & sleep 1000002"
+-- tester 1/1 --
+@expect did not end and was stopped after 300ms
+>>> submit
+failures:
+  - {id: T1, cause: logic, analysis: "greet.sh sleeps", confidence: 0.9, fix: {description: "Print instead of sleeping"}}
+-- implementer 2/1 --
+@expect Print instead of sleeping
+>>> edit
+path: greet.sh
+old: "sleep 1000002 & sleep 1000002"
+new: "echo hello, $1"
+-- implementer 2/2 --
+>>> submit
+summary: Print instead of sleeping
+addressed: [{id: T1, what: it prints}]
+-- implementer 9/1 --`, 1)
+	of := newTestServer(t, testOptions{tape: tape, testTimeout: 300 * time.Millisecond})
+	of.label("acme")
+	run := of.untilState(pipeline.StateVerified)
+	if len(run.Iterations) != 2 || !run.Iterations[0].Tests.Suites[0].TimedOut {
+		t.Errorf("iterations: %+v", run.Iterations)
+	}
+	if pids := left(t, "sleep", "1000002"); len(pids) > 0 {
+		t.Errorf("the tests' processes %v are still there", pids)
+	}
+}
+
+// A disk without room is a fault of the environment, told with what to do, and
+// counts no attempt; once there is room the run goes on where it was.
+func TestDiskFull(t *testing.T) {
+	for _, where := range []string{"work", "git"} {
+		t.Run(where, func(t *testing.T) {
+			var disk string
+			of := newTestServer(t, testOptions{
+				files:   map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "loop: {faults: 1}\n"},
+				prepare: func(state string) { disk = smallDisk(t, filepath.Join(state, where)) },
+			})
+			fill(t, disk)
+			of.label("acme")
+			run := of.untilState(pipeline.StateWaiting)
+			if g := run.Gate().Guard; g.Name != pipeline.GuardFaults || run.Fault.Class != pipeline.FaultEnvironment || len(run.Iterations) != 0 {
+				t.Errorf("guard %+v, fault %+v, %d iterations", g, run.Fault, len(run.Iterations))
+			}
+			of.says("has no room left")
+			of.says("/forge retry")
+			if err := os.Remove(filepath.Join(disk, "full")); err != nil {
+				t.Fatal(err)
+			}
+			of.comment("acme", "/forge retry")
+			run = of.untilState(pipeline.StateVerified)
+			if len(run.Iterations) != 1 {
+				t.Errorf("%d iterations, want 1: the fault counts no attempt", len(run.Iterations))
+			}
+		})
+	}
+}
+
+// smallDisk mounts a file system of 16 MiB at dir.
+func smallDisk(t *testing.T, dir string) string {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16m,mode=0711"); err != nil {
+		t.Skipf("only root may mount a small disk: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill writes until nothing more fits.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "full"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 64<<10); len(block) > 0; {
+		if _, err := f.Write(block); err != nil {
+			block = block[:len(block)/2]
+		}
+	}
+}
+
+// A model that never answers is given up after the server's limit, as the
+// provider's fault.
+func TestModelTimesOut(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}
+	go silent.Serve(l)
+	defer silent.Close()
+	of := newTestServer(t, testOptions{
+		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "loop: {faults: 1}\n"},
+		env: map[string]string{"FORGE_MODEL": "openai/silent", "OPENAI_BASE_URL": "http://" + l.Addr().String() + "/v1",
+			"OPENAI_API_KEY": "sk-test-0000000000", "FORGE_MODEL_TIMEOUT": "100ms"},
+	})
+	of.label("acme")
+	run := of.untilState(pipeline.StateWaiting)
+	if g := run.Gate().Guard; g.Name != pipeline.GuardFaults || run.Fault.Class != pipeline.FaultProvider || len(run.Iterations) != 0 {
+		t.Errorf("guard %+v, fault %+v", g, run.Fault)
+	}
+	of.says("did not answer within 100ms")
+}

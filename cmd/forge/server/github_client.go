@@ -1,0 +1,219 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"forge/cmd/forge/phase"
+	"forge/cmd/forge/settings"
+	"forge/github"
+	"forge/pipeline"
+	"forge/pipeline/sandbox"
+	"forge/pipeline/work"
+)
+
+// configPath is where a repository keeps its settings.
+const configPath = ".github/forge.yml"
+
+// githubClient is what the engine needs of GitHub: it answers who may do what, prepares
+// runs, and publishes them.
+type githubClient struct {
+	app     *github.App
+	gateway *sandbox.Gateway
+	base    pipeline.Config // the server's; a repository's settings go on top
+
+	mu  sync.Mutex // one question at a time
+	bot atomic.Pointer[pipeline.Actor]
+}
+
+// Permission implements work.Hub.
+func (h *githubClient) Permission(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (string, error) {
+	return h.app.Permission(ctx, repo, actor)
+}
+
+// Reply implements work.Hub.
+func (h *githubClient) Reply(ctx context.Context, n pipeline.Notice, text, key string) error {
+	return h.app.Reply(ctx, n, text, key)
+}
+
+// Asked implements work.Hub.
+func (h *githubClient) Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error) {
+	return h.app.Asked(ctx, repo, pull, f)
+}
+
+// Prepare implements work.Hub: it reads the repository's settings from its default
+// branch and finds where the work starts.
+func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, error) {
+	yaml, body := pipeline.FrontMatter(n.Task.Body)
+	n.Task.Body = body
+	if strings.TrimSpace(n.Task.Body) == "" && len(strings.Fields(n.Task.Title)) < 3 {
+		return pipeline.Start{}, refuse("This issue says too little to work on: its text is empty and its title is %q. Describe what should happen and what happens instead, then put the label on again.", n.Task.Title)
+	}
+	cfg, err := h.config(ctx, n.Repo)
+	if err != nil {
+		return pipeline.Start{}, err
+	}
+	if cfg, err = h.overrides(ctx, n, yaml, cfg); err != nil {
+		return pipeline.Start{}, err
+	}
+	head, err := h.app.BranchHead(ctx, n.Repo, n.Repo.DefaultBranch)
+	if err != nil {
+		return pipeline.Start{}, err
+	}
+	branch, err := h.freeBranch(ctx, n.Repo, fmt.Sprintf("%s/issue-%d-%s", Slug, n.Task.Issue, pipeline.Slug(n.Task.Title, 40)))
+	if err != nil {
+		return pipeline.Start{}, err
+	}
+	return pipeline.Start{Repo: n.Repo, Task: n.Task, By: n.Actor, Config: cfg, Base: head, Branch: branch}, nil
+}
+
+// freeBranch returns the name, or with a number behind it when an earlier run
+// left a branch of that name.
+func (h *githubClient) freeBranch(ctx context.Context, repo pipeline.Repo, name string) (string, error) {
+	for n := 1; n < 100; n++ {
+		branch := name
+		if n > 1 {
+			branch = fmt.Sprintf("%s-%d", name, n)
+		}
+		head, err := h.app.BranchHead(ctx, repo, branch)
+		if err != nil || head == "" {
+			return branch, err
+		}
+	}
+	return "", refuse("There are a hundred branches named `%s-N` already: delete those that are no longer needed, then put the label on again.", name)
+}
+
+// config reads the repository's settings, or else the organisation's.
+func (h *githubClient) config(ctx context.Context, repo pipeline.Repo) (pipeline.Config, error) {
+	name := repo.FullName() + ": " + configPath
+	raw, err := h.app.File(ctx, repo, configPath, repo.DefaultBranch)
+	if err != nil {
+		return pipeline.Config{}, err
+	}
+	cfg, err := settings.Repository(name, raw, h.base)
+	if err != nil {
+		return pipeline.Config{}, refuse("Forge does not start, because its settings are wrong:\n\n```\n%s\n```\n\nMend `%s` on `%s`, then put the label on again.", strings.TrimSpace(err.Error()), configPath, repo.DefaultBranch)
+	}
+	return cfg, nil
+}
+
+// overrides reads the issue's front matter (R4).
+func (h *githubClient) overrides(ctx context.Context, n pipeline.Notice, yaml string, cfg pipeline.Config) (pipeline.Config, error) {
+	if strings.TrimSpace(yaml) == "" {
+		return cfg, nil
+	}
+	trusted := n.Task.Author.ID == n.Actor.ID // who sets the label has write access
+	if !trusted {
+		perm, err := h.app.Permission(ctx, n.Repo, n.Task.Author)
+		if err != nil {
+			return cfg, err
+		}
+		trusted = work.MayWrite(perm)
+	}
+	cfg, err := settings.Task(fmt.Sprintf("front matter of #%d", n.Task.Issue), yaml, cfg, h.base, trusted)
+	if err != nil {
+		return cfg, refuse("Forge does not start, because the front matter of this issue is wrong:\n\n```\n%s\n```\n\nMend it, then take the label off and put it on again.", strings.TrimSpace(err.Error()))
+	}
+	return cfg, nil
+}
+
+// refuse makes an answer to people out of a reason not to start.
+func refuse(format string, args ...any) error {
+	return &pipeline.Fault{Class: pipeline.FaultEnvironment, Message: fmt.Sprintf(format, args...), Final: true}
+}
+
+// identity returns whom commits are by: the App's bot user, so that GitHub shows
+// its picture next to them.
+func (h *githubClient) identity(ctx context.Context) (phase.Identity, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	u := h.bot.Load()
+	if u == nil {
+		found, err := h.app.BotUser(ctx)
+		if err != nil {
+			return phase.Identity{}, err
+		}
+		u = &found
+		h.bot.Store(u)
+	}
+	return phase.Identity{Name: u.Login, Email: fmt.Sprintf("%d+%s@users.noreply.github.com", u.ID, u.Login)}, nil
+}
+
+// botID is the id of the App's bot user, 0 while it is not known.
+func (h *githubClient) botID() int64 {
+	if u := h.bot.Load(); u != nil {
+		return u.ID
+	}
+	return 0
+}
+
+// Publish implements work.Publisher.
+func (h *githubClient) Publish(ctx context.Context, run *pipeline.Run, again bool) (pipeline.Publication, []pipeline.Event, error) {
+	if e, lost := h.lost(ctx, run); lost {
+		return pipeline.Publication{Rev: run.Published.Rev}, []pipeline.Event{e}, nil
+	}
+	return h.app.Publish(ctx, run, github.PublishOptions{Again: again, Pusher: pusher{h.gateway, h.app.Token}})
+}
+
+// lost reports a commit that was never pushed and lies on another machine, one
+// that has died since. The branch then goes on from where it is, and the phase
+// that made the commit is done again; its tape is in the database, so that it
+// costs nothing.
+func (h *githubClient) lost(ctx context.Context, run *pipeline.Run) (pipeline.Event, bool) {
+	if run.Head == run.Base || run.Head == run.Published.Head {
+		return pipeline.Event{}, false
+	}
+	if _, err := h.gateway.Resolve(ctx, run.Repo, run.Head); !errors.Is(err, fs.ErrNotExist) {
+		return pipeline.Event{}, false
+	}
+	return pipeline.Event{
+		ID: fmt.Sprintf("run/%d/lost/%s/%d", run.ID, run.Head, run.Seq), Type: pipeline.EventBranchMoved, Source: "forge",
+		Data: pipeline.Data{Head: cmp.Or(run.Published.Head, run.Base), Note: "the commit " + run.Head + " was lost with the machine that made it"},
+	}, true
+}
+
+// pusher lets the publisher push without knowing git or tokens.
+type pusher struct {
+	gateway *sandbox.Gateway
+	token   func(context.Context, pipeline.Repo) (string, error)
+}
+
+func (p pusher) Push(ctx context.Context, repo pipeline.Repo, branch, sha, old string) error {
+	token, err := p.token(ctx, repo)
+	if err != nil {
+		return err
+	}
+	return p.gateway.Push(ctx, repo, token, branch, sha, old)
+}
+
+func (p pusher) Diff(ctx context.Context, repo pipeline.Repo, from, to string) (string, error) {
+	return p.gateway.Diff(ctx, repo, from, to)
+}
+
+func newGitHubClient(o Options, gateway *sandbox.Gateway) (*githubClient, error) {
+	app, err := NewGitHubApp(o.Config, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	return &githubClient{app: app, gateway: gateway, base: o.Config.Run}, nil
+}
+
+// NewGitHubApp is the configured App as it calls GitHub.
+func NewGitHubApp(cfg settings.Config, log *slog.Logger) (*github.App, error) {
+	key, err := os.ReadFile(cfg.PrivateKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the App's private key: %w", err)
+	}
+	return github.New(github.Options{
+		BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: Slug, LogHosts: cfg.LogHosts,
+		MinWriteInterval: cfg.WriteInterval, Timeout: cfg.CallTimeout, Log: log, UserAgent: "forge/" + Version(), Gaps: true,
+	})
+}

@@ -1,0 +1,22 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"forge/pipeline/sandbox"
+)
+
+// TestMain lets the test binary stand in for the program as a worker, which the
+// sandbox starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		if err := sandbox.Worker(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}

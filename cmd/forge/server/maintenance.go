@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"forge/cmd/forge/settings"
+)
+
+// startUpkeep starts what goes on beside the engine; Stop ends it.
+func (s *Server) startUpkeep(ctx context.Context) {
+	base, halt := context.WithCancel(context.WithoutCancel(ctx))
+	s.halt = halt
+	s.aux.Go(func() { s.sweep(base) })
+	s.aux.Go(func() { s.Learner.Run(base) })
+	s.aux.Go(func() { s.tidy(base, s.now, s.config) })
+	s.aux.Go(func() { s.measure(base) })
+	s.aux.Go(func() { s.probe(base, s.config.UnsafeNoSandbox) })
+}
+
+// sweepEvery is how often GitHub is asked for deliveries that did not arrive, and
+// sweepBack how far back: GitHub keeps them for three days.
+const (
+	sweepEvery = 5 * time.Minute
+	sweepBack  = 71 * time.Hour
+)
+
+// sweep asks GitHub who the App is, until it knows, and has it send again what was
+// missed while the server was away: GitHub does not do so by itself.
+func (s *Server) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if _, err := s.github.identity(ctx); err != nil && ctx.Err() == nil { // to know its own comments' boxes
+			s.log.Warn("ask for the App's own user", "error", err)
+		}
+		missed, err := s.github.app.Sweep(ctx, time.Now().Add(-sweepBack))
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.log.Warn("look for missed deliveries", "error", err)
+		case len(missed) > 0:
+			s.log.Info("missed deliveries are sent again", "deliveries", len(missed))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tidyEvery is how often what is no longer of use is deleted.
+const tidyEvery = 6 * time.Hour
+
+// tidy deletes old payloads and tapes, and tends the memory, at the start and then at intervals.
+func (s *Server) tidy(ctx context.Context, now func() time.Time, cfg settings.Config) {
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		if err := s.prune(ctx, now(), cfg); err != nil && ctx.Err() == nil {
+			s.log.Warn("delete what is old", "error", err)
+		}
+		if err := s.Learner.Maintain(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("tend the memory", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// prune deletes what is older than the configuration keeps.
+func (s *Server) prune(ctx context.Context, now time.Time, cfg settings.Config) error {
+	var errs []error
+	if days := cfg.KeepDeliveries; days > 0 {
+		n, err := s.DB.PruneDeliveries(ctx, now.AddDate(0, 0, -days))
+		errs = append(errs, err)
+		if n > 0 {
+			s.log.Info("payloads of old deliveries are deleted", "deliveries", n)
+		}
+	}
+	if days := cfg.KeepTapes; days > 0 {
+		n, err := s.DB.PruneTapes(ctx, now.AddDate(0, 0, -days))
+		errs = append(errs, err)
+		if n > 0 {
+			s.log.Info("tapes of old runs are deleted", "runs", n)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// measureEvery is how often the daily sums are brought up to date with the log. It
+// reads what has gone on since, so that a day is complete when it is over.
+const measureEvery = 5 * time.Minute
+
+// measure keeps the daily sums of the metrics up to date.
+func (s *Server) measure(ctx context.Context) {
+	tick := time.NewTicker(measureEvery)
+	defer tick.Stop()
+	for {
+		if _, err := s.DB.MeasureRuns(ctx, Measured); err != nil && ctx.Err() == nil {
+			s.log.Warn("measure runs", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

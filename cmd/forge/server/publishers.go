@@ -1,0 +1,42 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"forge/pipeline"
+	"forge/pipeline/sandbox"
+)
+
+// localPublisher publishes runs on a local repository: the branch is all there is to show.
+type localPublisher struct{ gateway *sandbox.Gateway }
+
+// Publish implements work.Publisher.
+func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, _ bool) (pipeline.Publication, []pipeline.Event, error) {
+	pub := pipeline.Publication{Rev: run.Rev, Head: run.Published.Head}
+	if run.Head == run.Base || run.Head == run.Published.Head {
+		return pub, nil, nil
+	}
+	err := l.gateway.Push(ctx, run.Repo, "", run.Branch, run.Head, run.Published.Head)
+	var moved *sandbox.MovedError
+	var rejected *sandbox.RejectedError
+	switch {
+	case errors.As(err, &moved):
+		return pub, []pipeline.Event{{ID: fmt.Sprintf("run/%d/moved/%s", run.ID, moved.Head), Type: pipeline.EventBranchMoved, Source: "git", Data: pipeline.Data{Head: moved.Head}}}, nil
+	case errors.As(err, &rejected):
+		return pub, nil, &pipeline.Fault{Class: pipeline.FaultGitHub, Message: rejected.Error(), Final: true}
+	case err != nil:
+		return pub, nil, err
+	}
+	pub.Head = run.Head
+	return pub, nil, nil
+}
+
+// noopPublisher publishes to nobody.
+type noopPublisher struct{}
+
+// Publish implements work.Publisher.
+func (noopPublisher) Publish(_ context.Context, run *pipeline.Run, _ bool) (pipeline.Publication, []pipeline.Event, error) {
+	return pipeline.Publication{Rev: run.Rev, Head: run.Head}, nil, nil
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"forge/cmd/forge/monitoring"
+	"forge/cmd/forge/settings"
+	"forge/webhook"
+)
+
+// DrainTime is how long a server may take to end in order, and closeTime how long
+// the requests that are under way then have.
+const (
+	DrainTime = 10 * time.Second
+	closeTime = 8 * time.Second
+)
+
+// Server is an App that listens.
+type Server struct {
+	*App
+	URL      string // where webhooks come to
+	PagesURL string // of the web pages; "" without
+
+	hooks *webhook.Receiver
+	http  *http.Server
+	local *http.Server // of the web pages, for this machine alone; nil without
+
+	config settings.Config
+	now    func() time.Time
+	beat   func() time.Time // when the engine last looked for work
+	health health
+	tried  bool // the sandbox, at least once
+
+	halt context.CancelFunc // of what runs beside the engine
+	aux  sync.WaitGroup
+}
+
+// Listen builds an App, starts its engine and listens. It takes webhooks in only when
+// everything behind them is there.
+func Listen(ctx context.Context, o Options) (_ *Server, err error) {
+	o.pages = true
+	a, err := New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{App: a, config: o.Config, now: o.clock(), beat: a.Engine.Beat}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if err := s.DB.Own(); err != nil {
+		return nil, err
+	}
+	for _, text := range o.Config.Warnings {
+		s.log.Warn(text)
+	}
+	s.trySandbox(ctx, o.Config.UnsafeNoSandbox)
+	s.hooks, err = webhook.New(deliveryKeeper{s.DB}, o.Log, webhook.Options{Secret: []byte(o.Config.WebhookSecret.Reveal()), Notify: func() {
+		s.Engine.Wake()
+		s.pages.Notify("deliveries", "")
+	}})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", o.Config.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", o.Config.Listen, err)
+	}
+	if err := s.Engine.Start(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	s.hooks.Start(ctx)
+	r := s.routes()
+	if err := s.servePages(r, o); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	s.URL = "http://" + l.Addr().String()
+	s.http = newHTTPServer(r, o.Log)
+	s.http.RegisterOnShutdown(s.pages.Close)
+	s.serve(s.http, l)
+	s.startUpkeep(ctx)
+	return s, nil
+}
+
+// routes are those of webhooks and of what watches the server.
+func (s *Server) routes() *mux.Router {
+	r := mux.NewRouter()
+	s.hooks.Route(r)
+	r.HandleFunc("/healthz", s.healthy).Methods(http.MethodGet)
+	r.HandleFunc("/readyz", s.ready).Methods(http.MethodGet)
+	r.Handle("/metrics", scrape{db: s.DB, token: s.config.MetricsToken.Reveal(), log: s.log, now: s.now, more: s.watched, sums: &sums{}, process: monitoring.Process()}).Methods(http.MethodGet)
+	return r
+}
+
+// Stop ends the server in order: phases end at their next step, while webhooks are
+// still kept, so that a proxy has the time to see that it is not ready; then
+// nothing new comes in, and what was taken in is on disk.
+func (s *Server) Stop(ctx context.Context) error {
+	s.health.draining.Store(true)
+	s.halt()
+	defer s.aux.Wait()
+	err := s.Engine.Stop(ctx)
+	// Who is in the middle of a request gets an answer, also when the engine took all
+	// the time. A connection on which nothing was ever asked holds it up for five seconds.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	return errors.Join(err, shutdown(last, s.http, s.local), s.hooks.Stop(last), s.App.Close())
+}
+
+// shutdown shuts servers down at the same time; those that are nil are not there.
+func shutdown(ctx context.Context, servers ...*http.Server) error {
+	errs := make([]error, len(servers))
+	var down sync.WaitGroup
+	for i, one := range servers {
+		if one != nil {
+			down.Go(func() { errs[i] = one.Shutdown(ctx) })
+		}
+	}
+	down.Wait()
+	return errors.Join(errs...)
+}

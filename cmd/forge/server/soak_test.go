@@ -1,0 +1,104 @@
+//go:build soak
+
+package server
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/server/servertest"
+	"forge/github/githubtest"
+	"forge/pipeline"
+)
+
+// Covers lessons 12: a stop takes effect within 5 s at any moment, and what GitHub
+// shows then fits together. FORGE_STOPS sets how many moments are tried.
+func TestStopAtAnyMoment(t *testing.T) {
+	stops := 20
+	if n, err := strconv.Atoi(os.Getenv("FORGE_STOPS")); err == nil {
+		stops = n
+	}
+	slow := "sleep 0.4\n" + servertest.Greeter()["test.sh"]
+	of := newTestServer(t, testOptions{files: map[string]string{"test.sh": slow}})
+	of.label("acme")
+	first := of.untilState(pipeline.StateVerified)
+	lasts := first.Updated.Sub(first.Started)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %d stops, a run lasts %s", seed, stops, lasts)
+	random := rand.New(rand.NewPCG(seed, 2))
+	var slowest time.Duration
+	phases := map[pipeline.Phase]int{}
+	for done := 0; done < stops; {
+		issue, err := of.gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "It prints `hello Ann`.")
+		if err != nil {
+			t.Fatal(err)
+		}
+		of.issue = issue
+		of.label("acme")
+		of.until("of the issue", func(r *pipeline.Run) bool { return r.Task.Issue == issue })
+		wait(random.IntN(int(lasts.Milliseconds())))
+		begun := time.Now()
+		of.comment("acme", "/forge stop")
+		run := of.until("stopped, or ended before", func(r *pipeline.Run) bool {
+			return r.Task.Issue == issue && (r.State == pipeline.StateStopped || r.State.Ended())
+		})
+		took := time.Since(begun)
+		if run.State != pipeline.StateStopped {
+			continue // it came too late
+		}
+		slowest = max(slowest, took)
+		if took > 5*time.Second {
+			t.Errorf("stop %d took %s", done, took)
+		}
+		if slices.Contains(of.s.exec.Open(), run.ID) {
+			t.Errorf("stop %d: its workspace is still open", done)
+		}
+		of.checkStopped(run)
+		if run.Active != nil {
+			phases[run.Active.Phase]++
+		}
+		of.comment("acme", "/forge cancel")
+		of.until("cancelled", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State == pipeline.StateCancelled })
+		done++
+	}
+	t.Logf("the slowest stop took %s; stopped in %v", slowest.Round(time.Millisecond), phases)
+}
+
+// checkStopped wants the comment, the label, the branch and the check run of a
+// stopped run to say the same.
+func (of *testServer) checkStopped(run *pipeline.Run) {
+	of.t.Helper()
+	i, err := of.gh.Issue(greetRepo, run.Task.Issue)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	if !slices.Contains(i.Labels, "forge") {
+		of.t.Errorf("issue %d has the labels %q", i.Number, i.Labels)
+	}
+	if !slices.ContainsFunc(i.Comments, func(c githubtest.Comment) bool { return strings.Contains(c.Body, "Forge was stopped") }) {
+		of.t.Errorf("no comment of issue %d says that Forge was stopped: %+v", i.Number, i.Comments)
+	}
+	head, _ := of.gh.Head(greetRepo, run.Branch) // "" before the first push
+	if head != run.Published.Head || run.Head != run.Base && head != run.Head {
+		of.t.Errorf("the branch is at %q; the run shows %q and has made %q from %q", head, run.Published.Head, run.Head, run.Base)
+	}
+	if run.Published.Pull == nil {
+		return
+	}
+	pulls, err := of.gh.Pulls(greetRepo)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	for _, p := range pulls {
+		if p.Branch == run.Branch && (len(p.Checks) != 1 || p.Checks[0].Status != "completed" || p.Checks[0].Conclusion != "neutral" || !p.Draft) {
+			of.t.Errorf("pull request #%d, draft: %v, has the check runs %+v", p.Number, p.Draft, p.Checks)
+		}
+	}
+}
+
+func wait(ms int) { <-time.After(time.Duration(ms) * time.Millisecond) }

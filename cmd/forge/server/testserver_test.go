@@ -1,0 +1,294 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/demo"
+	"forge/cmd/forge/server/servertest"
+	"forge/cmd/forge/settings"
+	"forge/github/githubtest"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// testServer is a Forge in this process and a GitHub, with one repository and one
+// issue: small enough to try out what can go wrong.
+type testServer struct {
+	t     *testing.T
+	gh    *githubtest.Server
+	s     *Server
+	issue int
+
+	mu      sync.Mutex
+	changed chan struct{} // closed at each event
+	run     *pipeline.Run
+	on      func(*pipeline.Run, pipeline.Event)
+}
+
+type testOptions struct {
+	files map[string]string // over the greeter's; an empty text removes
+	tape  string            // default: servertest.GreeterTape
+	body  string            // of the issue
+	title string
+	on    func(*testServer, *pipeline.Run, pipeline.Event) // called at each event
+	env   map[string]string                                // of the server, on top
+
+	now         func() time.Time // of the server
+	testTimeout time.Duration    // of a test command
+	prepare     func(stateDir string)
+	wire        func(*Options)
+	signIn      bool // people sign in to the web pages with GitHub; else they are for this machine
+}
+
+const greetRepo = "acme/greet"
+
+func newTestServer(t *testing.T, o testOptions) *testServer {
+	t.Helper()
+	dir, err := demo.TempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: demo.Manifest()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { gh.Close() })
+	files := maps.Clone(servertest.Greeter())
+	maps.Copy(files, o.files)
+	maps.DeleteFunc(files, func(_, text string) bool { return text == "" })
+	if _, err := gh.AddRepo("acme", "greet", files); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gh.Install(greetRepo); err != nil {
+		t.Fatal(err)
+	}
+	of := &testServer{t: t, gh: gh, changed: make(chan struct{})}
+	if o.title == "" {
+		o.title, o.body = "The greeting lacks its comma", "It prints `hello Ann` where `hello, Ann` is right."
+	}
+	if of.issue, err = gh.As("acme").OpenIssue(greetRepo, o.title, o.body); err != nil {
+		t.Fatal(err)
+	}
+	if o.on != nil {
+		of.on = func(r *pipeline.Run, e pipeline.Event) { o.on(of, r, e) }
+	}
+	if o.tape == "" {
+		o.tape = servertest.GreeterTape
+	}
+	of.startServer(dir, o)
+	return of
+}
+
+func (of *testServer) startServer(dir string, o testOptions) {
+	of.t.Helper()
+	env, err := demo.Environment(of.gh, dir, []byte(o.tape))
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	env["FORGE_CALL_TIMEOUT"] = "1s"
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		env["FORGE_UNSAFE_NO_SANDBOX"] = "true"
+	}
+	if o.signIn {
+		of.signIn(env)
+	}
+	maps.Copy(env, o.env)
+	if o.prepare != nil {
+		o.prepare(env["FORGE_STATE_DIR"])
+	}
+	cfg, err := settings.Server("", func(k string) string { return env[k] })
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: of.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond}
+	if o.wire != nil {
+		o.wire(&wired)
+	}
+	of.s, err = Listen(of.t.Context(), wired)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	of.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), DrainTime)
+		defer cancel()
+		if err := of.s.Stop(ctx); err != nil {
+			of.t.Errorf("stop: %v", err)
+		}
+	})
+	of.gh.SetHook(of.s.URL + "/webhook")
+}
+
+// signIn lets people sign in to the web pages with the local GitHub.
+func (of *testServer) signIn(env map[string]string) {
+	of.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // GitHub must know the address before the server has it
+	of.must(err)
+	of.must(l.Close())
+	env["FORGE_LISTEN"], env["FORGE_PUBLIC_URL"] = l.Addr().String(), "http://"+l.Addr().String()
+	env["FORGE_DASHBOARD"], env["FORGE_CLIENT_ID"], env["FORGE_CLIENT_SECRET"] = "github", of.gh.ClientID, of.gh.ClientSecret
+	of.must(of.gh.SetCallbacks(env["FORGE_PUBLIC_URL"] + "/login/callback"))
+}
+
+func (of *testServer) onEvents(run *pipeline.Run, events []pipeline.Event) {
+	for _, e := range events {
+		if of.on != nil {
+			of.on(run, e)
+		}
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if of.run == nil || of.run.ID < run.ID || of.run.ID == run.ID && of.run.Seq < run.Seq { // two that append at the same time tell in any order
+		copied := *run
+		of.run = &copied
+	}
+	close(of.changed)
+	of.changed = make(chan struct{})
+}
+
+// until waits until the run is shown as it should be.
+func (of *testServer) until(what string, cond func(*pipeline.Run) bool) *pipeline.Run {
+	of.t.Helper()
+	timeout := time.After(60 * time.Second)
+	for {
+		of.mu.Lock()
+		run, changed := of.run, of.changed
+		of.mu.Unlock()
+		if run != nil && run.Published.Rev >= run.Rev && cond(run) {
+			return run
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			stacks := make([]byte, 1<<20)
+			of.t.Logf("what everybody does:\n%s", stacks[:runtime.Stack(stacks, true)])
+			of.t.Fatalf("no run %s: %+v", what, run)
+		}
+	}
+}
+
+func (of *testServer) untilState(s pipeline.State) *pipeline.Run {
+	of.t.Helper()
+	return of.until(string(s), func(r *pipeline.Run) bool { return r.State == s })
+}
+
+// says waits until a comment on the issue or the pull request has the text.
+func (of *testServer) says(text string) {
+	of.t.Helper()
+	ctx, cancel := context.WithTimeout(of.t.Context(), 60*time.Second)
+	defer cancel()
+	var all string
+	err := of.gh.Wait(ctx, func() bool {
+		all = of.comments()
+		return strings.Contains(all, text)
+	})
+	if err != nil {
+		of.t.Fatalf("nobody says %q:\n%s", text, all)
+	}
+}
+
+func (of *testServer) comments() string {
+	var b strings.Builder
+	i, err := of.gh.Issue(greetRepo, of.issue)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	pulls, err := of.gh.Pulls(greetRepo)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	list := i.Comments
+	for _, p := range pulls {
+		list = append(list, p.Comments...)
+		b.WriteString(p.Body + "\n")
+	}
+	for _, c := range list {
+		b.WriteString(c.Author + ": " + c.Body + "\n")
+	}
+	return b.String()
+}
+
+func (of *testServer) label(who string) {
+	of.t.Helper()
+	if err := of.gh.As(who).Label(greetRepo, of.issue, "forge"); err != nil {
+		of.t.Fatal(err)
+	}
+}
+
+func (of *testServer) comment(who, text string) {
+	of.t.Helper()
+	if _, err := of.gh.As(who).Comment(greetRepo, of.issue, text); err != nil {
+		of.t.Fatal(err)
+	}
+}
+
+// outcome waits until the newest delivery of the kind has one.
+func (of *testServer) outcome(event, want string) {
+	of.t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		list, err := of.s.DB.Deliveries(of.t.Context(), deliveriesOf(greetRepo))
+		if err != nil {
+			of.t.Fatal(err)
+		}
+		var seen []string
+		for _, d := range list {
+			if d.Event == event {
+				seen = append(seen, d.Outcome)
+			}
+			if d.Event == event && strings.Contains(d.Outcome, want) {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			of.t.Fatalf("no %s has the outcome %q; they have %q", event, want, seen)
+		}
+	}
+}
+
+// box finds the box of a choice in the question: its comment, and which one it is.
+func (of *testServer) box(choice string) (comment int64, nth int) {
+	of.t.Helper()
+	pulls, err := of.gh.Pulls(greetRepo)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	i, err := of.gh.Issue(greetRepo, of.issue)
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	list := i.Comments
+	for _, p := range pulls {
+		list = append(list, p.Comments...)
+	}
+	for _, c := range list {
+		n := 0
+		for line := range strings.SplitSeq(c.Body, "\n") {
+			if !strings.HasPrefix(line, "- [ ] ") {
+				continue
+			}
+			if strings.Contains(line, choice) {
+				return c.ID, n
+			}
+			n++
+		}
+	}
+	of.t.Fatalf("no box for %q", choice)
+	return 0, 0
+}
+
+func deliveriesOf(repo string) store.DeliveryFilter { return store.DeliveryFilter{Repo: repo} }

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"forge/pipeline/sandbox"
+)
+
+// newWorkspaces makes what holds repositories: the sandbox that files and commands
+// are in, and the gateway that git goes through.
+func newWorkspaces(o Options) (*sandbox.Manager, *sandbox.Gateway, error) {
+	cfg := o.Config
+	uid, gid, err := workerUser(cfg.WorkerUser)
+	if err != nil {
+		return nil, nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find this program: %w", err)
+	}
+	spaces, err := sandbox.New(sandbox.Options{
+		Dir: filepath.Join(cfg.StateDir, "work"), Exe: exe, Unsafe: cfg.UnsafeNoSandbox, UID: uid, GID: gid, ModCache: modCache(), Log: o.Log,
+		Limits: sandbox.Limits{Wall: time.Duration(cfg.Run.Tests.TimeoutMinutes)*time.Minute + time.Minute}, // a suite's own limit fires first
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	var hosts []string
+	if cfg.GitHubURL != "" {
+		hosts = append(hosts, cfg.GitHubURL)
+	}
+	gateway, err := sandbox.NewGateway(sandbox.GatewayOptions{
+		Dir: filepath.Join(cfg.StateDir, "git"), Hosts: hosts, AllowLocal: o.Local, Prefix: Slug + "/", GID: gid, Log: o.Log,
+	})
+	return spaces, gateway, err
+}
+
+// ProbeSandbox reports whether commands can run in a sandbox here.
+func ProbeSandbox(ctx context.Context, o Options) error {
+	spaces, _, err := newWorkspaces(o)
+	if err != nil {
+		return err
+	}
+	return spaces.Probe(ctx)
+}
+
+// workerUser finds the user that works on repositories when this process is root;
+// zeros let the sandbox choose.
+func workerUser(name string) (uid, gid int, err error) {
+	if name == "" {
+		return 0, 0, nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, 0, fmt.Errorf("find the worker's user: %w", err)
+	}
+	uid, _ = strconv.Atoi(u.Uid)
+	gid, _ = strconv.Atoi(u.Gid)
+	return uid, gid, nil
+}
+
+// modCache is where modules lie that are already on this machine. The sandbox has
+// no network, so that what a repository needs must be there.
+func modCache() string {
+	if dir := os.Getenv("GOMODCACHE"); dir != "" {
+		return dir
+	}
+	return ""
+}
