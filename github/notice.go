@@ -164,7 +164,11 @@ func unmarshal(event string, payload []byte, d *delivery) error {
 	switch event {
 	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review", "pull_request_review_thread", "push", "pull_request",
 		"installation", "installation_repositories", "check_run", "check_suite", "workflow_run", "status", "delete":
-		return json.Unmarshal(payload, d)
+		part, err := deliveryShape.project(make([]byte, 0, 4<<10), payload)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(part, d)
 	}
 	var c struct {
 		Action string  `json:"action"`

@@ -1,0 +1,131 @@
+package github
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+// payloads are those of testdata/notice.
+func payloads(t testing.TB) map[string][]byte {
+	files, err := filepath.Glob("testdata/notice/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no payloads: %v", err)
+	}
+	out := map[string][]byte{}
+	for _, file := range files {
+		ar, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range ar.Files {
+			if json.Valid(f.Data) {
+				out[file+" "+f.Name] = f.Data
+			}
+		}
+	}
+	if dir := os.Getenv("FORGE_WEBHOOK_EXAMPLES"); dir != "" {
+		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".json") {
+				out[path], err = os.ReadFile(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// What is decoded from the projection is what is decoded from the payload.
+func TestProject(t *testing.T) {
+	for name, payload := range payloads(t) {
+		readsSame(t, name, payload)
+	}
+}
+
+func readsSame(t *testing.T, name string, payload []byte) {
+	t.Helper()
+	var want, got delivery
+	wantErr := json.Unmarshal(payload, &want)
+	part, err := deliveryShape.project(nil, payload)
+	if err == nil {
+		err = json.Unmarshal(part, &got)
+	}
+	if wantErr != nil {
+		return // it may be wrong where Forge does not look
+	}
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, part)
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(delivery{})); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestProjectErrors(t *testing.T) {
+	for _, s := range []string{``, `{`, `{"action"`, `{"action":}`, `{"action":"x"`, `{"action":"x"} x`, `[`, `{"issue":{"title":"x}`, `{"a":[1,2}`, `{1:2}`, `"`} {
+		part, err := deliveryShape.project(nil, []byte(s))
+		var d delivery
+		if err == nil {
+			err = json.Unmarshal(part, &d)
+		}
+		if err == nil {
+			t.Errorf("project(%q) = %q", s, part)
+		}
+	}
+}
+
+// FuzzProject holds that every valid payload reads the same.
+func FuzzProject(f *testing.F) {
+	f.Add([]byte(`{"action":"a\"b\\","sender":{"id":1},"x":[{"y":"]"}],"branches":[{"name":"n"},{}],"issue":{"pull_request":null}}`))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		if !json.Valid(payload) || strings.ContainsAny(string(payload), `\`) || folds(payload) {
+			part, err := deliveryShape.project(nil, payload) // it must not panic
+			if err == nil {
+				_ = json.Unmarshal(part, new(delivery))
+			}
+			return
+		}
+		readsSame(t, "fuzz", payload)
+	})
+}
+
+// folds reports keys that encoding/json would match by ignoring their case, which
+// GitHub's never need.
+func folds(payload []byte) bool {
+	return strings.ToLower(string(payload)) != string(payload)
+}
+
+func BenchmarkDecode(b *testing.B) {
+	var largest []byte
+	for _, p := range payloads(b) {
+		if len(p) > len(largest) && json.Unmarshal(p, new(delivery)) == nil {
+			largest = p
+		}
+	}
+	b.Run("whole", func(b *testing.B) {
+		b.SetBytes(int64(len(largest)))
+		for b.Loop() {
+			var d delivery
+			if err := json.Unmarshal(largest, &d); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("projected", func(b *testing.B) {
+		b.SetBytes(int64(len(largest)))
+		for b.Loop() {
+			var d delivery
+			if err := unmarshal("pull_request", largest, &d); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
