@@ -151,17 +151,17 @@ func (c *committer) commit(ctx context.Context, group []waiting, list []Delivery
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	err := c.keeper.KeepDeliveries(ctx, list)
-	kept := err == nil
+	work := false
 	for i, w := range group {
 		one := err
 		if err != nil && len(group) > 1 {
 			one = c.keeper.KeepDeliveries(ctx, list[i:i+1])
 		}
-		kept = kept || one == nil
+		work = work || one == nil && w.delivery.Outcome == ""
 		w.release()
 		w.done <- one
 	}
-	if kept {
+	if work {
 		c.notify()
 	}
 }

@@ -36,7 +36,7 @@ type durable struct{ db *store.DB }
 func (k durable) KeepDeliveries(ctx context.Context, list []webhook.Delivery) error {
 	rows := make([]store.Delivery, len(list))
 	for i, d := range list {
-		rows[i] = store.Delivery{GUID: d.GUID, Event: d.Event, Action: d.Action, Repo: d.Repo, Received: d.Received, Payload: d.Payload}
+		rows[i] = store.Delivery{GUID: d.GUID, Event: d.Event, Action: d.Action, Repo: d.Repo, Received: d.Received, Payload: d.Payload, Outcome: d.Outcome}
 	}
 	return k.db.KeepDeliveries(ctx, rows)
 }
@@ -141,6 +141,43 @@ func TestStoreGone(t *testing.T) {
 	w := httptest.NewRecorder()
 	if h.ServeHTTP(w, req); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("status %d, header %v", w.Code, w.Header())
+	}
+}
+
+// What nothing follows from is on disk as handled, and wakes nobody.
+func TestOutcome(t *testing.T) {
+	db := openStore(t)
+	notified := 0
+	r, err := webhook.New(durable{db}, slog.New(slog.DiscardHandler), webhook.Options{Secret: secret, Notify: func() { notified++ },
+		Outcome: func(event string, payload []byte) string {
+			if bytes.Contains(payload, []byte("starred")) {
+				return event + " starred: nothing to do"
+			}
+			return ""
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Start(t.Context())
+	for i, action := range []string{"starred", "labeled"} {
+		body := fmt.Appendf(nil, `{"action":%q}`, action)
+		req := httptest.NewRequest(http.MethodPost, "/webhook", bytes.NewReader(body))
+		req.Header = header(action, signature(body))
+		w := httptest.NewRecorder()
+		if r.ServeHTTP(w, req); w.Code != http.StatusAccepted {
+			t.Fatalf("delivery %d: status %d", i, w.Code)
+		}
+	}
+	if err := r.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := db.WaitingDeliveries(t.Context(), time.Now(), 10)
+	if err != nil || len(waiting) != 1 || waiting[0].GUID != "labeled" || notified != 1 {
+		t.Errorf("waiting %+v, notified %d times, %v", waiting, notified, err)
+	}
+	d, err := db.Delivery(t.Context(), "starred")
+	if err != nil || d.State != store.DeliveryDone || d.Outcome != "issues starred: nothing to do" || d.Finished.IsZero() || len(d.Payload) == 0 {
+		t.Errorf("the other: %+v, %v", d, err)
 	}
 }
 

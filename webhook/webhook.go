@@ -39,6 +39,7 @@ type Delivery struct {
 	Repo     string // "owner/name"; empty when the payload names none
 	Received time.Time
 	Payload  []byte // as it was sent
+	Outcome  string // why nothing follows from it; empty when it is to be worked on
 }
 
 // A keeper makes deliveries durable, all of them or none. One whose GUID is known
@@ -49,10 +50,16 @@ type keeper interface {
 
 // Options configure a [Receiver].
 type Options struct {
-	Secret []byte           // shared with GitHub; must not be empty
-	Path   string           // of the route; empty: "/webhook"
-	Notify func()           // called after a commit, to wake up who handles deliveries; may be nil; must not block
-	Clock  func() time.Time // nil: time.Now
+	Secret []byte // shared with GitHub; must not be empty
+	Path   string // of the route; empty: "/webhook"
+	Notify func() // called after a commit, to wake up who handles deliveries; may be nil; must not block
+
+	// Outcome says why nothing follows from a delivery, as most of what GitHub sends is
+	// of no concern: it is then kept as handled, in the same insert. "" leaves that to
+	// who handles deliveries. It must be quick, must not keep the payload, and may be nil.
+	Outcome func(event string, payload []byte) string
+
+	Clock func() time.Time // nil: time.Now
 }
 
 // Receiver is the HTTP handler for GitHub's deliveries. Start it before it
@@ -159,6 +166,9 @@ func (r *Receiver) receive(req *http.Request, d *Delivery) *refusal {
 	}
 	d.Payload = buf.data
 	d.Action, d.Repo = route(buf.data)
+	if r.opts.Outcome != nil {
+		d.Outcome = r.opts.Outcome(d.Event, buf.data)
+	}
 	err := r.commit.keep(req.Context(), d, func() { r.release(buf) })
 	switch {
 	case errors.Is(err, errFull):

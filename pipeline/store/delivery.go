@@ -25,7 +25,8 @@ const (
 	DeliveryDead    DeliveryState = "dead"    // tried too often; Error says why
 )
 
-// Delivery is one webhook delivery. To keep one, the fields up to Payload count.
+// Delivery is one webhook delivery. To keep one, the fields up to Payload count, and
+// Outcome: one that has it is kept as handled.
 type Delivery struct {
 	GUID     string // GitHub's X-GitHub-Delivery: the same for a redelivery
 	Event    string // X-GitHub-Event
@@ -43,7 +44,7 @@ type Delivery struct {
 	Finished time.Time
 }
 
-var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload) VALUES `, 6, ` ON CONFLICT (guid) DO NOTHING`)
+var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished) VALUES `, 10, ` ON CONFLICT (guid) DO NOTHING`)
 
 // KeepDeliveries stores deliveries in one transaction. One whose GUID is known is
 // passed over. When it returns nil, all of them are on disk.
@@ -59,13 +60,18 @@ func (d *DB) KeepDeliveries(ctx context.Context, list []Delivery) error {
 	}
 	defer d.packers.Put(p)
 	p.buf = p.buf[:0]
-	rows := make([]any, 0, len(list)*6)
+	rows := make([]any, 0, len(list)*10)
 	for i := range list {
 		v := &list[i]
 		if v.GUID == "" {
 			return errors.New("keep deliveries: one has no GUID")
 		}
 		rows = append(rows, v.GUID, clean(v.Event), clean(v.Action), clean(v.Repo), micros(v.Received), p.pack(v.Payload))
+		if v.Outcome == "" {
+			rows = append(rows, DeliveryWaiting, 0, "", int64(0))
+		} else {
+			rows = append(rows, DeliveryDone, 1, clean(v.Outcome), micros(v.Received))
+		}
 	}
 	err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := insertDeliveries.run(ctx, d, tx, rows)
