@@ -232,6 +232,10 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 		w.command.Lock()
 		defer w.command.Unlock()
 		return nil, w.tree.checkout(ctx, p.Path)
+	case "restore":
+		w.command.Lock()
+		defer w.command.Unlock()
+		return nil, w.tree.restore(ctx, p.Path, p.Paths)
 	case "list":
 		return w.tree.list(p.Path)
 	case "read":

@@ -259,6 +259,8 @@ type pathParams struct {
 	Max     int    `json:"max,omitempty"`
 	From    int    `json:"from,omitempty"`
 	To      int    `json:"to,omitempty"`
+
+	Paths []string `json:"paths,omitempty"`
 }
 
 // Checkout makes the work tree be exactly that commit: what differs is replaced,
@@ -266,6 +268,13 @@ type pathParams struct {
 // nothing is converted.
 func (w *Workspace) Checkout(ctx context.Context, sha string) error {
 	return w.call(ctx, "checkout", pathParams{Path: sha}, nil)
+}
+
+// Restore makes some paths of the work tree be what they are in a commit: content,
+// mode or link, or not there at all. It knows no protected paths, for it brings
+// nothing new; what is in the way of a path gives way.
+func (w *Workspace) Restore(ctx context.Context, sha string, paths []string) error {
+	return w.call(ctx, "restore", pathParams{Path: sha, Paths: paths}, nil)
 }
 
 // List returns the names in a directory ("" for the top), sorted; those of
