@@ -50,7 +50,7 @@ type deliveryKeeper struct{ db *store.DB }
 func (k deliveryKeeper) KeepDeliveries(ctx context.Context, list []webhook.Delivery) error {
 	out := make([]store.Delivery, len(list))
 	for i, d := range list {
-		out[i] = store.Delivery{GUID: d.GUID, Event: d.Event, Action: d.Action, Repo: d.Repo, Received: d.Received, Payload: d.Payload}
+		out[i] = store.Delivery{GUID: d.GUID, Event: d.Event, Action: d.Action, Repo: d.Repo, Received: d.Received, Payload: d.Payload, Outcome: d.Outcome}
 	}
 	return k.db.KeepDeliveries(ctx, out)
 }

@@ -175,6 +175,28 @@ func (a *App) reader(cfg settings.Config) func(string, []byte) (pipeline.Notice,
 	}
 }
 
+// outcome says why nothing follows from a delivery, "" where something may. What
+// people tick counts only in Forge's own comments, so nothing is settled before the
+// App's user is known.
+func (a *App) outcome(cfg settings.Config) func(string, []byte) string {
+	read := a.reader(cfg)
+	return func(event string, payload []byte) (why string) {
+		defer func() {
+			if p := recover(); p != nil {
+				why = "" // the engine reads it again, and reports it
+			}
+		}()
+		if a.github.botID() == 0 {
+			return ""
+		}
+		n, err := read(event, payload)
+		if err != nil || n.Kind != pipeline.NoticeNone {
+			return ""
+		}
+		return n.Why
+	}
+}
+
 // Close ends everything that is open, workspaces first.
 func (a *App) Close() error {
 	var errs []error

@@ -64,10 +64,10 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 		s.log.Warn(text)
 	}
 	s.trySandbox(ctx, o.Config.UnsafeNoSandbox)
-	s.hooks, err = webhook.New(deliveryKeeper{s.DB}, o.Log, webhook.Options{Secret: []byte(o.Config.WebhookSecret.Reveal()), Notify: func() {
-		s.Engine.Wake()
-		s.pages.Notify("deliveries", "")
-	}})
+	s.hooks, err = webhook.New(deliveryKeeper{s.DB}, o.Log, webhook.Options{
+		Secret: []byte(o.Config.WebhookSecret.Reveal()), Outcome: a.outcome(o.Config),
+		Notify: func() { s.Engine.Wake(); s.pages.Notify("deliveries", "") },
+	})
 	if err != nil {
 		return nil, err
 	}
