@@ -39,26 +39,25 @@ func newAnthropic(model, key, url string, timeout time.Duration) *claude {
 // Complete implements Model. Request.Force is not sent: the models since Claude
 // Opus 5.5 answer 400 to a forced tool; the prompt asks for it in words.
 func (m *claude) Complete(ctx context.Context, req Request) (Response, error) {
-	cached := anthropic.NewCacheControlEphemeralParam()
 	params := anthropic.MessageNewParams{
 		Model:     m.model,
 		MaxTokens: int64(req.MaxTokens),
-		System:    []anthropic.TextBlockParam{{Text: req.System, CacheControl: cached}},
+		System:    []anthropic.TextBlockParam{{Text: req.System}},
 	}
-	for i, t := range req.Tools {
+	if len(req.Messages) == 0 || len(req.Messages[0].Marks) == 0 {
+		params.System[0].CacheControl = anthropic.NewCacheControlEphemeralParam()
+	}
+	for _, t := range req.Tools {
 		required, _ := t.Schema["required"].([]string)
 		tool := anthropic.ToolParam{
 			Name:        t.Name,
 			Description: param.NewOpt(t.Description),
 			InputSchema: anthropic.ToolInputSchemaParam{Properties: t.Schema["properties"], Required: required},
 		}
-		if i == len(req.Tools)-1 {
-			tool.CacheControl = cached
-		}
 		params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: &tool})
 	}
 	for i, msg := range req.Messages {
-		params.Messages = append(params.Messages, claudeMessage(msg, i == len(req.Messages)-1))
+		params.Messages = append(params.Messages, claudeMessage(msg, i >= len(req.Messages)-3))
 	}
 	msg, err := m.messages.New(ctx, params)
 	if err != nil {
@@ -67,9 +66,12 @@ func (m *claude) Complete(ctx context.Context, req Request) (Response, error) {
 	return claudeResponse(msg)
 }
 
-// claudeMessage writes one turn; the last one carries the mark up to which the
-// provider caches.
-func claudeMessage(msg Message, last bool) anthropic.MessageParam {
+// claudeMessage writes one turn. The provider keeps the prompt up to each mark, of
+// which it takes four, and looks for what it kept at most 20 blocks before one. So
+// the first turn is marked where others begin alike, and the last two of the user at
+// their ends: between them may lie more blocks than that. Tools and system prompt
+// come before the first mark, and have one of their own only when there is none.
+func claudeMessage(msg Message, mark bool) anthropic.MessageParam {
 	if msg.Role == "assistant" && len(msg.Raw) > 0 {
 		return param.Override[anthropic.MessageParam](msg.Raw)
 	}
@@ -77,8 +79,16 @@ func claudeMessage(msg Message, last bool) anthropic.MessageParam {
 	for _, r := range msg.Results {
 		blocks = append(blocks, anthropic.NewToolResultBlock(r.ID, r.Text, r.Error))
 	}
-	if msg.Text != "" {
-		blocks = append(blocks, anthropic.NewTextBlock(msg.Text))
+	text := msg.Text
+	from := 0
+	for _, to := range msg.Marks {
+		if to > from && to < len(text) {
+			blocks = append(blocks, marked(anthropic.NewTextBlock(text[from:to])))
+			from = to
+		}
+	}
+	if text = text[from:]; text != "" {
+		blocks = append(blocks, anthropic.NewTextBlock(text))
 	}
 	for _, c := range msg.Calls {
 		blocks = append(blocks, anthropic.NewToolUseBlock(c.ID, c.Args, c.Name))
@@ -86,12 +96,17 @@ func claudeMessage(msg Message, last bool) anthropic.MessageParam {
 	if msg.Role == "assistant" {
 		return anthropic.NewAssistantMessage(blocks...)
 	}
-	if last && len(blocks) > 0 {
-		if c := blocks[len(blocks)-1].GetCacheControl(); c != nil {
-			*c = anthropic.NewCacheControlEphemeralParam()
-		}
+	if mark && len(blocks) > 0 {
+		blocks[len(blocks)-1] = marked(blocks[len(blocks)-1])
 	}
 	return anthropic.NewUserMessage(blocks...)
+}
+
+func marked(b anthropic.ContentBlockParamUnion) anthropic.ContentBlockParamUnion {
+	if c := b.GetCacheControl(); c != nil {
+		*c = anthropic.NewCacheControlEphemeralParam()
+	}
+	return b
 }
 
 func claudeResponse(msg *anthropic.Message) (Response, error) {

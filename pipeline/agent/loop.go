@@ -29,8 +29,9 @@ type phase struct {
 	budget    *budget
 	steps     int    // taken, over all conversations
 	limit     int    // on steps
-	nonce     string // of the data delimiters
+	nonce     string // of the data delimiters; the same in the whole run, so that prompts begin alike
 	resumable bool   // an earlier attempt's tape may be used
+	ran       bool   // a conversation has run commands in the workspace
 	reserved  func() // gives back what the last call had set aside; nil: nothing is
 }
 
@@ -46,7 +47,7 @@ func (p *phase) release() {
 func (a *Agent) phase(j Job, ph pipeline.Phase) *phase {
 	run := j.Run
 	p := &phase{agent: a, job: j, phase: ph, limit: run.Config.Limits.Steps, resumable: resumes(run),
-		nonce:  digest(run.Trace + attemptSuffix.ReplaceAllString(j.Key, ""))[:8],
+		nonce:  digest(run.Trace)[:8],
 		budget: &budget{cost: run.CostLimit(), tokens: run.TokenLimit(), before: run.Usage, phase: run.Spent[ph]}}
 	if p.limit <= 0 {
 		p.limit = defaultSteps
@@ -63,8 +64,10 @@ type spec struct {
 	role   string // whose model
 	system string
 	prompt string
+	marks  []int // bytes of the prompt up to which others begin alike; see Message
 	tools  []tool
 	result map[string]any                      // schema of what is submitted
+	form   map[string]any                      // the schema that the model is shown; nil: result
 	accept func(args json.RawMessage) []string // problems with it, for the model; none: accepted
 }
 
@@ -96,7 +99,8 @@ func (p *phase) converse(ctx context.Context, s spec) error {
 	c.price, _ = p.agent.prices.find(name) // a model without a price is shown without one
 	p.budget.role = s.role
 	p.budget.share = int64(p.agent.opts.Shares[s.role] * float64(p.budget.cost))
-	c.mem.user(nil, s.prompt+"\n\n"+p.state(s.name, 1, p.left()))
+	c.mem.begin(s.prompt+"\n\n"+p.state(s.name, 1, p.left()), s.marks)
+	defer func() { p.ran = p.ran || c.box.ran }()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -192,7 +196,11 @@ func (c *conversation) describe() []Tool {
 	for _, t := range c.tools {
 		out = append(out, t.describe())
 	}
-	return append(out, tool{name: "submit", schema: c.result}.describe())
+	form := c.form
+	if form == nil {
+		form = c.result
+	}
+	return append(out, tool{name: "submit", schema: form}.describe())
 }
 
 // act carries out what the model wants and puts the results into the memory.
@@ -205,22 +213,10 @@ func (c *conversation) act(ctx context.Context, r Response, log *turnLog) (bool,
 		return false, c.nudge(r)
 	}
 	c.silent = 0
-	var results []ToolResult
-	for i, call := range r.Calls {
-		if i >= callsPerTurn {
-			results = append(results, ToolResult{ID: call.ID, Error: true, Text: fmt.Sprintf("not done: at most %d calls in one answer", callsPerTurn)})
-			continue
-		}
-		if r.Stop == StopLength && i == len(r.Calls)-1 {
-			results = append(results, ToolResult{ID: call.ID, Error: true, Text: "not done: your answer was cut off at its limit, so this call may be incomplete; use smaller steps"})
-			continue
-		}
-		res, accepted, err := c.use(ctx, call, log)
-		if err != nil || accepted {
-			log.step.Progress = log.step.Progress || accepted
-			return accepted, err
-		}
-		results = append(results, res)
+	results, accepted, err := c.useAll(ctx, r, log)
+	if err != nil || accepted {
+		log.step.Progress = log.step.Progress || accepted
+		return accepted, err
 	}
 	advice, err := c.watch(ctx, results, log)
 	if err != nil {
@@ -254,48 +250,6 @@ func (c *conversation) nudge(r Response) error {
 	}
 	c.mem.user(nil, text+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left()))
 	return nil
-}
-
-// use carries out one call.
-func (c *conversation) use(ctx context.Context, call ToolCall, log *turnLog) (ToolResult, bool, error) {
-	start := c.p.agent.opts.Clock()
-	var out outcome
-	var err error
-	var why string
-	t, known := c.find(call.Name)
-	switch {
-	case call.Name == "submit":
-		problems := c.submit(call.Args)
-		if len(problems) == 0 {
-			out = outcome{ok: true, text: "accepted"}
-			break
-		}
-		why = strings.Join(problems, "; ")
-		list := "- " + strings.Join(problems, "\n- ")
-		out = misuse("The result is not accepted:\n%s\nCorrect it and call submit again.", list)
-		if c.repairs++; c.repairs > maxRepairs {
-			err = agentFault("not verified: the result of the %s was not acceptable, also after %d repairs:\n%s", c.who(), maxRepairs, clip(list, 1500))
-		}
-	case !known:
-		out = misuse("there is no tool %q; there are %s", clip(call.Name, 60), c.toolNames())
-	default:
-		args, problems := fitTool(t.schema, call.Args)
-		if len(problems) > 0 {
-			why = strings.Join(problems, "; ")
-			out = misuse("%s", why)
-			break
-		}
-		out, err = t.run(ctx, &c.box, args)
-	}
-	millis := c.p.agent.opts.Clock().Sub(start).Milliseconds()
-	use := pipeline.ToolUse{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Step: c.p.steps, Tool: clip(call.Name, 60),
-		Subject: t.about(call.Args), OK: out.ok, Millis: millis, Bytes: len(out.text), Digest: digest(denoise(out.text))}
-	if !out.ok {
-		use.Error = clip(firstOf(why, errorText(err), firstLine(out.text)), 200)
-	}
-	log.tools = append(log.tools, use)
-	log.step.Progress = c.progress(out) || log.step.Progress
-	return ToolResult{ID: call.ID, Text: c.p.resultText(out, millis, c.price.Input), Error: !out.ok}, call.Name == "submit" && out.ok, err
 }
 
 // submit returns everything that is wrong with a result, in its form and in what

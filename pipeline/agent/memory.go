@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"forge/pipeline"
 )
@@ -14,7 +16,19 @@ const (
 	keepTokens   = 60_000
 	elidedOver   = 400 // bytes; shorter outputs stay
 	keptTurns    = 6   // newest messages that stay as they are
+
+	writtenTurns = 10       // newest messages whose written contents stay
+	writtenBatch = 24 << 10 // bytes of older ones that are elided at once
 )
+
+// elidedMark stands for content that a model wrote and need not be sent again: it
+// is in the file. whyElided is for a model that takes it for content.
+const (
+	elidedMark = "[content elided, "
+	whyElided  = "the content holds the mark of one that was elided from what you see; write out what is to stand in the file"
+)
+
+func isElided(s string) bool { return strings.Contains(s, elidedMark) }
 
 // memory is the working memory of a conversation: its messages, to which turns
 // are only appended, until the budget forces old outputs out (I1).
@@ -22,6 +36,11 @@ type memory struct {
 	messages []Message
 	budget   int64 // tokens; 0: memoryTokens
 	elided   int   // outputs left out so far
+}
+
+// begin is the first message; see Message for the marks.
+func (m *memory) begin(text string, marks []int) {
+	m.messages = append(m.messages, Message{Role: "user", Text: text, Marks: marks})
 }
 
 // assistant appends a model's turn.
@@ -36,7 +55,58 @@ func (m *memory) assistant(r Response) {
 // user appends results and words.
 func (m *memory) user(results []ToolResult, text string) {
 	m.messages = append(m.messages, Message{Role: "user", Results: results, Text: text})
+	if m.written(false) >= writtenBatch {
+		m.written(true)
+		m.changed()
+	}
 	m.trim()
+}
+
+// written counts the bytes of contents that older turns wrote, and elides them when
+// told to: each time that is done the provider's cache is of no use once.
+func (m *memory) written(elide bool) (bytes int) {
+	for i := 1; i < len(m.messages)-writtenTurns; i++ {
+		for k := range m.messages[i].Calls {
+			call := &m.messages[i].Calls[k]
+			args, n := elided(*call)
+			if n > 0 && elide {
+				call.Args = args
+				m.elided++
+			}
+			bytes += n
+		}
+	}
+	return bytes
+}
+
+// elided returns the arguments of a call that writes without the contents, and how
+// many bytes that saves.
+func elided(call ToolCall) (json.RawMessage, int) {
+	if call.Name != "write" && call.Name != "edit" {
+		return nil, 0
+	}
+	var args map[string]any
+	if json.Unmarshal(call.Args, &args) != nil {
+		return nil, 0
+	}
+	for _, name := range []string{"content", "old", "new"} {
+		if s, _ := args[name].(string); len(s) > elidedOver {
+			args[name] = fmt.Sprintf("%s%d KB; read the file to see what it holds]", elidedMark, (len(s)+1023)>>10)
+		}
+	}
+	out, err := json.Marshal(args)
+	if err != nil || len(out) >= len(call.Args)-elidedOver/2 {
+		return nil, 0
+	}
+	return out, len(call.Args) - len(out)
+}
+
+// changed drops the model's reasoning, which is bound to the exact text before it:
+// the provider would refuse it behind a changed message.
+func (m *memory) changed() {
+	for i := range m.messages {
+		m.messages[i].Raw = nil
+	}
 }
 
 func (m *memory) bytes() int {
@@ -53,9 +123,8 @@ func (m *memory) bytes() int {
 	return n
 }
 
-// trim elides the oldest outputs when the memory is over its budget. The model's
-// reasoning is bound to the exact text before it, so it goes too: the provider
-// would refuse it behind a changed message.
+// trim elides the oldest outputs when the memory is over its budget, and before
+// them what was written.
 func (m *memory) trim() {
 	budget, keep := m.budget, m.budget/2
 	if budget == 0 {
@@ -65,7 +134,7 @@ func (m *memory) trim() {
 	if tokens(size) <= budget {
 		return
 	}
-	changed := false
+	size -= m.written(true)
 	for i := 1; i < len(m.messages)-keptTurns && tokens(size) > keep; i++ {
 		for k := range m.messages[i].Results {
 			r := &m.messages[i].Results[k]
@@ -76,14 +145,9 @@ func (m *memory) trim() {
 			size += len(short) - len(r.Text)
 			r.Text = short
 			m.elided++
-			changed = true
 		}
 	}
-	if changed {
-		for i := range m.messages {
-			m.messages[i].Raw = nil
-		}
-	}
+	m.changed()
 }
 
 // state is the line that tells a model where it stands: how often it acted, and

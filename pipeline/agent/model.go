@@ -41,6 +41,7 @@ type Message struct {
 	Calls   []ToolCall
 	Results []ToolResult
 	Raw     json.RawMessage // a model's turn as its provider wrote it, sent back unchanged: reasoning is bound to it
+	Marks   []int           // of the first turn: bytes of Text up to which other requests begin alike, ascending, at most two; the provider is to keep the prompt up to there
 }
 
 // ToolCall is a model's wish to use a tool.

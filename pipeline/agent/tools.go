@@ -50,12 +50,14 @@ type tool struct {
 	name    string
 	schema  map[string]any
 	subject string // the argument that says what it is about
+	reads   bool   // it changes nothing, and may go beside others
 	run     func(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error)
 }
 
 // toolbox is what tools work on.
 type toolbox struct {
 	ws      Workspace
+	ran     bool          // a command was run: the work tree may have changed
 	timeout time.Duration // cap on a command
 }
 
@@ -88,18 +90,18 @@ func oneOf(description string, values ...string) map[string]any {
 }
 
 var readingTools = []tool{
-	{"list", object("dir?", typed("string", "directory, relative to the root; empty for the root")), "dir", runList},
-	{"read", object("path", typed("string", "file, relative to the root"), "from?", typed("integer", "first line, from 1"), "to?", typed("integer", "last line")), "path", runRead},
-	{"search", object("pattern", typed("string", "regular expression (RE2)"), "glob?", typed("string", "only files that match, for instance *.go"), "max?", typed("integer", "most hits, up to 100")), "pattern", runSearch},
+	{"list", object("dir?", typed("string", "directory, relative to the root; empty for the root")), "dir", true, runList},
+	{"read", object("path", typed("string", "file, relative to the root"), "from?", typed("integer", "first line, from 1"), "to?", typed("integer", "last line")), "path", true, runRead},
+	{"search", object("pattern", typed("string", "regular expression (RE2)"), "glob?", typed("string", "only files that match, for instance *.go"), "max?", typed("integer", "most hits, up to 100")), "pattern", true, runSearch},
 }
 
 var editingTools = []tool{
-	{"edit", object("path", typed("string", "file, relative to the root"), "old", typed("string", "text to replace; must occur exactly once"), "new", typed("string", "text to put there")), "path", runEdit},
-	{"write", object("path", typed("string", "file, relative to the root"), "content", typed("string", "the whole content")), "path", runWrite},
-	{"remove", object("path", typed("string", "file, relative to the root")), "path", runRemove},
+	{"edit", object("path", typed("string", "file, relative to the root"), "old", typed("string", "text to replace; must occur exactly once"), "new", typed("string", "text to put there")), "path", false, runEdit},
+	{"write", object("path", typed("string", "file, relative to the root"), "content", typed("string", "the whole content")), "path", false, runWrite},
+	{"remove", object("path", typed("string", "file, relative to the root")), "path", false, runRemove},
 }
 
-var commandTool = tool{"run", object("command", typed("string", "a command line for sh"), "dir?", typed("string", "directory to run it in"), "seconds?", typed("integer", "time limit")), "command", runCommand}
+var commandTool = tool{"run", object("command", typed("string", "a command line for sh"), "dir?", typed("string", "directory to run it in"), "seconds?", typed("integer", "time limit")), "command", false, runCommand}
 
 func (t tool) describe() Tool {
 	text, err := toolTexts.ReadFile("tools/" + t.name + ".md")
@@ -254,6 +256,9 @@ func runEdit(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, er
 	if in.Old == "" {
 		return misuse("old is empty; to make a new file use write"), nil
 	}
+	if isElided(in.Old) || isElided(in.New) {
+		return misuse("%s", whyElided), nil
+	}
 	if in.Old == in.New {
 		return misuse("old and new are the same"), nil
 	}
@@ -326,6 +331,9 @@ func runWrite(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, e
 
 // store writes a file and says what became of it.
 func store(ctx context.Context, b *toolbox, p, content string) (outcome, error) {
+	if isElided(content) {
+		return misuse("%s", whyElided), nil
+	}
 	if len(content) > maxWriteBytes {
 		return misuse("%s would have %d bytes; the most is %d", p, len(content), maxWriteBytes), nil
 	}
@@ -378,6 +386,7 @@ func runCommand(ctx context.Context, b *toolbox, args json.RawMessage) (outcome,
 	if t := time.Duration(in.Seconds) * time.Second; t > 0 && (b.timeout == 0 || t < b.timeout) {
 		cmd.Timeout = t
 	}
+	b.ran = true
 	res, err := b.ws.Run(ctx, cmd)
 	if err != nil {
 		return failed(ctx, err)

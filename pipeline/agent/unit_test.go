@@ -370,9 +370,9 @@ func TestTools(t *testing.T) {
 	}
 	for _, tt := range tests {
 		c := conversation{spec: spec{tools: []tool{all[tt.tool]}}, p: &phase{agent: newAgent(t, "tape:x", nil), job: Job{Run: newRun()}}, box: *box, seen: map[string]bool{}}
-		res, _, err := c.use(t.Context(), ToolCall{Name: tt.tool, Args: json.RawMessage(tt.args)}, &turnLog{})
-		out := outcome{text: res.Text, ok: !res.Error}
-		if err != nil || out.ok != tt.ok || !strings.Contains(out.text, tt.say) {
+		done := c.use(t.Context(), ToolCall{Name: tt.tool, Args: json.RawMessage(tt.args)})
+		out := done.outcome
+		if err := done.err; err != nil || out.ok != tt.ok || !strings.Contains(out.text, tt.say) {
 			t.Errorf("%s %.80s: ok %v, %v, %.300q; want ok %v and %q", tt.tool, tt.args, out.ok, err, out.text, tt.ok, tt.say)
 		}
 		if len(out.text) > maxReadBytes+1000 {
