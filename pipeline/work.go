@@ -172,7 +172,7 @@ type TestReport struct {
 
 	Before  []Failure    `json:"before,omitempty"`  // failed before the work began and fail still; neither passed nor flaky
 	Changed []TestChange `json:"changed,omitempty"` // tests of the base that pass only as the change edited them, each with the reviewer's reason
-	Unclean string       `json:"unclean,omitempty"` // why a suite did not end well although no test failed; then nothing is verified
+	Unclean string       `json:"unclean,omitempty"` // why a suite could not run, or did not end well although no test failed; then nothing is verified
 }
 
 // OK reports whether the tests passed: something ran and ended well, and nothing
@@ -199,6 +199,7 @@ type Suite struct {
 	Exit     int    `json:"exit"`
 	Millis   int64  `json:"ms"`
 	TimedOut bool   `json:"timed_out,omitempty"`
+	NotRun   string `json:"not_run,omitempty"` // why it could not run: what is missing on the server
 }
 
 // Coverage is in per cent of statements or lines; a value under 0 is not known.

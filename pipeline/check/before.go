@@ -148,10 +148,11 @@ func (c *checker) fails(s *suite, t *testcase) {
 	}
 }
 
-// unclean says which suites were cut off, at the base commit no less: what comes
-// after the tests that hang was not run, so that such a suite verifies nothing.
+// unclean says which suites could not run, and which were cut off, at the base
+// commit no less: what comes after the tests that hang was not run, so that such a
+// suite verifies nothing.
 func (c *checker) unclean() string {
-	var out []string
+	out, _ := c.notRun()
 	for _, s := range c.suites {
 		if s.ended != "" && !s.blamed {
 			out = append(out, s.ended)

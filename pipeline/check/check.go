@@ -16,6 +16,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -123,6 +124,9 @@ func (c *checker) runAll(ctx context.Context) error {
 	}
 	defer c.removeScratch(context.WithoutCancel(ctx)) // also after a stop: the work tree is to be left as it was
 	for _, s := range c.suites {
+		if s.done.NotRun != "" {
+			continue
+		}
 		if err := c.runSuite(ctx, s); err != nil {
 			return err
 		}
@@ -131,7 +135,7 @@ func (c *checker) runAll(ctx context.Context) error {
 			return err
 		}
 	}
-	return ctx.Err()
+	return cmp.Or(ctx.Err(), c.nothingRan())
 }
 
 // summarise makes the report of what the suites found.

@@ -246,8 +246,8 @@ func TestNothingToRun(t *testing.T) {
 // Covers R6: what is missing around the tests is a fault, not a failure.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ name, command, want string }{
-		{"missing tool", "no-such-tool --flag", "`no-such-tool` was not found in the sandbox (exit code 127). Install it on the server"},
-		{"missing tool in make", "make test", "was not found in the sandbox"},
+		{"missing tool", "no-such-tool --flag", "`no-such-tool --flag` could not run: needs `no-such-tool` on the server: it was not found in the sandbox. Install what is missing"},
+		{"missing tool in make", "make test", "needs `no-such-tool` on the server"},
 		{"Go module", "echo 'go: x@v1: module lookup disabled by GOPROXY=off'; exit 1", "vendor it (go mod vendor)"},
 		{"Go version", "echo 'go: go.mod requires go >= 1.99 (running go 1.26; GOTOOLCHAIN=local)'; exit 1", "install it on the server"},
 		{"network", "echo 'getaddrinfo EAI_AGAIN registry.npmjs.org'; exit 1", "the sandbox has none"},
@@ -267,8 +267,8 @@ func TestFaults(t *testing.T) {
 		w.path = "/usr/bin:/bin"
 		_, err := Run(t.Context(), w, Options{})
 		var f *pipeline.Fault
-		if !errors.As(err, &f) || !strings.Contains(f.Message, "`go` was not found") {
-			t.Errorf("error %v, want that go was not found", err)
+		if !errors.As(err, &f) || !strings.Contains(f.Message, "needs `go` on the server") {
+			t.Errorf("error %v, want that go is needed", err)
 		}
 	})
 	t.Run("of the sandbox", func(t *testing.T) {
@@ -310,6 +310,25 @@ func TestFaults(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// Covers lessons 9: a suite that cannot run beside one that passes is told, and
+// the whole is not green.
+func TestOneSuiteCannotRun(t *testing.T) {
+	w := newWorkspace(t, "-- x --\n")
+	got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{"true", "no-such-tool test"}}})
+	const why = "needs `no-such-tool` on the server: it was not found in the sandbox"
+	if got.OK() || got.Passed != 1 || len(got.Failures) > 0 || got.Suites[0].NotRun != "" || got.Suites[1].NotRun != why {
+		t.Errorf("OK %v, report %+v; want the second suite not run: %s", got.OK(), got, why)
+	}
+	if want := "`no-such-tool test` could not run: " + why; got.Unclean != want {
+		t.Errorf("Unclean = %q, want %q", got.Unclean, want)
+	}
+	// Its tests of the base are not gone: they were not looked for.
+	base := pipeline.TestReport{Names: []string{"lib.TestA", "true"}}
+	if again := run(t, w, Options{Baseline: &base, Config: pipeline.TestConfig{Commands: []string{"true", "no-such-tool test"}}}); len(again.Tampered) > 0 {
+		t.Errorf("tampered: %+v", again.Tampered)
+	}
 }
 
 // A failing command that prints a tool's missing pieces after tests ran is a

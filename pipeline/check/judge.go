@@ -2,41 +2,24 @@ package check
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"forge/pipeline"
 )
 
-var (
-	notFound  = regexp.MustCompile(`(?m)(?:^|[\s:"'])([\w./+@-]+)["']?: (?:(?:command )?not found|executable file not found|No such file or directory)`)
-	makeError = regexp.MustCompile(`(?m)^make.*\bError 127$`)
-)
-
-// missing says which outputs mean that something is lacking around the tests, not
-// in the code, and how to mend it.
-var missing = []struct {
-	pattern *regexp.Regexp
-	mend    string
-}{
-	{regexp.MustCompile(`module lookup disabled by GOPROXY=off`), "a Go module is not in the module cache and the sandbox has no network: vendor it (go mod vendor), or fill the server's module cache"},
-	{regexp.MustCompile(`requires go >= [\d.]+ \(running go|toolchain not available`), "the repository needs a newer Go than the server has: install it on the server"},
-	{regexp.MustCompile(`No space left on device|ENOSPC`), "the disk, or the work tree's share of it, is full: make room on the server"},
-	{regexp.MustCompile(`Could not resolve host|Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|failed to download from|Network is unreachable`), "the tests want the network, and the sandbox has none: vendor the dependencies, or name commands that do without under tests.commands in .github/forge.yml"},
-}
-
-// judge turns the way a command ended into failures or a fault. A fault is not a
-// test failure (R6), so it is one only where no test ran at all.
-func (c *checker) judge(s *suite, res *pipeline.CommandResult, out []byte) error {
+// judge turns the way a command ended into failures. A suite that could not run
+// for want of something around it has not failed (R6): it is not run.
+func (c *checker) judge(s *suite, res *pipeline.CommandResult, out []byte) {
 	text := string(out)
 	if s.result.ran() == 0 && res.Class == "" && res.Exit != 0 {
-		if f := fault(s, res.Exit, text); f != nil {
-			return f
+		if why := s.cannotRun(res.Exit, text); why != "" {
+			s.refuse(why)
+			return
 		}
 	}
 	if res.Class == "" {
 		c.judgeExit(s, res, text)
-		return nil
+		return
 	}
 	s.ended = c.cutOff(s, res.Class)
 	if res.Class == "timeout" {
@@ -44,28 +27,13 @@ func (c *checker) judge(s *suite, res *pipeline.CommandResult, out []byte) error
 	} else {
 		s.broke(s.ended, text)
 	}
-	return nil
 }
 
-// fault returns why the command could not run, if that is what happened.
-func fault(s *suite, exit int, text string) *pipeline.Fault {
-	f := &pipeline.Fault{Class: pipeline.FaultEnvironment, Final: true}
-	for _, m := range missing {
-		if found := m.pattern.FindString(text); found != "" {
-			f.Message = fmt.Sprintf("`%s` could not test anything (%s): %s.", s.done.Command, found, m.mend)
-			return f
-		}
-	}
-	if exit != 127 && exit != 126 && !makeError.MatchString(text) {
-		return nil
-	}
-	tool := "a program"
-	if m := notFound.FindStringSubmatch(text); m != nil {
-		tool = "`" + m[1] + "`"
-	}
-	f.Message = fmt.Sprintf("`%s` could not run: %s was not found in the sandbox (exit code %d). Install it on the server, or name other commands under tests.commands in .github/forge.yml.",
-		s.done.Command, tool, exit)
-	return f
+// refuse marks a suite as one that could not run. What it may have said until it
+// gave up says nothing about tests.
+func (s *suite) refuse(why string) {
+	s.done.NotRun = why
+	s.result = result{partial: true}
 }
 
 // judgeExit handles a command that ended by itself.

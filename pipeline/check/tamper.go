@@ -91,7 +91,7 @@ func (t *tampering) index() {
 		}
 	}
 	for _, s := range t.c.suites {
-		broke := s.result.cut
+		broke := s.result.cut || s.done.NotRun != ""
 		for i := range s.result.cases {
 			k := &s.result.cases[i]
 			if t.head[k.name] != passed {

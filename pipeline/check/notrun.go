@@ -1,0 +1,88 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+)
+
+const (
+	// excludeIt says what to do about a suite that the server cannot run.
+	excludeIt = "Install what is missing on the server, or name the commands that are to be run under tests.commands in .github/forge.yml."
+	noNetwork = "and the sandbox has no network"
+)
+
+var (
+	notFound  = regexp.MustCompile(`(?m)(?:^|[\s:"'])([\w./+@-]+)["']?: (?:(?:command )?not found|executable file not found|No such file or directory)`)
+	makeError = regexp.MustCompile(`(?m)^make.*\bError 127$`)
+)
+
+// lack is an output that means that something is missing around the tests, not in
+// the code.
+type lack struct {
+	pattern *regexp.Regexp
+	mend    string // what is missing and how to provide it
+}
+
+// missing holds for suites of every kind.
+var missing = []lack{
+	{regexp.MustCompile(`module lookup disabled by GOPROXY=off`), "a Go module is not in the module cache " + noNetwork + ": vendor it (go mod vendor), or fill the server's module cache"},
+	{regexp.MustCompile(`requires go >= [\d.]+ \(running go|toolchain not available`), "the repository needs a newer Go than the server has: install it on the server"},
+	{regexp.MustCompile(`No space left on device|ENOSPC`), "the disk, or the work tree's share of it, is full: make room on the server"},
+	{regexp.MustCompile(`Could not resolve host|Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|failed to download from|Network is unreachable`), "the tests want the network, and the sandbox has none: vendor the dependencies, or name commands that do without under tests.commands in .github/forge.yml"},
+}
+
+// needs is why a suite cannot run when programs are missing.
+func needs(tools ...string) string {
+	for i, t := range tools {
+		tools[i] = "`" + t + "`"
+	}
+	it := "it was"
+	if len(tools) > 1 {
+		it = "they were"
+	}
+	return "needs " + strings.Join(tools, " and ") + " on the server: " + it + " not found in the sandbox"
+}
+
+// cannotRun returns what was missing when a command ended with an error before
+// any of its tests ran; "" when nothing around the tests was.
+func (s *suite) cannotRun(exit int, text string) string {
+	for _, m := range slices.Concat(s.lacks, missing) {
+		if found := m.pattern.FindString(text); found != "" {
+			return m.mend + " (" + oneLine(found) + ")"
+		}
+	}
+	if exit != 127 && exit != 126 && !makeError.MatchString(text) {
+		return ""
+	}
+	if m := notFound.FindStringSubmatch(text); m != nil {
+		return needs(m[1])
+	}
+	return fmt.Sprintf("a program that it starts was not found in the sandbox (exit code %d)", exit)
+}
+
+// notRun lists the suites that could not run, with what is missing.
+func (c *checker) notRun() (out []string, all bool) {
+	all = len(c.suites) > 0
+	for _, s := range c.suites {
+		if s.done.NotRun != "" {
+			out = append(out, fmt.Sprintf("`%s` could not run: %s", s.done.Command, s.done.NotRun))
+		} else {
+			all = false
+		}
+	}
+	return out, all
+}
+
+// nothingRan is the fault of a repository none of whose suites can run on this
+// server. It is not a test failure (R6).
+func (c *checker) nothingRan() error {
+	out, all := c.notRun()
+	if !all {
+		return nil
+	}
+	return &pipeline.Fault{Class: pipeline.FaultEnvironment, Final: true, Message: strings.Join(out, "; ") + ". " + excludeIt}
+}
