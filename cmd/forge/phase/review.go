@@ -9,6 +9,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/identity"
 )
 
 // review shows the whole change to the reviewer.
@@ -28,6 +29,10 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err != nil {
 		return pipeline.Data{}, err
 	}
+	if review.Findings, err = x.resolve(ctx, run, pipeline.PhaseReview, review.Findings); err != nil {
+		return pipeline.Data{}, err
+	}
+	review.Identity = identity.Version
 	x.o.Memory.Filter(ctx, run, &review)
 	return pipeline.Data{Review: &review}, nil
 }

@@ -1,0 +1,43 @@
+package phase
+
+import (
+	"context"
+
+	"forge/pipeline"
+	"forge/pipeline/identity"
+)
+
+// resolve gives findings about the run's head the fingerprints under which the run
+// knows them, so that what is told of them is what the run counts.
+func (x *Executor) resolve(ctx context.Context, run *pipeline.Run, p pipeline.Phase, found []pipeline.Finding) ([]pipeline.Finding, error) {
+	moves := map[string]identity.Moves{} // from where an issue was last seen to the head
+	for i := range run.Findings {
+		seen := seenAt(run, &run.Findings[i])
+		if _, read := moves[seen]; read || seen == "" || seen == run.Head {
+			continue
+		}
+		patch, err := x.o.Gateway.Diff(ctx, run.Repo, seen, run.Head)
+		if err != nil {
+			return nil, err
+		}
+		moves[seen] = identity.ReadMoves(patch)
+	}
+	known := identity.Known{Issues: run.Findings, Phase: p, Now: func(is *pipeline.Issue) identity.Place {
+		if m := moves[seenAt(run, is)]; m != nil {
+			return m.At(is.Finding.File, is.Finding.Line)
+		}
+		return identity.Place{File: is.Finding.File, Line: is.Finding.Line}
+	}}
+	return known.Resolve(found), nil
+}
+
+// seenAt is the commit at which an issue was last seen; "" where that is not known.
+func seenAt(run *pipeline.Run, is *pipeline.Issue) string {
+	if is.Seen != "" || is.Last < 1 || is.Last > len(run.Iterations) {
+		return is.Seen
+	}
+	if it := &run.Iterations[is.Last-1]; it.Review != nil {
+		return it.Review.Head
+	}
+	return ""
+}
