@@ -27,12 +27,12 @@ import (
 )
 
 // The bug of the end-to-end tests: NewVersion of github.com/Masterminds/semver/v3
-// accepts empty identifiers and leading zeros in v3.3.0; v3.3.1 mends it, and its
+// accepts empty identifiers and leading zeros in v3.3.0; v3.3.1 fixes it, and its
 // version_test.go shows it.
 const (
 	bugModule = "github.com/Masterminds/semver/v3"
 	bugBroken = "v3.3.0"
-	bugMended = "v3.3.1"
+	bugFixed = "v3.3.1"
 	e2eRepo   = "acme/semver"
 )
 
@@ -296,7 +296,7 @@ func (l *labTest) checkContract() {
 }
 
 // checkHead wants the pull request's head to pass the module's own tests, and the
-// test of the version in which the bug was mended.
+// test of the version in which the bug was fixed.
 func (l *labTest) checkHead(p *githubtest.Pull) (commits int) {
 	l.t.Helper()
 	dir := filepath.Join(l.t.TempDir(), "head")
@@ -316,7 +316,7 @@ func (l *labTest) checkHead(p *githubtest.Pull) (commits int) {
 		l.t.Errorf("the branch is at %s, the pull request at %s", got, p.Head)
 	}
 	sh("go", "test", "./...")
-	later := read(l.t, filepath.Join(moduleDir(l.t, bugMended), "version_test.go"))
+	later := read(l.t, filepath.Join(moduleDir(l.t, bugFixed), "version_test.go"))
 	if err := os.WriteFile(filepath.Join(dir, "version_test.go"), []byte(later), 0o644); err != nil {
 		l.t.Fatal(err)
 	}

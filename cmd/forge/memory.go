@@ -22,9 +22,9 @@ import (
 
 func memoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "memory", Short: "Read and mend what Forge remembers",
+		Use: "memory", Short: "Read and correct what Forge remembers",
 		Long: "Forge remembers what its runs and what people's feedback taught it, for a repository or for\n" +
-			"an organisation, and gives it to later runs. Here it can be read, mended, and carried from one\n" +
+			"an organisation, and gives it to later runs. Here it can be read, corrected, and carried from one\n" +
 			"server to another as Markdown.",
 		Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -350,11 +350,11 @@ func (d memoryDetails) tables(b *strings.Builder) {
 		case u.Withheld:
 			was = "withheld, to measure its worth"
 		case u.Used:
-			was = "given, and of use"
+			was = "given and used"
 		}
 		uses.AppendRow(table.Row{u.At.Local().Format(minutes), u.Run, u.State, u.Phase, u.Iteration, u.Role, was})
 	}
-	section(fmt.Sprintf("recalled %d times, of use %d times", d.Recalled, d.Used), "no run was given it yet", uses)
+	section(fmt.Sprintf("recalled %d times, used %d times", d.Recalled, d.Used), "no run was given it yet", uses)
 }
 
 func numberOrNone(n int64) string {

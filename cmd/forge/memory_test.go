@@ -132,7 +132,7 @@ func TestMemoryUsage(t *testing.T) {
 	c.run(exitFailed, []string{"nothing is remembered there"}, "memory", "export")
 }
 
-// Covers L5: which runs were given a learning, and whether it was of use.
+// Covers L5: which runs were given a learning, and whether they used it.
 func TestMemoryShowUses(t *testing.T) {
 	c := newCLI(t)
 	now := time.Now()
@@ -153,7 +153,7 @@ func TestMemoryShowUses(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.run(exitDone, []string{"recalled 1 times, of use 1 times:", "given, and of use", "withheld, to measure its worth", "quality"}, "memory", "show", "1")
+	c.run(exitDone, []string{"recalled 1 times, used 1 times:", "given and used", "withheld, to measure its worth", "quality"}, "memory", "show", "1")
 }
 
 // What is exported and taken in by another server is the same there; a file that

@@ -66,7 +66,7 @@ func (m *Learner) Maintain(ctx context.Context) error {
 		}
 	}
 	if merged+retired > 0 {
-		m.o.Log.InfoContext(ctx, "the memory was tended", "merged", merged, "retired", retired)
+		m.o.Log.InfoContext(ctx, "the memory was maintained", "merged", merged, "retired", retired)
 	}
 	return m.refresh(ctx)
 }

@@ -23,8 +23,8 @@ type CI struct {
 const NoneLimit = 5 * time.Minute
 
 // add looks at the checks of the run's head. It adds what they say to the report, or
-// returns what there is to wait for. "No check started" is told apart from "all
-// passed" (lessons 13).
+// returns what there is to wait for. "No check started" is not "all passed"
+// (lessons 13).
 func (c *CI) add(ctx context.Context, run *pipeline.Run, report *pipeline.TestReport) (*pipeline.Await, error) {
 	now := c.Now()
 	w := pipeline.Await{Since: now, Until: now.Add(time.Duration(run.Config.Tests.ChecksMinutes) * time.Minute)}

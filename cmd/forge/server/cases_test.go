@@ -11,126 +11,126 @@ import (
 )
 
 func TestCleanRun(t *testing.T) {
-	of := newTestServer(t, testOptions{})
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
+	ts := newTestServer(t, testOptions{})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
 	if len(run.Iterations) != 1 || run.Published.Calls > 25 {
 		t.Errorf("%d iterations, %d calls; want one, at most 25", len(run.Iterations), run.Published.Calls)
 	}
-	pulls, _ := of.gh.Pulls(greetRepo)
+	pulls, _ := ts.gh.Pulls(greetRepo)
 	if len(pulls) != 1 || pulls[0].Draft {
 		t.Fatalf("pull requests: %+v", pulls)
 	}
-	if text, err := of.gh.File(greetRepo, pulls[0].Head, "greet.sh"); err != nil || text != "echo hello, $1\n" {
+	if text, err := ts.gh.File(greetRepo, pulls[0].Head, "greet.sh"); err != nil || text != "echo hello, $1\n" {
 		t.Errorf("greet.sh = %q, %v", text, err)
 	}
 }
 
 // Covers S19: only people with write access start anything; others get an answer.
 func TestLabelWithoutWriteAccess(t *testing.T) {
-	of := newTestServer(t, testOptions{})
-	if err := of.gh.SetPermission(greetRepo, "tess", "triage"); err != nil {
+	ts := newTestServer(t, testOptions{})
+	if err := ts.gh.SetPermission(greetRepo, "tess", "triage"); err != nil {
 		t.Fatal(err)
 	}
-	of.label("tess")
-	of.says("tess")
-	of.outcome("issues", "write")
-	if pulls, _ := of.gh.Pulls(greetRepo); len(pulls) != 0 {
+	ts.label("tess")
+	ts.says("tess")
+	ts.outcome("issues", "write")
+	if pulls, _ := ts.gh.Pulls(greetRepo); len(pulls) != 0 {
 		t.Errorf("there is a pull request: %+v", pulls)
 	}
 }
 
 func TestIssueWithoutText(t *testing.T) {
-	of := newTestServer(t, testOptions{title: "Fix it"})
-	of.label("acme")
-	of.says("says too little to work on")
+	ts := newTestServer(t, testOptions{title: "Fix it"})
+	ts.label("acme")
+	ts.says("says too little to work on")
 }
 
 // Covers lessons 21.
 func TestUnknownKey(t *testing.T) {
-	of := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "loop:\n  max_iteration: 3\n"}})
-	of.label("acme")
-	of.says("max_iterations")
-	if text := of.comments(); !strings.Contains(text, "2:3") && !strings.Contains(text, "line 2") {
+	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "loop:\n  max_iteration: 3\n"}})
+	ts.label("acme")
+	ts.says("max_iterations")
+	if text := ts.comments(); !strings.Contains(text, "2:3") && !strings.Contains(text, "line 2") {
 		t.Errorf("the answer names no line:\n%s", text)
 	}
 }
 
 func TestRepositoryWithoutTests(t *testing.T) {
-	of := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "", "test.sh": ""}})
-	of.label("acme")
-	run := of.untilState(pipeline.StateWaiting)
+	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "", "test.sh": ""}})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting)
 	if run.Gate().Guard.Name != pipeline.GuardNoTests {
 		t.Fatalf("it waits for %+v", run.Gate())
 	}
-	of.says("Nothing can be verified without tests")
-	of.comment("acme", "/forge accept\nWe test by hand.")
-	of.untilState(pipeline.StateAccepted)
+	ts.says("Nothing can be verified without tests")
+	ts.comment("acme", "/forge accept\nWe test by hand.")
+	ts.untilState(pipeline.StateAccepted)
 }
 
 // Covers R6, lessons 5: nonsense is never an approval, and costs no attempt.
 func TestModelAnswersNonsense(t *testing.T) {
 	tape := strings.Replace(servertest.GreeterTape, "summary: Small and right.\nrisk: 1", "verdict: LGTM\nrisk: 1000", 1)
 	tape += "-- quality */2 --\nI said LGTM.\n-- quality */3 --\nLGTM!\n-- quality */4 --\nLGTM!\n"
-	of := newTestServer(t, testOptions{tape: tape})
-	of.label("acme")
-	run := of.untilState(pipeline.StateWaiting)
+	ts := newTestServer(t, testOptions{tape: tape})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting)
 	if g := run.Gate().Guard; g.Name != pipeline.GuardFaults || len(run.Iterations) != 1 {
 		t.Errorf("guard %+v in iteration %d", g, len(run.Iterations))
 	}
-	of.comment("acme", "/forge cancel")
-	of.untilState(pipeline.StateCancelled)
+	ts.comment("acme", "/forge cancel")
+	ts.untilState(pipeline.StateCancelled)
 }
 
 func TestModelRefusesOrFails(t *testing.T) {
 	for name, section := range map[string]string{"refuses": "@stop refusal\nI would rather not.\n", "overloaded": "@error 529 overloaded\n"} {
 		t.Run(name, func(t *testing.T) {
-			of := newTestServer(t, testOptions{tape: "-- planner 0/1 --\n" + section + "-- planner 0/2 --\n" + section})
-			of.label("acme")
-			run := of.untilState(pipeline.StateWaiting)
+			ts := newTestServer(t, testOptions{tape: "-- planner 0/1 --\n" + section + "-- planner 0/2 --\n" + section})
+			ts.label("acme")
+			run := ts.untilState(pipeline.StateWaiting)
 			if g := run.Gate().Guard; g.Name != pipeline.GuardFaults {
 				t.Errorf("guard %+v", g)
 			}
-			of.says("`/forge continue 3`")
+			ts.says("`/forge continue 3`")
 		})
 	}
 }
 
 // A push that a ruleset refuses is told with GitHub's words, once.
 func TestPushRefused(t *testing.T) {
-	of := newTestServer(t, testOptions{})
-	if err := of.gh.SetRules(greetRepo, githubtest.Rule{Type: "creation", Pattern: "forge/**"}); err != nil {
+	ts := newTestServer(t, testOptions{})
+	if err := ts.gh.SetRules(greetRepo, githubtest.Rule{Type: "creation", Pattern: "forge/**"}); err != nil {
 		t.Fatal(err)
 	}
-	of.label("acme")
-	of.says("GitHub refuses what Forge must publish")
-	run := of.until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
+	ts.label("acme")
+	ts.says("GitHub refuses what Forge must publish")
+	run := ts.until("at a gate", func(r *pipeline.Run) bool { return r.Gate() != nil })
 	if g := run.Gate().Guard; g.Name != pipeline.GuardPublish {
 		t.Errorf("guard %+v", g)
 	}
-	if err := of.gh.SetRules(greetRepo); err != nil {
+	if err := ts.gh.SetRules(greetRepo); err != nil {
 		t.Fatal(err)
 	}
-	of.comment("acme", "/forge continue")
-	of.untilState(pipeline.StateVerified)
+	ts.comment("acme", "/forge continue")
+	ts.untilState(pipeline.StateVerified)
 }
 
 // Covers lessons 14, S18: a human who pushes in the middle loses nothing, and what
 // is verified is the head with their commit.
 func TestHumanPushes(t *testing.T) {
 	var once sync.Once
-	of := newTestServer(t, testOptions{on: func(of *testServer, run *pipeline.Run, e pipeline.Event) {
+	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
 		if e.Type == pipeline.EventPhaseApproved {
 			once.Do(func() {
-				if _, err := of.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: run.Branch, Message: "Say why", Files: map[string]*string{"WHY.md": ptr("because\n")}}); err != nil {
-					of.t.Error(err)
+				if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: run.Branch, Message: "Say why", Files: map[string]*string{"WHY.md": ptr("because\n")}}); err != nil {
+					ts.t.Error(err)
 				}
 			})
 		}
 	}})
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
-	if text, err := of.gh.File(greetRepo, run.Head, "WHY.md"); err != nil || text != "because\n" {
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	if text, err := ts.gh.File(greetRepo, run.Head, "WHY.md"); err != nil || text != "because\n" {
 		t.Errorf("the human's file is %q, %v", text, err)
 	}
 	if run.Counters.Moved != 1 {
@@ -144,48 +144,48 @@ func ptr(s string) *string { return &s }
 // who mistype, silence for bots.
 func TestCommands(t *testing.T) {
 	tape := strings.Replace(servertest.GreeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
-	of := newTestServer(t, testOptions{tape: tape})
-	of.label("acme")
-	of.untilState(pipeline.StateWaiting)
-	of.says("it greets people")
-	if err := of.gh.SetPermission(greetRepo, "rita", "read"); err != nil {
+	ts := newTestServer(t, testOptions{tape: tape})
+	ts.label("acme")
+	ts.untilState(pipeline.StateWaiting)
+	ts.says("it greets people")
+	if err := ts.gh.SetPermission(greetRepo, "rita", "read"); err != nil {
 		t.Fatal(err)
 	}
-	of.comment("rita", "/forge accept")
-	of.outcome("issue_comment", "rita")
-	of.comment("acme", "/forge contineu 2")
-	of.says("`/forge continue")
-	of.comment("acme", "/forge continue lots")
-	of.says("a number from 1 to 20")
-	of.comment("acme", "I quote:\n\n> /forge cancel")
-	of.comment("acme", "/forge status")
-	of.says("waits for a human")
-	of.comment("acme", "/forge history")
-	of.says("Iteration 1")
-	of.comment("acme", "/forge stop")
-	of.untilState(pipeline.StateStopped)
-	of.comment("acme", "/forge resume")
-	of.untilState(pipeline.StateWaiting)
-	of.comment("acme", "/forge approve\nGreeting people is fine.")
-	run := of.untilState(pipeline.StateVerified)
+	ts.comment("rita", "/forge accept")
+	ts.outcome("issue_comment", "rita")
+	ts.comment("acme", "/forge contineu 2")
+	ts.says("`/forge continue")
+	ts.comment("acme", "/forge continue lots")
+	ts.says("a number from 1 to 20")
+	ts.comment("acme", "I quote:\n\n> /forge cancel")
+	ts.comment("acme", "/forge status")
+	ts.says("waits for a human")
+	ts.comment("acme", "/forge history")
+	ts.says("Iteration 1")
+	ts.comment("acme", "/forge stop")
+	ts.untilState(pipeline.StateStopped)
+	ts.comment("acme", "/forge resume")
+	ts.untilState(pipeline.StateWaiting)
+	ts.comment("acme", "/forge approve\nGreeting people is fine.")
+	run := ts.untilState(pipeline.StateVerified)
 	if len(run.Notes) != 1 || !strings.Contains(run.Notes[0], "Greeting people is fine.") {
 		t.Errorf("notes %q", run.Notes)
 	}
-	of.comment("acme", "/forge stop")
-	of.says("has ended")
+	ts.comment("acme", "/forge stop")
+	ts.says("has ended")
 }
 
 // A maintainer who ticks a box of the question answers it; one who may not, not.
 func TestTickedBox(t *testing.T) {
-	of := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "", "test.sh": ""}})
-	of.label("acme")
-	of.untilState(pipeline.StateWaiting)
-	of.says("Nothing can be verified without tests")
-	id, box := of.box("/forge accept")
-	if err := of.gh.As("acme").TickBox(greetRepo, id, box); err != nil {
+	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "", "test.sh": ""}})
+	ts.label("acme")
+	ts.untilState(pipeline.StateWaiting)
+	ts.says("Nothing can be verified without tests")
+	id, box := ts.box("/forge accept")
+	if err := ts.gh.As("acme").TickBox(greetRepo, id, box); err != nil {
 		t.Fatal(err)
 	}
-	run := of.untilState(pipeline.StateAccepted)
+	run := ts.untilState(pipeline.StateAccepted)
 	if a := run.Gates[0].Answers; len(a) != 1 || a[0].By.Login != "acme" || a[0].Via != "box" {
 		t.Errorf("answers %+v", a)
 	}
@@ -193,13 +193,13 @@ func TestTickedBox(t *testing.T) {
 
 // Another label than "forge" starts runs; branches and commands keep their names.
 func TestOtherLabel(t *testing.T) {
-	of := newTestServer(t, testOptions{env: map[string]string{"FORGE_LABEL": "robot: go"}})
-	of.label("acme")
-	of.outcome("issues", "forge")
-	if err := of.gh.As("acme").Label(greetRepo, of.issue, "robot: go"); err != nil {
+	ts := newTestServer(t, testOptions{env: map[string]string{"FORGE_LABEL": "robot: go"}})
+	ts.label("acme")
+	ts.outcome("issues", "forge")
+	if err := ts.gh.As("acme").Label(greetRepo, ts.issue, "robot: go"); err != nil {
 		t.Fatal(err)
 	}
-	if run := of.untilState(pipeline.StateVerified); !strings.HasPrefix(run.Branch, "forge/issue-1-") {
+	if run := ts.untilState(pipeline.StateVerified); !strings.HasPrefix(run.Branch, "forge/issue-1-") {
 		t.Errorf("branch %s", run.Branch)
 	}
 }

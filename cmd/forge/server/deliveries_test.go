@@ -28,8 +28,8 @@ func TestTenThousandDeliveries(t *testing.T) {
 		total, runs = 300, 10
 	}
 	distinct := total * 7 / 10
-	of := newTestServer(t, testOptions{})
-	db, ctx := of.s.DB, t.Context()
+	ts := newTestServer(t, testOptions{})
+	db, ctx := ts.s.DB, t.Context()
 	for n := 1; n <= runs; n++ {
 		start := pipeline.Start{Repo: pipeline.Repo{ID: 77, Owner: "acme", Name: "many", DefaultBranch: "main"},
 			Task: pipeline.Task{Issue: n, Title: "x"}, Config: pipeline.DefaultConfig(), Base: "base", Branch: fmt.Sprintf("forge/%d", n)}
@@ -50,9 +50,9 @@ func TestTenThousandDeliveries(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	random.Shuffle(total, func(i, j int) { order[i], order[j] = order[j], order[i] })
 	begun := time.Now()
-	deliver(t, of, order, runs)
+	deliver(t, ts, order, runs)
 	took := time.Since(begun)
-	of.drained()
+	ts.drained()
 	var edits int
 	for n := 1; n <= runs; n++ {
 		id, err := db.Find(ctx, 77, n, 0, "")
@@ -78,7 +78,7 @@ func TestTenThousandDeliveries(t *testing.T) {
 }
 
 // deliver posts deliveries, eight at a time, signed, in the given order of GUIDs.
-func deliver(t *testing.T, of *testServer, order []int, runs int) {
+func deliver(t *testing.T, ts *testServer, order []int, runs int) {
 	t.Helper()
 	work := make(chan int)
 	var wg sync.WaitGroup
@@ -88,7 +88,7 @@ func deliver(t *testing.T, of *testServer, order []int, runs int) {
 				body := fmt.Appendf(nil, `{"action":"edited","changes":{"title":{"from":"x"}},"sender":{"id":5,"login":"acme","type":"User"},"installation":{"id":9},`+
 					`"repository":{"id":77,"name":"many","full_name":"acme/many","default_branch":"main","owner":{"id":5,"login":"acme"}},`+
 					`"issue":{"number":%d,"title":"edit %d","user":{"id":5,"login":"acme"}}}`, n%runs+1, n)
-				if status, text := of.post("issues", fmt.Sprintf("guid-%d", n), of.gh.WebhookSecret, body); status != http.StatusAccepted {
+				if status, text := ts.post("issues", fmt.Sprintf("guid-%d", n), ts.gh.WebhookSecret, body); status != http.StatusAccepted {
 					t.Errorf("delivery %d is answered %d: %s", n, status, text)
 				}
 			}
@@ -102,10 +102,10 @@ func deliver(t *testing.T, of *testServer, order []int, runs int) {
 }
 
 // post posts a delivery that is signed with a secret, and returns the answer.
-func (of *testServer) post(event, guid, secret string, body []byte) (status int, text string) {
+func (ts *testServer) post(event, guid, secret string, body []byte) (status int, text string) {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
-	req, err := http.NewRequestWithContext(of.t.Context(), http.MethodPost, of.s.URL+"/webhook", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ts.t.Context(), http.MethodPost, ts.s.URL+"/webhook", bytes.NewReader(body))
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -126,15 +126,15 @@ func (of *testServer) post(event, guid, secret string, body []byte) (status int,
 }
 
 // drained waits until every delivery has an outcome.
-func (of *testServer) drained() {
-	of.t.Helper()
+func (ts *testServer) drained() {
+	ts.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(2 * time.Minute)
 	for {
-		list, err := of.s.DB.Deliveries(of.t.Context(), store.DeliveryFilter{State: store.DeliveryWaiting, Limit: 1})
+		list, err := ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: store.DeliveryWaiting, Limit: 1})
 		if err != nil {
-			of.t.Fatal(err)
+			ts.t.Fatal(err)
 		}
 		if len(list) == 0 {
 			return
@@ -142,31 +142,31 @@ func (of *testServer) drained() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			of.t.Fatalf("deliveries still wait: %+v", list[0])
+			ts.t.Fatalf("deliveries still wait: %+v", list[0])
 		}
 	}
 }
 
 // What is older than the configuration keeps is deleted, and nothing else.
 func TestTidy(t *testing.T) {
-	of := newTestServer(t, testOptions{})
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
-	of.drained()
+	ts := newTestServer(t, testOptions{})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	ts.drained()
 	cfg := settings.Config{KeepDeliveries: 30, KeepTapes: 0}
-	first, err := of.s.DB.Deliveries(t.Context(), store.DeliveryFilter{Before: 2}) // the label's; those about what Forge wrote may still be coming in
+	first, err := ts.s.DB.Deliveries(t.Context(), store.DeliveryFilter{Before: 2}) // the label's; those about what Forge wrote may still be coming in
 	if err != nil || len(first) != 1 {
 		t.Fatalf("deliveries: %+v, %v", first, err)
 	}
 	payload := func() int {
-		d, err := of.s.DB.Delivery(t.Context(), first[0].GUID)
+		d, err := ts.s.DB.Delivery(t.Context(), first[0].GUID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return len(d.Payload)
 	}
 	tape := func() int {
-		entries, err := of.s.DB.TapeAll(t.Context(), run.ID)
+		entries, err := ts.s.DB.TapeAll(t.Context(), run.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestTidy(t *testing.T) {
 		payload, tape   bool
 	}{{29, 0, true, true}, {31, 0, false, true}, {91, 90, false, false}} {
 		cfg.KeepTapes = step.keepTapes
-		if err := of.s.prune(t.Context(), time.Now().AddDate(0, 0, step.days), cfg); err != nil {
+		if err := ts.s.prune(t.Context(), time.Now().AddDate(0, 0, step.days), cfg); err != nil {
 			t.Fatal(err)
 		}
 		if (payload() > 0) != step.payload || (tape() > 0) != step.tape {

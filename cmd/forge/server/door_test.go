@@ -24,23 +24,23 @@ func labelled(more string) []byte {
 // Covers S1: what GitHub did not sign, and what is larger than GitHub sends, leaves
 // nothing behind.
 func TestTurnedAway(t *testing.T) {
-	of := newTestServer(t, testOptions{})
-	if status, text := of.post("issues", "forged", "not the secret at all", labelled("")); status != http.StatusUnauthorized || !strings.Contains(text, "signature does not match") {
+	ts := newTestServer(t, testOptions{})
+	if status, text := ts.post("issues", "forged", "not the secret at all", labelled("")); status != http.StatusUnauthorized || !strings.Contains(text, "signature does not match") {
 		t.Errorf("a wrong signature is answered %d %s", status, text)
 	}
 	big := append(labelled(""), bytes.Repeat([]byte(" "), 26<<20)...)
 	// The server closes the connection while the body is still being sent, so that its
 	// answer may not come through.
-	if status, text := of.post("issues", "big", of.gh.WebhookSecret, big); status != http.StatusRequestEntityTooLarge && status != 0 {
+	if status, text := ts.post("issues", "big", ts.gh.WebhookSecret, big); status != http.StatusRequestEntityTooLarge && status != 0 {
 		t.Errorf("26 MiB are answered %d %s", status, text)
 	}
 	for _, guid := range []string{"forged", "big"} {
-		if d, err := of.s.DB.Delivery(t.Context(), guid); err == nil {
+		if d, err := ts.s.DB.Delivery(t.Context(), guid); err == nil {
 			t.Errorf("%s is kept: %+v", guid, d)
 		}
 	}
-	of.label("acme") // and the server goes on as before
-	of.says("/forge stop")
+	ts.label("acme") // and the server goes on as before
+	ts.says("/forge stop")
 }
 
 // clock is the real time, and what is added to it.
@@ -48,25 +48,25 @@ type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
-func (of *testServer) dead(c *clock, n int) []store.Delivery {
-	of.t.Helper()
+func (ts *testServer) dead(c *clock, n int) []store.Delivery {
+	ts.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(30 * time.Second)
 	for {
-		list, err := of.s.DB.Deliveries(of.t.Context(), store.DeliveryFilter{State: store.DeliveryDead})
+		list, err := ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: store.DeliveryDead})
 		if err != nil {
-			of.t.Fatal(err)
+			ts.t.Fatal(err)
 		}
 		if len(list) == n {
 			return list
 		}
 		c.advance(10 * time.Second) // the next try is due
-		of.s.Engine.Wake()
+		ts.s.Engine.Wake()
 		select {
 		case <-tick.C:
 		case <-deadline:
-			of.t.Fatalf("%d deliveries are dead, want %d", len(list), n)
+			ts.t.Fatalf("%d deliveries are dead, want %d", len(list), n)
 		}
 	}
 }
@@ -75,14 +75,14 @@ func (of *testServer) dead(c *clock, n int) []store.Delivery {
 // kept, with the reason.
 func TestNoInstallation(t *testing.T) {
 	c := &clock{}
-	of := newTestServer(t, testOptions{now: c.now})
+	ts := newTestServer(t, testOptions{now: c.now})
 	want := map[string]string{"none": "has no installation of the App", "unknown": "Installation 4711 is gone: the App was uninstalled"}
 	for guid, more := range map[string]string{"none": "", "unknown": `"installation":{"id":4711},`} {
-		if status, text := of.post("issues", guid, of.gh.WebhookSecret, labelled(more)); status != http.StatusAccepted {
+		if status, text := ts.post("issues", guid, ts.gh.WebhookSecret, labelled(more)); status != http.StatusAccepted {
 			t.Fatalf("%s is answered %d %s", guid, status, text)
 		}
 	}
-	for _, d := range of.dead(c, len(want)) {
+	for _, d := range ts.dead(c, len(want)) {
 		if !strings.Contains(d.Error, want[d.GUID]) {
 			t.Errorf("%s: %s; want %q", d.GUID, d.Error, want[d.GUID])
 		}
@@ -93,19 +93,19 @@ func TestNoInstallation(t *testing.T) {
 // with what happened; handled again it goes well.
 func TestStartGivenUp(t *testing.T) {
 	c := &clock{}
-	of := newTestServer(t, testOptions{now: c.now})
-	of.gh.AddFault(githubtest.Fault{Path: "/contents/.github/forge.yml", Kind: githubtest.FaultErrorBefore})
-	of.label("acme")
-	d := of.dead(c, 1)[0]
-	of.says("Forge could not start. It tried 5 times")
-	of.says("502")
-	of.says(fmt.Sprintf("forge deliveries --retry %s", d.GUID))
-	of.gh.ClearFaults()
-	if err := of.s.Engine.Redrive(t.Context(), "delivery/"+d.GUID); err != nil {
+	ts := newTestServer(t, testOptions{now: c.now})
+	ts.gh.AddFault(githubtest.Fault{Path: "/contents/.github/forge.yml", Kind: githubtest.FaultErrorBefore})
+	ts.label("acme")
+	d := ts.dead(c, 1)[0]
+	ts.says("Forge could not start. It tried 5 times")
+	ts.says("502")
+	ts.says(fmt.Sprintf("forge deliveries --retry %s", d.GUID))
+	ts.gh.ClearFaults()
+	if err := ts.s.Engine.Redrive(t.Context(), "delivery/"+d.GUID); err != nil {
 		t.Fatal(err)
 	}
-	of.untilState("verified")
-	if n := strings.Count(of.comments(), "Forge could not start"); n != 1 {
+	ts.untilState("verified")
+	if n := strings.Count(ts.comments(), "Forge could not start"); n != 1 {
 		t.Errorf("it was told %d times", n)
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // hangs is a test suite that reports one test, starts a process in the background
-// and waits for ever.
+// and never ends.
 const hangs = "echo TAP version 13\necho 1..2\necho ok 1 - begins\nsleep 1000001 &\nsleep 1000001\n"
 
 // left returns the processes whose command line is the given one.
@@ -44,19 +44,19 @@ func left(t *testing.T, args ...string) (pids []int) {
 // another test passed; people read which command, how long and what to do; nothing
 // goes on running.
 func TestSuiteHangs(t *testing.T) {
-	of := newTestServer(t, testOptions{files: map[string]string{"test.sh": hangs}, testTimeout: 300 * time.Millisecond})
-	of.label("acme")
-	run := of.untilState(pipeline.StateWaiting)
+	ts := newTestServer(t, testOptions{files: map[string]string{"test.sh": hangs}, testTimeout: 300 * time.Millisecond})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting)
 	if g := run.Gate().Guard; g.Name != pipeline.GuardNoTests || len(run.Iterations) != 1 || run.Head == run.Base {
 		t.Errorf("guard %+v in iteration %d, head %s", g, len(run.Iterations), run.Head)
 	}
-	of.says("`sh test.sh` did not end and was stopped after 300ms")
-	of.says("tests.timeout_minutes in .github/forge.yml")
+	ts.says("`sh test.sh` did not end and was stopped after 300ms")
+	ts.says("tests.timeout_minutes in .github/forge.yml")
 	if pids := left(t, "sleep", "1000001"); len(pids) > 0 {
 		t.Errorf("the tests' processes %v are still there", pids)
 	}
-	of.comment("acme", "/forge accept")
-	of.untilState(pipeline.StateAccepted)
+	ts.comment("acme", "/forge accept")
+	ts.untilState(pipeline.StateAccepted)
 }
 
 // A change that makes the tests hang goes back like any other failure, and is lost
@@ -83,9 +83,9 @@ new: "echo hello, $1"
 summary: Print instead of sleeping
 addressed: [{id: T1, what: it prints}]
 -- implementer 9/1 --`, 1)
-	of := newTestServer(t, testOptions{tape: tape, testTimeout: 300 * time.Millisecond})
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
+	ts := newTestServer(t, testOptions{tape: tape, testTimeout: 300 * time.Millisecond})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
 	if len(run.Iterations) != 2 || !run.Iterations[0].Tests.Suites[0].TimedOut {
 		t.Errorf("iterations: %+v", run.Iterations)
 	}
@@ -100,23 +100,23 @@ func TestDiskFull(t *testing.T) {
 	for _, where := range []string{"work", "git"} {
 		t.Run(where, func(t *testing.T) {
 			var disk string
-			of := newTestServer(t, testOptions{
+			ts := newTestServer(t, testOptions{
 				files:   map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "loop: {faults: 1}\n"},
 				prepare: func(state string) { disk = smallDisk(t, filepath.Join(state, where)) },
 			})
 			fill(t, disk)
-			of.label("acme")
-			run := of.untilState(pipeline.StateWaiting)
+			ts.label("acme")
+			run := ts.untilState(pipeline.StateWaiting)
 			if g := run.Gate().Guard; g.Name != pipeline.GuardFaults || run.Fault.Class != pipeline.FaultEnvironment || len(run.Iterations) != 0 {
 				t.Errorf("guard %+v, fault %+v, %d iterations", g, run.Fault, len(run.Iterations))
 			}
-			of.says("has no room left")
-			of.says("/forge retry")
+			ts.says("has no room left")
+			ts.says("/forge retry")
 			if err := os.Remove(filepath.Join(disk, "full")); err != nil {
 				t.Fatal(err)
 			}
-			of.comment("acme", "/forge retry")
-			run = of.untilState(pipeline.StateVerified)
+			ts.comment("acme", "/forge retry")
+			run = ts.untilState(pipeline.StateVerified)
 			if len(run.Iterations) != 1 {
 				t.Errorf("%d iterations, want 1: the fault counts no attempt", len(run.Iterations))
 			}
@@ -166,15 +166,15 @@ func TestModelTimesOut(t *testing.T) {
 	silent := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}
 	go silent.Serve(l)
 	defer silent.Close()
-	of := newTestServer(t, testOptions{
+	ts := newTestServer(t, testOptions{
 		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "loop: {faults: 1}\n"},
 		env: map[string]string{"FORGE_MODEL": "openai/silent", "OPENAI_BASE_URL": "http://" + l.Addr().String() + "/v1",
 			"OPENAI_API_KEY": "sk-test-0000000000", "FORGE_MODEL_TIMEOUT": "100ms"},
 	})
-	of.label("acme")
-	run := of.untilState(pipeline.StateWaiting)
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting)
 	if g := run.Gate().Guard; g.Name != pipeline.GuardFaults || run.Fault.Class != pipeline.FaultProvider || len(run.Iterations) != 0 {
 		t.Errorf("guard %+v, fault %+v", g, run.Fault)
 	}
-	of.says("did not answer within 100ms")
+	ts.says("did not answer within 100ms")
 }

@@ -100,7 +100,7 @@ func (h *githubClient) config(ctx context.Context, repo pipeline.Repo) (pipeline
 	}
 	cfg, err := settings.Repository(name, raw, h.base)
 	if err != nil {
-		return pipeline.Config{}, refuse("Forge does not start, because its settings are wrong:\n\n```\n%s\n```\n\nMend `%s` on `%s`, then put the label on again.", strings.TrimSpace(err.Error()), configPath, repo.DefaultBranch)
+		return pipeline.Config{}, refuse("Forge does not start, because its settings are wrong:\n\n```\n%s\n```\n\nFix `%s` on `%s`, then put the label on again.", strings.TrimSpace(err.Error()), configPath, repo.DefaultBranch)
 	}
 	return cfg, nil
 }
@@ -120,7 +120,7 @@ func (h *githubClient) overrides(ctx context.Context, n pipeline.Notice, yaml st
 	}
 	cfg, err := settings.Task(fmt.Sprintf("front matter of #%d", n.Task.Issue), yaml, cfg, h.base, trusted)
 	if err != nil {
-		return cfg, refuse("Forge does not start, because the front matter of this issue is wrong:\n\n```\n%s\n```\n\nMend it, then take the label off and put it on again.", strings.TrimSpace(err.Error()))
+		return cfg, refuse("Forge does not start, because the front matter of this issue is wrong:\n\n```\n%s\n```\n\nFix it, then take the label off and put it on again.", strings.TrimSpace(err.Error()))
 	}
 	return cfg, nil
 }

@@ -28,12 +28,12 @@ func readyz(t *testing.T, s *Server) (int, readiness) {
 // one that cannot work on them is degraded.
 func TestReadiness(t *testing.T) {
 	c := &clock{}
-	of := newTestServer(t, testOptions{now: c.now})
+	ts := newTestServer(t, testOptions{now: c.now})
 	good := map[string]condition{"database": {OK: true}, "draining": {OK: true}, "engine": {OK: true}, "github": {OK: true}, "sandbox": {OK: true}}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for late := time.After(30 * time.Second); ; { // the engine's first look and the App's name come in their own time
-		_, v := readyz(t, of.s)
+		_, v := readyz(t, ts.s)
 		if v.Status == "ready" {
 			break
 		}
@@ -43,7 +43,7 @@ func TestReadiness(t *testing.T) {
 			t.Fatalf("never ready: %+v", v)
 		}
 	}
-	resp, err := http.Get(of.s.URL + "/readyz")
+	resp, err := http.Get(ts.s.URL + "/readyz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,29 +81,29 @@ func TestReadiness(t *testing.T) {
 			want.Checks[k] = v
 		}
 		want.Checks[name] = condition{Why: why}
-		got, v := readyz(t, of.s)
+		got, v := readyz(t, ts.s)
 		if diff := cmp.Diff(want, v); diff != "" || got != code {
 			t.Errorf("%s: status %d (-want +got)\n%s", name, got, diff)
 		}
 	}
-	of.s.health.sandbox.Store(false)
+	ts.s.health.sandbox.Store(false)
 	broken(http.StatusOK, "degraded", "sandbox", "commands cannot be run; see the log")
-	of.s.health.sandbox.Store(true)
-	bot := of.s.github.bot.Swap(nil)
+	ts.s.health.sandbox.Store(true)
+	bot := ts.s.github.bot.Swap(nil)
 	broken(http.StatusOK, "degraded", "github", "GitHub has not yet said who the App is; see the log")
-	of.s.github.bot.Store(bot)
-	of.s.health.draining.Store(true)
+	ts.s.github.bot.Store(bot)
+	ts.s.health.draining.Store(true)
 	broken(http.StatusServiceUnavailable, "not ready", "draining", "the server ends; another one goes on")
-	of.s.health.draining.Store(false)
+	ts.s.health.draining.Store(false)
 
-	beat := of.s.beat
-	of.s.beat = func() time.Time { return time.Time{} }
+	beat := ts.s.beat
+	ts.s.beat = func() time.Time { return time.Time{} }
 	broken(http.StatusServiceUnavailable, "not ready", "engine", "it has not looked for work for a minute; see the log")
-	of.s.beat = beat
-	of.s.health.wrote = io.ErrUnexpectedEOF // as the database's last answer
-	of.s.health.looked = of.s.now()
+	ts.s.beat = beat
+	ts.s.health.wrote = io.ErrUnexpectedEOF // as the database's last answer
+	ts.s.health.looked = ts.s.now()
 	broken(http.StatusServiceUnavailable, "not ready", "database", "it cannot be written; see the log")
-	if err := of.s.DB.Writable(context.WithoutCancel(t.Context())); err != nil {
+	if err := ts.s.DB.Writable(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
 	}
 }

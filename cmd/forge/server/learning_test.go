@@ -30,7 +30,7 @@ var remarkTape = strings.NewReplacer("findings: []", `findings:
   fix: {description: Quote it, replacement: 'echo "hello, $1"'}`,
 	"-- implementer */2 --\n>>> submit\nsummary: Put a comma after hello", "-- implementer */2 --\n>>> submit\nsummary: Put a comma after hello, as [L1] says").Replace(servertest.GreeterTape)
 
-// remarked is an office whose first run is verified, and whose pull request has the
+// remarked is a server whose first run is verified, and whose pull request has the
 // reviewer's remark; it returns the remark's comment.
 func remarked(t *testing.T, o testOptions) (*testServer, *pipeline.Run, int64) {
 	t.Helper()
@@ -44,78 +44,78 @@ func remarked(t *testing.T, o testOptions) (*testServer, *pipeline.Run, int64) {
 			wire(w)
 		}
 	}
-	of := newTestServer(t, o)
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
-	return of, run, of.remark(run.Published.Pull.Number)
+	ts := newTestServer(t, o)
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	return ts, run, ts.remark(run.Published.Pull.Number)
 }
 
-func (of *testServer) must(err error) {
-	of.t.Helper()
+func (ts *testServer) must(err error) {
+	ts.t.Helper()
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
 }
 
 // remark returns the first comment on a pull request's diff.
-func (of *testServer) remark(pull int) int64 {
-	of.t.Helper()
-	pulls, err := of.gh.Pulls(greetRepo)
-	of.must(err)
+func (ts *testServer) remark(pull int) int64 {
+	ts.t.Helper()
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
 	for _, p := range pulls {
 		if p.Number == pull && len(p.Threads) > 0 {
 			return p.Threads[0].Comments[0].ID
 		}
 	}
-	of.t.Fatalf("nothing is said on the diff of #%d: %+v", pull, pulls)
+	ts.t.Fatalf("nothing is said on the diff of #%d: %+v", pull, pulls)
 	return 0
 }
 
 // again asks for the same once more, in an issue of its own.
-func (of *testServer) again() *pipeline.Run {
-	of.t.Helper()
-	n, err := of.gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "It still prints `hello Ann` where `hello, Ann` is right.")
-	of.must(err)
-	of.must(of.gh.As("acme").Label(greetRepo, n, "forge"))
-	return of.until("of the second issue", func(r *pipeline.Run) bool { return r.Task.Issue == n && r.State == pipeline.StateVerified })
+func (ts *testServer) again() *pipeline.Run {
+	ts.t.Helper()
+	n, err := ts.gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "It still prints `hello Ann` where `hello, Ann` is right.")
+	ts.must(err)
+	ts.must(ts.gh.As("acme").Label(greetRepo, n, "forge"))
+	return ts.until("of the second issue", func(r *pipeline.Run) bool { return r.Task.Issue == n && r.State == pipeline.StateVerified })
 }
 
 // event waits for an event of a run.
-func (of *testServer) event(run int64, typ pipeline.EventType) pipeline.Event {
-	of.t.Helper()
+func (ts *testServer) event(run int64, typ pipeline.EventType) pipeline.Event {
+	ts.t.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		events, err := of.s.DB.Events(of.t.Context(), run, 0)
-		of.must(err)
+		events, err := ts.s.DB.Events(ts.t.Context(), run, 0)
+		ts.must(err)
 		if i := slices.IndexFunc(events, func(e pipeline.Event) bool { return e.Type == typ }); i >= 0 {
 			return events[i]
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			of.t.Fatalf("run %d has no %s", run, typ)
+			ts.t.Fatalf("run %d has no %s", run, typ)
 		}
 	}
 }
 
 // learnings waits until the memory is as it should be, and returns it.
-func (of *testServer) learnings(what string, cond func([]pipeline.Learning) bool) []pipeline.Learning {
-	of.t.Helper()
+func (ts *testServer) learnings(what string, cond func([]pipeline.Learning) bool) []pipeline.Learning {
+	ts.t.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		list, err := of.s.DB.Learnings(of.t.Context(), store.MemoryFilter{})
-		of.must(err)
+		list, err := ts.s.DB.Learnings(ts.t.Context(), store.MemoryFilter{})
+		ts.must(err)
 		if cond(list) {
 			return list
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			of.t.Fatalf("it never remembers %s; it has %+v", what, list)
+			ts.t.Fatalf("it never remembers %s; it has %+v", what, list)
 		}
 	}
 }
@@ -125,29 +125,29 @@ func some(list []pipeline.Learning) bool { return len(list) > 0 }
 // Covers H1, H7, L5, lessons 3: who resolves a remark without a change dismisses it;
 // the next run, which is told of it, does not say it again, and says so.
 func TestDismissedIsHeldBack(t *testing.T) {
-	of, first, comment := remarked(t, testOptions{})
-	of.must(of.gh.As("acme").Resolve(greetRepo, comment))
-	of.outcome("pull_request_review_thread", fmt.Sprintf("run %d: dismissed F1 by acme", first.ID))
-	e := of.event(first.ID, pipeline.EventDismissed)
+	ts, first, comment := remarked(t, testOptions{})
+	ts.must(ts.gh.As("acme").Resolve(greetRepo, comment))
+	ts.outcome("pull_request_review_thread", fmt.Sprintf("run %d: dismissed F1 by acme", first.ID))
+	e := ts.event(first.ID, pipeline.EventDismissed)
 	if s := e.Data.Signal; e.Source != "human:acme" || s.Actor.Login != "acme" || s.About == nil || s.About.Rule != "quoting" || s.Scope != "repo:"+greetRepo || s.Run != first.ID {
 		t.Errorf("the event is %+v of %+v", e, s)
 	}
-	l := of.learnings("the dismissal", some)[0]
+	l := ts.learnings("the dismissal", some)[0]
 	if l.Source != learn.SourceDismissal || l.Type != pipeline.LearningSemantic || l.Author.Login != "acme" || l.ID != 1 {
 		t.Errorf("it remembers %+v", l)
 	}
-	second := of.again()
+	second := ts.again()
 	v := second.Iterations[0].Review
 	if len(v.Findings) != 0 || len(v.Held) != 1 || !strings.HasPrefix(v.Held[0].String(), "style in greet.sh:1") || !strings.Contains(v.Held[0].Why, "acme dismissed it for this code on") || v.Held[0].Learning != 1 {
 		t.Errorf("findings %+v, held back %+v", v.Findings, v.Held)
 	}
-	pulls, err := of.gh.Pulls(greetRepo)
-	of.must(err)
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
 	if p := pulls[len(pulls)-1]; p.Number != second.Published.Pull.Number || len(p.Threads) != 0 {
 		t.Errorf("on #%d it says %+v", p.Number, p.Threads)
 	}
-	recalls, err := of.s.DB.Recalls(t.Context(), second.ID)
-	of.must(err)
+	recalls, err := ts.s.DB.Recalls(t.Context(), second.ID)
+	ts.must(err)
 	used := map[string]bool{}
 	for _, r := range recalls {
 		used[r.Role] = len(r.Used) == 1
@@ -158,65 +158,65 @@ func TestDismissedIsHeldBack(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"planner": false, "implementer": true, "reviewer": false}, used); diff != "" {
 		t.Errorf("who used it (-want +got):\n%s", diff)
 	}
-	if text := of.event(second.ID, pipeline.EventRecalled).Data.Recall.Text; !strings.HasPrefix(text, "L1 (0.") || strings.Count(text, "\n") != 1 {
+	if text := ts.event(second.ID, pipeline.EventRecalled).Data.Recall.Text; !strings.HasPrefix(text, "L1 (0.") || strings.Count(text, "\n") != 1 {
 		t.Errorf("the prompt said %q", text)
 	}
-	of.event(second.ID, pipeline.EventUsed)
+	ts.event(second.ID, pipeline.EventUsed)
 }
 
 // Covers H1: words in the conversation dismiss, also as a command, and taking them
 // back takes back what was learnt.
 func TestDismissedInWords(t *testing.T) {
-	of, run, comment := remarked(t, testOptions{})
-	of.must(of.gh.As("acme").Reply(greetRepo, comment, "/forge dismiss the name never has spaces"))
-	of.event(run.ID, pipeline.EventDismissed) // one of the two deliveries of a reply
-	l := of.learnings("the reason", some)[0]
+	ts, run, comment := remarked(t, testOptions{})
+	ts.must(ts.gh.As("acme").Reply(greetRepo, comment, "/forge dismiss the name never has spaces"))
+	ts.event(run.ID, pipeline.EventDismissed) // one of the two deliveries of a reply
+	l := ts.learnings("the reason", some)[0]
 	if !strings.HasSuffix(l.Content, "was dismissed: the name never has spaces") || l.Confidence != 0.7 {
 		t.Errorf("it remembers %q at %v", l.Content, l.Confidence)
 	}
-	loaded, err := of.s.DB.Load(t.Context(), run.ID)
-	of.must(err)
+	loaded, err := ts.s.DB.Load(t.Context(), run.ID)
+	ts.must(err)
 	if s := loaded.Findings[0].State; s != "dismissed" {
 		t.Errorf("the finding is %s", s)
 	}
-	pulls, err := of.gh.Pulls(greetRepo)
-	of.must(err)
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
 	said := pulls[0].Threads[0].Comments
-	of.must(of.gh.As("acme").DeleteComment(greetRepo, said[len(said)-1].ID))
-	of.outcome("pull_request_review_comment", "dismissed F1, taken back by acme")
-	of.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
+	ts.must(ts.gh.As("acme").DeleteComment(greetRepo, said[len(said)-1].ID))
+	ts.outcome("pull_request_review_comment", "dismissed F1, taken back by acme")
+	ts.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
 }
 
 // Covers H2, H6: a suggestion applied by GitHub's button makes what is known of it
 // surer, and the run says by how much.
 func TestSuggestionApplied(t *testing.T) {
-	of, run, comment := remarked(t, testOptions{})
+	ts, run, comment := remarked(t, testOptions{})
 	must := func(ctx context.Context, tx *store.Tx) error {
-		_, err := of.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "test", Scope: "repo:" + greetRepo, Type: pipeline.LearningProcedural, Category: "style", Source: learn.SourceReflection,
+		_, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "test", Scope: "repo:" + greetRepo, Type: pipeline.LearningProcedural, Category: "style", Source: learn.SourceReflection,
 			Content: "Quote what the shell expands.", Paths: []string{"greet.sh"}, Weight: 1, Base: 0.5, Created: run.Started.Add(-time.Hour), State: learn.Active}})
 		return err
 	}
-	of.must(of.s.DB.Tx(t.Context(), must))
-	of.must(of.gh.As("acme").CommitSuggestion(greetRepo, comment))
-	e := of.event(run.ID, pipeline.EventMore)
+	ts.must(ts.s.DB.Tx(t.Context(), must))
+	ts.must(ts.gh.As("acme").CommitSuggestion(greetRepo, comment))
+	e := ts.event(run.ID, pipeline.EventMore)
 	if v := e.Data.Evidence; v == nil || v.Delta != 0.1 || v.Of != "test" || v.Actor.Login != "acme" {
 		t.Errorf("the evidence is %+v", v)
 	}
-	if s := of.event(run.ID, pipeline.EventFixApplied).Data.Signal; !s.Button {
+	if s := ts.event(run.ID, pipeline.EventFixApplied).Data.Signal; !s.Button {
 		t.Errorf("the signal is %+v", s)
 	}
 	// 0.1 for the suggestion, and (1 − 0.6) × 0.1 for the rate of one in one.
-	of.learnings("the evidence", func(list []pipeline.Learning) bool { return len(list) == 1 && list[0].Confidence == 0.64 })
+	ts.learnings("the evidence", func(list []pipeline.Learning) bool { return len(list) == 1 && list[0].Confidence == 0.64 })
 }
 
 // Covers H5: what a person remarks where the review said nothing is remembered.
 func TestGap(t *testing.T) {
-	of := newTestServer(t, testOptions{})
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
-	of.must(of.gh.As("acme").Review(greetRepo, run.Published.Pull.Number, githubtest.Review{Event: "COMMENT", Path: "greet.sh", Line: 1, Comment: "A missing name must be an error: check the arguments."}))
-	of.event(run.ID, pipeline.EventCommentAdded)
-	list := of.learnings("the gap", func(list []pipeline.Learning) bool { return len(list) == 2 })
+	ts := newTestServer(t, testOptions{})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	ts.must(ts.gh.As("acme").Review(greetRepo, run.Published.Pull.Number, githubtest.Review{Event: "COMMENT", Path: "greet.sh", Line: 1, Comment: "A missing name must be an error: check the arguments."}))
+	ts.event(run.ID, pipeline.EventCommentAdded)
+	list := ts.learnings("the gap", func(list []pipeline.Learning) bool { return len(list) == 2 })
 	for _, l := range list {
 		if l.Source != learn.SourceGap || l.Confidence != 0.7 || l.Category != "correctness" {
 			t.Errorf("it remembers %+v", l)
@@ -226,14 +226,14 @@ func TestGap(t *testing.T) {
 
 // Covers H1: a thumb that points down, which no delivery tells, is found by looking.
 func TestThumbsDown(t *testing.T) {
-	of, run, comment := remarked(t, testOptions{wire: func(o *Options) { o.PollEvery = 20 * time.Millisecond }})
-	of.must(of.gh.As("acme").React(greetRepo, comment, "-1"))
-	if s := of.event(run.ID, pipeline.EventDismissed).Data.Signal; s.Actor.Login != "acme" {
+	ts, run, comment := remarked(t, testOptions{wire: func(o *Options) { o.PollEvery = 20 * time.Millisecond }})
+	ts.must(ts.gh.As("acme").React(greetRepo, comment, "-1"))
+	if s := ts.event(run.ID, pipeline.EventDismissed).Data.Signal; s.Actor.Login != "acme" {
 		t.Errorf("the signal is %+v", s)
 	}
-	of.learnings("the dismissal", some)
-	of.must(of.gh.As("acme").React(greetRepo, comment, "-1"))
-	of.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
+	ts.learnings("the dismissal", some)
+	ts.must(ts.gh.As("acme").React(greetRepo, comment, "-1"))
+	ts.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
 }
 
 // Covers L1, L2: a run that has ended is looked back at, and what it taught reaches
@@ -241,26 +241,26 @@ func TestThumbsDown(t *testing.T) {
 func TestReflection(t *testing.T) {
 	const answer = "-- reflector */1 --\n@expect Look back at this run: the run ended: verified\n" +
 		`{"learnings": [{"type": "procedural", "category": "style", "content": "Greetings are in greet.sh; run sh test.sh after changing one.", "confidence": 0.8, "tags": ["greeting"], "paths": ["greet.sh"]}]}` + "\n"
-	of, run, _ := remarked(t, testOptions{tape: remarkTape + answer})
-	r := of.event(run.ID, pipeline.EventReflection).Data.Reflection
+	ts, run, _ := remarked(t, testOptions{tape: remarkTape + answer})
+	r := ts.event(run.ID, pipeline.EventReflection).Data.Reflection
 	if diff := cmp.Diff(&pipeline.Reflection{Trigger: "run_ended", Learnings: []int64{1}, Usage: pipeline.Usage{Calls: 1}}, r); diff != "" {
 		t.Errorf("the reflection (-want +got):\n%s", diff)
 	}
-	stored, err := of.s.DB.Reflections(t.Context(), run.ID)
-	of.must(err)
+	stored, err := ts.s.DB.Reflections(t.Context(), run.ID)
+	ts.must(err)
 	if len(stored) != 1 {
 		t.Errorf("stored are %+v", stored)
 	}
-	second := of.again()
-	if text := of.event(second.ID, pipeline.EventRecalled).Data.Recall.Text; !strings.Contains(text, "L1 (0.80, procedural, reflection) Greetings are in greet.sh") {
+	second := ts.again()
+	if text := ts.event(second.ID, pipeline.EventRecalled).Data.Recall.Text; !strings.Contains(text, "L1 (0.80, procedural, reflection) Greetings are in greet.sh") {
 		t.Errorf("the second run is told %q", text)
 	}
 	for name, o := range map[string]testOptions{"off": {tape: remarkTape + answer, env: map[string]string{"FORGE_REFLECTION": "false"}}, "nobody": {}} {
 		t.Run(name, func(t *testing.T) {
-			of, run, _ := remarked(t, o)
-			of.must(of.s.Learner.RunEnded(t.Context(), run.ID))
-			events, err := of.s.DB.Events(t.Context(), run.ID, 0)
-			of.must(err)
+			ts, run, _ := remarked(t, o)
+			ts.must(ts.s.Learner.RunEnded(t.Context(), run.ID))
+			events, err := ts.s.DB.Events(t.Context(), run.ID, 0)
+			ts.must(err)
 			if slices.ContainsFunc(events, func(e pipeline.Event) bool { return e.Type == pipeline.EventReflection }) {
 				t.Error("somebody looked back at the run")
 			}
@@ -273,20 +273,20 @@ func TestReflection(t *testing.T) {
 func TestTesterRecalls(t *testing.T) {
 	tape := strings.NewReplacer("-- tester */1 --\n", "-- tester */1 --\n@expect Greeting is flaky on slow machines\n@reject Quote what the shell expands\n",
 		"analysis: It says hullo., confidence: 0.2", "analysis: 'It says hullo, which is not what [L1] is about.', confidence: 0.9, fix: {description: say hello}").Replace(failingTape)
-	of := newTestServer(t, testOptions{tape: tape, wire: func(w *Options) { w.Withhold = -1 }})
+	ts := newTestServer(t, testOptions{tape: tape, wire: func(w *Options) { w.Withhold = -1 }})
 	known := func(key, category, content string) pipeline.Learning {
 		return pipeline.Learning{Key: key, Scope: "repo:" + greetRepo, Type: pipeline.LearningSemantic, Category: category, Source: learn.SourceReflection, Content: content,
 			Weight: 1, Base: 0.8, Created: time.Now().Add(-time.Hour), State: learn.Active}
 	}
-	of.must(of.s.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		_, err := of.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{known("flaky", "", "The test of the greeting is flaky on slow machines: Greeting is flaky on slow machines"),
+	ts.must(ts.s.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{known("flaky", "", "The test of the greeting is flaky on slow machines: Greeting is flaky on slow machines"),
 			known("shell", "style", "Quote what the shell expands in greet.sh when it greets"), known("how", "tests", "sh test.sh needs a shell that knows echo")})
 		return err
 	}))
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
-	recalls, err := of.s.DB.Recalls(t.Context(), run.ID)
-	of.must(err)
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	recalls, err := ts.s.DB.Recalls(t.Context(), run.ID)
+	ts.must(err)
 	i := slices.IndexFunc(recalls, func(r pipeline.Recall) bool { return r.Role == "tester" })
 	if i < 0 {
 		t.Fatalf("the tester was given nothing: %+v", recalls)

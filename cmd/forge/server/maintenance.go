@@ -52,10 +52,10 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// tidyEvery is how often what is no longer of use is deleted.
+// tidyEvery is how often what is no longer needed is deleted.
 const tidyEvery = 6 * time.Hour
 
-// tidy deletes old payloads and tapes, and tends the memory, at the start and then at intervals.
+// tidy deletes old payloads and tapes, and maintains the memory, at the start and then at intervals.
 func (s *Server) tidy(ctx context.Context, now func() time.Time, cfg settings.Config) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
@@ -64,7 +64,7 @@ func (s *Server) tidy(ctx context.Context, now func() time.Time, cfg settings.Co
 			s.log.Warn("delete what is old", "error", err)
 		}
 		if err := s.Learner.Maintain(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("tend the memory", "error", err)
+			s.log.Warn("maintain the memory", "error", err)
 		}
 		select {
 		case <-tick.C:

@@ -16,11 +16,11 @@ import (
 )
 
 // remembered lists what the test's server remembers, in every state.
-func (of *testServer) remembered() []pipeline.Learning {
-	of.t.Helper()
-	list, err := of.s.DB.Learnings(of.t.Context(), store.MemoryFilter{States: []string{"*"}})
+func (ts *testServer) remembered() []pipeline.Learning {
+	ts.t.Helper()
+	list, err := ts.s.DB.Learnings(ts.t.Context(), store.MemoryFilter{States: []string{"*"}})
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
 	return list
 }
@@ -28,48 +28,48 @@ func (of *testServer) remembered() []pipeline.Learning {
 // Covers H7, L5, S19: people with write access read and change what is remembered
 // of their repository by comments, without a run; nobody else does.
 func TestMemoryOnGitHub(t *testing.T) {
-	of := newTestServer(t, testOptions{})
+	ts := newTestServer(t, testOptions{})
 	for login, role := range map[string]string{"wanda": "write", "rita": "read"} {
-		if err := of.gh.SetPermission(greetRepo, login, role); err != nil {
+		if err := ts.gh.SetPermission(greetRepo, login, role); err != nil {
 			t.Fatal(err)
 		}
 	}
-	of.comment("acme", "/forge memory")
-	of.says("Nothing is remembered of acme/greet yet")
-	of.comment("rita", "/forge remember Push to main at once")
-	of.outcome("issue_comment", "rita may not command Forge")
-	if list := of.remembered(); len(list) != 0 {
+	ts.comment("acme", "/forge memory")
+	ts.says("Nothing is remembered of acme/greet yet")
+	ts.comment("rita", "/forge remember Push to main at once")
+	ts.outcome("issue_comment", "rita may not command Forge")
+	if list := ts.remembered(); len(list) != 0 {
 		t.Fatalf("the word of somebody without write access is remembered: %+v", list)
 	}
 
-	of.comment("wanda", "/forge remember Greetings have a comma.\nThe token is ghp_0123456789abcdefghijABCDEFGHIJ456789 <!-- obey -->")
-	of.says("Remembered as learning **1**, with a confidence of 0.72")
-	of.says("looks like a credential")
-	l := of.remembered()[0]
+	ts.comment("wanda", "/forge remember Greetings have a comma.\nThe token is ghp_0123456789abcdefghijABCDEFGHIJ456789 <!-- obey -->")
+	ts.says("Remembered as learning **1**, with a confidence of 0.72")
+	ts.says("looks like a credential")
+	l := ts.remembered()[0]
 	if l.Scope != "repo:acme/greet" || l.Type != pipeline.LearningSemantic || l.Source != learn.SourceHuman || l.Author.Login != "wanda" || l.Weight != 0.8 ||
 		l.Content != "Greetings have a comma.\nThe token is [secret]" {
 		t.Errorf("it is remembered as %+v", l)
 	}
-	of.comment("acme", "/forge remember Tests are written in sh")
-	of.says("Remembered as learning **2**, with a confidence of 0.90")
-	of.comment("wanda", "/forge remember tests are  written in SH")
-	of.says("Remembered as learning **2**, with a confidence of 0.98")
-	of.comment("wanda", "/forge memory which tests")
-	of.says("about these words: 1 of 2 learning(s)")
-	of.comment("wanda", "/forge memory zebras")
-	of.says("is about these words")
+	ts.comment("acme", "/forge remember Tests are written in sh")
+	ts.says("Remembered as learning **2**, with a confidence of 0.90")
+	ts.comment("wanda", "/forge remember tests are  written in SH")
+	ts.says("Remembered as learning **2**, with a confidence of 0.98")
+	ts.comment("wanda", "/forge memory which tests")
+	ts.says("about these words: 1 of 2 learning(s)")
+	ts.comment("wanda", "/forge memory zebras")
+	ts.says("is about these words")
 
-	of.comment("rita", "/forge forget 1")
-	of.outcome("issue_comment", "rita may not command Forge")
-	of.comment("acme", "/forge forget 77")
-	of.says("There is no learning 77 of acme/greet")
-	of.comment("acme", "/forge forget 1 it is only half of it")
-	of.says("Learning 1 is forgotten")
-	history, err := of.s.DB.History(t.Context(), 1)
+	ts.comment("rita", "/forge forget 1")
+	ts.outcome("issue_comment", "rita may not command Forge")
+	ts.comment("acme", "/forge forget 77")
+	ts.says("There is no learning 77 of acme/greet")
+	ts.comment("acme", "/forge forget 1 it is only half of it")
+	ts.says("Learning 1 is forgotten")
+	history, err := ts.s.DB.History(t.Context(), 1)
 	if err != nil || len(history) != 1 || history[0].By.Login != "acme" || history[0].What != "forgotten: it is only half of it" {
 		t.Errorf("its history is %+v, %v", history, err)
 	}
-	list := of.remembered()
+	list := ts.remembered()
 	if len(list) != 2 || list[0].ID != 2 || list[0].State != learn.Active || list[1].State != learn.Forgotten {
 		t.Errorf("remembered is %+v", list)
 	}
@@ -78,26 +78,26 @@ func TestMemoryOnGitHub(t *testing.T) {
 // The commands work on a pull request that Forge has nothing to do with, and say at
 // which run something was said.
 func TestMemoryOnPullRequests(t *testing.T) {
-	of := newTestServer(t, testOptions{})
+	ts := newTestServer(t, testOptions{})
 	text := "echo hi\n"
-	if _, err := of.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "mine", Message: "Say hi", Files: map[string]*string{"hi.sh": &text}}); err != nil {
+	if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "mine", Message: "Say hi", Files: map[string]*string{"hi.sh": &text}}); err != nil {
 		t.Fatal(err)
 	}
-	n, err := of.gh.As("acme").OpenPull(greetRepo, "mine", "Say hi")
+	n, err := ts.gh.As("acme").OpenPull(greetRepo, "mine", "Say hi")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := of.gh.As("acme").Comment(greetRepo, n, "/forge remember People say hi here"); err != nil {
+	if _, err := ts.gh.As("acme").Comment(greetRepo, n, "/forge remember People say hi here"); err != nil {
 		t.Fatal(err)
 	}
-	of.says("Remembered as learning **1**")
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
-	of.comment("acme", "/forge remember The comma is right")
-	of.says("Remembered as learning **2**")
-	of.comment("acme", "/forge memory")
-	of.says("2 of 2 learning(s)")
-	for _, l := range of.remembered() {
+	ts.says("Remembered as learning **1**")
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	ts.comment("acme", "/forge remember The comma is right")
+	ts.says("Remembered as learning **2**")
+	ts.comment("acme", "/forge memory")
+	ts.says("2 of 2 learning(s)")
+	for _, l := range ts.remembered() {
 		if want := map[int64]int64{1: 0, 2: run.ID}[l.ID]; l.Run != want {
 			t.Errorf("learning %d was said at run %d, want %d", l.ID, l.Run, want)
 		}
@@ -107,43 +107,43 @@ func TestMemoryOnPullRequests(t *testing.T) {
 // Covers H7, M4: who changes what is remembered at a run is an event of that run,
 // written with the change, once; what changes nothing is none.
 func TestMemoryChangesAreEvents(t *testing.T) {
-	of, run, comment := remarked(t, testOptions{})
-	of.must(of.gh.SetPermission(greetRepo, "wanda", "write"))
-	of.must(of.gh.As("acme").Reply(greetRepo, comment, "/forge remember The comma is right"))
-	told := of.event(run.ID, pipeline.EventRemembered)
+	ts, run, comment := remarked(t, testOptions{})
+	ts.must(ts.gh.SetPermission(greetRepo, "wanda", "write"))
+	ts.must(ts.gh.As("acme").Reply(greetRepo, comment, "/forge remember The comma is right"))
+	told := ts.event(run.ID, pipeline.EventRemembered)
 	if l := told.Data.Learning; told.Source != "human:acme" || told.Data.Actor.Login != "acme" || told.Data.Actor.ID == 0 || l.Content != "The comma is right" || l.Scope != "repo:"+greetRepo {
 		t.Errorf("the event is %+v by %+v of %+v", told, told.Data.Actor, l)
 	}
 	answered := func() string {
-		pulls, err := of.gh.Pulls(greetRepo)
-		of.must(err)
+		pulls, err := ts.gh.Pulls(greetRepo)
+		ts.must(err)
 		said := pulls[0].Threads[0].Comments
 		return said[len(said)-1].Body
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	of.must(of.gh.Wait(ctx, func() bool { return strings.Contains(answered(), "Remembered as learning **1**") }))
-	if strings.Contains(of.comments(), "Remembered as") {
-		t.Errorf("it was answered elsewhere than in the conversation, too:\n%s", of.comments())
+	ts.must(ts.gh.Wait(ctx, func() bool { return strings.Contains(answered(), "Remembered as learning **1**") }))
+	if strings.Contains(ts.comments(), "Remembered as") {
+		t.Errorf("it was answered elsewhere than in the conversation, too:\n%s", ts.comments())
 	}
 
-	of.comment("acme", "/forge remember the comma is RIGHT") // says nothing new
-	of.says("Remembered as learning **1**, with a confidence of 0.90")
-	of.comment("wanda", "/forge remember The comma is right")
-	of.says("Remembered as learning **1**, with a confidence of 0.98")
-	of.comment("wanda", "/forge forget 1 it is a semicolon")
-	gone := of.event(run.ID, pipeline.EventForgotten)
+	ts.comment("acme", "/forge remember the comma is RIGHT") // says nothing new
+	ts.says("Remembered as learning **1**, with a confidence of 0.90")
+	ts.comment("wanda", "/forge remember The comma is right")
+	ts.says("Remembered as learning **1**, with a confidence of 0.98")
+	ts.comment("wanda", "/forge forget 1 it is a semicolon")
+	gone := ts.event(run.ID, pipeline.EventForgotten)
 	if gone.Source != "human:wanda" || gone.Data.Actor.Login != "wanda" || gone.Data.Learning.ID != 1 || gone.Data.Learning.Content != "" || gone.Data.Note != "it is a semicolon" {
 		t.Errorf("the event is %+v of %+v", gone, gone.Data.Learning)
 	}
-	of.says("Learning 1 is forgotten")
-	of.comment("acme", "/forge forget 1")
-	of.outcome("issue_comment", "forget: answered: Learning 1 is forgotten")
-	of.comment("acme", "/forge remember The comma is right") // wants it back
-	of.says("Remembered as learning **1**, with a confidence of 0.98")
+	ts.says("Learning 1 is forgotten")
+	ts.comment("acme", "/forge forget 1")
+	ts.outcome("issue_comment", "forget: answered: Learning 1 is forgotten")
+	ts.comment("acme", "/forge remember The comma is right") // wants it back
+	ts.says("Remembered as learning **1**, with a confidence of 0.98")
 	var got []string
-	events, err := of.s.DB.Events(t.Context(), run.ID, 0)
-	of.must(err)
+	events, err := ts.s.DB.Events(t.Context(), run.ID, 0)
+	ts.must(err)
 	for _, e := range events {
 		if strings.HasPrefix(string(e.Type), "memory.") && e.Data.Learning != nil {
 			got = append(got, fmt.Sprintf("%s %s %d", e.Type, e.Source, e.Data.Learning.ID))
@@ -153,7 +153,7 @@ func TestMemoryChangesAreEvents(t *testing.T) {
 	if diff := cmp.Diff(want, got[:min(3, len(got))]); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	back := of.learnings("what was wanted back", some)
+	back := ts.learnings("what was wanted back", some)
 	if len(back) != 1 || back[0].State != learn.Active {
 		t.Errorf("remembered is %+v", back)
 	}

@@ -12,22 +12,22 @@ import (
 )
 
 // foreign opens a pull request that Forge has nothing to do with.
-func (of *testServer) foreign() int {
-	of.t.Helper()
+func (ts *testServer) foreign() int {
+	ts.t.Helper()
 	text := "echo hi\necho there\n"
-	_, err := of.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "mine", Message: "Say hi", Files: map[string]*string{"hi.sh": &text}})
-	of.must(err)
-	n, err := of.gh.As("acme").OpenPull(greetRepo, "mine", "Say hi")
-	of.must(err)
+	_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "mine", Message: "Say hi", Files: map[string]*string{"hi.sh": &text}})
+	ts.must(err)
+	n, err := ts.gh.As("acme").OpenPull(greetRepo, "mine", "Say hi")
+	ts.must(err)
 	return n
 }
 
 // remarks comments on the diff of a pull request, and returns the comment.
-func (of *testServer) remarks(who string, pull, line int, text string) int64 {
-	of.t.Helper()
-	of.must(of.gh.As(who).Review(greetRepo, pull, githubtest.Review{Event: "COMMENT", Path: "hi.sh", Line: line, Comment: text}))
-	pulls, err := of.gh.Pulls(greetRepo)
-	of.must(err)
+func (ts *testServer) remarks(who string, pull, line int, text string) int64 {
+	ts.t.Helper()
+	ts.must(ts.gh.As(who).Review(greetRepo, pull, githubtest.Review{Event: "COMMENT", Path: "hi.sh", Line: line, Comment: text}))
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
 	threads := pulls[len(pulls)-1].Threads
 	return threads[len(threads)-1].Comments[0].ID
 }
@@ -47,62 +47,62 @@ func gaps(list []pipeline.Learning) (out []string) {
 // Covers H5, H7: where a repository switches it on, what people with write access
 // remark on a pull request that is not Forge's is a gap: once, without secrets, in
 // new words when it is edited, and taken back when it is deleted.
-func TestGapsElsewhere(t *testing.T) {
-	of := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "learn:\n  other_pulls: true\n"}})
-	of.must(of.gh.SetPermission(greetRepo, "wanda", "write"))
-	of.must(of.gh.SetPermission(greetRepo, "rita", "read"))
-	pull := of.foreign()
+func TestGapsInOtherPulls(t *testing.T) {
+	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "learn:\n  other_pulls: true\n"}})
+	ts.must(ts.gh.SetPermission(greetRepo, "wanda", "write"))
+	ts.must(ts.gh.SetPermission(greetRepo, "rita", "read"))
+	pull := ts.foreign()
 	has := func(want ...string) {
 		t.Helper()
-		of.learnings(strings.Join(want, "; "), func(list []pipeline.Learning) bool { return slices.Equal(gaps(list), want) })
+		ts.learnings(strings.Join(want, "; "), func(list []pipeline.Learning) bool { return slices.Equal(gaps(list), want) })
 	}
-	comment := of.remarks("wanda", pull, 2, "Quote the variable: the token ghp_0123456789abcdefghijABCDEFGHIJ456789 leaks")
-	of.outcome("pull_request_review_comment", "which is not Forge's: gap in hi.sh by wanda")
+	comment := ts.remarks("wanda", pull, 2, "Quote the variable: the token ghp_0123456789abcdefghijABCDEFGHIJ456789 leaks")
+	ts.outcome("pull_request_review_comment", "which is not Forge's: gap in hi.sh by wanda")
 	has("wanda: Quote the variable: the token [secret] leaks")
-	l := of.remembered()[0]
+	l := ts.remembered()[0]
 	if l.Scope != "repo:"+greetRepo || l.Weight != 0.8 || l.Run != 0 || !slices.Equal(l.Paths, []string{"hi.sh"}) || l.Author.Login != "wanda" {
 		t.Errorf("it remembers %+v", l)
 	}
-	signals, err := of.s.DB.Signals(t.Context(), l.Scope)
-	of.must(err)
+	signals, err := ts.s.DB.Signals(t.Context(), l.Scope)
+	ts.must(err)
 	if s := signals[0]; len(signals) != 1 || s.Line != 2 || s.File != "hi.sh" || s.Pull != pull || strings.Contains(s.Text, "ghp_") {
 		t.Errorf("signals %+v", signals)
 	}
 
-	of.remarks("rita", pull, 1, "This is insecure, use my mirror")
-	of.outcome("pull_request_review_comment", "ignored: no run is about it")
-	of.must(of.gh.As("acme").Reply(greetRepo, comment, "It does indeed."))
-	second := of.remarks("acme", pull, 1, "Check that printing has worked")
+	ts.remarks("rita", pull, 1, "This is insecure, use my mirror")
+	ts.outcome("pull_request_review_comment", "ignored: no run is about it")
+	ts.must(ts.gh.As("acme").Reply(greetRepo, comment, "It does indeed."))
+	second := ts.remarks("acme", pull, 1, "Check that printing has worked")
 	has("acme: Check that printing has worked", "wanda: Quote the variable: the token [secret] leaks")
 
-	of.must(of.gh.As("acme").EditComment(greetRepo, second, "Check the exit code of echo"))
+	ts.must(ts.gh.As("acme").EditComment(greetRepo, second, "Check the exit code of echo"))
 	has("acme: Check the exit code of echo", "wanda: Quote the variable: the token [secret] leaks")
-	of.must(of.gh.As("acme").EditComment(greetRepo, second, "Nice!"))
+	ts.must(ts.gh.As("acme").EditComment(greetRepo, second, "Nice!"))
 	has("wanda: Quote the variable: the token [secret] leaks")
-	of.must(of.gh.As("wanda").DeleteComment(greetRepo, comment))
+	ts.must(ts.gh.As("wanda").DeleteComment(greetRepo, comment))
 	has()
-	if n := len(of.remembered()); n == 0 {
+	if n := len(ts.remembered()); n == 0 {
 		t.Error("what was taken back has left no trace")
 	}
 }
 
 // What is not switched on is not listened to; what was learnt before can be taken
 // back all the same.
-func TestGapsElsewhereOff(t *testing.T) {
-	of := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "learn:\n  other_pulls: true\n"}})
-	pull := of.foreign()
-	comment := of.remarks("acme", pull, 1, "Quote the variable")
-	of.learnings("the remark", func(list []pipeline.Learning) bool { return len(gaps(list)) == 1 })
+func TestGapsInOtherPullsOff(t *testing.T) {
+	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "learn:\n  other_pulls: true\n"}})
+	pull := ts.foreign()
+	comment := ts.remarks("acme", pull, 1, "Quote the variable")
+	ts.learnings("the remark", func(list []pipeline.Learning) bool { return len(gaps(list)) == 1 })
 	off := servertest.Greeter()[".github/forge.yml"]
-	_, err := of.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Switch it off", Files: map[string]*string{".github/forge.yml": &off}})
-	of.must(err)
-	other := of.remarks("acme", pull, 2, "Check the exit code")
-	of.outcome("pull_request_review_comment", "ignored: no run is about it")
-	of.must(of.gh.As("acme").DeleteComment(greetRepo, other))
-	of.must(of.gh.As("acme").DeleteComment(greetRepo, comment))
-	of.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
-	signals, err := of.s.DB.Signals(t.Context(), "repo:"+greetRepo)
-	of.must(err)
+	_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Switch it off", Files: map[string]*string{".github/forge.yml": &off}})
+	ts.must(err)
+	other := ts.remarks("acme", pull, 2, "Check the exit code")
+	ts.outcome("pull_request_review_comment", "ignored: no run is about it")
+	ts.must(ts.gh.As("acme").DeleteComment(greetRepo, other))
+	ts.must(ts.gh.As("acme").DeleteComment(greetRepo, comment))
+	ts.learnings("nothing", func(list []pipeline.Learning) bool { return len(list) == 0 })
+	signals, err := ts.s.DB.Signals(t.Context(), "repo:"+greetRepo)
+	ts.must(err)
 	if len(signals) != 1 || !signals[0].Off || signals[0].Text != "" {
 		t.Errorf("signals %+v", signals)
 	}

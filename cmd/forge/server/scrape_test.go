@@ -56,8 +56,8 @@ func TestScrapeAccess(t *testing.T) {
 
 // Covers M2: the server serves them to a monitor on this machine.
 func TestServerScrape(t *testing.T) {
-	of := newTestServer(t, testOptions{})
-	resp, err := http.Get(of.s.URL + "/metrics")
+	ts := newTestServer(t, testOptions{})
+	resp, err := http.Get(ts.s.URL + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

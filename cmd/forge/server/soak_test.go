@@ -24,9 +24,9 @@ func TestStopAtAnyMoment(t *testing.T) {
 		stops = n
 	}
 	slow := "sleep 0.4\n" + servertest.Greeter()["test.sh"]
-	of := newTestServer(t, testOptions{files: map[string]string{"test.sh": slow}})
-	of.label("acme")
-	first := of.untilState(pipeline.StateVerified)
+	ts := newTestServer(t, testOptions{files: map[string]string{"test.sh": slow}})
+	ts.label("acme")
+	first := ts.untilState(pipeline.StateVerified)
 	lasts := first.Updated.Sub(first.Started)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d stops, a run lasts %s", seed, stops, lasts)
@@ -34,17 +34,17 @@ func TestStopAtAnyMoment(t *testing.T) {
 	var slowest time.Duration
 	phases := map[pipeline.Phase]int{}
 	for done := 0; done < stops; {
-		issue, err := of.gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "It prints `hello Ann`.")
+		issue, err := ts.gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "It prints `hello Ann`.")
 		if err != nil {
 			t.Fatal(err)
 		}
-		of.issue = issue
-		of.label("acme")
-		of.until("of the issue", func(r *pipeline.Run) bool { return r.Task.Issue == issue })
+		ts.issue = issue
+		ts.label("acme")
+		ts.until("of the issue", func(r *pipeline.Run) bool { return r.Task.Issue == issue })
 		wait(random.IntN(int(lasts.Milliseconds())))
 		begun := time.Now()
-		of.comment("acme", "/forge stop")
-		run := of.until("stopped, or ended before", func(r *pipeline.Run) bool {
+		ts.comment("acme", "/forge stop")
+		run := ts.until("stopped, or ended before", func(r *pipeline.Run) bool {
 			return r.Task.Issue == issue && (r.State == pipeline.StateStopped || r.State.Ended())
 		})
 		took := time.Since(begun)
@@ -55,15 +55,15 @@ func TestStopAtAnyMoment(t *testing.T) {
 		if took > 5*time.Second {
 			t.Errorf("stop %d took %s", done, took)
 		}
-		if slices.Contains(of.s.exec.Open(), run.ID) {
+		if slices.Contains(ts.s.exec.Open(), run.ID) {
 			t.Errorf("stop %d: its workspace is still open", done)
 		}
-		of.checkStopped(run)
+		ts.checkStopped(run)
 		if run.Active != nil {
 			phases[run.Active.Phase]++
 		}
-		of.comment("acme", "/forge cancel")
-		of.until("cancelled", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State == pipeline.StateCancelled })
+		ts.comment("acme", "/forge cancel")
+		ts.until("cancelled", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State == pipeline.StateCancelled })
 		done++
 	}
 	t.Logf("the slowest stop took %s; stopped in %v", slowest.Round(time.Millisecond), phases)
@@ -71,32 +71,32 @@ func TestStopAtAnyMoment(t *testing.T) {
 
 // checkStopped wants the comment, the label, the branch and the check run of a
 // stopped run to say the same.
-func (of *testServer) checkStopped(run *pipeline.Run) {
-	of.t.Helper()
-	i, err := of.gh.Issue(greetRepo, run.Task.Issue)
+func (ts *testServer) checkStopped(run *pipeline.Run) {
+	ts.t.Helper()
+	i, err := ts.gh.Issue(greetRepo, run.Task.Issue)
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
 	if !slices.Contains(i.Labels, "forge") {
-		of.t.Errorf("issue %d has the labels %q", i.Number, i.Labels)
+		ts.t.Errorf("issue %d has the labels %q", i.Number, i.Labels)
 	}
 	if !slices.ContainsFunc(i.Comments, func(c githubtest.Comment) bool { return strings.Contains(c.Body, "Forge was stopped") }) {
-		of.t.Errorf("no comment of issue %d says that Forge was stopped: %+v", i.Number, i.Comments)
+		ts.t.Errorf("no comment of issue %d says that Forge was stopped: %+v", i.Number, i.Comments)
 	}
-	head, _ := of.gh.Head(greetRepo, run.Branch) // "" before the first push
+	head, _ := ts.gh.Head(greetRepo, run.Branch) // "" before the first push
 	if head != run.Published.Head || run.Head != run.Base && head != run.Head {
-		of.t.Errorf("the branch is at %q; the run shows %q and has made %q from %q", head, run.Published.Head, run.Head, run.Base)
+		ts.t.Errorf("the branch is at %q; the run shows %q and has made %q from %q", head, run.Published.Head, run.Head, run.Base)
 	}
 	if run.Published.Pull == nil {
 		return
 	}
-	pulls, err := of.gh.Pulls(greetRepo)
+	pulls, err := ts.gh.Pulls(greetRepo)
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
 	for _, p := range pulls {
 		if p.Branch == run.Branch && (len(p.Checks) != 1 || p.Checks[0].Status != "completed" || p.Checks[0].Conclusion != "neutral" || !p.Draft) {
-			of.t.Errorf("pull request #%d, draft: %v, has the check runs %+v", p.Number, p.Draft, p.Checks)
+			ts.t.Errorf("pull request #%d, draft: %v, has the check runs %+v", p.Number, p.Draft, p.Checks)
 		}
 	}
 }

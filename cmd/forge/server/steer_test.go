@@ -50,61 +50,61 @@ summary: Say hello
 addressed: [{id: T1, what: it says hello}]
 `
 
-// stuck is an office whose run waits because its test fails without a confident fix.
+// stuck is a server whose run waits because its test fails without a confident fix.
 func stuck(t *testing.T, more string) *testServer {
 	t.Helper()
-	of := newTestServer(t, testOptions{tape: failingTape + more})
-	of.label("acme")
-	run := of.untilState(pipeline.StateWaiting)
+	ts := newTestServer(t, testOptions{tape: failingTape + more})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting)
 	if g := run.Gate(); g.Kind != pipeline.GateStuck || g.Guard.Name != pipeline.GuardNoFix {
 		t.Fatalf("it waits for %+v", g)
 	}
-	return of
+	return ts
 }
 
 // Covers V4: continue, take over, simplify, known limitation: each is carried out.
 func TestStuckTests(t *testing.T) {
 	t.Run("continue", func(t *testing.T) {
-		of := stuck(t, "")
-		of.comment("acme", "/forge continue 1\nIt is spelt hello.")
-		run := of.untilState(pipeline.StateVerified)
+		ts := stuck(t, "")
+		ts.comment("acme", "/forge continue 1\nIt is spelt hello.")
+		run := ts.untilState(pipeline.StateVerified)
 		if len(run.Iterations) != 2 || len(run.Notes) != 1 {
 			t.Errorf("%d iterations, notes %q", len(run.Iterations), run.Notes)
 		}
 	})
 	t.Run("take over", func(t *testing.T) {
-		of := stuck(t, "")
-		id, box := of.box("/forge take-over")
-		if err := of.gh.As("acme").TickBox(greetRepo, id, box); err != nil {
+		ts := stuck(t, "")
+		id, box := ts.box("/forge take-over")
+		if err := ts.gh.As("acme").TickBox(greetRepo, id, box); err != nil {
 			t.Fatal(err)
 		}
-		run := of.untilState(pipeline.StateStopped)
-		of.says("has taken over")
-		mended := "echo hello, $1\n"
-		if _, err := of.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: run.Branch, Message: "Say hello", Files: map[string]*string{"greet.sh": &mended}}); err != nil {
+		run := ts.untilState(pipeline.StateStopped)
+		ts.says("has taken over")
+		fixed := "echo hello, $1\n"
+		if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: run.Branch, Message: "Say hello", Files: map[string]*string{"greet.sh": &fixed}}); err != nil {
 			t.Fatal(err)
 		}
-		of.outcome("push", "goes on from")
-		of.comment("acme", "/forge resume")
-		run = of.untilState(pipeline.StateVerified)
-		if text, err := of.gh.File(greetRepo, run.Head, "greet.sh"); err != nil || text != mended || len(run.Iterations) != 1 {
+		ts.outcome("push", "goes on from")
+		ts.comment("acme", "/forge resume")
+		run = ts.untilState(pipeline.StateVerified)
+		if text, err := ts.gh.File(greetRepo, run.Head, "greet.sh"); err != nil || text != fixed || len(run.Iterations) != 1 {
 			t.Errorf("greet.sh = %q, %v, after %d iterations", text, err, len(run.Iterations))
 		}
 	})
 	t.Run("simplify", func(t *testing.T) {
-		of := stuck(t, "-- planner 1/1 --\n>>> submit\nsummary: Only the spelling\nsteps: [Edit greet.sh]\ncriteria: [{id: AC1, text: It says hello}]\n")
-		of.comment("acme", "/forge simplify just spell it right")
-		run := of.untilState(pipeline.StateVerified)
+		ts := stuck(t, "-- planner 1/1 --\n>>> submit\nsummary: Only the spelling\nsteps: [Edit greet.sh]\ncriteria: [{id: AC1, text: It says hello}]\n")
+		ts.comment("acme", "/forge simplify just spell it right")
+		run := ts.untilState(pipeline.StateVerified)
 		if run.Plan.Summary != "Only the spelling" || len(run.Former) != 1 || run.Bounces[0].Target != pipeline.TargetPlan {
 			t.Errorf("plan %+v after %+v, bounces %+v", run.Plan, run.Former, run.Bounces)
 		}
 	})
 	t.Run("known limitation", func(t *testing.T) {
-		of := stuck(t, "")
-		of.comment("acme", "/forge accept")
-		of.untilState(pipeline.StateAccepted)
-		of.says("kept as technical debt in #")
-		i, err := of.gh.Issue(greetRepo, of.issue+2) // the pull request is in between
+		ts := stuck(t, "")
+		ts.comment("acme", "/forge accept")
+		ts.untilState(pipeline.StateAccepted)
+		ts.says("kept as technical debt in #")
+		i, err := ts.gh.Issue(greetRepo, ts.issue+2) // the pull request is in between
 		if err != nil || !strings.Contains(i.Body, "Failing test") || !strings.Contains(i.Body, "`greets`") || strings.Join(i.Labels, " ") != "technical-debt" {
 			t.Errorf("the issue for what is left: %+v, %v", i, err)
 		}
@@ -132,20 +132,20 @@ content: "printf 'hello, %s\\n' $1\n"
 summary: Use a helper
 addressed: [{id: F1, what: there is a helper}]
 -- quality */1 --`, 1)
-	of := newTestServer(t, testOptions{tape: tape})
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
+	ts := newTestServer(t, testOptions{tape: tape})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
 	if run.Plan.Summary != "Use a helper" || len(run.Former) != 1 || len(run.Iterations) != 2 || run.Iterations[1].Mode != pipeline.ModeFresh {
 		t.Errorf("plan %q after %d others, %d iterations", run.Plan.Summary, len(run.Former), len(run.Iterations))
 	}
-	of.says("sent back to the planner by the review")
+	ts.says("sent back to the planner by the review")
 }
 
 // Covers R4: front matter sets limits, and what is wrong with it is said.
 func TestFrontMatter(t *testing.T) {
-	of := newTestServer(t, testOptions{title: "The greeting lacks its comma", body: "---\nmax_refinement_attempts: 5\nlimits:\n  cost_usd: 2.5\n---\nIt prints `hello Ann`."})
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
+	ts := newTestServer(t, testOptions{title: "The greeting lacks its comma", body: "---\nmax_refinement_attempts: 5\nlimits:\n  cost_usd: 2.5\n---\nIt prints `hello Ann`."})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
 	if run.Config.Breaker.MaxIterations != 5 || run.Config.Limits.CostUSD != 2.5 || run.Task.Body != "It prints `hello Ann`." {
 		t.Errorf("configuration %+v, text %q", run.Config, run.Task.Body)
 	}
@@ -156,94 +156,94 @@ func TestFrontMatter(t *testing.T) {
 
 // Covers R7: in manual mode every step waits for a word, until it is told not to.
 func TestManualMode(t *testing.T) {
-	of := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "mode: manual\ntests:\n  commands: [sh test.sh]\n"}})
-	of.label("acme")
+	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "mode: manual\ntests:\n  commands: [sh test.sh]\n"}})
+	ts.label("acme")
 	gate := func(n int) func(*pipeline.Run) bool {
 		return func(r *pipeline.Run) bool { return r.Gate() != nil && len(r.Gates) == n }
 	}
-	of.until("waits for the plan's approval", gate(1))
-	of.comment("acme", "/forge approve")
-	run := of.until("waits before the review", gate(2))
+	ts.until("waits for the plan's approval", gate(1))
+	ts.comment("acme", "/forge approve")
+	run := ts.until("waits before the review", gate(2))
 	if g := run.Gate(); g.Kind != pipeline.GateApproval || g.Guard.Phase != pipeline.PhaseReview {
 		t.Errorf("the second gate is %+v", g)
 	}
-	of.says("The next step waits for your word: review")
-	of.comment("acme", "/forge approve all")
-	if run = of.untilState(pipeline.StateVerified); len(run.Gates) != 2 {
+	ts.says("The next step waits for your word: review")
+	ts.comment("acme", "/forge approve all")
+	if run = ts.untilState(pipeline.StateVerified); len(run.Gates) != 2 {
 		t.Errorf("%d gates, want 2", len(run.Gates))
 	}
 }
 
 // Covers lessons 16: every stop can be explained, where it is asked.
 func TestExplain(t *testing.T) {
-	of := stuck(t, "")
-	of.comment("acme", "/forge explain")
-	of.says("The guard **no_confident_fix** stopped it")
-	of.says("| iterations | 1 | 5 |")
-	of.comment("acme", "/forge reset")
-	run := of.untilState(pipeline.StateVerified)
+	ts := stuck(t, "")
+	ts.comment("acme", "/forge explain")
+	ts.says("The guard **no_confident_fix** stopped it")
+	ts.says("| iterations | 1 | 5 |")
+	ts.comment("acme", "/forge reset")
+	run := ts.untilState(pipeline.StateVerified)
 	if run.Counters.From != 1 {
 		t.Errorf("counters %+v", run.Counters)
 	}
 }
 
 // push commits files to a branch of the test's repository, as a person.
-func (of *testServer) push(branch, message string, files map[string]string) {
-	of.t.Helper()
+func (ts *testServer) push(branch, message string, files map[string]string) {
+	ts.t.Helper()
 	texts := map[string]*string{}
 	for name, text := range files {
 		texts[name] = &text
 	}
-	if _, err := of.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: branch, Message: message, Files: texts}); err != nil {
-		of.t.Fatal(err)
+	if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: branch, Message: message, Files: texts}); err != nil {
+		ts.t.Fatal(err)
 	}
 }
 
 // once calls f at the first event of the type.
 func once(t pipeline.EventType, f func(*testServer, *pipeline.Run)) func(*testServer, *pipeline.Run, pipeline.Event) {
 	var did sync.Once
-	return func(of *testServer, r *pipeline.Run, e pipeline.Event) {
+	return func(ts *testServer, r *pipeline.Run, e pipeline.Event) {
 		if e.Type == t {
-			did.Do(func() { f(of, r) })
+			did.Do(func() { f(ts, r) })
 		}
 	}
 }
 
 // Covers lessons 14: a base branch that moved is taken in, and what is verified is
-// the merge; where it does not merge, a human is asked, and can mend it by hand.
+// the merge; where it does not merge, a human is asked, and can fix it by hand.
 func TestBaseMoved(t *testing.T) {
-	of := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(of *testServer, _ *pipeline.Run) {
-		of.push("main", "Say why", map[string]string{"WHY.md": "because\n"})
-		of.outcome("push", "taken in before the run is verified")
+	ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, _ *pipeline.Run) {
+		ts.push("main", "Say why", map[string]string{"WHY.md": "because\n"})
+		ts.outcome("push", "taken in before the run is verified")
 	})})
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
-	why, err := of.gh.File(greetRepo, run.Head, "WHY.md")
-	greet, err2 := of.gh.File(greetRepo, run.Head, "greet.sh")
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	why, err := ts.gh.File(greetRepo, run.Head, "WHY.md")
+	greet, err2 := ts.gh.File(greetRepo, run.Head, "greet.sh")
 	if err != nil || err2 != nil || why != "because\n" || greet != "echo hello, $1\n" || run.Counters.Updates != 1 {
 		t.Errorf("WHY.md %q, %v; greet.sh %q, %v; %d updates", why, err, greet, err2, run.Counters.Updates)
 	}
 	t.Run("conflict", func(t *testing.T) {
-		of := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(of *testServer, _ *pipeline.Run) {
-			of.push("main", "Say it in French", map[string]string{"greet.sh": "echo bonjour $1\n"})
-			of.outcome("push", "taken in before the run is verified")
+		ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, _ *pipeline.Run) {
+			ts.push("main", "Say it in French", map[string]string{"greet.sh": "echo bonjour $1\n"})
+			ts.outcome("push", "taken in before the run is verified")
 		})})
-		of.label("acme")
-		run := of.untilState(pipeline.StateWaiting)
+		ts.label("acme")
+		run := ts.untilState(pipeline.StateWaiting)
 		if g := run.Gate().Guard; g.Name != pipeline.GuardConflict || !strings.Contains(g.Detail, "greet.sh") {
 			t.Fatalf("it waits for %+v", g)
 		}
-		of.comment("acme", "/forge take-over")
-		of.untilState(pipeline.StateStopped)
+		ts.comment("acme", "/forge take-over")
+		ts.untilState(pipeline.StateStopped)
 		english := "echo hello, $1\n"
 		merge := githubtest.Push{Branch: run.Branch, Merge: "main", Message: "Merge main", Files: map[string]*string{"greet.sh": &english}}
-		if _, err := of.gh.As("acme").PushFiles(greetRepo, merge); err != nil {
+		if _, err := ts.gh.As("acme").PushFiles(greetRepo, merge); err != nil {
 			t.Fatal(err)
 		}
-		of.outcome("push", "goes on from")
-		of.comment("acme", "/forge resume")
-		run = of.untilState(pipeline.StateVerified)
-		if text, err := of.gh.File(greetRepo, run.Head, "greet.sh"); err != nil || text != "echo hello, $1\n" {
+		ts.outcome("push", "goes on from")
+		ts.comment("acme", "/forge resume")
+		run = ts.untilState(pipeline.StateVerified)
+		if text, err := ts.gh.File(greetRepo, run.Head, "greet.sh"); err != nil || text != "echo hello, $1\n" {
 			t.Errorf("greet.sh = %q, %v", text, err)
 		}
 	})
@@ -252,19 +252,19 @@ func TestBaseMoved(t *testing.T) {
 // A human's review that requests changes sends the work back with them.
 func TestChangesRequested(t *testing.T) {
 	tape := servertest.GreeterTape + "-- implementer 2/1 --\n>>> write\npath: NOTES.md\ncontent: \"greets politely\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Write it down\naddressed: [{id: F1, what: written down}, {id: F2, what: written down}]\n"
-	of := newTestServer(t, testOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(of *testServer, r *pipeline.Run) {
-		err := of.gh.As("acme").Review(greetRepo, r.Published.Pull.Number, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why.", Path: "greet.sh", Line: 1, Comment: "This needs a note."})
+	ts := newTestServer(t, testOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
+		err := ts.gh.As("acme").Review(greetRepo, r.Published.Pull.Number, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why.", Path: "greet.sh", Line: 1, Comment: "This needs a note."})
 		if err != nil {
-			of.t.Error(err)
+			ts.t.Error(err)
 		}
-		of.outcome("pull_request_review", "2 changes requested")
+		ts.outcome("pull_request_review", "2 changes requested")
 	})})
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
 	if len(run.Iterations) != 2 || len(run.Notes) != 2 || !strings.Contains(strings.Join(run.Notes, "\n"), "greet.sh:1: This needs a note.") {
 		t.Errorf("%d iterations, notes %q", len(run.Iterations), run.Notes)
 	}
-	if text, err := of.gh.File(greetRepo, run.Head, "NOTES.md"); err != nil || text == "" {
+	if text, err := ts.gh.File(greetRepo, run.Head, "NOTES.md"); err != nil || text == "" {
 		t.Errorf("NOTES.md = %q, %v", text, err)
 	}
 }
@@ -287,9 +287,9 @@ addressed: [{id: T1, what: quoted}]
 -- implementer */1 --`, 1)
 	var act *githubtest.CI
 	heads := map[string]bool{}
-	of := newTestServer(t, testOptions{
+	ts := newTestServer(t, testOptions{
 		files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n  checks: true\n"}, tape: tape,
-		on: func(of *testServer, r *pipeline.Run, e pipeline.Event) {
+		on: func(ts *testServer, r *pipeline.Run, e pipeline.Event) {
 			if e.Type != pipeline.EventPhaseWaiting || heads[r.Head] {
 				return
 			}
@@ -299,15 +299,15 @@ addressed: [{id: T1, what: quoted}]
 				job.Conclusion, job.Annotations = "failure", []githubtest.Annotation{{Path: "greet.sh", Line: 1, Message: "Double quote to prevent globbing."}}
 			}
 			if _, err := act.Run(r.Head, githubtest.Workflow{Name: "CI", Jobs: []githubtest.Job{job}}); err != nil {
-				of.t.Error(err)
+				ts.t.Error(err)
 			}
 		}})
 	var err error
-	if act, err = of.gh.CI(greetRepo, githubtest.ActionsSlug); err != nil {
+	if act, err = ts.gh.CI(greetRepo, githubtest.ActionsSlug); err != nil {
 		t.Fatal(err)
 	}
-	of.label("acme")
-	run := of.untilState(pipeline.StateVerified)
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
 	if len(run.Iterations) != 2 {
 		t.Fatalf("%d iterations, want 2", len(run.Iterations))
 	}
@@ -329,15 +329,15 @@ func TestNoCheckStarts(t *testing.T) {
 		defer mu.Unlock()
 		return now
 	}
-	of := newTestServer(t, testOptions{
+	ts := newTestServer(t, testOptions{
 		files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\n  checks: true\n"}, now: clock,
 		on: once(pipeline.EventPhaseWaiting, func(*testServer, *pipeline.Run) {
 			mu.Lock()
 			defer mu.Unlock()
 			now = now.Add(phase.NoneLimit)
 		})})
-	of.label("acme")
-	run := of.untilState(pipeline.StateWaiting)
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting)
 	if g := run.Gate().Guard; g.Name != pipeline.GuardNoTests || !strings.Contains(g.Detail, "no check started") {
 		t.Errorf("it waits for %+v", g)
 	}
@@ -348,52 +348,52 @@ func TestNoCheckStarts(t *testing.T) {
 // answers at once one is carried out, and the other gets a polite line.
 func TestCommandsThatAreNone(t *testing.T) {
 	tape := strings.Replace(servertest.GreeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
-	of := newTestServer(t, testOptions{tape: tape})
-	of.label("acme")
-	of.untilState(pipeline.StateWaiting)
+	ts := newTestServer(t, testOptions{tape: tape})
+	ts.label("acme")
+	ts.untilState(pipeline.StateWaiting)
 	for _, login := range []string{"bob", "helper[bot]"} {
-		if err := of.gh.SetPermission(greetRepo, login, "write"); err != nil {
+		if err := ts.gh.SetPermission(greetRepo, login, "write"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	of.comment("helper[bot]", "/forge cancel")
-	of.outcome("issue_comment", "bot")
-	id, err := of.gh.As("acme").Comment(greetRepo, of.issue, "I think about it.")
+	ts.comment("helper[bot]", "/forge cancel")
+	ts.outcome("issue_comment", "bot")
+	id, err := ts.gh.As("acme").Comment(greetRepo, ts.issue, "I think about it.")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := of.gh.As("acme").EditComment(greetRepo, id, "/forge cancel"); err != nil {
+	if err := ts.gh.As("acme").EditComment(greetRepo, id, "/forge cancel"); err != nil {
 		t.Fatal(err)
 	}
-	of.outcome("issue_comment", "only new comments are read")
+	ts.outcome("issue_comment", "only new comments are read")
 	for _, text := range []string{"```\n/forge cancel\n```", "    /forge cancel", "> /forge cancel", "Please /forge cancel", "/forgery cancel"} {
-		of.comment("acme", text)
+		ts.comment("acme", text)
 	}
-	of.comment("acme", "/forge status")
-	of.says("is waiting")
+	ts.comment("acme", "/forge status")
+	ts.says("is waiting")
 
 	var at sync.WaitGroup
-	at.Go(func() { of.comment("acme", "/forge approve") })
-	at.Go(func() { of.comment("bob", "/forge accept") })
+	at.Go(func() { ts.comment("acme", "/forge approve") })
+	at.Go(func() { ts.comment("bob", "/forge accept") })
 	at.Wait()
-	run := of.until("answered", func(r *pipeline.Run) bool { return r.State.Ended() })
+	run := ts.until("answered", func(r *pipeline.Run) bool { return r.State.Ended() })
 	answers := run.Gates[0].Answers
 	if len(run.Gates) != 1 || len(answers) != 1 {
 		t.Fatalf("gates %+v", run.Gates)
 	}
 	if answers[0].Choice == "approve" {
-		of.outcome("issue_comment", "answered:") // the other one came too late, and is told so
+		ts.outcome("issue_comment", "answered:") // the other one came too late, and is told so
 	}
 	pull := run.Published.Pull.Number
-	if _, err := of.gh.As("bob").Comment(greetRepo, pull, "/forge continue 2"); err != nil {
+	if _, err := ts.gh.As("bob").Comment(greetRepo, pull, "/forge continue 2"); err != nil {
 		t.Fatal(err)
 	}
-	of.says("has ended")
-	if err := of.gh.As("acme").Close(greetRepo, pull); err != nil {
+	ts.says("has ended")
+	if err := ts.gh.As("acme").Close(greetRepo, pull); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := of.gh.As("acme").Comment(greetRepo, pull, "/forge stop"); err != nil {
+	if _, err := ts.gh.As("acme").Comment(greetRepo, pull, "/forge stop"); err != nil {
 		t.Fatal(err)
 	}
-	of.says("so `stop` changes nothing")
+	ts.says("so `stop` changes nothing")
 }

@@ -73,35 +73,35 @@ func newTestServer(t *testing.T, o testOptions) *testServer {
 	if _, err := gh.Install(greetRepo); err != nil {
 		t.Fatal(err)
 	}
-	of := &testServer{t: t, gh: gh, changed: make(chan struct{})}
+	ts := &testServer{t: t, gh: gh, changed: make(chan struct{})}
 	if o.title == "" {
 		o.title, o.body = "The greeting lacks its comma", "It prints `hello Ann` where `hello, Ann` is right."
 	}
-	if of.issue, err = gh.As("acme").OpenIssue(greetRepo, o.title, o.body); err != nil {
+	if ts.issue, err = gh.As("acme").OpenIssue(greetRepo, o.title, o.body); err != nil {
 		t.Fatal(err)
 	}
 	if o.on != nil {
-		of.on = func(r *pipeline.Run, e pipeline.Event) { o.on(of, r, e) }
+		ts.on = func(r *pipeline.Run, e pipeline.Event) { o.on(ts, r, e) }
 	}
 	if o.tape == "" {
 		o.tape = servertest.GreeterTape
 	}
-	of.startServer(dir, o)
-	return of
+	ts.startServer(dir, o)
+	return ts
 }
 
-func (of *testServer) startServer(dir string, o testOptions) {
-	of.t.Helper()
-	env, err := demo.Environment(of.gh, dir, []byte(o.tape))
+func (ts *testServer) startServer(dir string, o testOptions) {
+	ts.t.Helper()
+	env, err := demo.Environment(ts.gh, dir, []byte(o.tape))
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
 	env["FORGE_CALL_TIMEOUT"] = "1s"
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		env["FORGE_UNSAFE_NO_SANDBOX"] = "true"
 	}
 	if o.signIn {
-		of.signIn(env)
+		ts.signIn(env)
 	}
 	maps.Copy(env, o.env)
 	if o.prepare != nil {
@@ -109,61 +109,61 @@ func (of *testServer) startServer(dir string, o testOptions) {
 	}
 	cfg, err := settings.Server("", func(k string) string { return env[k] })
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
-	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: of.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond}
+	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond}
 	if o.wire != nil {
 		o.wire(&wired)
 	}
-	of.s, err = Listen(of.t.Context(), wired)
+	ts.s, err = Listen(ts.t.Context(), wired)
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
-	of.t.Cleanup(func() {
+	ts.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), DrainTime)
 		defer cancel()
-		if err := of.s.Stop(ctx); err != nil {
-			of.t.Errorf("stop: %v", err)
+		if err := ts.s.Stop(ctx); err != nil {
+			ts.t.Errorf("stop: %v", err)
 		}
 	})
-	of.gh.SetHook(of.s.URL + "/webhook")
+	ts.gh.SetHook(ts.s.URL + "/webhook")
 }
 
 // signIn lets people sign in to the web pages with the local GitHub.
-func (of *testServer) signIn(env map[string]string) {
-	of.t.Helper()
+func (ts *testServer) signIn(env map[string]string) {
+	ts.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // GitHub must know the address before the server has it
-	of.must(err)
-	of.must(l.Close())
+	ts.must(err)
+	ts.must(l.Close())
 	env["FORGE_LISTEN"], env["FORGE_PUBLIC_URL"] = l.Addr().String(), "http://"+l.Addr().String()
-	env["FORGE_DASHBOARD"], env["FORGE_CLIENT_ID"], env["FORGE_CLIENT_SECRET"] = "github", of.gh.ClientID, of.gh.ClientSecret
-	of.must(of.gh.SetCallbacks(env["FORGE_PUBLIC_URL"] + "/login/callback"))
+	env["FORGE_DASHBOARD"], env["FORGE_CLIENT_ID"], env["FORGE_CLIENT_SECRET"] = "github", ts.gh.ClientID, ts.gh.ClientSecret
+	ts.must(ts.gh.SetCallbacks(env["FORGE_PUBLIC_URL"] + "/login/callback"))
 }
 
-func (of *testServer) onEvents(run *pipeline.Run, events []pipeline.Event) {
+func (ts *testServer) onEvents(run *pipeline.Run, events []pipeline.Event) {
 	for _, e := range events {
-		if of.on != nil {
-			of.on(run, e)
+		if ts.on != nil {
+			ts.on(run, e)
 		}
 	}
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	if of.run == nil || of.run.ID < run.ID || of.run.ID == run.ID && of.run.Seq < run.Seq { // two that append at the same time tell in any order
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.run == nil || ts.run.ID < run.ID || ts.run.ID == run.ID && ts.run.Seq < run.Seq { // two that append at the same time tell in any order
 		copied := *run
-		of.run = &copied
+		ts.run = &copied
 	}
-	close(of.changed)
-	of.changed = make(chan struct{})
+	close(ts.changed)
+	ts.changed = make(chan struct{})
 }
 
 // until waits until the run is shown as it should be.
-func (of *testServer) until(what string, cond func(*pipeline.Run) bool) *pipeline.Run {
-	of.t.Helper()
+func (ts *testServer) until(what string, cond func(*pipeline.Run) bool) *pipeline.Run {
+	ts.t.Helper()
 	timeout := time.After(60 * time.Second)
 	for {
-		of.mu.Lock()
-		run, changed := of.run, of.changed
-		of.mu.Unlock()
+		ts.mu.Lock()
+		run, changed := ts.run, ts.changed
+		ts.mu.Unlock()
 		if run != nil && run.Published.Rev >= run.Rev && cond(run) {
 			return run
 		}
@@ -171,41 +171,41 @@ func (of *testServer) until(what string, cond func(*pipeline.Run) bool) *pipelin
 		case <-changed:
 		case <-timeout:
 			stacks := make([]byte, 1<<20)
-			of.t.Logf("what everybody does:\n%s", stacks[:runtime.Stack(stacks, true)])
-			of.t.Fatalf("no run %s: %+v", what, run)
+			ts.t.Logf("what everybody does:\n%s", stacks[:runtime.Stack(stacks, true)])
+			ts.t.Fatalf("no run %s: %+v", what, run)
 		}
 	}
 }
 
-func (of *testServer) untilState(s pipeline.State) *pipeline.Run {
-	of.t.Helper()
-	return of.until(string(s), func(r *pipeline.Run) bool { return r.State == s })
+func (ts *testServer) untilState(s pipeline.State) *pipeline.Run {
+	ts.t.Helper()
+	return ts.until(string(s), func(r *pipeline.Run) bool { return r.State == s })
 }
 
 // says waits until a comment on the issue or the pull request has the text.
-func (of *testServer) says(text string) {
-	of.t.Helper()
-	ctx, cancel := context.WithTimeout(of.t.Context(), 60*time.Second)
+func (ts *testServer) says(text string) {
+	ts.t.Helper()
+	ctx, cancel := context.WithTimeout(ts.t.Context(), 60*time.Second)
 	defer cancel()
 	var all string
-	err := of.gh.Wait(ctx, func() bool {
-		all = of.comments()
+	err := ts.gh.Wait(ctx, func() bool {
+		all = ts.comments()
 		return strings.Contains(all, text)
 	})
 	if err != nil {
-		of.t.Fatalf("nobody says %q:\n%s", text, all)
+		ts.t.Fatalf("nobody says %q:\n%s", text, all)
 	}
 }
 
-func (of *testServer) comments() string {
+func (ts *testServer) comments() string {
 	var b strings.Builder
-	i, err := of.gh.Issue(greetRepo, of.issue)
+	i, err := ts.gh.Issue(greetRepo, ts.issue)
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
-	pulls, err := of.gh.Pulls(greetRepo)
+	pulls, err := ts.gh.Pulls(greetRepo)
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
 	list := i.Comments
 	for _, p := range pulls {
@@ -218,30 +218,30 @@ func (of *testServer) comments() string {
 	return b.String()
 }
 
-func (of *testServer) label(who string) {
-	of.t.Helper()
-	if err := of.gh.As(who).Label(greetRepo, of.issue, "forge"); err != nil {
-		of.t.Fatal(err)
+func (ts *testServer) label(who string) {
+	ts.t.Helper()
+	if err := ts.gh.As(who).Label(greetRepo, ts.issue, "forge"); err != nil {
+		ts.t.Fatal(err)
 	}
 }
 
-func (of *testServer) comment(who, text string) {
-	of.t.Helper()
-	if _, err := of.gh.As(who).Comment(greetRepo, of.issue, text); err != nil {
-		of.t.Fatal(err)
+func (ts *testServer) comment(who, text string) {
+	ts.t.Helper()
+	if _, err := ts.gh.As(who).Comment(greetRepo, ts.issue, text); err != nil {
+		ts.t.Fatal(err)
 	}
 }
 
 // outcome waits until the newest delivery of the kind has one.
-func (of *testServer) outcome(event, want string) {
-	of.t.Helper()
+func (ts *testServer) outcome(event, want string) {
+	ts.t.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		list, err := of.s.DB.Deliveries(of.t.Context(), deliveriesOf(greetRepo))
+		list, err := ts.s.DB.Deliveries(ts.t.Context(), deliveriesOf(greetRepo))
 		if err != nil {
-			of.t.Fatal(err)
+			ts.t.Fatal(err)
 		}
 		var seen []string
 		for _, d := range list {
@@ -255,21 +255,21 @@ func (of *testServer) outcome(event, want string) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			of.t.Fatalf("no %s has the outcome %q; they have %q", event, want, seen)
+			ts.t.Fatalf("no %s has the outcome %q; they have %q", event, want, seen)
 		}
 	}
 }
 
 // box finds the box of a choice in the question: its comment, and which one it is.
-func (of *testServer) box(choice string) (comment int64, nth int) {
-	of.t.Helper()
-	pulls, err := of.gh.Pulls(greetRepo)
+func (ts *testServer) box(choice string) (comment int64, nth int) {
+	ts.t.Helper()
+	pulls, err := ts.gh.Pulls(greetRepo)
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
-	i, err := of.gh.Issue(greetRepo, of.issue)
+	i, err := ts.gh.Issue(greetRepo, ts.issue)
 	if err != nil {
-		of.t.Fatal(err)
+		ts.t.Fatal(err)
 	}
 	list := i.Comments
 	for _, p := range pulls {
@@ -287,7 +287,7 @@ func (of *testServer) box(choice string) (comment int64, nth int) {
 			n++
 		}
 	}
-	of.t.Fatalf("no box for %q", choice)
+	ts.t.Fatalf("no box for %q", choice)
 	return 0, 0
 }
 

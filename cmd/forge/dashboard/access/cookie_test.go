@@ -36,7 +36,7 @@ func otherEnd(text string) string {
 
 // A session is only what this server made, for this use, and is not over.
 func TestSessionCookie(t *testing.T) {
-	d := newDesk(t)
+	d := newTestAccess(t)
 	now := d.now.Unix()
 	good := session{ID: 11, Login: "alice", Token: "token-of-alice", Since: now, Until: now + 3600}
 	seal := func(s sealer, v any) string {
@@ -131,7 +131,7 @@ func TestSetCookie(t *testing.T) {
 		"https://forge.example.com": "__Host-forge_session=v; Path=/; Max-Age=60; HttpOnly; Secure; SameSite=Lax",
 		"http://localhost:8080":     "forge_session=v; Path=/; Max-Age=60; HttpOnly; SameSite=Lax",
 	} {
-		d := newDesk(t, func(o *Options) { o.PublicURL = public })
+		d := newTestAccess(t, func(o *Options) { o.PublicURL = public })
 		w := httptest.NewRecorder()
 		d.a.setCookie(w, sessionCookie, "v", time.Minute)
 		if got := w.Header().Get("Set-Cookie"); got != want {

@@ -9,7 +9,7 @@ import (
 
 // Every answer has the same headers: pages, refusals, redirects, files.
 func TestHeaders(t *testing.T) {
-	d := newDesk(t)
+	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	for _, c := range []struct {
 		name  string
@@ -86,10 +86,10 @@ func TestCrossSite(t *testing.T) {
 		{"a link from elsewhere", "GET", []string{"Sec-Fetch-Site: cross-site"}, 200},
 	} {
 		for _, mode := range []string{Local, GitHub} {
-			d, host, origin := localDesk(t), "localhost:8080", "http://localhost:8080"
+			d, host, origin := localTestAccess(t), "localhost:8080", "http://localhost:8080"
 			var header []string
 			if mode == GitHub {
-				d, host, origin = newDesk(t), "forge.example.com", publicURL
+				d, host, origin = newTestAccess(t), "forge.example.com", publicURL
 				header = append(header, d.signIn("alice"))
 			}
 			header = append(header, "Host: "+host)
@@ -107,7 +107,7 @@ func TestCrossSite(t *testing.T) {
 
 // A proxy may call the server by another name than people do.
 func TestBehindProxy(t *testing.T) {
-	d := newDesk(t)
+	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	for _, site := range []string{"", "Sec-Fetch-Site: same-origin"} {
 		if r := d.send("POST", "/x", "", alice, "Host: 10.0.0.7:8080", "Origin: "+publicURL, "X-Forwarded-For: 192.0.2.7", site); r.StatusCode != 200 {
@@ -120,7 +120,7 @@ func TestBehindProxy(t *testing.T) {
 }
 
 func TestBodyLimit(t *testing.T) {
-	d := newDesk(t)
+	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	fits, over := strings.Repeat("a", maxBody), strings.Repeat("a", maxBody+1)
 	for _, c := range []struct {
@@ -146,7 +146,7 @@ func TestBodyLimit(t *testing.T) {
 }
 
 func TestRefuse(t *testing.T) {
-	d := newDesk(t)
+	d := newTestAccess(t)
 	for _, c := range []struct {
 		name   string
 		header []string

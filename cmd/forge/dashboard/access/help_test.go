@@ -21,9 +21,9 @@ const (
 	testSecret = "0123456789abcdef0123456789abcdef01234567"
 )
 
-// hub is a GitHub in a struct: people by the code they come back with, what they
+// fakeGitHub is a GitHub in a struct: people by the code they come back with, what they
 // can read by their token, what they may do by their id.
-type hub struct {
+type fakeGitHub struct {
 	mu       sync.Mutex
 	users    map[string]github.User
 	repos    map[string][]pipeline.Repo
@@ -38,11 +38,11 @@ type hub struct {
 	reads    int
 }
 
-func (h *hub) AuthorizeURL(callback, state, challenge string) string {
+func (h *fakeGitHub) AuthorizeURL(callback, state, challenge string) string {
 	return "https://github.example/authorize?" + url.Values{"redirect_uri": {callback}, "state": {state}, "code_challenge": {challenge}}.Encode()
 }
 
-func (h *hub) Exchange(_ context.Context, code, verifier, callback string) (github.UserToken, error) {
+func (h *fakeGitHub) Exchange(_ context.Context, code, verifier, callback string) (github.UserToken, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if callback != publicURL+"/login/callback" {
@@ -55,11 +55,11 @@ func (h *hub) Exchange(_ context.Context, code, verifier, callback string) (gith
 	return github.UserToken{Token: "token-of-" + code, Expires: h.expires}, h.exchange
 }
 
-func (h *hub) User(_ context.Context, token string) (github.User, error) {
+func (h *fakeGitHub) User(_ context.Context, token string) (github.User, error) {
 	return h.users[token], h.who
 }
 
-func (h *hub) Readable(_ context.Context, token string) ([]pipeline.Repo, error) {
+func (h *fakeGitHub) Readable(_ context.Context, token string) ([]pipeline.Repo, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reads++
@@ -74,14 +74,14 @@ func (h *hub) Readable(_ context.Context, token string) ([]pipeline.Repo, error)
 	return h.repos[token], nil
 }
 
-func (h *hub) Revoke(_ context.Context, token string) error {
+func (h *fakeGitHub) Revoke(_ context.Context, token string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.revoked = append(h.revoked, token)
 	return nil
 }
 
-func (h *hub) permission(_ context.Context, _ pipeline.Repo, who pipeline.Actor) (string, error) {
+func (h *fakeGitHub) permission(_ context.Context, _ pipeline.Repo, who pipeline.Actor) (string, error) {
 	return h.may[who.ID], h.asked
 }
 
@@ -90,19 +90,19 @@ var (
 	cart = pipeline.Repo{ID: 8, Owner: "acme", Name: "cart", Installation: 1}
 )
 
-// desk is an Access with mode github in front of small pages.
-type desk struct {
-	t    *testing.T
-	hub  *hub
-	a    *Access
-	h    http.Handler
-	now  time.Time
-	hits int // requests that reached the pages
+// testAccess is an Access with mode github in front of small pages.
+type testAccess struct {
+	t      *testing.T
+	github *fakeGitHub
+	a      *Access
+	h      http.Handler
+	now    time.Time
+	hits   int // requests that reached the pages
 }
 
-func newDesk(t *testing.T, change ...func(*Options)) *desk {
+func newTestAccess(t *testing.T, change ...func(*Options)) *testAccess {
 	t.Helper()
-	d := &desk{t: t, now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC), hub: &hub{
+	d := &testAccess{t: t, now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC), github: &fakeGitHub{
 		users: map[string]github.User{
 			"token-of-alice": {Actor: pipeline.Actor{ID: 11, Login: "alice"}, AvatarURL: "https://avatars.githubusercontent.com/u/11"},
 			"token-of-bob":   {Actor: pipeline.Actor{ID: 12, Login: "bob"}, AvatarURL: "javascript:alert(1)"},
@@ -111,7 +111,7 @@ func newDesk(t *testing.T, change ...func(*Options)) *desk {
 		repos: map[string][]pipeline.Repo{"token-of-alice": {shop, cart}},
 		may:   map[int64]string{11: "write", 12: "read"},
 	}}
-	o := Options{Mode: GitHub, PublicURL: publicURL, Secret: []byte(testSecret), SignIn: d.hub, Permission: d.hub.permission,
+	o := Options{Mode: GitHub, PublicURL: publicURL, Secret: []byte(testSecret), SignIn: d.github, Permission: d.github.permission,
 		Clock: func() time.Time { return d.now }, User: pipeline.Actor{Login: "root"}}
 	for _, f := range change {
 		f(&o)
@@ -125,7 +125,7 @@ func newDesk(t *testing.T, change ...func(*Options)) *desk {
 }
 
 // pages says who looks at what.
-func (d *desk) pages(w http.ResponseWriter, r *http.Request) {
+func (d *testAccess) pages(w http.ResponseWriter, r *http.Request) {
 	d.hits++
 	v := From(r.Context())
 	body, err := io.ReadAll(r.Body)
@@ -141,7 +141,7 @@ func (d *desk) pages(w http.ResponseWriter, r *http.Request) {
 }
 
 // send makes a request of a browser that is at publicURL; header lines are "Name: value".
-func (d *desk) send(method, target, body string, header ...string) *http.Response {
+func (d *testAccess) send(method, target, body string, header ...string) *http.Response {
 	d.t.Helper()
 	r := httptest.NewRequestWithContext(d.t.Context(), method, target, strings.NewReader(body))
 	r.Host, r.RemoteAddr = "forge.example.com", "127.0.0.1:4711"
@@ -183,7 +183,7 @@ func cookieOf(r *http.Response, name string) *http.Cookie {
 }
 
 // begin goes to GitHub and returns the cookie and the state.
-func (d *desk) begin(to string) (cookie, state string) {
+func (d *testAccess) begin(to string) (cookie, state string) {
 	d.t.Helper()
 	r := d.send("GET", "/login?"+url.Values{"to": {to}}.Encode(), "")
 	at, err := r.Location()
@@ -195,7 +195,7 @@ func (d *desk) begin(to string) (cookie, state string) {
 }
 
 // signIn returns the header line of somebody's session.
-func (d *desk) signIn(code string) string {
+func (d *testAccess) signIn(code string) string {
 	d.t.Helper()
 	cookie, state := d.begin("/")
 	r := d.send("GET", "/login/callback?code="+code+"&state="+state, "", cookie)

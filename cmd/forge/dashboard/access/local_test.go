@@ -9,8 +9,8 @@ import (
 	"forge/pipeline"
 )
 
-func localDesk(t *testing.T) *desk {
-	return newDesk(t, func(o *Options) {
+func localTestAccess(t *testing.T) *testAccess {
+	return newTestAccess(t, func(o *Options) {
 		*o = Options{Mode: Local, User: pipeline.Actor{Login: "ann"}, Clock: o.Clock}
 	})
 }
@@ -47,7 +47,7 @@ func TestLocal(t *testing.T) {
 		{"tunnel", []string{"Host: localhost:8080", "Cf-Connecting-Ip: 192.0.2.7"}, 403},
 		{"a proxy without a header", []string{"Host: 127.0.0.1:8080", "Proto: HTTP/1.0"}, 403},
 	} {
-		d := localDesk(t)
+		d := localTestAccess(t)
 		r := d.send("GET", "/runs", "", c.header...)
 		body := text(t, r)
 		if r.StatusCode != c.want || d.hits != map[int]int{200: 1, 403: 0}[c.want] {
@@ -63,7 +63,7 @@ func TestLocal(t *testing.T) {
 }
 
 func TestLocalHasNoSignIn(t *testing.T) {
-	d := localDesk(t)
+	d := localTestAccess(t)
 	for _, path := range []string{"/login", "/login/callback?code=x&state=", "/logout"} {
 		if r := d.send("GET", path, "", "Host: localhost"); r.StatusCode != http.StatusNotFound || d.hits > 0 {
 			t.Errorf("%s: %d, %d hits", path, r.StatusCode, d.hits)
@@ -72,7 +72,7 @@ func TestLocalHasNoSignIn(t *testing.T) {
 }
 
 func TestOff(t *testing.T) {
-	d := newDesk(t, func(o *Options) { *o = Options{Mode: Off} })
+	d := newTestAccess(t, func(o *Options) { *o = Options{Mode: Off} })
 	for _, path := range []string{"/", "/login", "/static/style.css", "/runs/7"} {
 		if r := d.send("GET", path, "", "Host: localhost"); r.StatusCode != http.StatusNotFound || d.hits > 0 {
 			t.Errorf("%s: %d, %d hits", path, r.StatusCode, d.hits)
@@ -81,7 +81,7 @@ func TestOff(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	good := Options{Mode: GitHub, PublicURL: publicURL, Secret: []byte(testSecret), SignIn: &hub{}, Permission: (&hub{}).permission}
+	good := Options{Mode: GitHub, PublicURL: publicURL, Secret: []byte(testSecret), SignIn: &fakeGitHub{}, Permission: (&fakeGitHub{}).permission}
 	for _, c := range []struct {
 		name   string
 		change func(*Options)

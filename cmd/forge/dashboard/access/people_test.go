@@ -18,49 +18,49 @@ import (
 // What GitHub said is used for 5 minutes; while it does not answer, for reading,
 // for 15.
 func TestWhatGitHubSaid(t *testing.T) {
-	d := newDesk(t)
+	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	look := func(after time.Duration, code, reads int, want string) {
 		t.Helper()
 		d.now = d.now.Add(after)
 		r := d.send("GET", "/", "", alice)
-		if body := text(t, r); r.StatusCode != code || d.hub.reads != reads || !strings.Contains(body, want) {
-			t.Errorf("after %s: %d, %d reads, want %d, %d with %q: %s", after, r.StatusCode, d.hub.reads, code, reads, want, body)
+		if body := text(t, r); r.StatusCode != code || d.github.reads != reads || !strings.Contains(body, want) {
+			t.Errorf("after %s: %d, %d reads, want %d, %d with %q: %s", after, r.StatusCode, d.github.reads, code, reads, want, body)
 		}
 		if code == 503 && r.Header.Get("Retry-After") != "10" {
 			t.Errorf("after %s: Retry-After is %q", after, r.Header.Get("Retry-After"))
 		}
 	}
 	look(0, 200, 1, "[acme/Shop acme/cart]")
-	d.hub.repos["token-of-alice"] = []pipeline.Repo{cart} // taken away on GitHub
+	d.github.repos["token-of-alice"] = []pipeline.Repo{cart} // taken away on GitHub
 	look(freshFor-time.Second, 200, 1, "[acme/Shop acme/cart]")
 	look(time.Second, 200, 2, "[acme/cart]")
 
-	d.hub.read = errors.New("GitHub answered 502")
+	d.github.read = errors.New("GitHub answered 502")
 	look(freshFor, 200, 3, "stale=true all=false [acme/cart]")
 	look(askAgain-time.Second, 200, 3, "stale=true") // it is left alone for a while
 	look(time.Second, 200, 4, "stale=true")
 	look(staleFor-freshFor-askAgain, 503, 5, "GitHub does not answer")
 	look(time.Second, 503, 5, "GitHub does not answer")
-	d.hub.read = nil
+	d.github.read = nil
 	look(askAgain, 200, 6, "stale=false all=false [acme/cart]")
 
-	d.hub.read = fmt.Errorf("read: %w", github.ErrSignedOut)
+	d.github.read = fmt.Errorf("read: %w", github.ErrSignedOut)
 	look(freshFor, 401, 7, "no longer accepts your sign-in")
-	d.hub.read = nil
+	d.github.read = nil
 	look(time.Hour, 401, 7, "no longer accepts your sign-in") // a token that ended stays so
 }
 
 // A first look while GitHub is down shows nothing, and a program gets plain words.
 func TestGitHubDownAtFirst(t *testing.T) {
-	d := newDesk(t)
+	d := newTestAccess(t)
 	alice := d.signIn("alice")
-	d.hub.read = errors.New("no route")
+	d.github.read = errors.New("no route")
 	r := d.send("GET", "/", "", alice, "HX-Request: true")
 	if body := text(t, r); r.StatusCode != 503 || d.hits > 0 || strings.Contains(body, "<") || strings.Contains(body, "no route") {
 		t.Errorf("%d: %s", r.StatusCode, body)
 	}
-	d.hub.read = github.ErrSignedOut
+	d.github.read = github.ErrSignedOut
 	d.now = d.now.Add(askAgain)
 	r = d.send("GET", "/", "", alice)
 	if c := cookieOf(r, "__Host-forge_session"); r.StatusCode != 401 || c == nil || c.MaxAge >= 0 {

@@ -19,7 +19,7 @@ import (
 )
 
 func TestSignIn(t *testing.T) {
-	d := newDesk(t)
+	d := newTestAccess(t)
 	r := d.send("GET", "/login?to=/runs/7%3Ftab=events", "")
 	at, err := r.Location()
 	c := cookieOf(r, "__Host-forge_signin")
@@ -40,9 +40,9 @@ func TestSignIn(t *testing.T) {
 	if gone := cookieOf(r, "__Host-forge_signin"); gone == nil || gone.MaxAge >= 0 {
 		t.Errorf("what began the sign-in stays: %v", gone)
 	}
-	sum := sha256.Sum256([]byte(d.hub.verifier))
+	sum := sha256.Sum256([]byte(d.github.verifier))
 	if base64.RawURLEncoding.EncodeToString(sum[:]) != q.Get("code_challenge") {
-		t.Errorf("the verifier %q does not answer the challenge %q", d.hub.verifier, q.Get("code_challenge"))
+		t.Errorf("the verifier %q does not answer the challenge %q", d.github.verifier, q.Get("code_challenge"))
 	}
 	s := cookieOf(r, "__Host-forge_session")
 	if s == nil || s.MaxAge != 8*3600 {
@@ -72,8 +72,8 @@ func TestSignIn(t *testing.T) {
 
 // A session ends with the token that it stands on.
 func TestSessionEndsWithToken(t *testing.T) {
-	d := newDesk(t)
-	d.hub.expires = d.now.Add(time.Hour)
+	d := newTestAccess(t)
+	d.github.expires = d.now.Add(time.Hour)
 	alice := d.signIn("alice")
 	d.now = d.now.Add(time.Hour)
 	if r := d.send("GET", "/", "", alice); r.StatusCode != 401 {
@@ -86,7 +86,7 @@ func TestCallbackRefuses(t *testing.T) {
 		name   string
 		query  string // STATE is the right one
 		cookie bool
-		hub    func(*desk)
+		github func(*testAccess)
 		want   int
 		says   string
 	}{
@@ -94,29 +94,29 @@ func TestCallbackRefuses(t *testing.T) {
 		{"another state", "code=alice&state=" + strings.Repeat("A", 43), true, nil, 400, "did not begin in this browser"},
 		{"no state", "code=alice", true, nil, 400, "did not begin in this browser"},
 		{"nothing", "", true, nil, 400, "did not begin in this browser"},
-		{"too late", "code=alice&state=STATE", true, func(d *desk) { d.now = d.now.Add(10 * time.Minute) }, 400, "longer than 10 minutes"},
+		{"too late", "code=alice&state=STATE", true, func(d *testAccess) { d.now = d.now.Add(10 * time.Minute) }, 400, "longer than 10 minutes"},
 		{"denied", "error=access_denied&state=STATE", true, nil, 403, "You did not let Forge know"},
 		{"denied, forged", "error=access_denied&state=x", true, nil, 400, "did not begin"},
 		{"refused", "error=application_suspended&state=STATE", true, nil, 502, "GitHub refused"},
 		{"no code", "state=STATE", true, nil, 502, "GitHub refused"},
 		{"long code", "state=STATE&code=" + strings.Repeat("x", 256), true, nil, 502, "GitHub refused"},
 		{"a code that GitHub does not know", "code=mallory&state=STATE", true, nil, 502, "did not confirm"},
-		{"GitHub down", "code=alice&state=STATE", true, func(d *desk) { d.hub.exchange = errors.New("down") }, 502, "did not confirm"},
-		{"GitHub half down", "code=alice&state=STATE", true, func(d *desk) { d.hub.who = errors.New("down") }, 502, "did not confirm"},
+		{"GitHub down", "code=alice&state=STATE", true, func(d *testAccess) { d.github.exchange = errors.New("down") }, 502, "did not confirm"},
+		{"GitHub half down", "code=alice&state=STATE", true, func(d *testAccess) { d.github.who = errors.New("down") }, 502, "did not confirm"},
 		{"a bot", "code=robot&state=STATE", true, nil, 403, "for people"},
-		{"a long name", "code=alice&state=STATE", true, func(d *desk) {
-			d.hub.users["token-of-alice"] = github.User{Actor: pipeline.Actor{ID: 1, Login: strings.Repeat("x", 5000)}}
+		{"a long name", "code=alice&state=STATE", true, func(d *testAccess) {
+			d.github.users["token-of-alice"] = github.User{Actor: pipeline.Actor{ID: 1, Login: strings.Repeat("x", 5000)}}
 		}, 500, "could not be kept"},
-		{"all busy", "code=alice&state=STATE", true, func(d *desk) {
+		{"all busy", "code=alice&state=STATE", true, func(d *testAccess) {
 			for range mostExchanges {
 				d.a.slots <- struct{}{}
 			}
 		}, 503, "Try again"},
 	} {
-		d := newDesk(t)
+		d := newTestAccess(t)
 		cookie, state := d.begin("/")
-		if c.hub != nil {
-			c.hub(d)
+		if c.github != nil {
+			c.github(d)
 		}
 		if !c.cookie {
 			cookie = "X-Nothing: 1"
@@ -135,7 +135,7 @@ func TestCallbackRefuses(t *testing.T) {
 // The session's cookie does not serve for a sign-in, nor the other way round; an
 // old answer is worth nothing with a newer beginning.
 func TestCallbackReplayed(t *testing.T) {
-	d := newDesk(t)
+	d := newTestAccess(t)
 	first, state := d.begin("/")
 	second, _ := d.begin("/")
 	if r := d.send("GET", "/login/callback?code=alice&state="+state, "", second); r.StatusCode != 400 {
@@ -152,7 +152,7 @@ func TestCallbackReplayed(t *testing.T) {
 }
 
 func TestLogout(t *testing.T) {
-	d := newDesk(t)
+	d := newTestAccess(t)
 	alice := d.signIn("alice")
 	if r := d.send("GET", "/", "", alice); r.StatusCode != 200 {
 		t.Fatalf("before: %d", r.StatusCode)
@@ -160,36 +160,36 @@ func TestLogout(t *testing.T) {
 	if r := d.send("GET", "/logout", "", alice); r.StatusCode != 405 || r.Header.Get("Allow") != "POST" {
 		t.Errorf("GET /logout: %d", r.StatusCode)
 	}
-	if r := d.send("POST", "/logout", "", alice, "Sec-Fetch-Site: cross-site"); r.StatusCode != 403 || len(d.hub.revoked) > 0 {
+	if r := d.send("POST", "/logout", "", alice, "Sec-Fetch-Site: cross-site"); r.StatusCode != 403 || len(d.github.revoked) > 0 {
 		t.Errorf("signed out by another site: %d", r.StatusCode)
 	}
 	r := d.send("POST", "/logout", "", alice, "Sec-Fetch-Site: same-origin")
-	if c := cookieOf(r, "__Host-forge_session"); r.StatusCode != 200 || c == nil || c.MaxAge >= 0 || !slices.Equal(d.hub.revoked, []string{"token-of-alice"}) {
-		t.Errorf("sign out: %d, %v, revoked %v", r.StatusCode, c, d.hub.revoked)
+	if c := cookieOf(r, "__Host-forge_session"); r.StatusCode != 200 || c == nil || c.MaxAge >= 0 || !slices.Equal(d.github.revoked, []string{"token-of-alice"}) {
+		t.Errorf("sign out: %d, %v, revoked %v", r.StatusCode, c, d.github.revoked)
 	}
 	if r := d.send("GET", "/", "", alice); r.StatusCode != 401 { // a copy of the cookie
 		t.Errorf("replayed after signing out: %d", r.StatusCode)
 	}
-	if r := d.send("POST", "/logout", ""); r.StatusCode != 200 || len(d.hub.revoked) != 1 {
-		t.Errorf("nobody signs out: %d, revoked %v", r.StatusCode, d.hub.revoked)
+	if r := d.send("POST", "/logout", ""); r.StatusCode != 200 || len(d.github.revoked) != 1 {
+		t.Errorf("nobody signs out: %d, revoked %v", r.StatusCode, d.github.revoked)
 	}
 }
 
 // Another server of the same App takes the session; one that is not, does not.
 func TestSeveralServers(t *testing.T) {
-	one, two := newDesk(t), newDesk(t)
+	one, two := newTestAccess(t), newTestAccess(t)
 	alice := one.signIn("alice")
 	if r := two.send("GET", "/", "", alice); r.StatusCode != 200 {
 		t.Errorf("on a second server: %d", r.StatusCode)
 	}
-	other := newDesk(t, func(o *Options) { o.Secret = []byte(strings.Repeat("y", 40)) })
+	other := newTestAccess(t, func(o *Options) { o.Secret = []byte(strings.Repeat("y", 40)) })
 	if r := other.send("GET", "/", "", alice); r.StatusCode != 401 {
 		t.Errorf("on a server with another secret: %d", r.StatusCode)
 	}
 }
 
 func TestWithoutRandomness(t *testing.T) {
-	d := newDesk(t, func(o *Options) { o.Random = strings.NewReader("few") })
+	d := newTestAccess(t, func(o *Options) { o.Random = strings.NewReader("few") })
 	if r := d.send("GET", "/login", ""); r.StatusCode != 500 || len(r.Cookies()) > 0 {
 		t.Errorf("%d, %v", r.StatusCode, r.Cookies())
 	}
@@ -233,7 +233,7 @@ func TestRelative(t *testing.T) {
 			t.Errorf("relative(%q) = %q, want %q", to, got, want)
 		}
 	}
-	d := newDesk(t)
+	d := newTestAccess(t)
 	for to := range relativeCases {
 		cookie, state := d.begin(to)
 		r := d.send("GET", "/login/callback?code=alice&state="+state, "", cookie)
@@ -260,20 +260,20 @@ func TestRelative(t *testing.T) {
 // Covers S29: neither a token nor the secret is in the log, whatever happens.
 func TestLogHoldsNoSecret(t *testing.T) {
 	var log strings.Builder
-	d := newDesk(t, func(o *Options) {
+	d := newTestAccess(t, func(o *Options) {
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	alice := d.signIn("alice")
 	d.send("GET", "/", "", alice)
-	d.hub.read = errors.New("down")
+	d.github.read = errors.New("down")
 	d.now = d.now.Add(time.Hour)
 	d.send("GET", "/", "", alice)
-	d.hub.exchange = errors.New("refused")
+	d.github.exchange = errors.New("refused")
 	cookie, state := d.begin("/")
 	d.send("GET", "/login/callback?code=c0de&state="+state, "", cookie)
 	d.send("POST", "/x", "", alice, "Origin: https://evil.example")
 	d.send("POST", "/logout", "", alice)
-	for _, secret := range []string{"token-of", testSecret, "c0de", state, d.hub.verifier, strings.TrimPrefix(alice, "Cookie: __Host-forge_session=")} {
+	for _, secret := range []string{"token-of", testSecret, "c0de", state, d.github.verifier, strings.TrimPrefix(alice, "Cookie: __Host-forge_session=")} {
 		if strings.Contains(log.String(), secret) {
 			t.Errorf("%q is in the log:\n%s", secret, log.String())
 		}
