@@ -32,7 +32,7 @@ import (
 const (
 	bugModule = "github.com/Masterminds/semver/v3"
 	bugBroken = "v3.3.0"
-	bugFixed = "v3.3.1"
+	bugFixed  = "v3.3.1"
 	e2eRepo   = "acme/semver"
 )
 
