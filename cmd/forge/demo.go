@@ -118,7 +118,7 @@ func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest
 		}
 	}}
 	d.say("Forge %s: a GitHub at %s, the model is a tape written by hand.", server.Version(), gh.URL)
-	if err := server.ProbeSandbox(ctx, o); err != nil {
+	if err := server.Sandbox(o).Check(ctx); err != nil {
 		o.Config.UnsafeNoSandbox = true
 		d.say("No sandbox here (%s): the demo runs its own repository's tests without one.", firstLine(err.Error()))
 	}

@@ -30,19 +30,6 @@ type readiness struct {
 	Checks map[string]condition `json:"checks"`
 }
 
-// The checks. Without the vital ones a server must get no webhooks: it could not
-// keep them, or is about to end. Without the others it keeps them, and what they
-// ask for waits; so it is degraded, and a proxy must not take it out.
-const (
-	checkDatabase = "database" // can be written
-	checkEngine   = "engine"   // looks for work
-	checkDraining = "draining" // ok: it is not ending
-	checkSandbox  = "sandbox"  // runs commands
-	checkGitHub   = "github"   // knows the App by its credentials
-)
-
-var vital = []string{checkDatabase, checkEngine, checkDraining}
-
 // health is what a server knows of itself without looking.
 type health struct {
 	draining atomic.Bool
@@ -69,32 +56,6 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	enc.Encode(v) //nolint:errcheck // who asked is gone
 }
 
-func (s *Server) readiness(ctx context.Context) readiness {
-	v := readiness{Status: "ready", Checks: map[string]condition{}}
-	is := func(name string, ok bool, why string) {
-		if ok {
-			why = ""
-		}
-		v.Checks[name] = condition{ok, why}
-	}
-	is(checkDatabase, s.writable(ctx) == nil, "it cannot be written; see the log")
-	is(checkEngine, s.now().Sub(s.beat()) < beatWithin, "it has not looked for work for a minute; see the log")
-	is(checkDraining, !s.health.draining.Load(), "the server ends; another one goes on")
-	is(checkSandbox, s.health.sandbox.Load(), "commands cannot be run; see the log")
-	is(checkGitHub, s.github == nil || s.github.botID() != 0, "GitHub has not yet said who the App is; see the log")
-	for _, c := range v.Checks {
-		if !c.OK {
-			v.Status = "degraded"
-		}
-	}
-	for _, name := range vital {
-		if !v.Checks[name].OK {
-			v.Status = "not ready"
-		}
-	}
-	return v
-}
-
 // writable asks the database, once a second at most: anyone may ask the server.
 func (s *Server) writable(ctx context.Context) error {
 	h := &s.health
@@ -110,39 +71,6 @@ func (s *Server) writable(ctx context.Context) error {
 		h.looked = now
 	}
 	return h.wrote
-}
-
-// probe tries the sandbox, again and again.
-func (s *Server) probe(ctx context.Context, unsafe bool) {
-	tick := time.NewTicker(probeEvery)
-	defer tick.Stop()
-	for {
-		s.trySandbox(ctx, unsafe)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// trySandbox tells the log when the sandbox begins to fail, and when it works again.
-func (s *Server) trySandbox(ctx context.Context, unsafe bool) {
-	if unsafe { // warned of at the start
-		s.health.sandbox.Store(true)
-		return
-	}
-	err := s.spaces.Probe(ctx)
-	if ctx.Err() != nil {
-		return
-	}
-	switch was := s.health.sandbox.Swap(err == nil); {
-	case err != nil && (was || !s.tried):
-		s.log.Error("no sandbox: phases that need one will be refused", "error", err)
-	case err == nil && !was && s.tried:
-		s.log.Info("the sandbox works again")
-	}
-	s.tried = true
 }
 
 // watched adds to a scrape what this process knows and the database does not.

@@ -16,7 +16,7 @@ func (s *Server) startUpkeep(ctx context.Context) {
 	s.aux.Go(func() { s.Learner.Run(base) })
 	s.aux.Go(func() { s.tidy(base, s.now, s.config) })
 	s.aux.Go(func() { s.measure(base) })
-	s.aux.Go(func() { s.probe(base, s.config.UnsafeNoSandbox) })
+	s.aux.Go(func() { s.keepProbing(base) })
 }
 
 // sweepEvery is how often GitHub is asked for deliveries that did not arrive, and

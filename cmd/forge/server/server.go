@@ -63,7 +63,7 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	for _, text := range o.Config.Warnings {
 		s.log.Warn(text)
 	}
-	s.trySandbox(ctx, o.Config.UnsafeNoSandbox)
+	s.trySandbox(ctx)
 	s.hooks, err = webhook.New(deliveryKeeper{s.DB}, o.Log, webhook.Options{
 		Secret: []byte(o.Config.WebhookSecret.Reveal()), Outcome: a.outcome(o.Config),
 		Notify: func() { s.Engine.Wake(); s.pages.Notify("deliveries", "") },

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/user"
@@ -39,15 +38,6 @@ func newWorkspaces(o Options) (*sandbox.Manager, *sandbox.Gateway, error) {
 		Dir: filepath.Join(cfg.StateDir, "git"), Hosts: hosts, AllowLocal: o.Local, Prefix: Slug + "/", GID: gid, Log: o.Log,
 	})
 	return spaces, gateway, err
-}
-
-// ProbeSandbox reports whether commands can run in a sandbox here.
-func ProbeSandbox(ctx context.Context, o Options) error {
-	spaces, _, err := newWorkspaces(o)
-	if err != nil {
-		return err
-	}
-	return spaces.Probe(ctx)
 }
 
 // workerUser finds the user that works on repositories when this process is root;
