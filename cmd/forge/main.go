@@ -1,19 +1,3 @@
-// Command forge is a GitHub App that turns labelled issues into reviewed, tested
-// pull requests.
-//
-// To read the program from the bottom up:
-//
-//  1. forge/pipeline: what a run is, and what should happen next. Pure.
-//  2. forge/pipeline/store: the event log and what is folded from it. SQL.
-//  3. forge/pipeline/sandbox: where a repository's files and commands are. Processes.
-//  4. forge/pipeline/agent and forge/pipeline/check: what carries out phases.
-//  5. forge/pipeline/work: the engine that carries runs from event to event.
-//  6. forge/webhook and forge/github: how GitHub speaks to Forge, and Forge to GitHub.
-//  7. forge/learn: what people do, and what runs teach, made into a memory. Pure.
-//  8. this package: commands, and the wiring of it all (wire.go); learning.go closes the
-//     loop from people back to agents.
-//
-// forge/github/githubtest is a GitHub on this machine, for the demo and the tests.
 package main
 
 import (

@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"github/githubtest": {"pipeline"},
 	"learn":             {"pipeline"},
 	"cmd/forge":         {"*"},
-	"cmd/forge/phase":   {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/sandbox", "pipeline/work", "github"},
+	"cmd/forge/phase":   {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/identity", "pipeline/sandbox", "pipeline/work", "github"},
 	"cmd/forge/memory":  {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/recall", "learn/reflect", "learn/worth"},
 }
 
