@@ -2,64 +2,264 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"forge/pipeline"
 )
 
-// providerFault turns a provider's refusal into a fault that says how to mend it.
-// What the provider said is shortened and shown, except where it may hold the key.
-func providerFault(provider, model, key string, status int, said string) *pipeline.Fault {
-	f := &pipeline.Fault{Class: pipeline.FaultProvider}
+// kind says what went wrong with a call of a provider.
+type kind string
+
+const (
+	kindUnreachable kind = "unreachable" // no connection
+	kindSilent      kind = "silent"      // no answer within the time, or none that goes on
+	kindBroken      kind = "broken"      // the answer broke off
+	kindLimited     kind = "limited"     // the rate is limited
+	kindOverloaded  kind = "overloaded"  // overloaded or down: 502, 503, 504, 529
+	kindFailed      kind = "failed"      // an error of the provider's own: 500, 408, 409
+	kindKey         kind = "key"         // the key is wrong
+	kindPermission  kind = "permission"  // the key may not use the model
+	kindModel       kind = "model"       // the model is not known
+	kindCredit      kind = "credit"      // nothing is left to pay with
+	kindURL         kind = "url"         // something else than a provider answers at the address
+	kindTooLong     kind = "too_long"    // the request does not fit into the model's context
+	kindRequest     kind = "request"     // the request was refused for another reason
+	kindAnswer      kind = "answer"      // the answer cannot be read
+)
+
+// passes reports whether trying again later can help.
+func (k kind) passes() bool {
+	switch k {
+	case kindUnreachable, kindSilent, kindBroken, kindLimited, kindOverloaded, kindFailed, kindAnswer:
+		return true
+	}
+	return false
+}
+
+// away reports whether it says that the provider is away for everybody, and not
+// only for this call.
+func (k kind) away() bool { return k == kindUnreachable || k == kindLimited || k == kindOverloaded }
+
+// operators reports whether it is the server's operator who has to act.
+func (k kind) operators() bool {
+	switch k {
+	case kindKey, kindPermission, kindModel, kindCredit, kindURL:
+		return true
+	}
+	return false
+}
+
+// failure is a call that brought no answer that can be used.
+type failure struct {
+	kind    kind
+	status  int           // of HTTP; 0: there was none
+	said    string        // by the provider or the connection, without the key
+	wait    time.Duration // that the provider asked for; 0: it did not say
+	refused bool          // the provider says that the same request will not succeed
+	fault   *pipeline.Fault
+}
+
+// Error implements error.
+func (f *failure) Error() string { return firstOf(faultText(f.fault), string(f.kind)+": "+f.said) }
+
+func faultText(f *pipeline.Fault) string {
+	if f == nil {
+		return ""
+	}
+	return f.Error()
+}
+
+// Unwrap gives callers the *pipeline.Fault.
+func (f *failure) Unwrap() error {
+	if f.fault == nil {
+		return nil
+	}
+	return f.fault
+}
+
+// ErrTooLong is in the chain of a model's error when the request does not fit into
+// its context.
+var ErrTooLong = errors.New("the request does not fit into the model's context")
+
+// Is implements errors.Is for ErrTooLong.
+func (f *failure) Is(target error) bool { return target == ErrTooLong && f.kind == kindTooLong }
+
+// statusKind is what an HTTP status means; said is the provider's message with its
+// codes.
+func statusKind(status int, said string) kind {
+	low := strings.ToLower(said)
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(low, w) {
+				return true
+			}
+		}
+		return false
+	}
 	switch {
 	case status == http.StatusUnauthorized:
-		f.Final, said = true, ""
-		f.Message = fmt.Sprintf("%s refused the API key (401); check the key in the server's settings", provider)
+		return kindKey
+	case status == http.StatusPaymentRequired, has("insufficient_quota", "credit balance", "billing_error", "exceeded your current quota"):
+		return kindCredit
 	case status == http.StatusForbidden:
-		f.Final, said = true, ""
-		f.Message = fmt.Sprintf("%s does not let this API key use %s (403); choose another model or key", provider, model)
+		return kindPermission
 	case status == http.StatusNotFound:
-		f.Final = true
-		f.Message = fmt.Sprintf("%s does not know the model %s (404); correct models in the settings", provider, model)
+		return kindModel
 	case status == http.StatusTooManyRequests:
-		f.Message = fmt.Sprintf("%s limits the rate, or the quota is used up (429, %s); it is tried again later", provider, model)
-	case status == http.StatusPaymentRequired:
-		f.Final = true
-		f.Message = fmt.Sprintf("%s wants to be paid (402); check the account's credit", provider)
-	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500:
-		f.Message = fmt.Sprintf("%s is overloaded or down (%d, %s); it is tried again later", provider, status, model)
-	default:
-		f.Final = true
-		f.Message = fmt.Sprintf("%s refused the request (%d, %s)", provider, status, model)
+		return kindLimited
+	case status == http.StatusRequestEntityTooLarge,
+		status == http.StatusBadRequest && has("context_length_exceeded", "prompt is too long", "maximum context length", "context window", "exceed_context_size", "input is too long"):
+		return kindTooLong
+	case status == http.StatusBadRequest && has("invalid_api_key", "api key not valid", "incorrect api key"):
+		return kindKey
+	case status == http.StatusBadRequest && has("model_not_found", "unknown model"):
+		return kindModel
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusInternalServerError:
+		return kindFailed
+	case status >= 500:
+		return kindOverloaded
+	case status == http.StatusMethodNotAllowed, status >= 300 && status < 400:
+		return kindURL
 	}
-	if said = redact(said, key); said != "" {
-		f.Message += ": " + said
+	return kindRequest
+}
+
+// refusal reads an answer that is an error, or no answer of a provider at all.
+func (e *endpoint) refusal(path string, a answer, now time.Time) *failure {
+	f := &failure{status: a.status, refused: a.header.Get("X-Should-Retry") == "false", wait: retryAfter(a.header, now)}
+	said, ok := errorMessage(a.body)
+	f.kind, f.said = statusKind(a.status, said), redact(said, e.key)
+	html := strings.HasPrefix(strings.TrimSpace(strings.ToLower(string(a.body[:min(len(a.body), 100)]))), "<")
+	switch {
+	case html && !f.kind.passes(), !ok && f.kind == kindModel, f.kind == kindURL:
+		f.kind, f.said = kindURL, e.elsewhere(path, a, html)
+	case html:
+		f.said = "" // a gateway's page
 	}
 	return f
 }
 
-// transportFault is for calls that got no answer, or one that is no answer.
-func transportFault(ctx context.Context, provider, model, key string, limit time.Duration, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+// elsewhere says what answers at an address that is not a provider's.
+func (e *endpoint) elsewhere(path string, a answer, html bool) string {
+	what := fmt.Sprintf("answered %d, and not as a provider does", a.status)
+	switch to := a.header.Get("Location"); {
+	case a.status >= 300 && a.status < 400 && to != "":
+		what = fmt.Sprintf("answered %d and sends elsewhere", a.status)
+	case html:
+		what = fmt.Sprintf("answered with a web page (%d)", a.status)
 	}
-	what := "could not be reached"
-	var timeout net.Error
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
-		what = fmt.Sprintf("did not answer within %v", limit)
+	return fmt.Sprintf("%s %s", e.at(path), what)
+}
+
+// errorMessage is what an error's body says, its codes included. ok is false for
+// what no provider would write.
+func errorMessage(body []byte) (said string, ok bool) {
+	var in struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err // without the address, which may hold credentials
+	if json.Unmarshal(body, &in) != nil {
+		return "", false
 	}
-	return &pipeline.Fault{Class: pipeline.FaultProvider,
-		Message: fmt.Sprintf("%s %s (%s): %s", provider, what, model, redact(err.Error(), key))}
+	var one struct {
+		Type    string `json:"type"`
+		Code    any    `json:"code"`
+		Message string `json:"message"`
+	}
+	var text string
+	switch {
+	case json.Unmarshal(in.Error, &one) == nil:
+		code := ""
+		if one.Code != nil {
+			code = fmt.Sprint(one.Code)
+		}
+		return join3(one.Message, one.Type, code), true
+	case json.Unmarshal(in.Error, &text) == nil, json.Unmarshal(in.Detail, &text) == nil:
+		return text, true
+	}
+	return in.Message, in.Message != ""
+}
+
+// join3 is a message with the codes that say more than it does.
+func join3(message, kind, code string) string {
+	extra := ""
+	for _, c := range []string{kind, code} {
+		if c != "" && !strings.Contains(extra+message, c) {
+			extra = strings.TrimPrefix(extra+", "+c, ", ")
+		}
+	}
+	switch {
+	case message == "":
+		return extra
+	case extra == "":
+		return message
+	}
+	return message + " (" + extra + ")"
+}
+
+// maxRetryAfter caps what a provider may ask for.
+const maxRetryAfter = 7 * 24 * time.Hour
+
+// retryAfter is how long the provider asks to wait: a number of seconds, or a date.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	wait := time.Duration(0)
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		wait = time.Duration(min(ms*float64(time.Millisecond), float64(maxRetryAfter)))
+	} else if v := h.Get("Retry-After"); v != "" {
+		if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 {
+			wait = time.Duration(min(s*float64(time.Second), float64(maxRetryAfter)))
+		} else if at, err := http.ParseTime(v); err == nil {
+			wait = at.Sub(now)
+		}
+	}
+	return max(0, min(wait, maxRetryAfter))
+}
+
+// describe makes a failure a fault for people: what, where, how to mend it.
+func (f *failure) describe(e *endpoint, model string) *failure {
+	f.fault = &pipeline.Fault{Class: pipeline.FaultProvider, Message: e.message(f, model), Final: !f.kind.passes()}
+	return f
+}
+
+func (e *endpoint) message(f *failure, model string) string {
+	p, said := e.provider, ": "+f.said
+	if f.said == "" {
+		said = ""
+	}
+	switch f.kind {
+	case kindKey: // what the provider says may hold the key
+		return fmt.Sprintf("%s refused the API key (%d, %s); check the key in the server's settings", p, f.status, e.at(""))
+	case kindPermission:
+		return fmt.Sprintf("%s does not let this API key use %s (%d); choose another model or key", p, model, f.status)
+	case kindModel:
+		return fmt.Sprintf("%s does not know the model %s (%d, %s); correct models in the settings%s", p, model, f.status, e.at(""), said)
+	case kindCredit:
+		return fmt.Sprintf("%s wants to be paid (%d); check the account's credit%s", p, f.status, said)
+	case kindURL:
+		return fmt.Sprintf("%s; set %s to the address of %s's API (of a compatible server it usually ends in /v1)", f.said, e.setting, p)
+	case kindLimited:
+		return fmt.Sprintf("%s limits the rate (%d, %s); it is tried again later%s", p, f.status, model, said)
+	case kindOverloaded, kindFailed:
+		return fmt.Sprintf("%s is overloaded or down (%d, %s); it is tried again later%s", p, f.status, model, said)
+	case kindTooLong:
+		return fmt.Sprintf("the request is too long for %s of %s (%d)%s", model, p, f.status, said)
+	case kindUnreachable:
+		return fmt.Sprintf("%s could not be reached at %s (%s)%s", p, e.at(""), model, said)
+	case kindSilent:
+		return fmt.Sprintf("%s %s (%s, %s)", p, f.said, model, e.at(""))
+	case kindBroken:
+		return fmt.Sprintf("%s's answer broke off (%s)%s", p, model, said)
+	case kindAnswer:
+		return fmt.Sprintf("%s's answer cannot be read (%s, %s)%s", p, model, e.at(""), said)
+	}
+	return fmt.Sprintf("%s refused the request (%d, %s)%s", p, f.status, model, said)
 }
 
 // redact makes what a provider said fit for people: in one line, short, without the

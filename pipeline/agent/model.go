@@ -1,13 +1,8 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"os"
-	"strings"
-	"time"
 
 	"forge/pipeline"
 )
@@ -30,7 +25,8 @@ type Request struct {
 	Messages  []Message // alternating, user first, append-only as far as the memory's budget allows
 	Tools     []Tool
 	Force     string // a tool that the model should be made to call, or ForceAny, where the provider can
-	MaxTokens int    // of output
+	MaxTokens int    // of output, without reasoning
+	Reasoning int    // tokens of reasoning on top, where the provider can be told; 0: as the provider likes
 }
 
 // Message is one turn. A user's turn holds the results of the tools that the
@@ -84,55 +80,4 @@ type Response struct {
 	Model string // as the provider names it
 	Usage pipeline.Usage
 	Raw   json.RawMessage // see Message
-}
-
-// Credentials are what Open may use. A URL replaces the provider's own address:
-// "https://host", for OpenAI-compatible servers with the version, "http://localhost:11434/v1".
-type Credentials struct {
-	AnthropicKey string
-	OpenAIKey    string
-	AnthropicURL string
-	OpenAIURL    string
-	Timeout      time.Duration // of one call; 0: CallTimeout
-}
-
-// CallTimeout is after how long a call is given up when nothing else is said.
-const CallTimeout = 10 * time.Minute
-
-// callRetries is how often the SDKs repeat what may be repeated (no answer, 408,
-// 409, 429, 5xx), heeding Retry-After.
-const callRetries = 2
-
-// Open returns the model with this name: "anthropic/MODEL", "openai/MODEL" (any
-// OpenAI-compatible server) or "tape:PATH" (a scripted one, see ReadTape).
-func Open(name string, c Credentials) (Model, error) {
-	if path, ok := strings.CutPrefix(name, "tape:"); ok {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("open model %s: %w", name, err)
-		}
-		m, err := ReadTape(data)
-		if err != nil {
-			return nil, fmt.Errorf("open model %s: %w", name, err)
-		}
-		return m, nil
-	}
-	provider, model, ok := strings.Cut(name, "/")
-	if !ok || model == "" {
-		return nil, fmt.Errorf("open model %q: want anthropic/MODEL, openai/MODEL or tape:PATH", name)
-	}
-	switch provider {
-	case "anthropic":
-		if c.AnthropicKey == "" {
-			return nil, fmt.Errorf("open model %s: no API key for Anthropic; set ANTHROPIC_API_KEY", name)
-		}
-		return newAnthropic(model, c.AnthropicKey, c.AnthropicURL, cmp.Or(c.Timeout, CallTimeout)), nil
-	case "openai":
-		// A local server (Ollama, vLLM) wants no key.
-		if c.OpenAIKey == "" && c.OpenAIURL == "" {
-			return nil, fmt.Errorf("open model %s: no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that needs none", name)
-		}
-		return newOpenAI(model, c.OpenAIKey, c.OpenAIURL, cmp.Or(c.Timeout, CallTimeout)), nil
-	}
-	return nil, fmt.Errorf("open model %q: provider %q is not known; use anthropic, or openai with a base URL for a compatible server", name, provider)
 }

@@ -164,7 +164,7 @@ func (p *player) Complete(ctx context.Context, req Request) (Response, error) {
 		}
 	}
 	if s.status != 0 {
-		return Response{}, providerFault("The tape", s.name.String(), "", s.status, s.said)
+		return Response{}, fault("The tape", s.name.String(), s.status, s.said)
 	}
 	r := s.response
 	r.Calls = slices.Clone(r.Calls)

@@ -22,6 +22,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		MaxTokens  int `json:"max_tokens"`
 		System     json.RawMessage
 		ToolChoice json.RawMessage `json:"tool_choice"`
+		Stream     bool
 		Messages   []struct {
 			Role    string
 			Content json.RawMessage
@@ -49,7 +50,11 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		fail(status, "api_error", message)
 		return
 	}
-	reply(w, http.StatusOK, toAnthropic(in.Model, res))
+	if answer := toAnthropic(in.Model, res); in.Stream {
+		streamAnthropic(w, answer)
+	} else {
+		reply(w, http.StatusOK, answer)
+	}
 }
 
 func fromAnthropic(role string, content json.RawMessage) (agent.Message, error) {
@@ -111,7 +116,11 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		reply(w, status, map[string]any{"error": map[string]any{"message": message, "type": "invalid_request_error", "param": nil, "code": nil}})
 	}
 	var in struct {
-		Model    string
+		Model   string
+		Stream  bool
+		Options struct {
+			Usage bool `json:"include_usage"`
+		} `json:"stream_options"`
 		Messages []struct {
 			Role       string
 			Content    json.RawMessage
@@ -157,7 +166,11 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		fail(status, message)
 		return
 	}
-	reply(w, http.StatusOK, toOpenAI(in.Model, res))
+	if answer := toOpenAI(in.Model, res); in.Stream {
+		streamOpenAI(w, answer, in.Options.Usage)
+	} else {
+		reply(w, http.StatusOK, answer)
+	}
 }
 
 func toOpenAI(model string, res agent.Response) map[string]any {

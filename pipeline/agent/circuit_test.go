@@ -1,0 +1,449 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forge/pipeline"
+)
+
+var hello = Request{MaxTokens: 10, Messages: []Message{{Role: "user", Text: "hello"}}}
+
+// bubble runs f with a model against a handler on a clock that stands still while
+// anything happens, and jumps when everybody waits.
+func bubble(t *testing.T, o ProviderOptions, h http.HandlerFunc, f func(t *testing.T, m *remote)) {
+	t.Helper()
+	srv := httptest.NewServer(h) // outside: a server waits for connections, and the clock would wait for it
+	defer srv.Close()
+	synctest.Test(t, func(t *testing.T) {
+		o.Credentials = Credentials{OpenAIURL: srv.URL + "/v1", OpenAIKey: "sk-key"}
+		m, err := NewProviders(o).remote("openai/llama")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // an idle connection waits, too
+		f(t, m)
+	})
+}
+
+func answerOK(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, `{"model":"llama","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+}
+
+// TestProviderAway lets the provider be away for ten minutes under 20 runs: each of
+// them is done afterwards, nobody is asked, and at most 30 calls are wasted. The runs
+// wait as the engine lets them: a fault with a time is waited for, without a worker.
+func TestProviderAway(t *testing.T) {
+	const runs, callsPerRun = 20, 4
+	for _, how := range []string{"503", "hangs up"} {
+		for _, together := range []bool{false, true} {
+			for seed := range uint64(6) {
+				t.Run(fmt.Sprintf("%s together=%v seed=%d", how, together, seed), func(t *testing.T) {
+					var away atomic.Bool
+					var wasted, asked, done atomic.Int32
+					first := make(chan struct{})
+					var arrived atomic.Int32
+					handler := func(w http.ResponseWriter, r *http.Request) {
+						if !away.Load() {
+							answerOK(w)
+							return
+						}
+						wasted.Add(1)
+						if together { // the calls of all runs are under way when the first one fails
+							if arrived.Add(1) == runs {
+								close(first)
+							}
+							<-first
+						}
+						if how == "hangs up" {
+							panic(http.ErrAbortHandler)
+						}
+						w.WriteHeader(http.StatusServiceUnavailable)
+					}
+					random := rand.New(rand.NewPCG(seed, 1))
+					var mu sync.Mutex
+					o := ProviderOptions{Random: func() float64 { mu.Lock(); defer mu.Unlock(); return random.Float64() }}
+					bubble(t, o, handler, func(t *testing.T, m *remote) {
+						began := time.Now()
+						away.Store(together)
+						time.AfterFunc(5*time.Second, func() { away.Store(true) })
+						time.AfterFunc(10*time.Minute+5*time.Second, func() { away.Store(false) })
+						var wg sync.WaitGroup
+						for run := range runs {
+							wg.Go(func() {
+								for call := 0; call < callsPerRun; {
+									_, err := m.Complete(t.Context(), hello)
+									var f *pipeline.Fault
+									switch {
+									case err == nil:
+										call++
+										<-time.After(time.Duration(1+run%7) * time.Second) // it works
+									case errors.As(err, &f) && !f.Final && f.RetryAt.After(time.Now()):
+										<-time.After(time.Until(f.RetryAt))
+									default:
+										t.Error(err)
+										asked.Add(1)
+										return
+									}
+								}
+								done.Add(1)
+							})
+						}
+						wg.Wait()
+						t.Logf("%d done, %d asked, %d calls wasted, after %v", done.Load(), asked.Load(), wasted.Load(), time.Since(began))
+						if done.Load() != runs || asked.Load() != 0 || wasted.Load() > 30 {
+							t.Errorf("%d runs done, %d humans asked, %d calls wasted; want %d, 0, at most 30", done.Load(), asked.Load(), wasted.Load(), runs)
+						}
+						if d := time.Since(began); d > 10*time.Minute+mostWait {
+							t.Errorf("the last run is done after %v", d)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestRetryAfter checks that what the provider asks for is kept to exactly: no call
+// before that time, one at it. A short wait is the call's own, a long one the run's.
+func TestRetryAfter(t *testing.T) {
+	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // where a bubble's clock begins
+	for _, tt := range []struct {
+		header, value string
+		wait          time.Duration
+	}{
+		{"Retry-After", "20", 20 * time.Second},
+		{"Retry-After", "3600", time.Hour},
+		{"Retry-After", start.Add(90 * time.Second).Format(http.TimeFormat), 90 * time.Second},
+		{"Retry-After-Ms", "1500", 1500 * time.Millisecond},
+		{"Retry-After", "1e12", maxRetryAfter},
+	} {
+		for _, status := range []int{429, 503, 500} {
+			t.Run(fmt.Sprintf("%s %s %d", tt.header, tt.value, status), func(t *testing.T) {
+				var times []time.Time
+				var now atomic.Pointer[func() time.Time]
+				o := ProviderOptions{Random: func() float64 { return 0 }}
+				bubble(t, o, func(w http.ResponseWriter, r *http.Request) {
+					times = append(times, (*now.Load())())
+					if len(times) == 1 {
+						w.Header().Set(tt.header, tt.value)
+						w.WriteHeader(status)
+						return
+					}
+					answerOK(w)
+				}, func(t *testing.T, m *remote) {
+					clock := time.Now()
+					read := func() time.Time { return clock }
+					now.Store(&read)
+					// The handler is outside: it is told the time by whoever calls it.
+					m.client.Transport = tell{m.client.Transport, func() { clock = time.Now() }}
+					_, err := m.Complete(t.Context(), hello)
+					var f *pipeline.Fault
+					if tt.wait > patience {
+						if !errors.As(err, &f) || f.Final || !f.RetryAt.Equal(start.Add(tt.wait)) {
+							t.Fatalf("error %#v, want a fault until %v", err, start.Add(tt.wait))
+						}
+						// Another run is told the same, without a call.
+						<-time.After(tt.wait - patience - time.Nanosecond)
+						if _, err := m.Complete(t.Context(), hello); !errors.As(err, &f) || !f.RetryAt.Equal(start.Add(tt.wait)) {
+							t.Errorf("%v before: error %#v", patience, err)
+						}
+						// It waits itself when it is soon.
+						<-time.After(time.Second)
+						_, err = m.Complete(t.Context(), hello)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					if d := cmp.Diff([]time.Time{start, start.Add(tt.wait)}, times); d != "" {
+						t.Errorf("calls (-want +got):\n%s", d)
+					}
+				})
+			})
+		}
+	}
+}
+
+// tell calls f before each request.
+type tell struct {
+	http.RoundTripper
+	f func()
+}
+
+func (r tell) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.f()
+	return r.RoundTripper.RoundTrip(req)
+}
+
+// TestRetries checks that a failure of a single call is tried again in the call, from
+// 5 s on, and that a call gives up in time.
+func TestRetries(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		fails  int // calls that fail
+		random float64
+		calls  int
+		waited time.Duration
+		fault  bool
+	}{
+		{"once", 1, 0, 2, 5 * time.Second, false},
+		{"once, with the longest wait", 1, 1, 2, 10 * time.Second, false},
+		{"five times", 5, 0, 6, 25 * time.Second, false},
+		{"always", 1000, 0, 7, 30 * time.Second, true},
+		{"always, with long waits", 1000, 1, 3, 20 * time.Second, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var calls atomic.Int32
+			o := ProviderOptions{Random: func() float64 { return tt.random }}
+			bubble(t, o, func(w http.ResponseWriter, r *http.Request) {
+				if int(calls.Add(1)) <= tt.fails {
+					w.WriteHeader(http.StatusInternalServerError)
+					return
+				}
+				answerOK(w)
+			}, func(t *testing.T, m *remote) {
+				began := time.Now()
+				_, err := m.Complete(t.Context(), hello)
+				var f *pipeline.Fault
+				if tt.fault != errors.As(err, &f) || tt.fault && (f.Final || f.RetryAt.Before(time.Now().Add(leastWait))) {
+					t.Errorf("error %v, want a fault with a time: %v", err, tt.fault)
+				}
+				if n, d := int(calls.Load()), time.Since(began); n != tt.calls || d != tt.waited {
+					t.Errorf("%d calls in %v, want %d in %v", n, d, tt.calls, tt.waited)
+				}
+			})
+		})
+	}
+}
+
+// TestProbe checks that one call at a time finds out whether the provider is back,
+// and that others wait for what it finds.
+func TestProbe(t *testing.T) {
+	release := make(chan int)
+	var calls atomic.Int32
+	bubble(t, ProviderOptions{Random: func() float64 { return 0 }}, func(w http.ResponseWriter, r *http.Request) {
+		n := calls.Add(1)
+		if n == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		if n == 2 {
+			if status := <-release; status != http.StatusOK {
+				w.WriteHeader(status)
+				return
+			}
+		}
+		answerOK(w)
+	}, func(t *testing.T, m *remote) {
+		if _, err := m.attemptAndTell(t.Context()); err == nil {
+			t.Fatal("the first call does not fail")
+		}
+		<-time.After(leastWait)
+		probe, err := m.circuit.enter(t.Context(), time.Now())
+		if err != nil || !probe.probe {
+			t.Fatalf("%+v, %v; want the probe", probe, err)
+		}
+		// Nobody else gets through; who has no time left is told when to come again.
+		_, err = m.circuit.enter(t.Context(), time.Now())
+		var f *pipeline.Fault
+		if !errors.As(err, &f) || !f.RetryAt.Equal(time.Now().Add(patience)) {
+			t.Errorf("a second probe: %v, %+v", err, f)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := m.circuit.enter(ctx, time.Now().Add(patience)); !errors.Is(err, context.Canceled) {
+			t.Errorf("waiting for the probe: %v, want the context's error", err)
+		}
+		others := make(chan error)
+		for range 3 {
+			go func() {
+				_, err := m.circuit.enter(t.Context(), time.Now().Add(patience))
+				others <- err
+			}()
+		}
+		synctest.Wait()
+		m.circuit.abandoned(probe) // its run was stopped: the next one probes
+		synctest.Wait()
+		if err := <-others; err != nil {
+			t.Errorf("the next probe: %v", err)
+		}
+		select {
+		case err := <-others:
+			t.Errorf("two probes at once: %v", err)
+		default:
+		}
+		m.circuit.succeeded(pass{round: probe.round, probe: true})
+		for range 2 {
+			if err := <-others; err != nil {
+				t.Errorf("after the probe: %v", err)
+			}
+		}
+	})
+	close(release)
+}
+
+// attemptAndTell makes one call and tells the circuit.
+func (m *remote) attemptAndTell(ctx context.Context) (Response, error) {
+	p, err := m.circuit.enter(ctx, m.opts.Now())
+	if err != nil {
+		return Response{}, err
+	}
+	r, err := m.attempt(ctx, p, hello)
+	var f *failure
+	if errors.As(err, &f) {
+		m.circuit.failed(p, f)
+	}
+	return r, err
+}
+
+// TestLateNews checks that calls which began before the circuit opened neither open it
+// further nor close it, and that only what the provider asks for counts from them.
+func TestLateNews(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := &circuit{now: func() time.Time { return now }, after: never, random: func() float64 { return 0 }}
+	enter := func() pass {
+		p, err := c.enter(t.Context(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	down := &failure{kind: kindOverloaded, fault: &pipeline.Fault{Class: pipeline.FaultProvider, Message: "down"}}
+	slow := &failure{kind: kindLimited, wait: time.Minute, fault: &pipeline.Fault{Class: pipeline.FaultProvider, Message: "slow"}}
+	first, second, third, fourth := enter(), enter(), enter(), enter()
+	if until := c.failed(first, down); !until.Equal(now.Add(5 * time.Second)) {
+		t.Fatalf("open until %v", until)
+	}
+	c.failed(second, down)
+	if c.failures != 1 {
+		t.Errorf("%d openings, want 1: the calls failed together", c.failures)
+	}
+	c.succeeded(third)
+	if c.until.IsZero() {
+		t.Error("a call from before closed the circuit")
+	}
+	if until := c.failed(fourth, slow); !until.Equal(now.Add(time.Minute)) {
+		t.Errorf("open until %v, want what the provider asked for", until)
+	}
+	// A failure that may be a single call's opens it the second time in a row.
+	odd := &failure{kind: kindFailed, fault: down.fault}
+	now = now.Add(time.Minute)
+	c.succeeded(enter())
+	for i, want := range []bool{false, true} {
+		if open := !c.failed(enter(), odd).IsZero(); open != want {
+			t.Errorf("after %d errors of a single call: open %v, want %v", i+1, open, want)
+		}
+	}
+	now = now.Add(time.Hour)
+	c.succeeded(enter())
+	c.failed(enter(), odd)
+	c.succeeded(enter())
+	if open := !c.failed(enter(), odd).IsZero(); open {
+		t.Error("two errors with a success between them opened the circuit")
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for n, most := range []time.Duration{1: 10 * time.Second, 2: 20 * time.Second, 5: 160 * time.Second, 7: 640 * time.Second, 8: mostWait, 100: mostWait} {
+		if n == 0 || most == 0 {
+			continue
+		}
+		if low, high := backoff(n, 0), backoff(n, 1); low != leastWait || high != most {
+			t.Errorf("the %d. wait is from %v to %v, want %v to %v", n, low, high, leastWait, most)
+		}
+	}
+}
+
+// TestOperator checks that what only the operator can mend is told once, not to each
+// run, until it works, and again when it breaks again.
+func TestOperator(t *testing.T) {
+	var status atomic.Int32
+	var told []Trouble
+	o := ProviderOptions{After: never, Operator: func(tr Trouble) { told = append(told, tr) }}
+	m := serve(t, "openai/llama", o, func(w http.ResponseWriter, r *http.Request) {
+		if s := int(status.Load()); s != 200 {
+			w.WriteHeader(s)
+			fmt.Fprint(w, `{"error":{"message":"no: sk-secret-0123456789abcdef"}}`)
+			return
+		}
+		answerOK(w)
+	})
+	for _, s := range []int32{401, 401, 401, 404, 404, 400, 200, 404, 401} {
+		status.Store(s)
+		_, err := m.Complete(t.Context(), hello)
+		var f *pipeline.Fault
+		if s != 200 && (!errors.As(err, &f) || !f.Final || !f.RetryAt.IsZero()) {
+			t.Errorf("%d gives %#v, want a final fault", s, err)
+		}
+	}
+	var got []string
+	for _, tr := range told {
+		if tr.URL != m.base || tr.Model != "llama" || tr.Provider != "OpenAI" || strings.Contains(tr.Message, "sk-secret") {
+			t.Errorf("told %+v", tr)
+		}
+		got = append(got, tr.Message[:strings.Index(tr.Message, "(")])
+	}
+	key, model := "OpenAI refused the API key ", "OpenAI does not know the model llama "
+	if d := cmp.Diff([]string{key, model, model, key}, got); d != "" {
+		t.Errorf("told (-want +got):\n%s", d)
+	}
+}
+
+// TestRefusals covers what an answer that is an error means, and that a page is taken
+// for what it is.
+func TestRefusals(t *testing.T) {
+	const page = "<!DOCTYPE html><html><body>Welcome</body></html>"
+	for _, tt := range []struct {
+		status int
+		body   string
+		kind   kind
+		say    string
+	}{
+		{401, `{"error":{"message":"Incorrect API key"}}`, kindKey, "refused the API key (401, BASE)"},
+		{400, `{"error":{"message":"API key not valid","code":"invalid_api_key"}}`, kindKey, "check the key"},
+		{403, `{"error":"no"}`, kindPermission, "does not let this API key use llama"},
+		{404, `{"error":{"message":"model \"llama\" not found, try pulling it first"}}`, kindModel, "does not know the model llama (404, BASE)"},
+		{404, `404 page not found`, kindURL, "BASE/chat/completions answered 404, and not as a provider does; set openai_base_url"},
+		{404, page, kindURL, "answered with a web page (404)"},
+		{200, page, kindURL, "answered with a web page (200); set openai_base_url"},
+		{200, "OK", kindURL, "BASE/chat/completions answered 200, and not as a provider does"},
+		{403, page, kindURL, "answered with a web page (403)"},
+		{405, `{"detail":"Method Not Allowed"}`, kindURL, "answered 405"},
+		{502, page, kindOverloaded, "overloaded or down (502, llama); it is tried again later"},
+		{429, `{"error":{"message":"Slow down","type":"rate_limit_error"}}`, kindLimited, "limits the rate"},
+		{429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota"}}`, kindCredit, "check the account's credit"},
+		{400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}`, kindCredit, "check the account's credit"},
+		{400, `{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}`, kindTooLong, "too long for llama"},
+		{413, `{"type":"error","error":{"type":"request_too_large","message":"x"}}`, kindTooLong, "too long for llama"},
+		{400, `{"error":{"message":"messages: bad"}}`, kindRequest, "refused the request (400, llama): messages: bad"},
+		{422, `{"detail":"bad role"}`, kindRequest, "bad role"},
+		{500, `{"error":{"message":"oops"}}`, kindFailed, "overloaded or down (500"},
+		{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, kindOverloaded, "down (529"},
+	} {
+		m := serve(t, "openai/llama", ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(tt.status)
+			fmt.Fprint(w, tt.body)
+		})
+		_, err := m.once(t)
+		var f *failure
+		if !errors.As(err, &f) || f.kind != tt.kind || !strings.Contains(strings.ReplaceAll(err.Error(), m.base, "BASE"), tt.say) {
+			t.Errorf("%d %s: %v of kind %s, want kind %s and %q", tt.status, tt.body, err, f.kind, tt.kind, tt.say)
+		}
+		if f.fault.Final == f.kind.passes() || errors.Is(err, ErrTooLong) != (tt.kind == kindTooLong) {
+			t.Errorf("%d %s: final %v, too long %v", tt.status, tt.body, f.fault.Final, errors.Is(err, ErrTooLong))
+		}
+	}
+}

@@ -1,0 +1,333 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Credentials are what Open may use. A URL replaces the provider's own address:
+// "https://host", for OpenAI-compatible servers with the version, "http://localhost:11434/v1".
+type Credentials struct {
+	AnthropicKey string
+	OpenAIKey    string
+	AnthropicURL string
+	OpenAIURL    string
+	Timeout      time.Duration // until an answer begins, or is whole where it does not come in a stream; 0: CallTimeout
+}
+
+// Limits of a call's time when nothing else is said.
+const (
+	CallTimeout = 10 * time.Minute
+	idleTimeout = 5 * time.Minute // of a stream: a model may think for minutes without a word
+	totalFactor = 6               // times the timeout: how long a stream may take in all
+)
+
+// Trouble is what the operator of the server has to mend.
+type Trouble struct {
+	Provider string // "OpenAI"
+	URL      string // without credentials
+	Model    string // as the provider knows it
+	Message  string // what is wrong and how to mend it
+}
+
+// ProviderOptions configure Providers. Everything may be left out.
+type ProviderOptions struct {
+	Credentials Credentials
+	Operator    func(Trouble)                        // told once of each trouble of a provider, until a call succeeds; nil: logged as an error
+	Log         *slog.Logger                         // nil: none
+	Now         func() time.Time                     // nil: time.Now
+	After       func(time.Duration) <-chan time.Time // nil: time.After
+	Random      func() float64                       // from 0 to 1; nil: math/rand's
+}
+
+// Providers opens models. All models of a provider share one circuit, so there should
+// be one Providers in a process. It is safe for concurrent use.
+type Providers struct {
+	opts      ProviderOptions
+	anthropic *provider
+	openai    *provider
+}
+
+// NewProviders returns Providers.
+func NewProviders(o ProviderOptions) *Providers {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.After == nil {
+		o.After = time.After
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	if o.Operator == nil {
+		o.Operator = func(t Trouble) {
+			o.Log.Error("model provider needs the operator", "provider", t.Provider, "url", t.URL, "model", t.Model, "error", t.Message)
+		}
+	}
+	p, c := &Providers{opts: o}, o.Credentials
+	p.anthropic = p.provider("Anthropic", "anthropic_base_url", cmp.Or(c.AnthropicURL, "https://api.anthropic.com"), c.AnthropicKey, map[string]string{
+		"X-Api-Key": c.AnthropicKey, "Anthropic-Version": "2023-06-01",
+	})
+	headers := map[string]string{}
+	if c.OpenAIKey != "" { // a local server (Ollama, vLLM) wants none
+		headers["Authorization"] = "Bearer " + c.OpenAIKey
+	}
+	p.openai = p.provider("OpenAI", "openai_base_url", cmp.Or(c.OpenAIURL, "https://api.openai.com/v1"), c.OpenAIKey, headers)
+	return p
+}
+
+func (p *Providers) provider(name, setting, base, key string, headers map[string]string) *provider {
+	o := p.opts
+	timeout := cmp.Or(o.Credentials.Timeout, CallTimeout)
+	out := &provider{opts: o, told: map[trouble]bool{}, endpoint: &endpoint{
+		provider: name, setting: setting, base: strings.TrimRight(base, "/"), key: key, headers: headers,
+		silence: timeout, idle: min(idleTimeout, timeout), total: totalFactor * timeout, client: newClient(), after: o.After,
+	}}
+	out.circuit = &circuit{now: o.Now, after: o.After, random: o.Random, opened: func(until time.Time, f *failure) {
+		o.Log.Warn("model provider is away", "provider", name, "until", until.UTC().Format(time.RFC3339), "error", f.fault.Message)
+	}, closed: func() { o.Log.Warn("model provider is back", "provider", name) }}
+	return out
+}
+
+// Open returns the model with this name: "anthropic/MODEL", "openai/MODEL" (any
+// OpenAI-compatible server) or "tape:PATH" (a scripted one, see ReadTape).
+func (p *Providers) Open(name string) (Model, error) {
+	if path, ok := strings.CutPrefix(name, "tape:"); ok {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("open model %s: %w", name, err)
+		}
+		m, err := ReadTape(data)
+		if err != nil {
+			return nil, fmt.Errorf("open model %s: %w", name, err)
+		}
+		return m, nil
+	}
+	return p.remote(name)
+}
+
+// Open is Providers.Open for a single model, with a circuit of its own.
+func Open(name string, c Credentials) (Model, error) {
+	return NewProviders(ProviderOptions{Credentials: c}).Open(name)
+}
+
+func (p *Providers) remote(name string) (*remote, error) {
+	provider, model, ok := strings.Cut(name, "/")
+	if !ok || model == "" {
+		return nil, fmt.Errorf("open model %q: want anthropic/MODEL, openai/MODEL or tape:PATH", name)
+	}
+	c := p.opts.Credentials
+	switch provider {
+	case "anthropic":
+		if c.AnthropicKey == "" {
+			return nil, fmt.Errorf("open model %s: no API key for Anthropic; set ANTHROPIC_API_KEY", name)
+		}
+		return &remote{provider: p.anthropic, name: model, dialect: &anthropicDialect{}}, nil
+	case "openai":
+		if c.OpenAIKey == "" && c.OpenAIURL == "" {
+			return nil, fmt.Errorf("open model %s: no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that needs none", name)
+		}
+		return &remote{provider: p.openai, name: model, dialect: &openaiDialect{own: c.OpenAIURL == ""}}, nil
+	}
+	return nil, fmt.Errorf("open model %q: provider %q is not known; use anthropic, or openai with a base URL for a compatible server", name, provider)
+}
+
+// provider is an endpoint with what is known of how it does.
+type provider struct {
+	*endpoint
+	opts    ProviderOptions
+	circuit *circuit
+
+	mu   sync.Mutex
+	told map[trouble]bool // what the operator has been told
+}
+
+type trouble struct {
+	kind  kind
+	model string // "" where it concerns every model
+}
+
+// settle takes in how a call went: the operator hears of what only they can mend,
+// once until it works again.
+func (p *provider) settle(model string, f *failure) {
+	p.mu.Lock()
+	tell := false
+	if f == nil {
+		maps.DeleteFunc(p.told, func(t trouble, _ bool) bool { return t.model == "" || t.model == model })
+	} else if f.kind.operators() {
+		t := trouble{kind: f.kind}
+		if f.kind == kindModel || f.kind == kindPermission {
+			t.model = model
+		}
+		tell = !p.told[t]
+		p.told[t] = true
+	}
+	p.mu.Unlock()
+	if tell {
+		p.opts.Operator(Trouble{Provider: p.endpoint.provider, URL: p.at(""), Model: model, Message: f.fault.Message})
+	}
+}
+
+// dialect is how a provider wants a request and writes an answer. It is safe for
+// concurrent use.
+type dialect interface {
+	path() string
+	encode(model string, req Request) any
+	decode(body []byte) (Response, error)
+	stream() stream
+	adapt(said string, req Request) bool // learns from a refusal how to write the request; false: no other way
+}
+
+// stream puts the events of an answer together.
+type stream interface {
+	add(ev event) (done bool, err error) // err may be a *failure that the provider tells in the stream
+	finished() bool                      // whether nothing is missing but the end
+	response() (Response, error)
+}
+
+// remote is a model behind HTTP.
+type remote struct {
+	*provider
+	name    string // as the provider knows it
+	dialect dialect
+}
+
+// Complete implements Model. What passes soon is waited for here; what does not is a
+// fault that says until when.
+func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
+	deadline := m.opts.Now().Add(patience)
+	adapted := 0
+	for attempt := 1; ; {
+		p, err := m.circuit.enter(ctx, deadline)
+		if err != nil {
+			return Response{}, err
+		}
+		began := m.opts.Now()
+		r, err := m.attempt(ctx, p, req)
+		var f *failure
+		switch {
+		case err == nil:
+			m.settle(m.name, nil)
+			return r, nil
+		case !errors.As(err, &f): // the context's
+			m.circuit.abandoned(p)
+			return Response{}, err
+		case f.kind == kindRequest && adapted < maxAdapted && m.dialect.adapt(f.said, req):
+			m.circuit.succeeded(p)
+			adapted++
+			continue
+		case !f.kind.passes() || f.refused:
+			m.circuit.succeeded(p) // it is there, and answers
+			m.settle(m.name, f)
+			return Response{}, f
+		}
+		now := m.opts.Now()
+		deadline = deadline.Add(now.Sub(began)) // only waiting counts
+		until := m.circuit.failed(p, f)
+		open := !until.IsZero()
+		if !open {
+			until = now.Add(backoff(attempt, m.opts.Random()))
+		}
+		if attempt++; until.After(deadline) {
+			f.fault.RetryAt = until
+			return Response{}, f
+		}
+		if !open { // else enter waits
+			if err := m.pause(ctx, until.Sub(now)); err != nil {
+				return Response{}, err
+			}
+		}
+	}
+}
+
+// maxAdapted is how often a request may be written in another way.
+const maxAdapted = 4
+
+func (m *remote) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.opts.After(d):
+		return nil
+	}
+}
+
+// attempt makes one request. The error is a described *failure or the context's.
+func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, error) {
+	body, err := json.Marshal(m.dialect.encode(m.name, req))
+	if err != nil {
+		return Response{}, (&failure{kind: kindRequest, said: err.Error()}).describe(m.endpoint, m.name)
+	}
+	answers := sync.OnceFunc(func() { m.circuit.succeeded(p) })
+	st := m.dialect.stream()
+	a, err := m.exchange(ctx, http.MethodPost, m.dialect.path(), body, func(ev event) (bool, error) {
+		done, err := st.add(ev)
+		if err == nil {
+			answers()
+		}
+		return done, err
+	})
+	var r Response
+	var f *failure
+	switch {
+	case errors.As(err, &f) && f.kind == kindBroken && st.finished():
+		r, err = st.response()
+	case err != nil:
+	case a.status != http.StatusOK:
+		err = m.refusal(m.dialect.path(), a, m.opts.Now())
+	case a.body != nil:
+		if r, err = m.dialect.decode(a.body); err == nil {
+			answers()
+		} else if !json.Valid(a.body) {
+			err = &failure{kind: kindURL, said: m.elsewhere(m.dialect.path(), a, bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("<")))}
+		}
+	default:
+		r, err = st.response()
+	}
+	switch {
+	case err == nil:
+		return m.counted(r, body), nil
+	case ctx.Err() != nil:
+		return Response{}, ctx.Err()
+	case !errors.As(err, &f):
+		f = &failure{kind: kindAnswer, said: redact(err.Error(), m.key)}
+	}
+	return Response{}, f.describe(m.endpoint, m.name)
+}
+
+// counted estimates the usage where a server does not count: a cap that sees nothing
+// holds nothing.
+func (m *remote) counted(r Response, body []byte) Response {
+	r.Usage.Calls = 1
+	if r.Usage.Input+r.Usage.Output == 0 {
+		n := len(r.Text) + len(r.Raw)
+		for _, c := range r.Calls {
+			n += len(c.Args)
+		}
+		r.Usage.Input, r.Usage.Output = tokens(len(body)), tokens(n)
+	}
+	return r
+}
+
+// fault is what a provider's status means for people; a tape uses it, too.
+func fault(provider, model string, status int, said string) *pipeline.Fault {
+	e := &endpoint{provider: provider}
+	return (&failure{kind: statusKind(status, said), status: status, said: redact(said, "")}).describe(e, model).fault
+}

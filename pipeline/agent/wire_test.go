@@ -1,0 +1,314 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"forge/pipeline"
+)
+
+// wireRequests are the requests that testdata/wire has been recorded with.
+func wireRequests() map[string]Request {
+	read := Tool{Name: "read", Description: "Reads a file.", Schema: object("path", typed("string", "file"), "from?", typed("integer", "first line"))}
+	list := Tool{Name: "list", Description: "Lists <a> directory & more.", Schema: object("dir?", typed("string", "directory"))}
+	submit := Tool{Name: "submit", Description: "Ends.", Schema: object("findings", listOf(object("severity", oneOf("how bad", "info", "error"), "fix?", object("diff?", typed("string", "d"))), "all of them"))}
+	return map[string]Request{
+		"conversation": {System: "Be brief: 1 < 2 && \"so\".", MaxTokens: 1000, Tools: []Tool{read, list, submit}, Messages: []Message{
+			{Role: "user", Text: "Hello <b>"},
+			{Role: "assistant", Text: "I look.", Calls: []ToolCall{{ID: "id_1", Name: "read", Args: json.RawMessage(`{"path":"a.txt","from":1}`)}, {ID: "id_2", Name: "list", Args: json.RawMessage(`{}`)}}},
+			{Role: "user", Results: []ToolResult{{ID: "id_1", Text: "1 one"}, {ID: "id_2", Text: "no such directory", Error: true}}, Text: "Go on."},
+			{Role: "assistant", Calls: []ToolCall{{ID: "id_3", Name: "list", Args: json.RawMessage(`{"dir":"d"}`)}}},
+			{Role: "user", Results: []ToolResult{{ID: "id_3", Text: ""}}},
+		}},
+		"reasoning": {System: "s", MaxTokens: 10, Messages: []Message{
+			{Role: "user", Text: "x"},
+			{Role: "assistant", Text: "t", Calls: []ToolCall{{ID: "id_1", Name: "read", Args: json.RawMessage(`{"path":"a"}`)}}, Raw: json.RawMessage(`{"content":[{"signature":"s1g","thinking":"hm","type":"thinking"},{"id":"id_1","input":{"path":"a"},"name":"read","type":"tool_use"}],"role":"assistant"}`)},
+			{Role: "user", Results: []ToolResult{{ID: "id_1", Text: "ok"}}},
+		}},
+		"marks": {System: "s", MaxTokens: 10, Tools: []Tool{read, list}, Messages: []Message{
+			{Role: "user", Text: "shared then own", Marks: []int{6, 11}}, {Role: "assistant", Text: "a"}, {Role: "user", Text: "b"}, {Role: "assistant", Text: "c"}, {Role: "user", Text: "d"}}},
+		"any tool": {System: "s", MaxTokens: 10, Tools: []Tool{read}, Force: ForceAny, Messages: []Message{{Role: "user", Text: "x"}}},
+		"one tool": {System: "s", MaxTokens: 10, Tools: []Tool{read}, Force: "read", Messages: []Message{{Role: "user", Text: "x"}}},
+	}
+}
+
+// serve opens a model against a handler, and says when the server is to be closed.
+func serve(t *testing.T, name string, o ProviderOptions, h http.HandlerFunc) *remote {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	c := &o.Credentials
+	c.AnthropicURL, c.AnthropicKey, c.OpenAIURL = srv.URL, "sk-key", srv.URL+"/v1"
+	if name != "openai/llama" {
+		c.OpenAIKey = "sk-key"
+	}
+	m, err := NewProviders(o).remote(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestWireFormat holds the requests against those that the official clients wrote.
+func TestWireFormat(t *testing.T) {
+	for file, name := range map[string]string{"anthropic": "anthropic/claude-opus-5-5", "openai": "openai/gpt-6-sol", "compatible": "openai/llama"} {
+		ar, err := txtar.ParseFile(filepath.Join("testdata", "wire", file+".txtar"))
+		if err != nil || len(ar.Files) < 2 {
+			t.Fatalf("%d recorded requests, %v", len(ar.Files), err)
+		}
+		for _, f := range ar.Files {
+			t.Run(file+" "+f.Name, func(t *testing.T) {
+				want, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(bytes.Replace(f.Data, []byte("\n"), []byte(" HTTP/1.0\n"), 1))))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, body, _ := bytes.Cut(f.Data, []byte("\n\n"))
+				m := serve(t, name, ProviderOptions{}, func(w http.ResponseWriter, r *http.Request) {
+					got, _ := io.ReadAll(r.Body)
+					if r.Method != want.Method || r.URL.Path != want.URL.Path {
+						t.Errorf("%s %s, want %s %s", r.Method, r.URL, want.Method, want.URL)
+					}
+					for _, h := range []string{"Content-Type", "Anthropic-Version", "X-Api-Key", "Authorization"} {
+						if g, w := r.Header.Get(h), want.Header.Get(h); g != w {
+							t.Errorf("%s: %s, want %s", h, g, w)
+						}
+					}
+					if d := cmp.Diff(parsed(t, body), parsed(t, got)); d != "" {
+						t.Errorf("body (-want +got):\n%s", d)
+					}
+					w.WriteHeader(http.StatusBadRequest)
+				})
+				if d, ok := m.dialect.(*openaiDialect); ok {
+					d.own = file == "openai"
+				}
+				m.Complete(t.Context(), wireRequests()[f.Name]) // what is answered is no matter
+			})
+		}
+	}
+}
+
+// parsed reads a body and takes out that it shall be answered by a stream.
+func parsed(t *testing.T, body []byte) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal(body, &m); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	delete(m, "stream")
+	delete(m, "stream_options")
+	return m
+}
+
+// TestAnswers plays answers as providers and other servers write them; each section
+// of testdata/wire/answers.txtar is one. A first line "want …" is what comes of it.
+func TestAnswers(t *testing.T) {
+	ar, err := txtar.ParseFile("testdata/wire/answers.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range ar.Files {
+		f := &ar.Files[i]
+		t.Run(f.Name, func(t *testing.T) {
+			provider, _, _ := strings.Cut(f.Name, ",")
+			want, body, _ := strings.Cut(string(f.Data), "\n")
+			m := serve(t, provider, ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
+				kind := "text/event-stream"
+				if strings.HasPrefix(body, "{") {
+					kind = "application/json"
+				}
+				w.Header().Set("Content-Type", kind)
+				w.Header().Set("X-Should-Retry", "false")
+				io.WriteString(w, strings.ReplaceAll(strings.TrimSuffix(body, "\n"), "↵", "\r"))
+			})
+			r, err := m.once(t)
+			got := "want "
+			if err != nil {
+				got += err.Error()
+			} else {
+				calls := r.Calls
+				r.Calls = nil
+				out, _ := json.Marshal(r)
+				got += string(out)
+				for _, c := range calls {
+					got += fmt.Sprintf(" %s#%s(%s)", c.Name, c.ID, c.Args)
+				}
+			}
+			got = strings.ReplaceAll(got, m.base, "BASE")
+			if *update {
+				f.Data = []byte(got + "\n" + body)
+			} else if got != want {
+				t.Errorf("got  %s\n%s", got, want)
+			}
+		})
+	}
+	if *update {
+		if err := os.WriteFile("testdata/wire/answers.txtar", txtar.Format(ar), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// never is a clock on which nothing ends.
+func never(time.Duration) <-chan time.Time { return nil }
+
+// once makes a single attempt.
+func (m *remote) once(t *testing.T) (Response, error) {
+	return m.attempt(t.Context(), pass{}, Request{MaxTokens: 10, Messages: []Message{{Role: "user", Text: "hello"}}})
+}
+
+// TestSilence checks the limits of time, on a clock of its own: nothing at all, a
+// stream that falls silent, one that goes on without an end, an answer in one piece
+// that never comes whole. Signs of life keep a stream going.
+func TestSilence(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		limit time.Duration // that has to pass
+		kind  string
+		send  []string
+		want  string
+	}{
+		{"no answer", 10 * time.Minute, "", nil, "did not answer within 10m0s"},
+		{"a body that never comes whole", 10 * time.Minute, "application/json", []string{"{"}, "did not answer within 10m0s"},
+		{"a silent stream", 5 * time.Minute, "text/event-stream", []string{": hello\n"}, "fell silent for 5m0s"},
+		{"an endless stream", time.Hour, "text/event-stream", []string{": hello\n"}, "did not finish within 1h0m0s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			sent := make(chan bool)
+			limits := make(chan time.Duration, 100)
+			fire := make(chan time.Time)
+			after := func(d time.Duration) <-chan time.Time {
+				limits <- d
+				if d == tt.limit {
+					return fire
+				}
+				return nil
+			}
+			m := serve(t, "openai/llama", ProviderOptions{After: after}, func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				if tt.kind != "" {
+					w.Header().Set("Content-Type", tt.kind)
+				}
+				for _, s := range tt.send {
+					io.WriteString(w, s)
+					w.(http.Flusher).Flush()
+				}
+				close(sent)
+				<-r.Context().Done()
+			})
+			go func() {
+				<-sent
+				if tt.kind == "text/event-stream" { // its head has come when the shorter limit is asked for
+					for d := range limits {
+						if d == 5*time.Minute {
+							break
+						}
+					}
+				}
+				fire <- time.Time{}
+			}()
+			_, err := m.once(t)
+			wantFault(t, err, pipeline.FaultProvider, tt.want)
+		})
+	}
+}
+
+// TestAdapt checks that what a server refuses is left out from then on.
+func TestAdapt(t *testing.T) {
+	for _, tt := range []struct {
+		name, model, refuse, say string
+		calls                    int
+	}{
+		{"stream options", "openai/llama", `"stream_options"`, "Unrecognized request argument supplied: stream_options", 3},
+		{"name of the limit", "openai/llama", `"max_tokens"`, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", 3},
+		{"reasoning", "openai/llama", `"reasoning_effort"`, "unknown field: reasoning_effort", 3},
+		{"budget of reasoning", "anthropic/claude", `"budget_tokens"`, "thinking.budget_tokens: manual thinking is not supported by this model, use adaptive", 3},
+		{"any reasoning", "anthropic/claude", `"thinking"`, "thinking: this model does not think", 4},
+		{"something else", "openai/llama", `"messages"`, "messages: too spicy", 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var calls atomic.Int32
+			m := serve(t, tt.model, ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
+				calls.Add(1)
+				body, _ := io.ReadAll(r.Body)
+				w.Header().Set("Content-Type", "application/json")
+				if bytes.Contains(body, []byte(tt.refuse)) {
+					w.WriteHeader(http.StatusBadRequest)
+					json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"type": "invalid_request_error", "message": tt.say}})
+					return
+				}
+				fmt.Fprint(w, `{"type":"message","content":[{"type":"text","text":"hi"}],"choices":[{"message":{"content":"hi"}}]}`)
+			})
+			for range 2 {
+				r, err := m.Complete(t.Context(), Request{MaxTokens: 10, Reasoning: 2000, Messages: []Message{{Role: "user", Text: "hello"}}})
+				if ok := tt.name != "something else"; ok != (err == nil && r.Text == "hi") {
+					t.Errorf("%+v, %v", r, err)
+				}
+			}
+			if n := int(calls.Load()); n != tt.calls {
+				t.Errorf("%d calls, want %d: what was refused is learned once", n, tt.calls)
+			}
+		})
+	}
+}
+
+// TestRedirect checks that the key goes to no other address.
+func TestRedirect(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	for _, name := range []string{"anthropic/x", "openai/x"} {
+		m := serve(t, name, ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+		})
+		_, err := m.Complete(t.Context(), Request{MaxTokens: 10, Messages: []Message{{Role: "user", Text: "hello"}}})
+		wantFault(t, err, pipeline.FaultProvider, "answered 307 and sends elsewhere", "_base_url", m.base)
+	}
+	if n := elsewhere.Load(); n != 0 {
+		t.Errorf("%d requests went elsewhere", n)
+	}
+}
+
+// FuzzStream feeds both readers whatever a server may send.
+func FuzzStream(f *testing.F) {
+	ar, err := txtar.ParseFile("testdata/wire/answers.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, a := range ar.Files {
+		_, body, _ := strings.Cut(string(a.Data), "\n")
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, d := range []dialect{&anthropicDialect{}, &openaiDialect{}} {
+			st := d.stream()
+			err := readEvents(bytes.NewReader(data), func(ev *event) bool {
+				if ev == nil {
+					return true
+				}
+				done, err := st.add(*ev)
+				return !done && err == nil
+			})
+			if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Fatal(err)
+			}
+			st.finished()
+			st.response()
+			d.decode(data)
+		}
+	})
+}
