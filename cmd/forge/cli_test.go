@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -105,7 +106,8 @@ func TestUsage(t *testing.T) {
 	c.run(exitUsage, []string{"an issue's URL, or a task in words"}, "run")
 	c.run(exitUsage, []string{"--repo"}, "run", "--repo", filepath.Join(c.dir, "nowhere"), "do something")
 	c.run(exitFailed, []string{"run 7"}, "show", "7")
-	c.run(exitFailed, []string{"unknown command"}, "serv")
+	c.run(exitUsage, []string{"no command \"serv\"", "Did you mean `forge serve`?"}, "serv")
+	c.run(exitDone, []string{"forge "}, "--version")
 	c.run(exitDone, []string{"No runs yet"}, "runs")
 	var schema struct{ Properties map[string]any }
 	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "config", "schema")), &schema); err != nil || schema.Properties["loop"] == nil {
@@ -115,6 +117,49 @@ func TestUsage(t *testing.T) {
 		t.Errorf("runs --json of nothing = %q, want []", got)
 	}
 }
+
+// What is wrong with a local folder is said in words of a local folder.
+func TestLocalFolders(t *testing.T) {
+	c := newCLI(t)
+	t.Setenv("FORGE_MODEL", c.tape(servertest.GreeterTape))
+	plain, empty := filepath.Join(c.dir, "plain"), filepath.Join(c.dir, "empty")
+	for _, dir := range []string{plain, empty} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("git", "init", "-q", empty).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v: %s", err, out)
+	}
+	for dir, want := range map[string]string{plain: "there is no .git in it", empty: "needs a first commit", filepath.Join(c.repo, "greet.sh"): "is a file"} {
+		if out := c.run(exitFailed, []string{want}, "run", "--repo", dir, "do it"); strings.Contains(out, "GitHub") {
+			t.Errorf("%s: it speaks of GitHub:\n%s", dir, out)
+		}
+	}
+}
+
+// A run that was interrupted is resumed by the command that the interrupted one names.
+func TestResume(t *testing.T) {
+	c := newCLI(t)
+	t.Setenv("FORGE_MODEL", c.tape(servertest.GreeterTape))
+	ctx, cancel := context.WithCancel(t.Context())
+	var out bytes.Buffer
+	if code := Main(ctx, []string{"run", "--repo", c.repo, "Put a comma after hello"}, writerFunc(func(p []byte) (int, error) {
+		if bytes.Contains(p, []byte("implement")) {
+			cancel()
+		}
+		return out.Write(p)
+	}), &out); code != exitFailed || !strings.Contains(out.String(), "Go on with `forge resume 1`.") {
+		t.Fatalf("interrupted: exit %d\n%s", code, out.String())
+	}
+	c.run(exitDone, []string{"verified"}, "resume", "1")
+	c.run(exitFailed, nil, "resume", "1")
+	c.run(exitFailed, nil, "resume", "9")
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // Covers T4, T6, I2, V1: a task in words on a local repository, and every view of
 // the run that comes of it; then the same again from its tape.
@@ -160,6 +205,7 @@ func TestLocalAnswer(t *testing.T) {
 	c.run(exitUsage, []string{"is not a run's number"}, "reset", "x")
 	c.run(exitDone, []string{"iteration 1 of 6"}, "reset", "1")
 	c.run(exitDone, []string{"verified"}, "answer", "1", "approve", "--words", "go ahead")
+	c.run(exitDone, []string{"again: Run 1 is verified", "made the same change"}, "replay", "1")
 	c.run(exitFailed, []string{"has ended"}, "reset", "1")
 	c.run(exitFailed, []string{"has ended"}, "answer", "1", "accept")
 }

@@ -26,11 +26,12 @@ type display struct {
 	begun  time.Time
 	status string // what the live line shows
 	shown  map[int64]map[string]bool
+	runs   map[int64]bool // that were seen: with several, each line says whose it is
 }
 
 func newDisplay(out io.Writer, now time.Time) *display {
 	tty := isTerminal(out)
-	return &display{out: out, live: tty, color: tty && os.Getenv("NO_COLOR") == "", begun: now, shown: map[int64]map[string]bool{}}
+	return &display{out: out, live: tty, color: tty && os.Getenv("NO_COLOR") == "", begun: now, shown: map[int64]map[string]bool{}, runs: map[int64]bool{}}
 }
 
 func isTerminal(w io.Writer) bool {
@@ -46,8 +47,12 @@ func isTerminal(w io.Writer) bool {
 func (d *display) onEvents(run *pipeline.Run, events []pipeline.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.runs[run.ID] = true
 	for _, e := range events {
 		if line := narrate(run, e); line.text != "" {
+			if len(d.runs) > 1 {
+				line.text = fmt.Sprintf("run %d: %s", run.ID, line.text)
+			}
 			d.print(e.Time, line)
 		}
 		if d.links && e.Type == pipeline.EventPublishCompleted {
@@ -152,7 +157,7 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	d := e.Data
 	switch e.Type {
 	case pipeline.EventRunStarted:
-		return line{"start", fmt.Sprintf("run %d: %s", e.Run, d.Start.Task.Title)}
+		return line{"start", fmt.Sprintf("%s (run %d)", d.Start.Task.Title, e.Run)}
 	case pipeline.EventPhaseEntered:
 		return entered(run, d.Phase)
 	case pipeline.EventPhaseCompleted:

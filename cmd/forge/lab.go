@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
+	"net/url"
 	"os"
 	"slices"
 
@@ -48,7 +50,9 @@ func lab(cmd *cobra.Command, listen, hook string) (err error) {
 	if err != nil {
 		return err
 	}
-	delete(env, "FORGE_LISTEN") // webhooks go to the default one
+	if env["FORGE_LISTEN"], err = listenFor(hook); err != nil {
+		return err
+	}
 	delete(env, "FORGE_DASHBOARD_LISTEN")
 	fmt.Fprintf(out, "A GitHub is at %s. The issue: %s/acme/cart/issues/%d\n\nIn a second terminal:\n\n", gh.URL, gh.URL, issue)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -60,4 +64,17 @@ func lab(cmd *cobra.Command, listen, hook string) (err error) {
 		return nil
 	}
 	return ctx.Err()
+}
+
+// listenFor is where the server must listen for webhooks to reach it at the address.
+func listenFor(hook string) (string, error) {
+	u, err := url.Parse(hook)
+	if err != nil || u.Hostname() == "" || u.Path != "/webhook" {
+		return "", usage("--hook %s: want an address such as http://127.0.0.1:8080/webhook", hook)
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port), nil
 }

@@ -84,9 +84,12 @@ func rootCommand() *cobra.Command {
 		Long: "Forge plans, implements, reviews and tests what an issue asks for, sends the work\n" +
 			"back until it is verified, and asks a human when going on does not help.\n\n" +
 			"Try it without an account:  forge demo",
+		Version: server.Version(), Args: knownCommand,
+		RunE:         func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage: true, SilenceErrors: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true}, SuggestionsMinimumDistance: 2,
 	}
+	root.SetVersionTemplate("forge {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w\nSee `%s --help`.", err, c.CommandPath())
 	})
@@ -95,7 +98,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().String("log-format", formatText, "how log lines are written: text or json")
 	root.AddCommand(
 		serveCommand(), demoCommand(), labCommand(), runCommand(), runsCommand(), showCommand(),
-		answerCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), metricsCommand(), monitoringCommand(), configCommand(), versionCommand(),
+		answerCommand(), resumeCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), metricsCommand(), monitoringCommand(), configCommand(), versionCommand(),
 	)
 	return root
 }
@@ -117,6 +120,18 @@ func versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the version", Args: noArgs,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "forge", server.Version()) },
 	}
+}
+
+// knownCommand refuses words that are no command, and names the nearest one.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf(" Did you mean `%s %s`?", cmd.CommandPath(), near[0])
+	}
+	return usage("there is no command %q.%s\nSee `%s --help`.", args[0], hint, cmd.CommandPath())
 }
 
 // noArgs and oneArg are cobra's argument checks with our exit code.

@@ -94,11 +94,11 @@ func replayOffline(cmd *cobra.Command, past *pipeline.Run, tape []byte) (err err
 	if err != nil {
 		return err
 	}
-	if err := a.Engine.Drive(ctx, run.ID); err != nil {
+	if err := a.Engine.Migrate(ctx); err != nil { // what people answered is told as an order
 		return err
 	}
+	again, err := driveAgain(ctx, a, past, run.ID)
 	d.done()
-	again, err := a.DB.Load(context.WithoutCancel(ctx), run.ID)
 	if err != nil {
 		return err
 	}
@@ -115,5 +115,59 @@ func replayOffline(cmd *cobra.Command, past *pipeline.Run, tape []byte) (err err
 		return fmt.Errorf("the replay of run %d made something else than the run itself:\n%s", past.ID, diff)
 	}
 	d.say("The replay made the same change.")
+	return nil
+}
+
+// driveAgain carries a replay on, past what people answered in the run itself.
+func driveAgain(ctx context.Context, a *server.App, past *pipeline.Run, id int64) (*pipeline.Run, error) {
+	for {
+		if err := a.Engine.Drive(ctx, id); err != nil {
+			return nil, err
+		}
+		run, err := a.DB.Load(context.WithoutCancel(ctx), id)
+		if err != nil {
+			return nil, err
+		}
+		answer := answerOf(past, run)
+		if answer == nil {
+			return run, nil
+		}
+		cmd := pipeline.SlashCommand{Name: answer.Choice, Text: answer.Text}
+		switch {
+		case answer.Choice == "continue" && answer.N > 0:
+			cmd.Args = fmt.Sprint(answer.N)
+		case answer.Choice == "approve" && answer.N < 0:
+			cmd.Args = "all"
+		case answer.Micros > 0:
+			cmd.Args = fmt.Sprintf("%.2f", float64(answer.Micros)/1e6)
+		}
+		reply, err := a.Engine.Tell(ctx, id, "replay/"+answer.Gate, cmd, answer.By, "replay")
+		if err != nil {
+			return nil, err
+		}
+		after, err := a.DB.Load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if after.Seq == run.Seq {
+			return nil, fmt.Errorf("the replay of run %d does not take the answer %q that %s gave to %s: %s", past.ID, answer.Choice, answer.By.Login, answer.Gate, reply)
+		}
+	}
+}
+
+// answerOf is what people answered in the past run to the question that the replay
+// waits for; nil when it does not wait, or nobody answered.
+func answerOf(past, run *pipeline.Run) *pipeline.Answer {
+	open := run.Gate()
+	if open == nil {
+		return nil
+	}
+	for i := range past.Gates {
+		g := &past.Gates[i]
+		if g.ID != open.ID || g.Kind != open.Kind || len(g.Answers) == 0 {
+			continue
+		}
+		return &g.Answers[len(g.Answers)-1]
+	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"forge/cmd/forge/server"
 	"forge/pipeline"
+	"forge/pipeline/store"
 )
 
 func runCommand() *cobra.Command {
@@ -134,6 +135,10 @@ func createAndDrive(ctx context.Context, a *server.App, d *display, start pipeli
 func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 	err := a.Engine.Drive(ctx, id)
 	d.done()
+	if ctx.Err() != nil {
+		d.say("Interrupted; nothing is lost. Go on with `forge resume %d`.", id)
+		return &exitError{code: exitFailed}
+	}
 	if err != nil {
 		return err
 	}
@@ -154,6 +159,49 @@ func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 	}
 	d.say("Answer with `forge answer %d CHOICE`.", id)
 	return &exitError{code: exitWaiting}
+}
+
+// resumeCommand goes on with a run that was stopped, or whose command was interrupted.
+func resumeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "resume RUN", Short: "Go on with a run that was stopped or interrupted", Args: nArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := runNumber(args[0])
+			if err != nil {
+				return err
+			}
+			var run *pipeline.Run
+			if err := withStore(cmd, func(db *store.DB) error { run, err = db.Load(cmd.Context(), id); return err }); err != nil {
+				return err
+			}
+			if run.State != pipeline.StateRunning {
+				return answer(cmd, id, pipeline.SlashCommand{Name: "resume"})
+			}
+			if run.Repo.ID == 0 {
+				return driveLocal(cmd, id)
+			}
+			return driveIssue(cmd, id)
+		},
+	}
+}
+
+// driveIssue goes on with a run on an issue right here, unless a server does.
+func driveIssue(cmd *cobra.Command, id int64) error {
+	cfg, log, err := configure(cmd)
+	if err != nil {
+		return err
+	}
+	if err := cfg.Ready(); err != nil {
+		return usage("%w", err)
+	}
+	d := newDisplay(cmd.OutOrStdout(), time.Now())
+	d.links = true
+	a, err := server.New(cmd.Context(), server.Options{Config: cfg, Log: log, OnEvents: d.onEvents})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return drive(cmd.Context(), a, d, id)
 }
 
 // driveLocal goes on with a run on a local repository after an answer.

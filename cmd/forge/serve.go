@@ -69,10 +69,14 @@ func checkLogFormat(cmd *cobra.Command) error {
 	return nil
 }
 
-// logger logs to the command's standard error: what operators want to know, and
-// with --verbose what developers want to know.
+// logger logs to the command's standard error: what operators of a server want to
+// know, of other commands warnings alone, and with --verbose what developers want to
+// know.
 func logger(cmd *cobra.Command) *slog.Logger {
-	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	o := &slog.HandlerOptions{Level: slog.LevelWarn}
+	if cmd.Name() == "serve" {
+		o.Level = slog.LevelInfo
+	}
 	if v, _ := cmd.Flags().GetBool("verbose"); v {
 		o.Level = slog.LevelDebug
 	}

@@ -45,6 +45,7 @@ import (
 // First come lines that start with "@":
 //
 //	@expect TEXT        the request must contain TEXT: proof that feedback reached the model
+//	@otherwise TEXT     what people are told when it does not; the call then fails for good
 //	@reject TEXT        the request must not contain TEXT
 //	@usage input=N cached=N write=N output=N
 //	@stop WORD          end, tools, length or refusal; tools when there are calls, else end
@@ -57,6 +58,7 @@ import (
 type section struct {
 	name     callName
 	expect   []string
+	other    string // what is said to a request that lacks what is expected; "" for the tape's own words
 	reject   []string
 	status   int    // of @error
 	said     string // of @error
@@ -155,6 +157,9 @@ func (p *player) Complete(ctx context.Context, req Request) (Response, error) {
 	text := req.text()
 	for _, e := range s.expect {
 		if !strings.Contains(text, e) {
+			if s.other != "" {
+				return Response{}, &pipeline.Fault{Class: pipeline.FaultProvider, Final: true, Message: s.other}
+			}
 			return Response{}, tapeFault("section %q expects the request to contain %q, and it does not; its last message is:\n%s", s.name, e, req.last())
 		}
 	}
@@ -265,6 +270,8 @@ func (s *section) header(key, val string) error {
 		} else {
 			s.reject = append(s.reject, val)
 		}
+	case "otherwise":
+		s.other = val
 	case "usage":
 		s.response.Usage, err = parseUsage(val)
 	case "stop":
@@ -289,7 +296,7 @@ func (s *section) header(key, val string) error {
 		s.hash = val
 	case "attempt": // part of the name by now
 	default:
-		return fmt.Errorf("@%s is not known; use expect, reject, usage, stop, error, model, raw or hash", key)
+		return fmt.Errorf("@%s is not known; use expect, otherwise, reject, usage, stop, error, model, raw or hash", key)
 	}
 	return err
 }

@@ -52,7 +52,12 @@ func (e *Engine[W, T]) observe(ctx context.Context, run *pipeline.Run, look func
 }
 
 // Scope names what is remembered of a repository: "repo:OWNER/NAME".
-func Scope(r pipeline.Repo) string { return "repo:" + r.FullName() }
+func Scope(r pipeline.Repo) string {
+	if r.ID == 0 && r.Owner == "" { // a folder: two may have the same name
+		return "repo:" + r.CloneURL
+	}
+	return "repo:" + r.FullName()
+}
 
 // finding returns a copy of the run's finding with that fingerprint, or nil.
 func finding(run *pipeline.Run, fingerprint string) *pipeline.Finding {

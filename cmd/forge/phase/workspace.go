@@ -2,6 +2,7 @@ package phase
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -82,5 +83,6 @@ func cacheKey(r pipeline.Repo) string {
 	if r.ID != 0 {
 		return fmt.Sprintf("repo-%d", r.ID)
 	}
-	return "local-" + pipeline.Slug(r.CloneURL, 40)
+	sum := sha256.Sum256([]byte(r.CloneURL))
+	return fmt.Sprintf("local-%s-%x", pipeline.Slug(r.Name, 40), sum[:6])
 }

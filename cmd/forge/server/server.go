@@ -13,6 +13,7 @@ import (
 
 	"forge/cmd/forge/monitoring"
 	"forge/cmd/forge/settings"
+	"forge/pipeline"
 	"forge/webhook"
 )
 
@@ -63,6 +64,9 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	for _, text := range o.Config.Warnings {
 		s.log.Warn(text)
 	}
+	if err := s.signIn(ctx); err != nil {
+		return nil, err
+	}
 	s.trySandbox(ctx)
 	s.hooks, err = webhook.New(deliveryKeeper{s.DB}, o.Log, webhook.Options{
 		Secret: []byte(o.Config.WebhookSecret.Reveal()), Outcome: a.outcome(o.Config),
@@ -89,6 +93,27 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	s.serve(s.http, l)
 	s.startUpkeep(ctx)
 	return s, nil
+}
+
+// signInTime is how long the start waits for GitHub to say who the App is.
+const signInTime = 10 * time.Second
+
+// signIn tries the App's key. A wrong key or id ends the start; a GitHub that is away
+// does not: deliveries are kept until it is back.
+func (s *Server) signIn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, signInTime)
+	defer cancel()
+	who, err := s.github.identity(ctx)
+	var fault *pipeline.Fault
+	switch {
+	case errors.As(err, &fault) && fault.Final:
+		return fmt.Errorf("sign in to GitHub as the App: %s", fault.Message)
+	case err != nil:
+		s.log.Warn("GitHub does not answer; webhooks are kept until it does", "error", err)
+	default:
+		s.log.Info("signed in to GitHub", "app", s.config.AppID, "as", who.Name)
+	}
+	return nil
 }
 
 // routes are those of webhooks and of what watches the server.

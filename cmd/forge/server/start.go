@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 
 	"forge/cmd/forge/settings"
@@ -30,8 +32,11 @@ func (a *App) IssueStart(ctx context.Context, owner, name string, issue int, by 
 // the settings as they are in it.
 func (a *App) LocalStart(ctx context.Context, dir, branch string, task pipeline.Task) (pipeline.Start, error) {
 	repo := pipeline.Repo{Name: filepath.Base(dir), CloneURL: dir, DefaultBranch: "HEAD"}
-	if err := a.Gateway.Fetch(ctx, repo, "", "HEAD"); err != nil {
+	if err := gitRepository(dir); err != nil {
 		return pipeline.Start{}, err
+	}
+	if err := a.Gateway.Fetch(ctx, repo, "", "HEAD"); err != nil {
+		return pipeline.Start{}, fmt.Errorf("read the commit that is checked out in %s: %w\nIs there one? An empty repository needs a first commit: git -C %s commit --allow-empty -m Start", dir, err, dir)
 	}
 	base, err := a.Gateway.Resolve(ctx, repo, "HEAD")
 	if err != nil {
@@ -46,6 +51,24 @@ func (a *App) LocalStart(ctx context.Context, dir, branch string, task pipeline.
 		return pipeline.Start{}, err
 	}
 	return pipeline.Start{Repo: repo, By: task.Author, Config: cfg, Base: base, Task: task, Branch: branch}, nil
+}
+
+// gitRepository says in plain words what is wrong with a folder that work is to be done in.
+func gitRepository(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("open the repository: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("%s is a file; name the folder of a git repository", dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err == nil { // a bare one
+		return nil
+	}
+	return fmt.Errorf("%s is not the top folder of a git repository: there is no .git in it. Make one with git init and a first commit, or name another with --repo", dir)
 }
 
 // Ended does what is to be done after a run that was driven to its end right here.

@@ -78,7 +78,7 @@ var rules = map[string]rule{
 	"private_key_file":       {doc: "The GitHub App's private key, a PEM file that only the server's user can read"},
 	"webhook_secret":         {doc: "The webhook's secret; better in webhook_secret_file", text: checkSecret},
 	"webhook_secret_file":    {doc: "A file that holds the webhook's secret"},
-	"database_url":           {doc: "postgres://… or the path of a SQLite file, from state_dir", text: checkDatabase},
+	"database_url":           {doc: "postgres://…, or the path of a SQLite file, from state_dir; also as file: or sqlite: URL", text: checkDatabase},
 	"state_dir":              {doc: "Where work trees, caches and the SQLite file are"},
 	"listen":                 {doc: "host:port that the server listens on", text: checkListen},
 	"github_url":             {doc: "The GitHub Enterprise server; empty: github.com", text: checkURL},

@@ -273,8 +273,11 @@ func (l *loader) stateDir() {
 	if database == "" {
 		database = "forge.db"
 	}
-	if !strings.Contains(database, "://") && !strings.HasPrefix(database, "file:") && database != ":memory:" && !filepath.IsAbs(database) {
-		database = filepath.Join(abs, database)
+	if path, isFile := sqlitePath(database); isFile && path != ":memory:" {
+		database = path
+		if !filepath.IsAbs(path) {
+			database = filepath.Join(abs, path)
+		}
 	}
 	l.config.DatabaseURL = NewSecret(database)
 }
@@ -420,9 +423,25 @@ func checkSecret(s string) string {
 
 var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
 
+// sqlitePath is the path of a SQLite database, named bare or as file: or sqlite: URL.
+func sqlitePath(s string) (path string, isFile bool) {
+	for _, prefix := range []string{"file://", "file:", "sqlite://", "sqlite:"} {
+		if rest, ok := strings.CutPrefix(s, prefix); ok {
+			return rest, true
+		}
+	}
+	return s, !strings.Contains(s, "://")
+}
+
 func checkDatabase(s string) string {
+	if path, isFile := sqlitePath(s); isFile {
+		if path == "" || path != s && strings.ContainsAny(path, "?#%") {
+			return "must be file: or sqlite: with a plain path behind it, without parameters"
+		}
+		return ""
+	}
 	if m := scheme.FindStringSubmatch(s); m != nil && m[1] != "postgres" && m[1] != "postgresql" {
-		return fmt.Sprintf("is of the kind %s://; it must be postgres://… or the path of a SQLite file", m[1])
+		return fmt.Sprintf("is of the kind %s://; it must be postgres://…, or the path of a SQLite file, also as file: or sqlite: URL", m[1])
 	}
 	return ""
 }

@@ -206,7 +206,7 @@ func TestServerErrors(t *testing.T) {
 		{"github over http", "github_url: http://ghe.example.com\n", 0o600, nil, []string{"github_url is plain http to ghe.example.com"}},
 		{"no address", "", 0o600, []string{"OPENAI_BASE_URL", "ollama"}, []string{"OPENAI_BASE_URL (environment) must be an address such as https://host.example"}},
 		{"password in an address", "", 0o600, []string{"OPENAI_BASE_URL", "https://u:" + secret + "@h.example"}, []string{"must hold no user, password, query or fragment"}},
-		{"database", "database_url: mysql://u:" + secret + "@h/x\n", 0o600, nil, []string{"database_url is of the kind mysql://; it must be postgres://… or the path of a SQLite file", "[not shown]"}},
+		{"database", "database_url: mysql://u:" + secret + "@h/x\n", 0o600, nil, []string{"database_url is of the kind mysql://; it must be postgres://…, or the path of a SQLite file", "[not shown]"}},
 		{"short secret", "webhook_secret: hunter2\n", 0o600, nil, []string{"webhook_secret has 7 characters; at least 16 are needed: make one with openssl rand -hex 32"}},
 		{"secret is a number", "webhook_secret: 7777777777777777777\n", 0o600, nil, []string{"webhook_secret must be text in quotes"}},
 		{"secret in an open file", "webhook_secret: " + secret + "\n", 0o644, nil, []string{"can be read by others (mode 0644): chmod 600"}},
@@ -248,6 +248,21 @@ func TestServerErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestDatabasePath(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "/s/forge.db", "x.db": "/s/x.db", "/d/x.db": "/d/x.db", "sqlite:x.db": "/s/x.db", "sqlite:///d/x.db": "/d/x.db",
+		"file:x.db": "/s/x.db", "file:/d/x.db": "/d/x.db", "file:///d/x.db": "/d/x.db", "postgres://h/x": "postgres://h/x",
+	} {
+		c, err := server("", environment("FORGE_STATE_DIR", "/s", "FORGE_DATABASE_URL", in), false)
+		if err != nil || c.DatabaseURL.Reveal() != want {
+			t.Errorf("database_url %q is %q, %v; want %q", in, c.DatabaseURL.Reveal(), err, want)
+		}
+	}
+	if _, err := server("", environment("FORGE_STATE_DIR", "/s", "FORGE_DATABASE_URL", "file:x.db?mode=memory"), false); err == nil {
+		t.Error("parameters in a database's path: no error")
 	}
 }
 
