@@ -230,7 +230,7 @@ func TestNothingToRun(t *testing.T) {
 	for _, c := range []struct{ name, archive, want string }{
 		{"empty", "-- README.md --\nhello\n", ".github/forge.yml"},
 		{"no test script", "-- package.json --\n{\"scripts\":{\"test\":\"echo \\\"Error: no test specified\\\" && exit 1\"}}\n", "package.json with a test script"},
-		{"Makefile without test", "-- Makefile --\nall:\n\techo\n", "Makefile with a test target"},
+		{"Makefile without test", "-- Makefile --\nall:\n\techo\n", "Makefile or justfile with a test target"},
 		{"no tests in Go", "-- go.mod --\nmodule m\n\ngo 1.24\n-- m.go --\npackage m\n", "no test was run by: go test ./..."},
 		{"no packages in Go", "-- go.mod --\nmodule m\n\ngo 1.24\n", "no test was run by: go test ./..."},
 	} {
@@ -496,37 +496,6 @@ func TestLargeOutput(t *testing.T) {
 	}
 }
 
-// Covers V1: several ecosystems and nested modules each have a suite.
-func TestDetect(t *testing.T) {
-	for _, c := range []struct {
-		name, archive string
-		want          []string
-	}{
-		{"nested modules", "-- go.mod --\nmodule a\n-- b/go.mod --\nmodule a/b\n-- .c/go.mod --\nmodule c\n-- vendor/go.mod --\nmodule v\n", []string{"go test ./...", "cd b && go test ./..."}},
-		{"go.work", "-- go.work --\ngo 1.24\nuse (\n\t./x // the first\n\t./y/z\n\t../out\n)\n-- x/go.mod --\nmodule x\n-- y/z/go.mod --\nmodule \"y.example/z\"\n-- w/go.mod --\nmodule w\n", []string{"cd x && go test ./...", "cd y/z && go test ./..."}},
-		{"go.work of one line", "-- go.work --\nuse ./x\n-- x/go.mod --\nmodule x\n", []string{"cd x && go test ./..."}},
-		{"Go and Node", "-- go.mod --\nmodule a\n-- web/package.json --\n{\"scripts\":{\"test\":\"jest --ci\"}}\n", []string{"go test ./...", "cd web && npm test"}},
-		{"pnpm", "-- package.json --\n{\"scripts\":{\"test\":\"vitest\"}}\n-- pnpm-lock.yaml --\n", []string{"pnpm test"}},
-		{"yarn", "-- package.json --\n{\"packageManager\":\"yarn@4.1.0\",\"scripts\":{\"test\":\"mocha\"}}\n", []string{"yarn test"}},
-		{"broken package.json", "-- package.json --\n{\n-- Makefile --\ntest: all\n", []string{"make test"}},
-		{"Rust", "-- Cargo.toml --\n[workspace]\n-- a/Cargo.toml --\n[package]\n", []string{"cargo test --no-fail-fast"}},
-		{"make check", "-- Makefile --\nCHECK := 1\ncheck:\n\ttrue\n", []string{"make check"}},
-		{"make variable", "-- Makefile --\ntest := 1\n", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			ch := &checker{ws: newWorkspace(t, c.archive), log: discard}
-			got, err := ch.detect(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			ch.suites = got
-			if d := cmp.Diff(c.want, ch.commands()); d != "" {
-				t.Errorf("commands (-want +got):\n%s", d)
-			}
-		})
-	}
-}
-
 // Tests of the same name in two directories are two tests.
 func TestDirectoriesAreToldApart(t *testing.T) {
 	for _, c := range []struct {
@@ -547,24 +516,6 @@ func TestDirectoriesAreToldApart(t *testing.T) {
 		}
 		if c.s.dir == "web" && r.cases[1].name != "web/test/a.js" {
 			t.Errorf("a name that is a path became %q", r.cases[1].name)
-		}
-	}
-}
-
-func TestNodeRunners(t *testing.T) {
-	for _, c := range []struct{ script, args, env string }{
-		{"node --test", "npm test", "NODE_OPTIONS=--test-reporter=tap"},
-		{"node --test --test-reporter=spec", "npm test", ""},
-		{"jest --ci", "npm test -- --json", ""},
-		{"tsc && jest | tee x", "npm test", ""},
-		{"vitest", "npm test -- --run --reporter=json", ""},
-		{"./node_modules/.bin/mocha spec", "npm test -- --reporter=tap", ""},
-		{"mocha --reporter dot", "npm test", ""},
-		{"./run-jest-things.sh", "npm test", ""},
-	} {
-		s := nodeSuite(place{dir: "."}, "", c.script)
-		if got := strings.Join(s.args, " "); got != c.args || c.env != "" && !slices.Contains(s.env, c.env) || c.env == "" && slices.ContainsFunc(s.env, func(e string) bool { return strings.HasPrefix(e, "NODE_OPTIONS") }) {
-			t.Errorf("nodeSuite(%q) = %q with %q, want %q with %q", c.script, got, s.env, c.args, c.env)
 		}
 	}
 }

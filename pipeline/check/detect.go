@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"encoding/json"
 	"path"
 	"regexp"
 	"slices"
@@ -14,30 +13,18 @@ import (
 
 const (
 	howToName    = "Name the commands that test this repository in .github/forge.yml, for example:\n\ntests:\n  commands:\n    - make check\n"
-	nothingFound = "No tests were found. Forge looked, in the root and one level down, for go.mod or go.work, a package.json with a test script, " +
-		"pyproject.toml, setup.cfg, setup.py, pytest.ini, tox.ini or Python tests, Cargo.toml, and a Makefile with a test target. " + howToName
+	nothingFound = "No tests were found. Forge looked, at any depth, for go.mod, a package.json with a test script, Python tests, Cargo.toml, pom.xml, " +
+		"build.gradle, .NET projects, Ruby, PHP and Elixir tests, and in the root for a Makefile or justfile with a test target. " + howToName
 )
-
-// place is a directory that is looked at, with its entries.
-type place struct {
-	dir   string
-	files []string
-}
-
-func (p place) has(names ...string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(p.files, n) })
-}
-
-func (p place) path(name string) string { return path.Join(p.dir, name) }
 
 // detect finds the suites: those that the configuration names, else what the
 // repository's files tell.
 func (c *checker) detect(ctx context.Context) ([]*suite, error) {
-	places, err := c.places(ctx)
+	v, err := c.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.findModules(ctx, places); err != nil {
+	if err := c.findModules(ctx, v); err != nil {
 		return nil, err
 	}
 	if len(c.o.Config.Commands) > 0 {
@@ -50,8 +37,10 @@ func (c *checker) detect(ctx context.Context) ([]*suite, error) {
 		return out, nil
 	}
 	var out []*suite
-	for _, find := range []func(context.Context, []place) ([]*suite, error){c.goSuites, c.nodeSuites, c.pythonSuites, c.cargoSuites} {
-		found, err := find(ctx, places)
+	for _, find := range []func(context.Context, *survey) ([]*suite, error){
+		c.goSuites, c.nodeSuites, c.pythonSuites, c.cargoSuites, c.jvmSuites, c.dotnetSuites, c.rubySuites, c.phpSuites, c.elixirSuites,
+	} {
+		found, err := find(ctx, v)
 		if err != nil {
 			return nil, err
 		}
@@ -60,29 +49,26 @@ func (c *checker) detect(ctx context.Context) ([]*suite, error) {
 	if len(out) > 0 {
 		return out, nil
 	}
-	return c.makeSuite(ctx, places[0])
+	return c.makeSuite(ctx, v)
 }
 
-// places lists the root and the directories in it. The root comes first.
-func (c *checker) places(ctx context.Context) ([]place, error) {
-	entries, err := c.ws.List(ctx, ".")
-	if err != nil {
-		return nil, err
+// open reads a file that detection looks into. One that cannot be read says
+// nothing.
+func (c *checker) open(ctx context.Context, dir, name string) ([]byte, error) {
+	data, err := c.ws.Read(ctx, path.Join(dir, name))
+	if err == nil {
+		return data, nil
 	}
-	out := []place{{dir: ".", files: entries}}
-	for _, e := range entries {
-		dir, ok := strings.CutSuffix(e, "/")
-		if !ok || strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_") ||
-			slices.Contains([]string{"node_modules", "vendor", "testdata", "target", "dist", "build"}, dir) || len(out) > 200 {
-			continue
-		}
-		files, err := c.ws.List(ctx, dir)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, place{dir: dir, files: files})
+	c.log.Warn("skip a file in the search for tests", "file", path.Join(dir, name), "error", err)
+	return nil, ctx.Err()
+}
+
+// require says that a suite cannot run where programs are missing.
+func (s *suite) require(v *survey, tools ...string) *suite {
+	if s.done.NotRun == "" {
+		s.done.NotRun = v.lacksTools(tools...)
 	}
-	return out, nil
+	return s
 }
 
 var (
@@ -92,47 +78,53 @@ var (
 	goComment    = regexp.MustCompile(`//.*`)
 )
 
-// findModules reads the go.mod files: those that go.work names, else those in the
-// root and one level down.
-func (c *checker) findModules(ctx context.Context, places []place) error {
-	var dirs []string
-	for _, p := range places {
-		if p.has("go.mod") {
-			dirs = append(dirs, p.dir)
-		}
-	}
-	if places[0].has("go.work") {
-		data, err := c.ws.Read(ctx, "go.work")
+// findModules reads the go.mod files at any depth, and the go.work files, which
+// say for the modules below them which ones are built together.
+func (c *checker) findModules(ctx context.Context, v *survey) error {
+	work := map[string][]string{} // the modules that a go.work uses, by its directory
+	for _, dir := range v.with("go.work") {
+		data, err := c.open(ctx, dir, "go.work")
 		if err != nil {
 			return err
 		}
-		if used := goWork(string(data)); len(used) > 0 {
-			dirs = used
+		for _, used := range goWork(string(data)) {
+			work[dir] = append(work[dir], path.Join(dir, used))
 		}
 	}
-	for _, dir := range dirs {
-		data, err := c.ws.Read(ctx, path.Join(dir, "go.mod"))
+	for _, dir := range v.with("go.mod") {
+		if slices.ContainsFunc(strings.Split(dir, "/"), func(s string) bool { return strings.HasPrefix(s, "_") }) {
+			continue // the go tool does not look there either
+		}
+		data, err := c.open(ctx, dir, "go.mod")
 		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			c.log.Warn("skip a Go module", "dir", dir, "error", err)
-			continue
+			return err
 		}
 		if m := goModuleLine.FindSubmatch(data); m != nil {
-			c.modules = append(c.modules, goModule{path: string(m[1]), dir: strings.TrimPrefix(dir, ".")})
+			c.modules = append(c.modules, goModule{path: string(m[1]), dir: strings.TrimPrefix(dir, "."), apart: apart(work, dir)})
 		}
 	}
 	return nil
 }
 
-// goWork returns the directories that a go.work uses, those outside the
-// repository left out.
+// apart reports whether the nearest go.work above a module does not use it: the
+// go tool then refuses to work in it.
+func apart(work map[string][]string, dir string) bool {
+	for in := dir; ; in = path.Dir(in) {
+		if used := work[in]; used != nil {
+			return !slices.Contains(used, dir)
+		}
+		if in == "." {
+			return false
+		}
+	}
+}
+
+// goWork returns the directories that a go.work uses, relative to its own.
 func goWork(text string) []string {
 	text = goComment.ReplaceAllString(text, "")
 	var out []string
 	add := func(dir string) {
-		if dir = path.Clean(strings.Trim(dir, `"`)); !path.IsAbs(dir) && dir != ".." && !strings.HasPrefix(dir, "../") {
+		if dir = path.Clean(strings.Trim(dir, `"`)); !path.IsAbs(dir) {
 			out = append(out, dir)
 		}
 	}
@@ -157,13 +149,21 @@ func newSuite(name, dir string, f format, args ...string) *suite {
 	return &suite{dir: dir, args: args, format: f, done: pipeline.Suite{Name: name, Command: command}}
 }
 
-func (c *checker) goSuites(context.Context, []place) ([]*suite, error) {
+// goSuites makes a suite of every module. Of those without a test, which are there
+// to see that they build, only the outermost must be able to run.
+func (c *checker) goSuites(_ context.Context, v *survey) ([]*suite, error) {
 	var out []*suite
 	for _, m := range c.modules {
-		s := newSuite("go test", path.Join(".", m.dir), formatGo, "go", "test", "./...")
+		dir := path.Join(".", m.dir)
+		s := newSuite("go test", dir, formatGo, "go", "test", "./...")
 		s.alone = true
 		s.args = withGoFlags(s.args, "-json", "-count=1", "-timeout="+c.goTimeout())
-		out = append(out, s)
+		if m.apart {
+			s.env = append(s.env, "GOWORK=off")
+			s.done.Command = strings.Replace(s.done.Command, "go test", "GOWORK=off go test", 1)
+		}
+		s.optional = !v.within(dir, goTests) && len(v.with(goTests)) > 0
+		out = append(out, s.require(v, "go"))
 	}
 	return out, nil
 }
@@ -184,142 +184,6 @@ func hasFlag(args []string, prefix string) bool {
 	return slices.ContainsFunc(args, func(a string) bool {
 		return strings.HasPrefix(a, prefix) || strings.HasPrefix(a, "-"+prefix)
 	})
-}
-
-// nearest keeps the root alone where it qualifies, else the directories in it.
-func nearest(places []place, ok func(place) bool) []place {
-	if ok(places[0]) {
-		return places[:1]
-	}
-	var out []place
-	for _, p := range places[1:] {
-		if ok(p) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-func (c *checker) nodeSuites(ctx context.Context, places []place) ([]*suite, error) {
-	var out []*suite
-	for _, p := range nearest(places, func(p place) bool { return p.has("package.json") }) {
-		data, err := c.ws.Read(ctx, p.path("package.json"))
-		if err != nil {
-			return nil, err
-		}
-		var pkg struct {
-			PackageManager string            `json:"packageManager"`
-			Scripts        map[string]string `json:"scripts"`
-		}
-		if err := json.Unmarshal(data, &pkg); err != nil {
-			c.log.Warn("skip a package.json", "dir", p.dir, "error", err)
-			continue
-		}
-		script := pkg.Scripts["test"]
-		if script == "" || strings.Contains(script, "no test specified") {
-			continue
-		}
-		out = append(out, nodeSuite(p, pkg.PackageManager, script))
-	}
-	return out, nil
-}
-
-// nodeSuite asks for a report that can be read, where the script's runner is known.
-func nodeSuite(p place, manager, script string) *suite {
-	tool := "npm"
-	if strings.HasPrefix(manager, "pnpm@") || p.has("pnpm-lock.yaml") {
-		tool = "pnpm"
-	} else if strings.HasPrefix(manager, "yarn@") || p.has("yarn.lock") {
-		tool = "yarn"
-	}
-	s := newSuite(tool+" test", p.dir, formatAny, tool, "test")
-	s.env = []string{"CI=1", "NO_COLOR=1"}
-	extra := func(args ...string) {
-		if tool == "npm" {
-			s.args = append(s.args, "--")
-		}
-		s.args = append(s.args, args...)
-	}
-	runner := regexp.MustCompile(`(?:^|[\s/])(node|jest|vitest|mocha)(?:\s|$)`).FindStringSubmatch(script)
-	chained := strings.ContainsAny(script, "|;&") // arguments would go to the last command
-	switch {
-	case runner == nil:
-	case runner[1] == "node" && strings.Contains(script, "--test") && !strings.Contains(script, "--test-reporter"):
-		s.format = formatTAP
-		s.env = append(s.env, "NODE_OPTIONS=--test-reporter=tap")
-	case runner[1] == "jest" && !chained:
-		s.format = formatJest
-		extra("--json")
-	case runner[1] == "vitest" && !chained:
-		s.format = formatJest
-		extra("--run", "--reporter=json")
-	case runner[1] == "mocha" && !chained && !strings.Contains(script, "--reporter"):
-		s.format = formatTAP
-		extra("--reporter=tap")
-	}
-	return s
-}
-
-func (c *checker) pythonSuites(ctx context.Context, places []place) ([]*suite, error) {
-	isTest := func(name string) bool {
-		return strings.HasSuffix(name, ".py") && (strings.HasPrefix(name, "test_") || strings.HasSuffix(name, "_test.py"))
-	}
-	own := func(p place) bool {
-		return p.has("pytest.ini", "pyproject.toml", "setup.cfg", "setup.py", "tox.ini") || slices.ContainsFunc(p.files, isTest)
-	}
-	found := nearest(places, own)
-	if len(found) == 1 && (found[0].dir == "tests" || found[0].dir == "test") {
-		found = places[:1] // its tests import what lies beside it
-	}
-	var out []*suite
-	for _, p := range found {
-		res, err := c.ws.Run(ctx, pipeline.Command{Args: []string{"python3", "-c", "import pytest"}, Dir: p.dir, Timeout: time.Minute})
-		if err != nil {
-			return nil, err
-		}
-		if res.Exit == 0 {
-			s := newSuite("pytest", p.dir, formatJUnit, "python3", "-m", "pytest", "-p", "no:cacheprovider")
-			s.pytest, s.alone = true, true
-			out = append(out, s)
-			continue
-		}
-		s := newSuite("unittest", p.dir, formatUnittest, "python3", "-m", "unittest", "discover", "-v")
-		s.alone = true
-		out = append(out, s)
-	}
-	for _, s := range out {
-		s.env = []string{"PYTHONDONTWRITEBYTECODE=1"}
-	}
-	return out, nil
-}
-
-func (c *checker) cargoSuites(_ context.Context, places []place) ([]*suite, error) {
-	var out []*suite
-	for _, p := range nearest(places, func(p place) bool { return p.has("Cargo.toml") }) {
-		s := newSuite("cargo test", p.dir, formatCargo, "cargo", "test", "--no-fail-fast")
-		s.alone = true
-		s.env = []string{"CARGO_TERM_COLOR=never", "RUST_BACKTRACE=0"}
-		out = append(out, s)
-	}
-	return out, nil
-}
-
-var makeTarget = regexp.MustCompile(`(?m)^(test|check)\s*:(?:[^=]|$)`)
-
-func (c *checker) makeSuite(ctx context.Context, root place) ([]*suite, error) {
-	for _, name := range []string{"GNUmakefile", "makefile", "Makefile"} {
-		if !root.has(name) {
-			continue
-		}
-		data, err := c.ws.Read(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if m := makeTarget.FindSubmatch(data); m != nil {
-			return []*suite{newSuite("make "+string(m[1]), ".", formatAny, "make", string(m[1]))}, nil
-		}
-	}
-	return nil, nil
 }
 
 // named makes a suite of a command line from the configuration. Where the command
@@ -345,7 +209,8 @@ func (c *checker) named(command string) *suite {
 			}
 		}
 	case is("pytest"), is("python3", "-m", "pytest"), is("python", "-m", "pytest"):
-		s.args, s.format, s.pytest, s.alone = f, formatJUnit, true, true
+		s.args = f
+		s.isPytest()
 	case is("cargo", "test") && !slices.Contains(f, "--"):
 		s.args, s.format, s.alone = f, formatCargo, true
 	case is("node", "--test") && !hasFlag(f, "--test-reporter"):

@@ -85,11 +85,28 @@ func FuzzJest(f *testing.F) {
 	})
 }
 
+func FuzzReports(f *testing.F) {
+	seed(f, "parse/rspec*.json")
+	seed(f, "parse/*.trx")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, parse := range []func([]byte) (result, error){parseRSpec, parseTRX} {
+			if r, err := parse(data); err == nil {
+				sound(t, r)
+			}
+		}
+	})
+}
+
 func FuzzText(f *testing.F) {
 	seed(f, "parse/*.txt")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		sound(t, parseCargo(data))
 		sound(t, parseUnittest(data))
+		sound(t, parseMinitest(data))
+		sound(t, parseExUnit(data))
+		if r := reasonOf(string(data)); r.line < 0 {
+			t.Errorf("reason %+v", r)
+		}
 		if r, ok := sniff(data, sampleModules); ok {
 			sound(t, r)
 		}

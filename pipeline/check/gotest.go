@@ -9,8 +9,12 @@ import (
 	"strings"
 )
 
-// goModule is a module of the repository: its import path and its directory.
-type goModule struct{ path, dir string }
+// goModule is a module of the repository.
+type goModule struct {
+	path  string // its import path
+	dir   string // from the root; "" is the root
+	apart bool   // a go.work above it does not use it
+}
 
 // goEvent is a line of `go test -json`; see `go doc cmd/test2json`. ImportPath
 // and FailedBuild exist since Go 1.24.

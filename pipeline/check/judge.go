@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 func (c *checker) judge(s *suite, res *pipeline.CommandResult, out []byte) {
 	text := string(out)
 	if s.result.ran() == 0 && res.Class == "" && res.Exit != 0 {
-		if why := s.cannotRun(res.Exit, text); why != "" {
+		if why := cmp.Or(s.cannotRun(res.Exit, text), c.absentPackage(s, text)); why != "" {
 			s.refuse(why)
 			return
 		}
@@ -41,15 +42,23 @@ func (c *checker) judgeExit(s *suite, res *pipeline.CommandResult, text string) 
 	if s.format == formatAny && len(s.result.cases) == 0 {
 		t := testcase{name: s.done.Name, status: passed}
 		if res.Exit != 0 {
-			t.status, t.err = failed, exitText(res.Exit, text)
+			r := reasonOf(text)
+			t.status, t.err = failed, exitText(res.Exit, r.text, text)
+			t.file, t.line, t.cause = r.file, r.line, r.cause
 		}
 		s.result.add(t)
 		return
 	}
-	if res.Exit == 0 || s.result.failing() > 0 || nothingCollected(s, res.Exit, text) {
+	if res.Exit == 0 || s.result.failing() > 0 && !s.brokeBuild(text) || nothingCollected(s, res.Exit, text) {
 		return
 	}
 	s.broke(exitLine(res.Exit)+", though no test is reported as failing", text)
+}
+
+// brokeBuild reports whether one part of a build of several did not compile while
+// tests of another failed.
+func (s *suite) brokeBuild(text string) bool {
+	return s.format == formatReports && buildReason(strings.Split(clean(text), "\n")).text != ""
 }
 
 // nothingCollected recognises the exit codes by which tools say that there are no tests.
@@ -99,22 +108,23 @@ func (c *checker) stopped(s *suite) string {
 	return fmt.Sprintf("`%s` did not end and was stopped after %s: find the test that waits for ever, or give the command more time (tests.timeout_minutes in .github/forge.yml)", s.done.Command, c.timeout())
 }
 
-// broke adds a failure of the suite as a whole.
+// broke adds a failure of the suite as a whole. Its most telling line comes first:
+// that decides whether two failures are the same.
 func (s *suite) broke(why, text string) {
 	s.result.partial = true
-	s.result.add(testcase{name: s.done.Name, status: failed, cause: causeRuntime, whole: true,
-		err: strings.TrimSpace(why + "\n" + tail(text))})
+	t := testcase{name: s.done.Name, status: failed, cause: causeRuntime, whole: true, err: strings.TrimSpace(why + "\n" + tail(text))}
+	if r := reasonOf(text); r.text != "" {
+		t.err = strings.TrimSpace(shorten(r.text) + "\n" + t.err)
+		t.file, t.line, t.cause = r.file, r.line, cmp.Or(r.cause, causeRuntime)
+	}
+	s.result.add(t)
 }
 
 func exitLine(code int) string { return fmt.Sprintf("the command ended with exit code %d", code) }
 
-// exitText puts the most telling line first: it decides whether two failures are
-// the same.
-func exitText(code int, text string) string {
+// exitText puts the most telling line first.
+func exitText(code int, reason, text string) string {
 	text = clean(text)
-	first := errorLine.FindString(text)
-	if first == "" {
-		first = exitLine(code)
-	}
+	first := cmp.Or(shorten(reason), errorLine.FindString(text), exitLine(code))
 	return strings.TrimSpace(strings.TrimSpace(first) + "\n" + tail(text))
 }

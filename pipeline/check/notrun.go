@@ -64,13 +64,38 @@ func (s *suite) cannotRun(exit int, text string) string {
 	return fmt.Sprintf("a program that it starts was not found in the sandbox (exit code %d)", exit)
 }
 
+var moduleNotFound = regexp.MustCompile(`ModuleNotFoundError: No module named '([\w]+)`)
+
+// absentPackage returns which Python package is not installed, when no test ran
+// for want of it. What ran at the base commit failed because of the change.
+func (c *checker) absentPackage(s *suite, text string) string {
+	if s.own == nil || c.o.Baseline != nil && slices.ContainsFunc(c.o.Baseline.Suites, func(b pipeline.Suite) bool {
+		return b.Command == s.done.Command && b.NotRun == ""
+	}) {
+		return ""
+	}
+	var names []string
+	for _, m := range moduleNotFound.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(s.own, m[1]) && !slices.Contains(names, "`"+m[1]+"`") {
+			names = append(names, "`"+m[1]+"`")
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return "the Python package " + names[0] + " is not installed " + noNetwork
+	}
+	return "the Python packages " + strings.Join(names, ", ") + " are not installed " + noNetwork
+}
+
 // notRun lists the suites that could not run, with what is missing.
 func (c *checker) notRun() (out []string, all bool) {
 	all = len(c.suites) > 0
 	for _, s := range c.suites {
-		if s.done.NotRun != "" {
+		if s.done.NotRun != "" && !s.optional {
 			out = append(out, fmt.Sprintf("`%s` could not run: %s", s.done.Command, s.done.NotRun))
-		} else {
+		} else if s.done.NotRun == "" {
 			all = false
 		}
 	}

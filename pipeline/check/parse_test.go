@@ -31,6 +31,14 @@ func parseFile(t testing.TB, name string, data []byte) (result, error) {
 		return parseUnittest(data), nil
 	case strings.HasSuffix(name, ".tap"):
 		return parseTAP(data), nil
+	case strings.HasPrefix(name, "minitest"):
+		return parseMinitest(data), nil
+	case strings.HasPrefix(name, "exunit"):
+		return parseExUnit(data), nil
+	case strings.HasPrefix(name, "rspec"):
+		return parseRSpec(data)
+	case strings.HasSuffix(name, ".trx"):
+		return parseTRX(data)
 	case strings.HasSuffix(name, ".json"):
 		return parseJest(data)
 	case strings.HasSuffix(name, ".xml"):

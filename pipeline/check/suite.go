@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,24 +32,31 @@ const (
 	formatJest     format = "Jest JSON"
 	formatCargo    format = "cargo test"
 	formatUnittest format = "unittest"
-	formatAny      format = "" // recognised from the output, else the exit code alone
+	formatRSpec    format = "RSpec JSON"
+	formatMinitest format = "minitest"
+	formatExUnit   format = "ExUnit"
+	formatReports  format = "report files" // JUnit XML or TRX files, wherever the tool leaves them
+	formatAny      format = ""             // recognised from the output, else the exit code alone
 )
 
 // suite is one command that runs tests.
 type suite struct {
-	dir    string // relative to the root of the work tree; "." is the root
-	args   []string
-	env    []string
-	format format
-	pytest bool   // reads its report from a file, and takes node ids
-	alone  bool   // args can be narrowed to single tests
-	cover  string // the Go coverage profile it is told to write, from the root
-	lacks  []lack // how its tools say that something is missing around the tests
-	done   pipeline.Suite
-	result result
-	left   []string // reports that it left in the work tree, from the root
-	ended  string   // how it was ended from outside; "" when it ended by itself
-	blamed bool     // something in it fails that did not fail before the work
+	dir      string // relative to the root of the work tree; "." is the root
+	args     []string
+	env      []string
+	format   format
+	pytest   bool     // takes node ids
+	report   []string // arguments that make it write its report to a file, "{}"
+	alone    bool     // args can be narrowed to single tests
+	optional bool     // holds no test: that it cannot run leaves nothing unverified
+	cover    string   // the Go coverage profile it is told to write, from the root
+	lacks    []lack   // how its tools say that something is missing around the tests
+	own      []string // what a Python suite imports of the repository itself; nil: not known
+	done     pipeline.Suite
+	result   result
+	left     []string // reports that it left in the work tree, from the root
+	ended    string   // how it was ended from outside; "" when it ended by itself
+	blamed   bool     // something in it fails that did not fail before the work
 }
 
 // prepareScratch makes an empty directory for reports and learns the root's path
@@ -117,6 +125,7 @@ func (c *checker) runSuite(ctx context.Context, s *suite) error {
 	s.result = r
 	s.done.Exit, s.done.Millis, s.done.TimedOut = res.Exit, res.Duration.Milliseconds(), res.Class == "timeout"
 	c.judge(s, &res, out)
+	c.localise(&s.result, s.dir) // what it added
 	c.log.Info("suite done", "command", s.done.Command, "exit", res.Exit, "tests", s.result.ran(), "failed", s.result.failing(), "ms", s.done.Millis)
 	return nil
 }
@@ -125,12 +134,12 @@ func (c *checker) runSuite(ctx context.Context, s *suite) error {
 func (c *checker) execute(ctx context.Context, s *suite, args []string) (result, pipeline.CommandResult, []byte, error) {
 	var report, file string
 	switch {
-	case s.pytest:
-		report, file = c.scratchFile(s.dir, ".xml")
-		args = append(append([]string{}, args...), "--junitxml="+file, "-o", "junit_family=xunit1")
-	case s.format == formatJest:
-		report, file = c.scratchFile(s.dir, ".json")
-		args = append(append([]string{}, args...), "--outputFile="+file)
+	case s.report != nil:
+		report, file = c.scratchFile(s.dir, ".report")
+		args = slices.Clone(args)
+		for _, a := range s.report {
+			args = append(args, strings.ReplaceAll(a, "{}", file))
+		}
 	case s.format != formatAny:
 		// The sandbox keeps little of what a command prints, and go test -json prints much.
 		report, file = c.scratchFile(s.dir, ".out")
@@ -151,7 +160,7 @@ func (c *checker) execute(ctx context.Context, s *suite, args []string) (result,
 		}
 	}
 	out := bytes.Join([][]byte{res.Stdout, res.Stderr}, []byte("\n"))
-	if s.format != formatAny && s.format != formatJest && !s.pytest {
+	if s.format != formatAny && s.report == nil {
 		out = append(append([]byte{}, data...), out...)
 	}
 	s.left = c.leftBehind(ctx, s)
@@ -203,12 +212,12 @@ func (c *checker) readReport(ctx context.Context, name string) ([]byte, error) {
 
 // reportNames are the files in which test tools leave results and coverage.
 var reportNames = []string{"lcov.info", "*.lcov", "coverage.xml", "cobertura*.xml", "cover.out", "coverage.out", "c.out",
-	"junit*.xml", "TEST-*.xml", "test-results.xml", "test-report.xml"}
+	"jacoco*.xml", "junit*.xml", "TEST-*.xml", "test-results.xml", "test-report.xml", "*.trx"}
 
 // leftBehind lists the reports that were written since the tests began. What is
 // older was committed with the repository, and proves nothing.
 func (c *checker) leftBehind(ctx context.Context, s *suite) []string {
-	if s.format == formatGo || s.format == formatCargo || s.format == formatUnittest {
+	if s.format == formatGo || s.format == formatCargo || s.format == formatUnittest || s.format == formatMinitest || s.format == formatExUnit {
 		return nil
 	}
 	args := []string{"find", ".", "(", "-name", ".git", "-o", "-name", "node_modules", "-o", "-name", scratch, ")", "-prune", "-o",
@@ -248,14 +257,17 @@ func (c *checker) parse(ctx context.Context, s *suite, data, out []byte) (result
 		return parseCargo(data), nil
 	case formatUnittest:
 		return parseUnittest(data), nil
-	case formatJUnit, formatJest:
+	case formatMinitest:
+		return parseMinitest(data), nil
+	case formatExUnit:
+		return parseExUnit(data), nil
+	case formatReports:
+		return c.parseLeft(ctx, s)
+	case formatJUnit, formatJest, formatRSpec:
 		if len(bytes.TrimSpace(data)) == 0 {
 			return result{partial: true}, nil // it broke before it wrote a report; the exit code decides
 		}
-		parser := parseJUnit
-		if s.format == formatJest {
-			parser = parseJest
-		}
+		parser := map[format]func([]byte) (result, error){formatJUnit: parseJUnit, formatJest: parseJest, formatRSpec: parseRSpec}[s.format]
 		r, err := parser(data)
 		if err != nil {
 			c.log.Warn("the report of the tests is unreadable; their exit code decides", "command", s.done.Command, "error", err)
@@ -269,19 +281,21 @@ func (c *checker) parse(ctx context.Context, s *suite, data, out []byte) (result
 	return c.parseLeft(ctx, s)
 }
 
-// parseLeft reads JUnit reports that a command of unknown kind left behind.
+// parseLeft reads the reports of tests that a command left behind.
 func (c *checker) parseLeft(ctx context.Context, s *suite) (result, error) {
 	var r result
 	for _, name := range s.left {
-		base := path.Base(name)
-		if !strings.HasSuffix(base, ".xml") || strings.HasPrefix(base, "co") {
+		parser := parseJUnit
+		if path.Ext(name) == ".trx" {
+			parser = parseTRX
+		} else if !junitName.MatchString(path.Base(name)) {
 			continue // coverage
 		}
 		data, err := c.readReport(ctx, name)
 		if err != nil {
 			return r, err
 		}
-		one, err := parseJUnit(data)
+		one, err := parser(data)
 		if err != nil {
 			c.log.Debug("skip a report", "file", name, "error", err)
 			continue

@@ -1,0 +1,277 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// nodePackage is the part that matters of a package.json.
+type nodePackage struct {
+	dir      string
+	Manager  string            `json:"packageManager"`
+	Scripts  map[string]string `json:"scripts"`
+	Deps     map[string]any    `json:"dependencies"`
+	DevDeps  map[string]any    `json:"devDependencies"`
+	Jest     json.RawMessage   `json:"jest"`
+	Packages json.RawMessage   `json:"workspaces"` // ["packages/*"], or {"packages": [...]}
+}
+
+// eachWorkspace recognises a root script that does no more than start the test
+// script of each package: they are started one by one instead, so that their
+// results can be read.
+var eachWorkspace = regexp.MustCompile(`^(?:npm (?:run )?test (?:-ws|--workspaces)(?: --if-present)?|npm (?:-ws|--workspaces) (?:run )?test|pnpm (?:-r|--recursive|-r --if-present) (?:run )?test|yarn workspaces (?:foreach (?:-\S+ )*)?run test)$`)
+
+// nodeSuites finds the packages whose test script is to be run: the outermost ones
+// that have one, else the packages of their workspaces.
+func (c *checker) nodeSuites(ctx context.Context, v *survey) ([]*suite, error) {
+	dirs := v.with("package.json")
+	packages := map[string]*nodePackage{}
+	for _, dir := range dirs {
+		data, err := c.open(ctx, dir, "package.json")
+		if err != nil {
+			return nil, err
+		}
+		p := &nodePackage{dir: dir}
+		if data != nil {
+			if err := json.Unmarshal(data, p); err != nil {
+				c.log.Warn("skip a package.json", "dir", dir, "error", err)
+				p = &nodePackage{dir: dir}
+			}
+		}
+		packages[dir] = p
+	}
+	var out []*suite
+	for len(dirs) > 0 {
+		roots := topmost(dirs)
+		dirs = slices.DeleteFunc(dirs, func(d string) bool { return slices.Contains(roots, d) || examples.MatchString(d) })
+		for _, root := range roots {
+			p := packages[root]
+			members, err := c.workspaces(ctx, v, p)
+			if err != nil {
+				return nil, err
+			}
+			script := p.script()
+			if script != "" && (len(members) == 0 || !eachWorkspace.MatchString(strings.TrimSpace(script))) {
+				out = append(out, c.nodeSuite(v, p, p))
+				dirs = slices.DeleteFunc(dirs, func(d string) bool { return below(d, root) })
+				continue
+			}
+			for _, dir := range members {
+				if m := packages[dir]; m != nil && m.script() != "" {
+					out = append(out, c.nodeSuite(v, m, p))
+				}
+				dirs = slices.DeleteFunc(dirs, func(d string) bool { return d == dir })
+			}
+		}
+	}
+	return out, nil
+}
+
+// script returns the package's test script; "" when it has none.
+func (p *nodePackage) script() string {
+	if s := p.Scripts["test"]; !strings.Contains(s, "no test specified") {
+		return s
+	}
+	return ""
+}
+
+// workspaces returns the directories of the packages that a root package is made
+// of.
+func (c *checker) workspaces(ctx context.Context, v *survey, root *nodePackage) ([]string, error) {
+	var globs []string
+	if json.Unmarshal(root.Packages, &globs) != nil {
+		var in struct{ Packages []string }
+		if json.Unmarshal(root.Packages, &in) == nil {
+			globs = in.Packages
+		}
+	}
+	if v.has(root.dir, "pnpm-workspace.yaml") {
+		data, err := c.open(ctx, root.dir, "pnpm-workspace.yaml")
+		if err != nil {
+			return nil, err
+		}
+		globs = append(globs, pnpmPackages(string(data))...)
+	}
+	var out []string
+	for _, dir := range v.with("package.json") {
+		rel := dir
+		if root.dir != "." {
+			rel = strings.TrimPrefix(dir, root.dir+"/")
+		}
+		if dir == root.dir || !below(dir, root.dir) {
+			continue
+		}
+		member := false
+		for _, g := range globs {
+			if not, ok := strings.CutPrefix(g, "!"); ok {
+				member = member && !matchDir(not, rel)
+			} else {
+				member = member || matchDir(g, rel)
+			}
+		}
+		if member {
+			out = append(out, dir)
+		}
+	}
+	return out, nil
+}
+
+var yamlItem = regexp.MustCompile(`^\s*-\s*["']?([^"'#]+?)["']?\s*(?:#.*)?$`)
+
+// pnpmPackages reads the list "packages" of a pnpm-workspace.yaml.
+func pnpmPackages(text string) []string {
+	var out []string
+	inside := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if m := yamlItem.FindStringSubmatch(line); m != nil && inside {
+			out = append(out, m[1])
+		} else if strings.TrimSpace(line) != "" && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			inside = strings.HasPrefix(line, "packages:")
+		}
+	}
+	return out
+}
+
+// matchDir matches a directory against a workspace's glob, "**" for any directories.
+func matchDir(glob, dir string) bool {
+	var match func(g, d []string) bool
+	match = func(g, d []string) bool {
+		if len(g) == 0 {
+			return len(d) == 0
+		}
+		if g[0] == "**" {
+			return match(g[1:], d) || len(d) > 0 && match(g, d[1:])
+		}
+		if len(d) == 0 {
+			return false
+		}
+		ok, err := path.Match(g[0], d[0])
+		return ok && err == nil && match(g[1:], d[1:])
+	}
+	return match(strings.Split(path.Clean(glob), "/"), strings.Split(dir, "/"))
+}
+
+// packageManager returns the tool that a package is tested with. Its own may not
+// be there: npm runs the same script, unless the packages are only to be had
+// through the manager.
+func packageManager(v *survey, p, root *nodePackage) string {
+	tool := "npm"
+	for _, at := range []*nodePackage{root, p} {
+		switch {
+		case strings.HasPrefix(at.Manager, "pnpm@"), v.has(at.dir, "pnpm-lock.yaml"):
+			tool = "pnpm"
+		case strings.HasPrefix(at.Manager, "yarn@"), v.has(at.dir, "yarn.lock"):
+			tool = "yarn"
+		case strings.HasPrefix(at.Manager, "bun@"), v.has(at.dir, "bun.lock", "bun.lockb"):
+			tool = "bun"
+		}
+	}
+	if !v.tools[tool] && v.tools["npm"] && !v.has(root.dir, ".pnp.cjs") {
+		return "npm"
+	}
+	return tool
+}
+
+var (
+	nodeRunner = regexp.MustCompile(`(?:^|[\s/])(node|jest|vitest|mocha|ava)(?:\s|$)`)
+	runsScript = regexp.MustCompile(`(?:npm|pnpm|yarn|bun) run ([\w:.-]+)`)
+)
+
+// nodeSuite asks for a report that can be read, where the script's runner is known.
+func (c *checker) nodeSuite(v *survey, p, root *nodePackage) *suite {
+	tool := packageManager(v, p, root)
+	s := newSuite(tool+" test", p.dir, formatAny, tool, "test")
+	if tool == "bun" {
+		s = newSuite("bun test", p.dir, formatAny, "bun", "run", "test") // "bun test" is its own runner
+	}
+	s.env = []string{"CI=1", "NO_COLOR=1"}
+	s.lacks = p.lacks(v)
+	s.askNode(p.script(), tool)
+	if inner := p.inner(p.script(), 3); s.format == formatAny && inner != p.script() && strings.Contains(inner, "node --test") && !strings.Contains(inner, "--test-reporter") {
+		s.askNode("node --test", tool)
+	}
+	return s.require(v, "node", tool)
+}
+
+// inner is a script with those that it runs in their place.
+func (p *nodePackage) inner(script string, depth int) string {
+	if depth == 0 {
+		return script
+	}
+	return runsScript.ReplaceAllStringFunc(script, func(call string) string {
+		return p.inner(p.Scripts[runsScript.FindStringSubmatch(call)[1]], depth-1)
+	})
+}
+
+// askNode adds the arguments of the runner that the script ends with: they go to
+// the last command of a chain.
+func (s *suite) askNode(script, tool string) {
+	last := script[strings.LastIndex(script, "&&")+1:]
+	last = strings.TrimPrefix(last, "&")
+	runner := nodeRunner.FindStringSubmatch(last)
+	open := !strings.ContainsAny(last, "|;&") && !strings.Contains(script, "||")
+	extra := func(args ...string) {
+		if tool == "npm" {
+			s.args = append(s.args, "--")
+		}
+		s.args = append(s.args, args...)
+	}
+	switch {
+	case runner == nil:
+	case runner[1] == "node" && strings.Contains(script, "--test") && !strings.Contains(script, "--test-reporter"):
+		s.format = formatTAP
+		s.env = append(s.env, "NODE_OPTIONS=--test-reporter=tap")
+	case !open:
+	case runner[1] == "jest":
+		s.format = formatJest
+		extra("--json")
+		s.report = []string{"--outputFile={}"}
+	case runner[1] == "vitest":
+		s.format = formatJest
+		extra("--run", "--reporter=json")
+		s.report = []string{"--outputFile={}"}
+	case runner[1] == "mocha" && !strings.Contains(last, "--reporter"):
+		s.format = formatTAP
+		extra("--reporter=tap")
+	case runner[1] == "ava" && !strings.Contains(last, "--tap"):
+		s.format = formatTAP
+		extra("--tap")
+	}
+}
+
+// jsTools are programs of scripts that come with a package of another name.
+const jsTools = `tsc|ng|c8|nyc|tsx|ts-node|turbo|lerna|nx|react-scripts|jest|vitest|mocha|ava|eslint|cross-env`
+
+// lacks recognises packages that the package.json asks for and that are not
+// installed.
+func (p *nodePackage) lacks(v *survey) []lack {
+	var names []string
+	for _, deps := range []map[string]any{p.Deps, p.DevDeps} {
+		for name := range deps {
+			names = append(names, regexp.QuoteMeta(name))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	mend := "node_modules is not there: dependencies are not installed " + noNetwork
+	for dir := p.dir; ; dir = path.Dir(dir) {
+		if v.has(dir, "node_modules") {
+			mend = "a package is missing in node_modules " + noNetwork + ": install the dependencies again"
+		}
+		if dir == "." {
+			break
+		}
+	}
+	asked := strings.Join(names, "|")
+	return []lack{
+		{regexp.MustCompile(`Cannot find (?:module|package) '(?:` + asked + `)['/]`), mend},
+		{regexp.MustCompile(`(?m)(?:^|[\s:"'/])(?:` + asked + `|` + jsTools + `): (?:command )?not found`), mend},
+	}
+}

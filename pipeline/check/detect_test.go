@@ -1,0 +1,100 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// allTools returns a directory with a program of the name of each tool, so that
+// detection does not depend on the machine.
+func allTools(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, tool := range tools {
+		if tool == "python3" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, tool), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Covers V1: several ecosystems and nested modules each have a suite.
+func TestDetect(t *testing.T) {
+	for _, c := range []struct {
+		name, archive string
+		want          []string
+	}{
+		{"nested modules", "-- go.mod --\nmodule a\n-- b/go.mod --\nmodule a/b\n-- .c/go.mod --\nmodule c\n-- vendor/go.mod --\nmodule v\n", []string{"go test ./...", "cd b && go test ./..."}},
+		{"go.work", "-- go.work --\ngo 1.24\nuse (\n\t./x // the first\n\t./y/z\n\t../out\n)\n-- x/go.mod --\nmodule x\n-- y/z/go.mod --\nmodule \"y.example/z\"\n-- w/go.mod --\nmodule w\n", []string{"cd w && GOWORK=off go test ./...", "cd x && go test ./...", "cd y/z && go test ./..."}},
+		{"go.work of one line", "-- go.work --\nuse ./x\n-- x/go.mod --\nmodule x\n", []string{"cd x && go test ./..."}},
+		{"Go and Node", "-- go.mod --\nmodule a\n-- web/package.json --\n{\"scripts\":{\"test\":\"jest --ci\"}}\n", []string{"go test ./...", "cd web && npm test"}},
+		{"pnpm", "-- package.json --\n{\"scripts\":{\"test\":\"vitest\"}}\n-- pnpm-lock.yaml --\n", []string{"pnpm test"}},
+		{"yarn", "-- package.json --\n{\"packageManager\":\"yarn@4.1.0\",\"scripts\":{\"test\":\"mocha\"}}\n", []string{"yarn test"}},
+		{"broken package.json", "-- package.json --\n{\n-- Makefile --\ntest: all\n", []string{"make test"}},
+		{"Rust", "-- Cargo.toml --\n[workspace]\n-- a/Cargo.toml --\n[package]\n", []string{"cargo test --workspace --no-fail-fast"}},
+		{"deep modules", "-- go.mod --\nmodule a\n-- a_test.go --\n-- x/y/z/go.mod --\nmodule a/z\n-- x/_old/go.mod --\nmodule old\n-- x/testdata/m/go.mod --\nmodule t\n", []string{"go test ./...", "cd x/y/z && go test ./..."}},
+		{"npm workspaces", "-- package.json --\n{\"workspaces\":[\"packages/*\",\"!packages/old\"]}\n-- packages/a/package.json --\n{\"scripts\":{\"test\":\"jest\"}}\n-- packages/b/package.json --\n{}\n-- packages/old/package.json --\n{\"scripts\":{\"test\":\"jest\"}}\n", []string{"cd packages/a && npm test", "cd packages/old && npm test"}},
+		{"npm workspaces with a root script", "-- package.json --\n{\"workspaces\":[\"packages/*\"],\"scripts\":{\"test\":\"turbo run test\"}}\n-- packages/a/package.json --\n{\"scripts\":{\"test\":\"jest\"}}\n", []string{"npm test"}},
+		{"npm workspaces that the root script starts", "-- package.json --\n{\"workspaces\":[\"packages/*\"],\"scripts\":{\"test\":\"npm test --workspaces --if-present\"}}\n-- packages/a/package.json --\n{\"scripts\":{\"test\":\"jest\"}}\n", []string{"cd packages/a && npm test"}},
+		{"pnpm workspaces", "-- package.json --\n{}\n-- pnpm-workspace.yaml --\n# all\npackages:\n  - 'apps/**' # two levels\n  - \"lib\"\nother:\n  - x\n-- apps/a/b/package.json --\n{\"scripts\":{\"test\":\"vitest\"}}\n-- lib/package.json --\n{\"scripts\":{\"test\":\"mocha\"}}\n-- pnpm-lock.yaml --\n", []string{"cd apps/a/b && pnpm test", "cd lib && pnpm test"}},
+		{"yarn workspaces", "-- package.json --\n{\"workspaces\":{\"packages\":[\"./p/*\"]},\"scripts\":{\"test\":\"yarn workspaces run test\"}}\n-- yarn.lock --\n-- p/a/package.json --\n{\"scripts\":{\"test\":\"ava\"}}\n", []string{"cd p/a && yarn test"}},
+		{"packages without a workspace", "-- package.json --\n{\"devDependencies\":{\"prettier\":\"*\"}}\n-- ui/web/package.json --\n{\"scripts\":{\"test\":\"jest\"}}\n-- examples/web/package.json --\n{\"scripts\":{\"test\":\"jest\"}}\n", []string{"cd ui/web && npm test"}},
+		{"Maven and Gradle", "-- a/pom.xml --\n<project/>\n-- a/b/pom.xml --\n<project/>\n-- c/build.gradle.kts --\n\n-- c/d/build.gradle --\n", []string{"cd a && mvn -B -o -fae test", "cd c && gradle --offline --continue --console=plain test"}},
+		{".NET", "-- App.sln --\n-- src/App.csproj --\n", []string{"dotnet test --nologo --logger trx"}},
+		{"Ruby", "-- Gemfile --\n-- Rakefile --\nRake::TestTask.new\n-- spec/a_spec.rb --\n-- test/a_test.rb --\n", []string{"bundle exec rspec", "bundle exec rake test TESTOPTS=-v"}},
+		{"Minitest without Rake", "-- test/test_a.rb --\n", []string{"ruby -Ilib -Itest -e Dir[\"./test/**/{*_test,test_*}.rb\"].sort.each { |f| require f } -- -v"}},
+		{"PHP", "-- composer.json --\n{}\n-- tests/CalcTest.php --\n", []string{"phpunit tests"}},
+		{"PHP with vendor", "-- phpunit.xml.dist --\n<phpunit/>\n-- vendor/bin/phpunit --\n", []string{"vendor/bin/phpunit"}},
+		{"Elixir", "-- mix.exs --\n-- test/a_test.exs --\n", []string{"mix test --trace --no-color"}},
+		{"just", "-- justfile --\n@test *args: build\n  true\n", []string{"just test"}},
+		{"tox with a runner of its own", "-- tox.ini --\n[testenv]\ncommands = stestr run\n", []string{"tox"}},
+		{"nox with a runner of its own", "-- noxfile.py --\ndef t(s): s.run('trial')\n", []string{"nox"}},
+		{"make check", "-- Makefile --\nCHECK := 1\ncheck:\n\ttrue\n", []string{"make check"}},
+		{"make variable", "-- Makefile --\ntest := 1\n", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorkspace(t, c.archive)
+			w.path = allTools(t) + ":" + w.path
+			ch := &checker{ws: w, log: discard}
+			got, err := ch.detect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ch.suites = got
+			if d := cmp.Diff(c.want, ch.commands()); d != "" {
+				t.Errorf("commands (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestNodeRunners(t *testing.T) {
+	for _, c := range []struct{ script, args, env string }{
+		{"node --test", "npm test", "NODE_OPTIONS=--test-reporter=tap"},
+		{"node --test --test-reporter=spec", "npm test", ""},
+		{"jest --ci", "npm test -- --json", ""},
+		{"tsc && jest | tee x", "npm test", ""},
+		{"tsc && jest", "npm test -- --json", ""},
+		{"jest && eslint .", "npm test", ""},
+		{"jest || true", "npm test", ""},
+		{"npm run build && npm run unit", "npm test", "NODE_OPTIONS=--test-reporter=tap"},
+		{"ava", "npm test -- --tap", ""},
+		{"vitest", "npm test -- --run --reporter=json", ""},
+		{"./node_modules/.bin/mocha spec", "npm test -- --reporter=tap", ""},
+		{"mocha --reporter dot", "npm test", ""},
+		{"./run-jest-things.sh", "npm test", ""},
+	} {
+		s := (&checker{log: discard}).nodeSuite(&survey{}, &nodePackage{dir: ".", Scripts: map[string]string{"test": c.script, "unit": "node --test"}}, &nodePackage{dir: "."})
+		if got := strings.Join(s.args, " "); got != c.args || c.env != "" && !slices.Contains(s.env, c.env) || c.env == "" && slices.ContainsFunc(s.env, func(e string) bool { return strings.HasPrefix(e, "NODE_OPTIONS") }) {
+			t.Errorf("nodeSuite(%q) = %q with %q, want %q with %q", c.script, got, s.env, c.args, c.env)
+		}
+	}
+}
