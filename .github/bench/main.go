@@ -1,0 +1,307 @@
+// Command bench measures the whole door of a server: deliveries of a pull request over
+// many connections, answered, on disk, and taken in. Beside it, in the same run and
+// in turn, stand what a team would use instead: palantir/go-githubapp with its
+// asynchronous scheduler, probot where node and npm are installed, each with an empty
+// handler and keeping nothing; and the bare check of the signature. Each server is a
+// process of its own, and so is the client.
+//
+//	go run . [-rounds 5] [-connections 64] [-deliveries 6400] [-probot DIR]
+//
+// Probot is taken from DIR, in which `npm install probot` was run.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"forge/cmd/forge/demo"
+	"forge/github/githubtest"
+	"forge/pipeline/store"
+)
+
+const secret = "it is a secret of the benchmark"
+
+func main() {
+	if len(os.Args) == 2 && peers[os.Args[1]] != nil {
+		exit(peers[os.Args[1]]())
+	}
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds; medians are printed")
+	flag.IntVar(&o.connections, "connections", 64, "connections at the same time")
+	flag.IntVar(&o.deliveries, "deliveries", 6400, "deliveries in a round")
+	flag.StringVar(&o.probot, "probot", "", "a folder with node_modules/probot")
+	flag.Parse()
+	exit(bench(context.Background(), o))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+type options struct {
+	rounds, connections, deliveries int
+	probot                          string
+}
+
+// target is a server under measurement.
+type target struct {
+	name    string
+	address string // host:port
+	path    string
+	secret  string
+	db      *store.DB // where deliveries are kept; nil where they are not
+	rates   []float64 // deliveries a second, by round
+	p99     []float64 // milliseconds, by round
+}
+
+func bench(ctx context.Context, o options) (err error) {
+	dir, err := demo.TempDir()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var procs []*exec.Cmd
+	defer func() {
+		for _, p := range procs {
+			err = errors.Join(err, stop(p))
+		}
+	}()
+	var targets []*target
+	start := func(t *target, name string, args ...string) error {
+		cmd := exec.Command(name, args...)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		if err := cmd.Start(); err != nil {
+			return fmt.Errorf("start %s: %w", t.name, err)
+		}
+		procs = append(procs, cmd)
+		if t.address, err = firstAddress(out); err != nil {
+			return fmt.Errorf("start %s: %w", t.name, err)
+		}
+		targets = append(targets, t)
+		return nil
+	}
+	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: demo.Manifest()})
+	if err != nil {
+		return err
+	}
+	defer gh.Close()
+	forge, err := startForge(ctx, dir, gh)
+	if err != nil {
+		return err
+	}
+	procs, targets = append(procs, forge.cmd), append(targets, forge.target)
+	defer forge.target.db.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"go-githubapp", "hmac"} {
+		if err := start(&target{name: name, path: "/webhook", secret: secret}, self, name); err != nil {
+			return err
+		}
+	}
+	if o.probot != "" {
+		if err := start(&target{name: "probot", path: "/webhook", secret: secret}, "node", "probot.mjs", o.probot); err != nil {
+			return err
+		}
+	}
+	body := payload()
+	for round := range o.rounds {
+		for i := range targets {
+			t := targets[(i+round)%len(targets)]
+			if err := t.round(ctx, round, body, o); err != nil {
+				return fmt.Errorf("%s: %w", t.name, err)
+			}
+		}
+	}
+	report(targets, o, len(body))
+	return nil
+}
+
+// firstAddress waits for the line in which a server says where it listens.
+func firstAddress(out io.Reader) (string, error) {
+	in := bufio.NewScanner(out)
+	for in.Scan() {
+		if a, ok := strings.CutPrefix(in.Text(), "listening on "); ok {
+			go io.Copy(io.Discard, out)
+			return a, nil
+		}
+	}
+	return "", errors.New("it ended before it listened")
+}
+
+func stop(cmd *exec.Cmd) error {
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case <-done: // how it ends after an interrupt is its own matter
+	case <-time.After(15 * time.Second):
+		return errors.Join(fmt.Errorf("%s did not end", cmd.Path), cmd.Process.Kill())
+	}
+	return nil
+}
+
+type forgeServer struct {
+	cmd    *exec.Cmd
+	target *target
+}
+
+// startForge builds the program and starts `forge serve` on the local GitHub.
+func startForge(ctx context.Context, dir string, gh *githubtest.Server) (*forgeServer, error) {
+	bin := filepath.Join(dir, "forge")
+	build := exec.CommandContext(ctx, "go", "build", "-o", bin, "forge/cmd/forge")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build forge: %w: %s", err, out)
+	}
+	env, err := demo.Environment(gh, dir, demo.Tape())
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := l.Addr().String()
+	l.Close()
+	env["FORGE_LISTEN"], env["FORGE_DASHBOARD"] = address, "off"
+	cmd := exec.Command(bin, "serve")
+	cmd.Env = append(os.Environ(), "HOME="+dir)
+	for k, v := range env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	log, err := os.Create(filepath.Join(dir, "forge.log"))
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	for range 600 {
+		if c, err := net.Dial("tcp", address); err == nil {
+			c.Close()
+			db, err := store.Open(ctx, filepath.Join(env["FORGE_STATE_DIR"], "forge.db"), nil)
+			if err != nil {
+				return nil, err
+			}
+			return &forgeServer{cmd, &target{name: "forge serve", address: address, path: "/webhook", secret: gh.WebhookSecret, db: db}}, nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	text, _ := os.ReadFile(log.Name())
+	return nil, fmt.Errorf("forge serve does not listen:\n%s", text)
+}
+
+// round sends one round of deliveries and waits until they are taken in.
+func (t *target) round(ctx context.Context, round int, body []byte, o options) error {
+	mac := hmac.New(sha256.New, []byte(t.secret))
+	mac.Write(body)
+	signature := "sha256=" + hex.EncodeToString(mac.Sum(nil))
+	var mu sync.Mutex
+	var took []float64
+	var failed error
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for c := range o.connections {
+		wg.Go(func() {
+			list, err := t.connection(fmt.Sprintf("%d-%d", round, c), signature, body, o.deliveries/o.connections)
+			mu.Lock()
+			defer mu.Unlock()
+			took, failed = append(took, list...), errors.Join(failed, err)
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(begin)
+	if failed != nil {
+		return failed
+	}
+	slices.Sort(took)
+	t.rates = append(t.rates, float64(len(took))/elapsed.Seconds())
+	t.p99 = append(t.p99, took[len(took)*99/100])
+	if t.db == nil {
+		return nil
+	}
+	return t.takenIn(ctx)
+}
+
+// takenIn wants everything that was answered to be on disk and taken in within 2 s.
+func (t *target) takenIn(ctx context.Context) error {
+	end := time.Now().Add(2 * time.Second)
+	for {
+		waiting, err := t.db.WaitingDeliveries(ctx, time.Now(), 1)
+		if err != nil || len(waiting) == 0 {
+			return err
+		}
+		if time.Now().After(end) {
+			return errors.New("2 s after the load, deliveries still wait")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// connection sends deliveries one after the other and returns the answers' times in ms.
+func (t *target) connection(name, signature string, body []byte, n int) ([]float64, error) {
+	conn, err := net.Dial("tcp", t.address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	answer := make([]byte, 4096)
+	var took []float64
+	for i := range n {
+		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nUser-Agent: GitHub-Hookshot/bench\r\nX-GitHub-Event: pull_request\r\n"+
+			"X-GitHub-Delivery: %s-%s-%d\r\nX-Hub-Signature-256: %s\r\nContent-Length: %d\r\n\r\n", t.path, t.address, t.name[:1], name, i, signature, len(body))
+		begin := time.Now()
+		msg := net.Buffers{[]byte(head), body}
+		if _, err := msg.WriteTo(conn); err != nil {
+			return took, err
+		}
+		m, err := conn.Read(answer)
+		if err != nil || !bytes.HasPrefix(answer[:m], []byte("HTTP/1.1 20")) {
+			return took, fmt.Errorf("answer %q, %w", answer[:m], err)
+		}
+		took = append(took, float64(time.Since(begin).Microseconds())/1000)
+	}
+	return took, nil
+}
+
+func report(targets []*target, o options, size int) {
+	fmt.Printf("%d rounds of %d deliveries of %d bytes over %d connections, in turn; medians\n\n", o.rounds, o.deliveries, size, o.connections)
+	base := median(targets[0].rates)
+	fmt.Printf("| server | deliveries/s | p99 ms | forge's speed is |\n| --- | --- | --- | --- |\n")
+	for _, t := range targets {
+		fmt.Printf("| %s | %.0f | %.1f | %.2f × |\n", t.name, median(t.rates), median(t.p99), base/median(t.rates))
+	}
+}
+
+func median(list []float64) float64 {
+	list = slices.Sorted(slices.Values(list))
+	return list[len(list)/2]
+}
