@@ -113,6 +113,9 @@ func (c *checker) runSuite(ctx context.Context, s *suite) error {
 		s.cover, file = c.scratchFile(s.dir, ".cover")
 		args = withGoFlags(args, "-coverprofile="+file)
 	}
+	if err := c.warm(ctx, s, args); err != nil {
+		return err
+	}
 	c.log.Debug("run tests", "command", s.done.Command, "dir", s.dir)
 	r, res, out, err := c.execute(ctx, s, args)
 	if err == nil && s.format == formatGo && res.Exit != 0 && bytes.Contains(out, []byte("no such tool \"cov")) {
@@ -128,6 +131,28 @@ func (c *checker) runSuite(ctx context.Context, s *suite) error {
 	c.localise(&s.result, s.dir) // what it added
 	c.log.Info("suite done", "command", s.done.Command, "exit", res.Exit, "tests", s.result.ran(), "failed", s.result.failing(), "ms", s.done.Millis)
 	return nil
+}
+
+// warmer is a workspace that keeps what is compiled of others' packages. Whatever
+// else a command compiles is thrown away with the checkout.
+type warmer interface {
+	Warm(ctx context.Context, c pipeline.Command) error
+}
+
+// warm has the packages compiled that a Go suite needs of others, so that this is
+// done once for all commits, and its time does not count as the suite's.
+func (c *checker) warm(ctx context.Context, s *suite, args []string) error {
+	ws, ok := c.ws.(warmer)
+	if !ok || s.format != formatGo {
+		return nil
+	}
+	err := ws.Warm(ctx, pipeline.Command{Args: args, Dir: s.dir, Env: s.env})
+	var f *pipeline.Fault
+	if err != nil && ctx.Err() == nil && !errors.As(err, &f) {
+		c.log.Debug("compile what the tests need", "error", err) // the suite's own command says what is wrong
+		return nil
+	}
+	return err
 }
 
 // execute runs a command of a suite and parses what it prints or leaves.

@@ -22,6 +22,7 @@ import (
 const (
 	boxTree    = "/work"
 	boxCache   = "/gocache"
+	boxSeed    = "/seed"
 	boxMods    = "/gomodcache"
 	boxScratch = "/scratch"
 	boxHome    = "/home/sbx"
@@ -148,7 +149,7 @@ func (w *worker) boxArgs(c pipeline.Command, dir string) []string {
 		at.mods = boxMods
 	}
 	args = append(args,
-		"--bind", w.Cache, boxCache, "--bind", filepath.Join(w.Dir, "tmp"), boxScratch,
+		"--ro-bind", w.Seed, boxSeed, "--bind", w.private(), boxCache, "--bind", w.scratch(), boxScratch,
 		"--bind", w.tree.dir, boxTree, "--chdir", path.Join(boxTree, dir), "--remount-ro", "/",
 	)
 	for _, kv := range append(w.commandEnv(at), c.Env...) {

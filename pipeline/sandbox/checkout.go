@@ -169,6 +169,7 @@ func (t *tree) checkout(ctx context.Context, sha string) error {
 func (t *tree) sweep(ctx context.Context, manifest, old map[string]entry) (map[string]bool, error) {
 	dirs := dirsOf(manifest)
 	have := map[string]bool{}
+	now := time.Now()
 	var gone []string
 	err := t.walk(ctx, ".", func(name string, info fs.FileInfo) error {
 		want, wanted := manifest[name]
@@ -184,7 +185,14 @@ func (t *tree) sweep(ctx context.Context, manifest, old map[string]entry) (map[s
 			if old[name].oid != want.oid {
 				want.seen = stamp{}
 			}
+			untouched := want.seen == stampOf(info)
 			if same, err := t.same(name, info, &want); err == nil && same {
+				if !untouched && want.mode != modeLink { // a command may have set its times, which build tools go by
+					want.seen = stamp{}
+					if err := t.root.Chtimes(name, now, now); err != nil {
+						return err
+					}
+				}
 				manifest[name], have[name] = want, true
 				return nil
 			}

@@ -50,6 +50,11 @@ func (w *worker) run(ctx context.Context, c pipeline.Command) (pipeline.CommandR
 	}
 	w.command.Lock()
 	defer w.command.Unlock()
+	return w.runLocked(ctx, c, dir)
+}
+
+// runLocked runs a command that was checked. The caller holds the command lock.
+func (w *worker) runLocked(ctx context.Context, c pipeline.Command, dir string) (pipeline.CommandResult, error) {
 	if err := ctx.Err(); err != nil {
 		return pipeline.CommandResult{}, err
 	}
@@ -59,6 +64,10 @@ func (w *worker) run(ctx context.Context, c pipeline.Command) (pipeline.CommandR
 	if w.Prlimit == "" {
 		return pipeline.CommandResult{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: prlimit is not installed: apt-get install util-linux"}
 	}
+	if err := w.layCache(); err != nil {
+		return pipeline.CommandResult{}, err
+	}
+	w.used = true
 	wall := w.Limits.Wall
 	if c.Timeout > 0 {
 		wall = min(wall, c.Timeout)
@@ -248,8 +257,8 @@ func (w *worker) prepare(ctx context.Context, c pipeline.Command, dir string) (*
 	limits := w.rlimits()
 	cmd := exec.CommandContext(ctx, w.Prlimit, append(append(limits, "--"), c.Args...)...)
 	cmd.Dir = filepath.Join(w.tree.dir, dir)
-	tmp := filepath.Join(w.Dir, "tmp")
-	cmd.Env = append(w.commandEnv(places{home: tmp, tmp: tmp, scratch: tmp, cache: w.Cache, mods: w.ModCache}), c.Env...)
+	tmp := w.scratch()
+	cmd.Env = append(w.commandEnv(places{home: tmp, tmp: tmp, scratch: tmp, cache: w.private(), mods: w.ModCache}), c.Env...)
 	cmd.Env = append(cmd.Env, markName+"="+w.Mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
@@ -281,7 +290,7 @@ type places struct{ home, tmp, scratch, cache, mods string }
 func (w *worker) commandEnv(p places) []string {
 	env := []string{
 		"PATH=" + w.path(), "HOME=" + p.home, "TMPDIR=" + p.tmp, "GOTMPDIR=" + p.scratch, "LANG=C.UTF-8",
-		"GOCACHE=" + path.Join(p.cache, "go-build"), "GOPATH=" + path.Join(p.home, "go"), "GOFLAGS=-buildvcs=false",
+		"GOCACHE=" + path.Join(p.cache, goCache), "GOPATH=" + path.Join(p.home, "go"), "GOFLAGS=-buildvcs=false",
 		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOENV=off",
 		"XDG_CACHE_HOME=" + path.Join(p.cache, "xdg"), "CI=true",
 	}

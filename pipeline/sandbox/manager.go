@@ -105,7 +105,8 @@ type Manager struct {
 	probe1 sync.Mutex // one probe at a time
 
 	mu     sync.Mutex
-	probed time.Time // when the last good probe was; zero after a sandbox error
+	probed time.Time      // when the last good probe was; zero after a sandbox error
+	seeds  map[string]int // how many workspaces use a seed
 }
 
 // New checks the options and prepares the state directory. It does not probe the
@@ -147,13 +148,17 @@ func New(o Options) (*Manager, error) {
 
 // prepare makes the state directory: passable, not readable, for the worker.
 func (m *Manager) prepare() error {
-	for _, d := range []string{m.dir, m.path("trees"), m.path("cache"), m.path("etc")} {
+	for _, d := range []string{m.dir, m.path("trees"), m.path("seeds"), m.path("etc")} {
 		if err := os.MkdirAll(d, 0o711); err != nil {
 			return fmt.Errorf("make sandbox directory: %w", err)
 		}
 		if err := os.Chmod(d, 0o711); err != nil {
 			return fmt.Errorf("make sandbox directory: %w", err)
 		}
+	}
+	// Caches of earlier versions, which commands could write.
+	if err := removeTree(m.path("cache")); err != nil {
+		return fmt.Errorf("remove old caches: %w", err)
 	}
 	for name, text := range etcFiles {
 		if err := writeFile(m.path("etc", name), text, 0o644); err != nil {
@@ -171,6 +176,35 @@ func (m *Manager) prepare() error {
 
 func (m *Manager) path(elem ...string) string {
 	return filepath.Join(append([]string{m.dir}, elem...)...)
+}
+
+// useSeed returns the directory of a kept build cache.
+func (m *Manager) useSeed(key string) string {
+	dir := m.path("seeds", dirName(key))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seeds == nil {
+		m.seeds = map[string]int{}
+	}
+	m.seeds[dir]++
+	return dir
+}
+
+// leaveSeed ends a use. One that has grown too big is begun anew, while nobody
+// has links to its files.
+func (m *Manager) leaveSeed(dir string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seeds[dir]--; m.seeds[dir] > 0 {
+		return
+	}
+	delete(m.seeds, dir)
+	if seedSize(dir) < maxSeed {
+		return
+	}
+	if err := removeTree(dir); err != nil {
+		m.log.Warn("remove a build cache that is too big", "dir", dir, "error", err)
+	}
 }
 
 // findTools looks up bubblewrap, prlimit and the toolchains.

@@ -19,9 +19,9 @@ import (
 
 // setup is what the server tells a worker before anything else.
 type setup struct {
-	Dir        string   `json:"dir"`     // holds tree and tmp
+	Dir        string   `json:"dir"`     // holds the work tree, and what is thrown away with it
 	GitDir     string   `json:"git_dir"` // bare, only read
-	Cache      string   `json:"cache"`   // the repository's build cache
+	Seed       string   `json:"seed"`    // the repository's build cache, which no command writes
 	Mark       string   `json:"mark"`    // names this workspace in its commands' environment
 	Etc        string   `json:"etc"`     // our own passwd, group and so on
 	Git        string   `json:"git"`     // paths of tools
@@ -61,6 +61,8 @@ type worker struct {
 	tree    *tree
 	git     git
 	command sync.Mutex // one process at a time, so that all descendants are its own
+	laid    bool       // the private cache is there and may be used; under command
+	used    bool       // a command has seen it; under command
 }
 
 // Worker is the main function of `forge worker`: it answers calls that come in
@@ -216,10 +218,13 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 	if w.tree == nil {
 		return nil, errors.New("the worker is not set up")
 	}
-	if r.Method == "run" {
+	if r.Method == "run" || r.Method == "warm" {
 		var c pipeline.Command
 		if err := json.Unmarshal(r.Params, &c); err != nil {
-			return nil, fmt.Errorf("run: %w", err)
+			return nil, fmt.Errorf("%s: %w", r.Method, err)
+		}
+		if r.Method == "warm" {
+			return nil, w.warm(ctx, c)
 		}
 		return w.run(ctx, c)
 	}
@@ -231,6 +236,7 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 	case "checkout":
 		w.command.Lock()
 		defer w.command.Unlock()
+		w.retire()
 		return nil, w.tree.checkout(ctx, p.Path)
 	case "restore":
 		w.command.Lock()

@@ -29,7 +29,7 @@ type OpenOptions struct {
 	Name      string   // of the run; for people
 	GitDir    string   // the bare git directory to check out of; the worker only reads it
 	Commit    string   // SHA to check out; empty: none yet
-	Cache     string   // key of the build cache: one per repository, never shared between two
+	Cache     string   // key of the kept build cache: one per repository, never shared between two
 	Protected []string // globs that Write and Remove refuse, on top of the built-in ones; one that names a directory protects what is in it
 	Allow     []string // globs that the operator opted in to although they are protected
 }
@@ -38,7 +38,8 @@ type OpenOptions struct {
 // goroutines; commands are run one after the other.
 type Workspace struct {
 	m    *Manager
-	dir  string // holds tree and tmp; removed on Close
+	dir  string // holds the work tree, scratch files and the private cache; removed on Close
+	seed string // of its caches
 	mark string // in the environment of everything that it starts
 	cmd  *exec.Cmd
 	in   io.WriteCloser
@@ -76,15 +77,15 @@ func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
 	return w, nil
 }
 
-// makeDirs makes the work tree's directory and the build cache, both the worker's.
+// makeDirs makes the work tree's directory and the kept build cache, both the worker's.
 func (w *Workspace) makeDirs(o OpenOptions) error {
 	dir, err := os.MkdirTemp(w.m.path("trees"), dirName(o.Name)+"-")
 	if err != nil {
 		return err
 	}
 	w.dir = dir
-	cache := w.m.path("cache", dirName(o.Cache))
-	for _, d := range []string{cache, filepath.Join(dir, "tree"), filepath.Join(dir, "tmp"), dir} {
+	w.seed = w.m.useSeed(o.Cache)
+	for _, d := range []string{w.seed, filepath.Join(dir, "tree"), dir} {
 		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -131,7 +132,7 @@ func (w *Workspace) start() error {
 // begin tells the worker what it works on.
 func (w *Workspace) begin(ctx context.Context, o OpenOptions) error {
 	s := w.m.setup
-	s.Dir, s.GitDir, s.Cache, s.Mark = w.dir, o.GitDir, w.m.path("cache", dirName(o.Cache)), w.mark
+	s.Dir, s.GitDir, s.Seed, s.Mark = w.dir, o.GitDir, w.seed, w.mark
 	s.Protected, s.Allow = o.Protected, o.Allow
 	if err := w.call(ctx, "setup", s, nil); err != nil {
 		return err
@@ -265,7 +266,8 @@ type pathParams struct {
 
 // Checkout makes the work tree be exactly that commit: what differs is replaced,
 // what is not in it is removed. Submodules are left as empty directories, and
-// nothing is converted.
+// nothing is converted. Build caches and scratch files are thrown away, too: what
+// commands did before it has no part in what commands do after it.
 func (w *Workspace) Checkout(ctx context.Context, sha string) error {
 	return w.call(ctx, "checkout", pathParams{Path: sha}, nil)
 }
@@ -358,6 +360,15 @@ func (w *Workspace) Run(ctx context.Context, c pipeline.Command) (pipeline.Comma
 	return r, err
 }
 
+// Warm compiles what a Go command is about to need that is not the repository's own,
+// which is the toolchain's library and modules from the module cache, and keeps it
+// for all workspaces with the same cache key. It runs nothing of the repository. It
+// costs next to nothing when there is nothing new, and does nothing where there is
+// no Go module. Without it that command compiles these packages for itself alone.
+func (w *Workspace) Warm(ctx context.Context, c pipeline.Command) error {
+	return w.call(ctx, "warm", c, nil)
+}
+
 // Changes returns the files that differ from the checked-out commit, with their
 // content, sorted; new files that the repository ignores are left out. Anything
 // that is not a plain file is refused, and named.
@@ -386,6 +397,9 @@ func (w *Workspace) close() error {
 		if w.m.setup.Unsafe {
 			killMarked(w.mark)
 		}
+	}
+	if w.seed != "" {
+		w.m.leaveSeed(w.seed)
 	}
 	if w.dir == "" {
 		return nil

@@ -90,6 +90,28 @@ func TestWorkspaceEndToEnd(t *testing.T) {
 	}
 }
 
+// A checkout leaves nothing of what commands did: no file, no file's time, no
+// scratch file, no cache.
+func TestCheckoutForgets(t *testing.T) {
+	needBwrap(t)
+	f := newFixture(t, sources)
+	w := f.open(t, newManager(t, Options{}), f.head)
+	mustRun(t.Context(), t, w, "touch -d @7 README.md pkg/a.go; echo x >$GOTMPDIR/x; mkdir -p $GOCACHE $XDG_CACHE_HOME; echo x >$GOCACHE/x; echo x >$XDG_CACHE_HOME/x")
+	if r := mustRun(t.Context(), t, w, "cat $GOTMPDIR/x $GOCACHE/x $XDG_CACHE_HOME/x"); string(r.Stdout) != "x\nx\nx\n" {
+		t.Errorf("between two commands: %+v", r)
+	}
+	if err := w.Checkout(t.Context(), f.head); err != nil {
+		t.Fatal(err)
+	}
+	r := mustRun(t.Context(), t, w, "ls $GOTMPDIR $XDG_CACHE_HOME $GOCACHE/x 2>/dev/null; find . -type f ! -newermt @8")
+	if string(r.Stdout) != "/scratch:\n" {
+		t.Errorf("after a checkout: %s", r.Stdout)
+	}
+	if got, err := w.Changes(t.Context()); err != nil || len(got) > 0 {
+		t.Errorf("Changes after a checkout = %v, %v", got, err)
+	}
+}
+
 // Covers S2. The worker never runs as root, and has nothing in its environment.
 func TestWorkerIsUnprivileged(t *testing.T) {
 	t.Setenv("FORGE_CANARY", "canary-value")

@@ -1,0 +1,174 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+)
+
+// goodModule passes, badModule is the same commit with a bug of the same length.
+func module(result string) map[string]string {
+	return map[string]string{
+		"go.mod": "module example.com/x\n\ngo 1.24\n",
+		"x.go":   "package x\n\nfunc Two() int { return " + result + " }\n",
+		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n" +
+			"\t\tt.Fatal(Two())\n\t}\n}\n",
+	}
+}
+
+// poison builds the commit that has the bug, then the one without, and makes the
+// cache give the second's object for the first: what a hostile command does that
+// knows which commit will be judged.
+const poison = `set -e
+cd "$(mktemp -d "${TMPDIR:-/tmp}/XXXXXX")"; here=$PWD; cd /work
+objects() { go list -test -export -f '{{.ImportPath}} {{.Export}}' . | sed -n 's/^example.com\/x \(\[.*\] \)\{0,1\}//p'; }
+cp x.go x_test.go go.mod "$here"
+printf 'package x\n\nfunc Two() int { return 3 }\n' >x.go
+printf 'package x\n\nimport "testing"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Fatal(Two())\n\t}\n}\n' >x_test.go
+objects >"$here/bad"
+printf 'package x\n\nfunc Two() int { return 2 }\n' >x.go
+objects >"$here/good"
+cp "$here/x.go" "$here/x_test.go" .
+paste -d' ' "$here/bad" "$here/good" | while read -r bad good; do
+	test "$bad" != "$good" || continue
+	new=$(basename "$good"); new=${new%-d}; size=$(stat -Lc %s "$good"); old=$(basename "$bad"); old=${old%-d}
+	grep -rl --include='*-a' "$old" "$GOCACHE" | while read -r entry; do
+		id=$(basename "$entry"); printf 'v1 %s %s %20d %20d\n' "${id%-a}" "$new" "$size" "$(date +%s)000000000" >"$here/entry"
+		cat "$here/entry" >"$entry.new" && mv "$entry.new" "$entry"
+	done
+done
+echo poisoned
+`
+
+// goTest runs the module's tests as a verdict does.
+func goTest(t *testing.T, w *Workspace) (out string, passed bool) {
+	t.Helper()
+	r, err := w.Run(t.Context(), pipeline.Command{Args: []string{"go", "test", "-count=1", "./..."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(r.Stdout) + string(r.Stderr), r.Exit == 0
+}
+
+// A verdict stands on no cache that a command could write: neither a command of
+// an agent nor the code under test of an earlier verdict makes a failing test pass.
+func TestCachesCannotBePoisoned(t *testing.T) {
+	needBwrap(t)
+	if testing.Short() {
+		t.Skip("compiles packages")
+	}
+	f := newFixture(t, module("2"))
+	bad := f.commitTo(t, "bad", module("3"))
+	f.commitTo(t, "evil", module("2"))
+	evil := f.commitTo(t, "evil", map[string]string{"evil_test.go": "package x\n\nimport (\n\t\"os/exec\"\n\t\"testing\"\n)\n\n" +
+		"func TestEvil(t *testing.T) {\n\tout, err := exec.Command(\"/bin/sh\", \"-c\", script).CombinedOutput()\n\tt.Logf(\"%s %v\", out, err)\n" +
+		"\tif err != nil {\n\t\tt.Fatal(err)\n\t}\n}\n\nconst script = `rm -f evil_test.go\n" + poison + "`\n"})
+	if err := f.gateway.Fetch(t.Context(), f.repo, "", "bad", "evil"); err != nil {
+		t.Fatal(err)
+	}
+	m := newManager(t, Options{Dir: sharedCache(t)})
+	attack := map[string]func(t *testing.T, w *Workspace){
+		"a command": func(t *testing.T, w *Workspace) {
+			if r := mustRun(t.Context(), t, w, poison); !strings.Contains(string(r.Stdout), "poisoned") {
+				t.Fatalf("the attack did not work: %+v %s%s", r, r.Stdout, r.Stderr)
+			}
+			// Before the next checkout it harms its own workspace, which shows that it works.
+			if err := w.Write(t.Context(), "x.go", []byte(module("3")["x.go"])); err != nil {
+				t.Fatal(err)
+			}
+			if out, passed := goTest(t, w); !passed {
+				t.Fatalf("the attack has no effect on its own cache: %s", out)
+			}
+		},
+		"code under test": func(t *testing.T, w *Workspace) {
+			if err := w.Checkout(t.Context(), evil); err != nil {
+				t.Fatal(err)
+			}
+			if out, passed := goTest(t, w); !passed {
+				t.Fatalf("the attack did not work: %s", out)
+			}
+		},
+	}
+	for name, do := range attack {
+		t.Run(name, func(t *testing.T) {
+			w := f.open(t, m, f.head)
+			if err := w.Warm(t.Context(), pipeline.Command{Args: []string{"go", "test", "./..."}}); err != nil {
+				t.Fatal(err)
+			}
+			do(t, w)
+			if err := w.Checkout(t.Context(), bad); err != nil {
+				t.Fatal(err)
+			}
+			other := f.open(t, m, bad)
+			for where, w := range map[string]*Workspace{"the same workspace": w, "another workspace": other} {
+				if err := w.Warm(t.Context(), pipeline.Command{Args: []string{"go", "test", "./..."}}); err != nil {
+					t.Fatal(err)
+				}
+				if out, passed := goTest(t, w); passed {
+					t.Errorf("in %s, the failing test of a clean commit passed: %s", where, out)
+				}
+				if err := w.Checkout(t.Context(), f.head); err != nil {
+					t.Fatal(err)
+				}
+				if out, passed := goTest(t, w); !passed {
+					t.Errorf("in %s, the good commit fails: %s", where, out)
+				}
+			}
+		})
+	}
+}
+
+// What is seeded cannot be written, whatever a command tries.
+func TestSeedIsReadOnly(t *testing.T) {
+	needBwrap(t)
+	if testing.Short() {
+		t.Skip("compiles packages")
+	}
+	f := newFixture(t, module("2"))
+	m := newManager(t, Options{Dir: sharedCache(t)})
+	w := f.open(t, m, f.head)
+	if err := w.Warm(t.Context(), pipeline.Command{Args: []string{"go", "test", "./..."}}); err != nil {
+		t.Fatal(err)
+	}
+	seed := filepath.Join(m.path("seeds"), dirName("acme/widgets"))
+	before := listSeed(t, seed)
+	if strings.Count(before, "-d\n") < 50 {
+		t.Fatalf("the seed has little in it: %s", before)
+	}
+	r := mustRun(t.Context(), t, w, `
+touch /seed/x; mkdir /seed/y; rm -rf /seed/go-build
+one=$(find "$GOCACHE" -name '*-d' | head -n 1); test -s "$one" || echo "nothing is seeded"
+echo evil >"$one"; chmod 777 "$one"; truncate -s 0 "$one"; touch -d @0 "$one"
+find "$GOCACHE" -name '*-[ad]' | head -n 200 | while read -r f; do echo evil >>"$f"; done
+rm -rf "$GOCACHE"; mkdir "$GOCACHE"
+mount -o remount,rw /seed`)
+	if strings.Contains(string(r.Stdout), "nothing is seeded") {
+		t.Error("the command saw no seed")
+	}
+	if after := listSeed(t, seed); after != before {
+		t.Errorf("a command changed the seed:\n%s\nwas\n%s", after, before)
+	}
+}
+
+// listSeed is the seed's files with sizes and times.
+func listSeed(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && !info.IsDir() {
+			b.WriteString(info.Mode().String() + " " + info.ModTime().String() + " " + path + "\n")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
