@@ -140,7 +140,7 @@ func (l *labTest) shareCache(state string) {
 			l.t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(cache, filepath.Join(work, "cache")); err != nil {
+	if err := os.Symlink(cache, filepath.Join(work, "seeds")); err != nil {
 		l.t.Fatal(err)
 	}
 }

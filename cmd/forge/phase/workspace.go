@@ -28,6 +28,7 @@ func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sand
 	}
 	ws, err := x.o.Spaces.Open(ctx, sandbox.OpenOptions{
 		Name: fmt.Sprintf("run-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: sha, Cache: cacheKey(run.Repo),
+		Protected: run.Config.Paths.Protected,
 	})
 	if err != nil {
 		return nil, err
