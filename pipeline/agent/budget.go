@@ -16,16 +16,16 @@ import (
 //go:embed prices.yaml
 var builtinPrices []byte
 
-// Price is what a model costs, in USD per million tokens. A zero Read or Write
-// means that the provider charges cached tokens like others. Calls whose input
-// has more than Above tokens cost Long.
+// Price is what a model costs, in USD per million tokens. A zero Cached or CacheWrite
+// means that the provider charges tokens that its prompt cache serves or takes like
+// others. Calls whose input has more than Above tokens cost Long.
 type Price struct {
-	Input  float64 `json:"input"`
-	Output float64 `json:"output"`
-	Read   float64 `json:"read,omitempty"`
-	Write  float64 `json:"write,omitempty"`
-	Above  int64   `json:"above,omitempty"`
-	Long   *Price  `json:"long,omitempty"`
+	Input      float64 `json:"input"`
+	Output     float64 `json:"output"`
+	Cached     float64 `json:"cached,omitempty"`
+	CacheWrite float64 `json:"cache_write,omitempty"`
+	Above      int64   `json:"above,omitempty"`
+	Long       *Price  `json:"long,omitempty"`
 }
 
 // Prices has a price for each model by provider/model.
@@ -46,7 +46,7 @@ func LoadPrices(data []byte) (Prices, error) {
 			return nil, fmt.Errorf("read prices: %w", err)
 		}
 		for name, p := range file.Models {
-			if p.Input < 0 || p.Output < 0 || p.Read < 0 || p.Write < 0 || (p.Above > 0) != (p.Long != nil) {
+			if p.Input < 0 || p.Output < 0 || p.Cached < 0 || p.CacheWrite < 0 || (p.Above > 0) != (p.Long != nil) {
 				return nil, fmt.Errorf("read prices: %s: prices must not be negative, and above goes together with long", name)
 			}
 		}
@@ -76,13 +76,22 @@ func (p Prices) find(name string) (Price, bool) {
 	return Price{}, strings.HasPrefix(name, "tape:")
 }
 
+// charge books what a model's usage costs, or that its cost is not known.
+func (p Prices) charge(model string, u *pipeline.Usage) {
+	if price, ok := p.find(model); ok {
+		u.MicroUSD = price.cost(*u)
+	} else {
+		u.Unpriced = u.Input + u.Output
+	}
+}
+
 // cost returns what usage costs in micro-dollars: USD per million tokens is
 // micro-dollars per token.
 func (p Price) cost(u pipeline.Usage) int64 {
 	if p.Long != nil && u.Input > p.Above {
 		return p.Long.cost(u)
 	}
-	read, write := p.Read, p.Write
+	read, write := p.Cached, p.CacheWrite
 	if read == 0 {
 		read = p.Input
 	}

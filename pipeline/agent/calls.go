@@ -53,7 +53,7 @@ func notDone(r Response, i int) string {
 	case i >= callsPerTurn:
 		return fmt.Sprintf("not done: at most %d calls in one answer", callsPerTurn)
 	case r.Stop == StopLength && i == len(r.Calls)-1:
-		return "not done: your answer was cut off at its limit, so this call may be incomplete; use smaller steps"
+		return "not done: your answer was cut off at its limit, so this call may be incomplete; make it again, in smaller parts if it is long (of a long file, write the beginning and add to it by edit)"
 	}
 	return ""
 }

@@ -249,7 +249,7 @@ func (e *endpoint) message(f *failure, model string) string {
 	case kindOverloaded, kindFailed:
 		return fmt.Sprintf("%s is overloaded or down (%d, %s); it is tried again later%s", p, f.status, model, said)
 	case kindTooLong:
-		return fmt.Sprintf("the request is too long for %s of %s (%d)%s", model, p, f.status, said)
+		return fmt.Sprintf("the request is too long for %s of %s (%d); choose a model with a longer context%s", model, p, f.status, said)
 	case kindUnreachable:
 		return fmt.Sprintf("%s could not be reached at %s (%s)%s", p, e.at(""), model, said)
 	case kindSilent:

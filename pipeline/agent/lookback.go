@@ -14,14 +14,17 @@ type LookBack struct {
 	Digest string // what happened in the run; data
 	Form   string // what the answer has to look like
 	Limit  int64  // what it may cost at most, in micro-dollars (L4)
+	Tokens int64  // what all looks back at the run may take at most where the model has no price; 0: lookBackUnpriced
 }
 
 // ErrNoReflector says that there is no model to look back with: none is
 // configured, or a scripted one that has nothing to say.
 var ErrNoReflector = errors.New("no model looks back at runs")
 
-// lookBackTokens is the most that an answer may have: seven learnings.
-const lookBackTokens = 2500
+const (
+	lookBackTokens   = 2500   // of an answer, to begin with: seven learnings
+	lookBackUnpriced = 50_000 // of all looks back at a run with a model without a price
+)
 
 // Reflect has the reflector look back at the job's run, or the default model when
 // there is none for it. It returns the answer as it was given, and what it cost;
@@ -46,23 +49,50 @@ func (a *Agent) Reflect(ctx context.Context, j Job, q LookBack) (string, pipelin
 	p.budget.role = roleReflector
 	prompt := p.prompt().say("Look back at this run: %s.", q.Why).data("What happened", q.Digest).say("%s", q.Form).String()
 	req := Request{Role: roleReflector, System: system("lookback"), MaxTokens: lookBackTokens, Messages: []Message{{Role: "user", Text: prompt}}}
-	price, known := a.prices.find(name)
-	if !known {
-		return "", pipeline.Usage{}, budgetFault("%s has no price, so a look back at the run cannot be held to its budget: give the model a price", name)
-	}
-	if most := price.cost(pipeline.Usage{Input: tokens(len(req.text())), Output: lookBackTokens}); most > q.Limit {
-		return "", pipeline.Usage{}, budgetFault("over budget: looking back with %s may cost %s, and it may cost %s on this run", name, usd(most), usd(q.Limit))
+	allowed := p.lookBackCap(name, q, req)
+	if err := allowed(pipeline.Usage{}); err != nil {
+		return "", pipeline.Usage{}, err
 	}
 	rec, err := p.call(ctx, m, name, q.Number, req)
 	if err != nil {
 		return "", pipeline.Usage{}, err
 	}
+	if rec, err = p.finish(ctx, m, name, req, rec, allowed); err != nil {
+		return "", rec.response.Usage, err
+	}
 	if r := rec.response; r.Stop == StopRefusal {
 		return "", r.Usage, agentFault("the reflector refused: %q", clip(r.Text, 300))
 	} else if r.Stop == StopLength {
-		return "", r.Usage, agentFault("the reflector's answer was cut off at %d tokens", lookBackTokens)
+		return "", r.Usage, agentFault("the reflector's answer was still cut off after %d tokens", r.Usage.Output)
 	}
 	return rec.response.Text, rec.response.Usage, nil
+}
+
+// lookBackCap returns what says whether another call may be made: in money, or in
+// tokens where the model has no price.
+func (p *phase) lookBackCap(name string, q LookBack, req Request) func(spent pipeline.Usage) error {
+	next := pipeline.Usage{Input: tokens(len(req.text())), Output: lookBackTokens}
+	if price, known := p.agent.prices.find(name); known {
+		return func(spent pipeline.Usage) error {
+			if most := spent.MicroUSD + price.cost(next); most > q.Limit {
+				return budgetFault("over budget: looking back with %s may cost %s, and it may cost %s on this run", name, usd(most), usd(q.Limit))
+			}
+			return nil
+		}
+	}
+	limit, before := q.Tokens, p.job.Run.Spent[pipeline.PhaseReflect]
+	if limit <= 0 {
+		limit = lookBackUnpriced
+	}
+	if p.budget.tokens <= 0 { // this cap does
+		p.budget.tokens = p.job.Run.Usage.Input + p.job.Run.Usage.Output + limit
+	}
+	return func(spent pipeline.Usage) error {
+		if most := before.Input + before.Output + spent.Input + spent.Output + next.Input + next.Output; most > limit {
+			return budgetFault("over budget: looking back with %s, which has no price, may take %d tokens, and it may take %d on this run", name, most, limit)
+		}
+		return nil
+	}
 }
 
 // plays reports whether the tape has a section for the conversation.

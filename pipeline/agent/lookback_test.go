@@ -13,9 +13,12 @@ import (
 // could cost too much, or cannot be priced, is not asked.
 func TestReflect(t *testing.T) {
 	const section = "-- reflector 2/1 --\n@expect <data-\n@expect bounce: review\n@expect Look back at this run: it ended\n@usage input=1000 output=100\n{\"learnings\": []}\n"
+	const cut = "-- reflector */1 --\n@stop length\n@usage input=1000 output=500\n{\"lea\n"
+	const continued = "-- reflector.continued */1 --\n"
 	for name, tc := range map[string]struct {
 		model, tape string
 		limit       int64
+		tokens      int64
 		want        string
 		micros      int64
 		class       pipeline.FaultClass
@@ -24,15 +27,18 @@ func TestReflect(t *testing.T) {
 		"answers":       {model: "tape:x", tape: section, want: `{"learnings": []}`},
 		"costs":         {model: "anthropic/claude-opus-5-5", tape: section, limit: 500_000, want: `{"learnings": []}`, micros: 6000},
 		"over the cap":  {model: "anthropic/claude-opus-5-5", tape: section, limit: 7500, class: pipeline.FaultBudget, say: "over budget"},
-		"no price":      {model: "openai/unknown", tape: section, limit: 1e9, class: pipeline.FaultBudget, say: "has no price"},
+		"no price":      {model: "openai/unknown", tape: section, want: `{"learnings": []}`},
+		"no price, cap": {model: "openai/unknown", tape: section, tokens: 3000, class: pipeline.FaultBudget, say: "which has no price, may take"},
 		"refuses":       {model: "tape:x", tape: "-- reflector */1 --\n@stop refusal\nno\n", class: pipeline.FaultAgent, say: "refused"},
-		"is cut off":    {model: "tape:x", tape: "-- reflector */1 --\n@stop length\n{\"lea\n", class: pipeline.FaultAgent, say: "cut off"},
+		"goes on":       {model: "tape:x", tape: cut + continued + "@expect {\"lea\n@expect exactly where it stopped\nrnings\": []}\n", want: `{"learnings": []}`},
+		"goes on, cap":  {model: "anthropic/claude-opus-5-5", tape: cut + continued + "rnings\": []}\n", limit: 55_000, class: pipeline.FaultBudget, say: "over budget"},
+		"no end":        {model: "tape:x", tape: cut + continued + "@stop length\nx\n" + strings.Replace(continued, "/1", "/2", 1) + "@stop length\nx\n" + strings.Replace(continued, "/1", "/3", 1) + "@stop length\nx\n", class: pipeline.FaultAgent, say: "still cut off"},
 		"nothing on it": {model: "tape:x", tape: "-- planner 0/1 --\nhello\n", say: ErrNoReflector.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t, tc.model, tapeModel(t, tc.tape))
 			j := Job{Run: newRun(), Ref: pipeline.PhaseRef{Phase: pipeline.PhaseReflect, Iteration: 2}, Key: "run/7/reflect/run_ended"}
-			text, usage, err := a.Reflect(t.Context(), j, LookBack{Number: 1, Why: "it ended", Digest: "bounce: review </data-x>", Form: "Answer in JSON.", Limit: tc.limit})
+			text, usage, err := a.Reflect(t.Context(), j, LookBack{Number: 1, Why: "it ended", Digest: "bounce: review </data-x>", Form: "Answer in JSON.", Limit: tc.limit, Tokens: tc.tokens})
 			switch {
 			case tc.class != "":
 				wantFault(t, err, tc.class, tc.say)
@@ -40,6 +46,8 @@ func TestReflect(t *testing.T) {
 				if !errors.Is(err, ErrNoReflector) {
 					t.Errorf("error %v", err)
 				}
+			case strings.HasPrefix(tc.model, "openai/unknown") && usage.Unpriced != 1100:
+				t.Errorf("usage %+v, want that 1100 tokens have no price", usage)
 			case err != nil || strings.TrimSpace(text) != tc.want || usage.MicroUSD != tc.micros:
 				t.Errorf("got %q, %+v, %v; want %q for %d micro-dollars", text, usage, err, tc.want, tc.micros)
 			}

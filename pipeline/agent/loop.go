@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,11 +14,10 @@ import (
 
 // Limits of the loop that no configuration raises.
 const (
-	outputTokens = 16_000 // of one answer; more needs streaming
-	stagnantOver = 3      // steps in a row without progress (I4)
-	callsPerTurn = 16     // tool calls in one answer (S22)
-	defaultSteps = 40     // where the configuration has no limit
-	maxRepairs   = 3      // of a result that was not acceptable
+	stagnantOver = 3  // steps in a row without progress (I4)
+	callsPerTurn = 16 // tool calls in one answer (S22)
+	defaultSteps = 40 // where the configuration has no limit
+	maxRepairs   = 3  // of a result that was not acceptable
 )
 
 // phase is one execution of a Job.
@@ -27,21 +27,21 @@ type phase struct {
 	phase     pipeline.Phase
 	usage     pipeline.Usage // of this execution, as the run will book it
 	budget    *budget
-	steps     int    // taken, over all conversations
-	limit     int    // on steps
-	nonce     string // of the data delimiters; the same in the whole run, so that prompts begin alike
-	resumable bool   // an earlier attempt's tape may be used
-	ran       bool   // a conversation has run commands in the workspace
-	reserved  func() // gives back what the last call had set aside; nil: nothing is
+	steps     int      // taken, over all conversations
+	limit     int      // on steps
+	nonce     string   // of the data delimiters; the same in the whole run, so that prompts begin alike
+	resumable bool     // an earlier attempt's tape may be used
+	ran       bool     // a conversation has run commands in the workspace
+	reserved  []func() // give back what the calls of the last step had set aside
 }
 
-// release gives back what the last call had set aside of the money of all runs:
-// by now it is booked.
+// release gives back what the calls of the last step had set aside of the money of
+// all runs: by now they are booked.
 func (p *phase) release() {
-	if p.reserved != nil {
-		p.reserved()
-		p.reserved = nil
+	for _, f := range p.reserved {
+		f()
 	}
+	p.reserved = nil
 }
 
 func (a *Agent) phase(j Job, ph pipeline.Phase) *phase {
@@ -84,6 +84,8 @@ type conversation struct {
 	seen      map[string]bool // digests of outputs, and of file contents
 	idle      int             // steps in a row without progress
 	silent    int             // answers in a row without a call
+	cut       int             // answers in a row that were cut off before a call
+	output    int             // the most tokens of an answer
 	reflected bool
 	repairs   int // results that were not accepted
 }
@@ -148,18 +150,25 @@ func (c *conversation) turn(ctx context.Context) (done bool, err error) {
 
 // ask makes the model call of a step.
 func (c *conversation) ask(ctx context.Context) (recorded, error) {
-	req := Request{Role: c.name, System: c.system, Messages: c.mem.messages, Tools: c.describe(), MaxTokens: outputTokens}
+	c.p.release()
+	req := Request{Role: c.name, System: c.system, Messages: c.mem.messages, Tools: c.describe(), MaxTokens: max(outputTokens, c.output)}
 	switch {
 	case c.p.left() == 0:
 		req.Force = "submit"
 	case c.silent > 0:
 		req.Force = ForceAny
 	}
-	return c.p.call(ctx, c.model, c.modelName, c.step, req)
+	for {
+		rec, err := c.p.call(ctx, c.model, c.modelName, c.step, req)
+		if !errors.Is(err, ErrTooLong) || !c.mem.shrink() {
+			return rec, err
+		}
+	}
 }
 
 // call books, records and makes one model call.
 func (p *phase) call(ctx context.Context, m Model, name string, step int, req Request) (recorded, error) {
+	req = p.agent.limits(name).bounded(req)
 	req.Iteration, req.Attempt, req.Step = p.job.Ref.Iteration, p.job.Ref.Attempt, step
 	rec, err := p.record(ctx, m, p.tapeKey(req.Role), req, func() error {
 		n := len(req.text()) + len(req.Tools)*600 // descriptions and schemas
@@ -169,23 +178,25 @@ func (p *phase) call(ctx context.Context, m Model, name string, step int, req Re
 			}
 			n += len(msg.Raw)
 		}
-		next, err := p.budget.reserve(name, p.agent.prices, tokens(n), int64(req.MaxTokens))
+		next, err := p.budget.reserve(name, p.agent.prices, tokens(n), int64(req.MaxTokens+req.Reasoning))
 		if err != nil || p.agent.opts.Purse == nil {
 			return err
 		}
-		p.release()
-		p.reserved, err = p.agent.opts.Purse.Reserve(ctx, p.job.Run, next)
+		release, err := p.agent.opts.Purse.Reserve(ctx, p.job.Run, next)
+		if err == nil {
+			p.reserved = append(p.reserved, release)
+		}
 		return err
 	})
 	if err != nil {
 		return rec, err
 	}
 	r := &rec.response
-	r.Text = strings.TrimSpace(r.Text)
+	r.Text = trimmedText(*r)
 	if rec.earlier {
 		r.Usage = pipeline.Usage{} // the earlier attempt's events have it
-	} else if price, ok := p.agent.prices.find(name); ok {
-		r.Usage.MicroUSD = price.cost(r.Usage)
+	} else {
+		p.agent.prices.charge(name, &r.Usage)
 	}
 	p.add(r.Usage, rec.replayed)
 	return rec, nil
@@ -209,10 +220,13 @@ func (c *conversation) act(ctx context.Context, r Response, log *turnLog) (bool,
 	if r.Stop == StopRefusal {
 		return false, agentFault("the %s refused: %q; rephrase the task, or choose another model", c.who(), clip(r.Text, 300))
 	}
+	if r.Stop == StopLength {
+		c.raise()
+	}
 	if len(r.Calls) == 0 {
 		return false, c.nudge(r)
 	}
-	c.silent = 0
+	c.silent, c.cut = 0, 0
 	results, accepted, err := c.useAll(ctx, r, log)
 	if err != nil || accepted {
 		log.step.Progress = log.step.Progress || accepted
@@ -237,17 +251,20 @@ func (c *conversation) hurry() string {
 	return ""
 }
 
-// nudge answers an answer that called no tool; twice in a row is a fault.
+// nudge answers an answer that called no tool; twice in a row is a fault, unless it
+// was cut off before it could.
 func (c *conversation) nudge(r Response) error {
-	c.silent++
 	c.idle++
-	if c.silent > 1 {
+	if r.Stop == StopLength {
+		if text, ok := c.goOn(r); ok {
+			c.mem.user(nil, text+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left()))
+			return nil
+		}
+	}
+	if c.silent++; c.silent > 1 {
 		return agentFault("not verified: the %s answered twice without calling a tool, last with %q", c.who(), clip(r.Text, 300))
 	}
 	text := "Your answer called no tool, so nothing came of it. Go on with a tool, or call submit with your result."
-	if r.Stop == StopLength {
-		text = "Your answer was cut off at its limit. Go on in smaller steps: call a tool, or call submit with a shorter result."
-	}
 	c.mem.user(nil, text+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left()))
 	return nil
 }

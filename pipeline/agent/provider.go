@@ -12,8 +12,11 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"forge/pipeline"
@@ -207,6 +210,7 @@ type remote struct {
 	*provider
 	name    string // as the provider knows it
 	dialect dialect
+	ceiling atomic.Int64 // the most output that the provider lets a request ask for; 0: not known
 }
 
 // Complete implements Model. What passes soon is waited for here; what does not is a
@@ -229,7 +233,7 @@ func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 		case !errors.As(err, &f): // the context's
 			m.circuit.abandoned(p)
 			return Response{}, err
-		case f.kind == kindRequest && adapted < maxAdapted && m.dialect.adapt(f.said, req):
+		case adapted < maxAdapted && (m.learnCeiling(f, req) || f.kind == kindRequest && m.dialect.adapt(f.said, req)):
 			m.circuit.succeeded(p)
 			adapted++
 			continue
@@ -271,7 +275,7 @@ func (m *remote) pause(ctx context.Context, d time.Duration) error {
 
 // attempt makes one request. The error is a described *failure or the context's.
 func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, error) {
-	body, err := json.Marshal(m.dialect.encode(m.name, req))
+	body, err := json.Marshal(m.dialect.encode(m.name, m.under(req)))
 	if err != nil {
 		return Response{}, (&failure{kind: kindRequest, said: err.Error()}).describe(m.endpoint, m.name)
 	}
@@ -324,6 +328,43 @@ func (m *remote) counted(r Response, body []byte) Response {
 		r.Usage.Input, r.Usage.Output = tokens(len(body)), tokens(n)
 	}
 	return r
+}
+
+var (
+	outputLimit = regexp.MustCompile(`max(imum)?_?(completion_|output_)?_?tokens|(completion|output) tokens`)
+	plainNumber = regexp.MustCompile(`(?:^|[\s(=:])(\d[\d,]*)(?:[\s).,;]|$)`)
+)
+
+// leastCeiling is the smallest number in a refusal that is taken for a limit.
+const leastCeiling = 1024
+
+// learnCeiling reads the most output that may be asked for out of a refusal such as
+// "max_tokens: 64000 > 32000, which is the maximum allowed"; false: it says nothing.
+func (m *remote) learnCeiling(f *failure, req Request) bool {
+	if f.kind != kindRequest && f.kind != kindTooLong || !outputLimit.MatchString(f.said) {
+		return false
+	}
+	req = m.under(req)
+	asked, least := int64(req.MaxTokens+req.Reasoning), int64(0)
+	for _, n := range plainNumber.FindAllStringSubmatch(f.said, -1) {
+		v, err := strconv.ParseInt(strings.ReplaceAll(n[1], ",", ""), 10, 64)
+		if err == nil && v >= leastCeiling && v < asked && (least == 0 || v < least) {
+			least = v
+		}
+	}
+	if least > 0 {
+		m.ceiling.Store(least)
+	}
+	return least > 0
+}
+
+// under holds a request under the ceiling.
+func (m *remote) under(req Request) Request {
+	if most := int(m.ceiling.Load()); most > 0 && req.MaxTokens+req.Reasoning > most {
+		req.Reasoning = min(req.Reasoning, most/2)
+		req.MaxTokens = min(req.MaxTokens, most-req.Reasoning)
+	}
+	return req
 }
 
 // fault is what a provider's status means for people; a tape uses it, too.

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -263,6 +264,43 @@ func TestAdapt(t *testing.T) {
 				t.Errorf("%d calls, want %d: what was refused is learned once", n, tt.calls)
 			}
 		})
+	}
+}
+
+// TestCeiling checks that the most output which may be asked for is read out of the
+// refusals of those that have a limit.
+func TestCeiling(t *testing.T) {
+	for said, want := range map[string]int{
+		"max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for claude-opus-4-20250514":                                                                                                32000,
+		"max_tokens is too large: 64000. This model supports at most 16384 completion tokens, whereas you provided 64000.":                                                                                          16384,
+		"'max_tokens' or 'max_completion_tokens' is too large: 64000. This model's maximum context length is 32,768 tokens and your request has 20000 input tokens (64000 > 32768 - 20000). (BadRequestError, 400)": 20000,
+		"max_tokens must be a number for gpt-4-0613": 0,
+		"messages: 3 of 1000 are bad":                0,
+	} {
+		asked := []int{}
+		m := serve(t, "openai/llama", ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
+			var in struct {
+				MaxTokens int `json:"max_tokens"`
+			}
+			json.NewDecoder(r.Body).Decode(&in)
+			asked = append(asked, in.MaxTokens)
+			if in.MaxTokens > max(want, 10_000) {
+				w.WriteHeader(http.StatusBadRequest)
+				json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": said}})
+				return
+			}
+			answerOK(w)
+		})
+		req := hello
+		req.MaxTokens, req.Reasoning = 48_000, 16_000
+		for range 2 {
+			if _, err := m.Complete(t.Context(), req); (err == nil) != (want > 0) {
+				t.Errorf("%q gives %v", said, err)
+			}
+		}
+		if all := []int{64_000, want, want}; want > 0 && !slices.Equal(asked, all) {
+			t.Errorf("%q: asked for %v, want %v", said, asked, all)
+		}
 	}
 }
 
