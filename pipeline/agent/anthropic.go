@@ -68,6 +68,8 @@ type anthropicTool struct {
 
 func (d *anthropicDialect) path() string { return "/v1/messages" }
 
+func (d *anthropicDialect) models() string { return "/v1/models?limit=1000" }
+
 // encode writes a request. Request.Force is not sent: the models since Claude
 // Opus 5.5 answer 400 to a forced tool; the prompt asks for it in words.
 func (d *anthropicDialect) encode(model string, req Request) any {

@@ -61,6 +61,8 @@ type openaiTool struct {
 
 func (d *openaiDialect) path() string { return "/chat/completions" }
 
+func (d *openaiDialect) models() string { return "/models" }
+
 func (d *openaiDialect) encode(model string, req Request) any {
 	body := openaiBody{Model: model, Stream: true}
 	if !d.noUsage.Load() {

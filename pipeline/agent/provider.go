@@ -191,7 +191,8 @@ func (p *provider) settle(model string, f *failure) {
 // dialect is how a provider wants a request and writes an answer. It is safe for
 // concurrent use.
 type dialect interface {
-	path() string
+	path() string   // where requests go
+	models() string // where the list of models is
 	encode(model string, req Request) any
 	decode(body []byte) (Response, error)
 	stream() stream
