@@ -1,18 +1,59 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/store"
 )
 
-// newAgent makes the agents that phases are carried out by.
+// newAgent makes the agents that phases are carried out by. All runs share the
+// providers, and with them what is known of whether they are there.
 func newAgent(o Options, db *store.DB) (*agent.Agent, error) {
 	cfg := o.Config
-	creds := agent.Credentials{AnthropicKey: cfg.AnthropicKey.Reveal(), OpenAIKey: cfg.OpenAIKey.Reveal(), AnthropicURL: cfg.AnthropicURL, OpenAIURL: cfg.OpenAIURL, Timeout: cfg.ModelTimeout}
+	prices, limits := agent.Prices{}, map[string]agent.Limits{}
+	for model, p := range cfg.Prices {
+		prices[model] = agent.Price{Input: p.Input, Cached: p.Cached, CacheWrite: p.CacheWrite, Output: p.Output}
+	}
+	for model, l := range cfg.ModelLimits {
+		limits[model] = agent.Limits{OutputTokens: l.OutputTokens, ReasoningTokens: l.ReasoningTokens}
+	}
+	providers := agent.NewProviders(agent.ProviderOptions{Credentials: credentials(cfg), Log: o.Log})
 	return agent.New(agent.Options{
-		Open:   func(name string) (agent.Model, error) { return agent.Open(name, creds) },
-		Models: cfg.Run.Models, Tape: db, Scratchpad: pipeline.Scratchpad, Log: o.Log,
+		Open: providers.Open, Models: cfg.Run.Models, Prices: prices, Limits: limits,
+		Tape: db, Scratchpad: pipeline.Scratchpad, Log: o.Log,
 		Purse: &budget{day: int64(cfg.DayUSD * 1e6), month: int64(cfg.MonthUSD * 1e6), spent: db.Spent, now: o.clock()},
 	})
+}
+
+// credentials are what models are reached with.
+func credentials(cfg settings.Config) agent.Credentials {
+	return agent.Credentials{AnthropicKey: cfg.AnthropicKey.Reveal(), OpenAIKey: cfg.OpenAIKey.Reveal(), AnthropicURL: cfg.AnthropicURL, OpenAIURL: cfg.OpenAIURL, Timeout: cfg.ModelTimeout}
+}
+
+// checkWithin is how long the look at one model may take.
+const checkWithin = 15 * time.Second
+
+// Models is the probe of the models that the settings name: each is looked for at its
+// provider. Its error is for the operator: it names addresses, and what to set.
+func Models(cfg settings.Config) Probe {
+	return Probe{Name: "model", Fix: "a model cannot be used; see the log", Check: func(ctx context.Context) error {
+		names := slices.Compact(slices.Sorted(maps.Values(cfg.Run.Models)))
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		var errs []error
+		for _, name := range names {
+			within, cancel := context.WithTimeout(ctx, checkWithin)
+			errs = append(errs, agent.Check(within, name, credentials(cfg)))
+			cancel()
+		}
+		return errors.Join(errs...)
+	}}
 }

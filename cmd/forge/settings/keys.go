@@ -74,44 +74,57 @@ var rules = map[string]rule{
 	"paths":                        {doc: "What Forge may change"},
 	"paths.protected":              {doc: "Globs of files that Forge must not change, on top of the built-in ones", items: 200, item: checkGlob},
 
-	"app_id":                 {doc: "The GitHub App's id", min: 1, max: math.MaxInt32},
-	"private_key_file":       {doc: "The GitHub App's private key, a PEM file that only the server's user can read"},
-	"webhook_secret":         {doc: "The webhook's secret; better in webhook_secret_file", text: checkSecret},
-	"webhook_secret_file":    {doc: "A file that holds the webhook's secret"},
-	"database_url":           {doc: "postgres://…, or the path of a SQLite file, from state_dir; also as file: or sqlite: URL", text: checkDatabase},
-	"state_dir":              {doc: "Where work trees, caches and the SQLite file are"},
-	"listen":                 {doc: "host:port that the server listens on", text: checkListen},
-	"github_url":             {doc: "The GitHub Enterprise server; empty: github.com", text: checkURL},
-	"log_hosts":              {doc: "Hosts that logs of checks may be fetched from besides GitHub's own stores; GitHub Enterprise Server redirects to what it was set up with", items: 20, item: checkHost},
-	"label":                  {doc: "The label that starts a run, and the prefix of the others", text: checkLabel},
-	"model":                  {doc: "The model of every role without one of its own, as provider/model", text: checkServerModel},
-	"anthropic_api_key_file": {doc: "A file that holds Anthropic's API key, instead of ANTHROPIC_API_KEY"},
-	"openai_api_key_file":    {doc: "A file that holds the OpenAI-compatible server's API key, instead of OPENAI_API_KEY"},
-	"anthropic_base_url":     {doc: "Where Anthropic's API is reached; empty: its own", text: checkURL},
-	"openai_base_url":        {doc: "Where the OpenAI-compatible API is reached; empty: OpenAI's own", text: checkURL},
-	"sandbox":                {doc: "What commands of repositories run in", enum: []string{"bubblewrap"}},
-	"unsafe_no_sandbox":      {doc: "Run commands of repositories without a sandbox; for throw-away machines alone"},
-	"worker_user":            {doc: "The unprivileged user that works on repositories, when the server is root", text: checkUser},
-	"day_usd":                {doc: "Cost of all runs' model calls in a day (UTC); 0: no cap", max: 100_000, unit: "USD"},
-	"month_usd":              {doc: "Cost of all runs' model calls in a month (UTC); 0: no cap", max: 1_000_000, unit: "USD"},
-	"write_interval":         {doc: "The pause between two writes to GitHub", max: float64(time.Minute)},
-	"call_timeout":           {doc: "How long one call to GitHub may take; what was under way in a crash is looked for after as long", min: float64(time.Second), max: float64(5 * time.Minute)},
-	"model_timeout":          {doc: "How long one call to a model may take; it is tried three times", min: float64(100 * time.Millisecond), max: float64(time.Hour)},
-	"metrics_token_file":     {doc: "A file that holds the token with which a monitor may read /metrics from elsewhere; without it, only this machine may"},
-	"dashboard":              {doc: "Who may see the web pages: off, nobody; local, this machine; github, people who sign in, what they can read on GitHub", enum: []string{"off", "local", "github"}},
-	"dashboard_listen":       {doc: "host:port of the web pages when they are for this machine alone", text: checkLoopback},
-	"client_id":              {doc: "The GitHub App's client id, with which people sign in to the web pages", text: checkClientID},
-	"client_secret_file":     {doc: "A file that holds the GitHub App's client secret, instead of FORGE_CLIENT_SECRET"},
-	"public_url":             {doc: "The address at which people reach the server; PUBLIC_URL/login/callback must be a callback URL in the App's settings", text: checkPublicURL},
-	"keep_deliveries_days":   {doc: "Days after which the payload of a handled delivery is deleted; 0 keeps it", max: 36_500, unit: "days"},
-	"reflection":             {doc: "Look back at runs, with the reflector's model, and remember what they taught; at most $0.50 and 10 % of a run's cost"},
-	"keep_tapes_days":        {doc: "Days after the end of a run when the record of its model calls is deleted; 0 keeps it", max: 36_500, unit: "days"},
+	"app_id":                          {doc: "The GitHub App's id", min: 1, max: math.MaxInt32},
+	"private_key_file":                {doc: "The GitHub App's private key, a PEM file that only the server's user can read"},
+	"webhook_secret":                  {doc: "The webhook's secret; better in webhook_secret_file", text: checkSecret},
+	"webhook_secret_file":             {doc: "A file that holds the webhook's secret"},
+	"database_url":                    {doc: "postgres://…, or the path of a SQLite file, from state_dir; also as file: or sqlite: URL", text: checkDatabase},
+	"state_dir":                       {doc: "Where work trees, caches and the SQLite file are"},
+	"listen":                          {doc: "host:port that the server listens on", text: checkListen},
+	"github_url":                      {doc: "The GitHub Enterprise server; empty: github.com", text: checkURL},
+	"log_hosts":                       {doc: "Hosts that logs of checks may be fetched from besides GitHub's own stores; GitHub Enterprise Server redirects to what it was set up with", items: 20, item: checkHost},
+	"label":                           {doc: "The label that starts a run, and the prefix of the others", text: checkLabel},
+	"model":                           {doc: "The model of every role without one of its own, as provider/model", text: checkServerModel},
+	"anthropic_api_key_file":          {doc: "A file that holds Anthropic's API key, instead of ANTHROPIC_API_KEY"},
+	"openai_api_key_file":             {doc: "A file that holds the OpenAI-compatible server's API key, instead of OPENAI_API_KEY"},
+	"anthropic_base_url":              {doc: "Where Anthropic's API is reached; empty: its own", text: checkURL},
+	"openai_base_url":                 {doc: "Where the OpenAI-compatible API is reached; empty: OpenAI's own", text: checkURL},
+	"sandbox":                         {doc: "What commands of repositories run in", enum: []string{"bubblewrap"}},
+	"unsafe_no_sandbox":               {doc: "Run commands of repositories without a sandbox; for throw-away machines alone"},
+	"worker_user":                     {doc: "The unprivileged user that works on repositories, when the server is root", text: checkUser},
+	"day_usd":                         {doc: "Cost of all runs' model calls in a day (UTC); 0: no cap", max: 100_000, unit: "USD"},
+	"month_usd":                       {doc: "Cost of all runs' model calls in a month (UTC); 0: no cap", max: 1_000_000, unit: "USD"},
+	"write_interval":                  {doc: "The pause between two writes to GitHub", max: float64(time.Minute)},
+	"call_timeout":                    {doc: "How long one call to GitHub may take; what was under way in a crash is looked for after as long", min: float64(time.Second), max: float64(5 * time.Minute)},
+	"model_timeout":                   {doc: "How long a model may take until it begins to answer; its answer may then take six times as long, and fall silent for half of it, at most 5 minutes", min: float64(100 * time.Millisecond), max: float64(time.Hour)},
+	"prices":                          {doc: "What models cost, by provider/model, over the built-in table and for models that it lacks"},
+	"prices.*.input":                  {doc: "Input", max: 10_000, unit: "USD per million tokens"},
+	"prices.*.cached":                 {doc: "Input that the provider's prompt cache serves; 0: as other input", max: 10_000, unit: "USD per million tokens"},
+	"prices.*.cache_write":            {doc: "Input that the cache takes in; 0: as other input", max: 10_000, unit: "USD per million tokens"},
+	"prices.*.output":                 {doc: "Output, reasoning included", max: 10_000, unit: "USD per million tokens"},
+	"model_limits":                    {doc: "How much a model may write in one answer, by provider/model"},
+	"model_limits.*.output_tokens":    {doc: "The most that one answer may have, reasoning left out; 0: 16,000, and 64,000 after an answer was cut off", max: 1_000_000, unit: "tokens"},
+	"model_limits.*.reasoning_tokens": {doc: "How much a model may reason for one answer, on top; 0: as its provider likes", max: 1_000_000, unit: "tokens"},
+	"metrics_token_file":              {doc: "A file that holds the token with which a monitor may read /metrics from elsewhere; without it, only this machine may"},
+	"dashboard":                       {doc: "Who may see the web pages: off, nobody; local, this machine; github, people who sign in, what they can read on GitHub", enum: []string{"off", "local", "github"}},
+	"dashboard_listen":                {doc: "host:port of the web pages when they are for this machine alone", text: checkLoopback},
+	"client_id":                       {doc: "The GitHub App's client id, with which people sign in to the web pages", text: checkClientID},
+	"client_secret_file":              {doc: "A file that holds the GitHub App's client secret, instead of FORGE_CLIENT_SECRET"},
+	"public_url":                      {doc: "The address at which people reach the server; PUBLIC_URL/login/callback must be a callback URL in the App's settings", text: checkPublicURL},
+	"keep_deliveries_days":            {doc: "Days after which the payload of a handled delivery is deleted; 0 keeps it", max: 36_500, unit: "days"},
+	"reflection":                      {doc: "Look back at runs, with the reflector's model, and remember what they taught; at most $0.50 and 10 % of a run's cost"},
+	"keep_tapes_days":                 {doc: "Days after the end of a run when the record of its model calls is deleted; 0 keeps it", max: 36_500, unit: "days"},
 }
 
 // ruleOf returns the rule of a key; those of models are alike.
 func ruleOf(key string) rule {
 	if role, ok := strings.CutPrefix(key, "models."); ok {
 		return rule{doc: "The " + role + "'s model, as provider/model", text: checkModel}
+	}
+	for _, of := range []string{"prices", "model_limits"} { // by model, whose names hold points, too
+		if strings.HasPrefix(key, of+".") {
+			return rules[of+".*"+key[strings.LastIndexByte(key, '.'):]]
+		}
 	}
 	return rules[key]
 }
@@ -245,6 +258,9 @@ func leaves(t reflect.Type, key string, f func(key string, t reflect.Type)) {
 			leaves(t.Field(i).Type, join(key, jsonName(t.Field(i))), f)
 		}
 	case reflect.Map:
+		if t.Elem().Kind() == reflect.Struct {
+			leaves(t.Elem(), join(key, "PROVIDER/MODEL"), f)
+		}
 		for _, name := range mapKeys[key] {
 			f(join(key, name), t.Elem())
 		}

@@ -153,7 +153,11 @@ func (r *reader) value(n ast.Node, v reflect.Value, key string) {
 	case reflect.Struct:
 		r.mapping(n, key, func(name string, at *token.Token, value ast.Node) { r.field(name, at, value, v, key) })
 	case reflect.Map:
-		r.stringMap(n, v, key)
+		if v.Type().Elem().Kind() == reflect.Struct {
+			r.modelMap(n, v, key)
+		} else {
+			r.stringMap(n, v, key)
+		}
 	case reflect.Slice:
 		r.list(n, v, key)
 	default:
@@ -237,6 +241,21 @@ func (r *reader) stringMap(n ast.Node, v reflect.Value, key string) {
 		if item.String() != "" {
 			fresh.SetMapIndex(reflect.ValueOf(name), item)
 		}
+	})
+	v.Set(fresh)
+}
+
+// modelMap sets a map of provider/model to what is said of the model.
+func (r *reader) modelMap(n ast.Node, v reflect.Value, key string) {
+	fresh := reflect.MakeMap(v.Type())
+	r.mapping(n, key, func(name string, at *token.Token, value ast.Node) {
+		if why := checkModel(name); why != "" || name == "" {
+			r.problem(at, "a key in %s %s", key, why)
+			return
+		}
+		item := reflect.New(v.Type().Elem()).Elem()
+		r.value(value, item, join(key, name))
+		fresh.SetMapIndex(reflect.ValueOf(name), item)
 	})
 	v.Set(fresh)
 }

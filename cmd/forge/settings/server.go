@@ -21,38 +21,54 @@ import (
 
 // Config is the server's configuration.
 type Config struct {
-	AppID           int64           // the GitHub App's
-	PrivateKeyFile  string          // PEM, readable by the server's user alone
-	WebhookSecret   Secret          //
-	DatabaseURL     Secret          // postgres://…, or the absolute path of a SQLite file; may hold a password
-	StateDir        string          // absolute
-	Listen          string          // host:port
-	GitHubURL       string          // of a GitHub Enterprise server, without a slash at the end; "": github.com
-	LogHosts        []string        // where logs of checks may be fetched from besides GitHub's own stores
-	Label           string          // starts a run, and is the prefix of the other labels
-	AnthropicKey    Secret          //
-	OpenAIKey       Secret          //
-	AnthropicURL    string          // "": Anthropic's own
-	OpenAIURL       string          // "": OpenAI's own
-	Sandbox         string          // "bubblewrap"
-	UnsafeNoSandbox bool            // repositories' commands run bare
-	WorkerUser      string          // "": chosen by the sandbox
-	WriteInterval   time.Duration   // between two writes to GitHub
-	DayUSD          float64         // cap on all runs' model calls in a day; 0: none
-	MonthUSD        float64         // in a month; 0: none
-	CallTimeout     time.Duration   // of one call to GitHub; after it, the call may still have its effect
-	ModelTimeout    time.Duration   // of one call to a model
-	KeepDeliveries  int             // days after which a handled delivery's payload is deleted; 0: never
-	Reflection      bool            // look back at runs and learn from them
-	KeepTapes       int             // days after its end when a run's model calls are deleted; 0: never
-	MetricsToken    Secret          // with it a monitor may read /metrics from elsewhere; not set: only this machine may
-	Dashboard       string          // who may see the web pages: "off", "local", "github"
-	DashboardListen string          // host:port of the web pages when they are for this machine alone
-	ClientID        string          // the App's, with which people sign in
-	ClientSecret    Secret          //
-	PublicURL       string          // where people reach the server, without a slash at the end
-	Run             pipeline.Config // defaults of every repository, and its limits; Models has every role that a model is set for
-	Warnings        []string        // what works but should not stay so
+	AppID           int64                  // the GitHub App's
+	PrivateKeyFile  string                 // PEM, readable by the server's user alone
+	WebhookSecret   Secret                 //
+	DatabaseURL     Secret                 // postgres://…, or the absolute path of a SQLite file; may hold a password
+	StateDir        string                 // absolute
+	Listen          string                 // host:port
+	GitHubURL       string                 // of a GitHub Enterprise server, without a slash at the end; "": github.com
+	LogHosts        []string               // where logs of checks may be fetched from besides GitHub's own stores
+	Label           string                 // starts a run, and is the prefix of the other labels
+	AnthropicKey    Secret                 //
+	OpenAIKey       Secret                 //
+	AnthropicURL    string                 // "": Anthropic's own
+	OpenAIURL       string                 // "": OpenAI's own
+	Sandbox         string                 // "bubblewrap"
+	UnsafeNoSandbox bool                   // repositories' commands run bare
+	WorkerUser      string                 // "": chosen by the sandbox
+	WriteInterval   time.Duration          // between two writes to GitHub
+	DayUSD          float64                // cap on all runs' model calls in a day; 0: none
+	MonthUSD        float64                // in a month; 0: none
+	CallTimeout     time.Duration          // of one call to GitHub; after it, the call may still have its effect
+	ModelTimeout    time.Duration          // until a model begins to answer
+	Prices          map[string]ModelPrice  // by provider/model
+	ModelLimits     map[string]ModelLimits // by provider/model
+	KeepDeliveries  int                    // days after which a handled delivery's payload is deleted; 0: never
+	Reflection      bool                   // look back at runs and learn from them
+	KeepTapes       int                    // days after its end when a run's model calls are deleted; 0: never
+	MetricsToken    Secret                 // with it a monitor may read /metrics from elsewhere; not set: only this machine may
+	Dashboard       string                 // who may see the web pages: "off", "local", "github"
+	DashboardListen string                 // host:port of the web pages when they are for this machine alone
+	ClientID        string                 // the App's, with which people sign in
+	ClientSecret    Secret                 //
+	PublicURL       string                 // where people reach the server, without a slash at the end
+	Run             pipeline.Config        // defaults of every repository, and its limits; Models has every role that a model is set for
+	Warnings        []string               // what works but should not stay so
+}
+
+// ModelPrice is what a model costs, in USD per million tokens.
+type ModelPrice struct {
+	Input      float64 `json:"input"`
+	Cached     float64 `json:"cached"`      // 0: as Input
+	CacheWrite float64 `json:"cache_write"` // 0: as Input
+	Output     float64 `json:"output"`
+}
+
+// ModelLimits are a model's, in tokens of one answer; 0: not set.
+type ModelLimits struct {
+	OutputTokens    int `json:"output_tokens"`
+	ReasoningTokens int `json:"reasoning_tokens"`
 }
 
 // serverFile is forge.yml. Where a variable is named, it goes before the file.
@@ -80,6 +96,8 @@ type serverFile struct {
 	DayUSD           float64                `json:"day_usd" env:"FORGE_DAY_USD"`
 	MonthUSD         float64                `json:"month_usd" env:"FORGE_MONTH_USD"`
 	ModelTimeout     time.Duration          `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
+	Prices           map[string]ModelPrice  `json:"prices"`
+	ModelLimits      map[string]ModelLimits `json:"model_limits"`
 	KeepDeliveries   int                    `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
 	Reflection       bool                   `json:"reflection" env:"FORGE_REFLECTION"`
 	KeepTapes        int                    `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
@@ -207,7 +225,7 @@ func (l *loader) finish() {
 		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
-		ModelTimeout: f.ModelTimeout, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
+		ModelTimeout: f.ModelTimeout, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn},
 	}

@@ -98,6 +98,12 @@ worker_user: forge-worker
 write_interval: 250ms
 call_timeout: 30s
 model_timeout: 5m
+prices:
+  openai/qwen-3.5: {input: 1, cached: 0.1, cache_write: 1.25, output: 2.5}
+model_limits:
+  openai/qwen-3.5: {output_tokens: 8000, reasoning_tokens: 2000}
+  anthropic/big:
+    output_tokens: 128000
 keep_deliveries_days: 0
 keep_tapes_days: 7
 reflection: false
@@ -128,7 +134,9 @@ paths: {protected: ["deploy/**"]}
 		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
 		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
-		ModelTimeout: 5 * time.Minute, KeepDeliveries: 0, KeepTapes: 7, Run: run,
+		ModelTimeout: 5 * time.Minute, Prices: map[string]ModelPrice{"openai/qwen-3.5": {Input: 1, Cached: 0.1, CacheWrite: 1.25, Output: 2.5}},
+		ModelLimits:    map[string]ModelLimits{"openai/qwen-3.5": {OutputTokens: 8000, ReasoningTokens: 2000}, "anthropic/big": {OutputTokens: 128_000}},
+		KeepDeliveries: 0, KeepTapes: 7, Run: run,
 		Dashboard: "github", DashboardListen: "[::1]:9", ClientID: "Iv23liABC", ClientSecret: NewSecret(testSecret), PublicURL: "https://forge.example.com", Warnings: got.Warnings,
 	}, got)
 	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "unsafe_no_sandbox is on") {
@@ -214,6 +222,10 @@ func TestServerErrors(t *testing.T) {
 		{"secret twice", "webhook_secret_file: /nowhere\nwebhook_secret: " + secret + "\n", 0o600, nil, []string{"webhook_secret is given both as a value and as a file (/nowhere): keep one"}},
 		{"no such file", "private_key_file: /nowhere/key.pem\n", 0o600, nil, []string{"private_key_file does not exist: /nowhere/key.pem"}},
 		{"model", "model: opus\n", 0o600, []string{"FORGE_MODEL_TESTER", "gpt"}, []string{"model is \"opus\"; a model is named provider/model", "FORGE_MODEL_TESTER (environment) is \"gpt\""}},
+		{"price of no model", "prices:\n  qwen: {input: 1}\n", 0o600, nil, []string{`a key in prices is "qwen"; a model is named provider/model`}},
+		{"price", "prices:\n  openai/qwen-3.5: {input: -1, outptu: 2}\n", 0o600, nil, []string{"prices.openai/qwen-3.5.input is -1; it must be from 0 to 10000 USD per million tokens", `unknown key "outptu" in prices.openai/qwen-3.5: did you mean "output"?`}},
+		{"limit of output", "model_limits:\n  openai/qwen-3.5: {output_tokens: much}\n", 0o600, nil, []string{"model_limits.openai/qwen-3.5.output_tokens must be a whole number"}},
+		{"prices in a list", "prices: [1]\n", 0o600, nil, []string{"prices must hold keys with values"}},
 		{"dashboard", "dashboard: locl\n", 0o600, nil, []string{`dashboard is "locl"; it must be one of off, local, github (did you mean "local"?)`}},
 		{"dashboard of the flag", "dashboard: off\n", 0o600, []string{"FORGE_DASHBOARD", "public"}, []string{`FORGE_DASHBOARD (environment) is "public"`}},
 		{"the App's id", "client_id: \"123456\"\n", 0o600, nil, []string{`client_id is "123456"; it must be the App's Client ID, which begins with Iv, not its App ID`}},
