@@ -338,7 +338,7 @@ func (f *filler) keepDeliveries() {
 		if i%1000 == 0 { // 200 are dead
 			return nil
 		}
-		_, err := f.db.FinishDelivery(ctx, tx, guid(i), "nothing to do: "+f.text(3), when(i).Add(time.Second))
+		_, err := f.db.FinishDelivery(ctx, tx, guid(i), "nothing to do: "+f.text(3), true, when(i).Add(time.Second))
 		return err
 	})
 	for i := 0; i < f.deliveries; i += 1000 {

@@ -254,7 +254,7 @@ func TestDeliveriesCommand(t *testing.T) {
 	if err := db.KeepDeliveries(t.Context(), []store.Delivery{{GUID: "good", Event: "ping", Received: now, Payload: []byte("{}")}, {GUID: "bad", Event: "issues", Action: "opened", Repo: "acme/greet", Received: now, Payload: []byte("{}")}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.FinishDelivery(t.Context(), nil, "good", "a ping", now); err != nil {
+	if _, err := db.FinishDelivery(t.Context(), nil, "good", "a ping", false, now); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {

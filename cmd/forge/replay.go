@@ -40,7 +40,7 @@ func replay(cmd *cobra.Command, id int64, file string) error {
 	var past *pipeline.Run
 	var entries []store.TapeEntry
 	err := withStore(cmd, func(db *store.DB) (err error) {
-		if past, err = db.Load(cmd.Context(), id); err != nil {
+		if past, err = loadRun(cmd.Context(), db, id); err != nil {
 			return err
 		}
 		entries, err = db.TapeAll(cmd.Context(), id)

@@ -171,7 +171,7 @@ func resumeCommand() *cobra.Command {
 				return err
 			}
 			var run *pipeline.Run
-			if err := withStore(cmd, func(db *store.DB) error { run, err = db.Load(cmd.Context(), id); return err }); err != nil {
+			if err := withStore(cmd, func(db *store.DB) error { run, err = loadRun(cmd.Context(), db, id); return err }); err != nil {
 				return err
 			}
 			if run.State != pipeline.StateRunning {

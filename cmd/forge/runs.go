@@ -83,7 +83,7 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 		if r.Issue > 0 {
 			issue = fmt.Sprintf("#%d", r.Issue)
 		}
-		t.AppendRow(table.Row{r.ID, r.State, r.Phase, r.Iteration, fmt.Sprintf("$%.2f", float64(r.MicroUSD)/1e6), r.Repo, issue, firstLine(r.Title), r.Started.Local().Format("2006-01-02 15:04")})
+		t.AppendRow(table.Row{r.ID, r.State, r.Phase, r.Iteration, r.Cost(), r.Repo, issue, firstLine(r.Title), r.Started.Local().Format("2006-01-02 15:04")})
 	}
 	_, err := fmt.Fprintln(out, t.Render())
 	return err
@@ -106,7 +106,7 @@ func showCommand() *cobra.Command {
 				return err
 			}
 			return withStore(cmd, func(db *store.DB) error {
-				run, err := db.Load(cmd.Context(), id)
+				run, err := loadRun(cmd.Context(), db, id)
 				if err != nil {
 					return err
 				}
@@ -141,6 +141,15 @@ func showCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&events, "events", false, "every event, in order")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
+}
+
+// loadRun loads a run, and says where to find one when there is none of this number.
+func loadRun(ctx context.Context, db *store.DB, id int64) (*pipeline.Run, error) {
+	run, err := db.Load(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("there is no run %d; `forge runs` lists them", id)
+	}
+	return run, err
 }
 
 func runNumber(s string) (int64, error) {
@@ -312,7 +321,7 @@ func tell(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) (run *pipe
 		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	before, err := db.Load(ctx, id)
+	before, err := loadRun(ctx, db, id)
 	if err != nil {
 		return nil, false, err
 	}

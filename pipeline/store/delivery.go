@@ -26,7 +26,7 @@ const (
 )
 
 // Delivery is one webhook delivery. To keep one, the fields up to Payload count, and
-// Outcome: one that has it is kept as handled.
+// Outcome: one that has it is kept as handled, and as quiet.
 type Delivery struct {
 	GUID     string // GitHub's X-GitHub-Delivery: the same for a redelivery
 	Event    string // X-GitHub-Event
@@ -40,11 +40,12 @@ type Delivery struct {
 	Attempts int
 	Next     time.Time // when it may be tried again; zero: now
 	Outcome  string    // what it became, or why nothing
+	Quiet    bool      // nothing followed from it
 	Error    string    // of the last attempt
 	Finished time.Time
 }
 
-var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished) VALUES `, 10, ` ON CONFLICT (guid) DO NOTHING`)
+var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished, quiet) VALUES `, 11, ` ON CONFLICT (guid) DO NOTHING`)
 
 // KeepDeliveries stores deliveries in one transaction. One whose GUID is known is
 // passed over. When it returns nil, all of them are on disk.
@@ -60,7 +61,7 @@ func (d *DB) KeepDeliveries(ctx context.Context, list []Delivery) error {
 	}
 	defer d.packers.Put(p)
 	p.buf = p.buf[:0]
-	rows := make([]any, 0, len(list)*10)
+	rows := make([]any, 0, len(list)*11)
 	for i := range list {
 		v := &list[i]
 		if v.GUID == "" {
@@ -68,9 +69,9 @@ func (d *DB) KeepDeliveries(ctx context.Context, list []Delivery) error {
 		}
 		rows = append(rows, v.GUID, clean(v.Event), clean(v.Action), clean(v.Repo), micros(v.Received), p.pack(v.Payload))
 		if v.Outcome == "" {
-			rows = append(rows, DeliveryWaiting, 0, "", int64(0))
+			rows = append(rows, DeliveryWaiting, 0, "", int64(0), false)
 		} else {
-			rows = append(rows, DeliveryDone, 1, clean(v.Outcome), micros(v.Received))
+			rows = append(rows, DeliveryDone, 1, clean(v.Outcome), micros(v.Received), true)
 		}
 	}
 	err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -97,13 +98,13 @@ func (p *packer) pack(payload []byte) []byte {
 	return packed
 }
 
-const deliveryColumns = `SELECT id, guid, event, action, repo, received, state, attempts, next, outcome, error, finished`
+const deliveryColumns = `SELECT id, guid, event, action, repo, received, state, attempts, next, outcome, error, finished, quiet`
 
 // scan reads a row; payload is nil where the query has none.
 func (v *Delivery) scan(row interface{ Scan(...any) error }, payload bool) error {
 	var received, next, finished int64
 	var packed []byte
-	into := []any{&v.ID, &v.GUID, &v.Event, &v.Action, &v.Repo, &received, &v.State, &v.Attempts, &next, &v.Outcome, &v.Error, &finished}
+	into := []any{&v.ID, &v.GUID, &v.Event, &v.Action, &v.Repo, &received, &v.State, &v.Attempts, &next, &v.Outcome, &v.Error, &finished, &v.Quiet}
 	if payload {
 		into = append(into, &packed)
 	}
@@ -132,12 +133,12 @@ func (d *DB) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([
 	return collect(rows, "list waiting deliveries", func(v *Delivery) error { return v.scan(rows, true) })
 }
 
-// FinishDelivery records what became of a delivery. It is false when the
+// FinishDelivery records what became of a delivery; quiet says that nothing did. It is false when the
 // delivery does not wait any more: another worker has handled it, and what this
 // one did must not stand. With a transaction, it takes part in that one.
-func (d *DB) FinishDelivery(ctx context.Context, tx *sql.Tx, guid, outcome string, at time.Time) (bool, error) {
-	n, err := d.change(ctx, tx, `UPDATE deliveries SET state = 'done', attempts = attempts + 1, outcome = $2, error = '', finished = $3
-		WHERE guid = $1 AND state = 'waiting'`, guid, clean(outcome), micros(at))
+func (d *DB) FinishDelivery(ctx context.Context, tx *sql.Tx, guid, outcome string, quiet bool, at time.Time) (bool, error) {
+	n, err := d.change(ctx, tx, `UPDATE deliveries SET state = 'done', attempts = attempts + 1, outcome = $2, error = '', finished = $3, quiet = $4
+		WHERE guid = $1 AND state = 'waiting'`, guid, clean(outcome), micros(at), quiet)
 	if err != nil {
 		return false, fmt.Errorf("finish delivery %s: %w", guid, err)
 	}
@@ -191,6 +192,7 @@ type DeliveryFilter struct {
 	State  DeliveryState
 	Repo   string   // "owner/name"
 	Repos  []string // only those of these repositories; nil: of all, and of none
+	Heard  bool     // only those that something followed from, may still follow from, or should have
 	Limit  int      // 0: 100
 	Before int64    // only those with a smaller ID: the next page
 }
@@ -225,6 +227,9 @@ func (f DeliveryFilter) query() (string, []any) {
 		rare, where = true, where+` AND state = '`+string(f.State)+`'`
 	default:
 		where += " AND state = " + arg(string(f.State))
+	}
+	if f.Heard && !rare { // what waits or is dead is not quiet
+		where += " AND NOT quiet"
 	}
 	limit := arg(limitOr(f.Limit, 100))
 	repos := Filter{Repo: f.Repo, Repos: f.Repos}.repos()

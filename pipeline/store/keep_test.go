@@ -167,16 +167,16 @@ func TestDeliveries(t *testing.T) {
 		if diff := cmp.Diff(&wanted, a); diff != "" {
 			t.Errorf("Delivery: %s", diff)
 		}
-		ok, err := d.FinishDelivery(ctx, nil, "a", "started run 1", now)
+		ok, err := d.FinishDelivery(ctx, nil, "a", "started run 1", false, now)
 		must(t, err)
 		want(t, "finish", ok, true)
-		ok, err = d.FinishDelivery(ctx, nil, "a", "again", now)
+		ok, err = d.FinishDelivery(ctx, nil, "a", "again", false, now)
 		must(t, err)
 		want(t, "finish twice", ok, false)
 		want(t, "waiting", waiting(t, d, now), "b c")
 		boom := errors.New("boom")
 		err = d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			if ok, err := d.FinishDelivery(ctx, tx, "b", "nothing", now); err != nil || !ok {
+			if ok, err := d.FinishDelivery(ctx, tx, "b", "nothing", true, now); err != nil || !ok {
 				t.Errorf("finish in a transaction: %v %v", ok, err)
 			}
 			return boom
@@ -218,7 +218,7 @@ func TestDeadDelivery(t *testing.T) {
 		}
 		must(t, d.RetryDelivery(ctx, "a"))
 		want(t, "waiting after retry", waiting(t, d, now), "a b")
-		_, err = d.FinishDelivery(ctx, nil, "a", "fine", now)
+		_, err = d.FinishDelivery(ctx, nil, "a", "fine", false, now)
 		must(t, err)
 		if err := d.RetryDelivery(ctx, "a"); !errors.Is(err, ErrConflict) {
 			t.Errorf("retry of a handled one: %v", err)
@@ -351,7 +351,7 @@ func TestCancelledContext(t *testing.T) {
 			"Due":               func() error { _, err := d.Due(gone, now, 1); return err },
 			"KeepDeliveries":    func() error { return d.KeepDeliveries(gone, []Delivery{delivery("a")}) },
 			"WaitingDeliveries": func() error { _, err := d.WaitingDeliveries(gone, now, 1); return err },
-			"FinishDelivery":    func() error { _, err := d.FinishDelivery(gone, nil, "a", "", now); return err },
+			"FinishDelivery":    func() error { _, err := d.FinishDelivery(gone, nil, "a", "", false, now); return err },
 			"FailDelivery":      func() error { return d.FailDelivery(gone, "a", "", now) },
 			"RetryDelivery":     func() error { return d.RetryDelivery(gone, "a") },
 			"Delivery":          func() error { _, err := d.Delivery(gone, "a"); return err },

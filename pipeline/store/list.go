@@ -36,11 +36,17 @@ type RunRow struct {
 	Phase     pipeline.Phase `json:"phase"` // the last one that was entered
 	Iteration int            `json:"iteration"`
 	MicroUSD  int64          `json:"micro_usd"`
+	Unpriced  int64          `json:"unpriced,omitempty"` // tokens of models without a price: what they cost is not in MicroUSD
 	Started   time.Time      `json:"started"`
 	Updated   time.Time      `json:"updated"`
 }
 
-const runColumns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, started, updated FROM runs`
+// Cost is what the run's model calls cost, for people.
+func (r RunRow) Cost() string {
+	return pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost()
+}
+
+const runColumns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, unpriced, started, updated FROM runs`
 
 // Runs lists runs, newest first.
 func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
@@ -54,7 +60,7 @@ func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
 	}
 	return collect(rows, "list runs", func(r *RunRow) error {
 		var started, updated int64
-		err := rows.Scan(&r.ID, &r.RepoID, &r.Repo, &r.Issue, &r.Title, &r.Branch, &r.Pull, &r.State, &r.Phase, &r.Iteration, &r.MicroUSD, &started, &updated)
+		err := rows.Scan(&r.ID, &r.RepoID, &r.Repo, &r.Issue, &r.Title, &r.Branch, &r.Pull, &r.State, &r.Phase, &r.Iteration, &r.MicroUSD, &r.Unpriced, &started, &updated)
 		r.Started, r.Updated = fromMicros(started), fromMicros(updated)
 		return err
 	})

@@ -68,7 +68,7 @@ func TestDeliveriesOfRepositories(t *testing.T) {
 		for range maxAttempts {
 			must(t, d.FailDelivery(ctx, "g3", "no", now))
 		}
-		_, err := d.FinishDelivery(ctx, nil, "g0", "fine", now)
+		_, err := d.FinishDelivery(ctx, nil, "g0", "fine", false, now)
 		must(t, err)
 		for _, c := range []struct {
 			f    DeliveryFilter

@@ -61,6 +61,9 @@ func planned() []plan {
 		deliveries("newest", DeliveryFilter{}, nil, []string{"Index Scan Backward using deliveries_pkey"}),
 		deliveries("of a repository", DeliveryFilter{Repo: "acme/site"}, []string{"SEARCH deliveries USING COVERING INDEX deliveries_repo (repo=?)"}, []string{"using deliveries_repo"}),
 		deliveries("of some repositories", DeliveryFilter{Repos: []string{"acme/site", "acme/rare"}, Before: 7}, []string{"SEARCH deliveries USING COVERING INDEX deliveries_repo (repo=? AND id<?)"}, []string{"using deliveries_repo"}),
+		deliveries("heard", DeliveryFilter{Heard: true, Before: 7}, []string{"USING INDEX deliveries_heard (id<?)"}, []string{"using deliveries_heard"}),
+		deliveries("heard of a repository", DeliveryFilter{Heard: true, Repo: "acme/site"}, []string{"INDEX deliveries_heard_repo (repo=?)"}, []string{"using deliveries_heard_repo"}),
+		deliveries("heard of some repositories", DeliveryFilter{Heard: true, Repos: []string{"acme/site", "acme/rare"}, Before: 7}, []string{"INDEX deliveries_heard_repo (repo=? AND id<?)"}, []string{"using deliveries_heard_repo"}),
 		deliveries("dead of some repositories", DeliveryFilter{State: DeliveryDead, Repos: []string{"acme/site", "acme/rare"}}, []string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
 		{"how many are dead", backlog("'dead'"), nil, []string{"USING INDEX deliveries_dead"}, nil, []string{"using deliveries_dead"}},
 		deliveries("dead", DeliveryFilter{State: DeliveryDead}, []string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
@@ -100,8 +103,8 @@ func TestPlansOnPostgres(t *testing.T) {
 		`INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated)
 			SELECT 'k' || i, '', 100, i % 50, 'acme/r' || i % 50, i, 'title', 'b' || i, CASE WHEN i % 1000 = 0 THEN 'failed' ELSE 'verified' END, i, i FROM generate_series(1, 20000) i`,
 		`INSERT INTO events (run, seq, id, type, source, time, data) SELECT i % 500 + 1, i / 500, 'e' || i, 'note', '', i, '{}' FROM generate_series(1, 20000) i`,
-		`INSERT INTO deliveries (guid, event, action, repo, received, state, payload)
-			SELECT 'g' || i, 'push', '', 'acme/r' || i % 50, i, CASE WHEN i % 1000 = 0 THEN 'dead' ELSE 'done' END, '' FROM generate_series(1, 20000) i`,
+		`INSERT INTO deliveries (guid, event, action, repo, received, state, quiet, payload)
+			SELECT 'g' || i, 'push', '', 'acme/r' || i % 50, i, CASE WHEN i % 1000 = 0 THEN 'dead' ELSE 'done' END, i % 10 <> 0, '' FROM generate_series(1, 20000) i`,
 		`INSERT INTO cursors (name, run, seq) SELECT 'metrics', i, 5 FROM generate_series(1, 20000) i`,
 		`INSERT INTO metric_snapshots SELECT 'acme/r' || i % 20, 20260101 + i % 28, 'm' || i % 50, '', i, 1, 1, 1 FROM generate_series(1, 20000) i`,
 		`ANALYZE`,

@@ -14,11 +14,11 @@ import (
 const active = `state IN ('running', 'waiting', 'stopped')`
 
 const (
-	updateRun = `UPDATE runs SET seq = $3, phase = COALESCE(NULLIF($4, ''), phase), iteration = $5, micro_usd = $6, updated = $7,
-	state = $8, pull = $9, branch = $10, title = $11, due = 1 WHERE id = $1 AND seq = $2`
+	updateRun = `UPDATE runs SET seq = $3, phase = COALESCE(NULLIF($4, ''), phase), iteration = $5, micro_usd = $6, updated = $7, unpriced = $8,
+	state = $9, pull = $10, branch = $11, title = $12, due = 1 WHERE id = $1 AND seq = $2`
 	// stepRun is updateRun for most events of a run that is being worked on. It
 	// touches no indexed column, so a commit writes a third of the pages.
-	stepRun = `UPDATE runs SET seq = $3, phase = COALESCE(NULLIF($4, ''), phase), iteration = $5, micro_usd = $6, updated = $7
+	stepRun = `UPDATE runs SET seq = $3, phase = COALESCE(NULLIF($4, ''), phase), iteration = $5, micro_usd = $6, updated = $7, unpriced = $8
 	WHERE id = $1 AND seq = $2 AND due = 1`
 )
 
@@ -34,7 +34,7 @@ func (d *DB) projectRun(ctx context.Context, tx *sql.Tx, old, next *pipeline.Run
 	if it := next.Current(); it != nil {
 		iteration = it.Number
 	}
-	args := []any{next.ID, old.Seq, next.Seq, phase, iteration, next.Usage.MicroUSD, micros(next.Updated)}
+	args := []any{next.ID, old.Seq, next.Seq, phase, iteration, next.Usage.MicroUSD, micros(next.Updated), next.Usage.Unpriced}
 	if old.State == next.State && pullOf(old) == pullOf(next) && old.Branch == next.Branch && old.Task.Title == next.Task.Title {
 		if n, err := d.exec(ctx, tx, stepRun, args...); err != nil || n == 1 {
 			return err

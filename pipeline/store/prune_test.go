@@ -22,11 +22,11 @@ func TestPruneDeliveries(t *testing.T) {
 		must(t, d.KeepDeliveries(ctx, list))
 		must(t, d.KeepDeliveries(ctx, []Delivery{{GUID: "new", Event: "issues", Received: now, Payload: []byte("{}")}}))
 		for _, v := range list[:len(list)-2] {
-			_, err := d.FinishDelivery(ctx, nil, v.GUID, "done", old)
+			_, err := d.FinishDelivery(ctx, nil, v.GUID, "done", false, old)
 			must(t, err)
 		}
 		for _, guid := range []string{"late", "new"} {
-			_, err := d.FinishDelivery(ctx, nil, guid, "done", now)
+			_, err := d.FinishDelivery(ctx, nil, guid, "done", false, now)
 			must(t, err)
 		}
 		before := now.AddDate(0, 0, -30)

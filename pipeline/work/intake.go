@@ -142,7 +142,7 @@ func (e *Engine[W, T]) finishAll(ctx context.Context, parcels []*parcel) error {
 			if outcome == "" {
 				outcome = "nothing to do: " + string(p.notice.Kind)
 			}
-			if _, err := e.store.FinishDelivery(ctx, tx, p.GUID, outcome, now); err != nil {
+			if _, err := e.store.FinishDelivery(ctx, tx, p.GUID, outcome, p.notice.Kind == pipeline.NoticeNone, now); err != nil {
 				return err
 			}
 		}
@@ -225,7 +225,11 @@ func (e *Engine[W, T]) handle(ctx context.Context, p *parcel) (err error) {
 
 // finish records the outcome in the transaction of what it came from.
 func (e *Engine[W, T]) finish(ctx context.Context, tx T, p *parcel, outcome string) error {
-	ok, err := e.store.FinishDelivery(ctx, tx, p.GUID, outcome, e.now())
+	return e.settle(ctx, tx, p, outcome, false)
+}
+
+func (e *Engine[W, T]) settle(ctx context.Context, tx T, p *parcel, outcome string, quiet bool) error {
+	ok, err := e.store.FinishDelivery(ctx, tx, p.GUID, outcome, quiet, e.now())
 	if err != nil {
 		return err
 	}
@@ -239,4 +243,9 @@ func (e *Engine[W, T]) finish(ctx context.Context, tx T, p *parcel, outcome stri
 // conclude records an outcome that changes no run.
 func (e *Engine[W, T]) conclude(ctx context.Context, p *parcel, outcome string) error {
 	return e.store.Tx(ctx, func(ctx context.Context, tx T) error { return e.finish(ctx, tx, p, outcome) })
+}
+
+// ignore records why nothing follows from a delivery, as with most of them.
+func (e *Engine[W, T]) ignore(ctx context.Context, p *parcel, why string) error {
+	return e.store.Tx(ctx, func(ctx context.Context, tx T) error { return e.settle(ctx, tx, p, "ignored: "+why, true) })
 }

@@ -332,7 +332,7 @@ func TestHandledMeanwhile(t *testing.T) {
 	id := newRun(t, k, 5)
 	h := &town{asked: func(string) error {
 		return k.Tx(t.Context(), func(ctx context.Context, tx txn) error {
-			_, err := k.FinishDelivery(ctx, tx, "g1", "by the other one", time.Now())
+			_, err := k.FinishDelivery(ctx, tx, "g1", "by the other one", false, time.Now())
 			return err
 		})
 	}}

@@ -236,7 +236,7 @@ func (e *Engine[W, T]) everyRun(ctx context.Context, p *parcel) error {
 		return err
 	}
 	if outcomes = append(outcomes, merged...); len(outcomes) == 0 {
-		return e.conclude(ctx, p, fmt.Sprintf("ignored: no run waits for it (%s)", p.notice.Why))
+		return e.ignore(ctx, p, fmt.Sprintf("no run waits for it (%s)", p.notice.Why))
 	}
 	return e.conclude(ctx, p, strings.Join(outcomes, "; "))
 }

@@ -217,16 +217,16 @@ func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
 // transaction of the delivery's outcome.
 func (e *Engine[W, T]) elsewhere(ctx context.Context, p *parcel) error {
 	n := p.notice
-	ignored := fmt.Sprintf("ignored: no run is about it (%s)", n.Kind)
+	ignored := fmt.Sprintf("no run is about it (%s)", n.Kind)
 	if e.Observer == nil || n.Kind != pipeline.NoticeFeedback {
-		return e.conclude(ctx, p, ignored)
+		return e.ignore(ctx, p, ignored)
 	}
 	signals, err := e.Observer.Signals(ctx, nil, n, nil)
 	if err != nil {
 		return fmt.Errorf("look what people did on %s#%d: %w", n.Repo.FullName(), n.Pull, err)
 	}
 	if len(signals) == 0 {
-		return e.conclude(ctx, p, ignored)
+		return e.ignore(ctx, p, ignored)
 	}
 	var words []string
 	for i := range signals {

@@ -88,9 +88,9 @@ type inbox[T any] interface {
 	// WaitingDeliveries returns those whose time has come, in order of arrival.
 	WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]Delivery, error)
 
-	// FinishDelivery records what became of a delivery; false when it does not wait
+	// FinishDelivery records what became of a delivery; quiet says that nothing did. False when it does not wait
 	// any more, because it was finished before.
-	FinishDelivery(ctx context.Context, tx T, guid, outcome string, at time.Time) (bool, error)
+	FinishDelivery(ctx context.Context, tx T, guid, outcome string, quiet bool, at time.Time) (bool, error)
 
 	// FailDelivery records that a try failed, and why. It is tried again at next;
 	// after the fifth try it is dead.

@@ -48,7 +48,7 @@ func TestDeliveries(t *testing.T) {
 	s.fill(t, "clean", "weighed")
 	s.deliver(t, store.Delivery{Repo: "acme/shop", Action: "labeled"}, store.Delivery{Repo: "acme/secret", Event: "push"},
 		store.Delivery{Event: "installation", Action: "created"}, store.Delivery{Repo: "acme/quiet", Event: "ping"})
-	if _, err := s.db.FinishDelivery(t.Context(), nil, "g1", "started run 7\nmore", today); err != nil {
+	if _, err := s.db.FinishDelivery(t.Context(), nil, "g1", "started run 7\nmore", false, today); err != nil {
 		t.Fatal(err)
 	}
 	s.dead(t, "g2", hostileWords)
@@ -138,7 +138,7 @@ func TestDelivery(t *testing.T) {
 	s.post(t, "/deliveries/g3/retry", "", 303)
 
 	// What is done is not done again, and its payload is deleted some day.
-	if _, err := s.db.FinishDelivery(t.Context(), nil, "g2", "nothing", today); err != nil {
+	if _, err := s.db.FinishDelivery(t.Context(), nil, "g2", "nothing", true, today); err != nil {
 		t.Fatal(err)
 	}
 	s.pages.Redrive = s.db.RetryDelivery
