@@ -15,24 +15,26 @@ import (
 )
 
 // mayImport says which packages of the program a package may import; a
-// sub-package follows its parent. Everybody may import forge/pipeline and their
-// own sub-packages.
+// sub-package follows its parent. Everybody may import forge/pipeline,
+// forge/pipeline/text and their own sub-packages.
 var mayImport = map[string][]string{
 	"pipeline":          {},
-	"pipeline/store":    {"pipeline"},
-	"pipeline/work":     {"pipeline"},
-	"pipeline/agent":    {"pipeline"},
-	"pipeline/check":    {"pipeline"},
-	"pipeline/sandbox":  {"pipeline"},
-	"pipeline/identity": {"pipeline"},
-	"pipeline/simulate": {"pipeline"}, // plays pipeline's own decisions against a model
-	"webhook":           {"pipeline"},
-	"github":            {"pipeline"},
-	"github/githubtest": {"pipeline"},
-	"learn":             {"pipeline"},
+	"pipeline/text":     {},
+	"pipeline/secrets":  {"pipeline", "pipeline/text"},
+	"pipeline/store":    {"pipeline", "pipeline/text"},
+	"pipeline/work":     {"pipeline", "pipeline/text"},
+	"pipeline/agent":    {"pipeline", "pipeline/text"},
+	"pipeline/check":    {"pipeline", "pipeline/text"},
+	"pipeline/sandbox":  {"pipeline", "pipeline/text"},
+	"pipeline/identity": {"pipeline", "pipeline/text"},
+	"pipeline/simulate": {"pipeline", "pipeline/text"}, // plays pipeline's own decisions against a model
+	"webhook":           {"pipeline", "pipeline/text"},
+	"github":            {"pipeline", "pipeline/text"},
+	"github/githubtest": {"pipeline", "pipeline/text"},
+	"learn":             {"pipeline", "pipeline/text"},
 	"cmd/forge":         {"*"},
-	"cmd/forge/phase":   {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/identity", "pipeline/sandbox", "pipeline/work", "github"},
-	"cmd/forge/memory":  {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/recall", "learn/reflect", "learn/worth"},
+	"cmd/forge/phase":   {"pipeline", "pipeline/text", "pipeline/agent", "pipeline/check", "pipeline/identity", "pipeline/sandbox", "pipeline/work", "github"},
+	"cmd/forge/memory":  {"pipeline", "pipeline/text", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/recall", "learn/reflect", "learn/worth"},
 }
 
 // onlyIn are imports that belong to one package alone; test files and packages

@@ -7,18 +7,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // CommitOptions say what to commit on what.
 type CommitOptions struct {
 	Parent    string // SHA; empty for the first commit of a repository
-	Message   string
+	Message   string // of a model or a person: whatever GitHub or git would act on is neutralised, trailers are ordinary text
+	Run       string // becomes the one Forge-Run trailer, when it is not empty
 	Author    string
 	Email     string
 	Time      time.Time // fixed, so that the same input gives the same SHA
@@ -51,10 +54,12 @@ func (o *CommitOptions) check() error {
 	switch {
 	case o.Parent != "" && !isOID(o.Parent):
 		return fmt.Errorf("parent %q is not a full SHA", o.Parent)
-	case strings.TrimSpace(o.Message) == "":
+	case text.CommitMessage(o.Message) == "":
 		return errors.New("the message is empty")
 	case strings.ContainsRune(o.Message, 0):
 		return errors.New("the message has a NUL byte")
+	case !runName.MatchString(o.Run):
+		return fmt.Errorf("run %q is not a name", o.Run)
 	case o.Author == "" || strings.ContainsAny(o.Author, "<>\n\x00"):
 		return fmt.Errorf("author %q is not a name", o.Author)
 	case o.Email == "" || strings.ContainsAny(o.Email, "<>\n\x00 "):
@@ -122,6 +127,17 @@ func (g *Gateway) commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 	return o.commitTree(ctx, git, tree, parents...)
 }
 
+// runName is what a Forge-Run trailer may hold.
+var runName = regexp.MustCompile(`^[A-Za-z0-9._/-]*$`)
+
+// message is the whole message of the commit.
+func (o *CommitOptions) message() string {
+	if o.Run == "" {
+		return text.CommitMessage(o.Message)
+	}
+	return text.CommitMessage(o.Message, "Forge-Run: "+o.Run)
+}
+
 // commitTree makes the commit object.
 func (o *CommitOptions) commitTree(ctx context.Context, git git, tree string, parents ...string) (string, error) {
 	date := fmt.Sprintf("@%d +0000", o.Time.Unix())
@@ -130,7 +146,7 @@ func (o *CommitOptions) commitTree(ctx context.Context, git git, tree string, pa
 		args = append(args, "-p", p)
 	}
 	return line(git.run(ctx, gitCall{
-		args: args, stdin: strings.NewReader(strings.TrimRight(o.Message, "\n") + "\n"),
+		args: args, stdin: strings.NewReader(o.message()),
 		env: []string{
 			"GIT_AUTHOR_NAME=" + o.Author, "GIT_AUTHOR_EMAIL=" + o.Email, "GIT_AUTHOR_DATE=" + date,
 			"GIT_COMMITTER_NAME=" + o.Author, "GIT_COMMITTER_EMAIL=" + o.Email, "GIT_COMMITTER_DATE=" + date,

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // change is the options of a commit of one file.
@@ -140,6 +141,47 @@ func TestMerge(t *testing.T) {
 	}
 	if _, _, err := g.Merge(ctx, f.repo, strings.Repeat("1", 40), o); err == nil {
 		t.Error("Merge of a commit that is not there: no error")
+	}
+}
+
+// Covers S24: whatever the message says, GitHub acts on nothing in it, and the run's
+// trailer is the only one. Merges are no exception.
+func TestCommitMessageIsNeutral(t *testing.T) {
+	f := newFixture(t, sources)
+	const message = "Fix it [skip ci]\n\ncloses owner/repo#2, thanks @octocat\n\nSigned-off-by: someone\nForge-Run: other/9\n\n\nskip-checks: true\n"
+	ctx := t.Context()
+	o := change(f.head, "x", "x")
+	o.Message, o.Run = message, "7f3a/2"
+	sha, err := f.gateway.Commit(ctx, f.repo, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := f.commitTo(t, "main", map[string]string{"y": "y"})
+	if err := f.gateway.Fetch(ctx, f.repo, "", theirs); err != nil {
+		t.Fatal(err)
+	}
+	m := o
+	m.Parent, m.Changes = sha, nil
+	merged, conflicts, err := f.gateway.Merge(ctx, f.repo, theirs, m)
+	if err != nil || len(conflicts) > 0 {
+		t.Fatal(conflicts, err)
+	}
+	for _, sha := range []string{sha, merged} {
+		got := gitIn(t, f.gateway.Dir(f.repo), nil, "log", "-1", "--format=%B", sha)
+		if want := strings.TrimSpace(text.CommitMessage(message, "Forge-Run: 7f3a/2")); got != want || strings.Contains(got, "[skip") {
+			t.Errorf("message = %q, want %q", got, want)
+		}
+		if got := gitIn(t, f.gateway.Dir(f.repo), nil, "log", "-1", "--format=%(trailers)", sha); got != "Forge-Run: 7f3a/2" {
+			t.Errorf("trailers = %q; want the run's alone", got)
+		}
+	}
+	o.Run = "a/1\nSigned-off-by: someone"
+	if sha, err := f.gateway.Commit(ctx, f.repo, o); err == nil {
+		t.Errorf("Commit with a run of two lines = %s", sha)
+	}
+	o.Run, o.Message = "", "\u200b\n"
+	if sha, err := f.gateway.Commit(ctx, f.repo, o); err == nil {
+		t.Errorf("Commit with an invisible message = %s", sha)
 	}
 }
 

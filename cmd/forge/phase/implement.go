@@ -42,7 +42,8 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 		impl.Files = append(impl.Files, c.Path)
 	}
 	impl.Head, err = x.o.Gateway.Commit(ctx, run.Repo, sandbox.CommitOptions{
-		Parent: run.Head, Message: commitMessage(run, job.Ref, impl), Author: bot.Name, Email: bot.Email,
+		Parent: run.Head, Message: commitMessage(run, impl), Run: fmt.Sprintf("%s/%d", run.Trace, job.Ref.Iteration),
+		Author: bot.Name, Email: bot.Email,
 		Time: commitTime(run), Changes: changes, Protected: run.Config.Paths.Protected,
 	})
 	if err != nil {
@@ -71,7 +72,7 @@ func asAgentFault(err error) error {
 }
 
 // commitMessage says what the commit does and, for a fix, what it is for.
-func commitMessage(run *pipeline.Run, ref pipeline.PhaseRef, impl pipeline.Implementation) string {
+func commitMessage(run *pipeline.Run, impl pipeline.Implementation) string {
 	subject, rest, _ := strings.Cut(strings.TrimSpace(impl.Summary), "\n")
 	if subject == "" {
 		subject = run.Task.Title
@@ -91,6 +92,5 @@ func commitMessage(run *pipeline.Run, ref pipeline.PhaseRef, impl pipeline.Imple
 			b.WriteString("- " + strings.Join(strings.Fields(a), " ") + "\n")
 		}
 	}
-	fmt.Fprintf(&b, "\nForge-Run: %s/%d\n", run.Trace, ref.Iteration)
 	return b.String()
 }

@@ -22,7 +22,7 @@ func (x *Executor) update(ctx context.Context, run *pipeline.Run) (pipeline.Data
 	}
 	u.Head, u.Conflicts, err = x.o.Gateway.Merge(ctx, run.Repo, u.Base, sandbox.CommitOptions{
 		Parent: run.Head, Author: bot.Name, Email: bot.Email, Time: commitTime(run),
-		Message: fmt.Sprintf("Merge %s into %s\n\nForge-Run: %s/%d\n", run.Repo.DefaultBranch, run.Branch, run.Trace, run.Current().Number),
+		Message: fmt.Sprintf("Merge %s into %s", run.Repo.DefaultBranch, run.Branch), Run: fmt.Sprintf("%s/%d", run.Trace, run.Current().Number),
 	})
 	if err != nil || len(u.Conflicts) > 0 || u.Head == run.Head {
 		return pipeline.Data{Update: &u}, err
