@@ -112,7 +112,7 @@ func (d *display) refresh(run *pipeline.Run) {
 		if run.Active.Iteration > 0 {
 			d.status += fmt.Sprintf(", iteration %d of %d", run.Active.Iteration, run.MaxIterations())
 		}
-		d.status += fmt.Sprintf(" (%d model calls, $%.2f)", run.Usage.Calls, float64(run.Usage.MicroUSD)/1e6)
+		d.status += fmt.Sprintf(" (%d model calls, %s)", run.Usage.Calls, run.Usage.Cost())
 	}
 	d.redraw()
 }

@@ -346,7 +346,7 @@ func (v Renderer) iterations() string {
 			done = v.cell(it.Impl.Summary, 200) + " " + v.commit(it.Impl.Head)
 		}
 		if !it.Ended.IsZero() {
-			cost, time = usd(it.Usage.MicroUSD), took(it.Ended.Sub(it.Started).Milliseconds())
+			cost, time = it.Usage.Cost(), took(it.Ended.Sub(it.Started).Milliseconds())
 		}
 		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s |\n", it.Number, done, v.findingsCell(it), testsCell(it), cost, time)
 	}

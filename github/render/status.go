@@ -113,8 +113,8 @@ func (v Renderer) phases() string {
 	}{{pipeline.PhasePlan, "Plan"}, {pipeline.PhaseImplement, "Implement"}, {pipeline.PhaseReview, "Review"}, {pipeline.PhaseTest, "Test"}} {
 		icon, text := v.phase(p.phase)
 		cost := ""
-		if u, ok := v.Run.Spent[p.phase]; ok && u.MicroUSD > 0 {
-			cost = usd(u.MicroUSD)
+		if u, ok := v.Run.Spent[p.phase]; ok && u.MicroUSD+u.Unpriced > 0 {
+			cost = u.Cost()
 		}
 		fmt.Fprintf(&b, "| %s | **%s** | %s | %s | %s |\n", icon, p.name, text, took(v.Run.Millis[p.phase]), cost)
 	}
@@ -212,11 +212,7 @@ func (v Renderer) facts() string {
 	if it := r.Current(); it != nil {
 		out = append(out, fmt.Sprintf("Iteration **%d of %d**", it.Number, r.MaxIterations()))
 	}
-	cost := fmt.Sprintf("cost **%s**", usd(r.Usage.MicroUSD))
-	if l := r.CostLimit(); l > 0 {
-		cost += " of " + usd(l)
-	}
-	out = append(out, cost)
+	out = append(out, spent(r))
 	var ms int64
 	for _, n := range r.Millis {
 		ms += n
@@ -235,6 +231,26 @@ func (v Renderer) facts() string {
 		out = append(out, "branch "+code(r.Branch))
 	}
 	return strings.Join(out, " · ")
+}
+
+// spent is what the run has used of its budget: money, and tokens where the model
+// has no price.
+func spent(r *pipeline.Run) string {
+	cost := fmt.Sprintf("cost **%s**", r.Usage.Cost())
+	switch l := r.CostLimit(); {
+	case r.Usage.Unpriced > 0 && r.Usage.MicroUSD == 0:
+		cost = "**cost unknown**"
+	case l > 0:
+		cost += " of " + usd(l)
+	}
+	if r.Usage.Unpriced > 0 {
+		cost += fmt.Sprintf(" (%d tokens", r.Usage.Input+r.Usage.Output)
+		if l := r.TokenLimit(); l > 0 {
+			cost += fmt.Sprintf(" of %d", l)
+		}
+		cost += ")"
+	}
+	return cost
 }
 
 // earlier sums up the iterations that were sent back.

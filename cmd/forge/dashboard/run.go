@@ -226,7 +226,7 @@ func commitURL(run *pipeline.Run, sha string) string {
 // meters show what a run used of its limits.
 func meters(run *pipeline.Run) []meter {
 	usd := func(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/1e6) }
-	out := []meter{{"Cost", run.Usage.MicroUSD, run.CostLimit(), usd(run.Usage.MicroUSD), usd(run.CostLimit())}}
+	out := []meter{{"Cost", run.Usage.MicroUSD, run.CostLimit(), run.Usage.Cost(), usd(run.CostLimit())}}
 	if limit := run.WallLimit(); limit > 0 {
 		out = append(out, meter{"Working time", run.Worked(), limit, clock(run.Worked()), clock(limit)})
 	}

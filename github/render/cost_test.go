@@ -1,0 +1,32 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+)
+
+// Covers lessons 17: what is not known is not shown as $0.00 of $10.00.
+func TestSpent(t *testing.T) {
+	run := &pipeline.Run{Config: pipeline.DefaultConfig()}
+	run.Config.Limits.Tokens = 5000
+	for _, tt := range []struct {
+		usage pipeline.Usage
+		want  string
+	}{
+		{pipeline.Usage{MicroUSD: 1_250_000, Input: 10}, "cost **$1.25** of $10.00"},
+		{pipeline.Usage{Unpriced: 1200, Input: 1000, Output: 200}, "**cost unknown** (1200 tokens of 5000)"},
+		{pipeline.Usage{Unpriced: 1200, MicroUSD: 1_250_000, Input: 2000, Output: 200}, "cost **$1.25 + cost unknown** of $10.00 (2200 tokens of 5000)"},
+	} {
+		run.Usage = tt.usage
+		if got := spent(run); got != tt.want {
+			t.Errorf("%+v is shown as %q, want %q", tt.usage, got, tt.want)
+		}
+	}
+	run.Usage = pipeline.Usage{Unpriced: 1200, Input: 1200}
+	run.Spent = map[pipeline.Phase]pipeline.Usage{pipeline.PhasePlan: run.Usage}
+	if got := testView(run).phases(); !strings.Contains(got, "cost unknown") {
+		t.Errorf("the phases show no unknown cost:\n%s", got)
+	}
+}
