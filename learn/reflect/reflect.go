@@ -145,8 +145,7 @@ func Parse(answer, scope, key string, run int64, now time.Time) ([]pipeline.Lear
 		return nil, fmt.Errorf("reflection: the answer has %d bytes, over %d", len(text), maxAnswer)
 	}
 	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
-	var doc struct {
+	var doc struct { // what else the model adds is left out
 		Learnings *[]draft `json:"learnings"`
 	}
 	if err := dec.Decode(&doc); err != nil {

@@ -109,9 +109,12 @@ func TestParse(t *testing.T) {
 	if got, err := Parse(`{"learnings": []}`, "s", "k", 1, now); err != nil || len(got) != 0 {
 		t.Errorf("nothing notable: %v, %v", got, err)
 	}
+	if got, err := Parse(`{"learnings": [{"content": "Run go generate", "confidence": 1, "mood": 1}], "mood": 1}`, "s", "k", 1, now); err != nil || len(got) != 1 {
+		t.Errorf("unknown fields: %v, %v; want the learning", got, err)
+	}
 	for name, bad := range map[string]string{
 		"not the JSON": "I learnt a lot.", `no "learnings"`: `{}`, "text after": `{"learnings": []} and more`, "8 learnings": `{"learnings": [` + strings.Repeat(good+",", 7) + good + `]}`,
-		"unknown field": `{"learnings": [], "mood": 1}`, "no content": `{"learnings": [{"content": " <!-- x --> ", "confidence": 1}]}`, "its content has": `{"learnings": [{"content": "` + strings.Repeat("long ", 200) + `", "confidence": 1}]}`,
+		"no content": `{"learnings": [{"content": " <!-- x --> ", "confidence": 1}]}`, "its content has": `{"learnings": [{"content": "` + strings.Repeat("long ", 200) + `", "confidence": 1}]}`,
 		"from 0 to 1": `{"learnings": [{"content": "x", "confidence": 1.5}]}`, "confidence is not": `{"learnings": [{"content": "x"}]}`,
 		"more than 8 tags": `{"learnings": [{"content": "x", "confidence": 1, "tags": ["1","2","3","4","5","6","7","8","9"]}]}`, "bytes, over": strings.Repeat("x", maxAnswer+1),
 	} {
