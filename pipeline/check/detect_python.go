@@ -143,7 +143,7 @@ func (c *checker) pythonOwn(ctx context.Context, dir string) ([]string, error) {
 // isPytest makes a suite one of pytest.
 func (s *suite) isPytest() {
 	s.format, s.pytest, s.alone = formatJUnit, true, true
-	s.report = []string{"--junitxml={}", "-o", "junit_family=xunit1"}
+	s.report = []string{"--junitxml={}", "-o", "junit_family=xunit1", "--continue-on-collection-errors"}
 }
 
 // isolated is a project that is tested through tox or nox, by a runner that Forge

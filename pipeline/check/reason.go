@@ -21,8 +21,8 @@ var buildMessages = []*regexp.Regexp{
 	regexp.MustCompile(`^\s*(?P<file>\S+?)\((?P<line>\d+),\d+\): (?P<text>error [A-Z]+\d+: .*?)(?: \[[^\]]*proj\])?$`),                            // .NET, TypeScript
 	regexp.MustCompile(`^(?P<file>[\w./@+-]+\.tsx?):(?P<line>\d+):\d+ - (?P<text>error TS\d+: .*)`),                                               // TypeScript, pretty
 	regexp.MustCompile(`^(?P<file>[\w./@+-]+\.(?:java|c|cc|cpp|cxx|h|hpp|m|scala|swift)):(?P<line>\d+):(?:\d+:)? (?P<text>(?:fatal )?error: .*)`), // javac, C
-	regexp.MustCompile(`^\*\* \((?P<text>\w*Error\) (?P<file>[\w./-]+\.exs?):(?P<line>\d+).*)`),                                                   // Elixir
-	regexp.MustCompile(`^(?:PHP )?(?P<text>(?:Parse|Fatal) error: .* in (?P<file>/\S+\.php)(?: on line |:)(?P<line>\d+))$`),                       // PHP
+	regexp.MustCompile(`^\*\* \(\w*Error\) (?P<file>[\w./-]+\.exs?):(?P<line>\d+):(?:\d+:)? ?(?P<text>.*)`),                                       // Elixir
+	regexp.MustCompile(`^(?:PHP )?(?P<text>(?:Parse|Fatal) error: .*?) in (?P<file>/\S+\.php)(?: on line |:)(?P<line>\d+)$`),                      // PHP
 	regexp.MustCompile(`^(?:\S*ruby\S*: )?(?P<file>[\w./@+-]+\.rb):(?P<line>\d+):(?P<text>.*(?:syntax error|SyntaxError|unexpected).*)`),          // Ruby
 	regexp.MustCompile(`^(?P<file>[\w./@+-]+\.\w+):(?P<line>\d+):(?:\d+:)? (?P<text>(?:syntax error|undefined:|cannot use|undeclared).*)`),        // Go and others
 }

@@ -130,6 +130,7 @@ func (t *tapReader) explain(c *testcase, diag map[string]string) {
 	}
 	if (message == "" || message == "test failed") && t.comments != "" {
 		message = t.comments // a file that broke before its first test
+		locateJS(c, message)
 		if first := errorLine.FindString(message); first != "" {
 			message = strings.TrimSpace(first) + "\n" + message
 		}
@@ -145,7 +146,9 @@ func (t *tapReader) explain(c *testcase, diag map[string]string) {
 	if expected, actual := diag["expected"], diag["actual"]; expected != "" && actual != "" && !strings.Contains(c.err, actual) {
 		c.err = shorten(strings.TrimSpace(c.err + "\nexpected: " + expected + "\nactual: " + actual))
 	}
-	locateJS(c, diag["stack"]+"\n"+diag["at"])
+	if stack := diag["stack"] + "\n" + diag["at"]; c.file == "" || strings.TrimSpace(stack) != "" {
+		locateJS(c, stack)
+	}
 	if c.file == "" {
 		locateJS(c, diag["location"])
 	}

@@ -38,8 +38,11 @@ var etcFiles = map[string]string{
 	"ignore":        "__pycache__/\n*.pyc\n.pytest_cache/\nnode_modules/\n.DS_Store\n",
 }
 
-// etcShared are the host's files in /etc that toolchains need; they hold no secret.
-var etcShared = []string{"ld.so.cache", "alternatives", "ssl/certs", "ca-certificates", "localtime", "mime.types"}
+// etcShared are globs of the host's files in /etc that toolchains need; they hold
+// no secret. Maven's settings.xml does, as a rule.
+var etcShared = []string{"ld.so.cache", "alternatives", "ssl/certs", "ca-certificates", "localtime", "mime.types",
+	"java-*-openjdk/security", "java-*-openjdk/*.cfg", "java-*-openjdk/*.properties", "maven/m2.conf", "maven/logging",
+	"php/*/cli", "php/*/mods-available"}
 
 // bubblewrap builds the sandboxed process. Its own arguments go through a pipe and
 // its environment is empty, because a command can read both of the process that is
@@ -131,9 +134,10 @@ func (w *worker) boxArgs(c pipeline.Command, dir string) []string {
 	for _, name := range []string{"passwd", "group", "hosts", "nsswitch.conf"} {
 		args = append(args, "--ro-bind", filepath.Join(w.Etc, name), "/etc/"+name)
 	}
-	for _, name := range etcShared {
-		if _, err := os.Stat("/etc/" + name); err == nil {
-			args = append(args, "--ro-bind", "/etc/"+name, "/etc/"+name)
+	for _, glob := range etcShared {
+		names, _ := filepath.Glob("/etc/" + glob) // fails for a bad pattern alone
+		for _, name := range names {
+			args = append(args, "--ro-bind", name, name)
 		}
 	}
 	args = append(args,

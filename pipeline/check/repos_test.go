@@ -1,0 +1,189 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+	"forge/pipeline/sandbox"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+// The test binary is the sandbox's worker, too: the manager starts it with this.
+const workerArg = "-act-as-worker"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == workerArg {
+		if err := sandbox.Worker(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// Covers B4 and lessons 9: small repositories of many kinds are tested for real, in
+// the sandbox, or what is missing is told by name. Each is an archive in
+// testdata/repos; see the README there. `go test -run TestRepositories -update`
+// writes what was found into the archives.
+func TestRepositories(t *testing.T) {
+	files, err := filepath.Glob("testdata/repos/*.txtar")
+	if err != nil || len(files) < 12 {
+		t.Fatalf("repositories: %d, %v", len(files), err)
+	}
+	m := newManager(t)
+	has := sandboxTools(t, m)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := expected(archive, has)
+			ws := openRepository(t, m, archive)
+			report, err := Run(t.Context(), ws, Options{Head: "abc", Config: settingsOf(archive)})
+			got := describeReport(&report, err)
+			if want == nil {
+				if report.OK() || !strings.Contains(got, "could not run: ") {
+					t.Errorf("was never run with its tool, and this says nothing of what is missing:\n%s", got)
+				}
+				return
+			}
+			if *update {
+				want.Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d := cmp.Diff(string(want.Data), got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", want.Name, d)
+			}
+		})
+	}
+}
+
+func newManager(t *testing.T) *sandbox.Manager {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/tmp", "forge-check-") // the worker's user must reach it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	m, err := sandbox.New(sandbox.Options{Dir: dir, Exe: exe, Args: []string{workerArg}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// openRepository writes an archive's files into a workspace. All share one build
+// cache.
+func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) *sandbox.Workspace {
+	t.Helper()
+	ws, err := m.Open(t.Context(), sandbox.OpenOptions{Name: "repository", Cache: "repositories"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	for _, f := range archive.Files {
+		if f.Name == "want" || strings.HasPrefix(f.Name, "want without ") || f.Name == "tests.commands" {
+			continue
+		}
+		if err := ws.Write(t.Context(), f.Name, f.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ws
+}
+
+// sandboxTools returns which of the tools the sandbox has.
+func sandboxTools(t *testing.T, m *sandbox.Manager) map[string]bool {
+	t.Helper()
+	ws, err := m.Open(t.Context(), sandbox.OpenOptions{Name: "tools", Cache: "repositories"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	c := &checker{ws: ws, log: discard}
+	v, err := c.look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.tools
+}
+
+// expected returns the section that holds for the sandbox's tools: the first one
+// for a tool that is not there, else that of all tools.
+func expected(archive *txtar.Archive, has map[string]bool) *txtar.File {
+	for i, f := range archive.Files {
+		if tool, ok := strings.CutPrefix(f.Name, "want without "); ok && !has[tool] {
+			return &archive.Files[i]
+		}
+	}
+	for i, f := range archive.Files {
+		if f.Name == "want" {
+			return &archive.Files[i]
+		}
+	}
+	return nil
+}
+
+func settingsOf(archive *txtar.Archive) pipeline.TestConfig {
+	config := defaults
+	config.Reruns = 0
+	for _, f := range archive.Files {
+		if f.Name == "tests.commands" {
+			config.Commands = strings.Split(strings.TrimSpace(string(f.Data)), "\n")
+		}
+	}
+	return config
+}
+
+// describeReport writes a report as text.
+func describeReport(r *pipeline.TestReport, err error) string {
+	var b strings.Builder
+	var fault *pipeline.Fault
+	if errors.As(err, &fault) {
+		fmt.Fprintf(&b, "fault %s\n", fault.Message)
+		return b.String()
+	} else if err != nil {
+		return "error " + err.Error() + "\n"
+	}
+	fmt.Fprintf(&b, "ok %v\n", r.OK())
+	for _, s := range r.Suites {
+		fmt.Fprintf(&b, "suite %s\n", s.Command)
+		if s.NotRun != "" {
+			fmt.Fprintf(&b, "  not run: %s\n", s.NotRun)
+		}
+	}
+	for _, n := range r.Names {
+		fmt.Fprintf(&b, "passed %s\n", n)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(&b, "failed %s [%s:%d] %s\n  %s\n", f.Test, f.File, f.Line, f.Cause, strings.ReplaceAll(f.Error, "\n", "\n  "))
+	}
+	if r.Skipped > 0 {
+		fmt.Fprintf(&b, "skipped %d\n", r.Skipped)
+	}
+	for _, line := range []string{r.None, r.Unclean} {
+		if line != "" {
+			fmt.Fprintf(&b, "because %s\n", line)
+		}
+	}
+	return b.String()
+}
