@@ -19,9 +19,10 @@ import (
 type Tool struct {
 	Name     string  `json:"name"`
 	Calls    int     `json:"calls"`
-	Success  float64 `json:"success"`   // share of calls that succeeded, 0 to 1
-	MeanMS   float64 `json:"mean_ms"`   // duration of a call in milliseconds
-	MicroUSD float64 `json:"micro_usd"` // mean cost of a call: that of the model's turn that asked for it, shared by the calls of the turn
+	Success  float64 `json:"success"`            // share of calls that succeeded, 0 to 1
+	MeanMS   float64 `json:"mean_ms"`            // duration of a call in milliseconds
+	MicroUSD float64 `json:"micro_usd"`          // mean cost of a call: that of the model's turn that asked for it, shared by the calls of the turn
+	Unpriced int     `json:"unpriced,omitempty"` // calls that a model without a price asked for: MicroUSD is not known
 }
 
 // Phase is what a phase took, over all its executions.
@@ -31,6 +32,7 @@ type Phase struct {
 	Turns    int            `json:"turns"` // of agents
 	Millis   int64          `json:"ms"`
 	MicroUSD int64          `json:"micro_usd"`
+	Unpriced int64          `json:"unpriced,omitempty"` // tokens of models without a price, which are not in MicroUSD
 }
 
 // Inner is what the inner loop of a run took.
@@ -54,14 +56,18 @@ func Measure(events []pipeline.Event) Inner {
 		return phases[p]
 	}
 	calls := map[turn]int{} // of tools, by turn
-	costs := map[turn]int64{}
+	costs := map[turn]pipeline.Usage{}
 	for _, e := range events {
 		switch d := e.Data; {
 		case e.Type == pipeline.EventAgentIteration && d.Step != nil:
 			p := phase(d.Step.Phase)
 			p.Turns++
 			p.MicroUSD += d.Step.Usage.MicroUSD
-			costs[turn{d.Step.Phase, d.Step.Iteration, d.Step.Number}] += d.Step.Usage.MicroUSD
+			p.Unpriced += d.Step.Usage.Unpriced
+			at := turn{d.Step.Phase, d.Step.Iteration, d.Step.Number}
+			sum := costs[at]
+			sum.Add(d.Step.Usage)
+			costs[at] = sum
 		case e.Type == pipeline.EventToolExecuted && d.Tool != nil:
 			calls[turn{d.Tool.Phase, d.Tool.Iteration, d.Tool.Step}]++
 		case e.Type == pipeline.EventPhaseCompleted && d.Phase != nil:
@@ -79,7 +85,7 @@ func Measure(events []pipeline.Event) Inner {
 	return in
 }
 
-func tools(events []pipeline.Event, calls map[turn]int, costs map[turn]int64) []Tool {
+func tools(events []pipeline.Event, calls map[turn]int, costs map[turn]pipeline.Usage) []Tool {
 	sums := map[string]*Tool{}
 	for _, e := range events {
 		d := e.Data.Tool
@@ -97,7 +103,10 @@ func tools(events []pipeline.Event, calls map[turn]int, costs map[turn]int64) []
 			t.Success++
 		}
 		at := turn{d.Phase, d.Iteration, d.Step}
-		t.MicroUSD += float64(costs[at]) / float64(calls[at])
+		t.MicroUSD += float64(costs[at].MicroUSD) / float64(calls[at])
+		if costs[at].Unpriced > 0 {
+			t.Unpriced++
+		}
 	}
 	out := []Tool{}
 	for _, t := range sums {

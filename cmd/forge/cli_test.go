@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,6 +98,29 @@ func (c *cli) run(code int, want []string, args ...string) string {
 	return out.String()
 }
 
+// A model that cannot be used is told with its address before a run is made.
+func TestNoRunWithoutAModel(t *testing.T) {
+	c := newCLI(t)
+	t.Setenv("OPENAI_API_KEY", "")
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>a shop</html>") }))
+	defer web.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for _, tt := range []struct {
+		url, model string
+		say        []string
+	}{
+		{web.URL, "", []string{"no model is set", "FORGE_MODEL"}},
+		{web.URL + "/v1", "openai/llama", []string{"web page", web.URL + "/v1/", "openai_base_url"}},
+		{gone.URL + "/v1", "openai/llama", []string{"could not be reached", gone.URL + "/v1"}},
+	} {
+		t.Setenv("OPENAI_BASE_URL", tt.url)
+		t.Setenv("FORGE_MODEL", tt.model)
+		c.run(exitFailed, append(tt.say, "no run was made"), "run", "--repo", c.repo, "Put a comma after hello")
+		c.run(exitDone, []string{"No runs yet"}, "runs")
+	}
+}
+
 func TestUsage(t *testing.T) {
 	c := newCLI(t)
 	c.run(exitDone, []string{"forge "}, "version")
@@ -105,7 +130,9 @@ func TestUsage(t *testing.T) {
 	c.run(exitUsage, []string{"is not a run's number"}, "show", "x")
 	c.run(exitUsage, []string{"an issue's URL, or a task in words"}, "run")
 	c.run(exitUsage, []string{"--repo"}, "run", "--repo", filepath.Join(c.dir, "nowhere"), "do something")
-	c.run(exitFailed, []string{"run 7"}, "show", "7")
+	for _, args := range [][]string{{"show", "7"}, {"answer", "7", "accept"}, {"reset", "7"}, {"resume", "7"}, {"replay", "7"}} {
+		c.run(exitFailed, []string{"there is no run 7; `forge runs` lists them"}, args...)
+	}
 	c.run(exitUsage, []string{"no command \"serv\"", "Did you mean `forge serve`?"}, "serv")
 	c.run(exitDone, []string{"forge "}, "--version")
 	c.run(exitDone, []string{"No runs yet"}, "runs")

@@ -179,7 +179,7 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	case pipeline.EventGateReminded:
 		return line{"waiting", d.Note}
 	case pipeline.EventPhaseWaiting:
-		return line{"waiting", fmt.Sprintf("for %s, until %s at most", d.Await.What, d.Await.Until.Local().Format("15:04"))}
+		return waits(d.Await)
 	case pipeline.EventChangesAsked:
 		return line{"human", "a review asks for changes: the work goes back with them"}
 	case pipeline.EventBaseMoved:
@@ -188,7 +188,9 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 		return line{"human", "somebody deleted the branch"}
 	case pipeline.EventBranchMoved:
 		return line{"human", "somebody pushed to the branch: it goes on from " + d.Head}
-	case pipeline.EventRunVerified, pipeline.EventRunAccepted, pipeline.EventRunCancelled, pipeline.EventRunFailed, pipeline.EventRunSkipped:
+	case pipeline.EventRunVerified:
+		return line{string(run.State), strings.Join(append([]string{run.Ended}, waived(run)...), "; ")}
+	case pipeline.EventRunAccepted, pipeline.EventRunCancelled, pipeline.EventRunFailed, pipeline.EventRunSkipped:
 		return line{string(run.State), run.Ended}
 	}
 	return line{}
@@ -240,13 +242,54 @@ func completed(d pipeline.Data) line {
 	case d.Tests != nil && d.Tests.None != "":
 		l.text = "no tests: " + d.Tests.None
 	case d.Tests != nil:
-		l.text = fmt.Sprintf("%d of %d passed, %d failed", d.Tests.Passed, d.Tests.Total, d.Tests.Failed)
-		for _, f := range d.Tests.Failures {
-			l.text += fmt.Sprintf("; %s: %s", f.Test, firstLine(f.Error))
-		}
+		l.text = tested(d.Tests)
 	}
 	l.text += " (" + took + ")"
 	return l
+}
+
+// waits says what a phase waits for. A model's provider is asked again at a time that
+// is known; the repository's own checks are looked at until they end.
+func waits(a *pipeline.Await) line {
+	if a.Model {
+		return line{"waiting", fmt.Sprintf("for the model's provider, until %s", a.Next.Local().Format("15:04"))}
+	}
+	return line{"waiting", fmt.Sprintf("for %s, until %s at most", a.What, a.Until.Local().Format("15:04"))}
+}
+
+// waived says what people let pass, and who.
+func waived(run *pipeline.Run) (out []string) {
+	for _, w := range run.Waivers {
+		out = append(out, fmt.Sprintf("%s let pass: %s", w.By.Login, firstLine(w.What)))
+	}
+	return out
+}
+
+// tested is the result of tests in a line: what passed, and why that is not all.
+func tested(t *pipeline.TestReport) string {
+	text := fmt.Sprintf("%d of %d passed, %d failed", t.Passed, t.Total, t.Failed)
+	if n := len(t.Before); n > 0 {
+		var names []string
+		for _, f := range t.Before {
+			names = append(names, f.Test)
+		}
+		text += fmt.Sprintf("; %d failed before this work and still fail: %s", n, firstLine(strings.Join(names, ", ")))
+	}
+	for _, f := range t.Failures {
+		text += fmt.Sprintf("; %s: %s", f.Test, firstLine(f.Error))
+	}
+	if n := len(t.Changed); n > 0 {
+		text += fmt.Sprintf("; %d pass only as this work changed them", n)
+	}
+	for _, s := range t.Suites {
+		if s.NotRun != "" {
+			text += fmt.Sprintf("; %s did not run: %s", s.Name, firstLine(s.NotRun))
+		}
+	}
+	if t.Unclean != "" {
+		text += "; not green: " + firstLine(t.Unclean)
+	}
+	return text
 }
 
 func firstLine(s string) string {

@@ -111,6 +111,9 @@ func (p painter) paint(style, s string) string {
 
 func targetText(t metrics.Target) (text, style string) {
 	mark, is, style := "–", "no data", "faint"
+	if few := t.Few(); few != "" && t.Value != nil {
+		mark, is = "… too few", fmt.Sprintf("%s so far, %s", metrics.Amount(*t.Value, t.Unit), few)
+	}
 	if t.Hit != nil {
 		mark, style = "✗ missed", "bad"
 		if *t.Hit {

@@ -20,7 +20,7 @@ func TestMetricsCommand(t *testing.T) {
 	c.run(exitDone, []string{"0 runs ended", "no data"}, "metrics")
 	c.run(exitUsage, []string{"no runs yet"}, "metrics", "--repo", "greet")
 	c.run(exitDone, []string{"verified"}, "run", "--repo", c.repo, "--model", c.tape(servertest.GreeterTape), "Put a comma after hello")
-	c.run(exitDone, []string{"1 run ended", "success", "100 %", "✓ hit", "edit", "Loop 2"}, "metrics")
+	c.run(exitDone, []string{"1 run ended", "success", "100 %", "1 of 10 runs needed", "edit", "Loop 2"}, "metrics")
 	c.run(exitUsage, []string{"did you mean --days 30?"}, "metrics", "--days", "28")
 	c.run(exitUsage, []string{"did you mean --days 90?"}, "metrics", "--days", "365")
 	c.run(exitUsage, []string{"did you mean greet?"}, "metrics", "--repo", "great")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/server"
+	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -80,7 +82,7 @@ func runIssue(cmd *cobra.Command, owner, name string, n int) error {
 	if err != nil {
 		return err
 	}
-	return createAndDrive(ctx, a, d, start)
+	return createAndDrive(ctx, a, d, cfg, start)
 }
 
 // runLocal works on a task in words. The branch that comes of it is put into the
@@ -114,10 +116,17 @@ func runLocal(cmd *cobra.Command, dir, model, words string) error {
 	if err != nil {
 		return err
 	}
-	return createAndDrive(ctx, a, d, start)
+	return createAndDrive(ctx, a, d, cfg, start)
 }
 
-func createAndDrive(ctx context.Context, a *server.App, d *display, start pipeline.Start) error {
+// createAndDrive makes the run, unless its models cannot be used, and carries it on.
+func createAndDrive(ctx context.Context, a *server.App, d *display, cfg settings.Config, start pipeline.Start) error {
+	if len(start.Config.Models) > 0 {
+		cfg.Run.Models = start.Config.Models
+	}
+	if err := server.Models(cfg).Check(ctx); err != nil {
+		return fmt.Errorf("no run was made: %s", plain(err))
+	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	run, err := a.DB.CreateRun(ctx, fmt.Sprintf("cli/%d", now.UnixNano()), start, now, trace(), nil)
 	if err != nil {
@@ -129,6 +138,22 @@ func createAndDrive(ctx context.Context, a *server.App, d *display, start pipeli
 	}
 	d.onEvents(run, events)
 	return drive(ctx, a, d, run.ID)
+}
+
+// plain leaves out what a fault says for programs.
+func plain(err error) string {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		var lines []string
+		for _, e := range all.Unwrap() {
+			lines = append(lines, plain(e))
+		}
+		return strings.Join(lines, "\n")
+	}
+	var f *pipeline.Fault
+	if errors.As(err, &f) {
+		return f.Message
+	}
+	return err.Error()
 }
 
 // drive carries the run on until it ends or waits.

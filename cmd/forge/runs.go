@@ -236,13 +236,21 @@ func showInner(ctx context.Context, out io.Writer, db *store.DB, id int64, asJSO
 	}
 	phases, tools := plainTable("phase", "executions", "turns", "time", "cost"), plainTable("tool", "calls", "success", "mean time", "mean cost")
 	for _, p := range in.Phases {
-		phases.AppendRow(table.Row{p.Name, p.Runs, p.Turns, pipeline.Clock(time.Duration(p.Millis) * time.Millisecond), fmt.Sprintf("$%.4f", float64(p.MicroUSD)/1e6)})
+		phases.AppendRow(table.Row{p.Name, p.Runs, p.Turns, pipeline.Clock(time.Duration(p.Millis) * time.Millisecond), cost(float64(p.MicroUSD), p.Unpriced > 0)})
 	}
 	for _, t := range in.Tools {
-		tools.AppendRow(table.Row{t.Name, t.Calls, fmt.Sprintf("%.0f %%", 100*t.Success), fmt.Sprintf("%.0f ms", t.MeanMS), fmt.Sprintf("$%.4f", t.MicroUSD/1e6)})
+		tools.AppendRow(table.Row{t.Name, t.Calls, fmt.Sprintf("%.0f %%", 100*t.Success), fmt.Sprintf("%.0f ms", t.MeanMS), cost(t.MicroUSD, t.Unpriced > 0)})
 	}
 	_, err = fmt.Fprintf(out, "%s\n\n%s\n", phases.Render(), tools.Render())
 	return err
+}
+
+// cost shows small sums in micro-dollars.
+func cost(micros float64, unpriced bool) string {
+	if unpriced {
+		return "unknown"
+	}
+	return fmt.Sprintf("$%.4f", micros/1e6)
 }
 
 // plainTable makes a table without lines.

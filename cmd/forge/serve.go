@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,13 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var models sync.WaitGroup
+			models.Go(func() {
+				if err := server.Models(cfg).Check(cmd.Context()); err != nil && cmd.Context().Err() == nil {
+					log.Warn("a model cannot be used; runs that need it wait, and ask", "error", err)
+				}
+			})
+			defer models.Wait()
 			log.Info("forge is ready", "address", s.URL, "pages", s.PagesURL, "version", server.Version())
 			<-cmd.Context().Done()
 			log.Info("forge ends: running phases stop at their next step")

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -58,7 +59,18 @@ type Target struct {
 	Unit   string   `json:"unit"`
 	Value  *float64 `json:"value"` // nil: no data
 	N      int64    `json:"n"`
-	Hit    *bool    `json:"hit"` // nil: no data
+	Hit    *bool    `json:"hit"`    // nil: no data, or too few
+	Needed int64    `json:"needed"` // observations for a verdict
+	Of     string   `json:"of"`     // what is observed: "runs"
+}
+
+// Few says how many observations there are of those that a verdict needs, for people;
+// "" when there are enough.
+func (t Target) Few() string {
+	if t.N >= t.Needed {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d %s needed", t.N, t.Needed, t.Of)
 }
 
 // Report is everything that is measured in a period.
@@ -250,25 +262,31 @@ func trend(better int, change float64, now, before *[2]float64) Trend {
 	return TrendWorse
 }
 
+// targetNeeds is how many observations a verdict needs: with fewer, one run decides
+// whether a goal is hit.
+const targetNeeds = 10
+
 // targets holds the figures against the goals of V6.
 func targets(metrics []Metric) []Target {
 	const minute = 60_000
 	goals := []struct {
-		name, metric, goal string
-		hit                func(float64) bool
+		name, metric, goal, of string
+		hit                    func(float64) bool
 	}{
-		{"most features pass in 1–2 iterations", QuickPass, "over 50 %", func(v float64) bool { return v > 0.5 }},
-		{"every iteration fixes something", IterationFixes, "100 %", func(v float64) bool { return v >= 1 }},
-		{"few runs escalate", Escalation, "under 10 %", func(v float64) bool { return v < 0.1 }},
-		{"an iteration is quick", IterationTime, "mean under 30 min", func(v float64) bool { return v < 30*minute }},
+		{"most features pass in 1–2 iterations", QuickPass, "over 50 %", "runs", func(v float64) bool { return v > 0.5 }},
+		{"every iteration fixes something", IterationFixes, "100 %", "bounces", func(v float64) bool { return v >= 1 }},
+		{"few runs escalate", Escalation, "under 10 %", "runs", func(v float64) bool { return v < 0.1 }},
+		{"an iteration is quick", IterationTime, "mean under 30 min", "iterations", func(v float64) bool { return v < 30*minute }},
 	}
 	var out []Target
 	for _, g := range goals {
 		i := slices.IndexFunc(metrics, func(m Metric) bool { return m.Key == g.metric })
-		t := Target{Name: g.name, Metric: g.metric, Goal: g.goal, Unit: metrics[i].Unit}
+		t := Target{Name: g.name, Metric: g.metric, Goal: g.goal, Unit: metrics[i].Unit, Needed: targetNeeds, Of: g.of}
 		if now := metrics[i].Now; now != nil {
-			hit := g.hit(now.Value)
-			t.Value, t.N, t.Hit = &now.Value, now.N, &hit
+			t.Value, t.N = &now.Value, now.N
+			if hit := g.hit(now.Value); t.N >= targetNeeds {
+				t.Hit = &hit
+			}
 		}
 		out = append(out, t)
 	}

@@ -108,7 +108,7 @@ func Catalogue() []Definition {
 		{Success, 0, "success", "share of runs that ended verified", Share, "share", "", 1, false, false},
 		{QuickPass, 0, "verified in 1–2 iterations", "share of runs that ended verified after one or two iterations", Share, "share", "", 1, false, false},
 		{Escalation, 0, "escalation", "share of runs that ended in which going on did not help, tests were stuck or the budget was used up, and a person was asked", Share, "share", "", -1, false, false},
-		{Cost, 0, "cost", "cost of the model calls of a run that ended; those of reflections are not in it", Mean, "micro-USD", "", -1, true, false},
+		{Cost, 0, "cost", "cost of the model calls of a run that ended; those of reflections are not in it, nor runs with a model that has no price", Mean, "micro-USD", "", -1, true, false},
 		{PublishFailure, 0, "publish failure", "share of attempts to show a run on GitHub that failed", Share, "share", "", -1, false, false},
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"forge/pipeline"
+	"forge/pipeline/pipelinetest"
 	"forge/pipeline/store"
 )
 
@@ -403,7 +404,7 @@ func TestTrendsAndTargets(t *testing.T) {
 		share(20260301, FirstPass, 10, 6), share(20260220, FirstPass, 10, 5), // chance
 		{Day: 20260301, Metric: Learnings, N: 100, Total: 500, Squares: 2500}, {Day: 20260220, Metric: Learnings, N: 100, Total: 300, Squares: 900},
 		share(20260301, QuickPass, 10, 5), share(20260301, IterationFixes, 10, 10),
-		{Day: 20260301, Metric: IterationTime, Bucket: bucketOf(1_799_999), N: 1, Total: 1_799_999},
+		{Day: 20260301, Metric: IterationTime, Bucket: bucketOf(1_799_999), N: 10, Total: 17_999_990},
 	}
 	rep := Compute(rows, Options{Days: 7, Now: start})
 	want := map[string]Trend{Success: TrendBetter, Escalation: TrendWorse, FirstPass: TrendSteady, Learnings: TrendUp, QuickPass: TrendNone}
@@ -420,6 +421,53 @@ func TestTrendsAndTargets(t *testing.T) {
 	}
 	if rep.Runs != 100 {
 		t.Errorf("%d runs, want 100", rep.Runs)
+	}
+}
+
+// A target says how many runs it has seen as long as there are too few for a verdict.
+func TestTargetsWithTooFewRuns(t *testing.T) {
+	for _, tt := range []struct {
+		n   int64
+		few string
+		hit bool
+	}{{0, "0 of 10 runs needed", false}, {3, "3 of 10 runs needed", false}, {9, "9 of 10 runs needed", false}, {10, "", true}} {
+		var rows []Row
+		if tt.n > 0 {
+			rows = append(rows, Row{Day: 20260301, Metric: QuickPass, N: tt.n, Total: tt.n})
+		}
+		got := Compute(rows, Options{Days: 7, Now: start}).Targets[0]
+		if got.Few() != tt.few || (got.Hit != nil) != tt.hit || (got.Value != nil) != (tt.n > 0) {
+			t.Errorf("with %d runs: %+v, %q", tt.n, got, got.Few())
+		}
+	}
+}
+
+// What a model without a price costs is not known: such a run is no observation of
+// the cost, and its tools are none.
+func TestUnknownCostIsNoObservation(t *testing.T) {
+	for _, tt := range []struct {
+		usage pipeline.Usage
+		n     int64
+	}{{pipeline.Usage{Calls: 1, Input: 10, MicroUSD: 5}, 1}, {pipeline.Usage{Calls: 1, Input: 10, Unpriced: 10}, 0}} {
+		ref := pipeline.PhaseRef{Phase: pipeline.PhasePlan, Attempt: 1}
+		events := pipelinetest.New(pipeline.DefaultConfig(), pipeline.Task{Title: "x"}).Events
+		at := events[len(events)-1].Time
+		for _, e := range []pipeline.Event{
+			{Type: pipeline.EventPhaseEntered, Data: pipeline.Data{Phase: &ref}},
+			{Type: pipeline.EventAgentIteration, Data: pipeline.Data{Step: &pipeline.Step{Phase: ref.Phase, Number: 1, Usage: tt.usage}}},
+			{Type: pipeline.EventToolExecuted, Data: pipeline.Data{Tool: &pipeline.ToolUse{Phase: ref.Phase, Step: 1, Tool: "read"}}},
+			{Type: pipeline.EventRunCancelled},
+		} {
+			e.Time = at
+			events = append(events, e)
+		}
+		got := map[string]int64{}
+		for _, r := range Of(events) {
+			got[r.Metric] += r.N
+		}
+		if got[Cost] != tt.n || got[ToolCost] != tt.n || got[Success] != 1 {
+			t.Errorf("%+v: %d costs, %d of tools, %d runs", tt.usage, got[Cost], got[ToolCost], got[Success])
+		}
 	}
 }
 

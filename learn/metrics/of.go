@@ -75,6 +75,7 @@ type turn struct {
 	key   [3]any
 	at    time.Time
 	cost  int64 // micro-USD
+	part  bool  // some of the cost is not known
 	tools []string
 }
 
@@ -89,7 +90,9 @@ func (m *measurer) take(e *pipeline.Event) {
 		if d.Step != nil {
 			m.turns++
 			m.advised = m.advised || d.Step.Advice != ""
-			m.inTurn(e.Time, d.Step.Phase, d.Step.Iteration, d.Step.Number).cost += d.Step.Usage.MicroUSD
+			turn := m.inTurn(e.Time, d.Step.Phase, d.Step.Iteration, d.Step.Number)
+			turn.cost += d.Step.Usage.MicroUSD
+			turn.part = turn.part || d.Step.Usage.Unpriced > 0
 		}
 	case pipeline.EventToolExecuted:
 		if t := d.Tool; t != nil {
@@ -130,7 +133,7 @@ func (m *measurer) inTurn(at time.Time, p pipeline.Phase, iteration, step int) *
 // flushTurn shares the cost of the turn among its tools; what does not divide goes
 // to the first ones, so that the sum is exact.
 func (m *measurer) flushTurn() {
-	if n := int64(len(m.turn.tools)); n > 0 {
+	if n := int64(len(m.turn.tools)); n > 0 && !m.turn.part {
 		for i, tool := range m.turn.tools {
 			m.sums.add(m.turn.at, ToolCost, tool, m.turn.cost/n+one(int64(i) < m.turn.cost%n))
 		}
@@ -261,7 +264,9 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 	m.sums.add(m.ended, QuickPass, "", one(verified && len(m.run.Iterations) <= 2))
 	m.sums.add(m.ended, Escalation, "", one(escalated))
 	m.sums.add(m.ended, Diminishing, "", one(m.shrinking))
-	m.sums.add(m.ended, Cost, "", m.run.Usage.MicroUSD)
+	if m.run.Usage.Unpriced == 0 { // what is not known is no observation
+		m.sums.add(m.ended, Cost, "", m.run.Usage.MicroUSD)
+	}
 	m.sums.add(m.ended, Learnings, "", m.learnings)
 }
 

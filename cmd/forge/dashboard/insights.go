@@ -242,15 +242,21 @@ func (d insightsData) Verdicts() string {
 		count[verdict(t)]++
 	}
 	text := fmt.Sprintf("%d hit, %d missed", count["hit"], count["miss"])
+	if count["few"] > 0 {
+		text += fmt.Sprintf(", %d with too few runs to tell", count["few"])
+	}
 	if count[""] > 0 {
 		text += fmt.Sprintf(", %d without data", count[""])
 	}
 	return text
 }
 
-// verdict says whether a target is hit: "hit", "miss", "" without data.
+// verdict says whether a target is hit: "hit", "miss", "few" with too few
+// observations, "" without data.
 func verdict(t metrics.Target) string {
 	switch {
+	case t.Value != nil && t.Few() != "":
+		return "few"
 	case t.Hit == nil:
 		return ""
 	case *t.Hit:
