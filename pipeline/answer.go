@@ -31,7 +31,13 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 			return nil, Scratchpad(r)
 		}
 	}
-	if cmd.Name == "retry" { // another word for what makes it go on
+	if cmd.Name == "dismiss" {
+		return nil, "`/forge dismiss` works as a reply to one of Forge's comments on the diff, with the reason behind it."
+	}
+	if r.State.Ended() {
+		return r.answerAfter(cmd, a)
+	}
+	if g := r.Gate(); cmd.Name == "retry" && !(g != nil && g.accepts("retry") && r.State == StateWaiting) { // another word for what makes it go on
 		cmd.Name = "continue"
 		if r.State == StateStopped {
 			cmd.Name = "resume"
@@ -41,24 +47,21 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 	if text := r.tooLate(cmd); text != "" {
 		return nil, text
 	}
-	ev := func(t EventType) Event {
-		return Event{ID: string(t), Type: t, Source: "human:" + actor.Login, Time: at, Data: Data{Answer: a}}
-	}
 	switch cmd.Name {
 	case "stop":
 		if r.State == StateStopped {
 			return nil, "This run is stopped already. `/forge resume` lets it go on."
 		}
-		return []Event{ev(EventRunStopped)}, ""
+		return []Event{answering(EventRunStopped, a)}, ""
 	case "resume":
 		if r.State != StateStopped {
 			return nil, "This run is not stopped: " + r.Summary()
 		}
-		return []Event{ev(EventRunResumed)}, ""
+		return []Event{answering(EventRunResumed, a)}, a.reply(r.resumed())
 	case "reset":
-		return []Event{ev(EventRunReset)}, ""
+		return []Event{answering(EventRunReset, a)}, a.reply(fmt.Sprintf("Run %d: the guards count from the beginning, as of now.", r.ID))
 	case "cancel":
-		return []Event{ev(EventRunCancelled)}, ""
+		return []Event{answering(EventRunCancelled, a)}, ""
 	}
 	g := r.Gate()
 	if g == nil {
@@ -72,17 +75,111 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 		return nil, wrong
 	}
 	if cmd.Name == "accept" {
-		return []Event{ev(EventGateAnswered), ev(EventGateOverride), ev(EventRunAccepted)}, ""
+		return []Event{answering(EventGateAnswered, a), answering(EventGateOverride, a), answering(EventRunAccepted, a)}, ""
 	}
-	return []Event{ev(EventGateAnswered)}, ""
+	return []Event{answering(EventGateAnswered, a)}, a.reply(r.goesOn(g, a))
 }
 
-// tooLate is the answer to a command that comes after the matter was settled: by
-// the run's end, or by somebody else's answer.
-func (r *Run) tooLate(cmd SlashCommand) string {
-	if r.State.Ended() {
-		return fmt.Sprintf("Run %d has ended (%s: %s), so `%s` changes nothing. Take the label off and put it on again to start a new run.", r.ID, r.State, r.Ended, cmd.Name)
+// answering is an event that an answer makes.
+func answering(t EventType, a *Answer) Event {
+	return Event{ID: string(t), Type: t, Source: "human:" + a.By.Login, Time: a.At, Data: Data{Answer: a}}
+}
+
+// reply is what a command did, for who typed it. Who ticks a box or presses a button
+// sees it there.
+func (a *Answer) reply(text string) string {
+	if a.Via == "box" || a.Via == "button" {
+		return ""
 	}
+	return text
+}
+
+// resumed says what the run does when it is no longer stopped.
+func (r *Run) resumed() string {
+	switch g := r.Gate(); {
+	case g != nil:
+		return fmt.Sprintf("Run %d is no longer stopped; it waits for an answer: %s Choices: %s.", r.ID, g.Question, g.words())
+	case r.Active != nil:
+		return fmt.Sprintf("Run %d goes on where it was stopped, in the phase %s.", r.ID, r.Active.Phase)
+	}
+	return fmt.Sprintf("Run %d goes on where it was stopped.", r.ID)
+}
+
+// goesOn says what an answer that lets the run go on does; "" for the others, whose
+// name says it.
+func (r *Run) goesOn(g *Gate, a *Answer) string {
+	if a.Choice != "continue" && a.Choice != "retry" || g.Guard == nil {
+		return ""
+	}
+	words := ""
+	if a.Text != "" {
+		words = ", with your words"
+	}
+	last := a.N
+	if it := r.Current(); it != nil {
+		last += it.Number
+	}
+	upTo := fmt.Sprintf("for up to %s (to iteration %d)", plural(a.N, "more iteration", "more iterations"), last)
+	switch g.Guard.Name {
+	case GuardNoTests:
+		return fmt.Sprintf("Run %d looks for tests again, with the repository's settings as they are now%s.", r.ID, words)
+	case GuardUnclean:
+		if a.Choice == "retry" {
+			return fmt.Sprintf("Run %d runs the tests again.", r.ID)
+		}
+	case GuardFaults, GuardPublish, GuardGone, GuardConflict, GuardBase:
+		return fmt.Sprintf("Run %d tries again%s.", r.ID, words)
+	case GuardKnown:
+		return fmt.Sprintf("Run %d fixes them, too, %s%s.", r.ID, upTo, words)
+	}
+	return fmt.Sprintf("Run %d goes on %s%s.", r.ID, upTo, words)
+}
+
+// answerAfter is Answer for a run that has ended: what makes it go on does so when it
+// can be reopened; all else is told why it changes nothing, and what does.
+func (r *Run) answerAfter(cmd SlashCommand, a *Answer) ([]Event, string) {
+	over := fmt.Sprintf("Run %d has ended (%s: %s)", r.ID, r.State, r.Ended)
+	if !slices.Contains([]string{"continue", "retry", "resume"}, cmd.Name) {
+		return nil, fmt.Sprintf("%s, so `%s` changes nothing. %s", over, cmd.Name, r.whatNow())
+	}
+	if !r.Reopenable() {
+		return nil, fmt.Sprintf("%s, so there is nothing for `%s` to go on with. %s", over, cmd.Name, r.whatNow())
+	}
+	if cmd.Args != "" && cmd.Name == "continue" {
+		if wrong := (&Gate{}).read(a, cmd); wrong != "" {
+			return nil, wrong
+		}
+	}
+	what := fmt.Sprintf("%s is reviewed and tested again", short(r.Head))
+	if a.Text != "" {
+		what = "the work goes back with your words"
+	}
+	e := answering(EventRunReopened, a)
+	e.Data.Actor, e.Data.Note = &a.By, a.By.Login+" said "+a.Choice
+	return []Event{e}, a.reply(fmt.Sprintf("Run %d goes on: %s.", r.ID, what))
+}
+
+// whatNow says what makes a run go on that has ended, or what does in its place.
+func (r *Run) whatNow() string {
+	again := "`/forge run` in the issue starts a new run."
+	if r.Task.Issue == 0 {
+		again = "Start a new run for what is left to do."
+	}
+	switch {
+	case r.Reopenable() && r.Published.Pull != nil:
+		return fmt.Sprintf("Its pull request #%d is open: a push to it, requested changes, or `/forge continue` with words on further lines make it go on. "+
+			"To begin anew, close it, then give `/forge run` in the issue.", r.Published.Pull.Number)
+	case r.Reopenable():
+		return "`continue` with words makes it go on."
+	case r.Closed != "":
+		return strings.ToUpper(r.Closed[:1]) + r.Closed[1:] + ". " + again
+	}
+	return again
+}
+
+// tooLate is the answer to a command that comes after the matter was settled by
+// somebody else's answer.
+func (r *Run) tooLate(cmd SlashCommand) string {
 	g := r.Gate()
 	if g != nil && (cmd.Gate == "" || cmd.Gate == g.ID) || !slices.Contains(gateWords, cmd.Name) {
 		return ""
@@ -108,6 +205,8 @@ func Help() string {
 		"| `/forge stop` · `/forge resume` | pause it, let it go on |\n" +
 		"| `/forge continue N` | N more iterations; words on further lines go along |\n" +
 		"| `/forge retry` | try again what broke down, or was stopped |\n" +
+		"| `/forge continue` · `/forge retry`, after the end | go on with a verified or accepted pull request |\n" +
+		"| `/forge dismiss WHY` | in reply to a finding: it is none |\n" +
 		"| `/forge accept` | take it as it is, with its known issues |\n" +
 		"| `/forge choose OPTION` | answer a question |\n" +
 		"| `/forge approve` · `/forge approve all` | let a step begin; all later ones, too |\n" +

@@ -2,8 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -30,6 +28,9 @@ func (r *Run) Apply(e Event) {
 		if w := e.Data.Await; w != nil && r.active(e.Data.Phase) {
 			await := *w
 			r.Await = &await
+			if w.Model && w.Next.Sub(e.Time) >= time.Minute { // people see what it waits for, and until when
+				r.Rev = e.Seq
+			}
 		}
 	case EventPhaseWoken:
 		if r.Await != nil {
@@ -74,7 +75,18 @@ func (r *Run) applyLife(e Event) bool {
 			Repo: s.Repo, Task: s.Task, By: s.By, Config: s.Config, Base: s.Base, Branch: s.Branch, Head: s.Base,
 		}
 	case EventRunVerified:
-		r.end(StateVerified, "review and tests passed on "+short(r.Head))
+		why := "review and tests passed on " + short(r.Head)
+		if who := r.letPass(); who != "" {
+			why += "; " + who
+		}
+		r.end(StateVerified, why)
+	case EventRunReopened:
+		r.reopen(e)
+	case EventRunClosed:
+		if r.Reopenable() {
+			r.Closed = e.Data.Note
+		}
+		return true // nobody looks for it on GitHub
 	case EventRunAccepted:
 		r.end(StateAccepted, "accepted with its known issues"+by(e.Data.Answer))
 		for i := range r.Findings {
@@ -154,7 +166,7 @@ func (r *Run) applyHuman(e Event) bool {
 			g.Reminded = e.Time
 		}
 	case EventGateAnswered:
-		r.answered(e.Data.Answer)
+		r.answered(e.Data.Answer, e.Data.Config)
 	case EventChangesAsked:
 		if v := e.Data.Review; v != nil && !r.State.Ended() {
 			r.changesAsked(v, e.Data.Actor)
@@ -181,10 +193,11 @@ func (r *Run) applyElsewhere(e Event) bool {
 		if t := e.Data.Task; t != nil {
 			r.Task.Title = t.Title
 			_, r.Task.Body = FrontMatter(t.Body) // the snapshot of the settings stays (R4)
+			r.wishChanged(e.Data.Actor)
 		}
 		return true
 	case EventDismissed:
-		r.dismiss(e.Data.Signal)
+		r.dismiss(e.Data.Signal, e.Data.Actor)
 		return true
 	default:
 		return false
@@ -226,23 +239,6 @@ func (r *Run) changesAsked(v *Review, by *Actor) {
 		}
 	}
 	r.Counters.Until = max(r.Counters.Until, len(r.Iterations)+1)
-}
-
-// dismiss marks a finding as dismissed by a human, or takes that back.
-func (r *Run) dismiss(s *Signal) {
-	if s == nil || s.Finding == "" {
-		return
-	}
-	for i := range r.Findings {
-		is := &r.Findings[i]
-		switch {
-		case is.Fingerprint() != s.Finding:
-		case !s.Off && is.State == "open":
-			is.State = "dismissed"
-		case s.Off && is.State == "dismissed":
-			is.State = "open"
-		}
-	}
 }
 
 // applyPublish records what GitHub shows.
@@ -293,6 +289,9 @@ func (r *Run) enter(e Event) {
 	ref := *p
 	r.Active, r.Await = &ref, nil
 	count(&r.Attempts, attemptKey(p.Iteration, p.Phase), 1)
+	if e.Data.Head != "" {
+		r.Last = r.Last.next(ref, e.Data.Head)
+	}
 	r.Rev = e.Seq
 }
 
@@ -308,6 +307,8 @@ func (r *Run) complete(e Event) {
 	switch d := e.Data; {
 	case p.Phase == PhasePlan && d.Plan != nil:
 		r.planned(p, d)
+	case p.Phase == PhasePlan && d.Tests != nil && r.Plan == nil: // nothing to test with: it was not planned
+		r.Baseline = d.Tests
 	case p.Phase == PhaseImplement && d.Implementation != nil:
 		it.Impl = d.Implementation
 		r.implemented(it)
@@ -320,12 +321,12 @@ func (r *Run) complete(e Event) {
 	case p.Phase == PhaseUpdate && d.Update != nil && d.Update.Parent == r.Head:
 		r.updated(it, d)
 	default: // no result, or one of another head
-		r.Active = nil
+		r.Active, r.Last = nil, nil
 		r.Counters.Faults++
 		return
 	}
 	count(&r.Millis, p.Phase, p.Millis)
-	r.Active, r.Fault, r.Counters.Faults, r.Rev = nil, nil, 0, e.Seq
+	r.Active, r.Last, r.Fault, r.Counters.Faults, r.Rev = nil, nil, nil, 0, e.Seq
 }
 
 // active reports whether the run is in this execution of the phase.
@@ -340,6 +341,10 @@ func (r *Run) planned(p *PhaseRef, d Data) {
 		r.Former = append(r.Former, *r.Plan)
 	}
 	r.Plan, r.Approved, r.Simpler, r.Planned = d.Plan, false, false, p.Iteration
+	if it := r.Current(); r.Edited && it != nil { // what was judged was held against another plan
+		it.Review, it.Tests, it.Forced = nil, nil, false
+	}
+	r.Edited = false
 	if d.Tests != nil {
 		r.Baseline = d.Tests
 	}
@@ -366,84 +371,6 @@ func (r *Run) updated(it *Iteration, d Data) {
 	}
 }
 
-// implemented notes the new head, or that there is none.
-func (r *Run) implemented(it *Iteration) {
-	if it.Impl.Head == it.Impl.Parent {
-		r.Counters.Stale++
-		return
-	}
-	r.Head, r.Counters.Stale = it.Impl.Head, 0
-}
-
-// reviewed follows the review's findings across iterations.
-func (r *Run) reviewed(it *Iteration) {
-	seen := map[string]bool{}
-	review := *it.Review
-	review.Findings = r.recognise(review.Findings, PhaseReview)
-	it.Review = &review
-	for i := range review.Findings {
-		f := &review.Findings[i]
-		seen[f.Fingerprint] = true
-		r.Findings = sight(r.Findings, Issue{Finding: f, Phase: PhaseReview}, it.Number)
-	}
-	for i := range r.Findings {
-		is := &r.Findings[i]
-		covered := is.Finding.File == "" || slices.Contains(it.Review.Reviewed, is.Finding.File)
-		if is.Phase == PhaseReview && is.State == "open" && !seen[is.Fingerprint()] && covered {
-			is.State, is.FixedIn = "fixed", it.Review.Head
-		}
-	}
-	r.settle(PhaseReview, seen)
-	it.Brief = brief(it.Review.Findings, nil)
-	if len(r.Blocking(it.Review)) > 0 {
-		r.Counters.ReviewInARow++
-	}
-}
-
-// tested follows failures, and findings about the tests, across iterations.
-func (r *Run) tested(it *Iteration) {
-	seen := map[string]bool{}
-	tests := *it.Tests
-	tests.Failures = r.recogniseFailures(tests.Failures)
-	it.Tests = &tests
-	for i := range it.Tests.Failures {
-		f := &it.Tests.Failures[i]
-		seen[f.Fingerprint] = true
-		r.Failures = sight(r.Failures, Issue{Failure: f, Phase: PhaseTest}, it.Number)
-	}
-	for i := range it.Tests.Tampered {
-		f := &it.Tests.Tampered[i]
-		seen[f.Fingerprint] = true
-		r.Findings = sight(r.Findings, Issue{Finding: f, Phase: PhaseTest}, it.Number)
-	}
-	for _, list := range [][]Issue{r.Failures, r.Findings} {
-		for i := range list {
-			is := &list[i]
-			if is.Phase == PhaseTest && is.State == "open" && !seen[is.Fingerprint()] {
-				is.State, is.FixedIn = "fixed", it.Tests.Head
-			}
-		}
-	}
-	r.settle(PhaseTest, seen)
-	it.Brief = brief(it.Tests.Tampered, it.Tests.Failures)
-	if !it.Tests.OK() {
-		r.Counters.TestInARow++
-	}
-}
-
-// settle marks the phase's last bounce as resolved when nothing of what it was
-// for is seen any more.
-func (r *Run) settle(p Phase, seen map[string]bool) {
-	for i := len(r.Bounces) - 1; i >= 0; i-- {
-		b := &r.Bounces[i]
-		if b.Phase != p {
-			continue
-		}
-		b.Resolved = !slices.ContainsFunc(b.Issues, func(fp string) bool { return seen[fp] })
-		return
-	}
-}
-
 // fail takes a breakdown in: no result, no attempt, but a limit of its own (R6).
 func (r *Run) fail(e Event) {
 	if r.Active == nil || e.Data.Fault == nil {
@@ -453,6 +380,7 @@ func (r *Run) fail(e Event) {
 		count(&r.Millis, p.Phase, p.Millis)
 	}
 	r.Active, r.Await, r.Fault, r.Rev = nil, nil, e.Data.Fault, e.Seq
+	r.Last = r.Last.failed(e.Data.Fault)
 	r.Counters.Faults++
 }
 
@@ -473,9 +401,14 @@ func (r *Run) bounced(e Event) {
 	}
 	if it := r.Current(); it != nil {
 		it.Result, it.Ended = "failed", e.Time
+		seen := ""
+		if it.Review != nil && it.Review.Ruled {
+			seen = it.Review.Head
+		}
 		for i := range r.Asked { // from here on they are findings like others
 			f := r.Asked[i]
-			r.Findings = sight(r.Findings, Issue{Finding: &f, Phase: PhaseReview}, it.Number)
+			r.wanted(f.Fingerprint)
+			r.Findings = sight(r.Findings, Issue{Finding: &f, Phase: PhaseReview, Seen: seen}, it.Number)
 		}
 	}
 	r.Asked, r.Rev = nil, e.Seq
@@ -489,23 +422,27 @@ func (r *Run) moved(e Event) {
 	if e.Data.Head == "" || e.Data.Head == r.Head || r.State.Ended() {
 		return
 	}
-	it := r.Current()
-	if it != nil {
+	r.move(e.Data.Head)
+	if r.Active != nil && r.Active.Phase != PhasePlan {
+		r.Active, r.Await = nil, nil
+	}
+	r.Gone = false
+	r.Counters.Moved++
+}
+
+// move sets the head to what somebody else has made of it: it is judged as it is.
+func (r *Run) move(head string) {
+	if it := r.Current(); it != nil {
 		if r.Published.Head != r.Head {
 			it.Impl = nil
 		}
 		it.Review, it.Tests, it.Update, it.Forced = nil, nil, nil, false
 		it.Result = "in_progress"
 	}
-	r.Head = e.Data.Head
+	r.Head = head
 	if r.Head != r.Base || r.Published.Head != "" { // else the branch is not there yet
 		r.Published.Head = r.Head
 	}
-	if r.Active != nil && r.Active.Phase != PhasePlan {
-		r.Active, r.Await = nil, nil
-	}
-	r.Gone = false
-	r.Counters.Moved++
 }
 
 // spend books what a model call cost.
@@ -517,57 +454,6 @@ func (r *Run) spend(p Phase, u Usage) {
 	if it := r.Current(); it != nil && p != PhasePlan {
 		it.Usage.Add(u)
 	}
-}
-
-// sight adds an issue or, when it is known, notes that it was seen again.
-func sight(list []Issue, is Issue, iteration int) []Issue {
-	for i := range list {
-		known := &list[i]
-		if known.Phase != is.Phase || known.Fingerprint() != is.Fingerprint() {
-			continue
-		}
-		if known.Last != iteration { // twice in one review is once
-			known.Times++
-		}
-		if known.State == "fixed" {
-			known.Back++
-		}
-		if known.State != "dismissed" || !sameCode(known.Finding, is.Finding) { // a dismissal is for this code (lessons 3)
-			known.State, known.FixedIn = "open", ""
-		}
-		known.Finding, known.Failure, known.Last = is.Finding, is.Failure, iteration
-		return list
-	}
-	is.State, is.First, is.Last, is.Times = "open", iteration, iteration, 1
-	return append(list, is)
-}
-
-func accept(is *Issue) {
-	if is.State == "open" {
-		is.State = "accepted"
-	}
-}
-
-// brief puts an iteration's feedback into one line, worst first (R5).
-func brief(findings []Finding, failures []Failure) string {
-	counts := map[Severity]int{}
-	for _, f := range findings {
-		counts[f.Severity]++
-	}
-	var parts []string
-	for _, s := range []Severity{SeverityCritical, SeverityError, SeverityWarning, SeverityInfo} {
-		n, many := counts[s], string(s)
-		if s == SeverityWarning || s == SeverityError {
-			many += "s"
-		}
-		if n > 0 {
-			parts = append(parts, plural(n, string(s), many))
-		}
-	}
-	if n := len(failures); n > 0 {
-		parts = append(parts, plural(n, "failing test", "failing tests"))
-	}
-	return strings.Join(parts, ", ")
 }
 
 func plural(n int, one, many string) string {

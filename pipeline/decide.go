@@ -63,14 +63,19 @@ func (r *Run) publishRefused() bool {
 func (r *Run) next() []Action {
 	it := r.Current()
 	switch {
+	case r.Plan == nil && r.Baseline != nil && r.Baseline.None != "" && !r.Untested: // before planning is paid for
+		return r.stopAt(Guard{Name: GuardNoTests, Phase: PhasePlan, Detail: "Nothing can be verified without tests: " + r.Baseline.None})
 	case r.Plan == nil:
 		return r.begin(PhaseRef{Phase: PhasePlan})
 	case r.Plan.Question != "" && !r.Approved:
 		return r.stopAt(Guard{Name: GuardPlan, Phase: PhasePlan, Detail: r.Plan.Question})
-	case r.Plan.Question != "": // answered: plan again, with the answer in the notes
+	case r.Plan.Question != "", r.Edited: // answered, with the answer in the notes, or something else is wanted: plan again
 		ref := PhaseRef{Phase: PhasePlan}
 		if it != nil {
 			ref.Iteration, ref.Mode = r.Planned, ModeReplan
+			if r.Edited {
+				ref.Iteration = it.Number
+			}
 		}
 		return r.begin(ref)
 	case it == nil:
@@ -81,9 +86,10 @@ func (r *Run) next() []Action {
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Impl.Unable != "":
 		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: "The implementer needs a clarification: " + it.Impl.Unable})
-	case it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head && r.Counters.Stale >= staleLimit:
-		return r.stopAt(Guard{Name: GuardNoProgress, Phase: PhaseImplement, Value: int64(r.Counters.Stale), Limit: staleLimit, Detail: "The implementer changed nothing, twice."})
-	case it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head:
+	case !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head && r.Counters.Stale >= staleLimit:
+		return r.stopAt(Guard{Name: GuardNoProgress, Phase: PhaseImplement, Value: int64(r.Counters.Stale), Limit: staleLimit,
+			Detail: fmt.Sprintf("The implementer changed nothing, %s.", map[bool]string{true: "twice", false: "again and again"}[r.Counters.Stale == staleLimit])})
+	case !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head:
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Update != nil && len(it.Update.Conflicts) > 0:
 		return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseUpdate, Value: int64(len(it.Update.Conflicts)), Limit: 0,
@@ -109,7 +115,8 @@ func (r *Run) begin(p PhaseRef, before ...Event) []Action {
 		return r.stopAt(Guard{Name: GuardManual, Phase: p.Phase, Detail: detail, Step: step}, before...)
 	}
 	p.Attempt = r.Attempts[attemptKey(p.Iteration, p.Phase)] + 1
-	return r.record(append(before, Event{Type: EventPhaseEntered, Data: Data{Phase: &p}})...)
+	p.Resumed = r.Last.resumable(p, r.Head)
+	return r.record(append(before, Event{Type: EventPhaseEntered, Data: Data{Phase: &p, Head: r.Head}})...)
 }
 
 // record makes an action of events, with IDs.
@@ -122,34 +129,19 @@ func (r *Run) record(events ...Event) []Action {
 	return []Action{{Key: key, Kind: ActionRecord, Events: events}}
 }
 
-// Blocking returns the findings of a review that send the work back: those that
-// block and that no human has dismissed.
-func (r *Run) Blocking(v *Review) []Finding {
-	var out []Finding
-	for _, f := range v.Blocking() {
-		if !r.dismissed(f.Fingerprint) {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-func (r *Run) dismissed(fingerprint string) bool {
-	for i := range r.Findings {
-		if r.Findings[i].Fingerprint() == fingerprint && r.Findings[i].State == "dismissed" {
-			return true
-		}
-	}
-	return false
-}
-
 // afterReview judges a review (B3, T3), together with what humans asked for.
 func (r *Run) afterReview(it *Iteration) []Action {
 	if why := it.Review.NeedsHuman; why != "" && !it.Forced {
 		return r.stopAt(Guard{Name: GuardHuman, Phase: PhaseReview, Detail: "The reviewer asks for a human: " + why})
 	}
-	if blocking := append(r.Blocking(it.Review), r.Asked...); len(blocking) > 0 {
-		return r.bounce(it, PhaseReview, blocking, nil)
+	if g := r.disagreement(it); g != nil {
+		return r.stopAt(*g)
+	}
+	if open := r.unresolved(); len(open) > 0 {
+		return r.bounce(it, PhaseReview, open, nil)
+	}
+	if g := r.unread(it); g != nil {
+		return r.stopAt(*g)
 	}
 	test, ref := PhaseRef{Phase: PhaseTest, Iteration: it.Number}, PhaseRef{Phase: PhaseReview, Iteration: it.Number}
 	if r.Attempts[attemptKey(it.Number, PhaseTest)] > 0 || r.Allowed == r.Key(test) {
@@ -165,14 +157,20 @@ func (r *Run) afterTests(it *Iteration) []Action {
 	switch {
 	case len(t.Failures) > 0 || len(t.Tampered) > 0:
 		return r.bounce(it, PhaseTest, t.Tampered, t.Failures)
+	case t.Unclean != "" && t.None == "":
+		return r.stopAt(Guard{Name: GuardUnclean, Phase: PhaseTest, Detail: "no test failed, but the tests did not end well: " + oneLine(t.Unclean)})
+	case r.known(it) != nil:
+		return r.stopAt(*r.known(it))
 	case !t.OK():
 		why := t.None
 		if why == "" {
 			why = "the tests ran, but none passed"
 		}
 		return r.stopAt(Guard{Name: GuardNoTests, Phase: PhaseTest, Detail: "Nothing can be verified without tests: " + why})
-	case len(r.Asked) > 0:
-		return r.bounce(it, PhaseReview, r.Asked, nil)
+	case len(r.unresolved()) > 0: // asked for, or taken back, since the review
+		return r.bounce(it, PhaseReview, r.unresolved(), nil)
+	case r.unread(it) != nil:
+		return r.stopAt(*r.unread(it))
 	case r.behind() && r.Config.OnBaseMoved == "ask" && !it.Forced:
 		return r.stopAt(Guard{Name: GuardBase, Phase: PhaseUpdate, Value: int64(r.Counters.Updates), Limit: updateLimit,
 			Detail: fmt.Sprintf("Review and tests passed, but %s has moved on to %s since.", r.Repo.DefaultBranch, short(r.BaseHead))})
@@ -235,7 +233,7 @@ func (r *Run) stopAt(g Guard, before ...Event) []Action {
 			return r.record(fired, Event{Type: EventRunSkipped, Data: Data{Guard: &g}})
 		}
 	}
-	gate := Gate{ID: fmt.Sprintf("gate/%d", len(r.Gates)+1), Kind: r.gateKind(g), Guard: &g, Question: g.Detail, For: r.By}
+	gate := Gate{ID: fmt.Sprintf("gate/%d", len(r.Gates)+1), Kind: r.gateKind(g), Guard: &g, Question: question(g), For: r.By}
 	gate.Choices = r.choices(gate.Kind, g)
 	if g.Name == GuardManual { // waiting for a word is no guard that fired
 		return r.record(append(before, Event{Type: EventGateRequested, Data: Data{Gate: &gate}})...)

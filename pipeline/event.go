@@ -17,10 +17,10 @@ const (
 	EventRunFailed    EventType = "run.failed"    // Data.Guard
 	EventRunSkipped   EventType = "run.skipped"   // Data.Guard; circuit breaker with on_max: skip
 	EventRunReset     EventType = "run.reset"     // Data.Answer: what the guards count begins again (R9)
-	EventRunReopened  EventType = "run.reopened"  // Data.Note: why, Data.Actor, Data.Head where it moved: a verified or accepted run goes on (T9)
+	EventRunReopened  EventType = "run.reopened"  // Data.Note: why, Data.Actor, Data.Head where it moved, Data.Answer to a command: a verified or accepted run goes on (T9)
 	EventRunClosed    EventType = "run.closed"    // Data.Note: merged, closed, or the issue was; nothing reopens the run after it
 
-	EventPhaseEntered   EventType = "phase.entered"   // Data.Phase
+	EventPhaseEntered   EventType = "phase.entered"   // Data.Phase; Data.Head: of the run
 	EventPhaseCompleted EventType = "phase.completed" // Data.Phase and the phase's result
 	EventPhaseApproved  EventType = "phase.approved"  // Data.Phase: the review found nothing that blocks
 	EventPhasePassed    EventType = "phase.passed"    // Data.Phase: the tests passed
@@ -38,7 +38,7 @@ const (
 
 	EventGateRequested EventType = "gate.requested"      // Data.Gate
 	EventGateReminded  EventType = "gate.reminded"       // Data.Note: nobody has answered yet
-	EventGateAnswered  EventType = "gate.answered"       // Data.Answer
+	EventGateAnswered  EventType = "gate.answered"       // Data.Answer; Data.Config: the settings, read again
 	EventGateOverride  EventType = "gate.human_override" // Data.Answer: a human decided against Forge's verdict
 
 	EventPublishStarted   EventType = "publish.started"   // Data.Publication.Rev
@@ -49,11 +49,11 @@ const (
 	EventBranchDeleted EventType = "branch.deleted"           // Data.Actor
 	EventBaseMoved     EventType = "base.moved"               // Data.Head: the branch that the work is for has gone on
 	EventChangesAsked  EventType = "review.changes_requested" // Data.Review: a human's findings; Data.Actor
-	EventIssueEdited   EventType = "issue.edited"             // Data.Task
+	EventIssueEdited   EventType = "issue.edited"             // Data.Task; Data.Actor, who may change it: what is wanted has changed
 
 	// What people do with what Forge said (H1–H7). Data.Signal; they may come after the run's end.
-	EventDismissed     EventType = "feedback.finding_dismissed"
-	EventFindingMended EventType = "feedback.finding_mended" // by a person, in their own way
+	EventDismissed     EventType = "feedback.finding_dismissed" // Data.Actor, too: who, as far as it is known
+	EventFindingMended EventType = "feedback.finding_mended"    // by a person, in their own way
 	EventFixApplied    EventType = "feedback.fix_applied"
 	EventFixRewritten  EventType = "feedback.fix_rewritten"
 	EventFixIgnored    EventType = "feedback.fix_ignored"
@@ -112,6 +112,7 @@ type Data struct {
 	Recall         *Recall         `json:"recall,omitempty"`
 	Reflection     *Reflection     `json:"reflection,omitempty"`
 	Learning       *Learning       `json:"learning,omitempty"` // as it was told; its id is 0 when it was new
+	Config         *Config         `json:"config,omitempty"`
 	Head           string          `json:"head,omitempty"`
 	Note           string          `json:"note,omitempty"`
 }
@@ -195,6 +196,8 @@ type PhaseRef struct {
 	Attempt   int   `json:"attempt"`        // from 1; grows when a fault repeats the phase
 	Mode      Mode  `json:"mode,omitempty"` // the implementer's or planner's
 	Millis    int64 `json:"ms,omitempty"`   // how long it took, on its completion
+
+	Resumed bool `json:"resumed,omitempty"` // the attempt before was cut off from outside: what that has paid for is played back
 }
 
 // Usage is what model calls took. Cost is kept in whole micro-dollars so that

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ type Gate struct {
 
 // Choice is one answer that a gate accepts.
 type Choice struct {
-	Name  string `json:"name"`          // the command's word: continue, accept, history, cancel, approve, choose, raise, take-over, simplify
+	Name  string `json:"name"`          // the command's word: continue, accept, history, cancel, approve, choose, raise, retry, take-over, simplify
 	Arg   string `json:"arg,omitempty"` // what it takes: "N", or words of one's own in capitals
 	Label string `json:"label"`         // what it does, for people
 }
@@ -71,7 +72,7 @@ func (r *Run) gateKind(g Guard) GateKind {
 		return GateClarification
 	case GuardBudget:
 		return GateBudget
-	case GuardHuman, GuardBase:
+	case GuardHuman, GuardBase, GuardUnread, GuardDispute, GuardKnown, GuardUnclean:
 		return GateHuman
 	case GuardSameFailure, GuardDiminishing, GuardDoubts, GuardBounces, GuardBreaker, GuardNoFix:
 		if g.Phase == PhaseTest {
@@ -101,12 +102,7 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 		by := strconv.FormatFloat(max(1, min(r.Config.Limits.CostUSD, maxRaise)), 'f', -1, 64)
 		out = []Choice{{Name: "raise", Arg: by, Label: "raise the budget by $" + by + ", or by as much as you write instead"}}
 	case GateHuman:
-		out = []Choice{{Name: "approve", Label: "you have looked: go on"},
-			{Name: "continue", Arg: "N", Label: "send it back for up to N more iterations, with your words on further lines"}}
-		if g.Name == GuardBase {
-			out = []Choice{{Name: "continue", Label: "take " + r.Repo.DefaultBranch + " in, and review and test again"},
-				{Name: "approve", Label: "it is verified as it is"}}
-		}
+		out = r.humanChoices(g.Name)
 	case GateStuck:
 		out = []Choice{{Name: "continue", Arg: "N", Label: "go on for N more iterations; words on further lines go along"},
 			{Name: "take-over", Label: "stop, mend it by hand on the branch, then `resume`"},
@@ -115,6 +111,10 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 		out = []Choice{{Name: "continue", Arg: "N", Label: continueLabel(g.Name)}}
 		if g.Name == GuardConflict || g.Name == GuardMoved {
 			out = append(out, Choice{Name: "take-over", Label: "stop, merge by hand on the branch, then `resume`"})
+		}
+		if g.Name == GuardNoTests && g.Phase == PhasePlan {
+			out = []Choice{{Name: "continue", Label: "look again, with the settings as they are then"},
+				{Name: "approve", Label: "plan it all the same: the work has to bring tests of its own"}}
 		}
 	}
 	if r.Head != r.Base {
@@ -125,6 +125,35 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 		out = append(out, Choice{Name: "accept", Label: label})
 	}
 	return append(out, history, cancel)
+}
+
+// humanChoices lists what a human can say who has to look at something.
+func (r *Run) humanChoices(g GuardName) []Choice {
+	back := Choice{Name: "continue", Arg: "N", Label: "send it back for up to N more iterations, with your words on further lines"}
+	switch g {
+	case GuardBase:
+		return []Choice{{Name: "continue", Label: "take " + r.Repo.DefaultBranch + " in, and review and test again"},
+			{Name: "approve", Label: "it is verified as it is"}}
+	case GuardUnread:
+		return []Choice{{Name: "approve", Label: "you have read it: let it pass, in your name"}, back}
+	case GuardDispute:
+		back.Label = "the reviewer is right: send it back for up to N more iterations, with your words on further lines"
+		return []Choice{{Name: "approve", Label: "the implementer is right: dismiss what is named above"}, back}
+	case GuardKnown:
+		back.Label = "they are to be fixed, too, in up to N more iterations"
+		return []Choice{{Name: "approve", Label: "they are known: let them pass, in your name, until they have passed once"}, back}
+	case GuardUnclean:
+		return []Choice{{Name: "retry", Label: "run the tests again"}, back}
+	}
+	return []Choice{{Name: "approve", Label: "you have looked: go on"}, back}
+}
+
+// question is what a gate asks because of a guard.
+func question(g Guard) string {
+	if g.Name == GuardKnown {
+		return g.Detail + ". Are they known?"
+	}
+	return g.Detail
 }
 
 func continueLabel(g GuardName) string {
@@ -194,8 +223,9 @@ func (g *Gate) read(a *Answer, cmd SlashCommand) string {
 }
 
 // answered folds an answer into the run: it closes the gate, except that showing
-// the history leaves it open, and resets exactly the counter that fired.
-func (r *Run) answered(a *Answer) {
+// the history leaves it open, and resets exactly the counter that fired. cfg is the
+// repository's settings, when they were read again for it.
+func (r *Run) answered(a *Answer, cfg *Config) {
 	g := r.Gate()
 	if a == nil || g == nil || a.Gate != g.ID {
 		return
@@ -211,8 +241,11 @@ func (r *Run) answered(a *Answer) {
 	if r.State == StateWaiting {
 		r.State = StateRunning
 	}
-	if g.Guard == nil || a.Choice == "accept" {
+	if g.Guard == nil || a.Choice == "accept" || a.Choice == "dismiss" {
 		return
+	}
+	if cfg != nil {
+		r.Config.Tests = cfg.Tests
 	}
 	switch a.Choice {
 	case "raise":
@@ -230,14 +263,32 @@ func (r *Run) answered(a *Answer) {
 	r.grant(*g.Guard, max(1, a.N), a)
 }
 
-// approve lets a step begin (R7), or what a human has looked at go on (B3).
+// approve lets a step begin (R7), or what a human has looked at go on (B3). What
+// Forge could not verify passes in their name.
 func (r *Run) approve(g Guard, a *Answer) {
-	if g.Name == GuardManual {
+	it := r.Current()
+	switch {
+	case g.Name == GuardManual:
 		if r.Allowed = g.Step; a.N < 0 {
 			r.Allowed = "*"
 		}
-	} else if it := r.Current(); it != nil {
+	case g.Name == GuardNoTests:
+		r.Untested = true
+	case it == nil:
+	case g.Name == GuardUnread && it.Review != nil:
+		r.waive(g, g.Detail, a)
+		r.passUnread(it.Review)
+	case g.Name == GuardDispute:
+		r.waive(g, g.Detail, a)
+		r.settleDispute(g, &a.By)
+	case g.Name == GuardKnown:
+		r.waive(g, g.Detail, a)
+		r.know(g, a.By.Login)
+	default:
 		it.Forced = true
+		if g.Name == GuardHuman && it.Review != nil && it.Review.Ruled {
+			r.waive(g, g.Detail, a)
+		}
 	}
 }
 
@@ -271,7 +322,9 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 	case GuardDoubts, GuardNoFix:
 		c.Heard = it.Number
 	case GuardNoTests:
-		it.Tests = nil
+		if it.Tests = nil; r.Plan == nil {
+			r.Baseline = nil // look again
+		}
 	case GuardConflict:
 		it.Update = nil // look again, when the tests have passed
 	case GuardBase:
@@ -279,7 +332,31 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 	case GuardHuman:
 		it.Forced = true
 		r.ask(Finding{Severity: SeverityError, Category: "human", Message: askedFor(a)})
+	case GuardUnread:
+		r.ask(Finding{Severity: SeverityError, Category: "human", Message: askedFor(a)})
+	case GuardDispute:
+		r.settleDispute(g, nil)
+	case GuardKnown:
+		r.claim(g)
+	case GuardUnclean:
+		r.sendUnclean(it, a)
 	}
+}
+
+// sendUnclean runs the tests again that did not end well, or makes that a failure
+// to be fixed.
+func (r *Run) sendUnclean(it *Iteration, a *Answer) {
+	if a.Choice == "retry" || it.Tests == nil {
+		it.Tests = nil
+		return
+	}
+	tests := *it.Tests
+	f := Failure{Test: "the test suite", Error: tests.Unclean}
+	f.Fingerprint = FailureFingerprint(&f)
+	tests.Failures = append(slices.Clip(tests.Failures), f)
+	it.Tests = &tests
+	r.Failures = sight(r.Failures, Issue{Failure: &f, Phase: PhaseTest}, it.Number)
+	it.Brief = brief(tests.Tampered, tests.Failures)
 }
 
 func askedFor(a *Answer) string {

@@ -39,6 +39,7 @@ const (
 	GuardKnown       GuardName = "known_failures" // tests failed before this work and fail still
 	GuardUnclean     GuardName = "unclean"        // a suite did not end well although no test failed
 	GuardSecret      GuardName = "secret"         // what would be pushed or posted looks like a credential
+	GuardAccepted    GuardName = "accepted"       // of a waiver alone: what was left when the run was accepted, before it was reopened
 )
 
 // Guard is why the loop stopped by itself: which guard, and its numbers.
@@ -50,6 +51,8 @@ type Guard struct {
 	Unit   string    `json:"unit,omitempty"`
 	Detail string    `json:"detail"`         // one sentence for people
 	Step   string    `json:"step,omitempty"` // of manual mode: the step that waits
+
+	About []string `json:"about,omitempty"` // what an answer is about, by name: tests, or fingerprints of findings
 }
 
 // staleLimit is how many rounds in a row may end without a commit, and
@@ -74,6 +77,8 @@ func (r *Run) guard() *Guard {
 		return &Guard{Name: GuardPublish, Value: int64(c.PublishFaults), Limit: 1, Detail: "GitHub refuses what Forge must publish: " + fault}
 	case r.Fault != nil && r.Fault.Class == FaultBudget && c.Faults > 0:
 		return &Guard{Name: GuardBudget, Value: cost, Limit: r.CostLimit(), Unit: "micro-USD", Detail: fault}
+	case c.Faults > 0 && r.Fault != nil && r.Fault.Final && !r.Fault.RetryAt.IsZero(): // it was waited for
+		return &Guard{Name: GuardFaults, Value: int64(c.Faults), Limit: 1, Detail: fault}
 	case c.Faults > 0 && r.Fault != nil && r.Fault.Final:
 		return &Guard{Name: GuardFaults, Value: int64(c.Faults), Limit: 1, Detail: "trying again cannot help: " + fault}
 	case c.Faults >= r.Config.Loop.Faults && c.Faults > 0:
@@ -171,6 +176,7 @@ func (r *Run) diminishing(b *Bounce) *Guard {
 		switch {
 		case next.Phase != b.Phase || next.Iteration <= r.Counters.From:
 			continue
+		case r.argued(next.Iteration): // nothing was tried in it
 		case least == nil || next.Weight < least.Weight:
 			least, against, reworks = next, 0, 0
 		default:
@@ -185,6 +191,12 @@ func (r *Run) diminishing(b *Bounce) *Guard {
 	detail := fmt.Sprintf("after %s of %s no less is left than before: %s, weighing %d by severity; it was %s, weighing %d",
 		plural(reworks, "rework", "reworks"), b.Phase, plural(b.Count, "issue", "issues"), b.Weight, plural(least.Count, "issue", "issues"), least.Weight)
 	return &Guard{Name: GuardDiminishing, Phase: b.Phase, Value: int64(b.Weight), Limit: int64(least.Weight), Unit: "weight", Detail: detail}
+}
+
+// argued reports whether nothing was changed in an iteration because all that was
+// open was disputed.
+func (r *Run) argued(iteration int) bool {
+	return iteration > 0 && iteration <= len(r.Iterations) && r.Iterations[iteration-1].Disputed
 }
 
 // unmended counts what a bounce sent back and the next one finds again; 0 when

@@ -2,6 +2,9 @@ package pipeline
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,7 +16,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 	}
 	who := &Answer{By: n.Actor, Via: string(n.Kind), At: at}
 	if r.State.Ended() {
-		return nil, fmt.Sprintf("run %d has ended: %s", r.ID, r.Ended)
+		return r.noticeAfter(n, ev, at)
 	}
 	switch n.Kind {
 	case NoticeUnlabelled:
@@ -27,7 +30,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		note := "the pull request was closed"
 		if n.Merged {
 			who.Choice, note = "accept", "the pull request was merged before it was verified"
-			return ev(EventRunAccepted, Data{Answer: who, Note: note}), note
+			return append(ev(EventRunAccepted, Data{Answer: who, Note: note}), ev(EventRunClosed, Data{Note: "its pull request was merged"})...), note
 		}
 		return ev(EventRunCancelled, Data{Answer: who, Note: note}), "run cancelled"
 	case NoticePush:
@@ -40,8 +43,11 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		actor := n.Actor
 		return ev(EventBranchMoved, Data{Head: n.Head, Actor: &actor}), "the run goes on from " + short(n.Head)
 	case NoticeIssueEdited:
-		task := n.Task
-		return ev(EventIssueEdited, Data{Task: &task}), "noted for the next attempt"
+		if sameWish(r.Task, n.Task) {
+			return nil, "the task is edited, but what it asks for is the same"
+		}
+		task, actor := n.Task, n.Actor
+		return ev(EventIssueEdited, Data{Task: &task, Actor: &actor}), "noted: the run plans again"
 	case NoticeBranchDeleted:
 		if n.Branch != r.Branch || r.Gone || r.Published.Head == "" {
 			return nil, "branch " + n.Branch + " was deleted: not one that the run needs"
@@ -54,12 +60,12 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		}
 		return ev(EventBaseMoved, Data{Head: n.Head}), "noted: it is taken in before the run is verified"
 	case NoticeChecks:
-		if r.Await == nil || n.Head != r.Head {
+		if r.Await == nil || r.Await.Model || n.Head != r.Head {
 			return nil, "the run does not wait for checks of " + short(n.Head)
 		}
 		return ev(EventPhaseWoken, Data{Note: n.Why}), "the run looks at its checks"
 	case NoticeReviewed:
-		return r.reviewedBy(n, ev)
+		return r.reviewedBy(n, ev, at)
 	case NoticeFeedback:
 		return nil, "nothing that the run has to act on"
 	case NoticeBaseEdited:
@@ -73,15 +79,40 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 // reviewedBy takes in a human's review of the pull request. Requested changes are
 // work: the next judgement sends the work back with them. An approval answers a
 // gate that asked for a human's look, and nothing else: Forge verifies by itself.
-func (r *Run) reviewedBy(n Notice, ev func(EventType, Data) []Event) ([]Event, string) {
+func (r *Run) reviewedBy(n Notice, ev func(EventType, Data) []Event, at time.Time) ([]Event, string) {
 	g := r.Gate()
 	switch {
-	case n.Verdict == "approved" && g != nil && g.Kind == GateHuman:
-		a := &Answer{Gate: g.ID, Choice: "approve", By: n.Actor, Via: "review"}
+	case n.Verdict == "approved" && g != nil && g.Guard != nil && slices.Contains([]GuardName{GuardHuman, GuardBase, GuardUnread}, g.Guard.Name):
+		a := &Answer{Gate: g.ID, Choice: "approve", By: n.Actor, Via: "review", At: at}
 		return ev(EventGateAnswered, Data{Answer: a}), "the approval answers " + g.ID
 	case n.Verdict != "changes_requested" || n.Review == nil || len(n.Review.Findings) == 0:
 		return nil, "a review without requested changes: the run goes on"
 	}
 	actor := n.Actor
 	return ev(EventChangesAsked, Data{Review: n.Review, Actor: &actor}), plural(len(n.Review.Findings), "change", "changes") + " requested: the work goes back with it"
+}
+
+// box is a task-list box, ticked or not.
+var box = regexp.MustCompile(`(?m)^(\s*[-*+]\s+)\[[ xX]\]`)
+
+// sameWish reports whether two texts of a task ask for the same: spacing, ticked
+// boxes and the settings in front do not count.
+func sameWish(a, b Task) bool {
+	wish := func(t Task) string {
+		_, body := FrontMatter(t.Body)
+		return strings.Join(strings.Fields(t.Title), " ") + "\n" + strings.Join(strings.Fields(box.ReplaceAllString(body, "$1[ ]")), " ")
+	}
+	return wish(a) == wish(b)
+}
+
+// wishChanged lets the run plan again because somebody who may has changed the task.
+// In older logs nobody is named: there it changed nothing but the text.
+func (r *Run) wishChanged(by *Actor) {
+	if by == nil || r.State.Ended() {
+		return
+	}
+	r.Notes = append(r.Notes, by.Login+" has edited the task: what it says now is what counts")
+	if r.Edited = r.Plan != nil; r.Active != nil && r.Active.Phase == PhasePlan {
+		r.Active, r.Await, r.Last = nil, nil, nil // it works on a text that is out of date
+	}
 }

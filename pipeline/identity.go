@@ -177,8 +177,8 @@ func (i *Issue) Status(iteration int) string {
 		return "accepted as known"
 	case i.State == "dismissed":
 		return "dismissed"
-	case i.State == "fixed":
-		return "fixed"
+	case i.State == "fixed", i.State == "withdrawn":
+		return i.State
 	case i.Failure != nil && i.Failure.WorkedIn != 0:
 		return "regression"
 	case i.Back > 0 && i.Last == iteration:

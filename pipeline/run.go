@@ -20,7 +20,8 @@ const (
 	StateSkipped   State = "skipped"   // left by the circuit breaker (on_max: skip)
 )
 
-// Ended reports whether a run in this state can still change.
+// Ended reports whether a run in this state does nothing more by itself. A verified
+// or accepted one may be reopened; see Run.Reopenable.
 func (s State) Ended() bool {
 	switch s {
 	case StateVerified, StateAccepted, StateCancelled, StateFailed, StateSkipped:
@@ -61,6 +62,15 @@ type Run struct {
 	Ended      string      `json:"ended,omitempty"`      // why the run ended, for people
 	Waivers    []Waiver    `json:"waivers,omitempty"`    // what people let pass that Forge could not verify, in order
 
+	Reopened []string          `json:"reopened,omitempty"` // why it went on each time after it had been verified or accepted (T9)
+	Closed   string            `json:"closed,omitempty"`   // why nothing reopens it any more: its pull request was merged or closed, or its issue
+	Edited   bool              `json:"edited,omitempty"`   // the task was changed by somebody who may: plan again
+	Passed   map[string]string `json:"passed,omitempty"`   // files that a human let pass unread: the SHA at which they did
+	Known    map[string]string `json:"known,omitempty"`    // tests that failed before the work: the login of who called them known in this run
+	Fix      []string          `json:"fix,omitempty"`      // tests that failed before the work, and that a human wants fixed by it
+	Untested bool              `json:"untested,omitempty"` // a human wants it planned although no test runs at the base
+	Last     *Execution        `json:"last,omitempty"`     // of a phase, the last one, until it has a result; nil in older runs
+
 	Baseline  *TestReport         `json:"baseline,omitempty"`  // the tests at Base, before anything changed
 	Approved  bool                `json:"approved,omitempty"`  // a human answered the plan's question
 	Allowed   string              `json:"allowed,omitempty"`   // in manual mode, the step that a human let begin; "*" is every one (R7)
@@ -98,6 +108,17 @@ type Counters struct {
 	Moved         int   `json:"moved,omitempty"`           // times the branch moved under the run
 	Stale         int   `json:"stale,omitempty"`           // rounds in a row without a commit
 	Heard         int   `json:"heard,omitempty"`           // the iteration up to which a human has answered to doubts; see signs
+	Cost          int64 `json:"cost,omitempty"`            // micro-dollars spent before it was reopened: its budget is a fresh one
+	Tokens        int64 `json:"tokens,omitempty"`          // likewise
+	Millis        int64 `json:"ms,omitempty"`              // likewise, of working time
+}
+
+// Execution is one execution of a phase that has no result yet.
+type Execution struct {
+	Phase PhaseRef `json:"phase"`
+	Head  string   `json:"head"`            // of the run, when it began
+	Fault *Fault   `json:"fault,omitempty"` // how it ended, when it broke down
+	Why   string   `json:"why,omitempty"`   // why the attempt before it failed, where that was the agent's doing
 }
 
 // ToolStat sums up an agent's use of a tool (I3).
@@ -120,7 +141,9 @@ type Iteration struct {
 	Brief   string          `json:"brief"`  // the feedback in one line: "1 critical, 2 errors" (R5)
 	Usage   Usage           `json:"usage"`
 	Forced  bool            `json:"forced,omitempty"` // a human decided to go on although a guard that judges this iteration's result said no
-	Update  *Update         `json:"update,omitempty"` // of the base branch, the last one in this iteration
+
+	Disputed bool    `json:"disputed,omitempty"` // nothing was changed, because all that was open is disputed: it is for the reviewer
+	Update   *Update `json:"update,omitempty"`   // of the base branch, the last one in this iteration
 }
 
 // Issue is a finding or a failure followed across iterations.
@@ -128,17 +151,18 @@ type Issue struct {
 	Finding *Finding `json:"finding,omitempty"`  // as last seen
 	Failure *Failure `json:"failure,omitempty"`  // as last seen
 	Phase   Phase    `json:"phase"`              // review, or test: who saw it
-	State   string   `json:"state"`              // open, fixed, dismissed, accepted; Status says more
+	State   string   `json:"state"`              // open, fixed, withdrawn (by the reviewer), dismissed, accepted (by a human); Status says more
 	Back    int      `json:"back,omitempty"`     // times it was fixed and came back
 	First   int      `json:"first"`              // iteration in which it was first seen
 	Last    int      `json:"last"`               // iteration in which it was last seen
 	Times   int      `json:"times"`              // iterations in which it was seen, since a grant
 	FixedIn string   `json:"fixed_in,omitempty"` // SHA of the commit after which it was gone
 
-	Seen     string `json:"seen,omitempty"`     // SHA at which it was last seen; "" in older runs
+	Seen     string `json:"seen,omitempty"`     // SHA at which it was last listed: its lines are those of that commit; "" in older runs
 	Ruling   string `json:"ruling,omitempty"`   // why the reviewer says what it says of it, the last time
 	Disputed string `json:"disputed,omitempty"` // why the implementer holds it for mistaken, until the reviewer has ruled
 	Upheld   int    `json:"upheld,omitempty"`   // times the reviewer upheld it against a dispute
+	By       Actor  `json:"by,omitzero"`        // of a dismissal: who, as far as it is known
 }
 
 // Fingerprint returns the identity of the finding or failure.
@@ -186,7 +210,7 @@ func (r *Run) MaxIterations() int {
 // CostLimit is the run's budget in micro-dollars: each iteration that a human
 // granted brings its share of the original one, and what they raised it by.
 func (r *Run) CostLimit() int64 {
-	return r.share(int64(r.Config.Limits.CostUSD*1e6)) + r.Counters.Raised
+	return r.share(int64(r.Config.Limits.CostUSD*1e6)) + r.Counters.Raised + r.Counters.Cost
 }
 
 // TokenLimit is the run's cap on tokens, with the shares that humans granted. A
@@ -196,11 +220,21 @@ func (r *Run) TokenLimit() int64 {
 	if usd := r.Config.Limits.CostUSD; usd > 0 {
 		limit += int64(float64(r.Config.Limits.Tokens) * float64(r.Counters.Raised) / (usd * 1e6))
 	}
-	return limit
+	return carried(limit, r.Counters.Tokens)
 }
 
 // WallLimit is the limit on working time in milliseconds, likewise; 0 is none.
-func (r *Run) WallLimit() int64 { return r.share(r.Config.Limits.Wall().Milliseconds()) }
+func (r *Run) WallLimit() int64 {
+	return carried(r.share(r.Config.Limits.Wall().Milliseconds()), r.Counters.Millis)
+}
+
+// carried is a limit on top of what was used before the run was reopened; 0 stays none.
+func carried(limit, before int64) int64 {
+	if limit == 0 {
+		return 0
+	}
+	return limit + before
+}
 
 func (r *Run) share(limit int64) int64 {
 	return limit + limit*int64(r.Counters.Granted)/int64(max(1, r.Config.Loop.MaxIterations))
@@ -223,4 +257,42 @@ func (r *Run) Key(p PhaseRef) string {
 		key += fmt.Sprintf("/attempt/%d", p.Attempt)
 	}
 	return key
+}
+
+// next is the execution that follows on x, nil when there was none. Why the attempt
+// before it failed is for whoever tries again.
+func (x *Execution) next(ref PhaseRef, head string) *Execution {
+	out := &Execution{Phase: ref, Head: head}
+	if x != nil && x.Phase.Phase == ref.Phase && x.Phase.Iteration == ref.Iteration {
+		if out.Why = x.Why; x.Fault != nil && x.Fault.Class == FaultAgent {
+			out.Why = x.Fault.Message
+		}
+	}
+	return out
+}
+
+func (x *Execution) failed(f *Fault) *Execution {
+	if x == nil {
+		return nil
+	}
+	out := *x
+	out.Fault = f
+	return &out
+}
+
+// resumable reports whether the phase that is about to begin is the one that was cut
+// off from outside, at the same head: the model answers what it was asked before.
+func (x *Execution) resumable(p PhaseRef, head string) bool {
+	return x != nil && x.Phase.Phase == p.Phase && x.Phase.Iteration == p.Iteration && x.Head == head &&
+		(x.Fault == nil || x.Fault.Class == FaultBudget || x.Fault.Class == FaultProvider)
+}
+
+// LastFault says why the attempt before the active one failed, where that was the
+// agent's own doing: stagnation, the limit on steps, a protected path, a breakdown.
+// It is empty when there was none, or when it broke down for other reasons.
+func (r *Run) LastFault() string {
+	if x := r.Last; x != nil && r.active(&x.Phase) {
+		return x.Why
+	}
+	return ""
 }

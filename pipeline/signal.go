@@ -32,10 +32,15 @@ func SignalEvents(signals []Signal) []Event {
 		if s.Actor.Login != "" {
 			source = "human:" + s.Actor.Login
 		}
-		out = append(out, Event{
+		e := Event{
 			ID:   "signal/" + digest(s.Key, string(s.Kind), state, s.At.UTC().Format(time.RFC3339Nano)),
 			Type: t, Source: source, Time: s.At, Data: Data{Signal: &s},
-		})
+		}
+		if s.Kind == SignalDismissed && s.Actor.Login != "" {
+			by := s.Actor
+			e.Data.Actor = &by
+		}
+		out = append(out, e)
 	}
 	return out
 }

@@ -288,7 +288,7 @@ func (v Renderer) changedTests() []string {
 // waivers lists what people let pass that Forge could not verify.
 func (v Renderer) waivers() []string {
 	var out []string
-	for _, w := range v.Run.Waivers {
+	for _, w := range v.Run.Exceptions() {
 		out = append(out, fmt.Sprintf("%s, on %s at %s: %s", code(w.By.Login), w.At.UTC().Format("2006-01-02 15:04 UTC"), v.commit(w.Head), v.line(w.What, 400)))
 	}
 	return out
@@ -297,7 +297,7 @@ func (v Renderer) waivers() []string {
 // letPass names who let something pass, for a headline; "" when nobody had to.
 func (v Renderer) letPass() string {
 	var names []string
-	for _, w := range v.Run.Waivers {
+	for _, w := range v.Run.Exceptions() {
 		if !slices.Contains(names, w.By.Login) {
 			names = append(names, w.By.Login)
 		}
@@ -305,7 +305,7 @@ func (v Renderer) letPass() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s let pass by %s", count(len(v.Run.Waivers), "exception", "exceptions"), strings.Join(names, ", "))
+	return fmt.Sprintf("; %s let pass by %s", count(len(v.Run.Exceptions()), "exception", "exceptions"), strings.Join(names, ", "))
 }
 
 // judged returns the SHA that an iteration's review or tests looked at.

@@ -109,7 +109,11 @@ func (p *Player) describe(e pipeline.Event) {
 	case d.Bounce != nil:
 		p.printf("  bounce %d from %s to %s: %d issues, weight %d", d.Bounce.Number, d.Bounce.Phase, d.Bounce.Target, d.Bounce.Count, d.Bounce.Weight)
 	case d.Phase != nil && e.Type == pipeline.EventPhaseEntered:
-		p.printf("  enter %s iteration %d attempt %d %s", d.Phase.Phase, d.Phase.Iteration, d.Phase.Attempt, d.Phase.Mode)
+		resumed := ""
+		if d.Phase.Resumed {
+			resumed = " resumed"
+		}
+		p.printf("  enter %s iteration %d attempt %d %s%s", d.Phase.Phase, d.Phase.Iteration, d.Phase.Attempt, d.Phase.Mode, resumed)
 	default:
 		p.printf("  %s", e.Type)
 	}
@@ -160,17 +164,36 @@ func (p *Player) Human(verb, rest string) bool {
 		}
 		p.Append(events...)
 	case "dismiss", "undismiss":
-		for _, is := range p.Run.Findings {
-			if is.Finding.Message == rest {
-				p.Append(pipeline.Event{ID: verb + rest, Type: pipeline.EventDismissed, Data: pipeline.Data{Signal: &pipeline.Signal{Kind: pipeline.SignalDismissed, Finding: is.Fingerprint(), Off: verb == "undismiss"}}})
-				return true
-			}
+		fp := p.fingerprint(rest)
+		if fp == "" {
+			p.printf("  no finding %q", rest)
+			return true
 		}
-		p.printf("  no finding %q", rest)
+		ann := pipeline.Actor{ID: 5, Login: "ann"}
+		signal := pipeline.Signal{Key: "dismissed/" + rest, Kind: pipeline.SignalDismissed, Actor: ann, At: p.Now, Finding: fp, Off: verb == "undismiss"}
+		events := pipeline.SignalEvents([]pipeline.Signal{signal})
+		follow := p.Run.Dismissals(events, p.Now)
+		for _, e := range follow {
+			p.describe(e)
+		}
+		p.Append(append(events, follow...)...)
+	case "pull": // the pull request is there
+		ref := &pipeline.PullRef{Number: 3, Node: "PR_3", URL: "https://github.com/acme/shop/pull/3"}
+		p.Append(pipeline.Event{ID: "pull", Type: pipeline.EventPublishCompleted, Data: pipeline.Data{Publication: &pipeline.Publication{Rev: p.Run.Rev, Head: p.Run.Head, Pull: ref}}})
 	default:
 		return false
 	}
 	return true
+}
+
+// fingerprint is that of the run's finding with the message; "" when it has none.
+func (p *Player) fingerprint(message string) string {
+	for _, is := range p.Run.Findings {
+		if is.Finding.Message == message {
+			return is.Fingerprint()
+		}
+	}
+	return ""
 }
 
 // command plays "NAME ARGS @GATE by LOGIN // TEXT"; all but the name may be left out.
@@ -199,6 +222,12 @@ func (p *Player) notice(rest string) {
 		n.Branch = branch
 	}
 	switch n.Kind {
+	case pipeline.NoticeIssueEdited:
+		n.Task.Title, n.Task.Body, _ = strings.Cut(arg, " // ")
+	case pipeline.NoticePush:
+		if head, bot := strings.CutSuffix(arg, " by a bot"); bot {
+			n.Head, n.Actor = head, pipeline.Actor{ID: 8, Login: "tidy[bot]", Bot: true}
+		}
 	case pipeline.NoticeBaseMoved:
 		n.Branch = p.Run.Repo.DefaultBranch
 	case pipeline.NoticeChecks:
@@ -220,7 +249,7 @@ func (p *Player) notice(rest string) {
 // Outcome plays the result of the phase that Decide wants; it reports whether the
 // line fits it.
 func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool) bool {
-	if !working || (verb != "fault" && verb != "cost" && verb != "wait" && pipeline.Phase(verb) != ref.Phase) {
+	if !working || (verb != "fault" && verb != "cost" && verb != "wait" && verb != "away" && pipeline.Phase(verb) != ref.Phase) {
 		return false
 	}
 	done := pipeline.Event{ID: "r" + strconv.Itoa(len(p.Events)), Type: pipeline.EventPhaseCompleted, Source: "agent", Data: pipeline.Data{Phase: &pipeline.PhaseRef{
@@ -235,15 +264,25 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 	case "wait":
 		done.Type = pipeline.EventPhaseWaiting
 		d.Await = &pipeline.Await{What: rest, Since: p.Now, Next: p.Now.Add(5 * time.Minute), Until: p.Now.Add(30 * time.Minute)}
+	case "away": // the model's provider is, for so many minutes at least
+		minutes, _ := strconv.Atoi(rest)
+		next := p.Now.Add(time.Duration(minutes) * time.Minute)
+		done.Type = pipeline.EventPhaseWaiting
+		d.Await = &pipeline.Await{Model: true, What: "the model's provider until " + next.Format("15:04 UTC"), Since: p.Now, Next: next, Until: p.Now.Add(2 * time.Hour)}
 	case "fault":
 		class, msg, _ := strings.Cut(rest, " ")
 		final := strings.HasSuffix(class, "!")
 		done.Type, d.Fault = pipeline.EventPhaseFailed, &pipeline.Fault{Class: pipeline.FaultClass(strings.TrimSuffix(class, "!")), Message: msg, Final: final}
 	case "plan":
+		if why, ok := strings.CutPrefix(rest, "untested "); ok {
+			d.Tests = Tests(p.Run.Base, "none "+why)
+			break
+		}
 		if d.Plan = plan(rest); ref.Iteration == 0 {
 			d.Tests = Tests(p.Run.Base, "ok")
 		}
 	case "implement":
+		rest, disputes, _ := strings.Cut(rest, " disputes ")
 		rest, doubts, doubted := strings.Cut(rest, " doubts ")
 		d.Implementation = &pipeline.Implementation{Summary: "did " + rest, Files: []string{"a.go"}, Parent: p.Run.Head, Head: p.Run.Head}
 		switch {
@@ -255,8 +294,13 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		if doubted {
 			d.Implementation.Doubts = strings.Split(doubts, " | ")
 		}
+		for dispute := range strings.SplitSeq(disputes, " | ") {
+			if name, why, ok := strings.Cut(dispute, ": "); ok {
+				d.Implementation.Disputes = append(d.Implementation.Disputes, pipeline.Dispute{Finding: p.fingerprint(name), Why: why})
+			}
+		}
 	case "review":
-		d.Review = Review(p.Run.Head, rest)
+		d.Review = p.review(rest)
 	case "test":
 		d.Tests = Tests(p.Run.Head, rest)
 	case "update":
@@ -269,6 +313,35 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 	}
 	p.Append(done)
 	return true
+}
+
+// review reads what Review does; behind "ruled", with what became of each earlier
+// finding: "fixed NAME", "unchanged NAME" (called fixed, though nothing changed),
+// "open NAME: WHY", "withdrawn NAME: WHY", and with "unread PATH: WHY".
+func (p *Player) review(s string) *pipeline.Review {
+	s, ruled := strings.CutPrefix(s, "ruled ")
+	if !ruled {
+		return Review(p.Run.Head, s)
+	}
+	found, rulings, _ := strings.Cut(s, "; ")
+	v := Review(p.Run.Head, found)
+	v.Ruled, v.Identity = true, 1
+	for item := range strings.SplitSeq(rulings, "; ") {
+		word, name, _ := strings.Cut(item, " ")
+		name, why, _ := strings.Cut(name, ": ")
+		r := pipeline.Ruling{Finding: p.fingerprint(name), Verdict: pipeline.Verdict(word), Why: why, Changed: word == "fixed"}
+		switch word {
+		case "":
+			continue
+		case "unread":
+			v.NotReviewed = append(v.NotReviewed, pipeline.Skipped{Path: name, Why: why})
+			continue
+		case "unchanged":
+			r.Verdict = pipeline.VerdictFixed
+		}
+		v.Rulings = append(v.Rulings, r)
+	}
+	return v
 }
 
 func (p *Player) commit() string {
@@ -320,9 +393,23 @@ func Review(head, s string) *pipeline.Review {
 	return v
 }
 
-// Tests reads "ok", "none WHY", "empty", "tampered NAME", or "NAME CONFIDENCE, NAME
-// CONFIDENCE…".
+// Tests reads "ok", "none WHY", "empty", "tampered NAME", "unclean WHY", or "NAME
+// CONFIDENCE, NAME CONFIDENCE…", each with "before NAME, NAME…" behind it: what
+// failed before the work.
 func Tests(head, s string) *pipeline.TestReport {
+	s, before, _ := strings.Cut(s, " before ")
+	t := tests(head, s)
+	for name := range strings.SplitSeq(before, ", ") {
+		if name != "" {
+			f := pipeline.Failure{Test: name, File: "old_test.go", Line: 3, Error: "got 1 want 2"}
+			f.Fingerprint = pipeline.FailureFingerprint(&f)
+			t.Before, t.Total = append(t.Before, f), t.Total+1
+		}
+	}
+	return t
+}
+
+func tests(head, s string) *pipeline.TestReport {
 	t := &pipeline.TestReport{Head: head, Total: 3, Passed: 3, Names: []string{"TestA", "TestB", "TestC"}, Suites: []pipeline.Suite{{Name: "go test", Command: "go test ./..."}}}
 	if why, ok := strings.CutPrefix(s, "none "); ok {
 		return &pipeline.TestReport{Head: head, None: why}
@@ -331,6 +418,10 @@ func Tests(head, s string) *pipeline.TestReport {
 		f := pipeline.Finding{ID: "T1", Severity: pipeline.SeverityError, Category: "tests", Rule: "tests.removed", Message: name + " is gone"}
 		f.Fingerprint = pipeline.Fingerprint(&f)
 		t.Tampered = []pipeline.Finding{f}
+		return t
+	}
+	if why, ok := strings.CutPrefix(s, "unclean "); ok {
+		t.Unclean = why
 		return t
 	}
 	if s == "empty" {

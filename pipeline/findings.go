@@ -1,0 +1,334 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+)
+
+// reviewed follows the review's findings across iterations.
+func (r *Run) reviewed(it *Iteration) {
+	seen := map[string]bool{}
+	review := *it.Review
+	if review.Identity == 0 { // else their fingerprints are those of the run already
+		review.Findings = r.recognise(review.Findings, PhaseReview)
+	}
+	it.Review = &review
+	head := ""
+	if review.Ruled {
+		head = review.Head
+	}
+	for i := range review.Findings {
+		f := &review.Findings[i]
+		seen[f.Fingerprint] = true
+		r.Findings = sight(r.Findings, Issue{Finding: f, Phase: PhaseReview, Seen: head}, it.Number)
+	}
+	if review.Ruled {
+		r.rule(&review, seen, it.Number)
+		r.settle(PhaseReview, r.isOpen)
+		it.Brief = brief(r.left(), nil)
+	} else {
+		r.forget(&review, seen)
+		r.settle(PhaseReview, func(fingerprint string) bool { return seen[fingerprint] })
+		it.Brief = brief(it.Review.Findings, nil)
+	}
+	if len(r.Blocking(it.Review)) > 0 {
+		r.Counters.ReviewInARow++
+	}
+}
+
+// rule closes the findings that the reviewer, who was shown them, has ruled gone.
+// All others are as good as seen again: those that were forgotten, and those that
+// are called fixed although nothing changed, or withdrawn without a reason.
+func (r *Run) rule(v *Review, seen map[string]bool, iteration int) {
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		if is.Phase != PhaseReview || is.State != "open" {
+			continue
+		}
+		ruling, again := v.ruling(is.Fingerprint()), seen[is.Fingerprint()]
+		if ruling != nil {
+			is.Ruling = ruling.Why
+		}
+		if !again && ruling.gone(is.Seen, v.Head) {
+			is.State, is.Disputed = "withdrawn", ""
+			if ruling.Verdict == VerdictFixed {
+				is.State, is.FixedIn = "fixed", v.Head
+			}
+			continue
+		}
+		if is.Last != iteration {
+			is.Times, is.Last = is.Times+1, iteration
+		}
+		if is.Disputed != "" && (again || ruling != nil && ruling.Verdict == VerdictOpen) {
+			is.Upheld, is.Disputed = is.Upheld+1, ""
+		}
+	}
+}
+
+// ruling returns the review's ruling on a finding, nil when there is none. Of
+// several, the first that leaves it open counts.
+func (v *Review) ruling(fingerprint string) (found *Ruling) {
+	for i := range v.Rulings {
+		if x := &v.Rulings[i]; x.Finding == fingerprint && (found == nil || !x.gone("", v.Head)) {
+			if found = x; !x.gone("", v.Head) {
+				break
+			}
+		}
+	}
+	return found
+}
+
+// gone reports whether a ruling closes a finding that was listed at one head, at
+// another one. What was seen on the very head cannot have been fixed since.
+func (x *Ruling) gone(seen, head string) bool {
+	return x != nil && (x.Verdict == VerdictFixed && x.Changed && seen != head || x.Verdict == VerdictWithdrawn && strings.TrimSpace(x.Why) != "")
+}
+
+// forget closes what a review of an older version did not find again in what it
+// covered: its reviewer was not asked about it.
+func (r *Run) forget(v *Review, seen map[string]bool) {
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		covered := is.Finding.File == "" || slices.Contains(v.Reviewed, is.Finding.File)
+		if is.Phase == PhaseReview && is.State == "open" && !seen[is.Fingerprint()] && covered {
+			is.State, is.FixedIn = "fixed", v.Head
+		}
+	}
+}
+
+// left returns the findings of reviews that are open.
+func (r *Run) left() []Finding {
+	var out []Finding
+	for i := range r.Findings {
+		if is := &r.Findings[i]; is.Phase == PhaseReview && is.State == "open" {
+			out = append(out, *is.Finding)
+		}
+	}
+	return out
+}
+
+// unresolved returns the findings of reviews that block: those that are open,
+// whether the last review repeated them or not (lessons 23), and what humans asked
+// for and nobody has been given to do yet.
+func (r *Run) unresolved() []Finding {
+	out := slices.DeleteFunc(r.left(), func(f Finding) bool { return !f.Severity.Blocks() })
+	for _, f := range r.Asked {
+		if !slices.ContainsFunc(out, func(known Finding) bool { return known.Fingerprint == f.Fingerprint }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// isOpen reports whether a finding of reviews is open.
+func (r *Run) isOpen(fingerprint string) bool {
+	return slices.ContainsFunc(r.Findings, func(is Issue) bool {
+		return is.Phase == PhaseReview && is.State == "open" && is.Fingerprint() == fingerprint
+	})
+}
+
+// Blocking returns the findings for which a review sends the work back: those that
+// block, that it lists or leaves open, and that no human has dismissed.
+func (r *Run) Blocking(v *Review) []Finding {
+	var out []Finding
+	listed := map[string]bool{}
+	for _, f := range v.Blocking() {
+		listed[f.Fingerprint] = true
+		if !r.dismissed(f.Fingerprint) {
+			out = append(out, f)
+		}
+	}
+	it := r.Current()
+	last := it != nil && it.Review == v
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		if is.Phase != PhaseReview || !is.Finding.Severity.Blocks() || listed[is.Fingerprint()] || !v.Ruled {
+			continue
+		}
+		ruling := v.ruling(is.Fingerprint())
+		if last && is.State == "open" || !last && is.State != "dismissed" && ruling != nil && !ruling.gone("", v.Head) {
+			out = append(out, *is.Finding)
+		}
+	}
+	return out
+}
+
+func (r *Run) dismissed(fingerprint string) bool {
+	for i := range r.Findings {
+		if r.Findings[i].Fingerprint() == fingerprint && r.Findings[i].State == "dismissed" {
+			return true
+		}
+	}
+	return false
+}
+
+// dismiss marks a finding as dismissed by a human, or takes that back.
+func (r *Run) dismiss(s *Signal, by *Actor) {
+	if s == nil || s.Finding == "" {
+		return
+	}
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		switch {
+		case is.Fingerprint() != s.Finding:
+		case !s.Off && is.State == "open":
+			is.State = "dismissed"
+			if by != nil {
+				is.By = *by
+			}
+		case s.Off && is.State == "dismissed":
+			is.State, is.By = "open", Actor{}
+		}
+	}
+}
+
+// wanted opens a finding again that a human has let go, because one asks for it now.
+func (r *Run) wanted(fingerprint string) {
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		if is.Phase == PhaseReview && is.Fingerprint() == fingerprint && (is.State == "accepted" || is.State == "dismissed" && is.By.Login != "") {
+			is.State, is.By = "open", Actor{}
+		}
+	}
+}
+
+// disputeLimit is how often the reviewer may uphold a finding against a dispute
+// before a human is asked.
+const disputeLimit = 2
+
+// dispute notes that the implementer holds a finding for mistaken. Only findings of
+// reviews can be ruled on.
+func (r *Run) dispute(d Dispute) {
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		if is.Phase == PhaseReview && is.State == "open" && is.Fingerprint() == d.Finding && strings.TrimSpace(d.Why) != "" {
+			is.Disputed = d.Why
+		}
+	}
+}
+
+// allDisputed reports whether there is nothing to do but to rule on disputes.
+func (r *Run) allDisputed() bool {
+	some := false
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		if is.Phase != PhaseReview || is.State != "open" || !is.Finding.Severity.Blocks() {
+			continue
+		}
+		if some = true; is.Disputed == "" {
+			return false
+		}
+	}
+	return some && len(r.Asked) == 0
+}
+
+// implemented notes the new head, or that there is none. A round without a commit
+// is one for the reviewer when everything that it was for is disputed.
+func (r *Run) implemented(it *Iteration) {
+	for _, d := range it.Impl.Disputes {
+		r.dispute(d)
+	}
+	if it.Disputed = false; it.Impl.Head == it.Impl.Parent {
+		r.Counters.Stale++
+		it.Disputed = r.Counters.Stale <= staleLimit && r.allDisputed()
+		return
+	}
+	r.Head, r.Counters.Stale = it.Impl.Head, 0
+}
+
+// tested follows failures, and findings about the tests, across iterations.
+func (r *Run) tested(it *Iteration) {
+	seen := map[string]bool{}
+	tests := *it.Tests
+	tests.Before = r.before(&tests)
+	tests.Failures = r.recogniseFailures(tests.Failures)
+	it.Tests = &tests
+	for i := range it.Tests.Failures {
+		f := &it.Tests.Failures[i]
+		seen[f.Fingerprint] = true
+		r.Failures = sight(r.Failures, Issue{Failure: f, Phase: PhaseTest}, it.Number)
+	}
+	for i := range it.Tests.Tampered {
+		f := &it.Tests.Tampered[i]
+		seen[f.Fingerprint] = true
+		r.Findings = sight(r.Findings, Issue{Finding: f, Phase: PhaseTest}, it.Number)
+	}
+	for _, list := range [][]Issue{r.Failures, r.Findings} {
+		for i := range list {
+			is := &list[i]
+			if is.Phase == PhaseTest && is.State == "open" && !seen[is.Fingerprint()] {
+				is.State, is.FixedIn = "fixed", it.Tests.Head
+			}
+		}
+	}
+	r.settle(PhaseTest, func(fingerprint string) bool { return seen[fingerprint] })
+	it.Brief = brief(it.Tests.Tampered, it.Tests.Failures)
+	if !it.Tests.OK() {
+		r.Counters.TestInARow++
+	}
+}
+
+// settle marks the phase's last bounce as resolved when nothing of what it was
+// for is there any more.
+func (r *Run) settle(p Phase, there func(fingerprint string) bool) {
+	for i := len(r.Bounces) - 1; i >= 0; i-- {
+		b := &r.Bounces[i]
+		if b.Phase != p {
+			continue
+		}
+		b.Resolved = !slices.ContainsFunc(b.Issues, there)
+		return
+	}
+}
+
+// sight adds an issue or, when it is known, notes that it was seen again.
+func sight(list []Issue, is Issue, iteration int) []Issue {
+	for i := range list {
+		known := &list[i]
+		if known.Phase != is.Phase || known.Fingerprint() != is.Fingerprint() {
+			continue
+		}
+		if known.Last != iteration { // twice in one review is once
+			known.Times++
+		}
+		if known.State == "fixed" {
+			known.Back++
+		}
+		settled := known.State == "dismissed" || known.State == "accepted" && known.Finding != nil
+		if !settled || !sameCode(known.Finding, is.Finding) { // a human's word is for this code (lessons 3)
+			known.State, known.FixedIn, known.By = "open", "", Actor{}
+		}
+		known.Finding, known.Failure, known.Last, known.Seen = is.Finding, is.Failure, iteration, is.Seen
+		return list
+	}
+	is.State, is.First, is.Last, is.Times = "open", iteration, iteration, 1
+	return append(list, is)
+}
+
+func accept(is *Issue) {
+	if is.State == "open" {
+		is.State = "accepted"
+	}
+}
+
+// brief puts an iteration's feedback into one line, worst first (R5).
+func brief(findings []Finding, failures []Failure) string {
+	counts := map[Severity]int{}
+	for _, f := range findings {
+		counts[f.Severity]++
+	}
+	var parts []string
+	for _, s := range []Severity{SeverityCritical, SeverityError, SeverityWarning, SeverityInfo} {
+		n, many := counts[s], string(s)
+		if s == SeverityWarning || s == SeverityError {
+			many += "s"
+		}
+		if n > 0 {
+			parts = append(parts, plural(n, string(s), many))
+		}
+	}
+	if n := len(failures); n > 0 {
+		parts = append(parts, plural(n, "failing test", "failing tests"))
+	}
+	return strings.Join(parts, ", ")
+}

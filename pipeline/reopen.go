@@ -1,0 +1,163 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Reopenable reports whether the run, although it has ended, goes on when its pull
+// request does: it was verified or accepted, and nobody has merged or closed that.
+// Nothing ends before the pull request does (T9). A run of a local repository has a
+// branch in its place.
+func (r *Run) Reopenable() bool {
+	return (r.State == StateVerified || r.State == StateAccepted) && r.Closed == "" && (r.Published.Pull != nil || r.Repo.ID == 0)
+}
+
+// reopen lets a verified or accepted run go on. What the guards count begins again,
+// the budget, too. What has moved, and what a person says to it, is judged anew;
+// for requested changes, which follow as an event of their own, the last judgement
+// stands.
+func (r *Run) reopen(e Event) {
+	if !r.Reopenable() {
+		return
+	}
+	n := len(r.Iterations)
+	c := Counters{From: max(0, n-1), Heard: n, Cost: r.Usage.MicroUSD, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked()}
+	if by := e.Data.Actor; by != nil && by.Bot { // bots that answer each other have a limit
+		c.Moved = r.Counters.Moved + 1
+	}
+	r.Counters = c
+	r.keepAccepted(e.Data.Answer)
+	r.State, r.Ended, r.Active, r.Await, r.Fault, r.Last = StateRunning, "", nil, nil, nil, nil
+	r.Reopened = append(r.Reopened, e.Data.Note)
+	it, a := r.Current(), e.Data.Answer
+	if it != nil {
+		it.Result, it.Ended, it.Update = "in_progress", time.Time{}, nil
+	}
+	switch {
+	case e.Data.Head != "" && e.Data.Head != r.Head:
+		r.move(e.Data.Head)
+	case a != nil && a.Text != "":
+		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s", a.By.Login, a.Text))
+		r.ask(Finding{Severity: SeverityError, Category: "human", Message: askedFor(a)})
+	case a != nil && it != nil:
+		it.Review, it.Tests, it.Forced = nil, nil, false
+	}
+	if a != nil && a.N > 0 {
+		r.Counters.Until = n + a.N
+	}
+}
+
+// keepAccepted decides about what was left when the run was accepted. A command to
+// go on is about that; whatever else reopens the run is not, so that it stays
+// accepted, in the name of who did. Failing tests are always judged anew.
+func (r *Run) keepAccepted(command *Answer) {
+	var kept []string
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		is.Times = 0
+		switch {
+		case is.State != "accepted":
+		case command != nil || is.Phase == PhaseTest:
+			is.State = "open"
+		default:
+			kept = append(kept, oneLine(is.Finding.Message))
+		}
+	}
+	for i := range r.Failures {
+		is := &r.Failures[i]
+		is.Times = 0
+		if is.State == "accepted" {
+			is.State = "open"
+		}
+	}
+	what := fmt.Sprintf("%s left when it was accepted: %s", plural(len(kept), "finding", "findings"), listed(kept))
+	if len(kept) == 0 || slices.ContainsFunc(r.Waivers, func(w Waiver) bool { return w.Guard == GuardAccepted && w.What == oneLine(what) }) {
+		return
+	}
+	a := &Answer{}
+	for i := range r.Gates {
+		if given := r.Gates[i].Answers; len(given) > 0 && given[len(given)-1].Choice == "accept" {
+			a = &given[len(given)-1]
+		}
+	}
+	r.waive(Guard{Name: GuardAccepted}, what, a)
+}
+
+// reopening is the event that lets the run go on, in the fields that are always the same.
+func reopening(by Actor, why string, at time.Time) Event {
+	return Event{ID: string(EventRunReopened), Type: EventRunReopened, Source: "human:" + by.Login, Time: at, Data: Data{Actor: &by, Note: why}}
+}
+
+// noticeAfter is Notice for a run that has ended. What moves its head or asks for
+// changes reopens it; the end of its pull request, or of its issue, ends it for good.
+func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Time) ([]Event, string) {
+	over := fmt.Sprintf("run %d has ended: %s", r.ID, r.Ended)
+	if !r.Reopenable() {
+		return nil, over
+	}
+	switch n.Kind {
+	case NoticePullClosed:
+		note := "its pull request was closed"
+		if n.Merged {
+			note = "its pull request was merged"
+		}
+		return ev(EventRunClosed, Data{Note: note}), fmt.Sprintf("run %d is over for good: %s", r.ID, note)
+	case NoticeIssueClosed:
+		return ev(EventRunClosed, Data{Note: "its issue was closed"}), fmt.Sprintf("run %d is over for good: its issue was closed", r.ID)
+	case NoticePush:
+		if n.Branch != r.Branch || n.Head == "" || n.Head == r.Head || n.Head == r.Published.Head {
+			return nil, "a push of nothing new: " + over
+		}
+		e := reopening(n.Actor, n.Actor.Login+" pushed "+short(n.Head), at)
+		e.Data.Head = n.Head
+		return []Event{e}, fmt.Sprintf("the run goes on: %s is reviewed and tested", short(n.Head))
+	case NoticeReviewed:
+		if events, text := r.reviewedBy(n, ev, at); len(events) > 0 {
+			return append([]Event{reopening(n.Actor, n.Actor.Login+" requested changes", at)}, events...), "the run goes on: " + text
+		}
+	}
+	return nil, over
+}
+
+// Dismissals returns what follows in the run from the dismissals that events hold, or
+// from taking them back: a gate that has lost its last reason opens, and a verified
+// run with a finding that blocks again goes on.
+func (r *Run) Dismissals(events []Event, at time.Time) []Event {
+	open, back := map[string]bool{}, false
+	for _, f := range r.unresolved() {
+		open[f.Fingerprint] = true
+	}
+	before := len(open)
+	var by Actor
+	for _, e := range events {
+		s := e.Data.Signal
+		if s == nil || e.Type != EventDismissed {
+			continue
+		}
+		if by = s.Actor; !s.Off {
+			delete(open, s.Finding)
+			continue
+		}
+		for i := range r.Findings {
+			is := &r.Findings[i]
+			back = back || is.Fingerprint() == s.Finding && is.Phase == PhaseReview && is.State == "dismissed" && is.Finding.Severity.Blocks()
+		}
+	}
+	g := r.Gate()
+	switch {
+	case back && r.Reopenable():
+		return []Event{reopening(by, "a dismissal was taken back", at)}
+	case g != nil && g.aboutFindings() && before > 0 && len(open) == 0 && !back:
+		a := &Answer{Gate: g.ID, Choice: "dismiss", By: by, Via: "dismissal", At: at}
+		return []Event{{ID: string(EventGateAnswered), Type: EventGateAnswered, Source: "human:" + by.Login, Time: at, Data: Data{Answer: a}}}
+	}
+	return nil
+}
+
+// aboutFindings reports whether the gate asks because of what a review found.
+func (g *Gate) aboutFindings() bool {
+	return g.Guard != nil && g.Guard.Phase == PhaseReview && slices.Contains([]GuardName{GuardSameFinding, GuardDiminishing, GuardDoubts, GuardBounces,
+		GuardIterations, GuardBreaker, GuardDispute}, g.Guard.Name)
+}

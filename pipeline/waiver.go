@@ -1,0 +1,277 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// waive notes that a named person let something pass that Forge could not verify.
+func (r *Run) waive(g Guard, what string, a *Answer) {
+	w := Waiver{Guard: g.Name, What: oneLine(what), By: a.By, At: a.At, Head: r.Head}
+	if w.At.IsZero() {
+		w.At = r.Updated
+	}
+	r.Waivers = append(r.Waivers, w)
+}
+
+// Exceptions returns the waivers without which the head would not be verified: what
+// was let pass on an earlier one may be of the past.
+func (r *Run) Exceptions() []Waiver {
+	it := r.Current()
+	var out []Waiver
+	for _, w := range r.Waivers {
+		holds := w.Head == r.Head
+		switch {
+		case holds:
+		case w.Guard == GuardUnread:
+			holds = it != nil && it.Review != nil && len(it.Review.NotReviewed) > 0
+		case w.Guard == GuardKnown:
+			holds = it != nil && it.Tests != nil && slices.ContainsFunc(it.Tests.Before, func(f Failure) bool { return f.KnownBy == w.By.Login })
+		case w.Guard == GuardDispute:
+			holds = slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == "dismissed" && is.By.Login == w.By.Login })
+		case w.Guard == GuardAccepted:
+			holds = slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == "accepted" })
+		}
+		if holds {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// letPass says who let what pass, for people: "let pass by @alice: …". It is empty
+// when nobody had to.
+func (r *Run) letPass() string {
+	words, waivers := map[string][]string{}, r.Exceptions()
+	say := func(login, what string) {
+		if login != "" {
+			login = "let pass by @" + login
+		}
+		words[login] = append(words[login], what)
+	}
+	for _, w := range waivers {
+		say(w.By.Login, w.What)
+	}
+	said := func(g GuardName, login string) bool {
+		return slices.ContainsFunc(waivers, func(w Waiver) bool { return w.Guard == g && w.By.Login == login })
+	}
+	for i := range r.Findings {
+		if is := &r.Findings[i]; is.State == "dismissed" && is.By.Login != "" && is.Finding.Severity.Blocks() && !said(GuardDispute, is.By.Login) {
+			say(is.By.Login, fmt.Sprintf("a finding (%s), dismissed: %s", is.Finding.Severity, oneLine(is.Finding.Message)))
+		}
+	}
+	if it := r.Current(); it != nil && it.Tests != nil {
+		byLogin := map[string][]string{}
+		for _, f := range it.Tests.Before {
+			byLogin[f.KnownBy] = append(byLogin[f.KnownBy], oneLine(f.Test))
+		}
+		for _, login := range slices.Sorted(maps.Keys(byLogin)) {
+			switch {
+			case login == knownBySettings:
+				say("", "allowed by the settings: "+beforeText(byLogin[login]))
+			case !said(GuardKnown, login):
+				say(login, beforeText(byLogin[login])) // in another run
+			}
+		}
+	}
+	var out []string
+	for _, login := range slices.Sorted(maps.Keys(words)) {
+		text := strings.Join(words[login], "; ")
+		if login != "" {
+			text = login + ": " + text
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
+// knownBySettings stands in Failure.KnownBy for tests.known_failures: allow.
+const knownBySettings = "settings"
+
+// beforeText says in a sentence which tests failed before the work and fail still.
+func beforeText(tests []string) string {
+	return fmt.Sprintf("%s failed before this work and still %s: %s", plural(len(tests), "test", "tests"), verb(len(tests), "fails", "fail"), listed(tests))
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// listed names at most five things.
+func listed(names []string) string {
+	if n := len(names); n > 5 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:5], ", "), n-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+// unread returns the guard that stops before the tests when part of the change could
+// not be shown to the reviewer, and no human has let that pass. A review of an older
+// version only said so.
+func (r *Run) unread(it *Iteration) *Guard {
+	if !it.Review.Ruled {
+		return nil
+	}
+	var out []string
+	for _, s := range it.Review.NotReviewed {
+		if !r.passedUnread(s.Path) {
+			out = append(out, fmt.Sprintf("%s (%s)", oneLine(s.Path), oneLine(s.Why)))
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return &Guard{Name: GuardUnread, Phase: PhaseReview, Value: int64(len(out)),
+		Detail: fmt.Sprintf("%s of the change could not be shown to the reviewer: %s", plural(len(out), "file", "files"), listed(out))}
+}
+
+// passedUnread reports whether a human let a file pass without a review, at this
+// head or at an earlier one since which nobody has touched it.
+func (r *Run) passedUnread(path string) bool {
+	at, head := r.Passed[path], r.Head
+	for i := len(r.Iterations) - 1; i >= 0 && at != "" && at != head; i-- {
+		m := r.Iterations[i].Impl
+		if m == nil || m.Head != head || slices.Contains(m.Files, path) {
+			return false
+		}
+		head = m.Parent
+	}
+	return at != "" && at == head
+}
+
+// passUnread lets what could not be read pass, as it is at this head.
+func (r *Run) passUnread(v *Review) {
+	for _, s := range v.NotReviewed {
+		if !r.passedUnread(s.Path) {
+			put(&r.Passed, s.Path, r.Head)
+		}
+	}
+}
+
+// contested returns the findings that the reviewer has upheld against the implementer
+// too often to leave it to them.
+func (r *Run) contested() []*Issue {
+	var out []*Issue
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		if is.Upheld >= disputeLimit && is.Phase == PhaseReview && is.State == "open" && is.Finding.Severity.Blocks() {
+			out = append(out, is)
+		}
+	}
+	return out
+}
+
+// disagreement returns the guard that asks a human about contested findings.
+func (r *Run) disagreement(it *Iteration) *Guard {
+	g := &Guard{Name: GuardDispute, Phase: PhaseReview, Limit: disputeLimit}
+	var all []string
+	for _, is := range r.contested() {
+		text := strings.TrimSuffix(oneLine(is.Finding.Message), ".") + at(is.Finding.File, is.Finding.Line)
+		for _, d := range it.Impl.disputes() {
+			if d.Finding == is.Fingerprint() {
+				text += "; the implementer: " + oneLine(d.Why)
+			}
+		}
+		if is.Ruling != "" {
+			text += "; the reviewer: " + oneLine(is.Ruling)
+		}
+		all, g.Value = append(all, text), max(g.Value, int64(is.Upheld))
+		g.About = append(g.About, is.Fingerprint())
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	g.Detail = fmt.Sprintf("implementer and reviewer disagree about %s: %s", plural(len(all), "finding", "findings"), strings.Join(all, " · "))
+	return g
+}
+
+func (m *Implementation) disputes() []Dispute {
+	if m == nil {
+		return nil
+	}
+	return m.Disputes
+}
+
+// settleDispute takes a human's word on what was contested: it is dismissed, or goes
+// back as if it had not been disputed.
+func (r *Run) settleDispute(g Guard, by *Actor) {
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		if is.Phase != PhaseReview || is.State != "open" || !slices.Contains(g.About, is.Fingerprint()) {
+			continue
+		}
+		is.Upheld = 0
+		if by != nil {
+			is.State, is.By = "dismissed", *by
+		}
+	}
+}
+
+// know notes that tests which failed before the work are known to a person.
+func (r *Run) know(g Guard, login string) {
+	for _, test := range g.About {
+		put(&r.Known, test, login)
+	}
+	if it := r.Current(); it.Tests != nil {
+		tests := *it.Tests
+		tests.Before = r.before(&tests)
+		it.Tests = &tests
+	}
+}
+
+// claim makes tests that failed before the work a part of it.
+func (r *Run) claim(g Guard) {
+	r.Fix = append(r.Fix, g.About...)
+	it := r.Current()
+	if it == nil || it.Tests == nil {
+		return
+	}
+	tests := *it.Tests
+	tests.Before = r.before(&tests)
+	it.Tests = &tests
+	for i := range tests.Failures {
+		r.Failures = sight(r.Failures, Issue{Failure: &tests.Failures[i], Phase: PhaseTest}, it.Number)
+	}
+	it.Brief = brief(tests.Tampered, tests.Failures)
+}
+
+// before returns what failed before the work, as far as the run leaves it at that:
+// with who knows of it, and without what it is to fix, which becomes a failure.
+func (r *Run) before(t *TestReport) []Failure {
+	var out []Failure
+	for _, f := range t.Before {
+		if slices.Contains(r.Fix, f.Test) {
+			if f.Fingerprint == "" {
+				f.Fingerprint = FailureFingerprint(&f)
+			}
+			t.Failures = append(slices.Clip(t.Failures), f)
+			t.Failed++
+			continue
+		}
+		if f.KnownBy == "" {
+			f.KnownBy = r.Known[f.Test]
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// known returns the guard that asks, once, whether tests which failed before the
+// work may go on failing.
+func (r *Run) known(it *Iteration) *Guard {
+	g := &Guard{Name: GuardKnown, Phase: PhaseTest}
+	var tests []string
+	for _, f := range it.Tests.Unknown() {
+		g.About, tests = append(g.About, f.Test), append(tests, oneLine(f.Test))
+	}
+	if len(tests) == 0 {
+		return nil
+	}
+	g.Value, g.Detail = int64(len(tests)), beforeText(tests)
+	return g
+}
