@@ -143,9 +143,9 @@ func (v Renderer) phase(p pipeline.Phase) (icon, text string) {
 	case pipeline.PhaseImplement:
 		return v.implementPhase(it)
 	case pipeline.PhaseReview:
-		return reviewPhase(it)
+		return v.reviewPhase(it)
 	}
-	return testPhase(it)
+	return v.testPhase(it)
 }
 
 func (v Renderer) implementPhase(it *pipeline.Iteration) (icon, text string) {
@@ -161,25 +161,29 @@ func (v Renderer) implementPhase(it *pipeline.Iteration) (icon, text string) {
 	return "✅", fmt.Sprintf("%s in %s", count(len(m.Files), "file", "files"), v.commit(m.Head))
 }
 
-func reviewPhase(it *pipeline.Iteration) (icon, text string) {
-	v := it.Review
+func (v Renderer) reviewPhase(it *pipeline.Iteration) (icon, text string) {
+	review := it.Review
 	switch {
-	case v == nil:
+	case review == nil:
 		return "⬜", ""
-	case len(v.Blocking()) > 0:
-		return "❌", tally(v.Findings)
-	case v.NeedsHuman != "":
+	case len(v.Run.Blocking(review)) > 0:
+		found := tally(review.Findings)
+		if n := len(v.Run.Blocking(review)) - len(review.Blocking()); n > 0 {
+			found += fmt.Sprintf("; %s still there", count(n, "earlier one", "earlier ones"))
+		}
+		return "❌", found
+	case review.NeedsHuman != "":
 		return "✋", "a human must look"
-	case len(v.NotReviewed) > 0:
-		return "⚠️", fmt.Sprintf("%s; %s not reviewed", tally(v.Findings), count(len(v.NotReviewed), "file", "files"))
+	case len(review.NotReviewed) > 0:
+		return "⚠️", fmt.Sprintf("%s; %s not reviewed", tally(review.Findings), count(len(review.NotReviewed), "file", "files"))
 	}
-	return "✅", "nothing that blocks: " + tally(v.Findings)
+	return "✅", "nothing that blocks: " + tally(review.Findings)
 }
 
-func testPhase(it *pipeline.Iteration) (icon, text string) {
+func (v Renderer) testPhase(it *pipeline.Iteration) (icon, text string) {
 	t := it.Tests
 	switch {
-	case t == nil && it.Review != nil && len(it.Review.Blocking()) > 0:
+	case t == nil && it.Review != nil && len(v.Run.Blocking(it.Review)) > 0:
 		return "➖", "not run: the review sent the work back"
 	case t == nil:
 		return "⬜", ""

@@ -70,7 +70,7 @@ func TestOutcomes(t *testing.T) {
 		{"command 9 forget 12 by ci[bot]", "ignored: ci[bot] is a bot, and Forge does not listen to bots", ""},
 		{"unlabel 5", "run 1: run cancelled", ""},
 		{"unlabel 6", "run 2: run 2 has ended", ""},
-		{"edit 5 better", "run 1: noted for the next attempt", ""},
+		{"edit 5 better", "run 1: noted: the run plans again", ""},
 		{"push forge/issue-5 cafe", "run 1: the run goes on from cafe", ""},
 		{"review forge/issue-5 changes_requested shorter", "run 1: 1 change requested: the work goes back with it", ""},
 		{"review forge/issue-5 changes_requested shorter by eve", "run 1: nothing that the run has to act on", ""},
@@ -304,7 +304,7 @@ func TestManyDeliveries(t *testing.T) {
 		switch {
 		case strings.Contains(d.Outcome, "started by"):
 			started++
-		case strings.Contains(d.Outcome, "noted for"):
+		case strings.Contains(d.Outcome, "noted: the run plans again"):
 			noted++
 		case d.Outcome == "":
 			t.Errorf("delivery %s has no outcome", d.GUID)
