@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"forge/pipeline"
@@ -12,6 +13,9 @@ import (
 // active is the condition for a run that has not ended; the partial indexes of
 // the schema have the same.
 const active = `state IN ('running', 'waiting', 'stopped')`
+
+// activeRun finds the run of an issue that has not ended.
+const activeRun = `SELECT id FROM runs WHERE issue = $1 AND repo_id = $2 AND (repo_id <> 0 OR repo = $3) AND ` + active
 
 const (
 	updateRun = `UPDATE runs SET seq = $3, phase = COALESCE(NULLIF($4, ''), phase), iteration = $5, micro_usd = $6, updated = $7, unpriced = $8,
@@ -34,6 +38,11 @@ func (d *DB) projectRun(ctx context.Context, tx *sql.Tx, old, next *pipeline.Run
 	if it := next.Current(); it != nil {
 		iteration = it.Number
 	}
+	if old.State.Ended() && !next.State.Ended() { // reopened
+		if err := d.mayReopen(ctx, tx, next); err != nil {
+			return err
+		}
+	}
 	args := []any{next.ID, old.Seq, next.Seq, phase, iteration, next.Usage.MicroUSD, micros(next.Updated), next.Usage.Unpriced}
 	if old.State == next.State && pullOf(old) == pullOf(next) && old.Branch == next.Branch && old.Task.Title == next.Task.Title {
 		if n, err := d.exec(ctx, tx, stepRun, args...); err != nil || n == 1 {
@@ -49,6 +58,23 @@ func (d *DB) projectRun(ctx context.Context, tx *sql.Tx, old, next *pipeline.Run
 		return err
 	}
 	return ErrConflict // unreachable on SQLite
+}
+
+// mayReopen refuses to reopen a run whose issue another one works on by now: the
+// unique index would refuse it less clearly.
+func (d *DB) mayReopen(ctx context.Context, tx *sql.Tx, r *pipeline.Run) error {
+	if r.Task.Issue == 0 {
+		return nil
+	}
+	var id int64
+	err := tx.QueryRowContext(ctx, activeRun+` AND id <> $4`, r.Task.Issue, r.Repo.ID, clean(r.Repo.FullName()), r.ID).Scan(&id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	return &ActiveError{Run: id}
 }
 
 func pullOf(r *pipeline.Run) int {
@@ -73,6 +99,9 @@ func (d *DB) projectParts(ctx context.Context, tx *sql.Tx, old, next *pipeline.R
 		return err
 	}
 	if err := d.projectSpend(ctx, tx, events); err != nil {
+		return err
+	}
+	if err := d.projectKnown(ctx, tx, old, next, events); err != nil {
 		return err
 	}
 	for i := range events {

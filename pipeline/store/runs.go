@@ -76,8 +76,7 @@ func (d *DB) claim(ctx context.Context, tx *sql.Tx, key string, e pipeline.Event
 		if !errors.Is(err, sql.ErrNoRows) {
 			return -id, err
 		}
-		err = tx.QueryRowContext(ctx, `SELECT id FROM runs WHERE issue = $1 AND repo_id = $2 AND (repo_id <> 0 OR repo = $3) AND `+active,
-			s.Task.Issue, s.Repo.ID, clean(s.Repo.FullName())).Scan(&id)
+		err = tx.QueryRowContext(ctx, activeRun, s.Task.Issue, s.Repo.ID, clean(s.Repo.FullName())).Scan(&id)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return 0, errors.Join(err, &ActiveError{Run: id})
 		}
@@ -97,8 +96,9 @@ var errRepeated = errors.New("an event is there already")
 // Type and Time must be set. An event whose ID the run has already is passed
 // over; also runs all the same.
 //
-// The error is ErrConflict when the log has gone on since run was loaded, and
-// ErrNotFound when there is no such run. On any error run is as it was.
+// The error is ErrConflict when the log has gone on since run was loaded,
+// ErrNotFound when there is no such run, and an [*ActiveError] when it would be
+// reopened although another run works on its issue. On any error run is as it was.
 func (d *DB) Append(ctx context.Context, run *pipeline.Run, events []pipeline.Event, also InTx) error {
 	events, err := distinct(events)
 	if err != nil {
