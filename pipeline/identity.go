@@ -66,11 +66,11 @@ func sameCode(a, b *Finding) bool {
 	return ca == cb || strings.Contains(ca, cb) || strings.Contains(cb, ca)
 }
 
-// sameMatter reports that two findings, whose fingerprints differ, are most
+// SameMatter reports that two findings, whose fingerprints differ, are most
 // probably one: a reviewer seldom finds the same words twice. It is the second of
 // two looks, and prefers to miss one over taking two for one: that would stop a
 // loop that gets on.
-func sameMatter(a, b *Finding) (float64, bool) {
+func SameMatter(a, b *Finding) (float64, bool) {
 	if a.Criterion != b.Criterion || a.File != b.File || a.Category != b.Category && (a.Rule == "" || a.Rule != b.Rule) {
 		return 0, false
 	}
@@ -102,7 +102,7 @@ func (r *Run) recognise(list []Finding, phase Phase) []Finding {
 				best = nil
 				break
 			}
-			if s, same := sameMatter(is.Finding, f); same && s > most && !taken[is.Fingerprint()] {
+			if s, same := SameMatter(is.Finding, f); same && s > most && !taken[is.Fingerprint()] {
 				best, most = is, s
 			}
 		}

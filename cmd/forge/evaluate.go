@@ -20,7 +20,7 @@ func evaluateCommand() *cobra.Command {
 		Use: "evaluate", Short: "Measure how well Forge does what it does", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(evaluateLoopCommand(), evaluateRecallCommand(), evaluateLearningCommand())
+	cmd.AddCommand(evaluateLoopCommand(), evaluateRecallCommand(), evaluateLearningCommand(), evaluateIdentityCommand())
 	return cmd
 }
 

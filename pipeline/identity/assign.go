@@ -4,25 +4,25 @@ import "math"
 
 // match assigns new findings to known ones, at most one to one, so that the sum of
 // the scores is greatest. It returns for each new one the known one, or -1.
-func match(olds, news []*candidate) []int {
+func match(j *judge, olds, news []*candidate) []int {
 	out := make([]int, len(news))
 	scores := make([][]float64, len(news))
-	any := false
+	some := false
 	for i, n := range news {
 		out[i] = -1
 		scores[i] = make([]float64, len(olds))
-		for j, o := range olds {
-			if s, ok := score(o, n); ok {
-				scores[i][j], any = s, true
+		for k, o := range olds {
+			if s, ok := j.score(o, n); ok {
+				scores[i][k], some = s, true
 			}
 		}
 	}
-	if !any {
+	if !some {
 		return out
 	}
-	for i, j := range assign(scores) {
-		if j >= 0 && scores[i][j] > 0 {
-			out[i] = j
+	for i, k := range assign(scores) {
+		if k >= 0 && scores[i][k] > 0 {
+			out[i] = k
 		}
 	}
 	return out

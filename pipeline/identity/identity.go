@@ -29,14 +29,15 @@ type Known struct {
 	Issues []pipeline.Issue // all findings of the run, of every phase: no new fingerprint is one of theirs
 	Phase  pipeline.Phase   // the phase that completes: only its own findings are recognised
 	// Now returns where the code of an issue stands at the head that was just looked
-	// at; see Moves. Nil: nothing is known, files are where they were.
+	// at; see Moves. Nil: files are where they were, and of lines nothing is known.
 	Now func(*pipeline.Issue) Place
 }
 
 // Place is where code stands now.
 type Place struct {
 	File string // "" when the file is gone and nothing says where to
-	Line int    // its first line; 0 when that line was changed or removed, or nothing is known
+	Line int    // its first line, when that is unchanged; 0 when it was changed or removed, -1 when nothing is known
+	Near int    // where about the line was that is not there any more; 0 when that is not known
 }
 
 // Resolve returns the findings with the fingerprints under which the run knows
@@ -44,7 +45,8 @@ type Place struct {
 // list matters.
 func (k Known) Resolve(found []pipeline.Finding) []pipeline.Finding {
 	out := slices.Clone(found)
-	news := canonical(out)
+	lex := lexicon{}
+	news := canonical(lex, out)
 	var olds []*candidate
 	taken := map[string]bool{}
 	for i := range k.Issues {
@@ -54,13 +56,13 @@ func (k Known) Resolve(found []pipeline.Finding) []pipeline.Finding {
 		}
 		taken[is.Fingerprint()] = true
 		if is.Phase == k.Phase {
-			olds = append(olds, k.candidate(is))
+			olds = append(olds, k.candidate(lex, is))
 		}
 	}
 	slices.SortStableFunc(olds, func(a, b *candidate) int {
 		return cmp.Or(compare(a.finding, b.finding), cmp.Compare(a.finding.Fingerprint, b.finding.Fingerprint))
 	})
-	pairs := match(olds, news)
+	pairs := match(judgeOf(olds, news), olds, news)
 	for i, n := range news {
 		if o := pairs[i]; o >= 0 {
 			n.finding.Fingerprint = olds[o].finding.Fingerprint
@@ -82,17 +84,19 @@ type candidate struct {
 	dismissed bool
 	fixed     bool
 	text      *text
-	code      string // without indentation and empty lines
-	codeWords []string
+	words     *weighed
+	said      string   // the message, but for case and spaces
+	code      string   // without indentation and empty lines
+	codeWords []string // once they are asked for
 }
 
-func newCandidate(f *pipeline.Finding) *candidate {
-	return &candidate{finding: f, place: Place{File: f.File, Line: f.Line}, text: read(f.Message), code: squash(f.Code), codeWords: pipeline.KeyWords(f.Code)}
+func newCandidate(lex lexicon, f *pipeline.Finding) *candidate {
+	return &candidate{finding: f, place: Place{File: f.File, Line: f.Line}, text: lex.read(f.Message), said: strings.ToLower(strings.Join(strings.Fields(f.Message), " ")), code: squash(f.Code)}
 }
 
-func (k Known) candidate(is *pipeline.Issue) *candidate {
-	c := newCandidate(is.Finding)
-	c.place.Line = 0
+func (k Known) candidate(lex lexicon, is *pipeline.Issue) *candidate {
+	c := newCandidate(lex, is.Finding)
+	c.place.Line = -1
 	if k.Now != nil && is.Finding.File != "" {
 		c.place = k.Now(is)
 	}
@@ -101,10 +105,10 @@ func (k Known) candidate(is *pipeline.Issue) *candidate {
 }
 
 // canonical returns the findings in an order that does not depend on the list's.
-func canonical(list []pipeline.Finding) []*candidate {
+func canonical(lex lexicon, list []pipeline.Finding) []*candidate {
 	out := make([]*candidate, len(list))
 	for i := range list {
-		out[i] = newCandidate(&list[i])
+		out[i] = newCandidate(lex, &list[i])
 	}
 	slices.SortStableFunc(out, func(a, b *candidate) int { return compare(a.finding, b.finding) })
 	return out

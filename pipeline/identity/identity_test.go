@@ -184,6 +184,52 @@ func TestReworded(t *testing.T) {
 	}
 }
 
+// What stands a few lines from a known finding whose code has not changed is that
+// finding only where neither names something else; far from it, it never is.
+func TestBesideAndElsewhere(t *testing.T) {
+	const long = "The temporary file is left behind when the rename fails"
+	const again = "When the rename fails, the temporary file is left behind"
+	still := func(f pipeline.Finding) Known { return run(f).to(Moves{}) }
+	changed := func(f pipeline.Finding) Known {
+		return run(f).to(Moves{"a.go": {to: "a.go", hunks: []hunk{{f.Line, 1, 0}}}})
+	}
+	first := finding("a.go", 10, "x := f()", long)
+	for name, c := range map[string]struct {
+		k    Known
+		f    pipeline.Finding
+		same bool
+	}{
+		"beside, reworded":               {still(first), finding("a.go", 13, "os.Rename(a, b)", again), true},
+		"far from unchanged code":        {still(first), finding("a.go", 60, "os.Rename(a, b)", again), false},
+		"far from changed code":          {changed(first), finding("a.go", 60, "os.Rename(a, b)", again), true},
+		"at changed code":                {changed(first), finding("a.go", 11, "y := g()", "The temporary file stays behind after a failed rename"), true},
+		"the same template beside":       {still(finding("a.go", 10, "func Parse()", "Exported function Parse has no doc comment")), finding("a.go", 14, "func Format()", "Exported function Format has no doc comment"), false},
+		"the same template elsewhere":    {changed(finding("a.go", 10, "os.Remove(a)", "The error returned by os.Remove is ignored")), finding("a.go", 80, "os.Rename(a, b)", "The error returned by os.Rename is ignored"), false},
+		"few words elsewhere":            {changed(finding("a.go", 10, "a.x()", "Error ignored")), finding("a.go", 80, "b.y()", "Error ignored"), false},
+		"few words, the very same place": {still(finding("a.go", 10, "a.x()", "Typo")), finding("a.go", 10, "a.x()", "Typo"), true},
+		"no code, the very same place":   {run(finding("a.go", 10, "", "Typo")), finding("a.go", 10, "", "Typo"), true},
+		"a line of a file's finding":     {run(finding("a.go", 0, "", long)), finding("a.go", 60, "os.Rename(a, b)", again), true},
+		"a bracket is no code":           {run(finding("a.go", 10, "}", long)), finding("a.go", 90, "if x {\n}", "The temporary file stays behind after a failed rename"), false},
+	} {
+		if got := c.k.Resolve([]pipeline.Finding{c.f}); (got[0].Fingerprint == c.k.names()[0]) != c.same {
+			t.Errorf("%s: recognised = %v, want %v", name, !c.same, c.same)
+		}
+	}
+}
+
+// Covers lessons 3: what was dismissed takes in less than what is open.
+func TestDismissedIsNarrower(t *testing.T) {
+	k := run(finding("a.go", 10, "w.Write(x)", "Password is written to the log"))
+	again := []pipeline.Finding{finding("a.go", 10, "w.Write(x)", "The log contains the password")}
+	if got := k.Resolve(again); got[0].Fingerprint != k.names()[0] {
+		t.Error("an open finding was not recognised")
+	}
+	k.Issues[0].State = "dismissed"
+	if got := k.Resolve(again); got[0].Fingerprint == k.names()[0] {
+		t.Error("a dismissal took in what is only like it")
+	}
+}
+
 // A finding of another phase is not recognised, and its fingerprint not given away.
 func TestOtherPhase(t *testing.T) {
 	f := finding("a_test.go", 10, "t.Skip()", "The test is skipped")
@@ -215,7 +261,7 @@ func TestResolveProperties(t *testing.T) {
 		}
 		k, found := run(draw()...), draw()
 		if rnd.IntN(2) == 0 {
-			k = k.to(Moves{"a.go": {to: []string{"", "a.go", "b.go"}[rnd.IntN(3)], hunks: []hunk{{rnd.IntN(20), rnd.IntN(5), rnd.IntN(9) - 4}}}})
+			k = k.to(Moves{"a.go": {to: []string{"", "a.go", "b.go"}[rnd.IntN(3)], hunks: []hunk{{1 + rnd.IntN(20), rnd.IntN(5), rnd.IntN(9) - 4}}}})
 		}
 		for i := range k.Issues {
 			k.Issues[i].State = []string{"open", "fixed", "dismissed", "accepted"}[rnd.IntN(4)]
@@ -304,13 +350,41 @@ func best(scores [][]float64, i int, used uint) float64 {
 	return most
 }
 
+// Whatever the texts are: nothing panics, what is the same is recognised, and no two
+// findings become one.
+func FuzzResolve(f *testing.F) {
+	f.Add("The error returned by Close is ignored", "`f.Close()` in a.go:12 isn't checked (30% → 70%)", "f.Close()", 10, 12)
+	f.Add("", "\xff\x00", "}", 0, -5)
+	f.Add("XMLHTTPRequest2 ΑΒΓ ß 手機 '’s_$@", "x's", "", 1<<40, 1)
+	f.Fuzz(func(t *testing.T, a, b, code string, line, line2 int) {
+		one, two := finding("a.go", line, code, a), finding("a.go", line2, code+b, b)
+		k := run(one, two)
+		n := k.names()
+		if n[0] == n[1] {
+			t.Fatalf("two findings have the fingerprint %s", n[0])
+		}
+		got := names(k.Resolve([]pipeline.Finding{two, one, finding("b.go", line, code, a)}))
+		if slices.Contains(n, got[2]) || got[0] == got[1] || got[0] == got[2] || got[1] == got[2] {
+			t.Fatalf("known %q, seen again with another in another file: %q", n, got)
+		}
+		if alone := run(one); alone.Resolve([]pipeline.Finding{one})[0].Fingerprint != alone.names()[0] {
+			t.Fatal("the very same finding was not recognised")
+		}
+	})
+}
+
+// A run with 200 findings in one file, and 50 new ones.
 func BenchmarkResolve(b *testing.B) {
+	message := func(i, verb int) string {
+		return fmt.Sprintf("%s `value%d` before it is handed to `handler%d.Serve`: when request %d comes without a body, the pointer is nil and the server answers with a panic instead of an error. Return `errEmpty%d` early, as the other handlers of this package do.",
+			[]string{"Nothing checks", "There is no check of"}[verb], i, i%40, i, i%7)
+	}
 	var known, found []pipeline.Finding
 	for i := range 200 {
-		known = append(known, finding("a.go", i*7, fmt.Sprintf("v%d := f(%d)", i, i), fmt.Sprintf("The value v%d is not checked for nil before it is used by handler %d, which panics when the request is empty", i, i)))
+		known = append(known, finding("a.go", i*7, fmt.Sprintf("v%d := f(%d)", i, i), message(i, 0)))
 	}
 	for i := range 50 {
-		found = append(found, finding("a.go", i*21+3, fmt.Sprintf("v%d := f(%d)", i*3, i*3), fmt.Sprintf("Handler %d panics on empty requests: v%d may be nil", i*3, i*3)))
+		found = append(found, finding("a.go", i*21+3, fmt.Sprintf("v%d := f(%d)", i*3, i*3), message(i*3, 1)))
 	}
 	k := run(known...)
 	for b.Loop() {

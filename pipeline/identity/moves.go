@@ -24,22 +24,26 @@ type hunk struct {
 func (m Moves) At(file string, line int) Place {
 	line = max(line, 0)
 	mv := m[file]
-	if mv == nil {
-		return Place{file, line}
+	switch {
+	case mv == nil:
+		return Place{File: file, Line: line}
+	case mv.to == "":
+		return Place{}
 	}
-	at := Place{mv.to, line}
+	grown := 0 // by the hunks before the line
 	for _, h := range mv.hunks {
-		switch {
-		case line >= h.old && line < h.old+h.count:
-			return Place{mv.to, 0}
-		case line >= h.old+h.count && h.count > 0 || line > h.old && h.count == 0:
-			at.Line = line + h.grown
+		if line < h.old || line == h.old && h.count == 0 {
+			break
 		}
+		if line < h.old+h.count {
+			return Place{File: mv.to, Near: max(line+grown, 1)}
+		}
+		grown = h.grown
 	}
-	if at.File == "" || line == 0 || at.Line < 0 {
-		at.Line = 0
+	if line == 0 {
+		grown = 0
 	}
-	return at
+	return Place{File: mv.to, Line: max(line+grown, 0)}
 }
 
 // ReadMoves reads a unified patch as git diff-tree -p -M makes it, with a/ and b/

@@ -3,15 +3,18 @@ package identity
 import (
 	"math"
 	"strings"
+
+	"forge/pipeline"
 )
 
 // place says how two findings' places are related.
 type place int
 
 const (
-	apart     place = iota // another file, or another of several equal lines
-	elsewhere              // the same file, other code
-	near                   // a few lines away, or code that was edited since
+	apart     place = iota // another file, another of several equal lines, or far from code that has not changed
+	elsewhere              // the same file, far from code that has changed since
+	beside                 // a few lines away
+	edited                 // at or like code that has changed since
 	here                   // the same code
 )
 
@@ -19,9 +22,9 @@ const (
 // reviewer's imprecision, to lie between them.
 const nearby = 8
 
-// alikeCode is how much of their words two pieces of code share (Dice) when one is
+// editedCode is how much of their words two pieces of code share (Dice) when one is
 // the other, edited.
-const alikeCode = 0.6
+const editedCode = 0.6
 
 // relate compares the place of a known finding, as it is now, with that of a new one.
 func relate(old, found *candidate) place {
@@ -41,25 +44,22 @@ func relate(old, found *candidate) place {
 	case a.Line == 0 && b.Line == 0:
 		return here
 	case a.Line == 0 || b.Line == 0:
-		return near
+		return edited
 	}
-	same := sameCode(old.code, found.code)
-	if old.place.Line > 0 { // the line stands unchanged, and where is known
-		switch d := old.gap(found); {
-		case d == 0:
-			return here
-		case same && d > 1: // an equal line at another place is another finding
-			return apart
-		case d <= nearby:
-			return near
-		}
-		return elsewhere
-	}
-	switch {
-	case same:
+	same, gap := sameCode(old.code, found.code), old.gap(found)
+	switch unchanged := old.place.Line > 0; {
+	case unchanged && gap == 0:
 		return here
-	case old.gap(found) <= nearby, dice(old.codeWords, found.codeWords) >= alikeCode:
-		return near
+	case unchanged && (gap > nearby || same && gap > 1):
+		return apart
+	case unchanged:
+		return beside
+	case same, gap == 0 && old.code == "" && found.code == "":
+		return here
+	case gap == 0, old.place.Line == 0 && gap <= nearby, alikeCode(old, found):
+		return edited
+	case gap <= nearby:
+		return beside
 	}
 	return elsewhere
 }
@@ -73,15 +73,35 @@ func (c *candidate) gap(o *candidate) int {
 
 // lines returns the first and last line, as far as they are known.
 func (c *candidate) lines() (from, to int) {
-	from = c.place.Line
-	if from == 0 {
+	switch {
+	case c.place.Line > 0:
+		from = c.place.Line
+	case c.place.Near > 0:
+		from = c.place.Near
+	default:
 		from = c.finding.Line
 	}
 	return from, from + max(0, c.finding.EndLine-c.finding.Line)
 }
 
+// tiny is how many bytes code has at most that stands in other code by chance.
+const tiny = 5
+
+// sameCode reports that one is the other, or a part of it.
 func sameCode(a, b string) bool {
-	return a != "" && b != "" && (a == b || strings.Contains(a, b) || strings.Contains(b, a))
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return a != "" && a == b || len(a) > tiny && strings.Contains(b, a)
+}
+
+func alikeCode(a, b *candidate) bool {
+	for _, c := range []*candidate{a, b} {
+		if c.codeWords == nil {
+			c.codeWords = append([]string{}, pipeline.KeyWords(c.code)...)
+		}
+	}
+	return dice(a.codeWords, b.codeWords) >= editedCode
 }
 
 // distance grows faster than the lines between two findings: of several equal

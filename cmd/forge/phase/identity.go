@@ -23,10 +23,11 @@ func (x *Executor) resolve(ctx context.Context, run *pipeline.Run, p pipeline.Ph
 		moves[seen] = identity.ReadMoves(patch)
 	}
 	known := identity.Known{Issues: run.Findings, Phase: p, Now: func(is *pipeline.Issue) identity.Place {
-		if m := moves[seenAt(run, is)]; m != nil {
-			return m.At(is.Finding.File, is.Finding.Line)
+		seen := seenAt(run, is)
+		if seen == "" {
+			return identity.Place{File: is.Finding.File, Line: -1}
 		}
-		return identity.Place{File: is.Finding.File, Line: is.Finding.Line}
+		return moves[seen].At(is.Finding.File, is.Finding.Line) // seen at this head, nothing has moved
 	}}
 	return known.Resolve(found), nil
 }
