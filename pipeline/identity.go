@@ -67,10 +67,9 @@ func sameCode(a, b *Finding) bool {
 }
 
 // SameMatter reports that two findings, whose fingerprints differ, are most
-// probably one: a reviewer seldom finds the same words twice. It is the second of
-// two looks, and prefers to miss one over taking two for one: that would stop a
-// loop that gets on.
-func SameMatter(a, b *Finding) (float64, bool) {
+// probably one, by the words that they share. It is the second of two looks, in
+// logs whose reviews do not say how their findings were identified.
+func (a *Finding) SameMatter(b *Finding) (float64, bool) {
 	if a.Criterion != b.Criterion || a.File != b.File || a.Category != b.Category && (a.Rule == "" || a.Rule != b.Rule) {
 		return 0, false
 	}
@@ -102,7 +101,7 @@ func (r *Run) recognise(list []Finding, phase Phase) []Finding {
 				best = nil
 				break
 			}
-			if s, same := SameMatter(is.Finding, f); same && s > most && !taken[is.Fingerprint()] {
+			if s, same := is.Finding.SameMatter(f); same && s > most && !taken[is.Fingerprint()] {
 				best, most = is, s
 			}
 		}

@@ -28,7 +28,7 @@ func TestSameMatterMeasured(t *testing.T) {
 		if strings.HasSuffix(parts[0], "there") {
 			b.Code = "y = g(y)"
 		}
-		s, got := SameMatter(&a, &b)
+		s, got := a.SameMatter(&b)
 		switch want := strings.HasPrefix(parts[0], "same"); {
 		case want && got:
 			found++
