@@ -61,7 +61,7 @@ func TestBrowserEveryPage(t *testing.T) {
 	for _, page := range []struct{ name, path string }{
 		{"overview", "/"}, {"runs", "/runs"}, {"runs-verified", "/runs?state=verified"},
 		{"run-waiting", "/runs/1"}, {"run-verified", "/runs/2"}, {"events", "/runs/1/events"}, {"tape", "/runs/1/tape"},
-		{"insights", "/insights"}, {"insights-90", "/insights?days=90&repo=acme/shop"}, {"learning", "/insights/learning"},
+		{"insights", "/insights"}, {"insights-90", "/insights?days=90&repo=acme/shop&tab=rework"}, {"insights-all", "/insights?tab=all"}, {"learning", "/insights/learning"},
 		{"memory", "/memory"}, {"memory-search", "/memory?q=errors"}, {"memory-one", "/memory/1"}, {"memory-edit", "/memory/1/edit"}, {"memory-forget", "/memory/1/forget"},
 		{"deliveries", "/deliveries"}, {"delivery", "/deliveries/g1"}, {"delivery-dead", "/deliveries/g2"},
 	} {

@@ -7,6 +7,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"forge/pipeline"
 )
 
 // Covers V10: what runs and what waits for whom is seen at a glance; nothing yet says so.
@@ -21,6 +24,37 @@ func TestOverview(t *testing.T) {
 	has(t, s.get(t, "/", 200), "acme/shop", "-acme/secret", "eve")
 	s.viewer = person{login: "nobody", repos: []string{}}
 	has(t, s.get(t, "/", 200), "Nothing waits for an answer", "-acme/")
+}
+
+// The overview shows what goes on and what just ended; where a run stands in its work is
+// said only as long as it goes on.
+func TestOverviewOfEndedRuns(t *testing.T) {
+	s := newSite(t)
+	for i, script := range []string{"plan ok\nimplement a\nreview ok\ntest ok", "plan ok\nimplement a"} {
+		s.keep(t, play(t, pipeline.Task{Issue: i + 1, Title: "Task"}, script).Events, shopRepo, i+1, today.Add(-time.Hour))
+	}
+	page := s.get(t, "/", 200)
+	going, ended, ok := strings.Cut(page, `id="ended"`)
+	if !ok {
+		t.Fatalf("what ended is not there:\n%s", page)
+	}
+	has(t, going, `href="/runs/2"`, `-href="/runs/1"`, "<td>review</td>")
+	has(t, ended, `href="/runs/1"`, `-href="/runs/2"`, "verified", "-<td>test</td>")
+	s.viewer = person{repos: []string{"acme/other"}}
+	has(t, s.get(t, "/", 200), `-id="ended"`, "-/runs/1")
+}
+
+// A cost that is not known is shown as such, and never as nothing of a limit.
+func TestCostThatIsNotKnown(t *testing.T) {
+	s := newSite(t)
+	p := play(t, pipeline.Task{Issue: 1, Title: "Task"}, "plan ok\nimplement a")
+	events := append(p.Events, pipeline.Event{ID: "step", Type: pipeline.EventAgentIteration, Time: p.Events[len(p.Events)-1].Time,
+		Data: pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhaseImplement, Iteration: 1, Number: 1, Usage: pipeline.Usage{Calls: 1, Input: 900, Output: 100, Unpriced: 1000}}}})
+	s.keep(t, events, shopRepo, 1, today.Add(-time.Hour))
+	for _, path := range []string{"/", "/runs"} {
+		has(t, s.get(t, path, 200), "cost unknown", "-$0.00")
+	}
+	has(t, s.get(t, "/runs/1", 200), `<span class="value">cost unknown</span>`, "-of $10.00")
 }
 
 // Many runs are paged through; what one does not see is not there.

@@ -29,9 +29,11 @@ type deliveriesData struct {
 	States        []store.DeliveryState
 	State         store.DeliveryState
 	Backlog       store.Backlog
+	All           bool // those that nothing follows from, too
 	Rows          []store.Delivery
 	Newest, Older string // addresses
 	Dead, Waiting string // addresses of the lists of these
+	Other         string // address of the list with those that nothing follows from, or without them
 }
 
 func (p *Pages) deliveries(w http.ResponseWriter, r *http.Request, v Viewer) error {
@@ -44,7 +46,7 @@ func (p *Pages) deliveries(w http.ResponseWriter, r *http.Request, v Viewer) err
 	if !all {
 		list = append([]string{}, list...) // never nil: those of no repository are for people who see everything
 	}
-	d := deliveriesData{Choice: choice{Repo: q.Get("repo"), Repos: repos}, States: deliveryStates, State: store.DeliveryState(q.Get("state"))}
+	d := deliveriesData{Choice: choice{Repo: q.Get("repo"), Repos: repos}, States: deliveryStates, State: store.DeliveryState(q.Get("state")), All: q.Get("all") != ""}
 	if d.State != "" && !slices.Contains(deliveryStates, d.State) {
 		return badInput("There is no state " + strconv.Quote(string(d.State)) + ".")
 	}
@@ -57,7 +59,7 @@ func (p *Pages) deliveries(w http.ResponseWriter, r *http.Request, v Viewer) err
 		}
 		list = []string{repo}
 	}
-	f := store.DeliveryFilter{State: d.State, Repos: list, Limit: deliveriesShown + 1}
+	f := store.DeliveryFilter{State: d.State, Repos: list, Limit: deliveriesShown + 1, Heard: !d.All}
 	if before := q.Get("before"); before != "" {
 		if f.Before, err = strconv.ParseInt(before, 10, 64); err != nil || f.Before < 1 {
 			return badInput("before= takes the number of a delivery.")
@@ -74,6 +76,16 @@ func (p *Pages) deliveries(w http.ResponseWriter, r *http.Request, v Viewer) err
 		d.Rows = d.Rows[:deliveriesShown]
 		d.Older = pageURL(q, d.Rows[deliveriesShown-1].ID)
 	}
+	other := url.Values{}
+	for _, k := range []string{"repo", "state"} {
+		if v := q.Get(k); v != "" {
+			other.Set(k, v)
+		}
+	}
+	if !d.All {
+		other.Set("all", "1")
+	}
+	d.Other = "?" + other.Encode()
 	d.Dead, d.Waiting = stateURL(d.Choice.Repo, store.DeliveryDead), stateURL(d.Choice.Repo, store.DeliveryWaiting)
 	return p.render(w, r, v, "deliveries.html", page{Title: "Deliveries", Nav: "/deliveries", Live: "deliveries", Data: d})
 }

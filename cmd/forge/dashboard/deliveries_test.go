@@ -40,11 +40,32 @@ func (s *site) dead(t testing.TB, guid, why string) {
 	}
 }
 
+// Deliveries that nothing follows from are left out, until somebody asks for all.
+func TestQuietDeliveries(t *testing.T) {
+	s := newSite(t)
+	s.fill(t, "clean")
+	s.deliver(t, store.Delivery{Repo: "acme/shop", Action: "labeled"}, store.Delivery{Repo: "acme/shop", Event: "check_run", Action: "created", Outcome: "check run of Forge itself: created"},
+		store.Delivery{Repo: "acme/shop", Event: "push"}, store.Delivery{Repo: "acme/shop", Event: "status"})
+	for guid, quiet := range map[string]bool{"g1": false, "g3": true} {
+		if _, err := s.db.FinishDelivery(t.Context(), nil, guid, "outcome of "+guid, quiet, today); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, choice := range []string{"", "repo=acme/shop"} {
+		page := s.get(t, "/deliveries?"+choice, 200)
+		has(t, page, "issues.labeled", "status", "-check_run", "-outcome of g3", "all=1")
+		all := s.get(t, "/deliveries?all=1&"+choice, 200)
+		has(t, all, "issues.labeled", "status", "check_run.created", "outcome of g3", `name="all" value="1"`, "Leave out those")
+	}
+	has(t, s.get(t, "/deliveries?state=done", 200), "issues.labeled", "-check_run", `href="?all=1&amp;state=done"`)
+}
+
 // Covers lessons 18: every delivery has a visible outcome; who may not see a
 // repository does not see its deliveries.
 func TestDeliveries(t *testing.T) {
 	s := newSite(t)
-	has(t, s.get(t, "/deliveries", 200), "No deliveries.", "/webhook")
+	has(t, s.get(t, "/deliveries", 200), "No deliveries that", "/webhook")
+	has(t, s.get(t, "/deliveries?all=1", 200), "No deliveries.", "/webhook")
 	s.fill(t, "clean", "weighed")
 	s.deliver(t, store.Delivery{Repo: "acme/shop", Action: "labeled"}, store.Delivery{Repo: "acme/secret", Event: "push"},
 		store.Delivery{Event: "installation", Action: "created"}, store.Delivery{Repo: "acme/quiet", Event: "ping"})
@@ -75,7 +96,7 @@ func TestDeliveries(t *testing.T) {
 		s.post(t, "/deliveries/"+guid+"/retry", "", 404)
 	}
 	s.viewer = person{repos: []string{}}
-	has(t, s.get(t, "/deliveries", 200), "No deliveries.", "-ping")
+	has(t, s.get(t, "/deliveries", 200), "No deliveries that", "-ping")
 	if s.told != nil {
 		t.Errorf("told %v", s.told)
 	}

@@ -24,9 +24,38 @@ type insightsData struct {
 	Days    int
 	Periods []int
 	Report  metrics.Report
+	Figures []figureView // what the page opens with
+	Tabs    []tab
+	Tab     string // the one that is shown
 	Loops   []insightLoop
 
 	CSV, JSON, Learning string // addresses of the same, and of what learning is worth
+}
+
+// tab is a part of the page, with its address.
+type tab struct{ Key, Name, URL string }
+
+// The tabs that are no loop.
+const (
+	tabSummary = ""
+	tabAll     = "all"
+)
+
+// figureKeys are the metrics that the page opens with, and what they are called there:
+// how well it goes, what it takes, and what people make of it.
+var figureKeys = []struct{ key, name, of, each string }{
+	{metrics.Success, "Runs verified", "runs", "run"},
+	{metrics.FirstPass, "Approved at the first review", "runs", "run"},
+	{metrics.PhaseIterations, "Iterations per run", "runs", "run"},
+	{metrics.Cost, "Cost per run", "runs", "run"},
+	{metrics.Response, "Time to a person’s answer", "questions", "question"},
+	{metrics.Dismissal, "Findings that people dismiss", "findings", "finding"},
+}
+
+// figureView is one of the figures that the page opens with.
+type figureView struct {
+	metrics.Metric
+	Observed string // "of 12 runs"
 }
 
 // insightLoop is what is measured of one of the feedback loops.
@@ -57,14 +86,14 @@ type labelBar struct {
 // insightLoops are the loops in the order of the page, with what it says of them;
 // number is that of the catalogue.
 var insightLoops = []struct {
-	number     int
-	name, text string
+	number          int
+	tab, name, text string
 }{
-	{0, "Across the loops", "What all of it comes to: whether runs end well, and what they cost."},
-	{1, "Agent and tools", "Loop 1, seconds to minutes: an agent works with its tools."},
-	{2, "Review, tests and rework", "Loop 2, minutes: what a review or a test finds goes back, and is done again."},
-	{3, "Memory", "Loop 3, hours: what runs teach is given to later ones."},
-	{4, "People", "Loop 4, hours to days: what people decide."},
+	{0, "results", "Across the loops", "What all of it comes to: whether runs end well, and what they cost."},
+	{1, "agents", "Agent and tools", "Loop 1, seconds to minutes: an agent works with its tools."},
+	{2, "rework", "Review, tests and rework", "Loop 2, minutes: what a review or a test finds goes back, and is done again."},
+	{3, "memory", "Memory", "Loop 3, hours: what runs teach is given to later ones."},
+	{4, "people", "People", "Loop 4, hours to days: what people decide."},
 }
 
 func (p *Pages) insights(w http.ResponseWriter, r *http.Request, v Viewer) error {
@@ -94,8 +123,22 @@ func (p *Pages) insights(w http.ResponseWriter, r *http.Request, v Viewer) error
 	default:
 		return badInput("There is no format " + strconv.Quote(format) + ": format= takes csv or json.")
 	}
-	d := insightsData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep, Loops: loopViews(rep),
+	d := insightsData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep, Tab: r.URL.Query().Get("tab"), Tabs: tabs(c.Repo, days),
 		CSV: insightsURL("/insights", c.Repo, days, "csv"), JSON: insightsURL("/insights", c.Repo, days, "json"), Learning: insightsURL("/insights/learning", c.Repo, 0, "")}
+	if !slices.ContainsFunc(d.Tabs, func(t tab) bool { return t.Key == d.Tab }) {
+		return badInput("There is no part " + strconv.Quote(d.Tab) + " of this page.")
+	}
+	for _, f := range figureKeys {
+		for _, m := range measuresOf(rep, f.key) {
+			m.Name = f.name
+			view := figureView{Metric: m}
+			if m.Now != nil {
+				view.Observed = "of " + plural(int(m.Now.N), f.each, f.of)
+			}
+			d.Figures = append(d.Figures, view)
+		}
+	}
+	d.Loops = loopViews(rep, d.Tab)
 	return p.render(w, r, v, "insights.html", page{Title: "Insights", Nav: "/insights", Data: d})
 }
 
@@ -153,9 +196,29 @@ func downloadJSON(w http.ResponseWriter, name string, v any) error {
 	return download(w, name, "application/json", append(data, '\n'))
 }
 
-// loopViews puts the metrics of a report into their loops.
-func loopViews(rep metrics.Report) (out []insightLoop) {
+// tabs are the parts of the page.
+func tabs(repo string, days int) (out []tab) {
+	add := func(key, name string) {
+		at := insightsURL("/insights", repo, days, "")
+		if key != "" {
+			at += "&tab=" + key
+		}
+		out = append(out, tab{key, name, at})
+	}
+	add(tabSummary, "Summary")
 	for _, l := range insightLoops {
+		add(l.tab, l.name)
+	}
+	add(tabAll, "Everything")
+	return out
+}
+
+// loopViews puts the metrics of a report into their loops: those of one tab, or all.
+func loopViews(rep metrics.Report, tab string) (out []insightLoop) {
+	for _, l := range insightLoops {
+		if tab != tabAll && tab != l.tab {
+			continue
+		}
 		view := insightLoop{Name: l.name, Text: l.text, Charts: charts(rep, l.number)}
 		for _, m := range rep.Metrics {
 			if m.Loop == l.number {

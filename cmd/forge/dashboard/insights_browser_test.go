@@ -75,7 +75,7 @@ func (s *site) browse(t *testing.T, path string) (dom, complaints string) {
 func TestChartsInBrowser(t *testing.T) {
 	s := newSite(t)
 	s.measure(t, 1, 60)
-	dom, complaints := s.browse(t, "/insights?days=30")
+	dom, complaints := s.browse(t, "/insights?days=30&tab=all")
 	if complaints != "" {
 		t.Errorf("the browser says\n%s", complaints)
 	}

@@ -132,7 +132,7 @@ func forests(known []worth.Ranked) (out []forest) {
 		if r.Content != "" {
 			name = r.Content
 		}
-		rows = append(rows, forestRow{Name: name, Link: fmt.Sprintf("/memory/%d", r.Learning), Sides: fmt.Sprintf("%d given, %d withheld", r.Given, r.Withheld), Interval: r.FirstPass, Share: true, Better: 1})
+		rows = append(rows, forestRow{Name: name, Link: fmt.Sprintf("/memory/%d", r.Learning), Sides: fmt.Sprintf("%d given, %d left out", r.Given, r.Withheld), Interval: r.FirstPass, Share: true, Better: 1})
 	}
 	scale := forestScale(rows)
 	for i := range rows {

@@ -89,18 +89,18 @@ func TestLearning(t *testing.T) {
 	s := newSite(t)
 	s.fill(t, "clean", "wall")
 	s.learns(0)
-	has(t, s.get(t, "/insights/learning", 200), "0 runs recalled learnings", "too few runs to tell", "No learning has runs enough", "No data: people have not decided", "No data: nothing that people decided on", "no data", "-<circle", "-NaN")
+	has(t, s.get(t, "/insights/learning", 200), "0 runs had learnings that fit", "too few runs to tell", "No learning has runs enough", "No data: people have not decided", "No data: nothing that people decided on", "no data", "-<circle", "-NaN")
 	s.learns(400, "acme/shop")
 	page := s.get(t, "/insights/learning", 200)
-	has(t, page, "400 runs recalled learnings", "drawn to ±", "The 8 most useful", "The 8 least useful", " given, ", "not told from chance", "by chance",
-		html.EscapeString(hostile), "-"+hostile, "-<img src=x", `class="reliability"`, `class="diagonal"`, "Brier score <strong>0.", "n 400", "What Forge predicted", "probability that Forge predicted, %", " held back", "at most, had all been posted", `id="chart-dismissals"`, "data-band",
+	has(t, page, "400 runs had learnings that fit", "drawn to ±", "The 8 most useful", "The 8 least useful", " given, ", "not told from chance", "by chance",
+		html.EscapeString(hostile), "-"+hostile, "-<img src=x", `class="reliability"`, `class="diagonal"`, "Its mean squared error is <strong>0.", "over 400 findings", "What Forge predicted", "probability that Forge predicted, %", " held back", "at most, had all been posted", `id="chart-dismissals"`, "data-band",
 		"-NaN", "-Inf", "-style=", "-ZgotmplZ", "All repositories")
 	first := page[strings.Index(page, "most useful</caption>"):]
 	if !strings.Contains(first[:strings.Index(first, "</tr>\n")+800], "Lesson 4 of") {
 		t.Errorf("the learning that helps is not among the first:\n%s", first)
 	}
 	s.learns(12, "acme/shop")
-	has(t, s.get(t, "/insights/learning?days=30", 200), "Too few runs to tell: ", "too few runs to tell: 1", " withheld", "and ")
+	has(t, s.get(t, "/insights/learning?days=30", 200), "Too few runs to tell: ", "too few runs to tell: 1", " left out", "and ")
 	has(t, s.get(t, "/insights/learning?days=31", 400), "Did you mean days=30?")
 	has(t, s.get(t, "/insights/learning?format=csv", 400), "format= takes json")
 }

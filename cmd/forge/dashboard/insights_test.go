@@ -108,7 +108,7 @@ func TestInsights(t *testing.T) {
 	page := s.get(t, "/insights", 200)
 	has(t, page, "0 runs ended", "no data", "4 without data", "-<rect", "-class=\"plot\"", "-NaN", "-Inf")
 	s.measure(t, 2, 180)
-	page = s.get(t, "/insights?days=90", 200)
+	page = s.get(t, "/insights?days=90&tab=all", 200)
 	for _, d := range metrics.Catalogue() {
 		has(t, page, "<h3>"+d.Name+"</h3>", html.EscapeString(d.Text))
 	}
@@ -121,6 +121,41 @@ func TestInsights(t *testing.T) {
 	has(t, s.get(t, "/insights?repo=acme/repo00&days=7", 200), "acme/repo00, 2026-03-25 to 2026-03-31")
 }
 
+// Covers V6: the page opens with six figures and the targets; all else is behind links
+// that work without a script, and keep the choice.
+func TestInsightsTabs(t *testing.T) {
+	s := newSite(t)
+	s.measure(t, 1, 60)
+	page := s.get(t, "/insights?days=30&repo=acme/repo00", 200)
+	at := 0
+	for _, name := range []string{"Runs verified", "Approved at the first review", "Iterations per run", "Cost per run", "Time to a person’s answer", "Findings that people dismiss"} {
+		i := strings.Index(page, "<h2>"+name+"</h2>")
+		if i <= at {
+			t.Errorf("%q is at %d, after %d", name, i, at)
+		}
+		at = max(at, i)
+	}
+	has(t, page, `class="target `, `>Summary</a>`, "-class=\"plot\"", "-class=\"card metric\"")
+	links := regexp.MustCompile(`<a href="(/insights\?[^"]*)"( aria-current="page")?>`).FindAllStringSubmatch(page, -1)
+	metricsSeen, current := 0, 0
+	for _, l := range links {
+		if l[2] != "" {
+			current++
+		}
+		to := html.UnescapeString(l[1])
+		if strings.Contains(to, "format=") || strings.HasSuffix(to, "tab=all") || !strings.Contains(to, "tab=") {
+			continue
+		}
+		part := s.get(t, to, 200)
+		has(t, part, `<option value="30" selected>`, `<option selected>acme/repo00`, `<input type="hidden" name="tab"`, `class="plot"`, "-class=\"target ")
+		metricsSeen += strings.Count(part, `class="card metric"`)
+	}
+	if want := len(metrics.Catalogue()); metricsSeen != want || current != 1 {
+		t.Errorf("%d metrics behind tabs, want %d; %d tabs are the current one", metricsSeen, want, current)
+	}
+	has(t, s.get(t, "/insights?tab=x%3Cb%3E", 400), "There is no part", "-<b>")
+}
+
 // The table under a chart says what the report says, with gaps as gaps.
 func TestChartNumbers(t *testing.T) {
 	s := newSite(t)
@@ -129,7 +164,7 @@ func TestChartNumbers(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.get(t, "/insights?format=json&days=30", 200)), &rep); err != nil {
 		t.Fatal(err)
 	}
-	page := s.get(t, "/insights?days=30", 200)
+	page := s.get(t, "/insights?days=30&tab=all", 200)
 	_, figure, _ := strings.Cut(page, `id="chart-people"`)
 	figure, _, _ = strings.Cut(figure, "</figure>")
 	rows := regexp.MustCompile(`<tr><th scope="row">([^<]*)</th><td class="num">(?:<data value="([^"]*)">)?([^<]*)`).FindAllStringSubmatch(figure, -1)

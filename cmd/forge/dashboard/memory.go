@@ -314,5 +314,56 @@ func hidden(c rune) bool {
 	return false
 }
 
+// kindWord says in plain words what kind of knowledge a learning is.
+func kindWord(t pipeline.LearningType) string {
+	switch t {
+	case pipeline.LearningSemantic:
+		return "fact or rule"
+	case pipeline.LearningProcedural:
+		return "way of working"
+	}
+	return "something that happened"
+}
+
+// stateWord says in plain words whether a learning is used, and why not.
+func stateWord(s string) string {
+	switch s {
+	case learn.Active:
+		return "in use"
+	case learn.Withdrawn:
+		return "taken back"
+	case learn.Merged:
+		return "merged into another"
+	case learn.Retired:
+		return "retired, it did not help"
+	case learn.Forgotten:
+		return "forgotten"
+	}
+	return s
+}
+
+// sourceWord says in plain words where a learning comes from.
+func sourceWord(s string) string {
+	switch s {
+	case learn.SourceReflection:
+		return "a look back at a run"
+	case learn.SourceDismissal:
+		return "a finding that was dismissed"
+	case learn.SourceRewrite:
+		return "a suggestion that was written otherwise"
+	case learn.SourceEdit:
+		return "a change that somebody made to Forge’s work"
+	case learn.SourceGap:
+		return "a problem that Forge had not found"
+	case learn.SourceRevert:
+		return "work that was reverted"
+	case learn.SourceHuman:
+		return "the words of a person"
+	case learn.SourceImport:
+		return "another server"
+	}
+	return s
+}
+
 // day is a date as a table shows it.
 func day(t time.Time) string { return t.UTC().Format("2 Jan 2006") }

@@ -102,7 +102,7 @@ func course(l pipeline.Learning, evidence []pipeline.Evidence, history []store.M
 
 // courseSteps collects what happened, in no order.
 func courseSteps(l pipeline.Learning, evidence []pipeline.Evidence, history []store.MemoryChange, uses []store.Use) []step {
-	steps := []step{{At: l.Created, What: "learnt: " + l.Source, By: l.Author.Login, Run: l.Run, do: func(*courseState) {}}}
+	steps := []step{{At: l.Created, What: "learnt from " + sourceWord(l.Source), By: l.Author.Login, Run: l.Run, do: func(*courseState) {}}}
 	for _, e := range slices.Backward(evidence) {
 		st := step{At: e.At, What: e.Why, By: e.Actor.Login, Run: e.Run, Delta: e.Delta, do: func(s *courseState) {
 			s.micro += math.Round(e.Delta * 1e6)
@@ -117,7 +117,7 @@ func courseSteps(l pipeline.Learning, evidence []pipeline.Evidence, history []st
 	}
 	for _, u := range slices.Backward(uses) {
 		if u.Used {
-			steps = append(steps, step{At: u.At, What: fmt.Sprintf("of use in the %s of iteration %d", u.Phase, u.Iteration), Run: u.Run, do: func(s *courseState) { s.touch(u.At) }})
+			steps = append(steps, step{At: u.At, What: fmt.Sprintf("used in the %s of iteration %d", u.Phase, u.Iteration), Run: u.Run, do: func(s *courseState) { s.touch(u.At) }})
 		}
 	}
 	for _, c := range history {

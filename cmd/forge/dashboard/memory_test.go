@@ -87,13 +87,13 @@ func TestMemoryList(t *testing.T) {
 	if got := listed(page); !slices.Equal(got, []string{"3", "1", "2"}) {
 		t.Errorf("listed %v, want most confident first, after decay: 3, 1, 2", got)
 	}
-	has(t, page, "1 to 3 of 3", "semantic, style", "from human by ann", "<code>api/a.go</code>", `value="0.420"`, ">0.42</meter> 0.42", "recalled 0 times, of use 0", "-rel=\"next\"", "-forgotten</span>")
+	has(t, page, "1 to 3 of 3", "fact or rule, style", "from the words of a person, ann", "<code>api/a.go</code>", `value="0.420"`, ">0.42</meter> 0.42", "not given to an agent yet", "-rel=\"next\"", "-forgotten</span>")
 	has(t, s.get(t, "/memory?state=forgotten", 200), "Errors are wrapped", "-Close files")
 	has(t, s.get(t, "/memory?state=all", 200), "1 to 4 of 4", "Errors are wrapped", "Close files")
 	has(t, s.get(t, "/memory?type=episodic", 200), "Close files", "-Wrap errors")
 	has(t, s.get(t, "/memory?category=style&repo=acme/shop", 200), "Wrap errors", "-Close files")
 	has(t, s.get(t, "/memory?category=old", 200), "Nothing that is remembered fits", `<option value="old" selected>`)
-	has(t, s.get(t, "/memory?q=files+vault", 200), "Best first: 1 to 2 of 2", "Close files", "key file", "-Wrap errors")
+	has(t, s.get(t, "/memory?q=files+vault", 200), "What fits best first: 1 to 2 of 2", "Close files", "key file", "-Wrap errors")
 	has(t, s.get(t, "/memory?q=errors&type=episodic", 200), "Nothing that is remembered fits")
 	has(t, s.get(t, "/memory?q=errors&state=forgotten", 200), "in what is in use")
 	has(t, s.get(t, "/memory?q="+url.QueryEscape(hostileWords), 200), "Nothing that is remembered fits", "-<script>alert")
@@ -230,13 +230,13 @@ func TestLearningPage(t *testing.T) {
 		return s.db.MergeLearnings(ctx, tx, l, ids[1:], at(-3))
 	})
 	page := s.get(t, "/memory/1", 200)
-	has(t, page, "Wrap errors", "ann applied it", "bob refused", "taken back", "eve refused", "1 for, 1 against", "whose word weighs 0.8", `href="/runs/2"`,
-		"given, and of use", "withheld", "Given to a phase 2 times, of use 1 of them; withheld 1 time", `Runs that used it: <a href="/runs/1">1</a>`,
+	has(t, page, "Wrap errors", "ann applied it", "bob refused", "taken back", "eve refused", "What speaks for it (1) and against (1)", "whose word counts 0.8 of 1", `href="/runs/2"`,
+		"given and used", "left out by chance", "Given to an agent 2 times, used 1 time; left out by chance 1 time", `Runs that used it: <a href="/runs/1">1</a>`,
 		"Merged into it", `href="/memory/2"`, "merged from 2", "<svg", "last confirmed", "-<script>alert", "-style=")
-	has(t, s.get(t, "/memory/2", 200), `into <a href="/memory/1">learning 1</a>`, "merged into 1", "<del>active</del>", "<ins>merged</ins>", "out of use: merged")
+	has(t, s.get(t, "/memory/2", 200), `into <a href="/memory/1">learning 1</a>`, "merged into 1", "<del>active</del>", "<ins>merged</ins>", "not used any more: merged into another")
 
 	s.viewer = person{repos: []string{"acme/shop"}} // run 2 was in acme/secret
-	has(t, s.get(t, "/memory/1", 200), "Given to a phase 2 times, of use 1 of them.", "-withheld", "-acme/secret")
+	has(t, s.get(t, "/memory/1", 200), "Given to an agent 2 times, used 1 time.", "-left out", "-acme/secret")
 }
 
 // What a poisoned learning held back is found from its page.
@@ -375,7 +375,7 @@ func TestForgetLearning(t *testing.T) {
 	has(t, s.send(t, "/memory/1/forget", url.Values{"version": {seen}, "why": {strings.Repeat("x", 2001)}}.Encode(), 422), "say it shorter", "xxx</textarea>")
 	s.send(t, "/memory/1/forget", url.Values{"version": {seen}, "why": {"we left\r\nGo\u202e"}}.Encode(), 303)
 	page = s.get(t, "/memory/1", 200)
-	has(t, page, "forgotten: we left\nGo</b>", "-/memory/1/edit", "out of use: forgotten", "by ann (5)")
+	has(t, page, "forgotten: we left\nGo</b>", "-/memory/1/edit", "not used any more: forgotten", "by ann (5)")
 	s.get(t, "/memory/1/edit", 409)
 	s.get(t, "/memory/1/forget", 409)
 	s.send(t, "/memory/1/forget", url.Values{"version": {seen}}.Encode(), 303)
@@ -448,7 +448,7 @@ func TestCourseByHand(t *testing.T) {
 		got += fmt.Sprintf("%s %.2f; ", s.What, s.Left)
 	}
 	// Half is gone after 45 days; from −40 to −20 it is a factor of 0.735.
-	if want := "learnt: gap 0.80; ann applied it 0.90; taken back: was wrong 0.89; of use in the review of iteration 1 0.90; forgotten 0.66; "; got != want {
+	if want := "learnt from a problem that Forge had not found 0.80; ann applied it 0.90; taken back: was wrong 0.89; used in the review of iteration 1 0.90; forgotten 0.66; "; got != want {
 		t.Errorf("steps %s, want %s", got, want)
 	}
 	if last := line[len(line)-1]; !last.at.Equal(at(-20)) {

@@ -33,6 +33,7 @@ type runData struct {
 	Tests    []testRow
 	Costs    costTable
 	Texts    []folded
+	Waived   []waiver
 	Recalls  []recallRow
 	Looks    []pipeline.Reflection
 	Wrong    *refusal // what was wrong with the answer just given
@@ -119,7 +120,7 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v Viewer) error {
 // showRun renders the page of a run, with what was wrong with an answer to it.
 func (p *Pages) showRun(w http.ResponseWriter, r *http.Request, v Viewer, run *pipeline.Run, events []pipeline.Event, wrong *refusal) error {
 	d := runData{Run: run, Repo: run.Repo.FullName(), State: standing(run), Links: links(run), Meters: meters(run),
-		Line: newTimeline(run, events), Issues: issues(run, events), Held: heldBack(run), Tests: tests(run), Texts: texts(run), Wrong: wrong}
+		Line: newTimeline(run, events), Issues: issues(run, events), Held: heldBack(run), Tests: tests(run), Texts: texts(run), Waived: waivers(run), Wrong: wrong}
 	d.Costs = costs(run, &d.Line)
 	d.Gate, d.Commands = p.gatePanel(run, wrong), commands(run)
 	var err error
@@ -227,6 +228,9 @@ func commitURL(run *pipeline.Run, sha string) string {
 func meters(run *pipeline.Run) []meter {
 	usd := func(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/1e6) }
 	out := []meter{{"Cost", run.Usage.MicroUSD, run.CostLimit(), run.Usage.Cost(), usd(run.CostLimit())}}
+	if run.Usage.Unpriced > 0 { // a limit on what is not known holds nothing: the one on tokens does
+		out[0].OfText = ""
+	}
 	if limit := run.WallLimit(); limit > 0 {
 		out = append(out, meter{"Working time", run.Worked(), limit, clock(run.Worked()), clock(limit)})
 	}
@@ -304,7 +308,7 @@ func (p *Pages) recalls(ctx context.Context, run int64) (out []recallRow, err er
 			row := recallRow{r.Phase, r.Iteration, r.Role, id, known[id], "given"}
 			switch {
 			case i >= len(r.Given):
-				row.Fate = "withheld, to measure its worth"
+				row.Fate = "left out by chance, to measure what it is worth"
 			case used[id]:
 				row.Fate = "given and used"
 			}

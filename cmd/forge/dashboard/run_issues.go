@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"forge/pipeline"
 )
@@ -24,6 +25,9 @@ type issueRow struct {
 	Why      string // more about its fate, or the failure's message
 	Cause    string
 	Fix      string
+	Ruling   string // what the reviewer says of it, the last time
+	Disputed string // why the implementer holds it for mistaken
+	Upheld   int    // times that the reviewer upheld it against a dispute
 }
 
 // issueList is what review and tests found.
@@ -43,7 +47,7 @@ type issueCount struct {
 const issuesShown = 100
 
 // classes are the fates in the order in which they are shown.
-var classes = []string{"again", "open", "asked", "accepted", "dismissed", "fixed"}
+var classes = []string{"again", "open", "asked", "accepted", "dismissed", "withdrawn", "fixed"}
 
 // issues lists a run's findings and failures.
 func issues(run *pipeline.Run, events []pipeline.Event) (out issueList) {
@@ -140,6 +144,8 @@ func issueOf(run *pipeline.Run, is *pipeline.Issue, class string, dismissals map
 		if is.First < is.Last {
 			row.Fate = "open, still there"
 		}
+	case "withdrawn":
+		row.Fate = "withdrawn by the reviewer"
 	case "fixed":
 		row.Fate, row.Commit = "fixed in", is.FixedIn
 	case "dismissed":
@@ -147,6 +153,7 @@ func issueOf(run *pipeline.Run, is *pipeline.Issue, class string, dismissals map
 			row.Fate, row.Why = "dismissed by "+cmp.Or(s.Actor.Login, "somebody"), clip(s.Text, textShown)
 		}
 	}
+	row.Ruling, row.Disputed, row.Upheld = clip(is.Ruling, textShown), clip(is.Disputed, textShown), is.Upheld
 	return row
 }
 
@@ -243,10 +250,61 @@ func testsOf(label string, t *pipeline.TestReport) testRow {
 			row.Notes = append(row.Notes, n.name+": "+someOf(n.list))
 		}
 	}
+	row.Notes = append(row.Notes, verdictNotes(t)...)
 	if n := len(t.Tampered); n > 0 {
 		row.Notes = append(row.Notes, plural(n, "test was", "tests were")+" removed or weakened")
 	}
 	return row
+}
+
+// verdictNotes say what a result rests on beside what passed and failed: what failed
+// before the work, what the work changed in tests, and what did not end well.
+func verdictNotes(t *pipeline.TestReport) (out []string) {
+	var before, known, changed []string
+	for _, f := range t.Before {
+		if f.KnownBy == "" {
+			before = append(before, f.Test)
+		} else {
+			known = append(known, f.Test+" (known, says "+f.KnownBy+")")
+		}
+	}
+	for _, c := range t.Changed {
+		text := c.Test
+		if c.Reason != "" {
+			text += " (the reviewer: " + clip(firstLine(c.Reason), titleShown) + ")"
+		}
+		changed = append(changed, text)
+	}
+	for _, n := range []struct {
+		name string
+		list []string
+	}{{"Failed before this work, and still", before}, {"Failed before this work, as is known", known}, {"Pass only as this work changed them", changed}} {
+		if len(n.list) > 0 {
+			out = append(out, n.name+": "+someOf(n.list))
+		}
+	}
+	for _, s := range t.Suites {
+		if s.NotRun != "" {
+			out = append(out, clip(s.Name, titleShown)+" did not run: "+clip(firstLine(s.NotRun), titleShown))
+		}
+	}
+	if t.Unclean != "" {
+		out = append(out, "Not green: "+clip(firstLine(t.Unclean), 2*titleShown))
+	}
+	return out
+}
+
+// waiver is what somebody let pass that Forge could not verify.
+type waiver struct {
+	Who, What, Head string
+	At              time.Time
+}
+
+func waivers(run *pipeline.Run) (out []waiver) {
+	for _, w := range run.Waivers {
+		out = append(out, waiver{cmp.Or(w.By.Login, "somebody"), clip(w.What, textShown), w.Head, w.At})
+	}
+	return out
 }
 
 // someOf lists the first of some names.
@@ -282,9 +340,18 @@ type costRow struct {
 	Sum   costCell
 }
 
-type costCell struct{ MicroUSD, Millis int64 }
+type costCell struct{ MicroUSD, Unpriced, Millis int64 }
 
-func (c *costCell) add(d costCell) { c.MicroUSD += d.MicroUSD; c.Millis += d.Millis }
+func (c *costCell) add(d costCell) {
+	c.MicroUSD += d.MicroUSD
+	c.Unpriced += d.Unpriced
+	c.Millis += d.Millis
+}
+
+// Cost is what it cost, for people.
+func (c costCell) Cost() string {
+	return pipeline.Usage{MicroUSD: c.MicroUSD, Unpriced: c.Unpriced}.Cost()
+}
 
 // costs sums the timeline up: by phase and by row. What was spent looking back is
 // no station of the loop and comes last.
@@ -305,8 +372,8 @@ func costs(run *pipeline.Run, line *timeline) costTable {
 			t.Rows = append(t.Rows, out)
 		}
 	}
-	if u := run.Spent[pipeline.PhaseReflect]; u.MicroUSD > 0 {
-		c := costCell{MicroUSD: u.MicroUSD}
+	if u := run.Spent[pipeline.PhaseReflect]; u.MicroUSD > 0 || u.Unpriced > 0 {
+		c := costCell{MicroUSD: u.MicroUSD, Unpriced: u.Unpriced}
 		t.Rows = append(t.Rows, costRow{Label: "looking back", Cells: make([]costCell, len(line.Phases)), Sum: c})
 		t.Total.Sum.add(c)
 	}

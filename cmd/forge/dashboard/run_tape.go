@@ -159,7 +159,7 @@ func (p *Pages) bill(ctx context.Context, run int64) (*bill, error) {
 			continue // another version's
 		}
 		key := stepKey{d.Step.Phase, d.Step.Iteration, d.Step.Number}
-		if was, ok := out.steps[key]; !ok || was.Usage.MicroUSD < d.Step.Usage.MicroUSD { // a step that was played back cost nothing
+		if was, ok := out.steps[key]; !ok || was.Usage.MicroUSD+was.Usage.Unpriced < d.Step.Usage.MicroUSD+d.Step.Usage.Unpriced { // a step that was played back cost nothing
 			out.steps[key] = *d.Step
 		}
 	}
@@ -211,7 +211,7 @@ func callOf(n int, t store.TapeEntry, b *bill) callRow {
 		}
 	}
 	if s, ok := b.step(n); ok {
-		c.Booked, c.Millis, c.Usage.MicroUSD = true, s.Millis, s.Usage.MicroUSD
+		c.Booked, c.Millis, c.Usage.MicroUSD, c.Usage.Unpriced = true, s.Millis, s.Usage.MicroUSD, s.Usage.Unpriced
 	}
 	return c
 }

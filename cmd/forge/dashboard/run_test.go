@@ -375,7 +375,7 @@ func TestRunMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has(t, s.get(t, "/runs/1", 200), "Totals are in cents &lt;b&gt;", "given and used", "Carts may be empty", "withheld, to measure its worth", "run ended: 1 learning kept", "$0.02")
+	has(t, s.get(t, "/runs/1", 200), "Totals are in cents &lt;b&gt;", "given and used", "Carts may be empty", "left out by chance, to measure what it is worth", "run ended: 1 learning kept", "$0.02")
 }
 
 // BenchmarkRun states what the page of a run of 1,000 events takes as a multiple of
@@ -396,4 +396,32 @@ func BenchmarkRun(b *testing.B) {
 	}
 	b.ReportMetric(float64(page)/float64(bare), "page/select")
 	b.ReportMetric(float64(page.Microseconds())/float64(b.N)/1e3, "ms/page")
+}
+
+// What a verdict rests on is on the page: who let what pass, what the reviewer withdrew or
+// upheld, and what tests did before the work.
+func TestRunShowsTheVerdict(t *testing.T) {
+	run := &pipeline.Run{Waivers: []pipeline.Waiver{{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before", At: today, Head: "1234567890"}},
+		Findings: []pipeline.Issue{
+			{Finding: &pipeline.Finding{Message: "no bug"}, State: "withdrawn", Ruling: "the caller checks it"},
+			{Finding: &pipeline.Finding{Message: "a bug"}, State: "open", Disputed: "it is meant so", Upheld: 2}},
+		Baseline: &pipeline.TestReport{Passed: 1, Before: []pipeline.Failure{{Test: "TestOld"}, {Test: "TestKnown", KnownBy: "bob"}}, Unclean: "go test ended with 2",
+			Changed: []pipeline.TestChange{{Test: "TestSum", Reason: "the sum is rounded now"}}, Suites: []pipeline.Suite{{Name: "pytest", NotRun: "python3 is missing"}}}}
+	var b strings.Builder
+	d := runData{Run: run, Waived: waivers(run), Issues: issues(run, nil), Tests: tests(run)}
+	if err := templates["run.html"].ExecuteTemplate(&b, "main", page{Data: d, Now: today}); err != nil {
+		t.Fatal(err)
+	}
+	has(t, b.String(), "Let pass by people", "<b>ann</b>", "1 test failed before", "<code>1234567</code>", "withdrawn by the reviewer", "The reviewer: the caller checks it",
+		"The implementer holds it for mistaken: it is meant so", "Upheld 2 times", "Failed before this work, and still: TestOld", "as is known: TestKnown (known, says bob)",
+		"Not green: go test ended with 2", "Pass only as this work changed them: TestSum (the reviewer: the sum is rounded now)", "pytest did not run: python3 is missing")
+	for _, tt := range []struct {
+		tests pipeline.TestReport
+		want  string
+	}{{pipeline.TestReport{Passed: 3, Total: 3, Unclean: "a suite did not end"}, "a suite did not end"}, {pipeline.TestReport{Passed: 3, Total: 4, Before: run.Baseline.Before}, "1 failed before, and still"}} {
+		var line timelineDraft
+		if got, text := line.result(pipeline.Data{Tests: &tt.tests}); got != "failed" || text != tt.want {
+			t.Errorf("%+v is drawn as %s, %q", tt.tests, got, text)
+		}
+	}
 }

@@ -43,11 +43,15 @@ type lineItem struct {
 	Result    string // of a block: done, passed, failed, back, fault, working, waiting, dropped
 	Millis    int64
 	MicroUSD  int64
+	Unpriced  int64
 
 	Who  string
 	Text string
 	Time time.Time
 }
+
+// Cost is what the block's model calls cost, for people.
+func (i *lineItem) Cost() string { return costCell{i.MicroUSD, i.Unpriced, 0}.Cost() }
 
 // Word is a block's result for people.
 func (i *lineItem) Word() string {
@@ -158,6 +162,7 @@ func (d *timelineDraft) drawPhase(e *pipeline.Event) bool {
 		if s := e.Data.Step; s != nil {
 			if item := d.last[s.Phase]; item != nil {
 				item.MicroUSD += s.Usage.MicroUSD
+				item.Unpriced += s.Usage.Unpriced
 			}
 		}
 	case pipeline.EventBounce:
@@ -215,6 +220,10 @@ func (d *timelineDraft) result(data pipeline.Data) (result, text string) {
 		return "passed", plural(len(data.Review.Findings), "remark", "remarks")
 	case data.Tests != nil && data.Tests.None != "":
 		return "failed", "no tests"
+	case data.Tests != nil && data.Tests.Unclean != "" && data.Tests.Failed == 0:
+		return "failed", clip(firstLine(data.Tests.Unclean), titleShown)
+	case data.Tests != nil && !data.Tests.OK() && len(data.Tests.Failures) == 0 && len(data.Tests.Unknown()) > 0:
+		return "failed", fmt.Sprintf("%d failed before, and still", len(data.Tests.Unknown()))
 	case data.Tests != nil && !data.Tests.OK():
 		return "failed", fmt.Sprintf("%d of %d failed", max(data.Tests.Failed, len(data.Tests.Failures)), data.Tests.Total)
 	case data.Tests != nil && data.Update == nil:
@@ -386,9 +395,9 @@ func (d *timelineDraft) finish(row *lineRow) {
 	for _, i := range row.Items {
 		if i.Kind == "block" {
 			c := row.cost[i.At]
-			c.add(costCell{i.MicroUSD, i.Millis})
+			c.add(costCell{i.MicroUSD, i.Unpriced, i.Millis})
 			row.cost[i.At] = c
-			row.Sum.add(costCell{i.MicroUSD, i.Millis})
+			row.Sum.add(costCell{i.MicroUSD, i.Unpriced, i.Millis})
 		}
 	}
 	if n := len(row.Items) - itemsShown; n > 0 {

@@ -22,7 +22,7 @@ type runsData struct {
 	Choice        choice
 	States        []pipeline.State
 	State         pipeline.State
-	Runs          []store.RunRow
+	List          runList
 	Newest, Older string // addresses
 }
 
@@ -43,12 +43,13 @@ func (p *Pages) runs(w http.ResponseWriter, r *http.Request, v Viewer) error {
 		}
 		d.Newest = pageURL(q, 0)
 	}
-	if d.Runs, err = p.DB.Runs(r.Context(), f); err != nil {
+	d.List.Now = p.Now()
+	if d.List.Runs, err = p.DB.Runs(r.Context(), f); err != nil {
 		return err
 	}
-	if len(d.Runs) > runsShown {
-		d.Runs = d.Runs[:runsShown]
-		d.Older = pageURL(q, d.Runs[runsShown-1].ID)
+	if len(d.List.Runs) > runsShown {
+		d.List.Runs = d.List.Runs[:runsShown]
+		d.Older = pageURL(q, d.List.Runs[runsShown-1].ID)
 	}
 	return p.render(w, r, v, "runs.html", page{Title: "Runs", Nav: "/runs", Live: "run", Data: d})
 }

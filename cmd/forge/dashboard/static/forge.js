@@ -44,6 +44,17 @@
   });
 })();
 
+// Times are UTC; pointed at, they say what that is where one is.
+(() => {
+  const zone = document.getElementById("zone");
+  if (zone) zone.textContent = "Times are UTC. Point at one for yours.";
+  document.addEventListener("mouseover", (e) => {
+    const time = e.target.closest && e.target.closest("time[datetime]");
+    const at = time && new Date(time.dateTime);
+    if (at && !isNaN(at)) time.title = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
+  });
+})();
+
 // A form that somebody writes in is not replaced under their hands.
 document.addEventListener("input", (e) => {
   const form = e.target.closest("form");
