@@ -367,7 +367,7 @@ func anthropicError(data []byte) error {
 		status = 500
 	}
 	said, _ := errorMessage(data)
-	return &failure{kind: statusKind(status, said), status: status, said: redact(said, "")}
+	return &failure{kind: statusKind(status, said), status: status, said: said}
 }
 
 func (s *anthropicStream) finished() bool { return s.answer.StopReason != "" }

@@ -201,12 +201,14 @@ func TestRetries(t *testing.T) {
 		calls  int
 		waited time.Duration
 		fault  bool
+		takes  time.Duration // each call
 	}{
-		{"once", 1, 0, 2, 5 * time.Second, false},
-		{"once, with the longest wait", 1, 1, 2, 10 * time.Second, false},
-		{"five times", 5, 0, 6, 25 * time.Second, false},
-		{"always", 1000, 0, 7, 30 * time.Second, true},
-		{"always, with long waits", 1000, 1, 3, 20 * time.Second, true},
+		{"once", 1, 0, 2, 5 * time.Second, false, 0},
+		{"once, with the longest wait", 1, 1, 2, 10 * time.Second, false, 0},
+		{"five times", 5, 0, 6, 25 * time.Second, false, 0},
+		{"always", 1000, 0, 7, 30 * time.Second, true, 0},
+		{"always, with long waits", 1000, 1, 3, 20 * time.Second, true, 0},
+		{"slow calls: their own time is no waiting", 2, 0, 3, 10*time.Second + 3*time.Minute, false, time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var calls atomic.Int32
@@ -219,6 +221,7 @@ func TestRetries(t *testing.T) {
 				answerOK(w)
 			}, func(t *testing.T, m *remote) {
 				began := time.Now()
+				m.client.Transport = tell{m.client.Transport, func() { <-time.After(tt.takes) }}
 				_, err := m.Complete(t.Context(), hello)
 				var f *pipeline.Fault
 				if tt.fault != errors.As(err, &f) || tt.fault && (f.Final || f.RetryAt.Before(time.Now().Add(leastWait))) {

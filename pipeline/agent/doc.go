@@ -18,9 +18,14 @@
 //
 // A sixth role, the reflector, looks back at a whole run in one call ([Agent.Reflect]).
 //
-// Reading order: model.go (what a model is), anthropic.go and openai.go (two of
-// them), tape.go (a third, scripted), recorder.go (what is kept of every call),
-// budget.go, tools.go, memory.go, loop.go, prompt.go, and one file per role:
+// A model behind HTTP is a provider's: one call at a time goes to a provider that is
+// away ([Providers]), and what passes is waited for; [Check] says beforehand what
+// does not.
+//
+// Reading order: model.go (what a model is), provider.go, circuit.go and exchange.go
+// (models behind HTTP), anthropic.go and openai.go (what each wants), fault.go (what
+// goes wrong), tape.go (a scripted model), recorder.go (what is kept of every call),
+// budget.go, output.go (how long answers are), decode.go (what is taken of them), tools.go, memory.go, loop.go, prompt.go, and one file per role:
 // plan.go, implement.go, review.go, analyse.go.
 //
 // The package stores nothing itself. Every model call is put on the [Tape], which

@@ -99,9 +99,9 @@ func (e *endpoint) exchange(ctx context.Context, method, path string, body []byt
 			case p.err != nil && ctx.Err() != nil:
 				return out, ctx.Err()
 			case p.err != nil && out.header == nil:
-				return out, &failure{kind: kindUnreachable, said: redact(plain(p.err), e.key)}
+				return out, &failure{kind: kindUnreachable, said: plain(p.err)}
 			case p.err != nil:
-				return out, &failure{kind: kindBroken, said: redact(plain(p.err), e.key)}
+				return out, &failure{kind: kindBroken, said: plain(p.err)}
 			case p.head != nil:
 				out.status, out.header = p.head.StatusCode, p.head.Header
 				if streams(p.head) {

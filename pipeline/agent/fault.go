@@ -134,7 +134,7 @@ func statusKind(status int, said string) kind {
 func (e *endpoint) refusal(path string, a answer, now time.Time) *failure {
 	f := &failure{status: a.status, refused: a.header.Get("X-Should-Retry") == "false", wait: retryAfter(a.header, now)}
 	said, ok := errorMessage(a.body)
-	f.kind, f.said = statusKind(a.status, said), redact(said, e.key)
+	f.kind, f.said = statusKind(a.status, said), said
 	html := strings.HasPrefix(strings.TrimSpace(strings.ToLower(string(a.body[:min(len(a.body), 100)]))), "<")
 	switch {
 	case html && !f.kind.passes(), !ok && f.kind == kindModel, f.kind == kindURL:
@@ -224,6 +224,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 
 // describe makes a failure a fault for people: what, where, how to mend it.
 func (f *failure) describe(e *endpoint, model string) *failure {
+	f.said = redact(f.said, e.key)
 	f.fault = &pipeline.Fault{Class: pipeline.FaultProvider, Message: e.message(f, model), Final: !f.kind.passes()}
 	return f
 }

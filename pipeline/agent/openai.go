@@ -303,5 +303,5 @@ func openaiError(data []byte) error {
 			status = n
 		}
 	}
-	return &failure{kind: statusKind(status, said), status: status, said: redact(said, "")}
+	return &failure{kind: statusKind(status, said), status: status, said: said}
 }

@@ -312,7 +312,7 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 	case ctx.Err() != nil:
 		return Response{}, ctx.Err()
 	case !errors.As(err, &f):
-		f = &failure{kind: kindAnswer, said: redact(err.Error(), m.key)}
+		f = &failure{kind: kindAnswer, said: err.Error()}
 	}
 	return Response{}, f.describe(m.endpoint, m.name)
 }
@@ -371,5 +371,5 @@ func (m *remote) under(req Request) Request {
 // fault is what a provider's status means for people; a tape uses it, too.
 func fault(provider, model string, status int, said string) *pipeline.Fault {
 	e := &endpoint{provider: provider}
-	return (&failure{kind: statusKind(status, said), status: status, said: redact(said, "")}).describe(e, model).fault
+	return (&failure{kind: statusKind(status, said), status: status, said: said}).describe(e, model).fault
 }

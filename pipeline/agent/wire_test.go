@@ -185,7 +185,7 @@ func TestSilence(t *testing.T) {
 	}{
 		{"no answer", 10 * time.Minute, "", nil, "did not answer within 10m0s"},
 		{"a body that never comes whole", 10 * time.Minute, "application/json", []string{"{"}, "did not answer within 10m0s"},
-		{"a silent stream", 5 * time.Minute, "text/event-stream", []string{": hello\n"}, "fell silent for 5m0s"},
+		{"a silent stream", 5 * time.Minute, "text/event-stream", []string{": hello\n", "\n", "data: {}\n\n"}, "fell silent for 5m0s"},
 		{"an endless stream", time.Hour, "text/event-stream", []string{": hello\n"}, "did not finish within 1h0m0s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -213,10 +213,10 @@ func TestSilence(t *testing.T) {
 			})
 			go func() {
 				<-sent
-				if tt.kind == "text/event-stream" { // its head has come when the shorter limit is asked for
-					for d := range limits {
-						if d == 5*time.Minute {
-							break
+				if tt.kind == "text/event-stream" { // the limit begins anew with the head and each sign of life
+					for n := 0; n < 1+len(tt.send); {
+						if <-limits == 5*time.Minute {
+							n++
 						}
 					}
 				}
@@ -264,6 +264,25 @@ func TestAdapt(t *testing.T) {
 				t.Errorf("%d calls, want %d: what was refused is learned once", n, tt.calls)
 			}
 		})
+	}
+}
+
+// TestKeyIsNotTold checks that no error holds the key, whatever the provider writes.
+func TestKeyIsNotTold(t *testing.T) {
+	for _, name := range []string{"openai/gpt", "anthropic/claude"} {
+		for _, body := range []string{
+			`data: {"error":{"message":"your key sk-key is bad"}}` + "\n\n",
+			`data: {"type":"error","error":{"type":"api_error","message":"your key sk-key is bad"}}` + "\n\n",
+			`data: {"type":"message_start sk-key` + "\n\n",
+		} {
+			m := serve(t, name, ProviderOptions{After: never}, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(w, body)
+			})
+			if _, err := m.once(t); err == nil || strings.Contains(err.Error(), "sk-key") {
+				t.Errorf("%s, %s gives %v", name, body, err)
+			}
+		}
 	}
 }
 
