@@ -267,6 +267,40 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
+// TestReasoningIsAskedFor checks how a budget of reasoning is written: on top of the
+// output, in the provider's words, and not at all where none is set.
+func TestReasoningIsAskedFor(t *testing.T) {
+	adaptive, none := &anthropicDialect{}, &anthropicDialect{}
+	adaptive.thinking.Store(thinkAdaptive)
+	none.thinking.Store(thinkDefault)
+	for _, tt := range []struct {
+		name      string
+		d         dialect
+		reasoning int
+		want      string
+	}{
+		{"Anthropic", &anthropicDialect{}, 8000, `{"max_tokens":9000,"thinking":{"budget_tokens":8000,"type":"enabled"}}`},
+		{"Anthropic, the least", &anthropicDialect{}, 500, `{"max_tokens":2024,"thinking":{"budget_tokens":1024,"type":"enabled"}}`},
+		{"Anthropic, nothing set", &anthropicDialect{}, 0, `{"max_tokens":1000}`},
+		{"Anthropic, adaptive", adaptive, 8000, `{"max_tokens":9000,"output_config":{"effort":"medium"},"thinking":{"type":"adaptive"}}`},
+		{"Anthropic, by itself", none, 8000, `{"max_tokens":1000}`},
+		{"OpenAI", &openaiDialect{own: true}, 20_000, `{"max_completion_tokens":21000,"reasoning_effort":"high"}`},
+		{"OpenAI, nothing set", &openaiDialect{own: true}, 0, `{"max_completion_tokens":1000}`},
+		{"compatible", &openaiDialect{}, 1000, `{"max_tokens":2000,"reasoning_effort":"low"}`},
+	} {
+		data, err := json.Marshal(tt.d.encode("m", Request{MaxTokens: 1000, Reasoning: tt.reasoning}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := parsed(t, data)
+		delete(body, "model")
+		delete(body, "messages")
+		if got, _ := json.Marshal(body); string(got) != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestKeyIsNotTold checks that no error holds the key, whatever the provider writes.
 func TestKeyIsNotTold(t *testing.T) {
 	for _, name := range []string{"openai/gpt", "anthropic/claude"} {
