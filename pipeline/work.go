@@ -207,6 +207,19 @@ type Coverage struct {
 	Lines    float64 `json:"lines"`
 	Branches float64 `json:"branches"`
 	Changed  float64 `json:"changed"` // of the changed lines alone
+
+	Threshold float64       `json:"threshold,omitempty"` // of the settings, tests.coverage; 0: none
+	Under     []CoverageGap `json:"under,omitempty"`     // what is below it, that which the change touches first, then the least covered
+	More      int           `json:"more,omitempty"`      // how many more there are
+}
+
+// CoverageGap is a file, or a function, that is covered less than it should be.
+type CoverageGap struct {
+	File     string  `json:"file"`
+	Function string  `json:"function,omitempty"` // "Type.Method" for a method; "" for the whole file
+	Line     int     `json:"line,omitempty"`     // of the function
+	Lines    float64 `json:"lines"`              // per cent of its statements or lines
+	Changed  bool    `json:"changed,omitempty"`  // the change touches it
 }
 
 // Failure is one failing test, or a build that broke.

@@ -114,7 +114,7 @@ func Run(ctx context.Context, ws workspace, o Options) (pipeline.TestReport, err
 		}
 	}
 	c.summarise()
-	return c.report, nil
+	return c.report, c.gaps(ctx, c.report.Coverage)
 }
 
 // runAll runs every suite, then its failing tests again.

@@ -61,7 +61,7 @@ func TestGoPasses(t *testing.T) {
 	want := pipeline.TestReport{
 		Head: "abc", Suites: []pipeline.Suite{{Name: "go test", Command: "go test ./..."}}, Total: 2, Passed: 2,
 		Names:    []string{"example.com/calc.TestAdd", "example.com/calc.TestSign"},
-		Coverage: &pipeline.Coverage{Lines: 66.7, Branches: -1, Changed: 50},
+		Coverage: &pipeline.Coverage{Lines: 66.7, Branches: -1, Changed: 50, Threshold: 60},
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(pipeline.Suite{}, "Millis")); d != "" {
 		t.Errorf("report (-want +got):\n%s", d)

@@ -39,8 +39,8 @@ func TestCoverageFormats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ch := &checker{root: "/src", patch: p, modules: sampleModules, cover: &covered{lines: map[string]map[int]bool{}}}
-		if err := ch.addCoverage(ch.cover, &suite{dir: "."}, data); err != nil {
+		ch := &checker{root: "/src", patch: p, modules: sampleModules, cover: &covered{}}
+		if err := ch.addCoverage(ch.cover, &suite{dir: "."}, "", data); err != nil {
 			t.Errorf("%s: %v", c.file, err)
 			continue
 		}
@@ -60,20 +60,20 @@ func TestCoverageErrors(t *testing.T) {
 		{"SF:a.js\nDA:1\n", "no file, or no count"},
 		{"SF:" + strings.Repeat("x", 2<<20), "read LCOV"},
 	} {
-		v := &covered{lines: map[string]map[int]bool{}}
-		err := (&checker{}).addCoverage(v, &suite{dir: "."}, []byte(c.data))
+		v := &covered{}
+		err := (&checker{}).addCoverage(v, &suite{dir: "."}, "", []byte(c.data))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("addCoverage(%.40q): error %v, want %q", c.data, err, c.want)
 		}
 	}
-	if err := (&checker{}).addCoverage(&covered{}, &suite{}, []byte(" \n")); err != nil {
+	if err := (&checker{}).addCoverage(&covered{}, &suite{}, "", []byte(" \n")); err != nil {
 		t.Errorf("an empty file: %v", err)
 	}
 }
 
 func TestCoverageOfASuiteInADirectory(t *testing.T) {
 	ch := &checker{root: "/src", patch: &patch{}}
-	for in, want := range map[string]string{"a.js": "web/a.js", "/src/web/a.js": "web/a.js", "../lib/a.js": "lib/a.js"} {
+	for in, want := range map[string]string{"a.js": "web/a.js", "/src/web/a.js": "web/a.js", "../lib/a.js": "lib/a.js", "/usr/lib/x.py": "", "../../x.py": ""} {
 		if got := ch.inRoot("web", in); got != want {
 			t.Errorf("inRoot(web, %s) = %s, want %s", in, got, want)
 		}
@@ -82,9 +82,9 @@ func TestCoverageOfASuiteInADirectory(t *testing.T) {
 		t.Errorf("preferred = %q", got)
 	}
 	// A line counts as run when any suite ran it, in whichever order they report.
-	v := &covered{lines: map[string]map[int]bool{}}
-	if err := v.lcov([]byte("SF:a\nDA:1,3\nend_of_record\nSF:a\nDA:1,0\nend_of_record\n"), path.Clean); err != nil || !v.lines["a"][1] {
-		t.Errorf("lines %v, %v", v.lines, err)
+	v := &covered{}
+	if err := v.lcov([]byte("SF:a\nDA:1,3\nend_of_record\nSF:a\nDA:1,0\nend_of_record\n"), path.Clean); err != nil || !v.files["a"].lines[1] {
+		t.Errorf("lines %v, %v", v.files["a"].lines, err)
 	}
 	if got := percent(2, 3); got != 66.7 {
 		t.Errorf("percent(2, 3) = %v", got)

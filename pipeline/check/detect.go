@@ -31,7 +31,15 @@ func (c *checker) detect(ctx context.Context) ([]*suite, error) {
 		var out []*suite
 		for _, command := range c.o.Config.Commands {
 			if command = strings.TrimSpace(command); command != "" {
-				out = append(out, c.named(command))
+				s := c.named(command)
+				if s.pytest {
+					has, err := c.pythonModules(ctx, v, s.dir)
+					if err != nil {
+						return nil, err
+					}
+					s.measure = pytestMeasured(command, has)
+				}
+				out = append(out, s)
 			}
 		}
 		return out, nil

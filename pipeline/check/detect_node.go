@@ -56,13 +56,21 @@ func (c *checker) nodeSuites(ctx context.Context, v *survey) ([]*suite, error) {
 			}
 			script := p.script()
 			if script != "" && (len(members) == 0 || !eachWorkspace.MatchString(strings.TrimSpace(script))) {
-				out = append(out, c.nodeSuite(v, p, p))
+				s, err := c.nodeSuite(ctx, v, p, p)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, s)
 				dirs = slices.DeleteFunc(dirs, func(d string) bool { return below(d, root) })
 				continue
 			}
 			for _, dir := range members {
 				if m := packages[dir]; m != nil && m.script() != "" {
-					out = append(out, c.nodeSuite(v, m, p))
+					s, err := c.nodeSuite(ctx, v, m, p)
+					if err != nil {
+						return nil, err
+					}
+					out = append(out, s)
 				}
 				dirs = slices.DeleteFunc(dirs, func(d string) bool { return d == dir })
 			}
@@ -183,7 +191,7 @@ var (
 )
 
 // nodeSuite asks for a report that can be read, where the script's runner is known.
-func (c *checker) nodeSuite(v *survey, p, root *nodePackage) *suite {
+func (c *checker) nodeSuite(ctx context.Context, v *survey, p, root *nodePackage) (*suite, error) {
 	tool := packageManager(v, p, root)
 	s := newSuite(tool+" test", p.dir, formatAny, tool, "test")
 	if tool == "bun" {
@@ -195,7 +203,36 @@ func (c *checker) nodeSuite(v *survey, p, root *nodePackage) *suite {
 	if inner := p.inner(p.script(), 3); s.format == formatAny && inner != p.script() && strings.Contains(inner, "node --test") && !strings.Contains(inner, "--test-reporter") {
 		s.askNode("node --test", tool)
 	}
-	return s.require(v, "node", tool)
+	if err := c.measureNode(ctx, v, s, p, tool); err != nil {
+		return nil, err
+	}
+	return s.require(v, "node", tool), nil
+}
+
+// jestConfigs are the files in which Jest looks for its configuration, the
+// package.json aside.
+var jestConfigs = []string{"jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "jest.config.json"}
+
+// measureNode finds out how the package's coverage can be had.
+func (c *checker) measureNode(ctx context.Context, v *survey, s *suite, p *nodePackage, tool string) error {
+	config := string(p.Jest)
+	for _, name := range jestConfigs {
+		if v.has(p.dir, name) {
+			data, err := c.open(ctx, p.dir, name)
+			if err != nil {
+				return err
+			}
+			config += string(data)
+		}
+	}
+	deps := func(name string) bool { return p.Deps[name] != nil || p.DevDeps[name] != nil }
+	s.measure = nodeMeasured(s, p.script(), config, deps, func(args []string, more ...string) []string {
+		if tool == "npm" && !slices.Contains(args, "--") {
+			args = append(args, "--")
+		}
+		return append(args, more...)
+	})
+	return nil
 }
 
 // inner is a script with those that it runs in their place.

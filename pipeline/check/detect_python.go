@@ -13,7 +13,7 @@ import (
 )
 
 // pythonMarks are the files by which a directory is a Python project.
-var pythonMarks = []string{"pytest.ini", "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py"}
+var pythonMarks = []string{"pytest.ini", "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", ".coveragerc"}
 
 var (
 	wantsPytest = regexp.MustCompile(`(?m)^\[(?:tool[.:])?pytest(?:\.ini_options)?\]|\bpytest\b`)
@@ -82,12 +82,16 @@ func (c *checker) pythonSuite(ctx context.Context, v *survey, dir string) (*suit
 	case has["pytest"], pytest, has["asks"]:
 		s = newSuite("pytest", dir, formatJUnit, "python3", "-m", "pytest", "-p", "no:cacheprovider")
 		s.isPytest()
+		s.measure = pytestMeasured(text, has)
 		if v.tools["python3"] && !has["pytest"] {
 			s.done.NotRun = needs("pytest")
 		}
 	default:
 		s = newSuite("unittest", dir, formatUnittest, "python3", "-m", "unittest", "discover", "-v")
 		s.alone = true
+		if has["coverage"] {
+			s.measure = coveragePy(text)
+		}
 		start, err := c.unittestStart(ctx, v, dir)
 		if err != nil {
 			return nil, err

@@ -92,7 +92,10 @@ func TestNodeRunners(t *testing.T) {
 		{"mocha --reporter dot", "npm test", ""},
 		{"./run-jest-things.sh", "npm test", ""},
 	} {
-		s := (&checker{log: discard}).nodeSuite(&survey{}, &nodePackage{dir: ".", Scripts: map[string]string{"test": c.script, "unit": "node --test"}}, &nodePackage{dir: "."})
+		s, err := (&checker{log: discard}).nodeSuite(t.Context(), &survey{}, &nodePackage{dir: ".", Scripts: map[string]string{"test": c.script, "unit": "node --test"}}, &nodePackage{dir: "."})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := strings.Join(s.args, " "); got != c.args || c.env != "" && !slices.Contains(s.env, c.env) || c.env == "" && slices.ContainsFunc(s.env, func(e string) bool { return strings.HasPrefix(e, "NODE_OPTIONS") }) {
 			t.Errorf("nodeSuite(%q) = %q with %q, want %q with %q", c.script, got, s.env, c.args, c.env)
 		}

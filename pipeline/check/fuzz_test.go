@@ -117,8 +117,8 @@ func FuzzCoverage(f *testing.F) {
 	seed(f, "co*")
 	seed(f, "lcov.info")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := &checker{root: "/src", modules: sampleModules, patch: &patch{}, cover: &covered{lines: map[string]map[int]bool{}}}
-		if c.addCoverage(c.cover, &suite{dir: "."}, data) != nil {
+		c := &checker{root: "/src", modules: sampleModules, patch: &patch{}, cover: &covered{}}
+		if c.addCoverage(c.cover, &suite{dir: "."}, "", data) != nil {
 			return
 		}
 		if v := c.coverage(); v != nil && (v.Lines < 0 || v.Lines > 100) {

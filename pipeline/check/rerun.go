@@ -17,7 +17,11 @@ const aloneMax = 8
 // for it all is that of one command.
 func (c *checker) rerunFailing(ctx context.Context, s *suite) error {
 	begun := c.clock()
-	for round := 1; round <= c.o.Config.Reruns; round++ {
+	rounds := c.o.Config.Reruns
+	if s.measuring {
+		rounds = max(rounds, 1) // once without measuring
+	}
+	for round := 1; round <= rounds; round++ {
 		todo := c.worthRerunning(s)
 		if len(todo) == 0 {
 			return nil

@@ -41,22 +41,24 @@ const (
 
 // suite is one command that runs tests.
 type suite struct {
-	dir      string // relative to the root of the work tree; "." is the root
-	args     []string
-	env      []string
-	format   format
-	pytest   bool     // takes node ids
-	report   []string // arguments that make it write its report to a file, "{}"
-	alone    bool     // args can be narrowed to single tests
-	optional bool     // holds no test: that it cannot run leaves nothing unverified
-	cover    string   // the Go coverage profile it is told to write, from the root
-	lacks    []lack   // how its tools say that something is missing around the tests
-	own      []string // what a Python suite imports of the repository itself; nil: not known
-	done     pipeline.Suite
-	result   result
-	left     []string // reports that it left in the work tree, from the root
-	ended    string   // how it was ended from outside; "" when it ended by itself
-	blamed   bool     // something in it fails that did not fail before the work
+	dir       string // relative to the root of the work tree; "." is the root
+	args      []string
+	env       []string
+	format    format
+	pytest    bool         // takes node ids
+	report    []string     // arguments that make it write its report to a file, "{}"
+	alone     bool         // args can be narrowed to single tests
+	optional  bool         // holds no test: that it cannot run leaves nothing unverified
+	cover     string       // the coverage file that it writes, from the root; "" is none
+	measure   *measurement // how it measures coverage when asked to, but for go test
+	measuring bool         // the result was had while measuring
+	lacks     []lack       // how its tools say that something is missing around the tests
+	own       []string     // what a Python suite imports of the repository itself; nil: not known
+	done      pipeline.Suite
+	result    result
+	left      []string // reports that it left in the work tree, from the root
+	ended     string   // how it was ended from outside; "" when it ended by itself
+	blamed    bool     // something in it fails that did not fail before the work
 }
 
 // prepareScratch makes an empty directory for reports and learns the root's path
@@ -107,21 +109,8 @@ func (c *checker) timeout() time.Duration {
 
 // runSuite runs a suite for the first time and judges how it ended.
 func (c *checker) runSuite(ctx context.Context, s *suite) error {
-	args := s.args
-	if s.format == formatGo && s.cover == "" && !hasFlag(args, "-cover") {
-		var file string
-		s.cover, file = c.scratchFile(s.dir, ".cover")
-		args = withGoFlags(args, "-coverprofile="+file)
-	}
-	if err := c.warm(ctx, s, args); err != nil {
-		return err
-	}
 	c.log.Debug("run tests", "command", s.done.Command, "dir", s.dir)
-	r, res, out, err := c.execute(ctx, s, args)
-	if err == nil && s.format == formatGo && res.Exit != 0 && bytes.Contains(out, []byte("no such tool \"cov")) {
-		s.cover = "" // a Go installation without its coverage tools still tests
-		r, res, out, err = c.execute(ctx, s, s.args)
-	}
+	r, res, out, err := c.executeMeasured(ctx, s)
 	if err != nil {
 		return err
 	}

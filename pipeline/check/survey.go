@@ -24,8 +24,8 @@ type survey struct {
 // markers are the names of files by which a suite is recognised.
 var markers = []string{
 	"go.mod", "go.work",
-	"package.json", "pnpm-workspace.yaml", "package-lock.json", "pnpm-lock.yaml", "yarn.lock", ".pnp.cjs", "bun.lock", "bun.lockb",
-	"pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini", "noxfile.py", "conftest.py",
+	"package.json", "pnpm-workspace.yaml", "package-lock.json", "pnpm-lock.yaml", "yarn.lock", ".pnp.cjs", "bun.lock", "bun.lockb", "jest.config.*",
+	"pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini", "noxfile.py", "conftest.py", ".coveragerc",
 	"Cargo.toml",
 	"pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradlew",
 	"*.sln", "*.slnx", "*.csproj", "*.fsproj", "*.vbproj",
