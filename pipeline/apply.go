@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -324,6 +325,11 @@ func (r *Run) complete(e Event) {
 		r.Active, r.Last = nil, nil
 		r.Counters.Faults++
 		return
+	}
+	for _, path := range e.Data.Instructions {
+		if !slices.Contains(r.Instructions, path) {
+			r.Instructions = append(r.Instructions, path)
+		}
 	}
 	count(&r.Millis, p.Phase, p.Millis)
 	r.Active, r.Last, r.Fault, r.Counters.Faults, r.Rev = nil, nil, nil, 0, e.Seq

@@ -111,8 +111,9 @@ type Data struct {
 	Evidence       *Evidence       `json:"evidence,omitempty"`
 	Recall         *Recall         `json:"recall,omitempty"`
 	Reflection     *Reflection     `json:"reflection,omitempty"`
-	Learning       *Learning       `json:"learning,omitempty"` // as it was told; its id is 0 when it was new
 	Config         *Config         `json:"config,omitempty"`
+	Learning       *Learning       `json:"learning,omitempty"`     // as it was told; its id is 0 when it was new
+	Instructions   []string        `json:"instructions,omitempty"` // of a phase that is completed: the repository's own, by path, that its agent was given
 	Head           string          `json:"head,omitempty"`
 	Note           string          `json:"note,omitempty"`
 }

@@ -39,6 +39,9 @@ func Explain(r *Run) string {
 		fmt.Fprintf(&b, "\nThe guards of the loop hold still up to iteration %d: a human said so.\n", c.Until)
 	}
 	r.explainHistory(&b)
+	if len(r.Instructions) > 0 {
+		fmt.Fprintf(&b, "\nThe agents were given the repository's instructions, as they stand at the base: %s.\n", strings.Join(r.Instructions, ", "))
+	}
 	if it := r.Current(); it != nil && it.Review != nil && len(it.Review.Held) > 0 {
 		b.WriteString("\nFindings of the last review that were held back, because of what people did before:\n\n")
 		for _, h := range it.Review.Held {

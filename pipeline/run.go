@@ -62,14 +62,15 @@ type Run struct {
 	Ended      string      `json:"ended,omitempty"`      // why the run ended, for people
 	Waivers    []Waiver    `json:"waivers,omitempty"`    // what people let pass that Forge could not verify, in order
 
-	Reopened []string          `json:"reopened,omitempty"` // why it went on each time after it had been verified or accepted (T9)
-	Closed   string            `json:"closed,omitempty"`   // why nothing reopens it any more: its pull request was merged or closed, or its issue
-	Edited   bool              `json:"edited,omitempty"`   // the task was changed by somebody who may: plan again
-	Passed   map[string]string `json:"passed,omitempty"`   // files that a human let pass unread: the SHA at which they did
-	Known    map[string]string `json:"known,omitempty"`    // tests that failed before the work: the login of who called them known in this run
-	Fix      []string          `json:"fix,omitempty"`      // tests that failed before the work, and that a human wants fixed by it
-	Untested bool              `json:"untested,omitempty"` // a human wants it planned although no test runs at the base
-	Last     *Execution        `json:"last,omitempty"`     // of a phase, the last one, until it has a result; nil in older runs
+	Reopened     []string          `json:"reopened,omitempty"`     // why it went on each time after it had been verified or accepted (T9)
+	Closed       string            `json:"closed,omitempty"`       // why nothing reopens it any more: its pull request was merged or closed, or its issue
+	Edited       bool              `json:"edited,omitempty"`       // the task was changed by somebody who may: plan again
+	Passed       map[string]string `json:"passed,omitempty"`       // files that a human let pass unread: the SHA at which they did
+	Known        map[string]string `json:"known,omitempty"`        // tests that failed before the work: the login of who called them known in this run
+	Fix          []string          `json:"fix,omitempty"`          // tests that failed before the work, and that a human wants fixed by it
+	Untested     bool              `json:"untested,omitempty"`     // a human wants it planned although no test runs at the base
+	Last         *Execution        `json:"last,omitempty"`         // of a phase, the last one, until it has a result; nil in older runs
+	Instructions []string          `json:"instructions,omitempty"` // of the repository, by path, that agents were given
 
 	Baseline  *TestReport         `json:"baseline,omitempty"`  // the tests at Base, before anything changed
 	Approved  bool                `json:"approved,omitempty"`  // a human answered the plan's question

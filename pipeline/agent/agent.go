@@ -21,9 +21,17 @@ type Job struct {
 	Key       string             // names the phase on the tape and in the events' ids, "run/7/iter/2/review"
 	Workspace Workspace          // nil where a role needs none
 	Diff      string             // unified patch base..head, for the reviewer and the tester
-	Tree      []string           // optional: files, for orientation
 	Failures  []pipeline.Failure // for Analyse
 	Learnings string             // what earlier runs taught, one a line, each with its id; "" for none (L5)
+
+	Tree         []string             // files at the base, for a map of the repository
+	Instructions []Doc                // how to work in the repository, from the base: see InstructionPaths
+	Comments     []Comment            // on the issue, by people with write access, oldest first
+	Baseline     *pipeline.TestReport // for the planner: the tests at the base; nil: the run's
+
+	// Since returns the patch from an earlier commit of the run to its head, for the
+	// reviewer. Nil: what became of a finding is told by its code alone.
+	Since func(ctx context.Context, from string) (patch string, err error)
 
 	// Emit takes agent.iteration and tool.executed events, in order and for good.
 	// They have ID, Type, Source and Data. A repeated ID is the same event.
@@ -103,7 +111,7 @@ func New(o Options) (*Agent, error) {
 // Plan asks the planner for a plan with acceptance criteria, or for a question
 // that a human must answer first. The usage is what the phase took, also when
 // there is an error; errors are *pipeline.Fault unless the context ended or Emit
-// failed. That holds for all four methods.
+// failed. That holds for all methods.
 func (a *Agent) Plan(ctx context.Context, j Job) (pipeline.Plan, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhasePlan)
 	defer p.release()
@@ -135,6 +143,18 @@ func (a *Agent) Analyse(ctx context.Context, j Job) ([]pipeline.Failure, pipelin
 	defer p.release()
 	failures, err := p.analyse(ctx)
 	return failures, p.usage, err
+}
+
+// JustifyTests asks the reviewer about tests of the base that fail on the change as
+// they stood at the base. It returns the list with a Reason for each that had to
+// change, and an empty one for those that must not. The job has the phase's Diff, and
+// a workspace at the head.
+func (a *Agent) JustifyTests(ctx context.Context, j Job, list []pipeline.TestChange) ([]pipeline.TestChange, pipeline.Usage, error) {
+	p := a.phase(j, pipeline.PhaseTest)
+	p.series = "justify/"
+	defer p.release()
+	out, err := p.justify(ctx, list)
+	return out, p.usage, err
 }
 
 // model returns the model for a role and its name.

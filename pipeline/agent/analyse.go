@@ -32,22 +32,14 @@ func (p *phase) analyse(ctx context.Context) ([]pipeline.Failure, error) {
 	if len(out) == 0 {
 		return out, nil
 	}
-	tools := p.reading()
-	if tools != nil {
-		tools = append(slices.Clone(tools), commandTool)
-	}
-	diff := splitDiff(p.job.Diff)
 	w := p.prompt().say("These tests fail. Find out why.").
-		data("Test failures", feedback{failures: out}.failureList()).
-		task().plan().
-		data("The change", diff.text).
-		data("Files of the change that are not shown above", diff.skippedList()).
-		recall()
-	err := p.converse(ctx, spec{
-		name: "tester", role: roleTester, system: system("tester"), prompt: w.String(),
-		tools: tools, result: analysisSchema,
-		accept: func(args json.RawMessage) []string { return checkAnalysis(out, args) },
-	})
+		task().plan().instructions().mark().notes().comments().tests()
+	p.shownChange(ctx, w)
+	w.recall().lastFault().data("Test failures", feedback{failures: out}.failureList())
+	s := w.spec("tester", roleTester, system("tester"))
+	s.tools, s.result = p.examining(), analysisSchema
+	s.accept = func(args json.RawMessage) []string { return checkAnalysis(out, args) }
+	err := p.converse(ctx, s)
 	if err != nil {
 		return slices.Clone(p.job.Failures), err
 	}

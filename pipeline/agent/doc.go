@@ -6,12 +6,15 @@
 // proposal: verdicts, severities, anchors and suggested fixes are computed or
 // tried here before they leave the package.
 //
-// One phase holds one or two conversations, each with a name of its own:
+// One phase holds one or more conversations, each with a name of its own:
 //
 //	plan       planner
 //	implement  implementer
-//	review     compliance (are the criteria met?), then quality
-//	test       tester (why did these tests fail?)
+//	review     compliance (are the criteria met?), then quality (is it good, and what
+//	           has become of what was found before?), with qualityb, qualityc, … for
+//	           the further parts of a change that is too big for one prompt
+//	test       tester (why did these tests fail?), justify (why did these tests of the
+//	           base have to change?)
 //
 // and each may be helped once by its reflection ("implementer.reflection") when it
 // stops making progress.
@@ -25,8 +28,10 @@
 // Reading order: model.go (what a model is), provider.go, circuit.go and exchange.go
 // (models behind HTTP), anthropic.go and openai.go (what each wants), fault.go (what
 // goes wrong), tape.go (a scripted model), recorder.go (what is kept of every call),
-// budget.go, output.go (how long answers are), decode.go (what is taken of them), tools.go, memory.go, loop.go, prompt.go, and one file per role:
-// plan.go, implement.go, review.go, analyse.go.
+// budget.go, output.go (how long answers are), decode.go (what is taken of them),
+// tools.go, memory.go, loop.go and calls.go, prompt.go and project.go (what the roles
+// are told), and one file per role: plan.go, implement.go, review.go with findings.go
+// and rulings.go, analyse.go, justify.go. How a patch is read is in the package change.
 //
 // The package stores nothing itself. Every model call is put on the [Tape], which
 // the store keeps, so that a phase that is run again after a crash plays back what

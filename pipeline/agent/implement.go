@@ -7,22 +7,26 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/agent/change"
 )
 
 var implementSchema = object(
 	"summary", typed("string", "what was changed and why"),
 	"addressed?", listOf(object("id", typed("string", "id of the finding or failure, F1 or T1"), "what", typed("string", "what was done about it, or why nothing"),
-		"differs?", typed("string", "of one that has come back: why the last attempt did not mend it, and how this one differs"),
-		"doubt?", typed("string", "of one that has come back: what is missing, if you doubt that this attempt mends it; empty otherwise")), "one entry for each finding and failure"),
+		"differs?", typed("string", "of one that has come back: why the last attempt did not fix it, and how this one differs"),
+		"doubt?", typed("string", "of one that has come back: what is missing, if you doubt that this attempt fixes it; empty otherwise")), "one entry for each finding and failure that is not disputed"),
+	"disputes?", listOf(object("id", typed("string", "id of the finding, F1"), "why", typed("string", "why it is mistaken, so that the reviewer can check it: name the code or the test")), "findings that are mistaken and for which nothing was changed; the reviewer rules on them"),
 	"unable?", typed("string", "what could not be done, and which clarification is needed; empty otherwise"),
 )
 
 // feedback is what an implementer must deal with before anything else (T5), by
 // ids that are local to its prompt.
 type feedback struct {
-	findings []pipeline.Finding // F1…
-	failures []pipeline.Failure // T1…
-	times    map[string]int     // by fingerprint, how often it was seen, of what has come back
+	findings  []pipeline.Finding // F1…
+	failures  []pipeline.Failure // T1…
+	suggested []pipeline.Finding // S1…: they hold nothing up, and say what to put there
+	times     map[string]int     // by fingerprint, how often it was seen, of what has come back
+	final     map[string]bool    // by fingerprint, findings that no reviewer rules on
 }
 
 func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) {
@@ -33,46 +37,64 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 	if mode == "" {
 		mode = pipeline.ModeFresh
 	}
-	w := p.prompt()
+	w := p.prompt().say("Work on the following task. What you are asked for this time is said at the end.").
+		task().plan().instructions().files().mark().notes().comments().tests().recall().scratchpad()
 	var fb feedback
 	if mode != pipeline.ModeFresh || len(p.job.Run.Iterations) > 1 {
 		fb = openFeedback(p.job.Run)
+		w.own().lastFault()
 		w.say("Iteration %d. The work was sent back; deal with what is listed below before anything else.", p.job.Ref.Iteration)
-		w.scratchpad()
-		w.data("Findings of the review to address", fb.findingList())
+		w.data("Findings of the review to address", findingList(fb.findings, "F", fb.again))
 		w.data("Test failures to fix", fb.failureList())
+		w.data("Suggestions of the review that hold nothing up; take those that are right and cheap", findingList(fb.suggested, "S", nil))
 	} else {
-		w.say("Carry out the following task.")
-		w.scratchpad()
-	}
-	w.task().plan().recall()
-	if mode == pipeline.ModeFresh {
-		w.tree()
+		w.lastFault()
 	}
 	var impl pipeline.Implementation
-	err := p.converse(ctx, spec{
-		name: "implementer", role: roleImplementer, system: system("implementer_" + string(mode)), prompt: w.String(),
-		tools: append(append(append([]tool{}, readingTools...), editingTools...), commandTool), result: implementSchema,
-		accept: func(args json.RawMessage) []string {
-			var problems []string
-			impl, problems = fb.check(args)
-			return problems
-		},
-	})
-	if err != nil {
+	s := w.say("%s", promptText("implementer_"+string(mode))).spec("implementer", roleImplementer, system("implementer"))
+	s.tools, s.result = p.working(), implementSchema
+	s.accept = func(args json.RawMessage) []string {
+		var problems []string
+		impl, problems = fb.check(args)
+		return problems
+	}
+	if err := p.converse(ctx, s); err != nil {
 		return pipeline.Implementation{}, err
 	}
 	return impl, nil
 }
 
+// own appends what the run has changed so far.
+func (w *prompt) own() *prompt {
+	r := change.Read(w.p.job.Diff).Divide(ownChange, func(string) (string, bool) { return "", false })
+	text := ""
+	for _, part := range r.Parts {
+		text += part.Text
+	}
+	for i, s := range r.Unread {
+		if i == 0 {
+			text += "\nChanged too, and not shown here:\n"
+		}
+		text += s.Path + "\n"
+	}
+	return w.data("Your work so far: the change since the base, with the lines' numbers as they are now", text)
+}
+
 // openFeedback collects what is open: the blocking findings and the failures that
 // the run follows, else those of the last review and test report.
 func openFeedback(run *pipeline.Run) feedback {
-	fb := feedback{times: map[string]int{}}
+	fb := feedback{times: map[string]int{}, final: map[string]bool{}}
 	for i := range run.Findings {
-		if f := run.Findings[i].Finding; f != nil && run.Findings[i].State == "open" && f.Severity.Blocks() {
+		is := &run.Findings[i]
+		f := is.Finding
+		switch {
+		case f == nil || is.State != "open":
+		case f.Severity.Blocks():
 			fb.findings = append(fb.findings, *f)
-			fb.seen(&run.Findings[i])
+			fb.final[f.Fingerprint] = is.Phase == pipeline.PhaseTest
+			fb.seen(is)
+		case f.Fix != nil && f.Fix.Replacement != nil:
+			fb.suggested = append(fb.suggested, *f)
 		}
 	}
 	for i := range run.Failures {
@@ -94,7 +116,7 @@ func openFeedback(run *pipeline.Run) feedback {
 	return fb
 }
 
-// seen notes that an issue has outlived an attempt to mend it.
+// seen notes that an issue has outlived an attempt to fix it.
 func (fb feedback) seen(i *pipeline.Issue) {
 	if i.Times > 1 {
 		fb.times[i.Fingerprint()] = i.Times
@@ -108,7 +130,7 @@ func (fb feedback) again(fingerprint string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("   IT HAS COME BACK: this is the %s time that it is found. Can you mend it with what you know? If you doubt that this attempt does, say in its doubt what is missing; if you cannot, say in unable what you need.\n", ordinal(n))
+	return fmt.Sprintf("   IT HAS COME BACK: this is the %s time that it is found. Can you fix it with what you know? If you doubt that this attempt does, say in its doubt what is missing; if you cannot, say in unable what you need.\n", ordinal(n))
 }
 
 func ordinal(n int) string {
@@ -121,11 +143,18 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%dth", n)
 }
 
-func (fb feedback) findingList() string {
+// findingList shows findings by their local ids.
+func findingList(list []pipeline.Finding, letter string, note func(fingerprint string) string) string {
 	var b strings.Builder
-	for i, f := range fb.findings {
-		fmt.Fprintf(&b, "F%d [%s, %s]%s %s\n", i+1, f.Severity, f.Category, where(f.File, f.Line, f.EndLine), f.Message)
-		b.WriteString(fb.again(f.Fingerprint))
+	for i, f := range list {
+		print := ""
+		if f.Fingerprint != "" {
+			print = ", " + shortPrint(f.Fingerprint)
+		}
+		fmt.Fprintf(&b, "%s%d [%s, %s%s]%s %s\n", letter, i+1, f.Severity, f.Category, print, where(f.File, f.Line, f.EndLine), f.Message)
+		if note != nil {
+			b.WriteString(note(f.Fingerprint))
+		}
 		if f.Criterion != "" {
 			fmt.Fprintf(&b, "   not met: %s\n", f.Criterion)
 		}
@@ -148,7 +177,7 @@ func (fb feedback) findingList() string {
 func (fb feedback) failureList() string {
 	var b strings.Builder
 	for i, f := range fb.failures {
-		fmt.Fprintf(&b, "T%d %s%s\n%s\n", i+1, f.Test, where(f.File, f.Line, 0), indent(clip(f.Error, 2000)))
+		fmt.Fprintf(&b, "T%d %s%s\n%s\n", i+1, f.Test, where(f.File, f.Line, 0), indent(middleCut(f.Error, 1500, 2500)))
 		b.WriteString(fb.again(f.Fingerprint))
 		if f.WorkedIn > 0 {
 			fmt.Fprintf(&b, "   NEW FAILURE: it passed in iteration %d\n", f.WorkedIn)
@@ -166,12 +195,13 @@ func (fb feedback) failureList() string {
 	return b.String()
 }
 
-// check validates a result: every finding and failure has an answer, or the
-// implementer says that it is unable.
+// check validates a result: every finding and failure has an answer or is disputed,
+// or the implementer says that it is unable.
 func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []string) {
 	var in struct {
 		Summary   string
 		Addressed []struct{ ID, What, Differs, Doubt string }
+		Disputes  []struct{ ID, Why string }
 		Unable    string
 	}
 	if err := decode(args, &in); err != nil {
@@ -184,8 +214,18 @@ func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []strin
 	}
 	titles, back := fb.titles(), fb.back()
 	done := map[string]bool{}
+	for _, d := range in.Disputes {
+		id, why := fb.id(d.ID), unlessNone(d.Why)
+		if problem := fb.mayDispute(id, why); problem != "" {
+			bad = append(bad, problem)
+			continue
+		}
+		done[id] = true
+		impl.Disputes = append(impl.Disputes, pipeline.Dispute{Finding: fb.finding(id).Fingerprint, Why: why})
+		impl.Addressed = append(impl.Addressed, fmt.Sprintf("%s (%s): disputed: %s", id, titles[id], why))
+	}
 	for _, a := range in.Addressed {
-		id, what := strings.TrimSpace(a.ID), strings.TrimSpace(a.What)
+		id, what := fb.id(a.ID), strings.TrimSpace(a.What)
 		title, known := titles[id]
 		switch {
 		case !known && len(titles) == 0:
@@ -193,6 +233,8 @@ func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []strin
 			continue
 		case !known:
 			bad = append(bad, fmt.Sprintf("addressed: there is no %q; the ids are %s", id, fb.ids()))
+			continue
+		case done[id]: // it is disputed, which says why nothing was done
 			continue
 		case what == "":
 			bad = append(bad, fmt.Sprintf("addressed: %s does not say what was done", id))
@@ -205,7 +247,7 @@ func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []strin
 		if differs := strings.TrimSpace(a.Differs); differs != "" {
 			what += " (" + differs + ")"
 		} else if back[id] && doubt == "" && impl.Unable == "" {
-			bad = append(bad, fmt.Sprintf("addressed: %s has come back, and differs does not say how this attempt is another one; if you doubt that it helps, say in doubt what is missing; if you cannot mend it, say in unable what you need", id))
+			bad = append(bad, fmt.Sprintf("addressed: %s has come back, and differs does not say how this attempt is another one; if you doubt that it helps, say in doubt what is missing; if you cannot fix it, say in unable what you need", id))
 		}
 		impl.Addressed = append(impl.Addressed, fmt.Sprintf("%s (%s): %s", id, title, what))
 	}
@@ -215,6 +257,42 @@ func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []strin
 		}
 	}
 	return impl, bad
+}
+
+// mayDispute says why a finding cannot be disputed, or "".
+func (fb feedback) mayDispute(id, why string) string {
+	f := fb.finding(id)
+	switch {
+	case f == nil:
+		return fmt.Sprintf("disputes: there is no finding %q; the ids are %s", id, fb.ids())
+	case fb.final[f.Fingerprint]:
+		return fmt.Sprintf("disputes: %s was found by rule, and no reviewer can take it back: fix it", id)
+	case why == "":
+		return fmt.Sprintf("disputes: %s has no why", id)
+	}
+	return ""
+}
+
+// id is the local id of what a model names, by that or by the beginning of a
+// fingerprint.
+func (fb feedback) id(s string) string {
+	s = strings.Trim(strings.TrimSpace(s), "[]()")
+	for i, f := range fb.findings {
+		if len(s) >= 6 && strings.HasPrefix(f.Fingerprint, strings.ToLower(s)) {
+			return fmt.Sprintf("F%d", i+1)
+		}
+	}
+	return s
+}
+
+// finding returns the finding with a local id, nil when there is none.
+func (fb feedback) finding(id string) *pipeline.Finding {
+	for i := range fb.findings {
+		if id == fmt.Sprintf("F%d", i+1) {
+			return &fb.findings[i]
+		}
+	}
+	return nil
 }
 
 // unlessNone is a text, or "" for the words that models write where nothing is to
@@ -231,7 +309,10 @@ func unlessNone(s string) string {
 func (fb feedback) titles() map[string]string {
 	m := map[string]string{}
 	for i, f := range fb.findings {
-		m[fmt.Sprintf("F%d", i+1)] = clip(firstLine(f.Message), 100)
+		m[fmt.Sprintf("F%d", i+1)] = titleOf(&f)
+	}
+	for i, f := range fb.suggested {
+		m[fmt.Sprintf("S%d", i+1)] = titleOf(&f)
 	}
 	for i, f := range fb.failures {
 		m[fmt.Sprintf("T%d", i+1)] = clip(f.Test, 100)

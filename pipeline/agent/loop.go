@@ -31,6 +31,7 @@ type phase struct {
 	limit     int      // on steps
 	nonce     string   // of the data delimiters; the same in the whole run, so that prompts begin alike
 	resumable bool     // an earlier attempt's tape may be used
+	series    string   // in the events' ids, of the second agent in a phase
 	ran       bool     // a conversation has run commands in the workspace
 	reserved  []func() // give back what the calls of the last step had set aside
 }
@@ -97,7 +98,7 @@ func (p *phase) converse(ctx context.Context, s spec) error {
 		return err
 	}
 	c := &conversation{spec: s, p: p, model: m, modelName: name, seen: map[string]bool{},
-		box: toolbox{ws: p.job.Workspace, timeout: time.Duration(p.job.Run.Config.Tests.TimeoutMinutes) * time.Minute}}
+		box: toolbox{ws: p.job.Workspace, base: p.job.Run.Base, timeout: time.Duration(p.job.Run.Config.Tests.TimeoutMinutes) * time.Minute}}
 	c.price, _ = p.agent.prices.find(name) // a model without a price is shown without one
 	p.budget.role = s.role
 	p.budget.share = int64(p.agent.opts.Shares[s.role] * float64(p.budget.cost))
@@ -362,7 +363,7 @@ func (p *phase) emit(ctx context.Context, role string, log *turnLog) error {
 	if p.job.Emit == nil {
 		return nil
 	}
-	source, id := "agent:"+role, fmt.Sprintf("%s/step/%d", p.job.Key, log.step.Number)
+	source, id := "agent:"+role, fmt.Sprintf("%s/%sstep/%d", p.job.Key, p.series, log.step.Number)
 	events := []pipeline.Event{{ID: id, Type: pipeline.EventAgentIteration, Source: source, Data: pipeline.Data{Step: &log.step}}}
 	if log.replayed {
 		events[0].Data.Note = "played back from the tape"

@@ -15,24 +15,26 @@ var planSchema = object(
 	"criteria?", listOf(object("id?", typed("string", "AC1, AC2, …"), "text", typed("string", "one statement that is true or false")), "acceptance criteria"),
 	"files?", listOf(typed("string", "path"), "files expected to change"),
 	"risks?", listOf(typed("string", "risk"), "what somebody should know of"),
+	"tests?", listOf(typed("string", "name"), "tests that fail at the base and that the task is about: they must pass afterwards; by the names that they have in the list of tests"),
 	"question?", typed("string", "only when a human must decide before work can start"),
 	"options?", listOf(typed("string", "answer"), "the answers to choose from"),
 )
 
 func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
-	w := p.prompt().say("Plan the following task.").task().recall()
+	w := p.prompt().say("Plan the following task.").task().instructions().files().tests().mark().notes().comments().recall()
 	p.sentBack(w)
-	w.tree()
+	w.lastFault()
 	var plan pipeline.Plan
-	err := p.converse(ctx, spec{
-		name: "planner", role: rolePlanner, system: system("planner"), prompt: w.String(),
-		tools: p.reading(), result: planSchema,
-		accept: func(args json.RawMessage) []string {
-			var problems []string
-			plan, problems = checkPlan(args)
-			return problems
-		},
-	})
+	s := w.spec("planner", rolePlanner, system("planner"))
+	s.tools, s.result = p.reading(), planSchema
+	s.accept = func(args json.RawMessage) []string {
+		var problems []string
+		if plan, problems = checkPlan(args); plan.Question == "" {
+			problems = append(problems, p.checkTests(plan.Tests)...)
+		}
+		return problems
+	}
+	err := p.converse(ctx, s)
 	if err != nil {
 		return pipeline.Plan{}, err
 	}
@@ -60,16 +62,29 @@ func (p *phase) sentBack(w *prompt) {
 		w.say("The plan above was sent back; the notes say why. Make a better one.")
 	}
 	w.scratchpad()
-	w.data("Findings of the review", fb.findingList())
+	w.data("Findings of the review", findingList(fb.findings, "F", fb.again))
 	w.data("Test failures", fb.failureList())
 }
 
-// reading returns the tools that change nothing, when there is something to read.
-func (p *phase) reading() []tool {
-	if p.job.Workspace == nil {
-		return nil
+// checkTests wants the tests that a plan is about to be such that fail at the base.
+func (p *phase) checkTests(names []string) []string {
+	base := p.job.Baseline
+	if base == nil {
+		base = p.job.Run.Baseline
 	}
-	return readingTools
+	known := map[string]bool{}
+	if base != nil {
+		for _, f := range append(base.Failures[:len(base.Failures):len(base.Failures)], base.Before...) {
+			known[f.Test] = true
+		}
+	}
+	var bad []string
+	for _, n := range names {
+		if !known[n] {
+			bad = append(bad, fmt.Sprintf("tests: %q does not fail at the base; name only such, by the names in the list of tests", n))
+		}
+	}
+	return bad
 }
 
 func checkPlan(args json.RawMessage) (pipeline.Plan, []string) {
@@ -78,7 +93,7 @@ func checkPlan(args json.RawMessage) (pipeline.Plan, []string) {
 		return plan, []string{err.Error()}
 	}
 	plan.Summary, plan.Question = strings.TrimSpace(plan.Summary), strings.TrimSpace(plan.Question)
-	plan.Steps, plan.Files, plan.Risks, plan.Options = trimmed(plan.Steps), trimmed(plan.Files), trimmed(plan.Risks), trimmed(plan.Options)
+	plan.Steps, plan.Files, plan.Risks, plan.Options, plan.Tests = trimmed(plan.Steps), trimmed(plan.Files), trimmed(plan.Risks), trimmed(plan.Options), trimmed(plan.Tests)
 	if plan.Question != "" {
 		return plan, nil
 	}

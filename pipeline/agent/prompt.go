@@ -13,16 +13,14 @@ import (
 var promptTexts embed.FS
 
 // system returns a role's system prompt: what holds for all, then its own.
-func system(role string) string {
-	var out []string
-	for _, name := range []string{"common", role} {
-		text, err := promptTexts.ReadFile("prompts/" + name + ".md")
-		if err != nil {
-			panic("agent: no prompt for " + role + ": " + err.Error())
-		}
-		out = append(out, strings.TrimSpace(string(text)))
+func system(role string) string { return promptText("common") + "\n\n" + promptText(role) }
+
+func promptText(name string) string {
+	text, err := promptTexts.ReadFile("prompts/" + name + ".md")
+	if err != nil {
+		panic("agent: no prompt " + name + ": " + err.Error())
 	}
-	return strings.Join(out, "\n\n")
+	return strings.TrimSpace(string(text))
 }
 
 var closing = regexp.MustCompile(`(?i)<(/?)data-`)
@@ -34,13 +32,27 @@ func (p *phase) quote(what, text string) string {
 	return fmt.Sprintf("<data-%s what=%q>\n%s\n</data-%s>", p.nonce, what, strings.TrimRight(closing.ReplaceAllString(text, "<${1}data_"), "\n"), p.nonce)
 }
 
-// prompt collects the parts of a first message.
+// prompt collects the parts of a first message. What stays the same in the whole run
+// comes first, then what stays the same in an iteration, then the rest: the provider
+// keeps the beginnings that prompts have in common.
 type prompt struct {
-	p *phase
-	b strings.Builder
+	p     *phase
+	b     strings.Builder
+	marks []int
 }
 
 func (p *phase) prompt() *prompt { return &prompt{p: p} }
+
+// mark ends a part that other prompts begin with, too.
+func (w *prompt) mark() *prompt {
+	w.marks = append(w.marks, w.b.Len())
+	return w
+}
+
+// spec is what a conversation begins with.
+func (w *prompt) spec(name, role, system string) spec {
+	return spec{name: name, role: role, system: system, prompt: w.b.String(), marks: w.marks}
+}
 
 // say appends Forge's own words.
 func (w *prompt) say(format string, args ...any) *prompt {
@@ -61,10 +73,14 @@ func (w *prompt) data(heading, text string) *prompt {
 
 func (w *prompt) String() string { return w.b.String() }
 
-// task appends what the run is asked to do, and what humans said since.
+// task appends what the run is asked to do.
 func (w *prompt) task() *prompt {
 	t := w.p.job.Run.Task
-	w.data("Task", Clean(t.Title+"\n\n"+t.Body))
+	return w.data("Task", cutWithWord(Clean(t.Title+"\n\n"+t.Body), maxTask, len(t.Body), "the task"))
+}
+
+// notes appends what humans said to the run since it began.
+func (w *prompt) notes() *prompt {
 	var notes []string
 	for _, n := range w.p.job.Run.Notes {
 		notes = append(notes, "- "+Clean(n))
@@ -99,19 +115,6 @@ func criteria(plan *pipeline.Plan) string {
 		fmt.Fprintf(&b, "%s: %s\n", c.ID, c.Text)
 	}
 	return b.String()
-}
-
-// maxTree is how many paths are shown for orientation.
-const maxTree = 300
-
-func (w *prompt) tree() *prompt {
-	files := w.p.job.Tree
-	more := ""
-	if len(files) > maxTree {
-		more = fmt.Sprintf("\n… and %d more", len(files)-maxTree)
-		files = files[:maxTree]
-	}
-	return w.data("Files of the repository", strings.Join(files, "\n")+more)
 }
 
 // recall appends what earlier runs taught (L5).

@@ -3,102 +3,249 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/agent/change"
 )
 
 // maxFindings caps one review (S22).
 const maxFindings = 50
 
-var complianceSchema = object(
-	"criteria", listOf(object(
-		"id", typed("string", "AC1"),
-		"met", typed("boolean", "whether the change meets it"),
-		"evidence", typed("string", "the test or the code that shows it, or what is missing"),
-	), "every acceptance criterion, once"),
+// How a change is shown to who reads all of it, and to who made it.
+var (
+	wholeChange = change.Limits{Part: 128 << 10, Parts: 24, Whole: 8 << 10}
+	ownChange   = change.Limits{Part: 24 << 10, Parts: 1, Whole: 2 << 10}
 )
 
-var qualitySchema = object(
-	"summary", typed("string", "the change and its quality in two or three sentences"),
-	"risk", typed("integer", "0 to 100"),
-	"needs_human?", typed("string", "why a person must decide; empty otherwise"),
-	"send_to?", oneOf("who should act on the findings, where their categories leave it open", "implement", "plan", "research"),
-	"findings", listOf(object(
-		"severity", oneOf("how bad it is", "info", "warning", "error", "critical"),
-		"category", oneOf("what it is about", "correctness", "security", "performance", "style", "tests", "design", "requirements"),
-		"rule?", typed("string", "short name of the rule that is broken, if there is one"),
-		"message", typed("string", "what goes wrong, and when"),
-		"file?", typed("string", "path"),
-		"line?", typed("integer", "first line, in the file as it is now"),
-		"end_line?", typed("integer", "last line"),
-		"confidence", typed("number", "0 to 1"),
-		"fix?", object(
-			"description", typed("string", "what to do"),
-			"replacement?", typed("string", "the new text of exactly these lines"),
-			"diff?", typed("string", "unified diff, where other places change too"),
-		),
-	), "one entry for each problem; may be empty"),
+var criteriaSchema = listOf(object(
+	"id", typed("string", "AC1"),
+	"met", typed("boolean", "whether the change meets it"),
+	"evidence", typed("string", "the test or the code that shows it, or what is missing"),
+), "every acceptance criterion, once")
+
+var findingsSchema = listOf(object(
+	"severity", oneOf("how bad it is", "info", "warning", "error", "critical"),
+	"category", oneOf("what it is about", "correctness", "security", "performance", "style", "tests", "design", "requirements"),
+	"rule?", typed("string", "short name of the rule that is broken, if there is one"),
+	"message", typed("string", "what goes wrong, and when"),
+	"file?", typed("string", "path"),
+	"line?", typed("integer", "first line, in the file as it is now"),
+	"end_line?", typed("integer", "last line"),
+	"confidence", typed("number", "0 to 1"),
+	"fix?", object(
+		"description", typed("string", "what to do"),
+		"replacement?", typed("string", "the new text of exactly these lines"),
+		"diff?", typed("string", "unified diff, where other places change too"),
+	),
+), "one entry for each new problem; may be empty")
+
+// The parts of a stage's result. The model is shown reviewForm, which has those of
+// both stages: the tools come first in a prompt, and what two prompts are to have in
+// common begins with them.
+var (
+	complianceSchema = object("criteria", criteriaSchema)
+	qualityParts     = []any{
+		"summary", typed("string", "the change and its quality in two or three sentences"),
+		"risk", typed("integer", "0 to 100"),
+		"needs_human?", typed("string", "why a person must decide; empty otherwise"),
+		"send_to?", oneOf("who should act on the findings, where their categories leave it open", "implement", "plan", "research"),
+		"findings", findingsSchema,
+	}
+	qualitySchema = object(append(slices.Clone(qualityParts), "rulings?", rulingsSchema)...)
+	rulingSchema  = object(append(slices.Clone(qualityParts), "rulings", rulingsSchema)...)
+	reviewForm    = object("criteria?", criteriaSchema, "summary?", qualityParts[1], "risk?", qualityParts[3], "needs_human?", qualityParts[5],
+		"send_to?", qualityParts[7], "findings?", findingsSchema, "rulings?", rulingsSchema)
 )
 
 func (p *phase) review(ctx context.Context) (pipeline.Review, error) {
 	run := p.job.Run
-	diff := splitDiff(p.job.Diff)
-	review := pipeline.Review{Head: run.Head, Reviewed: diff.reviewed, NotReviewed: diff.skipped}
-	if run.Plan != nil && len(run.Plan.Criteria) > 0 {
-		var err error
-		if review.Compliance, err = p.comply(ctx, diff); err != nil {
-			return pipeline.Review{}, err
-		}
-	}
-	q, err := p.judge(ctx, diff, review.Compliance)
-	if err != nil {
+	now, stop := p.head(ctx)
+	read := change.Read(p.job.Diff)
+	reading := read.Divide(wholeChange, now)
+	claims, criteria, err := p.claims(ctx)
+	if err = errors.Join(err, stop()); err != nil {
 		return pipeline.Review{}, err
 	}
-	review.Summary, review.Risk, review.NeedsHuman, review.SendTo = q.Summary, q.Risk, q.NeedsHuman, q.SendTo
-	if len(diff.reviewed) == 0 && len(diff.skipped) > 0 && review.NeedsHuman == "" {
-		review.NeedsHuman = "nothing of the change could be shown to the reviewer: " + firstLine(diff.skippedList())
-	}
-	review.Findings = unmet(run.Plan, review.Compliance)
-	for _, f := range q.Findings {
-		if err := p.settleFinding(ctx, &f, diff); err != nil {
+	v := &reviewing{p: p, change: read, reading: reading, claims: claims}
+	v.assign()
+	review := pipeline.Review{Head: run.Head, Ruled: true, Reviewed: v.files(), NotReviewed: reading.Unread}
+	if run.Plan != nil && len(run.Plan.Criteria) > 0 {
+		if review.Compliance, err = v.comply(ctx); err != nil {
 			return pipeline.Review{}, err
 		}
-		review.Findings = append(review.Findings, f)
+	}
+	review.Rulings = ruleCriteria(run, criteria, review.Compliance)
+	review.Findings = unmet(run.Plan, review.Compliance, criteria)
+	for i := range max(1, len(reading.Parts)) {
+		if i > 0 { // each part may take the steps of a phase
+			p.limit += p.steps - v.begun
+		}
+		v.begun = p.steps
+		if err := v.part(ctx, i, &review); err != nil {
+			return pipeline.Review{}, err
+		}
+	}
+	if len(reading.Parts) == 0 && len(reading.Unread) > 0 && review.NeedsHuman == "" {
+		review.NeedsHuman = "nothing of the change could be shown to the reviewer: " + firstLine(unreadList(reading.Unread))
 	}
 	review.Findings = identify(review.Findings)
 	return review, nil
 }
 
-// change appends what is to be reviewed.
-func (w *prompt) change(diff patch) *prompt {
-	w.task().plan()
-	if it := w.p.job.Run.Current(); it != nil && it.Impl != nil {
-		w.data("The implementer's words; no evidence", it.Impl.Summary+"\n"+strings.Join(it.Impl.Addressed, "\n"))
+// reviewing is a review under way.
+type reviewing struct {
+	p       *phase
+	change  change.Change
+	reading change.Reading
+	claims  []*claim
+	begun   int // steps of the phase when the current part began
+}
+
+// assign gives each claim to the part that shows its file.
+func (v *reviewing) assign() {
+	for _, c := range v.claims {
+		for i, part := range v.reading.Parts {
+			if slices.Contains(part.Files, c.fate.File) || slices.Contains(part.Files, c.issue.Finding.File) {
+				c.part = i
+				break
+			}
+		}
 	}
-	w.data("The change", diff.text)
-	if diff.text == "" {
+}
+
+// files are the paths that the parts show.
+func (v *reviewing) files() []string {
+	var out []string
+	for _, part := range v.reading.Parts {
+		for _, f := range part.Files {
+			if !slices.Contains(out, f) && !slices.ContainsFunc(v.reading.Unread, func(s pipeline.Skipped) bool { return s.Path == f }) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// prompt is what both stages begin with: the task, then the change, or a part of it.
+func (v *reviewing) prompt(i int) *prompt {
+	p := v.p
+	w := p.prompt().say("Review a change. What you are to look at in it is said at the end.").task().plan().instructions().mark()
+	w.notes().comments().tests()
+	if it := p.job.Run.Current(); it != nil && it.Impl != nil {
+		w.data("The implementer's words; no evidence", it.Impl.Summary)
+	}
+	w.changed(v.reading, i)
+	return w.mark()
+}
+
+// changed appends a part of a change, and says what else there is.
+func (w *prompt) changed(r change.Reading, i int) {
+	n := len(r.Parts)
+	if i < n {
+		heading := "The change"
+		if n > 1 {
+			heading = fmt.Sprintf("The change, part %d of %d", i+1, n)
+		}
+		w.say("The numbers before the lines are those of the file as it is now; lines that are gone have none.")
+		w.data(heading, r.Parts[i].Text)
+	} else {
 		w.say("The patch shows no text.")
 	}
-	return w.data("Files of the change that are not shown above; read them with the tools where they matter", diff.skippedList())
+	if n > 1 {
+		var b strings.Builder
+		for k, part := range r.Parts {
+			if k != i {
+				fmt.Fprintf(&b, "part %d: %s\n", k+1, strings.Join(part.Files, ", "))
+			}
+		}
+		w.data("Files of the other parts, which are read one after the other like this one; look into them with the tools where they matter", clip(b.String(), 16<<10))
+	}
+	w.data("Files of the change that cannot be shown", unreadList(r.Unread))
+}
+
+// unreadList says what a reviewer is not shown.
+func unreadList(list []pipeline.Skipped) string {
+	var b strings.Builder
+	for _, s := range list {
+		fmt.Fprintf(&b, "%s: %s\n", s.Path, s.Why)
+	}
+	return b.String()
+}
+
+// shownChange appends the change for a role that need not read all of it.
+func (p *phase) shownChange(ctx context.Context, w *prompt) {
+	now, _ := p.head(ctx)
+	w.changed(change.Read(p.job.Diff).Divide(wholeChange, now), 0)
 }
 
 // comply is stage one: is each criterion met?
-func (p *phase) comply(ctx context.Context, diff patch) ([]pipeline.Compliance, error) {
+func (v *reviewing) comply(ctx context.Context) ([]pipeline.Compliance, error) {
+	p := v.p
 	var out []pipeline.Compliance
-	err := p.converse(ctx, spec{
-		name: "compliance", role: roleReviewer, system: system("compliance"),
-		prompt: p.prompt().say("Check the following change against its acceptance criteria.").change(diff).String(),
-		tools:  p.reading(), result: complianceSchema,
-		accept: func(args json.RawMessage) []string {
-			var problems []string
-			out, problems = checkCompliance(p.job.Run.Plan.Criteria, args)
-			return problems
-		},
-	})
-	return out, err
+	w := v.prompt(0).lastFault().say("%s", promptText("compliance"))
+	s := w.spec("compliance", roleReviewer, system("reviewer"))
+	s.tools, s.result, s.form = p.examining(), complianceSchema, reviewForm
+	s.accept = func(args json.RawMessage) []string {
+		var problems []string
+		out, problems = checkCompliance(p.job.Run.Plan.Criteria, args)
+		return problems
+	}
+	if err := p.converse(ctx, s); err != nil {
+		return nil, err
+	}
+	return out, p.restore(ctx)
+}
+
+// part is stage two for a part of the change.
+func (v *reviewing) part(ctx context.Context, i int, review *pipeline.Review) error {
+	p := v.p
+	d := &docket{}
+	for _, c := range v.claims {
+		if c.part == i {
+			d.claims = append(d.claims, c)
+		}
+	}
+	q, err := v.judge(ctx, i, d, review.Compliance)
+	if err != nil {
+		return err
+	}
+	if err := p.restore(ctx); err != nil {
+		return err
+	}
+	if !strings.Contains(review.Summary, q.Summary) {
+		review.Summary = strings.TrimSpace(review.Summary + "\n\n" + q.Summary)
+	}
+	review.Risk = max(review.Risk, q.Risk)
+	review.NeedsHuman = firstOf(review.NeedsHuman, q.NeedsHuman)
+	if upstream(q.SendTo) > upstream(review.SendTo) {
+		review.SendTo = q.SendTo
+	}
+	for _, c := range d.claims {
+		if r, ok := d.rulings[c]; ok {
+			review.Rulings = append(review.Rulings, r)
+		}
+	}
+	still, err := p.still(ctx, d)
+	if err != nil {
+		return err
+	}
+	review.Findings = append(review.Findings, still...)
+	for _, f := range q.Findings {
+		if err := p.settleFinding(ctx, &f, v.change); err != nil {
+			return err
+		}
+		review.Findings = append(review.Findings, f)
+	}
+	return nil
+}
+
+// upstream orders targets by how far they send the work back.
+func upstream(t pipeline.Target) int {
+	return slices.Index([]pipeline.Target{"", pipeline.TargetImplement, pipeline.TargetPlan, pipeline.TargetResearch}, t)
 }
 
 func checkCompliance(criteria []pipeline.Criterion, args json.RawMessage) ([]pipeline.Compliance, []string) {
@@ -144,8 +291,9 @@ func checkCompliance(criteria []pipeline.Criterion, args json.RawMessage) ([]pip
 }
 
 // unmet makes a finding of each criterion that is not met. Its message holds
-// nothing of the reviewer's words, so that it is the same in every iteration.
-func unmet(plan *pipeline.Plan, list []pipeline.Compliance) []pipeline.Finding {
+// nothing of the reviewer's words, so that it is the same in every iteration; one
+// that the run knows already keeps its fingerprint.
+func unmet(plan *pipeline.Plan, list []pipeline.Compliance, known []*claim) []pipeline.Finding {
 	var out []pipeline.Finding
 	for _, c := range list {
 		if c.Met {
@@ -157,13 +305,21 @@ func unmet(plan *pipeline.Plan, list []pipeline.Compliance) []pipeline.Finding {
 				text = k.Text
 			}
 		}
-		out = append(out, pipeline.Finding{
+		f := pipeline.Finding{
 			Severity: pipeline.SeverityError, Category: "compliance", Criterion: c.Criterion, Confidence: 1, Fixable: true,
-			Message: fmt.Sprintf("%s is not met: %s", c.Criterion, text), Fix: &pipeline.Fix{Description: c.Evidence},
-		})
+			Message: notMet(c.Criterion, text), Fix: &pipeline.Fix{Description: c.Evidence},
+		}
+		for _, k := range known {
+			if was := k.issue.Finding; was.Criterion == f.Criterion && was.Message == f.Message {
+				f.Fingerprint = was.Fingerprint
+			}
+		}
+		out = append(out, f)
 	}
 	return out
 }
+
+func notMet(id, text string) string { return fmt.Sprintf("%s is not met: %s", id, text) }
 
 // judgement is what stage two submits.
 type judgement struct {
@@ -174,163 +330,45 @@ type judgement struct {
 	Findings   []pipeline.Finding `json:"findings"`
 }
 
-// judge is stage two: is the change good?
-func (p *phase) judge(ctx context.Context, diff patch, met []pipeline.Compliance) (judgement, error) {
-	w := p.prompt().say("Review the quality of the following change.").change(diff)
+// judge is stage two: is the change good, and what has become of what was found before?
+func (v *reviewing) judge(ctx context.Context, i int, d *docket, met []pipeline.Compliance) (judgement, error) {
+	p := v.p
+	w := v.prompt(i)
 	var b strings.Builder
 	for _, c := range met {
 		fmt.Fprintf(&b, "%s met=%v %s\n", c.Criterion, c.Met, c.Evidence)
 	}
 	w.data("Stage one found", b.String())
-	w.data("Dismissed by maintainers; not to be reported again unless the code changed", dismissed(p.job.Run)).recall()
+	w.data("Dismissed by maintainers; not to be reported again unless the code changed", dismissed(p.job.Run)).recall().lastFault()
+	w.data("Open findings, to be ruled on", p.claimList(d.claims))
+	w.say("%s", promptText("quality"))
+	if len(d.claims) > 0 {
+		w.say("%s", promptText("rulings"))
+	}
+	if n := len(v.reading.Parts); n > 1 {
+		w.say("This is part %d of %d: report what you find in the files of this part.", i+1, n)
+	}
 	var out judgement
-	err := p.converse(ctx, spec{
-		name: "quality", role: roleReviewer, system: system("quality"), prompt: w.String(),
-		tools: p.reading(), result: qualitySchema,
-		accept: func(args json.RawMessage) []string {
-			var problems []string
-			out, problems = checkJudgement(args)
-			return problems
-		},
-	})
-	return out, err
+	s := w.spec("quality", roleReviewer, system("reviewer"))
+	s.tools, s.result, s.form = p.examining(), qualitySchema, reviewForm
+	if slices.ContainsFunc(d.claims, func(c *claim) bool { return c.issue.Finding.Severity.Blocks() }) {
+		s.result = rulingSchema
+	}
+	if i > 0 { // a conversation of its own
+		s.name += letters(i)
+	}
+	s.accept = func(args json.RawMessage) []string {
+		var problems []string
+		out, problems = checkJudgement(args)
+		return append(problems, d.take(args)...)
+	}
+	return out, p.converse(ctx, s)
 }
 
-func dismissed(run *pipeline.Run) string {
-	var b strings.Builder
-	for _, is := range run.Findings {
-		if is.Finding != nil && is.State == "dismissed" {
-			fmt.Fprintf(&b, "%s%s %s\n", is.Finding.Category, where(is.Finding.File, is.Finding.Line, is.Finding.EndLine), is.Finding.Message)
-		}
+// letters numbers the parts after the first, as the names on a tape want it: b, c, …
+func letters(i int) string {
+	if i < 26 {
+		return string(rune('a' + i))
 	}
-	return b.String()
-}
-
-// checkJudgement reads what stage two submits. A severity that does not exist
-// becomes error: what cannot be judged is not approved (lessons 5).
-func checkJudgement(args json.RawMessage) (judgement, []string) {
-	var in judgement
-	if err := decode(args, &in); err != nil {
-		return in, []string{err.Error()}
-	}
-	in.Summary, in.NeedsHuman = strings.TrimSpace(in.Summary), strings.TrimSpace(in.NeedsHuman)
-	var bad []string
-	if in.Summary == "" {
-		bad = append(bad, "summary is missing")
-	}
-	if in.Risk < 0 || in.Risk > 100 {
-		bad = append(bad, fmt.Sprintf("risk %d is not within 0 to 100", in.Risk))
-	}
-	if len(in.Findings) > maxFindings {
-		bad = append(bad, fmt.Sprintf("%d findings are too many; report the %d that matter most", len(in.Findings), maxFindings))
-	}
-	for i := range in.Findings {
-		f := &in.Findings[i]
-		f.Message, f.Category = strings.TrimSpace(f.Message), strings.ToLower(strings.TrimSpace(f.Category))
-		f.Severity = severity(string(f.Severity))
-		if f.Message == "" {
-			bad = append(bad, fmt.Sprintf("finding %d has no message", i+1))
-		}
-		if f.Confidence < 0 || f.Confidence > 1 {
-			bad = append(bad, fmt.Sprintf("finding %d: confidence %v is not within 0 to 1", i+1, f.Confidence))
-		}
-		if f.Category == "" || f.Category == "compliance" {
-			f.Category = "correctness"
-		}
-		// These are Forge's to say.
-		f.ID, f.Fingerprint, f.Code, f.Criterion = "", "", "", ""
-	}
-	return in, bad
-}
-
-// severity reads a model's word, with the names that people use (R6).
-func severity(s string) pipeline.Severity {
-	switch s = strings.ToLower(strings.TrimSpace(s)); s {
-	case "blocker":
-		return pipeline.SeverityCritical
-	case "minor":
-		return pipeline.SeverityWarning
-	}
-	if pipeline.Severity(s).Rank() == 0 {
-		return pipeline.SeverityError
-	}
-	return pipeline.Severity(s)
-}
-
-// settleFinding checks a finding's place against the file, fills in the code it
-// is about, and tries its suggestion. A place that does not exist is dropped, the
-// finding never (lessons 8).
-func (p *phase) settleFinding(ctx context.Context, f *pipeline.Finding, diff patch) error {
-	f.File = strings.TrimPrefix(strings.TrimSpace(f.File), "./")
-	var lines []string
-	var content string
-	if f.File != "" {
-		known := diff.files[f.File] || slices.Contains(p.job.Tree, f.File)
-		if p.job.Workspace != nil {
-			clean, err := inside(f.File)
-			var data []byte
-			if err == nil {
-				data, err = p.job.Workspace.Read(ctx, clean)
-			}
-			if err != nil && ends(ctx, err) {
-				return err
-			}
-			if err == nil && isText(data) {
-				known, content = true, string(data)
-				lines = splitLines(content)
-			}
-		}
-		if !known {
-			f.Message += fmt.Sprintf(" (reported for %s, which does not exist)", f.File)
-			f.File, f.Line, f.EndLine = "", 0, 0
-		}
-	}
-	if f.EndLine == f.Line {
-		f.EndLine = 0
-	}
-	last := max(f.Line, f.EndLine)
-	if f.File == "" || f.Line < 1 || f.EndLine != 0 && f.EndLine < f.Line || lines != nil && last > len(lines) {
-		f.Line, f.EndLine = 0, 0
-	}
-	if f.Line > 0 && lines != nil {
-		f.Code = strings.Join(lines[f.Line-1:last], "\n")
-	}
-	if f.Fix != nil {
-		f.Fix.Description = strings.TrimSpace(f.Fix.Description)
-		if f.Fix.Replacement != nil {
-			tryReplacement(f, content)
-		}
-		if f.Fix.Description == "" && f.Fix.Replacement == nil && f.Fix.Diff == "" {
-			f.Fix = nil
-		}
-	}
-	f.Fixable = f.Fix != nil
-	return nil
-}
-
-// identify numbers findings and gives them their fingerprints. The same finding
-// twice is one, with the worse severity and the higher confidence; the same words
-// at another place are another (lessons 25).
-func identify(list []pipeline.Finding) []pipeline.Finding {
-	out := []pipeline.Finding{}
-	type place struct {
-		fingerprint, file string
-		line, end         int
-	}
-	at := map[place]int{}
-	for _, f := range list {
-		f.Fingerprint = pipeline.Fingerprint(&f)
-		here := place{f.Fingerprint, f.File, f.Line, f.EndLine}
-		if i, twice := at[here]; twice {
-			if f.Severity.Rank() > out[i].Severity.Rank() {
-				out[i].Severity = f.Severity
-			}
-			out[i].Confidence = max(out[i].Confidence, f.Confidence)
-			continue
-		}
-		at[here] = len(out)
-		f.ID = fmt.Sprintf("F%d", len(out)+1)
-		out = append(out, f)
-	}
-	return out
+	return letters(i/26-1) + letters(i%26)
 }

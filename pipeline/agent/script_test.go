@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -40,6 +41,12 @@ type scriptJob struct {
 	Run      json.RawMessage    `json:"run"` // over newRun
 	Tree     []string           `json:"tree"`
 	Failures []pipeline.Failure `json:"failures"`
+
+	Instructions []Doc                `json:"instructions"`
+	Comments     []Comment            `json:"comments"`
+	Baseline     *pipeline.TestReport `json:"baseline"`
+
+	Changed []pipeline.TestChange `json:"changed"` // for JustifyTests, in place of Analyse
 }
 
 func runScript(t *testing.T, name string) {
@@ -50,7 +57,7 @@ func runScript(t *testing.T, name string) {
 	var tape txtar.Archive
 	var sj scriptJob
 	var diff string
-	repo, want := map[string]string{}, map[string]string{}
+	repo, want, since := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, f := range ar.Files {
 		dir, rest, _ := strings.Cut(f.Name, "/")
 		switch {
@@ -62,6 +69,8 @@ func runScript(t *testing.T, name string) {
 			readYAML(t, f.Data, &sj)
 		case f.Name == "diff":
 			diff = string(f.Data)
+		case dir == "since":
+			since[rest] = string(f.Data)
 		case dir == "want":
 			want[rest] = string(f.Data)
 		default:
@@ -78,7 +87,16 @@ func runScript(t *testing.T, name string) {
 	a := newAgent(t, firstOf(sj.Model, "tape:script"), tapeModel(t, string(txtar.Format(&tape))))
 	j := job(run, sj.Ref, ws, log)
 	j.Diff, j.Tree, j.Failures = diff, sj.Tree, sj.Failures
-	result, usage, err := perform(t, a, j)
+	j.Instructions, j.Comments, j.Baseline = sj.Instructions, sj.Comments, sj.Baseline
+	if len(since) > 0 {
+		j.Since = func(_ context.Context, from string) (string, error) {
+			if patch, ok := since[from]; ok {
+				return patch, nil
+			}
+			return "", fmt.Errorf("there is no commit %s", from)
+		}
+	}
+	result, usage, err := perform(t, a, j, sj.Changed)
 
 	got := map[string]string{"events": log.String()}
 	if err != nil {
@@ -110,7 +128,7 @@ func runScript(t *testing.T, name string) {
 }
 
 // perform runs the phase that a job is for.
-func perform(t *testing.T, a *Agent, j Job) (any, pipeline.Usage, error) {
+func perform(t *testing.T, a *Agent, j Job, changed []pipeline.TestChange) (any, pipeline.Usage, error) {
 	switch j.Ref.Phase {
 	case pipeline.PhasePlan:
 		return anyOf(a.Plan(t.Context(), j))
@@ -119,6 +137,9 @@ func perform(t *testing.T, a *Agent, j Job) (any, pipeline.Usage, error) {
 	case pipeline.PhaseReview:
 		return anyOf(a.Review(t.Context(), j))
 	case pipeline.PhaseTest:
+		if len(changed) > 0 {
+			return anyOf(a.JustifyTests(t.Context(), j, changed))
+		}
 		return anyOf(a.Analyse(t.Context(), j))
 	}
 	return nil, pipeline.Usage{}, errors.New("job.yaml: ref.phase must be plan, implement, review or test")

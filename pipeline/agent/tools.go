@@ -45,7 +45,7 @@ func misuse(format string, args ...any) outcome {
 }
 
 // tool is something that a model can do to a workspace. An error of run ends the
-// phase; everything that the model can mend is an outcome.
+// phase; everything that the model can fix is an outcome.
 type tool struct {
 	name    string
 	schema  map[string]any
@@ -57,6 +57,7 @@ type tool struct {
 // toolbox is what tools work on.
 type toolbox struct {
 	ws      Workspace
+	base    string        // SHA that the run's work starts from
 	ran     bool          // a command was run: the work tree may have changed
 	timeout time.Duration // cap on a command
 }

@@ -224,42 +224,6 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestSplitDiff covers lessons 9: what is not shown is said.
-func TestSplitDiff(t *testing.T) {
-	file := func(name string, lines int) string {
-		return fmt.Sprintf("diff --git a/%[1]s b/%[1]s\n--- a/%[1]s\n+++ b/%[1]s\n@@ -0,0 +1,%d @@\n", name, lines) + strings.Repeat("+"+strings.Repeat("x", 99)+"\n", lines)
-	}
-	gone := "diff --git a/gone.go b/gone.go\ndeleted file mode 100644\nindex 1111111..0000000\n--- a/gone.go\n+++ /dev/null\n@@ -1 +0,0 @@\n-diff --git a/x b/x\n"
-	in := gone + file("big.go", 600) + file("a.go", 400) + file("b.go", 400) + file("c.go", 400) + file("d.go", 400) + file("e.go", 400) + file("small.go", 1) + "diff --git broken\n@@ what\n"
-	p := splitDiff(in)
-	if d := cmp.Diff([]string{"gone.go", "a.go", "b.go", "c.go", "d.go", "small.go"}, p.reviewed); d != "" {
-		t.Errorf("reviewed (-want +got):\n%s", d)
-	}
-	want := []string{"big.go: its patch of 59 KiB", "e.go: the patch is over the 192 KiB", "diff --git broken: this part"}
-	list := strings.Split(strings.TrimSpace(p.skippedList()), "\n")
-	if len(list) != len(want) {
-		t.Fatalf("skipped %q, want %q", list, want)
-	}
-	for i := range want {
-		if !strings.HasPrefix(list[i], want[i]) {
-			t.Errorf("skipped %q, want %q", list[i], want[i])
-		}
-	}
-	if len(p.text) > maxDiffTotal || !p.files["big.go"] {
-		t.Errorf("%d bytes shown; files %v", len(p.text), p.files)
-	}
-}
-
-func FuzzSplitDiff(f *testing.F) {
-	f.Add("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
-	f.Fuzz(func(t *testing.T, s string) {
-		p := splitDiff(s)
-		if n := len(diffParts(s)); len(p.reviewed)+len(p.skipped) != n && n > 0 {
-			t.Fatalf("%d parts, %d reviewed and %d skipped", n, len(p.reviewed), len(p.skipped))
-		}
-	})
-}
-
 // TestReplacement covers lessons 7: a suggestion is tried before it is kept.
 func TestReplacement(t *testing.T) {
 	const goFile = "package a\n\nfunc f() {\n\tx()\n\ty()\n}\n"
@@ -481,7 +445,7 @@ func TestComesBack(t *testing.T) {
 	}
 	run.Failures = []pipeline.Issue{{State: "open", Times: 4, Failure: &pipeline.Failure{Fingerprint: "stuck", Test: "TestStuck"}}}
 	fb := openFeedback(run)
-	list := fb.findingList()
+	list := findingList(fb.findings, "F", fb.again)
 	if strings.Count(list, "IT HAS COME BACK") != 1 || !strings.Contains(list, "nil is not checked\n   IT HAS COME BACK: this is the second time") {
 		t.Errorf("findings:\n%s", list)
 	}

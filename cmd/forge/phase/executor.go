@@ -56,7 +56,7 @@ type Memory interface {
 	Filter(ctx context.Context, run *pipeline.Run, review *pipeline.Review)
 }
 
-// Options are what an executor brings together. All are needed but CI and TestTimeout.
+// Options are what an executor brings together. All are needed but CI, Comments and TestTimeout.
 type Options struct {
 	Planner     Planner
 	Implementer Implementer
@@ -69,6 +69,9 @@ type Options struct {
 	Token    func(ctx context.Context, repo pipeline.Repo) (string, error) // for git; "" where none is needed
 	Identity func(ctx context.Context) (Identity, error)
 	CI       *CI // nil without GitHub
+	// Comments returns what people with write access said on an issue, oldest first;
+	// nil without GitHub.
+	Comments func(ctx context.Context, repo pipeline.Repo, issue int) ([]agent.Comment, error)
 
 	Log         *slog.Logger
 	Now         func() time.Time
@@ -82,10 +85,13 @@ type Executor struct {
 
 	mu   sync.Mutex
 	open map[int64]*sandbox.Workspace // one per run, kept between its phases
+	said map[int64][]agent.Comment    // on the runs' issues, when last read; as long as their workspaces
 }
 
 // New returns an executor, which is a work.Executor.
-func New(o Options) *Executor { return &Executor{o: o, open: map[int64]*sandbox.Workspace{}} }
+func New(o Options) *Executor {
+	return &Executor{o: o, open: map[int64]*sandbox.Workspace{}, said: map[int64][]agent.Comment{}}
+}
 
 // Do carries out a phase and returns the events that its result is.
 func (x *Executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit work.Emit) ([]pipeline.Event, error) {

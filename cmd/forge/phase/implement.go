@@ -22,6 +22,9 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	if job.Diff, err = x.o.Gateway.Diff(ctx, run.Repo, run.Base, run.Head); err != nil {
 		return pipeline.Data{}, err
 	}
+	if err := x.orient(ctx, run, &job); err != nil {
+		return pipeline.Data{}, err
+	}
 	if err := x.o.Memory.Recall(ctx, &job, "implementer", job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
@@ -49,7 +52,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	if err != nil {
 		return pipeline.Data{}, asAgentFault(err)
 	}
-	return pipeline.Data{Implementation: &impl}, nil
+	return pipeline.Data{Implementation: &impl, Instructions: job.InstructionsUsed()}, nil
 }
 
 // commitTime is when the iteration began, so that a phase that is carried out

@@ -30,13 +30,13 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 			return pipeline.Data{}, err
 		}
 	}
-	if job.Tree, err = x.o.Gateway.Files(ctx, run.Repo, from); err != nil {
+	if err := x.orient(ctx, run, &job); err != nil {
 		return pipeline.Data{}, err
 	}
-	job.Workspace = ws
+	job.Workspace, job.Baseline = ws, baseline
 	if err := x.o.Memory.Recall(ctx, &job, "planner", job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
 	plan, _, err := x.o.Planner.Plan(ctx, job)
-	return pipeline.Data{Plan: &plan, Tests: baseline}, err
+	return pipeline.Data{Plan: &plan, Tests: baseline, Instructions: job.InstructionsUsed()}, err
 }

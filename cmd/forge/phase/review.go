@@ -22,6 +22,15 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 		return pipeline.Data{}, err
 	}
 	job.Workspace = ws
+	job.Since = func(ctx context.Context, from string) (string, error) {
+		if err := x.fetch(ctx, run, from); err != nil {
+			return "", err
+		}
+		return x.o.Gateway.Diff(ctx, run.Repo, from, run.Head)
+	}
+	if err := x.orient(ctx, run, &job); err != nil {
+		return pipeline.Data{}, err
+	}
 	if err := x.o.Memory.Recall(ctx, &job, "reviewer", job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
@@ -29,12 +38,41 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err != nil {
 		return pipeline.Data{}, err
 	}
-	if review.Findings, err = x.resolve(ctx, run, pipeline.PhaseReview, review.Findings); err != nil {
+	if err = x.recognise(ctx, run, &review); err != nil {
 		return pipeline.Data{}, err
 	}
 	review.Identity = identity.Version
 	x.o.Memory.Filter(ctx, run, &review)
-	return pipeline.Data{Review: &review}, nil
+	return pipeline.Data{Review: &review, Instructions: job.InstructionsUsed()}, nil
+}
+
+// recognise gives the review's findings the fingerprints under which the run knows
+// them. Those that were ruled open are known; what is one of them in other words is
+// said once.
+func (x *Executor) recognise(ctx context.Context, run *pipeline.Run, review *pipeline.Review) (err error) {
+	ruled := map[string]bool{}
+	for _, r := range review.Rulings {
+		ruled[r.Finding] = r.Verdict == pipeline.VerdictOpen
+	}
+	var known, found []pipeline.Finding
+	for _, f := range review.Findings {
+		if ruled[f.Fingerprint] && !slices.ContainsFunc(known, func(k pipeline.Finding) bool { return k.Fingerprint == f.Fingerprint }) {
+			known = append(known, f)
+		} else {
+			found = append(found, f)
+		}
+	}
+	if found, err = x.resolve(ctx, run, pipeline.PhaseReview, found); err != nil {
+		return err
+	}
+	found = slices.DeleteFunc(found, func(f pipeline.Finding) bool {
+		return slices.ContainsFunc(known, func(k pipeline.Finding) bool { return k.Fingerprint == f.Fingerprint })
+	})
+	review.Findings = append(known, found...)
+	for i := range review.Findings {
+		review.Findings[i].ID = fmt.Sprintf("F%d", i+1)
+	}
+	return nil
 }
 
 // reviews asks every reviewer and makes one review of theirs.
@@ -63,6 +101,8 @@ func addReview(all *pipeline.Review, more pipeline.Review) {
 	all.Summary = strings.TrimSpace(all.Summary + "\n\n" + more.Summary)
 	all.Compliance = append(slices.Clone(all.Compliance), more.Compliance...)
 	all.Findings = append(slices.Clone(all.Findings), more.Findings...)
+	all.Rulings = append(slices.Clone(all.Rulings), more.Rulings...)
+	all.Ruled = all.Ruled || more.Ruled
 	all.Risk = max(all.Risk, more.Risk)
 	all.NeedsHuman = cmp.Or(all.NeedsHuman, more.NeedsHuman)
 	all.SendTo = cmp.Or(all.SendTo, more.SendTo)

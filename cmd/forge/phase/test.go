@@ -39,6 +39,9 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 			return pipeline.Data{}, nil, err
 		}
 		job.Workspace, job.Diff, job.Failures = ws, patch, report.Failures
+		if err := x.orient(ctx, run, &job); err != nil {
+			return pipeline.Data{}, nil, err
+		}
 		if err := x.o.Memory.Recall(ctx, &job, "tester", job.Emit); err != nil {
 			return pipeline.Data{}, nil, err
 		}

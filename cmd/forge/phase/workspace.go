@@ -56,6 +56,7 @@ func (x *Executor) Close(run int64) {
 	x.mu.Lock()
 	ws := x.open[run]
 	delete(x.open, run)
+	delete(x.said, run)
 	x.mu.Unlock()
 	if ws == nil {
 		return

@@ -16,6 +16,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github"
 	"forge/pipeline"
+	"forge/pipeline/agent"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/work"
 )
@@ -37,6 +38,16 @@ type githubClient struct {
 // Permission implements work.Hub.
 func (h *githubClient) Permission(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (string, error) {
 	return h.app.Permission(ctx, repo, actor)
+}
+
+// comments returns what people with write access said on an issue.
+func (h *githubClient) comments(ctx context.Context, repo pipeline.Repo, issue int) ([]agent.Comment, error) {
+	list, err := h.app.Comments(ctx, repo, issue)
+	var out []agent.Comment
+	for _, c := range list {
+		out = append(out, agent.Comment{By: c.By.Login, At: c.At, Text: c.Text})
+	}
+	return out, err
 }
 
 // Reply implements work.Hub.

@@ -131,6 +131,12 @@ content: "printf 'hello, %s\\n' $1\n"
 >>> submit
 summary: Use a helper
 addressed: [{id: F1, what: there is a helper}]
+-- quality 2/1 --
+>>> submit
+summary: In its place.
+risk: 1
+findings: []
+rulings: [{id: F1, verdict: withdrawn, why: helper.sh has it now}]
 -- quality */1 --`, 1)
 	ts := newTestServer(t, testOptions{tape: tape})
 	ts.label("acme")
@@ -251,7 +257,8 @@ func TestBaseMoved(t *testing.T) {
 
 // A human's review that requests changes sends the work back with them.
 func TestChangesRequested(t *testing.T) {
-	tape := servertest.GreeterTape + "-- implementer 2/1 --\n>>> write\npath: NOTES.md\ncontent: \"greets politely\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Write it down\naddressed: [{id: F1, what: written down}, {id: F2, what: written down}]\n"
+	tape := servertest.GreeterTape + "-- implementer 2/1 --\n>>> write\npath: NOTES.md\ncontent: \"greets politely\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Write it down\naddressed: [{id: F1, what: written down}, {id: F2, what: written down}]\n" +
+		"-- quality 2/1 --\n@expect asked for by a person] Write down why.\n>>> submit\nsummary: Written down.\nrisk: 1\nfindings: []\nrulings: [{id: F1, verdict: fixed, why: see NOTES.md}, {id: F2, verdict: fixed, why: see NOTES.md}]\n"
 	ts := newTestServer(t, testOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
 		err := ts.gh.As("acme").Review(greetRepo, r.Published.Pull.Number, githubtest.Review{Event: "REQUEST_CHANGES", Body: "Write down why.", Path: "greet.sh", Line: 1, Comment: "This needs a note."})
 		if err != nil {

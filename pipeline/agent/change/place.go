@@ -106,6 +106,15 @@ func (p Place) locate(lines []string) Place {
 	return p
 }
 
+// Holds reports whether a file has these lines, one after the other, whatever their
+// indentation.
+func Holds(content, code string) bool {
+	p := Place{Line: 1, Code: code}
+	lines := splitLines(content)
+	found := p.locate(append([]string{"\x00"}, lines...))
+	return found.Line > 1
+}
+
 // before returns the file's lines at the older commit, from those at the newer one.
 func (f *File) before(now []string) []string {
 	var out []string

@@ -1,0 +1,94 @@
+package phase
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+	"forge/pipeline/agent"
+)
+
+// maxInstructionFiles caps how many of a repository's instructions are read.
+const maxInstructionFiles = 12
+
+// orient gives a job what every role is told: the files of the base, the repository's
+// instructions as they stand there, and what people with write access said on the
+// issue.
+func (x *Executor) orient(ctx context.Context, run *pipeline.Run, job *agent.Job) error {
+	if err := x.fetch(ctx, run, run.Base); err != nil {
+		return err
+	}
+	var err error
+	if job.Tree, err = x.o.Gateway.Files(ctx, run.Repo, run.Base); err != nil {
+		return err
+	}
+	if job.Instructions, err = x.instructions(ctx, run, job.Tree); err != nil {
+		return err
+	}
+	job.Comments, err = x.comments(ctx, run, job.Ref.Phase)
+	return err
+}
+
+// touched are the files that a run's work is about, as far as that is known.
+func touched(run *pipeline.Run) []string {
+	var out []string
+	if run.Plan != nil {
+		out = append(out, run.Plan.Files...)
+	}
+	for _, it := range run.Iterations {
+		if it.Impl != nil {
+			out = append(out, it.Impl.Files...)
+		}
+	}
+	return out
+}
+
+// instructions reads the repository's own, from the base: what the work under review
+// changes of them does not count.
+func (x *Executor) instructions(ctx context.Context, run *pipeline.Run, tree []string) ([]agent.Doc, error) {
+	var out []agent.Doc
+	paths := agent.InstructionPaths(tree, touched(run))
+	for _, p := range paths[:min(len(paths), maxInstructionFiles)] {
+		text, err := x.o.Gateway.File(ctx, run.Repo, run.Base, p)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		// Often one is a symbolic link to another, whose content is that one's path.
+		if to := path.Join(path.Dir(p), string(text)); len(text) < 200 && !strings.Contains(string(text), "\n") && slices.Contains(tree, to) {
+			if slices.Contains(paths, to) {
+				continue
+			}
+			if text, err = x.o.Gateway.File(ctx, run.Repo, run.Base, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+		}
+		out = append(out, agent.Doc{Path: p, Text: string(text)})
+	}
+	return out, nil
+}
+
+// comments reads what was said on the issue: anew when a plan or an iteration begins,
+// so that all roles of an iteration know the same, and nobody is asked twice.
+func (x *Executor) comments(ctx context.Context, run *pipeline.Run, p pipeline.Phase) ([]agent.Comment, error) {
+	if x.o.Comments == nil || run.Task.Issue == 0 {
+		return nil, nil
+	}
+	x.mu.Lock()
+	known, ok := x.said[run.ID]
+	x.mu.Unlock()
+	if ok && p != pipeline.PhasePlan && p != pipeline.PhaseImplement {
+		return known, nil
+	}
+	list, err := x.o.Comments(ctx, run.Repo, run.Task.Issue)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.said[run.ID] = list
+	return list, nil
+}

@@ -1,0 +1,397 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+	"forge/pipeline/agent/change"
+)
+
+// claim is a finding that was open before this review, and what is known of it now.
+type claim struct {
+	id    string // in the prompt, "F1"
+	issue *pipeline.Issue
+	fate  change.Fate
+	since bool   // whether anything at all was committed since it was last seen
+	said  string // the implementer, of it
+	part  int    // which part of the change it is ruled on with
+}
+
+// changed is what a ruling says of the code; see pipeline.Ruling. What a person asks
+// for is a wish, and the place is where they wrote it: any commit may fulfil it.
+func (c *claim) changed() bool {
+	if f := c.issue.Finding; f.File == "" || f.Category == "human" {
+		return c.since
+	}
+	return c.fate.Changed
+}
+
+// claims collects the open findings of earlier reviews and of people. Those of stage
+// one, that a criterion is not met, are apart: that stage rules on them.
+func (p *phase) claims(ctx context.Context) (list, criteria []*claim, err error) {
+	run := p.job.Run
+	patches := map[string]*change.Change{}
+	for i := range run.Findings {
+		is := &run.Findings[i]
+		if is.Finding == nil || is.State != "open" || is.Phase == pipeline.PhaseTest {
+			continue
+		}
+		c := &claim{id: fmt.Sprintf("F%d", len(list)+1), issue: is, said: answered(run, is.Finding)}
+		if err := p.follow(ctx, c, patches); err != nil {
+			return nil, nil, err
+		}
+		if is.Finding.Criterion != "" {
+			criteria = append(criteria, c)
+		} else {
+			list = append(list, c)
+		}
+	}
+	return list, criteria, nil
+}
+
+// follow finds out what became of a finding's place since it was last seen.
+func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change.Change) error {
+	run, f := p.job.Run, c.issue.Finding
+	seen := lastSeen(run, c.issue)
+	patch, known := patches[seen]
+	if !known {
+		if seen == run.Head {
+			patch = &change.Change{}
+		} else if seen != "" && p.job.Since != nil {
+			text, err := p.job.Since(ctx, seen)
+			if err != nil && ends(ctx, err) {
+				return err
+			}
+			if err == nil {
+				read := change.Read(text)
+				patch = &read
+			}
+		}
+		patches[seen] = patch
+	}
+	c.since = seen != "" && seen != run.Head && (patch == nil || len(patch.Files) > 0)
+	if f.File == "" {
+		return nil
+	}
+	now, stop := p.head(ctx)
+	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code}
+	if patch != nil {
+		c.fate = patch.Follow(place, now)
+		return stop()
+	}
+	// The commit is not known here any more. Code that still stands has not changed.
+	c.fate = change.Change{}.Follow(place, now)
+	if content, ok := now(f.File); ok && f.Code != "" {
+		c.fate.Changed = !change.Holds(content, f.Code)
+	}
+	return stop()
+}
+
+// lastSeen is the commit at which a finding was last listed, "" when nobody knows.
+func lastSeen(run *pipeline.Run, is *pipeline.Issue) string {
+	if is.Seen != "" {
+		return is.Seen
+	}
+	for i := range run.Iterations {
+		if it := &run.Iterations[i]; it.Number == is.Last && it.Review != nil {
+			return it.Review.Head
+		}
+	}
+	return ""
+}
+
+// head returns a reader of the files at the run's head, and what says whether the
+// phase has to end because of one of them.
+func (p *phase) head(ctx context.Context) (now func(string) (string, bool), stop func() error) {
+	var fatal error
+	now = func(file string) (string, bool) {
+		clean, err := inside(file)
+		if err != nil || p.job.Workspace == nil || fatal != nil {
+			return "", false
+		}
+		data, err := p.job.Workspace.Read(ctx, clean)
+		if err != nil && ends(ctx, err) {
+			fatal = err
+		}
+		return string(data), err == nil && isText(data)
+	}
+	return now, func() error { return fatal }
+}
+
+// answered is what the implementer said of a finding in the current iteration.
+func answered(run *pipeline.Run, f *pipeline.Finding) string {
+	it := run.Current()
+	if it == nil || it.Impl == nil {
+		return ""
+	}
+	title := "(" + titleOf(f) + "): "
+	for _, a := range it.Impl.Addressed {
+		if _, what, ok := strings.Cut(a, title); ok {
+			return what
+		}
+	}
+	return ""
+}
+
+// disputed is why the implementer holds a finding for mistaken.
+func disputed(run *pipeline.Run, is *pipeline.Issue) string {
+	if is.Disputed != "" {
+		return is.Disputed
+	}
+	if it := run.Current(); it != nil && it.Impl != nil {
+		for _, d := range it.Impl.Disputes {
+			if d.Finding == is.Fingerprint() {
+				return d.Why
+			}
+		}
+	}
+	return ""
+}
+
+func titleOf(f *pipeline.Finding) string { return clip(firstLine(f.Message), 100) }
+
+// shortPrint is as much of a fingerprint as people and models need.
+func shortPrint(s string) string { return s[:min(8, len(s))] }
+
+// claimList shows claims to the reviewer.
+func (p *phase) claimList(list []*claim) string {
+	var b strings.Builder
+	for _, c := range list {
+		f := c.issue.Finding
+		by := ""
+		if f.Category == "human" {
+			by = ", asked for by a person"
+		}
+		fmt.Fprintf(&b, "%s [%s, %s, %s%s]%s %s\n", c.id, f.Severity, f.Category, shortPrint(f.Fingerprint), by, where(f.File, f.Line, f.EndLine), f.Message)
+		if f.Code != "" {
+			fmt.Fprintf(&b, "   the code was:\n%s\n", indent(clip(f.Code, 1500)))
+		}
+		b.WriteString(c.history())
+		if c.said != "" {
+			fmt.Fprintf(&b, "   the implementer says: %s\n", clip(c.said, 800))
+		}
+		if why := disputed(p.job.Run, c.issue); why != "" {
+			fmt.Fprintf(&b, "   THE IMPLEMENTER DISPUTES IT: %s\n", clip(why, 1500))
+		}
+		if c.issue.Ruling != "" {
+			fmt.Fprintf(&b, "   the last ruling on it said: %s\n", clip(c.issue.Ruling, 500))
+		}
+		if n := c.issue.Upheld; n > 0 {
+			fmt.Fprintf(&b, "   it was upheld against a dispute %d× already\n", n)
+		}
+	}
+	return b.String()
+}
+
+// history says what became of the code.
+func (c *claim) history() string {
+	f := c.issue.Finding
+	switch {
+	case f.File == "" && c.since:
+		return "   since then: commits were made; it has no place in the code\n"
+	case f.File == "":
+		return "   since then: no commit was made\n"
+	case !c.fate.Changed && !c.changed():
+		return "   since then: THE CODE AT ITS PLACE HAS NOT CHANGED\n"
+	case !c.fate.Changed:
+		return "   since then: the code at its place has not changed, other code has\n"
+	case c.fate.File == "":
+		return "   since then: the file is gone\n"
+	}
+	moved := ""
+	if c.fate.File != f.File {
+		moved = ", the file is now " + c.fate.File
+	}
+	out := "   since then: the code at its place has changed" + moved + "\n"
+	if c.fate.Excerpt != "" {
+		out += indent(c.fate.Excerpt) + "\n"
+	}
+	return out
+}
+
+var rulingsSchema = listOf(object(
+	"id", typed("string", "of the open finding, F1"),
+	"verdict", oneOf("what has become of it", "fixed", "open", "withdrawn"),
+	"why", typed("string", "what shows it: the code or the test; of a withdrawn one: why it is no problem, or where it is handled"),
+), "one for each open finding that was listed; may be empty when none was")
+
+// verdicts are words that models use for the three.
+var verdicts = map[string]pipeline.Verdict{
+	"fixed": pipeline.VerdictFixed, "resolved": pipeline.VerdictFixed, "gone": pipeline.VerdictFixed,
+	"open": pipeline.VerdictOpen, "still open": pipeline.VerdictOpen, "still there": pipeline.VerdictOpen, "upheld": pipeline.VerdictOpen, "not fixed": pipeline.VerdictOpen,
+	"withdrawn": pipeline.VerdictWithdrawn, "mistaken": pipeline.VerdictWithdrawn, "invalid": pipeline.VerdictWithdrawn, "not a problem": pipeline.VerdictWithdrawn,
+}
+
+// maxAsked is how often the reviewer is asked again for its rulings alone.
+const maxAsked = 2
+
+// docket takes the reviewer's rulings on the claims that it was shown.
+type docket struct {
+	claims  []*claim
+	asked   int
+	rulings map[*claim]pipeline.Ruling
+}
+
+// take reads rulings. What is missing or cannot be is asked for again, twice; what
+// still lacks a ruling then stays open.
+func (d *docket) take(args json.RawMessage) []string {
+	var in struct {
+		Rulings []struct{ ID, Verdict, Why string }
+	}
+	if err := decode(args, &in); err != nil {
+		return []string{err.Error()}
+	}
+	d.rulings = map[*claim]pipeline.Ruling{}
+	var bad []string
+	for _, r := range in.Rulings {
+		c := d.find(r.ID)
+		if c == nil {
+			bad = append(bad, fmt.Sprintf("rulings: there is no open finding %q; %s", clip(r.ID, 40), d.ids()))
+			continue
+		}
+		ruling, why := c.rule(r.Verdict, strings.TrimSpace(r.Why))
+		if why != "" {
+			bad = append(bad, why)
+		}
+		if _, twice := d.rulings[c]; twice && d.rulings[c].Verdict != ruling.Verdict {
+			bad = append(bad, fmt.Sprintf("rulings: %s is ruled on twice, differently", c.id))
+			ruling.Verdict = pipeline.VerdictOpen
+		}
+		if ruling.Verdict != "" {
+			d.rulings[c] = ruling
+		}
+	}
+	for _, c := range d.claims {
+		if _, ok := d.rulings[c]; !ok && c.issue.Finding.Severity.Blocks() && !mentions(bad, c.id) {
+			bad = append(bad, fmt.Sprintf("rulings: %s (%s) has none: is it fixed, open or withdrawn?", c.id, titleOf(c.issue.Finding)))
+		}
+	}
+	if len(bad) > 0 {
+		if d.asked++; d.asked > maxAsked {
+			return nil
+		}
+	}
+	return bad
+}
+
+func mentions(problems []string, id string) bool {
+	return slices.ContainsFunc(problems, func(s string) bool { return strings.Contains(s, " "+id+" ") })
+}
+
+// rule reads one ruling; why says what is wrong with it. Its verdict is "" when it is
+// none.
+func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
+	f := c.issue.Finding
+	r = pipeline.Ruling{Finding: f.Fingerprint, Why: why, Changed: c.changed()}
+	v, known := verdicts[strings.ToLower(strings.Trim(strings.TrimSpace(verdict), "."))]
+	switch {
+	case !known:
+		return r, fmt.Sprintf("rulings: %s has the verdict %q, which is not one of fixed, open, withdrawn", c.id, clip(verdict, 40))
+	case v == pipeline.VerdictWithdrawn && why == "":
+		return r, fmt.Sprintf("rulings: %s is withdrawn without a why", c.id)
+	case v == pipeline.VerdictWithdrawn && f.Category == "human":
+		r.Verdict = pipeline.VerdictOpen
+		return r, fmt.Sprintf("rulings: %s was asked for by a person, and only people take that back: rule it fixed or open", c.id)
+	case v == pipeline.VerdictFixed && !r.Changed:
+		r.Verdict = v
+		return r, fmt.Sprintf("rulings: %s is ruled fixed, but the code at its place is as it was: rule it open, or withdrawn, and say where it is handled or why it never was a problem", c.id)
+	}
+	r.Verdict = v
+	return r, ""
+}
+
+// find returns the claim that an id means: "F1", or the beginning of its fingerprint.
+func (d *docket) find(id string) *claim {
+	id = strings.Trim(strings.TrimSpace(id), "[]()")
+	for _, c := range d.claims {
+		if strings.EqualFold(c.id, id) || len(id) >= 6 && strings.HasPrefix(c.issue.Finding.Fingerprint, strings.ToLower(id)) {
+			return c
+		}
+	}
+	return nil
+}
+
+func (d *docket) ids() string {
+	var ids []string
+	for _, c := range d.claims {
+		ids = append(ids, c.id)
+	}
+	if len(ids) == 0 {
+		return "none was listed"
+	}
+	return "listed are " + strings.Join(ids, ", ")
+}
+
+// ruleCriteria rules on the findings of stage one: a criterion is met or it is not.
+func ruleCriteria(run *pipeline.Run, list []*claim, answers []pipeline.Compliance) []pipeline.Ruling {
+	var out []pipeline.Ruling
+	for _, c := range list {
+		f := c.issue.Finding
+		r := pipeline.Ruling{Finding: f.Fingerprint, Changed: c.since}
+		answer := slices.IndexFunc(answers, func(a pipeline.Compliance) bool { return a.Criterion == f.Criterion })
+		switch {
+		case answer < 0 || !asksFor(run.Plan, f):
+			r.Verdict, r.Why = pipeline.VerdictWithdrawn, "the plan does not have this criterion any more"
+		case answers[answer].Met:
+			r.Verdict, r.Why = pipeline.VerdictFixed, answers[answer].Evidence
+		default:
+			r.Verdict, r.Why = pipeline.VerdictOpen, answers[answer].Evidence
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// asksFor reports whether a plan still has the criterion that a finding says is not met.
+func asksFor(plan *pipeline.Plan, f *pipeline.Finding) bool {
+	return plan != nil && slices.ContainsFunc(plan.Criteria, func(c pipeline.Criterion) bool {
+		return c.ID == f.Criterion && notMet(c.ID, c.Text) == f.Message
+	})
+}
+
+// still returns the findings that were ruled open as they stand at the head: where
+// they are now, with the code that is there. What a person asked for is not Forge's
+// to say again.
+func (p *phase) still(ctx context.Context, d *docket) ([]pipeline.Finding, error) {
+	now, stop := p.head(ctx)
+	var out []pipeline.Finding
+	for _, c := range d.claims {
+		f := *c.issue.Finding
+		if d.rulings[c].Verdict != pipeline.VerdictOpen || f.Category == "human" {
+			continue
+		}
+		if f.File != "" {
+			p.relocate(&f, c.fate, now)
+		}
+		out = append(out, f)
+	}
+	return out, stop()
+}
+
+// relocate moves a finding to where its place is now. A suggestion that was made for
+// other code becomes words.
+func (p *phase) relocate(f *pipeline.Finding, fate change.Fate, now func(string) (string, bool)) {
+	before := f.Code
+	content, ok := "", false
+	if fate.File != "" {
+		content, ok = now(fate.File)
+	}
+	if f.Line, f.EndLine = fate.Line, fate.End; fate.File == "" {
+		f.Line, f.EndLine = 0, 0
+	} else {
+		f.File = fate.File
+	}
+	lines := splitLines(content)
+	if last := max(f.Line, f.EndLine); f.Line > 0 && ok && last <= len(lines) {
+		f.Code = strings.Join(lines[f.Line-1:last], "\n")
+	}
+	if f.Fix != nil && f.Fix.Replacement != nil && (f.Code != before || f.Line == 0) {
+		fix := *f.Fix
+		fix.Diff, fix.Replacement = firstOf(fix.Diff, signed("-", before)+signed("+", *fix.Replacement)), nil
+		f.Fix = &fix
+	}
+}
