@@ -52,7 +52,7 @@ const (
 	EventIssueEdited   EventType = "issue.edited"             // Data.Task; Data.Actor, who may change it: what is wanted has changed
 
 	// What people do with what Forge said (H1–H7). Data.Signal; they may come after the run's end.
-	EventDismissed     EventType = "feedback.finding_dismissed" // Data.Actor, too: who, as far as it is known
+	EventDismissed     EventType = "feedback.finding_dismissed" // Data.Actor, too: who, "ghost" where GitHub does not say
 	EventFindingMended EventType = "feedback.finding_mended"    // by a person, in their own way
 	EventFixApplied    EventType = "feedback.fix_applied"
 	EventFixRewritten  EventType = "feedback.fix_rewritten"

@@ -136,10 +136,14 @@ func (r *Run) Dismissals(events []Event, at time.Time) []Event {
 		if s == nil || e.Type != EventDismissed {
 			continue
 		}
-		if by = s.Actor; !s.Off {
-			delete(open, s.Finding)
+		if !s.Off {
+			if s.Weight > 0 {
+				by = s.Actor
+				delete(open, s.Finding)
+			}
 			continue
 		}
+		by = s.Actor
 		for i := range r.Findings {
 			is := &r.Findings[i]
 			back = back || is.Fingerprint() == s.Finding && is.Phase == PhaseReview && is.State == "dismissed" && is.Finding.Severity.Blocks()

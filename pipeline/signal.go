@@ -14,6 +14,9 @@ var signalEvents = map[SignalKind]EventType{
 	SignalMerged: EventPullClosed, SignalClosed: EventPullClosed, SignalReverted: EventPullClosed,
 }
 
+// ghost is whom GitHub shows where it does not say who it was.
+const ghost = "ghost"
+
 // SignalEvents turns signals into events of their run (H7). An event's id is made
 // of the signal's key, kind and moment: the same signal found twice is one event.
 // An unknown kind gives none.
@@ -36,8 +39,11 @@ func SignalEvents(signals []Signal) []Event {
 			ID:   "signal/" + digest(s.Key, string(s.Kind), state, s.At.UTC().Format(time.RFC3339Nano)),
 			Type: t, Source: source, Time: s.At, Data: Data{Signal: &s},
 		}
-		if s.Kind == SignalDismissed && s.Actor.Login != "" {
+		if s.Kind == SignalDismissed {
 			by := s.Actor
+			if by.Login == "" {
+				by.Login = ghost
+			}
 			e.Data.Actor = &by
 		}
 		out = append(out, e)

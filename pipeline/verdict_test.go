@@ -182,7 +182,7 @@ func (w *team) people() {
 		sha, _ := w.commit(run.Head, 30)
 		w.p.Human("notice", "push "+sha+pick(w, []string{"", " by a bot"}))
 	case 1:
-		w.p.Human("dismiss", pick(w, names))
+		w.p.Human("dismiss", pick(w, names)+pick(w, []string{"", "", " by a stranger", " by nobody"}))
 	case 2:
 		w.p.Human("undismiss", pick(w, names))
 	case 3:
@@ -329,7 +329,7 @@ func (b *books) take(e *Event) {
 		for _, f := range b.findings {
 			switch {
 			case f.print != d.Signal.Finding:
-			case !d.Signal.Off && f.state == "open":
+			case !d.Signal.Off && f.state == "open" && d.Signal.Weight > 0:
 				f.state = "dismissed"
 			case d.Signal.Off && f.state == "dismissed":
 				f.state = "open"

@@ -164,13 +164,20 @@ func (p *Player) Human(verb, rest string) bool {
 		}
 		p.Append(events...)
 	case "dismiss", "undismiss":
-		fp := p.fingerprint(rest)
-		if fp == "" {
-			p.printf("  no finding %q", rest)
+		signal := pipeline.Signal{Kind: pipeline.SignalDismissed, Actor: pipeline.Actor{ID: 5, Login: "ann"}, Weight: 1, At: p.Now, Off: verb == "undismiss"}
+		name, login, _ := strings.Cut(rest, " by ")
+		switch login {
+		case "":
+		case "a stranger":
+			signal.Actor, signal.Weight = pipeline.Actor{ID: 9, Login: "eve"}, 0
+		case "nobody":
+			signal.Actor = pipeline.Actor{}
+		}
+		signal.Key, signal.Finding = "dismissed/"+name, p.fingerprint(name)
+		if signal.Finding == "" {
+			p.printf("  no finding %q", name)
 			return true
 		}
-		ann := pipeline.Actor{ID: 5, Login: "ann"}
-		signal := pipeline.Signal{Key: "dismissed/" + rest, Kind: pipeline.SignalDismissed, Actor: ann, At: p.Now, Finding: fp, Off: verb == "undismiss"}
 		events := pipeline.SignalEvents([]pipeline.Signal{signal})
 		follow := p.Run.Dismissals(events, p.Now)
 		for _, e := range follow {
