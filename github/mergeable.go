@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"forge/pipeline"
 
@@ -44,4 +45,19 @@ func (a *App) Mergeable(ctx context.Context, repo pipeline.Repo, pull int) (stri
 		return "behind", nil
 	}
 	return "clean", nil
+}
+
+// PullOpen reports whether a pull request is neither merged nor closed. One that is
+// gone with its repository is not open.
+func (a *App) PullOpen(ctx context.Context, repo pipeline.Repo, pull int) (bool, error) {
+	s, err := a.session(repo)
+	if err != nil {
+		return false, err
+	}
+	p, _, err := s.rest.PullRequests.Get(ctx, repo.Owner, repo.Name, pull)
+	err = explain(fmt.Sprintf("ask whether %s#%d is open", repo.FullName(), pull), "pull_requests: read", err)
+	if status(err) == http.StatusNotFound {
+		return false, nil
+	}
+	return err == nil && p.GetState() == "open", err
 }

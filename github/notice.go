@@ -227,6 +227,12 @@ func (r reader) issues() {
 		r.none("issue edited, but neither its title nor its text")
 	case d.Action == "edited":
 		r.n.Task = d.Issue.task()
+		switch {
+		case d.Changes.Body.From == nil:
+			r.n.Part = "title"
+		case d.Changes.Title.From == nil:
+			r.n.Part = "body"
+		}
 		r.is(pipeline.NoticeIssueEdited, "issue #%d was edited by %s", d.Issue.Number, d.Sender.Login)
 	case d.Action == "closed":
 		r.is(pipeline.NoticeIssueClosed, "issue #%d was closed by %s", d.Issue.Number, d.Sender.Login)

@@ -125,6 +125,9 @@ func (r reader) reviewComment() {
 			}
 			return
 		}
+		if ok && r.forges() { // its effect is a signal; whoever gave it hears of that
+			r.n.Command, r.n.Comment, r.n.Thread = c, d.Comment.ID, d.Comment.ReplyTo
+		}
 	}
 	switch d.Action {
 	case "created", "edited", "deleted":

@@ -43,10 +43,16 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		actor := n.Actor
 		return ev(EventBranchMoved, Data{Head: n.Head, Actor: &actor}), "the run goes on from " + short(n.Head)
 	case NoticeIssueEdited:
-		if sameWish(r.Task, n.Task) {
+		task, actor := n.Task, n.Actor
+		switch n.Part { // what somebody else wrote there before is not theirs
+		case "title":
+			task.Body = r.Task.Body
+		case "body":
+			task.Title = r.Task.Title
+		}
+		if sameWish(r.Task, task) {
 			return nil, "the task is edited, but what it asks for is the same"
 		}
-		task, actor := n.Task, n.Actor
 		return ev(EventIssueEdited, Data{Task: &task, Actor: &actor}), "noted: the run plans again"
 	case NoticeBranchDeleted:
 		if n.Branch != r.Branch || r.Gone || r.Published.Head == "" {

@@ -32,6 +32,14 @@ type flight struct {
 	run *pipeline.Run
 }
 
+// latest is the run as the flight knows it at this moment.
+func (f *flight) latest() *pipeline.Run {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	run := *f.run
+	return &run
+}
+
 // Drive advances a run in this goroutine, without a job, until it has ended or
 // waits for a human. It waits where publishing has to wait. A run that another
 // worker has the lease of is left to it.
@@ -272,7 +280,7 @@ func (e *Engine[W, T]) append(ctx context.Context, run *pipeline.Run, events []p
 		if ev.Source == "" {
 			ev.Source = "forge"
 		}
-		own[i] = ev
+		own[i] = dated(ev)
 	}
 	if err := e.store.Append(ctx, run, own, also); err != nil {
 		return err // with the store's own words; conflicts are told from it

@@ -68,6 +68,9 @@ type Hub interface {
 	// means that there will be no run, and why, for people.
 	Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, error)
 
+	// PullOpen reports whether the pull request is neither merged nor closed.
+	PullOpen(ctx context.Context, repo pipeline.Repo, pull int) (bool, error)
+
 	// Asked reads what a human's review of the pull request asks for, as findings.
 	Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error)
 
@@ -110,6 +113,11 @@ type Options struct {
 	Observer  Observer                                                    // nil: what people do with findings is not looked at
 	Memory    Memory                                                      // nil: nothing is remembered here
 
+	// Settings reads what a run's repository sets by now, for an answer that asks for
+	// it. A *pipeline.Fault says to people why it cannot be read. nil: a run keeps
+	// what it started with.
+	Settings func(ctx context.Context, run *pipeline.Run) (pipeline.Config, error)
+
 	OnEvents func(run *pipeline.Run, events []pipeline.Event) // called after each append, from several goroutines; it must neither keep nor change them
 	Logger   *slog.Logger
 	Now      func() time.Time
@@ -124,6 +132,8 @@ type Options struct {
 	Tick      time.Duration // how often due runs and waiting deliveries are looked for; 1 s
 	Settle    time.Duration // the longest time that a call to GitHub is under way; 15 s
 	Grace     time.Duration // how long phases may go on to their next step when the engine stops; 5 s
+
+	ModelPatience time.Duration // how long a run waits for its model's provider until a human is asked; 2 h
 }
 
 func (o *Options) defaults() error {
@@ -158,6 +168,7 @@ func (o *Options) defaults() error {
 	orDuration(&o.Tick, time.Second)
 	orDuration(&o.Settle, 15*time.Second)
 	orDuration(&o.Grace, 5*time.Second)
+	orDuration(&o.ModelPatience, 2*time.Hour)
 	return nil
 }
 

@@ -240,6 +240,7 @@ func succeed(run *pipeline.Run, act pipeline.Action) []pipeline.Event {
 // billboard is a publisher that remembers what it was shown.
 type billboard struct {
 	publish func(ctx context.Context, run *pipeline.Run, again bool) error // may be nil
+	pull    int                                                            // number of the pull request that it opens; 0 for none
 
 	mu    sync.Mutex
 	shown []shown
@@ -260,7 +261,11 @@ func (b *billboard) Publish(ctx context.Context, run *pipeline.Run, again bool) 
 			return pipeline.Publication{}, nil, err
 		}
 	}
-	return pipeline.Publication{Head: run.Head, Calls: 1}, nil, nil
+	pub := pipeline.Publication{Head: run.Head, Calls: 1}
+	if b.pull != 0 && run.Head != run.Base {
+		pub.Pull = &pipeline.PullRef{Number: b.pull}
+	}
+	return pub, nil, nil
 }
 
 func (b *billboard) all() []shown {
@@ -315,6 +320,9 @@ type town struct {
 	prepare func(n pipeline.Notice) (pipeline.Start, error)
 	asked   func(login string) error
 
+	closed bool  // its pull requests are
+	away   error // nobody can see that
+
 	mu      sync.Mutex
 	replies []string
 }
@@ -336,6 +344,12 @@ func (h *town) Prepare(_ context.Context, n pipeline.Notice) (pipeline.Start, er
 		return h.prepare(n)
 	}
 	return newStart(n.Issue), nil
+}
+
+func (h *town) PullOpen(context.Context, pipeline.Repo, int) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.closed, h.away
 }
 
 func (h *town) Asked(_ context.Context, _ pipeline.Repo, _ int, f pipeline.Feedback) (pipeline.Review, error) {

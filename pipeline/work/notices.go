@@ -40,6 +40,18 @@ func (e *Engine[W, T]) begin(ctx context.Context, p *parcel) error {
 		return e.conclude(ctx, p, outcome)
 	}
 	p.allowed = true
+	if run != nil {
+		if run, err = e.current(ctx, run); err != nil {
+			return err
+		}
+		if run.Reopenable() { // a second pull request for one issue helps nobody
+			_, text := run.Answer(pipeline.SlashCommand{Name: "run"}, n.Actor, viaOf(n), n.Comment, e.now())
+			if err := e.reply(ctx, p, text); err != nil {
+				return err
+			}
+			return e.conclude(ctx, p, "not started: "+firstLine(text))
+		}
+	}
 	start, err := e.Hub.Prepare(ctx, n)
 	var f *pipeline.Fault
 	switch {
@@ -57,9 +69,8 @@ func (e *Engine[W, T]) begin(ctx context.Context, p *parcel) error {
 		}
 		return e.finish(ctx, tx, p, fmt.Sprintf("run %d started by %s", id, n.Actor.Login))
 	})
-	var active interface{ ActiveRun() int64 }
-	if errors.As(err, &active) {
-		return e.conclude(ctx, p, alreadyAt(active.ActiveRun()))
+	if outcome, another := busy(err); another {
+		return e.conclude(ctx, p, outcome)
 	}
 	if err != nil {
 		return err
@@ -119,14 +130,18 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 		}
 		return e.conclude(ctx, p, outcome)
 	}
-	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, string, string) {
-		events, text := r.Answer(n.Command, n.Actor, cmp.Or(n.Command.Via, "comment"), n.Comment, at)
-		prefix(p.GUID, events)
+	if reopens(n) {
+		if run, err = e.current(ctx, run); err != nil {
+			return err
+		}
+	}
+	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, reply, error) {
+		events, text, err := e.answer(ctx, r, n.Command, n.Actor, viaOf(n), n.Comment, at)
 		outcome := fmt.Sprintf("run %d: %s", r.ID, n.Command.Name)
 		if len(events) == 0 && text != "" {
 			outcome = fmt.Sprintf("run %d: answered: %s", r.ID, firstLine(text))
 		}
-		return events, text, outcome
+		return prefix(p.GUID, events), reply{text, outcome}, err
 	})
 }
 
@@ -169,7 +184,15 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
 	if run == nil {
 		return e.elsewhere(ctx, p)
 	}
-	if f := n.Feedback; f != nil && f.Event == "pull_request_review" && f.Action == "submitted" && f.State != "commented" && !run.State.Ended() {
+	if reopens(n) {
+		if run, err = e.current(ctx, run); err != nil {
+			return err
+		}
+	}
+	if n.Kind == pipeline.NoticeIssueEdited {
+		return e.edited(ctx, run, p)
+	}
+	if f := n.Feedback; f != nil && f.Event == "pull_request_review" && f.Action == "submitted" && f.State != "commented" && (!run.State.Ended() || run.Reopenable()) {
 		if n, err = e.reviewed(ctx, n); err != nil {
 			return err
 		}
@@ -178,16 +201,22 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
 	if err != nil {
 		return err
 	}
-	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, string, string) {
+	if len(run.Dismissals(signals, e.now())) > 0 {
+		if run, err = e.current(ctx, run); err != nil {
+			return err
+		}
+	}
+	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, reply, error) {
+		follow := prefix(p.GUID, r.Dismissals(signals, at))
+		all, text := append(slices.Clip(signals), follow...), acknowledge(n, signals, follow)
 		if n.Kind == pipeline.NoticeFeedback && e.Observer != nil {
 			if len(words) == 0 {
-				return nil, "", fmt.Sprintf("run %d: nothing new: %s", r.ID, n.Why)
+				return nil, reply{text, fmt.Sprintf("run %d: nothing new: %s", r.ID, n.Why)}, nil
 			}
-			return signals, "", fmt.Sprintf("run %d: %s", r.ID, strings.Join(words, ", "))
+			return all, reply{text, fmt.Sprintf("run %d: %s", r.ID, strings.Join(words, ", "))}, nil
 		}
 		events, outcome := r.Notice(n, at)
-		prefix(p.GUID, events)
-		return append(events, signals...), "", fmt.Sprintf("run %d: %s", r.ID, strings.Join(append([]string{outcome}, words...), ", "))
+		return append(prefix(p.GUID, events), all...), reply{text, fmt.Sprintf("run %d: %s", r.ID, strings.Join(append([]string{outcome}, words...), ", "))}, nil
 	})
 }
 
@@ -244,17 +273,19 @@ func (e *Engine[W, T]) everyRun(ctx context.Context, p *parcel) error {
 // say appends to the run what words returns, together with a job and the
 // delivery's outcome, after giving the answer that it returns as well. When
 // another writer is faster, it looks at the run again.
-func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *parcel, words func(*pipeline.Run, time.Time) (events []pipeline.Event, text, outcome string)) error {
-	var outcome string
-	done, err := e.offer(ctx, run, func(ctx context.Context, tx T) error { return e.finish(ctx, tx, p, outcome) }, func(r *pipeline.Run) ([]pipeline.Event, error) {
-		events, text, what := words(r, e.now())
-		if outcome = what; text == "" {
-			return events, nil
+func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *parcel, words func(*pipeline.Run, time.Time) ([]pipeline.Event, reply, error)) error {
+	var said reply
+	done, err := e.offer(ctx, run, func(ctx context.Context, tx T) error { return e.finish(ctx, tx, p, said.outcome) }, func(r *pipeline.Run) (events []pipeline.Event, err error) {
+		if events, said, err = words(r, e.now()); err != nil || said.text == "" {
+			return events, err
 		}
-		return events, e.reply(ctx, p, text)
+		return events, e.reply(ctx, p, said.text)
 	})
+	if outcome, another := busy(err); another {
+		return e.conclude(ctx, p, outcome)
+	}
 	if err == nil && !done {
-		err = e.conclude(ctx, p, outcome)
+		err = e.conclude(ctx, p, said.outcome)
 	}
 	return err
 }
@@ -294,11 +325,17 @@ func (e *Engine[W, T]) offer(ctx context.Context, run *pipeline.Run, also func(c
 // checked that the actor may give it. It returns the answer in words, "" for none.
 func (e *Engine[W, T]) Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (text string, err error) {
 	r, err := e.store.Load(ctx, run)
+	if err == nil && reopens(pipeline.Notice{Kind: pipeline.NoticeCommand, Command: cmd}) {
+		r, err = e.current(ctx, r)
+	}
 	if err == nil {
-		_, err = e.offer(ctx, r, nil, func(r *pipeline.Run) (events []pipeline.Event, _ error) {
-			events, text = r.Answer(cmd, by, via, 0, e.now())
-			return prefix(id, events), nil
+		_, err = e.offer(ctx, r, nil, func(r *pipeline.Run) (events []pipeline.Event, err error) {
+			events, text, err = e.answer(ctx, r, cmd, by, via, 0, e.now())
+			return prefix(id, events), err
 		})
+	}
+	if outcome, another := busy(err); another {
+		return outcome, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("tell run %d to %s: %w", run, cmd.Name, err)

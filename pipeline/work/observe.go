@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -210,7 +211,18 @@ func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
 		return err
 	}
 	e.Logger.InfoContext(ctx, "people did", logRun, id, "what", strings.Join(words, ", "))
-	return e.Record(ctx, id, events, nil)
+	if len(run.Dismissals(events, e.now())) > 0 {
+		if run, err = e.current(ctx, run); err != nil {
+			return err
+		}
+	}
+	_, err = e.offer(ctx, run, nil, func(r *pipeline.Run) ([]pipeline.Event, error) {
+		return append(slices.Clip(events), prefix(events[0].ID, r.Dismissals(events, e.now()))...), nil
+	})
+	if _, another := busy(err); another { // it stays as it is
+		err = e.Record(ctx, id, events, nil)
+	}
+	return err
 }
 
 // elsewhere takes in what people do on a pull request that no run is about, in the

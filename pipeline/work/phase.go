@@ -49,8 +49,12 @@ func (e *Engine[W, T]) phase(ctx context.Context, f *flight, act pipeline.Action
 	switch {
 	case err == nil:
 	case cause == nil:
-		log.WarnContext(ctx, "phase broke down", logError, err)
-		events = append(events, phaseFailed(act, ref, err))
+		ev, waits := e.awaitModel(shown, f.latest(), act, ref, err)
+		if !waits {
+			ev = phaseFailed(act, ref, err)
+		}
+		log.WarnContext(ctx, "phase broke down", logError, err, "waits", ev.Type == pipeline.EventPhaseWaiting)
+		events = append(events, ev)
 	case errors.Is(cause, errDropped):
 		log.InfoContext(ctx, "phase dropped: the run was stopped or has moved on")
 		f.mu.Lock()

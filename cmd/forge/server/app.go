@@ -148,7 +148,7 @@ func (a *App) engineOptions(o Options) work.Options {
 		opts.Publisher = localPublisher{a.Gateway}
 	default:
 		opts.Publisher, opts.Hub, opts.Read = a.github, a.github, a.reader(o.Config)
-		opts.Observer = otherPulls{a.github.app, a.github.config, a.DB}
+		opts.Observer, opts.Settings = otherPulls{a.github.app, a.github.config, a.DB}, a.github.settings
 		opts.Memory = &memory.Commands{DB: a.DB, Weight: a.github.app.Weight, Now: o.clock(), Record: a.record}
 	}
 	return opts

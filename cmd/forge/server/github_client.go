@@ -55,6 +55,11 @@ func (h *githubClient) Reply(ctx context.Context, n pipeline.Notice, text, key s
 	return h.app.Reply(ctx, n, text, key)
 }
 
+// PullOpen implements work.Hub.
+func (h *githubClient) PullOpen(ctx context.Context, repo pipeline.Repo, pull int) (bool, error) {
+	return h.app.PullOpen(ctx, repo, pull)
+}
+
 // Asked implements work.Hub.
 func (h *githubClient) Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error) {
 	return h.app.Asked(ctx, repo, pull, f)
@@ -104,6 +109,17 @@ func (h *githubClient) freeBranch(ctx context.Context, repo pipeline.Repo, name 
 
 // config reads the repository's settings, or else the organisation's.
 func (h *githubClient) config(ctx context.Context, repo pipeline.Repo) (pipeline.Config, error) {
+	return h.read(ctx, repo, "Forge does not start, because its settings are wrong", "put the label on again")
+}
+
+// settings reads them again for a run that has begun.
+func (h *githubClient) settings(ctx context.Context, run *pipeline.Run) (pipeline.Config, error) {
+	return h.read(ctx, run.Repo, "The settings are wrong, so nothing has changed", "answer again")
+}
+
+// read reads a repository's settings. Where they are wrong, the fault says what that
+// means, and what to do once they are not.
+func (h *githubClient) read(ctx context.Context, repo pipeline.Repo, means, then string) (pipeline.Config, error) {
 	name := repo.FullName() + ": " + configPath
 	raw, err := h.app.File(ctx, repo, configPath, repo.DefaultBranch)
 	if err != nil {
@@ -111,7 +127,7 @@ func (h *githubClient) config(ctx context.Context, repo pipeline.Repo) (pipeline
 	}
 	cfg, err := settings.Repository(name, raw, h.base)
 	if err != nil {
-		return pipeline.Config{}, refuse("Forge does not start, because its settings are wrong:\n\n```\n%s\n```\n\nFix `%s` on `%s`, then put the label on again.", strings.TrimSpace(err.Error()), configPath, repo.DefaultBranch)
+		return pipeline.Config{}, refuse("%s:\n\n```\n%s\n```\n\nFix `%s` on `%s`, then %s.", means, strings.TrimSpace(err.Error()), configPath, repo.DefaultBranch, then)
 	}
 	return cfg, nil
 }

@@ -1,0 +1,191 @@
+package work
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"forge/pipeline"
+)
+
+// reply is what somebody is told, and what became of the delivery.
+type reply struct {
+	text    string // "" for none
+	outcome string
+}
+
+// answer is what a command does to a run. An answer that lets the run look for
+// tests again carries the repository's settings as they are by then; when they
+// cannot be read, that is said and nothing is answered.
+func (e *Engine[W, T]) answer(ctx context.Context, r *pipeline.Run, cmd pipeline.SlashCommand, by pipeline.Actor, via string, comment int64, at time.Time) ([]pipeline.Event, string, error) {
+	gate := r.Gate()
+	events, text := r.Answer(cmd, by, via, comment, at)
+	if e.Settings == nil || gate == nil || gate.Guard == nil || gate.Guard.Name != pipeline.GuardNoTests {
+		return events, text, nil
+	}
+	for i := range events {
+		ev := &events[i]
+		if ev.Type != pipeline.EventGateAnswered || ev.Data.Answer.Choice != "continue" {
+			continue
+		}
+		cfg, err := e.Settings(ctx, r)
+		var f *pipeline.Fault
+		switch {
+		case errors.As(err, &f):
+			return nil, f.Message, nil
+		case err != nil:
+			return nil, "", fmt.Errorf("read the settings of %s again: %w", r.Repo.FullName(), err)
+		}
+		ev.Data.Config = &cfg
+	}
+	return events, text, nil
+}
+
+// current returns the run as it stands on GitHub: one that could be reopened, but
+// whose pull request was closed or merged without Forge having heard of it, is over
+// for good.
+func (e *Engine[W, T]) current(ctx context.Context, r *pipeline.Run) (*pipeline.Run, error) {
+	for r.Reopenable() && e.Hub != nil && r.Published.Pull != nil {
+		open, err := e.Hub.PullOpen(ctx, r.Repo, r.Published.Pull.Number)
+		if err != nil {
+			return nil, fmt.Errorf("see whether %s#%d is open: %w", r.Repo.FullName(), r.Published.Pull.Number, err)
+		}
+		if open {
+			break
+		}
+		closed := pipeline.Event{ID: fmt.Sprintf("run/%d/closed/%d", r.ID, r.Seq), Type: pipeline.EventRunClosed, Data: pipeline.Data{Note: "its pull request is no longer open"}}
+		err = e.append(ctx, r, []pipeline.Event{closed}, nil)
+		if isConflict(err) {
+			r, err = e.store.Load(ctx, r.ID)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// reopens reports whether a notice may let a run go on that has ended.
+func reopens(n pipeline.Notice) bool {
+	switch n.Kind {
+	case pipeline.NoticePush, pipeline.NoticeReviewed, pipeline.NoticeStart:
+		return true
+	case pipeline.NoticeCommand:
+		return slices.Contains([]string{"continue", "retry", "resume"}, n.Command.Name)
+	case pipeline.NoticeFeedback:
+		return n.Feedback != nil && n.Feedback.State == "changes_requested"
+	}
+	return false
+}
+
+// edited takes in that the task was edited, when whoever did it may change what the
+// run does. Who may not is told so, once for each run.
+func (e *Engine[W, T]) edited(ctx context.Context, run *pipeline.Run, p *parcel) error {
+	n := p.notice
+	events, outcome := run.Notice(n, e.now())
+	if len(events) == 0 {
+		return e.conclude(ctx, p, fmt.Sprintf("run %d: %s", run.ID, outcome))
+	}
+	may, err := e.mayWrite(ctx, n)
+	if err != nil {
+		return err
+	}
+	if may {
+		return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, reply, error) {
+			events, outcome := r.Notice(n, at)
+			return prefix(p.GUID, events), reply{outcome: fmt.Sprintf("run %d: %s", r.ID, outcome)}, nil
+		})
+	}
+	text := fmt.Sprintf("@%s has edited this task, without write access to this repository: run %d goes on with the text as it was. Somebody with write access takes the change in by editing the text.", n.Actor.Login, run.ID)
+	if err := e.replyOnce(ctx, p, text, fmt.Sprintf("run/%d/edited/%d", run.ID, n.Actor.ID)); err != nil {
+		return err
+	}
+	return e.conclude(ctx, p, fmt.Sprintf("run %d: not taken in: %s may not change the task (needs write)", run.ID, n.Actor.Login))
+}
+
+// acknowledge says what became of a /forge dismiss in the conversation about a finding.
+func acknowledge(n pipeline.Notice, signals, follow []pipeline.Event) string {
+	if n.Kind != pipeline.NoticeFeedback || n.Command.Name != "dismiss" {
+		return ""
+	}
+	for _, ev := range signals {
+		s := ev.Data.Signal
+		if ev.Type != pipeline.EventDismissed || s == nil || s.Off || s.Actor.ID != n.Actor.ID || !(s.Weight > 0) {
+			continue
+		}
+		text := "Dismissed by " + s.Actor.Login
+		if s.About != nil {
+			text += fmt.Sprintf(": %q no longer counts", firstLine(s.About.Message))
+		}
+		if s.Text == "" {
+			text += ". A reason in a reply helps Forge not to say the like again"
+		}
+		if len(follow) > 0 {
+			text += ". Nothing else keeps the run: it goes on"
+		}
+		return text + "."
+	}
+	return ""
+}
+
+// busy is the outcome of what would have reopened a run beside an active one.
+func busy(err error) (string, bool) {
+	var active interface{ ActiveRun() int64 }
+	if errors.As(err, &active) {
+		return alreadyAt(active.ActiveRun()), true
+	}
+	return "", false
+}
+
+// awaitModel returns the event with which a phase waits for its model's provider. It
+// costs no attempt and no worker, until it has waited too long: then the phase has
+// failed for good, and a human is asked. known is the run as the phase found it, now
+// as it stands.
+func (e *Engine[W, T]) awaitModel(known, run *pipeline.Run, act pipeline.Action, ref pipeline.PhaseRef, err error) (pipeline.Event, bool) {
+	var f *pipeline.Fault
+	if !errors.As(err, &f) || f.Class != pipeline.FaultProvider || f.Final || f.RetryAt.IsZero() {
+		return pipeline.Event{}, false
+	}
+	now := e.now()
+	w := pipeline.Await{Model: true, Since: now}
+	if was := known.Await; was != nil {
+		w.Tests = was.Tests
+		if was.Model && run.Steps[ref.Phase] == known.Steps[ref.Phase] { // else it has answered since
+			w.Since, w.Looks = was.Since, was.Looks
+		}
+	}
+	w.Looks, w.Until = w.Looks+1, w.Since.Add(e.ModelPatience)
+	if !now.Before(w.Until) {
+		gone := *f
+		gone.Final, gone.Message = true, fmt.Sprintf("the model's provider has not answered for %s: %s", pipeline.Clock(now.Sub(w.Since)), f.Message)
+		return phaseFailed(act, ref, &gone), true
+	}
+	w.Next = f.RetryAt.UTC()
+	if soon := now.Add(time.Second); w.Next.Before(soon) {
+		w.Next = soon
+	}
+	w.What = fmt.Sprintf("the model's provider until %s (%s)", w.Next.Format("15:04 UTC"), firstLine(f.Message))
+	ref.Millis = 0
+	return pipeline.Event{ID: fmt.Sprintf("%s/away/%d", act.Key, run.Seq), Type: pipeline.EventPhaseWaiting, Source: "forge",
+		Data: pipeline.Data{Phase: &ref, Await: &w}}, true
+}
+
+// dated gives what an event records the event's own time.
+func dated(ev pipeline.Event) pipeline.Event {
+	if b := ev.Data.Bounce; b != nil && b.At.IsZero() {
+		own := *b
+		own.At = ev.Time
+		ev.Data.Bounce = &own
+	}
+	if g := ev.Data.Gate; g != nil && g.Opened.IsZero() {
+		own := *g
+		own.Opened = ev.Time
+		ev.Data.Gate = &own
+	}
+	return ev
+}
+
+func viaOf(n pipeline.Notice) string { return cmp.Or(n.Command.Via, "comment") }
