@@ -1,0 +1,10 @@
+// Package secrets finds secrets in what is about to leave: in commits and their
+// messages before they are pushed, and in texts before they are posted.
+//
+// It knows the shapes of credentials (rules.go), looks at them in base64, in
+// hexadecimal and backwards, too, and passes over what is plainly made up
+// (plausible.go). Secrets that the caller names are found exactly, in the same forms
+// and in parts (own.go). A hit names file, line and rule, never the secret.
+//
+// It is pure and stores nothing.
+package secrets
