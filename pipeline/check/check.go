@@ -9,6 +9,9 @@
 //	before   tell what failed before the work from what it broke
 //	compare  set the result against earlier iterations
 //	tamper   hold that no test of the base was removed, skipped or weakened
+//	stood    run the base's own tests as they stood, on the new code
+//	planted  plant tests that must fail, where failures could be hidden
+//	reach    find code under test that detects or imitates its tests
 //	coverage read the coverage that the suites left behind
 //
 // Nothing here starts a process or opens a file: everything goes through the
@@ -53,6 +56,7 @@ type Options struct {
 	Config    pipeline.TestConfig  // commands, time limit, reruns
 	Timeout   time.Duration        // of one command, instead of Config's minutes; 0: those
 	Head      string               // SHA of the commit in the workspace
+	Base      string               // SHA that the change started from
 	Iteration int                  // from 1
 	Patch     string               // unified diff base..head; "" skips changed-line coverage and the assertion count
 	Baseline  *pipeline.TestReport // that of the base commit; nil while making it
@@ -79,7 +83,18 @@ type checker struct {
 	suites  []*suite
 	owner   map[string]*suite           // which suite left a report
 	base    map[string]pipeline.Failure // what fails at the base commit
-	report  pipeline.TestReport
+	stood   *stood                      // what the base's own tests say; nil: they are the head's
+	edits   []edit                      // files of the tests that the change touches
+	inside  []pipeline.TestChange       // tests that stand in files of the product, and were edited
+	broke   map[*suite]broke            // see broken
+	reached []pipeline.Finding          // code under test that reaches for its tests
+
+	bare   bool                   // run to compare with another run: no coverage, nothing stops early
+	narrow []string               // directories of the Go packages that are run alone; nil: all
+	only   func(*suite) bool      // suites that are run; nil: all
+	worth  func(t *testcase) bool // failing tests that are run again; nil: all
+
+	report pipeline.TestReport
 }
 
 // Run runs the repository's tests and reports on them.
@@ -92,6 +107,24 @@ type checker struct {
 // could not be run (no sandbox, a missing tool), the context's error, or whatever
 // else the workspace returned.
 func Run(ctx context.Context, ws workspace, o Options) (pipeline.TestReport, error) {
+	c, err := newChecker(ws, o)
+	if err != nil {
+		return pipeline.TestReport{}, err
+	}
+	if c.suites, err = c.detect(ctx); err != nil {
+		return pipeline.TestReport{}, err
+	}
+	if err := c.runAll(ctx); err != nil {
+		return pipeline.TestReport{}, err
+	}
+	if err := c.measure(ctx); err != nil {
+		return pipeline.TestReport{}, err
+	}
+	c.summarise()
+	return c.report, nil
+}
+
+func newChecker(ws workspace, o Options) (*checker, error) {
 	c := &checker{ws: ws, o: o, log: o.Log, clock: o.Clock, owner: map[string]*suite{}, base: baseFailures(o.Baseline)}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -102,35 +135,29 @@ func Run(ctx context.Context, ws workspace, o Options) (pipeline.TestReport, err
 	c.begun = c.clock()
 	c.report.Head = o.Head
 	var err error
-	if c.patch, err = parsePatch(o.Patch); err != nil {
-		return pipeline.TestReport{}, err
-	}
-	if c.suites, err = c.detect(ctx); err != nil {
-		return pipeline.TestReport{}, err
-	}
-	if len(c.suites) > 0 {
-		if err := c.runAll(ctx); err != nil {
-			return pipeline.TestReport{}, err
-		}
-	}
-	c.summarise()
-	return c.report, c.gaps(ctx, c.report.Coverage)
+	c.patch, err = parsePatch(o.Patch)
+	return c, err
 }
 
 // runAll runs every suite, then its failing tests again.
 func (c *checker) runAll(ctx context.Context) error {
+	if len(c.suites) == 0 {
+		return nil
+	}
 	if err := c.prepareScratch(ctx); err != nil {
 		return err
 	}
 	defer c.removeScratch(context.WithoutCancel(ctx)) // also after a stop: the work tree is to be left as it was
 	for _, s := range c.suites {
-		if s.done.NotRun != "" {
+		if s.done.NotRun != "" || c.bare && !c.concerns(s) {
 			continue
 		}
 		if err := c.runSuite(ctx, s); err != nil {
 			return err
 		}
-		c.readCoverage(ctx, s)
+		if !c.bare {
+			c.readCoverage(ctx, s)
+		}
 		if err := c.rerunFailing(ctx, s); err != nil {
 			return err
 		}
@@ -160,10 +187,10 @@ func (c *checker) summarise() {
 		r.Names = slices.Clip(r.Names[:maxNames])
 	}
 	c.nameRegressions()
+	r.Changed = c.changed()
 	r.Tampered = c.tampered()
-	r.Coverage = c.coverage()
 	c.log.Info("tests done", "head", r.Head, "iteration", c.o.Iteration, "suites", len(r.Suites), "passed", r.Passed, "failed", r.Failed,
-		"skipped", r.Skipped, "before", len(r.Before), "flaky", len(r.Flaky), "tampered", len(r.Tampered), "ms", c.clock().Sub(c.begun).Milliseconds())
+		"skipped", r.Skipped, "before", len(r.Before), "flaky", len(r.Flaky), "changed", len(r.Changed), "tampered", len(r.Tampered), "ms", c.clock().Sub(c.begun).Milliseconds())
 }
 
 // count adds one test to the report.

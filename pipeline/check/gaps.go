@@ -18,6 +18,13 @@ const (
 	maxGapSource = 200 // files whose functions are looked at
 )
 
+// measure says how much of the code the tests ran, and where it is too little. The
+// source is read for it, so that the tree must be there still.
+func (c *checker) measure(ctx context.Context) error {
+	c.report.Coverage = c.coverage()
+	return c.gaps(ctx, c.report.Coverage)
+}
+
 // gaps lists what is covered less than the settings ask for: functions in Go files
 // that the change touches, else whole files. The base commit's are nobody's task.
 func (c *checker) gaps(ctx context.Context, out *pipeline.Coverage) error {

@@ -49,10 +49,34 @@ func (c *checker) judgeExit(s *suite, res *pipeline.CommandResult, text string) 
 		s.result.add(t)
 		return
 	}
-	if res.Exit == 0 || s.result.failing() > 0 && !s.brokeBuild(text) || nothingCollected(s, res.Exit, text) {
-		return
+	switch {
+	case res.Exit == 0 && s.result.failing() == 0 && s.result.partial:
+		// The runner was not the one that ended the process.
+		why := "its report breaks off"
+		if len(s.result.cases) == 0 {
+			why = "without its report"
+		}
+		s.broke(exitLine(0)+", but "+why+": the process was ended from inside", text)
+	case res.Exit == 0, nothingCollected(s, res.Exit, text):
+	case s.result.failing() == 0, s.brokeBuild(text):
+		s.broke(exitLine(res.Exit)+", though no test is reported as failing", text)
+	case c.endedOtherwise(s, res.Exit):
+		s.broke(exitLine(res.Exit)+", which the tests that failed before do not explain", text)
 	}
-	s.broke(exitLine(res.Exit)+", though no test is reported as failing", text)
+}
+
+// endedOtherwise reports whether only tests fail that failed before, and yet the
+// command ended in another way than at the base.
+func (c *checker) endedOtherwise(s *suite, exit int) bool {
+	if c.broken(s) || c.o.Baseline == nil {
+		return false
+	}
+	for _, was := range c.o.Baseline.Suites {
+		if was.Command == s.done.Command && was.Exit != 0 && !was.TimedOut {
+			return was.Exit != exit
+		}
+	}
+	return false
 }
 
 // brokeBuild reports whether one part of a build of several did not compile while

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 	"regexp"
@@ -117,6 +118,16 @@ func (l *language) test(line string) string {
 		}
 	}
 	return ""
+}
+
+// declares reports whether a file declares a test.
+func (l *language) declares(source []byte) bool {
+	for line := range bytes.Lines(source) {
+		if l.decl.Match(line) {
+			return true
+		}
+	}
+	return false
 }
 
 // asserts reports whether a line looks like an assertion that is not commented out.

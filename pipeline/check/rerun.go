@@ -46,7 +46,7 @@ func (c *checker) worthRerunning(s *suite) []*testcase {
 		if t.status != failed || t.whole || t.stuck {
 			continue
 		}
-		if _, before := c.failedBefore(t); !before {
+		if _, before := c.failedBefore(t); !before && (c.worth == nil || c.worth(t)) {
 			out = append(out, t)
 		}
 	}

@@ -109,8 +109,11 @@ func (c *checker) timeout() time.Duration {
 
 // runSuite runs a suite for the first time and judges how it ended.
 func (c *checker) runSuite(ctx context.Context, s *suite) error {
+	if err := c.warm(ctx, s, s.args); err != nil {
+		return err
+	}
 	c.log.Debug("run tests", "command", s.done.Command, "dir", s.dir)
-	r, res, out, err := c.executeMeasured(ctx, s)
+	r, res, out, err := c.executeFor(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -120,6 +123,14 @@ func (c *checker) runSuite(ctx context.Context, s *suite) error {
 	c.localise(&s.result, s.dir) // what it added
 	c.log.Info("suite done", "command", s.done.Command, "exit", res.Exit, "tests", s.result.ran(), "failed", s.result.failing(), "ms", s.done.Millis)
 	return nil
+}
+
+// executeFor runs a suite as the run asks: to compare with another, or to measure.
+func (c *checker) executeFor(ctx context.Context, s *suite) (result, pipeline.CommandResult, []byte, error) {
+	if c.bare {
+		return c.execute(ctx, s, c.bareArgs(s))
+	}
+	return c.executeMeasured(ctx, s)
 }
 
 // warmer is a workspace that keeps what is compiled of others' packages. Whatever

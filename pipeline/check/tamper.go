@@ -57,7 +57,7 @@ type tampering struct {
 	fresh     map[string][]string // tests at the head that the base did not have and that are run, by bare name
 	headCases map[testID]int      // cases of a table test, by its name without the case
 	baseCases map[testID]int
-	broken    []*suite // suites that broke off for a reason of this change's own
+	told      map[string]bool // tests and files that are told as changed
 	removed   []*block
 	added     []*block
 	found     []pipeline.Finding
@@ -70,40 +70,55 @@ type tampering struct {
 func (c *checker) tampered() []pipeline.Finding {
 	t := &tampering{c: c, head: map[string]status{}, base: map[string]bool{}, failed: map[string]bool{}, fresh: map[string][]string{}, headCases: map[testID]int{}, baseCases: map[testID]int{}, files: map[string]bool{}}
 	t.removed, t.added = c.patch.blocks()
-	if c.o.Baseline != nil {
+	t.told = map[string]bool{}
+	for _, change := range c.report.Changed {
+		t.told[change.Test] = true
+		if len(change.Files) == 1 || change.Now == "gone" {
+			for _, file := range change.Files {
+				t.told[file] = true
+			}
+		}
+	}
+	if c.o.Baseline != nil || c.stood != nil {
 		t.index()
 		t.compare()
+		t.fewer()
 	}
 	t.weakened()
-	return t.list()
+	t.found = append(t.found, c.reached...)
+	return complete(append(t.found, unjustified(c.report.Changed)...))
 }
 
 // index sorts the tests of both sides by what they will be looked up by.
 func (t *tampering) index() {
-	for _, name := range t.c.o.Baseline.Names {
-		id := identify(name)
-		t.base[name] = true
-		t.baseCases[testID{id.container, id.base, ""}]++
+	if t.c.o.Baseline != nil {
+		for _, name := range t.c.o.Baseline.Names {
+			t.base[name] = true
+		}
+	}
+	if t.c.stood != nil { // it knows them even where the base could not be run
+		for name, o := range t.c.stood.tests {
+			if o.ok() {
+				t.base[name] = true
+			}
+		}
 	}
 	for name, f := range t.c.base {
 		if !t.base[name] && !f.Whole {
 			t.failed[name] = true
 		}
 	}
+	for _, list := range []map[string]bool{t.base, t.failed} {
+		for name := range list {
+			id := identify(name)
+			t.baseCases[testID{id.container, id.base, ""}]++
+		}
+	}
 	for _, s := range t.c.suites {
-		broke := s.result.cut || s.done.NotRun != ""
 		for i := range s.result.cases {
-			k := &s.result.cases[i]
-			if t.head[k.name] != passed {
+			if k := &s.result.cases[i]; t.head[k.name] != passed {
 				t.head[k.name] = k.status
 			}
-			if k.status == failed {
-				_, before := t.c.failedBefore(k)
-				broke = broke || !before
-			}
-		}
-		if broke {
-			t.broken = append(t.broken, s)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.head)) {
@@ -131,9 +146,10 @@ func (t *tampering) lost(base map[string]bool, how string) {
 	for _, name := range slices.Sorted(maps.Keys(base)) {
 		id := identify(name)
 		switch st, there := t.head[name]; {
+		case t.told[name]:
 		case st == skipped:
 			skip[id.container] = append(skip[id.container], name)
-		case !there && t.complete(name) && !t.renamed(id) && !t.moved(id):
+		case !there && t.c.finished(name) && !t.renamed(name, id) && !t.moved(id):
 			gone[id.container] = append(gone[id.container], name)
 		}
 	}
@@ -146,10 +162,36 @@ func (t *tampering) lost(base map[string]bool, how string) {
 	}
 }
 
-// complete reports whether a test that is not in the result is really gone: its
-// group, and the suites as a whole, did not break off.
-func (t *tampering) complete(name string) bool {
-	for _, s := range t.broken {
+// fewer reports tests that are missing among others of the same name: some
+// reports do not say which file a test is in.
+func (t *tampering) fewer() {
+	b := t.c.o.Baseline
+	if b == nil || len(b.Names) == 0 || len(b.Names) >= maxNames || len(t.found) > 0 {
+		return
+	}
+	ran, whole := 0, true
+	for _, s := range t.c.suites {
+		whole = whole && !s.result.partial && !s.result.cut && len(s.result.lost) == 0
+		for i := range s.result.cases {
+			if k := &s.result.cases[i]; k.status != skipped && t.base[k.name] {
+				ran++
+			}
+		}
+	}
+	if missing := b.Passed - ran; whole && missing > 0 && ran >= len(b.Names) {
+		t.found = append(t.found, pipeline.Finding{Rule: ruleRemoved, Code: "fewer tests of the same names",
+			Message: fmt.Sprintf("%d tests are gone that share their names with others: put them back, or let a human decide that they go", missing)})
+	}
+}
+
+// finished reports whether a test that is not in the result is really gone: its
+// group, and the suites as a whole, did not break off for a reason of this
+// change's own.
+func (c *checker) finished(name string) bool {
+	for _, s := range c.suites {
+		if !s.result.partial && !s.result.cut && len(s.result.lost) == 0 || !c.broken(s) {
+			continue
+		}
 		if s.result.partial || s.result.cut {
 			return false
 		}
@@ -162,11 +204,36 @@ func (t *tampering) complete(name string) bool {
 	return true
 }
 
+// broke is what broken said, of how many cases.
+type broke struct {
+	cases int
+	is    bool
+}
+
+// broken reports whether something in a suite fails, or was lost, that did not fail before.
+func (c *checker) broken(s *suite) bool {
+	if known, ok := c.broke[s]; ok && known.cases == len(s.result.cases) {
+		return known.is
+	}
+	is := s.result.cut || s.done.NotRun != "" || slices.ContainsFunc(s.result.cases, func(t testcase) bool {
+		if t.status != failed {
+			return false
+		}
+		_, before := c.failedBefore(&t)
+		return !before
+	})
+	if c.broke == nil {
+		c.broke = map[*suite]broke{}
+	}
+	c.broke[s] = broke{len(s.result.cases), is}
+	return is
+}
+
 // renamed reports whether the patch shows a missing test coming back under another
-// name, or whether it is one case of a table that still has as many.
-func (t *tampering) renamed(id testID) bool {
+// name, or whether it is one case of a table, that passed, and still has as many.
+func (t *tampering) renamed(name string, id testID) bool {
 	table := testID{id.container, id.base, ""}
-	if id.param != "" && t.headCases[table] >= t.baseCases[table] {
+	if id.param != "" && t.headCases[table] >= t.baseCases[table] && t.base[name] {
 		return true
 	}
 	for _, old := range t.removed {
@@ -227,17 +294,17 @@ func (t *tampering) report(rule, where string, names []string, one, many string)
 	t.found = append(t.found, f)
 }
 
-// weakened reports the existing test files that assert less than before. An
+// weakness is an existing test file that asserts less than before.
+type weakness struct{ file, what string }
+
+// weakened returns the existing test files that assert less than before. An
 // assertion that the patch moves elsewhere does not count as removed.
-func (t *tampering) weakened() {
+func (p *patch) weakened() []weakness {
 	type tally struct{ removed, added []string }
 	tallies := map[*gitdiff.File]*tally{}
 	came := map[string]int{}
-	for _, f := range t.c.patch.files {
-		name := f.NewName
-		if f.IsDelete {
-			name = f.OldName
-		}
+	for _, f := range p.files {
+		name := nameOf(f)
 		if f.IsBinary || !isTestFile(name) {
 			continue
 		}
@@ -257,7 +324,8 @@ func (t *tampering) weakened() {
 		}
 		tallies[f] = n
 	}
-	for _, f := range t.c.patch.files {
+	var out []weakness
+	for _, f := range p.files {
 		n := tallies[f]
 		if n == nil || f.IsNew {
 			continue
@@ -276,38 +344,46 @@ func (t *tampering) weakened() {
 			}
 			lost++
 		}
-		if lost > 0 {
-			t.weaker(f, lost, len(n.removed), len(n.added))
+		if lost <= 0 {
+			continue
+		}
+		what := fmt.Sprintf("%s asserts less than before: %d assertions removed, %d added (%d fewer)", nameOf(f), len(n.removed), len(n.added), lost)
+		if f.IsDelete {
+			what = fmt.Sprintf("%s is deleted, and with it %d assertions that are nowhere else", nameOf(f), lost)
+		}
+		out = append(out, weakness{nameOf(f), what})
+	}
+	return out
+}
+
+func nameOf(f *gitdiff.File) string {
+	if f.IsDelete {
+		return f.OldName
+	}
+	return f.NewName
+}
+
+// weakened reports the files that assert less, but for those of which something is
+// told already.
+func (t *tampering) weakened() {
+	for _, w := range t.c.patch.weakened() {
+		if !t.files[w.file] && !t.told[w.file] {
+			t.found = append(t.found, pipeline.Finding{Rule: ruleWeakened, File: w.file, Code: w.file, Message: w.what + ". Put them back, or let a human decide that they go."})
 		}
 	}
 }
 
-func (t *tampering) weaker(f *gitdiff.File, lost, removed, added int) {
-	name := f.NewName
-	if f.IsDelete {
-		name = f.OldName
+// complete caps findings of the tests, and fills in what all have in common.
+func complete(found []pipeline.Finding) []pipeline.Finding {
+	if more := len(found) - maxTampered; more > 0 {
+		found = found[:maxTampered]
+		found[maxTampered-1].Message += fmt.Sprintf(" (and %d more findings of this kind)", more)
 	}
-	if t.files[name] {
-		return // its lost tests are reported already
-	}
-	what := fmt.Sprintf("%s asserts less than before: %d assertions removed, %d added (%d fewer)", name, removed, added, lost)
-	if f.IsDelete {
-		what = fmt.Sprintf("%s is deleted, and with it %d assertions that are nowhere else", name, lost)
-	}
-	t.found = append(t.found, pipeline.Finding{Rule: ruleWeakened, File: name, Code: name, Message: what + ". Put them back, or let a human decide that they go."})
-}
-
-// list completes the findings.
-func (t *tampering) list() []pipeline.Finding {
-	if more := len(t.found) - maxTampered; more > 0 {
-		t.found = t.found[:maxTampered]
-		t.found[maxTampered-1].Message += fmt.Sprintf(" (and %d more findings of this kind)", more)
-	}
-	for i := range t.found {
-		f := &t.found[i]
+	for i := range found {
+		f := &found[i]
 		f.ID = fmt.Sprintf("T%d", i+1)
 		f.Severity, f.Category, f.Confidence, f.Fixable = pipeline.SeverityError, "tests", 1, true
 		f.Fingerprint = pipeline.Fingerprint(f)
 	}
-	return t.found
+	return found
 }

@@ -38,9 +38,12 @@ type Reviewer interface {
 	Review(ctx context.Context, job agent.Job) (pipeline.Review, pipeline.Usage, error)
 }
 
-// Tester says why tests fail.
+// Tester says why tests fail, and why tests had to change.
 type Tester interface {
 	Analyse(ctx context.Context, job agent.Job) ([]pipeline.Failure, pipeline.Usage, error)
+	// JustifyTests returns tests of the base that pass only as the change edited them,
+	// each with the reviewer's reason, or without one.
+	JustifyTests(ctx context.Context, job agent.Job, list []pipeline.TestChange) ([]pipeline.TestChange, pipeline.Usage, error)
 }
 
 // Memory is what earlier runs, and people, taught.
@@ -68,7 +71,8 @@ type Options struct {
 	Gateway  *sandbox.Gateway
 	Token    func(ctx context.Context, repo pipeline.Repo) (string, error) // for git; "" where none is needed
 	Identity func(ctx context.Context) (Identity, error)
-	CI       *CI // nil without GitHub
+	Known    func(ctx context.Context, repo pipeline.Repo) (map[string]string, error) // tests that failed before somebody's work, with who called them known
+	CI       *CI                                                                      // nil without GitHub
 	// Comments returns what people with write access said on an issue, oldest first;
 	// nil without GitHub.
 	Comments func(ctx context.Context, repo pipeline.Repo, issue int) ([]agent.Comment, error)

@@ -2,6 +2,9 @@ package phase
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
@@ -9,22 +12,22 @@ import (
 	"forge/pipeline/sandbox"
 )
 
-// test runs the tests, looks at the repository's own checks where it is told to,
-// and asks for an analysis of what failed. What it has to wait for is returned in
-// place of a result.
+// test judges the change by its tests and by the base's own, looks at the
+// repository's own checks where it is told to, and asks for an analysis of what
+// failed. What it has to wait for is returned in place of a result.
 func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, *pipeline.Await, error) {
-	ws, err := x.at(ctx, run, run.Head)
-	if err != nil {
+	if err := x.fetch(ctx, run, run.Head); err != nil {
 		return pipeline.Data{}, nil, err
 	}
 	patch, err := x.o.Gateway.Diff(ctx, run.Repo, run.Base, run.Head)
 	if err != nil {
 		return pipeline.Data{}, nil, err
 	}
+	job.Diff = patch
 	var report pipeline.TestReport
 	if w := run.Await; w != nil && w.Tests != nil {
 		report = *w.Tests // known since before the waiting
-	} else if report, err = x.runTests(ctx, run, ws, job.Ref.Iteration, patch); err != nil {
+	} else if report, err = x.verify(ctx, run, job); err != nil {
 		return pipeline.Data{}, nil, err
 	}
 	// What fails here is sent back at once; CI would only say it again. What failed
@@ -37,10 +40,10 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 		}
 	}
 	if len(report.Failures) > 0 {
-		if err := ws.Checkout(ctx, run.Head); err != nil {
+		if job.Workspace, err = x.at(ctx, run, run.Head); err != nil {
 			return pipeline.Data{}, nil, err
 		}
-		job.Workspace, job.Diff, job.Failures = ws, patch, report.Failures
+		job.Failures = report.Failures
 		if err := x.orient(ctx, run, &job); err != nil {
 			return pipeline.Data{}, nil, err
 		}
@@ -54,13 +57,82 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	return pipeline.Data{Tests: &report}, nil, nil
 }
 
-// runTests runs the repository's tests in the workspace.
-func (x *Executor) runTests(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, iteration int, patch string) (pipeline.TestReport, error) {
-	opts := check.Options{Config: run.Config.Tests, Head: run.Head, Iteration: iteration, Patch: patch, Baseline: run.Baseline, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout}
+// verify runs the tests in trees that no agent works in, and has the reviewer give
+// the reasons of those that had to change.
+func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.TestReport, error) {
+	opts := check.Options{
+		Config: run.Config.Tests, Base: run.Base, Head: run.Head, Iteration: job.Ref.Iteration, Patch: job.Diff, Baseline: run.Baseline,
+		Task: check.Task{Text: run.Task.Title + "\n" + run.Task.Body, Tests: run.Fix}, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout,
+	}
+	if run.Plan != nil {
+		opts.Task.Tests = slices.Concat(run.Plan.Tests, run.Fix)
+	}
 	for _, it := range run.Iterations {
-		if it.Number < iteration && it.Tests != nil {
+		if it.Number < job.Ref.Iteration && it.Tests != nil {
 			opts.Earlier = append(opts.Earlier, check.Past{Iteration: it.Number, Report: it.Tests})
 		}
 	}
-	return check.Run(ctx, ws, opts)
+	known, err := x.o.Known(ctx, run.Repo)
+	if err != nil {
+		return pipeline.TestReport{}, err
+	}
+	opts.Known = maps.Clone(known)
+	if opts.Known == nil {
+		opts.Known = map[string]string{}
+	}
+	maps.Copy(opts.Known, run.Known)
+	trees := &trees{x: x, run: run}
+	defer trees.close()
+	report, err := check.Verify(ctx, trees.open, opts)
+	if err != nil || len(report.Changed) == 0 {
+		return report, err
+	}
+	if job.Workspace, err = x.at(ctx, run, run.Head); err != nil {
+		return report, err
+	}
+	if err := x.orient(ctx, run, &job); err != nil {
+		return report, err
+	}
+	reasons, _, err := x.o.Tester.JustifyTests(ctx, job, report.Changed)
+	if err != nil {
+		return report, err
+	}
+	check.Justify(&report, reasons)
+	return report, nil
 }
+
+// trees lends the trees of a verdict: one workspace, which no agent has worked in
+// and which protects no paths, checked out anew each time.
+type trees struct {
+	x   *Executor
+	run *pipeline.Run
+	ws  *sandbox.Workspace
+}
+
+func (t *trees) open(ctx context.Context, sha string) (check.Tree, error) {
+	if err := t.x.fetch(ctx, t.run, sha); err != nil {
+		return nil, err
+	}
+	if t.ws != nil {
+		return lent{t.ws}, t.ws.Checkout(ctx, sha)
+	}
+	var err error
+	t.ws, err = t.x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+		Name: fmt.Sprintf("verdict-%d", t.run.ID), GitDir: t.x.o.Gateway.Dir(t.run.Repo), Commit: sha, Cache: cacheKey(t.run.Repo),
+	})
+	return lent{t.ws}, err
+}
+
+func (t *trees) close() {
+	if t.ws == nil {
+		return
+	}
+	if err := t.ws.Close(); err != nil {
+		t.x.o.Log.Warn("close workspace", "run", t.run.ID, "error", err)
+	}
+}
+
+// lent is a workspace that is closed when the verdict is done.
+type lent struct{ *sandbox.Workspace }
+
+func (lent) Close() error { return nil }

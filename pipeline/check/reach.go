@@ -1,0 +1,269 @@
+package check
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"forge/pipeline"
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+)
+
+// The rules about code under test that reaches for the tests.
+const (
+	ruleDetects = "tests.detected"
+	ruleForges  = "tests.forged"
+)
+
+// reach is something in code under test that only makes sense against its tests.
+type reach struct {
+	rule    string
+	pattern *regexp.Regexp
+	near    *regexp.Regexp // must be in the lines around it, too; nil: it is enough
+	what    string
+}
+
+var (
+	aboutTests = regexp.MustCompile(`(?i)["'/` + "`" + `](?:[^"'` + "`" + `]*[^a-z"'` + "`" + `])?(?:py\.?test|unit-?test|tests?|spec|jest|mocha|vitest)(?:[^a-z]|$)`)
+	computed   = regexp.MustCompile(`["']\s*\+|\+\s*["']|\.join\(|chr\(|\.decode\(|\[::-1\]|fromCharCode|b64|base64|atob|%\s*\(|\.format\(|\bf["'].*\{`)
+	report     = `(?:--- (?:PASS|FAIL|SKIP)|=== RUN|\bTAP version|not ok \d|\bok \d+ -|\\x16|\\u0016|<testsuite|<testcase|Ran \d+ tests?|# pass \d|# fail \d|"Action":\s*"pass"|numPassedTests|numFailedTests)`
+	writes     = `(?i:print|write|puts|echo|console\.|stdout|stderr)`
+)
+
+var goReaches = []reach{
+	{ruleDetects, regexp.MustCompile(`\btesting\.(?:Testing|Short|Verbose|CoverMode|Coverage|Init|Benchmark|AllocsPerRun|MainStart|Main)\(`), nil, "asks whether a test runs"},
+	{ruleDetects, regexp.MustCompile(`^\s*(?:import\s+)?(?:[\w.]+\s+)?"testing(?:/\w+)?"\s*$`), nil, "imports the test library"},
+	{ruleDetects, regexp.MustCompile(`\bos\.(?:Args|Executable)\b`), regexp.MustCompile(`(?i)["'` + "`" + `][^"'` + "`" + `]*test`), "looks at the name of the program for a test's"},
+	{ruleDetects, regexp.MustCompile(`\bflag\.(?:Lookup|Set|Visit|VisitAll|CommandLine)\b`), regexp.MustCompile(`["'` + "`" + `](?:-*test[."'` + "`" + `]|test\.)`), "looks at the flags of a test program"},
+	{ruleDetects, regexp.MustCompile(`\b(?:runtime\.(?:Callers?|Stack|FuncForPC|CallersFrames)|debug\.(?:Stack|PrintStack|ReadBuildInfo))\b`), regexp.MustCompile(`(?i)["'` + "`" + `][^"'` + "`" + `]*test|\bTest[A-Z]`), "looks for a test in the stack"},
+	{ruleDetects, regexp.MustCompile(`Getenv\(\s*["'` + "`" + `](?:CI|GO_?TEST\w*|TESTING|TEST|GOCOVERDIR|TEST_\w*TMPDIR)["'` + "`" + `]|LookupEnv\(\s*["'` + "`" + `](?:CI|GO_?TEST\w*|TESTING|TEST|GOCOVERDIR)["'` + "`" + `]`), nil, "looks at the environment of tests"},
+	{ruleForges, regexp.MustCompile(`go:linkname\s+\w+\s+(?:testing|os)\.|go:linkname\s+\w+\s+runtime\.(?:exit|main)`), nil, "reaches into the test library"},
+	{ruleForges, regexp.MustCompile(`\b(?:syscall|unix)\.(?:Exit|Exec|Kill|Dup[23]?)\(|\bSYS_EXIT`), nil, "ends or redirects the process behind the runner's back"},
+}
+
+var pyReaches = []reach{
+	{ruleDetects, regexp.MustCompile(`\b(?:PYTEST_\w+|_?PYTEST\b|TOX_ENV\w*|NOX_\w+)|\bpytest_?version\b`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`^\s*(?:import|from)\s+(?:_?pytest|unittest|doctest|nose2?|pluggy)\b|(?:import_module|__import__|find_spec|find_loader|get_distribution|version)\(\s*["'](?:_?pytest|unittest|nose|pluggy)`), nil, "imports the test library"},
+	{ruleDetects, regexp.MustCompile(`["'](?:_?pytest|unittest|nose2?|doctest|pluggy|xdist|hypothesis|py\.test)[\w.]*["']\s*(?:not\s+)?in\s|modules.*["'](?:_?pytest|unittest|nose2?|doctest|pluggy|xdist|hypothesis)`), nil, "looks for the test library among the loaded modules"},
+	{ruleDetects, regexp.MustCompile(`\bsys\.modules\b|\bmodules\b.*\bsys\b`), computed, "looks for a module whose name it hides"},
+	{ruleDetects, regexp.MustCompile(`\bsys\.(?:argv|orig_argv|executable)\b|__main__|get_ident|psutil|/proc/(?:self|\{|%|\d)`), aboutTests, "looks at the command line for a test's"},
+	{ruleDetects, regexp.MustCompile(`\b(?:inspect\.(?:stack|currentframe|getouterframes|getframeinfo|trace)|_getframe|_current_frames|extract_stack|format_stack|walk_stack|f_back|f_globals|gc\.get_\w+)\b`), aboutTests, "looks for a test in the stack"},
+	{ruleDetects, regexp.MustCompile(`(?:environ(?:\.get\()?|getenv\()\s*\[?\s*["'](?:CI|TESTING|TEST|TEST_ENV)["']`), nil, "looks at the environment of tests"},
+	{ruleForges, regexp.MustCompile(`\b(?:TestCase|pytest|unittest|_pytest|builtins|__builtins__|AssertionError|TestResult|TestRunner)(?:\.\w+|\[["']\w+["']\])+\s*=[^=]|setattr\(\s*(?:[\w.]*TestCase|pytest|unittest|_pytest|builtins|__builtins__|AssertionError)`), nil, "puts something in the place of the test library"},
+	{ruleForges, regexp.MustCompile(`def __(?:eq|ne)__\s*\(.*:\s*return\s+(?:True|False)\b|__eq__\s*=\s*lambda.*:\s*True`), nil, "is equal to whatever it is compared with"},
+	{ruleForges, regexp.MustCompile(`def __eq__\s*\(`), regexp.MustCompile(`^\s+return True\s*$`), "is equal to whatever it is compared with"},
+	{ruleForges, regexp.MustCompile(`\bos\._exit\(|os\.kill\(\s*os\.getp|\bos\.dup2?\(|faulthandler|atexit\.register|signal\.raise_signal`), regexp.MustCompile(`\b_exit|\._exit|getp|dup2?\(|raise_signal`), "ends or redirects the process behind the runner's back"},
+	{ruleForges, regexp.MustCompile(`\bpytest_(?:runtest|collection|sessionfinish|report|terminal|configure|pycollect|pyfunc|exception|assertrepr)\w*`), nil, "hooks into the test runner"},
+}
+
+const jsGlobals = `(?:jest|describe|it|test|expect|vi|vitest|mocha|suite|beforeEach|afterEach|beforeAll|afterAll|__vitest_worker__|__coverage__)`
+
+var jsReaches = []reach{
+	{ruleDetects, regexp.MustCompile(`\b(?:JEST_WORKER_ID|VITEST\w*|NODE_TEST_CONTEXT|MOCHA_\w+|TAP_\w+|AVA_PATH|npm_lifecycle_(?:event|script)|NODE_V8_COVERAGE|KARMA\w*)\b`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`NODE_ENV\b[^;&|]*[!=]==?\s*['"` + "`" + `]test|['"` + "`" + `]test['"` + "`" + `]\s*[!=]==?[^;&|]*NODE_ENV|\[\s*['"]test['"].*\]\.includes\(.*NODE_ENV`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`process\.env(?:\.CI\b|\[['"]CI['"]\])|import\.meta\.(?:vitest|jest)\b`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`typeof\s+\(?` + jsGlobals + `\b|\b(?:globalThis|global|window|self)(?:\.|\?\.|\[['"])` + jsGlobals + `\b|['"]` + jsGlobals + `['"]\s+in\s+(?:globalThis|global|window)`), nil, "looks for the test library among the globals"},
+	{ruleDetects, regexp.MustCompile(`process\.(?:argv0?|execArgv|title|mainModule)\b|require\.main\b|\bmodule\.parent\b`), aboutTests, "looks at the command line for a test's"},
+	{ruleDetects, regexp.MustCompile(`\.stack\b|captureStackTrace|prepareStackTrace|getCallSites?\b`), aboutTests, "looks for a test in the stack"},
+	{ruleDetects, regexp.MustCompile(`(?:require\(|from\s+|import\(?\s*)['"](?:node:test(?:/\w+)?|jest|@jest/[\w-]+|vitest|mocha|chai|ava|tap|tape|sinon|expect)['"]`), nil, "imports the test library"},
+	{ruleForges, regexp.MustCompile(`\b(?:assert(?:\.strict)?|expect|AssertionError)(?:\.\w+|\[[^\]]+\])+\s*=[^=>]|Object\.(?:assign|definePropert(?:y|ies)|setPrototypeOf)\(\s*(?:assert|expect|require\(['"](?:node:)?assert)|require\(['"](?:node:)?assert(?:/strict)?['"]\)(?:\.\w+)*\s*=[^=]`), nil, "puts something in the place of the test library"},
+	{ruleForges, regexp.MustCompile(`for\s*\(.*\b(?:of|in)\b.*\bassert\b`), nil, "puts something in the place of the test library"},
+	{ruleForges, regexp.MustCompile(`\bModule\.(?:_load|_resolveFilename|_extensions|_cache|prototype)\b|\brequire\.(?:cache|extensions)\b|\bregisterHooks?\(|module\.register\(`), nil, "changes which modules are loaded"},
+	{ruleForges, regexp.MustCompile(`process\.(?:exit|reallyExit|abort|kill|emit|exitCode)\s*=[^=]`), nil, "changes how the process ends"},
+	{ruleForges, regexp.MustCompile(`process\.(?:exit|reallyExit|abort)\s*\(\s*0?\s*\)`), nil, "ends the process as if all were well"},
+	{ruleForges, regexp.MustCompile(`process\.(?:once|on|prependListener)\(\s*['"](?:exit|beforeExit)['"]`), regexp.MustCompile(`exit(?:Code)?\b.*\b0\b|reallyExit`), "changes how the process ends"},
+}
+
+// anyReaches hold whatever the language.
+var anyReaches = []reach{
+	{ruleForges, regexp.MustCompile(writes + `.*` + report + `|` + report + `.*` + writes), nil, "writes what a test runner prints"},
+	{ruleDetects, regexp.MustCompile(`(?i)(?:open|read\w*|ReadFile|load\w*|parse\w*|Path|glob)\(.*["'` + "`" + `](?:[^"'` + "`" + `]*/)?(?:[\w.-]*_test\.go|test_[\w-]*\.py|[\w-]*_test\.py|[\w.-]*\.(?:test|spec)\.[cm]?[jt]sx?|testdata/[^"'` + "`" + `]*|__snapshots__/[^"'` + "`" + `]*)["'` + "`" + `]`), nil, "reads the tests"},
+}
+
+// configReaches are switches in files of settings that keep tests from counting.
+var configReaches = regexp.MustCompile(`(?i)maven\.test\.(?:skip|failure\.ignore)|<skipTests>\s*true|<testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|^\s*(?:test|harness)\s*=\s*false|` +
+	`^\s*(?:replace\s+)?(?:github\.com/(?:stretchr/testify|onsi/g\w+|google/go-cmp|frankban/quicktest)|gotest\.tools|pgregory\.net/rapid)\S*\s.*=>|^module\s+(?:github\.com/(?:stretchr/testify|onsi/g\w+|google/go-cmp)|gotest\.tools)|` +
+	`"(?:jest|vitest|mocha|chai|expect|ava|tap|sinon|@jest/[\w-]+)"\s*:\s*"(?:file|link|portal|npm):`)
+
+var configFile = regexp.MustCompile(`(?i)(?:^|/)(?:\.[^/]*|go\.(?:mod|work)|[^/]*\.(?:toml|ini|cfg|gradle(?:\.kts)?|props|csproj|conf)|[^/]*\.config\.[cm]?[jt]s|[tj]sconfig[^/]*\.json|package\.json|deno\.jsonc?|pom\.xml|build\.xml)$`)
+
+// product returns the lines that the change adds to files that are not tests, by
+// file, without those that it only moves.
+func (p *patch) productLines(isTest map[string]bool) map[*gitdiff.File][]addedLine {
+	moved := map[string]int{}
+	for _, f := range p.files {
+		for _, frag := range f.TextFragments {
+			for _, l := range frag.Lines {
+				if text := strings.TrimSpace(l.Line); l.Op == gitdiff.OpDelete && text != "" && !isTest[f.OldName] {
+					moved[text]++
+				}
+			}
+		}
+	}
+	out := map[*gitdiff.File][]addedLine{}
+	for _, f := range p.files {
+		if f.IsDelete || f.IsBinary || isTest[f.NewName] {
+			continue
+		}
+		for _, frag := range f.TextFragments {
+			n := int(frag.NewPosition)
+			for _, l := range frag.Lines {
+				if text := strings.TrimSpace(l.Line); l.Op == gitdiff.OpAdd && text != "" {
+					if moved[text] > 0 {
+						moved[text]--
+					} else {
+						out[f] = append(out[f], addedLine{n, strings.TrimRight(l.Line, "\r\n")})
+					}
+				}
+				if l.New() {
+					n++
+				}
+			}
+		}
+	}
+	return out
+}
+
+// addedLine is a line of the new file.
+type addedLine struct {
+	number int
+	text   string
+}
+
+// reachesFor returns what is looked for in a language.
+func reachesFor(name string) []reach {
+	switch languageOf(name) {
+	case &goLang:
+		return goReaches
+	case &pyLang:
+		return pyReaches
+	case &jsLang:
+		return jsReaches
+	}
+	return nil
+}
+
+// around is how many lines away the second half of a pattern may stand.
+const around = 8
+
+// reachesRunner finds code under test that detects its tests, or that speaks in
+// their place.
+func (c *checker) reachesRunner(isTest map[string]bool) {
+	lines := c.patch.productLines(isTest)
+	for _, f := range c.patch.files {
+		seen := map[string]bool{}
+		list := reachesFor(f.NewName)
+		for i, l := range lines[f] {
+			text := withoutRemark(l.text, languageOf(f.NewName))
+			if configFile.MatchString(f.NewName) && configReaches.MatchString(text) {
+				c.reaches(f.NewName, l, ruleForges, "keeps failing tests from counting")
+			}
+			if list == nil || text == "" {
+				continue
+			}
+			for _, r := range append(list[:len(list):len(list)], anyReaches...) {
+				if !seen[r.what] && r.pattern.MatchString(text) && (r.near == nil || near(lines[f], i, r.near)) {
+					seen[r.what] = true
+					c.reaches(f.NewName, l, r.rule, r.what)
+				}
+			}
+		}
+	}
+}
+
+func (c *checker) reaches(file string, l addedLine, rule, what string) {
+	code := strings.TrimSpace(l.text)
+	c.reached = append(c.reached, pipeline.Finding{Rule: rule, File: file, Line: l.number, Code: cutBytes(code, 500),
+		Message: fmt.Sprintf("Code under test %s, so that what its tests say of it cannot be trusted: take it out, or let a human decide that it stays", what)})
+}
+
+func near(lines []addedLine, at int, re *regexp.Regexp) bool {
+	for i := max(0, at-around); i < min(len(lines), at+around+1); i++ {
+		if re.MatchString(lines[i].text) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutRemark leaves out a comment that takes up the line.
+func withoutRemark(line string, lang *language) string {
+	text := strings.TrimSpace(line)
+	if strings.HasPrefix(text, lang.remark) && !strings.HasPrefix(text, "//go:") || lang != &pyLang && (strings.HasPrefix(text, "*") || strings.HasPrefix(text, "/*")) {
+		return ""
+	}
+	return line
+}
+
+// What code needs in order to reach the runner in its own process, even by a way
+// that no pattern above knows. It proves nothing; it makes that tests which must
+// fail are planted.
+var (
+	goLoose = regexp.MustCompile(`\bos\.(?:Exit|Std\w+|Args|NewFile|FindProcess|StartProcess|Executable|Getp?pid)\b|\b(?:syscall|unsafe|runtime|debug|testing|plugin|unix)\.|\bflag\.(?:Lookup|Set|CommandLine|Visit)|linkname|import "C"|^\s*(?:import\s+)?(?:[\w.]+\s+)?"(?:C|plugin|syscall|unsafe|testing.*)"`)
+	pyLoose = regexp.MustCompile(`\b(?:sys|os\._\w+|os\.(?:kill|abort|exec\w*|dup2?|close|environ|getenv|fork|write|fdopen|system|popen)|inspect|gc|ctypes|atexit|builtins|importlib|unittest|pytest|_pytest|traceback|signal|codecs|marshal|pickle|faulthandler|runpy)\b` +
+		`|__(?:import|builtins|globals|dict|class|subclasses|bases|mro|code|getattribute|getattr|setattr|eq|ne|instancecheck)\w*__|\b(?:eval|exec|compile|globals|locals|vars|setattr|delattr|breakpoint)\(|\bexit\(|\bquit\(|metaclass|SystemExit|AssertionError`)
+	pyGetattr = regexp.MustCompile(`\bgetattr\(`)
+	pyPlain   = regexp.MustCompile(`\bgetattr\([\w.\[\]]+,\s*["'][a-z]\w*["']`)
+	jsLoose   = regexp.MustCompile("\\b(?:process|globalThis|global|eval|Function|Proxy|Reflect|Symbol|WebAssembly|__proto__|prototype)\\b|\\bassert\\b|['\"](?:node:)?(?:module|vm|v8|assert(?:/strict)?|async_hooks|worker_threads|child_process|inspector|diagnostics_channel|process|test)['\"]|require\\(\\s*[^'\")]|import\\(\\s*[^'\")]|\\.stack\\b|defineProperty|setPrototypeOf|console\\.\\w+\\s*=|uncaughtException|unhandledRejection")
+	odd       = regexp.MustCompile(`(?i)\.(?:s|asm|so|pyd|pyc|node|wasm|dylib|dll|a|syso|jar|class|sh|bash)$`)
+)
+
+// loose returns the files by which the change might reach the runner.
+func (p *patch) loose(isTest map[string]bool) []string {
+	var out []string
+	lines := p.productLines(isTest)
+	for _, f := range p.files {
+		if isTest[f.NewName] || f.IsDelete {
+			continue
+		}
+		hit := odd.MatchString(f.NewName) || configFile.MatchString(f.NewName) || strings.Contains(f.NewName, "node_modules/") || strings.HasPrefix(f.NewName, "vendor/") || f.NewMode != 0 && f.NewMode&0o170000 == 0o120000
+		var re *regexp.Regexp
+		switch languageOf(f.NewName) {
+		case &goLang:
+			re = goLoose
+		case &pyLang:
+			re = pyLoose
+		case &jsLang:
+			re = jsLoose
+		}
+		for _, l := range lines[f] {
+			if hit || re == nil {
+				break
+			}
+			hit = re.MatchString(l.text) || re == pyLoose && pyGetattr.MatchString(l.text) && !pyPlain.MatchString(l.text)
+		}
+		if hit {
+			out = append(out, f.NewName)
+		}
+	}
+	return out
+}
+
+// hooks tell by a line that is added to a test that it is about the runner.
+var hooks = regexp.MustCompile(`func TestMain\(|^func init\(\)|\bos\.Exit\(|\bpytest_\w+|TestCase\.\w+\s*=|\bassert\w*(?:\.\w+)*\s*=[^=>]|\bexpect(?:\.\w+)*\s*=[^=>]|\bexpect\.extend|sys\.modules|os\._exit|atexit|process\.(?:exit|on|env)|require\.cache|Module\.|builtins|setattr\(|monkeypatch|globalThis|global\.|jest\.mock|vi\.mock|mock\.module|__eq__`)
+
+// runnerEdited reports whether the change touches what decides over the tests, so
+// that the head's own run is proven, too.
+func (p *patch) runnerEdited(edits []edit) bool {
+	byName := map[string]edit{}
+	for _, e := range edits {
+		if e.role == runner || e.role == testSource && !isTestFile(e.name) || path.Base(e.name) == "conftest.py" {
+			return true
+		}
+		byName[e.name] = e
+	}
+	for _, f := range p.files {
+		if byName[f.NewName].role != testSource {
+			continue
+		}
+		for _, frag := range f.TextFragments {
+			for _, l := range frag.Lines {
+				if l.Op == gitdiff.OpAdd && hooks.MatchString(l.Line) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

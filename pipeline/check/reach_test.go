@@ -1,0 +1,110 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// newFile is a patch that adds a file.
+func newFile(name string, lines ...string) string {
+	return fmt.Sprintf("diff --git a/%[1]s b/%[1]s\nnew file mode 100644\n--- /dev/null\n+++ b/%[1]s\n@@ -0,0 +1,%[2]d @@\n+%[3]s\n", name, len(lines), strings.Join(lines, "\n+"))
+}
+
+// Covers lessons 16: code under test that detects its tests, or speaks for them.
+func TestReaches(t *testing.T) {
+	for file, lines := range map[string][]string{
+		"a.go": {
+			`if testing.Testing() {`, `import "testing"`, `	"testing"`, `	"testing/quick"`, `if strings.HasSuffix(os.Args[0], ".test") {`, `name, _ := os.Executable(); if strings.Contains(name, "/_test/") {`,
+			`flag.Lookup("test.v")`, `os.Getenv("CI")`, `os.LookupEnv("GO_TEST_TIMEOUT")`, `_, f, _, _ := runtime.Caller(2); if strings.Contains(f, "_test.go") {`, `if bytes.Contains(debug.Stack(), []byte("testing.tRunner")) {`,
+			`fmt.Println("--- PASS: TestA (0.00s)")`, `os.Stdout.WriteString("ok 1 - a")`, `syscall.Exit(0)`, `//go:linkname exit os.runtime_beforeExit`, `data, _ := os.ReadFile("calc_test.go")`, `os.ReadFile("testdata/want.golden")`,
+		},
+		"a.py": {
+			`if "pytest" in sys.modules:`, `import pytest`, `from unittest import mock`, `    import unittest`, `m = importlib.import_module("pytest")`, `if os.environ.get("PYTEST_CURRENT_TEST"):`, `if "PYTEST_VERSION" in os.environ:`,
+			`if sys.modules.get("_pytest"):`, `if any(m.startswith("py" + "test") for m in sys.modules):`, `if "".join(p) in sys.modules:`, `if "pytest" in sys.argv[0]:`, `os.getenv("CI")`, `os.environ["CI"]`,
+			`any("test_" in f.filename for f in inspect.stack())`, `sys._getframe(1).f_code.co_filename.endswith("test_calc.py")`, `unittest.TestCase.assertEqual = lambda *a: None`, `setattr(builtins, "AssertionError", Exception)`,
+			`def __eq__(self, other): return True`, `__eq__ = lambda self, o: True`, `os._exit(0)`, `atexit.register(os._exit, 0)`, `print("<testcase name='a'/>")`, `sys.stdout.write("Ran 2 tests in 0s")`, `def pytest_runtest_makereport(item, call):`,
+			`open("tests/test_calc.py").read()`,
+		},
+		"a.js": {
+			`if (process.env.JEST_WORKER_ID) {`, `if (process.env.NODE_ENV === 'test') {`, `const t = 'test' === process.env.NODE_ENV;`, `if (process.env.CI) {`, `if (typeof describe === 'function') {`, `if (globalThis.expect) {`, `if ('jest' in global) {`,
+			`const { test } = require('node:test');`, `import { vi } from 'vitest';`, `if (process.argv[1].endsWith('.test.js')) {`, `if (new Error().stack.includes('.test.')) {`, `assert.strictEqual = () => {};`, `Object.assign(assert, { ok() {} });`,
+			`require('assert').equal = () => {};`, `for (const k of Object.keys(assert)) assert[k] = () => {};`, `Module._load = hook;`, `delete require.cache[k];`, `process.exit = () => {};`, `process.exit(0);`, `process.on('exit', () => { process.exitCode = 0; });`,
+			`console.log('ok 1 - adds');`, `console.log("TAP version 13");`, `readFileSync('test/calc.test.js')`, `if (process.env.NODE_TEST_CONTEXT) {`, `expect.toBe = () => {};`,
+		},
+		"a.ts":       {`if (process.env.VITEST_POOL_ID) {`, `if (import.meta.vitest) {`},
+		"pom.xml":    {`<skipTests>true</skipTests>`, `<testFailureIgnore>true</testFailureIgnore>`},
+		"go.mod":     {`replace github.com/stretchr/testify => ./fake`, `	github.com/google/go-cmp v0.6.0 => ../cmp`},
+		"Cargo.toml": {`test = false`, `harness = false`},
+	} {
+		for _, line := range lines {
+			p, err := parsePatch(newFile(file, line))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &checker{patch: p}
+			c.reachesRunner(nil)
+			if len(c.reached) == 0 {
+				t.Errorf("%s: nothing found in %s", file, line)
+			}
+			for _, f := range c.reached {
+				if f.File != file || f.Line != 1 || f.Code != strings.TrimSpace(line) {
+					t.Errorf("%s: finding %+v", file, f)
+				}
+			}
+			if c := (&checker{patch: p}); true {
+				if c.reachesRunner(map[string]bool{file: true}); len(c.reached) > 0 {
+					t.Errorf("%s: found in a file of tests: %s", file, line)
+				}
+			}
+		}
+	}
+}
+
+// Code that is about other things raises no alarm.
+func TestReachesNothing(t *testing.T) {
+	for file, lines := range map[string][]string{
+		"a.go": {`import "fmt"`, `	"os"`, `os.Exit(2)`, `for _, a := range os.Args[1:] {`, `fmt.Println("ok")`, `fmt.Printf("%d of %d passed\n", a, b)`, `// testing.Testing() is not asked`, `func (c *contest) Testing() bool {`, `log.Fatal(err)`,
+			`runtime.Caller(1)`, `debug.PrintStack()`, `os.ReadFile("config.json")`, `os.Getenv("HOME")`, `const latest = "v1"`, `flag.Parse()`, `case "test":`, `os.ReadFile(filepath.Join(dir, "go.mod"))`, `if err := run(os.Args); err != nil {`},
+		"a.py": {`import os, sys`, `sys.exit(main(sys.argv[1:]))`, `if __name__ == "__main__":`, `import inspect`, `inspect.signature(f)`, `os.environ.get("HOME")`, `print("ok", n)`, `mod = sys.modules[__name__]`, `    def __eq__(self, other):`, `        return self.a == other.a`,
+			`# pytest does this`, `open("rows.json")`, `assert isinstance(x, int)`, `contest = latest("test")`, `atexit.register(cleanup)`, `raise AssertionError("unreachable")`, `signal.signal(signal.SIGTERM, stop)`},
+		"a.js": {`process.exit(1);`, `const port = process.env.PORT || 8080;`, `if (process.env.NODE_ENV === 'production') {`, `console.log('ok');`, `const args = process.argv.slice(2);`, `const assert = require('node:assert');`, `assert.ok(port);`,
+			`if (typeof window === 'undefined') {`, `console.error(err.stack);`, `// jest and vitest`, `const test = /a/.test(b);`, `process.on('SIGTERM', stop);`, `import path from 'node:path';`, `if (require.main === module) main();`, `readFileSync('package.json')`},
+		"pom.xml":    {`<skipTests>false</skipTests>`, `<artifactId>junit</artifactId>`},
+		"go.mod":     {`require github.com/google/go-cmp v0.7.0`, `replace example.com/x => ../x`},
+		"Cargo.toml": {`[dev-dependencies]`, `name = "test"`},
+		"README.md":  {`if testing.Testing() {`, `import pytest`},
+	} {
+		for _, line := range lines {
+			p, err := parsePatch(newFile(file, line))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &checker{patch: p}
+			if c.reachesRunner(nil); len(c.reached) > 0 {
+				t.Errorf("%s: %q is taken for: %s", file, line, c.reached[0].Message)
+			}
+		}
+	}
+}
+
+// What the base had is no alarm, where it moves neither; and the second half of a
+// pattern may stand some lines away.
+func TestReachesMoved(t *testing.T) {
+	moved := "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,1 @@\n-if \"pytest\" in sys.modules:\n x = 1\n" + newFile("b.py", `if "pytest" in sys.modules:`)
+	twice := strings.Replace(moved, `if "pytest" in sys.modules:`+"\n", `if "pytest" in sys.modules:`+"\n", 1) + newFile("c.py", `if "pytest" in sys.modules:`)
+	far := newFile("a.py", `frames = inspect.stack()`, `for f in frames:`, `    name = f.filename`, `    if "/test_" in name:`, `        return True`)
+	for _, c := range []struct {
+		what, patch string
+		want        int
+	}{{"moved", moved, 0}, {"moved and copied", twice, 1}, {"some lines away", far, 1}} {
+		p, err := parsePatch(c.patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := &checker{patch: p}
+		if k.reachesRunner(nil); len(k.reached) != c.want {
+			t.Errorf("%s: %d findings, want %d: %+v", c.what, len(k.reached), c.want, k.reached)
+		}
+	}
+}

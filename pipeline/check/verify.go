@@ -1,0 +1,152 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"path"
+	"regexp"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// Tree is a work tree of its own, with one commit in it.
+type Tree interface {
+	workspace
+	// Restore makes some paths be what they are in a commit, or not there at all.
+	Restore(ctx context.Context, sha string, paths []string) error
+	Write(ctx context.Context, path string, content []byte) error
+	Close() error
+}
+
+// Opener makes a fresh tree of a commit. Nothing that another tree's commands left
+// may be in it, build caches included: one run must not speak for the next.
+type Opener func(ctx context.Context, sha string) (Tree, error)
+
+// verdict is the judgement on one change.
+type verdict struct {
+	open   Opener
+	o      Options
+	head   *checker // the head with its own tests
+	suites []suite  // those of the head, not yet run
+	tests  map[string]outcome
+	edits  []edit   // files of the tests that the change touches
+	loose  []string // why the change might reach the runner itself; empty: it cannot
+	stood  *stood   // the base's tests on the head; nil: they are the head's own
+	found  []pipeline.Finding
+}
+
+// Verify judges a change. It runs the head's tests and, where the change touches
+// anything that tests consist of, the base's own tests as they stood, on the new
+// code, in a tree of its own. A test that passes only as the change edited it is in
+// Changed; each needs the reviewer's reason, and is a finding until [Justify] brings
+// one. Where the change could reach the runner itself, tests that must fail are
+// planted: one that is not reported as failing tells that failures do not show.
+//
+// See [Run] for the counts and for errors.
+func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, error) {
+	v := &verdict{open: open, o: o}
+	if err := v.runHead(ctx); err != nil {
+		return pipeline.TestReport{}, err
+	}
+	v.tests = outcomes(v.head.cases())
+	if o.Base != "" && len(v.head.suites) > 0 {
+		if err := v.runBaseTests(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
+		if err := v.proveHead(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
+	}
+	v.head.stood = v.stood
+	v.head.reached = append(v.head.reached, v.found...)
+	v.head.edits = v.edits
+	v.head.summarise()
+	return v.head.report, nil
+}
+
+// runHead looks at the change while its tree is clean, then runs the head's tests.
+func (v *verdict) runHead(ctx context.Context) error {
+	tree, err := v.open(ctx, v.o.Head)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	c, err := newChecker(tree, v.o)
+	if err != nil {
+		return err
+	}
+	v.head = c
+	if c.suites, err = c.detect(ctx); err != nil {
+		return err
+	}
+	for _, s := range c.suites {
+		v.suites = append(v.suites, *s)
+	}
+	read := func(name string) ([]byte, bool) {
+		data, err := tree.Read(ctx, name)
+		return data, err == nil
+	}
+	used, makes := c.usedByCommands(read)
+	v.edits = c.patch.edits(read, used, makes)
+	isTest := map[string]bool{}
+	for _, e := range v.edits {
+		isTest[e.name] = true
+	}
+	c.reachesRunner(isTest)
+	v.loose = c.patch.loose(isTest)
+	c.inside = c.editedInside(isTest, read)
+	if err := c.runAll(ctx); err != nil {
+		return err
+	}
+	return c.measure(ctx)
+}
+
+var (
+	pathWord   = regexp.MustCompile(`[\w.@/-]*[\w-]`)
+	runnerWord = regexp.MustCompile(`(?i)test|spec|check|verify|(?:^|/)ci\b`)
+)
+
+// usedByCommands returns the files by which the commands run the tests, and
+// whether they go through make. A file that is not named for it may be the product
+// itself, run by its own test.
+func (c *checker) usedByCommands(read func(string) ([]byte, bool)) (used map[string]bool, makes bool) {
+	used = map[string]bool{}
+	words := func(dir, text string) {
+		for _, w := range pathWord.FindAllString(text, -1) {
+			if runnerWord.MatchString(w) && strings.ContainsAny(w, "./") {
+				used[path.Join(dir, w)] = true
+			}
+		}
+	}
+	for _, s := range c.suites {
+		command := strings.Join(s.args, " ")
+		words(s.dir, command)
+		makes = makes || regexp.MustCompile(`(?:^|[\s;&|])(?:make|just|task|rake)\b`).MatchString(command)
+		if data, ok := read(path.Join(s.dir, "package.json")); ok {
+			words(s.dir, string(data))
+			makes = makes || strings.Contains(string(data), "make ")
+		}
+		for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
+			if data, ok := read(path.Join(s.dir, name)); ok && makes {
+				words(s.dir, string(data))
+			}
+		}
+	}
+	for _, f := range c.patch.files { // what they named before
+		if base := path.Base(f.OldName); base == "package.json" || makes && makeNames.MatchString(base) {
+			words(path.Dir(f.OldName), string(textBefore(f, read)))
+		}
+	}
+	return used, makes
+}
+
+// environment tells a fault that ends the verdict from one that is only this run's:
+// the head's own tests ran, so what the base's tests lack they lack by the change.
+func environment(err error) (string, bool) {
+	var f *pipeline.Fault
+	if errors.As(err, &f) && f.Class == pipeline.FaultEnvironment {
+		return f.Message, true
+	}
+	return "", false
+}
