@@ -177,7 +177,7 @@ func TestBudgets(t *testing.T) {
 	for dir, n := range exported {
 		limit := 50
 		if dir == "pipeline" {
-			limit = 95 // the vocabulary that all others share: it has no siblings to be split into
+			limit = 100 // the vocabulary that all others share: it has no siblings to be split into
 		}
 		if n > limit {
 			t.Errorf("package %s exports %d types, functions and variables, over %d", dir, n, limit)
