@@ -342,7 +342,7 @@ func TestFates(t *testing.T) {
 	p := play(t, pipeline.Task{Issue: 7, Title: "x"}, "plan ok\nimplement a\nreview error one, error two, warning three\nimplement b\nreview error two\nimplement c\nreview error one, error two")
 	for _, is := range p.Run.Findings {
 		if is.Finding.Message == "two" {
-			p.Append(pipeline.SignalEvents([]pipeline.Signal{{Key: "k", Kind: pipeline.SignalDismissed, At: p.Now, Actor: pipeline.Actor{ID: 6, Login: "bob"}, Finding: is.Fingerprint(), Text: "wanted so"}})...)
+			p.Append(pipeline.SignalEvents([]pipeline.Signal{{Key: "k", Kind: pipeline.SignalDismissed, At: p.Now, Actor: pipeline.Actor{ID: 6, Login: "bob"}, Weight: 1, Finding: is.Fingerprint(), Text: "wanted so"}})...)
 		}
 	}
 	events := p.Events

@@ -64,6 +64,11 @@ func TestRepositoryWithoutTests(t *testing.T) {
 		t.Fatalf("it waits for %+v", run.Gate())
 	}
 	ts.says("Nothing can be verified without tests")
+	if run.Plan != nil || run.Usage.Calls != 0 {
+		t.Errorf("planning was paid for: %+v, %d calls", run.Plan, run.Usage.Calls)
+	}
+	ts.comment("acme", "/forge approve")
+	ts.until("waits for the work's tests", func(r *pipeline.Run) bool { return r.State == pipeline.StateWaiting && len(r.Gates) == 2 })
 	ts.comment("acme", "/forge accept\nWe test by hand.")
 	ts.untilState(pipeline.StateAccepted)
 }
@@ -181,11 +186,11 @@ func TestTickedBox(t *testing.T) {
 	ts.label("acme")
 	ts.untilState(pipeline.StateWaiting)
 	ts.says("Nothing can be verified without tests")
-	id, box := ts.box("/forge accept")
+	id, box := ts.box("/forge cancel")
 	if err := ts.gh.As("acme").TickBox(greetRepo, id, box); err != nil {
 		t.Fatal(err)
 	}
-	run := ts.untilState(pipeline.StateAccepted)
+	run := ts.untilState(pipeline.StateCancelled)
 	if a := run.Gates[0].Answers; len(a) != 1 || a[0].By.Login != "acme" || a[0].Via != "box" {
 		t.Errorf("answers %+v", a)
 	}

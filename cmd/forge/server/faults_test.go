@@ -47,7 +47,7 @@ func TestSuiteHangs(t *testing.T) {
 	ts := newTestServer(t, testOptions{files: map[string]string{"test.sh": hangs}, testTimeout: 300 * time.Millisecond})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateWaiting)
-	if g := run.Gate().Guard; g.Name != pipeline.GuardNoTests || len(run.Iterations) != 1 || run.Head == run.Base {
+	if g := run.Gate().Guard; g.Name != pipeline.GuardUnclean || len(run.Iterations) != 1 || run.Head == run.Base {
 		t.Errorf("guard %+v in iteration %d, head %s", g, len(run.Iterations), run.Head)
 	}
 	ts.says("`sh test.sh` did not end and was stopped after 300ms")
@@ -172,9 +172,11 @@ func TestModelTimesOut(t *testing.T) {
 			"OPENAI_API_KEY": "sk-test-0000000000", "FORGE_MODEL_TIMEOUT": "100ms"},
 	})
 	ts.label("acme")
-	run := ts.untilState(pipeline.StateWaiting)
-	if g := run.Gate().Guard; g.Name != pipeline.GuardFaults || run.Fault.Class != pipeline.FaultProvider || len(run.Iterations) != 0 {
-		t.Errorf("guard %+v, fault %+v", g, run.Fault)
+	run := ts.until("waits for the provider", func(r *pipeline.Run) bool { return r.Await != nil && r.Await.Model })
+	if run.State != pipeline.StateRunning || run.Counters.Faults != 0 || run.Await.Next.IsZero() || len(run.Iterations) != 0 {
+		t.Errorf("it waits as %+v in state %s with %d faults", run.Await, run.State, run.Counters.Faults)
 	}
-	ts.says("did not answer within 100ms")
+	ts.says("waiting for")
+	ts.comment("acme", "/forge cancel")
+	ts.untilState(pipeline.StateCancelled)
 }
