@@ -89,7 +89,7 @@ def add(a, b): return a + b
 -- test_calc.py --
 import os, sys
 def test_add():
-    assert not os.environ.get("ONLY_MEASURED") or "--cov" not in sys.argv
+    assert not os.environ.get("ONLY_MEASURED") or not any(a.startswith("--cov") for a in sys.argv)
 `
 
 // Covers V1: coverage is measured with what the project has; whether it passes is
