@@ -30,9 +30,17 @@ func TestTenThousandDeliveries(t *testing.T) {
 	distinct := total * 7 / 10
 	ts := newTestServer(t, testOptions{})
 	db, ctx := ts.s.DB, t.Context()
+	// Who edits an issue is looked up, so the repository and the person are real.
+	app := ts.s.github.app
+	installation, err := app.FindInstallation(ctx, "acme", "greet")
+	ts.must(err)
+	repo, err := app.Repo(ctx, installation, "acme", "greet")
+	ts.must(err)
+	task, err := app.Issue(ctx, repo, ts.issue)
+	ts.must(err)
 	for n := 1; n <= runs; n++ {
-		start := pipeline.Start{Repo: pipeline.Repo{ID: 77, Owner: "acme", Name: "many", DefaultBranch: "main"},
-			Task: pipeline.Task{Issue: n, Title: "x"}, Config: pipeline.DefaultConfig(), Base: "base", Branch: fmt.Sprintf("forge/%d", n)}
+		start := pipeline.Start{Repo: repo,
+			Task: pipeline.Task{Issue: 1000 + n, Title: "x"}, Config: pipeline.DefaultConfig(), Base: "base", Branch: fmt.Sprintf("forge/%d", n)}
 		run, err := db.CreateRun(ctx, fmt.Sprintf("many/%d", n), start, time.Now().UTC(), fmt.Sprintf("%032x", n), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -50,12 +58,12 @@ func TestTenThousandDeliveries(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	random.Shuffle(total, func(i, j int) { order[i], order[j] = order[j], order[i] })
 	begun := time.Now()
-	deliver(t, ts, order, runs)
+	deliver(t, ts, order, runs, repo, task.Author)
 	took := time.Since(begun)
 	ts.drained()
 	var edits int
 	for n := 1; n <= runs; n++ {
-		id, err := db.Find(ctx, 77, n, 0, "")
+		id, err := db.Find(ctx, repo.ID, 1000+n, 0, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,16 +86,16 @@ func TestTenThousandDeliveries(t *testing.T) {
 }
 
 // deliver posts deliveries, eight at a time, signed, in the given order of GUIDs.
-func deliver(t *testing.T, ts *testServer, order []int, runs int) {
+func deliver(t *testing.T, ts *testServer, order []int, runs int, repo pipeline.Repo, by pipeline.Actor) {
 	t.Helper()
 	work := make(chan int)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for n := range work {
-				body := fmt.Appendf(nil, `{"action":"edited","changes":{"title":{"from":"x"}},"sender":{"id":5,"login":"acme","type":"User"},"installation":{"id":9},`+
-					`"repository":{"id":77,"name":"many","full_name":"acme/many","default_branch":"main","owner":{"id":5,"login":"acme"}},`+
-					`"issue":{"number":%d,"title":"edit %d","user":{"id":5,"login":"acme"}}}`, n%runs+1, n)
+				body := fmt.Appendf(nil, `{"action":"edited","changes":{"title":{"from":"x"}},"sender":{"id":%d,"login":"acme","type":"User"},"installation":{"id":%d},`+
+					`"repository":{"id":%d,"name":"greet","full_name":"acme/greet","default_branch":"main","owner":{"id":%d,"login":"acme"}},`+
+					`"issue":{"number":%d,"title":"edit %d","user":{"id":%d,"login":"acme"}}}`, by.ID, repo.Installation, repo.ID, by.ID, 1000+n%runs+1, n, by.ID)
 				if status, text := ts.post("issues", fmt.Sprintf("guid-%d", n), ts.gh.WebhookSecret, body); status != http.StatusAccepted {
 					t.Errorf("delivery %d is answered %d: %s", n, status, text)
 				}
