@@ -176,7 +176,6 @@ func TestModelTimesOut(t *testing.T) {
 	if run.State != pipeline.StateRunning || run.Counters.Faults != 0 || run.Await.Next.IsZero() || len(run.Iterations) != 0 {
 		t.Errorf("it waits as %+v in state %s with %d faults", run.Await, run.State, run.Counters.Faults)
 	}
-	ts.says("waiting for")
 	ts.comment("acme", "/forge cancel")
 	ts.untilState(pipeline.StateCancelled)
 }
