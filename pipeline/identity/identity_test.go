@@ -203,6 +203,8 @@ func TestBesideAndElsewhere(t *testing.T) {
 		"far from unchanged code":        {still(first), finding("a.go", 60, "os.Rename(a, b)", again), false},
 		"far from changed code":          {changed(first), finding("a.go", 60, "os.Rename(a, b)", again), true},
 		"at changed code":                {changed(first), finding("a.go", 11, "y := g()", "The temporary file stays behind after a failed rename"), true},
+		"an equal line beside":           {still(first), finding("a.go", 13, "x := f()", again), false},
+		"at changed code, moved by 200":  {run(first).to(Moves{"a.go": {to: "a.go", hunks: []hunk{{0, 0, 200}, {10, 1, 200}}}}), finding("a.go", 212, "y := g()", "The temporary file stays behind after a failed rename"), true},
 		"the same template beside":       {still(finding("a.go", 10, "func Parse()", "Exported function Parse has no doc comment")), finding("a.go", 14, "func Format()", "Exported function Format has no doc comment"), false},
 		"the same template elsewhere":    {changed(finding("a.go", 10, "os.Remove(a)", "The error returned by os.Remove is ignored")), finding("a.go", 80, "os.Rename(a, b)", "The error returned by os.Rename is ignored"), false},
 		"few words elsewhere":            {changed(finding("a.go", 10, "a.x()", "Error ignored")), finding("a.go", 80, "b.y()", "Error ignored"), false},

@@ -152,6 +152,24 @@ func TestFitIsRepeatable(t *testing.T) {
 	}
 }
 
+// What two messages share never speaks against them, whatever the pairs say.
+func TestFitKeepsSigns(t *testing.T) {
+	pairs, _ := written(t)
+	var many []Pair // enough to outweigh what is assumed beforehand
+	for n := range 10 {
+		for _, p := range pairs {
+			p.Same, p.Pull = !p.Same, fmt.Sprintf("%s%d", p.Pull, n)
+			many = append(many, p)
+		}
+	}
+	m := Fit(many)
+	for i, name := range featureNames {
+		if w := m.Weights[name]; signs[i] > 0 && w < 0 || signs[i] < 0 && w > 0 {
+			t.Errorf("labels turned round: the weight of %s is %v", name, w)
+		}
+	}
+}
+
 // What all comments on a pull request have in common says little; pairs of no pull
 // request stand alone.
 func TestSubjectWeighsWords(t *testing.T) {
