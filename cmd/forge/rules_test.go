@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"pipeline/check":    {"pipeline", "pipeline/text"},
 	"pipeline/sandbox":  {"pipeline", "pipeline/text"},
 	"pipeline/identity": {"pipeline", "pipeline/text"},
+	"pipeline/registry": {},
 	"pipeline/simulate": {"pipeline", "pipeline/text"}, // plays pipeline's own decisions against a model
 	"webhook":           {"pipeline", "pipeline/text"},
 	"github":            {"pipeline", "pipeline/text"},
