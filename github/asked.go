@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"forge/github/delivery"
 	"forge/github/render"
 	"forge/pipeline"
 
@@ -20,7 +21,7 @@ func (a *App) Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipelin
 		if text = strings.TrimSpace(text); text == "" {
 			return
 		}
-		if _, command := parseCommand(text, a.opts.Slug); command {
+		if _, command := delivery.ParseCommand(text, a.opts.Slug); command {
 			return // it is carried out for itself
 		}
 		out.Findings = append(out.Findings, pipeline.Finding{

@@ -1,12 +1,12 @@
 // Package github is Forge's side of GitHub. It authenticates as a GitHub App,
-// reads webhook deliveries into notices, answers questions about repositories,
-// and publishes: it renders what GitHub should show of a run and makes the
-// difference to what it shows.
+// answers questions about repositories, and publishes: it renders what GitHub
+// should show of a run and makes the difference to what it shows. What a webhook
+// delivery means is read by github/delivery.
 //
 // Reading order: client.go and transport.go (who calls, how fast, what a failure
-// means), notice.go and command.go (deliveries in), read.go and sweep.go
-// (questions), then publish.go with github/render (runs out), and the signal
-// files (what people did with that: signal.go, then _state, _thread, _pull).
+// means), read.go and sweep.go (questions), then publish.go with github/render
+// (runs out), and the signal files (what people did with that: signal.go, then
+// _state, _thread, _pull).
 //
 // Publishing is level-triggered. Every artefact — a comment, the pull request, a
 // review, a check run — has a key and the hash of the content last written there,

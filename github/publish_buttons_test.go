@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"forge/github/delivery"
 	"forge/github/render"
 	"forge/pipeline"
 
@@ -57,7 +58,7 @@ func TestPublishButtons(t *testing.T) {
 		if d.Event != "check_run" {
 			continue
 		}
-		notice, err := Read(d.Event, d.Payload, ReadOptions{AppID: w.gh.AppID})
+		notice, err := delivery.Read(d.Event, d.Payload, delivery.Options{AppID: w.gh.AppID})
 		w.must(err)
 		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s %d", notice.Kind, notice.Command.Name, notice.Command.Args, notice.Command.Gate, notice.Trace, notice.Pull)))
 	}

@@ -112,8 +112,11 @@ func (a *App) Issue(ctx context.Context, repo pipeline.Repo, n int) (pipeline.Ta
 	if i.IsPullRequest() {
 		return pipeline.Task{}, final("%s#%d is a pull request: give the number of an issue.", repo.FullName(), n)
 	}
-	u := account{ID: i.GetUser().GetID(), Login: i.GetUser().GetLogin(), Type: i.GetUser().GetType()}
-	return pipeline.Task{Issue: i.GetNumber(), Title: i.GetTitle(), Body: i.GetBody(), Author: u.actor(), URL: i.GetHTMLURL()}, nil
+	return pipeline.Task{Issue: i.GetNumber(), Title: i.GetTitle(), Body: i.GetBody(), Author: actorOf(i.GetUser()), URL: i.GetHTMLURL()}, nil
+}
+
+func actorOf(u *gh.User) pipeline.Actor {
+	return pipeline.Actor{ID: u.GetID(), Login: u.GetLogin(), Bot: u.GetType() == "Bot" || strings.HasSuffix(u.GetLogin(), "[bot]")}
 }
 
 // BranchHead returns the SHA that a branch points to, "" when there is no such branch.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"forge/github/delivery"
 	"forge/github/githubtest"
 	"forge/pipeline"
 )
@@ -19,7 +20,7 @@ func TestReplyWhereAsked(t *testing.T) {
 		t.Helper()
 		sent := c.gh.Deliveries()
 		d := sent[len(sent)-1]
-		n, err := Read(d.Event, d.Payload, ReadOptions{BotID: c.bot.ID})
+		n, err := delivery.Read(d.Event, d.Payload, delivery.Options{BotID: c.bot.ID})
 		c.must(err)
 		return n
 	}

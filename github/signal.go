@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/github/delivery"
 	"forge/github/render"
 	"forge/pipeline"
 )
@@ -251,7 +252,7 @@ func (a *App) elsewhere(ctx context.Context, n pipeline.Notice) ([]pipeline.Sign
 	if s.At.IsZero() {
 		s.At = a.opts.Clock().UTC()
 	}
-	_, command := parseCommand(f.Body, a.opts.Slug)
+	_, command := delivery.ParseCommand(f.Body, a.opts.Slug)
 	if s.Off = f.Action == "deleted" || praise(f.Body) || command; s.Off {
 		if f.Action == "created" {
 			return nil, nil

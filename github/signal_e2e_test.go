@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/github/delivery"
 	"forge/github/githubtest"
 	"forge/github/render/rendertest"
 	"forge/pipeline"
@@ -131,7 +132,7 @@ func (c *trial) deliveries() []pipeline.Notice {
 	list := c.gh.Deliveries()
 	var out []pipeline.Notice
 	for _, d := range list[c.read:] {
-		n, err := Read(d.Event, d.Payload, ReadOptions{BotID: c.bot.ID, Other: true})
+		n, err := delivery.Read(d.Event, d.Payload, delivery.Options{BotID: c.bot.ID, Other: true})
 		c.must(err)
 		if n.Feedback != nil {
 			out = append(out, n)

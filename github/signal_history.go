@@ -73,8 +73,7 @@ func (h *history) load(ctx context.Context) ([]step, error) {
 // by the bot, and those with Forge's trailer.
 func (g *gatherer) step(c *gh.RepositoryCommit) step {
 	s := step{sha: c.GetSHA(), at: c.GetCommit().GetCommitter().GetDate().UTC(), merge: len(c.Parents) > 1}
-	u := account{ID: c.GetAuthor().GetID(), Login: c.GetAuthor().GetLogin(), Type: c.GetAuthor().GetType()}
-	s.by = u.actor()
+	s.by = actorOf(c.GetAuthor())
 	mail := fmt.Sprintf("%d+%s@users.noreply.github.com", g.bot.ID, g.bot.Login)
 	message := c.GetCommit().GetMessage()
 	s.forge = s.by.ID == g.bot.ID || strings.EqualFold(c.GetCommit().GetAuthor().GetEmail(), mail) ||

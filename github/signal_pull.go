@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/github/delivery"
 	"forge/github/render"
 	"forge/pipeline"
 
@@ -20,7 +21,7 @@ const around = 5
 func (g *gatherer) gap(t *talk) {
 	c := t.first()
 	key := keyGap(c.id)
-	if _, command := parseCommand(c.body, g.app.opts.Slug); !g.human(c.author) || c.hidden != "" || command || praise(c.body) || !g.holds(key) && g.covered(t) {
+	if _, command := delivery.ParseCommand(c.body, g.app.opts.Slug); !g.human(c.author) || c.hidden != "" || command || praise(c.body) || !g.holds(key) && g.covered(t) {
 		g.gone = append(g.gone, key)
 		return
 	}
@@ -221,9 +222,7 @@ func (g *gatherer) closer(ctx context.Context) (pipeline.Actor, error) {
 	if err = explain(fmt.Sprintf("ask who closed %s#%d", g.run.Repo.FullName(), g.st.number), "issues: read", err); err != nil {
 		return pipeline.Actor{}, err
 	}
-	by := i.GetClosedBy()
-	u := account{ID: by.GetID(), Login: by.GetLogin(), Type: by.GetType()}
-	return u.actor(), nil
+	return actorOf(i.GetClosedBy()), nil
 }
 
 // Bounds of a revert: how much of the merged change must be undone, and how many

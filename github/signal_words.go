@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"forge/github/delivery"
 	"forge/github/render"
 	"forge/pipeline"
 )
@@ -165,7 +166,7 @@ func praise(body string) bool {
 // answerOf reads a person's answer in a finding's conversation: a command, or
 // words. reason is what to remember of it.
 func answerOf(body, slug string) (s stance, reason string) {
-	if c, ok := parseCommand(body, slug); ok {
+	if c, ok := delivery.ParseCommand(body, slug); ok {
 		if c.Name == "dismiss" {
 			return stanceDismiss, c.Text
 		}

@@ -45,7 +45,7 @@
 // # What happens to an issue
 //
 // A label is set, and GitHub sends a delivery. forge/webhook keeps it in the store and
-// answers. The engine takes it in: github.Read makes a notice of it, the server's
+// answers. The engine takes it in: delivery.Read makes a notice of it, the server's
 // githubClient reads the repository's settings, and a run is created, which is one
 // event. From then on the engine loads the run, asks pipeline.Decide for the next
 // action, carries it out, and appends what came of it, until Decide has nothing more

@@ -18,7 +18,7 @@ import (
 	"forge/cmd/forge/phase"
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/tracing"
-	"forge/github"
+	"forge/github/delivery"
 	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/agent"
@@ -172,7 +172,7 @@ func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pi
 // reader reads deliveries as the configuration says.
 func (a *App) reader(cfg settings.Config) func(string, []byte) (pipeline.Notice, error) {
 	return func(event string, payload []byte) (pipeline.Notice, error) {
-		return github.Read(event, payload, github.ReadOptions{Label: cfg.Label, Slug: Slug, BotID: a.github.botID(), AppID: cfg.AppID, Other: true})
+		return delivery.Read(event, payload, delivery.Options{Label: cfg.Label, Slug: Slug, BotID: a.github.botID(), AppID: cfg.AppID, Other: true})
 	}
 }
 

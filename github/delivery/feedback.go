@@ -1,4 +1,4 @@
-package github
+package delivery
 
 import (
 	"cmp"
@@ -117,7 +117,7 @@ func (r reader) reviewComment() {
 	d := r.d
 	r.n.Pull = d.PullRequest.Number
 	if d.Action == "created" {
-		c, ok := parseCommand(d.Comment.Body, r.o.Slug)
+		c, ok := ParseCommand(d.Comment.Body, r.o.Slug)
 		if ok && !(c.Name == "dismiss" && d.Comment.ReplyTo != 0) {
 			r.command(d.Comment.Body)
 			if r.n.Comment != 0 {

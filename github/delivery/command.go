@@ -1,4 +1,4 @@
-package github
+package delivery
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 var commands = []string{"run", "status", "stop", "resume", "retry", "approve", "continue", "accept", "history", "cancel", "choose", "dismiss", "help",
 	"explain", "raise", "take-over", "simplify", "reset", "memory", "remember", "forget"}
 
-// parseCommand reads the first line of a comment. It reports false when that line
+// ParseCommand reads the first line of a comment. It reports false when that line
 // is no command: quoted lines and code blocks do not begin with the slash.
-func parseCommand(body, slug string) (pipeline.SlashCommand, bool) {
+func ParseCommand(body, slug string) (pipeline.SlashCommand, bool) {
 	body = strings.TrimLeft(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
 	line, rest, _ := strings.Cut(body, "\n")
 	trimmed := strings.TrimLeft(line, " ")

@@ -1,4 +1,8 @@
-package github
+// Package delivery says what a webhook delivery means: Read makes a notice of its
+// payload, which names what happened and what is asked of Forge, with the slash
+// command or the button that a person used. It is pure: whether that person may is
+// for the engine to find out. It stores nothing.
+package delivery
 
 import (
 	"encoding/json"
@@ -10,8 +14,8 @@ import (
 	"forge/pipeline"
 )
 
-// ReadOptions says what in a delivery is meant for Forge.
-type ReadOptions struct {
+// Options says what in a delivery is meant for Forge.
+type Options struct {
 	Label string // the label that starts a run; default "forge"
 	Slug  string // the word after the slash, and before the slash of a branch; default "forge"
 	BotID int64  // the id of the App's own bot user; 0 when it is not known yet
@@ -52,8 +56,8 @@ func (i *issue) task() pipeline.Task {
 	return pipeline.Task{Issue: i.Number, Title: i.Title, Body: i.Body, Author: i.User.actor(), URL: i.HTMLURL}
 }
 
-// delivery is what Forge reads of a payload, whatever the event.
-type delivery struct {
+// payload is what Forge reads of a payload, whatever the event.
+type payload struct {
 	Action       string     `json:"action"`
 	Sender       account    `json:"sender"`
 	Repository   repository `json:"repository"`
@@ -115,15 +119,15 @@ type delivery struct {
 // Read says what a delivery means, from its payload alone: nobody has checked yet
 // whether the actor may do what it asks for. What means nothing is a notice of
 // kind none, whose Why says so; an error is a payload that cannot be read.
-func Read(event string, payload []byte, o ReadOptions) (pipeline.Notice, error) {
+func Read(event string, raw []byte, o Options) (pipeline.Notice, error) {
 	if o.Label == "" {
 		o.Label = "forge"
 	}
 	if o.Slug == "" {
 		o.Slug = "forge"
 	}
-	var d delivery
-	if err := unmarshal(event, payload, &d); err != nil {
+	var d payload
+	if err := unmarshal(event, raw, &d); err != nil {
 		return pipeline.Notice{}, fmt.Errorf("read delivery of event %q: %w", event, err)
 	}
 	n := pipeline.Notice{Kind: pipeline.NoticeNone, Repo: d.repo(), Actor: d.Sender.actor()}
@@ -160,11 +164,11 @@ func Read(event string, payload []byte, o ReadOptions) (pipeline.Notice, error) 
 
 // unmarshal reads a payload. Events that Forge does not listen to use the same
 // names for other things, so of those only the common fields are read.
-func unmarshal(event string, payload []byte, d *delivery) error {
+func unmarshal(event string, raw []byte, d *payload) error {
 	switch event {
 	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review", "pull_request_review_thread", "push", "pull_request",
 		"installation", "installation_repositories", "check_run", "check_suite", "workflow_run", "status", "delete":
-		part, err := deliveryShape.project(make([]byte, 0, 4<<10), payload)
+		part, err := deliveryShape.project(make([]byte, 0, 4<<10), raw)
 		if err != nil {
 			return err
 		}
@@ -174,12 +178,12 @@ func unmarshal(event string, payload []byte, d *delivery) error {
 		Action string  `json:"action"`
 		Sender account `json:"sender"`
 	}
-	err := json.Unmarshal(payload, &c)
+	err := json.Unmarshal(raw, &c)
 	d.Action, d.Sender = c.Action, c.Sender
 	return err
 }
 
-func (d *delivery) repo() pipeline.Repo {
+func (d *payload) repo() pipeline.Repo {
 	r := d.Repository
 	owner := r.Owner.Login
 	return pipeline.Repo{ID: r.ID, Owner: owner, Name: r.Name, DefaultBranch: r.DefaultBranch, CloneURL: r.CloneURL, Installation: d.Installation.ID}
@@ -187,8 +191,8 @@ func (d *delivery) repo() pipeline.Repo {
 
 // reader reads one delivery into n.
 type reader struct {
-	o ReadOptions
-	d *delivery
+	o Options
+	d *payload
 	n *pipeline.Notice
 }
 
@@ -292,7 +296,7 @@ func (r reader) command(body string) {
 		r.none("a comment by the bot %s: bots command nothing", r.d.Sender.Login)
 		return
 	}
-	c, ok := parseCommand(body, r.o.Slug)
+	c, ok := ParseCommand(body, r.o.Slug)
 	if !ok {
 		r.none("a comment without a command in its first line")
 		return

@@ -1,4 +1,4 @@
-package github
+package delivery
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func shapeOf(t reflect.Type) *shape {
 	return s
 }
 
-var deliveryShape = shapeOf(reflect.TypeFor[delivery]())
+var deliveryShape = shapeOf(reflect.TypeFor[payload]())
 
 var errJSON = errors.New("the payload is not valid JSON")
 

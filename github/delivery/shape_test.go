@@ -1,4 +1,4 @@
-package github
+package delivery
 
 import (
 	"encoding/json"
@@ -43,18 +43,18 @@ func payloads(t testing.TB) map[string][]byte {
 	return out
 }
 
-// What is decoded from the projection is what is decoded from the payload.
+// What is decoded from the projection is what is decoded from the raw.
 func TestProject(t *testing.T) {
-	for name, payload := range payloads(t) {
-		readsSame(t, name, payload)
+	for name, raw := range payloads(t) {
+		readsSame(t, name, raw)
 	}
 }
 
-func readsSame(t *testing.T, name string, payload []byte) {
+func readsSame(t *testing.T, name string, raw []byte) {
 	t.Helper()
-	var want, got delivery
-	wantErr := json.Unmarshal(payload, &want)
-	part, err := deliveryShape.project(nil, payload)
+	var want, got payload
+	wantErr := json.Unmarshal(raw, &want)
+	part, err := deliveryShape.project(nil, raw)
 	if err == nil {
 		err = json.Unmarshal(part, &got)
 	}
@@ -64,7 +64,7 @@ func readsSame(t *testing.T, name string, payload []byte) {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, part)
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(delivery{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(payload{})); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }
@@ -72,7 +72,7 @@ func readsSame(t *testing.T, name string, payload []byte) {
 func TestProjectErrors(t *testing.T) {
 	for _, s := range []string{``, `{`, `{"action"`, `{"action":}`, `{"action":"x"`, `{"action":"x"} x`, `[`, `{"issue":{"title":"x}`, `{"a":[1,2}`, `{1:2}`, `"`} {
 		part, err := deliveryShape.project(nil, []byte(s))
-		var d delivery
+		var d payload
 		if err == nil {
 			err = json.Unmarshal(part, &d)
 		}
@@ -82,38 +82,38 @@ func TestProjectErrors(t *testing.T) {
 	}
 }
 
-// FuzzProject holds that every valid payload reads the same.
+// FuzzProject holds that every valid raw reads the same.
 func FuzzProject(f *testing.F) {
 	f.Add([]byte(`{"action":"a\"b\\","sender":{"id":1},"x":[{"y":"]"}],"branches":[{"name":"n"},{}],"issue":{"pull_request":null}}`))
-	f.Fuzz(func(t *testing.T, payload []byte) {
-		if !json.Valid(payload) || strings.ContainsAny(string(payload), `\`) || folds(payload) {
-			part, err := deliveryShape.project(nil, payload) // it must not panic
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) || strings.ContainsAny(string(raw), `\`) || folds(raw) {
+			part, err := deliveryShape.project(nil, raw) // it must not panic
 			if err == nil {
-				_ = json.Unmarshal(part, new(delivery))
+				_ = json.Unmarshal(part, new(payload))
 			}
 			return
 		}
-		readsSame(t, "fuzz", payload)
+		readsSame(t, "fuzz", raw)
 	})
 }
 
 // folds reports keys that encoding/json would match by ignoring their case, which
 // GitHub's never need.
-func folds(payload []byte) bool {
-	return strings.ToLower(string(payload)) != string(payload)
+func folds(raw []byte) bool {
+	return strings.ToLower(string(raw)) != string(raw)
 }
 
 func BenchmarkDecode(b *testing.B) {
 	var largest []byte
 	for _, p := range payloads(b) {
-		if len(p) > len(largest) && json.Unmarshal(p, new(delivery)) == nil {
+		if len(p) > len(largest) && json.Unmarshal(p, new(payload)) == nil {
 			largest = p
 		}
 	}
 	b.Run("whole", func(b *testing.B) {
 		b.SetBytes(int64(len(largest)))
 		for b.Loop() {
-			var d delivery
+			var d payload
 			if err := json.Unmarshal(largest, &d); err != nil {
 				b.Fatal(err)
 			}
@@ -122,7 +122,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.Run("projected", func(b *testing.B) {
 		b.SetBytes(int64(len(largest)))
 		for b.Loop() {
-			var d delivery
+			var d payload
 			if err := unmarshal("pull_request", largest, &d); err != nil {
 				b.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package github
+package delivery
 
 import (
 	"archive/tar"
@@ -18,6 +18,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
+const forgeID = 4242 // the App's own account
+
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // Each file of testdata/notice holds an event, its payload, and the notice that
@@ -36,7 +38,7 @@ func TestRead(t *testing.T) {
 			for i := 0; i+1 < len(ar.Files); i += 2 {
 				in, want := ar.Files[i], &ar.Files[i+1]
 				event, _, _ := strings.Cut(in.Name, ".")
-				n, err := Read(event, in.Data, ReadOptions{BotID: botID, AppID: 31})
+				n, err := Read(event, in.Data, Options{BotID: forgeID, AppID: 31})
 				if err != nil {
 					t.Fatalf("%s: %v", in.Name, err)
 				}
@@ -91,7 +93,7 @@ func isZero(v any) bool {
 
 func TestReadMalformed(t *testing.T) {
 	for _, in := range []string{"", "{", "[]", `{"issue":[]}`, `{"sender":{"id":"x"}}`} {
-		if n, err := Read("issues", []byte(in), ReadOptions{}); err == nil {
+		if n, err := Read("issues", []byte(in), Options{}); err == nil {
 			t.Errorf("Read(issues, %q) = %+v, want an error", in, n)
 		} else if !strings.Contains(err.Error(), `"issues"`) {
 			t.Errorf("Read(issues, %q): error %q does not name the event", in, err)
@@ -130,7 +132,7 @@ func TestReadExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Read(event, raw, ReadOptions{Label: "bug", Other: true})
+		got, err := Read(event, raw, Options{Label: "bug", Other: true})
 		if err != nil {
 			t.Errorf("%s: %v", h.Name, err)
 			continue
@@ -184,7 +186,7 @@ func TestParseCommand(t *testing.T) {
 		{"`/forge stop`", false, pipeline.SlashCommand{}},
 		{"", false, pipeline.SlashCommand{}},
 	} {
-		got, ok := parseCommand(c.body, "forge")
+		got, ok := ParseCommand(c.body, "forge")
 		if diff := cmp.Diff(c.want, got); ok != c.ok || diff != "" {
 			t.Errorf("parseCommand(%q) = %v, want %v (-want +got):\n%s", c.body, ok, c.ok, diff)
 		}
@@ -205,14 +207,14 @@ func TestParseCommand(t *testing.T) {
 		"/forge memroy":       "Did you mean `/forge memory`?",
 		"/forge continue 1e9": "got \"1e9\"",
 	} {
-		if got, ok := parseCommand(body, "forge"); !ok || !strings.Contains(got.Error, want) {
+		if got, ok := ParseCommand(body, "forge"); !ok || !strings.Contains(got.Error, want) {
 			t.Errorf("parseCommand(%q): error %q, want %q in it", body, got.Error, want)
 		}
 	}
-	if _, ok := parseCommand("/forge stop", "robot"); ok {
+	if _, ok := ParseCommand("/forge stop", "robot"); ok {
 		t.Error("parseCommand takes another prefix than its own")
 	}
-	if c, ok := parseCommand("/robot stop", "robot"); !ok || c.Name != "stop" {
+	if c, ok := ParseCommand("/robot stop", "robot"); !ok || c.Name != "stop" {
 		t.Errorf("parseCommand with another prefix: %+v %v", c, ok)
 	}
 }
@@ -249,19 +251,19 @@ func FuzzRead(f *testing.F) {
 			f.Add(event, ar.Files[i].Data)
 		}
 	}
-	f.Fuzz(func(t *testing.T, event string, payload []byte) {
-		n, err := Read(event, payload, ReadOptions{BotID: botID})
+	f.Fuzz(func(t *testing.T, event string, raw []byte) {
+		n, err := Read(event, raw, Options{BotID: forgeID})
 		if err != nil {
 			return
 		}
 		if n.Kind == "" || n.Why == "" {
-			t.Errorf("Read(%q, %q) has no outcome: %+v", event, payload, n)
+			t.Errorf("Read(%q, %q) has no outcome: %+v", event, raw, n)
 		}
 		if n.Actor.Bot && (n.Kind == pipeline.NoticeStart || n.Kind == pipeline.NoticeCommand || n.Kind == pipeline.NoticeFeedback) {
-			t.Errorf("Read(%q, %q): a bot starts something: %+v", event, payload, n)
+			t.Errorf("Read(%q, %q): a bot starts something: %+v", event, raw, n)
 		}
-		if n.Actor.ID == botID && n.Kind != pipeline.NoticeNone && n.Kind != pipeline.NoticeChecks && n.Kind != pipeline.NoticeInstallation {
-			t.Errorf("Read(%q, %q): Forge reacts to itself: %+v", event, payload, n)
+		if n.Actor.ID == forgeID && n.Kind != pipeline.NoticeNone && n.Kind != pipeline.NoticeChecks && n.Kind != pipeline.NoticeInstallation {
+			t.Errorf("Read(%q, %q): Forge reacts to itself: %+v", event, raw, n)
 		}
 	})
 }
