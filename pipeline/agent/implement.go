@@ -26,6 +26,7 @@ type feedback struct {
 	failures  []pipeline.Failure // T1…
 	suggested []pipeline.Finding // S1…: they hold nothing up, and say what to put there
 	times     map[string]int     // by fingerprint, how often it was seen, of what has come back
+	ruled     map[string]string  // by fingerprint, what the reviewer last said to leave it open
 	final     map[string]bool    // by fingerprint, findings that no reviewer rules on
 }
 
@@ -83,7 +84,7 @@ func (w *prompt) own() *prompt {
 // openFeedback collects what is open: the blocking findings and the failures that
 // the run follows, else those of the last review and test report.
 func openFeedback(run *pipeline.Run) feedback {
-	fb := feedback{times: map[string]int{}, final: map[string]bool{}}
+	fb := feedback{times: map[string]int{}, ruled: map[string]string{}, final: map[string]bool{}}
 	for i := range run.Findings {
 		is := &run.Findings[i]
 		f := is.Finding
@@ -119,7 +120,7 @@ func openFeedback(run *pipeline.Run) feedback {
 // seen notes that an issue has outlived an attempt to fix it.
 func (fb feedback) seen(i *pipeline.Issue) {
 	if i.Times > 1 {
-		fb.times[i.Fingerprint()] = i.Times
+		fb.times[i.Fingerprint()], fb.ruled[i.Fingerprint()] = i.Times, i.Ruling
 	}
 }
 
@@ -130,7 +131,11 @@ func (fb feedback) again(fingerprint string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("   IT HAS COME BACK: this is the %s time that it is found. Can you fix it with what you know? If you doubt that this attempt does, say in its doubt what is missing; if you cannot, say in unable what you need.\n", ordinal(n))
+	ruling := ""
+	if why := fb.ruled[fingerprint]; why != "" {
+		ruling = fmt.Sprintf("   the reviewer left it open: %s\n", clip(why, 800))
+	}
+	return fmt.Sprintf("   IT HAS COME BACK: this is the %s time that it is found. Can you fix it with what you know? If you doubt that this attempt does, say in its doubt what is missing; if you cannot, say in unable what you need.\n%s", ordinal(n), ruling)
 }
 
 func ordinal(n int) string {
