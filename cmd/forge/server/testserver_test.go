@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -36,12 +37,13 @@ type testServer struct {
 }
 
 type testOptions struct {
-	files map[string]string // over the greeter's; an empty text removes
-	tape  string            // default: servertest.GreeterTape
-	body  string            // of the issue
-	title string
-	on    func(*testServer, *pipeline.Run, pipeline.Event) // called at each event
-	env   map[string]string                                // of the server, on top
+	files  map[string]string // over the greeter's; an empty text removes
+	tape   string            // default: servertest.GreeterTape
+	body   string            // of the issue
+	title  string
+	author string                                           // of the issue; default: acme
+	on     func(*testServer, *pipeline.Run, pipeline.Event) // called at each event
+	env    map[string]string                                // of the server, on top
 
 	now         func() time.Time // of the server
 	testTimeout time.Duration    // of a test command
@@ -77,7 +79,7 @@ func newTestServer(t *testing.T, o testOptions) *testServer {
 	if o.title == "" {
 		o.title, o.body = "The greeting lacks its comma", "It prints `hello Ann` where `hello, Ann` is right."
 	}
-	if ts.issue, err = gh.As("acme").OpenIssue(greetRepo, o.title, o.body); err != nil {
+	if ts.issue, err = gh.As(cmp.Or(o.author, "acme")).OpenIssue(greetRepo, o.title, o.body); err != nil {
 		t.Fatal(err)
 	}
 	if o.on != nil {
@@ -159,20 +161,29 @@ func (ts *testServer) onEvents(run *pipeline.Run, events []pipeline.Event) {
 // until waits until the run is shown as it should be.
 func (ts *testServer) until(what string, cond func(*pipeline.Run) bool) *pipeline.Run {
 	ts.t.Helper()
-	timeout := time.After(60 * time.Second)
+	run, ok := ts.within(60*time.Second, cond)
+	if !ok {
+		stacks := make([]byte, 1<<20)
+		ts.t.Logf("what everybody does:\n%s", stacks[:runtime.Stack(stacks, true)])
+		ts.t.Fatalf("no run %s: %+v", what, run)
+	}
+	return run
+}
+
+// within waits for at most that long until the run is shown as it should be.
+func (ts *testServer) within(limit time.Duration, cond func(*pipeline.Run) bool) (*pipeline.Run, bool) {
+	timeout := time.After(limit)
 	for {
 		ts.mu.Lock()
 		run, changed := ts.run, ts.changed
 		ts.mu.Unlock()
 		if run != nil && run.Published.Rev >= run.Rev && cond(run) {
-			return run
+			return run, true
 		}
 		select {
 		case <-changed:
 		case <-timeout:
-			stacks := make([]byte, 1<<20)
-			ts.t.Logf("what everybody does:\n%s", stacks[:runtime.Stack(stacks, true)])
-			ts.t.Fatalf("no run %s: %+v", what, run)
+			return run, false
 		}
 	}
 }

@@ -1,0 +1,428 @@
+package server
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"forge/cmd/forge/server/servertest"
+	"forge/github/githubtest"
+	"forge/pipeline"
+)
+
+// TestCases plays what was seen to go wrong, and what people do at any moment, on the
+// local GitHub: one script for each case; testdata/cases/README.md has the language.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/cases/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			ar, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			playScript(t, ar)
+		})
+	}
+}
+
+// script is a case that is being played.
+type script struct {
+	*testServer
+	pushes map[string]map[string]string // what people push, by name
+
+	mu   sync.Mutex
+	when map[string][][]string // commands for the first event of a kind
+}
+
+func playScript(t *testing.T, ar *txtar.Archive) {
+	s := &script{pushes: map[string]map[string]string{}, when: map[string][][]string{}}
+	o, lines := s.read(t, ar)
+	o.on = func(ts *testServer, run *pipeline.Run, e pipeline.Event) { s.react(ts, run, e) }
+	s.testServer = newTestServer(t, o)
+	for _, words := range lines {
+		s.do(words)
+	}
+}
+
+var (
+	tapeSection = regexp.MustCompile(`^[a-z]+(?:\.[a-z]+)? (?:\*|\d+)(?:@\d+)?/\d+$`)
+	scriptWord  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
+)
+
+// read takes a case apart: what the server is made of, and what happens then.
+func (s *script) read(t *testing.T, ar *txtar.Archive) (o testOptions, lines [][]string) {
+	t.Helper()
+	o.files, o.env = map[string]string{}, map[string]string{}
+	tape := txtar.Parse([]byte(servertest.GreeterTape))
+	for _, f := range ar.Files {
+		kind, rest, _ := strings.Cut(f.Name, "/")
+		switch {
+		case tapeSection.MatchString(f.Name):
+			tape.Files = slices.DeleteFunc(tape.Files, func(old txtar.File) bool { return old.Name == f.Name })
+			tape.Files = append(tape.Files, f)
+		case f.Name == "issue.md":
+			title, body, _ := strings.Cut(string(f.Data), "\n")
+			o.title, o.body = title, strings.TrimSpace(body)
+		case kind == "repo":
+			o.files[rest] = string(f.Data)
+		case kind == "push":
+			name, file, _ := strings.Cut(rest, "/")
+			if s.pushes[name] == nil {
+				s.pushes[name] = map[string]string{}
+			}
+			s.pushes[name][file] = string(f.Data)
+		default:
+			t.Fatalf("a section %q means nothing", f.Name)
+		}
+	}
+	o.tape = string(txtar.Format(tape))
+	for line := range strings.SplitSeq(string(ar.Comment), "\n") {
+		words := scriptWords(t, line)
+		switch {
+		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
+		case words[0] == "env":
+			name, value, _ := strings.Cut(words[1], "=")
+			o.env[name] = value
+		case words[0] == "author":
+			o.author = words[1]
+		case words[0] == "at":
+			s.when[words[1]] = append(s.when[words[1]], words[2:])
+		default:
+			lines = append(lines, words)
+		}
+	}
+	return o, lines
+}
+
+func scriptWords(t *testing.T, line string) []string {
+	t.Helper()
+	if strings.HasPrefix(line, "#") {
+		return nil
+	}
+	words := scriptWord.FindAllString(line, -1)
+	for i, w := range words {
+		if !strings.HasPrefix(w, `"`) {
+			continue
+		}
+		text, err := strconv.Unquote(w)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", line, w, err)
+		}
+		words[i] = text
+	}
+	return words
+}
+
+// react does what the script wants done at the first event of a kind, or at the first
+// one of a phase: "phase.completed" or "phase.completed/review".
+func (s *script) react(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+	keys := []string{string(e.Type)}
+	if e.Data.Phase != nil {
+		keys = append(keys, keys[0]+"/"+string(e.Data.Phase.Phase))
+	}
+	for _, key := range keys {
+		s.mu.Lock()
+		list := s.when[key]
+		delete(s.when, key)
+		s.mu.Unlock()
+		for _, words := range list {
+			(&script{testServer: ts, pushes: s.pushes}).at(run).do(words)
+		}
+	}
+}
+
+// at is the script for commands at a moment: the run is as it stands then, whether
+// that is published or not.
+func (s *script) at(run *pipeline.Run) *script {
+	s.testServer.mu.Lock()
+	defer s.testServer.mu.Unlock()
+	if s.run == nil {
+		copied := *run
+		s.run = &copied
+	}
+	return s
+}
+
+// do carries out one line.
+func (s *script) do(words []string) {
+	s.t.Helper()
+	s.t.Log(strings.Join(words, " "))
+	if f := scriptCommands[words[0]]; f != nil {
+		f(s, words[1:])
+		return
+	}
+	if len(words) < 2 || scriptDeeds[words[1]] == nil {
+		s.t.Fatalf("%q: there is no such command, and nobody can do that", words)
+	}
+	if err := scriptDeeds[words[1]](s, s.gh.As(words[0]), words[2:]); err != nil {
+		s.t.Fatalf("%q: %v", words, err)
+	}
+}
+
+// scriptDeeds are what people do on GitHub.
+var scriptDeeds = map[string]func(s *script, who *githubtest.Person, args []string) error{
+	"label": func(s *script, who *githubtest.Person, args []string) error {
+		return who.Label(greetRepo, s.issue, "forge")
+	},
+	"comment": func(s *script, who *githubtest.Person, args []string) error {
+		_, err := who.Comment(greetRepo, s.issue, args[0])
+		return err
+	},
+	"open": func(s *script, who *githubtest.Person, args []string) (err error) { // another issue, which the script is about from now on
+		if s.issue, err = who.OpenIssue(greetRepo, args[0], strings.Join(args[1:], " ")); err == nil {
+			err = who.Label(greetRepo, s.issue, "forge")
+		}
+		return err
+	},
+	"retitle": func(s *script, who *githubtest.Person, args []string) error {
+		return who.EditIssue(greetRepo, s.issue, args[0], args[1])
+	},
+	"push": func(s *script, who *githubtest.Person, args []string) error { // BRANCH NAME: "run" is the run's branch
+		p := githubtest.Push{Branch: args[0], Message: "By hand: " + args[1], Files: map[string]*string{}}
+		if p.Branch == "run" {
+			p.Branch = s.runs().Branch
+		}
+		for file, text := range s.pushes[args[1]] {
+			p.Files[file] = &text
+		}
+		if len(p.Files) == 0 {
+			return fmt.Errorf("there is no section push/%s", args[1])
+		}
+		_, err := who.PushFiles(greetRepo, p)
+		return err
+	},
+	"review": func(s *script, who *githubtest.Person, args []string) error { // EVENT BODY [PATH LINE COMMENT]
+		rv := githubtest.Review{Event: args[0], Body: args[1]}
+		if len(args) == 5 {
+			rv.Path, rv.Comment = args[2], args[4]
+			rv.Line, _ = strconv.Atoi(args[3])
+		}
+		return who.Review(greetRepo, s.pull().Number, rv)
+	},
+	"reply": func(s *script, who *githubtest.Person, args []string) error {
+		return who.Reply(greetRepo, s.thread(args[0]).Comments[0].ID, args[1])
+	},
+	"resolve": func(s *script, who *githubtest.Person, args []string) error {
+		return who.Resolve(greetRepo, s.thread(args[0]).Comments[0].ID)
+	},
+	"commits": func(s *script, who *githubtest.Person, args []string) error {
+		return who.CommitSuggestion(greetRepo, s.thread(args[0]).Comments[0].ID)
+	},
+	"says": func(s *script, who *githubtest.Person, args []string) error {
+		_, err := who.Comment(greetRepo, s.pull().Number, args[0])
+		return err
+	},
+	"merge": func(s *script, who *githubtest.Person, args []string) error {
+		return who.Merge(greetRepo, s.pull().Number)
+	},
+	"close": func(s *script, who *githubtest.Person, args []string) error {
+		return who.Close(greetRepo, s.pull().Number)
+	},
+}
+
+// scriptCommands are what is waited for, and what must be seen.
+var scriptCommands = map[string]func(s *script, args []string){
+	"role":    func(s *script, args []string) { s.must(s.gh.SetPermission(greetRepo, args[0], args[1])) },
+	"until":   (*script).doUntil,
+	"says":    func(s *script, args []string) { s.says(args[0]) },
+	"silent":  func(s *script, args []string) { s.contains("comments", s.comments(), "!", args[0]) },
+	"outcome": func(s *script, args []string) { s.outcome(args[0], args[1]) },
+	"check":   (*script).doCheck,
+	"body":    func(s *script, args []string) { s.contains("the pull request's body", s.pull().Body, args...) },
+	"reviews": func(s *script, args []string) { s.contains("the reviews", s.reviews(), args...) },
+	"thread":  (*script).doThread,
+	"threads": func(s *script, args []string) { s.equal("threads", len(s.pull().Threads), args[0]) },
+	"pulls": func(s *script, args []string) {
+		pulls, err := s.gh.Pulls(greetRepo)
+		s.must(err)
+		s.equal("pull requests", len(pulls), args[0])
+	},
+	"draft": func(s *script, args []string) { s.equal("draft", s.pull().Draft, args[0]) },
+	"run":   (*script).doRun,
+	"file": func(s *script, args []string) {
+		text, err := s.gh.File(greetRepo, s.pull().Head, args[0])
+		s.must(err)
+		s.contains(args[0], text, args[1:]...)
+	},
+}
+
+// runs is the newest run.
+func (s *script) runs() *pipeline.Run {
+	s.testServer.mu.Lock()
+	defer s.testServer.mu.Unlock()
+	return s.run
+}
+
+// doUntil waits: STATE [GUARD] [KEY=VALUE…], with the keys of doRun. A tape that does
+// not fit ends it at once.
+func (s *script) doUntil(args []string) {
+	s.t.Helper()
+	there, fault := false, ""
+	run, _ := s.within(60*time.Second, func(r *pipeline.Run) bool {
+		there = string(r.State) == args[0]
+		for _, a := range args[1:] {
+			key, want, ok := strings.Cut(a, "=")
+			if !ok {
+				key, want = "guard", a
+			}
+			there = there && s.of(r, key) == want
+		}
+		if fault = ""; r.Fault != nil {
+			fault, _, _ = strings.Cut(r.Fault.Message, "its last message is")
+		}
+		return there || r.State == pipeline.StateWaiting && strings.HasPrefix(fault, "tape: ")
+	})
+	switch {
+	case there:
+	case run == nil:
+		s.t.Fatalf("there is no run; people read:\n%s", s.comments())
+	default:
+		s.t.Fatalf("it does not come to %q, but is %s (guard %q) after %d iterations; fault %q; people read:\n%s", args, run.State, s.of(run, "guard"), len(run.Iterations), fault, s.comments())
+	}
+}
+
+// doRun wants KEY=VALUE of the run.
+func (s *script) doRun(args []string) {
+	s.t.Helper()
+	for _, a := range args {
+		key, want, _ := strings.Cut(a, "=")
+		if got := s.of(s.runs(), key); got != want {
+			s.t.Errorf("%s is %s, want %s", key, got, want)
+		}
+	}
+}
+
+// of is what scripts can ask of a run.
+func (s *script) of(r *pipeline.Run, key string) string {
+	switch key {
+	case "guard":
+		if g := r.Gate(); g != nil && g.Guard != nil {
+			return string(g.Guard.Name)
+		}
+		return ""
+	case "id":
+		return fmt.Sprint(r.ID)
+	case "state":
+		return string(r.State)
+	case "gates":
+		return fmt.Sprint(len(r.Gates))
+	case "reopened":
+		return fmt.Sprint(len(r.Reopened))
+	case "iterations":
+		return fmt.Sprint(len(r.Iterations))
+	case "calls":
+		return fmt.Sprint(r.Usage.Calls)
+	case "findings":
+		return fmt.Sprint(len(r.Findings))
+	case "plans":
+		return fmt.Sprint(1 + len(r.Former))
+	case "closed":
+		return fmt.Sprint(r.Closed != "")
+	case "flaky":
+		return fmt.Sprint(len(r.Current().Tests.Flaky))
+	}
+	s.t.Fatalf("a run has no %q that scripts can ask for", key)
+	return ""
+}
+
+// doCheck wants the check run on the newest head to have a conclusion, "running" for
+// none, and to say or not to say ("!") some words.
+func (s *script) doCheck(args []string) {
+	s.t.Helper()
+	p := s.pull()
+	i := slices.IndexFunc(p.Checks, func(c githubtest.CheckRun) bool { return c.Name == Slug && c.App == "" })
+	if i < 0 {
+		s.t.Fatalf("the newest head has no check: %+v", p)
+	}
+	c := p.Checks[i]
+	conclusion := c.Conclusion
+	if c.Status != "completed" {
+		conclusion = "running"
+	}
+	if conclusion != args[0] {
+		s.t.Errorf("the check is %s: %s: %s; want %s", conclusion, c.Title, c.Summary, args[0])
+	}
+	s.contains("the check", c.Title+"\n"+c.Summary, args[1:]...)
+}
+
+// doThread wants the thread that begins with some words to be "open" or "resolved",
+// and to say or not to say ("!") others.
+func (s *script) doThread(args []string) {
+	s.t.Helper()
+	t := s.thread(args[0])
+	if t.Resolved != (args[1] == "resolved") {
+		s.t.Errorf("the thread %q is resolved=%v, want %s", args[0], t.Resolved, args[1])
+	}
+	var text strings.Builder
+	for _, c := range t.Comments {
+		text.WriteString(c.Author + ": " + c.Body + "\n")
+	}
+	s.contains("the thread "+args[0], text.String(), args[2:]...)
+}
+
+// thread finds a thread by words of its first comment, or by "PATH: WORDS".
+func (s *script) thread(words string) githubtest.Thread {
+	s.t.Helper()
+	path, rest, inFile := strings.Cut(words, ": ")
+	for _, t := range s.pull().Threads {
+		if strings.Contains(t.Comments[0].Body, words) || inFile && t.Path == path && strings.Contains(t.Comments[0].Body, rest) {
+			return t
+		}
+	}
+	s.t.Fatalf("no thread says %q: %+v", words, s.pull().Threads)
+	return githubtest.Thread{}
+}
+
+// pull is the newest pull request.
+func (s *script) pull() githubtest.Pull {
+	s.t.Helper()
+	pulls, err := s.gh.Pulls(greetRepo)
+	s.must(err)
+	if len(pulls) == 0 {
+		s.t.Fatal("there is no pull request")
+	}
+	return pulls[len(pulls)-1]
+}
+
+func (s *script) reviews() string {
+	var b strings.Builder
+	for _, r := range s.pull().Reviews {
+		b.WriteString(r.Body + "\n")
+	}
+	return b.String()
+}
+
+// contains wants all words in a text; after "!", none.
+func (s *script) contains(what, text string, words ...string) {
+	s.t.Helper()
+	want := true
+	for _, w := range words {
+		if w == "!" {
+			want = false
+			continue
+		}
+		if strings.Contains(text, w) != want {
+			s.t.Errorf("%s: contains %q is %v:\n%s", what, w, !want, text)
+		}
+	}
+}
+
+func (s *script) equal(what string, got any, want string) {
+	s.t.Helper()
+	if fmt.Sprint(got) != want {
+		s.t.Errorf("%s: %v, want %s", what, got, want)
+	}
+}
