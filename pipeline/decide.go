@@ -131,7 +131,7 @@ func (r *Run) record(events ...Event) []Action {
 
 // afterReview judges a review (B3, T3), together with what humans asked for.
 func (r *Run) afterReview(it *Iteration) []Action {
-	if why := it.Review.NeedsHuman; why != "" && !it.Forced {
+	if why := it.Review.NeedsHuman; why != "" && !r.looked(it) {
 		return r.stopAt(Guard{Name: GuardHuman, Phase: PhaseReview, Detail: "The reviewer asks for a human: " + why})
 	}
 	if g := r.disagreement(it); g != nil {

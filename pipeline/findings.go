@@ -84,6 +84,21 @@ func (x *Ruling) gone(seen, head string) bool {
 	return x != nil && (x.Verdict == VerdictFixed && x.Changed && seen != head || x.Verdict == VerdictWithdrawn && strings.TrimSpace(x.Why) != "")
 }
 
+// KeepSeverity gives what is open and blocks the severity back that it had: that it is
+// said again as something lesser lets nothing pass, only a ruling does that closes it.
+func (r *Run) KeepSeverity(v *Review) {
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		k := slices.IndexFunc(r.Findings, func(is Issue) bool { return is.Phase == PhaseReview && is.Fingerprint() == f.Fingerprint })
+		if k < 0 || f.Severity.Blocks() || !v.Ruled {
+			continue
+		}
+		if is := &r.Findings[k]; is.State == "open" && is.Finding.Severity.Blocks() && !v.ruling(f.Fingerprint).gone(is.Seen, v.Head) {
+			f.Severity = is.Finding.Severity
+		}
+	}
+}
+
 // forget closes what a review of an older version did not find again in what it
 // covered: its reviewer was not asked about it.
 func (r *Run) forget(v *Review, seen map[string]bool) {

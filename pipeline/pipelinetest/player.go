@@ -348,6 +348,7 @@ func (p *Player) review(s string) *pipeline.Review {
 		}
 		v.Rulings = append(v.Rulings, r)
 	}
+	p.Run.KeepSeverity(v)
 	return v
 }
 
