@@ -24,7 +24,8 @@ type Job struct {
 	Failures  []pipeline.Failure // for Analyse
 	Learnings string             // what earlier runs taught, one a line, each with its id; "" for none (L5)
 
-	Tree         []string             // files at the base, for a map of the repository
+	Tree         []string             // files for a map of the repository
+	TreeAt       string               // which state of the repository Tree is of, for people; "": the base
 	Instructions []Doc                // how to work in the repository, from the base: see InstructionPaths
 	Comments     []Comment            // on the issue, by people with write access, oldest first
 	Baseline     *pipeline.TestReport // for the planner: the tests at the base; nil: the run's

@@ -236,5 +236,5 @@ func (w *prompt) lastFault() *prompt {
 
 // files appends the map of the repository.
 func (w *prompt) files() *prompt {
-	return w.data("Map of the repository at the base; a directory with a count is folded", repoMap(w.p.job.Tree, maxMap))
+	return w.data("Map of the repository at "+firstOf(w.p.job.TreeAt, "the base")+"; a directory with a count is folded", repoMap(w.p.job.Tree, maxMap))
 }

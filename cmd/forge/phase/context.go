@@ -17,7 +17,7 @@ const maxInstructionFiles = 12
 
 // orient gives a job what every role is told: the files of the base, the repository's
 // instructions as they stand there, and what people with write access said on the
-// issue.
+// issue. A plan that is made again is for the work as it stands, with its files.
 func (x *Executor) orient(ctx context.Context, run *pipeline.Run, job *agent.Job) error {
 	if err := x.fetch(ctx, run, run.Base); err != nil {
 		return err
@@ -28,6 +28,12 @@ func (x *Executor) orient(ctx context.Context, run *pipeline.Run, job *agent.Job
 	}
 	if job.Instructions, err = x.instructions(ctx, run, job.Tree); err != nil {
 		return err
+	}
+	if from := planned(run); job.Ref.Phase == pipeline.PhasePlan && from != run.Base {
+		if job.Tree, err = x.o.Gateway.Files(ctx, run.Repo, from); err != nil {
+			return err
+		}
+		job.TreeAt = "the head of the work"
 	}
 	job.Comments, err = x.comments(ctx, run, job.Ref.Phase)
 	return err

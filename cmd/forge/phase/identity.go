@@ -32,6 +32,15 @@ func (x *Executor) resolve(ctx context.Context, run *pipeline.Run, p pipeline.Ph
 	return known.Resolve(found), nil
 }
 
+// recogniseTests gives what a report finds wrong with the tests the fingerprints under
+// which the run knows it. Failures are known again by what they say, in the fold.
+func (x *Executor) recogniseTests(ctx context.Context, run *pipeline.Run, report *pipeline.TestReport) (err error) {
+	if len(report.Tampered) > 0 {
+		report.Tampered, err = x.resolve(ctx, run, pipeline.PhaseTest, report.Tampered)
+	}
+	return err
+}
+
 // seenAt is the commit at which an issue was last seen; "" where that is not known.
 func seenAt(run *pipeline.Run, is *pipeline.Issue) string {
 	if is.Seen != "" || is.Last < 1 || is.Last > len(run.Iterations) {

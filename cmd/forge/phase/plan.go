@@ -11,11 +11,7 @@ import (
 // plan runs the tests at the base, so that later phases know what worked before
 // the change, and asks the planner. Where there is nothing to run, it has no plan.
 func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
-	from := run.Base
-	if run.Current() != nil { // the plan is made again, for the work as it stands
-		from = run.Head
-	}
-	ws, err := x.at(ctx, run, from)
+	ws, err := x.at(ctx, run, planned(run))
 	if err != nil {
 		return pipeline.Data{}, err
 	}
@@ -42,4 +38,12 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	}
 	plan, _, err := x.o.Planner.Plan(ctx, job)
 	return pipeline.Data{Plan: &plan, Tests: baseline, Instructions: job.InstructionsUsed()}, err
+}
+
+// planned is the commit that a plan is made for.
+func planned(run *pipeline.Run) string {
+	if run.Current() != nil { // it is made again, for the work as it stands
+		return run.Head
+	}
+	return run.Base
 }

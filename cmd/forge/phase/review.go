@@ -69,6 +69,7 @@ func (x *Executor) recognise(ctx context.Context, run *pipeline.Run, review *pip
 		return slices.ContainsFunc(known, func(k pipeline.Finding) bool { return k.Fingerprint == f.Fingerprint })
 	})
 	review.Findings = append(known, found...)
+	run.KeepSeverity(review)
 	for i := range review.Findings {
 		review.Findings[i].ID = fmt.Sprintf("F%d", i+1)
 	}
@@ -101,7 +102,7 @@ func addReview(all *pipeline.Review, more pipeline.Review) {
 	all.Summary = strings.TrimSpace(all.Summary + "\n\n" + more.Summary)
 	all.Compliance = append(slices.Clone(all.Compliance), more.Compliance...)
 	all.Findings = append(slices.Clone(all.Findings), more.Findings...)
-	all.Rulings = append(slices.Clone(all.Rulings), more.Rulings...)
+	all.Rulings = strictest(*all, more)
 	all.Ruled = all.Ruled || more.Ruled
 	all.Risk = max(all.Risk, more.Risk)
 	all.NeedsHuman = cmp.Or(all.NeedsHuman, more.NeedsHuman)
@@ -111,4 +112,51 @@ func addReview(all *pipeline.Review, more pipeline.Review) {
 	all.Reviewed = slices.Compact(all.Reviewed)
 	all.NotReviewed = append(slices.Clone(all.NotReviewed), more.NotReviewed...)
 	all.NotReviewed = slices.DeleteFunc(all.NotReviewed, func(s pipeline.Skipped) bool { return slices.Contains(all.Reviewed, s.Path) })
+}
+
+// strictest makes one list of the rulings of two reviews: of two on one finding, the
+// one counts that lets less pass. Who was asked and said nothing lets nothing pass
+// either: what the other one then calls gone has no ruling, and stays open.
+func strictest(a, b pipeline.Review) []pipeline.Ruling {
+	var out []pipeline.Ruling
+	for _, r := range slices.Concat(a.Rulings, b.Rulings) {
+		if slices.ContainsFunc(out, func(o pipeline.Ruling) bool { return o.Finding == r.Finding }) {
+			continue
+		}
+		ofA, ofB := strictestOn(r.Finding, a), strictestOn(r.Finding, b)
+		silent := ofA == nil && a.Ruled || ofB == nil && b.Ruled
+		if ofA == nil || ofB != nil && strictness(*ofB) > strictness(*ofA) {
+			ofA = ofB
+		}
+		if !silent || strictness(*ofA) >= stays {
+			out = append(out, *ofA)
+		}
+	}
+	return out
+}
+
+func strictestOn(finding string, v pipeline.Review) (found *pipeline.Ruling) {
+	for i := range v.Rulings {
+		if r := &v.Rulings[i]; r.Finding == finding && (found == nil || strictness(*r) > strictness(*found)) {
+			found = r
+		}
+	}
+	return found
+}
+
+// stays is the strictness from which on a ruling leaves a finding open.
+const stays = 2
+
+// strictness orders rulings: still there, gone without what shows it, fixed, and
+// withdrawn, which is words alone.
+func strictness(r pipeline.Ruling) int {
+	switch {
+	case r.Verdict == pipeline.VerdictFixed && r.Changed:
+		return 1
+	case r.Verdict == pipeline.VerdictWithdrawn && strings.TrimSpace(r.Why) != "":
+		return 0
+	case r.Verdict == pipeline.VerdictOpen:
+		return stays + 1
+	}
+	return stays
 }

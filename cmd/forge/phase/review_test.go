@@ -56,3 +56,65 @@ func TestNoReviewIsNoApproval(t *testing.T) {
 		t.Errorf("with a reviewer that fails: %+v, %v", got, err)
 	}
 }
+
+// Of several reviewers' rulings on a finding, the strictest counts, whoever gave it:
+// still there, then fixed, then withdrawn. Silence of one who was asked is no consent.
+func TestStrictestRuling(t *testing.T) {
+	open := pipeline.Ruling{Verdict: pipeline.VerdictOpen, Why: "line 3"}
+	fixed := pipeline.Ruling{Verdict: pipeline.VerdictFixed, Changed: true}
+	claimed := pipeline.Ruling{Verdict: pipeline.VerdictFixed}
+	withdrawn := pipeline.Ruling{Verdict: pipeline.VerdictWithdrawn, Why: "it is checked above"}
+	waved := pipeline.Ruling{Verdict: pipeline.VerdictWithdrawn, Why: " "}
+	none := pipeline.Ruling{}
+	for _, tt := range []struct {
+		name    string
+		rulings []pipeline.Ruling // by reviewer; none: silent
+		unasked int               // how many of them, from the first, were not shown what is open
+		want    pipeline.Ruling
+	}{
+		{"one", []pipeline.Ruling{fixed}, 0, fixed},
+		{"still there over fixed", []pipeline.Ruling{fixed, open}, 0, open},
+		{"still there over withdrawn", []pipeline.Ruling{withdrawn, open, fixed}, 0, open},
+		{"still there over what shows nothing", []pipeline.Ruling{claimed, open, waved}, 0, open},
+		{"nothing changed over fixed", []pipeline.Ruling{fixed, claimed}, 0, claimed},
+		{"no reason over fixed", []pipeline.Ruling{fixed, waved}, 0, waved},
+		{"fixed over withdrawn", []pipeline.Ruling{withdrawn, fixed}, 0, fixed},
+		{"agreed", []pipeline.Ruling{withdrawn, withdrawn}, 0, withdrawn},
+		{"silence over fixed", []pipeline.Ruling{fixed, none}, 0, none},
+		{"silence over withdrawn", []pipeline.Ruling{none, withdrawn, withdrawn}, 0, none},
+		{"still there over silence", []pipeline.Ruling{none, open}, 0, open},
+		{"who was not asked", []pipeline.Ruling{none, fixed}, 1, fixed},
+	} {
+		for _, backwards := range []bool{false, true} {
+			x := New(Options{})
+			for i, r := range tt.rulings {
+				v := pipeline.Review{Ruled: i >= tt.unasked}
+				if r != none {
+					r.Finding = "f"
+					v.Rulings = []pipeline.Ruling{r, {Finding: "other", Verdict: pipeline.VerdictOpen}}
+				}
+				if x.o.Reviewers = append(x.o.Reviewers, says{review: v}); backwards {
+					x.o.Reviewers[0], x.o.Reviewers[i] = x.o.Reviewers[i], x.o.Reviewers[0]
+				}
+			}
+			got, err := x.reviews(t.Context(), agent.Job{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var of []pipeline.Ruling
+			for _, r := range got.Rulings {
+				if r.Finding == "f" {
+					r.Finding = ""
+					of = append(of, r)
+				}
+			}
+			want := []pipeline.Ruling{tt.want}
+			if tt.want == none {
+				want = nil
+			}
+			if diff := cmp.Diff(want, of); diff != "" {
+				t.Errorf("%s, backwards %v: rulings (-want +got):\n%s", tt.name, backwards, diff)
+			}
+		}
+	}
+}
