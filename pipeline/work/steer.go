@@ -163,7 +163,12 @@ func (e *Engine[W, T]) awaitModel(known, run *pipeline.Run, act pipeline.Action,
 		gone.Final, gone.Message = true, fmt.Sprintf("the model's provider has not answered for %s: %s", pipeline.Clock(now.Sub(w.Since)), f.Message)
 		return phaseFailed(act, ref, &gone), true
 	}
+	// A wait that the provider asks for may be longer than the patience: people are told
+	// the time that comes first, and then asked.
 	w.Next = f.RetryAt.UTC()
+	if w.Until.Before(w.Next) {
+		w.Next = w.Until.UTC()
+	}
 	if soon := now.Add(time.Second); w.Next.Before(soon) {
 		w.Next = soon
 	}

@@ -444,6 +444,22 @@ func TestAwaitModel(t *testing.T) {
 			t.Errorf("%d steps: %v, %+v", tc.steps, waits, w)
 		}
 	}
+	// Told is what comes first: when the provider may be asked again, or when a human is.
+	for _, tc := range []struct{ retry, since, next time.Duration }{
+		{10 * time.Minute, 0, 10 * time.Minute},
+		{2 * time.Hour, 0, 2 * time.Hour},
+		{7 * 24 * time.Hour, 0, 2 * time.Hour},
+		{time.Hour, 90 * time.Minute, 30 * time.Minute},
+		{time.Hour, 2*time.Hour - time.Millisecond, time.Second}, // not at once again
+	} {
+		busy := &pipeline.Fault{Class: pipeline.FaultProvider, Message: "HTTP 429", RetryAt: now.Add(tc.retry)}
+		known := &pipeline.Run{Await: &pipeline.Await{Model: true, Since: now.Add(-tc.since), Woken: true}}
+		ev, waits := e.awaitModel(known, known, act, ref, busy)
+		want := now.Add(tc.next)
+		if w := ev.Data.Await; !waits || w == nil || !w.Next.Equal(want) || w.What != "the model's provider until "+want.Format("15:04 UTC")+" (HTTP 429)" {
+			t.Errorf("asked to wait %s after %s: %v, %+v; want until %s", tc.retry, tc.since, waits, w, want)
+		}
+	}
 	for _, err := range []error{errors.New("x"), &pipeline.Fault{Class: pipeline.FaultProvider}, &pipeline.Fault{Class: pipeline.FaultAgent, RetryAt: now}, &pipeline.Fault{Class: pipeline.FaultProvider, RetryAt: now, Final: true}} {
 		if ev, waits := e.awaitModel(was, was, act, ref, err); waits {
 			t.Errorf("%v is waited for: %+v", err, ev)

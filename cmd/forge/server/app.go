@@ -138,7 +138,7 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 // engineOptions chooses what the engine works with.
 func (a *App) engineOptions(o Options) work.Options {
 	opts := work.Options{
-		Executor: a.exec, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery,
+		Executor: a.exec, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery, ModelPatience: o.Config.ModelPatience,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) { a.onEvents(run, events, o.OnEvents) },
 	}
 	switch {

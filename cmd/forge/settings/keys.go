@@ -97,6 +97,7 @@ var rules = map[string]rule{
 	"write_interval":                  {doc: "The pause between two writes to GitHub", max: float64(time.Minute)},
 	"call_timeout":                    {doc: "How long one call to GitHub may take; what was under way in a crash is looked for after as long", min: float64(time.Second), max: float64(5 * time.Minute)},
 	"model_timeout":                   {doc: "How long a model may take until it begins to answer; its answer may then take six times as long, and fall silent for half of it, at most 5 minutes", min: float64(100 * time.Millisecond), max: float64(time.Hour)},
+	"model_patience":                  {doc: "How long a run waits for its model's provider, which is away or limits the rate, until a human is asked", min: float64(time.Minute), max: float64(7 * 24 * time.Hour)},
 	"prices":                          {doc: "What models cost, by provider/model, over the built-in table and for models that it lacks"},
 	"prices.*.input":                  {doc: "Input", max: 10_000, unit: "USD per million tokens"},
 	"prices.*.cached":                 {doc: "Input that the provider's prompt cache serves; 0: as other input", max: 10_000, unit: "USD per million tokens"},

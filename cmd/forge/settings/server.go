@@ -42,6 +42,7 @@ type Config struct {
 	MonthUSD        float64                // in a month; 0: none
 	CallTimeout     time.Duration          // of one call to GitHub; after it, the call may still have its effect
 	ModelTimeout    time.Duration          // until a model begins to answer
+	ModelPatience   time.Duration          // until a human is asked about a model's provider that is away
 	Prices          map[string]ModelPrice  // by provider/model
 	ModelLimits     map[string]ModelLimits // by provider/model
 	KeepDeliveries  int                    // days after which a handled delivery's payload is deleted; 0: never
@@ -96,6 +97,7 @@ type serverFile struct {
 	DayUSD           float64                `json:"day_usd" env:"FORGE_DAY_USD"`
 	MonthUSD         float64                `json:"month_usd" env:"FORGE_MONTH_USD"`
 	ModelTimeout     time.Duration          `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
+	ModelPatience    time.Duration          `json:"model_patience" env:"FORGE_MODEL_PATIENCE"`
 	Prices           map[string]ModelPrice  `json:"prices"`
 	ModelLimits      map[string]ModelLimits `json:"model_limits"`
 	KeepDeliveries   int                    `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
@@ -131,7 +133,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	def := pipeline.DefaultConfig()
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081",
+		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081",
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
@@ -225,7 +227,7 @@ func (l *loader) finish() {
 		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
-		ModelTimeout: f.ModelTimeout, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
+		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn},
 	}

@@ -52,7 +52,7 @@ func TestServerDefaults(t *testing.T) {
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: pipeline.DefaultConfig(),
+		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: pipeline.DefaultConfig(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
 	if err != nil {
@@ -98,6 +98,7 @@ worker_user: forge-worker
 write_interval: 250ms
 call_timeout: 30s
 model_timeout: 5m
+model_patience: 45m
 prices:
   openai/qwen-3.5: {input: 1, cached: 0.1, cache_write: 1.25, output: 2.5}
 model_limits:
@@ -134,7 +135,7 @@ paths: {protected: ["deploy/**"]}
 		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
 		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
-		ModelTimeout: 5 * time.Minute, Prices: map[string]ModelPrice{"openai/qwen-3.5": {Input: 1, Cached: 0.1, CacheWrite: 1.25, Output: 2.5}},
+		ModelTimeout: 5 * time.Minute, ModelPatience: 45 * time.Minute, Prices: map[string]ModelPrice{"openai/qwen-3.5": {Input: 1, Cached: 0.1, CacheWrite: 1.25, Output: 2.5}},
 		ModelLimits:    map[string]ModelLimits{"openai/qwen-3.5": {OutputTokens: 8000, ReasoningTokens: 2000}, "anthropic/big": {OutputTokens: 128_000}},
 		KeepDeliveries: 0, KeepTapes: 7, Run: run,
 		Dashboard: "github", DashboardListen: "[::1]:9", ClientID: "Iv23liABC", ClientSecret: NewSecret(testSecret), PublicURL: "https://forge.example.com", Warnings: got.Warnings,
@@ -157,7 +158,7 @@ func TestEveryServerKey(t *testing.T) {
 		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_GITHUB_URL": "https://g.example",
 		"FORGE_LABEL": "robot", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
-		"FORGE_WORKER_USER": "nobody", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
+		"FORGE_WORKER_USER": "nobody", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_MODEL_PATIENCE": "7m", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
 		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k",
 		"FORGE_DASHBOARD": "github", "FORGE_CLIENT_ID": "Iv1.a", "FORGE_CLIENT_SECRET_FILE": secret, "FORGE_CLIENT_SECRET": testSecret, "FORGE_PUBLIC_URL": "https://f.example", "FORGE_DASHBOARD_LISTEN": "localhost:7", "OPENAI_API_KEY": "k",
 	}
