@@ -47,7 +47,7 @@ func (p *phase) release() {
 
 func (a *Agent) phase(j Job, ph pipeline.Phase) *phase {
 	run := j.Run
-	p := &phase{agent: a, job: j, phase: ph, limit: run.Config.Limits.Steps, resumable: resumes(run),
+	p := &phase{agent: a, job: j, phase: ph, limit: run.Config.Limits.Steps, resumable: resumes(j),
 		nonce:  digest(run.Trace)[:8],
 		budget: &budget{cost: run.CostLimit(), tokens: run.TokenLimit(), before: run.Usage, phase: run.Spent[ph]}}
 	if p.limit <= 0 {

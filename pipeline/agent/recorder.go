@@ -150,7 +150,9 @@ func (p *phase) tapeKey(conversation string) string {
 }
 
 // resumes reports whether a repeated phase may use what its predecessor got: only
-// when that one did not end in nonsense.
-func resumes(run *pipeline.Run) bool {
-	return run.Fault != nil && run.Fault.Class != pipeline.FaultAgent
+// when that one was cut off from outside, and did not end in nonsense. The fault may
+// be settled by now, as a budget is that was raised.
+func resumes(j Job) bool {
+	f := j.Run.Fault
+	return j.Ref.Resumed || f != nil && f.Class != pipeline.FaultAgent
 }
