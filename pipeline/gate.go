@@ -246,6 +246,7 @@ func (r *Run) answered(a *Answer, cfg *Config) {
 	}
 	if cfg != nil {
 		r.Config.Tests = cfg.Tests
+		r.fromNewBase()
 	}
 	switch a.Choice {
 	case "raise":
@@ -261,6 +262,14 @@ func (r *Run) answered(a *Answer, cfg *Config) {
 		return
 	}
 	r.grant(*g.Guard, max(1, a.N), a)
+}
+
+// fromNewBase lets a run that has made nothing yet begin where the default branch is by
+// now: the tests that a human was told are missing may have come there with the settings.
+func (r *Run) fromNewBase() {
+	if r.Plan == nil && len(r.Iterations) == 0 && r.Head == r.Base && r.BaseHead != "" && r.Config.OnBaseMoved == "merge" {
+		r.Base, r.Head, r.BaseHead = r.BaseHead, r.BaseHead, ""
+	}
 }
 
 // approve lets a step begin (R7), or what a human has looked at go on (B3). What
