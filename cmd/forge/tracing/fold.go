@@ -12,12 +12,13 @@
 //	├─ phase implement         one execution, with what came of it
 //	│  ├─ chat MODEL           a model call (GenAI conventions)
 //	│  ├─ execute_tool NAME    a tool call
-//	│  └─ wait checks          for the repository's own CI
+//	│  └─ wait checks          for the repository's own CI; wait provider: for the model's
 //	├─ gate escalation         from the question to its answer
 //	└─ publish                 an attempt to show the run on GitHub
 //
 // What comes after the run's end (a reflection, a comment that is brought up to
-// date) belongs to the trace, has no parent, and links to the run.
+// date) belongs to the trace, has no parent, and links to the run. A run that is
+// reopened goes on in a span of its own, run reopened, which does the same.
 //
 // Attributes hold names, numbers and verdicts of Forge's own. No prompt, code,
 // text of an issue or a person, path, command or error message is in a span.
@@ -93,6 +94,9 @@ func (f *Fold) Apply(e pipeline.Event) []Span {
 	if e.Type == pipeline.EventRunStarted && f.rootID == (trace.SpanID{}) {
 		f.begin(e)
 	}
+	if e.Type == pipeline.EventRunReopened && !f.run.State.Ended() {
+		f.reopen(e)
+	}
 	f.phases(e)
 	f.gates(e, gates)
 	switch e.Type {
@@ -102,7 +106,11 @@ func (f *Fold) Apply(e pipeline.Event) []Span {
 		f.tool(e)
 	case pipeline.EventPhaseWaiting:
 		if f.phase != nil && f.run.Await != nil && f.await == nil {
-			f.await = f.open(e, "wait", "wait checks", trace.SpanKindInternal, f.phase)
+			name := "wait checks"
+			if f.run.Await.Model {
+				name = "wait provider"
+			}
+			f.await = f.open(e, "wait", name, trace.SpanKindInternal, f.phase)
 		}
 	case pipeline.EventPublishStarted, pipeline.EventPublishCompleted, pipeline.EventPublishFailed:
 		f.publishing(e)
@@ -119,6 +127,14 @@ func (f *Fold) begin(e pipeline.Event) {
 	f.trace = traceID(e.Trace)
 	f.root = f.open(e, "run", "run", trace.SpanKindInternal, nil)
 	f.rootID = f.root.ID
+}
+
+// reopen lets the run go on: in its root span when that is open still, because nobody
+// has been shown the end yet, and otherwise in one that is linked to it.
+func (f *Fold) reopen(e pipeline.Event) {
+	if f.ended = 0; f.root == nil {
+		f.root = f.open(e, "run", "run reopened", trace.SpanKindInternal, nil)
+	}
 }
 
 // open begins a span at an event. Without a parent that is open it is the root, or
