@@ -189,7 +189,7 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	case pipeline.EventBranchMoved:
 		return line{"human", "somebody pushed to the branch: it goes on from " + d.Head}
 	case pipeline.EventRunVerified:
-		return line{string(run.State), strings.Join(append([]string{run.Ended}, waived(run)...), "; ")}
+		return line{string(run.State), run.Ended} // with who let what pass
 	case pipeline.EventRunAccepted, pipeline.EventRunCancelled, pipeline.EventRunFailed, pipeline.EventRunSkipped:
 		return line{string(run.State), run.Ended}
 	}
@@ -260,7 +260,7 @@ func waits(a *pipeline.Await) line {
 // waived says what people let pass, and who.
 func waived(run *pipeline.Run) (out []string) {
 	for _, w := range run.Waivers {
-		out = append(out, fmt.Sprintf("%s let pass: %s", w.By.Login, firstLine(w.What)))
+		out = append(out, fmt.Sprintf("%s let pass, at %.7s: %s", w.By.Login, w.Head, firstLine(w.What)))
 	}
 	return out
 }

@@ -1,18 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/store"
 )
 
 // The lines of a run name what keeps it from being green, and who let it pass all the same.
 func TestNarrateTheVerdict(t *testing.T) {
 	at := time.Date(2026, 3, 1, 14, 5, 0, 0, time.Local)
 	ref := &pipeline.PhaseRef{Phase: pipeline.PhaseTest, Iteration: 1}
-	run := &pipeline.Run{State: pipeline.StateVerified, Ended: "review and tests passed on 1234567", Waivers: []pipeline.Waiver{
+	run := &pipeline.Run{State: pipeline.StateVerified, Ended: "review and tests passed on 1234567; let pass by @ann: 1 test failed before this work", Waivers: []pipeline.Waiver{
 		{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before this work and still fails: TestOld"}}}
 	for _, tt := range []struct {
 		event pipeline.EventType
@@ -24,7 +26,7 @@ func TestNarrateTheVerdict(t *testing.T) {
 			Unclean: "go test ended with 2", Suites: []pipeline.Suite{{Name: "pytest", NotRun: "python3 is not there"}}, Changed: []pipeline.TestChange{{Test: "TestSum"}}}},
 			[]string{"3 of 5 passed, 0 failed", "2 failed before this work and still fail: TestOld, TestOlder", "not green: go test ended with 2", "pytest did not run: python3 is not there", "1 pass only as this work changed them"}, ""},
 		{pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref, Tests: &pipeline.TestReport{Passed: 5, Total: 5}}, []string{"5 of 5 passed, 0 failed ("}, ";"},
-		{pipeline.EventRunVerified, pipeline.Data{}, []string{"review and tests passed on 1234567; ann let pass: 1 test failed before this work"}, ""},
+		{pipeline.EventRunVerified, pipeline.Data{}, []string{"review and tests passed on 1234567; let pass by @ann: 1 test failed before this work"}, "ann let pass"},
 		{pipeline.EventPhaseWaiting, pipeline.Data{Await: &pipeline.Await{Model: true, What: "x", Next: at, Until: at.Add(time.Hour)}}, []string{"for the model's provider, until 14:05"}, "at most"},
 		{pipeline.EventPhaseWaiting, pipeline.Data{Await: &pipeline.Await{What: "the check lint", Next: at, Until: at.Add(time.Hour)}}, []string{"for the check lint, until 15:05 at most"}, ""},
 	} {
@@ -50,5 +52,36 @@ func TestCostThatIsNotKnown(t *testing.T) {
 	}
 	if cost(12, true) != "unknown" || cost(12, false) != "$0.0000" {
 		t.Errorf("%q, %q", cost(12, true), cost(12, false))
+	}
+}
+
+// A run that has ended is in no phase.
+func TestListRuns(t *testing.T) {
+	var out bytes.Buffer
+	rows := []store.RunRow{{ID: 2, State: pipeline.StateWaiting, Phase: pipeline.PhaseReview, Iteration: 1}, {ID: 1, State: pipeline.StateVerified, Phase: pipeline.PhaseTest, Iteration: 3}}
+	if err := listRuns(&out, rows); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	for i, want := range []string{"2 waiting review 1", "1 verified - 3"} {
+		if got := strings.Join(strings.Fields(lines[i+1]), " "); !strings.HasPrefix(got, want+" ") {
+			t.Errorf("row %d is %q, want %q", i, got, want)
+		}
+	}
+}
+
+// Who let what pass is a part of what a run is, at whichever head it was.
+func TestShowWaivers(t *testing.T) {
+	var out bytes.Buffer
+	run := &pipeline.Run{ID: 1, State: pipeline.StateVerified, Waivers: []pipeline.Waiver{
+		{By: pipeline.Actor{Login: "ann"}, What: "1 file of the change could not be shown to the reviewer: logo.png", Head: "1234567890"},
+		{By: pipeline.Actor{Login: "bob"}, What: "1 test failed before this work", Head: "abcdef0123"}}}
+	if err := showRun(&out, run); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ann let pass, at 1234567: 1 file of the change could not be shown to the reviewer: logo.png\n", "bob let pass, at abcdef0: 1 test failed before this work\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the run is shown without %q:\n%s", want, out.String())
+		}
 	}
 }

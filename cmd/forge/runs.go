@@ -83,7 +83,11 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 		if r.Issue > 0 {
 			issue = fmt.Sprintf("#%d", r.Issue)
 		}
-		t.AppendRow(table.Row{r.ID, r.State, r.Phase, r.Iteration, r.Cost(), r.Repo, issue, firstLine(r.Title), r.Started.Local().Format("2006-01-02 15:04")})
+		phase := string(r.Phase)
+		if r.State.Ended() { // it is in none any more
+			phase = "-"
+		}
+		t.AppendRow(table.Row{r.ID, r.State, phase, r.Iteration, r.Cost(), r.Repo, issue, firstLine(r.Title), r.Started.Local().Format("2006-01-02 15:04")})
 	}
 	_, err := fmt.Fprintln(out, t.Render())
 	return err
@@ -173,6 +177,9 @@ func showRun(out io.Writer, run *pipeline.Run) error {
 			fmt.Fprintf(&b, ", %s", it.Brief)
 		}
 		b.WriteString("\n")
+	}
+	for _, w := range waived(run) {
+		fmt.Fprintln(&b, w)
 	}
 	if run.Fault != nil {
 		fmt.Fprintf(&b, "last fault: %s\n", run.Fault)
