@@ -181,8 +181,8 @@ func (w *team) test(ref *PhaseRef) {
 	}
 	if w.chance(20) { // tests of the base that pass only as the change edited them, and what is said of it
 		t.Changed = []TestChange{{Test: "TestEdited", Now: "passed"}, {Test: "TestGone", Now: "gone"}}[:1+w.rng.IntN(2)]
-		check.Justify(t, pick(w, [][]TestChange{nil, {{Test: "TestElse", Reason: "it had to"}}, {{Test: "TestEdited", Reason: "  "}},
-			{{Test: "TestEdited", Reason: "it had to"}}, {{Test: "TestEdited", Reason: "it had to"}, {Test: "TestGone", Reason: "it was wrong"}}}))
+		check.Justify(t, pick(w, [][]TestChange{nil, {{Test: "TestElse", Reason: "TestElse had to"}}, {{Test: "TestEdited", Reason: "  "}},
+			{{Test: "TestEdited", Reason: "TestEdited had to"}}, {{Test: "TestEdited", Reason: "TestEdited had to"}, {Test: "TestGone", Reason: "TestGone was wrong"}}}))
 	}
 	for i := range t.Before {
 		if w.chance(15) {
