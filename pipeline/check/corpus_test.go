@@ -1,5 +1,3 @@
-//go:build soak
-
 package check
 
 import (
@@ -319,6 +317,10 @@ func says(lines []string, want string) bool {
 	})
 }
 
+// some reports whether a case is one of those that every run of the tests judges: one
+// of six, over all languages. With the tag soak, all are.
+func some(i int) bool { return wholeCorpus || i%5 == 0 }
+
 // Covers T8, lessons 16 and 32: ways to make a test suite pass that does not.
 // None is verified in silence.
 func TestCheats(t *testing.T) {
@@ -327,7 +329,10 @@ func TestCheats(t *testing.T) {
 	if len(c.cases) < 60 {
 		t.Errorf("%d ways to cheat, want 60 at least", len(c.cases))
 	}
-	for _, k := range c.cases {
+	for i, k := range c.cases {
+		if !some(i) {
+			continue
+		}
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
@@ -351,7 +356,10 @@ func TestCheats(t *testing.T) {
 func TestHonest(t *testing.T) {
 	needAll(t)
 	c := readCorpus(t, "honest")
-	for _, k := range c.cases {
+	for i, k := range c.cases {
+		if !some(i) {
+			continue
+		}
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()

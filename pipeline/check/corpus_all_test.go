@@ -1,0 +1,5 @@
+//go:build soak
+
+package check
+
+const wholeCorpus = true
