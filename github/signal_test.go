@@ -10,6 +10,7 @@ import (
 	"forge/github/render"
 	"forge/github/render/rendertest"
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	"github.com/google/go-cmp/cmp"
 	gh "github.com/google/go-github/v62/github"
@@ -44,9 +45,9 @@ func TestSuggested(t *testing.T) {
 func TestSuggestedReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"", "a", "\tb", "```", "````", "```go", "# c"}), 1, 5).Draw(t, "lines")
-		got, ok := suggested("Text\n\n" + render.Fence("suggestion", strings.Join(lines, "\n")) + "\n\n<sub>x</sub>")
+		got, ok := suggested("Text\n\n" + text.Fence("suggestion", strings.Join(lines, "\n")) + "\n\n<sub>x</sub>")
 		if diff := cmp.Diff(strings.TrimRight(strings.Join(lines, "\n"), "\n"), strings.TrimRight(strings.Join(got, "\n"), "\n")); !ok || diff != "" {
-			t.Fatalf("suggested(render.Fence(%q)) = %v (-want +got):\n%s", lines, ok, diff)
+			t.Fatalf("suggested(text.Fence(%q)) = %v (-want +got):\n%s", lines, ok, diff)
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/text"
 )
 
 // Analysis is what kind of change turned some lines into others.
@@ -100,7 +102,7 @@ func sayTokens(say func(category, format string, args ...any), gone, come []stri
 		for _, p := range list {
 			if !once[p] {
 				once[p] = true
-				say(category, format, clip(p.from, 60), clip(p.to, 60))
+				say(category, format, text.Within(p.from, 60), text.Within(p.to, 60))
 			}
 		}
 	}
@@ -247,7 +249,7 @@ var about = []struct {
 func keySet(list string) map[string]bool {
 	out := map[string]bool{}
 	for w := range strings.FieldsSeq(list) {
-		for _, k := range keyWords(w) {
+		for _, k := range text.KeyWords(w) {
 			out[k] = true
 		}
 	}
@@ -256,8 +258,8 @@ func keySet(list string) map[string]bool {
 
 // CategoryOf classifies a comment by its words (H5): security, correctness,
 // performance, tests or style; correctness when no word tells.
-func CategoryOf(text string) string {
-	found := keyWords(text)
+func CategoryOf(comment string) string {
+	found := text.KeyWords(comment)
 	best, most := "correctness", 0
 	for _, a := range about {
 		n := 0

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"forge/learn/predict"
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Held is a finding that is not posted, and why.
@@ -24,7 +26,7 @@ type Held struct {
 // here would most likely dismiss is held back, too, unless it blocks a merge; with a
 // nil predictor it is not. A critical finding about security is always posted. Filter
 // is deterministic, and keeps the findings' order.
-func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *Predictor) (kept []pipeline.Finding, held []Held) {
+func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *predict.Predictor) (kept []pipeline.Finding, held []Held) {
 	var dismissals []*pipeline.Learning
 	for i := range memory {
 		if l := &memory[i]; l.Source == SourceDismissal && l.State == Active && l.Weight > 0 && l.Confidence > 0 {
@@ -45,7 +47,7 @@ func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *
 	return kept, held
 }
 
-func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *Predictor) *Held {
+func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *predict.Predictor) *Held {
 	if f.Severity == pipeline.SeverityCritical && f.Category == "security" {
 		return nil
 	}
@@ -75,9 +77,9 @@ func same(f *pipeline.Finding, l *pipeline.Learning) bool {
 		return false
 	}
 	if f.Severity.Blocks() { // an error is one thing: neither a remark on these lines nor another error of the same rule says anything about it
-		return slices.Contains(l.Tags, tagBlocks) && alike(f.Message, l.Context)
+		return slices.Contains(l.Tags, tagBlocks) && text.Alike(text.KeyWords(f.Message), text.KeyWords(l.Context))
 	}
-	return ruled(f, l) || alike(f.Message, l.Context)
+	return ruled(f, l) || text.Alike(text.KeyWords(f.Message), text.KeyWords(l.Context))
 }
 
 func ruled(f *pipeline.Finding, l *pipeline.Learning) bool {

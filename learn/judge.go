@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // What signals do to confidence, before the weight of the person's word. The
@@ -227,11 +228,11 @@ func tidyCode(code string) string {
 // gap is something that a person saw and Forge did not (H5): the words, and which
 // kind of thing it was.
 func gap(s pipeline.Signal) []pipeline.Learning {
-	text := tidy(s.Text, maxContent)
-	if text == "" {
+	remark := tidy(s.Text, maxContent)
+	if remark == "" {
 		return nil
 	}
-	category := CategoryOf(text)
+	category := CategoryOf(remark)
 	said := newborn(s, SourceGap, "comment", pipeline.LearningSemantic, patternBase)
 	kind := newborn(s, SourceGap, "category", pipeline.LearningSemantic, patternBase)
 	said.Category, kind.Category = category, category
@@ -239,8 +240,8 @@ func gap(s pipeline.Signal) []pipeline.Learning {
 	if s.File != "" {
 		where = " on " + tidy(s.File, maxField)
 	}
-	said.Content = fmt.Sprintf("A person remarked%s where the review said nothing: %s", where, text)
-	said.Context = clip(tidyCode(s.Before), maxField)
+	said.Content = fmt.Sprintf("A person remarked%s where the review said nothing: %s", where, remark)
+	said.Context = text.Within(tidyCode(s.Before), maxField)
 	kind.Content = fmt.Sprintf("Reviews here miss things of the category %s%s: look for them on purpose.", category, where)
 	return []pipeline.Learning{said, kind}
 }
@@ -256,7 +257,7 @@ func aboutWords(s pipeline.Signal) []string {
 	if s.About == nil {
 		return nil
 	}
-	return keyWords(s.About.Message + " " + s.About.Rule)
+	return text.KeyWords(s.About.Message + " " + s.About.Rule)
 }
 
 func bears(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.Evidence, ok bool) {
@@ -304,9 +305,9 @@ func related(s pipeline.Signal, about []string, l *pipeline.Learning) bool {
 		return false
 	}
 	if len(about) >= 2 {
-		has := keyWords(l.Content + " " + l.Context)
+		has := text.KeyWords(l.Content + " " + l.Context)
 		// Containment: a learning is longer than a finding's message.
-		if n := shared(about, has); n >= 2 && float64(n) >= 0.4*float64(min(len(about), len(has))) {
+		if n := text.Common(about, has); n >= 2 && float64(n) >= 0.4*float64(min(len(about), len(has))) {
 			return true
 		}
 	}

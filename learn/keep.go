@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // nearDuplicate is the share of common three-word shingles from which two
@@ -51,7 +52,7 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 			if gone[k] || a.Scope != b.Scope || a.Type != b.Type || a.Category != b.Category || a.Finding != b.Finding || a.Code != b.Code {
 				continue
 			}
-			if jaccard(grams[i], grams[k]) >= nearDuplicate {
+			if text.Jaccard(grams[i], grams[k]) >= nearDuplicate {
 				gone[k] = true
 				m.From = append(m.From, *b)
 				m.Into.Paths = union(m.Into.Paths, b.Paths)
@@ -68,7 +69,7 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 // shingles returns the runs of three words of a text, sorted, each once; a
 // shorter text is one shingle.
 func shingles(s string) []string {
-	w := pipeline.Words(s)
+	w := text.Words(s)
 	if len(w) <= 3 {
 		return []string{strings.Join(w, " ")}
 	}
@@ -117,7 +118,7 @@ func Contradictions(learnings []pipeline.Learning, now time.Time) []Conflict {
 	for i := range list {
 		for k := i + 1; k < len(list); k++ {
 			a, b := sides[i], sides[k]
-			if list[i].Scope != list[k].Scope || shared(a.about, b.about) < 2 || jaccard(a.about, b.about) < 0.6 {
+			if list[i].Scope != list[k].Scope || text.Common(a.about, b.about) < 2 || text.Jaccard(a.about, b.about) < 0.6 {
 				continue
 			}
 			why := ""
@@ -154,23 +155,23 @@ var (
 
 // polarity splits an advice into what it is about, whether it says to do it (1)
 // or not (-1), and, when it is a choice, what is preferred over what.
-func polarity(text string) (about []string, sign int, choice [2]string) {
+func polarity(advice string) (about []string, sign int, choice [2]string) {
 	sign = 1
-	list := pipeline.Words(text)
+	list := text.Words(advice)
 	for i, w := range list {
 		switch {
 		case negative[w]:
 			sign = -sign
 		case choices[w] && i > 0 && i+1 < len(list):
 			if w == "than" && i > 1 && list[i-1] == "rather" {
-				choice = [2]string{pipeline.Stem(list[i-2]), pipeline.Stem(list[i+1])}
+				choice = [2]string{text.Stem(list[i-2]), text.Stem(list[i+1])}
 			} else if w == "over" {
-				choice = [2]string{pipeline.Stem(list[i-1]), pipeline.Stem(list[i+1])}
+				choice = [2]string{text.Stem(list[i-1]), text.Stem(list[i+1])}
 			}
 			fallthrough
 		default:
 			if !positive[w] && w != "rather" {
-				about = append(about, keyWords(w)...)
+				about = append(about, text.KeyWords(w)...)
 			}
 		}
 	}

@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
-	"slices"
 	"strings"
 	"unicode"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 func set(words string) map[string]bool {
@@ -17,42 +17,6 @@ func set(words string) map[string]bool {
 		out[w] = true
 	}
 	return out
-}
-
-// keyWords returns the words of a text that say what it is about, each once,
-// sorted. The store's index has the same: see [pipeline.KeyWords].
-func keyWords(s string) []string { return pipeline.KeyWords(s) }
-
-// shared counts what two sorted lists have in common.
-func shared(a, b []string) (n int) {
-	for i, k := 0, 0; i < len(a) && k < len(b); {
-		switch {
-		case a[i] < b[k]:
-			i++
-		case a[i] > b[k]:
-			k++
-		default:
-			n, i, k = n+1, i+1, k+1
-		}
-	}
-	return n
-}
-
-// jaccard is the share of what two sorted lists have in common, 0 to 1.
-func jaccard(a, b []string) float64 {
-	n := shared(a, b)
-	if n == 0 {
-		return 0
-	}
-	return float64(n) / float64(len(a)+len(b)-n)
-}
-
-// alike reports whether two messages say the same in other words: at least half
-// of their key words, and two of them, are common.
-func alike(a, b string) bool { return alikeWords(keyWords(a), keyWords(b)) }
-
-func alikeWords(x, y []string) bool {
-	return slices.Equal(x, y) && len(x) > 0 || shared(x, y) >= 2 && jaccard(x, y) >= 0.5
 }
 
 // covers reports whether a learning about paths is about a file: it names the
@@ -118,19 +82,7 @@ func tidy(s string, limit int) string {
 		}
 		return c
 	}, s)
-	return clip(strings.TrimSpace(pipeline.Scrub(s)), limit)
-}
-
-// clip shortens s to at most n bytes, on a rune's boundary.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	n -= len("…")
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return strings.TrimSpace(s[:n]) + "…"
+	return text.Within(strings.TrimSpace(pipeline.Scrub(s)), limit)
 }
 
 // Tidy makes a text fit to be remembered: without what looks like a secret and

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"forge/pipeline/text"
 )
 
 // gateWords are the commands that only answer a question.
@@ -119,7 +121,7 @@ func (r *Run) goesOn(g *Gate, a *Answer) string {
 	if it := r.Current(); it != nil {
 		last += it.Number
 	}
-	upTo := fmt.Sprintf("for up to %s (to iteration %d)", plural(a.N, "more iteration", "more iterations"), last)
+	upTo := fmt.Sprintf("for up to %s (to iteration %d)", text.Plural(a.N, "more iteration", "more iterations"), last)
 	switch g.Guard.Name {
 	case GuardNoTests:
 		return fmt.Sprintf("Run %d looks for tests again, with the repository's settings as they are now%s.", r.ID, words)

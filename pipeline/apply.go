@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"forge/pipeline/text"
 )
 
 // Apply folds one event into the run. It never fails: an event that does not fit
@@ -236,7 +238,7 @@ func (r *Run) reset(a *Answer) {
 func (r *Run) changesAsked(v *Review, by *Actor) {
 	for _, f := range v.Findings {
 		if r.ask(f) && by != nil {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s, in a review%s: %s", by.Login, at(f.File, f.Line), oneLine(f.Message)))
+			r.Notes = append(r.Notes, fmt.Sprintf("%s, in a review%s: %s", by.Login, at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200)))
 		}
 	}
 	r.Counters.Until = max(r.Counters.Until, len(r.Iterations)+1)
@@ -460,13 +462,6 @@ func (r *Run) spend(p Phase, u Usage) {
 	if it := r.Current(); it != nil && p != PhasePlan {
 		it.Usage.Add(u)
 	}
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func by(a *Answer) string {

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"fmt"
 	"strings"
+
+	"forge/pipeline/text"
 )
 
 // ActionKind says who carries an action out.
@@ -93,7 +95,7 @@ func (r *Run) next() []Action {
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Update != nil && len(it.Update.Conflicts) > 0:
 		return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseUpdate, Value: int64(len(it.Update.Conflicts)), Limit: 0,
-			Detail: fmt.Sprintf("%s has moved on and does not merge by itself; conflicts in %s", r.Repo.DefaultBranch, oneLine(strings.Join(it.Update.Conflicts, ", ")))})
+			Detail: fmt.Sprintf("%s has moved on and does not merge by itself; conflicts in %s", r.Repo.DefaultBranch, text.Clip(text.OneLine(strings.Join(it.Update.Conflicts, ", ")), 200))})
 	case it.Review == nil:
 		return r.begin(PhaseRef{Phase: PhaseReview, Iteration: it.Number})
 	case it.Tests == nil:
@@ -158,7 +160,7 @@ func (r *Run) afterTests(it *Iteration) []Action {
 	case len(t.Failures) > 0 || len(t.Tampered) > 0:
 		return r.bounce(it, PhaseTest, t.Tampered, t.Failures)
 	case t.Unclean != "" && t.None == "":
-		return r.stopAt(Guard{Name: GuardUnclean, Phase: PhaseTest, Detail: "no test failed, but the tests did not end well: " + oneLine(t.Unclean)})
+		return r.stopAt(Guard{Name: GuardUnclean, Phase: PhaseTest, Detail: "no test failed, but the tests did not end well: " + text.Clip(text.OneLine(t.Unclean), 200)})
 	case r.known(it) != nil:
 		return r.stopAt(*r.known(it))
 	case !t.OK():
@@ -239,12 +241,4 @@ func (r *Run) stopAt(g Guard, before ...Event) []Action {
 		return r.record(append(before, Event{Type: EventGateRequested, Data: Data{Gate: &gate}})...)
 	}
 	return r.record(append(before, fired, Event{Type: EventGateRequested, Data: Data{Gate: &gate}})...)
-}
-
-func oneLine(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > 200 {
-		s = string(r[:199]) + "…"
-	}
-	return s
 }

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"fmt"
 	"strings"
+
+	"forge/pipeline/text"
 )
 
 // Explain says why the run stands where it stands: what it does or waits for, what
@@ -29,7 +31,7 @@ func Explain(r *Run) string {
 	if cfg.Breaker.Enabled {
 		row(GuardBreaker, max(c.ReviewInARow, c.TestInARow), cfg.Breaker.MaxIterations)
 	}
-	row(GuardBudget, r.Usage.Cost(), fmt.Sprintf("$%.2f", float64(r.CostLimit())/1e6))
+	row(GuardBudget, r.Usage.Cost(), text.USD(r.CostLimit()))
 	row(GuardBudget+" of tokens", r.Usage.Input+r.Usage.Output, r.TokenLimit())
 	row(GuardWall+" in minutes", r.Worked()/60_000, r.WallLimit()/60_000)
 	row(GuardFaults, c.Faults, cfg.Loop.Faults)
@@ -62,7 +64,7 @@ func (r *Run) explainState(b *strings.Builder) {
 	case r.State == StateStopped:
 		fmt.Fprintf(b, "%s stopped it.\n\n", r.StoppedBy.Login)
 	case r.Fault != nil:
-		fmt.Fprintf(b, "Its last step broke down (%s): %s\n\n", r.Fault.Class, oneLine(r.Fault.Message))
+		fmt.Fprintf(b, "Its last step broke down (%s): %s\n\n", r.Fault.Class, text.Clip(text.OneLine(r.Fault.Message), 200))
 	}
 	if end := r.Deadline(); !end.IsZero() {
 		who := r.StoppedBy.Login
@@ -101,7 +103,7 @@ func (r *Run) explainHistory(b *strings.Builder) {
 			resolved = "resolved"
 		}
 		fmt.Fprintf(b, "\n- Iteration %d: %s sent it back to %s with %s, weighing %d: %s.", bounce.Iteration, bounce.Phase, target,
-			plural(bounce.Count, "issue", "issues"), bounce.Weight, resolved)
+			text.Plural(bounce.Count, "issue", "issues"), bounce.Weight, resolved)
 	}
 	for _, g := range r.Gates {
 		for _, a := range g.Answers {

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"slices"
 	"strings"
+
+	"forge/pipeline/text"
 )
 
 // reviewed follows the review's findings across iterations.
@@ -341,11 +343,11 @@ func brief(findings []Finding, failures []Failure) string {
 			many += "s"
 		}
 		if n > 0 {
-			parts = append(parts, plural(n, string(s), many))
+			parts = append(parts, text.Plural(n, string(s), many))
 		}
 	}
 	if n := len(failures); n > 0 {
-		parts = append(parts, plural(n, "failing test", "failing tests"))
+		parts = append(parts, text.Plural(n, "failing test", "failing tests"))
 	}
 	return strings.Join(parts, ", ")
 }

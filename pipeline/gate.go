@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"forge/pipeline/text"
 )
 
 // GateKind says what kind of question a gate asks.
@@ -94,7 +96,7 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 		out = []Choice{{Name: "choose", Arg: "ANSWER", Label: "answer in your own words"}}
 		if g.Name == GuardPlan {
 			for _, o := range r.Plan.Options {
-				out = append(out, Choice{Name: "choose", Arg: oneLine(o), Label: oneLine(o)})
+				out = append(out, Choice{Name: "choose", Arg: text.Clip(text.OneLine(o), 200), Label: text.Clip(text.OneLine(o), 200)})
 			}
 		}
 		return append(out, history, cancel)
@@ -372,7 +374,7 @@ func askedFor(a *Answer) string {
 	if a.Text == "" {
 		return a.By.Login + " sends it back; see what the review says"
 	}
-	return oneLine(a.Text)
+	return text.Clip(text.OneLine(a.Text), 200)
 }
 
 // ask notes something that a human wants changed; it reports whether that is news.
@@ -397,7 +399,7 @@ func (r *Run) Alarm() (time.Time, []Event) {
 	switch {
 	case r.State == StateWaiting && r.Gate() != nil:
 		g := r.Gate()
-		return r.patience(g.Opened, g.Reminded, wait, g.ID, "nobody has answered: "+oneLine(g.Question))
+		return r.patience(g.Opened, g.Reminded, wait, g.ID, "nobody has answered: "+text.Clip(text.OneLine(g.Question), 200))
 	case r.State == StateStopped:
 		return r.patience(r.Stopped, r.Stopped, wait, "stopped", "nobody has resumed it since "+r.StoppedBy.Login+" stopped it")
 	case r.State == StateRunning && r.Await != nil && !r.Await.Woken:
@@ -434,7 +436,7 @@ func (r *Run) Deadline() time.Time {
 
 func days(d time.Duration) string {
 	if d < 48*time.Hour {
-		return plural(int(d.Hours()), "hour", "hours")
+		return text.Plural(int(d.Hours()), "hour", "hours")
 	}
-	return plural(int(d.Hours()/24), "day", "days")
+	return text.Plural(int(d.Hours()/24), "day", "days")
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"forge/pipeline/text"
 )
 
 // GuardName names a guard of the loop.
@@ -70,7 +72,7 @@ func (r *Run) guard() *Guard {
 	c, cost, tokens := r.Counters, r.Usage.MicroUSD, r.Usage.Input+r.Usage.Output
 	fault := ""
 	if r.Fault != nil {
-		fault = oneLine(r.Fault.Message)
+		fault = text.Clip(text.OneLine(r.Fault.Message), 200)
 	}
 	switch {
 	case c.PublishFaults > 0 && r.Fault != nil && r.Fault.Final:
@@ -117,13 +119,13 @@ func (r *Run) loopGuard(it *Iteration, b *Bounce) *Guard {
 			Detail: fmt.Sprintf("iteration %d of %d did not pass the %s", it.Number, r.MaxIterations(), b.Phase)}
 	case bounces >= limit:
 		return &Guard{Name: GuardBounces, Phase: b.Phase, Value: int64(bounces), Limit: int64(limit),
-			Detail: fmt.Sprintf("the %s has sent the work back %s, its limit", b.Phase, plural(bounces, "time", "times"))}
+			Detail: fmt.Sprintf("the %s has sent the work back %s, its limit", b.Phase, text.Plural(bounces, "time", "times"))}
 	case r.Config.Breaker.Enabled && inARow > r.Config.Breaker.MaxIterations:
 		return &Guard{Name: GuardBreaker, Phase: b.Phase, Value: int64(inARow), Limit: int64(r.Config.Breaker.MaxIterations),
 			Detail: fmt.Sprintf("the circuit breaker opened: %d times in a row without a pass of the %s", inARow, b.Phase)}
 	case b.Phase == PhaseTest && cfg.AutoFixOnly && it.Tests.noFix(cfg.AutoFixConfidence):
 		return &Guard{Name: GuardNoFix, Phase: b.Phase, Value: surest(it.Tests.Failures), Limit: int64(cfg.AutoFixConfidence * 100), Unit: "per cent",
-			Detail: fmt.Sprintf("none of the %s has a suggested fix with a confidence over %.2f", plural(b.Count, "failure", "failures"), cfg.AutoFixConfidence)}
+			Detail: fmt.Sprintf("none of the %s has a suggested fix with a confidence over %.2f", text.Plural(b.Count, "failure", "failures"), cfg.AutoFixConfidence)}
 	}
 	return nil
 }
@@ -143,7 +145,7 @@ func (r *Run) sameAgain(b *Bounce) *Guard {
 			}
 			if is.Times >= limit {
 				return &Guard{Name: name, Phase: b.Phase, Value: int64(is.Times), Limit: int64(limit),
-					Detail: fmt.Sprintf("the same came back %s: %s", plural(is.Times, "time", "times"), oneLine(what))}
+					Detail: fmt.Sprintf("the same came back %s: %s", text.Plural(is.Times, "time", "times"), text.Clip(text.OneLine(what), 200))}
 			}
 		}
 	}
@@ -189,7 +191,7 @@ func (r *Run) diminishing(b *Bounce) *Guard {
 		return nil
 	}
 	detail := fmt.Sprintf("after %s of %s no less is left than before: %s, weighing %d by severity; it was %s, weighing %d",
-		plural(reworks, "rework", "reworks"), b.Phase, plural(b.Count, "issue", "issues"), b.Weight, plural(least.Count, "issue", "issues"), least.Weight)
+		text.Plural(reworks, "rework", "reworks"), b.Phase, text.Plural(b.Count, "issue", "issues"), b.Weight, text.Plural(least.Count, "issue", "issues"), least.Weight)
 	return &Guard{Name: GuardDiminishing, Phase: b.Phase, Value: int64(b.Weight), Limit: int64(least.Weight), Unit: "weight", Detail: detail}
 }
 
@@ -218,7 +220,7 @@ func (r *Run) doubts(b *Bounce) *Guard {
 		return nil
 	}
 	return &Guard{Name: GuardDoubts, Phase: b.Phase, Value: int64(len(signs)), Limit: int64(limit),
-		Detail: plural(len(signs), "sign", "signs") + " that going on does not help: " + strings.Join(signs, "; ")}
+		Detail: text.Plural(len(signs), "sign", "signs") + " that going on does not help: " + strings.Join(signs, "; ")}
 }
 
 // signs lists what speaks against going on, since a human last answered to that,
@@ -233,7 +235,7 @@ func (r *Run) signs() []string {
 			continue
 		}
 		if it.Impl != nil && len(it.Impl.Doubts) > 0 {
-			out = append(out, fmt.Sprintf("in iteration %d, the implementer doubts that it can mend %s", it.Number, oneLine(strings.Join(it.Impl.Doubts, ", or "))))
+			out = append(out, fmt.Sprintf("in iteration %d, the implementer doubts that it can mend %s", it.Number, text.Clip(text.OneLine(strings.Join(it.Impl.Doubts, ", or ")), 200)))
 		}
 		if over := r.Config.Loop.AutoFixConfidence; it.Tests != nil && it.Tests.noFix(over) {
 			out = append(out, fmt.Sprintf("in iteration %d, no failure has a fix with a confidence over %.2f", it.Number, over))

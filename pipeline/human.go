@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"forge/pipeline/text"
 )
 
 // Notice turns what happened on GitHub into events of the run, and into the
@@ -95,7 +97,7 @@ func (r *Run) reviewedBy(n Notice, ev func(EventType, Data) []Event, at time.Tim
 		return nil, "a review without requested changes: the run goes on"
 	}
 	actor := n.Actor
-	return ev(EventChangesAsked, Data{Review: n.Review, Actor: &actor}), plural(len(n.Review.Findings), "change", "changes") + " requested: the work goes back with it"
+	return ev(EventChangesAsked, Data{Review: n.Review, Actor: &actor}), text.Plural(len(n.Review.Findings), "change", "changes") + " requested: the work goes back with it"
 }
 
 // box is a task-list box, ticked or not.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"forge/pipeline/text"
 )
 
 // Reopenable reports whether the run, although it has ended, goes on when its pull
@@ -62,7 +64,7 @@ func (r *Run) keepAccepted(command *Answer) {
 		case command != nil || is.Phase == PhaseTest:
 			is.State = "open"
 		default:
-			kept = append(kept, oneLine(is.Finding.Message))
+			kept = append(kept, text.Clip(text.OneLine(is.Finding.Message), 200))
 		}
 	}
 	for i := range r.Failures {
@@ -72,8 +74,8 @@ func (r *Run) keepAccepted(command *Answer) {
 			is.State = "open"
 		}
 	}
-	what := fmt.Sprintf("%s left when it was accepted: %s", plural(len(kept), "finding", "findings"), listed(kept))
-	if len(kept) == 0 || slices.ContainsFunc(r.Waivers, func(w Waiver) bool { return w.Guard == GuardAccepted && w.What == oneLine(what) }) {
+	what := fmt.Sprintf("%s left when it was accepted: %s", text.Plural(len(kept), "finding", "findings"), listed(kept))
+	if len(kept) == 0 || slices.ContainsFunc(r.Waivers, func(w Waiver) bool { return w.Guard == GuardAccepted && w.What == text.Clip(text.OneLine(what), 200) }) {
 		return
 	}
 	a := &Answer{}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"forge/pipeline/text"
 )
 
 // Verified is the promise with which a loop ends well (T1).
@@ -118,13 +120,13 @@ func reportTests(b *strings.Builder, t *TestReport) {
 		} else if f.WorkedIn < 0 {
 			title = "NEW FAILURE (worked before the change)"
 		}
-		fmt.Fprintf(b, "- **%s** `%s`%s\n", title, oneLine(f.Test), at(f.File, f.Line))
-		fmt.Fprintf(b, "  - error: %s\n", oneLine(f.Error))
+		fmt.Fprintf(b, "- **%s** `%s`%s\n", title, text.Clip(text.OneLine(f.Test), 200), at(f.File, f.Line))
+		fmt.Fprintf(b, "  - error: %s\n", text.Clip(text.OneLine(f.Error), 200))
 		if f.Analysis != "" {
-			fmt.Fprintf(b, "  - root cause (%s): %s\n", f.Cause, oneLine(f.Analysis))
+			fmt.Fprintf(b, "  - root cause (%s): %s\n", f.Cause, text.Clip(text.OneLine(f.Analysis), 200))
 		}
 		if f.Fix != nil {
-			fmt.Fprintf(b, "  - recommended fix: %s\n", oneLine(f.Fix.Description))
+			fmt.Fprintf(b, "  - recommended fix: %s\n", text.Clip(text.OneLine(f.Fix.Description), 200))
 		}
 	}
 	if len(t.Failures) > 0 {
@@ -150,14 +152,14 @@ func (r *Run) reportFindings(b *strings.Builder, it *Iteration) {
 	if it.Review != nil {
 		list = append(list, it.Review.Findings...)
 		for _, s := range it.Review.NotReviewed {
-			fmt.Fprintf(b, "Not reviewed: `%s` (%s)\n\n", s.Path, oneLine(s.Why))
+			fmt.Fprintf(b, "Not reviewed: `%s` (%s)\n\n", s.Path, text.Clip(text.OneLine(s.Why), 200))
 		}
 	}
 	if it.Tests != nil {
 		list = append(list, it.Tests.Tampered...)
 	}
 	for _, f := range list {
-		fmt.Fprintf(b, "- **%s** (%s%s)%s: %s\n", f.Severity, f.Category, r.statusOf(f.Fingerprint, it.Number), at(f.File, f.Line), oneLine(f.Message))
+		fmt.Fprintf(b, "- **%s** (%s%s)%s: %s\n", f.Severity, f.Category, r.statusOf(f.Fingerprint, it.Number), at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200))
 	}
 	if len(list) > 0 {
 		b.WriteString("\n")
@@ -199,7 +201,7 @@ func (r *Run) result(it *Iteration) string {
 // (T4). The next implementer reads it first, and people see it as the history.
 func Scratchpad(r *Run) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n", oneLine(r.Task.Title))
+	fmt.Fprintf(&b, "# %s\n\n", text.Clip(text.OneLine(r.Task.Title), 200))
 	for _, former := range r.Former {
 		fmt.Fprintf(&b, "Plan before: %s\n\n", former.Summary)
 	}
@@ -223,10 +225,10 @@ func (r *Run) section(b *strings.Builder, it *Iteration) {
 	if m := it.Impl; m != nil {
 		fmt.Fprintf(b, "**Implemented** (%s): %s\n", short(m.Head), m.Summary)
 		for _, a := range m.Addressed {
-			fmt.Fprintf(b, "- addressed: %s\n", oneLine(a))
+			fmt.Fprintf(b, "- addressed: %s\n", text.Clip(text.OneLine(a), 200))
 		}
 		for _, d := range m.Doubts {
-			fmt.Fprintf(b, "- in doubt: %s\n", oneLine(d))
+			fmt.Fprintf(b, "- in doubt: %s\n", text.Clip(text.OneLine(d), 200))
 		}
 		b.WriteString("\n")
 	}
@@ -237,14 +239,14 @@ func (r *Run) section(b *strings.Builder, it *Iteration) {
 		}
 		fmt.Fprintf(b, "**Review**: %s\n", verdict)
 		for _, f := range v.Findings {
-			fmt.Fprintf(b, "- %s %s%s: %s\n", f.ID, f.Severity, at(f.File, f.Line), oneLine(f.Message))
+			fmt.Fprintf(b, "- %s %s%s: %s\n", f.ID, f.Severity, at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200))
 		}
 		b.WriteString("\n")
 	}
 	if t := it.Tests; t != nil {
 		fmt.Fprintf(b, "**Tests**: %d of %d passed\n", t.Passed, t.Total)
 		for _, f := range t.Failures {
-			fmt.Fprintf(b, "- `%s`%s: %s\n", oneLine(f.Test), at(f.File, f.Line), oneLine(f.Error))
+			fmt.Fprintf(b, "- `%s`%s: %s\n", text.Clip(text.OneLine(f.Test), 200), at(f.File, f.Line), text.Clip(text.OneLine(f.Error), 200))
 		}
 		b.WriteString("\n")
 	}
@@ -268,10 +270,10 @@ func (r *Run) sentBack(b *strings.Builder, it *Iteration) {
 		if target == "" {
 			target = TargetImplement
 		}
-		fmt.Fprintf(b, "**Sent back** by %s to %s with %s\n", bounce.Phase, target, plural(bounce.Count, "issue", "issues"))
+		fmt.Fprintf(b, "**Sent back** by %s to %s with %s\n", bounce.Phase, target, text.Plural(bounce.Count, "issue", "issues"))
 		for _, is := range r.Findings {
 			if is.Finding.Category == "human" && slices.Contains(bounce.Issues, is.Fingerprint()) {
-				fmt.Fprintf(b, "- asked for by a maintainer%s: %s\n", at(is.Finding.File, is.Finding.Line), oneLine(is.Finding.Message))
+				fmt.Fprintf(b, "- asked for by a maintainer%s: %s\n", at(is.Finding.File, is.Finding.Line), text.Clip(text.OneLine(is.Finding.Message), 200))
 			}
 		}
 		b.WriteString("\n")

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"forge/pipeline/text"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -70,8 +72,8 @@ func TestSmallThings(t *testing.T) {
 	eq("percent", percent(-1)+percent(33.33), "–33.3 %")
 	eq("short", short("abc")+short("0123456789"), "abc0123456")
 	eq("by", by(nil)+by(&Answer{By: Actor{Login: "ann"}}), " by ann")
-	eq("oneLine", oneLine(" a\n b "), "a b")
-	eq("oneLine", len([]rune(oneLine(strings.Repeat("é", 300)))), 200)
+	eq("oneLine", text.Clip(text.OneLine(" a\n b "), 200), "a b")
+	eq("oneLine", len([]rune(text.Clip(text.OneLine(strings.Repeat("é", 300)), 200))), 200)
 	eq("at", at("", 1)+at("f", 0)+at("f", 2), " in f at f:2")
 	r := &Run{ID: 7}
 	eq("Key", r.Key(PhaseRef{Phase: PhaseReview, Iteration: 2, Attempt: 1}), "run/7/iter/2/review")

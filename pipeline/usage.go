@@ -1,11 +1,11 @@
 package pipeline
 
-import "fmt"
+import "forge/pipeline/text"
 
 // Cost is what the calls cost, for people: "$1.25", "cost unknown" where no call's
 // model has a price, "$1.25 + cost unknown" where some have none.
 func (u Usage) Cost() string {
-	switch known := fmt.Sprintf("$%.2f", float64(u.MicroUSD)/1e6); {
+	switch known := text.USD(u.MicroUSD); {
 	case u.Unpriced == 0:
 		return known
 	case u.MicroUSD == 0:

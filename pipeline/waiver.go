@@ -5,11 +5,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"forge/pipeline/text"
 )
 
 // waive notes that a named person let something pass that Forge could not verify.
 func (r *Run) waive(g Guard, what string, a *Answer) {
-	w := Waiver{Guard: g.Name, What: oneLine(what), By: a.By, At: a.At, Head: r.Head}
+	w := Waiver{Guard: g.Name, What: text.Clip(text.OneLine(what), 200), By: a.By, At: a.At, Head: r.Head}
 	if w.At.IsZero() {
 		w.At = r.Updated
 	}
@@ -59,13 +61,13 @@ func (r *Run) letPass() string {
 	}
 	for i := range r.Findings {
 		if is := &r.Findings[i]; is.State == "dismissed" && is.By.Login != "" && is.Finding.Severity.Blocks() && !said(GuardDispute, is.By.Login) {
-			say(is.By.Login, fmt.Sprintf("a finding (%s), dismissed: %s", is.Finding.Severity, oneLine(is.Finding.Message)))
+			say(is.By.Login, fmt.Sprintf("a finding (%s), dismissed: %s", is.Finding.Severity, text.Clip(text.OneLine(is.Finding.Message), 200)))
 		}
 	}
 	if it := r.Current(); it != nil && it.Tests != nil {
 		byLogin := map[string][]string{}
 		for _, f := range it.Tests.Before {
-			byLogin[f.KnownBy] = append(byLogin[f.KnownBy], oneLine(f.Test))
+			byLogin[f.KnownBy] = append(byLogin[f.KnownBy], text.Clip(text.OneLine(f.Test), 200))
 		}
 		for _, login := range slices.Sorted(maps.Keys(byLogin)) {
 			switch {
@@ -78,11 +80,11 @@ func (r *Run) letPass() string {
 	}
 	var out []string
 	for _, login := range slices.Sorted(maps.Keys(words)) {
-		text := strings.Join(words[login], "; ")
+		prose := strings.Join(words[login], "; ")
 		if login != "" {
-			text = login + ": " + text
+			prose = login + ": " + prose
 		}
-		out = append(out, text)
+		out = append(out, prose)
 	}
 	return strings.Join(out, "; ")
 }
@@ -92,7 +94,7 @@ const knownBySettings = "settings"
 
 // beforeText says in a sentence which tests failed before the work and fail still.
 func beforeText(tests []string) string {
-	return fmt.Sprintf("%s failed before this work and still %s: %s", plural(len(tests), "test", "tests"), verb(len(tests), "fails", "fail"), listed(tests))
+	return fmt.Sprintf("%s failed before this work and still %s: %s", text.Plural(len(tests), "test", "tests"), verb(len(tests), "fails", "fail"), listed(tests))
 }
 
 func verb(n int, one, many string) string {
@@ -128,14 +130,14 @@ func (r *Run) unread(it *Iteration) *Guard {
 	var out []string
 	for _, s := range it.Review.NotReviewed {
 		if !r.passedUnread(s.Path) {
-			out = append(out, fmt.Sprintf("%s (%s)", oneLine(s.Path), oneLine(s.Why)))
+			out = append(out, fmt.Sprintf("%s (%s)", text.Clip(text.OneLine(s.Path), 200), text.Clip(text.OneLine(s.Why), 200)))
 		}
 	}
 	if len(out) == 0 {
 		return nil
 	}
 	return &Guard{Name: GuardUnread, Phase: PhaseReview, Value: int64(len(out)),
-		Detail: fmt.Sprintf("%s of the change could not be shown to the reviewer: %s", plural(len(out), "file", "files"), listed(out))}
+		Detail: fmt.Sprintf("%s of the change could not be shown to the reviewer: %s", text.Plural(len(out), "file", "files"), listed(out))}
 }
 
 // passedUnread reports whether a human let a file pass without a review, at this
@@ -179,22 +181,22 @@ func (r *Run) disagreement(it *Iteration) *Guard {
 	g := &Guard{Name: GuardDispute, Phase: PhaseReview, Limit: disputeLimit}
 	var all []string
 	for _, is := range r.contested() {
-		text := strings.TrimSuffix(oneLine(is.Finding.Message), ".") + at(is.Finding.File, is.Finding.Line)
+		words := strings.TrimSuffix(text.Clip(text.OneLine(is.Finding.Message), 200), ".") + at(is.Finding.File, is.Finding.Line)
 		for _, d := range it.Impl.disputes() {
 			if d.Finding == is.Fingerprint() {
-				text += "; the implementer: " + oneLine(d.Why)
+				words += "; the implementer: " + text.Clip(text.OneLine(d.Why), 200)
 			}
 		}
 		if is.Ruling != "" {
-			text += "; the reviewer: " + oneLine(is.Ruling)
+			words += "; the reviewer: " + text.Clip(text.OneLine(is.Ruling), 200)
 		}
-		all, g.Value = append(all, text), max(g.Value, int64(is.Upheld))
+		all, g.Value = append(all, words), max(g.Value, int64(is.Upheld))
 		g.About = append(g.About, is.Fingerprint())
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	g.Detail = fmt.Sprintf("implementer and reviewer disagree about %s: %s", plural(len(all), "finding", "findings"), strings.Join(all, " · "))
+	g.Detail = fmt.Sprintf("implementer and reviewer disagree about %s: %s", text.Plural(len(all), "finding", "findings"), strings.Join(all, " · "))
 	return g
 }
 
@@ -275,7 +277,7 @@ func (r *Run) known(it *Iteration) *Guard {
 	g := &Guard{Name: GuardKnown, Phase: PhaseTest}
 	var tests []string
 	for _, f := range it.Tests.Unknown() {
-		g.About, tests = append(g.About, f.Test), append(tests, oneLine(f.Test))
+		g.About, tests = append(g.About, f.Test), append(tests, text.Clip(text.OneLine(f.Test), 200))
 	}
 	if len(tests) == 0 {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 func deliveriesCommand() *cobra.Command {
@@ -123,7 +124,7 @@ func listDeliveries(out io.Writer, list []store.Delivery, asJSON bool) error {
 		if what == "" {
 			what = v.Error
 		}
-		t.AppendRow(table.Row{v.ID, v.Received, v.GUID, event, v.Repo, v.State, firstLine(what)})
+		t.AppendRow(table.Row{v.ID, v.Received, v.GUID, event, v.Repo, v.State, text.Clip(text.FirstLine(what), 100)})
 	}
 	_, err := fmt.Fprintln(out, t.Render())
 	return err

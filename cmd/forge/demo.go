@@ -16,6 +16,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 func demoCommand() *cobra.Command {
@@ -120,7 +121,7 @@ func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest
 	d.say("Forge %s: a GitHub at %s, the model is a tape written by hand.", server.Version(), gh.URL)
 	if err := server.Sandbox(o).Check(ctx); err != nil {
 		o.Config.UnsafeNoSandbox = true
-		d.say("No sandbox here (%s): the demo runs its own repository's tests without one.", firstLine(err.Error()))
+		d.say("No sandbox here (%s): the demo runs its own repository's tests without one.", text.Clip(text.FirstLine(err.Error()), 100))
 	}
 	return server.Listen(ctx, o)
 }

@@ -11,6 +11,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // display shows what happens to runs as it happens: a line for each thing that
@@ -163,9 +164,9 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	case pipeline.EventPhaseCompleted:
 		return completed(d)
 	case pipeline.EventPhaseFailed:
-		return line{"fault", fmt.Sprintf("%s broke down (it counts no attempt): %s", d.Phase.Phase, firstLine(d.Fault.Message))}
+		return line{"fault", fmt.Sprintf("%s broke down (it counts no attempt): %s", d.Phase.Phase, text.Clip(text.FirstLine(d.Fault.Message), 100))}
 	case pipeline.EventPublishFailed:
-		return line{"fault", "GitHub: " + firstLine(d.Fault.Message)}
+		return line{"fault", "GitHub: " + text.Clip(text.FirstLine(d.Fault.Message), 100)}
 	case pipeline.EventBounce:
 		brief := run.Iterations[d.Bounce.Iteration-1].Brief
 		if brief == "" {
@@ -233,7 +234,7 @@ func completed(d pipeline.Data) line {
 	case d.Implementation != nil && d.Implementation.Head == d.Implementation.Parent:
 		l.text = "nothing changed"
 	case d.Implementation != nil:
-		l.text = fmt.Sprintf("commit %.7s: %s", d.Implementation.Head, firstLine(d.Implementation.Summary))
+		l.text = fmt.Sprintf("commit %.7s: %s", d.Implementation.Head, text.Clip(text.FirstLine(d.Implementation.Summary), 100))
 	case d.Review != nil:
 		l.text = "approved"
 		if n := len(d.Review.Blocking()); n > 0 {
@@ -260,42 +261,34 @@ func waits(a *pipeline.Await) line {
 // waived says what people let pass, and who.
 func waived(run *pipeline.Run) (out []string) {
 	for _, w := range run.Waivers {
-		out = append(out, fmt.Sprintf("%s let pass, at %.7s: %s", w.By.Login, w.Head, firstLine(w.What)))
+		out = append(out, fmt.Sprintf("%s let pass, at %.7s: %s", w.By.Login, w.Head, text.Clip(text.FirstLine(w.What), 100)))
 	}
 	return out
 }
 
 // tested is the result of tests in a line: what passed, and why that is not all.
 func tested(t *pipeline.TestReport) string {
-	text := fmt.Sprintf("%d of %d passed, %d failed", t.Passed, t.Total, t.Failed)
+	words := fmt.Sprintf("%d of %d passed, %d failed", t.Passed, t.Total, t.Failed)
 	if n := len(t.Before); n > 0 {
 		var names []string
 		for _, f := range t.Before {
 			names = append(names, f.Test)
 		}
-		text += fmt.Sprintf("; %d failed before this work and still fail: %s", n, firstLine(strings.Join(names, ", ")))
+		words += fmt.Sprintf("; %d failed before this work and still fail: %s", n, text.Clip(text.FirstLine(strings.Join(names, ", ")), 100))
 	}
 	for _, f := range t.Failures {
-		text += fmt.Sprintf("; %s: %s", f.Test, firstLine(f.Error))
+		words += fmt.Sprintf("; %s: %s", f.Test, text.Clip(text.FirstLine(f.Error), 100))
 	}
 	if n := len(t.Changed); n > 0 {
-		text += fmt.Sprintf("; %d pass only as this work changed them", n)
+		words += fmt.Sprintf("; %d pass only as this work changed them", n)
 	}
 	for _, s := range t.Suites {
 		if s.NotRun != "" {
-			text += fmt.Sprintf("; %s did not run: %s", s.Name, firstLine(s.NotRun))
+			words += fmt.Sprintf("; %s did not run: %s", s.Name, text.Clip(text.FirstLine(s.NotRun), 100))
 		}
 	}
 	if t.Unclean != "" {
-		text += "; not green: " + firstLine(t.Unclean)
+		words += "; not green: " + text.Clip(text.FirstLine(t.Unclean), 100)
 	}
-	return text
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	if r := []rune(s); len(r) > 100 {
-		s = string(r[:99]) + "…"
-	}
-	return s
+	return words
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"forge/learn/metrics"
+	"forge/pipeline/text"
 )
 
 // screenWidth is how many columns there are to write in.
@@ -59,7 +60,7 @@ func metricsScreen(rep metrics.Report, width int, color bool) string {
 	}
 	title := fmt.Sprintf("Metrics of %s, %d days (%s to %s): %s", of, rep.Days, rep.From, rep.To, ended)
 	p := painter(color)
-	b.WriteString(p.paint("bold", cut(title, width)) + "\n\n")
+	b.WriteString(p.paint("bold", text.Clip(title, width)) + "\n\n")
 	var lines []screenLine
 	for loop := 1; loop <= len(loopNames); loop++ {
 		lines = append(lines, loopLines(rep.Metrics, loop%len(loopNames), loopNames[loop%len(loopNames)])...)
@@ -68,21 +69,21 @@ func metricsScreen(rep metrics.Report, width int, color bool) string {
 	b.WriteString(p.paint("faint", row(headings(), widths, width)) + "\n")
 	for _, l := range lines {
 		if l.heading != "" {
-			b.WriteString(p.paint("heading", cut(l.heading, width)) + "\n")
+			b.WriteString(p.paint("heading", text.Clip(l.heading, width)) + "\n")
 			continue
 		}
-		text := cut(l.text, width)
+		words := text.Clip(l.text, width)
 		if l.cells != nil {
-			text = row(l.cells, widths, width)
+			words = row(l.cells, widths, width)
 		}
-		b.WriteString(p.paint(l.style, text) + "\n")
+		b.WriteString(p.paint(l.style, words) + "\n")
 	}
 	b.WriteString("\n" + p.paint("heading", "Targets") + "\n")
 	for _, t := range rep.Targets {
-		text, style := targetText(t)
-		b.WriteString(p.paint(style, cut(text, width)) + "\n")
+		words, style := targetText(t)
+		b.WriteString(p.paint(style, text.Clip(words, width)) + "\n")
 	}
-	b.WriteString("\n" + p.paint("faint", cut("Intervals: Wilson for shares, Student for means. ▲▼ only where the intervals do not meet. Medians are within 6.25 %.", width)) + "\n")
+	b.WriteString("\n" + p.paint("faint", text.Clip("Intervals: Wilson for shares, Student for means. ▲▼ only where the intervals do not meet. Medians are within 6.25 %.", width)) + "\n")
 	return b.String()
 }
 
@@ -252,13 +253,5 @@ func row(cells []string, widths []int, width int) string {
 			b.WriteString(cells[i] + pad)
 		}
 	}
-	return cut(strings.TrimRight(b.String(), " "), width)
-}
-
-// cut shortens a line to a width.
-func cut(s string, width int) string {
-	if r := []rune(s); len(r) > width {
-		return string(r[:max(0, width-1)]) + "…"
-	}
-	return s
+	return text.Clip(strings.TrimRight(b.String(), " "), width)
 }

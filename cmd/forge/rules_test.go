@@ -18,7 +18,7 @@ import (
 // sub-package follows its parent. Everybody may import forge/pipeline,
 // forge/pipeline/text and their own sub-packages.
 var mayImport = map[string][]string{
-	"pipeline":          {},
+	"pipeline":          {"pipeline/text"},
 	"pipeline/text":     {},
 	"pipeline/secrets":  {"pipeline", "pipeline/text"},
 	"pipeline/store":    {"pipeline", "pipeline/text"},
@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"learn":             {"pipeline", "pipeline/text"},
 	"cmd/forge":         {"*"},
 	"cmd/forge/phase":   {"pipeline", "pipeline/text", "pipeline/agent", "pipeline/check", "pipeline/identity", "pipeline/sandbox", "pipeline/work", "github"},
-	"cmd/forge/memory":  {"pipeline", "pipeline/text", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/recall", "learn/reflect", "learn/worth"},
+	"cmd/forge/memory":  {"pipeline", "pipeline/text", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/predict", "learn/recall", "learn/reflect", "learn/worth"},
 }
 
 // onlyIn are imports that belong to one package alone; test files and packages

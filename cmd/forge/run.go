@@ -19,6 +19,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 func runCommand() *cobra.Command {
@@ -110,7 +111,7 @@ func runLocal(cmd *cobra.Command, dir, model, words string) error {
 	}
 	defer a.Close()
 	title, _, _ := strings.Cut(words, "\n")
-	task := pipeline.Task{Title: firstLine(title), Body: words, Author: server.OSUser()}
+	task := pipeline.Task{Title: text.Clip(text.FirstLine(title), 100), Body: words, Author: server.OSUser()}
 	branch := fmt.Sprintf("%s/%s-%s", server.Slug, pipeline.Slug(title, 40), time.Now().Format("20060102-150405"))
 	start, err := a.LocalStart(ctx, abs, branch, task)
 	if err != nil {

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	tabletext "github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/server"
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 // withStore runs f with the server's database open.
@@ -87,7 +88,7 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 		if r.State.Ended() { // it is in none any more
 			phase = "-"
 		}
-		t.AppendRow(table.Row{r.ID, r.State, phase, r.Iteration, r.Cost(), r.Repo, issue, firstLine(r.Title), r.Started.Local().Format("2006-01-02 15:04")})
+		t.AppendRow(table.Row{r.ID, r.State, phase, r.Iteration, r.Cost(), r.Repo, issue, text.Clip(text.FirstLine(r.Title), 100), r.Started.Local().Format("2006-01-02 15:04")})
 	}
 	_, err := fmt.Fprintln(out, t.Render())
 	return err
@@ -265,7 +266,7 @@ func plainTable(header ...any) table.Writer {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.Style().Format.Header = text.FormatDefault
+	t.Style().Format.Header = tabletext.FormatDefault
 	t.AppendHeader(header)
 	return t
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // view renders one run. Everything it renders is a function of the run alone.
@@ -90,8 +91,6 @@ func (v Renderer) command(c pipeline.Choice) string {
 	return code("/" + v.Slug + " " + c.Name + " " + arg)
 }
 
-func usd(micro int64) string { return fmt.Sprintf("$%.2f", float64(micro)/1e6) }
-
 // took renders a working time: "8 s", "1 min 05 s", "2 h 10 min".
 func took(ms int64) string {
 	d := (time.Duration(ms) * time.Millisecond).Round(time.Second)
@@ -106,13 +105,6 @@ func took(ms int64) string {
 		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // quoted puts a text into a box of GitHub's: NOTE, TIP, IMPORTANT, WARNING, CAUTION.
@@ -145,7 +137,7 @@ func tally(list []pipeline.Finding) string {
 	}{{pipeline.SeverityCritical, "critical", "critical"}, {pipeline.SeverityError, "error", "errors"},
 		{pipeline.SeverityWarning, "warning", "warnings"}, {pipeline.SeverityInfo, "note", "notes"}} {
 		if n[s.s] > 0 {
-			out = append(out, count(n[s.s], s.one, s.many))
+			out = append(out, text.Plural(n[s.s], s.one, s.many))
 			delete(n, s.s)
 		}
 	}
@@ -305,7 +297,7 @@ func (v Renderer) letPass() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s let pass by %s", count(len(v.Run.Exceptions()), "exception", "exceptions"), strings.Join(names, ", "))
+	return fmt.Sprintf("; %s let pass by %s", text.Plural(len(v.Run.Exceptions()), "exception", "exceptions"), strings.Join(names, ", "))
 }
 
 // judged returns the SHA that an iteration's review or tests looked at.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -55,7 +56,7 @@ func (v Renderer) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) 
 	r := it.Review
 	verdict := "✅ nothing that blocks"
 	if n := len(r.Blocking()); n > 0 {
-		verdict = "❌ " + count(n, "finding blocks", "findings block")
+		verdict = "❌ " + text.Plural(n, "finding blocks", "findings block")
 	}
 	head := fmt.Sprintf("### Review of iteration %d: %s\n\n%s at %s · risk %d of 100", it.Number, verdict, tally(r.Findings), v.commit(r.Head), r.Risk)
 	var places []string
@@ -86,7 +87,7 @@ func (v Renderer) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) 
 		held = append(held, v.line(h.String(), 600))
 	}
 	if len(held) > 0 {
-		list += "\n\n" + Folded(count(len(held), "finding was held back", "findings were held back"), Cut(bullets(held), 12_000))
+		list += "\n\n" + Folded(text.Plural(len(held), "finding was held back", "findings were held back"), Cut(bullets(held), 12_000))
 	}
 	human := ""
 	if r.NeedsHuman != "" {
@@ -108,11 +109,11 @@ func (v Renderer) comment(f *pipeline.Finding, a anchor) string {
 			fix = "**Fix:** " + v.block(f.Fix.Description, 3000)
 		}
 		if s, ok := a.suggestion(f); ok {
-			fix += "\n\n" + Fence("suggestion", s)
+			fix += "\n\n" + text.Fence("suggestion", s)
 		} else if d := f.Fix.Diff; d != "" {
-			fix += "\n\n" + Fence("diff", Cut(Visible(d), 8000))
+			fix += "\n\n" + text.Fence("diff", Cut(Visible(d), 8000))
 		} else if s := f.Fix.Replacement; s != nil {
-			fix += "\n\n" + Fence("", Cut(Visible(*s), 8000))
+			fix += "\n\n" + text.Fence("", Cut(Visible(*s), 8000))
 		}
 	}
 	return v.body(FindingKey(f.Fingerprint), head, v.block(f.Message, 8000), fix, v.findingFoot(f))
@@ -199,7 +200,7 @@ func (v Renderer) guard(g *pipeline.Guard) string {
 	switch {
 	case g.Limit == 0 || g.Name == pipeline.GuardGone || g.Name == pipeline.GuardBase:
 	case g.Unit == "micro-USD":
-		numbers = fmt.Sprintf(" (%s of %s)", usd(g.Value), usd(g.Limit))
+		numbers = fmt.Sprintf(" (%s of %s)", text.USD(g.Value), text.USD(g.Limit))
 	case g.Name == pipeline.GuardDiminishing:
 		numbers = fmt.Sprintf(" (what is left weighs %d by severity, %d the time before)", g.Value, g.Limit)
 	case g.Name == pipeline.GuardNoFix:
@@ -301,16 +302,16 @@ func (v Renderer) Check() CheckState {
 	r := v.Run
 	it := v.iterationOf(r.Head)
 	done := func(conclusion, title string) CheckState {
-		text := v.guardOrEnd()
+		words := v.guardOrEnd()
 		if rep := strings.TrimSpace(v.lastReport()); rep != "" {
-			text += "\n\n" + v.block(rep, 50_000)
+			words += "\n\n" + v.block(rep, 50_000)
 		}
-		return CheckState{"completed", conclusion, Shorten(title, 250), strings.TrimSpace(text), v.buttons()}
+		return CheckState{"completed", conclusion, Shorten(title, 250), strings.TrimSpace(words), v.buttons()}
 	}
 	switch r.State {
 	case pipeline.StateVerified:
 		if c := r.Current(); c != nil && c.Review != nil && c.Tests != nil && c.Review.Head == r.Head && c.Tests.Head == r.Head && c.Tests.OK() {
-			return done("success", fmt.Sprintf("Verified in %s: %d tests passed%s", count(c.Number, "iteration", "iterations"), c.Tests.Passed, v.letPass()))
+			return done("success", fmt.Sprintf("Verified in %s: %d tests passed%s", text.Plural(c.Number, "iteration", "iterations"), c.Tests.Passed, v.letPass()))
 		}
 		return done("neutral", "Not verified on this commit")
 	case pipeline.StateAccepted:

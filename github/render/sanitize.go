@@ -157,24 +157,6 @@ func code(s string) string {
 	return "`" + Shorten(s, 300) + "`"
 }
 
-// fence puts text into a code block that is longer than any inside.
-func Fence(lang, text string) string {
-	longest, run := 2, 0
-	for _, c := range text {
-		if c == '`' {
-			run++
-			longest = max(longest, run)
-		} else {
-			run = 0
-		}
-	}
-	f := strings.Repeat("`", longest+1)
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return f + lang + "\n" + text + f
-}
-
 // folded hides a text behind a heading to click on. The heading is Forge's own.
 func Folded(heading, text string) string {
 	return "<details><summary>" + heading + "</summary>\n\n" + text + "\n\n</details>"

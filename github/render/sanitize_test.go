@@ -9,6 +9,7 @@ import (
 
 	"forge/github/render/rendertest"
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // What GitHub acts on, and must not be able to act on after prose.
@@ -120,10 +121,10 @@ func TestLineAndCode(t *testing.T) {
 	if got := code("a`b\n@x"); got != "`a'b @x`" {
 		t.Errorf("code = %q", got)
 	}
-	if got := Fence("suggestion", "a\n````\nb"); got != "`````suggestion\na\n````\nb\n`````" {
+	if got := text.Fence("suggestion", "a\n````\nb"); got != "`````suggestion\na\n````\nb\n`````" {
 		t.Errorf("fence = %q", got)
 	}
-	if got := Fence("suggestion", ""); got != "```suggestion\n```" {
+	if got := text.Fence("suggestion", ""); got != "```suggestion\n```" {
 		t.Errorf("an empty fence = %q", got)
 	}
 }

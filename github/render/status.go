@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // status is the one comment on the issue that is edited in place.
@@ -121,7 +122,7 @@ func (v Renderer) phases() string {
 	return b.String()
 }
 
-func (v Renderer) phase(p pipeline.Phase) (icon, text string) {
+func (v Renderer) phase(p pipeline.Phase) (icon, words string) {
 	r := v.Run
 	if r.Active != nil && r.Active.Phase == p && r.State == pipeline.StateRunning {
 		if r.Active.Attempt > 1 {
@@ -134,7 +135,7 @@ func (v Renderer) phase(p pipeline.Phase) (icon, text string) {
 		if r.Plan == nil {
 			return "⬜", ""
 		}
-		return "✅", fmt.Sprintf("%s, %s", count(len(r.Plan.Steps), "step", "steps"), count(len(r.Plan.Criteria), "acceptance criterion", "acceptance criteria"))
+		return "✅", fmt.Sprintf("%s, %s", text.Plural(len(r.Plan.Steps), "step", "steps"), text.Plural(len(r.Plan.Criteria), "acceptance criterion", "acceptance criteria"))
 	}
 	if it == nil {
 		return "⬜", ""
@@ -148,7 +149,7 @@ func (v Renderer) phase(p pipeline.Phase) (icon, text string) {
 	return v.testPhase(it)
 }
 
-func (v Renderer) implementPhase(it *pipeline.Iteration) (icon, text string) {
+func (v Renderer) implementPhase(it *pipeline.Iteration) (icon, words string) {
 	m := it.Impl
 	switch {
 	case m == nil:
@@ -158,10 +159,10 @@ func (v Renderer) implementPhase(it *pipeline.Iteration) (icon, text string) {
 	case m.Head == m.Parent:
 		return "➖", "nothing changed"
 	}
-	return "✅", fmt.Sprintf("%s in %s", count(len(m.Files), "file", "files"), v.commit(m.Head))
+	return "✅", fmt.Sprintf("%s in %s", text.Plural(len(m.Files), "file", "files"), v.commit(m.Head))
 }
 
-func (v Renderer) reviewPhase(it *pipeline.Iteration) (icon, text string) {
+func (v Renderer) reviewPhase(it *pipeline.Iteration) (icon, words string) {
 	review := it.Review
 	switch {
 	case review == nil:
@@ -169,18 +170,18 @@ func (v Renderer) reviewPhase(it *pipeline.Iteration) (icon, text string) {
 	case len(v.Run.Blocking(review)) > 0:
 		found := tally(review.Findings)
 		if n := len(v.Run.Blocking(review)) - len(review.Blocking()); n > 0 {
-			found += fmt.Sprintf("; %s still there", count(n, "earlier one", "earlier ones"))
+			found += fmt.Sprintf("; %s still there", text.Plural(n, "earlier one", "earlier ones"))
 		}
 		return "❌", found
 	case review.NeedsHuman != "":
 		return "✋", "a human must look"
 	case len(review.NotReviewed) > 0:
-		return "⚠️", fmt.Sprintf("%s; %s not reviewed", tally(review.Findings), count(len(review.NotReviewed), "file", "files"))
+		return "⚠️", fmt.Sprintf("%s; %s not reviewed", tally(review.Findings), text.Plural(len(review.NotReviewed), "file", "files"))
 	}
 	return "✅", "nothing that blocks: " + tally(review.Findings)
 }
 
-func (v Renderer) testPhase(it *pipeline.Iteration) (icon, text string) {
+func (v Renderer) testPhase(it *pipeline.Iteration) (icon, words string) {
 	t := it.Tests
 	switch {
 	case t == nil && it.Review != nil && len(v.Run.Blocking(it.Review)) > 0:
@@ -190,23 +191,23 @@ func (v Renderer) testPhase(it *pipeline.Iteration) (icon, text string) {
 	case t.None != "":
 		return "⚠️", "nothing could be tested"
 	}
-	text = fmt.Sprintf("%d of %d passed", t.Passed, t.Total)
+	words = fmt.Sprintf("%d of %d passed", t.Passed, t.Total)
 	if t.Skipped > 0 {
-		text += fmt.Sprintf(", %d skipped", t.Skipped)
+		words += fmt.Sprintf(", %d skipped", t.Skipped)
 	}
 	if n := len(t.Flaky); n > 0 {
-		text += fmt.Sprintf(", %d flaky", n)
+		words += fmt.Sprintf(", %d flaky", n)
 	}
 	if n := len(t.Tampered); n > 0 {
-		text += fmt.Sprintf(", %s removed or weakened", count(n, "test", "tests"))
+		words += fmt.Sprintf(", %s removed or weakened", text.Plural(n, "test", "tests"))
 	}
 	if c := t.Coverage; c != nil && c.Lines >= 0 {
-		text += fmt.Sprintf(", coverage %.0f %%", c.Lines)
+		words += fmt.Sprintf(", coverage %.0f %%", c.Lines)
 	}
 	if t.OK() {
-		return "✅", text
+		return "✅", words
 	}
-	return "❌", text
+	return "❌", words
 }
 
 // facts is the line of numbers and links.
@@ -245,7 +246,7 @@ func spent(r *pipeline.Run) string {
 	case r.Usage.Unpriced > 0 && r.Usage.MicroUSD == 0:
 		cost = "**cost unknown**"
 	case l > 0:
-		cost += " of " + usd(l)
+		cost += " of " + text.USD(l)
 	}
 	if r.Usage.Unpriced > 0 {
 		cost += fmt.Sprintf(" (%d tokens", r.Usage.Input+r.Usage.Output)

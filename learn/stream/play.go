@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"forge/learn"
+	"forge/learn/predict"
 	"forge/pipeline"
 )
 
@@ -135,8 +136,8 @@ type player struct {
 	posted    map[int]bool // planted errors that were shown
 	lost      map[int]bool
 	comment   int64
-	ended     int              // days for which rates were computed
-	predictor *learn.Predictor // of this day
+	ended     int                // days for which rates were computed
+	predictor *predict.Predictor // of this day
 	p         Play
 }
 
@@ -182,7 +183,7 @@ func (g *player) until(now time.Time) {
 			g.memory.Apply(r.Scope, r.Evidence(g.memory.Learnings(), now))
 		}
 		if g.policy.Predict {
-			g.predictor = learn.NewPredictor(learn.Decisions(g.memory.Signals()), pipeline.DefaultConfig().Learn.DismissalTarget, now)
+			g.predictor = predict.New(predict.Decisions(g.memory.Signals()), pipeline.DefaultConfig().Learn.DismissalTarget, now)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"forge/learn"
+	"forge/learn/predict"
 	"forge/pipeline"
 )
 
@@ -115,13 +116,13 @@ func TestErrorsAreSpared(t *testing.T) {
 			if !f.Severity.Blocks() {
 				continue
 			}
-			var decisions []learn.Decision
+			var decisions []predict.Decision
 			for i := range 9 {
 				other := f.Finding
 				other.Fingerprint, other.Code = fmt.Sprint(i), fmt.Sprint(i)
-				decisions = append(decisions, learn.Decision{Finding: other, Dismissed: true, Actor: pipeline.Actor{ID: int64(i)}, Weight: 1, At: p.at})
+				decisions = append(decisions, predict.Decision{Finding: other, Dismissed: true, Actor: pipeline.Actor{ID: int64(i)}, Weight: 1, At: p.at})
 			}
-			if kept, _ := learn.Filter([]pipeline.Finding{f.Finding}, nil, learn.NewPredictor(decisions, 0.01, p.at)); len(kept) != 1 || kept[0].Severity != f.Severity {
+			if kept, _ := learn.Filter([]pipeline.Finding{f.Finding}, nil, predict.New(decisions, 0.01, p.at)); len(kept) != 1 || kept[0].Severity != f.Severity {
 				t.Fatalf("%+v: kept %+v", f.Finding, kept)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 //go:embed prices.yaml
@@ -132,11 +133,11 @@ func (b *budget) reserve(model string, prices Prices, input, output int64) (micr
 	next := price.cost(pipeline.Usage{Input: input, Output: output})
 	if spent := b.before.MicroUSD + b.now.MicroUSD; b.cost > 0 && spent+next > b.cost {
 		return 0, budgetFault("the run has cost %s of its %s, and the next call of the %s (%s) may cost %s: raise the budget, or limits.cost_usd",
-			usd(spent), usd(b.cost), b.role, model, usd(next))
+			text.USDExact(spent), text.USDExact(b.cost), b.role, model, text.USDExact(next))
 	}
 	if spent := b.phase.MicroUSD + b.now.MicroUSD; b.share > 0 && spent+next > b.share {
 		return 0, budgetFault("the %s has cost %s of its share of %s, and its next call (%s) may cost %s: raise its share, or limits.cost_usd",
-			b.role, usd(spent), usd(b.share), model, usd(next))
+			b.role, text.USDExact(spent), text.USDExact(b.share), model, text.USDExact(next))
 	}
 	return next, nil
 }
@@ -146,8 +147,6 @@ func (b *budget) settle(u pipeline.Usage) { b.now.Add(u) }
 func budgetFault(format string, args ...any) error {
 	return &pipeline.Fault{Class: pipeline.FaultBudget, Message: fmt.Sprintf(format, args...)}
 }
-
-func usd(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
 
 // tokens estimates what text takes: a token is some 4 bytes of English or code.
 func tokens(bytes int) int64 { return int64(bytes+3) / 4 }

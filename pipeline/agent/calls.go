@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // readsAtOnce is how many calls that only read are carried out at the same time.
@@ -93,7 +94,7 @@ func (c *conversation) use(ctx context.Context, call ToolCall) done {
 	case call.Name == "submit":
 		d = c.handIn(call)
 	case !known:
-		d.outcome = misuse("there is no tool %q; there are %s", clip(call.Name, 60), c.toolNames())
+		d.outcome = misuse("there is no tool %q; there are %s", text.ClipBytes(call.Name, 60), c.toolNames())
 	default:
 		args, problems := fitTool(t.schema, call.Args)
 		if len(problems) > 0 {
@@ -116,7 +117,7 @@ func (c *conversation) handIn(call ToolCall) done {
 	list := "- " + strings.Join(problems, "\n- ")
 	d := done{why: strings.Join(problems, "; "), outcome: misuse("The result is not accepted:\n%s\nCorrect it and call submit again.", list)}
 	if c.repairs++; c.repairs > maxRepairs {
-		d.err = agentFault("not verified: the result of the %s was not acceptable, also after %d repairs:\n%s", c.who(), maxRepairs, clip(list, 1500))
+		d.err = agentFault("not verified: the result of the %s was not acceptable, also after %d repairs:\n%s", c.who(), maxRepairs, text.ClipBytes(list, 1500))
 	}
 	return d
 }
@@ -124,10 +125,10 @@ func (c *conversation) handIn(call ToolCall) done {
 // book notes what came of a call, and returns it as the model is told.
 func (c *conversation) book(call ToolCall, d done, log *turnLog) ToolResult {
 	t, _ := c.find(call.Name)
-	use := pipeline.ToolUse{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Step: c.p.steps, Tool: clip(call.Name, 60),
+	use := pipeline.ToolUse{Phase: c.p.phase, Iteration: c.p.job.Ref.Iteration, Step: c.p.steps, Tool: text.ClipBytes(call.Name, 60),
 		Subject: t.about(call.Args), OK: d.ok, Millis: d.millis, Bytes: len(d.text), Digest: digest(denoise(d.text))}
 	if !d.ok {
-		use.Error = clip(firstOf(d.why, errorText(d.err), firstLine(d.text)), 200)
+		use.Error = text.ClipBytes(firstOf(d.why, errorText(d.err), text.FirstLine(d.text)), 200)
 	}
 	log.tools = append(log.tools, use)
 	log.step.Progress = c.progress(d.outcome) || log.step.Progress

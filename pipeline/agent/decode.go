@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // maxProblems caps how many problems with one call a model is told.
@@ -226,7 +227,7 @@ func (f *fitter) value(path string, schema map[string]any, v any) (fitted any, o
 	case "array":
 		return f.list(path, schema, v)
 	case "string":
-		fitted, ok = text(schema, v)
+		fitted, ok = stringOf(schema, v)
 	case "integer":
 		fitted, ok = integer(v)
 	case "number":
@@ -246,7 +247,7 @@ func (f *fitter) value(path string, schema map[string]any, v any) (fitted any, o
 // shown is a value for a message, shortened.
 func shown(v any) string {
 	out, _ := json.Marshal(v) // it came out of JSON
-	return clip(string(out), 80)
+	return text.ClipBytes(string(out), 80)
 }
 
 func (f *fitter) objectValue(path string, schema map[string]any, v any) (any, bool) {
@@ -307,7 +308,7 @@ func (f *fitter) list(path string, schema map[string]any, v any) (any, bool) {
 	return out, true
 }
 
-func text(schema map[string]any, v any) (any, bool) {
+func stringOf(schema map[string]any, v any) (any, bool) {
 	switch v := v.(type) {
 	case string:
 		enum, _ := schema["enum"].([]string)
@@ -323,7 +324,7 @@ func text(schema map[string]any, v any) (any, bool) {
 		return strconv.FormatBool(v), true
 	case []any:
 		if len(v) == 1 {
-			return text(schema, v[0])
+			return stringOf(schema, v[0])
 		}
 	}
 	return nil, false

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // kind says what went wrong with a call of a provider.
@@ -269,18 +270,7 @@ func redact(s, key string) string {
 	if key != "" {
 		s = strings.ReplaceAll(s, key, "[key]")
 	}
-	return clip(strings.Join(strings.Fields(pipeline.Scrub(s)), " "), 300)
-}
-
-// clip shortens s to at most n bytes on a rune's boundary and says so.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "…"
+	return text.ClipBytes(strings.Join(strings.Fields(pipeline.Scrub(s)), " "), 300)
 }
 
 func agentFault(format string, args ...any) *pipeline.Fault {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // dirWorkspace is a directory as a workspace. Its commands run without a sandbox:
@@ -183,7 +184,7 @@ func (l *eventLog) String() string {
 		switch {
 		case e.Data.Step != nil:
 			s := e.Data.Step
-			fmt.Fprintf(&b, "step %d %s progress=%v %d+%d tokens %s", s.Number, e.Source, s.Progress, s.Usage.Input, s.Usage.Output, usd(s.Usage.MicroUSD))
+			fmt.Fprintf(&b, "step %d %s progress=%v %d+%d tokens %s", s.Number, e.Source, s.Progress, s.Usage.Input, s.Usage.Output, text.USDExact(s.Usage.MicroUSD))
 			if s.Advice != "" {
 				fmt.Fprintf(&b, " advice=%q", s.Advice)
 			}

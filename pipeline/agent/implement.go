@@ -8,6 +8,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
+	"forge/pipeline/text"
 )
 
 var implementSchema = object(
@@ -133,7 +134,7 @@ func (fb feedback) again(fingerprint string) string {
 	}
 	ruling := ""
 	if why := fb.ruled[fingerprint]; why != "" {
-		ruling = fmt.Sprintf("   the reviewer left it open: %s\n", clip(why, 800))
+		ruling = fmt.Sprintf("   the reviewer left it open: %s\n", text.ClipBytes(why, 800))
 	}
 	return fmt.Sprintf("   IT HAS COME BACK: this is the %s time that it is found. Can you fix it with what you know? If you doubt that this attempt does, say in its doubt what is missing; if you cannot, say in unable what you need.\n%s", ordinal(n), ruling)
 }
@@ -164,15 +165,15 @@ func findingList(list []pipeline.Finding, letter string, note func(fingerprint s
 			fmt.Fprintf(&b, "   not met: %s\n", f.Criterion)
 		}
 		if f.Code != "" {
-			fmt.Fprintf(&b, "   the code was:\n%s\n", indent(clip(f.Code, 1500)))
+			fmt.Fprintf(&b, "   the code was:\n%s\n", indent(text.ClipBytes(f.Code, 1500)))
 		}
 		if f.Fix != nil {
 			fmt.Fprintf(&b, "   suggested: %s\n", f.Fix.Description)
 			switch {
 			case f.Fix.Replacement != nil:
-				fmt.Fprintf(&b, "   as replacement of these lines:\n%s\n", indent(clip(*f.Fix.Replacement, 2000)))
+				fmt.Fprintf(&b, "   as replacement of these lines:\n%s\n", indent(text.ClipBytes(*f.Fix.Replacement, 2000)))
 			case f.Fix.Diff != "":
-				b.WriteString(indent(clip(f.Fix.Diff, 2000)) + "\n")
+				b.WriteString(indent(text.ClipBytes(f.Fix.Diff, 2000)) + "\n")
 			}
 		}
 	}
@@ -193,7 +194,7 @@ func (fb feedback) failureList() string {
 		if f.Fix != nil {
 			fmt.Fprintf(&b, "   suggested: %s\n", f.Fix.Description)
 			if f.Fix.Diff != "" {
-				b.WriteString(indent(clip(f.Fix.Diff, 2000)) + "\n")
+				b.WriteString(indent(text.ClipBytes(f.Fix.Diff, 2000)) + "\n")
 			}
 		}
 	}
@@ -320,7 +321,7 @@ func (fb feedback) titles() map[string]string {
 		m[fmt.Sprintf("S%d", i+1)] = titleOf(&f)
 	}
 	for i, f := range fb.failures {
-		m[fmt.Sprintf("T%d", i+1)] = clip(f.Test, 100)
+		m[fmt.Sprintf("T%d", i+1)] = text.ClipBytes(f.Test, 100)
 	}
 	return m
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // LookBack is a question about a whole run (L2).
@@ -61,7 +62,7 @@ func (a *Agent) Reflect(ctx context.Context, j Job, q LookBack) (string, pipelin
 		return "", rec.response.Usage, err
 	}
 	if r := rec.response; r.Stop == StopRefusal {
-		return "", r.Usage, agentFault("the reflector refused: %q", clip(r.Text, 300))
+		return "", r.Usage, agentFault("the reflector refused: %q", text.ClipBytes(r.Text, 300))
 	} else if r.Stop == StopLength {
 		return "", r.Usage, agentFault("the reflector's answer was still cut off after %d tokens", r.Usage.Output)
 	}
@@ -75,7 +76,7 @@ func (p *phase) lookBackCap(name string, q LookBack, req Request) func(spent pip
 	if price, known := p.agent.prices.find(name); known {
 		return func(spent pipeline.Usage) error {
 			if most := spent.MicroUSD + price.cost(next); most > q.Limit {
-				return budgetFault("over budget: looking back with %s may cost %s, and it may cost %s on this run", name, usd(most), usd(q.Limit))
+				return budgetFault("over budget: looking back with %s may cost %s, and it may cost %s on this run", name, text.USDExact(most), text.USDExact(q.Limit))
 			}
 			return nil
 		}

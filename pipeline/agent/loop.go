@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Limits of the loop that no configuration raises.
@@ -219,7 +220,7 @@ func (c *conversation) describe() []Tool {
 func (c *conversation) act(ctx context.Context, r Response, log *turnLog) (bool, error) {
 	c.mem.assistant(r)
 	if r.Stop == StopRefusal {
-		return false, agentFault("the %s refused: %q; rephrase the task, or choose another model", c.who(), clip(r.Text, 300))
+		return false, agentFault("the %s refused: %q; rephrase the task, or choose another model", c.who(), text.ClipBytes(r.Text, 300))
 	}
 	if r.Stop == StopLength {
 		c.raise()
@@ -257,16 +258,16 @@ func (c *conversation) hurry() string {
 func (c *conversation) nudge(r Response) error {
 	c.idle++
 	if r.Stop == StopLength {
-		if text, ok := c.goOn(r); ok {
-			c.mem.user(nil, text+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left()))
+		if words, ok := c.goOn(r); ok {
+			c.mem.user(nil, words+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left()))
 			return nil
 		}
 	}
 	if c.silent++; c.silent > 1 {
-		return agentFault("not verified: the %s answered twice without calling a tool, last with %q", c.who(), clip(r.Text, 300))
+		return agentFault("not verified: the %s answered twice without calling a tool, last with %q", c.who(), text.ClipBytes(r.Text, 300))
 	}
-	text := "Your answer called no tool, so nothing came of it. Go on with a tool, or call submit with your result."
-	c.mem.user(nil, text+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left()))
+	words := "Your answer called no tool, so nothing came of it. Go on with a tool, or call submit with your result."
+	c.mem.user(nil, words+c.hurry()+"\n"+c.p.state(c.name, c.step+1, c.p.left()))
 	return nil
 }
 
@@ -350,7 +351,7 @@ func (c *conversation) who() string {
 func (c *conversation) lastWords() string {
 	for i := len(c.mem.messages) - 1; i >= 0; i-- {
 		if m := c.mem.messages[i]; m.Role == "assistant" && m.Text != "" {
-			return clip(m.Text, 200)
+			return text.ClipBytes(m.Text, 200)
 		}
 	}
 	return ""
@@ -382,9 +383,4 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // memoryTokens is what a conversation may hold, and keepTokens what is left after
@@ -141,7 +142,7 @@ func (m *memory) trim() {
 			if len(r.Text) <= elidedOver {
 				continue
 			}
-			short := fmt.Sprintf("%s\n[%d bytes were left out to save room; use the tool again if you need them]", clip(r.Text, elidedOver/2), len(r.Text))
+			short := fmt.Sprintf("%s\n[%d bytes were left out to save room; use the tool again if you need them]", text.ClipBytes(r.Text, elidedOver/2), len(r.Text))
 			size += len(short) - len(r.Text)
 			r.Text = short
 			m.elided++
@@ -157,7 +158,7 @@ func (p *phase) state(conversation string, step, of int) string {
 	u := p.budget.before
 	u.Add(p.usage)
 	return fmt.Sprintf(`<state conversation="%s" iteration="%d" attempt="%d" step="%d" of="%d" tokens="%d" cost="%s"/>`,
-		conversation, p.job.Ref.Iteration, max(1, p.job.Ref.Attempt), step, of, u.Input+u.Output, usd(u.MicroUSD))
+		conversation, p.job.Ref.Iteration, max(1, p.job.Ref.Attempt), step, of, u.Input+u.Output, text.USDExact(u.MicroUSD))
 }
 
 // resultText heads a tool's output with its success, duration and price (I1), and
@@ -169,7 +170,7 @@ func (p *phase) resultText(out outcome, millis int64, inputPrice float64) string
 	}
 	n := tokens(len(denoise(out.text))) // the same when it is played back
 	return fmt.Sprintf("%s, %dms, %d tokens, %s\n%s", how, millis, n,
-		usd(int64(float64(n)*inputPrice)), p.quote("tool output", out.text))
+		text.USDExact(int64(float64(n)*inputPrice)), p.quote("tool output", out.text))
 }
 
 // add books what a call took: in the phase always, against the caps only when it

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // What a prompt takes at most of each kind of context, in bytes.
@@ -222,7 +223,9 @@ func failing(lists ...[]pipeline.Failure) []string {
 	return out
 }
 
-func oneLine(s string, most int) string { return clip(strings.Join(strings.Fields(s), " "), most) }
+func oneLine(s string, most int) string {
+	return text.ClipBytes(strings.Join(strings.Fields(s), " "), most)
+}
 
 // lastFault says why an attempt before this one failed, where that was the agent's
 // own doing.
@@ -231,7 +234,7 @@ func (w *prompt) lastFault() *prompt {
 	if why == "" {
 		return w
 	}
-	return w.data("The last attempt at this phase failed, and its work is lost; do not fail in the same way", clip(why, 1500))
+	return w.data("The last attempt at this phase failed, and its work is lost; do not fail in the same way", text.ClipBytes(why, 1500))
 }
 
 // files appends the map of the repository.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Covers D5: what holds for a directory goes before what holds for the repository,
@@ -102,7 +103,7 @@ func TestComments(t *testing.T) {
 	p := newAgent(t, "tape:x", modelFunc(nil)).phase(j, pipeline.PhasePlan)
 	got := p.prompt().comments().String()
 	if len(got) > maxComments+1000 || !strings.Contains(got, "comment 39 ") || strings.Contains(got, "comment 5 ") || !strings.Contains(got, "older comments are left out]") {
-		t.Errorf("%d bytes:\n%s", len(got), clip(got, 400))
+		t.Errorf("%d bytes:\n%s", len(got), text.ClipBytes(got, 400))
 	}
 	if strings.Index(got, "comment 38 ") > strings.Index(got, "comment 39 ") {
 		t.Error("the newest is not last")

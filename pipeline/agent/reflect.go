@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // reflect has a model look back at the last steps of a conversation that makes no
@@ -21,7 +22,7 @@ func (c *conversation) reflect(ctx context.Context, results []ToolResult) (strin
 	}
 	role := c.name + ".reflection"
 	prompt := fmt.Sprintf("The %s's task was:\n\n%s\n\nIts last steps:\n\n%s\n\n%s",
-		c.name, c.p.quote("task", clip(c.prompt, 8000)), c.p.quote("steps", c.recent(results)), c.p.state(role, 1, 1))
+		c.name, c.p.quote("task", text.ClipBytes(c.prompt, 8000)), c.p.quote("steps", c.recent(results)), c.p.state(role, 1, 1))
 	rec, err := c.p.call(ctx, m, name, 1, Request{
 		Role: role, System: system("reflector"), MaxTokens: 2000,
 		Messages: []Message{{Role: "user", Text: prompt}},
@@ -29,7 +30,7 @@ func (c *conversation) reflect(ctx context.Context, results []ToolResult) (strin
 	if err != nil {
 		return "", pipeline.Usage{}, err
 	}
-	advice := clip(rec.response.Text, 2000)
+	advice := text.ClipBytes(rec.response.Text, 2000)
 	if advice == "" || rec.response.Stop == StopRefusal {
 		advice = "Take another way than before: what was tried did not work. If the task cannot be done, say so when you submit."
 	}
@@ -42,13 +43,13 @@ func (c *conversation) recent(results []ToolResult) string {
 	last := c.mem.messages[max(1, len(c.mem.messages)-12):]
 	for _, m := range append(slices.Clone(last), Message{Role: "user", Results: results}) {
 		if m.Role == "assistant" {
-			fmt.Fprintf(&b, "said: %s\n", clip(m.Text, 500))
+			fmt.Fprintf(&b, "said: %s\n", text.ClipBytes(m.Text, 500))
 			for _, call := range m.Calls {
-				fmt.Fprintf(&b, "called %s %s\n", call.Name, clip(string(call.Args), 500))
+				fmt.Fprintf(&b, "called %s %s\n", call.Name, text.ClipBytes(string(call.Args), 500))
 			}
 		}
 		for _, r := range m.Results {
-			fmt.Fprintf(&b, "result: %s\n", clip(r.Text, 800))
+			fmt.Fprintf(&b, "result: %s\n", text.ClipBytes(r.Text, 800))
 		}
 	}
 	return b.String()

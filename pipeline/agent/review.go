@@ -10,6 +10,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
+	"forge/pipeline/text"
 )
 
 // maxFindings caps one review (S22).
@@ -90,7 +91,7 @@ func (p *phase) review(ctx context.Context) (pipeline.Review, error) {
 		}
 	}
 	if len(reading.Parts) == 0 && len(reading.Unread) > 0 && review.NeedsHuman == "" {
-		review.NeedsHuman = "nothing of the change could be shown to the reviewer: " + firstLine(unreadList(reading.Unread))
+		review.NeedsHuman = "nothing of the change could be shown to the reviewer: " + text.FirstLine(unreadList(reading.Unread))
 	}
 	review.Findings = identify(review.Findings)
 	return review, nil
@@ -162,7 +163,7 @@ func (w *prompt) changed(r change.Reading, i int) {
 				fmt.Fprintf(&b, "part %d: %s\n", k+1, strings.Join(part.Files, ", "))
 			}
 		}
-		w.data("Files of the other parts, which are read one after the other like this one; look into them with the tools where they matter", clip(b.String(), 16<<10))
+		w.data("Files of the other parts, which are read one after the other like this one; look into them with the tools where they matter", text.ClipBytes(b.String(), 16<<10))
 	}
 	w.data("Files of the change that cannot be shown", unreadList(r.Unread))
 }

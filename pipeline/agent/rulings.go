@@ -9,6 +9,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
+	"forge/pipeline/text"
 )
 
 // claim is a finding that was open before this review, and what is known of it now.
@@ -152,7 +153,7 @@ func disputed(run *pipeline.Run, is *pipeline.Issue) string {
 	return ""
 }
 
-func titleOf(f *pipeline.Finding) string { return clip(firstLine(f.Message), 100) }
+func titleOf(f *pipeline.Finding) string { return text.ClipBytes(text.FirstLine(f.Message), 100) }
 
 // shortPrint is as much of a fingerprint as people and models need.
 func shortPrint(s string) string { return s[:min(8, len(s))] }
@@ -168,17 +169,17 @@ func (p *phase) claimList(list []*claim) string {
 		}
 		fmt.Fprintf(&b, "%s [%s, %s, %s%s]%s %s\n", c.id, f.Severity, f.Category, shortPrint(f.Fingerprint), by, where(f.File, f.Line, f.EndLine), f.Message)
 		if f.Code != "" {
-			fmt.Fprintf(&b, "   the code was:\n%s\n", indent(clip(f.Code, 1500)))
+			fmt.Fprintf(&b, "   the code was:\n%s\n", indent(text.ClipBytes(f.Code, 1500)))
 		}
 		b.WriteString(c.history())
 		if c.said != "" {
-			fmt.Fprintf(&b, "   the implementer says: %s\n", clip(c.said, 800))
+			fmt.Fprintf(&b, "   the implementer says: %s\n", text.ClipBytes(c.said, 800))
 		}
 		if why := disputed(p.job.Run, c.issue); why != "" {
-			fmt.Fprintf(&b, "   THE IMPLEMENTER DISPUTES IT: %s\n", clip(why, 1500))
+			fmt.Fprintf(&b, "   THE IMPLEMENTER DISPUTES IT: %s\n", text.ClipBytes(why, 1500))
 		}
 		if c.issue.Ruling != "" {
-			fmt.Fprintf(&b, "   the last ruling on it said: %s\n", clip(c.issue.Ruling, 500))
+			fmt.Fprintf(&b, "   the last ruling on it said: %s\n", text.ClipBytes(c.issue.Ruling, 500))
 		}
 		if n := c.issue.Upheld; n > 0 {
 			fmt.Fprintf(&b, "   it was upheld against a dispute %d× already\n", n)
@@ -250,7 +251,7 @@ func (d *docket) take(args json.RawMessage) []string {
 	for _, r := range in.Rulings {
 		c := d.find(r.ID)
 		if c == nil {
-			bad = append(bad, fmt.Sprintf("rulings: there is no open finding %q; %s", clip(r.ID, 40), d.ids()))
+			bad = append(bad, fmt.Sprintf("rulings: there is no open finding %q; %s", text.ClipBytes(r.ID, 40), d.ids()))
 			continue
 		}
 		ruling, why := c.rule(r.Verdict, strings.TrimSpace(r.Why))
@@ -290,7 +291,7 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 	v, known := verdicts[strings.ToLower(strings.Trim(strings.TrimSpace(verdict), "."))]
 	switch {
 	case !known:
-		return r, fmt.Sprintf("rulings: %s has the verdict %q, which is not one of fixed, open, withdrawn", c.id, clip(verdict, 40))
+		return r, fmt.Sprintf("rulings: %s has the verdict %q, which is not one of fixed, open, withdrawn", c.id, text.ClipBytes(verdict, 40))
 	case v == pipeline.VerdictWithdrawn && why == "":
 		return r, fmt.Sprintf("rulings: %s is withdrawn without a why", c.id)
 	case v == pipeline.VerdictWithdrawn && f.Category == "human":

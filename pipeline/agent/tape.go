@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // A tape is a txtar archive with a section for each call of a model. It is
@@ -387,7 +388,7 @@ func (r Request) last() string {
 		return "(none)"
 	}
 	m := r.Messages[len(r.Messages)-1]
-	return clip(Request{Messages: []Message{m}}.text(), 4000)
+	return text.ClipBytes(Request{Messages: []Message{m}}.text(), 4000)
 }
 
 // formatSection writes a section so that parseSection gives the same again.

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 //go:embed tools/*.md
@@ -117,7 +118,7 @@ func (t tool) about(args json.RawMessage) string {
 	var m map[string]any
 	_ = json.Unmarshal(args, &m) // what does not parse has no subject
 	s, _ := m[t.subject].(string)
-	return clip(strings.Join(strings.Fields(s), " "), 120)
+	return text.ClipBytes(strings.Join(strings.Fields(s), " "), 120)
 }
 
 // inside cleans a path and refuses one that leaves the work tree. The workspace
@@ -138,7 +139,7 @@ func failed(ctx context.Context, err error) (outcome, error) {
 	if ends(ctx, err) {
 		return outcome{}, err
 	}
-	return misuse("%s", clip(err.Error(), 1000)), nil
+	return misuse("%s", text.ClipBytes(err.Error(), 1000)), nil
 }
 
 func runList(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, error) {
@@ -202,7 +203,7 @@ func numbered(lines []string, from, to int) string {
 	var s strings.Builder
 	last := min(to, from+maxReadLines-1)
 	for n := from; n <= last; n++ {
-		line := fmt.Sprintf("%5d\t%s\n", n, clip(lines[n-1], 2000))
+		line := fmt.Sprintf("%5d\t%s\n", n, text.ClipBytes(lines[n-1], 2000))
 		if s.Len()+len(line) > maxReadBytes {
 			last = n - 1
 			break
@@ -240,7 +241,7 @@ func runSearch(ctx context.Context, b *toolbox, args json.RawMessage) (outcome, 
 		return outcome{text: fmt.Sprintf("nothing matches %q", in.Pattern), ok: true}, nil
 	}
 	for i := range hits {
-		hits[i] = clip(hits[i], 300)
+		hits[i] = text.ClipBytes(hits[i], 300)
 	}
 	return outcome{text: strings.Join(hits, "\n"), ok: true}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // knownBySettings is who knows of every failure from before the work where the
@@ -128,9 +129,9 @@ func (c *checker) fails(s *suite, t *testcase) {
 	switch {
 	case !before:
 		if t.whole && was.Test != "" {
-			f.Analysis = "It broke at the base commit, too, but for another reason: " + firstLine(was.Error)
+			f.Analysis = "It broke at the base commit, too, but for another reason: " + text.FirstLine(was.Error)
 		} else if broke, ok := c.base[t.group+" [build]"]; ok && !t.whole {
-			f.Analysis = "Whether it worked at the base commit is not known: " + broke.Test + " broke there: " + firstLine(broke.Error)
+			f.Analysis = "Whether it worked at the base commit is not known: " + broke.Test + " broke there: " + text.FirstLine(broke.Error)
 		}
 		r.Failed++
 		r.Failures = append(r.Failures, f)
@@ -139,7 +140,7 @@ func (c *checker) fails(s *suite, t *testcase) {
 		// Said once, by Unclean.
 	default:
 		if was.Fingerprint != f.Fingerprint {
-			f.Analysis = "It failed at the base commit, too, but with another error: " + firstLine(was.Error)
+			f.Analysis = "It failed at the base commit, too, but with another error: " + text.FirstLine(was.Error)
 		}
 		if f.KnownBy = c.o.Known[t.name]; f.KnownBy == "" && c.o.Config.KnownFailures == "allow" {
 			f.KnownBy = knownBySettings
@@ -159,9 +160,4 @@ func (c *checker) unclean() string {
 		}
 	}
 	return strings.Join(out, "; ")
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	return s
 }

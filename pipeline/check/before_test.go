@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline"
 	"github.com/google/go-cmp/cmp"
+
+	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 func TestTaskIsAbout(t *testing.T) {
@@ -202,7 +204,7 @@ func TestCutOff(t *testing.T) {
 		}
 		o.Baseline, o.Known = &baseline, map[string]string{baseline.Failures[0].Test: "eve"}
 		got := run(t, w, o)
-		if got.OK() || len(got.Failures) > 0 || len(got.Before) > 0 || got.Unclean == "" || !strings.Contains(baseline.Failures[0].Error, firstLine(got.Unclean)) {
+		if got.OK() || len(got.Failures) > 0 || len(got.Before) > 0 || got.Unclean == "" || !strings.Contains(baseline.Failures[0].Error, text.FirstLine(got.Unclean)) {
 			t.Errorf("%s: report %+v, want it to say why it is not clean", class, got)
 		}
 	}

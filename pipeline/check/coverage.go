@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"forge/pipeline"
 	"golang.org/x/tools/cover"
+
+	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // covered is the coverage of all suites, by file from the root. What several
@@ -175,7 +177,7 @@ func (v *covered) lcov(data []byte, place func(string) string) error {
 			file, seen, inside = place(value), true, true
 		case "DA":
 			if len(f) < 2 || !inside {
-				return fmt.Errorf("read LCOV: no file, or no count, at %q", cutBytes(in.Text(), 80))
+				return fmt.Errorf("read LCOV: no file, or no count, at %q", text.Head(in.Text(), 80))
 			}
 			if file != "" {
 				v.file(file).count(atoi(f[0]), f[1] != "0")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // ruleChanged is the rule of a test that passes only as the change edited it.
@@ -81,7 +82,7 @@ func unjustified(changed []pipeline.TestChange) []pipeline.Finding {
 		if c.Reason != "" {
 			continue
 		}
-		key := strings.Join(append([]string{c.Now, firstLine(c.Error)}, c.Files...), "\x00")
+		key := strings.Join(append([]string{c.Now, text.FirstLine(c.Error)}, c.Files...), "\x00")
 		if groups[key] == nil {
 			groups[key], order = &group{first: c}, append(order, key)
 		}
@@ -96,7 +97,7 @@ func unjustified(changed []pipeline.TestChange) []pipeline.Finding {
 		}
 		became := map[string]string{string(passed): "pass only as this change edits the tests", "gone": "are gone with this change", string(skipped): "are skipped with this change"}[g.first.Now]
 		f := pipeline.Finding{Rule: ruleChanged, Code: strings.Join(g.names, "\n"),
-			Message: fmt.Sprintf("Tests of the base %s: %s. As they stood: %s. Make the code right for them, or say why they had to change", became, shown, firstLine(g.first.Error))}
+			Message: fmt.Sprintf("Tests of the base %s: %s. As they stood: %s. Make the code right for them, or say why they had to change", became, shown, text.FirstLine(g.first.Error))}
 		if len(g.first.Files) > 0 {
 			f.File = g.first.Files[0]
 		}

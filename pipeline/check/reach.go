@@ -6,8 +6,10 @@ import (
 	"regexp"
 	"strings"
 
-	"forge/pipeline"
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // The rules about code under test that reaches for the tests.
@@ -174,7 +176,7 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 
 func (c *checker) reaches(file string, l addedLine, rule, what string) {
 	code := strings.TrimSpace(l.text)
-	c.reached = append(c.reached, pipeline.Finding{Rule: rule, File: file, Line: l.number, Code: cutBytes(code, 500),
+	c.reached = append(c.reached, pipeline.Finding{Rule: rule, File: file, Line: l.number, Code: text.Head(code, 500),
 		Message: fmt.Sprintf("Code under test %s, so that what its tests say of it cannot be trusted: take it out, or let a human decide that it stays", what)})
 }
 

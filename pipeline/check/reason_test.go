@@ -3,8 +3,10 @@ package check
 import (
 	"testing"
 
-	"forge/pipeline"
 	"github.com/google/go-cmp/cmp"
+
+	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Covers B4: what a compiler or an interpreter says becomes the failure's error,
@@ -51,7 +53,7 @@ func TestErrorBesideTests(t *testing.T) {
 	w := newWorkspace(t, "-- x --\n")
 	got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{
 		`printf 'TAP version 13\n1..1\nok 1 - a\n'; echo 'free(): invalid pointer, core dumped' >&2; exit 134`}}})
-	if got.OK() || len(got.Failures) != 1 || got.Failures[0].Cause != causeRuntime || firstLine(got.Failures[0].Error) != "free(): invalid pointer, core dumped" {
+	if got.OK() || len(got.Failures) != 1 || got.Failures[0].Cause != causeRuntime || text.FirstLine(got.Failures[0].Error) != "free(): invalid pointer, core dumped" {
 		t.Errorf("report %+v, want a failure by the crash", got)
 	}
 	s := &suite{dir: ".", format: formatReports, done: pipeline.Suite{Name: "mvn test"}}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // status is how a test ended.
@@ -114,7 +115,7 @@ func shorten(s string) string {
 	}
 	out := strings.Join(lines, "\n")
 	if len(out) > maxErrorBytes {
-		out, cut = cutBytes(out, maxErrorBytes), true
+		out, cut = text.Head(out, maxErrorBytes), true
 	}
 	if cut {
 		out += "\n…"
@@ -140,18 +141,7 @@ func tail(s string) string {
 
 // oneLine makes a test's name fit for lists.
 func oneLine(name string) string {
-	return cutBytes(strings.Join(strings.Fields(clean(name)), " "), 500)
-}
-
-// cutBytes returns at most the first n bytes, without half a character at the end.
-func cutBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return text.Head(strings.Join(strings.Fields(clean(name)), " "), 500)
 }
 
 // clean makes output fit for events and pages: valid UTF-8, no terminal escapes

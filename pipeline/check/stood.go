@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 const (
@@ -336,7 +337,7 @@ func (c *checker) blameBuild(t *testcase, open map[string]edit, out map[string]s
 	}
 	for name := range open {
 		if path.Dir(name) == dir {
-			out[name] = firstLine(t.err)
+			out[name] = text.FirstLine(t.err)
 		}
 	}
 }
@@ -428,10 +429,10 @@ func (s *stood) changes(c *checker, edits []edit) []pipeline.TestChange {
 	head := outcomes(c.cases())
 	var out []pipeline.TestChange
 	if s.cut != "" {
-		return []pipeline.TestChange{{Test: "all tests of the base", Error: cutBytes(s.cut, changedBytes), Now: string(passed), Files: touched("", edits)}}
+		return []pipeline.TestChange{{Test: "all tests of the base", Error: text.Head(s.cut, changedBytes), Now: string(passed), Files: touched("", edits)}}
 	}
 	for _, name := range s.helpers {
-		out = append(out, pipeline.TestChange{Test: name, Error: cutBytes(s.kept[name], changedBytes), Now: string(passed), Files: []string{name}})
+		out = append(out, pipeline.TestChange{Test: name, Error: text.Head(s.kept[name], changedBytes), Now: string(passed), Files: []string{name}})
 	}
 	var names []string
 	if b := c.o.Baseline; b != nil {
@@ -468,7 +469,7 @@ func (s *stood) changes(c *checker, edits []edit) []pipeline.TestChange {
 		if !is.ok() && was.status != failed && !kept && s.reason(name) == "" {
 			continue // gone or skipped as it stood, too: the edit is not the cause
 		}
-		out = append(out, pipeline.TestChange{Test: name, Error: cutBytes(why, changedBytes), Now: now(head, name), Files: touched(name, edits)})
+		out = append(out, pipeline.TestChange{Test: name, Error: text.Head(why, changedBytes), Now: now(head, name), Files: touched(name, edits)})
 	}
 	if more := len(out) - maxChanged; more > 0 {
 		out = out[:maxChanged]

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"forge/pipeline"
+	wording "forge/pipeline/text"
 )
 
 // place says how two findings' places are related.
@@ -98,7 +98,7 @@ func sameCode(a, b string) bool {
 func alikeCode(a, b *candidate) bool {
 	for _, c := range []*candidate{a, b} {
 		if c.codeWords == nil {
-			c.codeWords = append([]string{}, pipeline.KeyWords(c.code)...)
+			c.codeWords = append([]string{}, wording.KeyWords(c.code)...)
 		}
 	}
 	return dice(a.codeWords, b.codeWords) >= editedCode

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Where things are inside the sandbox.
@@ -182,7 +183,7 @@ func exitCode(report []byte) (int, bool) {
 
 // sandboxFault says why there was no sandbox, and how to mend that.
 func (w *worker) sandboxFault(stderr []byte, err error) error {
-	said := shorten(strings.TrimSpace(string(stderr)), 500)
+	said := text.ClipBytes(strings.TrimSpace(string(stderr)), 500)
 	if said == "" && err != nil {
 		said = err.Error()
 	}
@@ -226,7 +227,7 @@ func (w *worker) probe(ctx context.Context) error {
 		return err
 	}
 	if r.Exit != 0 {
-		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: fmt.Sprintf("sandbox unavailable: the probe ended with %d: %s", r.Exit, shorten(string(r.Stderr), 300))}
+		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: fmt.Sprintf("sandbox unavailable: the probe ended with %d: %s", r.Exit, text.ClipBytes(string(r.Stderr), 300))}
 	}
 	if w.Unsafe {
 		return nil

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Git's modes of tree entries.
@@ -96,7 +97,7 @@ func (t *tree) parseManifest(r *bufio.Reader) (map[string]entry, error) {
 		meta, name, _ := strings.Cut(row, "\t")
 		field := strings.Fields(meta)
 		if len(field) != 4 || !isOID(field[2]) {
-			return nil, fmt.Errorf("git ls-tree printed %q", shorten(row, 200))
+			return nil, fmt.Errorf("git ls-tree printed %q", text.ClipBytes(row, 200))
 		}
 		if len(manifest) >= t.limits.TreeFiles {
 			return nil, fmt.Errorf("the commit has more than %d files", t.limits.TreeFiles)
@@ -109,7 +110,7 @@ func (t *tree) parseManifest(r *bufio.Reader) (map[string]entry, error) {
 		case modeSub:
 		case modeLink, modeFile, modeExec, "100664":
 			if e.size, err = strconv.ParseInt(field[3], 10, 64); err != nil {
-				return nil, fmt.Errorf("git ls-tree printed %q", shorten(row, 200))
+				return nil, fmt.Errorf("git ls-tree printed %q", text.ClipBytes(row, 200))
 			}
 		default:
 			return nil, fmt.Errorf("%s has mode %s, which is no file's", name, e.mode)
@@ -330,7 +331,7 @@ func (t *tree) fillFrom(ctx context.Context, r *bufio.Reader, missing []string, 
 			return err
 		}
 		if head != fmt.Sprintf("%s blob %d\n", e.oid, e.size) {
-			return fmt.Errorf("%s: git cat-file printed %q", name, shorten(head, 200))
+			return fmt.Errorf("%s: git cat-file printed %q", name, text.ClipBytes(head, 200))
 		}
 		content := make([]byte, e.size)
 		if _, err := io.ReadFull(r, content); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Caps on what a look at the history gives out, and how long it may take.
@@ -79,8 +80,8 @@ func (w *worker) log(ctx context.Context, name string, n int) (string, error) {
 			fmt.Fprintf(&b, "(older commits are left out; the %d newest are shown)\n", n)
 			break
 		}
-		fmt.Fprintf(&b, "%s %s %s: %s\n", rows[i], rows[i+1], shorten(oneLine(rows[i+2]), 60), shorten(oneLine(rows[i+3]), 200))
-		for l := range strings.SplitSeq(strings.TrimSpace(shorten(rows[i+4], maxLogBody)), "\n") {
+		fmt.Fprintf(&b, "%s %s %s: %s\n", rows[i], rows[i+1], text.ClipBytes(text.OneLine(rows[i+2]), 60), text.ClipBytes(text.OneLine(rows[i+3]), 200))
+		for l := range strings.SplitSeq(strings.TrimSpace(text.ClipBytes(rows[i+4], maxLogBody)), "\n") {
 			if l = strings.TrimSpace(l); l != "" {
 				b.WriteString("    " + l + "\n")
 			}
@@ -176,12 +177,12 @@ func readBlame(out, uncommitted string) string {
 	var at *commit
 	number := ""
 	for l := range strings.SplitSeq(strings.TrimSuffix(out, "\n"), "\n") {
-		if text, ok := strings.CutPrefix(l, "\t"); ok {
+		if words, ok := strings.CutPrefix(l, "\t"); ok {
 			who := short(now)
 			if now == uncommitted {
 				who = "(edited)"
 			}
-			fmt.Fprintf(&b, "%-10s %5s: %s\n", who, number, shorten(strings.TrimRight(text, "\r"), 500))
+			fmt.Fprintf(&b, "%-10s %5s: %s\n", who, number, text.ClipBytes(strings.TrimRight(words, "\r"), 500))
 			continue
 		}
 		key, value, _ := strings.Cut(l, " ")
@@ -210,7 +211,7 @@ func readBlame(out, uncommitted string) string {
 	b.WriteByte('\n')
 	for _, sha := range order {
 		if c := commits[sha]; sha != uncommitted {
-			fmt.Fprintf(&b, "%-10s %s %s: %s\n", short(sha), c.date, shorten(oneLine(c.author), 60), shorten(oneLine(c.summary), 200))
+			fmt.Fprintf(&b, "%-10s %s %s: %s\n", short(sha), c.date, text.ClipBytes(text.OneLine(c.author), 60), text.ClipBytes(text.OneLine(c.summary), 200))
 		}
 	}
 	return strings.ToValidUTF8(b.String(), "\uFFFD")
@@ -331,5 +332,3 @@ func capText(s, advice string) string {
 }
 
 func short(sha string) string { return sha[:min(len(sha), 10)] }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Caps on a search for symbols.
@@ -53,7 +54,7 @@ func (w *worker) symbols(ctx context.Context, query string, most int) (string, e
 	}
 	name = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(name), "()"))
 	if name == "" || len(name) > 200 || strings.ContainsAny(name, "\x00\n\t ") {
-		return "", fmt.Errorf("symbols: %q is not a name", shorten(query, 200))
+		return "", fmt.Errorf("symbols: %q is not a name", text.ClipBytes(query, 200))
 	}
 	if most <= 0 {
 		most = defSymbols
@@ -165,7 +166,7 @@ func listSymbols(found []symbol, name string, most int) string {
 			fmt.Fprintf(&b, "(%d more are left out)\n", len(found)-most)
 			break
 		}
-		fmt.Fprintf(&b, "%s:%d: %s %s: %s\n", s.file, s.line, s.kind, shorten(s.name, 200), shorten(oneLine(s.text), 300))
+		fmt.Fprintf(&b, "%s:%d: %s %s: %s\n", s.file, s.line, s.kind, text.ClipBytes(s.name, 200), text.ClipBytes(text.OneLine(s.text), 300))
 	}
 	return strings.ToValidUTF8(b.String(), "\uFFFD")
 }

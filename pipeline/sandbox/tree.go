@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 
+	"forge/pipeline/text"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -365,7 +367,7 @@ func (t *tree) search(ctx context.Context, pattern, glob string, max int) ([]str
 			if !re.MatchString(l) {
 				continue
 			}
-			lines = append(lines, fmt.Sprintf("%s:%d: %s", name, i+1, shorten(strings.TrimRight(l, "\r"), 500)))
+			lines = append(lines, fmt.Sprintf("%s:%d: %s", name, i+1, text.ClipBytes(strings.TrimRight(l, "\r"), 500)))
 			if len(lines) >= max {
 				return errFull
 			}
@@ -376,11 +378,4 @@ func (t *tree) search(ctx context.Context, pattern, glob string, max int) ([]str
 		return nil, err
 	}
 	return lines, nil
-}
-
-func shorten(s string, max int) string {
-	if len(s) <= max {
-		return s
-	}
-	return strings.ToValidUTF8(s[:max], "") + "…"
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Hit is a learning that a search found. Score is the text's rank (bm25 on
@@ -38,16 +39,16 @@ func (d *DB) indexWords(ctx context.Context, tx *sql.Tx, id int64) error {
 	if err := d.indexTerms(ctx, tx, &l); err != nil {
 		return err
 	}
-	text := ""
+	indexed := ""
 	if l.State == stateActive {
-		text = strings.Join(pipeline.Words(clean(strings.Join([]string{l.Content, l.Context, l.Category, strings.Join(l.Tags, " "), strings.Join(l.Paths, " ")}, " "))), " ")
+		indexed = strings.Join(text.Words(clean(strings.Join([]string{l.Content, l.Context, l.Category, strings.Join(l.Tags, " "), strings.Join(l.Paths, " ")}, " "))), " ")
 	}
 	if d.path == "" {
 		_, err = d.exec(ctx, tx, `UPDATE memories SET words = setweight(to_tsvector('simple', CASE WHEN $2 = '' THEN '' ELSE $3 END), 'A') || to_tsvector('simple', $2) WHERE id = $1`,
-			id, text, scopeTerm(l.Scope))
+			id, indexed, scopeTerm(l.Scope))
 	} else {
-		if _, err = d.exec(ctx, tx, `DELETE FROM memories_text WHERE rowid = $1`, id); err == nil && text != "" {
-			_, err = d.exec(ctx, tx, `INSERT INTO memories_text (rowid, scope, words) VALUES ($1, $2, $3)`, id, scopeTerm(l.Scope), text)
+		if _, err = d.exec(ctx, tx, `DELETE FROM memories_text WHERE rowid = $1`, id); err == nil && indexed != "" {
+			_, err = d.exec(ctx, tx, `INSERT INTO memories_text (rowid, scope, words) VALUES ($1, $2, $3)`, id, scopeTerm(l.Scope), indexed)
 		}
 	}
 	if err != nil {
@@ -69,7 +70,7 @@ const (
 // SearchMemories finds active learnings of the scopes by words, of which one must
 // occur; the best rank times confidence comes first. A limit of 0 is 20.
 func (d *DB) SearchMemories(ctx context.Context, query string, scopes []string, limit int) ([]Hit, error) {
-	found := pipeline.Words(clean(query))
+	found := text.Words(clean(query))
 	slices.Sort(found)
 	found = slices.Compact(found)
 	if len(found) > maxTerms { // the longest tell most

@@ -18,7 +18,7 @@ import (
 // may say something about, and perhaps others: those of the same finding; those of
 // its finding's category that name its file, a folder above or a pattern for it;
 // and those that share with its finding's message and rule at least two key words
-// ([pipeline.KeyWords]), and two in five of the shorter list. A signal that was
+// ([text.KeyWords]), and two in five of the shorter list. A signal that was
 // taken back says nothing about any.
 type JudgeFunc = func(s pipeline.Signal, known []pipeline.Learning, later []pipeline.Signal) ([]pipeline.Learning, []pipeline.Evidence)
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // A term stands for something that learnings are about: "w:WORD" for a key word,
@@ -20,7 +21,7 @@ import (
 // words. The first term, ".", makes the list of one that is about nothing differ
 // from the list of one that was never asked.
 func termsOf(l *pipeline.Learning) (terms []string, words int) {
-	list := pipeline.KeyWords(clean(l.Content + " " + l.Context))
+	list := text.KeyWords(clean(l.Content + " " + l.Context))
 	for _, w := range list {
 		terms = append(terms, "w:"+w)
 	}
@@ -166,7 +167,7 @@ func (d *DB) touched(ctx context.Context, tx *sql.Tx, s pipeline.Signal) ([]pipe
 				return nil, err
 			}
 		}
-		words := pipeline.KeyWords(clean(s.About.Message + " " + s.About.Rule))
+		words := text.KeyWords(clean(s.About.Message + " " + s.About.Rule))
 		if err := d.sharing(ctx, tx, s.Scope, words, ids); err != nil {
 			return nil, err
 		}
@@ -179,6 +180,6 @@ func (d *DB) touched(ctx context.Context, tx *sql.Tx, s pipeline.Signal) ([]pipe
 		list = append(list, id)
 	}
 	slices.Sort(list)
-	text, _ := json.Marshal(list) // numbers: it cannot fail
-	return learningsBy(ctx, tx, `m.id IN (SELECT CAST(value AS BIGINT) FROM (`+d.each("$1")+`) t) ORDER BY m.id`, string(text))
+	said, _ := json.Marshal(list) // numbers: it cannot fail
+	return learningsBy(ctx, tx, `m.id IN (SELECT CAST(value AS BIGINT) FROM (`+d.each("$1")+`) t) ORDER BY m.id`, string(said))
 }

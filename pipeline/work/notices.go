@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // begin starts a run for a label or a /forge run, when the actor may do that.
@@ -45,11 +46,11 @@ func (e *Engine[W, T]) begin(ctx context.Context, p *parcel) error {
 			return err
 		}
 		if run.Reopenable() { // a second pull request for one issue helps nobody
-			_, text := run.Answer(pipeline.SlashCommand{Name: "run"}, n.Actor, viaOf(n), n.Comment, e.now())
-			if err := e.reply(ctx, p, text); err != nil {
+			_, words := run.Answer(pipeline.SlashCommand{Name: "run"}, n.Actor, viaOf(n), n.Comment, e.now())
+			if err := e.reply(ctx, p, words); err != nil {
 				return err
 			}
-			return e.conclude(ctx, p, "not started: "+firstLine(text))
+			return e.conclude(ctx, p, "not started: "+text.Clip(text.FirstLine(words), 120))
 		}
 	}
 	start, err := e.Hub.Prepare(ctx, n)
@@ -87,9 +88,9 @@ func (e *Engine[W, T]) giveUp(ctx context.Context, p *parcel, err error) {
 	if p.notice.Comment != 0 && !p.allowed {
 		return
 	}
-	text := fmt.Sprintf("Forge could not start. It tried %d times, the last time it ended with: %s\n\nOnce that is mended, take the label off and put it on again, or give the command again; "+
-		"the server's operator can also use `forge deliveries --retry %s`.", tries, firstLine(err.Error()), p.GUID)
-	if err := e.replyOnce(ctx, p, text, p.GUID+"/dead"); err != nil { // no further try: GitHub may be what is away
+	words := fmt.Sprintf("Forge could not start. It tried %d times, the last time it ended with: %s\n\nOnce that is mended, take the label off and put it on again, or give the command again; "+
+		"the server's operator can also use `forge deliveries --retry %s`.", tries, text.Clip(text.FirstLine(err.Error()), 120), p.GUID)
+	if err := e.replyOnce(ctx, p, words, p.GUID+"/dead"); err != nil { // no further try: GitHub may be what is away
 		e.Logger.ErrorContext(ctx, "telling that a run could not be started", logDelivery, p.GUID, logError, err)
 	}
 }
@@ -111,7 +112,7 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 		if err := e.reply(ctx, p, n.Command.Error); err != nil {
 			return err
 		}
-		return e.conclude(ctx, p, "answered: "+firstLine(n.Command.Error))
+		return e.conclude(ctx, p, "answered: "+text.Clip(text.FirstLine(n.Command.Error), 120))
 	}
 	run, err := e.find(ctx, n)
 	if err != nil {
@@ -121,11 +122,11 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 		return e.remember(ctx, p, run)
 	}
 	if run == nil {
-		text, outcome := "There is no run here. The label, or `/forge run`, starts one.", "answered: no run here"
+		words, outcome := "There is no run here. The label, or `/forge run`, starts one.", "answered: no run here"
 		if n.Command.Name == "help" {
-			text, outcome = pipeline.Help(), "answered: help"
+			words, outcome = pipeline.Help(), "answered: help"
 		}
-		if err := e.reply(ctx, p, text); err != nil {
+		if err := e.reply(ctx, p, words); err != nil {
 			return err
 		}
 		return e.conclude(ctx, p, outcome)
@@ -136,19 +137,19 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 		}
 	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, reply, error) {
-		events, text, err := e.answer(ctx, r, n.Command, n.Actor, viaOf(n), n.Comment, at)
+		events, words, err := e.answer(ctx, r, n.Command, n.Actor, viaOf(n), n.Comment, at)
 		outcome := fmt.Sprintf("run %d: %s", r.ID, n.Command.Name)
-		if len(events) == 0 && text != "" {
-			outcome = fmt.Sprintf("run %d: answered: %s", r.ID, firstLine(text))
+		if len(events) == 0 && words != "" {
+			outcome = fmt.Sprintf("run %d: answered: %s", r.ID, text.Clip(text.FirstLine(words), 120))
 		}
-		return prefix(p.GUID, events), reply{text, outcome}, err
+		return prefix(p.GUID, events), reply{words, outcome}, err
 	})
 }
 
 // remember carries out a command about what is remembered, which needs no run.
 func (e *Engine[W, T]) remember(ctx context.Context, p *parcel, run *pipeline.Run) (err error) {
 	n := p.notice
-	text := "This server remembers nothing."
+	words := "This server remembers nothing."
 	w := Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Text, Cause: p.GUID}
 	if run != nil {
 		w.Run = run.ID
@@ -156,22 +157,22 @@ func (e *Engine[W, T]) remember(ctx context.Context, p *parcel, run *pipeline.Ru
 	switch c := n.Command; {
 	case e.Memory == nil:
 	case c.Name == "memory":
-		text, err = e.Memory.Memory(ctx, n.Repo, c.Text)
+		words, err = e.Memory.Memory(ctx, n.Repo, c.Text)
 	case c.Name == "remember":
-		text, err = e.Memory.Remember(ctx, w)
+		words, err = e.Memory.Remember(ctx, w)
 	default:
 		var id int64
 		if id, err = strconv.ParseInt(c.Args, 10, 64); err == nil {
-			text, err = e.Memory.Forget(ctx, w, id)
+			words, err = e.Memory.Forget(ctx, w, id)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", n.Command.Name, n.Repo.FullName(), err)
 	}
-	if err := e.reply(ctx, p, text); err != nil {
+	if err := e.reply(ctx, p, words); err != nil {
 		return err
 	}
-	return e.conclude(ctx, p, n.Command.Name+": answered: "+firstLine(text))
+	return e.conclude(ctx, p, n.Command.Name+": answered: "+text.Clip(text.FirstLine(words), 120))
 }
 
 // happened takes in what people did on GitHub by other ways than a command.
@@ -392,12 +393,4 @@ func (e *Engine[W, T]) replyOnce(ctx context.Context, p *parcel, text, key strin
 		return fmt.Errorf("reply on %s#%d: %w", n.Repo.FullName(), cmp.Or(n.Issue, n.Pull), err)
 	}
 	return nil
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	if r := []rune(s); len(r) > 120 {
-		s = string(r[:119]) + "…"
-	}
-	return s
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // reply is what somebody is told, and what became of the delivery.
@@ -116,17 +117,17 @@ func acknowledge(n pipeline.Notice, signals, follow []pipeline.Event) string {
 		if ev.Type != pipeline.EventDismissed || s == nil || s.Off || s.Actor.ID != n.Actor.ID || !(s.Weight > 0) {
 			continue
 		}
-		text := "Dismissed by " + s.Actor.Login
+		words := "Dismissed by " + s.Actor.Login
 		if s.About != nil {
-			text += fmt.Sprintf(": %q no longer counts", firstLine(s.About.Message))
+			words += fmt.Sprintf(": %q no longer counts", text.Clip(text.FirstLine(s.About.Message), 120))
 		}
 		if s.Text == "" {
-			text += ". A reason in a reply helps Forge not to say the like again"
+			words += ". A reason in a reply helps Forge not to say the like again"
 		}
 		if len(follow) > 0 {
-			text += ". Nothing else keeps the run: it goes on"
+			words += ". Nothing else keeps the run: it goes on"
 		}
-		return text + "."
+		return words + "."
 	}
 	return ""
 }
@@ -172,7 +173,7 @@ func (e *Engine[W, T]) awaitModel(known, run *pipeline.Run, act pipeline.Action,
 	if soon := now.Add(time.Second); w.Next.Before(soon) {
 		w.Next = soon
 	}
-	w.What = fmt.Sprintf("the model's provider until %s (%s)", w.Next.Format("15:04 UTC"), firstLine(f.Message))
+	w.What = fmt.Sprintf("the model's provider until %s (%s)", w.Next.Format("15:04 UTC"), text.Clip(text.FirstLine(f.Message), 120))
 	ref.Millis = 0
 	return pipeline.Event{ID: fmt.Sprintf("%s/away/%d", act.Key, run.Seq), Type: pipeline.EventPhaseWaiting, Source: "forge",
 		Data: pipeline.Data{Phase: &ref, Await: &w}}, true

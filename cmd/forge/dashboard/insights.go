@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"forge/learn/metrics"
+	"forge/pipeline/text"
 )
 
 // insightDays is the period that is shown when none is asked for.
@@ -133,7 +134,7 @@ func (p *Pages) insights(w http.ResponseWriter, r *http.Request, v Viewer) error
 			m.Name = f.name
 			view := figureView{Metric: m}
 			if m.Now != nil {
-				view.Observed = "of " + plural(int(m.Now.N), f.each, f.of)
+				view.Observed = "of " + text.Plural(int(m.Now.N), f.each, f.of)
 			}
 			d.Figures = append(d.Figures, view)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"forge/learn/metrics"
 	"forge/learn/worth"
+	"forge/pipeline/text"
 )
 
 // learningDays is the period over which learning is measured when none is asked for:
@@ -119,7 +120,7 @@ func learningView(rep worth.Report, c choice, days int) worthData {
 	d.ByLearning = forests(known)
 	if off := offZero(known); len(known) > 0 {
 		d.ByChance = fmt.Sprintf("Of %s with runs enough, the intervals of %d do not hold zero; with learnings that did nothing it would be about %.0f, by chance.",
-			plural(len(known), "learning", "learnings"), off, math.Ceil(0.05*float64(len(known))))
+			text.Plural(len(known), "learning", "learnings"), off, math.Ceil(0.05*float64(len(known))))
 	}
 	return d
 }

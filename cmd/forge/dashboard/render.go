@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/learn/metrics"
+	"forge/pipeline/text"
 )
 
 //go:embed templates/*.html
@@ -39,9 +40,9 @@ var functions = template.FuncMap{
 	"amount":    metrics.Amount,
 	"asset":     asset,
 	"bytes":     size,
-	"clip":      func(n int, s string) string { return clip(firstLine(s), n) },
+	"clip":      func(n int, s string) string { return text.Clip(text.FirstLine(s), n) },
 	"clock":     clock,
-	"dollars":   func(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/1e6) },
+	"dollars":   text.USD,
 	"kind":      kindWord,
 	"from":      sourceWord,
 	"fate":      stateWord,
@@ -50,10 +51,10 @@ var functions = template.FuncMap{
 	"legible":   legible,
 	"scopename": scopeName,
 	"int":       func(n int64) int { return int(n) },
-	"dollars4":  func(micros int64) string { return fmt.Sprintf("$%.4f", float64(micros)/1e6) },
+	"dollars4":  text.USDExact,
 	"firstline": func(s string) string { line, _, _ := strings.Cut(s, "\n"); return line },
 	"moment":    func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
-	"plural":    plural,
+	"plural":    text.Plural,
 	"rangebar":  rangeBar,
 	"trendword": trendWord,
 	"valuebar":  valueBar,
@@ -65,13 +66,6 @@ var functions = template.FuncMap{
 	"stamp":     func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
 	"tokens":    tokens,
 	"when":      func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // page is what a template is given.

@@ -16,6 +16,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 // runData is the page of a run.
@@ -130,7 +131,7 @@ func (p *Pages) showRun(w http.ResponseWriter, r *http.Request, v Viewer, run *p
 	if d.Looks, err = p.DB.Reflections(r.Context(), run.ID); err != nil {
 		return err
 	}
-	pg := page{Title: fmt.Sprintf("Run %d: %s", run.ID, clip(firstLine(run.Task.Title), titleShown)), Nav: "/runs", Live: fmt.Sprintf("run/%d", run.ID), Data: d}
+	pg := page{Title: fmt.Sprintf("Run %d: %s", run.ID, text.Clip(text.FirstLine(run.Task.Title), titleShown)), Nav: "/runs", Live: fmt.Sprintf("run/%d", run.ID), Data: d}
 	if wrong != nil {
 		pg.Live = "" // it is the answer to a form: it cannot be read again
 		w = &statusWriter{w, wrong.Status}
@@ -144,37 +145,21 @@ const (
 	textShown  = 1200
 )
 
-// clip cuts a text after so many characters, and shows that it did.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	return s
-}
-
 // standing says in one sentence where a run stands: its summary, without what
 // stands elsewhere on the page.
 func standing(run *pipeline.Run) string {
 	shown := *run
 	shown.Gates = nil // the question has its own place
-	text := shown.Summary()
+	words := shown.Summary()
 	switch {
 	case run.State == pipeline.StateStopped && run.StoppedBy.Login != "":
-		text += " " + run.StoppedBy.Login + " stopped it."
+		words += " " + run.StoppedBy.Login + " stopped it."
 	case run.Await != nil:
-		text += fmt.Sprintf(" It waits for %s, until %s at most.", clip(run.Await.What, titleShown), run.Await.Until.UTC().Format("15:04 UTC"))
+		words += fmt.Sprintf(" It waits for %s, until %s at most.", text.Clip(run.Await.What, titleShown), run.Await.Until.UTC().Format("15:04 UTC"))
 	case run.Fault != nil && !run.State.Ended():
-		text += fmt.Sprintf(" Its last step broke down (%s): %s", run.Fault.Class, clip(firstLine(run.Fault.Message), 2*titleShown))
+		words += fmt.Sprintf(" Its last step broke down (%s): %s", run.Fault.Class, text.Clip(text.FirstLine(run.Fault.Message), 2*titleShown))
 	}
-	return text
+	return words
 }
 
 // links lead to the run's issue, pull request and branch.
@@ -226,8 +211,7 @@ func commitURL(run *pipeline.Run, sha string) string {
 
 // meters show what a run used of its limits.
 func meters(run *pipeline.Run) []meter {
-	usd := func(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/1e6) }
-	out := []meter{{"Cost", run.Usage.MicroUSD, run.CostLimit(), run.Usage.Cost(), usd(run.CostLimit())}}
+	out := []meter{{"Cost", run.Usage.MicroUSD, run.CostLimit(), run.Usage.Cost(), text.USD(run.CostLimit())}}
 	if run.Usage.Unpriced > 0 { // a limit on what is not known holds nothing: the one on tokens does
 		out[0].OfText = ""
 	}
@@ -303,7 +287,7 @@ func (p *Pages) recalls(ctx context.Context, run int64) (out []recallRow, err er
 				if err != nil && !errors.Is(err, store.ErrNotFound) {
 					return nil, err
 				}
-				known[id] = cmp.Or(clip(l.Content, textShown), "(gone)")
+				known[id] = cmp.Or(text.Clip(l.Content, textShown), "(gone)")
 			}
 			row := recallRow{r.Phase, r.Iteration, r.Role, id, known[id], "given"}
 			switch {

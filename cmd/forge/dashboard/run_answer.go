@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Limits on what a form may hold. A page says the answer to it in a cookie, which
@@ -74,20 +75,20 @@ func (p *Pages) answer(w http.ResponseWriter, r *http.Request, v Viewer) error {
 	}
 	// Asked here first, without consequences: what is wrong is said beside what was
 	// written. Tell asks again, for somebody may be faster.
-	if change, text := run.Answer(cmd, v.Actor(), "dashboard", 0, p.Now()); len(change) == 0 {
+	if change, words := run.Answer(cmd, v.Actor(), "dashboard", 0, p.Now()); len(change) == 0 {
 		status := http.StatusBadRequest
 		if g := run.Gate(); g == nil || cmd.Gate != "" && cmd.Gate != g.ID {
 			status = http.StatusConflict
 		}
-		return p.showRun(w, r, v, run, events, &refusal{status, text, r.PostForm})
+		return p.showRun(w, r, v, run, events, &refusal{status, words, r.PostForm})
 	}
-	text, err := p.Tell(r.Context(), run.ID, key, cmd, v.Actor(), "dashboard")
+	words, err := p.Tell(r.Context(), run.ID, key, cmd, v.Actor(), "dashboard")
 	if err != nil {
 		p.Log.Error("pass an answer on", "run", run.ID, "error", err)
 		return p.showRun(w, r, v, run, events, &refusal{http.StatusInternalServerError, "Your answer could not be passed on; the server's log says why. Please send it again.", r.PostForm})
 	}
-	did := "Done: " + clip(strings.TrimSpace(cmd.Name+" "+cmd.Args), titleShown) + "."
-	done(w, r, to, clip(cmp.Or(text, did), saidBytes))
+	did := "Done: " + text.Clip(strings.TrimSpace(cmd.Name+" "+cmd.Args), titleShown) + "."
+	done(w, r, to, text.Clip(cmp.Or(words, did), saidBytes))
 	return nil
 }
 
@@ -99,7 +100,7 @@ func readAnswer(form url.Values) (cmd pipeline.SlashCommand, key, wrong string) 
 	cmd.Text = strings.TrimSpace(strings.ReplaceAll(form.Get("text"), "\r\n", "\n"))
 	switch {
 	case !slices.Contains(commandWords, cmd.Name):
-		return cmd, key, fmt.Sprintf("There is no choice %q.", clip(cmd.Name, titleShown))
+		return cmd, key, fmt.Sprintf("There is no choice %q.", text.Clip(cmd.Name, titleShown))
 	case !keyForm.MatchString(key):
 		return cmd, key, "This form has no key, by which a repeat is known. Load the page again, please."
 	case len(cmd.Text) > wordBytes:

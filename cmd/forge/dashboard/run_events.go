@@ -12,6 +12,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 // How much of a log is shown at once.
@@ -67,7 +68,7 @@ func (p *Pages) events(w http.ResponseWriter, r *http.Request, v Viewer) error {
 		d.All += counts[i]
 	}
 	if d.Type != "" && !slices.Contains(types, d.Type) {
-		return badInput(fmt.Sprintf("Run %d has no event of the type %q.", row.ID, clip(string(d.Type), titleShown)))
+		return badInput(fmt.Sprintf("Run %d has no event of the type %q.", row.ID, text.Clip(string(d.Type), titleShown)))
 	}
 	list, err := p.DB.Log(r.Context(), row.ID, int64(after), d.Type, eventsShown+1)
 	if err != nil {
@@ -88,7 +89,7 @@ func (p *Pages) events(w http.ResponseWriter, r *http.Request, v Viewer) error {
 
 // showEvent lays out what an event carries. What is no JSON is shown as it is.
 func showEvent(e store.LogEntry) eventRow {
-	row := eventRow{Seq: e.Seq, Time: e.Time, Type: e.Type, Source: e.Source, Brief: clip(string(e.Data[:min(len(e.Data), 4*titleShown)]), titleShown)}
+	row := eventRow{Seq: e.Seq, Time: e.Time, Type: e.Type, Source: e.Source, Brief: text.Clip(string(e.Data[:min(len(e.Data), 4*titleShown)]), titleShown)}
 	if row.Brief == "{}" {
 		row.Brief = ""
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // gatePanel is the open question of a run, with everything that an answer needs.
@@ -63,7 +64,7 @@ func (p *Pages) gatePanel(run *pipeline.Run, wrong *refusal) *gatePanel {
 		out.Value, out.Limit, out.Meter = counted(g.Guard, g.Guard.Value), counted(g.Guard, g.Guard.Limit), true
 	}
 	for _, past := range run.Gates[:len(run.Gates)-1] {
-		line := clip(firstLine(past.Question), 2*titleShown)
+		line := text.Clip(text.FirstLine(past.Question), 2*titleShown)
 		for _, a := range past.Answers {
 			line += fmt.Sprintf(" %s %s.", a.By.Login, answered(&a))
 		}
@@ -96,7 +97,7 @@ func (g *gatePanel) Field(name string) string { return g.Form.Get(name) }
 func counted(g *pipeline.Guard, n int64) string {
 	switch g.Unit {
 	case "micro-USD":
-		return fmt.Sprintf("$%.2f", float64(n)/1e6)
+		return text.USD(n)
 	case "":
 		return strconv.FormatInt(n, 10)
 	}
@@ -141,12 +142,12 @@ func tried(run *pipeline.Run) (out []triedRow) {
 		it := &run.Iterations[i]
 		row := triedRow{Iteration: it.Number, Did: "nothing yet", Brief: it.Brief}
 		if it.Impl != nil {
-			row.Did = clip(firstLine(it.Impl.Summary), 2*titleShown)
+			row.Did = text.Clip(text.FirstLine(it.Impl.Summary), 2*titleShown)
 		}
 		for _, b := range run.Bounces {
 			if b.Iteration == it.Number {
 				row.By, row.Weight, row.Resolved, row.Back = b.Phase, b.Weight, b.Resolved, true
-				row.Brief = cmp.Or(row.Brief, plural(b.Count, "issue", "issues"))
+				row.Brief = cmp.Or(row.Brief, text.Plural(b.Count, "issue", "issues"))
 			}
 		}
 		out = append(out, row)

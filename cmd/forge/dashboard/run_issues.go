@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // issueRow is a finding or a failure, and what became of it.
@@ -110,20 +111,20 @@ func issueOf(run *pipeline.Run, is *pipeline.Issue, class string, dismissals map
 	row := issueRow{Class: class, Fate: cmp.Or(issueCount{Class: class}.Word(), class), Seen: seen(is)}
 	file, line := "", 0
 	if f := is.Finding; f != nil {
-		row.Severity, row.Category, row.Name = string(f.Severity), f.Category, clip(f.Message, textShown)
+		row.Severity, row.Category, row.Name = string(f.Severity), f.Category, text.Clip(f.Message, textShown)
 		file, line = f.File, f.Line
 		if f.Fix != nil {
-			row.Fix = clip(f.Fix.Description, textShown)
+			row.Fix = text.Clip(f.Fix.Description, textShown)
 		}
 	} else if f := is.Failure; f != nil {
-		row.Severity, row.Category, row.Name, row.Why = "failure", f.Cause, clip(f.Test, textShown), clip(f.Error, textShown)
-		file, line, row.Cause = f.File, f.Line, clip(f.Analysis, textShown)
+		row.Severity, row.Category, row.Name, row.Why = "failure", f.Cause, text.Clip(f.Test, textShown), text.Clip(f.Error, textShown)
+		file, line, row.Cause = f.File, f.Line, text.Clip(f.Analysis, textShown)
 		if f.Fix != nil {
-			row.Fix = clip(f.Fix.Description, textShown)
+			row.Fix = text.Clip(f.Fix.Description, textShown)
 		}
 	}
 	if file != "" {
-		row.Where = clip(file, titleShown)
+		row.Where = text.Clip(file, titleShown)
 		if base := repoURL(run); base != "" && run.Published.Head != "" {
 			row.URL = base + "/blob/" + url.PathEscape(run.Published.Head) + "/" + (&url.URL{Path: file}).EscapedPath()
 		}
@@ -150,10 +151,10 @@ func issueOf(run *pipeline.Run, is *pipeline.Issue, class string, dismissals map
 		row.Fate, row.Commit = "fixed in", is.FixedIn
 	case "dismissed":
 		if s := dismissals[is.Fingerprint()]; s != nil {
-			row.Fate, row.Why = "dismissed by "+cmp.Or(s.Actor.Login, "somebody"), clip(s.Text, textShown)
+			row.Fate, row.Why = "dismissed by "+cmp.Or(s.Actor.Login, "somebody"), text.Clip(s.Text, textShown)
 		}
 	}
-	row.Ruling, row.Disputed, row.Upheld = clip(is.Ruling, textShown), clip(is.Disputed, textShown), is.Upheld
+	row.Ruling, row.Disputed, row.Upheld = text.Clip(is.Ruling, textShown), text.Clip(is.Disputed, textShown), is.Upheld
 	return row
 }
 
@@ -181,7 +182,7 @@ func heldBack(run *pipeline.Run) (out []string) {
 		}
 		for line := range strings.SplitSeq(v.Summary, "\n") {
 			if (strings.HasPrefix(line, "Held back: ") || strings.HasPrefix(line, "Lowered to ")) && len(out) < heldShown {
-				out = append(out, fmt.Sprintf("Iteration %d. %s", i+1, clip(line, textShown)))
+				out = append(out, fmt.Sprintf("Iteration %d. %s", i+1, text.Clip(line, textShown)))
 			}
 		}
 	}
@@ -231,7 +232,7 @@ func testsOf(label string, t *pipeline.TestReport) testRow {
 	for _, s := range t.Suites {
 		names = append(names, s.Name)
 	}
-	row.Suites = clip(strings.Join(names, ", "), titleShown)
+	row.Suites = text.Clip(strings.Join(names, ", "), titleShown)
 	for _, f := range t.Failures {
 		switch {
 		case f.WorkedIn > 0:
@@ -252,7 +253,7 @@ func testsOf(label string, t *pipeline.TestReport) testRow {
 	}
 	row.Notes = append(row.Notes, verdictNotes(t)...)
 	if n := len(t.Tampered); n > 0 {
-		row.Notes = append(row.Notes, plural(n, "test was", "tests were")+" removed or weakened")
+		row.Notes = append(row.Notes, text.Plural(n, "test was", "tests were")+" removed or weakened")
 	}
 	return row
 }
@@ -269,11 +270,11 @@ func verdictNotes(t *pipeline.TestReport) (out []string) {
 		}
 	}
 	for _, c := range t.Changed {
-		text := c.Test
+		words := c.Test
 		if c.Reason != "" {
-			text += " (the reviewer: " + clip(firstLine(c.Reason), titleShown) + ")"
+			words += " (the reviewer: " + text.Clip(text.FirstLine(c.Reason), titleShown) + ")"
 		}
-		changed = append(changed, text)
+		changed = append(changed, words)
 	}
 	for _, n := range []struct {
 		name string
@@ -285,11 +286,11 @@ func verdictNotes(t *pipeline.TestReport) (out []string) {
 	}
 	for _, s := range t.Suites {
 		if s.NotRun != "" {
-			out = append(out, clip(s.Name, titleShown)+" did not run: "+clip(firstLine(s.NotRun), titleShown))
+			out = append(out, text.Clip(s.Name, titleShown)+" did not run: "+text.Clip(text.FirstLine(s.NotRun), titleShown))
 		}
 	}
 	if t.Unclean != "" {
-		out = append(out, "Not green: "+clip(firstLine(t.Unclean), 2*titleShown))
+		out = append(out, "Not green: "+text.Clip(text.FirstLine(t.Unclean), 2*titleShown))
 	}
 	return out
 }
@@ -302,7 +303,7 @@ type waiver struct {
 
 func waivers(run *pipeline.Run) (out []waiver) {
 	for _, w := range run.Waivers {
-		out = append(out, waiver{cmp.Or(w.By.Login, "somebody"), clip(w.What, textShown), w.Head, w.At})
+		out = append(out, waiver{cmp.Or(w.By.Login, "somebody"), text.Clip(w.What, textShown), w.Head, w.At})
 	}
 	return out
 }
@@ -311,13 +312,13 @@ func waivers(run *pipeline.Run) (out []waiver) {
 func someOf(list []string) string {
 	var short []string
 	for _, s := range list[:min(len(list), namesShown)] {
-		short = append(short, clip(s, titleShown))
+		short = append(short, text.Clip(s, titleShown))
 	}
-	text := strings.Join(short, ", ")
+	words := strings.Join(short, ", ")
 	if n := len(list) - namesShown; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
+		words += fmt.Sprintf(" and %d more", n)
 	}
-	return text
+	return words
 }
 
 func percent(v float64) string {

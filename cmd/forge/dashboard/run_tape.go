@@ -12,6 +12,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 // How much of a tape is shown at once.
@@ -113,7 +114,7 @@ func (p *Pages) oneCall(r *http.Request, d *tapeData, n int, bill *bill) error {
 	data := list[0].Data
 	d.Parts = max(1, (len(data)+answerShown-1)/answerShown)
 	if part < 1 || part > d.Parts {
-		return notFound(fmt.Sprintf("Call %d has %s.", n, plural(d.Parts, "part", "parts")))
+		return notFound(fmt.Sprintf("Call %d has %s.", n, text.Plural(d.Parts, "part", "parts")))
 	}
 	d.Part = part
 	c := callOf(n, list[0], bill)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // timeline is what happened in a run, for a picture: a row for each iteration, and
@@ -120,8 +121,8 @@ func (d *timelineDraft) add(e *pipeline.Event, item *lineItem) {
 	row.Items = append(row.Items, item)
 }
 
-func (d *timelineDraft) mark(e *pipeline.Event, kind, who, text string) {
-	d.add(e, &lineItem{Kind: kind, Who: who, Text: clip(strings.Join(strings.Fields(text), " "), textShown)})
+func (d *timelineDraft) mark(e *pipeline.Event, kind, who, words string) {
+	d.add(e, &lineItem{Kind: kind, Who: who, Text: text.Clip(strings.Join(strings.Fields(words), " "), textShown)})
 }
 
 func (d *timelineDraft) draw(e *pipeline.Event) {
@@ -144,7 +145,7 @@ func (d *timelineDraft) drawPhase(e *pipeline.Event) bool {
 		}
 	case pipeline.EventPhaseFailed:
 		if d.open != nil && e.Data.Fault != nil {
-			d.open.Result, d.open.Text = "fault", clip(firstLine(e.Data.Fault.Message), titleShown)
+			d.open.Result, d.open.Text = "fault", text.Clip(text.FirstLine(e.Data.Fault.Message), titleShown)
 			if p != nil {
 				d.open.Millis = p.Millis
 			}
@@ -152,7 +153,7 @@ func (d *timelineDraft) drawPhase(e *pipeline.Event) bool {
 		}
 	case pipeline.EventPhaseWaiting:
 		if w := e.Data.Await; w != nil && d.is(p) {
-			d.open.Result, d.open.Text = "waiting", "for "+clip(w.What, titleShown)
+			d.open.Result, d.open.Text = "waiting", "for "+text.Clip(w.What, titleShown)
 		}
 	case pipeline.EventPhaseWoken:
 		if d.open != nil {
@@ -197,18 +198,18 @@ func (d *timelineDraft) enter(e *pipeline.Event, p *pipeline.PhaseRef) {
 }
 
 // result says how a phase ended.
-func (d *timelineDraft) result(data pipeline.Data) (result, text string) {
+func (d *timelineDraft) result(data pipeline.Data) (result, words string) {
 	switch {
 	case data.Plan != nil && data.Plan.Question != "":
 		return "done", "with a question"
 	case data.Plan != nil:
-		return "done", plural(len(data.Plan.Steps), "step", "steps")
+		return "done", text.Plural(len(data.Plan.Steps), "step", "steps")
 	case data.Implementation != nil && data.Implementation.Unable != "":
 		return "failed", "needs a clarification"
 	case data.Implementation != nil && data.Implementation.Head == data.Implementation.Parent:
 		return "failed", "changed nothing"
 	case data.Implementation != nil:
-		return "done", fmt.Sprintf("%s, %.7s", plural(len(data.Implementation.Files), "file", "files"), data.Implementation.Head)
+		return "done", fmt.Sprintf("%s, %.7s", text.Plural(len(data.Implementation.Files), "file", "files"), data.Implementation.Head)
 	case data.Review != nil && data.Review.NeedsHuman != "":
 		return "failed", "wants a human to look"
 	case data.Review != nil && len(data.Review.Blocking()) > 0:
@@ -217,19 +218,19 @@ func (d *timelineDraft) result(data pipeline.Data) (result, text string) {
 		if len(data.Review.Findings) == 0 {
 			return "passed", "nothing found"
 		}
-		return "passed", plural(len(data.Review.Findings), "remark", "remarks")
+		return "passed", text.Plural(len(data.Review.Findings), "remark", "remarks")
 	case data.Tests != nil && data.Tests.None != "":
 		return "failed", "no tests"
 	case data.Tests != nil && data.Tests.Unclean != "" && data.Tests.Failed == 0:
-		return "failed", clip(firstLine(data.Tests.Unclean), titleShown)
+		return "failed", text.Clip(text.FirstLine(data.Tests.Unclean), titleShown)
 	case data.Tests != nil && !data.Tests.OK() && len(data.Tests.Failures) == 0 && len(data.Tests.Unknown()) > 0:
 		return "failed", fmt.Sprintf("%d failed before, and still", len(data.Tests.Unknown()))
 	case data.Tests != nil && !data.Tests.OK():
 		return "failed", fmt.Sprintf("%d of %d failed", max(data.Tests.Failed, len(data.Tests.Failures)), data.Tests.Total)
 	case data.Tests != nil && data.Update == nil:
-		return "passed", plural(data.Tests.Passed, "test", "tests")
+		return "passed", text.Plural(data.Tests.Passed, "test", "tests")
 	case data.Update != nil && len(data.Update.Conflicts) > 0:
-		return "failed", plural(len(data.Update.Conflicts), "conflict", "conflicts")
+		return "failed", text.Plural(len(data.Update.Conflicts), "conflict", "conflicts")
 	case data.Update != nil && data.Update.Head == data.Update.Parent:
 		return "done", "nothing new"
 	case data.Update != nil:
@@ -248,12 +249,12 @@ func (d *timelineDraft) back(e *pipeline.Event, b *pipeline.Bounce) {
 		to = pipeline.PhasePlan
 	}
 	from := max(d.at[b.Phase], d.at[to])
-	why := plural(b.Count, "issue", "issues")
+	why := text.Plural(b.Count, "issue", "issues")
 	if b.Iteration > 0 && b.Iteration <= len(d.run.Iterations) {
 		why = cmp.Or(d.run.Iterations[b.Iteration-1].Brief, why)
 	}
-	text := fmt.Sprintf("to %s: %s", cmp.Or(b.Target, pipeline.TargetImplement), why)
-	d.add(e, &lineItem{Kind: "back", At: d.at[to], Span: from - d.at[to] + 1, Phase: b.Phase, Text: text})
+	words := fmt.Sprintf("to %s: %s", cmp.Or(b.Target, pipeline.TargetImplement), why)
+	d.add(e, &lineItem{Kind: "back", At: d.at[to], Span: from - d.at[to] + 1, Phase: b.Phase, Text: words})
 	d.row(e.Time).closed = true
 }
 
@@ -282,7 +283,7 @@ func (d *timelineDraft) drawGate(e *pipeline.Event) bool {
 		d.mark(e, "gate", "reminder", e.Data.Note)
 	case pipeline.EventPublishFailed:
 		if e.Data.Fault != nil {
-			d.mark(e, "fault", "GitHub", firstLine(e.Data.Fault.Message))
+			d.mark(e, "fault", "GitHub", text.FirstLine(e.Data.Fault.Message))
 		}
 	case pipeline.EventRunVerified, pipeline.EventRunAccepted, pipeline.EventRunCancelled, pipeline.EventRunFailed, pipeline.EventRunSkipped:
 		d.mark(e, "end", strings.TrimPrefix(string(e.Type), "run."), d.run.Ended)
@@ -316,7 +317,7 @@ func (d *timelineDraft) drawPeople(e *pipeline.Event) {
 		d.mark(e, "human", who, "edited the issue")
 	case pipeline.EventChangesAsked:
 		if data.Review != nil {
-			d.mark(e, "human", who, "asked for changes in a review: "+plural(len(data.Review.Findings), "finding", "findings"))
+			d.mark(e, "human", who, "asked for changes in a review: "+text.Plural(len(data.Review.Findings), "finding", "findings"))
 		}
 	default:
 		if s := data.Signal; s != nil {

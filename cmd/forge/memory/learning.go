@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"forge/learn"
+	"forge/learn/predict"
 	"forge/learn/recall"
 	"forge/pipeline"
 	"forge/pipeline/agent"
@@ -256,7 +257,7 @@ func (m *Learner) Filter(ctx context.Context, run *pipeline.Run, review *pipelin
 		m.o.Log.WarnContext(ctx, "look up what people did with findings; every finding is posted", "run", run.ID, "error", err)
 		return
 	}
-	predictor := learn.NewPredictor(learn.Decisions(signals), run.Config.Learn.DismissalTarget, m.o.Now())
+	predictor := predict.New(predict.Decisions(signals), run.Config.Learn.DismissalTarget, m.o.Now())
 	var kept []pipeline.Finding
 	for _, f := range review.Findings {
 		if f.Criterion != "" {

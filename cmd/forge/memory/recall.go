@@ -19,6 +19,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 	"forge/pipeline/work"
 )
 
@@ -232,13 +233,13 @@ func queryOf(run *pipeline.Run, diff string) recall.Query {
 // those about the code.
 func testQuery(run *pipeline.Run, diff string, failures []pipeline.Failure) (q recall.Query, fits func(*pipeline.Learning) bool) {
 	q = recall.Query{Scopes: scopes(run.Repo), Category: "tests", Tags: testTags, Limit: testHits}
-	text := []string{"flaky tests"}
+	words := []string{"flaky tests"}
 	paths := map[string]bool{}
 	for _, f := range failures {
-		text = append(text, f.Test, f.Error)
+		words = append(words, f.Test, f.Error)
 		paths[f.File] = true
 	}
-	q.Text = learn.Tidy(strings.Join(text, "\n"), queryText)
+	q.Text = learn.Tidy(strings.Join(words, "\n"), queryText)
 	readDiff(diff, &q, paths)
 	delete(paths, "")
 	q.Paths = slices.Sorted(maps.Keys(paths))
@@ -246,7 +247,7 @@ func testQuery(run *pipeline.Run, diff string, failures []pipeline.Failure) (q r
 		if l.Category == "tests" || slices.ContainsFunc(l.Tags, func(t string) bool { return slices.Contains(testTags, t) }) {
 			return true
 		}
-		return slices.ContainsFunc(pipeline.KeyWords(l.Content+" "+l.Context), func(w string) bool { return testWords[w] })
+		return slices.ContainsFunc(text.KeyWords(l.Content+" "+l.Context), func(w string) bool { return testWords[w] })
 	}
 }
 
@@ -256,7 +257,7 @@ var (
 	testTags  = []string{"tests", "testing", "test", "flaky"}
 	testWords = func() map[string]bool {
 		out := map[string]bool{}
-		for _, w := range pipeline.KeyWords("test tests testing tester flaky flake fixture mock assertion suite coverage") {
+		for _, w := range text.KeyWords("test tests testing tester flaky flake fixture mock assertion suite coverage") {
 			out[w] = true
 		}
 		return out

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"forge/learn"
+	"forge/learn/predict"
 	"forge/learn/worth"
 	"forge/pipeline/store"
 )
@@ -59,7 +59,7 @@ func heardIn(ctx context.Context, db *store.DB, o worth.Options, repos []string)
 		if err != nil {
 			return out, err
 		}
-		h := learn.Heard(learn.Decisions(signals), o.Since())
+		h := predict.Heard(predict.Decisions(signals), o.Since())
 		out.Decided, out.Predicted = append(out.Decided, h.Decided...), append(out.Predicted, h.Predicted...)
 	}
 	return out, nil

@@ -1,4 +1,4 @@
-package learn
+package predict
 
 import (
 	"cmp"
@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // A kind is what the prediction knows of a finding, its confidence aside.
-type kind struct {
+type class struct {
 	category, topic, dir string
 	shown                string // see visibility
 	tests, warning, fix  bool
@@ -35,7 +36,7 @@ const (
 )
 
 // effects are those that a kind has, the general ones first.
-func (k kind) effects() []effect {
+func (k class) effects() []effect {
 	out := append(make([]effect, 0, 24), effect{"findings", tasteMean, tasteSD}, effect{k.category, 0, broadSD})
 	add := func(name string, sd float64) { out = append(out, effect{name, 0, sd}) }
 	if k.warning {
@@ -75,14 +76,14 @@ func (k kind) effects() []effect {
 	}
 }
 
-func (k kind) rule() string {
+func (k class) rule() string {
 	if k.topic == "" {
 		return ""
 	}
 	return k.category + " (" + k.topic + ")"
 }
 
-func (k kind) compare(o kind) int {
+func (k class) compare(o class) int {
 	return cmp.Or(cmp.Compare(k.category, o.category), cmp.Compare(k.topic, o.topic), cmp.Compare(k.dir, o.dir), cmp.Compare(k.shown, o.shown),
 		falseFirst(k.tests, o.tests), falseFirst(k.warning, o.warning), falseFirst(k.fix, o.fix))
 }
@@ -128,9 +129,9 @@ func visibility(code string) string {
 	return ""
 }
 
-// kinds tells of what kind findings are. Those to which the reviewer gave no rule are
+// classes tells of what kind findings are. Those to which the reviewer gave no rule are
 // about what the decided ones that say the same are about.
-type kinds struct {
+type classes struct {
 	leaders map[string][]leader // by category
 	topics  map[string]string   // of messages, once they are asked for
 	tests   map[string]bool     // of files, once they are asked for
@@ -144,8 +145,8 @@ type leader struct {
 // mostLeaders is how many ways of saying things are told apart in a category.
 const mostLeaders = 100
 
-func newKinds(list []Decision) *kinds {
-	s := &kinds{map[string][]leader{}, map[string]string{}, map[string]bool{}}
+func newClasses(list []Decision) *classes {
+	s := &classes{map[string][]leader{}, map[string]string{}, map[string]bool{}}
 	type key struct{ category, rule, words string }
 	seen := map[key][]string{}
 	messages := map[[4]string]bool{}
@@ -180,11 +181,11 @@ func newKinds(list []Decision) *kinds {
 	return s
 }
 
-func (s *kinds) nearest(category string, words []string) (topic string) {
+func (s *classes) nearest(category string, words []string) (topic string) {
 	best := 0.0
 	for _, l := range s.leaders[category] {
-		if alikeWords(l.words, words) {
-			if j := jaccard(l.words, words); j > best {
+		if text.Alike(l.words, words) {
+			if j := text.Jaccard(l.words, words); j > best {
 				best, topic = j, l.topic
 			}
 		}
@@ -192,12 +193,12 @@ func (s *kinds) nearest(category string, words []string) (topic string) {
 	return topic
 }
 
-func (s *kinds) of(f *pipeline.Finding) kind {
-	return kind{category: f.Category, topic: s.topic(f), dir: path.Dir(f.File), shown: visibility(f.Code), tests: s.isTest(f.File),
+func (s *classes) of(f *pipeline.Finding) class {
+	return class{category: f.Category, topic: s.topic(f), dir: path.Dir(f.File), shown: visibility(f.Code), tests: s.isTest(f.File),
 		warning: f.Severity == pipeline.SeverityWarning, fix: f.Fix != nil && f.Fix.Replacement != nil}
 }
 
-func (s *kinds) topic(f *pipeline.Finding) string {
+func (s *classes) topic(f *pipeline.Finding) string {
 	if f.Rule != "" {
 		return f.Rule
 	}
@@ -210,7 +211,7 @@ func (s *kinds) topic(f *pipeline.Finding) string {
 	return topic
 }
 
-func (s *kinds) isTest(file string) bool {
+func (s *classes) isTest(file string) bool {
 	is, ok := s.tests[file]
 	if !ok {
 		is = testFile.MatchString(file)
@@ -220,6 +221,6 @@ func (s *kinds) isTest(file string) bool {
 }
 
 func saidWords(f *pipeline.Finding) []string {
-	code := keyWords(f.Code)
-	return slices.DeleteFunc(keyWords(f.Message), func(w string) bool { _, in := slices.BinarySearch(code, w); return in })
+	code := text.KeyWords(f.Code)
+	return slices.DeleteFunc(text.KeyWords(f.Message), func(w string) bool { _, in := slices.BinarySearch(code, w); return in })
 }

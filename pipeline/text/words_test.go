@@ -1,12 +1,10 @@
-package pipeline_test
+package text
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	. "forge/pipeline"
 )
 
 func TestWords(t *testing.T) {

@@ -1,4 +1,4 @@
-package learn
+package predict
 
 import (
 	"fmt"
@@ -20,6 +20,10 @@ const target = 0.1
 
 func finding(rule, file string, s pipeline.Severity, confidence float64) pipeline.Finding {
 	return pipeline.Finding{Category: "style", Rule: rule, Message: "no doc comment on it", File: file, Code: "func open() {", Severity: s, Confidence: confidence, Fingerprint: rule + file}
+}
+
+func day(n float64) time.Time {
+	return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n * 24 * float64(time.Hour)))
 }
 
 // decided are n decisions on findings of people who take turns, one after the other
@@ -58,7 +62,7 @@ func TestPredict(t *testing.T) {
 		{"errors say nothing", decided(50, 3, true, finding("doc", "a/x.go", "error", 0.7), 1), f("a/y.go"), false},
 		{"another rule", decided(12, 3, true, f("a/x.go"), 1), finding("other", "z/y.go", "info", 0.7), false},
 	} {
-		p := NewPredictor(slices.Concat(acted, c.list), target, day(100))
+		p := New(slices.Concat(acted, c.list), target, day(100))
 		c.f.Fingerprint = "not one in fifty"
 		q := p.Predict(&c.f)
 		if q.Held != c.want || q.Held != (q.Why != "") {
@@ -69,7 +73,7 @@ func TestPredict(t *testing.T) {
 		}
 	}
 	for _, off := range []float64{0, -1, 1, math.NaN()} {
-		if p := NewPredictor(decided(50, 3, true, f("a/x.go"), 1), off, day(100)); p != nil {
+		if p := New(decided(50, 3, true, f("a/x.go"), 1), off, day(100)); p != nil {
 			t.Errorf("a target of %v: %+v", off, p)
 		}
 	}
@@ -85,7 +89,7 @@ func TestPredictWrong(t *testing.T) {
 		d[0].Actor.ID = int64(i % 5)
 		list = append(list, d...)
 	}
-	p := NewPredictor(list, 0.2, day(100))
+	p := New(list, 0.2, day(100))
 	f := func(c float64) Prediction {
 		g := finding("rule1", "a/y.go", "info", c)
 		return p.Predict(&g)
@@ -112,12 +116,12 @@ func someDecisions(t *rapid.T) []Decision {
 func TestPredictProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := someDecisions(t)
-		p := NewPredictor(list, target, day(100))
+		p := New(list, target, day(100))
 		other := slices.Clone(list)
 		for i := range rapid.IntRange(0, 3).Draw(t, "strangers") {
 			other = append(other, Decision{Finding: finding("a", "x.go", "info", 0.5), Dismissed: i%2 == 0, Actor: pipeline.Actor{ID: 99}, At: day(50)})
 		}
-		q := NewPredictor(rapid.Permutation(other).Draw(t, "order"), target, day(100))
+		q := New(rapid.Permutation(other).Draw(t, "order"), target, day(100))
 		f := someFinding(t)
 		a, b := p.Predict(&f), q.Predict(&f)
 		if diff := cmp.Diff(a, b); diff != "" {
@@ -127,7 +131,7 @@ func TestPredictProperties(t *testing.T) {
 			t.Fatalf("%+v: %+v", f, a)
 		}
 		more := decided(rapid.IntRange(1, 5).Draw(t, "more"), 3, true, f, 0.5)
-		if c := NewPredictor(append(list, more...), target, day(100)).Predict(&f); c.Dismissed < a.Dismissed-tolerance {
+		if c := New(append(list, more...), target, day(100)).Predict(&f); c.Dismissed < a.Dismissed-tolerance {
 			t.Fatalf("%.4f, and after %d dismissals more %.4f", a.Dismissed, len(more), c.Dismissed)
 		}
 	})
@@ -156,7 +160,7 @@ func TestTargetIsKept(t *testing.T) {
 			d, _ := draw(i)
 			list = append(list, d)
 		}
-		p := NewPredictor(list, target, day(100))
+		p := New(list, target, day(100))
 		posted, dismissed, wanted, lost := 0, 0, 0, 0
 		for i := range 3000 {
 			d, good := draw(i)
@@ -182,7 +186,7 @@ func TestTargetIsKept(t *testing.T) {
 
 // Of what would be held back, one in fifty is posted.
 func TestPeopleAreAskedAgain(t *testing.T) {
-	p := NewPredictor(decided(60, 3, true, finding("doc", "a/x.go", "info", 0.7), 1), target, day(100))
+	p := New(decided(60, 3, true, finding("doc", "a/x.go", "info", 0.7), 1), target, day(100))
 	posted := 0
 	for i := range 5000 {
 		f := finding("doc", "a/y.go", "info", 0.7)
@@ -284,13 +288,13 @@ func manyDecisions(n int) (out []Decision) {
 func BenchmarkNewPredictor(b *testing.B) {
 	list := manyDecisions(10_000)
 	for b.Loop() {
-		NewPredictor(list, target, day(101))
+		New(list, target, day(101))
 	}
 }
 
 func BenchmarkPredict(b *testing.B) {
 	list := manyDecisions(10_000)
-	p := NewPredictor(list, target, day(101))
+	p := New(list, target, day(101))
 	f := list[1].Finding
 	for b.Loop() {
 		p.Predict(&f)

@@ -1,4 +1,4 @@
-package pipeline
+package text
 
 import (
 	"slices"
@@ -74,4 +74,34 @@ func Stem(w string) string {
 		return strings.TrimSuffix(w, "e")
 	}
 	return w
+}
+
+// Common counts what two sorted lists have in common.
+func Common(a, b []string) (n int) {
+	for i, k := 0, 0; i < len(a) && k < len(b); {
+		switch {
+		case a[i] < b[k]:
+			i++
+		case a[i] > b[k]:
+			k++
+		default:
+			n, i, k = n+1, i+1, k+1
+		}
+	}
+	return n
+}
+
+// Jaccard is the share of what two sorted lists have in common, 0 to 1.
+func Jaccard(a, b []string) float64 {
+	n := Common(a, b)
+	if n == 0 {
+		return 0
+	}
+	return float64(n) / float64(len(a)+len(b)-n)
+}
+
+// Alike reports whether two lists of key words ([KeyWords]) say the same in other
+// words: at least half of them, and two of them, are common.
+func Alike(a, b []string) bool {
+	return slices.Equal(a, b) && len(a) > 0 || Common(a, b) >= 2 && Jaccard(a, b) >= 0.5
 }

@@ -1,4 +1,4 @@
-package learn
+package predict
 
 import (
 	"cmp"
@@ -39,7 +39,7 @@ func Heard(list []Decision, since time.Time) (h measure.Heard) {
 			continue
 		}
 		// The target moves the cut alone, not the probabilities.
-		p := NewPredictor(list[:from], 0.5, list[from].At)
+		p := New(list[:from], 0.5, list[from].At)
 		for i := max(from, first); i < to; i++ {
 			if f := &list[i].Finding; !f.Severity.Blocks() {
 				h.Predicted = append(h.Predicted, said(&list[i], 1-p.Predict(f).Dismissed))

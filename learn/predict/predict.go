@@ -1,4 +1,7 @@
-package learn
+// Package predict says which findings people would dismiss: it learns from what they
+// decided before, and holds back what would be dismissed for certain. It is pure and
+// stores nothing: a predictor is learnt anew from the signals of a repository.
+package predict
 
 import (
 	"cmp"
@@ -51,7 +54,7 @@ func Decisions(signals []pipeline.Signal) []Decision {
 // Findings that block a merge are never held back, nor does what became of them say
 // anything about others. The zero value, and nil, hold nothing back.
 type Predictor struct {
-	kinds    *kinds
+	classes  *classes
 	unwanted logistic
 	wrong    logistic
 	cut      float64
@@ -77,7 +80,7 @@ const (
 )
 
 type cell struct {
-	kind
+	class
 	person     int64
 	confidence int
 }
@@ -89,16 +92,16 @@ type cellOf struct {
 	unwanted, wrong int // rows
 }
 
-// NewPredictor learns from the decisions of one repository, so that at most the share
+// New learns from the decisions of one repository, so that at most the share
 // target of what is posted is dismissed. A target that is not over 0 and under 1 gives
 // nil. The order of the decisions does not matter.
-func NewPredictor(list []Decision, target float64, now time.Time) *Predictor {
+func New(list []Decision, target float64, now time.Time) *Predictor {
 	if !(target > 0 && target < 1) {
 		return nil
 	}
 	var blocking [2]float64
 	list = newest(list, now)
-	p := &Predictor{kinds: newKinds(list)}
+	p := &Predictor{classes: newClasses(list)}
 	cells := p.cellsOf(list, now, &blocking)
 	p.learn(cells)
 	p.choose(cells, blocking, target)
@@ -144,7 +147,7 @@ func (p *Predictor) cellsOf(list []Decision, now time.Time, blocking *[2]float64
 			blocks[y] += micro
 			continue
 		}
-		c := cell{p.kinds.of(&d.Finding), d.Actor.ID, tick(d.Finding.Confidence)}
+		c := cell{p.classes.of(&d.Finding), d.Actor.ID, level(d.Finding.Confidence)}
 		if all[c] == nil {
 			all[c] = &sums{}
 		}
@@ -156,14 +159,14 @@ func (p *Predictor) cellsOf(list []Decision, now time.Time, blocking *[2]float64
 		out = append(out, &cellOf{cell: c, weight: [2]float64{float64(s.micro[0]) / 1e6, float64(s.micro[1]) / 1e6}, count: s.count})
 	}
 	slices.SortFunc(out, func(a, b *cellOf) int {
-		return cmp.Or(a.kind.compare(b.kind), cmp.Compare(a.person, b.person), cmp.Compare(a.confidence, b.confidence))
+		return cmp.Or(a.class.compare(b.class), cmp.Compare(a.person, b.person), cmp.Compare(a.confidence, b.confidence))
 	})
 	*blocking = [2]float64{float64(blocks[0]) / 1e6, float64(blocks[1]) / 1e6}
 	return out
 }
 
-// tick is a confidence as it is told apart.
-func tick(confidence float64) int {
+// level is a confidence as it is told apart.
+func level(confidence float64) int {
 	return int(math.Round(confidences * max(0.01, min(0.99, confidence))))
 }
 
@@ -177,7 +180,7 @@ type doubt struct {
 	x float64
 }
 
-func (k kind) doubts(tick int) []doubt {
+func (k class) doubts(tick int) []doubt {
 	out := []doubt{{effect{"findings", wrongMean, wrongSD}, 1}, {effect{"confidence", slopeMean, slopeSD}, sureness(tick)}, {effect{k.category, 0, doubtSD}, 1}}
 	if rule := k.rule(); rule != "" {
 		out = append(out, doubt{effect{rule, 0, doubtSD}, 1})
@@ -188,7 +191,7 @@ func (k kind) doubts(tick int) []doubt {
 // rows gives each cell its rows: one of each regression for what it knows.
 func (p *Predictor) rows(cells []*cellOf) {
 	type wanted struct {
-		kind
+		class
 		person int64
 	}
 	type doubted struct {
@@ -197,16 +200,16 @@ func (p *Predictor) rows(cells []*cellOf) {
 	}
 	byKind, byDoubt := map[wanted]int{}, map[doubted]int{}
 	for _, c := range cells {
-		w, ok := byKind[wanted{c.kind, c.person}]
+		w, ok := byKind[wanted{c.class, c.person}]
 		if !ok {
 			w = p.unwanted.row()
-			byKind[wanted{c.kind, c.person}] = w
+			byKind[wanted{c.class, c.person}] = w
 			person := "person " + strconv.FormatInt(c.person, 10)
-			for _, e := range append(c.kind.effects(), effect{person, 0, slightSD}, effect{person + " on " + c.category + " (" + c.topic + ")", 0, narrowSD}) {
+			for _, e := range append(c.class.effects(), effect{person, 0, slightSD}, effect{person + " on " + c.category + " (" + c.topic + ")", 0, narrowSD}) {
 				p.unwanted.add(w, e, 1)
 			}
 		}
-		for _, e := range c.kind.effects() {
+		for _, e := range c.class.effects() {
 			at := &p.unwanted.effects[p.unwanted.index[e.name]]
 			at.dismissed, at.decided = at.dismissed+c.count[1], at.decided+c.count[0]+c.count[1]
 		}
@@ -214,7 +217,7 @@ func (p *Predictor) rows(cells []*cellOf) {
 		if !ok {
 			d = p.wrong.row()
 			byDoubt[doubted{c.category, c.topic, c.confidence}] = d
-			for _, e := range c.kind.doubts(c.confidence) {
+			for _, e := range c.class.doubts(c.confidence) {
 				p.wrong.add(d, e.effect, e.x)
 			}
 		}
@@ -257,7 +260,7 @@ func (p *Predictor) choose(cells []*cellOf, blocking [2]float64, target float64)
 	type point struct{ probability, weight float64 }
 	points := make([]point, 0, len(cells))
 	for _, c := range cells {
-		q := p.of(c.kind, c.confidence)
+		q := p.of(c.class, c.confidence)
 		points = append(points, point{either(q.Unwanted, q.Wrong), c.weight[0] + c.weight[1]})
 	}
 	slices.SortFunc(points, func(a, b point) int {
@@ -290,11 +293,11 @@ type Prediction struct {
 // doubt that is left, or where its kind is likelier unwanted than wanted; but for one in
 // fifty, which its fingerprint chooses, so that people who changed their minds are heard.
 func (p *Predictor) Predict(f *pipeline.Finding) Prediction {
-	if p == nil || p.kinds == nil || f.Severity.Blocks() {
+	if p == nil || p.classes == nil || f.Severity.Blocks() {
 		return Prediction{Cut: 1}
 	}
-	k := p.kinds.of(f)
-	q := p.of(k, tick(f.Confidence))
+	k := p.classes.of(f)
+	q := p.of(k, level(f.Confidence))
 	if over := either(q.sure, q.Wrong) > p.cut || q.Dismissed > p.cut && q.Unwanted > unwantedPlainly; over && draw(f.Fingerprint) >= askAgain {
 		q.Held, q.Why = true, p.why(k, f, &q.Prediction)
 	}
@@ -306,7 +309,7 @@ type prediction struct {
 	sure float64 // what it is not wanted at least
 }
 
-func (p *Predictor) of(k kind, confidence int) (q prediction) {
+func (p *Predictor) of(k class, confidence int) (q prediction) {
 	var u, variance, told, w float64
 	for _, e := range k.effects() {
 		value, v := p.unwanted.of(e)
@@ -331,7 +334,7 @@ func (p *Predictor) of(k kind, confidence int) (q prediction) {
 func either(a, b float64) float64 { return a + b - a*b }
 
 // why says what speaks most clearly against a finding.
-func (p *Predictor) why(k kind, f *pipeline.Finding, q *Prediction) string {
+func (p *Predictor) why(k class, f *pipeline.Finding, q *Prediction) string {
 	likely := fmt.Sprintf("people here would dismiss it with a probability of %.0f %%", 100*q.Dismissed)
 	var best *learntEffect
 	clearest := 0.0
