@@ -16,6 +16,9 @@ const (
 	shortest = 8
 )
 
+// ownRule is the name under which the caller's own secrets are found.
+const ownRule = "forge-secret"
+
 // own finds given values in text.
 type own struct {
 	windows map[string]bool
@@ -161,7 +164,7 @@ func (o *own) find(block string) []match {
 			if i < 0 {
 				break
 			}
-			found = append(found, match{rule: "forge-secret", start: at + i, end: at + i + len(w)})
+			found = append(found, match{rule: ownRule, start: at + i, end: at + i + len(w)})
 			at += i + len(w)
 		}
 	}
@@ -173,7 +176,7 @@ func (o *own) find(block string) []match {
 	for i := 0; ; i++ {
 		if o.hashes[h] && o.windows[block[i:i+window]] {
 			if start >= 0 && i > end {
-				found = append(found, match{rule: "forge-secret", start: start, end: end})
+				found = append(found, match{rule: ownRule, start: start, end: end})
 				start = -1
 			}
 			if start < 0 {
@@ -187,7 +190,7 @@ func (o *own) find(block string) []match {
 		h = (h-uint64(block[i])*primeOut)*prime + uint64(block[i+window])
 	}
 	if start >= 0 {
-		found = append(found, match{rule: "forge-secret", start: start, end: end})
+		found = append(found, match{rule: ownRule, start: start, end: end})
 	}
 	return found
 }

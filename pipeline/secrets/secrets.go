@@ -3,9 +3,12 @@ package secrets
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"forge/pipeline/text"
 )
@@ -67,9 +70,16 @@ func (s *Scanner) Added(file string, content, before []byte) []Hit {
 }
 
 // Text takes the secrets out of a text that is to be posted, and says where they
-// were. A text without any is returned as it is.
+// were: also those that people read, although marks without width or backslashes are in
+// between. A text without any is returned as it is.
 func (s *Scanner) Text(name, content string) (string, []Hit) {
 	found := s.find(content)
+	if shown, at := asRead(content); shown != content {
+		for _, m := range s.find(shown) {
+			found = append(found, match{rule: m.rule, shown: m.shown, start: at[m.start], end: at[m.end-1] + 1})
+		}
+		sortMatches(found)
+	}
 	if len(found) == 0 {
 		return content, nil
 	}
@@ -85,7 +95,7 @@ func (s *Scanner) Text(name, content string) (string, []Hit) {
 		at = m.end
 	}
 	b.WriteString(content[min(at, len(content)):])
-	return b.String(), s.hits(name, content, 1, nil)
+	return b.String(), hitsOf(found, name, content, 1, nil)
 }
 
 // match is a secret in a text.
@@ -97,8 +107,12 @@ type match struct {
 
 // hits adds what is found in a block that begins at a line.
 func (s *Scanner) hits(file, block string, first int, hits []Hit) []Hit {
+	return hitsOf(s.find(block), file, block, first, hits)
+}
+
+func hitsOf(found []match, file, block string, first int, hits []Hit) []Hit {
 	line, at, end := first, 0, 0
-	for _, m := range s.find(block) {
+	for _, m := range found {
 		if m.start < end { // the same, found by another rule
 			continue
 		}
@@ -106,11 +120,26 @@ func (s *Scanner) hits(file, block string, first int, hits []Hit) []Hit {
 		line += strings.Count(block[at:m.start], "\n")
 		at = m.start
 		h := Hit{File: file, Line: line, Rule: m.rule, Redacted: fmt.Sprintf("%s… (%d characters)", m.shown, m.end-m.start)}
-		if len(hits) < maxHits && !slices.ContainsFunc(hits, func(o Hit) bool { return o.Line == h.Line && o.Rule == h.Rule }) {
+		if m.rule != ownRule {
+			h.Name = nameOf(file, m.rule, block[m.start:m.end])
+		}
+		if len(hits) < maxHits && !slices.Contains(hits, h) {
 			hits = append(hits, h)
 		}
 	}
+	if len(hits) == maxHits { // there may be more, which nobody was shown
+		for i := range hits {
+			hits[i].Name = ""
+		}
+	}
 	return hits
+}
+
+// nameOf names a hit, wherever in its file it is. Of the value it holds two bytes of a
+// hash: enough to tell it from another one, and too little to guess it by.
+func nameOf(file, rule, value string) string {
+	sum := sha256.Sum256([]byte(file + "\x00" + rule + "\x00" + value))
+	return fmt.Sprintf("%s (%s) %x", file, rule, sum[:2])
 }
 
 // find returns the secrets in a text, by where they begin.
@@ -118,8 +147,35 @@ func (s *Scanner) find(block string) []match {
 	found := s.own.find(block)
 	found = append(found, shapes(block, false)...)
 	found = append(found, disguised(block)...)
+	sortMatches(found)
+	return found
+}
+
+func sortMatches(found []match) {
 	slices.SortFunc(found, func(a, b match) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.rule, b.rule))
 	})
-	return found
+}
+
+// asRead returns a text as GitHub shows it, and where in the text each of its bytes is:
+// without what has no width (by which texts are neutralised before they are posted) and
+// without the backslashes of Markdown.
+func asRead(s string) (string, []int) {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == '\\' || unicode.Is(unicode.Cf, r) }) {
+		return s, nil
+	}
+	var b strings.Builder
+	var at []int
+	for i, size := 0, 0; i < len(s); i += size {
+		var r rune
+		r, size = utf8.DecodeRuneInString(s[i:])
+		if unicode.Is(unicode.Cf, r) || r == '\\' && i+1 < len(s) && strings.IndexByte("_-.~*#|:@/+=", s[i+1]) >= 0 {
+			continue
+		}
+		b.WriteString(s[i : i+size])
+		for k := range size {
+			at = append(at, i+k)
+		}
+	}
+	return b.String(), at
 }

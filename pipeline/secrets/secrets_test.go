@@ -321,3 +321,27 @@ func FuzzText(f *testing.F) {
 		s.Added("t", []byte(text), []byte(clean))
 	})
 }
+
+// Covers S25: a text that was neutralised for GitHub, or has Markdown's backslashes,
+// is looked through as people read it.
+func TestTextAsRead(t *testing.T) {
+	m := maker{rand.New(rand.NewPCG(14, 15))}
+	token, password := "ghp_"+m.of(word, 36), m.of(word, 18)+"7"
+	for name, text := range map[string]string{
+		"a mark in an address": "see postgres://\u200bapp:" + password + "@\u200bdb.prod.internal/app, please", "a mark in a token": "it is " + token[:9] + "\u200b" + token[9:] + " é",
+		"a backslash": "`ü` ghp\\_" + token[4:] + "\\!", "a broken rune": "\xff" + token[:9] + "\u2060" + token[9:],
+	} {
+		clean, hits := New().Text("a comment", text)
+		if len(hits) != 1 || strings.Contains(clean, token[12:]) || strings.Contains(clean, password) {
+			t.Errorf("%s: Text = %q, %+v", name, clean, hits)
+		}
+	}
+	if text := "a\u200bb \\_ c"; !cleanAs(New(), text) {
+		t.Errorf("Text changes %q", text)
+	}
+}
+
+func cleanAs(s *Scanner, text string) bool {
+	clean, hits := s.Text("t", text)
+	return clean == text && len(hits) == 0
+}
