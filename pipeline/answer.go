@@ -131,6 +131,8 @@ func (r *Run) goesOn(g *Gate, a *Answer) string {
 		}
 	case GuardFaults, GuardPublish, GuardGone, GuardConflict, GuardBase:
 		return fmt.Sprintf("Run %d tries again%s.", r.ID, words)
+	case GuardSecret:
+		return fmt.Sprintf("Run %d makes the commit again without it%s.", r.ID, words)
 	case GuardKnown:
 		return fmt.Sprintf("Run %d fixes them, too, %s%s.", r.ID, upTo, words)
 	}

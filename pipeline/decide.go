@@ -58,7 +58,7 @@ func Decide(r *Run) []Action {
 // publishRefused reports that GitHub refuses to show the run and that trying
 // again is of no use: it has ended, or refused even the question about it.
 func (r *Run) publishRefused() bool {
-	return r.Fault != nil && r.Fault.Class == FaultGitHub && r.Fault.Final && (r.State.Ended() || r.Counters.PublishFaults > 1)
+	return r.Fault != nil && (r.Fault.Class == FaultGitHub || r.Fault.Class == FaultSecret) && r.Fault.Final && (r.State.Ended() || r.Counters.PublishFaults > 1)
 }
 
 // next finds the next step of a run that is running and in no phase.

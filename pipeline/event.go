@@ -264,6 +264,7 @@ const (
 	FaultSandbox     FaultClass = "sandbox"     // no sandbox to run the repository's code in
 	FaultGitHub      FaultClass = "github"      // GitHub refused or could not be reached
 	FaultBudget      FaultClass = "budget"      // a cap on cost or tokens was reached
+	FaultSecret      FaultClass = "secret"      // what would leave holds what looks like a secret
 )
 
 // Fault is why a phase or a publication ended without a result.
@@ -272,6 +273,7 @@ type Fault struct {
 	Message string     `json:"message"`           // for people: what, where, how to mend it
 	Final   bool       `json:"final,omitempty"`   // trying again cannot help
 	RetryAt time.Time  `json:"retry_at,omitzero"` // of a provider: trying before then is no use
+	About   []string   `json:"about,omitempty"`   // of what looks like a secret: names by which a human can let it pass; empty where nobody can
 }
 
 // Error makes a fault an error, so that executors can return one.

@@ -74,7 +74,7 @@ func (r *Run) gateKind(g Guard) GateKind {
 		return GateClarification
 	case GuardBudget:
 		return GateBudget
-	case GuardHuman, GuardBase, GuardUnread, GuardDispute, GuardKnown, GuardUnclean:
+	case GuardHuman, GuardBase, GuardUnread, GuardDispute, GuardKnown, GuardUnclean, GuardSecret:
 		return GateHuman
 	case GuardSameFailure, GuardDiminishing, GuardDoubts, GuardBounces, GuardBreaker, GuardNoFix:
 		if g.Phase == PhaseTest {
@@ -104,7 +104,7 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 		by := strconv.FormatFloat(max(1, min(r.Config.Limits.CostUSD, maxRaise)), 'f', -1, 64)
 		out = []Choice{{Name: "raise", Arg: by, Label: "raise the budget by $" + by + ", or by as much as you write instead"}}
 	case GateHuman:
-		out = r.humanChoices(g.Name)
+		out = r.humanChoices(g)
 	case GateStuck:
 		out = []Choice{{Name: "continue", Arg: "N", Label: "go on for N more iterations; words on further lines go along"},
 			{Name: "take-over", Label: "stop, mend it by hand on the branch, then `resume`"},
@@ -119,7 +119,7 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 				{Name: "approve", Label: "plan it all the same: the work has to bring tests of its own"}}
 		}
 	}
-	if r.Head != r.Base {
+	if r.Head != r.Base && g.Name != GuardSecret { // what may not leave cannot be taken as it is
 		label := "take it as it is; what is left is written down as known issues"
 		if kind == GateStuck {
 			label = "take it with the failing tests as a known limitation"
@@ -130,9 +130,9 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 }
 
 // humanChoices lists what a human can say who has to look at something.
-func (r *Run) humanChoices(g GuardName) []Choice {
+func (r *Run) humanChoices(g Guard) []Choice {
 	back := Choice{Name: "continue", Arg: "N", Label: "send it back for up to N more iterations, with your words on further lines"}
-	switch g {
+	switch g.Name {
 	case GuardBase:
 		return []Choice{{Name: "continue", Label: "take " + r.Repo.DefaultBranch + " in, and review and test again"},
 			{Name: "approve", Label: "it is verified as it is"}}
@@ -146,6 +146,12 @@ func (r *Run) humanChoices(g GuardName) []Choice {
 		return []Choice{{Name: "approve", Label: "they are known: let them pass, in your name, until they have passed once"}, back}
 	case GuardUnclean:
 		return []Choice{{Name: "retry", Label: "run the tests again"}, back}
+	case GuardSecret:
+		back.Label = "it must go: the commit is made again without it, and with your words on further lines"
+		if len(g.About) == 0 { // one of Forge's own, or more than can be looked at
+			return []Choice{back}
+		}
+		return []Choice{back, {Name: "approve", Label: "you have looked, and it is no secret: let it pass, in your name"}}
 	}
 	return []Choice{{Name: "approve", Label: "you have looked: go on"}, back}
 }
@@ -295,6 +301,9 @@ func (r *Run) approve(g Guard, a *Answer) {
 	case g.Name == GuardKnown:
 		r.waive(g, g.Detail, a)
 		r.know(g, a.By.Login)
+	case g.Name == GuardSecret:
+		r.waive(g, g.Detail, a)
+		r.clear(g, a.By.Login)
 	default:
 		it.Forced = true
 		if g.Name == GuardHuman && it.Review != nil && it.Review.Ruled {
@@ -351,6 +360,8 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 		r.claim(g)
 	case GuardUnclean:
 		r.sendUnclean(it, a)
+	case GuardSecret:
+		r.withdraw(g)
 	}
 }
 

@@ -75,6 +75,12 @@ func (r *Run) guard() *Guard {
 		fault = text.Clip(text.OneLine(r.Fault.Message), 200)
 	}
 	switch {
+	case c.Faults+c.PublishFaults > 0 && r.Fault != nil && r.Fault.Class == FaultSecret:
+		g := &Guard{Name: GuardSecret, Value: 1, Detail: r.Fault.Message, About: r.Fault.About}
+		if c.Faults > 0 { // else it was found when it was to be published
+			g.Phase = PhaseImplement
+		}
+		return g
 	case c.PublishFaults > 0 && r.Fault != nil && r.Fault.Final:
 		return &Guard{Name: GuardPublish, Value: int64(c.PublishFaults), Limit: 1, Detail: "GitHub refuses what Forge must publish: " + fault}
 	case r.Fault != nil && r.Fault.Class == FaultBudget && c.Faults > 0:

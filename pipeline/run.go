@@ -67,6 +67,7 @@ type Run struct {
 	Edited       bool              `json:"edited,omitempty"`       // the task was changed by somebody who may: plan again
 	Passed       map[string]string `json:"passed,omitempty"`       // files that a human let pass unread: the SHA at which they did
 	Known        map[string]string `json:"known,omitempty"`        // tests that failed before the work: the login of who called them known in this run
+	Cleared      map[string]string `json:"cleared,omitempty"`      // what looks like a secret and is none, by the name that its fault gave it: the login of who said so
 	Fix          []string          `json:"fix,omitempty"`          // tests that failed before the work, and that a human wants fixed by it
 	Untested     bool              `json:"untested,omitempty"`     // a human wants it planned although no test runs at the base
 	Last         *Execution        `json:"last,omitempty"`         // of a phase, the last one, until it has a result; nil in older runs
@@ -285,7 +286,7 @@ func (x *Execution) failed(f *Fault) *Execution {
 // off from outside, at the same head: the model answers what it was asked before.
 func (x *Execution) resumable(p PhaseRef, head string) bool {
 	return x != nil && x.Phase.Phase == p.Phase && x.Phase.Iteration == p.Iteration && x.Head == head &&
-		(x.Fault == nil || x.Fault.Class == FaultBudget || x.Fault.Class == FaultProvider)
+		(x.Fault == nil || x.Fault.Class == FaultBudget || x.Fault.Class == FaultProvider || x.Fault.Class == FaultSecret)
 }
 
 // LastFault says why the attempt before the active one failed, where that was the

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +36,8 @@ func (r *Run) Exceptions() []Waiver {
 			holds = slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == "dismissed" && is.By.Login == w.By.Login })
 		case w.Guard == GuardAccepted:
 			holds = slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == "accepted" })
+		case w.Guard == GuardSecret:
+			holds = true // the branch's history keeps it
 		}
 		if holds {
 			out = append(out, w)
@@ -284,4 +287,25 @@ func (r *Run) known(it *Iteration) *Guard {
 	}
 	g.Value, g.Detail = int64(len(tests)), beforeText(tests)
 	return g
+}
+
+// clear lets what looks like a secret pass, in somebody's name. The step that it
+// stopped is done again, with what the model said before.
+func (r *Run) clear(g Guard, login string) {
+	for _, leak := range g.About {
+		put(&r.Cleared, leak, login)
+	}
+	r.Counters.Faults, r.Counters.PublishFaults = 0, 0
+}
+
+// withdraw takes back what is not pushed because of a secret in it: the commit is
+// made again, on what GitHub has, so that no history holds it.
+func (r *Run) withdraw(g Guard) {
+	r.Counters.Faults, r.Counters.PublishFaults, r.Fault = 0, 0, nil
+	if on := cmp.Or(r.Published.Head, r.Base); g.Phase == "" && r.Head != on {
+		r.move(on)
+	}
+	if it := r.Current(); it != nil {
+		r.Last = &Execution{Phase: PhaseRef{Phase: PhaseImplement, Iteration: it.Number}, Head: r.Head, Fault: &Fault{Class: FaultAgent, Message: g.Detail}}
+	}
 }

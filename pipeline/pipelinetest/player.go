@@ -149,6 +149,8 @@ func (p *Player) Human(verb, rest string) bool {
 		p.down = verb == "offline"
 	case "refused": // the publication of what comes next is refused for good
 		p.Append(pipeline.Event{ID: "refused" + rest, Type: pipeline.EventPublishFailed, Data: pipeline.Data{Fault: &pipeline.Fault{Class: pipeline.FaultGitHub, Message: rest, Final: true}}})
+	case "withheld": // it is not pushed, because of what looks like a secret
+		p.Append(pipeline.Event{ID: "withheld" + rest, Type: pipeline.EventPublishFailed, Data: pipeline.Data{Fault: leak(rest)}})
 	case "alarm": // nobody does anything until the run's time is over
 		at, events := p.Run.Alarm()
 		if at.IsZero() {
@@ -280,6 +282,9 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		class, msg, _ := strings.Cut(rest, " ")
 		final := strings.HasSuffix(class, "!")
 		done.Type, d.Fault = pipeline.EventPhaseFailed, &pipeline.Fault{Class: pipeline.FaultClass(strings.TrimSuffix(class, "!")), Message: msg, Final: final}
+		if d.Fault.Class == pipeline.FaultSecret {
+			d.Fault = leak(msg)
+		}
 	case "plan":
 		if why, ok := strings.CutPrefix(rest, "untested "); ok {
 			d.Tests = Tests(p.Run.Base, "none "+why)
@@ -451,4 +456,13 @@ func tests(head, s string) *pipeline.TestReport {
 		t.Failed++
 	}
 	return t
+}
+
+// leak is the fault of what looks like a secret. Nobody can let one of Forge's own pass.
+func leak(message string) *pipeline.Fault {
+	f := &pipeline.Fault{Class: pipeline.FaultSecret, Message: message, Final: true}
+	if !strings.Contains(message, "forge-secret") {
+		f.About = []string{message}
+	}
+	return f
 }
