@@ -32,6 +32,8 @@ type Options struct {
 	UserAgent        string        // default "forge"
 	LogHosts         []string      // where job logs may be fetched from besides GitHub's own stores: "logs.example.com", ".example.com" for all below it
 
+	Secrets Secrets // takes secrets out of all that is posted; nil: nothing is looked through
+
 	Gaps bool // also take what people remark on pull requests that are not Forge's (H5)
 
 	Clock func() time.Time                                 // default time.Now

@@ -9,6 +9,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -45,8 +46,8 @@ func (a *App) Propose(ctx context.Context, repo pipeline.Repo, p Proposal) (url 
 	if err != nil {
 		return "", false, err
 	}
-	text, err := p.Change(old)
-	if err != nil || bytes.Equal(text, old) {
+	now, err := p.Change(old)
+	if err != nil || bytes.Equal(now, old) {
 		return url, false, err
 	}
 	if open == nil {
@@ -54,11 +55,8 @@ func (a *App) Propose(ctx context.Context, repo pipeline.Repo, p Proposal) (url 
 			return "", false, err
 		}
 	}
-	message := p.Title
-	if p.Message != "" {
-		message += "\n\n" + p.Message
-	}
-	file := &gh.RepositoryContentFileOptions{Message: &message, Content: text, Branch: &p.Branch}
+	message := text.CommitMessage(p.Title + "\n\n" + p.Message)
+	file := &gh.RepositoryContentFileOptions{Message: &message, Content: now, Branch: &p.Branch}
 	if sha != "" {
 		file.SHA = &sha
 	}

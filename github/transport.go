@@ -90,6 +90,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	write := mutates(req)
 	if write {
+		var err error
+		if req, err = t.withoutSecrets(req); err != nil {
+			return nil, err
+		}
 		release, err := t.turn(req.Context())
 		if err != nil {
 			return nil, err
