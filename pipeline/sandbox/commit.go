@@ -28,11 +28,13 @@ type CommitOptions struct {
 	Changes   []pipeline.Change
 	Protected []string // globs, on top of the built-in ones
 	Allow     []string // globs that the operator opted in to although they are protected
+	Cleared   []string // what looks like a secret and was let pass, by the names that the faults gave it
 }
 
 // Commit makes a commit of the parent's tree with the changes, and returns its
 // SHA; the parent's when the changes change nothing. It is not pushed. The same
-// options give the same SHA. A protected path is a *ProtectedError.
+// options give the same SHA. A protected path is a *ProtectedError; what looks like a
+// secret is a *pipeline.Fault of that class, and leaves no object behind.
 func (g *Gateway) Commit(ctx context.Context, repo pipeline.Repo, o CommitOptions) (string, error) {
 	if err := o.check(); err != nil {
 		return "", fmt.Errorf("commit to %s: %w", repo.FullName(), err)
@@ -103,6 +105,9 @@ func (g *Gateway) commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 		if err := g.refuseGitlinks(ctx, repo, o); err != nil {
 			return "", err
 		}
+	}
+	if err := g.checkCommit(ctx, git, o); err != nil {
+		return "", err
 	}
 	blobs, err := writeBlobs(ctx, git, nil, scratch, o.Changes)
 	if err != nil {

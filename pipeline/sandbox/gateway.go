@@ -31,6 +31,7 @@ type GatewayOptions struct {
 	Hosts      []string // base URLs besides https://github.com, "http://127.0.0.1:8080"; http works for these alone
 	AllowLocal bool     // a clone URL may be a path on this machine, for `forge run` on a local repository
 	Prefix     string   // of the branches that may be pushed; empty: "forge/"
+	Secrets    Secrets  // what is committed and pushed is looked through by it; nil: it is not
 	GID        int      // the group that may read the mirrors: the worker's; 0: 65534 when this process is root
 	Log        *slog.Logger
 }
@@ -45,6 +46,8 @@ type Gateway struct {
 	gid    int // -1: the mirrors stay with this process' own group
 	bin    string
 	log    *slog.Logger
+
+	secrets Secrets
 
 	mu    sync.Mutex
 	locks map[string]*sync.RWMutex // by mirror
@@ -61,7 +64,7 @@ func NewGateway(o GatewayOptions) (*Gateway, error) {
 	}
 	g := &Gateway{
 		dir: o.Dir, hosts: map[string]bool{"https://github.com": true}, local: o.AllowLocal,
-		prefix: o.Prefix, gid: -1, bin: bin, log: o.Log, locks: map[string]*sync.RWMutex{},
+		prefix: o.Prefix, gid: -1, bin: bin, log: o.Log, secrets: o.Secrets, locks: map[string]*sync.RWMutex{},
 	}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)

@@ -235,7 +235,9 @@ func TestPush(t *testing.T) {
 	ctx, g, branch := t.Context(), f.gateway, "forge/issue-1"
 	one := f.mustCommit(t, change(f.head, "a.txt", "1"))
 	two := f.mustCommit(t, change(one, "a.txt", "2"))
-	push := func(sha, old string) error { return g.Push(ctx, f.repo, "", branch, sha, old) }
+	push := func(sha, old string) error {
+		return g.Push(ctx, f.repo, "", PushOptions{Branch: branch, SHA: sha, Old: old})
+	}
 
 	if err := push(one, ""); err != nil {
 		t.Fatal(err)
@@ -272,7 +274,7 @@ func TestPush(t *testing.T) {
 		t.Errorf("push to a branch that was deleted: %v; want MovedError without a head", err)
 	}
 	for _, bad := range []string{"main", "forge/", "forge/../main", "refs/heads/main", "refs/heads/forge/x", "forge/a b", "forge/x.lock", "-forge/x"} {
-		if err := g.Push(ctx, f.repo, "", bad, one, ""); err == nil {
+		if err := g.Push(ctx, f.repo, "", PushOptions{Branch: bad, SHA: one}); err == nil {
 			t.Errorf("push to %q: no error", bad)
 		}
 	}
@@ -281,7 +283,7 @@ func TestPush(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rejected *RejectedError
-	if err := g.Push(ctx, f.repo, "", "forge/issue-2", one, ""); !errors.As(err, &rejected) || !strings.Contains(rejected.Rejected(), "GH013") {
+	if err := g.Push(ctx, f.repo, "", PushOptions{Branch: "forge/issue-2", SHA: one}); !errors.As(err, &rejected) || !strings.Contains(rejected.Rejected(), "GH013") {
 		t.Errorf("push against a rule: %v; want RejectedError with GH013", err)
 	}
 }
@@ -291,7 +293,7 @@ func TestPushRace(t *testing.T) {
 	f := newFixture(t, map[string]string{"a": "a"})
 	branch := "forge/race"
 	head := f.mustCommit(t, change(f.head, "a", "b"))
-	if err := f.gateway.Push(t.Context(), f.repo, "", branch, head, ""); err != nil {
+	if err := f.gateway.Push(t.Context(), f.repo, "", PushOptions{Branch: branch, SHA: head}); err != nil {
 		t.Fatal(err)
 	}
 	races := 25
@@ -303,7 +305,9 @@ func TestPushRace(t *testing.T) {
 		human := gitIn(t, "/", nil, "--git-dir="+f.remote, "commit-tree", head+"^{tree}", "-p", head, "-m", fmt.Sprint("human ", i))
 		var wg sync.WaitGroup
 		var botErr, humanErr error
-		wg.Go(func() { botErr = f.gateway.Push(t.Context(), f.repo, "", branch, bot, head) })
+		wg.Go(func() {
+			botErr = f.gateway.Push(t.Context(), f.repo, "", PushOptions{Branch: branch, SHA: bot, Old: head})
+		})
 		wg.Go(func() {
 			humanErr = exec.Command("git", "--git-dir="+f.remote, "update-ref", "refs/heads/"+branch, human, head).Run()
 		})
@@ -449,7 +453,7 @@ func TestToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Push(t.Context(), repo, token, "forge/x", sha, ""); err != nil {
+	if err := g.Push(t.Context(), repo, token, PushOptions{Branch: "forge/x", SHA: sha}); err != nil {
 		t.Fatal(err)
 	}
 	secrets := []string{token, base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token))}

@@ -342,7 +342,7 @@ func TestDetonators(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{
-		"push": f.gateway.Push(ctx, f.repo, "", "forge/x", sha, ""), "fetch": f.gateway.Fetch(ctx, f.repo, "", "forge/x", "main"),
+		"push": f.gateway.Push(ctx, f.repo, "", PushOptions{Branch: "forge/x", SHA: sha}), "fetch": f.gateway.Fetch(ctx, f.repo, "", "forge/x", "main"),
 		"checkout": w.Checkout(ctx, sha),
 	} {
 		if err != nil {

@@ -40,11 +40,21 @@ func (e *RejectedError) Error() string {
 // Rejected returns the reason, so that a caller can tell this error by its method.
 func (e *RejectedError) Rejected() string { return e.Reason }
 
-// Push sets a branch to a commit, if it is still at old ("" when it must not
-// exist). Only branches under the gateway's prefix, and only forward: old must be
-// an ancestor of sha. A branch that is at sha already is a success. Errors are
-// *MovedError, *RejectedError or *pipeline.Fault.
-func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token, branch, sha, old string) error {
+// PushOptions say what to push where.
+type PushOptions struct {
+	Branch  string
+	SHA     string
+	Old     string   // where the branch must be; "" when it must not exist
+	Base    string   // a commit that the remote has, from which the work began; may be ""
+	Cleared []string // as in CommitOptions
+}
+
+// Push sets a branch to a commit, if it is still at the old one. Only branches under
+// the gateway's prefix, and only forward: the old one must be an ancestor. A branch
+// that is at the commit already is a success. Errors are *MovedError, *RejectedError or
+// *pipeline.Fault; its class is secret when one of the commits looks like it holds one.
+func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token string, o PushOptions) error {
+	branch, sha, old := o.Branch, o.SHA, o.Old
 	ref, err := fullRef(branch)
 	if err != nil {
 		return err
@@ -66,6 +76,9 @@ func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token, branch, s
 		if err := g.checkForward(ctx, repo, branch, sha, old); err != nil {
 			return err
 		}
+	}
+	if err := g.checkPush(ctx, g.git(repo), o); err != nil {
+		return err
 	}
 	push := call
 	push.args = []string{"push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",

@@ -67,7 +67,7 @@ func TestWorkspaceEndToEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.gateway.Push(ctx, f.repo, "", "forge/issue-1", sha, ""); err != nil {
+	if err := f.gateway.Push(ctx, f.repo, "", PushOptions{Branch: "forge/issue-1", SHA: sha}); err != nil {
 		t.Fatal(err)
 	}
 	if got := gitIn(t, f.remote, nil, "show", "forge/issue-1:run.sh"); got != "#!/bin/sh\necho again" {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,9 +47,10 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 		impl.Files = append(impl.Files, c.Path)
 	}
 	impl.Head, err = x.o.Gateway.Commit(ctx, run.Repo, sandbox.CommitOptions{
-		Parent: run.Head, Message: commitMessage(run, impl), Run: fmt.Sprintf("%s/%d", run.Trace, job.Ref.Iteration),
+		Parent: run.Head, Message: commitMessage(run, impl, x.o.Gateway.Mask), Run: fmt.Sprintf("%s/%d", run.Trace, job.Ref.Iteration),
 		Author: bot.Name, Email: bot.Email,
 		Time: commitTime(run), Changes: changes, Protected: run.Config.Paths.Protected,
+		Cleared: slices.Sorted(maps.Keys(run.Cleared)),
 	})
 	if err != nil {
 		return pipeline.Data{}, asAgentFault(err)
@@ -74,8 +77,10 @@ func asAgentFault(err error) error {
 	return &pipeline.Fault{Class: pipeline.FaultAgent, Message: err.Error()}
 }
 
-// commitMessage says what the commit does and, for a fix, what it is for.
-func commitMessage(run *pipeline.Run, impl pipeline.Implementation) string {
+// commitMessage says what the commit does and, for a fix, what it is for. What it is
+// for are others' words, which the implementer cannot change: a secret in them is
+// masked, while one in its own words asks a human.
+func commitMessage(run *pipeline.Run, impl pipeline.Implementation, mask func(string) string) string {
 	subject, rest, _ := strings.Cut(strings.TrimSpace(impl.Summary), "\n")
 	if subject == "" {
 		subject = run.Task.Title
@@ -92,7 +97,7 @@ func commitMessage(run *pipeline.Run, impl pipeline.Implementation) string {
 	if len(impl.Addressed) > 0 {
 		b.WriteString("\n")
 		for _, a := range impl.Addressed {
-			b.WriteString("- " + strings.Join(strings.Fields(a), " ") + "\n")
+			b.WriteString("- " + mask(strings.Join(strings.Fields(a), " ")) + "\n")
 		}
 	}
 	return b.String()

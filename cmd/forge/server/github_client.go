@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -187,7 +189,7 @@ func (h *githubClient) Publish(ctx context.Context, run *pipeline.Run, again boo
 	if e, lost := h.lost(ctx, run); lost {
 		return pipeline.Publication{Rev: run.Published.Rev}, []pipeline.Event{e}, nil
 	}
-	return h.app.Publish(ctx, run, github.PublishOptions{Again: again, Pusher: pusher{h.gateway, h.app.Token}})
+	return h.app.Publish(ctx, run, github.PublishOptions{Again: again, Pusher: pusher{h.gateway, h.app.Token, run}})
 }
 
 // lost reports a commit that was never pushed and lies on another machine, one
@@ -211,6 +213,7 @@ func (h *githubClient) lost(ctx context.Context, run *pipeline.Run) (pipeline.Ev
 type pusher struct {
 	gateway *sandbox.Gateway
 	token   func(context.Context, pipeline.Repo) (string, error)
+	run     *pipeline.Run
 }
 
 func (p pusher) Push(ctx context.Context, repo pipeline.Repo, branch, sha, old string) error {
@@ -218,7 +221,12 @@ func (p pusher) Push(ctx context.Context, repo pipeline.Repo, branch, sha, old s
 	if err != nil {
 		return err
 	}
-	return p.gateway.Push(ctx, repo, token, branch, sha, old)
+	return p.gateway.Push(ctx, repo, token, pushOf(p.run, branch, sha, old))
+}
+
+// pushOf is a push of a run's work.
+func pushOf(run *pipeline.Run, branch, sha, old string) sandbox.PushOptions {
+	return sandbox.PushOptions{Branch: branch, SHA: sha, Old: old, Base: run.Base, Cleared: slices.Sorted(maps.Keys(run.Cleared))}
 }
 
 func (p pusher) Diff(ctx context.Context, repo pipeline.Repo, from, to string) (string, error) {
@@ -239,8 +247,12 @@ func NewGitHubApp(cfg settings.Config, log *slog.Logger) (*github.App, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the App's private key: %w", err)
 	}
+	finder, err := newSecrets(cfg)
+	if err != nil {
+		return nil, err
+	}
 	return github.New(github.Options{
-		BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: Slug, LogHosts: cfg.LogHosts,
+		Secrets: finder, BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: Slug, LogHosts: cfg.LogHosts,
 		MinWriteInterval: cfg.WriteInterval, Timeout: cfg.CallTimeout, Log: log, UserAgent: "forge/" + Version(), Gaps: true,
 	})
 }

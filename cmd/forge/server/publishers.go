@@ -18,7 +18,7 @@ func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, _ bool) 
 	if run.Head == run.Base || run.Head == run.Published.Head {
 		return pub, nil, nil
 	}
-	err := l.gateway.Push(ctx, run.Repo, "", run.Branch, run.Head, run.Published.Head)
+	err := l.gateway.Push(ctx, run.Repo, "", pushOf(run, run.Branch, run.Head, run.Published.Head))
 	var moved *sandbox.MovedError
 	var rejected *sandbox.RejectedError
 	switch {

@@ -38,7 +38,7 @@ type testServer struct {
 
 type testOptions struct {
 	files  map[string]string // over the greeter's; an empty text removes
-	tape   string            // default: servertest.GreeterTape
+	tape   string            // default: servertest.GreeterTape; WEBHOOK_SECRET in it is the App's
 	body   string            // of the issue
 	title  string
 	author string                                           // of the issue; default: acme
@@ -94,7 +94,7 @@ func newTestServer(t *testing.T, o testOptions) *testServer {
 
 func (ts *testServer) startServer(dir string, o testOptions) {
 	ts.t.Helper()
-	env, err := demo.Environment(ts.gh, dir, []byte(o.tape))
+	env, err := demo.Environment(ts.gh, dir, []byte(strings.ReplaceAll(o.tape, "WEBHOOK_SECRET", ts.gh.WebhookSecret)))
 	if err != nil {
 		ts.t.Fatal(err)
 	}

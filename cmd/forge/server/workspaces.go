@@ -34,8 +34,13 @@ func newWorkspaces(o Options) (*sandbox.Manager, *sandbox.Gateway, error) {
 	if cfg.GitHubURL != "" {
 		hosts = append(hosts, cfg.GitHubURL)
 	}
+	finder, err := newSecrets(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
 	gateway, err := sandbox.NewGateway(sandbox.GatewayOptions{
-		Dir: filepath.Join(cfg.StateDir, "git"), Hosts: hosts, AllowLocal: o.Local, Prefix: Slug + "/", GID: gid, Log: o.Log,
+		Secrets: finder,
+		Dir:     filepath.Join(cfg.StateDir, "git"), Hosts: hosts, AllowLocal: o.Local, Prefix: Slug + "/", GID: gid, Log: o.Log,
 	})
 	return spaces, gateway, err
 }

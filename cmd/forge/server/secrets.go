@@ -1,0 +1,62 @@
+package server
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"forge/cmd/forge/settings"
+	"forge/pipeline/secrets"
+)
+
+// newSecrets makes what everything that is pushed or posted is looked through with: it
+// knows the shapes of credentials, and all secrets that the server holds.
+func newSecrets(cfg settings.Config) (*secrets.Scanner, error) {
+	var own []string
+	v := reflect.ValueOf(cfg)
+	for i := range v.NumField() { // every one, also those that are added later
+		if s, ok := v.Field(i).Interface().(settings.Secret); ok {
+			own = append(own, s.Reveal())
+		}
+	}
+	if db := cfg.DatabaseURL.Reveal(); !strings.Contains(db, "://") { // the path of a file is none
+		for i := range own {
+			if own[i] == db {
+				own[i] = ""
+			}
+		}
+	}
+	own = append(own, headerSecrets(os.Getenv("OTEL_EXPORTER_OTLP_HEADERS"))...)
+	if cfg.PrivateKeyFile != "" {
+		key, err := os.ReadFile(cfg.PrivateKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the App's private key: %w", err)
+		}
+		own = append(own, string(key))
+	}
+	return secrets.New(own...), nil
+}
+
+var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret`)
+
+// headerSecrets returns the secrets of headers as OpenTelemetry takes them:
+// "authorization=Bearer%20abc,x-tenant=one".
+func headerSecrets(headers string) (out []string) {
+	for h := range strings.SplitSeq(headers, ",") {
+		name, value, _ := strings.Cut(h, "=")
+		if plain, err := url.PathUnescape(value); err == nil {
+			value = plain
+		}
+		value = strings.TrimSpace(value)
+		if _, after, ok := strings.Cut(value, " "); ok {
+			value = after // without "Bearer"
+		}
+		if secretHeader.MatchString(name) {
+			out = append(out, value)
+		}
+	}
+	return out
+}
