@@ -207,9 +207,17 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
 			return err
 		}
 	}
+	told := ""
+	if len(signals) == 0 {
+		before, followed, err := e.dismissedAlready(ctx, run, n)
+		if err != nil {
+			return err
+		}
+		told = acknowledge(n, before, followed)
+	}
 	return e.say(ctx, run, p, func(r *pipeline.Run, at time.Time) ([]pipeline.Event, reply, error) {
 		follow := prefix(p.GUID, r.Dismissals(signals, at))
-		all, text := append(slices.Clip(signals), follow...), acknowledge(n, signals, follow)
+		all, text := append(slices.Clip(signals), follow...), cmp.Or(told, acknowledge(n, signals, follow))
 		if n.Kind == pipeline.NoticeFeedback && e.Observer != nil {
 			if len(words) == 0 {
 				return nil, reply{text, fmt.Sprintf("run %d: nothing new: %s", r.ID, n.Why)}, nil

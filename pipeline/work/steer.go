@@ -132,6 +132,31 @@ func acknowledge(n pipeline.Notice, signals, follow []pipeline.Event) string {
 	return ""
 }
 
+// dismissedAlready returns the dismissal that a /forge dismiss has made, and what
+// followed from it, when another delivery about the same reply was taken in first:
+// GitHub sends one of the comment and one of the review that it belongs to.
+func (e *Engine[W, T]) dismissedAlready(ctx context.Context, run *pipeline.Run, n pipeline.Notice) (signals, follow []pipeline.Event, err error) {
+	if n.Kind != pipeline.NoticeFeedback || n.Command.Name != "dismiss" || n.Thread == 0 {
+		return nil, nil, nil
+	}
+	events, err := e.store.Events(ctx, run.ID, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read what is known of run %d: %w", run.ID, err)
+	}
+	for i := len(events) - 1; i >= 0; i-- {
+		s := events[i].Data.Signal
+		if events[i].Type != pipeline.EventDismissed || s == nil || s.Comment != n.Thread || s.Actor.ID != n.Actor.ID {
+			continue
+		}
+		signals = events[i : i+1]
+		if i+1 < len(events) && events[i+1].Type == pipeline.EventGateAnswered && events[i+1].Data.Answer.Choice == "dismiss" {
+			follow = events[i+1 : i+2]
+		}
+		break
+	}
+	return signals, follow, nil
+}
+
 // busy is the outcome of what would have reopened a run beside an active one.
 func busy(err error) (string, bool) {
 	var active interface{ ActiveRun() int64 }

@@ -258,6 +258,34 @@ func TestDismissals(t *testing.T) {
 	}
 }
 
+// Covers H1: GitHub sends two deliveries of a reply, in any order; the dismissal in it is
+// acknowledged whichever is taken in first.
+func TestDismissalAcknowledged(t *testing.T) {
+	t.Parallel()
+	k := openStore(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, k, &crew{do: finds})
+		s := &street{facts: []pipeline.Signal{dismissal(false)}}
+		s.facts[0].Comment = 7
+		d.opts.Observer = s
+		d.drive()
+		review := pipeline.Notice{Kind: pipeline.NoticeFeedback, Pull: 30, Feedback: &pipeline.Feedback{Event: "pull_request_review", Action: "submitted", State: "commented"}}
+		d.has(d.says(review), "run 1: dismissed F1 by mia")
+		d.replied(0, "")
+		s.facts = nil
+		reply := pipeline.Notice{Kind: pipeline.NoticeFeedback, Pull: 30, Comment: 8, Thread: 7, Command: pipeline.SlashCommand{Name: "dismiss"},
+			Feedback: &pipeline.Feedback{Event: "pull_request_review_comment", Action: "created"}, Why: "a reply"}
+		d.has(d.says(reply), "run 1: nothing new: a reply")
+		d.replied(1, "Nothing else keeps the run: it goes on.")
+		reply.Actor = eve
+		d.says(reply)
+		d.replied(1, "")
+		reply.Actor, reply.Thread = maintainer, 6
+		d.says(reply)
+		d.replied(1, "")
+	})
+}
+
 // A dismissal that is taken back on a pull request that is closed, or beside another
 // run, is kept and reopens nothing.
 func TestTakenBackInVain(t *testing.T) {
