@@ -110,6 +110,9 @@ func (r *Run) resumed() string {
 // goesOn says what an answer that lets the run go on does; "" for the others, whose
 // name says it.
 func (r *Run) goesOn(g *Gate, a *Answer) string {
+	if r.State == StateStopped && a.Choice != "take-over" {
+		return fmt.Sprintf("Run %d has your answer, and is still stopped: `/forge resume` lets it go on with it.", r.ID)
+	}
 	if a.Choice != "continue" && a.Choice != "retry" || g.Guard == nil {
 		return ""
 	}
