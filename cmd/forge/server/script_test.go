@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -244,6 +245,7 @@ var scriptCommands = map[string]func(s *script, args []string){
 	"body":    func(s *script, args []string) { s.contains("the pull request's body", s.pull().Body, args...) },
 	"reviews": func(s *script, args []string) { s.contains("the reviews", s.reviews(), args...) },
 	"thread":  (*script).doThread,
+	"replied": (*script).doReplied,
 	"threads": func(s *script, args []string) { s.equal("threads", len(s.pull().Threads), args[0]) },
 	"pulls": func(s *script, args []string) {
 		pulls, err := s.gh.Pulls(greetRepo)
@@ -371,6 +373,20 @@ func (s *script) doThread(args []string) {
 		text.WriteString(c.Author + ": " + c.Body + "\n")
 	}
 	s.contains("the thread "+args[0], text.String(), args[2:]...)
+}
+
+// doReplied waits until a thread says something.
+func (s *script) doReplied(args []string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 60*time.Second)
+	defer cancel()
+	var said []githubtest.Comment
+	if err := s.gh.Wait(ctx, func() bool {
+		said = s.thread(args[0]).Comments
+		return slices.ContainsFunc(said, func(c githubtest.Comment) bool { return strings.Contains(c.Body, args[1]) })
+	}); err != nil {
+		s.t.Fatalf("nobody says %q in the thread %q: %+v", args[1], args[0], said)
+	}
 }
 
 // thread finds a thread by words of its first comment, or by "PATH: WORDS".
