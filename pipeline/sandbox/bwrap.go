@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,7 +86,7 @@ func (w *worker) bubblewrap(ctx context.Context, c pipeline.Command, dir string)
 		p.status <- report
 	})
 	limits := append([]string{w.Prlimit}, w.rlimits()...)
-	argv := append([]string{"--args", "3", "--"}, append(append(limits, "--"), c.Args...)...)
+	argv := slices.Concat([]string{"--args", "3", "--"}, limits, []string{"--"}, w.bridged(c.Args))
 	p.cmd = exec.CommandContext(ctx, w.Bwrap, argv...)
 	p.cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	p.cmd.Dir = "/"
@@ -155,9 +156,20 @@ func (w *worker) boxArgs(c pipeline.Command, dir string) []string {
 	}
 	args = append(args,
 		"--ro-bind", w.Seed, boxSeed, "--bind", w.private(), boxCache, "--bind", w.scratch(), boxScratch,
-		"--bind", w.tree.dir, boxTree, "--chdir", path.Join(boxTree, dir), "--remount-ro", "/",
 	)
-	for _, kv := range append(w.commandEnv(at), c.Env...) {
+	if w.installing != nil {
+		home := boxTree
+		if w.staged {
+			home = boxDeps
+		}
+		args = append(append(args, "--ro-bind", w.tree.dir, boxTree), w.installArgs()...)
+		args = append(args, "--chdir", path.Join(home, dir))
+	} else {
+		args = append(append(args, "--bind", w.tree.dir, boxTree), w.depsArgs()...)
+		args = append(args, "--chdir", path.Join(boxTree, dir))
+	}
+	args = append(args, "--remount-ro", "/")
+	for _, kv := range w.withDeps(w.commandEnv(at), c.Env, dir) {
 		key, value, _ := strings.Cut(kv, "=")
 		args = append(args, "--setenv", key, value)
 	}

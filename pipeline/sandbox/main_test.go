@@ -18,6 +18,9 @@ import (
 // The test binary is the worker too: the manager starts it with these arguments.
 const workerArg = "-act-as-worker"
 
+// bridgeArg makes it the bridge in a sandbox.
+const bridgeArg = "-act-as-bridge"
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerArg {
 		err := actAsWorker(os.Args[2:])
@@ -27,6 +30,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == bridgeArg {
+		os.Exit(Bridge(os.Args[2:]))
 	}
 	flag.Parse()
 	if testing.CoverMode() != "" {
@@ -125,6 +131,7 @@ func newManager(t testing.TB, o Options) *Manager {
 		o.Args = []string{workerArg}
 	}
 	o.Args = append(o.Args, "cover="+coverDir)
+	o.Bridge = []string{bridgeArg}
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	m, err := New(o)
 	if err != nil {

@@ -83,6 +83,7 @@ type Options struct {
 	Dir        string   // state directory: work trees and build caches; made when missing, never one that others use
 	Exe        string   // the forge binary
 	Args       []string // that make it a worker; empty: {"worker"}
+	Bridge     []string // that make it a bridge to registries; empty: {"bridge"}
 	UID, GID   int      // the worker's, when this process is root; 0: 65534. Never root
 	Unsafe     bool     // no bubblewrap: commands run directly, as the worker's user. For the server's own configuration alone
 	Limits     Limits   //
@@ -97,6 +98,7 @@ type Manager struct {
 	dir    string
 	exe    string
 	args   []string
+	bridge []string
 	uid    int // -1: the worker runs as this process' own user
 	gid    int
 	setup  setup // what every worker is told
@@ -107,6 +109,11 @@ type Manager struct {
 	mu     sync.Mutex
 	probed time.Time      // when the last good probe was; zero after a sandbox error
 	seeds  map[string]int // how many workspaces use a seed
+	copied bool           // this program lies where a sandbox can be shown it
+
+	maxDeps   int64          // bytes of all trees of dependencies
+	depsUse   map[string]int // how many workspaces use a tree of dependencies
+	depsLocks sync.Map       // path of a tree → chan struct{}, full while it is made
 }
 
 // New checks the options and prepares the state directory. It does not probe the
@@ -122,12 +129,15 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, uid: -1, gid: -1, log: o.Log, now: time.Now}
+	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxDeps: maxDeps}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
 	if len(m.args) == 0 {
 		m.args = []string{"worker"}
+	}
+	if len(m.bridge) == 0 {
+		m.bridge = []string{"bridge"}
 	}
 	if os.Geteuid() == 0 {
 		m.uid, m.gid = o.UID, o.GID
@@ -148,7 +158,7 @@ func New(o Options) (*Manager, error) {
 
 // prepare makes the state directory: passable, not readable, for the worker.
 func (m *Manager) prepare() error {
-	for _, d := range []string{m.dir, m.path("trees"), m.path("seeds"), m.path("etc")} {
+	for _, d := range []string{m.dir, m.path("trees"), m.path("seeds"), m.path("deps"), m.path("etc")} {
 		if err := os.MkdirAll(d, 0o711); err != nil {
 			return fmt.Errorf("make sandbox directory: %w", err)
 		}
@@ -159,6 +169,12 @@ func (m *Manager) prepare() error {
 	// Caches of earlier versions, which commands could write.
 	if err := removeTree(m.path("cache")); err != nil {
 		return fmt.Errorf("remove old caches: %w", err)
+	}
+	left, _ := filepath.Glob(m.path("deps", "new-*")) // installations that a crash cut off
+	for _, dir := range left {
+		if err := removeTree(dir); err != nil {
+			return fmt.Errorf("remove half-made dependencies: %w", err)
+		}
 	}
 	for name, text := range etcFiles {
 		if err := writeFile(m.path("etc", name), text, 0o644); err != nil {

@@ -63,6 +63,10 @@ type worker struct {
 	command sync.Mutex // one process at a time, so that all descendants are its own
 	laid    bool       // the private cache is there and may be used; under command
 	used    bool       // a command has seen it; under command
+
+	deps       deps        // what commands use; under command
+	installing *installing // the command that runs installs; under command
+	staged     bool        // it runs in the tree to be made; under command
 }
 
 // Worker is the main function of `forge worker`: it answers calls that come in
@@ -219,18 +223,35 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 		return nil, errors.New("the worker is not set up")
 	}
 	if r.Method == "run" || r.Method == "warm" {
-		var c pipeline.Command
-		if err := json.Unmarshal(r.Params, &c); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.Method, err)
+		c, err := unmarshal[pipeline.Command](r.Method, r.Params)
+		if err != nil {
+			return nil, err
 		}
 		if r.Method == "warm" {
 			return nil, w.warm(ctx, c)
 		}
 		return w.run(ctx, c)
 	}
-	var p pathParams
-	if err := json.Unmarshal(r.Params, &p); err != nil {
-		return nil, fmt.Errorf("%s: %w", r.Method, err)
+	switch r.Method {
+	case "use":
+		d, err := unmarshal[deps](r.Method, r.Params)
+		if err != nil {
+			return nil, err
+		}
+		return nil, w.use(d)
+	case "install", "stage":
+		p, err := unmarshal[installing](r.Method, r.Params)
+		if err != nil {
+			return nil, err
+		}
+		if r.Method == "stage" {
+			return nil, w.stage(p)
+		}
+		return w.install(ctx, p)
+	}
+	p, err := unmarshal[pathParams](r.Method, r.Params)
+	if err != nil {
+		return nil, err
 	}
 	switch r.Method {
 	case "checkout":

@@ -40,6 +40,7 @@ type Workspace struct {
 	m    *Manager
 	dir  string // holds the work tree, scratch files and the private cache; removed on Close
 	seed string // of its caches
+	deps string // the tree of dependencies that it uses; under the manager's mutex
 	mark string // in the environment of everything that it starts
 	cmd  *exec.Cmd
 	in   io.WriteCloser
@@ -400,6 +401,7 @@ func (w *Workspace) close() error {
 	}
 	if w.seed != "" {
 		w.m.leaveSeed(w.seed)
+		w.m.leaveDeps(w)
 	}
 	if w.dir == "" {
 		return nil

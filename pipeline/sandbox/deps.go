@@ -1,0 +1,512 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Dependencies of a repository are installed by commands of their own, before and
+// apart from all others: with the work tree read-only, caches that nothing has seen,
+// and sockets to registries in place of a network. What they make is kept under a key
+// that stands for all that it was made of, and from then on nobody can write to it:
+// the commands of the repository see it read-only.
+
+// Where dependencies are inside the sandbox.
+const (
+	boxDeps  = "/deps"
+	boxRoute = "/run/registries"
+	boxSelf  = "/run/forge"
+)
+
+// DepsPath is where commands see the tree of dependencies.
+const DepsPath = boxDeps
+
+// aboutFile describes a kept tree, in the words of whoever made it.
+const aboutFile = "about.json"
+
+// maxDeps is how much the trees of all repositories take; the ones that were not
+// used for the longest time go first.
+const maxDeps = 20 << 30
+
+// Mount shows a directory of a tree of dependencies at a place of the work tree.
+type Mount struct {
+	From string `json:"from"` // in the tree of dependencies
+	To   string `json:"to"`   // in the work tree
+}
+
+// DirEnv is what commands in a directory of the work tree, and below it, are told.
+// PATH and PYTHONPATH are put behind what is there; the others replace it.
+type DirEnv struct {
+	Dir string   `json:"dir"` // "." for the top
+	Env []string `json:"env"` // KEY=value
+}
+
+// Use says how commands use a tree of dependencies.
+type Use struct {
+	Mounts []Mount  `json:"mounts,omitempty"`
+	Env    []DirEnv `json:"env,omitempty"`
+}
+
+// Installation is a tree of dependencies to be made.
+type Installation struct {
+	Key     string  // stands for all that the tree is made of
+	Sockets string  // directory of the host with the sockets; empty: none
+	Routes  []Route // to them
+	// Make makes the tree. The error is why there is none; else what it returns
+	// describes the tree, as [Workspace.Installed] gives it back.
+	Make func(ctx context.Context, in Installer) (about []byte, err error)
+}
+
+// Installer is what an installation works with.
+type Installer interface {
+	// Run runs a command in a directory of the work tree, which it cannot write, or,
+	// when the directory begins with [DepsPath], in one of the tree to be made.
+	Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error)
+	// Stage writes a file of the tree to be made.
+	Stage(ctx context.Context, name string, content []byte) error
+}
+
+// depsDir is where a repository's tree of that key is kept.
+func (w *Workspace) depsDir(key string) string {
+	return w.m.path("deps", filepath.Base(w.seed), dirName(key))
+}
+
+// Installed returns the description of a kept tree.
+func (w *Workspace) Installed(key string) (about []byte, ok bool) {
+	about, err := os.ReadFile(filepath.Join(w.depsDir(key), aboutFile))
+	return about, err == nil
+}
+
+// Install makes a tree of dependencies, unless there is one with its key by now.
+func (w *Workspace) Install(ctx context.Context, o Installation) error {
+	if w.m.setup.Unsafe {
+		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "dependencies are installed in a sandbox alone: apt-get install bubblewrap"}
+	}
+	defer w.m.lockDeps(w.depsDir(o.Key))()
+	if _, ok := w.Installed(o.Key); ok {
+		return nil
+	}
+	exe, err := w.m.visibleExe()
+	if err != nil {
+		return err
+	}
+	dir, err := w.makeDeps(o.Key)
+	if err != nil {
+		return fmt.Errorf("install dependencies: %w", roomFault(w.m.dir, err))
+	}
+	defer func() { _ = removeTree(dir) }()
+	in := &installer{w, installing{Dir: filepath.Join(dir, "tree"), Sockets: o.Sockets, Routes: o.Routes, Exe: exe, Args: w.m.bridge}}
+	about, err := o.Make(ctx, in)
+	if err != nil {
+		return err
+	}
+	if err := w.keepDeps(dir, o.Key, about); err != nil {
+		return fmt.Errorf("keep dependencies: %w", roomFault(w.m.dir, err))
+	}
+	return w.m.pruneDeps()
+}
+
+// makeDeps makes the directory of a tree to be made.
+func (w *Workspace) makeDeps(key string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(w.depsDir(key)), 0o711); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(w.m.path("deps"), "new-")
+	if err != nil {
+		return "", err
+	}
+	tree := filepath.Join(dir, "tree")
+	err = errors.Join(os.Chmod(dir, 0o711), os.Mkdir(tree, 0o755))
+	if err == nil {
+		err = w.m.own(tree)
+	}
+	return dir, err
+}
+
+// keepDeps takes the tree out of the worker's hands and puts it where it is found.
+func (w *Workspace) keepDeps(dir, key string, about []byte) error {
+	if err := freeze(filepath.Join(dir, "tree"), os.Geteuid() == 0); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, aboutFile), about, 0o600); err != nil {
+		return err
+	}
+	if err := removeTree(w.depsDir(key)); err != nil { // one without a description
+		return err
+	}
+	return os.Rename(dir, w.depsDir(key))
+}
+
+// freeze makes a tree readable for all and writable for nobody; own makes it this
+// user's, too. Links are not followed: the tree is what a command made.
+func freeze(dir string, own bool) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if own {
+			if err := root.Lchown(name, 0, 0); err != nil {
+				return err
+			}
+		}
+		switch {
+		case d.IsDir():
+			return root.Chmod(name, 0o755)
+		case d.Type().IsRegular():
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			return root.Chmod(name, 0o444|info.Mode().Perm()&0o111)
+		case d.Type() == fs.ModeSymlink:
+			return nil
+		}
+		return root.Remove(name) // a socket or a pipe
+	})
+}
+
+// Use gives the commands that follow a kept tree of dependencies; an empty key takes
+// it away.
+func (w *Workspace) Use(ctx context.Context, key string, use Use) error {
+	p := deps{Use: use}
+	if key != "" {
+		dir := w.depsDir(key)
+		now := time.Now()
+		if err := os.Chtimes(filepath.Join(dir, aboutFile), now, now); err != nil {
+			return fmt.Errorf("use dependencies: %w", err)
+		}
+		p.Dir = filepath.Join(dir, "tree")
+	}
+	if err := w.call(ctx, "use", p, nil); err != nil {
+		return err
+	}
+	w.m.mu.Lock()
+	defer w.m.mu.Unlock()
+	if w.m.depsUse == nil {
+		w.m.depsUse = map[string]int{}
+	}
+	if w.deps != "" {
+		w.m.depsUse[w.deps]--
+	}
+	if w.deps = p.Dir; p.Dir != "" {
+		w.m.depsUse[p.Dir]++
+	}
+	return nil
+}
+
+// leaveDeps ends a workspace's use.
+func (m *Manager) leaveDeps(w *Workspace) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w.deps != "" {
+		m.depsUse[w.deps]--
+		w.deps = ""
+	}
+}
+
+// lockDeps has one installation of a tree at a time.
+func (m *Manager) lockDeps(dir string) (unlock func()) {
+	one, _ := m.depsLocks.LoadOrStore(dir, make(chan struct{}, 1))
+	lock := one.(chan struct{})
+	lock <- struct{}{}
+	return func() { <-lock }
+}
+
+// pruneDeps removes the trees that were not used for the longest time while all
+// together are too big. What a workspace uses stays.
+func (m *Manager) pruneDeps() error {
+	abouts, err := filepath.Glob(m.path("deps", "*", "*", aboutFile))
+	if err != nil {
+		return err
+	}
+	type kept struct {
+		dir  string
+		size int64
+		used time.Time
+	}
+	var all []kept
+	var total int64
+	for _, about := range abouts {
+		info, err := os.Stat(about)
+		if err != nil {
+			continue // removed meanwhile
+		}
+		k := kept{dir: filepath.Dir(about), used: info.ModTime(), size: diskUse(filepath.Dir(about))}
+		all = append(all, k)
+		total += k.size
+	}
+	slices.SortFunc(all, func(a, b kept) int { return a.used.Compare(b.used) })
+	for _, k := range all {
+		if total <= m.maxDeps {
+			return nil
+		}
+		m.mu.Lock()
+		busy := m.depsUse[filepath.Join(k.dir, "tree")] > 0
+		m.mu.Unlock()
+		if busy {
+			continue
+		}
+		if err := removeTree(k.dir); err != nil {
+			return fmt.Errorf("remove old dependencies: %w", err)
+		}
+		total -= k.size
+	}
+	return nil
+}
+
+// diskUse is what a directory takes.
+func diskUse(dir string) int64 {
+	var total int64
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil {
+			if info, err := d.Info(); err == nil {
+				total += blocksOf(info)
+			}
+		}
+		return nil
+	})
+	return total
+}
+
+// visibleExe is a copy of this program that a sandbox can be shown: the original
+// may lie where the worker's user cannot reach it.
+func (m *Manager) visibleExe() (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	to := m.path("bin", "forge")
+	if m.copied {
+		return to, nil
+	}
+	if err := copyFile(m.exe, to); err != nil {
+		return "", fmt.Errorf("copy this program for the sandbox: %w", err)
+	}
+	m.copied = true
+	return to, nil
+}
+
+func copyFile(from, to string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if err := os.MkdirAll(filepath.Dir(to), 0o711); err != nil {
+		return err
+	}
+	dst, err := os.CreateTemp(filepath.Dir(to), "new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(dst.Name())
+	_, err = io.Copy(dst, src)
+	if err = errors.Join(err, dst.Chmod(0o755), dst.Close()); err != nil {
+		return err
+	}
+	return os.Rename(dst.Name(), to)
+}
+
+// installing is what a worker is told for commands that install.
+type installing struct {
+	Command pipeline.Command `json:"command"`
+	Dir     string           `json:"dir"` // of the tree to be made
+	Sockets string           `json:"sockets"`
+	Routes  []Route          `json:"routes"`
+	Exe     string           `json:"exe"`  // this program, where a sandbox can be shown it
+	Args    []string         `json:"args"` // that make it a bridge
+
+	Name    string `json:"name,omitempty"` // of a file to be staged
+	Content []byte `json:"content,omitempty"`
+}
+
+type installer struct {
+	w  *Workspace
+	in installing
+}
+
+func (i *installer) Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error) {
+	p := i.in
+	p.Command = c
+	var r pipeline.CommandResult
+	return r, i.w.call(ctx, "install", p, &r)
+}
+
+func (i *installer) Stage(ctx context.Context, name string, content []byte) error {
+	p := i.in
+	p.Name, p.Content = name, content
+	return i.w.call(ctx, "stage", p, nil)
+}
+
+// deps is the tree of dependencies that a worker's commands use.
+type deps struct {
+	Dir string `json:"dir"` // empty: none
+	Use
+}
+
+// use takes a tree of dependencies for the commands that follow. A place in the work
+// tree that is not a directory of its own is refused.
+func (w *worker) use(d deps) error {
+	for _, m := range d.Mounts {
+		to, err := cleanPath(m.To)
+		if err != nil {
+			return fmt.Errorf("use dependencies: %w", err)
+		}
+		for at := to; at != "."; at = path.Dir(at) {
+			info, err := w.tree.root.Lstat(at)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+				return fmt.Errorf("use dependencies: %w", err)
+			}
+			if err == nil && !info.IsDir() {
+				return fmt.Errorf("use dependencies: %s is in the way: it must be a directory", at)
+			}
+		}
+	}
+	w.command.Lock()
+	defer w.command.Unlock()
+	w.deps = d
+	return nil
+}
+
+// stage writes a file of a tree to be made.
+func (w *worker) stage(p installing) error {
+	name, err := cleanPath(p.Name)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(p.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return root.WriteFile(name, p.Content, 0o644)
+}
+
+// install runs a command that installs.
+func (w *worker) install(ctx context.Context, p installing) (pipeline.CommandResult, error) {
+	c := p.Command
+	inTree, staged := strings.CutPrefix(c.Dir, boxDeps)
+	if staged {
+		c.Dir = ""
+	}
+	dir, err := checkCommand(c)
+	if err != nil {
+		return pipeline.CommandResult{}, err
+	}
+	if staged {
+		if dir, err = cleanPath(strings.TrimPrefix(inTree, "/")); err != nil {
+			return pipeline.CommandResult{}, err
+		}
+	}
+	w.command.Lock()
+	defer w.command.Unlock()
+	w.retire() // nothing that a command left behind may be there
+	defer w.retire()
+	w.installing, w.staged = &p, staged
+	defer func() { w.installing = nil }()
+	return w.runLocked(ctx, c, dir)
+}
+
+// installArgs are bubblewrap's arguments for what only a command that installs sees.
+func (w *worker) installArgs() []string {
+	args := []string{"--bind", w.installing.Dir, boxDeps, "--ro-bind", w.installing.Exe, boxSelf}
+	if w.installing.Sockets != "" {
+		args = append(args, "--ro-bind", w.installing.Sockets, boxRoute)
+	}
+	return args
+}
+
+// bridged puts the bridge before a command that installs.
+func (w *worker) bridged(args []string) []string {
+	p := w.installing
+	if p == nil || len(p.Routes) == 0 {
+		return args
+	}
+	return slices.Concat([]string{boxSelf}, p.Args, []string{boxRoute, encodeRoutes(p.Routes)}, args)
+}
+
+// depsArgs are bubblewrap's arguments for the tree of dependencies.
+func (w *worker) depsArgs() []string {
+	if w.deps.Dir == "" {
+		return nil
+	}
+	args := []string{"--ro-bind", w.deps.Dir, boxDeps}
+	for _, m := range w.deps.Mounts {
+		args = append(args, "--ro-bind", filepath.Join(w.deps.Dir, m.From), path.Join(boxTree, m.To))
+	}
+	return args
+}
+
+// joined are variables whose values are put together.
+var joined = map[string]bool{"PATH": true, "PYTHONPATH": true}
+
+// withDeps adds what commands in a directory are told of dependencies. A command's
+// own environment counts more.
+func (w *worker) withDeps(base, own []string, dir string) []string {
+	if w.deps.Dir == "" || w.installing != nil {
+		return append(base, own...)
+	}
+	values := map[string]string{}
+	var keys []string
+	set := func(kv string, before bool) {
+		key, value, _ := strings.Cut(kv, "=")
+		old, ok := values[key]
+		switch {
+		case !ok:
+			keys = append(keys, key)
+		case joined[key] && before:
+			value += ":" + old
+		case joined[key]:
+			value = old + ":" + value
+		}
+		values[key] = value
+	}
+	for _, kv := range base {
+		set(kv, false)
+	}
+	rules := slices.Clone(w.deps.Env)
+	slices.SortStableFunc(rules, func(a, b DirEnv) int { return len(path.Clean(a.Dir)) - len(path.Clean(b.Dir)) })
+	for _, rule := range rules {
+		if at := path.Clean(rule.Dir); at == "." || dir == at || strings.HasPrefix(dir, at+"/") {
+			for _, kv := range rule.Env {
+				set(kv, false)
+			}
+		}
+	}
+	for _, kv := range own {
+		set(kv, true)
+	}
+	out := make([]string, 0, len(keys))
+	for _, k := range keys {
+		out = append(out, k+"="+values[k])
+	}
+	return out
+}
+
+// unmarshal reads a call's parameters.
+func unmarshal[T any](method string, params json.RawMessage) (T, error) {
+	var p T
+	if err := json.Unmarshal(params, &p); err != nil {
+		return p, fmt.Errorf("%s: %w", method, err)
+	}
+	return p, nil
+}
