@@ -170,6 +170,7 @@ type TestReport struct {
 	Tampered []Finding `json:"tampered,omitempty"` // tests removed, skipped or weakened since the base (lessons 16)
 	None     string    `json:"none,omitempty"`     // why nothing could be tested; then nothing is verified
 
+	Setup   []string     `json:"setup,omitempty"`   // what was installed before the tests ran, what could not be, and what of that the change edits
 	Before  []Failure    `json:"before,omitempty"`  // failed before the work began and fail still; neither passed nor flaky
 	Changed []TestChange `json:"changed,omitempty"` // tests of the base that pass only as the change edited them, each with the reviewer's reason
 	Unclean string       `json:"unclean,omitempty"` // why a suite could not run, or did not end well although no test failed; then nothing is verified

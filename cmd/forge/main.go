@@ -33,6 +33,10 @@ func main() {
 		}
 		return
 	}
+	// So is a bridge, which runs in a sandbox.
+	if len(os.Args) > 1 && os.Args[1] == "bridge" {
+		os.Exit(sandbox.Bridge(os.Args[2:]))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

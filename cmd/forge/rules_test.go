@@ -28,13 +28,14 @@ var mayImport = map[string][]string{
 	"pipeline/sandbox":  {"pipeline", "pipeline/text"},
 	"pipeline/identity": {"pipeline", "pipeline/text"},
 	"pipeline/registry": {},
+	"pipeline/deps":     {"pipeline"},
 	"pipeline/simulate": {"pipeline", "pipeline/text"}, // plays pipeline's own decisions against a model
 	"webhook":           {"pipeline", "pipeline/text"},
 	"github":            {"pipeline", "pipeline/text"},
 	"github/githubtest": {"pipeline", "pipeline/text"},
 	"learn":             {"pipeline", "pipeline/text"},
 	"cmd/forge":         {"*"},
-	"cmd/forge/phase":   {"pipeline", "pipeline/text", "pipeline/agent", "pipeline/check", "pipeline/identity", "pipeline/sandbox", "pipeline/work", "github"},
+	"cmd/forge/phase":   {"pipeline", "pipeline/text", "pipeline/agent", "pipeline/check", "pipeline/deps", "pipeline/identity", "pipeline/registry", "pipeline/sandbox", "pipeline/work", "github"},
 	"cmd/forge/memory":  {"pipeline", "pipeline/text", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/predict", "learn/recall", "learn/reflect", "learn/worth"},
 }
 

@@ -101,7 +101,7 @@ func open(t *testing.T, o Options) (*Gateway, *Session) {
 // raw sends bytes to a kind's socket, and returns the answer.
 func raw(t *testing.T, s *Session, k Kind, request string) (int, string) {
 	t.Helper()
-	c, err := net.Dial("unix", filepath.Join(s.Dir(), k.socketFile()))
+	c, err := net.Dial("unix", filepath.Join(s.Dir(), k.SocketFile()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -632,7 +632,7 @@ func TestBadRegistries(t *testing.T) {
 func TestClosedSessionIsGone(t *testing.T) {
 	u := newUpstreams(t, everything)
 	_, s := open(t, u.options(t))
-	c, err := net.Dial("unix", filepath.Join(s.Dir(), NPM.socketFile()))
+	c, err := net.Dial("unix", filepath.Join(s.Dir(), NPM.SocketFile()))
 	if err != nil {
 		t.Fatal(err)
 	}

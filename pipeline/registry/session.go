@@ -51,8 +51,8 @@ type Session struct {
 	sent   int64
 }
 
-// socketFile is the name of a kind's socket in a session's directory.
-func (k Kind) socketFile() string { return string(k) + ".sock" }
+// SocketFile is the name of a kind's socket in a session's directory.
+func (k Kind) SocketFile() string { return string(k) + ".sock" }
 
 // Open begins a session: a directory with one socket for each kind that has a
 // registry. Every user of this machine who learns the directory's name may connect;
@@ -82,7 +82,7 @@ func (s *Session) listen(ctx context.Context) error {
 		if !s.g.Has(k) {
 			continue
 		}
-		name := filepath.Join(s.dir, k.socketFile())
+		name := filepath.Join(s.dir, k.SocketFile())
 		l, err := net.Listen("unix", name)
 		if err != nil {
 			return err
@@ -100,6 +100,11 @@ func (s *Session) listen(ctx context.Context) error {
 		s.done.Go(func() { _ = server.Serve(netutil.LimitListener(l, 128)) })
 	}
 	return nil
+}
+
+// Kinds are those that have a socket.
+func (s *Session) Kinds() []Kind {
+	return slices.DeleteFunc(Kinds(), func(k Kind) bool { return !s.g.Has(k) })
 }
 
 // Dir holds the sockets, and nothing else.

@@ -43,12 +43,13 @@ const maxDeps = 20 << 30
 
 // Mount shows a directory of a tree of dependencies at a place of the work tree.
 type Mount struct {
-	From string `json:"from"` // in the tree of dependencies
+	From string `json:"from"` // in the tree of dependencies; empty: an empty directory that can be written, and is thrown away
 	To   string `json:"to"`   // in the work tree
 }
 
 // DirEnv is what commands in a directory of the work tree, and below it, are told.
-// PATH and PYTHONPATH are put behind what is there; the others replace it.
+// PATH and PYTHONPATH are put behind what is there, and told to commands above it, too,
+// which may go there; the others replace what is there.
 type DirEnv struct {
 	Dir string   `json:"dir"` // "." for the top
 	Env []string `json:"env"` // KEY=value
@@ -57,14 +58,15 @@ type DirEnv struct {
 // Use says how commands use a tree of dependencies.
 type Use struct {
 	Mounts []Mount  `json:"mounts,omitempty"`
-	Env    []DirEnv `json:"env,omitempty"`
+	Env    []DirEnv `json:"env,omitempty"` // what is above comes before what is below
 }
 
 // Installation is a tree of dependencies to be made.
 type Installation struct {
-	Key     string  // stands for all that the tree is made of
-	Sockets string  // directory of the host with the sockets; empty: none
-	Routes  []Route // to them
+	Key     string                  // stands for all that the tree is made of
+	Stale   func(about []byte) bool // whether a kept tree is to be made again; nil: never
+	Sockets string                  // directory of the host with the sockets; empty: none
+	Routes  []Route                 // to them
 	// Make makes the tree. The error is why there is none; else what it returns
 	// describes the tree, as [Workspace.Installed] gives it back.
 	Make func(ctx context.Context, in Installer) (about []byte, err error)
@@ -96,7 +98,7 @@ func (w *Workspace) Install(ctx context.Context, o Installation) error {
 		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "dependencies are installed in a sandbox alone: apt-get install bubblewrap"}
 	}
 	defer w.m.lockDeps(w.depsDir(o.Key))()
-	if _, ok := w.Installed(o.Key); ok {
+	if about, ok := w.Installed(o.Key); ok && (o.Stale == nil || !o.Stale(about)) {
 		return nil
 	}
 	exe, err := w.m.visibleExe()
@@ -451,6 +453,10 @@ func (w *worker) depsArgs() []string {
 	}
 	args := []string{"--ro-bind", w.deps.Dir, boxDeps}
 	for _, m := range w.deps.Mounts {
+		if m.From == "" {
+			args = append(args, "--size", "67108864", "--tmpfs", path.Join(boxTree, m.To))
+			continue
+		}
 		args = append(args, "--ro-bind", filepath.Join(w.deps.Dir, m.From), path.Join(boxTree, m.To))
 	}
 	return args
@@ -483,11 +489,12 @@ func (w *worker) withDeps(base, own []string, dir string) []string {
 	for _, kv := range base {
 		set(kv, false)
 	}
-	rules := slices.Clone(w.deps.Env)
-	slices.SortStableFunc(rules, func(a, b DirEnv) int { return len(path.Clean(a.Dir)) - len(path.Clean(b.Dir)) })
-	for _, rule := range rules {
-		if at := path.Clean(rule.Dir); at == "." || dir == at || strings.HasPrefix(dir, at+"/") {
-			for _, kv := range rule.Env {
+	for _, rule := range w.deps.Env {
+		at := path.Clean(rule.Dir)
+		above := at == "." || dir == at || strings.HasPrefix(dir, at+"/")
+		below := dir == "." || strings.HasPrefix(at, dir+"/")
+		for _, kv := range rule.Env {
+			if key, _, _ := strings.Cut(kv, "="); above || below && joined[key] {
 				set(kv, false)
 			}
 		}

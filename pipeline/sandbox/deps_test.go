@@ -100,6 +100,7 @@ func TestDependencies(t *testing.T) { // D1, S9
 	use := Use{Mounts: []Mount{{From: "node/node_modules", To: "web/node_modules"}}, Env: []DirEnv{
 		{Dir: ".", Env: []string{"PATH=/deps/bin", "A=top", "PYTHONPATH=/deps/py"}},
 		{Dir: "web", Env: []string{"A=web"}},
+		{Dir: "web/py", Env: []string{"A=py", "PYTHONPATH=/deps/web"}},
 	}}
 	check := func(w *Workspace) {
 		t.Helper()
@@ -111,8 +112,8 @@ func TestDependencies(t *testing.T) { // D1, S9
 			want    string
 		}{
 			{script("cat web/node_modules/left/index.js; tool"), "left\ntool"},
-			{script("echo $A $PYTHONPATH"), "top /deps/py"},
-			{pipeline.Command{Args: []string{"/bin/sh", "-c", "echo $A $PYTHONPATH"}, Dir: "web", Env: []string{"PYTHONPATH=src"}}, "web src:/deps/py"},
+			{script("echo $A $PYTHONPATH"), "top /deps/py:/deps/web"},
+			{pipeline.Command{Args: []string{"/bin/sh", "-c", "echo $A $PYTHONPATH"}, Dir: "web", Env: []string{"PYTHONPATH=src"}}, "web src:/deps/py:/deps/web"},
 			{pipeline.Command{Args: []string{"/bin/sh", "-c", "echo $A"}, Env: []string{"A=own"}}, "own"},
 			{script("for f in /deps/new /deps/bin/tool /work/web/node_modules/left/index.js /work/web/node_modules/new; do (echo bad > $f) 2>/dev/null && echo wrote $f; done; chmod u+w /deps/bin 2>/dev/null && echo changed; rm -rf /deps/bin 2>/dev/null; ls /deps"), "bin\nlink\nnode"},
 			{script("ls -ld /deps/bin/tool | cut -c1-10"), "-r-xr-xr-x"},

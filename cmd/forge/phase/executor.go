@@ -77,6 +77,8 @@ type Options struct {
 	// nil without GitHub.
 	Comments func(ctx context.Context, repo pipeline.Repo, issue int) ([]agent.Comment, error)
 
+	Dependencies Dependencies // without registries, nothing is installed
+
 	Log         *slog.Logger
 	Now         func() time.Time
 	TestTimeout time.Duration // of one test command, instead of the run's tests.timeout_minutes; 0: that
@@ -87,14 +89,17 @@ type Options struct {
 type Executor struct {
 	o Options
 
-	mu   sync.Mutex
-	open map[int64]*sandbox.Workspace // one per run, kept between its phases
-	said map[int64][]agent.Comment    // on the runs' issues, when last read; as long as their workspaces
+	mu      sync.Mutex
+	open    map[int64]*sandbox.Workspace  // one per run, kept between its phases
+	setup   map[int64]map[string][]string // what there is to say about the dependencies of commits; as long
+	tools   map[string]string             // package managers of the server, as commands see them
+	toolsAt time.Time
+	said    map[int64][]agent.Comment // on the runs' issues, when last read; as long as their workspaces
 }
 
 // New returns an executor, which is a work.Executor.
 func New(o Options) *Executor {
-	return &Executor{o: o, open: map[int64]*sandbox.Workspace{}, said: map[int64][]agent.Comment{}}
+	return &Executor{o: o, open: map[int64]*sandbox.Workspace{}, said: map[int64][]agent.Comment{}, setup: map[int64]map[string][]string{}}
 }
 
 // Do carries out a phase and returns the events that its result is.

@@ -22,6 +22,7 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 			return pipeline.Data{}, err
 		}
 		baseline = &report
+		baseline.Setup = x.told(run.ID, planned(run))
 		if err := ws.Checkout(ctx, run.Base); err != nil { // without what the tests left behind
 			return pipeline.Data{}, err
 		}

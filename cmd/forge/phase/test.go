@@ -86,6 +86,7 @@ func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job)
 	trees := &trees{x: x, run: run}
 	defer trees.close()
 	report, err := check.Verify(ctx, trees.open, opts)
+	report.Setup = x.told(run.ID, run.Head)
 	if err != nil || len(report.Changed) == 0 {
 		return report, err
 	}
@@ -116,13 +117,19 @@ func (t *trees) open(ctx context.Context, sha string) (check.Tree, error) {
 		return nil, err
 	}
 	if t.ws != nil {
-		return lent{t.ws}, t.ws.Checkout(ctx, sha)
+		if err := t.ws.Checkout(ctx, sha); err != nil {
+			return nil, err
+		}
+		return lent{t.ws}, t.x.provide(ctx, t.run, t.ws, sha)
 	}
 	var err error
 	t.ws, err = t.x.o.Spaces.Open(ctx, sandbox.OpenOptions{
 		Name: fmt.Sprintf("verdict-%d", t.run.ID), GitDir: t.x.o.Gateway.Dir(t.run.Repo), Commit: sha, Cache: cacheKey(t.run.Repo),
 	})
-	return lent{t.ws}, err
+	if err != nil {
+		return nil, err
+	}
+	return lent{t.ws}, t.x.provide(ctx, t.run, t.ws, sha)
 }
 
 func (t *trees) close() {

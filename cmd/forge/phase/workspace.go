@@ -21,7 +21,11 @@ func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sand
 	ws := x.open[run.ID]
 	x.mu.Unlock()
 	if ws != nil {
-		if err := ws.Checkout(ctx, sha); err == nil || ctx.Err() != nil {
+		err := ws.Checkout(ctx, sha)
+		if err == nil {
+			err = x.provide(ctx, run, ws, sha)
+		}
+		if err == nil || ctx.Err() != nil {
 			return ws, err
 		}
 		x.Close(run.ID) // its worker is gone; start another
@@ -34,9 +38,9 @@ func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sand
 		return nil, err
 	}
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	x.open[run.ID] = ws
-	return ws, nil
+	x.mu.Unlock()
+	return ws, x.provide(ctx, run, ws, sha)
 }
 
 // fetch brings a commit into the mirror, when it is not there.
@@ -57,6 +61,7 @@ func (x *Executor) Close(run int64) {
 	ws := x.open[run]
 	delete(x.open, run)
 	delete(x.said, run)
+	delete(x.setup, run)
 	x.mu.Unlock()
 	if ws == nil {
 		return

@@ -127,6 +127,9 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 			return phase.Identity{Name: "forge", Email: "forge@localhost"}, nil
 		},
 	}
+	if o.Config.Dependencies && !o.Config.UnsafeNoSandbox {
+		x.Dependencies = phase.Dependencies{Registries: newRegistries(o), Scripts: o.Config.InstallScripts}
+	}
 	if a.github != nil {
 		x.Token, x.Identity = a.github.app.Token, a.github.identity
 		x.Comments = a.github.comments

@@ -9,7 +9,7 @@ import (
 )
 
 // TestMain lets the test binary stand in for the program as a worker, which the
-// sandbox starts.
+// sandbox starts, and as the bridge in one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "worker" {
 		if err := sandbox.Worker(os.Stdin, os.Stdout); err != nil {
@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "bridge" {
+		os.Exit(sandbox.Bridge(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }

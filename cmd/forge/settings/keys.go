@@ -91,6 +91,14 @@ var rules = map[string]rule{
 	"openai_base_url":                 {doc: "Where the OpenAI-compatible API is reached; empty: OpenAI's own", text: checkURL},
 	"sandbox":                         {doc: "What commands of repositories run in", enum: []string{"bubblewrap"}},
 	"unsafe_no_sandbox":               {doc: "Run commands of repositories without a sandbox; for throw-away machines alone"},
+	"dependencies":                    {doc: "install: a repository's dependencies are installed through a gateway to registries before its tests run; off: only what the repository holds is there", enum: []string{"install", "off"}},
+	"install_scripts":                 {doc: "Let packages run scripts of their own while they are installed, in the sandbox"},
+	"registries":                      {doc: "Where packages are fetched from, by a name of your own; without an entry for a kind, what the server's own tools are configured with"},
+	"registries.*.kind":               {doc: "What it serves; empty: as its name says", enum: []string{"", "go", "npm", "pypi", "cargo", "maven", "rubygems"}},
+	"registries.*.url":                {doc: "Its address, as the package manager would be told", text: checkURL},
+	"registries.*.match":              {doc: "Globs of package names that come from here and from nowhere else; none: all others", items: 50, item: checkPattern},
+	"registries.*.private":            {doc: "It may have an address that is not public, and need no TLS"},
+	"registries.*.token_file":         {doc: "A file that holds the token it wants"},
 	"worker_user":                     {doc: "The unprivileged user that works on repositories, when the server is root", text: checkUser},
 	"day_usd":                         {doc: "Cost of all runs' model calls in a day (UTC); 0: no cap", max: 100_000, unit: "USD"},
 	"month_usd":                       {doc: "Cost of all runs' model calls in a month (UTC); 0: no cap", max: 1_000_000, unit: "USD"},
@@ -117,12 +125,31 @@ var rules = map[string]rule{
 	"keep_tapes_days":                 {doc: "Days after the end of a run when the record of its model calls is deleted; 0 keeps it", max: 36_500, unit: "days"},
 }
 
+// namedBy are the keys that hold a map of people's own names, and what these must be.
+var namedBy = map[string]func(string) string{"prices": checkModel, "model_limits": checkModel, "registries": checkName}
+
+// checkName is for names that people give to things of the server.
+func checkName(name string) string {
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString(name) {
+		return fmt.Sprintf("is %q; use letters, digits, points and dashes", name)
+	}
+	return ""
+}
+
+// checkPattern is for globs of names.
+func checkPattern(glob string) string {
+	if _, err := path.Match(glob, ""); err != nil || glob == "" {
+		return fmt.Sprintf("is %q; it must be a glob such as \"@acme\" or \"git.acme.dev/*\"", glob)
+	}
+	return ""
+}
+
 // ruleOf returns the rule of a key; those of models are alike.
 func ruleOf(key string) rule {
 	if role, ok := strings.CutPrefix(key, "models."); ok {
 		return rule{doc: "The " + role + "'s model, as provider/model", text: checkModel}
 	}
-	for _, of := range []string{"prices", "model_limits"} { // by model, whose names hold points, too
+	for of := range namedBy { // names may hold points, too
 		if strings.HasPrefix(key, of+".") {
 			return rules[of+".*"+key[strings.LastIndexByte(key, '.'):]]
 		}

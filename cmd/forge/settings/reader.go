@@ -154,7 +154,7 @@ func (r *reader) value(n ast.Node, v reflect.Value, key string) {
 		r.mapping(n, key, func(name string, at *token.Token, value ast.Node) { r.field(name, at, value, v, key) })
 	case reflect.Map:
 		if v.Type().Elem().Kind() == reflect.Struct {
-			r.modelMap(n, v, key)
+			r.namedMap(n, v, key)
 		} else {
 			r.stringMap(n, v, key)
 		}
@@ -245,11 +245,11 @@ func (r *reader) stringMap(n ast.Node, v reflect.Value, key string) {
 	v.Set(fresh)
 }
 
-// modelMap sets a map of provider/model to what is said of the model.
-func (r *reader) modelMap(n ast.Node, v reflect.Value, key string) {
+// namedMap sets a map of names to what is said of each.
+func (r *reader) namedMap(n ast.Node, v reflect.Value, key string) {
 	fresh := reflect.MakeMap(v.Type())
 	r.mapping(n, key, func(name string, at *token.Token, value ast.Node) {
-		if why := checkModel(name); why != "" || name == "" {
+		if why := namedBy[key](name); why != "" || name == "" {
 			r.problem(at, "a key in %s %s", key, why)
 			return
 		}
@@ -268,7 +268,7 @@ func (r *reader) list(n ast.Node, v reflect.Value, key string) {
 		return
 	}
 	r.set[key] = true
-	if most := rules[key].items; most > 0 && len(seq.Values) > most {
+	if most := ruleOf(key).items; most > 0 && len(seq.Values) > most {
 		r.problem(n.GetToken(), "%s has %d entries; at most %d are allowed", key, len(seq.Values), most)
 		return
 	}
@@ -282,7 +282,7 @@ func (r *reader) list(n ast.Node, v reflect.Value, key string) {
 		}
 		if why := setScalar(item, one); why != "" {
 			r.problem(item.GetToken(), "%s %s", at, why)
-		} else if why := rules[key].item(one.String()); why != "" {
+		} else if why := ruleOf(key).item(one.String()); why != "" {
 			r.problem(item.GetToken(), "%s %s", at, why)
 		}
 		out = reflect.Append(out, one)

@@ -1,10 +1,12 @@
 package settings
 
 import (
+	"cmp"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -12,6 +14,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +40,9 @@ type Config struct {
 	Sandbox         string                 // "bubblewrap"
 	UnsafeNoSandbox bool                   // repositories' commands run bare
 	WorkerUser      string                 // "": chosen by the sandbox
+	Dependencies    bool                   // they are installed before tests run
+	InstallScripts  bool                   // packages may run scripts of their own then
+	Registries      []Registry             // sorted by name
 	WriteInterval   time.Duration          // between two writes to GitHub
 	DayUSD          float64                // cap on all runs' model calls in a day; 0: none
 	MonthUSD        float64                // in a month; 0: none
@@ -58,6 +64,25 @@ type Config struct {
 	Warnings        []string               // what works but should not stay so
 }
 
+// Registry is where packages are fetched from.
+type Registry struct {
+	Name    string
+	Kind    string // go, npm, pypi, cargo, maven, rubygems
+	URL     string
+	Match   []string // globs of package names that come from here alone; none: all others
+	Private bool     // its address may be one that is not public
+	Token   Secret
+}
+
+// registryFile is a registry in forge.yml.
+type registryFile struct {
+	Kind      string   `json:"kind"`
+	URL       string   `json:"url"`
+	Match     []string `json:"match"`
+	Private   bool     `json:"private"`
+	TokenFile string   `json:"token_file"`
+}
+
 // ModelPrice is what a model costs, in USD per million tokens.
 type ModelPrice struct {
 	Input      float64 `json:"input"`
@@ -74,51 +99,54 @@ type ModelLimits struct {
 
 // serverFile is forge.yml. Where a variable is named, it goes before the file.
 type serverFile struct {
-	AppID            int64                  `json:"app_id" env:"FORGE_APP_ID"`
-	PrivateKeyFile   string                 `json:"private_key_file" env:"FORGE_PRIVATE_KEY_FILE"`
-	WebhookSecret    string                 `json:"webhook_secret" env:"FORGE_WEBHOOK_SECRET"`
-	WebhookFile      string                 `json:"webhook_secret_file" env:"FORGE_WEBHOOK_SECRET_FILE"`
-	DatabaseURL      string                 `json:"database_url" env:"FORGE_DATABASE_URL"`
-	StateDir         string                 `json:"state_dir" env:"FORGE_STATE_DIR"`
-	Listen           string                 `json:"listen" env:"FORGE_LISTEN"`
-	GitHubURL        string                 `json:"github_url" env:"FORGE_GITHUB_URL"`
-	LogHosts         []string               `json:"log_hosts"`
-	Label            string                 `json:"label" env:"FORGE_LABEL"`
-	Model            string                 `json:"model" env:"FORGE_MODEL"`
-	AnthropicKeyFile string                 `json:"anthropic_api_key_file" env:"ANTHROPIC_API_KEY_FILE"`
-	OpenAIKeyFile    string                 `json:"openai_api_key_file" env:"OPENAI_API_KEY_FILE"`
-	AnthropicURL     string                 `json:"anthropic_base_url" env:"ANTHROPIC_BASE_URL"`
-	OpenAIURL        string                 `json:"openai_base_url" env:"OPENAI_BASE_URL"`
-	Sandbox          string                 `json:"sandbox" env:"FORGE_SANDBOX"`
-	UnsafeNoSandbox  bool                   `json:"unsafe_no_sandbox" env:"FORGE_UNSAFE_NO_SANDBOX"`
-	WorkerUser       string                 `json:"worker_user" env:"FORGE_WORKER_USER"`
-	WriteInterval    time.Duration          `json:"write_interval" env:"FORGE_WRITE_INTERVAL"`
-	CallTimeout      time.Duration          `json:"call_timeout" env:"FORGE_CALL_TIMEOUT"`
-	DayUSD           float64                `json:"day_usd" env:"FORGE_DAY_USD"`
-	MonthUSD         float64                `json:"month_usd" env:"FORGE_MONTH_USD"`
-	ModelTimeout     time.Duration          `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
-	ModelPatience    time.Duration          `json:"model_patience" env:"FORGE_MODEL_PATIENCE"`
-	Prices           map[string]ModelPrice  `json:"prices"`
-	ModelLimits      map[string]ModelLimits `json:"model_limits"`
-	KeepDeliveries   int                    `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
-	Reflection       bool                   `json:"reflection" env:"FORGE_REFLECTION"`
-	KeepTapes        int                    `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
-	MetricsTokenFile string                 `json:"metrics_token_file" env:"FORGE_METRICS_TOKEN_FILE"`
-	Dashboard        string                 `json:"dashboard" env:"FORGE_DASHBOARD"`
-	DashboardListen  string                 `json:"dashboard_listen" env:"FORGE_DASHBOARD_LISTEN"`
-	ClientID         string                 `json:"client_id" env:"FORGE_CLIENT_ID"`
-	ClientSecretFile string                 `json:"client_secret_file" env:"FORGE_CLIENT_SECRET_FILE"`
-	PublicURL        string                 `json:"public_url" env:"FORGE_PUBLIC_URL"`
-	Mode             string                 `json:"mode"`
-	OnBaseMoved      string                 `json:"on_base_moved"`
-	Gates            pipeline.GateConfig    `json:"gates"`
-	Loop             pipeline.LoopConfig    `json:"loop"`
-	Limits           pipeline.Limits        `json:"limits"`
-	Tests            pipeline.TestConfig    `json:"tests"`
-	Breaker          pipeline.BreakerConfig `json:"breaker"`
-	Models           map[string]string      `json:"models"`
-	Paths            pipeline.PathConfig    `json:"paths"`
-	Learn            pipeline.LearnConfig   `json:"learn"`
+	AppID            int64                   `json:"app_id" env:"FORGE_APP_ID"`
+	PrivateKeyFile   string                  `json:"private_key_file" env:"FORGE_PRIVATE_KEY_FILE"`
+	WebhookSecret    string                  `json:"webhook_secret" env:"FORGE_WEBHOOK_SECRET"`
+	WebhookFile      string                  `json:"webhook_secret_file" env:"FORGE_WEBHOOK_SECRET_FILE"`
+	DatabaseURL      string                  `json:"database_url" env:"FORGE_DATABASE_URL"`
+	StateDir         string                  `json:"state_dir" env:"FORGE_STATE_DIR"`
+	Listen           string                  `json:"listen" env:"FORGE_LISTEN"`
+	GitHubURL        string                  `json:"github_url" env:"FORGE_GITHUB_URL"`
+	LogHosts         []string                `json:"log_hosts"`
+	Label            string                  `json:"label" env:"FORGE_LABEL"`
+	Model            string                  `json:"model" env:"FORGE_MODEL"`
+	AnthropicKeyFile string                  `json:"anthropic_api_key_file" env:"ANTHROPIC_API_KEY_FILE"`
+	OpenAIKeyFile    string                  `json:"openai_api_key_file" env:"OPENAI_API_KEY_FILE"`
+	AnthropicURL     string                  `json:"anthropic_base_url" env:"ANTHROPIC_BASE_URL"`
+	OpenAIURL        string                  `json:"openai_base_url" env:"OPENAI_BASE_URL"`
+	Sandbox          string                  `json:"sandbox" env:"FORGE_SANDBOX"`
+	UnsafeNoSandbox  bool                    `json:"unsafe_no_sandbox" env:"FORGE_UNSAFE_NO_SANDBOX"`
+	WorkerUser       string                  `json:"worker_user" env:"FORGE_WORKER_USER"`
+	Dependencies     string                  `json:"dependencies" env:"FORGE_DEPENDENCIES"`
+	InstallScripts   bool                    `json:"install_scripts" env:"FORGE_INSTALL_SCRIPTS"`
+	Registries       map[string]registryFile `json:"registries"`
+	WriteInterval    time.Duration           `json:"write_interval" env:"FORGE_WRITE_INTERVAL"`
+	CallTimeout      time.Duration           `json:"call_timeout" env:"FORGE_CALL_TIMEOUT"`
+	DayUSD           float64                 `json:"day_usd" env:"FORGE_DAY_USD"`
+	MonthUSD         float64                 `json:"month_usd" env:"FORGE_MONTH_USD"`
+	ModelTimeout     time.Duration           `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
+	ModelPatience    time.Duration           `json:"model_patience" env:"FORGE_MODEL_PATIENCE"`
+	Prices           map[string]ModelPrice   `json:"prices"`
+	ModelLimits      map[string]ModelLimits  `json:"model_limits"`
+	KeepDeliveries   int                     `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
+	Reflection       bool                    `json:"reflection" env:"FORGE_REFLECTION"`
+	KeepTapes        int                     `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
+	MetricsTokenFile string                  `json:"metrics_token_file" env:"FORGE_METRICS_TOKEN_FILE"`
+	Dashboard        string                  `json:"dashboard" env:"FORGE_DASHBOARD"`
+	DashboardListen  string                  `json:"dashboard_listen" env:"FORGE_DASHBOARD_LISTEN"`
+	ClientID         string                  `json:"client_id" env:"FORGE_CLIENT_ID"`
+	ClientSecretFile string                  `json:"client_secret_file" env:"FORGE_CLIENT_SECRET_FILE"`
+	PublicURL        string                  `json:"public_url" env:"FORGE_PUBLIC_URL"`
+	Mode             string                  `json:"mode"`
+	OnBaseMoved      string                  `json:"on_base_moved"`
+	Gates            pipeline.GateConfig     `json:"gates"`
+	Loop             pipeline.LoopConfig     `json:"loop"`
+	Limits           pipeline.Limits         `json:"limits"`
+	Tests            pipeline.TestConfig     `json:"tests"`
+	Breaker          pipeline.BreakerConfig  `json:"breaker"`
+	Models           map[string]string       `json:"models"`
+	Paths            pipeline.PathConfig     `json:"paths"`
+	Learn            pipeline.LearnConfig    `json:"learn"`
 }
 
 // Server reads the server's configuration: the file at path, if path is not
@@ -133,7 +161,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	def := pipeline.DefaultConfig()
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081",
+		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
@@ -226,13 +254,14 @@ func (l *loader) finish() {
 	*c = Config{
 		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
-		WorkerUser: f.WorkerUser, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
+		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn},
 	}
 	l.models()
 	l.stateDir()
+	l.registries()
 	c.WebhookSecret = l.secret("webhook_secret", f.WebhookSecret, f.WebhookFile)
 	if c.WebhookSecret.Set() {
 		if why := checkSecret(c.WebhookSecret.Reveal()); why != "" && f.WebhookSecret == "" {
@@ -265,6 +294,26 @@ func (l *loader) models() {
 	}
 	if len(models) > 0 {
 		l.config.Run.Models = models
+	}
+}
+
+// registries takes the registries, and reads their tokens.
+func (l *loader) registries() {
+	for _, name := range slices.Sorted(maps.Keys(l.file.Registries)) {
+		f := l.file.Registries[name]
+		key := "registries." + name
+		r := Registry{Name: name, Kind: cmp.Or(f.Kind, name), URL: f.URL, Match: f.Match, Private: f.Private}
+		if why := check("registries.*.kind", reflect.ValueOf(r.Kind), nil, false); why != "" {
+			l.problem("%s: its name is none of the kinds: add `kind`: one of go, npm, pypi, cargo, maven, rubygems", key)
+		}
+		switch {
+		case f.URL == "":
+			l.problem("%s has no url", key)
+		case strings.HasPrefix(f.URL, "http://") && !f.Private:
+			l.problem("%s.url must be https, or `private: true`", key)
+		}
+		r.Token = l.secret(key+".token", "", f.TokenFile)
+		l.config.Registries = append(l.config.Registries, r)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestServerDefaults(t *testing.T) {
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: pipeline.DefaultConfig(),
+		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dependencies: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: pipeline.DefaultConfig(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
 	if err != nil {
@@ -95,6 +95,10 @@ openai_base_url: http://127.0.0.1:11434/v1
 sandbox: bubblewrap
 unsafe_no_sandbox: true
 worker_user: forge-worker
+install_scripts: true
+registries:
+  npm: {url: "https://npm.example"}
+  acme: {kind: npm, url: "http://10.0.0.5:4873/", match: ["@acme"], private: true, token_file: %s}
 write_interval: 250ms
 call_timeout: 30s
 model_timeout: 5m
@@ -120,7 +124,7 @@ limits: {cost_usd: 3, wall_minutes: 30}
 tests: {timeout_minutes: 20}
 breaker: {on_max: error}
 paths: {protected: ["deploy/**"]}
-`, key, secret, apiKey, secret))
+`, key, secret, apiKey, secret, secret))
 	got, err := server(file, environment("HOME", "/h", "FORGE_APP_ID", "34", "FORGE_LISTEN", "localhost:1", "FORGE_MODEL_PLANNER", "openai/think",
 		"OPENAI_API_KEY", "sk-env", "FORGE_WRITE_INTERVAL", "2s"), false)
 	if err != nil {
@@ -134,7 +138,9 @@ paths: {protected: ["deploy/**"]}
 		AppID: 34, PrivateKeyFile: key, WebhookSecret: NewSecret(testSecret), DatabaseURL: NewSecret("postgres://u:p@db/forge"),
 		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
-		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
+		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", Dependencies: true, InstallScripts: true,
+		Registries:    []Registry{{Name: "acme", Kind: "npm", URL: "http://10.0.0.5:4873/", Match: []string{"@acme"}, Private: true, Token: NewSecret(testSecret)}, {Name: "npm", Kind: "npm", URL: "https://npm.example"}},
+		WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
 		ModelTimeout: 5 * time.Minute, ModelPatience: 45 * time.Minute, Prices: map[string]ModelPrice{"openai/qwen-3.5": {Input: 1, Cached: 0.1, CacheWrite: 1.25, Output: 2.5}},
 		ModelLimits:    map[string]ModelLimits{"openai/qwen-3.5": {OutputTokens: 8000, ReasoningTokens: 2000}, "anthropic/big": {OutputTokens: 128_000}},
 		KeepDeliveries: 0, KeepTapes: 7, Run: run,
@@ -158,7 +164,7 @@ func TestEveryServerKey(t *testing.T) {
 		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_GITHUB_URL": "https://g.example",
 		"FORGE_LABEL": "robot", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
-		"FORGE_WORKER_USER": "nobody", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_MODEL_PATIENCE": "7m", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
+		"FORGE_WORKER_USER": "nobody", "FORGE_DEPENDENCIES": "off", "FORGE_INSTALL_SCRIPTS": "true", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_MODEL_PATIENCE": "7m", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
 		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k",
 		"FORGE_DASHBOARD": "github", "FORGE_CLIENT_ID": "Iv1.a", "FORGE_CLIENT_SECRET_FILE": secret, "FORGE_CLIENT_SECRET": testSecret, "FORGE_PUBLIC_URL": "https://f.example", "FORGE_DASHBOARD_LISTEN": "localhost:7", "OPENAI_API_KEY": "k",
 	}
@@ -226,6 +232,11 @@ func TestServerErrors(t *testing.T) {
 		{"price of no model", "prices:\n  qwen: {input: 1}\n", 0o600, nil, []string{`a key in prices is "qwen"; a model is named provider/model`}},
 		{"price", "prices:\n  openai/qwen-3.5: {input: -1, outptu: 2}\n", 0o600, nil, []string{"prices.openai/qwen-3.5.input is -1; it must be from 0 to 10000 USD per million tokens", `unknown key "outptu" in prices.openai/qwen-3.5: did you mean "output"?`}},
 		{"limit of output", "model_limits:\n  openai/qwen-3.5: {output_tokens: much}\n", 0o600, nil, []string{"model_limits.openai/qwen-3.5.output_tokens must be a whole number"}},
+		{"registry without an address", "registries: {npm: {}}\n", 0o600, nil, []string{"registries.npm has no url"}},
+		{"registry of no kind", "registries: {acme: {url: \"https://a.example\"}}\n", 0o600, nil, []string{"registries.acme: its name is none of the kinds"}},
+		{"registry in the clear", "registries: {npm: {url: \"http://a.example\"}}\n", 0o600, nil, []string{"registries.npm.url must be https, or `private: true`"}},
+		{"registry's globs", "registries: {npm: {url: \"https://a.example\", match: [\"[\"]}}\n", 0o600, nil, []string{"registries.npm.match[0] is \"[\""}},
+		{"registry's name", "registries: {\"a b\": {}}\n", 0o600, nil, []string{`a key in registries is "a b"`}},
 		{"prices in a list", "prices: [1]\n", 0o600, nil, []string{"prices must hold keys with values"}},
 		{"dashboard", "dashboard: locl\n", 0o600, nil, []string{`dashboard is "locl"; it must be one of off, local, github (did you mean "local"?)`}},
 		{"dashboard of the flag", "dashboard: off\n", 0o600, []string{"FORGE_DASHBOARD", "public"}, []string{`FORGE_DASHBOARD (environment) is "public"`}},

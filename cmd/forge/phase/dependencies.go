@@ -1,0 +1,212 @@
+package phase
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/deps"
+	"forge/pipeline/registry"
+	"forge/pipeline/sandbox"
+)
+
+// Dependencies say how a repository's dependencies are installed.
+type Dependencies struct {
+	// Registries opens the gateway, and names Go's checksum database; none: it is not
+	// asked. nil: nothing is installed.
+	Registries func(ctx context.Context) (gateway *registry.Gateway, sumDB string, err error)
+	Scripts    bool // packages may run scripts of their own
+}
+
+// toolsFor is how long it is believed which tools the server has.
+const toolsFor = 10 * time.Minute
+
+// againAfter is how long a failed installation is not tried again.
+const againAfter = 10 * time.Minute
+
+// provide installs the dependencies of a commit, which the workspace has checked out,
+// unless that was done before, and lets the workspace's commands see them. What
+// cannot be installed is no error: it is told with the tests, which may do without.
+func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) error {
+	if x.o.Dependencies.Registries == nil {
+		return nil
+	}
+	recipe, err := x.recipe(ctx, run, ws, sha)
+	if err != nil {
+		return err
+	}
+	setup, err := x.changedInputs(ctx, run, recipe, sha)
+	if err != nil {
+		return err
+	}
+	tree := &deps.Tree{}
+	for _, lack := range recipe.Lacking() {
+		setup = append(setup, "could not install dependencies ("+lack+")")
+	}
+	if recipe.Empty() {
+		err = ws.Use(ctx, "", sandbox.Use{})
+	} else if tree, err = x.install(ctx, run, ws, recipe); err == nil {
+		setup = append(setup, tree.Summary()...)
+		err = ws.Use(ctx, recipe.Key, useOf(tree))
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		x.o.Log.Warn("install dependencies", "run", run.ID, "error", err)
+		setup = append(setup, "could not install dependencies: "+err.Error())
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.setup[run.ID] == nil {
+		x.setup[run.ID] = map[string][]string{}
+	}
+	x.setup[run.ID][sha] = setup
+	return nil
+}
+
+// recipe reads what a commit depends on. The registries and tools are not asked for
+// where it depends on nothing.
+func (x *Executor) recipe(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) (*deps.Recipe, error) {
+	files, err := x.o.Gateway.Files(ctx, run.Repo, sha)
+	if err != nil {
+		return nil, err
+	}
+	read := func(name string) ([]byte, error) { return x.o.Gateway.File(ctx, run.Repo, sha, name) }
+	host := deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts}
+	if r, err := deps.Find(files, read, host); err != nil || len(r.Projects) == 0 {
+		return r, err
+	}
+	gateway, sumDB, err := x.o.Dependencies.Registries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	host.SumDB = sumDB
+	for _, k := range registry.Kinds() {
+		if gateway.Has(k) {
+			host.Registry[string(k)] = k.URL()
+		}
+	}
+	if host.Tools, err = x.hostTools(ctx, ws); err != nil {
+		return nil, err
+	}
+	return deps.Find(files, read, host)
+}
+
+// hostTools are the package managers that commands can see.
+func (x *Executor) hostTools(ctx context.Context, ws *sandbox.Workspace) (map[string]string, error) {
+	x.mu.Lock()
+	known, at := x.tools, x.toolsAt
+	x.mu.Unlock()
+	if known != nil && x.o.Now().Sub(at) < toolsFor {
+		return known, nil
+	}
+	r, err := ws.Run(ctx, pipeline.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}, Timeout: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	tools := deps.ParseTools(string(r.Stdout))
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.tools, x.toolsAt = tools, x.o.Now()
+	return tools, nil
+}
+
+// install makes the tree of a recipe, or finds it.
+func (x *Executor) install(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, recipe *deps.Recipe) (*deps.Tree, error) {
+	stale := func(about []byte) bool {
+		tree, err := deps.ReadTree(about)
+		return err != nil || tree.Broken() && x.o.Now().Sub(tree.At) > againAfter
+	}
+	if about, ok := ws.Installed(recipe.Key); ok && !stale(about) {
+		return deps.ReadTree(about)
+	}
+	gateway, _, err := x.o.Dependencies.Registries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	session, err := gateway.Open(x.o.Log.With("run", run.ID))
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	o := sandbox.Installation{Key: recipe.Key, Sockets: session.Dir(), Stale: stale}
+	for _, k := range session.Kinds() {
+		o.Routes = append(o.Routes, sandbox.Route{Port: k.Port(), Socket: k.SocketFile()})
+	}
+	x.o.Log.Info("installing dependencies", "run", run.ID, "files", strings.Join(recipe.Inputs(), " "))
+	o.Make = func(ctx context.Context, in sandbox.Installer) ([]byte, error) {
+		tree, err := recipe.Make(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		report := session.Report()
+		tree.At, tree.Requests, tree.Bytes = x.o.Now(), report.Asked, report.Bytes
+		tree.Explain(report.Failed, report.Absent)
+		return json.Marshal(tree)
+	}
+	if err := ws.Install(ctx, o); err != nil {
+		return nil, err
+	}
+	about, ok := ws.Installed(recipe.Key)
+	if !ok {
+		return nil, errors.New("the installed dependencies are gone again: is the disk full?")
+	}
+	tree, err := deps.ReadTree(about)
+	if err == nil {
+		r := session.Report()
+		x.o.Log.Info("installed dependencies", "run", run.ID, "projects", strings.Join(tree.Projects, ", "), "failed", len(tree.Failed),
+			"seconds", tree.Seconds, "requests", r.Requests, "asked", r.Asked, "bytes", r.Bytes)
+	}
+	return tree, err
+}
+
+// useOf says how commands use a tree.
+func useOf(tree *deps.Tree) sandbox.Use {
+	var use sandbox.Use
+	for _, m := range tree.Mounts {
+		use.Mounts = append(use.Mounts, sandbox.Mount{From: m.From, To: m.To})
+	}
+	for _, e := range tree.Env {
+		use.Env = append(use.Env, sandbox.DirEnv{Dir: e.Dir, Env: e.Env})
+	}
+	return use
+}
+
+// changedInputs says which files that decide what is installed the work has changed.
+func (x *Executor) changedInputs(ctx context.Context, run *pipeline.Run, recipe *deps.Recipe, sha string) ([]string, error) {
+	if sha == run.Base {
+		return nil, nil
+	}
+	var changed []string
+	for _, name := range recipe.Inputs() {
+		now, err := x.o.Gateway.File(ctx, run.Repo, sha, name)
+		if err != nil {
+			return nil, err
+		}
+		then, err := x.o.Gateway.File(ctx, run.Repo, run.Base, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err != nil || !bytes.Equal(now, then) {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) == 0 {
+		return nil, nil
+	}
+	return []string{"the change edits what is installed: " + strings.Join(changed, ", ")}, nil
+}
+
+// told is what there is to say about the dependencies of a commit.
+func (x *Executor) told(run int64, sha string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.setup[run][sha])
+}

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"forge/pipeline/registry"
+	"forge/pipeline/sandbox"
+)
+
+// newRegistries returns what opens the gateway to package registries, and names Go's
+// checksum database, when they are first needed: asking the server's own tools takes
+// a while.
+func newRegistries(o Options) func(context.Context) (*registry.Gateway, string, error) {
+	var mu sync.Mutex
+	var gateway *registry.Gateway
+	var sumDB string
+	return func(ctx context.Context) (*registry.Gateway, string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if gateway != nil {
+			return gateway, sumDB, nil
+		}
+		var list []registry.Registry
+		for _, r := range o.Config.Registries {
+			one := registry.Registry{Kind: registry.Kind(r.Kind), URL: r.URL, Match: r.Match, Private: r.Private}
+			if r.Token.Set() {
+				one.Authorization = "Bearer " + r.Token.Reveal()
+			}
+			list = append(list, one)
+		}
+		for _, r := range ownRegistries(ctx) {
+			if !slices.ContainsFunc(list, func(l registry.Registry) bool { return l.Kind == r.Kind && len(l.Match) == 0 }) {
+				o.Log.Info("packages come from what the server's own tools are configured with", "kind", r.Kind, "registry", r.URL)
+				list = append(list, r)
+			}
+		}
+		made, err := registry.New(registry.Options{Dir: filepath.Join(o.Config.StateDir, "registries"), Registries: list, Log: o.Log})
+		if err != nil {
+			return nil, "", err
+		}
+		gateway, sumDB = made, sandbox.HostTool(ctx, "go", "env", "GOSUMDB")
+		return gateway, sumDB, nil
+	}
+}
+
+// ownRegistries are those that the server's tools are configured with.
+func ownRegistries(ctx context.Context) []registry.Registry {
+	var out []registry.Registry
+	add := func(k registry.Kind, url string) {
+		if strings.HasPrefix(url, "https://") && !strings.Contains(url, "@") { // one with a password is listed by hand
+			out = append(out, registry.Registry{Kind: k, URL: strings.TrimSpace(url)})
+		}
+	}
+	for url := range strings.FieldsFuncSeq(sandbox.HostTool(ctx, "go", "env", "GOPROXY"), func(r rune) bool { return r == ',' || r == '|' }) {
+		add(registry.Go, url)
+	}
+	add(registry.NPM, sandbox.HostTool(ctx, "npm", "config", "get", "registry"))
+	index := sandbox.HostTool(ctx, "python3", "-m", "pip", "config", "get", "global.index-url")
+	if index == "" {
+		index = sandbox.HostTool(ctx, "python3", "-c", "from pip._internal.models.index import PyPI; print(PyPI.simple_url)")
+	}
+	add(registry.PyPI, index)
+	return out
+}

@@ -1,0 +1,226 @@
+// Package deps finds out what a repository depends on, and how its package managers
+// install that in a sandbox without a network, through gateways to registries.
+//
+// [Find] reads manifests and lock files of one commit and says what is to be done: a
+// [Recipe], whose key stands for everything that decides the result. [Recipe.Make]
+// does it. No code of the repository is run: install scripts are off, and where a
+// package manager would read the work tree, it reads copies of manifests. What
+// cannot be installed is a [Project] that says why, and how to mend that.
+package deps
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// format is part of every key: trees that were made in another way are not used.
+const format = "1"
+
+// root is where the tree is while it is made, and when it is used.
+const root = "/deps"
+
+// timeout is how long one package manager may take.
+const timeout = 15 * time.Minute
+
+// Host is what the machine offers.
+type Host struct {
+	Tools    map[string]string // versions by name; what is not there is missing. See [ToolScript]
+	Registry map[string]string // address of the gateway by kind: go, npm, pypi, cargo
+	SumDB    string            // Go's checksum database; empty: none is asked
+	Scripts  bool              // install scripts of packages may run
+}
+
+// Project is one manifest, with what belongs to it.
+type Project struct {
+	Manager string   `json:"manager"` // go, npm, pnpm, yarn, pip, cargo
+	Dir     string   `json:"dir"`     // "." for the top
+	Inputs  []string `json:"inputs"`  // files that decide what is installed
+	Lacks   string   `json:"lacks,omitempty"`
+
+	stage  map[string][]byte  // files of the tree, before anything is run
+	steps  []pipeline.Command //
+	mounts bool               // its node_modules directories are shown in the work tree
+	tree   string             // its directory in the tree
+	env    []string           // of commands that use it
+}
+
+// String names a project for people.
+func (p *Project) String() string {
+	if p.Dir == "." {
+		return p.Manager
+	}
+	return p.Manager + " in " + p.Dir
+}
+
+// Recipe is how the dependencies of one commit are installed.
+type Recipe struct {
+	Key      string // the same for commits with the same dependencies
+	Projects []*Project
+}
+
+// Empty reports whether there is nothing to install.
+func (r *Recipe) Empty() bool {
+	return !slices.ContainsFunc(r.Projects, func(p *Project) bool { return p.Lacks == "" })
+}
+
+// Lacking says what cannot be installed, and why; empty when all can.
+func (r *Recipe) Lacking() []string {
+	var out []string
+	for _, p := range r.Projects {
+		if p.Lacks != "" {
+			out = append(out, p.String()+": "+p.Lacks)
+		}
+	}
+	return out
+}
+
+// Inputs are the files that decide what is installed, sorted.
+func (r *Recipe) Inputs() []string {
+	var out []string
+	for _, p := range r.Projects {
+		out = append(out, p.Inputs...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// finder reads one commit.
+type finder struct {
+	files []string
+	has   map[string]bool
+	read  func(path string) ([]byte, error)
+	host  Host
+}
+
+// Find reads a commit's manifests. files are all of its paths, read returns one.
+func Find(files []string, read func(path string) ([]byte, error), host Host) (*Recipe, error) {
+	f := &finder{read: read, host: host, has: map[string]bool{}}
+	for _, name := range files {
+		if !foreign(name) {
+			f.files = append(f.files, name)
+			f.has[name] = true
+		}
+	}
+	r := &Recipe{}
+	for _, find := range []func() ([]*Project, error){f.golang, f.node, f.python, f.cargo} {
+		list, err := find()
+		if err != nil {
+			return nil, fmt.Errorf("find dependencies: %w", err)
+		}
+		r.Projects = append(r.Projects, list...)
+	}
+	return r, f.key(r)
+}
+
+// foreign reports whether a path belongs to somebody else's code, or to a test's data.
+func foreign(name string) bool {
+	for part := range strings.SplitSeq(path.Dir(name), "/") {
+		switch part {
+		case "node_modules", "vendor", "testdata", "third_party", "fixtures", "__fixtures__":
+			return true
+		}
+	}
+	return false
+}
+
+// key gives the recipe a name for all that decides what comes of it.
+func (f *finder) key(r *Recipe) error {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %v\n", format, f.host.Scripts)
+	for _, tool := range slices.Sorted(maps.Keys(f.host.Tools)) {
+		fmt.Fprintf(sum, "%s %q\n", tool, f.host.Tools[tool])
+	}
+	for _, p := range r.Projects {
+		fmt.Fprintf(sum, "%s %q %q\n", p.Manager, p.Dir, p.Lacks)
+		for _, name := range p.Inputs {
+			text, err := f.read(name)
+			if err != nil {
+				return fmt.Errorf("read %s: %w", name, err)
+			}
+			fmt.Fprintf(sum, "%q %d\n%s", name, len(text), text)
+		}
+		for _, s := range p.steps {
+			fmt.Fprintf(sum, "%q %q\n", s.Args, s.Env)
+		}
+	}
+	r.Key = hex.EncodeToString(sum.Sum(nil)[:16])
+	return nil
+}
+
+// dirs returns the directories that have a file of that name, sorted.
+func (f *finder) dirs(base string) []string {
+	var out []string
+	for _, name := range f.files {
+		if path.Base(name) == base {
+			out = append(out, path.Dir(name))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// existing are those of some names that are files in a directory.
+func (f *finder) existing(dir string, names ...string) []string {
+	var out []string
+	for _, n := range names {
+		if p := path.Join(dir, n); f.has[p] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// below reports whether a directory is another, or beneath it.
+func below(dir, top string) bool {
+	return top == "." || dir == top || strings.HasPrefix(dir, top+"/")
+}
+
+// lacks says why a manager's projects cannot be installed; empty when they can.
+func (f *finder) lacks(tool, kind, install string) string {
+	switch {
+	case f.host.Tools[tool] == "":
+		return tool + " is not installed on the server: " + install
+	case f.host.Registry[kind] == "":
+		return "the server lists no registry of the kind " + kind + ": name one under `registries` in its settings"
+	}
+	return ""
+}
+
+// slot is a name for a project's directory in the tree.
+func slot(manager, dir string) string {
+	if dir == "." {
+		return path.Join(manager, "top")
+	}
+	return path.Join(manager, "in", dir)
+}
+
+// ToolScript prints a line "name version" for each tool that there is.
+const ToolScript = `v() { printf '%s %s\n' "$1" "$(printf %s "$2" | head -n 1)"; }
+for t in go node npm python3 cargo; do command -v $t >/dev/null || continue
+case $t in go) v go "$(go env GOVERSION)";; *) v $t "$($t --version 2>/dev/null)";; esac; done
+if p=$(python3 -m pip --version 2>/dev/null); then v pip "$p"; fi`
+
+// ParseTools reads what [ToolScript] printed.
+func ParseTools(out string) map[string]string {
+	tools := map[string]string{}
+	for line := range strings.Lines(out) {
+		if name, version, ok := strings.Cut(strings.TrimSpace(line), " "); ok && version != "" {
+			tools[name] = version
+		}
+	}
+	return tools
+}
+
+// decode reads a JSON manifest; what cannot be read has nothing.
+func decode[T any](text []byte) (v T, err error) {
+	return v, json.Unmarshal(text, &v)
+}

@@ -1,0 +1,83 @@
+package deps
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+)
+
+var (
+	requires = regexp.MustCompile(`(?m)^(?:require|tool|godebug)\b|^\t\S+ v\d`)
+	useLine  = regexp.MustCompile(`(?m)^\s*(?:use\s+)?"?(\.[^\s")]*|[A-Za-z0-9_][^\s")]*)"?\s*$`)
+)
+
+// golang finds Go modules. All share one module cache; a workspace's modules are
+// downloaded together.
+func (f *finder) golang() ([]*Project, error) {
+	spaces := f.dirs("go.work")
+	var out []*Project
+	for _, dir := range spaces {
+		p := &Project{Manager: "go", Dir: dir, Inputs: f.existing(dir, "go.work", "go.work.sum")}
+		text, err := f.read(path.Join(dir, "go.work"))
+		if err != nil {
+			return nil, err
+		}
+		for _, module := range used(string(text)) {
+			p.Inputs = append(p.Inputs, f.existing(path.Join(dir, module), "go.mod", "go.sum")...)
+		}
+		out = append(out, f.goProject(p))
+	}
+	for _, dir := range f.dirs("go.mod") {
+		if f.has[path.Join(dir, "vendor/modules.txt")] || slices.ContainsFunc(out, func(p *Project) bool { return slices.Contains(p.Inputs, path.Join(dir, "go.mod")) }) {
+			continue
+		}
+		text, err := f.read(path.Join(dir, "go.mod"))
+		if err != nil {
+			return nil, err
+		}
+		if requires.Match(text) {
+			out = append(out, f.goProject(&Project{Manager: "go", Dir: dir, Inputs: f.existing(dir, "go.mod", "go.sum")}))
+		}
+	}
+	return out, nil
+}
+
+// used are the directories that a go.work names.
+func used(text string) []string {
+	var out []string
+	block := false
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), "//")
+		switch {
+		case strings.HasPrefix(line, "use ("), line == "use(":
+			block = true
+			continue
+		case line == ")":
+			block = false
+		case block && line != "", strings.HasPrefix(line, "use "):
+			if m := useLine.FindStringSubmatch(line); m != nil {
+				out = append(out, m[1])
+			}
+		}
+	}
+	return out
+}
+
+func (f *finder) goProject(p *Project) *Project {
+	p.Lacks = f.lacks("go", "go", "install Go")
+	sums := f.host.SumDB
+	if sums == "" {
+		sums = "off"
+	}
+	p.steps = []pipeline.Command{
+		{Dir: p.Dir, Args: []string{"go", "mod", "download"}, Timeout: timeout, Env: []string{
+			"GOPROXY=" + f.host.Registry["go"], "GOSUMDB=" + sums, "GOMODCACHE=" + root + "/go", "GOFLAGS=-modcacherw -buildvcs=false", "GONOSUMDB=", "GOPRIVATE="}},
+		// The archives are not needed any more: their content is there.
+		{Dir: root, Args: []string{"find", root + "/go/cache/download", "-name", "*.zip", "-delete"}},
+	}
+	p.env = []string{"GOMODCACHE=" + root + "/go"}
+	return p
+}

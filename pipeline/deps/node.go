@@ -1,0 +1,223 @@
+package deps
+
+import (
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"forge/pipeline"
+)
+
+// nodePackage is what of a package.json decides what is installed.
+type nodePackage struct {
+	PackageManager string            `json:"packageManager"`
+	Workspaces     json.RawMessage   `json:"workspaces"`
+	Dependencies   map[string]string `json:"dependencies"`
+	Dev            map[string]string `json:"devDependencies"`
+	Optional       map[string]string `json:"optionalDependencies"`
+	Peer           map[string]string `json:"peerDependencies"`
+}
+
+func (p *nodePackage) needs() bool {
+	return len(p.Dependencies)+len(p.Dev)+len(p.Optional)+len(p.Peer)+len(p.Workspaces) > 0
+}
+
+// locks are the lock files of Node's package managers, the one that counts first.
+var locks = []struct{ file, manager string }{
+	{"pnpm-lock.yaml", "pnpm"}, {"yarn.lock", "yarn"}, {"npm-shrinkwrap.json", "npm"}, {"package-lock.json", "npm"},
+}
+
+// node finds Node packages. A package beneath another without a lock file of its own
+// is part of that one's workspaces, as far as that one names it.
+func (f *finder) node() ([]*Project, error) {
+	var out []*Project
+	for _, dir := range f.dirs("package.json") { // sorted: what is above comes first
+		text, err := f.read(path.Join(dir, "package.json"))
+		if err != nil {
+			return nil, err
+		}
+		own := f.nodeLock(dir)
+		inside := slices.ContainsFunc(out, func(p *Project) bool {
+			return below(dir, p.Dir) && slices.Contains(p.Inputs, path.Join(dir, "package.json"))
+		})
+		pkg, err := decode[nodePackage](text)
+		if own == "" && inside || err != nil || !pkg.needs() || f.vendored(dir) {
+			continue
+		}
+		p, err := f.nodeProject(dir, own, &pkg)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// vendored reports whether a repository has its packages in it.
+func (f *finder) vendored(dir string) bool { return f.has[path.Join(dir, ".pnp.cjs")] }
+
+func (f *finder) nodeLock(dir string) string {
+	for _, l := range locks {
+		if f.has[path.Join(dir, l.file)] {
+			return l.file
+		}
+	}
+	return ""
+}
+
+func (f *finder) nodeProject(dir, lock string, pkg *nodePackage) (*Project, error) {
+	p := &Project{Manager: "npm", Dir: dir, mounts: true, stage: map[string][]byte{}}
+	for _, l := range locks {
+		if l.file == lock {
+			p.Manager = l.manager
+		}
+	}
+	p.tree = slot("node", dir)
+	p.Inputs = f.existing(dir, "package.json", lock, ".npmrc", "pnpm-workspace.yaml")
+	globs, err := f.workspaces(dir, pkg)
+	if err != nil {
+		return nil, err
+	}
+	for _, sub := range f.dirs("package.json") {
+		if rel, ok := within(sub, dir); ok && matchAny(globs, rel) {
+			p.Inputs = append(p.Inputs, path.Join(sub, "package.json"))
+		}
+	}
+	for _, name := range p.Inputs {
+		text, err := f.read(name)
+		if err != nil {
+			return nil, err
+		}
+		rel, _ := within(name, dir)
+		p.stage[path.Join(p.tree, rel)] = f.staged(rel, text)
+	}
+	p.Lacks = f.lacks("npm", "npm", "install Node.js with npm")
+	if p.Manager == "yarn" && p.Lacks == "" && strings.Contains(string(p.stage[path.Join(p.tree, lock)]), "__metadata:") {
+		p.Lacks = "lock files of Yarn 2 and newer are not read yet: commit the packages (yarn's offline mirror with node_modules), or name commands that do without"
+	}
+	p.steps = f.nodeSteps(p, lock, pkg)
+	return p, nil
+}
+
+// within is a path as seen from a directory above it.
+func within(name, dir string) (string, bool) {
+	if dir == "." {
+		return name, name != "."
+	}
+	rel, ok := strings.CutPrefix(name, dir+"/")
+	return rel, ok
+}
+
+// workspaces are the globs of the packages that belong to one.
+func (f *finder) workspaces(dir string, pkg *nodePackage) ([]string, error) {
+	var globs []string
+	if json.Unmarshal(pkg.Workspaces, &globs) != nil {
+		var object struct{ Packages []string }
+		_ = json.Unmarshal(pkg.Workspaces, &object)
+		globs = object.Packages
+	}
+	if name := path.Join(dir, "pnpm-workspace.yaml"); f.has[name] {
+		text, err := f.read(name)
+		if err != nil {
+			return nil, err
+		}
+		var file struct{ Packages []string }
+		if yaml.Unmarshal(text, &file) == nil {
+			globs = append(globs, file.Packages...)
+		}
+	}
+	return globs, nil
+}
+
+// matchAny matches a directory against workspace globs, in which "**" stands for any
+// directories and a "!" takes back.
+func matchAny(globs []string, dir string) bool {
+	matched := false
+	for _, g := range globs {
+		not := strings.HasPrefix(g, "!")
+		g = path.Clean(strings.TrimPrefix(strings.TrimPrefix(g, "!"), "./"))
+		if matchParts(strings.Split(g, "/"), strings.Split(dir, "/")) {
+			matched = !not
+		}
+	}
+	return matched
+}
+
+func matchParts(glob, dir []string) bool {
+	switch {
+	case len(glob) == 0:
+		return len(dir) == 0
+	case glob[0] == "**":
+		return matchParts(glob[1:], dir) || len(dir) > 0 && matchParts(glob, dir[1:])
+	case len(dir) == 0:
+		return false
+	}
+	ok, _ := path.Match(glob[0], dir[0])
+	return ok && matchParts(glob[1:], dir[1:])
+}
+
+// archive is an address of a package's archive in a lock file, whatever registry it
+// was made with.
+var archive = regexp.MustCompile(`https?://[^\s"'#/]+(?:/[^\s"'#]*?)??/((?:@[\w.~-]+/)?[\w.~-]+/-/(?:@[\w.~-]+/)?[\w.+~-]+\.tgz)`)
+
+// keptConfig are the lines of an .npmrc that decide what is installed, and nothing else.
+var keptConfig = regexp.MustCompile(`(?m)^\s*(?:legacy-peer-deps|strict-peer-dep(?:endencie)?s|auto-install-peers|install-links|omit|include|node-linker|shamefully-hoist|public-hoist-pattern(?:\[\])?|hoist(?:-pattern(?:\[\])?)?|dedupe-peer-dependents|resolution-mode)\s*=.*$`)
+
+// staged is a manifest as package managers read it: lock files lead to the gateway,
+// and settings name no other registry and no program.
+func (f *finder) staged(name string, text []byte) []byte {
+	switch base := path.Base(name); {
+	case base == ".npmrc":
+		return []byte(strings.Join(keptConfig.FindAllString(string(text), -1), "\n") + "\n")
+	case slices.ContainsFunc(locks, func(l struct{ file, manager string }) bool { return l.file == base }):
+		return archive.ReplaceAll(text, []byte(f.host.Registry["npm"]+"/$1"))
+	}
+	return text
+}
+
+// nodeSteps are the commands that install. Managers other than npm are fetched by
+// it, in the version that the repository names.
+func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) []pipeline.Command {
+	manager, version, _ := strings.Cut(pkg.PackageManager, "@")
+	version, _, _ = strings.Cut(version, "+") // a checksum
+	if manager != p.Manager || !versionText.MatchString(version) {
+		version = map[string]string{"pnpm": pnpmVersion(p.stage[path.Join(p.tree, lock)]), "yarn": "1"}[p.Manager]
+	}
+	var args []string
+	switch {
+	case p.Manager == "pnpm":
+		args = []string{"npm", "exec", "--yes", "--package=pnpm@" + version, "--", "pnpm", "install", "--frozen-lockfile", "--store-dir=/scratch/pnpm", "--package-import-method=copy"}
+	case p.Manager == "yarn":
+		args = []string{"npm", "exec", "--yes", "--package=yarn@" + version, "--", "yarn", "install", "--frozen-lockfile", "--non-interactive", "--cache-folder=/scratch/yarn"}
+	case lock != "":
+		args = []string{"npm", "ci"}
+	default:
+		args = []string{"npm", "install", "--no-package-lock"}
+	}
+	if !f.host.Scripts {
+		args = append(args, "--ignore-scripts")
+	}
+	registry := f.host.Registry["npm"]
+	return []pipeline.Command{{Dir: path.Join(root, p.tree), Args: args, Timeout: timeout, Env: []string{
+		"npm_config_registry=" + registry + "/", "YARN_REGISTRY=" + registry, "npm_config_cache=/scratch/npm", "npm_config_audit=false", "npm_config_fund=false",
+		"npm_config_update_notifier=false", "npm_config_replace_registry_host=always", "npm_config_fetch_retries=0", "npm_config_prefix=/scratch/global", "COREPACK_ENABLE_STRICT=0", "HUSKY=0"}}}
+}
+
+var versionText = regexp.MustCompile(`^\d+(?:\.\d+){0,2}(?:-[\w.]+)?$`)
+
+// pnpmVersion is the newest major version that writes such a lock file and needs no
+// newer Node than those do.
+func pnpmVersion(lock []byte) string {
+	m := regexp.MustCompile(`(?m)^lockfileVersion:\s*'?"?(\d+)`).FindSubmatch(lock)
+	switch {
+	case m == nil || string(m[1]) >= "9" || len(m[1]) > 1:
+		return "9"
+	case string(m[1]) == "5":
+		return "7"
+	}
+	return "8"
+}

@@ -1,0 +1,400 @@
+package deps
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"forge/pipeline"
+)
+
+// testGroup is what people call the extras, groups and files of what tests need.
+var testGroup = regexp.MustCompile(`^(?:test(?:s|ing)?|unit-?tests?|dev(?:el|elop|elopment)?|ci)$`)
+
+// requirementFile are files that list what to install for running and testing.
+var requirementFile = regexp.MustCompile(`^(?:requirements(?:[-_.](?:base|common|test(?:s|ing)?|dev(?:el|elopment)?|ci))?|(?:test(?:s|ing)?|dev(?:el|elopment)?|ci)[-_]requirements)\.(?:txt|in)$`)
+
+// requirementDir are those in a directory of their own.
+var requirementDir = regexp.MustCompile(`^requirements/(?:base|common|main|test(?:s|ing)?|dev(?:el|elopment)?|ci)\.(?:txt|in)$`)
+
+// pyproject is what of a pyproject.toml decides what is installed.
+type pyproject struct {
+	Project struct {
+		Name         string
+		Version      string
+		Dependencies []string
+		Optional     map[string][]string `toml:"optional-dependencies"`
+	}
+	Groups map[string][]any `toml:"dependency-groups"`
+	Tool   struct {
+		Poetry struct {
+			Name         string
+			Version      string
+			Dependencies map[string]any
+			Dev          map[string]any `toml:"dev-dependencies"`
+			Group        map[string]struct{ Dependencies map[string]any }
+		}
+	}
+}
+
+func readTOML[T any](text []byte) (v T, err error) {
+	return v, toml.Unmarshal(text, &v)
+}
+
+// python finds directories with a pyproject.toml, a setup.cfg or lists of requirements.
+func (f *finder) python() ([]*Project, error) {
+	dirs := map[string]bool{}
+	for _, name := range f.files {
+		base, dir := path.Base(name), path.Dir(name)
+		switch {
+		case base == "pyproject.toml", base == "setup.cfg", requirementFile.MatchString(base):
+			dirs[dir] = true
+		case requirementDir.MatchString(path.Join(path.Base(dir), base)):
+			dirs[path.Dir(dir)] = true
+		}
+	}
+	var out []*Project
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		p, err := f.pythonProject(dir)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// pythonProject says what one directory asks for: what a lock file pins, else what
+// manifests name.
+func (f *finder) pythonProject(dir string) (*Project, error) {
+	p := &Project{Manager: "pip", Dir: dir, stage: map[string][]byte{}}
+	tree := slot("python", dir)
+	lists := map[string]string{} // requirements files, by name in the tree
+	var project pyproject
+	for _, name := range f.files {
+		rel, ok := within(name, dir)
+		if !ok || !requirementFile.MatchString(rel) && !requirementDir.MatchString(rel) {
+			continue
+		}
+		if strings.HasSuffix(rel, ".in") && f.has[path.Join(dir, strings.TrimSuffix(rel, ".in")+".txt")] {
+			continue // that is compiled from it
+		}
+		if err := f.requirements(p, lists, name); err != nil {
+			return nil, err
+		}
+	}
+	if name := path.Join(dir, "pyproject.toml"); f.has[name] {
+		text, err := f.read(name)
+		if err != nil {
+			return nil, err
+		}
+		p.Inputs = append(p.Inputs, name)
+		if project, err = readTOML[pyproject](text); err != nil {
+			p.Lacks = "pyproject.toml cannot be read: " + err.Error()
+			return p, nil
+		}
+		pinned, err := f.pythonLock(p)
+		if err != nil {
+			return nil, err
+		}
+		if len(pinned) == 0 {
+			pinned = project.requirements()
+		}
+		if len(pinned) > 0 {
+			lists["pyproject"] = strings.Join(pinned, "\n") + "\n"
+		}
+	}
+	if err := f.setupConfig(p, lists); err != nil {
+		return nil, err
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(lists)), func(n string) bool { return strings.TrimSpace(lists[n]) == "" })
+	if len(names) == 0 {
+		return nil, nil
+	}
+	site := path.Join(root, tree, "site")
+	args := []string{"python3", "-m", "pip", "install", "--target=" + site, "--no-warn-script-location", "--progress-bar=off"}
+	if !f.host.Scripts {
+		args = append(args, "--only-binary=:all:") // what is not built yet runs a script of its own
+	}
+	for i, n := range names {
+		file := fmt.Sprintf("%s/list-%d.txt", tree, i)
+		p.stage[file] = []byte(lists[n])
+		args = append(args, "--requirement="+path.Join(root, file))
+	}
+	project.stageMetadata(p, path.Join(tree, "site"))
+	if p.Lacks = f.lacks("python3", "pypi", "install Python"); p.Lacks == "" {
+		p.Lacks = f.lacks("pip", "pypi", "apt-get install python3-pip")
+	}
+	p.steps = []pipeline.Command{{Dir: root, Args: args, Timeout: timeout, Env: []string{
+		"PIP_INDEX_URL=" + f.host.Registry["pypi"] + "/simple/", "PIP_CONFIG_FILE=/dev/null", "PIP_CACHE_DIR=/scratch/pip", "TMPDIR=/scratch",
+		"PIP_NO_INPUT=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_RETRIES=0"}}}
+	p.env = []string{"PYTHONPATH=" + site, "PATH=" + path.Join(site, "bin")}
+	return p, nil
+}
+
+var (
+	includes = regexp.MustCompile(`^\s*(?:-r|--requirement|-c|--constraint)[\s=]+(\S+)`)
+	pipFlags = regexp.MustCompile(`^\s*(?:-i|--index-url|--extra-index-url|-f|--find-links|--trusted-host|--no-index|--pre|--prefer-binary|--no-binary|--only-binary)\b`)
+	itself   = regexp.MustCompile(`^\s*(?:-e\s+|--editable[\s=]+)?\.{1,2}(?:/[\w./-]*)?(?:\[[\w,\s-]*\])?\s*(?:#.*)?$`)
+)
+
+// requirements reads one list, and those that it includes. Their lines are put
+// together: what installs the repository itself is left out, because its source is
+// there, and so is every other registry.
+func (f *finder) requirements(p *Project, lists map[string]string, name string) error {
+	if _, done := lists[name]; done || !f.has[name] {
+		return nil
+	}
+	lists[name] = ""
+	text, err := f.read(name)
+	if err != nil {
+		return err
+	}
+	p.Inputs = append(p.Inputs, name)
+	var kept strings.Builder
+	for line := range strings.Lines(string(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))) {
+		if m := includes.FindStringSubmatch(line); m != nil {
+			if err := f.requirements(p, lists, path.Join(path.Dir(name), m[1])); err != nil {
+				return err
+			}
+			continue
+		}
+		if !pipFlags.MatchString(line) && !itself.MatchString(line) {
+			kept.WriteString(line)
+		}
+	}
+	lists[name] = kept.String()
+	return nil
+}
+
+// requirements of a pyproject.toml: what it runs with, and what its tests need.
+func (p *pyproject) requirements() []string {
+	out := slices.Clone(p.Project.Dependencies)
+	for _, extra := range slices.Sorted(maps.Keys(p.Project.Optional)) {
+		if testGroup.MatchString(extra) {
+			out = append(out, p.Project.Optional[extra]...)
+		}
+	}
+	for _, group := range slices.Sorted(maps.Keys(p.Groups)) {
+		if testGroup.MatchString(group) {
+			out = append(out, p.group(group, 0)...)
+		}
+	}
+	poetry := p.Tool.Poetry
+	tables := []map[string]any{poetry.Dependencies, poetry.Dev}
+	for _, group := range slices.Sorted(maps.Keys(poetry.Group)) {
+		if testGroup.MatchString(group) {
+			tables = append(tables, poetry.Group[group].Dependencies)
+		}
+	}
+	for _, table := range tables {
+		for _, name := range slices.Sorted(maps.Keys(table)) {
+			if line := poetryLine(name, table[name]); line != "" {
+				out = append(out, line)
+			}
+		}
+	}
+	// An extra of the project itself, as "acme[test]", is no package to be fetched.
+	return slices.DeleteFunc(out, func(line string) bool {
+		own, _, extra := strings.Cut(line, "[")
+		return extra && normal(own) == normal(p.Project.Name)
+	})
+}
+
+// group resolves one dependency group, with those that it includes.
+func (p *pyproject) group(name string, depth int) []string {
+	var out []string
+	for _, item := range p.Groups[name] {
+		switch item := item.(type) {
+		case string:
+			out = append(out, item)
+		case map[string]any:
+			if other, ok := item["include-group"].(string); ok && depth < 10 {
+				out = append(out, p.group(other, depth+1)...)
+			}
+		}
+	}
+	return out
+}
+
+// poetryLine is a requirement as pip writes it; empty for what pip does not fetch.
+func poetryLine(name string, spec any) string {
+	if name == "python" {
+		return ""
+	}
+	extras, version := "", ""
+	switch spec := spec.(type) {
+	case string:
+		version = spec
+	case map[string]any:
+		if spec["path"] != nil || spec["git"] != nil || spec["url"] != nil || spec["optional"] == true {
+			return ""
+		}
+		version, _ = spec["version"].(string)
+		if list, ok := spec["extras"].([]any); ok {
+			var all []string
+			for _, e := range list {
+				all = append(all, fmt.Sprint(e))
+			}
+			extras = "[" + strings.Join(all, ",") + "]"
+		}
+	}
+	return name + extras + poetryRange(version)
+}
+
+var caret = regexp.MustCompile(`^([~^])\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?`)
+
+// poetryRange turns Poetry's ranges into pip's.
+func poetryRange(text string) string {
+	if text == "" || text == "*" {
+		return ""
+	}
+	var out []string
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		m := caret.FindStringSubmatch(part)
+		switch {
+		case m == nil && part != "" && strings.ContainsAny(part[:1], "<>=!~"):
+			out = append(out, part)
+		case m == nil:
+			out = append(out, "=="+part)
+		default:
+			out = append(out, ">="+strings.TrimSpace(part[1:]), "<"+nextBreaking(m))
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// nextBreaking is the first version that a caret or a tilde leaves out: the next of
+// the first number that is not zero, or for a tilde of the second number.
+func nextBreaking(m []string) string {
+	n := []int{}
+	for _, text := range m[2:] {
+		if text != "" {
+			v := 0
+			_, _ = fmt.Sscan(text, &v)
+			n = append(n, v)
+		}
+	}
+	at := 0
+	if m[1] == "~" {
+		at = min(1, len(n)-1)
+	} else {
+		for at < len(n)-1 && n[at] == 0 {
+			at++
+		}
+	}
+	var out []string
+	for i, v := range n[:at+1] {
+		if i == at {
+			v++
+		}
+		out = append(out, fmt.Sprint(v))
+	}
+	return strings.Join(out, ".")
+}
+
+// pythonLock returns what a lock file pins; nothing when there is none that is known.
+func (f *finder) pythonLock(p *Project) ([]string, error) {
+	for _, name := range f.existing(p.Dir, "uv.lock", "poetry.lock", "pdm.lock") {
+		text, err := f.read(name)
+		if err != nil {
+			return nil, err
+		}
+		p.Inputs = append(p.Inputs, name)
+		lock, err := readTOML[struct {
+			Package []struct {
+				Name, Version string
+				Markers       any
+				Source        map[string]any
+			}
+		}](text)
+		if err != nil {
+			p.Lacks = path.Base(name) + " cannot be read: " + err.Error()
+			return nil, nil
+		}
+		var out []string
+		for _, pkg := range lock.Package {
+			own := pkg.Source["virtual"] != nil || pkg.Source["editable"] != nil || pkg.Source["directory"] != nil
+			if pkg.Version == "" || own {
+				continue
+			}
+			line := pkg.Name + "==" + pkg.Version
+			if m, ok := pkg.Markers.(string); ok && m != "" {
+				line += " ; " + m
+			}
+			out = append(out, line)
+		}
+		return out, nil
+	}
+	return nil, nil
+}
+
+// setupConfig reads what a setup.cfg asks for.
+func (f *finder) setupConfig(p *Project, lists map[string]string) error {
+	name := path.Join(p.Dir, "setup.cfg")
+	if !f.has[name] {
+		return nil
+	}
+	text, err := f.read(name)
+	if err != nil {
+		return err
+	}
+	section, key := "", ""
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';':
+			continue
+		case strings.HasPrefix(trimmed, "["):
+			section, key = strings.Trim(trimmed, "[]"), ""
+			continue
+		case line[0] != ' ' && line[0] != '\t':
+			var value string
+			key, value, _ = strings.Cut(trimmed, "=")
+			key, trimmed = strings.TrimSpace(key), strings.TrimSpace(value)
+		}
+		wanted := section == "options" && (key == "install_requires" || key == "tests_require") || section == "options.extras_require" && testGroup.MatchString(key)
+		if wanted && trimmed != "" {
+			out = append(out, trimmed)
+		}
+	}
+	if len(out) > 0 {
+		p.Inputs = append(p.Inputs, name)
+		lists["setup.cfg"] = strings.Join(out, "\n") + "\n"
+	}
+	return nil
+}
+
+// stageMetadata lets the project find its own name and version, as if it were installed.
+func (p *pyproject) stageMetadata(to *Project, site string) {
+	name, version := p.Project.Name, p.Project.Version
+	if name == "" {
+		name, version = p.Tool.Poetry.Name, p.Tool.Poetry.Version
+	}
+	if name == "" {
+		return
+	}
+	if version == "" {
+		version = "0.0.0"
+	}
+	dir := fmt.Sprintf("%s/%s-%s.dist-info", site, strings.ReplaceAll(normal(name), "-", "_"), version)
+	to.stage[dir+"/METADATA"] = fmt.Appendf(nil, "Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name, version)
+	to.stage[dir+"/RECORD"] = nil
+}
+
+var separators = regexp.MustCompile(`[-_.]+`)
+
+// normal is a package's name as PyPI compares it.
+func normal(name string) string {
+	return separators.ReplaceAllString(strings.ToLower(strings.TrimSpace(name)), "-")
+}
