@@ -8,7 +8,7 @@ import (
 // TestMain lets the test binary stand in for the program: as a worker, which the
 // sandbox starts, and as the whole command, which the end-to-end tests start.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "worker" || os.Getenv("FORGE_TEST_COMMAND") != "") {
+	if len(os.Args) > 1 && (os.Args[1] == "worker" || os.Args[1] == "bridge" || os.Getenv("FORGE_TEST_COMMAND") != "") {
 		main()
 		os.Exit(exitDone)
 	}

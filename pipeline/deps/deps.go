@@ -108,6 +108,8 @@ func Find(files []string, read func(path string) ([]byte, error), host Host) (*R
 		if !foreign(name) {
 			f.files = append(f.files, name)
 			f.has[name] = true
+		} else if strings.HasSuffix(name, "vendor/modules.txt") {
+			f.has[name] = true
 		}
 	}
 	r := &Recipe{}

@@ -77,7 +77,7 @@ func (f *finder) python() ([]*Project, error) {
 func (f *finder) pythonProject(dir string) (*Project, error) {
 	p := &Project{Manager: "pip", Dir: dir, stage: map[string][]byte{}}
 	tree := slot("python", dir)
-	lists := map[string]string{} // requirements files, by name in the tree
+	lists := map[string]list{} // by the file that they are from
 	var project pyproject
 	for _, name := range f.files {
 		rel, ok := within(name, dir)
@@ -87,7 +87,7 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 		if strings.HasSuffix(rel, ".in") && f.has[path.Join(dir, strings.TrimSuffix(rel, ".in")+".txt")] {
 			continue // that is compiled from it
 		}
-		if err := f.requirements(p, lists, name); err != nil {
+		if err := f.requirements(p, lists, name, false); err != nil {
 			return nil, err
 		}
 	}
@@ -109,39 +109,67 @@ func (f *finder) pythonProject(dir string) (*Project, error) {
 			pinned = project.requirements()
 		}
 		if len(pinned) > 0 {
-			lists["pyproject"] = strings.Join(pinned, "\n") + "\n"
+			lists[name] = list{text: strings.Join(pinned, "\n") + "\n"}
 		}
 	}
 	if err := f.setupConfig(p, lists); err != nil {
 		return nil, err
 	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(lists)), func(n string) bool { return strings.TrimSpace(lists[n]) == "" })
-	if len(names) == 0 {
+	if p.steps = f.pipSteps(p, tree, lists); len(p.steps) == 0 {
 		return nil, nil
 	}
 	site := path.Join(root, tree, "site")
-	args := []string{"python3", "-m", "pip", "install", "--target=" + site, "--no-warn-script-location", "--progress-bar=off"}
-	if !f.host.Scripts {
-		args = append(args, "--only-binary=:all:") // what is not built yet runs a script of its own
-	}
-	for i, n := range names {
-		file := fmt.Sprintf("%s/list-%d.txt", tree, i)
-		p.stage[file] = []byte(lists[n])
-		args = append(args, "--requirement="+path.Join(root, file))
-	}
 	project.stageMetadata(p, path.Join(tree, "site"))
 	if p.Lacks = f.lacks("python3", "pypi", "install Python"); p.Lacks == "" {
 		p.Lacks = f.lacks("pip", "pypi", "apt-get install python3-pip")
 	}
-	p.steps = []pipeline.Command{{Dir: root, Args: args, Timeout: timeout, Env: []string{
-		"PIP_INDEX_URL=" + f.host.Registry["pypi"] + "/simple/", "PIP_CONFIG_FILE=/dev/null", "PIP_CACHE_DIR=/scratch/pip", "TMPDIR=/scratch",
-		"PIP_NO_INPUT=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_RETRIES=0"}}}
 	p.env = []string{"PYTHONPATH=" + site, "PATH=" + path.Join(site, "bin")}
 	return p, nil
 }
 
+// list is a list of requirements, or of constraints on them.
+type list struct {
+	text       string
+	constraint bool
+}
+
+// pipSteps are the commands that install some lists. pip wants checksums of all that
+// one command installs, or of none; so those lists that have them come first, alone.
+func (f *finder) pipSteps(p *Project, tree string, lists map[string]list) []pipeline.Command {
+	var hashed, plain, limits []string
+	for i, name := range slices.Sorted(maps.Keys(lists)) {
+		l := lists[name]
+		if strings.TrimSpace(l.text) == "" {
+			continue
+		}
+		file := fmt.Sprintf("%s/list-%d.txt", tree, i)
+		p.stage[file] = []byte(l.text)
+		switch file = path.Join(root, file); {
+		case l.constraint:
+			limits = append(limits, "--constraint="+file)
+		case strings.Contains(l.text, "--hash="):
+			hashed = append(hashed, "--requirement="+file)
+		default:
+			plain = append(plain, "--requirement="+file)
+		}
+	}
+	args := []string{"python3", "-m", "pip", "install", "--target=" + path.Join(root, tree, "site"), "--no-warn-script-location", "--progress-bar=off"}
+	if !f.host.Scripts {
+		args = append(args, "--only-binary=:all:") // what is not built yet runs a script of its own
+	}
+	var steps []pipeline.Command
+	for _, what := range [][]string{hashed, plain} {
+		if len(what) > 0 {
+			steps = append(steps, pipeline.Command{Dir: root, Args: slices.Concat(args, what, limits), Timeout: timeout, Env: []string{
+				"PIP_INDEX_URL=" + f.host.Registry["pypi"] + "/simple/", "PIP_CONFIG_FILE=/dev/null", "PIP_CACHE_DIR=/scratch/pip", "TMPDIR=/scratch",
+				"PIP_NO_INPUT=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_RETRIES=0"}})
+		}
+	}
+	return steps
+}
+
 var (
-	includes = regexp.MustCompile(`^\s*(?:-r|--requirement|-c|--constraint)[\s=]+(\S+)`)
+	includes = regexp.MustCompile(`^\s*(-r|--requirement|-c|--constraint)[\s=]+(\S+)`)
 	pipFlags = regexp.MustCompile(`^\s*(?:-i|--index-url|--extra-index-url|-f|--find-links|--trusted-host|--no-index|--pre|--prefer-binary|--no-binary|--only-binary)\b`)
 	itself   = regexp.MustCompile(`^\s*(?:-e\s+|--editable[\s=]+)?\.{1,2}(?:/[\w./-]*)?(?:\[[\w,\s-]*\])?\s*(?:#.*)?$`)
 )
@@ -149,11 +177,11 @@ var (
 // requirements reads one list, and those that it includes. Their lines are put
 // together: what installs the repository itself is left out, because its source is
 // there, and so is every other registry.
-func (f *finder) requirements(p *Project, lists map[string]string, name string) error {
+func (f *finder) requirements(p *Project, lists map[string]list, name string, constraint bool) error {
 	if _, done := lists[name]; done || !f.has[name] {
 		return nil
 	}
-	lists[name] = ""
+	lists[name] = list{}
 	text, err := f.read(name)
 	if err != nil {
 		return err
@@ -162,7 +190,7 @@ func (f *finder) requirements(p *Project, lists map[string]string, name string) 
 	var kept strings.Builder
 	for line := range strings.Lines(string(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))) {
 		if m := includes.FindStringSubmatch(line); m != nil {
-			if err := f.requirements(p, lists, path.Join(path.Dir(name), m[1])); err != nil {
+			if err := f.requirements(p, lists, path.Join(path.Dir(name), m[2]), constraint || m[1] == "-c" || m[1] == "--constraint"); err != nil {
 				return err
 			}
 			continue
@@ -171,7 +199,7 @@ func (f *finder) requirements(p *Project, lists map[string]string, name string) 
 			kept.WriteString(line)
 		}
 	}
-	lists[name] = kept.String()
+	lists[name] = list{kept.String(), constraint}
 	return nil
 }
 
@@ -322,11 +350,16 @@ func (f *finder) pythonLock(p *Project) ([]string, error) {
 			return nil, nil
 		}
 		var out []string
+		seen := map[string]bool{}
 		for _, pkg := range lock.Package {
 			own := pkg.Source["virtual"] != nil || pkg.Source["editable"] != nil || pkg.Source["directory"] != nil
 			if pkg.Version == "" || own {
 				continue
 			}
+			if seen[pkg.Name] { // versions for several platforms: pip chooses by the manifest
+				return nil, nil
+			}
+			seen[pkg.Name] = true
 			line := pkg.Name + "==" + pkg.Version
 			if m, ok := pkg.Markers.(string); ok && m != "" {
 				line += " ; " + m
@@ -339,7 +372,7 @@ func (f *finder) pythonLock(p *Project) ([]string, error) {
 }
 
 // setupConfig reads what a setup.cfg asks for.
-func (f *finder) setupConfig(p *Project, lists map[string]string) error {
+func (f *finder) setupConfig(p *Project, lists map[string]list) error {
 	name := path.Join(p.Dir, "setup.cfg")
 	if !f.has[name] {
 		return nil
@@ -370,7 +403,7 @@ func (f *finder) setupConfig(p *Project, lists map[string]string) error {
 	}
 	if len(out) > 0 {
 		p.Inputs = append(p.Inputs, name)
-		lists["setup.cfg"] = strings.Join(out, "\n") + "\n"
+		lists[name] = list{text: strings.Join(out, "\n") + "\n"}
 	}
 	return nil
 }

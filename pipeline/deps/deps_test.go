@@ -1,0 +1,248 @@
+package deps
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"forge/pipeline"
+)
+
+var update = flag.Bool("update", false, "write what is wanted anew")
+
+// whole is a server with everything.
+var whole = Host{
+	Tools:    map[string]string{"go": "go1.26", "npm": "11", "node": "v20", "python3": "Python 3.11", "pip": "pip 23", "cargo": "cargo 1.95"},
+	Registry: map[string]string{"go": "http://127.0.0.1:4801", "npm": "http://127.0.0.1:4802", "pypi": "http://127.0.0.1:4803", "cargo": "http://127.0.0.1:4804"},
+	SumDB:    "sum.example",
+}
+
+func find(t testing.TB, files map[string]string, host Host) *Recipe {
+	t.Helper()
+	r, err := Find(slices.Sorted(maps.Keys(files)), func(name string) ([]byte, error) {
+		text, ok := files[name]
+		if !ok {
+			return nil, os.ErrNotExist
+		}
+		return []byte(text), nil
+	}, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// describe writes a recipe for people.
+func describe(r *Recipe) string {
+	var b strings.Builder
+	for _, p := range r.Projects {
+		fmt.Fprintf(&b, "%s: %s\n", p, strings.Join(p.Inputs, " "))
+		if p.Lacks != "" {
+			fmt.Fprintf(&b, "  lacks: %s\n", p.Lacks)
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.stage)) {
+			fmt.Fprintf(&b, "  file %s\n", name)
+			if path.Base(name) != "RECORD" && path.Base(name) != "package.json" {
+				for line := range strings.Lines(string(p.stage[name])) {
+					fmt.Fprintf(&b, "    | %s\n", strings.TrimRight(line, "\n"))
+				}
+			}
+		}
+		for _, s := range p.steps {
+			fmt.Fprintf(&b, "  run in %s: %s\n", s.Dir, strings.Join(s.Args, " "))
+		}
+		if len(p.env) > 0 {
+			fmt.Fprintf(&b, "  use %s\n", strings.Join(p.env, " "))
+		}
+	}
+	return b.String()
+}
+
+// Each file of testdata is a repository, and in "want" what is found in it.
+func TestFind(t *testing.T) { // D1
+	names, _ := filepath.Glob("testdata/*.txtar")
+	if len(names) < 12 {
+		t.Fatalf("%d cases", len(names))
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, want, at := map[string]string{}, "", -1
+			for i, f := range a.Files {
+				if f.Name == "want" {
+					want, at = string(f.Data), i
+					continue
+				}
+				files[f.Name] = string(f.Data)
+			}
+			got := describe(find(t, files, whole))
+			if *update {
+				if at < 0 {
+					a.Files = append(a.Files, txtar.File{Name: "want"})
+					at = len(a.Files) - 1
+				}
+				a.Files[at].Data = []byte(got)
+				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestWhatAServerLacks(t *testing.T) { // D1: said by name
+	files := map[string]string{
+		"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "package.json": `{"dependencies":{"left":"1"}}`, "requirements.txt": "left\n",
+		"Cargo.toml": "", "Cargo.lock": "[[package]]\nname = \"left\"\nversion = \"1\"\nsource = \"registry+https://x\"\n",
+	}
+	for _, c := range []struct {
+		change func(*Host)
+		want   []string
+	}{
+		{func(h *Host) { h.Tools = nil }, []string{"go: go is not installed", "npm: npm is not installed", "pip: python3 is not installed", "cargo: cargo is not installed"}},
+		{func(h *Host) { h.Registry = nil }, []string{"go: the server lists no registry of the kind go", "npm: ", "pip: ", "cargo: "}},
+		{func(h *Host) { delete(h.Tools, "pip") }, []string{"pip: pip is not installed on the server: apt-get install python3-pip"}},
+		{func(*Host) {}, nil},
+	} {
+		host := Host{Tools: maps.Clone(whole.Tools), Registry: maps.Clone(whole.Registry)}
+		c.change(&host)
+		got := find(t, files, host).Lacking()
+		if len(got) != len(c.want) {
+			t.Errorf("lacking %q, want %q", got, c.want)
+			continue
+		}
+		for i := range got {
+			if !strings.HasPrefix(got[i], c.want[i]) {
+				t.Errorf("lacking %q, want %q", got[i], c.want[i])
+			}
+		}
+	}
+}
+
+// The key changes with whatever decides the result, and with nothing else.
+func TestKey(t *testing.T) { // D1
+	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "go.sum": "a", "main.go": "package main", "package.json": `{"dependencies":{"left":"1"}}`, "package-lock.json": "{}"}
+	key := find(t, files, whole).Key
+	with := func(name, text string) map[string]string {
+		m := maps.Clone(files)
+		m[name] = text
+		return m
+	}
+	for name, same := range map[string]bool{"main.go": true, "README.md": true, "vendor/x/package.json": true, "go.sum": false, "go.mod": false, "package-lock.json": false} {
+		if got := find(t, with(name, "module m\n\nrequire x.y/z v1.0.1\n"), whole).Key; (got == key) != same {
+			t.Errorf("%s changed: the key is the same: %v", name, got == key)
+		}
+	}
+	other := whole
+	other.Scripts = true
+	newer := whole
+	newer.Tools = map[string]string{"go": "go1.27", "npm": "11", "node": "v20", "python3": "Python 3.11", "pip": "pip 23", "cargo": "cargo 1.95"}
+	for name, host := range map[string]Host{"scripts": other, "tools": newer} {
+		if find(t, files, host).Key == key {
+			t.Errorf("other %s, the same key", name)
+		}
+	}
+}
+
+func TestTools(t *testing.T) {
+	got := ParseTools("go go1.26.8\nnpm 11.19.1\npython3 Python 3.11.2\npip pip 23.0.1 from /usr\n\nnode \n")
+	want := map[string]string{"go": "go1.26.8", "npm": "11.19.1", "python3": "Python 3.11.2", "pip": "pip 23.0.1 from /usr"}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+// scripted is an installer whose commands end as they are told.
+type scripted struct {
+	exits map[string]pipeline.CommandResult // by the command's first words
+	log   []string
+}
+
+func (s *scripted) Run(_ context.Context, c pipeline.Command) (pipeline.CommandResult, error) {
+	line := strings.Join(c.Args, " ")
+	s.log = append(s.log, c.Dir+"$ "+line)
+	for start, r := range s.exits {
+		if strings.HasPrefix(line, start) {
+			return r, nil
+		}
+	}
+	return pipeline.CommandResult{Duration: time.Second}, nil
+}
+
+func (s *scripted) Stage(_ context.Context, name string, _ []byte) error {
+	s.log = append(s.log, "stage "+name)
+	return nil
+}
+
+func TestMake(t *testing.T) { // D1: one that fails does not keep the others away
+	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "web/package.json": `{"dependencies":{"left":"1"},"workspaces":["packages/*"]}`, "web/packages/a/package.json": "{}"}
+	in := &scripted{exits: map[string]pipeline.CommandResult{
+		"go mod":    {Exit: 1, Stderr: []byte("go: x.y/z@v1.0.0: reading http://127.0.0.1:4801/x.y/z/@v/v1.0.0.mod: 404 Not Found\n")},
+		"find node": {Stdout: []byte("node/in/web/node_modules\nnode/in/web/packages/a/node_modules\n")},
+	}}
+	tree, err := find(t, files, whole).Make(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tree.Mounts; len(got) != 10 || got[0] != (Mount{"node/in/web/node_modules", "web/node_modules"}) || got[1] != (Mount{"", "web/node_modules/.cache"}) ||
+		got[5] != (Mount{"node/in/web/packages/a/node_modules", "web/packages/a/node_modules"}) {
+		t.Errorf("mounts: %v", got)
+	}
+	tree.Explain(nil, []string{"go /x.y/z/@v/v1.0.0.mod"})
+	want := []string{"installed dependencies (npm in web)",
+		"could not install dependencies (go): `go mod download` ended with 1: go: x.y/z@v1.0.0: reading http://127.0.0.1:4801/x.y/z/@v/v1.0.0.mod: 404 Not Found\n(no registry has go /x.y/z/@v/v1.0.0.mod)"}
+	if got := tree.Summary(); !slices.Equal(got, want) {
+		t.Errorf("summary: %q", got)
+	}
+	if !tree.Broken() || len(tree.Env) != 0 {
+		t.Errorf("broken %v, env %v", tree.Broken(), tree.Env)
+	}
+}
+
+func TestPoetryRanges(t *testing.T) {
+	for from, want := range map[string]string{
+		"^1.2.3": ">=1.2.3,<2", "^0.2.3": ">=0.2.3,<0.3", "^0.0.3": ">=0.0.3,<0.0.4", "^1": ">=1,<2", "~1.2.3": ">=1.2.3,<1.3", "~1": ">=1,<2",
+		"*": "", "": "", "1.2.3": "==1.2.3", ">=1,<3": ">=1,<3", "^0.0": ">=0.0,<0.1", "~=1.4": "~=1.4",
+	} {
+		if got := poetryRange(from); got != want {
+			t.Errorf("%q: %q, want %q", from, got, want)
+		}
+	}
+}
+
+func FuzzFind(f *testing.F) {
+	for _, text := range []string{"module m\nrequire (\n\tx v1\n)", `{"workspaces":{"packages":["**","!x"]}}`, "-r requirements.txt\n-e .\nleft==1", "[project]\ndependencies=['a']", "go 1.22\nuse (\n./a\n)"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		files := map[string]string{}
+		for _, name := range []string{"go.mod", "go.work", "a/go.mod", "package.json", "a/package.json", "package-lock.json", "pnpm-workspace.yaml", ".npmrc", "requirements.txt", "pyproject.toml", "poetry.lock", "setup.cfg", "Cargo.lock", "Cargo.toml"} {
+			files[name] = text
+		}
+		for _, p := range find(t, files, whole).Projects {
+			for name := range p.stage {
+				if path.IsAbs(name) || strings.HasPrefix(path.Clean(name), "..") {
+					t.Errorf("%q leaves the tree", name)
+				}
+			}
+		}
+	})
+}
