@@ -9,8 +9,9 @@ RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /forge ./cmd/forge
 
-# The toolchain stays in: the sandbox runs Go repositories' tests with it. Add
-# those of other languages that your repositories need.
+# The toolchain stays in: the sandbox runs Go repositories' tests with it, and
+# Forge installs their dependencies. Add those of other languages that your
+# repositories need: nodejs and npm, python3-pip, cargo.
 FROM golang:1.26-bookworm
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap ca-certificates git \

@@ -59,6 +59,12 @@ func reportSummary(b *strings.Builder, it *Iteration) {
 		b.WriteString("Tests: not run, because the review sent the work back.\n\n")
 		return
 	}
+	for _, line := range t.Setup {
+		fmt.Fprintf(b, "- %s\n", text.Clip(text.OneLine(line), 600))
+	}
+	if len(t.Setup) > 0 {
+		b.WriteString("\n")
+	}
 	if t.None != "" {
 		fmt.Fprintf(b, "Tests: none. %s\n\n", t.None)
 		return

@@ -287,6 +287,9 @@ func tested(t *pipeline.TestReport) string {
 			words += fmt.Sprintf("; %s did not run: %s", s.Name, text.Clip(text.FirstLine(s.NotRun), 100))
 		}
 	}
+	for _, line := range t.Setup {
+		words += "; " + text.Clip(text.FirstLine(line), 150)
+	}
 	if t.Unclean != "" {
 		words += "; not green: " + text.Clip(text.FirstLine(t.Unclean), 100)
 	}

@@ -164,6 +164,15 @@ func (w *prompt) tests() *prompt {
 	if c := commands(run, last, base); c != "" {
 		fmt.Fprintf(&b, "Commands: %s\n", c)
 	}
+	setup := base
+	if last != nil {
+		setup = last
+	}
+	if setup != nil {
+		for _, line := range setup.Setup {
+			b.WriteString("Before they run: " + line + "\n")
+		}
+	}
 	if base != nil {
 		fmt.Fprintf(&b, "At the base, before any change: %s\n", result(base))
 		for _, line := range failing(base.Failures, base.Before) {

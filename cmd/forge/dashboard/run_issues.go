@@ -289,6 +289,9 @@ func verdictNotes(t *pipeline.TestReport) (out []string) {
 			out = append(out, text.Clip(s.Name, titleShown)+" did not run: "+text.Clip(text.FirstLine(s.NotRun), titleShown))
 		}
 	}
+	for _, line := range t.Setup {
+		out = append(out, text.Clip(text.FirstLine(strings.ToUpper(line[:1])+line[1:]), 2*titleShown))
+	}
 	if t.Unclean != "" {
 		out = append(out, "Not green: "+text.Clip(text.FirstLine(t.Unclean), 2*titleShown))
 	}
