@@ -1,32 +1,63 @@
 package secrets
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 )
 
-// BenchmarkScan reads the source of net/http: some 1.5 MB of ordinary code.
+// source is the source of net/http, some 1.5 MB of ordinary code, again and again.
+func source(b *testing.B, size int) []byte {
+	b.Helper()
+	files, err := filepath.Glob(filepath.Join(runtime.GOROOT(), "src/net/http/*.go"))
+	if err != nil || len(files) == 0 {
+		b.Skip("the source of net/http is not on this machine")
+	}
+	var all []byte
+	for len(all) < size {
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				b.Fatal(err)
+			}
+			all = append(all, text...)
+		}
+	}
+	return all[:size]
+}
+
+// BenchmarkScan shows that the time grows with the size alone: of ordinary code, of one
+// line as minifiers make it, and of what many rules look at.
 func BenchmarkScan(b *testing.B) {
 	s := New("yLq8Zr3vT0nXc6Bm1Ws9Kd4Hf7Jg2Pa5")
-	files, err := filepath.Glob("/usr/local/go/src/net/http/*.go")
-	if err != nil {
-		b.Fatal(err)
-	}
-	var all [][]byte
-	var size int64
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			b.Fatal(err)
+	for _, size := range []int{1 << 20, 10 << 20} {
+		code := source(b, size)
+		line := bytes.ReplaceAll(code, []byte("\n"), []byte(" "))
+		keys := []byte(strings.Repeat(`token: "gl sk- key- pat SK AKIA eyJ re_ SG. oy2 cio AIza ghp_ " `, size/64))
+		for name, text := range map[string][]byte{"code": code, "line": line, "keys": keys} {
+			b.Run(name+"/"+map[bool]string{true: "1MB", false: "10MB"}[size == 1<<20], func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					s.Scan("a.txt", text)
+				}
+			})
 		}
-		all = append(all, text)
-		size += int64(len(text))
 	}
-	b.SetBytes(size)
+}
+
+// BenchmarkAdded looks through a diff of 10 MB: half of the file was there before.
+func BenchmarkAdded(b *testing.B) {
+	s, now := New("yLq8Zr3vT0nXc6Bm1Ws9Kd4Hf7Jg2Pa5"), source(b, 20<<20)
+	for i := range now[:10<<20] { // every line is another
+		if now[i] == '\n' && i > 0 {
+			now[i-1] = 'x'
+		}
+	}
+	b.SetBytes(10 << 20)
 	for b.Loop() {
-		for i, text := range all {
-			s.Scan(files[i], text)
-		}
+		s.Added("a.txt", now, now[10<<20:])
 	}
 }

@@ -10,6 +10,7 @@ var madeUp = []string{
 	"example", "sample", "placeholder", "changeme", "change_me", "change-me", "your", "dummy", "redacted", "insert", "replace", "fake", "mock",
 	"notreal", "not-real", "not_real", "invalid", "foobar", "deadbeef", "secretsecret", "lorem", "****", "....", "…", "xxxx", "test",
 	"supersecret", "mysecret", "hunter2", "correcthorse",
+	"2YotnFZFEjr1zCsicMWpAA", "tGzv3JOkF0XG5Qx2TlKWIA", "gX1fBat3bV", "7Fjfp0ZBr1KtDRbnfVdmIw", // RFC 6749's
 }
 
 // plausible reports whether a value could be a secret that was made by chance, as

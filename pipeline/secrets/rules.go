@@ -222,7 +222,7 @@ func notJWT(v string) bool {
 	if err != nil {
 		return true
 	}
-	for _, w := range []string{"John Doe", "1234567890", "example.com", `"admin":true`, "joe\"", "foo", `"bar"`} {
+	for _, w := range []string{"John Doe", "1234567890", "example.com", `"admin":true`, "joe\"", "foo", `"bar"`, `"payload"`, `"iss":"test"`} {
 		if strings.Contains(string(body), w) {
 			return true
 		}
@@ -255,6 +255,7 @@ func (r *rule) match(block string) []match {
 	for i := range next {
 		next[i] = -1
 	}
+	start, end := 0, 0 // of the line
 	for at := 0; ; {
 		key := len(block)
 		for i, k := range r.keys {
@@ -270,16 +271,55 @@ func (r *rule) match(block string) []match {
 		if key == len(block) {
 			break
 		}
-		start, end := strings.LastIndexByte(block[:key], '\n')+1, len(block)
-		if i := strings.IndexByte(block[key:], '\n'); i >= 0 {
-			end = key + i
+		if key >= end { // in another line than the one before
+			start, end = strings.LastIndexByte(block[:key], '\n')+1, len(block)
+			if i := strings.IndexByte(block[key:], '\n'); i >= 0 {
+				end = key + i
+			}
 		}
-		found = r.matchIn(block[start:end], start, found)
-		if at = end + 1; at >= len(block) {
+		if end-start > longLine {
+			found, at = r.matchNear(block, key, start, end, found)
+		} else {
+			found = r.matchIn(block[start:end], start, found)
+			at = end + 1
+		}
+		if at >= len(block) {
 			break
 		}
 	}
 	return found
+}
+
+// Of a line that is longer than longLine, as minifiers make it, only what is near a key
+// is looked at: so much before it, and after it more where a match goes on.
+const (
+	longLine    = 4 << 10
+	reachBefore = 200
+	reachAfter  = 600
+	mostReach   = 64 << 10
+)
+
+// matchNear adds the matches near a key in a long line, and returns where to go on.
+func (r *rule) matchNear(block string, key, start, end int, found []match) ([]match, int) {
+	from := max(start, key-reachBefore)
+	if len(found) > 0 {
+		from = max(from, found[len(found)-1].end)
+	}
+	for reach := reachAfter; ; reach *= 4 {
+		to := min(end, key+reach)
+		near := r.matchIn(block[from:to], from, nil)
+		if to < end && reach < mostReach && len(near) > 0 && near[len(near)-1].end == to { // cut off
+			continue
+		}
+		next := min(end, key+reach-reachBefore) // what begins in the last part is looked at whole
+		if to == end {
+			next = end
+		}
+		for _, m := range near {
+			next = max(next, m.end)
+		}
+		return append(found, near...), max(next, key+1)
+	}
 }
 
 // matchIn adds the matches in a part of a text that begins at offset.

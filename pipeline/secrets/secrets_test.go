@@ -256,6 +256,8 @@ func TestPassedOver(t *testing.T) {
 		"postgres://user:password@localhost:5432/db", "postgres://postgres:postgres@db/app", "mysql://root:${DB_PASSWORD}@db/app", "https://user:{{ .Password }}@git.company.net", "https://user:<password>@git.company.net",
 		"redis://:p4ssw0rd@cache:6379", "http://alice:s3cr3t@proxy", "Authorization: Bearer $TOKEN_FROM_THE_ENVIRONMENT_123", "Authorization: Basic dXNlcjpwYXNzd29yZA==", "Authorization: Basic YWxhZGRpbjpvcGVuc2VzYW1l",
 		"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+		`"access_token":"2YotnFZFEjr1zCsicMWpAA"`, "Authorization: Basic czZCaGRSa3F0MzpnWDFmQmF0M2JW", // RFC 6749's, in every library
+		"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzb21lIjoicGF5bG9hZCJ9.4twFt5NiznN84AWoo1d7KO1T_yoc0Z6XOpOVswacPZg",
 		"-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", "const header = \"-----BEGIN RSA PRIVATE KEY-----\"", "-----BEGIN PRIVATE KEY-----\nYOUR KEY HERE\n-----END PRIVATE KEY-----",
 		"-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQGEwJJ\n-----END CERTIFICATE-----",
 		"-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAu1SU1LfVLPHCozMxH2Mo\n", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2Yy0ZPXpK8oEZcGmC8rvYr7QdyH5mRbC0mZ7p2m9uN me@host",
@@ -344,4 +346,27 @@ func TestTextAsRead(t *testing.T) {
 func cleanAs(s *Scanner, text string) bool {
 	clean, hits := s.Text("t", text)
 	return clean == text && len(hits) == 0
+}
+
+// In a long line, as minifiers make it, every secret is found, wherever it is, as often
+// as it is there, and whole.
+func TestLongLine(t *testing.T) {
+	m := maker{rand.New(rand.NewPCG(16, 17))}
+	for name, secret := range m.seeds() {
+		if strings.Contains(secret, "\n") {
+			continue
+		}
+		var b strings.Builder
+		for i := range 12 {
+			b.WriteString(strings.Repeat("x=f(key,pat,gl);", 60+i*3) + " " + secret + " ;")
+		}
+		clean, hits := New().Text("a.js", b.String())
+		if left := strings.Count(clean, secret); left > 0 || len(hits) == 0 {
+			t.Errorf("%s: %d of 12 are left, %d hits", name, left, len(hits))
+		}
+	}
+	long := "ghs_" + m.jwt() + m.of(word, 9_000)
+	if clean, _ := New().Text("a.js", strings.Repeat("a b ", 3_000)+long+strings.Repeat(" c d", 3_000)); strings.Contains(clean, long[len(long)-20:]) {
+		t.Error("the end of a long token is left")
+	}
 }
