@@ -21,9 +21,11 @@ import (
 
 // TestCases plays what was seen to go wrong, and what people do at any moment, on the
 // local GitHub: one script for each case; testdata/cases/README.md has the language.
-func TestCases(t *testing.T) {
+func TestCases(t *testing.T) { playCases(t, "testdata/cases/*.txtar") }
+
+func playCases(t *testing.T, pattern string) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/cases/*.txtar")
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
@@ -273,7 +275,7 @@ func (s *script) runs() *pipeline.Run {
 func (s *script) doUntil(args []string) {
 	s.t.Helper()
 	there, fault := false, ""
-	run, _ := s.within(60*time.Second, func(r *pipeline.Run) bool {
+	run, _ := s.within(2*time.Minute, func(r *pipeline.Run) bool {
 		there = string(r.State) == args[0]
 		for _, a := range args[1:] {
 			key, want, ok := strings.Cut(a, "=")

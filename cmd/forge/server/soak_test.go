@@ -102,3 +102,6 @@ func (ts *testServer) checkStopped(run *pipeline.Run) {
 }
 
 func wait(ms int) { <-time.After(time.Duration(ms) * time.Millisecond) }
+
+// The cases whose repositories are compiled take minutes.
+func TestSlowCases(t *testing.T) { playCases(t, "testdata/cases/slow/*.txtar") }

@@ -1,0 +1,181 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/demo"
+	"forge/cmd/forge/server/servertest"
+	"forge/pipeline"
+	"forge/pipeline/agent/agenttest"
+)
+
+// provider is a model's provider that plays the greeter's tape, behind a door that may
+// turn calls away.
+type provider struct {
+	url string
+
+	mu    sync.Mutex
+	calls int
+	door  func(call int, w http.ResponseWriter) (refused bool) // with the lock
+}
+
+const providerKey = "sk-test-0123456789abcdef"
+
+func newProvider(t *testing.T, door func(call int, w http.ResponseWriter) bool) *provider {
+	t.Helper()
+	tape, err := agenttest.NewServer([]byte(servertest.GreeterTape))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tape.Close() })
+	to, err := url.Parse(tape.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &provider{door: door}
+	behind := httputil.NewSingleHostReverseProxy(to)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		p.calls++
+		refused := p.door(p.calls, w)
+		p.mu.Unlock()
+		if refused {
+			io.Copy(io.Discard, r.Body)
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	p.url = front.URL
+	return p
+}
+
+func (p *provider) called() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls
+}
+
+// env is the environment of a server that uses the provider.
+func (p *provider) env() map[string]string {
+	return map[string]string{"FORGE_MODEL": "openai/tape", "OPENAI_BASE_URL": p.url + "/v1", "OPENAI_API_KEY": providerKey}
+}
+
+// lines keeps what a server logs.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Covers T5, S29: a wrong key is told to the operator, once, however many runs meet it,
+// and the key is not in what anybody reads. Once it is right, the runs go on.
+func TestWrongKey(t *testing.T) {
+	t.Parallel()
+	right := false
+	p := newProvider(t, func(_ int, w http.ResponseWriter) bool {
+		if right {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		io.WriteString(w, `{"error":{"message":"Incorrect API key provided: `+providerKey+`","code":"invalid_api_key"}}`)
+		return true
+	})
+	log := &lines{}
+	ts := newTestServer(t, testOptions{env: p.env(), wire: func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) }})
+	first := ts.issue
+	for range 2 {
+		ts.label("acme")
+		n := ts.issue
+		ts.until("waits for the key", func(r *pipeline.Run) bool { return r.Task.Issue == n && r.Gate() != nil })
+		var err error
+		ts.issue, err = ts.gh.As("acme").OpenIssue(greetRepo, "The greeting lacks its comma", "Still.")
+		ts.must(err)
+	}
+	if n := strings.Count(log.String(), "needs the operator"); n != 1 {
+		t.Errorf("the operator is told %d times, want once:\n%s", n, log)
+	}
+	if text := log.String() + ts.comments(); strings.Contains(text, providerKey) {
+		t.Errorf("the key is told:\n%s", text)
+	}
+	p.mu.Lock()
+	right = true
+	p.mu.Unlock()
+	ts.issue = first
+	ts.comment("acme", "/forge retry")
+	ts.says("Run 1 tries again")
+	ts.says("Done: reviewed and tested")
+}
+
+// Covers T5: a provider that asks for an hour gets it. The call is not made again before,
+// the run holds nothing up meanwhile, and people read until when it waits.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, func(call int, w http.ResponseWriter) bool {
+		if call > 1 {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+		io.WriteString(w, `{"error":{"message":"slow down"}}`)
+		return true
+	})
+	var mu sync.Mutex
+	var ahead time.Duration
+	clock := func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Now().Add(ahead)
+	}
+	var calls int
+	var wait time.Duration
+	ts := newTestServer(t, testOptions{env: p.env(), now: clock, on: once(pipeline.EventPhaseWaiting, func(ts *testServer, r *pipeline.Run) {
+		calls, wait = p.called(), r.Await.Next.Sub(clock())
+		mu.Lock()
+		defer mu.Unlock()
+		ahead = time.Hour + time.Second
+	})})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	if calls != 1 || wait < 59*time.Minute || wait > time.Hour+time.Minute {
+		t.Errorf("%d calls before it waited, for %s; want one, and an hour", calls, wait)
+	}
+	if len(run.Gates) != 0 || run.Counters.Faults != 0 {
+		t.Errorf("gates %+v, %d faults; want nobody asked", run.Gates, run.Counters.Faults)
+	}
+}
+
+// The demo's tape says what it is when it is asked to work on another issue.
+func TestDemoKnowsOneIssue(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{tape: string(demo.Tape())})
+	ts.label("acme")
+	ts.untilState(pipeline.StateWaiting)
+	ts.says("it is a tape written by hand, and it knows the issue about the discount alone")
+	if pulls, _ := ts.gh.Pulls(greetRepo); len(pulls) != 0 {
+		t.Errorf("it made a pull request all the same: %+v", pulls)
+	}
+}
