@@ -12,10 +12,10 @@ import (
 	gh "github.com/google/go-github/v62/github"
 )
 
-// Asked reads what a human's review asks for: a finding of category "human" for its
+// Requested reads what a human's review asks for: a finding of category "human" for its
 // text, and one for each comment on the diff that came with it. Lines are those of
 // the reviewed commit, 0 where a comment is about a whole file.
-func (a *App) Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error) {
+func (a *App) Requested(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error) {
 	out := pipeline.Review{Head: f.Commit, Summary: f.Body}
 	ask := func(text, file string, line, end int) {
 		if text = strings.TrimSpace(text); text == "" {

@@ -27,7 +27,7 @@ import (
 // the way, and by Poll.
 func (a *App) Signals(ctx context.Context, run *pipeline.Run, n pipeline.Notice, known []pipeline.Signal) ([]pipeline.Signal, error) {
 	if run == nil {
-		return a.elsewhere(ctx, n)
+		return a.otherPull(ctx, n)
 	}
 	f := n.Feedback
 	if f == nil || run.Published.Pull == nil || n.Actor.Bot || n.Repo.ID != run.Repo.ID {
@@ -58,8 +58,8 @@ func (a *App) Poll(ctx context.Context, run *pipeline.Run, known []pipeline.Sign
 	return g.finish(ctx, g.all)
 }
 
-// gatherer collects the signals of one run at one moment.
-type gatherer struct {
+// collector collects the signals of one run at one moment.
+type collector struct {
 	app   *App
 	s     *session
 	run   *pipeline.Run
@@ -76,12 +76,12 @@ type gatherer struct {
 	history history
 }
 
-func (a *App) gather(ctx context.Context, run *pipeline.Run, n pipeline.Notice, known []pipeline.Signal) (*gatherer, error) {
+func (a *App) gather(ctx context.Context, run *pipeline.Run, n pipeline.Notice, known []pipeline.Signal) (*collector, error) {
 	s, err := a.session(run.Repo)
 	if err != nil {
 		return nil, err
 	}
-	g := &gatherer{app: a, s: s, run: run, n: n, known: map[string]pipeline.Signal{}, now: a.opts.Clock().UTC(), weights: map[int64]float64{}}
+	g := &collector{app: a, s: s, run: run, n: n, known: map[string]pipeline.Signal{}, now: a.opts.Clock().UTC(), weights: map[int64]float64{}}
 	if n.Feedback != nil {
 		g.f = *n.Feedback
 	}
@@ -101,7 +101,7 @@ func (a *App) gather(ctx context.Context, run *pipeline.Run, n pipeline.Notice, 
 }
 
 // finish collects, and returns the difference to what is known.
-func (g *gatherer) finish(ctx context.Context, collect func(context.Context) error) ([]pipeline.Signal, error) {
+func (g *collector) finish(ctx context.Context, collect func(context.Context) error) ([]pipeline.Signal, error) {
 	if err := collect(ctx); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func alike(a, b *pipeline.Signal) bool {
 
 // about reports whether the notice is of what a signal tells; else the signal's
 // change was only found on the way.
-func (g *gatherer) about(s *pipeline.Signal) bool {
+func (g *collector) about(s *pipeline.Signal) bool {
 	if !g.human(g.n.Actor) {
 		return false
 	}
@@ -166,14 +166,14 @@ func (g *gatherer) about(s *pipeline.Signal) bool {
 }
 
 // when is the moment of what the notice tells, or now.
-func (g *gatherer) when() time.Time {
+func (g *collector) when() time.Time {
 	if !g.f.At.IsZero() {
 		return g.f.At.UTC().Truncate(time.Millisecond)
 	}
 	return g.now.Truncate(time.Millisecond)
 }
 
-func (g *gatherer) weigh(ctx context.Context, actor pipeline.Actor) (float64, error) {
+func (g *collector) weigh(ctx context.Context, actor pipeline.Actor) (float64, error) {
 	if w, ok := g.weights[actor.ID]; ok {
 		return w, nil
 	}
@@ -185,14 +185,14 @@ func (g *gatherer) weigh(ctx context.Context, actor pipeline.Actor) (float64, er
 }
 
 // human reports whether somebody is a person with an account.
-func (g *gatherer) human(a pipeline.Actor) bool {
+func (g *collector) human(a pipeline.Actor) bool {
 	return a.ID != 0 && !a.Bot && a.ID != g.bot.ID
 }
 
-func (g *gatherer) fact(s pipeline.Signal) { g.facts = append(g.facts, s) }
+func (g *collector) fact(s pipeline.Signal) { g.facts = append(g.facts, s) }
 
 // all collects everything but reverts.
-func (g *gatherer) all(ctx context.Context) error {
+func (g *collector) all(ctx context.Context) error {
 	for i := range g.st.threads {
 		t := &g.st.threads[i]
 		if fp := g.finding(t.first()); fp != "" {
@@ -213,14 +213,14 @@ func (g *gatherer) all(ctx context.Context) error {
 
 // finding returns the fingerprint of the finding that a comment of Forge's tells
 // of in this run, or "".
-func (g *gatherer) finding(c *remark) string {
+func (g *collector) finding(c *remarked) string {
 	if c.author.ID != g.bot.ID {
 		return ""
 	}
 	return g.marked(c.body)
 }
 
-func (g *gatherer) marked(body string) string {
+func (g *collector) marked(body string) string {
 	for i := range g.run.Findings {
 		fp := g.run.Findings[i].Fingerprint()
 		if strings.Contains(body, render.Marker(g.run.Trace, render.FindingKey(fp))) {
@@ -236,14 +236,14 @@ func keyMended(comment int64) string     { return fmt.Sprintf("mended/%d", comme
 func keyGap(comment int64) string        { return fmt.Sprintf("gap/%d", comment) }
 func keyReview(id int64) string          { return fmt.Sprintf("review/%d", id) }
 func keyEdit(sha, path string) string    { return fmt.Sprintf("edit/%.12s/%s", sha, path) }
-func (g *gatherer) keyPull(what string) string {
+func (g *collector) keyPull(what string) string {
 	return fmt.Sprintf("pull/%s/%s", g.st.node, what)
 }
 
-// elsewhere takes a comment on a pull request that is not Forge's: there, Forge
+// otherPull takes a comment on a pull request that is not Forge's: there, Forge
 // had nothing to say at all. What is deleted, or edited into something that says
 // nothing, is taken back; an edit's words take the place of those before.
-func (a *App) elsewhere(ctx context.Context, n pipeline.Notice) ([]pipeline.Signal, error) {
+func (a *App) otherPull(ctx context.Context, n pipeline.Notice) ([]pipeline.Signal, error) {
 	f := n.Feedback
 	if !a.opts.Gaps || f == nil || f.Event != "pull_request_review_comment" || len(f.Comments) != 1 || f.ReplyTo != 0 || f.Author.Bot {
 		return nil, nil

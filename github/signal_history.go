@@ -39,7 +39,7 @@ func (s *step) person() bool { return !s.forge && !s.merge && !s.by.Bot }
 
 // history reads the commits and files of the pull request, each once.
 type history struct {
-	g       *gatherer
+	g       *collector
 	steps   []step // oldest first
 	loaded  bool
 	files   map[string][]string
@@ -71,7 +71,7 @@ func (h *history) load(ctx context.Context) ([]step, error) {
 
 // step says whose commit it is. Forge's own are those that the run knows, those
 // by the bot, and those with Forge's trailer.
-func (g *gatherer) step(c *gh.RepositoryCommit) step {
+func (g *collector) step(c *gh.RepositoryCommit) step {
 	s := step{sha: c.GetSHA(), at: c.GetCommit().GetCommitter().GetDate().UTC(), merge: len(c.Parents) > 1}
 	s.by = actorOf(c.GetAuthor())
 	mail := fmt.Sprintf("%d+%s@users.noreply.github.com", g.bot.ID, g.bot.Login)

@@ -154,7 +154,7 @@ func TestMendedForced(t *testing.T) {
 	} {
 		th := forgeTalk("aaaa")
 		th.resolved, th.resolver = true, boss
-		g := tester(&pullState{state: "OPEN", threads: []talk{th}}, pipeline.Notice{})
+		g := tester(&pullState{state: "OPEN", threads: []conversation{th}}, pipeline.Notice{})
 		g.history.steps = c.steps
 		g.history.files["c0:retry.go"], g.history.files[c.steps[len(c.steps)-1].sha+":retry.go"] = file("line four"), file("x line")
 		g.history.patches = c.patch
@@ -186,7 +186,7 @@ func TestMendedByUnknown(t *testing.T) {
 		if c.st.state == "OPEN" {
 			th.resolved, th.resolver = true, boss
 		}
-		c.st.threads = []talk{th}
+		c.st.threads = []conversation{th}
 		g := tester(&c.st, pipeline.Notice{})
 		g.history.steps = []step{{sha: "c0", forge: true}, c.by}
 		g.history.files["c0:retry.go"], g.history.files["p:retry.go"] = []string{"one", "two", "three", "line four"}, []string{"one", "two", "three", "x line"}

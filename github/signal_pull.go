@@ -18,7 +18,7 @@ import (
 const around = 5
 
 // gap records a person's comment on the diff where Forge had nothing to say (H5).
-func (g *gatherer) gap(t *talk) {
+func (g *collector) gap(t *conversation) {
 	c := t.first()
 	key := keyGap(c.id)
 	if _, command := delivery.ParseCommand(c.body, g.app.opts.Slug); !g.human(c.author) || c.hidden != "" || command || praise(c.body) || !g.holds(key) && g.covered(t) {
@@ -29,13 +29,13 @@ func (g *gatherer) gap(t *talk) {
 }
 
 // holds reports whether a fact is known and was not taken back.
-func (g *gatherer) holds(key string) bool {
+func (g *collector) holds(key string) bool {
 	s, ok := g.known[key]
 	return ok && !s.Off
 }
 
 // covered reports whether Forge has a finding at a conversation's place.
-func (g *gatherer) covered(t *talk) bool {
+func (g *collector) covered(t *conversation) bool {
 	near := func(path string, line, end int) bool {
 		return path == t.path && (t.whole || line == 0 || line-around <= t.line && t.line <= max(line, end)+around)
 	}
@@ -51,7 +51,7 @@ func (g *gatherer) covered(t *talk) bool {
 }
 
 // commented returns the lines that a comment is about: the last ones of its hunk.
-func commented(c *remark) []string {
+func commented(c *remarked) []string {
 	var out []string
 	for _, l := range strings.Split(c.hunk, "\n") {
 		if l != "" && l[0] != '@' && l[0] != '-' && l[0] != '\\' {
@@ -62,7 +62,7 @@ func commented(c *remark) []string {
 }
 
 // lostGaps finds comments of people that are gone.
-func (g *gatherer) lostGaps() {
+func (g *collector) lostGaps() {
 	for key, s := range g.known {
 		if s.Kind == pipeline.SignalGap && !g.st.partial && !g.listed(s.Comment) {
 			g.gone = append(g.gone, key)
@@ -72,7 +72,7 @@ func (g *gatherer) lostGaps() {
 }
 
 // reviews records what people decided, and what they changed before they approved (H4).
-func (g *gatherer) reviews(ctx context.Context) error {
+func (g *collector) reviews(ctx context.Context) error {
 	for _, r := range g.st.reviews {
 		if !g.human(r.author) {
 			continue
@@ -103,7 +103,7 @@ func (g *gatherer) reviews(ctx context.Context) error {
 // edits records what people changed after Forge's last published head, up to a
 // commit ("" for the end): one signal for each file of each commit. Suggestions
 // that they took over, as they were or rewritten, are not counted once more.
-func (g *gatherer) edits(ctx context.Context, upTo string) (bool, error) {
+func (g *collector) edits(ctx context.Context, upTo string) (bool, error) {
 	steps, err := g.history.load(ctx)
 	if err != nil {
 		return false, err
@@ -146,7 +146,7 @@ func (g *gatherer) edits(ctx context.Context, upTo string) (bool, error) {
 }
 
 // knows reports whether a fact of this kind is known.
-func (g *gatherer) knows(prefix string) bool {
+func (g *collector) knows(prefix string) bool {
 	for k := range g.known {
 		if strings.HasPrefix(k, prefix) {
 			return true
@@ -156,7 +156,7 @@ func (g *gatherer) knows(prefix string) bool {
 }
 
 // byFile makes one signal of all that a commit changed in a file.
-func (g *gatherer) byFile(s *step, list []change) []pipeline.Signal {
+func (g *collector) byFile(s *step, list []change) []pipeline.Signal {
 	var out []pipeline.Signal
 	for _, c := range list {
 		if g.taken(c) {
@@ -175,7 +175,7 @@ func (g *gatherer) byFile(s *step, list []change) []pipeline.Signal {
 }
 
 // taken reports whether a change is a suggestion that a person took over.
-func (g *gatherer) taken(c change) bool {
+func (g *collector) taken(c change) bool {
 	return slices.ContainsFunc(g.facts, func(f pipeline.Signal) bool {
 		if f.Kind != pipeline.SignalApplied && f.Kind != pipeline.SignalRewritten || f.File != c.path && !strings.HasPrefix(f.Where, c.path+":") {
 			return false
@@ -186,7 +186,7 @@ func (g *gatherer) taken(c change) bool {
 }
 
 // ending records how the pull request ended.
-func (g *gatherer) ending(ctx context.Context) error {
+func (g *collector) ending(ctx context.Context) error {
 	merged, closed := g.keyPull("merged"), g.keyPull("closed")
 	switch g.st.state {
 	case "MERGED":
@@ -217,7 +217,7 @@ func (g *gatherer) ending(ctx context.Context) error {
 	return nil
 }
 
-func (g *gatherer) closer(ctx context.Context) (pipeline.Actor, error) {
+func (g *collector) closer(ctx context.Context) (pipeline.Actor, error) {
 	i, _, err := g.s.rest.Issues.Get(ctx, g.run.Repo.Owner, g.run.Repo.Name, g.st.number)
 	if err = explain(fmt.Sprintf("ask who closed %s#%d", g.run.Repo.FullName(), g.st.number), "issues: read", err); err != nil {
 		return pipeline.Actor{}, err
@@ -238,7 +238,7 @@ const (
 // reverted looks for a commit that undoes the merged change, in a push to the
 // default branch: by what it takes away, not by what it says. While the change
 // stands on the branch, it is not reverted, or no longer.
-func (g *gatherer) reverted(ctx context.Context) error {
+func (g *collector) reverted(ctx context.Context) error {
 	if g.st.state != "MERGED" || g.f.Before == "" || strings.Trim(g.f.Before, "0") == "" {
 		return nil
 	}
@@ -290,7 +290,7 @@ func (g *gatherer) reverted(ctx context.Context) error {
 }
 
 // standing reports whether at least half of a change is on the default branch now.
-func (g *gatherer) standing(ctx context.Context, done []change) (bool, error) {
+func (g *collector) standing(ctx context.Context, done []change) (bool, error) {
 	there, total, files := 0, 0, map[string]bool{}
 	for _, c := range done {
 		if files[c.path] = true; len(files) > maxFiles {
@@ -312,7 +312,7 @@ func (g *gatherer) standing(ctx context.Context, done []change) (bool, error) {
 }
 
 // merged returns what the pull request changed.
-func (g *gatherer) merged(ctx context.Context) ([]change, error) {
+func (g *collector) merged(ctx context.Context) ([]change, error) {
 	var out []change
 	opts := &gh.ListOptions{PerPage: 100}
 	for range maxPages {

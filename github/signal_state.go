@@ -20,26 +20,26 @@ type pullState struct {
 	ended   time.Time // when it was merged or closed
 	merger  pipeline.Actor
 	merge   string // SHA of the merge commit
-	threads []talk
-	reviews []opinion
+	threads []conversation
+	reviews []submittedReview
 	partial bool // there was more than is read
 }
 
-// talk is a conversation on the diff.
-type talk struct {
+// conversation is a conversation on the diff.
+type conversation struct {
 	node, path string
 	line       int // now, or where it was written when it is outdated
 	whole      bool
 	resolved   bool
 	resolver   pipeline.Actor
-	comments   []remark
+	comments   []remarked
 }
 
 // first is the comment that the conversation began with.
-func (t *talk) first() *remark { return &t.comments[0] }
+func (t *conversation) first() *remarked { return &t.comments[0] }
 
-// remark is one comment of a conversation.
-type remark struct {
+// remarked is one comment of a conversation.
+type remarked struct {
 	id               int64
 	body             string
 	author           pipeline.Actor
@@ -49,17 +49,17 @@ type remark struct {
 	start, line      int    // in that commit, both included
 	review           int64
 	hunk             string
-	downs            []vote
+	downs            []reaction
 }
 
-// vote is a 👎.
-type vote struct {
+// reaction is a 👎.
+type reaction struct {
 	by pipeline.Actor
 	at time.Time
 }
 
-// opinion is a submitted review.
-type opinion struct {
+// submittedReview is a submitted review.
+type submittedReview struct {
 	id     int64
 	state  string
 	body   string
@@ -209,7 +209,7 @@ func (p *pullState) take(g *gqlPull) {
 		p.merge = g.MergeCommit.Oid
 	}
 	for _, r := range g.Reviews.Nodes {
-		o := opinion{id: number(r.FullDatabaseID), state: r.State, body: r.Body, author: r.Author.actor()}
+		o := submittedReview{id: number(r.FullDatabaseID), state: r.State, body: r.Body, author: r.Author.actor()}
 		if r.SubmittedAt != nil {
 			o.at = r.SubmittedAt.UTC()
 		}
@@ -233,13 +233,13 @@ func value(n *int) int {
 	return *n
 }
 
-func (g *gqlThread) talk() (talk, bool) {
-	t := talk{node: g.ID, path: g.Path, line: value(g.Line), whole: g.SubjectType == "FILE", resolved: g.IsResolved, resolver: g.ResolvedBy.actor()}
+func (g *gqlThread) talk() (conversation, bool) {
+	t := conversation{node: g.ID, path: g.Path, line: value(g.Line), whole: g.SubjectType == "FILE", resolved: g.IsResolved, resolver: g.ResolvedBy.actor()}
 	if t.line == 0 {
 		t.line = value(g.OriginalLine)
 	}
 	for _, c := range g.Comments.Nodes {
-		r := remark{id: number(c.FullDatabaseID), body: c.Body, author: c.Author.actor(), created: c.CreatedAt.UTC(), updated: c.UpdatedAt.UTC(),
+		r := remarked{id: number(c.FullDatabaseID), body: c.Body, author: c.Author.actor(), created: c.CreatedAt.UTC(), updated: c.UpdatedAt.UTC(),
 			line: value(c.OriginalLine), start: value(c.OriginalStartLine), hunk: c.DiffHunk}
 		if r.start == 0 {
 			r.start = r.line
@@ -263,7 +263,7 @@ func (g *gqlThread) talk() (talk, bool) {
 	}
 	for _, n := range g.First.Nodes {
 		for _, v := range n.Reactions.Nodes {
-			t.comments[0].downs = append(t.comments[0].downs, vote{v.User.actor(), v.CreatedAt.UTC()})
+			t.comments[0].downs = append(t.comments[0].downs, reaction{v.User.actor(), v.CreatedAt.UTC()})
 		}
 	}
 	return t, true

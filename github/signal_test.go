@@ -73,7 +73,7 @@ func TestJudge(t *testing.T) {
 		{"kept, with the suggestion beside it", "a", "b", "a\nb", kept, true},
 		{"a part of the suggestion", "a", "b\nc", "b", pipeline.SignalRewritten, false},
 	} {
-		v := fate{old: split(c.old), suggest: split(c.suggest), has: true}
+		v := outcome{old: split(c.old), suggest: split(c.suggest), has: true}
 		now := split(c.now)
 		lines := slices.Concat([]string{"top"}, now, []string{"end"})
 		at := place{1, 1 + len(now)}
@@ -82,21 +82,21 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: judge = %q, stands %v; want %q, %v", c.name, kind, stands, c.kind, c.stands)
 		}
 	}
-	v := fate{old: split("if a != nil {\n\treturn a")}
+	v := outcome{old: split("if a != nil {\n\treturn a")}
 	at := place{0, 1}
 	if _, stands := v.judge(split("x\ny\n\tif a != nil {\n\t\treturn a\n"), &at); !stands || at != (place{2, 4}) {
 		t.Errorf("code that moved as it was: stands %v at %v, want lines 3 to 4", stands, at)
 	}
 }
 
-// tester is a gatherer over a state written down.
-func tester(st *pullState, n pipeline.Notice, known ...pipeline.Signal) *gatherer {
+// tester is a collector over a state written down.
+func tester(st *pullState, n pipeline.Notice, known ...pipeline.Signal) *collector {
 	run := &pipeline.Run{ID: 1, Trace: "t", Repo: rendertest.Repo()}
 	for _, f := range rendertest.FirstFindings() {
 		run.Findings = append(run.Findings, pipeline.Issue{Finding: &f, State: "open"})
 	}
 	a := &App{opts: Options{Slug: "forge"}}
-	g := &gatherer{app: a, s: &session{}, run: run, n: n, known: map[string]pipeline.Signal{}, st: st, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC),
+	g := &collector{app: a, s: &session{}, run: run, n: n, known: map[string]pipeline.Signal{}, st: st, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC),
 		bot: pipeline.Actor{ID: botID, Login: "forge[bot]", Bot: true}, weights: map[int64]float64{0: 0, 7: 0.8, 8: 1, 9: 0}}
 	if n.Feedback != nil {
 		g.f = *n.Feedback
@@ -109,10 +109,10 @@ func tester(st *pullState, n pipeline.Notice, known ...pipeline.Signal) *gathere
 	return g
 }
 
-func forgeTalk(fp string, replies ...remark) talk {
-	first := remark{id: 501, author: pipeline.Actor{ID: botID, Bot: true}, body: render.Marker("t", render.FindingKey(fp)) + "\nA finding", line: 4, start: 4, commit: "c0", review: 61,
+func forgeTalk(fp string, replies ...remarked) conversation {
+	first := remarked{id: 501, author: pipeline.Actor{ID: botID, Bot: true}, body: render.Marker("t", render.FindingKey(fp)) + "\nA finding", line: 4, start: 4, commit: "c0", review: 61,
 		created: time.Date(2026, 3, 2, 8, 59, 0, 0, time.UTC)}
-	return talk{node: "PRRT_1", path: "retry.go", line: 4, comments: append([]remark{first}, replies...)}
+	return conversation{node: "PRRT_1", path: "retry.go", line: 4, comments: append([]remarked{first}, replies...)}
 }
 
 var (
@@ -124,38 +124,38 @@ var (
 // Covers H1, lessons 20: whose word counts when several people dismiss a finding.
 func TestDismissedBy(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	say := func(who pipeline.Actor, text string, minute int) remark {
+	say := func(who pipeline.Actor, text string, minute int) remarked {
 		m := at.Add(time.Duration(minute) * time.Minute)
-		return remark{id: int64(600 + minute), author: who, body: text, created: m, updated: m}
+		return remarked{id: int64(600 + minute), author: who, body: text, created: m, updated: m}
 	}
 	robot := pipeline.Actor{ID: 50, Login: "robot[bot]", Bot: true}
 	hidden := say(boss, "By design.", 3)
 	hidden.hidden = "spam"
 	for _, c := range []struct {
 		name    string
-		replies []remark
-		downs   []vote
+		replies []remarked
+		downs   []reaction
 		want    string // "WHO: words"; "" for not dismissed
 	}{
 		{"nobody", nil, nil, ""},
-		{"a bot", []remark{say(robot, "False positive.", 1)}, nil, ""},
-		{"Forge itself", []remark{say(pipeline.Actor{ID: botID, Bot: true}, "By design.", 1)}, nil, ""},
-		{"a hidden answer", []remark{hidden}, nil, ""},
-		{"a deleted account", []remark{say(pipeline.Actor{}, "By design.", 1)}, nil, ""},
-		{"the first of two", []remark{say(alice, "By design.", 1), say(pipeline.Actor{ID: 7, Login: "alice"}, "Out of scope.", 2)}, nil, "alice: Out of scope."},
-		{"the weightier of two", []remark{say(alice, "By design.", 1), say(boss, "Out of scope.", 2)}, nil, "boss: Out of scope."},
-		{"a stranger alone", []remark{say(guest, "By design.", 1)}, nil, "guest: By design."},
-		{"a stranger first", []remark{say(guest, "By design.", 1), say(alice, "Not a bug.", 2)}, nil, "alice: Not a bug."},
-		{"a thumb before a word", []remark{say(alice, "Not a bug.", 2)}, []vote{{alice, at}}, "alice: Not a bug."},
-		{"a bot's thumb", nil, []vote{{robot, at}}, ""},
-		{"a thumb", nil, []vote{{alice, at}}, "alice: "},
-		{"taken back, then said again", []remark{say(alice, "By design.", 1), say(alice, "You are right.", 2), say(alice, "No: not a bug.", 3)}, nil, "alice: No: not a bug."},
-		{"taken back", []remark{say(alice, "By design.", 1), say(alice, "You are right.", 2)}, nil, ""},
+		{"a bot", []remarked{say(robot, "False positive.", 1)}, nil, ""},
+		{"Forge itself", []remarked{say(pipeline.Actor{ID: botID, Bot: true}, "By design.", 1)}, nil, ""},
+		{"a hidden answer", []remarked{hidden}, nil, ""},
+		{"a deleted account", []remarked{say(pipeline.Actor{}, "By design.", 1)}, nil, ""},
+		{"the first of two", []remarked{say(alice, "By design.", 1), say(pipeline.Actor{ID: 7, Login: "alice"}, "Out of scope.", 2)}, nil, "alice: Out of scope."},
+		{"the weightier of two", []remarked{say(alice, "By design.", 1), say(boss, "Out of scope.", 2)}, nil, "boss: Out of scope."},
+		{"a stranger alone", []remarked{say(guest, "By design.", 1)}, nil, "guest: By design."},
+		{"a stranger first", []remarked{say(guest, "By design.", 1), say(alice, "Not a bug.", 2)}, nil, "alice: Not a bug."},
+		{"a thumb before a word", []remarked{say(alice, "Not a bug.", 2)}, []reaction{{alice, at}}, "alice: Not a bug."},
+		{"a bot's thumb", nil, []reaction{{robot, at}}, ""},
+		{"a thumb", nil, []reaction{{alice, at}}, "alice: "},
+		{"taken back, then said again", []remarked{say(alice, "By design.", 1), say(alice, "You are right.", 2), say(alice, "No: not a bug.", 3)}, nil, "alice: No: not a bug."},
+		{"taken back", []remarked{say(alice, "By design.", 1), say(alice, "You are right.", 2)}, nil, ""},
 	} {
 		th := forgeTalk("aaaa", c.replies...)
 		th.comments[0].downs = c.downs
 		g := tester(&pullState{state: "OPEN", number: 8}, pipeline.Notice{})
-		on, err := g.dismissed(context.Background(), &th, pipeline.Signal{}, fate{})
+		on, err := g.dismissed(context.Background(), &th, pipeline.Signal{}, outcome{})
 		got := ""
 		if on {
 			got = g.facts[0].Actor.Login + ": " + g.facts[0].Text
@@ -169,8 +169,8 @@ func TestDismissedBy(t *testing.T) {
 // A review of Forge's that is dismissed dismisses what it found. GitHub says by
 // whom in the delivery alone, so that is kept.
 func TestReviewOfForgeDismissed(t *testing.T) {
-	st := &pullState{state: "OPEN", number: 8, threads: []talk{forgeTalk("aaaa")},
-		reviews: []opinion{{id: 61, state: "DISMISSED", author: pipeline.Actor{ID: botID, Bot: true}}}}
+	st := &pullState{state: "OPEN", number: 8, threads: []conversation{forgeTalk("aaaa")},
+		reviews: []submittedReview{{id: 61, state: "DISMISSED", author: pipeline.Actor{ID: botID, Bot: true}}}}
 	n := pipeline.Notice{Kind: pipeline.NoticeFeedback, Actor: alice, Feedback: &pipeline.Feedback{Event: "pull_request_review", Action: "dismissed", Review: 61,
 		At: time.Date(2026, 3, 2, 9, 0, 5, 0, time.UTC)}}
 	g := tester(st, n)
@@ -192,8 +192,8 @@ func TestReviewOfForgeDismissed(t *testing.T) {
 func TestMomentsGrow(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	th := forgeTalk("aaaa")
-	th.comments[0].downs = []vote{{alice, at}}
-	with, without := &pullState{state: "OPEN", threads: []talk{th}}, &pullState{state: "OPEN", threads: []talk{forgeTalk("aaaa")}}
+	th.comments[0].downs = []reaction{{alice, at}}
+	with, without := &pullState{state: "OPEN", threads: []conversation{th}}, &pullState{state: "OPEN", threads: []conversation{forgeTalk("aaaa")}}
 	var known []pipeline.Signal
 	last := time.Time{}
 	for i := range 6 {
@@ -222,19 +222,19 @@ func TestFollowed(t *testing.T) {
 		now   [][]string // the file after each step; nil for not there
 		kind  pipeline.SignalKind
 		by    string
-		want  fate
+		want  outcome
 	}{
-		{"nobody", nil, nil, "", "", fate{stands: true}},
-		{"a person, as suggested", []step{person}, [][]string{file("better line four")}, pipeline.SignalApplied, "p", fate{people: true, ever: true}},
-		{"a person, then another", []step{person, other}, [][]string{file("better line four"), file("best line four")}, pipeline.SignalRewritten, "q", fate{people: true, ever: true}},
-		{"a person, then back", []step{person, other}, [][]string{file("x line"), file("line four")}, "", "", fate{stands: true, ever: true}},
-		{"Forge", []step{forge}, [][]string{file("better line four")}, "", "", fate{closed: true}},
-		{"Forge, then a person", []step{forge, person}, [][]string{file("better line four"), file("x line")}, "", "", fate{closed: true}},
-		{"a person, then Forge, then another", []step{person, forge, other}, [][]string{file("better line four"), file("f line"), file("x line")}, pipeline.SignalApplied, "p", fate{people: true, ever: true, closed: true}},
-		{"a merge", []step{merge}, [][]string{file("x line")}, "", "", fate{closed: true}},
-		{"a bot", []step{robot}, [][]string{file("better line four")}, "", "", fate{closed: true}},
-		{"Forge elsewhere, then a person", []step{forge, person}, [][]string{slices.Concat([]string{"zero"}, file("line four")), slices.Concat([]string{"zero"}, file("better line four"))}, pipeline.SignalApplied, "p", fate{people: true, ever: true}},
-		{"a person takes the file away", []step{person}, [][]string{nil}, "", "", fate{people: true, ever: true, closed: true}},
+		{"nobody", nil, nil, "", "", outcome{stands: true}},
+		{"a person, as suggested", []step{person}, [][]string{file("better line four")}, pipeline.SignalApplied, "p", outcome{people: true, ever: true}},
+		{"a person, then another", []step{person, other}, [][]string{file("better line four"), file("best line four")}, pipeline.SignalRewritten, "q", outcome{people: true, ever: true}},
+		{"a person, then back", []step{person, other}, [][]string{file("x line"), file("line four")}, "", "", outcome{stands: true, ever: true}},
+		{"Forge", []step{forge}, [][]string{file("better line four")}, "", "", outcome{closed: true}},
+		{"Forge, then a person", []step{forge, person}, [][]string{file("better line four"), file("x line")}, "", "", outcome{closed: true}},
+		{"a person, then Forge, then another", []step{person, forge, other}, [][]string{file("better line four"), file("f line"), file("x line")}, pipeline.SignalApplied, "p", outcome{people: true, ever: true, closed: true}},
+		{"a merge", []step{merge}, [][]string{file("x line")}, "", "", outcome{closed: true}},
+		{"a bot", []step{robot}, [][]string{file("better line four")}, "", "", outcome{closed: true}},
+		{"Forge elsewhere, then a person", []step{forge, person}, [][]string{slices.Concat([]string{"zero"}, file("line four")), slices.Concat([]string{"zero"}, file("better line four"))}, pipeline.SignalApplied, "p", outcome{people: true, ever: true}},
+		{"a person takes the file away", []step{person}, [][]string{nil}, "", "", outcome{people: true, ever: true, closed: true}},
 	} {
 		for _, forced := range []bool{false, true} {
 			g := tester(&pullState{state: "OPEN"}, pipeline.Notice{})
@@ -252,8 +252,8 @@ func TestFollowed(t *testing.T) {
 			th := forgeTalk("aaaa")
 			th.comments[0].body += "\n" + body
 			v, err := g.follow(context.Background(), &th)
-			got := fate{stands: v.stands, people: v.people, ever: v.ever, closed: v.closed}
-			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(fate{}, step{})); err != nil || !v.known || v.kind != c.kind || v.by.sha != c.by || diff != "" {
+			got := outcome{stands: v.stands, people: v.people, ever: v.ever, closed: v.closed}
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(outcome{}, step{})); err != nil || !v.known || v.kind != c.kind || v.by.sha != c.by || diff != "" {
 				t.Errorf("%s, forced %v: %q by %q, %v; want %q by %q (-want +got):\n%s", c.name, forced, v.kind, v.by.sha, err, c.kind, c.by, diff)
 			}
 		}
@@ -283,7 +283,7 @@ func TestEditsByFile(t *testing.T) {
 // What is only found on the way is not laid at the door of who happened to come by.
 func TestTakenBackBy(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	st := &pullState{state: "OPEN", threads: []talk{forgeTalk("aaaa")}}
+	st := &pullState{state: "OPEN", threads: []conversation{forgeTalk("aaaa")}}
 	known := pipeline.Signal{Key: keyDismissed(501), Kind: pipeline.SignalDismissed, Actor: alice, Comment: 501, At: at}
 	for _, c := range []struct {
 		name string
@@ -377,7 +377,7 @@ func TestSignalsOfNobody(t *testing.T) {
 func TestSignalsConverge(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
-		st := &pullState{state: "OPEN", node: "PR_8", number: 8, head: "c0", threads: []talk{forgeTalk("aaaa"), forgeTalk("bbbb")}}
+		st := &pullState{state: "OPEN", node: "PR_8", number: 8, head: "c0", threads: []conversation{forgeTalk("aaaa"), forgeTalk("bbbb")}}
 		st.threads[1].node, st.threads[1].comments[0].id = "PRRT_2", 502
 		people := rapid.SampledFrom([]pipeline.Actor{alice, boss, guest})
 		var known []pipeline.Signal
@@ -404,21 +404,21 @@ func TestSignalsConverge(t *testing.T) {
 				n.Feedback.Event, n.Feedback.Action = "pull_request_review_thread", map[bool]string{true: "resolved", false: "unresolved"}[th.resolved]
 			case 1:
 				words := rapid.SampledFrom([]string{"By design.", "You are right.", "Hm.", "/forge dismiss so"}).Draw(t, "words")
-				th.comments = append(th.comments, remark{id: int64(1000 + len(heard)), author: who, body: words, created: at, updated: at})
+				th.comments = append(th.comments, remarked{id: int64(1000 + len(heard)), author: who, body: words, created: at, updated: at})
 				n.Feedback.Event, n.Feedback.Action = "pull_request_review_comment", "created"
 			case 2:
 				first := th.first()
-				if i := slices.IndexFunc(first.downs, func(v vote) bool { return v.by == who }); i >= 0 {
+				if i := slices.IndexFunc(first.downs, func(v reaction) bool { return v.by == who }); i >= 0 {
 					first.downs = slices.Delete(slices.Clone(first.downs), i, i+1)
 				} else {
-					first.downs = append(slices.Clone(first.downs), vote{who, at})
+					first.downs = append(slices.Clone(first.downs), reaction{who, at})
 				}
 				n.Feedback = nil // nobody is told
 			case 3:
 				th.first().hidden = map[bool]string{true: "spam"}[th.first().hidden == ""]
 				n.Feedback = nil
 			case 4:
-				st.reviews = append(st.reviews, opinion{id: int64(len(heard) + 70), state: "APPROVED", author: who, at: at})
+				st.reviews = append(st.reviews, submittedReview{id: int64(len(heard) + 70), state: "APPROVED", author: who, at: at})
 				if i := rapid.IntRange(0, len(st.reviews)-1).Draw(t, "review"); i < len(st.reviews)-1 {
 					st.reviews[i].state = "DISMISSED"
 				}

@@ -12,8 +12,8 @@ import (
 	"forge/pipeline"
 )
 
-// fate is what became of the lines that a comment is about.
-type fate struct {
+// outcome is what became of the lines that a comment is about.
+type outcome struct {
 	known   bool     // the lines could be read at all
 	old     []string // as they were commented
 	after   []string // what stands in their place now
@@ -56,9 +56,9 @@ func suggested(body string) ([]string, bool) {
 }
 
 // follow judges by content, commit by commit, what became of a comment's lines.
-func (g *gatherer) follow(ctx context.Context, t *talk) (fate, error) {
+func (g *collector) follow(ctx context.Context, t *conversation) (outcome, error) {
 	c := t.first()
-	v := fate{}
+	v := outcome{}
 	v.suggest, v.has = suggested(c.body)
 	if c.line == 0 || t.whole {
 		return v, nil
@@ -96,7 +96,7 @@ func (g *gatherer) follow(ctx context.Context, t *talk) (fate, error) {
 }
 
 // advance follows the lines through one commit.
-func (g *gatherer) advance(ctx context.Context, v *fate, path string, cur []string, at place, s *step) ([]string, place, error) {
+func (g *collector) advance(ctx context.Context, v *outcome, path string, cur []string, at place, s *step) ([]string, place, error) {
 	touched, err := g.history.touches(ctx, s, path)
 	if err != nil {
 		return cur, at, err
@@ -146,7 +146,7 @@ func (g *gatherer) advance(ctx context.Context, v *fate, path string, cur []stri
 
 // judge compares what stands in the place now with the lines as they were and with
 // the suggestion, and narrows the place to what it found.
-func (v *fate) judge(lines []string, at *place) (kind pipeline.SignalKind, stands bool) {
+func (v *outcome) judge(lines []string, at *place) (kind pipeline.SignalKind, stands bool) {
 	now := at.of(lines)
 	narrow := func(i, n int) { at.first, at.last = at.first+i, at.first+i+n }
 	old, sug := index(now, v.old), index(now, v.suggest)
@@ -173,10 +173,10 @@ func (v *fate) judge(lines []string, at *place) (kind pipeline.SignalKind, stand
 
 // thread judges one of Forge's findings: whether it was dismissed, what became of
 // its suggestion, and of one without whether a person mended it.
-func (g *gatherer) thread(ctx context.Context, t *talk, fp string) error {
+func (g *collector) thread(ctx context.Context, t *conversation, fp string) error {
 	c := t.first()
 	_, has := suggested(c.body)
-	var v fate
+	var v outcome
 	settled := t.resolved || g.st.state == "MERGED"
 	need := g.human(t.resolver) && t.resolved || has && g.st.state == "MERGED"
 	if !need && (has || settled) {
@@ -201,14 +201,14 @@ func (g *gatherer) thread(ctx context.Context, t *talk, fp string) error {
 		return nil
 	}
 	refused := slices.ContainsFunc(g.facts, func(f pipeline.Signal) bool { return f.Key == keyDismissed(c.id) && f.Weight > 0 })
-	return g.mended(ctx, t, about, v, settled && !refused)
+	return g.fixedByHuman(ctx, t, about, v, settled && !refused)
 }
 
-// mended records that a person changed what a finding without a suggestion is about,
+// fixedByHuman records that a person changed what a finding without a suggestion is about,
 // and that it was settled so: its conversation was resolved, by whomever, or the pull
 // request merged. Until then it may be half of a change. The word of somebody here
 // that it is wrong counts more than a change that may have another reason.
-func (g *gatherer) mended(ctx context.Context, t *talk, s pipeline.Signal, v fate, settled bool) error {
+func (g *collector) fixedByHuman(ctx context.Context, t *conversation, s pipeline.Signal, v outcome, settled bool) error {
 	s.Key = keyMended(t.first().id)
 	if settled && v.forced && v.mender.sha != "" {
 		var err error
@@ -234,7 +234,7 @@ func (g *gatherer) mended(ctx context.Context, t *talk, s pipeline.Signal, v fat
 	return nil
 }
 
-func (g *gatherer) suggestion(t *talk, s pipeline.Signal, v fate, dismissed bool) {
+func (g *collector) suggestion(t *conversation, s pipeline.Signal, v outcome, dismissed bool) {
 	c := t.first()
 	s.Key = keySuggestion(c.id)
 	switch {
@@ -274,7 +274,7 @@ type reason struct {
 // dismissed records whether the finding is dismissed, by whom and why. There may be
 // several ways at once; the weightiest word counts, a reason before none, then the
 // first.
-func (g *gatherer) dismissed(ctx context.Context, t *talk, s pipeline.Signal, v fate) (bool, error) {
+func (g *collector) dismissed(ctx context.Context, t *conversation, s pipeline.Signal, v outcome) (bool, error) {
 	c := t.first()
 	s.Key, s.Kind = keyDismissed(c.id), pipeline.SignalDismissed
 	list := g.refusals(t)
@@ -302,7 +302,7 @@ func (g *gatherer) dismissed(ctx context.Context, t *talk, s pipeline.Signal, v 
 
 // refusals are the people whose last plain word in the conversation refuses the
 // finding.
-func (g *gatherer) refusals(t *talk) []reason {
+func (g *collector) refusals(t *conversation) []reason {
 	last := map[int64]*reason{}
 	var order []int64
 	for i := range t.comments[1:] {
@@ -331,7 +331,7 @@ func (g *gatherer) refusals(t *talk) []reason {
 }
 
 // clicks are the ways to dismiss a finding without a word.
-func (g *gatherer) clicks(t *talk, v fate) []reason {
+func (g *collector) clicks(t *conversation, v outcome) []reason {
 	c := t.first()
 	had, known := g.known[keyDismissed(c.id)]
 	known = known && !had.Off
@@ -380,7 +380,7 @@ func (g *gatherer) clicks(t *talk, v fate) []reason {
 
 // deleted finds comments of Forge's that are gone: by the delivery, which has who
 // and what, or because the run knows of a comment that is not there.
-func (g *gatherer) deleted() {
+func (g *collector) deleted() {
 	if g.f.Event == "pull_request_review_comment" && g.f.Action == "deleted" && g.f.Author.ID == g.bot.ID && len(g.f.Comments) == 1 && g.human(g.n.Actor) {
 		if fp := g.marked(g.f.Body); fp != "" {
 			g.fact(pipeline.Signal{Key: keyDismissed(g.f.Comments[0]), Kind: pipeline.SignalDismissed, At: g.when(), Actor: g.n.Actor, Finding: fp,
@@ -404,8 +404,8 @@ func (g *gatherer) deleted() {
 }
 
 // listed reports whether a comment is there.
-func (g *gatherer) listed(id int64) bool {
-	return slices.ContainsFunc(g.st.threads, func(t talk) bool {
-		return slices.ContainsFunc(t.comments, func(c remark) bool { return c.id == id })
+func (g *collector) listed(id int64) bool {
+	return slices.ContainsFunc(g.st.threads, func(t conversation) bool {
+		return slices.ContainsFunc(t.comments, func(c remarked) bool { return c.id == id })
 	})
 }

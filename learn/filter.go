@@ -10,8 +10,8 @@ import (
 	"forge/pipeline/text"
 )
 
-// Held is a finding that is not posted, and why.
-type Held struct {
+// Suppressed is a finding that is not posted, and why.
+type Suppressed struct {
 	Finding  pipeline.Finding //
 	Why      string           // for people
 	Learning int64            // because of which one; 0: the prediction
@@ -26,7 +26,7 @@ type Held struct {
 // here would most likely dismiss is held back, too, unless it blocks a merge; with a
 // nil predictor it is not. A critical finding about security is always posted. Filter
 // is deterministic, and keeps the findings' order.
-func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *predict.Predictor) (kept []pipeline.Finding, held []Held) {
+func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *predict.Predictor) (kept []pipeline.Finding, held []Suppressed) {
 	var dismissals []*pipeline.Learning
 	for i := range memory {
 		if l := &memory[i]; l.Source == SourceDismissal && l.State == Active && l.Weight > 0 && l.Confidence > 0 {
@@ -47,17 +47,17 @@ func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *
 	return kept, held
 }
 
-func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *predict.Predictor) *Held {
+func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *predict.Predictor) *Suppressed {
 	if f.Severity == pipeline.SeverityCritical && f.Category == "security" {
 		return nil
 	}
 	for _, l := range dismissals {
 		if same(f, l) {
-			return &Held{Why: fmt.Sprintf("%s dismissed it for this code on %s", who(l), l.Created.Format("2006-01-02")), Learning: l.ID, Key: l.Key}
+			return &Suppressed{Why: fmt.Sprintf("%s dismissed it for this code on %s", who(l), l.Created.Format("2006-01-02")), Learning: l.ID, Key: l.Key}
 		}
 	}
 	if q := predictor.Predict(f); q.Held {
-		return &Held{Why: q.Why}
+		return &Suppressed{Why: q.Why}
 	}
 	return nil
 }

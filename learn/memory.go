@@ -24,7 +24,7 @@ func (m *Memory) Add(l pipeline.Learning) {
 	}
 	m.learnings[[2]string{l.Scope, l.Key}] = l
 	for _, s := range m.signals {
-		if e, ok := Bears(s, &l); ok {
+		if e, ok := EvidenceFrom(s, &l); ok {
 			m.put(l.Scope, e)
 		}
 	}

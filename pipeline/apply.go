@@ -188,7 +188,7 @@ func (r *Run) applyElsewhere(e Event) bool {
 	case EventBranchMoved:
 		r.moved(e)
 	case EventBranchDeleted:
-		r.Gone = !r.State.Ended()
+		r.BranchDeleted = !r.State.Ended()
 	case EventBaseMoved:
 		r.BaseHead = e.Data.Head
 		return true
@@ -212,7 +212,7 @@ func (r *Run) applyElsewhere(e Event) bool {
 // reset lets the guards count from here (R9). A gate that a guard of the loop
 // opened is answered by it.
 func (r *Run) reset(a *Answer) {
-	r.Counters = Counters{Granted: r.Counters.Granted, Raised: r.Counters.Raised, From: len(r.Iterations), Heard: len(r.Iterations)}
+	r.Counters = Counters{Granted: r.Counters.Granted, Raised: r.Counters.Raised, ResetAt: len(r.Iterations), DoubtsAckedAt: len(r.Iterations)}
 	for _, list := range [][]Issue{r.Findings, r.Failures} {
 		for i := range list {
 			list[i].Times = 0
@@ -241,7 +241,7 @@ func (r *Run) changesAsked(v *Review, by *Actor) {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s, in a review%s: %s", by.Login, at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200)))
 		}
 	}
-	r.Counters.Until = max(r.Counters.Until, len(r.Iterations)+1)
+	r.Counters.GrantedUntil = max(r.Counters.GrantedUntil, len(r.Iterations)+1)
 }
 
 // applyPublish records what GitHub shows.
@@ -348,7 +348,7 @@ func (r *Run) planned(p *PhaseRef, d Data) {
 	if r.Plan != nil && r.Plan.Question == "" {
 		r.Former = append(r.Former, *r.Plan)
 	}
-	r.Plan, r.Approved, r.Simpler, r.Planned = d.Plan, false, false, p.Iteration
+	r.Plan, r.Approved, r.Replan, r.PlanIteration = d.Plan, false, false, p.Iteration
 	if it := r.Current(); r.Edited && it != nil { // what was judged was held against another plan
 		it.Review, it.Tests, it.Forced = nil, nil, false
 	}
@@ -434,7 +434,7 @@ func (r *Run) moved(e Event) {
 	if r.Active != nil && r.Active.Phase != PhasePlan {
 		r.Active, r.Await = nil, nil
 	}
-	r.Gone = false
+	r.BranchDeleted = false
 	r.Counters.Moved++
 }
 

@@ -74,7 +74,7 @@ func (r *Run) next() []Action {
 	case r.Plan.Question != "", r.Edited: // answered, with the answer in the notes, or something else is wanted: plan again
 		ref := PhaseRef{Phase: PhasePlan}
 		if it != nil {
-			ref.Iteration, ref.Mode = r.Planned, ModeReplan
+			ref.Iteration, ref.Mode = r.PlanIteration, ModeReplan
 			if r.Edited {
 				ref.Iteration = it.Number
 			}
@@ -88,9 +88,9 @@ func (r *Run) next() []Action {
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Impl.Unable != "":
 		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: "The implementer needs a clarification: " + it.Impl.Unable})
-	case !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head && r.Counters.Stale >= staleLimit:
-		return r.stopAt(Guard{Name: GuardNoProgress, Phase: PhaseImplement, Value: int64(r.Counters.Stale), Limit: staleLimit,
-			Detail: fmt.Sprintf("The implementer changed nothing, %s.", map[bool]string{true: "twice", false: "again and again"}[r.Counters.Stale == staleLimit])})
+	case !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head && r.Counters.EmptyRounds >= staleLimit:
+		return r.stopAt(Guard{Name: GuardNoProgress, Phase: PhaseImplement, Value: int64(r.Counters.EmptyRounds), Limit: staleLimit,
+			Detail: fmt.Sprintf("The implementer changed nothing, %s.", map[bool]string{true: "twice", false: "again and again"}[r.Counters.EmptyRounds == staleLimit])})
 	case !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head:
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Update != nil && len(it.Update.Conflicts) > 0:
@@ -109,7 +109,7 @@ func (r *Run) next() []Action {
 // step begin (R7); the first plan has the label's word.
 func (r *Run) begin(p PhaseRef, before ...Event) []Action {
 	step := r.Key(p)
-	if r.Config.Mode == "manual" && r.Plan != nil && r.Allowed != "*" && r.Allowed != step && p != (PhaseRef{Phase: PhasePlan}) {
+	if r.Config.Mode == "manual" && r.Plan != nil && r.ApprovedStep != "*" && r.ApprovedStep != step && p != (PhaseRef{Phase: PhasePlan}) {
 		detail := fmt.Sprintf("The next step waits for your word: %s, iteration %d.", p.Phase, p.Iteration)
 		if len(r.Iterations) == 0 {
 			detail = "The plan waits for your word before work begins."
@@ -146,7 +146,7 @@ func (r *Run) afterReview(it *Iteration) []Action {
 		return r.stopAt(*g)
 	}
 	test, ref := PhaseRef{Phase: PhaseTest, Iteration: it.Number}, PhaseRef{Phase: PhaseReview, Iteration: it.Number}
-	if r.Attempts[attemptKey(it.Number, PhaseTest)] > 0 || r.Allowed == r.Key(test) {
+	if r.Attempts[attemptKey(it.Number, PhaseTest)] > 0 || r.ApprovedStep == r.Key(test) {
 		return r.begin(test) // approved before
 	}
 	return r.begin(test, Event{Type: EventPhaseApproved, Data: Data{Phase: &ref}})
@@ -203,7 +203,7 @@ func (r *Run) bounce(it *Iteration, from Phase, findings []Finding, failures []F
 		b.Weight += weight(SeverityError)
 	}
 	for _, past := range r.Bounces {
-		if past.Phase == from && past.Iteration > r.Counters.From {
+		if past.Phase == from && past.Iteration > r.Counters.ResetAt {
 			b.Number++
 		}
 	}
@@ -214,7 +214,7 @@ func (r *Run) bounce(it *Iteration, from Phase, findings []Finding, failures []F
 	if it.Review != nil {
 		asked = it.Review.SendTo
 	}
-	if b.Target = route(findings, failures, asked); r.Simpler {
+	if b.Target = route(findings, failures, asked); r.Replan {
 		b.Target = TargetPlan
 	}
 	return r.begin(r.back(&b, it), Event{Type: EventBounce, Data: Data{Bounce: &b}})

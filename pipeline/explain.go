@@ -35,10 +35,10 @@ func Explain(r *Run) string {
 	row(GuardBudget+" of tokens", r.Usage.Input+r.Usage.Output, r.TokenLimit())
 	row(GuardWall+" in minutes", r.Worked()/60_000, r.WallLimit()/60_000)
 	row(GuardFaults, c.Faults, cfg.Loop.Faults)
-	row(GuardNoProgress, c.Stale, staleLimit)
+	row(GuardNoProgress, c.EmptyRounds, staleLimit)
 	row(GuardMoved, c.Moved, movedLimit)
-	if n > 0 && c.Until > n {
-		fmt.Fprintf(&b, "\nThe guards of the loop hold still up to iteration %d: a human said so.\n", c.Until)
+	if n > 0 && c.GrantedUntil > n {
+		fmt.Fprintf(&b, "\nThe guards of the loop hold still up to iteration %d: a human said so.\n", c.GrantedUntil)
 	}
 	r.explainHistory(&b)
 	if len(r.Instructions) > 0 {

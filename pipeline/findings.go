@@ -248,11 +248,11 @@ func (r *Run) implemented(it *Iteration) {
 		r.dispute(d)
 	}
 	if it.Disputed = false; it.Impl.Head == it.Impl.Parent {
-		r.Counters.Stale++
-		it.Disputed = r.Counters.Stale <= staleLimit && r.allDisputed()
+		r.Counters.EmptyRounds++
+		it.Disputed = r.Counters.EmptyRounds <= staleLimit && r.allDisputed()
 		return
 	}
-	r.Head, r.Counters.Stale = it.Impl.Head, 0
+	r.Head, r.Counters.EmptyRounds = it.Impl.Head, 0
 }
 
 // tested follows failures, and findings about the tests, across iterations.

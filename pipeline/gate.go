@@ -264,7 +264,7 @@ func (r *Run) answered(a *Answer, cfg *Config) {
 	case "take-over":
 		r.State, r.Stopped, r.StoppedBy = StateStopped, a.At, a.By
 	case "simplify":
-		r.Simpler = true
+		r.Replan = true
 	case "approve":
 		r.approve(*g.Guard, a)
 		return
@@ -286,8 +286,8 @@ func (r *Run) approve(g Guard, a *Answer) {
 	it := r.Current()
 	switch {
 	case g.Name == GuardManual:
-		if r.Allowed = g.Step; a.N < 0 {
-			r.Allowed = "*"
+		if r.ApprovedStep = g.Step; a.N < 0 {
+			r.ApprovedStep = "*"
 		}
 	case g.Name == GuardNoTests:
 		r.Untested = true
@@ -322,7 +322,7 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 	if it == nil {
 		it = &Iteration{} // before the first iteration there is nothing to reset in it
 	} else {
-		c.Until = it.Number + n
+		c.GrantedUntil = it.Number + n
 	}
 	switch g.Name {
 	case GuardFaults, GuardWall:
@@ -332,15 +332,15 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 	case GuardMoved:
 		c.Moved = 0
 	case GuardGone:
-		r.Gone, r.Published.Head = false, ""
+		r.BranchDeleted, r.Published.Head = false, ""
 	case GuardPlan:
 		r.Approved = true
 	case GuardNoProgress:
-		c.Stale, it.Impl = 0, nil
+		c.EmptyRounds, it.Impl = 0, nil
 	case GuardUnable: // the iteration begins again, and what was in doubt before is clear
-		c.Stale, it.Impl, c.Heard = 0, nil, it.Number-1
+		c.EmptyRounds, it.Impl, c.DoubtsAckedAt = 0, nil, it.Number-1
 	case GuardDoubts, GuardNoFix:
-		c.Heard = it.Number
+		c.DoubtsAckedAt = it.Number
 	case GuardNoTests:
 		if it.Tests = nil; r.Plan == nil {
 			r.Baseline = nil // look again

@@ -99,7 +99,7 @@ func (r *Run) guard() *Guard {
 		return &Guard{Name: GuardWall, Value: r.Worked() / 60_000, Limit: r.WallLimit() / 60_000, Unit: "minutes", Detail: fmt.Sprintf("the run has worked %d of its %d minutes", r.Worked()/60_000, r.WallLimit()/60_000)}
 	case c.Moved >= movedLimit:
 		return &Guard{Name: GuardMoved, Value: int64(c.Moved), Limit: movedLimit, Detail: fmt.Sprintf("the branch moved %d times under the run: somebody is working on it", c.Moved)}
-	case r.Gone:
+	case r.BranchDeleted:
 		return &Guard{Name: GuardGone, Value: 1, Limit: 1, Detail: "somebody deleted the branch " + r.Branch + "; going on makes it again"}
 	}
 	return nil
@@ -113,10 +113,10 @@ func (r *Run) loopGuard(it *Iteration, b *Bounce) *Guard {
 	if b.Phase == PhaseTest {
 		bounces, limit, inARow = c.TestBounces, cfg.TestBounces, c.TestInARow
 	}
-	if it.Number < c.Until {
+	if it.Number < c.GrantedUntil {
 		return nil // a human said so
 	}
-	if g := cmp.Or(r.sameAgain(b), r.diminishing(b), r.doubts(b)); g != nil {
+	if g := cmp.Or(r.sameAgain(b), r.diminishing(b), r.weakSignals(b)); g != nil {
 		return g
 	}
 	switch {
@@ -182,7 +182,7 @@ func (r *Run) diminishing(b *Bounce) *Guard {
 			next = &r.Bounces[i]
 		}
 		switch {
-		case next.Phase != b.Phase || next.Iteration <= r.Counters.From:
+		case next.Phase != b.Phase || next.Iteration <= r.Counters.ResetAt:
 			continue
 		case r.argued(next.Iteration): // nothing was tried in it
 		case least == nil || next.Weight < least.Weight:
@@ -218,9 +218,9 @@ func unmended(sent, found *Bounce) int {
 	return len(sent.Issues)
 }
 
-// doubts stops at a bounce when signs add up that going on does not help. What
+// weakSignals stops at a bounce when signs add up that going on does not help. What
 // passes review and tests is never stopped by it, whatever was doubted.
-func (r *Run) doubts(b *Bounce) *Guard {
+func (r *Run) weakSignals(b *Bounce) *Guard {
 	signs, limit := r.signs(), r.Config.Loop.Doubts
 	if limit == 0 || len(signs) < limit {
 		return nil
@@ -237,7 +237,7 @@ func (r *Run) signs() []string {
 	var out []string
 	for i := range r.Iterations {
 		it := &r.Iterations[i]
-		if it.Number <= r.Counters.Heard {
+		if it.Number <= r.Counters.DoubtsAckedAt {
 			continue
 		}
 		if it.Impl != nil && len(it.Impl.Doubts) > 0 {

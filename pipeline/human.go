@@ -57,7 +57,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		}
 		return ev(EventIssueEdited, Data{Task: &task, Actor: &actor}), "noted: the run plans again"
 	case NoticeBranchDeleted:
-		if n.Branch != r.Branch || r.Gone || r.Published.Head == "" {
+		if n.Branch != r.Branch || r.BranchDeleted || r.Published.Head == "" {
 			return nil, "branch " + n.Branch + " was deleted: not one that the run needs"
 		}
 		actor := n.Actor

@@ -25,7 +25,7 @@ func (r *Run) reopen(e Event) {
 		return
 	}
 	n := len(r.Iterations)
-	c := Counters{From: max(0, n-1), Heard: n, Cost: r.Usage.MicroUSD, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked()}
+	c := Counters{ResetAt: max(0, n-1), DoubtsAckedAt: n, Cost: r.Usage.MicroUSD, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked()}
 	if by := e.Data.Actor; by != nil && by.Bot { // bots that answer each other have a limit
 		c.Moved = r.Counters.Moved + 1
 	}
@@ -47,7 +47,7 @@ func (r *Run) reopen(e Event) {
 		it.Review, it.Tests, it.Forced = nil, nil, false
 	}
 	if a != nil && a.N > 0 {
-		r.Counters.Until = n + a.N
+		r.Counters.GrantedUntil = n + a.N
 	}
 }
 

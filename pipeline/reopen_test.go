@@ -37,7 +37,7 @@ func TestAfterTheEnd(t *testing.T) {
 	for _, e := range says(r, SlashCommand{Name: "continue", Args: "2", Text: "name it"}, "cli", "the work goes back with your words", 1) {
 		r.Apply(e)
 	}
-	if r.State != StateRunning || len(r.Asked) != 1 || r.Counters.Until != 3 || r.Iterations[0].Review == nil {
+	if r.State != StateRunning || len(r.Asked) != 1 || r.Counters.GrantedUntil != 3 || r.Iterations[0].Review == nil {
 		t.Errorf("continued: %s, %v, %+v", r.State, r.Asked, r.Counters)
 	}
 	r.State = StateCancelled

@@ -74,7 +74,7 @@ func fixMode(b *Bounce) Mode {
 // rework names the next execution after the last bounce.
 func (r *Run) rework() PhaseRef {
 	b, it := &r.Bounces[len(r.Bounces)-1], r.Current()
-	if ref := r.back(b, it); ref.Phase == PhaseImplement || r.Planned < it.Number {
+	if ref := r.back(b, it); ref.Phase == PhaseImplement || r.PlanIteration < it.Number {
 		return ref
 	}
 	return PhaseRef{Phase: PhaseImplement, Iteration: it.Number + 1, Mode: fixMode(b)}

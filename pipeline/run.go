@@ -73,32 +73,32 @@ type Run struct {
 	Last         *Execution        `json:"last,omitempty"`         // of a phase, the last one, until it has a result; nil in older runs
 	Instructions []string          `json:"instructions,omitempty"` // of the repository, by path, that agents were given
 
-	Baseline  *TestReport         `json:"baseline,omitempty"`  // the tests at Base, before anything changed
-	Approved  bool                `json:"approved,omitempty"`  // a human answered the plan's question
-	Allowed   string              `json:"allowed,omitempty"`   // in manual mode, the step that a human let begin; "*" is every one (R7)
-	BaseHead  string              `json:"base_head,omitempty"` // where the base branch has gone, until that is taken in
-	Gone      bool                `json:"gone,omitempty"`      // somebody deleted the branch
-	Simpler   bool                `json:"simpler,omitempty"`   // a human simplified what is wanted: plan again
-	Planned   int                 `json:"planned,omitempty"`   // the iteration whose feedback the plan has taken in
-	Stopped   time.Time           `json:"stopped,omitzero"`    // when a human stopped it, while it is stopped
-	StoppedBy Actor               `json:"stopped_by,omitzero"`
-	Attempts  map[string]int      `json:"attempts,omitempty"` // executions by "ITERATION/PHASE"
-	Active    *PhaseRef           `json:"active,omitempty"`   // the phase that was entered and has no result yet
-	Steps     map[Phase]int       `json:"steps,omitempty"`    // agents' turns by phase (I3)
-	Tools     map[string]ToolStat `json:"tools,omitempty"`    // by tool (I3)
-	Usage     Usage               `json:"usage"`              // in all
-	Spent     map[Phase]Usage     `json:"spent,omitempty"`    // by phase
-	Millis    map[Phase]int64     `json:"millis,omitempty"`   // working time by phase
-	Published Publication         `json:"published"`          // what GitHub shows
-	Rev       int64               `json:"rev"`                // Seq of the last event that people should see on GitHub
-	Counters  Counters            `json:"counters"`           // what the guards look at
+	Baseline      *TestReport         `json:"baseline,omitempty"`  // the tests at Base, before anything changed
+	Approved      bool                `json:"approved,omitempty"`  // a human answered the plan's question
+	ApprovedStep  string              `json:"allowed,omitempty"`   // in manual mode, the step that a human let begin; "*" is every one (R7)
+	BaseHead      string              `json:"base_head,omitempty"` // where the base branch has gone, until that is taken in
+	BranchDeleted bool                `json:"gone,omitempty"`      // somebody deleted the branch
+	Replan        bool                `json:"simpler,omitempty"`   // a human simplified what is wanted: plan again
+	PlanIteration int                 `json:"planned,omitempty"`   // the iteration whose feedback the plan has taken in
+	Stopped       time.Time           `json:"stopped,omitzero"`    // when a human stopped it, while it is stopped
+	StoppedBy     Actor               `json:"stopped_by,omitzero"`
+	Attempts      map[string]int      `json:"attempts,omitempty"` // executions by "ITERATION/PHASE"
+	Active        *PhaseRef           `json:"active,omitempty"`   // the phase that was entered and has no result yet
+	Steps         map[Phase]int       `json:"steps,omitempty"`    // agents' turns by phase (I3)
+	Tools         map[string]ToolStat `json:"tools,omitempty"`    // by tool (I3)
+	Usage         Usage               `json:"usage"`              // in all
+	Spent         map[Phase]Usage     `json:"spent,omitempty"`    // by phase
+	Millis        map[Phase]int64     `json:"millis,omitempty"`   // working time by phase
+	Published     Publication         `json:"published"`          // what GitHub shows
+	Rev           int64               `json:"rev"`                // Seq of the last event that people should see on GitHub
+	Counters      Counters            `json:"counters"`           // what the guards look at
 }
 
 // Counters are what the guards look at.
 type Counters struct {
 	Granted       int   `json:"granted,omitempty"`         // iterations that humans granted in all: each brings its share of the budget
-	Until         int   `json:"until,omitempty"`           // the iteration up to which a human let the loop go on
-	From          int   `json:"from,omitempty"`            // the iteration after which the guards count, since a reset
+	GrantedUntil  int   `json:"until,omitempty"`           // the iteration up to which a human let the loop go on
+	ResetAt       int   `json:"from,omitempty"`            // the iteration after which the guards count, since a reset
 	Raised        int64 `json:"raised,omitempty"`          // micro-dollars that humans added to the budget
 	Updates       int   `json:"updates,omitempty"`         // times the base branch was taken in
 	ReviewBounces int   `json:"review_bounces,omitempty"`  // since the last grant
@@ -108,8 +108,8 @@ type Counters struct {
 	Faults        int   `json:"faults,omitempty"`          // in a row
 	PublishFaults int   `json:"publish_faults,omitempty"`  // in a row
 	Moved         int   `json:"moved,omitempty"`           // times the branch moved under the run
-	Stale         int   `json:"stale,omitempty"`           // rounds in a row without a commit
-	Heard         int   `json:"heard,omitempty"`           // the iteration up to which a human has answered to doubts; see signs
+	EmptyRounds   int   `json:"stale,omitempty"`           // rounds in a row without a commit
+	DoubtsAckedAt int   `json:"heard,omitempty"`           // the iteration up to which a human has answered to doubts; see signs
 	Cost          int64 `json:"cost,omitempty"`            // micro-dollars spent before it was reopened: its budget is a fresh one
 	Tokens        int64 `json:"tokens,omitempty"`          // likewise
 	Millis        int64 `json:"ms,omitempty"`              // likewise, of working time
@@ -206,7 +206,7 @@ func (r *Run) Current() *Iteration {
 
 // MaxIterations is the limit on iterations, or the one that a human set beyond it.
 func (r *Run) MaxIterations() int {
-	return max(r.Config.Loop.MaxIterations+r.Counters.From, r.Counters.Until)
+	return max(r.Config.Loop.MaxIterations+r.Counters.ResetAt, r.Counters.GrantedUntil)
 }
 
 // CostLimit is the run's budget in micro-dollars: each iteration that a human

@@ -68,14 +68,14 @@ type Options struct {
 	Prices     Prices                           // over the built-in ones; see LoadPrices
 	Limits     map[string]Limits                // of models, by provider/model
 	Shares     map[string]float64               // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
-	Purse      Purse                            // the money of all runs together; nil: no cap on it
+	Purse      Budget                           // the money of all runs together; nil: no cap on it
 	Scratchpad func(*pipeline.Run) string       // what earlier iterations left behind (T4); nil: none
 	Log        *slog.Logger                     // nil: none
 	Clock      func() time.Time                 // nil: time.Now
 }
 
-// Purse holds the money of all runs together.
-type Purse interface {
+// Budget holds the money of all runs together.
+type Budget interface {
 	// Reserve sets aside what the run's next call may cost at most, in micro-dollars.
 	// The error is a *pipeline.Fault of class budget when a cap forbids it. release
 	// gives it back, once what the call did cost is in the run's events.

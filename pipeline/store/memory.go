@@ -34,19 +34,19 @@ type MemoryFilter struct {
 	Into     int64  // merged into this one; give States, too
 	Limit    int    // 0: 10,000
 	Skip     int    // leave out as many at the beginning: the next page
-	Fade     *Fade  // orders them by it, not by scope
+	Fade     *Decay // orders them by it, not by scope
 }
 
-// Fade is how confidence decays: what is left of it at a moment, when half of that
+// Decay is how confidence decays: what is left of it at a moment, when half of that
 // of a type is gone after its half-life. It orders a list; nothing is written.
-type Fade struct {
+type Decay struct {
 	At        time.Time
 	HalfLives map[pipeline.LearningType]time.Duration
 }
 
 // order is an expression that is greater for more confidence left: its logarithm,
 // which no age is too great for.
-func (f *Fade) order(args *[]any) string {
+func (f *Decay) order(args *[]any) string {
 	arg := func(v any, kind string) string {
 		*args = append(*args, v)
 		return fmt.Sprintf("CAST($%d AS %s)", len(*args), kind)

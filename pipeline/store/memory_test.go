@@ -295,7 +295,7 @@ func TestFade(t *testing.T) {
 		list[6].Created = now.AddDate(-3000, 0, 0) // older than any double can tell of 2^-age
 		list[5].Created = hours(100)               // to come
 		save(t, d, list...)
-		got, err := d.Learnings(t.Context(), MemoryFilter{Fade: &Fade{At: now, HalfLives: learn.HalfLives()}, Skip: 1, Limit: 6})
+		got, err := d.Learnings(t.Context(), MemoryFilter{Fade: &Decay{At: now, HalfLives: learn.HalfLives()}, Skip: 1, Limit: 6})
 		must(t, err)
 		all, err := d.Learnings(t.Context(), MemoryFilter{})
 		must(t, err)
@@ -447,7 +447,7 @@ func TestRecalls(t *testing.T) {
 		}
 		held, err := d.HeldBack(ctx, "acme/site", now)
 		must(t, err)
-		if diff := cmp.Diff([]Held{{run.ID, hours(0), h}, {run.ID, hours(1), other}}, held); diff != "" {
+		if diff := cmp.Diff([]Suppressed{{run.ID, hours(0), h}, {run.ID, hours(1), other}}, held); diff != "" {
 			t.Errorf("held back (-want +got):\n%s", diff)
 		}
 		for repo, since := range map[string]time.Time{"acme/other": now, "acme/site": hours(10)} {

@@ -195,8 +195,8 @@ func (d *DB) Outcomes(ctx context.Context, repo string, since time.Time) ([]Outc
 	return list, err
 }
 
-// Held is a finding that a run did not post.
-type Held struct {
+// Suppressed is a finding that a run did not post.
+type Suppressed struct {
 	Run int64
 	At  time.Time // of the first review that held it back
 	pipeline.HeldBack
@@ -204,7 +204,7 @@ type Held struct {
 
 // HeldBack lists the findings that were held back in a repository's runs ("owner/name";
 // "" for all) that ended since a time, each once in its run, in the order of runs.
-func (d *DB) HeldBack(ctx context.Context, repo string, since time.Time) ([]Held, error) {
+func (d *DB) HeldBack(ctx context.Context, repo string, since time.Time) ([]Suppressed, error) {
 	const doing = "list findings that were held back"
 	rows, err := d.reader.QueryContext(ctx, `SELECT e.run, e.time, e.data FROM outcomes o JOIN runs r ON r.id = o.run JOIN events e ON e.run = o.run
 		WHERE (CAST($1 AS TEXT) = '' OR r.repo = $1) AND o.at >= $2 AND e.type = $3 AND e.data LIKE '%"held":[{%' ORDER BY e.run, e.seq`,
@@ -212,7 +212,7 @@ func (d *DB) HeldBack(ctx context.Context, repo string, since time.Time) ([]Held
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	var out []Held
+	var out []Suppressed
 	type key struct {
 		run     int64
 		finding string
@@ -234,7 +234,7 @@ func (d *DB) HeldBack(ctx context.Context, repo string, since time.Time) ([]Held
 		for _, h := range data.Review.Held {
 			if k := (key{run, h.Finding.Fingerprint}); !seen[k] {
 				seen[k] = true
-				out = append(out, Held{run, fromMicros(at), h})
+				out = append(out, Suppressed{run, fromMicros(at), h})
 			}
 		}
 		return nil

@@ -17,15 +17,15 @@ import (
 
 // DB is an open database. It is safe for concurrent use.
 type DB struct {
-	log     *slog.Logger
-	name    string // for people: the file, or the server's host and database; never a password
-	path    string // SQLite's file; empty on PostgreSQL
-	writer  *sql.DB
-	reader  *sql.DB
-	pool    *pgxpool.Pool        // nil on SQLite
-	hot     map[string]*sql.Stmt // statements that are prepared once, by their text; SQLite only
-	packers sync.Pool            // of *packer
-	lock    *os.File             // held by the server that owns the file
+	log      *slog.Logger
+	name     string // for people: the file, or the server's host and database; never a password
+	path     string // SQLite's file; empty on PostgreSQL
+	writer   *sql.DB
+	reader   *sql.DB
+	pool     *pgxpool.Pool        // nil on SQLite
+	prepared map[string]*sql.Stmt // statements that are prepared once, by their text; SQLite only
+	packers  sync.Pool            // of *packer
+	lock     *os.File             // held by the server that owns the file
 }
 
 // A stateError is a refusal that callers react to. Packages that cannot import
@@ -119,7 +119,7 @@ func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) er
 func (d *DB) exec(ctx context.Context, tx *sql.Tx, query string, args ...any) (int64, error) {
 	var res sql.Result
 	var err error
-	if st := d.hot[query]; st != nil {
+	if st := d.prepared[query]; st != nil {
 		res, err = tx.StmtContext(ctx, st).ExecContext(ctx, args...)
 	} else {
 		res, err = tx.ExecContext(ctx, query, args...)
@@ -146,7 +146,7 @@ func (d *DB) change(ctx context.Context, tx *sql.Tx, query string, args ...any) 
 // prepareHot prepares the statements that every run and delivery needs. pgx
 // keeps statements by itself; SQLite's driver would parse them each time.
 func (d *DB) prepareHot(ctx context.Context) error {
-	d.hot = map[string]*sql.Stmt{}
+	d.prepared = map[string]*sql.Stmt{}
 	queries := []string{stepRun, updateRun, addSpend}
 	for _, n := range chunkSizes {
 		queries = append(queries, insertEvents.sql(n), insertDeliveries.sql(n))
@@ -156,7 +156,7 @@ func (d *DB) prepareHot(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("prepare %.40q: %w", q, err)
 		}
-		d.hot[q] = st
+		d.prepared[q] = st
 	}
 	return nil
 }

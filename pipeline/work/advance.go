@@ -23,8 +23,8 @@ type verdict struct {
 	after time.Duration // not before
 }
 
-// flight is one worker's time with one run.
-type flight struct {
+// leased is one worker's time with one run.
+type leased struct {
 	id    int64
 	owner string
 
@@ -32,8 +32,8 @@ type flight struct {
 	run *pipeline.Run
 }
 
-// latest is the run as the flight knows it at this moment.
-func (f *flight) latest() *pipeline.Run {
+// latest is the run as the lease knows it at this moment.
+func (f *leased) latest() *pipeline.Run {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	run := *f.run
@@ -76,7 +76,7 @@ func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v ver
 	if e.draining() {
 		return verdict{due: true}, nil
 	}
-	f := &flight{id: id, owner: fmt.Sprintf("%s/%d", e.name, e.flights.Add(1))}
+	f := &leased{id: id, owner: fmt.Sprintf("%s/%d", e.name, e.flights.Add(1))}
 	ok, err := e.store.Lease(ctx, id, f.owner, e.now(), e.LeaseTTL)
 	if err != nil {
 		return verdict{}, fmt.Errorf("take the lease: %w", err)
@@ -99,7 +99,7 @@ func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v ver
 		return e.interrupted(held, fmt.Errorf("load: %w", err))
 	}
 	for {
-		if v, err = e.steps(held, f, yield); err != nil {
+		if v, err = e.takeSteps(held, f, yield); err != nil {
 			return e.interrupted(held, err)
 		}
 		if v.due && v.after == 0 {
@@ -119,7 +119,7 @@ func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v ver
 
 // release gives the run back, to be looked at again after a while when there is
 // one. It does not when events have arrived that nobody has looked at.
-func (e *Engine[W, T]) release(ctx context.Context, f *flight, after time.Duration) (ok bool, err error) {
+func (e *Engine[W, T]) release(ctx context.Context, f *leased, after time.Duration) (ok bool, err error) {
 	if after > 0 {
 		ok, err = e.store.Postpone(ctx, f.id, f.owner, f.run.Seq, e.now().Add(after))
 	} else {
@@ -155,7 +155,7 @@ func (e *Engine[W, T]) interrupted(ctx context.Context, err error) (verdict, err
 
 // keep renews the lease until ctx is done. When the lease is lost, or could not be
 // renewed for as long as it lasts, it ends the work.
-func (e *Engine[W, T]) keep(ctx context.Context, cancel context.CancelCauseFunc, f *flight) {
+func (e *Engine[W, T]) keep(ctx context.Context, cancel context.CancelCauseFunc, f *leased) {
 	t := time.NewTicker(e.LeaseTTL / 4)
 	defer t.Stop()
 	missed := 0
@@ -184,15 +184,15 @@ func (e *Engine[W, T]) keep(ctx context.Context, cancel context.CancelCauseFunc,
 }
 
 // letGo ends the lease early; the run stays due. It happens also when ctx is done.
-func (e *Engine[W, T]) letGo(ctx context.Context, f *flight) error {
+func (e *Engine[W, T]) letGo(ctx context.Context, f *leased) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return e.store.Drop(ctx, f.id, f.owner)
 }
 
-// steps carries out one action after the other until nothing is left to do, or
+// takeSteps carries out one action after the other until nothing is left to do, or
 // the run has to wait or yields.
-func (e *Engine[W, T]) steps(ctx context.Context, f *flight, yield bool) (verdict, error) {
+func (e *Engine[W, T]) takeSteps(ctx context.Context, f *leased, yield bool) (verdict, error) {
 	for {
 		if ctx.Err() != nil {
 			return verdict{}, context.Cause(ctx)
@@ -202,7 +202,7 @@ func (e *Engine[W, T]) steps(ctx context.Context, f *flight, yield bool) (verdic
 		}
 		actions := e.decide(f.run)
 		if len(actions) == 0 {
-			v, over, err := e.rest(ctx, f)
+			v, over, err := e.idle(ctx, f)
 			if over && err == nil {
 				continue
 			}
@@ -229,9 +229,9 @@ func (e *Engine[W, T]) steps(ctx context.Context, f *flight, yield bool) (verdic
 	}
 }
 
-// rest is for a run that has nothing to do. When the time is over for which it
+// idle is for a run that has nothing to do. When the time is over for which it
 // waits, what then happens is written down, and over is true.
-func (e *Engine[W, T]) rest(ctx context.Context, f *flight) (v verdict, over bool, err error) {
+func (e *Engine[W, T]) idle(ctx context.Context, f *leased) (v verdict, over bool, err error) {
 	at, events := f.run.Alarm()
 	if at.IsZero() {
 		return verdict{}, false, nil
@@ -256,7 +256,7 @@ func bounced(act pipeline.Action) bool {
 }
 
 // carryOut does one action. wait is how long the run has to wait before it.
-func (e *Engine[W, T]) carryOut(ctx context.Context, f *flight, act pipeline.Action) (wait time.Duration, err error) {
+func (e *Engine[W, T]) carryOut(ctx context.Context, f *leased, act pipeline.Action) (wait time.Duration, err error) {
 	e.Logger.DebugContext(ctx, "action", logRun, f.id, logRepo, f.run.Repo.FullName(), logAction, act.Key)
 	switch act.Kind {
 	case pipeline.ActionRecord:
@@ -294,10 +294,10 @@ func (e *Engine[W, T]) append(ctx context.Context, run *pipeline.Run, events []p
 	return nil
 }
 
-// insist appends events that are results, on top of whatever has happened
+// appendResult appends events that are results, on top of whatever has happened
 // meanwhile, as long as the run still wants them. It reports whether it did. The
 // end of ctx does not keep it from writing down what was done.
-func (e *Engine[W, T]) insist(ctx context.Context, f *flight, events []pipeline.Event, wanted func(*pipeline.Run) bool) (bool, error) {
+func (e *Engine[W, T]) appendResult(ctx context.Context, f *leased, events []pipeline.Event, wanted func(*pipeline.Run) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	f.mu.Lock()
@@ -315,7 +315,7 @@ func (e *Engine[W, T]) insist(ctx context.Context, f *flight, events []pipeline.
 }
 
 // catchUp takes in the events that others have appended.
-func (e *Engine[W, T]) catchUp(ctx context.Context, f *flight) error {
+func (e *Engine[W, T]) catchUp(ctx context.Context, f *leased) error {
 	events, err := e.store.Events(ctx, f.id, f.run.Seq)
 	if err != nil {
 		return fmt.Errorf("read new events: %w", err)

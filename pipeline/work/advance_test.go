@@ -18,7 +18,7 @@ func TestDriveToVerified(t *testing.T) {
 	t.Parallel()
 	k := openStore(t)
 	opts := options(t)
-	c, b := &crew{}, &billboard{}
+	c, b := &fakePhases{}, &billboard{}
 	opts.Executor, opts.Publisher = c, b
 	var seen []int64
 	opts.OnEvents = func(run *pipeline.Run, events []pipeline.Event) {
@@ -71,7 +71,7 @@ func TestFaults(t *testing.T) {
 			k := openStore(t)
 			opts := options(t)
 			first := true
-			opts.Executor = &crew{do: func(context.Context, *pipeline.Run, pipeline.Action, Emit) ([]pipeline.Event, error) {
+			opts.Executor = &fakePhases{do: func(context.Context, *pipeline.Run, pipeline.Action, Emit) ([]pipeline.Event, error) {
 				if !first {
 					return nil, nil
 				}
@@ -185,7 +185,7 @@ func TestConflicts(t *testing.T) {
 			}
 		}
 	}
-	opts.Executor = &crew{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+	opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
 		other(act.Key + "/a")
 		step := pipeline.Event{ID: act.Key + "/step", Type: pipeline.EventAgentIteration, Data: pipeline.Data{Step: &pipeline.Step{Phase: act.Phase.Phase, Number: 1}}}
 		if err := emit(ctx, step); err != nil {
@@ -221,7 +221,7 @@ func TestStopEndsPhase(t *testing.T) {
 				opts.Watch = time.Hour
 			}
 			begun, blocking := make(chan struct{}, 1), true
-			c := &crew{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+			c := &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
 				if act.Phase.Phase != pipeline.PhaseImplement || !blocking {
 					return nil, nil
 				}
@@ -284,7 +284,7 @@ func TestEmitAfterStop(t *testing.T) {
 	other := newDriven(t, k, options(t))
 	id := newRun(t, k, 7)
 	var got error
-	opts.Executor = &crew{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+	opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
 		if _, err := other.Tell(t.Context(), id, "x", pipeline.SlashCommand{Name: "cancel"}, maintainer, "cli"); err != nil {
 			t.Error(err)
 		}
@@ -312,7 +312,7 @@ func TestLeaseTakeOver(t *testing.T) {
 	t.Parallel()
 	k := openStore(t)
 	opts := options(t)
-	c := &crew{}
+	c := &fakePhases{}
 	opts.Executor = c
 	id := newRun(t, k, 7)
 	at := time.Now()
@@ -344,7 +344,7 @@ func TestLeaseLost(t *testing.T) {
 	opts := options(t)
 	opts.LeaseTTL = 40 * time.Millisecond
 	id := newRun(t, k, 7)
-	opts.Executor = &crew{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+	opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
 		if ok, err := k.Lease(t.Context(), id, "a thief", time.Now().Add(time.Hour), time.Hour); err != nil || !ok {
 			t.Error("Lease:", ok, err)
 		}
@@ -371,7 +371,7 @@ func TestLeaseIsKept(t *testing.T) {
 		opts := options(t)
 		opts.Watch = time.Hour
 		id := newRun(t, k, 7)
-		opts.Executor = &crew{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+		opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
 			time.Sleep(90 * time.Second) // of the bubble's clock
 			if ok, err := k.Lease(ctx, id, "a thief", time.Now(), time.Hour); err != nil || ok {
 				t.Errorf("Lease after 90 s = %v, %v; want it to be taken", ok, err)

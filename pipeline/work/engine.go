@@ -71,8 +71,8 @@ type Hub interface {
 	// PullOpen reports whether the pull request is neither merged nor closed.
 	PullOpen(ctx context.Context, repo pipeline.Repo, pull int) (bool, error)
 
-	// Asked reads what a human's review of the pull request asks for, as findings.
-	Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error)
+	// Requested reads what a human's review of the pull request asks for, as findings.
+	Requested(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error)
 
 	// Reply answers where the notice comes from: in its conversation on the diff,
 	// or on its issue or pull request. A reply with the same key is posted once.
@@ -325,18 +325,18 @@ func (e *Engine[W, T]) Stop(ctx context.Context) error {
 // Wake tells the intake that a delivery has come. It never blocks.
 func (e *Engine[W, T]) Wake() { signal(e.wake) }
 
-// Beat is when the engine last looked for due runs; the zero time before the first
+// Heartbeat is when the engine last looked for due runs; the zero time before the first
 // look. It looks every Options.Tick while it works and the database answers.
-func (e *Engine[W, T]) Beat() time.Time {
+func (e *Engine[W, T]) Heartbeat() time.Time {
 	if n := e.beat.Load(); n != 0 {
 		return time.UnixMicro(n).UTC()
 	}
 	return time.Time{}
 }
 
-// Poke tells a phase of the run that is being executed to look at once whether it
+// Notify tells a phase of the run that is being executed to look at once whether it
 // may go on. Call it after appending to a run from this process.
-func (e *Engine[W, T]) Poke(run int64) {
+func (e *Engine[W, T]) Notify(run int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for c := range e.watchers[run] {

@@ -78,10 +78,10 @@ func openStore(t testing.TB) *keeper {
 	return &keeper{DB: db}
 }
 
-// options are quick ones, with a crew that does everything right.
+// options are quick ones, with phases that does everything right.
 func options(t testing.TB) Options {
 	return Options{
-		Executor: &crew{}, Publisher: &billboard{}, Logger: testLog(t),
+		Executor: &fakePhases{}, Publisher: &billboard{}, Logger: testLog(t),
 		Watch: 10 * time.Millisecond, Tick: 20 * time.Millisecond, Settle: time.Millisecond, Grace: 50 * time.Millisecond,
 	}
 }
@@ -192,16 +192,16 @@ func count(list []string, want pipeline.EventType) (n int) {
 	return n
 }
 
-// crew is an executor whose phases do what they are asked for, or what the test
+// fakePhases is an executor whose phases do what they are asked for, or what the test
 // says.
-type crew struct {
+type fakePhases struct {
 	do func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) // nil, or nil results: what is right
 
 	mu   sync.Mutex
 	keys []string
 }
 
-func (c *crew) Do(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+func (c *fakePhases) Do(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
 	c.mu.Lock()
 	c.keys = append(c.keys, act.Key)
 	c.mu.Unlock()
@@ -214,7 +214,7 @@ func (c *crew) Do(ctx context.Context, run *pipeline.Run, act pipeline.Action, e
 	return succeed(run, act), nil
 }
 
-func (c *crew) did() []string {
+func (c *fakePhases) did() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.keys)
@@ -314,8 +314,8 @@ func (w *watcher) untilState(t testing.TB, k *keeper, run int64, want pipeline.S
 	})
 }
 
-// town is a GitHub with people on it.
-type town struct {
+// fakeGitHub is a GitHub with people on it.
+type fakeGitHub struct {
 	may     map[string]string // permissions by login; others may write
 	prepare func(n pipeline.Notice) (pipeline.Start, error)
 	asked   func(login string) error
@@ -327,7 +327,7 @@ type town struct {
 	replies []string
 }
 
-func (h *town) Permission(_ context.Context, _ pipeline.Repo, a pipeline.Actor) (string, error) {
+func (h *fakeGitHub) Permission(_ context.Context, _ pipeline.Repo, a pipeline.Actor) (string, error) {
 	if h.asked != nil {
 		if err := h.asked(a.Login); err != nil {
 			return "", err
@@ -339,24 +339,24 @@ func (h *town) Permission(_ context.Context, _ pipeline.Repo, a pipeline.Actor) 
 	return "write", nil
 }
 
-func (h *town) Prepare(_ context.Context, n pipeline.Notice) (pipeline.Start, error) {
+func (h *fakeGitHub) Prepare(_ context.Context, n pipeline.Notice) (pipeline.Start, error) {
 	if h.prepare != nil {
 		return h.prepare(n)
 	}
 	return newStart(n.Issue), nil
 }
 
-func (h *town) PullOpen(context.Context, pipeline.Repo, int) (bool, error) {
+func (h *fakeGitHub) PullOpen(context.Context, pipeline.Repo, int) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.closed, h.away
 }
 
-func (h *town) Asked(_ context.Context, _ pipeline.Repo, _ int, f pipeline.Feedback) (pipeline.Review, error) {
+func (h *fakeGitHub) Requested(_ context.Context, _ pipeline.Repo, _ int, f pipeline.Feedback) (pipeline.Review, error) {
 	return pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: "human", Message: f.Body}}}, nil
 }
 
-func (h *town) Reply(_ context.Context, n pipeline.Notice, text, key string) error {
+func (h *fakeGitHub) Reply(_ context.Context, n pipeline.Notice, text, key string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.replies = append(h.replies, fmt.Sprintf("#%d %d %s: %s", cmp.Or(n.Issue, n.Pull), n.Comment, key, text))
@@ -364,19 +364,19 @@ func (h *town) Reply(_ context.Context, n pipeline.Notice, text, key string) err
 }
 
 // Memory, Remember and Forget say what they were asked.
-func (h *town) Memory(_ context.Context, repo pipeline.Repo, words string) (string, error) {
+func (h *fakeGitHub) Memory(_ context.Context, repo pipeline.Repo, words string) (string, error) {
 	return fmt.Sprintf("memory of %s: %q", repo.FullName(), words), nil
 }
 
-func (h *town) Remember(_ context.Context, w Word) (string, error) {
+func (h *fakeGitHub) Remember(_ context.Context, w Word) (string, error) {
 	return fmt.Sprintf("%s says at run %d: %q", w.Actor.Login, w.Run, w.Text), nil
 }
 
-func (h *town) Forget(_ context.Context, w Word, id int64) (string, error) {
+func (h *fakeGitHub) Forget(_ context.Context, w Word, id int64) (string, error) {
 	return fmt.Sprintf("%s forgets %d: %q", w.Actor.Login, id, w.Text), nil
 }
 
-func (h *town) said() []string {
+func (h *fakeGitHub) said() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.replies)

@@ -13,8 +13,8 @@ import (
 // intakeBatch is how many waiting deliveries are read at once.
 const intakeBatch = 100
 
-// parcel is a delivery on its way through the intake.
-type parcel struct {
+// inbound is a delivery on its way through the intake.
+type inbound struct {
 	Delivery
 	notice  pipeline.Notice
 	readErr error
@@ -35,7 +35,7 @@ func (e *Engine[W, T]) takeIn(ctx context.Context) {
 	t := time.NewTicker(e.Tick)
 	defer t.Stop()
 	q := &intakeQueue{known: map[string]bool{}, busy: map[string]bool{}}
-	done := make(chan *parcel)
+	done := make(chan *inbound)
 	look := true
 	for {
 		if look && !e.draining() {
@@ -78,14 +78,14 @@ func (e *Engine[W, T]) takeIn(ctx context.Context) {
 // intakeQueue holds the parcels that were fetched and not finished. It belongs
 // to one goroutine.
 type intakeQueue struct {
-	waiting []*parcel
+	waiting []*inbound
 	known   map[string]bool // waiting or being handled, by GUID
 	busy    map[string]bool // keys that are being handled
 	running int
 }
 
-// next takes the first parcel whose key is not busy; nil when there is none.
-func (q *intakeQueue) next() *parcel {
+// next takes the first delivery whose key is not busy; nil when there is none.
+func (q *intakeQueue) next() *inbound {
 	for i, p := range q.waiting {
 		if q.busy[p.key] {
 			continue
@@ -98,7 +98,7 @@ func (q *intakeQueue) next() *parcel {
 	return nil
 }
 
-func (q *intakeQueue) finished(p *parcel) {
+func (q *intakeQueue) finished(p *inbound) {
 	delete(q.busy, p.key)
 	delete(q.known, p.GUID)
 	q.running--
@@ -112,12 +112,12 @@ func (e *Engine[W, T]) fetch(ctx context.Context, q *intakeQueue) (more bool, er
 		return false, fmt.Errorf("list waiting deliveries: %w", err)
 	}
 	more = len(list) >= intakeBatch+len(q.known)
-	var nothing []*parcel
+	var nothing []*inbound
 	for _, d := range list {
 		if q.known[d.GUID] {
 			continue
 		}
-		p := &parcel{Delivery: d}
+		p := &inbound{Delivery: d}
 		p.notice, p.readErr = e.read(d)
 		if p.readErr == nil && (p.notice.Kind == pipeline.NoticeNone || p.notice.Kind == pipeline.NoticeInstallation) {
 			nothing = append(nothing, p)
@@ -131,7 +131,7 @@ func (e *Engine[W, T]) fetch(ctx context.Context, q *intakeQueue) (more bool, er
 }
 
 // finishAll records the outcome of deliveries that mean nothing to any run.
-func (e *Engine[W, T]) finishAll(ctx context.Context, parcels []*parcel) error {
+func (e *Engine[W, T]) finishAll(ctx context.Context, parcels []*inbound) error {
 	if len(parcels) == 0 {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (e *Engine[W, T]) finishAll(ctx context.Context, parcels []*parcel) error {
 
 // keyOf names what a delivery is about. What happens on an issue and what happens
 // on its pull request have different keys: there, conflicts keep the order.
-func keyOf(p *parcel) string {
+func keyOf(p *inbound) string {
 	n := p.notice
 	switch {
 	case p.readErr != nil:
@@ -183,7 +183,7 @@ func (e *Engine[W, T]) read(d Delivery) (n pipeline.Notice, err error) {
 }
 
 // accept handles one delivery and records what became of it.
-func (e *Engine[W, T]) accept(ctx context.Context, p *parcel) {
+func (e *Engine[W, T]) accept(ctx context.Context, p *inbound) {
 	log := e.Logger.With(logDelivery, p.GUID, logRepo, p.notice.Repo.FullName())
 	err := e.handle(ctx, p)
 	switch {
@@ -203,7 +203,7 @@ func (e *Engine[W, T]) accept(ctx context.Context, p *parcel) {
 }
 
 // handle does what a delivery asks for. A panic is its error.
-func (e *Engine[W, T]) handle(ctx context.Context, p *parcel) (err error) {
+func (e *Engine[W, T]) handle(ctx context.Context, p *inbound) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			e.Logger.ErrorContext(ctx, "handling a delivery panicked", logDelivery, p.GUID, logError, r, "stack", string(debug.Stack()))
@@ -224,11 +224,11 @@ func (e *Engine[W, T]) handle(ctx context.Context, p *parcel) (err error) {
 }
 
 // finish records the outcome in the transaction of what it came from.
-func (e *Engine[W, T]) finish(ctx context.Context, tx T, p *parcel, outcome string) error {
+func (e *Engine[W, T]) finish(ctx context.Context, tx T, p *inbound, outcome string) error {
 	return e.settle(ctx, tx, p, outcome, false)
 }
 
-func (e *Engine[W, T]) settle(ctx context.Context, tx T, p *parcel, outcome string, quiet bool) error {
+func (e *Engine[W, T]) settle(ctx context.Context, tx T, p *inbound, outcome string, quiet bool) error {
 	ok, err := e.store.FinishDelivery(ctx, tx, p.GUID, outcome, quiet, e.now())
 	if err != nil {
 		return err
@@ -241,11 +241,11 @@ func (e *Engine[W, T]) settle(ctx context.Context, tx T, p *parcel, outcome stri
 }
 
 // conclude records an outcome that changes no run.
-func (e *Engine[W, T]) conclude(ctx context.Context, p *parcel, outcome string) error {
+func (e *Engine[W, T]) conclude(ctx context.Context, p *inbound, outcome string) error {
 	return e.store.Tx(ctx, func(ctx context.Context, tx T) error { return e.finish(ctx, tx, p, outcome) })
 }
 
 // ignore records why nothing follows from a delivery, as with most of them.
-func (e *Engine[W, T]) ignore(ctx context.Context, p *parcel, why string) error {
+func (e *Engine[W, T]) ignore(ctx context.Context, p *inbound, why string) error {
 	return e.store.Tx(ctx, func(ctx context.Context, tx T) error { return e.settle(ctx, tx, p, "ignored: "+why, true) })
 }

@@ -22,7 +22,7 @@ func intake(t *testing.T, k *keeper, opts Options) *sqliteEngine {
 		opts.Read = readWords
 	}
 	if opts.Hub == nil {
-		opts.Hub = &town{}
+		opts.Hub = &fakeGitHub{}
 	}
 	e := newDriven(t, k, opts)
 	var loop sync.WaitGroup
@@ -86,7 +86,7 @@ func TestOutcomes(t *testing.T) {
 			k := openStore(t)
 			synctest.Test(t, func(t *testing.T) {
 				opts := options(t)
-				h := &town{may: map[string]string{"eve": "read"}}
+				h := &fakeGitHub{may: map[string]string{"eve": "read"}}
 				h.prepare = func(n pipeline.Notice) (pipeline.Start, error) {
 					if n.Issue == 8 {
 						return pipeline.Start{}, &pipeline.Fault{Class: pipeline.FaultGitHub, Message: ".github/forge.yml: line 3: no such key", Final: true}
@@ -122,7 +122,7 @@ func TestWithoutMemory(t *testing.T) {
 	k := openStore(t)
 	synctest.Test(t, func(t *testing.T) {
 		opts := options(t)
-		h := &town{}
+		h := &fakeGitHub{}
 		opts.Hub = h
 		deliver(t, k, "g1", "command 9 remember this")
 		intake(t, k, opts)
@@ -139,7 +139,7 @@ func TestPoison(t *testing.T) {
 	k := openStore(t)
 	synctest.Test(t, func(t *testing.T) {
 		opts := options(t)
-		h := &town{}
+		h := &fakeGitHub{}
 		var mu sync.Mutex
 		var asked []time.Time
 		sick := true
@@ -216,7 +216,7 @@ func TestDeadStart(t *testing.T) {
 					}
 					return errors.New(text)
 				}
-				h := &town{asked: func(string) error { return fails(tc.asked) }}
+				h := &fakeGitHub{asked: func(string) error { return fails(tc.asked) }}
 				h.prepare = func(n pipeline.Notice) (pipeline.Start, error) { return newStart(n.Issue), fails(tc.prepared) }
 				opts := options(t)
 				opts.Hub = h
@@ -274,7 +274,7 @@ func TestManyDeliveries(t *testing.T) {
 		}
 	}
 	opts := options(t)
-	opts.Read, opts.Hub = readWords, &town{}
+	opts.Read, opts.Hub = readWords, &fakeGitHub{}
 	// Two servers on one database.
 	var loops sync.WaitGroup
 	var both []*sqliteEngine
@@ -330,7 +330,7 @@ func TestHandledMeanwhile(t *testing.T) {
 	opts := options(t)
 	opts.Read = readWords
 	id := newRun(t, k, 5)
-	h := &town{asked: func(string) error {
+	h := &fakeGitHub{asked: func(string) error {
 		return k.Tx(t.Context(), func(ctx context.Context, tx txn) error {
 			_, err := k.FinishDelivery(ctx, tx, "g1", "by the other one", false, time.Now())
 			return err
@@ -357,7 +357,7 @@ func TestIntakeOrder(t *testing.T) {
 	t.Parallel()
 	q := &intakeQueue{known: map[string]bool{}, busy: map[string]bool{}}
 	for _, s := range []string{"a1", "a2", "b1", "a3", "c1"} {
-		q.waiting = append(q.waiting, &parcel{Delivery: Delivery{GUID: s}, key: s[:1]})
+		q.waiting = append(q.waiting, &inbound{Delivery: Delivery{GUID: s}, key: s[:1]})
 	}
 	next := func() string {
 		if p := q.next(); p != nil {
@@ -366,7 +366,7 @@ func TestIntakeOrder(t *testing.T) {
 		return ""
 	}
 	got := []string{next(), next(), next(), next()}
-	q.finished(&parcel{Delivery: Delivery{GUID: "a1"}, key: "a"})
+	q.finished(&inbound{Delivery: Delivery{GUID: "a1"}, key: "a"})
 	got = append(got, next(), next())
 	if want := "[a1 b1 c1  a2 ]"; fmt.Sprint(got) != want {
 		t.Errorf("order %v, want %s", got, want)

@@ -15,7 +15,7 @@ import (
 )
 
 // begin starts a run for a label or a /forge run, when the actor may do that.
-func (e *Engine[W, T]) begin(ctx context.Context, p *parcel) error {
+func (e *Engine[W, T]) begin(ctx context.Context, p *inbound) error {
 	n := p.notice
 	if n.Actor.Bot {
 		return e.conclude(ctx, p, fmt.Sprintf("ignored: %s is a bot, and bots start nothing", n.Actor.Login))
@@ -84,7 +84,7 @@ func alreadyAt(run int64) string { return fmt.Sprintf("run %d is already working
 
 // giveUp tells people that there will be no run, after the last try. A comment can
 // be anyone's, and gets no answer unless its author is known to have a say.
-func (e *Engine[W, T]) giveUp(ctx context.Context, p *parcel, err error) {
+func (e *Engine[W, T]) giveUp(ctx context.Context, p *inbound, err error) {
 	if p.notice.Comment != 0 && !p.allowed {
 		return
 	}
@@ -96,7 +96,7 @@ func (e *Engine[W, T]) giveUp(ctx context.Context, p *parcel, err error) {
 }
 
 // command carries out a slash command, when the actor may give it at this moment.
-func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
+func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 	n := p.notice
 	if n.Actor.Bot {
 		return e.conclude(ctx, p, fmt.Sprintf("ignored: %s is a bot, and Forge does not listen to bots", n.Actor.Login))
@@ -147,7 +147,7 @@ func (e *Engine[W, T]) command(ctx context.Context, p *parcel) error {
 }
 
 // remember carries out a command about what is remembered, which needs no run.
-func (e *Engine[W, T]) remember(ctx context.Context, p *parcel, run *pipeline.Run) (err error) {
+func (e *Engine[W, T]) remember(ctx context.Context, p *inbound, run *pipeline.Run) (err error) {
 	n := p.notice
 	words := "This server remembers nothing."
 	w := Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Text, Cause: p.GUID}
@@ -176,14 +176,14 @@ func (e *Engine[W, T]) remember(ctx context.Context, p *parcel, run *pipeline.Ru
 }
 
 // happened takes in what people did on GitHub by other ways than a command.
-func (e *Engine[W, T]) happened(ctx context.Context, p *parcel) error {
+func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 	n := p.notice
 	run, err := e.find(ctx, n)
 	if err != nil {
 		return err
 	}
 	if run == nil {
-		return e.elsewhere(ctx, p)
+		return e.otherPull(ctx, p)
 	}
 	if reopens(n) {
 		if run, err = e.current(ctx, run); err != nil {
@@ -236,7 +236,7 @@ func (e *Engine[W, T]) reviewed(ctx context.Context, n pipeline.Notice) (pipelin
 	if err != nil || !may || n.Actor.Bot {
 		return n, err
 	}
-	asked, err := e.Hub.Asked(ctx, n.Repo, n.Pull, *n.Feedback)
+	asked, err := e.Hub.Requested(ctx, n.Repo, n.Pull, *n.Feedback)
 	if err != nil {
 		return n, fmt.Errorf("read what the review of %s asks for: %w", n.Actor.Login, err)
 	}
@@ -246,7 +246,7 @@ func (e *Engine[W, T]) reviewed(ctx context.Context, n pipeline.Notice) (pipelin
 
 // everyRun takes in what concerns all that is being worked on in a repository: its
 // default branch moved, a check of some commit ended.
-func (e *Engine[W, T]) everyRun(ctx context.Context, p *parcel) error {
+func (e *Engine[W, T]) everyRun(ctx context.Context, p *inbound) error {
 	ids, err := e.store.Active(ctx, p.notice.Repo.ID)
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ func (e *Engine[W, T]) everyRun(ctx context.Context, p *parcel) error {
 			return err
 		}
 		outcome := ""
-		done, err := e.offer(ctx, run, nil, func(r *pipeline.Run) (events []pipeline.Event, _ error) {
+		done, err := e.appendIf(ctx, run, nil, func(r *pipeline.Run) (events []pipeline.Event, _ error) {
 			events, outcome = r.Notice(p.notice, e.now())
 			return prefix(p.GUID, events), nil
 		})
@@ -282,9 +282,9 @@ func (e *Engine[W, T]) everyRun(ctx context.Context, p *parcel) error {
 // say appends to the run what words returns, together with a job and the
 // delivery's outcome, after giving the answer that it returns as well. When
 // another writer is faster, it looks at the run again.
-func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *parcel, words func(*pipeline.Run, time.Time) ([]pipeline.Event, reply, error)) error {
+func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *inbound, words func(*pipeline.Run, time.Time) ([]pipeline.Event, reply, error)) error {
 	var said reply
-	done, err := e.offer(ctx, run, func(ctx context.Context, tx T) error { return e.finish(ctx, tx, p, said.outcome) }, func(r *pipeline.Run) (events []pipeline.Event, err error) {
+	done, err := e.appendIf(ctx, run, func(ctx context.Context, tx T) error { return e.finish(ctx, tx, p, said.outcome) }, func(r *pipeline.Run) (events []pipeline.Event, err error) {
 		if events, said, err = words(r, e.now()); err != nil || said.text == "" {
 			return events, err
 		}
@@ -299,10 +299,10 @@ func (e *Engine[W, T]) say(ctx context.Context, run *pipeline.Run, p *parcel, wo
 	return err
 }
 
-// offer appends to the run what events makes of it as it stands, together with a
+// appendIf appends to the run what events makes of it as it stands, together with a
 // job and what also adds, if it is there. When another writer was faster, it looks
 // at the run again. It reports whether there was anything to append.
-func (e *Engine[W, T]) offer(ctx context.Context, run *pipeline.Run, also func(context.Context, T) error, events func(*pipeline.Run) ([]pipeline.Event, error)) (bool, error) {
+func (e *Engine[W, T]) appendIf(ctx context.Context, run *pipeline.Run, also func(context.Context, T) error, events func(*pipeline.Run) ([]pipeline.Event, error)) (bool, error) {
 	for {
 		list, err := events(run)
 		if err != nil || len(list) == 0 {
@@ -317,7 +317,7 @@ func (e *Engine[W, T]) offer(ctx context.Context, run *pipeline.Run, also func(c
 			return e.enqueue(ctx, tx, run.ID, laneWake)
 		})
 		if err == nil {
-			e.Poke(run.ID)
+			e.Notify(run.ID)
 			return true, nil
 		}
 		if !isConflict(err) {
@@ -338,7 +338,7 @@ func (e *Engine[W, T]) Tell(ctx context.Context, run int64, id string, cmd pipel
 		r, err = e.current(ctx, r)
 	}
 	if err == nil {
-		_, err = e.offer(ctx, r, nil, func(r *pipeline.Run) (events []pipeline.Event, err error) {
+		_, err = e.appendIf(ctx, r, nil, func(r *pipeline.Run) (events []pipeline.Event, err error) {
 			events, text, err = e.answer(ctx, r, cmd, by, via, 0, e.now())
 			return prefix(id, events), err
 		})
@@ -390,12 +390,12 @@ func MayWrite(permission string) bool {
 }
 
 // reply answers where the delivery came from, once.
-func (e *Engine[W, T]) reply(ctx context.Context, p *parcel, text string) error {
+func (e *Engine[W, T]) reply(ctx context.Context, p *inbound, text string) error {
 	return e.replyOnce(ctx, p, text, p.GUID)
 }
 
 // replyOnce answers where the delivery came from, once for each key.
-func (e *Engine[W, T]) replyOnce(ctx context.Context, p *parcel, text, key string) error {
+func (e *Engine[W, T]) replyOnce(ctx context.Context, p *inbound, text, key string) error {
 	n := p.notice
 	if err := e.Hub.Reply(ctx, n, text, key); err != nil {
 		return fmt.Errorf("reply on %s#%d: %w", n.Repo.FullName(), cmp.Or(n.Issue, n.Pull), err)

@@ -47,7 +47,7 @@ func (e *Engine[W, T]) observe(ctx context.Context, run *pipeline.Run, look func
 	for i := range signals {
 		s := &signals[i]
 		s.Scope, s.Run, s.About = Scope(run.Repo), run.ID, finding(run, s.Finding)
-		words = append(words, tell(s))
+		words = append(words, signalText(s))
 	}
 	return pipeline.SignalEvents(signals), words, nil
 }
@@ -71,8 +71,8 @@ func finding(run *pipeline.Run, fingerprint string) *pipeline.Finding {
 	return nil
 }
 
-// tell says what somebody did: "dismissed F1 by ann".
-func tell(s *pipeline.Signal) string {
+// signalText says what somebody did: "dismissed F1 by ann".
+func signalText(s *pipeline.Signal) string {
 	text := strings.ReplaceAll(string(s.Kind), "_", " ")
 	switch {
 	case s.About != nil && s.About.ID != "":
@@ -91,7 +91,7 @@ func tell(s *pipeline.Signal) string {
 
 // noticed is observe for a notice. When the notice has an effect of its own, what
 // could not be looked at is left to the next poll: the effect does not wait for it.
-func (e *Engine[W, T]) noticed(ctx context.Context, run *pipeline.Run, p *parcel) ([]pipeline.Event, []string, error) {
+func (e *Engine[W, T]) noticed(ctx context.Context, run *pipeline.Run, p *inbound) ([]pipeline.Event, []string, error) {
 	n := p.notice
 	if e.Observer == nil || n.Feedback == nil {
 		return nil, nil, nil
@@ -108,7 +108,7 @@ func (e *Engine[W, T]) noticed(ctx context.Context, run *pipeline.Run, p *parcel
 
 // mergedRuns shows a push to the default branch to the runs that were merged
 // there: it may take their work back.
-func (e *Engine[W, T]) mergedRuns(ctx context.Context, p *parcel) (outcomes []string, err error) {
+func (e *Engine[W, T]) mergedRuns(ctx context.Context, p *inbound) (outcomes []string, err error) {
 	if e.Observer == nil || p.notice.Feedback == nil {
 		return nil, nil
 	}
@@ -146,7 +146,7 @@ func (e *Engine[W, T]) mergedRuns(ctx context.Context, p *parcel) (outcomes []st
 func (e *Engine[W, T]) Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, T) error) error {
 	r, err := e.store.Load(ctx, run)
 	if err == nil {
-		_, err = e.offer(ctx, r, also, func(*pipeline.Run) ([]pipeline.Event, error) { return events, nil })
+		_, err = e.appendIf(ctx, r, also, func(*pipeline.Run) ([]pipeline.Event, error) { return events, nil })
 	}
 	if err != nil {
 		return fmt.Errorf("record in run %d: %w", run, err)
@@ -216,7 +216,7 @@ func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
 			return err
 		}
 	}
-	_, err = e.offer(ctx, run, nil, func(r *pipeline.Run) ([]pipeline.Event, error) {
+	_, err = e.appendIf(ctx, run, nil, func(r *pipeline.Run) ([]pipeline.Event, error) {
 		return append(slices.Clip(events), prefix(events[0].ID, r.Dismissals(events, e.now()))...), nil
 	})
 	if _, another := busy(err); another { // it stays as it is
@@ -225,9 +225,9 @@ func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
 	return err
 }
 
-// elsewhere takes in what people do on a pull request that no run is about, in the
+// otherPull takes in what people do on a pull request that no run is about, in the
 // transaction of the delivery's outcome.
-func (e *Engine[W, T]) elsewhere(ctx context.Context, p *parcel) error {
+func (e *Engine[W, T]) otherPull(ctx context.Context, p *inbound) error {
 	n := p.notice
 	ignored := fmt.Sprintf("no run is about it (%s)", n.Kind)
 	if e.Observer == nil || n.Kind != pipeline.NoticeFeedback {
@@ -243,7 +243,7 @@ func (e *Engine[W, T]) elsewhere(ctx context.Context, p *parcel) error {
 	var words []string
 	for i := range signals {
 		signals[i].Scope = Scope(n.Repo)
-		words = append(words, tell(&signals[i]))
+		words = append(words, signalText(&signals[i]))
 	}
 	return e.store.Tx(ctx, func(ctx context.Context, tx T) error {
 		if err := e.store.Learn(ctx, tx, signals); err != nil {

@@ -16,14 +16,14 @@ import (
 	"forge/pipeline/store"
 )
 
-// street is where people do things with what Forge made: it shows what stands.
-type street struct {
+// otherPulls is where people do things with what Forge made: it shows what stands.
+type otherPulls struct {
 	facts  []pipeline.Signal
 	err    error
 	polled []int64
 }
 
-func (s *street) Signals(_ context.Context, _ *pipeline.Run, _ pipeline.Notice, known []pipeline.Signal) ([]pipeline.Signal, error) {
+func (s *otherPulls) Signals(_ context.Context, _ *pipeline.Run, _ pipeline.Notice, known []pipeline.Signal) ([]pipeline.Signal, error) {
 	var out []pipeline.Signal
 	for _, f := range s.facts {
 		if !slices.ContainsFunc(known, func(k pipeline.Signal) bool { return k.Key == f.Key && k.Off == f.Off }) {
@@ -33,7 +33,7 @@ func (s *street) Signals(_ context.Context, _ *pipeline.Run, _ pipeline.Notice, 
 	return out, s.err
 }
 
-func (s *street) Poll(ctx context.Context, run *pipeline.Run, known []pipeline.Signal) ([]pipeline.Signal, error) {
+func (s *otherPulls) Poll(ctx context.Context, run *pipeline.Run, known []pipeline.Signal) ([]pipeline.Signal, error) {
 	s.polled = append(s.polled, run.ID)
 	return s.Signals(ctx, run, pipeline.Notice{}, known)
 }
@@ -122,7 +122,7 @@ func TestFeedback(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				id := reviewed(t, k, 5, tc.ended)
 				opts := options(t)
-				opts.Hub, opts.Read, opts.Observer = &town{}, readFeedback, &street{facts: tc.facts, err: tc.err}
+				opts.Hub, opts.Read, opts.Observer = &fakeGitHub{}, readFeedback, &otherPulls{facts: tc.facts, err: tc.err}
 				deliver(t, k, "g1", tc.payload)
 				deliver(t, k, "g2", tc.payload) // what comes twice is once
 				intake(t, k, opts)
@@ -162,7 +162,7 @@ func TestPollRounds(t *testing.T) {
 	}
 	fresh := dismissal(false)
 	fresh.At = time.Now()
-	s := &street{facts: []pipeline.Signal{fresh}}
+	s := &otherPulls{facts: []pipeline.Signal{fresh}}
 	opts := options(t)
 	opts.Observer = s
 	e := newDriven(t, k, opts)
@@ -198,7 +198,7 @@ func TestTell(t *testing.T) {
 		"changes requested, taken back":   {Kind: pipeline.SignalChanges, Off: true},
 		"rewritten F2, taken back by bob": {Kind: pipeline.SignalRewritten, Off: true, About: &pipeline.Finding{ID: "F2"}, Actor: pipeline.Actor{Login: "bob"}},
 	} {
-		if got := tell(&s); got != want {
+		if got := signalText(&s); got != want {
 			t.Errorf("tell(%+v) = %q, want %q", s, got, want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // phase executes the run's active phase and writes down how it ended.
-func (e *Engine[W, T]) phase(ctx context.Context, f *flight, act pipeline.Action) error {
+func (e *Engine[W, T]) phase(ctx context.Context, f *leased, act pipeline.Action) error {
 	if act.Phase == nil {
 		return errors.New("an action of kind work without a phase")
 	}
@@ -69,7 +69,7 @@ func (e *Engine[W, T]) phase(ctx context.Context, f *flight, act pipeline.Action
 			events[i].ID = fmt.Sprintf("%s/%d/%s", act.Key, i, events[i].Type)
 		}
 	}
-	done, err := e.insist(ctx, f, events, wanted)
+	done, err := e.appendResult(ctx, f, events, wanted)
 	if err != nil {
 		return fmt.Errorf("write down the result of %s: %w", act.Key, err)
 	}
@@ -112,12 +112,12 @@ func fault(err error, class pipeline.FaultClass) *pipeline.Fault {
 
 // emitter appends the events of the loop inside a phase. Between two of its steps
 // is where a phase ends when the engine stops.
-func (e *Engine[W, T]) emitter(inner context.Context, cancel context.CancelCauseFunc, f *flight, wanted func(*pipeline.Run) bool) Emit {
+func (e *Engine[W, T]) emitter(inner context.Context, cancel context.CancelCauseFunc, f *leased, wanted func(*pipeline.Run) bool) Emit {
 	return func(ctx context.Context, events ...pipeline.Event) error {
 		if inner.Err() != nil {
 			return context.Cause(inner)
 		}
-		ok, err := e.insist(ctx, f, events, wanted)
+		ok, err := e.appendResult(ctx, f, events, wanted)
 		switch {
 		case err != nil:
 			return fmt.Errorf("append events of the phase: %w", err)
@@ -136,7 +136,7 @@ func (e *Engine[W, T]) emitter(inner context.Context, cancel context.CancelCause
 // cancelled, or its branch moved — and, after the grace period, one that goes on
 // while the engine stops. It looks when it is told that something happened, and
 // at intervals, because it may have happened in another process.
-func (e *Engine[W, T]) guard(ctx context.Context, cancel context.CancelCauseFunc, f *flight, changed <-chan struct{}, wanted func(*pipeline.Run) bool) {
+func (e *Engine[W, T]) guard(ctx context.Context, cancel context.CancelCauseFunc, f *leased, changed <-chan struct{}, wanted func(*pipeline.Run) bool) {
 	t := time.NewTicker(e.Watch)
 	defer t.Stop()
 	drain, grace := e.drain, (<-chan time.Time)(nil)

@@ -20,7 +20,7 @@ const maxBackoff = 5 * time.Minute
 // That it begins is an event, with an ID that stays the same until an attempt is
 // known to have ended. Finding that event there already means that an attempt has
 // begun whose end nobody saw: it may have landed, and may still be landing.
-func (e *Engine[W, T]) publish(ctx context.Context, f *flight, act pipeline.Action) (wait time.Duration, err error) {
+func (e *Engine[W, T]) publish(ctx context.Context, f *leased, act pipeline.Action) (wait time.Duration, err error) {
 	run, now := f.run, e.now()
 	until, seen := e.heldUntil(f.id)
 	if wait := until.Sub(now); seen && wait > 0 {
@@ -56,7 +56,7 @@ func (e *Engine[W, T]) publish(ctx context.Context, f *flight, act pipeline.Acti
 }
 
 // published writes down how an attempt ended.
-func (e *Engine[W, T]) published(ctx context.Context, f *flight, act pipeline.Action, rev int64, pub pipeline.Publication, events []pipeline.Event, failed error) error {
+func (e *Engine[W, T]) published(ctx context.Context, f *leased, act pipeline.Action, rev int64, pub pipeline.Publication, events []pipeline.Event, failed error) error {
 	key := fmt.Sprintf("run/%d/publish/seq/%d", f.id, f.run.Seq)
 	pub.Rev = rev
 	first := pipeline.Event{ID: key + "/completed", Type: pipeline.EventPublishCompleted, Data: pipeline.Data{Publication: &pub}}
@@ -73,7 +73,7 @@ func (e *Engine[W, T]) published(ctx context.Context, f *flight, act pipeline.Ac
 		}
 		all = append(all, ev)
 	}
-	if _, err := e.insist(ctx, f, all, func(*pipeline.Run) bool { return true }); err != nil {
+	if _, err := e.appendResult(ctx, f, all, func(*pipeline.Run) bool { return true }); err != nil {
 		return fmt.Errorf("write down a publication: %w", err)
 	}
 	if failed == nil {

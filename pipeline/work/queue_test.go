@@ -117,10 +117,10 @@ func TestFromDeliveryToVerified(t *testing.T) {
 	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) machine) {
 		opts := options(t)
 		opts.Tick = time.Hour // the queue alone must do
-		opts.Hub, opts.Read = &town{}, readWords
+		opts.Hub, opts.Read = &fakeGitHub{}, readWords
 		begun := make(chan struct{}, 16)
 		var stopped atomic.Bool
-		opts.Executor = &crew{do: func(ctx context.Context, _ *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+		opts.Executor = &fakePhases{do: func(ctx context.Context, _ *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
 			if act.Phase.Phase == pipeline.PhaseReview && !stopped.Load() {
 				begun <- struct{}{}
 				<-ctx.Done()
@@ -168,7 +168,7 @@ func TestTwoEngines(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, k *keeper, mk func(Options) machine) {
 		opts := options(t)
-		c := &crew{}
+		c := &fakePhases{}
 		opts.Executor = c
 		w := watchEvents(&opts)
 		for range 2 {
@@ -239,7 +239,7 @@ func TestDrain(t *testing.T) {
 		opts.Tick = 10 * time.Millisecond
 		begun := make(chan struct{}, 16)
 		ends := make(chan error, 16)
-		opts.Executor = &crew{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+		opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
 			begun <- struct{}{}
 			if run.Task.Issue == 1 { // it has no steps
 				<-ctx.Done()
@@ -271,7 +271,7 @@ func TestDrain(t *testing.T) {
 		if err != nil || len(due) != 2 {
 			t.Errorf("due runs %v, %v; want both, with no lease", due, err)
 		}
-		opts.Executor = &crew{}
+		opts.Executor = &fakePhases{}
 		w := watchEvents(&opts)
 		startMachine(t, mk(opts))
 		w.untilState(t, k, one, pipeline.StateVerified)
@@ -290,7 +290,7 @@ func TestReworkFirst(t *testing.T) {
 	opts.Workers = 1
 	var yields atomic.Int32
 	gate := make(chan struct{})
-	c := &crew{}
+	c := &fakePhases{}
 	c.do = func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
 		if run.Task.Issue == 1 && act.Phase.Phase == pipeline.PhasePlan {
 			<-gate
@@ -301,7 +301,7 @@ func TestReworkFirst(t *testing.T) {
 		}
 		return nil, nil
 	}
-	opts.Executor, opts.Hub, opts.Read, opts.Tick = c, &town{}, readWords, time.Hour
+	opts.Executor, opts.Hub, opts.Read, opts.Tick = c, &fakeGitHub{}, readWords, time.Hour
 	opts.Logger = nil
 	w := watchEvents(&opts)
 	e := newEngine(t, k, opts)
@@ -514,7 +514,7 @@ func TestRestartWithManyRuns(t *testing.T) {
 	opts := options(t)
 	opts.Workers = 1
 	block := make(chan struct{})
-	opts.Executor = &crew{do: func(ctx context.Context, _ *pipeline.Run, _ pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+	opts.Executor = &fakePhases{do: func(ctx context.Context, _ *pipeline.Run, _ pipeline.Action, _ Emit) ([]pipeline.Event, error) {
 		select {
 		case <-block:
 		case <-ctx.Done():
@@ -564,7 +564,7 @@ func TestStopInTime(t *testing.T) {
 	k := openStore(t)
 	opts := options(t)
 	begun, release := make(chan struct{}), make(chan struct{})
-	opts.Executor = &crew{do: func(context.Context, *pipeline.Run, pipeline.Action, Emit) ([]pipeline.Event, error) {
+	opts.Executor = &fakePhases{do: func(context.Context, *pipeline.Run, pipeline.Action, Emit) ([]pipeline.Event, error) {
 		close(begun)
 		<-release
 		return nil, errors.New("too late")

@@ -84,7 +84,7 @@ func reopens(n pipeline.Notice) bool {
 
 // edited takes in that the task was edited, when whoever did it may change what the
 // run does. Who may not is told so, once for each run.
-func (e *Engine[W, T]) edited(ctx context.Context, run *pipeline.Run, p *parcel) error {
+func (e *Engine[W, T]) edited(ctx context.Context, run *pipeline.Run, p *inbound) error {
 	n := p.notice
 	events, outcome := run.Notice(n, e.now())
 	if len(events) == 0 {

@@ -14,25 +14,25 @@ import (
 	"forge/pipeline/store"
 )
 
-// desk is an engine with a run whose pull request is #30, and people who write to it.
-type desk struct {
+// fakeControl is an engine with a run whose pull request is #30, and people who write to it.
+type fakeControl struct {
 	t       *testing.T
 	k       *keeper
-	h       *town
+	h       *fakeGitHub
 	opts    Options
 	notices map[string]pipeline.Notice
 	id      int64
 }
 
-func newDesk(t *testing.T, k *keeper, crew *crew) *desk {
-	d := &desk{t: t, k: k, h: &town{may: map[string]string{"eve": "read"}}, opts: options(t), notices: map[string]pipeline.Notice{}}
-	d.opts.Executor, d.opts.Publisher, d.opts.Hub = crew, &billboard{pull: 30}, d.h
+func newDesk(t *testing.T, k *keeper, phases *fakePhases) *fakeControl {
+	d := &fakeControl{t: t, k: k, h: &fakeGitHub{may: map[string]string{"eve": "read"}}, opts: options(t), notices: map[string]pipeline.Notice{}}
+	d.opts.Executor, d.opts.Publisher, d.opts.Hub = phases, &billboard{pull: 30}, d.h
 	d.opts.Read = func(_ string, payload []byte) (pipeline.Notice, error) { return d.notices[string(payload)], nil }
 	d.id = newRun(t, k, 5)
 	return d
 }
 
-func (d *desk) drive() *pipeline.Run {
+func (d *fakeControl) drive() *pipeline.Run {
 	d.t.Helper()
 	if err := newDriven(d.t, d.k, d.opts).Drive(d.t.Context(), d.id); err != nil {
 		d.t.Fatal(err)
@@ -41,7 +41,7 @@ func (d *desk) drive() *pipeline.Run {
 }
 
 // says delivers a notice and returns its outcome.
-func (d *desk) says(n pipeline.Notice) string {
+func (d *fakeControl) says(n pipeline.Notice) string {
 	d.t.Helper()
 	n.Repo = testRepo
 	if n.Actor.Login == "" {
@@ -61,12 +61,12 @@ func (d *desk) says(n pipeline.Notice) string {
 	return got
 }
 
-func (d *desk) command(name, args, text string) string {
+func (d *fakeControl) command(name, args, text string) string {
 	d.t.Helper()
 	return d.says(pipeline.Notice{Kind: pipeline.NoticeCommand, Comment: 9, Command: pipeline.SlashCommand{Name: name, Args: args, Text: text}})
 }
 
-func (d *desk) has(got, want string) {
+func (d *fakeControl) has(got, want string) {
 	d.t.Helper()
 	if !strings.Contains(got, want) {
 		d.t.Errorf("%q, want in it %q", got, want)
@@ -74,7 +74,7 @@ func (d *desk) has(got, want string) {
 }
 
 // replied wants the newest reply to hold a text, and that there are so many.
-func (d *desk) replied(n int, want string) {
+func (d *fakeControl) replied(n int, want string) {
 	d.t.Helper()
 	said := d.h.said()
 	if len(said) != n || n > 0 && !strings.Contains(said[n-1], want) {
@@ -106,7 +106,7 @@ func TestReopened(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			k := openStore(t)
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, k, &crew{})
+				d := newDesk(t, k, &fakePhases{})
 				if run := d.drive(); run.State != pipeline.StateVerified {
 					t.Fatalf("run is %s", run.State)
 				}
@@ -132,7 +132,7 @@ func TestClosedUnheard(t *testing.T) {
 	t.Parallel()
 	k := openStore(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, k, &crew{})
+		d := newDesk(t, k, &fakePhases{})
 		d.drive()
 		d.h.away = errors.New("away")
 		guid := "push while away"
@@ -158,7 +158,7 @@ func TestReopenedBesideAnother(t *testing.T) {
 	t.Parallel()
 	k := openStore(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, k, &crew{})
+		d := newDesk(t, k, &fakePhases{})
 		d.drive()
 		s := newStart(5)
 		s.Branch = "forge/issue-5-2"
@@ -179,7 +179,7 @@ func TestEdits(t *testing.T) {
 	t.Parallel()
 	k := openStore(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, k, &crew{})
+		d := newDesk(t, k, &fakePhases{})
 		edit := func(by pipeline.Actor, part, title, body string) string {
 			return d.says(pipeline.Notice{Kind: pipeline.NoticeIssueEdited, Actor: by, Part: part, Task: pipeline.Task{Title: title, Body: body}})
 		}
@@ -224,8 +224,8 @@ func TestDismissals(t *testing.T) {
 	for _, polled := range []bool{false, true} {
 		k := openStore(t)
 		synctest.Test(t, func(t *testing.T) {
-			d := newDesk(t, k, &crew{do: finds})
-			s := &street{}
+			d := newDesk(t, k, &fakePhases{do: finds})
+			s := &otherPulls{}
 			d.opts.Observer = s
 			run := d.drive()
 			if g := run.Gate(); g == nil || g.Guard.Name != pipeline.GuardSameFinding {
@@ -264,8 +264,8 @@ func TestDismissalAcknowledged(t *testing.T) {
 	t.Parallel()
 	k := openStore(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, k, &crew{do: finds})
-		s := &street{facts: []pipeline.Signal{dismissal(false)}}
+		d := newDesk(t, k, &fakePhases{do: finds})
+		s := &otherPulls{facts: []pipeline.Signal{dismissal(false)}}
 		s.facts[0].Comment = 7
 		d.opts.Observer = s
 		d.drive()
@@ -294,8 +294,8 @@ func TestTakenBackInVain(t *testing.T) {
 		for _, closed := range []bool{false, true} {
 			k := openStore(t)
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, k, &crew{do: finds})
-				s := &street{}
+				d := newDesk(t, k, &fakePhases{do: finds})
+				s := &otherPulls{}
 				d.opts.Observer = s
 				d.drive()
 				s.facts = []pipeline.Signal{dismissal(false)}
@@ -338,7 +338,7 @@ func TestSettingsAgain(t *testing.T) {
 	k := openStore(t)
 	synctest.Test(t, func(t *testing.T) {
 		none := true
-		d := newDesk(t, k, &crew{do: func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+		d := newDesk(t, k, &fakePhases{do: func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
 			if act.Phase.Phase != pipeline.PhasePlan || !none {
 				return nil, nil
 			}
@@ -372,7 +372,7 @@ func TestTimesInEvents(t *testing.T) {
 	t.Parallel()
 	k := openStore(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, k, &crew{do: finds})
+		d := newDesk(t, k, &fakePhases{do: finds})
 		d.drive()
 		events, err := k.Events(t.Context(), d.id, 0)
 		if err != nil {
@@ -412,7 +412,7 @@ func TestProviderAway(t *testing.T) {
 			k := openStore(t)
 			synctest.Test(t, func(t *testing.T) {
 				begun, calls := time.Now(), 0
-				c := &crew{do: func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+				c := &fakePhases{do: func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
 					if act.Phase.Phase != pipeline.PhaseReview || time.Since(begun) > tc.away {
 						return nil, nil
 					}

@@ -51,7 +51,7 @@ func TestWaitForElsewhere(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opts := options(t)
 				looks := 0
-				opts.Executor = &crew{do: func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+				opts.Executor = &fakePhases{do: func(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
 					if act.Phase.Phase != pipeline.PhaseTest {
 						return nil, nil
 					}

@@ -230,7 +230,7 @@ func (p *Pages) listMemory(ctx context.Context, d *memoryData, scopes []string, 
 	var list []pipeline.Learning
 	if d.Q == "" {
 		f := store.MemoryFilter{Scopes: scopes, Type: d.Type, Category: d.Category, Limit: memoriesShown, Skip: skip,
-			Fade: &store.Fade{At: p.Now(), HalfLives: learn.HalfLives()}}
+			Fade: &store.Decay{At: p.Now(), HalfLives: learn.HalfLives()}}
 		switch d.State {
 		case "":
 		case "all":

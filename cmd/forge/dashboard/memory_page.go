@@ -79,7 +79,7 @@ func (p *Pages) learningPage(w http.ResponseWriter, r *http.Request, v Viewer) e
 	if err != nil {
 		return err
 	}
-	steps, line := course(l, evidence, history, uses, p.Now())
+	steps, line := confidenceHistory(l, evidence, history, uses, p.Now())
 	d.Chart = drawCourse(line, steps, l.Created, p.Now())
 	slices.Reverse(steps)
 	d.Steps, d.MoreSteps = head(steps, stepsShown)

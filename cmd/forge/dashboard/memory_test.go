@@ -419,7 +419,7 @@ func TestCourse(t *testing.T) {
 				l.Touched = u.At
 			}
 		}
-		steps, line := course(l, evidence, history, uses, today)
+		steps, line := confidenceHistory(l, evidence, history, uses, today)
 		want := learn.Effective(l, today)
 		if last := line[len(line)-1]; math.Abs(last.left-want) > 1e-9 || !last.at.Equal(today) {
 			t.Fatalf("the line ends with %v at %v, want %v", last.left, last.at, want)
@@ -442,7 +442,7 @@ func TestCourseByHand(t *testing.T) {
 	evidence := []pipeline.Evidence{{Delta: 0.1, Why: "ann applied it", At: at(-45)}, {Delta: 0.5, Why: "was wrong", At: at(-44), Off: true}}
 	uses := []store.Use{{Run: 3, At: at(-40), Used: true, Phase: "review", Iteration: 1}, {Run: 4, At: at(-39)}}
 	history := []store.MemoryChange{{At: at(-20), What: "forgotten", Before: `{"base":0.8,"type":"episodic","state":"active"}`, After: `{"base":0.8,"type":"episodic","state":"forgotten"}`}}
-	steps, line := course(l, evidence, history, uses, today)
+	steps, line := confidenceHistory(l, evidence, history, uses, today)
 	got := ""
 	for _, s := range steps {
 		got += fmt.Sprintf("%s %.2f; ", s.What, s.Left)
@@ -459,7 +459,7 @@ func TestCourseByHand(t *testing.T) {
 	if drawCourse(nil, nil, today, today) != "" {
 		t.Error("a line of nothing")
 	}
-	if _, line := course(pipeline.Learning{Created: today, Base: 0.5}, nil, nil, nil, today); strings.Contains(string(drawCourse(line, nil, today, today)), "NaN") {
+	if _, line := confidenceHistory(pipeline.Learning{Created: today, Base: 0.5}, nil, nil, nil, today); strings.Contains(string(drawCourse(line, nil, today, today)), "NaN") {
 		t.Error("a learning of this moment is drawn with NaN")
 	}
 }

@@ -27,7 +27,7 @@ type Record = func(ctx context.Context, run int64, events []pipeline.Event, also
 
 // Reflector looks back at a run.
 type Reflector interface {
-	Reflect(ctx context.Context, job agent.Job, question agent.LookBack) (string, pipeline.Usage, error)
+	Reflect(ctx context.Context, job agent.Job, question agent.Retrospective) (string, pipeline.Usage, error)
 }
 
 // Options are what a learner needs.

@@ -62,7 +62,7 @@ func types(t *testing.T, m *Learner, run int64) (out []pipeline.EventType) {
 
 // Covers L1, L4: what bounced twice is looked back at once, once, for the run that is
 // going on; nonsense stores nothing, and says so.
-func TestLookBackAtOnce(t *testing.T) {
+func TestRetrospectiveAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer    string
 		learnings int

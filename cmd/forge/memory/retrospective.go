@@ -135,7 +135,7 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	limit, key := reflect.Cap(run, spent), fmt.Sprintf("run/%d/reflect/%s", run.ID, t.ID)
 	job := agent.Job{Run: run, Ref: pipeline.PhaseRef{Phase: pipeline.PhaseReflect, Iteration: iteration}, Key: key}
 	begun := m.o.Now()
-	text, usage, err := m.o.Reflector.Reflect(ctx, job, agent.LookBack{
+	text, usage, err := m.o.Reflector.Reflect(ctx, job, agent.Retrospective{
 		Number: done + 1, Why: t.Why, Digest: reflect.Digest(run, events, digestBytes), Form: reflect.Form, Limit: limit,
 	})
 	result := pipeline.Reflection{Trigger: t.ID, Now: t.Now, Usage: usage}

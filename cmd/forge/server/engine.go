@@ -33,7 +33,7 @@ type Engine interface {
 	Drive(ctx context.Context, run int64) error
 	Wake()
 	Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error
-	Beat() time.Time
+	Heartbeat() time.Time
 }
 
 // newEngine chooses River's drivers. On both databases jobs are added within the

@@ -62,9 +62,9 @@ func (h *githubClient) PullOpen(ctx context.Context, repo pipeline.Repo, pull in
 	return h.app.PullOpen(ctx, repo, pull)
 }
 
-// Asked implements work.Hub.
-func (h *githubClient) Asked(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error) {
-	return h.app.Asked(ctx, repo, pull, f)
+// Requested implements work.Hub.
+func (h *githubClient) Requested(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error) {
+	return h.app.Requested(ctx, repo, pull, f)
 }
 
 // Prepare implements work.Hub: it reads the repository's settings from its default

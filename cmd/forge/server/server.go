@@ -52,7 +52,7 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{App: a, config: o.Config, now: o.clock(), beat: a.Engine.Beat}
+	s := &Server{App: a, config: o.Config, now: o.clock(), beat: a.Engine.Heartbeat}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())

@@ -188,7 +188,7 @@ func TestExplain(t *testing.T) {
 	ts.says("| iterations | 1 | 5 |")
 	ts.comment("acme", "/forge reset")
 	run := ts.untilState(pipeline.StateVerified)
-	if run.Counters.From != 1 {
+	if run.Counters.ResetAt != 1 {
 		t.Errorf("counters %+v", run.Counters)
 	}
 }

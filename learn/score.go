@@ -69,7 +69,7 @@ type Judgement struct {
 // there: they say nothing about what it bears). A signal that is Off gives an
 // empty judgement: all that its key did is taken back.
 func Judge(s pipeline.Signal, known []pipeline.Learning, signals []pipeline.Signal) Judgement {
-	j := Judgement{Learnings: Born(s)}
+	j := Judgement{Learnings: LearningsFrom(s)}
 	about := aboutWords(s)
 	for i := range known {
 		if e, ok := bears(s, about, &known[i]); ok {
@@ -81,7 +81,7 @@ func Judge(s pipeline.Signal, known []pipeline.Learning, signals []pipeline.Sign
 			if other.Key == s.Key {
 				continue
 			}
-			if e, ok := Bears(other, &j.Learnings[i]); ok {
+			if e, ok := EvidenceFrom(other, &j.Learnings[i]); ok {
 				j.Evidence = append(j.Evidence, e)
 			}
 		}
@@ -89,9 +89,9 @@ func Judge(s pipeline.Signal, known []pipeline.Learning, signals []pipeline.Sign
 	return j
 }
 
-// Born returns the learnings that a signal bears, none when it was taken back or
+// LearningsFrom returns the learnings that a signal bears, none when it was taken back or
 // its author's word has no weight.
-func Born(s pipeline.Signal) []pipeline.Learning {
+func LearningsFrom(s pipeline.Signal) []pipeline.Learning {
 	if s.Off || !(s.Weight > 0) {
 		return nil
 	}
@@ -246,9 +246,9 @@ func gap(s pipeline.Signal) []pipeline.Learning {
 	return []pipeline.Learning{said, kind}
 }
 
-// Bears returns what a signal says for or against a learning that was there when
+// EvidenceFrom returns what a signal says for or against a learning that was there when
 // it happened; ok is false when it says nothing. It looks at nothing else.
-func Bears(s pipeline.Signal, l *pipeline.Learning) (pipeline.Evidence, bool) {
+func EvidenceFrom(s pipeline.Signal, l *pipeline.Learning) (pipeline.Evidence, bool) {
 	return bears(s, aboutWords(s), l)
 }
 

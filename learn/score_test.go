@@ -162,7 +162,7 @@ func FuzzAnalyse(f *testing.F) {
 			t.Errorf("Analyse(%q, %q) says nothing", before, after)
 		}
 		s := pipeline.Signal{Kind: pipeline.SignalRewritten, Key: "k", Scope: scope, Weight: 1, At: day(1), Before: before, After: after, Text: before}
-		for _, l := range Born(s) {
+		for _, l := range LearningsFrom(s) {
 			if len(l.Content) > 2*maxCode+maxContent || pipeline.Scrub(l.Content) != l.Content && len(before)+len(after) < maxCode {
 				t.Errorf("content of %d bytes: %q", len(l.Content), l.Content)
 			}
@@ -182,7 +182,7 @@ func learning(key, content string, more ...func(*pipeline.Learning)) pipeline.Le
 func dismissedBy(n int64, f pipeline.Finding) pipeline.Learning {
 	s := pipeline.Signal{Kind: pipeline.SignalDismissed, Key: fmt.Sprintf("thread/%d", n), Scope: scope, At: day(1), Actor: pipeline.Actor{ID: n, Login: fmt.Sprintf("user%d", n)},
 		Weight: 1, Finding: f.Fingerprint, File: f.File, Text: "no", About: &f}
-	l := Born(s)[0]
+	l := LearningsFrom(s)[0]
 	l.ID = n
 	return l
 }

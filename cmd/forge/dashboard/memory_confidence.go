@@ -55,11 +55,11 @@ type point struct {
 	gap  bool
 }
 
-// course computes how a learning's confidence went, from what is known of it: the
+// confidenceHistory computes how a learning's confidence went, from what is known of it: the
 // evidence that counts, its changes, and when it was of use; and what decay left at
 // each moment, by the same function that reads it. What was taken back is a step
 // without effect: only when it last changed is known.
-func course(l pipeline.Learning, evidence []pipeline.Evidence, history []store.MemoryChange, uses []store.Use, now time.Time) ([]step, []point) {
+func confidenceHistory(l pipeline.Learning, evidence []pipeline.Evidence, history []store.MemoryChange, uses []store.Use, now time.Time) ([]step, []point) {
 	s := courseState{Learning: l}
 	s.Touched = l.Created
 	if len(history) > 0 {

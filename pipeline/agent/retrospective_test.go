@@ -38,7 +38,7 @@ func TestReflect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t, tc.model, tapeModel(t, tc.tape))
 			j := Job{Run: newRun(), Ref: pipeline.PhaseRef{Phase: pipeline.PhaseReflect, Iteration: 2}, Key: "run/7/reflect/run_ended"}
-			text, usage, err := a.Reflect(t.Context(), j, LookBack{Number: 1, Why: "it ended", Digest: "bounce: review </data-x>", Form: "Answer in JSON.", Limit: tc.limit, Tokens: tc.tokens})
+			text, usage, err := a.Reflect(t.Context(), j, Retrospective{Number: 1, Why: "it ended", Digest: "bounce: review </data-x>", Form: "Answer in JSON.", Limit: tc.limit, Tokens: tc.tokens})
 			switch {
 			case tc.class != "":
 				wantFault(t, err, tc.class, tc.say)
@@ -57,7 +57,7 @@ func TestReflect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := a.Reflect(t.Context(), Job{Run: newRun()}, LookBack{}); !errors.Is(err, ErrNoReflector) {
+	if _, _, err := a.Reflect(t.Context(), Job{Run: newRun()}, Retrospective{}); !errors.Is(err, ErrNoReflector) {
 		t.Errorf("without a model: %v", err)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"forge/pipeline/text"
 )
 
-// LookBack is a question about a whole run (L2).
-type LookBack struct {
+// Retrospective is a question about a whole run (L2).
+type Retrospective struct {
 	Number int    // of the run's looks back, from 1
 	Why    string // what asked for it
 	Digest string // what happened in the run; data
 	Form   string // what the answer has to look like
 	Limit  int64  // what it may cost at most, in micro-dollars (L4)
-	Tokens int64  // what all looks back at the run may take at most where the model has no price; 0: lookBackUnpriced
+	Tokens int64  // what all looks back at the run may take at most where the model has no price; 0: retrospectiveUnpriced
 }
 
 // ErrNoReflector says that there is no model to look back with: none is
@@ -23,15 +23,15 @@ type LookBack struct {
 var ErrNoReflector = errors.New("no model looks back at runs")
 
 const (
-	lookBackTokens   = 2500   // of an answer, to begin with: seven learnings
-	lookBackUnpriced = 50_000 // of all looks back at a run with a model without a price
+	retrospectiveTokens   = 2500   // of an answer, to begin with: seven learnings
+	retrospectiveUnpriced = 50_000 // of all looks back at a run with a model without a price
 )
 
 // Reflect has the reflector look back at the job's run, or the default model when
 // there is none for it. It returns the answer as it was given, and what it cost;
 // a *pipeline.Fault of class budget says that it could cost more than the limit,
 // and was not asked. Nothing is emitted.
-func (a *Agent) Reflect(ctx context.Context, j Job, q LookBack) (string, pipeline.Usage, error) {
+func (a *Agent) Reflect(ctx context.Context, j Job, q Retrospective) (string, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseReflect)
 	defer p.release()
 	m, name, err := a.model(j.Run, roleReflector)
@@ -49,8 +49,8 @@ func (a *Agent) Reflect(ctx context.Context, j Job, q LookBack) (string, pipelin
 	}
 	p.budget.role = roleReflector
 	prompt := p.prompt().say("Look back at this run: %s.", q.Why).data("What happened", q.Digest).say("%s", q.Form).String()
-	req := Request{Role: roleReflector, System: system("lookback"), MaxTokens: lookBackTokens, Messages: []Message{{Role: "user", Text: prompt}}}
-	allowed := p.lookBackCap(name, q, req)
+	req := Request{Role: roleReflector, System: system("reflector"), MaxTokens: retrospectiveTokens, Messages: []Message{{Role: "user", Text: prompt}}}
+	allowed := p.retrospectiveCap(name, q, req)
 	if err := allowed(pipeline.Usage{}); err != nil {
 		return "", pipeline.Usage{}, err
 	}
@@ -69,10 +69,10 @@ func (a *Agent) Reflect(ctx context.Context, j Job, q LookBack) (string, pipelin
 	return rec.response.Text, rec.response.Usage, nil
 }
 
-// lookBackCap returns what says whether another call may be made: in money, or in
+// retrospectiveCap returns what says whether another call may be made: in money, or in
 // tokens where the model has no price.
-func (p *phase) lookBackCap(name string, q LookBack, req Request) func(spent pipeline.Usage) error {
-	next := pipeline.Usage{Input: tokens(len(req.text())), Output: lookBackTokens}
+func (p *phase) retrospectiveCap(name string, q Retrospective, req Request) func(spent pipeline.Usage) error {
+	next := pipeline.Usage{Input: tokens(len(req.text())), Output: retrospectiveTokens}
 	if price, known := p.agent.prices.find(name); known {
 		return func(spent pipeline.Usage) error {
 			if most := spent.MicroUSD + price.cost(next); most > q.Limit {
@@ -83,7 +83,7 @@ func (p *phase) lookBackCap(name string, q LookBack, req Request) func(spent pip
 	}
 	limit, before := q.Tokens, p.job.Run.Spent[pipeline.PhaseReflect]
 	if limit <= 0 {
-		limit = lookBackUnpriced
+		limit = retrospectiveUnpriced
 	}
 	if p.budget.tokens <= 0 { // this cap does
 		p.budget.tokens = p.job.Run.Usage.Input + p.job.Run.Usage.Output + limit
