@@ -3,6 +3,7 @@ package pipeline
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -25,6 +26,34 @@ func Fingerprint(f *Finding) string {
 func FailureFingerprint(f *Failure) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(f.Error), "\n")
 	return digest("failure", f.Test, normalise(first))
+}
+
+// ErrorKey returns what a failure's error is known by: 16 hex digits over all of it, but
+// for what differs between two honest runs of one test (line numbers, addresses, times,
+// ports, temporary paths). Unlike a fingerprint it tells "got 3" from "got 4": what a
+// person lets pass is the one error that they were shown.
+func ErrorKey(message string) string {
+	s := strings.ToLower(message)
+	for _, v := range varying {
+		s = v.find.ReplaceAllString(s, v.by)
+	}
+	return digest("error", strings.Join(strings.Fields(s), " "))
+}
+
+// varying is what differs between two runs of a test that fails in one way.
+var varying = []struct {
+	find *regexp.Regexp
+	by   string
+}{
+	{regexp.MustCompile(`(/private)?/(tmp|var/tmp|var/folders|dev/shm)/[^\s'":,)\]]*`), "/tmp/#"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "#uuid"},
+	{regexp.MustCompile(`\b0x[0-9a-f]+\b`), "0x#"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d(:\d\d([.,]\d+)?)?(z|[+-]\d\d:?\d\d)?`), "#time"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d([.,]\d+)?\b`), "#time"},
+	{regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+(\.\d+)? ?(ns|µs|us|ms|s|secs?|seconds?|milliseconds?|minutes?)\b`), "#s"},
+	{regexp.MustCompile(`\b(localhost|127\.0\.0\.1|\[::1?\]|0\.0\.0\.0):\d+`), "$1:#"},
+	{regexp.MustCompile(`(\.[a-z]{1,6}):\d+(:\d+)?`), "$1:#"},
+	{regexp.MustCompile(`\b(line|lines|pid|process|goroutine) \d+`), "$1 #"},
 }
 
 // digest hashes parts with their lengths, so that no two lists of parts collide

@@ -67,6 +67,7 @@ type Run struct {
 	Edited       bool              `json:"edited,omitempty"`       // the task was changed by somebody who may: plan again
 	Passed       map[string]string `json:"passed,omitempty"`       // files that a human let pass unread: the SHA at which they did
 	Known        map[string]string `json:"known,omitempty"`        // tests that failed before the work: the login of who called them known in this run
+	KnownAs      map[string]string `json:"known_as,omitempty"`     // by the same names, the ErrorKey of what they were shown; "" in older runs
 	Cleared      map[string]string `json:"cleared,omitempty"`      // what looks like a secret and is none, by the name that its fault gave it: the login of who said so
 	Fix          []string          `json:"fix,omitempty"`          // tests that failed before the work, and that a human wants fixed by it
 	Untested     bool              `json:"untested,omitempty"`     // a human wants it planned although no test runs at the base

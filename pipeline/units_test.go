@@ -190,3 +190,28 @@ func TestExplainHeldBack(t *testing.T) {
 		}
 	}
 }
+
+// Covers V3: what differs between two runs of a test that fails in one way does not
+// make another failure of it; what it got and wanted does.
+func TestErrorKey(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"x_test.go:12: got 3, want 4", "x_test.go:14: got 3, want 4", true},
+		{"--- FAIL: TestX (0.00s)\n boom", "--- FAIL: TestX (1.31s)\n boom", true},
+		{"<Box object at 0x7f01aa>", "<Box object at 0x7f02bb>", true},
+		{"open /tmp/pytest-of-a/pytest-3/x: no such file", "open /tmp/pytest-of-a/pytest-4/x: no such file", true},
+		{"dial tcp 127.0.0.1:40123: refused", "dial tcp 127.0.0.1:51244: refused", true},
+		{"at 2026-01-02T03:04:05Z: broken", "at 2026-02-03T04:05:06.7Z: broken", true},
+		{`File "a.py", line 7, in f`, `File "a.py", line 9, in f`, true},
+		{"assert 6 == 7", "assert 8 == 7", false},
+		{"assert 6 == 7", "assert None == 7", false},
+		{"same first line\nassert a", "same first line\nassert b", false},
+		{"got -1", "got 1", false},
+	} {
+		if got := ErrorKey(c.a) == ErrorKey(c.b); got != c.same {
+			t.Errorf("%q and %q: the same %v, want %v", c.a, c.b, got, c.same)
+		}
+	}
+}

@@ -19,28 +19,79 @@ func (r *Run) waive(g Guard, what string, a *Answer) {
 	r.Waivers = append(r.Waivers, w)
 }
 
-// Exceptions returns the waivers without which the head would not be verified: what
-// was let pass on an earlier one may be of the past.
+// Exceptions returns what would not be verified without somebody's word: the waivers
+// that count for the head, because what was let pass on an earlier one may be of the
+// past, and what is let pass without a waiver of this run. Those of the settings name
+// nobody.
 func (r *Run) Exceptions() []Waiver {
-	it := r.Current()
 	var out []Waiver
 	for _, w := range r.Waivers {
-		holds := w.Head == r.Head
-		switch {
-		case holds:
-		case w.Guard == GuardUnread:
-			holds = it != nil && it.Review != nil && len(it.Review.NotReviewed) > 0
-		case w.Guard == GuardKnown:
-			holds = it != nil && it.Tests != nil && slices.ContainsFunc(it.Tests.Before, func(f Failure) bool { return f.KnownBy == w.By.Login })
-		case w.Guard == GuardDispute:
-			holds = slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == "dismissed" && is.By.Login == w.By.Login })
-		case w.Guard == GuardAccepted:
-			holds = slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == "accepted" })
-		case w.Guard == GuardSecret:
-			holds = true // the branch's history keeps it
-		}
-		if holds {
+		if r.counts(&w) {
 			out = append(out, w)
+		}
+	}
+	said := func(g GuardName, login string) bool {
+		return slices.ContainsFunc(out, func(w Waiver) bool { return w.Guard == g && w.By.Login == login })
+	}
+	derived := r.dismissals()
+	derived = slices.DeleteFunc(derived, func(w Waiver) bool { return said(GuardDispute, w.By.Login) })
+	derived = append(derived, r.knownElsewhere(func(login string) bool { return said(GuardKnown, login) })...)
+	return append(out, derived...)
+}
+
+// counts reports whether the head would not be verified without a waiver.
+func (r *Run) counts(w *Waiver) bool {
+	it := r.Current()
+	switch {
+	case w.Head == r.Head:
+		return true
+	case w.Guard == GuardUnread:
+		return it != nil && it.Review != nil && len(it.Review.NotReviewed) > 0
+	case w.Guard == GuardKnown:
+		return it != nil && it.Tests != nil && slices.ContainsFunc(it.Tests.Before, func(f Failure) bool { return f.KnownBy == w.By.Login })
+	case w.Guard == GuardDispute:
+		return slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == "dismissed" && is.By.Login == w.By.Login })
+	case w.Guard == GuardAccepted:
+		return slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == "accepted" })
+	}
+	return w.Guard == GuardSecret // the branch's history keeps it
+}
+
+// dismissals are the findings that would block and that people have dismissed.
+func (r *Run) dismissals() (out []Waiver) {
+	for i := range r.Findings {
+		if is := &r.Findings[i]; is.State == "dismissed" && is.By.Login != "" && is.Finding.Severity.Blocks() {
+			what := fmt.Sprintf("a finding (%s), dismissed: %s", is.Finding.Severity, text.Clip(text.OneLine(is.Finding.Message), 200))
+			out = append(out, Waiver{Guard: GuardDispute, What: what, By: is.By})
+		}
+	}
+	return out
+}
+
+// knownElsewhere are the failures from before the work that the settings allow, and
+// those that people know of, where it is not said that they let them pass in this run.
+func (r *Run) knownElsewhere(said func(login string) bool) (out []Waiver) {
+	it := r.Current()
+	if it == nil || it.Tests == nil {
+		return nil
+	}
+	type word struct{ login, where string }
+	words := map[word][]Failure{}
+	for _, f := range it.Tests.Before {
+		w := word{f.KnownBy, f.KnownFor}
+		words[w] = append(words[w], f)
+	}
+	for _, w := range slices.SortedFunc(maps.Keys(words), func(a, b word) int {
+		return cmp.Or(cmp.Compare(a.login, b.login), cmp.Compare(a.where, b.where))
+	}) {
+		what := beforeText(words[w])
+		switch {
+		case w.login == knownBySettings:
+			out = append(out, Waiver{Guard: GuardKnown, What: "allowed by the settings: " + what})
+		case w.where != "":
+			out = append(out, Waiver{Guard: GuardKnown, What: what + " (said " + w.where + ")", By: Actor{Login: w.login}})
+		case !said(w.login):
+			out = append(out, Waiver{Guard: GuardKnown, What: what, By: Actor{Login: w.login}})
 		}
 	}
 	return out
@@ -49,43 +100,15 @@ func (r *Run) Exceptions() []Waiver {
 // letPass says who let what pass, for people: "let pass by @alice: …". It is empty
 // when nobody had to.
 func (r *Run) letPass() string {
-	words, waivers := map[string][]string{}, r.Exceptions()
-	say := func(login, what string) {
-		if login != "" {
-			login = "let pass by @" + login
-		}
-		words[login] = append(words[login], what)
-	}
-	for _, w := range waivers {
-		say(w.By.Login, w.What)
-	}
-	said := func(g GuardName, login string) bool {
-		return slices.ContainsFunc(waivers, func(w Waiver) bool { return w.Guard == g && w.By.Login == login })
-	}
-	for i := range r.Findings {
-		if is := &r.Findings[i]; is.State == "dismissed" && is.By.Login != "" && is.Finding.Severity.Blocks() && !said(GuardDispute, is.By.Login) {
-			say(is.By.Login, fmt.Sprintf("a finding (%s), dismissed: %s", is.Finding.Severity, text.Clip(text.OneLine(is.Finding.Message), 200)))
-		}
-	}
-	if it := r.Current(); it != nil && it.Tests != nil {
-		byLogin := map[string][]string{}
-		for _, f := range it.Tests.Before {
-			byLogin[f.KnownBy] = append(byLogin[f.KnownBy], text.Clip(text.OneLine(f.Test), 200))
-		}
-		for _, login := range slices.Sorted(maps.Keys(byLogin)) {
-			switch {
-			case login == knownBySettings:
-				say("", "allowed by the settings: "+beforeText(byLogin[login]))
-			case !said(GuardKnown, login):
-				say(login, beforeText(byLogin[login])) // in another run
-			}
-		}
+	words := map[string][]string{}
+	for _, w := range r.Exceptions() {
+		words[w.By.Login] = append(words[w.By.Login], w.What)
 	}
 	var out []string
 	for _, login := range slices.Sorted(maps.Keys(words)) {
 		prose := strings.Join(words[login], "; ")
 		if login != "" {
-			prose = login + ": " + prose
+			prose = "let pass by @" + login + ": " + prose
 		}
 		out = append(out, prose)
 	}
@@ -95,9 +118,26 @@ func (r *Run) letPass() string {
 // knownBySettings stands in Failure.KnownBy for tests.known_failures: allow.
 const knownBySettings = "settings"
 
-// beforeText says in a sentence which tests failed before the work and fail still.
-func beforeText(tests []string) string {
-	return fmt.Sprintf("%s failed before this work and still %s: %s", text.Plural(len(tests), "test", "tests"), verb(len(tests), "fails", "fail"), listed(tests))
+// beforeText says in a sentence which tests failed before the work and fail still, and
+// of those that fail in another way by now how they did and do.
+func beforeText(failures []Failure) string {
+	var same, other []string
+	for _, f := range failures {
+		name := text.Clip(text.OneLine(f.Test), 200)
+		if f.Was == "" {
+			same = append(same, name)
+			continue
+		}
+		other = append(other, fmt.Sprintf("%s (before: %s; now: %s)", name, text.Clip(text.OneLine(f.Was), 80), text.Clip(text.OneLine(f.Error), 80)))
+	}
+	var out []string
+	if n := len(other); n > 0 {
+		out = append(out, fmt.Sprintf("%s failed before this work, but %s with another error now: %s", text.Plural(n, "test", "tests"), verb(n, "fails", "fail"), listed(other)))
+	}
+	if n := len(same); n > 0 {
+		out = append(out, fmt.Sprintf("%s failed before this work and still %s: %s", text.Plural(n, "test", "tests"), verb(n, "fails", "fail"), listed(same)))
+	}
+	return strings.Join(out, "; ")
 }
 
 func verb(n int, one, many string) string {
@@ -231,6 +271,11 @@ func (r *Run) know(g Guard, login string) {
 		put(&r.Known, test, login)
 	}
 	if it := r.Current(); it.Tests != nil {
+		for _, f := range it.Tests.Before {
+			if f.Key != "" && slices.Contains(g.About, f.Test) {
+				put(&r.KnownAs, f.Test, f.Key)
+			}
+		}
 		tests := *it.Tests
 		tests.Before = r.before(&tests)
 		it.Tests = &tests
@@ -266,7 +311,7 @@ func (r *Run) before(t *TestReport) []Failure {
 			t.Failed++
 			continue
 		}
-		if f.KnownBy == "" {
+		if f.KnownBy == "" && f.Key == r.KnownAs[f.Test] { // a person's word is for the error that they saw
 			f.KnownBy = r.Known[f.Test]
 		}
 		out = append(out, f)
@@ -278,14 +323,14 @@ func (r *Run) before(t *TestReport) []Failure {
 // work may go on failing.
 func (r *Run) known(it *Iteration) *Guard {
 	g := &Guard{Name: GuardKnown, Phase: PhaseTest}
-	var tests []string
-	for _, f := range it.Tests.Unknown() {
-		g.About, tests = append(g.About, f.Test), append(tests, text.Clip(text.OneLine(f.Test), 200))
+	unknown := it.Tests.Unknown()
+	for _, f := range unknown {
+		g.About = append(g.About, f.Test)
 	}
-	if len(tests) == 0 {
+	if len(unknown) == 0 {
 		return nil
 	}
-	g.Value, g.Detail = int64(len(tests)), beforeText(tests)
+	g.Value, g.Detail = int64(len(unknown)), beforeText(unknown)
 	return g
 }
 

@@ -237,6 +237,29 @@ type Failure struct {
 	WorkedIn    int     `json:"worked_in,omitempty"`  // the iteration in which it last passed: a regression (V2)
 	Whole       bool    `json:"whole,omitempty"`      // it stands for a build, a file or a suite that broke, not for one test
 	KnownBy     string  `json:"known_by,omitempty"`   // of a failure from before the work: the login of who said that it is known, or "settings"
+	KnownFor    string  `json:"known_for,omitempty"`  // where they said so, when that was not in this run: "on 2026-01-02 for #39 at dc0124f"
+	Key         string  `json:"key,omitempty"`        // of a failure from before the work: what its error is known by; see ErrorKey. "" in older runs
+	Was         string  `json:"was,omitempty"`        // of a failure from before the work: its error at the base, where that is another one
+}
+
+// KnownFailure is a person's word that a test which failed before somebody's work, with
+// this very error, may go on failing.
+type KnownFailure struct {
+	Login string
+	Error string // its ErrorKey; "" in what an older version kept: it covers nothing
+	Run   int64  // in which it was said
+	Pull  int    // of that run
+	Head  string // SHA that it was said of
+	At    time.Time
+}
+
+// For says where it was said, for people.
+func (k KnownFailure) For() string {
+	where := fmt.Sprintf("in run %d", k.Run)
+	if k.Pull > 0 {
+		where = fmt.Sprintf("for #%d", k.Pull)
+	}
+	return fmt.Sprintf("on %s %s at %s", k.At.UTC().Format("2006-01-02"), where, short(k.Head))
 }
 
 // Command is a process to run in the workspace. Args[0] is looked up inside the

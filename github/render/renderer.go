@@ -252,8 +252,11 @@ func (v Renderer) known() []string {
 	var out []string
 	for _, f := range it.Tests.Before {
 		s := fmt.Sprintf("**⏮️ Failed before this work** %s: %s", code(f.Test), v.line(f.Error, 300))
+		if f.Was != "" {
+			s = fmt.Sprintf("**⚠️ Failed before this work, with another error** %s: before: %s; now: %s", code(f.Test), v.line(f.Was, 300), v.line(f.Error, 300))
+		}
 		if f.KnownBy != "" {
-			s += " (known, says " + code(f.KnownBy) + ")"
+			s += " (known, says " + strings.TrimSpace(code(f.KnownBy)+" "+f.KnownFor) + ")"
 		}
 		out = append(out, s)
 	}
@@ -281,7 +284,18 @@ func (v Renderer) changedTests() []string {
 func (v Renderer) waivers() []string {
 	var out []string
 	for _, w := range v.Run.Exceptions() {
-		out = append(out, fmt.Sprintf("%s, on %s at %s: %s", code(w.By.Login), w.At.UTC().Format("2006-01-02 15:04 UTC"), v.commit(w.Head), v.line(w.What, 400)))
+		var who []string
+		if w.By.Login != "" {
+			who = append(who, code(w.By.Login))
+		}
+		if w.Head != "" {
+			who = append(who, fmt.Sprintf("on %s at %s", w.At.UTC().Format("2006-01-02 15:04 UTC"), v.commit(w.Head)))
+		}
+		s := v.line(w.What, 600)
+		if len(who) > 0 {
+			s = strings.Join(who, ", ") + ": " + s
+		}
+		out = append(out, s)
 	}
 	return out
 }
@@ -289,7 +303,11 @@ func (v Renderer) waivers() []string {
 // letPass names who let something pass, for a headline; "" when nobody had to.
 func (v Renderer) letPass() string {
 	var names []string
-	for _, w := range v.Run.Exceptions() {
+	list := v.Run.Exceptions()
+	for _, w := range list {
+		if w.By.Login == "" {
+			w.By.Login = "the settings"
+		}
 		if !slices.Contains(names, w.By.Login) {
 			names = append(names, w.By.Login)
 		}
@@ -297,7 +315,7 @@ func (v Renderer) letPass() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s let pass by %s", text.Plural(len(v.Run.Exceptions()), "exception", "exceptions"), strings.Join(names, ", "))
+	return fmt.Sprintf("; %s let pass by %s", text.Plural(len(list), "exception", "exceptions"), strings.Join(names, ", "))
 }
 
 // judged returns the SHA that an iteration's review or tests looked at.

@@ -139,14 +139,26 @@ func (c *checker) fails(s *suite, t *testcase) {
 	case s.ended != "" && t.whole && t.group == "":
 		// Said once, by Unclean.
 	default:
-		if was.Fingerprint != f.Fingerprint {
-			f.Analysis = "It failed at the base commit, too, but with another error: " + text.FirstLine(was.Error)
-		}
-		if f.KnownBy = c.o.Known[t.name]; f.KnownBy == "" && c.o.Config.KnownFailures == "allow" {
-			f.KnownBy = knownBySettings
-		}
-		r.Before = append(r.Before, f)
+		r.Before = append(r.Before, c.knownAs(f, was))
 	}
+}
+
+// knownAs says of a failure from before the work whether it is the one that the base
+// has, and who knows of it. Nobody knows of another error of the same test: that may be
+// what this change breaks.
+func (c *checker) knownAs(f, was pipeline.Failure) pipeline.Failure {
+	if f.Key = pipeline.ErrorKey(f.Error); f.Key != pipeline.ErrorKey(was.Error) {
+		f.Was = was.Error
+		f.Analysis = "It failed at the base commit, too, but with another error: " + text.FirstLine(was.Error)
+		return f
+	}
+	switch k := c.o.Known[f.Test]; {
+	case k.Login != "" && k.Error == f.Key:
+		f.KnownBy, f.KnownFor = k.Login, k.For()
+	case c.o.Config.KnownFailures == "allow":
+		f.KnownBy = knownBySettings
+	}
+	return f
 }
 
 // unclean says which suites could not run, and which were cut off, at the base

@@ -78,6 +78,14 @@ func TestBefore(t *testing.T) {
 	}
 	sign, zero := baseline.Failures[0].Test, baseline.Failures[1].Test
 	w.write(t, "-- calc.py --\ndef add(a, b):\n    return a + b\ndef sign(n):\n    raise KeyError(n)\n")
+	known := func(pairs ...string) map[string]pipeline.KnownFailure {
+		out := map[string]pipeline.KnownFailure{}
+		for i := 0; i < len(pairs); i += 2 {
+			k := slices.IndexFunc(baseline.Failures, func(f pipeline.Failure) bool { return f.Test == pairs[i] })
+			out[pairs[i]] = pipeline.KnownFailure{Login: pairs[i+1], Error: pipeline.ErrorKey(baseline.Failures[k].Error)}
+		}
+		return out
+	}
 	for _, c := range []struct {
 		name          string
 		o             Options
@@ -86,10 +94,11 @@ func TestBefore(t *testing.T) {
 		ok            bool
 	}{
 		{name: "unknown", before: []string{sign, zero}},
-		{name: "known by people", o: Options{Known: map[string]string{sign: "eve", zero: "bob"}}, before: []string{sign, zero}, known: []string{"eve", "bob"}, ok: true},
-		{name: "one is known", o: Options{Known: map[string]string{zero: "bob"}}, before: []string{sign, zero}, known: []string{"", "bob"}},
-		{name: "allowed", o: Options{Config: pipeline.TestConfig{TimeoutMinutes: 10, KnownFailures: "allow"}}, before: []string{sign, zero}, known: []string{"settings", "settings"}, ok: true},
-		{name: "the task is about one", o: Options{Task: Task{Text: "test_sign fails"}, Known: map[string]string{sign: "eve", zero: "bob"}}, before: []string{zero}, known: []string{"bob"}, failures: []string{sign}},
+		{name: "known by people", o: Options{Known: known(sign, "eve", zero, "bob")}, before: []string{sign, zero}, known: []string{"", "bob"}},
+		{name: "one is known", o: Options{Known: known(zero, "bob")}, before: []string{sign, zero}, known: []string{"", "bob"}},
+		{name: "allowed", o: Options{Config: pipeline.TestConfig{TimeoutMinutes: 10, KnownFailures: "allow"}}, before: []string{sign, zero}, known: []string{"", "settings"}},
+		{name: "known without an error", o: Options{Known: map[string]pipeline.KnownFailure{zero: {Login: "bob"}}}, before: []string{sign, zero}, known: []string{"", ""}},
+		{name: "the task is about one", o: Options{Task: Task{Text: "test_sign fails"}, Known: known(sign, "eve", zero, "bob")}, before: []string{zero}, known: []string{"bob"}, failures: []string{sign}},
 		{name: "the plan names both", o: Options{Task: Task{Tests: []string{"test_sign", "test_zero"}}}, failures: []string{sign, zero}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -186,7 +195,7 @@ func TestEndsBadly(t *testing.T) {
 	if got := run(t, w, o); len(got.Failures) != 0 || len(got.Before) != 1 || got.OK() {
 		t.Errorf("broken before: %+v", got)
 	}
-	o.Known = map[string]string{"sh run.sh": "eve"}
+	o.Known = map[string]pipeline.KnownFailure{"sh run.sh": {Login: "eve", Error: pipeline.ErrorKey(bad.Failures[0].Error)}}
 	if got := run(t, w, o); !got.OK() {
 		t.Errorf("broken before, and known: %+v", got)
 	}
@@ -197,12 +206,12 @@ func TestCutOff(t *testing.T) {
 	for _, class := range []string{"timeout", "memory", "output", "disk", "signal"} {
 		w := newWorkspace(t, "-- x --\n")
 		w.hook = func(res *pipeline.CommandResult) { res.Exit, res.Class = -1, class }
-		o := Options{Config: pipeline.TestConfig{Commands: []string{"printf 'TAP version 13\\n1..2\\nok 1 - a\\n'"}}, Known: map[string]string{}}
+		o := Options{Config: pipeline.TestConfig{Commands: []string{"printf 'TAP version 13\\n1..2\\nok 1 - a\\n'"}}}
 		baseline := run(t, w, o)
 		if len(baseline.Failures) != 1 || baseline.Unclean != "" {
 			t.Fatalf("%s: baseline %+v", class, baseline)
 		}
-		o.Baseline, o.Known = &baseline, map[string]string{baseline.Failures[0].Test: "eve"}
+		o.Baseline, o.Known = &baseline, map[string]pipeline.KnownFailure{baseline.Failures[0].Test: {Login: "eve", Error: pipeline.ErrorKey(baseline.Failures[0].Error)}}
 		got := run(t, w, o)
 		if got.OK() || len(got.Failures) > 0 || len(got.Before) > 0 || got.Unclean == "" || !strings.Contains(baseline.Failures[0].Error, text.FirstLine(got.Unclean)) {
 			t.Errorf("%s: report %+v, want it to say why it is not clean", class, got)

@@ -408,13 +408,19 @@ func Review(head, s string) *pipeline.Review {
 
 // Tests reads "ok", "none WHY", "empty", "tampered NAME", "unclean WHY", or "NAME
 // CONFIDENCE, NAME CONFIDENCE…", each with "before NAME, NAME…" behind it: what
-// failed before the work.
+// failed before the work; "NAME: ERROR" with its error, "NAME: ERROR was ERROR" with
+// another one at the base.
 func Tests(head, s string) *pipeline.TestReport {
 	s, before, _ := strings.Cut(s, " before ")
 	t := tests(head, s)
 	for name := range strings.SplitSeq(before, ", ") {
 		if name != "" {
 			f := pipeline.Failure{Test: name, File: "old_test.go", Line: 3, Error: "got 1 want 2"}
+			if name, message, ok := strings.Cut(name, ": "); ok {
+				f.Test = name
+				f.Error, f.Was, _ = strings.Cut(message, " was ")
+				f.Key = pipeline.ErrorKey(f.Error)
+			}
 			f.Fingerprint = pipeline.FailureFingerprint(&f)
 			t.Before, t.Total = append(t.Before, f), t.Total+1
 		}

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	putKnown    = `INSERT INTO known_failures (repo, test, login, at, run) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (repo, test) DO UPDATE SET login = excluded.login, at = excluded.at, run = excluded.run`
+	putKnown = `INSERT INTO known_failures (repo, test, login, at, run, error, pull, head) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (repo, test) DO UPDATE SET login = excluded.login, at = excluded.at, run = excluded.run, error = excluded.error, pull = excluded.pull, head = excluded.head`
 	deleteKnown = `DELETE FROM known_failures WHERE repo = $1 AND test = $2`
-	selectKnown = `SELECT test, login FROM known_failures WHERE repo = $1`
+	selectKnown = `SELECT test, login, at, run, error, pull, head FROM known_failures WHERE repo = $1`
 )
 
 // KnownFailures returns the tests of a repository that failed before somebody's work,
-// with the login of who has called each known (V3).
-func (d *DB) KnownFailures(ctx context.Context, repo pipeline.Repo) (map[string]string, error) {
+// with who has called each known, and of what error (V3).
+func (d *DB) KnownFailures(ctx context.Context, repo pipeline.Repo) (map[string]pipeline.KnownFailure, error) {
 	return known(ctx, d.reader, repoKey(repo))
 }
 
@@ -30,17 +31,19 @@ func repoKey(r pipeline.Repo) string {
 
 func known(ctx context.Context, q interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}, repo string) (map[string]string, error) {
+}, repo string) (map[string]pipeline.KnownFailure, error) {
 	doing := "list known failures of " + repo
 	rows, err := q.QueryContext(ctx, selectKnown, repo)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	out := map[string]string{}
+	out := map[string]pipeline.KnownFailure{}
 	_, err = collect(rows, doing, func(test *string) error {
-		var login string
-		err := rows.Scan(test, &login)
-		out[*test] = login
+		var k pipeline.KnownFailure
+		var at int64
+		err := rows.Scan(test, &k.Login, &at, &k.Run, &k.Error, &k.Pull, &k.Head)
+		k.At = fromMicros(at)
+		out[*test] = k
 		return err
 	})
 	return out, err
@@ -52,10 +55,14 @@ func known(ctx context.Context, q interface {
 func (d *DB) projectKnown(ctx context.Context, tx *sql.Tx, old, next *pipeline.Run, events []pipeline.Event) error {
 	repo := repoKey(next.Repo)
 	for test, login := range next.Known {
-		if old.Known[test] == login {
+		if old.Known[test] == login && old.KnownAs[test] == next.KnownAs[test] {
 			continue
 		}
-		if _, err := d.exec(ctx, tx, putKnown, repo, clean(test), clean(login), micros(next.Updated), next.ID); err != nil {
+		pull := 0
+		if p := next.Published.Pull; p != nil {
+			pull = p.Number
+		}
+		if _, err := d.exec(ctx, tx, putKnown, repo, clean(test), clean(login), micros(next.Updated), next.ID, next.KnownAs[test], pull, clean(next.Head)); err != nil {
 			return err
 		}
 	}

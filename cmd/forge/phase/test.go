@@ -3,7 +3,6 @@ package phase
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"forge/pipeline"
@@ -74,15 +73,10 @@ func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job)
 			opts.Earlier = append(opts.Earlier, check.Past{Iteration: it.Number, Report: it.Tests})
 		}
 	}
-	known, err := x.o.Known(ctx, run.Repo)
-	if err != nil {
+	var err error
+	if opts.Known, err = x.o.Known(ctx, run.Repo); err != nil { // what was said in this run, the run knows
 		return pipeline.TestReport{}, err
 	}
-	opts.Known = maps.Clone(known)
-	if opts.Known == nil {
-		opts.Known = map[string]string{}
-	}
-	maps.Copy(opts.Known, run.Known)
 	trees := &trees{x: x, run: run}
 	defer trees.close()
 	report, err := check.Verify(ctx, trees.open, opts)
