@@ -430,7 +430,7 @@ func TestRefusals(t *testing.T) {
 		{405, `{"detail":"Method Not Allowed"}`, kindURL, "answered 405"},
 		{502, page, kindOverloaded, "overloaded or down (502, llama); it is tried again later"},
 		{429, `{"error":{"message":"Slow down","type":"rate_limit_error"}}`, kindLimited, "limits the rate"},
-		{429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota"}}`, kindCredit, "check the account's credit"},
+		{429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota"}}`, kindCredit, "OpenAI says that the quota is used up (429); raise the account's limit, or check its credit: You exceeded"},
 		{400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}`, kindCredit, "check the account's credit"},
 		{400, `{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}`, kindTooLong, "too long for llama"},
 		{413, `{"type":"error","error":{"type":"request_too_large","message":"x"}}`, kindTooLong, "too long for llama"},
@@ -452,4 +452,32 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d %s: final %v, too long %v", tt.status, tt.body, f.fault.Final, errors.Is(err, ErrTooLong))
 		}
 	}
+}
+
+// A provider that says when to come back is left alone until then, by all calls, also
+// when it says that this request is not to be sent again at once.
+func TestRefusedUntil(t *testing.T) {
+	var calls atomic.Int32
+	bubble(t, ProviderOptions{}, func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			w.Header().Set("X-Should-Retry", "false")
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		answerOK(w)
+	}, func(t *testing.T, m *remote) {
+		back := time.Now().Add(time.Hour)
+		for n := range 3 {
+			_, err := m.Complete(t.Context(), hello)
+			var f *pipeline.Fault
+			if !errors.As(err, &f) || f.Final || !f.RetryAt.Equal(back) || calls.Load() != 1 {
+				t.Fatalf("call %d: %v after %d requests; want a fault until %s", n+1, err, calls.Load(), back)
+			}
+		}
+		<-time.After(time.Hour)
+		if _, err := m.Complete(t.Context(), hello); err != nil || calls.Load() != 2 {
+			t.Errorf("an hour later: %v after %d requests", err, calls.Load())
+		}
+	})
 }

@@ -243,6 +243,9 @@ func (e *endpoint) message(f *failure, model string) string {
 	case kindModel:
 		return fmt.Sprintf("%s does not know the model %s (%d, %s); correct models in the settings%s", p, model, f.status, e.at(""), said)
 	case kindCredit:
+		if strings.Contains(strings.ToLower(f.said), "quota") {
+			return fmt.Sprintf("%s says that the quota is used up (%d); raise the account's limit, or check its credit%s", p, f.status, said)
+		}
 		return fmt.Sprintf("%s wants to be paid (%d); check the account's credit%s", p, f.status, said)
 	case kindURL:
 		return fmt.Sprintf("%s; set %s to the address of %s's API (of a compatible server it usually ends in /v1)", f.said, e.setting, p)

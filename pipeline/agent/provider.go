@@ -238,6 +238,9 @@ func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 			m.circuit.succeeded(p)
 			adapted++
 			continue
+		case f.kind.passes() && f.refused && f.wait > 0: // not again at once, but then
+			f.fault.RetryAt = m.circuit.failed(p, f)
+			return Response{}, f
 		case !f.kind.passes() || f.refused:
 			m.circuit.succeeded(p) // it is there, and answers
 			m.settle(m.name, f)

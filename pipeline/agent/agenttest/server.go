@@ -48,6 +48,8 @@ func NewServer(tape []byte) (*Server, error) {
 	}
 	s := &Server{URL: "http://" + l.Addr().String(), model: model}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/models", s.models)
+	mux.HandleFunc("GET /v1/models/{name}", s.models)
 	mux.HandleFunc("POST /v1/messages", s.messages)
 	mux.HandleFunc("POST /v1/chat/completions", s.completions)
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -128,6 +130,16 @@ func reply(w http.ResponseWriter, status int, v any) {
 	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // the client has gone, if anything
+}
+
+// models answers for the list of models, which is empty, and for any model by its name:
+// a tape plays under all of them.
+func (s *Server) models(w http.ResponseWriter, r *http.Request) {
+	if name := r.PathValue("name"); name != "" {
+		reply(w, http.StatusOK, map[string]any{"id": name, "object": "model", "type": "model"})
+		return
+	}
+	reply(w, http.StatusOK, map[string]any{"object": "list", "data": []any{}})
 }
 
 // text reads content that is a string or a list of blocks.

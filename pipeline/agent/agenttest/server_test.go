@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"forge/pipeline/agent"
 )
 
 const state = `<state conversation=\"planner\" iteration=\"0\" attempt=\"1\" step=\"1\"/>`
@@ -37,7 +39,7 @@ func TestServer(t *testing.T) {
 		{"OpenAI, no JSON", "/v1/chat/completions", `[]`, 400, "read the request"},
 		{"OpenAI, call without result", "/v1/chat/completions", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"a","arguments":"{}"}}]}]}`, 400, "a tool call has no result"},
 		{"OpenAI, result without call", "/v1/chat/completions", `{"model":"m","messages":[{"role":"tool","tool_call_id":"1","content":"x"}]}`, 400, "answers no call"},
-		{"elsewhere", "/v1/models", `{}`, 404, ""},
+		{"elsewhere", "/v1/complete", `{}`, 404, ""},
 	}
 	for _, tt := range tests {
 		status, body := post(t, srv.URL+tt.path, tt.body, "key")
@@ -75,4 +77,22 @@ func post(t *testing.T, url, body, key string) (int, string) {
 		t.Fatal(err)
 	}
 	return res.StatusCode, string(out)
+}
+
+// Whoever looks whether a model is there, as the server does when it starts, is told so.
+func TestModelsAreThere(t *testing.T) {
+	srv, err := NewServer([]byte("-- planner 0/1 --\nWords.\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	c := agent.Credentials{AnthropicKey: "key", AnthropicURL: srv.URL, OpenAIURL: srv.URL + "/v1"}
+	for _, name := range []string{"anthropic/claude", "openai/llama"} {
+		if err := agent.Check(t.Context(), name, c); err != nil {
+			t.Errorf("Check(%s): %v", name, err)
+		}
+	}
+	if n := len(srv.Requests()); n != 0 {
+		t.Errorf("%d calls were made of a model", n)
+	}
 }
