@@ -24,7 +24,7 @@ func newAgent(o Options, db *store.DB) (*agent.Agent, error) {
 	for model, l := range cfg.ModelLimits {
 		limits[model] = agent.Limits{OutputTokens: l.OutputTokens, ReasoningTokens: l.ReasoningTokens}
 	}
-	providers := agent.NewProviders(agent.ProviderOptions{Credentials: credentials(cfg), Log: o.Log, Now: o.clock()})
+	providers := agent.NewProviders(agent.ProviderOptions{Credentials: credentials(cfg), Log: o.Log, Now: o.clock(), After: o.After})
 	return agent.New(agent.Options{
 		Open: providers.Open, Models: cfg.Run.Models, Prices: prices, Limits: limits,
 		Tape: db, Scratchpad: pipeline.Scratchpad, Log: o.Log,

@@ -40,10 +40,11 @@ type Options struct {
 	OnEvents func(*pipeline.Run, []pipeline.Event)
 	Settle   time.Duration // how long after a push "no check" or "all passed" is not believed yet; 0: 20 s
 
-	Now         func() time.Time // the clock; nil: time.Now
-	TestTimeout time.Duration    // of one test command, instead of the run's tests.timeout_minutes; 0: that
-	Withhold    float64          // share of recalled learnings that is left out; 0: worth.DefaultRate, under 0: none
-	PollEvery   time.Duration    // see work.Options
+	Now         func() time.Time                     // the clock; nil: time.Now
+	After       func(time.Duration) <-chan time.Time // how calls of models wait; nil: time.After
+	TestTimeout time.Duration                        // of one test command, instead of the run's tests.timeout_minutes; 0: that
+	Withhold    float64                              // share of recalled learnings that is left out; 0: worth.DefaultRate, under 0: none
+	PollEvery   time.Duration                        // see work.Options
 
 	pages bool // show the web pages
 }
