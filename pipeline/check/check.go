@@ -9,6 +9,7 @@
 //	before   tell what failed before the work from what it broke
 //	compare  set the result against earlier iterations
 //	tamper   hold that no test of the base was removed, skipped or weakened
+//	support  find what the tests lean on under other names
 //	stood    run the base's own tests as they stood, on the new code
 //	planted  plant tests that must fail, where failures could be hidden
 //	reach    find code under test that detects or imitates its tests
@@ -84,6 +85,7 @@ type checker struct {
 	owner   map[string]*suite           // which suite left a report
 	base    map[string]pipeline.Failure // what fails at the base commit
 	stood   *stood                      // what the base's own tests say; nil: they are the head's
+	leaning []leaning                   // what they say with their helpers as they stood, too
 	edits   []edit                      // files of the tests that the change touches
 	inside  []pipeline.TestChange       // tests that stand in files of the product, and were edited
 	broke   map[*suite]broke            // see broken

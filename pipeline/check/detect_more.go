@@ -248,6 +248,15 @@ func (c *checker) makeSuite(ctx context.Context, v *survey) ([]*suite, error) {
 		if err != nil {
 			return nil, err
 		}
+		if at.tool == "make" {
+			data = []byte(withIncludes(string(data), func(name string) []byte {
+				more, err := c.ws.Read(ctx, path.Clean(name))
+				if err != nil {
+					return nil // make says what is missing
+				}
+				return more
+			}))
+		}
 		if m := at.target.FindSubmatch(data); m != nil {
 			target := strings.TrimSpace(string(m[1]))
 			return []*suite{newSuite(at.tool+" "+target, ".", formatAny, at.tool, target).require(v, at.tool)}, nil

@@ -2,7 +2,9 @@ package check
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"forge/pipeline"
@@ -19,6 +21,9 @@ func (c *checker) changed() []pipeline.TestChange {
 	var out []pipeline.TestChange
 	if c.stood != nil {
 		out = c.stood.changes(c, c.edits)
+	}
+	for i := range c.leaning {
+		out = append(out, c.leaning[i].changes(c, out)...)
 	}
 	head := outcomes(c.cases())
 	for _, change := range c.inside {
@@ -66,12 +71,35 @@ func Justify(r *pipeline.TestReport, changed []pipeline.TestChange) {
 		r.Changed[i].Reason = why[r.Changed[i].Test]
 	}
 	found := slices.DeleteFunc(slices.Clone(r.Tampered), func(f pipeline.Finding) bool { return f.Rule == ruleChanged })
-	r.Tampered = complete(append(found, unjustified(r.Changed)...))
+	r.Tampered = complete(append(found, unjustified(r.Changed, r.Names)...))
+}
+
+// missingThing tells by a failure that what a test is about is not there any more.
+var missingThing = regexp.MustCompile(`\bundefined\b|\bhas no\b|ImportError|ModuleNotFoundError|NameError|is not (?:a function|defined|a constructor)|[Cc]annot find|not found in|not enough arguments|too many arguments|does not provide an export|unresolved|no such (?:file|module|element)|unexpected keyword argument|positional argument`)
+
+// excused reports whether the reviewer's reason settles a changed test. It does not
+// where a test of what is still there is not run any more: whatever the task asks
+// for, the test can be edited for it. names are the head's passing tests.
+func excused(c pipeline.TestChange, names []string) bool {
+	return c.Reason != "" && !dropped(c, names)
+}
+
+// dropped reports whether a test is gone or skipped although what it is about is
+// still there. One case of a table may give way to another.
+func dropped(c pipeline.TestChange, names []string) bool {
+	if c.Now == string(passed) || missingThing.MatchString(c.Error) {
+		return false
+	}
+	id := identify(c.Test)
+	return c.Now == string(skipped) || id.param == "" || !slices.ContainsFunc(names, func(n string) bool {
+		other := identify(n)
+		return other.container == id.container && other.base == id.base && other.param != ""
+	})
 }
 
 // unjustified makes findings of the changed tests without a reason: one for those
 // that fail in the same way for the same files.
-func unjustified(changed []pipeline.TestChange) []pipeline.Finding {
+func unjustified(changed []pipeline.TestChange, passing []string) []pipeline.Finding {
 	type group struct {
 		first pipeline.TestChange
 		names []string
@@ -79,10 +107,10 @@ func unjustified(changed []pipeline.TestChange) []pipeline.Finding {
 	var order []string
 	groups := map[string]*group{}
 	for _, c := range changed {
-		if c.Reason != "" {
+		if excused(c, passing) {
 			continue
 		}
-		key := strings.Join(append([]string{c.Now, text.FirstLine(c.Error)}, c.Files...), "\x00")
+		key := strings.Join(append([]string{c.Now, strconv.FormatBool(dropped(c, passing)), text.FirstLine(c.Error)}, c.Files...), "\x00")
 		if groups[key] == nil {
 			groups[key], order = &group{first: c}, append(order, key)
 		}
@@ -96,8 +124,12 @@ func unjustified(changed []pipeline.TestChange) []pipeline.Finding {
 			shown += fmt.Sprintf(" and %d more", n-10)
 		}
 		became := map[string]string{string(passed): "pass only as this change edits the tests", "gone": "are gone with this change", string(skipped): "are skipped with this change"}[g.first.Now]
+		mend := "Make the code right for them, or say why they had to change"
+		if dropped(g.first, passing) {
+			mend = "Have them run, edited where the task asks for it: what they test is still there, so that no reason of the reviewer's settles this, only a human"
+		}
 		f := pipeline.Finding{Rule: ruleChanged, Code: strings.Join(g.names, "\n"),
-			Message: fmt.Sprintf("Tests of the base %s: %s. As they stood: %s. Make the code right for them, or say why they had to change", became, shown, text.FirstLine(g.first.Error))}
+			Message: fmt.Sprintf("Tests of the base %s: %s. As they stood: %s. %s", became, shown, text.FirstLine(g.first.Error), mend)}
 		if len(g.first.Files) > 0 {
 			f.File = g.first.Files[0]
 		}

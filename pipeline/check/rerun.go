@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // aloneMax is up to how many failing tests are run again one by one. More of them
@@ -147,4 +148,68 @@ func (s *suite) narrowed(batch []*testcase) []string {
 		return append(append(slices.Clone(s.args), "--", "--exact"), ids...)
 	}
 	return append(slices.Clone(s.args), ids...)
+}
+
+const (
+	maxFresh  = 3                // runs in fresh checkouts by which a flaky test is judged
+	quickEnds = 20 * time.Second // a command that takes longer is run once
+)
+
+// newlyFlaky judges the tests that passed at the base and are flaky on the new code:
+// what ran before may have left something behind by which they pass when run again.
+// One that fails in a fresh checkout again, and never in as many of the base, is
+// flaky since this change, and fails.
+func (v *verdict) newlyFlaky(ctx context.Context) error {
+	b := v.o.Baseline
+	if b == nil || v.o.Base == "" {
+		return nil
+	}
+	var list []*testcase
+	once, rounds := map[string]bool{}, maxFresh
+	for _, s := range v.head.suites {
+		for i := range s.result.cases {
+			t := &s.result.cases[i]
+			if t.status != flaky || slices.Contains(b.Flaky, t.name) || !slices.Contains(b.Names, t.name) {
+				continue
+			}
+			list, once[s.done.Command] = append(list, t), true
+			if s.done.Millis > quickEnds.Milliseconds() {
+				rounds = 1
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	fails := func(sha string) (map[string]bool, error) {
+		out := map[string]bool{}
+		for range rounds {
+			c, err := v.run(ctx, treeRun{sha: sha, once: once})
+			if _, mine := environment(err); err != nil && !mine {
+				return nil, err
+			}
+			for name, o := range outcomes(c.cases()) {
+				out[name] = out[name] || o.status == failed
+			}
+			if !slices.ContainsFunc(list, func(t *testcase) bool { return !out[t.name] }) {
+				break
+			}
+		}
+		return out, nil
+	}
+	now, err := fails(v.o.Head)
+	if err != nil || !slices.ContainsFunc(list, func(t *testcase) bool { return now[t.name] }) {
+		return err
+	}
+	before, err := fails(v.o.Base)
+	if err != nil {
+		return err
+	}
+	for _, t := range list {
+		if now[t.name] && !before[t.name] {
+			t.status = failed
+			t.err += "\nFlaky since this change: it passed when it was run again in the same work tree, and failed again in a fresh checkout. In fresh checkouts of the base it does not fail."
+		}
+	}
+	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
 	"forge/pipeline"
 	"forge/pipeline/text"
 )
@@ -65,15 +67,27 @@ func (v *verdict) runBaseTests(ctx context.Context) error {
 	if len(v.edits) == 0 && len(v.loose) == 0 {
 		return nil
 	}
+	s, p, err := v.stand(ctx, len(v.loose) > 0)
+	if err != nil {
+		return err
+	}
+	if len(v.edits) > 0 {
+		v.stood = s
+	}
+	return v.mustFail(ctx, p, true, s.kept)
+}
+
+// stand runs the tests of the head with the edits taken back.
+func (v *verdict) stand(ctx context.Context, plan bool) (*stood, *planting, error) {
 	s := &stood{kept: map[string]string{}, declare: map[string]string{}, narrow: v.packages()}
 	var p *planting
 	narrow := s.narrow
 	for round := 0; ; round++ {
-		c, err := v.run(ctx, treeRun{sha: v.o.Head, back: true, kept: s.kept, narrow: narrow, plants: &p, plan: len(v.loose) > 0 && round == 0})
+		c, err := v.run(ctx, treeRun{sha: v.o.Head, back: true, kept: s.kept, narrow: narrow, plants: &p, plan: plan && round == 0})
 		if text, mine := environment(err); mine {
 			s.cut = text
 		} else if err != nil {
-			return err
+			return nil, nil, err
 		}
 		s.take(c, p, round > 0 && narrow != nil)
 		blamed := v.blame(c, s)
@@ -85,10 +99,69 @@ func (v *verdict) runBaseTests(ctx context.Context) error {
 	}
 	s.tests = outcomes(s.cases)
 	v.declared(s)
-	if len(v.edits) > 0 {
-		v.stood = s
+	return s, p, nil
+}
+
+// leaning is what the base's tests say with some of their helpers as they stood.
+type leaning struct {
+	stood *stood
+	edits []edit
+	alone bool // the helper may be the product's own
+}
+
+// runWithHelpers runs the base's tests once more with the files put back that they
+// lean on under other names. It is a run of its own: where such a file is the
+// product's after all, the first run still has the code of the change in it.
+func (v *verdict) runWithHelpers(ctx context.Context) error {
+	try := func(back []edit, alone bool) error {
+		w := *v
+		w.edits, w.helping = slices.Concat(v.edits, back), true
+		if w.allBack() {
+			return nil
+		}
+		s, _, err := w.stand(ctx, false)
+		if err == nil && (!alone || s.cut == "") {
+			v.leaning = append(v.leaning, leaning{s, back, alone})
+		}
+		return err
 	}
-	return v.mustFail(ctx, p, true, s.kept)
+	if len(v.helpers) > 0 {
+		if err := try(v.helpers, false); err != nil {
+			return err
+		}
+	}
+	for _, e := range v.alone {
+		if err := try([]edit{e}, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allBack reports whether nothing of the change would be left to be tested.
+func (v *verdict) allBack() bool {
+	return !slices.ContainsFunc(v.head.patch.files, func(f *gitdiff.File) bool {
+		return !slices.ContainsFunc(v.edits, func(e edit) bool { return e.name == f.OldName || e.name == f.NewName })
+	})
+}
+
+// changes tells the tests that pass only with the helpers as the change has them.
+func (l *leaning) changes(c *checker, told []pipeline.TestChange) []pipeline.TestChange {
+	var names []string
+	for _, e := range l.edits {
+		names = append(names, e.name)
+	}
+	var out []pipeline.TestChange
+	for _, change := range l.stood.changes(c, l.edits) {
+		broken := slices.Contains(l.stood.helpers, change.Test)
+		if slices.ContainsFunc(told, func(o pipeline.TestChange) bool { return o.Test == change.Test }) ||
+			broken && !slices.Contains(names, change.Test) || l.alone && (broken || l.stood.tests[change.Test].status != failed) {
+			continue
+		}
+		change.Files = names[:min(len(names), 10)]
+		out = append(out, change)
+	}
+	return out
 }
 
 // treeRun says how the tests of a commit are run for comparison.
@@ -97,10 +170,11 @@ type treeRun struct {
 	back   bool              // with the base's tests put back
 	kept   map[string]string // but for these
 	narrow []string
-	plants **planting // tests that must fail, to be planted
-	plan   bool       // make them up first
-	whole  bool       // for the suites that tell no tests apart, alone
-	all    bool       // whatever the suites can tell: the commit may have others
+	plants **planting      // tests that must fail, to be planted
+	plan   bool            // make them up first
+	whole  bool            // for the suites that tell no tests apart, alone
+	once   map[string]bool // the commands that are run, without running again what fails; nil: all
+	all    bool            // whatever the suites can tell: the commit may have others
 }
 
 // run runs tests once, in a fresh tree.
@@ -130,10 +204,17 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 		}
 		*r.plants = newPlanting(files)
 	}
-	p := *r.plants
+	var p *planting
+	if r.plants != nil {
+		p = *r.plants
+	}
 	c.worth = func(t *testcase) bool { return !p.made(t) && v.matters(t.name) }
 	if r.whole && !r.all {
 		c.only = func(s *suite) bool { return s.format == formatAny }
+		c.o.Config.Reruns = 0
+	}
+	if r.once != nil {
+		c.only = func(s *suite) bool { return r.once[s.done.Command] }
 		c.o.Config.Reruns = 0
 	}
 	if p != nil {
@@ -304,7 +385,7 @@ func (v *verdict) blame(c *checker, s *stood) map[string]string {
 				c.blameBuild(t, open, out)
 			default:
 				for name, e := range open {
-					if (e.role == runner || !isTestFile(name) || path.Base(name) == "conftest.py") && (t.file == name || t.whole && strings.Contains(t.err, name)) {
+					if (e.role == runner || !isTestFile(name) || path.Base(name) == "conftest.py") && (t.file == name && !v.helping || t.whole && strings.Contains(t.err, name)) {
 						out[name] = t.err
 					}
 				}
@@ -469,6 +550,9 @@ func (s *stood) changes(c *checker, edits []edit) []pipeline.TestChange {
 		if !is.ok() && was.status != failed && !kept && s.reason(name) == "" {
 			continue // gone or skipped as it stood, too: the edit is not the cause
 		}
+		if is.status == skipped {
+			why = "it is now skipped; as it stood: " + why
+		}
 		out = append(out, pipeline.TestChange{Test: name, Error: text.Head(why, changedBytes), Now: now(head, name), Files: touched(name, edits)})
 	}
 	if more := len(out) - maxChanged; more > 0 {
@@ -543,7 +627,7 @@ func (s *stood) reason(name string) string {
 		}
 		if t.group == "" || strings.HasPrefix(t.name, "/") {
 			suite = t.err
-		} else if within(t.group)(name) || within(strings.ReplaceAll(t.group, ".", "/")+".py")(name) {
+		} else if file, _, _ := strings.Cut(t.group, "::"); within(file)(name) || within(t.group)(name) || within(strings.ReplaceAll(t.group, ".", "/")+".py")(name) {
 			return t.err
 		}
 	}

@@ -86,7 +86,7 @@ func (c *checker) tampered() []pipeline.Finding {
 	}
 	t.weakened()
 	t.found = append(t.found, c.reached...)
-	return complete(append(t.found, unjustified(c.report.Changed)...))
+	return complete(append(t.found, unjustified(c.report.Changed, c.report.Names)...))
 }
 
 // index sorts the tests of both sides by what they will be looked up by.

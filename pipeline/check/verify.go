@@ -25,15 +25,19 @@ type Opener func(ctx context.Context, sha string) (Tree, error)
 
 // verdict is the judgement on one change.
 type verdict struct {
-	open   Opener
-	o      Options
-	head   *checker // the head with its own tests
-	suites []suite  // those of the head, not yet run
-	tests  map[string]outcome
-	edits  []edit   // files of the tests that the change touches
-	loose  []string // why the change might reach the runner itself; empty: it cannot
-	stood  *stood   // the base's tests on the head; nil: they are the head's own
-	found  []pipeline.Finding
+	open    Opener
+	o       Options
+	head    *checker // the head with its own tests
+	suites  []suite  // those of the head, not yet run
+	tests   map[string]outcome
+	edits   []edit    // files of the tests that the change touches
+	helpers []edit    // files that only tests or their commands use, by other names
+	alone   []edit    // of those the ones that may be the product's own
+	helping bool      // those are taken back, too: where one makes a test fail, that is what is asked
+	loose   []string  // why the change might reach the runner itself; empty: it cannot
+	stood   *stood    // the base's tests on the head; nil: they are the head's own
+	leaning []leaning // the same with helpers put back, too
+	found   []pipeline.Finding
 }
 
 // Verify judges a change. It runs the head's tests and, where the change touches
@@ -49,16 +53,22 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 	if err := v.runHead(ctx); err != nil {
 		return pipeline.TestReport{}, err
 	}
+	if err := v.newlyFlaky(ctx); err != nil {
+		return pipeline.TestReport{}, err
+	}
 	v.tests = outcomes(v.head.cases())
 	if o.Base != "" && len(v.head.suites) > 0 {
 		if err := v.runBaseTests(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
+		if err := v.runWithHelpers(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
 		if err := v.proveHead(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
 	}
-	v.head.stood = v.stood
+	v.head.stood, v.head.leaning = v.stood, v.leaning
 	v.head.reached = append(v.head.reached, v.found...)
 	v.head.edits = v.edits
 	v.head.summarise()
@@ -96,6 +106,9 @@ func (v *verdict) runHead(ctx context.Context) error {
 	c.reachesRunner(isTest)
 	v.loose = c.patch.loose(isTest)
 	c.inside = c.editedInside(isTest, read)
+	if err := v.supports(ctx, tree, read, used, makes); err != nil {
+		return err
+	}
 	if err := c.runAll(ctx); err != nil {
 		return err
 	}

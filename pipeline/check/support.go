@@ -1,0 +1,461 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+const (
+	maxSupports = 40   // changed files that are looked at
+	maxAlone    = 2    // of those that are put back one at a time
+	maxReferrer = 3000 // files that are read to learn what names a changed one
+)
+
+var (
+	toolDirs     = regexp.MustCompile(`(?i)(?:^|/)(?:tools?|scripts?|ci|hack|\.ci|\.github|mk|make|tasks?)/`)
+	supportNames = regexp.MustCompile(`(?i)(?:^|[/_.-])(?:tests?|testing|helpers?|fixtures?|mocks?|fakes?|stubs?|assert\w*|expect\w*|check(?:s|er|ing)?|verif\w+|support|specs?|cases|golden|samples?)(?:[/_.-]|$)`)
+	quoted       = regexp.MustCompile("[\"'`]([\\w.@~*+-]*(?:/[\\w.@~*+-]*)*)[\"'`]")
+	embedded     = regexp.MustCompile(`(?m)^//go:embed (.*)$`)
+	goTopLevel   = regexp.MustCompile(`(?m)^(?:func|type|var|const) (\w+)`)
+	goGrouped    = regexp.MustCompile(`(?m)^\t(\w+)`)
+	goGroup      = regexp.MustCompile(`(?ms)^(?:var|const|type) \($.*?^\)`)
+	canFail      = regexp.MustCompile(`\b(?:assert\w*|raise|throw|panic|fail\w*|Fatal\w*|Error[f]?|exit)\b`)
+	holdsCode    = map[string]*regexp.Regexp{
+		".go": regexp.MustCompile(`(?m)^func `),
+		".py": regexp.MustCompile(`(?m)^\s*(?:async )?(?:def|class) |\blambda\b`),
+		".js": regexp.MustCompile(`\bfunction\b|=>|(?m)^\s*(?:export\s+)?(?:default\s+)?class `),
+	}
+)
+
+// baseView is a repository as it was at the base, made of the head and the patch.
+type baseView struct {
+	v     *verdict
+	read  func(name string) ([]byte, bool) // of the head
+	used  map[string]bool
+	makes bool
+	begun map[string]bool // what the commands start; see started
+	files map[string]bool
+	texts map[string][]byte
+}
+
+// text returns a file of the base; nil where it is not there or no text.
+func (b *baseView) text(name string) []byte {
+	if had, ok := b.texts[name]; ok {
+		return had
+	}
+	var out []byte
+	touched := false
+	for _, f := range b.v.head.patch.files {
+		if f.OldName == name && !f.IsNew && !f.IsCopy {
+			out, touched = textBefore(f, b.read), true
+			break
+		}
+		touched = touched || f.NewName == name
+	}
+	if !touched {
+		out, _ = b.read(name)
+	}
+	b.texts[name] = out
+	return out
+}
+
+func extension(name string) string {
+	if languageOf(name) == &jsLang {
+		return ".js"
+	}
+	return path.Ext(name)
+}
+
+func isCode(name string) bool {
+	return languageOf(name) != &otherLang || compiled.MatchString(name) || odd.MatchString(name)
+}
+
+// serves reports whether a file looks as if it were there for tests alone.
+func (b *baseView) serves(name string) bool {
+	_, begun := b.begun[name]
+	if begun || b.v.head.patch.role(name, nil, b.used, b.makes) != product {
+		return true
+	}
+	re := frameworks[extension(name)]
+	return re != nil && re.Match(b.text(name))
+}
+
+// supports finds the changed files that no name gives away and by which tests of
+// the base pass or fail all the same: what the commands start, what tests import or
+// open, where nothing of the product does.
+func (v *verdict) supports(ctx context.Context, tree Tree, read func(string) ([]byte, bool), used map[string]bool, makes bool) error {
+	b := &baseView{v: v, read: read, used: used, makes: makes, files: map[string]bool{}, texts: map[string][]byte{}}
+	var open []edit
+	for _, f := range v.head.patch.files {
+		if f.OldName == "" || f.IsNew || f.IsCopy || len(open) == maxSupports {
+			continue
+		}
+		b.files[f.OldName] = true
+		e := edit{name: f.OldName, role: testSource, before: b.text(f.OldName)}
+		if v.head.patch.role(e.name, e.before, used, makes) != product || document.MatchString(e.name) || configFile.MatchString(e.name) {
+			continue
+		}
+		if !isCode(e.name) {
+			e.role = testData
+		}
+		open = append(open, e)
+	}
+	if len(open) == 0 || v.o.Base == "" {
+		return nil
+	}
+	names, err := v.list(ctx, tree, open)
+	if err != nil {
+		return err
+	}
+	for _, name := range names.all {
+		b.files[name] = true
+	}
+	b.begun = b.started()
+	var rest []edit
+	for _, e := range open {
+		tests, product := b.named(e, names.near)
+		switch direct, reached := b.begun[e.name]; {
+		case reached && (!direct || !isCode(e.name) || toolDirs.MatchString(e.name) || supportNames.MatchString(e.name)):
+			e.role = runner
+			v.helpers = append(v.helpers, e)
+		case !tests && !reached || product:
+		case !reached && b.sure(e):
+			v.helpers = append(v.helpers, e)
+		case !reached && slices.ContainsFunc(open, func(o edit) bool { return o.name != e.name && isCode(o.name) && b.names(e.name, o) }):
+			// It goes with what it uses, and does not run without.
+		case canFail.Match(e.before) && extension(e.name) != ".go":
+			rest = append(rest, e)
+		}
+	}
+	if len(rest)+len(v.helpers) > 1 || len(rest) > 0 && len(open) > len(rest) {
+		v.alone = rest[:min(len(rest), maxAlone)]
+	}
+	return nil
+}
+
+// sure reports whether a file that tests alone name is one of theirs, and not the
+// code under test.
+func (b *baseView) sure(e edit) bool {
+	if !isCode(e.name) {
+		return true
+	}
+	ext := extension(e.name)
+	if re := frameworks[ext]; re != nil && re.Match(e.before) {
+		return true
+	}
+	re := holdsCode[ext]
+	if re != nil && !re.Match(e.before) {
+		return true // a table of values
+	}
+	return ext != ".go" && supportNames.MatchString(e.name) && canFail.Match(e.before)
+}
+
+// listed are the files of a tree, and those of them in which a word stands that
+// names a changed file.
+type listed struct{ all, near []string }
+
+const listScript = `find . \( -name .git -o -name .venv -o -name ` + scratch + ` \) -prune -o -type f -size -1024k -print | grep -v '/node_modules/.*/node_modules/' | head -n 40000
+echo //
+grep -rlIwF --exclude-dir=.git --exclude-dir=.venv --exclude-dir=node_modules "$@" . | head -n 4000`
+
+func (v *verdict) list(ctx context.Context, tree Tree, open []edit) (listed, error) {
+	args := []string{"sh", "-c", listScript, "sh"}
+	seen := map[string]bool{}
+	for _, e := range open {
+		for _, word := range v.words(e) {
+			if !seen[word] {
+				seen[word] = true
+				args = append(args, "-e", word)
+			}
+		}
+	}
+	res, err := tree.Run(ctx, pipeline.Command{Args: args, Timeout: time.Minute})
+	if err != nil {
+		return listed{}, err
+	}
+	var out listed
+	into := &out.all
+	for line := range strings.Lines(string(res.Stdout)) {
+		if line = strings.TrimSpace(line); line == "//" {
+			into = &out.near
+		} else if line != "" {
+			*into = append(*into, path.Clean(line))
+		}
+	}
+	for _, f := range v.head.patch.files { // as they were, they may name others
+		if f.OldName != "" && !f.IsNew {
+			out.near = append(out.near, f.OldName)
+		}
+	}
+	slices.Sort(out.near)
+	out.near = slices.Compact(out.near)
+	return out, nil
+}
+
+// words returns what must stand in a file that names another.
+func (v *verdict) words(e edit) []string {
+	base, dir := path.Base(e.name), path.Base(path.Dir(e.name))
+	stem := strings.TrimSuffix(base, path.Ext(base))
+	if stem == "__init__" || stem == "index" {
+		stem = dir
+	}
+	out := []string{stem, base}
+	if (!isCode(e.name) || path.Ext(e.name) == ".go") && dir != "." {
+		out = append(out, dir)
+	}
+	if path.Ext(e.name) == ".go" {
+		out = append(out, identifiers(e.before)...)
+	}
+	return out
+}
+
+// identifiers lists what a Go file declares, but for methods.
+func identifiers(source []byte) []string {
+	var out []string
+	for _, m := range goTopLevel.FindAllSubmatch(source, -1) {
+		out = append(out, string(m[1]))
+	}
+	for _, group := range goGroup.FindAll(source, -1) {
+		for _, m := range goGrouped.FindAllSubmatch(group, -1) {
+			out = append(out, string(m[1]))
+		}
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return s == "_" || s == "init" || s == "main" })
+}
+
+// named reports whether tests name a file, and whether the product does.
+func (b *baseView) named(e edit, near []string) (tests, inProduct bool) {
+	for i, name := range near {
+		if name == e.name || i > maxReferrer || document.MatchString(name) || strings.HasPrefix(name, ".github/") {
+			continue
+		}
+		if !b.names(name, e) {
+			continue
+		}
+		if b.serves(name) {
+			tests = true
+		} else if isCode(name) {
+			inProduct = true
+		}
+	}
+	return tests, inProduct
+}
+
+// names reports whether one file of the base imports or opens another.
+func (b *baseView) names(from string, e edit) bool {
+	source := b.text(from)
+	ext := extension(from)
+	switch {
+	case len(source) == 0:
+		return false
+	case ext == ".go" && path.Ext(e.name) == ".go":
+		return b.v.goNames(from, source, e)
+	case ext == ".py" && path.Ext(e.name) == ".py":
+		return pythonNames(source, e.name)
+	}
+	lits := literals(source)
+	if ext == ".js" && extension(e.name) == ".js" {
+		return slices.ContainsFunc(lits, func(lit string) bool { return jsNames(from, lit, e.name) })
+	}
+	base, dir := path.Base(e.name), path.Base(path.Dir(e.name))
+	return slices.ContainsFunc(lits, func(lit string) bool {
+		last := path.Base(lit)
+		glob, _ := path.Match(last, base)
+		return last == base || strings.Contains(last, "*") && glob || !isCode(e.name) && dir != "." && last == dir
+	})
+}
+
+func literals(source []byte) []string {
+	var out []string
+	for _, m := range quoted.FindAllSubmatch(source, -1) {
+		if len(m[1]) > 1 {
+			out = append(out, string(m[1]))
+		}
+	}
+	for _, m := range embedded.FindAllSubmatch(source, -1) {
+		out = append(out, strings.Fields(string(m[1]))...)
+	}
+	return out
+}
+
+func (v *verdict) goNames(from string, source []byte, e edit) bool {
+	dir := path.Dir(e.name)
+	qualifier := ""
+	if path.Dir(from) != dir {
+		pkg := v.head.packageOf(dir)
+		if _, outside, ok := strings.Cut("/"+dir, "/vendor/"); ok {
+			pkg = outside
+		}
+		if !strings.Contains(string(source), `"`+pkg+`"`) {
+			return false
+		}
+		qualifier = `\.`
+	}
+	ids := identifiers(e.before)
+	if len(ids) == 0 {
+		return qualifier != ""
+	}
+	return regexp.MustCompile(qualifier + `\b(?:` + strings.Join(ids, "|") + `)\b`).Match(source)
+}
+
+func pythonNames(source []byte, name string) bool {
+	base := path.Base(name)
+	stem := strings.TrimSuffix(base, ".py")
+	if stem == "__init__" {
+		stem = path.Base(path.Dir(name))
+	}
+	stem = regexp.QuoteMeta(stem)
+	return regexp.MustCompile(`(?m)^\s*(?:from\s+[\w.]*\b` + stem + `\b|import\s+[^\n#]*\b` + stem + `\b|from\s+[\w.]+\s+import\s+[^\n#]*\b` + stem + `\b)|["'](?:[\w./-]*[./])?` + stem + `(?:\.py)?["']`).Match(source)
+}
+
+func jsNames(from, lit, name string) bool {
+	bare := strings.TrimSuffix(strings.TrimSuffix(name, path.Ext(name)), "/index")
+	fits := func(p string) bool { return p == name || strings.TrimSuffix(p, path.Ext(p)) == bare || p == bare }
+	if strings.HasPrefix(lit, ".") {
+		return fits(path.Join(path.Dir(from), lit))
+	}
+	if _, in, ok := strings.Cut("/"+name, "/node_modules/"); ok {
+		return in == lit || strings.HasPrefix(in, lit+"/")
+	}
+	lit = strings.TrimLeft(lit, "@~/")
+	return strings.Contains(lit, "/") && (fits(lit) || strings.HasSuffix(bare, "/"+strings.TrimSuffix(lit, path.Ext(lit))))
+}
+
+// started follows the test commands through the files that they name to those that
+// these call and import. The value tells what a command names itself. Code of
+// another directory is the product, where it is imported and not started.
+func (b *baseView) started() map[string]bool {
+	out := map[string]bool{}
+	type script struct{ dir, name, text string }
+	var todo []script
+	found := func(direct bool, dir string, words []string) {
+		for _, w := range words {
+			for _, name := range []string{path.Join(dir, w), path.Clean(w)} {
+				if _, known := out[name]; !b.files[name] || known {
+					continue
+				}
+				out[name] = direct
+				todo = append(todo, script{dir, name, string(b.text(name))})
+			}
+		}
+	}
+	for _, s := range b.v.head.suites {
+		for _, text := range b.commandTexts(s) {
+			found(true, s.dir, pathWord.FindAllString(text, -1))
+		}
+	}
+	for len(todo) > 0 && len(out) < 200 {
+		s := todo[0]
+		todo = todo[1:]
+		here := path.Dir(s.name)
+		switch ext := extension(s.name); {
+		case isTestFile(s.name):
+		case !isCode(s.name) && dataPath.MatchString(s.name):
+		case languageOf(s.name) == &otherLang:
+			found(false, s.dir, pathWord.FindAllString(s.text, -1))
+		default:
+			lits := literals([]byte(s.text))
+			if ext == ".py" {
+				for _, m := range pythonImport.FindAllStringSubmatch(s.text, -1) {
+					lits = append(lits, "./"+strings.ReplaceAll(strings.TrimLeft(m[1], "."), ".", "/")+".py")
+				}
+			}
+			for _, lit := range lits {
+				for _, name := range []string{path.Join(here, lit), path.Join(s.dir, lit), path.Join(here, lit) + path.Ext(s.name), path.Join(here, lit, "index.js")} {
+					beside := here != "." && strings.HasPrefix(name, here+"/") || supportNames.MatchString(name)
+					if b.files[name] && (!isCode(name) || beside) {
+						found(false, ".", []string{name})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+var (
+	pythonImport = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+([\w.]+)`)
+	npmRun       = regexp.MustCompile(`\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+|run-script\s+)?([\w:-]+)`)
+	makeRun      = regexp.MustCompile(`\b(?:make|gmake|just)\b((?:\s+-\S+)*(?:\s+[\w.:-]+)*)`)
+)
+
+// commandTexts returns a suite's command, and what it stands for in package.json
+// or in a Makefile.
+func (b *baseView) commandTexts(s *suite) []string {
+	out := []string{strings.Join(s.args, " ")}
+	var pkg struct{ Scripts map[string]string }
+	_ = json.Unmarshal(b.text(path.Join(s.dir, "package.json")), &pkg)
+	done := map[string]bool{}
+	for i := 0; i < len(out) && i < 50; i++ {
+		for _, m := range npmRun.FindAllStringSubmatch(out[i], -1) {
+			for _, name := range []string{"pre" + m[1], m[1], "post" + m[1]} {
+				if text := pkg.Scripts[name]; text != "" && !done[name] {
+					done[name] = true
+					out = append(out, text)
+				}
+			}
+		}
+		for _, m := range makeRun.FindAllStringSubmatch(out[i], -1) {
+			for _, target := range append(strings.Fields(m[1]), "") {
+				if done["make "+target] || strings.HasPrefix(target, "-") {
+					continue
+				}
+				done["make "+target] = true
+				out = append(out, b.recipe(s.dir, target)...)
+			}
+		}
+	}
+	return out
+}
+
+// recipe returns what a target of a Makefile runs: its lines, and the targets that
+// it waits for, as a command.
+func (b *baseView) recipe(dir, target string) []string {
+	var out []string
+	for _, name := range []string{"GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile"} {
+		in := false
+		for _, line := range strings.Split(withIncludes(string(b.text(path.Join(dir, name))), func(n string) []byte { return b.text(path.Join(dir, n)) }), "\n") {
+			heads, needs, ok := strings.Cut(line, ":")
+			switch {
+			case strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "  "):
+				if in {
+					out = append(out, line)
+				}
+			case ok && !strings.HasPrefix(needs, "="):
+				if in = slices.Contains(strings.Fields(heads), target) && target != ""; in && strings.TrimSpace(needs) != "" {
+					out = append(out, "make "+needs)
+				}
+			}
+		}
+	}
+	return out
+}
+
+var makeInclude = regexp.MustCompile(`(?m)^[-s]?include\s+(.+)$`)
+
+// withIncludes adds to a Makefile those that it includes by plain names.
+func withIncludes(text string, read func(name string) []byte) string {
+	done := map[string]bool{}
+	for i := 0; i < 20; i++ {
+		grew := false
+		for _, m := range makeInclude.FindAllStringSubmatch(text, -1) {
+			for _, name := range strings.Fields(m[1]) {
+				if !done[name] && !strings.ContainsAny(name, "$*%") {
+					done[name], grew = true, true
+					text += "\n" + string(read(name))
+				}
+			}
+		}
+		if !grew {
+			break
+		}
+	}
+	return text
+}
