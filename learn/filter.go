@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"forge/learn/predict"
 	"forge/pipeline"
@@ -16,6 +17,9 @@ type Suppressed struct {
 	Why      string           // for people
 	Learning int64            // because of which one; 0: the prediction
 	Key      string           // of the learning
+	By       pipeline.Actor   // of a dismissal: whose
+	At       time.Time        // and when
+	Signal   string           // key of the signal that it was
 }
 
 // Filter says which findings are posted. What people dismissed does not come
@@ -24,7 +28,8 @@ type Suppressed struct {
 // too, but a remark's never for what blocks; when the code changed, the finding is
 // posted again (lessons 3). What people
 // here would most likely dismiss is held back, too, unless it blocks a merge; with a
-// nil predictor it is not. A critical finding about security is always posted. Filter
+// nil predictor it is not. What blocks is held back in a named person's name alone;
+// what is critical, or about security and blocks, is always posted. Filter
 // is deterministic, and keeps the findings' order.
 func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *predict.Predictor) (kept []pipeline.Finding, held []Suppressed) {
 	var dismissals []*pipeline.Learning
@@ -48,12 +53,14 @@ func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *
 }
 
 func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *predict.Predictor) *Suppressed {
-	if f.Severity == pipeline.SeverityCritical && f.Category == "security" {
+	blocks := f.Severity.Blocks()
+	if blocks && (f.Severity != pipeline.SeverityError || f.Category == "security") {
 		return nil
 	}
 	for _, l := range dismissals {
-		if same(f, l) {
-			return &Suppressed{Why: fmt.Sprintf("%s dismissed it for this code on %s", who(l), l.Created.Format("2006-01-02")), Learning: l.ID, Key: l.Key}
+		if same(f, l) && !(blocks && l.Author.Login == "") {
+			return &Suppressed{Why: fmt.Sprintf("%s dismissed it for this code on %s", who(l), l.Created.Format("2006-01-02")), Learning: l.ID, Key: l.Key,
+				By: l.Author, At: l.Created, Signal: l.Signal}
 		}
 	}
 	if q := predictor.Predict(f); q.Held {

@@ -194,6 +194,8 @@ func TestFilter(t *testing.T) {
 	one := []pipeline.Learning{dismissedBy(1, f)}
 	withdrawn := dismissedBy(1, f)
 	withdrawn.State = Withdrawn
+	nobody := dismissedBy(1, f)
+	nobody.Author = pipeline.Actor{}
 	for _, c := range []struct {
 		name    string
 		finding pipeline.Finding
@@ -212,7 +214,9 @@ func TestFilter(t *testing.T) {
 		{"another thing about the same code", with(func(f *pipeline.Finding) { f.Fingerprint, f.Message = "fp4", "a deadlock when the channel is full" }), one, "error"},
 		{"taken back", f, []pipeline.Learning{withdrawn}, "error"},
 		{"critical security", with(func(f *pipeline.Finding) { f.Severity, f.Category = "critical", "security" }), []pipeline.Learning{dismissedBy(1, with(func(f *pipeline.Finding) { f.Category = "security" }))}, "critical"},
-		{"critical, not security", with(func(f *pipeline.Finding) { f.Severity = "critical" }), one, ""},
+		{"critical, not security", with(func(f *pipeline.Finding) { f.Severity = "critical" }), one, "critical"},
+		{"about security, and it blocks", with(func(f *pipeline.Finding) { f.Category = "security" }), []pipeline.Learning{dismissedBy(1, with(func(f *pipeline.Finding) { f.Category = "security" }))}, "error"},
+		{"an error, by nobody who is named", f, []pipeline.Learning{nobody}, "error"},
 	} {
 		kept, held := Filter([]pipeline.Finding{c.finding}, c.memory, nil)
 		got := ""

@@ -64,6 +64,7 @@ func (r *Run) publishRefused() bool {
 // next finds the next step of a run that is running and in no phase.
 func (r *Run) next() []Action {
 	it := r.Current()
+	settled := r.dismissedAll(it)
 	switch {
 	case r.Plan == nil && r.Baseline != nil && r.Baseline.None != "" && !r.Untested: // before planning is paid for
 		return r.stopAt(Guard{Name: GuardNoTests, Phase: PhasePlan, Detail: "Nothing can be verified without tests: " + r.Baseline.None})
@@ -84,14 +85,14 @@ func (r *Run) next() []Action {
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: 1, Mode: ModeFresh})
 	case it.Result == "failed": // bounced; normally entered together with the bounce
 		return r.begin(r.rework())
-	case it.Impl == nil:
+	case it.Impl == nil && !settled && (it.Review == nil || !it.Review.Ruled || it.Review.Head != r.Head):
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
-	case it.Impl.Unable != "":
+	case it.Impl != nil && it.Impl.Unable != "" && !(settled && it.Impl.Head == it.Impl.Parent):
 		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: "The implementer needs a clarification: " + it.Impl.Unable})
-	case !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head && r.Counters.EmptyRounds >= staleLimit:
+	case r.nothingDone(it) && !settled && r.Counters.EmptyRounds >= staleLimit:
 		return r.stopAt(Guard{Name: GuardNoProgress, Phase: PhaseImplement, Value: int64(r.Counters.EmptyRounds), Limit: staleLimit,
 			Detail: fmt.Sprintf("The implementer changed nothing, %s.", map[bool]string{true: "twice", false: "again and again"}[r.Counters.EmptyRounds == staleLimit])})
-	case !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head:
+	case r.nothingDone(it) && !settled:
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Update != nil && len(it.Update.Conflicts) > 0:
 		return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseUpdate, Value: int64(len(it.Update.Conflicts)), Limit: 0,
@@ -102,6 +103,18 @@ func (r *Run) next() []Action {
 		return r.afterReview(it)
 	}
 	return r.afterTests(it)
+}
+
+// nothingDone reports that the implementer left the head as it was, with nothing that
+// the reviewer has to rule on.
+func (r *Run) nothingDone(it *Iteration) bool {
+	return it.Impl != nil && it.Review == nil && !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head
+}
+
+// dismissedAll reports that a human has dismissed what an iteration was to mend, so that
+// nothing of it is left: the head is reviewed as it is.
+func (r *Run) dismissedAll(it *Iteration) bool {
+	return it != nil && it.Mode == ModeFixFindings && len(r.dismissals()) > 0 && len(r.unresolved()) == 0
 }
 
 // begin enters a phase. The run's Seq makes the event's ID unique and keeps it

@@ -164,6 +164,6 @@ func (r *Run) Dismissals(events []Event, at time.Time) []Event {
 
 // aboutFindings reports whether the gate asks because of what a review found.
 func (g *Gate) aboutFindings() bool {
-	return g.Guard != nil && g.Guard.Phase == PhaseReview && slices.Contains([]GuardName{GuardSameFinding, GuardDiminishing, GuardDoubts, GuardBounces,
+	return g.Guard != nil && g.Guard.Name == GuardNoProgress || g.Guard != nil && g.Guard.Phase == PhaseReview && slices.Contains([]GuardName{GuardSameFinding, GuardDiminishing, GuardDoubts, GuardBounces,
 		GuardIterations, GuardBreaker, GuardDispute}, g.Guard.Name)
 }

@@ -216,3 +216,20 @@ func TestDisagreement(t *testing.T) {
 		t.Errorf("guard = %+v", g)
 	}
 }
+
+// Covers V3, T8: a finding that blocks and is held back because of a dismissal elsewhere
+// passes in that person's name, with the place where they said so.
+func TestHeldBackIsNamed(t *testing.T) {
+	r := verified(false)
+	r.Published.Pull = &PullRef{Number: 8, URL: "https://github.com/acme/shop/pull/8"}
+	r.Iterations[0].Review.Held = []HeldBack{
+		{Finding: Finding{Severity: SeverityError, Message: "it loses the sign"}, By: Actor{Login: "ann"}, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Pull: 46, Comment: 5},
+		{Finding: Finding{Severity: SeverityWarning, Message: "a nit"}, By: Actor{Login: "ann"}},
+		{Finding: Finding{Severity: SeverityError, Message: "in an older run"}},
+	}
+	got := r.Exceptions()
+	want := "1 error held back, dismissed by @ann on 2026-01-02 in https://github.com/acme/shop/pull/46#discussion_r5 : it loses the sign"
+	if len(got) != 1 || got[0].What != want || got[0].By.Login != "ann" {
+		t.Errorf("exceptions %+v, want %q by ann", got, want)
+	}
+}

@@ -43,7 +43,7 @@ func Report(r *Run, iteration int) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "### Validation report, iteration %d of %d\n\n", it.Number, r.MaxIterations())
-	reportSummary(&b, it)
+	r.reportSummary(&b, it)
 	if iteration > 1 {
 		r.reportNotes(&b, iteration)
 	}
@@ -53,10 +53,19 @@ func Report(r *Run, iteration int) string {
 	return b.String()
 }
 
-func reportSummary(b *strings.Builder, it *Iteration) {
+func (r *Run) reportSummary(b *strings.Builder, it *Iteration) {
 	t := it.Tests
 	if t == nil {
-		b.WriteString("Tests: not run, because the review sent the work back.\n\n")
+		why := "not run yet"
+		switch {
+		case it.Result == "failed":
+			why = "not run, because the review sent the work back"
+		case it == r.Current() && r.Gate() != nil:
+			why = "not run, because a human must decide first"
+		case r.State.Ended():
+			why = "not run"
+		}
+		fmt.Fprintf(b, "Tests: %s.\n\n", why)
 		return
 	}
 	for _, line := range t.Setup {
@@ -69,12 +78,16 @@ func reportSummary(b *strings.Builder, it *Iteration) {
 		fmt.Fprintf(b, "Tests: none. %s\n\n", t.None)
 		return
 	}
-	b.WriteString("| total | passed | failed | skipped | coverage | of changed lines |\n| --- | --- | --- | --- | --- | --- |\n")
+	column, rule, before := "", "", ""
+	if n := len(t.Before); n > 0 {
+		column, rule, before = " failed before |", " --- |", fmt.Sprintf(" %d |", n)
+	}
+	b.WriteString("| total | passed | failed |" + column + " skipped | coverage | of changed lines |\n| --- | --- | --- |" + rule + " --- | --- | --- |\n")
 	lines, changed := "–", "–"
 	if c := t.Coverage; c != nil {
 		lines, changed = percent(c.Lines), percent(c.Changed)
 	}
-	fmt.Fprintf(b, "| %d | %d | %d | %d | %s | %s |\n\n", t.Total, t.Passed, t.Failed, t.Skipped, lines, changed)
+	fmt.Fprintf(b, "| %d | %d | %d |%s %d | %s | %s |\n\n", t.Total, t.Passed, t.Failed, before, t.Skipped, lines, changed)
 }
 
 func percent(v float64) string {

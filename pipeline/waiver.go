@@ -36,7 +36,32 @@ func (r *Run) Exceptions() []Waiver {
 	derived := r.dismissals()
 	derived = slices.DeleteFunc(derived, func(w Waiver) bool { return said(GuardDispute, w.By.Login) })
 	derived = append(derived, r.knownElsewhere(func(login string) bool { return said(GuardKnown, login) })...)
+	derived = append(derived, r.heldBack()...)
 	return append(out, derived...)
+}
+
+// heldBack are the findings of the last review that would block, and that are not posted
+// because somebody has dismissed them elsewhere: they pass in that person's name.
+func (r *Run) heldBack() (out []Waiver) {
+	it := r.Current()
+	if it == nil || it.Review == nil {
+		return nil
+	}
+	for _, h := range it.Review.Held {
+		if !h.Finding.Severity.Blocks() || h.By.Login == "" {
+			continue
+		}
+		where := ""
+		switch p := r.Published.Pull; {
+		case h.Pull > 0 && h.Comment > 0 && p != nil && strings.HasSuffix(p.URL, fmt.Sprintf("/%d", p.Number)):
+			where = fmt.Sprintf(" in %s%d#discussion_r%d", strings.TrimSuffix(p.URL, fmt.Sprint(p.Number)), h.Pull, h.Comment)
+		case h.Pull > 0:
+			where = fmt.Sprintf(" in #%d", h.Pull)
+		}
+		out = append(out, Waiver{Guard: GuardDispute, By: h.By, What: fmt.Sprintf("1 %s held back, dismissed by @%s on %s%s : %s",
+			h.Finding.Severity, h.By.Login, h.At.UTC().Format("2006-01-02"), where, text.Clip(text.OneLine(h.Finding.Message), 200))})
+	}
+	return out
 }
 
 // counts reports whether the head would not be verified without a waiver.

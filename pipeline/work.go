@@ -122,6 +122,13 @@ type HeldBack struct {
 	Finding  Finding `json:"finding"`
 	Why      string  `json:"why"`                // for people
 	Learning int64   `json:"learning,omitempty"` // because of which one; 0: by prediction
+
+	// Of a dismissal: who, when and where. What blocks is let pass in that person's name;
+	// what an older version held back names nobody.
+	By      Actor     `json:"by,omitzero"`
+	At      time.Time `json:"at,omitzero"`
+	Pull    int       `json:"pull,omitempty"`
+	Comment int64     `json:"comment,omitempty"`
 }
 
 // String says what was held back, where, and why, in a line.

@@ -180,7 +180,8 @@ func TestResume(t *testing.T) {
 		t.Fatalf("interrupted: exit %d\n%s", code, out.String())
 	}
 	c.run(exitDone, []string{"verified"}, "resume", "1")
-	c.run(exitDone, []string{"reviewed and tested again", "verified"}, "resume", "1") // a verified run is looked at again
+	c.run(exitDone, []string{"is verified", "nothing to resume", "forge answer 1 continue"}, "resume", "1")
+	c.run(exitDone, []string{"reviewed and tested again", "verified"}, "answer", "1", "continue")
 	c.run(exitFailed, nil, "resume", "9")
 }
 

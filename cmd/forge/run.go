@@ -200,6 +200,10 @@ func resumeCommand() *cobra.Command {
 			if err := withStore(cmd, func(db *store.DB) error { run, err = loadRun(cmd.Context(), db, id); return err }); err != nil {
 				return err
 			}
+			if run.State == pipeline.StateVerified { // another review and test are paid for: they are asked for by name
+				fmt.Fprintf(cmd.OutOrStdout(), "Run %d is verified: %s. There is nothing to resume; `forge answer %d continue` has it reviewed and tested again.\n", id, run.Ended, id)
+				return nil
+			}
 			if run.State != pipeline.StateRunning {
 				return answer(cmd, id, pipeline.SlashCommand{Name: "resume"})
 			}

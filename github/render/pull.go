@@ -74,6 +74,9 @@ func (v Renderer) verdict() string {
 	case pipeline.StateFailed, pipeline.StateSkipped:
 		return quoted("CAUTION", "**Not finished**: "+v.line(r.Ended, 400))
 	}
+	if p := r.Published.Pull; p != nil && p.Ready {
+		return quoted("NOTE", "**Not verified yet.** What is here now has not passed review and tests; do not merge it before they have.")
+	}
 	return quoted("NOTE", "**Not verified yet.** This stays a draft until review and tests have both passed on its newest commit.")
 }
 

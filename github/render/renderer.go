@@ -406,8 +406,13 @@ func testsCell(it *pipeline.Iteration) string {
 		return "not run"
 	case t.None != "":
 		return "⚠️ none"
-	case t.OK():
-		return fmt.Sprintf("✅ %d of %d", t.Passed, t.Total)
 	}
-	return fmt.Sprintf("❌ %d of %d", t.Passed, t.Total)
+	before := ""
+	if n := len(t.Before); n > 0 {
+		before = fmt.Sprintf(", %d failed before", n)
+	}
+	if t.OK() {
+		return fmt.Sprintf("✅ %d of %d%s", t.Passed, t.Total, before)
+	}
+	return fmt.Sprintf("❌ %d of %d%s", t.Passed, t.Total, before)
 }

@@ -195,6 +195,9 @@ func (v Renderer) testPhase(it *pipeline.Iteration) (icon, words string) {
 	if t.Skipped > 0 {
 		words += fmt.Sprintf(", %d skipped", t.Skipped)
 	}
+	if n := len(t.Before); n > 0 {
+		words += fmt.Sprintf(", %d failed before this work", n)
+	}
 	if n := len(t.Flaky); n > 0 {
 		words += fmt.Sprintf(", %d flaky", n)
 	}

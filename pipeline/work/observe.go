@@ -145,8 +145,16 @@ func (e *Engine[W, T]) mergedRuns(ctx context.Context, p *inbound) (outcomes []s
 // calls the last one counts.
 func (e *Engine[W, T]) Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, T) error) error {
 	r, err := e.store.Load(ctx, run)
-	if err == nil {
-		_, err = e.appendIf(ctx, r, also, func(*pipeline.Run) ([]pipeline.Event, error) { return events, nil })
+	for err == nil {
+		if !r.State.Ended() {
+			_, err = e.appendIf(ctx, r, also, func(*pipeline.Run) ([]pipeline.Event, error) { return events, nil })
+			break
+		}
+		// Nobody has to be woken for it: a store that no server has used has no job tables.
+		if err = e.append(ctx, r, events, also); !isConflict(err) {
+			break
+		}
+		r, err = e.store.Load(ctx, run)
 	}
 	if err != nil {
 		return fmt.Errorf("record in run %d: %w", run, err)
