@@ -253,7 +253,11 @@ func completed(d pipeline.Data) line {
 // is known; the repository's own checks are looked at until they end.
 func waits(a *pipeline.Await) line {
 	if a.Model {
-		return line{"waiting", fmt.Sprintf("for the model's provider, until %s", a.Next.Local().Format("15:04"))}
+		text := fmt.Sprintf("for the model's provider, until %s", a.Next.Local().Format("15:04"))
+		if _, why, ok := strings.Cut(a.What, " ("); ok {
+			text += " (" + why
+		}
+		return line{"waiting", text}
 	}
 	return line{"waiting", fmt.Sprintf("for %s, until %s at most", a.What, a.Until.Local().Format("15:04"))}
 }

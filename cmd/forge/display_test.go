@@ -27,7 +27,8 @@ func TestNarrateTheVerdict(t *testing.T) {
 			[]string{"3 of 5 passed, 0 failed", "2 failed before this work and still fail: TestOld, TestOlder", "not green: go test ended with 2", "pytest did not run: python3 is not there", "1 pass only as this work changed them"}, ""},
 		{pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref, Tests: &pipeline.TestReport{Passed: 5, Total: 5}}, []string{"5 of 5 passed, 0 failed ("}, ";"},
 		{pipeline.EventRunVerified, pipeline.Data{}, []string{"review and tests passed on 1234567; let pass by @ann: 1 test failed before this work"}, "ann let pass"},
-		{pipeline.EventPhaseWaiting, pipeline.Data{Await: &pipeline.Await{Model: true, What: "x", Next: at, Until: at.Add(time.Hour)}}, []string{"for the model's provider, until 14:05"}, "at most"},
+		{pipeline.EventPhaseWaiting, pipeline.Data{Await: &pipeline.Await{Model: true, What: "the model's provider until 13:05 UTC (OpenAI refused the API key (401))", Next: at, Until: at.Add(time.Hour)}},
+			[]string{"for the model's provider, until 14:05 (OpenAI refused the API key (401))"}, "at most"},
 		{pipeline.EventPhaseWaiting, pipeline.Data{Await: &pipeline.Await{What: "the check lint", Next: at, Until: at.Add(time.Hour)}}, []string{"for the check lint, until 15:05 at most"}, ""},
 	} {
 		got := narrate(run, pipeline.Event{Type: tt.event, Data: tt.data}).text

@@ -39,6 +39,7 @@ type circuit struct {
 	failures int             // openings in a row
 	struck   int             // lesser failures in a row
 	why      *pipeline.Fault // of the last opening
+	late     bool            // it opened because of answers that had begun: only a whole one shows that it is back
 	changed  chan struct{}   // closed when any of this changes
 }
 
@@ -102,7 +103,18 @@ func (c *circuit) refusal(until time.Time) error {
 	return &fault
 }
 
-// succeeded takes in that a call is being answered.
+// answering takes in that an answer begins. That shows that a provider is back which
+// could not be reached; an answer may take minutes, and others need not wait for its
+// end. It says nothing where answers broke off.
+func (c *circuit) answering(p pass) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.probe && p.round == c.round && !c.late {
+		c.close()
+	}
+}
+
+// succeeded takes in that a call was answered.
 func (c *circuit) succeeded(p pass) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +130,7 @@ func (c *circuit) succeeded(p pass) {
 // close is for whoever holds the lock.
 func (c *circuit) close() {
 	c.round++
-	c.until, c.probing, c.failures, c.struck, c.why = time.Time{}, false, 0, 0, nil
+	c.until, c.probing, c.failures, c.struck, c.why, c.late = time.Time{}, false, 0, 0, nil, false
 	c.signal()
 	if c.closed != nil {
 		c.closed()
@@ -166,7 +178,7 @@ func (c *circuit) failed(p pass, f *failure) time.Time {
 	}
 	why := *f.fault // a copy: the caller's goes on to change
 	c.round++
-	c.until, c.probing, c.struck, c.why = now.Add(wait), false, 0, &why
+	c.until, c.probing, c.struck, c.why, c.late = now.Add(wait), false, 0, &why, f.kind.late()
 	c.signal()
 	if c.opened != nil {
 		c.opened(c.until, f)

@@ -45,7 +45,16 @@ func (k kind) passes() bool {
 
 // away reports whether it says that the provider is away for everybody, and not
 // only for this call.
-func (k kind) away() bool { return k == kindUnreachable || k == kindLimited || k == kindOverloaded }
+func (k kind) away() bool {
+	return k == kindUnreachable || k == kindLimited || k == kindOverloaded || k.servers()
+}
+
+// late reports whether it can happen after an answer has begun.
+func (k kind) late() bool { return k == kindBroken || k == kindSilent || k == kindAnswer }
+
+// servers reports whether it is the server's operator who has to act, for every run
+// and every model of the provider: nobody at a run can, so that runs wait for it.
+func (k kind) servers() bool { return k == kindKey || k == kindCredit || k == kindURL }
 
 // operators reports whether it is the server's operator who has to act.
 func (k kind) operators() bool {

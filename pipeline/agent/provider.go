@@ -99,7 +99,7 @@ func NewProviders(o ProviderOptions) *Providers {
 func (p *Providers) provider(name, setting, base, key string, headers map[string]string) *provider {
 	o := p.opts
 	timeout := cmp.Or(o.Credentials.Timeout, CallTimeout)
-	out := &provider{opts: o, told: map[trouble]bool{}, endpoint: &endpoint{
+	out := &provider{opts: o, told: map[trouble]int{}, endpoint: &endpoint{
 		provider: name, setting: setting, base: strings.TrimRight(base, "/"), key: key, headers: headers,
 		silence: timeout, idle: min(idleTimeout, timeout), total: totalFactor * timeout, client: newClient(), after: o.After,
 	}}
@@ -158,8 +158,9 @@ type provider struct {
 	opts    ProviderOptions
 	circuit *circuit
 
-	mu   sync.Mutex
-	told map[trouble]bool // what the operator has been told
+	mu    sync.Mutex
+	begun int             // calls
+	told  map[trouble]int // what the operator has been told, and how many calls had begun when it was last seen
 }
 
 type trouble struct {
@@ -167,20 +168,28 @@ type trouble struct {
 	model string // "" where it concerns every model
 }
 
-// settle takes in how a call went: the operator hears of what only they can mend,
-// once until it works again.
-func (p *provider) settle(model string, f *failure) {
+// begin numbers a call.
+func (p *provider) begin() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun++
+	return p.begun
+}
+
+// settle takes in how the n-th call went: the operator hears of what only they can
+// mend, once until it works again. A call from before the trouble does not show that.
+func (p *provider) settle(model string, n int, f *failure) {
 	p.mu.Lock()
 	tell := false
 	if f == nil {
-		maps.DeleteFunc(p.told, func(t trouble, _ bool) bool { return t.model == "" || t.model == model })
+		maps.DeleteFunc(p.told, func(t trouble, seen int) bool { return (t.model == "" || t.model == model) && seen < n })
 	} else if f.kind.operators() {
 		t := trouble{kind: f.kind}
 		if f.kind == kindModel || f.kind == kindPermission {
 			t.model = model
 		}
-		tell = !p.told[t]
-		p.told[t] = true
+		tell = p.told[t] == 0
+		p.told[t] = p.begun
 	}
 	p.mu.Unlock()
 	if tell {
@@ -224,12 +233,12 @@ func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 		if err != nil {
 			return Response{}, err
 		}
-		began := m.opts.Now()
+		began, n := m.opts.Now(), m.begin()
 		r, err := m.attempt(ctx, p, req)
 		var f *failure
 		switch {
 		case err == nil:
-			m.settle(m.name, nil)
+			m.settle(m.name, n, nil)
 			return r, nil
 		case !errors.As(err, &f): // the context's
 			m.circuit.abandoned(p)
@@ -241,9 +250,14 @@ func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 		case f.kind.passes() && f.refused && f.wait > 0: // not again at once, but then
 			f.fault.RetryAt = m.circuit.failed(p, f)
 			return Response{}, f
+		case f.kind.servers(): // asked again later, and not by every run
+			m.settle(m.name, n, f)
+			f.fault.Final = false
+			f.fault.RetryAt = m.circuit.failed(p, f)
+			return Response{}, f
 		case !f.kind.passes() || f.refused:
 			m.circuit.succeeded(p) // it is there, and answers
-			m.settle(m.name, f)
+			m.settle(m.name, n, f)
 			return Response{}, f
 		}
 		now := m.opts.Now()
@@ -283,12 +297,12 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 	if err != nil {
 		return Response{}, (&failure{kind: kindRequest, said: err.Error()}).describe(m.endpoint, m.name)
 	}
-	answers := sync.OnceFunc(func() { m.circuit.succeeded(p) })
+	begins := sync.OnceFunc(func() { m.circuit.answering(p) })
 	st := m.dialect.stream()
 	a, err := m.exchange(ctx, http.MethodPost, m.dialect.path(), body, func(ev event) (bool, error) {
 		done, err := st.add(ev)
 		if err == nil {
-			answers()
+			begins()
 		}
 		return done, err
 	})
@@ -301,9 +315,7 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 	case a.status != http.StatusOK:
 		err = m.refusal(m.dialect.path(), a, m.opts.Now())
 	case a.body != nil:
-		if r, err = m.dialect.decode(a.body); err == nil {
-			answers()
-		} else if !json.Valid(a.body) {
+		if r, err = m.dialect.decode(a.body); err != nil && !json.Valid(a.body) {
 			err = &failure{kind: kindURL, said: m.elsewhere(m.dialect.path(), a, bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("<")))}
 		}
 	default:
@@ -311,6 +323,7 @@ func (m *remote) attempt(ctx context.Context, p pass, req Request) (Response, er
 	}
 	switch {
 	case err == nil:
+		m.circuit.succeeded(p)
 		return m.counted(r, body), nil
 	case ctx.Err() != nil:
 		return Response{}, ctx.Err()

@@ -217,8 +217,8 @@ func TestProviderFaults(t *testing.T) {
 		say    string
 	}{
 		{400, true, "refused the request (400"},
-		{401, true, "check the key"},
-		{402, true, "credit"},
+		{401, false, "check the key"}, // waited for: it is every run's, and not theirs to mend,
+		{402, false, "credit"},
 		{403, true, "choose another model or key"},
 		{404, true, "does not know the model"},
 		{429, false, "limits the rate"},

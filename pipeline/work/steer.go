@@ -191,7 +191,7 @@ func (e *Engine[W, T]) awaitModel(known, run *pipeline.Run, act pipeline.Action,
 	}
 	// A wait that the provider asks for may be longer than the patience: people are told
 	// the time that comes first, and then asked.
-	w.Next = f.RetryAt.UTC()
+	w.Next = f.RetryAt.UTC().Add(time.Microsecond - 1).Truncate(time.Microsecond) // the clock's step: less is waited for again and again
 	if w.Until.Before(w.Next) {
 		w.Next = w.Until.UTC()
 	}
