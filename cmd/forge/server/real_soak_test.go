@@ -1,0 +1,179 @@
+//go:build soak
+
+package server
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+)
+
+// moduleFiles are a Go module's, from the module proxy.
+func moduleFiles(t *testing.T, module string) map[string]string {
+	t.Helper()
+	cmd := exec.Command("go", "mod", "download", "-json", module)
+	cmd.Dir = t.TempDir()
+	out, err := cmd.Output()
+	var info struct{ Dir string }
+	if jsonErr := json.Unmarshal(out, &info); err != nil || jsonErr != nil {
+		t.Skipf("needs %s from a module proxy: %v", module, err)
+	}
+	files := map[string]string{}
+	err = filepath.WalkDir(info.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(info.Dir, path)
+		files[filepath.ToSlash(rel)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// packageFiles are an npm package's, from its registry.
+func packageFiles(t *testing.T, pkg string) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("npm", "pack", "--silent", pkg)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skipf("needs %s from npm's registry: %v", pkg, err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, strings.TrimSpace(string(out))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zip, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for r := tar.NewReader(zip); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		text, readErr := io.ReadAll(r)
+		if err != nil || readErr != nil {
+			t.Fatal(err, readErr)
+		}
+		_, name, _ := strings.Cut(h.Name, "/")
+		files[name] = string(text)
+	}
+}
+
+// under moves files into a directory.
+func under(dir string, files map[string]string) map[string]string {
+	out := map[string]string{}
+	for name, text := range files {
+		out[dir+"/"+name] = text
+	}
+	return out
+}
+
+// tapeOf is a model that brings some files to how they are in a later version.
+func tapeOf(summary string, files map[string]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "-- planner 0/1 --\n>>> submit\nsummary: %[1]q\nsteps: [Do it]\ncriteria: [{id: AC1, text: %[1]q}]\n", summary)
+	n := 1
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		content, _ := json.Marshal(files[name])
+		fmt.Fprintf(&b, "-- implementer */%d --\n>>> write\npath: %s\ncontent: %s\n", n, name, content)
+		n++
+	}
+	fmt.Fprintf(&b, "-- implementer */%d --\n>>> submit\nsummary: %q\n", n, summary)
+	b.WriteString("-- compliance */1 --\n>>> submit\ncriteria: [{id: AC1, met: true, evidence: the tests}]\n-- quality */1 --\n>>> submit\nsummary: Right.\nrisk: 1\nfindings: []\n")
+	return b.String()
+}
+
+// Covers D1 with real projects that are not vendored: each has a bug that a later
+// version mended, with the test that shows it. The second run asks no registry.
+func TestRealProjects(t *testing.T) {
+	needTools(t)
+	for _, c := range []struct {
+		name          string
+		broken, fixed func(*testing.T) map[string]string
+		change        []string // files that the later version changed
+		atLeast       int      // tests that pass
+	}{
+		{"go-multierror: a method on nil",
+			func(t *testing.T) map[string]string {
+				return moduleFiles(t, "github.com/hashicorp/go-multierror@v1.1.0")
+			},
+			func(t *testing.T) map[string]string {
+				return moduleFiles(t, "github.com/hashicorp/go-multierror@v1.1.1")
+			},
+			[]string{"multierror.go", "multierror_test.go"}, 20},
+		{"go-immutable-radix: the lower bound of an iteration",
+			func(t *testing.T) map[string]string {
+				return moduleFiles(t, "github.com/hashicorp/go-immutable-radix@v1.3.0")
+			},
+			func(t *testing.T) map[string]string {
+				return moduleFiles(t, "github.com/hashicorp/go-immutable-radix@v1.3.1")
+			},
+			[]string{"iter.go", "iradix_test.go"}, 20},
+		{"minimist: prototypes through constructors",
+			func(t *testing.T) map[string]string { return packageFiles(t, "minimist@1.2.5") },
+			func(t *testing.T) map[string]string { return packageFiles(t, "minimist@1.2.6") },
+			[]string{"index.js", "test/proto.js"}, 10},
+		{"a workspace of minimist and mkdirp",
+			func(t *testing.T) map[string]string {
+				files := under("packages/minimist", packageFiles(t, "minimist@1.2.5"))
+				maps.Copy(files, under("packages/mkdirp", packageFiles(t, "mkdirp@0.5.4")))
+				files["package.json"] = `{"name":"both","private":true,"workspaces":["packages/*"]}`
+				return files
+			},
+			func(t *testing.T) map[string]string {
+				return under("packages/minimist", packageFiles(t, "minimist@1.2.6"))
+			},
+			[]string{"packages/minimist/index.js", "packages/minimist/test/proto.js"}, 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files, later := c.broken(t), c.fixed(t)
+			files["greet.sh"], files["test.sh"], files[".github/forge.yml"] = "", "", ""
+			change := map[string]string{}
+			for _, name := range c.change {
+				change[name] = later[name]
+			}
+			var installed []string
+			ts := newTestServer(t, testOptions{files: files, tape: tapeOf(c.name, change), title: c.name, body: "It is wrong, as the tests of the next version show.",
+				wire: func(o *Options) { o.Log = slog.New(slog.NewTextHandler(t.Output(), nil)) },
+				on: func(_ *testServer, r *pipeline.Run, e pipeline.Event) {
+					if e.Data.Tests != nil {
+						installed = append(installed, e.Data.Tests.Setup...)
+					}
+				}})
+			ts.label("acme")
+			begun := time.Now()
+			run, ok := ts.within(10*time.Minute, func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+			if !ok || run.State != pipeline.StateVerified {
+				t.Fatalf("%s, setup %q: %+v\n%s", run.State, installed, run.Gates, ts.comments())
+			}
+			tests := run.Current().Tests
+			t.Logf("verified after %.1fs: %d tests passed, %d failed before; %s", time.Since(begun).Seconds(), tests.Passed, len(tests.Before), tests.Setup)
+			if tests.Passed < c.atLeast || len(tests.Setup) == 0 || strings.Contains(strings.Join(tests.Setup, " "), "could not") {
+				t.Errorf("%d passed, setup: %q", tests.Passed, tests.Setup)
+			}
+		})
+	}
+}
