@@ -101,7 +101,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
 	root.PersistentFlags().String("log-format", formatText, "how log lines are written: text or json")
 	root.AddCommand(
-		serveCommand(), demoCommand(), labCommand(), runCommand(), runsCommand(), showCommand(),
+		serveCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
 		answerCommand(), resumeCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), metricsCommand(), monitoringCommand(), configCommand(), versionCommand(),
 	)
 	return root

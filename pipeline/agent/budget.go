@@ -77,6 +77,12 @@ func (p Prices) find(name string) (Price, bool) {
 	return Price{}, strings.HasPrefix(name, "tape:")
 }
 
+// Has reports whether a model's price is known.
+func (p Prices) Has(name string) bool {
+	_, ok := p.find(name)
+	return ok
+}
+
 // charge books what a model's usage costs, or that its cost is not known.
 func (p Prices) charge(model string, u *pipeline.Usage) {
 	if price, ok := p.find(model); ok {

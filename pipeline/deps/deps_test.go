@@ -53,7 +53,7 @@ func describe(r *Recipe) string {
 		}
 		for _, name := range slices.Sorted(maps.Keys(p.stage)) {
 			fmt.Fprintf(&b, "  file %s\n", name)
-			if path.Base(name) != "RECORD" && path.Base(name) != "package.json" {
+			if base := path.Base(name); base != "RECORD" && base != "package.json" && !strings.HasPrefix(base, "go.") {
 				for line := range strings.Lines(string(p.stage[name])) {
 					fmt.Fprintf(&b, "    | %s\n", strings.TrimRight(line, "\n"))
 				}

@@ -11,7 +11,9 @@ import (
 
 var (
 	requires = regexp.MustCompile(`(?m)^(?:require|tool|godebug)\b|^\t\S+ v\d`)
-	useLine  = regexp.MustCompile(`(?m)^\s*(?:use\s+)?"?(\.[^\s")]*|[A-Za-z0-9_][^\s")]*)"?\s*$`)
+	// localModule is a module that another directory of the repository stands in for.
+	localModule = regexp.MustCompile(`=>\s+"?(\.\.?/[^\s"]*)`)
+	useLine     = regexp.MustCompile(`(?m)^\s*(?:use\s+)?"?(\.[^\s")]*|[A-Za-z0-9_][^\s")]*)"?\s*$`)
 )
 
 // golang finds Go modules. All share one module cache; a workspace's modules are
@@ -28,7 +30,10 @@ func (f *finder) golang() ([]*Project, error) {
 		for _, module := range used(string(text)) {
 			p.Inputs = append(p.Inputs, f.existing(path.Join(dir, module), "go.mod", "go.sum")...)
 		}
-		out = append(out, f.goProject(p))
+		if err := f.goProject(p); err != nil {
+			return nil, err
+		}
+		out = append(out, p)
 	}
 	for _, dir := range f.dirs("go.mod") {
 		if f.has[path.Join(dir, "vendor/modules.txt")] || slices.ContainsFunc(out, func(p *Project) bool { return slices.Contains(p.Inputs, path.Join(dir, "go.mod")) }) {
@@ -39,7 +44,14 @@ func (f *finder) golang() ([]*Project, error) {
 			return nil, err
 		}
 		if requires.Match(text) {
-			out = append(out, f.goProject(&Project{Manager: "go", Dir: dir, Inputs: f.existing(dir, "go.mod", "go.sum")}))
+			p := &Project{Manager: "go", Dir: dir, Inputs: f.existing(dir, "go.mod", "go.sum")}
+			for _, m := range localModule.FindAllSubmatch(text, -1) {
+				p.Inputs = append(p.Inputs, f.existing(path.Join(dir, string(m[1])), "go.mod", "go.sum")...)
+			}
+			if err := f.goProject(p); err != nil {
+				return nil, err
+			}
+			out = append(out, p)
 		}
 	}
 	return out, nil
@@ -66,18 +78,29 @@ func used(text string) []string {
 	return out
 }
 
-func (f *finder) goProject(p *Project) *Project {
+// goProject downloads by copies of the manifests, because the go command completes
+// them where something is missing.
+func (f *finder) goProject(p *Project) error {
+	const copies = "go-manifests"
+	p.stage = map[string][]byte{}
+	for _, name := range p.Inputs {
+		text, err := f.read(name)
+		if err != nil {
+			return err
+		}
+		p.stage[path.Join(copies, name)] = text
+	}
 	p.Lacks = f.lacks("go", "go", "install Go")
 	sums := f.host.SumDB
 	if sums == "" {
 		sums = "off"
 	}
 	p.steps = []pipeline.Command{
-		{Dir: p.Dir, Args: []string{"go", "mod", "download"}, Timeout: timeout, Env: []string{
+		{Dir: path.Join(root, copies, p.Dir), Args: []string{"go", "mod", "download"}, Timeout: timeout, Env: []string{
 			"GOPROXY=" + f.host.Registry["go"], "GOSUMDB=" + sums, "GOMODCACHE=" + root + "/go", "GOFLAGS=-modcacherw -buildvcs=false", "GONOSUMDB=", "GOPRIVATE="}},
 		// The archives are not needed any more: their content is there.
 		{Dir: root, Args: []string{"find", root + "/go/cache/download", "-name", "*.zip", "-delete"}},
 	}
 	p.env = []string{"GOMODCACHE=" + root + "/go"}
-	return p
+	return nil
 }

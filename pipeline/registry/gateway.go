@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -238,6 +239,36 @@ func (g *Gateway) Has(k Kind) bool {
 		}
 	}
 	return false
+}
+
+// Trial is an attempt to reach a registry.
+type Trial struct {
+	Kind Kind
+	URL  string
+	Err  error // nil: something answered
+}
+
+// Try reaches for each registry, all at once. Whatever it answers counts.
+func (g *Gateway) Try(ctx context.Context) []Trial {
+	out := make([]Trial, len(g.registries))
+	var all sync.WaitGroup
+	for i, u := range g.registries {
+		all.Go(func() {
+			out[i] = Trial{Kind: u.Kind, URL: u.base.Redacted()}
+			req, err := http.NewRequestWithContext(ctx, http.MethodHead, u.base.String()+"/", nil)
+			if err == nil {
+				var res *http.Response
+				if res, err = u.client.Do(req); err == nil {
+					res.Body.Close()
+				}
+			}
+			if err != nil {
+				out[i].Err = plain(err)
+			}
+		})
+	}
+	all.Wait()
+	return out
 }
 
 // errUnlisted is for a kind without a registry.

@@ -204,6 +204,22 @@ func (x *Executor) changedInputs(ctx context.Context, run *pipeline.Run, recipe 
 	return []string{"the change edits what is installed: " + strings.Join(changed, ", ")}, nil
 }
 
+// explain adds to why tests could not run that their dependencies are not there.
+func (x *Executor) explain(run int64, sha string, err error) error {
+	var fault *pipeline.Fault
+	if !errors.As(err, &fault) {
+		return err
+	}
+	for _, line := range x.told(run, sha) {
+		if strings.HasPrefix(line, "could not install") {
+			told := *fault
+			told.Message += ". Forge " + line
+			return &told
+		}
+	}
+	return err
+}
+
 // told is what there is to say about the dependencies of a commit.
 func (x *Executor) told(run int64, sha string) []string {
 	x.mu.Lock()

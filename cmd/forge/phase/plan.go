@@ -19,7 +19,7 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	if baseline == nil {
 		report, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: run.Base, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout})
 		if err != nil {
-			return pipeline.Data{}, err
+			return pipeline.Data{}, x.explain(run.ID, planned(run), err)
 		}
 		baseline = &report
 		baseline.Setup = x.told(run.ID, planned(run))

@@ -82,7 +82,7 @@ func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job)
 	report, err := check.Verify(ctx, trees.open, opts)
 	report.Setup = x.told(run.ID, run.Head)
 	if err != nil || len(report.Changed) == 0 {
-		return report, err
+		return report, x.explain(run.ID, run.Head, err)
 	}
 	if job.Workspace, err = x.at(ctx, run, run.Head); err != nil {
 		return report, err

@@ -417,7 +417,7 @@ func (c *Config) Ready() error {
 			missing = append(missing, errors.New(text))
 		}
 	}
-	need(c.AppID != 0, "app_id is missing: set FORGE_APP_ID to the App's id (forge setup makes an App)")
+	need(c.AppID != 0, "app_id is missing: set FORGE_APP_ID to the App's id; it stands on the App's settings page")
 	need(c.PrivateKeyFile != "", "private_key_file is missing: set FORGE_PRIVATE_KEY_FILE to the App's .pem file")
 	need(c.WebhookSecret.Set(), "webhook_secret is missing: set FORGE_WEBHOOK_SECRET to what the App's webhook is set to; without it anybody could give orders")
 	var without []string

@@ -1,0 +1,478 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"golang.org/x/sys/unix"
+
+	"forge/cmd/forge/demo"
+	"forge/cmd/forge/settings"
+	"forge/github"
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/deps"
+	"forge/pipeline/sandbox"
+)
+
+// Grade is how bad something is.
+type Grade string
+
+// The grades. What is bad keeps runs from being verified, or the server from serving.
+const (
+	GradeOK   Grade = "ok"
+	GradeWarn Grade = "warning"
+	GradeBad  Grade = "bad"
+)
+
+// Diagnosis is what was found out about one thing that a server needs.
+type Diagnosis struct {
+	Area  string `json:"area"` // "settings", "disk", "model", …
+	Grade Grade  `json:"grade"`
+	Says  string `json:"says"`          // what is so
+	Fix   string `json:"fix,omitempty"` // what to do about it
+}
+
+// doctor collects diagnoses.
+type doctor struct {
+	o    Options
+	mu   sync.Mutex
+	list map[string][]Diagnosis // by area
+}
+
+func (d *doctor) say(area string, g Grade, fix, format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list[area] = append(d.list[area], Diagnosis{Area: area, Grade: g, Says: pipeline.Scrub(fmt.Sprintf(format, args...)), Fix: fix})
+}
+
+func (d *doctor) ok(area, format string, args ...any) { d.say(area, GradeOK, "", format, args...) }
+
+// areas is the order in which they are told.
+var areas = []string{"settings", "disk", "database", "git", "sandbox", "tools", "registries", "model", "github", "webhook", "installations", "repository"}
+
+// examineWithin is how long the look at one area may take.
+const examineWithin = 30 * time.Second
+
+// Doctor looks at everything that a server with these settings needs, and says what
+// is wrong and how to mend it. repo, OWNER/NAME, is looked at, too; "" is none. It
+// changes nothing but what every start makes: the state directory and the database.
+func Doctor(ctx context.Context, o Options, repo string) []Diagnosis {
+	d := &doctor{o: o, list: map[string][]Diagnosis{}}
+	var all sync.WaitGroup
+	for _, look := range []func(context.Context){d.settings, d.disk, d.database, d.git, d.sandbox, d.registries, d.model, func(ctx context.Context) { d.github(ctx, repo) }} {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, examineWithin)
+			defer cancel()
+			look(ctx)
+		})
+	}
+	all.Wait()
+	var out []Diagnosis
+	for _, a := range areas {
+		out = append(out, d.list[a]...)
+	}
+	return out
+}
+
+func (d *doctor) settings(context.Context) {
+	c := &d.o.Config
+	for _, w := range c.Warnings {
+		d.say("settings", GradeWarn, "see .github/docs/settings.md", "%s", w)
+	}
+	if err := c.Ready(); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			d.say("settings", GradeBad, "`forge serve` needs it; `forge run --repo` does without", "%s", strings.TrimSpace(line))
+		}
+		return
+	}
+	d.ok("settings", "nothing that `forge serve` needs is missing")
+}
+
+// A server should have this much free: one work tree, its caches and the database.
+const (
+	enoughDisk = 5 << 30
+	leastDisk  = 1 << 30
+)
+
+func (d *doctor) disk(context.Context) {
+	dir := d.o.Config.StateDir
+	if err := makeStateDir(dir); err != nil {
+		d.say("disk", GradeBad, "set state_dir to a directory that the server's user may make, or make it", "%v", err)
+		return
+	}
+	probe, err := os.CreateTemp(dir, "doctor-")
+	if err != nil {
+		d.say("disk", GradeBad, "give it to the server's user: chown -R USER "+dir, "the state directory cannot be written: %v", err)
+		return
+	}
+	probe.Close()
+	os.Remove(probe.Name())
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		d.say("disk", GradeWarn, "", "cannot tell how much is free in %s: %v", dir, err)
+		return
+	}
+	free := int64(st.Bavail) * st.Bsize
+	switch {
+	case free < leastDisk:
+		d.say("disk", GradeBad, "make room, or move state_dir", "%s has %s free; runs stop below 512 MB", dir, size(free))
+	case free < enoughDisk:
+		d.say("disk", GradeWarn, "make room: dependencies and build caches take up to 30 GB", "%s has %s free", dir, size(free))
+	default:
+		d.ok("disk", "%s has %s free", dir, size(free))
+	}
+}
+
+func size(n int64) string {
+	if n >= 1<<30 {
+		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+	}
+	return fmt.Sprintf("%d MB", n>>20)
+}
+
+func (d *doctor) database(ctx context.Context) {
+	db, err := openStore(ctx, d.o)
+	if err != nil {
+		d.say("database", GradeBad, "check database_url: a file's path, or postgres://USER:PASSWORD@HOST/NAME", "cannot be opened: %v", err)
+		return
+	}
+	defer db.Close()
+	if err := db.Writable(ctx); err != nil {
+		d.say("database", GradeBad, "is the disk full, or the file another user's?", "cannot be written: %v", err)
+		return
+	}
+	address := d.o.Config.DatabaseURL.Reveal()
+	if info, err := os.Stat(address); err == nil {
+		d.ok("database", "SQLite, %s, %s", address, size(info.Size()))
+		if mode := info.Mode().Perm(); mode&0o077 != 0 {
+			d.say("database", GradeWarn, "chmod 600 "+address, "others may read it (mode %04o)", mode)
+		}
+		return
+	}
+	d.ok("database", "can be written")
+}
+
+func (d *doctor) git(ctx context.Context) {
+	version := sandbox.HostTool(ctx, "git", "--version")
+	if version == "" {
+		d.say("git", GradeBad, "install git 2.39 or newer", "git is not installed")
+		return
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "git version %d.%d", &major, &minor); err == nil && (major < 2 || major == 2 && minor < 38) {
+		d.say("git", GradeBad, "install git 2.39 or newer: merges are tried with merge-tree --write-tree", "%s is too old", version)
+		return
+	}
+	d.ok("git", "%s", version)
+}
+
+// sandbox tries it, and looks which tools commands find in it.
+func (d *doctor) sandbox(ctx context.Context) {
+	if d.o.Config.UnsafeNoSandbox {
+		d.say("sandbox", GradeWarn, "remove unsafe_no_sandbox", "commands of repositories run without one, with all rights of the server's user")
+		return
+	}
+	spaces, _, err := newWorkspaces(d.o)
+	if err == nil {
+		err = spaces.Probe(ctx)
+	}
+	if err != nil {
+		d.say("sandbox", GradeBad, "without it no test runs", "%v", err)
+		return
+	}
+	d.ok("sandbox", "bubblewrap works: no network, no capabilities, a user of its own")
+	ws, err := spaces.Open(ctx, sandbox.OpenOptions{Name: "doctor", Cache: "doctor"})
+	if err != nil {
+		d.say("tools", GradeBad, "", "%v", err)
+		return
+	}
+	defer ws.Close()
+	r, err := ws.Run(ctx, pipeline.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}})
+	if err != nil {
+		d.say("tools", GradeBad, "", "%v", err)
+		return
+	}
+	tools := deps.ParseTools(string(r.Stdout))
+	var there []string
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		there = append(there, name+" ("+strings.TrimPrefix(strings.Join(strings.Fields(tools[name])[:min(2, len(strings.Fields(tools[name])))], " "), "go")+")")
+	}
+	if len(there) == 0 {
+		d.say("tools", GradeWarn, "install those that your repositories need", "no toolchain is seen in the sandbox: no Go, Node, Python or Rust")
+		return
+	}
+	d.ok("tools", "commands find %s", strings.Join(there, ", "))
+	for name := range map[string]bool{"node": true, "python3": true} {
+		manager, install := map[string]string{"node": "npm", "python3": "pip"}[name], map[string]string{"node": "npm", "python3": "python3-pip"}[name]
+		if tools[name] != "" && tools[manager] == "" {
+			d.say("tools", GradeWarn, "apt-get install "+install, "%s is there without %s: dependencies of its repositories cannot be installed", name, manager)
+		}
+		if _, err := exec.LookPath(name); err == nil && tools[name] == "" {
+			d.say("tools", GradeWarn, "install it for all users, under /usr", "%s is on this machine, but the sandbox does not see it", name)
+		}
+	}
+}
+
+// registries asks each for anything at all.
+func (d *doctor) registries(ctx context.Context) {
+	if !d.o.Config.Dependencies || d.o.Config.UnsafeNoSandbox {
+		d.ok("registries", "not asked: dependencies are not installed")
+		return
+	}
+	gateway, _, err := newRegistries(d.o)(ctx)
+	if err != nil {
+		d.say("registries", GradeBad, "mend `registries` in the server's settings", "%v", err)
+		return
+	}
+	list := gateway.Try(ctx)
+	if len(list) == 0 {
+		d.say("registries", GradeWarn, "name them under `registries`, or install go, npm or pip, whose own are used", "none is known: dependencies must be vendored")
+	}
+	for _, t := range list {
+		if t.Err != nil {
+			d.say("registries", GradeWarn, "is there a firewall, or a proxy? Name one that can be reached under `registries`", "%s: %s cannot be reached: %v", t.Kind, t.URL, t.Err)
+			continue
+		}
+		d.ok("registries", "%s: %s", t.Kind, t.URL)
+	}
+}
+
+func (d *doctor) model(ctx context.Context) {
+	c := d.o.Config
+	names := slices.Compact(slices.Sorted(maps.Values(c.Run.Models)))
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	prices, err := agent.LoadPrices(nil)
+	if err != nil {
+		d.say("model", GradeBad, "", "%v", err)
+		return
+	}
+	for _, name := range names {
+		if err := agent.Check(ctx, name, credentials(c)); err != nil {
+			d.say("model", GradeBad, "without it no run goes on", "%v", err)
+			continue
+		}
+		var roles []string
+		for role, m := range c.Run.Models {
+			if m == name {
+				roles = append(roles, role)
+			}
+		}
+		slices.Sort(roles)
+		d.ok("model", "%s answers (%s)", name, strings.Join(roles, ", "))
+		_, own := c.Prices[name]
+		if !own && !prices.Has(name) {
+			d.say("model", GradeWarn, "set its price under `prices`; until then limits.tokens alone holds it", "%s has no known price: cost is shown as unknown, and limits.cost_usd does not hold it", name)
+		}
+	}
+}
+
+// manifest is what the App should have.
+type manifest struct {
+	Permissions map[string]string `json:"default_permissions"`
+	Events      []string          `json:"default_events"`
+}
+
+func (d *doctor) github(ctx context.Context, repo string) {
+	c := d.o.Config
+	if c.AppID == 0 || c.PrivateKeyFile == "" {
+		d.say("github", GradeWarn, "set app_id and private_key_file; without them `forge run --repo` works alone", "no App is configured")
+		return
+	}
+	app, err := NewGitHubApp(c, d.o.Log)
+	if err != nil {
+		d.say("github", GradeBad, "mend app_id, private_key_file and github_url", "%v", err)
+		return
+	}
+	facts, err := app.Facts(ctx)
+	if err != nil {
+		d.say("github", GradeBad, "check github_url, app_id, the key, and the way to GitHub", "%v", err)
+		return
+	}
+	var want manifest
+	if err := yaml.Unmarshal(demo.Manifest(), &want); err != nil {
+		d.say("github", GradeBad, "", "%v", err)
+		return
+	}
+	d.app(facts, want)
+	d.webhook(ctx, facts)
+	d.installations(facts)
+	if repo != "" {
+		d.repository(ctx, app, facts.URL, repo)
+	}
+}
+
+// app holds the App against its manifest.
+func (d *doctor) app(f *github.Facts, want manifest) {
+	grade := len(d.list["github"])
+	if lacks := lacking(f.Permissions, want.Permissions); len(lacks) > 0 {
+		d.say("github", GradeBad, "grant them at "+f.URL+" under Permissions & events, then approve them in each installation", "the App lacks permissions: %s", strings.Join(lacks, ", "))
+	}
+	var events []string
+	for _, e := range want.Events {
+		if !slices.Contains(f.Events, e) {
+			events = append(events, e)
+		}
+	}
+	if len(events) > 0 {
+		d.say("github", GradeBad, "subscribe to them at "+f.URL+" under Permissions & events", "the App is not sent these events: %s", strings.Join(events, ", "))
+	}
+	if f.Permissions["workflows"] != "" {
+		d.say("github", GradeWarn, "take it away: Forge never changes workflows", "the App may change workflows")
+	}
+	if f.Skew.Abs() > 30*time.Second {
+		d.say("github", GradeBad, "set it by NTP: GitHub refuses signatures that are off by a minute", "this machine's clock is off by %s", f.Skew.Round(time.Second))
+	}
+	if len(d.list["github"]) == grade {
+		d.ok("github", "signed in as %s, with all permissions and events", f.Slug)
+	}
+}
+
+// lacking are permissions that are wanted and not given.
+func lacking(has, want map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if has[name] != want[name] && has[name] != "admin" && !(want[name] == "read" && has[name] == "write") {
+			out = append(out, name+": "+want[name])
+		}
+	}
+	return out
+}
+
+// webhook looks where deliveries go, and what became of the last ones.
+func (d *doctor) webhook(ctx context.Context, f *github.Facts) {
+	page := f.URL + " under General, Webhook"
+	u, err := url.Parse(f.HookURL)
+	switch {
+	case f.HookURL == "":
+		d.say("webhook", GradeBad, "set https://YOUR-HOST/webhook at "+page, "the App has no webhook address")
+	case err != nil || u.Path != "/webhook":
+		d.say("webhook", GradeBad, "Forge takes deliveries in at /webhook: set it at "+page, "deliveries go to %s", f.HookURL)
+	case u.Scheme != "https" && !local(u.Hostname()):
+		d.say("webhook", GradeWarn, "use https, at "+page, "deliveries go to %s in the clear", f.HookURL)
+	}
+	if f.HookInsecure {
+		d.say("webhook", GradeWarn, "enable SSL verification at "+page, "GitHub does not check the server's certificate")
+	}
+	if f.HookForm {
+		d.say("webhook", GradeBad, "choose application/json at "+page, "deliveries come as forms")
+	}
+	if public := d.o.Config.PublicURL; public != "" && err == nil && u.Host != "" && !strings.HasPrefix(f.HookURL, public+"/") {
+		d.say("webhook", GradeWarn, "set one of them", "deliveries go to %s, but public_url is %s", u.Host, public)
+	}
+	var failed []github.Delivered
+	for _, x := range f.Deliveries {
+		if x.Status < 200 || x.Status > 299 {
+			failed = append(failed, x)
+		}
+	}
+	switch n := len(f.Deliveries); {
+	case n == 0:
+		d.say("webhook", GradeWarn, "label an issue, or press Redeliver on the ping at "+page, "GitHub has not sent anything yet")
+	case len(failed) > 0:
+		x := failed[0]
+		grade, fix := GradeWarn, "is the server up, and its address reachable from GitHub? Its log says more; `forge deliveries` lists what arrived"
+		if x.At.Equal(f.Deliveries[0].At) {
+			grade = GradeBad
+		}
+		if x.Status == http.StatusUnauthorized {
+			fix = "the webhook secret there and webhook_secret here differ: set both to the same"
+		}
+		d.say("webhook", grade, fix, "%d of the last %d deliveries failed, the newest %s ago: %s %d %s", len(failed), n, time.Since(x.At).Round(time.Minute), x.Event, x.Status, x.Text)
+	default:
+		d.ok("webhook", "%s; the last %d deliveries arrived", f.HookURL, n)
+	}
+}
+
+func local(host string) bool {
+	return host == "localhost" || strings.HasPrefix(host, "127.") || host == "::1"
+}
+
+func (d *doctor) installations(f *github.Facts) {
+	if len(f.Installations) == 0 {
+		d.say("installations", GradeBad, "install it: "+f.URL+"/installations/new", "the App is installed nowhere")
+		return
+	}
+	for _, i := range f.Installations {
+		switch lacks := lacking(i.Permissions, f.Permissions); {
+		case i.Suspended:
+			d.say("installations", GradeBad, "its owner lifts that at "+i.URL, "%s has suspended the App", i.Account)
+		case len(lacks) > 0:
+			d.say("installations", GradeBad, "its owner accepts them at "+i.URL, "%s has not approved: %s", i.Account, strings.Join(lacks, ", "))
+		default:
+			d.ok("installations", "%s", i.Account)
+		}
+	}
+}
+
+// refusals are rules of branches that stand in Forge's way, and what to do.
+var refusals = map[string]string{
+	"required_signatures":         "Forge's commits are not signed: let the App bypass the rule, or leave forge/** branches out",
+	"file_path_restriction":       "a push that changes such a file is refused; list the same paths under paths.protected",
+	"creation":                    "Forge makes branches forge/**: leave them out of the rule",
+	"update":                      "Forge pushes to branches forge/**: leave them out of the rule",
+	"non_fast_forward":            "",
+	"branch_name_pattern":         "Forge's branches are forge/issue-N-…: allow the pattern ^forge/",
+	"commit_message_pattern":      "Forge's commit messages may not fit: let the App bypass the rule",
+	"committer_email_pattern":     "Forge commits as its bot user: allow its address",
+	"commit_author_email_pattern": "Forge commits as its bot user: allow its address",
+	"max_file_size":               "",
+	"merge_queue":                 "Forge gives no verdict on merge groups yet: do not require its check in the queue",
+}
+
+func (d *doctor) repository(ctx context.Context, app *github.App, page, full string) {
+	owner, name, ok := strings.Cut(full, "/")
+	if !ok || strings.Contains(name, "/") {
+		d.say("repository", GradeBad, "name it OWNER/NAME", "%q is no repository", full)
+		return
+	}
+	id, err := app.FindInstallation(ctx, owner, name)
+	if err != nil {
+		d.say("repository", GradeBad, "install the App on it: "+page+"/installations/new", "%v", err)
+		return
+	}
+	repo, err := app.Repo(ctx, id, owner, name)
+	if err != nil {
+		d.say("repository", GradeBad, "install the App on it: "+page+"/installations/new", "%v", err)
+		return
+	}
+	raw, err := app.File(ctx, repo, configPath, repo.DefaultBranch)
+	switch {
+	case err != nil:
+		d.say("repository", GradeBad, "the App needs contents: read", "%v", err)
+	case raw == nil:
+		d.ok("repository", "%s has no %s: the defaults hold", full, configPath)
+	default:
+		if _, err := settings.Repository(configPath, raw, d.o.Config.Run); err != nil {
+			d.say("repository", GradeBad, "mend it on "+repo.DefaultBranch, "%v", err)
+		} else {
+			d.ok("repository", "%s of %s is right", configPath, full)
+		}
+	}
+	// A branch of Forge's own, and the one that it works for.
+	for _, branch := range []string{"forge/issue-1-doctor", repo.DefaultBranch} {
+		rules, err := app.BranchRules(ctx, id, owner, name, branch)
+		if err != nil {
+			d.say("repository", GradeWarn, "", "%v", err)
+			continue
+		}
+		for _, r := range rules {
+			own := branch != repo.DefaultBranch
+			if fix := refusals[r]; fix != "" && (own || r == "merge_queue") {
+				d.say("repository", GradeWarn, fix, "a rule of %s holds for %s: %s", full, branch, r)
+			}
+		}
+	}
+}

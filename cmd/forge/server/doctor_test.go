@@ -1,0 +1,318 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/demo"
+	"forge/cmd/forge/settings"
+	"forge/github"
+	"forge/github/githubtest"
+	"forge/pipeline/store"
+)
+
+// patient is a server that the doctor looks at, and what it depends on.
+type patient struct {
+	gh   *githubtest.Server
+	dir  string
+	env  map[string]string
+	cfg  func(*settings.Config)
+	repo string
+}
+
+// web answers every request with a status and a text.
+func web(t *testing.T, status int, text string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// newPatient is one that is well, up to the change.
+func newPatient(t *testing.T, manifest []byte, change func(*patient)) []Diagnosis {
+	t.Helper()
+	dir, err := demo.TempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if manifest == nil {
+		manifest = demo.Manifest()
+	}
+	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: manifest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { gh.Close() })
+	env, err := demo.Environment(gh, dir, []byte("-- planner 0/1 --\n>>> submit\nsummary: x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gh.AddRepo("acme", "greet", map[string]string{"README.md": "x", ".github/forge.yml": "mode: auto\n"}); err != nil {
+		t.Fatal(err)
+	}
+	env["FORGE_UNSAFE_NO_SANDBOX"] = "true" // its own cases look at the sandbox
+	p := &patient{gh: gh, dir: dir, env: env, cfg: func(*settings.Config) {}}
+	gh.SetHook(web(t, 202, "taken in") + "/webhook")
+	if _, err := gh.Install("acme/greet"); err != nil {
+		t.Fatal(err)
+	}
+	change(p)
+	if err := gh.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := settings.Server("", func(k string) string { return p.env[k] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cfg(&cfg)
+	return Doctor(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}, p.repo)
+}
+
+// has reports whether a diagnosis of that area and grade says all the words, in what
+// it says or in what to do.
+func has(list []Diagnosis, area string, g Grade, words ...string) bool {
+	for _, d := range list {
+		text := d.Says + " " + d.Fix
+		ok := d.Area == area && d.Grade == g && (g == GradeOK || d.Fix != "")
+		for _, w := range words {
+			ok = ok && strings.Contains(text, w)
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+func told(list []Diagnosis) string {
+	var b strings.Builder
+	for _, d := range list {
+		fmt.Fprintf(&b, "%s %s: %s → %s\n", d.Grade, d.Area, d.Says, d.Fix)
+	}
+	return b.String()
+}
+
+// Covers D2: a server that lacks nothing has nothing to mend.
+func TestDoctorFindsNothing(t *testing.T) {
+	list := newPatient(t, nil, func(p *patient) {
+		p.repo = "acme/greet"
+		if err := p.gh.As("acme").Label("acme/greet", mustIssue(t, p.gh), "forge"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, d := range list {
+		if d.Grade != GradeOK && d.Area != "sandbox" && d.Area != "settings" { // without a sandbox, and told so
+			t.Errorf("%+v", d)
+		}
+	}
+	for _, area := range []string{"disk", "database", "git", "model", "github", "webhook", "installations", "repository"} {
+		if !has(list, area, GradeOK) {
+			t.Errorf("%s is not told:\n%s", area, told(list))
+		}
+	}
+}
+
+func mustIssue(t *testing.T, gh *githubtest.Server) int {
+	t.Helper()
+	n, err := gh.As("acme").OpenIssue("acme/greet", "A title", "and a body")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Covers D2: each fault is named, with what to do.
+func TestDoctorFindsFaults(t *testing.T) {
+	set := func(k, v string) func(*patient) { return func(p *patient) { p.env[k] = v } }
+	openai := func(url string) func(*patient) {
+		return func(p *patient) {
+			p.env["FORGE_MODEL"], p.env["OPENAI_BASE_URL"], p.env["OPENAI_API_KEY"] = "openai/some-model", url, "sk-test-0123456789"
+		}
+	}
+	without := func(line string) []byte {
+		var kept []string
+		for l := range strings.Lines(string(demo.Manifest())) {
+			if !strings.HasPrefix(strings.TrimSpace(l), line) {
+				kept = append(kept, l)
+			}
+		}
+		return []byte(strings.Join(kept, ""))
+	}
+	others := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/models" {
+			http.Error(w, `{"error":{"message":"no such model"}}`, http.StatusNotFound)
+			return
+		}
+		_, _ = io.WriteString(w, `{"data":[{"id":"other"}]}`)
+	}))
+	t.Cleanup(others.Close)
+	installs := func(p *patient) {
+		p.cfg = func(c *settings.Config) { c.UnsafeNoSandbox, c.Dependencies = false, true }
+	}
+	for _, c := range []struct {
+		name     string
+		manifest []byte
+		change   func(*patient)
+		area     string
+		grade    Grade
+		words    []string
+	}{
+		{"no App", nil, func(p *patient) { delete(p.env, "FORGE_APP_ID") }, "github", GradeWarn, []string{"no App is configured", "app_id"}},
+		{"what serve needs", nil, func(p *patient) { delete(p.env, "FORGE_WEBHOOK_SECRET") }, "settings", GradeBad, []string{"webhook_secret is missing"}},
+		{"App id of another", nil, set("FORGE_APP_ID", "99"), "github", GradeBad, []string{"does not accept", "99", "key"}},
+		{"GitHub away", nil, set("FORGE_GITHUB_URL", "http://127.0.0.1:1"), "github", GradeBad, []string{"github_url"}},
+		{"permission", without("checks:"), func(*patient) {}, "github", GradeBad, []string{"checks: write", "Permissions & events"}},
+		{"event", without("- check_suite"), func(*patient) {}, "github", GradeBad, []string{"check_suite"}},
+		{"not installed", nil, func(p *patient) { _ = p.gh.Uninstall("acme") }, "installations", GradeBad, []string{"nowhere", "installations/new"}},
+		{"suspended", nil, func(p *patient) { _ = p.gh.Suspend("acme", true) }, "installations", GradeBad, []string{"acme has suspended"}},
+		{"webhook elsewhere", nil, func(p *patient) { p.gh.SetHook("http://127.0.0.1:1/hooks") }, "webhook", GradeBad, []string{"/hooks", "/webhook"}},
+		{"webhook not answered", nil, func(p *patient) {
+			p.gh.SetHook("http://127.0.0.1:1/webhook")
+			mustIssue(t, p.gh)
+		}, "webhook", GradeBad, []string{"failed", "reachable"}},
+		{"webhook's secret", nil, func(p *patient) {
+			p.gh.SetHook(web(t, 401, "wrong signature") + "/webhook")
+			mustIssue(t, p.gh)
+		}, "webhook", GradeBad, []string{"401", "webhook_secret"}},
+		{"webhook and pages on two hosts", nil, set("FORGE_PUBLIC_URL", "https://forge.example.com"), "webhook", GradeWarn, []string{"public_url is https://forge.example.com"}},
+		{"state directory", nil, func(p *patient) {
+			file := filepath.Join(p.dir, "file")
+			_ = os.WriteFile(file, nil, 0o600)
+			p.env["FORGE_STATE_DIR"] = filepath.Join(file, "state")
+		}, "disk", GradeBad, []string{"state_dir"}},
+		{"database that is none", nil, func(p *patient) {
+			file := filepath.Join(p.dir, "text")
+			_ = os.WriteFile(file, []byte(strings.Repeat("this is no database ", 100)), 0o600)
+			p.env["FORGE_DATABASE_URL"] = file
+		}, "database", GradeBad, []string{"database_url"}},
+		{"database away", nil, set("FORGE_DATABASE_URL", "postgres://forge@127.0.0.1:1/forge?connect_timeout=1"), "database", GradeBad, []string{"postgres://"}},
+		{"database for all to read", nil, func(p *patient) {
+			file := filepath.Join(p.dir, "open.db")
+			db, err := store.Open(t.Context(), file, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(db.Close(), os.Chmod(file, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			p.env["FORGE_DATABASE_URL"] = file
+		}, "database", GradeWarn, []string{"chmod 600"}},
+		{"tape away", nil, set("FORGE_MODEL", "tape:/nowhere.txtar"), "model", GradeBad, []string{"/nowhere.txtar"}},
+		{"no model", nil, func(p *patient) { delete(p.env, "FORGE_MODEL") }, "model", GradeBad, []string{"FORGE_MODEL"}},
+		{"model away", nil, openai("http://127.0.0.1:1/v1"), "model", GradeBad, []string{"127.0.0.1:1"}},
+		{"model's address is a web page", nil, openai(web(t, 200, "<html>Welcome</html>") + "/v1"), "model", GradeBad, []string{"/v1"}},
+		{"model's key", nil, openai(web(t, 401, `{"error":{"message":"invalid api key"}}`) + "/v1"), "model", GradeBad, []string{"refused the API key"}},
+		{"model that is not there", nil, openai(others.URL + "/v1"), "model", GradeBad, []string{"some-model"}},
+		{"model without a price", nil, openai(web(t, 200, `{"data":[{"id":"some-model"}]}`) + "/v1"), "model", GradeWarn, []string{"price", "limits.tokens"}},
+		{"no sandbox", nil, func(*patient) {}, "sandbox", GradeWarn, []string{"unsafe_no_sandbox"}},
+		{"registry away", nil, func(p *patient) {
+			installs(p)
+			inner := p.cfg
+			p.cfg = func(c *settings.Config) {
+				inner(c)
+				c.Registries = []settings.Registry{{Name: "go", Kind: "go", URL: "http://127.0.0.1:1", Private: true}, {Name: "npm", Kind: "npm", URL: "http://127.0.0.1:1", Private: true}, {Name: "pypi", Kind: "pypi", URL: "http://127.0.0.1:1", Private: true}}
+			}
+		}, "registries", GradeWarn, []string{"npm", "cannot be reached"}},
+		{"registry inside that is not said to be", nil, func(p *patient) {
+			installs(p)
+			inner := p.cfg
+			p.cfg = func(c *settings.Config) {
+				inner(c)
+				c.Registries = []settings.Registry{{Name: "go", Kind: "go", URL: "https://127.0.0.1:1"}}
+			}
+		}, "registries", GradeWarn, []string{"private: true"}},
+		{"repository without the App", nil, func(p *patient) { p.repo = "acme/other" }, "repository", GradeBad, []string{"not installed on acme/other"}},
+		{"no repository", nil, func(p *patient) { p.repo = "greet" }, "repository", GradeBad, []string{"OWNER/NAME"}},
+		{"repository's settings", nil, func(p *patient) {
+			p.repo = "acme/wrong"
+			_, err := p.gh.AddRepo("acme", "wrong", map[string]string{".github/forge.yml": "mod: auto\n"})
+			if err == nil {
+				_, err = p.gh.Install("acme/wrong")
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}, "repository", GradeBad, []string{"mod", "mode"}},
+		{"repository's rules", nil, func(p *patient) {
+			p.repo = "acme/greet"
+			if err := p.gh.SetRules("acme/greet", githubtest.Rule{Type: "required_signatures", Pattern: "forge/*"}); err != nil {
+				t.Error(err)
+			}
+		}, "repository", GradeWarn, []string{"required_signatures", "not signed"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			list := newPatient(t, c.manifest, c.change)
+			if !has(list, c.area, c.grade, c.words...) {
+				t.Errorf("no %s diagnosis of %s with %q:\n%s", c.grade, c.area, c.words, told(list))
+			}
+			if text := told(list); strings.Contains(text, "sk-test-0123456789") || strings.Contains(text, "PRIVATE KEY") {
+				t.Errorf("a secret is told:\n%s", text)
+			}
+		})
+	}
+}
+
+// What a local GitHub cannot be made to say.
+func TestDoctorReadsFacts(t *testing.T) { // D2
+	want := manifest{Permissions: map[string]string{"checks": "write", "actions": "read"}, Events: []string{"push"}}
+	well := github.Facts{Slug: "forge", URL: "https://github.com/apps/forge", Permissions: maps.Clone(want.Permissions), Events: []string{"push"}, HookURL: "https://forge.example.com/webhook",
+		Installations: []github.Installation{{Account: "acme", Permissions: maps.Clone(want.Permissions)}}, Deliveries: []github.Delivered{{Event: "ping", Status: 200}}}
+	look := func(change func(*github.Facts)) []Diagnosis {
+		f := well
+		change(&f)
+		d := &doctor{list: map[string][]Diagnosis{}}
+		d.app(&f, want)
+		d.webhook(t.Context(), &f)
+		d.installations(&f)
+		var out []Diagnosis
+		for _, a := range areas {
+			out = append(out, d.list[a]...)
+		}
+		return out
+	}
+	if list := look(func(*github.Facts) {}); len(list) != 3 || !has(list, "github", GradeOK) || !has(list, "webhook", GradeOK) || !has(list, "installations", GradeOK) {
+		t.Errorf("a healthy App:\n%s", told(list))
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*github.Facts)
+		area   string
+		grade  Grade
+		words  []string
+	}{
+		{"clock", func(f *github.Facts) { f.Skew = -5 * time.Minute }, "github", GradeBad, []string{"5m0s", "NTP"}},
+		{"workflows", func(f *github.Facts) {
+			f.Permissions = map[string]string{"checks": "write", "actions": "write", "workflows": "write"}
+		}, "github", GradeWarn, []string{"workflows"}},
+		{"read where write is needed", func(f *github.Facts) { f.Permissions = map[string]string{"checks": "read", "actions": "read"} }, "github", GradeBad, []string{"checks: write"}},
+		{"not approved yet", func(f *github.Facts) {
+			f.Installations = []github.Installation{{Account: "acme", URL: "https://github.com/x", Permissions: map[string]string{"actions": "read"}}}
+		}, "installations", GradeBad, []string{"acme has not approved: checks: write", "https://github.com/x"}},
+		{"no webhook", func(f *github.Facts) { f.HookURL = "" }, "webhook", GradeBad, []string{"no webhook address"}},
+		{"in the clear", func(f *github.Facts) { f.HookURL = "http://forge.example.com/webhook" }, "webhook", GradeWarn, []string{"in the clear"}},
+		{"certificates", func(f *github.Facts) { f.HookInsecure = true }, "webhook", GradeWarn, []string{"SSL verification"}},
+		{"forms", func(f *github.Facts) { f.HookForm = true }, "webhook", GradeBad, []string{"application/json"}},
+		{"silence", func(f *github.Facts) { f.Deliveries = nil }, "webhook", GradeWarn, []string{"not sent anything"}},
+		{"failed in the past", func(f *github.Facts) {
+			f.Deliveries = []github.Delivered{{Status: 202, At: time.Now()}, {Status: 503, Event: "push", At: time.Now().Add(-time.Hour)}}
+		}, "webhook", GradeWarn, []string{"1 of the last 2", "503"}},
+	} {
+		if list := look(c.change); !has(list, c.area, c.grade, c.words...) {
+			t.Errorf("%s: no %s diagnosis of %s with %q:\n%s", c.name, c.grade, c.area, c.words, told(list))
+		}
+	}
+}
