@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -218,7 +217,7 @@ func (d *doctor) sandbox(ctx context.Context) {
 		if tools[name] != "" && tools[manager] == "" {
 			d.say("tools", GradeWarn, "apt-get install "+install, "%s is there without %s: dependencies of its repositories cannot be installed", name, manager)
 		}
-		if _, err := exec.LookPath(name); err == nil && tools[name] == "" {
+		if tools[name] == "" && sandbox.HostTool(ctx, name, "--version") != "" {
 			d.say("tools", GradeWarn, "install it for all users, under /usr", "%s is on this machine, but the sandbox does not see it", name)
 		}
 	}
