@@ -29,6 +29,7 @@ type LoopConfig struct {
 	SameFinding       int     `json:"same_finding"`        // times the same finding may come back (T2)
 	SameFailure       int     `json:"same_failure"`        // times the same failure may come back (T2)
 	DiminishingFrom   int     `json:"diminishing_from"`    // the bounce from which progress is demanded (B6)
+	Evidence          int     `json:"evidence,omitempty"`  // how much must speak against going on (B6); 0, of older runs, is 2
 	Doubts            int     `json:"doubts"`              // signs that going on does not help, until a human is asked; 0, of older runs, is never
 	AutoFixOnly       bool    `json:"auto_fix_only"`       // failures bounce only with a confident fix (B5)
 	AutoFixConfidence float64 `json:"auto_fix_confidence"` // 0 to 1
@@ -93,7 +94,7 @@ func DefaultConfig() Config {
 		Mode: "auto", OnBaseMoved: "merge", Gates: GateConfig{RemindHours: 24, TimeoutHours: 14 * 24},
 		Loop: LoopConfig{
 			MaxIterations: 5, ReviewBounces: 3, TestBounces: 2, SameFinding: 3, SameFailure: 3,
-			DiminishingFrom: 2, Doubts: 2, AutoFixOnly: true, AutoFixConfidence: 0.7, Faults: 3,
+			DiminishingFrom: 2, Evidence: evidence, Doubts: 2, AutoFixOnly: true, AutoFixConfidence: 0.7, Faults: 3,
 		},
 		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 40},
 		Tests:   TestConfig{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30, KnownFailures: "ask"},

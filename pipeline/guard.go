@@ -158,7 +158,7 @@ func (r *Run) sameAgain(b *Bounce) *Guard {
 	return nil
 }
 
-// evidence is how much must speak against going on before it counts as
+// evidence, unless loop.evidence says otherwise, is how much must speak against going on before it counts as
 // diminishing returns: each rework after which no less is left counts as one, and
 // one that mended nothing counts as many as it was sent and that are still there.
 // A single issue that outlived a single rework says too little: stopping there is
@@ -193,7 +193,7 @@ func (r *Run) diminishing(b *Bounce) *Guard {
 		}
 		last = next
 	}
-	if against < evidence {
+	if against < cmp.Or(r.Config.Loop.Evidence, evidence) {
 		return nil
 	}
 	detail := fmt.Sprintf("after %s of %s no less is left than before: %s, weighing %d by severity; it was %s, weighing %d",

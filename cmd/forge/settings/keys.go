@@ -46,6 +46,7 @@ var rules = map[string]rule{
 	"loop.same_finding":            {doc: "Times that the same finding may come back (T2)", min: 1, max: 100},
 	"loop.same_failure":            {doc: "Times that the same test failure may come back (T2)", min: 1, max: 100},
 	"loop.diminishing_from":        {doc: "The bounce from which reworks must leave less than ever before (B6)", min: 1, max: 100},
+	"loop.evidence":                {doc: "How much must speak against going on, until a human is asked: each rework after which no less is left counts as one, one that mended none of several as many as they are (B6)", min: 1, max: 100},
 	"loop.doubts":                  {doc: "Signs that going on does not help, until a human is asked: the implementer doubts that it can mend what has come back, no test failure has a confident fix", min: 1, max: 100},
 	"loop.auto_fix_only":           {doc: "Test failures go back only when the analysis has a confident fix; else a human is asked (B5)"},
 	"loop.auto_fix_confidence":     {doc: "How confident that fix must be, 0 to 1 (B5)", max: 1},

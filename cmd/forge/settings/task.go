@@ -35,7 +35,7 @@ func Task(name, yaml string, repo, server pipeline.Config, trusted bool) (pipeli
 		for key, most := range map[string]int{
 			"loop.max_iterations": c.Loop.MaxIterations, "loop.review_bounces": c.Loop.ReviewBounces, "loop.test_bounces": c.Loop.TestBounces,
 			"loop.same_finding": c.Loop.SameFinding, "loop.same_failure": c.Loop.SameFailure, "loop.diminishing_from": c.Loop.DiminishingFrom,
-			"loop.doubts": c.Loop.Doubts, "loop.faults": c.Loop.Faults, "breaker.max_iterations": c.Breaker.MaxIterations, "max_refinement_attempts": c.Breaker.MaxIterations,
+			"loop.doubts": c.Loop.Doubts, "loop.evidence": c.Loop.Evidence, "loop.faults": c.Loop.Faults, "breaker.max_iterations": c.Breaker.MaxIterations, "max_refinement_attempts": c.Breaker.MaxIterations,
 		} {
 			caps[key] = float64(most)
 		}
