@@ -179,6 +179,8 @@ func (c *checker) summarise() {
 	r.Total = r.Passed + r.Failed + r.Skipped + len(r.Before)
 	if len(c.suites) == 0 {
 		r.None = nothingFound
+	} else if ended := c.ended(); r.Total == 0 && len(ended) > 0 {
+		r.None = "no test was reported: " + strings.Join(ended, "; ")
 	} else if r.Total == 0 {
 		r.None = "the test commands ran and ended well, but no test was run by: " + strings.Join(c.commands(), "; ") + ". " + howToName
 	}
@@ -210,6 +212,17 @@ func (c *checker) count(s *suite, t *testcase) {
 	case failed:
 		c.fails(s, t)
 	}
+}
+
+// ended says of the suites that were ended from outside how.
+func (c *checker) ended() []string {
+	var out []string
+	for _, s := range c.suites {
+		if s.ended != "" {
+			out = append(out, s.ended)
+		}
+	}
+	return out
 }
 
 func (c *checker) commands() []string {

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"forge/pipeline"
@@ -23,6 +24,9 @@ func (c *checker) judge(s *suite, res *pipeline.CommandResult, out []byte) {
 		return
 	}
 	s.ended = c.cutOff(s, res.Class)
+	if at := pytestAt(text); s.pytest && res.Class == "timeout" && at != "" {
+		s.ended += "; it hung in " + at
+	}
 	if res.Class == "timeout" {
 		c.judgeTimeout(s, text)
 	} else {
@@ -122,9 +126,27 @@ func (c *checker) judgeTimeout(s *suite, text string) {
 		}
 	}
 	s.result.partial = true
-	if !named {
+	if !named && strings.Contains(after, "; it hung in ") {
+		s.broke(after, text)
+	} else if !named {
 		s.broke(after+"; which test was running cannot be told", text)
 	}
+}
+
+var pytestProgress = regexp.MustCompile(`^(\S+\.py)(?:::\S+)? ?([.sxXFE]*)$`)
+
+// pytestAt returns where pytest was by the last line of its progress.
+func pytestAt(text string) string {
+	lines := strings.Split(strings.TrimSpace(clean(text)), "\n")
+	for i := len(lines) - 1; i >= max(0, len(lines)-3); i-- {
+		if m := pytestProgress.FindStringSubmatch(strings.TrimSpace(lines[i])); m != nil {
+			if strings.Contains(m[0], "::") && m[2] == "" {
+				return m[0]
+			}
+			return fmt.Sprintf("test %d of %s", len(m[2])+1, m[1])
+		}
+	}
+	return ""
 }
 
 // stopped says that a suite took too long, and what to do about it.

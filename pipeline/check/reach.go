@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -33,25 +34,39 @@ var (
 	writes     = `(?i:print|write|puts|echo|console\.|stdout|stderr)`
 )
 
+// byItsRun is said of code that turns on who runs it: an honest reason is rare, and
+// what is looked for can be written in a hundred ways.
+const byItsRun = "behaves by who calls it, or by the program and the place that it runs in"
+
+// What turns on a text, near where that was asked for.
+var (
+	goTurns = regexp.MustCompile(`\b(?:HasSuffix|HasPrefix|Contains\w*|MatchString|EqualFold)\(|\.Ext\(|\bstrings\.(?:Index|Count)\(|[!=]= *["` + "`" + `]|["` + "`" + `] *[!=]=`)
+	pyTurns = regexp.MustCompile(`\.(?:startswith|endswith|find|count)\(|\bre\.(?:match|search|fullmatch)\(|["'] *(?:not )?in\b|[!=]= *["']|\bin *[\[({]["']|\bany\(`)
+)
+
 var goReaches = []reach{
 	{ruleDetects, regexp.MustCompile(`\btesting\.(?:Testing|Short|Verbose|CoverMode|Coverage|Init|Benchmark|AllocsPerRun|MainStart|Main)\(`), nil, "asks whether a test runs"},
-	{ruleDetects, regexp.MustCompile(`^\s*(?:import\s+)?(?:[\w.]+\s+)?"testing(?:/\w+)?"\s*$`), nil, "imports the test library"},
+	{ruleDetects, regexp.MustCompile(`^\s*(?:import\s+)?(?:[\w.]+\s+)?"testing(?:/\w+)?"\s*$`), nil, importsTests},
 	{ruleDetects, regexp.MustCompile(`\bos\.(?:Args|Executable)\b`), regexp.MustCompile(`(?i)["'` + "`" + `][^"'` + "`" + `]*test`), "looks at the name of the program for a test's"},
 	{ruleDetects, regexp.MustCompile(`\bflag\.(?:Lookup|Set|Visit|VisitAll|CommandLine)\b`), regexp.MustCompile(`["'` + "`" + `](?:-*test[."'` + "`" + `]|test\.)`), "looks at the flags of a test program"},
 	{ruleDetects, regexp.MustCompile(`\b(?:runtime\.(?:Callers?|Stack|FuncForPC|CallersFrames)|debug\.(?:Stack|PrintStack|ReadBuildInfo))\b`), regexp.MustCompile(`(?i)["'` + "`" + `][^"'` + "`" + `]*test|\bTest[A-Z]`), "looks for a test in the stack"},
 	{ruleDetects, regexp.MustCompile(`Getenv\(\s*["'` + "`" + `](?:CI|GO_?TEST\w*|TESTING|TEST|GOCOVERDIR|TEST_\w*TMPDIR)["'` + "`" + `]|LookupEnv\(\s*["'` + "`" + `](?:CI|GO_?TEST\w*|TESTING|TEST|GOCOVERDIR)["'` + "`" + `]`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`\bruntime\.(?:Callers?|Stack|FuncForPC|CallersFrames)\(|\bdebug\.(?:Stack|ReadBuildInfo)\(|\bos\.Args\[0\]|\bos\.Executable\(`), goTurns, byItsRun},
 	{ruleForges, regexp.MustCompile(`go:linkname\s+\w+\s+(?:testing|os)\.|go:linkname\s+\w+\s+runtime\.(?:exit|main)`), nil, "reaches into the test library"},
 	{ruleForges, regexp.MustCompile(`\b(?:syscall|unix)\.(?:Exit|Exec|Kill|Dup[23]?)\(|\bSYS_EXIT`), nil, "ends or redirects the process behind the runner's back"},
 }
 
 var pyReaches = []reach{
 	{ruleDetects, regexp.MustCompile(`\b(?:PYTEST_\w+|_?PYTEST\b|TOX_ENV\w*|NOX_\w+)|\bpytest_?version\b`), nil, "looks at the environment of tests"},
-	{ruleDetects, regexp.MustCompile(`^\s*(?:import|from)\s+(?:_?pytest|unittest|doctest|nose2?|pluggy)\b|(?:import_module|__import__|find_spec|find_loader|get_distribution|version)\(\s*["'](?:_?pytest|unittest|nose|pluggy)`), nil, "imports the test library"},
+	{ruleDetects, regexp.MustCompile(`^\s*(?:import|from)\s+(?:_?pytest|unittest|doctest|nose2?|pluggy)\b|(?:import_module|__import__|find_spec|find_loader|get_distribution|version)\(\s*["'](?:_?pytest|unittest|nose|pluggy)`), nil, importsTests},
 	{ruleDetects, regexp.MustCompile(`["'](?:_?pytest|unittest|nose2?|doctest|pluggy|xdist|hypothesis|py\.test)[\w.]*["']\s*(?:not\s+)?in\s|modules.*["'](?:_?pytest|unittest|nose2?|doctest|pluggy|xdist|hypothesis)`), nil, "looks for the test library among the loaded modules"},
 	{ruleDetects, regexp.MustCompile(`\bsys\.modules\b|\bmodules\b.*\bsys\b`), computed, "looks for a module whose name it hides"},
 	{ruleDetects, regexp.MustCompile(`\bsys\.(?:argv|orig_argv|executable)\b|__main__|get_ident|psutil|/proc/(?:self|\{|%|\d)`), aboutTests, "looks at the command line for a test's"},
 	{ruleDetects, regexp.MustCompile(`\b(?:inspect\.(?:stack|currentframe|getouterframes|getframeinfo|trace)|_getframe|_current_frames|extract_stack|format_stack|walk_stack|f_back|f_globals|gc\.get_\w+)\b`), aboutTests, "looks for a test in the stack"},
 	{ruleDetects, regexp.MustCompile(`(?:environ(?:\.get\()?|getenv\()\s*\[?\s*["'](?:CI|TESTING|TEST|TEST_ENV)["']`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`\b(?:inspect\.(?:stack|currentframe|getouterframes|trace)|_getframe|_current_frames|extract_stack|format_stack|walk_stack)\b`), pyTurns, byItsRun},
+	{ruleDetects, regexp.MustCompile(`(?:__file__|getcwd\(\)|\bcwd\(\)|argv\[0\]).*(?:\.(?:startswith|endswith|find)\(|\bin\b|[!=]= *["'])|["'] *(?:not )?in .*(?:__file__|getcwd\(\)|\bcwd\(\))`), nil, byItsRun},
+	{ruleDetects, regexp.MustCompile(`\bany\(.*\benviron\b|\b(?:str|repr)\((?:os\.)?environ\)|["'] +in +(?:k|key|name|v)\b.*\bin +(?:os\.)?environ\b`), nil, "looks through the environment"},
 	{ruleForges, regexp.MustCompile(`\b(?:TestCase|pytest|unittest|_pytest|builtins|__builtins__|AssertionError|TestResult|TestRunner)(?:\.\w+|\[["']\w+["']\])+\s*=[^=]|setattr\(\s*(?:[\w.]*TestCase|pytest|unittest|_pytest|builtins|__builtins__|AssertionError)`), nil, "puts something in the place of the test library"},
 	{ruleForges, regexp.MustCompile(`def __(?:eq|ne)__\s*\(.*:\s*return\s+(?:True|False)\b|__eq__\s*=\s*lambda.*:\s*True`), nil, "is equal to whatever it is compared with"},
 	{ruleForges, regexp.MustCompile(`def __eq__\s*\(`), regexp.MustCompile(`^\s+return True\s*$`), "is equal to whatever it is compared with"},
@@ -68,7 +83,9 @@ var jsReaches = []reach{
 	{ruleDetects, regexp.MustCompile(`typeof\s+\(?` + jsGlobals + `\b|\b(?:globalThis|global|window|self)(?:\.|\?\.|\[['"])` + jsGlobals + `\b|['"]` + jsGlobals + `['"]\s+in\s+(?:globalThis|global|window)`), nil, "looks for the test library among the globals"},
 	{ruleDetects, regexp.MustCompile(`process\.(?:argv0?|execArgv|title|mainModule)\b|require\.main\b|\bmodule\.parent\b`), aboutTests, "looks at the command line for a test's"},
 	{ruleDetects, regexp.MustCompile(`\.stack\b|captureStackTrace|prepareStackTrace|getCallSites?\b`), aboutTests, "looks for a test in the stack"},
-	{ruleDetects, regexp.MustCompile(`(?:require\(|from\s+|import\(?\s*)['"](?:node:test(?:/\w+)?|jest|@jest/[\w-]+|vitest|mocha|chai|ava|tap|tape|sinon|expect)['"]`), nil, "imports the test library"},
+	{ruleDetects, regexp.MustCompile(`require\.main\??\.(?:filename|path|paths|id|children)\b|process\.argv\[[01]\]\??\.(?:includes|match|endsWith|startsWith|indexOf|search)\(|\.test\(\s*process\.argv\[[01]\]|\.stack\??\.(?:includes|match|indexOf|search)\(|\.test\([^)]*\)?\.stack\b`), nil, byItsRun},
+	{ruleDetects, regexp.MustCompile(`Object\.(?:keys|entries|values)\(\s*process\.env\s*\)[^;]*\.(?:some|includes|findIndex|join|every)\(|JSON\.stringify\(\s*process\.env\s*\)`), nil, "looks through the environment"},
+	{ruleDetects, regexp.MustCompile(`(?:require\(|from\s+|import\(?\s*)['"](?:node:test(?:/\w+)?|jest|@jest/[\w-]+|vitest|mocha|chai|ava|tap|tape|sinon|expect)['"]`), nil, importsTests},
 	{ruleForges, regexp.MustCompile(`\b(?:assert(?:\.strict)?|expect|AssertionError)(?:\.\w+|\[[^\]]+\])+\s*=[^=>]|Object\.(?:assign|definePropert(?:y|ies)|setPrototypeOf)\(\s*(?:assert|expect|require\(['"](?:node:)?assert)|require\(['"](?:node:)?assert(?:/strict)?['"]\)(?:\.\w+)*\s*=[^=]`), nil, "puts something in the place of the test library"},
 	{ruleForges, regexp.MustCompile(`for\s*\(.*\b(?:of|in)\b.*\bassert\b`), nil, "puts something in the place of the test library"},
 	{ruleForges, regexp.MustCompile(`\bModule\.(?:_load|_resolveFilename|_extensions|_cache|prototype)\b|\brequire\.(?:cache|extensions)\b|\bregisterHooks?\(|module\.register\(`), nil, "changes which modules are loaded"},
@@ -165,6 +182,12 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 				continue
 			}
 			for _, r := range append(list[:len(list):len(list)], anyReaches...) {
+				if r.rule == ruleDetects && r.what == importsTests && c.patch.apart(f, lines) || forked(lines[f], i) {
+					continue
+				}
+				if r.what == byItsRun && len(c.reached) > 0 && c.reached[len(c.reached)-1].File == f.NewName && c.reached[len(c.reached)-1].Line == l.number {
+					continue // told already, and more exactly
+				}
 				if !seen[r.what] && r.pattern.MatchString(text) && (r.near == nil || near(lines[f], i, r.near)) {
 					seen[r.what] = true
 					c.reaches(f.NewName, l, r.rule, r.what)
@@ -172,6 +195,57 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 			}
 		}
 	}
+}
+
+const importsTests = "imports the test library"
+
+// apart reports whether a file is new, named for tests, and nothing of the product names it: helpers
+// for the tests of a library's users.
+func (p *patch) apart(f *gitdiff.File, lines map[*gitdiff.File][]addedLine) bool {
+	if !f.IsNew || path.Ext(f.NewName) == ".go" || !supportNames.MatchString(f.NewName) {
+		return false
+	}
+	stem := strings.TrimSuffix(path.Base(f.NewName), path.Ext(f.NewName))
+	if stem == "__init__" || stem == "__main__" || stem == "index" {
+		return false
+	}
+	named := regexp.MustCompile(`\b` + regexp.QuoteMeta(stem) + `\b`)
+	for other, added := range lines {
+		if other != f && slices.ContainsFunc(added, func(l addedLine) bool { return named.MatchString(l.text) }) {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	childBranch = regexp.MustCompile(`^\s*if\s+(?:not\s+(\w+)|(\w+)\s*==\s*0|not\s+os\.fork\(\)|os\.fork\(\)\s*==\s*0)\s*:\s*$`)
+	plainExit   = regexp.MustCompile(`^\s*os\._exit\([^()]*\)\s*$`)
+)
+
+// forked reports whether a line ends a process that the code made itself: the
+// branch of the child after a fork. The one that runs the tests goes on.
+func forked(lines []addedLine, at int) bool {
+	if !plainExit.MatchString(lines[at].text) {
+		return false
+	}
+	depth := func(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+	for i := at - 1; i >= 0 && lines[at].number-lines[i].number <= 40; i-- {
+		if depth(lines[i].text) >= depth(lines[at].text) {
+			continue
+		}
+		if regexp.MustCompile(`^\s*(?:try|finally|except\b.*)\s*:`).MatchString(lines[i].text) {
+			lines, at = append(slices.Clone(lines[:i]), addedLine{lines[at].number, lines[i].text}), i
+			continue
+		}
+		m := childBranch.FindStringSubmatch(lines[i].text)
+		if m == nil {
+			return false
+		}
+		pid := m[1] + m[2]
+		return pid == "" || i > 0 && regexp.MustCompile(`^\s*`+pid+`\s*=\s*os\.fork\(\)\s*$`).MatchString(lines[i-1].text)
+	}
+	return false
 }
 
 func (c *checker) reaches(file string, l addedLine, rule, what string) {
