@@ -2,15 +2,11 @@ package pipeline
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"forge/pipeline/text"
 )
-
-// gateWords are the commands that only answer a question.
-var gateWords = []string{"continue", "accept", "choose", "approve", "raise", "take-over", "simplify"}
 
 // Answer turns a slash command into what it does to the run: the events to append
 // (their IDs are unique within one command) and the text to reply with, "" for
@@ -146,7 +142,7 @@ func (r *Run) goesOn(g *Gate, a *Answer) string {
 // can be reopened; all else is told why it changes nothing, and what does.
 func (r *Run) answerAfter(cmd SlashCommand, a *Answer) ([]Event, string) {
 	over := fmt.Sprintf("Run %d has ended (%s: %s)", r.ID, r.State, r.Ended)
-	if !slices.Contains([]string{"continue", "retry", "resume"}, cmd.Name) {
+	if !FindCommand(cmd.Name).GoesOn {
 		return nil, fmt.Sprintf("%s, so `%s` changes nothing. %s", over, cmd.Name, r.whatNow())
 	}
 	if !r.Reopenable() {
@@ -188,7 +184,7 @@ func (r *Run) whatNow() string {
 // somebody else's answer.
 func (r *Run) tooLate(cmd SlashCommand) string {
 	g := r.Gate()
-	if g != nil && (cmd.Gate == "" || cmd.Gate == g.ID) || !slices.Contains(gateWords, cmd.Name) {
+	if g != nil && (cmd.Gate == "" || cmd.Gate == g.ID) || !FindCommand(cmd.Name).Answers {
 		return ""
 	}
 	for i := len(r.Gates) - 1; i >= 0; i-- {
@@ -201,29 +197,4 @@ func (r *Run) tooLate(cmd SlashCommand) string {
 			a.By.Login, a.Choice, a.At.UTC().Format("2006-01-02 15:04 UTC"), cmd.Name, r.Summary())
 	}
 	return ""
-}
-
-// Help lists the commands.
-func Help() string {
-	return "Forge understands, as the first line of a comment by someone with write access:\n\n" +
-		"| command | what it does |\n| --- | --- |\n" +
-		"| `/forge run` | start work on this issue |\n" +
-		"| `/forge status` · `/forge explain` | where the run stands, and why |\n" +
-		"| `/forge stop` · `/forge resume` | pause it, let it go on |\n" +
-		"| `/forge continue N` | N more iterations; words on further lines go along |\n" +
-		"| `/forge retry` | try again what broke down, or was stopped |\n" +
-		"| `/forge continue` · `/forge retry`, after the end | go on with a verified or accepted pull request |\n" +
-		"| `/forge dismiss WHY` | in reply to a finding: it is none |\n" +
-		"| `/forge accept` | take it as it is, with its known issues |\n" +
-		"| `/forge choose OPTION` | answer a question |\n" +
-		"| `/forge approve` · `/forge approve all` | let a step begin; all later ones, too |\n" +
-		"| `/forge raise USD` | raise the budget |\n" +
-		"| `/forge take-over` | stop, to mend it by hand on the branch |\n" +
-		"| `/forge simplify WORDS` | plan again with a simpler specification |\n" +
-		"| `/forge reset` | let the guards count from the beginning |\n" +
-		"| `/forge history` | everything that was tried |\n" +
-		"| `/forge cancel` | give it up |\n" +
-		"| `/forge memory` · `/forge memory WORDS` | what Forge remembers of this repository, about the words |\n" +
-		"| `/forge remember WORDS` | tell it something to remember |\n" +
-		"| `/forge forget ID` | take a learning out of use |\n"
 }

@@ -2,17 +2,12 @@ package delivery
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"forge/github/render"
 	"forge/pipeline"
 )
-
-// commands are the words after the slash; pipeline.Help says what they do.
-var commands = []string{"run", "status", "stop", "resume", "retry", "approve", "continue", "accept", "history", "cancel", "choose", "dismiss", "help",
-	"explain", "raise", "take-over", "simplify", "reset", "memory", "remember", "forget"}
 
 // ParseCommand reads the first line of a comment. It reports false when that line
 // is no command: quoted lines and code blocks do not begin with the slash.
@@ -49,46 +44,41 @@ func cutWord(s string) (word, rest string) {
 	return s, ""
 }
 
-// check says what is wrong with a command, in Error. Words behind a command that
-// takes none are words for the next attempt.
+// check reads what stands behind a command's name as the command takes it, and says
+// what is wrong with it, in Error. Words behind that are words for the next attempt.
 func check(c *pipeline.SlashCommand, slug string) {
-	known := slices.Contains(commands, c.Name)
+	known := pipeline.FindCommand(c.Name)
+	form := "/" + slug + " " + c.Name
+	first, words := cutWord(c.Args)
 	switch {
-	case !known:
+	case known.Name == "":
 		c.Error = unknown(c.Name, slug)
-	case c.Name == "continue":
-		n, words := cutWord(c.Args)
-		if v, err := strconv.Atoi(n); n != "" && (err != nil || v < 1 || v > pipeline.MaxContinue) {
-			c.Error = fmt.Sprintf("`/%s continue` takes a number from 1 to %d, got %q. Example: `/%s continue 3`.", slug, pipeline.MaxContinue, render.Shorten(n, 40), slug)
-			return
-		}
-		c.Args, c.Text = n, joinWords(words, c.Text)
-	case c.Name == "choose" || c.Name == "simplify":
+		return
+	case known.Takes == pipeline.TakesChoice:
 		if c.Args == "" && c.Text == "" {
-			c.Error = fmt.Sprintf("`/%s %s` takes words: `/%s %s …`, what you choose or what may be left out.", slug, c.Name, slug, c.Name)
+			c.Error = fmt.Sprintf("`%s` takes words: `%s …`, what you choose or what may be left out.", form, form)
 		}
-	case c.Name == "remember":
-		if c.Text, c.Args = joinWords(c.Args, c.Text), ""; c.Text == "" {
-			c.Error = fmt.Sprintf("`/%s remember` takes words: `/%s remember Errors are wrapped with the activity and its inputs.`", slug, slug)
-		}
-	case c.Name == "forget":
-		id, words := cutWord(c.Args)
-		if v, err := strconv.ParseInt(strings.TrimPrefix(id, "#"), 10, 64); err != nil || v < 1 {
-			c.Error = fmt.Sprintf("`/%s forget` takes the number of a learning, got %q. `/%s memory` lists them. Example: `/%s forget 12 it is out of date`.", slug, render.Shorten(id, 40), slug, slug)
+		return // whoever asked tells the line from the words
+	case known.Takes == pipeline.TakesCount:
+		if v, err := strconv.Atoi(first); first != "" && (err != nil || v < 1 || v > pipeline.MaxContinue) {
+			c.Error = fmt.Sprintf("`%s` takes a number from 1 to %d, got %q. Example: `%s %s`.", form, pipeline.MaxContinue, render.Shorten(first, 40), form, known.Example)
 			return
 		}
-		c.Args, c.Text = strings.TrimPrefix(id, "#"), joinWords(words, c.Text)
-	case c.Name == "raise":
-		amount, words := cutWord(c.Args)
-		c.Args, c.Text = amount, joinWords(words, c.Text)
-	case c.Name == "approve":
-		if word, words := cutWord(c.Args); strings.EqualFold(word, "all") {
-			c.Args, c.Text = "all", joinWords(words, c.Text)
+	case known.Takes == pipeline.TakesLearning:
+		if v, err := strconv.ParseInt(strings.TrimPrefix(first, "#"), 10, 64); err != nil || v < 1 {
+			c.Error = fmt.Sprintf("`%s` takes the number of a learning, got %q. `/%s memory` lists them. Example: `%s %s`.", form, render.Shorten(first, 40), slug, form, known.Example)
 			return
 		}
-		c.Text, c.Args = joinWords(c.Args, c.Text), ""
+		first = strings.TrimPrefix(first, "#")
+	case known.Takes == pipeline.TakesAll && strings.EqualFold(first, "all"):
+		first = "all"
+	case known.Takes == pipeline.TakesArgument:
 	default:
-		c.Text, c.Args = joinWords(c.Args, c.Text), ""
+		first, words = "", c.Args
+	}
+	c.Args, c.Text = first, joinWords(words, c.Text)
+	if known.Takes == pipeline.TakesText && c.Text == "" {
+		c.Error = fmt.Sprintf("`%s` takes words: `%s %s`", form, form, known.Example)
 	}
 }
 
@@ -97,7 +87,11 @@ func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 // unknown names the nearest right command, and all of them.
 func unknown(name, slug string) string {
 	text := fmt.Sprintf("There is no command %q.", render.Shorten(name, 40))
-	if best := pipeline.Nearest(name, commands); best != "" {
+	var names []string
+	for _, c := range pipeline.Commands {
+		names = append(names, c.Name)
+	}
+	if best := pipeline.Nearest(name, names); best != "" {
 		text += fmt.Sprintf(" Did you mean `/%s %s`?", slug, best)
 	}
 	return text + "\n\n" + pipeline.Help()

@@ -118,7 +118,7 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains([]string{"memory", "remember", "forget"}, n.Command.Name) {
+	if pipeline.FindCommand(n.Command.Name).Memory {
 		return e.remember(ctx, p, run)
 	}
 	if run == nil {

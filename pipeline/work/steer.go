@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"forge/pipeline"
@@ -75,7 +74,7 @@ func reopens(n pipeline.Notice) bool {
 	case pipeline.NoticePush, pipeline.NoticeReviewed, pipeline.NoticeStart:
 		return true
 	case pipeline.NoticeCommand:
-		return slices.Contains([]string{"continue", "retry", "resume"}, n.Command.Name)
+		return pipeline.FindCommand(n.Command.Name).GoesOn
 	case pipeline.NoticeFeedback:
 		return n.Feedback != nil && n.Feedback.State == "changes_requested"
 	}

@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+)
+
+// CommandSpec is something that people tell Forge in the first line of a comment. They
+// need write access for all of them.
+type CommandSpec struct {
+	Name    string
+	Takes   Takes
+	Answers bool        // it answers a question, and does nothing else
+	GoesOn  bool        // it lets a run go on that has ended
+	Memory  bool        // it is about the memory of a repository, and needs no run
+	Example string      // of what it takes
+	Help    [][2]string // rows of the help: how it is written, and what that does; a row may show several, and stands with the first
+}
+
+// Takes says how what stands behind a command's name is read. Words behind what it
+// takes go along with the further lines of the comment.
+type Takes string
+
+// What commands take.
+const (
+	TakesWords    Takes = ""         // words alone
+	TakesText     Takes = "text"     // words, and it needs some
+	TakesArgument Takes = "argument" // one word, which whoever asked judges
+	TakesCount    Takes = "count"    // a number of iterations, if any
+	TakesLearning Takes = "learning" // the number of a learning
+	TakesChoice   Takes = "choice"   // the rest of the line, as it is; it needs some words
+	TakesAll      Takes = "all"      // the word "all", if any
+)
+
+// Commands are all commands, in the order of the help.
+var Commands = []CommandSpec{
+	{Name: "run", Help: [][2]string{{"`/forge run`", "start work on this issue"}}},
+	{Name: "status", Help: [][2]string{{"`/forge status` · `/forge explain`", "where the run stands, and why"}}},
+	{Name: "explain"},
+	{Name: "stop", Help: [][2]string{{"`/forge stop` · `/forge resume`", "pause it, let it go on"}}},
+	{Name: "resume", GoesOn: true},
+	{Name: "continue", Takes: TakesCount, Answers: true, GoesOn: true, Example: "3", Help: [][2]string{
+		{"`/forge continue N`", "N more iterations; words on further lines go along"}}},
+	{Name: "retry", GoesOn: true, Help: [][2]string{{"`/forge retry`", "try again what broke down, or was stopped"},
+		{"`/forge continue` · `/forge retry`, after the end", "go on with a verified or accepted pull request"}}},
+	{Name: "dismiss", Help: [][2]string{{"`/forge dismiss WHY`", "in reply to a finding: it is none"}}},
+	{Name: "accept", Answers: true, Help: [][2]string{{"`/forge accept`", "take it as it is, with its known issues"}}},
+	{Name: "choose", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/forge choose OPTION`", "answer a question"}}},
+	{Name: "approve", Takes: TakesAll, Answers: true, Help: [][2]string{{"`/forge approve` · `/forge approve all`", "let a step begin; all later ones, too"}}},
+	{Name: "raise", Takes: TakesArgument, Answers: true, Help: [][2]string{{"`/forge raise USD`", "raise the budget"}}},
+	{Name: "take-over", Answers: true, Help: [][2]string{{"`/forge take-over`", "stop, to mend it by hand on the branch"}}},
+	{Name: "simplify", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/forge simplify WORDS`", "plan again with a simpler specification"}}},
+	{Name: "reset", Help: [][2]string{{"`/forge reset`", "let the guards count from the beginning"}}},
+	{Name: "history", Help: [][2]string{{"`/forge history`", "everything that was tried"}}},
+	{Name: "cancel", Help: [][2]string{{"`/forge cancel`", "give it up"}}},
+	{Name: "memory", Memory: true, Help: [][2]string{{"`/forge memory` · `/forge memory WORDS`", "what Forge remembers of this repository, about the words"}}},
+	{Name: "remember", Takes: TakesText, Memory: true, Example: "Errors are wrapped with the activity and its inputs.", Help: [][2]string{
+		{"`/forge remember WORDS`", "tell it something to remember"}}},
+	{Name: "forget", Takes: TakesLearning, Memory: true, Example: "12 it is out of date", Help: [][2]string{{"`/forge forget ID`", "take a learning out of use"}}},
+	{Name: "help"},
+}
+
+// FindCommand returns the command of that name; one without a name when there is none.
+func FindCommand(name string) CommandSpec {
+	if i := slices.IndexFunc(Commands, func(c CommandSpec) bool { return c.Name == name }); i >= 0 {
+		return Commands[i]
+	}
+	return CommandSpec{}
+}
+
+// Help lists the commands.
+func Help() string {
+	var b strings.Builder
+	b.WriteString("Forge understands, as the first line of a comment by someone with write access:\n\n| command | what it does |\n| --- | --- |\n")
+	for _, c := range Commands {
+		for _, h := range c.Help {
+			b.WriteString("| " + h[0] + " | " + h[1] + " |\n")
+		}
+	}
+	return b.String()
+}
