@@ -12,6 +12,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -251,9 +252,9 @@ func (r *checksReader) soft(what string, err error) error {
 	return nil
 }
 
-func (r *checksReader) note(text string) {
-	if text = render.Line(pipeline.Scrub(text), "", 400); !slices.Contains(r.notes, text) && len(r.notes) < 20 {
-		r.notes = append(r.notes, text)
+func (r *checksReader) note(words string) {
+	if words = render.Line(text.Scrub(words), "", 400); !slices.Contains(r.notes, words) && len(r.notes) < 20 {
+		r.notes = append(r.notes, words)
 	}
 }
 
@@ -370,7 +371,7 @@ func (r *checksReader) status(s *gh.RepoStatus) {
 
 // label is a name that others gave, in one line.
 func label(s string) string {
-	s = render.Shorten(strings.Join(strings.Fields(render.Visible(pipeline.Scrub(render.Head(s, 200)))), " "), 200)
+	s = render.Shorten(strings.Join(strings.Fields(render.Visible(text.Scrub(render.Head(s, 200)))), " "), 200)
 	if s == "" {
 		return "(no name)"
 	}

@@ -14,6 +14,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -105,7 +106,7 @@ func failures(list ...pipeline.Failure) []pipeline.Failure {
 	var out []pipeline.Failure
 	for _, f := range list {
 		f.Test = label(f.Test)
-		f.Error = strings.TrimSpace(render.Shorten(strings.TrimSpace(render.Visible(pipeline.Scrub(render.Head(f.Error, maxFailureText)))), maxFailureText))
+		f.Error = strings.TrimSpace(render.Shorten(strings.TrimSpace(render.Visible(text.Scrub(render.Head(f.Error, maxFailureText)))), maxFailureText))
 		if f.Error == "" {
 			f.Error = "no words"
 		}

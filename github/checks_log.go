@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"forge/github/render"
-	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 const (
@@ -36,21 +36,21 @@ var (
 func cleanLog(raw []byte, from, to time.Time) []string {
 	var all, step []string
 	for l := range strings.SplitSeq(string(raw), "\n") {
-		at, text := stamped(l)
-		text, keep := cleanLine(text)
+		at, words := stamped(l)
+		words, keep := cleanLine(words)
 		if !keep {
 			continue
 		}
-		all = append(all, text)
+		all = append(all, words)
 		// Steps have whole seconds: the last line may be in the one that follows.
 		if !at.IsZero() && !from.IsZero() && !at.Before(from) && (to.IsZero() || at.Before(to.Add(time.Second))) {
-			step = append(step, text)
+			step = append(step, words)
 		}
 	}
 	if len(step) > 0 {
 		all = step
 	}
-	all = strings.Split(pipeline.Scrub(strings.Join(all, "\n")), "\n")
+	all = strings.Split(text.Scrub(strings.Join(all, "\n")), "\n")
 	for i, l := range all {
 		all[i] = render.Shorten(l, logLine)
 	}

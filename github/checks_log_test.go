@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 func TestExcerpt(t *testing.T) {
@@ -95,7 +95,7 @@ func FuzzCleanLog(f *testing.F) {
 			}
 		}
 		got := excerpt(lines)
-		if !utf8.ValidString(got) || escapes.MatchString(got) || pipeline.Scrub(got) != got {
+		if !utf8.ValidString(got) || escapes.MatchString(got) || text.Scrub(got) != got {
 			t.Errorf("excerpt of %q = %q", raw, got)
 		}
 		if n := utf8.RuneCountInString(got); n > logExcerpt+2 {

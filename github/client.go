@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
 	gh "github.com/google/go-github/v62/github"
@@ -137,7 +138,7 @@ func addressesOf(base string) (addresses, error) {
 	}
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		return addresses{}, fmt.Errorf("GitHub's address %q is not like https://HOST", pipeline.Scrub(base))
+		return addresses{}, fmt.Errorf("GitHub's address %q is not like https://HOST", text.Scrub(base))
 	}
 	if u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
 		return addresses{}, fmt.Errorf("GitHub's address %q must begin with https://: tokens would travel in the clear", base)

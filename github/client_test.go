@@ -18,6 +18,7 @@ import (
 
 	"forge/github/render/rendertest"
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // roundTrip is a GitHub without a network.
@@ -256,13 +257,13 @@ func TestRedaction(t *testing.T) {
 	})
 	_, err := a.BranchHead(context.Background(), rendertest.Repo(), "main")
 	_, _, err2 := a.Publish(context.Background(), rendertest.New(t).Run, PublishOptions{})
-	for _, text := range []string{err.Error(), err2.Error(), log.String()} {
-		if strings.Contains(text, "A1b") || !strings.Contains(text, "[secret]") {
-			t.Errorf("a token is shown, or nothing: %s", text)
+	for _, words := range []string{err.Error(), err2.Error(), log.String()} {
+		if strings.Contains(words, "A1b") || !strings.Contains(words, "[secret]") {
+			t.Errorf("a token is shown, or nothing: %s", words)
 		}
 	}
 	for _, s := range []string{secret, "ghp_" + strings.Repeat("x", 36), "github_pat_" + strings.Repeat("x", 30), "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxIn0.c2lnbmF0dXJl"} {
-		if got := pipeline.Scrub("a " + s + " b"); got != "a [secret] b" {
+		if got := text.Scrub("a " + s + " b"); got != "a [secret] b" {
 			t.Errorf("Scrub(%q) = %q", s, got)
 		}
 	}

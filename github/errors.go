@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
 	gh "github.com/google/go-github/v62/github"
@@ -30,7 +31,7 @@ func (e *apiError) Error() string {
 	if e.op != "" {
 		b.WriteString(e.op + ": ")
 	}
-	b.WriteString(pipeline.Scrub(e.msg))
+	b.WriteString(text.Scrub(e.msg))
 	if e.after > 0 {
 		fmt.Fprintf(&b, " (try again in %s)", e.after.Round(time.Second))
 	}
@@ -99,16 +100,16 @@ func explainResponse(op, permission string, r *gh.ErrorResponse) error {
 }
 
 func refused(op, permission, msg string) *pipeline.Fault {
-	text := fmt.Sprintf("GitHub refused to %s: %s.", op, strings.TrimSuffix(pipeline.Scrub(msg), "."))
+	words := fmt.Sprintf("GitHub refused to %s: %s.", op, strings.TrimSuffix(text.Scrub(msg), "."))
 	if strings.Contains(msg, "not accessible by integration") && permission != "" {
-		text += fmt.Sprintf(" The App lacks the permission %q: grant it in the App's settings under Permissions, then accept the request in the installation's settings.", permission)
+		words += fmt.Sprintf(" The App lacks the permission %q: grant it in the App's settings under Permissions, then accept the request in the installation's settings.", permission)
 	}
-	return final("%s", text)
+	return final("%s", words)
 }
 
 // final is a fault that no further attempt can mend.
 func final(format string, args ...any) *pipeline.Fault {
-	return &pipeline.Fault{Class: pipeline.FaultGitHub, Message: pipeline.Scrub(fmt.Sprintf(format, args...)), Final: true}
+	return &pipeline.Fault{Class: pipeline.FaultGitHub, Message: text.Scrub(fmt.Sprintf(format, args...)), Final: true}
 }
 
 // status returns the HTTP status of a failed call, or 0.

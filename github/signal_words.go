@@ -9,6 +9,7 @@ import (
 	"forge/github/delivery"
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // stance is what a person's answer to a finding says about it.
@@ -178,8 +179,8 @@ func answerOf(body, slug string) (s stance, reason string) {
 // maxReason limits what is kept of a person's words and code, in bytes.
 const maxReason = 4000
 
-func kept(text string) string {
-	return render.Shorten(strings.TrimSpace(pipeline.Scrub(text)), maxReason)
+func kept(words string) string {
+	return render.Shorten(strings.TrimSpace(text.Scrub(words)), maxReason)
 }
 
 // asCode keeps the indentation.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -157,13 +158,13 @@ func refusalOf(name, callback string) string {
 }
 
 // clean takes the secrets of an exchange out of a text.
-func (s *SignIn) clean(text string, more ...string) string {
+func (s *SignIn) clean(words string, more ...string) string {
 	for _, secret := range append(more, s.opts.ClientSecret) {
 		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "[secret]")
+			words = strings.ReplaceAll(words, secret, "[secret]")
 		}
 	}
-	return pipeline.Scrub(text)
+	return text.Scrub(words)
 }
 
 // cause is the reason of a failed request without its address.

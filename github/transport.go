@@ -17,7 +17,7 @@ import (
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
 
-	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 const (
@@ -266,9 +266,9 @@ func message(body []byte) string {
 		Message string `json:"message"`
 	}
 	if json.Unmarshal(body, &m) == nil && m.Message != "" {
-		return pipeline.Scrub(m.Message)
+		return text.Scrub(m.Message)
 	}
-	return pipeline.Scrub(strings.TrimSpace(string(body[:min(len(body), 200)])))
+	return text.Scrub(strings.TrimSpace(string(body[:min(len(body), 200)])))
 }
 
 // timeout bounds a single call, its body included, and reads the body to its end,

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // signals draws a set of signals with few keys, so that they meet.
@@ -163,7 +164,7 @@ func FuzzAnalyse(f *testing.F) {
 		}
 		s := pipeline.Signal{Kind: pipeline.SignalRewritten, Key: "k", Scope: scope, Weight: 1, At: day(1), Before: before, After: after, Text: before}
 		for _, l := range LearningsFrom(s) {
-			if len(l.Content) > 2*maxCode+maxContent || pipeline.Scrub(l.Content) != l.Content && len(before)+len(after) < maxCode {
+			if len(l.Content) > 2*maxCode+maxContent || text.Scrub(l.Content) != l.Content && len(before)+len(after) < maxCode {
 				t.Errorf("content of %d bytes: %q", len(l.Content), l.Content)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode"
 
-	"forge/pipeline"
 	"forge/pipeline/text"
 )
 
@@ -82,7 +81,7 @@ func tidy(s string, limit int) string {
 		}
 		return c
 	}, s)
-	return text.Within(strings.TrimSpace(pipeline.Scrub(s)), limit)
+	return text.Within(strings.TrimSpace(text.Scrub(s)), limit)
 }
 
 // Tidy makes a text fit to be remembered: without what looks like a secret and

@@ -195,7 +195,7 @@ func (r *Run) applyElsewhere(e Event) bool {
 	case EventIssueEdited:
 		if t := e.Data.Task; t != nil {
 			r.Task.Title = t.Title
-			_, r.Task.Body = FrontMatter(t.Body) // the snapshot of the settings stays (R4)
+			_, r.Task.Body = text.FrontMatter(t.Body) // the snapshot of the settings stays (R4)
 			r.wishChanged(e.Data.Actor)
 		}
 		return true

@@ -107,7 +107,7 @@ var box = regexp.MustCompile(`(?m)^(\s*[-*+]\s+)\[[ xX]\]`)
 // boxes and the settings in front do not count.
 func sameWish(a, b Task) bool {
 	wish := func(t Task) string {
-		_, body := FrontMatter(t.Body)
+		_, body := text.FrontMatter(t.Body)
 		return strings.Join(strings.Fields(t.Title), " ") + "\n" + strings.Join(strings.Fields(box.ReplaceAllString(body, "$1[ ]")), " ")
 	}
 	return wish(a) == wish(b)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"forge/pipeline/text"
 )
 
 // Of two signals with one key exactly one counts, whatever the order.
@@ -31,7 +33,7 @@ func TestScrub(t *testing.T) {
 		"AKIAIOSFODNN7EXAMPLE", "AIza" + strings.Repeat("x", 35), "sk-ant-" + long, "glpat-" + long, "xoxb-1234567890-abc", "npm_" + strings.Repeat("x", 36), "hf_" + long,
 		"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nMIIE cut off",
 	} {
-		if got := Scrub("before " + secret); got != "before [secret]" {
+		if got := text.Scrub("before " + secret); got != "before [secret]" {
 			t.Errorf("Scrub(%q) = %q", secret, got)
 		}
 	}
@@ -47,7 +49,7 @@ func TestScrub(t *testing.T) {
 		`t.Errorf("password %q is too short", p)`:     `t.Errorf("password %q is too short", p)`,
 		"commit 9edb7e8a0c1f4e5d6b7a8c9d0e1f2a3b4c5d": "commit 9edb7e8a0c1f4e5d6b7a8c9d0e1f2a3b4c5d",
 	} {
-		if got := Scrub(in); got != want {
+		if got := text.Scrub(in); got != want {
 			t.Errorf("Scrub(%q) = %q, want %q", in, got, want)
 		}
 	}

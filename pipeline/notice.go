@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"strings"
 	"time"
 )
 
@@ -85,23 +84,4 @@ type SlashCommand struct {
 	Error string `json:"error,omitempty"` // what is wrong with it, with the nearest right command
 	Via   string `json:"via,omitempty"`   // how it was given, when not in words: "box", "button"
 	Gate  string `json:"gate,omitempty"`  // id of the gate that a button answers, "gate/1": it may be closed by now
-}
-
-// Slug turns words into a short name for branches and files: lower-case letters,
-// digits and single dashes, at most n of them, "task" when nothing is left.
-func Slug(words string, n int) string {
-	var b []byte
-	for _, c := range []byte(strings.ToLower(words)) {
-		switch {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-			b = append(b, c)
-		case len(b) > 0 && b[len(b)-1] != '-':
-			b = append(b, '-')
-		}
-	}
-	s := strings.Trim(string(b[:min(n, len(b))]), "-")
-	if s == "" {
-		return "task"
-	}
-	return s
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"forge/pipeline/text"
 )
@@ -367,13 +366,4 @@ func ProgressOf(r *Run) Progress {
 		l.Iterations = append(l.Iterations, pi)
 	}
 	return p
-}
-
-// Clock renders a duration for people: "1m 05s", "3.2s".
-func Clock(d time.Duration) string {
-	if d < time.Minute {
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	}
-	d = d.Round(time.Second)
-	return fmt.Sprintf("%dm %02ds", int(d.Minutes()), int(d.Seconds())%60)
 }

@@ -67,8 +67,8 @@ func TestSmallThings(t *testing.T) {
 	eq("FullName", Repo{Owner: "a", Name: "b"}.FullName(), "a/b")
 	eq("FullName", Repo{Name: "b"}.FullName(), "b")
 	eq("Fault", (&Fault{Class: FaultAgent, Message: "x"}).Error(), "agent: x")
-	eq("Clock", Clock(1500*time.Millisecond), "1.5s")
-	eq("Clock", Clock(125*time.Second), "2m 05s")
+	eq("Clock", text.Clock(1500*time.Millisecond), "1.5s")
+	eq("Clock", text.Clock(125*time.Second), "2m 05s")
 	eq("percent", percent(-1)+percent(33.33), "–33.3 %")
 	eq("short", short("abc")+short("0123456789"), "abc0123456")
 	eq("by", by(nil)+by(&Answer{By: Actor{Login: "ann"}}), " by ann")
@@ -136,8 +136,8 @@ Not reviewed: ` + "`big.json`" + ` (too big)
 
 func TestSlug(t *testing.T) {
 	for in, want := range map[string]string{"Fix: sum() is wrong!": "fix-sum-is-wrong", "  ": "task", "Übergröße 12": "bergr-e-12", "a very long title that goes on": "a-very-long"} {
-		if got := Slug(in, 12); want != got && Slug(in, 40) != want {
-			t.Errorf("Slug(%q) = %q, %q; want %q", in, got, Slug(in, 40), want)
+		if got := text.Slug(in, 12); want != got && text.Slug(in, 40) != want {
+			t.Errorf("Slug(%q) = %q, %q; want %q", in, got, text.Slug(in, 40), want)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestNearest(t *testing.T) {
 		"contineu": "continue", "Accept": "accept", "max-iteration": "max_iterations", "cont": "continue", "testsuite": "tests",
 		"zzz": "", "ac": "", "something": "", strings.Repeat("accept", 30): "",
 	} {
-		if got := Nearest(word, known); got != want {
+		if got := text.Nearest(word, known); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
@@ -167,7 +167,7 @@ func TestFrontMatter(t *testing.T) {
 		"---\na: 1\n---- not the end":           {"", "---\na: 1\n---- not the end"},
 		"":                                      {"", ""},
 	} {
-		yaml, rest := FrontMatter(in)
+		yaml, rest := text.FrontMatter(in)
 		if got := [2]string{yaml, rest}; got != want {
 			t.Errorf("FrontMatter(%q) = %q, want %q", in, got, want)
 		}

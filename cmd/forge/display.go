@@ -221,7 +221,7 @@ func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
 
 func completed(d pipeline.Data) line {
 	l := line{label: string(d.Phase.Phase)}
-	took := pipeline.Clock(time.Duration(d.Phase.Millis) * time.Millisecond)
+	took := text.Clock(time.Duration(d.Phase.Millis) * time.Millisecond)
 	switch {
 	case d.Update != nil && len(d.Update.Conflicts) > 0:
 		l.text = "conflicts in " + strings.Join(d.Update.Conflicts, ", ")

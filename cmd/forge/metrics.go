@@ -15,6 +15,7 @@ import (
 	"forge/learn/metrics"
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 func metricsCommand() *cobra.Command {
@@ -81,7 +82,7 @@ func checkRepo(ctx context.Context, db *store.DB, repo string) error {
 	if err != nil || slices.Contains(known, repo) {
 		return err
 	}
-	switch near := pipeline.Nearest(repo, known); {
+	switch near := text.Nearest(repo, known); {
 	case near != "":
 		return usage("--repo %s: no run was ever in it; did you mean %s?", repo, near)
 	case len(known) == 0:

@@ -124,6 +124,45 @@ func TestImportRules(t *testing.T) {
 	}
 }
 
+// TestImportDepth holds that no package stands on a chain of more than four imports
+// within the program, commands aside: who reads one reads few others.
+func TestImportDepth(t *testing.T) {
+	imports := map[string]map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			if own, ours := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), "forge/"); ours {
+				if imports[s.dir] == nil {
+					imports[s.dir] = map[string]bool{}
+				}
+				imports[s.dir][own] = true
+			}
+		}
+	}
+	chains := map[string][]string{}
+	var longest func(dir string) []string
+	longest = func(dir string) []string {
+		if c, ok := chains[dir]; ok {
+			return c
+		}
+		var best []string
+		for own := range imports[dir] {
+			if c := longest(own); len(c) > len(best) {
+				best = c
+			}
+		}
+		chains[dir] = append([]string{dir}, best...)
+		return chains[dir]
+	}
+	for dir := range imports {
+		if c := longest(dir); len(c)-1 > 4 && !strings.HasPrefix(dir, "cmd/") {
+			t.Errorf("%s stands on a chain of %d imports, over 4: %s", dir, len(c)-1, strings.Join(c, " → "))
+		}
+	}
+}
+
 func TestPipelineIsPure(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.dir != "pipeline" || s.test {
@@ -147,11 +186,14 @@ func TestPipelineIsPure(t *testing.T) {
 }
 
 // TestBudgets holds the sizes: files to 1,000 lines, functions to 120 (tables in
-// tests aside), interfaces to 7 methods, packages to 50 exported types, functions
-// and variables. Constants of an enumeration count as part of their type.
+// tests aside), interfaces to 7 methods, packages to 60 exported types, functions
+// and variables, the core to 98. Constants of an enumeration count as part of their
+// type. The commands and what they print have 4,350 lines at most: what is more than
+// that belongs in a room of its own.
 func TestBudgets(t *testing.T) {
 	exported := map[string]int{}
 	documented := map[string]bool{}
+	root := 0
 	for _, s := range sources(t) {
 		if s.lines > 1000 {
 			t.Errorf("%s has %d lines, over 1,000", s.path, s.lines)
@@ -160,6 +202,9 @@ func TestBudgets(t *testing.T) {
 			continue
 		}
 		documented[s.dir] = documented[s.dir] || s.file.Doc != nil
+		if s.dir == "cmd/forge" {
+			root += s.lines
+		}
 		for _, d := range s.file.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
@@ -177,13 +222,16 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	for dir, n := range exported {
-		limit := 50
+		limit := 60
 		if dir == "pipeline" {
-			limit = 100 // the vocabulary that all others share: it has no siblings to be split into
+			limit = 98 // the vocabulary that all others share: it has no siblings to be split into
 		}
 		if n > limit {
 			t.Errorf("package %s exports %d types, functions and variables, over %d", dir, n, limit)
 		}
+	}
+	if root > 4350 {
+		t.Errorf("cmd/forge itself has %d lines, over 4,350", root)
 	}
 	for dir, ok := range documented {
 		if !ok {

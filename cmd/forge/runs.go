@@ -244,7 +244,7 @@ func showInner(ctx context.Context, out io.Writer, db *store.DB, id int64, asJSO
 	}
 	phases, tools := plainTable("phase", "executions", "turns", "time", "cost"), plainTable("tool", "calls", "success", "mean time", "mean cost")
 	for _, p := range in.Phases {
-		phases.AppendRow(table.Row{p.Name, p.Runs, p.Turns, pipeline.Clock(time.Duration(p.Millis) * time.Millisecond), cost(float64(p.MicroUSD), p.Unpriced > 0)})
+		phases.AppendRow(table.Row{p.Name, p.Runs, p.Turns, text.Clock(time.Duration(p.Millis) * time.Millisecond), cost(float64(p.MicroUSD), p.Unpriced > 0)})
 	}
 	for _, t := range in.Tools {
 		tools.AppendRow(table.Row{t.Name, t.Calls, fmt.Sprintf("%.0f %%", 100*t.Success), fmt.Sprintf("%.0f ms", t.MeanMS), cost(t.MicroUSD, t.Unpriced > 0)})

@@ -7,6 +7,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // ParseCommand reads the first line of a comment. It reports false when that line
@@ -86,15 +87,15 @@ func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 
 // unknown names the nearest right command, and all of them.
 func unknown(name, slug string) string {
-	text := fmt.Sprintf("There is no command %q.", render.Shorten(name, 40))
+	words := fmt.Sprintf("There is no command %q.", render.Shorten(name, 40))
 	var names []string
 	for _, c := range pipeline.Commands {
 		names = append(names, c.Name)
 	}
-	if best := pipeline.Nearest(name, names); best != "" {
-		text += fmt.Sprintf(" Did you mean `/%s %s`?", slug, best)
+	if best := text.Nearest(name, names); best != "" {
+		words += fmt.Sprintf(" Did you mean `/%s %s`?", slug, best)
 	}
-	return text + "\n\n" + pipeline.Help()
+	return words + "\n\n" + pipeline.Help()
 }
 
 // ticked returns the command in the one task-list box that went from [ ] to [x]

@@ -32,6 +32,7 @@ import (
 	"unicode"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Entry is a learning with its evidence.
@@ -350,7 +351,7 @@ func (r *reader) field(s string) error {
 	for _, f := range fields {
 		names = append(names, f.name)
 	}
-	near := pipeline.Nearest(name, append(names, "evidence"))
+	near := text.Nearest(name, append(names, "evidence"))
 	if near != "" {
 		near = ": did you mean " + near + "?"
 	}

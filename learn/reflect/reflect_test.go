@@ -11,6 +11,7 @@ import (
 
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -149,7 +150,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%v, %v", got, err)
 		}
 		for _, l := range got {
-			if l.Content == "" || len(l.Content) > maxContent || !(l.Base >= 0 && l.Base <= 1) || l.Type == "" || pipeline.Scrub(l.Content) != l.Content {
+			if l.Content == "" || len(l.Content) > maxContent || !(l.Base >= 0 && l.Base <= 1) || l.Type == "" || text.Scrub(l.Content) != l.Content {
 				t.Errorf("got %+v", l)
 			}
 		}

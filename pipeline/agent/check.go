@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Check reports whether the model with this name can be used with these credentials:
@@ -83,7 +84,7 @@ func (m *remote) check(ctx context.Context) error {
 // unknown says that the model is not there, and which is most like it.
 func (m *remote) unknown(names []string) error {
 	hint := ""
-	switch near := pipeline.Nearest(m.name, names); {
+	switch near := text.Nearest(m.name, names); {
 	case near != "":
 		hint = fmt.Sprintf(" (did you mean %q?)", near)
 	case len(names) > 0 && len(names) <= 10:

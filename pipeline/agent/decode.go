@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"forge/pipeline"
 	"forge/pipeline/text"
 )
 
@@ -204,7 +203,7 @@ func misspelt(name string, unknown []string) string {
 		if letters(k) == letters(name) {
 			return k
 		}
-		if len(name) > 3 && len(k) > 3 && k[0] == name[0] && pipeline.Nearest(k, []string{name}) != "" {
+		if len(name) > 3 && len(k) > 3 && k[0] == name[0] && text.Nearest(k, []string{name}) != "" {
 			return k
 		}
 	}

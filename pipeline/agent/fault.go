@@ -282,7 +282,7 @@ func redact(s, key string) string {
 	if key != "" {
 		s = strings.ReplaceAll(s, key, "[key]")
 	}
-	return text.ClipBytes(strings.Join(strings.Fields(pipeline.Scrub(s)), " "), 300)
+	return text.ClipBytes(strings.Join(strings.Fields(text.Scrub(s)), " "), 300)
 }
 
 func agentFault(format string, args ...any) *pipeline.Fault {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // The test makes its secrets up by chance, as providers do: none is in the source,
@@ -178,7 +178,7 @@ func TestScrubKnowsTheShapes(t *testing.T) {
 		if strings.HasSuffix(name, " body") || strings.HasPrefix(name, "netrc") || strings.HasPrefix(name, "putty") {
 			continue // without a frame: found by the scanner alone
 		}
-		if got := pipeline.Scrub("a " + secret + " b"); !strings.Contains(got, Mask) {
+		if got := text.Scrub("a " + secret + " b"); !strings.Contains(got, Mask) {
 			t.Errorf("Scrub leaves %s: %q", name, got)
 		}
 	}

@@ -185,7 +185,7 @@ func (e *Engine[W, T]) awaitModel(known, run *pipeline.Run, act pipeline.Action,
 	w.Looks, w.Until = w.Looks+1, w.Since.Add(e.ModelPatience)
 	if !now.Before(w.Until) {
 		gone := *f
-		gone.Final, gone.Message = true, fmt.Sprintf("the model's provider has not answered for %s: %s", pipeline.Clock(now.Sub(w.Since)), f.Message)
+		gone.Final, gone.Message = true, fmt.Sprintf("the model's provider has not answered for %s: %s", text.Clock(now.Sub(w.Since)), f.Message)
 		return phaseFailed(act, ref, &gone), true
 	}
 	// A wait that the provider asks for may be longer than the patience: people are told

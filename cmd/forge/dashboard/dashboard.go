@@ -24,6 +24,7 @@ import (
 	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 // Viewer is who looks at the pages.
@@ -198,9 +199,9 @@ func (p *Pages) choose(r *http.Request, v Viewer) (choice, error) {
 	if c.Repo == "" || slices.Contains(repos, c.Repo) {
 		return c, nil
 	}
-	text := "No run was ever in " + c.Repo + ", or you do not see it."
-	if near := pipeline.Nearest(c.Repo, repos); near != "" {
-		text += " Did you mean " + near + "?"
+	words := "No run was ever in " + c.Repo + ", or you do not see it."
+	if near := text.Nearest(c.Repo, repos); near != "" {
+		words += " Did you mean " + near + "?"
 	}
-	return choice{}, notFound(text)
+	return choice{}, notFound(words)
 }

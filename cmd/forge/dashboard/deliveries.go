@@ -11,8 +11,8 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 const (
@@ -167,13 +167,13 @@ func (p *Pages) retryDelivery(w http.ResponseWriter, r *http.Request, v Viewer) 
 
 // showPayload is a payload as people read it: indented, without what looks like a
 // secret, at most 64 KB. cut says that there is more.
-func showPayload(payload []byte) (text string, cut bool) {
-	text, cut = indent(payload, payloadShown+payloadMargin)
-	text = legible(pipeline.Scrub(strings.ToValidUTF8(text, "\uFFFD")))
-	if len(text) > payloadShown {
-		text, cut = strings.ToValidUTF8(text[:payloadShown], ""), true
+func showPayload(payload []byte) (words string, cut bool) {
+	words, cut = indent(payload, payloadShown+payloadMargin)
+	words = legible(text.Scrub(strings.ToValidUTF8(words, "\uFFFD")))
+	if len(words) > payloadShown {
+		words, cut = strings.ToValidUTF8(words[:payloadShown], ""), true
 	}
-	return text, cut
+	return words, cut
 }
 
 // indent sets a JSON text out on lines, and stops after about limit bytes: what is

@@ -17,6 +17,7 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 const (
@@ -218,11 +219,11 @@ func (d *memoryData) chosen(scopes []string) ([]string, error) {
 			return []string{s}, nil
 		}
 	}
-	text := "Nothing is remembered of " + d.Repo + ", or you do not see it."
-	if near := pipeline.Nearest(d.Repo, d.Scopes); near != "" {
-		text += " Did you mean " + near + "?"
+	words := "Nothing is remembered of " + d.Repo + ", or you do not see it."
+	if near := text.Nearest(d.Repo, d.Scopes); near != "" {
+		words += " Did you mean " + near + "?"
 	}
-	return nil, notFound(text)
+	return nil, notFound(words)
 }
 
 // listMemory fills in the rows: those with words, best first, or all, most confident first.

@@ -229,7 +229,7 @@ func meters(run *pipeline.Run) []meter {
 	return append(out, meter{"Iterations", int64(n), int64(run.MaxIterations()), strconv.Itoa(n), strconv.Itoa(run.MaxIterations())})
 }
 
-func clock(ms int64) string { return pipeline.Clock(time.Duration(ms) * time.Millisecond) }
+func clock(ms int64) string { return text.Clock(time.Duration(ms) * time.Millisecond) }
 
 func tokens(n int64) string {
 	switch {

@@ -9,6 +9,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/text"
 )
 
 // at returns the run's workspace with sha checked out, fetching it when the
@@ -91,5 +92,5 @@ func cacheKey(r pipeline.Repo) string {
 		return fmt.Sprintf("repo-%d", r.ID)
 	}
 	sum := sha256.Sum256([]byte(r.CloneURL))
-	return fmt.Sprintf("local-%s-%x", pipeline.Slug(r.Name, 40), sum[:6])
+	return fmt.Sprintf("local-%s-%x", text.Slug(r.Name, 40), sum[:6])
 }

@@ -22,6 +22,7 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/deps"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/text"
 )
 
 // Grade is how bad something is.
@@ -52,7 +53,7 @@ type doctor struct {
 func (d *doctor) say(area string, g Grade, fix, format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.list[area] = append(d.list[area], Diagnosis{Area: area, Grade: g, Says: pipeline.Scrub(fmt.Sprintf(format, args...)), Fix: fix})
+	d.list[area] = append(d.list[area], Diagnosis{Area: area, Grade: g, Says: text.Scrub(fmt.Sprintf(format, args...)), Fix: fix})
 }
 
 func (d *doctor) ok(area, format string, args ...any) { d.say(area, GradeOK, "", format, args...) }

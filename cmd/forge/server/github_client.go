@@ -20,6 +20,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/text"
 	"forge/pipeline/work"
 )
 
@@ -70,7 +71,7 @@ func (h *githubClient) Requested(ctx context.Context, repo pipeline.Repo, pull i
 // Prepare implements work.Hub: it reads the repository's settings from its default
 // branch and finds where the work starts.
 func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, error) {
-	yaml, body := pipeline.FrontMatter(n.Task.Body)
+	yaml, body := text.FrontMatter(n.Task.Body)
 	n.Task.Body = body
 	if strings.TrimSpace(n.Task.Body) == "" && len(strings.Fields(n.Task.Title)) < 3 {
 		return pipeline.Start{}, refuse("This issue says too little to work on: its text is empty and its title is %q. Describe what should happen and what happens instead, then put the label on again.", n.Task.Title)
@@ -86,7 +87,7 @@ func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	branch, err := h.freeBranch(ctx, n.Repo, fmt.Sprintf("%s/issue-%d-%s", Slug, n.Task.Issue, pipeline.Slug(n.Task.Title, 40)))
+	branch, err := h.freeBranch(ctx, n.Repo, fmt.Sprintf("%s/issue-%d-%s", Slug, n.Task.Issue, text.Slug(n.Task.Title, 40)))
 	if err != nil {
 		return pipeline.Start{}, err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // rule says what a key may hold, and what it is for.
@@ -165,7 +165,7 @@ func check(key string, v reflect.Value, caps map[string]float64, untrusted bool)
 	case v.Kind() == reflect.String && len(r.enum) > 0:
 		if !slices.Contains(r.enum, v.String()) {
 			hint := ""
-			if near := pipeline.Nearest(v.String(), r.enum); near != "" {
+			if near := text.Nearest(v.String(), r.enum); near != "" {
 				hint = fmt.Sprintf(" (did you mean %q?)", near)
 			}
 			return fmt.Sprintf("%s is %q; it must be one of %s%s", key, v.String(), strings.Join(r.enum, ", "), hint)

@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // maxFile is how large a configuration file may be, in bytes.
@@ -213,7 +213,7 @@ func (r *reader) field(name string, at *token.Token, value ast.Node, v reflect.V
 
 func (r *reader) unknown(name string, at *token.Token, known []string, key string) {
 	hint := "the keys here are " + strings.Join(known, ", ")
-	if near := pipeline.Nearest(name, known); near != "" {
+	if near := text.Nearest(name, known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	} else if elsewhere := findKey(r.root, name); elsewhere != "" {
 		hint = fmt.Sprintf("it belongs at %s", elsewhere)
