@@ -30,7 +30,7 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 		}
 	}
 	if cmd.Name == "dismiss" {
-		return nil, "`/forge dismiss` works as a reply to one of Forge's comments on the diff, with the reason behind it."
+		return r.dismissByName(cmd, a)
 	}
 	if r.State.Ended() {
 		return r.answerAfter(cmd, a)
@@ -76,6 +76,48 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 		return []Event{answering(EventGateAnswered, a), answering(EventGateOverride, a), answering(EventRunAccepted, a)}, ""
 	}
 	return []Event{answering(EventGateAnswered, a)}, a.reply(r.goesOn(g, a))
+}
+
+// Handle is the name by which people dismiss a finding of the run from anywhere, the
+// same for as long as the run lives; "" for what is none of its findings.
+func (r *Run) Handle(fingerprint string) string {
+	for i := range r.Findings {
+		if r.Findings[i].Fingerprint() == fingerprint {
+			return fmt.Sprintf("F%d", i+1)
+		}
+	}
+	return ""
+}
+
+// dismissByName dismisses an open finding in the name of somebody with write access: for
+// what has no thread to reply in, and for what the tests say of the change.
+func (r *Run) dismissByName(cmd SlashCommand, a *Answer) ([]Event, string) {
+	name, why, _ := strings.Cut(cmd.Args, " ")
+	var open []string
+	for i := range r.Findings {
+		is := &r.Findings[i]
+		if is.State != "open" || r.State.Ended() {
+			continue
+		}
+		handle := fmt.Sprintf("F%d", i+1)
+		if open = append(open, handle); !strings.EqualFold(handle, name) {
+			continue
+		}
+		about := *is.Finding
+		s := Signal{Key: fmt.Sprintf("dismissed/%d/%s", r.ID, is.Fingerprint()), Kind: SignalDismissed, At: a.At, Actor: a.By, Weight: 1, Finding: is.Fingerprint(),
+			File: about.File, Line: about.Line, Text: strings.TrimSpace(why + "\n" + a.Text), Run: r.ID, About: &about}
+		events := SignalEvents([]Signal{s})
+		follow := r.Dismissals(events, a.At)
+		words := fmt.Sprintf("Dismissed by %s: %q no longer counts.", a.By.Login, text.Clip(text.FirstLine(about.Message), 120))
+		if len(follow) > 0 {
+			words += " Nothing else keeps the run: it goes on."
+		}
+		return append(events, follow...), a.reply(words)
+	}
+	if len(open) == 0 {
+		return nil, "No finding is open here, so there is none to dismiss."
+	}
+	return nil, fmt.Sprintf("`/forge dismiss` works as a reply to one of Forge's comments on the diff, and anywhere with the name of a finding and the reason: `/forge dismiss %s WHY`. Open are %s.", open[0], listed(open))
 }
 
 // answering is an event that an answer makes.

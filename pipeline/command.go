@@ -43,7 +43,7 @@ var Commands = []CommandSpec{
 		{"`/forge continue N`", "N more iterations; words on further lines go along"}}},
 	{Name: "retry", GoesOn: true, Help: [][2]string{{"`/forge retry`", "try again what broke down, or was stopped"},
 		{"`/forge continue` · `/forge retry`, after the end", "go on with a verified or accepted pull request"}}},
-	{Name: "dismiss", Help: [][2]string{{"`/forge dismiss WHY`", "in reply to a finding: it is none"}}},
+	{Name: "dismiss", Help: [][2]string{{"`/forge dismiss WHY` · `/forge dismiss F1 WHY`", "in reply to a finding, or anywhere by its name: it is none"}}},
 	{Name: "accept", Answers: true, Help: [][2]string{{"`/forge accept`", "take it as it is, with its known issues"}}},
 	{Name: "choose", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/forge choose OPTION`", "answer a question"}}},
 	{Name: "approve", Takes: TakesAll, Answers: true, Help: [][2]string{{"`/forge approve` · `/forge approve all`", "let a step begin; all later ones, too"}}},

@@ -194,6 +194,7 @@ func (r *Run) dismiss(s *Signal, by *Actor) {
 			is.State = "dismissed"
 			if by != nil {
 				is.By = *by
+				r.letStay()
 			}
 		case s.Off && is.State == "dismissed":
 			is.State, is.By = "open", Actor{}
@@ -281,9 +282,28 @@ func (r *Run) tested(it *Iteration) {
 		}
 	}
 	r.settle(PhaseTest, func(fingerprint string) bool { return seen[fingerprint] })
+	r.letStay()
 	it.Brief = brief(it.Tests.Tampered, it.Tests.Failures)
 	if !it.Tests.OK() {
 		r.Counters.TestInARow++
+	}
+}
+
+// letStay leaves out of the last test report what a person has dismissed of it: what the
+// change does to the tests stays, in their name.
+func (r *Run) letStay() {
+	it := r.Current()
+	if it == nil || it.Tests == nil || len(it.Tests.Tampered) == 0 {
+		return
+	}
+	tests := *it.Tests
+	tests.Tampered = slices.DeleteFunc(slices.Clone(tests.Tampered), func(f Finding) bool {
+		return slices.ContainsFunc(r.Findings, func(is Issue) bool {
+			return is.Phase == PhaseTest && is.Fingerprint() == f.Fingerprint && is.State == "dismissed" && is.By.Login != ""
+		})
+	})
+	if len(tests.Tampered) < len(it.Tests.Tampered) {
+		it.Tests = &tests
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		if n.Branch != r.Branch {
 			return nil, "push to " + n.Branch + ": not the branch of the run"
 		}
-		if n.Head == r.Head || n.Head == r.Published.Head {
+		if n.Head == r.Head || n.Head == r.Published.Head || n.Own && r.made(n.Head) {
 			return nil, "push of what the run knows already"
 		}
 		actor := n.Actor
@@ -82,6 +82,27 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		return nil, "noted; Forge sets draft and ready by itself when the run ends"
 	}
 	return nil, fmt.Sprintf("a notice of kind %q changes nothing in a run", n.Kind)
+}
+
+// made reports whether a commit is one that the run has made, or has judged: a delivery
+// about it may come late. Whatever else is pushed with Forge's own token is somebody's.
+func (r *Run) made(sha string) bool {
+	if sha == "" || sha == r.Base {
+		return true
+	}
+	for i := range r.Iterations {
+		it := &r.Iterations[i]
+		if m := it.Impl; m != nil && (m.Head == sha || m.Parent == sha) {
+			return true
+		}
+		if u := it.Update; u != nil && (u.Head == sha || u.Parent == sha) {
+			return true
+		}
+		if v := it.Review; v != nil && v.Head == sha {
+			return true
+		}
+	}
+	return false
 }
 
 // reviewedBy takes in a human's review of the pull request. Requested changes are

@@ -47,6 +47,7 @@ type Notice struct {
 	Branch  string       `json:"branch,omitempty"`  // of a push
 	Head    string       `json:"head,omitempty"`    // SHA after the push, or of the pull request
 	Merged  bool         `json:"merged,omitempty"`  //
+	Own     bool         `json:"own,omitempty"`     // of a push: with Forge's own token, which others may have, too
 	Verdict string       `json:"verdict,omitempty"` // of a human's review: approved, changes_requested, commented
 	Review  *Review      `json:"review,omitempty"`  // what a human asks for in a review, as findings of category "human"
 	Base    string       `json:"base,omitempty"`    // branch that the pull request goes into, when that was changed

@@ -109,7 +109,7 @@ func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Ti
 	case NoticeIssueClosed:
 		return ev(EventRunClosed, Data{Note: "its issue was closed"}), fmt.Sprintf("run %d is over for good: its issue was closed", r.ID)
 	case NoticePush:
-		if n.Branch != r.Branch || n.Head == "" || n.Head == r.Head || n.Head == r.Published.Head {
+		if n.Branch != r.Branch || n.Head == "" || n.Head == r.Head || n.Head == r.Published.Head || n.Own && r.made(n.Head) {
 			return nil, "a push of nothing new: " + over
 		}
 		e := reopening(n.Actor, n.Actor.Login+" pushed "+short(n.Head), at)
@@ -130,6 +130,14 @@ func (r *Run) Dismissals(events []Event, at time.Time) []Event {
 	open, back := map[string]bool{}, false
 	for _, f := range r.unresolved() {
 		open[f.Fingerprint] = true
+	}
+	if it := r.Current(); it != nil && it.Tests != nil {
+		for _, f := range it.Tests.Tampered {
+			open[f.Fingerprint] = true
+		}
+		for _, f := range it.Tests.Failures { // nobody dismisses these
+			open[f.Fingerprint] = true
+		}
 	}
 	before := len(open)
 	var by Actor
@@ -162,8 +170,8 @@ func (r *Run) Dismissals(events []Event, at time.Time) []Event {
 	return nil
 }
 
-// aboutFindings reports whether the gate asks because of what a review found.
+// aboutFindings reports whether the gate asks because of findings, of a review or about the tests.
 func (g *Gate) aboutFindings() bool {
-	return g.Guard != nil && g.Guard.Name == GuardNoProgress || g.Guard != nil && g.Guard.Phase == PhaseReview && slices.Contains([]GuardName{GuardSameFinding, GuardDiminishing, GuardDoubts, GuardBounces,
-		GuardIterations, GuardBreaker, GuardDispute}, g.Guard.Name)
+	return g.Guard != nil && (g.Guard.Name == GuardNoProgress || (g.Guard.Phase == PhaseReview || g.Guard.Phase == PhaseTest) &&
+		slices.Contains([]GuardName{GuardSameFinding, GuardDiminishing, GuardDoubts, GuardBounces, GuardIterations, GuardBreaker, GuardDispute}, g.Guard.Name))
 }

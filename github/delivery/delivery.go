@@ -305,8 +305,8 @@ func (r reader) command(body string) {
 	switch {
 	case c.Error != "":
 		r.is(pipeline.NoticeCommand, "a command with a mistake: /%s %s", r.o.Slug, render.Shorten(c.Name, 40))
-	case c.Name == "dismiss":
-		r.n.Command.Error = fmt.Sprintf("`/%s dismiss` works as a reply to one of Forge's comments on the diff, with the reason behind it.", r.o.Slug)
+	case c.Name == "dismiss" && c.Args == "":
+		r.n.Command.Error = fmt.Sprintf("`/%s dismiss` works as a reply to one of Forge's comments on the diff, with the reason behind it, and anywhere with a finding's name: `/%s dismiss F1 WHY`.", r.o.Slug, r.o.Slug)
 		r.is(pipeline.NoticeCommand, "/%s dismiss, but not in a reply to a finding", r.o.Slug)
 	case c.Name == "run" && r.n.Pull != 0:
 		r.n.Command.Error = fmt.Sprintf("`/%s run` works in an issue, and #%d is a pull request.", r.o.Slug, r.n.Pull)
@@ -331,8 +331,11 @@ func (r reader) push() {
 		r.is(pipeline.NoticeBaseMoved, "%s pushed to %s", d.Sender.Login, branch)
 	case !strings.HasPrefix(branch, r.o.Slug+"/"):
 		r.none("push to %s: not a branch of Forge's", render.Shorten(branch, 200))
-	case r.own():
-		r.none("push to %s by Forge itself", branch)
+	case r.own() && d.Deleted:
+		r.none("branch %s was deleted by Forge itself", branch)
+	case r.own(): // or by what else has its token: the run knows the commits that it made
+		r.n.Branch, r.n.Head, r.n.Own = branch, d.After, true
+		r.is(pipeline.NoticePush, "push to %s with Forge's own token", branch)
 	case d.Deleted:
 		r.none("branch %s was deleted by %s", branch, d.Sender.Login)
 	default:

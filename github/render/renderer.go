@@ -213,7 +213,11 @@ func (v Renderer) Left(limit int) []string {
 			out = append(out, "")
 			continue
 		}
-		out = append(out, v.finding(&f, seen[f.Fingerprint]))
+		s := v.finding(&f, seen[f.Fingerprint])
+		if h := v.Run.Handle(f.Fingerprint); h != "" && f.Severity.Blocks() && !v.Run.State.Ended() {
+			s += fmt.Sprintf(" (%s)", h)
+		}
+		out = append(out, s)
 	}
 	out = append(out, v.known()...)
 	for _, is := range v.Run.Failures {

@@ -120,7 +120,11 @@ func (v Renderer) comment(f *pipeline.Finding, a anchor) string {
 }
 
 func (v Renderer) findingFoot(f *pipeline.Finding) string {
-	out := []string{"Finding " + v.line(f.ID, 20)}
+	name := v.line(f.ID, 20)
+	if h := v.Run.Handle(f.Fingerprint); h != "" {
+		name = h
+	}
+	out := []string{"Finding " + name}
 	if f.Rule != "" {
 		out = append(out, "rule "+code(f.Rule))
 	}
@@ -245,11 +249,24 @@ func (v Renderer) choices(g *pipeline.Gate) string {
 		}
 		fmt.Fprintf(&b, "- %s%s — %s\n", box, v.command(c), v.line(c.Label, 300))
 	}
+	if h := v.handle(); h != "" {
+		fmt.Fprintf(&b, "- `/%s dismiss %s WHY` — the finding of that name is none: it is dismissed, in your name\n", v.Slug, h)
+	}
 	b.WriteString("\nComment with one of these commands, or tick a box; further lines of the comment are words for the next attempt. Only people with write access can choose.")
 	if end := v.Run.Deadline(); !end.IsZero() {
 		fmt.Fprintf(&b, " Without an answer the run is cancelled on %s.", end.UTC().Format("2006-01-02"))
 	}
 	return b.String()
+}
+
+// handle is the name of an open finding that blocks, "" where there is none.
+func (v Renderer) handle() string {
+	for i := range v.Run.Findings {
+		if is := &v.Run.Findings[i]; is.State == "open" && is.Finding.Severity.Blocks() {
+			return v.Run.Handle(is.Fingerprint())
+		}
+	}
+	return ""
 }
 
 // reminder asks again, and by name, who started the run.

@@ -79,7 +79,7 @@ func (p *phase) review(ctx context.Context) (pipeline.Review, error) {
 			return pipeline.Review{}, err
 		}
 	}
-	review.Rulings = ruleCriteria(run, criteria, review.Compliance)
+	review.Rulings = ruleCriteria(run, criteria, review.Compliance, now)
 	review.Findings = unmet(run.Plan, review.Compliance, criteria)
 	for i := range max(1, len(reading.Parts)) {
 		if i > 0 { // each part may take the steps of a phase

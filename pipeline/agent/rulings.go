@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"forge/pipeline"
@@ -18,6 +21,7 @@ type claim struct {
 	issue *pipeline.Issue
 	fate  change.Fate
 	since bool   // whether anything at all was committed since it was last seen
+	code  bool   // whether that was more than prose: what only writes about the work does not do it
 	said  string // the implementer, of it
 	part  int    // which part of the change it is ruled on with
 }
@@ -75,6 +79,7 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 		patches[seen] = patch
 	}
 	c.since = seen != "" && seen != run.Head && (patch == nil || len(patch.Files) > 0)
+	c.code = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return !isProse(f.Path) }))
 	if f.File == "" {
 		return nil
 	}
@@ -328,23 +333,49 @@ func (d *docket) ids() string {
 }
 
 // ruleCriteria rules on the findings of stage one: a criterion is met or it is not.
-func ruleCriteria(run *pipeline.Run, list []*claim, answers []pipeline.Compliance) []pipeline.Ruling {
+// Met after it was not, it is gone when code has changed since, or when what is named as
+// evidence is a line of a file that is there.
+func ruleCriteria(run *pipeline.Run, list []*claim, answers []pipeline.Compliance, now func(string) (string, bool)) []pipeline.Ruling {
 	var out []pipeline.Ruling
 	for _, c := range list {
 		f := c.issue.Finding
-		r := pipeline.Ruling{Finding: f.Fingerprint, Changed: c.since}
+		r := pipeline.Ruling{Finding: f.Fingerprint, Changed: c.code}
 		answer := slices.IndexFunc(answers, func(a pipeline.Compliance) bool { return a.Criterion == f.Criterion })
 		switch {
 		case answer < 0 || !asksFor(run.Plan, f):
 			r.Verdict, r.Why = pipeline.VerdictWithdrawn, "the plan does not have this criterion any more"
 		case answers[answer].Met:
 			r.Verdict, r.Why = pipeline.VerdictFixed, answers[answer].Evidence
+			r.Changed = c.code || c.since && namesLine(r.Why, now)
 		default:
 			r.Verdict, r.Why = pipeline.VerdictOpen, answers[answer].Evidence
 		}
 		out = append(out, r)
 	}
 	return out
+}
+
+// isProse reports whether a file is writing about the work, and not a part of what runs.
+func isProse(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".md", ".markdown", ".rst", ".adoc":
+		return true
+	}
+	return false
+}
+
+// lineOf is how evidence names a line: "calc.py:14".
+var lineOf = regexp.MustCompile("([\\w./-]+\\.\\w+):(\\d+)")
+
+// namesLine reports whether a text names a line of a file that the head has.
+func namesLine(evidence string, now func(string) (string, bool)) bool {
+	for _, m := range lineOf.FindAllStringSubmatch(evidence, -1) {
+		content, ok := now(m[1])
+		if n, err := strconv.Atoi(m[2]); ok && err == nil && n > 0 && n <= len(splitLines(content)) {
+			return true
+		}
+	}
+	return false
 }
 
 // asksFor reports whether a plan still has the criterion that a finding says is not met.

@@ -236,6 +236,8 @@ func (p *Player) notice(rest string) {
 	case pipeline.NoticePush:
 		if head, bot := strings.CutSuffix(arg, " by a bot"); bot {
 			n.Head, n.Actor = head, pipeline.Actor{ID: 8, Login: "tidy[bot]", Bot: true}
+		} else if head, own := strings.CutSuffix(arg, " by forge"); own {
+			n.Head, n.Own, n.Actor = head, true, pipeline.Actor{ID: 9, Login: "forge[bot]", Bot: true}
 		}
 	case pipeline.NoticeBaseMoved:
 		n.Branch = p.Run.Repo.DefaultBranch
