@@ -274,6 +274,23 @@ type Fault struct {
 	Final   bool       `json:"final,omitempty"`   // trying again cannot help
 	RetryAt time.Time  `json:"retry_at,omitzero"` // of a provider: trying before then is no use
 	About   []string   `json:"about,omitempty"`   // of what looks like a secret: names by which a human can let it pass; empty where nobody can
+
+	// Of a provider: what people on GitHub are told, and what the operator is when that
+	// is less than all. Addresses and settings of the server are the operator's.
+	Public   string `json:"-"`
+	Operator string `json:"operator,omitempty"`
+}
+
+// Shown returns the fault as a run keeps it: on GitHub, where anybody may read it, with
+// the words that are meant for that. Who runs Forge on a repository of their own is its
+// operator.
+func (f *Fault) Shown(r *Run) *Fault {
+	if f.Public == "" || r.Repo.ID == 0 {
+		return f
+	}
+	out := *f
+	out.Message, out.Operator, out.Public = f.Public, f.Message, ""
+	return &out
 }
 
 // Error makes a fault an error, so that executors can return one.

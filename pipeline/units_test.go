@@ -215,3 +215,14 @@ func TestErrorKey(t *testing.T) {
 		}
 	}
 }
+
+// Covers S24: addresses and settings of the server are not told on GitHub.
+func TestFaultShown(t *testing.T) {
+	f := &Fault{Class: FaultProvider, Message: "http://10.0.0.7/v1 answered with a web page; set openai_base_url", Public: "the model's provider answered with an error page"}
+	if got := f.Shown(&Run{Repo: Repo{ID: 1}}); got.Message != f.Public || got.Operator != f.Message {
+		t.Errorf("on GitHub: %+v", got)
+	}
+	if got := f.Shown(&Run{}); got != f {
+		t.Errorf("on a repository of one's own: %+v", got)
+	}
+}

@@ -235,7 +235,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 // describe makes a failure a fault for people: what, where, how to mend it.
 func (f *failure) describe(e *endpoint, model string) *failure {
 	f.said = redact(f.said, e.key)
-	f.fault = &pipeline.Fault{Class: pipeline.FaultProvider, Message: e.message(f, model), Final: !f.kind.passes()}
+	f.fault = &pipeline.Fault{Class: pipeline.FaultProvider, Message: e.message(f, model), Public: f.public(), Final: !f.kind.passes()}
 	return f
 }
 
@@ -274,6 +274,26 @@ func (e *endpoint) message(f *failure, model string) string {
 		return fmt.Sprintf("%s's answer cannot be read (%s, %s)%s", p, model, e.at(""), said)
 	}
 	return fmt.Sprintf("%s refused the request (%d, %s)%s", p, f.status, model, said)
+}
+
+// public says what happened to people who do not run the server: nothing of its
+// addresses, settings and accounts.
+func (f *failure) public() string {
+	what := map[kind]string{
+		kindUnreachable: "could not be reached", kindSilent: "did not answer in time", kindBroken: "broke off its answer",
+		kindLimited: "limits the rate", kindOverloaded: "is overloaded or down", kindFailed: "is overloaded or down",
+		kindKey: "refuses the server's key", kindPermission: "does not let the server use this model", kindModel: "does not know the model",
+		kindCredit: "wants to be paid", kindURL: "answered with an error page", kindTooLong: "finds the request too long for this model",
+		kindAnswer: "answered what cannot be read",
+	}[f.kind]
+	if what == "" {
+		what = "refused the request"
+	}
+	status := ""
+	if f.status > 0 {
+		status = fmt.Sprintf(" (%d)", f.status)
+	}
+	return "the model's provider " + what + status + "; the operator has been told"
 }
 
 // redact makes what a provider said fit for people: in one line, short, without the

@@ -49,9 +49,13 @@ func (e *Engine[W, T]) phase(ctx context.Context, f *leased, act pipeline.Action
 	switch {
 	case err == nil:
 	case cause == nil:
-		ev, waits := e.awaitModel(shown, f.latest(), act, ref, err)
+		public := err // the log has all of it
+		if f := (*pipeline.Fault)(nil); errors.As(err, &f) {
+			public = f.Shown(shown)
+		}
+		ev, waits := e.awaitModel(shown, f.latest(), act, ref, public)
 		if !waits {
-			ev = phaseFailed(act, ref, err)
+			ev = phaseFailed(act, ref, public)
 		}
 		log.WarnContext(ctx, "phase broke down", logError, err, "waits", ev.Type == pipeline.EventPhaseWaiting)
 		events = append(events, ev)

@@ -157,7 +157,7 @@ func standing(run *pipeline.Run) string {
 	case run.Await != nil:
 		words += fmt.Sprintf(" It waits for %s, until %s at most.", text.Clip(run.Await.What, titleShown), run.Await.Until.UTC().Format("15:04 UTC"))
 	case run.Fault != nil && !run.State.Ended():
-		words += fmt.Sprintf(" Its last step broke down (%s): %s", run.Fault.Class, text.Clip(text.FirstLine(run.Fault.Message), 2*titleShown))
+		words += fmt.Sprintf(" Its last step broke down (%s): %s", run.Fault.Class, text.Clip(text.FirstLine(cmp.Or(run.Fault.Operator, run.Fault.Message)), 2*titleShown))
 	}
 	return words
 }

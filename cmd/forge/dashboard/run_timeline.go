@@ -145,7 +145,7 @@ func (d *timelineDraft) drawPhase(e *pipeline.Event) bool {
 		}
 	case pipeline.EventPhaseFailed:
 		if d.open != nil && e.Data.Fault != nil {
-			d.open.Result, d.open.Text = "fault", text.Clip(text.FirstLine(e.Data.Fault.Message), titleShown)
+			d.open.Result, d.open.Text = "fault", text.Clip(text.FirstLine(cmp.Or(e.Data.Fault.Operator, e.Data.Fault.Message)), titleShown)
 			if p != nil {
 				d.open.Millis = p.Millis
 			}
