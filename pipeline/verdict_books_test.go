@@ -267,6 +267,11 @@ func (b *books) verdict() {
 			fail("%s is unread; %q let it pass: %s", s.Path, by, run.Ended)
 		}
 	}
+	for _, h := range v.Held {
+		if h.Finding.Severity.Blocks() && !b.named(h.By.Login) {
+			fail("%s is held back because of %s, who is not named: %s", h.Finding.Message, h.By.Login, run.Ended)
+		}
+	}
 	for _, c := range t.Changed {
 		if !strings.Contains(c.Reason, c.Test) {
 			fail("%s passes only as it was edited, and nobody says why: %q", c.Test, c.Reason)

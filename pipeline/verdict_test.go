@@ -159,6 +159,9 @@ func (w *team) review(ref *PhaseRef) {
 	if w.chance(5) { // of something that it was not shown
 		v.Rulings = append(v.Rulings, Ruling{Finding: "0123456789abcdef", Verdict: VerdictFixed, Changed: true})
 	}
+	if w.chance(5) { // somebody dismissed the like elsewhere
+		v.Held = append(v.Held, HeldBack{Finding: w.finding("echo", pick(w, []Severity{SeverityError, SeverityWarning})), Why: "dismissed before", By: Actor{Login: "emil"}})
+	}
 	if w.chance(5) {
 		v.NeedsHuman = "it looks odd"
 	}
