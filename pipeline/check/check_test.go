@@ -157,8 +157,8 @@ func TestOld(t *testing.T) { t.Fatal("never worked on day", 8) }
 	if want := []string{"example.com/calc.TestFlaky"}; !slices.Equal(got.Flaky, want) {
 		t.Errorf("flaky %q, want %q", got.Flaky, want)
 	}
-	if len(got.Before) != 1 || got.Before[0].Test != "example.com/calc/old.TestOld" || got.Before[0].Error != "never worked on day 8" || got.Before[0].Analysis != "" {
-		t.Errorf("before %+v, want TestOld with today's error", got.Before)
+	if len(got.Before) != 1 || got.Before[0].Test != "example.com/calc/old.TestOld" || got.Before[0].Error != "never worked on day 8" || got.Before[0].Was != "never worked on day 7" {
+		t.Errorf("before %+v, want TestOld with today's error and that of the base", got.Before)
 	}
 	if got.Passed != 3 || got.Skipped != 0 || got.OK() || len(got.Tampered) != 0 {
 		t.Errorf("passed %d, skipped %d, OK %v, tampered %v", got.Passed, got.Skipped, got.OK(), got.Tampered)
