@@ -365,7 +365,7 @@ func isProse(name string) bool {
 }
 
 // lineOf is how evidence names a line: "calc.py:14".
-var lineOf = regexp.MustCompile("([\\w./-]+\\.\\w+):(\\d+)")
+var lineOf = regexp.MustCompile(`([\w./-]+\.\w+):(\d+)`)
 
 // namesLine reports whether a text names a line of a file that the head has.
 func namesLine(evidence string, now func(string) (string, bool)) bool {

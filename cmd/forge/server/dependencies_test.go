@@ -217,3 +217,24 @@ func TestDependenciesOfThreeLanguages(t *testing.T) {
 		t.Errorf("the second run asked for %q", more)
 	}
 }
+
+// Covers D1: a registry that is away keeps nobody from working, and is told.
+func TestRegistryIsAway(t *testing.T) {
+	needTools(t)
+	p := newPackages(t)
+	files := p.repository(t)
+	p.setAway(true)
+	ts := newTestServer(t, p.options(files))
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateWaiting) // the tests that need packages fail, as they did before
+	setup := strings.Join(run.Current().Tests.Setup, "\n")
+	for _, want := range []string{"could not install dependencies (go): `go mod download` ended with 1", "could not install dependencies (npm in web): `npm ci", "could not install dependencies (pip in py)", "403 Forbidden"} {
+		if !strings.Contains(setup, want) {
+			t.Errorf("setup lacks %q:\n%s", want, setup)
+		}
+	}
+	pulls, err := ts.gh.Pulls(greetRepo)
+	if err != nil || len(pulls) != 1 || !strings.Contains(pulls[0].Body, "could not install dependencies") {
+		t.Errorf("the pull request does not say so: %v %+v", err, pulls)
+	}
+}
