@@ -162,7 +162,7 @@ func (x *Executor) install(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 	if err == nil {
 		r := session.Report()
 		x.o.Log.Info("installed dependencies", "run", run.ID, "projects", strings.Join(tree.Projects, ", "), "failed", len(tree.Failed),
-			"seconds", tree.Seconds, "requests", r.Requests, "asked", r.Asked, "bytes", r.Bytes)
+			"ms", int64(tree.Seconds*1000), "requests", r.Requests, "asked", r.Asked, "bytes", r.Bytes)
 	}
 	return tree, err
 }
