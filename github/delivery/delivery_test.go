@@ -103,7 +103,7 @@ func TestReadMalformed(t *testing.T) {
 
 // All example payloads of GitHub can be read, each with an outcome in words.
 func TestReadExamples(t *testing.T) {
-	f, err := os.Open("../../shared/github/webhook-examples.tar.gz")
+	f, err := os.Open("../../../shared/github/webhook-examples.tar.gz")
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skip("needs the contract files: ../shared/github/webhook-examples.tar.gz")
 	}

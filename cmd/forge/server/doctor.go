@@ -316,9 +316,13 @@ func (d *doctor) github(ctx context.Context, repo string) {
 
 // app holds the App against its manifest.
 func (d *doctor) app(f *github.Facts, want manifest) {
-	grade := len(d.list["github"])
+	well := true
+	bad := func(g Grade, fix, format string, args ...any) {
+		well = false
+		d.say("github", g, fix, format, args...)
+	}
 	if lacks := lacking(f.Permissions, want.Permissions); len(lacks) > 0 {
-		d.say("github", GradeBad, "grant them at "+f.URL+" under Permissions & events, then approve them in each installation", "the App lacks permissions: %s", strings.Join(lacks, ", "))
+		bad(GradeBad, "grant them at "+f.URL+" under Permissions & events, then approve them in each installation", "the App lacks permissions: %s", strings.Join(lacks, ", "))
 	}
 	var events []string
 	for _, e := range want.Events {
@@ -327,15 +331,15 @@ func (d *doctor) app(f *github.Facts, want manifest) {
 		}
 	}
 	if len(events) > 0 {
-		d.say("github", GradeBad, "subscribe to them at "+f.URL+" under Permissions & events", "the App is not sent these events: %s", strings.Join(events, ", "))
+		bad(GradeBad, "subscribe to them at "+f.URL+" under Permissions & events", "the App is not sent these events: %s", strings.Join(events, ", "))
 	}
 	if f.Permissions["workflows"] != "" {
-		d.say("github", GradeWarn, "take it away: Forge never changes workflows", "the App may change workflows")
+		bad(GradeWarn, "take it away: Forge never changes workflows", "the App may change workflows")
 	}
 	if f.Skew.Abs() > 30*time.Second {
-		d.say("github", GradeBad, "set it by NTP: GitHub refuses signatures that are off by a minute", "this machine's clock is off by %s", f.Skew.Round(time.Second))
+		bad(GradeBad, "set it by NTP: GitHub refuses signatures that are off by a minute", "this machine's clock is off by %s", f.Skew.Round(time.Second))
 	}
-	if len(d.list["github"]) == grade {
+	if well {
 		d.ok("github", "signed in as %s, with all permissions and events", f.Slug)
 	}
 }
