@@ -97,7 +97,11 @@ func (w *Workspace) Install(ctx context.Context, o Installation) error {
 	if w.m.setup.Unsafe {
 		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "dependencies are installed in a sandbox alone: apt-get install bubblewrap"}
 	}
-	defer w.m.lockDeps(w.depsDir(o.Key))()
+	unlock, err := w.m.lockDeps(ctx, w.depsDir(o.Key))
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if about, ok := w.Installed(o.Key); ok && (o.Stale == nil || !o.Stale(about)) {
 		return nil
 	}
@@ -224,12 +228,16 @@ func (m *Manager) leaveDeps(w *Workspace) {
 	}
 }
 
-// lockDeps has one installation of a tree at a time.
-func (m *Manager) lockDeps(dir string) (unlock func()) {
+// lockDeps has one installation of a tree at a time. Who waits for it can give up.
+func (m *Manager) lockDeps(ctx context.Context, dir string) (unlock func(), err error) {
 	one, _ := m.depsLocks.LoadOrStore(dir, make(chan struct{}, 1))
 	lock := one.(chan struct{})
-	lock <- struct{}{}
-	return func() { <-lock }
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // pruneDeps removes the trees that were not used for the longest time while all

@@ -182,6 +182,24 @@ func TestInstallationThatFails(t *testing.T) { // D1
 	}
 }
 
+// Who waits for somebody else's installation stops at once when told to.
+func TestWaitingForAnInstallationEnds(t *testing.T) { // lessons 12
+	m := &Manager{}
+	unlock, err := m.lockDeps(t.Context(), "tree")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.lockDeps(ctx, "tree"); !errors.Is(err, context.Canceled) {
+		t.Errorf("waiting ended with %v", err)
+	}
+	unlock()
+	if _, err := m.lockDeps(t.Context(), "tree"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDependenciesDoNotFollowLinks(t *testing.T) { // S9
 	needBwrap(t)
 	f := newFixture(t, map[string]string{"README.md": "readme", "@web/node_modules": "/tmp", "@app": "web", "file/node_modules": "x"})

@@ -61,6 +61,9 @@ func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 	if err != nil {
 		x.o.Log.Warn("install dependencies", "run", run.ID, "error", err)
 		setup = append(setup, "could not install dependencies: "+err.Error())
+		if err := ws.Use(ctx, "", sandbox.Use{}); err != nil { // those of another commit are not this one's
+			return err
+		}
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -78,7 +81,17 @@ func (x *Executor) recipe(ctx context.Context, run *pipeline.Run, ws *sandbox.Wo
 	if err != nil {
 		return nil, err
 	}
-	read := func(name string) ([]byte, error) { return x.o.Gateway.File(ctx, run.Repo, sha, name) }
+	known := map[string][]byte{} // each file costs a process
+	read := func(name string) ([]byte, error) {
+		if text, ok := known[name]; ok {
+			return text, nil
+		}
+		text, err := x.o.Gateway.File(ctx, run.Repo, sha, name)
+		if err == nil {
+			known[name] = text
+		}
+		return text, err
+	}
 	host := deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts}
 	if r, err := deps.Find(files, read, host); err != nil || len(r.Projects) == 0 {
 		return r, err
