@@ -17,6 +17,7 @@ import (
 	"forge/github/githubtest"
 	"forge/github/render/rendertest"
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // gitPusher pushes with the git binary and the App's own token.
@@ -179,7 +180,7 @@ func TestEndToEnd(t *testing.T) {
 		t.Fatalf("BranchHead = %q, %v", base, err)
 	}
 	s := &rendertest.Story{T: t, Run: &pipeline.Run{}}
-	s.Add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: repo, Task: task, By: task.Author, Config: pipeline.DefaultConfig(), Base: base, Branch: "forge/issue-1-retry"}})
+	s.Add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: repo, Task: task, By: task.Author, Config: config.Default(), Base: base, Branch: "forge/issue-1-retry"}})
 	again := false
 	publish := func() {
 		t.Helper()

@@ -17,6 +17,7 @@ import (
 	"forge/github/githubtest"
 	"forge/github/render/rendertest"
 	"forge/pipeline"
+	"forge/pipeline/config"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -85,7 +86,7 @@ func (l *lab) begin(t *testing.T) *trial {
 	c := &trial{lab: l, s: &rendertest.Story{T: t, Run: &pipeline.Run{}, At: time.Now()}}
 	l.g.t, c.dir = t, fmt.Sprintf("up%d", l.made)
 	path := c.dir + "/retry.go"
-	c.s.Add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: l.repo, By: pipeline.Actor{ID: 7, Login: "alice"}, Config: pipeline.DefaultConfig(), Base: l.base,
+	c.s.Add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: l.repo, By: pipeline.Actor{ID: 7, Login: "alice"}, Config: config.Default(), Base: l.base,
 		Task: pipeline.Task{Title: "Retry"}, Branch: fmt.Sprintf("forge/retry-%d", l.made)}})
 	c.s.Run.Trace = fmt.Sprintf("%032d", l.made)
 	c.s.Plan()

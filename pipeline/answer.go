@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline/command"
 	"forge/pipeline/text"
 )
 
@@ -12,7 +13,7 @@ import (
 // (their IDs are unique within one command) and the text to reply with, "" for
 // none. The caller has checked that the actor may command (write access) at this
 // very moment.
-func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, at time.Time) ([]Event, string) {
+func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, at time.Time) ([]Event, string) {
 	if cmd.Error != "" {
 		return nil, cmd.Error
 	}
@@ -21,7 +22,7 @@ func (r *Run) Answer(cmd SlashCommand, actor Actor, via string, comment int64, a
 	case "status":
 		return nil, r.Summary()
 	case "help":
-		return nil, Help()
+		return nil, command.Help()
 	case "explain":
 		return nil, Explain(r)
 	case "history":
@@ -91,7 +92,7 @@ func (r *Run) Handle(fingerprint string) string {
 
 // dismissByName dismisses an open finding in the name of somebody with write access: for
 // what has no thread to reply in, and for what the tests say of the change.
-func (r *Run) dismissByName(cmd SlashCommand, a *Answer) ([]Event, string) {
+func (r *Run) dismissByName(cmd command.Line, a *Answer) ([]Event, string) {
 	name, why, _ := strings.Cut(cmd.Args, " ")
 	var open []string
 	for i := range r.Findings {
@@ -182,9 +183,9 @@ func (r *Run) goesOn(g *Gate, a *Answer) string {
 
 // answerAfter is Answer for a run that has ended: what makes it go on does so when it
 // can be reopened; all else is told why it changes nothing, and what does.
-func (r *Run) answerAfter(cmd SlashCommand, a *Answer) ([]Event, string) {
+func (r *Run) answerAfter(cmd command.Line, a *Answer) ([]Event, string) {
 	over := fmt.Sprintf("Run %d has ended (%s: %s)", r.ID, r.State, r.Ended)
-	if !FindCommand(cmd.Name).GoesOn {
+	if !command.Find(cmd.Name).GoesOn {
 		return nil, fmt.Sprintf("%s, so `%s` changes nothing. %s", over, cmd.Name, r.whatNow())
 	}
 	if !r.Reopenable() {
@@ -224,9 +225,9 @@ func (r *Run) whatNow() string {
 
 // tooLate is the answer to a command that comes after the matter was settled by
 // somebody else's answer.
-func (r *Run) tooLate(cmd SlashCommand) string {
+func (r *Run) tooLate(cmd command.Line) string {
 	g := r.Gate()
-	if g != nil && (cmd.Gate == "" || cmd.Gate == g.ID) || !FindCommand(cmd.Name).Answers {
+	if g != nil && (cmd.Gate == "" || cmd.Gate == g.ID) || !command.Find(cmd.Name).Answers {
 		return ""
 	}
 	for i := len(r.Gates) - 1; i >= 0; i-- {

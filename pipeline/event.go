@@ -1,6 +1,9 @@
 package pipeline
 
-import "time"
+import (
+	"forge/pipeline/config"
+	"time"
+)
 
 // EventType names what happened. Names are stable: they are stored.
 type EventType string
@@ -111,7 +114,7 @@ type Data struct {
 	Evidence       *Evidence       `json:"evidence,omitempty"`
 	Recall         *Recall         `json:"recall,omitempty"`
 	Reflection     *Reflection     `json:"reflection,omitempty"`
-	Config         *Config         `json:"config,omitempty"`
+	Config         *config.Config  `json:"config,omitempty"`
 	Learning       *Learning       `json:"learning,omitempty"`     // as it was told; its id is 0 when it was new
 	Instructions   []string        `json:"instructions,omitempty"` // of a phase that is completed: the repository's own, by path, that its agent was given
 	Head           string          `json:"head,omitempty"`
@@ -121,12 +124,12 @@ type Data struct {
 // Start is everything a run needs to know at its beginning. The configuration is
 // a snapshot: a later change of the repository's settings does not touch the run (R4).
 type Start struct {
-	Repo   Repo   `json:"repo"`
-	Task   Task   `json:"task"`
-	By     Actor  `json:"by"`
-	Config Config `json:"config"`
-	Base   string `json:"base"`   // SHA of the default branch when the run started
-	Branch string `json:"branch"` // the branch that the run works on
+	Repo   Repo          `json:"repo"`
+	Task   Task          `json:"task"`
+	By     Actor         `json:"by"`
+	Config config.Config `json:"config"`
+	Base   string        `json:"base"`   // SHA of the default branch when the run started
+	Branch string        `json:"branch"` // the branch that the run works on
 }
 
 // Repo is a repository as a run knows it.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	. "forge/pipeline"
+	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,7 +17,7 @@ import (
 // have it, goes on all the same.
 func TestReworkAfterBounceAlone(t *testing.T) {
 	for _, from := range []Phase{PhaseReview, PhaseTest} {
-		p := pipelinetest.New(DefaultConfig(), Task{Issue: 1})
+		p := pipelinetest.New(config.Default(), Task{Issue: 1})
 		if err := p.Play("plan ok\nimplement a\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +36,7 @@ func TestReworkAfterBounceAlone(t *testing.T) {
 
 // Covers I3, I4: steps and tools are counted, and what they cost is booked.
 func TestSteps(t *testing.T) {
-	p := pipelinetest.New(DefaultConfig(), Task{Issue: 1})
+	p := pipelinetest.New(config.Default(), Task{Issue: 1})
 	p.Append(
 		Event{Type: EventAgentIteration, Data: Data{Step: &Step{Phase: PhasePlan, Usage: Usage{Calls: 1, Input: 10, CachedInput: 4, CacheWrite: 2, Output: 5, MicroUSD: 7}}}},
 		Event{Type: EventToolExecuted, Data: Data{Tool: &ToolUse{Tool: "read", OK: true, Millis: 3}}},
@@ -54,8 +56,8 @@ func TestSteps(t *testing.T) {
 }
 
 func TestAnswerToAWrongCommand(t *testing.T) {
-	p := pipelinetest.New(DefaultConfig(), Task{Issue: 1})
-	events, reply := p.Run.Answer(SlashCommand{Error: "did you mean `status`?"}, Actor{Login: "ann"}, "comment", 1, p.Now)
+	p := pipelinetest.New(config.Default(), Task{Issue: 1})
+	events, reply := p.Run.Answer(command.Line{Error: "did you mean `status`?"}, Actor{Login: "ann"}, "comment", 1, p.Now)
 	if len(events) != 0 || reply != "did you mean `status`?" {
 		t.Errorf("Answer = %v, %q", events, reply)
 	}
@@ -64,7 +66,7 @@ func TestAnswerToAWrongCommand(t *testing.T) {
 // A look at what a phase waits for never comes after its time limit, and a bounce
 // of an older log, which named no target, went to the implementer.
 func TestOlderLogs(t *testing.T) {
-	p := pipelinetest.New(DefaultConfig(), Task{Issue: 1})
+	p := pipelinetest.New(config.Default(), Task{Issue: 1})
 	if err := p.Play("plan ok\nimplement a\nreview error x\nimplement b\nreview ok\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/text"
 )
 
@@ -197,7 +199,7 @@ func (c Choice) Command() string { return strings.TrimSpace("/forge " + c.Name +
 
 // read takes a command's words into the answer; what is wrong with them is
 // returned in words.
-func (g *Gate) read(a *Answer, cmd SlashCommand) string {
+func (g *Gate) read(a *Answer, cmd command.Line) string {
 	switch cmd.Name {
 	case "continue":
 		a.N = 1
@@ -233,7 +235,7 @@ func (g *Gate) read(a *Answer, cmd SlashCommand) string {
 // answered folds an answer into the run: it closes the gate, except that showing
 // the history leaves it open, and resets exactly the counter that fired. cfg is the
 // repository's settings, when they were read again for it.
-func (r *Run) answered(a *Answer, cfg *Config) {
+func (r *Run) answered(a *Answer, cfg *config.Config) {
 	g := r.Gate()
 	if a == nil || g == nil || a.Gate != g.ID {
 		return
@@ -424,13 +426,13 @@ func (r *Run) Alarm() (time.Time, []Event) {
 }
 
 // patience reminds once, then ends the run.
-func (r *Run) patience(since, reminded time.Time, wait GateConfig, what, why string) (time.Time, []Event) {
+func (r *Run) patience(since, reminded time.Time, wait config.Gates, what, why string) (time.Time, []Event) {
 	id := fmt.Sprintf("run/%d/%s/", r.ID, what)
-	if reminded.IsZero() && wait.remind() < wait.timeout() {
-		return since.Add(wait.remind()), []Event{{ID: id + "reminded", Type: EventGateReminded, Source: "forge", Data: Data{Note: why}}}
+	if reminded.IsZero() && wait.Remind() < wait.Timeout() {
+		return since.Add(wait.Remind()), []Event{{ID: id + "reminded", Type: EventGateReminded, Source: "forge", Data: Data{Note: why}}}
 	}
-	return since.Add(wait.timeout()), []Event{{ID: id + "expired/" + strconv.FormatInt(r.Seq, 10), Type: EventRunCancelled, Source: "forge",
-		Data: Data{Note: fmt.Sprintf("%s, for %s", why, days(wait.timeout()))}}}
+	return since.Add(wait.Timeout()), []Event{{ID: id + "expired/" + strconv.FormatInt(r.Seq, 10), Type: EventRunCancelled, Source: "forge",
+		Data: Data{Note: fmt.Sprintf("%s, for %s", why, days(wait.Timeout()))}}}
 }
 
 // Deadline is when a run that waits for a human is cancelled; zero for one that
@@ -438,9 +440,9 @@ func (r *Run) patience(since, reminded time.Time, wait GateConfig, what, why str
 func (r *Run) Deadline() time.Time {
 	switch g := r.Gate(); {
 	case r.State == StateWaiting && g != nil:
-		return g.Opened.Add(r.Config.Gates.timeout())
+		return g.Opened.Add(r.Config.Gates.Timeout())
 	case r.State == StateStopped:
-		return r.Stopped.Add(r.Config.Gates.timeout())
+		return r.Stopped.Add(r.Config.Gates.Timeout())
 	}
 	return time.Time{}
 }

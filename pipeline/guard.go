@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline/config"
 	"forge/pipeline/text"
 )
 
@@ -158,14 +159,6 @@ func (r *Run) sameAgain(b *Bounce) *Guard {
 	return nil
 }
 
-// evidence, unless loop.evidence says otherwise, is how much must speak against going on before it counts as
-// diminishing returns: each rework after which no less is left counts as one, and
-// one that mended nothing counts as many as it was sent and that are still there.
-// A single issue that outlived a single rework says too little: stopping there is
-// wrong two times of three, and verifies six runs of a hundred less (forge
-// evaluate loop); T2 limits how often the same one may come back.
-const evidence = 2
-
 // diminishing stops at a bounce when going on brings nothing any more (B6). What
 // is left has gone down when it weighs less than ever since the guards began to
 // count: what was mended counts for as long as what is new or was found late does
@@ -193,7 +186,7 @@ func (r *Run) diminishing(b *Bounce) *Guard {
 		}
 		last = next
 	}
-	if against < cmp.Or(r.Config.Loop.Evidence, evidence) {
+	if against < cmp.Or(r.Config.Loop.Evidence, config.Evidence) {
 		return nil
 	}
 	detail := fmt.Sprintf("after %s of %s no less is left than before: %s, weighing %d by severity; it was %s, weighing %d",

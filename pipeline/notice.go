@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"forge/pipeline/command"
 	"time"
 )
 
@@ -41,7 +42,7 @@ type Notice struct {
 	Part    string       `json:"part,omitempty"`    // of an edited issue: "title" or "body" when nothing else of it was edited
 	Issue   int          `json:"issue,omitempty"`   // number of the issue that it is about, if any
 	Pull    int          `json:"pull,omitempty"`    // number of the pull request that it is about, if any
-	Command SlashCommand `json:"command"`           //
+	Command command.Line `json:"command"`           //
 	Comment int64        `json:"comment,omitempty"` // id of the comment that carried the command
 	Thread  int64        `json:"thread,omitempty"`  // id of the first comment of the conversation on the diff that the command was given in
 	Branch  string       `json:"branch,omitempty"`  // of a push
@@ -75,14 +76,4 @@ type Feedback struct {
 	Line     int       `json:"line,omitempty"`     // line of the comment in the commit that it was written on
 	Commit   string    `json:"commit,omitempty"`   // SHA of that commit, or of the reviewed one
 	Before   string    `json:"before,omitempty"`   // SHA before a push
-}
-
-// SlashCommand is the first line of a comment that starts with /forge.
-type SlashCommand struct {
-	Name  string `json:"name"`            // "continue"
-	Args  string `json:"args,omitempty"`  // the rest of the line
-	Text  string `json:"text,omitempty"`  // further lines: words for the next attempt
-	Error string `json:"error,omitempty"` // what is wrong with it, with the nearest right command
-	Via   string `json:"via,omitempty"`   // how it was given, when not in words: "box", "button"
-	Gate  string `json:"gate,omitempty"`  // id of the gate that a button answers, "gate/1": it may be closed by now
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 
 	"pgregory.net/rapid"
@@ -27,8 +28,8 @@ var interruptions = []string{
 	"notice branch_deleted", "notice checks", "alarm", "dismiss a", "undismiss a", "notice push h%d", "notice issue_edited x", "notice pull_closed", "refused x", "cost 4000000 100", "human status",
 }
 
-func anyConfig(t *rapid.T) Config {
-	cfg := DefaultConfig()
+func anyConfig(t *rapid.T) config.Config {
+	cfg := config.Default()
 	cfg.Mode = rapid.SampledFrom([]string{"auto", "manual"}).Draw(t, "mode")
 	cfg.Loop.MaxIterations = rapid.IntRange(1, 7).Draw(t, "iterations")
 	cfg.Loop.ReviewBounces = rapid.IntRange(0, 5).Draw(t, "review bounces")
@@ -146,7 +147,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 	}
 	phases := []Phase{PhasePlan, PhaseImplement, PhaseReview, PhaseTest, PhaseUpdate}
 	rapid.Check(t, func(t *rapid.T) {
-		p := pipelinetest.New(DefaultConfig(), Task{Issue: 1, Title: "x"})
+		p := pipelinetest.New(config.Default(), Task{Issue: 1, Title: "x"})
 		if rapid.Bool().Draw(t, "unstarted") {
 			p.Run, p.Events = Run{}, nil
 		}

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +12,7 @@ import (
 
 // verified returns a run that is, of a local repository or of one on GitHub.
 func verified(local bool) *Run {
-	r := &Run{ID: 7, State: StateVerified, Ended: "review and tests passed on h1", Config: DefaultConfig(), Base: "b0", Head: "h1", Branch: "forge/x", Repo: Repo{ID: 1, Name: "shop"}}
+	r := &Run{ID: 7, State: StateVerified, Ended: "review and tests passed on h1", Config: config.Default(), Base: "b0", Head: "h1", Branch: "forge/x", Repo: Repo{ID: 1, Name: "shop"}}
 	r.Iterations = []Iteration{{Number: 1, Result: "passed", Impl: &Implementation{Parent: "b0", Head: "h1"},
 		Review: &Review{Head: "h1", Ruled: true}, Tests: &TestReport{Head: "h1", Total: 1, Passed: 1}}}
 	r.Published.Head, r.Published.Pull = "h1", &PullRef{Number: 3}
@@ -23,7 +25,7 @@ func verified(local bool) *Run {
 // Covers T9: what makes a run go on that has ended, and what does not.
 func TestAfterTheEnd(t *testing.T) {
 	ann, at := Actor{ID: 5, Login: "ann"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	says := func(r *Run, cmd SlashCommand, via, want string, events int) []Event {
+	says := func(r *Run, cmd command.Line, via, want string, events int) []Event {
 		t.Helper()
 		got, text := r.Answer(cmd, ann, via, 0, at)
 		if len(got) != events || !strings.Contains(text, want) || want == "" && text != "" {
@@ -32,16 +34,16 @@ func TestAfterTheEnd(t *testing.T) {
 		return got
 	}
 	r := verified(true)
-	says(r, SlashCommand{Name: "stop"}, "cli", "`continue` with words makes it go on.", 0)
-	says(r, SlashCommand{Name: "retry"}, "button", "", 1)
-	for _, e := range says(r, SlashCommand{Name: "continue", Args: "2", Text: "name it"}, "cli", "the work goes back with your words", 1) {
+	says(r, command.Line{Name: "stop"}, "cli", "`continue` with words makes it go on.", 0)
+	says(r, command.Line{Name: "retry"}, "button", "", 1)
+	for _, e := range says(r, command.Line{Name: "continue", Args: "2", Text: "name it"}, "cli", "the work goes back with your words", 1) {
 		r.Apply(e)
 	}
 	if r.State != StateRunning || len(r.Asked) != 1 || r.Counters.GrantedUntil != 3 || r.Iterations[0].Review == nil {
 		t.Errorf("continued: %s, %v, %+v", r.State, r.Asked, r.Counters)
 	}
 	r.State = StateCancelled
-	says(r, SlashCommand{Name: "continue"}, "cli", "Start a new run for what is left to do.", 0)
+	says(r, command.Line{Name: "continue"}, "cli", "Start a new run for what is left to do.", 0)
 
 	r = verified(false)
 	before := *r
@@ -124,9 +126,9 @@ func TestLetPass(t *testing.T) {
 
 // Covers T8: with the settings read again for an answer, the tests are found by them.
 func TestAnswerWithSettings(t *testing.T) {
-	r := &Run{State: StateWaiting, Config: DefaultConfig(), Baseline: &TestReport{None: "nothing was found"}}
+	r := &Run{State: StateWaiting, Config: config.Default(), Baseline: &TestReport{None: "nothing was found"}}
 	r.Gates = []Gate{{ID: "gate/1", Guard: &Guard{Name: GuardNoTests, Phase: PhasePlan}}}
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Tests.Commands, cfg.Loop.MaxIterations = []string{"make test"}, 99
 	r.Apply(Event{Type: EventGateAnswered, Data: Data{Answer: &Answer{Gate: "gate/1", Choice: "continue"}, Config: &cfg}})
 	if !cmp.Equal(r.Config.Tests.Commands, cfg.Tests.Commands) || r.Config.Loop.MaxIterations != 5 || r.Baseline != nil {
@@ -137,7 +139,7 @@ func TestAnswerWithSettings(t *testing.T) {
 // Covers I4: whoever tries again is told why the attempt before failed, where that
 // was the agent's doing; what was cut off from outside goes on instead.
 func TestLastFault(t *testing.T) {
-	r := &Run{State: StateRunning, Config: DefaultConfig(), Plan: &Plan{}, Head: "h1"}
+	r := &Run{State: StateRunning, Config: config.Default(), Plan: &Plan{}, Head: "h1"}
 	enter := func(attempt int, head string) {
 		r.Apply(Event{Type: EventPhaseEntered, Data: Data{Phase: &PhaseRef{Phase: PhaseImplement, Iteration: 1, Attempt: attempt}, Head: head}})
 	}
@@ -174,7 +176,7 @@ func TestLastFault(t *testing.T) {
 
 // A provider that was waited for in vain is named with its own words.
 func TestWaitedInVain(t *testing.T) {
-	r := &Run{State: StateRunning, Config: DefaultConfig(), Counters: Counters{Faults: 1},
+	r := &Run{State: StateRunning, Config: config.Default(), Counters: Counters{Faults: 1},
 		Fault: &Fault{Class: FaultProvider, Final: true, RetryAt: time.Unix(1, 0), Message: "the model's provider has not answered for 2 h"}}
 	if g := r.guard(); g == nil || g.Name != GuardFaults || g.Detail != r.Fault.Message {
 		t.Errorf("guard = %+v", g)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"forge/pipeline/config"
 	"time"
 )
 
@@ -40,13 +41,13 @@ type Run struct {
 	Started time.Time `json:"started"`
 	Updated time.Time `json:"updated"`
 
-	Repo   Repo   `json:"repo"`
-	Task   Task   `json:"task"`
-	By     Actor  `json:"by"`
-	Config Config `json:"config"`
-	Base   string `json:"base"`   // SHA the work starts from
-	Branch string `json:"branch"` //
-	Head   string `json:"head"`   // SHA of the branch as Forge knows it; Base until the first commit
+	Repo   Repo          `json:"repo"`
+	Task   Task          `json:"task"`
+	By     Actor         `json:"by"`
+	Config config.Config `json:"config"`
+	Base   string        `json:"base"`   // SHA the work starts from
+	Branch string        `json:"branch"` //
+	Head   string        `json:"head"`   // SHA of the branch as Forge knows it; Base until the first commit
 
 	Plan       *Plan       `json:"plan,omitempty"`
 	Iterations []Iteration `json:"iterations,omitempty"` // the last one is current

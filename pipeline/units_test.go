@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/pipeline/config"
 	"forge/pipeline/text"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,7 +87,7 @@ func TestSmallThings(t *testing.T) {
 
 // Covers V1, V2: everything that a validation report can say.
 func TestReportText(t *testing.T) {
-	r := &Run{State: StateRunning, Config: DefaultConfig()}
+	r := &Run{State: StateRunning, Config: config.Default()}
 	fix := &Fix{Description: "add one"}
 	r.Iterations = []Iteration{{Number: 1, Result: "failed", Impl: &Implementation{Head: "0123456789", Summary: "first", Addressed: []string{"F1: checked for nil"}}}, {Number: 2, Result: "in_progress",
 		Review: &Review{Findings: []Finding{{Severity: SeverityWarning, Category: "style", File: "a.go", Line: 3, Message: "long"}}, NotReviewed: []Skipped{{Path: "big.json", Why: "too big"}}},
@@ -180,7 +181,7 @@ func TestExplainHeldBack(t *testing.T) {
 		{Finding: Finding{Category: "style", File: "a.go", Line: 3, Message: "no doc comment\nat all"}, Why: "14 of 16 like it were dismissed: style in tests"},
 		{Finding: Finding{Category: "tests", Message: "untested"}, Why: "ann dismissed it for this code", Learning: 7},
 	}
-	r := &Run{State: StateRunning, Config: DefaultConfig(), Iterations: []Iteration{{Number: 1, Review: &Review{Held: held}}}}
+	r := &Run{State: StateRunning, Config: config.Default(), Iterations: []Iteration{{Number: 1, Review: &Review{Held: held}}}}
 	for _, want := range []string{
 		"\n- style in a.go:3, \"no doc comment\", because 14 of 16 like it were dismissed: style in tests\n",
 		"\n- tests, \"untested\", because ann dismissed it for this code (learning 7)\n",

@@ -12,6 +12,7 @@ import (
 
 	. "forge/pipeline"
 	"forge/pipeline/check"
+	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 
 	"pgregory.net/rapid"
@@ -252,7 +253,7 @@ func (w *team) say(command string) {
 	p.Events, p.Run = p.Events[:before], Run{}
 	_ = json.Unmarshal(raw, &p.Run)
 	for _, e := range events {
-		e.Data.Config = &Config{Tests: TestConfig{Commands: []string{"true"}, KnownFailures: "allow"}, OnBaseMoved: "ignore"}
+		e.Data.Config = &config.Config{Tests: config.Tests{Commands: []string{"true"}, KnownFailures: "allow"}, OnBaseMoved: "ignore"}
 		p.Append(e)
 	}
 }
@@ -272,7 +273,7 @@ func TestVerifiedIsTrue(t *testing.T) {
 	}
 	verified, cases := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := DefaultConfig()
+		cfg := config.Default()
 		cfg.Loop.MaxIterations, cfg.Loop.ReviewBounces, cfg.Loop.TestBounces, cfg.Loop.SameFinding, cfg.Loop.Faults = 9, 9, 9, 9, 9
 		cfg.Loop.DiminishingFrom, cfg.Loop.AutoFixOnly, cfg.Breaker.Enabled = 9, false, false
 		w := &team{t: t, p: pipelinetest.New(cfg, Task{Issue: 1, Title: "wish"}), content: map[string]map[string]int{}}

@@ -14,6 +14,7 @@ import (
 	"forge/cmd/forge/server"
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 )
 
@@ -132,7 +133,7 @@ func driveAgain(ctx context.Context, a *server.App, past *pipeline.Run, id int64
 		if answer == nil {
 			return run, nil
 		}
-		cmd := pipeline.SlashCommand{Name: answer.Choice, Text: answer.Text}
+		cmd := command.Line{Name: answer.Choice, Text: answer.Text}
 		switch {
 		case answer.Choice == "continue" && answer.N > 0:
 			cmd.Args = fmt.Sprint(answer.N)

@@ -15,29 +15,32 @@ import (
 )
 
 // mayImport says which packages of the program a package may import; a
-// sub-package follows its parent. Everybody may import forge/pipeline,
-// forge/pipeline/text and their own sub-packages.
+// sub-package follows its parent. Everybody may import the vocabulary and their own
+// sub-packages.
 var mayImport = map[string][]string{
-	"pipeline":          {"pipeline/text"},
-	"pipeline/text":     {},
-	"pipeline/secrets":  {"pipeline", "pipeline/text"},
-	"pipeline/store":    {"pipeline", "pipeline/text"},
-	"pipeline/work":     {"pipeline", "pipeline/text"},
-	"pipeline/agent":    {"pipeline", "pipeline/text"},
-	"pipeline/check":    {"pipeline", "pipeline/text"},
-	"pipeline/sandbox":  {"pipeline", "pipeline/text"},
-	"pipeline/identity": {"pipeline", "pipeline/text"},
+	"pipeline":          {},
+	"pipeline/secrets":  {"pipeline"},
+	"pipeline/store":    {"pipeline"},
+	"pipeline/work":     {"pipeline"},
+	"pipeline/agent":    {"pipeline"},
+	"pipeline/check":    {"pipeline"},
+	"pipeline/sandbox":  {"pipeline"},
+	"pipeline/identity": {"pipeline"},
 	"pipeline/registry": {},
 	"pipeline/deps":     {"pipeline"},
-	"pipeline/simulate": {"pipeline", "pipeline/text"}, // plays pipeline's own decisions against a model
-	"webhook":           {"pipeline", "pipeline/text"},
-	"github":            {"pipeline", "pipeline/text"},
-	"github/githubtest": {"pipeline", "pipeline/text"},
-	"learn":             {"pipeline", "pipeline/text"},
+	"pipeline/simulate": {"pipeline"}, // plays pipeline's own decisions against a model
+	"webhook":           {"pipeline"},
+	"github":            {"pipeline"},
+	"github/githubtest": {"pipeline"},
+	"learn":             {"pipeline"},
 	"cmd/forge":         {"*"},
-	"cmd/forge/phase":   {"pipeline", "pipeline/text", "pipeline/agent", "pipeline/check", "pipeline/deps", "pipeline/identity", "pipeline/registry", "pipeline/sandbox", "pipeline/work", "github"},
-	"cmd/forge/memory":  {"pipeline", "pipeline/text", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/predict", "learn/recall", "learn/reflect", "learn/worth"},
+	"cmd/forge/phase":   {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/deps", "pipeline/identity", "pipeline/registry", "pipeline/sandbox", "pipeline/work", "github"},
+	"cmd/forge/memory":  {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/predict", "learn/recall", "learn/reflect", "learn/worth"},
 }
+
+// vocabulary are the words that all packages share, and that import nothing of ours:
+// the core is made of them.
+var vocabulary = []string{"pipeline/command", "pipeline/config", "pipeline/text", "pipeline/worktree"}
 
 // onlyIn are imports that belong to one package alone; test files and packages
 // made for tests may use them.
@@ -115,8 +118,11 @@ func TestImportRules(t *testing.T) {
 			allowed, ok := mayImport[rule]
 			inside := own == rule || strings.HasPrefix(own, rule+"/") && mayImport[own] == nil
 			switch {
+			case slices.Contains(vocabulary, s.dir):
+				t.Errorf("%s imports %s, but is below all others", s.path, own)
 			case !ok:
 				t.Errorf("%s: the package %s has no import rule: add it to mayImport, with a reason to exist", s.path, s.dir)
+			case slices.Contains(vocabulary, own):
 			case !slices.Contains(allowed, "*") && !slices.Contains(allowed, own) && !inside:
 				t.Errorf("%s imports %s; %s may import %v", s.path, own, rule, allowed)
 			}
@@ -187,7 +193,7 @@ func TestPipelineIsPure(t *testing.T) {
 
 // TestBudgets holds the sizes: files to 1,000 lines, functions to 120 (tables in
 // tests aside), interfaces to 7 methods, packages to 60 exported types, functions
-// and variables, the core to 98. Constants of an enumeration count as part of their
+// and variables, the core to 85. Constants of an enumeration count as part of their
 // type. The commands and what they print have 4,350 lines at most: what is more than
 // that belongs in a room of its own.
 func TestBudgets(t *testing.T) {
@@ -224,7 +230,7 @@ func TestBudgets(t *testing.T) {
 	for dir, n := range exported {
 		limit := 60
 		if dir == "pipeline" {
-			limit = 98 // the vocabulary that all others share: it has no siblings to be split into
+			limit = 85 // the vocabulary that all others share: it has no siblings to be split into
 		}
 		if n > limit {
 			t.Errorf("package %s exports %d types, functions and variables, over %d", dir, n, limit)

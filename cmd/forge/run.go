@@ -18,6 +18,7 @@ import (
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -205,7 +206,7 @@ func resumeCommand() *cobra.Command {
 				return nil
 			}
 			if run.State != pipeline.StateRunning {
-				return answer(cmd, id, pipeline.SlashCommand{Name: "resume"})
+				return answer(cmd, id, command.Line{Name: "resume"})
 			}
 			if run.Repo.ID == 0 {
 				return driveLocal(cmd, id)

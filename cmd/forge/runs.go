@@ -17,6 +17,7 @@ import (
 	"forge/cmd/forge/server"
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -287,7 +288,7 @@ func answerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return answer(cmd, id, pipeline.SlashCommand{Name: args[1], Args: strings.Join(args[2:], " "), Text: words})
+			return answer(cmd, id, command.Line{Name: args[1], Args: strings.Join(args[2:], " "), Text: words})
 		},
 	}
 	cmd.Flags().StringVar(&words, "words", "", "words for the next attempt")
@@ -303,7 +304,7 @@ func resetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return answer(cmd, id, pipeline.SlashCommand{Name: "reset"})
+			return answer(cmd, id, command.Line{Name: "reset"})
 		},
 	}
 }
@@ -311,7 +312,7 @@ func resetCommand() *cobra.Command {
 // answer carries out a choice. Who has this machine's database
 // may answer: there is nobody else to ask. A server on the same database goes on
 // with the run; a local run goes on right here.
-func answer(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) error {
+func answer(cmd *cobra.Command, id int64, choice command.Line) error {
 	run, changed, err := tell(cmd, id, choice)
 	switch {
 	case err != nil || run == nil:
@@ -330,7 +331,7 @@ func answer(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) error {
 
 // tell gives the choice to the run and shows the reply. It returns the run as it
 // is then, nil when there is no more to say, and whether the choice changed it.
-func tell(cmd *cobra.Command, id int64, choice pipeline.SlashCommand) (run *pipeline.Run, changed bool, err error) {
+func tell(cmd *cobra.Command, id int64, choice command.Line) (run *pipeline.Run, changed bool, err error) {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	db, e, err := openControl(cmd)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 )
 
@@ -134,7 +135,7 @@ func TestRestartWithManyRuns(t *testing.T) {
 	}
 	for n := range 10_000 {
 		now := time.Now().UTC()
-		start := pipeline.Start{Repo: pipeline.Repo{ID: 77, Owner: "acme", Name: "many"}, Task: pipeline.Task{Issue: n + 1, Title: "x"}, Config: pipeline.DefaultConfig(), Base: "base", Branch: "forge/x"}
+		start := pipeline.Start{Repo: pipeline.Repo{ID: 77, Owner: "acme", Name: "many"}, Task: pipeline.Task{Issue: n + 1, Title: "x"}, Config: config.Default(), Base: "base", Branch: "forge/x"}
 		run, err := db.CreateRun(ctx, fmt.Sprintf("many/%d", n), start, now, trace(), nil)
 		if err != nil {
 			t.Fatal(err)

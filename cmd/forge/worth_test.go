@@ -9,6 +9,7 @@ import (
 
 	"forge/learn/worth"
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 )
 
@@ -66,7 +67,7 @@ func tried(t *testing.T, db *store.DB) {
 		return nil
 	}))
 	for i := range 24 {
-		run, err := db.CreateRun(ctx, fmt.Sprint("run", i), pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "site"}, Task: pipeline.Task{Issue: i + 2}, Config: pipeline.DefaultConfig(), Base: "b", Branch: fmt.Sprint("forge/", i)},
+		run, err := db.CreateRun(ctx, fmt.Sprint("run", i), pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "site"}, Task: pipeline.Task{Issue: i + 2}, Config: config.Default(), Base: "b", Branch: fmt.Sprint("forge/", i)},
 			now, fmt.Sprintf("%032x", i+1), nil)
 		must(err)
 		r := pipeline.Recall{Phase: pipeline.PhaseReview, Iteration: 1, Role: "reviewer", Given: ids}
@@ -108,7 +109,7 @@ func predicted(t *testing.T, db *store.DB) {
 		}
 		return nil
 	}))
-	run, err := db.CreateRun(ctx, "shop", pipeline.Start{Repo: pipeline.Repo{ID: 2, Owner: "acme", Name: "shop"}, Task: pipeline.Task{Issue: 1}, Config: pipeline.DefaultConfig(), Base: "b", Branch: "forge/shop"},
+	run, err := db.CreateRun(ctx, "shop", pipeline.Start{Repo: pipeline.Repo{ID: 2, Owner: "acme", Name: "shop"}, Task: pipeline.Task{Issue: 1}, Config: config.Default(), Base: "b", Branch: "forge/shop"},
 		now, fmt.Sprintf("%032x", 99), nil)
 	must(err)
 	review := pipeline.Review{}

@@ -7,6 +7,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/command"
 )
 
 // pullKinds says what the actions of pull_request mean.
@@ -136,7 +137,7 @@ func (r reader) button(c checkPart) {
 	}
 	r.n.Trace, _, _ = strings.Cut(c.ExternalID, "/")
 	if d.Action == "rerequested" {
-		r.n.Command = pipeline.SlashCommand{Name: "retry", Via: "button"}
+		r.n.Command = command.Line{Name: "retry", Via: "button"}
 		r.is(pipeline.NoticeCommand, "re-run of the check asked for by %s", d.Sender.Login)
 		return
 	}
@@ -145,7 +146,7 @@ func (r reader) button(c checkPart) {
 		r.none("a button that Forge does not have: %q", render.Shorten(d.RequestedAction.Identifier, 40))
 		return
 	}
-	r.n.Command = pipeline.SlashCommand{Name: m[1], Args: m[2], Via: "button"}
+	r.n.Command = command.Line{Name: m[1], Args: m[2], Via: "button"}
 	check(&r.n.Command, r.o.Slug)
 	if m[3] != "" {
 		n, _ := strconv.Atoi(m[3]) // digits only

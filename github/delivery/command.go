@@ -7,28 +7,29 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/text"
 )
 
 // ParseCommand reads the first line of a comment. It reports false when that line
 // is no command: quoted lines and code blocks do not begin with the slash.
-func ParseCommand(body, slug string) (pipeline.SlashCommand, bool) {
+func ParseCommand(body, slug string) (command.Line, bool) {
 	body = strings.TrimLeft(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
 	line, rest, _ := strings.Cut(body, "\n")
 	trimmed := strings.TrimLeft(line, " ")
 	if len(line)-len(trimmed) > 3 { // an indented code block
-		return pipeline.SlashCommand{}, false
+		return command.Line{}, false
 	}
 	prefix := "/" + slug
 	if len(trimmed) < len(prefix) || !strings.EqualFold(trimmed[:len(prefix)], prefix) {
-		return pipeline.SlashCommand{}, false
+		return command.Line{}, false
 	}
 	tail := trimmed[len(prefix):]
 	if tail != "" && tail[0] != ' ' && tail[0] != '\t' {
-		return pipeline.SlashCommand{}, false
+		return command.Line{}, false
 	}
 	name, args := cutWord(tail)
-	c := pipeline.SlashCommand{Name: strings.ToLower(name), Args: args, Text: strings.TrimSpace(rest)}
+	c := command.Line{Name: strings.ToLower(name), Args: args, Text: strings.TrimSpace(rest)}
 	if c.Name == "" {
 		c.Name = "help"
 	}
@@ -47,38 +48,38 @@ func cutWord(s string) (word, rest string) {
 
 // check reads what stands behind a command's name as the command takes it, and says
 // what is wrong with it, in Error. Words behind that are words for the next attempt.
-func check(c *pipeline.SlashCommand, slug string) {
-	known := pipeline.FindCommand(c.Name)
+func check(c *command.Line, slug string) {
+	known := command.Find(c.Name)
 	form := "/" + slug + " " + c.Name
 	first, words := cutWord(c.Args)
 	switch {
 	case known.Name == "":
 		c.Error = unknown(c.Name, slug)
 		return
-	case known.Takes == pipeline.TakesChoice:
+	case known.Takes == command.TakesChoice:
 		if c.Args == "" && c.Text == "" {
 			c.Error = fmt.Sprintf("`%s` takes words: `%s …`, what you choose or what may be left out.", form, form)
 		}
 		return // whoever asked tells the line from the words
-	case known.Takes == pipeline.TakesCount:
+	case known.Takes == command.TakesCount:
 		if v, err := strconv.Atoi(first); first != "" && (err != nil || v < 1 || v > pipeline.MaxContinue) {
 			c.Error = fmt.Sprintf("`%s` takes a number from 1 to %d, got %q. Example: `%s %s`.", form, pipeline.MaxContinue, render.Shorten(first, 40), form, known.Example)
 			return
 		}
-	case known.Takes == pipeline.TakesLearning:
+	case known.Takes == command.TakesLearning:
 		if v, err := strconv.ParseInt(strings.TrimPrefix(first, "#"), 10, 64); err != nil || v < 1 {
 			c.Error = fmt.Sprintf("`%s` takes the number of a learning, got %q. `/%s memory` lists them. Example: `%s %s`.", form, render.Shorten(first, 40), slug, form, known.Example)
 			return
 		}
 		first = strings.TrimPrefix(first, "#")
-	case known.Takes == pipeline.TakesAll && strings.EqualFold(first, "all"):
+	case known.Takes == command.TakesAll && strings.EqualFold(first, "all"):
 		first = "all"
-	case known.Takes == pipeline.TakesArgument:
+	case known.Takes == command.TakesArgument:
 	default:
 		first, words = "", c.Args
 	}
 	c.Args, c.Text = first, joinWords(words, c.Text)
-	if known.Takes == pipeline.TakesText && c.Text == "" {
+	if known.Takes == command.TakesText && c.Text == "" {
 		c.Error = fmt.Sprintf("`%s` takes words: `%s %s`", form, form, known.Example)
 	}
 }
@@ -89,13 +90,13 @@ func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 func unknown(name, slug string) string {
 	words := fmt.Sprintf("There is no command %q.", render.Shorten(name, 40))
 	var names []string
-	for _, c := range pipeline.Commands {
+	for _, c := range command.All {
 		names = append(names, c.Name)
 	}
 	if best := text.Nearest(name, names); best != "" {
 		words += fmt.Sprintf(" Did you mean `/%s %s`?", slug, best)
 	}
-	return words + "\n\n" + pipeline.Help()
+	return words + "\n\n" + command.Help()
 }
 
 // ticked returns the command in the one task-list box that went from [ ] to [x]

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -161,30 +162,30 @@ func TestParseCommand(t *testing.T) {
 	for _, c := range []struct {
 		body string
 		ok   bool
-		want pipeline.SlashCommand
+		want command.Line
 	}{
-		{"/forge status", true, pipeline.SlashCommand{Name: "status"}},
-		{"  /Forge  STOP  ", true, pipeline.SlashCommand{Name: "stop"}},
-		{"/forge", true, pipeline.SlashCommand{Name: "help"}},
-		{"\n\n/forge accept\r\ngood\r\nenough\r\n", true, pipeline.SlashCommand{Name: "accept", Text: "good\nenough"}},
-		{"/forge continue", true, pipeline.SlashCommand{Name: "continue"}},
-		{"/forge continue 3", true, pipeline.SlashCommand{Name: "continue", Args: "3"}},
-		{"/forge continue 3 with a channel\nplease", true, pipeline.SlashCommand{Name: "continue", Args: "3", Text: "with a channel\nplease"}},
-		{"/forge choose Use the cache", true, pipeline.SlashCommand{Name: "choose", Args: "Use the cache"}},
-		{"/forge cancel not worth it", true, pipeline.SlashCommand{Name: "cancel", Text: "not worth it"}},
-		{"/forge memory", true, pipeline.SlashCommand{Name: "memory"}},
-		{"/forge memory error texts", true, pipeline.SlashCommand{Name: "memory", Text: "error texts"}},
-		{"/forge remember Wrap errors\nall of them", true, pipeline.SlashCommand{Name: "remember", Text: "Wrap errors\nall of them"}},
-		{"/forge forget #12 out of date\nreally", true, pipeline.SlashCommand{Name: "forget", Args: "12", Text: "out of date\nreally"}},
-		{"> /forge stop", false, pipeline.SlashCommand{}},
-		{"    /forge stop", false, pipeline.SlashCommand{}},
-		{"```\n/forge stop\n```", false, pipeline.SlashCommand{}},
-		{"\t/forge stop", false, pipeline.SlashCommand{}},
-		{"please /forge stop", false, pipeline.SlashCommand{}},
-		{"first\n/forge stop", false, pipeline.SlashCommand{}},
-		{"/forgery", false, pipeline.SlashCommand{}},
-		{"`/forge stop`", false, pipeline.SlashCommand{}},
-		{"", false, pipeline.SlashCommand{}},
+		{"/forge status", true, command.Line{Name: "status"}},
+		{"  /Forge  STOP  ", true, command.Line{Name: "stop"}},
+		{"/forge", true, command.Line{Name: "help"}},
+		{"\n\n/forge accept\r\ngood\r\nenough\r\n", true, command.Line{Name: "accept", Text: "good\nenough"}},
+		{"/forge continue", true, command.Line{Name: "continue"}},
+		{"/forge continue 3", true, command.Line{Name: "continue", Args: "3"}},
+		{"/forge continue 3 with a channel\nplease", true, command.Line{Name: "continue", Args: "3", Text: "with a channel\nplease"}},
+		{"/forge choose Use the cache", true, command.Line{Name: "choose", Args: "Use the cache"}},
+		{"/forge cancel not worth it", true, command.Line{Name: "cancel", Text: "not worth it"}},
+		{"/forge memory", true, command.Line{Name: "memory"}},
+		{"/forge memory error texts", true, command.Line{Name: "memory", Text: "error texts"}},
+		{"/forge remember Wrap errors\nall of them", true, command.Line{Name: "remember", Text: "Wrap errors\nall of them"}},
+		{"/forge forget #12 out of date\nreally", true, command.Line{Name: "forget", Args: "12", Text: "out of date\nreally"}},
+		{"> /forge stop", false, command.Line{}},
+		{"    /forge stop", false, command.Line{}},
+		{"```\n/forge stop\n```", false, command.Line{}},
+		{"\t/forge stop", false, command.Line{}},
+		{"please /forge stop", false, command.Line{}},
+		{"first\n/forge stop", false, command.Line{}},
+		{"/forgery", false, command.Line{}},
+		{"`/forge stop`", false, command.Line{}},
+		{"", false, command.Line{}},
 	} {
 		got, ok := ParseCommand(c.body, "forge")
 		if diff := cmp.Diff(c.want, got); ok != c.ok || diff != "" {

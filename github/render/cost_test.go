@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // Covers lessons 17: what is not known is not shown as $0.00 of $10.00.
 func TestSpent(t *testing.T) {
-	run := &pipeline.Run{Config: pipeline.DefaultConfig()}
+	run := &pipeline.Run{Config: config.Default()}
 	run.Config.Limits.Tokens = 5000
 	for _, tt := range []struct {
 		usage pipeline.Usage

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // A log written by hand, and what every metric of it is, worked out by hand.
@@ -109,7 +110,7 @@ func (h *hand) tool(iteration, step int, name string, ok bool, ms int64) func() 
 }
 
 func (h *hand) start() {
-	h.add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Config: pipeline.DefaultConfig(), Base: "a"}})
+	h.add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Config: config.Default(), Base: "a"}})
 }
 
 func firstRun() []pipeline.Event {

@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 	"forge/pipeline/store"
 )
@@ -450,7 +451,7 @@ func TestUnknownCostIsNoObservation(t *testing.T) {
 		n     int64
 	}{{pipeline.Usage{Calls: 1, Input: 10, MicroUSD: 5}, 1}, {pipeline.Usage{Calls: 1, Input: 10, Unpriced: 10}, 0}} {
 		ref := pipeline.PhaseRef{Phase: pipeline.PhasePlan, Attempt: 1}
-		events := pipelinetest.New(pipeline.DefaultConfig(), pipeline.Task{Title: "x"}).Events
+		events := pipelinetest.New(config.Default(), pipeline.Task{Title: "x"}).Events
 		at := events[len(events)-1].Time
 		for _, e := range []pipeline.Event{
 			{Type: pipeline.EventPhaseEntered, Data: pipeline.Data{Phase: &ref}},

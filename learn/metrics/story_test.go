@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // start is the time at which stories begin.
@@ -27,7 +28,7 @@ type teller struct {
 func newTeller(pick func(n int) int, repo string, at time.Time, steps int) *teller {
 	g := &teller{pick: pick, now: at, steps: steps, given: map[pipeline.Phase][]int64{}}
 	g.add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{
-		Repo: pipeline.Repo{Name: repo, DefaultBranch: "main"}, Task: pipeline.Task{Title: "Do it"}, Config: pipeline.DefaultConfig(), Base: "base", Branch: "forge/it"}})
+		Repo: pipeline.Repo{Name: repo, DefaultBranch: "main"}, Task: pipeline.Task{Title: "Do it"}, Config: config.Default(), Base: "base", Branch: "forge/it"}})
 	return g
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/text"
 )
 
@@ -33,7 +34,7 @@ func TestTriggers(t *testing.T) {
 	override := pipeline.Event{Type: pipeline.EventGateOverride}
 	bounce := pipeline.Bounce{Phase: pipeline.PhaseReview}
 	spent := func(micro int64) pipeline.Run {
-		r := pipeline.Run{State: pipeline.StateRunning, Config: pipeline.DefaultConfig()}
+		r := pipeline.Run{State: pipeline.StateRunning, Config: config.Default()}
 		r.Usage.MicroUSD = micro
 		return r
 	}

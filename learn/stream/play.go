@@ -9,6 +9,7 @@ import (
 	"forge/learn"
 	"forge/learn/predict"
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // Policy is what is made of what people did.
@@ -183,7 +184,7 @@ func (g *player) until(now time.Time) {
 			g.memory.Apply(r.Scope, r.Evidence(g.memory.Learnings(), now))
 		}
 		if g.policy.Predict {
-			g.predictor = predict.New(predict.Decisions(g.memory.Signals()), pipeline.DefaultConfig().Learn.DismissalTarget, now)
+			g.predictor = predict.New(predict.Decisions(g.memory.Signals()), config.Default().Learn.DismissalTarget, now)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // Job is one phase for an agent.
@@ -48,7 +49,7 @@ type Workspace interface {
 	Search(ctx context.Context, pattern, glob string, max int) ([]string, error) // "path:line: text"
 	Write(ctx context.Context, path string, content []byte) error
 	Remove(ctx context.Context, path string) error
-	Run(ctx context.Context, cmd pipeline.Command) (pipeline.CommandResult, error)
+	Run(ctx context.Context, cmd worktree.Command) (worktree.Result, error)
 }
 
 // The roles that a model can be chosen for.

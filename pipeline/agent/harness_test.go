@@ -18,7 +18,9 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 // dirWorkspace is a directory as a workspace. Its commands run without a sandbox:
@@ -99,13 +101,13 @@ func (w *dirWorkspace) Write(_ context.Context, p string, content []byte) error 
 
 func (w *dirWorkspace) Remove(_ context.Context, p string) error { return w.root.Remove(p) }
 
-func (w *dirWorkspace) Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error) {
+func (w *dirWorkspace) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Dir = filepath.Join(w.dir, c.Dir)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
-	res := pipeline.CommandResult{Stdout: out.Bytes(), Stderr: errs.Bytes()}
+	res := worktree.Result{Stdout: out.Bytes(), Stderr: errs.Bytes()}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		res.Exit, err = exit.ExitCode(), nil
@@ -291,7 +293,7 @@ func tapeModel(t *testing.T, tape string) Model {
 }
 
 func newRun() *pipeline.Run {
-	return &pipeline.Run{ID: 7, Trace: "0123456789abcdef0123456789abcdef", State: pipeline.StateRunning, Config: pipeline.DefaultConfig(), Head: "head7",
+	return &pipeline.Run{ID: 7, Trace: "0123456789abcdef0123456789abcdef", State: pipeline.StateRunning, Config: config.Default(), Head: "head7",
 		Task: pipeline.Task{Title: "Sub adds", Body: "calc.Sub returns the sum."}}
 }
 

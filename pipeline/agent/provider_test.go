@@ -16,6 +16,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/agent/agenttest"
+	"forge/pipeline/config"
 )
 
 // openAt opens a model against a server, by the name that the settings would have.
@@ -344,7 +345,7 @@ criteria: [{text: "Sub(5, 3) is 2"}]
 			if err != nil {
 				t.Fatal(err)
 			}
-			run := &pipeline.Run{ID: 1, Config: pipeline.DefaultConfig(), Task: pipeline.Task{Title: "Sub adds"}}
+			run := &pipeline.Run{ID: 1, Config: config.Default(), Task: pipeline.Task{Title: "Sub adds"}}
 			ref := pipeline.PhaseRef{Phase: pipeline.PhasePlan, Attempt: 1}
 			plan, usage, err := a.Plan(t.Context(), agent.Job{Run: run, Ref: ref, Key: run.Key(ref)})
 			if err != nil || plan.Summary != "Subtract." {

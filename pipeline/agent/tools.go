@@ -14,8 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 //go:embed tools/*.md
@@ -377,7 +377,7 @@ func runCommand(ctx context.Context, b *toolbox, args json.RawMessage) (outcome,
 	if strings.TrimSpace(in.Command) == "" {
 		return misuse("command is empty"), nil
 	}
-	cmd := pipeline.Command{Args: []string{"sh", "-c", in.Command}, Timeout: b.timeout}
+	cmd := worktree.Command{Args: []string{"sh", "-c", in.Command}, Timeout: b.timeout}
 	if in.Dir != "" {
 		dir, err := inside(in.Dir)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // TestClean covers S21: what people do not see does not reach the prompt unmarked.
@@ -348,8 +349,8 @@ func TestTools(t *testing.T) {
 // faultyWorkspace is one whose sandbox is gone.
 type faultyWorkspace struct{ *dirWorkspace }
 
-func (faultyWorkspace) Run(context.Context, pipeline.Command) (pipeline.CommandResult, error) {
-	return pipeline.CommandResult{}, fmt.Errorf("run: %w", &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable"})
+func (faultyWorkspace) Run(context.Context, worktree.Command) (worktree.Result, error) {
+	return worktree.Result{}, fmt.Errorf("run: %w", &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable"})
 }
 
 // TestSandboxFault checks that a workspace's fault ends the phase, after what it

@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 func TestTaskIsAbout(t *testing.T) {
@@ -96,7 +98,7 @@ func TestBefore(t *testing.T) {
 		{name: "unknown", before: []string{sign, zero}},
 		{name: "known by people", o: Options{Known: known(sign, "eve", zero, "bob")}, before: []string{sign, zero}, known: []string{"", "bob"}},
 		{name: "one is known", o: Options{Known: known(zero, "bob")}, before: []string{sign, zero}, known: []string{"", "bob"}},
-		{name: "allowed", o: Options{Config: pipeline.TestConfig{TimeoutMinutes: 10, KnownFailures: "allow"}}, before: []string{sign, zero}, known: []string{"", "settings"}},
+		{name: "allowed", o: Options{Config: config.Tests{TimeoutMinutes: 10, KnownFailures: "allow"}}, before: []string{sign, zero}, known: []string{"", "settings"}},
 		{name: "known without an error", o: Options{Known: map[string]pipeline.KnownFailure{zero: {Login: "bob"}}}, before: []string{sign, zero}, known: []string{"", ""}},
 		{name: "the task is about one", o: Options{Task: Task{Text: "test_sign fails"}, Known: known(sign, "eve", zero, "bob")}, before: []string{zero}, known: []string{"bob"}, failures: []string{sign}},
 		{name: "the plan names both", o: Options{Task: Task{Tests: []string{"test_sign", "test_zero"}}}, failures: []string{sign, zero}},
@@ -180,7 +182,7 @@ func TestEndsBadly(t *testing.T) {
 	w := newWorkspace(t, "-- x --\n")
 	command := func(exit string) Options {
 		w.write(t, "-- run.sh --\nprintf 'TAP version 13\\n1..1\\nok 1 - a\\n'\nexit "+exit+"\n")
-		return Options{Config: pipeline.TestConfig{Commands: []string{"sh run.sh"}}}
+		return Options{Config: config.Tests{Commands: []string{"sh run.sh"}}}
 	}
 	good, bad := run(t, w, command("0")), run(t, w, command("3"))
 	if len(good.Failures) > 0 || len(bad.Failures) != 1 || !strings.HasPrefix(bad.Failures[0].Error, "the command ended with exit code 3, though no test is reported as failing") {
@@ -205,8 +207,8 @@ func TestEndsBadly(t *testing.T) {
 func TestCutOff(t *testing.T) {
 	for _, class := range []string{"timeout", "memory", "output", "disk", "signal"} {
 		w := newWorkspace(t, "-- x --\n")
-		w.hook = func(res *pipeline.CommandResult) { res.Exit, res.Class = -1, class }
-		o := Options{Config: pipeline.TestConfig{Commands: []string{"printf 'TAP version 13\\n1..2\\nok 1 - a\\n'"}}}
+		w.hook = func(res *worktree.Result) { res.Exit, res.Class = -1, class }
+		o := Options{Config: config.Tests{Commands: []string{"printf 'TAP version 13\\n1..2\\nok 1 - a\\n'"}}}
 		baseline := run(t, w, o)
 		if len(baseline.Failures) != 1 || baseline.Unclean != "" {
 			t.Fatalf("%s: baseline %+v", class, baseline)
@@ -224,7 +226,7 @@ func TestBeforeSameName(t *testing.T) {
 	w := newWorkspace(t, "-- x --\n")
 	tap := func(lines ...string) Options {
 		w.write(t, "-- run.sh --\ncat <<E\nTAP version 13\n1.."+string(rune('0'+len(lines)/2))+"\n"+strings.Join(lines, "\n")+"\nE\n")
-		return Options{Config: pipeline.TestConfig{Commands: []string{"sh run.sh"}}}
+		return Options{Config: config.Tests{Commands: []string{"sh run.sh"}}}
 	}
 	bad := func(why string) string { return "  ---\n  error: '" + why + "'\n  ..." }
 	baseline := run(t, w, tap("ok 1 - adds", "# x", "not ok 2 - adds", bad("one")))

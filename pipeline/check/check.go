@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/worktree"
 )
 
 // WorkedAtBase is the value of Failure.WorkedIn for a test that passed at the
@@ -43,7 +45,7 @@ type workspace interface {
 	// List returns the entries of a directory; directories end in "/".
 	List(ctx context.Context, dir string) ([]string, error)
 	Read(ctx context.Context, path string) ([]byte, error)
-	Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error)
+	Run(ctx context.Context, c worktree.Command) (worktree.Result, error)
 }
 
 // Past is the test report of an earlier iteration.
@@ -54,7 +56,7 @@ type Past struct {
 
 // Options say what to test and what to compare it with.
 type Options struct {
-	Config    pipeline.TestConfig              // commands, time limit, reruns
+	Config    config.Tests                     // commands, time limit, reruns
 	Timeout   time.Duration                    // of one command, instead of Config's minutes; 0: those
 	Head      string                           // SHA of the commit in the workspace
 	Base      string                           // SHA that the change started from

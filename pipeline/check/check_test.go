@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/worktree"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -139,7 +141,7 @@ import "testing"
 
 func TestOld(t *testing.T) { t.Fatal("never worked on day", 8) }
 `, "FLAG", flag))
-	got := run(t, w, Options{Head: "abc", Iteration: 3, Patch: w.diff(t, base), Baseline: &baseline, Config: pipeline.TestConfig{Reruns: 1},
+	got := run(t, w, Options{Head: "abc", Iteration: 3, Patch: w.diff(t, base), Baseline: &baseline, Config: config.Tests{Reruns: 1},
 		Earlier: []Past{{1, &pipeline.TestReport{Names: []string{"example.com/calc.TestSign"}}}, {2, &pipeline.TestReport{Names: []string{"example.com/calc.TestAdd", "example.com/calc.TestSign"}}}}})
 	want := []pipeline.Failure{
 		{Test: "example.com/calc/dep [build]", File: "dep/dep.go", Line: 3, Error: "dep/dep.go:3: undefined: undefinedName", Cause: "syntax", WorkedIn: WorkedAtBase, Whole: true},
@@ -183,7 +185,7 @@ func TestHanging(t *testing.T) {
 	archive := "-- go.mod --\nmodule example.com/h\n\ngo 1.24\n-- h_test.go --\npackage h\n\nimport \"testing\"\n\nfunc TestQuick(t *testing.T) {}\n\nfunc TestHangs(t *testing.T) { <-make(chan int) }\n"
 	t.Run("ended by go test", func(t *testing.T) {
 		w := newWorkspace(t, archive)
-		got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{"go test -timeout=500ms ./..."}, Reruns: 2}})
+		got := run(t, w, Options{Config: config.Tests{Commands: []string{"go test -timeout=500ms ./..."}, Reruns: 2}})
 		if len(got.Failures) != 1 || got.Failures[0].Test != "example.com/h.TestHangs" || got.Failures[0].Line != 7 || !strings.HasPrefix(got.Failures[0].Error, "panic: test timed out after 500ms") {
 			t.Errorf("failures %+v, want TestHangs in line 7", got.Failures)
 		}
@@ -193,14 +195,14 @@ func TestHanging(t *testing.T) {
 	})
 	t.Run("ended by the sandbox", func(t *testing.T) {
 		w := newWorkspace(t, archive)
-		w.hook = func(res *pipeline.CommandResult) { res.Exit, res.Class = -1, "timeout" }
-		got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{
+		w.hook = func(res *worktree.Result) { res.Exit, res.Class = -1, "timeout" }
+		got := run(t, w, Options{Config: config.Tests{Commands: []string{
 			`printf '{"Action":"run","Package":"p","Test":"TestA"}\n{"Action":"pass","Package":"p","Test":"TestA"}\n{"Action":"run","Package":"p","Test":"TestB"}\n'`}, Reruns: 2}})
 		if len(got.Failures) != 1 || got.Failures[0].Test != "p.TestB" || !strings.Contains(got.Failures[0].Error, "stopped after 10m0s") || !got.Suites[0].TimedOut || got.Passed != 1 {
 			t.Errorf("report %+v, want p.TestB as the one that hung", got)
 		}
 		// At the base too: not this change's failure, but nothing is verified by what ran.
-		again := run(t, w, Options{Baseline: &got, Timeout: 3 * time.Second, Config: pipeline.TestConfig{Commands: []string{got.Suites[0].Command}}})
+		again := run(t, w, Options{Baseline: &got, Timeout: 3 * time.Second, Config: config.Tests{Commands: []string{got.Suites[0].Command}}})
 		if len(again.Failures) > 0 || again.Passed != 1 || again.OK() || len(again.Before) != 1 || !strings.Contains(again.Unclean, "did not end and was stopped after 3s") {
 			t.Errorf("report %+v, want it not to be OK, and to say why", again)
 		}
@@ -214,7 +216,7 @@ func TestKilled(t *testing.T) {
 		"output": "more output than the sandbox allows", "disk": "filled the disk", "signal": "killed by a signal",
 	} {
 		w := newWorkspace(t, "-- Makefile --\ntest:\n\techo working\n")
-		w.hook = func(res *pipeline.CommandResult) { res.Exit, res.Class = -1, class }
+		w.hook = func(res *worktree.Result) { res.Exit, res.Class = -1, class }
 		got := run(t, w, Options{})
 		if len(got.Failures) != 1 || !strings.Contains(got.Failures[0].Error, want) || !strings.Contains(got.Failures[0].Error, "echo working") || got.Failures[0].Cause != "runtime" {
 			t.Errorf("%s: failures %+v, want %q", class, got.Failures, want)
@@ -255,7 +257,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorkspace(t, "-- Makefile --\ntest:\n\tno-such-tool --flag\n")
-			_, err := Run(t.Context(), w, Options{Config: pipeline.TestConfig{Commands: []string{c.command}}})
+			_, err := Run(t.Context(), w, Options{Config: config.Tests{Commands: []string{c.command}}})
 			var f *pipeline.Fault
 			if !errors.As(err, &f) || f.Class != pipeline.FaultEnvironment || !strings.Contains(f.Message, c.want) {
 				t.Errorf("Run with %q: error %v, want a fault of the environment with %q", c.command, err, c.want)
@@ -274,7 +276,7 @@ func TestFaults(t *testing.T) {
 	t.Run("of the sandbox", func(t *testing.T) {
 		w := newWorkspace(t, calcGo)
 		want := &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "no sandbox"}
-		w.fail = func(pipeline.Command) error { return want }
+		w.fail = func(worktree.Command) error { return want }
 		if _, err := Run(t.Context(), w, Options{}); !errors.Is(err, want) {
 			t.Errorf("error %v, want the sandbox's fault", err)
 		}
@@ -282,7 +284,7 @@ func TestFaults(t *testing.T) {
 	t.Run("of the workspace, in the middle", func(t *testing.T) {
 		w := newWorkspace(t, calcGo)
 		broken := errors.New("the worker is gone")
-		w.fail = func(c pipeline.Command) error {
+		w.fail = func(c worktree.Command) error {
 			if isTesting(c) {
 				return broken
 			}
@@ -295,7 +297,7 @@ func TestFaults(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) {
 		w := newWorkspace(t, "-- Makefile --\ntest:\n\ttrue\n")
 		ctx, cancel := context.WithCancel(t.Context())
-		w.fail = func(c pipeline.Command) error {
+		w.fail = func(c worktree.Command) error {
 			if isTesting(c) {
 				cancel()
 			}
@@ -316,7 +318,7 @@ func TestFaults(t *testing.T) {
 // the whole is not green.
 func TestOneSuiteCannotRun(t *testing.T) {
 	w := newWorkspace(t, "-- x --\n")
-	got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{"true", "no-such-tool test"}}})
+	got := run(t, w, Options{Config: config.Tests{Commands: []string{"true", "no-such-tool test"}}})
 	const why = "needs `no-such-tool` on the server: it was not found in the sandbox"
 	if got.OK() || got.Passed != 1 || len(got.Failures) > 0 || got.Suites[0].NotRun != "" || got.Suites[1].NotRun != why {
 		t.Errorf("OK %v, report %+v; want the second suite not run: %s", got.OK(), got, why)
@@ -326,7 +328,7 @@ func TestOneSuiteCannotRun(t *testing.T) {
 	}
 	// Its tests of the base are not gone: they were not looked for.
 	base := pipeline.TestReport{Names: []string{"lib.TestA", "true"}}
-	if again := run(t, w, Options{Baseline: &base, Config: pipeline.TestConfig{Commands: []string{"true", "no-such-tool test"}}}); len(again.Tampered) > 0 {
+	if again := run(t, w, Options{Baseline: &base, Config: config.Tests{Commands: []string{"true", "no-such-tool test"}}}); len(again.Tampered) > 0 {
 		t.Errorf("tampered: %+v", again.Tampered)
 	}
 }
@@ -335,7 +337,7 @@ func TestOneSuiteCannotRun(t *testing.T) {
 // failure all the same.
 func TestNoFaultAfterTests(t *testing.T) {
 	w := newWorkspace(t, "-- x --\n")
-	got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{"printf 'TAP version 13\\n1..1\\nok 1 - a\\n'; no-such-tool"}}})
+	got := run(t, w, Options{Config: config.Tests{Commands: []string{"printf 'TAP version 13\\n1..1\\nok 1 - a\\n'; no-such-tool"}}})
 	if got.Passed != 1 || got.Failed != 1 || !strings.HasPrefix(got.Failures[0].Error, "the command ended with exit code 127, though no test is reported as failing") {
 		t.Errorf("report %+v", got)
 	}
@@ -362,7 +364,7 @@ test('wrong', () => {
 });
 `)
 	w.dir = filepath.Join(w.dir, "repo") // the flag lies beside the work tree
-	got := run(t, w, Options{Config: pipeline.TestConfig{Reruns: 1}})
+	got := run(t, w, Options{Config: config.Tests{Reruns: 1}})
 	if len(got.Failures) != 1 || got.Failures[0].Test != "wrong" || got.Failures[0].File != "sum.test.js" || got.Failures[0].Line != 7 {
 		t.Errorf("failures %+v, want wrong at sum.test.js:7", got.Failures)
 	}
@@ -406,17 +408,17 @@ func TestPython(t *testing.T) {
 		w := newWorkspace(t, pythonRepo)
 		w.env = []string{"FLAG=" + filepath.Join(t.TempDir(), "flag"), "PYTHONPATH=" + filepath.Join(w.dir, "none")}
 		w.write(t, "-- none/pytest.py --\nraise ImportError('not here')\n")
-		got := run(t, w, Options{Config: pipeline.TestConfig{Reruns: 2}})
+		got := run(t, w, Options{Config: config.Tests{Reruns: 2}})
 		comparePython(t, got, "unittest", "tests.test_calc.CalcTest.test_wrong", "tests.test_calc.CalcTest.test_flaky")
 	})
 	t.Run("pytest", func(t *testing.T) {
 		w := newWorkspace(t, pythonRepo)
 		w.path = "/usr/bin:/bin"
 		w.env = []string{"FLAG=" + filepath.Join(t.TempDir(), "flag")}
-		if res, err := w.Run(t.Context(), pipeline.Command{Args: []string{"python3", "-c", "import pytest"}, Timeout: 60e9}); err != nil || res.Exit != 0 {
+		if res, err := w.Run(t.Context(), worktree.Command{Args: []string{"python3", "-c", "import pytest"}, Timeout: 60e9}); err != nil || res.Exit != 0 {
 			t.Skip("needs pytest: apt-get install python3-pytest")
 		}
-		got := run(t, w, Options{Config: pipeline.TestConfig{Reruns: 2}})
+		got := run(t, w, Options{Config: config.Tests{Reruns: 2}})
 		comparePython(t, got, "pytest", "tests/test_calc.py::CalcTest::test_wrong", "tests/test_calc.py::CalcTest::test_flaky")
 	})
 }
@@ -451,7 +453,7 @@ func TestNamedCommands(t *testing.T) {
 		{"printf 'test_a (m.C.test_a) ... ok\\n\\n---\\nRan 1 test in 0.1s\\n\\nOK\\n' >&2", []string{"m.C.test_a"}, ""},
 	} {
 		t.Run(c.command, func(t *testing.T) {
-			got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{c.command}}})
+			got := run(t, w, Options{Config: config.Tests{Commands: []string{c.command}}})
 			if !slices.Equal(got.Names, c.names) {
 				t.Errorf("names %q, want %q", got.Names, c.names)
 			}
@@ -474,11 +476,11 @@ func TestOldReports(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{"true"}}})
+	got := run(t, w, Options{Config: config.Tests{Commands: []string{"true"}}})
 	if !slices.Equal(got.Names, []string{"true"}) || got.Coverage != nil {
 		t.Errorf("names %q, coverage %+v: read from old reports", got.Names, got.Coverage)
 	}
-	got = run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{"touch TEST-x.xml coverage.xml"}}})
+	got = run(t, w, Options{Config: config.Tests{Commands: []string{"touch TEST-x.xml coverage.xml"}}})
 	if !slices.Equal(got.Names, []string{"C.a"}) || got.Coverage == nil || got.Coverage.Lines != 100 {
 		t.Errorf("names %q, coverage %+v: want those of the new reports", got.Names, got.Coverage)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 	"golang.org/x/tools/txtar"
 )
@@ -290,8 +291,8 @@ func (c *corpus) baseline(ctx context.Context, k *corpusCase) (*pipeline.TestRep
 	return &b.report, b.err
 }
 
-func (b *corpusBase) config() pipeline.TestConfig {
-	return pipeline.TestConfig{TimeoutMinutes: 1, Commands: b.commands, Reruns: b.reruns}
+func (b *corpusBase) config() config.Tests {
+	return config.Tests{TimeoutMinutes: 1, Commands: b.commands, Reruns: b.reruns}
 }
 
 // judge runs a case's change through Verify.

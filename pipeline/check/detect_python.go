@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // pythonMarks are the files by which a directory is a Python project.
@@ -178,7 +178,7 @@ func (c *checker) pythonModules(ctx context.Context, v *survey, dir string) (map
 	if !v.tools["python3"] {
 		return has, nil
 	}
-	res, err := c.ws.Run(ctx, pipeline.Command{Args: []string{"sh", "-c", pythonScript}, Dir: dir, Timeout: time.Minute})
+	res, err := c.ws.Run(ctx, worktree.Command{Args: []string{"sh", "-c", pythonScript}, Dir: dir, Timeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}

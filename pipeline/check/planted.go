@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // maxPlanted caps the files that get a planted test.
@@ -180,7 +180,7 @@ var (
 // testFiles lists the files of tests in a tree that its suites run: for Go one of
 // each package that has passing tests.
 func (c *checker) testFiles(ctx context.Context, tree Tree, names []string) ([]testFile, error) {
-	res, err := tree.Run(ctx, pipeline.Command{Timeout: time.Minute, Args: []string{"find", ".", "(", "-name", ".git", "-o", "-name", "node_modules", "-o", "-name", "vendor",
+	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"find", ".", "(", "-name", ".git", "-o", "-name", "node_modules", "-o", "-name", "vendor",
 		"-o", "-name", ".venv", "-o", "-name", scratch, ")", "-prune", "-o", "-type", "f", "-size", "-1024k", "(", "-name", "*.go", "-o", "-name", "*.py", "-o", "-name", "*.[cm]js", "-o", "-name", "*.[jt]s", "-o", "-name", "*.[jt]sx", ")", "-print"}})
 	if err != nil {
 		return nil, err

@@ -6,7 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 // Covers B4: what a compiler or an interpreter says becomes the failure's error,
@@ -51,14 +53,14 @@ func TestReasonOf(t *testing.T) {
 // of another that fail.
 func TestErrorBesideTests(t *testing.T) {
 	w := newWorkspace(t, "-- x --\n")
-	got := run(t, w, Options{Config: pipeline.TestConfig{Commands: []string{
+	got := run(t, w, Options{Config: config.Tests{Commands: []string{
 		`printf 'TAP version 13\n1..1\nok 1 - a\n'; echo 'free(): invalid pointer, core dumped' >&2; exit 134`}}})
 	if got.OK() || len(got.Failures) != 1 || got.Failures[0].Cause != causeRuntime || text.FirstLine(got.Failures[0].Error) != "free(): invalid pointer, core dumped" {
 		t.Errorf("report %+v, want a failure by the crash", got)
 	}
 	s := &suite{dir: ".", format: formatReports, done: pipeline.Suite{Name: "mvn test"}}
 	s.result.add(testcase{name: "a.T.x", status: failed, err: "x"})
-	(&checker{}).judgeExit(s, &pipeline.CommandResult{Exit: 1}, "[ERROR] /src/b/Calc.java:[12,8] cannot find symbol\n")
+	(&checker{}).judgeExit(s, &worktree.Result{Exit: 1}, "[ERROR] /src/b/Calc.java:[12,8] cannot find symbol\n")
 	if n := s.result.failing(); n != 2 || s.result.cases[1].file != "/src/b/Calc.java" {
 		t.Errorf("%d failures, want the build beside the test: %+v", n, s.result.cases)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -143,7 +144,7 @@ func expected(archive *txtar.Archive, has map[string]bool) *txtar.File {
 	return nil
 }
 
-func settingsOf(archive *txtar.Archive) pipeline.TestConfig {
+func settingsOf(archive *txtar.Archive) config.Tests {
 	config := defaults
 	config.Reruns = 0
 	for _, f := range archive.Files {

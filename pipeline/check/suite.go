@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // scratch is where suites leave their reports, relative to the root of the work
@@ -66,7 +67,7 @@ type suite struct {
 func (c *checker) prepareScratch(ctx context.Context) error {
 	// The pause is longer than the tick of the kernel's file times: what is written after the stamp is newer than it.
 	const script = `rm -rf -- "$1" && mkdir -- "$1" && : >"$1/stamp" && sleep 0.02 && pwd -P`
-	res, err := c.ws.Run(ctx, pipeline.Command{Args: []string{"sh", "-c", script, "sh", scratch}, Timeout: time.Minute})
+	res, err := c.ws.Run(ctx, worktree.Command{Args: []string{"sh", "-c", script, "sh", scratch}, Timeout: time.Minute})
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (c *checker) prepareScratch(ctx context.Context) error {
 func (c *checker) removeScratch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if _, err := c.ws.Run(ctx, pipeline.Command{Args: []string{"rm", "-rf", "--", scratch}, Timeout: 10 * time.Second}); err != nil {
+	if _, err := c.ws.Run(ctx, worktree.Command{Args: []string{"rm", "-rf", "--", scratch}, Timeout: 10 * time.Second}); err != nil {
 		c.log.Debug("remove the tests' reports", "error", err)
 	}
 }
@@ -126,7 +127,7 @@ func (c *checker) runSuite(ctx context.Context, s *suite) error {
 }
 
 // executeFor runs a suite as the run asks: to compare with another, or to measure.
-func (c *checker) executeFor(ctx context.Context, s *suite) (result, pipeline.CommandResult, []byte, error) {
+func (c *checker) executeFor(ctx context.Context, s *suite) (result, worktree.Result, []byte, error) {
 	if c.bare {
 		return c.execute(ctx, s, c.bareArgs(s))
 	}
@@ -136,7 +137,7 @@ func (c *checker) executeFor(ctx context.Context, s *suite) (result, pipeline.Co
 // warmer is a workspace that keeps what is compiled of others' packages. Whatever
 // else a command compiles is thrown away with the checkout.
 type warmer interface {
-	Warm(ctx context.Context, c pipeline.Command) error
+	Warm(ctx context.Context, c worktree.Command) error
 }
 
 // warm has the packages compiled that a Go suite needs of others, so that this is
@@ -146,7 +147,7 @@ func (c *checker) warm(ctx context.Context, s *suite, args []string) error {
 	if !ok || s.format != formatGo {
 		return nil
 	}
-	err := ws.Warm(ctx, pipeline.Command{Args: args, Dir: s.dir, Env: s.env})
+	err := ws.Warm(ctx, worktree.Command{Args: args, Dir: s.dir, Env: s.env})
 	var f *pipeline.Fault
 	if err != nil && ctx.Err() == nil && !errors.As(err, &f) {
 		c.log.Debug("compile what the tests need", "error", err) // the suite's own command says what is wrong
@@ -156,7 +157,7 @@ func (c *checker) warm(ctx context.Context, s *suite, args []string) error {
 }
 
 // execute runs a command of a suite and parses what it prints or leaves.
-func (c *checker) execute(ctx context.Context, s *suite, args []string) (result, pipeline.CommandResult, []byte, error) {
+func (c *checker) execute(ctx context.Context, s *suite, args []string) (result, worktree.Result, []byte, error) {
 	var report, file string
 	switch {
 	case s.report != nil:
@@ -174,7 +175,7 @@ func (c *checker) execute(ctx context.Context, s *suite, args []string) (result,
 		}
 		args = append([]string{"sh", "-c", into, "sh", file}, args...)
 	}
-	res, err := c.ws.Run(ctx, pipeline.Command{Args: args, Dir: s.dir, Env: s.env, Timeout: c.timeout()})
+	res, err := c.ws.Run(ctx, worktree.Command{Args: args, Dir: s.dir, Env: s.env, Timeout: c.timeout()})
 	if err != nil {
 		return result{}, res, nil, runError(s, err)
 	}
@@ -222,7 +223,7 @@ func (c *checker) readReport(ctx context.Context, name string) ([]byte, error) {
 	const piece = 512 << 10
 	data = nil
 	for len(data) < maxOutput {
-		res, err := c.ws.Run(ctx, pipeline.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
+		res, err := c.ws.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
 			`test -f "$1" && tail -c "+$2" -- "$1" | head -c "$3"`, "sh", name, strconv.Itoa(len(data) + 1), strconv.Itoa(piece)}})
 		if err != nil {
 			return nil, err
@@ -253,7 +254,7 @@ func (c *checker) leftBehind(ctx context.Context, s *suite) []string {
 		}
 		args = append(args, "-name", n)
 	}
-	res, err := c.ws.Run(ctx, pipeline.Command{Args: append(args, ")", "-print"), Timeout: time.Minute})
+	res, err := c.ws.Run(ctx, worktree.Command{Args: append(args, ")", "-print"), Timeout: time.Minute})
 	if err != nil || res.Exit != 0 {
 		c.log.Debug("look for reports of the tests", "error", err, "exit", res.Exit, "stderr", string(res.Stderr))
 		return nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 const (
@@ -176,7 +176,7 @@ func (v *verdict) list(ctx context.Context, tree Tree, open []edit) (listed, err
 			}
 		}
 	}
-	res, err := tree.Run(ctx, pipeline.Command{Args: args, Timeout: time.Minute})
+	res, err := tree.Run(ctx, worktree.Command{Args: args, Timeout: time.Minute})
 	if err != nil {
 		return listed{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // warmWorkspace is a workspace with a kept build cache.
@@ -15,7 +16,7 @@ type warmWorkspace struct {
 	err error
 }
 
-func (w *warmWorkspace) Warm(_ context.Context, c pipeline.Command) error {
+func (w *warmWorkspace) Warm(_ context.Context, c worktree.Command) error {
 	w.ran = append(w.ran, "warm in "+c.Dir+": "+strings.Join(c.Args, " "))
 	return w.err
 }

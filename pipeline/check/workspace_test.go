@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/worktree"
 	"golang.org/x/tools/txtar"
 )
 
@@ -20,10 +22,10 @@ type dirWorkspace struct {
 	dir   string
 	path  string                         // PATH of the commands
 	limit int                            // most bytes that Read hands out; 0: any
-	after func(c pipeline.Command)       // called after each command
-	hook  func(*pipeline.CommandResult)  // changes what a command that tests returned
+	after func(c worktree.Command)       // called after each command
+	hook  func(*worktree.Result)         // changes what a command that tests returned
 	ran   []string                       // the commands, in order
-	fail  func(c pipeline.Command) error // makes Run fail
+	fail  func(c worktree.Command) error // makes Run fail
 	env   []string                       // of every command
 }
 
@@ -51,11 +53,11 @@ func (w *dirWorkspace) Read(_ context.Context, name string) ([]byte, error) {
 	return data, err
 }
 
-func (w *dirWorkspace) Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error) {
+func (w *dirWorkspace) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
 	w.ran = append(w.ran, strings.Join(c.Args, " "))
 	if w.fail != nil {
 		if err := w.fail(c); err != nil {
-			return pipeline.CommandResult{}, err
+			return worktree.Result{}, err
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -67,7 +69,7 @@ func (w *dirWorkspace) Run(ctx context.Context, c pipeline.Command) (pipeline.Co
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	res := pipeline.CommandResult{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
+	res := worktree.Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -89,7 +91,7 @@ func (w *dirWorkspace) Run(ctx context.Context, c pipeline.Command) (pipeline.Co
 }
 
 // isTesting tells a suite from the check's own small commands.
-func isTesting(c pipeline.Command) bool {
+func isTesting(c worktree.Command) bool {
 	line := strings.Join(c.Args, " ")
 	return !strings.Contains(line, "rm -rf") && !strings.HasPrefix(line, "find ") && !strings.Contains(line, "find_spec") && !strings.Contains(line, "sort -u") && !strings.Contains(line, "tail -c")
 }
@@ -150,7 +152,7 @@ func (w *dirWorkspace) diff(t *testing.T, base string) string {
 	return w.git(t, "diff", "--cached", "-M", base)
 }
 
-var defaults = pipeline.DefaultConfig().Tests
+var defaults = config.Default().Tests
 
 func run(t *testing.T, w *dirWorkspace, o Options) pipeline.TestReport {
 	t.Helper()

@@ -3,7 +3,7 @@ package deps
 import (
 	"path"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // cargo finds Rust packages with a lock file. They share one home.
@@ -35,7 +35,7 @@ func (f *finder) cargo() ([]*Project, error) {
 		env := []string{"CARGO_HOME=" + root + "/cargo"}
 		p.stage = map[string][]byte{"cargo/config.toml": []byte("[source.crates-io]\nreplace-with = \"gateway\"\n\n[source.gateway]\nregistry = \"sparse+" +
 			f.host.Registry["cargo"] + "/\"\n")}
-		p.steps = []pipeline.Command{{Dir: dir, Args: []string{"cargo", "fetch", "--locked"}, Env: env, Timeout: timeout}}
+		p.steps = []worktree.Command{{Dir: dir, Args: []string{"cargo", "fetch", "--locked"}, Env: env, Timeout: timeout}}
 		p.env = append(env, "CARGO_NET_OFFLINE=true")
 		out = append(out, p)
 	}

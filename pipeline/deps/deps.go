@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // format is part of every key: trees that were made in another way are not used.
@@ -47,7 +47,7 @@ type Project struct {
 	Lacks   string   `json:"lacks,omitempty"`
 
 	stage  map[string][]byte  // files of the tree, before anything is run
-	steps  []pipeline.Command //
+	steps  []worktree.Command //
 	mounts bool               // its node_modules directories are shown in the work tree
 	tree   string             // its directory in the tree
 	env    []string           // of commands that use it

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 var update = flag.Bool("update", false, "write what is wanted anew")
@@ -172,11 +172,11 @@ func TestTools(t *testing.T) {
 
 // scripted is an installer whose commands end as they are told.
 type scripted struct {
-	exits map[string]pipeline.CommandResult // by the command's first words
+	exits map[string]worktree.Result // by the command's first words
 	log   []string
 }
 
-func (s *scripted) Run(_ context.Context, c pipeline.Command) (pipeline.CommandResult, error) {
+func (s *scripted) Run(_ context.Context, c worktree.Command) (worktree.Result, error) {
 	line := strings.Join(c.Args, " ")
 	s.log = append(s.log, c.Dir+"$ "+line)
 	for start, r := range s.exits {
@@ -184,7 +184,7 @@ func (s *scripted) Run(_ context.Context, c pipeline.Command) (pipeline.CommandR
 			return r, nil
 		}
 	}
-	return pipeline.CommandResult{Duration: time.Second}, nil
+	return worktree.Result{Duration: time.Second}, nil
 }
 
 func (s *scripted) Stage(_ context.Context, name string, _ []byte) error {
@@ -194,7 +194,7 @@ func (s *scripted) Stage(_ context.Context, name string, _ []byte) error {
 
 func TestMake(t *testing.T) { // D1: one that fails does not keep the others away
 	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "web/package.json": `{"dependencies":{"left":"1"},"workspaces":["packages/*"]}`, "web/packages/a/package.json": "{}"}
-	in := &scripted{exits: map[string]pipeline.CommandResult{
+	in := &scripted{exits: map[string]worktree.Result{
 		"go mod":    {Exit: 1, Stderr: []byte("go: x.y/z@v1.0.0: reading http://127.0.0.1:4801/x.y/z/@v/v1.0.0.mod: 404 Not Found\n")},
 		"find node": {Stdout: []byte("node/in/web/node_modules\nnode/in/web/packages/a/node_modules\n")},
 	}}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 var (
@@ -95,7 +95,7 @@ func (f *finder) goProject(p *Project) error {
 	if sums == "" {
 		sums = "off"
 	}
-	p.steps = []pipeline.Command{
+	p.steps = []worktree.Command{
 		{Dir: path.Join(root, copies, p.Dir), Args: []string{"go", "mod", "download"}, Timeout: timeout, Env: []string{
 			"GOPROXY=" + f.host.Registry["go"], "GOSUMDB=" + sums, "GOMODCACHE=" + root + "/go", "GOFLAGS=-modcacherw -buildvcs=false", "GONOSUMDB=", "GOPRIVATE="}},
 		// The archives are not needed any more: their content is there.

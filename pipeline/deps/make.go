@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // Installer is where a recipe is carried out.
 type Installer interface {
-	Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error)
+	Run(ctx context.Context, c worktree.Command) (worktree.Result, error)
 	Stage(ctx context.Context, name string, content []byte) error
 }
 
@@ -99,7 +99,7 @@ func (p *Project) make(ctx context.Context, in Installer, tree *Tree) error {
 
 // mount finds the directories of packages that a package manager for Node made.
 func (p *Project) mount(ctx context.Context, in Installer, tree *Tree) error {
-	r, err := in.Run(ctx, pipeline.Command{Dir: root, Args: []string{"find", p.tree, "-type", "d", "-name", "node_modules", "-print", "-prune"}})
+	r, err := in.Run(ctx, worktree.Command{Dir: root, Args: []string{"find", p.tree, "-type", "d", "-name", "node_modules", "-print", "-prune"}})
 	if err != nil {
 		return fmt.Errorf("install with %s: %w", p, err)
 	}
@@ -118,7 +118,7 @@ func (p *Project) mount(ctx context.Context, in Installer, tree *Tree) error {
 }
 
 // why says what a package manager said at its end.
-func why(step pipeline.Command, r pipeline.CommandResult) string {
+func why(step worktree.Command, r worktree.Result) string {
 	said := strings.TrimSpace(string(r.Stderr))
 	if said == "" {
 		said = strings.TrimSpace(string(r.Stdout))

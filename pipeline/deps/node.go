@@ -9,7 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // nodePackage is what of a package.json decides what is installed.
@@ -181,7 +181,7 @@ func (f *finder) staged(name string, text []byte) []byte {
 
 // nodeSteps are the commands that install. Managers other than npm are fetched by
 // it, in the version that the repository names.
-func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) []pipeline.Command {
+func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) []worktree.Command {
 	manager, version, _ := strings.Cut(pkg.PackageManager, "@")
 	version, _, _ = strings.Cut(version, "+") // a checksum
 	if manager != p.Manager || !versionText.MatchString(version) {
@@ -202,7 +202,7 @@ func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) []pipeline
 		args = append(args, "--ignore-scripts")
 	}
 	registry := f.host.Registry["npm"]
-	return []pipeline.Command{{Dir: path.Join(root, p.tree), Args: args, Timeout: timeout, Env: []string{
+	return []worktree.Command{{Dir: path.Join(root, p.tree), Args: args, Timeout: timeout, Env: []string{
 		"npm_config_registry=" + registry + "/", "YARN_REGISTRY=" + registry, "npm_config_cache=/scratch/npm", "npm_config_audit=false", "npm_config_fund=false",
 		"npm_config_update_notifier=false", "npm_config_replace_registry_host=always", "npm_config_fetch_retries=0", "npm_config_prefix=/scratch/global", "COREPACK_ENABLE_STRICT=0", "HUSKY=0"}}}
 }

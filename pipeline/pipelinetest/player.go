@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
+	"forge/pipeline/config"
 
 	"golang.org/x/tools/txtar"
 )
@@ -27,7 +29,7 @@ type Player struct {
 }
 
 // New starts a run.
-func New(cfg pipeline.Config, task pipeline.Task) *Player {
+func New(cfg config.Config, task pipeline.Task) *Player {
 	p := &Player{Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	p.Append(pipeline.Event{ID: "start", Type: pipeline.EventRunStarted, Source: "human:ann", Data: pipeline.Data{Start: &pipeline.Start{
 		Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "shop", DefaultBranch: "main"}, Task: task,
@@ -38,7 +40,7 @@ func New(cfg pipeline.Config, task pipeline.Task) *Player {
 
 // Load starts the run of a script file and returns its script.
 func Load(ar *txtar.Archive) (p *Player, script string, err error) {
-	cfg := pipeline.DefaultConfig()
+	cfg := config.Default()
 	for _, f := range ar.Files {
 		switch f.Name {
 		case "config.json":
@@ -215,7 +217,7 @@ func (p *Player) command(rest string) {
 	}
 	line, gate, _ := strings.Cut(line, " @")
 	name, args, _ := strings.Cut(line, " ")
-	events, reply := p.Run.Answer(pipeline.SlashCommand{Name: name, Args: args, Text: text, Gate: gate}, by, "comment", 9, p.Now)
+	events, reply := p.Run.Answer(command.Line{Name: name, Args: args, Text: text, Gate: gate}, by, "comment", 9, p.Now)
 	p.Append(events...)
 	if reply != "" {
 		p.printf("  reply: %s", strings.Split(reply, "\n")[0])

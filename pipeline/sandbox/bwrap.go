@@ -18,6 +18,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 // Where things are inside the sandbox.
@@ -49,7 +50,7 @@ var etcShared = []string{"ld.so.cache", "alternatives", "ssl/certs", "ca-certifi
 // bubblewrap builds the sandboxed process. Its own arguments go through a pipe and
 // its environment is empty, because a command can read both of the process that is
 // its init. An ordinary goroutine starts it: the thread must outlive the sandbox.
-func (w *worker) bubblewrap(ctx context.Context, c pipeline.Command, dir string) (*prepared, error) {
+func (w *worker) bubblewrap(ctx context.Context, c worktree.Command, dir string) (*prepared, error) {
 	if w.Bwrap == "" {
 		return nil, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: bubblewrap is not installed: apt-get install bubblewrap (0.8 or newer)"}
 	}
@@ -117,7 +118,7 @@ func (p *prepared) closeAll(files ...*os.File) {
 
 // boxArgs are bubblewrap's arguments. Namespaces are asked for one by one, since
 // --unshare-all goes on without those that it cannot have.
-func (w *worker) boxArgs(c pipeline.Command, dir string) []string {
+func (w *worker) boxArgs(c worktree.Command, dir string) []string {
 	args := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
 		"--uid", "1000", "--gid", "1000", "--disable-userns", "--assert-userns-disabled",
@@ -234,7 +235,7 @@ const probeScript = `cat /proc/self/status; echo ==; cat /proc/net/dev; echo ==;
 
 // probe runs a command and looks at what it is confined by.
 func (w *worker) probe(ctx context.Context) error {
-	r, err := w.run(ctx, pipeline.Command{Args: []string{"/bin/sh", "-c", probeScript}})
+	r, err := w.run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", probeScript}})
 	if err != nil {
 		return err
 	}

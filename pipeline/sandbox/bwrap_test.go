@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // Covers S3: the probe finds namespaces, capabilities, NoNewPrivs and the filter in place.
@@ -63,7 +64,7 @@ func TestFailClosed(t *testing.T) {
 			}
 			w := f.open(t, m, f.head)
 			m.probed = m.now()
-			_, err := w.Run(t.Context(), pipeline.Command{Args: []string{"/bin/sh", "-c", "echo ran >ran"}})
+			_, err := w.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", "echo ran >ran"}})
 			var fault *pipeline.Fault
 			if !errors.As(err, &fault) || fault.Class != pipeline.FaultSandbox || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Run = %v; want a sandbox fault that says %q", err, tt.want)
@@ -180,7 +181,7 @@ print "all\n";`
 		row(fmt.Sprintf("clone-with-%#x", flag), 1, arch.clone, flag|17, 0, 0, 0, 0)
 	}
 	row("TIOCSTI", 1, arch.ioctl, 0, 0x5412, 0)
-	r, err := w.Run(t.Context(), pipeline.Command{Args: []string{"perl", "-MPOSIX", "-e", probe, strings.Join(rows, "\n")}})
+	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"perl", "-MPOSIX", "-e", probe, strings.Join(rows, "\n")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestGoTestInside(t *testing.T) {
 	})
 	m := newManager(t, Options{Dir: sharedCache(t)})
 	w := f.open(t, m, f.head)
-	r, err := w.Run(t.Context(), pipeline.Command{Args: []string{"go", "test", "./..."}})
+	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"go", "test", "./..."}})
 	if err != nil || r.Exit != 0 || !strings.Contains(string(r.Stdout), "ok") {
 		t.Errorf("go test = %+v, %v\n%s\n%s", r, err, r.Stdout, r.Stderr)
 	}
@@ -239,7 +240,7 @@ func BenchmarkRun(b *testing.B) {
 			}
 			w := f.open(b, newManager(b, Options{Unsafe: unsafe}), f.head)
 			for b.Loop() {
-				if _, err := w.Run(b.Context(), pipeline.Command{Args: []string{"true"}}); err != nil {
+				if _, err := w.Run(b.Context(), worktree.Command{Args: []string{"true"}}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -23,8 +23,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 // Git's modes of tree entries.
@@ -371,7 +371,7 @@ func (t *tree) make(name string, e entry, content []byte) error {
 }
 
 // changes returns what differs from the commit.
-func (t *tree) changes(ctx context.Context) ([]pipeline.Change, error) {
+func (t *tree) changes(ctx context.Context) ([]worktree.Change, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.manifest == nil {
@@ -499,8 +499,8 @@ func (t *tree) notIgnored(ctx context.Context, names []string) ([]string, error)
 }
 
 // collect reads the changed files, and adds those that are gone.
-func (t *tree) collect(names []string, found map[string]bool) ([]pipeline.Change, error) {
-	changes := []pipeline.Change{}
+func (t *tree) collect(names []string, found map[string]bool) ([]worktree.Change, error) {
+	changes := []worktree.Change{}
 	var total int64
 	for _, name := range names {
 		if err := checkPath(name); err != nil {
@@ -520,16 +520,16 @@ func (t *tree) collect(names []string, found map[string]bool) ([]pipeline.Change
 		if total += int64(len(content)); total > t.limits.ChangeAll {
 			return nil, fmt.Errorf("the changed files have more than %d bytes together", t.limits.ChangeAll)
 		}
-		changes = append(changes, pipeline.Change{Path: name, Exec: info.Mode()&0o100 != 0, Content: content})
+		changes = append(changes, worktree.Change{Path: name, Exec: info.Mode()&0o100 != 0, Content: content})
 	}
 	for name, e := range t.manifest {
 		if !found[name] && e.mode != modeSub {
-			changes = append(changes, pipeline.Change{Path: name, Deleted: true})
+			changes = append(changes, worktree.Change{Path: name, Deleted: true})
 		}
 	}
 	if len(changes) > t.limits.Changes {
 		return nil, fmt.Errorf("%d files changed, more than %d", len(changes), t.limits.Changes)
 	}
-	slices.SortFunc(changes, func(a, b pipeline.Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(changes, func(a, b worktree.Change) int { return strings.Compare(a.Path, b.Path) })
 	return changes, nil
 }

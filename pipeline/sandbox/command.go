@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // Why a command was killed.
@@ -38,15 +39,15 @@ type killed struct{ class string }
 func (k *killed) Error() string { return "killed: " + k.class }
 
 // run runs one command to its end.
-func (w *worker) run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error) {
+func (w *worker) run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
 	dir, err := checkCommand(c)
 	if err != nil {
-		return pipeline.CommandResult{}, err
+		return worktree.Result{}, err
 	}
 	if info, err := w.tree.root.Stat(dir); err != nil {
-		return pipeline.CommandResult{}, fmt.Errorf("run %s in %s: %w", c.Args[0], c.Dir, err)
+		return worktree.Result{}, fmt.Errorf("run %s in %s: %w", c.Args[0], c.Dir, err)
 	} else if !info.IsDir() {
-		return pipeline.CommandResult{}, fmt.Errorf("run %s in %s: not a directory", c.Args[0], c.Dir)
+		return worktree.Result{}, fmt.Errorf("run %s in %s: not a directory", c.Args[0], c.Dir)
 	}
 	w.command.Lock()
 	defer w.command.Unlock()
@@ -54,18 +55,18 @@ func (w *worker) run(ctx context.Context, c pipeline.Command) (pipeline.CommandR
 }
 
 // runLocked runs a command that was checked. The caller holds the command lock.
-func (w *worker) runLocked(ctx context.Context, c pipeline.Command, dir string) (pipeline.CommandResult, error) {
+func (w *worker) runLocked(ctx context.Context, c worktree.Command, dir string) (worktree.Result, error) {
 	if err := ctx.Err(); err != nil {
-		return pipeline.CommandResult{}, err
+		return worktree.Result{}, err
 	}
 	if os.Geteuid() == 0 {
-		return pipeline.CommandResult{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "refuses to run a repository's command as root"}
+		return worktree.Result{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "refuses to run a repository's command as root"}
 	}
 	if w.Prlimit == "" {
-		return pipeline.CommandResult{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: prlimit is not installed: apt-get install util-linux"}
+		return worktree.Result{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: prlimit is not installed: apt-get install util-linux"}
 	}
 	if err := w.layCache(); err != nil {
-		return pipeline.CommandResult{}, err
+		return worktree.Result{}, err
 	}
 	w.used = true
 	wall := w.Limits.Wall
@@ -82,7 +83,7 @@ func (w *worker) runLocked(ctx context.Context, c pipeline.Command, dir string) 
 }
 
 // checkCommand refuses what cannot be a command, and returns its directory.
-func checkCommand(c pipeline.Command) (string, error) {
+func checkCommand(c worktree.Command) (string, error) {
 	if len(c.Args) == 0 || c.Args[0] == "" {
 		return "", errors.New("run: the command is empty")
 	}
@@ -105,7 +106,7 @@ func checkCommand(c pipeline.Command) (string, error) {
 }
 
 // runLimited starts the command, watches over it, and says how it ended.
-func (w *worker) runLimited(ctx context.Context, c pipeline.Command, dir string) (pipeline.CommandResult, error) {
+func (w *worker) runLimited(ctx context.Context, c worktree.Command, dir string) (worktree.Result, error) {
 	ctx, kill := context.WithCancelCause(ctx)
 	defer kill(nil)
 	flood := newFlood(w.Limits.Output*floodFactor, func() { kill(&killed{classOutput}) })
@@ -114,16 +115,16 @@ func (w *worker) runLimited(ctx context.Context, c pipeline.Command, dir string)
 
 	p, err := w.prepare(ctx, c, dir)
 	if err != nil {
-		return pipeline.CommandResult{}, err
+		return worktree.Result{}, err
 	}
 	defer p.close()
 	drained, err := p.capture(stdout, stderr)
 	if err != nil {
-		return pipeline.CommandResult{}, err
+		return worktree.Result{}, err
 	}
 	begin := time.Now()
 	if err := p.start(); err != nil {
-		return pipeline.CommandResult{}, err
+		return worktree.Result{}, err
 	}
 	watched := make(chan struct{})
 	finished := make(chan struct{})
@@ -138,7 +139,7 @@ func (w *worker) runLimited(ctx context.Context, c pipeline.Command, dir string)
 		killDescendants(0) // they hold the output open
 	}
 	drained()
-	r := pipeline.CommandResult{
+	r := worktree.Result{
 		Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Truncated: stdout.dropped > 0 || stderr.dropped > 0,
 		Duration: time.Since(begin),
 	}
@@ -148,9 +149,9 @@ func (w *worker) runLimited(ctx context.Context, c pipeline.Command, dir string)
 	case errors.As(context.Cause(ctx), &limit):
 		r.Exit, r.Class = -1, limit.class
 	case ctx.Err() != nil:
-		return pipeline.CommandResult{}, ctx.Err()
+		return worktree.Result{}, ctx.Err()
 	case !ok:
-		return pipeline.CommandResult{}, w.sandboxFault(r.Stderr, waitErr)
+		return worktree.Result{}, w.sandboxFault(r.Stderr, waitErr)
 	default:
 		r.Exit, r.Class = classify(exit)
 	}
@@ -250,7 +251,7 @@ func (p *prepared) exit(err error) (code int, ok bool) {
 }
 
 // prepare builds the process, in bubblewrap or without.
-func (w *worker) prepare(ctx context.Context, c pipeline.Command, dir string) (*prepared, error) {
+func (w *worker) prepare(ctx context.Context, c worktree.Command, dir string) (*prepared, error) {
 	if !w.Unsafe {
 		return w.bubblewrap(ctx, c, dir)
 	}

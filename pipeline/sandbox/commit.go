@@ -15,6 +15,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 // CommitOptions say what to commit on what.
@@ -25,7 +26,7 @@ type CommitOptions struct {
 	Author    string
 	Email     string
 	Time      time.Time // fixed, so that the same input gives the same SHA
-	Changes   []pipeline.Change
+	Changes   []worktree.Change
 	Protected []string // globs, on top of the built-in ones
 	Allow     []string // globs that the operator opted in to although they are protected
 	Cleared   []string // what looks like a secret and was let pass, by the names that the faults gave it
@@ -194,7 +195,7 @@ func (g *Gateway) refuseGitlinks(ctx context.Context, repo pipeline.Repo, o Comm
 
 // writeBlobs puts the contents into the object store with one process, and
 // returns the object names in the order of the changes; deletions have none.
-func writeBlobs(ctx context.Context, git git, env []string, scratch string, changes []pipeline.Change) ([]string, error) {
+func writeBlobs(ctx context.Context, git git, env []string, scratch string, changes []worktree.Change) ([]string, error) {
 	var paths bytes.Buffer
 	for i, c := range changes {
 		if c.Deleted {
@@ -229,7 +230,7 @@ func writeBlobs(ctx context.Context, git git, env []string, scratch string, chan
 
 // indexInfo is the input of update-index: deletions first, so that a file can
 // become a directory.
-func indexInfo(changes []pipeline.Change, blobs []string, parent string) *bytes.Buffer {
+func indexInfo(changes []worktree.Change, blobs []string, parent string) *bytes.Buffer {
 	order := make([]int, len(changes))
 	for i := range order {
 		order[i] = i

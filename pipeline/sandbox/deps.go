@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // Dependencies of a repository are installed by commands of their own, before and
@@ -76,7 +77,7 @@ type Installation struct {
 type Installer interface {
 	// Run runs a command in a directory of the work tree, which it cannot write, or,
 	// when the directory begins with [DepsPath], in one of the tree to be made.
-	Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error)
+	Run(ctx context.Context, c worktree.Command) (worktree.Result, error)
 	// Stage writes a file of the tree to be made.
 	Stage(ctx context.Context, name string, content []byte) error
 }
@@ -335,7 +336,7 @@ func copyFile(from, to string) error {
 
 // installing is what a worker is told for commands that install.
 type installing struct {
-	Command pipeline.Command `json:"command"`
+	Command worktree.Command `json:"command"`
 	Dir     string           `json:"dir"` // of the tree to be made
 	Sockets string           `json:"sockets"`
 	Routes  []Route          `json:"routes"`
@@ -351,10 +352,10 @@ type installer struct {
 	in installing
 }
 
-func (i *installer) Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error) {
+func (i *installer) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
 	p := i.in
 	p.Command = c
-	var r pipeline.CommandResult
+	var r worktree.Result
 	return r, i.w.call(ctx, "install", p, &r)
 }
 
@@ -412,7 +413,7 @@ func (w *worker) stage(p installing) error {
 }
 
 // install runs a command that installs.
-func (w *worker) install(ctx context.Context, p installing) (pipeline.CommandResult, error) {
+func (w *worker) install(ctx context.Context, p installing) (worktree.Result, error) {
 	c := p.Command
 	inTree, staged := strings.CutPrefix(c.Dir, boxDeps)
 	if staged {
@@ -420,11 +421,11 @@ func (w *worker) install(ctx context.Context, p installing) (pipeline.CommandRes
 	}
 	dir, err := checkCommand(c)
 	if err != nil {
-		return pipeline.CommandResult{}, err
+		return worktree.Result{}, err
 	}
 	if staged {
 		if dir, err = cleanPath(strings.TrimPrefix(inTree, "/")); err != nil {
-			return pipeline.CommandResult{}, err
+			return worktree.Result{}, err
 		}
 	}
 	w.command.Lock()

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // sockets is a directory with one socket, which answers every request with text.
@@ -35,12 +35,12 @@ func sockets(t *testing.T, text string) string {
 	return dir
 }
 
-func script(text string) pipeline.Command {
-	return pipeline.Command{Args: []string{"/bin/sh", "-c", text}}
+func script(text string) worktree.Command {
+	return worktree.Command{Args: []string{"/bin/sh", "-c", text}}
 }
 
 // says runs a script and returns what it printed.
-func says(t *testing.T, run func(context.Context, pipeline.Command) (pipeline.CommandResult, error), c pipeline.Command) string {
+func says(t *testing.T, run func(context.Context, worktree.Command) (worktree.Result, error), c worktree.Command) string {
 	t.Helper()
 	r, err := run(t.Context(), c)
 	if err != nil {
@@ -61,13 +61,13 @@ func install(t *testing.T, w *Workspace, key string) {
 				return nil, err
 			}
 			for _, c := range []struct {
-				command pipeline.Command
+				command worktree.Command
 				want    string
 			}{
-				{pipeline.Command{Args: []string{"/usr/bin/python3", "-c", fetchOne}}, "served /list"},
+				{worktree.Command{Args: []string{"/usr/bin/python3", "-c", fetchOne}}, "served /list"},
 				{script("cat /work/README.md"), "readme"},
 				{script("touch /work/x 2>&1 || true"), "touch: cannot touch '/work/x': Read-only file system"},
-				{pipeline.Command{Args: []string{"/bin/sh", "-c", "pwd; ls"}, Dir: DepsPath + "/node"}, "/deps/node\npackage.json"},
+				{worktree.Command{Args: []string{"/bin/sh", "-c", "pwd; ls"}, Dir: DepsPath + "/node"}, "/deps/node\npackage.json"},
 				{script("cat /proc/net/dev | grep -vc lo: ; exit 3"), "2"},
 				{script("mkdir -p /deps/node/node_modules/left /deps/bin && echo left > /deps/node/node_modules/left/index.js && printf '#!/bin/sh\necho tool' > /deps/bin/tool && chmod +x /deps/bin/tool"), ""},
 				{script("ln -s /etc/passwd /deps/link && mkfifo /deps/pipe && chmod 4777 /deps/bin/tool"), ""},
@@ -108,17 +108,17 @@ func TestDependencies(t *testing.T) { // D1, S9
 			t.Fatal(err)
 		}
 		for _, c := range []struct {
-			command pipeline.Command
+			command worktree.Command
 			want    string
 		}{
 			{script("cat web/node_modules/left/index.js; tool"), "left\ntool"},
 			{script("echo $A $PYTHONPATH"), "top /deps/py:/deps/web"},
-			{pipeline.Command{Args: []string{"/bin/sh", "-c", "echo $A $PYTHONPATH"}, Dir: "web", Env: []string{"PYTHONPATH=src"}}, "web src:/deps/py:/deps/web"},
-			{pipeline.Command{Args: []string{"/bin/sh", "-c", "echo $A"}, Env: []string{"A=own"}}, "own"},
+			{worktree.Command{Args: []string{"/bin/sh", "-c", "echo $A $PYTHONPATH"}, Dir: "web", Env: []string{"PYTHONPATH=src"}}, "web src:/deps/py:/deps/web"},
+			{worktree.Command{Args: []string{"/bin/sh", "-c", "echo $A"}, Env: []string{"A=own"}}, "own"},
 			{script("for f in /deps/new /deps/bin/tool /work/web/node_modules/left/index.js /work/web/node_modules/new; do (echo bad > $f) 2>/dev/null && echo wrote $f; done; chmod u+w /deps/bin 2>/dev/null && echo changed; rm -rf /deps/bin 2>/dev/null; ls /deps"), "bin\nlink\nnode"},
 			{script("ls -ld /deps/bin/tool | cut -c1-10"), "-r-xr-xr-x"},
 			{script("ls /run 2>&1 || true; /run/forge 2>&1 || true"), "ls: cannot access '/run': No such file or directory\n/bin/sh: 1: /run/forge: not found"},
-			{pipeline.Command{Args: []string{"/usr/bin/python3", "-c", "try:\n " + fetchOne + "\nexcept Exception as e: print(e.reason)"}}, "[Errno 111] Connection refused"},
+			{worktree.Command{Args: []string{"/usr/bin/python3", "-c", "try:\n " + fetchOne + "\nexcept Exception as e: print(e.reason)"}}, "[Errno 111] Connection refused"},
 		} {
 			if got := says(t, w.Run, c.command); got != c.want {
 				t.Errorf("%q printed %q, want %q", c.command.Args, got, c.want)

@@ -21,13 +21,14 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 // change is the options of a commit of one file.
 func change(parent, path, content string) CommitOptions {
 	return CommitOptions{
 		Parent: parent, Message: "change " + strings.ReplaceAll(path, "\x00", ""), Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime,
-		Changes: []pipeline.Change{{Path: path, Content: []byte(content)}},
+		Changes: []worktree.Change{{Path: path, Content: []byte(content)}},
 	}
 }
 
@@ -70,7 +71,7 @@ func TestGatewayReads(t *testing.T) {
 		t.Error("File at --help: no error")
 	}
 	o := change(f.head, "moved.txt", sources["pkg/deep/b.txt"])
-	o.Changes = append(o.Changes, pipeline.Change{Path: "pkg/deep/b.txt", Deleted: true})
+	o.Changes = append(o.Changes, worktree.Change{Path: "pkg/deep/b.txt", Deleted: true})
 	diff, err := g.Diff(ctx, f.repo, f.head, f.mustCommit(t, o))
 	if err != nil || !strings.Contains(diff, "rename from pkg/deep/b.txt\nrename to moved.txt\n") {
 		t.Errorf("Diff = %q, %v; want a rename", diff, err)
@@ -81,8 +82,8 @@ func TestGatewayReads(t *testing.T) {
 func TestCommit(t *testing.T) {
 	f := newFixture(t, sources)
 	o := change(f.head, "a/b.txt", "one\n")
-	o.Changes = append(o.Changes, pipeline.Change{Path: "run.sh", Exec: true, Content: []byte("#!/bin/sh\n")},
-		pipeline.Change{Path: "README.md", Deleted: true}, pipeline.Change{Path: "README.md/now/a/dir", Content: []byte("x")})
+	o.Changes = append(o.Changes, worktree.Change{Path: "run.sh", Exec: true, Content: []byte("#!/bin/sh\n")},
+		worktree.Change{Path: "README.md", Deleted: true}, worktree.Change{Path: "README.md/now/a/dir", Content: []byte("x")})
 	sha := f.mustCommit(t, o)
 	if again := f.mustCommit(t, o); again != sha {
 		t.Errorf("the same commit again = %s; want %s", again, sha)
@@ -129,7 +130,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("a merge of what is there = %s, %v; want %s", same, err, sha)
 	}
 	clash := change(f.head, "a.txt", "uno\n2\n3\n4\n5\n")
-	clash.Changes = append(clash.Changes, pipeline.Change{Path: "ö ß.txt", Content: []byte("theirs\n")})
+	clash.Changes = append(clash.Changes, worktree.Change{Path: "ö ß.txt", Content: []byte("theirs\n")})
 	mine := change(ours, "ö ß.txt", "ours\n")
 	o.Parent = f.mustCommit(t, mine)
 	sha, conflicts, err = g.Merge(ctx, f.repo, f.mustCommit(t, clash), o)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // Log, Blame and Diff show the history and what is not committed yet, while the
@@ -116,7 +116,7 @@ func TestLogFollows(t *testing.T) {
 	}
 	sha, err := f.gateway.Commit(t.Context(), f.repo, CommitOptions{
 		Parent: f.head, Message: "rename it\n\nBecause the old name\nwas wrong.", Author: "a", Email: "a@example.com", Time: fixedTime,
-		Changes: []pipeline.Change{{Path: "old.txt", Deleted: true}, {Path: "new.txt", Content: []byte(text)}},
+		Changes: []worktree.Change{{Path: "old.txt", Deleted: true}, {Path: "new.txt", Content: []byte(text)}},
 	})
 	if err != nil {
 		t.Fatal(err)

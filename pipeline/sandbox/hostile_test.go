@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // Covers S13: what a command leaves in the work tree and is no plain file is
@@ -396,7 +396,7 @@ func TestLimits(t *testing.T) {
 				{"a signal", "kill -SEGV $$", classSignal, 30 * time.Second},
 			} {
 				begin := time.Now()
-				r, err := w.Run(t.Context(), pipeline.Command{Args: []string{"/bin/sh", "-c", tt.script}, Timeout: tt.timeout})
+				r, err := w.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", tt.script}, Timeout: tt.timeout})
 				if err != nil || r.Class != tt.class || r.Exit != -1 {
 					t.Errorf("%s: class %q, exit %d, %v; want class %q, exit -1; it said %.200s", tt.name, r.Class, r.Exit, err, tt.class, r.Stderr)
 				}
@@ -411,10 +411,10 @@ func TestLimits(t *testing.T) {
 			if r := mustRun(t.Context(), t, w, "cat /no/such/file; exit 7"); r.Exit != 7 || r.Class != "" || len(r.Stderr) == 0 {
 				t.Errorf("a plain failure = %+v", r)
 			}
-			if r, err := w.Run(t.Context(), pipeline.Command{Args: []string{"no-such-program"}}); err != nil || r.Exit != 127 || r.Class != "" {
+			if r, err := w.Run(t.Context(), worktree.Command{Args: []string{"no-such-program"}}); err != nil || r.Exit != 127 || r.Class != "" {
 				t.Errorf("a program that is not there = %+v, %v; want exit 127", r, err)
 			}
-			r, err := w.Run(t.Context(), pipeline.Command{Args: []string{"/bin/sh", "-c", "pwd; echo $X"}, Dir: "sub", Env: []string{"X=1"}})
+			r, err := w.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", "pwd; echo $X"}, Dir: "sub", Env: []string{"X=1"}})
 			if err == nil {
 				t.Errorf("a directory that is not there = %+v", r)
 			}
@@ -488,7 +488,7 @@ func TestNothingSurvives(t *testing.T) {
 					w = f.open(t, m, f.head)
 					failed := make(chan error, 1)
 					go func() {
-						_, err := w.Run(context.Background(), pipeline.Command{Args: []string{"/bin/sh", "-c", leave + "; sleep " + mark}})
+						_, err := w.Run(context.Background(), worktree.Command{Args: []string{"/bin/sh", "-c", leave + "; sleep " + mark}})
 						failed <- err
 					}()
 					for {

@@ -10,6 +10,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/secrets"
+	"forge/pipeline/worktree"
 )
 
 // madeToken makes up a token as GitHub does: none is in the source, where others'
@@ -54,10 +55,10 @@ func TestCommitWithholds(t *testing.T) {
 	named := at("b.txt", "c\n")
 	named.Message = "Use it\n\nIt is " + token
 	moved := at("new.yml", "token: "+old+"\nmore\n")
-	moved.Changes = append(moved.Changes, pipeline.Change{Path: "old.yml", Deleted: true})
+	moved.Changes = append(moved.Changes, worktree.Change{Path: "old.yml", Deleted: true})
 	copied := at("new.yml", "token: "+old+"\n")
 	split := change(f.head, "b.txt", "key = \""+token+"\"\n")
-	split.Changes = append(split.Changes, pipeline.Change{Path: "c/d.txt", Content: []byte("x\n\n" + token + "\n")})
+	split.Changes = append(split.Changes, worktree.Change{Path: "c/d.txt", Content: []byte("x\n\n" + token + "\n")})
 	for name, tt := range map[string]struct {
 		o    CommitOptions
 		want []string // places; none: it is committed
@@ -114,12 +115,12 @@ func TestCommitCleared(t *testing.T) {
 		t.Errorf("push of what was let pass: %v", err)
 	}
 	for name, content := range map[string]string{"another one": one + "\n" + two + "\n", "on the same line": one + " " + two + "\n"} {
-		o.Changes = []pipeline.Change{{Path: "fixture.txt", Content: []byte(content)}}
+		o.Changes = []worktree.Change{{Path: "fixture.txt", Content: []byte(content)}}
 		if fault := secretFault(t, ignoreSHA(f.gateway.Commit(t.Context(), f.repo, o)), two); len(fault.About) != 1 || slices.Equal(fault.About, o.Cleared) {
 			t.Errorf("%s: about %q", name, fault.About)
 		}
 	}
-	o.Changes = []pipeline.Change{{Path: "fixture.txt", Content: []byte(one + "\n" + ownSecret + "\n")}}
+	o.Changes = []worktree.Change{{Path: "fixture.txt", Content: []byte(one + "\n" + ownSecret + "\n")}}
 	if fault := secretFault(t, ignoreSHA(f.gateway.Commit(t.Context(), f.repo, o)), ownSecret); len(fault.About) > 0 {
 		t.Errorf("Forge's own secret can be let pass: %q", fault.About)
 	}
@@ -127,7 +128,7 @@ func TestCommitCleared(t *testing.T) {
 	for seed := range uint64(150) {
 		fmt.Fprintln(&many, madeToken(100+seed))
 	}
-	o.Changes = []pipeline.Change{{Path: "many.txt", Content: []byte(many.String())}}
+	o.Changes = []worktree.Change{{Path: "many.txt", Content: []byte(many.String())}}
 	if fault := secretFault(t, ignoreSHA(f.gateway.Commit(t.Context(), f.repo, o)), madeToken(100)); len(fault.About) > 0 {
 		t.Errorf("what nobody is shown can be let pass: %q", fault.About)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // The test binary is the worker too: the manager starts it with these arguments.
@@ -260,9 +261,9 @@ func gitMay(dir string, args ...string) string {
 }
 
 // mustRun runs a shell script in the workspace.
-func mustRun(ctx context.Context, t testing.TB, w *Workspace, script string) pipeline.CommandResult {
+func mustRun(ctx context.Context, t testing.TB, w *Workspace, script string) worktree.Result {
 	t.Helper()
-	r, err := w.Run(ctx, pipeline.Command{Args: []string{"/bin/sh", "-c", script}})
+	r, err := w.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", script}})
 	if err != nil {
 		t.Fatalf("run %q: %v", script, err)
 	}

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 // Caps on a search for symbols.
@@ -75,7 +75,7 @@ func (w *worker) symbols(ctx context.Context, query string, most int) (string, e
 var errNoCtags = errors.New("universal-ctags is not installed")
 
 func (w *worker) ctags(ctx context.Context, name string) ([]symbol, error) {
-	r, err := w.run(ctx, pipeline.Command{Args: []string{"/bin/sh", "-c", ctagsScript, "sh", name}})
+	r, err := w.run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", ctagsScript, "sh", name}})
 	if err != nil {
 		return nil, err
 	}

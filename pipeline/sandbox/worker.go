@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // setup is what the server tells a worker before anything else.
@@ -223,7 +223,7 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 		return nil, errors.New("the worker is not set up")
 	}
 	if r.Method == "run" || r.Method == "warm" {
-		c, err := unmarshal[pipeline.Command](r.Method, r.Params)
+		c, err := unmarshal[worktree.Command](r.Method, r.Params)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 // cancelGrace is how long a worker may take to give up a cancelled call before
@@ -361,8 +362,8 @@ func (w *Workspace) Remove(ctx context.Context, path string) error {
 // is for what could not be run, a *pipeline.Fault of class sandbox when the
 // sandbox itself failed. Besides "timeout", "memory", "output" and "signal" the
 // class can be "disk".
-func (w *Workspace) Run(ctx context.Context, c pipeline.Command) (pipeline.CommandResult, error) {
-	var r pipeline.CommandResult
+func (w *Workspace) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+	var r worktree.Result
 	err := w.call(ctx, "run", c, &r)
 	var fault *pipeline.Fault
 	if errors.As(err, &fault) && fault.Class == pipeline.FaultSandbox {
@@ -376,15 +377,15 @@ func (w *Workspace) Run(ctx context.Context, c pipeline.Command) (pipeline.Comma
 // for all workspaces with the same cache key. It runs nothing of the repository. It
 // costs next to nothing when there is nothing new, and does nothing where there is
 // no Go module. Without it that command compiles these packages for itself alone.
-func (w *Workspace) Warm(ctx context.Context, c pipeline.Command) error {
+func (w *Workspace) Warm(ctx context.Context, c worktree.Command) error {
 	return w.call(ctx, "warm", c, nil)
 }
 
 // Changes returns the files that differ from the checked-out commit, with their
 // content, sorted; new files that the repository ignores are left out. Anything
 // that is not a plain file is refused, and named.
-func (w *Workspace) Changes(ctx context.Context) ([]pipeline.Change, error) {
-	var changes []pipeline.Change
+func (w *Workspace) Changes(ctx context.Context) ([]worktree.Change, error) {
+	var changes []worktree.Change
 	return changes, w.call(ctx, "changes", nil, &changes)
 }
 

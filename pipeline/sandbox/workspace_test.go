@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forge/pipeline"
+	"forge/pipeline/worktree"
 )
 
 var sources = map[string]string{
@@ -53,7 +53,7 @@ func TestWorkspaceEndToEnd(t *testing.T) {
 		t.Errorf("Run = %+v", r)
 	}
 	changes, err := w.Changes(ctx)
-	wantChanges := []pipeline.Change{
+	wantChanges := []worktree.Change{
 		{Path: "new/dir/c.txt", Content: []byte("c\n")},
 		{Path: "pkg/deep/b.txt", Deleted: true},
 		{Path: "run.sh", Exec: true, Content: []byte("#!/bin/sh\necho again\n")},
@@ -139,7 +139,7 @@ func TestCancelRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan error, 1)
 	go func() {
-		_, err := w.Run(ctx, pipeline.Command{Args: []string{"/bin/sh", "-c", "echo $$ >pid; exec sleep 300"}})
+		_, err := w.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", "echo $$ >pid; exec sleep 300"}})
 		started <- err
 	}()
 	for { // until it runs

@@ -41,13 +41,13 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // Profile is a configuration of Forge's loop, with a name.
 type Profile struct {
 	Name   string
-	Config pipeline.Config
+	Config config.Config
 }
 
 // Profiles are the defaults, and a loop for teams that would rather wait than be
@@ -55,12 +55,12 @@ type Profile struct {
 // doubts it, and that no failure has a confident fix; the weak ones of these signs
 // together alone. The rest it gives time.
 func Profiles() []Profile {
-	c := pipeline.DefaultConfig()
+	c := config.Default()
 	c.Loop.MaxIterations, c.Loop.ReviewBounces, c.Loop.TestBounces, c.Breaker.MaxIterations = 20, 20, 20, 20
 	c.Loop.SameFinding, c.Loop.SameFailure, c.Loop.DiminishingFrom, c.Loop.Faults = 15, 15, 15, 5
-	c.Loop.AutoFixOnly = false // a sign among others: see pipeline.LoopConfig.Doubts
+	c.Loop.AutoFixOnly = false // a sign among others: see config.Loop.Doubts
 	c.Limits.CostUSD, c.Limits.Tokens, c.Limits.WallMinutes = 40, 20_000_000, 480
-	return []Profile{{"defaults", pipeline.DefaultConfig()}, {"patient", c}}
+	return []Profile{{"defaults", config.Default()}, {"patient", c}}
 }
 
 // Options say what is compared.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
+	"forge/pipeline/config"
 )
 
 // beyond is how many more iterations a run that was stopped is played on, to see
@@ -23,7 +25,7 @@ const unlimited = 1 << 30
 // policy is a loop: its configuration, and whether it hears when the implementer
 // says that it cannot. A loop that knows rounds alone does not.
 type policy struct {
-	config  pipeline.Config
+	config  config.Config
 	deaf    bool // it does not hear when the implementer says that it cannot, or doubts it
 	unasked bool // it does not ask outright about what has come back
 }
@@ -31,12 +33,12 @@ type policy struct {
 // fixed returns a loop that knows nothing but a limit on its iterations: every
 // other guard is off.
 func fixed(iterations int) policy {
-	cfg := pipeline.DefaultConfig()
-	cfg.Loop = pipeline.LoopConfig{
+	cfg := config.Default()
+	cfg.Loop = config.Loop{
 		MaxIterations: iterations, ReviewBounces: unlimited, TestBounces: unlimited, SameFinding: unlimited, SameFailure: unlimited,
 		DiminishingFrom: unlimited, Doubts: unlimited, Faults: unlimited,
 	}
-	cfg.Limits = pipeline.Limits{CostUSD: 1e6}
+	cfg.Limits = config.Limits{CostUSD: 1e6}
 	cfg.Breaker.Enabled = false
 	return policy{config: cfg, deaf: true}
 }
@@ -136,12 +138,12 @@ func (p *player) answer() {
 	if p.last == 0 {
 		p.last = now + beyond
 	}
-	choice := pipeline.SlashCommand{Name: "continue", Args: strconv.Itoa(min(20, max(1, p.last-now)))}
+	choice := command.Line{Name: "continue", Args: strconv.Itoa(min(20, max(1, p.last-now)))}
 	switch gate.Kind {
 	case pipeline.GateClarification:
-		choice = pipeline.SlashCommand{Name: "choose", Args: "try all the same"}
+		choice = command.Line{Name: "choose", Args: "try all the same"}
 	case pipeline.GateBudget:
-		choice = pipeline.SlashCommand{Name: "raise", Args: "1000"}
+		choice = command.Line{Name: "raise", Args: "1000"}
 	}
 	events, reply := p.run.Answer(choice, pipeline.Actor{Login: "simulate"}, "cli", 0, p.now)
 	if len(events) == 0 {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 func compareSome(t *testing.T, o Options) *Result {
@@ -53,7 +54,7 @@ func anyModel(t *rapid.T) (Model, uint64) {
 func TestEveryRunEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, seed := anyModel(t)
-		cfg := pipeline.DefaultConfig()
+		cfg := config.Default()
 		cfg.Loop.MaxIterations = rapid.IntRange(1, 8).Draw(t, "iterations")
 		cfg.Loop.DiminishingFrom = rapid.SampledFrom([]int{2, 3, unlimited}).Draw(t, "diminishing")
 		c := play(policy{config: cfg}, &m, seed, 0, 0)
@@ -91,12 +92,12 @@ func TestNothingVerifiedThatIsNotTrue(t *testing.T) {
 // A perfect agent is verified at once, a hopeless one never.
 func TestExtremes(t *testing.T) {
 	perfect := Model{Tested: 1, Recall: 1, Recheck: 1}
-	c := play(policy{config: pipeline.DefaultConfig()}, &perfect, 1, 1, 0)
+	c := play(policy{config: config.Default()}, &perfect, 1, 1, 0)
 	if c.verified != 1 || c.guard != "" || !c.sound {
 		t.Errorf("a perfect agent: %+v", c)
 	}
 	hopeless := Model{Unsolvable: 1, Tested: 1, Recall: 1, Recheck: 1}
-	c = play(policy{config: pipeline.DefaultConfig()}, &hopeless, 1, 1, 0)
+	c = play(policy{config: config.Default()}, &hopeless, 1, 1, 0)
 	if c.verified != 0 || c.guard == "" || since(c.useful, c.stopped) != c.stopped-1 {
 		t.Errorf("a hopeless task: %+v", c)
 	}
@@ -142,12 +143,12 @@ func TestCommonRandomNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, seed := anyModel(t)
 		open := play(fixed(unlimited), &m, seed, 0, most+beyond)
-		c := play(policy{config: pipeline.DefaultConfig()}, &m, seed, 0, 0)
+		c := play(policy{config: config.Default()}, &m, seed, 0, 0)
 		want := open.verified
 		if c.guard != "" && want > c.stopped+beyond {
 			want = 0
 		}
-		first := play(policy{config: pipeline.DefaultConfig()}, &m, seed, 0, toGate)
+		first := play(policy{config: config.Default()}, &m, seed, 0, toGate)
 		if first.guard != c.guard || first.stopped != c.stopped || first.cost != c.cost {
 			t.Fatalf("stopped in %d by %s, and when it is played on, in %d by %s", first.stopped, first.guard, c.stopped, c.guard)
 		}
@@ -274,7 +275,7 @@ func BenchmarkRun(b *testing.B) {
 		name   string
 		policy policy
 		last   int
-	}{{"forge", policy{config: pipeline.DefaultConfig()}, 0}, {"open", fixed(unlimited), most + beyond}} {
+	}{{"forge", policy{config: config.Default()}, 0}, {"open", fixed(unlimited), most + beyond}} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for i := range b.N {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // now is a fixed time, whole microseconds.
@@ -98,7 +99,7 @@ func startOf(issue int) pipeline.Start {
 		Repo:   pipeline.Repo{ID: repoID, Owner: "acme", Name: "site", DefaultBranch: "main", CloneURL: "https://example.org/acme/site"},
 		Task:   pipeline.Task{Issue: issue, Title: "Add a thing", Author: pipeline.Actor{ID: 1, Login: "ann"}},
 		By:     pipeline.Actor{ID: 1, Login: "ann"},
-		Config: pipeline.DefaultConfig(), Base: strings.Repeat("a", 40), Branch: fmt.Sprintf("forge/issue-%d", issue),
+		Config: config.Default(), Base: strings.Repeat("a", 40), Branch: fmt.Sprintf("forge/issue-%d", issue),
 	}
 }
 

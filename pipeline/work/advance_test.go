@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 )
 
 // Covers T1, M4: a run goes through its phases to its end, every step an event.
@@ -115,12 +116,12 @@ func TestDriveStopsAtGate(t *testing.T) {
 	if run := load(t, k, id); run.State != pipeline.StateWaiting {
 		t.Fatalf("run is %s", run.State)
 	}
-	text, err := e.Tell(t.Context(), id, "x", pipeline.SlashCommand{Name: "continue"}, maintainer, "cli")
+	text, err := e.Tell(t.Context(), id, "x", command.Line{Name: "continue"}, maintainer, "cli")
 	if err != nil || !strings.Contains(text, "approve") {
 		t.Errorf("Tell(continue) = %q, %v; want the choices", text, err)
 	}
 	for range 2 { // the second one is the same command again
-		if _, err := e.Tell(t.Context(), id, "y", pipeline.SlashCommand{Name: "approve", Args: "all"}, maintainer, "cli"); err != nil {
+		if _, err := e.Tell(t.Context(), id, "y", command.Line{Name: "approve", Args: "all"}, maintainer, "cli"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -236,12 +237,12 @@ func TestStopEndsPhase(t *testing.T) {
 			go func() { ended <- e.Drive(t.Context(), id) }()
 			<-begun
 			if told {
-				if _, err := e.Tell(t.Context(), id, "x", pipeline.SlashCommand{Name: "stop"}, maintainer, "cli"); err != nil {
+				if _, err := e.Tell(t.Context(), id, "x", command.Line{Name: "stop"}, maintainer, "cli"); err != nil {
 					t.Fatal(err)
 				}
 			} else {
 				other := newDriven(t, k, options(t))
-				if _, err := other.Tell(t.Context(), id, "x", pipeline.SlashCommand{Name: "stop"}, maintainer, "cli"); err != nil {
+				if _, err := other.Tell(t.Context(), id, "x", command.Line{Name: "stop"}, maintainer, "cli"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -258,7 +259,7 @@ func TestStopEndsPhase(t *testing.T) {
 				t.Fatalf("run is %s, implementation %v", run.State, run.Current().Impl)
 			}
 			blocking = false
-			if _, err := e.Tell(t.Context(), id, "y", pipeline.SlashCommand{Name: "resume"}, maintainer, "cli"); err != nil {
+			if _, err := e.Tell(t.Context(), id, "y", command.Line{Name: "resume"}, maintainer, "cli"); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Drive(t.Context(), id); err != nil {
@@ -285,7 +286,7 @@ func TestEmitAfterStop(t *testing.T) {
 	id := newRun(t, k, 7)
 	var got error
 	opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
-		if _, err := other.Tell(t.Context(), id, "x", pipeline.SlashCommand{Name: "cancel"}, maintainer, "cli"); err != nil {
+		if _, err := other.Tell(t.Context(), id, "x", command.Line{Name: "cancel"}, maintainer, "cli"); err != nil {
 			t.Error(err)
 		}
 		got = emit(ctx, pipeline.Event{ID: "late", Type: pipeline.EventAgentIteration, Data: pipeline.Data{Step: &pipeline.Step{}}})

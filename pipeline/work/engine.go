@@ -16,6 +16,7 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // The keys of the engine's log lines. They are stable: people search for them.
@@ -116,7 +117,7 @@ type Options struct {
 	// Settings reads what a run's repository sets by now, for an answer that asks for
 	// it. A *pipeline.Fault says to people why it cannot be read. nil: a run keeps
 	// what it started with.
-	Settings func(ctx context.Context, run *pipeline.Run) (pipeline.Config, error)
+	Settings func(ctx context.Context, run *pipeline.Run) (config.Config, error)
 
 	OnEvents func(run *pipeline.Run, events []pipeline.Event) // called after each append, from several goroutines; it must neither keep nor change them
 	Logger   *slog.Logger

@@ -19,6 +19,8 @@ import (
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 )
 
@@ -148,7 +150,7 @@ func newRun(t testing.TB, k *keeper, issue int, change ...func(*pipeline.Start))
 
 func newStart(issue int) pipeline.Start {
 	return pipeline.Start{
-		Repo: testRepo, By: maintainer, Config: pipeline.DefaultConfig(), Base: "base",
+		Repo: testRepo, By: maintainer, Config: config.Default(), Base: "base",
 		Task: pipeline.Task{Issue: issue, Title: fmt.Sprintf("task %d", issue)}, Branch: fmt.Sprintf("forge/issue-%d", issue),
 	}
 }
@@ -403,7 +405,7 @@ func readWords(event string, payload []byte) (pipeline.Notice, error) {
 		}
 	case "command":
 		n.Kind, n.Issue, n.Comment = pipeline.NoticeCommand, number(), 99
-		n.Command = pipeline.SlashCommand{Name: words[2], Args: words[3]}
+		n.Command = command.Line{Name: words[2], Args: words[3]}
 		if words[2] == "memory" || words[2] == "remember" {
 			n.Command.Args, n.Command.Text = "", words[3]
 		}

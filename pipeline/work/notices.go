@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/text"
 )
 
@@ -46,7 +47,7 @@ func (e *Engine[W, T]) begin(ctx context.Context, p *inbound) error {
 			return err
 		}
 		if run.Reopenable() { // a second pull request for one issue helps nobody
-			_, words := run.Answer(pipeline.SlashCommand{Name: "run"}, n.Actor, viaOf(n), n.Comment, e.now())
+			_, words := run.Answer(command.Line{Name: "run"}, n.Actor, viaOf(n), n.Comment, e.now())
 			if err := e.reply(ctx, p, words); err != nil {
 				return err
 			}
@@ -118,13 +119,13 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 	if err != nil {
 		return err
 	}
-	if pipeline.FindCommand(n.Command.Name).Memory {
+	if command.Find(n.Command.Name).Memory {
 		return e.remember(ctx, p, run)
 	}
 	if run == nil {
 		words, outcome := "There is no run here. The label, or `/forge run`, starts one.", "answered: no run here"
 		if n.Command.Name == "help" {
-			words, outcome = pipeline.Help(), "answered: help"
+			words, outcome = command.Help(), "answered: help"
 		}
 		if err := e.reply(ctx, p, words); err != nil {
 			return err
@@ -332,7 +333,7 @@ func (e *Engine[W, T]) appendIf(ctx context.Context, run *pipeline.Run, also fun
 // Tell carries out a command that came by another way than a delivery: from the
 // dashboard or the command line. id makes a repeat be seen as one. The caller has
 // checked that the actor may give it. It returns the answer in words, "" for none.
-func (e *Engine[W, T]) Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (text string, err error) {
+func (e *Engine[W, T]) Tell(ctx context.Context, run int64, id string, cmd command.Line, by pipeline.Actor, via string) (text string, err error) {
 	r, err := e.store.Load(ctx, run)
 	if err == nil && reopens(pipeline.Notice{Kind: pipeline.NoticeCommand, Command: cmd}) {
 		r, err = e.current(ctx, r)

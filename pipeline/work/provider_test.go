@@ -20,6 +20,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/worktree"
 )
 
 // shelf is a work tree in memory.
@@ -56,8 +57,8 @@ func (s *shelf) Remove(_ context.Context, path string) error {
 	return nil
 }
 
-func (s *shelf) Run(context.Context, pipeline.Command) (pipeline.CommandResult, error) {
-	return pipeline.CommandResult{}, nil
+func (s *shelf) Run(context.Context, worktree.Command) (worktree.Result, error) {
+	return worktree.Result{}, nil
 }
 
 // office carries out phases with real agents, whose model is behind HTTP.

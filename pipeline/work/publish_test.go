@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 )
 
 // refusal is GitHub asking to wait.
@@ -125,7 +126,7 @@ func TestCrashWhilePublishing(t *testing.T) {
 					t.Fatalf("events (-want +got):\n%s", diff)
 				}
 				if moved {
-					if _, err := newDriven(t, k, options(t)).Tell(t.Context(), id, "x", pipeline.SlashCommand{Name: "stop"}, maintainer, "cli"); err != nil {
+					if _, err := newDriven(t, k, options(t)).Tell(t.Context(), id, "x", command.Line{Name: "stop"}, maintainer, "cli"); err != nil {
 						t.Fatal(err)
 					}
 				}

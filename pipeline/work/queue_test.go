@@ -21,6 +21,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 )
 
@@ -29,7 +30,7 @@ type machine interface {
 	Start(context.Context) error
 	Stop(context.Context) error
 	Wake()
-	Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error)
+	Tell(ctx context.Context, run int64, id string, cmd command.Line, by pipeline.Actor, via string) (string, error)
 	Dead(context.Context) ([]DeadLetter, error)
 	Redrive(context.Context, string) error
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/text"
 )
 
@@ -20,7 +21,7 @@ type reply struct {
 // answer is what a command does to a run. An answer that lets the run look for
 // tests again carries the repository's settings as they are by then; when they
 // cannot be read, that is said and nothing is answered.
-func (e *Engine[W, T]) answer(ctx context.Context, r *pipeline.Run, cmd pipeline.SlashCommand, by pipeline.Actor, via string, comment int64, at time.Time) ([]pipeline.Event, string, error) {
+func (e *Engine[W, T]) answer(ctx context.Context, r *pipeline.Run, cmd command.Line, by pipeline.Actor, via string, comment int64, at time.Time) ([]pipeline.Event, string, error) {
 	gate := r.Gate()
 	events, text := r.Answer(cmd, by, via, comment, at)
 	if e.Settings == nil || gate == nil || gate.Guard == nil || gate.Guard.Name != pipeline.GuardNoTests {
@@ -74,7 +75,7 @@ func reopens(n pipeline.Notice) bool {
 	case pipeline.NoticePush, pipeline.NoticeReviewed, pipeline.NoticeStart:
 		return true
 	case pipeline.NoticeCommand:
-		return pipeline.FindCommand(n.Command.Name).GoesOn
+		return command.Find(n.Command.Name).GoesOn
 	case pipeline.NoticeFeedback:
 		return n.Feedback != nil && n.Feedback.State == "changes_requested"
 	}

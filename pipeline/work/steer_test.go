@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 )
 
@@ -63,7 +65,7 @@ func (d *fakeControl) says(n pipeline.Notice) string {
 
 func (d *fakeControl) command(name, args, text string) string {
 	d.t.Helper()
-	return d.says(pipeline.Notice{Kind: pipeline.NoticeCommand, Comment: 9, Command: pipeline.SlashCommand{Name: name, Args: args, Text: text}})
+	return d.says(pipeline.Notice{Kind: pipeline.NoticeCommand, Comment: 9, Command: command.Line{Name: name, Args: args, Text: text}})
 }
 
 func (d *fakeControl) has(got, want string) {
@@ -97,8 +99,8 @@ func TestReopened(t *testing.T) {
 	}{
 		{"push", pipeline.Notice{Kind: pipeline.NoticePush, Branch: "forge/issue-5", Head: "cafe"}, "run 1: the run goes on: cafe is reviewed and tested", 0, 1},
 		{"changes", changes, "run 1: the run goes on: 1 change requested", 0, 2},
-		{"continue", pipeline.Notice{Kind: pipeline.NoticeCommand, Command: pipeline.SlashCommand{Name: "continue", Text: "name it"}}, "run 1: continue", 1, 2},
-		{"retry", pipeline.Notice{Kind: pipeline.NoticeCommand, Command: pipeline.SlashCommand{Name: "retry"}}, "run 1: retry", 1, 1},
+		{"continue", pipeline.Notice{Kind: pipeline.NoticeCommand, Command: command.Line{Name: "continue", Text: "name it"}}, "run 1: continue", 1, 2},
+		{"retry", pipeline.Notice{Kind: pipeline.NoticeCommand, Command: command.Line{Name: "retry"}}, "run 1: retry", 1, 1},
 		{"run", pipeline.Notice{Kind: pipeline.NoticeStart, Comment: 9}, "not started: Run 1 has ended (verified", 1, 0},
 		{"the label", pipeline.Notice{Kind: pipeline.NoticeStart}, "not started: Run 1 has ended (verified", 1, 0},
 		{"an edit", pipeline.Notice{Kind: pipeline.NoticeIssueEdited, Task: pipeline.Task{Title: "more"}}, "run 1: run 1 has ended", 0, 0},
@@ -166,7 +168,7 @@ func TestReopenedBesideAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.has(d.says(pipeline.Notice{Kind: pipeline.NoticePush, Branch: "forge/issue-5", Head: "cafe"}), "run 2 is already working on it")
-		text, err := newDriven(t, k, d.opts).Tell(t.Context(), d.id, "t1", pipeline.SlashCommand{Name: "retry"}, maintainer, "cli")
+		text, err := newDriven(t, k, d.opts).Tell(t.Context(), d.id, "t1", command.Line{Name: "retry"}, maintainer, "cli")
 		if err != nil || text != "run 2 is already working on it" {
 			t.Errorf("Tell = %q, %v", text, err)
 		}
@@ -231,7 +233,7 @@ func TestDismissals(t *testing.T) {
 			if g := run.Gate(); g == nil || g.Guard.Name != pipeline.GuardSameFinding {
 				t.Fatalf("run is %s: %v", run.State, eventTypes(t, k, d.id))
 			}
-			thread := pipeline.Notice{Kind: pipeline.NoticeFeedback, Pull: 30, Comment: 8, Thread: 7, Command: pipeline.SlashCommand{Name: "dismiss"},
+			thread := pipeline.Notice{Kind: pipeline.NoticeFeedback, Pull: 30, Comment: 8, Thread: 7, Command: command.Line{Name: "dismiss"},
 				Feedback: &pipeline.Feedback{Event: "pull_request_review_comment", Action: "created"}, Why: "a reply"}
 			d.has(d.says(thread), "run 1: nothing new: a reply")
 			d.replied(0, "")
@@ -248,7 +250,7 @@ func TestDismissals(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else {
-				thread.Command, thread.Feedback = pipeline.SlashCommand{}, &pipeline.Feedback{Event: "pull_request_review_thread", Action: "unresolved"}
+				thread.Command, thread.Feedback = command.Line{}, &pipeline.Feedback{Event: "pull_request_review_thread", Action: "unresolved"}
 				d.has(d.says(thread), "run 1: dismissed F1, taken back by mia")
 			}
 			if run = load(t, k, d.id); !slices.Equal(run.Reopened, []string{"a dismissal was taken back"}) || run.State != pipeline.StateRunning {
@@ -273,7 +275,7 @@ func TestDismissalAcknowledged(t *testing.T) {
 		d.has(d.says(review), "run 1: dismissed F1 by mia")
 		d.replied(0, "")
 		s.facts = nil
-		reply := pipeline.Notice{Kind: pipeline.NoticeFeedback, Pull: 30, Comment: 8, Thread: 7, Command: pipeline.SlashCommand{Name: "dismiss"},
+		reply := pipeline.Notice{Kind: pipeline.NoticeFeedback, Pull: 30, Comment: 8, Thread: 7, Command: command.Line{Name: "dismiss"},
 			Feedback: &pipeline.Feedback{Event: "pull_request_review_comment", Action: "created"}, Why: "a reply"}
 		d.has(d.says(reply), "run 1: nothing new: a reply")
 		d.replied(1, "Nothing else keeps the run: it goes on.")
@@ -344,10 +346,10 @@ func TestSettingsAgain(t *testing.T) {
 			}
 			return []pipeline.Event{{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: act.Phase, Tests: &pipeline.TestReport{None: "nothing was found"}}}}, nil
 		}})
-		cfg := pipeline.DefaultConfig()
+		cfg := config.Default()
 		cfg.Tests.Commands = []string{"make test"}
 		var wrong error = &pipeline.Fault{Message: "The settings are wrong: line 3"}
-		d.opts.Settings = func(context.Context, *pipeline.Run) (pipeline.Config, error) { return cfg, wrong }
+		d.opts.Settings = func(context.Context, *pipeline.Run) (config.Config, error) { return cfg, wrong }
 		if run := d.drive(); run.Gate() == nil || run.Gate().Guard.Name != pipeline.GuardNoTests || len(run.Steps) > 0 {
 			t.Fatalf("run is %s", run.State)
 		}
@@ -355,7 +357,7 @@ func TestSettingsAgain(t *testing.T) {
 		d.replied(1, "The settings are wrong: line 3")
 		d.command("history", "", "")
 		wrong = errors.New("away")
-		if _, err := newDriven(t, k, d.opts).Tell(t.Context(), d.id, "t1", pipeline.SlashCommand{Name: "continue"}, maintainer, "cli"); err == nil || !strings.Contains(err.Error(), "read the settings of acme/shop again: away") {
+		if _, err := newDriven(t, k, d.opts).Tell(t.Context(), d.id, "t1", command.Line{Name: "continue"}, maintainer, "cli"); err == nil || !strings.Contains(err.Error(), "read the settings of acme/shop again: away") {
 			t.Errorf("Tell: %v", err)
 		}
 		none, wrong = false, nil

@@ -23,6 +23,7 @@ import (
 	"forge/learn/metrics"
 	"forge/learn/worth"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -45,7 +46,7 @@ type Options struct {
 	// Worth computes what learning is worth in repositories together, "" being all of them.
 	Worth func(ctx context.Context, o worth.Options, repos ...string) (worth.Report, error)
 	// Tell gives a run a command and returns the answer; key tells a repeat.
-	Tell func(ctx context.Context, run int64, key string, choice pipeline.SlashCommand, by pipeline.Actor, via string) (string, error)
+	Tell func(ctx context.Context, run int64, key string, choice command.Line, by pipeline.Actor, via string) (string, error)
 	// Redrive has a delivery handled again.
 	Redrive func(ctx context.Context, guid string) error
 	Now     func() time.Time

@@ -14,6 +14,7 @@ import (
 
 	"forge/learn/metrics"
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 )
 
@@ -25,7 +26,7 @@ const hostile = `</script><img src=x onerror="alert('1')">`
 func (s *site) measure(t testing.TB, repos, days int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
-	start := pipelinetest.New(pipeline.DefaultConfig(), pipeline.Task{Issue: 1, Title: "Put a comma", Body: "after hello"}).Events
+	start := pipelinetest.New(config.Default(), pipeline.Task{Issue: 1, Title: "Put a comma", Body: "after hello"}).Events
 	for repo := range repos {
 		s.keep(t, start, pipeline.Repo{ID: int64(repo + 1), Owner: "acme", Name: fmt.Sprintf("repo%02d", repo), DefaultBranch: "main"}, repo+1, today)
 	}

@@ -27,7 +27,7 @@ type runData struct {
 	Links    []link
 	Meters   []meter
 	Gate     *gatePanel
-	Commands []command
+	Commands []button
 	Line     timeline
 	Issues   issueList
 	Held     []string // what the review found and memory held back or lowered

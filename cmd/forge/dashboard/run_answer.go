@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/text"
 )
 
@@ -93,7 +94,7 @@ func (p *Pages) answer(w http.ResponseWriter, r *http.Request, v Viewer) error {
 }
 
 // readAnswer makes a command of a form, or says what is wrong with it.
-func readAnswer(form url.Values) (cmd pipeline.SlashCommand, key, wrong string) {
+func readAnswer(form url.Values) (cmd command.Line, key, wrong string) {
 	key = form.Get("key")
 	cmd.Name, cmd.Args, _ = strings.Cut(strings.TrimSpace(form.Get("choice")), " ")
 	cmd.Gate = form.Get("gate")

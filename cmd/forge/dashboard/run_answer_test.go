@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 )
 
 var keyField = regexp.MustCompile(`name="key" value="([^"]+)"`)
@@ -32,7 +33,7 @@ func (s *site) form(t testing.TB, of string, fields ...string) string {
 
 // answers has Tell do what the engine does: ask the run and append.
 func (s *site) answers(t testing.TB) {
-	s.pages.Tell = func(ctx context.Context, id int64, key string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error) {
+	s.pages.Tell = func(ctx context.Context, id int64, key string, cmd command.Line, by pipeline.Actor, via string) (string, error) {
 		run, err := s.db.Load(ctx, id)
 		if err != nil {
 			return "", err
@@ -178,7 +179,7 @@ func TestAnsweredMeanwhile(t *testing.T) {
 // Between looking and telling somebody may be faster: then the engine's word counts.
 func TestAnsweredAtTheSameMoment(t *testing.T) {
 	s := waiting(t)
-	s.pages.Tell = func(context.Context, int64, string, pipeline.SlashCommand, pipeline.Actor, string) (string, error) {
+	s.pages.Tell = func(context.Context, int64, string, command.Line, pipeline.Actor, string) (string, error) {
 		return "Thank you, but that question was answered already.", nil
 	}
 	w := s.reply(t, "/runs/1/answer", s.form(t, "/runs/1", "choice", "accept"))
@@ -190,7 +191,7 @@ func TestAnsweredAtTheSameMoment(t *testing.T) {
 // An answer that cannot be passed on is not lost.
 func TestAnswerThatFails(t *testing.T) {
 	s := waiting(t)
-	s.pages.Tell = func(context.Context, int64, string, pipeline.SlashCommand, pipeline.Actor, string) (string, error) {
+	s.pages.Tell = func(context.Context, int64, string, command.Line, pipeline.Actor, string) (string, error) {
 		return "", errors.New("disk full")
 	}
 	has(t, s.send(t, "/runs/1/answer", s.form(t, "/runs/1", "choice", "continue", "text", "look at the caller"), 500), "send it again", "look at the caller</textarea>", "-disk full")

@@ -155,26 +155,26 @@ func tried(run *pipeline.Run) (out []triedRow) {
 	return out
 }
 
-// command is something that can be done to a run that has not ended, at any time.
-type command struct {
+// button is something that can be done to a run that has not ended, at any time.
+type button struct {
 	Key, Choice, Name, Label, Class string
 }
 
 // commands lists what can be done to a run beside answering its question.
-func commands(run *pipeline.Run) (out []command) {
+func commands(run *pipeline.Run) (out []button) {
 	if run.State.Ended() {
 		return nil
 	}
 	if run.State == pipeline.StateStopped {
-		out = append(out, command{formKey(), "resume", "Resume", "go on from here; without it the run is cancelled on " + run.Deadline().UTC().Format("2 January"), "main"})
+		out = append(out, button{formKey(), "resume", "Resume", "go on from here; without it the run is cancelled on " + run.Deadline().UTC().Format("2 January"), "main"})
 	} else {
-		out = append(out, command{formKey(), "stop", "Stop", "pause it; it can be resumed", ""})
+		out = append(out, button{formKey(), "stop", "Stop", "pause it; it can be resumed", ""})
 	}
 	if len(run.Iterations) > 0 {
-		out = append(out, command{formKey(), "reset", "Reset", "let the guards count from the beginning", ""})
+		out = append(out, button{formKey(), "reset", "Reset", "let the guards count from the beginning", ""})
 	}
 	if g := run.Gate(); g != nil && slices.ContainsFunc(g.Choices, func(c pipeline.Choice) bool { return c.Name == "cancel" }) {
 		return out // the question has it
 	}
-	return append(out, command{formKey(), "cancel", "Cancel", "end it; the branch stays", "danger"})
+	return append(out, button{formKey(), "cancel", "Cancel", "end it; the branch stays", "danger"})
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 	"forge/pipeline/store"
 )
@@ -23,7 +24,7 @@ var shopRepo = pipeline.Repo{ID: 1, Owner: "acme", Name: "shop", DefaultBranch: 
 // play plays a script of a run from the line language of pipeline/testdata/loop.
 func play(t testing.TB, task pipeline.Task, script string) *pipelinetest.Player {
 	t.Helper()
-	p := pipelinetest.New(pipeline.DefaultConfig(), task)
+	p := pipelinetest.New(config.Default(), task)
 	if err := p.Play(script); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"forge/learn/metrics"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/pipelinetest"
 	"forge/pipeline/store"
 )
@@ -76,7 +77,7 @@ func newSite(t testing.TB) *site {
 			}
 			return metrics.Compute(rows, o), nil
 		},
-		Tell: func(_ context.Context, run int64, key string, c pipeline.SlashCommand, by pipeline.Actor, via string) (string, error) {
+		Tell: func(_ context.Context, run int64, key string, c command.Line, by pipeline.Actor, via string) (string, error) {
 			s.told = append(s.told, fmt.Sprintf("run %d: %s %s %q by %s via %s", run, c.Name, c.Args, c.Text, by.Login, via))
 			return "heard", nil
 		},

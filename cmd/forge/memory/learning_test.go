@@ -14,6 +14,7 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 )
 
@@ -41,7 +42,7 @@ func bare(t *testing.T, models agent.Model) (*Learner, *pipeline.Run) {
 		t.Fatal(err)
 	}
 	repo := pipeline.Repo{ID: 1, Owner: "acme", Name: "greet", DefaultBranch: "main"}
-	run, err := db.CreateRun(t.Context(), "k", pipeline.Start{Repo: repo, Task: pipeline.Task{Issue: 1, Title: "Change the greeting"}, Config: pipeline.DefaultConfig(), Base: "b", Branch: "forge/x"}, at, strings.Repeat("a", 32), nil)
+	run, err := db.CreateRun(t.Context(), "k", pipeline.Start{Repo: repo, Task: pipeline.Task{Issue: 1, Title: "Change the greeting"}, Config: config.Default(), Base: "b", Branch: "forge/x"}, at, strings.Repeat("a", 32), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"forge/pipeline/deps"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/worktree"
 )
 
 // Dependencies say how a repository's dependencies are installed.
@@ -120,7 +121,7 @@ func (x *Executor) hostTools(ctx context.Context, ws *sandbox.Workspace) (map[st
 	if known != nil && x.o.Now().Sub(at) < toolsFor {
 		return known, nil
 	}
-	r, err := ws.Run(ctx, pipeline.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}, Timeout: time.Minute})
+	r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}, Timeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}

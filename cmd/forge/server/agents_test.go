@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"forge/cmd/forge/settings"
-	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // TestModels checks that every model which the settings name is looked at, once.
@@ -33,7 +33,7 @@ func TestModels(t *testing.T) {
 		{map[string]string{"planner": "openai/lama", "tester": "anthropic/claude"}, []string{`does not know the model lama (did you mean "llama"?)`, "ANTHROPIC_API_KEY", srv.URL}, 1},
 	} {
 		clear(asked)
-		cfg := settings.Config{OpenAIURL: srv.URL + "/v1", Run: pipeline.Config{Models: tt.models}}
+		cfg := settings.Config{OpenAIURL: srv.URL + "/v1", Run: config.Config{Models: tt.models}}
 		err := Models(cfg).Check(t.Context())
 		if (err == nil) != (tt.say == nil) || asked["/v1/models"] != tt.lists {
 			t.Errorf("%v: %v, after %v", tt.models, err, asked)

@@ -22,6 +22,7 @@ import (
 	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
@@ -65,7 +66,7 @@ type App struct {
 	Learner *memory.Learner
 
 	log    *slog.Logger
-	base   pipeline.Config // of runs, before what repositories set
+	base   config.Config // of runs, before what repositories set
 	exec   *phase.Executor
 	github *githubClient    // nil without GitHub
 	pages  *dashboard.Pages // nil unless it listens

@@ -15,6 +15,7 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 )
 
@@ -40,7 +41,7 @@ func TestTenThousandDeliveries(t *testing.T) {
 	ts.must(err)
 	for n := 1; n <= runs; n++ {
 		start := pipeline.Start{Repo: repo,
-			Task: pipeline.Task{Issue: 1000 + n, Title: "x"}, Config: pipeline.DefaultConfig(), Base: "base", Branch: fmt.Sprintf("forge/%d", n)}
+			Task: pipeline.Task{Issue: 1000 + n, Title: "x"}, Config: config.Default(), Base: "base", Branch: fmt.Sprintf("forge/%d", n)}
 		run, err := db.CreateRun(ctx, fmt.Sprintf("many/%d", n), start, time.Now().UTC(), fmt.Sprintf("%032x", n), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -18,11 +18,11 @@ import (
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/settings"
 	"forge/github"
-	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/deps"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 // Grade is how bad something is.
@@ -198,7 +198,7 @@ func (d *doctor) sandbox(ctx context.Context) {
 		return
 	}
 	defer ws.Close()
-	r, err := ws.Run(ctx, pipeline.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}})
+	r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.ToolScript}})
 	if err != nil {
 		d.say("tools", GradeBad, "", "%v", err)
 		return

@@ -13,6 +13,7 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
 )
@@ -21,7 +22,7 @@ import (
 // same database works on.
 type Control interface {
 	Migrate(ctx context.Context) error
-	Tell(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error)
+	Tell(ctx context.Context, run int64, id string, cmd command.Line, by pipeline.Actor, via string) (string, error)
 	Redrive(ctx context.Context, id string) error
 }
 

@@ -19,6 +19,7 @@ import (
 	"forge/github"
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/text"
 	"forge/pipeline/work"
@@ -32,7 +33,7 @@ const configPath = ".github/forge.yml"
 type githubClient struct {
 	app     *github.App
 	gateway *sandbox.Gateway
-	base    pipeline.Config // the server's; a repository's settings go on top
+	base    config.Config // the server's; a repository's settings go on top
 
 	mu  sync.Mutex // one question at a time
 	bot atomic.Pointer[pipeline.Actor]
@@ -111,32 +112,32 @@ func (h *githubClient) freeBranch(ctx context.Context, repo pipeline.Repo, name 
 }
 
 // config reads the repository's settings, or else the organisation's.
-func (h *githubClient) config(ctx context.Context, repo pipeline.Repo) (pipeline.Config, error) {
+func (h *githubClient) config(ctx context.Context, repo pipeline.Repo) (config.Config, error) {
 	return h.read(ctx, repo, "Forge does not start, because its settings are wrong", "put the label on again")
 }
 
 // settings reads them again for a run that has begun.
-func (h *githubClient) settings(ctx context.Context, run *pipeline.Run) (pipeline.Config, error) {
+func (h *githubClient) settings(ctx context.Context, run *pipeline.Run) (config.Config, error) {
 	return h.read(ctx, run.Repo, "The settings are wrong, so nothing has changed", "answer again")
 }
 
 // read reads a repository's settings. Where they are wrong, the fault says what that
 // means, and what to do once they are not.
-func (h *githubClient) read(ctx context.Context, repo pipeline.Repo, means, then string) (pipeline.Config, error) {
+func (h *githubClient) read(ctx context.Context, repo pipeline.Repo, means, then string) (config.Config, error) {
 	name := repo.FullName() + ": " + configPath
 	raw, err := h.app.File(ctx, repo, configPath, repo.DefaultBranch)
 	if err != nil {
-		return pipeline.Config{}, err
+		return config.Config{}, err
 	}
 	cfg, err := settings.Repository(name, raw, h.base)
 	if err != nil {
-		return pipeline.Config{}, refuse("%s:\n\n```\n%s\n```\n\nFix `%s` on `%s`, then %s.", means, strings.TrimSpace(err.Error()), configPath, repo.DefaultBranch, then)
+		return config.Config{}, refuse("%s:\n\n```\n%s\n```\n\nFix `%s` on `%s`, then %s.", means, strings.TrimSpace(err.Error()), configPath, repo.DefaultBranch, then)
 	}
 	return cfg, nil
 }
 
 // overrides reads the issue's front matter (R4).
-func (h *githubClient) overrides(ctx context.Context, n pipeline.Notice, yaml string, cfg pipeline.Config) (pipeline.Config, error) {
+func (h *githubClient) overrides(ctx context.Context, n pipeline.Notice, yaml string, cfg config.Config) (config.Config, error) {
 	if strings.TrimSpace(yaml) == "" {
 		return cfg, nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"forge/github"
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
 )
@@ -14,7 +15,7 @@ import (
 // it on, what they remark on pull requests that are not Forge's.
 type otherPulls struct {
 	*github.App
-	config func(ctx context.Context, repo pipeline.Repo) (pipeline.Config, error) // of a repository, as it is now
+	config func(ctx context.Context, repo pipeline.Repo) (config.Config, error) // of a repository, as it is now
 	db     *store.DB
 }
 

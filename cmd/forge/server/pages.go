@@ -20,6 +20,7 @@ import (
 	"forge/learn/metrics"
 	"forge/learn/worth"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 )
 
@@ -32,7 +33,7 @@ func NewPages(a *App, o Options) *dashboard.Pages {
 			return ReportMetrics(ctx, a.DB, m, repos...)
 		},
 		Worth: (&worths{db: a.DB}).report,
-		Tell: func(ctx context.Context, run int64, id string, cmd pipeline.SlashCommand, by pipeline.Actor, via string) (string, error) {
+		Tell: func(ctx context.Context, run int64, id string, cmd command.Line, by pipeline.Actor, via string) (string, error) {
 			return a.Engine.Tell(ctx, run, id, cmd, by, via)
 		},
 		Redrive: func(ctx context.Context, guid string) error { return a.Engine.Redrive(ctx, "delivery/"+guid) },

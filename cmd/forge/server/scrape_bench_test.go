@@ -12,6 +12,7 @@ import (
 	"forge/cmd/forge/monitoring"
 	"forge/learn/metrics"
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 )
 
@@ -27,7 +28,7 @@ func BenchmarkScrape(b *testing.B) {
 	now := time.Now().UTC()
 	for i := range runs {
 		_, err := db.CreateRun(b.Context(), fmt.Sprint("run", i), pipeline.Start{Repo: pipeline.Repo{ID: int64(i%50 + 1), Owner: "acme", Name: fmt.Sprint("shop", i%50), DefaultBranch: "main"},
-			Task: pipeline.Task{Issue: i + 1, Title: "Do it"}, Config: pipeline.DefaultConfig(), Base: "base", Branch: "forge/it"}, now.Add(-time.Duration(i)*time.Minute), "", nil)
+			Task: pipeline.Task{Issue: i + 1, Title: "Do it"}, Config: config.Default(), Base: "base", Branch: "forge/it"}, now.Add(-time.Duration(i)*time.Minute), "", nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -31,7 +31,7 @@ var roles = []string{"planner", "implementer", "reviewer", "tester", "reflector"
 var mapKeys = map[string][]string{"models": roles}
 
 // rules are those of a repository's keys; the server's file takes the same, as
-// defaults for all repositories. The defaults are pipeline.DefaultConfig's.
+// defaults for all repositories. The defaults are config.Default's.
 var rules = map[string]rule{
 	"mode":                         {doc: "auto: runs go on by themselves; manual: a human's word is needed before every action (R7)", enum: []string{"auto", "manual"}},
 	"max_refinement_attempts":      {doc: "In an issue's front matter: reworks until a human is asked (R4)", min: 1, max: 50},

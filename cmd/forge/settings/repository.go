@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"slices"
 
-	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // Repository reads a repository's .github/forge.yml on top of the server's
@@ -22,7 +22,7 @@ import (
 // itself is never changed, so the answer can be kept as a run's snapshot (R4).
 // The error lists every problem, one after the other, each with line, column and
 // the line itself; then the configuration is base.
-func Repository(name string, yaml []byte, base pipeline.Config) (pipeline.Config, error) {
+func Repository(name string, yaml []byte, base config.Config) (config.Config, error) {
 	r := &reader{name: name, caps: limitCaps(base)}
 	c := snapshot(base)
 	r.read(yaml, &c)
@@ -43,7 +43,7 @@ func Repository(name string, yaml []byte, base pipeline.Config) (pipeline.Config
 }
 
 // snapshot copies a configuration with all that it refers to.
-func snapshot(c pipeline.Config) pipeline.Config {
+func snapshot(c config.Config) config.Config {
 	c.Tests.Commands = slices.Clone(c.Tests.Commands)
 	c.Paths.Protected = slices.Clone(c.Paths.Protected)
 	if c.Models != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"forge/pipeline"
+	"forge/pipeline/config"
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -17,32 +17,32 @@ import (
 
 // Covers T2, B1, B5, B6, R3 (the configuration decides), R4 and S26.
 func TestRepository(t *testing.T) {
-	base := pipeline.DefaultConfig()
+	base := config.Default()
 	base.Models = map[string]string{"planner": "anthropic/a", "reviewer": "openai/b"}
 	base.Paths.Protected = []string{"deploy/**"}
-	type change func(*pipeline.Config)
+	type change func(*config.Config)
 	for _, c := range []struct {
 		name, yaml string
 		want       change
 	}{
-		{"empty", "", func(*pipeline.Config) {}},
-		{"only comments", "# nothing yet\n", func(*pipeline.Config) {}},
-		{"only a separator", "---\n", func(*pipeline.Config) {}},
-		{"keys without values", "loop:\nlimits:\n  tokens:\n", func(*pipeline.Config) {}},
-		{"numbers", "loop:\n  max_iterations: 8\n  auto_fix_confidence: 1\n", func(c *pipeline.Config) { c.Loop.MaxIterations, c.Loop.AutoFixConfidence = 8, 1 }},
-		{"flow style", "loop: {max_iterations: 2, auto_fix_only: false}", func(c *pipeline.Config) { c.Loop.MaxIterations, c.Loop.AutoFixOnly = 2, false }},
-		{"lower limits", "limits:\n  cost_usd: 2.5\n  tokens: 1_000_000\n", func(c *pipeline.Config) { c.Limits.CostUSD, c.Limits.Tokens = 2.5, 1_000_000 }},
-		{"commands", "tests:\n  commands:\n    - go test ./...\n    - |\n      make a\n      make b\n", func(c *pipeline.Config) {
+		{"empty", "", func(*config.Config) {}},
+		{"only comments", "# nothing yet\n", func(*config.Config) {}},
+		{"only a separator", "---\n", func(*config.Config) {}},
+		{"keys without values", "loop:\nlimits:\n  tokens:\n", func(*config.Config) {}},
+		{"numbers", "loop:\n  max_iterations: 8\n  auto_fix_confidence: 1\n", func(c *config.Config) { c.Loop.MaxIterations, c.Loop.AutoFixConfidence = 8, 1 }},
+		{"flow style", "loop: {max_iterations: 2, auto_fix_only: false}", func(c *config.Config) { c.Loop.MaxIterations, c.Loop.AutoFixOnly = 2, false }},
+		{"lower limits", "limits:\n  cost_usd: 2.5\n  tokens: 1_000_000\n", func(c *config.Config) { c.Limits.CostUSD, c.Limits.Tokens = 2.5, 1_000_000 }},
+		{"commands", "tests:\n  commands:\n    - go test ./...\n    - |\n      make a\n      make b\n", func(c *config.Config) {
 			c.Tests.Commands = []string{"go test ./...", "make a\nmake b\n"}
 		}},
-		{"models are merged", "models:\n  planner: openai/llama3:8b\n  tester: anthropic/x\n", func(c *pipeline.Config) {
+		{"models are merged", "models:\n  planner: openai/llama3:8b\n  tester: anthropic/x\n", func(c *config.Config) {
 			c.Models = map[string]string{"planner": "openai/llama3:8b", "reviewer": "openai/b", "tester": "anthropic/x"}
 		}},
-		{"paths come on top", "paths:\n  protected: [\"db/*.sql\"]\n", func(c *pipeline.Config) { c.Paths.Protected = []string{"db/*.sql", "deploy/**"} }},
-		{"stricter mode", "mode: manual\nbreaker:\n  on_max: skip\n  enabled: false\n", func(c *pipeline.Config) {
+		{"paths come on top", "paths:\n  protected: [\"db/*.sql\"]\n", func(c *config.Config) { c.Paths.Protected = []string{"db/*.sql", "deploy/**"} }},
+		{"stricter mode", "mode: manual\nbreaker:\n  on_max: skip\n  enabled: false\n", func(c *config.Config) {
 			c.Mode, c.Breaker.OnMax, c.Breaker.Enabled = "manual", "skip", false
 		}},
-		{"windows line ends", "mode: manual\r\nloop:\r\n  faults: 2\r\n", func(c *pipeline.Config) { c.Mode, c.Loop.Faults = "manual", 2 }},
+		{"windows line ends", "mode: manual\r\nloop:\r\n  faults: 2\r\n", func(c *config.Config) { c.Mode, c.Loop.Faults = "manual", 2 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := snapshot(base)
@@ -120,7 +120,7 @@ func TestRepositoryErrors(t *testing.T) {
 		{"not text", "\x00\xff\xfe", []string{".github/forge.yml"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			base := pipeline.DefaultConfig()
+			base := config.Default()
 			got, err := Repository(".github/forge.yml", []byte(c.yaml), base)
 			if err == nil {
 				t.Fatalf("Repository(%.80q) = %+v, want an error", c.yaml, got)
@@ -139,7 +139,7 @@ func TestRepositoryErrors(t *testing.T) {
 
 // Covers R7: a repository cannot loosen the operator's manual mode.
 func TestManualModeBinds(t *testing.T) {
-	base := pipeline.DefaultConfig()
+	base := config.Default()
 	base.Mode = "manual"
 	if _, err := Repository("f", []byte("mode: auto"), base); err == nil || !strings.Contains(err.Error(), "this server runs in manual mode") {
 		t.Errorf("mode auto under manual: error %v", err)
@@ -183,9 +183,9 @@ func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
 // configuration to change, and the schema to agree. Covers lessons 22.
 func TestEveryKeyIsRead(t *testing.T) {
 	schema := compileSchema(t)
-	base := pipeline.DefaultConfig()
+	base := config.Default()
 	n := 0
-	leaves(reflect.TypeFor[pipeline.Config](), "", func(key string, typ reflect.Type) {
+	leaves(reflect.TypeFor[config.Config](), "", func(key string, typ reflect.Type) {
 		n++
 		now := reflect.ValueOf(base)
 		for part := range strings.SplitSeq(key, ".") {
@@ -225,7 +225,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		}
 	})
 	if n < 25 {
-		t.Errorf("found %d keys, want all of pipeline.Config", n)
+		t.Errorf("found %d keys, want all of config.Config", n)
 	}
 }
 
@@ -274,11 +274,11 @@ func TestSchemaRefuses(t *testing.T) {
 		if err := schema.Validate(v); !errors.As(err, &invalid) {
 			t.Errorf("schema on %s: %v, want a validation error", doc, err)
 		}
-		if _, err := Repository("f", []byte(doc), pipeline.DefaultConfig()); err == nil {
+		if _, err := Repository("f", []byte(doc), config.Default()); err == nil {
 			t.Errorf("Repository(%s): no error", doc)
 		}
 	}
-	if err := schema.Validate(plain(t, pipeline.DefaultConfig())); err != nil {
+	if err := schema.Validate(plain(t, config.Default())); err != nil {
 		t.Errorf("schema on the defaults: %v", err)
 	}
 }
@@ -287,7 +287,7 @@ func FuzzRepository(f *testing.F) {
 	for _, s := range []string{"", "mode: auto", "loop:\n  max_iterations: 3\n", "tests: {commands: [a, 'b', \"c\"]}", "a: &a [*a]", "? - a\n: - b", "!!x y", "- - -\n", "\"\\u0000\": |\n  x\n", "x: >-\n a\n\n b\n---\n...\n", "mode: *x", "{<<: {}}"} {
 		f.Add([]byte(s))
 	}
-	base := pipeline.DefaultConfig()
+	base := config.Default()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		begun := time.Now()
 		got, err := Repository("f", data, base)

@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"reflect"
 
-	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // Schema returns the JSON schema (draft 2020-12) of .github/forge.yml, for
 // editors. It is made from the Go types, the rules that the reader checks by, and
 // the defaults.
 func Schema() []byte {
-	top := schemaOf(reflect.TypeFor[pipeline.Config](), "", reflect.ValueOf(pipeline.DefaultConfig()))
+	top := schemaOf(reflect.TypeFor[config.Config](), "", reflect.ValueOf(config.Default()))
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "Forge: .github/forge.yml"
 	out, err := json.MarshalIndent(top, "", "  ")

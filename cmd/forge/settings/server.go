@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // Config is the server's configuration.
@@ -60,7 +60,7 @@ type Config struct {
 	ClientID        string                 // the App's, with which people sign in
 	ClientSecret    Secret                 //
 	PublicURL       string                 // where people reach the server, without a slash at the end
-	Run             pipeline.Config        // defaults of every repository, and its limits; Models has every role that a model is set for
+	Run             config.Config          // defaults of every repository, and its limits; Models has every role that a model is set for
 	Warnings        []string               // what works but should not stay so
 }
 
@@ -139,14 +139,14 @@ type serverFile struct {
 	PublicURL        string                  `json:"public_url" env:"FORGE_PUBLIC_URL"`
 	Mode             string                  `json:"mode"`
 	OnBaseMoved      string                  `json:"on_base_moved"`
-	Gates            pipeline.GateConfig     `json:"gates"`
-	Loop             pipeline.LoopConfig     `json:"loop"`
-	Limits           pipeline.Limits         `json:"limits"`
-	Tests            pipeline.TestConfig     `json:"tests"`
-	Breaker          pipeline.BreakerConfig  `json:"breaker"`
+	Gates            config.Gates            `json:"gates"`
+	Loop             config.Loop             `json:"loop"`
+	Limits           config.Limits           `json:"limits"`
+	Tests            config.Tests            `json:"tests"`
+	Breaker          config.Breaker          `json:"breaker"`
 	Models           map[string]string       `json:"models"`
-	Paths            pipeline.PathConfig     `json:"paths"`
-	Learn            pipeline.LearnConfig    `json:"learn"`
+	Paths            config.Paths            `json:"paths"`
+	Learn            config.Learn            `json:"learn"`
 }
 
 // Server reads the server's configuration: the file at path, if path is not
@@ -158,7 +158,7 @@ func Server(path string, getenv func(string) string) (Config, error) {
 }
 
 func server(path string, getenv func(string) string, root bool) (Config, error) {
-	def := pipeline.DefaultConfig()
+	def := config.Default()
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
@@ -257,7 +257,7 @@ func (l *loader) finish() {
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
-		Run: pipeline.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn},
+		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn},
 	}
 	l.models()
 	l.stateDir()

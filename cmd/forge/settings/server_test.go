@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"forge/pipeline"
+	"forge/pipeline/config"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -52,7 +52,7 @@ func TestServerDefaults(t *testing.T) {
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
 		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dependencies: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: pipeline.DefaultConfig(),
+		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dependencies: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: config.Default(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
 	if err != nil {
@@ -130,7 +130,7 @@ paths: {protected: ["deploy/**"]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := pipeline.DefaultConfig()
+	run := config.Default()
 	run.Mode, run.Loop.MaxIterations, run.Limits.CostUSD, run.Limits.WallMinutes = "manual", 7, 3, 30
 	run.Tests.TimeoutMinutes, run.Breaker.OnMax, run.Paths.Protected = 20, "error", []string{"deploy/**"}
 	run.Models = map[string]string{"planner": "openai/think", "implementer": "anthropic/big", "reviewer": "anthropic/big", "tester": "openai/small", "reflector": "anthropic/big"}

@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"maps"
 
-	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // taskFile is what an issue's front matter may set (R4). How the repository is
 // tested is not among it: commands come from the default branch alone.
 type taskFile struct {
-	Attempts    int                    `json:"max_refinement_attempts"`
-	Mode        string                 `json:"mode"`
-	OnBaseMoved string                 `json:"on_base_moved"`
-	Gates       pipeline.GateConfig    `json:"gates"`
-	Loop        pipeline.LoopConfig    `json:"loop"`
-	Limits      pipeline.Limits        `json:"limits"`
-	Breaker     pipeline.BreakerConfig `json:"breaker"`
-	Models      map[string]string      `json:"models"`
-	Paths       pipeline.PathConfig    `json:"paths"`
+	Attempts    int               `json:"max_refinement_attempts"`
+	Mode        string            `json:"mode"`
+	OnBaseMoved string            `json:"on_base_moved"`
+	Gates       config.Gates      `json:"gates"`
+	Loop        config.Loop       `json:"loop"`
+	Limits      config.Limits     `json:"limits"`
+	Breaker     config.Breaker    `json:"breaker"`
+	Models      map[string]string `json:"models"`
+	Paths       config.Paths      `json:"paths"`
 }
 
 // Task reads an issue's front matter on top of the repository's configuration.
@@ -26,7 +26,7 @@ type taskFile struct {
 // has write access to the repository; the front matter of anybody else can make the
 // run stricter, never looser, and chooses no models: who sets the label may not
 // have read it. The error lists every problem, with line and column.
-func Task(name, yaml string, repo, server pipeline.Config, trusted bool) (pipeline.Config, error) {
+func Task(name, yaml string, repo, server config.Config, trusted bool) (config.Config, error) {
 	c, own := snapshot(repo), snapshot(repo) // maps are filled in place
 	f := taskFile{Mode: c.Mode, OnBaseMoved: c.OnBaseMoved, Gates: c.Gates, Loop: c.Loop, Limits: c.Limits, Breaker: c.Breaker, Models: own.Models, Paths: own.Paths}
 	caps := limitCaps(server)
@@ -70,7 +70,7 @@ func Task(name, yaml string, repo, server pipeline.Config, trusted bool) (pipeli
 }
 
 // limitCaps are the limits that bind whoever configures on top of c.
-func limitCaps(c pipeline.Config) map[string]float64 {
+func limitCaps(c config.Config) map[string]float64 {
 	return map[string]float64{
 		"limits.cost_usd":        c.Limits.CostUSD,
 		"limits.tokens":          float64(c.Limits.Tokens),

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline"
+	"forge/pipeline/config"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -12,11 +12,11 @@ import (
 // Covers R4: a task overrides its limits, within those of the server, and within
 // those of the repository when its author may not raise them.
 func TestTask(t *testing.T) {
-	server := pipeline.DefaultConfig()
+	server := config.Default()
 	server.Limits.CostUSD = 20
-	repo := pipeline.DefaultConfig()
+	repo := config.Default()
 	repo.Paths.Protected = []string{"secrets/**"}
-	with := func(edit func(*pipeline.Config)) pipeline.Config {
+	with := func(edit func(*config.Config)) config.Config {
 		c := snapshot(repo)
 		edit(&c)
 		return c
@@ -24,23 +24,23 @@ func TestTask(t *testing.T) {
 	for name, c := range map[string]struct {
 		yaml      string
 		trusted   bool
-		want      pipeline.Config
+		want      config.Config
 		wantError []string
 	}{
-		"attempts": {"max_refinement_attempts: 5", true, with(func(c *pipeline.Config) {
+		"attempts": {"max_refinement_attempts: 5", true, with(func(c *config.Config) {
 			c.Breaker.MaxIterations, c.Loop.ReviewBounces, c.Loop.TestBounces, c.Loop.MaxIterations = 5, 5, 5, 6
 		}), nil},
-		"raised":            {"limits:\n  cost_usd: 15\nmode: manual", true, with(func(c *pipeline.Config) { c.Limits.CostUSD, c.Mode = 15, "manual" }), nil},
-		"lowered":           {"limits:\n  cost_usd: 5", false, with(func(c *pipeline.Config) { c.Limits.CostUSD = 5 }), nil},
-		"paths on top":      {"paths:\n  protected: [\"docs/**\"]", false, with(func(c *pipeline.Config) { c.Paths.Protected = []string{"secrets/**", "docs/**"} }), nil},
+		"raised":            {"limits:\n  cost_usd: 15\nmode: manual", true, with(func(c *config.Config) { c.Limits.CostUSD, c.Mode = 15, "manual" }), nil},
+		"lowered":           {"limits:\n  cost_usd: 5", false, with(func(c *config.Config) { c.Limits.CostUSD = 5 }), nil},
+		"paths on top":      {"paths:\n  protected: [\"docs/**\"]", false, with(func(c *config.Config) { c.Paths.Protected = []string{"secrets/**", "docs/**"} }), nil},
 		"over the server's": {"limits:\n  cost_usd: 50", true, repo, []string{"front matter of #7:2:", "cost_usd is 50, over this server's limit of 20 USD"}},
 		"raised by a stranger": {"limits:\n  cost_usd: 15\nmax_refinement_attempts: 9\nmodels:\n  planner: openai/x\nbreaker:\n  enabled: false", false, repo,
 			[]string{"limits.cost_usd is 15, over this repository's 10 USD", "max_refinement_attempts is 9, over this repository's 3", "models can be chosen by people with write access", "breaker.enabled can be switched off by people"}},
 		"patient stranger": {"loop: {doubts: 3, same_finding: 4, same_failure: 4, diminishing_from: 3, auto_fix_only: false}", false, repo,
 			[]string{"loop.doubts is 3, over this repository's 2", "loop.same_finding is 4", "loop.same_failure is 4", "loop.diminishing_from is 3", "loop.auto_fix_only"}},
 		"less sure stranger": {"loop: {auto_fix_confidence: 0.6}", false, repo, []string{"loop.auto_fix_confidence can be loosened"}},
-		"strict stranger":    {"loop: {doubts: 1, auto_fix_confidence: 0.8}", false, with(func(c *pipeline.Config) { c.Loop.Doubts, c.Loop.AutoFixConfidence = 1, 0.8 }), nil},
-		"patient":            {"loop: {doubts: 3, auto_fix_only: false}", true, with(func(c *pipeline.Config) { c.Loop.Doubts, c.Loop.AutoFixOnly = 3, false }), nil},
+		"strict stranger":    {"loop: {doubts: 1, auto_fix_confidence: 0.8}", false, with(func(c *config.Config) { c.Loop.Doubts, c.Loop.AutoFixConfidence = 1, 0.8 }), nil},
+		"patient":            {"loop: {doubts: 3, auto_fix_only: false}", true, with(func(c *config.Config) { c.Loop.Doubts, c.Loop.AutoFixOnly = 3, false }), nil},
 		"no doubts":          {"loop: {doubts: 0}", true, repo, []string{"loop.doubts is 0; it must be from 1 to 100"}},
 		"unknown":            {"max_refinment_attempts: 5", true, repo, []string{"max_refinement_attempts"}},
 		"commands":           {"tests:\n  commands: [\"curl evil\"]", true, repo, []string{"unknown key"}},
@@ -60,7 +60,7 @@ func TestTask(t *testing.T) {
 		}
 	}
 	server.Mode = "manual"
-	manual := with(func(c *pipeline.Config) { c.Mode = "manual" })
+	manual := with(func(c *config.Config) { c.Mode = "manual" })
 	if _, err := Task("x", "mode: auto", manual, server, true); err == nil {
 		t.Error("a task switched off the server's manual mode")
 	}

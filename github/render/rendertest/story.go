@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // Repo is the repository that the story happens in.
@@ -30,7 +31,7 @@ type Story struct {
 func New(t *testing.T) *Story {
 	s := &Story{T: t, Run: &pipeline.Run{}, At: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 	s.Add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{
-		Repo: Repo(), By: pipeline.Actor{ID: 7, Login: "alice"}, Config: pipeline.DefaultConfig(), Base: SHA(0), Branch: "forge/issue-7-retry",
+		Repo: Repo(), By: pipeline.Actor{ID: 7, Login: "alice"}, Config: config.Default(), Base: SHA(0), Branch: "forge/issue-7-retry",
 		Task: pipeline.Task{Issue: 7, Title: "Retry failed uploads", Body: "Uploads fail on a bad line. @bob fixes #3", Author: pipeline.Actor{ID: 7, Login: "alice"}, URL: "https://github.com/octo/repo/issues/7"}}})
 	return s
 }

@@ -1,4 +1,6 @@
-package pipeline
+// Package config is what a repository and the server set for a run: the limits of its
+// loop, its budget, how it is tested. A run keeps a snapshot of it from its start.
+package config
 
 import (
 	"cmp"
@@ -6,23 +8,23 @@ import (
 )
 
 // Config is what a repository (.github/forge.yml) and the server set for a run.
-// The zero value is not usable: start from DefaultConfig. Field names in YAML are
+// The zero value is not usable: start from Default. Field names in YAML are
 // those of the json tags.
 type Config struct {
 	Mode        string            `json:"mode"`             // "auto", or "manual": a human's word before every action (R7)
 	OnBaseMoved string            `json:"on_base_moved"`    // "merge" it in and check again, "ask", or "ignore"
-	Gates       GateConfig        `json:"gates"`            //
-	Loop        LoopConfig        `json:"loop"`             //
+	Gates       Gates             `json:"gates"`            //
+	Loop        Loop              `json:"loop"`             //
 	Limits      Limits            `json:"limits"`           //
-	Tests       TestConfig        `json:"tests"`            //
-	Breaker     BreakerConfig     `json:"breaker"`          //
+	Tests       Tests             `json:"tests"`            //
+	Breaker     Breaker           `json:"breaker"`          //
 	Models      map[string]string `json:"models,omitempty"` // role (planner, implementer, reviewer, tester, reflector) → provider/model
-	Paths       PathConfig        `json:"paths"`            //
-	Learn       LearnConfig       `json:"learn"`            //
+	Paths       Paths             `json:"paths"`            //
+	Learn       Learn             `json:"learn"`            //
 }
 
-// LoopConfig holds the limits of the phase loop.
-type LoopConfig struct {
+// Loop holds the limits of the phase loop.
+type Loop struct {
 	MaxIterations     int     `json:"max_iterations"`      // in all (T2)
 	ReviewBounces     int     `json:"review_bounces"`      // review → implement (B1)
 	TestBounces       int     `json:"test_bounces"`        // test → implement (B1)
@@ -44,8 +46,8 @@ type Limits struct {
 	Steps       int     `json:"steps_per_phase"` // an agent's turns in one phase
 }
 
-// TestConfig says how a repository is tested.
-type TestConfig struct {
+// Tests says how a repository is tested.
+type Tests struct {
 	Commands       []string `json:"commands,omitempty"`     // empty: found by themselves
 	TimeoutMinutes int      `json:"timeout_minutes"`        // for one command
 	Reruns         int      `json:"reruns"`                 // of a failing test, to tell flaky ones (V3)
@@ -55,51 +57,61 @@ type TestConfig struct {
 	KnownFailures  string   `json:"known_failures"`         // tests that failed before the work: "ask" a human once, or "allow"; "" of older runs is ask
 }
 
-// GateConfig is how long a run waits for people.
-type GateConfig struct {
+// Gates is how long a run waits for people.
+type Gates struct {
 	RemindHours  int `json:"remind_hours"`  // until who started the run is reminded, once
 	TimeoutHours int `json:"timeout_hours"` // until the run is cancelled
 }
 
-// A run's snapshot from before there were time limits has none of its own.
-func (g GateConfig) remind() time.Duration {
-	return time.Duration(cmp.Or(g.RemindHours, DefaultConfig().Gates.RemindHours)) * time.Hour
+// Remind is how long a question waits until it is asked again. A run's snapshot from
+// before there were time limits has none of its own.
+func (g Gates) Remind() time.Duration {
+	return time.Duration(cmp.Or(g.RemindHours, Default().Gates.RemindHours)) * time.Hour
 }
 
-func (g GateConfig) timeout() time.Duration {
-	return time.Duration(cmp.Or(g.TimeoutHours, DefaultConfig().Gates.TimeoutHours)) * time.Hour
+// Timeout is how long a run waits until it is cancelled, likewise.
+func (g Gates) Timeout() time.Duration {
+	return time.Duration(cmp.Or(g.TimeoutHours, Default().Gates.TimeoutHours)) * time.Hour
 }
 
-// BreakerConfig is the circuit breaker of the rework queue (R3).
-type BreakerConfig struct {
+// Breaker is the circuit breaker of the rework queue (R3).
+type Breaker struct {
 	Enabled       bool   `json:"enabled"`
 	MaxIterations int    `json:"max_iterations"` // reworks in a row, of one phase, without a pass
 	OnMax         string `json:"on_max"`         // "manual", "error", "skip"
 }
 
-// PathConfig says what Forge may change.
-type PathConfig struct {
+// Paths says what Forge may change.
+type Paths struct {
 	Protected []string `json:"protected,omitempty"` // globs, on top of the built-in ones
 }
 
-// LearnConfig says what is made of what people do.
-type LearnConfig struct {
+// Learn says what is made of what people do.
+type Learn struct {
 	DismissalTarget float64 `json:"dismissal_target"` // share of posted findings that people may dismiss; 0: nothing is held back by prediction
 	OtherPulls      bool    `json:"other_pulls"`      // listen to what people remark on pull requests that are not Forge's, too (H5)
 }
 
-// DefaultConfig returns the defaults of requirements T2, B1, B5, B6 and R3.
-func DefaultConfig() Config {
+// Evidence, unless loop.evidence says otherwise, is how much must speak against going on before it counts as
+// diminishing returns: each rework after which no less is left counts as one, and
+// one that mended nothing counts as many as it was sent and that are still there.
+// A single issue that outlived a single rework says too little: stopping there is
+// wrong two times of three, and verifies six runs of a hundred less (forge
+// evaluate loop); T2 limits how often the same one may come back.
+const Evidence = 2
+
+// Default returns the defaults of requirements T2, B1, B5, B6 and R3.
+func Default() Config {
 	return Config{
-		Mode: "auto", OnBaseMoved: "merge", Gates: GateConfig{RemindHours: 24, TimeoutHours: 14 * 24},
-		Loop: LoopConfig{
+		Mode: "auto", OnBaseMoved: "merge", Gates: Gates{RemindHours: 24, TimeoutHours: 14 * 24},
+		Loop: Loop{
 			MaxIterations: 5, ReviewBounces: 3, TestBounces: 2, SameFinding: 3, SameFailure: 3,
-			DiminishingFrom: 2, Evidence: evidence, Doubts: 2, AutoFixOnly: true, AutoFixConfidence: 0.7, Faults: 3,
+			DiminishingFrom: 2, Evidence: Evidence, Doubts: 2, AutoFixOnly: true, AutoFixConfidence: 0.7, Faults: 3,
 		},
 		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 40},
-		Tests:   TestConfig{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30, KnownFailures: "ask"},
-		Breaker: BreakerConfig{Enabled: true, MaxIterations: 3, OnMax: "manual"},
-		Learn:   LearnConfig{DismissalTarget: 0.1},
+		Tests:   Tests{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30, KnownFailures: "ask"},
+		Breaker: Breaker{Enabled: true, MaxIterations: 3, OnMax: "manual"},
+		Learn:   Learn{DismissalTarget: 0.1},
 	}
 }
 

@@ -1,17 +1,15 @@
-package pipeline_test
+package command
 
 import (
 	"strings"
 	"testing"
-
-	. "forge/pipeline"
 )
 
 // Every command is in the help, with what it takes, and found by its name.
 func TestCommands(t *testing.T) {
 	help := Help()
 	seen := map[string]bool{}
-	for _, c := range Commands {
+	for _, c := range All {
 		if seen[c.Name] {
 			t.Errorf("%s is there twice", c.Name)
 		}
@@ -19,11 +17,11 @@ func TestCommands(t *testing.T) {
 		if c.Name != "help" && !strings.Contains(help, "`/forge "+c.Name) {
 			t.Errorf("the help does not tell of %s", c.Name)
 		}
-		if FindCommand(c.Name).Name != c.Name {
-			t.Errorf("FindCommand(%q) = %+v", c.Name, FindCommand(c.Name))
+		if Find(c.Name).Name != c.Name {
+			t.Errorf("Find(%q) = %+v", c.Name, Find(c.Name))
 		}
 	}
-	if c := FindCommand("contineu"); c.Name != "" {
-		t.Errorf("FindCommand of an unknown one = %+v", c)
+	if c := Find("contineu"); c.Name != "" {
+		t.Errorf("Find of an unknown one = %+v", c)
 	}
 }

@@ -1,13 +1,15 @@
-package pipeline
+// Package command is the one table of what people tell Forge in the first line of a
+// comment: names, what they take, and the help.
+package command
 
 import (
 	"slices"
 	"strings"
 )
 
-// CommandSpec is something that people tell Forge in the first line of a comment. They
+// Spec is something that people tell Forge in the first line of a comment. They
 // need write access for all of them.
-type CommandSpec struct {
+type Spec struct {
 	Name    string
 	Takes   Takes
 	Answers bool        // it answers a question, and does nothing else
@@ -32,8 +34,8 @@ const (
 	TakesAll      Takes = "all"      // the word "all", if any
 )
 
-// Commands are all commands, in the order of the help.
-var Commands = []CommandSpec{
+// All are the commands, in the order of the help.
+var All = []Spec{
 	{Name: "run", Help: [][2]string{{"`/forge run`", "start work on this issue"}}},
 	{Name: "status", Help: [][2]string{{"`/forge status` · `/forge explain`", "where the run stands, and why"}}},
 	{Name: "explain"},
@@ -60,22 +62,32 @@ var Commands = []CommandSpec{
 	{Name: "help"},
 }
 
-// FindCommand returns the command of that name; one without a name when there is none.
-func FindCommand(name string) CommandSpec {
-	if i := slices.IndexFunc(Commands, func(c CommandSpec) bool { return c.Name == name }); i >= 0 {
-		return Commands[i]
+// Find returns the command of that name; one without a name when there is none.
+func Find(name string) Spec {
+	if i := slices.IndexFunc(All, func(c Spec) bool { return c.Name == name }); i >= 0 {
+		return All[i]
 	}
-	return CommandSpec{}
+	return Spec{}
 }
 
 // Help lists the commands.
 func Help() string {
 	var b strings.Builder
 	b.WriteString("Forge understands, as the first line of a comment by someone with write access:\n\n| command | what it does |\n| --- | --- |\n")
-	for _, c := range Commands {
+	for _, c := range All {
 		for _, h := range c.Help {
 			b.WriteString("| " + h[0] + " | " + h[1] + " |\n")
 		}
 	}
 	return b.String()
+}
+
+// Line is the first line of a comment that starts with /forge.
+type Line struct {
+	Name  string `json:"name"`            // "continue"
+	Args  string `json:"args,omitempty"`  // the rest of the line
+	Text  string `json:"text,omitempty"`  // further lines: words for the next attempt
+	Error string `json:"error,omitempty"` // what is wrong with it, with the nearest right command
+	Via   string `json:"via,omitempty"`   // how it was given, when not in words: "box", "button"
+	Gate  string `json:"gate,omitempty"`  // id of the gate that a button answers, "gate/1": it may be closed by now
 }
