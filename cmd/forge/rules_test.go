@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 
 // vocabulary are the words that all packages share, and that import nothing of ours:
 // the core is made of them.
-var vocabulary = []string{"pipeline/command", "pipeline/config", "pipeline/text", "pipeline/worktree"}
+var vocabulary = []string{"pipeline/command", "pipeline/config", "pipeline/glob", "pipeline/text", "pipeline/worktree"}
 
 // onlyIn are imports that belong to one package alone; test files and packages
 // made for tests may use them.

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/glob"
 )
 
 // nodePackage is the part that matters of a package.json.
@@ -116,9 +118,9 @@ func (c *checker) workspaces(ctx context.Context, v *survey, root *nodePackage) 
 		member := false
 		for _, g := range globs {
 			if not, ok := strings.CutPrefix(g, "!"); ok {
-				member = member && !matchDir(not, rel)
+				member = member && !glob.Match(path.Clean(not), rel)
 			} else {
-				member = member || matchDir(g, rel)
+				member = member || glob.Match(path.Clean(g), rel)
 			}
 		}
 		if member {
@@ -143,25 +145,6 @@ func pnpmPackages(text string) []string {
 		}
 	}
 	return out
-}
-
-// matchDir matches a directory against a workspace's glob, "**" for any directories.
-func matchDir(glob, dir string) bool {
-	var match func(g, d []string) bool
-	match = func(g, d []string) bool {
-		if len(g) == 0 {
-			return len(d) == 0
-		}
-		if g[0] == "**" {
-			return match(g[1:], d) || len(d) > 0 && match(g, d[1:])
-		}
-		if len(d) == 0 {
-			return false
-		}
-		ok, err := path.Match(g[0], d[0])
-		return ok && err == nil && match(g[1:], d[1:])
-	}
-	return match(strings.Split(path.Clean(glob), "/"), strings.Split(dir, "/"))
 }
 
 // packageManager returns the tool that a package is tested with. Its own may not

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"forge/pipeline/glob"
 	"forge/pipeline/worktree"
 )
 
@@ -140,24 +141,11 @@ func matchAny(globs []string, dir string) bool {
 	for _, g := range globs {
 		not := strings.HasPrefix(g, "!")
 		g = path.Clean(strings.TrimPrefix(strings.TrimPrefix(g, "!"), "./"))
-		if matchParts(strings.Split(g, "/"), strings.Split(dir, "/")) {
+		if glob.Match(g, dir) {
 			matched = !not
 		}
 	}
 	return matched
-}
-
-func matchParts(glob, dir []string) bool {
-	switch {
-	case len(glob) == 0:
-		return len(dir) == 0
-	case glob[0] == "**":
-		return matchParts(glob[1:], dir) || len(dir) > 0 && matchParts(glob, dir[1:])
-	case len(dir) == 0:
-		return false
-	}
-	ok, _ := path.Match(glob[0], dir[0])
-	return ok && matchParts(glob[1:], dir[1:])
 }
 
 // archive is an address of a package's archive in a lock file, whatever registry it

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"forge/pipeline/glob"
 )
 
 // protectedGlobs are paths that change what runs on somebody else's machine, who
@@ -45,70 +47,46 @@ func (e *ProtectedError) Protected() string { return e.Path }
 // case, since GitHub's checkout on macOS and Windows does not distinguish them.
 func checkProtected(name string, extra, allow []string) error {
 	lower := strings.ToLower(name)
-	for _, glob := range allow {
-		if matchGlob(strings.ToLower(glob), lower) {
+	for _, pattern := range allow {
+		if matchGlob(strings.ToLower(pattern), lower) {
 			return nil
 		}
 	}
-	for _, glob := range extra {
-		if matchOver(strings.Trim(strings.ToLower(glob), "/"), lower) {
-			return &ProtectedError{Path: name, Rule: glob, Repository: true}
+	for _, pattern := range extra {
+		if matchOver(strings.Trim(strings.ToLower(pattern), "/"), lower) {
+			return &ProtectedError{Path: name, Rule: pattern, Repository: true}
 		}
 	}
-	for _, glob := range unprotected {
-		if matchGlob(glob, lower) {
+	for _, pattern := range unprotected {
+		if matchGlob(pattern, lower) {
 			return nil
 		}
 	}
-	for _, glob := range protectedGlobs {
-		glob = strings.ToLower(glob)
-		if matchGlob(glob, lower) || matchGlob(strings.TrimSuffix(glob, "/**"), lower) {
-			return &ProtectedError{Path: name, Rule: glob}
+	for _, rule := range protectedGlobs {
+		if matchGlob(strings.ToLower(rule), lower) {
+			return &ProtectedError{Path: name, Rule: rule}
 		}
 	}
 	return nil
 }
 
 // matchOver reports whether a glob matches a path or a directory above it.
-func matchOver(glob, name string) bool {
+func matchOver(pattern, name string) bool {
 	for i := range len(name) + 1 {
-		if (i == len(name) || name[i] == '/') && matchGlob(glob, name[:i]) {
+		if (i == len(name) || name[i] == '/') && matchGlob(pattern, name[:i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// matchGlob matches a slash-separated path. "**" stands for any number of
-// directories; a glob without a slash is matched against the last element alone.
-func matchGlob(glob, name string) bool {
-	if !strings.Contains(glob, "/") && glob != "**" {
-		ok, _ := path.Match(glob, path.Base(name))
-		return ok
+// matchGlob matches a path; a glob without a slash is matched against the last
+// element alone.
+func matchGlob(pattern, name string) bool {
+	if !strings.Contains(pattern, "/") && pattern != "**" {
+		name = path.Base(name)
 	}
-	return matchParts(strings.Split(strings.TrimPrefix(glob, "/"), "/"), strings.Split(name, "/"))
-}
-
-// matchParts matches element by element. ends[i] says that the elements of the glob
-// so far can match the first i of the name, so that the work is bounded by both.
-func matchParts(glob, name []string) bool {
-	ends := make([]bool, len(name)+1)
-	ends[0] = true
-	for g, part := range glob {
-		next := make([]bool, len(name)+1)
-		for i := range next {
-			switch {
-			case part == "**" && i > 0:
-				next[i] = next[i-1] || ends[i-1] || ends[i] && g < len(glob)-1
-			case part == "**":
-				next[i] = ends[i] && g < len(glob)-1 // at the end it stands for something
-			case i > 0 && ends[i-1]:
-				next[i], _ = path.Match(part, name[i-1])
-			}
-		}
-		ends = next
-	}
-	return ends[len(name)]
+	return glob.Match(strings.TrimPrefix(pattern, "/"), name)
 }
 
 // errPath is why a path cannot be used.
