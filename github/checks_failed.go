@@ -110,7 +110,7 @@ func failures(list ...pipeline.Failure) []pipeline.Failure {
 		if f.Error == "" {
 			f.Error = "no words"
 		}
-		f.Fingerprint = pipeline.FailureFingerprint(&f)
+		f.Fingerprint = f.Digest()
 		if len(out) < maxNotes && !slices.ContainsFunc(out, func(o pipeline.Failure) bool { return o.Fingerprint == f.Fingerprint }) {
 			out = append(out, f)
 		}

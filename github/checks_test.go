@@ -230,7 +230,7 @@ func (w *ciWorld) failures() []pipeline.Failure {
 	w.t.Helper()
 	list := w.read().Report(w.sha).Failures
 	for _, f := range list {
-		if g := pipeline.FailureFingerprint(&f); f.Fingerprint != g || f.Fingerprint == "" {
+		if g := f.Digest(); f.Fingerprint != g || f.Fingerprint == "" {
 			w.t.Errorf("fingerprint of %s = %q, want %q", f.Test, f.Fingerprint, g)
 		}
 	}

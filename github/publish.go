@@ -23,9 +23,8 @@ type pusher interface {
 
 // PublishOptions is what a publication needs besides the run.
 type PublishOptions struct {
-	Again  bool         // the last attempt crashed or was ambiguous: look before making anything
-	Pusher pusher       //
-	Views  render.Views //
+	Again  bool   // the last attempt crashed or was ambiguous: look before making anything
+	Pusher pusher //
 }
 
 // Publish brings GitHub in line with a run: it renders what should be there and
@@ -75,14 +74,8 @@ func newPublisher(a *App, s *session, run *pipeline.Run, opts PublishOptions) *p
 	if r.Published.Artefacts == nil {
 		r.Published.Artefacts = map[string]pipeline.Artefact{}
 	}
-	if opts.Views.Report == nil {
-		opts.Views.Report = pipeline.Report
-	}
-	if opts.Views.Scratchpad == nil {
-		opts.Views.Scratchpad = pipeline.Scratchpad
-	}
 	return &publisher{app: a, s: s, run: &r, opts: opts, known: map[int][]comment{},
-		v:   render.Renderer{Run: &r, Web: a.web.String(), Host: a.web.Host, Slug: a.opts.Slug, Views: opts.Views},
+		v:   render.Renderer{Run: &r, Web: a.web.String(), Host: a.web.Host, Slug: a.opts.Slug},
 		pub: pipeline.Publication{Rev: run.Rev, Artefacts: map[string]pipeline.Artefact{}}}
 }
 

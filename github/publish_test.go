@@ -524,7 +524,7 @@ func TestWaiversAreNamed(t *testing.T) {
 	s.Tests(1, 1)
 	s.Run.Waivers = []pipeline.Waiver{{Guard: pipeline.GuardUnread, What: "logo.png was not read", By: pipeline.Actor{Login: "alice"}, At: s.At, Head: rendertest.SHA(1)}}
 	s.Verified()
-	v := render.Renderer{Run: s.Run, Web: "https://github.com", Host: "github.com", Slug: "forge", Views: render.Views{Report: pipeline.Report}}
+	v := render.Renderer{Run: s.Run, Web: "https://github.com", Host: "github.com", Slug: "forge"}
 	if c := v.Check(); c.Conclusion != "success" || !strings.Contains(c.Title, "1 exception let pass by alice") {
 		t.Errorf("check %q %q", c.Conclusion, c.Title)
 	}

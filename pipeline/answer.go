@@ -24,10 +24,10 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 	case "help":
 		return nil, command.Help()
 	case "explain":
-		return nil, Explain(r)
+		return nil, r.Explain()
 	case "history":
 		if g := r.Gate(); g == nil || !g.accepts("history") {
-			return nil, Scratchpad(r)
+			return nil, r.Scratchpad()
 		}
 	}
 	if cmd.Name == "dismiss" {

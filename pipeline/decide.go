@@ -27,12 +27,11 @@ type Action struct {
 	Events []Event   // of record
 }
 
-// Decide says what should happen next, as a function of the run alone. Nothing
-// means that the run waits for an event: it has ended, is stopped, a gate is open,
-// or a phase waits for a machine elsewhere; Alarm says for how long. There is at
-// most one action at a time; deciding again before it was carried out gives the
-// same one.
-func Decide(r *Run) []Action {
+// Decide says what should happen next, as a function of the run alone; nil when the
+// run waits for an event: it has ended, is stopped, a gate is open, or a phase waits
+// for a machine elsewhere; Alarm says for how long. Deciding again before the action
+// was carried out gives the same one.
+func Decide(r *Run) *Action {
 	if r.State == "" {
 		return nil
 	}
@@ -47,12 +46,12 @@ func Decide(r *Run) []Action {
 	// People see a phase's result and what follows from it at once, and before the
 	// next phase works on what they have not seen.
 	if r.Rev > r.Published.Rev && !r.publishRefused() {
-		return []Action{{Key: fmt.Sprintf("run/%d/publish/%d", r.ID, r.Rev), Kind: ActionPublish}}
+		return &Action{Key: fmt.Sprintf("run/%d/publish/%d", r.ID, r.Rev), Kind: ActionPublish}
 	}
 	if r.State != StateRunning || r.Await != nil && !r.Await.Woken {
 		return nil
 	}
-	return []Action{{Key: r.Key(*r.Active), Kind: ActionWork, Phase: r.Active}}
+	return &Action{Key: r.Key(*r.Active), Kind: ActionWork, Phase: r.Active}
 }
 
 // publishRefused reports that GitHub refuses to show the run and that trying
@@ -62,7 +61,7 @@ func (r *Run) publishRefused() bool {
 }
 
 // next finds the next step of a run that is running and in no phase.
-func (r *Run) next() []Action {
+func (r *Run) next() *Action {
 	it := r.Current()
 	settled := r.dismissedAll(it)
 	switch {
@@ -120,7 +119,7 @@ func (r *Run) dismissedAll(it *Iteration) bool {
 // begin enters a phase. The run's Seq makes the event's ID unique and keeps it
 // the same as long as nothing else has happened. In manual mode a human lets each
 // step begin (R7); the first plan has the label's word.
-func (r *Run) begin(p PhaseRef, before ...Event) []Action {
+func (r *Run) begin(p PhaseRef, before ...Event) *Action {
 	step := r.Key(p)
 	if r.Config.Mode == "manual" && r.Plan != nil && r.ApprovedStep != "*" && r.ApprovedStep != step && p != (PhaseRef{Phase: PhasePlan}) {
 		detail := fmt.Sprintf("The next step waits for your word: %s, iteration %d.", p.Phase, p.Iteration)
@@ -135,17 +134,17 @@ func (r *Run) begin(p PhaseRef, before ...Event) []Action {
 }
 
 // record makes an action of events, with IDs.
-func (r *Run) record(events ...Event) []Action {
+func (r *Run) record(events ...Event) *Action {
 	key := fmt.Sprintf("run/%d/seq/%d", r.ID, r.Seq)
 	for i := range events {
 		events[i].ID = fmt.Sprintf("%s/%d/%s", key, i, events[i].Type)
 		events[i].Source = "forge"
 	}
-	return []Action{{Key: key, Kind: ActionRecord, Events: events}}
+	return &Action{Key: key, Kind: ActionRecord, Events: events}
 }
 
 // afterReview judges a review (B3, T3), together with what humans asked for.
-func (r *Run) afterReview(it *Iteration) []Action {
+func (r *Run) afterReview(it *Iteration) *Action {
 	if why := it.Review.NeedsHuman; why != "" && !r.looked(it) {
 		return r.stopAt(Guard{Name: GuardHuman, Phase: PhaseReview, Detail: "The reviewer asks for a human: " + why})
 	}
@@ -167,7 +166,7 @@ func (r *Run) afterReview(it *Iteration) []Action {
 
 // afterTests judges a test report. Verified means: something ran, nothing failed,
 // and the review passed on this very head.
-func (r *Run) afterTests(it *Iteration) []Action {
+func (r *Run) afterTests(it *Iteration) *Action {
 	t := it.Tests
 	switch {
 	case len(t.Failures) > 0 || len(t.Tampered) > 0:
@@ -205,7 +204,7 @@ func (r *Run) behind() bool {
 
 // bounce sends the work back to the phase that must act, or stops at the guard
 // that says that going on does not help.
-func (r *Run) bounce(it *Iteration, from Phase, findings []Finding, failures []Failure) []Action {
+func (r *Run) bounce(it *Iteration, from Phase, findings []Finding, failures []Failure) *Action {
 	b := Bounce{Phase: from, Iteration: it.Number, Count: len(findings) + len(failures), Number: 1}
 	for _, f := range findings {
 		b.Issues = append(b.Issues, f.Fingerprint)
@@ -234,7 +233,7 @@ func (r *Run) bounce(it *Iteration, from Phase, findings []Finding, failures []F
 }
 
 // stopAt stops the loop: by a gate, or as the circuit breaker is told to.
-func (r *Run) stopAt(g Guard, before ...Event) []Action {
+func (r *Run) stopAt(g Guard, before ...Event) *Action {
 	t := EventGuardFired
 	if g.Name == GuardDiminishing {
 		t = EventDiminishing

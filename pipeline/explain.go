@@ -9,7 +9,7 @@ import (
 
 // Explain says why the run stands where it stands: what it does or waits for, what
 // each guard has counted against its limit, and how it came there.
-func Explain(r *Run) string {
+func (r *Run) Explain() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.Summary())
 	r.explainState(&b)

@@ -8,11 +8,11 @@ import (
 	"unicode"
 )
 
-// Fingerprint returns the identity of a finding across iterations: 16 hex digits
+// Digest returns the identity of a finding across iterations: 16 hex digits
 // over category, rule, normalised message and the code it is about. Line numbers
 // do not count, so a finding survives code that moved; where no code is known,
 // the file stands in for it (lessons 2).
-func Fingerprint(f *Finding) string {
+func (f *Finding) Digest() string {
 	about := squash(f.Code)
 	if about == "" {
 		about = f.File
@@ -20,10 +20,10 @@ func Fingerprint(f *Finding) string {
 	return digest("finding", f.Category, f.Rule, f.Criterion, normalise(f.Message), about)
 }
 
-// FailureFingerprint returns the identity of a test failure across iterations:
+// Digest returns the identity of a test failure across iterations:
 // 16 hex digits over the test's name and the first line of its error, numbers
 // left out, so that "got 3" and "got 4" are the same failure.
-func FailureFingerprint(f *Failure) string {
+func (f *Failure) Digest() string {
 	first, _, _ := strings.Cut(strings.TrimSpace(f.Error), "\n")
 	return digest("failure", f.Test, normalise(first))
 }

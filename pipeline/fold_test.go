@@ -78,7 +78,7 @@ func TestOlderLogs(t *testing.T) {
 	}
 	p.Append(Event{Type: EventDismissed}) // of which nothing is known any more
 	p.Run.Bounces[0].Target = ""
-	if pad := Scratchpad(&p.Run); !strings.Contains(pad, "**Sent back** by review to implement with 1 issue") {
+	if pad := p.Run.Scratchpad(); !strings.Contains(pad, "**Sent back** by review to implement with 1 issue") {
 		t.Errorf("Scratchpad = %s", pad)
 	}
 }

@@ -376,7 +376,7 @@ func (r *Run) sendUnclean(it *Iteration, a *Answer) {
 	}
 	tests := *it.Tests
 	f := Failure{Test: "the test suite", Error: tests.Unclean}
-	f.Fingerprint = FailureFingerprint(&f)
+	f.Fingerprint = f.Digest()
 	tests.Failures = append(slices.Clip(tests.Failures), f)
 	it.Tests = &tests
 	r.Failures = sight(r.Failures, Issue{Failure: &f, Phase: PhaseTest}, it.Number)
@@ -393,7 +393,7 @@ func askedFor(a *Answer) string {
 // ask notes something that a human wants changed; it reports whether that is news.
 func (r *Run) ask(f Finding) bool {
 	f.Confidence, f.Fixable = 1, true
-	f.Fingerprint = Fingerprint(&f)
+	f.Fingerprint = f.Digest()
 	for _, known := range r.Asked {
 		if known.Fingerprint == f.Fingerprint {
 			return false

@@ -89,7 +89,7 @@ func TestSameErrorMeasured(t *testing.T) {
 func TestRecogniseFailures(t *testing.T) {
 	failure := func(test, text string) Failure {
 		f := Failure{Test: test, Error: text}
-		f.Fingerprint = FailureFingerprint(&f)
+		f.Fingerprint = f.Digest()
 		return f
 	}
 	first := failure("TestGreet", `got "hullo", want "hello"`)
@@ -123,15 +123,15 @@ func TestRecogniseFailures(t *testing.T) {
 // its count and its dismissal; one about other code does not.
 func TestRecognise(t *testing.T) {
 	first := Finding{Category: "correctness", File: "a.go", Code: "f.Close()", Message: "The error returned by Close is ignored"}
-	first.Fingerprint = Fingerprint(&first)
+	first.Fingerprint = first.Digest()
 	criterion := Finding{Category: "compliance", Criterion: "AC1", Message: "AC1 is not met"}
-	criterion.Fingerprint = Fingerprint(&criterion)
+	criterion.Fingerprint = criterion.Digest()
 	r := &Run{Findings: []Issue{{Finding: &criterion, Phase: PhaseReview}, {Finding: &first, Phase: PhaseReview}, {Finding: &first, Phase: PhaseTest}}}
 	again := func(edit func(*Finding)) Finding {
 		f := first
 		f.Message = "The returned error of Close is dropped"
 		edit(&f)
-		f.Fingerprint = Fingerprint(&f)
+		f.Fingerprint = f.Digest()
 		return f
 	}
 	for name, c := range map[string]struct {

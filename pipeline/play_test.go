@@ -37,10 +37,10 @@ func TestLoop(t *testing.T) {
 			if err := p.Play(script); err != nil {
 				t.Fatal(err)
 			}
-			progress, _ := json.MarshalIndent(ProgressOf(&p.Run), "", "  ")
+			progress, _ := json.MarshalIndent(p.Run.Progress(), "", "  ")
 			views := map[string]string{
-				"trace": p.Trace.String(), "report": Report(&p.Run, len(p.Run.Iterations)),
-				"scratchpad": Scratchpad(&p.Run), "progress.json": string(progress) + "\n", "explain": Explain(&p.Run),
+				"trace": p.Trace.String(), "report": p.Run.Report(len(p.Run.Iterations)),
+				"scratchpad": p.Run.Scratchpad(), "progress.json": string(progress) + "\n", "explain": p.Run.Explain(),
 			}
 			for i, f := range ar.Files {
 				got, ok := views[f.Name]

@@ -167,10 +167,10 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			}
 			p.Append(Event{Type: rapid.SampledFrom(types).Draw(t, "type"), Data: d})
 			Decide(&p.Run)
-			ProgressOf(&p.Run)
-			Scratchpad(&p.Run)
-			Report(&p.Run, 1)
-			Explain(&p.Run)
+			p.Run.Progress()
+			p.Run.Scratchpad()
+			p.Run.Report(1)
+			p.Run.Explain()
 		}
 		checkReplay(t, p.Events, &p.Run)
 	})

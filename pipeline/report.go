@@ -32,7 +32,7 @@ func (r *Run) Summary() string {
 
 // Report renders the validation report of an iteration (V1), in Markdown. It is
 // empty when the iteration has neither a review nor tests yet.
-func Report(r *Run, iteration int) string {
+func (r *Run) Report(iteration int) string {
 	if iteration < 1 || iteration > len(r.Iterations) {
 		return ""
 	}
@@ -217,7 +217,7 @@ func (r *Run) result(it *Iteration) string {
 
 // Scratchpad renders the whole history of the run, one section per iteration
 // (T4). The next implementer reads it first, and people see it as the history.
-func Scratchpad(r *Run) string {
+func (r *Run) Scratchpad() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", text.Clip(text.OneLine(r.Task.Title), 200))
 	for _, former := range r.Former {
@@ -307,12 +307,12 @@ type Progress struct {
 		Status       string              `json:"status"` // in_progress, IMPLEMENTATION_VERIFIED, escalated, or the run's state when it ended otherwise
 		ReviewInARow int                 `json:"consecutive_review_failures"`
 		TestInARow   int                 `json:"consecutive_test_failures"`
-		Iterations   []ProgressIteration `json:"iterations"`
+		Iterations   []progressIteration `json:"iterations"`
 	} `json:"feedback_loop"`
 }
 
-// ProgressIteration is one iteration in a Progress.
-type ProgressIteration struct {
+// progressIteration is one iteration in a Progress.
+type progressIteration struct {
 	Number         int      `json:"number"`
 	Implementation string   `json:"implementation"`
 	ReviewResult   string   `json:"review_result"` // approved, changes_requested, or "" when there is none
@@ -321,8 +321,8 @@ type ProgressIteration struct {
 	Status         string   `json:"status"`
 }
 
-// ProgressOf returns the progress record of a run.
-func ProgressOf(r *Run) Progress {
+// Progress returns the progress record of a run.
+func (r *Run) Progress() Progress {
 	var p Progress
 	l := &p.Loop
 	l.Enabled, l.Max = true, r.MaxIterations()
@@ -337,10 +337,10 @@ func ProgressOf(r *Run) Progress {
 	default:
 		l.Status = "in_progress"
 	}
-	l.Iterations = []ProgressIteration{}
+	l.Iterations = []progressIteration{}
 	for _, it := range r.Iterations {
 		l.Current = it.Number
-		pi := ProgressIteration{Number: it.Number, Status: it.Result, TestFailures: []string{}}
+		pi := progressIteration{Number: it.Number, Status: it.Result, TestFailures: []string{}}
 		if it.Impl != nil {
 			pi.Implementation = it.Impl.Summary
 		}

@@ -72,7 +72,7 @@ type Run struct {
 	Cleared      map[string]string `json:"cleared,omitempty"`      // what looks like a secret and is none, by the name that its fault gave it: the login of who said so
 	Fix          []string          `json:"fix,omitempty"`          // tests that failed before the work, and that a human wants fixed by it
 	Untested     bool              `json:"untested,omitempty"`     // a human wants it planned although no test runs at the base
-	Last         *Execution        `json:"last,omitempty"`         // of a phase, the last one, until it has a result; nil in older runs
+	Last         *execution        `json:"last,omitempty"`         // of a phase, the last one, until it has a result; nil in older runs
 	Instructions []string          `json:"instructions,omitempty"` // of the repository, by path, that agents were given
 
 	Baseline      *TestReport         `json:"baseline,omitempty"`  // the tests at Base, before anything changed
@@ -117,8 +117,8 @@ type Counters struct {
 	Millis        int64 `json:"ms,omitempty"`              // likewise, of working time
 }
 
-// Execution is one execution of a phase that has no result yet.
-type Execution struct {
+// execution is one execution of a phase that has no result yet.
+type execution struct {
 	Phase PhaseRef `json:"phase"`
 	Head  string   `json:"head"`            // of the run, when it began
 	Fault *Fault   `json:"fault,omitempty"` // how it ended, when it broke down
@@ -265,8 +265,8 @@ func (r *Run) Key(p PhaseRef) string {
 
 // next is the execution that follows on x, nil when there was none. Why the attempt
 // before it failed is for whoever tries again.
-func (x *Execution) next(ref PhaseRef, head string) *Execution {
-	out := &Execution{Phase: ref, Head: head}
+func (x *execution) next(ref PhaseRef, head string) *execution {
+	out := &execution{Phase: ref, Head: head}
 	if x != nil && x.Phase.Phase == ref.Phase && x.Phase.Iteration == ref.Iteration {
 		if out.Why = x.Why; x.Fault != nil && x.Fault.Class == FaultAgent {
 			out.Why = x.Fault.Message
@@ -275,7 +275,7 @@ func (x *Execution) next(ref PhaseRef, head string) *Execution {
 	return out
 }
 
-func (x *Execution) failed(f *Fault) *Execution {
+func (x *execution) failed(f *Fault) *execution {
 	if x == nil {
 		return nil
 	}
@@ -286,7 +286,7 @@ func (x *Execution) failed(f *Fault) *Execution {
 
 // resumable reports whether the phase that is about to begin is the one that was cut
 // off from outside, at the same head: the model answers what it was asked before.
-func (x *Execution) resumable(p PhaseRef, head string) bool {
+func (x *execution) resumable(p PhaseRef, head string) bool {
 	return x != nil && x.Phase.Phase == p.Phase && x.Phase.Iteration == p.Iteration && x.Head == head &&
 		(x.Fault == nil || x.Fault.Class == FaultBudget || x.Fault.Class == FaultProvider || x.Fault.Class == FaultSecret)
 }

@@ -33,16 +33,16 @@ func TestFingerprint(t *testing.T) {
 	for _, c := range cases {
 		f := base
 		c.edit(&f)
-		if got := Fingerprint(&f) == Fingerprint(&base); got != c.same {
+		if got := f.Digest() == base.Digest(); got != c.same {
 			t.Errorf("%s: same identity = %v, want %v", c.name, got, c.same)
 		}
 	}
 	a, b := Finding{Category: "x", File: "a.go"}, Finding{Category: "x", File: "b.go"}
-	if Fingerprint(&a) == Fingerprint(&b) {
+	if a.Digest() == b.Digest() {
 		t.Error("findings about two whole files have one identity")
 	}
 	f, g, h := Failure{Test: "TestA", Error: "got 3, want 5\nat a_test.go:7"}, Failure{Test: "TestA", Error: "got 4, want 5\nat a_test.go:9"}, Failure{Test: "TestB", Error: "got 3, want 5"}
-	if FailureFingerprint(&f) != FailureFingerprint(&g) || FailureFingerprint(&f) == FailureFingerprint(&h) {
+	if f.Digest() != g.Digest() || f.Digest() == h.Digest() {
 		t.Error("failures: numbers must not count, the test's name must")
 	}
 }
@@ -79,8 +79,8 @@ func TestSmallThings(t *testing.T) {
 	r := &Run{ID: 7}
 	eq("Key", r.Key(PhaseRef{Phase: PhaseReview, Iteration: 2, Attempt: 1}), "run/7/iter/2/review")
 	eq("Key", r.Key(PhaseRef{Phase: PhaseReview, Iteration: 2, Attempt: 3}), "run/7/iter/2/review/attempt/3")
-	eq("Report", Report(r, 1), "")
-	eq("Decide of nothing", len(Decide(r)), 0)
+	eq("Report", r.Report(1), "")
+	eq("Decide of nothing", Decide(r) == nil, true)
 	r.Apply(Event{Type: EventRunStopped, Seq: 4})
 	eq("unstarted", r.State, State(""))
 }
@@ -124,13 +124,13 @@ Not reviewed: ` + "`big.json`" + ` (too big)
 
 **Result: in progress (iteration 2 of 5)**
 `
-	if diff := cmp.Diff(want, Report(r, 2)); diff != "" {
+	if diff := cmp.Diff(want, r.Report(2)); diff != "" {
 		t.Errorf("Report(-want +got):\n%s", diff)
 	}
-	if pad := Scratchpad(r); !strings.Contains(pad, "**Implemented** (0123456): first\n- addressed: F1: checked for nil\n") {
+	if pad := r.Scratchpad(); !strings.Contains(pad, "**Implemented** (0123456): first\n- addressed: F1: checked for nil\n") {
 		t.Errorf("Scratchpad = %s", pad)
 	}
-	if Report(r, 1) != "" {
+	if r.Report(1) != "" {
 		t.Error("an iteration without results has a report")
 	}
 }
@@ -186,7 +186,7 @@ func TestExplainHeldBack(t *testing.T) {
 		"\n- style in a.go:3, \"no doc comment\", because 14 of 16 like it were dismissed: style in tests\n",
 		"\n- tests, \"untested\", because ann dismissed it for this code (learning 7)\n",
 	} {
-		if got := Explain(r); !strings.Contains(got, want) {
+		if got := r.Explain(); !strings.Contains(got, want) {
 			t.Errorf("it says %q, want in it %q", got, want)
 		}
 	}

@@ -77,7 +77,7 @@ func (b *books) take(e *Event) {
 	case EventBounce:
 		for m, file := range b.asked {
 			f := Finding{Category: "human", Message: m, File: file}
-			b.findings[m] = &book{state: "open", blocks: true, seen: b.head, file: file, print: Fingerprint(&f)}
+			b.findings[m] = &book{state: "open", blocks: true, seen: b.head, file: file, print: f.Digest()}
 		}
 		clear(b.asked)
 	case EventRunAccepted:

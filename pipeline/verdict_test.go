@@ -68,7 +68,7 @@ func (w *team) changed(path, from, to string) bool {
 // finding is about a name, with the code that the head has there.
 func (w *team) finding(name string, s Severity) Finding {
 	f := Finding{ID: name, Severity: s, Category: "correctness", Message: name, File: file(name), Line: 1, Confidence: 0.9}
-	f.Fingerprint = Fingerprint(&f)
+	f.Fingerprint = f.Digest()
 	f.Code = fmt.Sprintf("%s = %d;", name, w.content[w.p.Run.Head][f.File])
 	return f
 }

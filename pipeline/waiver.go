@@ -330,7 +330,7 @@ func (r *Run) before(t *TestReport) []Failure {
 	for _, f := range t.Before {
 		if slices.Contains(r.Fix, f.Test) {
 			if f.Fingerprint == "" {
-				f.Fingerprint = FailureFingerprint(&f)
+				f.Fingerprint = f.Digest()
 			}
 			t.Failures = append(slices.Clip(t.Failures), f)
 			t.Failed++
@@ -376,6 +376,6 @@ func (r *Run) withdraw(g Guard) {
 		r.move(on)
 	}
 	if it := r.Current(); it != nil {
-		r.Last = &Execution{Phase: PhaseRef{Phase: PhaseImplement, Iteration: it.Number}, Head: r.Head, Fault: &Fault{Class: FaultAgent, Message: g.Detail}}
+		r.Last = &execution{Phase: PhaseRef{Phase: PhaseImplement, Iteration: it.Number}, Head: r.Head, Fault: &Fault{Class: FaultAgent, Message: g.Detail}}
 	}
 }

@@ -69,7 +69,7 @@ func (s Severity) Blocks() bool { r := s.Rank(); return r == 0 || r >= SeverityE
 // Finding is something that a review or a rule has to say about the change.
 type Finding struct {
 	ID          string   `json:"id"`          // within its review, "F1"
-	Fingerprint string   `json:"fingerprint"` // its identity across iterations; see Fingerprint
+	Fingerprint string   `json:"fingerprint"` // its identity across iterations; see Digest
 	Severity    Severity `json:"severity"`
 	Category    string   `json:"category"` // style, security, correctness, performance, compliance, tests
 	Rule        string   `json:"rule,omitempty"`

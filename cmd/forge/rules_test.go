@@ -193,7 +193,7 @@ func TestPipelineIsPure(t *testing.T) {
 
 // TestBudgets holds the sizes: files to 1,000 lines, functions to 120 (tables in
 // tests aside), interfaces to 7 methods, packages to 60 exported types, functions
-// and variables, the core to 85. Constants of an enumeration count as part of their
+// and variables, the core to 80. Constants of an enumeration count as part of their
 // type. The commands and what they print have 4,350 lines at most: what is more than
 // that belongs in a room of its own.
 func TestBudgets(t *testing.T) {
@@ -230,7 +230,7 @@ func TestBudgets(t *testing.T) {
 	for dir, n := range exported {
 		limit := 60
 		if dir == "pipeline" {
-			limit = 85 // the vocabulary that all others share: it has no siblings to be split into
+			limit = 80 // the vocabulary that all others share: it has no siblings to be split into
 		}
 		if n > limit {
 			t.Errorf("package %s exports %d types, functions and variables, over %d", dir, n, limit)

@@ -123,11 +123,11 @@ func showCommand() *cobra.Command {
 				case inner:
 					return showInner(cmd.Context(), out, db, id, asJSON)
 				case progress:
-					return writeJSON(out, pipeline.ProgressOf(run))
+					return writeJSON(out, run.Progress())
 				case scratchpad:
-					_, err = io.WriteString(out, pipeline.Scratchpad(run))
+					_, err = io.WriteString(out, run.Scratchpad())
 				case why:
-					_, err = io.WriteString(out, pipeline.Explain(run))
+					_, err = io.WriteString(out, run.Explain())
 				case report:
 					err = showReports(out, run)
 				case asJSON:
@@ -193,7 +193,7 @@ func showRun(out io.Writer, run *pipeline.Run) error {
 func showReports(out io.Writer, run *pipeline.Run) error {
 	none := true
 	for i := range run.Iterations {
-		if text := pipeline.Report(run, i+1); text != "" {
+		if text := run.Report(i + 1); text != "" {
 			none = false
 			fmt.Fprintln(out, text)
 		}
@@ -343,7 +343,7 @@ func tell(cmd *cobra.Command, id int64, choice command.Line) (run *pipeline.Run,
 		return nil, false, err
 	}
 	if choice.Name == "history" { // shown right here, not on GitHub
-		_, err = io.WriteString(out, pipeline.Scratchpad(before))
+		_, err = io.WriteString(out, before.Scratchpad())
 		return nil, false, err
 	}
 	reply, err := e.Tell(ctx, id, fmt.Sprintf("cli/%d", time.Now().UnixMicro()), choice, server.OSUser(), "cli")

@@ -140,7 +140,7 @@ func (v Renderer) criteria() string {
 // report is the validation report of the newest iteration that has one.
 func (v Renderer) report() string {
 	for i := len(v.Run.Iterations); i > 0; i-- {
-		if text := v.Views.Report(v.Run, i); text != "" {
+		if text := v.Run.Report(i); text != "" {
 			return Folded(fmt.Sprintf("Validation report, iteration %d", i), v.block(text, 25_000))
 		}
 	}

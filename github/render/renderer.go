@@ -19,17 +19,10 @@ import (
 
 // view renders one run. Everything it renders is a function of the run alone.
 type Renderer struct {
-	Run   *pipeline.Run
-	Web   string // https://github.com
-	Host  string // the only host that texts may link to
-	Slug  string // the word of the commands and the check run's name
-	Views Views
-}
-
-// Views are texts that come from the core. A nil one is the core's own.
-type Views struct {
-	Report     func(r *pipeline.Run, iteration int) string // an iteration's validation report; "" for none
-	Scratchpad func(r *pipeline.Run) string                // the whole history
+	Run  *pipeline.Run
+	Web  string // https://github.com
+	Host string // the only host that texts may link to
+	Slug string // the word of the commands and the check run's name
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9/_.:-]+$`)

@@ -304,7 +304,7 @@ func (v Renderer) answers(g *pipeline.Gate) string {
 
 // history is the whole scratchpad, folded.
 func (v Renderer) History(key string) string {
-	return v.body(key, "### Everything that was tried", Folded("History of run "+fmt.Sprint(v.Run.ID), v.block(v.Views.Scratchpad(v.Run), 60_000)))
+	return v.body(key, "### Everything that was tried", Folded("History of run "+fmt.Sprint(v.Run.ID), v.block(v.Run.Scratchpad(), 60_000)))
 }
 
 // CheckState is what a check run shows.
@@ -373,7 +373,7 @@ func (v Renderer) guardOrEnd() string {
 
 func (v Renderer) lastReport() string {
 	for i := len(v.Run.Iterations); i > 0; i-- {
-		if text := v.Views.Report(v.Run, i); text != "" {
+		if text := v.Run.Report(i); text != "" {
 			return text
 		}
 	}

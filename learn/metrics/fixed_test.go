@@ -118,7 +118,7 @@ func firstRun() []pipeline.Event {
 	plan, impl, rev, test := pipeline.PhasePlan, pipeline.PhaseImplement, pipeline.PhaseReview, pipeline.PhaseTest
 	find := func(category string) pipeline.Finding {
 		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: category, Message: "the " + category + " of it is bad", File: category + ".go"}
-		f.Fingerprint = pipeline.Fingerprint(&f)
+		f.Fingerprint = f.Digest()
 		return f
 	}
 	style, security := find("style"), find("security")

@@ -140,7 +140,7 @@ func (g *teller) iteration(n int) bool {
 			continue
 		}
 		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: []string{"style", "security", "nonsense"}[i%3], Rule: fmt.Sprint("rule", i), Message: fmt.Sprint("words of their own ", i), File: fmt.Sprint("file", i, ".go"), Line: 1, Code: fmt.Sprint("code", i)}
-		f.Fingerprint = pipeline.Fingerprint(&f)
+		f.Fingerprint = f.Digest()
 		review.Findings = append(review.Findings, f)
 		issues = append(issues, f.Fingerprint)
 	}

@@ -153,7 +153,7 @@ func (g *generator) pull(at time.Time) {
 	}
 	for i := range p.found {
 		f := &p.found[i]
-		f.ID, f.Fingerprint = fmt.Sprintf("F%d", i+1), pipeline.Fingerprint(&f.Finding)
+		f.ID, f.Fingerprint = fmt.Sprintf("F%d", i+1), f.Finding.Digest()
 	}
 	g.s.pulls = append(g.s.pulls, p)
 }

@@ -63,16 +63,15 @@ const (
 
 // Options configure an Agent. Open and Models[""] are required.
 type Options struct {
-	Open       func(name string) (Model, error) // opens a model by its name; called once for each name
-	Models     map[string]string                // role → provider/model; "" for all others; a run's own configuration goes first, but cannot name a tape
-	Tape       Tape                             // nil: nothing is kept
-	Prices     Prices                           // over the built-in ones; see LoadPrices
-	Limits     map[string]Limits                // of models, by provider/model
-	Shares     map[string]float64               // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
-	Purse      Budget                           // the money of all runs together; nil: no cap on it
-	Scratchpad func(*pipeline.Run) string       // what earlier iterations left behind (T4); nil: none
-	Log        *slog.Logger                     // nil: none
-	Clock      func() time.Time                 // nil: time.Now
+	Open   func(name string) (Model, error) // opens a model by its name; called once for each name
+	Models map[string]string                // role → provider/model; "" for all others; a run's own configuration goes first, but cannot name a tape
+	Tape   Tape                             // nil: nothing is kept
+	Prices Prices                           // over the built-in ones; see LoadPrices
+	Limits map[string]Limits                // of models, by provider/model
+	Shares map[string]float64               // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
+	Purse  Budget                           // the money of all runs together; nil: no cap on it
+	Log    *slog.Logger                     // nil: none
+	Clock  func() time.Time                 // nil: time.Now
 }
 
 // Budget holds the money of all runs together.

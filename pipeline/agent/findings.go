@@ -134,7 +134,7 @@ func identify(list []pipeline.Finding) []pipeline.Finding {
 	}
 	at := map[place]int{}
 	for _, f := range list {
-		words := pipeline.Fingerprint(&f)
+		words := f.Digest()
 		f.Fingerprint = firstOf(f.Fingerprint, words)
 		here := place{words, f.File, f.Line, f.EndLine}
 		if i, twice := at[here]; twice {

@@ -132,9 +132,5 @@ func (w *prompt) scratchpad() *prompt {
 	if len(run.Iterations) == 0 {
 		return w
 	}
-	pad := pipeline.Scratchpad
-	if w.p.agent.opts.Scratchpad != nil {
-		pad = w.p.agent.opts.Scratchpad
-	}
-	return w.data("Scratchpad: what earlier iterations did; read this first", middleCut(pad(run), 12<<10, 24<<10))
+	return w.data("Scratchpad: what earlier iterations did; read this first", middleCut(run.Scratchpad(), 12<<10, 24<<10))
 }

@@ -152,7 +152,7 @@ func TestOld(t *testing.T) { t.Fatal("never worked on day", 8) }
 		t.Errorf("failures (-want +got):\n%s", d)
 	}
 	for _, f := range got.Failures {
-		if f.Fingerprint != pipeline.FailureFingerprint(&f) {
+		if f.Fingerprint != f.Digest() {
 			t.Errorf("%s: fingerprint %q", f.Test, f.Fingerprint)
 		}
 	}

@@ -86,7 +86,7 @@ func (t *testcase) failure() pipeline.Failure {
 		t.err = "the test failed without a message"
 	}
 	f := pipeline.Failure{Test: t.name, File: t.file, Line: t.line, Error: t.err, Cause: t.cause, Whole: t.whole}
-	f.Fingerprint = pipeline.FailureFingerprint(&f)
+	f.Fingerprint = f.Digest()
 	return f
 }
 

@@ -383,7 +383,7 @@ func complete(found []pipeline.Finding) []pipeline.Finding {
 		f := &found[i]
 		f.ID = fmt.Sprintf("T%d", i+1)
 		f.Severity, f.Category, f.Confidence, f.Fixable = pipeline.SeverityError, "tests", 1, true
-		f.Fingerprint = pipeline.Fingerprint(f)
+		f.Fingerprint = f.Digest()
 	}
 	return found
 }

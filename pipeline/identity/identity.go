@@ -123,7 +123,7 @@ func compare(a, b *pipeline.Finding) int {
 // [pipeline.Fingerprint], or, where the same words about the same code stand
 // elsewhere too, one with the file and a number.
 func fresh(f *pipeline.Finding, taken map[string]bool) string {
-	base := pipeline.Fingerprint(f)
+	base := f.Digest()
 	for n, fp := 1, base; ; n++ {
 		if !taken[fp] {
 			return fp

@@ -11,7 +11,7 @@ import (
 
 func finding(file string, line int, code, message string) pipeline.Finding {
 	f := pipeline.Finding{Severity: pipeline.SeverityError, Category: "correctness", File: file, Line: line, Code: code, Message: message}
-	f.Fingerprint = pipeline.Fingerprint(&f)
+	f.Fingerprint = f.Digest()
 	return f
 }
 
@@ -151,7 +151,7 @@ func TestReworded(t *testing.T) {
 		f := first
 		f.Message = "The returned error of Close is ignored"
 		edit(&f)
-		f.Fingerprint = pipeline.Fingerprint(&f)
+		f.Fingerprint = f.Digest()
 		return f
 	}
 	for name, c := range map[string]struct {

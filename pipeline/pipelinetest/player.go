@@ -70,11 +70,10 @@ func (p *Player) printf(format string, args ...any) { fmt.Fprintf(&p.Trace, form
 // the script. It reports false when the run waits.
 func (p *Player) Step() (*pipeline.PhaseRef, bool) {
 	for range 1000 {
-		acts := pipeline.Decide(&p.Run)
-		if len(acts) == 0 {
+		a := pipeline.Decide(&p.Run)
+		if a == nil {
 			return nil, false
 		}
-		a := acts[0]
 		switch a.Kind {
 		case pipeline.ActionRecord:
 			for _, e := range a.Events {
@@ -404,7 +403,7 @@ func Review(head, s string) *pipeline.Review {
 			category = "correctness"
 		}
 		f := pipeline.Finding{ID: fmt.Sprintf("F%d", i+1), Severity: pipeline.Severity(sev), Category: category, Message: name, File: "a.go", Line: i + 1, Code: name, Confidence: 0.9}
-		f.Fingerprint = pipeline.Fingerprint(&f)
+		f.Fingerprint = f.Digest()
 		v.Findings = append(v.Findings, f)
 	}
 	return v
@@ -425,7 +424,7 @@ func Tests(head, s string) *pipeline.TestReport {
 				f.Error, f.Was, _ = strings.Cut(message, " was ")
 				f.Key = pipeline.ErrorKey(f.Error)
 			}
-			f.Fingerprint = pipeline.FailureFingerprint(&f)
+			f.Fingerprint = f.Digest()
 			t.Before, t.Total = append(t.Before, f), t.Total+1
 		}
 	}
@@ -439,7 +438,7 @@ func tests(head, s string) *pipeline.TestReport {
 	}
 	if name, ok := strings.CutPrefix(s, "tampered "); ok {
 		f := pipeline.Finding{ID: "T1", Severity: pipeline.SeverityError, Category: "tests", Rule: "tests.removed", Message: name + " is gone"}
-		f.Fingerprint = pipeline.Fingerprint(&f)
+		f.Fingerprint = f.Digest()
 		t.Tampered = []pipeline.Finding{f}
 		return t
 	}
@@ -460,7 +459,7 @@ func tests(head, s string) *pipeline.TestReport {
 		if f.Confidence > 0 {
 			f.Cause, f.Analysis, f.Fix = "logic", "off by one", &pipeline.Fix{Description: "add one"}
 		}
-		f.Fingerprint = pipeline.FailureFingerprint(&f)
+		f.Fingerprint = f.Digest()
 		t.Failures = append(t.Failures, f)
 		t.Passed--
 		t.Failed++

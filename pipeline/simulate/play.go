@@ -162,11 +162,11 @@ func (p *player) apply(events ...pipeline.Event) {
 
 // step carries out the one action that Decide asks for.
 func (p *player) step() {
-	actions := pipeline.Decide(&p.run)
-	if len(actions) == 0 {
+	a := pipeline.Decide(&p.run)
+	if a == nil {
 		panic("simulate: nothing to do for " + p.run.Summary())
 	}
-	switch a := actions[0]; a.Kind {
+	switch a.Kind {
 	case pipeline.ActionRecord:
 		if it := p.run.Current(); it != nil && a.Events[0].Type == pipeline.EventBounce {
 			p.note(it.Number)

@@ -55,7 +55,7 @@ func TestKnownFailures(t *testing.T) {
 			}
 		}
 		is("before", map[string]string{})
-		gate := pipeline.Decide(run)[0].Events[1].Data.Gate
+		gate := pipeline.Decide(run).Events[1].Data.Gate
 		answer := &pipeline.Answer{Gate: gate.ID, Choice: "approve", By: pipeline.Actor{Login: "ann"}}
 		add(t, d, run, ev("asked", pipeline.EventGateRequested, 4, pipeline.Data{Gate: gate}), ev("answered", pipeline.EventGateAnswered, 5, pipeline.Data{Answer: answer}))
 		is("called known", map[string]string{"TestOld": `ann of "k1" for #3 at h1`, "Test\uFFFDOdd": `ann of "" for #3 at h1`})

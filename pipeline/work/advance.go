@@ -200,16 +200,16 @@ func (e *Engine[W, T]) takeSteps(ctx context.Context, f *leased, yield bool) (ve
 		if e.draining() {
 			return verdict{}, errDrain
 		}
-		actions := e.decide(f.run)
-		if len(actions) == 0 {
+		act := e.decide(f.run)
+		if act == nil {
 			v, over, err := e.idle(ctx, f)
 			if over && err == nil {
 				continue
 			}
 			return v, err
 		}
-		act, seq := actions[0], f.run.Seq
-		wait, err := e.carryOut(ctx, f, act)
+		seq := f.run.Seq
+		wait, err := e.carryOut(ctx, f, *act)
 		switch {
 		case isConflict(err):
 			if err := e.catchUp(ctx, f); err != nil {
@@ -223,7 +223,7 @@ func (e *Engine[W, T]) takeSteps(ctx context.Context, f *leased, yield bool) (ve
 		case f.run.Seq == seq:
 			return verdict{}, fmt.Errorf("carry out %s: it changed nothing in the run at event %d, and would be decided again for ever", act.Key, seq)
 		}
-		if yield && bounced(act) {
+		if yield && bounced(*act) {
 			return verdict{due: true}, nil
 		}
 	}

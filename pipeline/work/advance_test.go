@@ -399,7 +399,7 @@ func TestEndlessDecision(t *testing.T) {
 		"unknown kind":    {Key: "x", Kind: "dance"},
 		"without a phase": {Key: "x", Kind: pipeline.ActionWork},
 	} {
-		e.decide = func(*pipeline.Run) []pipeline.Action { return []pipeline.Action{act} }
+		e.decide = func(*pipeline.Run) *pipeline.Action { return &act }
 		if err := e.Drive(t.Context(), id); err == nil {
 			t.Errorf("%s: no error", name)
 		}

@@ -196,7 +196,7 @@ func newTrace() string {
 type Engine[W, T any] struct {
 	Options
 	store  Store[T]
-	decide func(*pipeline.Run) []pipeline.Action
+	decide func(*pipeline.Run) *pipeline.Action
 	retry  func(try int) time.Duration // of a job that broke down
 
 	work   riverdriver.Driver[W]

@@ -307,12 +307,12 @@ func TestReworkFirst(t *testing.T) {
 	w := watchEvents(&opts)
 	e := newEngine(t, k, opts)
 	inner := e.decide
-	e.decide = func(r *pipeline.Run) []pipeline.Action {
-		acts := inner(r)
-		if len(acts) > 0 && bounced(acts[0]) {
+	e.decide = func(r *pipeline.Run) *pipeline.Action {
+		act := inner(r)
+		if act != nil && bounced(*act) {
 			yields.Add(1)
 		}
-		return acts
+		return act
 	}
 	start(t, e)
 	deliver(t, k, "g1", "start 1")
@@ -367,7 +367,7 @@ func TestDeadJob(t *testing.T) {
 		var sick atomic.Bool
 		sick.Store(true)
 		var looks atomic.Int32
-		broken := func(r *pipeline.Run) []pipeline.Action {
+		broken := func(r *pipeline.Run) *pipeline.Action {
 			if sick.Load() && r.Task.Issue == 13 {
 				looks.Add(1)
 				panic("a poisonous run")

@@ -244,13 +244,13 @@ func tokens(n int64) string {
 // texts are a run's documents: its plan, the report of each iteration, the newest
 // first, what was tried, and why it stands where it stands.
 func texts(run *pipeline.Run) (out []folded) {
-	out = append(out, folded{"why", "Why it stands where it stands: every guard with its numbers", pipeline.Explain(run)})
+	out = append(out, folded{"why", "Why it stands where it stands: every guard with its numbers", run.Explain()})
 	for i := len(run.Iterations); i > 0; i-- {
-		if text := pipeline.Report(run, i); text != "" {
+		if text := run.Report(i); text != "" {
 			out = append(out, folded{fmt.Sprintf("report-%d", i), fmt.Sprintf("Validation report, iteration %d", i), text})
 		}
 	}
-	return append(out, folded{"scratchpad", "Scratchpad: everything that was tried", pipeline.Scratchpad(run)})
+	return append(out, folded{"scratchpad", "Scratchpad: everything that was tried", run.Scratchpad()})
 }
 
 // recallRow is a learning that a phase was given, or not given on purpose.

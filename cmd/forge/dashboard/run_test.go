@@ -255,7 +255,7 @@ func TestHostileRun(t *testing.T) {
 	report := &pipeline.TestReport{Head: p.Run.Head, Total: 1000, Failed: 1000}
 	for i := range 1000 {
 		f := pipeline.Failure{Test: fmt.Sprintf("Test%d%s", i, nasty), File: "a b/" + nasty + ".go", Line: 1, Error: nasty}
-		f.Fingerprint = pipeline.FailureFingerprint(&f)
+		f.Fingerprint = f.Digest()
 		report.Failures = append(report.Failures, f)
 	}
 	events = append(events, pipeline.Event{ID: "many", Type: pipeline.EventPhaseCompleted, Source: "agent:" + nasty, Time: p.Now, Data: pipeline.Data{Phase: &ref, Tests: report}})

@@ -97,7 +97,7 @@ func TestTamperedIsKnownAgain(t *testing.T) {
 	told := func(n int, also string) pipeline.Finding {
 		f := pipeline.Finding{ID: "T1", Severity: pipeline.SeverityError, Category: "tests", Rule: "tests.weakened", File: "a_test.go", Line: n, Code: "four",
 			Message: "a_test.go asserts less than at the base: TestSum" + also}
-		f.Fingerprint = pipeline.Fingerprint(&f)
+		f.Fingerprint = f.Digest()
 		return f
 	}
 	before, again := told(4, ""), told(5, " and 1 more")
