@@ -97,7 +97,7 @@ func (p *publisher) fresh(it *pipeline.Iteration) []pipeline.Finding {
 func (p *publisher) dismissed(fp string) bool {
 	for i := range p.run.Findings {
 		if is := &p.run.Findings[i]; is.Fingerprint() == fp {
-			return is.State == "dismissed"
+			return is.State == pipeline.IssueDismissed
 		}
 	}
 	return false

@@ -118,9 +118,9 @@ func (p *publisher) wanted() []string {
 		switch {
 		case h == "" || h == findingSaid || h == findingLeft:
 		case h == findingPosted,
-			is.State == "fixed" && h != findingFixed+is.FixedIn,
-			is.State == "withdrawn" && h != findingWithdrawn,
-			is.State == "open" && (settled(h) || len(p.argument(is)) > 0):
+			is.State == pipeline.IssueFixed && h != findingFixed+is.FixedIn,
+			is.State == pipeline.IssueWithdrawn && h != findingWithdrawn,
+			is.State == pipeline.IssueOpen && (settled(h) || len(p.argument(is)) > 0):
 			out = append(out, is.Fingerprint())
 		}
 	}
@@ -167,28 +167,28 @@ func (p *publisher) turn(fp string, t *thread) (turn, bool) {
 	a := p.artefact(key)
 	tn := turn{key: key, node: t.ID}
 	switch {
-	case is.State == "fixed":
+	case is.State == pipeline.IssueFixed:
 		tn.state = findingFixed + is.FixedIn
 		human := t.unanswered()
 		tn.resolve = !human && !t.IsResolved && t.ViewerCanResolve
 		if !t.has(render.Marker(p.run.Trace, "fixed/"+fp+"/"+render.ShortSHA(is.FixedIn))) && !t.IsResolved {
 			tn.body = p.v.FixedNote(is, human)
 		}
-	case is.State == "withdrawn":
+	case is.State == pipeline.IssueWithdrawn:
 		tn.state = findingWithdrawn
 		human := t.unanswered()
 		tn.resolve = !human && !t.IsResolved && t.ViewerCanResolve
 		if !t.has(render.Marker(p.run.Trace, "withdrawn/"+fp+"/"+render.ShortSHA(is.Seen))) && !t.IsResolved {
 			tn.body = p.v.WithdrawnNote(is, human)
 		}
-	case is.State == "open" && settled(a.Hash):
+	case is.State == pipeline.IssueOpen && settled(a.Hash):
 		tn.state = findingOpen
 		sha := p.run.Head
 		tn.reopen = t.IsResolved
 		if !t.has(render.Marker(p.run.Trace, "back/"+fp+"/"+render.ShortSHA(sha))) {
 			tn.body = p.v.BackNote(fp, sha)
 		}
-	case is.State == "open" && len(p.argument(is)) > 0:
+	case is.State == pipeline.IssueOpen && len(p.argument(is)) > 0:
 		tn.state = findingOpen
 		for _, note := range p.argument(is) {
 			p.made(note[0], pipeline.Artefact{Hash: render.Hash(note[1])})

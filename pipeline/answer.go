@@ -97,7 +97,7 @@ func (r *Run) dismissByName(cmd command.Line, a *Answer) ([]Event, string) {
 	var open []string
 	for i := range r.Findings {
 		is := &r.Findings[i]
-		if is.State != "open" || r.State.Ended() {
+		if is.State != IssueOpen || r.State.Ended() {
 			continue
 		}
 		handle := fmt.Sprintf("F%d", i+1)

@@ -2,9 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"strings"
-
-	"forge/pipeline/text"
 )
 
 // ActionKind says who carries an action out.
@@ -60,62 +57,6 @@ func (r *Run) publishRefused() bool {
 	return r.Fault != nil && (r.Fault.Class == FaultGitHub || r.Fault.Class == FaultSecret) && r.Fault.Final && (r.State.Ended() || r.Counters.PublishFaults > 1)
 }
 
-// next finds the next step of a run that is running and in no phase.
-func (r *Run) next() *Action {
-	it := r.Current()
-	settled := r.dismissedAll(it)
-	switch {
-	case r.Plan == nil && r.Baseline != nil && r.Baseline.None != "" && !r.Untested: // before planning is paid for
-		return r.stopAt(Guard{Name: GuardNoTests, Phase: PhasePlan, Detail: "Nothing can be verified without tests: " + r.Baseline.None})
-	case r.Plan == nil:
-		return r.begin(PhaseRef{Phase: PhasePlan})
-	case r.Plan.Question != "" && !r.Approved:
-		return r.stopAt(Guard{Name: GuardPlan, Phase: PhasePlan, Detail: r.Plan.Question})
-	case r.Plan.Question != "", r.Edited: // answered, with the answer in the notes, or something else is wanted: plan again
-		ref := PhaseRef{Phase: PhasePlan}
-		if it != nil {
-			ref.Iteration, ref.Mode = r.PlanIteration, ModeReplan
-			if r.Edited {
-				ref.Iteration = it.Number
-			}
-		}
-		return r.begin(ref)
-	case it == nil:
-		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: 1, Mode: ModeFresh})
-	case it.Result == "failed": // bounced; normally entered together with the bounce
-		return r.begin(r.rework())
-	case it.Impl == nil && !settled && (it.Review == nil || !it.Review.Ruled || it.Review.Head != r.Head):
-		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
-	case it.Impl != nil && it.Impl.Unable != "" && !(settled && it.Impl.Head == it.Impl.Parent):
-		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: "The implementer needs a clarification: " + it.Impl.Unable})
-	case r.nothingDone(it) && !settled && r.Counters.EmptyRounds >= staleLimit:
-		return r.stopAt(Guard{Name: GuardNoProgress, Phase: PhaseImplement, Value: int64(r.Counters.EmptyRounds), Limit: staleLimit,
-			Detail: fmt.Sprintf("The implementer changed nothing, %s.", map[bool]string{true: "twice", false: "again and again"}[r.Counters.EmptyRounds == staleLimit])})
-	case r.nothingDone(it) && !settled:
-		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
-	case it.Update != nil && len(it.Update.Conflicts) > 0:
-		return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseUpdate, Value: int64(len(it.Update.Conflicts)), Limit: 0,
-			Detail: fmt.Sprintf("%s has moved on and does not merge by itself; conflicts in %s", r.Repo.DefaultBranch, text.Clip(text.OneLine(strings.Join(it.Update.Conflicts, ", ")), 200))})
-	case it.Review == nil:
-		return r.begin(PhaseRef{Phase: PhaseReview, Iteration: it.Number})
-	case it.Tests == nil:
-		return r.afterReview(it)
-	}
-	return r.afterTests(it)
-}
-
-// nothingDone reports that the implementer left the head as it was, with nothing that
-// the reviewer has to rule on.
-func (r *Run) nothingDone(it *Iteration) bool {
-	return it.Impl != nil && it.Review == nil && !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head
-}
-
-// dismissedAll reports that a human has dismissed what an iteration was to mend, so that
-// nothing of it is left: the head is reviewed as it is.
-func (r *Run) dismissedAll(it *Iteration) bool {
-	return it != nil && it.Mode == ModeFixFindings && len(r.dismissals()) > 0 && len(r.unresolved()) == 0
-}
-
 // begin enters a phase. The run's Seq makes the event's ID unique and keeps it
 // the same as long as nothing else has happened. In manual mode a human lets each
 // step begin (R7); the first plan has the label's word.
@@ -141,65 +82,6 @@ func (r *Run) record(events ...Event) *Action {
 		events[i].Source = "forge"
 	}
 	return &Action{Key: key, Kind: ActionRecord, Events: events}
-}
-
-// afterReview judges a review (B3, T3), together with what humans asked for.
-func (r *Run) afterReview(it *Iteration) *Action {
-	if why := it.Review.NeedsHuman; why != "" && !r.looked(it) {
-		return r.stopAt(Guard{Name: GuardHuman, Phase: PhaseReview, Detail: "The reviewer asks for a human: " + why})
-	}
-	if g := r.disagreement(it); g != nil {
-		return r.stopAt(*g)
-	}
-	if open := r.unresolved(); len(open) > 0 {
-		return r.bounce(it, PhaseReview, open, nil)
-	}
-	if g := r.unread(it); g != nil {
-		return r.stopAt(*g)
-	}
-	test, ref := PhaseRef{Phase: PhaseTest, Iteration: it.Number}, PhaseRef{Phase: PhaseReview, Iteration: it.Number}
-	if r.Attempts[attemptKey(it.Number, PhaseTest)] > 0 || r.ApprovedStep == r.Key(test) {
-		return r.begin(test) // approved before
-	}
-	return r.begin(test, Event{Type: EventPhaseApproved, Data: Data{Phase: &ref}})
-}
-
-// afterTests judges a test report. Verified means: something ran, nothing failed,
-// and the review passed on this very head.
-func (r *Run) afterTests(it *Iteration) *Action {
-	t := it.Tests
-	switch {
-	case len(t.Failures) > 0 || len(t.Tampered) > 0:
-		return r.bounce(it, PhaseTest, t.Tampered, t.Failures)
-	case t.Unclean != "" && t.None == "":
-		return r.stopAt(Guard{Name: GuardUnclean, Phase: PhaseTest, Detail: "no test failed, but the tests did not end well: " + text.Clip(text.OneLine(t.Unclean), 200)})
-	case r.known(it) != nil:
-		return r.stopAt(*r.known(it))
-	case !t.OK():
-		why := t.None
-		if why == "" {
-			why = "the tests ran, but none passed"
-		}
-		return r.stopAt(Guard{Name: GuardNoTests, Phase: PhaseTest, Detail: "Nothing can be verified without tests: " + why})
-	case len(r.unresolved()) > 0: // asked for, or taken back, since the review
-		return r.bounce(it, PhaseReview, r.unresolved(), nil)
-	case r.unread(it) != nil:
-		return r.stopAt(*r.unread(it))
-	case r.behind() && r.Config.OnBaseMoved == "ask" && !it.Forced:
-		return r.stopAt(Guard{Name: GuardBase, Phase: PhaseUpdate, Value: int64(r.Counters.Updates), Limit: updateLimit,
-			Detail: fmt.Sprintf("Review and tests passed, but %s has moved on to %s since.", r.Repo.DefaultBranch, short(r.BaseHead))})
-	case r.behind() && !it.Forced:
-		return r.begin(PhaseRef{Phase: PhaseUpdate, Iteration: it.Number})
-	}
-	ref := PhaseRef{Phase: PhaseTest, Iteration: it.Number}
-	return r.record(
-		Event{Type: EventPhasePassed, Data: Data{Phase: &ref}},
-		Event{Type: EventRunVerified, Data: Data{Head: r.Head}})
-}
-
-// behind reports that the base branch has moved on and is to be taken in.
-func (r *Run) behind() bool {
-	return r.BaseHead != "" && r.BaseHead != r.Base && r.Config.OnBaseMoved != "ignore" && r.Counters.Updates < updateLimit
 }
 
 // bounce sends the work back to the phase that must act, or stops at the guard

@@ -8,7 +8,9 @@
 // indifferent to crashes, restarts and new versions of the program: what was
 // decided is itself an event, so it is never decided twice.
 //
-// The state machine of a run:
+// What a run does in which order is its procedure, a table with a row for each
+// [Kind] of run. [Loop] is where it stands between implement, review and test. The
+// state machine of a run:
 //
 //	            run.started
 //	                │

@@ -124,6 +124,7 @@ type Data struct {
 // Start is everything a run needs to know at its beginning. The configuration is
 // a snapshot: a later change of the repository's settings does not touch the run (R4).
 type Start struct {
+	Kind   Kind          `json:"kind,omitempty"`
 	Repo   Repo          `json:"repo"`
 	Task   Task          `json:"task"`
 	By     Actor         `json:"by"`

@@ -86,7 +86,7 @@ func unit(u string) string {
 func most(list []Issue) int {
 	n := 0
 	for _, is := range list {
-		if is.State == "open" {
+		if is.State == IssueOpen {
 			n = max(n, is.Times)
 		}
 	}

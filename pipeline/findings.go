@@ -44,7 +44,7 @@ func (r *Run) reviewed(it *Iteration) {
 func (r *Run) rule(v *Review, seen map[string]bool, iteration int) {
 	for i := range r.Findings {
 		is := &r.Findings[i]
-		if is.Phase != PhaseReview || is.State != "open" {
+		if is.Phase != PhaseReview || is.State != IssueOpen {
 			continue
 		}
 		ruling, again := v.ruling(is.Fingerprint()), seen[is.Fingerprint()]
@@ -52,9 +52,9 @@ func (r *Run) rule(v *Review, seen map[string]bool, iteration int) {
 			is.Ruling = ruling.Why
 		}
 		if !again && ruling.gone(is.Seen, v.Head) {
-			is.State, is.Disputed = "withdrawn", ""
+			is.State, is.Disputed = IssueWithdrawn, ""
 			if ruling.Verdict == VerdictFixed {
-				is.State, is.FixedIn = "fixed", v.Head
+				is.State, is.FixedIn = IssueFixed, v.Head
 			}
 			continue
 		}
@@ -95,7 +95,7 @@ func (r *Run) KeepSeverity(v *Review) {
 		if k < 0 || f.Severity.Blocks() || !v.Ruled {
 			continue
 		}
-		if is := &r.Findings[k]; is.State == "open" && is.Finding.Severity.Blocks() && !v.ruling(f.Fingerprint).gone(is.Seen, v.Head) {
+		if is := &r.Findings[k]; is.State == IssueOpen && is.Finding.Severity.Blocks() && !v.ruling(f.Fingerprint).gone(is.Seen, v.Head) {
 			f.Severity = is.Finding.Severity
 		}
 	}
@@ -107,17 +107,17 @@ func (r *Run) forget(v *Review, seen map[string]bool) {
 	for i := range r.Findings {
 		is := &r.Findings[i]
 		covered := is.Finding.File == "" || slices.Contains(v.Reviewed, is.Finding.File)
-		if is.Phase == PhaseReview && is.State == "open" && !seen[is.Fingerprint()] && covered {
-			is.State, is.FixedIn = "fixed", v.Head
+		if is.Phase == PhaseReview && is.State == IssueOpen && !seen[is.Fingerprint()] && covered {
+			is.State, is.FixedIn = IssueFixed, v.Head
 		}
 	}
 }
 
 // left returns the findings of reviews that are open.
-func (r *Run) left() []Finding {
+func (l *Loop) left() []Finding {
 	var out []Finding
-	for i := range r.Findings {
-		if is := &r.Findings[i]; is.Phase == PhaseReview && is.State == "open" {
+	for i := range l.Findings {
+		if is := &l.Findings[i]; is.Phase == PhaseReview && is.State == IssueOpen {
 			out = append(out, *is.Finding)
 		}
 	}
@@ -127,9 +127,9 @@ func (r *Run) left() []Finding {
 // unresolved returns the findings of reviews that block: those that are open,
 // whether the last review repeated them or not (lessons 23), and what humans asked
 // for and nobody has been given to do yet.
-func (r *Run) unresolved() []Finding {
-	out := slices.DeleteFunc(r.left(), func(f Finding) bool { return !f.Severity.Blocks() })
-	for _, f := range r.Asked {
+func (l *Loop) unresolved() []Finding {
+	out := slices.DeleteFunc(l.left(), func(f Finding) bool { return !f.Severity.Blocks() })
+	for _, f := range l.Asked {
 		if !slices.ContainsFunc(out, func(known Finding) bool { return known.Fingerprint == f.Fingerprint }) {
 			out = append(out, f)
 		}
@@ -138,9 +138,9 @@ func (r *Run) unresolved() []Finding {
 }
 
 // isOpen reports whether a finding of reviews is open.
-func (r *Run) isOpen(fingerprint string) bool {
-	return slices.ContainsFunc(r.Findings, func(is Issue) bool {
-		return is.Phase == PhaseReview && is.State == "open" && is.Fingerprint() == fingerprint
+func (l *Loop) isOpen(fingerprint string) bool {
+	return slices.ContainsFunc(l.Findings, func(is Issue) bool {
+		return is.Phase == PhaseReview && is.State == IssueOpen && is.Fingerprint() == fingerprint
 	})
 }
 
@@ -163,16 +163,16 @@ func (r *Run) Blocking(v *Review) []Finding {
 			continue
 		}
 		ruling := v.ruling(is.Fingerprint())
-		if last && is.State == "open" || !last && is.State != "dismissed" && ruling != nil && !ruling.gone("", v.Head) {
+		if last && is.State == IssueOpen || !last && is.State != IssueDismissed && ruling != nil && !ruling.gone("", v.Head) {
 			out = append(out, *is.Finding)
 		}
 	}
 	return out
 }
 
-func (r *Run) dismissed(fingerprint string) bool {
-	for i := range r.Findings {
-		if r.Findings[i].Fingerprint() == fingerprint && r.Findings[i].State == "dismissed" {
+func (l *Loop) dismissed(fingerprint string) bool {
+	for i := range l.Findings {
+		if l.Findings[i].Fingerprint() == fingerprint && l.Findings[i].State == IssueDismissed {
 			return true
 		}
 	}
@@ -190,24 +190,24 @@ func (r *Run) dismiss(s *Signal, by *Actor) {
 		is := &r.Findings[i]
 		switch {
 		case is.Fingerprint() != s.Finding:
-		case !s.Off && is.State == "open":
-			is.State = "dismissed"
+		case !s.Off && is.State == IssueOpen:
+			is.State = IssueDismissed
 			if by != nil {
 				is.By = *by
 				r.letStay()
 			}
-		case s.Off && is.State == "dismissed":
-			is.State, is.By = "open", Actor{}
+		case s.Off && is.State == IssueDismissed:
+			is.State, is.By = IssueOpen, Actor{}
 		}
 	}
 }
 
 // wanted opens a finding again that a human has let go, because one asks for it now.
-func (r *Run) wanted(fingerprint string) {
-	for i := range r.Findings {
-		is := &r.Findings[i]
-		if is.Phase == PhaseReview && is.Fingerprint() == fingerprint && (is.State == "accepted" || is.State == "dismissed" && is.By.Login != "") {
-			is.State, is.By = "open", Actor{}
+func (l *Loop) wanted(fingerprint string) {
+	for i := range l.Findings {
+		is := &l.Findings[i]
+		if is.Phase == PhaseReview && is.Fingerprint() == fingerprint && (is.State == IssueAccepted || is.State == IssueDismissed && is.By.Login != "") {
+			is.State, is.By = IssueOpen, Actor{}
 		}
 	}
 }
@@ -218,28 +218,28 @@ const disputeLimit = 2
 
 // dispute notes that the implementer holds a finding for mistaken. Only findings of
 // reviews can be ruled on.
-func (r *Run) dispute(d Dispute) {
-	for i := range r.Findings {
-		is := &r.Findings[i]
-		if is.Phase == PhaseReview && is.State == "open" && is.Fingerprint() == d.Finding && strings.TrimSpace(d.Why) != "" {
+func (l *Loop) dispute(d Dispute) {
+	for i := range l.Findings {
+		is := &l.Findings[i]
+		if is.Phase == PhaseReview && is.State == IssueOpen && is.Fingerprint() == d.Finding && strings.TrimSpace(d.Why) != "" {
 			is.Disputed = d.Why
 		}
 	}
 }
 
 // allDisputed reports whether there is nothing to do but to rule on disputes.
-func (r *Run) allDisputed() bool {
+func (l *Loop) allDisputed() bool {
 	some := false
-	for i := range r.Findings {
-		is := &r.Findings[i]
-		if is.Phase != PhaseReview || is.State != "open" || !is.Finding.Severity.Blocks() {
+	for i := range l.Findings {
+		is := &l.Findings[i]
+		if is.Phase != PhaseReview || is.State != IssueOpen || !is.Finding.Severity.Blocks() {
 			continue
 		}
 		if some = true; is.Disputed == "" {
 			return false
 		}
 	}
-	return some && len(r.Asked) == 0
+	return some && len(l.Asked) == 0
 }
 
 // implemented notes the new head, or that there is none. A round without a commit
@@ -276,8 +276,8 @@ func (r *Run) tested(it *Iteration) {
 	for _, list := range [][]Issue{r.Failures, r.Findings} {
 		for i := range list {
 			is := &list[i]
-			if is.Phase == PhaseTest && is.State == "open" && !seen[is.Fingerprint()] {
-				is.State, is.FixedIn = "fixed", it.Tests.Head
+			if is.Phase == PhaseTest && is.State == IssueOpen && !seen[is.Fingerprint()] {
+				is.State, is.FixedIn = IssueFixed, it.Tests.Head
 			}
 		}
 	}
@@ -299,7 +299,7 @@ func (r *Run) letStay() {
 	tests := *it.Tests
 	tests.Tampered = slices.DeleteFunc(slices.Clone(tests.Tampered), func(f Finding) bool {
 		return slices.ContainsFunc(r.Findings, func(is Issue) bool {
-			return is.Phase == PhaseTest && is.Fingerprint() == f.Fingerprint && is.State == "dismissed" && is.By.Login != ""
+			return is.Phase == PhaseTest && is.Fingerprint() == f.Fingerprint && is.State == IssueDismissed && is.By.Login != ""
 		})
 	})
 	if len(tests.Tampered) < len(it.Tests.Tampered) {
@@ -309,9 +309,9 @@ func (r *Run) letStay() {
 
 // settle marks the phase's last bounce as resolved when nothing of what it was
 // for is there any more.
-func (r *Run) settle(p Phase, there func(fingerprint string) bool) {
-	for i := len(r.Bounces) - 1; i >= 0; i-- {
-		b := &r.Bounces[i]
+func (l *Loop) settle(p Phase, there func(fingerprint string) bool) {
+	for i := len(l.Bounces) - 1; i >= 0; i-- {
+		b := &l.Bounces[i]
 		if b.Phase != p {
 			continue
 		}
@@ -330,23 +330,23 @@ func sight(list []Issue, is Issue, iteration int) []Issue {
 		if known.Last != iteration { // twice in one review is once
 			known.Times++
 		}
-		if known.State == "fixed" {
+		if known.State == IssueFixed {
 			known.Back++
 		}
-		settled := known.State == "dismissed" || known.State == "accepted" && known.Finding != nil
+		settled := known.State == IssueDismissed || known.State == IssueAccepted && known.Finding != nil
 		if !settled || !sameCode(known.Finding, is.Finding) { // a human's word is for this code (lessons 3)
-			known.State, known.FixedIn, known.By = "open", "", Actor{}
+			known.State, known.FixedIn, known.By = IssueOpen, "", Actor{}
 		}
 		known.Finding, known.Failure, known.Last, known.Seen = is.Finding, is.Failure, iteration, is.Seen
 		return list
 	}
-	is.State, is.First, is.Last, is.Times = "open", iteration, iteration, 1
+	is.State, is.First, is.Last, is.Times = IssueOpen, iteration, iteration, 1
 	return append(list, is)
 }
 
 func accept(is *Issue) {
-	if is.State == "open" {
-		is.State = "accepted"
+	if is.State == IssueOpen {
+		is.State = IssueAccepted
 	}
 }
 

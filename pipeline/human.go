@@ -145,3 +145,81 @@ func (r *Run) wishChanged(by *Actor) {
 		r.Active, r.Await, r.Last = nil, nil, nil // it works on a text that is out of date
 	}
 }
+
+// applyHuman handles what people say: stop, resume, answer, ask for changes.
+func (r *Run) applyHuman(e Event) bool {
+	switch e.Type {
+	case EventRunStopped:
+		if r.State == StateRunning || r.State == StateWaiting {
+			r.State, r.Stopped, r.StoppedBy = StateStopped, e.Time, Actor{}
+			if a := e.Data.Answer; a != nil {
+				r.StoppedBy = a.By
+			}
+		}
+	case EventRunResumed:
+		if r.State == StateStopped {
+			r.State, r.Stopped, r.StoppedBy = StateRunning, time.Time{}, Actor{}
+			if r.Gate() != nil {
+				r.State = StateWaiting
+			}
+		}
+	case EventRunReset:
+		r.reset(e.Data.Answer)
+	case EventGateRequested:
+		if g := e.Data.Gate; g != nil && r.State == StateRunning {
+			opened := *g
+			opened.Opened = e.Time
+			r.Gates = append(r.Gates, opened)
+			r.State, r.Active, r.Await = StateWaiting, nil, nil
+		}
+	case EventGateReminded:
+		if g := r.Gate(); g != nil {
+			g.Reminded = e.Time
+		}
+	case EventGateAnswered:
+		r.answered(e.Data.Answer, e.Data.Config)
+	case EventChangesAsked:
+		if v := e.Data.Review; v != nil && !r.State.Ended() {
+			r.changesAsked(v, e.Data.Actor)
+		}
+	default:
+		return false
+	}
+	r.Rev = e.Seq
+	return true
+}
+
+// reset lets the guards count from here (R9). A gate that a guard of the loop
+// opened is answered by it.
+func (r *Run) reset(a *Answer) {
+	r.Counters = Counters{Granted: r.Counters.Granted, Raised: r.Counters.Raised, ResetAt: len(r.Iterations), DoubtsAckedAt: len(r.Iterations)}
+	for _, list := range [][]Issue{r.Findings, r.Failures} {
+		for i := range list {
+			list[i].Times = 0
+		}
+	}
+	if g := r.Gate(); g != nil && (g.Kind == GateEscalation || g.Kind == GateStuck) {
+		answer := Answer{Choice: "reset", Gate: g.ID}
+		if a != nil {
+			answer.By, answer.Via, answer.At = a.By, a.Via, a.At
+		}
+		g.Answers, g.Closed = append(g.Answers, answer), true
+		if g.Guard != nil {
+			r.grant(*g.Guard, 1, &answer)
+		}
+		if r.State == StateWaiting {
+			r.State = StateRunning
+		}
+	}
+}
+
+// changesAsked takes in what a human's review wants changed. The loop may go on
+// for it, whatever its guards say.
+func (r *Run) changesAsked(v *Review, by *Actor) {
+	for _, f := range v.Findings {
+		if r.ask(f) && by != nil {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s, in a review%s: %s", by.Login, at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200)))
+		}
+	}
+	r.Counters.GrantedUntil = max(r.Counters.GrantedUntil, len(r.Iterations)+1)
+}

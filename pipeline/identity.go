@@ -172,12 +172,12 @@ func (r *Run) recogniseFailures(list []Failure) []Failure {
 // Status says in words what has become of a finding or failure by an iteration.
 func (i *Issue) Status(iteration int) string {
 	switch {
-	case i.State == "accepted":
+	case i.State == IssueAccepted:
 		return "accepted as known"
-	case i.State == "dismissed":
+	case i.State == IssueDismissed:
 		return "dismissed"
-	case i.State == "fixed", i.State == "withdrawn":
-		return i.State
+	case i.State == IssueFixed, i.State == IssueWithdrawn:
+		return string(i.State)
 	case i.Failure != nil && i.Failure.WorkedIn != 0:
 		return "regression"
 	case i.Back > 0 && i.Last == iteration:

@@ -93,7 +93,7 @@ func TestRecogniseFailures(t *testing.T) {
 		return f
 	}
 	first := failure("TestGreet", `got "hullo", want "hello"`)
-	r := &Run{Failures: []Issue{{Failure: &first, Phase: PhaseTest}}}
+	r := &Run{Loop: Loop{Failures: []Issue{{Failure: &first, Phase: PhaseTest}}}}
 	for name, c := range map[string]struct {
 		f    Failure
 		same bool
@@ -126,7 +126,7 @@ func TestRecognise(t *testing.T) {
 	first.Fingerprint = first.Digest()
 	criterion := Finding{Category: "compliance", Criterion: "AC1", Message: "AC1 is not met"}
 	criterion.Fingerprint = criterion.Digest()
-	r := &Run{Findings: []Issue{{Finding: &criterion, Phase: PhaseReview}, {Finding: &first, Phase: PhaseReview}, {Finding: &first, Phase: PhaseTest}}}
+	r := &Run{Loop: Loop{Findings: []Issue{{Finding: &criterion, Phase: PhaseReview}, {Finding: &first, Phase: PhaseReview}, {Finding: &first, Phase: PhaseTest}}}}
 	again := func(edit func(*Finding)) Finding {
 		f := first
 		f.Message = "The returned error of Close is dropped"

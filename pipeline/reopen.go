@@ -35,7 +35,7 @@ func (r *Run) reopen(e Event) {
 	r.Reopened = append(r.Reopened, e.Data.Note)
 	it, a := r.Current(), e.Data.Answer
 	if it != nil {
-		it.Result, it.Ended, it.Update = "in_progress", time.Time{}, nil
+		it.Result, it.Ended, it.Update = ResultInProgress, time.Time{}, nil
 	}
 	switch {
 	case e.Data.Head != "" && e.Data.Head != r.Head:
@@ -60,9 +60,9 @@ func (r *Run) keepAccepted(command *Answer) {
 		is := &r.Findings[i]
 		is.Times = 0
 		switch {
-		case is.State != "accepted":
+		case is.State != IssueAccepted:
 		case command != nil || is.Phase == PhaseTest:
-			is.State = "open"
+			is.State = IssueOpen
 		default:
 			kept = append(kept, text.Clip(text.OneLine(is.Finding.Message), 200))
 		}
@@ -70,8 +70,8 @@ func (r *Run) keepAccepted(command *Answer) {
 	for i := range r.Failures {
 		is := &r.Failures[i]
 		is.Times = 0
-		if is.State == "accepted" {
-			is.State = "open"
+		if is.State == IssueAccepted {
+			is.State = IssueOpen
 		}
 	}
 	what := fmt.Sprintf("%s left when it was accepted: %s", text.Plural(len(kept), "finding", "findings"), listed(kept))
@@ -156,7 +156,7 @@ func (r *Run) Dismissals(events []Event, at time.Time) []Event {
 		by = s.Actor
 		for i := range r.Findings {
 			is := &r.Findings[i]
-			back = back || is.Fingerprint() == s.Finding && is.Phase == PhaseReview && is.State == "dismissed" && is.Finding.Severity.Blocks()
+			back = back || is.Fingerprint() == s.Finding && is.Phase == PhaseReview && is.State == IssueDismissed && is.Finding.Severity.Blocks()
 		}
 	}
 	g := r.Gate()

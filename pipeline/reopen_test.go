@@ -13,7 +13,7 @@ import (
 // verified returns a run that is, of a local repository or of one on GitHub.
 func verified(local bool) *Run {
 	r := &Run{ID: 7, State: StateVerified, Ended: "review and tests passed on h1", Config: config.Default(), Base: "b0", Head: "h1", Branch: "forge/x", Repo: Repo{ID: 1, Name: "shop"}}
-	r.Iterations = []Iteration{{Number: 1, Result: "passed", Impl: &Implementation{Parent: "b0", Head: "h1"},
+	r.Iterations = []Iteration{{Number: 1, Result: ResultPassed, Impl: &Implementation{Parent: "b0", Head: "h1"},
 		Review: &Review{Head: "h1", Ruled: true}, Tests: &TestReport{Head: "h1", Total: 1, Passed: 1}}}
 	r.Published.Head, r.Published.Pull = "h1", &PullRef{Number: 3}
 	if local {
@@ -176,8 +176,8 @@ func TestLastFault(t *testing.T) {
 
 // A provider that was waited for in vain is named with its own words.
 func TestWaitedInVain(t *testing.T) {
-	r := &Run{State: StateRunning, Config: config.Default(), Counters: Counters{Faults: 1},
-		Fault: &Fault{Class: FaultProvider, Final: true, RetryAt: time.Unix(1, 0), Message: "the model's provider has not answered for 2 h"}}
+	r := &Run{State: StateRunning, Config: config.Default(), Loop: Loop{Counters: Counters{Faults: 1}},
+		Execution: Execution{Fault: &Fault{Class: FaultProvider, Final: true, RetryAt: time.Unix(1, 0), Message: "the model's provider has not answered for 2 h"}}}
 	if g := r.guard(); g == nil || g.Name != GuardFaults || g.Detail != r.Fault.Message {
 		t.Errorf("guard = %+v", g)
 	}
@@ -213,7 +213,7 @@ func TestClaimed(t *testing.T) {
 // A finding that is contested is asked about also when nobody knows any more what the
 // implementer said of it.
 func TestDisagreement(t *testing.T) {
-	r := &Run{Findings: []Issue{{Phase: PhaseReview, State: "open", Upheld: 2, Finding: &Finding{Severity: SeverityError, Message: "it leaks."}}}}
+	r := &Run{Loop: Loop{Findings: []Issue{{Phase: PhaseReview, State: "open", Upheld: 2, Finding: &Finding{Severity: SeverityError, Message: "it leaks."}}}}}
 	if g := r.disagreement(&Iteration{}); g == nil || g.Detail != "implementer and reviewer disagree about 1 finding: it leaks" {
 		t.Errorf("guard = %+v", g)
 	}

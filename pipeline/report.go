@@ -57,7 +57,7 @@ func (r *Run) reportSummary(b *strings.Builder, it *Iteration) {
 	if t == nil {
 		why := "not run yet"
 		switch {
-		case it.Result == "failed":
+		case it.Result == ResultFailed:
 			why = "not run, because the review sent the work back"
 		case it == r.Current() && r.Gate() != nil:
 			why = "not run, because a human must decide first"
@@ -108,7 +108,7 @@ func (r *Run) reportNotes(b *strings.Builder, iteration int) {
 				still++
 			case is.Last == iteration:
 				back++
-			case is.Last == iteration-1 && is.State == "fixed":
+			case is.Last == iteration-1 && is.State == IssueFixed:
 				fixed++
 			}
 		}
@@ -203,11 +203,11 @@ func (r *Run) statusOf(fingerprint string, iteration int) string {
 func (r *Run) result(it *Iteration) string {
 	last := it.Number == len(r.Iterations)
 	switch {
-	case it.Result == "passed" && last && r.State == StateVerified:
+	case it.Result == ResultPassed && last && r.State == StateVerified:
 		return "PASSED (" + Verified + ")"
 	case last && r.Gate() != nil:
 		return "ESCALATION: " + r.Gate().Question
-	case it.Result == "in_progress":
+	case it.Result == ResultInProgress:
 		return fmt.Sprintf("in progress (iteration %d of %d)", it.Number, r.MaxIterations())
 	case it.Brief != "":
 		return fmt.Sprintf("FAILED (iteration %d of %d): %s", it.Number, r.MaxIterations(), it.Brief)
@@ -298,8 +298,8 @@ func (r *Run) sentBack(b *strings.Builder, it *Iteration) {
 	}
 }
 
-// Progress is the machine-readable record of a run's loop (T6).
-type Progress struct {
+// progress is the machine-readable record of a run's loop (T6).
+type progress struct {
 	Loop struct {
 		Enabled      bool                `json:"enabled"`
 		Current      int                 `json:"current_iteration"`
@@ -322,8 +322,8 @@ type progressIteration struct {
 }
 
 // Progress returns the progress record of a run.
-func (r *Run) Progress() Progress {
-	var p Progress
+func (r *Run) Progress() progress {
+	var p progress
 	l := &p.Loop
 	l.Enabled, l.Max = true, r.MaxIterations()
 	l.ReviewInARow, l.TestInARow = r.Counters.ReviewInARow, r.Counters.TestInARow
@@ -340,7 +340,7 @@ func (r *Run) Progress() Progress {
 	l.Iterations = []progressIteration{}
 	for _, it := range r.Iterations {
 		l.Current = it.Number
-		pi := progressIteration{Number: it.Number, Status: it.Result, TestFailures: []string{}}
+		pi := progressIteration{Number: it.Number, Status: string(it.Result), TestFailures: []string{}}
 		if it.Impl != nil {
 			pi.Implementation = it.Impl.Summary
 		}

@@ -87,9 +87,12 @@ func TestSmallThings(t *testing.T) {
 
 // Covers V1, V2: everything that a validation report can say.
 func TestReportText(t *testing.T) {
+	if unknown := (&Run{State: StateRunning, Kind: "of the future", Config: config.Default()}); Decide(unknown) != nil {
+		t.Errorf("Decide of a kind that this version does not know = %+v", Decide(unknown))
+	}
 	r := &Run{State: StateRunning, Config: config.Default()}
 	fix := &Fix{Description: "add one"}
-	r.Iterations = []Iteration{{Number: 1, Result: "failed", Impl: &Implementation{Head: "0123456789", Summary: "first", Addressed: []string{"F1: checked for nil"}}}, {Number: 2, Result: "in_progress",
+	r.Iterations = []Iteration{{Number: 1, Result: ResultFailed, Impl: &Implementation{Head: "0123456789", Summary: "first", Addressed: []string{"F1: checked for nil"}}}, {Number: 2, Result: ResultInProgress,
 		Review: &Review{Findings: []Finding{{Severity: SeverityWarning, Category: "style", File: "a.go", Line: 3, Message: "long"}}, NotReviewed: []Skipped{{Path: "big.json", Why: "too big"}}},
 		Tests: &TestReport{Total: 12, Passed: 9, Failed: 3, Flaky: []string{"TestF"}, Coverage: &Coverage{Lines: 81.25, Branches: -1, Changed: -1},
 			Names:    []string{"T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9"},
@@ -181,7 +184,7 @@ func TestExplainHeldBack(t *testing.T) {
 		{Finding: Finding{Category: "style", File: "a.go", Line: 3, Message: "no doc comment\nat all"}, Why: "14 of 16 like it were dismissed: style in tests"},
 		{Finding: Finding{Category: "tests", Message: "untested"}, Why: "ann dismissed it for this code", Learning: 7},
 	}
-	r := &Run{State: StateRunning, Config: config.Default(), Iterations: []Iteration{{Number: 1, Review: &Review{Held: held}}}}
+	r := &Run{State: StateRunning, Config: config.Default(), Loop: Loop{Iterations: []Iteration{{Number: 1, Review: &Review{Held: held}}}}}
 	for _, want := range []string{
 		"\n- style in a.go:3, \"no doc comment\", because 14 of 16 like it were dismissed: style in tests\n",
 		"\n- tests, \"untested\", because ann dismissed it for this code (learning 7)\n",

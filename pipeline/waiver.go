@@ -10,6 +10,18 @@ import (
 	"forge/pipeline/text"
 )
 
+// Consent is what people let pass that Forge could not verify, or let begin.
+type Consent struct {
+	Waivers      []Waiver          `json:"waivers,omitempty"`  // in order
+	Passed       map[string]string `json:"passed,omitempty"`   // files that a human let pass unread: the SHA at which they did
+	Known        map[string]string `json:"known,omitempty"`    // tests that failed before the work: the login of who called them known in this run
+	KnownAs      map[string]string `json:"known_as,omitempty"` // by the same names, the ErrorKey of what they were shown; "" in older runs
+	Cleared      map[string]string `json:"cleared,omitempty"`  // what looks like a secret and is none, by the name that its fault gave it: the login of who said so
+	Fix          []string          `json:"fix,omitempty"`      // tests that failed before the work, and that a human wants fixed by it
+	Untested     bool              `json:"untested,omitempty"` // a human wants it planned although no test runs at the base
+	ApprovedStep string            `json:"allowed,omitempty"`  // in manual mode, the step that a human let begin; "*" is every one (R7)
+}
+
 // waive notes that a named person let something pass that Forge could not verify.
 func (r *Run) waive(g Guard, what string, a *Answer) {
 	w := Waiver{Guard: g.Name, What: text.Clip(text.OneLine(what), 200), By: a.By, At: a.At, Head: r.Head}
@@ -75,9 +87,9 @@ func (r *Run) counts(w *Waiver) bool {
 	case w.Guard == GuardKnown:
 		return it != nil && it.Tests != nil && slices.ContainsFunc(it.Tests.Before, func(f Failure) bool { return f.KnownBy == w.By.Login })
 	case w.Guard == GuardDispute:
-		return slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == "dismissed" && is.By.Login == w.By.Login })
+		return slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == IssueDismissed && is.By.Login == w.By.Login })
 	case w.Guard == GuardAccepted:
-		return slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == "accepted" })
+		return slices.ContainsFunc(r.Findings, func(is Issue) bool { return is.State == IssueAccepted })
 	}
 	return w.Guard == GuardSecret // the branch's history keeps it
 }
@@ -85,7 +97,7 @@ func (r *Run) counts(w *Waiver) bool {
 // dismissals are the findings that would block and that people have dismissed.
 func (r *Run) dismissals() (out []Waiver) {
 	for i := range r.Findings {
-		if is := &r.Findings[i]; is.State == "dismissed" && is.By.Login != "" && is.Finding.Severity.Blocks() {
+		if is := &r.Findings[i]; is.State == IssueDismissed && is.By.Login != "" && is.Finding.Severity.Blocks() {
 			what := fmt.Sprintf("a finding (%s), dismissed: %s", is.Finding.Severity, text.Clip(text.OneLine(is.Finding.Message), 200))
 			out = append(out, Waiver{Guard: GuardDispute, What: what, By: is.By})
 		}
@@ -233,11 +245,11 @@ func (r *Run) passUnread(v *Review) {
 
 // contested returns the findings that the reviewer has upheld against the implementer
 // too often to leave it to them.
-func (r *Run) contested() []*Issue {
+func (l *Loop) contested() []*Issue {
 	var out []*Issue
-	for i := range r.Findings {
-		is := &r.Findings[i]
-		if is.Upheld >= disputeLimit && is.Phase == PhaseReview && is.State == "open" && is.Finding.Severity.Blocks() {
+	for i := range l.Findings {
+		is := &l.Findings[i]
+		if is.Upheld >= disputeLimit && is.Phase == PhaseReview && is.State == IssueOpen && is.Finding.Severity.Blocks() {
 			out = append(out, is)
 		}
 	}
@@ -277,15 +289,15 @@ func (m *Implementation) disputes() []Dispute {
 
 // settleDispute takes a human's word on what was contested: it is dismissed, or goes
 // back as if it had not been disputed.
-func (r *Run) settleDispute(g Guard, by *Actor) {
-	for i := range r.Findings {
-		is := &r.Findings[i]
-		if is.Phase != PhaseReview || is.State != "open" || !slices.Contains(g.About, is.Fingerprint()) {
+func (l *Loop) settleDispute(g Guard, by *Actor) {
+	for i := range l.Findings {
+		is := &l.Findings[i]
+		if is.Phase != PhaseReview || is.State != IssueOpen || !slices.Contains(g.About, is.Fingerprint()) {
 			continue
 		}
 		is.Upheld = 0
 		if by != nil {
-			is.State, is.By = "dismissed", *by
+			is.State, is.By = IssueDismissed, *by
 		}
 	}
 }

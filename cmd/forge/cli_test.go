@@ -208,7 +208,7 @@ func TestLocalRun(t *testing.T) {
 	c.run(exitDone, []string{"## Iteration 1"}, "show", "1", "--scratchpad")
 	c.run(exitDone, []string{"phase.completed", "tool.executed", "run.verified"}, "show", "1", "--events")
 	c.run(exitDone, []string{"edit", "100 %"}, "show", "1", "--inner")
-	var p pipeline.Progress
+	p := (&pipeline.Run{}).Progress()
 	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "show", "1", "--progress")), &p); err != nil || p.Loop.Status != pipeline.Verified {
 		t.Errorf("progress %+v, %v", p, err)
 	}

@@ -14,8 +14,8 @@ import (
 func TestNarrateTheVerdict(t *testing.T) {
 	at := time.Date(2026, 3, 1, 14, 5, 0, 0, time.Local)
 	ref := &pipeline.PhaseRef{Phase: pipeline.PhaseTest, Iteration: 1}
-	run := &pipeline.Run{State: pipeline.StateVerified, Ended: "review and tests passed on 1234567; let pass by @ann: 1 test failed before this work", Waivers: []pipeline.Waiver{
-		{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before this work and still fails: TestOld"}}}
+	run := &pipeline.Run{State: pipeline.StateVerified, Ended: "review and tests passed on 1234567; let pass by @ann: 1 test failed before this work", Consent: pipeline.Consent{Waivers: []pipeline.Waiver{
+		{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before this work and still fails: TestOld"}}}}
 	for _, tt := range []struct {
 		event pipeline.EventType
 		data  pipeline.Data
@@ -47,7 +47,7 @@ func TestNarrateTheVerdict(t *testing.T) {
 func TestCostThatIsNotKnown(t *testing.T) {
 	d := newDisplay(new(strings.Builder), time.Now())
 	d.live = true
-	d.refresh(&pipeline.Run{State: pipeline.StateRunning, Active: &pipeline.PhaseRef{Phase: pipeline.PhasePlan}, Usage: pipeline.Usage{Calls: 2, Unpriced: 9}})
+	d.refresh(&pipeline.Run{State: pipeline.StateRunning, Execution: pipeline.Execution{Active: &pipeline.PhaseRef{Phase: pipeline.PhasePlan}, Usage: pipeline.Usage{Calls: 2, Unpriced: 9}}})
 	if !strings.Contains(d.status, "2 model calls, cost unknown") {
 		t.Errorf("the line says %q", d.status)
 	}
@@ -74,9 +74,9 @@ func TestListRuns(t *testing.T) {
 // Who let what pass is a part of what a run is, at whichever head it was.
 func TestShowWaivers(t *testing.T) {
 	var out bytes.Buffer
-	run := &pipeline.Run{ID: 1, State: pipeline.StateVerified, Waivers: []pipeline.Waiver{
+	run := &pipeline.Run{ID: 1, State: pipeline.StateVerified, Consent: pipeline.Consent{Waivers: []pipeline.Waiver{
 		{By: pipeline.Actor{Login: "ann"}, What: "1 file of the change could not be shown to the reviewer: logo.png", Head: "1234567890"},
-		{By: pipeline.Actor{Login: "bob"}, What: "1 test failed before this work", Head: "abcdef0123"}}}
+		{By: pipeline.Actor{Login: "bob"}, What: "1 test failed before this work", Head: "abcdef0123"}}}}
 	if err := showRun(&out, run); err != nil {
 		t.Fatal(err)
 	}

@@ -195,7 +195,7 @@ func (v Renderer) Left(limit int) []string {
 	var open []pipeline.Finding
 	seen := map[string]string{} // the SHA whose lines the finding names
 	for _, is := range v.Run.Findings {
-		if is.State == "open" || is.State == "accepted" {
+		if is.State == pipeline.IssueOpen || is.State == pipeline.IssueAccepted {
 			open = append(open, *is.Finding)
 			seen[is.Fingerprint()] = v.judged(is.Last)
 		}
@@ -214,7 +214,7 @@ func (v Renderer) Left(limit int) []string {
 	}
 	out = append(out, v.known()...)
 	for _, is := range v.Run.Failures {
-		if is.State != "open" && is.State != "accepted" {
+		if is.State != pipeline.IssueOpen && is.State != pipeline.IssueAccepted {
 			continue
 		}
 		f := is.Failure
@@ -375,9 +375,9 @@ func (v Renderer) findingsCell(it *pipeline.Iteration) string {
 			fresh++
 		case is.First < it.Number && is.Last >= it.Number:
 			still++
-		case is.State == "fixed" && is.Last == it.Number-1:
+		case is.State == pipeline.IssueFixed && is.Last == it.Number-1:
 			fixed++
-		case is.State == "withdrawn" && is.Last == it.Number-1:
+		case is.State == pipeline.IssueWithdrawn && is.Last == it.Number-1:
 			withdrawn++
 		}
 	}

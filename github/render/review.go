@@ -262,7 +262,7 @@ func (v Renderer) choices(g *pipeline.Gate) string {
 // handle is the name of an open finding that blocks, "" where there is none.
 func (v Renderer) handle() string {
 	for i := range v.Run.Findings {
-		if is := &v.Run.Findings[i]; is.State == "open" && is.Finding.Severity.Blocks() {
+		if is := &v.Run.Findings[i]; is.State == pipeline.IssueOpen && is.Finding.Severity.Blocks() {
 			return v.Run.Handle(is.Fingerprint())
 		}
 	}
@@ -344,7 +344,7 @@ func (v Renderer) Check() CheckState {
 	case pipeline.StateStopped:
 		return done("neutral", "Stopped by a human, not verified")
 	}
-	if it != nil && it.Result == "failed" {
+	if it != nil && it.Result == pipeline.ResultFailed {
 		return done("failure", "Sent back: "+v.line(it.Brief, 200))
 	}
 	n := 1

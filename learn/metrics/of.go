@@ -245,7 +245,7 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 		}
 	}
 	for i := range m.run.Iterations {
-		if it := &m.run.Iterations[i]; it.Result != "in_progress" && !it.Ended.IsZero() {
+		if it := &m.run.Iterations[i]; it.Result != pipeline.ResultInProgress && !it.Ended.IsZero() {
 			m.sums.add(it.Ended, IterationTime, "", m.works[it.Number])
 		}
 	}

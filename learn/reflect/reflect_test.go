@@ -48,10 +48,10 @@ func TestTriggers(t *testing.T) {
 		{"ended well", pipeline.Run{State: pipeline.StateVerified}, nil, "run_ended"},
 		{"ended badly", pipeline.Run{State: pipeline.StateFailed}, many(0, 30), "run_ended"},
 		{"ended, done", pipeline.Run{State: pipeline.StateFailed}, []pipeline.Event{done("run_ended")}, ""},
-		{"bounced once", pipeline.Run{Bounces: []pipeline.Bounce{bounce, {Phase: pipeline.PhaseTest}}}, nil, ""},
-		{"bounced twice", pipeline.Run{Bounces: []pipeline.Bounce{bounce, bounce, bounce}}, nil, "bounced_twice/review!"},
-		{"bounced twice, done", pipeline.Run{Bounces: []pipeline.Bounce{bounce, bounce}}, []pipeline.Event{done("bounced_twice/review")}, ""},
-		{"both bounced twice", pipeline.Run{Bounces: []pipeline.Bounce{bounce, bounce, {Phase: "test"}, {Phase: "test"}}}, []pipeline.Event{done("bounced_twice/review")}, "bounced_twice/test!"},
+		{"bounced once", pipeline.Run{Loop: pipeline.Loop{Bounces: []pipeline.Bounce{bounce, {Phase: pipeline.PhaseTest}}}}, nil, ""},
+		{"bounced twice", pipeline.Run{Loop: pipeline.Loop{Bounces: []pipeline.Bounce{bounce, bounce, bounce}}}, nil, "bounced_twice/review!"},
+		{"bounced twice, done", pipeline.Run{Loop: pipeline.Loop{Bounces: []pipeline.Bounce{bounce, bounce}}}, []pipeline.Event{done("bounced_twice/review")}, ""},
+		{"both bounced twice", pipeline.Run{Loop: pipeline.Loop{Bounces: []pipeline.Bounce{bounce, bounce, {Phase: "test"}, {Phase: "test"}}}}, []pipeline.Event{done("bounced_twice/review")}, "bounced_twice/test!"},
 		{"half the budget", spent(5_000_000), nil, ""},
 		{"over half", spent(5_000_001), nil, "half_budget!"},
 		{"10 % errors", pipeline.Run{}, many(18, 2), ""},
@@ -81,7 +81,7 @@ func TestTriggers(t *testing.T) {
 // Covers L4.
 func TestCap(t *testing.T) {
 	for _, c := range []struct{ run, spent, want int64 }{{1_000_000, 0, 100_000}, {1_100_000, 100_000, 100_000}, {100_000_000, 0, 500_000}, {0, 0, 0}, {5, 10, 0}} {
-		r := pipeline.Run{Usage: pipeline.Usage{MicroUSD: c.run}}
+		r := pipeline.Run{Execution: pipeline.Execution{Usage: pipeline.Usage{MicroUSD: c.run}}}
 		if got := Cap(&r, c.spent); got != c.want {
 			t.Errorf("Cap(%d, %d) = %d, want %d", c.run, c.spent, got, c.want)
 		}
@@ -171,10 +171,10 @@ func TestDigest(t *testing.T) {
 		{Type: pipeline.EventAgentIteration, Data: pipeline.Data{Step: &pipeline.Step{Phase: "plan", Advice: "look elsewhere"}}},
 	}
 	run := pipeline.Run{Task: pipeline.Task{Title: "Add a thing"}, State: pipeline.StateFailed, Ended: "over budget",
-		Bounces:    []pipeline.Bounce{{Phase: pipeline.PhaseReview, Iteration: 1, Count: 2}},
-		Findings:   []pipeline.Issue{{Finding: &pipeline.Finding{Severity: "error", Category: "tests", File: "a.go", Message: "no test, token ghp_" + strings.Repeat("x", 40)}, State: "open"}},
-		Failures:   []pipeline.Issue{{Failure: &pipeline.Failure{Test: "TestA", Error: "got 1", Analysis: "off by one"}, State: "fixed"}},
-		Iterations: []pipeline.Iteration{{Number: 1, Impl: &pipeline.Implementation{Summary: "did it"}}},
+		Loop: pipeline.Loop{Bounces: []pipeline.Bounce{{Phase: pipeline.PhaseReview, Iteration: 1, Count: 2}},
+			Findings:   []pipeline.Issue{{Finding: &pipeline.Finding{Severity: "error", Category: "tests", File: "a.go", Message: "no test, token ghp_" + strings.Repeat("x", 40)}, State: "open"}},
+			Failures:   []pipeline.Issue{{Failure: &pipeline.Failure{Test: "TestA", Error: "got 1", Analysis: "off by one"}, State: "fixed"}},
+			Iterations: []pipeline.Iteration{{Number: 1, Impl: &pipeline.Implementation{Summary: "did it"}}}},
 	}
 	got := Digest(&run, events, 8000)
 	for _, part := range []string{"Add a thing", "over budget", "review sent iteration 1 back for 2", "ann chose continue use the cache", "bob, dismissed", "no test, token [secret]", "TestA", "off by one",

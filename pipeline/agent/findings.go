@@ -14,7 +14,7 @@ import (
 func dismissed(run *pipeline.Run) string {
 	var b strings.Builder
 	for _, is := range run.Findings {
-		if is.Finding != nil && is.State == "dismissed" {
+		if is.Finding != nil && is.State == pipeline.IssueDismissed {
 			fmt.Fprintf(&b, "%s%s %s\n", is.Finding.Category, where(is.Finding.File, is.Finding.Line, is.Finding.EndLine), is.Finding.Message)
 		}
 	}

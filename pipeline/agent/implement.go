@@ -90,7 +90,7 @@ func openFeedback(run *pipeline.Run) feedback {
 		is := &run.Findings[i]
 		f := is.Finding
 		switch {
-		case f == nil || is.State != "open":
+		case f == nil || is.State != pipeline.IssueOpen:
 		case f.Severity.Blocks():
 			fb.findings = append(fb.findings, *f)
 			fb.final[f.Fingerprint] = is.Phase == pipeline.PhaseTest
@@ -100,7 +100,7 @@ func openFeedback(run *pipeline.Run) feedback {
 		}
 	}
 	for i := range run.Failures {
-		if f := run.Failures[i].Failure; f != nil && run.Failures[i].State == "open" {
+		if f := run.Failures[i].Failure; f != nil && run.Failures[i].State == pipeline.IssueOpen {
 			fb.failures = append(fb.failures, *f)
 			fb.seen(&run.Failures[i])
 		}

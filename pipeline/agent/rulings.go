@@ -42,7 +42,7 @@ func (p *phase) claims(ctx context.Context) (list, criteria []*claim, err error)
 	patches := map[string]*change.Change{}
 	for i := range run.Findings {
 		is := &run.Findings[i]
-		if is.Finding == nil || is.State != "open" || is.Phase == pipeline.PhaseTest {
+		if is.Finding == nil || is.State != pipeline.IssueOpen || is.Phase == pipeline.PhaseTest {
 			continue
 		}
 		c := &claim{id: fmt.Sprintf("F%d", len(list)+1), issue: is, said: answered(run, is.Finding)}

@@ -100,7 +100,7 @@ func (k Known) candidate(lex lexicon, is *pipeline.Issue) *candidate {
 	if k.Now != nil && is.Finding.File != "" {
 		c.place = k.Now(is)
 	}
-	c.dismissed, c.fixed = is.State == "dismissed", is.State == "fixed"
+	c.dismissed, c.fixed = is.State == pipeline.IssueDismissed, is.State == pipeline.IssueFixed
 	return c
 }
 

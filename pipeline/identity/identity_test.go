@@ -266,7 +266,7 @@ func TestResolveProperties(t *testing.T) {
 			k = k.to(Moves{"a.go": {to: []string{"", "a.go", "b.go"}[rnd.IntN(3)], hunks: []hunk{{1 + rnd.IntN(20), rnd.IntN(5), rnd.IntN(9) - 4}}}})
 		}
 		for i := range k.Issues {
-			k.Issues[i].State = []string{"open", "fixed", "dismissed", "accepted"}[rnd.IntN(4)]
+			k.Issues[i].State = []pipeline.IssueState{pipeline.IssueOpen, pipeline.IssueFixed, pipeline.IssueDismissed, pipeline.IssueAccepted}[rnd.IntN(4)]
 		}
 		got := k.Resolve(found)
 		seen := map[string]bool{}

@@ -462,13 +462,13 @@ func TestAwaitModel(t *testing.T) {
 	act := pipeline.Action{Key: "k", Phase: &ref}
 	away := &pipeline.Fault{Class: pipeline.FaultProvider, Message: "HTTP 503", RetryAt: now.Add(-time.Hour)}
 	since, tests := now.Add(-time.Hour), &pipeline.TestReport{Passed: 1}
-	was := &pipeline.Run{Await: &pipeline.Await{Model: true, Since: since, Looks: 4, Tests: tests, Woken: true}, Steps: map[pipeline.Phase]int{pipeline.PhaseTest: 2}}
+	was := &pipeline.Run{Execution: pipeline.Execution{Await: &pipeline.Await{Model: true, Since: since, Looks: 4, Tests: tests, Woken: true}, Steps: map[pipeline.Phase]int{pipeline.PhaseTest: 2}}}
 	for _, tc := range []struct {
 		steps int
 		since time.Time
 		looks int
 	}{{2, since, 5}, {3, now, 1}} {
-		ev, waits := e.awaitModel(was, &pipeline.Run{Steps: map[pipeline.Phase]int{pipeline.PhaseTest: tc.steps}}, act, ref, away)
+		ev, waits := e.awaitModel(was, &pipeline.Run{Execution: pipeline.Execution{Steps: map[pipeline.Phase]int{pipeline.PhaseTest: tc.steps}}}, act, ref, away)
 		w := ev.Data.Await
 		if !waits || w == nil || !w.Since.Equal(tc.since) || w.Looks != tc.looks || w.Tests != tests || w.Woken || !w.Next.Equal(now.Add(time.Second)) || !w.Until.Equal(tc.since.Add(2*time.Hour)) {
 			t.Errorf("%d steps: %v, %+v", tc.steps, waits, w)
@@ -483,7 +483,7 @@ func TestAwaitModel(t *testing.T) {
 		{time.Hour, 2*time.Hour - time.Millisecond, time.Second}, // not at once again
 	} {
 		busy := &pipeline.Fault{Class: pipeline.FaultProvider, Message: "HTTP 429", RetryAt: now.Add(tc.retry)}
-		known := &pipeline.Run{Await: &pipeline.Await{Model: true, Since: now.Add(-tc.since), Woken: true}}
+		known := &pipeline.Run{Execution: pipeline.Execution{Await: &pipeline.Await{Model: true, Since: now.Add(-tc.since), Woken: true}}}
 		ev, waits := e.awaitModel(known, known, act, ref, busy)
 		want := now.Add(tc.next)
 		if w := ev.Data.Await; !waits || w == nil || !w.Next.Equal(want) || w.What != "the model's provider until "+want.Format("15:04 UTC")+" (HTTP 429)" {

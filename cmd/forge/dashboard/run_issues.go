@@ -101,10 +101,10 @@ func (c issueCount) Word() string {
 }
 
 func fate(is *pipeline.Issue) string {
-	if is.State == "open" && is.Back > 0 {
+	if is.State == pipeline.IssueOpen && is.Back > 0 {
 		return "again"
 	}
-	return is.State
+	return string(is.State)
 }
 
 func issueOf(run *pipeline.Run, is *pipeline.Issue, class string, dismissals map[string]*pipeline.Signal) issueRow {

@@ -274,9 +274,9 @@ func TestHostileRun(t *testing.T) {
 func TestTestRows(t *testing.T) {
 	run := &pipeline.Run{
 		Baseline: &pipeline.TestReport{Total: 4, Passed: 4, Coverage: &pipeline.Coverage{Lines: 61.25, Changed: -1}, Suites: []pipeline.Suite{{Name: "go test"}}},
-		Iterations: []pipeline.Iteration{{Number: 1}, {Number: 2, Tests: &pipeline.TestReport{None: "no tests here"}}, {Number: 3, Tests: &pipeline.TestReport{
+		Loop: pipeline.Loop{Iterations: []pipeline.Iteration{{Number: 1}, {Number: 2, Tests: &pipeline.TestReport{None: "no tests here"}}, {Number: 3, Tests: &pipeline.TestReport{
 			Total: 6, Passed: 2, Failed: 3, Skipped: 1, Flaky: []string{"TestClock"}, Coverage: &pipeline.Coverage{Lines: 60, Changed: 80.04},
-			Failures: []pipeline.Failure{{Test: "TestA", WorkedIn: 2}, {Test: "TestB", WorkedIn: -1}, {Test: "TestC"}}, Tampered: []pipeline.Finding{{Message: "TestD is gone"}}}}},
+			Failures: []pipeline.Failure{{Test: "TestA", WorkedIn: 2}, {Test: "TestB", WorkedIn: -1}, {Test: "TestC"}}, Tampered: []pipeline.Finding{{Message: "TestD is gone"}}}}}},
 	}
 	want := []testRow{
 		{Label: "before", Suites: "go test", Total: 4, Passed: 4, Lines: "61.2 %", Changed: "–", Result: "passed"},
@@ -322,7 +322,7 @@ func TestManyFindings(t *testing.T) {
 		case i >= 9990:
 			is.Finding.Severity, is.State = pipeline.SeverityCritical, "open"
 		case i >= 9950:
-			is.State = "open"
+			is.State = pipeline.IssueOpen
 		case i >= 9945:
 			is.State, is.Back = "open", 1
 		}
@@ -402,10 +402,10 @@ func BenchmarkRun(b *testing.B) {
 // What a verdict rests on is on the page: who let what pass, what the reviewer withdrew or
 // upheld, and what tests did before the work.
 func TestRunShowsTheVerdict(t *testing.T) {
-	run := &pipeline.Run{Waivers: []pipeline.Waiver{{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before", At: today, Head: "1234567890"}},
-		Findings: []pipeline.Issue{
+	run := &pipeline.Run{Consent: pipeline.Consent{Waivers: []pipeline.Waiver{{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before", At: today, Head: "1234567890"}}},
+		Loop: pipeline.Loop{Findings: []pipeline.Issue{
 			{Finding: &pipeline.Finding{Message: "no bug"}, State: "withdrawn", Ruling: "the caller checks it"},
-			{Finding: &pipeline.Finding{Message: "a bug"}, State: "open", Disputed: "it is meant so", Upheld: 2}},
+			{Finding: &pipeline.Finding{Message: "a bug"}, State: "open", Disputed: "it is meant so", Upheld: 2}}},
 		Baseline: &pipeline.TestReport{Passed: 1, Before: []pipeline.Failure{{Test: "TestOld"}, {Test: "TestKnown", KnownBy: "bob"}}, Unclean: "go test ended with 2",
 			Changed: []pipeline.TestChange{{Test: "TestSum", Reason: "the sum is rounded now"}}, Suites: []pipeline.Suite{{Name: "pytest", NotRun: "python3 is missing"}}}}
 	var b strings.Builder

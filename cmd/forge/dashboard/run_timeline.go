@@ -384,7 +384,7 @@ func signalled(s *pipeline.Signal) string {
 func (d *timelineDraft) finish(row *lineRow) {
 	if row.Number > 0 && row.Number <= len(d.run.Iterations) {
 		it := &d.run.Iterations[row.Number-1]
-		row.Result, row.Brief = strings.ReplaceAll(it.Result, "_", " "), it.Brief
+		row.Result, row.Brief = strings.ReplaceAll(string(it.Result), "_", " "), it.Brief
 	}
 	switch state := d.run.State; {
 	case row.closed && row.Result == "failed":

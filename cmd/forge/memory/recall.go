@@ -210,13 +210,13 @@ func queryOf(run *pipeline.Run, diff string) recall.Query {
 		}
 	}
 	for _, i := range run.Findings {
-		if f := i.Finding; f != nil && i.State == "open" {
+		if f := i.Finding; f != nil && i.State == pipeline.IssueOpen {
 			text = append(text, f.Message)
 			paths[f.File] = true
 		}
 	}
 	for _, i := range run.Failures {
-		if f := i.Failure; f != nil && i.State == "open" {
+		if f := i.Failure; f != nil && i.State == pipeline.IssueOpen {
 			text = append(text, f.Test, f.Error)
 			paths[f.File] = true
 		}

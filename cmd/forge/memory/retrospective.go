@@ -67,7 +67,7 @@ func outcomeOf(run *pipeline.Run) store.Outcome {
 	}
 	for _, i := range run.Findings {
 		o.Findings++
-		if i.State == "dismissed" {
+		if i.State == pipeline.IssueDismissed {
 			o.Dismissed++
 		}
 	}

@@ -1,0 +1,177 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+
+	"forge/pipeline/text"
+)
+
+// procedure is the order in which a run goes through its stations. Each says what it
+// still wants done on the head as it is, nil for nothing; the first that wants
+// something is heard. When none does, the run is verified.
+type procedure []func(r *Run, it *Iteration) *Action
+
+// procedures has a row for each kind of run.
+var procedures = map[Kind]procedure{
+	KindIssue: {(*Run).wantsPlan, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework, (*Run).wantsUpdate},
+}
+
+// next finds the next step of a run that is running and in no phase. One of a kind
+// that this version does not know waits for a version that does.
+func (r *Run) next() *Action {
+	stations, known := procedures[r.Kind]
+	if !known {
+		return nil
+	}
+	it := r.Current()
+	for _, wants := range stations {
+		if act := wants(r, it); act != nil {
+			return act
+		}
+	}
+	ref := PhaseRef{Phase: PhaseTest, Iteration: it.Number}
+	return r.record(
+		Event{Type: EventPhasePassed, Data: Data{Phase: &ref}},
+		Event{Type: EventRunVerified, Data: Data{Head: r.Head}})
+}
+
+// wantsPlan is done when there is a plan without an open question, for what is wanted now.
+func (r *Run) wantsPlan(it *Iteration) *Action {
+	switch {
+	case r.Plan == nil && r.Baseline != nil && r.Baseline.None != "" && !r.Untested: // before planning is paid for
+		return r.stopAt(Guard{Name: GuardNoTests, Phase: PhasePlan, Detail: "Nothing can be verified without tests: " + r.Baseline.None})
+	case r.Plan == nil:
+		return r.begin(PhaseRef{Phase: PhasePlan})
+	case r.Plan.Question != "" && !r.Approved:
+		return r.stopAt(Guard{Name: GuardPlan, Phase: PhasePlan, Detail: r.Plan.Question})
+	case r.Plan.Question != "", r.Edited: // answered, with the answer in the notes, or something else is wanted: plan again
+		ref := PhaseRef{Phase: PhasePlan}
+		if it != nil {
+			ref.Iteration, ref.Mode = r.PlanIteration, ModeReplan
+			if r.Edited {
+				ref.Iteration = it.Number
+			}
+		}
+		return r.begin(ref)
+	}
+	return nil
+}
+
+// wantsWork is done when the implementer has made a commit, or left the head to the
+// reviewer.
+func (r *Run) wantsWork(it *Iteration) *Action {
+	settled := r.dismissedAll(it)
+	switch {
+	case it == nil:
+		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: 1, Mode: ModeFresh})
+	case it.Result == ResultFailed: // bounced; normally entered together with the bounce
+		return r.begin(r.rework())
+	case it.Impl == nil && !settled && (it.Review == nil || !it.Review.Ruled || it.Review.Head != r.Head):
+		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
+	case it.Impl != nil && it.Impl.Unable != "" && !(settled && it.Impl.Head == it.Impl.Parent):
+		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: "The implementer needs a clarification: " + it.Impl.Unable})
+	case r.nothingDone(it) && !settled && r.Counters.EmptyRounds >= staleLimit:
+		return r.stopAt(Guard{Name: GuardNoProgress, Phase: PhaseImplement, Value: int64(r.Counters.EmptyRounds), Limit: staleLimit,
+			Detail: fmt.Sprintf("The implementer changed nothing, %s.", map[bool]string{true: "twice", false: "again and again"}[r.Counters.EmptyRounds == staleLimit])})
+	case r.nothingDone(it) && !settled:
+		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
+	}
+	return nil
+}
+
+// nothingDone reports that the implementer left the head as it was, with nothing that
+// the reviewer has to rule on.
+func (r *Run) nothingDone(it *Iteration) bool {
+	return it.Impl != nil && it.Review == nil && !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head
+}
+
+// dismissedAll reports that a human has dismissed what an iteration was to mend, so that
+// nothing of it is left: the head is reviewed as it is.
+func (r *Run) dismissedAll(it *Iteration) bool {
+	return it != nil && it.Mode == ModeFixFindings && len(r.dismissals()) > 0 && len(r.unresolved()) == 0
+}
+
+// wantsMerge is done unless the base branch conflicts with the work.
+func (r *Run) wantsMerge(it *Iteration) *Action {
+	if it.Update == nil || len(it.Update.Conflicts) == 0 {
+		return nil
+	}
+	return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseUpdate, Value: int64(len(it.Update.Conflicts)), Limit: 0,
+		Detail: fmt.Sprintf("%s has moved on and does not merge by itself; conflicts in %s", r.Repo.DefaultBranch, text.Clip(text.OneLine(strings.Join(it.Update.Conflicts, ", ")), 200))})
+}
+
+// wantsReview is done when the head was reviewed and nothing sends it back (B3, T3),
+// together with what humans asked for. What comes after the tests began is judged by
+// wantsRework.
+func (r *Run) wantsReview(it *Iteration) *Action {
+	if it.Review == nil {
+		return r.begin(PhaseRef{Phase: PhaseReview, Iteration: it.Number})
+	}
+	if it.Tests != nil {
+		return nil
+	}
+	if why := it.Review.NeedsHuman; why != "" && !r.looked(it) {
+		return r.stopAt(Guard{Name: GuardHuman, Phase: PhaseReview, Detail: "The reviewer asks for a human: " + why})
+	}
+	if g := r.disagreement(it); g != nil {
+		return r.stopAt(*g)
+	}
+	return r.wantsRework(it)
+}
+
+// wantsTests is done when the head was tested: something ran, and nothing failed.
+func (r *Run) wantsTests(it *Iteration) *Action {
+	t := it.Tests
+	switch {
+	case t == nil:
+		test, ref := PhaseRef{Phase: PhaseTest, Iteration: it.Number}, PhaseRef{Phase: PhaseReview, Iteration: it.Number}
+		if r.Attempts[attemptKey(it.Number, PhaseTest)] > 0 || r.ApprovedStep == r.Key(test) {
+			return r.begin(test) // approved before
+		}
+		return r.begin(test, Event{Type: EventPhaseApproved, Data: Data{Phase: &ref}})
+	case len(t.Failures) > 0 || len(t.Tampered) > 0:
+		return r.bounce(it, PhaseTest, t.Tampered, t.Failures)
+	case t.Unclean != "" && t.None == "":
+		return r.stopAt(Guard{Name: GuardUnclean, Phase: PhaseTest, Detail: "no test failed, but the tests did not end well: " + text.Clip(text.OneLine(t.Unclean), 200)})
+	case r.known(it) != nil:
+		return r.stopAt(*r.known(it))
+	case !t.OK():
+		why := t.None
+		if why == "" {
+			why = "the tests ran, but none passed"
+		}
+		return r.stopAt(Guard{Name: GuardNoTests, Phase: PhaseTest, Detail: "Nothing can be verified without tests: " + why})
+	}
+	return nil
+}
+
+// wantsRework is done when nothing of the review blocks, was asked for, or taken back
+// since, and all of the change was read.
+func (r *Run) wantsRework(it *Iteration) *Action {
+	if open := r.unresolved(); len(open) > 0 {
+		return r.bounce(it, PhaseReview, open, nil)
+	}
+	if g := r.unread(it); g != nil {
+		return r.stopAt(*g)
+	}
+	return nil
+}
+
+// wantsUpdate is done when the work stands on the base branch as it is, or a human
+// lets it go without.
+func (r *Run) wantsUpdate(it *Iteration) *Action {
+	switch {
+	case !r.behind() || it.Forced:
+		return nil
+	case r.Config.OnBaseMoved == "ask":
+		return r.stopAt(Guard{Name: GuardBase, Phase: PhaseUpdate, Value: int64(r.Counters.Updates), Limit: updateLimit,
+			Detail: fmt.Sprintf("Review and tests passed, but %s has moved on to %s since.", r.Repo.DefaultBranch, short(r.BaseHead))})
+	}
+	return r.begin(PhaseRef{Phase: PhaseUpdate, Iteration: it.Number})
+}
+
+// behind reports that the base branch has moved on and is to be taken in.
+func (r *Run) behind() bool {
+	return r.BaseHead != "" && r.BaseHead != r.Base && r.Config.OnBaseMoved != "ignore" && r.Counters.Updates < updateLimit
+}

@@ -1,0 +1,61 @@
+package pipeline
+
+// ToolStat sums up an agent's use of a tool (I3).
+type ToolStat struct {
+	Calls  int   `json:"calls"`
+	OK     int   `json:"ok"`
+	Millis int64 `json:"ms"`
+}
+
+// spend books what a model call cost.
+func (r *Run) spend(p Phase, u Usage) {
+	r.Usage.Add(u)
+	s := r.Spent[p]
+	s.Add(u)
+	put(&r.Spent, p, s)
+	if it := r.Current(); it != nil && p != PhasePlan {
+		it.Usage.Add(u)
+	}
+}
+
+// CostLimit is the run's budget in micro-dollars: each iteration that a human
+// granted brings its share of the original one, and what they raised it by.
+func (r *Run) CostLimit() int64 {
+	return r.share(int64(r.Config.Limits.CostUSD*1e6)) + r.Counters.Raised + r.Counters.Cost
+}
+
+// TokenLimit is the run's cap on tokens, with the shares that humans granted. A
+// raised budget raises it in the same proportion.
+func (r *Run) TokenLimit() int64 {
+	limit := r.share(r.Config.Limits.Tokens)
+	if usd := r.Config.Limits.CostUSD; usd > 0 {
+		limit += int64(float64(r.Config.Limits.Tokens) * float64(r.Counters.Raised) / (usd * 1e6))
+	}
+	return carried(limit, r.Counters.Tokens)
+}
+
+// WallLimit is the limit on working time in milliseconds, likewise; 0 is none.
+func (r *Run) WallLimit() int64 {
+	return carried(r.share(r.Config.Limits.Wall().Milliseconds()), r.Counters.Millis)
+}
+
+// carried is a limit on top of what was used before the run was reopened; 0 stays none.
+func carried(limit, before int64) int64 {
+	if limit == 0 {
+		return 0
+	}
+	return limit + before
+}
+
+func (r *Run) share(limit int64) int64 {
+	return limit + limit*int64(r.Counters.Granted)/int64(max(1, r.Config.Loop.MaxIterations))
+}
+
+// Worked is the run's working time in milliseconds; waiting for humans is not in it.
+func (r *Run) Worked() int64 {
+	var sum int64
+	for _, ms := range r.Millis {
+		sum += ms
+	}
+	return sum
+}
