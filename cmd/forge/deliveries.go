@@ -7,6 +7,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/printing"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -94,7 +95,7 @@ func viewOf(d *store.Delivery) deliveryView {
 func showDelivery(out io.Writer, d *store.Delivery, asJSON bool) error {
 	v := viewOf(d)
 	if asJSON {
-		return writeJSON(out, v)
+		return printing.JSON(out, v)
 	}
 	_, err := fmt.Fprintf(out, "%s  %s.%s  %s  %s\nreceived %s, %d attempt(s)\noutcome: %s\n", v.GUID, v.Event, v.Action, v.Repo, v.State, v.Received, v.Attempts, v.Outcome)
 	if err == nil && v.Error != "" {
@@ -109,13 +110,13 @@ func listDeliveries(out io.Writer, list []store.Delivery, asJSON bool) error {
 		views = append(views, viewOf(&list[i]))
 	}
 	if asJSON {
-		return writeJSON(out, views)
+		return printing.JSON(out, views)
 	}
 	if len(views) == 0 {
 		_, err := fmt.Fprintln(out, "No deliveries. Is the App's webhook set to this server's address, with the path /webhook?")
 		return err
 	}
-	t := plainTable("number", "received", "delivery", "event", "repository", "state", "outcome")
+	t := printing.Table("number", "received", "delivery", "event", "repository", "state", "outcome")
 	for _, v := range views {
 		event, what := v.Event, v.Outcome
 		if v.Action != "" {

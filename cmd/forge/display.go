@@ -130,6 +130,17 @@ func (d *display) redraw() {
 	}
 }
 
+// progress returns what shows how far a command is, and what ends that.
+func progress(out io.Writer) (show func(format string, args ...any), done func()) {
+	d := newDisplay(out, time.Now())
+	return func(format string, args ...any) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.status = fmt.Sprintf(format, args...)
+		d.redraw()
+	}, d.done
+}
+
 // done ends the live line.
 func (d *display) done() {
 	d.mu.Lock()

@@ -40,7 +40,8 @@
 //     interfaces there.
 //  9. forge/cmd/forge/memory: the way from people and runs back to agents.
 //  10. forge/cmd/forge/server: New puts everything together; Listen serves it.
-//  11. this package: the commands, and what they print.
+//  11. forge/cmd/forge/evaluate: what measures Forge, as commands.
+//  12. this package: the other commands, and what they print.
 //
 // # What happens to an issue
 //

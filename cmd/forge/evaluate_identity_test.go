@@ -49,10 +49,10 @@ func TestEvaluateIdentity(t *testing.T) {
 	plain, zipped := writePairs(t, "pairs.jsonl"), writePairs(t, "pairs.jsonl.gz")
 	evaluate := func(args ...string) (string, error) {
 		var out bytes.Buffer
-		cmd := evaluateIdentityCommand()
+		cmd := rootCommand()
 		cmd.SetOut(&out)
 		cmd.SetErr(&out)
-		cmd.SetArgs(args)
+		cmd.SetArgs(append([]string{"evaluate", "identity"}, args...))
 		err := cmd.Execute()
 		return out.String(), err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/evaluate"
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
 	"forge/pipeline/sandbox"
@@ -102,7 +103,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().String("log-format", formatText, "how log lines are written: text or json")
 	root.AddCommand(
 		serveCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
-		answerCommand(), resumeCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluateCommand(), metricsCommand(), monitoringCommand(), configCommand(), versionCommand(),
+		answerCommand(), resumeCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluate.Shell{Usage: usage, NoArgs: noArgs, OneArg: nArgs(1), Progress: progress}.Command(), metricsCommand(), monitoringCommand(), configCommand(), versionCommand(),
 	)
 	return root
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/memory"
+	"forge/cmd/forge/printing"
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
@@ -136,7 +137,7 @@ func memoryListCommand() *cobra.Command {
 					views = append(views, memoryView{Learning: l, Effective: learn.Effective(l, now)})
 				}
 				if asJSON {
-					return writeJSON(cmd.OutOrStdout(), views)
+					return printing.JSON(cmd.OutOrStdout(), views)
 				}
 				if len(list) == 0 {
 					return nothingRemembered(cmd, db, all || f.Category+f.Source != "", scope)
@@ -180,7 +181,7 @@ func listMemory(out io.Writer, views []memoryView, total int, p page) error {
 	if states {
 		header = slices.Insert(header, 1, any("state"))
 	}
-	t := plainTable(header...)
+	t := printing.Table(header...)
 	for _, v := range views {
 		row := table.Row{v.ID, fmt.Sprintf("%.2f", v.Effective), v.For, v.Against, fmt.Sprintf("%d of %d", v.Used, v.Recalled), v.Touched.Local().Format(time.DateOnly), v.Scope, memory.KindOf(v.Learning), memory.OneLine(v.Content, 80)}
 		if states {
@@ -235,7 +236,7 @@ func memorySearchCommand() *cobra.Command {
 				}
 				switch {
 				case asJSON:
-					return writeJSON(cmd.OutOrStdout(), views)
+					return printing.JSON(cmd.OutOrStdout(), views)
 				case len(hits) == 0:
 					_, err := fmt.Fprintln(cmd.OutOrStdout(), "Nothing that is remembered and in use has one of these words. `forge memory list` shows all of it.")
 					return err
@@ -283,7 +284,7 @@ func memoryShowCommand() *cobra.Command {
 				}
 				if asJSON { // lists, even if nothing is in them
 					d.Evidence, d.History, d.Uses = append([]pipeline.Evidence{}, d.Evidence...), append([]store.MemoryChange{}, d.History...), append([]store.Use{}, d.Uses...)
-					return writeJSON(cmd.OutOrStdout(), d)
+					return printing.JSON(cmd.OutOrStdout(), d)
 				}
 				_, err = io.WriteString(cmd.OutOrStdout(), d.String())
 				return err
@@ -329,7 +330,7 @@ func (d memoryDetails) tables(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "\n%s:\n%s\n", name, t.Render())
 	}
-	evidence := plainTable("when", "does", "who", "run", "why")
+	evidence := printing.Table("when", "does", "who", "run", "why")
 	for _, e := range d.Evidence {
 		why := memory.OneLine(e.Why, 100)
 		if e.Off {
@@ -338,12 +339,12 @@ func (d memoryDetails) tables(b *strings.Builder) {
 		evidence.AppendRow(table.Row{e.At.Local().Format(minutes), fmt.Sprintf("%+.2f", e.Delta), e.Actor.Login, numberOrNone(e.Run), why})
 	}
 	section("evidence", "none yet", evidence)
-	history := plainTable("when", "who", "what")
+	history := printing.Table("when", "who", "what")
 	for _, c := range d.History {
 		history.AppendRow(table.Row{c.At.Local().Format(minutes), c.By.Login, memory.OneLine(c.What+changed(c), 300)})
 	}
 	section("changes", "none", history)
-	uses := plainTable("when", "run", "run is", "phase", "iteration", "role", "it was")
+	uses := printing.Table("when", "run", "run is", "phase", "iteration", "role", "it was")
 	for _, u := range d.Uses {
 		was := "given"
 		switch {

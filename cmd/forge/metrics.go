@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/printing"
 	"forge/cmd/forge/server"
 	"forge/learn/metrics"
 	"forge/pipeline"
@@ -49,7 +50,7 @@ func metricsCommand() *cobra.Command {
 				out := cmd.OutOrStdout()
 				switch {
 				case asJSON:
-					return writeJSON(out, rep)
+					return printing.JSON(out, rep)
 				case asCSV:
 					return rep.WriteCSV(out)
 				}

@@ -194,7 +194,7 @@ func TestPipelineIsPure(t *testing.T) {
 // TestBudgets holds the sizes: files to 1,000 lines, functions to 120 (tables in
 // tests aside), interfaces to 7 methods, packages to 60 exported types, functions
 // and variables, the core to 80. Constants of an enumeration count as part of their
-// type. The commands and what they print have 4,350 lines at most: what is more than
+// type. The commands and what they print have 4,200 lines at most: what is more than
 // that belongs in a room of its own.
 func TestBudgets(t *testing.T) {
 	exported := map[string]int{}
@@ -236,8 +236,8 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("package %s exports %d types, functions and variables, over %d", dir, n, limit)
 		}
 	}
-	if root > 4350 {
-		t.Errorf("cmd/forge itself has %d lines, over 4,350", root)
+	if root > 4200 {
+		t.Errorf("cmd/forge itself has %d lines, over 4,200", root)
 	}
 	for dir, ok := range documented {
 		if !ok {

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	tabletext "github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/printing"
 	"forge/cmd/forge/server"
 	"forge/learn"
 	"forge/pipeline"
@@ -60,7 +60,7 @@ func runsCommand() *cobra.Command {
 					if rows == nil {
 						rows = []store.RunRow{}
 					}
-					return writeJSON(cmd.OutOrStdout(), rows)
+					return printing.JSON(cmd.OutOrStdout(), rows)
 				}
 				return listRuns(cmd.OutOrStdout(), rows)
 			})
@@ -79,7 +79,7 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 		_, err := fmt.Fprintln(out, "No runs yet. Label an issue, or try `forge demo`.")
 		return err
 	}
-	t := plainTable("run", "state", "phase", "iteration", "cost", "repository", "issue", "title", "started")
+	t := printing.Table("run", "state", "phase", "iteration", "cost", "repository", "issue", "title", "started")
 	for _, r := range rows {
 		issue := ""
 		if r.Issue > 0 {
@@ -93,13 +93,6 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 	}
 	_, err := fmt.Fprintln(out, t.Render())
 	return err
-}
-
-func writeJSON(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 func showCommand() *cobra.Command {
@@ -123,7 +116,7 @@ func showCommand() *cobra.Command {
 				case inner:
 					return showInner(cmd.Context(), out, db, id, asJSON)
 				case progress:
-					return writeJSON(out, run.Progress())
+					return printing.JSON(out, run.Progress())
 				case scratchpad:
 					_, err = io.WriteString(out, run.Scratchpad())
 				case why:
@@ -131,7 +124,7 @@ func showCommand() *cobra.Command {
 				case report:
 					err = showReports(out, run)
 				case asJSON:
-					return writeJSON(out, run)
+					return printing.JSON(out, run)
 				default:
 					err = showRun(out, run)
 				}
@@ -237,13 +230,13 @@ func showInner(ctx context.Context, out io.Writer, db *store.DB, id int64, asJSO
 	}
 	in := learn.Measure(events)
 	if asJSON {
-		return writeJSON(out, in)
+		return printing.JSON(out, in)
 	}
 	if len(in.Phases) == 0 {
 		_, err := fmt.Fprintln(out, "No agent has done anything yet.")
 		return err
 	}
-	phases, tools := plainTable("phase", "executions", "turns", "time", "cost"), plainTable("tool", "calls", "success", "mean time", "mean cost")
+	phases, tools := printing.Table("phase", "executions", "turns", "time", "cost"), printing.Table("tool", "calls", "success", "mean time", "mean cost")
 	for _, p := range in.Phases {
 		phases.AppendRow(table.Row{p.Name, p.Runs, p.Turns, text.Clock(time.Duration(p.Millis) * time.Millisecond), cost(float64(p.MicroUSD), p.Unpriced > 0)})
 	}
@@ -260,16 +253,6 @@ func cost(micros float64, unpriced bool) string {
 		return "unknown"
 	}
 	return fmt.Sprintf("$%.4f", micros/1e6)
-}
-
-// plainTable makes a table without lines.
-func plainTable(header ...any) table.Writer {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.Style().Format.Header = tabletext.FormatDefault
-	t.AppendHeader(header)
-	return t
 }
 
 func answerCommand() *cobra.Command {

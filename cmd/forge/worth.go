@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/memory"
+	"forge/cmd/forge/printing"
 	"forge/learn/worth"
 	"forge/pipeline/store"
 )
@@ -42,7 +43,7 @@ func memoryWorthCommand() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return writeJSON(cmd.OutOrStdout(), rep)
+					return printing.JSON(cmd.OutOrStdout(), rep)
 				}
 				_, err = io.WriteString(cmd.OutOrStdout(), worthScreen(rep))
 				return err
@@ -71,7 +72,7 @@ func worthScreen(rep worth.Report) string {
 		enough = len(rep.Learnings)
 	}
 	if known := rep.Learnings[:enough]; len(known) > 0 {
-		t := plainTable("learning", "first review approved", "bounces", "given", "withheld", "what it says")
+		t := printing.Table("learning", "first review approved", "bounces", "given", "withheld", "what it says")
 		for i, r := range known {
 			if i >= worthShown && i < len(known)-worthShown {
 				continue
@@ -98,7 +99,7 @@ func calibrationText(what string, c worth.Reliability) string {
 	if c.Brier == nil {
 		return ""
 	}
-	t := plainTable("probability", "said", "people acted on", "95 %", "n")
+	t := printing.Table("probability", "said", "people acted on", "95 %", "n")
 	for _, b := range c.Bins {
 		t.AppendRow(table.Row{fmt.Sprintf("%.1f–%.1f", b.From, b.To), fmt.Sprintf("%.0f %%", 100*b.Said), fmt.Sprintf("%.0f %%", 100*b.Right),
 			fmt.Sprintf("%.0f–%.0f %%", 100*b.Interval[0], 100*b.Interval[1]), b.Count})
@@ -109,7 +110,7 @@ func calibrationText(what string, c worth.Reliability) string {
 // heldText shows by week what was held back, and what it may have spared people; ""
 // when nothing was.
 func heldText(weeks []worth.Week) string {
-	t, some := plainTable("week from", "decided", "dismissed", "held back", "dismissed, had all been posted"), false
+	t, some := printing.Table("week from", "decided", "dismissed", "held back", "dismissed, had all been posted"), false
 	for _, w := range weeks {
 		if w.Decided+w.Held == 0 {
 			continue

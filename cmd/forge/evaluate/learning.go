@@ -1,4 +1,4 @@
-package main
+package evaluate
 
 import (
 	"fmt"
@@ -11,22 +11,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/printing"
 	"forge/learn/stream"
 )
 
-func evaluateLearningCommand() *cobra.Command {
+func (sh Shell) learning() *cobra.Command {
 	o := stream.Options{}
 	var repo string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "learning", Short: "Measure what learning from people is worth, on a stream of pull requests", Args: noArgs,
+		Use: "learning", Short: "Measure what learning from people is worth, on a stream of pull requests", Args: sh.NoArgs,
 		Long: "Makes streams of pull requests over the Go code of a repository, with a simulated reviewer and simulated\n" +
 			"people, and plays each with Forge's memory off and on: how many findings people dismiss, what they are\n" +
 			"not shown any more, and whether true errors are among it. Without --repo the code is that of the\n" +
 			"module in or over the working directory, else of one of Forge's dependencies in Go's module cache.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Pulls < 100 || o.Seeds < 1 {
-				return usage("--pulls takes a number from 100, --seeds one from 1, got %d and %d", o.Pulls, o.Seeds)
+				return sh.Usage("--pulls takes a number from 100, --seeds one from 1, got %d and %d", o.Pulls, o.Seeds)
 			}
 			code, err := codeToLearnOn(repo)
 			if err != nil {
@@ -37,7 +38,7 @@ func evaluateLearningCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), res)
+				return printing.JSON(cmd.OutOrStdout(), res)
 			}
 			return showLearning(cmd.OutOrStdout(), res)
 		},

@@ -1,4 +1,4 @@
-package main
+package evaluate
 
 import (
 	"bufio"
@@ -13,17 +13,18 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/printing"
 	"forge/pipeline/identity"
 )
 
-func evaluateIdentityCommand() *cobra.Command {
+func (sh Shell) identity() *cobra.Command {
 	var train string
 	var asJSON, model bool
 	cmd := &cobra.Command{
 		Use: "identity FILE...", Short: "Measure how findings are recognised that are said in other words",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 && !(model && train != "") {
-				return usage("give the files with pairs of comments")
+				return sh.Usage("give the files with pairs of comments")
 			}
 			return nil
 		},
@@ -50,14 +51,14 @@ func evaluateIdentityCommand() *cobra.Command {
 				}
 			}
 			if model {
-				return writeJSON(cmd.OutOrStdout(), identity.Fit(fit))
+				return printing.JSON(cmd.OutOrStdout(), identity.Fit(fit))
 			}
 			rows, err := identity.Measure(pairs, fit)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), struct {
+				return printing.JSON(cmd.OutOrStdout(), struct {
 					Sets   []identity.Figures `json:"sets"`
 					Beside []identity.Row     `json:"beside"`
 				}{rows[0].Sets, rows[1:]})

@@ -1,4 +1,4 @@
-package main
+package evaluate
 
 import (
 	"context"
@@ -19,11 +19,11 @@ import (
 	"forge/pipeline/store"
 )
 
-func evaluateRecallCommand() *cobra.Command {
+func (sh Shell) recall() *cobra.Command {
 	var speed, scopes, queries int
 	var seed uint64
 	cmd := &cobra.Command{
-		Use: "recall DIR", Short: "Measure which lessons are recalled for a change, and how fast", Args: nArgs(1),
+		Use: "recall DIR", Short: "Measure which lessons are recalled for a change, and how fast", Args: sh.OneArg,
 		Long: "Reads the labelled sets DIR/*.jsonl.gz and measures, for plain bm25 and for Forge's recall, nDCG@5, P@5\n" +
 			"and MRR. A query sees only the learnings that were there before it.\n\n" +
 			"With --speed N, N learnings are made up from the words of the sets, and the time of Forge's recall is\n" +
@@ -31,7 +31,7 @@ func evaluateRecallCommand() *cobra.Command {
 			"for the same 15 words in the same scope. 1,000,000 take some minutes and 2 GB of memory and disk.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if speed < 0 || scopes < 1 || queries < 1 {
-				return usage("--speed must not be negative, --scopes and --queries must be at least 1")
+				return sh.Usage("--speed must not be negative, --scopes and --queries must be at least 1")
 			}
 			sets, err := evaluate.Load(args[0])
 			if err != nil {

@@ -1,4 +1,7 @@
-package main
+// Package evaluate measures how well Forge does what it does: the commands of "forge
+// evaluate" and the tables that they print. What is measured is in the packages that do
+// it: pipeline/simulate, pipeline/identity, learn/stream, learn/recall/evaluate.
+package evaluate
 
 import (
 	"fmt"
@@ -6,29 +9,40 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/printing"
 	"forge/pipeline/simulate"
 )
 
-func evaluateCommand() *cobra.Command {
+// Shell is what the commands share with all others of the program.
+type Shell struct {
+	Usage  func(format string, args ...any) error // the error of who typed something wrong
+	NoArgs cobra.PositionalArgs
+	OneArg cobra.PositionalArgs
+	// Progress returns what shows how far a command is, and what ends that; on what is
+	// no terminal they do nothing.
+	Progress func(out io.Writer) (show func(format string, args ...any), done func())
+}
+
+// Command returns "forge evaluate" with its sub-commands.
+func (sh Shell) Command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "evaluate", Short: "Measure how well Forge does what it does", Args: noArgs,
+		Use: "evaluate", Short: "Measure how well Forge does what it does", Args: sh.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(evaluateLoopCommand(), evaluateRecallCommand(), evaluateLearningCommand(), evaluateIdentityCommand())
+	cmd.AddCommand(sh.loop(), sh.recall(), sh.learning(), sh.identity())
 	return cmd
 }
 
-func evaluateLoopCommand() *cobra.Command {
+func (sh Shell) loop() *cobra.Command {
 	o := simulate.Options{Profiles: simulate.Profiles()}
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "loop", Short: "Compare the loop's guards with fixed limits, on simulated runs", Args: noArgs,
+		Use: "loop", Short: "Compare the loop's guards with fixed limits, on simulated runs", Args: sh.NoArgs,
 		Long: "Plays simulated runs through the loop as it is: a model of agents that mend, break and\n" +
 			"misread things, of a reviewer with false and missed findings, of flaky tests. Then compares\n" +
 			"where the guards stopped with where loops stop that know nothing but a limit on iterations.\n" +
@@ -37,9 +51,9 @@ func evaluateLoopCommand() *cobra.Command {
 			"the loop: the defaults, and a patient one. It takes about two minutes on two cores.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Runs < 1 || o.Sweep < 0 {
-				return usage("--runs takes a number from 1, --sweep one from 0, got %d and %d", o.Runs, o.Sweep)
+				return sh.Usage("--runs takes a number from 1, --sweep one from 0, got %d and %d", o.Runs, o.Sweep)
 			}
-			return evaluateLoop(cmd, o, asJSON)
+			return sh.compare(cmd, o, asJSON)
 		},
 	}
 	cmd.Flags().IntVar(&o.Runs, "runs", 100_000, "runs of the base model")
@@ -49,33 +63,26 @@ func evaluateLoopCommand() *cobra.Command {
 	return cmd
 }
 
-func evaluateLoop(cmd *cobra.Command, o simulate.Options, asJSON bool) error {
+func (sh Shell) compare(cmd *cobra.Command, o simulate.Options, asJSON bool) error {
 	o.Workers = runtime.GOMAXPROCS(0)
-	d, total := newDisplay(cmd.ErrOrStderr(), time.Now()), int64(o.Plays())
+	total := int64(o.Plays())
+	show, finish := sh.Progress(cmd.ErrOrStderr())
 	var played, shown atomic.Int64
 	o.Done = func(n int) {
 		now := played.Add(int64(n))
-		if part := 100 * now / total; d.live && shown.Swap(part) != part {
-			d.progress("… %d %% of %d runs", part, total)
+		if part := 100 * now / total; shown.Swap(part) != part {
+			show("… %d %% of %d runs", part, total)
 		}
 	}
 	res, err := simulate.Compare(cmd.Context(), o)
-	d.done()
+	finish()
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return writeJSON(cmd.OutOrStdout(), res)
+		return printing.JSON(cmd.OutOrStdout(), res)
 	}
 	return showLoop(cmd.OutOrStdout(), res)
-}
-
-// progress shows how far a command is, on a terminal.
-func (d *display) progress(format string, args ...any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.status = fmt.Sprintf(format, args...)
-	d.redraw()
 }
 
 func showLoop(out io.Writer, r *simulate.Result) error {
@@ -183,7 +190,7 @@ func sensitivityTable(r *simulate.Result) table.Writer {
 
 // numberTable is a plain table whose columns but the first hold numbers.
 func numberTable(header ...any) table.Writer {
-	t := plainTable(header...)
+	t := printing.Table(header...)
 	var columns []table.ColumnConfig
 	for i := 2; i <= len(header); i++ {
 		if header[i-1] != "source" {
