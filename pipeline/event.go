@@ -192,6 +192,7 @@ const (
 	ModeFixFailures Mode = "fix_failures"
 	ModeResearch    Mode = "research" // what the task means was not understood
 	ModeReplan      Mode = "replan"   // the approach does not hold
+	ModeConflict    Mode = "conflict" // of an update: what did not merge by itself is merged by hand
 )
 
 // PhaseRef names one execution of a phase.
@@ -343,5 +344,8 @@ type Update struct {
 	Base      string   `json:"base"`                // SHA of the base branch that was taken in
 	Parent    string   `json:"parent"`              // SHA of the branch before
 	Head      string   `json:"head"`                // SHA of the merge; equal to Parent when there was nothing to take in
-	Conflicts []string `json:"conflicts,omitempty"` // paths that a human must merge; then there is no merge
+	Conflicts []string `json:"conflicts,omitempty"` // paths that did not merge by themselves; then there is no merge
+	Markers   string   `json:"markers,omitempty"`   // with conflicts: the merge's tree, with markers where they are; "" in older runs
+	Resolved  string   `json:"resolved,omitempty"`  // how the implementer merged what did not merge by itself
+	Unable    string   `json:"unable,omitempty"`    // with conflicts: why it could not, and what a human must say
 }

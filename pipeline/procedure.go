@@ -92,13 +92,21 @@ func (r *Run) dismissedAll(it *Iteration) bool {
 	return it != nil && it.Mode == ModeFixFindings && len(r.dismissals()) > 0 && len(r.unresolved()) == 0
 }
 
-// wantsMerge is done unless the base branch conflicts with the work.
+// wantsMerge is done unless the base branch conflicts with the work. The implementer
+// resolves that, or a human whom it asks.
 func (r *Run) wantsMerge(it *Iteration) *Action {
-	if it.Update == nil || len(it.Update.Conflicts) == 0 {
+	u := it.Update
+	switch {
+	case u == nil || len(u.Conflicts) == 0:
 		return nil
+	case u.Markers != "" && u.Unable == "":
+		return r.begin(PhaseRef{Phase: PhaseUpdate, Iteration: it.Number, Mode: ModeConflict})
 	}
-	return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseUpdate, Value: int64(len(it.Update.Conflicts)), Limit: 0,
-		Detail: fmt.Sprintf("%s has moved on and does not merge by itself; conflicts in %s", r.Repo.DefaultBranch, text.Clip(text.OneLine(strings.Join(it.Update.Conflicts, ", ")), 200))})
+	detail := fmt.Sprintf("%s has moved on and does not merge by itself; conflicts in %s", r.Repo.DefaultBranch, text.Clip(text.OneLine(strings.Join(u.Conflicts, ", ")), 200))
+	if u.Unable != "" {
+		detail += ". The implementer could not resolve them: " + text.Clip(text.OneLine(u.Unable), 300)
+	}
+	return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseUpdate, Value: int64(len(u.Conflicts)), Detail: detail})
 }
 
 // wantsReview is done when the head was reviewed and nothing sends it back (B3, T3),

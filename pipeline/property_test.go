@@ -16,7 +16,7 @@ import (
 var outcomes = map[Phase][]string{
 	PhasePlan:      {"plan ok", "plan which?", "fault agent x", "fault provider x", "fault budget x"},
 	PhaseImplement: {"implement it", "implement it", "implement it doubts a: why", "implement nothing", "implement unable why", "fault agent x", "fault environment! x"},
-	PhaseUpdate:    {"update ok", "update same", "update conflict a.go", "fault github x"},
+	PhaseUpdate:    {"update ok", "update same", "update conflict a.go", "update markers a.go", "update resolved so", "update unable why", "fault github x"},
 	PhaseReview:    {"review ok", "review ok", "review error layer @design", "review critical what @requirements > plan", "review error a", "review error b, critical c", "review warning d", "review human why", "review stale", "review odd e", "fault agent x"},
 	PhaseTest:      {"test ok", "test ok", "test TestA 0.9", "test TestB 0.9, TestC 0.2", "test TestD", "test none x", "test empty", "test tampered TestE", "fault sandbox x", "wait checks"},
 }

@@ -250,6 +250,9 @@ func (r *Run) section(b *strings.Builder, it *Iteration) {
 		}
 		b.WriteString("\n")
 	}
+	if u := it.Update; u != nil && u.Resolved != "" {
+		fmt.Fprintf(b, "**Merged %s by hand** (%s): %s\n\n", r.Repo.DefaultBranch, short(u.Head), u.Resolved)
+	}
 	if v := it.Review; v != nil {
 		verdict := "approved"
 		if len(r.Blocking(v)) > 0 {

@@ -226,6 +226,8 @@ func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
 		what = "finding out what is wanted, then planning again"
 	case pipeline.ModeReplan:
 		what = "planning again"
+	case pipeline.ModeConflict:
+		what = "merging by hand what does not merge by itself"
 	}
 	return line{string(p.Phase), fmt.Sprintf("iteration %d of %d: %s", p.Iteration, run.MaxIterations(), what)}
 }
@@ -234,6 +236,10 @@ func completed(d pipeline.Data) line {
 	l := line{label: string(d.Phase.Phase)}
 	took := text.Clock(time.Duration(d.Phase.Millis) * time.Millisecond)
 	switch {
+	case d.Update != nil && d.Update.Unable != "":
+		l.text = "the conflicts cannot be resolved: " + text.Clip(text.OneLine(d.Update.Unable), 200)
+	case d.Update != nil && d.Update.Resolved != "":
+		l.text = fmt.Sprintf("commit %.7s: merged by hand: %s", d.Update.Head, text.Clip(text.OneLine(d.Update.Resolved), 200))
 	case d.Update != nil && len(d.Update.Conflicts) > 0:
 		l.text = "conflicts in " + strings.Join(d.Update.Conflicts, ", ")
 	case d.Update != nil && d.Update.Head == d.Update.Parent:

@@ -91,7 +91,12 @@ func (v Renderer) what() string {
 			break // the first one made it, the others mended it: see the table
 		}
 	}
-	return section("What", text)
+	for i := range v.Run.Iterations {
+		if u := v.Run.Iterations[i].Update; u != nil && u.Resolved != "" {
+			text += fmt.Sprintf("\n\nConflicts with %s were merged by hand in %s: ", code(v.Run.Repo.DefaultBranch), v.commit(u.Head)) + v.block(u.Resolved, 2000)
+		}
+	}
+	return section("What", strings.TrimSpace(text))
 }
 
 func (v Renderer) why() string {

@@ -159,7 +159,11 @@ func (v Renderer) implementPhase(it *pipeline.Iteration) (icon, words string) {
 	case m.Head == m.Parent:
 		return "➖", "nothing changed"
 	}
-	return "✅", fmt.Sprintf("%s in %s", text.Plural(len(m.Files), "file", "files"), v.commit(m.Head))
+	words = fmt.Sprintf("%s in %s", text.Plural(len(m.Files), "file", "files"), v.commit(m.Head))
+	if u := it.Update; u != nil && u.Resolved != "" {
+		words += fmt.Sprintf("; conflicts with %s resolved in %s", code(v.Run.Repo.DefaultBranch), v.commit(u.Head))
+	}
+	return "✅", words
 }
 
 func (v Renderer) reviewPhase(it *pipeline.Iteration) (icon, words string) {

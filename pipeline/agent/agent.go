@@ -30,6 +30,7 @@ type Job struct {
 	Instructions []Doc                // how to work in the repository, from the base: see InstructionPaths
 	Comments     []Comment            // on the issue, by people with write access, oldest first
 	Baseline     *pipeline.TestReport // for the planner: the tests at the base; nil: the run's
+	Conflict     *Conflict            // for the implementer that merges by hand
 
 	// Since returns the patch from an earlier commit of the run to its head, for the
 	// reviewer. Nil: what became of a finding is told by its code alone.
@@ -38,6 +39,15 @@ type Job struct {
 	// Emit takes agent.iteration and tool.executed events, in order and for good.
 	// They have ID, Type, Source and Data. A repeated ID is the same event.
 	Emit func(context.Context, ...pipeline.Event) error
+}
+
+// Conflict is a merge of another branch that is to be finished by hand. The workspace
+// holds it, with markers where both sides changed the same.
+type Conflict struct {
+	Branch string   // whose changes are taken in, for people
+	Paths  []string // that did not merge by themselves
+	Why    []string // git's words
+	Theirs string   // unified patch of what that branch has changed since the work began
 }
 
 // Workspace is a work tree and the sandbox around it. Paths are relative to the

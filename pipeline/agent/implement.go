@@ -42,6 +42,9 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 	w := p.prompt().say("Work on the following task. What you are asked for this time is said at the end.").
 		task().plan().instructions().files().mark().notes().comments().tests().recall().scratchpad()
 	var fb feedback
+	if p.job.Conflict != nil {
+		return p.merge(ctx, w)
+	}
 	if mode != pipeline.ModeFresh || len(p.job.Run.Iterations) > 1 {
 		fb = openFeedback(p.job.Run)
 		w.own().lastFault()
@@ -68,7 +71,12 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 
 // own appends what the run has changed so far.
 func (w *prompt) own() *prompt {
-	r := change.Read(w.p.job.Diff).Divide(ownChange, func(string) (string, bool) { return "", false })
+	return w.data("Your work so far: the change since the base, with the lines' numbers as they are now", inShort(change.Read(w.p.job.Diff)))
+}
+
+// inShort is the beginning of a change, and the names of the files behind it.
+func inShort(c change.Change) string {
+	r := c.Divide(ownChange, func(string) (string, bool) { return "", false })
 	text := ""
 	for _, part := range r.Parts {
 		text += part.Text
@@ -79,7 +87,7 @@ func (w *prompt) own() *prompt {
 		}
 		text += s.Path + "\n"
 	}
-	return w.data("Your work so far: the change since the base, with the lines' numbers as they are now", text)
+	return text
 }
 
 // openFeedback collects what is open: the blocking findings and the failures that

@@ -320,10 +320,22 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		d.Tests = Tests(p.Run.Head, rest)
 	case "update":
 		d.Update = &pipeline.Update{Base: p.Run.BaseHead, Parent: p.Run.Head, Head: p.Run.Head}
-		if paths, conflict := strings.CutPrefix(rest, "conflict "); conflict {
-			d.Update.Conflicts = strings.Fields(paths)
-		} else if rest == "ok" {
-			d.Update.Head, d.Tests = p.commit(), Tests(p.Run.BaseHead, "ok")
+		kind, arg, _ := strings.Cut(rest, " ")
+		if last := p.Run.Current().Update; last != nil && p.Run.Active.Mode == pipeline.ModeConflict {
+			d.Update = &pipeline.Update{Base: last.Base, Parent: p.Run.Head, Conflicts: last.Conflicts, Markers: last.Markers}
+		}
+		switch kind {
+		case "conflict":
+			d.Update.Conflicts = strings.Fields(arg)
+		case "markers": // a conflict that the implementer may resolve
+			d.Update.Conflicts, d.Update.Markers = strings.Fields(arg), "markers"
+		case "unable":
+			d.Update.Unable = arg
+		case "resolved":
+			d.Update.Conflicts, d.Update.Markers, d.Update.Resolved = nil, "", arg
+			fallthrough
+		case "ok":
+			d.Update.Head, d.Tests = p.commit(), Tests(d.Update.Base, "ok")
 		}
 	}
 	p.Append(done)

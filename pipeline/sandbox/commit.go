@@ -20,9 +20,10 @@ import (
 
 // CommitOptions say what to commit on what.
 type CommitOptions struct {
-	Parent    string // SHA; empty for the first commit of a repository
-	Message   string // of a model or a person: whatever GitHub or git would act on is neutralised, trailers are ordinary text
-	Run       string // becomes the one Forge-Run trailer, when it is not empty
+	Parent    string   // SHA; empty for the first commit of a repository
+	Parents   []string // of the commit, where that is not Parent alone; it is made even of no changes
+	Message   string   // of a model or a person: whatever GitHub or git would act on is neutralised, trailers are ordinary text
+	Run       string   // becomes the one Forge-Run trailer, when it is not empty
 	Author    string
 	Email     string
 	Time      time.Time // fixed, so that the same input gives the same SHA
@@ -57,6 +58,8 @@ func (o *CommitOptions) check() error {
 	switch {
 	case o.Parent != "" && !isOID(o.Parent):
 		return fmt.Errorf("parent %q is not a full SHA", o.Parent)
+	case checkOIDs(o.Parents...) != nil:
+		return checkOIDs(o.Parents...)
 	case text.CommitMessage(o.Message) == "":
 		return errors.New("the message is empty")
 	case strings.ContainsRune(o.Message, 0):
@@ -123,12 +126,12 @@ func (g *Gateway) commit(ctx context.Context, repo pipeline.Repo, o CommitOption
 	if err != nil {
 		return "", err
 	}
-	if tree == base {
+	if tree == base && len(o.Parents) == 0 {
 		return o.Parent, nil
 	}
-	var parents []string
-	if o.Parent != "" {
-		parents = append(parents, o.Parent)
+	parents := o.Parents
+	if len(parents) == 0 && o.Parent != "" {
+		parents = []string{o.Parent}
 	}
 	return o.commitTree(ctx, git, tree, parents...)
 }

@@ -112,35 +112,57 @@ func TestMerge(t *testing.T) {
 	ours := f.mustCommit(t, change(f.head, "a.txt", "one\n2\n3\n4\n5\n"))
 	theirs := f.mustCommit(t, change(f.head, "a.txt", "1\n2\n3\n4\nfive\n"))
 	o := CommitOptions{Parent: ours, Message: "merge main", Author: "forge[bot]", Email: "forge@example.com", Time: fixedTime}
-	sha, conflicts, err := g.Merge(ctx, f.repo, theirs, o)
-	if err != nil || len(conflicts) > 0 {
-		t.Fatalf("Merge = %v, %v", conflicts, err)
+	merged, err := g.Merge(ctx, f.repo, theirs, o)
+	if err != nil || len(merged.Conflicts) > 0 || merged.Markers != "" {
+		t.Fatalf("Merge = %+v, %v", merged, err)
 	}
+	sha := merged.SHA
 	if got, err := g.File(ctx, f.repo, sha, "a.txt"); err != nil || string(got) != "one\n2\n3\n4\nfive\n" {
 		t.Errorf("merged file = %q, %v", got, err)
 	}
 	if log := gitIn(t, "/", nil, "--git-dir="+g.Dir(f.repo), "log", "-1", "--format=%P|%an|%B", sha); log != ours+" "+theirs+"|forge[bot]|merge main" {
 		t.Errorf("merge commit = %s", log)
 	}
-	if again, _, err := g.Merge(ctx, f.repo, theirs, o); again != sha || err != nil {
-		t.Errorf("the same merge again = %s, %v; want %s", again, err, sha)
+	if again, err := g.Merge(ctx, f.repo, theirs, o); again.SHA != sha || err != nil {
+		t.Errorf("the same merge again = %s, %v; want %s", again.SHA, err, sha)
 	}
 	o.Parent = sha
-	if same, _, err := g.Merge(ctx, f.repo, theirs, o); same != sha || err != nil {
-		t.Errorf("a merge of what is there = %s, %v; want %s", same, err, sha)
+	if same, err := g.Merge(ctx, f.repo, theirs, o); same.SHA != sha || err != nil {
+		t.Errorf("a merge of what is there = %s, %v; want %s", same.SHA, err, sha)
 	}
 	clash := change(f.head, "a.txt", "uno\n2\n3\n4\n5\n")
-	clash.Changes = append(clash.Changes, worktree.Change{Path: "ö ß.txt", Content: []byte("theirs\n")})
+	clash.Changes = append(clash.Changes, worktree.Change{Path: "ö ß.txt", Content: []byte("theirs\n")}, worktree.Change{Path: "b.txt", Deleted: true})
 	mine := change(ours, "ö ß.txt", "ours\n")
+	mine.Changes = append(mine.Changes, worktree.Change{Path: "b.txt", Content: []byte("b, changed\n")})
 	o.Parent = f.mustCommit(t, mine)
-	sha, conflicts, err = g.Merge(ctx, f.repo, f.mustCommit(t, clash), o)
-	if want := []string{"a.txt", "ö ß.txt"}; err != nil || sha != "" || !cmp.Equal(conflicts, want) {
-		t.Errorf("Merge of what clashes = %q, %q, %v; want conflicts %q", sha, conflicts, err, want)
+	other := f.mustCommit(t, clash)
+	merged, err = g.Merge(ctx, f.repo, other, o)
+	if want := []string{"a.txt", "b.txt", "ö ß.txt"}; err != nil || merged.SHA != "" || !cmp.Equal(merged.Conflicts, want) {
+		t.Fatalf("Merge of what clashes = %+v, %v; want conflicts %q", merged, err, want)
 	}
-	if _, _, err := g.Merge(ctx, f.repo, "--help", o); err == nil {
+	if why := strings.Join(merged.Why, "\n"); !strings.Contains(why, "CONFLICT (modify/delete): b.txt deleted in") || strings.Contains(why, "Auto-merging") || len(merged.Why) != 3 {
+		t.Errorf("git's words are %q", merged.Why)
+	}
+	if got, err := g.File(ctx, f.repo, merged.Markers, "ö ß.txt"); err != nil || !strings.Contains(string(got), "ours\n=======\ntheirs\n") {
+		t.Errorf("with markers = %q, %v", got, err)
+	}
+	// Merged by hand, it is a merge like others, even where nothing had to be edited.
+	hand := o
+	hand.Parent, hand.Parents = merged.Markers, []string{o.Parent, other}
+	for _, changes := range [][]worktree.Change{nil, {{Path: "a.txt", Content: []byte("both\n")}}} {
+		hand.Changes = changes
+		sha, err := g.Commit(ctx, f.repo, hand)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parents := gitIn(t, "/", nil, "--git-dir="+g.Dir(f.repo), "log", "-1", "--format=%P", sha); parents != o.Parent+" "+other || sha == merged.Markers != (changes == nil) {
+			t.Errorf("merged by hand: %s with the parents %s", sha, parents)
+		}
+	}
+	if _, err := g.Merge(ctx, f.repo, "--help", o); err == nil {
 		t.Error("Merge of --help: no error")
 	}
-	if _, _, err := g.Merge(ctx, f.repo, strings.Repeat("1", 40), o); err == nil {
+	if _, err := g.Merge(ctx, f.repo, strings.Repeat("1", 40), o); err == nil {
 		t.Error("Merge of a commit that is not there: no error")
 	}
 }
@@ -163,11 +185,11 @@ func TestCommitMessageIsNeutral(t *testing.T) {
 	}
 	m := o
 	m.Parent, m.Changes = sha, nil
-	merged, conflicts, err := f.gateway.Merge(ctx, f.repo, theirs, m)
-	if err != nil || len(conflicts) > 0 {
-		t.Fatal(conflicts, err)
+	merged, err := f.gateway.Merge(ctx, f.repo, theirs, m)
+	if err != nil || len(merged.Conflicts) > 0 {
+		t.Fatal(merged, err)
 	}
-	for _, sha := range []string{sha, merged} {
+	for _, sha := range []string{sha, merged.SHA} {
 		got := gitIn(t, f.gateway.Dir(f.repo), nil, "log", "-1", "--format=%B", sha)
 		if want := strings.TrimSpace(text.CommitMessage(message, "Forge-Run: 7f3a/2")); got != want || strings.Contains(got, "[skip") {
 			t.Errorf("message = %q, want %q", got, want)

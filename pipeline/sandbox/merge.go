@@ -1,53 +1,86 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
-// Merge makes a commit that brings theirs into o.Parent, and returns its SHA: the
-// parent's when it holds theirs already. It touches no work tree and runs nothing
-// of the repository. Paths that do not merge by themselves are returned as
-// conflicts; then there is no commit. o.Changes is not used. The same options give
-// the same SHA; it is not pushed.
-func (g *Gateway) Merge(ctx context.Context, repo pipeline.Repo, theirs string, o CommitOptions) (sha string, conflicts []string, err error) {
+// Merged is what became of a merge.
+type Merged struct {
+	SHA       string   // of the merge; empty with conflicts
+	Conflicts []string // paths that do not merge by themselves
+	Markers   string   // with conflicts: SHA of a commit that holds the merge with markers in these paths, to be merged by hand; nothing refers to it
+	Why       []string // with conflicts: git's words, one for each
+}
+
+// Merge makes a commit that brings theirs into o.Parent: the parent's own when it
+// holds theirs already. It touches no work tree and runs nothing of the repository.
+// o.Changes is not used. The same options give the same SHAs; nothing is pushed.
+func (g *Gateway) Merge(ctx context.Context, repo pipeline.Repo, theirs string, o CommitOptions) (Merged, error) {
 	o.Changes = nil
 	doing := fmt.Sprintf("merge %s into %s of %s", theirs, o.Parent, repo.FullName())
 	if err := errors.Join(o.check(), checkOIDs(theirs, o.Parent)); err != nil {
-		return "", nil, fmt.Errorf("%s: %w", doing, err)
+		return Merged{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	git := g.git(repo)
+	m, err := o.merge(ctx, g.git(repo), theirs)
+	if err != nil {
+		return Merged{}, fmt.Errorf("%s: %w", doing, err)
+	}
+	return m, nil
+}
+
+func (o *CommitOptions) merge(ctx context.Context, git git, theirs string) (m Merged, err error) {
 	var failed *gitError
 	_, err = git.run(ctx, gitCall{args: []string{"merge-base", "--is-ancestor", theirs, o.Parent}})
 	switch {
 	case err == nil:
-		return o.Parent, nil, nil
+		return Merged{SHA: o.Parent}, nil
 	case !errors.As(err, &failed) || failed.code != 1:
-		return "", nil, fmt.Errorf("%s: %w", doing, err)
+		return m, err
 	}
-	out, err := git.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", o.Parent, theirs}})
-	if errors.As(err, &failed) && failed.code == 1 { // the tree, then the paths, each ended by a NUL
-		for path := range bytes.SplitSeq([]byte(failed.stdout), []byte{0}) {
-			if name := string(path); name != "" && !isOID(name) {
-				conflicts = append(conflicts, name)
-			}
+	out, err := git.run(ctx, gitCall{args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", o.Parent, theirs}})
+	if errors.As(err, &failed) && failed.code == 1 {
+		out = []byte(failed.stdout)
+	} else if err != nil {
+		return m, err
+	}
+	tree, rest, _ := strings.Cut(string(out), "\x00")
+	m.Conflicts, m.Why = conflicts(rest)
+	sha, err := o.commitTree(ctx, git, tree, o.Parent, theirs)
+	if failed != nil && failed.stdout != "" {
+		m.Markers = sha
+	} else {
+		m.SHA, m.Conflicts, m.Why = sha, nil, nil
+	}
+	return m, err
+}
+
+// conflicts reads what git merge-tree -z --name-only says behind the tree: paths, an
+// empty one, then messages of a number of paths, these, a kind, and a text, each ended
+// by a NUL.
+func conflicts(s string) (paths, why []string) {
+	fields := strings.Split(s, "\x00")
+	for len(fields) > 0 && fields[0] != "" {
+		paths, fields = append(paths, fields[0]), fields[1:]
+	}
+	for fields = fields[min(1, len(fields)):]; len(fields) > 3; {
+		n, err := strconv.Atoi(fields[0])
+		if err != nil || n < 0 || len(fields) < n+3 {
+			break
 		}
-		return "", conflicts, nil
+		if strings.HasPrefix(fields[n+1], "CONFLICT") {
+			why = append(why, text.OneLine(fields[n+2]))
+		}
+		fields = fields[n+3:]
 	}
-	if err != nil {
-		return "", nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	tree := strings.Trim(string(out), "\x00\n")
-	if sha, err = o.commitTree(ctx, git, tree, o.Parent, theirs); err != nil {
-		return "", nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	return sha, nil, nil
+	return paths, why
 }

@@ -126,7 +126,7 @@ func (x *Executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 	case pipeline.PhaseTest:
 		data, await, err = x.test(ctx, run, job)
 	case pipeline.PhaseUpdate:
-		data, err = x.update(ctx, run)
+		data, err = x.update(ctx, run, job)
 	default:
 		err = fmt.Errorf("execute %s: unknown phase", act.Key)
 	}

@@ -3,16 +3,23 @@ package phase
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"forge/pipeline"
+	"forge/pipeline/agent"
 	"forge/pipeline/check"
 	"forge/pipeline/sandbox"
 )
 
 // update takes the base branch in, and runs its tests where it now stands: what
-// worked there before the change is not what it was.
-func (x *Executor) update(ctx context.Context, run *pipeline.Run) (pipeline.Data, error) {
+// worked there before the change is not what it was. What does not merge by itself
+// is told; in the mode for it, the implementer merges it by hand.
+func (x *Executor) update(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
 	u := pipeline.Update{Base: run.BaseHead, Parent: run.Head}
+	if last := run.Current().Update; job.Ref.Mode == pipeline.ModeConflict && last != nil {
+		u.Base = last.Base // it may have gone on again: that is the next update's
+	}
 	if err := x.fetch(ctx, run, u.Base); err != nil {
 		return pipeline.Data{}, err
 	}
@@ -20,17 +27,71 @@ func (x *Executor) update(ctx context.Context, run *pipeline.Run) (pipeline.Data
 	if err != nil {
 		return pipeline.Data{}, err
 	}
-	u.Head, u.Conflicts, err = x.o.Gateway.Merge(ctx, run.Repo, u.Base, sandbox.CommitOptions{
+	o := sandbox.CommitOptions{
 		Parent: run.Head, Author: bot.Name, Email: bot.Email, Time: commitTime(run),
 		Message: fmt.Sprintf("Merge %s into %s", run.Repo.DefaultBranch, run.Branch), Run: fmt.Sprintf("%s/%d", run.Trace, run.Current().Number),
-	})
-	if err != nil || len(u.Conflicts) > 0 || u.Head == run.Head {
-		return pipeline.Data{Update: &u}, err
+	}
+	merged, err := x.o.Gateway.Merge(ctx, run.Repo, u.Base, o)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
+	data := pipeline.Data{Update: &u}
+	u.Head, u.Conflicts, u.Markers = merged.SHA, merged.Conflicts, merged.Markers
+	if len(u.Conflicts) > 0 && job.Ref.Mode == pipeline.ModeConflict {
+		if err := x.merge(ctx, run, job, o, &merged, &data); err != nil {
+			return pipeline.Data{}, err
+		}
+	}
+	if len(u.Conflicts) > 0 || u.Head == run.Head {
+		return data, nil
 	}
 	ws, err := x.at(ctx, run, u.Base)
 	if err != nil {
 		return pipeline.Data{}, err
 	}
 	baseline, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: u.Base, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout})
-	return pipeline.Data{Update: &u, Tests: &baseline}, err
+	data.Tests = &baseline
+	return data, err
+}
+
+// merge lets the implementer finish a merge with conflicts, on a tree with markers.
+func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job, o sandbox.CommitOptions, m *sandbox.Merged, data *pipeline.Data) error {
+	u := data.Update
+	ws, err := x.at(ctx, run, m.Markers)
+	if err != nil {
+		return err
+	}
+	job.Workspace = ws
+	job.Conflict = &agent.Conflict{Branch: run.Repo.DefaultBranch, Paths: m.Conflicts, Why: m.Why}
+	if job.Diff, err = x.o.Gateway.Diff(ctx, run.Repo, run.Base, run.Head); err != nil {
+		return err
+	}
+	if job.Conflict.Theirs, err = x.o.Gateway.Diff(ctx, run.Repo, run.Base, u.Base); err != nil {
+		return err
+	}
+	if err := x.orient(ctx, run, &job); err != nil {
+		return err
+	}
+	if err := x.o.Memory.Recall(ctx, &job, "implementer", job.Emit); err != nil {
+		return err
+	}
+	impl, _, err := x.o.Implementer.Implement(ctx, job)
+	data.Instructions = job.InstructionsUsed()
+	if err != nil {
+		return err
+	}
+	if u.Unable = impl.Unable; u.Unable != "" {
+		return nil
+	}
+	if o.Changes, err = ws.Changes(ctx); err != nil {
+		return asAgentFault(err)
+	}
+	o.Parent, o.Parents = m.Markers, []string{run.Head, u.Base}
+	o.Message += "\n\n" + impl.Summary
+	o.Protected, o.Cleared = run.Config.Paths.Protected, slices.Sorted(maps.Keys(run.Cleared))
+	if u.Head, err = x.o.Gateway.Commit(ctx, run.Repo, o); err != nil {
+		return asAgentFault(err)
+	}
+	u.Conflicts, u.Markers, u.Resolved = nil, "", impl.Summary
+	return nil
 }

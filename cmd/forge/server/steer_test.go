@@ -216,7 +216,7 @@ func once(t pipeline.EventType, f func(*testServer, *pipeline.Run)) func(*testSe
 }
 
 // Covers lessons 14: a base branch that moved is taken in, and what is verified is
-// the merge; where it does not merge, a human is asked, and can fix it by hand.
+// the merge; where it does not merge, the implementer does it by hand, or a human is asked, who can.
 func TestBaseMoved(t *testing.T) {
 	ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, _ *pipeline.Run) {
 		ts.push("main", "Say why", map[string]string{"WHY.md": "because\n"})
@@ -229,14 +229,30 @@ func TestBaseMoved(t *testing.T) {
 	if err != nil || err2 != nil || why != "because\n" || greet != "echo hello, $1\n" || run.Counters.Updates != 1 {
 		t.Errorf("WHY.md %q, %v; greet.sh %q, %v; %d updates", why, err, greet, err2, run.Counters.Updates)
 	}
-	t.Run("conflict", func(t *testing.T) {
-		ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, _ *pipeline.Run) {
+	french := func(tape string) *testServer {
+		ts := newTestServer(t, testOptions{tape: servertest.GreeterTape + tape, on: once(pipeline.EventPhaseApproved, func(ts *testServer, _ *pipeline.Run) {
 			ts.push("main", "Say it in French", map[string]string{"greet.sh": "echo bonjour $1\n"})
 			ts.outcome("push", "taken in before the run is verified")
 		})})
 		ts.label("acme")
+		return ts
+	}
+	t.Run("resolved", func(t *testing.T) {
+		ts := french("-- merge 1/1 --\n@expect echo bonjour $1\n@expect greet.sh\n>>> read\npath: greet.sh\n-- merge 1/2 --\n@expect =======\n>>> submit\nsummary: Leave it\n" +
+			"-- merge 1/3 --\n@expect greet.sh has a conflict marker in line 1\n>>> write\npath: greet.sh\ncontent: \"echo hello, $1 # bonjour\\n\"\n-- merge 1/4 --\n>>> submit\nsummary: Keep the comma, and the French as a remark\n")
+		run := ts.untilState(pipeline.StateVerified)
+		greet, err := ts.gh.File(greetRepo, run.Head, "greet.sh")
+		if err != nil || greet != "echo hello, $1 # bonjour\n" || run.Counters.Updates != 1 || len(run.Gates) != 0 {
+			t.Errorf("greet.sh %q, %v; %d updates, %d questions", greet, err, run.Counters.Updates, len(run.Gates))
+		}
+		if pulls, err := ts.gh.Pulls(greetRepo); err != nil || len(pulls) != 1 || pulls[0].Draft {
+			t.Errorf("pull requests %+v, %v", pulls, err)
+		}
+	})
+	t.Run("for a human", func(t *testing.T) {
+		ts := french("-- merge 1/1 --\n>>> submit\nsummary: Nothing\nunable: English or French?\n")
 		run := ts.untilState(pipeline.StateWaiting)
-		if g := run.Gate().Guard; g.Name != pipeline.GuardConflict || !strings.Contains(g.Detail, "greet.sh") {
+		if g := run.Gate().Guard; g.Name != pipeline.GuardConflict || !strings.Contains(g.Detail, "greet.sh. The implementer could not resolve them: English or French?") {
 			t.Fatalf("it waits for %+v", g)
 		}
 		ts.comment("acme", "/forge take-over")
