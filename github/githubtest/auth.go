@@ -141,7 +141,7 @@ func (s *Server) verifyJWT(text string) error {
 	}
 	now := float64(s.opts.Clock().Unix())
 	switch {
-	case iss != strconv.FormatInt(s.AppID, 10):
+	case iss != strconv.FormatInt(s.AppID, 10) || s.absent:
 		return refusal("Integration not found")
 	case claims.Exp == 0 || claims.Exp <= now:
 		return refusal("'Expiration time' claim ('exp') must be a numeric value representing the future time at which the assertion expires")

@@ -114,6 +114,8 @@ func (s *Server) handler() http.Handler {
 			s.serve(w, r, s.serveAccessToken)
 		case path == "/api/graphql" || path == "/graphql":
 			s.serve(w, r, s.serveGraphQL)
+		case first == "apps" && strings.HasSuffix(path, "/installations/new"):
+			pages.ServeHTTP(w, r)
 		case strings.HasPrefix(path, "/api/v3/"), restRoots[first]:
 			s.serve(w, r, s.serveREST)
 		default:

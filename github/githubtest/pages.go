@@ -2,8 +2,6 @@ package githubtest
 
 import (
 	"embed"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -29,9 +27,6 @@ var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
 	},
 }).ParseFS(pageFiles, "pages/*.html"))
 
-// manifestCode is what the manifest flow returns with; it buys the App's key.
-const manifestCode = "forge-manifest-code"
-
 // userCookie says as whom somebody clicks.
 const userCookie = "githubtest_user"
 
@@ -45,6 +40,10 @@ func (s *Server) pages() http.Handler {
 	mux.HandleFunc("GET /-/logs/{key}", s.serveLog)
 	mux.HandleFunc("POST /-/user", s.switchUser)
 	mux.HandleFunc("POST /settings/apps/new", s.takeManifest)
+	mux.HandleFunc("POST /organizations/{org}/settings/apps/new", s.takeManifest)
+	mux.HandleFunc("POST /-/register", s.registerApp)
+	mux.HandleFunc("GET /apps/{slug}/installations/new", s.pageInstall)
+	mux.HandleFunc("POST /apps/{slug}/installations/new", s.install)
 	mux.HandleFunc("GET /login/oauth/authorize", s.pageAuthorize)
 	mux.HandleFunc("POST /login/oauth/authorize", s.authorize)
 	mux.HandleFunc("GET /{owner}/{repo}", s.pageRepo)
@@ -58,6 +57,7 @@ func (s *Server) pages() http.Handler {
 	mux.HandleFunc("POST /{owner}/{repo}/-/do", s.pageAction)
 	guard := http.NewCrossOriginProtection()
 	guard.AddInsecureBypassPattern("POST /settings/apps/new")
+	guard.AddInsecureBypassPattern("POST /organizations/{org}/settings/apps/new")
 	inner := guard.Handler(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -278,30 +278,6 @@ func back(to string) string {
 		return "/"
 	}
 	return to
-}
-
-// takeManifest is the first half of the manifest flow: it leads back to the
-// manifest's redirect_url with the code that buys the App.
-func (s *Server) takeManifest(w http.ResponseWriter, r *http.Request) {
-	var m struct {
-		Name        string
-		URL         string `json:"url"`
-		RedirectURL string `json:"redirect_url"`
-	}
-	err := json.Unmarshal([]byte(r.PostFormValue("manifest")), &m)
-	if err == nil && (m.Name == "" || m.URL == "") {
-		err = errors.New("name and url are needed")
-	}
-	u, urlErr := url.Parse(m.RedirectURL)
-	if err = errors.Join(err, urlErr); err != nil || !s.loopbackHost(u.Host) {
-		http.Error(w, fmt.Sprintf("Invalid GitHub App configuration: %v; redirect_url must be on this machine", err), http.StatusUnprocessableEntity)
-		return
-	}
-	q := u.Query()
-	q.Set("code", manifestCode)
-	q.Set("state", r.URL.Query().Get("state"))
-	u.RawQuery = q.Encode()
-	http.Redirect(w, r, u.String(), http.StatusSeeOther)
 }
 
 // pageAction carries out a form of a page as the person who clicks.

@@ -134,27 +134,6 @@ func TestForeignOrigin(t *testing.T) {
 	}
 }
 
-func TestManifestFlow(t *testing.T) {
-	w := newWorld(t)
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	form := url.Values{"manifest": {`{"name":"forge","url":"https://x.example","redirect_url":"http://127.0.0.1:1/done"}`}}
-	resp, err := client.PostForm(w.s.URL+"/settings/apps/new?state=abc", form)
-	w.must(err)
-	resp.Body.Close()
-	to, err := url.Parse(resp.Header.Get("Location"))
-	w.must(err)
-	if to.Query().Get("state") != "abc" || to.Host != "127.0.0.1:1" {
-		t.Fatalf("redirected to %s", to)
-	}
-	anonymous, err := github.NewClient(nil).WithEnterpriseURLs(w.s.URL, w.s.URL)
-	w.must(err)
-	app, _, err := anonymous.Apps.CompleteAppManifest(w.ctx, to.Query().Get("code"))
-	w.must(err)
-	if app.GetID() != w.s.AppID || app.GetPEM() != string(w.s.PrivateKey) || app.GetWebhookSecret() != w.s.WebhookSecret {
-		t.Errorf("app = %d %s", app.GetID(), app.GetSlug())
-	}
-}
-
 func TestMarkdown(t *testing.T) {
 	box := func(n int, ticked bool) string { return map[bool]string{true: "[X]", false: "[_]"}[ticked] }
 	for _, tc := range []struct{ in, want string }{

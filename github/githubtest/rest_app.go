@@ -232,16 +232,6 @@ func redeliver(c *call) answer {
 	return answer{status: http.StatusAccepted, body: obj{}}
 }
 
-func createFromManifest(c *call) answer {
-	if c.vars["code"] != manifestCode {
-		return notFound()
-	}
-	o := c.s.shapeApp()
-	o["client_id"], o["client_secret"] = c.s.ClientID, c.s.ClientSecret
-	o["webhook_secret"], o["pem"] = c.s.WebhookSecret, string(c.s.PrivateKey)
-	return created(o)
-}
-
 func getUser(c *call) answer {
 	a := c.s.accounts[strings.ToLower(c.vars["username"])]
 	if a == nil {

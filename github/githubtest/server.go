@@ -33,6 +33,7 @@ type Options struct {
 	HookURL     string           // where webhooks go; may be set later with SetHook
 	Seed        uint64           // of the randomness of Fault.Probability and DeliveryFaults
 	Contract    *Contract        // if set, everything is checked against GitHub's descriptions
+	Empty       bool             // there is no App until somebody registers one by the manifest flow; Manifest gives its name until then
 }
 
 // Server is the GitHub. Its methods may be used from any goroutine.
@@ -73,6 +74,9 @@ type Server struct {
 	tokens   map[string]*token
 	grants   map[string]*userToken // by token
 	codes    map[string]*signInCode
+	made     map[string]time.Time // codes of the manifest flow that buy the App, until when
+	absent   bool                 // nobody has registered the App yet
+	apps     int                  // how often somebody registered one
 	nodes    map[string]any
 	faults   []*Fault
 	ci       map[string]*ciApp // other Apps, by slug
@@ -113,7 +117,7 @@ func New(opts Options) (*Server, error) {
 		PrivateKey:    pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
 		WebhookSecret: randomHex(20), ClientID: "Iv1.0000000000000001", ClientSecret: randomHex(20), changed: make(chan struct{}), lastID: 1000,
 		random:   mrand.New(mrand.NewPCG(opts.Seed, 0x666f726765)),
-		accounts: map[string]*account{}, repos: map[string]*repository{}, tokens: map[string]*token{}, grants: map[string]*userToken{}, codes: map[string]*signInCode{}, nodes: map[string]any{},
+		accounts: map[string]*account{}, repos: map[string]*repository{}, tokens: map[string]*token{}, grants: map[string]*userToken{}, codes: map[string]*signInCode{}, made: map[string]time.Time{}, absent: opts.Empty, nodes: map[string]any{},
 		ci: map[string]*ciApp{}, logs: map[string]jobLog{},
 	}
 	s.created = s.now()

@@ -225,6 +225,10 @@ func (d *deliverer) send(ctx context.Context, url string, v *Delivery) {
 		v.Status = "invalid url"
 		return
 	}
+	if strings.HasSuffix(req.URL.Hostname(), ".invalid") { // no such name exists (RFC 6761)
+		v.Status = "failed to connect to host"
+		return
+	}
 	for k, text := range v.headers {
 		req.Header.Set(k, text)
 	}
