@@ -181,6 +181,20 @@ func (r *Receiver) receive(req *http.Request, d *Delivery) *refusal {
 	return nil
 }
 
+// Take keeps a delivery that was read from GitHub itself, and so needs no signature.
+// It returns when the delivery is on disk; one whose GUID is known is passed over.
+func (r *Receiver) Take(ctx context.Context, guid, event string, payload []byte) error {
+	if !isName(guid) || !isName(event) || guid == "" || event == "" {
+		return fmt.Errorf("webhook: %q of %q is no delivery", shorten(event), shorten(guid))
+	}
+	d := Delivery{GUID: guid, Event: event, Received: r.opts.Clock(), Payload: payload}
+	d.Action, d.Repo = route(payload)
+	if r.opts.Outcome != nil {
+		d.Outcome = r.opts.Outcome(event, payload)
+	}
+	return r.commit.keep(ctx, &d, func() {})
+}
+
 // checkHeaders returns the signature, as bytes.
 func checkHeaders(req *http.Request, d *Delivery) ([]byte, *refusal) {
 	signature := req.Header.Get("X-Hub-Signature-256")

@@ -43,6 +43,7 @@ func serveCommand() *cobra.Command {
 		},
 	}
 	dashboardFlag(cmd)
+	cmd.Flags().Bool("poll", false, "read deliveries through GitHub's API: for a machine that GitHub cannot reach")
 	return cmd
 }
 
@@ -103,8 +104,10 @@ func dashboardFlag(cmd *cobra.Command) {
 // overridden is an environment in which a command's flags go before the variables.
 func overridden(cmd *cobra.Command, getenv func(string) string) func(string) string {
 	return func(name string) string {
-		if f := cmd.Flags().Lookup("dashboard"); f != nil && f.Changed && name == "FORGE_DASHBOARD" {
-			return f.Value.String()
+		if flag := map[string]string{"FORGE_DASHBOARD": "dashboard", "FORGE_POLL": "poll"}[name]; flag != "" {
+			if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
+				return f.Value.String()
+			}
 		}
 		return getenv(name)
 	}

@@ -46,6 +46,7 @@ type Options struct {
 	TestTimeout time.Duration                        // of one test command, instead of the run's tests.timeout_minutes; 0: that
 	Withhold    float64                              // share of recalled learnings that is left out; 0: worth.DefaultRate, under 0: none
 	PollEvery   time.Duration                        // see work.Options
+	HookEvery   time.Duration                        // how often deliveries are asked for where they are read; 0: 10 s
 
 	pages bool // show the web pages
 }

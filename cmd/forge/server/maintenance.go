@@ -13,6 +13,9 @@ func (s *Server) startUpkeep(ctx context.Context) {
 	base, halt := context.WithCancel(context.WithoutCancel(ctx))
 	s.halt = halt
 	s.aux.Go(func() { s.sweep(base) })
+	if s.config.Poll {
+		s.aux.Go(func() { s.poll(base, s.pollEvery) })
+	}
 	s.aux.Go(func() { s.Learner.Run(base) })
 	s.aux.Go(func() { s.tidy(base, s.now, s.config) })
 	s.aux.Go(func() { s.measure(base) })
@@ -35,7 +38,11 @@ func (s *Server) sweep(ctx context.Context) {
 		if _, err := s.github.identity(ctx); err != nil && ctx.Err() == nil { // to know its own comments' boxes
 			s.log.Warn("ask for the App's own user", "error", err)
 		}
-		missed, err := s.github.app.Sweep(ctx, time.Now().Add(-sweepBack))
+		var missed []string
+		var err error
+		if !s.config.Poll { // which reads them itself
+			missed, err = s.github.app.Sweep(ctx, time.Now().Add(-sweepBack))
+		}
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,8 @@ type Server struct {
 	health health
 	tried  bool // the sandbox, at least once
 
+	pollEvery time.Duration // see poll
+
 	halt context.CancelFunc // of what runs beside the engine
 	aux  sync.WaitGroup
 }
@@ -52,7 +55,7 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{App: a, config: o.Config, now: o.clock(), beat: a.Engine.Heartbeat}
+	s := &Server{App: a, config: o.Config, now: o.clock(), beat: a.Engine.Heartbeat, pollEvery: cmp.Or(o.HookEvery, pollEvery)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())

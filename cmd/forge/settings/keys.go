@@ -82,6 +82,7 @@ var rules = map[string]rule{
 	"database_url":                    {doc: "postgres://…, or the path of a SQLite file, from state_dir; also as file: or sqlite: URL", text: checkDatabase},
 	"state_dir":                       {doc: "Where work trees, caches and the SQLite file are"},
 	"listen":                          {doc: "host:port that the server listens on", text: checkListen},
+	"poll":                            {doc: "Read deliveries through GitHub's API instead of being sent them: for a machine that GitHub cannot reach"},
 	"github_url":                      {doc: "The GitHub Enterprise server; empty: github.com", text: checkURL},
 	"log_hosts":                       {doc: "Hosts that logs of checks may be fetched from besides GitHub's own stores; GitHub Enterprise Server redirects to what it was set up with", items: 20, item: checkHost},
 	"label":                           {doc: "The label that starts a run, and the prefix of the others", text: checkLabel},

@@ -30,6 +30,7 @@ type Config struct {
 	DatabaseURL     Secret                 // postgres://…, or the absolute path of a SQLite file; may hold a password
 	StateDir        string                 // absolute
 	Listen          string                 // host:port
+	Poll            bool                   // deliveries are read through GitHub's API: it cannot reach the server
 	GitHubURL       string                 // of a GitHub Enterprise server, without a slash at the end; "": github.com
 	LogHosts        []string               // where logs of checks may be fetched from besides GitHub's own stores
 	Label           string                 // starts a run, and is the prefix of the other labels
@@ -106,6 +107,7 @@ type serverFile struct {
 	DatabaseURL      string                  `json:"database_url" env:"FORGE_DATABASE_URL"`
 	StateDir         string                  `json:"state_dir" env:"FORGE_STATE_DIR"`
 	Listen           string                  `json:"listen" env:"FORGE_LISTEN"`
+	Poll             bool                    `json:"poll" env:"FORGE_POLL"`
 	GitHubURL        string                  `json:"github_url" env:"FORGE_GITHUB_URL"`
 	LogHosts         []string                `json:"log_hosts"`
 	Label            string                  `json:"label" env:"FORGE_LABEL"`
@@ -252,7 +254,7 @@ func modelEnv(role string) string { return "FORGE_MODEL_" + strings.ToUpper(role
 func (l *loader) finish() {
 	f, c := l.file, &l.config
 	*c = Config{
-		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label,
+		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,

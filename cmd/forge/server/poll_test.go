@@ -1,0 +1,139 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"forge/github"
+	"forge/github/githubtest"
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+// Covers I1, T1: with webhooks that reach nobody, an issue is worked on from its
+// label to a verified pull request, each delivery having been read once.
+func TestPollWithoutWebhooks(t *testing.T) {
+	ts := newTestServer(t, testOptions{env: map[string]string{"FORGE_POLL": "true"}, wire: func(o *Options) { o.HookEvery = 20 * time.Millisecond }})
+	ts.gh.SetHook("https://forge.invalid/webhook")
+	ts.label("acme")
+	ts.untilState(pipeline.StateVerified)
+	reads := map[string]int{}
+	for _, c := range ts.gh.Calls() {
+		switch c.Operation {
+		case "apps/get-webhook-delivery":
+			reads[c.Path]++
+		case "apps/redeliver-webhook-delivery":
+			t.Error("a delivery is sent again that is read anyway")
+		}
+	}
+	if len(reads) < 3 {
+		t.Errorf("%d deliveries were read", len(reads))
+	}
+	for path, n := range reads {
+		if n != 1 {
+			t.Errorf("%s was read %d times", path, n)
+		}
+	}
+	for _, d := range ts.gh.Deliveries() {
+		if d.StatusCode != 0 && d.Event != "ping" {
+			t.Errorf("%s was delivered by a webhook", d.Event)
+		}
+	}
+}
+
+// hub is a GitHub that has sent deliveries.
+type hub struct {
+	list  []github.HookDelivery
+	fail  map[int]error // by call
+	calls int
+	since []time.Time
+	gone  map[int64]bool
+}
+
+func (h *hub) call() error { h.calls++; return h.fail[h.calls] }
+
+func (h *hub) HookDeliveries(_ context.Context, since time.Time) ([]github.HookDelivery, error) {
+	h.since = append(h.since, since)
+	return slices.DeleteFunc(slices.Clone(h.list), func(d github.HookDelivery) bool { return d.At.Before(since) }), h.call()
+}
+
+func (h *hub) HookPayload(_ context.Context, id int64) ([]byte, error) {
+	if h.gone[id] {
+		return nil, h.call()
+	}
+	return fmt.Appendf(nil, `{"n":%d}`, id), h.call()
+}
+
+// later is an error of a GitHub that wants to be left alone.
+type later struct{ time.Duration }
+
+func (l later) Error() string             { return "too many" }
+func (l later) RetryAfter() time.Duration { return l.Duration }
+
+// Covers S27: whatever call fails, and whenever the server ends, each delivery is
+// kept once, in order; the pauses grow, and are as long as GitHub asks.
+func TestPollKeepsEachOnce(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	const n = 7
+	for failing := range 2*n + 3 {
+		db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		h := &hub{fail: map[int]error{failing: errors.New("broke")}, gone: map[int64]bool{3: true}}
+		for i := range int64(n) {
+			h.list = append(h.list, github.HookDelivery{ID: i, GUID: fmt.Sprint("g", i), Event: "push", At: now.Add(time.Duration(i) * time.Minute)})
+		}
+		var kept []string
+		make := func() *poller {
+			return &poller{hub: h, db: db, log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }, seen: map[string]time.Time{},
+				take: func(ctx context.Context, guid, event string, payload []byte) error {
+					kept = append(kept, guid)
+					return db.KeepDeliveries(ctx, []store.Delivery{{GUID: guid, Event: event, Received: now, Payload: payload}})
+				}}
+		}
+		p := make()
+		for range 4 {
+			if _, err := p.round(t.Context()); err != nil {
+				p = make() // as after a start
+			}
+		}
+		if want := []string{"g0", "g1", "g2", "g4", "g5", "g6"}; !slices.Equal(kept, want) {
+			t.Errorf("call %d fails: kept %v, want %v", failing, kept, want)
+		}
+		if last := h.since[len(h.since)-1]; failing == 0 && !last.Equal(now.Add((n-1)*time.Minute-pollOverlap)) {
+			t.Errorf("call %d fails: the last round begins at %s", failing, last)
+		}
+	}
+}
+
+func TestPollBacksOff(t *testing.T) {
+	h := &hub{fail: map[int]error{1: errors.New("x"), 2: errors.New("x"), 3: later{20 * time.Minute}, 5: errors.New("x")}}
+	p := &poller{hub: h, log: slog.New(slog.DiscardHandler), now: time.Now, seen: map[string]time.Time{}}
+	var pauses []time.Duration
+	p.run(t.Context(), 10*time.Second, func(_ context.Context, d time.Duration) bool {
+		pauses = append(pauses, d)
+		return len(pauses) < 6
+	})
+	if want := []time.Duration{20 * time.Second, 40 * time.Second, 20 * time.Minute, 10 * time.Second, 20 * time.Second, 10 * time.Second}; !slices.Equal(pauses, want) {
+		t.Errorf("pauses %v, want %v", pauses, want)
+	}
+}
+
+// A GitHub that limits the App is asked no more often for it.
+func TestPollIsLimited(t *testing.T) {
+	ts := newTestServer(t, testOptions{})
+	ts.gh.AddFault(githubtest.Fault{Operation: "apps/list-webhook-deliveries", Kind: githubtest.FaultSecondary})
+	_, err := ts.s.github.app.HookDeliveries(t.Context(), time.Now().Add(-time.Hour))
+	var limit interface{ RetryAfter() time.Duration }
+	if !errors.As(err, &limit) || limit.RetryAfter() <= 0 {
+		t.Errorf("the error is %v", err)
+	}
+}
