@@ -35,6 +35,7 @@ type Installation struct {
 
 // Delivered is a webhook as GitHub remembers sending it.
 type Delivered struct {
+	ID     int64
 	Event  string
 	At     time.Time
 	Status int // that the server answered; 0: it did not
@@ -64,7 +65,7 @@ func (a *App) Facts(ctx context.Context) (*Facts, error) {
 		return f, err
 	}
 	for _, d := range list {
-		f.Deliveries = append(f.Deliveries, Delivered{Event: d.GetEvent(), At: d.GetDeliveredAt().Time, Status: d.GetStatusCode(), Text: d.GetStatus()})
+		f.Deliveries = append(f.Deliveries, Delivered{ID: d.GetID(), Event: d.GetEvent(), At: d.GetDeliveredAt().Time, Status: d.GetStatusCode(), Text: d.GetStatus()})
 	}
 	return f, nil
 }

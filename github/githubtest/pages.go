@@ -36,6 +36,7 @@ func (s *Server) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.pageHome)
 	mux.HandleFunc("GET /style.css", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, pageFiles, "pages/style.css") })
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /avatars/{login}", pageAvatar)
 	mux.HandleFunc("GET /-/logs/{key}", s.serveLog)
 	mux.HandleFunc("POST /-/user", s.switchUser)
