@@ -68,7 +68,7 @@ func (e *Edit) Check() error {
 // Apply changes a learning, whose evidence is what there is for and against it.
 // Texts are tidied: they hold no secret and nothing that people do not see.
 func (e *Edit) Apply(l *pipeline.Learning, evidence []pipeline.Evidence) error {
-	if l.State == Forgotten {
+	if l.State == pipeline.LearningForgotten {
 		return errors.New("it is forgotten: what people forget is out of use for good")
 	}
 	if e.Category != nil {

@@ -16,7 +16,7 @@ func TestEdit(t *testing.T) {
 	list := func(s ...string) *[]string { return &s }
 	number := func(x float64) *float64 { return &x }
 	evidence := []pipeline.Evidence{{Delta: -0.2}, {Delta: 0.5, Off: true}}
-	old := pipeline.Learning{Content: "Wrap errors", Context: "in Go", Category: "old one", Paths: []string{"a.go"}, Tags: []string{"go"}, Base: 0.5, State: Active}
+	old := pipeline.Learning{Content: "Wrap errors", Context: "in Go", Category: "old one", Paths: []string{"a.go"}, Tags: []string{"go"}, Base: 0.5, State: pipeline.LearningActive}
 	for _, c := range []struct {
 		name   string
 		edit   Edit
@@ -58,7 +58,7 @@ func TestEdit(t *testing.T) {
 			}
 		})
 	}
-	gone := pipeline.Learning{State: Forgotten}
+	gone := pipeline.Learning{State: pipeline.LearningForgotten}
 	if err := (&Edit{Content: text("again")}).Apply(&gone, nil); err == nil || !strings.Contains(err.Error(), "for good") {
 		t.Errorf("edit what is forgotten: %v", err)
 	}

@@ -34,7 +34,7 @@ type Suppressed struct {
 func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *predict.Predictor) (kept []pipeline.Finding, held []Suppressed) {
 	var dismissals []*pipeline.Learning
 	for i := range memory {
-		if l := &memory[i]; l.Source == SourceDismissal && l.State == Active && l.Weight > 0 && l.Confidence > 0 {
+		if l := &memory[i]; l.Source == pipeline.SourceDismissal && l.State == pipeline.LearningActive && l.Weight > 0 && l.Confidence > 0 {
 			dismissals = append(dismissals, l)
 		}
 	}

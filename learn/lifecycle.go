@@ -29,7 +29,7 @@ type Merge struct {
 func Consolidate(learnings []pipeline.Learning) []Merge {
 	var list []pipeline.Learning
 	for _, l := range learnings {
-		if l.State == Active {
+		if l.State == pipeline.LearningActive {
 			list = append(list, l)
 		}
 	}
@@ -109,7 +109,7 @@ func Contradictions(learnings []pipeline.Learning, now time.Time) []Conflict {
 	var list []pipeline.Learning
 	var sides []side
 	for _, l := range learnings {
-		if l.State == Active && l.Source != SourceDismissal {
+		if l.State == pipeline.LearningActive && l.Source != pipeline.SourceDismissal {
 			a, sign, choice := polarity(l.Content)
 			list, sides = append(list, l), append(sides, side{a, sign, choice})
 		}
@@ -199,7 +199,7 @@ func Retire(learnings []pipeline.Learning, effects Effects, limit int, now time.
 	var out []Retirement
 	scopes := map[string][]pipeline.Learning{}
 	for _, l := range learnings {
-		if l.State != Active || l.Source == SourceDismissal {
+		if l.State != pipeline.LearningActive || l.Source == pipeline.SourceDismissal {
 			continue
 		}
 		if e, ok := effects[l.ID]; ok && e.High < 0 {
@@ -214,7 +214,7 @@ func Retire(learnings []pipeline.Learning, effects Effects, limit int, now time.
 		}
 		slices.SortFunc(list, func(a, b pipeline.Learning) int {
 			human := func(l pipeline.Learning) int {
-				if l.Source == SourceHuman {
+				if l.Source == pipeline.SourceHuman {
 					return 1
 				}
 				return 0

@@ -20,7 +20,7 @@ type Memory struct {
 func (m *Memory) Add(l pipeline.Learning) {
 	m.init()
 	if l.State == "" {
-		l.State = Active
+		l.State = pipeline.LearningActive
 	}
 	m.learnings[[2]string{l.Scope, l.Key}] = l
 	for _, s := range m.signals {
@@ -97,7 +97,7 @@ func (m *Memory) settle(s pipeline.Signal, j Judgement) {
 	touched := map[[2]string]bool{}
 	for k, l := range m.learnings {
 		if l.Scope == s.Scope && l.Signal == s.Key {
-			l.State = Withdrawn
+			l.State = pipeline.LearningWithdrawn
 			m.learnings[k] = l
 			touched[k] = true
 		}
@@ -140,7 +140,7 @@ func (m *Memory) Evidence(scope, learning string) []pipeline.Evidence {
 func (m *Memory) Learnings() []pipeline.Learning {
 	var out []pipeline.Learning
 	for _, l := range m.learnings {
-		if l.State != Withdrawn {
+		if l.State != pipeline.LearningWithdrawn {
 			out = append(out, l)
 		}
 	}

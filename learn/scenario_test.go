@@ -103,7 +103,7 @@ func (l line) signal(t *testing.T) pipeline.Signal {
 func (l line) seed(t *testing.T) pipeline.Learning {
 	s := pipeline.Learning{
 		Key: l.a, Type: pipeline.LearningType(l.b), Scope: l.text("scope"), Base: l.number(t, "base", 0.5), Category: l.text("category"), Content: l.text("content"),
-		Context: l.text("context"), Finding: l.text("finding"), Source: l.text("source"), Created: day(l.number(t, "day", 0)), State: l.text("state"), Weight: 1,
+		Context: l.text("context"), Finding: l.text("finding"), Source: pipeline.LearningSource(l.text("source")), Created: day(l.number(t, "day", 0)), State: pipeline.LearningState(l.text("state")), Weight: 1,
 	}
 	s.Confidence = s.Base
 	if f := l.text("file"); f != "" {
@@ -113,7 +113,7 @@ func (l line) seed(t *testing.T) pipeline.Learning {
 		s.Scope = scope
 	}
 	if s.Source == "" {
-		s.Source = SourceReflection
+		s.Source = pipeline.SourceReflection
 	}
 	l.done(t)
 	return s
@@ -174,7 +174,7 @@ func show(m *Memory) string {
 		if l.Scope != scope {
 			fmt.Fprintf(&b, " scope=%s", l.Scope)
 		}
-		if l.State != Active {
+		if l.State != pipeline.LearningActive {
 			fmt.Fprintf(&b, " %s", l.State)
 		}
 		for _, t := range l.Tags {

@@ -31,27 +31,6 @@ const (
 	rateFactor     = 0.1
 )
 
-// Sources of learnings: where they come from.
-const (
-	SourceReflection = "reflection"
-	SourceDismissal  = "dismissal"
-	SourceRewrite    = "rewrite"
-	SourceEdit       = "edit"
-	SourceGap        = "gap"
-	SourceRevert     = "revert"
-	SourceHuman      = "human"
-	SourceImport     = "import"
-)
-
-// States of learnings.
-const (
-	Active    = "active"
-	Withdrawn = "withdrawn"
-	Merged    = "merged"
-	Retired   = "retired"
-	Forgotten = "forgotten"
-)
-
 // Judgement is what one signal does to the memory of its scope. It is a whole:
 // the learnings born of the signal's key that are not in it are withdrawn, and
 // the evidence that the key gave before is replaced by what is in it. A learning
@@ -99,23 +78,23 @@ func LearningsFrom(s pipeline.Signal) []pipeline.Learning {
 	case pipeline.SignalDismissed:
 		return []pipeline.Learning{dismissal(s)}
 	case pipeline.SignalRewritten:
-		return preference(s, SourceRewrite, "Forge suggested", "A person wrote instead")
+		return preference(s, pipeline.SourceRewrite, "Forge suggested", "A person wrote instead")
 	case pipeline.SignalEdited:
-		return preference(s, SourceEdit, "Forge wrote", "People made of it before they approved")
+		return preference(s, pipeline.SourceEdit, "Forge wrote", "People made of it before they approved")
 	case pipeline.SignalGap:
 		return gap(s)
 	case pipeline.SignalReverted:
-		l := newborn(s, SourceRevert, "pull", pipeline.LearningEpisodic, revertedBase)
+		l := newborn(s, pipeline.SourceRevert, "pull", pipeline.LearningEpisodic, revertedBase)
 		l.Content = strings.TrimSpace(fmt.Sprintf("Pull request #%d was reverted after its merge. %s", s.Pull, tidy(s.Text, maxContent)))
 		return []pipeline.Learning{l}
 	}
 	return nil
 }
 
-func newborn(s pipeline.Signal, source, part string, typ pipeline.LearningType, base float64) pipeline.Learning {
+func newborn(s pipeline.Signal, source pipeline.LearningSource, part string, typ pipeline.LearningType, base float64) pipeline.Learning {
 	l := pipeline.Learning{
-		Key: source + ":" + s.Key, Scope: s.Scope, Type: typ, Source: source, Author: s.Actor, Weight: min(1, s.Weight), Run: s.Run, Signal: s.Key,
-		Base: clamp(base * min(1, s.Weight)), Created: s.At, Touched: s.At, State: Active, Category: categoryOf(s),
+		Key: string(source) + ":" + s.Key, Scope: s.Scope, Type: typ, Source: source, Author: s.Actor, Weight: min(1, s.Weight), Run: s.Run, Signal: s.Key,
+		Base: clamp(base * min(1, s.Weight)), Created: s.At, Touched: s.At, State: pipeline.LearningActive, Category: categoryOf(s),
 	}
 	if part != "" {
 		l.Key += "#" + part
@@ -159,7 +138,7 @@ func dismissal(s pipeline.Signal) pipeline.Learning {
 	if reason == "" || s.Implied {
 		base = dismissalBase - 0.2 // weak evidence
 	}
-	l := newborn(s, SourceDismissal, "", pipeline.LearningSemantic, base)
+	l := newborn(s, pipeline.SourceDismissal, "", pipeline.LearningSemantic, base)
 	l.Finding, l.Code = s.Finding, CodeDigest(s.Before)
 	what := "A finding"
 	if f := s.About; f != nil {
@@ -197,7 +176,7 @@ func dismissal(s pipeline.Signal) pipeline.Learning {
 
 // preference keeps both versions and, as a learning of its own, what kind of
 // change made one of the other (H3, H4).
-func preference(s pipeline.Signal, source, ours, theirs string) []pipeline.Learning {
+func preference(s pipeline.Signal, source pipeline.LearningSource, ours, theirs string) []pipeline.Learning {
 	a := Analyse(s.Before, s.After)
 	both := newborn(s, source, "preference", pipeline.LearningProcedural, rewriteBase)
 	pattern := newborn(s, source, "pattern", pipeline.LearningProcedural, patternBase)
@@ -233,8 +212,8 @@ func gap(s pipeline.Signal) []pipeline.Learning {
 		return nil
 	}
 	category := CategoryOf(remark)
-	said := newborn(s, SourceGap, "comment", pipeline.LearningSemantic, patternBase)
-	kind := newborn(s, SourceGap, "category", pipeline.LearningSemantic, patternBase)
+	said := newborn(s, pipeline.SourceGap, "comment", pipeline.LearningSemantic, patternBase)
+	kind := newborn(s, pipeline.SourceGap, "category", pipeline.LearningSemantic, patternBase)
 	said.Category, kind.Category = category, category
 	where := ""
 	if s.File != "" {
@@ -268,7 +247,7 @@ func bears(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.
 	var why string
 	switch s.Kind {
 	case pipeline.SignalDismissed:
-		if l.Source == SourceDismissal || !related(s, about, l) {
+		if l.Source == pipeline.SourceDismissal || !related(s, about, l) {
 			return e, false
 		}
 		delta, why = dismissedDelta*strength(s), "a related finding was dismissed"
@@ -358,7 +337,7 @@ func Rates(signals []pipeline.Signal, now time.Time) []Rate {
 func (r Rate) Evidence(known []pipeline.Learning, now time.Time) []pipeline.Evidence {
 	var out []pipeline.Evidence
 	for _, l := range known {
-		if l.Scope != r.Scope || l.Category != r.Category || l.Type != pipeline.LearningProcedural || l.State != Active {
+		if l.Scope != r.Scope || l.Category != r.Category || l.Type != pipeline.LearningProcedural || l.State != pipeline.LearningActive {
 			continue
 		}
 		out = append(out, pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: "rate/" + r.Category, Delta: round((r.Rate - rateCentre) * rateFactor), At: now,

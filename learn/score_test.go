@@ -172,8 +172,8 @@ func FuzzAnalyse(f *testing.F) {
 }
 
 func learning(key, content string, more ...func(*pipeline.Learning)) pipeline.Learning {
-	l := pipeline.Learning{Key: key, Scope: scope, Type: pipeline.LearningSemantic, Category: "correctness", Content: content, Source: SourceReflection,
-		Weight: 1, Base: 0.7, Confidence: 0.7, Created: day(0), Touched: day(0), State: Active}
+	l := pipeline.Learning{Key: key, Scope: scope, Type: pipeline.LearningSemantic, Category: "correctness", Content: content, Source: pipeline.SourceReflection,
+		Weight: 1, Base: 0.7, Confidence: 0.7, Created: day(0), Touched: day(0), State: pipeline.LearningActive}
 	for _, m := range more {
 		m(&l)
 	}
@@ -194,7 +194,7 @@ func TestFilter(t *testing.T) {
 	with := func(change func(*pipeline.Finding)) pipeline.Finding { g := f; change(&g); return g }
 	one := []pipeline.Learning{dismissedBy(1, f)}
 	withdrawn := dismissedBy(1, f)
-	withdrawn.State = Withdrawn
+	withdrawn.State = pipeline.LearningWithdrawn
 	nobody := dismissedBy(1, f)
 	nobody.Author = pipeline.Actor{}
 	for _, c := range []struct {
@@ -237,7 +237,7 @@ func TestConsolidate(t *testing.T) {
 	c := learning("c", "Never log a secret")
 	bound := learning("d", a.Content, func(l *pipeline.Learning) { l.Code = "1234" })
 	elsewhere := learning("e", a.Content, func(l *pipeline.Learning) { l.Scope = "repo:acme/other" })
-	gone := learning("f", a.Content, func(l *pipeline.Learning) { l.State = Retired })
+	gone := learning("f", a.Content, func(l *pipeline.Learning) { l.State = pipeline.LearningRetired })
 	got := Consolidate([]pipeline.Learning{c, b, bound, a, elsewhere, gone})
 	into := a
 	into.Paths, into.Tags = []string{"x", "y"}, []string{"go"}
@@ -273,10 +273,10 @@ func TestRetire(t *testing.T) {
 	for i := range 5 {
 		list = append(list, learning(fmt.Sprint(i), "text", func(l *pipeline.Learning) { l.ID = int64(i); l.Confidence = 0.5 + float64(i)/10 }))
 	}
-	list[0].Source = SourceHuman // stays, although the weakest
-	list[4].Recalled = 50        // never of use
-	list[1].Touched = day(-1000) // long ago
-	binds := learning("d", "dismissed", func(l *pipeline.Learning) { l.Source = SourceDismissal; l.Confidence = 0.1 })
+	list[0].Source = pipeline.SourceHuman // stays, although the weakest
+	list[4].Recalled = 50                 // never of use
+	list[1].Touched = day(-1000)          // long ago
+	binds := learning("d", "dismissed", func(l *pipeline.Learning) { l.Source = pipeline.SourceDismissal; l.Confidence = 0.1 })
 	got := Retire(append(list, binds), Effects{3: {Low: -0.4, High: -0.1}, 2: {Low: -0.2, High: 0.3}}, 3, day(1))
 	var keys []string
 	for _, r := range got {

@@ -32,8 +32,8 @@ func (f *Failure) Digest() string {
 // for what differs between two honest runs of one test (line numbers, addresses, times,
 // ports, temporary paths). Unlike a fingerprint it tells "got 3" from "got 4": what a
 // person lets pass is the one error that they were shown.
-func ErrorKey(message string) string {
-	s := strings.ToLower(message)
+func (f *Failure) ErrorKey() string {
+	s := strings.ToLower(f.Error)
 	for _, v := range varying {
 		s = v.find.ReplaceAllString(s, v.by)
 	}

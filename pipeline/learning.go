@@ -79,34 +79,61 @@ const (
 	LearningProcedural LearningType = "procedural" // how to do something
 )
 
+// LearningSource says where a learning comes from.
+type LearningSource string
+
+// The sources of learnings.
+const (
+	SourceReflection LearningSource = "reflection"
+	SourceDismissal  LearningSource = "dismissal"
+	SourceRewrite    LearningSource = "rewrite"
+	SourceEdit       LearningSource = "edit"
+	SourceGap        LearningSource = "gap"
+	SourceRevert     LearningSource = "revert"
+	SourceHuman      LearningSource = "human"
+	SourceImport     LearningSource = "import"
+)
+
+// LearningState says whether a learning is in use, and why not.
+type LearningState string
+
+// The states of learnings.
+const (
+	LearningActive    LearningState = "active"
+	LearningWithdrawn LearningState = "withdrawn" // its signal was taken back
+	LearningMerged    LearningState = "merged"    // into another
+	LearningRetired   LearningState = "retired"   // by its measured impact, or because its scope is full
+	LearningForgotten LearningState = "forgotten" // by a person
+)
+
 // Learning is one thing that Forge remembers. Confidence is Base with all the
 // evidence on it; what decay leaves of it is computed when it is read, never stored.
 type Learning struct {
-	ID         int64        `json:"id"`
-	Key        string       `json:"key"`   // its identity within the scope, on every machine: "dismissal:thread/PRRT_x"
-	Scope      string       `json:"scope"` // "repo:OWNER/NAME" or "org:OWNER"
-	Type       LearningType `json:"type"`
-	Category   string       `json:"category,omitempty"` // of a finding: style, security, correctness, performance, compliance, tests
-	Content    string       `json:"content"`
-	Context    string       `json:"context,omitempty"` // when it matters
-	Paths      []string     `json:"paths,omitempty"`   // files that it is about
-	Tags       []string     `json:"tags,omitempty"`
-	Source     string       `json:"source"`            // reflection, dismissal, rewrite, edit, gap, human, import
-	Author     Actor        `json:"author"`            // whose word it is; zero for a reflection
-	Weight     float64      `json:"weight"`            // of the author's word, 0 to 1
-	Run        int64        `json:"run,omitempty"`     // the run that it comes from
-	Signal     string       `json:"signal,omitempty"`  // key of the signal that it was born of: withdrawn with it
-	Finding    string       `json:"finding,omitempty"` // fingerprint of the finding that was dismissed
-	Code       string       `json:"code,omitempty"`    // digest of the code that it was dismissed for
-	Base       float64      `json:"base"`              // the confidence that it began with, 0 to 1
-	Confidence float64      `json:"confidence"`        // 0 to 1
-	For        int          `json:"for"`               // pieces of evidence
-	Against    int          `json:"against"`
-	Created    time.Time    `json:"created"`
-	Touched    time.Time    `json:"touched"` // last confirmed or of use: decay counts from here
-	Recalled   int          `json:"recalled"`
-	Used       int          `json:"used"`
-	State      string       `json:"state"` // active, withdrawn (its signal was taken back), merged (into another), retired (by its measured worth, or full scope), forgotten (by a person)
+	ID         int64          `json:"id"`
+	Key        string         `json:"key"`   // its identity within the scope, on every machine: "dismissal:thread/PRRT_x"
+	Scope      string         `json:"scope"` // "repo:OWNER/NAME" or "org:OWNER"
+	Type       LearningType   `json:"type"`
+	Category   string         `json:"category,omitempty"` // of a finding: style, security, correctness, performance, compliance, tests
+	Content    string         `json:"content"`
+	Context    string         `json:"context,omitempty"` // when it matters
+	Paths      []string       `json:"paths,omitempty"`   // files that it is about
+	Tags       []string       `json:"tags,omitempty"`
+	Source     LearningSource `json:"source"`
+	Author     Actor          `json:"author"`            // whose word it is; zero for a reflection
+	Weight     float64        `json:"weight"`            // of the author's word, 0 to 1
+	Run        int64          `json:"run,omitempty"`     // the run that it comes from
+	Signal     string         `json:"signal,omitempty"`  // key of the signal that it was born of: withdrawn with it
+	Finding    string         `json:"finding,omitempty"` // fingerprint of the finding that was dismissed
+	Code       string         `json:"code,omitempty"`    // digest of the code that it was dismissed for
+	Base       float64        `json:"base"`              // the confidence that it began with, 0 to 1
+	Confidence float64        `json:"confidence"`        // 0 to 1
+	For        int            `json:"for"`               // pieces of evidence
+	Against    int            `json:"against"`
+	Created    time.Time      `json:"created"`
+	Touched    time.Time      `json:"touched"` // last confirmed or of use: decay counts from here
+	Recalled   int            `json:"recalled"`
+	Used       int            `json:"used"`
+	State      LearningState  `json:"state"`
 }
 
 // Evidence is what one signal says for or against a learning. There is one row

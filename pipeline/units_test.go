@@ -214,7 +214,7 @@ func TestErrorKey(t *testing.T) {
 		{"same first line\nassert a", "same first line\nassert b", false},
 		{"got -1", "got 1", false},
 	} {
-		if got := ErrorKey(c.a) == ErrorKey(c.b); got != c.same {
+		if got := (&Failure{Error: c.a}).ErrorKey() == (&Failure{Error: c.b}).ErrorKey(); got != c.same {
 			t.Errorf("%q and %q: the same %v, want %v", c.a, c.b, got, c.same)
 		}
 	}

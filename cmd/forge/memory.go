@@ -64,10 +64,7 @@ var scopeForms = regexp.MustCompile(`^(repo:([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+|o
 func scopeOf(s string) (string, error) {
 	scope := s
 	if !strings.Contains(s, ":") {
-		scope = "org:" + s
-		if strings.Contains(s, "/") {
-			scope = "repo:" + s
-		}
+		scope = pipeline.ScopeOf(s)
 	}
 	if !scopeForms.MatchString(scope) {
 		return "", usage("--scope takes a repository as OWNER/NAME or an organisation as OWNER, got %q", s)
@@ -122,7 +119,7 @@ func memoryListCommand() *cobra.Command {
 				return err
 			}
 			if all {
-				f.States = []string{"*"}
+				f.States = []pipeline.LearningState{"*"}
 			}
 			f.Limit = memory.Everything
 			return withStore(cmd, func(db *store.DB) error {
@@ -140,7 +137,7 @@ func memoryListCommand() *cobra.Command {
 					return printing.JSON(cmd.OutOrStdout(), views)
 				}
 				if len(list) == 0 {
-					return nothingRemembered(cmd, db, all || f.Category+f.Source != "", scope)
+					return nothingRemembered(cmd, db, all || f.Category+string(f.Source) != "", scope)
 				}
 				return listMemory(cmd.OutOrStdout(), views, len(list), p)
 			})
@@ -149,7 +146,7 @@ func memoryListCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().StringVar(&scope, "scope", "", "only that of OWNER/NAME or OWNER")
 	cmd.Flags().StringVar(&f.Category, "category", "", "only that of a category of findings, such as style")
-	cmd.Flags().StringVar(&f.Source, "source", "", "only that from reflection, dismissal, rewrite, edit, gap, revert, human or import")
+	cmd.Flags().StringVar((*string)(&f.Source), "source", "", "only that from reflection, dismissal, rewrite, edit, gap, revert, human or import")
 	cmd.Flags().BoolVar(&all, "all", false, "also what is out of use: withdrawn, merged, retired, forgotten")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
@@ -177,7 +174,7 @@ func nothingRemembered(cmd *cobra.Command, db *store.DB, filtered bool, scope st
 
 func listMemory(out io.Writer, views []memoryView, total int, p page) error {
 	header := table.Row{"id", "confidence", "for", "against", "used", "confirmed", "scope", "type", "words"}
-	states := slices.ContainsFunc(views, func(v memoryView) bool { return v.State != learn.Active })
+	states := slices.ContainsFunc(views, func(v memoryView) bool { return v.State != pipeline.LearningActive })
 	if states {
 		header = slices.Insert(header, 1, any("state"))
 	}
@@ -310,7 +307,7 @@ func (d memoryDetails) String() string {
 		}
 	}
 	fmt.Fprintf(&b, "confidence: %.2f; %.2f before decay, last confirmed %s; it began with %.2f\n", d.Effective, d.Confidence, d.Touched.Local().Format(minutes), d.Base)
-	from := d.Source
+	from := string(d.Source)
 	if d.Author.Login != "" {
 		from += fmt.Sprintf(" by %s, whose word weighs %.1f", d.Author.Login, d.Weight)
 	}
@@ -374,7 +371,7 @@ func changed(c store.MemoryChange) string {
 	text := ""
 	for _, f := range []struct{ name, was, is string }{
 		{"words", was.Content, is.Content}, {"when it matters", was.Context, is.Context}, {"paths", strings.Join(was.Paths, ", "), strings.Join(is.Paths, ", ")},
-		{"base", fmt.Sprintf("%.2f", was.Base), fmt.Sprintf("%.2f", is.Base)}, {"state", was.State, is.State},
+		{"base", fmt.Sprintf("%.2f", was.Base), fmt.Sprintf("%.2f", is.Base)}, {"state", string(was.State), string(is.State)},
 	} {
 		if f.was != f.is {
 			text += fmt.Sprintf("; %s: %q → %q", f.name, memory.OneLine(f.was, 80), memory.OneLine(f.is, 80))

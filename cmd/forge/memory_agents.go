@@ -65,7 +65,7 @@ func memoryAgentsCommand() *cobra.Command {
 			}
 			var list []pipeline.Learning
 			err = withStore(cmd, func(db *store.DB) (err error) {
-				list, err = surest(cmd.Context(), db, []string{scope, "org:" + owner}, sure, time.Now())
+				list, err = surest(cmd.Context(), db, []string{scope, pipeline.ScopeOf(owner)}, sure, time.Now())
 				return err
 			})
 			if err != nil {

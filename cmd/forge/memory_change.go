@@ -94,7 +94,7 @@ func memoryForgetCommand() *cobra.Command {
 				if err != nil {
 					return noLearning(err)
 				}
-				if l.State == learn.Forgotten {
+				if l.State == pipeline.LearningForgotten {
 					_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d was forgotten before: `forge memory show %d` says by whom.\n", id, id)
 					return err
 				}

@@ -43,7 +43,7 @@ func TestSlashCommandsOfTheMemory(t *testing.T) {
 		}
 	}
 	for _, l := range allOf(t, db) {
-		if l.State != learn.Active {
+		if l.State != pipeline.LearningActive {
 			t.Errorf("%d of %s is %s", l.ID, l.Scope, l.State)
 		}
 	}
@@ -96,7 +96,7 @@ func weightsOf(weights map[string]float64) func(context.Context, pipeline.Repo, 
 
 func allOf(t *testing.T, db *store.DB) []pipeline.Learning {
 	t.Helper()
-	list, err := db.Learnings(t.Context(), store.MemoryFilter{States: []string{"*"}})
+	list, err := db.Learnings(t.Context(), store.MemoryFilter{States: []pipeline.LearningState{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func memoryExportCommand() *cobra.Command {
 			return withStore(cmd, func(db *store.DB) error {
 				f := store.MemoryFilter{Scopes: scopes, Limit: memory.Everything}
 				if all {
-					f.States = []string{"*"}
+					f.States = []pipeline.LearningState{"*"}
 				}
 				entries, err := entriesOf(cmd.Context(), db, f)
 				if err != nil {
@@ -237,8 +237,8 @@ func mergeEntries(entries []export.Entry) []export.Entry {
 		e.Evidence = append(slices.Clone(out[i].Evidence), newer(out[i].Evidence, e.Evidence)...)
 		slices.SortStableFunc(e.Evidence, func(a, b pipeline.Evidence) int { return cmp.Or(cmp.Compare(a.Key, b.Key), b.At.Compare(a.At)) })
 		e.Evidence = slices.CompactFunc(e.Evidence, func(a, b pipeline.Evidence) bool { return a.Key == b.Key })
-		if out[i].Learning.State == learn.Forgotten {
-			e.Learning.State = learn.Forgotten
+		if out[i].Learning.State == pipeline.LearningForgotten {
+			e.Learning.State = pipeline.LearningForgotten
 		}
 		out[i] = e
 	}
@@ -276,7 +276,7 @@ func planImport(ctx context.Context, db *store.DB, entries []export.Entry) ([]im
 		l := e.Learning
 		if !read[l.Scope] {
 			read[l.Scope] = true
-			list, err := db.Learnings(ctx, store.MemoryFilter{Scopes: []string{l.Scope}, States: []string{"*"}, Limit: memory.Everything})
+			list, err := db.Learnings(ctx, store.MemoryFilter{Scopes: []string{l.Scope}, States: []pipeline.LearningState{"*"}, Limit: memory.Everything})
 			if err != nil {
 				return nil, err
 			}
@@ -301,7 +301,7 @@ func planImport(ctx context.Context, db *store.DB, entries []export.Entry) ([]im
 // none, and its evidence.
 func stepOf(e export.Entry, old pipeline.Learning, evidence []pipeline.Evidence) importStep {
 	l := e.Learning
-	l.Source = cmp.Or(l.Source, learn.SourceImport)
+	l.Source = cmp.Or(l.Source, pipeline.SourceImport)
 	s := importStep{evidence: newer(evidence, e.Evidence), was: old.Content}
 	weighed := l
 	if weighed.Weigh(e.Evidence); l.Confidence != 0 && l.Confidence != weighed.Confidence {
@@ -319,12 +319,12 @@ func stepOf(e export.Entry, old pipeline.Learning, evidence []pipeline.Evidence)
 		return s
 	}
 	switch {
-	case old.State == learn.Forgotten:
-		if s.evidence = nil; l.State != learn.Forgotten {
+	case old.State == pipeline.LearningForgotten:
+		if s.evidence = nil; l.State != pipeline.LearningForgotten {
 			s.remark = "it was forgotten here, and stays so"
 		}
 		return s
-	case l.State == learn.Forgotten:
+	case l.State == pipeline.LearningForgotten:
 		s.forget = true
 	}
 	s.edit = l.Type != old.Type || l.Category != old.Category || l.Content != old.Content || l.Context != old.Context || l.Base != old.Base ||

@@ -25,7 +25,7 @@ import (
 // wrapErrors is a learning from a dismissal, with evidence against it.
 func wrapErrors(scope, key string, at time.Time) export.Entry {
 	return export.Entry{
-		Learning: pipeline.Learning{Key: key, Scope: scope, Type: pipeline.LearningSemantic, State: learn.Active, Category: "style", Base: 0.8, Source: learn.SourceHuman,
+		Learning: pipeline.Learning{Key: key, Scope: scope, Type: pipeline.LearningSemantic, State: pipeline.LearningActive, Category: "style", Base: 0.8, Source: pipeline.SourceHuman,
 			Author: pipeline.Actor{ID: 1, Login: "ann"}, Weight: 1, Paths: []string{"api/a.go"}, Content: "Wrap errors with the activity", Created: at, Touched: at},
 		Evidence: []pipeline.Evidence{{Of: key, Key: "thread/1", Delta: -0.2, Why: "a related finding was dismissed", Actor: pipeline.Actor{ID: 2, Login: "bob"}, At: at.Add(time.Hour)}},
 	}
@@ -202,7 +202,7 @@ func (c *cli) idOf(key string) string {
 	c.t.Helper()
 	db := c.db()
 	defer db.Close()
-	list, err := db.Learnings(c.t.Context(), store.MemoryFilter{Scopes: []string{"repo:acme/site"}, States: []string{"*"}})
+	list, err := db.Learnings(c.t.Context(), store.MemoryFilter{Scopes: []string{"repo:acme/site"}, States: []pipeline.LearningState{"*"}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestMergeEntries(t *testing.T) {
 	at := march()
 	entry := rapid.Custom(func(t *rapid.T) export.Entry {
 		e := wrapErrors("org:acme", rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), at)
-		e.Learning.State = rapid.SampledFrom([]string{learn.Active, learn.Forgotten}).Draw(t, "state")
+		e.Learning.State = rapid.SampledFrom([]pipeline.LearningState{pipeline.LearningActive, pipeline.LearningForgotten}).Draw(t, "state")
 		e.Evidence = nil
 		for _, key := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.ID[string]).Draw(t, "evidence") {
 			e.Evidence = append(e.Evidence, pipeline.Evidence{Of: e.Learning.Key, Key: key, Delta: 0.1, At: at.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "at")) * time.Hour)})
@@ -272,7 +272,7 @@ func TestMergeEntries(t *testing.T) {
 				if from.Learning.Key != e.Learning.Key {
 					continue
 				}
-				if from.Learning.State == learn.Forgotten && e.Learning.State != learn.Forgotten {
+				if from.Learning.State == pipeline.LearningForgotten && e.Learning.State != pipeline.LearningForgotten {
 					t.Fatalf("%s is remembered again", e.Learning.Key)
 				}
 				if late := newer(e.Evidence, from.Evidence); len(late) > 0 {

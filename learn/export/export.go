@@ -195,11 +195,11 @@ func oneOf(f field, allowed ...string) field {
 // fields are those of a section, in their order.
 var fields = []field{
 	oneOf(textField("type", func(l *pipeline.Learning) *string { return (*string)(&l.Type) }), "episodic", "semantic", "procedural"),
-	oneOf(textField("state", func(l *pipeline.Learning) *string { return &l.State }), "active", "withdrawn", "merged", "retired", "forgotten"),
+	oneOf(textField("state", func(l *pipeline.Learning) *string { return (*string)(&l.State) }), "active", "withdrawn", "merged", "retired", "forgotten"),
 	textField("category", func(l *pipeline.Learning) *string { return &l.Category }),
 	numberField("confidence", func(l *pipeline.Learning) *float64 { return &l.Confidence }),
 	numberField("base", func(l *pipeline.Learning) *float64 { return &l.Base }),
-	textField("source", func(l *pipeline.Learning) *string { return &l.Source }),
+	textField("source", func(l *pipeline.Learning) *string { return (*string)(&l.Source) }),
 	{"author", func(l *pipeline.Learning) string {
 		if l.Author == (pipeline.Actor{}) {
 			return ""

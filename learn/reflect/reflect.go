@@ -200,8 +200,8 @@ func (d draft) learning() (pipeline.Learning, error) {
 		return pipeline.Learning{}, fmt.Errorf("it has more than %d tags or paths", maxTags)
 	}
 	l := pipeline.Learning{
-		Type: pipeline.LearningType(d.Type), Content: content, Context: learn.Tidy(d.Context, maxContext), Source: learn.SourceReflection, Weight: 1,
-		Base: *d.Confidence, Confidence: *d.Confidence, State: learn.Active,
+		Type: pipeline.LearningType(d.Type), Content: content, Context: learn.Tidy(d.Context, maxContext), Source: pipeline.SourceReflection, Weight: 1,
+		Base: *d.Confidence, Confidence: *d.Confidence, State: pipeline.LearningActive,
 	}
 	switch l.Type {
 	case pipeline.LearningEpisodic, pipeline.LearningSemantic, pipeline.LearningProcedural:

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/text"
@@ -100,7 +99,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := pipeline.Learning{Scope: "repo:acme/site", Source: learn.SourceReflection, Weight: 1, Run: 7, Created: now, Touched: now, State: learn.Active}
+	base := pipeline.Learning{Scope: "repo:acme/site", Source: pipeline.SourceReflection, Weight: 1, Run: 7, Created: now, Touched: now, State: pipeline.LearningActive}
 	a, b := base, base
 	a.Key, a.Type, a.Category, a.Content, a.Context = "reflection:run/7/run_ended#1", pipeline.LearningProcedural, "tests", "Run go generate before the tests", "when a .proto file changed"
 	a.Base, a.Confidence, a.Tags, a.Paths = 0.8, 0.8, []string{"go"}, []string{"api/"}

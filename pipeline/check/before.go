@@ -147,7 +147,7 @@ func (c *checker) fails(s *suite, t *testcase) {
 // has, and who knows of it. Nobody knows of another error of the same test: that may be
 // what this change breaks.
 func (c *checker) knownAs(f, was pipeline.Failure) pipeline.Failure {
-	if f.Key = pipeline.ErrorKey(f.Error); f.Key != pipeline.ErrorKey(was.Error) {
+	if f.Key = f.ErrorKey(); f.Key != was.ErrorKey() {
 		f.Was = was.Error
 		f.Analysis = "It failed at the base commit, too, but with another error: " + text.FirstLine(was.Error)
 		return f

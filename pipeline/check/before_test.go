@@ -84,7 +84,7 @@ func TestBefore(t *testing.T) {
 		out := map[string]pipeline.KnownFailure{}
 		for i := 0; i < len(pairs); i += 2 {
 			k := slices.IndexFunc(baseline.Failures, func(f pipeline.Failure) bool { return f.Test == pairs[i] })
-			out[pairs[i]] = pipeline.KnownFailure{Login: pairs[i+1], Error: pipeline.ErrorKey(baseline.Failures[k].Error)}
+			out[pairs[i]] = pipeline.KnownFailure{Login: pairs[i+1], Error: baseline.Failures[k].ErrorKey()}
 		}
 		return out
 	}
@@ -197,7 +197,7 @@ func TestEndsBadly(t *testing.T) {
 	if got := run(t, w, o); len(got.Failures) != 0 || len(got.Before) != 1 || got.OK() {
 		t.Errorf("broken before: %+v", got)
 	}
-	o.Known = map[string]pipeline.KnownFailure{"sh run.sh": {Login: "eve", Error: pipeline.ErrorKey(bad.Failures[0].Error)}}
+	o.Known = map[string]pipeline.KnownFailure{"sh run.sh": {Login: "eve", Error: bad.Failures[0].ErrorKey()}}
 	if got := run(t, w, o); !got.OK() {
 		t.Errorf("broken before, and known: %+v", got)
 	}
@@ -213,7 +213,7 @@ func TestCutOff(t *testing.T) {
 		if len(baseline.Failures) != 1 || baseline.Unclean != "" {
 			t.Fatalf("%s: baseline %+v", class, baseline)
 		}
-		o.Baseline, o.Known = &baseline, map[string]pipeline.KnownFailure{baseline.Failures[0].Test: {Login: "eve", Error: pipeline.ErrorKey(baseline.Failures[0].Error)}}
+		o.Baseline, o.Known = &baseline, map[string]pipeline.KnownFailure{baseline.Failures[0].Test: {Login: "eve", Error: baseline.Failures[0].ErrorKey()}}
 		got := run(t, w, o)
 		if got.OK() || len(got.Failures) > 0 || len(got.Before) > 0 || got.Unclean == "" || !strings.Contains(baseline.Failures[0].Error, text.FirstLine(got.Unclean)) {
 			t.Errorf("%s: report %+v, want it to say why it is not clean", class, got)

@@ -434,7 +434,7 @@ func Tests(head, s string) *pipeline.TestReport {
 			if name, message, ok := strings.Cut(name, ": "); ok {
 				f.Test = name
 				f.Error, f.Was, _ = strings.Cut(message, " was ")
-				f.Key = pipeline.ErrorKey(f.Error)
+				f.Key = f.ErrorKey()
 			}
 			f.Fingerprint = f.Digest()
 			t.Before, t.Total = append(t.Before, f), t.Total+1

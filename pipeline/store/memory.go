@@ -15,21 +15,13 @@ import (
 	"forge/pipeline"
 )
 
-// The states of learnings that the database sets by itself.
-const (
-	stateActive    = "active"
-	stateWithdrawn = "withdrawn"
-	stateMerged    = "merged"
-	stateForgotten = "forgotten"
-)
-
 // MemoryFilter chooses learnings. Zero fields choose all, States the active ones.
 type MemoryFilter struct {
-	Scopes   []string // "repo:OWNER/NAME", "org:OWNER"; nil: all, none: nothing
-	States   []string // nil: active; "*" for all
+	Scopes   []string                 // "repo:OWNER/NAME", "org:OWNER"; nil: all, none: nothing
+	States   []pipeline.LearningState // nil: active; "*" for all
 	Type     pipeline.LearningType
 	Category string
-	Source   string
+	Source   pipeline.LearningSource
 	Finding  string // fingerprint of the finding that was dismissed
 	Into     int64  // merged into this one; give States, too
 	Limit    int    // 0: 10,000
@@ -150,7 +142,7 @@ func (d *DB) CountLearnings(ctx context.Context, f MemoryFilter) (n int, err err
 func (f *MemoryFilter) where() (string, []any) {
 	states := f.States
 	if states == nil {
-		states = []string{stateActive}
+		states = []pipeline.LearningState{pipeline.LearningActive}
 	}
 	where, args := []string{"1 = 1"}, []any{}
 	add := func(column string, values ...string) {
@@ -165,9 +157,13 @@ func (f *MemoryFilter) where() (string, []any) {
 		add("scope", f.Scopes...)
 	}
 	if !slices.Contains(states, "*") {
-		add("state", states...)
+		var names []string
+		for _, s := range states {
+			names = append(names, string(s))
+		}
+		add("state", names...)
 	}
-	for _, c := range [...][2]string{{"type", string(f.Type)}, {"category", f.Category}, {"source", f.Source}, {"finding", f.Finding}} {
+	for _, c := range [...][2]string{{"type", string(f.Type)}, {"category", f.Category}, {"source", string(f.Source)}, {"finding", f.Finding}} {
 		if c[1] != "" {
 			add(c[0], c[1])
 		}
@@ -282,7 +278,7 @@ func (d *DB) saveLearning(ctx context.Context, tx *sql.Tx, l *pipeline.Learning)
 	}
 	state := l.State
 	if state == "" {
-		state = stateActive
+		state = pipeline.LearningActive
 	}
 	touched := l.Touched
 	if touched.IsZero() {
@@ -290,7 +286,7 @@ func (d *DB) saveLearning(ctx context.Context, tx *sql.Tx, l *pipeline.Learning)
 	}
 	var id int64
 	err := tx.QueryRowContext(ctx, insertMemory, clean(l.Scope), clean(l.Key), string(l.Type), clean(l.Category), clean(l.Content), clean(l.Context), pack(l.Paths), pack(l.Tags),
-		clean(l.Source), l.Author.ID, clean(l.Author.Login), l.Author.Bot, l.Weight, l.Run, clean(l.Signal), clean(l.Finding), clean(l.Code), l.Base,
+		clean(string(l.Source)), l.Author.ID, clean(l.Author.Login), l.Author.Bot, l.Weight, l.Run, clean(l.Signal), clean(l.Finding), clean(l.Code), l.Base,
 		micros(l.Created), micros(touched), state).Scan(&id)
 	if err != nil {
 		return 0, err
@@ -385,7 +381,7 @@ func (d *DB) EditLearning(ctx context.Context, tx *sql.Tx, id int64, by pipeline
 // Only its history still has the words. tx may be nil.
 func (d *DB) ForgetLearning(ctx context.Context, tx *sql.Tx, id int64, by pipeline.Actor, at time.Time, why string) error {
 	return d.revise(ctx, tx, id, MemoryChange{By: by, At: at, What: reason("forgotten", why)}, false, func(l *pipeline.Learning) error {
-		l.State = stateForgotten
+		l.State = pipeline.LearningForgotten
 		return nil
 	})
 }
@@ -410,7 +406,7 @@ func (d *DB) RetireLearning(ctx context.Context, tx *sql.Tx, id int64, at time.T
 func (d *DB) MergeLearnings(ctx context.Context, tx *sql.Tx, into pipeline.Learning, from []int64, at time.Time) error {
 	for _, id := range from {
 		err := d.revise(ctx, tx, id, MemoryChange{At: at, What: fmt.Sprintf("merged into %d", into.ID)}, false, func(l *pipeline.Learning) error {
-			l.State = stateMerged
+			l.State = pipeline.LearningMerged
 			return nil
 		})
 		if err == nil {

@@ -75,7 +75,7 @@ func TestLearnings(t *testing.T) {
 			want int
 		}{
 			{MemoryFilter{}, 3}, {MemoryFilter{Scopes: []string{site}}, 2}, {MemoryFilter{Scopes: []string{site, "org:acme"}}, 3}, {MemoryFilter{Category: "style"}, 0},
-			{MemoryFilter{Source: "reflection", Finding: "fp1", Category: "correctness"}, 3}, {MemoryFilter{States: []string{"retired"}}, 0}, {MemoryFilter{States: []string{"*"}, Limit: 1}, 1},
+			{MemoryFilter{Source: "reflection", Finding: "fp1", Category: "correctness"}, 3}, {MemoryFilter{States: []pipeline.LearningState{"retired"}}, 0}, {MemoryFilter{States: []pipeline.LearningState{"*"}, Limit: 1}, 1},
 			{MemoryFilter{Scopes: []string{}}, 0}, {MemoryFilter{Type: "procedural"}, 3}, {MemoryFilter{Type: "semantic"}, 0}, {MemoryFilter{Skip: 2}, 1}, {MemoryFilter{Into: ids[0]}, 0},
 		} {
 			list, err := d.Learnings(ctx, c.f)
@@ -354,7 +354,7 @@ func TestMergeAndRetire(t *testing.T) {
 		history, err := d.History(ctx, ids[0])
 		must(t, err)
 		want(t, "history", history[0].What, fmt.Sprintf("merged from %d", ids[1]))
-		from, err := d.Learnings(ctx, MemoryFilter{Into: ids[0], States: []string{"*"}})
+		from, err := d.Learnings(ctx, MemoryFilter{Into: ids[0], States: []pipeline.LearningState{"*"}})
 		must(t, err)
 		want(t, "sources", fmt.Sprint(len(from), from[0].ID), fmt.Sprint(1, ids[1]))
 	})

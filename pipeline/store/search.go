@@ -40,7 +40,7 @@ func (d *DB) indexWords(ctx context.Context, tx *sql.Tx, id int64) error {
 		return err
 	}
 	indexed := ""
-	if l.State == stateActive {
+	if l.State == pipeline.LearningActive {
 		indexed = strings.Join(text.Words(clean(strings.Join([]string{l.Content, l.Context, l.Category, strings.Join(l.Tags, " "), strings.Join(l.Paths, " ")}, " "))), " ")
 	}
 	if d.path == "" {
@@ -60,10 +60,10 @@ func (d *DB) indexWords(ctx context.Context, tx *sql.Tx, id int64) error {
 const (
 	// The best are found before their words are read: a sort carries all its columns.
 	searchSQLite = `WITH best AS MATERIALIZED (SELECT m.id AS id, -bm25(memories_text, 0.0, 1.0) * m.confidence AS score
-		FROM memories_text JOIN memories m ON m.id = memories_text.rowid WHERE memories_text MATCH $1 AND m.state = '` + stateActive + `' ORDER BY score DESC, m.id LIMIT $2)
+		FROM memories_text JOIN memories m ON m.id = memories_text.rowid WHERE memories_text MATCH $1 AND m.state = '` + string(pipeline.LearningActive) + `' ORDER BY score DESC, m.id LIMIT $2)
 		SELECT ` + memoryColumns + `, best.score FROM best JOIN memories m ON m.id = best.id ORDER BY best.score DESC, m.id`
 	searchPostgres = `WITH best AS MATERIALIZED (SELECT m.id AS id, ts_rank(m.words, to_tsquery('simple', $3)) * m.confidence AS score
-		FROM memories m WHERE m.words @@ to_tsquery('simple', $1) AND m.state = '` + stateActive + `' ORDER BY score DESC, m.id LIMIT $2)
+		FROM memories m WHERE m.words @@ to_tsquery('simple', $1) AND m.state = '` + string(pipeline.LearningActive) + `' ORDER BY score DESC, m.id LIMIT $2)
 		SELECT ` + memoryColumns + `, best.score FROM best JOIN memories m ON m.id = best.id ORDER BY best.score DESC, m.id`
 )
 

@@ -151,7 +151,8 @@ func (d *DB) takeBack(ctx context.Context, tx *sql.Tx, s pipeline.Signal) ([]int
 			return nil, err
 		}
 	}
-	_, err = d.exec(ctx, tx, `UPDATE memories SET state = '`+stateWithdrawn+`' WHERE scope = $1 AND signal = $2 AND signal <> '' AND state = '`+stateActive+`'`, s.Scope, s.Key)
+	_, err = d.exec(ctx, tx, `UPDATE memories SET state = $3 WHERE scope = $1 AND signal = $2 AND signal <> '' AND state = $4`, s.Scope, s.Key,
+		string(pipeline.LearningWithdrawn), string(pipeline.LearningActive))
 	return touched, err
 }
 

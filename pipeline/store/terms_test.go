@@ -32,9 +32,9 @@ func drawLearning(t *rapid.T, n int) pipeline.Learning {
 		Key: fmt.Sprint("k/", n), Scope: rapid.SampledFrom([]string{site, site, "repo:acme/other"}).Draw(t, "scope"), Created: hours(rapid.IntRange(-2, 2).Draw(t, "created")),
 		Type:     rapid.SampledFrom([]pipeline.LearningType{pipeline.LearningSemantic, pipeline.LearningProcedural}).Draw(t, "type"),
 		Category: rapid.SampledFrom([]string{"", "style", "correctness", "o\x00dd"}).Draw(t, "category"), Content: subject(t, "content"), Context: subject(t, "context"),
-		Paths: rapid.SliceOfN(rapid.SampledFrom(paths), 0, 3).Draw(t, "paths"), Source: rapid.SampledFrom([]string{"dismissal", "reflection"}).Draw(t, "source"),
+		Paths: rapid.SliceOfN(rapid.SampledFrom(paths), 0, 3).Draw(t, "paths"), Source: rapid.SampledFrom([]pipeline.LearningSource{pipeline.SourceDismissal, pipeline.SourceReflection}).Draw(t, "source"),
 		Finding: rapid.SampledFrom([]string{"", "fp1", "fp2"}).Draw(t, "finding"), Weight: 1, Base: 0.5, Author: ann,
-		State: rapid.SampledFrom([]string{learn.Active, learn.Active, learn.Withdrawn, learn.Forgotten}).Draw(t, "state"),
+		State: rapid.SampledFrom([]pipeline.LearningState{pipeline.LearningActive, pipeline.LearningActive, pipeline.LearningWithdrawn, pipeline.LearningForgotten}).Draw(t, "state"),
 	}
 }
 

@@ -46,18 +46,10 @@ func (e *Engine[W, T]) observe(ctx context.Context, run *pipeline.Run, look func
 	var words []string
 	for i := range signals {
 		s := &signals[i]
-		s.Scope, s.Run, s.About = Scope(run.Repo), run.ID, finding(run, s.Finding)
+		s.Scope, s.Run, s.About = run.Repo.Scope(), run.ID, finding(run, s.Finding)
 		words = append(words, signalText(s))
 	}
 	return pipeline.SignalEvents(signals), words, nil
-}
-
-// Scope names what is remembered of a repository: "repo:OWNER/NAME".
-func Scope(r pipeline.Repo) string {
-	if r.ID == 0 && r.Owner == "" { // a folder: two may have the same name
-		return "repo:" + r.CloneURL
-	}
-	return "repo:" + r.FullName()
 }
 
 // finding returns a copy of the run's finding with that fingerprint, or nil.
@@ -250,7 +242,7 @@ func (e *Engine[W, T]) otherPull(ctx context.Context, p *inbound) error {
 	}
 	var words []string
 	for i := range signals {
-		signals[i].Scope = Scope(n.Repo)
+		signals[i].Scope = n.Repo.Scope()
 		words = append(words, signalText(&signals[i]))
 	}
 	return e.store.Tx(ctx, func(ctx context.Context, tx T) error {

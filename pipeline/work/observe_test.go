@@ -137,7 +137,7 @@ func TestFeedback(t *testing.T) {
 				if state != tc.state || !strings.Contains(got, tc.want) {
 					t.Errorf("%s %q, want %s with %q", state, got, tc.state, tc.want)
 				}
-				if other := strings.Contains(tc.want, "not Forge's"); other != (len(k.learnt) > 0) || other && k.learnt[0].Scope != Scope(testRepo) {
+				if other := strings.Contains(tc.want, "not Forge's"); other != (len(k.learnt) > 0) || other && k.learnt[0].Scope != testRepo.Scope() {
 					t.Errorf("learnt elsewhere: %+v", k.learnt)
 				}
 				list := feedbackOf(t, k, id)

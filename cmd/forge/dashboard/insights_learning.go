@@ -12,6 +12,7 @@ import (
 
 	"forge/learn/metrics"
 	"forge/learn/worth"
+	"forge/pipeline"
 	"forge/pipeline/text"
 )
 
@@ -93,7 +94,7 @@ func conceal(rep *worth.Report, v Viewer) {
 	rep.Learnings = slices.Clone(rep.Learnings) // the report may be shown to others, too
 	for i := range rep.Learnings {
 		r := &rep.Learnings[i]
-		repo, ofRepo := strings.CutPrefix(r.Scope, "repo:")
+		repo, ofRepo := pipeline.CutScope(r.Scope)
 		if !all && (!ofRepo || !sees(v, repo)) {
 			r.Content, r.Scope = "", ""
 		}

@@ -52,7 +52,10 @@ func ownedBy(repo, owner string) bool {
 }
 
 // scopeName is a scope as an address and a person name it: "acme/shop", "org:acme".
-func scopeName(scope string) string { return strings.TrimPrefix(scope, "repo:") }
+func scopeName(scope string) string {
+	repo, _ := pipeline.CutScope(scope)
+	return repo
+}
 
 // scopes are the scopes that anything is remembered of and that a viewer sees.
 func (p *Pages) scopes(ctx context.Context, v Viewer) ([]string, error) {
@@ -98,7 +101,7 @@ func (p *Pages) mayChange(ctx context.Context, v Viewer, scope string) error {
 			return err
 		}
 		for _, s := range scopes {
-			if r, ok := strings.CutPrefix(s, "repo:"); ok {
+			if r, ok := pipeline.CutScope(s); ok {
 				known = append(known, r)
 			}
 		}
@@ -151,8 +154,10 @@ func (p *Pages) rowOf(l pipeline.Learning) memoryRow {
 type memoryData struct {
 	Scopes                     []string // as scopeName names them
 	Types                      []pipeline.LearningType
-	States, Categories         []string
-	Repo, Q, State, Category   string // as chosen
+	States                     []pipeline.LearningState
+	Categories                 []string
+	Repo, Q, Category          string // as chosen
+	State                      pipeline.LearningState
 	Type                       pipeline.LearningType
 	Filtered                   bool
 	Rows                       []memoryRow
@@ -163,7 +168,7 @@ type memoryData struct {
 
 var (
 	memoryTypes  = []pipeline.LearningType{pipeline.LearningEpisodic, pipeline.LearningSemantic, pipeline.LearningProcedural}
-	memoryStates = []string{learn.Active, learn.Withdrawn, learn.Merged, learn.Retired, learn.Forgotten}
+	memoryStates = []pipeline.LearningState{pipeline.LearningActive, pipeline.LearningWithdrawn, pipeline.LearningMerged, pipeline.LearningRetired, pipeline.LearningForgotten}
 )
 
 func (p *Pages) memory(w http.ResponseWriter, r *http.Request, v Viewer) error {
@@ -173,7 +178,7 @@ func (p *Pages) memory(w http.ResponseWriter, r *http.Request, v Viewer) error {
 	}
 	q := r.URL.Query()
 	d := memoryData{Types: memoryTypes, States: memoryStates, Categories: learn.Categories, Repo: q.Get("repo"), Q: strings.TrimSpace(q.Get("q")),
-		Type: pipeline.LearningType(q.Get("type")), State: q.Get("state"), Category: q.Get("category")}
+		Type: pipeline.LearningType(q.Get("type")), State: pipeline.LearningState(q.Get("state")), Category: q.Get("category")}
 	for _, s := range scopes {
 		d.Scopes = append(d.Scopes, scopeName(s))
 	}
@@ -206,7 +211,7 @@ func (d *memoryData) chosen(scopes []string) ([]string, error) {
 	case d.Type != "" && !slices.Contains(memoryTypes, d.Type):
 		return nil, badInput("There is no type " + strconv.Quote(string(d.Type)) + ".")
 	case d.State != "" && d.State != "all" && !slices.Contains(memoryStates, d.State):
-		return nil, badInput("There is no state " + strconv.Quote(d.State) + ".")
+		return nil, badInput("There is no state " + strconv.Quote(string(d.State)) + ".")
 	case d.Category != "" && !slices.Contains(d.Categories, d.Category):
 		d.Categories = append(slices.Clone(d.Categories), d.Category) // of an earlier version
 	}
@@ -235,9 +240,9 @@ func (p *Pages) listMemory(ctx context.Context, d *memoryData, scopes []string, 
 		switch d.State {
 		case "":
 		case "all":
-			f.States = []string{"*"}
+			f.States = []pipeline.LearningState{"*"}
 		default:
-			f.States = []string{d.State}
+			f.States = []pipeline.LearningState{d.State}
 		}
 		var err error
 		if d.All, err = p.DB.CountLearnings(ctx, f); err != nil {
@@ -246,7 +251,7 @@ func (p *Pages) listMemory(ctx context.Context, d *memoryData, scopes []string, 
 		if list, err = p.DB.Learnings(ctx, f); err != nil {
 			return err
 		}
-	} else if d.State == "" || d.State == "all" || d.State == learn.Active {
+	} else if d.State == "" || d.State == "all" || d.State == pipeline.LearningActive {
 		hits, err := p.DB.SearchMemories(ctx, d.Q, scopes, hitsKept)
 		if err != nil {
 			return err
@@ -327,43 +332,43 @@ func kindWord(t pipeline.LearningType) string {
 }
 
 // stateWord says in plain words whether a learning is used, and why not.
-func stateWord(s string) string {
+func stateWord(s pipeline.LearningState) string {
 	switch s {
-	case learn.Active:
+	case pipeline.LearningActive:
 		return "in use"
-	case learn.Withdrawn:
+	case pipeline.LearningWithdrawn:
 		return "taken back"
-	case learn.Merged:
+	case pipeline.LearningMerged:
 		return "merged into another"
-	case learn.Retired:
+	case pipeline.LearningRetired:
 		return "retired, it did not help"
-	case learn.Forgotten:
+	case pipeline.LearningForgotten:
 		return "forgotten"
 	}
-	return s
+	return string(s)
 }
 
 // sourceWord says in plain words where a learning comes from.
-func sourceWord(s string) string {
+func sourceWord(s pipeline.LearningSource) string {
 	switch s {
-	case learn.SourceReflection:
+	case pipeline.SourceReflection:
 		return "a look back at a run"
-	case learn.SourceDismissal:
+	case pipeline.SourceDismissal:
 		return "a finding that was dismissed"
-	case learn.SourceRewrite:
+	case pipeline.SourceRewrite:
 		return "a suggestion that was written otherwise"
-	case learn.SourceEdit:
+	case pipeline.SourceEdit:
 		return "a change that somebody made to Forge’s work"
-	case learn.SourceGap:
+	case pipeline.SourceGap:
 		return "a problem that Forge had not found"
-	case learn.SourceRevert:
+	case pipeline.SourceRevert:
 		return "work that was reverted"
-	case learn.SourceHuman:
+	case pipeline.SourceHuman:
 		return "the words of a person"
-	case learn.SourceImport:
+	case pipeline.SourceImport:
 		return "another server"
 	}
-	return s
+	return string(s)
 }
 
 // day is a date as a table shows it.

@@ -60,7 +60,7 @@ func (p *Pages) editPage(w http.ResponseWriter, r *http.Request, v Viewer) error
 	if err != nil {
 		return err
 	}
-	if l.State == learn.Forgotten {
+	if l.State == pipeline.LearningForgotten {
 		return &problem{http.StatusConflict, "It is forgotten: what people forget is out of use for good."}
 	}
 	return p.showEdit(w, r, v, editOf(l))
@@ -150,7 +150,7 @@ func (p *Pages) forgetPage(w http.ResponseWriter, r *http.Request, v Viewer) err
 	if err != nil {
 		return err
 	}
-	if l.State == learn.Forgotten {
+	if l.State == pipeline.LearningForgotten {
 		return &problem{http.StatusConflict, "It is forgotten already: its page says by whom."}
 	}
 	return p.showForget(w, r, v, forgetData{memoryRow: p.rowOf(l), Version: version(&l)})
@@ -171,7 +171,7 @@ func (p *Pages) forget(w http.ResponseWriter, r *http.Request, v Viewer) error {
 	d := forgetData{memoryRow: p.rowOf(l), Why: r.PostForm.Get("why"), Version: version(&l)}
 	status, to := http.StatusUnprocessableEntity, fmt.Sprintf("/memory/%d", l.ID)
 	switch why := lines(d.Why); {
-	case l.State == learn.Forgotten:
+	case l.State == pipeline.LearningForgotten:
 		done(w, r, to, fmt.Sprintf("Learning %d was forgotten before.", l.ID))
 		return nil
 	case r.PostForm.Get("version") != d.Version:

@@ -126,7 +126,7 @@ func courseSteps(l pipeline.Learning, evidence []pipeline.Evidence, history []st
 			continue // unreachable: the store writes it
 		}
 		steps = append(steps, step{At: c.At, What: c.What, By: c.By.Login, do: func(s *courseState) {
-			s.Base, s.Type, s.out = after.Base, after.Type, after.State != learn.Active
+			s.Base, s.Type, s.out = after.Base, after.Type, after.State != pipeline.LearningActive
 		}})
 	}
 	return steps

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -121,17 +120,17 @@ func (d *learningData) use(v Viewer, uses []store.Use) {
 // touched finds what the learning changed beside prompts: learnings that went into it,
 // findings that it is about or held back.
 func (p *Pages) touched(ctx context.Context, d *learningData, history []store.MemoryChange) (err error) {
-	if d.State == learn.Merged {
+	if d.State == pipeline.LearningMerged {
 		for _, c := range slices.Backward(history) {
 			if n, _ := fmt.Sscanf(c.What, "merged into %d", &d.Into); n == 1 {
 				break
 			}
 		}
 	}
-	if d.From, err = p.DB.Learnings(ctx, store.MemoryFilter{Into: d.ID, States: []string{"*"}, Limit: touchedShown}); err != nil {
+	if d.From, err = p.DB.Learnings(ctx, store.MemoryFilter{Into: d.ID, States: []pipeline.LearningState{"*"}, Limit: touchedShown}); err != nil {
 		return err
 	}
-	repo, ok := strings.CutPrefix(d.Scope, "repo:")
+	repo, ok := pipeline.CutScope(d.Scope)
 	if !ok {
 		return nil // findings are held back by what people dismissed in the same repository
 	}
@@ -140,7 +139,7 @@ func (p *Pages) touched(ctx context.Context, d *learningData, history []store.Me
 			return err
 		}
 	}
-	if d.Source != learn.SourceDismissal {
+	if d.Source != pipeline.SourceDismissal {
 		return nil
 	}
 	name := fmt.Sprintf("(learning %d)", d.ID)
@@ -166,7 +165,7 @@ func fieldChanges(c store.MemoryChange) (out []fieldChange) {
 	for _, f := range []fieldChange{
 		{"words", was.Content, is.Content}, {"when it matters", was.Context, is.Context}, {"type", string(was.Type), string(is.Type)}, {"category", was.Category, is.Category},
 		{"paths", strings.Join(was.Paths, "\n"), strings.Join(is.Paths, "\n")}, {"tags", strings.Join(was.Tags, "\n"), strings.Join(is.Tags, "\n")},
-		{"base", fmt.Sprintf("%.2f", was.Base), fmt.Sprintf("%.2f", is.Base)}, {"state", was.State, is.State},
+		{"base", fmt.Sprintf("%.2f", was.Base), fmt.Sprintf("%.2f", is.Base)}, {"state", string(was.State), string(is.State)},
 	} {
 		if f.Was != f.Is {
 			out = append(out, f)

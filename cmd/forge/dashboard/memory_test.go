@@ -41,7 +41,7 @@ func (s *site) remember(t testing.TB, list ...pipeline.Learning) (ids []int64) {
 			l.Type = pipeline.LearningSemantic
 		}
 		if l.Source == "" {
-			l.Source = learn.SourceReflection
+			l.Source = pipeline.SourceReflection
 		}
 		if l.Created.IsZero() {
 			l.Created = today.AddDate(0, 0, -30-i)
@@ -201,7 +201,7 @@ func TestLearningPage(t *testing.T) {
 	s.fill(t, "weighed", "clean")
 	ann, bob := pipeline.Actor{ID: 1, Login: "ann"}, pipeline.Actor{ID: 2, Login: "bob"}
 	ids := s.remember(t,
-		pipeline.Learning{Scope: shop, Content: "Wrap errors", Context: "in Go", Base: 0.6, Run: 1, Source: learn.SourceDismissal, Finding: "fp9", Author: ann, Weight: 0.8, Tags: []string{"rule:x"}},
+		pipeline.Learning{Scope: shop, Content: "Wrap errors", Context: "in Go", Base: 0.6, Run: 1, Source: pipeline.SourceDismissal, Finding: "fp9", Author: ann, Weight: 0.8, Tags: []string{"rule:x"}},
 		pipeline.Learning{Scope: shop, Content: "Wrap all errors", Base: 0.5})
 	s.tx(t, func(ctx context.Context, tx *store.Tx) error {
 		at := func(days int) time.Time { return today.AddDate(0, 0, days) }
@@ -242,7 +242,7 @@ func TestLearningPage(t *testing.T) {
 // What a poisoned learning held back is found from its page.
 func TestWhatALearningHeldBack(t *testing.T) {
 	s := newSite(t)
-	id := s.remember(t, pipeline.Learning{Scope: shop, Content: "Do not say so", Base: 0.7, Source: learn.SourceDismissal})[0]
+	id := s.remember(t, pipeline.Learning{Scope: shop, Content: "Do not say so", Base: 0.7, Source: pipeline.SourceDismissal})[0]
 	ref := &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 2}
 	start := pipeline.Event{Time: today, Data: pipeline.Data{Start: &pipeline.Start{Task: pipeline.Task{Title: "A task"}}}}
 	s.keep(t, []pipeline.Event{start, {Type: pipeline.EventPhaseEntered, Time: today, Data: pipeline.Data{Phase: ref}},
@@ -255,7 +255,7 @@ func TestWhatALearningHeldBack(t *testing.T) {
 // Text of strangers stays text, and shows what it hides.
 func TestHostileMemory(t *testing.T) {
 	s := newSite(t)
-	id := s.remember(t, pipeline.Learning{Scope: shop, Content: hostileWords, Context: hostileWords, Category: hostileWords[:40], Paths: []string{hostileWords}, Tags: []string{hostileWords}, Key: hostileWords, Base: 0.5, Author: pipeline.Actor{Login: hostileWords}, Source: learn.SourceHuman})[0]
+	id := s.remember(t, pipeline.Learning{Scope: shop, Content: hostileWords, Context: hostileWords, Category: hostileWords[:40], Paths: []string{hostileWords}, Tags: []string{hostileWords}, Key: hostileWords, Base: 0.5, Author: pipeline.Actor{Login: hostileWords}, Source: pipeline.SourceHuman})[0]
 	s.tx(t, func(ctx context.Context, tx *store.Tx) error {
 		return s.db.ApplyEvidence(ctx, tx, shop, []pipeline.Evidence{{Learning: id, Key: "a", Delta: 0.1, Why: hostileWords, At: today}})
 	})
@@ -395,7 +395,7 @@ func TestCourse(t *testing.T) {
 			return today.Add(-time.Duration(rapid.Int64Range(0, int64(400*24*time.Hour)).Draw(t, name)))
 		}
 		share := func(name string) float64 { return float64(rapid.IntRange(0, 100).Draw(t, name)) / 100 }
-		l := pipeline.Learning{Created: ago("created"), Base: share("base"), Type: rapid.SampledFrom(memoryTypes).Draw(t, "type"), State: learn.Active}
+		l := pipeline.Learning{Created: ago("created"), Base: share("base"), Type: rapid.SampledFrom(memoryTypes).Draw(t, "type"), State: pipeline.LearningActive}
 		var evidence []pipeline.Evidence
 		for range rapid.IntRange(0, 6).Draw(t, "evidence") {
 			evidence = append(evidence, pipeline.Evidence{Delta: share("delta") - 0.5, At: ago("at"), Off: rapid.Bool().Draw(t, "off")})
@@ -438,7 +438,7 @@ func TestCourse(t *testing.T) {
 // A line shows rises, falls, decay, and where it ends.
 func TestCourseByHand(t *testing.T) {
 	at := func(days int) time.Time { return today.AddDate(0, 0, days) }
-	l := pipeline.Learning{Type: pipeline.LearningEpisodic, Base: 0.8, Created: at(-90), State: learn.Forgotten, Source: "gap"}
+	l := pipeline.Learning{Type: pipeline.LearningEpisodic, Base: 0.8, Created: at(-90), State: pipeline.LearningForgotten, Source: "gap"}
 	evidence := []pipeline.Evidence{{Delta: 0.1, Why: "ann applied it", At: at(-45)}, {Delta: 0.5, Why: "was wrong", At: at(-44), Off: true}}
 	uses := []store.Use{{Run: 3, At: at(-40), Used: true, Phase: "review", Iteration: 1}, {Run: 4, At: at(-39)}}
 	history := []store.MemoryChange{{At: at(-20), What: "forgotten", Before: `{"base":0.8,"type":"episodic","state":"active"}`, After: `{"base":0.8,"type":"episodic","state":"forgotten"}`}}

@@ -62,11 +62,9 @@ func (m *Commands) change(ctx context.Context, w work.Word, typ pipeline.EventTy
 	return m.Record(ctx, w.Run, []pipeline.Event{e}, change)
 }
 
-func repoScope(repo pipeline.Repo) string { return "repo:" + repo.FullName() }
-
 // Memory implements work.Memory.
 func (m *Commands) Memory(ctx context.Context, repo pipeline.Repo, words string) (string, error) {
-	scope, now := repoScope(repo), m.Now()
+	scope, now := repo.Scope(), m.Now()
 	all, err := m.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, Limit: Everything})
 	if err != nil {
 		return "", err
@@ -140,8 +138,8 @@ func (m *Commands) Remember(ctx context.Context, w work.Word) (string, error) {
 	at := m.Now().UTC().Truncate(time.Microsecond)
 	base := rememberBase * min(1, weight)
 	l := pipeline.Learning{
-		Key: saidKey(content), Scope: repoScope(w.Repo), Type: pipeline.LearningSemantic, Content: content, Source: learn.SourceHuman,
-		Author: w.Actor, Weight: weight, Run: w.Run, Base: base, Confidence: base, Created: at, Touched: at, State: learn.Active,
+		Key: saidKey(content), Scope: w.Repo.Scope(), Type: pipeline.LearningSemantic, Content: content, Source: pipeline.SourceHuman,
+		Author: w.Actor, Weight: weight, Run: w.Run, Base: base, Confidence: base, Created: at, Touched: at, State: pipeline.LearningActive,
 	}
 	known, err := m.said(ctx, l.Scope, l.Key)
 	if err != nil {
@@ -166,12 +164,12 @@ func (m *Commands) Remember(ctx context.Context, w work.Word) (string, error) {
 // saidKey makes the same words one learning, whoever says them.
 func saidKey(content string) string {
 	sum := sha256.Sum256([]byte(strings.ToLower(strings.Join(strings.Fields(content), " "))))
-	return fmt.Sprintf("%s:%x", learn.SourceHuman, sum[:12])
+	return fmt.Sprintf("%s:%x", pipeline.SourceHuman, sum[:12])
 }
 
 // said finds the learning with the key among what people said; nil if there is none.
 func (m *Commands) said(ctx context.Context, scope, key string) (*pipeline.Learning, error) {
-	list, err := m.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, States: []string{"*"}, Source: learn.SourceHuman, Limit: Everything})
+	list, err := m.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, States: []pipeline.LearningState{"*"}, Source: pipeline.SourceHuman, Limit: Everything})
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +188,7 @@ func (m *Commands) keep(ctx context.Context, w work.Word, l pipeline.Learning, k
 			return 0, err
 		}
 		said := known.Author.ID == w.Actor.ID || slices.ContainsFunc(evidence, func(e pipeline.Evidence) bool { return e.Key == wordKey(w.Actor) && !e.Off })
-		if said && known.State == learn.Active {
+		if said && known.State == pipeline.LearningActive {
 			return known.ID, nil
 		}
 	}
@@ -216,9 +214,9 @@ func remember[T any](ctx context.Context, tx T, st Store[T], l pipeline.Learning
 		}
 		return ids[0], nil
 	}
-	if known.State != learn.Active {
+	if known.State != pipeline.LearningActive {
 		err := st.EditLearning(ctx, tx, known.ID, l.Author, l.Created, func(old *pipeline.Learning) error {
-			old.State = learn.Active
+			old.State = pipeline.LearningActive
 			return nil
 		})
 		if err != nil {
@@ -235,10 +233,10 @@ func remember[T any](ctx context.Context, tx T, st Store[T], l pipeline.Learning
 // Forget implements work.Memory.
 func (m *Commands) Forget(ctx context.Context, w work.Word, id int64) (string, error) {
 	l, err := m.DB.Learning(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && l.Scope != repoScope(w.Repo) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && l.Scope != w.Repo.Scope() {
 		return fmt.Sprintf("There is no learning %d of %s. `/forge memory` lists what there is.", id, w.Repo.FullName()), nil
 	}
-	if err == nil && l.State != learn.Forgotten {
+	if err == nil && l.State != pipeline.LearningForgotten {
 		why := learn.Tidy(w.Text, learn.MaxWords)
 		what := pipeline.Learning{ID: id, Key: l.Key, Scope: l.Scope, Type: l.Type, Source: l.Source}
 		err = m.change(ctx, w, pipeline.EventForgotten, pipeline.Data{Learning: &what, Note: why}, func(ctx context.Context, tx *store.Tx) error {

@@ -19,7 +19,6 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/store"
-	"forge/pipeline/work"
 )
 
 // Record appends events to a run; see work.Engine.Record.
@@ -72,9 +71,9 @@ const learnEvery = time.Minute
 
 // scopes are those whose learnings matter in a repository.
 func scopes(r pipeline.Repo) []string {
-	out := []string{work.Scope(r)}
+	out := []string{r.Scope()}
 	if r.Owner != "" {
-		out = append(out, "org:"+r.Owner)
+		out = append(out, pipeline.ScopeOf(r.Owner))
 	}
 	return out
 }
@@ -247,7 +246,7 @@ func (m *Learner) Filter(ctx context.Context, run *pipeline.Run, review *pipelin
 	if len(review.Findings) == 0 {
 		return
 	}
-	known, err := m.o.DB.Learnings(ctx, store.MemoryFilter{Scopes: scopes(run.Repo), Source: learn.SourceDismissal})
+	known, err := m.o.DB.Learnings(ctx, store.MemoryFilter{Scopes: scopes(run.Repo), Source: pipeline.SourceDismissal})
 	if err != nil {
 		m.o.Log.WarnContext(ctx, "look up what was dismissed; every finding is posted", "run", run.ID, "error", err)
 		return

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
@@ -110,7 +109,7 @@ func TestLearnAfterCrash(t *testing.T) {
 	m, run := bare(t, nil)
 	at := m.o.Now().Add(time.Hour)
 	err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		_, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "test", Scope: "repo:acme/greet", Type: pipeline.LearningProcedural, Category: "style", Source: learn.SourceReflection,
+		_, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "test", Scope: "repo:acme/greet", Type: pipeline.LearningProcedural, Category: "style", Source: pipeline.SourceReflection,
 			Content: "Quote what the shell expands.", Paths: []string{"greet.sh"}, Weight: 1, Base: 0.5, Created: m.o.Now()}})
 		return err
 	})

@@ -51,13 +51,13 @@ func TestMaintain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := m.o.DB.Learnings(t.Context(), store.MemoryFilter{States: []string{"*"}})
+	list, err := m.o.DB.Learnings(t.Context(), store.MemoryFilter{States: []pipeline.LearningState{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	states := map[string]string{}
 	for _, l := range list {
-		states[l.Key] = l.State
+		states[l.Key] = string(l.State)
 	}
 	if diff := cmp.Diff(map[string]string{"0": "active", "1": "merged", "2": "retired", "3": "active"}, states); diff != "" {
 		t.Errorf("the memory (-want +got):\n%s", diff)

@@ -99,7 +99,7 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role string) (pipe
 		if err != nil {
 			return r, err
 		}
-		if l.State == learn.Active && learn.Effective(l, now) >= leastSure && fits(&l) {
+		if l.State == pipeline.LearningActive && learn.Effective(l, now) >= leastSure && fits(&l) {
 			list = append(list, l)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/store"
-	"forge/pipeline/work"
 )
 
 // digestBytes is how much of a run a reflector is told.
@@ -150,7 +149,7 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	}
 	if result.Refused == "" {
 		now := m.o.Now().UTC().Truncate(time.Microsecond)
-		learnings, err := reflect.Parse(text, work.Scope(run.Repo), "reflection:"+run.Trace+"/"+t.ID, run.ID, now)
+		learnings, err := reflect.Parse(text, run.Repo.Scope(), "reflection:"+run.Trace+"/"+t.ID, run.ID, now)
 		if err != nil {
 			result.Refused = err.Error()
 		} else if result.Learnings, err = m.save(ctx, learnings); err != nil {

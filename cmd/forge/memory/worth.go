@@ -6,6 +6,7 @@ import (
 
 	"forge/learn/predict"
 	"forge/learn/worth"
+	"forge/pipeline"
 	"forge/pipeline/store"
 )
 
@@ -55,7 +56,7 @@ func heardIn(ctx context.Context, db *store.DB, o worth.Options, repos []string)
 		}
 	}
 	for _, repo := range repos {
-		signals, err := db.Signals(ctx, "repo:"+repo)
+		signals, err := db.Signals(ctx, pipeline.ScopeOf(repo))
 		if err != nil {
 			return out, err
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"forge/cmd/forge/dashboard/browsertest"
-	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -86,8 +85,8 @@ func TestBrowserEditLearning(t *testing.T) {
 	ts.untilState(pipeline.StateVerified)
 	var id int64
 	ts.must(ts.s.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		ids, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "k", Scope: "repo:" + greetRepo, Type: pipeline.LearningSemantic, Source: learn.SourceReflection,
-			Content: "Greet with a comma", Base: 0.7, Weight: 1, Created: time.Now(), State: learn.Active}})
+		ids, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "k", Scope: "repo:" + greetRepo, Type: pipeline.LearningSemantic, Source: pipeline.SourceReflection,
+			Content: "Greet with a comma", Base: 0.7, Weight: 1, Created: time.Now(), State: pipeline.LearningActive}})
 		if err == nil {
 			id = ids[0]
 		}

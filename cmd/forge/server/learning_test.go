@@ -12,7 +12,6 @@ import (
 
 	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
-	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -133,7 +132,7 @@ func TestDismissedIsHeldBack(t *testing.T) {
 		t.Errorf("the event is %+v of %+v", e, s)
 	}
 	l := ts.learnings("the dismissal", some)[0]
-	if l.Source != learn.SourceDismissal || l.Type != pipeline.LearningSemantic || l.Author.Login != "acme" || l.ID != 1 {
+	if l.Source != pipeline.SourceDismissal || l.Type != pipeline.LearningSemantic || l.Author.Login != "acme" || l.ID != 1 {
 		t.Errorf("it remembers %+v", l)
 	}
 	second := ts.again()
@@ -193,8 +192,8 @@ func TestDismissedInWords(t *testing.T) {
 func TestSuggestionApplied(t *testing.T) {
 	ts, run, comment := remarked(t, testOptions{})
 	must := func(ctx context.Context, tx *store.Tx) error {
-		_, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "test", Scope: "repo:" + greetRepo, Type: pipeline.LearningProcedural, Category: "style", Source: learn.SourceReflection,
-			Content: "Quote what the shell expands.", Paths: []string{"greet.sh"}, Weight: 1, Base: 0.5, Created: run.Started.Add(-time.Hour), State: learn.Active}})
+		_, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "test", Scope: "repo:" + greetRepo, Type: pipeline.LearningProcedural, Category: "style", Source: pipeline.SourceReflection,
+			Content: "Quote what the shell expands.", Paths: []string{"greet.sh"}, Weight: 1, Base: 0.5, Created: run.Started.Add(-time.Hour), State: pipeline.LearningActive}})
 		return err
 	}
 	ts.must(ts.s.DB.Tx(t.Context(), must))
@@ -219,7 +218,7 @@ func TestGap(t *testing.T) {
 	ts.event(run.ID, pipeline.EventCommentAdded)
 	list := ts.learnings("the gap", func(list []pipeline.Learning) bool { return len(list) == 2 })
 	for _, l := range list {
-		if l.Source != learn.SourceGap || l.Confidence != 0.7 || l.Category != "correctness" {
+		if l.Source != pipeline.SourceGap || l.Confidence != 0.7 || l.Category != "correctness" {
 			t.Errorf("it remembers %+v", l)
 		}
 	}
@@ -276,8 +275,8 @@ func TestTesterRecalls(t *testing.T) {
 		"analysis: It says hullo., confidence: 0.2", "analysis: 'It says hullo, which is not what [L1] is about.', confidence: 0.9, fix: {description: say hello}").Replace(failingTape)
 	ts := newTestServer(t, testOptions{tape: tape, wire: func(w *Options) { w.Withhold = -1 }})
 	known := func(key, category, content string) pipeline.Learning {
-		return pipeline.Learning{Key: key, Scope: "repo:" + greetRepo, Type: pipeline.LearningSemantic, Category: category, Source: learn.SourceReflection, Content: content,
-			Weight: 1, Base: 0.8, Created: time.Now().Add(-time.Hour), State: learn.Active}
+		return pipeline.Learning{Key: key, Scope: "repo:" + greetRepo, Type: pipeline.LearningSemantic, Category: category, Source: pipeline.SourceReflection, Content: content,
+			Weight: 1, Base: 0.8, Created: time.Now().Add(-time.Hour), State: pipeline.LearningActive}
 	}
 	ts.must(ts.s.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		_, err := ts.s.DB.SaveLearnings(ctx, tx, []pipeline.Learning{known("flaky", "", "The test of the greeting is flaky on slow machines: Greeting is flaky on slow machines"),

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/github/githubtest"
-	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
@@ -18,7 +17,7 @@ import (
 // remembered lists what the test's server remembers, in every state.
 func (ts *testServer) remembered() []pipeline.Learning {
 	ts.t.Helper()
-	list, err := ts.s.DB.Learnings(ts.t.Context(), store.MemoryFilter{States: []string{"*"}})
+	list, err := ts.s.DB.Learnings(ts.t.Context(), store.MemoryFilter{States: []pipeline.LearningState{"*"}})
 	if err != nil {
 		ts.t.Fatal(err)
 	}
@@ -46,7 +45,7 @@ func TestMemoryOnGitHub(t *testing.T) {
 	ts.says("Remembered as learning **1**, with a confidence of 0.72")
 	ts.says("looks like a credential")
 	l := ts.remembered()[0]
-	if l.Scope != "repo:acme/greet" || l.Type != pipeline.LearningSemantic || l.Source != learn.SourceHuman || l.Author.Login != "wanda" || l.Weight != 0.8 ||
+	if l.Scope != "repo:acme/greet" || l.Type != pipeline.LearningSemantic || l.Source != pipeline.SourceHuman || l.Author.Login != "wanda" || l.Weight != 0.8 ||
 		l.Content != "Greetings have a comma.\nThe token is [secret]" {
 		t.Errorf("it is remembered as %+v", l)
 	}
@@ -70,7 +69,7 @@ func TestMemoryOnGitHub(t *testing.T) {
 		t.Errorf("its history is %+v, %v", history, err)
 	}
 	list := ts.remembered()
-	if len(list) != 2 || list[0].ID != 2 || list[0].State != learn.Active || list[1].State != learn.Forgotten {
+	if len(list) != 2 || list[0].ID != 2 || list[0].State != pipeline.LearningActive || list[1].State != pipeline.LearningForgotten {
 		t.Errorf("remembered is %+v", list)
 	}
 }
@@ -154,7 +153,7 @@ func TestMemoryChangesAreEvents(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	back := ts.learnings("what was wanted back", some)
-	if len(back) != 1 || back[0].State != learn.Active {
+	if len(back) != 1 || back[0].State != pipeline.LearningActive {
 		t.Errorf("remembered is %+v", back)
 	}
 }

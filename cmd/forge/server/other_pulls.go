@@ -8,7 +8,6 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/store"
-	"forge/pipeline/work"
 )
 
 // otherPulls sees what people do in runs and, where a repository's settings switch
@@ -42,7 +41,7 @@ func (o otherPulls) Signals(ctx context.Context, run *pipeline.Run, n pipeline.N
 		if !s.Off {
 			continue
 		}
-		had, err := o.db.HasSignal(ctx, work.Scope(n.Repo), s.Key)
+		had, err := o.db.HasSignal(ctx, n.Repo.Scope(), s.Key)
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,6 @@ import (
 
 	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
-	"forge/learn"
 	"forge/pipeline"
 )
 
@@ -35,7 +34,7 @@ func (ts *testServer) remarks(who string, pull, line int, text string) int64 {
 // gaps are the words of what people remarked, as it is remembered and in use.
 func gaps(list []pipeline.Learning) (out []string) {
 	for _, l := range list {
-		if l.Source == learn.SourceGap && strings.HasSuffix(l.Key, "#comment") {
+		if l.Source == pipeline.SourceGap && strings.HasSuffix(l.Key, "#comment") {
 			_, words, _ := strings.Cut(l.Content, "said nothing: ")
 			out = append(out, l.Author.Login+": "+words)
 		}
