@@ -92,11 +92,13 @@ type checker struct {
 	inside  []pipeline.TestChange       // tests that stand in files of the product, and were edited
 	broke   map[*suite]broke            // see broken
 	reached []pipeline.Finding          // code under test that reaches for its tests
+	asked   []pipeline.Finding          // code under test that asks for CI, which tests in another place may settle
 
-	bare   bool                   // run to compare with another run: no coverage, nothing stops early
-	narrow []string               // directories of the Go packages that are run alone; nil: all
-	only   func(*suite) bool      // suites that are run; nil: all
-	worth  func(t *testcase) bool // failing tests that are run again; nil: all
+	bare      bool                   // run to compare with another run: no coverage, nothing stops early
+	elsewhere bool                   // in another place
+	narrow    []string               // directories of the Go packages that are run alone; nil: all
+	only      func(*suite) bool      // suites that are run; nil: all
+	worth     func(t *testcase) bool // failing tests that are run again; nil: all
 
 	report pipeline.TestReport
 }

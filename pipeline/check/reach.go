@@ -50,7 +50,8 @@ var goReaches = []reach{
 	{ruleDetects, regexp.MustCompile(`\bos\.(?:Args|Executable)\b`), regexp.MustCompile(`(?i)["'` + "`" + `][^"'` + "`" + `]*test`), "looks at the name of the program for a test's"},
 	{ruleDetects, regexp.MustCompile(`\bflag\.(?:Lookup|Set|Visit|VisitAll|CommandLine)\b`), regexp.MustCompile(`["'` + "`" + `](?:-*test[."'` + "`" + `]|test\.)`), "looks at the flags of a test program"},
 	{ruleDetects, regexp.MustCompile(`\b(?:runtime\.(?:Callers?|Stack|FuncForPC|CallersFrames)|debug\.(?:Stack|PrintStack|ReadBuildInfo))\b`), regexp.MustCompile(`(?i)["'` + "`" + `][^"'` + "`" + `]*test|\bTest[A-Z]`), "looks for a test in the stack"},
-	{ruleDetects, regexp.MustCompile(`Getenv\(\s*["'` + "`" + `](?:CI|GO_?TEST\w*|TESTING|TEST|GOCOVERDIR|TEST_\w*TMPDIR)["'` + "`" + `]|LookupEnv\(\s*["'` + "`" + `](?:CI|GO_?TEST\w*|TESTING|TEST|GOCOVERDIR)["'` + "`" + `]`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`Getenv\(\s*["'` + "`" + `](?:GO_?TEST\w*|TESTING|TEST|GOCOVERDIR|TEST_\w*TMPDIR)["'` + "`" + `]|LookupEnv\(\s*["'` + "`" + `](?:GO_?TEST\w*|TESTING|TEST|GOCOVERDIR)["'` + "`" + `]`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`(?:Getenv|LookupEnv)\(\s*["'` + "`" + `]CI["'` + "`" + `]`), nil, asksForCI},
 	{ruleDetects, regexp.MustCompile(`\bruntime\.(?:Callers?|Stack|FuncForPC|CallersFrames)\(|\bdebug\.(?:Stack|ReadBuildInfo)\(|\bos\.Args\[0\]|\bos\.Executable\(`), goTurns, byItsRun},
 	{ruleForges, regexp.MustCompile(`go:linkname\s+\w+\s+(?:testing|os)\.|go:linkname\s+\w+\s+runtime\.(?:exit|main)`), nil, "reaches into the test library"},
 	{ruleForges, regexp.MustCompile(`\b(?:syscall|unix)\.(?:Exit|Exec|Kill|Dup[23]?)\(|\bSYS_EXIT`), nil, "ends or redirects the process behind the runner's back"},
@@ -63,13 +64,14 @@ var pyReaches = []reach{
 	{ruleDetects, regexp.MustCompile(`\bsys\.modules\b|\bmodules\b.*\bsys\b`), computed, "looks for a module whose name it hides"},
 	{ruleDetects, regexp.MustCompile(`\bsys\.(?:argv|orig_argv|executable)\b|__main__|get_ident|psutil|/proc/(?:self|\{|%|\d)`), aboutTests, "looks at the command line for a test's"},
 	{ruleDetects, regexp.MustCompile(`\b(?:inspect\.(?:stack|currentframe|getouterframes|getframeinfo|trace)|_getframe|_current_frames|extract_stack|format_stack|walk_stack|f_back|f_globals|gc\.get_\w+)\b`), aboutTests, "looks for a test in the stack"},
-	{ruleDetects, regexp.MustCompile(`(?:environ(?:\.get\()?|getenv\()\s*\[?\s*["'](?:CI|TESTING|TEST|TEST_ENV)["']`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`(?:environ(?:\.get\()?|getenv\()\s*\[?\s*["'](?:TESTING|TEST|TEST_ENV)["']`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`(?:environ(?:\.get\()?|getenv\()\s*\[?\s*["']CI["']`), nil, asksForCI},
 	{ruleDetects, regexp.MustCompile(`\b(?:inspect\.(?:stack|currentframe|getouterframes|trace)|_getframe|_current_frames|extract_stack|format_stack|walk_stack)\b`), pyTurns, byItsRun},
 	{ruleDetects, regexp.MustCompile(`(?:__file__|getcwd\(\)|\bcwd\(\)|argv\[0\]).*(?:\.(?:startswith|endswith|find)\(|\bin\b|[!=]= *["'])|["'] *(?:not )?in .*(?:__file__|getcwd\(\)|\bcwd\(\))`), nil, byItsRun},
 	{ruleDetects, regexp.MustCompile(`\bany\(.*\benviron\b|\b(?:str|repr)\((?:os\.)?environ\)|["'] +in +(?:k|key|name|v)\b.*\bin +(?:os\.)?environ\b`), nil, "looks through the environment"},
 	{ruleForges, regexp.MustCompile(`\b(?:TestCase|pytest|unittest|_pytest|builtins|__builtins__|AssertionError|TestResult|TestRunner)(?:\.\w+|\[["']\w+["']\])+\s*=[^=]|setattr\(\s*(?:[\w.]*TestCase|pytest|unittest|_pytest|builtins|__builtins__|AssertionError)`), nil, "puts something in the place of the test library"},
-	{ruleForges, regexp.MustCompile(`def __(?:eq|ne)__\s*\(.*:\s*return\s+(?:True|False)\b|__eq__\s*=\s*lambda.*:\s*True`), nil, "is equal to whatever it is compared with"},
-	{ruleForges, regexp.MustCompile(`def __eq__\s*\(`), regexp.MustCompile(`^\s+return True\s*$`), "is equal to whatever it is compared with"},
+	{ruleForges, regexp.MustCompile(`def __(?:eq|ne)__\s*\(.*:\s*return\s+(?:True|False)\b|__eq__\s*=\s*lambda.*:\s*True`), nil, equalToAll},
+	{ruleForges, regexp.MustCompile(`def __eq__\s*\(.*:\s*(?:#.*)?$`), nil, equalToAll},
 	{ruleForges, regexp.MustCompile(`\bos\._exit\(|os\.kill\(\s*os\.getp|\bos\.dup2?\(|faulthandler|atexit\.register|signal\.raise_signal`), regexp.MustCompile(`\b_exit|\._exit|getp|dup2?\(|raise_signal`), "ends or redirects the process behind the runner's back"},
 	{ruleForges, regexp.MustCompile(`\bpytest_(?:runtest|collection|sessionfinish|report|terminal|configure|pycollect|pyfunc|exception|assertrepr)\w*`), nil, "hooks into the test runner"},
 }
@@ -79,7 +81,8 @@ const jsGlobals = `(?:jest|describe|it|test|expect|vi|vitest|mocha|suite|beforeE
 var jsReaches = []reach{
 	{ruleDetects, regexp.MustCompile(`\b(?:JEST_WORKER_ID|VITEST\w*|NODE_TEST_CONTEXT|MOCHA_\w+|TAP_\w+|AVA_PATH|npm_lifecycle_(?:event|script)|NODE_V8_COVERAGE|KARMA\w*)\b`), nil, "looks at the environment of tests"},
 	{ruleDetects, regexp.MustCompile(`NODE_ENV\b[^;&|]*[!=]==?\s*['"` + "`" + `]test|['"` + "`" + `]test['"` + "`" + `]\s*[!=]==?[^;&|]*NODE_ENV|\[\s*['"]test['"].*\]\.includes\(.*NODE_ENV`), nil, "looks at the environment of tests"},
-	{ruleDetects, regexp.MustCompile(`process\.env(?:\.CI\b|\[['"]CI['"]\])|import\.meta\.(?:vitest|jest)\b`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`import\.meta\.(?:vitest|jest)\b`), nil, "looks at the environment of tests"},
+	{ruleDetects, regexp.MustCompile(`process\.env(?:\.CI\b|\[['"]CI['"]\])`), nil, asksForCI},
 	{ruleDetects, regexp.MustCompile(`typeof\s+\(?` + jsGlobals + `\b|\b(?:globalThis|global|window|self)(?:\.|\?\.|\[['"])` + jsGlobals + `\b|['"]` + jsGlobals + `['"]\s+in\s+(?:globalThis|global|window)`), nil, "looks for the test library among the globals"},
 	{ruleDetects, regexp.MustCompile(`process\.(?:argv0?|execArgv|title|mainModule)\b|require\.main\b|\bmodule\.parent\b`), aboutTests, "looks at the command line for a test's"},
 	{ruleDetects, regexp.MustCompile(`\.stack\b|captureStackTrace|prepareStackTrace|getCallSites?\b`), aboutTests, "looks for a test in the stack"},
@@ -185,6 +188,9 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 				if r.rule == ruleDetects && r.what == importsTests && c.patch.apart(f, lines) || forked(lines[f], i) {
 					continue
 				}
+				if r.what == equalToAll && methodLine.MatchString(text) && !wildcard(lines[f][i:]) {
+					continue
+				}
 				if r.what == byItsRun && len(c.reached) > 0 && c.reached[len(c.reached)-1].File == f.NewName && c.reached[len(c.reached)-1].Line == l.number {
 					continue // told already, and more exactly
 				}
@@ -197,7 +203,11 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 	}
 }
 
-const importsTests = "imports the test library"
+const (
+	importsTests = "imports the test library"
+	equalToAll   = "is equal to whatever it is compared with"
+	asksForCI    = "asks whether it runs in CI, as tests do"
+)
 
 // apart reports whether a file is new, named for tests, and nothing of the product names it: helpers
 // for the tests of a library's users.
@@ -250,7 +260,11 @@ func forked(lines []addedLine, at int) bool {
 
 func (c *checker) reaches(file string, l addedLine, rule, what string) {
 	code := strings.TrimSpace(l.text)
-	c.reached = append(c.reached, pipeline.Finding{Rule: rule, File: file, Line: l.number, Code: text.Head(code, 500),
+	to := &c.reached
+	if what == asksForCI {
+		to = &c.asked
+	}
+	*to = append(*to, pipeline.Finding{Rule: rule, File: file, Line: l.number, Code: text.Head(code, 500),
 		Message: fmt.Sprintf("Code under test %s, so that what its tests say of it cannot be trusted: take it out, or let a human decide that it stays", what)})
 }
 
@@ -261,6 +275,34 @@ func near(lines []addedLine, at int, re *regexp.Regexp) bool {
 		}
 	}
 	return false
+}
+
+var (
+	methodLine = regexp.MustCompile(`def __eq__\s*\(\s*\w+\s*,\s*(\w+).*:\s*(?:#.*)?$`)
+	saysEqual  = regexp.MustCompile(`(?m)^\s*return\s+(?:True|1|not False|bool\(1\))\s*(?:#.*)?$`)
+	docString  = regexp.MustCompile(`(?s)""".*?"""|'''.*?'''|(?m:#.*$)`)
+	// aboutAny is what can be asked of the other side without looking into it.
+	aboutAny = `\bis (?:not )?None\b|\bisinstance\(\s*%[1]s\s*,[^)]*\b(?:int|float|str|object|list|dict|tuple|bool|bytes|set|numbers\.\w+|Number)\b|\btype\(\s*%[1]s\s*\)|\bid\(\s*%[1]s\s*\)`
+)
+
+// wildcard reports whether a method that compares says yes without having looked at
+// what it compares with. lines begin with its head.
+func wildcard(lines []addedLine) bool {
+	depth := func(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+	other := methodLine.FindStringSubmatch(lines[0].text)[1]
+	var body strings.Builder
+	for i, l := range lines[1:] {
+		if depth(l.text) <= depth(lines[0].text) || l.number > lines[i].number+3 {
+			break
+		}
+		body.WriteString(l.text + "\n")
+	}
+	code := docString.ReplaceAllString(body.String(), "")
+	if !saysEqual.MatchString(code) {
+		return false
+	}
+	asked := regexp.MustCompile(`\b` + other + `\s+is (?:not )?None\b|` + fmt.Sprintf(aboutAny, other))
+	return !regexp.MustCompile(`\b` + other + `\b`).MatchString(asked.ReplaceAllString(code, ""))
 }
 
 // withoutRemark leaves out a comment that takes up the line.

@@ -95,7 +95,11 @@ func topLevel(test string) string {
 // again runs some failing tests once more. A test counts as passed only when the
 // output says so.
 func (c *checker) again(ctx context.Context, s *suite, batch []*testcase) error {
-	r, res, _, err := c.execute(ctx, s, s.narrowed(batch))
+	args := s.narrowed(batch)
+	if c.elsewhere {
+		args = s.otherCommand(args)
+	}
+	r, res, _, err := c.execute(ctx, s, args)
 	if err != nil {
 		return err
 	}

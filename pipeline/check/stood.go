@@ -166,15 +166,16 @@ func (l *leaning) changes(c *checker, told []pipeline.TestChange) []pipeline.Tes
 
 // treeRun says how the tests of a commit are run for comparison.
 type treeRun struct {
-	sha    string
-	back   bool              // with the base's tests put back
-	kept   map[string]string // but for these
-	narrow []string
-	plants **planting      // tests that must fail, to be planted
-	plan   bool            // make them up first
-	whole  bool            // for the suites that tell no tests apart, alone
-	once   map[string]bool // the commands that are run, without running again what fails; nil: all
-	all    bool            // whatever the suites can tell: the commit may have others
+	sha       string
+	back      bool              // with the base's tests put back
+	kept      map[string]string // but for these
+	narrow    []string
+	plants    **planting      // tests that must fail, to be planted
+	plan      bool            // make them up first
+	whole     bool            // for the suites that tell no tests apart, alone
+	once      map[string]bool // the commands that are run, without running again what fails; nil: all
+	elsewhere bool            // in another place
+	all       bool            // whatever the suites can tell: the commit may have others
 }
 
 // run runs tests once, in a fresh tree.
@@ -193,7 +194,10 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 			return c, err
 		}
 	}
-	c.ws, c.bare, c.narrow = tree, true, r.narrow
+	if r.elsewhere {
+		tree = elsewhere{tree}
+	}
+	c.ws, c.bare, c.narrow, c.elsewhere = tree, true, r.narrow, r.elsewhere
 	if err := v.suitesOf(ctx, c, r); err != nil {
 		return c, err
 	}
@@ -234,7 +238,7 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 // suitesOf finds the suites of a tree. They are the head's where no file came, went
 // or is about how tests are run.
 func (v *verdict) suitesOf(ctx context.Context, c *checker, r treeRun) error {
-	same := r.sha == v.o.Head && !slices.ContainsFunc(v.edits, func(e edit) bool { return e.role == runner || e.added })
+	same := r.sha == v.o.Head && !r.elsewhere && !slices.ContainsFunc(v.edits, func(e edit) bool { return e.role == runner || e.added })
 	for _, f := range v.head.patch.files {
 		same = same && !f.IsDelete && !f.IsRename
 	}

@@ -129,7 +129,11 @@ func (c *checker) runSuite(ctx context.Context, s *suite) error {
 // executeFor runs a suite as the run asks: to compare with another, or to measure.
 func (c *checker) executeFor(ctx context.Context, s *suite) (result, worktree.Result, []byte, error) {
 	if c.bare {
-		return c.execute(ctx, s, c.bareArgs(s))
+		args := c.bareArgs(s)
+		if c.elsewhere {
+			args = s.otherCommand(args)
+		}
+		return c.execute(ctx, s, args)
 	}
 	return c.executeMeasured(ctx, s)
 }
@@ -175,7 +179,11 @@ func (c *checker) execute(ctx context.Context, s *suite, args []string) (result,
 		}
 		args = append([]string{"sh", "-c", into, "sh", file}, args...)
 	}
-	res, err := c.ws.Run(ctx, worktree.Command{Args: args, Dir: s.dir, Env: s.env, Timeout: c.timeout()})
+	env := s.env
+	if c.elsewhere && s.needsCI() {
+		env = append(slices.Clone(env), "CI=1")
+	}
+	res, err := c.ws.Run(ctx, worktree.Command{Args: args, Dir: s.dir, Env: env, Timeout: c.timeout()})
 	if err != nil {
 		return result{}, res, nil, runError(s, err)
 	}

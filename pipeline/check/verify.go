@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"forge/pipeline"
@@ -67,9 +68,12 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 		if err := v.proveHead(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
+		if err := v.runElsewhere(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
 	}
 	v.head.stood, v.head.leaning = v.stood, v.leaning
-	v.head.reached = append(v.head.reached, v.found...)
+	v.head.reached = slices.Concat(v.head.reached, v.head.asked, v.found)
 	v.head.edits = v.edits
 	v.head.summarise()
 	return v.head.report, nil

@@ -31,14 +31,36 @@ const (
 	boxHome    = "/home/sbx"
 )
 
+// box is where things are inside one sandbox, and what it is called.
+type box struct {
+	tree, home, tmp, cache, scratch string
+	host, passwd                    string // passwd: the file's name among etcFiles
+	ci                              bool
+}
+
+var usualBox = box{tree: boxTree, home: boxHome, tmp: "/tmp", cache: boxCache, scratch: boxScratch, host: "sandbox", passwd: "passwd", ci: true}
+
+// boxOf is the place in which a command runs. Elsewhere, nothing is called as it is
+// in the usual one, and the work tree has a name that nobody can know before.
+func (w *worker) boxOf(c worktree.Command) box {
+	if !c.Elsewhere {
+		return usualBox
+	}
+	return box{tree: path.Join(otherHome, "src", strings.ToLower(w.Mark[:min(len(w.Mark), 9)])), home: otherHome, tmp: "/var/tmp",
+		cache: otherHome + "/.cache", scratch: "/var/scratch", host: "build", passwd: "passwd.elsewhere"}
+}
+
+const otherHome = "/home/robin"
+
 // etcFiles are the sandbox's own files in /etc, and the list of what is never part
 // of a change although a repository forgot to ignore it.
 var etcFiles = map[string]string{
-	"passwd":        "root:x:0:0:root:/:/usr/sbin/nologin\nsbx:x:1000:1000:sandbox:" + boxHome + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-	"group":         "root:x:0:\nsbx:x:1000:\nnogroup:x:65534:\n",
-	"hosts":         "127.0.0.1 localhost sandbox\n::1 localhost\n",
-	"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-	"ignore":        "__pycache__/\n*.pyc\n.pytest_cache/\nnode_modules/\n.DS_Store\n",
+	"passwd":           "root:x:0:0:root:/:/usr/sbin/nologin\nsbx:x:1000:1000:sandbox:" + boxHome + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+	"passwd.elsewhere": "root:x:0:0:root:/:/usr/sbin/nologin\nrobin:x:1000:1000:robin:" + otherHome + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+	"group":            "root:x:0:\nsbx:x:1000:\nnogroup:x:65534:\n",
+	"hosts":            "127.0.0.1 localhost sandbox\n::1 localhost\n",
+	"nsswitch.conf":    "passwd: files\ngroup: files\nhosts: files\n",
+	"ignore":           "__pycache__/\n*.pyc\n.pytest_cache/\nnode_modules/\n.DS_Store\n",
 }
 
 // etcShared are globs of the host's files in /etc that toolchains need; they hold
@@ -119,10 +141,11 @@ func (p *prepared) closeAll(files ...*os.File) {
 // boxArgs are bubblewrap's arguments. Namespaces are asked for one by one, since
 // --unshare-all goes on without those that it cannot have.
 func (w *worker) boxArgs(c worktree.Command, dir string) []string {
+	b := w.boxOf(c)
 	args := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
 		"--uid", "1000", "--gid", "1000", "--disable-userns", "--assert-userns-disabled",
-		"--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL",
+		"--die-with-parent", "--new-session", "--hostname", b.host, "--cap-drop", "ALL",
 		"--seccomp", "4", "--json-status-fd", "5", "--clearenv",
 		"--ro-bind", "/usr", "/usr",
 	}
@@ -134,7 +157,8 @@ func (w *worker) boxArgs(c worktree.Command, dir string) []string {
 		}
 	}
 	args = append(args, "--dir", "/etc")
-	for _, name := range []string{"passwd", "group", "hosts", "nsswitch.conf"} {
+	args = append(args, "--ro-bind", filepath.Join(w.Etc, b.passwd), "/etc/passwd")
+	for _, name := range []string{"group", "hosts", "nsswitch.conf"} {
 		args = append(args, "--ro-bind", filepath.Join(w.Etc, name), "/etc/"+name)
 	}
 	for _, glob := range etcShared {
@@ -145,9 +169,12 @@ func (w *worker) boxArgs(c worktree.Command, dir string) []string {
 	}
 	args = append(args,
 		"--proc", "/proc", "--dev", "/dev", "--size", "67108864", "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
-		"--size", "268435456", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", boxHome,
+		"--size", "268435456", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", b.home,
 	)
-	at := places{home: boxHome, tmp: "/tmp", scratch: boxScratch, cache: boxCache}
+	if b.tmp != "/tmp" {
+		args = append(args, "--size", "268435456", "--tmpfs", b.tmp)
+	}
+	at := places{home: b.home, tmp: b.tmp, scratch: b.scratch, cache: b.cache, ci: b.ci}
 	for _, dir := range w.Toolchains {
 		args = append(args, "--ro-bind", dir, dir)
 	}
@@ -156,7 +183,7 @@ func (w *worker) boxArgs(c worktree.Command, dir string) []string {
 		at.mods = boxMods
 	}
 	args = append(args,
-		"--ro-bind", w.Seed, boxSeed, "--bind", w.private(), boxCache, "--bind", w.scratch(), boxScratch,
+		"--ro-bind", w.Seed, boxSeed, "--bind", w.private(), b.cache, "--bind", w.scratch(), b.scratch,
 	)
 	if w.installing != nil {
 		home := boxTree
@@ -166,8 +193,8 @@ func (w *worker) boxArgs(c worktree.Command, dir string) []string {
 		args = append(append(args, "--ro-bind", w.tree.dir, boxTree), w.installArgs()...)
 		args = append(args, "--chdir", path.Join(home, dir))
 	} else {
-		args = append(append(args, "--bind", w.tree.dir, boxTree), w.depsArgs()...)
-		args = append(args, "--chdir", path.Join(boxTree, dir))
+		args = append(append(args, "--bind", w.tree.dir, b.tree), w.depsArgs(b.tree)...)
+		args = append(args, "--chdir", path.Join(b.tree, dir))
 	}
 	args = append(args, "--remount-ro", "/")
 	for _, kv := range w.withDeps(w.commandEnv(at), c.Env, dir) {

@@ -455,18 +455,18 @@ func (w *worker) bridged(args []string) []string {
 	return slices.Concat([]string{boxSelf}, p.Args, []string{boxRoute, encodeRoutes(p.Routes)}, args)
 }
 
-// depsArgs are bubblewrap's arguments for the tree of dependencies.
-func (w *worker) depsArgs() []string {
+// depsArgs are bubblewrap's arguments for the tree of dependencies, in a work tree.
+func (w *worker) depsArgs(tree string) []string {
 	if w.deps.Dir == "" {
 		return nil
 	}
 	args := []string{"--ro-bind", w.deps.Dir, boxDeps}
 	for _, m := range w.deps.Mounts {
 		if m.From == "" {
-			args = append(args, "--size", "67108864", "--tmpfs", path.Join(boxTree, m.To))
+			args = append(args, "--size", "67108864", "--tmpfs", path.Join(tree, m.To))
 			continue
 		}
-		args = append(args, "--ro-bind", filepath.Join(w.deps.Dir, m.From), path.Join(boxTree, m.To))
+		args = append(args, "--ro-bind", filepath.Join(w.deps.Dir, m.From), path.Join(tree, m.To))
 	}
 	return args
 }

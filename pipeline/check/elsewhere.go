@@ -1,0 +1,196 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"forge/pipeline/worktree"
+)
+
+// Code under test can turn on the place that it runs in in more ways than can be
+// listed. So where a change reads anything of that place, its tests run once more in
+// another: a tree, a user, a host and caches of other names, another command line,
+// and no CI in the environment.
+
+// elsewhere is a tree whose commands run in another place.
+type elsewhere struct{ Tree }
+
+func (e elsewhere) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+	c.Elsewhere = true
+	return e.Tree.Run(ctx, c)
+}
+
+// What code needs in order to know where it runs.
+var (
+	goSenses = regexp.MustCompile(`\b(?:os|runtime|filepath|exec|user|debug|plugin|syscall|unix|unsafe|flag|testing|net|buildinfo)\.|"(?:os|runtime|path/filepath|syscall|unsafe|flag|testing|net|plugin|debug)(?:/[\w/]+)?"|linkname|go:embed`)
+	pySenses = regexp.MustCompile(`__\w+__|\b(?:os|sys|pathlib|Path|getpass|pwd|socket|platform|shutil|tempfile|glob|open|subprocess|site|sysconfig|inspect|import_module|importlib|getattr|eval|exec|globals|vars|locals|ctypes|psutil|threading|multiprocessing|gc|traceback|linecache|resource|uuid|locale|logging|warnings|environ|getenv|getcwd)\b`)
+	jsSenses = regexp.MustCompile("\\b(?:process|__dirname|__filename|globalThis|global|eval|Function|Deno|Bun|env)\\b|import\\.meta|['\"](?:node:)?(?:os|fs|path|child_process|process|url|vm|module|worker_threads|v8|inspector|async_hooks|net|dns)(?:/\\w+)?['\"]|\\.stack\\b|require\\(\\s*[^'\")]|import\\(\\s*[^'\")]|require\\.\\w|\\bmodule\\.(?:parent|path|id|filename|paths)")
+	// anySenses is for the languages whose ways are not known so well.
+	anySenses = regexp.MustCompile(`(?i)env|getcwd|__file__|__dir__|\bdir\b|argv|args|hostname|home|tmp|\buser|path|proc\b|file|caller|stack|backtrace|program|\$0`)
+	sourceExt = regexp.MustCompile(`(?i)\.(?:rb|php|java|kt|kts|scala|groovy|cs|fs|vb|rs|ex|exs|c|cc|cpp|h|hpp|m|swift|lua|pl|pm|sh|bash|r|jl|dart|clj|hs|ml|zig|nim)$`)
+)
+
+// senses reports whether the change adds to the product what can know its place.
+func (v *verdict) senses() bool {
+	if len(v.loose) > 0 {
+		return true
+	}
+	isTest := map[string]bool{}
+	for _, e := range v.edits {
+		isTest[e.name] = true
+	}
+	for f, lines := range v.head.patch.productLines(isTest) {
+		lang := languageOf(f.NewName)
+		re := map[*language]*regexp.Regexp{&goLang: goSenses, &pyLang: pySenses, &jsLang: jsSenses}[lang]
+		if re == nil && sourceExt.MatchString(f.NewName) {
+			re = anySenses
+		}
+		if re == nil {
+			continue
+		}
+		for _, l := range lines {
+			if text := l.text; re.MatchString(text) && (lang == nil || withoutRemark(text, lang) != "") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// runElsewhere holds that what passes does so in another place, too. A test that does
+// not, and that does where the base's code runs there, fails. Where all pass, code
+// that asks for CI is not for the tests.
+func (v *verdict) runElsewhere(ctx context.Context) error {
+	if !v.senses() {
+		return nil
+	}
+	now, err := v.inAnotherPlace(ctx, v.o.Head)
+	if err != nil || now == nil {
+		return err
+	}
+	bad := v.failsThere(now)
+	if len(bad) > 0 {
+		before, err := v.inAnotherPlace(ctx, v.o.Base)
+		if err != nil || before == nil {
+			return err
+		}
+		was := outcomes(before.cases())
+		bad = slices.DeleteFunc(bad, func(p placed) bool {
+			o, there := was[p.test.name]
+			return o.status == failed || p.skips && o.status != passed || p.broke && before.brokenSuite(p.suite) || !there && p.skips
+		})
+	}
+	if len(bad) > 0 { // once more: luck is not the place
+		again, err := v.inAnotherPlace(ctx, v.o.Head)
+		if err != nil || again == nil {
+			return err
+		}
+		sure := v.failsThere(again)
+		bad = slices.DeleteFunc(bad, func(p placed) bool {
+			return !slices.ContainsFunc(sure, func(o placed) bool { return o.test.name == p.test.name })
+		})
+	}
+	for _, p := range bad {
+		p.fail()
+	}
+	if len(bad) == 0 && !slices.ContainsFunc(now.suites, func(s *suite) bool { return s.needsCI() || s.done.NotRun != "" }) {
+		v.head.asked = nil
+	}
+	return nil
+}
+
+// inAnotherPlace runs a commit's tests there; nil: that cannot be done.
+func (v *verdict) inAnotherPlace(ctx context.Context, sha string) (*checker, error) {
+	c, err := v.run(ctx, treeRun{sha: sha, elsewhere: true})
+	if text, mine := environment(err); mine {
+		v.head.log.Warn("run the tests in another place", "head", sha, "error", text)
+		return nil, nil
+	}
+	return c, err
+}
+
+// placed is a test that passes in the usual place alone.
+type placed struct {
+	suite *suite
+	test  *testcase // of the head's own run
+	skips bool      // it is skipped there
+	broke bool      // it was not reported, because its suite broke
+	err   string
+}
+
+// failsThere finds the tests of the head's run that pass here and not there.
+func (v *verdict) failsThere(there *checker) []placed {
+	got := outcomes(there.cases())
+	var out []placed
+	for _, s := range v.head.suites {
+		broken := ""
+		if !v.head.brokenSuite(s) {
+			broken = there.breakOf(s)
+		}
+		for i := range s.result.cases {
+			t := &s.result.cases[i]
+			if t.status != passed {
+				continue
+			}
+			o, reported := got[t.name]
+			switch {
+			case reported && o.status == failed:
+				out = append(out, placed{suite: s, test: t, err: o.err})
+			case reported && o.status == skipped:
+				out = append(out, placed{suite: s, test: t, skips: true, err: "it is skipped there"})
+			case !reported && broken != "":
+				out = append(out, placed{suite: s, test: t, broke: true, err: broken})
+			}
+		}
+	}
+	return out
+}
+
+// breakOf returns the error with which a command broke as a whole.
+func (c *checker) breakOf(like *suite) string {
+	for _, s := range c.suites {
+		for i := range s.result.cases {
+			if t := &s.result.cases[i]; s.done.Command == like.done.Command && t.whole && t.status == failed {
+				return t.err
+			}
+		}
+	}
+	return ""
+}
+
+func (c *checker) brokenSuite(like *suite) bool { return c.breakOf(like) != "" }
+
+// fail makes a test that passes in the usual place alone a failure.
+func (p placed) fail() {
+	p.test.status = failed
+	p.test.err = strings.TrimSpace(fmt.Sprintf("%s\nIt passes where Forge runs tests first, and does not in a checkout of another name, with another user, host and home directory, "+
+		"another command line, and without CI in the environment. The base's code does not fail there: the change turns on where it runs.", strings.TrimSpace(p.err)))
+}
+
+// needsCI reports whether a suite may wait for people where CI is not set.
+func (s *suite) needsCI() bool {
+	switch s.format {
+	case formatGo, formatTAP, formatUnittest, formatCargo, formatMinitest, formatRSpec, formatExUnit:
+		return false
+	}
+	return !s.pytest
+}
+
+// otherCommand is a suite's command in another place: the program that runs the tests
+// has another name, and its arguments are no test's where that can be had.
+func (s *suite) otherCommand(args []string) []string {
+	pythons := len(args) > 2 && strings.HasPrefix(args[0], "python") && args[1] == "-m"
+	const load = `import importlib as i, sys; sys.argv[0] = "app"; m = i.import_module("%s"[::-1]); `
+	switch {
+	case s.format == formatGo && len(args) > 1 && args[0] == "go" && args[1] == "test" && !hasFlag(args, "-exec"):
+		return withGoFlags(args, `-exec=sh -c 'ln -f "$0" "${0%/*}/app" 2>/dev/null && exec "${0%/*}/app" "$@"; exec "$0" "$@"'`)
+	case pythons && args[2] == "pytest":
+		return append([]string{args[0], "-c", fmt.Sprintf(load, "tsetyp") + "sys.exit(m.main(sys.argv[1:]))"}, args[3:]...)
+	case pythons && args[2] == "unittest":
+		return append([]string{args[0], "-c", fmt.Sprintf(load, "tsettinu") + "m.main(module=None)"}, args[3:]...)
+	}
+	return args
+}
