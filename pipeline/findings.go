@@ -216,12 +216,12 @@ func (l *Loop) wanted(fingerprint string) {
 // before a human is asked.
 const disputeLimit = 2
 
-// dispute notes that the implementer holds a finding for mistaken. Only findings of
-// reviews can be ruled on.
+// dispute notes that the implementer holds a finding for mistaken. The reviewer rules on
+// those of reviews, a human on what was found by rule.
 func (l *Loop) dispute(d Dispute) {
 	for i := range l.Findings {
 		is := &l.Findings[i]
-		if is.Phase == PhaseReview && is.State == IssueOpen && is.Fingerprint() == d.Finding && strings.TrimSpace(d.Why) != "" {
+		if is.State == IssueOpen && is.Fingerprint() == d.Finding && strings.TrimSpace(d.Why) != "" {
 			is.Disputed = d.Why
 		}
 	}

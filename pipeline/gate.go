@@ -121,6 +121,13 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 				{Name: "approve", Label: "plan it all the same: the work has to bring tests of its own"}}
 		}
 	}
+	if g.Name != GuardDispute && kind != GateApproval && r.asksAboutTests(g) {
+		var what []string
+		for _, is := range r.aboutTests() {
+			what = append(what, is.words())
+		}
+		out = append(out, Choice{Name: "approve", Label: "let it pass, in your name: " + listed(what)})
+	}
 	if r.Head != r.Base && g.Name != GuardSecret { // what may not leave cannot be taken as it is
 		label := "take it as it is; what is left is written down as known issues"
 		if kind == GateStuck {
@@ -141,6 +148,10 @@ func (r *Run) humanChoices(g Guard) []Choice {
 	case GuardUnread:
 		return []Choice{{Name: "approve", Label: "you have read it: let it pass, in your name"}, back}
 	case GuardDispute:
+		if g.Phase == PhaseTest {
+			back.Label = "it must not stay: send it back for up to N more iterations, with your words on further lines"
+			return []Choice{{Name: "approve", Label: "the implementer is right: let it pass, in your name"}, back}
+		}
 		back.Label = "the reviewer is right: send it back for up to N more iterations, with your words on further lines"
 		return []Choice{{Name: "approve", Label: "the implementer is right: dismiss what is named above"}, back}
 	case GuardKnown:
@@ -294,6 +305,8 @@ func (r *Run) approve(g Guard, a *Answer) {
 	case g.Name == GuardNoTests:
 		r.Untested = true
 	case it == nil:
+	case r.asksAboutTests(g):
+		r.passTests(a)
 	case g.Name == GuardUnread && it.Review != nil:
 		r.waive(g, g.Detail, a)
 		r.passUnread(it.Review)
@@ -357,7 +370,9 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 	case GuardUnread:
 		r.ask(Finding{Severity: SeverityError, Category: "human", Message: askedFor(a)})
 	case GuardDispute:
-		r.settleDispute(g, nil)
+		if r.settleDispute(g, nil); g.Phase == PhaseTest && it.Tests == nil {
+			c.EmptyRounds, it.Impl = 0, nil
+		}
 	case GuardKnown:
 		r.claim(g)
 	case GuardUnclean:

@@ -71,6 +71,8 @@ func (r *Run) wantsWork(it *Iteration) *Action {
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Impl != nil && it.Impl.Unable != "" && !(settled && it.Impl.Head == it.Impl.Parent):
 		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: "The implementer needs a clarification: " + it.Impl.Unable})
+	case r.nothingDone(it) && !settled && r.disputedTests() != nil:
+		return r.stopAt(*r.disputedTests())
 	case r.nothingDone(it) && !settled && r.Counters.EmptyRounds >= staleLimit:
 		return r.stopAt(Guard{Name: GuardNoProgress, Phase: PhaseImplement, Value: int64(r.Counters.EmptyRounds), Limit: staleLimit,
 			Detail: fmt.Sprintf("The implementer changed nothing, %s.", map[bool]string{true: "twice", false: "again and again"}[r.Counters.EmptyRounds == staleLimit])})
@@ -89,7 +91,7 @@ func (r *Run) nothingDone(it *Iteration) bool {
 // dismissedAll reports that a human has dismissed what an iteration was to mend, so that
 // nothing of it is left: the head is reviewed as it is.
 func (r *Run) dismissedAll(it *Iteration) bool {
-	return it != nil && it.Mode == ModeFixFindings && len(r.dismissals()) > 0 && len(r.unresolved()) == 0
+	return it != nil && (it.Mode == ModeFixFindings || it.Mode == ModeFixFailures && len(r.aboutTests()) == 0 && !r.failing()) && len(r.dismissals()) > 0 && len(r.unresolved()) == 0
 }
 
 // wantsMerge is done unless the base branch conflicts with the work. The implementer
@@ -138,6 +140,8 @@ func (r *Run) wantsTests(it *Iteration) *Action {
 			return r.begin(test) // approved before
 		}
 		return r.begin(test, Event{Type: EventPhaseApproved, Data: Data{Phase: &ref}})
+	case len(t.Failures) == 0 && len(t.Tampered) > 0 && r.disputedTests() != nil:
+		return r.stopAt(*r.disputedTests())
 	case len(t.Failures) > 0 || len(t.Tampered) > 0:
 		return r.bounce(it, PhaseTest, t.Tampered, t.Failures)
 	case t.Unclean != "" && t.None == "":

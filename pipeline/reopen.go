@@ -131,12 +131,12 @@ func (r *Run) Dismissals(events []Event, at time.Time) []Event {
 	for _, f := range r.unresolved() {
 		open[f.Fingerprint] = true
 	}
-	if it := r.Current(); it != nil && it.Tests != nil {
-		for _, f := range it.Tests.Tampered {
-			open[f.Fingerprint] = true
-		}
-		for _, f := range it.Tests.Failures { // nobody dismisses these
-			open[f.Fingerprint] = true
+	for _, is := range r.aboutTests() {
+		open[is.Fingerprint()] = true
+	}
+	for i := range r.Failures { // nobody dismisses these
+		if r.Failures[i].State == IssueOpen {
+			open[r.Failures[i].Fingerprint()] = true
 		}
 	}
 	before := len(open)

@@ -46,5 +46,6 @@ type Waiver struct {
 	What  string    `json:"what"` // one sentence for people: "3 tests failed before this work and still fail: ..."
 	By    Actor     `json:"by"`
 	At    time.Time `json:"at"`
-	Head  string    `json:"head"` // SHA that it was given for
+	Head  string    `json:"head"`            // SHA that it was given for
+	About []string  `json:"about,omitempty"` // fingerprints of the findings that it is about
 }

@@ -24,11 +24,19 @@ type Consent struct {
 
 // waive notes that a named person let something pass that Forge could not verify.
 func (r *Run) waive(g Guard, what string, a *Answer) {
-	w := Waiver{Guard: g.Name, What: text.Clip(text.OneLine(what), 200), By: a.By, At: a.At, Head: r.Head}
+	w := Waiver{Guard: g.Name, What: text.Clip(text.OneLine(what), 200), By: a.By, At: a.At, Head: r.Head, About: g.waived()}
 	if w.At.IsZero() {
 		w.At = r.Updated
 	}
 	r.Waivers = append(r.Waivers, w)
+}
+
+// waived are the findings that a waiver is about, by fingerprint.
+func (g *Guard) waived() []string {
+	if g.Name != GuardDispute {
+		return nil
+	}
+	return slices.Clone(g.About)
 }
 
 // Exceptions returns what would not be verified without somebody's word: the waivers
@@ -45,8 +53,9 @@ func (r *Run) Exceptions() []Waiver {
 	said := func(g GuardName, login string) bool {
 		return slices.ContainsFunc(out, func(w Waiver) bool { return w.Guard == g && w.By.Login == login })
 	}
-	derived := r.dismissals()
-	derived = slices.DeleteFunc(derived, func(w Waiver) bool { return said(GuardDispute, w.By.Login) })
+	derived := slices.DeleteFunc(r.dismissals(), func(d Waiver) bool {
+		return slices.ContainsFunc(out, func(w Waiver) bool { return w.covers(&d) })
+	})
 	derived = append(derived, r.knownElsewhere(func(login string) bool { return said(GuardKnown, login) })...)
 	derived = append(derived, r.heldBack()...)
 	return append(out, derived...)
@@ -99,10 +108,16 @@ func (r *Run) dismissals() (out []Waiver) {
 	for i := range r.Findings {
 		if is := &r.Findings[i]; is.State == IssueDismissed && is.By.Login != "" && is.Finding.Severity.Blocks() {
 			what := fmt.Sprintf("a finding (%s), dismissed: %s", is.Finding.Severity, text.Clip(text.OneLine(is.Finding.Message), 200))
-			out = append(out, Waiver{Guard: GuardDispute, What: what, By: is.By})
+			out = append(out, Waiver{Guard: GuardDispute, What: what, By: is.By, About: []string{is.Fingerprint()}})
 		}
 	}
 	return out
+}
+
+// covers reports whether a waiver tells of a dismissal. In older logs it does not say
+// what it is about.
+func (w *Waiver) covers(d *Waiver) bool {
+	return w.Guard == GuardDispute && w.By.Login == d.By.Login && (len(w.About) == 0 || slices.Contains(w.About, d.About[0]))
 }
 
 // knownElsewhere are the failures from before the work that the settings allow, and
@@ -292,10 +307,12 @@ func (m *Implementation) disputes() []Dispute {
 func (l *Loop) settleDispute(g Guard, by *Actor) {
 	for i := range l.Findings {
 		is := &l.Findings[i]
-		if is.Phase != PhaseReview || is.State != IssueOpen || !slices.Contains(g.About, is.Fingerprint()) {
+		if is.State != IssueOpen || !slices.Contains(g.About, is.Fingerprint()) {
 			continue
 		}
-		is.Upheld = 0
+		if is.Upheld = 0; is.Phase == PhaseTest {
+			is.Disputed = ""
+		}
 		if by != nil {
 			is.State, is.By = IssueDismissed, *by
 		}

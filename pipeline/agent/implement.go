@@ -16,7 +16,7 @@ var implementSchema = object(
 	"addressed?", listOf(object("id", typed("string", "id of the finding or failure, F1 or T1"), "what", typed("string", "what was done about it, or why nothing"),
 		"differs?", typed("string", "of one that has come back: why the last attempt did not fix it, and how this one differs"),
 		"doubt?", typed("string", "of one that has come back: what is missing, if you doubt that this attempt fixes it; empty otherwise")), "one entry for each finding and failure that is not disputed"),
-	"disputes?", listOf(object("id", typed("string", "id of the finding, F1"), "why", typed("string", "why it is mistaken, so that the reviewer can check it: name the code or the test")), "findings that are mistaken and for which nothing was changed; the reviewer rules on them"),
+	"disputes?", listOf(object("id", typed("string", "id of the finding, F1"), "why", typed("string", "why it is mistaken, so that the reviewer can check it: name the code or the test")), "findings that are mistaken and for which nothing was changed; the reviewer rules on them, a human on those about the tests"),
 	"unable?", typed("string", "what could not be done, and which clarification is needed; empty otherwise"),
 )
 
@@ -28,7 +28,6 @@ type feedback struct {
 	suggested []pipeline.Finding // S1…: they hold nothing up, and say what to put there
 	times     map[string]int     // by fingerprint, how often it was seen, of what has come back
 	ruled     map[string]string  // by fingerprint, what the reviewer last said to leave it open
-	final     map[string]bool    // by fingerprint, findings that no reviewer rules on
 }
 
 func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) {
@@ -93,7 +92,7 @@ func inShort(c change.Change) string {
 // openFeedback collects what is open: the blocking findings and the failures that
 // the run follows, else those of the last review and test report.
 func openFeedback(run *pipeline.Run) feedback {
-	fb := feedback{times: map[string]int{}, ruled: map[string]string{}, final: map[string]bool{}}
+	fb := feedback{times: map[string]int{}, ruled: map[string]string{}}
 	for i := range run.Findings {
 		is := &run.Findings[i]
 		f := is.Finding
@@ -101,7 +100,6 @@ func openFeedback(run *pipeline.Run) feedback {
 		case f == nil || is.State != pipeline.IssueOpen:
 		case f.Severity.Blocks():
 			fb.findings = append(fb.findings, *f)
-			fb.final[f.Fingerprint] = is.Phase == pipeline.PhaseTest
 			fb.seen(is)
 		case f.Fix != nil && f.Fix.Replacement != nil:
 			fb.suggested = append(fb.suggested, *f)
@@ -279,8 +277,6 @@ func (fb feedback) mayDispute(id, why string) string {
 	switch {
 	case f == nil:
 		return fmt.Sprintf("disputes: there is no finding %q; the ids are %s", id, fb.ids())
-	case fb.final[f.Fingerprint]:
-		return fmt.Sprintf("disputes: %s was found by rule, and no reviewer can take it back: fix it", id)
 	case why == "":
 		return fmt.Sprintf("disputes: %s has no why", id)
 	}
