@@ -233,15 +233,16 @@ var (
 	plainExit   = regexp.MustCompile(`^\s*os\._exit\([^()]*\)\s*$`)
 )
 
+func indentOf(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+
 // forked reports whether a line ends a process that the code made itself: the
 // branch of the child after a fork. The one that runs the tests goes on.
 func forked(lines []addedLine, at int) bool {
 	if !plainExit.MatchString(lines[at].text) {
 		return false
 	}
-	depth := func(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 	for i := at - 1; i >= 0 && lines[at].number-lines[i].number <= 40; i-- {
-		if depth(lines[i].text) >= depth(lines[at].text) {
+		if indentOf(lines[i].text) >= indentOf(lines[at].text) {
 			continue
 		}
 		if regexp.MustCompile(`^\s*(?:try|finally|except\b.*)\s*:`).MatchString(lines[i].text) {
@@ -288,11 +289,10 @@ var (
 // wildcard reports whether a method that compares says yes without having looked at
 // what it compares with. lines begin with its head.
 func wildcard(lines []addedLine) bool {
-	depth := func(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 	other := methodLine.FindStringSubmatch(lines[0].text)[1]
 	var body strings.Builder
 	for i, l := range lines[1:] {
-		if depth(l.text) <= depth(lines[0].text) || l.number > lines[i].number+3 {
+		if indentOf(l.text) <= indentOf(lines[0].text) || l.number > lines[i].number+3 {
 			break
 		}
 		body.WriteString(l.text + "\n")

@@ -108,8 +108,13 @@ func (v *verdict) runHead(ctx context.Context) error {
 		isTest[e.name] = true
 	}
 	c.reachesRunner(isTest)
+	c.turnsAround(isTest)
+	if err := c.knowsAnswers(ctx, tree, isTest, read); err != nil {
+		return err
+	}
 	v.loose = c.patch.loose(isTest)
-	c.inside = c.editedInside(isTest, read)
+	c.inside = append(c.editedInside(isTest, read), c.editedSelfTests(isTest)...)
+	c.shadowing(isTest, read)
 	if err := v.supports(ctx, tree, read, used, makes); err != nil {
 		return err
 	}
@@ -147,6 +152,11 @@ func (c *checker) usedByCommands(read func(string) ([]byte, bool)) (used map[str
 		for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
 			if data, ok := read(path.Join(s.dir, name)); ok && makes {
 				words(s.dir, string(data))
+				for _, m := range makeInclude.FindAllStringSubmatch(string(data), -1) {
+					for _, w := range strings.Fields(m[1]) {
+						used[path.Join(s.dir, w)] = true
+					}
+				}
 			}
 		}
 	}
