@@ -97,6 +97,7 @@ type Compliance struct {
 	Criterion string `json:"criterion"` // its id
 	Met       bool   `json:"met"`
 	Evidence  string `json:"evidence,omitempty"` // the test or the code that shows it
+	Unshown   string `json:"unshown,omitempty"`  // of one that is met: why its evidence shows nothing
 }
 
 // Review is the result of a review phase. Its verdict is computed, never taken

@@ -126,6 +126,11 @@ func (v Renderer) criteria() string {
 		j, ok := judged[c.ID]
 		box, note := " ", ""
 		switch {
+		case ok && j.Met && j.Unshown != "":
+			note = "<br>met by the reviewer's word alone: " + v.line(j.Unshown, 200)
+			if j.Evidence != "" {
+				note += " (" + v.line(j.Evidence, 400) + ")"
+			}
 		case ok && j.Met:
 			box = "x"
 			if j.Evidence != "" {

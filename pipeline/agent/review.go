@@ -193,6 +193,7 @@ func (v *reviewing) comply(ctx context.Context) ([]pipeline.Compliance, error) {
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		out, problems = checkCompliance(p.job.Run.Plan.Criteria, args)
+		p.unshown(ctx, out)
 		return problems
 	}
 	if err := p.converse(ctx, s); err != nil {

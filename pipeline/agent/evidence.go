@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"forge/pipeline"
+)
+
+// What a reviewer names as evidence that a criterion is met is looked for: a test, a
+// file or a line that is not there shows nothing.
+
+var (
+	namedFile = regexp.MustCompile(`[\w][\w./-]*\.(?:go|py|pyi|[cm]?[jt]sx?|rb|rs|java|kt|kts|cs|fs|php|ex|exs|swift|scala|c|cc|cpp|h|hpp|sh|bash|sql|html|css|scss|vue|svelte|json|ya?ml|toml|md|txt|proto|tf|mod)\b(?::(\d+))?`)
+	namedTest = regexp.MustCompile(`\b(?:Test[A-Z]\w*|Example[A-Z]\w*|Benchmark[A-Z]\w*|Fuzz[A-Z]\w*|test_\w+|test[A-Z]\w*|\w+_test)\b`)
+	namedCode = regexp.MustCompile("`([^`]+)`|\\b([A-Za-z_]\\w*(?:\\.[A-Za-z_]\\w*)*)\\(|\\b([A-Za-z]\\w*(?:_\\w+|[a-z][A-Z]\\w*))\\b|[\"'“]([^\"'“”]{3,})[\"'”]|\\b([A-Z]\\w{2,})\\b")
+)
+
+// shown looks for what a text names as evidence: what of it is missing, and whether any
+// of it is there.
+func (p *phase) shown(evidence string, now func(string) (string, bool)) (missing []string, some bool) {
+	note := func(name string, there bool) {
+		if there {
+			some = true
+		} else if !slices.Contains(missing, name) {
+			missing = append(missing, name)
+		}
+	}
+	rest := evidence
+	var files []string
+	for _, m := range namedFile.FindAllStringSubmatch(evidence, -1) {
+		name, _, _ := strings.Cut(m[0], ":")
+		content, there := now(name)
+		if !there && !strings.Contains(name, "/") && strings.Contains(p.job.Diff, "/"+name+"\n") { // by its last part
+			there, content = true, strings.Repeat("\n", 1<<20)
+		}
+		n, err := strconv.Atoi(m[1])
+		note(m[0], there && (m[1] == "" || err == nil && n > 0 && n <= len(splitLines(content))))
+		rest = strings.ReplaceAll(rest, m[0], " ")
+		files = append(files, content)
+	}
+	known := p.job.Diff
+	if b := p.job.Run.Baseline; b != nil {
+		known += "\n" + strings.Join(b.Names, "\n")
+	}
+	known += "\n" + strings.Join(files, "\n")
+	for _, name := range namedTest.FindAllString(rest, -1) {
+		note(name, hasWord(known, name))
+	}
+	for _, m := range namedCode.FindAllStringSubmatch(rest, -1) {
+		for _, name := range m[1:] {
+			some = some || len(name) > 2 && strings.Contains(known, name)
+		}
+	}
+	return missing, some
+}
+
+func hasWord(text, word string) bool {
+	for at := 0; ; {
+		i := strings.Index(text[at:], word)
+		if i < 0 {
+			return false
+		}
+		i += at
+		end := i + len(word)
+		if (i == 0 || !isWordByte(text[i-1])) && (end == len(text) || !isWordByte(text[end])) {
+			return true
+		}
+		at = i + 1
+	}
+}
+
+func isWordByte(b byte) bool {
+	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+}
+
+// unshown notes of the criteria that are called met what their evidence lacks.
+func (p *phase) unshown(ctx context.Context, list []pipeline.Compliance) {
+	now, _ := p.head(ctx)
+	for i := range list {
+		c := &list[i]
+		if !c.Met || c.Evidence == "" {
+			continue
+		}
+		missing, some := p.shown(c.Evidence, now)
+		switch {
+		case len(missing) > 0:
+			c.Unshown = strings.Join(missing[:min(len(missing), 5)], ", ") + map[bool]string{true: " is not there", false: " are not there"}[len(missing) == 1]
+		case !some:
+			c.Unshown = "it names no test, file or line"
+		}
+	}
+}

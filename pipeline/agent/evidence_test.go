@@ -1,0 +1,41 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+)
+
+// Covers B5, T6: what is named as evidence is looked for.
+func TestShown(t *testing.T) {
+	files := map[string]string{"calc.go": "package calc\n\nfunc Sub() {}\n", "tests/test_calc.py": "def test_sub():\n    pass\n"}
+	now := func(name string) (string, bool) {
+		content, ok := files[name]
+		return content, ok
+	}
+	p := &phase{}
+	p.job.Run = &pipeline.Run{Baseline: &pipeline.TestReport{Names: []string{"example.com/calc.TestAdd"}}}
+	p.job.Diff = "diff --git a/tests/test_calc.py b/tests/test_calc.py\n+++ b/tests/test_calc.py\n+def test_sub():\n+    return subtract_all(1)\n"
+	for _, tt := range []struct {
+		evidence, missing string
+		some              bool
+	}{
+		{"calc.go:3", "", true},
+		{"calc.go:9", "calc.go:9", false},
+		{"see calc.go", "", true},
+		{"nowhere.py:77", "nowhere.py:77", false},
+		{"test_calc.py has it", "", true},
+		{"TestAdd, case 150", "", true},
+		{"test_sub and test_none", "test_none", true},
+		{"TestNowhere covers it", "TestNowhere", false},
+		{"`subtract_all` does it", "", true},
+		{"it works", "", false},
+		{"I have looked at it closely.", "", false},
+	} {
+		missing, some := p.shown(tt.evidence, now)
+		if got := strings.Join(missing, ", "); got != tt.missing || some != tt.some {
+			t.Errorf("shown(%q) = %q, %v, want %q, %v", tt.evidence, got, some, tt.missing, tt.some)
+		}
+	}
+}
