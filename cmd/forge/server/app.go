@@ -15,6 +15,7 @@ import (
 
 	"forge/cmd/forge/dashboard"
 	"forge/cmd/forge/memory"
+	"forge/cmd/forge/notify"
 	"forge/cmd/forge/phase"
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/tracing"
@@ -73,6 +74,7 @@ type App struct {
 	pages  *dashboard.Pages // nil unless it listens
 	spaces *sandbox.Manager
 	traces *tracing.Exporter // nil without a collector
+	notes  *notify.Notifier  // nil where nobody is told
 }
 
 // New opens the database and puts everything together. Close ends what it opens.
@@ -98,6 +100,9 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		if a.github, err = newGitHubClient(o, a.Gateway); err != nil {
 			return nil, err
 		}
+	}
+	if a.notes, err = newNotifier(o, a.DB); err != nil {
+		return nil, err
 	}
 	agents, err := newAgent(o, a.DB)
 	if err != nil {
@@ -167,9 +172,10 @@ func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pi
 	}
 	a.Learner.OnEvents(run, events)
 	if a.pages != nil {
-		notify(a.pages, run, events)
+		refreshPages(a.pages, run, events)
 	}
 	a.traces.OnEvents(run.ID, events)
+	a.notes.OnEvents(run.ID, events)
 	if more != nil {
 		more(run, events)
 	}

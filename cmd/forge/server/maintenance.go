@@ -20,6 +20,7 @@ func (s *Server) startUpkeep(ctx context.Context) {
 	s.aux.Go(func() { s.tidy(base, s.now, s.config) })
 	s.aux.Go(func() { s.measure(base) })
 	s.aux.Go(func() { s.keepProbing(base) })
+	s.aux.Go(func() { s.notes.Run(base) })
 }
 
 // sweepEvery is how often GitHub is asked for deliveries that did not arrive, and

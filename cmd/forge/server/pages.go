@@ -70,8 +70,8 @@ func (w *worths) report(ctx context.Context, o worth.Options, repos ...string) (
 	return rep, err
 }
 
-// notify tells those who look at the pages what events have changed.
-func notify(p *dashboard.Pages, run *pipeline.Run, events []pipeline.Event) {
+// refreshPages tells those who look at the pages what events have changed.
+func refreshPages(p *dashboard.Pages, run *pipeline.Run, events []pipeline.Event) {
 	repo := run.Repo.FullName()
 	p.Notify(fmt.Sprintf("run/%d", run.ID), repo)
 	learnt := func(e pipeline.Event) bool {

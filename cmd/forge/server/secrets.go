@@ -7,9 +7,12 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"time"
 
+	"forge/cmd/forge/notify"
 	"forge/cmd/forge/settings"
 	"forge/pipeline/secrets"
+	"forge/pipeline/store"
 )
 
 // newSecrets makes what everything that is pushed or posted is looked through with: it
@@ -38,6 +41,24 @@ func newSecrets(cfg settings.Config) (*secrets.Scanner, error) {
 		own = append(own, string(key))
 	}
 	return secrets.New(own...), nil
+}
+
+// newNotifier makes what tells people of questions and ends; nil without.
+func newNotifier(o Options, db *store.DB) (*notify.Notifier, error) {
+	c := o.Config
+	if !c.NotifyURL.Set() || o.Silent || o.Local {
+		return nil, nil
+	}
+	hidden, err := newSecrets(c)
+	if err != nil {
+		return nil, err
+	}
+	after := o.After
+	if after == nil {
+		after = time.After
+	}
+	return notify.New(notify.Options{URL: c.NotifyURL.Reveal(), Kind: c.NotifyKind, Secret: c.NotifySecret.Reveal(), DB: db, Log: o.Log, Now: o.clock(), After: after,
+		Hide: func(s string) string { s, _ = hidden.Text("a notification", s); return s }}), nil
 }
 
 var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret`)

@@ -60,6 +60,9 @@ type Config struct {
 	DashboardListen string                 // host:port of the web pages when they are for this machine alone
 	ClientID        string                 // the App's, with which people sign in
 	ClientSecret    Secret                 //
+	NotifyURL       Secret                 // who is told of questions and ends; not set: nobody
+	NotifyKind      string                 // "webhook" or "slack"
+	NotifySecret    Secret                 // signs what a webhook is told
 	PublicURL       string                 // where people reach the server, without a slash at the end
 	Run             config.Config          // defaults of every repository, and its limits; Models has every role that a model is set for
 	Warnings        []string               // what works but should not stay so
@@ -139,6 +142,9 @@ type serverFile struct {
 	ClientID         string                  `json:"client_id" env:"FORGE_CLIENT_ID"`
 	ClientSecretFile string                  `json:"client_secret_file" env:"FORGE_CLIENT_SECRET_FILE"`
 	PublicURL        string                  `json:"public_url" env:"FORGE_PUBLIC_URL"`
+	NotifyKind       string                  `json:"notify" env:"FORGE_NOTIFY"`
+	NotifyURLFile    string                  `json:"notify_url_file" env:"FORGE_NOTIFY_URL_FILE"`
+	NotifySecretFile string                  `json:"notify_secret_file" env:"FORGE_NOTIFY_SECRET_FILE"`
 	Mode             string                  `json:"mode"`
 	OnBaseMoved      string                  `json:"on_base_moved"`
 	Gates            config.Gates            `json:"gates"`
@@ -277,12 +283,22 @@ func (l *loader) finish() {
 	}
 	c.AnthropicKey = l.secret("ANTHROPIC_API_KEY", l.getenv("ANTHROPIC_API_KEY"), f.AnthropicKeyFile)
 	c.OpenAIKey = l.secret("OPENAI_API_KEY", l.getenv("OPENAI_API_KEY"), f.OpenAIKeyFile)
+	l.notify()
 	if f.PrivateKeyFile != "" {
 		l.privateKey(f.PrivateKeyFile)
 	}
 	if f.UnsafeNoSandbox {
 		c.Warnings = append(c.Warnings, "unsafe_no_sandbox is on: commands of repositories run with all rights of the server's user")
 	}
+}
+
+// notify takes who is told of questions and ends. The address is a secret: those of
+// chats let everybody post who knows them.
+func (l *loader) notify() {
+	f, c := l.file, &l.config
+	c.NotifyKind = f.NotifyKind
+	c.NotifyURL = l.secret("FORGE_NOTIFY_URL", l.getenv("FORGE_NOTIFY_URL"), f.NotifyURLFile)
+	c.NotifySecret = l.secret("FORGE_NOTIFY_SECRET", l.getenv("FORGE_NOTIFY_SECRET"), f.NotifySecretFile)
 }
 
 func (l *loader) models() {
@@ -435,8 +451,22 @@ func (c *Config) Ready() error {
 	need(len(without) == 0, "model is missing for "+strings.Join(without, ", ")+": set FORGE_MODEL, such as anthropic/MODEL or openai/MODEL")
 	need(!providers["anthropic"] || c.AnthropicKey.Set() || c.AnthropicURL != "", "ANTHROPIC_API_KEY is missing, and a role uses an anthropic/ model")
 	need(!providers["openai"] || c.OpenAIKey.Set() || c.OpenAIURL != "", "OPENAI_API_KEY is missing, and a role uses an openai/ model")
+	c.notifyReady(need)
 	c.dashboardReady(need)
 	return errors.Join(missing...)
+}
+
+// notifyReady says what is missing to tell people of questions and ends.
+func (c *Config) notifyReady(need func(ok bool, text string)) {
+	address := c.NotifyURL.Reveal()
+	if c.NotifyKind == "" {
+		need(address == "", "notify is missing, and the address of notifications is set: set it to webhook or slack")
+		return
+	}
+	need(address != "", "notify is "+c.NotifyKind+", and its address is missing: set notify_url_file or FORGE_NOTIFY_URL")
+	u, err := url.Parse(address)
+	need(err == nil && (u.Scheme == "https" || u.Scheme == "http" && nearby(u.Hostname())), "the address of notifications must begin with https://, or with http:// and lead to this machine or its own network")
+	need(c.NotifyKind != "webhook" || len(c.NotifySecret.Reveal()) >= 16, "notify is webhook: set notify_secret_file or FORGE_NOTIFY_SECRET to at least 16 characters, with which messages are signed")
 }
 
 // dashboardReady says what is missing to let people sign in with GitHub.

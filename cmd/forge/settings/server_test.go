@@ -158,10 +158,10 @@ paths: {protected: ["deploy/**"]}
 // Covers lessons 22.
 func TestEveryServerKey(t *testing.T) {
 	typ := reflect.TypeFor[serverFile]()
-	key, secret := write(t, 0o600, testKey), write(t, 0o600, testSecret)
+	key, secret, address := write(t, 0o600, testKey), write(t, 0o600, testSecret), write(t, 0o600, "https://n.example/x")
 	values := map[string]string{
 		"FORGE_APP_ID": "5", "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": testSecret, "FORGE_WEBHOOK_SECRET_FILE": secret,
-		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_POLL": "true", "FORGE_GITHUB_URL": "https://g.example",
+		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_POLL": "true", "FORGE_NOTIFY": "webhook", "FORGE_NOTIFY_URL": "https://n.example/x", "FORGE_NOTIFY_SECRET_FILE": secret, "FORGE_NOTIFY_URL_FILE": address, "FORGE_GITHUB_URL": "https://g.example",
 		"FORGE_LABEL": "robot", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
 		"FORGE_WORKER_USER": "nobody", "FORGE_DEPENDENCIES": "off", "FORGE_INSTALL_SCRIPTS": "true", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_MODEL_PATIENCE": "7m", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
