@@ -1,26 +1,34 @@
-# The server in a container: a static binary, git and bubblewrap, no root.
-# Building it needs a container engine; running it with the sandbox needs user
-# namespaces in the container: --security-opt seccomp=unconfined, or an engine
-# whose profile lets bubblewrap make them.
-FROM golang:1.26-bookworm AS build
+# The server in a container: a static binary, git, bubblewrap and Go, no root. Building
+# it needs a container engine; it was not built where it was written. Running it with
+# the sandbox needs user namespaces in the container: see .github/deploy/README.md.
+#
+# The base is named by its tag, since no registry was at hand to ask for its digest. Pin
+# it for releases: --build-arg BASE=golang:1.26-bookworm@sha256:…
+ARG BASE=golang:1.26-bookworm
+FROM ${BASE} AS build
+ARG VERSION=
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN go mod download
+RUN go mod download && go mod verify
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /forge ./cmd/forge
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X forge/cmd/forge/server.release=${VERSION}" -o /forge ./cmd/forge
 
-# The toolchain stays in: the sandbox runs Go repositories' tests with it, and
-# Forge installs their dependencies. Add those of other languages that your
-# repositories need: nodejs and npm, python3-pip, cargo.
-FROM golang:1.26-bookworm
+# The toolchain stays in: the sandbox runs Go repositories' tests with it, and Forge
+# installs their dependencies. TOOLS adds those of other languages, from Debian:
+# --build-arg TOOLS="nodejs npm", "python3 python3-pip python3-venv", "cargo",
+# "default-jdk-headless maven", "ruby bundler".
+FROM ${BASE}
+ARG TOOLS=
 RUN apt-get update \
- && apt-get install -y --no-install-recommends bubblewrap ca-certificates git \
+ && apt-get install -y --no-install-recommends bubblewrap ca-certificates curl git tini ${TOOLS} \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --uid 10001 --home-dir /var/lib/forge --create-home forge
+ && useradd --system --uid 10001 --user-group --home-dir /var/lib/forge --create-home forge
 COPY --from=build /forge /usr/local/bin/forge
-USER forge
+USER 10001:10001
 ENV FORGE_STATE_DIR=/var/lib/forge FORGE_LISTEN=0.0.0.0:8080
 VOLUME /var/lib/forge
 EXPOSE 8080
-ENTRYPOINT ["forge"]
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["curl", "-fsS", "-o", "/dev/null", "http://127.0.0.1:8080/healthz"]
+# tini reaps what commands of repositories leave behind.
+ENTRYPOINT ["tini", "--", "forge"]
 CMD ["serve"]

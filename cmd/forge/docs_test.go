@@ -1,11 +1,16 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"text/template"
+
+	"github.com/goccy/go-yaml"
 )
 
 const top = "../.."
@@ -21,6 +26,46 @@ var (
 	docLink    = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	docCommand = regexp.MustCompile("(?m)(?:^|`)forge ([a-z][a-z -]*)")
 )
+
+// What GitHub and engines of containers read is YAML, and each action has a version.
+func TestDeployFilesAreYAML(t *testing.T) {
+	var files []string
+	for _, glob := range []string{"workflows/*.yml", "ISSUE_TEMPLATE/*.yml", "deploy/*.yml", "deploy/helm/*.yaml"} {
+		list, _ := filepath.Glob(filepath.Join(top, ".github", glob))
+		files = append(files, list...)
+	}
+	if len(files) < 6 {
+		t.Fatalf("%v", files)
+	}
+	for _, file := range files {
+		var v map[string]any
+		if err := yaml.Unmarshal([]byte(read(t, file)), &v); err != nil || len(v) == 0 {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	// A chart renders with Go's templates; of its functions it uses these alone.
+	chart := template.Must(template.New("").Funcs(template.FuncMap{
+		"quote":  func(v any) string { return fmt.Sprintf("%q", v) },
+		"toJson": func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },
+	}).Parse(read(t, filepath.Join(top, ".github/deploy/helm/templates/forge.yaml"))))
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(top, ".github/deploy/helm/values.yaml"))), &values); err != nil {
+		t.Fatal(err)
+	}
+	for _, ingress := range []bool{false, true} {
+		values["ingress"].(map[string]any)["enabled"] = ingress
+		var b strings.Builder
+		if err := chart.Execute(&b, map[string]any{"Values": values, "Release": map[string]any{"Name": "forge"}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, doc := range strings.Split(b.String(), "\n---\n") {
+			var v map[string]any
+			if err := yaml.Unmarshal([]byte(doc), &v); err != nil || v["kind"] == nil {
+				t.Errorf("the chart renders to\n%s\n%v", doc, err)
+			}
+		}
+	}
+}
 
 // What the documents link to exists, and the commands that they name can be typed.
 func TestDocuments(t *testing.T) {

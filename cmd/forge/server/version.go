@@ -8,8 +8,14 @@ import (
 	"forge/pipeline"
 )
 
-// Version is the module's version, or the commit that it was built from.
+// release is set by the linker in what is released, and in images.
+var release string
+
+// Version is the release, or the module's version, or the commit that it was built from.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
