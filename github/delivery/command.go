@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -78,11 +79,18 @@ func check(c *command.Line, slug string) {
 	default:
 		first, words = "", c.Args
 	}
+	if known.Settles && takesBack.MatchString(words) {
+		c.Error = fmt.Sprintf("Nothing was done. Behind `%s` stand words that seem to take it back, or to make it depend on something: %q. If you mean it, say it alone on its line, with your words on further lines.", form, render.Shorten(words, 100))
+		return
+	}
 	c.Args, c.Text = first, joinWords(words, c.Text)
 	if known.Takes == command.TakesText && c.Text == "" {
 		c.Error = fmt.Sprintf("`%s` takes words: `%s %s`", form, form, known.Example)
 	}
 }
+
+// takesBack finds words that turn a command around that cannot be undone.
+var takesBack = regexp.MustCompile(`(?i)\b(?:not|no|never|\w+n['’]t|dont|cannot|yet|later|wait|unless|until|if|when|once|only|after|before|but|instead|maybe|perhaps)\b|\?`)
 
 func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 

@@ -193,20 +193,23 @@ func TestParseCommand(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{
-		"/forge contineu 3":   "Did you mean `/forge continue`?",
-		"/forge staus":        "Did you mean `/forge status`?",
-		"/forge xyzzyxyzzy":   "There is no command \"xyzzyxyzzy\".\n\nForge understands",
-		"/forge continue x":   "takes a number from 1 to 20, got \"x\"",
-		"/forge continue 21":  "got \"21\"",
-		"/forge continue 0":   "got \"0\"",
-		"/forge continue -1":  "got \"-1\"",
-		"/forge choose":       "takes words",
-		"/forge remember":     "takes words",
-		"/forge forget":       "takes the number of a learning, got \"\"",
-		"/forge forget me":    "got \"me\"",
-		"/forge forget 0":     "got \"0\"",
-		"/forge memroy":       "Did you mean `/forge memory`?",
-		"/forge continue 1e9": "got \"1e9\"",
+		"/forge contineu 3":                "Did you mean `/forge continue`?",
+		"/forge staus":                     "Did you mean `/forge status`?",
+		"/forge xyzzyxyzzy":                "There is no command \"xyzzyxyzzy\".\n\nForge understands",
+		"/forge continue x":                "takes a number from 1 to 20, got \"x\"",
+		"/forge continue 21":               "got \"21\"",
+		"/forge continue 0":                "got \"0\"",
+		"/forge continue -1":               "got \"-1\"",
+		"/forge choose":                    "takes words",
+		"/forge remember":                  "takes words",
+		"/forge forget":                    "takes the number of a learning, got \"\"",
+		"/forge forget me":                 "got \"me\"",
+		"/forge forget 0":                  "got \"0\"",
+		"/forge memroy":                    "Did you mean `/forge memory`?",
+		"/forge continue 1e9":              "got \"1e9\"",
+		"/forge  accept not yet":           "Nothing was done",
+		"/forge approve if the tests pass": "Nothing was done",
+		"/forge accept?":                   "Did you mean `/forge accept`?",
 	} {
 		if got, ok := ParseCommand(body, "forge"); !ok || !strings.Contains(got.Error, want) {
 			t.Errorf("parseCommand(%q): error %q, want %q in it", body, got.Error, want)

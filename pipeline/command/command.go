@@ -14,6 +14,7 @@ type Spec struct {
 	Takes   Takes
 	Answers bool        // it answers a question, and does nothing else
 	GoesOn  bool        // it lets a run go on that has ended
+	Settles bool        // it lets something pass, which nobody takes back
 	Memory  bool        // it is about the memory of a repository, and needs no run
 	Example string      // of what it takes
 	Help    [][2]string // rows of the help: how it is written, and what that does; a row may show several, and stands with the first
@@ -46,9 +47,9 @@ var All = []Spec{
 	{Name: "retry", GoesOn: true, Help: [][2]string{{"`/forge retry`", "try again what broke down, or was stopped"},
 		{"`/forge continue` · `/forge retry`, after the end", "go on with a verified or accepted pull request"}}},
 	{Name: "dismiss", Help: [][2]string{{"`/forge dismiss WHY` · `/forge dismiss F1 WHY`", "in reply to a finding, or anywhere by its name: it is none"}}},
-	{Name: "accept", Answers: true, Help: [][2]string{{"`/forge accept`", "take it as it is, with its known issues"}}},
+	{Name: "accept", Settles: true, Answers: true, Help: [][2]string{{"`/forge accept`", "take it as it is, with its known issues"}}},
 	{Name: "choose", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/forge choose OPTION`", "answer a question"}}},
-	{Name: "approve", Takes: TakesAll, Answers: true, Help: [][2]string{{"`/forge approve` · `/forge approve all`", "let a step begin; all later ones, too"}}},
+	{Name: "approve", Settles: true, Takes: TakesAll, Answers: true, Help: [][2]string{{"`/forge approve` · `/forge approve all`", "let a step begin; all later ones, too"}}},
 	{Name: "raise", Takes: TakesArgument, Answers: true, Help: [][2]string{{"`/forge raise USD`", "raise the budget"}}},
 	{Name: "take-over", Answers: true, Help: [][2]string{{"`/forge take-over`", "stop, to mend it by hand on the branch"}}},
 	{Name: "simplify", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/forge simplify WORDS`", "plan again with a simpler specification"}}},
