@@ -161,11 +161,46 @@ type provider struct {
 	mu    sync.Mutex
 	begun int             // calls
 	told  map[trouble]int // what the operator has been told, and how many calls had begun when it was last seen
+	held  map[string]hold // models that the key may not use, or that are not known
 }
 
 type trouble struct {
 	kind  kind
 	model string // "" where it concerns every model
+}
+
+// hold keeps the calls of all runs away from a model that the operator has to mend.
+type hold struct {
+	until time.Time
+	times int
+	fault pipeline.Fault
+}
+
+// holding returns the fault of a call that is not made, nil when it may be.
+func (p *provider) holding(model string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h, ok := p.held[model]
+	if !ok || !p.opts.Now().Before(h.until) {
+		return nil
+	}
+	fault := h.fault
+	return &fault
+}
+
+// keep makes runs wait for a model: they go on when the operator has mended it.
+func (p *provider) keep(model string, f *failure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.held[model]
+	h.times++
+	h.until = p.opts.Now().Add(backoff(h.times, p.opts.Random()))
+	f.fault.Final, f.fault.RetryAt = false, h.until
+	h.fault = *f.fault
+	if p.held == nil {
+		p.held = map[string]hold{}
+	}
+	p.held[model] = h
 }
 
 // begin numbers a call.
@@ -182,6 +217,7 @@ func (p *provider) settle(model string, n int, f *failure) {
 	p.mu.Lock()
 	tell := false
 	if f == nil {
+		delete(p.held, model)
 		maps.DeleteFunc(p.told, func(t trouble, seen int) bool { return (t.model == "" || t.model == model) && seen < n })
 	} else if f.kind.operators() {
 		t := trouble{kind: f.kind}
@@ -227,6 +263,9 @@ type remote struct {
 // fault that says until when.
 func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 	deadline := m.opts.Now().Add(patience)
+	if err := m.holding(m.name); err != nil {
+		return Response{}, err
+	}
 	adapted := 0
 	for attempt := 1; ; {
 		p, err := m.circuit.enter(ctx, deadline)
@@ -257,7 +296,9 @@ func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 			return Response{}, f
 		case !f.kind.passes() || f.refused:
 			m.circuit.succeeded(p) // it is there, and answers
-			m.settle(m.name, n, f)
+			if m.settle(m.name, n, f); f.kind == kindModel || f.kind == kindPermission {
+				m.keep(m.name, f)
+			}
 			return Response{}, f
 		}
 		now := m.opts.Now()
