@@ -64,7 +64,7 @@ func (v Renderer) verdict() string {
 	switch r.State {
 	case pipeline.StateVerified:
 		if who := v.letPass(); who != "" {
-			return quoted("NOTE", "**Verified** on "+v.commit(r.Head)+strings.ReplaceAll(who, ";", ", with")+": see below.")
+			return quoted("NOTE", "**Verified** on "+v.commit(r.Head)+strings.ReplaceAll(who, ";", ", with")+"; see below.")
 		}
 		return quoted("TIP", "**Verified**: review and tests both passed on "+v.commit(r.Head)+".")
 	case pipeline.StateAccepted:

@@ -312,7 +312,36 @@ func (v Renderer) letPass() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s let pass by %s", text.Plural(len(list), "exception", "exceptions"), strings.Join(names, ", "))
+	return fmt.Sprintf("; %s let pass by %s: %s", text.Plural(len(list), "exception", "exceptions"), strings.Join(names, ", "), kindsOf(list))
+}
+
+// kindsOf says in a few words what was let pass.
+func kindsOf(list []pipeline.Waiver) string {
+	words := map[pipeline.GuardName][2]string{
+		pipeline.GuardKnown: {"tests that failed before", "tests that failed before"}, pipeline.GuardUnread: {"files that were not read", "files that were not read"},
+		pipeline.GuardDispute: {"a dismissed finding", "dismissed findings"}, pipeline.GuardAccepted: {"what was left when it was accepted", "what was left when it was accepted"},
+		pipeline.GuardSecret: {"what looks like a secret", "what looks like secrets"}, pipeline.GuardHuman: {"what the reviewer asked a human about", "what the reviewer asked a human about"},
+	}
+	count := map[pipeline.GuardName]int{}
+	var order []pipeline.GuardName
+	for _, w := range list {
+		if count[w.Guard]++; count[w.Guard] == 1 {
+			order = append(order, w.Guard)
+		}
+	}
+	var out []string
+	for _, g := range order {
+		w, ok := words[g]
+		switch {
+		case !ok:
+			out = append(out, strings.ReplaceAll(string(g), "_", " "))
+		case count[g] > 1:
+			out = append(out, w[1])
+		default:
+			out = append(out, w[0])
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // judged returns the SHA that an iteration's review or tests looked at.

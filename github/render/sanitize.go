@@ -25,6 +25,9 @@ var (
 	plainURL    = regexp.MustCompile(`^(?i)https?://[a-z0-9.:-]+(/[a-z0-9/_.#?=&%~+,-]*)?[)\]*_.,;:!?'"]*$`)
 	www         = regexp.MustCompile(`(?i)(www)\.`)
 	closing     = regexp.MustCompile("(?i)(c|f|r)(lose[sd]?|ix(?:e[sd])?|esolve[sd]?)(\\b[\\s:*_`~\\\\]*(?:#|gh-|[\\w.-]+/[\\w.-]+\\\\?#|https?://))")
+	// A merge makes a commit message of a pull request's title and body: these keep CI from running.
+	skipsCI     = regexp.MustCompile(`(?i)\[((?:skip|no)[ _-]*(?:ci|actions?|checks?|pipelines?|builds?|tests?|azurepipelines|github[ -]actions)|(?:ci|actions?|azurepipelines|travis|circleci|azp|pipelines?)[ _-]*(?:skip|no))\b`)
+	skipTrailer = regexp.MustCompile(`(?im)^([\s>*_]*s)(kip-checks\s*:)|(\*{2,}\s*N)(O[_ -]?CI)`)
 	reference   = regexp.MustCompile(`(?i)(#|gh-)(\d)`)
 )
 
@@ -44,6 +47,8 @@ func prose(s, host string) string {
 		}
 		return strings.Replace(u, "://", "://"+zwsp, 1)
 	})
+	s = skipsCI.ReplaceAllString(s, "["+zwsp+"${1}")
+	s = skipTrailer.ReplaceAllString(s, "${1}${3}"+zwsp+"${2}${4}")
 	s = www.ReplaceAllString(s, "${1}"+zwsp+".")
 	s = reference.ReplaceAllString(s, "${1}"+zwsp+"${2}")
 	return breakers.Replace(s)

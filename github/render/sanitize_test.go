@@ -14,15 +14,16 @@ import (
 
 // What GitHub acts on, and must not be able to act on after prose.
 var dangers = map[string]*regexp.Regexp{
-	"a mention":             regexp.MustCompile(`[@＠][A-Za-z0-9]`),
-	"a tag or comment":      regexp.MustCompile(`<[A-Za-z/!?]`),
-	"an image":              regexp.MustCompile(`!\[`),
-	"a link":                regexp.MustCompile(`\]\(|\]\[|\]:`),
-	"an entity":             regexp.MustCompile(`&[A-Za-z#]`),
-	"a reference":           regexp.MustCompile(`(?i)(#|gh-)\d`),
-	"a closing keyword":     regexp.MustCompile(`(?i)(close[sd]?|fix(e[sd])?|resolve[sd]?)\b[\s:*_]*(#|gh-|https?://|[\w.-]+/[\w.-]+#)`),
-	"an automatic www link": regexp.MustCompile(`(?i)www\.`),
-	"an invisible letter":   regexp.MustCompile(`[\x{202a}-\x{202e}\x{2066}-\x{2069}\x{e0000}-\x{e007f}\x{feff}\x{00ad}\x00-\x08\x{7f}]`),
+	"a mention":                  regexp.MustCompile(`[@＠][A-Za-z0-9]`),
+	"a tag or comment":           regexp.MustCompile(`<[A-Za-z/!?]`),
+	"an image":                   regexp.MustCompile(`!\[`),
+	"a link":                     regexp.MustCompile(`\]\(|\]\[|\]:`),
+	"an entity":                  regexp.MustCompile(`&[A-Za-z#]`),
+	"a reference":                regexp.MustCompile(`(?i)(#|gh-)\d`),
+	"a closing keyword":          regexp.MustCompile(`(?i)(close[sd]?|fix(e[sd])?|resolve[sd]?)\b[\s:*_]*(#|gh-|https?://|[\w.-]+/[\w.-]+#)`),
+	"an automatic www link":      regexp.MustCompile(`(?i)www\.`),
+	"an invisible letter":        regexp.MustCompile(`[\x{202a}-\x{202e}\x{2066}-\x{2069}\x{e0000}-\x{e007f}\x{feff}\x{00ad}\x00-\x08\x{7f}]`),
+	"what keeps CI from running": regexp.MustCompile(`(?i)\[(?:skip|no)[ -](?:ci|actions)|\[ci skip|\*\*\*NO_CI|(?m)^skip-checks:`),
 }
 
 var anyURL = regexp.MustCompile(`(?i)(https?|ftp)://([^\s]*)`)
