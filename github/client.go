@@ -238,9 +238,10 @@ func (i *installation) sign(repo pipeline.Repo, s scope) (*ghinstallation.Transp
 
 // session is a set of clients for one repository that counts its calls.
 type session struct {
-	rest  *gh.Client
-	gql   *githubv4.Client
-	calls atomic.Int64
+	rest      *gh.Client
+	gql       *githubv4.Client
+	transport *transport // below both
+	calls     atomic.Int64
 }
 
 func (a *App) session(repo pipeline.Repo) (*session, error) { return a.sessionFor(repo, scopeAPI) }
@@ -256,6 +257,7 @@ func (a *App) sessionFor(repo pipeline.Repo, sc scope) (*session, error) {
 	}
 	s := &session{}
 	rt := &transport{app: a, next: sign, lim: i.lim, want: sc.words, calls: &s.calls}
+	s.transport = rt
 	s.rest = a.client(rt)
 	s.gql = githubv4.NewEnterpriseClient(a.gql, &http.Client{Transport: rt})
 	return s, nil

@@ -3,7 +3,6 @@ package github
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -95,31 +94,4 @@ func permissionsOf(p *gh.InstallationPermissions) map[string]string {
 		_ = json.Unmarshal(text, &out)
 	}
 	return out
-}
-
-// BranchRules are the kinds of rules that hold for a branch, as GitHub names them:
-// required_signatures, merge_queue, file_path_restriction, …
-func (a *App) BranchRules(ctx context.Context, installation int64, owner, name, branch string) ([]string, error) {
-	repo, err := a.Repo(ctx, installation, owner, name)
-	if err != nil {
-		return nil, err
-	}
-	s, err := a.session(repo)
-	if err != nil {
-		return nil, err
-	}
-	req, err := s.rest.NewRequest(http.MethodGet, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=100", owner, name, branch), nil)
-	if err != nil {
-		return nil, err
-	}
-	var rules []struct{ Type string }
-	_, err = s.rest.Do(ctx, req, &rules)
-	if err = explain("read the rules of "+branch, "metadata: read", err); err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, r := range rules {
-		out = append(out, r.Type)
-	}
-	return out, nil
 }

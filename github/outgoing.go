@@ -34,7 +34,7 @@ var shown = []string{"body", "summary", "text"}
 // call that cannot do without is not made.
 func (t *transport) withoutSecrets(req *http.Request) (*http.Request, error) {
 	finder := t.app.opts.Secrets
-	if finder == nil {
+	if finder == nil || t.searched {
 		return req, nil
 	}
 	o := outgoing{finder: finder, what: whatOf(req)}

@@ -82,6 +82,8 @@ type transport struct {
 	lim   *limiter
 	want  string        // the permissions that the token asks for, in words
 	calls *atomic.Int64 // when someone counts
+
+	searched bool // what it sends was looked through for secrets elsewhere
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -236,6 +238,8 @@ func (t *transport) graphQLError(resp *http.Response, body []byte) error {
 		return &apiError{status: http.StatusForbidden, msg: e.Message}
 	case "NOT_FOUND":
 		return &apiError{status: http.StatusNotFound, msg: e.Message}
+	case "STALE_DATA":
+		return &apiError{status: http.StatusConflict, msg: e.Message}
 	}
 	return &apiError{status: http.StatusUnprocessableEntity, msg: e.Message}
 }

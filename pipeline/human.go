@@ -42,6 +42,9 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		if n.Head == r.Head || n.Head == r.Published.Head || n.Own && r.made(n.Head) {
 			return nil, "push of what the run knows already"
 		}
+		if a := r.Active; n.Own && n.Made != "" && n.Made == r.Trace && a != nil && (a.Phase == PhaseImplement || a.Phase == PhaseUpdate) {
+			return nil, "push of what the run is making" // were it not, the next commit would find the branch moved
+		}
 		actor := n.Actor
 		return ev(EventBranchMoved, Data{Head: n.Head, Actor: &actor}), "the run goes on from " + short(n.Head)
 	case NoticeIssueEdited:

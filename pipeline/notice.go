@@ -49,6 +49,7 @@ type Notice struct {
 	Head    string       `json:"head,omitempty"`    // SHA after the push, or of the pull request
 	Merged  bool         `json:"merged,omitempty"`  //
 	Own     bool         `json:"own,omitempty"`     // of a push: with Forge's own token, which others may have, too
+	Made    string       `json:"made,omitempty"`    // of a push: the trace of the run that its newest commit names
 	Verdict string       `json:"verdict,omitempty"` // of a human's review: approved, changes_requested, commented
 	Review  *Review      `json:"review,omitempty"`  // what a human asks for in a review, as findings of category "human"
 	Base    string       `json:"base,omitempty"`    // branch that the pull request goes into, when that was changed

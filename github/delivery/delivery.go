@@ -114,6 +114,10 @@ type payload struct {
 	Deleted bool   `json:"deleted"`
 	Updated stamp  `json:"updated_at"`
 	Zen     string `json:"zen"`
+
+	HeadCommit struct {
+		Message string `json:"message"`
+	} `json:"head_commit"`
 }
 
 // Read says what a delivery means, from its payload alone: nobody has checked yet
@@ -334,7 +338,7 @@ func (r reader) push() {
 	case r.own() && d.Deleted:
 		r.none("branch %s was deleted by Forge itself", branch)
 	case r.own(): // or by what else has its token: the run knows the commits that it made
-		r.n.Branch, r.n.Head, r.n.Own = branch, d.After, true
+		r.n.Branch, r.n.Head, r.n.Own, r.n.Made = branch, d.After, true, madeBy(d.HeadCommit.Message)
 		r.is(pipeline.NoticePush, "push to %s with Forge's own token", branch)
 	case d.Deleted:
 		r.none("branch %s was deleted by %s", branch, d.Sender.Login)
@@ -343,6 +347,17 @@ func (r reader) push() {
 		r.n.Feedback = r.about("push", time.Time{})
 		r.is(pipeline.NoticePush, "%s pushed to %s", d.Sender.Login, branch)
 	}
+}
+
+// madeBy is the trace of the run that a commit of Forge's names in its trailer.
+func madeBy(message string) string {
+	for line := range strings.SplitSeq(message, "\n") {
+		if rest, ok := strings.CutPrefix(line, "Forge-Run: "); ok {
+			trace, _, _ := strings.Cut(rest, "/")
+			return trace
+		}
+	}
+	return ""
 }
 
 func (r reader) pullRequest() {

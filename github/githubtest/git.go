@@ -19,14 +19,14 @@ import (
 const zeroSHA = "0000000000000000000000000000000000000000"
 
 // preReceive holds a push against the branch rules and the permission for
-// workflow files. The rules are lines "TYPE PATTERN" in the file forge-rules.
+// workflow files. The rules are lines "TYPE PATTERN VALUE" in the file forge-rules.
 const preReceive = `#!/bin/sh
 # Refuses what GitHub would refuse. Objects of the push are visible, but not kept yet.
 zero=0000000000000000000000000000000000000000
 fail=0
 while read -r old new ref; do
   if [ -f forge-rules ]; then
-    while read -r kind pattern; do
+    while read -r kind pattern value; do
       case "$ref" in
       refs/heads/$pattern)
         why=
@@ -35,7 +35,16 @@ while read -r old new ref; do
         pull_request) why="Changes must be made through a pull request." ;;
         creation) [ "$old" = "$zero" ] && why="Cannot create ref due to creations being restricted." ;;
         deletion) [ "$new" = "$zero" ] && why="Cannot delete this protected ref." ;;
-        required_signatures) [ "$new" != "$zero" ] && why="Commits must have verified signatures." ;;
+        required_signatures)
+          # Nothing here signs but the API.
+          [ "$new" != "$zero" ] && [ -n "$(git rev-list -n 1 "$new" --not --all)" ] && why="Commits must have verified signatures." ;;
+        branch_name_pattern)
+          case "${ref#refs/heads/}" in $value*) ;; *) why="Branch name must start with a matching pattern: $value" ;; esac ;;
+        file_path_restriction)
+          if [ "$new" != "$zero" ]; then
+            file=$(git log --format= --name-only "$new" --not --all -- ":(glob)$value" | head -n 1)
+            [ -n "$file" ] && why="File path is restricted: $file"
+          fi ;;
         non_fast_forward)
           if [ "$old" != "$zero" ] && [ "$new" != "$zero" ] && ! git merge-base --is-ancestor "$old" "$new"; then
             why="Cannot force-push to this branch"

@@ -24,6 +24,7 @@ var mutations = map[string]mutation{
 	"dismissPullRequestReview":        (*call).dismissReview,
 	"addReaction":                     (*call).addReaction,
 	"removeReaction":                  (*call).removeReaction,
+	"createCommitOnBranch":            (*call).commitOnBranch,
 }
 
 func (m mutationRoot) get(field string, args map[string]any) (any, error) {

@@ -125,8 +125,17 @@ func (s *Server) SetPrivate(repo string, private bool) error {
 
 // Rule guards branches, as a ruleset's rule does.
 type Rule struct {
-	Type    string // update, pull_request, creation, deletion, non_fast_forward or required_signatures
+	Type    string // one of ruleTypes
 	Pattern string // of branch names, with *; "main"
+	Value   string // what names must begin with, the glob of restricted files, or the name of the required check
+	App     int64  // of required_status_checks: whose check it must be; 0: anybody's
+}
+
+// ruleTypes are the rules that are known here. What a required check and a merge queue
+// ask for is shown to who asks; merging is left to people.
+var ruleTypes = []string{
+	"update", "pull_request", "creation", "deletion", "non_fast_forward", "required_signatures", "branch_name_pattern", "file_path_restriction",
+	"required_status_checks", "merge_queue",
 }
 
 // SetRules replaces a repository's branch rules. Pushes against them are refused
@@ -140,13 +149,13 @@ func (s *Server) SetRules(repo string, rules ...Rule) error {
 	}
 	var text strings.Builder
 	for _, rule := range rules {
-		if !slices.Contains([]string{"update", "pull_request", "creation", "deletion", "non_fast_forward", "required_signatures"}, rule.Type) {
+		if !slices.Contains(ruleTypes, rule.Type) {
 			return fmt.Errorf("set rules of %s: there is no rule %q here", repo, rule.Type)
 		}
-		if rule.Pattern == "" || strings.ContainsAny(rule.Pattern, " \n\t$`\"'\\();&|<>") {
-			return fmt.Errorf("set rules of %s: %q is no pattern of branch names", repo, rule.Pattern)
+		if rule.Pattern == "" || strings.ContainsAny(rule.Pattern+rule.Value, " \n\t$`\"'\\();&|<>") {
+			return fmt.Errorf("set rules of %s: %q with %q is no pattern", repo, rule.Pattern, rule.Value)
 		}
-		fmt.Fprintf(&text, "%s %s\n", rule.Type, rule.Pattern)
+		fmt.Fprintf(&text, "%s %s %s\n", rule.Type, rule.Pattern, rule.Value)
 	}
 	r.rules = slices.Clone(rules)
 	return os.WriteFile(r.dir+"/forge-rules", []byte(text.String()), 0o644)

@@ -73,11 +73,8 @@ func (c *call) guardRef(ref, old, sha string) *answer {
 		if !isBranch || !r.matches(branch) {
 			continue
 		}
-		forced := old != zeroSHA && sha != zeroSHA && r.Type == "non_fast_forward" && !c.s.isAncestor(c.repo, old, sha)
-		unsigned := r.Type == "required_signatures" && sha != zeroSHA && !c.repo.verified[sha]
-		plain := r.Type == "update" || r.Type == "pull_request" || r.Type == "creation" && old == zeroSHA || r.Type == "deletion" && sha == zeroSHA
-		if forced || unsigned || plain {
-			a := fail(http.StatusUnprocessableEntity, "Repository rule violations found\n\n"+r.Type+"\n\n")
+		if why := c.refusedBy(r, branch, old, sha); why != "" {
+			a := fail(http.StatusUnprocessableEntity, "Repository rule violations found\n\n"+why+"\n\n")
 			return &a
 		}
 	}
@@ -90,6 +87,32 @@ func (c *call) guardRef(ref, old, sha string) *answer {
 		return &a
 	}
 	return c.refuseWorkflows(strings.Fields(out)...)
+}
+
+// refusedBy says why a rule refuses a change of a branch, or "".
+func (c *call) refusedBy(r Rule, branch, old, sha string) string {
+	made, gone := old == zeroSHA, sha == zeroSHA
+	switch {
+	case r.Type == "update" || r.Type == "pull_request" || r.Type == "creation" && made || r.Type == "deletion" && gone:
+		return r.Type
+	case r.Type == "non_fast_forward" && !made && !gone && !c.s.isAncestor(c.repo, old, sha):
+		return "Cannot force-push to this branch"
+	case r.Type == "branch_name_pattern" && !strings.HasPrefix(branch, r.Value):
+		return "Branch name must start with a matching pattern: " + r.Value
+	case gone:
+	case r.Type == "required_signatures":
+		out, _ := c.s.git(c.repo, "rev-list", sha, "--not", "--all")
+		for _, added := range strings.Fields(out) {
+			if !c.repo.verified[added] {
+				return "Commits must have verified signatures."
+			}
+		}
+	case r.Type == "file_path_restriction":
+		if out, _ := c.s.git(c.repo, "log", "--format=", "--name-only", sha, "--not", "--all", "--", ":(glob)"+r.Value); out != "" {
+			return "File path is restricted: " + strings.Fields(out)[0]
+		}
+	}
+	return ""
 }
 
 func createRef(c *call) answer {

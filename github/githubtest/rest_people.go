@@ -64,6 +64,21 @@ func getRules(c *call) answer {
 			}
 		case "update":
 			o["parameters"] = obj{"update_allows_fetch_and_merge": false}
+		case "branch_name_pattern":
+			o["parameters"] = obj{"operator": "starts_with", "pattern": r.Value}
+		case "file_path_restriction":
+			o["parameters"] = obj{"restricted_file_paths": []any{r.Value}}
+		case "required_status_checks":
+			check := obj{"context": r.Value}
+			if r.App != 0 {
+				check["integration_id"] = r.App
+			}
+			o["parameters"] = obj{"required_status_checks": []any{check}, "strict_required_status_checks_policy": false}
+		case "merge_queue":
+			o["parameters"] = obj{
+				"check_response_timeout_minutes": 60, "grouping_strategy": "ALLGREEN", "max_entries_to_build": 5, "max_entries_to_merge": 5,
+				"merge_method": "MERGE", "min_entries_to_merge": 1, "min_entries_to_merge_wait_minutes": 5,
+			}
 		}
 		return o
 	})

@@ -185,7 +185,7 @@ func TestInstallationLife(t *testing.T) {
 
 func TestPushRefused(t *testing.T) {
 	w := newWorld(t)
-	w.must(w.s.SetRules(w.repo, Rule{"pull_request", "main"}, Rule{"creation", "release/*"}, Rule{"non_fast_forward", "forge/*"}))
+	w.must(w.s.SetRules(w.repo, Rule{Type: "pull_request", Pattern: "main"}, Rule{Type: "creation", Pattern: "release/*"}, Rule{Type: "non_fast_forward", Pattern: "forge/*"}))
 	for _, tc := range []struct {
 		name, branch, file string
 		want               string // empty when it is accepted
@@ -218,7 +218,7 @@ func TestPushRefused(t *testing.T) {
 	if out, err := w.git(dir, w.token(), "push", "origin", "HEAD:refs/pull/7/head"); err == nil {
 		t.Errorf("refs/pull was pushed to: %s", out)
 	}
-	if err := w.s.SetRules(w.repo, Rule{"update", "a;b"}); err == nil {
+	if err := w.s.SetRules(w.repo, Rule{Type: "update", Pattern: "a;b"}); err == nil {
 		t.Error("a pattern for the shell was accepted")
 	}
 }

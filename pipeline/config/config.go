@@ -21,6 +21,11 @@ type Config struct {
 	Models      map[string]string `json:"models,omitempty"` // role (planner, implementer, reviewer, tester, reflector) → provider/model
 	Paths       Paths             `json:"paths"`            //
 	Learn       Learn             `json:"learn"`            //
+
+	Commits       string `json:"commits,omitempty"`        // who makes commits: "git", here; "api", GitHub, which signs them; "auto" or "": as the branch's rules ask
+	Signoff       bool   `json:"signoff,omitempty"`        // with a Signed-off-by trailer of the App's user (DCO)
+	CommitMessage string `json:"commit_message,omitempty"` // template of the first line; "": as the repository's own are
+	BranchName    string `json:"branch_name,omitempty"`    // template; "": forge/issue-{issue}-{slug}
 }
 
 // Loop holds the limits of the phase loop.
@@ -103,7 +108,7 @@ const Evidence = 2
 // Default returns the defaults of requirements T2, B1, B5, B6 and R3.
 func Default() Config {
 	return Config{
-		Mode: "auto", OnBaseMoved: "merge", Gates: Gates{RemindHours: 24, TimeoutHours: 14 * 24},
+		Mode: "auto", OnBaseMoved: "merge", Commits: "auto", Gates: Gates{RemindHours: 24, TimeoutHours: 14 * 24},
 		Loop: Loop{
 			MaxIterations: 5, ReviewBounces: 3, TestBounces: 2, SameFinding: 3, SameFailure: 3,
 			DiminishingFrom: 2, Evidence: Evidence, Doubts: 2, AutoFixOnly: true, AutoFixConfidence: 0.7, Faults: 3,

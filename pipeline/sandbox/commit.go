@@ -24,6 +24,7 @@ type CommitOptions struct {
 	Parents   []string // of the commit, where that is not Parent alone; it is made even of no changes
 	Message   string   // of a model or a person: whatever GitHub or git would act on is neutralised, trailers are ordinary text
 	Run       string   // becomes the one Forge-Run trailer, when it is not empty
+	Signoff   bool     // with a Signed-off-by trailer of the author
 	Author    string
 	Email     string
 	Time      time.Time // fixed, so that the same input gives the same SHA
@@ -141,10 +142,14 @@ var runName = regexp.MustCompile(`^[A-Za-z0-9._/-]*$`)
 
 // message is the whole message of the commit.
 func (o *CommitOptions) message() string {
-	if o.Run == "" {
-		return text.CommitMessage(o.Message)
+	var trailers []string
+	if o.Run != "" {
+		trailers = append(trailers, "Forge-Run: "+o.Run)
 	}
-	return text.CommitMessage(o.Message, "Forge-Run: "+o.Run)
+	if o.Signoff {
+		trailers = append(trailers, fmt.Sprintf("Signed-off-by: %s <%s>", o.Author, o.Email))
+	}
+	return text.CommitMessage(o.Message, trailers...)
 }
 
 // commitTree makes the commit object.

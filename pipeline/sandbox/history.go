@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
@@ -332,3 +333,19 @@ func capText(s, advice string) string {
 }
 
 func short(sha string) string { return sha[:min(len(sha), 10)] }
+
+// Subjects returns the first lines of the newest commits up to one, at most n; those of
+// merges are left out.
+func (g *Gateway) Subjects(ctx context.Context, repo pipeline.Repo, sha string, n int) ([]string, error) {
+	if err := checkOIDs(sha); err != nil {
+		return nil, err
+	}
+	lock := g.lock(repo)
+	lock.RLock()
+	defer lock.RUnlock()
+	out, err := g.git(repo).run(ctx, gitCall{args: []string{"log", "--no-merges", "-z", "--format=%s", "-n", strconv.Itoa(n), sha, "--"}})
+	if err != nil {
+		return nil, fmt.Errorf("subjects of the commits up to %s: %w", sha, err)
+	}
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+}

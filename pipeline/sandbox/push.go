@@ -59,8 +59,8 @@ func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token string, o 
 	if err != nil {
 		return err
 	}
-	if !strings.HasPrefix(branch, g.prefix) || branch == g.prefix {
-		return fmt.Errorf("push to branch %q: only branches under %s may be pushed", branch, g.prefix)
+	if err := g.checkBranch(branch); err != nil {
+		return err
 	}
 	if err := checkOIDs(sha); err != nil {
 		return err
@@ -92,6 +92,17 @@ func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token string, o 
 	// What was pushed needs no fetch; a failure here costs just that fetch.
 	if _, err := g.git(repo).run(ctx, gitCall{args: []string{"update-ref", keptRef(ref), sha}}); err != nil {
 		g.log.Debug("remember pushed branch", "repo", repo.FullName(), "branch", branch, "error", err)
+	}
+	return nil
+}
+
+// checkBranch refuses branches that are not Forge's own.
+func (g *Gateway) checkBranch(branch string) error {
+	if _, err := fullRef(branch); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(branch, g.prefix) || branch == g.prefix {
+		return fmt.Errorf("push to branch %q: only branches under %s may be pushed", branch, g.prefix)
 	}
 	return nil
 }

@@ -71,8 +71,10 @@ type Options struct {
 	Gateway  *sandbox.Gateway
 	Token    func(ctx context.Context, repo pipeline.Repo) (string, error) // for git; "" where none is needed
 	Identity func(ctx context.Context) (Identity, error)
-	Known    func(ctx context.Context, repo pipeline.Repo) (map[string]pipeline.KnownFailure, error) // tests that failed before somebody's work, with who called them known
-	CI       *CI                                                                                     // nil without GitHub
+	// Commit returns what takes the place of a commit that was made here; nil: nothing.
+	Commit func(ctx context.Context, run *pipeline.Run, sha string) (string, error)
+	Known  func(ctx context.Context, repo pipeline.Repo) (map[string]pipeline.KnownFailure, error) // tests that failed before somebody's work, with who called them known
+	CI     *CI                                                                                     // nil without GitHub
 	// Comments returns what people with write access said on an issue, oldest first;
 	// nil without GitHub.
 	Comments func(ctx context.Context, repo pipeline.Repo, issue int) ([]agent.Comment, error)

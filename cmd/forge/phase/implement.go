@@ -46,8 +46,12 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	for _, c := range changes {
 		impl.Files = append(impl.Files, c.Path)
 	}
+	message, err := x.commitMessage(ctx, run, job.Ref.Mode, impl)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
 	impl.Head, err = x.o.Gateway.Commit(ctx, run.Repo, sandbox.CommitOptions{
-		Parent: run.Head, Message: commitMessage(run, impl, x.o.Gateway.Mask), Run: fmt.Sprintf("%s/%d", run.Trace, job.Ref.Iteration),
+		Parent: run.Head, Message: message, Signoff: run.Config.Signoff, Run: fmt.Sprintf("%s/%d", run.Trace, job.Ref.Iteration),
 		Author: bot.Name, Email: bot.Email,
 		Time: commitTime(run), Changes: changes, Protected: run.Config.Paths.Protected,
 		Cleared: slices.Sorted(maps.Keys(run.Cleared)),
@@ -55,7 +59,18 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	if err != nil {
 		return pipeline.Data{}, asAgentFault(err)
 	}
+	if impl.Head, err = x.signed(ctx, run, impl.Head); err != nil {
+		return pipeline.Data{}, err
+	}
 	return pipeline.Data{Implementation: &impl, Instructions: job.InstructionsUsed()}, nil
+}
+
+// signed returns what the remote makes of a new head, where it is to sign it.
+func (x *Executor) signed(ctx context.Context, run *pipeline.Run, head string) (string, error) {
+	if x.o.Commit == nil || head == run.Head {
+		return head, nil
+	}
+	return x.o.Commit(ctx, run, head)
 }
 
 // commitTime is when the iteration began, so that a phase that is carried out
@@ -80,10 +95,14 @@ func asAgentFault(err error) error {
 // commitMessage says what the commit does and, for a fix, what it is for. What it is
 // for are others' words, which the implementer cannot change: a secret in them is
 // masked, while one in its own words asks a human.
-func commitMessage(run *pipeline.Run, impl pipeline.Implementation, mask func(string) string) string {
+func (x *Executor) commitMessage(ctx context.Context, run *pipeline.Run, mode pipeline.Mode, impl pipeline.Implementation) (string, error) {
 	subject, rest, _ := strings.Cut(strings.TrimSpace(impl.Summary), "\n")
 	if subject == "" {
 		subject = run.Task.Title
+	}
+	subject, err := x.subject(ctx, run, mode, subject)
+	if err != nil {
+		return "", err
 	}
 	if r := []rune(subject); len(r) > 72 {
 		rest = subject + "\n" + rest
@@ -97,8 +116,8 @@ func commitMessage(run *pipeline.Run, impl pipeline.Implementation, mask func(st
 	if len(impl.Addressed) > 0 {
 		b.WriteString("\n")
 		for _, a := range impl.Addressed {
-			b.WriteString("- " + mask(strings.Join(strings.Fields(a), " ")) + "\n")
+			b.WriteString("- " + x.o.Gateway.Mask(strings.Join(strings.Fields(a), " ")) + "\n")
 		}
 	}
-	return b.String()
+	return b.String(), nil
 }

@@ -28,7 +28,7 @@ func (x *Executor) update(ctx context.Context, run *pipeline.Run, job agent.Job)
 		return pipeline.Data{}, err
 	}
 	o := sandbox.CommitOptions{
-		Parent: run.Head, Author: bot.Name, Email: bot.Email, Time: commitTime(run),
+		Parent: run.Head, Author: bot.Name, Email: bot.Email, Time: commitTime(run), Signoff: run.Config.Signoff,
 		Message: fmt.Sprintf("Merge %s into %s", run.Repo.DefaultBranch, run.Branch), Run: fmt.Sprintf("%s/%d", run.Trace, run.Current().Number),
 	}
 	merged, err := x.o.Gateway.Merge(ctx, run.Repo, u.Base, o)
@@ -44,6 +44,9 @@ func (x *Executor) update(ctx context.Context, run *pipeline.Run, job agent.Job)
 	}
 	if len(u.Conflicts) > 0 || u.Head == run.Head {
 		return data, nil
+	}
+	if u.Head, err = x.signed(ctx, run, u.Head); err != nil {
+		return pipeline.Data{}, err
 	}
 	ws, err := x.at(ctx, run, u.Base)
 	if err != nil {

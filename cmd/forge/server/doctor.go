@@ -427,7 +427,6 @@ func (d *doctor) installations(f *github.Facts) {
 
 // refusals are rules of branches that stand in Forge's way, and what to do.
 var refusals = map[string]string{
-	"required_signatures":         "Forge's commits are not signed: let the App bypass the rule, or leave forge/** branches out",
 	"file_path_restriction":       "a push that changes such a file is refused; list the same paths under paths.protected",
 	"creation":                    "Forge makes branches forge/**: leave them out of the rule",
 	"update":                      "Forge pushes to branches forge/**: leave them out of the rule",
@@ -471,15 +470,15 @@ func (d *doctor) repository(ctx context.Context, app *github.App, page, full str
 	}
 	// A branch of Forge's own, and the one that it works for.
 	for _, branch := range []string{"forge/issue-1-doctor", repo.DefaultBranch} {
-		rules, err := app.BranchRules(ctx, id, owner, name, branch)
+		rules, err := app.Rules(ctx, repo, branch)
 		if err != nil {
 			d.say("repository", GradeWarn, "", "%v", err)
 			continue
 		}
 		for _, r := range rules {
 			own := branch != repo.DefaultBranch
-			if fix := refusals[r]; fix != "" && (own || r == "merge_queue") {
-				d.say("repository", GradeWarn, fix, "a rule of %s holds for %s: %s", full, branch, r)
+			if fix := refusals[r.Type]; fix != "" && (own || r.Type == "merge_queue") {
+				d.say("repository", GradeWarn, fix, "a rule of %s holds for %s: %s", full, branch, r.Type)
 			}
 		}
 	}

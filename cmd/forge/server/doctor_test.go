@@ -249,10 +249,10 @@ func TestDoctorFindsFaults(t *testing.T) {
 		}, "repository", GradeBad, []string{"mod", "mode"}},
 		{"repository's rules", nil, func(p *patient) {
 			p.repo = "acme/greet"
-			if err := p.gh.SetRules("acme/greet", githubtest.Rule{Type: "required_signatures", Pattern: "forge/*"}); err != nil {
+			if err := p.gh.SetRules("acme/greet", githubtest.Rule{Type: "creation", Pattern: "forge/*"}); err != nil {
 				t.Error(err)
 			}
-		}, "repository", GradeWarn, []string{"required_signatures", "not signed"}},
+		}, "repository", GradeWarn, []string{"creation", "leave them out"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			list := newPatient(t, c.manifest, c.change)

@@ -34,6 +34,7 @@ type githubClient struct {
 	app     *github.App
 	gateway *sandbox.Gateway
 	base    config.Config // the server's; a repository's settings go on top
+	signer  signer
 
 	mu  sync.Mutex // one question at a time
 	bot atomic.Pointer[pipeline.Actor]
@@ -88,7 +89,7 @@ func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	branch, err := h.freeBranch(ctx, n.Repo, fmt.Sprintf("%s/issue-%d-%s", Slug, n.Task.Issue, text.Slug(n.Task.Title, 40)))
+	branch, err := h.freeBranch(ctx, n.Repo, phase.BranchName(cfg.BranchName, n.Task))
 	if err != nil {
 		return pipeline.Start{}, err
 	}
@@ -191,7 +192,7 @@ func (h *githubClient) Publish(ctx context.Context, run *pipeline.Run, again boo
 	if e, lost := h.lost(ctx, run); lost {
 		return pipeline.Publication{Rev: run.Published.Rev}, []pipeline.Event{e}, nil
 	}
-	return h.app.Publish(ctx, run, github.PublishOptions{Again: again, Pusher: pusher{h.gateway, h.app.Token, run}})
+	return h.app.Publish(ctx, run, github.PublishOptions{Again: again, Pusher: pusher{h.gateway, h.app.Token, &h.signer, run}})
 }
 
 // lost reports a commit that was never pushed and lies on another machine, one
@@ -215,10 +216,18 @@ func (h *githubClient) lost(ctx context.Context, run *pipeline.Run) (pipeline.Ev
 type pusher struct {
 	gateway *sandbox.Gateway
 	token   func(context.Context, pipeline.Repo) (string, error)
+	signer  *signer
 	run     *pipeline.Run
 }
 
 func (p pusher) Push(ctx context.Context, repo pipeline.Repo, branch, sha, old string) error {
+	signs, err := p.signer.wanted(ctx, p.run)
+	if err != nil {
+		return err
+	}
+	if signs {
+		return p.signer.push(ctx, p.run, sha, old)
+	}
 	token, err := p.token(ctx, repo)
 	if err != nil {
 		return err
@@ -240,7 +249,7 @@ func newGitHubClient(o Options, gateway *sandbox.Gateway) (*githubClient, error)
 	if err != nil {
 		return nil, err
 	}
-	return &githubClient{app: app, gateway: gateway, base: o.Config.Run}, nil
+	return &githubClient{app: app, gateway: gateway, base: o.Config.Run, signer: signer{app: app, gateway: gateway}}, nil
 }
 
 // NewGitHubApp is the configured App as it calls GitHub.

@@ -22,6 +22,7 @@ type rule struct {
 	items    int                 // most entries of a list
 	item     func(string) string // says what is wrong with an entry of a list
 	text     func(string) string // says what is wrong with a text
+	pattern  string              // of such a text, for the schema; "": a model's
 }
 
 // Roles are the agents that may each have a model of their own.
@@ -74,6 +75,11 @@ var rules = map[string]rule{
 	"models":                       {doc: "A model for each role, as provider/model"},
 	"paths":                        {doc: "What Forge may change"},
 	"paths.protected":              {doc: "Globs of files that Forge must not change, on top of the built-in ones", items: 200, item: checkGlob},
+
+	"commits":        {doc: "Who makes commits: git, the server, unsigned; api, GitHub, which signs them; auto: GitHub where a ruleset asks for signatures", enum: []string{"auto", "git", "api"}},
+	"signoff":        {doc: "End commits with Signed-off-by and the App's user (DCO)"},
+	"commit_message": {doc: "The first line of commits, with {summary}, {type} (feat, fix, docs, …) and {issue}; empty: Conventional Commits where the repository uses them", text: checkMessage, pattern: `^$|\{summary\}`},
+	"branch_name":    {doc: "The name of a run's branch, with {issue}, {slug} and {type}, under forge/; empty: forge/issue-{issue}-{slug}", text: checkBranch, pattern: `^$|^forge/.*\{issue\}`},
 
 	"app_id":                          {doc: "The GitHub App's id", min: 1, max: math.MaxInt32},
 	"private_key_file":                {doc: "The GitHub App's private key, a PEM file that only the server's user can read"},
@@ -145,6 +151,44 @@ func checkName(name string) string {
 func checkPattern(glob string) string {
 	if _, err := path.Match(glob, ""); err != nil || glob == "" {
 		return fmt.Sprintf("is %q; it must be a glob such as \"@acme\" or \"git.acme.dev/*\"", glob)
+	}
+	return ""
+}
+
+// checkMessage is for templates of commits' first lines.
+func checkMessage(s string) string {
+	switch {
+	case s == "":
+		return ""
+	case !strings.Contains(s, "{summary}"):
+		return fmt.Sprintf("is %q; it must have {summary}, which says what the commit does", s)
+	case len(s) > 60 || strings.ContainsAny(s, "\r\n"):
+		return fmt.Sprintf("is %q; it must be one line of at most 60 characters", s)
+	}
+	return checkPlaces(s, "summary", "type", "issue")
+}
+
+// checkBranch is for templates of branches' names.
+func checkBranch(s string) string {
+	switch {
+	case s == "":
+		return ""
+	case !strings.HasPrefix(s, "forge/"):
+		return fmt.Sprintf("is %q; it must begin with forge/: Forge pushes to no other branches", s)
+	case !strings.Contains(s, "{issue}"):
+		return fmt.Sprintf("is %q; it must have {issue}, which tells branches apart", s)
+	case !regexp.MustCompile(`^[A-Za-z0-9{][A-Za-z0-9{}_-]*(/[A-Za-z0-9{][A-Za-z0-9{}_-]*)*$`).MatchString(s):
+		return fmt.Sprintf("is %q; between slashes it may have letters, digits, - and _", s)
+	}
+	return checkPlaces(s, "issue", "slug", "type")
+}
+
+// checkPlaces looks whether a template has others than these.
+func checkPlaces(s string, known ...string) string {
+	for _, m := range regexp.MustCompile(`\{([^{}]*)\}`).FindAllStringSubmatch(s, -1) {
+		if !slices.Contains(known, m[1]) {
+			return fmt.Sprintf("is %q; %s is none of {%s}", s, m[0], strings.Join(known, "}, {"))
+		}
 	}
 	return ""
 }

@@ -161,6 +161,10 @@ func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
 				return e
 			}
 		}
+	case key == "commit_message":
+		return "{type}: {summary}"
+	case key == "branch_name":
+		return "forge/{issue}"
 	case strings.HasPrefix(key, "models."):
 		return "openai/" + key
 	case typ.Kind() == reflect.Bool:

@@ -55,7 +55,10 @@ func schemaOf(t reflect.Type, key string, value reflect.Value) map[string]any {
 		if len(r.enum) > 0 {
 			out["enum"] = r.enum
 		}
-		if r.text != nil {
+		switch {
+		case r.pattern != "":
+			out["pattern"] = r.pattern
+		case r.text != nil:
 			out["pattern"] = modelName.String()
 		}
 	case reflect.Bool:

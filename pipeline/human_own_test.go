@@ -1,0 +1,33 @@
+package pipeline_test
+
+import (
+	"testing"
+	"time"
+
+	"forge/pipeline"
+)
+
+// A commit that GitHub makes for a run is told of before the run knows it: it is nobody
+// else's push while the run makes one, and only then.
+func TestPushOfWhatIsMade(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		phase pipeline.Phase
+		own   bool
+		made  string
+		moved bool
+	}{
+		{"while it is made", pipeline.PhaseImplement, true, "cafe", false},
+		{"while the base is taken in", pipeline.PhaseUpdate, true, "cafe", false},
+		{"later", pipeline.PhaseReview, true, "cafe", true},
+		{"of another run", pipeline.PhaseImplement, true, "beef", true},
+		{"of nobody's", pipeline.PhaseImplement, true, "", true},
+		{"with another token", pipeline.PhaseImplement, false, "cafe", true},
+	} {
+		r := pipeline.Run{ID: 7, Trace: "cafe", State: pipeline.StateRunning, Branch: "forge/x", Base: "base", Head: "base", Execution: pipeline.Execution{Active: &pipeline.PhaseRef{Phase: c.phase}}}
+		events, why := r.Notice(pipeline.Notice{Kind: pipeline.NoticePush, Branch: "forge/x", Head: "h1", Own: c.own, Made: c.made}, time.Unix(1, 0))
+		if moved := len(events) == 1 && events[0].Type == pipeline.EventBranchMoved; moved != c.moved {
+			t.Errorf("%s: %v (%s), moved should be %v", c.name, events, why, c.moved)
+		}
+	}
+}
