@@ -123,6 +123,25 @@ func (s *Server) SetPrivate(repo string, private bool) error {
 	return nil
 }
 
+// SetDefaultBranch gives the default branch another name.
+func (s *Server) SetDefaultBranch(repo, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.repo(repo)
+	if err != nil {
+		return fmt.Errorf("rename the default branch: %w", err)
+	}
+	old := "refs/heads/" + r.defaultBranch
+	if err := s.setRef(r, "refs/heads/"+name, r.refs[old], r.owner); err != nil {
+		return err
+	}
+	r.defaultBranch = name
+	if _, err := s.git(r, "symbolic-ref", "HEAD", "refs/heads/"+name); err != nil {
+		return err
+	}
+	return s.setRef(r, old, zeroSHA, r.owner)
+}
+
 // Rule guards branches, as a ruleset's rule does.
 type Rule struct {
 	Type    string // one of ruleTypes

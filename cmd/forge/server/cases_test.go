@@ -208,3 +208,38 @@ func TestOtherLabel(t *testing.T) {
 		t.Errorf("branch %s", run.Branch)
 	}
 }
+
+// A default branch that is not named main, with slashes: settings are read from it, the
+// pull request goes into it, and what moves on there is taken in.
+func TestDefaultBranchOfAnotherName(t *testing.T) {
+	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
+		if e.Type == pipeline.EventPhaseApproved && run.Counters.Updates == 0 {
+			if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "dev/trunk", Message: "Other work", Files: map[string]*string{"OTHER.md": ptr("x\n")}}); err != nil {
+				ts.t.Error(err)
+			}
+		}
+	}})
+	ts.must(ts.gh.SetDefaultBranch(greetRepo, "dev/trunk"))
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
+	if len(pulls) != 1 || pulls[0].Base != "dev/trunk" || run.Counters.Updates != 1 {
+		t.Errorf("pull requests %+v, %d updates", pulls, run.Counters.Updates)
+	}
+}
+
+// Another base for the pull request, as in a stack of them, is said and changes nothing
+// else: the verdict stays one about the default branch.
+func TestStackedBase(t *testing.T) {
+	ts := newTestServer(t, testOptions{})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "stack", Message: "Below", Files: map[string]*string{"B.md": ptr("x\n")}})
+	ts.must(err)
+	ts.must(ts.gh.As("acme").Retarget(greetRepo, run.Published.Pull.Number, "stack"))
+	ts.outcome("pull_request", "has ended")
+	if after := ts.untilState(pipeline.StateVerified); after.Head != run.Head || after.Repo.DefaultBranch != "main" {
+		t.Errorf("the run went on to %s for %s", after.Head, after.Repo.DefaultBranch)
+	}
+}
