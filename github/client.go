@@ -79,7 +79,7 @@ func New(o Options) (*App, error) {
 		return nil, fmt.Errorf("GitHub App: the App id must be a positive number, got %d: it stands on the App's settings page", o.AppID)
 	}
 	a.defaults()
-	a.base = timeout{next: a.opts.Base, d: a.opts.Timeout}
+	a.base = newVersioned(timeout{next: a.opts.Base, d: a.opts.Timeout})
 	sign, err := ghinstallation.NewAppsTransport(a.base, o.AppID, o.PrivateKey)
 	if err != nil {
 		return nil, errors.New("GitHub App: the private key cannot be read: it must be the whole PEM file that GitHub let you download (-----BEGIN RSA PRIVATE KEY-----)")

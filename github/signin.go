@@ -75,7 +75,7 @@ func NewSignIn(o SignInOptions) (*SignIn, error) {
 		o.Clock = time.Now
 	}
 	client := &http.Client{
-		Transport: timeout{next: o.Base, d: o.Timeout},
+		Transport: newVersioned(timeout{next: o.Base, d: o.Timeout}),
 		// Secrets go to the address that was configured, and nowhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -189,13 +189,14 @@ type Call struct {
 	Operation    string    `json:"operation"` // "pulls/create", "graphql/resolveReviewThread", "git/push"; empty if there is none
 	Status       int       `json:"status"`    // 0 when the answer was held back
 	Installation int64     `json:"installation,omitempty"`
-	Mutation     bool      `json:"mutation"`        // it was meant to change something
-	Effect       bool      `json:"effect"`          // it was carried out; with a fault this may differ from what Status says
-	Fault        FaultKind `json:"fault,omitempty"` // the fault that struck it
+	Mutation     bool      `json:"mutation"`          // it was meant to change something
+	Effect       bool      `json:"effect"`            // it was carried out; with a fault this may differ from what Status says
+	Fault        FaultKind `json:"fault,omitempty"`   // the fault that struck it
+	Version      string    `json:"version,omitempty"` // of the API, as the request names it
 }
 
 func (s *Server) record(c *call, method, path string, status int, kind FaultKind) {
-	entry := Call{Time: s.now(), Method: method, Path: path, Operation: c.op, Status: status, Mutation: c.mutation, Effect: c.effect, Fault: kind}
+	entry := Call{Time: s.now(), Method: method, Path: path, Operation: c.op, Status: status, Mutation: c.mutation, Effect: c.effect, Fault: kind, Version: c.r.Header.Get("X-GitHub-Api-Version")}
 	if c.id.tok != nil {
 		entry.Installation = c.id.tok.inst.id
 	}
@@ -243,7 +244,7 @@ func (s *Server) write(w http.ResponseWriter, c *call, a answer) {
 	}
 	h.Set("X-GitHub-Request-Id", strings.ToUpper(randomHex(10)))
 	h.Set("X-GitHub-Media-Type", "github.v3; format=json")
-	h.Set("X-GitHub-Api-Version-Selected", "2022-11-28")
+	h.Set("X-GitHub-Api-Version-Selected", c.version())
 	if h.Get("X-RateLimit-Limit") == "" {
 		s.limitHeaders(h, s.remaining(c))
 	}
@@ -257,6 +258,9 @@ func (s *Server) write(w http.ResponseWriter, c *call, a answer) {
 		return
 	}
 	text, err := json.Marshal(a.body)
+	if err == nil && c.version() != oldAPIVersion {
+		text, err = withoutRemoved(text)
+	}
 	if err != nil {
 		s.log.Error("encode an answer", "operation", c.op, "error", err)
 		a.status, text = http.StatusInternalServerError, []byte(`{"message":"Server Error"}`)

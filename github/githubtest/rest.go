@@ -129,6 +129,9 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, c *call) {
 // admit says why a call must be refused; nil to let it pass. s.mu is held.
 func (s *Server) admit(c *call, rt *route) *answer {
 	refuse := func(a answer) *answer { return &a }
+	if a := c.refuseVersion(); a != nil {
+		return a
+	}
 	if c.id.bad {
 		return refuse(fail(http.StatusUnauthorized, c.id.why))
 	}

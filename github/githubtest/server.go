@@ -34,6 +34,7 @@ type Options struct {
 	Seed        uint64           // of the randomness of Fault.Probability and DeliveryFaults
 	Contract    *Contract        // if set, everything is checked against GitHub's descriptions
 	Empty       bool             // there is no App until somebody registers one by the manifest flow; Manifest gives its name until then
+	OldAPI      bool             // knows the older version of the REST API alone, as GitHub Enterprise Server
 }
 
 // Server is the GitHub. Its methods may be used from any goroutine.
