@@ -2,7 +2,7 @@ package github
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -43,11 +43,17 @@ type Delivered struct {
 
 // Facts asks GitHub for all that it says of the App.
 func (a *App) Facts(ctx context.Context) (*Facts, error) {
-	app, res, err := a.jwt.Apps.Get(ctx, "")
+	var app struct {
+		Slug        string            `json:"slug"`
+		URL         string            `json:"html_url"`
+		Permissions map[string]string `json:"permissions"` // the library lacks the newer ones
+		Events      []string          `json:"events"`
+	}
+	res, err := a.readAsApp(ctx, "app", &app)
 	if err = a.asApp("read the App", err); err != nil {
 		return nil, err
 	}
-	f := &Facts{Slug: app.GetSlug(), URL: app.GetHTMLURL(), Permissions: permissionsOf(app.GetPermissions()), Events: app.Events}
+	f := &Facts{Slug: app.Slug, URL: app.URL, Permissions: app.Permissions, Events: app.Events}
 	if at, err := http.ParseTime(res.Header.Get("Date")); err == nil {
 		f.Skew = a.opts.Clock().Sub(at)
 	}
@@ -69,29 +75,35 @@ func (a *App) Facts(ctx context.Context) (*Facts, error) {
 	return f, nil
 }
 
+// readAsApp reads an address as the App itself.
+func (a *App) readAsApp(ctx context.Context, path string, into any) (*gh.Response, error) {
+	req, err := a.jwt.NewRequest(http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err // unreachable: the address is well formed
+	}
+	return a.jwt.Do(ctx, req, into)
+}
+
 func (a *App) allInstallations(ctx context.Context) ([]Installation, error) {
 	var out []Installation
-	opts := &gh.ListOptions{PerPage: 100}
-	for {
-		list, res, err := a.jwt.Apps.ListInstallations(ctx, opts)
+	for page := 1; page > 0; {
+		var list []struct {
+			ID      int64 `json:"id"`
+			Account struct {
+				Login string `json:"login"`
+			} `json:"account"`
+			URL         string            `json:"html_url"`
+			SuspendedAt *string           `json:"suspended_at"`
+			Permissions map[string]string `json:"permissions"`
+		}
+		res, err := a.readAsApp(ctx, fmt.Sprintf("app/installations?per_page=100&page=%d", page), &list)
 		if err = a.asApp("list the App's installations", err); err != nil {
 			return out, err
 		}
 		for _, i := range list {
-			out = append(out, Installation{ID: i.GetID(), Account: i.GetAccount().GetLogin(), URL: i.GetHTMLURL(), Suspended: i.SuspendedAt != nil, Permissions: permissionsOf(i.GetPermissions())})
+			out = append(out, Installation{ID: i.ID, Account: i.Account.Login, URL: i.URL, Suspended: i.SuspendedAt != nil, Permissions: i.Permissions})
 		}
-		if res.NextPage == 0 {
-			return out, nil
-		}
-		opts.Page = res.NextPage
+		page = res.NextPage
 	}
-}
-
-// permissionsOf makes a map of what the library has as fields.
-func permissionsOf(p *gh.InstallationPermissions) map[string]string {
-	out := map[string]string{}
-	if text, err := json.Marshal(p); err == nil {
-		_ = json.Unmarshal(text, &out)
-	}
-	return out
+	return out, nil
 }

@@ -24,6 +24,7 @@ const (
 	NoticeBaseMoved     NoticeKind = "base_moved"     // someone pushed to the default branch: Branch is its name
 	NoticeBaseEdited    NoticeKind = "base_edited"    // the pull request goes into another branch now: Base
 	NoticeChecks        NoticeKind = "checks"         // a check of the repository's own CI ended on Head: look again
+	NoticeMergeGroup    NoticeKind = "merge_group"    // the merge queue wants a verdict on Head, made of Pull and what goes before it
 	NoticeReviewed      NoticeKind = "reviewed"       // a human reviewed Forge's pull request
 	NoticeDraft         NoticeKind = "draft"          // the pull request became a draft again
 	NoticeReady         NoticeKind = "ready"          // the pull request left draft

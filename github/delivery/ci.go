@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,5 +169,23 @@ func (r reader) deleted() {
 	default:
 		r.n.Branch = d.Ref
 		r.is(pipeline.NoticeBranchDeleted, "branch %s was deleted by %s", d.Ref, d.Sender.Login)
+	}
+}
+
+// queued is a merge group's branch: the last of its pull requests is in the name.
+var queued = regexp.MustCompile(`^refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{7,64}$`)
+
+func (r reader) mergeGroup() {
+	g := r.d.MergeGroup
+	m := queued.FindStringSubmatch(g.HeadRef)
+	switch {
+	case r.d.Action != "checks_requested":
+		r.none("merge group %s: nothing to do", r.d.Action)
+	case m == nil || g.HeadSHA == "":
+		r.none("merge group %s: no pull request is in its name", render.Shorten(g.HeadRef, 200))
+	default:
+		r.n.Pull, _ = strconv.Atoi(m[1]) // digits
+		r.n.Head = g.HeadSHA
+		r.is(pipeline.NoticeMergeGroup, "merge group %s with #%d", render.ShortSHA(g.HeadSHA), r.n.Pull)
 	}
 }

@@ -118,6 +118,10 @@ type payload struct {
 	HeadCommit struct {
 		Message string `json:"message"`
 	} `json:"head_commit"`
+	MergeGroup struct {
+		HeadSHA string `json:"head_sha"`
+		HeadRef string `json:"head_ref"`
+	} `json:"merge_group"`
 }
 
 // Read says what a delivery means, from its payload alone: nobody has checked yet
@@ -155,6 +159,8 @@ func Read(event string, raw []byte, o Options) (pipeline.Notice, error) {
 		r.checks(event)
 	case "delete":
 		r.deleted()
+	case "merge_group":
+		r.mergeGroup()
 	case "installation", "installation_repositories":
 		n.Kind = pipeline.NoticeInstallation
 		n.Why = fmt.Sprintf("%s of %s: %s", strings.ReplaceAll(event, "_", " "), d.Installation.Account.Login, d.Action)
@@ -171,7 +177,7 @@ func Read(event string, raw []byte, o Options) (pipeline.Notice, error) {
 func unmarshal(event string, raw []byte, d *payload) error {
 	switch event {
 	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review", "pull_request_review_thread", "push", "pull_request",
-		"installation", "installation_repositories", "check_run", "check_suite", "workflow_run", "status", "delete":
+		"installation", "installation_repositories", "check_run", "check_suite", "workflow_run", "status", "delete", "merge_group":
 		part, err := deliveryShape.project(make([]byte, 0, 4<<10), raw)
 		if err != nil {
 			return err

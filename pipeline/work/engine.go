@@ -58,6 +58,13 @@ type Publisher interface {
 	Publish(ctx context.Context, run *pipeline.Run, again bool) (pipeline.Publication, []pipeline.Event, error)
 }
 
+// MergeQueue gives verdicts on what GitHub's merge queue is about to merge.
+type MergeQueue interface {
+	// MergeGroup shows the verdict on the notice's head, and says what it is. run is the
+	// one whose pull request is in the group, nil for a pull request of others.
+	MergeGroup(ctx context.Context, n pipeline.Notice, run *pipeline.Run) (string, error)
+}
+
 // Hub is what the intake needs of GitHub.
 type Hub interface {
 	// Permission returns the actor's permission on the repository as it is now:
@@ -110,6 +117,7 @@ type Options struct {
 	Executor  Executor
 	Publisher Publisher
 	Hub       Hub
+	Queue     MergeQueue                                                  // nil: merge groups get no verdict
 	Read      func(event string, payload []byte) (pipeline.Notice, error) // what a delivery means; pure
 	Observer  Observer                                                    // nil: what people do with findings is not looked at
 	Memory    Memory                                                      // nil: nothing is remembered here

@@ -161,6 +161,8 @@ func keyOf(p *inbound) string {
 	switch {
 	case p.readErr != nil:
 		return p.GUID
+	case n.Kind == pipeline.NoticeMergeGroup: // tests run for them: one of a repository at a time
+		return fmt.Sprintf("%d@queue", n.Repo.ID)
 	case n.Issue != 0:
 		return fmt.Sprintf("%d#%d", n.Repo.ID, n.Issue)
 	case n.Pull != 0:
@@ -220,7 +222,26 @@ func (e *Engine[W, T]) handle(ctx context.Context, p *inbound) (err error) {
 	case p.notice.Kind == pipeline.NoticeBaseMoved || p.notice.Kind == pipeline.NoticeChecks:
 		return e.everyRun(ctx, p)
 	}
+	if p.notice.Kind == pipeline.NoticeMergeGroup {
+		return e.mergeGroup(ctx, p)
+	}
 	return e.happened(ctx, p)
+}
+
+// mergeGroup has the verdict on a merge group given.
+func (e *Engine[W, T]) mergeGroup(ctx context.Context, p *inbound) error {
+	if e.Queue == nil {
+		return e.ignore(ctx, p, p.notice.Why)
+	}
+	run, err := e.find(ctx, p.notice)
+	if err != nil {
+		return err
+	}
+	outcome, err := e.Queue.MergeGroup(ctx, p.notice, run)
+	if err != nil {
+		return err
+	}
+	return e.conclude(ctx, p, outcome)
 }
 
 // finish records the outcome in the transaction of what it came from.

@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -101,9 +102,10 @@ func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job)
 // trees lends the trees of a verdict: one workspace, which no agent has worked in
 // and which protects no paths, checked out anew each time.
 type trees struct {
-	x   *Executor
-	run *pipeline.Run
-	ws  *sandbox.Workspace
+	x    *Executor
+	run  *pipeline.Run
+	name string // of the workspace; "": the run's verdict
+	ws   *sandbox.Workspace
 }
 
 func (t *trees) open(ctx context.Context, sha string) (check.Tree, error) {
@@ -118,7 +120,7 @@ func (t *trees) open(ctx context.Context, sha string) (check.Tree, error) {
 	}
 	var err error
 	t.ws, err = t.x.o.Spaces.Open(ctx, sandbox.OpenOptions{
-		Name: fmt.Sprintf("verdict-%d", t.run.ID), GitDir: t.x.o.Gateway.Dir(t.run.Repo), Commit: sha, Cache: cacheKey(t.run.Repo),
+		Name: cmp.Or(t.name, fmt.Sprintf("verdict-%d", t.run.ID)), GitDir: t.x.o.Gateway.Dir(t.run.Repo), Commit: sha, Cache: cacheKey(t.run.Repo),
 	})
 	if err != nil {
 		return nil, err
