@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -121,6 +122,16 @@ func Find(files []string, read func(path string) ([]byte, error), host Host) (*R
 		r.Projects = append(r.Projects, list...)
 	}
 	return r, f.key(r)
+}
+
+// manifest are the names of files that recipes read.
+var manifest = regexp.MustCompile(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.json|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|pnpm-workspace\.yaml|\.npmrc|\.yarnrc(?:\.yml)?|` +
+	`Cargo\.(?:toml|lock)|pyproject\.toml|setup\.(?:cfg|py)|(?:poetry|uv|pdm)\.lock|Pipfile(?:\.lock)?|tox\.ini|.*requirements.*\.(?:txt|in)|constraints.*\.txt|modules\.txt)$`)
+
+// Manifests are those of a commit's files that Find may read, as a rule: whoever reads
+// them all at once saves a process for each.
+func Manifests(files []string) []string {
+	return slices.DeleteFunc(slices.Clone(files), func(name string) bool { return !manifest.MatchString(path.Base(name)) || foreign(name) })
 }
 
 // foreign reports whether a path belongs to somebody else's code, or to a test's data.

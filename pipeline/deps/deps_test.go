@@ -29,7 +29,12 @@ var whole = Host{
 
 func find(t testing.TB, files map[string]string, host Host) *Recipe {
 	t.Helper()
-	r, err := Find(slices.Sorted(maps.Keys(files)), func(name string) ([]byte, error) {
+	names := slices.Sorted(maps.Keys(files))
+	known := Manifests(names)
+	r, err := Find(names, func(name string) ([]byte, error) {
+		if !slices.Contains(known, name) && path.Ext(name) != ".txt" { // requirements may name others
+			t.Errorf("%s is read by itself: add it to the manifests", name)
+		}
 		text, ok := files[name]
 		if !ok {
 			return nil, os.ErrNotExist

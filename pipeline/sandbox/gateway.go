@@ -346,6 +346,34 @@ func (g *Gateway) File(ctx context.Context, repo pipeline.Repo, sha, path string
 	return out, nil
 }
 
+// ReadFiles returns files as they are in a commit, by path, with one process for all of
+// them. Those that are not there are left out, and those over 10 MiB.
+func (g *Gateway) ReadFiles(ctx context.Context, repo pipeline.Repo, sha string, paths []string) (map[string][]byte, error) {
+	if err := checkOIDs(sha); err != nil {
+		return nil, err
+	}
+	var names, specs []string
+	for _, path := range paths {
+		if checkPath(path) == nil {
+			names, specs = append(names, path), append(specs, sha+":"+path)
+		}
+	}
+	lock := g.lock(repo)
+	lock.RLock()
+	defer lock.RUnlock()
+	contents, err := blobs(ctx, g.git(repo), specs)
+	if err != nil {
+		return nil, fmt.Errorf("read %d files at %s: %w", len(specs), sha, err)
+	}
+	out := map[string][]byte{}
+	for i, content := range contents {
+		if content != nil && len(content) <= maxFileBytes {
+			out[names[i]] = bytes.Clone(content)
+		}
+	}
+	return out, nil
+}
+
 // Files returns the paths of all files in a commit, sorted.
 func (g *Gateway) Files(ctx context.Context, repo pipeline.Repo, sha string) ([]string, error) {
 	if err := checkOIDs(sha); err != nil {

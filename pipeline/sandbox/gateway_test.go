@@ -516,3 +516,22 @@ func TestToken(t *testing.T) {
 		}
 	}
 }
+
+// Many files are read with one process; what is not there is left out.
+func TestReadFiles(t *testing.T) {
+	files := map[string]string{"empty": "", "a b/ö.txt": "x\n"}
+	var names []string
+	for i := range 300 {
+		name := fmt.Sprintf("m%d/go.mod", i)
+		files[name] = fmt.Sprintf("module m%d\n", i)
+		names = append(names, name)
+	}
+	f := newFixture(t, files)
+	got, err := f.gateway.ReadFiles(t.Context(), f.repo, f.head, append(names, "empty", "a b/ö.txt", "none", "../x", "m1"))
+	if err != nil || len(got) != 302 || string(got["m299/go.mod"]) != "module m299\n" || string(got["a b/ö.txt"]) != "x\n" || got["empty"] == nil {
+		t.Errorf("ReadFiles = %d files, %v", len(got), err)
+	}
+	if _, err := f.gateway.ReadFiles(t.Context(), f.repo, "--help", names); err == nil {
+		t.Error("ReadFiles at --help: no error")
+	}
+}

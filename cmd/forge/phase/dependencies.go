@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -82,7 +81,10 @@ func (x *Executor) recipe(ctx context.Context, run *pipeline.Run, ws *sandbox.Wo
 	if err != nil {
 		return nil, err
 	}
-	known := map[string][]byte{} // each file costs a process
+	known, err := x.o.Gateway.ReadFiles(ctx, run.Repo, sha, deps.Manifests(files)) // one by one, each costs a process
+	if err != nil {
+		return nil, err
+	}
 	read := func(name string) ([]byte, error) {
 		if text, ok := known[name]; ok {
 			return text, nil
@@ -198,20 +200,19 @@ func (x *Executor) changedInputs(ctx context.Context, run *pipeline.Run, recipe 
 	if sha == run.Base {
 		return nil, nil
 	}
-	var changed []string
-	for _, name := range recipe.Inputs() {
-		now, err := x.o.Gateway.File(ctx, run.Repo, sha, name)
-		if err != nil {
-			return nil, err
-		}
-		then, err := x.o.Gateway.File(ctx, run.Repo, run.Base, name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		if err != nil || !bytes.Equal(now, then) {
-			changed = append(changed, name)
-		}
+	inputs := recipe.Inputs()
+	now, err := x.o.Gateway.ReadFiles(ctx, run.Repo, sha, inputs)
+	if err != nil {
+		return nil, err
 	}
+	then, err := x.o.Gateway.ReadFiles(ctx, run.Repo, run.Base, inputs)
+	if err != nil {
+		return nil, err
+	}
+	changed := slices.DeleteFunc(inputs, func(name string) bool {
+		was, there := then[name]
+		return there && bytes.Equal(now[name], was)
+	})
 	if len(changed) == 0 {
 		return nil, nil
 	}
