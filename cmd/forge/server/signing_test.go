@@ -20,6 +20,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
+	scrub "forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
 
@@ -329,4 +330,35 @@ func TestRunThatCannotBeSigned(t *testing.T) {
 	ts.s.App.github.signer.remember(run.ID, false) // as after a restart
 	ts.comment("acme", "/forge continue")
 	ts.untilState(pipeline.StateVerified)
+}
+
+// GitHub's tokens since April 2026 have some 520 characters, with points and dashes:
+// nothing of one may stay where texts are cleaned.
+func TestLongTokensAreTakenOut(t *testing.T) {
+	s := newSigning(t, map[string]string{"a.txt": "a\n"})
+	token, err := s.client.app.Token(t.Context(), s.run.Repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(token) < 500 || len(token) > 540 || strings.Count(token, ".") != 2 {
+		t.Fatalf("the local GitHub's tokens have %d characters", len(token))
+	}
+	finder, err := newSecrets(settings.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{token, "token=" + token, `{"token":"` + token + `"}`, "https://x-access-token:" + token + "@github.com/acme/greet.git", "Authorization: Bearer " + token + "\r\n", "(" + token + ")."} {
+		clean, leaks := finder.Text("a comment", text)
+		for what, got := range map[string]string{"scrubbed": scrub.Scrub(text), "posted": clean} {
+			for i := 0; i+12 <= len(token); i++ {
+				if strings.Contains(got, token[i:i+12]) {
+					t.Errorf("%s: %.40q… leaves %q", what, text, got)
+					break
+				}
+			}
+		}
+		if len(leaks) == 0 {
+			t.Errorf("%.40q… is no leak", text)
+		}
+	}
 }
