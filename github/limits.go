@@ -43,6 +43,34 @@ func (a *App) Limits() []Limit {
 	return out
 }
 
+// What GitHub lets one installation make in a minute and in an hour, less a few for what
+// else acts for it; see "secondary rate limits" in its documentation.
+const (
+	contentMinute = 75 // of 80
+	contentHour   = 480
+)
+
+// content counts a call that makes something, or returns how long to wait before it. A
+// server without a pause between writes is not GitHub's, and has no such limits.
+func (l *limiter) content(req *http.Request, o Options) time.Duration {
+	if req.Method != http.MethodPost || o.MinWriteInterval <= 0 {
+		return 0
+	}
+	now := o.Clock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.made = slices.DeleteFunc(l.made, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	if n := len(l.made); n >= contentHour {
+		return l.made[n-contentHour].Add(time.Hour).Sub(now)
+	} else if n >= contentMinute {
+		if wait := l.made[n-contentMinute].Add(time.Minute).Sub(now); wait > 0 {
+			return wait
+		}
+	}
+	l.made = append(l.made, now)
+	return 0
+}
+
 // resources are those that GitHub has limits for; see GET /rate_limit. Others are
 // not kept, so that no server can make up any number of them.
 var resources = []string{"core", "search", "code_search", "graphql", "integration_manifest", "dependency_snapshots", "code_scanning_upload"}

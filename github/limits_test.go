@@ -2,6 +2,7 @@ package github
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -36,5 +37,42 @@ func TestLimits(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, a.Limits()); diff != "" {
 		t.Errorf("Limits() (-want +got)\n%s", diff)
+	}
+}
+
+// What GitHub calls secondary limits is kept before it says so: 80 things made in a
+// minute, 500 in an hour. Reads and changes of what is there are not among them.
+func TestContentIsLimited(t *testing.T) {
+	now := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
+	start, l := now, newLimiter()
+	o := Options{MinWriteInterval: time.Second, Clock: func() time.Time { return now }}
+	post := httptest.NewRequest(http.MethodPost, "/repos/a/b/issues/1/comments", nil)
+	made := 0
+	for now.Sub(start) < 3*time.Hour {
+		if d := l.content(post, o); d > 0 {
+			now = now.Add(d)
+			continue
+		}
+		made++
+		now = now.Add(200 * time.Millisecond)
+		in := func(d time.Duration) (n int) {
+			for _, at := range l.made {
+				if now.Sub(at) < d {
+					n++
+				}
+			}
+			return n
+		}
+		if m, h := in(time.Minute), in(time.Hour); m > 80 || h > 500 {
+			t.Fatalf("after %s: %d in a minute, %d in an hour", now.Sub(start), m, h)
+		}
+	}
+	if made < 3*contentHour-contentHour/2 || made > 4*contentHour {
+		t.Errorf("%d were made in three hours", made)
+	}
+	for range 1000 {
+		if d := l.content(httptest.NewRequest(http.MethodPatch, "/x", nil), o); d > 0 {
+			t.Fatal("a change of what is there waits")
+		}
 	}
 }

@@ -36,6 +36,7 @@ type limiter struct {
 	strikes int              // limits in a row without a time
 	last    time.Time        // when the last write ended
 	told    map[string]Limit // by resource: what GitHub's answers have said
+	made    []time.Time      // when content was made, within the last hour
 }
 
 func newLimiter() *limiter { return &limiter{slot: make(chan struct{}, 1)} }
@@ -101,6 +102,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		defer release()
+		if d := t.lim.content(req, t.app.opts); d > 0 {
+			return nil, &apiError{status: http.StatusTooManyRequests, msg: "as much was made as GitHub lets an App make in a minute, or in an hour", after: d}
+		}
 	}
 	for n := 1; ; n++ {
 		if d := t.lim.wait(t.app.opts.Clock()); d > 0 {
