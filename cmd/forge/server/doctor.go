@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/settings"
 	"forge/github"
+	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/deps"
 	"forge/pipeline/sandbox"
@@ -436,7 +438,6 @@ var refusals = map[string]string{
 	"committer_email_pattern":     "Forge commits as its bot user: allow its address",
 	"commit_author_email_pattern": "Forge commits as its bot user: allow its address",
 	"max_file_size":               "",
-	"merge_queue":                 "Forge gives no verdict on merge groups yet: do not require its check in the queue",
 }
 
 func (d *doctor) repository(ctx context.Context, app *github.App, page, full string) {
@@ -455,6 +456,7 @@ func (d *doctor) repository(ctx context.Context, app *github.App, page, full str
 		d.say("repository", GradeBad, "install the App on it: "+page+"/installations/new", "%v", err)
 		return
 	}
+	how := d.o.Config.Run
 	raw, err := app.File(ctx, repo, configPath, repo.DefaultBranch)
 	switch {
 	case err != nil:
@@ -462,24 +464,61 @@ func (d *doctor) repository(ctx context.Context, app *github.App, page, full str
 	case raw == nil:
 		d.ok("repository", "%s has no %s: the defaults hold", full, configPath)
 	default:
-		if _, err := settings.Repository(configPath, raw, d.o.Config.Run); err != nil {
+		if how, err = settings.Repository(configPath, raw, how); err != nil {
 			d.say("repository", GradeBad, "mend it on "+repo.DefaultBranch, "%v", err)
 		} else {
 			d.ok("repository", "%s of %s is right", configPath, full)
 		}
 	}
-	// A branch of Forge's own, and the one that it works for.
+	d.rules(ctx, app, repo, how.Commits)
+}
+
+// rules looks at what rulesets ask of a branch of Forge's own, and of the one that it
+// works for.
+func (d *doctor) rules(ctx context.Context, app *github.App, repo pipeline.Repo, commits string) {
 	for _, branch := range []string{"forge/issue-1-doctor", repo.DefaultBranch} {
 		rules, err := app.Rules(ctx, repo, branch)
 		if err != nil {
 			d.say("repository", GradeWarn, "", "%v", err)
 			continue
 		}
+		own := branch != repo.DefaultBranch
 		for _, r := range rules {
-			own := branch != repo.DefaultBranch
-			if fix := refusals[r.Type]; fix != "" && (own || r.Type == "merge_queue") {
-				d.say("repository", GradeWarn, fix, "a rule of %s holds for %s: %s", full, branch, r.Type)
+			fix := refusals[r.Type]
+			switch {
+			case r.Type == "required_signatures" && commits == "git":
+				d.say("repository", GradeBad, "remove `commits: git`: GitHub then makes and signs Forge's commits", "%s must have signed commits, and commits of Forge's are not signed", branch)
+			case r.Type == "required_status_checks" && !own:
+				d.requiredCheck(repo, r)
+			case fix != "" && own:
+				d.say("repository", GradeWarn, fix, "a rule of %s holds for %s: %s", repo.FullName(), branch, r.Type)
 			}
+		}
+	}
+}
+
+// requiredCheck looks whose check a branch requires under Forge's name: without the App
+// beside it, whoever may write statuses can pass it.
+func (d *doctor) requiredCheck(repo pipeline.Repo, rule github.Rule) {
+	var p struct {
+		Checks []struct {
+			Context string `json:"context"`
+			App     int64  `json:"integration_id"`
+		} `json:"required_status_checks"`
+	}
+	if err := json.Unmarshal(rule.Parameters, &p); err != nil {
+		d.say("repository", GradeWarn, "", "the required checks of %s cannot be read: %v", repo.FullName(), err)
+		return
+	}
+	for _, c := range p.Checks {
+		switch {
+		case c.Context != Slug:
+		case c.App == 0:
+			d.say("repository", GradeWarn, "choose this App as its source in the ruleset", "%s requires the check %s from anybody: whoever may write statuses can pass it", repo.FullName(), Slug)
+		case c.App != d.o.Config.AppID:
+			d.say("repository", GradeBad, "choose this App as its source in the ruleset", "%s requires the check %s of App %d, and this is %d: no pull request can be merged", repo.FullName(), Slug, c.App, d.o.Config.AppID)
+		default:
+			d.ok("repository", "%s requires the check %s of this App", repo.FullName(), Slug)
 		}
 	}
 }

@@ -163,6 +163,14 @@ func TestDoctorFindsFaults(t *testing.T) {
 	installs := func(p *patient) {
 		p.cfg = func(c *settings.Config) { c.UnsafeNoSandbox, c.Dependencies = false, true }
 	}
+	rules := func(list ...githubtest.Rule) func(*patient) {
+		return func(p *patient) {
+			p.repo = "acme/greet"
+			if err := p.gh.SetRules(p.repo, list...); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 	for _, c := range []struct {
 		name     string
 		manifest []byte
@@ -247,12 +255,20 @@ func TestDoctorFindsFaults(t *testing.T) {
 				t.Error(err)
 			}
 		}, "repository", GradeBad, []string{"mod", "mode"}},
-		{"repository's rules", nil, func(p *patient) {
-			p.repo = "acme/greet"
-			if err := p.gh.SetRules("acme/greet", githubtest.Rule{Type: "creation", Pattern: "forge/*"}); err != nil {
-				t.Error(err)
+		{"repository's rules", nil, rules(githubtest.Rule{Type: "creation", Pattern: "forge/*"}), "repository", GradeWarn, []string{"creation", "leave them out"}},
+		{"required check of anybody", nil, rules(githubtest.Rule{Type: "required_status_checks", Pattern: "main", Value: "forge"}), "repository", GradeWarn, []string{"from anybody", "choose this App"}},
+		{"required check of another App", nil, rules(githubtest.Rule{Type: "required_status_checks", Pattern: "main", Value: "forge", App: 1}), "repository", GradeBad, []string{"of App 1", "no pull request can be merged"}},
+		{"required check of this App", nil, rules(githubtest.Rule{Type: "required_status_checks", Pattern: "main", Value: "forge", App: 4242}), "repository", GradeOK, []string{"requires the check forge of this App"}},
+		{"signatures that commits: git cannot have", nil, func(p *patient) {
+			rules(githubtest.Rule{Type: "required_signatures", Pattern: "main"})(p)
+			inner := p.cfg
+			p.cfg = func(c *settings.Config) {
+				if inner != nil {
+					inner(c)
+				}
+				c.Run.Commits = "git"
 			}
-		}, "repository", GradeWarn, []string{"creation", "leave them out"}},
+		}, "repository", GradeBad, []string{"signed commits", "commits: git"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			list := newPatient(t, c.manifest, c.change)
