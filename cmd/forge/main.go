@@ -103,7 +103,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
 	root.PersistentFlags().String("log-format", formatText, "how log lines are written: text or json")
 	root.AddCommand(
-		serveCommand(), setup.Command(noArgs), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
+		serveCommand(), setup.Command(noArgs), initCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
 		answerCommand(), resumeCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluate.Shell{Usage: usage, NoArgs: noArgs, OneArg: nArgs(1), Progress: progress}.Command(), metricsCommand(), monitoringCommand(), configCommand(), versionCommand(),
 	)
 	return root

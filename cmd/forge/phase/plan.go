@@ -6,6 +6,8 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/check"
+	"forge/pipeline/config"
+	"forge/pipeline/sandbox"
 )
 
 // plan runs the tests at the base, so that later phases know what worked before
@@ -17,12 +19,11 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	}
 	baseline := run.Baseline // known when the plan is made again
 	if baseline == nil {
-		report, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: run.Base, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout})
+		report, err := x.baseline(ctx, run, ws)
 		if err != nil {
-			return pipeline.Data{}, x.explain(run.ID, planned(run), err)
+			return pipeline.Data{}, err
 		}
 		baseline = &report
-		baseline.Setup = x.told(run.ID, planned(run))
 		if err := ws.Checkout(ctx, run.Base); err != nil { // without what the tests left behind
 			return pipeline.Data{}, err
 		}
@@ -39,6 +40,28 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	}
 	plan, _, err := x.o.Planner.Plan(ctx, job)
 	return pipeline.Data{Plan: &plan, Tests: baseline, Instructions: job.InstructionsUsed()}, err
+}
+
+// baseline runs the tests at the base.
+func (x *Executor) baseline(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace) (pipeline.TestReport, error) {
+	report, err := check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: run.Base, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout})
+	if err != nil {
+		return report, x.explain(run.ID, planned(run), err)
+	}
+	report.Setup = x.told(run.ID, planned(run))
+	return report, nil
+}
+
+// TryTests runs a repository's tests on a commit, without a run: what is there, and how
+// does it end?
+func (x *Executor) TryTests(ctx context.Context, repo pipeline.Repo, base string, cfg config.Config) (pipeline.TestReport, error) {
+	run := &pipeline.Run{Repo: repo, Base: base, Config: cfg} // with the number 0, which no run has
+	ws, err := x.at(ctx, run, base)
+	if err != nil {
+		return pipeline.TestReport{}, err
+	}
+	defer x.Close(run.ID)
+	return x.baseline(ctx, run, ws)
 }
 
 // planned is the commit that a plan is made for.
