@@ -107,7 +107,7 @@ func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
 	}
 	rest := each(ctx, p.status, p.gates, p.reminders, p.histories)
 	if rest == nil && err == nil && moved == nil {
-		rest = p.ready(ctx)
+		rest = each(ctx, p.ready, p.handOver)
 	}
 	if rest != nil && (err == nil || !errors.As(rest, &fault)) {
 		return nil, rest // what may be tried again comes first

@@ -105,6 +105,30 @@ func (p *publisher) adoptPull(ctx context.Context) (bool, error) {
 	return true, p.pull(ctx)
 }
 
+// handOver tells who started the run, by GitHub's own means, that the pull request is
+// ready, once: both calls may be made again. Somebody who cannot be asked is not.
+func (p *publisher) handOver(ctx context.Context) error {
+	r, want := p.run, p.run.Config.Ready
+	if !(want.Assign || want.Review) || r.Published.Pull == nil || !r.Published.Pull.Ready || p.artefact("handover").Hash != "" || r.By.Login == "" || r.By.Bot {
+		return nil
+	}
+	n, who := r.Published.Pull.Number, []string{r.By.Login}
+	if want.Assign {
+		_, _, err := p.s.rest.Issues.AddAssignees(ctx, r.Repo.Owner, r.Repo.Name, n, who)
+		if err = explain(fmt.Sprintf("assign #%d to %s", n, who[0]), "issues: write", err); err != nil && status(err) != http.StatusUnprocessableEntity {
+			return err
+		}
+	}
+	if want.Review {
+		_, _, err := p.s.rest.PullRequests.RequestReviewers(ctx, r.Repo.Owner, r.Repo.Name, n, gh.ReviewersRequest{Reviewers: who})
+		if err = explain(fmt.Sprintf("ask %s to review #%d", who[0], n), permPulls, err); err != nil && status(err) != http.StatusUnprocessableEntity {
+			return err
+		}
+	}
+	p.made("handover", pipeline.Artefact{Hash: render.Hash(who[0])})
+	return nil
+}
+
 // ready takes the pull request out of draft, which only GraphQL can.
 func (p *publisher) ready(ctx context.Context) error {
 	r := p.run

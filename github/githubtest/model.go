@@ -126,6 +126,7 @@ type pull struct {
 	mergeSHA string
 	reviews  []*review
 	threads  []*thread
+	asked    []*account // to review it
 }
 
 type review struct {

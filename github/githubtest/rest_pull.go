@@ -9,15 +9,16 @@ import (
 
 // pullOps are the operations on pull requests.
 var pullOps = map[string]handler{
-	"pulls/list":            listPulls,
-	"pulls/create":          createPull,
-	"pulls/get":             withPull(getPull),
-	"pulls/update":          withPull(updatePull),
-	"pulls/list-files":      withPull(listFiles),
-	"pulls/list-commits":    withPull(listPullCommits),
-	"pulls/merge":           withPull(mergePull),
-	"pulls/check-if-merged": withPull(checkMerged),
-	"pulls/update-branch":   withPull(updateBranch),
+	"pulls/list":              listPulls,
+	"pulls/create":            createPull,
+	"pulls/get":               withPull(getPull),
+	"pulls/update":            withPull(updatePull),
+	"pulls/request-reviewers": withPull(requestReviewers),
+	"pulls/list-files":        withPull(listFiles),
+	"pulls/list-commits":      withPull(listPullCommits),
+	"pulls/merge":             withPull(mergePull),
+	"pulls/check-if-merged":   withPull(checkMerged),
+	"pulls/update-branch":     withPull(updateBranch),
 	"pulls/list-requested-reviewers": withPull(func(*call, *pull) answer {
 		return ok(obj{"users": []any{}, "teams": []any{}})
 	}),
@@ -105,6 +106,27 @@ func getPull(c *call, p *pull) answer {
 		return answer{status: http.StatusOK, raw: []byte(out), header: http.Header{"Content-Type": {"application/vnd.github.diff; charset=utf-8"}}}
 	}
 	return ok(c.s.shapePull(p))
+}
+
+// requestReviewers asks people who can read the repository; never its author.
+func requestReviewers(c *call, p *pull) answer {
+	var req struct{ Reviewers []string }
+	if a := c.decode(&req); a != nil {
+		return *a
+	}
+	for _, login := range req.Reviewers {
+		who := c.s.accounts[strings.ToLower(login)]
+		switch {
+		case who == nil || !p.repo.can(who, "read"):
+			return invalid("Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the repository.")
+		case who == p.user:
+			return invalid("Review cannot be requested from pull request author.")
+		case !slices.Contains(p.asked, who):
+			p.asked = append(p.asked, who)
+			c.s.emitPull(p, "review_requested", c.actor, obj{"requested_reviewer": c.s.shapeUser(who)})
+		}
+	}
+	return created(c.s.shapePullSimple(p))
 }
 
 func updatePull(c *call, p *pull) answer {

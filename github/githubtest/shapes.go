@@ -197,7 +197,7 @@ func (s *Server) shapePullSimple(p *pull) obj {
 		"comments_url": issueAPI + "/comments", "statuses_url": statuses, "number": p.number, "state": p.state, "locked": false, "title": p.title,
 		"user": s.shapeUser(p.user), "body": orNil(p.body), "labels": s.shapeLabels(p.issue), "milestone": nil, "active_lock_reason": nil,
 		"created_at": stamp(p.created), "updated_at": stamp(p.updated), "closed_at": stampOrNil(p.closed), "merged_at": stampOrNil(p.merged),
-		"merge_commit_sha": orNil(p.mergeSHA), "assignee": assignee, "assignees": s.shapeUsers(p.assignees), "requested_reviewers": []any{},
+		"merge_commit_sha": orNil(p.mergeSHA), "assignee": assignee, "assignees": s.shapeUsers(p.assignees), "requested_reviewers": s.shapeUsers(p.asked),
 		"requested_teams": []any{}, "draft": p.draft, "head": s.shapeSide(r, p.headRef, p.headSHA), "base": s.shapeSide(r, p.baseRef, p.baseSHA),
 		"_links": obj{
 			"self": link(api), "html": link(html), "issue": link(issueAPI), "comments": link(issueAPI + "/comments"), "review_comments": link(api + "/comments"),

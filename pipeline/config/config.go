@@ -26,6 +26,7 @@ type Config struct {
 	Signoff       bool   `json:"signoff,omitempty"`        // with a Signed-off-by trailer of the App's user (DCO)
 	CommitMessage string `json:"commit_message,omitempty"` // template of the first line; "": as the repository's own are
 	BranchName    string `json:"branch_name,omitempty"`    // template; "": forge/issue-{issue}-{slug}
+	Ready         Ready  `json:"ready,omitzero"`           // runs of before have none
 }
 
 // Loop holds the limits of the phase loop.
@@ -60,6 +61,13 @@ type Tests struct {
 	Checks         bool     `json:"checks"`                 // wait for the repository's own checks on the pushed head, too
 	ChecksMinutes  int      `json:"checks_timeout_minutes"` // how long to wait for them
 	KnownFailures  string   `json:"known_failures"`         // tests that failed before the work: "ask" a human once, or "allow"; "" of older runs is ask
+}
+
+// Ready says what happens on GitHub when a pull request leaves draft, besides that. Code
+// owners are asked to review it by GitHub itself.
+type Ready struct {
+	Assign bool `json:"assign,omitempty"` // who started the run is assigned
+	Review bool `json:"review,omitempty"` // who started the run is asked to review it
 }
 
 // Gates is how long a run waits for people.

@@ -159,6 +159,7 @@ type serverFile struct {
 	Signoff          bool                    `json:"signoff"`
 	CommitMessage    string                  `json:"commit_message"`
 	BranchName       string                  `json:"branch_name"`
+	AtReady          config.Ready            `json:"ready"`
 }
 
 // Server reads the server's configuration: the file at path, if path is not
@@ -271,7 +272,7 @@ func (l *loader) finish() {
 		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn,
-			Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage, BranchName: f.BranchName},
+			Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage, BranchName: f.BranchName, Ready: f.AtReady},
 	}
 	l.models()
 	l.stateDir()
