@@ -12,6 +12,7 @@
 //	support  find what the tests lean on under other names
 //	stood    run the base's own tests as they stood, on the new code
 //	planted  plant tests that must fail, where failures could be hidden
+//	bite     change what tests expect: one that passes all the same shows nothing
 //	reach    find code under test that detects or imitates its tests
 //	coverage read the coverage that the suites left behind
 //

@@ -177,11 +177,24 @@ var (
 	jsModule      = regexp.MustCompile(`(?m)^\s*(?:import\s*[\w{*'"]|export\s)`)
 )
 
+// sourceFiles lists the Go, Python and JavaScript files of a tree, without those of others.
+func sourceFiles(ctx context.Context, tree Tree) ([]string, error) {
+	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"find", ".", "(", "-name", ".git", "-o", "-name", "node_modules", "-o", "-name", "vendor",
+		"-o", "-name", ".venv", "-o", "-name", scratch, ")", "-prune", "-o", "-type", "f", "-size", "-1024k", "(", "-name", "*.go", "-o", "-name", "*.py", "-o", "-name", "*.[cm]js", "-o", "-name", "*.[jt]s", "-o", "-name", "*.[jt]sx", ")", "-print"}})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for line := range strings.Lines(string(res.Stdout)) {
+		out = append(out, path.Clean(strings.TrimSpace(line)))
+	}
+	return out, nil
+}
+
 // testFiles lists the files of tests in a tree that its suites run: for Go one of
 // each package that has passing tests.
 func (c *checker) testFiles(ctx context.Context, tree Tree, names []string) ([]testFile, error) {
-	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"find", ".", "(", "-name", ".git", "-o", "-name", "node_modules", "-o", "-name", "vendor",
-		"-o", "-name", ".venv", "-o", "-name", scratch, ")", "-prune", "-o", "-type", "f", "-size", "-1024k", "(", "-name", "*.go", "-o", "-name", "*.py", "-o", "-name", "*.[cm]js", "-o", "-name", "*.[jt]s", "-o", "-name", "*.[jt]sx", ")", "-print"}})
+	sources, err := sourceFiles(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -198,8 +211,8 @@ func (c *checker) testFiles(ctx context.Context, tree Tree, names []string) ([]t
 	pytest := slices.ContainsFunc(c.suites, func(s *suite) bool { return s.pytest })
 	taken := map[string]bool{}
 	var out []testFile
-	for line := range strings.Lines(string(res.Stdout)) {
-		f := testFile{name: path.Clean(strings.TrimSpace(line))}
+	for _, name := range sources {
+		f := testFile{name: name}
 		switch ext := path.Ext(f.name); {
 		case ext == ".go":
 			f.any = !has(formatGo)

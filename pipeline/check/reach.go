@@ -17,6 +17,7 @@ import (
 const (
 	ruleDetects = "tests.detected"
 	ruleForges  = "tests.forged"
+	ruleBent    = "tests.bent" // found by running them: see runSpoiled
 )
 
 // reach is something in code under test that only makes sense against its tests.

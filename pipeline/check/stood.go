@@ -176,6 +176,7 @@ type treeRun struct {
 	once      map[string]bool // the commands that are run, without running again what fails; nil: all
 	elsewhere bool            // in another place
 	all       bool            // whatever the suites can tell: the commit may have others
+	spoil     *spoiler        // with what the tests expect changed; nil: as it is
 }
 
 // run runs tests once, in a fresh tree.
@@ -213,6 +214,12 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 		p = *r.plants
 	}
 	c.worth = func(t *testcase) bool { return !p.made(t) && v.matters(t.name) }
+	if r.spoil != nil {
+		c.o.Config.Reruns = 0
+		if err := r.spoil.tree(ctx, tree); err != nil {
+			return c, err
+		}
+	}
 	if r.whole && !r.all {
 		c.only = func(s *suite) bool { return s.format == formatAny }
 		c.o.Config.Reruns = 0

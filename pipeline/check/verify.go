@@ -46,7 +46,9 @@ type verdict struct {
 // code, in a tree of its own. A test that passes only as the change edited it is in
 // Changed; each needs the reviewer's reason, and is a finding until [Justify] brings
 // one. Where the change could reach the runner itself, tests that must fail are
-// planted: one that is not reported as failing tells that failures do not show.
+// planted: one that is not reported as failing tells that failures do not show. And the
+// base's tests run with their expectations changed: one that passes all the same, and
+// fails so at the base, is a finding.
 //
 // See [Run] for the counts and for errors.
 func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, error) {
@@ -69,6 +71,9 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 			return pipeline.TestReport{}, err
 		}
 		if err := v.runElsewhere(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
+		if err := v.runSpoiled(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
 	}

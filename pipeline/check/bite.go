@@ -1,0 +1,126 @@
+package check
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/text"
+)
+
+// Code under test can keep a test from showing anything without a word about tests:
+// it agrees with whatever it is compared with, swallows what is raised, does not call
+// back what would hold something. So the base's tests run on it with wrong
+// expectations, which they must notice, as they do on the base's own code.
+
+const (
+	spoiledAtMost = 5 * time.Minute // of tests whose run takes longer, nobody waits for another
+	maxBent       = 20              // findings
+)
+
+// runSpoiled finds the tests that pass whatever they expect, since this change.
+func (v *verdict) runSpoiled(ctx context.Context) error {
+	if !v.worthSpoiling() {
+		return nil
+	}
+	p := &spoiler{tail: "~" + strings.ToLower(rand.Text()[:8])}
+	kept := map[string]string{}
+	if v.stood != nil {
+		kept = v.stood.kept
+	}
+	now, err := v.spoiled(ctx, treeRun{sha: v.o.Head, back: true, kept: kept, spoil: p})
+	if err != nil || len(now) == 0 {
+		return err
+	}
+	var deaf []string
+	for _, name := range v.passing() {
+		if o, there := now[name]; there && o.ok() && !flakyAt(v.o.Baseline, name) {
+			deaf = append(deaf, name)
+		}
+	}
+	if len(deaf) == 0 {
+		return nil
+	}
+	before, err := v.spoiled(ctx, treeRun{sha: v.o.Base, spoil: p})
+	if err != nil {
+		return err
+	}
+	bent := slices.DeleteFunc(deaf, func(name string) bool { return before[name].status != failed })
+	slices.Sort(bent)
+	bent = slices.Compact(bent)
+	for _, name := range bent[:min(len(bent), maxBent)] {
+		v.found = append(v.found, pipeline.Finding{Rule: ruleBent, File: before[name].file, Code: name, Message: fmt.Sprintf(
+			"`%s` passes whatever it expects, since this change: with other values in the place of those that it expects, it passes on this code, and fails on the base's (%s). What it holds is not reached any more, or what it looks at agrees with everything",
+			name, text.Clip(text.OneLine(before[name].err), 200))})
+	}
+	return nil
+}
+
+func flakyAt(b *pipeline.TestReport, name string) bool {
+	return b != nil && slices.Contains(b.Flaky, name)
+}
+
+// worthSpoiling reports whether the change could bend tests that pass: where
+// something fails already, or runs for long, that is enough.
+func (v *verdict) worthSpoiling() bool {
+	var ms int64
+	for _, s := range v.head.suites {
+		ms += s.done.Millis
+	}
+	if time.Duration(ms)*time.Millisecond > spoiledAtMost || v.allBack() {
+		return false
+	}
+	for name, o := range v.tests {
+		if o.status == failed {
+			if _, before := v.head.base[name]; !before {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// spoiled runs tests with wrong expectations. A suite that tells no tests apart is
+// one test, by its command.
+func (v *verdict) spoiled(ctx context.Context, r treeRun) (map[string]outcome, error) {
+	c, err := v.run(ctx, r)
+	if _, mine := environment(err); mine {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return outcomes(c.cases()), nil
+}
+
+// tree changes what the tests of a work tree expect.
+func (p *spoiler) tree(ctx context.Context, tree Tree) error {
+	files, err := sourceFiles(ctx, tree)
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		if !isTestFile(name) && !testNames.MatchString(name) {
+			continue
+		}
+		source, err := tree.Read(ctx, name)
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			continue // a link
+		}
+		changed, n := p.spoil(name, source)
+		if n == 0 {
+			continue
+		}
+		if err := tree.Write(ctx, name, changed); err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}

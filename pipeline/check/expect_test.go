@@ -1,0 +1,43 @@
+package check
+
+import "testing"
+
+func TestSpoil(t *testing.T) {
+	p := spoiler{tail: "~x"}
+	for _, c := range []struct{ file, was, is string }{
+		{"a_test.go", `	if got := Add(1, 2); got != 3 {`, `	if got := Add(1, 2); got != 73 {`},
+		{"a_test.go", `	if len(got) != 1 || got[0] != "a" {`, `	if len(got) != 71 || got[0] != "a~x" {`},
+		{"a_test.go", `	for _, c := range []struct{ a, b, want int }{{1, 2, 3}, {0, 0, -1}} {`, `	for _, c := range []struct{ a, b, want int }{{1, 2, 73}, {0, 0, -81}} {`},
+		{"a_test.go", `		{"name", []int{1, 2}, "out"},`, `		{"name", []int{1, 72}, "out~x"},`},
+		{"a_test.go", `		{in: 1, want: 2},`, `		{in: 1, want: 72},`},
+		{"a_test.go", `	equal(t, Sign(-5), -1)`, `	equal(t, Sign(-5), -71)`},
+		{"a_test.go", `	require.Equal(t, 119, total([]int{100}, 19))`, `	require.Equal(t, 7119, total([]int{100}, 19))`},
+		{"a_test.go", `	for i := 0; i != 10; i++ {`, `	for i := 0; i != 10; i++ {`},
+		{"a_test.go", `		t.Errorf("Add(%d) = %d, want 3", c.a, got)`, `		t.Errorf("Add(%d) = %d, want 3", c.a, got)`},
+		{"a_test.go", `	if err != nil {`, `	if err != nil {`},
+		{"a_test.go", `func TestAdd(t *testing.T) {`, `func TestAdd(t *testing.T) {`},
+		{"a_test.go", "	// Output: 5", "	// Output: 5~x"},
+		{"a_test.go", "	// remark 5", "	// remark 5"},
+		{"test_a.py", `    assert total([100], 19) == 119`, `    assert total([100], 19) == 7119`},
+		{"test_a.py", `    assert total([100], 19) == 119, f"got {x}"`, `    assert total([100], 19) == 7119, f"got {x}"`},
+		{"test_a.py", `    assert names(rows) == ["bob", "eve"], "order"`, `    assert names(rows) == ["bob", "eve~x"], "order"`},
+		{"test_a.py", `    self.assertEqual(total([100], 19), 119)`, `    self.assertEqual(total([100], 19), 7119)`},
+		{"test_a.py", `    self.assertEqual(total([100], 19), 119, "wrong")`, `    self.assertEqual(total([100], 19), 7119, "wrong~x")`},
+		{"test_a.py", `    ((100,), 19, 119),`, `    ((100,), 19, 7119),`},
+		{"test_a.py", `@pytest.mark.parametrize("a", [1, 2])`, `@pytest.mark.parametrize("a", [1, 2])`},
+		{"test_a.py", `    """It is == 5."""`, `    """It is == 5."""`},
+		{"test_a.py", `    with open("data.txt") as f:`, `    with open("data.txt") as f:`},
+		{"a.test.js", `  assert.strictEqual(total([100], 19), 119);`, `  assert.strictEqual(total([100], 19), 7119);`},
+		{"a.test.js", `  expect(total([100], 19)).toBe(119);`, `  expect(total([100], 19)).toBe(7119);`},
+		{"a.test.js", `  expect(names()).toEqual(['bob', 'eve']);`, `  expect(names()).toEqual(['bob', 'eve~x']);`},
+		{"a.test.js", `  if (add(1, 2) !== 3) throw new Error('add');`, `  if (add(1, 2) !== 73) throw new Error('add');`},
+		{"a.test.js", `const { total } = require('../price');`, `const { total } = require('../price');`},
+		{"a.test.js", `test('adds 5', () => {`, `test('adds 5', () => {`},
+		{"a.rb", `assert_equal 5, add(2, 3)`, `assert_equal 5, add(2, 3)`},
+	} {
+		got, n := p.spoil(c.file, []byte(c.was+"\n"))
+		if string(got) != c.is+"\n" || n > 0 != (c.was != c.is) {
+			t.Errorf("%s: %s\n became %s (%d)\n   want %s", c.file, c.was, got, n, c.is)
+		}
+	}
+}
