@@ -95,6 +95,7 @@ type checker struct {
 	reached []pipeline.Finding          // code under test that reaches for its tests
 	asked   []pipeline.Finding          // code under test that asks for CI, which tests in another place may settle
 
+	wrote     []string               // files that its tests changed
 	bare      bool                   // run to compare with another run: no coverage, nothing stops early
 	elsewhere bool                   // in another place
 	narrow    []string               // directories of the Go packages that are run alone; nil: all

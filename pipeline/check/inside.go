@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/worktree"
 )
 
 // selfChecks are the assertions of a program that tests itself.
@@ -65,6 +67,110 @@ var (
 	pathConfigs = []string{"pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini"}
 )
 
+// docTests is how pytest is told of documents whose examples are tests.
+var docTests = regexp.MustCompile(`doctest[-_]glob[=\s]+["']?([^\s"',\]]+)`)
+
+// written lists the files of a tree's commit that commands have changed; nil where that
+// cannot be told.
+func written(ctx context.Context, tree Tree) []string {
+	ws, ok := tree.(interface {
+		Changes(ctx context.Context) ([]worktree.Change, error)
+	})
+	if !ok {
+		return nil
+	}
+	list, err := ws.Changes(ctx)
+	if err != nil {
+		return nil // something that is no plain file: it is not what the tests compare with
+	}
+	var out []string
+	for _, f := range list {
+		out = append(out, f.Path)
+	}
+	return out
+}
+
+// writesTests finds what the tests compare with, and what a run of them writes since the
+// change: then they compare the product with itself.
+func (v *verdict) writesTests(ctx context.Context) error {
+	var bad []string
+	for _, name := range v.head.wrote {
+		if r := roleOf(name); (r == testData || r == testSource || inTests(name)) && !strings.Contains(name, scratch) {
+			bad = append(bad, name)
+		}
+	}
+	if len(bad) == 0 || v.o.Base == "" {
+		return nil
+	}
+	tree, err := v.open(ctx, v.o.Head)
+	if err != nil {
+		return err
+	}
+	bad = slices.DeleteFunc(bad, func(name string) bool { // made by the run alone
+		_, err := tree.Read(ctx, name)
+		return err != nil
+	})
+	if err := tree.Close(); err != nil || len(bad) == 0 {
+		return err
+	}
+	base, err := v.run(ctx, treeRun{sha: v.o.Base, all: true})
+	if _, mine := environment(err); err != nil && !mine {
+		return err
+	}
+	bad = slices.DeleteFunc(bad, func(name string) bool { return slices.Contains(base.wrote, name) })
+	if len(bad) > 0 {
+		v.found = append(v.found, pipeline.Finding{Rule: ruleForges, File: bad[0], Code: strings.Join(bad, "\n"),
+			Message: fmt.Sprintf("Running the tests writes what they compare with (%s), which it did not before this change: they would compare the product with itself", strings.Join(bad[:min(len(bad), 5)], ", "))})
+	}
+	return nil
+}
+
+// twins finds a new file by which a name that users load leads to another one.
+func (c *checker) twins(f *gitdiff.File, isTest map[string]bool, read func(string) ([]byte, bool)) {
+	if !f.IsNew || isTest[f.NewName] {
+		return
+	}
+	ext := path.Ext(f.NewName)
+	stem, dir := strings.TrimSuffix(f.NewName, ext), path.Dir(f.NewName)
+	var others []string
+	switch {
+	case path.Base(f.NewName) == "__init__.py":
+		others = []string{dir + ".py"}
+	case ext == ".py":
+		others = []string{stem + "/__init__.py"}
+	case path.Base(stem) == "index" && jsKinds.MatchString(ext):
+		others = []string{dir + ".js", dir + ".cjs", dir + ".mjs", dir + ".ts"}
+	case jsKinds.MatchString(ext):
+		others = []string{stem + "/index.js", stem + "/index.ts", stem + "/index.cjs"}
+		for _, e := range []string{".js", ".cjs", ".ts", ".mjs"} {
+			if e != ext {
+				others = append(others, stem+e)
+			}
+		}
+	case ext == "":
+		others = []string{stem + ".js", stem + ".cjs", stem + ".py", stem + "/index.js"}
+	}
+	for _, other := range others {
+		if _, there := read(other); there && c.patch.file(other) == nil || there && !c.patch.file(other).IsNew {
+			c.reached = append(c.reached, pipeline.Finding{Rule: ruleForges, File: f.NewName, Line: 1, Code: other,
+				Message: fmt.Sprintf("This new file may be loaded in the place of %s, whose name it has: give it another, or let a human decide that it stays", other)})
+			return
+		}
+	}
+}
+
+var jsKinds = regexp.MustCompile(`^\.(?:[cm]?[jt]s|json|node)$`)
+
+// file returns what the change does to a file, nil for nothing.
+func (p *patch) file(name string) *gitdiff.File {
+	for _, f := range p.files {
+		if f.NewName == name {
+			return f
+		}
+	}
+	return nil
+}
+
 // shadowing finds new modules of Python that the tests load in the place of another of
 // their name: users would get that one.
 func (c *checker) shadowing(isTest map[string]bool, read func(string) ([]byte, bool)) {
@@ -81,6 +187,7 @@ func (c *checker) shadowing(isTest map[string]bool, read func(string) ([]byte, b
 		roots = append(roots, ".")
 	}
 	for _, f := range c.patch.files {
+		c.twins(f, isTest, read)
 		dir, base := path.Split(f.NewName)
 		if !f.IsNew || isTest[f.NewName] || path.Ext(base) != ".py" || !slices.Contains(roots, path.Clean(dir)) {
 			continue

@@ -236,6 +236,7 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 	if err := c.runAll(ctx); err != nil {
 		return c, err
 	}
+	c.wrote = written(ctx, tree)
 	if p != nil {
 		p.look(c)
 	}

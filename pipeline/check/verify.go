@@ -77,6 +77,13 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 			return pipeline.TestReport{}, err
 		}
 	}
+	if err := v.writesTests(ctx); err != nil {
+		return pipeline.TestReport{}, err
+	}
+	if o.Base != "" && len(v.head.patch.files) == 0 {
+		v.found = append(v.found, pipeline.Finding{Rule: "change.empty", Code: o.Head,
+			Message: "The work changes nothing: the branch holds the same as its base, so that review and tests show nothing of what was asked for"})
+	}
 	v.head.stood, v.head.leaning = v.stood, v.leaning
 	v.head.reached = slices.Concat(v.head.reached, v.head.asked, v.found)
 	v.head.edits = v.edits
@@ -126,6 +133,7 @@ func (v *verdict) runHead(ctx context.Context) error {
 	if err := c.runAll(ctx); err != nil {
 		return err
 	}
+	c.wrote = written(ctx, tree)
 	return c.measure(ctx)
 }
 
@@ -161,6 +169,16 @@ func (c *checker) usedByCommands(read func(string) ([]byte, bool)) (used map[str
 					for _, w := range strings.Fields(m[1]) {
 						used[path.Join(s.dir, w)] = true
 					}
+				}
+			}
+		}
+	}
+	for _, name := range pathConfigs { // documents whose examples are tests
+		data, _ := read(name)
+		for _, m := range docTests.FindAllSubmatch(data, -1) {
+			for _, f := range c.patch.files {
+				if ok, err := path.Match(string(m[1]), path.Base(f.OldName)); err == nil && ok {
+					used[f.OldName] = true
 				}
 			}
 		}
