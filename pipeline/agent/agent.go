@@ -104,7 +104,7 @@ type Agent struct {
 // New returns an agent.
 func New(o Options) (*Agent, error) {
 	if o.Open == nil {
-		return nil, errors.New("new agent: Options.Open is missing: give it a function such as agent.Open with credentials")
+		return nil, errors.New("new agent: Options.Open is missing: give it a function such as Providers.Open")
 	}
 	builtin, err := LoadPrices(nil)
 	if err != nil {

@@ -126,11 +126,6 @@ func (p *Providers) Open(name string) (Model, error) {
 	return p.remote(name)
 }
 
-// Open is Providers.Open for a single model, with a circuit of its own.
-func Open(name string, c Credentials) (Model, error) {
-	return NewProviders(ProviderOptions{Credentials: c}).Open(name)
-}
-
 func (p *Providers) remote(name string) (*remote, error) {
 	provider, model, ok := strings.Cut(name, "/")
 	if !ok || model == "" {

@@ -22,7 +22,7 @@ import (
 // openAt opens a model against a server, by the name that the settings would have.
 func openAt(t *testing.T, name, url string) agent.Model {
 	t.Helper()
-	m, err := agent.Open(name, agent.Credentials{AnthropicKey: "sk-secret", OpenAIKey: "sk-secret", AnthropicURL: url, OpenAIURL: url + "/v1"})
+	m, err := openModel(name, agent.Credentials{AnthropicKey: "sk-secret", OpenAIKey: "sk-secret", AnthropicURL: url, OpenAIURL: url + "/v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,11 +283,11 @@ func TestOpenErrors(t *testing.T) {
 		"tape:nowhere.txtar": "nowhere.txtar",
 		"tape:model.go":      "no section",
 	} {
-		if _, err := agent.Open(name, agent.Credentials{}); err == nil || !strings.Contains(err.Error(), say) {
+		if _, err := openModel(name, agent.Credentials{}); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("Open(%q) gives %v, want an error that says %q", name, err, say)
 		}
 	}
-	if _, err := agent.Open("openai/llama", agent.Credentials{OpenAIURL: "http://localhost:11434/v1"}); err != nil {
+	if _, err := openModel("openai/llama", agent.Credentials{OpenAIURL: "http://localhost:11434/v1"}); err != nil {
 		t.Errorf("a local server wants no key: %v", err)
 	}
 }
@@ -305,7 +305,7 @@ func TestEnvironmentIsIgnored(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	defer srv.Close()
-	m, err := agent.Open("openai/llama", agent.Credentials{OpenAIURL: srv.URL})
+	m, err := openModel("openai/llama", agent.Credentials{OpenAIURL: srv.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,4 +380,9 @@ func TestServerMismatch(t *testing.T) {
 	if _, err := agenttest.NewServer([]byte("nothing")); err == nil {
 		t.Error("a server without a tape starts")
 	}
+}
+
+// openModel opens a single model, with a circuit of its own.
+func openModel(name string, c agent.Credentials) (agent.Model, error) {
+	return agent.NewProviders(agent.ProviderOptions{Credentials: c}).Open(name)
 }

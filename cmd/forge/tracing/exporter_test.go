@@ -36,7 +36,7 @@ func TestExporter(t *testing.T) {
 	x.OnEvents(7, events)
 	x.Close(t.Context())
 	want := map[string]Span{}
-	for _, s := range Spans(events) {
+	for _, s := range spansOf(events) {
 		want[s.ID.String()] = s
 	}
 	if got := x.Stats(); got != (Stats{Exported: int64(len(want))}) {
@@ -100,7 +100,7 @@ func TestSlowCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spans := Spans(play(t, "faults.txtar", plain))
+	spans := spansOf(play(t, "faults.txtar", plain))
 	for _, at := range []time.Duration{0, 30 * time.Second, 61 * time.Second} {
 		now = now.Add(at)
 		for range 100 {
@@ -133,7 +133,7 @@ func TestRefusedSpans(t *testing.T) {
 	}
 	x.OnEvents(7, events)
 	x.Close(t.Context())
-	if got := x.Stats(); got != (Stats{Failed: int64(len(Spans(events)))}) || !strings.Contains(log.String(), "unexpected EOF") {
+	if got := x.Stats(); got != (Stats{Failed: int64(len(spansOf(events)))}) || !strings.Contains(log.String(), "unexpected EOF") {
 		t.Errorf("Stats() = %+v, the log: %s", got, log.String())
 	}
 }
@@ -164,4 +164,14 @@ func TestNilExporter(t *testing.T) {
 	if diff := cmp.Diff(Stats{}, x.Stats()); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// spansOf returns the finished spans of a run, given all its events in order.
+func spansOf(events []pipeline.Event) []Span {
+	var f Fold
+	var out []Span
+	for _, e := range events {
+		out = append(out, f.Apply(e)...)
+	}
+	return out
 }

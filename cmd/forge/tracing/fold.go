@@ -292,16 +292,6 @@ func (f *Fold) mark(e pipeline.Event) {
 
 func millis(n int64) time.Duration { return time.Duration(max(0, n)) * time.Millisecond }
 
-// Spans returns the finished spans of a run, given all its events in order.
-func Spans(events []pipeline.Event) []Span {
-	var f Fold
-	var out []Span
-	for _, e := range events {
-		out = append(out, f.Apply(e)...)
-	}
-	return out
-}
-
 // traceID is the run's own trace id. One that is no trace id is hashed into one.
 func traceID(s string) (id trace.TraceID) {
 	if id, err := trace.TraceIDFromHex(s); err == nil {

@@ -163,7 +163,7 @@ func TestPictures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := 0
 			turn := func(most int) int { n++; return n % most }
-			got := picture(Spans(play(t, name+".txtar", turn)))
+			got := picture(spansOf(play(t, name+".txtar", turn)))
 			file := filepath.Join("testdata", name+".txt")
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -259,7 +259,7 @@ func TestSpansProperty(t *testing.T) {
 			}
 		}
 		events = events[:rapid.IntRange(1, len(events)).Draw(t, "prefix")]
-		if spans := Spans(events); len(spans) > 0 {
+		if spans := spansOf(events); len(spans) > 0 {
 			check(t, name, events, spans)
 		}
 	})
@@ -300,7 +300,7 @@ func TestFollowerProperty(t *testing.T) {
 			}
 		}
 		want := map[trace.SpanID]Span{}
-		for _, s := range Spans(events) {
+		for _, s := range spansOf(events) {
 			want[s.ID] = s
 		}
 		if len(got) != len(want) {
@@ -330,7 +330,7 @@ func TestFollowerHeals(t *testing.T) {
 	if err := f.catchUp(t.Context(), 7, last.Seq); err != nil {
 		t.Fatal(err)
 	}
-	all := Spans(events)
+	all := spansOf(events)
 	if len(got) == 0 || len(got) >= len(all) {
 		t.Fatalf("after a restart %d of %d spans are exported again", len(got), len(all))
 	}
