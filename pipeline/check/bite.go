@@ -97,11 +97,11 @@ func (v *verdict) spoiled(ctx context.Context, r treeRun) (map[string]outcome, e
 	return outcomes(c.cases()), nil
 }
 
-// tree changes what the tests of a work tree expect.
-func (p *spoiler) tree(ctx context.Context, tree Tree) error {
+// tree changes what the tests of a work tree expect, and returns in how many files.
+func (p *spoiler) tree(ctx context.Context, tree Tree) (spoiled int, err error) {
 	files, err := sourceFiles(ctx, tree)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, name := range files {
 		if !isTestFile(name) && !testNames.MatchString(name) {
@@ -110,7 +110,7 @@ func (p *spoiler) tree(ctx context.Context, tree Tree) error {
 		source, err := tree.Read(ctx, name)
 		if err != nil {
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return spoiled, ctx.Err()
 			}
 			continue // a link
 		}
@@ -118,9 +118,11 @@ func (p *spoiler) tree(ctx context.Context, tree Tree) error {
 		if n == 0 {
 			continue
 		}
-		if err := tree.Write(ctx, name, changed); err != nil && ctx.Err() != nil {
-			return ctx.Err()
+		if err := tree.Write(ctx, name, changed); err == nil {
+			spoiled++
+		} else if ctx.Err() != nil {
+			return spoiled, ctx.Err()
 		}
 	}
-	return nil
+	return spoiled, nil
 }

@@ -216,7 +216,7 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 	c.worth = func(t *testcase) bool { return !p.made(t) && v.matters(t.name) }
 	if r.spoil != nil {
 		c.o.Config.Reruns = 0
-		if err := r.spoil.tree(ctx, tree); err != nil {
+		if n, err := r.spoil.tree(ctx, tree); err != nil || n == 0 { // then nothing is to be seen
 			return c, err
 		}
 	}
