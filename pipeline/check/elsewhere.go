@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"forge/pipeline/worktree"
 )
@@ -21,6 +22,14 @@ type elsewhere struct{ Tree }
 func (e elsewhere) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
 	c.Elsewhere = true
 	return e.Tree.Run(ctx, c)
+}
+
+// cloned makes a work tree look like one that somebody cloned: those of the sandbox
+// have no .git.
+func cloned(ctx context.Context, tree Tree) error {
+	_, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"sh", "-c",
+		`test -e .git || { mkdir -p .git/objects .git/refs && echo 'ref: refs/heads/main' >.git/HEAD; }`}})
+	return err
 }
 
 // What code needs in order to know where it runs.

@@ -48,8 +48,9 @@ var (
 	pyExpects = expectingIn(doubled+`|`+single+`|`+number, `^\s*assert\b|^\s*if\b|^\s*return\b`, `^\s*(?:pytest\.param)?[(\[].*,.*(?:`+doubled+`|`+single+`|`+number+`)\s*[)\]],?\s*$`, "#")
 	jsExpects = expectingIn(doubled+`|`+single+"|`[^`$\n]*`|"+number, `\bif\s*\(|\bassert|\breturn\b`, `^\s*[\[{].*,.*(?:`+doubled+`|`+single+`|`+number+`)\s*[\]}],?\s*$`, "//")
 
-	// asserting is a call that holds something, at the beginning of a line.
-	asserting     = regexp.MustCompile(`(?i)^\s*(?:await\s+|return\s+)?(?:[\w.]*(?:assert|expect|check|equal|same|verify|should|must|compare|match)\w*|(?:t|test)\.(?:is|eq|deepEqual|like)|(?:self\.)?(?:eq|is)_?)\s*\(`)
+	// asserting is a call that holds something: by any name at the beginning of a line,
+	// by one that says so anywhere.
+	asserting     = regexp.MustCompile(`(?i)(?:^\s*(?:await\s+|return\s+)?(?:[\w.]*(?:assert|expect|check|equal|same|verify|should|must|compare|match)\w*|(?:t|test)\.(?:is|eq|deepEqual|like)|(?:self\.)?(?:eq|is)_?)|\b(?:assert\w*(?:\.\w+)*|expect|\w*equals?|check|verify|same))\s*\(`)
 	declaring     = regexp.MustCompile(`^\s*(?:func|def|async def|function|class|import|from|const \w+ = \(|@)\b`)
 	looping       = regexp.MustCompile(`^\s*(?:for|while)\b`)
 	exampleOutput = regexp.MustCompile(`(?i)^\s*//\s*(?:unordered )?output:`)
@@ -123,8 +124,8 @@ func (l *spoiled) line(text string) string {
 		if e.named.MatchString(text) {
 			return e.named.ReplaceAllStringFunc(text, l.last)
 		}
-		if at := asserting.FindStringIndex(text); at != nil {
-			return l.call(text)
+		if changed := l.calls(text); changed != text {
+			return changed
 		}
 	}
 	switch {
@@ -143,20 +144,35 @@ func (l *spoiled) line(text string) string {
 	return text
 }
 
-// call changes the arguments of the last call of a line: those that are nothing but a
-// literal, else the last literal of the last argument.
-func (l *spoiled) call(text string) string {
-	from, to := lastCall(text)
-	if from < 0 {
-		return text
+// calls changes what the calls of a line expect that hold something.
+func (l *spoiled) calls(text string) string {
+	done := 0
+	for done < len(text) {
+		at := asserting.FindStringIndex(text[done:])
+		if at == nil {
+			break
+		}
+		from, to := lastArguments(text, done+at[1]-1)
+		if to < 0 {
+			break // it does not end in this line
+		}
+		args := l.arguments(text[from:to], done+at[1] < from)
+		text = text[:from] + args + text[to:]
+		done = from + len(args)
 	}
+	return text
+}
+
+// arguments changes those that are nothing but a literal, else the last literal of
+// the last. The only one of a call is what is looked at, but behind expect(…).
+func (l *spoiled) arguments(list string, chained bool) string {
 	var out []string
 	changed := false
-	for rest, more := text[from:to], true; more; {
+	for more := true; more; {
 		var arg string
-		arg, rest, more = cutArgument(rest)
+		arg, list, more = cutArgument(list)
 		bare := strings.TrimLeft(strings.TrimSpace(arg), "-+")
-		if m := l.e.literal.FindString(bare); m != "" && m == bare && (len(out) > 0 || from > 0 && strings.Contains(text[:from], "to")) || m != "" && m == bare && more {
+		if m := l.e.literal.FindString(bare); m != "" && m == bare && (more || len(out) > 0 || chained) {
 			arg, changed = l.last(arg), true
 		}
 		out = append(out, arg)
@@ -164,15 +180,16 @@ func (l *spoiled) call(text string) string {
 	if n := len(out) - 1; !changed {
 		out[n] = l.last(out[n])
 	}
-	return text[:from] + strings.Join(out, ",") + text[to:]
+	return strings.Join(out, ",")
 }
 
-// lastCall returns where the arguments of the last outermost call in a line stand;
-// -1 when it does not end in this line.
-func lastCall(text string) (from, to int) {
-	from, to = -1, -1
+// lastArguments returns where the arguments of a call stand whose parenthesis opens
+// at a place, or those of the last call that is chained to it; to is -1 when it does
+// not end in the line.
+func lastArguments(text string, open int) (from, to int) {
 	depth, start := 0, 0
-	scan(text, func(i int, c byte) bool {
+	to = -1
+	scan(text[open:], func(i int, c byte) bool {
 		switch c {
 		case '(', '[', '{':
 			if depth == 0 {
@@ -180,17 +197,18 @@ func lastCall(text string) (from, to int) {
 			}
 			depth++
 		case ')', ']', '}':
-			if depth--; depth == 0 && c == ')' {
-				from, to = start, i
+			if depth--; depth == 0 {
+				from, to = open+start, open+i
+				return chain.MatchString(text[open+i+1:])
 			}
 		}
 		return depth >= 0
 	})
-	if depth != 0 {
-		return -1, -1
-	}
 	return from, to
 }
+
+// chain is a call on what another call returned.
+var chain = regexp.MustCompile(`^(?:\s*\.\s*\w+)+\s*\(`)
 
 // cutArgument cuts a list of arguments at its first comma.
 func cutArgument(s string) (arg, rest string, more bool) {

@@ -196,6 +196,9 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 		}
 	}
 	if r.elsewhere {
+		if err := cloned(ctx, tree); err != nil {
+			return c, err
+		}
 		tree = elsewhere{tree}
 	}
 	c.ws, c.bare, c.narrow, c.elsewhere = tree, true, r.narrow, r.elsewhere
