@@ -1,9 +1,16 @@
 package secrets
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
+	"io"
+	"regexp"
+	"sort"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 )
 
 // shortestRun is how many characters in base64 or hexadecimal are looked at.
@@ -37,7 +44,84 @@ func disguised(block string) []match {
 			found = append(found, match{rule: in[0].rule + " in " + name, start: start, end: end})
 		}
 	}
-	return append(found, backwards(block)...)
+	return append(append(found, backwards(block)...), inPieces(block)...)
+}
+
+var (
+	escaped  = regexp.MustCompile(`\\u\{?([0-9a-fA-F]{2,6})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})`)
+	adjacent = regexp.MustCompile(`["'` + "`" + `]\s*(?:\\\n|[+.&~,]|\.\.|<>)?\s*[frbu]?["'` + "`" + `]`)
+)
+
+// inPieces returns the credentials that a program or an address spells in escapes, or
+// puts together from several strings.
+func inPieces(block string) []match {
+	var found []match
+	for name, of := range map[string]*regexp.Regexp{"escapes": escaped, "pieces": adjacent} {
+		all := of.FindAllStringSubmatchIndex(block, -1)
+		if len(all) == 0 {
+			continue
+		}
+		var b strings.Builder
+		var from []int // of what was taken out, where the text goes on
+		var at []int
+		last := 0
+		for _, m := range all {
+			b.WriteString(block[last:m[0]])
+			for g := 2; g < len(m); g += 2 {
+				if m[g] < 0 {
+					continue
+				}
+				if n, err := strconv.ParseUint(block[m[g]:m[g+1]], 16, 32); err == nil && n >= ' ' && n < 0x7f {
+					b.WriteByte(byte(n))
+				} else {
+					b.WriteByte(' ')
+				}
+			}
+			last = m[1]
+			from, at = append(from, b.Len()), append(at, last)
+		}
+		b.WriteString(block[last:])
+		place := func(i int) int { // in the block
+			k := sort.SearchInts(from, i+1)
+			if k == 0 {
+				return i
+			}
+			return at[k-1] + i - from[k-1]
+		}
+		for _, m := range shapes(b.String(), true) {
+			if start, end := place(m.start), place(m.end-1)+1; end-start != m.end-m.start { // else it stands there as it is
+				found = append(found, match{rule: m.rule + " in " + name, start: start, end: end})
+			}
+		}
+	}
+	return found
+}
+
+// mostInflated is how much of a compressed file is looked at.
+const mostInflated = 8 << 20
+
+// plain is a file's text where it is stored in another form: in UTF-16, or compressed.
+func plain(content []byte) []byte {
+	switch {
+	case bytes.HasPrefix(content, []byte{0x1f, 0x8b}):
+		if r, err := gzip.NewReader(bytes.NewReader(content)); err == nil {
+			if text, _ := io.ReadAll(io.LimitReader(r, mostInflated)); len(text) > 0 {
+				return text
+			}
+		}
+	case len(content) >= 32 && bytes.Count(content[:32], []byte{0}) >= 12:
+		big := bytes.HasPrefix(content, []byte{0xfe, 0xff}) || content[0] == 0
+		units := make([]uint16, 0, len(content)/2)
+		for i := 0; i+1 < len(content); i += 2 {
+			u := uint16(content[i]) | uint16(content[i+1])<<8
+			if big {
+				u = u<<8 | u>>8
+			}
+			units = append(units, u)
+		}
+		return []byte(string(utf16.Decode(units)))
+	}
+	return content
 }
 
 func inBase64(c byte) bool {

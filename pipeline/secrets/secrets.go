@@ -35,6 +35,7 @@ func (s *Scanner) Scan(file string, content []byte) []Hit { return s.Added(file,
 
 // Added looks through the lines of a file that it did not have before.
 func (s *Scanner) Added(file string, content, before []byte) []Hit {
+	content, before = plain(content), plain(before)
 	known := map[string]bool{}
 	for line := range bytes.SplitSeq(before, []byte("\n")) {
 		known[string(bytes.TrimRight(line, "\r"))] = true

@@ -1,6 +1,8 @@
 package secrets
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -8,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"forge/pipeline/text"
 )
@@ -77,13 +80,14 @@ func (m maker) seeds() map[string]string {
 		"pypi-token": "pypi-AgEIcHlwaS5vcmc" + m.of(b64url, 120), "openai-key old": "sk-" + m.of(word, 20) + "T3BlbkFJ" + m.of(word, 20),
 		"openai-key project": "sk-proj-" + m.of(b64url, 60) + "T3BlbkFJ" + m.of(b64url, 60), "openai-key service": "sk-svcacct-" + m.of(b64url, 80), "openai-key compatible": "sk-" + m.of(hexes, 32),
 		"anthropic-key": "sk-ant-api03-" + m.of(b64url, 93) + "AA", "openrouter-key": "sk-or-v1-" + m.of(hexes, 64), "groq-key": "gsk_" + m.of(word, 52),
-		"huggingface-token": "hf_" + m.of(small+big, 34), "replicate-token": "r8_" + m.of(word, 37), "perplexity-key": "pplx-" + m.of(word, 48), "xai-key": "xai-" + m.of(word, 80),
+		"huggingface-token": "hf_" + m.of(word, 34), "replicate-token": "r8_" + m.of(word, 37), "perplexity-key": "pplx-" + m.of(word, 48), "xai-key": "xai-" + m.of(word, 80),
 		"jwt": jwt, "twilio-key": "SK" + m.of(hexes, 32), "twilio-token": `TWILIO_AUTH_TOKEN="` + m.of(hexes, 32) + `"`,
 		"sendgrid-key": "SG." + m.of(b64url, 22) + "." + m.of(b64url, 43), "mailgun-key": "key-" + m.of(hexes, 32), "mailchimp-key": m.of(hexes, 32) + "-us12",
 		"azure-storage-key":   "DefaultEndpointsProtocol=https;AccountName=prod;AccountKey=" + m.of(b64, 86) + "==;EndpointSuffix=core.windows.net",
 		"azure-access-key":    "Endpoint=sb://prod.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=" + m.of(b64, 43) + "=",
 		"azure-client-secret": m.of(word, 3) + "8Q~" + m.of(word, 34), "azure-signature": "https://prod.blob.core.windows.net/c?sv=2022-11-02&sig=" + url.QueryEscape(m.of(b64, 43)+"="),
-		"digitalocean-token": "dop_v1_" + m.of(hexes, 64), "heroku-key": "HRKU-AA" + m.of(b64url, 58), "shopify-token": "shpat_" + m.of(hexes, 32), "square-token": "sq0csp-" + m.of(b64url, 43),
+		"digitalocean-token": "dop_v1_" + m.of(hexes, 64), "heroku-key": "HRKU-AA" + m.of(b64url, 58), "heroku-key uuid": "HEROKU_API_KEY=" + m.of(hexes, 8) + "-" + m.of(hexes, 4) + "-4" + m.of(hexes, 3) + "-a" + m.of(hexes, 3) + "-" + m.of(hexes, 12),
+		"docker-auth": `{"auths": {"registry.company.net": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("shop:"+m.of(word, 24))) + `"}}}`, "shopify-token": "shpat_" + m.of(hexes, 32), "square-token": "sq0csp-" + m.of(b64url, 43),
 		"braintree-token": "access_token$production$" + m.of(small+digits, 16) + "$" + m.of(hexes, 32), "telegram-token": m.of("123456789", 10) + ":AA" + m.of(b64url, 33),
 		"discord-webhook": "https://discord.com/api/webhooks/" + m.of(digits, 18) + "/" + m.of(b64url, 68), "discord-token": "MT" + m.of(word, 24) + "." + m.of(word, 6) + "." + m.of(word, 38),
 		"newrelic-key": "NRAK-" + m.of(big+digits, 27), "grafana-token": "glsa_" + m.of(word, 32) + "_" + m.of(hexes, 8), "vault-token": "hvs." + m.of(b64url, 90),
@@ -175,11 +179,45 @@ func TestEveryRuleIsSeeded(t *testing.T) {
 func TestScrubKnowsTheShapes(t *testing.T) {
 	m := maker{rand.New(rand.NewPCG(3, 4))}
 	for name, secret := range m.seeds() {
-		if strings.HasSuffix(name, " body") || strings.HasPrefix(name, "netrc") || strings.HasPrefix(name, "putty") {
+		if strings.HasSuffix(name, " body") || strings.HasPrefix(name, "netrc") || strings.HasPrefix(name, "putty") || name == "docker-auth" || name == "heroku-key uuid" {
 			continue // without a frame: found by the scanner alone
 		}
 		if got := text.Scrub("a " + secret + " b"); !strings.Contains(got, Mask) {
 			t.Errorf("Scrub leaves %s: %q", name, got)
+		}
+	}
+}
+
+// Covers S25: in UTF-16, compressed, in escapes and in pieces.
+func TestStoredOtherwise(t *testing.T) {
+	m := maker{rand.New(rand.NewPCG(6, 7))}
+	for _, name := range []string{"github-token personal", "aws-access-key", "anthropic-key", "stripe-key live", "npm-token"} {
+		secret := m.seeds()[name]
+		var little, large, packed bytes.Buffer
+		little.Write([]byte{0xff, 0xfe})
+		for _, u := range utf16.Encode([]rune("first line\ntoken = " + secret + "\n")) {
+			little.Write([]byte{byte(u), byte(u >> 8)})
+			large.Write([]byte{byte(u >> 8), byte(u)})
+		}
+		z := gzip.NewWriter(&packed)
+		fmt.Fprintf(z, "first line\ntoken = %s\n", secret)
+		z.Close()
+		each := func(format string) (out string) {
+			for i := range len(secret) {
+				out += fmt.Sprintf(format, secret[i])
+			}
+			return out
+		}
+		half := len(secret) / 2
+		for form, content := range map[string]string{
+			"UTF-16": little.String(), "UTF-16, large end first": large.String(), "gzip": packed.String(), "percent": "first line\nhttps://x.company.net/?t=" + each("%%%02x"),
+			"escapes": "first line\n\"" + each(`\u%04x`) + "\"", "hexadecimal escapes": "first line\n'" + each(`\x%02x`) + "'",
+			"two strings": "first line\nx = (\"" + secret[:half] + "\"\n     \"" + secret[half:] + "\")", "a sum": "first line\nx = '" + secret[:half] + "' + '" + secret[half:] + "'",
+			"a list": "first line\nx = [\"" + secret[:half] + "\", \"" + secret[half:] + "\"]",
+		} {
+			if hits := New().Scan("f", []byte(content)); len(hits) == 0 || hits[0].Line != 2 {
+				t.Errorf("%s, %s: %+v; want it found in line 2", name, form, hits)
+			}
 		}
 	}
 }
