@@ -114,7 +114,7 @@ func (s *Server) viaApp(a *account) any {
 	}
 	app := s.shapeApp()
 	// The schemas of the webhooks do not know this event as one of an App's.
-	app["events"] = slices.DeleteFunc(app["events"].([]string), func(e string) bool { return e == "pull_request_review_thread" })
+	app["events"] = slices.DeleteFunc(app["events"].([]string), func(e string) bool { return e == "pull_request_review_thread" || e == "merge_group" })
 	return app
 }
 

@@ -44,6 +44,8 @@ func (f *leased) latest() *pipeline.Run {
 // waits for a human. It waits where publishing has to wait. A run that another
 // worker has the lease of is left to it.
 func (e *Engine[W, T]) Drive(ctx context.Context, run int64) error {
+	e.driven.Store(run, true)
+	defer e.driven.Delete(run)
 	for {
 		v, err := e.advance(ctx, run, false)
 		if err != nil {

@@ -224,6 +224,7 @@ type Engine[W, T any] struct {
 	state    engineState
 	watchers map[int64]map[chan struct{}]bool // of phases, by run
 	held     map[int64]time.Time              // runs whose publishing failed: not again before
+	driven   sync.Map                         // runs that Drive goes on with: no job is needed for these
 }
 
 type engineState int

@@ -140,10 +140,10 @@ func (a *advancer[W, T]) Work(ctx context.Context, job *river.Job[advance]) (err
 	return nil
 }
 
-// enqueue adds a job to the store's transaction. Without drivers there are no
-// jobs: who drives the run also goes on with it.
+// enqueue adds a job to the store's transaction. Who drives a run also goes on with
+// it, and needs none: a store that no server has used has no tables for jobs.
 func (e *Engine[W, T]) enqueue(ctx context.Context, tx T, run int64, lane string) error {
-	if e.adder == nil {
+	if _, driven := e.driven.Load(run); e.adder == nil || driven {
 		return nil
 	}
 	job := advance{Run: run, Lane: lane}
