@@ -49,6 +49,8 @@ type Options struct {
 	Tell func(ctx context.Context, run int64, key string, choice command.Line, by pipeline.Actor, via string) (string, error)
 	// Redrive has a delivery handled again.
 	Redrive func(ctx context.Context, guid string) error
+	// Checkup finds out what keeps the server from working; nil: nobody is told.
+	Checkup func(ctx context.Context) Checkup
 	Now     func() time.Time
 	Log     *slog.Logger
 	Version string
@@ -88,6 +90,7 @@ func (p *Pages) Route(r *mux.Router) {
 	get("/deliveries", p.deliveries)
 	get("/deliveries/{guid}", p.delivery)
 	post("/deliveries/{guid}/retry", p.retryDelivery)
+	get("/doctor", p.checkupPage)
 	get("/insights", p.insights)
 	get("/insights/learning", p.worth)
 	get("/runs/{id}", p.run)

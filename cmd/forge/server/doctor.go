@@ -23,6 +23,7 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/deps"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/store"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
@@ -48,6 +49,8 @@ type Diagnosis struct {
 // doctor collects diagnoses.
 type doctor struct {
 	o    Options
+	db   *store.DB        // of a server that runs; nil: it is opened
+	work *sandbox.Manager // likewise
 	mu   sync.Mutex
 	list map[string][]Diagnosis // by area
 }
@@ -70,7 +73,11 @@ const examineWithin = 30 * time.Second
 // is wrong and how to mend it. repo, OWNER/NAME, is looked at, too; "" is none. It
 // changes nothing but what every start makes: the state directory and the database.
 func Doctor(ctx context.Context, o Options, repo string) []Diagnosis {
-	d := &doctor{o: o, list: map[string][]Diagnosis{}}
+	return (&doctor{o: o}).examine(ctx, repo)
+}
+
+func (d *doctor) examine(ctx context.Context, repo string) []Diagnosis {
+	d.list = map[string][]Diagnosis{}
 	var all sync.WaitGroup
 	for _, look := range []func(context.Context){d.settings, d.disk, d.database, d.git, d.sandbox, d.registries, d.model, func(ctx context.Context) { d.github(ctx, repo) }} {
 		all.Go(func() {
@@ -80,6 +87,11 @@ func Doctor(ctx context.Context, o Options, repo string) []Diagnosis {
 		})
 	}
 	all.Wait()
+	return d.told()
+}
+
+// told are the diagnoses in their order.
+func (d *doctor) told() []Diagnosis {
 	var out []Diagnosis
 	for _, a := range areas {
 		out = append(out, d.list[a]...)
@@ -120,13 +132,10 @@ func (d *doctor) disk(context.Context) {
 	}
 	probe.Close()
 	os.Remove(probe.Name())
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		d.say("disk", GradeWarn, "", "cannot tell how much is free in %s: %v", dir, err)
-		return
-	}
-	free := int64(st.Bavail) * st.Bsize
+	free, err := freeDisk(dir)
 	switch {
+	case err != nil:
+		d.say("disk", GradeWarn, "", "cannot tell how much is free in %s: %v", dir, err)
 	case free < leastDisk:
 		d.say("disk", GradeBad, "make room, or move state_dir", "%s has %s free; runs stop below 512 MB", dir, size(free))
 	case free < enoughDisk:
@@ -134,6 +143,13 @@ func (d *doctor) disk(context.Context) {
 	default:
 		d.ok("disk", "%s has %s free", dir, size(free))
 	}
+}
+
+// freeDisk is how many bytes may still be written below a directory.
+func freeDisk(dir string) (int64, error) {
+	var st unix.Statfs_t
+	err := unix.Statfs(dir, &st)
+	return int64(st.Bavail) * st.Bsize, err
 }
 
 func size(n int64) string {
@@ -144,12 +160,15 @@ func size(n int64) string {
 }
 
 func (d *doctor) database(ctx context.Context) {
-	db, err := openStore(ctx, d.o)
-	if err != nil {
-		d.say("database", GradeBad, "check database_url: a file's path, or postgres://USER:PASSWORD@HOST/NAME", "cannot be opened: %v", err)
-		return
+	db := d.db
+	if db == nil {
+		var err error
+		if db, err = openStore(ctx, d.o); err != nil {
+			d.say("database", GradeBad, "check database_url: a file's path, or postgres://USER:PASSWORD@HOST/NAME", "cannot be opened: %v", err)
+			return
+		}
+		defer db.Close()
 	}
-	defer db.Close()
 	if err := db.Writable(ctx); err != nil {
 		d.say("database", GradeBad, "is the disk full, or the file another user's?", "cannot be written: %v", err)
 		return
@@ -185,7 +204,10 @@ func (d *doctor) sandbox(ctx context.Context) {
 		d.say("sandbox", GradeWarn, "remove unsafe_no_sandbox", "commands of repositories run without one, with all rights of the server's user")
 		return
 	}
-	spaces, _, err := newWorkspaces(d.o)
+	spaces, err := d.work, error(nil)
+	if spaces == nil {
+		spaces, _, err = newWorkspaces(d.o)
+	}
 	if err == nil {
 		err = spaces.Probe(ctx)
 	}

@@ -73,6 +73,15 @@ func (s *Server) writable(ctx context.Context) error {
 	return h.wrote
 }
 
+// roomy is the doctor's look at the disk; it costs nothing, so that it is part of /readyz.
+func (s *Server) roomy(context.Context) error {
+	free, err := freeDisk(s.config.StateDir)
+	if err == nil && free < leastDisk {
+		return errNot
+	}
+	return err
+}
+
 // watched adds to a scrape what this process knows and the database does not.
 func (s *Server) watched(ctx context.Context, snap *monitoring.Snapshot) {
 	snap.DayUSD, snap.MonthUSD = s.config.DayUSD, s.config.MonthUSD

@@ -29,7 +29,7 @@ func readyz(t *testing.T, s *Server) (int, readiness) {
 func TestReadiness(t *testing.T) {
 	c := &clock{}
 	ts := newTestServer(t, testOptions{now: c.now})
-	good := map[string]condition{"database": {OK: true}, "draining": {OK: true}, "engine": {OK: true}, "github": {OK: true}, "sandbox": {OK: true}}
+	good := map[string]condition{"database": {OK: true}, "disk": {OK: true}, "draining": {OK: true}, "engine": {OK: true}, "github": {OK: true}, "sandbox": {OK: true}}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for late := time.After(30 * time.Second); ; { // the engine's first look and the App's name come in their own time
@@ -53,6 +53,9 @@ func TestReadiness(t *testing.T) {
   "status": "ready",
   "checks": {
     "database": {
+      "ok": true
+    },
+    "disk": {
       "ok": true
     },
     "draining": {

@@ -56,6 +56,7 @@ func (s *Server) probes() []Probe {
 		{Name: "database", Vital: true, Check: s.writable, Fix: "it cannot be written; see the log"},
 		{Name: "engine", Vital: true, Check: holds(func() bool { return s.now().Sub(s.beat()) < beatWithin }), Fix: "it has not looked for work for a minute; see the log"},
 		{Name: "draining", Vital: true, Check: holds(func() bool { return !s.health.draining.Load() }), Fix: "the server ends; another one goes on"},
+		{Name: "disk", Check: s.roomy, Fix: "there is less than 1 GB left for what the server keeps; make room"},
 		sandboxProbe(false, holds(s.health.sandbox.Load)), // tried in the background: it takes a process
 		{Name: "github", Check: holds(func() bool { return s.github == nil || s.github.botID() != 0 }), Fix: "GitHub has not yet said who the App is; see the log"},
 	}

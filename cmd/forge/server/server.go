@@ -35,11 +35,12 @@ type Server struct {
 	http  *http.Server
 	local *http.Server // of the web pages, for this machine alone; nil without
 
-	config settings.Config
-	now    func() time.Time
-	beat   func() time.Time // when the engine last looked for work
-	health health
-	tried  bool // the sandbox, at least once
+	config  settings.Config
+	now     func() time.Time
+	beat    func() time.Time // when the engine last looked for work
+	health  health
+	checked checkups
+	tried   bool // the sandbox, at least once
 
 	pollEvery time.Duration // see poll
 
@@ -86,6 +87,7 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	s.hooks.Start(ctx)
+	s.pages.Checkup = s.checkup
 	r := s.routes()
 	if err := s.servePages(r, o); err != nil {
 		return nil, errors.Join(err, l.Close())
