@@ -38,6 +38,10 @@ type TestChange struct {
 	Now    string   `json:"now"`             // passed, failed, skipped, gone: what became of it
 	Files  []string `json:"files,omitempty"` // test files, configuration and fixtures that the change edited and that it depends on
 	Reason string   `json:"reason,omitempty"`
+
+	// Unasked is a line that the test had, where the task names nothing of what the
+	// change took away: then a reason does not settle it, only a human does.
+	Unasked string `json:"unasked,omitempty"`
 }
 
 // Waiver is what a named person let pass although Forge could not verify it.

@@ -46,7 +46,7 @@ func TestTaskIsAbout(t *testing.T) {
 		{nil, "", "adds numbers", false},
 		{nil, "äTestSignä TestSign", "m.TestSign", true},
 	} {
-		if got := (Task{c.tests, c.text}).about(c.test); got != c.want {
+		if got := (Task{Tests: c.tests, Text: c.text}).about(c.test); got != c.want {
 			t.Errorf("Task{%q, %q}.about(%q) = %v, want %v", c.tests, c.text, c.test, got, c.want)
 		}
 	}

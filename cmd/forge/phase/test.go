@@ -68,6 +68,9 @@ func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job)
 	}
 	if run.Plan != nil {
 		opts.Task.Tests = slices.Concat(run.Plan.Tests, run.Fix)
+		for _, c := range run.Plan.Criteria {
+			opts.Task.Criteria += c.Text + "\n"
+		}
 	}
 	for _, it := range run.Iterations {
 		if it.Number < job.Ref.Iteration && it.Tests != nil {

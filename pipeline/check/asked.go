@@ -1,0 +1,135 @@
+package check
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"forge/pipeline"
+	"forge/pipeline/text"
+)
+
+var (
+	heldToken  = regexp.MustCompile(doubled + `|` + single + `|` + number + `|[=!]==?|[<>]=?|\b(?i:assert|expect|require|equal|should|raise|throw)\w*`)
+	comparison = regexp.MustCompile(`[=!]==?|\b(?i:assert|expect|require|equal|should)\w*`)
+	operand    = regexp.MustCompile(`[\pL_][\pL\pN_]*(?:\s*\()?`) // with the bracket: what is called
+	anyWord    = regexp.MustCompile(`[\pL\pN_]+`)
+	sentence   = regexp.MustCompile(`(?mi)(?:^|[.!?:;]\s)\W*(?:add|get|set|put|make|create|remove|delete|change|update|move|write|read|use|new)\s`)
+)
+
+// everyday are words of tests that say nothing about what they test.
+var everyday = func() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range text.KeyWords(`test tests testing spec check assert asserts equal equals expect expected require should want got result actual
+		import def func function return true false none null nil self case cases name value values pytest unit const let var data row rows string number int float
+		list fatal error errorf fatalf new class param params parametrize describe raises throws`) {
+		out[w] = true
+	}
+	return out
+}()
+
+// held is what a line of a test or its data holds: its values and how they are
+// compared, and with what. What is called may go by another name.
+func held(file, line string) []string {
+	line = strings.TrimSpace(line)
+	if remark := languageOf(file).remark; line == "" || strings.HasPrefix(line, remark) && !dataPath.MatchString(file) {
+		return nil
+	}
+	if dataPath.MatchString(file) {
+		return anyWord.FindAllString(line, -1)
+	}
+	out := heldToken.FindAllString(line, -1)
+	if comparison.MatchString(line) {
+		for _, w := range operand.FindAllString(heldToken.ReplaceAllString(line, " "), -1) {
+			if !strings.HasSuffix(w, "(") {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
+}
+
+// lost returns the lines of some files that the change removes, or changes so that
+// they do not hold what they held.
+func (p *patch) lost(files []string) []string {
+	var now [][]string
+	type line struct {
+		text  string
+		holds []string
+	}
+	var gone []line
+	for _, f := range p.files {
+		for _, frag := range f.TextFragments {
+			for _, l := range frag.Lines {
+				switch {
+				case l.Op == gitdiff.OpAdd:
+					now = append(now, held(f.NewName, l.Line))
+				case l.Op == gitdiff.OpDelete && slices.Contains(files, f.OldName) && !notValues.MatchString(f.OldName):
+					if holds := held(f.OldName, l.Line); len(holds) > 0 {
+						gone = append(gone, line{strings.TrimSpace(l.Line), holds})
+					}
+				}
+			}
+		}
+	}
+	var out []string
+	for _, g := range gone {
+		i := slices.IndexFunc(now, func(has []string) bool { return includes(has, g.holds) })
+		if i < 0 {
+			out = append(out, g.text)
+			continue
+		}
+		now = slices.Delete(now, i, i+1) // one line stands for one
+	}
+	return out
+}
+
+// includes reports whether has holds all of want, as often.
+func includes(has, want []string) bool {
+	has = slices.Clone(has)
+	for _, w := range want {
+		i := slices.Index(has, w)
+		if i < 0 {
+			return false
+		}
+		has = slices.Delete(has, i, i+1)
+	}
+	return true
+}
+
+// names reports whether the task's words name a test, or a function or a value in
+// some of its lines. A verb that begins a sentence names no function.
+func (k Task) names(test string, lines []string) bool {
+	if k.about(test) {
+		return true
+	}
+	task := text.KeyWords(sentence.ReplaceAllString(k.Text+"\n"+k.Criteria, " "))
+	for _, w := range text.KeyWords(identify(test).base + "\n" + strings.Join(lines, "\n")) {
+		short := len(w) < 3 && !valueWord.MatchString(w)
+		if _, there := slices.BinarySearch(task, w); there && !short && !everyday[w] {
+			return true
+		}
+	}
+	return false
+}
+
+// unasked marks the tests whose assertions or rows the change took away although
+// the task names nothing of them. That they fail as they stood is then no sign that
+// the task wants it so, whatever a model says.
+func (c *checker) unasked(list []pipeline.TestChange) []pipeline.TestChange {
+	if c.o.Task.Text == "" {
+		return list // not known
+	}
+	for i := range list {
+		t := &list[i]
+		if slices.Contains(t.Files, t.Test) || slices.ContainsFunc(c.inside, func(o pipeline.TestChange) bool { return o.Test == t.Test }) {
+			continue // not known to fail as it stood
+		}
+		if lost := c.patch.lost(t.Files); len(lost) > 0 && !c.o.Task.names(t.Test, lost) {
+			t.Unasked = text.Clip(text.OneLine(lost[0]), 100)
+		}
+	}
+	return list
+}
