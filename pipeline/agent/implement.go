@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -60,12 +61,28 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		impl, problems = fb.check(args)
-		return problems
+		return append(problems, p.refused(ctx)...)
 	}
 	if err := p.converse(ctx, s); err != nil {
 		return pipeline.Implementation{}, err
 	}
 	return impl, nil
+}
+
+// refused says why what is in the work tree cannot be committed, such as a symbolic
+// link: the implementer mends it while it still knows why it is there. A fault is the
+// phase's, which asks again.
+func (p *phase) refused(ctx context.Context) []string {
+	ws, ok := p.job.Workspace.(changer)
+	if !ok {
+		return nil
+	}
+	_, err := ws.Changes(ctx)
+	var f *pipeline.Fault
+	if err == nil || ctx.Err() != nil || errors.As(err, &f) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the work cannot be committed: %v. Mend that in the work tree", err)}
 }
 
 // own appends what the run has changed so far.

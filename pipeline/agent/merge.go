@@ -29,7 +29,7 @@ func (p *phase) merge(ctx context.Context, w *prompt) (pipeline.Implementation, 
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		if impl, problems = (feedback{}).check(args); impl.Unable == "" {
-			problems = append(problems, p.markers(ctx)...)
+			problems = slices.Concat(problems, p.markers(ctx), p.refused(ctx))
 		}
 		return problems
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"forge/pipeline/worktree"
 )
 
 // What a workspace may be able to do besides; a role has the tools of those that its
@@ -21,6 +23,9 @@ type (
 	}
 	indexer interface {
 		Symbols(ctx context.Context, query string, max int) (string, error)
+	}
+	changer interface {
+		Changes(ctx context.Context) ([]worktree.Change, error)
 	}
 	restorer interface {
 		Checkout(ctx context.Context, sha string) error
