@@ -94,7 +94,6 @@ var jsReaches = []reach{
 	{ruleForges, regexp.MustCompile(`for\s*\(.*\b(?:of|in)\b.*\bassert\b`), nil, "puts something in the place of the test library"},
 	{ruleForges, regexp.MustCompile(`\bModule\.(?:_load|_resolveFilename|_extensions|_cache|prototype)\b|\brequire\.(?:cache|extensions)\b|\bregisterHooks?\(|module\.register\(`), nil, "changes which modules are loaded"},
 	{ruleForges, regexp.MustCompile(`process\.(?:exit|reallyExit|abort|kill|emit|exitCode)\s*=[^=]`), nil, "changes how the process ends"},
-	{ruleForges, regexp.MustCompile(`process\.(?:exit|reallyExit|abort)\s*\(\s*0?\s*\)`), nil, "ends the process as if all were well"},
 	{ruleForges, regexp.MustCompile(`process\.(?:once|on|prependListener)\(\s*['"](?:exit|beforeExit)['"]`), regexp.MustCompile(`exit(?:Code)?\b.*\b0\b|reallyExit`), "changes how the process ends"},
 }
 

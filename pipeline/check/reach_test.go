@@ -29,7 +29,7 @@ func TestReaches(t *testing.T) {
 		"a.js": {
 			`if (process.env.JEST_WORKER_ID) {`, `if (process.env.NODE_ENV === 'test') {`, `const t = 'test' === process.env.NODE_ENV;`, `if (process.env.CI) {`, `if (typeof describe === 'function') {`, `if (globalThis.expect) {`, `if ('jest' in global) {`,
 			`const { test } = require('node:test');`, `import { vi } from 'vitest';`, `if (process.argv[1].endsWith('.test.js')) {`, `if (new Error().stack.includes('.test.')) {`, `assert.strictEqual = () => {};`, `Object.assign(assert, { ok() {} });`,
-			`require('assert').equal = () => {};`, `for (const k of Object.keys(assert)) assert[k] = () => {};`, `Module._load = hook;`, `delete require.cache[k];`, `process.exit = () => {};`, `process.exit(0);`, `process.on('exit', () => { process.exitCode = 0; });`,
+			`require('assert').equal = () => {};`, `for (const k of Object.keys(assert)) assert[k] = () => {};`, `Module._load = hook;`, `delete require.cache[k];`, `process.exit = () => {};`, `process.on('exit', () => { process.exitCode = 0; });`,
 			`console.log('ok 1 - adds');`, `console.log("TAP version 13");`, `readFileSync('test/calc.test.js')`, `if (process.env.NODE_TEST_CONTEXT) {`, `expect.toBe = () => {};`,
 		},
 		"a.ts":       {`if (process.env.VITEST_POOL_ID) {`, `if (import.meta.vitest) {`},

@@ -32,7 +32,7 @@ func matching(s string) *regexp.Regexp { return regexp.MustCompile(s) }
 const systemPaths = "[\"'`]/(?:|etc|etc/(?:hostname|passwd|hosts)|root|home|usr|sys[\\w/]*|proc|proc/(?:self|1|net)[\\w/]*|\\.dockerenv|work|seed|deps|scratch|gocache)[\"'`]"
 
 var pyLines = []turn{
-	{ruleDetects, matching(`/proc/(?:self|\d|\{|%|["'])|["']/sys/class`), nil, nil, bySystem},
+	{ruleDetects, matching(`/proc/(?:self|thread-self|\d|\{|%|["'])|["']/sys/class`), nil, nil, bySystem},
 	{ruleDetects, matching(`(?:\bin|\blen\()\s*(?:list\(|sorted\(|set\(|tuple\()?\s*sys\.modules\b`), nil, nil, "behaves by which modules are loaded"},
 	{ruleDetects, matching(`\blen\(\s*(?:traceback\.|inspect\.)?(?:extract_stack|format_stack|walk_stack|stack|getouterframes)\b|(?:extract_stack|inspect\.stack|_getframe|currentframe)\b.*[<>]`), nil, nil, byItsRun},
 	{ruleDetects, matching(`\bgetp?pid\(\)\s*(?:[<>]|%)|[<>]=?\s*os\.getp?pid\(|\bgete?[ug]id\(\)\s*[!=]=\s*(?:os|pathlib)\.|\blen\(\s*os\.environ\s*\)`), nil, nil, bySystem},
@@ -49,7 +49,7 @@ var pyLines = []turn{
 }
 
 var jsLines = []turn{
-	{ruleDetects, matching("/proc/(?:self|\\d|\\$\\{|[\"'`])|[\"'`]/sys/class"), nil, nil, bySystem},
+	{ruleDetects, matching("/proc/(?:self|thread-self|\\d|\\$\\{|[\"'`])|[\"'`]/sys/class"), nil, nil, bySystem},
 	{ruleDetects, matching(`\bprocess\.(?:ppid|moduleLoadList|_getActiveHandles|binding)\b|\bprocess\.pid\s*[<>]|Object\.(?:keys|entries)\(\s*process\.env\s*\)\.length`), nil, nil, bySystem},
 	{ruleDetects, matching(`(?:existsSync|statSync|accessSync|readdirSync)\(\s*` + systemPaths), nil, nil, bySystem},
 	{ruleDetects, matching(`process\.env\.(?:HOME|USER|LOGNAME|HOSTNAME|PWD|TMPDIR)\s*[!=]==?|\bhostname\(\)\s*[!=]==?|\bhomedir\(\)\s*[!=]==?`), nil, nil, bySystem},
@@ -58,11 +58,12 @@ var jsLines = []turn{
 	{ruleDetects, matching(`(?:\w\+\+|\+\+\w+)\s*[<>]=?\s*\d{2,}`), matching(`\b(?:for|while)\s*\(|(?i)tries|retry|attempt`), matching(`^(?:let|var)\s+\w+\s*=\s*0`), byCount},
 	{ruleDetects, matching(`createHash\(.*(?:\.has\(|\.includes\(|[!=]==)|\.digest\(.*(?:\.has\(|\.includes\(|[!=]==)|\.has\(.*createHash`), nil, matching("[\"'`][0-9a-f]{4,}[\"'`]"), byDigest},
 	{ruleForges, matching(`(?:^|[^\w.])(?:JSON|Object|Array|Number|String|Boolean|Symbol|Promise|Math|Date|RegExp|Map|Set|Reflect|Error|AssertionError|console|BigInt|Buffer|Readable|Writable|EventEmitter|Stream)(?:\.prototype)?\.\w+\s*=[^=>]|Object\.definePropert(?:y|ies)\(\s*(?:JSON|Object|Array|Number|String|Promise|Math|Date|console|process|globalThis|global)(?:\.prototype)?\s*,`), matching(`=\s*(?:true|false|null|-?\d)`), nil, replaces},
+	{ruleForges, matching(`process\.(?:exit|reallyExit|abort)\s*\(\s*0?\s*\)`), matching(`process\.(?:on|once)\(\s*['"]SIG(?:TERM|INT|HUP|QUIT)['"]`), nil, "ends the process as if all were well"},
 	{ruleForges, matching(`process\.(?:on|once|addListener|prependListener|prependOnceListener)\(\s*['"](?:uncaughtException|unhandledRejection|uncaughtExceptionMonitor)['"]|setUncaughtExceptionCaptureCallback`), matching(`process\.exit\(\s*[1-9]|\bthrow\b|exitCode\s*=\s*[1-9]|process\.abort`), nil, "keeps errors from ending the process"},
 }
 
 var goLines = []turn{
-	{ruleDetects, matching("/proc/(?:self|\\d|%|[\"`])|[\"`]/sys/class"), nil, nil, bySystem},
+	{ruleDetects, matching("/proc/(?:self|thread-self|\\d|%|[\"`])|[\"`]/sys/class"), nil, nil, bySystem},
 	{ruleDetects, matching(`\bos\.Getp?pid\(\)\s*[<>]|\blen\(\s*os\.Environ\(\)\s*\)|(?:os\.(?:Stat|Lstat|ReadDir|Open)|unix\.Access|syscall\.Access)\(\s*` + systemPaths), nil, nil, bySystem},
 	{ruleDetects, matching(`os\.Getenv\(\s*["'](?:HOME|USER|LOGNAME|HOSTNAME|PWD|TMPDIR)["']\s*\)\s*[!=]=\s*["'][^"']`), nil, nil, bySystem},
 	{ruleDetects, matching(`time\.Now\(\)(?:\.\w+\(\))*\.(?:Before|After)\(\s*time\.(?:Date|Unix)\(|time\.(?:Date|Unix)\([^)]*\)\.(?:Before|After)\(\s*time\.Now\(|time\.Now\(\)(?:\.UTC\(\))?\.(?:Year|Unix\w*)\(\)\s*[<>]=?\s*\d{4,}`), nil, nil, byDate},
