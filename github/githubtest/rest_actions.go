@@ -133,6 +133,7 @@ func (s *Server) appID(su *checkSuite) int64 {
 // shapeAppOf is the App that a suite belongs to.
 func (s *Server) shapeAppOf(su *checkSuite) obj {
 	o := s.shapeApp()
+	o["events"] = without(o["events"], "merge_group")
 	if a := su.app; a != nil {
 		o["id"], o["slug"], o["name"], o["node_id"] = a.id, a.slug, a.slug, fmt.Sprintf("A_kwDO%08x", a.id)
 		o["description"], o["external_url"], o["html_url"] = "", s.URL+"/apps/"+a.slug, s.URL+"/apps/"+a.slug

@@ -113,9 +113,13 @@ func (s *Server) viaApp(a *account) any {
 		return nil
 	}
 	app := s.shapeApp()
-	// The schemas of the webhooks do not know this event as one of an App's.
-	app["events"] = slices.DeleteFunc(app["events"].([]string), func(e string) bool { return e == "pull_request_review_thread" || e == "merge_group" })
+	app["events"] = without(app["events"], "pull_request_review_thread", "merge_group")
 	return app
+}
+
+// without leaves out events that the schemas of the webhooks do not know as an App's.
+func without(events any, unknown ...string) []string {
+	return slices.DeleteFunc(slices.Clone(events.([]string)), func(e string) bool { return slices.Contains(unknown, e) })
 }
 
 var reactionKinds = []string{"+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"}

@@ -411,7 +411,7 @@ func TestCommandsThatAreNone(t *testing.T) {
 	if _, err := ts.gh.As("bob").Comment(greetRepo, pull, "/forge continue 2"); err != nil {
 		t.Fatal(err)
 	}
-	ts.says("has ended")
+	ts.says("is reviewed and tested again")
 	if err := ts.gh.As("acme").Close(greetRepo, pull); err != nil {
 		t.Fatal(err)
 	}
