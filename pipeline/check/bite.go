@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
 	"forge/pipeline"
 	"forge/pipeline/text"
 )
@@ -71,7 +73,10 @@ func (v *verdict) worthSpoiling() bool {
 	for _, s := range v.head.suites {
 		ms += s.done.Millis
 	}
-	if time.Duration(ms)*time.Millisecond > spoiledAtMost || v.allBack() {
+	code := slices.ContainsFunc(v.head.patch.files, func(f *gitdiff.File) bool {
+		return languageOf(f.NewName) != &otherLang || sourceExt.MatchString(f.NewName)
+	})
+	if time.Duration(ms)*time.Millisecond > spoiledAtMost || !code || v.allBack() {
 		return false
 	}
 	for name, o := range v.tests {

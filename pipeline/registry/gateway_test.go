@@ -409,7 +409,10 @@ func TestAnswersAreBounded(t *testing.T) { // D1, S9
 			u := newUpstreams(t, nil)
 			u.serve = c.serve
 			o := u.options(t)
-			o.Limits = Limits{FileBytes: 1000, DocumentBytes: 1000, Fetch: 500 * time.Millisecond}
+			o.Limits = Limits{FileBytes: 1000, DocumentBytes: 1000, Fetch: time.Minute}
+			if c.want == "deadline" {
+				o.Limits.Fetch = 500 * time.Millisecond
+			}
 			_, s := open(t, o)
 			for _, p := range []string{"/left/-/left-1.0.0.tgz", "/left"} {
 				status, body := get(t, s, NPM, p)

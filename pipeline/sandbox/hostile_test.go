@@ -523,6 +523,7 @@ func unsafeBit(unsafe bool) int {
 // no root, nothing in its environment.
 func TestWorkerProcess(t *testing.T) {
 	t.Setenv("FORGE_CANARY", "canary")
+	t.Setenv("GORACE", "")
 	leaked, err := os.Open("/etc/hostname")
 	if err != nil {
 		t.Fatal(err)
