@@ -97,8 +97,43 @@ func (p *publisher) lookup(ctx context.Context, number int, key string) (*commen
 	return pick(list, render.Marker(p.run.Trace, key)), nil
 }
 
-// comment makes an artefact that is one comment: it writes, rewrites, or leaves it.
+// comment makes an artefact that is a comment, and as many further ones as its text
+// needs. What the first is known by is recorded last, so that a publication that ends
+// in between begins anew.
 func (p *publisher) comment(ctx context.Context, key string, number int, body string) error {
+	have, want := p.artefact(key), render.Hash(body)
+	if number == 0 || (have.ID != 0 && have.Hash == want) {
+		return nil
+	}
+	parts := render.Parts(body)
+	if len(parts) == 1 && p.artefact(partKey(key, 2)).ID == 0 {
+		return p.one(ctx, key, number, body)
+	}
+	if err := p.one(ctx, key, number, parts[0]); err != nil {
+		return err
+	}
+	first := p.artefact(key)
+	first.Hash = ""
+	p.made(key, first)
+	for n := 2; n <= len(parts) || p.artefact(partKey(key, n)).ID != 0; n++ {
+		text := ""
+		if n <= len(parts) {
+			text = parts[n-1]
+		}
+		if err := p.one(ctx, partKey(key, n), number, p.v.Part(partKey(key, n), n, len(parts), first.URL, text)); err != nil {
+			return err
+		}
+	}
+	first.Hash = want
+	p.made(key, first)
+	return nil
+}
+
+// partKey is the key of the n-th comment of an artefact.
+func partKey(key string, n int) string { return fmt.Sprintf("%s/part/%d", key, n) }
+
+// one makes an artefact that is one comment: it writes, rewrites, or leaves it.
+func (p *publisher) one(ctx context.Context, key string, number int, body string) error {
 	have, want := p.artefact(key), render.Hash(body)
 	if number == 0 || (have.ID != 0 && have.Hash == want) {
 		return nil
@@ -203,7 +238,7 @@ func (p *publisher) histories(ctx context.Context) error {
 			}
 			n++
 			key := fmt.Sprintf("history/%d", n)
-			if p.artefact(key).ID != 0 {
+			if have := p.artefact(key); have.ID != 0 && have.Hash != "" {
 				continue // as of the asking
 			}
 			if err := p.comment(ctx, key, p.place(), p.v.History(key)); err != nil {

@@ -336,6 +336,80 @@ func TestPublishGate(t *testing.T) {
 	}
 }
 
+// A text that is longer than GitHub takes is several comments, which are kept up to date:
+// each fits, none is made twice, and one that is no longer needed says so.
+func TestPublishParts(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	s.Bounced()
+	s.Gate()
+	mustPublish(s, a, p)
+	short := len(f.comments)
+	session, err := a.session(s.Run.Repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub := newPublisher(a, session, s.Run, PublishOptions{})
+	text := func(lines int) string {
+		return render.Marker(s.Run.Trace, "long") + "\n" + strings.Repeat(strings.Repeat("x", 99)+"\n", lines)
+	}
+	write := func(lines int) {
+		t.Helper()
+		if err := pub.comment(t.Context(), "long", 7, text(lines)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(comments, xs int) []*fakeComment {
+		t.Helper()
+		list, got := f.comments[short:], 0
+		for i, c := range list {
+			if n := len([]rune(c.Body)); n > 65_536 {
+				t.Errorf("comment %d has %d characters", i+1, n)
+			}
+			got += strings.Count(c.Body, strings.Repeat("x", 99)+"\n")
+		}
+		if len(list) != comments || got != xs {
+			t.Fatalf("%d comments with %d lines, want %d with %d", len(list), got, comments, xs)
+		}
+		return list
+	}
+	posts := 0
+	f.fault = func(_ int, method, _ string, after bool) (int, map[string]string, string) {
+		if method != "POST" || !after {
+			return 0, nil, ""
+		}
+		if posts++; posts == 2 {
+			return -1, nil, "" // made, and the answer is lost
+		}
+		return 0, nil, ""
+	}
+	if err := pub.comment(t.Context(), "long", 7, text(1500)); err == nil || pub.artefact("long").Hash != "" {
+		t.Fatalf("half of a text: %v, %+v", err, pub.artefact("long"))
+	}
+	pub.opts.Again, pub.known = true, map[int][]comment{}
+	write(1500)
+	list := check(3, 1500)
+	if !strings.Contains(list[1].Body, "Part 2 of 3") || !strings.Contains(list[2].Body, "/long/part/3 -->") {
+		t.Errorf("the further parts do not say what they are: %.200q", list[2].Body)
+	}
+	calls := f.calls
+	write(1500)
+	if f.calls != calls {
+		t.Errorf("what is there already took %d calls", f.calls-calls)
+	}
+	write(2000)
+	check(4, 2000)
+	write(10)
+	list = check(4, 10)
+	for _, c := range list[1:] {
+		if !strings.Contains(c.Body, "Nothing stands here any more") {
+			t.Errorf("a part that is not needed: %.200q", c.Body)
+		}
+	}
+	write(1500)
+	check(4, 1500)
+}
+
 func TestPublishCancelled(t *testing.T) {
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)

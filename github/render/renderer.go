@@ -48,13 +48,19 @@ func Hash(parts ...string) string {
 
 // body puts the marker in front, so that no text behind it can hide it.
 func (v Renderer) body(key string, parts ...string) string {
+	marker, text, _ := strings.Cut(v.whole(key, parts...), "\n")
+	return marker + "\n" + Cut(strings.TrimSuffix(text, "\n"), MaxText) + "\n"
+}
+
+// whole is a body of any length, for a comment that [Parts] splits.
+func (v Renderer) whole(key string, parts ...string) string {
 	var kept []string
 	for _, p := range parts {
 		if p = strings.TrimSpace(p); p != "" {
 			kept = append(kept, p)
 		}
 	}
-	return Marker(v.Run.Trace, key) + "\n" + Cut(strings.Join(kept, "\n\n"), MaxText) + "\n"
+	return Marker(v.Run.Trace, key) + "\n" + strings.Join(kept, "\n\n") + "\n"
 }
 
 func (v Renderer) line(s string, n int) string  { return Line(s, v.Host, n) }

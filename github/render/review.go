@@ -225,14 +225,14 @@ var gateTitles = map[pipeline.GateKind]string{
 func (v Renderer) Gate(g *pipeline.Gate) string {
 	title := "✋ " + gateTitles[g.Kind]
 	if g.Closed {
-		return v.body(g.ID, "### "+strings.Replace(title, "✋", "☑️", 1)+" — settled", v.guard(g.Guard), v.block(g.Question, 4000), v.answers(g))
+		return v.whole(g.ID, "### "+strings.Replace(title, "✋", "☑️", 1)+" — settled", v.guard(g.Guard), v.block(g.Question, 4000), v.answers(g))
 	}
 	tried := section("What was tried", v.iterations())
 	left := ""
 	if g.Kind != pipeline.GateClarification && g.Kind != pipeline.GateApproval {
 		left = section("What is left", bullets(v.Left(20)))
 	}
-	return v.body(g.ID, "### "+title, v.guard(g.Guard), v.block(g.Question, 4000), strings.ReplaceAll(tried, "## ", "#### "), strings.ReplaceAll(left, "## ", "#### "), v.choices(g), v.answers(g))
+	return v.whole(g.ID, "### "+title, v.guard(g.Guard), v.block(g.Question, 4000), strings.ReplaceAll(tried, "## ", "#### "), strings.ReplaceAll(left, "## ", "#### "), v.choices(g), v.answers(g))
 }
 
 // choices lists what can be answered: as a command, or by ticking its box.
@@ -302,9 +302,12 @@ func (v Renderer) answers(g *pipeline.Gate) string {
 	return bullets(out)
 }
 
+// maxHistory bounds a history, in characters: more than that nobody reads.
+const maxHistory = 300_000
+
 // history is the whole scratchpad, folded.
 func (v Renderer) History(key string) string {
-	return v.body(key, "### Everything that was tried", Folded("History of run "+fmt.Sprint(v.Run.ID), v.block(v.Run.Scratchpad(), 60_000)))
+	return v.whole(key, "### Everything that was tried", Folded("History of run "+fmt.Sprint(v.Run.ID), v.block(v.Run.Scratchpad(), maxHistory)))
 }
 
 // CheckState is what a check run shows.
