@@ -184,7 +184,7 @@ func TestReplyText(t *testing.T) {
 	if !strings.HasPrefix(got, "Remembered:\n\n<details>") || strings.Contains(got, "<b>") || strings.Contains(got, "@alice") || strings.Count(got, "- a") != maxReply {
 		t.Errorf("a long answer is %q", got)
 	}
-	for _, open := range []string{"Remembered:\n\n- a\n- b", command.Help(), "```\n\n" + strings.Repeat("a\n", 40) + "```"} {
+	for _, open := range []string{"Remembered:\n\n- a\n- b", command.Help(""), "```\n\n" + strings.Repeat("a\n", 40) + "```"} {
 		if got := replyText(open, "github.com"); strings.Contains(got, "<details>") {
 			t.Errorf("%q is folded", open)
 		}

@@ -22,7 +22,7 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 	case "status":
 		return nil, r.Summary()
 	case "help":
-		return nil, command.Help()
+		return nil, command.Help(r.Slug)
 	case "explain":
 		return nil, r.Explain()
 	case "history":
@@ -49,7 +49,7 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 	switch cmd.Name {
 	case "stop":
 		if r.State == StateStopped {
-			return nil, "This run is stopped already. `/forge resume` lets it go on."
+			return nil, "This run is stopped already. " + r.typed("resume") + " lets it go on."
 		}
 		return []Event{answering(EventRunStopped, a)}, ""
 	case "resume":
@@ -68,9 +68,9 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 	}
 	a.Gate = g.ID
 	if !g.accepts(cmd.Name) {
-		return nil, fmt.Sprintf("`%s` is not one of the choices here. They are: %s.", cmd.Name, g.words())
+		return nil, fmt.Sprintf("`%s` is not one of the choices here. They are: %s.", cmd.Name, g.words(r.Slug))
 	}
-	if wrong := g.read(a, cmd); wrong != "" {
+	if wrong := g.read(a, cmd, r.Slug); wrong != "" {
 		return nil, wrong
 	}
 	if cmd.Name == "accept" {
@@ -118,7 +118,8 @@ func (r *Run) dismissByName(cmd command.Line, a *Answer) ([]Event, string) {
 	if len(open) == 0 {
 		return nil, "No finding is open here, so there is none to dismiss."
 	}
-	return nil, fmt.Sprintf("`/forge dismiss` works as a reply to one of Forge's comments on the diff, and anywhere with the name of a finding and the reason: `/forge dismiss %s WHY`. Open are %s.", open[0], listed(open))
+	return nil, fmt.Sprintf("%s works as a reply to one of Forge's comments on the diff, and anywhere with the name of a finding and the reason: %s. Open are %s.",
+		r.typed("dismiss"), r.typed("dismiss "+open[0]+" WHY"), listed(open))
 }
 
 // answering is an event that an answer makes.
@@ -135,11 +136,14 @@ func (a *Answer) reply(text string) string {
 	return text
 }
 
+// typed is a command of the run's as people type it.
+func (r *Run) typed(words string) string { return "`" + command.Write(r.Slug, words) + "`" }
+
 // resumed says what the run does when it is no longer stopped.
 func (r *Run) resumed() string {
 	switch g := r.Gate(); {
 	case g != nil:
-		return fmt.Sprintf("Run %d is no longer stopped; it waits for an answer: %s Choices: %s.", r.ID, g.Question, g.words())
+		return fmt.Sprintf("Run %d is no longer stopped; it waits for an answer: %s Choices: %s.", r.ID, g.Question, g.words(r.Slug))
 	case r.Active != nil:
 		return fmt.Sprintf("Run %d goes on where it was stopped, in the phase %s.", r.ID, r.Active.Phase)
 	}
@@ -150,7 +154,7 @@ func (r *Run) resumed() string {
 // name says it.
 func (r *Run) goesOn(g *Gate, a *Answer) string {
 	if r.State == StateStopped && a.Choice != "take-over" {
-		return fmt.Sprintf("Run %d has your answer, and is still stopped: `/forge resume` lets it go on with it.", r.ID)
+		return fmt.Sprintf("Run %d has your answer, and is still stopped: %s lets it go on with it.", r.ID, r.typed("resume"))
 	}
 	if a.Choice != "continue" && a.Choice != "retry" || g.Guard == nil {
 		return ""
@@ -192,7 +196,7 @@ func (r *Run) answerAfter(cmd command.Line, a *Answer) ([]Event, string) {
 		return nil, fmt.Sprintf("%s, so there is nothing for `%s` to go on with. %s", over, cmd.Name, r.whatNow())
 	}
 	if cmd.Args != "" && cmd.Name == "continue" {
-		if wrong := (&Gate{}).read(a, cmd); wrong != "" {
+		if wrong := (&Gate{}).read(a, cmd, r.Slug); wrong != "" {
 			return nil, wrong
 		}
 	}
@@ -207,14 +211,14 @@ func (r *Run) answerAfter(cmd command.Line, a *Answer) ([]Event, string) {
 
 // whatNow says what makes a run go on that has ended, or what does in its place.
 func (r *Run) whatNow() string {
-	again := "`/forge run` in the issue starts a new run."
+	again := r.typed("run") + " in the issue starts a new run."
 	if r.Task.Issue == 0 {
 		again = "Start a new run for what is left to do."
 	}
 	switch {
 	case r.Reopenable() && r.Published.Pull != nil:
-		return fmt.Sprintf("Its pull request #%d is open: a push to it, requested changes, or `/forge continue` with words on further lines make it go on. "+
-			"To begin anew, close it, then give `/forge run` in the issue.", r.Published.Pull.Number)
+		return fmt.Sprintf("Its pull request #%d is open: a push to it, requested changes, or %s with words on further lines make it go on. "+
+			"To begin anew, close it, then give %s in the issue.", r.Published.Pull.Number, r.typed("continue"), r.typed("run"))
 	case r.Reopenable():
 		return "`continue` with words makes it go on."
 	case r.Closed != "":

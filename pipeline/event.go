@@ -129,8 +129,9 @@ type Start struct {
 	Task   Task          `json:"task"`
 	By     Actor         `json:"by"`
 	Config config.Config `json:"config"`
-	Base   string        `json:"base"`   // SHA of the default branch when the run started
-	Branch string        `json:"branch"` // the branch that the run works on
+	Base   string        `json:"base"`           // SHA of the default branch when the run started
+	Branch string        `json:"branch"`         // the branch that the run works on
+	Slug   string        `json:"slug,omitempty"` // what its commands begin with; "": command.Slug
 }
 
 // Repo is a repository as a run knows it.

@@ -197,44 +197,44 @@ func (g *Gate) accepts(name string) bool {
 }
 
 // words lists the gate's choices as commands.
-func (g *Gate) words() string {
+func (g *Gate) words(slug string) string {
 	var out []string
 	for _, c := range g.Choices {
-		out = append(out, "`"+c.Command()+"`")
+		out = append(out, "`"+c.Command(slug)+"`")
 	}
 	return strings.Join(out, ", ")
 }
 
-// Command returns the choice as people type it.
-func (c Choice) Command() string { return strings.TrimSpace("/forge " + c.Name + " " + c.Arg) }
+// Command returns the choice as people type it who begin with the slug.
+func (c Choice) Command(slug string) string { return command.Write(slug, c.Name+" "+c.Arg) }
 
 // read takes a command's words into the answer; what is wrong with them is
 // returned in words.
-func (g *Gate) read(a *Answer, cmd command.Line) string {
+func (g *Gate) read(a *Answer, cmd command.Line, slug string) string {
 	switch cmd.Name {
 	case "continue":
 		a.N = 1
 		if cmd.Args != "" {
 			n, err := strconv.Atoi(cmd.Args)
 			if err != nil || n < 1 || n > MaxContinue {
-				return fmt.Sprintf("`continue` takes a number from 1 to %d, got %q: for example `/forge continue 2`.", MaxContinue, cmd.Args)
+				return fmt.Sprintf("`continue` takes a number from 1 to %d, got %q: for example `%s`.", MaxContinue, cmd.Args, command.Write(slug, "continue 2"))
 			}
 			a.N = n
 		}
 	case "raise":
 		usd, err := strconv.ParseFloat(strings.TrimPrefix(cmd.Args, "$"), 64)
 		if err != nil || !(usd >= 0.01 && usd <= maxRaise) {
-			return fmt.Sprintf("`raise` takes dollars from 0.01 to %d, got %q: for example `/forge raise 5`.", maxRaise, cmd.Args)
+			return fmt.Sprintf("`raise` takes dollars from 0.01 to %d, got %q: for example `%s`.", maxRaise, cmd.Args, command.Write(slug, "raise 5"))
 		}
 		a.Micros = int64(usd*1e6 + 0.5)
 	case "choose", "simplify":
 		if cmd.Args == "" && a.Text == "" {
-			return fmt.Sprintf("`%s` takes words: `/forge %s …`. %s", cmd.Name, cmd.Name, g.Question)
+			return fmt.Sprintf("`%s` takes words: `%s …`. %s", cmd.Name, command.Write(slug, cmd.Name), g.Question)
 		}
 		a.Text = strings.TrimSpace(cmd.Args + "\n" + a.Text)
 	case "approve":
 		if cmd.Args != "" && (cmd.Args != "all" || g.Kind != GateApproval) {
-			return fmt.Sprintf("`approve` does not take %q here: %s.", cmd.Args, g.words())
+			return fmt.Sprintf("`approve` does not take %q here: %s.", cmd.Args, g.words(slug))
 		}
 		if cmd.Args == "all" {
 			a.N = -1

@@ -22,7 +22,7 @@ func (r *Run) Summary() string {
 	}
 	s := fmt.Sprintf("Run %d is %s%s; %s so far.", r.ID, r.State, where, r.Usage.Cost())
 	if g := r.Gate(); g != nil {
-		s += " It waits for a human: " + g.Question + " Choices: " + g.words() + "."
+		s += " It waits for a human: " + g.Question + " Choices: " + g.words(r.Slug) + "."
 	}
 	if r.Ended != "" {
 		s += " It ended: " + r.Ended + "."

@@ -53,9 +53,10 @@ type Run struct {
 	Task   Task          `json:"task"`
 	By     Actor         `json:"by"`
 	Config config.Config `json:"config"`
-	Base   string        `json:"base"`   // SHA the work starts from
-	Branch string        `json:"branch"` //
-	Head   string        `json:"head"`   // SHA of the branch as Forge knows it; Base until the first commit
+	Base   string        `json:"base"`           // SHA the work starts from
+	Branch string        `json:"branch"`         //
+	Slug   string        `json:"slug,omitempty"` // what its commands begin with; "": command.Slug
+	Head   string        `json:"head"`           // SHA of the branch as Forge knows it; Base until the first commit
 
 	// What is planned.
 	Plan          *Plan       `json:"plan,omitempty"`

@@ -18,6 +18,7 @@ import (
 	"forge/cmd/forge/printing"
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 )
 
@@ -158,8 +159,12 @@ func nothingRemembered(cmd *cobra.Command, db *store.DB, filtered bool, scope st
 	if err != nil {
 		return err
 	}
+	cfg, _, err := configure(cmd)
+	if err != nil {
+		return err
+	}
 	text := "Nothing is remembered yet. Forge learns from its own runs, from what people do with its findings and\n" +
-		"suggestions, and from `/forge remember WORDS` on GitHub; `forge memory import` brings a memory along."
+		"suggestions, and from `" + command.Write(cfg.Slug, "remember WORDS") + "` on GitHub; `forge memory import` brings a memory along."
 	switch {
 	case len(scopes) > 0 && scope != "":
 		text = fmt.Sprintf("Nothing is remembered of %s that fits. There is something of %s; --all also shows what is out of use.", scope, strings.Join(scopes, ", "))

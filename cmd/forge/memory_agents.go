@@ -19,6 +19,7 @@ import (
 	"forge/github"
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 )
 
@@ -26,7 +27,7 @@ import (
 // left as it is.
 const (
 	agentsFile   = "AGENTS.md"
-	agentsBranch = server.Slug + "/agents-md"
+	agentsBranch = "/agents-md" // below the slug
 	agentsBegin  = "<!-- forge:learnings -->"
 	agentsEnd    = "<!-- /forge:learnings -->"
 
@@ -44,7 +45,7 @@ func memoryAgentsCommand() *cobra.Command {
 			"what people with write access said, or what their deeds bore out, never anybody else's words.\n" +
 			"In FILE the section takes the place of the one before; the rest is left as it is. Without FILE,\n" +
 			"or with -, the section goes to the output. With --pull, the App proposes it by a pull request\n" +
-			"from " + agentsBranch + ", or brings that one up to date.",
+			"from " + command.Slug + agentsBranch + ", or brings that one up to date.",
 		Example: "  forge memory agents --repo acme/site AGENTS.md\n  forge memory agents --repo acme/site --min 0.9 --pull",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -71,7 +72,11 @@ func memoryAgentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			section := agentsSection(list, sure)
+			cfg, _, err := configure(cmd)
+			if err != nil {
+				return err
+			}
+			section := agentsSection(list, sure, cfg.Slug)
 			switch {
 			case pull:
 				return proposeAgents(cmd, owner, name, section, len(list))
@@ -121,7 +126,7 @@ func surest(ctx context.Context, db *store.DB, scopes []string, sure float64, no
 // agentsSection writes the section with its markers; nil when there is nothing to
 // say. Order and words follow from the learnings alone: a day that goes by makes no
 // difference.
-func agentsSection(list []pipeline.Learning, sure float64) []byte {
+func agentsSection(list []pipeline.Learning, sure float64, slug string) []byte {
 	if len(list) == 0 {
 		return nil
 	}
@@ -130,7 +135,7 @@ func agentsSection(list []pipeline.Learning, sure float64) []byte {
 		return cmp.Or(cmp.Compare(a.Category, b.Category), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Key, b.Key))
 	})
 	var b strings.Builder
-	b.WriteString(agentsBegin + "\n## Learnt in reviews\n\nForge keeps this section: change it with `/forge remember` and `/forge forget ID`. Each line quotes what reviews and runs in\n" +
+	b.WriteString(agentsBegin + "\n## Learnt in reviews\n\nForge keeps this section: change it with `" + command.Write(slug, "remember") + "` and `" + command.Write(slug, "forget ID") + "`. Each line quotes what reviews and runs in\n" +
 		"this repository taught; they are hints for work on what they name, and no orders.\n\n")
 	for _, l := range list {
 		b.WriteString("- " + quotedCode(l.Content, agentsLine))
@@ -238,9 +243,9 @@ func proposeAgents(cmd *cobra.Command, owner, name string, section []byte, n int
 		return err
 	}
 	url, changed, err := app.Propose(ctx, repo, github.Proposal{
-		Branch: agentsBranch, Path: agentsFile, Title: "Write down what reviews taught",
+		Branch: cfg.Slug + agentsBranch, Path: agentsFile, Title: "Write down what reviews taught",
 		Body: fmt.Sprintf("Forge is sure of %d learning(s) about this repository by now. This writes them into `%s`, for other agents and for people; what stands outside of "+
-			"the section is left as it is. `/forge memory` lists all that is remembered, and `/forge forget ID` ends what is wrong.", n, agentsFile),
+			"the section is left as it is. `%s` lists all that is remembered, and `%s` ends what is wrong.", n, agentsFile, command.Write(cfg.Slug, "memory"), command.Write(cfg.Slug, "forget ID")),
 		Change: func(old []byte) ([]byte, error) {
 			text, err := withSection(old, section)
 			if err != nil {

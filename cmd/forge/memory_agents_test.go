@@ -109,7 +109,7 @@ func TestSectionKeepsTheRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"", "# Agents", "text", "- `x`", agentsBegin + " ", agentsEnd, "  " + agentsEnd + "\r"}), 0, 8)
 		text := strings.Join(lines.Draw(t, "lines"), "\n")
-		section := agentsSection([]pipeline.Learning{said("k", rapid.String().Draw(t, "words"), 1), said("l", agentsEnd+"\n"+agentsBegin, 1)}, 0)
+		section := agentsSection([]pipeline.Learning{said("k", rapid.String().Draw(t, "words"), 1), said("l", agentsEnd+"\n"+agentsBegin, 1)}, 0, "forge")
 		once, err := withSection([]byte(text), section)
 		if err != nil {
 			return // it says what is wrong with the markers
@@ -171,7 +171,7 @@ func TestMemoryAgentsPull(t *testing.T) {
 	}
 	file := func() string {
 		t.Helper()
-		text, err := gh.File(greetRepo, agentsBranch, "AGENTS.md")
+		text, err := gh.File(greetRepo, "forge"+agentsBranch, "AGENTS.md")
 		must(err)
 		return text
 	}
@@ -179,12 +179,12 @@ func TestMemoryAgentsPull(t *testing.T) {
 	sureOf(t, c, said("a", "Quote variables", 1))
 	propose("1 learning(s) are proposed: " + gh.URL)
 	propose("The pull request is up to date: " + gh.URL)
-	if list := open(); len(list) != 1 || list[0].Branch != agentsBranch || list[0].Draft || !strings.HasPrefix(file(), "Be kind.\n\n"+agentsBegin) {
+	if list := open(); len(list) != 1 || list[0].Branch != "forge"+agentsBranch || list[0].Draft || !strings.HasPrefix(file(), "Be kind.\n\n"+agentsBegin) {
 		t.Fatalf("open are %+v, with\n%s", list, file())
 	}
 
 	mine := strings.Replace(file(), "Be kind.", "Be very kind.", 1)
-	_, err = gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: agentsBranch, Message: "Mend it", Files: map[string]*string{"AGENTS.md": &mine}})
+	_, err = gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "forge" + agentsBranch, Message: "Mend it", Files: map[string]*string{"AGENTS.md": &mine}})
 	must(err)
 	sureOf(t, c, said("b", "Check exit codes", 1))
 	propose("2 learning(s) are proposed: ")
@@ -197,7 +197,7 @@ func TestMemoryAgentsPull(t *testing.T) {
 	if n := len(open()); n != 0 || !strings.HasPrefix(file(), "Be very kind.") {
 		t.Errorf("%d are open, the branch has\n%s", n, file())
 	}
-	must(gh.As("acme").DeleteBranch(greetRepo, agentsBranch))
+	must(gh.As("acme").DeleteBranch(greetRepo, "forge"+agentsBranch))
 	propose("2 learning(s) are proposed: ")
 	must(gh.As("acme").Close(greetRepo, open()[0].Number))
 	propose("2 learning(s) are proposed: ") // on a branch that has Forge's commits alone

@@ -113,7 +113,7 @@ func runLocal(cmd *cobra.Command, dir, model, words string) error {
 	defer a.Close()
 	title, _, _ := strings.Cut(words, "\n")
 	task := pipeline.Task{Title: text.Clip(text.FirstLine(title), 100), Body: words, Author: server.OSUser()}
-	branch := fmt.Sprintf("%s/%s-%s", server.Slug, text.Slug(title, 40), time.Now().Format("20060102-150405"))
+	branch := fmt.Sprintf("%s/%s-%s", cfg.Slug, text.Slug(title, 40), time.Now().Format("20060102-150405"))
 	start, err := a.LocalStart(ctx, abs, branch, task)
 	if err != nil {
 		return err

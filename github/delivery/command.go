@@ -104,7 +104,7 @@ func unknown(name, slug string) string {
 	if best := text.Nearest(name, names); best != "" {
 		words += fmt.Sprintf(" Did you mean `/%s %s`?", slug, best)
 	}
-	return words + "\n\n" + command.Help()
+	return words + "\n\n" + command.Help(slug)
 }
 
 // ticked returns the command in the one task-list box that went from [ ] to [x]

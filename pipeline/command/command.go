@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -17,7 +18,7 @@ type Spec struct {
 	Settles bool        // it lets something pass, which nobody takes back
 	Memory  bool        // it is about the memory of a repository, and needs no run
 	Example string      // of what it takes
-	Help    [][2]string // rows of the help: how it is written, and what that does; a row may show several, and stands with the first
+	Help    [][2]string // rows of the help: how it is written, with /SLUG, and what that does; a row may show several, and stands with the first
 }
 
 // Takes says how what stands behind a command's name is read. Words behind what it
@@ -37,29 +38,29 @@ const (
 
 // All are the commands, in the order of the help.
 var All = []Spec{
-	{Name: "run", Help: [][2]string{{"`/forge run`", "start work on this issue"}}},
-	{Name: "status", Help: [][2]string{{"`/forge status` · `/forge explain`", "where the run stands, and why"}}},
+	{Name: "run", Help: [][2]string{{"`/SLUG run`", "start work on this issue"}}},
+	{Name: "status", Help: [][2]string{{"`/SLUG status` · `/SLUG explain`", "where the run stands, and why"}}},
 	{Name: "explain"},
-	{Name: "stop", Help: [][2]string{{"`/forge stop` · `/forge resume`", "pause it, let it go on"}}},
+	{Name: "stop", Help: [][2]string{{"`/SLUG stop` · `/SLUG resume`", "pause it, let it go on"}}},
 	{Name: "resume", GoesOn: true},
 	{Name: "continue", Takes: TakesCount, Answers: true, GoesOn: true, Example: "3", Help: [][2]string{
-		{"`/forge continue N`", "N more iterations; words on further lines go along"}}},
-	{Name: "retry", GoesOn: true, Help: [][2]string{{"`/forge retry`", "try again what broke down, or was stopped"},
-		{"`/forge continue` · `/forge retry`, after the end", "go on with a verified or accepted pull request"}}},
-	{Name: "dismiss", Help: [][2]string{{"`/forge dismiss WHY` · `/forge dismiss F1 WHY`", "in reply to a finding, or anywhere by its name: it is none"}}},
-	{Name: "accept", Settles: true, Answers: true, Help: [][2]string{{"`/forge accept`", "take it as it is, with its known issues"}}},
-	{Name: "choose", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/forge choose OPTION`", "answer a question"}}},
-	{Name: "approve", Settles: true, Takes: TakesAll, Answers: true, Help: [][2]string{{"`/forge approve` · `/forge approve all`", "let a step begin; all later ones, too"}}},
-	{Name: "raise", Takes: TakesArgument, Answers: true, Help: [][2]string{{"`/forge raise USD`", "raise the budget"}}},
-	{Name: "take-over", Answers: true, Help: [][2]string{{"`/forge take-over`", "stop, to mend it by hand on the branch"}}},
-	{Name: "simplify", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/forge simplify WORDS`", "plan again with a simpler specification"}}},
-	{Name: "reset", Help: [][2]string{{"`/forge reset`", "let the guards count from the beginning"}}},
-	{Name: "history", Help: [][2]string{{"`/forge history`", "everything that was tried"}}},
-	{Name: "cancel", Help: [][2]string{{"`/forge cancel`", "give it up"}}},
-	{Name: "memory", Memory: true, Help: [][2]string{{"`/forge memory` · `/forge memory WORDS`", "what Forge remembers of this repository, about the words"}}},
+		{"`/SLUG continue N`", "N more iterations; words on further lines go along"}}},
+	{Name: "retry", GoesOn: true, Help: [][2]string{{"`/SLUG retry`", "try again what broke down, or was stopped"},
+		{"`/SLUG continue` · `/SLUG retry`, after the end", "go on with a verified or accepted pull request"}}},
+	{Name: "dismiss", Help: [][2]string{{"`/SLUG dismiss WHY` · `/SLUG dismiss F1 WHY`", "in reply to a finding, or anywhere by its name: it is none"}}},
+	{Name: "accept", Settles: true, Answers: true, Help: [][2]string{{"`/SLUG accept`", "take it as it is, with its known issues"}}},
+	{Name: "choose", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/SLUG choose OPTION`", "answer a question"}}},
+	{Name: "approve", Settles: true, Takes: TakesAll, Answers: true, Help: [][2]string{{"`/SLUG approve` · `/SLUG approve all`", "let a step begin; all later ones, too"}}},
+	{Name: "raise", Takes: TakesArgument, Answers: true, Help: [][2]string{{"`/SLUG raise USD`", "raise the budget"}}},
+	{Name: "take-over", Answers: true, Help: [][2]string{{"`/SLUG take-over`", "stop, to mend it by hand on the branch"}}},
+	{Name: "simplify", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/SLUG simplify WORDS`", "plan again with a simpler specification"}}},
+	{Name: "reset", Help: [][2]string{{"`/SLUG reset`", "let the guards count from the beginning"}}},
+	{Name: "history", Help: [][2]string{{"`/SLUG history`", "everything that was tried"}}},
+	{Name: "cancel", Help: [][2]string{{"`/SLUG cancel`", "give it up"}}},
+	{Name: "memory", Memory: true, Help: [][2]string{{"`/SLUG memory` · `/SLUG memory WORDS`", "what Forge remembers of this repository, about the words"}}},
 	{Name: "remember", Takes: TakesText, Memory: true, Example: "Errors are wrapped with the activity and its inputs.", Help: [][2]string{
-		{"`/forge remember WORDS`", "tell it something to remember"}}},
-	{Name: "forget", Takes: TakesLearning, Memory: true, Example: "12 it is out of date", Help: [][2]string{{"`/forge forget ID`", "take a learning out of use"}}},
+		{"`/SLUG remember WORDS`", "tell it something to remember"}}},
+	{Name: "forget", Takes: TakesLearning, Memory: true, Example: "12 it is out of date", Help: [][2]string{{"`/SLUG forget ID`", "take a learning out of use"}}},
 	{Name: "help"},
 }
 
@@ -71,19 +72,28 @@ func Find(name string) Spec {
 	return Spec{}
 }
 
-// Help lists the commands.
-func Help() string {
+// Slug is the word that people begin a command with, where no other is set: the server's
+// setting of that name, and what runs of before were started with.
+const Slug = "forge"
+
+// Write is a command as people type it: "/forge continue 2". An empty slug is [Slug].
+func Write(slug, words string) string {
+	return strings.TrimSpace("/" + cmp.Or(slug, Slug) + " " + words)
+}
+
+// Help lists the commands as they begin with the slug.
+func Help(slug string) string {
 	var b strings.Builder
 	b.WriteString("Forge understands, as the first line of a comment by someone with write access:\n\n| command | what it does |\n| --- | --- |\n")
 	for _, c := range All {
 		for _, h := range c.Help {
-			b.WriteString("| " + h[0] + " | " + h[1] + " |\n")
+			b.WriteString("| " + strings.ReplaceAll(h[0], "/SLUG", Write(slug, "")) + " | " + h[1] + " |\n")
 		}
 	}
 	return b.String()
 }
 
-// Line is the first line of a comment that starts with /forge.
+// Line is the first line of a comment that starts with a slash and the slug.
 type Line struct {
 	Name  string `json:"name"`            // "continue"
 	Args  string `json:"args,omitempty"`  // the rest of the line

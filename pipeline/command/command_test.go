@@ -7,7 +7,7 @@ import (
 
 // Every command is in the help, with what it takes, and found by its name.
 func TestCommands(t *testing.T) {
-	help := Help()
+	help := Help("")
 	seen := map[string]bool{}
 	for _, c := range All {
 		if seen[c.Name] {

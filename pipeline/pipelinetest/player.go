@@ -102,7 +102,7 @@ func (p *Player) describe(e pipeline.Event) {
 	case d.Gate != nil:
 		var words []string
 		for _, c := range d.Gate.Choices {
-			words = append(words, "`"+c.Command()+"`")
+			words = append(words, "`"+c.Command(p.Run.Slug)+"`")
 		}
 		p.printf("  gate %s for %s: %s [%s]", d.Gate.Kind, d.Gate.For.Login, d.Gate.Question, strings.Join(words, ", "))
 	case d.Guard != nil:

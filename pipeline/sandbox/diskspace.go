@@ -32,5 +32,5 @@ func roomFault(dir string, err error) error {
 		return err
 	}
 	return &pipeline.Fault{Class: pipeline.FaultEnvironment, Message: fmt.Sprintf(
-		"the disk of the server's directory %s has no room left: free some, or give the state directory a larger disk, then `/forge retry` (%v)", dir, err)}
+		"the disk of the server's directory %s has no room left: free some, or give the state directory a larger disk, then answer `retry` (%v)", dir, err)}
 }

@@ -121,6 +121,7 @@ type Options struct {
 	Read      func(event string, payload []byte) (pipeline.Notice, error) // what a delivery means; pure
 	Observer  Observer                                                    // nil: what people do with findings is not looked at
 	Memory    Memory                                                      // nil: nothing is remembered here
+	Slug      string                                                      // what people's commands begin with; "": command.Slug
 
 	// Settings reads what a run's repository sets by now, for an answer that asks for
 	// it. A *pipeline.Fault says to people why it cannot be read. nil: a run keeps

@@ -123,9 +123,9 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 		return e.remember(ctx, p, run)
 	}
 	if run == nil {
-		words, outcome := "There is no run here. The label, or `/forge run`, starts one.", "answered: no run here"
+		words, outcome := fmt.Sprintf("There is no run here. The label, or `%s`, starts one.", command.Write(e.Slug, "run")), "answered: no run here"
 		if n.Command.Name == "help" {
-			words, outcome = command.Help(), "answered: help"
+			words, outcome = command.Help(e.Slug), "answered: help"
 		}
 		if err := e.reply(ctx, p, words); err != nil {
 			return err

@@ -54,7 +54,8 @@ type Options struct {
 	Now     func() time.Time
 	Log     *slog.Logger
 	Version string
-	SignOut bool // the viewer has signed in, and may sign out
+	Slug    string // what commands begin with; "": command.Slug
+	SignOut bool   // the viewer has signed in, and may sign out
 }
 
 // Pages are the web pages. Route adds them to a router; Notify tells those who

@@ -16,6 +16,7 @@ import (
 
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -164,6 +165,7 @@ type memoryData struct {
 	First, Last, All           int    // the place of the rows in the whole list, from 1
 	More                       bool   // a search found more than it keeps
 	Previous, Next, Everything string // addresses
+	Remember                   string // the command
 }
 
 var (
@@ -177,7 +179,7 @@ func (p *Pages) memory(w http.ResponseWriter, r *http.Request, v Viewer) error {
 		return err
 	}
 	q := r.URL.Query()
-	d := memoryData{Types: memoryTypes, States: memoryStates, Categories: learn.Categories, Repo: q.Get("repo"), Q: strings.TrimSpace(q.Get("q")),
+	d := memoryData{Remember: command.Write(p.Slug, "remember WORDS"), Types: memoryTypes, States: memoryStates, Categories: learn.Categories, Repo: q.Get("repo"), Q: strings.TrimSpace(q.Get("q")),
 		Type: pipeline.LearningType(q.Get("type")), State: pipeline.LearningState(q.Get("state")), Category: q.Get("category")}
 	for _, s := range scopes {
 		d.Scopes = append(d.Scopes, scopeName(s))

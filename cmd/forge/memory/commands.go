@@ -13,6 +13,7 @@ import (
 
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
 )
@@ -49,7 +50,11 @@ type Commands struct {
 	Weight func(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (float64, error) // of a person's word, 0 to 1
 	Now    func() time.Time
 	Record Record // nil: nothing is written into runs
+	Slug   string // what commands begin with; "": command.Slug
 }
+
+// typed is a command as people type it.
+func (m *Commands) typed(words string) string { return "`" + command.Write(m.Slug, words) + "`" }
 
 // change changes the memory and says so in the run at which it was asked for, if
 // any, in one transaction.
@@ -71,7 +76,7 @@ func (m *Commands) Memory(ctx context.Context, repo pipeline.Repo, words string)
 	}
 	if len(all) == 0 {
 		return fmt.Sprintf("Nothing is remembered of %s yet. Forge learns from its own runs and from what people do with its findings and suggestions, "+
-			"and `/forge remember WORDS` tells it something.", repo.FullName()), nil
+			"and %s tells it something.", repo.FullName(), m.typed("remember WORDS")), nil
 	}
 	ByConfidence(all, now)
 	list, about := all, ""
@@ -86,12 +91,12 @@ func (m *Commands) Memory(ctx context.Context, repo pipeline.Repo, words string)
 			list = append(list, h.Learning)
 		}
 		if len(list) == 0 {
-			return fmt.Sprintf("Nothing that is remembered of %s is about these words. `/forge memory` alone lists all of it.", repo.FullName()), nil
+			return fmt.Sprintf("Nothing that is remembered of %s is about these words. %s alone lists all of it.", repo.FullName(), m.typed("memory")), nil
 		}
 	}
 	var b strings.Builder
 	shown := list[:min(maxListed, len(list))]
-	fmt.Fprintf(&b, "Remembered of %s%s: %d of %d learning(s), with their confidence from 0 to 1. `/forge forget ID` takes one out of use.\n\n", repo.FullName(), about, len(shown), len(all))
+	fmt.Fprintf(&b, "Remembered of %s%s: %d of %d learning(s), with their confidence from 0 to 1. %s takes one out of use.\n\n", repo.FullName(), about, len(shown), len(all), m.typed("forget ID"))
 	for _, l := range shown {
 		fmt.Fprintf(&b, "- **%d** (%.2f, %s): %s\n", l.ID, learn.Effective(l, now), KindOf(l), strings.ReplaceAll(OneLine(l.Content, 240), "`", "'"))
 	}
@@ -151,7 +156,7 @@ func (m *Commands) Remember(ctx context.Context, w work.Word) (string, error) {
 	if l, err = m.DB.Learning(ctx, l.ID); err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("Remembered as learning **%d**, with a confidence of %.2f. `/forge forget %d` takes it out of use.", l.ID, l.Confidence, l.ID)
+	text := fmt.Sprintf("Remembered as learning **%d**, with a confidence of %.2f. %s takes it out of use.", l.ID, l.Confidence, m.typed(fmt.Sprintf("forget %d", l.ID)))
 	if strings.Contains(content, "[secret]") && !strings.Contains(w.Text, "[secret]") {
 		text += " What looks like a credential was left out: if it is one, revoke it, because it stands in a comment now."
 	}
@@ -234,7 +239,7 @@ func remember[T any](ctx context.Context, tx T, st Store[T], l pipeline.Learning
 func (m *Commands) Forget(ctx context.Context, w work.Word, id int64) (string, error) {
 	l, err := m.DB.Learning(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && l.Scope != w.Repo.Scope() {
-		return fmt.Sprintf("There is no learning %d of %s. `/forge memory` lists what there is.", id, w.Repo.FullName()), nil
+		return fmt.Sprintf("There is no learning %d of %s. %s lists what there is.", id, w.Repo.FullName(), m.typed("memory")), nil
 	}
 	if err == nil && l.State != pipeline.LearningForgotten {
 		why := learn.Tidy(w.Text, learn.MaxWords)

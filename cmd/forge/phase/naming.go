@@ -47,14 +47,15 @@ func kindOf(task pipeline.Task, mode pipeline.Mode) string {
 	return "feat"
 }
 
-// BranchName is the name of a run's branch by its template. It is under forge/.
-func BranchName(template string, task pipeline.Task) string {
+// BranchName is the name of a run's branch by its template, under the slug, for which
+// forge/ stands in a template.
+func BranchName(slug, template string, task pipeline.Task) string {
 	if template == "" {
 		template = "forge/issue-{issue}-{slug}"
 	}
-	return strings.TrimRight(strings.NewReplacer(
+	return strings.TrimRight(slug+"/"+strings.NewReplacer(
 		"{issue}", strconv.Itoa(task.Issue), "{slug}", text.Slug(task.Title, 40), "{type}", kindOf(task, ""),
-	).Replace(template), "-/.")
+	).Replace(strings.TrimPrefix(template, "forge/")), "-/.")
 }
 
 // subject is the first line of a commit by its template; with none, as those of the

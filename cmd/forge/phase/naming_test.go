@@ -56,11 +56,11 @@ func TestBranchNames(t *testing.T) {
 		"forge/{type}/{issue}-{slug}": "forge/fix/7-the-greeting-lacks-its-comma",
 		"forge/{issue}":               "forge/7",
 	} {
-		if got := BranchName(template, task); got != want {
+		if got := BranchName("forge", template, task); got != want {
 			t.Errorf("BranchName(%q) = %q, want %q", template, got, want)
 		}
 	}
-	if got := BranchName("", pipeline.Task{Issue: 7, Title: "…"}); got != "forge/issue-7-task" {
+	if got := BranchName("forge", "", pipeline.Task{Issue: 7, Title: "…"}); got != "forge/issue-7-task" {
 		t.Errorf("a title without words: %q", got)
 	}
 }

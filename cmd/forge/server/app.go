@@ -29,9 +29,6 @@ import (
 	"forge/pipeline/work"
 )
 
-// Slug is the word of the App's commands and the prefix of its branches.
-const Slug = "forge"
-
 // Options are what the commands differ in.
 type Options struct {
 	Config   settings.Config
@@ -69,6 +66,7 @@ type App struct {
 
 	log    *slog.Logger
 	base   config.Config // of runs, before what repositories set
+	slug   string        // of commands and branches
 	exec   *phase.Executor
 	github *githubClient    // nil without GitHub
 	pages  *dashboard.Pages // nil unless it listens
@@ -79,7 +77,7 @@ type App struct {
 
 // New opens the database and puts everything together. Close ends what it opens.
 func New(ctx context.Context, o Options) (_ *App, err error) {
-	a := &App{log: o.Log, base: o.Config.Run}
+	a := &App{log: o.Log, base: o.Config.Run, slug: o.Config.Slug}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -149,7 +147,7 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 // engineOptions chooses what the engine works with.
 func (a *App) engineOptions(o Options) work.Options {
 	opts := work.Options{
-		Executor: a.exec, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery, ModelPatience: o.Config.ModelPatience,
+		Executor: a.exec, Slug: o.Config.Slug, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery, ModelPatience: o.Config.ModelPatience,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) { a.onEvents(run, events, o.OnEvents) },
 	}
 	switch {
@@ -161,7 +159,7 @@ func (a *App) engineOptions(o Options) work.Options {
 		opts.Queue = mergeGroups{a.github.app, a.exec.Group}
 		opts.Publisher, opts.Hub, opts.Read = a.github, a.github, a.reader(o.Config)
 		opts.Observer, opts.Settings = otherPulls{a.github.app, a.github.config, a.DB}, a.github.settings
-		opts.Memory = &memory.Commands{DB: a.DB, Weight: a.github.app.Weight, Now: o.clock(), Record: a.record}
+		opts.Memory = &memory.Commands{DB: a.DB, Weight: a.github.app.Weight, Now: o.clock(), Record: a.record, Slug: o.Config.Slug}
 	}
 	return opts
 }
@@ -185,7 +183,7 @@ func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pi
 // reader reads deliveries as the configuration says.
 func (a *App) reader(cfg settings.Config) func(string, []byte) (pipeline.Notice, error) {
 	return func(event string, payload []byte) (pipeline.Notice, error) {
-		return delivery.Read(event, payload, delivery.Options{Label: cfg.Label, Slug: Slug, BotID: a.github.botID(), AppID: cfg.AppID, Other: true})
+		return delivery.Read(event, payload, delivery.Options{Label: cfg.Label, Slug: cfg.Slug, BotID: a.github.botID(), AppID: cfg.AppID, Other: true})
 	}
 }
 

@@ -209,6 +209,46 @@ func TestOtherLabel(t *testing.T) {
 	}
 }
 
+// With another slug, the server leaves /forge to others: its commands, branches, check and
+// texts are named by its own.
+func TestOtherSlug(t *testing.T) {
+	ts := newTestServer(t, testOptions{env: map[string]string{"FORGE_LABEL": "bob", "FORGE_SLUG": "bob"},
+		files: map[string]string{".github/forge.yml": "mode: manual\nbranch_name: forge/work-{issue}\ntests:\n  commands: [sh test.sh]\n"}})
+	for _, c := range []string{"/forge run", "/forge help"} {
+		ts.comment("acme", c)
+		ts.outcome("issue_comment", "without a command")
+	}
+	ts.comment("acme", "/bob memory")
+	ts.says("`/bob remember WORDS` tells it something")
+	ts.comment("acme", "/bob status")
+	ts.says("The label, or `/bob run`, starts one.")
+	ts.must(ts.gh.As("acme").Label(greetRepo, ts.issue, "bob"))
+	ts.says("/bob approve all")
+	ts.comment("acme", "/forge approve all")
+	ts.comment("acme", "/bob simplify it")
+	ts.says("They are: `/bob approve`")
+	if run := ts.untilState(pipeline.StateWaiting); len(run.Gates) != 1 || run.Gates[0].Closed {
+		t.Errorf("gates after /forge approve all: %+v", run.Gates)
+	}
+	ts.comment("acme", "/bob approve all")
+	run := ts.untilState(pipeline.StateVerified)
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
+	if len(pulls) != 1 || run.Branch != "bob/work-1" || pulls[0].Branch != run.Branch || run.Slug != "bob" {
+		t.Fatalf("branch %s, slug %q, pull requests %+v", run.Branch, run.Slug, pulls)
+	}
+	if c := pulls[0].Checks; len(c) != 1 || c[0].Name != "bob" {
+		t.Errorf("checks %+v", c)
+	}
+	ts.comment("acme", "/bob help")
+	ts.says("| `/bob stop` · `/bob resume` | pause it, let it go on |")
+	for line := range strings.SplitSeq(ts.comments(), "\n") {
+		if strings.Contains(line, "/forge") && !strings.HasPrefix(line, "acme: ") {
+			t.Errorf("it says %q", line)
+		}
+	}
+}
+
 // A default branch that is not named main, with slashes: settings are read from it, the
 // pull request goes into it, and what moves on there is taken in.
 func TestDefaultBranchOfAnotherName(t *testing.T) {

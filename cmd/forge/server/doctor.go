@@ -449,13 +449,14 @@ func (d *doctor) installations(f *github.Facts) {
 	}
 }
 
-// refusals are rules of branches that stand in Forge's way, and what to do.
+// refusals are rules of branches that stand in Forge's way, and what to do, with SLUG/
+// for where its branches are.
 var refusals = map[string]string{
 	"file_path_restriction":       "a push that changes such a file is refused; list the same paths under paths.protected",
-	"creation":                    "Forge makes branches forge/**: leave them out of the rule",
-	"update":                      "Forge pushes to branches forge/**: leave them out of the rule",
+	"creation":                    "Forge makes branches SLUG/**: leave them out of the rule",
+	"update":                      "Forge pushes to branches SLUG/**: leave them out of the rule",
 	"non_fast_forward":            "",
-	"branch_name_pattern":         "Forge's branches are forge/issue-N-…: allow the pattern ^forge/",
+	"branch_name_pattern":         "Forge's branches are SLUG/issue-N-…: allow the pattern ^SLUG/",
 	"commit_message_pattern":      "Forge's commit messages may not fit: let the App bypass the rule",
 	"committer_email_pattern":     "Forge commits as its bot user: allow its address",
 	"commit_author_email_pattern": "Forge commits as its bot user: allow its address",
@@ -498,7 +499,7 @@ func (d *doctor) repository(ctx context.Context, app *github.App, page, full str
 // rules looks at what rulesets ask of a branch of Forge's own, and of the one that it
 // works for.
 func (d *doctor) rules(ctx context.Context, app *github.App, repo pipeline.Repo, commits string) {
-	for _, branch := range []string{"forge/issue-1-doctor", repo.DefaultBranch} {
+	for _, branch := range []string{d.o.Config.Slug + "/issue-1-doctor", repo.DefaultBranch} {
 		rules, err := app.Rules(ctx, repo, branch)
 		if err != nil {
 			d.say("repository", GradeWarn, "", "%v", err)
@@ -506,7 +507,7 @@ func (d *doctor) rules(ctx context.Context, app *github.App, repo pipeline.Repo,
 		}
 		own := branch != repo.DefaultBranch
 		for _, r := range rules {
-			fix := refusals[r.Type]
+			fix := strings.ReplaceAll(refusals[r.Type], "SLUG/", d.o.Config.Slug+"/")
 			switch {
 			case r.Type == "required_signatures" && commits == "git":
 				d.say("repository", GradeBad, "remove `commits: git`: GitHub then makes and signs Forge's commits", "%s must have signed commits, and commits of Forge's are not signed", branch)
@@ -532,15 +533,16 @@ func (d *doctor) requiredCheck(repo pipeline.Repo, rule github.Rule) {
 		d.say("repository", GradeWarn, "", "the required checks of %s cannot be read: %v", repo.FullName(), err)
 		return
 	}
+	slug := d.o.Config.Slug
 	for _, c := range p.Checks {
 		switch {
-		case c.Context != Slug:
+		case c.Context != slug:
 		case c.App == 0:
-			d.say("repository", GradeWarn, "choose this App as its source in the ruleset", "%s requires the check %s from anybody: whoever may write statuses can pass it", repo.FullName(), Slug)
+			d.say("repository", GradeWarn, "choose this App as its source in the ruleset", "%s requires the check %s from anybody: whoever may write statuses can pass it", repo.FullName(), slug)
 		case c.App != d.o.Config.AppID:
-			d.say("repository", GradeBad, "choose this App as its source in the ruleset", "%s requires the check %s of App %d, and this is %d: no pull request can be merged", repo.FullName(), Slug, c.App, d.o.Config.AppID)
+			d.say("repository", GradeBad, "choose this App as its source in the ruleset", "%s requires the check %s of App %d, and this is %d: no pull request can be merged", repo.FullName(), slug, c.App, d.o.Config.AppID)
 		default:
-			d.ok("repository", "%s requires the check %s of this App", repo.FullName(), Slug)
+			d.ok("repository", "%s requires the check %s of this App", repo.FullName(), slug)
 		}
 	}
 }

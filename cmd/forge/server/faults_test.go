@@ -112,7 +112,7 @@ func TestDiskFull(t *testing.T) {
 				t.Errorf("guard %+v, fault %+v, %d iterations", g, run.Fault, len(run.Iterations))
 			}
 			ts.says("has no room left")
-			ts.says("/forge retry")
+			ts.says("answer `retry`")
 			if err := os.Remove(filepath.Join(disk, "full")); err != nil {
 				t.Fatal(err)
 			}

@@ -19,6 +19,7 @@ import (
 	"forge/github"
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/command"
 	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/text"
@@ -34,6 +35,7 @@ type githubClient struct {
 	app     *github.App
 	gateway *sandbox.Gateway
 	base    config.Config // the server's; a repository's settings go on top
+	slug    string        // of commands and branches
 	signer  signer
 
 	mu  sync.Mutex // one question at a time
@@ -89,11 +91,20 @@ func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	branch, err := h.freeBranch(ctx, n.Repo, phase.BranchName(cfg.BranchName, n.Task))
+	branch, err := h.freeBranch(ctx, n.Repo, phase.BranchName(h.slug, cfg.BranchName, n.Task))
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	return pipeline.Start{Repo: n.Repo, Task: n.Task, By: n.Actor, Config: cfg, Base: head, Branch: branch}, nil
+	return pipeline.Start{Repo: n.Repo, Task: n.Task, By: n.Actor, Config: cfg, Base: head, Branch: branch, Slug: keptSlug(h.slug)}, nil
+}
+
+// keptSlug is what a run keeps of the slug: nothing of the default, as runs that were
+// started before there was another.
+func keptSlug(slug string) string {
+	if slug == command.Slug {
+		return ""
+	}
+	return slug
 }
 
 // freeBranch returns the name, or with a number behind it when an earlier run
@@ -249,7 +260,7 @@ func newGitHubClient(o Options, gateway *sandbox.Gateway) (*githubClient, error)
 	if err != nil {
 		return nil, err
 	}
-	return &githubClient{app: app, gateway: gateway, base: o.Config.Run, signer: signer{app: app, gateway: gateway}}, nil
+	return &githubClient{app: app, gateway: gateway, base: o.Config.Run, slug: o.Config.Slug, signer: signer{app: app, gateway: gateway}}, nil
 }
 
 // NewGitHubApp is the configured App as it calls GitHub.
@@ -263,7 +274,7 @@ func NewGitHubApp(cfg settings.Config, log *slog.Logger) (*github.App, error) {
 		return nil, err
 	}
 	return github.New(github.Options{
-		Secrets: finder, BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: Slug, LogHosts: cfg.LogHosts,
+		Secrets: finder, BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: cfg.Slug, LogHosts: cfg.LogHosts,
 		MinWriteInterval: cfg.WriteInterval, Timeout: cfg.CallTimeout, Log: log, UserAgent: "forge/" + Version(), Gaps: true,
 	})
 }

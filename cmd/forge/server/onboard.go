@@ -9,11 +9,12 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/text"
 )
 
-// onboardBranch is where the proposed settings of a repository stand.
-const onboardBranch = Slug + "/init"
+// onboardBranch is where the proposed settings of a repository stand, below the slug.
+const onboardBranch = "/init"
 
 // Onboard proposes a repository's settings by a pull request: its tests are run once on
 // the default branch, and what was found and how they ended is told. A repository that
@@ -46,12 +47,12 @@ func (a *App) Onboard(ctx context.Context, owner, name string) (url string, made
 	if err != nil {
 		return "", false, err
 	}
-	content := proposedSettings(&report)
+	content := proposedSettings(&report, a.slug)
 	if _, err := settings.Repository(configPath, []byte(content), a.base); err != nil {
 		return "", false, fmt.Errorf("propose settings: %w", err) // unreachable: it holds what is known
 	}
 	return app.Propose(ctx, repo, github.Proposal{
-		Branch: onboardBranch, Path: configPath, Title: "Add settings for Forge", Body: onboardText(&report, repo),
+		Branch: a.slug + onboardBranch, Path: configPath, Title: "Add settings for Forge", Body: onboardText(&report, repo),
 		Change: func(old []byte) ([]byte, error) {
 			if old != nil { // what people made of it stays
 				return old, nil
@@ -62,11 +63,11 @@ func (a *App) Onboard(ctx context.Context, owner, name string) (url string, made
 }
 
 // proposedSettings is a commented forge.yml for a repository whose tests ended so.
-func proposedSettings(r *pipeline.TestReport) string {
+func proposedSettings(r *pipeline.TestReport, slug string) string {
 	var b strings.Builder
 	b.WriteString("# Forge's settings for this repository. What begins with # is a default; delete what you do not need.\n" +
 		"# `forge config schema` prints all keys, for editors.\n\n" +
-		"# mode: auto                 # manual: every step waits for /forge approve\n" +
+		"# mode: auto                 # manual: every step waits for " + command.Write(slug, "approve") + "\n" +
 		"# limits: {cost_usd: 10}     # of one run; never over the server's own\n" +
 		"# paths: {protected: []}     # globs that Forge may not change, on top of the built-in ones\n\n" +
 		"tests:\n")

@@ -17,7 +17,7 @@ func TestOnboard(t *testing.T) {
 		t.Fatalf("%q, %v, %v", url, made, err)
 	}
 	pulls, err := ts.gh.Pulls(greetRepo)
-	if err != nil || len(pulls) != 1 || pulls[0].Branch != onboardBranch {
+	if err != nil || len(pulls) != 1 || pulls[0].Branch != "forge"+onboardBranch {
 		t.Fatalf("pull requests: %+v, %v", pulls, err)
 	}
 	for _, words := range []string{"make test", "1 passed", "exit code 0"} {
@@ -48,9 +48,9 @@ func TestOnboardTexts(t *testing.T) {
 		"red":     {Passed: 1, Failed: 1, Failures: []pipeline.Failure{{Test: "x`y | z\n@acme/all <b>"}}, Suites: []pipeline.Suite{{Command: "make test\nmode: manual", Exit: 2, Millis: 700_000}}},
 		"late":    {Suites: []pipeline.Suite{{Command: "x", TimedOut: true, Millis: 9e9}}, Unclean: "it took too long", Setup: []string{"12 packages"}},
 	} {
-		c, err := settings.Repository(configPath, []byte(proposedSettings(&r)), config.Default())
+		c, err := settings.Repository(configPath, []byte(proposedSettings(&r, "forge")), config.Default())
 		if err != nil || c.Mode != "auto" {
-			t.Errorf("%s: %v\n%s", name, err, proposedSettings(&r))
+			t.Errorf("%s: %v\n%s", name, err, proposedSettings(&r, "forge"))
 		}
 		text := onboardText(&r, pipeline.Repo{DefaultBranch: "main"})
 		if strings.Contains(text, "\n# heading") || strings.Contains(text, "@acme") || strings.Contains(text, "<b>") {

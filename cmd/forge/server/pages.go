@@ -27,7 +27,7 @@ import (
 // NewPages makes the web pages of an App.
 func NewPages(a *App, o Options) *dashboard.Pages {
 	return dashboard.New(dashboard.Options{
-		DB: a.DB, Now: o.clock(), Log: o.Log, Version: Version(), SignOut: o.Config.Dashboard == access.GitHub,
+		DB: a.DB, Now: o.clock(), Log: o.Log, Version: Version(), Slug: a.slug, SignOut: o.Config.Dashboard == access.GitHub,
 		Viewer: func(r *http.Request) dashboard.Viewer { return viewer{access.From(r.Context()), a.DB} },
 		Report: func(ctx context.Context, m metrics.Options, repos ...string) (metrics.Report, error) {
 			return ReportMetrics(ctx, a.DB, m, repos...)

@@ -17,6 +17,7 @@ import (
 	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/command"
 )
 
 // TestCases plays what was seen to go wrong, and what people do at any moment, on the
@@ -347,7 +348,7 @@ func (s *script) of(r *pipeline.Run, key string) string {
 func (s *script) doCheck(args []string) {
 	s.t.Helper()
 	p := s.pull()
-	i := slices.IndexFunc(p.Checks, func(c githubtest.CheckRun) bool { return c.Name == Slug && c.App == "" })
+	i := slices.IndexFunc(p.Checks, func(c githubtest.CheckRun) bool { return c.Name == command.Slug && c.App == "" })
 	if i < 0 {
 		s.t.Fatalf("the newest head has no check: %+v", p)
 	}

@@ -50,7 +50,7 @@ func (a *App) LocalStart(ctx context.Context, dir, branch string, task pipeline.
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	return pipeline.Start{Repo: repo, By: task.Author, Config: cfg, Base: base, Task: task, Branch: branch}, nil
+	return pipeline.Start{Repo: repo, By: task.Author, Config: cfg, Base: base, Task: task, Branch: branch, Slug: keptSlug(a.slug)}, nil
 }
 
 // gitRepository says in plain words what is wrong with a folder that work is to be done in.

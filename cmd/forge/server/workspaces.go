@@ -40,7 +40,7 @@ func newWorkspaces(o Options) (*sandbox.Manager, *sandbox.Gateway, error) {
 	}
 	gateway, err := sandbox.NewGateway(sandbox.GatewayOptions{
 		Secrets: finder,
-		Dir:     filepath.Join(cfg.StateDir, "git"), Hosts: hosts, AllowLocal: o.Local, Prefix: Slug + "/", GID: gid, Log: o.Log,
+		Dir:     filepath.Join(cfg.StateDir, "git"), Hosts: hosts, AllowLocal: o.Local, Prefix: cfg.Slug + "/", GID: gid, Log: o.Log,
 	})
 	return spaces, gateway, err
 }

@@ -95,6 +95,7 @@ var rules = map[string]rule{
 	"github_url":                      {doc: "The GitHub Enterprise server; empty: github.com", text: checkURL},
 	"log_hosts":                       {doc: "Hosts that logs of checks may be fetched from besides GitHub's own stores; GitHub Enterprise Server redirects to what it was set up with", items: 20, item: checkHost},
 	"label":                           {doc: "The label that starts a run, and the prefix of the others", text: checkLabel},
+	"slug":                            {doc: "The word behind the slash of commands, before the slash of branches, and the check's name; change it while no run is open", text: checkSlug},
 	"model":                           {doc: "The model of every role without one of its own, as provider/model", text: checkServerModel},
 	"anthropic_api_key_file":          {doc: "A file that holds Anthropic's API key, instead of ANTHROPIC_API_KEY"},
 	"openai_api_key_file":             {doc: "A file that holds the OpenAI-compatible server's API key, instead of OPENAI_API_KEY"},

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline/command"
 	"forge/pipeline/config"
 )
 
@@ -34,6 +35,7 @@ type Config struct {
 	GitHubURL       string                 // of a GitHub Enterprise server, without a slash at the end; "": github.com
 	LogHosts        []string               // where logs of checks may be fetched from besides GitHub's own stores
 	Label           string                 // starts a run, and is the prefix of the other labels
+	Slug            string                 // what commands and branches begin with, and the check's name
 	AnthropicKey    Secret                 //
 	OpenAIKey       Secret                 //
 	AnthropicURL    string                 // "": Anthropic's own
@@ -114,6 +116,7 @@ type serverFile struct {
 	GitHubURL        string                  `json:"github_url" env:"FORGE_GITHUB_URL"`
 	LogHosts         []string                `json:"log_hosts"`
 	Label            string                  `json:"label" env:"FORGE_LABEL"`
+	Slug             string                  `json:"slug" env:"FORGE_SLUG"`
 	Model            string                  `json:"model" env:"FORGE_MODEL"`
 	AnthropicKeyFile string                  `json:"anthropic_api_key_file" env:"ANTHROPIC_API_KEY_FILE"`
 	OpenAIKeyFile    string                  `json:"openai_api_key_file" env:"OPENAI_API_KEY_FILE"`
@@ -173,7 +176,7 @@ func Server(path string, getenv func(string) string) (Config, error) {
 func server(path string, getenv func(string) string, root bool) (Config, error) {
 	def := config.Default()
 	f := &serverFile{
-		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
+		Listen: "127.0.0.1:8080", Label: "forge", Slug: command.Slug, Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn,
 		Commits: def.Commits,
@@ -266,7 +269,7 @@ func modelEnv(role string) string { return "FORGE_MODEL_" + strings.ToUpper(role
 func (l *loader) finish() {
 	f, c := l.file, &l.config
 	*c = Config{
-		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label,
+		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label, Slug: f.Slug,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
@@ -617,6 +620,15 @@ func checkLabel(s string) string {
 		return fmt.Sprintf("is %q; it must have 1 to 30 characters, without a comma and without space at its ends", s)
 	}
 	return ""
+}
+
+var slugForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,29}$`)
+
+func checkSlug(s string) string {
+	if slugForm.MatchString(s) {
+		return ""
+	}
+	return fmt.Sprintf("is %q; it must have 1 to 30 small letters, digits and -, and begin with a letter", s)
 }
 
 var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)

@@ -51,7 +51,7 @@ func environment(pairs ...string) func(string) string {
 func TestServerDefaults(t *testing.T) {
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
-		Listen: "127.0.0.1:8080", Label: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
+		Listen: "127.0.0.1:8080", Label: "forge", Slug: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dependencies: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: config.Default(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
@@ -136,7 +136,7 @@ paths: {protected: ["deploy/**"]}
 	run.Models = map[string]string{"planner": "openai/think", "implementer": "anthropic/big", "reviewer": "anthropic/big", "tester": "openai/small", "reflector": "anthropic/big"}
 	compareConfigs(t, Config{
 		AppID: 34, PrivateKeyFile: key, WebhookSecret: NewSecret(testSecret), DatabaseURL: NewSecret("postgres://u:p@db/forge"),
-		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot",
+		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot", Slug: "forge",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
 		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", Dependencies: true, InstallScripts: true,
 		Registries:    []Registry{{Name: "acme", Kind: "npm", URL: "http://10.0.0.5:4873/", Match: []string{"@acme"}, Private: true, Token: NewSecret(testSecret)}, {Name: "npm", Kind: "npm", URL: "https://npm.example"}},
@@ -162,7 +162,7 @@ func TestEveryServerKey(t *testing.T) {
 	values := map[string]string{
 		"FORGE_APP_ID": "5", "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": testSecret, "FORGE_WEBHOOK_SECRET_FILE": secret,
 		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_POLL": "true", "FORGE_NOTIFY": "webhook", "FORGE_NOTIFY_URL": "https://n.example/x", "FORGE_NOTIFY_SECRET_FILE": secret, "FORGE_NOTIFY_URL_FILE": address, "FORGE_GITHUB_URL": "https://g.example",
-		"FORGE_LABEL": "robot", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
+		"FORGE_LABEL": "robot", "FORGE_SLUG": "bob", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
 		"FORGE_WORKER_USER": "nobody", "FORGE_DEPENDENCIES": "off", "FORGE_INSTALL_SCRIPTS": "true", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_MODEL_PATIENCE": "7m", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
 		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k",
@@ -212,6 +212,7 @@ func TestServerErrors(t *testing.T) {
 		want []string
 	}{
 		{"typo", "app_idd: 1\n", 0o600, nil, []string{`:1:1: unknown key "app_idd": did you mean "app_id"?`}},
+		{"a slug with a slash", "slug: Bob/x\n", 0o600, nil, []string{"slug is \"Bob/x\"; it must have 1 to 30 small letters"}},
 		{"all at once", "app_id: -1\nlabel: a,b\nwrite_interval: 5\n", 0o600, []string{"FORGE_LISTEN", "nine", "FORGE_APP_ID", "x"}, []string{
 			"app_id is -1; it must be from 1", `label is "a,b"`, "write_interval must be a time with its unit, such as 1s or 500ms, not 5",
 			`FORGE_LISTEN (environment) is "nine"; it must be host:port`, `FORGE_APP_ID (environment) must be a whole number, not "x"`}},
