@@ -101,7 +101,9 @@ func explainResponse(op, permission string, r *gh.ErrorResponse) error {
 
 func refused(op, permission, msg string) *pipeline.Fault {
 	words := fmt.Sprintf("GitHub refused to %s: %s.", op, strings.TrimSuffix(text.Scrub(msg), "."))
-	if strings.Contains(msg, "not accessible by integration") && permission != "" {
+	if strings.Contains(strings.ToLower(msg), "archived") {
+		words += " Nothing can be written to an archived repository: its owner can unarchive it under Settings, General; otherwise cancel the run."
+	} else if strings.Contains(msg, "not accessible by integration") && permission != "" {
 		words += fmt.Sprintf(" The App lacks the permission %q: grant it in the App's settings under Permissions, then accept the request in the installation's settings.", permission)
 	}
 	return final("%s", words)

@@ -36,6 +36,7 @@ type repository struct {
 	dir           string // the bare git repository
 	defaultBranch string
 	private       bool
+	archived      bool              // nothing in it can be changed
 	roles         map[string]string // login in lower case → admin, maintain, write, triage, read
 	refs          map[string]string // full name → object id, as last seen; pushes are told from it
 	verified      map[string]bool   // commits that GitHub itself signed

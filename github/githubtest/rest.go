@@ -162,6 +162,10 @@ func (s *Server) admit(c *call, rt *route) *answer {
 
 func (s *Server) permit(c *call, rt *route) *answer {
 	var a answer
+	if c.mutation && c.repo != nil && c.repo.archived {
+		a = fail(http.StatusForbidden, "Repository was archived so is read-only.")
+		return &a
+	}
 	switch c.id.kind {
 	case identInstallation:
 		if rt.op.allowed(c.id.tok.perms) {

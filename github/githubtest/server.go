@@ -314,6 +314,19 @@ func (s *Server) Suspend(owner string, suspended bool) error {
 	return nil
 }
 
+// Archive makes a repository read-only for REST's operations, or writable again.
+func (s *Server) Archive(full string, archived bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.repos[strings.ToLower(full)]
+	if r == nil {
+		return fmt.Errorf("archive %s: there is no such repository", full)
+	}
+	r.archived = archived
+	s.touch()
+	return nil
+}
+
 // Uninstall removes the App from an account; its tokens end at once.
 func (s *Server) Uninstall(owner string) error {
 	s.mu.Lock()

@@ -60,7 +60,7 @@ func (s *Server) shapeRepo(r *repository) obj {
 		"ssh_url": "git@127.0.0.1:" + r.fullName() + ".git", "clone_url": html + ".git", "svn_url": html, "mirror_url": nil, "homepage": nil, "language": nil,
 		"forks_count": 0, "stargazers_count": 0, "watchers_count": 0, "size": 1, "default_branch": r.defaultBranch, "open_issues_count": issues,
 		"is_template": false, "topics": []any{}, "has_issues": true, "has_projects": false, "has_wiki": false, "has_pages": false, "has_downloads": false,
-		"has_discussions": false, "archived": false, "disabled": false, "visibility": visibility, "pushed_at": stamp(r.pushed), "created_at": stamp(r.created),
+		"has_discussions": false, "archived": r.archived, "disabled": false, "visibility": visibility, "pushed_at": stamp(r.pushed), "created_at": stamp(r.created),
 		"updated_at": stamp(r.pushed), "subscribers_count": 0, "network_count": 0, "license": nil, "forks": 0, "open_issues": issues, "watchers": 0,
 		"allow_forking": true, "web_commit_signoff_required": false,
 	}
