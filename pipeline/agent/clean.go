@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"html"
 	"regexp"
 	"strings"
@@ -70,6 +71,23 @@ func decodeEntity(e string) string {
 		return e
 	}
 	return d
+}
+
+// escaped shows characters of code that are not seen, or that turn the direction of
+// writing, by their number: a model would read other code than runs.
+func escaped(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !unicode.Is(unicode.Cf, r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 // visible drops characters that are not seen: controls, format characters (zero

@@ -152,7 +152,7 @@ func (w *prompt) changed(r change.Reading, i int) {
 			heading = fmt.Sprintf("The change, part %d of %d", i+1, n)
 		}
 		w.say("The numbers before the lines are those of the file as it is now; lines that are gone have none.")
-		w.data(heading, r.Parts[i].Text)
+		w.data(heading, escaped(r.Parts[i].Text))
 	} else {
 		w.say("The patch shows no text.")
 	}

@@ -12,8 +12,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/agent/change"
 	"forge/pipeline/worktree"
 )
+
+// What is not seen in code is shown to the reviewer.
+func TestChangeShowsHidden(t *testing.T) {
+	w := (&phase{}).prompt()
+	w.changed(change.Reading{Parts: []change.Part{{Text: "1 + a = \"user\u202e \u2066# b\u2069é\u200b\U000e0041\""}}}, 0)
+	if got, want := w.b.String(), `a = "user\u202e \u2066# b\u2069é\u200b\U000e0041"`; !strings.Contains(got, want) {
+		t.Errorf("the prompt is %q, want %s in it", got, want)
+	}
+}
 
 // TestClean covers S21: what people do not see does not reach the prompt unmarked.
 func TestClean(t *testing.T) {
