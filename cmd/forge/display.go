@@ -287,6 +287,31 @@ func waived(run *pipeline.Run) (out []string) {
 	return out
 }
 
+// maxFound is how many findings by rule a line names.
+const maxFound = 3
+
+// place says where a finding is.
+func place(f *pipeline.Finding) string {
+	switch {
+	case f.File == "":
+		return ""
+	case f.Line == 0:
+		return f.File + ": "
+	}
+	return fmt.Sprintf("%s:%d: ", f.File, f.Line)
+}
+
+// summary is the run's, with its choices as they are given here.
+func summary(run *pipeline.Run) string {
+	s := run.Summary()
+	if g := run.Gate(); g != nil {
+		for _, c := range g.Choices {
+			s = strings.ReplaceAll(s, "`"+c.Command(run.Slug)+"`", "`"+strings.TrimSpace(fmt.Sprintf("forge answer %d %s %s", run.ID, c.Name, c.Arg))+"`")
+		}
+	}
+	return s
+}
+
 // tested is the result of tests in a line: what passed, and why that is not all.
 func tested(t *pipeline.TestReport) string {
 	words := fmt.Sprintf("%d of %d passed, %d failed", t.Passed, t.Total, t.Failed)
@@ -307,6 +332,13 @@ func tested(t *pipeline.TestReport) string {
 		if s.NotRun != "" {
 			words += fmt.Sprintf("; %s did not run: %s", s.Name, text.Clip(text.FirstLine(s.NotRun), 100))
 		}
+	}
+	for i, f := range t.Tampered {
+		if i == maxFound {
+			words += fmt.Sprintf("; and %d more", len(t.Tampered)-i)
+			break
+		}
+		words += "; " + place(&f) + text.Clip(text.FirstLine(f.Message), 200)
 	}
 	for _, line := range t.Setup {
 		words += "; " + text.Clip(text.FirstLine(line), 150)

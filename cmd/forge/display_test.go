@@ -25,6 +25,8 @@ func TestNarrateTheVerdict(t *testing.T) {
 		{pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref, Tests: &pipeline.TestReport{Passed: 3, Total: 5, Before: []pipeline.Failure{{Test: "TestOld"}, {Test: "TestOlder"}},
 			Unclean: "go test ended with 2", Suites: []pipeline.Suite{{Name: "pytest", NotRun: "python3 is not there"}}, Changed: []pipeline.TestChange{{Test: "TestSum"}}}},
 			[]string{"3 of 5 passed, 0 failed", "2 failed before this work and still fail: TestOld, TestOlder", "not green: go test ended with 2", "pytest did not run: python3 is not there", "1 pass only as this work changed them"}, ""},
+		{pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref, Tests: &pipeline.TestReport{Passed: 5, Total: 5, Tampered: []pipeline.Finding{{File: "calc.py", Line: 22, Message: "Code under test looks at CI"}, {File: "a.py", Message: "x"}, {Message: "y"}, {Message: "z"}}}},
+			[]string{"; calc.py:22: Code under test looks at CI; a.py: x; y; and 1 more"}, "; z"},
 		{pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref, Tests: &pipeline.TestReport{Passed: 5, Total: 5}}, []string{"5 of 5 passed, 0 failed ("}, ";"},
 		{pipeline.EventRunVerified, pipeline.Data{}, []string{"review and tests passed on 1234567; let pass by @ann: 1 test failed before this work"}, "ann let pass"},
 		{pipeline.EventPhaseWaiting, pipeline.Data{Await: &pipeline.Await{Model: true, What: "the model's provider until 13:05 UTC (OpenAI refused the API key (401))", Next: at, Until: at.Add(time.Hour)}},
@@ -40,6 +42,16 @@ func TestNarrateTheVerdict(t *testing.T) {
 		if tt.never != "" && strings.Contains(got, tt.never) {
 			t.Errorf("%s: %q says %q", tt.event, got, tt.never)
 		}
+	}
+}
+
+// The choices of a run that waits are given as commands of the terminal.
+func TestChoicesInTheTerminal(t *testing.T) {
+	gate := pipeline.Gate{Question: "why", Choices: []pipeline.Choice{{Name: "approve"}, {Name: "continue", Arg: "N"}}}
+	run := &pipeline.Run{ID: 7, State: pipeline.StateWaiting}
+	run.Gates = append(run.Gates, gate)
+	if got := summary(run); !strings.Contains(got, "Choices: `forge answer 7 approve`, `forge answer 7 continue N`.") {
+		t.Errorf("summary %q", got)
 	}
 }
 

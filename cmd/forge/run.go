@@ -176,7 +176,7 @@ func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 	if run.State.Ended() {
 		a.Ended(ctx, id)
 	}
-	d.say("\n%s", run.Summary())
+	d.say("\n%s", summary(run))
 	switch {
 	case run.State == pipeline.StateVerified || run.State == pipeline.StateAccepted:
 		d.say("The work is on the branch %s (%.12s).", run.Branch, run.Head)

@@ -161,7 +161,7 @@ func runNumber(s string) (int64, error) {
 
 func showRun(out io.Writer, run *pipeline.Run) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n", run.Task.Title, run.Summary())
+	fmt.Fprintf(&b, "%s\n%s\n", run.Task.Title, summary(run))
 	fmt.Fprintf(&b, "repository %s, branch %s, head %.12s\n", run.Repo.FullName(), run.Branch, run.Head)
 	if p := run.Published.Pull; p != nil {
 		fmt.Fprintf(&b, "pull request %s\n", p.URL)
