@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -109,7 +110,7 @@ func (p *spoiler) tree(ctx context.Context, tree Tree) (spoiled int, err error) 
 		return 0, err
 	}
 	for _, name := range files {
-		if !isTestFile(name) && !testNames.MatchString(name) {
+		if !isTestFile(name) && !testNames.MatchString(path.Base(name)) {
 			continue
 		}
 		source, err := tree.Read(ctx, name)
