@@ -12,20 +12,20 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// appManifest is what app.yml says about the App.
+// appManifest is what app.yml says about the App, or the page that registers it.
 type appManifest struct {
-	Name           string            `yaml:"name"`
-	URL            string            `yaml:"url"`
-	Description    string            `yaml:"description"`
-	Public         bool              `yaml:"public"`
-	HookAttributes map[string]any    `yaml:"hook_attributes"`
-	RedirectURL    string            `yaml:"redirect_url"`
-	SetupURL       string            `yaml:"setup_url"`
-	SetupOnUpdate  bool              `yaml:"setup_on_update"`
-	Callbacks      []string          `yaml:"callback_urls"`
-	OAuthOnInstall bool              `yaml:"request_oauth_on_install"`
-	Permissions    map[string]string `yaml:"default_permissions"`
-	Events         []string          `yaml:"default_events"`
+	Name           string            `yaml:"name" json:"name"`
+	URL            string            `yaml:"url" json:"url"`
+	Description    string            `yaml:"description" json:"description"`
+	Public         bool              `yaml:"public" json:"public"`
+	HookAttributes map[string]any    `yaml:"hook_attributes" json:"hook_attributes"`
+	RedirectURL    string            `yaml:"redirect_url" json:"redirect_url"`
+	SetupURL       string            `yaml:"setup_url" json:"setup_url"`
+	SetupOnUpdate  bool              `yaml:"setup_on_update" json:"setup_on_update"`
+	Callbacks      []string          `yaml:"callback_urls" json:"callback_urls"`
+	OAuthOnInstall bool              `yaml:"request_oauth_on_install" json:"request_oauth_on_install"`
+	Permissions    map[string]string `yaml:"default_permissions" json:"default_permissions"`
+	Events         []string          `yaml:"default_events" json:"default_events"`
 }
 
 func readManifest(text []byte) (appManifest, error) {
@@ -36,24 +36,32 @@ func readManifest(text []byte) (appManifest, error) {
 	if err := yaml.UnmarshalWithOptions(text, &m, yaml.Strict()); err != nil {
 		return m, fmt.Errorf("read the App's manifest: %w", err)
 	}
+	if err := m.check(); err != nil {
+		return m, fmt.Errorf("read the App's manifest: %w", err)
+	}
+	sort.Strings(m.Events)
+	return m, nil
+}
+
+// check refuses what GitHub does.
+func (m *appManifest) check() error {
 	if m.Name == "" || m.URL == "" {
-		return m, errors.New("read the App's manifest: name and url are needed")
+		return errors.New("name and url are needed")
 	}
 	if err := checkCallbacks(m.Callbacks); err != nil {
-		return m, fmt.Errorf("read the App's manifest: callback_urls: %w", err)
+		return fmt.Errorf("callback_urls: %w", err)
 	}
 	for p, level := range m.Permissions {
 		if levelRank[level] == 0 {
-			return m, fmt.Errorf("read the App's manifest: default_permissions.%s is %q; use read, write or admin", p, level)
+			return fmt.Errorf("default_permissions.%s is %q; use read, write or admin", p, level)
 		}
 	}
 	for _, e := range m.Events {
 		if e == "installation" || e == "installation_repositories" {
-			return m, fmt.Errorf("read the App's manifest: default_events must not name %s; GitHub always sends it", e)
+			return fmt.Errorf("default_events must not name %s; GitHub always sends it", e)
 		}
 	}
-	sort.Strings(m.Events)
-	return m, nil
+	return nil
 }
 
 func slugOf(name string) string {

@@ -3,7 +3,6 @@ package githubtest
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,46 +13,19 @@ import (
 // codeOfAppLife is how long the code of the manifest flow buys the App.
 const codeOfAppLife = time.Hour
 
-// manifestJSON is a manifest as it is posted.
-type manifestJSON struct {
-	Name           string            `json:"name"`
-	URL            string            `json:"url"`
-	Description    string            `json:"description"`
-	Public         bool              `json:"public"`
-	HookAttributes map[string]any    `json:"hook_attributes"`
-	RedirectURL    string            `json:"redirect_url"`
-	SetupURL       string            `json:"setup_url"`
-	SetupOnUpdate  bool              `json:"setup_on_update"`
-	Callbacks      []string          `json:"callback_urls"`
-	OAuthOnInstall bool              `json:"request_oauth_on_install"`
-	Permissions    map[string]string `json:"default_permissions"`
-	Events         []string          `json:"default_events"`
-}
-
 // readPosted reads a manifest that a page posts.
-func (s *Server) readPosted(text string) (manifestJSON, *url.URL, error) {
-	var m manifestJSON
+func (s *Server) readPosted(text string) (appManifest, *url.URL, error) {
+	var m appManifest
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
 		return m, nil, err
 	}
-	if m.Name == "" || m.URL == "" {
-		return m, nil, errors.New("name and url are needed")
-	}
 	if hook, ok := m.HookAttributes["url"]; m.HookAttributes != nil && (!ok || hook == "") {
 		return m, nil, errors.New("hook_attributes needs a url")
 	}
-	if err := checkCallbacks(m.Callbacks); err != nil {
+	if err := m.check(); err != nil {
 		return m, nil, err
-	}
-	for p, level := range m.Permissions {
-		if levelRank[level] == 0 {
-			return m, nil, fmt.Errorf("default_permissions.%s is %q", p, level)
-		}
-	}
-	if slices.Contains(m.Events, "installation") || slices.Contains(m.Events, "installation_repositories") {
-		return m, nil, errors.New("default_events must not name installation events; they are always sent")
 	}
 	u, err := url.Parse(m.RedirectURL)
 	if err == nil && !s.loopbackHost(u.Host) {

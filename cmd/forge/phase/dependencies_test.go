@@ -16,23 +16,11 @@ import (
 	"forge/pipeline/deps"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/worktree"
 )
 
-// TestMain lets the test binary stand in for the program as a worker and as the bridge.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "worker" {
-		if err := sandbox.Worker(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "worker:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	if len(os.Args) > 1 && os.Args[1] == "bridge" {
-		os.Exit(sandbox.Bridge(os.Args[2:]))
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
 // Covers D1: where the dependencies of a commit cannot be installed, its tests do not see
 // those of the commit before: they would pass with what the change no longer asks for.
