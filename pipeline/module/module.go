@@ -1,0 +1,438 @@
+// Package module is how a plan splits a feature into modules that are built at the
+// same time: what each owns, what they promise each other, in which order they can
+// be built, and whether it pays. It is pure and stores nothing.
+package module
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Module is a part of a feature that is built and validated by itself.
+type Module struct {
+	ID       string   `json:"id"` // a slug: "auth"
+	Title    string   `json:"title"`
+	Summary  string   `json:"summary"`
+	Size     string   `json:"size"` // S, M or L: 1, 2 or 4 units of work
+	Steps    []string `json:"steps"`
+	Paths    []string `json:"paths"`           // globs of the files that it alone may change
+	Needs    []string `json:"needs,omitempty"` // modules that must be merged before it can begin
+	Criteria []string `json:"criteria,omitempty"`
+}
+
+// Promise is what one module can rely on another for.
+type Promise struct {
+	ID    string   `json:"id"`
+	From  string   `json:"from"` // the module that keeps it
+	To    []string `json:"to"`   // the modules that rely on it
+	Text  string   `json:"text"`
+	Probe string   `json:"probe"` // the test that shows it once both are there
+}
+
+// Split is a feature cut into modules.
+type Split struct {
+	Modules     []Module  `json:"modules"`
+	Contract    []string  `json:"contract,omitempty"`    // files that all may read and no module may change: interfaces, types, the tests of promises
+	Promises    []Promise `json:"promises,omitempty"`    //
+	Integration []string  `json:"integration,omitempty"` // criteria that no module can meet alone
+	Wiring      []string  `json:"wiring,omitempty"`      // what is left to do once the modules are merged, with the files it touches
+}
+
+// Integration is the name under which what belongs to no module is worked on.
+const Integration = "integration"
+
+// Limits are what a split is checked against.
+type Limits struct {
+	Max      int                    // modules
+	Reserved func(word string) bool // words that no module may be called by: comments name a module before a command
+	Criteria []string               // of the plan, by id
+	Tree     []string               // paths of all files at the base
+
+	Match   func(pattern, name string) bool // of globs: whether a path matches
+	Overlap func(p, q string) bool          // whether a path can match both
+}
+
+var slug = regexp.MustCompile(`^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$`)
+
+// Check returns what is wrong with a split, for the planner: one line each, with what
+// would be right. There is nothing wrong with one that can be built.
+func (s *Split) Check(l Limits) []string {
+	var bad problems
+	if n := len(s.Modules); n < 2 || n > l.Max {
+		bad.add("there are %d modules; make 2 to %d of it, or none", n, l.Max)
+	}
+	ids := map[string]bool{}
+	for i := range s.Modules {
+		m := &s.Modules[i]
+		switch {
+		case !slug.MatchString(m.ID) || len(m.ID) > 24:
+			bad.add("module id %q is not a short slug such as \"auth\" (small letters, digits, single dashes, at most 24)", m.ID)
+		case m.ID == Integration || l.Reserved != nil && l.Reserved(m.ID):
+			bad.add("module id %q means something else in comments; choose another", m.ID)
+		case ids[m.ID]:
+			bad.add("module id %q occurs twice", m.ID)
+		}
+		ids[m.ID] = true
+		s.checkModule(m, &bad)
+	}
+	s.checkNeeds(ids, &bad)
+	s.checkPaths(l, &bad)
+	s.checkCriteria(l.Criteria, &bad)
+	s.checkPromises(ids, &bad)
+	return bad
+}
+
+type problems []string
+
+func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
+
+func (s *Split) checkModule(m *Module, bad *problems) {
+	for field, missing := range map[string]bool{"a summary": m.Summary == "", "steps": len(m.Steps) == 0, "paths": len(m.Paths) == 0} {
+		if missing {
+			bad.add("module %s lacks %s", m.ID, field)
+		}
+	}
+	slices.Sort(*bad) // a map has no order
+	if units(m.Size) == 0 {
+		bad.add("module %s has the size %q; it is S, M or L", m.ID, m.Size)
+	}
+}
+
+// checkNeeds wants the modules that are needed to be there, and no circle.
+func (s *Split) checkNeeds(ids map[string]bool, bad *problems) {
+	for _, m := range s.Modules {
+		for _, n := range m.Needs {
+			if !ids[n] {
+				bad.add("module %s needs %q, which is no module", m.ID, n)
+			}
+		}
+	}
+	if circle := s.circle(); len(circle) > 0 {
+		bad.add("modules need each other in a circle: %s; cut it by a contract, or make one module of them", strings.Join(circle, ", "))
+	}
+}
+
+// circle returns the modules that can never begin.
+func (s *Split) circle() []string {
+	done := map[string]bool{}
+	for {
+		ready := s.Ready(func(id string) bool { return done[id] }, func(id string) bool { return done[id] })
+		if len(ready) == 0 {
+			break
+		}
+		for _, id := range ready {
+			done[id] = true
+		}
+	}
+	var left []string
+	for _, m := range s.Modules {
+		if !done[m.ID] {
+			left = append(left, m.ID)
+		}
+	}
+	return left
+}
+
+// shared are files that everything hangs on, by their last element: only the
+// integration changes them.
+var shared = []string{
+	"go.mod", "go.sum", "go.work", "go.work.sum", "package.json", "package-lock.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "yarn.lock", "pyproject.toml",
+	"poetry.lock", "uv.lock", "requirements*.txt", "setup.py", "setup.cfg", "Cargo.toml", "Cargo.lock", "pom.xml", "build.gradle*", "settings.gradle*",
+	"Gemfile", "Gemfile.lock", "composer.json", "composer.lock", "Makefile", "Dockerfile", "conftest.py",
+}
+
+// Foreign are globs of what a module must not touch besides the contract: what other
+// modules own, and what only the integration changes.
+func (s *Split) Foreign(id string) []string {
+	var out []string
+	for _, m := range s.Modules {
+		if m.ID != id {
+			out = append(out, m.Paths...)
+		}
+	}
+	for _, name := range shared {
+		out = append(out, "**/"+name)
+	}
+	return out
+}
+
+// Of returns the promises that a module keeps or relies on.
+func (s *Split) Of(id string) []Promise {
+	var out []Promise
+	for _, p := range s.Promises {
+		if p.From == id || slices.Contains(p.To, id) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Probes are the tests of all promises.
+func (s *Split) Probes() []string {
+	var out []string
+	for _, p := range s.Promises {
+		out = append(out, p.Probe)
+	}
+	return out
+}
+
+// Share is the part of the whole work that a module is, by size.
+func (s *Split) Share(id string) float64 {
+	all, own := 0, 0
+	for _, m := range s.Modules {
+		n := max(1, units(m.Size))
+		if all += n; m.ID == id {
+			own = n
+		}
+	}
+	return float64(own) / float64(max(1, all))
+}
+
+func isShared(name string) bool {
+	if strings.HasPrefix(name, ".github/") {
+		return true
+	}
+	return slices.ContainsFunc(shared, func(p string) bool { ok, _ := path.Match(p, path.Base(name)); return ok })
+}
+
+// checkPaths wants each file to belong to one module at most.
+func (s *Split) checkPaths(l Limits, bad *problems) {
+	for i := range s.Modules {
+		m := &s.Modules[i]
+		for _, p := range m.Paths {
+			if p != path.Clean(p) || strings.HasPrefix(p, "/") || strings.HasPrefix(p, "..") || !validPattern(p) {
+				bad.add("module %s: %q is no path or glob from the top of the repository, such as \"auth/**\"", m.ID, p)
+			}
+		}
+		for _, o := range s.Modules[i+1:] {
+			for _, p := range m.Paths {
+				for _, q := range o.Paths {
+					if l.Overlap(p, q) {
+						bad.add("modules %s and %s both own %s and %s: give each path to one of them, or to the contract or the integration", m.ID, o.ID, p, q)
+					}
+				}
+			}
+		}
+	}
+	for _, name := range l.Tree {
+		if !isShared(name) || slices.Contains(s.Contract, name) {
+			continue
+		}
+		if id := s.Owner(name, l.Match); id != "" {
+			bad.add("module %s owns %s, on which everything hangs: only the integration changes it; narrow the module's paths", id, name)
+		}
+	}
+	for _, name := range s.Contract {
+		if name != path.Clean(name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "..") || strings.ContainsAny(name, `*?[\`) {
+			bad.add("contract: %q is no path of a file from the top of the repository", name)
+		}
+	}
+}
+
+func validPattern(p string) bool {
+	for e := range strings.SplitSeq(p, "/") {
+		if _, err := path.Match(e, ""); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// checkCriteria wants each criterion to have one owner.
+func (s *Split) checkCriteria(criteria []string, bad *problems) {
+	owner := map[string]string{}
+	claim := func(id, by string) {
+		switch {
+		case !slices.Contains(criteria, id):
+			bad.add("%s names the criterion %q, which the plan does not have", by, id)
+		case owner[id] != "":
+			bad.add("criterion %s belongs to %s and to %s; give it to one, or to the integration", id, owner[id], by)
+		}
+		owner[id] = by
+	}
+	for _, m := range s.Modules {
+		for _, id := range m.Criteria {
+			claim(id, m.ID)
+		}
+	}
+	for _, id := range s.Integration {
+		claim(id, Integration)
+	}
+	for _, id := range criteria {
+		if owner[id] == "" {
+			bad.add("criterion %s belongs to no module; name it in one, or in the integration", id)
+		}
+	}
+}
+
+// checkPromises wants what a module needs of another to be written down, with a test.
+func (s *Split) checkPromises(ids map[string]bool, bad *problems) {
+	kept := map[[2]string]bool{}
+	seen := map[string]bool{}
+	for _, p := range s.Promises {
+		if p.ID == "" || seen[p.ID] {
+			bad.add("promise %q: give each an id of its own", p.ID)
+		}
+		seen[p.ID] = true
+		if !ids[p.From] || len(p.To) == 0 || slices.ContainsFunc(p.To, func(to string) bool { return !ids[to] || to == p.From }) {
+			bad.add("promise %s goes from %q to %q; both sides must be modules", p.ID, p.From, strings.Join(p.To, ", "))
+		}
+		if p.Text == "" || p.Probe == "" {
+			bad.add("promise %s lacks its text, or the probe: the name of the test that shows it at integration", p.ID)
+		}
+		for _, to := range p.To {
+			kept[[2]string{p.From, to}] = true
+		}
+	}
+	for _, m := range s.Modules {
+		for _, n := range m.Needs {
+			if ids[n] && n != m.ID && !kept[[2]string{n, m.ID}] {
+				bad.add("module %s needs %s, but no promise says what for; add one from %s to %s", m.ID, n, n, m.ID)
+			}
+		}
+	}
+	if len(s.Promises) > 0 && len(s.Contract) == 0 {
+		bad.add("there are promises but no contract: name the files that hold their interfaces and tests")
+	}
+}
+
+// Module returns a module by its id, nil when there is none.
+func (s *Split) Module(id string) *Module {
+	for i := range s.Modules {
+		if s.Modules[i].ID == id {
+			return &s.Modules[i]
+		}
+	}
+	return nil
+}
+
+// Owner returns the module that a file belongs to: the one with the longest pattern,
+// should there be several; match is that of globs. It is empty for the contract, and for what only the
+// integration may change.
+func (s *Split) Owner(name string, match func(pattern, name string) bool) string {
+	if slices.Contains(s.Contract, name) {
+		return ""
+	}
+	best, owner := -1, ""
+	for _, m := range s.Modules {
+		for _, p := range m.Paths {
+			if match(p, name) && len(p) > best {
+				best, owner = len(p), m.ID
+			}
+		}
+	}
+	return owner
+}
+
+// Ready returns the modules that can begin, in the plan's order: those that have not,
+// and all whose needs are merged.
+func (s *Split) Ready(begun, merged func(id string) bool) []string {
+	var out []string
+	for _, m := range s.Modules {
+		if !begun(m.ID) && !slices.ContainsFunc(m.Needs, func(n string) bool { return !merged(n) }) {
+			out = append(out, m.ID)
+		}
+	}
+	return out
+}
+
+// Dependents returns the modules that need one, directly or through others, in the
+// plan's order.
+func (s *Split) Dependents(id string) []string {
+	hit := map[string]bool{id: true}
+	for range s.Modules { // as many rounds as there are modules reach the farthest
+		for _, m := range s.Modules {
+			hit[m.ID] = hit[m.ID] || slices.ContainsFunc(m.Needs, func(n string) bool { return hit[n] })
+		}
+	}
+	var out []string
+	for _, m := range s.Modules {
+		if hit[m.ID] && m.ID != id {
+			out = append(out, m.ID)
+		}
+	}
+	return out
+}
+
+// Wave is how many modules lie before one on its longest way, and one: modules of a
+// wave do not depend on each other. It is for people; nothing waits for a wave.
+func (s *Split) Wave(id string) int {
+	waves := map[string]int{}
+	for range s.Modules {
+		for _, m := range s.Modules {
+			w := 1
+			for _, n := range m.Needs {
+				w = max(w, waves[n]+1)
+			}
+			waves[m.ID] = min(w, len(s.Modules))
+		}
+	}
+	return waves[id]
+}
+
+// units of work that a size stands for; 0 is no size.
+func units(size string) int { return map[string]int{"S": 1, "M": 2, "L": 4}[size] }
+
+// Estimate is what a split brings, in units of work: a module of size S is one.
+type Estimate struct {
+	Serial int     // all modules, one after the other
+	Build  int     // with so many at once as may be, in the order in which they become ready
+	Whole  int     // with the integration, which is one more
+	Gain   float64 // the share of time that it saves: 1 − Whole/Serial; negative when it takes longer
+}
+
+// Estimate plays the modules through, with at most parallel at once.
+func (s *Split) Estimate(parallel int) Estimate {
+	e := Estimate{}
+	ends := map[string]int{} // of those that run or have ended
+	merged := map[string]bool{}
+	for now := 0; ; {
+		running := 0
+		for id, end := range ends {
+			if merged[id] = end <= now; !merged[id] {
+				running++
+			}
+		}
+		for _, id := range s.Ready(func(id string) bool { return ends[id] > 0 }, func(id string) bool { return merged[id] }) {
+			if running < max(1, parallel) {
+				running++
+				ends[id] = now + max(1, units(s.Module(id).Size))
+			}
+		}
+		next := 0
+		for _, end := range ends {
+			if end > now && (next == 0 || end < next) {
+				next = end
+			}
+		}
+		if next == 0 {
+			break
+		}
+		now = next
+		e.Build = now
+	}
+	for _, m := range s.Modules {
+		e.Serial += max(1, units(m.Size))
+	}
+	e.Whole = e.Build + 1
+	e.Gain = 1 - float64(e.Whole)/float64(cmp.Or(e.Serial, 1))
+	return e
+}
+
+// Pays says why a split is not worth its price, or "".
+func (s *Split) Pays(parallel int, minGain float64) string {
+	e := s.Estimate(parallel)
+	small := !slices.ContainsFunc(s.Modules, func(m Module) bool { return m.Size != "S" })
+	switch {
+	case len(s.Modules) < 3 && small:
+		return fmt.Sprintf("%d small modules are quicker built as one", len(s.Modules))
+	case e.Gain < minGain:
+		return fmt.Sprintf("built as %d modules it would take %d units of work after each other instead of %d: %.0f %% less, and a split is made from %.0f %%",
+			len(s.Modules), e.Whole, e.Serial, 100*e.Gain, 100*minGain)
+	}
+	return ""
+}

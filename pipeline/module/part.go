@@ -1,0 +1,141 @@
+package module
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Of says which module of which run a run builds.
+type Of struct {
+	Run      int64     `json:"run"`
+	Module   Module    `json:"module"`
+	Base     string    `json:"base"`               // SHA that the whole work stands on: what of the repository is trusted, is read there
+	Branch   string    `json:"branch"`             // the repository's default branch, whose rules hold for what is merged into it
+	Contract []string  `json:"contract,omitempty"` // files that it may read and not change
+	Promises []Promise `json:"promises,omitempty"` // that it keeps or relies on
+	Probes   []string  `json:"probes,omitempty"`   // tests of all promises: one that fails is not this module's alone
+	Others   []string  `json:"others,omitempty"`   // globs of what belongs to other modules, and of what the integration alone changes
+}
+
+// Part is what a run knows of the run that builds one of its modules. In an event it
+// has the fields that the event is about.
+type Part struct {
+	ID  string `json:"id"`            // of the module
+	Run int64  `json:"run,omitempty"` // that builds it; 0: none was begun
+
+	// As that run last told.
+	Rev       int64     `json:"rev,omitempty"`   // its last event then
+	State     string    `json:"state,omitempty"` // pipeline.State
+	Phase     string    `json:"phase,omitempty"`
+	Iteration int       `json:"iteration,omitempty"`
+	Max       int       `json:"max,omitempty"` // iterations
+	Branch    string    `json:"branch,omitempty"`
+	Base      string    `json:"base,omitempty"` // SHA that it stands on
+	Head      string    `json:"head,omitempty"`
+	Tests     string    `json:"tests,omitempty"`    // "12 of 12 passed"
+	Findings  string    `json:"findings,omitempty"` // what of the last review blocks
+	Gate      string    `json:"gate,omitempty"`     // id of its open question
+	Question  string    `json:"question,omitempty"`
+	Why       string    `json:"why,omitempty"`    // why it ended
+	Halted    bool      `json:"halted,omitempty"` // it was stopped together with its parent
+	MicroUSD  int64     `json:"micro_usd,omitempty"`
+	Tokens    int64     `json:"tokens,omitempty"`
+	Millis    int64     `json:"ms,omitempty"` // of work
+	Changed   time.Time `json:"changed,omitzero"`
+
+	// What its parent has made of it.
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"`    // when it was last verified or accepted
+	Merged  string    `json:"merged,omitempty"`  // SHA of its head that the parent holds
+	Round   int       `json:"round,omitempty"`   // times that the integration sent work back to it
+	Clashes int       `json:"clashes,omitempty"` // merges in a row that conflicted or broke tests
+	Left    string    `json:"left,omitempty"`    // why it is left out
+
+	Rework *Rework `json:"rework,omitempty"` // what it has to be told to do
+	Tells  int     `json:"tells,omitempty"`  // times that it was told something
+	Told   string  `json:"told,omitempty"`   // the last of: stopped, resumed, cancelled
+}
+
+// Rework is what sends a module back to work after it was verified.
+type Rework struct {
+	Base   string   `json:"base"`             // SHA of the parent's head, which it takes in first
+	Why    string   `json:"why"`              // for people
+	Issues []string `json:"issues,omitempty"` // fingerprints of the parent's findings and failures
+	Fails  []string `json:"fails,omitempty"`  // tests that pass before its merge and not on it, each with its error
+}
+
+// Find returns a module's part, nil when there is none.
+func Find(parts []Part, id string) *Part {
+	for i := range parts {
+		if parts[i].ID == id {
+			return &parts[i]
+		}
+	}
+	return nil
+}
+
+// Done reports whether nothing more is wanted of it: it is merged as it is, or left out.
+func (p *Part) Done() bool {
+	return p.Left != "" || p.Rework == nil && p.Passed() && p.Merged != "" && p.Merged == p.Head
+}
+
+// Passed reports whether its run was verified, or accepted by a human.
+func (p *Part) Passed() bool { return p.State == "verified" || p.State == "accepted" }
+
+// Row is a module of a plan with what became of it, for people.
+type Row struct {
+	Module `json:"module"`
+	Part   `json:"part"`
+	Wave   int
+}
+
+// Rows lists the modules of a split in its order, with the parts that are known.
+func (s *Split) Rows(parts []Part) []Row {
+	var out []Row
+	for i := range s.Modules {
+		row := Row{Module: s.Modules[i], Wave: s.Wave(s.Modules[i].ID)}
+		if p := Find(parts, row.Module.ID); p != nil {
+			row.Part = *p
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// Status says in a few words where a module stands. parts are all that are known.
+func (r *Row) Status(parts []Part) string {
+	switch p := &r.Part; {
+	case p.Left != "" && p.Merged == "":
+		return "left out"
+	case p.Run == 0:
+		return r.waits(parts)
+	case p.Question != "" && p.Left == "":
+		return "asks you"
+	case p.Done():
+		return "merged"
+	case p.Rework != nil:
+		return "goes back to work"
+	case p.Passed():
+		return "waits to be merged"
+	case p.State == "stopped":
+		return "stopped"
+	case p.Phase != "":
+		return p.Phase
+	}
+	return "at work"
+}
+
+// waits says what a module that has not begun waits for.
+func (r *Row) waits(parts []Part) string {
+	var needs []string
+	for _, id := range r.Needs {
+		if !slices.ContainsFunc(parts, func(p Part) bool { return p.ID == id && p.Merged != "" }) {
+			needs = append(needs, id)
+		}
+	}
+	if len(needs) > 0 {
+		return "waits for " + strings.Join(needs, ", ")
+	}
+	return "waits"
+}
