@@ -24,12 +24,12 @@ type Task struct {
 
 // about reports whether the task is about a test.
 func (k Task) about(test string) bool {
-	return slices.ContainsFunc(k.Tests, func(n string) bool { return sameTest(test, strings.TrimSpace(n)) }) || k.mentions(test)
+	return slices.ContainsFunc(k.Tests, func(n string) bool { return SameTest(test, strings.TrimSpace(n)) }) || k.mentions(test)
 }
 
-// sameTest reports whether a name that a person or a model wrote stands for a
+// SameTest reports whether a name that a person or a model wrote stands for a
 // test: its whole name, the end of it, or the table or file that it belongs to.
-func sameTest(test, name string) bool {
+func SameTest(test, name string) bool {
 	if name == "" {
 		return false
 	}

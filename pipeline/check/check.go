@@ -98,6 +98,8 @@ type checker struct {
 	wrote     []string               // files that its tests changed
 	bare      bool                   // run to compare with another run: no coverage, nothing stops early
 	elsewhere bool                   // in another place
+	moved     *moved                 // with the tests moved there, too; nil: they are where they were
+	often     int                    // each of Go's tests so often; 0: as usual
 	narrow    []string               // directories of the Go packages that are run alone; nil: all
 	only      func(*suite) bool      // suites that are run; nil: all
 	worth     func(t *testcase) bool // failing tests that are run again; nil: all
@@ -156,6 +158,11 @@ func (c *checker) runAll(ctx context.Context) error {
 		return err
 	}
 	defer c.removeScratch(context.WithoutCancel(ctx)) // also after a stop: the work tree is to be left as it was
+	if c.moved != nil {
+		if _, err := c.ws.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"sh", "-c", `printf '%s\n' "$1" >"$2"`, "sh", withoutSources, scratch + "/exec"}}); err != nil {
+			return err
+		}
+	}
 	for _, s := range c.suites {
 		if s.done.NotRun != "" || c.bare && !c.concerns(s) {
 			continue

@@ -76,13 +76,17 @@ func (v *verdict) runElsewhere(ctx context.Context) error {
 	if !v.senses() {
 		return nil
 	}
-	now, err := v.inAnotherPlace(ctx, v.o.Head)
+	sure, err := v.runMoved(ctx)
+	if err != nil || sure {
+		return err
+	}
+	now, err := v.inAnotherPlace(ctx, v.o.Head, false)
 	if err != nil || now == nil {
 		return err
 	}
 	bad := v.failsThere(now)
 	if len(bad) > 0 {
-		before, err := v.inAnotherPlace(ctx, v.o.Base)
+		before, err := v.inAnotherPlace(ctx, v.o.Base, false)
 		if err != nil || before == nil {
 			return err
 		}
@@ -93,7 +97,7 @@ func (v *verdict) runElsewhere(ctx context.Context) error {
 		})
 	}
 	if len(bad) > 0 { // once more: luck is not the place
-		again, err := v.inAnotherPlace(ctx, v.o.Head)
+		again, err := v.inAnotherPlace(ctx, v.o.Head, false)
 		if err != nil || again == nil {
 			return err
 		}
@@ -103,17 +107,134 @@ func (v *verdict) runElsewhere(ctx context.Context) error {
 		})
 	}
 	for _, p := range bad {
-		p.fail()
+		p.fail(turnsOnPlace)
 	}
+	v.settled(now, bad)
+	return nil
+}
+
+// settled lets code ask for CI whose tests pass in another place.
+func (v *verdict) settled(now *checker, bad []placed) {
 	if len(bad) == 0 && !slices.ContainsFunc(now.suites, func(s *suite) bool { return s.needsCI() || s.done.NotRun != "" }) {
 		v.head.asked = nil
+	}
+}
+
+// runMoved does the same with the tests moved as well. It judges by tests alone that
+// pass so on the base's code. sure is whether that was all of them that pass: else a
+// place is asked that asks less of them.
+func (v *verdict) runMoved(ctx context.Context) (sure bool, err error) {
+	now, err := v.inAnotherPlace(ctx, v.o.Head, true)
+	if err != nil || now == nil {
+		return false, err
+	}
+	bad := v.failsThere(now)
+	if sure = v.reported(now); len(bad) > 0 {
+		before, err := v.inAnotherPlace(ctx, v.o.Base, true)
+		if err != nil || before == nil {
+			return false, err
+		}
+		was, all := outcomes(before.cases()), len(bad)
+		bad = slices.DeleteFunc(bad, func(p placed) bool { return was[p.test.name].status != passed })
+		sure = sure && len(bad) == all
+	}
+	if len(bad) > 0 { // once more: luck is not the place
+		again, err := v.inAnotherPlace(ctx, v.o.Head, true)
+		if err != nil || again == nil {
+			return false, err
+		}
+		steady := v.failsThere(again)
+		bad = slices.DeleteFunc(bad, func(p placed) bool {
+			return !slices.ContainsFunc(steady, func(o placed) bool { return o.test.name == p.test.name })
+		})
+	}
+	for _, p := range bad {
+		p.fail(turnsOnTests)
+	}
+	if sure {
+		v.settled(now, bad)
+	}
+	return sure, nil
+}
+
+// reported reports whether each test of the head's run that passes is in another one.
+func (v *verdict) reported(there *checker) bool {
+	got := outcomes(there.cases())
+	for _, s := range v.head.suites {
+		for i := range s.result.cases {
+			t := &s.result.cases[i]
+			if _, is := got[t.name]; t.status == passed && !t.whole && !is {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// counts tells by a line of Go that something counts its calls.
+var (
+	counts  = regexp.MustCompile(`\.Add(?:Int|Uint)?(?:32|64)?\(.*\b1\s*\)|\w\+\+|\+=\s*1\b`)
+	keeping = regexp.MustCompile(`^var\s+\w+(?:, \w+)*\s+(?:=\s*)?(?:atomic\.|u?int|\d)|\batomic\.`)
+)
+
+const (
+	oftenCalls  = 3000             // runs of tests in all
+	oftenAtMost = 10 * time.Second // of tests whose run takes longer, nobody waits for many
+)
+
+// runOften holds that Go's tests pass, too, when they are run often in one process,
+// where the change counts calls. It judges by tests alone that do so on the base's code.
+func (v *verdict) runOften(ctx context.Context) error {
+	isTest := map[string]bool{}
+	for _, e := range v.edits {
+		isTest[e.name] = true
+	}
+	count := false
+	for f, lines := range v.head.patch.productLines(isTest) {
+		has := func(re *regexp.Regexp) bool {
+			return slices.ContainsFunc(lines, func(l addedLine) bool { return re.MatchString(l.text) })
+		}
+		count = count || languageOf(f.NewName) == &goLang && has(counts) && has(keeping)
+	}
+	var ms int64
+	for _, s := range v.head.suites {
+		ms += s.done.Millis
+	}
+	if !count || len(v.tests) == 0 || time.Duration(ms)*time.Millisecond > oftenAtMost {
+		return nil
+	}
+	r := treeRun{sha: v.o.Head, often: max(10, min(1000, oftenCalls/len(v.tests)))}
+	now, err := v.run(ctx, r)
+	if _, mine := environment(err); err != nil {
+		if mine {
+			return nil
+		}
+		return err
+	}
+	bad := v.failsThere(now)
+	if len(bad) == 0 {
+		return nil
+	}
+	r.sha = v.o.Base
+	before, err := v.run(ctx, r)
+	if _, mine := environment(err); err != nil {
+		if mine {
+			return nil
+		}
+		return err
+	}
+	was := outcomes(before.cases())
+	for _, p := range bad {
+		if was[p.test.name].status == passed {
+			p.fail(turnsOnCalls)
+		}
 	}
 	return nil
 }
 
 // inAnotherPlace runs a commit's tests there; nil: that cannot be done.
-func (v *verdict) inAnotherPlace(ctx context.Context, sha string) (*checker, error) {
-	c, err := v.run(ctx, treeRun{sha: sha, elsewhere: true})
+func (v *verdict) inAnotherPlace(ctx context.Context, sha string, moved bool) (*checker, error) {
+	c, err := v.run(ctx, treeRun{sha: sha, elsewhere: true, moved: moved})
 	if text, mine := environment(err); mine {
 		v.head.log.Warn("run the tests in another place", "head", sha, "error", text)
 		return nil, nil
@@ -172,11 +293,19 @@ func (c *checker) breakOf(like *suite) string {
 
 func (c *checker) brokenSuite(like *suite) bool { return c.breakOf(like) != "" }
 
+// What a test turns on that passes in the usual place alone.
+const (
+	turnsOnPlace = "It passes where Forge runs tests first, and does not in a checkout of another name, with another user, host and home directory, " +
+		"another command line, and without CI in the environment. The base's code does not fail there: the change turns on where it runs."
+	turnsOnTests = "It passes where Forge runs tests first, and does not in a checkout of another name and user, with the tests in another directory, their numbers written in another way (0x77 for 119), " +
+		"no Go sources around them, and a Python package installed. The base's code passes there: the change turns on where it runs, or on its tests."
+	turnsOnCalls = "It passes when it is run once, and does not when it is run often in one process. The base's code does: the change turns on how often it is called."
+)
+
 // fail makes a test that passes in the usual place alone a failure.
-func (p placed) fail() {
+func (p placed) fail(why string) {
 	p.test.status = failed
-	p.test.err = strings.TrimSpace(fmt.Sprintf("%s\nIt passes where Forge runs tests first, and does not in a checkout of another name, with another user, host and home directory, "+
-		"another command line, and without CI in the environment. The base's code does not fail there: the change turns on where it runs.", strings.TrimSpace(p.err)))
+	p.test.err = strings.TrimSpace(strings.TrimSpace(p.err) + "\n" + why)
 }
 
 // needsCI reports whether a suite may wait for people where CI is not set.
@@ -190,11 +319,14 @@ func (s *suite) needsCI() bool {
 
 // otherCommand is a suite's command in another place: the program that runs the tests
 // has another name, and its arguments are no test's where that can be had.
-func (s *suite) otherCommand(args []string) []string {
+func (c *checker) otherCommand(s *suite, args []string) []string {
 	pythons := len(args) > 2 && strings.HasPrefix(args[0], "python") && args[1] == "-m"
 	const load = `import importlib as i, sys; sys.argv[0] = "app"; m = i.import_module("%s"[::-1]); `
 	switch {
 	case s.format == formatGo && len(args) > 1 && args[0] == "go" && args[1] == "test" && !hasFlag(args, "-exec"):
+		if c.moved != nil {
+			return withGoFlags(args, "-exec=sh "+c.root+"/"+scratch+"/exec "+c.root)
+		}
 		return withGoFlags(args, `-exec=sh -c 'ln -f "$0" "${0%/*}/app" 2>/dev/null && exec "${0%/*}/app" "$@"; exec "$0" "$@"'`)
 	case pythons && args[2] == "pytest":
 		return append([]string{args[0], "-c", fmt.Sprintf(load, "tsetyp") + "sys.exit(m.main(sys.argv[1:]))"}, args[3:]...)

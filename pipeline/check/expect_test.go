@@ -1,6 +1,39 @@
 package check
 
-import "testing"
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// writtenTree keeps what is written to a work tree, in the order of the paths.
+type writtenTree struct {
+	*dirWorkspace
+	to []string
+}
+
+func (w *writtenTree) Restore(context.Context, string, []string) error { return nil }
+func (w *writtenTree) Close() error                                    { return nil }
+func (w *writtenTree) Write(_ context.Context, path string, _ []byte) error {
+	w.to = append(w.to, path)
+	return nil
+}
+
+// Files of tests are known by the end of their path, wherever they lie.
+func TestSpoilTree(t *testing.T) {
+	need(t, "find")
+	var archive strings.Builder
+	for _, name := range []string{"test.py", "sub/test.py", "sub/deep/tests.js", "sub/test_a.py", "sub/latest.py", "test-a.js", "sub/test-a.js"} {
+		archive.WriteString("-- " + name + " --\nassert total == 3\n")
+	}
+	tree := &writtenTree{dirWorkspace: newWorkspace(t, archive.String())}
+	p := spoiler{tail: "~x"}
+	n, err := p.tree(t.Context(), tree)
+	if slices.Sort(tree.to); err != nil || n != len(tree.to) || strings.Join(tree.to, " ") != "sub/deep/tests.js sub/test-a.js sub/test.py sub/test_a.py test-a.js test.py" {
+		t.Errorf("%d files, %v: %q", n, err, tree.to)
+	}
+}
 
 func TestSpoil(t *testing.T) {
 	p := spoiler{tail: "~x"}

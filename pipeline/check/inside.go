@@ -1,7 +1,9 @@
 package check
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -159,6 +161,73 @@ func (c *checker) twins(f *gitdiff.File, isTest map[string]bool, read func(strin
 	}
 }
 
+// entryMoved finds that a package's name leads to another file than it did, while the
+// one that it led to stays, and has nothing to do with it.
+func (c *checker) entryMoved(f *gitdiff.File, read func(string) ([]byte, bool)) {
+	if path.Base(f.NewName) != "package.json" || f.IsNew || f.IsDelete || strings.Contains(f.NewName, "node_modules/") {
+		return
+	}
+	now, _ := read(f.NewName)
+	dir := path.Dir(f.NewName)
+	was, wasText := entryOf(dir, textBefore(f, read), read)
+	is, isText := entryOf(dir, now, read)
+	if was == "" || is == "" || was == is || names(isText, was) || names(wasText, is) {
+		return
+	}
+	c.reached = append(c.reached, pipeline.Finding{Rule: ruleForges, File: f.NewName, Line: 1, Code: was,
+		Message: fmt.Sprintf("Whoever loads this package, its tests among them, gets %s now and not %s, which stays beside it: let one load the other, or let a human decide that it stays", is, was)})
+}
+
+// names reports whether a source file names another one.
+func names(source []byte, file string) bool {
+	stem := strings.TrimSuffix(path.Base(file), path.Ext(file))
+	if stem == "index" {
+		stem = path.Base(path.Dir(file))
+		if stem == "." {
+			return regexp.MustCompile(`["'](?:\.\.?/?)+(?:index(?:\.\w+)?)?["']`).Match(source)
+		}
+	}
+	return regexp.MustCompile(`["'][^"']*\b` + regexp.QuoteMeta(stem) + `(?:\.\w+)?/?["']`).Match(source)
+}
+
+// entryOf returns the file that the name of a package leads to, and its text; "" when it
+// is not there.
+func entryOf(dir string, manifest []byte, read func(string) ([]byte, bool)) (string, []byte) {
+	var m struct {
+		Main    string          `json:"main"`
+		Exports json.RawMessage `json:"exports"`
+	}
+	if json.Unmarshal(manifest, &m) != nil {
+		return "", nil
+	}
+	main := cmp.Or(exported(m.Exports), m.Main, "index.js")
+	for _, name := range []string{main, main + ".js", main + ".cjs", main + "/index.js"} {
+		name = path.Join(dir, name)
+		if text, there := read(name); there {
+			return name, text
+		}
+	}
+	return "", nil
+}
+
+// exported is the file that the "exports" of a package name for the package itself.
+func exported(raw json.RawMessage) string {
+	var name string
+	if json.Unmarshal(raw, &name) == nil {
+		return name
+	}
+	var by map[string]json.RawMessage
+	if json.Unmarshal(raw, &by) != nil {
+		return ""
+	}
+	for _, key := range []string{".", "require", "node", "import", "default"} {
+		if found := exported(by[key]); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
 var jsKinds = regexp.MustCompile(`^\.(?:[cm]?[jt]s|json|node)$`)
 
 // file returns what the change does to a file, nil for nothing.
@@ -188,6 +257,7 @@ func (c *checker) shadowing(isTest map[string]bool, read func(string) ([]byte, b
 	}
 	for _, f := range c.patch.files {
 		c.twins(f, isTest, read)
+		c.entryMoved(f, read)
 		dir, base := path.Split(f.NewName)
 		if !f.IsNew || isTest[f.NewName] || path.Ext(base) != ".py" || !slices.Contains(roots, path.Clean(dir)) {
 			continue

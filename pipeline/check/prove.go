@@ -45,6 +45,10 @@ func (c *checker) bareArgs(s *suite) []string {
 			args = append(args[:n], c.inModule(s)...)
 		}
 		args = slices.DeleteFunc(args, func(a string) bool { return strings.TrimLeft(a, "-") == "failfast" })
+		if c.often > 0 {
+			args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(strings.TrimLeft(a, "-"), "count=") })
+			args = withGoFlags(args, fmt.Sprintf("-count=%d", c.often))
+		}
 	case s.pytest:
 		args = append(args, "--maxfail=0", "--continue-on-collection-errors")
 	case s.format == formatJest:

@@ -50,6 +50,7 @@ var goReaches = []reach{
 	{ruleDetects, regexp.MustCompile(`^\s*(?:import\s+)?(?:[\w.]+\s+)?"testing(?:/\w+)?"\s*$`), nil, importsTests},
 	{ruleDetects, regexp.MustCompile(`\bos\.(?:Args|Executable)\b`), regexp.MustCompile(`(?i)["'` + "`" + `][^"'` + "`" + `]*test`), "looks at the name of the program for a test's"},
 	{ruleDetects, regexp.MustCompile(`\bflag\.(?:Lookup|Set|Visit|VisitAll|CommandLine)\b`), regexp.MustCompile(`["'` + "`" + `](?:-*test[."'` + "`" + `]|test\.)`), "looks at the flags of a test program"},
+	{ruleDetects, regexp.MustCompile(`\bflag\.VisitAll\b`), regexp.MustCompile(`\.Name\s*\[|\blen\(\s*\w+\.Name\s*\)\s*[<>=!]|strings\.(?:HasPrefix|Contains\w*|Index\w*|Count|Cut|Split\w*)\(\s*\w+\.Name`), "looks at the flags of a test program"},
 	{ruleDetects, regexp.MustCompile(`\b(?:runtime\.(?:Callers?|Stack|FuncForPC|CallersFrames)|debug\.(?:Stack|PrintStack|ReadBuildInfo))\b`), regexp.MustCompile(`(?i)["'` + "`" + `][^"'` + "`" + `]*test|\bTest[A-Z]`), "looks for a test in the stack"},
 	{ruleDetects, regexp.MustCompile(`Getenv\(\s*["'` + "`" + `](?:GO_?TEST\w*|TESTING|TEST|GOCOVERDIR|TEST_\w*TMPDIR)["'` + "`" + `]|LookupEnv\(\s*["'` + "`" + `](?:GO_?TEST\w*|TESTING|TEST|GOCOVERDIR)["'` + "`" + `]`), nil, "looks at the environment of tests"},
 	{ruleDetects, regexp.MustCompile(`(?:Getenv|LookupEnv)\(\s*["'` + "`" + `]CI["'` + "`" + `]`), nil, asksForCI},

@@ -97,7 +97,7 @@ func topLevel(test string) string {
 func (c *checker) again(ctx context.Context, s *suite, batch []*testcase) error {
 	args := s.narrowed(batch)
 	if c.elsewhere {
-		args = s.otherCommand(args)
+		args = c.otherCommand(s, args)
 	}
 	r, res, _, err := c.execute(ctx, s, args)
 	if err != nil {

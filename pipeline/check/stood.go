@@ -175,6 +175,8 @@ type treeRun struct {
 	whole     bool            // for the suites that tell no tests apart, alone
 	once      map[string]bool // the commands that are run, without running again what fails; nil: all
 	elsewhere bool            // in another place
+	moved     bool            // and with the tests moved there, too
+	often     int             // Go's alone, so often in one process; 0: as usual
 	all       bool            // whatever the suites can tell: the commit may have others
 	spoil     *spoiler        // with what the tests expect changed; nil: as it is
 }
@@ -199,11 +201,25 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 		if err := cloned(ctx, tree); err != nil {
 			return c, err
 		}
+		if r.moved {
+			if c.moved, err = move(ctx, tree); err != nil {
+				return c, err
+			}
+		}
 		tree = elsewhere{tree}
 	}
 	c.ws, c.bare, c.narrow, c.elsewhere = tree, true, r.narrow, r.elsewhere
 	if err := v.suitesOf(ctx, c, r); err != nil {
 		return c, err
+	}
+	if c.moved != nil {
+		for _, s := range c.suites {
+			s.args = c.moved.command(s.args)
+		}
+	}
+	if r.often > 0 {
+		c.often, c.o.Config.Reruns = r.often, 0
+		c.only = func(s *suite) bool { return s.format == formatGo }
 	}
 	if r.plan {
 		files, err := c.testFiles(ctx, tree, v.passing())
@@ -238,6 +254,9 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 	}
 	if err := c.runAll(ctx); err != nil {
 		return c, err
+	}
+	if c.moved != nil {
+		c.moved.back(c)
 	}
 	c.wrote = written(ctx, tree)
 	if p != nil {

@@ -131,7 +131,7 @@ func (c *checker) executeFor(ctx context.Context, s *suite) (result, worktree.Re
 	if c.bare {
 		args := c.bareArgs(s)
 		if c.elsewhere {
-			args = s.otherCommand(args)
+			args = c.otherCommand(s, args)
 		}
 		return c.execute(ctx, s, args)
 	}
