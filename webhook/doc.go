@@ -7,5 +7,8 @@
 // costs few commits. What cannot be kept is answered 503, so that GitHub shows it
 // as failed and it can be delivered again.
 //
+// Monitors of production send to doors of their own (see Source) that lead to the
+// same place.
+//
 // The package stores nothing itself: a keeper does.
 package webhook

@@ -59,6 +59,8 @@ type Options struct {
 	// who handles deliveries. It must be quick, must not keep the payload, and may be nil.
 	Outcome func(event string, payload []byte) string
 
+	Sources map[string]Source // by name; none: no route but GitHub's
+
 	Clock func() time.Time // nil: time.Now
 }
 
@@ -71,6 +73,7 @@ type Receiver struct {
 	buffers sync.Pool    // of *buffer
 	held    atomic.Int64 // bytes of bodies in memory
 	commit  *committer
+	gates   map[string]*gate
 }
 
 // New returns a receiver that keeps deliveries with k.
@@ -90,15 +93,23 @@ func New(k keeper, log *slog.Logger, o Options) (*Receiver, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	r := &Receiver{opts: o, log: log, commit: newCommitter(k, o.Notify)}
+	gates, err := newGates(o.Sources)
+	if err != nil {
+		return nil, err
+	}
+	r := &Receiver{opts: o, log: log, commit: newCommitter(k, o.Notify), gates: gates}
 	r.buffers.New = func() any { return &buffer{data: make([]byte, 0, pooledBuffer)} }
 	r.macs.New = func() any { return hmac.New(sha256.New, o.Secret) }
 	return r, nil
 }
 
-// Route adds the receiver's route. Another method than POST is answered 405.
+// Route adds the receiver's route, and one for sources when there are any. Another
+// method than POST is answered 405.
 func (r *Receiver) Route(m *mux.Router) {
 	m.Handle(r.opts.Path, r).Methods(http.MethodPost)
+	if len(r.gates) > 0 {
+		m.HandleFunc(sourcePrefix+"{name}", r.serveSource).Methods(http.MethodPost)
+	}
 }
 
 // Start begins to accept deliveries. Commits outlive ctx, so that those that are
@@ -132,7 +143,11 @@ func busy(text string, cause error) *refusal {
 // it cannot be kept now.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	d := Delivery{GUID: req.Header.Get("X-GitHub-Delivery"), Event: req.Header.Get("X-GitHub-Event"), Received: r.opts.Clock()}
-	no := r.receive(req, &d)
+	r.answer(w, req, &d, r.receive(req, &d))
+}
+
+// answer says what became of a delivery; without a refusal it was kept.
+func (r *Receiver) answer(w http.ResponseWriter, req *http.Request, d *Delivery, no *refusal) {
 	if no == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -140,6 +155,9 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	level := slog.LevelInfo
 	if no.status >= 500 {
 		level = slog.LevelError
+		if no.cause == nil && strings.HasPrefix(d.Event, "hook/") { // its sender tries again
+			level = slog.LevelWarn
+		}
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	r.log.Log(req.Context(), level, "delivery refused", "delivery", shorten(d.GUID), "event", shorten(d.Event), "status", no.status, "why", no.text, "error", no.cause)
@@ -156,7 +174,7 @@ func (r *Receiver) receive(req *http.Request, d *Delivery) *refusal {
 		return no
 	}
 	buf := r.buffers.Get().(*buffer)
-	no = r.read(req, buf)
+	no = r.read(req, buf, maxBody)
 	if no == nil && !r.signed(buf.data, signature) {
 		no = refuse(http.StatusUnauthorized, "the signature does not match: the App's webhook secret and Forge's differ, or the body was changed on the way")
 	}
@@ -169,7 +187,13 @@ func (r *Receiver) receive(req *http.Request, d *Delivery) *refusal {
 	if r.opts.Outcome != nil {
 		d.Outcome = r.opts.Outcome(d.Event, buf.data)
 	}
-	err := r.commit.keep(req.Context(), d, func() { r.release(buf) })
+	return r.keep(req.Context(), d, func() { r.release(buf) })
+}
+
+// keep waits until a delivery is on disk. release is called when its payload is not
+// needed any more.
+func (r *Receiver) keep(ctx context.Context, d *Delivery, release func()) *refusal {
+	err := r.commit.keep(ctx, d, release)
 	switch {
 	case errors.Is(err, errFull):
 		return busy("too many deliveries wait to be kept", nil)
@@ -205,7 +229,8 @@ func checkHeaders(req *http.Request, d *Delivery) ([]byte, *refusal) {
 			return nil, refuse(http.StatusBadRequest, "the header %s is missing: is this GitHub, and has the App a webhook secret?", h.name)
 		}
 	}
-	if !isName(d.GUID) || !isName(d.Event) {
+	// What other doors take in has a slash in its event: GitHub's signature does not cover the name.
+	if !isName(d.GUID) || !isName(d.Event) || strings.Contains(d.Event, "/") {
 		return nil, refuse(http.StatusBadRequest, "X-GitHub-Delivery or X-GitHub-Event is not a plain word of up to %d characters", maxName)
 	}
 	if strings.HasPrefix(req.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
@@ -254,9 +279,12 @@ type buffer struct {
 // read reads the body. Nobody has been identified yet, so beyond 1 MiB memory is
 // taken as the body comes, not as its header claims, and the whole receiver's is
 // limited.
-func (r *Receiver) read(req *http.Request, buf *buffer) *refusal {
-	tooLarge := refusal{status: http.StatusRequestEntityTooLarge, text: "the body is larger than 25 MiB, the most that GitHub sends"}
-	if req.ContentLength > maxBody {
+func (r *Receiver) read(req *http.Request, buf *buffer, most int) *refusal {
+	tooLarge := refusal{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the body is larger than %d MiB", most>>20)}
+	if most == maxBody {
+		tooLarge.text += ", the most that GitHub sends"
+	}
+	if req.ContentLength > int64(most) {
 		return &tooLarge
 	}
 	size := int64(pooledBuffer)
@@ -276,7 +304,7 @@ func (r *Receiver) read(req *http.Request, buf *buffer) *refusal {
 			n, err := req.Body.Read(buf.data[len(buf.data):cap(buf.data)])
 			buf.data = buf.data[:len(buf.data)+n]
 			switch {
-			case len(buf.data) > maxBody:
+			case len(buf.data) > most:
 				return &tooLarge
 			case err == io.EOF:
 				return nil
