@@ -1,0 +1,232 @@
+package production
+
+import (
+	"slices"
+	"time"
+)
+
+// The events of an incident, besides the three of what was observed.
+const (
+	EventOpened     EventType = "production.incident_opened"
+	EventJoined     EventType = "production.incident_joined"     // another group is taken for the same thing
+	EventCounted    EventType = "production.incident_counted"    // seen again, too often to keep every time
+	EventRecovered  EventType = "production.incident_recovered"  // the source says that a group is over
+	EventResolved   EventType = "production.incident_resolved"   // and it stayed so
+	EventCorrelated EventType = "production.incident_correlated" // with deployments and commits
+	EventTold       EventType = "production.incident_told"       // people were told
+	EventMuted      EventType = "production.incident_muted"
+	EventDismissed  EventType = "production.incident_dismissed" // by a human: it is nothing
+)
+
+// State says where an incident stands.
+type State string
+
+// The states of incidents.
+const (
+	StateOpen       State = "open"
+	StateRecovering State = "recovering" // nothing of it is seen any more, for how long will show
+	StateResolved   State = "resolved"
+	StateDismissed  State = "dismissed"
+)
+
+// Active reports whether an incident has not ended.
+func (s State) Active() bool { return s == StateOpen || s == StateRecovering }
+
+// Event is what happened to an incident. Its log is the incident: see [Incident.Apply].
+type Event struct {
+	Seq  int64     `json:"-"`
+	Type EventType `json:"-"`
+	At   time.Time `json:"-"`
+	Data EventData `json:"data"`
+}
+
+// EventData is what events hold; which fields are set follows from the type.
+type EventData struct {
+	Observation *Observation `json:"observation,omitempty"` // what was seen, or is over
+	Repo        string       `json:"repo,omitempty"`
+	Environment string       `json:"environment,omitempty"`
+	Group       string       `json:"group,omitempty"`
+	Count       int          `json:"count,omitempty"`    // how often it was seen, with those that are not kept
+	Severity    Severity     `json:"severity,omitempty"` // the worst of these
+	Storm       bool         `json:"storm,omitempty"`
+	Previous    int64        `json:"previous,omitempty"` // the incident of the same group that ended not long ago
+	Times       int          `json:"times,omitempty"`    // how often this one has come, itself included
+	Until       time.Time    `json:"until,omitzero"`
+	By          string       `json:"by,omitempty"`
+	Why         string       `json:"why,omitempty"`
+	Suspects    []Suspect    `json:"suspects,omitempty"`
+	Key         string       `json:"key,omitempty"` // of what people were told: "pull/42"
+}
+
+// Incident is something that goes wrong in production, folded from its events.
+type Incident struct {
+	ID          int64       `json:"id"`
+	Seq         int64       `json:"seq"` // of its last event
+	Repo        string      `json:"repo"`
+	Environment string      `json:"environment"`
+	Kind        Kind        `json:"kind"`
+	Group       string      `json:"group"` // see [GroupKey]
+	State       State       `json:"state"`
+	Severity    Severity    `json:"severity"` // the worst that was seen
+	Storm       bool        `json:"storm,omitempty"`
+	Title       string      `json:"title"`
+	Opened      time.Time   `json:"opened"`
+	FirstSeen   time.Time   `json:"first_seen"`
+	LastSeen    time.Time   `json:"last_seen"`
+	Quiet       time.Time   `json:"quiet,omitzero"` // since when nothing of it goes on
+	Ended       time.Time   `json:"ended,omitzero"`
+	Count       int         `json:"count"`            // how often it was seen
+	Joined      []string    `json:"joined,omitempty"` // other groups that are taken for the same thing
+	Firing      []string    `json:"firing,omitempty"` // its groups that go on
+	Changes     []time.Time `json:"changes,omitempty"`
+	Previous    int64       `json:"previous,omitempty"`
+	Times       int         `json:"times"`
+	Muted       time.Time   `json:"muted,omitzero"` // until when nobody is told
+	Why         string      `json:"why,omitempty"`  // it ended
+	By          string      `json:"by,omitempty"`   // who dismissed it
+	First       Observation `json:"first"`          // the observation that opened it
+	Last        Observation `json:"last"`           // the newest that was kept
+	Correlated  time.Time   `json:"correlated,omitzero"`
+	Suspects    []Suspect   `json:"suspects,omitempty"`
+	Told        []string    `json:"told,omitempty"` // the keys of what people were told
+}
+
+// Limits of what an incident holds.
+const (
+	maxJoined  = 100
+	maxChanges = 20
+	maxTold    = 50
+)
+
+// Apply folds an event into the incident.
+func (i *Incident) Apply(e Event) {
+	i.Seq = e.Seq
+	d := e.Data
+	switch e.Type {
+	case EventOpened:
+		i.open(e)
+	case EventJoined:
+		if len(i.Joined) < maxJoined && !i.Holds(d.Group) {
+			i.Joined = append(i.Joined, d.Group)
+		}
+	case EventAnomalyDetected, EventErrorDetected, EventHealthCheckFailed, EventCounted:
+		i.seen(e)
+	case EventRecovered:
+		i.recovered(e)
+	case EventCorrelated:
+		i.Correlated, i.Suspects = e.At, d.Suspects
+	case EventTold:
+		if len(i.Told) < maxTold {
+			i.Told = append(i.Told, d.Key)
+		}
+	case EventMuted:
+		i.Muted = d.Until
+	case EventResolved, EventDismissed:
+		i.State, i.Ended, i.Why, i.By, i.Firing = StateResolved, e.At, d.Why, d.By, nil
+		if e.Type == EventDismissed {
+			i.State = StateDismissed
+		}
+	}
+}
+
+func (i *Incident) open(e Event) {
+	d := e.Data
+	o := orZero(d.Observation)
+	i.Repo, i.Environment, i.Group, i.Kind, i.Storm = d.Repo, d.Environment, d.Group, o.Kind, d.Storm
+	i.State, i.Severity, i.Title, i.Previous, i.Times = StateOpen, o.Severity, o.Title, d.Previous, d.Times
+	i.Opened, i.FirstSeen, i.LastSeen, i.First, i.Last = e.At, o.began(), o.At, o, o
+	if i.Storm {
+		i.Title = "Many alerts at once"
+	}
+}
+
+// began is when what was observed began, as far as is known.
+func (o Observation) began() time.Time {
+	if !o.Since.IsZero() {
+		return o.Since
+	}
+	return o.At
+}
+
+func (i *Incident) seen(e Event) {
+	d := e.Data
+	i.Count += max(1, d.Count)
+	i.LastSeen = e.At
+	if o := d.Observation; o != nil {
+		i.Last, i.LastSeen = *o, later(i.LastSeen, o.At)
+		if began := o.began(); began.Before(i.FirstSeen) {
+			i.FirstSeen = began
+		}
+		d.Severity = o.Severity
+	}
+	if d.Severity == SeverityCritical {
+		i.Severity = SeverityCritical
+	}
+	if !slices.Contains(i.Firing, d.Group) && len(i.Firing) <= maxJoined {
+		i.Firing = append(i.Firing, d.Group)
+	}
+	if i.State == StateRecovering {
+		i.State, i.Quiet = StateOpen, time.Time{}
+		i.change(e.At)
+	}
+}
+
+func (i *Incident) recovered(e Event) {
+	i.Firing = slices.DeleteFunc(slices.Clone(i.Firing), func(g string) bool { return g == e.Data.Group })
+	if len(i.Firing) == 0 && i.State == StateOpen {
+		i.State, i.Quiet = StateRecovering, e.At
+		i.change(e.At)
+	}
+}
+
+func (i *Incident) change(at time.Time) {
+	i.Changes = append(i.Changes, at)
+	i.Changes = slices.Clone(i.Changes[max(0, len(i.Changes)-maxChanges):])
+}
+
+// Holds reports whether a group is one of the incident's.
+func (i *Incident) Holds(group string) bool {
+	return i.Group == group || slices.Contains(i.Joined, group)
+}
+
+// The waits until an incident of which nothing is seen is resolved.
+const (
+	quietWait    = 10 * time.Minute
+	flappingWait = 30 * time.Minute
+	silence      = 24 * time.Hour // of a source that never says that something is over
+	flapWindow   = 30 * time.Minute
+	flapChanges  = 4
+)
+
+// Flapping reports whether an incident came and went several times of late.
+func (i *Incident) Flapping(now time.Time) bool {
+	n := 0
+	for _, at := range i.Changes {
+		if now.Sub(at) <= flapWindow {
+			n++
+		}
+	}
+	return n >= flapChanges
+}
+
+// Over says whether an incident has ended by now, and why.
+func (i *Incident) Over(now time.Time) (why string, over bool) {
+	wait := quietWait
+	if i.Flapping(i.Quiet) {
+		wait = flappingWait
+	}
+	switch {
+	case i.State == StateRecovering && now.Sub(i.Quiet) >= wait:
+		return "its source says that it is over", true
+	case i.State == StateOpen && now.Sub(i.LastSeen) >= silence:
+		return "it was not seen for a day", true
+	}
+	return "", false
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

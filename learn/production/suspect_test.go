@@ -1,0 +1,214 @@
+package production
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A history is what was deployed, and what then went wrong.
+type history struct {
+	name   string
+	right  int // the deployment that did it; 0: none
+	i      *Incident
+	facts  []Facts
+	before []*Incident
+}
+
+func sha(n int) string { return strings.Repeat(fmt.Sprintf("%x", n%16), 40) }
+
+// deployed is a deployment so many minutes before the incident, with one commit that
+// changes these files.
+func deployed(n, minutes int, files ...string) Facts {
+	return Facts{
+		Deployment: Deployment{ID: int64(n), Environment: "production", Commit: sha(n), At: received.Add(-time.Duration(minutes) * time.Minute), State: "success"},
+		Commits:    []Commit{{ID: sha(n), Title: fmt.Sprintf("change %d (#%d)", n, 40+n), Files: files, Pull: 40 + n, Run: int64(n)}},
+	}
+}
+
+func blamed(f Facts, place string) Facts {
+	f.Blamed = map[string]string{place: f.Commits[0].ID}
+	return f
+}
+
+func brings(f Facts, files ...string) Facts {
+	n := len(f.Commits) + 8
+	f.Commits = append(f.Commits, Commit{ID: sha(n), Title: "another", Files: files, Pull: 90 + n})
+	return f
+}
+
+func trouble(kind Kind, change ...func(*Observation)) *Incident {
+	o := Observation{Kind: kind, Repo: "acme/shop", Environment: "production", Service: "api", At: received, Severity: SeverityCritical}
+	for _, c := range change {
+		c(&o)
+	}
+	i := &Incident{ID: 9, Environment: "production", Kind: kind, First: o, Last: o, FirstSeen: o.began(), State: StateOpen}
+	i.Group = GroupKey(o)
+	return i
+}
+
+func stack(places ...string) func(*Observation) {
+	return func(o *Observation) {
+		o.Error = &Error{Type: "panic"}
+		for _, p := range places {
+			file, n, _ := strings.Cut(p, ":")
+			o.Error.Stack = append(o.Error.Stack, Frame{File: file, Line: whole(n), InApp: true})
+		}
+	}
+}
+
+func metric(base, now float64) func(*Observation) {
+	return func(o *Observation) { o.Anomaly = &Anomaly{Metric: "error_rate", Baseline: &base, Current: &now} }
+}
+
+func with(set func(*Observation)) func(*Observation) { return set }
+
+func since(minutes int) func(*Observation) {
+	return func(o *Observation) { o.Since = received.Add(-time.Duration(minutes) * time.Minute) }
+}
+
+// histories are scripted stories, of which it is known what did it: the last
+// deployment, an earlier one, one of two within minutes, or none.
+func histories() []history {
+	anomaly, failure, health := KindAnomaly, KindError, KindHealth
+	cart, login := "cart/cart.go", "login/login.go"
+	old := func(i *Incident, hours int) *Incident {
+		o := *i
+		o.ID, o.FirstSeen, o.State = 3, received.Add(-time.Duration(hours)*time.Hour), StateResolved
+		return &o
+	}
+	h := func(name string, right int, i *Incident, facts ...Facts) history {
+		return history{name: name, right: right, i: i, facts: facts}
+	}
+	list := []history{
+		// The last one did it.
+		h("metric, two minutes after", 2, trouble(anomaly, metric(0.004, 0.07)), deployed(2, 2, cart), deployed(1, 300, login)),
+		h("metric, ten minutes after", 2, trouble(anomaly, metric(0.004, 0.07)), deployed(2, 10, cart), deployed(1, 300, login)),
+		h("metric without a baseline", 2, trouble(anomaly), deployed(2, 3, cart), deployed(1, 300, login)),
+		h("latency", 2, trouble(anomaly, metric(120, 900)), deployed(2, 4, cart), deployed(1, 1500, login)),
+		h("throughput falls", 2, trouble(anomaly, metric(100, 3)), deployed(2, 4, cart), deployed(1, 1500, login)),
+		h("health, at once", 2, trouble(health), deployed(2, 1, cart), deployed(1, 90, login)),
+		h("health, the source names it", 2, trouble(health, with(func(o *Observation) { o.Deployment = 2 })), deployed(2, 20, cart), deployed(1, 90, login)),
+		h("stack in the last", 2, trouble(failure, stack("/src/cart/cart.go:12")), deployed(2, 5, cart), deployed(1, 300, login)),
+		h("stack and line in the last", 2, trouble(failure, stack("/src/cart/cart.go:12")), blamed(deployed(2, 50, cart), "/src/cart/cart.go:12"), deployed(1, 300, login)),
+		h("stack below the last's file", 2, trouble(failure, stack("lib/util.go:3", "cart/cart.go:9")), deployed(2, 15, cart), deployed(1, 300, login)),
+		h("release of the last", 2, trouble(failure, stack("cart.go:1"), with(func(o *Observation) { o.Release = "shop@" + sha(2) })), deployed(2, 15, cart), deployed(1, 300, login)),
+		h("hours later, by line", 2, trouble(failure, stack("cart/cart.go:12")), blamed(deployed(2, 300, cart), "cart/cart.go:12"), deployed(1, 600, login)),
+		h("the first deployment ever", 1, trouble(anomaly, metric(0, 0.5)), deployed(1, 2, cart)),
+		h("of several commits, the one in the stack", 2, trouble(failure, stack("cart/cart.go:12")), brings(deployed(2, 5, cart), login), deployed(1, 300, login)),
+		h("related commit", 2, trouble(failure, with(func(o *Observation) { o.Error = &Error{Related: sha(2)[:8]} })), deployed(2, 200, cart), deployed(1, 500, login)),
+		h("Java file by name", 2, trouble(failure, stack("Cart.java:4")), deployed(2, 8, "src/main/java/shop/Cart.java"), deployed(1, 300, login)),
+		// An earlier one did it.
+		h("stack in the one before", 1, trouble(failure, stack("login/login.go:7")), deployed(2, 90, cart), blamed(deployed(1, 120, login), "login/login.go:7")),
+		h("stack and line in the one before", 1, trouble(failure, stack("login/login.go:7")), deployed(2, 20, cart), blamed(deployed(1, 60, login), "login/login.go:7")),
+		h("the source names the one before", 1, trouble(anomaly, with(func(o *Observation) { o.Deployment = 1 })), deployed(2, 6, cart), deployed(1, 60, login)),
+		h("related commit in the one before", 1, trouble(failure, with(func(o *Observation) { o.Error = &Error{Related: sha(1)} })), deployed(2, 6, cart), deployed(1, 60, login)),
+		h("began before the last", 1, trouble(anomaly, metric(0.01, 0.3), since(30)), deployed(1, 35, login)),
+		h("three deployments, the middle", 2, trouble(failure, stack("login/login.go:7")), deployed(3, 25, "docs/a.md"), blamed(deployed(2, 40, login), "login/login.go:7"), deployed(1, 80, cart)),
+		h("three deployments, the oldest", 1, trouble(failure, stack("pay/pay.go:3")), deployed(3, 45, "docs/a.md"), deployed(2, 60, login), blamed(deployed(1, 80, "pay/pay.go"), "pay/pay.go:3")),
+		h("days later, by line", 1, trouble(failure, stack("login/login.go:7")), deployed(2, 2000, cart), blamed(deployed(1, 4000, login), "login/login.go:7")),
+		// Two within five minutes.
+		h("two within five minutes, by the stack", 2, trouble(failure, stack("cart/cart.go:1")), deployed(3, 2, login), blamed(deployed(2, 5, cart), "cart/cart.go:1"), deployed(1, 300)),
+		h("two within five minutes, the last by the stack", 3, trouble(failure, stack("login/login.go:1")), blamed(deployed(3, 2, login), "login/login.go:1"), deployed(2, 5, cart), deployed(1, 300)),
+		h("two within five minutes, the source names the first", 2, trouble(health, with(func(o *Observation) { o.Deployment = 2 })), deployed(3, 2, login), deployed(2, 5, cart)),
+		h("two within five minutes, the last one", 3, trouble(anomaly, metric(1, 9)), deployed(3, 2, login), deployed(2, 5, cart)),
+		h("two within five minutes, the first one, and nothing says so", 2, trouble(anomaly, metric(1, 9)), deployed(3, 2, login), deployed(2, 5, cart)),
+		// None did it.
+		h("no deployment for a day", 0, trouble(anomaly, metric(1, 9)), deployed(1, 1440, cart)),
+		h("four hours later, nothing points at it", 0, trouble(anomaly), deployed(1, 240, cart)),
+		h("no deployment at all", 0, trouble(health)),
+		h("a stack of other files, hours later", 0, trouble(failure, stack("pay/pay.go:3")), deployed(1, 200, cart)),
+		h("a metric as it always was", 0, trouble(anomaly, metric(1, 1.1)), deployed(1, 60, cart)),
+		h("a provider is away, hours later", 0, trouble(health), deployed(2, 180, cart), deployed(1, 400, login)),
+		{name: "it comes every night", right: 0, i: trouble(anomaly), facts: []Facts{deployed(1, 10, cart)}},
+		{name: "the same as yesterday", right: 0, i: trouble(health), facts: []Facts{deployed(1, 20, cart)}},
+		{name: "flaps since before", right: 0, i: trouble(anomaly, metric(1, 9)), facts: []Facts{deployed(1, 30, cart)}},
+		h("documents alone, an hour later", 0, trouble(failure, stack("pay/pay.go:3")), deployed(1, 61, "README.md")),
+		h("a release that is old", 0, trouble(failure, with(func(o *Observation) { o.Release = sha(5); o.Error = &Error{Type: "x"} })), deployed(1, 100, cart)),
+	}
+	for n := range list {
+		switch list[n].name {
+		case "it comes every night", "the same as yesterday", "flaps since before":
+			list[n].before = []*Incident{old(list[n].i, 24)}
+		}
+	}
+	return list
+}
+
+// Of 40 histories the first suspect is right in at least 36, and none that is wrong is
+// attributed: only what is may ever be acted on. Covers P2.
+func TestSuspectsOfHistories(t *testing.T) {
+	list := histories()
+	if len(list) != 40 {
+		t.Fatalf("%d histories", len(list))
+	}
+	right, wronglyAttributed := 0, []string{}
+	for _, h := range list {
+		got := Suspects(h.i, h.facts, h.before, map[string][]string{"api": {"cart/**"}})
+		first := int64(0)
+		if len(got) > 0 && got[0].Score >= Suspected {
+			first = got[0].Deployment
+		}
+		if first == int64(h.right) {
+			right++
+		} else {
+			t.Logf("%s: suspected %d, and it was %d: %+v", h.name, first, h.right, got)
+		}
+		if len(got) > 0 && got[0].Score >= Attributed && got[0].Deployment != int64(h.right) {
+			wronglyAttributed = append(wronglyAttributed, h.name)
+		}
+	}
+	t.Logf("%d of %d are right; wrongly attributed: %q", right, len(list), wronglyAttributed)
+	if right < 36 || len(wronglyAttributed) > 0 {
+		t.Errorf("%d of %d are right, and attributed wrongly are %q", right, len(list), wronglyAttributed)
+	}
+}
+
+// The reasons are said, and the commit, pull request, run, file and finding named.
+func TestSuspectSaysWhy(t *testing.T) {
+	i := trouble(KindError, stack("/srv/cart/cart.go:12"))
+	f := blamed(brings(deployed(2, 5, "cart/cart.go"), "x.go"), "/srv/cart/cart.go:12")
+	f.Doubts = []Doubt{{Run: 2, Fingerprint: "f1", File: "cart/cart.go", Line: 11, State: "dismissed"}}
+	got := Suspects(i, []Facts{f}, nil, map[string][]string{"api": {"cart/**"}})
+	if len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	s := got[0]
+	if s.Commit != sha(2) || s.Pull != 42 || s.Run != 2 || s.File != "cart/cart.go" || s.Finding != "f1" || s.Score < Attributed || len(s.Why) != 5 {
+		t.Errorf("%+v", s)
+	}
+	for n, want := range []string{"last deployment to production, 5 minutes before (0.53)", "is in the stack and was changed by", "line 12 of /srv/cart/cart.go", "files of the service api", "a finding at cart/cart.go:11 is dismissed"} {
+		if !strings.Contains(s.Why[n], want) {
+			t.Errorf("reason %q, want %q", s.Why[n], want)
+		}
+	}
+}
+
+func TestCandidates(t *testing.T) {
+	i := trouble(KindHealth)
+	d := func(id int64, env string, minutes int) Deployment {
+		return Deployment{ID: id, Environment: env, At: received.Add(-time.Duration(minutes) * time.Minute)}
+	}
+	var ids []int64
+	for _, c := range Candidates(i, []Deployment{d(1, "production", 60), d(2, "staging", 5), d(3, "production", -1), d(4, "production", 10), {ID: 5, Environment: "production"}, d(6, "production", 60*24*8)}) {
+		ids = append(ids, c.ID)
+	}
+	if fmt.Sprint(ids) != "[4 1]" {
+		t.Errorf("candidates %v", ids)
+	}
+}
+
+func TestSameFile(t *testing.T) {
+	for _, tt := range []struct {
+		frame, file string
+		want        bool
+	}{
+		{"/src/cart/cart.go", "cart/cart.go", true}, {"cart/cart.go", "cart/cart.go", true}, {"Cart.java", "src/Cart.java", true}, {`C:\shop\cart\cart.go`, "cart/cart.go", true},
+		{"/src/xcart/cart.go", "cart/cart.go", false}, {"art.go", "cart.go", false}, {"", "cart.go", false}, {"login/cart.go", "cart/cart.go", false},
+	} {
+		if got := SameFile(tt.frame, tt.file); got != tt.want {
+			t.Errorf("SameFile(%q, %q) = %t", tt.frame, tt.file, got)
+		}
+	}
+}
