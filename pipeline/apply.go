@@ -14,7 +14,7 @@ func (r *Run) Apply(e Event) {
 	if r.State == "" && e.Type != EventRunStarted {
 		return
 	}
-	if r.applyLife(e) || r.applyHuman(e) || r.applyElsewhere(e) || r.applyPublish(e) {
+	if r.applyLife(e) || r.applyHuman(e) || r.applyElsewhere(e) || r.applyParts(e) || r.applyPublish(e) {
 		return
 	}
 	switch e.Type {
@@ -109,7 +109,14 @@ func short(sha string) string {
 	return sha
 }
 
-func attemptKey(iteration int, p Phase) string { return fmt.Sprintf("%d/%s", iteration, p) }
+// attemptKey names a phase of an iteration, whichever attempt it is.
+func attemptKey(p PhaseRef) string {
+	key := fmt.Sprintf("%d/%s", p.Iteration, p.Phase)
+	if p.Part != "" {
+		key += "/" + p.Part
+	}
+	return key
+}
 
 // put writes to a map that may not exist yet.
 func put[K comparable, V any](m *map[K]V, k K, v V) {

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"fmt"
+
 	"forge/pipeline/text"
 )
 
@@ -14,6 +16,11 @@ func (r *Run) applyElsewhere(e Event) bool {
 		r.BranchDeleted = !r.State.Ended()
 	case EventBaseMoved:
 		r.BaseHead = e.Data.Head
+		if m := e.Data.Mergeable; m != nil && r.State.Ended() {
+			if r.Mergeable, r.Rev = m, e.Seq; m.Behind == 0 && !m.Conflict {
+				r.Mergeable, r.BaseHead = nil, ""
+			}
+		}
 		return true
 	case EventIssueEdited:
 		if t := e.Data.Task; t != nil {
@@ -30,6 +37,27 @@ func (r *Run) applyElsewhere(e Event) bool {
 	}
 	r.Rev = e.Seq
 	return true
+}
+
+// Behind says how what was verified or accepted stands to the base branch by now; "" as
+// long as nothing is known to have moved.
+func (r *Run) Behind() string {
+	m := r.Mergeable
+	if m == nil || !r.State.Ended() {
+		return ""
+	}
+	base := r.Repo.DefaultBranch
+	words := fmt.Sprintf("It was %s on %s at %s, which is %s ahead of that by now (%s).", r.State, base, short(r.Base), text.Plural(m.Behind, "commit", "commits"), short(m.Base))
+	switch {
+	case m.Conflict:
+		words += " The two conflict: it cannot be merged as it is."
+	case m.Required:
+		words += " The repository demands that these are merged in first."
+	}
+	if r.Config.OnBaseMoved == "ignore" {
+		return words + fmt.Sprintf(" Merge %s into the branch: what is pushed there is reviewed and tested.", base)
+	}
+	return words + fmt.Sprintf(" %s merges %s in, and reviews and tests that.", r.typed("continue"), base)
 }
 
 // moved takes in that someone else pushed to the branch. When Forge's own commit

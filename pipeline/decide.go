@@ -12,6 +12,8 @@ const (
 	ActionRecord  ActionKind = "record"  // nothing but events: a phase is entered, a bounce, a gate, an end
 	ActionWork    ActionKind = "work"    // carry out the active phase
 	ActionPublish ActionKind = "publish" // bring GitHub in line with the run
+	ActionSpawn   ActionKind = "spawn"   // begin the run that builds a module
+	ActionTell    ActionKind = "tell"    // tell such a run what is wanted of it
 )
 
 // Action is what should happen next. Its key is derived from the run and the
@@ -21,7 +23,11 @@ type Action struct {
 	Key    string
 	Kind   ActionKind
 	Phase  *PhaseRef // of work
-	Events []Event   // of record
+	Events []Event   // of record; of spawn and tell, what is recorded when it is done
+
+	Start *Start  // of spawn; the key is that of the run
+	To    int64   // of tell: the run
+	Tell  []Event // what is appended there
 }
 
 // Decide says what should happen next, as a function of the run alone; nil when the
@@ -32,12 +38,17 @@ func Decide(r *Run) *Action {
 	if r.State == "" {
 		return nil
 	}
+	if act := r.tell(); act != nil {
+		return act
+	}
 	if r.State == StateRunning {
 		if g := r.guard(); g != nil {
 			return r.stopAt(*g)
 		}
 		if r.Active == nil {
-			return r.next()
+			if act := r.next(); act != await {
+				return act
+			}
 		}
 	}
 	// People see a phase's result and what follows from it at once, and before the
@@ -45,15 +56,19 @@ func Decide(r *Run) *Action {
 	if r.Rev > r.Published.Rev && !r.publishRefused() {
 		return &Action{Key: fmt.Sprintf("run/%d/publish/%d", r.ID, r.Rev), Kind: ActionPublish}
 	}
-	if r.State != StateRunning || r.Await != nil && !r.Await.Woken {
+	if r.State != StateRunning || r.Active == nil || r.Await != nil && !r.Await.Woken {
 		return nil
 	}
 	return &Action{Key: r.Key(*r.Active), Kind: ActionWork, Phase: r.Active}
 }
 
 // publishRefused reports that GitHub refuses to show the run and that trying
-// again is of no use: it has ended, or refused even the question about it.
+// again is of no use: it has ended, or refused even the question about it. The end of
+// a module is shown all the same: its parent hears of it with that.
 func (r *Run) publishRefused() bool {
+	if r.Part != nil && r.State.Ended() {
+		return false
+	}
 	return r.Fault != nil && (r.Fault.Class == FaultGitHub || r.Fault.Class == FaultSecret) && r.Fault.Final && (r.State.Ended() || r.Counters.PublishFaults > 1)
 }
 
@@ -69,7 +84,7 @@ func (r *Run) begin(p PhaseRef, before ...Event) *Action {
 		}
 		return r.stopAt(Guard{Name: GuardManual, Phase: p.Phase, Detail: detail, Step: step}, before...)
 	}
-	p.Attempt = r.Attempts[attemptKey(p.Iteration, p.Phase)] + 1
+	p.Attempt = r.Attempts[attemptKey(p)] + 1
 	p.Resumed = r.Last.resumable(p, r.Head)
 	return r.record(append(before, Event{Type: EventPhaseEntered, Data: Data{Phase: &p, Head: r.Head}})...)
 }
@@ -111,6 +126,11 @@ func (r *Run) bounce(it *Iteration, from Phase, findings []Finding, failures []F
 	if b.Target = route(findings, failures, asked); r.Replan {
 		b.Target = TargetPlan
 	}
+	if b.Target == TargetImplement {
+		if b.Parts = r.owners(findings, failures); b.Parts != nil {
+			return r.toParts(&b)
+		}
+	}
 	return r.begin(r.back(&b, it), Event{Type: EventBounce, Data: Data{Bounce: &b}})
 }
 
@@ -120,6 +140,7 @@ func (r *Run) stopAt(g Guard, before ...Event) *Action {
 	if g.Name == GuardDiminishing {
 		t = EventDiminishing
 	}
+	g.Detail = r.named(g)
 	fired := Event{Type: t, Data: Data{Guard: &g}}
 	if g.Name == GuardBreaker {
 		switch r.Config.Breaker.OnMax {

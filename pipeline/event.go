@@ -1,8 +1,11 @@
 package pipeline
 
 import (
-	"forge/pipeline/config"
 	"time"
+
+	"forge/pipeline/config"
+	"forge/pipeline/mergeable"
+	"forge/pipeline/module"
 )
 
 // EventType names what happened. Names are stable: they are stored.
@@ -39,6 +42,12 @@ const (
 	EventDiminishing EventType = "loop.diminishing_returns" // Data.Guard
 	EventGuardFired  EventType = "loop.guard_fired"         // Data.Guard; every other guard
 
+	// Of a run whose plan is split into modules: Data.Part.
+	EventModuleStarted EventType = "module.started"  // a run was begun for it
+	EventModuleChanged EventType = "module.changed"  // how that run stands
+	EventModuleTold    EventType = "module.told"     // that run was told what is wanted of it
+	EventModuleLeft    EventType = "module.left_out" // it is left out of the feature; Data.Answer: by whom
+
 	EventGateRequested EventType = "gate.requested"      // Data.Gate
 	EventGateReminded  EventType = "gate.reminded"       // Data.Note: nobody has answered yet
 	EventGateAnswered  EventType = "gate.answered"       // Data.Answer; Data.Config: the settings, read again
@@ -50,7 +59,7 @@ const (
 
 	EventBranchMoved   EventType = "branch.moved"             // Data.Head, Data.Actor: someone else pushed
 	EventBranchDeleted EventType = "branch.deleted"           // Data.Actor
-	EventBaseMoved     EventType = "base.moved"               // Data.Head: the branch that the work is for has gone on
+	EventBaseMoved     EventType = "base.moved"               // Data.Head: the branch that the work is for has gone on; Data.Mergeable when the run had ended
 	EventChangesAsked  EventType = "review.changes_requested" // Data.Review: a human's findings; Data.Actor
 	EventIssueEdited   EventType = "issue.edited"             // Data.Task; Data.Actor, who may change it: what is wanted has changed
 
@@ -91,34 +100,36 @@ type Event struct {
 // Data is what an event carries. Which fields are set follows from the event's
 // type; see the constants.
 type Data struct {
-	Start          *Start          `json:"start,omitempty"`
-	Phase          *PhaseRef       `json:"phase,omitempty"`
-	Plan           *Plan           `json:"plan,omitempty"`
-	Implementation *Implementation `json:"implementation,omitempty"`
-	Review         *Review         `json:"review,omitempty"`
-	Tests          *TestReport     `json:"tests,omitempty"`
-	Fault          *Fault          `json:"fault,omitempty"`
-	Step           *Step           `json:"step,omitempty"`
-	Tool           *ToolUse        `json:"tool,omitempty"`
-	Finding        *Finding        `json:"finding,omitempty"`
-	Bounce         *Bounce         `json:"bounce,omitempty"`
-	Guard          *Guard          `json:"guard,omitempty"`
-	Gate           *Gate           `json:"gate,omitempty"`
-	Answer         *Answer         `json:"answer,omitempty"`
-	Publication    *Publication    `json:"publication,omitempty"`
-	Await          *Await          `json:"await,omitempty"`
-	Update         *Update         `json:"update,omitempty"`
-	Task           *Task           `json:"task,omitempty"`
-	Actor          *Actor          `json:"actor,omitempty"`
-	Signal         *Signal         `json:"signal,omitempty"`
-	Evidence       *Evidence       `json:"evidence,omitempty"`
-	Recall         *Recall         `json:"recall,omitempty"`
-	Reflection     *Reflection     `json:"reflection,omitempty"`
-	Config         *config.Config  `json:"config,omitempty"`
-	Learning       *Learning       `json:"learning,omitempty"`     // as it was told; its id is 0 when it was new
-	Instructions   []string        `json:"instructions,omitempty"` // of a phase that is completed: the repository's own, by path, that its agent was given
-	Head           string          `json:"head,omitempty"`
-	Note           string          `json:"note,omitempty"`
+	Start          *Start           `json:"start,omitempty"`
+	Phase          *PhaseRef        `json:"phase,omitempty"`
+	Plan           *Plan            `json:"plan,omitempty"`
+	Implementation *Implementation  `json:"implementation,omitempty"`
+	Review         *Review          `json:"review,omitempty"`
+	Tests          *TestReport      `json:"tests,omitempty"`
+	Fault          *Fault           `json:"fault,omitempty"`
+	Step           *Step            `json:"step,omitempty"`
+	Tool           *ToolUse         `json:"tool,omitempty"`
+	Finding        *Finding         `json:"finding,omitempty"`
+	Bounce         *Bounce          `json:"bounce,omitempty"`
+	Guard          *Guard           `json:"guard,omitempty"`
+	Gate           *Gate            `json:"gate,omitempty"`
+	Answer         *Answer          `json:"answer,omitempty"`
+	Publication    *Publication     `json:"publication,omitempty"`
+	Await          *Await           `json:"await,omitempty"`
+	Update         *Update          `json:"update,omitempty"`
+	Part           *module.Part     `json:"part,omitempty"`
+	Mergeable      *mergeable.State `json:"mergeable,omitempty"`
+	Task           *Task            `json:"task,omitempty"`
+	Actor          *Actor           `json:"actor,omitempty"`
+	Signal         *Signal          `json:"signal,omitempty"`
+	Evidence       *Evidence        `json:"evidence,omitempty"`
+	Recall         *Recall          `json:"recall,omitempty"`
+	Reflection     *Reflection      `json:"reflection,omitempty"`
+	Config         *config.Config   `json:"config,omitempty"`
+	Learning       *Learning        `json:"learning,omitempty"`     // as it was told; its id is 0 when it was new
+	Instructions   []string         `json:"instructions,omitempty"` // of a phase that is completed: the repository's own, by path, that its agent was given
+	Head           string           `json:"head,omitempty"`
+	Note           string           `json:"note,omitempty"`
 }
 
 // Start is everything a run needs to know at its beginning. The configuration is
@@ -132,6 +143,10 @@ type Start struct {
 	Base   string        `json:"base"`           // SHA of the default branch when the run started
 	Branch string        `json:"branch"`         // the branch that the run works on
 	Slug   string        `json:"slug,omitempty"` // what its commands begin with; "": command.Slug
+	Part   *module.Of    `json:"part,omitempty"` // of a module: which, and of which run
+	Plan   *Plan         `json:"plan,omitempty"` // of a module: what is to be built, planned already
+
+	Baseline *TestReport `json:"baseline,omitempty"` // the tests at Base, where they ran there already
 }
 
 // Repo is a repository as a run knows it.
@@ -179,6 +194,9 @@ const (
 	PhaseTest      Phase = "test"
 	PhaseUpdate    Phase = "update" // takes the base branch in, when it has moved
 
+	PhaseContract Phase = "contract" // lays down what modules promise each other, before any is begun
+	PhaseMerge    Phase = "merge"    // takes a module in, and tests the merge before it becomes the head
+
 	PhaseReflect Phase = "reflect" // no station: where the cost of looking back at the run is booked
 )
 
@@ -194,15 +212,18 @@ const (
 	ModeResearch    Mode = "research" // what the task means was not understood
 	ModeReplan      Mode = "replan"   // the approach does not hold
 	ModeConflict    Mode = "conflict" // of an update: what did not merge by itself is merged by hand
+	ModeContract    Mode = "contract" // what modules promise each other: interfaces, stubs, tests
+	ModeWire        Mode = "wire"     // modules that are merged are wired together
 )
 
 // PhaseRef names one execution of a phase.
 type PhaseRef struct {
-	Phase     Phase `json:"phase"`
-	Iteration int   `json:"iteration"`      // from 1; 0 for the plan
-	Attempt   int   `json:"attempt"`        // from 1; grows when a fault repeats the phase
-	Mode      Mode  `json:"mode,omitempty"` // the implementer's or planner's
-	Millis    int64 `json:"ms,omitempty"`   // how long it took, on its completion
+	Phase     Phase  `json:"phase"`
+	Iteration int    `json:"iteration"`      // from 1; 0 for the plan
+	Attempt   int    `json:"attempt"`        // from 1; grows when a fault repeats the phase
+	Mode      Mode   `json:"mode,omitempty"` // the implementer's or planner's
+	Part      string `json:"part,omitempty"` // of a merge: the module
+	Millis    int64  `json:"ms,omitempty"`   // how long it took, on its completion
 
 	Resumed bool `json:"resumed,omitempty"` // the attempt before was cut off from outside: what that has paid for is played back
 }

@@ -74,12 +74,16 @@ func (r *Run) enter(e Event) {
 	if p.Phase == PhaseImplement && p.Iteration == len(r.Iterations)+1 {
 		r.Iterations = append(r.Iterations, Iteration{Number: p.Iteration, Mode: p.Mode, Started: e.Time, Result: ResultInProgress})
 	}
-	if p.Phase != PhasePlan && (len(r.Iterations) == 0 || p.Iteration != len(r.Iterations)) {
+	if p.Phase == PhaseContract || p.Phase == PhaseMerge {
+		if p.Iteration != len(r.Iterations) {
+			return
+		}
+	} else if p.Phase != PhasePlan && (len(r.Iterations) == 0 || p.Iteration != len(r.Iterations)) {
 		return
 	}
 	ref := *p
 	r.Active, r.Await = &ref, nil
-	count(&r.Attempts, attemptKey(p.Iteration, p.Phase), 1)
+	count(&r.Attempts, attemptKey(*p), 1)
 	if e.Data.Head != "" {
 		r.Last = r.Last.next(ref, e.Data.Head)
 	}
@@ -100,6 +104,10 @@ func (r *Run) complete(e Event) {
 		r.planned(p, d)
 	case p.Phase == PhasePlan && d.Tests != nil && r.Plan == nil: // nothing to test with: it was not planned
 		r.Baseline = d.Tests
+	case p.Phase == PhaseContract && d.Implementation != nil && d.Implementation.Parent == r.Head:
+		r.agreed(d)
+	case p.Phase == PhaseMerge && d.Update != nil && d.Update.Parent == r.Head:
+		r.merged(p, d)
 	case p.Phase == PhaseImplement && d.Implementation != nil:
 		it.Impl = d.Implementation
 		r.implemented(it)
@@ -128,7 +136,7 @@ func (r *Run) complete(e Event) {
 // active reports whether the run is in this execution of the phase.
 func (r *Run) active(p *PhaseRef) bool {
 	a := r.Active
-	return p != nil && a != nil && p.Phase == a.Phase && p.Iteration == a.Iteration && p.Attempt == a.Attempt
+	return p != nil && a != nil && p.Phase == a.Phase && p.Iteration == a.Iteration && p.Part == a.Part && p.Attempt == a.Attempt
 }
 
 // planned takes a plan in. One that replaces another keeps it for the history (R1).

@@ -31,8 +31,9 @@ func (r *Run) Explain() string {
 	if cfg.Breaker.Enabled {
 		row(GuardBreaker, max(c.ReviewInARow, c.TestInARow), cfg.Breaker.MaxIterations)
 	}
+	_, tokens := r.spent()
 	row(GuardBudget, r.Usage.Cost(), text.USD(r.CostLimit()))
-	row(GuardBudget+" of tokens", r.Usage.Input+r.Usage.Output, r.TokenLimit())
+	row(GuardBudget+" of tokens", tokens, r.TokenLimit())
 	row(GuardWall+" in minutes", r.Worked()/60_000, r.WallLimit()/60_000)
 	row(GuardFaults, c.Faults, cfg.Loop.Faults)
 	row(GuardNoProgress, c.EmptyRounds, staleLimit)

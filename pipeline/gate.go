@@ -70,7 +70,7 @@ const (
 // gateKind says what kind of question a guard leads to.
 func (r *Run) gateKind(g Guard) GateKind {
 	switch g.Name {
-	case GuardManual:
+	case GuardManual, GuardSplit:
 		return GateApproval
 	case GuardPlan, GuardUnable:
 		return GateClarification
@@ -89,10 +89,16 @@ func (r *Run) gateKind(g Guard) GateKind {
 // choices lists what a human can say to a guard.
 func (r *Run) choices(kind GateKind, g Guard) []Choice {
 	cancel := Choice{Name: "cancel", Label: "give it up"}
+	if r.Part != nil {
+		cancel.Label = "leave this module out, and what needs it; the others go on"
+	}
 	history := Choice{Name: "history", Label: "show everything that was tried"}
 	var out []Choice
 	switch kind {
 	case GateApproval:
+		if g.Name == GuardSplit {
+			return []Choice{{Name: "approve", Label: "build the modules at the same time"}, {Name: "choose", Arg: "one piece", Label: "build it in one piece"}, cancel}
+		}
 		return []Choice{{Name: "approve", Label: "let this step begin"}, {Name: "approve", Arg: "all", Label: "let this step and all later ones begin"}, cancel}
 	case GateClarification:
 		out = []Choice{{Name: "choose", Arg: "ANSWER", Label: "answer in your own words"}}
@@ -122,11 +128,7 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 		}
 	}
 	if g.Name != GuardDispute && kind != GateApproval && r.asksAboutTests(g) {
-		var what []string
-		for _, is := range r.aboutTests() {
-			what = append(what, is.words())
-		}
-		out = append(out, Choice{Name: "approve", Label: "let it pass, in your name: " + listed(what)})
+		out = append(out, Choice{Name: "approve", Label: "let it pass, in your name: " + r.aboutTestsInWords()})
 	}
 	if r.Head != r.Base && g.Name != GuardSecret { // what may not leave cannot be taken as it is
 		label := "take it as it is; what is left is written down as known issues"
@@ -183,6 +185,10 @@ func continueLabel(g GuardName) string {
 		return "try again, once what is named above is mended"
 	case GuardGone:
 		return "make the branch again and go on"
+	case GuardParts:
+		return "build it in one piece"
+	case GuardRounds:
+		return "let the integration send work back again, in up to N more iterations; words on further lines go along"
 	}
 	return "go on for N more iterations; words on further lines go along"
 }
@@ -265,7 +271,11 @@ func (r *Run) answered(a *Answer, cfg *config.Config) {
 	if g.Guard == nil || a.Choice == "accept" || a.Choice == "dismiss" {
 		return
 	}
-	if cfg != nil {
+	switch {
+	case cfg == nil:
+	case g.Guard.Name == GuardFaults: // a model that nobody knows was set there
+		r.Config.Models = cfg.Models
+	default:
 		r.Config.Tests = cfg.Tests
 		r.fromNewBase()
 	}
@@ -304,6 +314,8 @@ func (r *Run) approve(g Guard, a *Answer) {
 		}
 	case g.Name == GuardNoTests:
 		r.Untested = true
+	case g.Name == GuardSplit:
+		r.Approved = true
 	case it == nil:
 	case r.asksAboutTests(g):
 		r.passTests(a)
@@ -339,6 +351,7 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 	} else {
 		c.GrantedUntil = it.Number + n
 	}
+	r.grantParts(g)
 	switch g.Name {
 	case GuardFaults, GuardWall:
 		c.Faults, r.Fault = 0, nil

@@ -42,6 +42,9 @@ const (
 	GuardKnown       GuardName = "known_failures" // tests failed before this work and fail still
 	GuardUnclean     GuardName = "unclean"        // a suite did not end well although no test failed
 	GuardSecret      GuardName = "secret"         // what would be pushed or posted looks like a credential
+	GuardSplit       GuardName = "split"          // a plan with modules waits for a human's word
+	GuardRounds      GuardName = "module_rounds"  // the integration has sent work back to a module too often
+	GuardParts       GuardName = "modules_left"   // no module of the plan is left
 	GuardAccepted    GuardName = "accepted"       // of a waiver alone: what was left when the run was accepted, before it was reopened
 )
 
@@ -70,7 +73,8 @@ const (
 
 // guard checks what may fire at any moment: faults, the budget, the working time.
 func (r *Run) guard() *Guard {
-	c, cost, tokens := r.Counters, r.Usage.MicroUSD, r.Usage.Input+r.Usage.Output
+	c := r.Counters
+	cost, tokens := r.spent()
 	fault := ""
 	if r.Fault != nil {
 		fault = text.Clip(text.OneLine(r.Fault.Message), 200)

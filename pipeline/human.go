@@ -42,7 +42,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		if n.Head == r.Head || n.Head == r.Published.Head || n.Own && r.made(n.Head) {
 			return nil, "push of what the run knows already"
 		}
-		if a := r.Active; n.Own && n.Made != "" && n.Made == r.Trace && a != nil && (a.Phase == PhaseImplement || a.Phase == PhaseUpdate) {
+		if a := r.Active; n.Own && n.Made != "" && n.Made == r.Trace && a != nil && slices.Contains([]Phase{PhaseImplement, PhaseUpdate, PhaseContract, PhaseMerge}, a.Phase) {
 			return nil, "push of what the run is making" // were it not, the next commit would find the branch moved
 		}
 		actor := n.Actor
@@ -90,7 +90,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 // made reports whether a commit is one that the run has made, or has judged: a delivery
 // about it may come late. Whatever else is pushed with Forge's own token is somebody's.
 func (r *Run) made(sha string) bool {
-	if sha == "" || sha == r.Base {
+	if sha == "" || sha == r.Base || slices.Contains(r.Made, sha) {
 		return true
 	}
 	for i := range r.Iterations {
@@ -156,12 +156,12 @@ func (r *Run) applyHuman(e Event) bool {
 		if r.State == StateRunning || r.State == StateWaiting {
 			r.State, r.Stopped, r.StoppedBy = StateStopped, e.Time, Actor{}
 			if a := e.Data.Answer; a != nil {
-				r.StoppedBy = a.By
+				r.StoppedBy, r.Halted = a.By, a.Via == viaParent
 			}
 		}
 	case EventRunResumed:
 		if r.State == StateStopped {
-			r.State, r.Stopped, r.StoppedBy = StateRunning, time.Time{}, Actor{}
+			r.State, r.Stopped, r.StoppedBy, r.Halted = StateRunning, time.Time{}, Actor{}, false
 			if r.Gate() != nil {
 				r.State = StateWaiting
 			}

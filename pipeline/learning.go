@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -16,7 +17,7 @@ const (
 	SignalRewritten SignalKind = "rewritten"         // a suggestion's lines, in another way (H3)
 	SignalIgnored   SignalKind = "ignored"           // a suggestion whose lines were merged as they were
 	SignalMended    SignalKind = "mended"            // a finding: a person changed its code in their own way, and it was resolved or merged so
-	SignalGap       SignalKind = "gap"               // a comment where Forge had nothing to say (H5)
+	SignalGap       SignalKind = "gap"               // a comment where Forge had nothing to say (H5); with a finding, one beside it (H7)
 	SignalApproved  SignalKind = "approved"          // the pull request, as Forge left it
 	SignalEdited    SignalKind = "edited"            // the pull request, after commits by people (H4)
 	SignalChanges   SignalKind = "changes_requested" // of the pull request
@@ -150,17 +151,36 @@ type Evidence struct {
 	Off      bool      `json:"off,omitempty"` // taken back
 }
 
+// Acts without a word are weak evidence, however many there are: all together they take
+// no more than one dismissal with a reason does (H1).
+const (
+	quietly   = " without a reason"
+	quietMost = 200_000 // millionths
+)
+
+// Quiet marks evidence as that of an act without a word.
+func (e Evidence) Quiet() Evidence {
+	if !strings.HasSuffix(e.Why, quietly) {
+		e.Why += quietly
+	}
+	return e
+}
+
 // Weigh computes the learning's confidence, its counts and when it was last
 // confirmed, from its base and all its evidence, of which there is at most one
 // piece for a key. What was taken back does not count; the order does not matter.
 func (l *Learning) Weigh(evidence []Evidence) {
-	var micro float64 // whole millionths: their sum is exact in every order
+	var micro, quiet float64 // whole millionths: their sum is exact in every order
 	l.For, l.Against, l.Touched = 0, 0, l.Created
 	for _, e := range evidence {
 		if e.Off {
 			continue
 		}
-		micro += math.Round(e.Delta * 1e6)
+		if delta := math.Round(e.Delta * 1e6); delta < 0 && strings.HasSuffix(e.Why, quietly) {
+			quiet += delta
+		} else {
+			micro += delta
+		}
 		switch {
 		case e.Delta > 0:
 			l.For++
@@ -171,7 +191,7 @@ func (l *Learning) Weigh(evidence []Evidence) {
 			l.Against++
 		}
 	}
-	l.Confidence = max(0, min(1, math.Round(l.Base*1e6+micro)/1e6))
+	l.Confidence = max(0, min(1, math.Round(l.Base*1e6+micro+max(quiet, -quietMost))/1e6))
 }
 
 // Recall is which learnings an agent was given, and what became of them (L5).

@@ -11,6 +11,7 @@ func (r *Run) applyLife(e Event) bool {
 		*r = Run{
 			ID: e.Run, Kind: s.Kind, Trace: e.Trace, Seq: e.Seq, State: StateRunning, Started: e.Time, Updated: e.Time,
 			Repo: s.Repo, Task: s.Task, By: s.By, Config: s.Config, Base: s.Base, Branch: s.Branch, Slug: s.Slug, Head: s.Base,
+			Part: s.Part, Given: s.Plan, Baseline: s.Baseline,
 		}
 	case EventRunVerified:
 		why := "review and tests passed on " + short(r.Head)

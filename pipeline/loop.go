@@ -114,6 +114,8 @@ type Bounce struct {
 	Issues    []string  `json:"issues"` // their fingerprints
 	At        time.Time `json:"at"`
 	Resolved  bool      `json:"resolved"` // whether all that it was for was gone in the next iteration
+
+	Parts map[string][]string `json:"parts,omitempty"` // by module, the fingerprints of what is its own to fix
 }
 
 // Current returns the current iteration, or nil before the first.
@@ -139,6 +141,7 @@ func (r *Run) bounced(e Event) {
 	} else {
 		r.Counters.TestBounces++
 	}
+	r.backToParts(b)
 	if it := r.Current(); it != nil {
 		it.Result, it.Ended = ResultFailed, e.Time
 		seen := ""

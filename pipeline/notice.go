@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"forge/pipeline/command"
+	"forge/pipeline/mergeable"
 	"time"
 )
 
@@ -21,7 +22,7 @@ const (
 	NoticeInstallation NoticeKind = "installation" // installed, suspended, removed
 
 	NoticeBranchDeleted NoticeKind = "branch_deleted" // a branch of Forge's
-	NoticeBaseMoved     NoticeKind = "base_moved"     // someone pushed to the default branch: Branch is its name
+	NoticeBaseMoved     NoticeKind = "base_moved"     // someone pushed to the default branch: Branch is its name; Mergeable for a run that has ended
 	NoticeBaseEdited    NoticeKind = "base_edited"    // the pull request goes into another branch now: Base
 	NoticeChecks        NoticeKind = "checks"         // a check of the repository's own CI ended on Head: look again
 	NoticeMergeGroup    NoticeKind = "merge_group"    // the merge queue wants a verdict on Head, made of Pull and what goes before it
@@ -57,7 +58,8 @@ type Notice struct {
 	Trace   string       `json:"trace,omitempty"`   // of the run whose button was pressed
 	Why     string       `json:"why,omitempty"`     // the outcome in words, for the delivery's record
 
-	Feedback *Feedback `json:"feedback,omitempty"` // of a feedback, a push and a closed pull request
+	Mergeable *mergeable.State `json:"mergeable,omitempty"` // how the pull request stands to the branch by now
+	Feedback  *Feedback        `json:"feedback,omitempty"`  // of a feedback, a push and a closed pull request
 }
 
 // Feedback is what a person did on a pull request, as the delivery tells it. It

@@ -14,7 +14,10 @@ type procedure []func(r *Run, it *Iteration) *Action
 
 // procedures has a row for each kind of run.
 var procedures = map[Kind]procedure{
-	KindIssue: {(*Run).wantsPlan, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework, (*Run).wantsUpdate},
+	KindIssue: {(*Run).wantsPlan, (*Run).wantsParts, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework, (*Run).wantsUpdate},
+
+	// What was merged since is taken in before the work on it is judged.
+	KindModule: {(*Run).wantsPlan, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsUpdate, (*Run).wantsAsked, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework},
 }
 
 // next finds the next step of a run that is running and in no phase. One of a kind
@@ -62,6 +65,11 @@ func (r *Run) wantsPlan(it *Iteration) *Action {
 // reviewer.
 func (r *Run) wantsWork(it *Iteration) *Action {
 	settled := r.dismissedAll(it)
+	if it == nil || it.Result == ResultFailed {
+		if act := r.assembled(it); act != nil {
+			return act
+		}
+	}
 	switch {
 	case it == nil:
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: 1, Mode: ModeFresh})
@@ -85,7 +93,7 @@ func (r *Run) wantsWork(it *Iteration) *Action {
 // nothingDone reports that the implementer left the head as it was, with nothing that
 // the reviewer has to rule on.
 func (r *Run) nothingDone(it *Iteration) bool {
-	return it.Impl != nil && it.Review == nil && !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head
+	return it.Impl != nil && it.Mode != ModeWire && it.Review == nil && !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head
 }
 
 // dismissedAll reports that a human has dismissed what an iteration was to mend, so that
@@ -109,6 +117,15 @@ func (r *Run) wantsMerge(it *Iteration) *Action {
 		detail += ". The implementer could not resolve them: " + text.Clip(text.OneLine(u.Unable), 300)
 	}
 	return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseUpdate, Value: int64(len(u.Conflicts)), Detail: detail})
+}
+
+// wantsAsked sends a module back with what the integration found in it, before anybody
+// reviews it as it is.
+func (r *Run) wantsAsked(it *Iteration) *Action {
+	if len(r.Asked) > 0 && it.Result != ResultFailed {
+		return r.wantsRework(it)
+	}
+	return nil
 }
 
 // wantsReview is done when the head was reviewed and nothing sends it back (B3, T3),
@@ -136,7 +153,7 @@ func (r *Run) wantsTests(it *Iteration) *Action {
 	switch {
 	case t == nil:
 		test, ref := PhaseRef{Phase: PhaseTest, Iteration: it.Number}, PhaseRef{Phase: PhaseReview, Iteration: it.Number}
-		if r.Attempts[attemptKey(it.Number, PhaseTest)] > 0 || r.ApprovedStep == r.Key(test) {
+		if r.Attempts[attemptKey(test)] > 0 || r.ApprovedStep == r.Key(test) {
 			return r.begin(test) // approved before
 		}
 		return r.begin(test, Event{Type: EventPhaseApproved, Data: Data{Phase: &ref}})

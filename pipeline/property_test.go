@@ -2,11 +2,14 @@ package pipeline_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	. "forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 	"forge/pipeline/pipelinetest"
 
 	"pgregory.net/rapid"
@@ -18,6 +21,8 @@ var outcomes = map[Phase][]string{
 	PhaseImplement: {"implement it", "implement it", "implement it doubts a: why", "implement nothing", "implement unable why", "fault agent x", "fault environment! x"},
 	PhaseUpdate:    {"update ok", "update same", "update conflict a.go", "update markers a.go", "update resolved so", "update unable why", "fault github x"},
 	PhaseReview:    {"review ok", "review ok", "review error layer @design", "review critical what @requirements > plan", "review error a", "review error b, critical c", "review warning d", "review human why", "review stale", "review odd e", "fault agent x"},
+	PhaseContract:  {"contract it", "contract it", "contract unable why", "fault agent x"},
+	PhaseMerge:     {"merge ok", "merge ok", "merge ok", "merge conflict go.sum", "merge fails TestX 0.9", "fault github x"},
 	PhaseTest:      {"test ok", "test ok", "test TestA 0.9", "test TestB 0.9, TestC 0.2", "test TestD", "test none x", "test empty", "test tampered TestE", "fault sandbox x", "wait checks"},
 }
 
@@ -102,6 +107,85 @@ func cut(line string) (verb, rest string, ok bool) {
 // checkWaits wants a run to be moving, or to wait for a person who has a name or a
 // machine, with a time limit, or to have ended: nothing lies there for ever
 // (lessons 12).
+// Covers T1, V6, V9: whatever the outcomes and interruptions in a run and in those of
+// its modules, none waits for nobody, and one that is verified has each module merged as
+// it is or left out. All logs replay to the same runs.
+func TestEveryFamilyEnds(t *testing.T) {
+	plans := []string{"split a, b", "split a, b needs a; contract api.go", "split a, b, c needs a b; unwired", "split a, b, c; contract api.go; unwired"}
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := anyConfig(t)
+		cfg.Modules = config.Modules{
+			Mode: rapid.SampledFrom([]string{"auto", "auto", "ask"}).Draw(t, "modules"), Max: 6, Parallel: rapid.IntRange(1, 3).Draw(t, "parallel"), Iterations: 2,
+			Rounds: rapid.IntRange(1, 2).Draw(t, "rounds"), OnFailure: rapid.SampledFrom([]string{"ask", "passed"}).Draw(t, "on failure"),
+		}
+		p := pipelinetest.New(cfg, Task{Issue: 1, Title: "x"})
+		for n := range rapid.IntRange(1, 150).Draw(t, "length") {
+			busy := p.Busy()
+			all := []*pipelinetest.Player{p}
+			for _, id := range slices.Sorted(maps.Keys(p.Parts)) {
+				all = append(all, p.Parts[id])
+			}
+			who := all[rapid.IntRange(0, len(all)-1).Draw(t, "who")]
+			ref, working := busy[who]
+			if !working || rapid.IntRange(0, 9).Draw(t, "interrupt") == 0 {
+				line := rapid.SampledFrom(interruptions).Draw(t, "interruption")
+				if strings.HasSuffix(line, "%d") {
+					line = fmt.Sprintf(line, n)
+				}
+				verb, rest, _ := cut(line)
+				if verb != "cost" && !who.Human(verb, rest) {
+					who.Outcome(verb, rest, ref, true)
+				}
+				continue
+			}
+			line := rapid.SampledFrom(outcomes[ref.Phase]).Draw(t, "outcome")
+			switch {
+			case ref.Phase == PhasePlan && who != p && ref.Iteration == 0:
+				line = "plan given"
+			case ref.Phase == PhasePlan && rapid.IntRange(0, 2).Draw(t, "split") > 0:
+				line = "plan " + rapid.SampledFrom(plans).Draw(t, "plan")
+			}
+			verb, rest, _ := cut(line)
+			if !who.Outcome(verb, rest, ref, true) {
+				t.Fatalf("outcome %s does not fit %+v", line, ref)
+			}
+		}
+		checkFamily(t, p)
+	})
+}
+
+// checkFamily wants nobody to wait for nobody, and what is verified to be whole.
+func checkFamily(t *rapid.T, p *pipelinetest.Player) {
+	busy := p.Busy()
+	run := &p.Run
+	waits := run.State == StateRunning && run.Active == nil
+	working := false
+	for id, part := range p.Parts {
+		_, busy := busy[part]
+		working = working || busy || part.Run.State == StateWaiting || part.Run.State == StateStopped || part.Run.Await != nil
+		if !slices.ContainsFunc(part.Run.Findings, func(is Issue) bool { return is.State == IssueAccepted }) { // these stay accepted, in a person's name
+			checkVerified(t, &part.Run)
+		}
+		checkReplay(t, part.Events, &part.Run)
+		if run.State.Ended() && !part.Run.State.Ended() {
+			t.Fatalf("the run is %s, its module %s is %s:\n%s", run.State, id, part.Run.State, p.Trace.String())
+		}
+	}
+	if waits && !working {
+		t.Fatalf("the run waits for nobody:\n%s", p.Trace.String())
+	}
+	checkVerified(t, run)
+	if run.State == StateVerified && run.Plan.Split != nil {
+		for i := range run.Plan.Split.Modules {
+			id := run.Plan.Split.Modules[i].ID
+			if k := slices.IndexFunc(run.Parts, func(part module.Part) bool { return part.ID == id }); k < 0 || !run.Parts[k].Done() && run.Parts[k].Merged == "" { // somebody may reopen one after the end
+				t.Fatalf("verified without the module %s:\n%s", id, p.Trace.String())
+			}
+		}
+	}
+	checkReplay(t, p.Events, run)
+}
+
 func checkWaits(t *rapid.T, r *Run, working bool) {
 	at, events := r.Alarm()
 	switch {

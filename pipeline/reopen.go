@@ -13,7 +13,7 @@ import (
 // Nothing ends before the pull request does (T9). A run of a local repository has a
 // branch in its place.
 func (r *Run) Reopenable() bool {
-	return (r.State == StateVerified || r.State == StateAccepted) && r.Closed == "" && (r.Published.Pull != nil || r.Repo.ID == 0)
+	return (r.State == StateVerified || r.State == StateAccepted) && r.Closed == "" && (r.Published.Pull != nil || r.Repo.ID == 0 || r.Part != nil)
 }
 
 // reopen lets a verified or accepted run go on. What the guards count begins again,
@@ -25,11 +25,14 @@ func (r *Run) reopen(e Event) {
 		return
 	}
 	n := len(r.Iterations)
-	c := Counters{ResetAt: max(0, n-1), DoubtsAckedAt: n, Cost: r.Usage.MicroUSD, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked()}
+	c := Counters{ResetAt: max(0, n-1), DoubtsAckedAt: n, Millis: r.Worked()}
+	c.Cost, c.Tokens = r.spent()
 	if by := e.Data.Actor; by != nil && by.Bot { // bots that answer each other have a limit
 		c.Moved = r.Counters.Moved + 1
+	} else if by == nil { // so has the base branch
+		c.Updates = r.Counters.Updates
 	}
-	r.Counters = c
+	r.Counters, r.Mergeable = c, nil
 	r.keepAccepted(e.Data.Answer)
 	r.State, r.Ended, r.Active, r.Await, r.Fault, r.Last = StateRunning, "", nil, nil, nil, nil
 	r.Reopened = append(r.Reopened, e.Data.Note)
@@ -115,12 +118,36 @@ func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Ti
 		e := reopening(n.Actor, n.Actor.Login+" pushed "+short(n.Head), at)
 		e.Data.Head = n.Head
 		return []Event{e}, fmt.Sprintf("the run goes on: %s is reviewed and tested", short(n.Head))
+	case NoticeBaseMoved:
+		return r.baseAfter(n, ev, at)
 	case NoticeReviewed:
 		if events, text := r.reviewedBy(n, ev, at); len(events) > 0 {
 			return append([]Event{reopening(n.Actor, n.Actor.Login+" requested changes", at)}, events...), "the run goes on: " + text
 		}
 	}
 	return nil, over
+}
+
+// baseAfter is Notice for a base branch that has gone on since the run was verified or
+// accepted. That is said. What was verified is not judged again for it, unless it cannot
+// be merged as it is: it conflicts, or the repository demands that it has all of the base.
+func (r *Run) baseAfter(n Notice, ev func(EventType, Data) []Event, at time.Time) ([]Event, string) {
+	m := n.Mergeable
+	if m == nil || !m.News(r.Mergeable) {
+		return nil, fmt.Sprintf("run %d has ended, and nothing is new about how it stands to %s", r.ID, r.Repo.DefaultBranch)
+	}
+	events := ev(EventBaseMoved, Data{Head: m.Base, Mergeable: m})
+	events[0].Source = "github"
+	why := fmt.Sprintf("%s has moved on to %s and conflicts with it", r.Repo.DefaultBranch, short(m.Base))
+	if !m.Conflict {
+		why = fmt.Sprintf("%s has moved on to %s, and the repository demands that it is merged in first", r.Repo.DefaultBranch, short(m.Base))
+	}
+	it := r.Current()
+	if r.State != StateVerified || !m.Conflict && !m.Required || it.Forced || r.Config.OnBaseMoved == "ignore" || r.Counters.Updates >= updateLimit {
+		return events, fmt.Sprintf("run %d has ended: that %s has moved on is said", r.ID, r.Repo.DefaultBranch)
+	}
+	again := Event{ID: string(EventRunReopened), Type: EventRunReopened, Source: "github", Time: at, Data: Data{Note: why}}
+	return append(events, again), "the run goes on: " + why
 }
 
 // Dismissals returns what follows in the run from the dismissals that events hold, or

@@ -20,12 +20,15 @@ func (r *Run) Summary() string {
 	if it := r.Current(); it != nil {
 		where += fmt.Sprintf(", iteration %d of %d", it.Number, r.MaxIterations())
 	}
-	s := fmt.Sprintf("Run %d is %s%s; %s so far.", r.ID, r.State, where, r.Usage.Cost())
+	s := fmt.Sprintf("Run %d is %s%s; %s so far.", r.ID, r.State, where, r.Usage.spent())
 	if g := r.Gate(); g != nil {
 		s += " It waits for a human: " + g.Question + " Choices: " + g.words(r.Slug) + "."
 	}
 	if r.Ended != "" {
 		s += " It ended: " + r.Ended + "."
+	}
+	if base := r.Behind(); base != "" {
+		s += " " + base
 	}
 	return s
 }
@@ -46,9 +49,16 @@ func (r *Run) Report(iteration int) string {
 	if iteration > 1 {
 		r.reportNotes(&b, iteration)
 	}
-	reportTests(&b, it.Tests)
-	r.reportFindings(&b, it)
+	r.reportTests(&b, it)
+	list := r.reportFindings(&b, it)
+	reportSecurity(&b, list)
+	reportCoverage(&b, it.Tests)
+	r.reportAdvice(&b, it, list)
+	r.reportHistory(&b, iteration)
 	fmt.Fprintf(&b, "**Result: %s**\n", r.result(it))
+	if it.Result != ResultInProgress { // while it goes on, a word more would be an edit more on GitHub
+		fmt.Fprintf(&b, "\nNext: %s.\n", r.following(it))
+	}
 	return b.String()
 }
 
@@ -120,7 +130,8 @@ func (r *Run) reportNotes(b *strings.Builder, iteration int) {
 	b.WriteString(".\n\n")
 }
 
-func reportTests(b *strings.Builder, t *TestReport) {
+func (r *Run) reportTests(b *strings.Builder, it *Iteration) {
+	t := it.Tests
 	if t == nil {
 		return
 	}
@@ -133,13 +144,19 @@ func reportTests(b *strings.Builder, t *TestReport) {
 	}
 	for _, f := range t.Failures {
 		title := "FAILED"
-		if f.WorkedIn > 0 {
+		is := r.followed(f.Fingerprint)
+		if is != nil && is.Times > 1 && is.Last == it.Number {
+			title = "STILL FAILING"
+		} else if f.WorkedIn > 0 {
 			title = fmt.Sprintf("NEW FAILURE (worked in iteration %d)", f.WorkedIn)
 		} else if f.WorkedIn < 0 {
 			title = "NEW FAILURE (worked before the change)"
 		}
 		fmt.Fprintf(b, "- **%s** `%s`%s\n", title, text.Clip(text.OneLine(f.Test), 200), at(f.File, f.Line))
 		fmt.Fprintf(b, "  - error: %s\n", text.Clip(text.OneLine(f.Error), 200))
+		if tried := it.before(&f); tried != "" && title == "STILL FAILING" {
+			fmt.Fprintf(b, "  - previous attempt: %s\n", tried)
+		}
 		if f.Analysis != "" {
 			fmt.Fprintf(b, "  - root cause (%s): %s\n", f.Cause, text.Clip(text.OneLine(f.Analysis), 200))
 		}
@@ -165,8 +182,8 @@ func at(file string, line int) string {
 	return fmt.Sprintf(" at %s:%d", file, line)
 }
 
-func (r *Run) reportFindings(b *strings.Builder, it *Iteration) {
-	var list []Finding
+// reportFindings lists the findings of the review and about the tests, and returns them.
+func (r *Run) reportFindings(b *strings.Builder, it *Iteration) (list []Finding) {
 	if it.Review != nil {
 		list = append(list, it.Review.Findings...)
 		for _, s := range it.Review.NotReviewed {
@@ -182,6 +199,7 @@ func (r *Run) reportFindings(b *strings.Builder, it *Iteration) {
 	if len(list) > 0 {
 		b.WriteString("\n")
 	}
+	return list
 }
 
 // statusOf says what is worth knowing about a finding besides what it is: ", still

@@ -9,6 +9,7 @@ const (
 	TargetResearch  Target = "research"
 	TargetPlan      Target = "plan"
 	TargetImplement Target = "implement"
+	TargetModule    Target = "module" // the modules whose files it is about
 )
 
 // targets says whose matter a category of findings is. What is not here says

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"forge/pipeline/config"
+	"forge/pipeline/mergeable"
+	"forge/pipeline/module"
 )
 
 // State says where a run stands as a whole.
@@ -35,8 +37,11 @@ func (s State) Ended() bool {
 // Kind says what a run is about. Its procedure is the order of its phases.
 type Kind string
 
-// KindIssue is a run from an issue, or from words, to a verified pull request.
-const KindIssue Kind = ""
+// The kinds of runs.
+const (
+	KindIssue  Kind = ""       // from an issue, or from words, to a verified pull request
+	KindModule Kind = "module" // a module of such a run, to a verified branch that the run merges
+)
 
 // Run is one piece of work: an issue on its way to a verified pull request. It is
 // the fold over its events and holds nothing that is not in them.
@@ -59,6 +64,7 @@ type Run struct {
 	Head   string        `json:"head"`           // SHA of the branch as Forge knows it; Base until the first commit
 
 	// What is planned.
+	Given         *Plan       `json:"given,omitempty"` // of a module: the plan that it was begun with
 	Plan          *Plan       `json:"plan,omitempty"`
 	Former        []Plan      `json:"former,omitempty"`       // plans that were replaced, in order
 	Baseline      *TestReport `json:"baseline,omitempty"`     // the tests at Base, before anything changed
@@ -68,6 +74,15 @@ type Run struct {
 	Replan        bool        `json:"simpler,omitempty"`      // a human simplified what is wanted: plan again
 	PlanIteration int         `json:"planned,omitempty"`      // the iteration whose feedback the plan has taken in
 
+	// What is built at the same time.
+	Part     *module.Of    `json:"part,omitempty"`     // of a run that builds a module: of which run, and which
+	Parts    []module.Part `json:"parts,omitempty"`    // the modules of the plan, since they were begun
+	Contract string        `json:"contract,omitempty"` // SHA of the commit that holds what the modules promise each other
+
+	Made           []string    `json:"made,omitempty"`            // SHAs of the contract and of merges, which belong to no iteration
+	Tried          *TestReport `json:"tried,omitempty"`           // the tests at the head, where they ran on a contract or a merge: the baseline of modules that begin there
+	ContractUnable string      `json:"contract_unable,omitempty"` // why it could not be written, and what a human must say
+
 	Loop
 	Execution
 
@@ -76,16 +91,18 @@ type Run struct {
 	Notes     []string  `json:"notes,omitempty"`  // words of humans for the next attempt, in order
 	Stopped   time.Time `json:"stopped,omitzero"` // when a human stopped it, while it is stopped
 	StoppedBy Actor     `json:"stopped_by,omitzero"`
+	Halted    bool      `json:"halted,omitempty"` // it is stopped because the run whose module it builds is
 	Consent
 
 	Ended    string   `json:"ended,omitempty"`    // why the run ended, for people
 	Reopened []string `json:"reopened,omitempty"` // why it went on each time after it had been verified or accepted (T9)
 	Closed   string   `json:"closed,omitempty"`   // why nothing reopens it any more: its pull request was merged or closed, or its issue
 
-	BaseHead      string      `json:"base_head,omitempty"` // where the base branch has gone, until that is taken in
-	BranchDeleted bool        `json:"gone,omitempty"`      // somebody deleted the branch
-	Published     Publication `json:"published"`           // what GitHub shows
-	Rev           int64       `json:"rev"`                 // Seq of the last event that people should see on GitHub
+	BaseHead      string           `json:"base_head,omitempty"` // where the base branch has gone, until that is taken in
+	Mergeable     *mergeable.State `json:"mergeable,omitempty"` // how what was verified or accepted stands to the base branch by now; nil: as it did then
+	BranchDeleted bool             `json:"gone,omitempty"`      // somebody deleted the branch
+	Published     Publication      `json:"published"`           // what GitHub shows
+	Rev           int64            `json:"rev"`                 // Seq of the last event that people should see on GitHub
 }
 
 // Gate returns the open gate, or nil.
@@ -104,7 +121,7 @@ func (r *Run) MaxIterations() int {
 // Key names the execution of a phase: "run/7/iter/2/review", with "/attempt/3"
 // when a fault made it be repeated.
 func (r *Run) Key(p PhaseRef) string {
-	key := fmt.Sprintf("run/%d/iter/%d/%s", r.ID, p.Iteration, p.Phase)
+	key := fmt.Sprintf("run/%d/iter/%s", r.ID, attemptKey(p))
 	if p.Attempt > 1 {
 		key += fmt.Sprintf("/attempt/%d", p.Attempt)
 	}

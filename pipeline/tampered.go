@@ -22,6 +22,28 @@ func (r *Run) aboutTests() []*Issue {
 	return out
 }
 
+// named is a guard's sentence behind what it is about, when that was found by rule about
+// the tests: whoever is asked must see what the question is.
+func (r *Run) named(g Guard) string {
+	if g.Name == GuardDispute || !r.asksAboutTests(g) {
+		return g.Detail
+	}
+	words := g.Detail
+	if words != "" {
+		words = strings.ToUpper(words[:1]) + words[1:]
+	}
+	return fmt.Sprintf("found by rule about the tests, and still open: %s. %s", r.aboutTestsInWords(), words)
+}
+
+// aboutTestsInWords names what is open of that.
+func (r *Run) aboutTestsInWords() string {
+	var what []string
+	for _, is := range r.aboutTests() {
+		what = append(what, is.words())
+	}
+	return listed(what)
+}
+
 // onlyAboutTests reports whether nothing else keeps the run.
 func (r *Run) onlyAboutTests() bool {
 	return len(r.aboutTests()) > 0 && len(r.unresolved()) == 0 && !r.failing()

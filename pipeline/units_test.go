@@ -125,6 +125,10 @@ Not reviewed: ` + "`big.json`" + ` (too big)
 - **warning** (style) at a.go:3: long
 - **error** (tests): TestX is gone
 
+#### Recommendations
+
+1. ` + "`TestB`" + `: add one
+
 **Result: in progress (iteration 2 of 5)**
 `
 	if diff := cmp.Diff(want, r.Report(2)); diff != "" {
@@ -228,5 +232,36 @@ func TestFaultShown(t *testing.T) {
 	}
 	if got := f.Shown(&Run{}); got != f {
 		t.Errorf("on a repository of one's own: %+v", got)
+	}
+}
+
+// Covers V1: what is below the threshold, about security, still failing, and to be
+// done has a place of its own, and only where there is something.
+func TestReportSections(t *testing.T) {
+	fix := &Fix{Description: "escape it"}
+	f := Failure{Test: "TestSum", Error: "2 != 3", Fingerprint: "t1", Fix: &Fix{Description: "add the third"}}
+	r := &Run{State: StateRunning}
+	r.Config.Loop.MaxIterations = 5
+	r.Iterations = []Iteration{
+		{Number: 1, Mode: ModeFresh, Result: ResultFailed, Brief: "1 failing test", Impl: &Implementation{Summary: "Add a sum"}},
+		{Number: 2, Mode: ModeFixFailures, Result: ResultFailed, Brief: "1 failing test", Impl: &Implementation{Summary: "Mend it", Addressed: []string{"T1 (TestSum): started at one"}},
+			Review: &Review{Findings: []Finding{{Severity: SeverityWarning, Category: "security", File: "a.go", Line: 3, Message: "It is not escaped.", Fix: fix, Fingerprint: "f1"}}},
+			Tests: &TestReport{Total: 2, Passed: 1, Failed: 1, Failures: []Failure{f},
+				Coverage: &Coverage{Lines: 50, Changed: -1, Threshold: 60, Under: []CoverageGap{{File: "a.go", Function: "Sum", Line: 2, Lines: 40, Changed: true}, {File: "b.go", Lines: 10}}, More: 3}}},
+	}
+	r.Failures = []Issue{{Failure: &f, Phase: PhaseTest, State: IssueOpen, First: 1, Last: 2, Times: 2}}
+	r.end(StateFailed, "it was enough")
+	got := r.Report(2)
+	for _, want := range []string{
+		"- **STILL FAILING** `TestSum`\n  - error: 2 != 3\n  - previous attempt: started at one\n",
+		"#### Security issues\n\n- **warning** at a.go:3: It is not escaped.\n",
+		"#### Coverage under 60 %\n\n- `Sum` at a.go:2, which the change touches: 40.0 %\n- `b.go`: 10.0 %\n- and 3 more\n",
+		"#### Recommendations\n\n1. `TestSum`: add the third\n2. a.go:3: escape it\n",
+		"#### Iterations\n\n1. fresh: Add a sum (1 failing test)\n2. fix failures: Mend it (1 failing test)\n",
+		"Next: nothing: it was enough.\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the report lacks %q:\n%s", want, got)
+		}
 	}
 }

@@ -2,6 +2,14 @@ package pipeline
 
 import "forge/pipeline/text"
 
+// spent is Cost with what is known in its place where no cost is.
+func (u Usage) spent() string {
+	if u.Unpriced > 0 && u.MicroUSD == 0 {
+		return text.Plural(int(u.Input+u.Output), "token", "tokens") + " of unknown cost"
+	}
+	return u.Cost()
+}
+
 // Cost is what the calls cost, for people: "$1.25", "cost unknown" where no call's
 // model has a price, "$1.25 + cost unknown" where some have none.
 func (u Usage) Cost() string {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -16,6 +17,14 @@ func TestCost(t *testing.T) {
 	}{{Usage{}, "$0.00"}, {priced, "$1.25"}, {unpriced, "cost unknown"}, {both, "$1.25 + cost unknown"}} {
 		if got := tt.u.Cost(); got != tt.want {
 			t.Errorf("Cost of %+v is %q, want %q", tt.u, got, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		u    Usage
+		want string
+	}{{Usage{}, "$0.00 so far"}, {unpriced, "15 tokens of unknown cost so far"}, {both, "$1.25 + cost unknown so far"}} {
+		if got := (&Run{Execution: Execution{Usage: tt.u}}).Summary(); !strings.Contains(got, tt.want) {
+			t.Errorf("Summary with %+v is %q, want %q", tt.u, got, tt.want)
 		}
 	}
 	// Events of before have the same bytes.

@@ -58,6 +58,7 @@ func (r *Run) Exceptions() []Waiver {
 	})
 	derived = append(derived, r.knownElsewhere(func(login string) bool { return said(GuardKnown, login) })...)
 	derived = append(derived, r.heldBack()...)
+	derived = append(derived, r.leftOut()...)
 	return append(out, derived...)
 }
 

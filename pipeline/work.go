@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"forge/pipeline/module"
 )
 
 // Plan is what the planner made of the task.
@@ -16,6 +18,10 @@ type Plan struct {
 	Tests    []string    `json:"tests,omitempty"`    // tests that fail at the base and that the task is about: they must pass
 	Question string      `json:"question,omitempty"` // what a human must answer before work can start
 	Options  []string    `json:"options,omitempty"`  // the answers to choose from
+
+	Split   *module.Split `json:"split,omitempty"`    // the modules that are built at the same time; nil: it is built in one piece
+	Unsplit string        `json:"unsplit,omitempty"`  // why a split that was proposed was dropped
+	LeftOut []Criterion   `json:"left_out,omitempty"` // criteria of modules that are left out: nobody checks them
 }
 
 // Criterion is one acceptance criterion.
@@ -178,6 +184,7 @@ type TestReport struct {
 	Tampered []Finding `json:"tampered,omitempty"` // tests removed, skipped or weakened since the base (lessons 16)
 	None     string    `json:"none,omitempty"`     // why nothing could be tested; then nothing is verified
 
+	Pending []string     `json:"pending,omitempty"` // of a module: tests of promises that fail, and may until both sides of them are merged; they count neither as passed nor as failed
 	Setup   []string     `json:"setup,omitempty"`   // what was installed before the tests ran, what could not be, and what of that the change edits
 	Before  []Failure    `json:"before,omitempty"`  // failed before the work began and fail still; neither passed nor flaky
 	Changed []TestChange `json:"changed,omitempty"` // tests of the base that pass only as the change edited them, each with the reviewer's reason

@@ -100,5 +100,6 @@ type Line struct {
 	Text  string `json:"text,omitempty"`  // further lines: words for the next attempt
 	Error string `json:"error,omitempty"` // what is wrong with it, with the nearest right command
 	Via   string `json:"via,omitempty"`   // how it was given, when not in words: "box", "button"
+	Part  string `json:"part,omitempty"`  // the module whose run it is for: "/forge auth continue 2"
 	Gate  string `json:"gate,omitempty"`  // id of the gate that a button answers, "gate/1": it may be closed by now
 }

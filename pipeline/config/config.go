@@ -27,6 +27,8 @@ type Config struct {
 	CommitMessage string `json:"commit_message,omitempty"` // template of the first line; "": as the repository's own are
 	BranchName    string `json:"branch_name,omitempty"`    // template; "": forge/issue-{issue}-{slug}
 	Ready         Ready  `json:"ready,omitzero"`           // runs of before have none
+
+	Modules Modules `json:"modules,omitzero"` // off in runs of before
 }
 
 // Loop holds the limits of the phase loop.
@@ -42,6 +44,7 @@ type Loop struct {
 	AutoFixOnly       bool    `json:"auto_fix_only"`       // failures bounce only with a confident fix (B5)
 	AutoFixConfidence float64 `json:"auto_fix_confidence"` // 0 to 1
 	Faults            int     `json:"faults"`              // breakdowns in a row that cost no attempt (R6)
+	Profile           string  `json:"profile,omitempty"`   // strict, balanced or patient: what is not set here; "" is strict
 }
 
 // Limits are a run's budget.
@@ -69,6 +72,21 @@ type Ready struct {
 	Assign bool `json:"assign,omitempty"` // who started the run is assigned
 	Review bool `json:"review,omitempty"` // who started the run is asked to review it
 }
+
+// Modules says whether a plan may split a feature into modules that are built at the
+// same time, each by a run of its own.
+type Modules struct {
+	Mode       string  `json:"mode"`       // "off" (and ""), "auto": where it pays, "ask": a split waits for a human's word
+	Max        int     `json:"max"`        // modules of a plan
+	Parallel   int     `json:"parallel"`   // modules built at the same time
+	Iterations int     `json:"iterations"` // of a module's own loop
+	Rounds     int     `json:"rounds"`     // times that the integration may send work back to a module
+	MinGain    float64 `json:"min_gain"`   // share of the time that a split must save by the plan's own sizes
+	OnFailure  string  `json:"on_failure"` // of a module that does not get on: "ask" a human, or go on with those that "passed", without it and what needs it
+}
+
+// On reports whether a plan may be split.
+func (m Modules) On() bool { return m.Mode == "auto" || m.Mode == "ask" }
 
 // Gates is how long a run waits for people.
 type Gates struct {
@@ -125,7 +143,27 @@ func Default() Config {
 		Tests:   Tests{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30, KnownFailures: "ask"},
 		Breaker: Breaker{Enabled: true, MaxIterations: 3, OnMax: "manual"},
 		Learn:   Learn{DismissalTarget: 0.1},
+		Modules: Modules{Mode: "off", Max: 6, Parallel: 3, Iterations: 3, Rounds: 2, MinGain: 0.4, OnFailure: "ask"},
 	}
+}
+
+// Profile returns the limits of the loop and of its breaker by a profile's name: strict
+// asks soon, balanced gives a finding time to be fixed, patient would rather wait than
+// ask. What they come to, forge evaluate loop says. An unknown name gives strict.
+func Profile(name string) (Loop, Breaker) {
+	d := Default()
+	l, b := d.Loop, d.Breaker
+	switch name {
+	case "balanced":
+		l.MaxIterations, l.ReviewBounces, l.TestBounces, b.MaxIterations = 10, 10, 10, 10
+		l.SameFinding, l.DiminishingFrom, l.Faults = 8, 8, 5
+	case "patient":
+		l.MaxIterations, l.ReviewBounces, l.TestBounces, b.MaxIterations = 20, 20, 20, 20
+		l.SameFinding, l.SameFailure, l.DiminishingFrom, l.Faults = 15, 15, 15, 5
+		l.AutoFixOnly = false // a sign among others: see Loop.Doubts
+	}
+	l.Profile = name
+	return l, b
 }
 
 // Wall returns the limit on working time.

@@ -6,6 +6,8 @@ package pipelinetest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +15,8 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/config"
+	"forge/pipeline/mergeable"
+	"forge/pipeline/module"
 
 	"golang.org/x/tools/txtar"
 )
@@ -22,15 +26,18 @@ import (
 type Player struct {
 	Run    pipeline.Run
 	Events []pipeline.Event
-	Now    time.Time       // a second passes with each event
-	Trace  strings.Builder // what was decided
+	Now    time.Time          // a second passes with each event
+	Trace  strings.Builder    // what was decided
+	ID     int64              // of the run; 7 unless it builds a module
+	Parts  map[string]*Player // that build modules, by these
+	parent *Player
 	sha    int
 	down   bool // GitHub cannot be reached: nothing is published
 }
 
 // New starts a run.
 func New(cfg config.Config, task pipeline.Task) *Player {
-	p := &Player{Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	p := &Player{ID: 7, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	p.Append(pipeline.Event{ID: "start", Type: pipeline.EventRunStarted, Source: "human:ann", Data: pipeline.Data{Start: &pipeline.Start{
 		Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "shop", DefaultBranch: "main"}, Task: task,
 		By: pipeline.Actor{ID: 5, Login: "ann"}, Config: cfg, Base: "base000", Branch: "forge/issue-1-slug",
@@ -58,7 +65,7 @@ func Load(ar *txtar.Archive) (p *Player, script string, err error) {
 func (p *Player) Append(events ...pipeline.Event) {
 	for _, e := range events {
 		p.Now = p.Now.Add(time.Second)
-		e.Run, e.Trace, e.Time, e.Seq = 7, "cafe", p.Now, int64(len(p.Events)+1)
+		e.Run, e.Trace, e.Time, e.Seq = p.ID, "cafe", p.Now, int64(len(p.Events)+1)
 		p.Events = append(p.Events, e)
 		p.Run.Apply(e)
 	}
@@ -88,12 +95,97 @@ func (p *Player) Step() (*pipeline.PhaseRef, bool) {
 			if p.Run.Head != p.Run.Base {
 				pub.Head = p.Run.Head
 			}
+			if p.parent != nil {
+				part := p.Run.AsPart()
+				p.parent.Append(pipeline.Event{ID: fmt.Sprintf("part/%d/rev/%d", p.ID, part.Rev), Type: pipeline.EventModuleChanged, Source: "forge", Data: pipeline.Data{Part: part}})
+			}
 			p.Append(pipeline.Event{ID: a.Key, Type: pipeline.EventPublishCompleted, Data: pipeline.Data{Publication: pub}})
+		case pipeline.ActionSpawn:
+			p.spawn(a)
+		case pipeline.ActionTell:
+			p.tell(a)
 		case pipeline.ActionWork:
 			return a.Phase, true
 		}
 	}
 	panic("a thousand actions without work: " + p.Trace.String())
+}
+
+// spawn begins the run of a module.
+func (p *Player) spawn(a *pipeline.Action) {
+	id := a.Start.Part.Module.ID
+	part := &Player{ID: p.ID*100 + int64(len(p.Parts)) + 1, Now: p.Now, parent: p}
+	part.Append(pipeline.Event{ID: a.Key, Type: pipeline.EventRunStarted, Source: "forge", Data: pipeline.Data{Start: a.Start}})
+	if p.Parts == nil {
+		p.Parts = map[string]*Player{}
+	}
+	p.Parts[id] = part
+	a.Events[0].Data.Part.Run = part.ID
+	p.printf("  spawn %s from %s", id, p.Run.Head)
+	p.Append(a.Events...)
+}
+
+// tell lets a module's run know what its parent wants.
+func (p *Player) tell(a *pipeline.Action) {
+	for _, part := range p.Parts {
+		if part.ID == a.To {
+			part.Now = p.Now
+			part.Append(a.Tell...)
+		}
+	}
+	var types []string
+	for _, e := range a.Tell {
+		types = append(types, string(e.Type))
+	}
+	p.printf("  tell %s: %s", a.Events[0].Data.Part.ID, strings.Join(types, ", "))
+	p.Append(a.Events...)
+}
+
+// settle lets the run and those of its modules do what they can without a script.
+func (p *Player) settle() (ref *pipeline.PhaseRef, working bool) {
+	for before := -1; before != p.events(); {
+		before = p.events()
+		ref, working = p.Step()
+		for _, id := range slices.Sorted(maps.Keys(p.Parts)) {
+			p.Parts[id].Step()
+		}
+	}
+	return ref, working
+}
+
+// Busy lets the run and those of its modules do what they can without a script, and
+// returns the players of those that then wait for the outcome of a phase.
+func (p *Player) Busy() map[*Player]*pipeline.PhaseRef {
+	out := map[*Player]*pipeline.PhaseRef{}
+	if ref, working := p.settle(); working {
+		out[p] = ref
+	}
+	for _, part := range p.Parts {
+		if ref, working := part.Step(); working {
+			out[part] = ref
+		}
+	}
+	return out
+}
+
+func (p *Player) events() int {
+	n := len(p.Events)
+	for _, part := range p.Parts {
+		n += len(part.Events)
+	}
+	return n
+}
+
+// part plays "ID: LINE" in the run of a module.
+func (p *Player) part(line string) bool {
+	id, line, _ := strings.Cut(line, ": ")
+	part := p.Parts[id]
+	if part == nil {
+		return false
+	}
+	ref, working := part.Step()
+	verb, rest, _ := strings.Cut(line, " ")
+	return part.Human(verb, rest) || part.Outcome(verb, rest, ref, working)
 }
 
 func (p *Player) describe(e pipeline.Event) {
@@ -126,14 +218,20 @@ func (p *Player) Play(script string) error {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		ref, working := p.Step()
+		ref, working := p.settle()
 		p.printf("%s", line)
 		verb, rest, _ := strings.Cut(line, " ")
+		if verb == "part" {
+			if !p.part(rest) {
+				return fmt.Errorf("line %d: %q does not fit; so far:\n%s", n+1, line, p.Trace.String())
+			}
+			continue
+		}
 		if !p.Human(verb, rest) && !p.Outcome(verb, rest, ref, working) {
 			return fmt.Errorf("line %d: %q does not fit: the run is %s, in %+v; so far:\n%s", n+1, line, p.Run.State, ref, p.Trace.String())
 		}
 	}
-	p.Step()
+	p.settle()
 	p.printf("= %s", p.Run.Summary())
 	return nil
 }
@@ -240,8 +338,12 @@ func (p *Player) notice(rest string) {
 		} else if head, own := strings.CutSuffix(arg, " by forge"); own {
 			n.Head, n.Own, n.Actor = head, true, pipeline.Actor{ID: 9, Login: "forge[bot]", Bot: true}
 		}
-	case pipeline.NoticeBaseMoved:
+	case pipeline.NoticeBaseMoved: // "HEAD", and after the end "HEAD N behind WHAT"
 		n.Branch = p.Run.Repo.DefaultBranch
+		if head, stands, ended := strings.Cut(arg, " "); ended {
+			n.Head, n.Mergeable = head, &mergeable.State{Base: head, Conflict: strings.Contains(stands, "conflict"), Required: strings.Contains(stands, "required"), Unknown: strings.Contains(stands, "unknown")}
+			fmt.Sscan(stands, &n.Mergeable.Behind)
+		}
 	case pipeline.NoticeChecks:
 		if n.Why = "check build: success"; arg == "" {
 			n.Head = p.Run.Head
@@ -265,7 +367,7 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		return false
 	}
 	done := pipeline.Event{ID: "r" + strconv.Itoa(len(p.Events)), Type: pipeline.EventPhaseCompleted, Source: "agent", Data: pipeline.Data{Phase: &pipeline.PhaseRef{
-		Phase: ref.Phase, Iteration: ref.Iteration, Attempt: ref.Attempt, Mode: ref.Mode, Millis: 60_000}}}
+		Phase: ref.Phase, Iteration: ref.Iteration, Attempt: ref.Attempt, Mode: ref.Mode, Part: ref.Part, Millis: 60_000}}}
 	d := &done.Data
 	switch verb {
 	case "cost": // micro-dollars and tokens of one model call
@@ -293,6 +395,10 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 			d.Tests = Tests(p.Run.Base, "none "+why)
 			break
 		}
+		if p.Run.Given != nil && rest == "given" {
+			d.Plan, d.Tests = p.Run.Given, Tests(p.Run.Base, "ok")
+			break
+		}
 		if d.Plan = plan(rest); ref.Iteration == 0 {
 			d.Tests = Tests(p.Run.Base, "ok")
 		}
@@ -318,6 +424,27 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		d.Review = p.review(rest)
 	case "test":
 		d.Tests = Tests(p.Run.Head, rest)
+	case "contract":
+		d.Implementation = &pipeline.Implementation{Summary: rest, Parent: p.Run.Head, Head: p.commit()}
+		if why, ok := strings.CutPrefix(rest, "unable "); ok {
+			d.Implementation.Unable, d.Implementation.Head = why, p.Run.Head
+		}
+	case "merge":
+		theirs := ""
+		for _, part := range p.Run.Parts {
+			if part.ID == ref.Part {
+				theirs = part.Head
+			}
+		}
+		d.Update = &pipeline.Update{Base: theirs, Parent: p.Run.Head, Head: p.Run.Head}
+		switch kind, arg, _ := strings.Cut(rest, " "); kind {
+		case "conflict":
+			d.Update.Conflicts = strings.Fields(arg)
+		case "fails":
+			d.Update.Head, d.Tests = p.commit(), Tests(p.Run.Head, arg)
+		default:
+			d.Update.Head, d.Tests = p.commit(), Tests(p.Run.Head, "ok")
+		}
 	case "update":
 		d.Update = &pipeline.Update{Base: p.Run.BaseHead, Parent: p.Run.Head, Head: p.Run.Head}
 		kind, arg, _ := strings.Cut(rest, " ")
@@ -374,12 +501,18 @@ func (p *Player) review(s string) *pipeline.Review {
 
 func (p *Player) commit() string {
 	p.sha++
+	if p.parent != nil {
+		return fmt.Sprintf("part%d-%d", p.ID, p.sha)
+	}
 	return fmt.Sprintf("commit%d", p.sha)
 }
 
 // plan reads "ok", "WHAT", "QUESTION?" or "QUESTION? | OPTION | OPTION".
 func plan(s string) *pipeline.Plan {
 	out := &pipeline.Plan{Summary: "do it", Steps: []string{"one"}, Criteria: []pipeline.Criterion{{ID: "AC1", Text: "works"}}}
+	if modules, ok := strings.CutPrefix(s, "split "); ok {
+		return split(out, modules)
+	}
 	q, options, ok := strings.Cut(s, " | ")
 	switch {
 	case ok:
@@ -388,6 +521,28 @@ func plan(s string) *pipeline.Plan {
 		out.Question = q
 	case s != "ok":
 		out.Summary = s
+	}
+	return out
+}
+
+// split reads "A, B, C needs A B; wire WHAT; contract FILE": each module owns the
+// directory of its name, and has a criterion of its own.
+func split(out *pipeline.Plan, s string) *pipeline.Plan {
+	out.Split = &module.Split{Integration: []string{"AC1"}}
+	list, more, _ := strings.Cut(s, "; ")
+	for _, item := range strings.Split(list, ", ") {
+		id, needs, _ := strings.Cut(item, " needs ")
+		m := module.Module{ID: id, Title: id, Summary: "build " + id, Size: "M", Steps: []string{"one"}, Paths: []string{id + "/**"}, Needs: strings.Fields(needs), Criteria: []string{"AC-" + id}}
+		out.Criteria = append(out.Criteria, pipeline.Criterion{ID: "AC-" + id, Text: id + " works"})
+		out.Split.Modules = append(out.Split.Modules, m)
+	}
+	for _, item := range strings.Split(more, "; ") {
+		switch word, arg, _ := strings.Cut(item, " "); word {
+		case "contract":
+			out.Split.Contract = []string{arg}
+		case "unwired":
+			out.Split.Integration = nil
+		}
 	}
 	return out
 }
@@ -415,6 +570,9 @@ func Review(head, s string) *pipeline.Review {
 			category = "correctness"
 		}
 		f := pipeline.Finding{ID: fmt.Sprintf("F%d", i+1), Severity: pipeline.Severity(sev), Category: category, Message: name, File: "a.go", Line: i + 1, Code: name, Confidence: 0.9}
+		if what, file, ok := strings.Cut(name, " in "); ok && strings.Contains(file, "/") {
+			f.Message, f.File, f.Code = what, file, what
+		}
 		f.Fingerprint = f.Digest()
 		v.Findings = append(v.Findings, f)
 	}

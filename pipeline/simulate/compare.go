@@ -55,12 +55,17 @@ type Profile struct {
 // doubts it, and that no failure has a confident fix; the weak ones of these signs
 // together alone. The rest it gives time.
 func Profiles() []Profile {
+	patient := config.Default()
+	patient.Loop, patient.Breaker = config.Profile("patient")
+	patient.Limits.CostUSD, patient.Limits.Tokens, patient.Limits.WallMinutes = 40, 20_000_000, 480
+	return []Profile{{"defaults", config.Default()}, {"patient", patient}}
+}
+
+// Balanced is the profile between the two.
+func Balanced() Profile {
 	c := config.Default()
-	c.Loop.MaxIterations, c.Loop.ReviewBounces, c.Loop.TestBounces, c.Breaker.MaxIterations = 20, 20, 20, 20
-	c.Loop.SameFinding, c.Loop.SameFailure, c.Loop.DiminishingFrom, c.Loop.Faults = 15, 15, 15, 5
-	c.Loop.AutoFixOnly = false // a sign among others: see config.Loop.Doubts
-	c.Limits.CostUSD, c.Limits.Tokens, c.Limits.WallMinutes = 40, 20_000_000, 480
-	return []Profile{{"defaults", config.Default()}, {"patient", c}}
+	c.Loop, c.Breaker = config.Profile("balanced")
+	return Profile{"balanced", c}
 }
 
 // Options say what is compared.

@@ -55,6 +55,8 @@ type course struct {
 	guard   pipeline.GuardName // that opened the first gate; "" for none
 	stopped int                // the iteration in which it did
 	cost    int64              // micro-dollars, when it was stopped or verified
+
+	allMicro, allMillis int64 // what it cost and how long it worked, to its last iteration
 }
 
 // since counts the iterations up to the n-th that came after the last good one.
@@ -72,7 +74,8 @@ type player struct {
 	w    *world
 	now  time.Time
 	seq  int64
-	last int // the iteration after which it ends; 0 while that is open
+	size float64 // of the task; 1 is a middling one
+	last int     // the iteration after which it ends; 0 while that is open
 	policy
 	said *pipeline.Implementation // what it did when it said so last
 	made course
@@ -86,7 +89,13 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // With last 0, the last iteration is the one that is beyond the first gate; with
 // toGate, the run ends there.
 func play(pol policy, m *Model, seed, run uint64, last int) course {
-	p := &player{w: newWorld(m, seed, run), now: epoch, last: last, policy: pol}
+	return playSized(pol, m, 1, seed, run, last)
+}
+
+// playSized is play for a task of a size: what is written grows with it, and what is
+// read by half of it.
+func playSized(pol policy, m *Model, size float64, seed, run uint64, last int) course {
+	p := &player{w: newWorld(m, seed, run), now: epoch, last: last, policy: pol, size: size}
 	p.apply(pipeline.Event{ID: "start", Type: pipeline.EventRunStarted, Data: pipeline.Data{Start: &pipeline.Start{
 		Repo: pipeline.Repo{Name: "simulated", DefaultBranch: "main"}, Task: pipeline.Task{Title: "a task"}, Config: pol.config, Base: "base", Branch: "forge/task",
 	}}})
@@ -110,6 +119,7 @@ func play(pol policy, m *Model, seed, run uint64, last int) course {
 	if c.guard == "" {
 		c.cost = p.run.Usage.MicroUSD
 	}
+	c.allMicro, c.allMillis = p.run.Usage.MicroUSD, p.run.Worked()
 	return *c
 }
 
@@ -217,15 +227,15 @@ func (p *player) work(ref pipeline.PhaseRef) {
 			done.Data.Plan = &pipeline.Plan{Summary: "a plan"}
 		}
 	case pipeline.PhaseImplement:
-		mean, minutes = costRework, minutesImplement
+		mean, minutes = costRework*(1+p.size)/2, minutesImplement*(1+p.size)/2
 		if ref.Mode == pipeline.ModeFresh {
-			mean = costFresh
+			mean, minutes = costFresh*p.size, minutesImplement*p.size
 		}
 		if !broken {
 			done.Data.Implementation = p.implement(ref.Iteration)
 		}
 	case pipeline.PhaseReview:
-		mean, minutes = costReview, minutesReview
+		mean, minutes = costReview*(1+p.size)/2, minutesReview*(1+p.size)/2
 		if !broken {
 			done.Data.Review = w.review(p.run.Head)
 		}

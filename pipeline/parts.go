@@ -1,0 +1,631 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"forge/pipeline/command"
+	"forge/pipeline/glob"
+	"forge/pipeline/module"
+	"forge/pipeline/text"
+)
+
+// split is the plan's split into modules, nil when it is built in one piece.
+func (r *Run) split() *module.Split {
+	if r.Plan == nil || r.Part != nil {
+		return nil
+	}
+	return r.Plan.Split
+}
+
+// part returns what the run knows of a module, nil when it was not begun.
+func (r *Run) part(id string) *module.Part { return module.Find(r.Parts, id) }
+
+// partState is the state of the run that builds a module.
+func partState(p *module.Part) State { return State(p.State) }
+
+// clashLimit is how many merges of a module in a row may conflict, or break tests,
+// until a human is asked.
+const clashLimit = 2
+
+// await is what a station wants when all it can do is wait for an event.
+var await = &Action{}
+
+// wantsParts is done when every module is merged as it is, or left out. There is no
+// barrier: a module begins when those that it needs are merged, whatever others do, and
+// one is merged after the other, in the order in which they ended.
+func (r *Run) wantsParts(*Iteration) *Action {
+	s := r.split()
+	if s == nil {
+		return nil
+	}
+	if g := r.splitAsked(s); g != nil {
+		return r.stopAt(*g)
+	}
+	at := len(r.Iterations)
+	if len(s.Contract) > 0 && r.Contract == "" {
+		if r.ContractUnable != "" {
+			return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseContract, Detail: "The contract between the modules needs a clarification: " + r.ContractUnable})
+		}
+		return r.begin(PhaseRef{Phase: PhaseContract, Iteration: at, Mode: ModeContract})
+	}
+	if p := r.mergeable(); p != nil {
+		if p.Clashes > clashLimit {
+			return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseMerge, Value: int64(p.Clashes), Limit: clashLimit, About: []string{p.ID},
+				Detail: fmt.Sprintf("the module %s does not fit what was merged before it: %s", p.ID, text.Clip(text.OneLine(p.Why), 300))})
+		}
+		return r.begin(PhaseRef{Phase: PhaseMerge, Iteration: at, Part: p.ID})
+	}
+	if act := r.partFailed(); act != nil {
+		return act
+	}
+	if id := r.startable(s); id != "" {
+		return r.spawn(s, id)
+	}
+	for _, m := range s.Modules {
+		if p := r.part(m.ID); p == nil || !p.Done() {
+			return await
+		}
+	}
+	if !slices.ContainsFunc(r.Parts, func(p module.Part) bool { return p.Merged != "" }) {
+		return r.stopAt(Guard{Name: GuardParts, Phase: PhaseMerge, Value: int64(len(r.Parts)), Detail: "no module of the plan is left: " + r.Parts[0].Left})
+	}
+	return nil
+}
+
+// splitAsked asks whether the modules are to be built at the same time, where people
+// are to decide it.
+func (r *Run) splitAsked(s *module.Split) *Guard {
+	if r.Config.Modules.Mode != "ask" || r.Approved || len(r.Parts) > 0 || r.Contract != "" {
+		return nil
+	}
+	e := s.Estimate(r.Config.Modules.Parallel)
+	var names []string
+	for _, m := range s.Modules {
+		names = append(names, m.ID)
+	}
+	return &Guard{Name: GuardSplit, Phase: PhasePlan, Value: int64(e.Whole), Limit: int64(e.Serial), Unit: "units of work",
+		Detail: fmt.Sprintf("The plan splits the feature into %s (%s). Built at the same time, %d units of work lie after each other instead of %d, %.0f %% less; "+
+			"each module is reviewed and tested by itself, and the whole once more, which costs more.",
+			text.Plural(len(s.Modules), "module", "modules"), strings.Join(names, ", "), e.Whole, e.Serial, 100*e.Gain)}
+}
+
+// mergeable is the module that ended first of those that wait to be merged.
+func (r *Run) mergeable() *module.Part {
+	var first *module.Part
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		if p.Passed() && !p.Done() && p.Rework == nil && (first == nil || p.Ended.Before(first.Ended)) {
+			first = p
+		}
+	}
+	return first
+}
+
+// partFailed leaves out a module that was given up, with what needs it. Where its own
+// guards stop it, its own run asks, unless the settings say to go on with those that passed.
+func (r *Run) partFailed() *Action {
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		switch s := partState(p); {
+		case p.Left == "" && p.Question != "" && s == StateWaiting && r.Config.Modules.OnFailure == "passed":
+			return r.record(Event{Type: EventModuleLeft, Data: Data{Part: &module.Part{ID: p.ID, Left: "its run asks: " + text.Clip(text.OneLine(p.Question), 200)}}})
+		case p.Left != "" || !s.Ended() || p.Passed():
+			continue
+		default:
+			return r.record(Event{Type: EventModuleLeft, Data: Data{Part: &module.Part{ID: p.ID, Left: text.Clip(text.OneLine(p.Why), 200)}}})
+		}
+	}
+	return nil
+}
+
+// startable is the next module that can begin, "" when none can, or as many are built as may be.
+func (r *Run) startable(s *module.Split) string {
+	working := 0
+	for i := range r.Parts {
+		if st := partState(&r.Parts[i]); r.Parts[i].Left == "" && (st == StateRunning || r.Parts[i].Rework != nil) {
+			working++
+		}
+	}
+	if working >= max(1, r.Config.Modules.Parallel) {
+		return ""
+	}
+	ready := s.Ready(func(id string) bool { return r.part(id) != nil }, func(id string) bool { p := r.part(id); return p != nil && p.Merged != "" })
+	if len(ready) == 0 {
+		return ""
+	}
+	return ready[0]
+}
+
+// keep is the share of the budget that stays with the run itself, for the contract,
+// the merges and the integration; its modules divide the rest by their size.
+const keep = 0.3
+
+// spawn begins the run that builds a module. Its key makes a repeat find it.
+func (r *Run) spawn(s *module.Split, id string) *Action {
+	m := s.Module(id)
+	cfg := r.Config
+	share := (1 - keep) * s.Share(id)
+	cfg.Limits.CostUSD *= share
+	cfg.Limits.Tokens = int64(float64(cfg.Limits.Tokens) * share)
+	cfg.Loop.MaxIterations = cfg.Modules.Iterations
+	cfg.OnBaseMoved, cfg.Modules = "merge", r.Config.Modules
+	cfg.Modules.Mode = "off"
+	cfg.Tests.Checks = false          // the repository's own judge the whole
+	cfg.Tests.KnownFailures = "allow" // what failed before is the whole's to ask about, as is what others have still to build
+	of := &module.Of{Run: r.ID, Module: *m, Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: s.Contract, Promises: s.Of(id), Probes: s.Probes(), Others: s.Foreign(id)}
+	cfg.Paths.Protected = slices.Concat(cfg.Paths.Protected, s.Contract, of.Others)
+	repo := r.Repo
+	repo.DefaultBranch = r.Branch // what it is for
+	start := &Start{
+		Kind: KindModule, Repo: repo, Task: r.Task, By: r.By, Config: cfg, Base: r.Head, Branch: r.Branch + "--" + id,
+		Slug: cmp.Or(r.Slug, command.Slug) + " " + id, Part: of, Plan: r.partPlan(s, m),
+	}
+	if r.Tried != nil && r.Tried.Head == r.Head {
+		start.Baseline = r.Tried
+	}
+	return &Action{Key: fmt.Sprintf("run/%d/module/%s", r.ID, id), Kind: ActionSpawn, Start: start,
+		Events: []Event{{ID: fmt.Sprintf("run/%d/module/%s/started", r.ID, id), Type: EventModuleStarted, Source: "forge",
+			Data: Data{Part: &module.Part{ID: id, Base: r.Head, Branch: start.Branch, State: string(StateRunning), Max: cfg.Loop.MaxIterations}}}}}
+}
+
+// partPlan is the part of the plan that a module is built by.
+func (r *Run) partPlan(s *module.Split, m *module.Module) *Plan {
+	out := &Plan{Summary: m.Title + ": " + m.Summary, Steps: m.Steps, Risks: r.Plan.Risks}
+	for _, c := range r.Plan.Criteria {
+		if slices.Contains(m.Criteria, c.ID) {
+			out.Criteria = append(out.Criteria, c)
+		}
+	}
+	for _, f := range r.Plan.Files {
+		if s.Owner(f, glob.Match) == m.ID {
+			out.Files = append(out.Files, f)
+		}
+	}
+	return out
+}
+
+// viaParent is how the run of a module is stopped, let go on and ended by its parent.
+const viaParent = "parent"
+
+// tell says what a run that builds a module has to be told: that its parent was
+// stopped, goes on or has ended, or that there is work for it again.
+func (r *Run) tell() *Action {
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		if p.Run == 0 {
+			continue
+		}
+		done := partState(p).Ended()
+		key := fmt.Sprintf("run/%d/module/%s/tell/%d", r.ID, p.ID, p.Tells+1)
+		answer := &Answer{Choice: "stop", By: r.StoppedBy, Via: viaParent, At: r.Updated}
+		switch {
+		case r.wantsCancelled(p) && !done && p.Told != "cancelled":
+			answer.Choice = "cancel"
+			return told(key, p, "cancelled", Event{Type: EventRunCancelled, Data: Data{Answer: answer, Note: r.partOver(p)}})
+		case r.State == StateStopped && !done && p.Told != "stopped":
+			return told(key, p, "stopped", Event{Type: EventRunStopped, Data: Data{Answer: answer}})
+		case r.State != StateStopped && !r.State.Ended() && !done && (p.Told == "stopped" || p.Halted):
+			answer.Choice = "resume"
+			return told(key, p, "resumed", Event{Type: EventRunResumed, Data: Data{Answer: answer}})
+		case r.State == StateRunning && p.Rework != nil && p.Left == "":
+			return told(key, p, "", r.again(p)...)
+		}
+	}
+	return nil
+}
+
+// wantsCancelled reports whether nobody needs what a module's run still does.
+func (r *Run) wantsCancelled(p *module.Part) bool {
+	return r.State.Ended() || p.Left != "" || r.Plan != nil && (r.Plan.Split == nil || r.Plan.Split.Module(p.ID) == nil)
+}
+
+func (r *Run) partOver(p *module.Part) string {
+	switch {
+	case r.State.Ended():
+		return fmt.Sprintf("run %d has ended: %s", r.ID, r.Ended)
+	case p.Left != "":
+		return "it is left out: " + p.Left
+	}
+	return "the plan has changed"
+}
+
+func told(key string, p *module.Part, what string, events ...Event) *Action {
+	for i := range events {
+		events[i].ID, events[i].Source = fmt.Sprintf("%s/%d", key, i), "forge"
+	}
+	return &Action{Key: key, Kind: ActionTell, To: p.Run, Tell: events,
+		Events: []Event{{ID: key, Type: EventModuleTold, Source: "forge", Data: Data{Part: &module.Part{ID: p.ID, Told: what}}}}}
+}
+
+// again are the events that send a module back to work: on what was merged since, with
+// what the integration found in it.
+func (r *Run) again(p *module.Part) []Event {
+	events := []Event{
+		{Type: EventRunReopened, Data: Data{Note: p.Rework.Why}},
+		{Type: EventBaseMoved, Data: Data{Head: p.Rework.Base}},
+	}
+	if len(p.Rework.Issues)+len(p.Rework.Fails) == 0 {
+		return events
+	}
+	review := &Review{Head: p.Rework.Base}
+	for _, fails := range p.Rework.Fails {
+		review.Findings = append(review.Findings, Finding{Severity: SeverityError, Category: "tests",
+			Message: "Merged with what the other modules have brought since, this test fails, and passes without this module: " + fails})
+	}
+	for _, is := range slices.Concat(r.Findings, r.Failures) {
+		if !slices.Contains(p.Rework.Issues, is.Fingerprint()) {
+			continue
+		}
+		f := Finding{Severity: SeverityError, Category: "tests"}
+		if is.Finding != nil {
+			f = *is.Finding
+		} else {
+			x := is.Failure
+			f.Message = fmt.Sprintf("At the integration, the test %s fails: %s", x.Test, text.Clip(x.Error, 2000))
+			f.File, f.Line, f.Fix = x.File, x.Line, x.Fix
+		}
+		review.Findings = append(review.Findings, f)
+	}
+	return append(events, Event{Type: EventChangesAsked, Data: Data{Review: review}})
+}
+
+// AsPart is what the run that planned a module knows of the run that builds it.
+func (r *Run) AsPart() *module.Part {
+	p := &module.Part{ID: r.Part.Module.ID, Run: r.ID, Rev: r.Rev, State: string(r.State), Branch: r.Branch, Base: r.Base, Head: r.Head, Max: r.MaxIterations(),
+		Why: r.Ended, MicroUSD: r.Usage.MicroUSD, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
+	if r.Active != nil {
+		p.Phase = string(r.Active.Phase)
+	}
+	p.Halted = r.State == StateStopped && r.Halted
+	if g := r.Gate(); g != nil {
+		p.Gate, p.Question = g.ID, g.Question
+	}
+	if it := r.Current(); it != nil {
+		p.Iteration = it.Number
+		if it.Tests != nil {
+			p.Tests = fmt.Sprintf("%d of %d passed", it.Tests.Passed, it.Tests.Total)
+		}
+		if it.Review != nil {
+			p.Findings = brief(r.unresolved(), nil)
+		}
+	}
+	return p
+}
+
+// applyParts handles what happens to modules.
+func (r *Run) applyParts(e Event) bool {
+	in := e.Data.Part
+	switch e.Type {
+	case EventModuleStarted, EventModuleChanged, EventModuleTold, EventModuleLeft:
+	default:
+		return false
+	}
+	if in == nil || r.Part != nil {
+		return true
+	}
+	p := r.part(in.ID)
+	switch {
+	case p == nil && e.Type == EventModuleTold:
+		return true
+	case p == nil:
+		r.Parts = append(r.Parts, module.Part{ID: in.ID})
+		p = &r.Parts[len(r.Parts)-1]
+	}
+	switch e.Type {
+	case EventModuleStarted:
+		if p.Rev == 0 { // else its run was quicker to tell
+			left := p.Left
+			*p = *in
+			p.Left = left
+		}
+		p.Started, r.Rev = e.Time, e.Seq
+	case EventModuleChanged:
+		r.partChanged(p, in, e)
+	case EventModuleTold:
+		r.partTold(p, in)
+	case EventModuleLeft:
+		r.leaveOut(in.ID, in.Left)
+		r.Rev = e.Seq
+	}
+	return true
+}
+
+// partChanged takes in how a module's run stands. People are shown it when its state,
+// its iteration or its question is another one.
+func (r *Run) partChanged(p, in *module.Part, e Event) {
+	if in.Rev <= p.Rev {
+		return
+	}
+	if in.State != p.State || in.Iteration != p.Iteration || in.Gate != p.Gate {
+		r.Rev = e.Seq
+	}
+	own := *p
+	*p = *in
+	p.Started, p.Ended, p.Merged, p.Round, p.Clashes, p.Left = own.Started, own.Ended, own.Merged, own.Round, own.Clashes, own.Left
+	p.Rework, p.Tells, p.Told = own.Rework, own.Tells, own.Told
+	if p.Passed() {
+		p.Ended = e.Time
+	}
+}
+
+func (r *Run) partTold(p, in *module.Part) {
+	p.Tells++
+	if in.Told != "" {
+		p.Told, p.Halted = in.Told, false
+		return
+	}
+	p.Rework, p.State = nil, string(StateRunning) // until it tells otherwise
+}
+
+// leaveOut takes a module, and what needs it, out of the feature. What is merged stays.
+func (r *Run) leaveOut(id, why string) {
+	ids := []string{id}
+	if s := r.split(); s != nil {
+		ids = append(ids, s.Dependents(id)...)
+	}
+	for i, m := range ids {
+		p := r.part(m)
+		if p == nil {
+			r.Parts = append(r.Parts, module.Part{ID: m})
+			p = &r.Parts[len(r.Parts)-1]
+		}
+		if p.Merged != "" && i > 0 || p.Left != "" {
+			continue
+		}
+		if p.Left = why; i > 0 {
+			p.Left = "it needs " + id
+		}
+		if p.Rework = nil; p.Merged == "" {
+			r.dropCriteria(m)
+		}
+	}
+}
+
+// dropCriteria takes what a module that is left out was to meet out of the plan.
+func (r *Run) dropCriteria(id string) {
+	s := r.split()
+	if s == nil || s.Module(id) == nil {
+		return
+	}
+	own := s.Module(id).Criteria
+	plan := *r.Plan
+	plan.Criteria = nil
+	for _, c := range r.Plan.Criteria {
+		if slices.Contains(own, c.ID) {
+			plan.LeftOut = append(slices.Clip(plan.LeftOut), c)
+		} else {
+			plan.Criteria = append(plan.Criteria, c)
+		}
+	}
+	r.Plan = &plan
+}
+
+// leftOut are the modules without which the run is verified: of what is left.
+func (r *Run) leftOut() (out []Waiver) {
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.Left != "" && p.Merged == "" {
+			out = append(out, Waiver{Guard: GuardParts, What: fmt.Sprintf("the module %s is left out (%s)", p.ID, p.Left)})
+		}
+	}
+	return out
+}
+
+// grantParts resets what a guard about modules counts, when a human lets the run go on.
+func (r *Run) grantParts(g Guard) {
+	switch g.Name {
+	case GuardSplit, GuardParts:
+		if r.Plan == nil { // a log that does not hang together
+			return
+		}
+		plan := *r.Plan
+		plan.Split, plan.Unsplit = nil, "a human decided so"
+		if g.Name == GuardParts {
+			plan.Unsplit = "none of its modules was finished"
+			plan.Criteria = append(slices.Clip(plan.Criteria), plan.LeftOut...)
+			plan.LeftOut, r.Parts = nil, nil
+		}
+		r.Plan = &plan
+	case GuardUnable:
+		r.ContractUnable = ""
+	case GuardRounds, GuardConflict:
+		for _, id := range g.About {
+			if p := r.part(id); p != nil {
+				p.Round, p.Clashes = 0, 0
+				if g.Name == GuardConflict {
+					p.Rework = &module.Rework{Base: r.Head, Why: p.Why}
+				}
+			}
+		}
+	}
+}
+
+// agreed takes in the commit that holds what modules promise each other.
+func (r *Run) agreed(d Data) {
+	if d.Implementation.Unable != "" {
+		r.ContractUnable = d.Implementation.Unable
+		return
+	}
+	r.Head = d.Implementation.Head
+	r.Contract, r.Tried, r.Made = r.Head, d.Tests, append(r.Made, r.Head)
+}
+
+// merged takes in how the merge of a module went. What conflicts, or breaks tests that
+// passed before it, is the module's to solve, on what was merged before.
+func (r *Run) merged(ref *PhaseRef, d Data) {
+	p, u := r.part(ref.Part), d.Update
+	if p == nil {
+		return
+	}
+	why := ""
+	var fails []string
+	switch {
+	case len(u.Conflicts) > 0:
+		why = "it conflicts with what was merged before, in " + strings.Join(u.Conflicts, ", ")
+	case d.Tests != nil && len(d.Tests.Failures) > 0:
+		n := len(d.Tests.Failures)
+		why = fmt.Sprintf("merged, %s %s: %s", text.Plural(n, "test", "tests"), verb(n, "fails", "fail"), d.Tests.Failures[0].Test)
+		for _, f := range d.Tests.Failures[:min(len(d.Tests.Failures), maxFails)] {
+			fails = append(fails, f.Test+": "+text.Clip(f.Error, 1000))
+		}
+	default:
+		r.Head, p.Merged, p.Clashes, r.Tried = u.Head, u.Base, 0, d.Tests
+		r.Made = append(r.Made, r.Head)
+		return
+	}
+	p.Clashes++
+	p.Why = why
+	if p.Clashes <= clashLimit {
+		p.Rework = &module.Rework{Base: r.Head, Why: why, Fails: fails}
+	}
+}
+
+// maxFails is how many failing tests of a merge a module is told of.
+const maxFails = 10
+
+// owners says whose the findings and failures of a bounce are to fix, by module: by the
+// file of the suggested fix, by the finding's, and by the test's. What is no module's
+// stays with the integration.
+func (r *Run) owners(findings []Finding, failures []Failure) map[string][]string {
+	s := r.split()
+	if s == nil {
+		return nil
+	}
+	out := map[string][]string{}
+	give := func(fingerprint string, files ...string) {
+		for _, f := range files {
+			p := r.part(s.Owner(f, glob.Match))
+			if f == "" || p == nil || p.Run == 0 || p.Left != "" {
+				continue
+			}
+			if !slices.Contains(out[p.ID], fingerprint) {
+				out[p.ID] = append(out[p.ID], fingerprint)
+			}
+			return
+		}
+	}
+	for _, f := range findings {
+		if f.Category == "human" {
+			continue // people say it of the whole
+		}
+		give(f.Fingerprint, append(fixFiles(f.Fix), f.File)...)
+	}
+	for _, f := range failures {
+		files := append(fixFiles(f.Fix), f.File)
+		for _, p := range s.Promises {
+			if p.Probe != "" && strings.Contains(f.Test, p.Probe) { // whoever promised it
+				if m := s.Module(p.From); m != nil && len(m.Paths) > 0 {
+					files = append(files, m.Paths[0])
+				}
+			}
+		}
+		give(f.Fingerprint, files...)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// fixFiles are the files that a suggested fix changes.
+func fixFiles(f *Fix) []string {
+	var out []string
+	if f == nil {
+		return nil
+	}
+	for line := range strings.SplitSeq(f.Diff, "\n") {
+		if name, ok := strings.CutPrefix(line, "+++ "); ok {
+			name, _, _ = strings.Cut(name, "\t")
+			out = append(out, strings.TrimPrefix(name, "b/"))
+		}
+	}
+	return out
+}
+
+// toParts sends what modules have to fix back to them, or stops at the limit of that.
+func (r *Run) toParts(b *Bounce) *Action {
+	for _, id := range slices.Sorted(maps.Keys(b.Parts)) {
+		if p := r.part(id); p.Round >= r.Config.Modules.Rounds && len(r.Iterations) >= r.Counters.GrantedUntil {
+			return r.stopAt(Guard{Name: GuardRounds, Phase: b.Phase, Value: int64(p.Round), Limit: int64(r.Config.Modules.Rounds), About: []string{id},
+				Detail: fmt.Sprintf("the integration has sent work back to the module %s %s, its limit", id, text.Plural(p.Round, "time", "times"))})
+		}
+	}
+	b.Target = TargetModule
+	return r.record(Event{Type: EventBounce, Data: Data{Bounce: b}})
+}
+
+// backToParts is what a bounce to modules does.
+func (r *Run) backToParts(b *Bounce) {
+	for _, id := range slices.Sorted(maps.Keys(b.Parts)) {
+		if p := r.part(id); p != nil {
+			p.Round++
+			p.Rework = &module.Rework{Base: r.Head, Issues: b.Parts[id],
+				Why: fmt.Sprintf("the integration sends back %s, found by the %s", text.Plural(len(b.Parts[id]), "issue", "issues"), b.Phase)}
+		}
+	}
+}
+
+// assembled is the event with which an iteration begins whose work the modules have
+// done: nobody has to implement anything in it. nil where somebody has.
+func (r *Run) assembled(it *Iteration) *Action {
+	s := r.split()
+	if s == nil {
+		return nil
+	}
+	ref := PhaseRef{Phase: PhaseImplement, Iteration: 1, Mode: ModeWire}
+	impl := Implementation{Parent: r.Base, Head: r.Head, Summary: "the modules, merged: " + r.mergedParts()}
+	if it == nil {
+		if len(s.Wiring) > 0 || len(s.Integration) > 0 {
+			return r.begin(ref)
+		}
+	} else {
+		b := r.lastBounce()
+		if b == nil || b.Target != TargetModule || b.Iteration != it.Number {
+			return nil
+		}
+		for _, fp := range b.Issues {
+			if !slices.ContainsFunc(slices.Collect(maps.Values(b.Parts)), func(own []string) bool { return slices.Contains(own, fp) }) {
+				return nil // the rest is for the integration
+			}
+		}
+		ref.Iteration, ref.Mode = it.Number+1, fixMode(b)
+		if impl.Parent = r.Base; it.Review != nil {
+			impl.Parent = it.Review.Head
+		}
+		impl.Summary = "fixed by " + strings.Join(slices.Sorted(maps.Keys(b.Parts)), ", ")
+	}
+	ref.Attempt = r.Attempts[attemptKey(ref)] + 1
+	return r.record(
+		Event{Type: EventPhaseEntered, Data: Data{Phase: &ref, Head: r.Head}},
+		Event{Type: EventPhaseCompleted, Data: Data{Phase: &ref, Implementation: &impl}})
+}
+
+func (r *Run) mergedParts() string {
+	var out []string
+	for i := range r.Parts {
+		if r.Parts[i].Merged != "" {
+			out = append(out, r.Parts[i].ID)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func (r *Run) lastBounce() *Bounce {
+	if n := len(r.Bounces); n > 0 {
+		return &r.Bounces[n-1]
+	}
+	return nil
+}
+
+// spent is what the run and its modules' runs have cost, in micro-dollars and tokens.
+func (r *Run) spent() (cost, tokens int64) {
+	cost, tokens = r.Usage.MicroUSD, r.Usage.Input+r.Usage.Output
+	for i := range r.Parts {
+		cost += r.Parts[i].MicroUSD
+		tokens += r.Parts[i].Tokens
+	}
+	return cost, tokens
+}
