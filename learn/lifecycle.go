@@ -185,12 +185,34 @@ type Retirement struct {
 	Why      string
 }
 
+// said reports whether a learning is what a person said or did: it is theirs to end.
+func said(l *pipeline.Learning) bool {
+	return l.Source == pipeline.SourceHuman || l.Author.ID != 0 || l.Author.Login != ""
+}
+
+func worse(low, high float64) string {
+	return fmt.Sprintf("runs that were given it did worse: %+.2f to %+.2f approved at first", low, high)
+}
+
+// Questioned says which of the learnings that are people's word have a negative measured
+// effect: they are never retired for it, but whoever said it should know.
+func Questioned(learnings []pipeline.Learning, effects Effects) []Retirement {
+	var out []Retirement
+	for i := range learnings {
+		l := &learnings[i]
+		if e, ok := effects[l.ID]; ok && e.High < 0 && said(l) && l.State == pipeline.LearningActive && l.Source != pipeline.SourceDismissal {
+			out = append(out, Retirement{*l, worse(e.Low, e.High)})
+		}
+	}
+	return out
+}
+
 // Effects are what learnings were measured to be worth, by id: the bounds of the
-// 95 % interval of what they add to the share of reviews approved at first.
+// interval of what they add to the share of reviews approved at first (worth.Anytime).
 type Effects map[int64]struct{ Low, High float64 }
 
 // Retire says which learnings go: those whose measured effect is negative — its
-// whole interval is under zero — and, in a scope that holds more than limit,
+// whole interval is under zero; but for people's word, see [Questioned] — and, in a scope that holds more than limit,
 // those of the least worth (lessons 20). Worth is effective confidence, weighed by
 // how often what was recalled was of use, and by the middle of the measured
 // effect. What people asked for in words goes last, and dismissals never: they
@@ -202,8 +224,8 @@ func Retire(learnings []pipeline.Learning, effects Effects, limit int, now time.
 		if l.State != pipeline.LearningActive || l.Source == pipeline.SourceDismissal {
 			continue
 		}
-		if e, ok := effects[l.ID]; ok && e.High < 0 {
-			out = append(out, Retirement{l, fmt.Sprintf("runs that were given it did worse: %+.2f to %+.2f approved at first", e.Low, e.High)})
+		if e, ok := effects[l.ID]; ok && e.High < 0 && !said(&l) {
+			out = append(out, Retirement{l, worse(e.Low, e.High)})
 			continue
 		}
 		scopes[l.Scope] = append(scopes[l.Scope], l)

@@ -128,8 +128,12 @@ func strength(s pipeline.Signal) float64 {
 	return f
 }
 
-// tagBlocks marks the dismissal of a finding that blocked a merge.
-const tagBlocks = "blocks"
+// tagBlocks marks the dismissal of a finding that blocked a merge, TagNoReason one in
+// which nobody said why.
+const (
+	tagBlocks   = "blocks"
+	TagNoReason = "no_reason"
+)
 
 // dismissal binds to the finding, its file and the code it is about (lessons 3).
 func dismissal(s pipeline.Signal) pipeline.Learning {
@@ -161,7 +165,7 @@ func dismissal(s pipeline.Signal) pipeline.Learning {
 	l.Content = fmt.Sprintf("%s%s was dismissed", what, where)
 	if reason == "" {
 		l.Content += " without a reason."
-		l.Tags = append(l.Tags, "no_reason")
+		l.Tags = append(l.Tags, TagNoReason)
 	} else {
 		l.Content += ": " + reason
 	}
@@ -208,7 +212,7 @@ func tidyCode(code string) string {
 // kind of thing it was.
 func gap(s pipeline.Signal) []pipeline.Learning {
 	remark := tidy(s.Text, maxContent)
-	if remark == "" {
+	if remark == "" || s.Finding != "" { // beside what the review said, so it missed nothing
 		return nil
 	}
 	category := CategoryOf(remark)
@@ -243,54 +247,94 @@ func bears(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.
 	if s.Off || !(s.Weight > 0) || s.Scope != l.Scope || l.Signal == s.Key && s.Key != "" || !s.At.After(l.Created) {
 		return e, false
 	}
-	var delta float64
-	var why string
-	switch s.Kind {
-	case pipeline.SignalDismissed:
-		if l.Source == pipeline.SourceDismissal || !related(s, about, l) {
-			return e, false
-		}
-		delta, why = dismissedDelta*strength(s), "a related finding was dismissed"
-		if s.Text == "" {
-			why += " without a reason"
-		}
-	case pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalMended:
-		if l.Type != pipeline.LearningProcedural || !related(s, about, l) {
-			return e, false
-		}
-		switch s.Kind {
-		case pipeline.SignalApplied:
-			delta, why = appliedDelta, "a related suggestion was applied as it was"
-		case pipeline.SignalIgnored:
-			delta, why = ignoredDelta, "a related suggestion was left out"
-		default:
-			delta, why = mendedDelta, "a person mended a related finding"
-		}
-	default:
+	if l.Source == pipeline.SourceDismissal || !moving(s.Kind) { // a dismissal is bound to its code
 		return e, false
 	}
-	return pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: s.Key, Delta: round(delta * min(1, s.Weight)), Why: why, Actor: s.Actor, Run: s.Run, At: s.At}, true
+	spoken, ok := related(s, about, l)
+	if !ok {
+		return e, false
+	}
+	wants := 1
+	if stand := Stands(l); spoken || stand == StandAvoid {
+		wants = direction(s.About, about, l)
+	} else if stand == StandFact && s.Kind == pipeline.SignalDismissed {
+		wants = 0 // the place alone says nothing of a fact
+	}
+	delta, why := effect(s, l, wants)
+	if !spoken && wants < 0 { // nor of whether it is what is not to be asked for
+		delta = 0
+	}
+	if delta == 0 {
+		return e, false
+	}
+	e = pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: s.Key, Delta: round(delta * min(1, s.Weight)), Why: why, Actor: s.Actor, Run: s.Run, At: s.At}
+	if s.Kind == pipeline.SignalDismissed && strings.TrimSpace(s.Text) == "" {
+		e = e.Quiet()
+	}
+	return e, true
+}
+
+// moving reports whether signals of a kind say something about what was known before.
+func moving(k pipeline.SignalKind) bool {
+	switch k {
+	case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalMended:
+		return true
+	}
+	return false
+}
+
+// effect is what a signal about a finding does to a related learning which wants the
+// same (1), the opposite (-1), or of which that is not known (0).
+func effect(s pipeline.Signal, l *pipeline.Learning, wants int) (delta float64, why string) {
+	if s.Kind == pipeline.SignalDismissed {
+		switch {
+		case wants == 0:
+			return 0, ""
+		case wants < 0:
+			delta, why = appliedDelta*strength(s), "a finding was dismissed that should not be made by this"
+		default:
+			delta, why = dismissedDelta*strength(s), "a related finding was dismissed"
+		}
+		return delta, why
+	}
+	if wants >= 0 && l.Type != pipeline.LearningProcedural || wants == 0 {
+		return 0, ""
+	}
+	switch {
+	case s.Kind == pipeline.SignalIgnored && wants > 0:
+		return ignoredDelta, "a related suggestion was left out"
+	case s.Kind == pipeline.SignalIgnored: // what did not happen speaks for nothing
+		return 0, ""
+	case s.Kind == pipeline.SignalApplied && wants > 0:
+		return appliedDelta, "a related suggestion was applied as it was"
+	case s.Kind == pipeline.SignalApplied:
+		return -appliedDelta, "a suggestion was applied that should not be made by this"
+	case wants > 0:
+		return mendedDelta, "a person mended a related finding"
+	}
+	return -mendedDelta, "a person fixed what should not be asked for by this"
 }
 
 // related reports whether a signal about a finding touches a learning: it is
 // about the same finding; or of the same category (as far as both have one) and
-// about the same thing in other words, or about the same file.
-func related(s pipeline.Signal, about []string, l *pipeline.Learning) bool {
+// about the same thing in other words, or about the same file. spoken is false when it
+// is the place alone.
+func related(s pipeline.Signal, about []string, l *pipeline.Learning) (spoken, ok bool) {
 	if s.Finding != "" && s.Finding == l.Finding {
-		return true
+		return true, true
 	}
 	category := categoryOf(s)
 	if category != "" && l.Category != "" && category != l.Category {
-		return false
+		return false, false
 	}
 	if len(about) >= 2 {
 		has := text.KeyWords(l.Content + " " + l.Context)
 		// Containment: a learning is longer than a finding's message.
 		if n := text.Common(about, has); n >= 2 && float64(n) >= 0.4*float64(min(len(about), len(has))) {
-			return true
+			return true, true
 		}
 	}
-	return category != "" && category == l.Category && s.File != "" && covers(l.Paths, s.File)
+	return false, category != "" && category == l.Category && s.File != "" && covers(l.Paths, s.File)
 }
 
 // Rate is the share of suggestions that were applied as they were (H6).
@@ -298,20 +342,48 @@ type Rate struct {
 	Scope     string  `json:"scope"`
 	Category  string  `json:"category"`
 	Applied   int     `json:"applied"`
-	Suggested int     `json:"suggested"` // applied, rewritten or ignored
+	Suggested int     `json:"suggested"` // applied, rewritten, ignored or dismissed
 	Rate      float64 `json:"rate"`      // 0 to 1
+}
+
+// suggestion names one: by its comment, where that is known.
+type suggestion struct {
+	scope   string
+	comment int64
+	index   int
+}
+
+// Rated reports whether a signal says what became of a suggestion. A dismissed finding
+// had one when its fix was a replacement.
+func Rated(s pipeline.Signal) bool {
+	switch s.Kind {
+	case pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalIgnored:
+		return true
+	case pipeline.SignalDismissed:
+		return s.About != nil && s.About.Fix != nil && s.About.Fix.Replacement != nil
+	}
+	return false
 }
 
 // Rates computes the rates of the 30 days before now, by scope and category,
 // from the latest signal of each key.
 func Rates(signals []pipeline.Signal, now time.Time) []Rate {
-	sums := map[[2]string]*Rate{}
-	for _, s := range signals {
-		of := s.Kind == pipeline.SignalApplied || s.Kind == pipeline.SignalRewritten || s.Kind == pipeline.SignalIgnored
-		if !of || s.Off || !(s.Weight > 0) || categoryOf(s) == "" || s.At.After(now) || now.Sub(s.At) > 30*24*time.Hour {
+	sums, last := map[[2]string]*Rate{}, map[suggestion]pipeline.Signal{}
+	for i, s := range signals {
+		if !Rated(s) || s.Off || !(s.Weight > 0) || categoryOf(s) == "" || s.At.After(now) || now.Sub(s.At) > 30*24*time.Hour {
 			continue
 		}
-		k := [2]string{s.Scope, categoryOf(s)}
+		of := suggestion{s.Scope, s.Comment, 0}
+		if s.Comment == 0 {
+			of.index = i + 1
+		}
+		// A suggestion that was refused and yet applied was applied.
+		if had, ok := last[of]; !ok || had.Kind == pipeline.SignalDismissed || s.Kind == pipeline.SignalApplied {
+			last[of] = s
+		}
+	}
+	for of, s := range last {
+		k := [2]string{of.scope, categoryOf(s)}
 		if sums[k] == nil {
 			sums[k] = &Rate{Scope: k[0], Category: k[1]}
 		}
@@ -337,7 +409,7 @@ func Rates(signals []pipeline.Signal, now time.Time) []Rate {
 func (r Rate) Evidence(known []pipeline.Learning, now time.Time) []pipeline.Evidence {
 	var out []pipeline.Evidence
 	for _, l := range known {
-		if l.Scope != r.Scope || l.Category != r.Category || l.Type != pipeline.LearningProcedural || l.State != pipeline.LearningActive {
+		if l.Scope != r.Scope || l.Category != r.Category || l.Type != pipeline.LearningProcedural || l.State != pipeline.LearningActive || Stands(&l) == StandAvoid {
 			continue
 		}
 		out = append(out, pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: "rate/" + r.Category, Delta: round((r.Rate - rateCentre) * rateFactor), At: now,

@@ -286,6 +286,14 @@ func TestRetire(t *testing.T) {
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	list[3].Source, list[3].Author = pipeline.SourceGap, pipeline.Actor{ID: 1, Login: "ann"}
+	harmful := Effects{3: {Low: -0.4, High: -0.1}}
+	if got := Retire(list, harmful, 10, day(1)); len(got) != 0 {
+		t.Errorf("a person's word is retired: %+v", got)
+	}
+	if got := Questioned(list, harmful); len(got) != 1 || got[0].Learning.ID != 3 || got[0].Why == "" {
+		t.Errorf("questioned: %+v, want what the person said", got)
+	}
 	if got := Retire(list, nil, 10, time.Time{}); len(got) != 0 {
 		t.Errorf("nothing is over its limit, yet %v", got)
 	}

@@ -1,0 +1,184 @@
+package learn
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"forge/pipeline"
+)
+
+// agreeing are findings that were dismissed, and learnings that say that they should be.
+var agreeing = []struct{ finding, learning string }{
+	{"No doc comment on the unexported function open", "Do not ask for doc comments on unexported functions."},
+	{"Missing doc comment on exported type Store", "Doc comments on exported types are optional here."},
+	{"The function lacks a doc comment", "People here do not want doc comment remarks for a function."},
+	{"No doc comment on parse", "Never flag a missing doc comment."},
+	{"The exported method has no comment", "Don't report an exported method without a comment."},
+	{"The error is not wrapped with context", "Unwrapped errors are fine inside this package; do not ask to wrap an error with context."},
+	{"Wrap the returned error with fmt.Errorf", "No need to wrap a returned error with fmt.Errorf in main."},
+	{"Error of Close is ignored", "Ignore the error of Close on files that were only read."},
+	{"The error of Close is not checked", "It is fine to leave the error of Close unchecked."},
+	{"Check the error of Fprintf", "The error of Fprintf need not be checked: it is acceptable."},
+	{"Missing test for the empty list", "Do not demand a test for the empty list."},
+	{"No test covers the parser's error path", "Tests of an error path in the parser are not required."},
+	{"Add a unit test for this helper", "Never ask for a unit test of a helper."},
+	{"The helper is untested", "An untested helper is ok when its caller has a test."},
+	{"Add a benchmark for this function", "Do not add benchmark functions for this."},
+	{"Magic number 42 should be a named constant", "A magic number in a table is fine without a named constant."},
+	{"Use a constant for the literal 60", "Do not suggest a constant for a literal that is used once."},
+	{"Variable name x is too short", "Short variable names are acceptable in loops."},
+	{"The name tmp says little", "Please do not nitpick a name such as tmp: it says enough."},
+	{"Rename the receiver to match the other methods", "Don't insist on a receiver name that matches other methods."},
+	{"Function is too long, split it up", "Long functions are fine: never ask to split a function up."},
+	{"Line exceeds 120 characters", "A line over 120 characters is allowed in tests."},
+	{"This map grows without bound", "The map is cleared daily; that it grows is by design."},
+	{"The timeout is hard coded", "The hard coded timeout is intentional."},
+	{"Missing timeout on the HTTP client", "The HTTP client has no timeout on purpose."},
+	{"Add a timeout to the request", "Do not add a timeout to a request of the long poll."},
+	{"The lock is held during the call", "The lock is held during the call deliberately."},
+	{"The password is logged", "That a password is logged in the demo is a false positive."},
+	{"SQL is concatenated from strings", "SQL concatenated from constant strings is harmless."},
+	{"Use a prepared statement here", "Do not require a prepared statement for migrations."},
+	{"The context is not passed on", "A context is not needed in these commands: it is not passed on as is."},
+	{"Missing context parameter", "Reviews should not ask for a context parameter in tests."},
+	{"Use slices.Contains instead of the loop", "Do not suggest slices.Contains instead of a loop."},
+	{"Preallocate the slice", "No need to preallocate a slice here."},
+	{"Allocation in a loop", "An allocation in a loop is not a problem at start."},
+	{"Add a nil check for the pointer", "Never request a nil check for a pointer that the caller checks."},
+	{"The pointer may be nil", "That a pointer may be nil is not an issue: the caller checks it."},
+	{"Missing license header", "We do not care about a missing license header."},
+	{"Missing package comment", "A package comment is unnecessary in main packages; reviewers must not ask for a missing one."},
+	{"Comment does not end with a period", "Comments need not end with a period: that does not matter."},
+	{"Imports are not grouped", "Do not mention that imports are not grouped."},
+	{"Add logging of the failure", "Do not add logging of a failure that is returned."},
+	{"Debug output is missing here", "Debug output is not wanted: never ask for missing debug output."},
+	{"TODO without an issue number", "A TODO without an issue number is permitted."},
+	{"Deprecated function is still used", "The deprecated function is used until version two: ignore it."},
+	{"Add type hints to the function", "Type hints are not necessary for a function in scripts."},
+	{"Missing docstring", "Missing docstring remarks are dismissed by this team."},
+	{"Use const instead of let", "Don't complain about let instead of const."},
+	{"The regular expression is compiled on each call", "A regular expression compiled on each call is okay in a command."},
+	{"Duplicate code in both handlers", "Duplicate code in handlers is tolerated: the handlers will differ."},
+}
+
+// opposed are findings that were dismissed, and learnings that want what they ask for.
+var opposed = []struct{ finding, learning string }{
+	{"The returned error is not wrapped", "Wrap every returned error with the name of the operation."},
+	{"Quote it for the shell", "Quote what the shell expands."},
+	{"Missing test for the empty list", "Add a test for the empty list."},
+	{"No doc comment on the exported type", "Every exported type has a doc comment: ask for it."},
+	{"Do not log the password", "Never log a password."},
+	{"The nil pointer is not checked", "Check the pointer for nil before its use."},
+	{"Avoid panic in library code", "Do not panic in library code."},
+	{"Missing timeout on the HTTP client", "A missing timeout of an HTTP client is not acceptable."},
+	{"Close the response body", "Always close the response body."},
+	{"The map is read without the lock", "The map must be read under the lock."},
+}
+
+func dismissing(finding, reason string, n int) pipeline.Signal {
+	f := pipeline.Finding{Category: "style", Message: finding, File: "a.go"}
+	return pipeline.Signal{Key: fmt.Sprint("dismissed/", n), Kind: pipeline.SignalDismissed, Scope: scope, At: day(float64(n + 1)), Weight: 1, Text: reason, File: f.File, About: &f}
+}
+
+// Covers H1: what agrees with a dismissal is not punished for it, whoever wrote it.
+func TestEvidenceHasADirection(t *testing.T) {
+	punished, confirmed := 0, 0
+	for _, c := range agreeing {
+		for _, source := range []pipeline.LearningSource{pipeline.SourceHuman, pipeline.SourceReflection} {
+			l := learning("l", c.learning, func(l *pipeline.Learning) { l.Source, l.Category, l.Paths = source, "style", []string{"a.go"} })
+			switch e, ok := EvidenceFrom(dismissing(c.finding, "not wanted", 0), &l); {
+			case ok && e.Delta < 0:
+				punished++
+				t.Errorf("%q was dismissed, and %q gets %+.2f: %s", c.finding, c.learning, e.Delta, e.Why)
+			case ok:
+				confirmed++
+			}
+		}
+	}
+	t.Logf("%d of %d agreeing learnings punished, %d confirmed", punished, 2*len(agreeing), confirmed)
+	for _, c := range opposed {
+		l := learning("l", c.learning, func(l *pipeline.Learning) { l.Type, l.Category = pipeline.LearningProcedural, "style" })
+		if e, ok := EvidenceFrom(dismissing(c.finding, "not wanted", 0), &l); !ok || e.Delta != dismissedDelta {
+			t.Errorf("%q was dismissed, and %q gets %+v, want %v", c.finding, c.learning, e, dismissedDelta)
+		}
+		s := dismissing(c.finding, "", 0)
+		s.Kind = pipeline.SignalApplied
+		if e, ok := EvidenceFrom(s, &l); !ok || e.Delta != appliedDelta {
+			t.Errorf("%q was applied, and %q gets %+v, want %v", c.finding, c.learning, e, appliedDelta)
+		}
+	}
+}
+
+func TestStands(t *testing.T) {
+	for _, c := range []struct {
+		content string
+		change  func(*pipeline.Learning)
+		want    Stand
+	}{
+		{"Flag every missing timeout.", nil, StandAsk},
+		{"Do not flag a missing timeout.", nil, StandAvoid},
+		{"The flag --json prints JSON.", nil, StandFact},
+		{"The request has a timeout.", nil, StandFact},
+		{"Wrap errors.", func(l *pipeline.Learning) { l.Type = pipeline.LearningProcedural }, StandHow},
+		{"Wrap errors.", func(l *pipeline.Learning) { l.Tags = []string{"go", StandAvoid.Tag()} }, StandAvoid},
+		{"Wrap errors.", func(l *pipeline.Learning) { l.Tags = []string{"stands:nothing"} }, StandFact},
+		{"whatever", func(l *pipeline.Learning) { l.Source = pipeline.SourceGap }, StandAsk},
+		{"Panics are not acceptable.", nil, StandAsk},
+	} {
+		l := learning("l", c.content)
+		if c.change != nil {
+			c.change(&l)
+		}
+		if got := Stands(&l); got != c.want {
+			t.Errorf("%q %v stands for %s, want %s", c.content, l.Tags, got, c.want)
+		}
+	}
+}
+
+// Covers H1 and lessons 3: clicks without a word, however many, take no more than one
+// dismissal with a reason.
+func TestSilenceIsWeak(t *testing.T) {
+	var m Memory
+	m.Add(learning("l", "Wrap every returned error with its operation.", func(l *pipeline.Learning) { l.Type, l.Category, l.Base = pipeline.LearningProcedural, "style", 0.8 }))
+	for n := range 8 {
+		m.Take(dismissing("The returned error is not wrapped", "", n))
+	}
+	of := func() pipeline.Learning {
+		for _, l := range m.Learnings() {
+			if l.Key == "l" {
+				return l
+			}
+		}
+		return pipeline.Learning{}
+	}
+	if l := of(); math.Abs(l.Confidence-0.6) > 1e-9 || l.Against != 8 {
+		t.Errorf("after eight clicks: %+v, want a confidence of 0.6", l)
+	}
+	m.Take(dismissing("The returned error is not wrapped", "the caller does", 9))
+	if l := of(); math.Abs(l.Confidence-0.4) > 1e-9 {
+		t.Errorf("and after a reason: %v, want 0.4", l.Confidence)
+	}
+}
+
+// Covers H6: a dismissed suggestion was not applied.
+func TestRatesCountDismissed(t *testing.T) {
+	text := "x"
+	var list []pipeline.Signal
+	for n := range 10 {
+		s := dismissing("Wrap it", "", n)
+		s.Comment = int64(n + 1)
+		s.About.Fix = &pipeline.Fix{Replacement: &text}
+		if n == 0 {
+			s.Kind = pipeline.SignalApplied
+		}
+		list = append(list, s)
+	}
+	again := list[3] // refused, and rewritten all the same: one suggestion
+	again.Key, again.Kind = "suggestion/4", pipeline.SignalRewritten
+	without := dismissing("Another", "", 20) // no suggestion
+	got := Rates(append(list, again, without), day(21))
+	if len(got) != 1 || got[0].Suggested != 10 || got[0].Applied != 1 || got[0].Rate != 0.1 {
+		t.Errorf("%+v, want 1 of 10", got)
+	}
+}
