@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"forge/pipeline"
@@ -16,6 +17,7 @@ type class struct {
 	category, topic, dir string
 	shown                string // see visibility
 	tests, warning, fix  bool
+	said, names          string // the words of the message, the names in the code, each once
 }
 
 // An effect is something that findings have in common, which may speak for or
@@ -23,6 +25,7 @@ type class struct {
 type effect struct {
 	name     string
 	mean, sd float64 // what is assumed of it beforehand, in log-odds
+	light    bool    // one of many of which each says little: what is not known of it does not count
 }
 
 // What is assumed of effects beforehand: tastes are rare, and a rule, or a rule in a
@@ -31,14 +34,17 @@ type effect struct {
 const (
 	tasteMean, tasteSD = -3.5, 0.5 // 3 % of kinds
 	broadSD            = 1.0       // of a category, a rule, and either in tests
-	narrowSD           = 0.7       // of a category in a folder, a rule in a person's eyes
+	narrowSD           = 0.7       // of a category in a folder
 	slightSD           = 0.5       // of a folder, of warnings, of a person
+	personalSD         = 1.0       // of a rule in a person's eyes
+	wordSD             = 0.3       // of a word of the message
+	nameSD             = 0.3       // of a name in the code
 )
 
 // effects are those that a kind has, the general ones first.
 func (k class) effects() []effect {
-	out := append(make([]effect, 0, 24), effect{"findings", tasteMean, tasteSD}, effect{k.category, 0, broadSD})
-	add := func(name string, sd float64) { out = append(out, effect{name, 0, sd}) }
+	out := append(make([]effect, 0, 24), effect{name: "findings", mean: tasteMean, sd: tasteSD}, effect{name: k.category, sd: broadSD})
+	add := func(name string, sd float64) { out = append(out, effect{name: name, sd: sd}) }
 	if k.warning {
 		add("warnings", slightSD)
 	}
@@ -61,6 +67,12 @@ func (k class) effects() []effect {
 			add(rule+" on "+k.shown+" names", broadSD)
 		}
 	}
+	for w := range strings.FieldsSeq(k.said) {
+		out = append(out, effect{name: "findings that say " + w, sd: wordSD, light: true})
+	}
+	for w := range strings.FieldsSeq(k.names) {
+		out = append(out, effect{name: "findings on " + w, sd: nameSD, light: true})
+	}
 	for dir := k.dir; ; dir = path.Dir(dir) {
 		top := dir == "." || dir == "/"
 		if !top || dir == k.dir {
@@ -76,6 +88,12 @@ func (k class) effects() []effect {
 	}
 }
 
+// personal are the effects of who decides.
+func (k class) personal(person int64) []effect {
+	who := "person " + strconv.FormatInt(person, 10)
+	return []effect{{name: who, sd: slightSD}, {name: who + " on " + k.category + " (" + k.topic + ")", sd: personalSD}}
+}
+
 func (k class) rule() string {
 	if k.topic == "" {
 		return ""
@@ -85,7 +103,7 @@ func (k class) rule() string {
 
 func (k class) compare(o class) int {
 	return cmp.Or(cmp.Compare(k.category, o.category), cmp.Compare(k.topic, o.topic), cmp.Compare(k.dir, o.dir), cmp.Compare(k.shown, o.shown),
-		falseFirst(k.tests, o.tests), falseFirst(k.warning, o.warning), falseFirst(k.fix, o.fix))
+		cmp.Compare(k.said, o.said), cmp.Compare(k.names, o.names), falseFirst(k.tests, o.tests), falseFirst(k.warning, o.warning), falseFirst(k.fix, o.fix))
 }
 
 func falseFirst(a, b bool) int {
@@ -195,7 +213,7 @@ func (s *classes) nearest(category string, words []string) (topic string) {
 
 func (s *classes) of(f *pipeline.Finding) class {
 	return class{category: f.Category, topic: s.topic(f), dir: path.Dir(f.File), shown: visibility(f.Code), tests: s.isTest(f.File),
-		warning: f.Severity == pipeline.SeverityWarning, fix: f.Fix != nil && f.Fix.Replacement != nil}
+		said: s.saidOf(f), names: s.namesOf(f), warning: f.Severity == pipeline.SeverityWarning, fix: f.Fix != nil && f.Fix.Replacement != nil}
 }
 
 func (s *classes) topic(f *pipeline.Finding) string {
@@ -210,6 +228,46 @@ func (s *classes) topic(f *pipeline.Finding) string {
 	}
 	return topic
 }
+
+const (
+	mostSaid  = 10 // words of a message
+	mostNames = 6  // of the code
+)
+
+func (s *classes) saidOf(f *pipeline.Finding) string {
+	at := "said\x00" + f.Message + "\x00" + f.Code
+	said, ok := s.topics[at]
+	if !ok {
+		w := saidWords(f)
+		said = strings.Join(w[:min(mostSaid, len(w))], " ")
+		s.topics[at] = said
+	}
+	return said
+}
+
+var codeName = regexp.MustCompile(`[A-Za-z_]\w{3,}`)
+
+func (s *classes) namesOf(f *pipeline.Finding) string {
+	at := "names\x00" + f.Code
+	names, ok := s.topics[at]
+	if !ok {
+		list := codeName.FindAllString(f.Code, 4*mostNames)
+		slices.Sort(list)
+		list = slices.DeleteFunc(slices.Compact(list), func(w string) bool { return keyword[w] })
+		names = strings.Join(list[:min(mostNames, len(list))], " ")
+		s.topics[at] = names
+	}
+	return names
+}
+
+// keyword are names that say nothing about what code is about.
+var keyword = func() map[string]bool {
+	out := map[string]bool{}
+	for w := range strings.FieldsSeq("func return error string type struct interface package import const range else switch case break continue default defer class self this true false null None void static public private protected function async await") {
+		out[w] = true
+	}
+	return out
+}()
 
 func (s *classes) isTest(file string) bool {
 	is, ok := s.tests[file]

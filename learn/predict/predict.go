@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"forge/pipeline"
@@ -25,16 +25,31 @@ type Decision struct {
 
 // Decisions returns what the latest signals of each key say about findings: a
 // dismissal against it; for it a suggestion that was applied or rewritten, or code that
-// a person mended in their own way. What was left as it is without a word says neither.
+// a person mended in their own way. A dismissal without a word is weak, and counts half.
+// What was left as it is without a word says neither.
 func Decisions(signals []pipeline.Signal) []Decision {
 	var out []Decision
+	quiet, silent, of := map[int]bool{}, map[int64]float64{}, map[int64]float64{}
 	for _, s := range signals {
 		if s.Off || !(s.Weight > 0) || s.About == nil || s.Actor.Bot {
 			continue
 		}
 		switch s.Kind {
 		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalMended:
-			out = append(out, Decision{Finding: *s.About, Dismissed: s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Weight: min(1, s.Weight), At: s.At})
+			d := Decision{Finding: *s.About, Dismissed: s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Weight: min(1, s.Weight), At: s.At}
+			if d.Dismissed && strings.TrimSpace(s.Text) == "" {
+				d.Weight *= silentWeight
+				quiet[len(out)] = true
+				silent[d.Actor.ID]++
+			}
+			of[d.Actor.ID]++
+			out = append(out, d)
+		}
+	}
+	for i := range out {
+		// Who hardly ever does anything else tidies up, and has not looked at each.
+		if who := out[i].Actor.ID; quiet[i] && silent[who] >= tidyFrom && silent[who] > tidyShare*of[who] {
+			out[i].Weight *= tidyWeight
 		}
 	}
 	return out
@@ -46,7 +61,8 @@ func Decisions(signals []pipeline.Signal) []Decision {
 // A finding is dismissed because nobody wants to hear it, whatever it says, or
 // because it is wrong. Either has a logistic regression, P = 1 − (1 − unwanted)(1 −
 // wrong): that it is not wanted follows from its kind (category, rule, folder, tests,
-// names that others see or not, who decided), that it is wrong from the reviewer's
+// names that others see or not), its words, the names in its code and who decides, that
+// it is wrong from the reviewer's
 // confidence, its category and its rule. Every effect is pulled to that of what is
 // more general, so that a folder's habit must be shown before it outweighs the
 // repository's. Decisions weigh by role, and half after 60 days.
@@ -58,6 +74,17 @@ type Predictor struct {
 	unwanted logistic
 	wrong    logistic
 	cut      float64
+	decider  int64 // who will decide, if that is known
+}
+
+// For returns the predictor for findings on which one person will decide.
+func (p *Predictor) For(person int64) *Predictor {
+	if p == nil || person == 0 {
+		return p
+	}
+	one := *p
+	one.decider = person
+	return &one
 }
 
 // How decisions count, and what is assumed of wrong findings beforehand. Chosen on
@@ -73,10 +100,16 @@ const (
 	confidences            = 50     // that are told apart
 	benefit                = 0.7    // standard deviations by which a kind has the benefit of the doubt
 	unwantedPlainly        = 0.5    // from here a kind has no doubt left to benefit from: it is likelier unwanted than wanted
+	unwantedRather         = 0.4    // from here findings are held back, however many useful ones are among them
 	leastCut, mostCut      = 2.5, 4 // of the target: under it nothing is held back, over it everything
 	askAgain               = 0.02   // share of what would be held back that is posted all the same: minds change
 	fitRounds, fitEnough   = 50, 0.005
 	decisionsForPrediction = 5
+	mostLost               = 0.1 // share of the useful findings that may be held back, by what is known of them
+	silentWeight           = 0.5 // of a dismissal without a word
+	tidyFrom               = 10  // of them, by one person
+	tidyShare              = 2.0 / 3
+	tidyWeight             = 0.05
 )
 
 type cell struct {
@@ -181,9 +214,9 @@ type doubt struct {
 }
 
 func (k class) doubts(tick int) []doubt {
-	out := []doubt{{effect{"findings", wrongMean, wrongSD}, 1}, {effect{"confidence", slopeMean, slopeSD}, sureness(tick)}, {effect{k.category, 0, doubtSD}, 1}}
+	out := []doubt{{effect{name: "findings", mean: wrongMean, sd: wrongSD}, 1}, {effect{name: "confidence", mean: slopeMean, sd: slopeSD}, sureness(tick)}, {effect{name: k.category, mean: 0, sd: doubtSD}, 1}}
 	if rule := k.rule(); rule != "" {
-		out = append(out, doubt{effect{rule, 0, doubtSD}, 1})
+		out = append(out, doubt{effect{name: rule, mean: 0, sd: doubtSD}, 1})
 	}
 	return out
 }
@@ -204,8 +237,7 @@ func (p *Predictor) rows(cells []*cellOf) {
 		if !ok {
 			w = p.unwanted.row()
 			byKind[wanted{c.class, c.person}] = w
-			person := "person " + strconv.FormatInt(c.person, 10)
-			for _, e := range append(c.class.effects(), effect{person, 0, slightSD}, effect{person + " on " + c.category + " (" + c.topic + ")", 0, narrowSD}) {
+			for _, e := range append(c.class.effects(), c.class.personal(c.person)...) {
 				p.unwanted.add(w, e, 1)
 			}
 		}
@@ -255,7 +287,9 @@ func (p *Predictor) learn(cells []*cellOf) {
 
 // choose finds the probability from which findings are held back: the highest with
 // which, of what people decided on, those that would be posted again are dismissed at
-// most at the target's rate. What blocks a merge is always among them.
+// most at the target's rate. What blocks a merge is always among them. Where useful findings
+// are not told from others well enough for that, it is the probability at which the
+// share mostLost of them would be held back, but what is rather unwanted.
 func (p *Predictor) choose(cells []*cellOf, blocking [2]float64, target float64) {
 	type point struct{ probability, weight float64 }
 	points := make([]point, 0, len(cells))
@@ -276,6 +310,17 @@ func (p *Predictor) choose(cells []*cellOf, blocking [2]float64, target float64)
 		}
 	}
 	p.cut = max(p.cut, min(leastCut*target, 1))
+	useful, lost := 0.0, 0.0
+	for _, x := range points {
+		useful += x.weight * (1 - x.probability)
+	}
+	for i := len(points) - 1; i >= 0 && points[i].probability >= p.cut; i-- {
+		x := points[i]
+		if lost += x.weight * (1 - x.probability); lost > mostLost*useful {
+			p.cut = max(p.cut, min(x.probability, unwantedRather))
+			break
+		}
+	}
 }
 
 // Prediction is how likely people are to dismiss a finding, and why. All are 0 to 1.
@@ -311,9 +356,15 @@ type prediction struct {
 
 func (p *Predictor) of(k class, confidence int) (q prediction) {
 	var u, variance, told, w float64
-	for _, e := range k.effects() {
+	effects := k.effects()
+	if p.decider != 0 {
+		effects = append(effects, k.personal(p.decider)...)
+	}
+	for _, e := range effects {
 		value, v := p.unwanted.of(e)
-		u, variance = u+value, variance+v
+		if u += value; !e.light {
+			variance += v
+		}
 		if e.name == k.rule()+" in "+k.dir || e.name == k.category+" in "+k.dir && k.topic == "" {
 			told = 1/v - 1/(e.sd*e.sd)
 		}
@@ -340,7 +391,7 @@ func (p *Predictor) why(k class, f *pipeline.Finding, q *Prediction) string {
 	clearest := 0.0
 	for _, e := range k.effects() {
 		j, ok := p.unwanted.index[e.name]
-		if !ok || p.unwanted.effects[j].decided < decisionsForPrediction {
+		if !ok || e.light && best != nil || p.unwanted.effects[j].decided < decisionsForPrediction {
 			continue
 		}
 		at := &p.unwanted.effects[j]

@@ -225,7 +225,11 @@ func TestDecisions(t *testing.T) {
 		{signal(pipeline.SignalDismissed, func(s *pipeline.Signal) { s.About = nil }), 0, false},
 	} {
 		got := Decisions([]pipeline.Signal{c.s})
-		if len(got) != c.n || c.n == 1 && (got[0].Dismissed != c.dismissed || got[0].Weight != 0.8) {
+		weight := 0.8
+		if c.s.Kind == pipeline.SignalDismissed { // without a word
+			weight = 0.4
+		}
+		if len(got) != c.n || c.n == 1 && (got[0].Dismissed != c.dismissed || got[0].Weight != weight) {
 			t.Errorf("%+v: %+v", c.s, got)
 		}
 	}
@@ -298,5 +302,50 @@ func BenchmarkPredict(b *testing.B) {
 	f := list[1].Finding
 	for b.Loop() {
 		p.Predict(&f)
+	}
+}
+
+// What one person does not want to hear is held back for them, not for others; what is
+// said in some words, or about some name, by those.
+func TestPredictTextAndPerson(t *testing.T) {
+	acted := decided(40, 4, false, finding("other", "z/z.go", "info", 0.7), 3)
+	p := New(append(acted, decided(12, 1, true, finding("doc", "a/x.go", "info", 0.7), 1)...), target, day(100))
+	f := finding("doc", "a/y.go", "info", 0.7)
+	if one, other, anybody := p.For(1).Predict(&f), p.For(3).Predict(&f), p.Predict(&f); !(one.Dismissed > anybody.Dismissed && one.Dismissed > other.Dismissed) || p.For(0) != p {
+		t.Errorf("for who dismissed it %.2f, for another %.2f, for anybody %.2f", one.Dismissed, other.Dismissed, anybody.Dismissed)
+	}
+	say := func(message, code string) pipeline.Finding {
+		g := finding("", "a/x.go", "info", 0.7)
+		g.Message, g.Code, g.Fingerprint = message, code, message+code
+		return g
+	}
+	var list []Decision
+	for i := range 24 {
+		list = append(list, decided(1, 1, i%2 == 0, say([]string{"consider extracting part %d into helpers", "result of call %d gets lost"}[i%2], fmt.Sprintf("	x%d := run()", i)), float64(i))...)
+		list = append(list, decided(1, 1, i%2 == 0, say(fmt.Sprintf("thing %d may be nil", i), []string{"legacyTable.load()", "freshTable.load()"}[i%2]), float64(i))...)
+		list[len(list)-1].Actor.ID, list[len(list)-2].Actor.ID = int64(i%5), int64(i%4)
+	}
+	q := New(list, target, day(100))
+	of := func(message, code string) float64 { g := say(message, code); return q.Predict(&g).Dismissed }
+	if a, b := of("consider extracting all of it into helpers", "y := start()"), of("result of this gets lost", "y := start()"); a < b+0.2 {
+		t.Errorf("by its words %.2f and %.2f", a, b)
+	}
+	if a, b := of("this is odd", "legacyTable.store()"), of("this is odd", "freshTable.store()"); a < b+0.05 {
+		t.Errorf("by the name in its code %.2f and %.2f", a, b)
+	}
+}
+
+// Clicks without a word are weak, and those of who does nothing else hardly count.
+func TestSilentDecisions(t *testing.T) {
+	f := finding("doc", "a/x.go", "info", 0.7)
+	var list []pipeline.Signal
+	for i := range 12 {
+		list = append(list, pipeline.Signal{Key: fmt.Sprint("dismissed/", i), Kind: pipeline.SignalDismissed, At: day(float64(i)), Actor: pipeline.Actor{ID: 1}, Weight: 1, About: &f})
+	}
+	list = append(list, pipeline.Signal{Key: "dismissed/20", Kind: pipeline.SignalDismissed, At: day(20), Actor: pipeline.Actor{ID: 2}, Weight: 1, About: &f},
+		pipeline.Signal{Key: "dismissed/21", Kind: pipeline.SignalDismissed, At: day(21), Actor: pipeline.Actor{ID: 2}, Weight: 1, About: &f, Text: "noise"})
+	got := Decisions(list)
+	if got[0].Weight != silentWeight*tidyWeight || got[12].Weight != silentWeight || got[13].Weight != 1 {
+		t.Errorf("weights %v, %v and %v", got[0].Weight, got[12].Weight, got[13].Weight)
 	}
 }
