@@ -249,7 +249,7 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 			m.sums.add(it.Ended, IterationTime, "", m.works[it.Number])
 		}
 	}
-	if m.ended.IsZero() {
+	if m.ended.IsZero() || m.run.Part != nil { // a module is no run of its own to people
 		return
 	}
 	for _, p := range loopPhases {
@@ -265,7 +265,11 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 	m.sums.add(m.ended, Escalation, "", one(escalated))
 	m.sums.add(m.ended, Diminishing, "", one(m.shrinking))
 	if m.run.Usage.Unpriced == 0 { // what is not known is no observation
-		m.sums.add(m.ended, Cost, "", m.run.Usage.MicroUSD)
+		cost := m.run.Usage.MicroUSD
+		for i := range m.run.Parts {
+			cost += m.run.Parts[i].MicroUSD
+		}
+		m.sums.add(m.ended, Cost, "", cost)
 	}
 	m.sums.add(m.ended, Learnings, "", m.learnings)
 }

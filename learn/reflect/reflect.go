@@ -25,6 +25,9 @@ type Trigger struct {
 	Why string // for people and for the prompt
 }
 
+// TriggerEnded is the trigger of every run that ended.
+const TriggerEnded = "run_ended"
+
 // errorsFrom is the number of events from which their share of errors says
 // something: of five events one is more than 10 %.
 const errorsFrom = 20
@@ -56,7 +59,7 @@ func Triggers(run *pipeline.Run, events []pipeline.Event) []Trigger {
 		add(fmt.Sprintf("override/%d", overrides), false, "a human decided against Forge's verdict")
 	}
 	if run.State.Ended() {
-		add("run_ended", false, "the run ended: %s", run.State)
+		add(TriggerEnded, false, "the run ended: %s", run.State)
 		return out
 	}
 	bounces := map[pipeline.Phase]int{}
@@ -96,8 +99,11 @@ const (
 // at most 10 % of what the run has cost. spent is what the run's reflections cost
 // so far; it does not count as the run's own.
 func Cap(run *pipeline.Run, spent int64) int64 {
-	return max(0, min(maxMicroUSD, (run.Usage.MicroUSD-spent)*maxShare/100))
+	return Capped((run.Usage.MicroUSD - spent) * maxShare / 100)
 }
+
+// Capped limits what one reflection may cost, whatever it is about.
+func Capped(micro int64) int64 { return max(0, min(maxMicroUSD, micro)) }
 
 // OverCap says why a reflection of that cost is refused; "" when it is not. Ask
 // before the call with an estimate, and after it with what it cost: then nothing
@@ -128,12 +134,13 @@ type draft struct {
 	Confidence *float64 `json:"confidence"`
 	Tags       []string `json:"tags"`
 	Paths      []string `json:"paths"`
+	Stands     string   `json:"stands"`
 }
 
 // Form is what the model is told about its answer's form.
 const Form = `Answer with one JSON object and nothing else:
-{"learnings": [{"type": "episodic|semantic|procedural", "category": "style|security|correctness|performance|compliance|tests", "content": "...", "context": "when it matters", "confidence": 0.0, "tags": ["..."], "paths": ["..."]}]}
-Give 3 to 7 learnings, none if nothing was notable. A learning must help in a later run of this repository: no retelling, no praise, nothing that the code says by itself. content has at most 600 characters, confidence is 0 to 1.`
+{"learnings": [{"type": "episodic|semantic|procedural", "category": "style|security|correctness|performance|compliance|tests", "content": "...", "context": "when it matters", "confidence": 0.0, "tags": ["..."], "paths": ["..."], "stands": "ask|avoid|how|fact"}]}
+Give 3 to 7 learnings, none if nothing was notable. A learning must help in a later run of this repository: no retelling, no praise, nothing that the code says by itself. content has at most 600 characters, confidence is 0 to 1. stands says what it stands for: reviews should ask for it, reviews should not ask for it, how something is done, how something is.`
 
 // Parse takes a model's answer apart: 0 to 7 learnings of the run, which are
 // stored under the keys KEY#1, KEY#2 …. An answer that is not of the form is an
@@ -210,6 +217,9 @@ func (d draft) learning() (pipeline.Learning, error) {
 	}
 	if c := strings.ToLower(strings.TrimSpace(d.Category)); categories[c] {
 		l.Category = c
+	}
+	if t := learn.Stand(strings.ToLower(strings.TrimSpace(d.Stands))).Tag(); t != "" {
+		l.Tags = append(l.Tags, t)
 	}
 	for _, list := range []struct {
 		from []string

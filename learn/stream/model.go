@@ -22,6 +22,12 @@ type Model struct {
 	Tastes    int     `json:"tastes"`    // how many of the preferences (see tastes) the team has
 	Remarks   float64 `json:"remarks"`   // of pull requests, in which people say what the reviewer did not
 	OtherEyes float64 `json:"othereyes"` // of findings, answered by another person than the author
+	Wordings  int     `json:"wordings"`  // ways to say a thing that the team does not want to hear, whatever the rule
+	Names     int     `json:"names"`     // names in code of which the team wants to hear nothing that blocks no merge
+	Persons   bool    `json:"persons"`   // each person has tastes of their own, and nobody shares them
+	Weekly    bool    `json:"weekly"`    // the preferences hold every other week
+	Tidy      float64 `json:"tidy"`      // of findings, resolved in silence before the merge by somebody who has not looked at them
+	Elsewhere float64 `json:"elsewhere"` // of wanted findings, mended in another place and resolved in silence
 
 	// The reviewer.
 	Findings float64 `json:"findings"` // of a pull request, the mean
@@ -48,6 +54,9 @@ func Models() []Model {
 		change(&m)
 		return m
 	}
+	hard := func(name, what string, change func(*Model)) Model {
+		return with(name, what, func(m *Model) { m.Tastes = 0; change(m) })
+	}
 	return []Model{
 		base(),
 		with("small", "two people", func(m *Model) { m.People = 2 }),
@@ -58,6 +67,12 @@ func Models() []Model {
 		with("wordy", "rules for 40 %, half of what is said again in other words", func(m *Model) { m.Ruled, m.Reworded = 0.4, 0.5 }),
 		with("settled", "fixed preferences, a reviewer of known kinds: 1 % mistakes, 3 % of findings wrong, no false alarm, rules for all", func(m *Model) { m.Mistakes, m.False, m.Alarms, m.Ruled = 0.01, 0.03, 0, 1 }),
 		with("wrong", "30 % of findings wrong, and confidence says little", func(m *Model) { m.False, m.Telling = 0.3, 0.7 }),
+		hard("wording", "what is said in one of seven ways is not wanted, whatever its rule; no rules are named", func(m *Model) { m.Wordings, m.Ruled, m.Reworded = 7, 0, 0.5 }),
+		hard("names", "nothing is wanted about code that names one of eight things", func(m *Model) { m.Names = 8 }),
+		hard("persons", "each person has three tastes that nobody shares", func(m *Model) { m.Persons, m.OtherEyes = true, 0.1 }),
+		with("weekly", "the preferences hold every other week", func(m *Model) { m.Weekly = true }),
+		with("silent", "90 % of findings are resolved in silence, most of the others' work is done elsewhere", func(m *Model) { m.Tidy, m.Elsewhere = 0.9, 0.6 }),
+		with("opposite", "two persons who want the opposite of each other", func(m *Model) { m.People, m.Persons, m.OtherEyes, m.Tastes = 2, true, 0.5, 0 }),
 	}
 }
 

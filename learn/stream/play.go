@@ -20,11 +20,14 @@ type Policy struct {
 	Predict bool   `json:"predict"` // and what people would most likely dismiss is held back
 	Tastes  bool   `json:"tastes"`  // what the team does not want is known beforehand, and held back
 	Truth   bool   `json:"truth"`   // and what is wrong, but for what blocks a merge
+	Nearest bool   `json:"nearest"` // what is most like what was dismissed is held back
+	Base    bool   `json:"base"`    // as many as Forge would like to hold back, drawn at random
 }
 
 // The policies that verdicts are about.
 const (
 	Product = "product"
+	Nearest = "nearest texts"
 	Floor   = "all known"
 )
 
@@ -35,6 +38,8 @@ func Policies() []Policy {
 		{Name: "memory off", What: "everything is posted"},
 		{Name: "dismissals", What: "what was dismissed is not posted again for the same code", Memory: true},
 		{Name: Product, What: "and what people would most likely dismiss is held back", Memory: true, Predict: true},
+		{Name: Nearest, What: "dismissals; and what is held back says the same as what was mostly dismissed: the five nearest texts", Memory: true, Nearest: true},
+		{Name: "base rate", What: "dismissals; and of the rest as many are held back by chance as were dismissed before", Memory: true, Base: true},
 		{Name: "tastes known", What: "dismissals; and what the team does not want is known beforehand", Memory: true, Tastes: true},
 		{Name: Floor, What: "and what is wrong, too: left are mistakes, single persons' tastes and false alarms", Memory: true, Tastes: true, Truth: true},
 	}
@@ -139,6 +144,7 @@ type player struct {
 	comment   int64
 	ended     int                // days for which rates were computed
 	predictor *predict.Predictor // of this day
+	nearest   *neighbours
 	p         Play
 }
 
@@ -183,6 +189,9 @@ func (g *player) until(now time.Time) {
 		for _, r := range learn.Rates(g.memory.Signals(), now) {
 			g.memory.Apply(r.Scope, r.Evidence(g.memory.Learnings(), now))
 		}
+		if g.policy.Nearest || g.policy.Base {
+			g.nearest = newNeighbours(predict.Decisions(g.memory.Signals()))
+		}
 		if g.policy.Predict {
 			g.predictor = predict.New(predict.Decisions(g.memory.Signals()), config.Default().Learn.DismissalTarget, now)
 		}
@@ -205,7 +214,8 @@ func (g *player) review(p *pull) Block {
 			b.Useful++
 		}
 	}
-	kept, held := learn.Filter(findings, g.memory.Learnings(), g.predictor)
+	kept, held := learn.Filter(findings, g.memory.Learnings(), g.predictor.For(p.author.ID))
+	kept, held = g.baselines(kept, held)
 	for _, h := range held {
 		g.hold(byID[h.Finding.ID], &b)
 	}
@@ -258,6 +268,9 @@ func (g *player) answer(p *pull, f *found) {
 	s := pipeline.Signal{Kind: f.does, At: at, Actor: f.by.Actor, Weight: f.by.weight, Pull: p.number, Finding: f.Fingerprint, File: f.File, Line: f.Line,
 		Before: f.Code, Text: f.text, Waited: f.after.Milliseconds(), Comment: g.comment, Scope: scope, About: &about}
 	switch f.does {
+	case silentMisread:
+		s.Kind, s.Text, s.Key = pipeline.SignalDismissed, "", fmt.Sprintf("dismissed/%d", g.comment)
+		g.later(event{signal: s})
 	case pipeline.SignalDismissed:
 		s.Key = fmt.Sprintf("dismissed/%d", g.comment)
 		id := identify(&f.Finding)

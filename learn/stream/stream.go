@@ -41,6 +41,18 @@ var began = time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 
 const between = 9 * time.Hour // from one pull request to the next, the mean
 
+// silentClick is a conversation that was resolved without a word, for another reason than
+// that the finding is not wanted. What Forge makes of GitHub's state says nothing of it
+// (github.Signals), so that nothing reaches the memory; a reader of clicks alone takes it
+// for a dismissal.
+const silentClick = pipeline.SignalKind("resolved in silence")
+
+// silentMisread is one that is taken for a dismissal all the same: it was the only one.
+const (
+	silentMisread = pipeline.SignalKind("resolved in silence, and misread")
+	misread       = 0.15 // of those
+)
+
 // found is a finding that the reviewer has for a pull request, and what people do
 // when they see it. Both are the same whatever was posted before.
 type found struct {
@@ -72,6 +84,7 @@ type remark struct {
 type pull struct {
 	number  int
 	at      time.Time
+	author  pipeline.Actor
 	found   []found
 	remarks []remark
 }
@@ -91,7 +104,8 @@ type generator struct {
 	team   []person
 	folder string
 	share  float64 // of the stream that is over
-	number int     // of the pull request
+	at     time.Time
+	number int // of the pull request
 	gone   map[string]bool
 	broken []defective // not mended yet
 	s      stream
@@ -138,7 +152,9 @@ type hunk struct{ file, from, to int }
 
 func (g *generator) pull(at time.Time) {
 	p := pull{number: g.number, at: at}
+	g.at = at
 	author := g.rng.IntN(len(g.team))
+	p.author = g.team[author].Actor
 	hunks := g.hunks()
 	p.found = g.lingering(hunks, author)
 	if g.rng.Float64() < g.m.Planted {
@@ -355,6 +371,15 @@ func (g *generator) confidence(right bool) float64 {
 // disliked reports whether the team does not want to hear it now, and whether it
 // once did.
 func (g *generator) disliked(f *found) (now, turned bool) {
+	if g.m.Wordings > 0 && slices.Contains(unwantedWords[:g.m.Wordings], g.wording(f)) {
+		return true, false
+	}
+	if g.m.Names > 0 && slices.ContainsFunc(name.FindAllString(f.Code, -1), func(w string) bool { return g.draw("name", w) < float64(g.m.Names)/40 }) {
+		return true, false
+	}
+	if g.m.Weekly && int(g.at.Sub(began).Hours()/24/7)%2 == 1 {
+		return false, false
+	}
 	turned = g.m.Change > 0 && g.share >= g.m.Change
 	for i, t := range tastes[:g.m.Tastes] {
 		if !(turned && i%2 == 1) && t.of(&f.Finding, f.rule, g.folder) {
@@ -363,6 +388,20 @@ func (g *generator) disliked(f *found) (now, turned bool) {
 	}
 	turned = turned && f.rule == "complexity"
 	return turned, turned
+}
+
+// wording is the first word that a message begins with, of those that tell its ways apart.
+func (g *generator) wording(f *found) string {
+	w, _, _ := strings.Cut(f.Message, " ")
+	return strings.ToLower(strings.Trim(w, ":,"))
+}
+
+// unwantedWords are how messages begin that teams do not want to hear.
+var unwantedWords = []string{"add", "name", "this", "consider", "an", "wrap", "magic"}
+
+// dislikedBy reports whether a person alone does not want to hear of a rule.
+func (g *generator) dislikedBy(p person, rule string) bool {
+	return g.m.Persons && g.draw("person", p.Login, rule) < 0.3
 }
 
 func (g *generator) answers(author int) person {
@@ -400,10 +439,27 @@ func (g *generator) react(f *found, author int, want bool) {
 		}
 		want = false
 	}
+	if f.planted == 0 && !f.Severity.Blocks() && g.dislikedBy(f.by, f.rule) {
+		if want {
+			f.cause = CausePersonal
+		}
+		want, f.useful = false, false // to nobody else does it matter
+	}
 	if g.rng.Float64() < g.m.Mistakes {
 		want = !want
 	}
+	if !f.Severity.Blocks() && g.m.Tidy > 0 && g.rng.Float64() < g.m.Tidy {
+		f.by, f.does = g.team[0], silentClick // nobody looked: one person resolves all that is left, and merges
+		if g.rng.Float64() < misread {
+			f.does = silentMisread
+		}
+		return
+	}
 	quiet := !f.Severity.Blocks() && g.rng.Float64() < g.m.Quiet
+	if want && !f.Severity.Blocks() && g.rng.Float64() < g.m.Elsewhere {
+		f.does = silentClick
+		return
+	}
 	switch {
 	case !want:
 		f.does = pipeline.SignalDismissed

@@ -55,6 +55,7 @@ type Effect struct {
 	FirstPass Interval `json:"first_pass"`
 	Bounces   Interval `json:"bounces"`   // of a run
 	Dismissed Interval `json:"dismissed"` // share of the findings that people saw
+	Surely    Interval `json:"-"`         // of FirstPass, by [Anytime]: what is decided on again and again
 }
 
 // Estimate compares, for each learning, the runs that were given it with those
@@ -88,7 +89,8 @@ func Estimate(outcomes []Outcome) []Effect {
 		g, w := &s[0], &s[1]
 		out = append(out, Effect{Learning: id, Given: len(g.pass), Withheld: len(w.pass),
 			FirstPass: Proportions(int(sum(g.pass)), len(g.pass), int(sum(w.pass)), len(w.pass)),
-			Bounces:   Means(g.bounces, w.bounces), Dismissed: Means(g.dismissed, w.dismissed)})
+			Bounces:   Means(g.bounces, w.bounces), Dismissed: Means(g.dismissed, w.dismissed),
+			Surely: Anytime(int(sum(g.pass)), len(g.pass), int(sum(w.pass)), len(w.pass))})
 	}
 	slices.SortFunc(out, func(a, b Effect) int { return cmp.Compare(a.Learning, b.Learning) })
 	return out
@@ -126,6 +128,37 @@ func Proportions(a, n, b, m int) Interval {
 	l2, u2 := Wilson(b, m, z95)
 	d := p - q
 	return Interval{Value: d, Low: d - math.Hypot(p-l1, u2-q), High: d + math.Hypot(u1-p, q-l2), Known: true}
+}
+
+// LeastWithheld is how many runs must have been without a learning before anything is
+// decided on what it is worth.
+const LeastWithheld = 20
+
+// What an interval that is looked at every day assumes: that with probability alwaysWrong
+// at most it ever leaves out the true difference, and where it is narrowest, in units of
+// information (one over the variance): about a hundred runs on the smaller side.
+const (
+	alwaysWrong = 0.01
+	narrowestAt = 35
+)
+
+// Anytime estimates the difference of the proportions a of n and b of m by an interval
+// that holds at every moment at once, however often it is looked at (the normal mixture of
+// Robbins, Annals of Mathematical Statistics 41, 1970, with the variance estimated). It is
+// unknown under [LeastWithheld] runs on a side.
+func Anytime(a, n, b, m int) Interval {
+	if n < LeastWithheld || m < LeastWithheld {
+		return Interval{Low: -1, High: 1}
+	}
+	share := func(x, n int) (p, variance float64) {
+		q := float64(x+1) / float64(n+2)
+		return float64(x) / float64(n), q * (1 - q) / float64(n)
+	}
+	p, v := share(a, n)
+	q, w := share(b, m)
+	information := 1 / (v + w)
+	half := math.Sqrt((information+narrowestAt)*(math.Log((information+narrowestAt)/narrowestAt)+2*math.Log(1/alwaysWrong))) / information
+	return Interval{Value: p - q, Low: max(-1, p-q-half), High: min(1, p-q+half), Known: true}
 }
 
 // Means estimates the difference of two means with Welch's interval. It is
