@@ -1,0 +1,238 @@
+package feedback
+
+import (
+	_ "embed"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Stance is what a person's words say about a finding.
+type Stance int
+
+// The stances. What is not plain is None: silence is better than a guess.
+const (
+	None    Stance = iota
+	Dismiss        // it is wrong, or not wanted
+	Agree          // it is right, or was acted on
+	Later          // it may be right, and is not for now
+)
+
+//go:embed words.txt
+var wordsFile string
+
+// table has the phrases of words.txt by what they say.
+var table = readTable(wordsFile)
+
+// phrase is a phrase as its words, or as a text that is looked for inside others.
+type phrase struct {
+	words  []string
+	inside string
+}
+
+func readTable(file string) map[string][]phrase {
+	out := map[string][]phrase{}
+	kind := ""
+	for line := range strings.Lines(file) {
+		switch line = strings.TrimSpace(line); {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "["):
+			kind, _, _ = strings.Cut(line[1:], " ")
+		default:
+			out[kind] = append(out[kind], newPhrase(line))
+		}
+	}
+	return out
+}
+
+func newPhrase(s string) phrase {
+	s = spell(s)
+	if strings.ContainsFunc(s, unspaced) {
+		return phrase{inside: squeeze(s)}
+	}
+	return phrase{words: words(s)}
+}
+
+// unspaced reports whether a letter is of a script that puts no spaces between words, or
+// sets endings to them.
+func unspaced(c rune) bool {
+	return unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+}
+
+func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
+
+// reach is how many words before a phrase a negation counts.
+const reach = 5
+
+var (
+	inline    = regexp.MustCompile("`[^`\n]*`")
+	spelt     = strings.NewReplacer("’", "'", "won't", "will not", "can't", "can not", "cannot", "can not", "shan't", "shall not", "n't", " not", "'re", " are", "'s", " is", "'ll", " will", "'ve", " have", "'m", " am", "let's", "let us", "n/a", "not applicable")
+	sentences = regexp.MustCompile(`[^.!?;。！？；\n]+[.!?;。！？；\n]*`)
+	mention   = regexp.MustCompile(`@[\w-]+(?:/[\w-]+)?`)
+	shortcode = regexp.MustCompile(`:\+1:|👍|\+1`)
+)
+
+// spell writes contractions out, in lower case.
+func spell(s string) string {
+	return spelt.Replace(strings.ToLower(strings.ReplaceAll(s, "’", "'")))
+}
+
+// words are the words of a text in lower case.
+func words(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !unicode.IsMark(c) })
+}
+
+// own drops from a comment what is quoted, code, or hidden.
+func own(body string) string {
+	var out []string
+	fence := ""
+	for l := range strings.SplitSeq(strings.ReplaceAll(body, "\r\n", "\n"), "\n") {
+		t := strings.TrimSpace(l)
+		switch {
+		case fence != "":
+			if strings.HasPrefix(t, fence) {
+				fence = ""
+			}
+		case strings.HasPrefix(t, "```"), strings.HasPrefix(t, "~~~"):
+			fence = t[:3]
+		case strings.HasPrefix(t, ">"), strings.HasPrefix(t, "<!--"):
+		default:
+			out = append(out, l)
+		}
+	}
+	return inline.ReplaceAllString(strings.Join(out, "\n"), " ")
+}
+
+// Read reads what an answer says about the finding that it answers. A question, an
+// "if", a double negation and a "yes and no" say nothing.
+func Read(body string) Stance {
+	no, yes, later := false, false, false
+	for _, sentence := range sentences.FindAllString(spell(own(body)), -1) {
+		if strings.ContainsAny(sentence, "?？") || has(sentence, "hedge") {
+			continue
+		}
+		for clause := range strings.FieldsFuncSeq(sentence, func(c rune) bool { return strings.ContainsRune(",:()—–，、：（）", c) }) {
+			refused, turned := said(clause, "dismiss")
+			no, yes = no || refused, yes || turned
+			rest := without(clause, "dismiss")
+			if agreed, _ := said(rest, "agree"); agreed || deed(rest) {
+				yes = true
+			}
+			later = later || has(clause, "later")
+		}
+	}
+	switch {
+	case no && !yes:
+		return Dismiss
+	case yes && !no:
+		return Agree
+	case later && !no:
+		return Later
+	}
+	return None
+}
+
+// said reports whether one of the phrases of a kind stands in a clause, plainly, and
+// whether one stands there negated.
+func said(clause, kind string) (plain, negated bool) {
+	w, whole := words(clause), squeeze(clause)
+	for _, p := range table[kind] {
+		if p.inside != "" {
+			plain = plain || strings.Contains(whole, p.inside)
+			continue
+		}
+		for i := 0; i+len(p.words) <= len(w); i++ {
+			if !slices.Equal(w[i:i+len(p.words)], p.words) {
+				continue
+			}
+			if slices.ContainsFunc(w[max(0, i-reach):i], negates) {
+				negated = true
+			} else {
+				plain = true
+			}
+		}
+	}
+	return plain, negated
+}
+
+func negates(word string) bool {
+	return slices.ContainsFunc(table["negation"], func(p phrase) bool { return len(p.words) == 1 && p.words[0] == word })
+}
+
+func has(s, kind string) bool {
+	plain, negated := said(s, kind)
+	return plain || negated
+}
+
+// without cuts the phrases of a kind out of a clause, so that "not a bug" holds no "a
+// bug". What separates words is lost.
+func without(clause, kind string) string {
+	w := words(clause)
+	for _, p := range table[kind] {
+		if p.inside != "" {
+			w = words(strings.ReplaceAll(strings.Join(w, " "), p.inside, " "))
+			continue
+		}
+		for i := 0; i+len(p.words) <= len(w); i++ {
+			if slices.Equal(w[i:i+len(p.words)], p.words) {
+				w = slices.Delete(slices.Clone(w), i, i+len(p.words))
+			}
+		}
+	}
+	return strings.Join(w, " ")
+}
+
+// fillers may stand before what was done.
+var fillers = []string{"i", "we", "have", "just", "now", "already", "also", "ok", "okay", "thanks", "thank", "you", "and", "yes", "yep", "has", "been", "it", "this", "is", "was"}
+
+// deed reports whether a clause begins with what was done.
+func deed(clause string) bool {
+	w := words(clause)
+	for len(w) > 0 && slices.Contains(fillers, w[0]) {
+		w = w[1:]
+	}
+	return slices.ContainsFunc(table["deed"], func(p phrase) bool {
+		return len(p.words) > 0 && len(p.words) <= len(w) && slices.Equal(w[:len(p.words)], p.words)
+	})
+}
+
+// praises are comments that point at nothing.
+var praises = []string{"lgtm", "looks good", "looks good to me", "nice", "nice work", "great", "great work", "good", "good work", "thanks", "thank you", "cool", "awesome", "well done", "love it", "like it", "i like this"}
+
+// Chatter reports whether a comment says nothing about code: praise, a "+1", a "done", a
+// word to somebody.
+func Chatter(body string) bool {
+	plain := shortcode.ReplaceAllString(mention.ReplaceAllString(own(body), " "), " ")
+	w := slices.DeleteFunc(words(spell(plain)), func(x string) bool { return x == "please" || x == "pls" })
+	if len(w) == 0 {
+		return true
+	}
+	if len(w) <= 6 && slices.ContainsFunc(praises, func(p string) bool { f := strings.Fields(p); return len(f) <= len(w) && slices.Equal(w[:len(f)], f) }) {
+		return true
+	}
+	return len(squash(w)) == 0
+}
+
+// squash takes chatter off the words, and what is polite.
+func squash(w []string) []string {
+	polite := []string{"thanks", "thank", "you", "hey", "hi", "also", "and", "too", "here", "at", "it", "this", "that", "to", "done"}
+	for changed := true; changed && len(w) > 0; {
+		changed = false
+		for _, p := range table["chatter"] {
+			for i := 0; len(p.words) > 0 && i+len(p.words) <= len(w); i++ {
+				if slices.Equal(w[i:i+len(p.words)], p.words) && (len(p.words) > 1 || len(w) <= 3) {
+					w, changed = slices.Delete(slices.Clone(w), i, i+len(p.words)), true
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(w), func(x string) bool { return slices.Contains(polite, x) })
+}
+
+// machine are names of accounts that are of the type User, and of machines.
+var machine = regexp.MustCompile(`(?i)(?:^|[-_])(?:bot|robot|ci|automation|automerge|autobot|mergebot|buildbot|machine|svc|service-account|jenkins|dependabot|renovate|codecov|coveralls|sonarcloud|snyk|github-actions|semantic-release|copybara)(?:$|[-_])|\[bot\]$|(?:renovate|merge|codecov|release|lint|cla|stale)bot$`)
+
+// Machine reports whether a login is that of a machine, as far as names tell: such
+// accounts are users like others to GitHub.
+func Machine(login string) bool { return machine.MatchString(login) }
