@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"forge/pipeline"
 	"unicode/utf8"
 )
 
@@ -59,5 +61,24 @@ func TestParts(t *testing.T) {
 	huge := Parts("<!-- forge:x -->\n" + strings.Repeat("y", 20*MaxText) + "\n")
 	if len(huge) > maxParts || !strings.Contains(huge[len(huge)-1], "cut here") {
 		t.Errorf("a text without end is %d parts, the last ends %q", len(huge), huge[len(huge)-1][len(huge[len(huge)-1])-60:])
+	}
+}
+
+// What a human let pass in an iteration is not open in it.
+func TestFindingsOfAnIteration(t *testing.T) {
+	issue := func(s pipeline.IssueState, first, last int) pipeline.Issue {
+		return pipeline.Issue{Finding: &pipeline.Finding{}, State: s, First: first, Last: last}
+	}
+	for want, is := range map[string]pipeline.Issue{
+		"1 new":        issue(pipeline.IssueOpen, 2, 2),
+		"1 still open": issue(pipeline.IssueOpen, 1, 2),
+		"1 let pass":   issue(pipeline.IssueDismissed, 1, 2),
+		"1 fixed":      issue(pipeline.IssueFixed, 1, 1),
+	} {
+		run := &pipeline.Run{}
+		run.Findings = []pipeline.Issue{is}
+		if got := testView(run).findingsCell(&pipeline.Iteration{Number: 2, Review: &pipeline.Review{}}); got != want {
+			t.Errorf("%+v is shown as %q, want %q", is, got, want)
+		}
 	}
 }

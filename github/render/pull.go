@@ -23,7 +23,7 @@ func (v Renderer) PullBody() string {
 	if r.State.Ended() {
 		issues = "Known issues"
 	}
-	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(), section("Iterations", v.iterations()),
+	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(), section("Modules", v.modules()), section("Iterations", v.iterations()),
 		section(issues, bullets(v.Left(50))), section("Let pass by people", bullets(v.waivers())), section("Tests that had to change", bullets(v.changedTests())), v.debtLink(), v.report(),
 		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.Slug))
 }
@@ -143,6 +143,9 @@ func (v Renderer) criteria() string {
 			}
 		}
 		fmt.Fprintf(&b, "- [%s] **%s** %s%s\n", box, v.line(c.ID, 20), v.line(c.Text, 500), note)
+	}
+	for _, c := range v.Run.Plan.LeftOut {
+		fmt.Fprintf(&b, "- [ ] **%s** %s<br>**left out**, see what people let pass\n", v.line(c.ID, 20), v.line(c.Text, 500))
 	}
 	return section("Acceptance criteria", b.String())
 }

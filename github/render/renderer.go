@@ -303,6 +303,9 @@ func (v Renderer) waivers() []string {
 	return out
 }
 
+// behind says how the end stands to the base branch by now, with the command that helps.
+func (v Renderer) behind() string { return v.block(v.Run.Behind(), 800) }
+
 // letPass names who let something pass, for a headline; "" when nobody had to.
 func (v Renderer) letPass() string {
 	var names []string
@@ -326,6 +329,7 @@ func kindsOf(list []pipeline.Waiver) string {
 	words := map[pipeline.GuardName][2]string{
 		pipeline.GuardKnown: {"tests that failed before", "tests that failed before"}, pipeline.GuardUnread: {"files that were not read", "files that were not read"},
 		pipeline.GuardDispute: {"a dismissed finding", "dismissed findings"}, pipeline.GuardAccepted: {"what was left when it was accepted", "what was left when it was accepted"},
+		pipeline.GuardParts:  {"a module that is left out", "modules that are left out"},
 		pipeline.GuardSecret: {"what looks like a secret", "what looks like secrets"}, pipeline.GuardHuman: {"what the reviewer asked a human about", "what the reviewer asked a human about"},
 	}
 	count := map[pipeline.GuardName]int{}
@@ -403,11 +407,13 @@ func (v Renderer) findingsCell(it *pipeline.Iteration) string {
 	if it.Review == nil {
 		return "not reviewed"
 	}
-	var fresh, still, fixed, withdrawn int
+	var fresh, still, passed, fixed, withdrawn int
 	for _, is := range v.Run.Findings {
 		switch {
 		case is.First == it.Number:
 			fresh++
+		case is.First < it.Number && is.Last == it.Number && is.State == pipeline.IssueDismissed:
+			passed++
 		case is.First < it.Number && is.Last >= it.Number:
 			still++
 		case is.State == pipeline.IssueFixed && is.Last == it.Number-1:
@@ -420,7 +426,7 @@ func (v Renderer) findingsCell(it *pipeline.Iteration) string {
 	for _, c := range []struct {
 		n    int
 		word string
-	}{{fresh, "new"}, {still, "still open"}, {fixed, "fixed"}, {withdrawn, "withdrawn"}} {
+	}{{fresh, "new"}, {still, "still open"}, {passed, "let pass"}, {fixed, "fixed"}, {withdrawn, "withdrawn"}} {
 		if c.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", c.n, c.word))
 		}

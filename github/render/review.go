@@ -188,7 +188,8 @@ var guardNames = map[pipeline.GuardName]string{
 	pipeline.GuardUnread: "part of the change could not be reviewed", pipeline.GuardDispute: "implementer and reviewer disagree",
 	pipeline.GuardKnown: "tests failed before this work and still fail", pipeline.GuardUnclean: "a test suite did not end well",
 	pipeline.GuardSecret: "what would be pushed looks like a secret",
-	pipeline.GuardGone:   "the branch was deleted", pipeline.GuardBase: "the base branch has moved on", pipeline.GuardConflict: "the base branch does not merge by itself",
+	pipeline.GuardSplit:  "the plan has modules", pipeline.GuardRounds: "the integration keeps sending a module back", pipeline.GuardParts: "no module is left",
+	pipeline.GuardGone: "the branch was deleted", pipeline.GuardBase: "the base branch has moved on", pipeline.GuardConflict: "the base branch does not merge by itself",
 }
 
 // guard says which guard fired, with its numbers.
@@ -323,14 +324,23 @@ func (v Renderer) Check() CheckState {
 	it := v.iterationOf(r.Head)
 	done := func(conclusion, title string) CheckState {
 		words := v.guardOrEnd()
+		if base := v.behind(); base != "" {
+			words += "\n\n" + base
+		}
 		if rep := strings.TrimSpace(v.lastReport()); rep != "" {
 			words += "\n\n" + v.block(rep, 50_000)
+		}
+		if table := v.modules(); table != "" {
+			words = strings.TrimSpace(words) + "\n\n" + table
 		}
 		return CheckState{"completed", conclusion, Shorten(title, 250), strings.TrimSpace(words), v.buttons()}
 	}
 	switch r.State {
 	case pipeline.StateVerified:
 		if c := r.Current(); c != nil && c.Review != nil && c.Tests != nil && c.Review.Head == r.Head && c.Tests.Head == r.Head && c.Tests.OK() {
+			if m := r.Mergeable; m != nil && m.Conflict {
+				return done("action_required", "Verified, but it conflicts with "+v.line(r.Repo.DefaultBranch, 100)+" by now")
+			}
 			return done("success", fmt.Sprintf("Verified in %s: %d tests passed%s", text.Plural(c.Number, "iteration", "iterations"), c.Tests.Passed, v.letPass()))
 		}
 		return done("neutral", "Not verified on this commit")
@@ -353,6 +363,9 @@ func (v Renderer) Check() CheckState {
 	n := 1
 	if it != nil {
 		n = it.Number
+	}
+	if v.Run.Current() == nil && len(v.Run.Parts) > 0 {
+		return CheckState{"in_progress", "", fmt.Sprintf("%s at work", text.Plural(len(v.Run.Parts), "module", "modules")), v.modules(), nil}
 	}
 	return CheckState{"in_progress", "", fmt.Sprintf("Iteration %d of %d", n, r.MaxIterations()), "Review and tests are under way. The status comment in the issue shows where they stand.", nil}
 }

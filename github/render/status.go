@@ -10,7 +10,7 @@ import (
 
 // status is the one comment on the issue that is edited in place.
 func (v Renderer) Status() string {
-	return v.whole("status", "### "+v.headline(), v.notice(), v.phases(), v.facts(), v.earlier(), v.plan(), v.footer())
+	return v.whole("status", "### "+v.headline(), v.notice(), v.modules(), v.phases(), v.facts(), v.earlier(), v.plan(), v.footer())
 }
 
 // headline says in a few words where the run stands.
@@ -40,7 +40,16 @@ func (v Renderer) headline() string {
 		if r.Plan == nil {
 			return "🚀 Forge has started"
 		}
+		if len(r.Parts) > 0 && r.Current() == nil {
+			return "🔄 Forge is building " + text.Plural(len(r.Parts), "module", "modules")
+		}
 		return "🔄 Forge is working" + round
+	}
+	switch r.Active.Phase {
+	case pipeline.PhaseContract:
+		return "🔄 Forge is laying down what the modules promise each other"
+	case pipeline.PhaseMerge:
+		return "🔄 Forge is merging the module " + code(r.Active.Part)
 	}
 	doing := map[pipeline.Phase]string{pipeline.PhasePlan: "planning", pipeline.PhaseImplement: "implementing",
 		pipeline.PhaseReview: "reviewing", pipeline.PhaseTest: "testing", pipeline.PhaseUpdate: "taking " + r.Repo.DefaultBranch + " in"}[r.Active.Phase]
@@ -75,7 +84,7 @@ func (v Renderer) notice() string {
 		if r.Ended == "" {
 			return ""
 		}
-		return quoted(kind, v.line(r.Ended, 800))
+		return quoted(kind, strings.TrimSpace(v.line(r.Ended, 800)+"\n\n"+v.behind()))
 	}
 	if r.State == pipeline.StateStopped {
 		return quoted("NOTE", fmt.Sprintf("%sNothing is lost: `/%s resume` goes on from here. Without it the run is cancelled on %s.",
@@ -160,6 +169,9 @@ func (v Renderer) implementPhase(it *pipeline.Iteration) (icon, words string) {
 		return "➖", "nothing changed"
 	}
 	words = fmt.Sprintf("%s in %s", text.Plural(len(m.Files), "file", "files"), v.commit(m.Head))
+	if len(m.Files) == 0 { // modules, each with commits of its own
+		words = fmt.Sprintf("%s: %s", v.line(m.Summary, 200), v.commit(m.Head))
+	}
 	if u := it.Update; u != nil && u.Resolved != "" {
 		words += fmt.Sprintf("; conflicts with %s resolved in %s", code(v.Run.Repo.DefaultBranch), v.commit(u.Head))
 	}
@@ -308,6 +320,7 @@ func (v Renderer) plan() string {
 	for _, c := range p.Criteria {
 		fmt.Fprintf(&b, "- **%s** %s\n", v.line(c.ID, 20), v.line(c.Text, 500))
 	}
+	b.WriteString(v.split())
 	if len(p.Files) > 0 {
 		var names []string
 		for _, f := range p.Files {

@@ -1,0 +1,99 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"forge/pipeline/module"
+	"forge/pipeline/text"
+)
+
+// rows are the modules of the run's plan; none for one that is built in one piece.
+func (v Renderer) rows() []module.Row {
+	if v.Run.Plan == nil || v.Run.Plan.Split == nil {
+		return nil
+	}
+	return v.Run.Plan.Split.Rows(v.Run.Parts)
+}
+
+// modules is the table of what is built at the same time, questions first.
+func (v Renderer) modules() string {
+	rows := v.rows()
+	if len(rows) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i := range rows {
+		if r := &rows[i]; r.Question != "" && r.Left == "" {
+			b.WriteString(quoted("IMPORTANT", fmt.Sprintf("The module %s asks: %s", code(r.Module.ID), v.line(r.Question, 600))) + "\n\n")
+		}
+	}
+	b.WriteString("| | Module | Wave | Iteration | Tests | Findings | Time | Cost | Branch |\n|---|---|---|---|---|---|---|---|---|\n")
+	for i := range rows {
+		r := &rows[i]
+		status := r.Status(v.Run.Parts)
+		iteration, cost := "", ""
+		if r.Iteration > 0 {
+			iteration = fmt.Sprintf("%d of %d", r.Iteration, r.Max)
+		}
+		if r.MicroUSD > 0 {
+			cost = text.USD(r.MicroUSD)
+		}
+		fmt.Fprintf(&b, "| %s %s | **%s** %s | %d | %s | %s | %s | %s | %s | %s |\n", statusIcon(status), v.cell(status, 60), v.cell(r.Module.ID, 40), v.cell(r.Title, 80), r.Wave,
+			iteration, v.cell(r.Tests, 40), v.cell(r.Findings, 60), took(r.Millis), cost, v.branchLink(&r.Part))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func statusIcon(status string) string {
+	switch status {
+	case "merged":
+		return "✅"
+	case "asks you":
+		return "✋"
+	case "left out":
+		return "🚫"
+	case "stopped":
+		return "⏸️"
+	}
+	if strings.HasPrefix(status, "waits") {
+		return "⬜"
+	}
+	return "🔄"
+}
+
+// branchLink is the change of a module, as a link.
+func (v Renderer) branchLink(p *module.Part) string {
+	if p.Head == "" || p.Head == p.Base {
+		return ""
+	}
+	return fmt.Sprintf("[changes](%s)", v.repoURL("compare/"+p.Base+"..."+p.Head))
+}
+
+// split says in the plan how it is split, and why not.
+func (v Renderer) split() string {
+	p := v.Run.Plan
+	var b strings.Builder
+	if p.Unsplit != "" {
+		fmt.Fprintf(&b, "\nBuilt in one piece: %s.\n", v.line(p.Unsplit, 300))
+	}
+	if p.Split == nil {
+		return b.String()
+	}
+	e := p.Split.Estimate(v.Run.Config.Modules.Parallel)
+	fmt.Fprintf(&b, "\n**Modules** (%d units of work, %d of them after each other)\n\n", e.Serial, e.Whole)
+	for _, m := range p.Split.Modules {
+		needs := ""
+		if len(m.Needs) > 0 {
+			needs = ", after " + v.line(strings.Join(m.Needs, ", "), 100)
+		}
+		fmt.Fprintf(&b, "- **%s** (%s%s): %s\n", v.line(m.ID, 40), m.Size, needs, v.line(m.Summary, 400))
+	}
+	for _, pr := range p.Split.Promises {
+		fmt.Fprintf(&b, "- %s → %s: %s\n", v.line(pr.From, 40), v.line(strings.Join(pr.To, ", "), 100), v.line(pr.Text, 300))
+	}
+	for _, w := range p.Split.Wiring {
+		fmt.Fprintf(&b, "- then: %s\n", v.line(w, 300))
+	}
+	return b.String()
+}
