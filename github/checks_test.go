@@ -14,6 +14,7 @@ import (
 
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/mergeable"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -425,19 +426,24 @@ func TestMergeable(t *testing.T) {
 	ctx := context.Background()
 	n, err := w.gh.As("alice").OpenPull("octo/repo", "forge/issue-1-x", "X")
 	w.must(err)
-	expect := func(want string) {
+	expect := func(want mergeable.State) {
 		t.Helper()
 		if got, err := w.app.Mergeable(ctx, w.repo, n); err != nil || got != want {
-			t.Errorf("Mergeable = %q, %v; want %q", got, err, want)
+			t.Errorf("Mergeable = %+v, %v; want %+v", got, err, want)
 		}
 	}
-	expect("clean")
+	base := func() string {
+		sha, err := w.app.BranchHead(ctx, w.repo, "main")
+		w.must(err)
+		return sha
+	}
+	expect(mergeable.State{Base: base()})
 	w.push("main", "b.txt", "b\n")
-	expect("behind")
+	expect(mergeable.State{Base: base(), Behind: 1})
 	w.push("main", "a.txt", "other\n")
-	expect("conflict")
+	expect(mergeable.State{Base: base(), Behind: 2, Conflict: true})
 	w.must(w.gh.As("alice").Close("octo/repo", n))
-	expect("unknown")
+	expect(mergeable.State{Unknown: true})
 	if _, err := w.app.Mergeable(ctx, w.repo, 99); status(err) != 404 {
 		t.Errorf("Mergeable of nothing: %v, want 404", err)
 	}

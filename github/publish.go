@@ -75,8 +75,16 @@ func newPublisher(a *App, s *session, run *pipeline.Run, opts PublishOptions) *p
 		r.Published.Artefacts = map[string]pipeline.Artefact{}
 	}
 	return &publisher{app: a, s: s, run: &r, opts: opts, known: map[int][]comment{},
-		v:   render.Renderer{Run: &r, Web: a.web.String(), Host: a.web.Host, Slug: a.opts.Slug},
+		v:   render.Renderer{Run: &r, Web: a.web.String(), Host: a.web.Host, Slug: slugOf(&r, a.opts.Slug)},
 		pub: pipeline.Publication{Rev: run.Rev, Artefacts: map[string]pipeline.Artefact{}}}
+}
+
+// slugOf is what the run's commands begin with: that of a module names it, too.
+func slugOf(r *pipeline.Run, slug string) string {
+	if r.Part != nil {
+		return r.Slug
+	}
+	return slug
 }
 
 // made records an artefact.
@@ -92,11 +100,20 @@ func (p *publisher) artefact(key string) pipeline.Artefact { return p.run.Publis
 func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
 	if g := p.run.Gate(); g != nil && g.Guard != nil && (g.Guard.Name == pipeline.GuardPublish || g.Guard.Name == pipeline.GuardSecret && p.run.Head != p.run.Published.Head) {
 		// Only a human's answer makes it worth while to try the refused part again.
+		if p.run.Part != nil {
+			return nil, each(ctx, p.gates, p.reminders, p.histories)
+		}
 		return nil, each(ctx, p.status, p.gates, p.reminders, p.histories)
 	}
 	moved, err := p.push(ctx)
 	if moved != nil && !p.run.State.Ended() {
 		return []pipeline.Event{*moved}, nil
+	}
+	if p.run.Part != nil { // the run that planned it shows the rest
+		if err != nil {
+			return nil, err
+		}
+		return nil, each(ctx, p.gates, p.reminders, p.histories)
 	}
 	if err == nil && moved == nil {
 		err = each(ctx, p.debt, p.pull, p.reviews, p.threads, p.checks)

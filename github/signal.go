@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"forge/github/delivery"
+	"forge/github/feedback"
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/written"
 )
 
 // Signals says what people did with what Forge said or made in a run (H1–H7). It
@@ -96,7 +98,7 @@ func (a *App) gather(ctx context.Context, run *pipeline.Run, n pipeline.Notice, 
 	if g.st, err = a.pullState(ctx, s, run.Repo, run.Published.Pull.Number); err != nil {
 		return nil, err
 	}
-	g.history = history{g: g, files: map[string][]string{}, patches: map[string][]change{}}
+	g.history = history{g: g, files: map[string][]string{}, patches: map[string][]change{}, names: map[string]map[string]string{}}
 	return g, nil
 }
 
@@ -184,9 +186,9 @@ func (g *collector) weigh(ctx context.Context, actor pipeline.Actor) (float64, e
 	return w, err
 }
 
-// human reports whether somebody is a person with an account.
+// human reports whether somebody is a person with an account, as far as names tell.
 func (g *collector) human(a pipeline.Actor) bool {
-	return a.ID != 0 && !a.Bot && a.ID != g.bot.ID
+	return a.ID != 0 && !a.Bot && a.ID != g.bot.ID && !feedback.Machine(a.Login)
 }
 
 func (g *collector) fact(s pipeline.Signal) { g.facts = append(g.facts, s) }
@@ -245,7 +247,7 @@ func (g *collector) keyPull(what string) string {
 // nothing, is taken back; an edit's words take the place of those before.
 func (a *App) otherPull(ctx context.Context, n pipeline.Notice) ([]pipeline.Signal, error) {
 	f := n.Feedback
-	if !a.opts.Gaps || f == nil || f.Event != "pull_request_review_comment" || len(f.Comments) != 1 || f.ReplyTo != 0 || f.Author.Bot {
+	if !a.opts.Gaps || f == nil || f.Event != "pull_request_review_comment" || len(f.Comments) != 1 || f.ReplyTo != 0 || f.Author.Bot || feedback.Machine(f.Author.Login) || written.ByMachine(f.Path) {
 		return nil, nil
 	}
 	s := pipeline.Signal{Key: keyGap(f.Comments[0]), Kind: pipeline.SignalGap, At: f.At, Actor: f.Author, Pull: n.Pull, File: f.Path, Line: f.Line, Comment: f.Comments[0]}
@@ -253,7 +255,7 @@ func (a *App) otherPull(ctx context.Context, n pipeline.Notice) ([]pipeline.Sign
 		s.At = a.opts.Clock().UTC()
 	}
 	_, command := delivery.ParseCommand(f.Body, a.opts.Slug)
-	if s.Off = f.Action == "deleted" || praise(f.Body) || command; s.Off {
+	if s.Off = f.Action == "deleted" || feedback.Chatter(f.Body) || command; s.Off {
 		if f.Action == "created" {
 			return nil, nil
 		}

@@ -44,6 +44,7 @@ type history struct {
 	loaded  bool
 	files   map[string][]string
 	patches map[string][]change
+	names   map[string]map[string]string // of a commit: a file's former name, and the one that it gave it
 }
 
 func (h *history) load(ctx context.Context) ([]step, error) {
@@ -193,11 +194,31 @@ func (h *history) patch(ctx context.Context, sha string) ([]change, error) {
 	var out []change
 	if err == nil {
 		for _, f := range c.Files {
+			if from := f.GetPreviousFilename(); from != "" && f.GetStatus() == "renamed" {
+				if h.names[sha] == nil {
+					h.names[sha] = map[string]string{}
+				}
+				h.names[sha][from] = f.GetFilename()
+			}
 			out = append(out, changes(f.GetFilename(), f.GetPatch())...)
 		}
 	}
 	h.patches[sha] = out
 	return out, nil
+}
+
+// renamed returns a file's name after a person's commit.
+func (h *history) renamed(ctx context.Context, s *step, path string) (string, error) {
+	if !s.person() {
+		return path, nil
+	}
+	if _, err := h.patch(ctx, s.sha); err != nil {
+		return path, err
+	}
+	if now, ok := h.names[s.sha][path]; ok {
+		return now, nil
+	}
+	return path, nil
 }
 
 // touches reports whether a commit may have changed a file.

@@ -1,6 +1,8 @@
 package github
 
 import (
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -162,6 +164,91 @@ func index(lines, part []string) int {
 		}
 	}
 	return -1
+}
+
+var codeToken = regexp.MustCompile(`[\pL_][\pL\pN_]*|\pN[\pL\pN_.]*|\S`)
+
+func codeTokens(lines []string) []string {
+	return codeToken.FindAllString(strings.Join(lines, "\n"), -1)
+}
+
+// reformatted reports whether lines say the same, in other lines: white space aside, and
+// a comma before a closing bracket.
+func reformatted(a, b []string) bool {
+	x, y := codeTokens(a), codeTokens(b)
+	return len(x) > 0 && slices.Equal(withoutLast(x), withoutLast(y))
+}
+
+func withoutLast(list []string) []string {
+	out := make([]string, 0, len(list))
+	for i, w := range list {
+		if w == "," && (i+1 == len(list) || strings.Contains(")]}", list[i+1])) {
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// manyRenamed is in how many places a commit must change a name alike to rename it.
+const manyRenamed = 3
+
+var isName = regexp.MustCompile(`^[\pL_]`)
+
+// renaming returns which names of a are others in b, nil when that is not all the
+// difference.
+func renaming(a, b []string) map[string]string {
+	x, y := codeTokens(a), codeTokens(b)
+	if len(x) != len(y) {
+		return nil
+	}
+	out := map[string]string{}
+	for i := range x {
+		had, ok := out[x[i]]
+		switch {
+		case ok && had != y[i], !ok && x[i] != y[i] && !(isName.MatchString(x[i]) && isName.MatchString(y[i])):
+			return nil
+		}
+		out[x[i]] = y[i]
+	}
+	maps.DeleteFunc(out, func(k, v string) bool { return k == v })
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// rename gives names in lines their new ones.
+func rename(lines []string, names map[string]string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = codeToken.ReplaceAllStringFunc(l, func(w string) string {
+			if n, ok := names[w]; ok {
+				return n
+			}
+			return w
+		})
+	}
+	return out
+}
+
+// wipedAround is how many further lines go with commented ones when what they were part
+// of is taken away.
+const wipedAround = 3
+
+// wiped reports whether lines went with all that was around them, a function for one.
+func wiped(cur, next []string, at, to place) bool {
+	if to.last > to.first {
+		return false
+	}
+	m, n := match(cur, next), 0
+	for i := at.first - 1; i >= 0 && m[i] < 0; i-- {
+		n++
+	}
+	for i := at.last; i < len(cur) && m[i] < 0; i++ {
+		n++
+	}
+	return n >= wipedAround
 }
 
 // telling reports whether lines say enough to be known again elsewhere: "return

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"forge/github/delivery"
+	"forge/github/feedback"
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/written"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -17,15 +19,20 @@ import (
 // same thing.
 const around = 5
 
-// gap records a person's comment on the diff where Forge had nothing to say (H5).
+// gap records a person's comment on the diff where Forge had nothing to say (H5). One
+// beside a finding names that, and bears nothing: it is feedback all the same (H7).
 func (g *collector) gap(t *conversation) {
 	c := t.first()
 	key := keyGap(c.id)
-	if _, command := delivery.ParseCommand(c.body, g.app.opts.Slug); !g.human(c.author) || c.hidden != "" || command || praise(c.body) || !g.holds(key) && g.covered(t) {
+	if _, command := delivery.ParseCommand(c.body, g.app.opts.Slug); !g.human(c.author) || c.hidden != "" || command || feedback.Chatter(c.body) || written.ByMachine(t.path) {
 		g.gone = append(g.gone, key)
 		return
 	}
-	g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalGap, At: c.created, Actor: c.author, File: t.path, Line: c.line, Before: asCode(commented(c)), Text: kept(c.body), Comment: c.id})
+	beside := ""
+	if had := g.known[key]; !g.holds(key) || had.Finding != "" {
+		beside = g.covered(t)
+	}
+	g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalGap, At: c.created, Actor: c.author, File: t.path, Line: c.line, Before: asCode(commented(c)), Text: kept(c.body), Comment: c.id, Finding: beside})
 }
 
 // holds reports whether a fact is known and was not taken back.
@@ -34,20 +41,24 @@ func (g *collector) holds(key string) bool {
 	return ok && !s.Off
 }
 
-// covered reports whether Forge has a finding at a conversation's place.
-func (g *collector) covered(t *conversation) bool {
+// covered returns the fingerprint of the finding that Forge has at a conversation's
+// place, "" for none.
+func (g *collector) covered(t *conversation) string {
 	near := func(path string, line, end int) bool {
 		return path == t.path && (t.whole || line == 0 || line-around <= t.line && t.line <= max(line, end)+around)
 	}
 	for i := range g.st.threads {
 		o := &g.st.threads[i]
-		if g.finding(o.first()) != "" && near(o.path, o.line-(o.first().line-o.first().start), o.line) {
-			return true
+		if fp := g.finding(o.first()); fp != "" && near(o.path, o.line-(o.first().line-o.first().start), o.line) {
+			return fp
 		}
 	}
-	return slices.ContainsFunc(g.run.Findings, func(i pipeline.Issue) bool {
-		return i.Finding != nil && i.Finding.File != "" && near(i.Finding.File, i.Finding.Line, i.Finding.EndLine)
-	})
+	for _, i := range g.run.Findings {
+		if i.Finding != nil && i.Finding.File != "" && near(i.Finding.File, i.Finding.Line, i.Finding.EndLine) {
+			return i.Fingerprint()
+		}
+	}
+	return ""
 }
 
 // commented returns the lines that a comment is about: the last ones of its hunk.
@@ -159,7 +170,7 @@ func (g *collector) knows(prefix string) bool {
 func (g *collector) byFile(s *step, list []change) []pipeline.Signal {
 	var out []pipeline.Signal
 	for _, c := range list {
-		if g.taken(c) {
+		if g.taken(c) || written.ByMachine(c.path) {
 			continue
 		}
 		key := keyEdit(s.sha, c.path)

@@ -105,7 +105,7 @@ func tester(st *pullState, n pipeline.Notice, known ...pipeline.Signal) *collect
 		g.known[k.Key] = k
 	}
 	g.app.defaults()
-	g.history = history{g: g, loaded: true, files: map[string][]string{}, patches: map[string][]change{}}
+	g.history = history{g: g, loaded: true, files: map[string][]string{}, patches: map[string][]change{}, names: map[string]map[string]string{}}
 	return g
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/github/feedback"
 	"forge/github/render"
 	"forge/pipeline"
 )
@@ -19,6 +20,7 @@ type outcome struct {
 	after   []string // what stands in their place now
 	stands  bool     // they are still there
 	stood   bool     // they were still there at the notice's head
+	touched bool     // a person had changed them, or what is next to them, by then
 	people  bool     // they are as a person changed them
 	ever    bool     // a person changed them at some time
 	closed  bool     // Forge or a merge changed them: there is nothing left to follow
@@ -71,28 +73,50 @@ func (g *collector) follow(ctx context.Context, t *conversation) (outcome, error
 	if err != nil {
 		return v, err
 	}
-	v.forced = len(steps) > 0 && !g.history.has(c.commit)
+	if v.forced = len(steps) > 0 && !g.history.has(c.commit); v.forced {
+		if steps, err = g.withForge(ctx, steps, c.commit, t.path); err != nil {
+			return v, err
+		}
+	}
 	at := place{c.start - 1, c.line}
 	v.old, v.known, v.stands = at.of(cur), true, true
 	v.after = v.old
 	seen := g.n.Head == c.commit
 	v.stood = seen
+	path := t.path
 	for i := range steps {
 		s := &steps[i]
-		if cur, at, err = g.advance(ctx, &v, t.path, cur, at, s); err != nil {
+		if path, err = g.history.renamed(ctx, s, path); err != nil {
+			return v, err
+		}
+		if cur, at, err = g.advance(ctx, &v, path, cur, at, s); err != nil {
 			return v, err
 		}
 		if s.sha == g.n.Head {
-			seen, v.stood = true, v.stands
+			seen, v.stood, v.touched = true, v.stands, v.ever
 		}
 		if v.closed {
 			break
 		}
 	}
 	if !seen {
-		v.stood = v.stands
+		v.stood, v.touched = v.stands, v.ever
 	}
 	return v, nil
+}
+
+// withForge puts what Forge itself last published before the only commit that is left
+// after a forced push: what is in it was made by nobody else.
+func (g *collector) withForge(ctx context.Context, steps []step, commented, path string) ([]step, error) {
+	head := g.run.Published.Head
+	if head == "" || head == commented || slices.ContainsFunc(steps, func(s step) bool { return s.sha == head }) {
+		return steps, nil
+	}
+	lines, err := g.history.file(ctx, head, path)
+	if err != nil || lines == nil {
+		return steps, err
+	}
+	return append([]step{{sha: head, forge: true}}, steps...), nil
 }
 
 // advance follows the lines through one commit.
@@ -109,6 +133,12 @@ func (g *collector) advance(ctx context.Context, v *outcome, path string, cur []
 		to := follow(cur, next, at)
 		kind, stands := v.judge(next, &to)
 		moved := !slices.Equal(to.of(next), at.of(cur))
+		if moved && !stands && kind != pipeline.SignalApplied && next != nil && s.person() {
+			same, err := g.carried(ctx, v, s, path, cur, next, at, to)
+			if err != nil || same {
+				return next, to, err
+			}
+		}
 		switch {
 		case next == nil: // gone, or too big
 			v.stands, v.people, v.ever, v.closed = false, s.person(), s.person(), true
@@ -159,6 +189,9 @@ func (v *outcome) judge(lines []string, at *place) (kind pipeline.SignalKind, st
 	}
 	if old >= 0 {
 		narrow(old, len(v.old))
+		return "", true
+	}
+	if reformatted(now, v.old) {
 		return "", true
 	}
 	if i := index(lines, v.old); i >= 0 && telling(v.old) { // moved as they were
@@ -278,12 +311,15 @@ func (g *collector) dismissed(ctx context.Context, t *conversation, s pipeline.S
 	c := t.first()
 	s.Key, s.Kind = keyDismissed(c.id), pipeline.SignalDismissed
 	list := g.refusals(t)
-	list = append(list, g.clicks(t, v)...)
+	clicked, err := g.clicks(ctx, t, v)
+	if err != nil {
+		return false, err
+	}
+	list = append(list, clicked...)
 	for i := range list {
 		if list[i].weight > 0 {
 			continue
 		}
-		var err error
 		if list[i].weight, err = g.weigh(ctx, list[i].by); err != nil {
 			return false, err
 		}
@@ -312,12 +348,12 @@ func (g *collector) refusals(t *conversation) []reason {
 		}
 		st, text := answerOf(c.body, g.app.opts.Slug)
 		switch st {
-		case stanceDismiss:
+		case feedback.Dismiss:
 			if last[c.author.ID] == nil {
 				order = append(order, c.author.ID)
 			}
 			last[c.author.ID] = &reason{by: c.author, at: c.updated, text: text}
-		case stanceAgree:
+		case feedback.Agree:
 			delete(last, c.author.ID)
 		}
 	}
@@ -331,7 +367,7 @@ func (g *collector) refusals(t *conversation) []reason {
 }
 
 // clicks are the ways to dismiss a finding without a word.
-func (g *collector) clicks(t *conversation, v outcome) []reason {
+func (g *collector) clicks(ctx context.Context, t *conversation, v outcome) ([]reason, error) {
 	c := t.first()
 	had, known := g.known[keyDismissed(c.id)]
 	known = known && !had.Off
@@ -345,7 +381,7 @@ func (g *collector) clicks(t *conversation, v outcome) []reason {
 	told := mine("pull_request_review_thread") && g.f.Thread == t.node && g.f.Action == "resolved"
 	plain := known || v.stands && !v.ever // what a person changed in between may have been why
 	if told {
-		plain = v.stood
+		plain = v.stood && !v.touched
 	}
 	if t.resolved && g.human(t.resolver) && v.known && !v.people && plain {
 		r := reason{by: t.resolver, at: g.now}
@@ -355,7 +391,13 @@ func (g *collector) clicks(t *conversation, v outcome) []reason {
 		case known && had.Actor.ID == t.resolver.ID:
 			r.at = had.At
 		}
-		out = append(out, r)
+		other, err := g.otherReason(ctx, t, v, r, told || known)
+		if err != nil {
+			return nil, err
+		}
+		if !other {
+			out = append(out, r)
+		}
 	}
 	if c.hidden != "" && !silent[strings.ToLower(c.hidden)] {
 		r := reason{at: g.now, text: "hidden as " + c.hidden, weight: weightHidden}
@@ -375,7 +417,7 @@ func (g *collector) clicks(t *conversation, v outcome) []reason {
 			out = append(out, reason{by: had.Actor, at: had.At, text: had.Text, weight: had.Weight})
 		}
 	}
-	return out
+	return out, nil
 }
 
 // deleted finds comments of Forge's that are gone: by the delivery, which has who

@@ -31,6 +31,9 @@ func ParseCommand(body, slug string) (command.Line, bool) {
 	}
 	name, args := cutWord(tail)
 	c := command.Line{Name: strings.ToLower(name), Args: args, Text: strings.TrimSpace(rest)}
+	if next, more := cutWord(args); command.Find(c.Name).Name == "" && command.Find(strings.ToLower(next)).Name != "" {
+		c.Part, c.Name, c.Args = c.Name, strings.ToLower(next), more // "/forge auth continue 2"
+	}
 	if c.Name == "" {
 		c.Name = "help"
 	}

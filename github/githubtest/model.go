@@ -46,6 +46,7 @@ type repository struct {
 	suites        []*checkSuite
 	statuses      []*commitStatus
 	workflows     []*workflowRun
+	deployments   []*deployment
 	rules         []Rule
 	created       time.Time
 	pushed        time.Time
