@@ -22,6 +22,7 @@ type rule struct {
 	items    int                 // most entries of a list
 	item     func(string) string // says what is wrong with an entry of a list
 	text     func(string) string // says what is wrong with a text
+	names    func(string) string // of a map with names of people's own: says what is wrong with one
 	pattern  string              // of such a text, for the schema; "": a model's
 }
 
@@ -41,6 +42,7 @@ var rules = map[string]rule{
 	"gates.remind_hours":           {doc: "Hours until who started the run is reminded, once", min: 1, max: 24 * 365, unit: "hours"},
 	"gates.timeout_hours":          {doc: "Hours until a run that nobody answers, or resumes, is cancelled", min: 1, max: 24 * 365, unit: "hours"},
 	"loop":                         {doc: "Limits of the loop implement, review, test"},
+	"loop.profile":                 {doc: "What the limits of the loop and of the breaker are that are not set: strict asks soon, balanced gives findings time, patient would rather wait than ask", enum: []string{"strict", "balanced", "patient"}},
 	"loop.max_iterations":          {doc: "Iterations in all, before a human is asked (T2)", min: 1, max: 100},
 	"loop.review_bounces":          {doc: "Times that a review may send the work back (B1)", max: 100},
 	"loop.test_bounces":            {doc: "Times that tests may send the work back (B1)", max: 100},
@@ -57,6 +59,14 @@ var rules = map[string]rule{
 	"limits.tokens":                {doc: "Tokens of a run's model calls, input and output", min: 1000, max: 1e12, unit: "tokens"},
 	"limits.wall_minutes":          {doc: "Working time of a run, waiting for humans not counted", min: 1, max: 7 * 24 * 60, unit: "minutes"},
 	"limits.steps_per_phase":       {doc: "An agent's turns in one phase", min: 1, max: 1000},
+	"modules":                      {doc: "Whether a plan may split a feature into modules that are built at the same time"},
+	"modules.mode":                 {doc: "off: never; auto: where the plan's own sizes say that it saves enough time; ask: and a human agrees", enum: []string{"off", "auto", "ask"}},
+	"modules.max":                  {doc: "Modules of a plan", min: 2, max: 20},
+	"modules.parallel":             {doc: "Modules of a run built at the same time", min: 1, max: 20},
+	"modules.iterations":           {doc: "Iterations of a module's own loop, before a human is asked", min: 1, max: 100},
+	"modules.rounds":               {doc: "Times that the integration may send work back to a module, before a human is asked", min: 1, max: 20},
+	"modules.min_gain":             {doc: "Share of the time that a split must save by the plan's own sizes, 0 to 1", max: 1},
+	"modules.on_failure":           {doc: "When a module's own loop stops: ask a human, or go on with those that passed, without it and what needs it", enum: []string{"ask", "passed"}},
 	"tests":                        {doc: "How the repository is tested"},
 	"tests.commands":               {doc: "The commands that run the tests; without them they are found by what the repository holds", items: 20, item: checkCommand},
 	"tests.timeout_minutes":        {doc: "Time for one command", min: 1, max: 24 * 60, unit: "minutes"},
@@ -111,6 +121,24 @@ var rules = map[string]rule{
 	"registries.*.match":              {doc: "Globs of package names that come from here and from nowhere else; none: all others", items: 50, item: checkPattern},
 	"registries.*.private":            {doc: "It may have an address that is not public, and need no TLS"},
 	"registries.*.token_file":         {doc: "A file that holds the token it wants"},
+	"hooks":                           {doc: "Doors for what monitors of production say, by a name of your own: POST /hooks/NAME"},
+	"hooks.*.kind":                    {doc: "Who sends: alertmanager (Grafana and Mimir, too), sentry, or generic: CloudEvents and Standard Webhooks", enum: []string{"alertmanager", "sentry", "generic"}},
+	"hooks.*.token_file":              {doc: "A file that holds the token that Alertmanager sends as Bearer"},
+	"hooks.*.secret_file":             {doc: "A file that holds the secret with which Sentry, or who sends as Standard Webhooks say, signs"},
+	"hooks.*.repo":                    {doc: "The repository that messages are about, when they name none with the label forge_repo", text: checkRepo},
+	"hooks.*.repos":                   {doc: "Further repositories that messages may name", items: 200, item: checkListedRepo},
+	"hooks.*.environment":             {doc: "The environment of messages that name none; empty: production"},
+	"hooks.*.per_minute":              {doc: "Messages that are taken in a minute; 0: 120", max: 100_000},
+	"hooks.*.projects":                {doc: "Of Sentry: the repository of each project", names: checkName, text: checkRepo},
+	"health_checks":                   {doc: "Looks at the health of services, by a name of your own, which the server makes again and again"},
+	"health_checks.*.url":             {doc: "The address to ask, with GET and no redirects", text: checkHealthURL},
+	"health_checks.*.repo":            {doc: "The repository whose service it is", text: checkRepo},
+	"health_checks.*.environment":     {doc: "The environment; empty: production"},
+	"health_checks.*.expect":          {doc: "The status of HTTP that is healthy; 0: 200", max: 599},
+	"health_checks.*.contains":        {doc: "A text that the answer's first 64 KiB must hold"},
+	"health_checks.*.every":           {doc: "How often; 0: 30s", max: float64(time.Hour)},
+	"health_checks.*.fails":           {doc: "Failures in a row until it is an incident; 0: 3", max: 100},
+	"health_checks.*.private":         {doc: "Its address may be one that is not public, and need no TLS"},
 	"worker_user":                     {doc: "The unprivileged user that works on repositories, when the server is root", text: checkUser},
 	"day_usd":                         {doc: "Cost of all runs' model calls in a day (UTC); 0: no cap", max: 100_000, unit: "USD"},
 	"month_usd":                       {doc: "Cost of all runs' model calls in a month (UTC); 0: no cap", max: 1_000_000, unit: "USD"},
@@ -141,7 +169,7 @@ var rules = map[string]rule{
 }
 
 // namedBy are the keys that hold a map of people's own names, and what these must be.
-var namedBy = map[string]func(string) string{"prices": checkModel, "model_limits": checkModel, "registries": checkName}
+var namedBy = map[string]func(string) string{"prices": checkModel, "model_limits": checkModel, "registries": checkName, "hooks": checkName, "health_checks": checkName}
 
 // checkName is for names that people give to things of the server.
 func checkName(name string) string {

@@ -231,18 +231,34 @@ func (r *reader) stringMap(n ast.Node, v reflect.Value, key string) {
 	for it := v.MapRange(); it.Next(); {
 		fresh.SetMapIndex(it.Key(), it.Value()) // the map given as default is not ours to change
 	}
+	own := ruleOf(key)
 	r.mapping(n, key, func(name string, at *token.Token, value ast.Node) {
-		if known := mapKeys[key]; nearestExact(name, known) == "" {
+		item := reflect.New(v.Type().Elem()).Elem()
+		if own.names != nil {
+			r.ownName(name, at, value, item, key)
+		} else if known := mapKeys[key]; nearestExact(name, known) == "" {
 			r.unknown(name, at, known, key)
 			return
+		} else {
+			r.value(value, item, join(key, name))
 		}
-		item := reflect.New(v.Type().Elem()).Elem()
-		r.value(value, item, join(key, name))
 		if item.String() != "" {
 			fresh.SetMapIndex(reflect.ValueOf(name), item)
 		}
 	})
 	v.Set(fresh)
+}
+
+// ownName sets an entry of a map whose names are people's own.
+func (r *reader) ownName(name string, at *token.Token, value ast.Node, item reflect.Value, key string) {
+	of := ruleOf(key)
+	if why := of.names(name); why != "" || name == "" {
+		r.problem(at, "a key in %s %s", key, why)
+	} else if why := setScalar(value, item); why != "" {
+		r.problem(value.GetToken(), "%s %s", join(key, name), why)
+	} else if why := of.text(item.String()); why != "" {
+		r.problem(value.GetToken(), "%s %s", join(key, name), why)
+	}
 }
 
 // namedMap sets a map of names to what is said of each.

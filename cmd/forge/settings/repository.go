@@ -32,6 +32,7 @@ func Repository(name string, yaml []byte, base config.Config) (config.Config, er
 	if err := r.err(); err != nil {
 		return snapshot(base), err
 	}
+	profiled(r.set, &c.Loop, &c.Breaker)
 	if r.set["paths.protected"] {
 		for _, glob := range base.Paths.Protected {
 			if !slices.Contains(c.Paths.Protected, glob) {

@@ -65,6 +65,8 @@ type Config struct {
 	NotifyURL       Secret                 // who is told of questions and ends; not set: nobody
 	NotifyKind      string                 // "webhook" or "slack"
 	NotifySecret    Secret                 // signs what a webhook is told
+	Hooks           []Hook                 // sorted by name
+	HealthChecks    []HealthCheck          // sorted by name
 	PublicURL       string                 // where people reach the server, without a slash at the end
 	Run             config.Config          // defaults of every repository, and its limits; Models has every role that a model is set for
 	Warnings        []string               // what works but should not stay so
@@ -148,6 +150,8 @@ type serverFile struct {
 	NotifyKind       string                  `json:"notify" env:"FORGE_NOTIFY"`
 	NotifyURLFile    string                  `json:"notify_url_file" env:"FORGE_NOTIFY_URL_FILE"`
 	NotifySecretFile string                  `json:"notify_secret_file" env:"FORGE_NOTIFY_SECRET_FILE"`
+	Hooks            map[string]hookFile     `json:"hooks"`
+	HealthChecks     map[string]healthFile   `json:"health_checks"`
 	Mode             string                  `json:"mode"`
 	OnBaseMoved      string                  `json:"on_base_moved"`
 	Gates            config.Gates            `json:"gates"`
@@ -158,6 +162,7 @@ type serverFile struct {
 	Models           map[string]string       `json:"models"`
 	Paths            config.Paths            `json:"paths"`
 	Learn            config.Learn            `json:"learn"`
+	Modules          config.Modules          `json:"modules"`
 	Commits          string                  `json:"commits"`
 	Signoff          bool                    `json:"signoff"`
 	CommitMessage    string                  `json:"commit_message"`
@@ -178,7 +183,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Slug: command.Slug, Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
-		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn,
+		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn, Modules: def.Modules,
 		Commits: def.Commits,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
@@ -224,6 +229,7 @@ func (l *loader) readFile(path string) {
 	r := &reader{name: path}
 	r.read(data, l.file)
 	l.problems = append(l.problems, r.problems...)
+	profiled(r.set, &l.file.Loop, &l.file.Breaker)
 	if l.file.WebhookSecret != "" && info.Mode().Perm()&0o077 != 0 {
 		l.problem("%s holds webhook_secret but can be read by others (mode %04o): chmod 600 %s, or use webhook_secret_file", path, info.Mode().Perm(), path)
 	}
@@ -274,12 +280,14 @@ func (l *loader) finish() {
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
-		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn,
+		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn, Modules: f.Modules,
 			Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage, BranchName: f.BranchName, Ready: f.AtReady},
 	}
 	l.models()
 	l.stateDir()
 	l.registries()
+	l.hooks()
+	l.healthChecks()
 	c.WebhookSecret = l.secret("webhook_secret", f.WebhookSecret, f.WebhookFile)
 	if c.WebhookSecret.Set() {
 		if why := checkSecret(c.WebhookSecret.Reveal()); why != "" && f.WebhookSecret == "" {

@@ -55,9 +55,13 @@ func Task(name, yaml string, repo, server config.Config, trusted bool) (config.C
 	if !trusted && (repo.Loop.AutoFixOnly && !f.Loop.AutoFixOnly || f.Loop.AutoFixConfidence < repo.Loop.AutoFixConfidence) {
 		r.problems = append(r.problems, fmt.Errorf("%s: loop.auto_fix_only and loop.auto_fix_confidence can be loosened by people with write access to the repository: remove them", name))
 	}
+	if !trusted && f.Loop.Profile != repo.Loop.Profile {
+		r.problems = append(r.problems, fmt.Errorf("%s: loop.profile can be chosen by people with write access to the repository: remove the key", name))
+	}
 	if err := r.err(); err != nil {
 		return snapshot(repo), err
 	}
+	profiled(r.set, &f.Loop, &f.Breaker)
 	protected := append(snapshot(repo).Paths.Protected, f.Paths.Protected...)
 	c.Mode, c.OnBaseMoved, c.Gates, c.Loop, c.Limits, c.Breaker, c.Models = f.Mode, f.OnBaseMoved, f.Gates, f.Loop, f.Limits, f.Breaker, f.Models
 	if r.set["paths.protected"] {
