@@ -186,15 +186,36 @@ func (a *Agent) model(run *pipeline.Run, role string) (Model, string, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if m := a.models[name]; m != nil {
-		return m, name, nil
+	m := a.models[name]
+	if m == nil {
+		var err error
+		if m, err = a.opts.Open(name); err != nil {
+			return nil, name, &pipeline.Fault{Class: pipeline.FaultProvider, Final: true, Message: err.Error()}
+		}
+		a.models[name] = m
 	}
-	m, err := a.opts.Open(name)
-	if err != nil {
-		return nil, name, &pipeline.Fault{Class: pipeline.FaultProvider, Final: true, Message: err.Error()}
+	if !slices.Contains(slices.Collect(maps.Values(a.opts.Models)), name) {
+		m = chosen{m}
 	}
-	a.models[name] = m
 	return m, name, nil
+}
+
+// chosen is a model that a repository's settings name, and the server's do not. That the
+// provider does not know it is for the repository to correct: nobody waits for the
+// operator.
+type chosen struct{ Model }
+
+// Complete implements Model.
+func (c chosen) Complete(ctx context.Context, req Request) (Response, error) {
+	r, err := c.Model.Complete(ctx, req)
+	var f *failure
+	if errors.As(err, &f) && f.fault != nil && (f.kind == kindModel || f.kind == kindPermission) {
+		fault := *f.fault
+		fault.Final, fault.RetryAt = true, time.Time{}
+		fault.Message += "; this repository's own settings name it"
+		return r, &fault
+	}
+	return r, err
 }
 
 func firstOf(ss ...string) string {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"forge/pipeline/text"
 )
 
 // maxUntrusted caps text of people that goes into a prompt, in bytes.
@@ -36,9 +38,9 @@ var (
 // result has at most 64 KiB.
 func Clean(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
-	s = strings.Map(visible, s)
+	s = strings.Map(text.Visible, s)
 	for range 3 { // an entity may hide another
-		next := strings.Map(visible, entity.ReplaceAllStringFunc(s, decodeEntity))
+		next := strings.Map(text.Visible, entity.ReplaceAllStringFunc(s, decodeEntity))
 		if next == s {
 			break
 		}
@@ -88,18 +90,4 @@ func escaped(s string) string {
 		}
 	}
 	return b.String()
-}
-
-// visible drops characters that are not seen: controls, format characters (zero
-// width, direction, tags), variation selectors, fillers.
-func visible(r rune) rune {
-	switch {
-	case r == '\n' || r == '\t':
-		return r
-	case unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Co, r):
-		return -1
-	case r == 0x115F || r == 0x1160 || r == 0x3164 || r == 0xFFA0 || r == 0x034F || r == 0x2800 || r == 0x17B4 || r == 0x17B5:
-		return -1
-	}
-	return r
 }

@@ -45,7 +45,8 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 	if p.job.Conflict != nil {
 		return p.merge(ctx, w)
 	}
-	if mode != pipeline.ModeFresh || len(p.job.Run.Iterations) > 1 {
+	first := mode == pipeline.ModeFresh || mode == pipeline.ModeContract || mode == pipeline.ModeWire
+	if !first || len(p.job.Run.Iterations) > 1 {
 		fb = openFeedback(p.job.Run)
 		w.own().lastFault()
 		w.say("Iteration %d. The work was sent back; deal with what is listed below before anything else.", p.job.Ref.Iteration)
@@ -56,7 +57,11 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 		w.lastFault()
 	}
 	var impl pipeline.Implementation
-	s := w.say("%s", promptText("implementer_"+string(mode))).spec("implementer", roleImplementer, system("implementer"))
+	name := "implementer"
+	if mode == pipeline.ModeContract {
+		name = "contract"
+	}
+	s := w.say("%s", promptText("implementer_"+string(mode))).spec(name, roleImplementer, system("implementer"))
 	s.tools, s.result = p.working(), implementSchema
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string

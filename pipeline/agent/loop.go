@@ -171,6 +171,9 @@ func (c *conversation) ask(ctx context.Context) (recorded, error) {
 // call books, records and makes one model call.
 func (p *phase) call(ctx context.Context, m Model, name string, step int, req Request) (recorded, error) {
 	req = p.agent.limits(name).bounded(req)
+	if of := p.job.Run.Part; of != nil {
+		req.Part = of.Module.ID
+	}
 	req.Iteration, req.Attempt, req.Step = p.job.Ref.Iteration, p.job.Ref.Attempt, step
 	rec, err := p.record(ctx, m, p.tapeKey(req.Role), req, func() error {
 		n := len(req.text()) + len(req.Tools)*600 // descriptions and schemas

@@ -17,6 +17,7 @@ type Model interface {
 // they are not sent to a provider.
 type Request struct {
 	Role      string // name of the conversation, "implementer"
+	Part      string // the module that the run builds; "" for the run as a whole
 	Iteration int    // of the run; 0 for the plan
 	Attempt   int    // from 1
 	Step      int    // within the conversation, from 1

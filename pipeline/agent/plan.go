@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
+	"forge/pipeline/glob"
+	"forge/pipeline/module"
 )
 
-var planSchema = object(
+var planParts = []any{
 	"summary?", typed("string", "what will be done and why in this way"),
 	"steps?", listOf(typed("string", "a step, with the files it touches"), "in order"),
 	"criteria?", listOf(object("id?", typed("string", "AC1, AC2, …"), "text", typed("string", "one statement that is true or false")), "acceptance criteria"),
@@ -18,19 +22,57 @@ var planSchema = object(
 	"tests?", listOf(typed("string", "name"), "tests that fail at the base and that the task is about: they must pass afterwards; by the names that they have in the list of tests"),
 	"question?", typed("string", "only when a human must decide before work can start"),
 	"options?", listOf(typed("string", "answer"), "the answers to choose from"),
-)
+}
+
+// splitSchema is what a plan has besides, where it may be split into modules.
+var splitSchema = []any{
+	"modules?", listOf(object(
+		"id", typed("string", "a short slug: auth"),
+		"title", typed("string", "what it is, in a few words"),
+		"summary", typed("string", "what it does, and for whom"),
+		"size", oneOf("S, M or L: 1, 2 or 4 units of work", "S", "M", "L"),
+		"steps", listOf(typed("string", "a step, with the files it touches"), "in order"),
+		"paths", listOf(typed("string", "path or glob"), "files that it alone may change: auth/**"),
+		"needs?", listOf(typed("string", "module id"), "modules that must be there before it can begin"),
+		"criteria?", listOf(typed("string", "AC1"), "ids of the acceptance criteria that it meets"),
+	), "2 or more modules, or none"),
+	"contract?", listOf(typed("string", "path"), "files with the interfaces, types and tests that hold between modules"),
+	"promises?", listOf(object(
+		"id", typed("string", "P1"),
+		"from", typed("string", "the module that keeps it"),
+		"to", listOf(typed("string", "module id"), "the modules that rely on it"),
+		"text", typed("string", "what can be relied on"),
+		"probe", typed("string", "name of the test that shows it once both sides are there"),
+	), "one at least for each module that another needs"),
+	"integration?", listOf(typed("string", "AC1"), "ids of the criteria that no module can meet alone"),
+	"wiring?", listOf(typed("string", "a step"), "what is left to do once the modules are merged"),
+}
+
+// maySplit reports whether the plan may be split: it is the first one of a run as a whole.
+func (p *phase) maySplit() bool {
+	run := p.job.Run
+	return run.Config.Modules.On() && run.Part == nil && len(run.Iterations) == 0 && len(run.Parts) == 0 && run.Contract == ""
+}
 
 func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 	w := p.prompt().say("Plan the following task.").task().instructions().files().tests().mark().notes().comments().recall()
 	p.sentBack(w)
 	w.lastFault()
 	var plan pipeline.Plan
+	form := planParts
+	if p.maySplit() {
+		w.say("%s", promptText("planner_modules"))
+		form = slices.Concat(planParts, splitSchema)
+	}
 	s := w.spec("planner", rolePlanner, system("planner"))
-	s.tools, s.result = p.reading(), planSchema
+	s.tools, s.result = p.reading(), object(form...)
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		if plan, problems = checkPlan(args); plan.Question == "" {
 			problems = append(problems, p.checkTests(plan.Tests)...)
+		}
+		if p.maySplit() && plan.Question == "" {
+			problems = append(problems, p.split(args, &plan)...)
 		}
 		return problems
 	}
@@ -39,6 +81,31 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 		return pipeline.Plan{}, err
 	}
 	return plan, nil
+}
+
+// split reads the modules of a plan into it. A split that can be built, but does not pay,
+// is dropped, and the plan says why.
+func (p *phase) split(args json.RawMessage, plan *pipeline.Plan) []string {
+	var in module.Split
+	if err := decode(args, &in); err != nil {
+		return []string{err.Error()}
+	}
+	if len(in.Modules) == 0 {
+		return nil
+	}
+	var ids []string
+	for _, c := range plan.Criteria {
+		ids = append(ids, c.ID)
+	}
+	cfg := p.job.Run.Config.Modules
+	bad := in.Check(module.Limits{Match: glob.Match, Overlap: glob.Overlap, Max: cfg.Max, Criteria: ids, Tree: p.job.Tree, Reserved: func(w string) bool { return command.Find(w).Name != "" }})
+	if len(bad) > 0 {
+		return bad
+	}
+	if plan.Unsplit = in.Pays(cfg.Parallel, cfg.MinGain); plan.Unsplit == "" {
+		plan.Split = &in
+	}
+	return nil
 }
 
 // sentBack appends why there has to be another plan (R1, R2).
@@ -92,6 +159,7 @@ func checkPlan(args json.RawMessage) (pipeline.Plan, []string) {
 	if err := decode(args, &plan); err != nil {
 		return plan, []string{err.Error()}
 	}
+	plan.Split, plan.Unsplit, plan.LeftOut = nil, "", nil // Forge's own
 	plan.Summary, plan.Question = strings.TrimSpace(plan.Summary), strings.TrimSpace(plan.Question)
 	plan.Steps, plan.Files, plan.Risks, plan.Options, plan.Tests = trimmed(plan.Steps), trimmed(plan.Files), trimmed(plan.Risks), trimmed(plan.Options), trimmed(plan.Tests)
 	if plan.Question != "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/module"
 )
 
 //go:embed prompts/*.md
@@ -103,7 +104,50 @@ func (w *prompt) plan() *prompt {
 		fmt.Fprintf(&b, "Risk: %s\n", r)
 	}
 	w.data("Plan", b.String())
-	return w.data("Acceptance criteria", criteria(plan))
+	w.data("Acceptance criteria", criteria(plan))
+	return w.modules()
+}
+
+// modules appends, in a run that builds a module, what that is of the whole, and in one
+// whose plan is split, how.
+func (w *prompt) modules() *prompt {
+	run := w.p.job.Run
+	var b strings.Builder
+	if of := run.Part; of != nil {
+		fmt.Fprintf(&b, "You see one module of a larger feature: %s (%s). Others are built at the same time and are not here yet.\n", of.Module.ID, of.Module.Title)
+		fmt.Fprintf(&b, "It owns: %s\n", strings.Join(of.Module.Paths, ", "))
+		if len(of.Contract) > 0 {
+			fmt.Fprintf(&b, "The contract, which it reads and must not change: %s\n", strings.Join(of.Contract, ", "))
+		}
+		if len(of.Others) > 0 {
+			fmt.Fprintf(&b, "Not its own, and refused: %s\n", strings.Join(of.Others, ", "))
+		}
+		writePromises(&b, of.Promises)
+		b.WriteString("A test of a promise may fail here, where the other side of it is missing: it is run when both are merged.\n")
+		return w.say("## Your module\n%s", w.p.quote("module", b.String()))
+	}
+	s := run.Plan.Split
+	if s == nil {
+		return w
+	}
+	for i := range s.Modules {
+		m := &s.Modules[i]
+		fmt.Fprintf(&b, "%s: %s. Owns %s.\n", m.ID, m.Summary, strings.Join(m.Paths, ", "))
+	}
+	if len(s.Contract) > 0 {
+		fmt.Fprintf(&b, "Contract: %s\n", strings.Join(s.Contract, ", "))
+	}
+	writePromises(&b, s.Promises)
+	for _, step := range s.Wiring {
+		fmt.Fprintf(&b, "Wiring: %s\n", step)
+	}
+	return w.data("Modules of the plan", b.String())
+}
+
+func writePromises(b *strings.Builder, list []module.Promise) {
+	for _, p := range list {
+		fmt.Fprintf(b, "Promise %s, from %s to %s: %s (shown by %s)\n", p.ID, p.From, strings.Join(p.To, ", "), p.Text, p.Probe)
+	}
 }
 
 func criteria(plan *pipeline.Plan) string {

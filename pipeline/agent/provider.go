@@ -168,11 +168,12 @@ type trouble struct {
 type hold struct {
 	until time.Time
 	times int
+	kind  kind
 	fault pipeline.Fault
 }
 
 // holding returns the fault of a call that is not made, nil when it may be.
-func (p *provider) holding(model string) error {
+func (p *provider) holding(model string) *failure {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h, ok := p.held[model]
@@ -180,7 +181,7 @@ func (p *provider) holding(model string) error {
 		return nil
 	}
 	fault := h.fault
-	return &fault
+	return &failure{kind: h.kind, fault: &fault}
 }
 
 // keep makes runs wait for a model: they go on when the operator has mended it.
@@ -191,7 +192,7 @@ func (p *provider) keep(model string, f *failure) {
 	h.times++
 	h.until = p.opts.Now().Add(backoff(h.times, p.opts.Random()))
 	f.fault.Final, f.fault.RetryAt = false, h.until
-	h.fault = *f.fault
+	h.kind, h.fault = f.kind, *f.fault
 	if p.held == nil {
 		p.held = map[string]hold{}
 	}
@@ -258,8 +259,8 @@ type remote struct {
 // fault that says until when.
 func (m *remote) Complete(ctx context.Context, req Request) (Response, error) {
 	deadline := m.opts.Now().Add(patience)
-	if err := m.holding(m.name); err != nil {
-		return Response{}, err
+	if f := m.holding(m.name); f != nil {
+		return Response{}, f
 	}
 	adapted := 0
 	for attempt := 1; ; {

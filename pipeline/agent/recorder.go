@@ -62,7 +62,7 @@ func (p *phase) record(ctx context.Context, m Model, key string, req Request, re
 		return recorded{}, err
 	}
 	if tape != nil {
-		s := section{name: callName{role: req.Role, iteration: req.Iteration, attempt: req.Attempt, step: req.Step}, hash: hash, response: r}
+		s := section{name: callName{part: req.Part, role: req.Role, iteration: req.Iteration, attempt: req.Attempt, step: req.Step}, hash: hash, response: r}
 		// What was paid for is kept also when the phase is being stopped.
 		if err := tape.TapeRecord(context.WithoutCancel(ctx), run, key, req.Step, hash, formatSection(&s)); err != nil {
 			return recorded{}, fmt.Errorf("record %s step %d on the tape: %w", key, req.Step, err)

@@ -15,6 +15,7 @@ type Retrospective struct {
 	Digest string // what happened in the run; data
 	Form   string // what the answer has to look like
 	Limit  int64  // what it may cost at most, in micro-dollars (L4)
+	Answer int64  // how many tokens the answer may take; 0: retrospectiveTokens
 	Tokens int64  // what all looks back at the run may take at most where the model has no price; 0: retrospectiveUnpriced
 }
 
@@ -48,8 +49,11 @@ func (a *Agent) Reflect(ctx context.Context, j Job, q Retrospective) (string, pi
 		return "", pipeline.Usage{}, ErrNoReflector
 	}
 	p.budget.role = roleReflector
+	if q.Answer <= 0 {
+		q.Answer = retrospectiveTokens
+	}
 	prompt := p.prompt().say("Look back at this run: %s.", q.Why).data("What happened", q.Digest).say("%s", q.Form).String()
-	req := Request{Role: roleReflector, System: system("reflector"), MaxTokens: retrospectiveTokens, Messages: []Message{{Role: "user", Text: prompt}}}
+	req := Request{Role: roleReflector, System: system("reflector"), MaxTokens: int(q.Answer), Messages: []Message{{Role: "user", Text: prompt}}}
 	allowed := p.retrospectiveCap(name, q, req)
 	if err := allowed(pipeline.Usage{}); err != nil {
 		return "", pipeline.Usage{}, err
@@ -72,7 +76,7 @@ func (a *Agent) Reflect(ctx context.Context, j Job, q Retrospective) (string, pi
 // retrospectiveCap returns what says whether another call may be made: in money, or in
 // tokens where the model has no price.
 func (p *phase) retrospectiveCap(name string, q Retrospective, req Request) func(spent pipeline.Usage) error {
-	next := pipeline.Usage{Input: tokens(len(req.text())), Output: retrospectiveTokens}
+	next := pipeline.Usage{Input: tokens(len(req.text())), Output: q.Answer}
 	if price, known := p.agent.prices.find(name); known {
 		return func(spent pipeline.Usage) error {
 			if most := spent.MicroUSD + price.cost(next); most > q.Limit {

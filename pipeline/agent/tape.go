@@ -39,7 +39,8 @@ import (
 //
 // A section's name is CONVERSATION ITERATION/STEP, with the attempt after the
 // iteration when it is not the first ("implementer 1@2/3"); "*" stands for every
-// iteration. The conversations are planner, implementer, compliance, quality and
+// iteration. In the run of a module its name goes before it ("auth/implementer 1/3").
+// The conversations are planner, implementer, compliance, quality and
 // tester, each with .reflection, and reflector, whose steps are the run's looks
 // back. The plan's iteration is 0.
 //
@@ -69,6 +70,7 @@ type section struct {
 
 // callName names one call of a model.
 type callName struct {
+	part      string // module
 	role      string
 	iteration int // anyIteration: every one
 	attempt   int
@@ -85,23 +87,27 @@ func (n callName) String() string {
 	if n.attempt > 1 {
 		it += "@" + strconv.Itoa(n.attempt)
 	}
-	return fmt.Sprintf("%s %s/%d", n.role, it, n.step)
+	role := n.role
+	if n.part != "" {
+		role = n.part + "/" + role
+	}
+	return fmt.Sprintf("%s %s/%d", role, it, n.step)
 }
 
-var sectionName = regexp.MustCompile(`^([a-z]+(?:\.[a-z]+)?) (\*|\d+)(?:@(\d+))?/(\d+)$`)
+var sectionName = regexp.MustCompile(`^(?:([a-z][a-z0-9-]*)/)?([a-z]+(?:\.[a-z]+)?) (\*|\d+)(?:@(\d+))?/(\d+)$`)
 
 func parseName(s string) (callName, error) {
 	m := sectionName.FindStringSubmatch(s)
 	if m == nil {
 		return callName{}, fmt.Errorf("section %q: want CONVERSATION ITERATION/STEP, for instance \"implementer 1/3\"", s)
 	}
-	n := callName{role: m[1], iteration: anyIteration, attempt: 1}
-	n.step, _ = strconv.Atoi(m[4]) // the pattern admits digits alone; too many give the largest int
-	if m[2] != "*" {
-		n.iteration, _ = strconv.Atoi(m[2])
+	n := callName{part: m[1], role: m[2], iteration: anyIteration, attempt: 1}
+	n.step, _ = strconv.Atoi(m[5]) // the pattern admits digits alone; too many give the largest int
+	if m[3] != "*" {
+		n.iteration, _ = strconv.Atoi(m[3])
 	}
-	if m[3] != "" {
-		n.attempt, _ = strconv.Atoi(m[3])
+	if m[4] != "" {
+		n.attempt, _ = strconv.Atoi(m[4])
 	}
 	if n.step < 1 || n.attempt < 1 {
 		return n, fmt.Errorf("section %q: steps and attempts count from 1", s)
@@ -150,7 +156,7 @@ func (p *player) Complete(ctx context.Context, req Request) (Response, error) {
 	if err := ctx.Err(); err != nil {
 		return Response{}, err
 	}
-	want := callName{role: req.Role, iteration: req.Iteration, attempt: max(1, req.Attempt), step: req.Step}
+	want := callName{part: req.Part, role: req.Role, iteration: req.Iteration, attempt: max(1, req.Attempt), step: req.Step}
 	s := p.find(want)
 	if s == nil {
 		return Response{}, tapeFault("it has no section %q; it has %s", want, p.names(req.Role))
@@ -191,7 +197,7 @@ func (p *player) find(want callName) *section {
 	// A conversation that a fault cut in two was recorded under two attempts.
 	var best *section
 	for n, s := range p.sections {
-		if n.role == want.role && n.iteration == want.iteration && n.step == want.step && (best == nil || n.attempt < best.name.attempt) {
+		if n.part == want.part && n.role == want.role && n.iteration == want.iteration && n.step == want.step && (best == nil || n.attempt < best.name.attempt) {
 			best = s
 		}
 	}

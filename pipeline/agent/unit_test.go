@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
@@ -208,6 +209,34 @@ func TestModelChoice(t *testing.T) {
 	wantFault(t, err, pipeline.FaultProvider, "no model is configured for the planner")
 	if _, err := New(Options{}); err == nil {
 		t.Error("New without Open gives no error")
+	}
+}
+
+// A model that nobody knows is waited for when the server's settings name it, and told
+// at once when a repository's do.
+func TestModelThatNobodyKnows(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	unknown := modelFunc(func(context.Context, Request) (Response, error) {
+		return Response{}, &failure{kind: kindModel, fault: &pipeline.Fault{Class: pipeline.FaultProvider, Message: "no model of that name", RetryAt: at}}
+	})
+	a, err := New(Options{Models: map[string]string{"": "server/default"}, Open: func(string) (Model, error) { return unknown, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := newRun()
+	run.Config.Models = map[string]string{"planner": "repo/typo"}
+	for role, want := range map[string]pipeline.Fault{
+		rolePlanner:  {Message: "no model of that name; this repository's own settings name it", Final: true},
+		roleReviewer: {Message: "no model of that name", RetryAt: at},
+	} {
+		m, _, err := a.model(run, role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f *pipeline.Fault
+		if _, err = m.Complete(t.Context(), Request{}); !errors.As(err, &f) || f.Message != want.Message || f.Final != want.Final || !f.RetryAt.Equal(want.RetryAt) {
+			t.Errorf("the %s: %+v, want %+v", role, f, want)
+		}
 	}
 }
 

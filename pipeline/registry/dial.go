@@ -51,9 +51,9 @@ func Public(a netip.Addr) bool {
 	return a.IsGlobalUnicast() && !a.IsPrivate()
 }
 
-// dialer connects to public addresses alone. The check is made on the address that
+// PublicDialer connects to public addresses alone. The check is made on the address that
 // is connected to, after resolving, so that a name cannot change its mind between.
-func dialer(resolver *net.Resolver) *net.Dialer {
+func PublicDialer(resolver *net.Resolver) *net.Dialer {
 	return &net.Dialer{
 		Timeout: 15 * time.Second, Resolver: resolver,
 		ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {

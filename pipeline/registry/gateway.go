@@ -169,7 +169,7 @@ func hostPort(u *url.URL) string {
 // transport connects to public addresses, and to one host wherever it is. It has
 // its own connections, so that what one registry may reach no other does.
 func transport(o Options, private string) *http.Transport {
-	guarded, free := dialer(o.Resolver), &net.Dialer{Timeout: 15 * time.Second, Resolver: o.Resolver}
+	guarded, free := PublicDialer(o.Resolver), &net.Dialer{Timeout: 15 * time.Second, Resolver: o.Resolver}
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if private != "" && address == private {
