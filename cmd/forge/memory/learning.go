@@ -97,7 +97,9 @@ func (m *Learner) OnEvents(run *pipeline.Run, events []pipeline.Event) {
 		ended = ended || strings.HasPrefix(string(e.Type), "run.") || e.Type == pipeline.EventGateOverride
 		feedback = feedback || e.Data.Signal != nil
 	}
-	if ended && run.State.Ended() {
+	// What people do after the verdict is part of what became of it. A module is looked
+	// back at with the run that planned it.
+	if (ended || feedback) && run.State.Ended() && run.Part == nil {
 		m.endsMu.Lock()
 		if !slices.Contains(m.ends, run.ID) {
 			m.ends = append(m.ends, run.ID)
@@ -161,7 +163,7 @@ func (m *Learner) learn(ctx context.Context) error {
 			if err := m.learnFrom(ctx, e); err != nil {
 				return fmt.Errorf("event %d of run %d: %w", e.Seq, e.Run, err)
 			}
-			if s := e.Data.Signal; s != nil && (s.Kind == pipeline.SignalApplied || s.Kind == pipeline.SignalRewritten || s.Kind == pipeline.SignalIgnored) {
+			if s := e.Data.Signal; s != nil && learn.Rated(*s) {
 				rated[s.Scope] = true
 			}
 		}
@@ -256,7 +258,7 @@ func (m *Learner) Filter(ctx context.Context, run *pipeline.Run, review *pipelin
 		m.o.Log.WarnContext(ctx, "look up what people did with findings; every finding is posted", "run", run.ID, "error", err)
 		return
 	}
-	predictor := predict.New(predict.Decisions(signals), run.Config.Learn.DismissalTarget, m.o.Now())
+	predictor := predict.New(predict.Decisions(signals), run.Config.Learn.DismissalTarget, m.o.Now()).For(run.By.ID)
 	var kept []pipeline.Finding
 	for _, f := range review.Findings {
 		if f.Criterion != "" {

@@ -2,6 +2,9 @@ package memory
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"forge/learn"
@@ -14,8 +17,9 @@ const (
 	// scopeLimit is how many learnings a repository may hold; those of the least
 	// worth go.
 	scopeLimit = 2000
-	// worthWithin is how far back runs say what learnings are worth.
-	worthWithin = 90 * 24 * time.Hour
+	// worthWithin is how far back runs say what learnings are worth: with one run in
+	// ten left without it, it takes some months to be sure of anything.
+	worthWithin = 365 * 24 * time.Hour
 )
 
 // Maintain keeps the memory small and true: what says the same is merged, what runs did
@@ -64,6 +68,11 @@ func (m *Learner) Maintain(ctx context.Context) error {
 			}
 			retired++
 		}
+		for _, q := range learn.Questioned(list, effects) {
+			if err := m.question(ctx, q, now); err != nil {
+				return err
+			}
+		}
 	}
 	if merged+retired > 0 {
 		m.o.Log.InfoContext(ctx, "the memory was maintained", "merged", merged, "retired", retired)
@@ -71,12 +80,30 @@ func (m *Learner) Maintain(ctx context.Context) error {
 	return m.refresh(ctx)
 }
 
+// questionedBy begins what the history of a learning says when it is questioned.
+const questionedBy = "questioned: "
+
+// question notes, once, that runs did worse with what a person said: that they decide on.
+func (m *Learner) question(ctx context.Context, q learn.Retirement, now time.Time) error {
+	past, err := m.o.DB.History(ctx, q.Learning.ID)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(past, func(c store.MemoryChange) bool { return strings.HasPrefix(c.What, questionedBy) }) {
+		return nil
+	}
+	m.o.Log.WarnContext(ctx, fmt.Sprintf("runs did worse with what a person said (L%d); they may want to look at it", q.Learning.ID), "why", q.Why)
+	return m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return m.o.DB.NoteLearning(ctx, tx, q.Learning.ID, pipeline.Actor{}, now, questionedBy+q.Why)
+	})
+}
+
 // effectsOf measures what having a learning changed in first reviews.
 func effectsOf(outcomes []store.Outcome) learn.Effects {
 	out := learn.Effects{}
 	for _, e := range worth.Estimate(worthOutcomes(outcomes)) {
-		if e.FirstPass.Known {
-			out[e.Learning] = struct{ Low, High float64 }{e.FirstPass.Low, e.FirstPass.High}
+		if e.Surely.Known {
+			out[e.Learning] = struct{ Low, High float64 }{e.Surely.Low, e.Surely.High}
 		}
 	}
 	return out

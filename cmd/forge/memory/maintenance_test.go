@@ -30,7 +30,7 @@ func TestMaintain(t *testing.T) {
 			return err
 		})
 	}
-	for i := range 24 {
+	for i := range 80 {
 		run, err := m.o.DB.CreateRun(t.Context(), fmt.Sprint("run", i), pipeline.Start{Repo: first.Repo, Task: pipeline.Task{Issue: i + 2}, Config: first.Config, Base: "b", Branch: fmt.Sprint("forge/", i)}, m.o.Now(), first.Trace, nil)
 		if err != nil {
 			t.Fatal(err)

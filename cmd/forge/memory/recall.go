@@ -79,8 +79,8 @@ func (m *Learner) keepRecall(ctx context.Context, run int64, r pipeline.Recall) 
 	return m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return m.o.DB.RecordRecall(ctx, tx, run, r, m.o.Now()) })
 }
 
-// choose searches for what matters, drops what is contradicted by what is surer, and
-// withholds some at random.
+// choose searches for what matters, drops what is about code that is gone and what is
+// contradicted by what is surer, and withholds some at random.
 func (m *Learner) choose(ctx context.Context, job *agent.Job, role string) (pipeline.Recall, error) {
 	run := job.Run
 	r := pipeline.Recall{Phase: job.Ref.Phase, Iteration: job.Ref.Iteration, Role: role}
@@ -94,21 +94,26 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role string) (pipe
 	}
 	q.Now = now
 	var list []pipeline.Learning
+	cites := newCitations(job.Workspace)
 	for _, h := range m.index.Search(q) {
 		l, err := m.o.DB.Learning(ctx, h.ID)
 		if err != nil {
 			return r, err
 		}
-		if l.State == pipeline.LearningActive && learn.Effective(l, now) >= leastSure && fits(&l) {
-			list = append(list, l)
+		if l.State != pipeline.LearningActive || learn.Effective(l, now) < leastSure || !fits(&l) || len(list) == mostRecalled {
+			continue
 		}
+		if why := cites.stale(ctx, &l); why != "" {
+			m.noteStale(ctx, &l, why)
+			continue
+		}
+		list = append(list, l)
 	}
-	list = list[:min(len(list), mostRecalled)]
 	for _, c := range learn.Contradictions(list, now) {
 		list = slices.DeleteFunc(list, func(l pipeline.Learning) bool { return l.ID == c.Weaker.ID })
 	}
 	lines := map[int64]string{}
-	var ids []int64
+	var ids, always []int64
 	size := 0
 	for _, l := range list {
 		line := lessonLine(l, learn.Effective(l, now))
@@ -116,9 +121,12 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role string) (pipe
 			break
 		}
 		lines[l.ID] = line
+		if reasoned(&l) {
+			always = append(always, l.ID)
+		}
 		ids = append(ids, l.ID)
 	}
-	r.Given, r.Withheld = m.split(run, ids)
+	r.Given, r.Withheld = m.split(run, ids, always...)
 	for _, id := range r.Given {
 		r.Text += lines[id] + "\n"
 	}
@@ -129,14 +137,25 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role string) (pipe
 // out in all its phases and iterations: were it drawn anew in each, runs that went
 // through more of them, those that did badly, would have had more of the learnings,
 // and every learning would look harmful.
-func (m *Learner) split(run *pipeline.Run, ids []int64) (given, withheld []int64) {
+// What is always given is not left out.
+func (m *Learner) split(run *pipeline.Run, ids []int64, always ...int64) (given, withheld []int64) {
 	for _, id := range ids {
+		if slices.Contains(always, id) {
+			given = append(given, id)
+			continue
+		}
 		h := fnv.New64a()
 		fmt.Fprintf(h, "%s/%d", run.Trace, id)
 		g, w := worth.Withhold([]int64{id}, m.o.Withhold, rand.New(rand.NewPCG(h.Sum64(), uint64(run.ID))))
 		given, withheld = append(given, g...), append(withheld, w...)
 	}
 	return given, withheld
+}
+
+// reasoned reports whether a learning is a person's dismissal with a reason: they said
+// why, and are not to be asked again to find out what their word is worth.
+func reasoned(l *pipeline.Learning) bool {
+	return l.Source == pipeline.SourceDismissal && l.Author.ID != 0 && l.Weight > 0 && !slices.Contains(l.Tags, learn.TagNoReason)
 }
 
 // lessonLine is a learning in one line: "L12 (0.70, semantic, dismissal) …".

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"forge/learn/reflect"
@@ -12,8 +13,19 @@ import (
 	"forge/pipeline/store"
 )
 
-// digestBytes is how much of a run a reflector is told.
-const digestBytes = 12 << 10
+// looks are how much of a run a reflector is told, in bytes, and how long its answer may
+// be, in tokens: where the first could cost more than a look back may (L4), the next does.
+var looks = []struct {
+	digest int
+	answer int64
+}{{12 << 10, 2500}, {5 << 10, 1500}, {2 << 10, 800}}
+
+// What is told of runs that are looked back at together, and how many they are at most.
+const (
+	gatheredBytes = 2 << 10 // of each
+	gatheredRuns  = 10
+	gatherLater   = "; looked back at with the next runs of this repository"
+)
 
 // retrospectiveWithin is how long ago a run may have ended that nobody has looked back
 // at, when the server starts.
@@ -134,14 +146,28 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	limit, key := reflect.Cap(run, spent), fmt.Sprintf("run/%d/reflect/%s", run.ID, t.ID)
 	job := agent.Job{Run: run, Ref: pipeline.PhaseRef{Phase: pipeline.PhaseReflect, Iteration: iteration}, Key: key}
 	begun := m.o.Now()
-	text, usage, err := m.o.Reflector.Reflect(ctx, job, agent.Retrospective{
-		Number: done + 1, Why: t.Why, Digest: reflect.Digest(run, events, digestBytes), Form: reflect.Form, Limit: limit,
-	})
+	q := agent.Retrospective{Number: done + 1, Why: t.Why, Form: reflect.Form, Limit: limit}
+	text, usage, err := m.look(ctx, job, q, run, events, nil)
+	late := false // what this run alone cannot pay for, several can
+	if t.ID == reflect.TriggerEnded && dear(err, usage) {
+		earlier, more, lookErr := m.gathered(ctx, run)
+		if lookErr != nil {
+			return lookErr
+		}
+		if late = true; len(earlier) > 0 {
+			limit = reflect.Capped(limit + more)
+			q.Limit, q.Why = limit, fmt.Sprintf("%s; with %d earlier ones that were too small alone", t.Why, len(earlier))
+			text, usage, err = m.look(ctx, job, q, run, events, earlier)
+			late = dear(err, usage)
+		}
+	}
 	result := pipeline.Reflection{Trigger: t.ID, Now: t.Now, Usage: usage}
 	var fault *pipeline.Fault
 	switch {
 	case errors.As(err, &fault) && (fault.Class == pipeline.FaultBudget || fault.Class == pipeline.FaultAgent):
-		result.Refused = fault.Message
+		if result.Refused = fault.Message; late {
+			result.Refused += gatherLater
+		}
 	case err != nil:
 		return err
 	default:
@@ -165,6 +191,64 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	return m.o.Record(ctx, run.ID, made, func(ctx context.Context, tx *store.Tx) error {
 		return m.o.DB.RecordReflection(ctx, tx, run.ID, t.ID, result, m.o.Now())
 	})
+}
+
+// dear reports whether a look back was not begun because it could cost too much.
+func dear(err error, spent pipeline.Usage) bool {
+	var fault *pipeline.Fault
+	return errors.As(err, &fault) && fault.Class == pipeline.FaultBudget && spent.Calls == 0
+}
+
+// look asks the reflector, with as much as its limit allows. earlier are the digests of
+// runs that are looked back at with this one.
+func (m *Learner) look(ctx context.Context, job agent.Job, q agent.Retrospective, run *pipeline.Run, events []pipeline.Event, earlier []string) (text string, usage pipeline.Usage, err error) {
+	for _, size := range looks {
+		q.Answer = size.answer
+		q.Digest = strings.Join(append([]string{reflect.Digest(run, events, size.digest)}, earlier...), "\n\n")
+		if text, usage, err = m.o.Reflector.Reflect(ctx, job, q); !dear(err, usage) {
+			break
+		}
+	}
+	return text, usage, err
+}
+
+// gathered are the digests of the repository's runs since the last look back that were
+// too small to be looked back at alone, and what a look back at all of them may cost.
+func (m *Learner) gathered(ctx context.Context, run *pipeline.Run) (digests []string, limit int64, err error) {
+	rows, err := m.o.DB.Runs(ctx, store.Filter{Repo: run.Repo.FullName(), Before: run.ID, Limit: 2 * gatheredRuns})
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, row := range rows {
+		list, err := m.o.DB.Reflections(ctx, row.ID)
+		if err != nil {
+			return nil, 0, err
+		}
+		spent, waits := int64(0), false
+		for _, r := range list {
+			spent += r.Usage.MicroUSD
+			waits = waits || strings.HasSuffix(r.Refused, gatherLater)
+			if r.Trigger == reflect.TriggerEnded && r.Refused == "" {
+				return digests, limit, nil // those before were gathered with it
+			}
+		}
+		if !waits {
+			continue
+		}
+		past, err := m.o.DB.Load(ctx, row.ID)
+		if err != nil {
+			return nil, 0, err
+		}
+		events, err := m.o.DB.Events(ctx, row.ID, 0)
+		if err != nil {
+			return nil, 0, err
+		}
+		digests, limit = append(digests, reflect.Digest(past, events, gatheredBytes)), limit+reflect.Cap(past, spent)
+		if len(digests) == gatheredRuns {
+			break
+		}
+	}
+	return digests, limit, nil
 }
 
 func (m *Learner) save(ctx context.Context, learnings []pipeline.Learning) (ids []int64, err error) {

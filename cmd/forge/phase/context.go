@@ -26,7 +26,7 @@ func (x *Executor) orient(ctx context.Context, run *pipeline.Run, job *agent.Job
 	if job.Tree, err = x.o.Gateway.Files(ctx, run.Repo, run.Base); err != nil {
 		return err
 	}
-	if job.Instructions, err = x.instructions(ctx, run, job.Tree); err != nil {
+	if job.Instructions, err = x.trusted(ctx, run, job.Tree); err != nil {
 		return err
 	}
 	if from := planned(run); job.Ref.Phase == pipeline.PhasePlan && from != run.Base {
@@ -53,13 +53,29 @@ func touched(run *pipeline.Run) []string {
 	return out
 }
 
-// instructions reads the repository's own, from the base: what the work under review
-// changes of them does not count.
-func (x *Executor) instructions(ctx context.Context, run *pipeline.Run, tree []string) ([]agent.Doc, error) {
+// trusted reads the repository's own instructions, from the base: what the work under
+// review changes of them does not count. The base of a module holds such work already,
+// that of the run which planned it does not.
+func (x *Executor) trusted(ctx context.Context, run *pipeline.Run, tree []string) ([]agent.Doc, error) {
+	if run.Part == nil {
+		return x.instructions(ctx, run, run.Base, tree)
+	}
+	base := run.Part.Base
+	if err := x.fetch(ctx, run, base); err != nil {
+		return nil, err
+	}
+	tree, err := x.o.Gateway.Files(ctx, run.Repo, base)
+	if err != nil {
+		return nil, err
+	}
+	return x.instructions(ctx, run, base, tree)
+}
+
+func (x *Executor) instructions(ctx context.Context, run *pipeline.Run, base string, tree []string) ([]agent.Doc, error) {
 	var out []agent.Doc
 	paths := agent.InstructionPaths(tree, touched(run))
 	for _, p := range paths[:min(len(paths), maxInstructionFiles)] {
-		text, err := x.o.Gateway.File(ctx, run.Repo, run.Base, p)
+		text, err := x.o.Gateway.File(ctx, run.Repo, base, p)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -68,7 +84,7 @@ func (x *Executor) instructions(ctx context.Context, run *pipeline.Run, tree []s
 			if slices.Contains(paths, to) {
 				continue
 			}
-			if text, err = x.o.Gateway.File(ctx, run.Repo, run.Base, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if text, err = x.o.Gateway.File(ctx, run.Repo, base, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err
 			}
 		}

@@ -1,5 +1,5 @@
 // Package phase carries out the phases of a run: plan, implement, review, test, and
-// update. Each phase's file says what goes on in it; Executor brings together what
+// update, and for modules contract and merge. Each phase's file says what goes on in it; Executor brings together what
 // they all need. Which phase comes next is decided elsewhere (forge/pipeline), and so
 // is what to do about a phase that fails (forge/pipeline/work). It stores nothing but
 // the workspaces that it keeps open between the phases of a run.
@@ -121,6 +121,10 @@ func (x *Executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 	switch ref.Phase {
 	case pipeline.PhasePlan:
 		data, err = x.plan(ctx, run, job)
+	case pipeline.PhaseContract:
+		data, err = x.contract(ctx, run, job)
+	case pipeline.PhaseMerge:
+		data, err = x.merge(ctx, run, job)
 	case pipeline.PhaseImplement:
 		data, err = x.implement(ctx, run, job)
 	case pipeline.PhaseReview:
@@ -159,7 +163,7 @@ func found(d pipeline.Data) []pipeline.Finding {
 	switch {
 	case d.Review != nil:
 		return d.Review.Findings
-	case d.Tests != nil && d.Plan == nil && d.Update == nil:
+	case d.Tests != nil && d.Plan == nil && d.Update == nil && d.Implementation == nil: // else it is a baseline, or of a merge
 		return d.Tests.Tampered
 	}
 	return nil
@@ -170,7 +174,7 @@ func roleOf(p pipeline.Phase) string {
 	switch p {
 	case pipeline.PhasePlan:
 		return "planner"
-	case pipeline.PhaseImplement:
+	case pipeline.PhaseImplement, pipeline.PhaseContract:
 		return "implementer"
 	case pipeline.PhaseReview:
 		return "reviewer"

@@ -31,6 +31,9 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	if baseline.None != "" && run.Plan == nil && !run.Untested && !run.Config.Tests.Checks {
 		return pipeline.Data{Tests: baseline}, nil // a human is asked before planning is paid for
 	}
+	if run.Plan == nil && run.Given != nil { // a module is planned already
+		return pipeline.Data{Plan: run.Given, Tests: baseline}, nil
+	}
 	if err := x.orient(ctx, run, &job); err != nil {
 		return pipeline.Data{}, err
 	}

@@ -85,6 +85,7 @@ func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job)
 	defer trees.close()
 	report, err := check.Verify(ctx, trees.open, opts)
 	report.Setup = x.told(run.ID, run.Head)
+	setPending(run, &report)
 	if err != nil || len(report.Changed) == 0 {
 		return report, x.explain(run.ID, run.Head, err)
 	}

@@ -38,7 +38,7 @@ func (x *Executor) update(ctx context.Context, run *pipeline.Run, job agent.Job)
 	data := pipeline.Data{Update: &u}
 	u.Head, u.Conflicts, u.Markers = merged.SHA, merged.Conflicts, merged.Markers
 	if len(u.Conflicts) > 0 && job.Ref.Mode == pipeline.ModeConflict {
-		if err := x.merge(ctx, run, job, o, &merged, &data); err != nil {
+		if err := x.mergeByHand(ctx, run, job, o, &merged, &data); err != nil {
 			return pipeline.Data{}, err
 		}
 	}
@@ -57,8 +57,8 @@ func (x *Executor) update(ctx context.Context, run *pipeline.Run, job agent.Job)
 	return data, err
 }
 
-// merge lets the implementer finish a merge with conflicts, on a tree with markers.
-func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job, o sandbox.CommitOptions, m *sandbox.Merged, data *pipeline.Data) error {
+// mergeByHand lets the implementer finish a merge with conflicts, on a tree with markers.
+func (x *Executor) mergeByHand(ctx context.Context, run *pipeline.Run, job agent.Job, o sandbox.CommitOptions, m *sandbox.Merged, data *pipeline.Data) error {
 	u := data.Update
 	ws, err := x.at(ctx, run, m.Markers)
 	if err != nil {
