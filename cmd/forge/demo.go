@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,24 +17,34 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/text"
 )
 
 func demoCommand() *cobra.Command {
-	var keep bool
+	var keep, modules bool
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Show the whole loop on this machine: no account, no key, no network", Args: noArgs,
 		Long: "Starts a GitHub and Forge on this machine, opens an issue, labels it, and shows what\n" +
 			"happens: plan, draft pull request, review findings, a failing test, two rounds of\n" +
-			"rework, verification. Everything but the model is real; the model is a tape.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, keep) },
+			"rework, verification. Everything but the model is real; the model is a tape.\n" +
+			"With --modules, a feature is split into three modules that are built at the same time;\n" +
+			"one of them asks, and the demo answers as the maintainer.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			story := demo.Loop
+			if modules {
+				story = demo.Modules
+			}
+			return runDemo(cmd, story, keep)
+		},
 	}
+	cmd.Flags().BoolVar(&modules, "modules", false, "show a feature that is built by several modules at the same time")
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave everything running, so that you can look at the pages and click, until interrupted")
 	return cmd
 }
 
 // runDemo runs the demo from start to end.
-func runDemo(cmd *cobra.Command, keep bool) (err error) {
+func runDemo(cmd *cobra.Command, story demo.Story, keep bool) (err error) {
 	ctx := cmd.Context()
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
 	d.links = true
@@ -57,12 +68,19 @@ func runDemo(cmd *cobra.Command, keep bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, gh.Close()) }()
-	issue, err := demo.Repository(gh)
+	issue, err := story.Repository(gh)
 	if err != nil {
 		return err
 	}
 	ended := make(chan *pipeline.Run, 1)
-	s, err := startDemoServer(ctx, d, dir, gh, log, func(run *pipeline.Run) {
+	var asked sync.Map
+	s, err := startDemoServer(ctx, d, dir, gh, story.Tape(), log, func(run *pipeline.Run) {
+		if of := run.Part; of != nil {
+			if _, before := asked.LoadOrStore(run.ID, true); !before && run.Gate() != nil {
+				go answerDemo(d, gh, issue, of.Module.ID, story.Answers[of.Module.ID])
+			}
+			return
+		}
 		select {
 		case ended <- run:
 		default:
@@ -103,8 +121,8 @@ func runDemo(cmd *cobra.Command, keep bool) (err error) {
 
 // startDemoServer starts the real server against the local GitHub. The repository
 // is the demo's own, so a machine without bubblewrap may run its tests without.
-func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest.Server, log *slog.Logger, onEnd func(*pipeline.Run)) (*server.Server, error) {
-	env, err := demo.Environment(gh, dir, demo.Tape())
+func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest.Server, tape []byte, log *slog.Logger, onEnd func(*pipeline.Run)) (*server.Server, error) {
+	env, err := demo.Environment(gh, dir, tape)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +144,15 @@ func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest
 	return server.Listen(ctx, o)
 }
 
+// answerDemo says to a module's question what a maintainer would, as a comment.
+func answerDemo(d *display, gh *githubtest.Server, issue int, module, words string) {
+	said := command.Write("", module+" "+words)
+	d.say("%8s  %-10s  acme answers in the issue: %s", "", "human", said)
+	if _, err := gh.As("acme").Comment("acme/cart", issue, said); err != nil {
+		d.say("The answer could not be given: %v", err)
+	}
+}
+
 // demoSummary says what came of it, and fails unless the run was verified.
 func demoSummary(ctx context.Context, d *display, s *server.Server, gh *githubtest.Server, id int64) error {
 	run, err := s.DB.Load(ctx, id)
@@ -138,6 +165,10 @@ func demoSummary(ctx context.Context, d *display, s *server.Server, gh *githubte
 	}
 	d.say("\n%s", run.Summary())
 	d.say("%d iterations, %d bounces, %d events, %d GitHub calls, %d model calls.", len(run.Iterations), len(run.Bounces), len(events), run.Published.Calls, run.Usage.Calls)
+	for i := range run.Parts {
+		p := &run.Parts[i]
+		d.say("module %-10s run %d, merged at %.7s; %s", p.ID, p.Run, p.Merged, p.Tests)
+	}
 	if p := run.Published.Pull; p != nil {
 		d.say("pull request  %s", p.URL)
 	}

@@ -48,10 +48,15 @@ func isTerminal(w io.Writer) bool {
 func (d *display) onEvents(run *pipeline.Run, events []pipeline.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.runs[run.ID] = true
+	if run.Part == nil {
+		d.runs[run.ID] = true
+	}
 	for _, e := range events {
 		if line := narrate(run, e); line.text != "" {
-			if len(d.runs) > 1 {
+			switch {
+			case run.Part != nil:
+				line.text = fmt.Sprintf("%s: %s", run.Part.Module.ID, line.text)
+			case len(d.runs) > 1:
 				line.text = fmt.Sprintf("run %d: %s", run.ID, line.text)
 			}
 			d.print(e.Time, line)
@@ -169,7 +174,11 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	d := e.Data
 	switch e.Type {
 	case pipeline.EventRunStarted:
-		return line{"start", fmt.Sprintf("%s (run %d)", d.Start.Task.Title, e.Run)}
+		title := d.Start.Task.Title
+		if of := d.Start.Part; of != nil {
+			title = of.Module.Title
+		}
+		return line{"start", fmt.Sprintf("%s (run %d)", title, e.Run)}
 	case pipeline.EventPhaseEntered:
 		return entered(run, d.Phase)
 	case pipeline.EventPhaseCompleted:
@@ -180,7 +189,9 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 		return line{"fault", "GitHub: " + text.Clip(text.FirstLine(d.Fault.Message), 100)}
 	case pipeline.EventBounce:
 		brief := run.Iterations[d.Bounce.Iteration-1].Brief
-		if brief == "" {
+		if brief == "" && run.Part != nil {
+			brief = "what the integration found"
+		} else if brief == "" {
 			brief = "a maintainer asked for changes"
 		}
 		return line{"back", fmt.Sprintf("%s sends the work back to %s (bounce %d): %s", d.Bounce.Phase, d.Bounce.Target, d.Bounce.Number, brief)}
@@ -188,13 +199,28 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 		return line{"stopped", fmt.Sprintf("%s: %s", d.Guard.Name, d.Guard.Detail)}
 	case pipeline.EventGateAnswered, pipeline.EventRunStopped, pipeline.EventRunResumed:
 		return line{"human", fmt.Sprintf("%s says %s", d.Answer.By.Login, d.Answer.Choice)}
+	case pipeline.EventModuleTold:
+		if d.Part.Told == "" {
+			return line{"back", d.Part.ID + " goes back to work, on what was merged since"}
+		}
+	case pipeline.EventModuleLeft:
+		return line{"left out", d.Part.ID + ": " + d.Part.Left}
 	case pipeline.EventGateReminded:
 		return line{"waiting", d.Note}
 	case pipeline.EventPhaseWaiting:
 		return waits(d.Await)
 	case pipeline.EventChangesAsked:
+		if run.Part != nil {
+			return line{"back", text.Plural(len(d.Review.Findings), "thing is", "things are") + " to be fixed that the integration found"}
+		}
 		return line{"human", "a review asks for changes: the work goes back with them"}
 	case pipeline.EventBaseMoved:
+		if run.Part != nil {
+			return line{"merge", fmt.Sprintf("taking in what was merged since, at %.7s", d.Head)}
+		}
+		if words := run.Behind(); d.Mergeable != nil && words != "" {
+			return line{"github", words}
+		}
 		return line{"github", fmt.Sprintf("%s has moved on to %.7s", run.Repo.DefaultBranch, d.Head)}
 	case pipeline.EventBranchDeleted:
 		return line{"human", "somebody deleted the branch"}
@@ -209,8 +235,15 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 }
 
 func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
-	if p.Phase == pipeline.PhasePlan && p.Iteration == 0 {
+	switch {
+	case p.Phase == pipeline.PhasePlan && run.Given != nil && p.Iteration == 0:
+		return line{"plan", "running the tests as they are"}
+	case p.Phase == pipeline.PhasePlan && p.Iteration == 0:
 		return line{"plan", "running the tests as they are, then planning"}
+	case p.Phase == pipeline.PhaseContract:
+		return line{"contract", "laying down what the modules promise each other"}
+	case p.Phase == pipeline.PhaseMerge:
+		return line{"merge", "merging " + p.Part}
 	}
 	what := map[pipeline.Phase]string{
 		pipeline.PhaseReview: "reviewing the change", pipeline.PhaseTest: "running the tests", pipeline.PhaseUpdate: "taking " + run.Repo.DefaultBranch + " in",
@@ -218,6 +251,8 @@ func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
 	switch p.Mode {
 	case pipeline.ModeFresh:
 		what = "implementing the plan"
+	case pipeline.ModeWire:
+		what = "wiring the modules together"
 	case pipeline.ModeFixFindings:
 		what = "fixing what the review found"
 	case pipeline.ModeFixFailures:
@@ -242,12 +277,16 @@ func completed(d pipeline.Data) line {
 		l.text = fmt.Sprintf("commit %.7s: merged by hand: %s", d.Update.Head, text.Clip(text.OneLine(d.Update.Resolved), 200))
 	case d.Update != nil && len(d.Update.Conflicts) > 0:
 		l.text = "conflicts in " + strings.Join(d.Update.Conflicts, ", ")
+	case d.Phase.Phase == pipeline.PhaseMerge && d.Tests != nil && len(d.Tests.Failures) > 0:
+		l.text = fmt.Sprintf("%s does not go in as it is: %s", d.Phase.Part, tested(d.Tests))
+	case d.Phase.Phase == pipeline.PhaseMerge && len(d.Update.Conflicts) == 0:
+		l.text = fmt.Sprintf("commit %.7s: %s is in", d.Update.Head, d.Phase.Part)
 	case d.Update != nil && d.Update.Head == d.Update.Parent:
 		l.text = "nothing new to take in"
 	case d.Update != nil:
 		l.text = fmt.Sprintf("commit %.7s: merged", d.Update.Head)
 	case d.Plan != nil:
-		l.text = fmt.Sprintf("%d steps, %d acceptance criteria", len(d.Plan.Steps), len(d.Plan.Criteria))
+		l.text = planned(d.Plan)
 	case d.Implementation != nil && d.Implementation.Head == d.Implementation.Parent:
 		l.text = "nothing changed"
 	case d.Implementation != nil:
@@ -264,6 +303,21 @@ func completed(d pipeline.Data) line {
 	}
 	l.text += " (" + took + ")"
 	return l
+}
+
+func planned(p *pipeline.Plan) string {
+	words := fmt.Sprintf("%s, %s", text.Plural(len(p.Steps), "step", "steps"), text.Plural(len(p.Criteria), "acceptance criterion", "acceptance criteria"))
+	switch {
+	case p.Split != nil:
+		var names []string
+		for i := range p.Split.Modules {
+			names = append(names, p.Split.Modules[i].ID)
+		}
+		words += fmt.Sprintf(", %d modules at the same time: %s", len(names), strings.Join(names, ", "))
+	case p.Unsplit != "":
+		words += "; in one piece: " + p.Unsplit
+	}
+	return words
 }
 
 // waits says what a phase waits for. A model's provider is asked again at a time that
@@ -324,6 +378,9 @@ func tested(t *pipeline.TestReport) string {
 	}
 	for _, f := range t.Failures {
 		words += fmt.Sprintf("; %s: %s", f.Test, text.Clip(text.FirstLine(f.Error), 100))
+	}
+	if n := len(t.Pending); n > 0 {
+		words += fmt.Sprintf("; %d wait for other modules", n)
 	}
 	if n := len(t.Changed); n > 0 {
 		words += fmt.Sprintf("; %d pass only as this work changed them", n)

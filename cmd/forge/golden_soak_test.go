@@ -42,3 +42,19 @@ func TestDemoIsAsItWas(t *testing.T) {
 	})
 	golden(t, "demo.txt", []byte(strings.Join(lines, "\n")))
 }
+
+// Covers V6, V10: a feature of three modules, built at the same time, one of which asks.
+func TestDemoOfModules(t *testing.T) {
+	var out bytes.Buffer
+	if code := Main(t.Context(), []string{"demo", "--modules"}, &out, &out); code != exitDone {
+		t.Fatalf("forge demo --modules exits with %d:\n%s", code, out.String())
+	}
+	for _, want := range []string{
+		"3 modules at the same time: tax, shipping, layout", "acme answers in the issue: /forge shipping choose the same as for tax",
+		"review sends the work back to module", "tax goes back to work", "layout is in", "is verified, iteration 2 of 5",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, out.String())
+		}
+	}
+}

@@ -42,11 +42,11 @@ func lab(cmd *cobra.Command, listen, hook string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, gh.Close()) }()
-	issue, err := demo.Repository(gh)
+	issue, err := demo.Loop.Repository(gh)
 	if err != nil {
 		return err
 	}
-	env, err := demo.Environment(gh, dir, demo.Tape())
+	env, err := demo.Environment(gh, dir, demo.Loop.Tape())
 	if err != nil {
 		return err
 	}

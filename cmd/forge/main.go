@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/evaluate"
+	"forge/cmd/forge/incidents"
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/setup"
@@ -102,6 +103,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().String("config", "", "the server's configuration file (default: forge.yml in the working directory, when there is one)")
 	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
 	root.PersistentFlags().String("log-format", formatText, "how log lines are written: text or json")
+	root.AddCommand(incidents.Shell{Usage: usage, NoArgs: noArgs, Args: nArgs, Store: withStoreAndConfig}.Commands()...)
 	root.AddCommand(
 		serveCommand(), setup.Command(noArgs), initCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
 		answerCommand(), resumeCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), replayCommand(), evaluate.Shell{Usage: usage, NoArgs: noArgs, OneArg: nArgs(1), Progress: progress}.Command(), metricsCommand(), monitoringCommand(), configCommand(), versionCommand(),

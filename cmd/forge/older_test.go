@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,7 +38,10 @@ func TestOlderDatabase(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(state, "forge.db"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, view := range []string{"report", "scratchpad", "progress", "why"} {
+	if missing := lost(read(t, filepath.Join("testdata", "older", "report.txt")), c.run(exitDone, nil, "show", "1", "--report")); missing != "" {
+		t.Errorf("show --report lacks %q, in its place", missing)
+	}
+	for _, view := range []string{"scratchpad", "progress", "why"} {
 		if diff := cmp.Diff(read(t, filepath.Join("testdata", "older", view+".txt")), c.run(exitDone, nil, "show", "1", "--"+view)); diff != "" {
 			t.Errorf("show --%s (-the version that wrote it +this one):\n%s", view, diff)
 		}
@@ -52,4 +57,18 @@ func TestOlderDatabase(t *testing.T) {
 		t.Errorf("the run (-the version that wrote it +this one):\n%s", diff)
 	}
 	c.run(exitDone, []string{"phase.completed", "finding.detected", "loop.phase_bounce", "run.verified"}, "show", "1", "--events")
+}
+
+// lost returns the first line of a text that another, which may say more in between,
+// does not have in its place; "" when there is none.
+func lost(was, is string) string {
+	rest := strings.Split(is, "\n")
+	for line := range strings.SplitSeq(was, "\n") {
+		i := slices.Index(rest, line)
+		if i < 0 {
+			return line
+		}
+		rest = rest[i+1:]
+	}
+	return ""
 }

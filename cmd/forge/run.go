@@ -173,10 +173,21 @@ func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 	if err != nil {
 		return err
 	}
+	if run.Part != nil { // the one that planned it went on, too
+		id = run.Part.Run
+		if run, err = a.DB.Load(context.WithoutCancel(ctx), id); err != nil {
+			return err
+		}
+	}
 	if run.State.Ended() {
 		a.Ended(ctx, id)
 	}
 	d.say("\n%s", summary(run))
+	for i := range run.Parts {
+		if p := &run.Parts[i]; p.Question != "" {
+			d.say("%s asks: %s\nAnswer with `forge answer %d CHOICE`; `forge show %d` has the choices.", p.ID, p.Question, p.Run, p.Run)
+		}
+	}
 	switch {
 	case run.State == pipeline.StateVerified || run.State == pipeline.StateAccepted:
 		d.say("The work is on the branch %s (%.12s).", run.Branch, run.Head)
@@ -184,7 +195,9 @@ func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 	case run.State.Ended():
 		return &exitError{code: exitFailed}
 	}
-	d.say("Answer with `forge answer %d CHOICE`.", id)
+	if run.Gate() != nil {
+		d.say("Answer with `forge answer %d CHOICE`.", id)
+	}
 	return &exitError{code: exitWaiting}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"forge/cmd/forge/printing"
 	"forge/cmd/forge/server"
+	"forge/cmd/forge/settings"
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/command"
@@ -23,7 +24,11 @@ import (
 )
 
 // withStore runs f with the server's database open.
-func withStore(cmd *cobra.Command, f func(db *store.DB) error) (err error) {
+func withStore(cmd *cobra.Command, f func(db *store.DB) error) error {
+	return withStoreAndConfig(cmd, func(db *store.DB, _ settings.Config) error { return f(db) })
+}
+
+func withStoreAndConfig(cmd *cobra.Command, f func(db *store.DB, cfg settings.Config) error) (err error) {
 	cfg, log, err := configure(cmd)
 	if err != nil {
 		return err
@@ -33,7 +38,7 @@ func withStore(cmd *cobra.Command, f func(db *store.DB) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return f(db)
+	return f(db, cfg)
 }
 
 // openControl is withStore for orders: the database and what takes them.
@@ -70,6 +75,7 @@ func runsCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.Active, "active", false, "only those that have not ended")
 	cmd.Flags().StringVar(&f.Repo, "repo", "", "only those of OWNER/NAME")
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most this many")
+	cmd.Flags().BoolVar(&f.Parts, "parts", false, "with the runs that build modules of others")
 	cmd.Flags().Int64Var(&f.Before, "before", 0, "only runs with a smaller number: the next page")
 	return cmd
 }
@@ -85,6 +91,9 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 		if r.Issue > 0 {
 			issue = fmt.Sprintf("#%d", r.Issue)
 		}
+		if r.Part != "" {
+			issue = fmt.Sprintf("%d/%s", r.Parent, r.Part)
+		}
 		phase := string(r.Phase)
 		if r.State.Ended() { // it is in none any more
 			phase = "-"
@@ -98,17 +107,22 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 func showCommand() *cobra.Command {
 	var why, report, scratchpad, progress, events, inner, asJSON bool
 	cmd := &cobra.Command{
-		Use: "show RUN", Short: "Show a run: its report, scratchpad, progress or events", Args: nArgs(1),
+		Use: "show RUN[/MODULE]", Short: "Show a run: its report, scratchpad, progress or events", Args: nArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := runNumber(args[0])
+			number, part, _ := strings.Cut(args[0], "/")
+			id, err := runNumber(number)
 			if err != nil {
 				return err
 			}
 			return withStore(cmd, func(db *store.DB) error {
 				run, err := loadRun(cmd.Context(), db, id)
+				if err == nil && part != "" {
+					run, err = loadPart(cmd.Context(), db, run, part)
+				}
 				if err != nil {
 					return err
 				}
+				id = run.ID
 				out := cmd.OutOrStdout()
 				switch {
 				case events:
@@ -159,6 +173,36 @@ func runNumber(s string) (int64, error) {
 	return id, nil
 }
 
+// loadPart loads the run that builds a module of another one.
+func loadPart(ctx context.Context, db *store.DB, run *pipeline.Run, name string) (*pipeline.Run, error) {
+	var names []string
+	for i := range run.Parts {
+		p := &run.Parts[i]
+		if p.ID == name && p.Run != 0 {
+			return loadRun(ctx, db, p.Run)
+		}
+		names = append(names, p.ID)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("run %d is built in one piece: it has no modules", run.ID)
+	}
+	return nil, fmt.Errorf("run %d has no module %q; it has %s", run.ID, name, strings.Join(names, ", "))
+}
+
+// listParts shows the modules of a run.
+func listParts(run *pipeline.Run) string {
+	if run.Plan == nil || run.Plan.Split == nil {
+		return ""
+	}
+	t := printing.Table("module", "state", "wave", "iteration", "tests", "findings", "cost", "run")
+	rows := run.Plan.Split.Rows(run.Parts)
+	for i := range rows {
+		r := &rows[i]
+		t.AppendRow(table.Row{r.Module.ID, r.Status(run.Parts), r.Wave, r.Iteration, r.Tests, r.Findings, text.USD(r.MicroUSD), r.Part.Run})
+	}
+	return t.Render() + "\n"
+}
+
 func showRun(out io.Writer, run *pipeline.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", run.Task.Title, summary(run))
@@ -166,6 +210,7 @@ func showRun(out io.Writer, run *pipeline.Run) error {
 	if p := run.Published.Pull; p != nil {
 		fmt.Fprintf(&b, "pull request %s\n", p.URL)
 	}
+	b.WriteString(listParts(run))
 	for _, it := range run.Iterations {
 		fmt.Fprintf(&b, "iteration %d (%s): %s", it.Number, it.Mode, it.Result)
 		if it.Brief != "" {
@@ -305,7 +350,7 @@ func answer(cmd *cobra.Command, id int64, choice command.Line) error {
 	case !changed:
 		return &exitError{code: exitFailed}
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), run.Summary())
+	fmt.Fprintln(cmd.OutOrStdout(), summary(run))
 	if run.Repo.ID == 0 && run.State == pipeline.StateRunning {
 		return driveLocal(cmd, id)
 	}

@@ -43,11 +43,11 @@ func TestDemoTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { gh.Close() })
-	issue, err := demo.Repository(gh)
+	issue, err := demo.Loop.Repository(gh)
 	if err != nil {
 		t.Fatal(err)
 	}
-	models, err := agenttest.NewServer(demo.Tape())
+	models, err := agenttest.NewServer(demo.Loop.Tape())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ type Delivery struct {
 	Repo     string // "owner/name"; empty when it is about none
 	Received time.Time
 	Payload  []byte // as it was sent; compressed in the database; absent in lists, and of old ones (see PruneDeliveries)
+	Lane     string // who handles it: "" the engine, else who asks for it; not in lists
 
 	ID       int64 // in the order of arrival
 	State    DeliveryState
@@ -45,7 +46,7 @@ type Delivery struct {
 	Finished time.Time
 }
 
-var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished, quiet) VALUES `, 11, ` ON CONFLICT (guid) DO NOTHING`)
+var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished, quiet, lane) VALUES `, 12, ` ON CONFLICT (guid) DO NOTHING`)
 
 // KeepDeliveries stores deliveries in one transaction. One whose GUID is known is
 // passed over. When it returns nil, all of them are on disk.
@@ -61,7 +62,7 @@ func (d *DB) KeepDeliveries(ctx context.Context, list []Delivery) error {
 	}
 	defer d.packers.Put(p)
 	p.buf = p.buf[:0]
-	rows := make([]any, 0, len(list)*11)
+	rows := make([]any, 0, len(list)*12)
 	for i := range list {
 		v := &list[i]
 		if v.GUID == "" {
@@ -69,9 +70,9 @@ func (d *DB) KeepDeliveries(ctx context.Context, list []Delivery) error {
 		}
 		rows = append(rows, v.GUID, clean(v.Event), clean(v.Action), clean(v.Repo), micros(v.Received), p.pack(v.Payload))
 		if v.Outcome == "" {
-			rows = append(rows, DeliveryWaiting, 0, "", int64(0), false)
+			rows = append(rows, DeliveryWaiting, 0, "", int64(0), false, v.Lane)
 		} else {
-			rows = append(rows, DeliveryDone, 1, clean(v.Outcome), micros(v.Received), true)
+			rows = append(rows, DeliveryDone, 1, clean(v.Outcome), micros(v.Received), true, v.Lane)
 		}
 	}
 	err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -122,15 +123,36 @@ func (v *Delivery) scan(row interface{ Scan(...any) error }, payload bool) error
 	return nil
 }
 
-// WaitingDeliveries returns deliveries that wait to be handled, with their
-// payloads, in the order of arrival.
+// WaitingDeliveries returns deliveries that wait for the engine, with their payloads,
+// in the order of arrival.
 func (d *DB) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]Delivery, error) {
+	return d.WaitingIn(ctx, "", now, limit)
+}
+
+// WaitingIn is WaitingDeliveries of a lane.
+func (d *DB) WaitingIn(ctx context.Context, lane string, now time.Time, limit int) ([]Delivery, error) {
 	rows, err := d.reader.QueryContext(ctx, deliveryColumns+`, payload FROM deliveries
-		WHERE state = 'waiting' AND next <= $1 ORDER BY id LIMIT $2`, micros(now), limitOr(limit, 100))
+		WHERE state = 'waiting' AND lane = $3 AND next <= $1 ORDER BY id LIMIT $2`, micros(now), limitOr(limit, 100), lane)
 	if err != nil {
 		return nil, fmt.Errorf("list waiting deliveries: %w", err)
 	}
 	return collect(rows, "list waiting deliveries", func(v *Delivery) error { return v.scan(rows, true) })
+}
+
+// WaitingOf counts the deliveries of a lane that wait, by event.
+func (d *DB) WaitingOf(ctx context.Context, lane string) (map[string]int, error) {
+	rows, err := d.reader.QueryContext(ctx, `SELECT event, COUNT(*) FROM deliveries WHERE state = 'waiting' AND lane = $1 GROUP BY event`, lane)
+	if err != nil {
+		return nil, fmt.Errorf("count waiting deliveries: %w", err)
+	}
+	out := map[string]int{}
+	_, err = collect(rows, "count waiting deliveries", func(event *string) error {
+		var n int
+		err := rows.Scan(event, &n)
+		out[*event] = n
+		return err
+	})
+	return out, err
 }
 
 // FinishDelivery records what became of a delivery; quiet says that nothing did. It is false when the

@@ -21,7 +21,7 @@ const ttl = 20 * time.Second
 
 func dueNow(t *testing.T, d *DB, at time.Time) string {
 	t.Helper()
-	ids, err := d.Due(t.Context(), at, 0)
+	ids, _, err := d.Due(t.Context(), at, 0)
 	must(t, err)
 	return strings.Trim(fmt.Sprint(ids), "[]")
 }
@@ -348,7 +348,7 @@ func TestCancelledContext(t *testing.T) {
 			"Find":              func() error { _, err := d.Find(gone, repoID, 5, 0, ""); return err },
 			"Bounces":           func() error { _, err := d.Bounces(gone, 1); return err },
 			"Lease":             func() error { _, err := d.Lease(gone, 1, "a", now, ttl); return err },
-			"Due":               func() error { _, err := d.Due(gone, now, 1); return err },
+			"Due":               func() error { _, _, err := d.Due(gone, now, 1); return err },
 			"KeepDeliveries":    func() error { return d.KeepDeliveries(gone, []Delivery{delivery("a")}) },
 			"WaitingDeliveries": func() error { _, err := d.WaitingDeliveries(gone, now, 1); return err },
 			"FinishDelivery":    func() error { _, err := d.FinishDelivery(gone, nil, "a", "", false, now); return err },

@@ -98,7 +98,7 @@ func TestReopen(t *testing.T) {
 		ids, err := d.Active(t.Context(), repoID)
 		must(t, err)
 		want(t, "active runs", len(ids), 1)
-		due, err := d.Due(t.Context(), now, 10)
+		due, _, err := d.Due(t.Context(), now, 10)
 		must(t, err)
 		want(t, "due runs", len(due), 2)
 	})
@@ -119,15 +119,23 @@ func TestWithdrawn(t *testing.T) {
 	})
 }
 
+// withoutParts undoes the migration that made runs of modules known.
+var withoutParts = []string{
+	`DROP INDEX runs_parent`, `DROP INDEX runs_repo`, `DROP INDEX runs_state`, `DROP INDEX runs_repo_state`,
+	`ALTER TABLE runs DROP COLUMN parent`, `ALTER TABLE runs DROP COLUMN part`, `CREATE INDEX runs_repo ON runs (repo, id)`,
+}
+
 // Findings that an older version kept are all there after the upgrade, with their index.
 func TestFindingsAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "forge.db")
 	d := openPath(t, path)
 	run := begin(t, d, 5)
-	for _, q := range []string{
+	for _, q := range append(withoutParts,
+		`CREATE INDEX runs_state ON runs (state, id)`, `CREATE INDEX runs_repo_state ON runs (repo, state, id)`,
 		`INSERT INTO findings VALUES (1, 'review', 'finding', 'f1', 'error', 'style', 'r', 'a.go', 3, 'long', 0.5, 'fixed', 1, 2, 3, 'h1')`,
-		`DROP TABLE known_failures`, `DELETE FROM ` + schemaTable + ` WHERE version_id >= 9`,
-	} {
+		`ALTER TABLE deliveries DROP COLUMN lane`, `DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
+		`DROP TABLE known_failures`, `DELETE FROM `+schemaTable+` WHERE version_id >= 9`,
+	) {
 		_, err := d.SQL().Exec(q)
 		must(t, err)
 	}

@@ -12,7 +12,7 @@ const (
 	endLease   = `UPDATE runs SET lease_owner = '', lease_until = 0, due = $4 WHERE id = $1 AND lease_owner = $2 AND seq = $3`
 	dropLease  = `UPDATE runs SET lease_owner = '', lease_until = 0 WHERE id = $1 AND lease_owner = $2`
 	clearLease = `UPDATE runs SET lease_owner = '', lease_until = 0 WHERE lease_owner <> ''`
-	selectDue  = `SELECT id FROM runs WHERE due > 0 AND due <= $1 AND (lease_owner = '' OR lease_until <= $1) ORDER BY due, id LIMIT $2`
+	selectDue  = `SELECT id, parent FROM runs WHERE due > 0 AND due <= $1 AND (lease_owner = '' OR lease_until <= $1) ORDER BY due, id LIMIT $2`
 )
 
 // Lease makes owner the one that may advance the run, until now+ttl. It is false
@@ -60,13 +60,22 @@ func (d *DB) lease(ctx context.Context, doing string, run int64, query string, a
 }
 
 // Due lists runs that have something to do and nobody who does it, ended ones
-// included: their end may have to be published. The longest due come first.
-func (d *DB) Due(ctx context.Context, now time.Time, limit int) ([]int64, error) {
+// included: their end may have to be published. The longest due come first; parts are
+// those that build modules of others.
+func (d *DB) Due(ctx context.Context, now time.Time, limit int) (runs, parts []int64, err error) {
 	rows, err := d.reader.QueryContext(ctx, selectDue, micros(now), limitOr(limit, 100))
 	if err != nil {
-		return nil, fmt.Errorf("list due runs: %w", err)
+		return nil, nil, fmt.Errorf("list due runs: %w", err)
 	}
-	return collect(rows, "list due runs", func(id *int64) error { return rows.Scan(id) })
+	list, err := collect(rows, "list due runs", func(r *[2]int64) error { return rows.Scan(&r[0], &r[1]) })
+	for _, r := range list {
+		if r[1] == 0 {
+			runs = append(runs, r[0])
+		} else {
+			parts = append(parts, r[0])
+		}
+	}
+	return runs, parts, err
 }
 
 // ClearLeases ends all leases after a restart: an SQLite file has one server, so

@@ -21,6 +21,8 @@ type Filter struct {
 	Repos  []string // only those of these repositories; nil: of all
 	Limit  int      // 0: 100
 	Before int64    // only runs with a smaller number: the next page
+	Parts  bool     // with the runs that build modules of others
+	Parent int64    // only those that build modules of this run
 }
 
 // RunRow is a run in a list.
@@ -37,6 +39,8 @@ type RunRow struct {
 	Iteration int            `json:"iteration"`
 	MicroUSD  int64          `json:"micro_usd"`
 	Unpriced  int64          `json:"unpriced,omitempty"` // tokens of models without a price: what they cost is not in MicroUSD
+	Parent    int64          `json:"parent,omitempty"`   // the run whose module it builds
+	Part      string         `json:"part,omitempty"`     // which module
 	Started   time.Time      `json:"started"`
 	Updated   time.Time      `json:"updated"`
 }
@@ -46,7 +50,7 @@ func (r RunRow) Cost() string {
 	return pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost()
 }
 
-const runColumns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, unpriced, started, updated FROM runs`
+const runColumns = `SELECT id, repo_id, repo, issue, title, branch, pull, state, phase, iteration, micro_usd, unpriced, started, updated, parent, part FROM runs`
 
 // Runs lists runs, newest first.
 func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
@@ -60,7 +64,7 @@ func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
 	}
 	return collect(rows, "list runs", func(r *RunRow) error {
 		var started, updated int64
-		err := rows.Scan(&r.ID, &r.RepoID, &r.Repo, &r.Issue, &r.Title, &r.Branch, &r.Pull, &r.State, &r.Phase, &r.Iteration, &r.MicroUSD, &r.Unpriced, &started, &updated)
+		err := rows.Scan(&r.ID, &r.RepoID, &r.Repo, &r.Issue, &r.Title, &r.Branch, &r.Pull, &r.State, &r.Phase, &r.Iteration, &r.MicroUSD, &r.Unpriced, &started, &updated, &r.Parent, &r.Part)
 		r.Started, r.Updated = fromMicros(started), fromMicros(updated)
 		return err
 	})
@@ -80,6 +84,12 @@ func (f Filter) query() (string, []any) {
 	}
 	if f.Active {
 		where += " AND " + active
+	}
+	switch {
+	case f.Parent != 0:
+		where += " AND parent <> 0 AND parent = " + arg(f.Parent) // as the index has it
+	case !f.Parts:
+		where += " AND parent = 0"
 	}
 	if f.Before != 0 {
 		where += " AND id < " + arg(f.Before)

@@ -101,10 +101,10 @@ func TestAskedOfOldQuestions(t *testing.T) {
 		if diff := cmp.Diff(both, asked()); diff != "" {
 			t.Errorf("of new questions (-want +got)\n%s", diff)
 		}
-		for _, q := range []string{`ALTER TABLE gates DROP COLUMN asked`, `DROP TABLE metric_days`, `DROP INDEX runs_state`, `DROP INDEX runs_repo_state`, `DROP INDEX deliveries_repo`,
+		for _, q := range append(withoutParts, `ALTER TABLE gates DROP COLUMN asked`, `DROP TABLE metric_days`, `DROP INDEX deliveries_repo`,
 			`DROP INDEX deliveries_heard`, `DROP INDEX deliveries_heard_repo`, `ALTER TABLE deliveries DROP COLUMN quiet`, `ALTER TABLE runs DROP COLUMN unpriced`,
-			`DROP TABLE known_failures`,
-			`DELETE FROM ` + schemaTable + ` WHERE version_id >= 7`} {
+			`DROP TABLE known_failures`, `ALTER TABLE deliveries DROP COLUMN lane`, `DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
+			`DELETE FROM `+schemaTable+` WHERE version_id >= 7`) {
 			_, err := d.SQL().Exec(q)
 			must(t, err)
 		}

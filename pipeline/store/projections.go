@@ -63,7 +63,7 @@ func (d *DB) projectRun(ctx context.Context, tx *sql.Tx, old, next *pipeline.Run
 // mayReopen refuses to reopen a run whose issue another one works on by now: the
 // unique index would refuse it less clearly.
 func (d *DB) mayReopen(ctx context.Context, tx *sql.Tx, r *pipeline.Run) error {
-	if r.Task.Issue == 0 {
+	if r.Task.Issue == 0 || r.Part != nil {
 		return nil
 	}
 	var id int64

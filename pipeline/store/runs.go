@@ -15,8 +15,8 @@ import (
 // jobs, finish a delivery. It must not write by other ways than tx.
 type InTx = func(ctx context.Context, tx *sql.Tx) error
 
-const insertRun = `INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated)
-	VALUES ($1, $2, 0, $3, $4, $5, $6, $7, 'running', $8, $8)
+const insertRun = `INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated, parent, part)
+	VALUES ($1, $2, 0, $3, $4, $5, $6, $7, 'running', $8, $8, $9, $10)
 	ON CONFLICT DO NOTHING RETURNING id`
 
 // CreateRun starts a run: it appends run.started, whose id is the key, as the
@@ -64,11 +64,15 @@ func (d *DB) CreateRun(ctx context.Context, key string, start pipeline.Start, at
 // the run that has this key already.
 func (d *DB) claim(ctx context.Context, tx *sql.Tx, key string, e pipeline.Event, trace string) (int64, error) {
 	s := e.Data.Start
+	issue, parent, part := s.Task.Issue, int64(0), ""
+	if s.Part != nil { // the issue is its parent's
+		issue, parent, part = 0, s.Part.Run, s.Part.Module.ID
+	}
 	// A run that is in the way may end between the two queries on PostgreSQL.
 	for range 3 {
 		var id int64
-		err := tx.QueryRowContext(ctx, insertRun, key, trace, s.Repo.ID, clean(s.Repo.FullName()), s.Task.Issue,
-			clean(s.Task.Title), clean(s.Branch), micros(e.Time)).Scan(&id)
+		err := tx.QueryRowContext(ctx, insertRun, key, trace, s.Repo.ID, clean(s.Repo.FullName()), issue,
+			clean(s.Task.Title), clean(s.Branch), micros(e.Time), parent, part).Scan(&id)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return id, err
 		}

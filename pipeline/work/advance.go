@@ -40,26 +40,6 @@ func (f *leased) latest() *pipeline.Run {
 	return &run
 }
 
-// Drive advances a run in this goroutine, without a job, until it has ended or
-// waits for a human. It waits where publishing has to wait. A run that another
-// worker has the lease of is left to it.
-func (e *Engine[W, T]) Drive(ctx context.Context, run int64) error {
-	e.driven.Store(run, true)
-	defer e.driven.Delete(run)
-	for {
-		v, err := e.advance(ctx, run, false)
-		if err != nil {
-			return fmt.Errorf("drive run %d: %w", run, err)
-		}
-		if !v.due {
-			return nil
-		}
-		if err := e.sleep(ctx, v.after); err != nil {
-			return fmt.Errorf("drive run %d: %w", run, err)
-		}
-	}
-}
-
 func (e *Engine[W, T]) sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -267,6 +247,10 @@ func (e *Engine[W, T]) carryOut(ctx context.Context, f *leased, act pipeline.Act
 		return 0, e.phase(ctx, f, act)
 	case pipeline.ActionPublish:
 		return e.publish(ctx, f, act)
+	case pipeline.ActionSpawn:
+		return 0, e.spawn(ctx, f, act)
+	case pipeline.ActionTell:
+		return 0, e.tell(ctx, f, act)
 	}
 	return 0, fmt.Errorf("unknown kind of action %q", act.Kind)
 }

@@ -49,7 +49,7 @@ func TestDriveToVerified(t *testing.T) {
 			t.Fatalf("OnEvents saw the numbers %v, want 2, 3, 4, …", seen)
 		}
 	}
-	if due, err := k.Due(t.Context(), time.Now(), 10); err != nil || len(due) > 0 {
+	if due, _, err := k.Due(t.Context(), time.Now(), 10); err != nil || len(due) > 0 {
 		t.Errorf("Due = %v, %v; want none", due, err)
 	}
 }
@@ -161,7 +161,7 @@ func TestNoLostWakeUp(t *testing.T) {
 	if n := reminders(t, k, id); n != 20 || run.Published.Rev != run.Rev {
 		t.Errorf("%d reminders, shown at %d of %d; want 20, all shown", n, run.Published.Rev, run.Rev)
 	}
-	if due, err := k.Due(t.Context(), time.Now(), 10); err != nil || len(due) > 0 {
+	if due, _, err := k.Due(t.Context(), time.Now(), 10); err != nil || len(due) > 0 {
 		t.Errorf("Due = %v, %v; want none", due, err)
 	}
 }

@@ -104,6 +104,6 @@ func (e *Engine[W, T]) redriveJob(ctx context.Context, id int64) error {
 		if _, err := e.adder.JobDeleteTx(ctx, tx, id); err != nil {
 			return err
 		}
-		return e.enqueue(ctx, tx, args.Run, laneNext)
+		return e.enqueue(ctx, tx, args.Run, laneNext, args.Part)
 	})
 }

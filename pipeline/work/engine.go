@@ -17,6 +17,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/mergeable"
 )
 
 // The keys of the engine's log lines. They are stable: people search for them.
@@ -79,6 +80,9 @@ type Hub interface {
 	// PullOpen reports whether the pull request is neither merged nor closed.
 	PullOpen(ctx context.Context, repo pipeline.Repo, pull int) (bool, error)
 
+	// Mergeable says how the pull request stands to the branch that it goes into, now.
+	Mergeable(ctx context.Context, repo pipeline.Repo, pull int) (mergeable.State, error)
+
 	// Requested reads what a human's review of the pull request asks for, as findings.
 	Requested(ctx context.Context, repo pipeline.Repo, pull int, f pipeline.Feedback) (pipeline.Review, error)
 
@@ -134,14 +138,15 @@ type Options struct {
 	Rand     func() float64 // 0 to 1, for jitter
 	Trace    func() string  // a new trace id: 32 hex digits
 
-	Workers   int           // runs worked on at the same time; 4
-	Intake    int           // deliveries handled at the same time; 4
-	LeaseTTL  time.Duration // 20 s; a lease is renewed after a quarter of it
-	Watch     time.Duration // how often a running phase looks whether it was stopped; 1 s
-	PollEvery time.Duration // how often pull requests are looked at for what no delivery tells; 15 min
-	Tick      time.Duration // how often due runs and waiting deliveries are looked for; 1 s
-	Settle    time.Duration // the longest time that a call to GitHub is under way; 15 s
-	Grace     time.Duration // how long phases may go on to their next step when the engine stops; 5 s
+	Workers     int           // runs worked on at the same time; 4
+	PartWorkers int           // besides them, runs that build modules; 4
+	Intake      int           // deliveries handled at the same time; 4
+	LeaseTTL    time.Duration // 20 s; a lease is renewed after a quarter of it
+	Watch       time.Duration // how often a running phase looks whether it was stopped; 1 s
+	PollEvery   time.Duration // how often pull requests are looked at for what no delivery tells; 15 min
+	Tick        time.Duration // how often due runs and waiting deliveries are looked for; 1 s
+	Settle      time.Duration // the longest time that a call to GitHub is under way; 15 s
+	Grace       time.Duration // how long phases may go on to their next step when the engine stops; 5 s
 
 	ModelPatience time.Duration // how long a run waits for its model's provider until a human is asked; 2 h
 }
@@ -171,6 +176,7 @@ func (o *Options) defaults() error {
 		o.Trace = newTrace
 	}
 	orInt(&o.Workers, 4)
+	orInt(&o.PartWorkers, 4)
 	orInt(&o.Intake, 4)
 	orDuration(&o.LeaseTTL, 20*time.Second)
 	orDuration(&o.Watch, time.Second)
@@ -225,7 +231,7 @@ type Engine[W, T any] struct {
 	state    engineState
 	watchers map[int64]map[chan struct{}]bool // of phases, by run
 	held     map[int64]time.Time              // runs whose publishing failed: not again before
-	driven   sync.Map                         // runs that Drive goes on with: no job is needed for these
+	driven   sync.Map                         // of *family: runs that Drive goes on with; no job is needed for these
 }
 
 type engineState int
@@ -348,6 +354,9 @@ func (e *Engine[W, T]) Heartbeat() time.Time {
 // Notify tells a phase of the run that is being executed to look at once whether it
 // may go on. Call it after appending to a run from this process.
 func (e *Engine[W, T]) Notify(run int64) {
+	if f, ok := e.driven.Load(run); ok {
+		f.(*family).call(run)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for c := range e.watchers[run] {

@@ -21,6 +21,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/config"
+	"forge/pipeline/mergeable"
 	"forge/pipeline/store"
 )
 
@@ -324,6 +325,7 @@ type fakeGitHub struct {
 
 	closed bool  // its pull requests are
 	away   error // nobody can see that
+	stands mergeable.State
 
 	mu      sync.Mutex
 	replies []string
@@ -352,6 +354,12 @@ func (h *fakeGitHub) PullOpen(context.Context, pipeline.Repo, int) (bool, error)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.closed, h.away
+}
+
+func (h *fakeGitHub) Mergeable(context.Context, pipeline.Repo, int) (mergeable.State, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stands, nil
 }
 
 func (h *fakeGitHub) Requested(_ context.Context, _ pipeline.Repo, _ int, f pipeline.Feedback) (pipeline.Review, error) {

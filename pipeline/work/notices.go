@@ -66,7 +66,7 @@ func (e *Engine[W, T]) begin(ctx context.Context, p *inbound) error {
 		return fmt.Errorf("prepare a run for %s#%d: %w", n.Repo.FullName(), n.Issue, err)
 	}
 	run, err = e.store.CreateRun(ctx, p.GUID, start, e.now(), e.Trace(), func(ctx context.Context, tx T, id int64) error {
-		if err := e.enqueue(ctx, tx, id, laneNew); err != nil {
+		if err := e.enqueue(ctx, tx, id, laneNew, false); err != nil {
 			return err
 		}
 		return e.finish(ctx, tx, p, fmt.Sprintf("run %d started by %s", id, n.Actor.Login))
@@ -131,6 +131,16 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 			return err
 		}
 		return e.conclude(ctx, p, outcome)
+	}
+	run, words, err := e.addressed(ctx, run, n.Command)
+	if err != nil {
+		return err
+	}
+	if words != "" {
+		if err := e.reply(ctx, p, words); err != nil {
+			return err
+		}
+		return e.conclude(ctx, p, "answered: "+text.Clip(text.FirstLine(words), 120))
 	}
 	if reopens(n) {
 		if run, err = e.current(ctx, run); err != nil {
@@ -270,11 +280,11 @@ func (e *Engine[W, T]) everyRun(ctx context.Context, p *inbound) error {
 			outcomes = append(outcomes, fmt.Sprintf("run %d: %s", id, outcome))
 		}
 	}
-	merged, err := e.mergedRuns(ctx, p)
+	ended, err := e.endedRuns(ctx, p)
 	if err != nil {
 		return err
 	}
-	if outcomes = append(outcomes, merged...); len(outcomes) == 0 {
+	if outcomes = append(outcomes, ended...); len(outcomes) == 0 {
 		return e.ignore(ctx, p, fmt.Sprintf("no run waits for it (%s)", p.notice.Why))
 	}
 	return e.conclude(ctx, p, strings.Join(outcomes, "; "))
@@ -315,7 +325,7 @@ func (e *Engine[W, T]) appendIf(ctx context.Context, run *pipeline.Run, also fun
 					return err
 				}
 			}
-			return e.enqueue(ctx, tx, run.ID, laneWake)
+			return e.enqueue(ctx, tx, run.ID, laneWake, run.Part != nil)
 		})
 		if err == nil {
 			e.Notify(run.ID)

@@ -98,10 +98,10 @@ func (e *Engine[W, T]) noticed(ctx context.Context, run *pipeline.Run, p *inboun
 	return events, words, err
 }
 
-// mergedRuns shows a push to the default branch to the runs that were merged
-// there: it may take their work back.
-func (e *Engine[W, T]) mergedRuns(ctx context.Context, p *inbound) (outcomes []string, err error) {
-	if e.Observer == nil || p.notice.Feedback == nil {
+// endedRuns shows a push to the default branch to the runs that have ended: it may take
+// the work back of those that were merged there, and conflict with that of the others.
+func (e *Engine[W, T]) endedRuns(ctx context.Context, p *inbound) (outcomes []string, err error) {
+	if p.notice.Feedback == nil {
 		return nil, nil
 	}
 	ids, err := e.store.Followed(ctx, p.notice.Repo.ID, e.now().Add(-followFor), 0, revertBatch)
@@ -116,6 +116,13 @@ func (e *Engine[W, T]) mergedRuns(ctx context.Context, p *inbound) (outcomes []s
 		if !run.State.Ended() {
 			continue
 		}
+		stands, err := e.standing(ctx, run)
+		if err != nil { // the next poll looks again
+			e.Logger.WarnContext(ctx, "looking how a pull request stands to its base", logDelivery, p.GUID, logRun, id, logError, err)
+		}
+		if stands != "" {
+			outcomes = append(outcomes, fmt.Sprintf("run %d: %s", id, stands))
+		}
 		events, words, err := e.noticed(ctx, run, p)
 		if err != nil {
 			return nil, err
@@ -129,6 +136,40 @@ func (e *Engine[W, T]) mergedRuns(ctx context.Context, p *inbound) (outcomes []s
 		outcomes = append(outcomes, fmt.Sprintf("run %d: %s", id, strings.Join(words, ", ")))
 	}
 	return outcomes, nil
+}
+
+// standing looks how what was verified or accepted stands to the base branch by now,
+// and records what is new about it, in words, too.
+func (e *Engine[W, T]) standing(ctx context.Context, run *pipeline.Run) (outcome string, err error) {
+	if e.Hub == nil || !run.Reopenable() || run.Published.Pull == nil {
+		return "", nil
+	}
+	m, err := e.Hub.Mergeable(ctx, run.Repo, run.Published.Pull.Number)
+	if err != nil {
+		return "", fmt.Errorf("see how %s#%d stands to %s: %w", run.Repo.FullName(), run.Published.Pull.Number, run.Repo.DefaultBranch, err)
+	}
+	n := pipeline.Notice{Kind: pipeline.NoticeBaseMoved, Repo: run.Repo, Branch: run.Repo.DefaultBranch, Head: m.Base, Mergeable: &m}
+	again := true // unless another run is at work on the issue
+	look := func(r *pipeline.Run) ([]pipeline.Event, error) {
+		outcome = ""
+		if !r.State.Ended() {
+			return nil, nil
+		}
+		events, words := r.Notice(n, e.now())
+		if len(events) > 1 && !again {
+			events = events[:1]
+		}
+		if len(events) > 0 {
+			outcome = words
+		}
+		return prefix(fmt.Sprintf("run/%d/seq/%d", r.ID, r.Seq), events), nil
+	}
+	_, err = e.appendIf(ctx, run, nil, look)
+	if _, another := busy(err); another {
+		again = false
+		_, err = e.appendIf(ctx, run, nil, look)
+	}
+	return outcome, err
 }
 
 // Record appends events to a run on top of whatever has happened meanwhile, and
@@ -202,6 +243,9 @@ func (e *Engine[W, T]) pollRound(ctx context.Context, before int64) (next int64,
 func (e *Engine[W, T]) pollRun(ctx context.Context, id int64) error {
 	run, err := e.store.Load(ctx, id)
 	if err != nil {
+		return err
+	}
+	if _, err := e.standing(ctx, run); err != nil {
 		return err
 	}
 	events, words, err := e.observe(ctx, run, func(known []pipeline.Signal) ([]pipeline.Signal, error) {

@@ -84,7 +84,7 @@ func (e *Engine[W, T]) phase(ctx context.Context, f *leased, act pipeline.Action
 // wants reports whether the run is still in this execution of the phase.
 func wants(r *pipeline.Run, ref pipeline.PhaseRef) bool {
 	a := r.Active
-	return r.State == pipeline.StateRunning && a != nil && a.Phase == ref.Phase && a.Iteration == ref.Iteration && a.Attempt == ref.Attempt
+	return r.State == pipeline.StateRunning && a != nil && a.Phase == ref.Phase && a.Iteration == ref.Iteration && a.Part == ref.Part && a.Attempt == ref.Attempt
 }
 
 // do calls the executor; a panic is its error.

@@ -49,6 +49,9 @@ func (e *Engine[W, T]) publish(ctx context.Context, f *leased, act pipeline.Acti
 	pub, events, err := e.show(inner, run, open || faults > 0)
 	cause := context.Cause(inner)
 	cancel(nil)
+	if run.Part != nil && cause == nil {
+		err = e.partShown(ctx, run, err)
+	}
 	if err != nil && cause != nil {
 		return 0, cause // whether it landed is not known: the next one looks
 	}

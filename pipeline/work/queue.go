@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -29,10 +30,15 @@ const tries = 5
 // at JobDeleteBeforeParams.DiscardedDoDelete.
 const keepDead = 20 * 365 * 24 * time.Hour
 
+// partQueue is the queue of the runs that build modules: they have workers of their own,
+// so that a run with many modules does not keep others waiting.
+const partQueue = "parts"
+
 // advance is the one kind of job.
 type advance struct {
 	Run  int64  `json:"run"`
 	Lane string `json:"lane"`
+	Part bool   `json:"part,omitempty"` // it builds a module
 }
 
 func (advance) Kind() string { return "advance" }
@@ -44,6 +50,9 @@ func (advance) Kind() string { return "advance" }
 // is not marked as done yet must not swallow the next.
 func (a advance) insertOpts() *river.InsertOpts {
 	o := &river.InsertOpts{MaxAttempts: tries, Priority: 1}
+	if a.Part {
+		o.Queue = partQueue
+	}
 	switch a.Lane {
 	case laneNew:
 		o.Priority = 3
@@ -79,7 +88,7 @@ func (e *Engine[W, T]) startWorker(ctx context.Context) error {
 		poll = 50 * time.Millisecond
 	}
 	client, err := river.NewClient(e.work, &river.Config{
-		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: e.Workers}},
+		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: e.Workers}, partQueue: {MaxWorkers: e.PartWorkers}},
 		Workers:                     workers,
 		FetchCooldown:               20 * time.Millisecond,
 		FetchPollInterval:           poll,
@@ -133,7 +142,7 @@ func (a *advancer[W, T]) Work(ctx context.Context, job *river.Job[advance]) (err
 	if job.Args.Lane == laneNext || e.draining() {
 		return river.JobSnooze(0)
 	}
-	next := advance{Run: run, Lane: laneNext}
+	next := advance{Run: run, Lane: laneNext, Part: job.Args.Part}
 	if _, err := e.worker.Insert(ctx, next, next.insertOpts()); err != nil {
 		return fmt.Errorf("advance run %d: insert its next job: %w", run, err)
 	}
@@ -142,11 +151,11 @@ func (a *advancer[W, T]) Work(ctx context.Context, job *river.Job[advance]) (err
 
 // enqueue adds a job to the store's transaction. Who drives a run also goes on with
 // it, and needs none: a store that no server has used has no tables for jobs.
-func (e *Engine[W, T]) enqueue(ctx context.Context, tx T, run int64, lane string) error {
+func (e *Engine[W, T]) enqueue(ctx context.Context, tx T, run int64, lane string, part bool) error {
 	if _, driven := e.driven.Load(run); e.adder == nil || driven {
 		return nil
 	}
-	job := advance{Run: run, Lane: lane}
+	job := advance{Run: run, Lane: lane, Part: part}
 	if _, err := e.adder.InsertTx(ctx, tx, job, job.insertOpts()); err != nil {
 		return fmt.Errorf("insert job for run %d: %w", run, err)
 	}
@@ -179,14 +188,14 @@ func (e *Engine[W, T]) tick(ctx context.Context) {
 // sweep gives every due run that nobody works on a job.
 func (e *Engine[W, T]) sweep(ctx context.Context, limit int) error {
 	now := e.now()
-	ids, err := e.store.Due(ctx, now, limit)
+	ids, parts, err := e.store.Due(ctx, now, limit)
 	if err != nil {
 		return fmt.Errorf("list due runs: %w", err)
 	}
-	params := make([]river.InsertManyParams, len(ids))
-	for i, id := range ids {
-		job := advance{Run: id, Lane: laneNext}
-		params[i] = river.InsertManyParams{Args: job, InsertOpts: job.insertOpts()}
+	var params []river.InsertManyParams
+	for i, id := range slices.Concat(ids, parts) {
+		job := advance{Run: id, Lane: laneNext, Part: i >= len(ids)}
+		params = append(params, river.InsertManyParams{Args: job, InsertOpts: job.insertOpts()})
 	}
 	const batch = 250 // the one writer of SQLite has others to serve
 	for len(params) > 0 && !e.draining() {

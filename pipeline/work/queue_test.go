@@ -225,7 +225,7 @@ func TestHammer(t *testing.T) {
 		writers.Wait()
 		w.until(t, "all is shown, and nothing is due", func() bool {
 			run := load(t, k, id)
-			due, err := k.Due(t.Context(), time.Now(), 1)
+			due, _, err := k.Due(t.Context(), time.Now(), 1)
 			return err == nil && len(due) == 0 && reminders(t, k, id) == 40 && run.Published.Rev == run.Rev && idle(t, k, id)
 		})
 	})
@@ -268,7 +268,7 @@ func TestDrain(t *testing.T) {
 				t.Errorf("a phase ended with %v, want %v", err, errDrain)
 			}
 		}
-		due, err := k.Due(t.Context(), time.Now(), 10)
+		due, _, err := k.Due(t.Context(), time.Now(), 10)
 		if err != nil || len(due) != 2 {
 			t.Errorf("due runs %v, %v; want both, with no lease", due, err)
 		}
@@ -427,7 +427,7 @@ func TestRestartOnSQLite(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := newRun(t, k, 7)
-	if err := k.Tx(t.Context(), func(ctx context.Context, tx txn) error { return old.enqueue(ctx, tx, id, laneNext) }); err != nil {
+	if err := k.Tx(t.Context(), func(ctx context.Context, tx txn) error { return old.enqueue(ctx, tx, id, laneNext, false) }); err != nil {
 		t.Fatal(err)
 	}
 	// As if it had been killed with the job in its hands.

@@ -24,7 +24,8 @@ type reply struct {
 func (e *Engine[W, T]) answer(ctx context.Context, r *pipeline.Run, cmd command.Line, by pipeline.Actor, via string, comment int64, at time.Time) ([]pipeline.Event, string, error) {
 	gate := r.Gate()
 	events, text := r.Answer(cmd, by, via, comment, at)
-	if e.Settings == nil || gate == nil || gate.Guard == nil || gate.Guard.Name != pipeline.GuardNoTests {
+	if e.Settings == nil || r.Part != nil || gate == nil || // a module keeps what its parent has: its own base is no branch of people
+		gate.Guard == nil || gate.Guard.Name != pipeline.GuardNoTests && !ownModel(r, gate.Guard) {
 		return events, text, nil
 	}
 	for i := range events {
@@ -43,6 +44,12 @@ func (e *Engine[W, T]) answer(ctx context.Context, r *pipeline.Run, cmd command.
 		ev.Data.Config = &cfg
 	}
 	return events, text, nil
+}
+
+// ownModel reports whether a run stands because of a model that its repository chose:
+// the answer has it read the choice again.
+func ownModel(r *pipeline.Run, g *pipeline.Guard) bool {
+	return g.Name == pipeline.GuardFaults && len(r.Config.Models) > 0 && r.Fault != nil && r.Fault.Class == pipeline.FaultProvider
 }
 
 // current returns the run as it stands on GitHub: one that could be reopened, but

@@ -26,11 +26,11 @@ type fakeControl struct {
 	id      int64
 }
 
-func newDesk(t *testing.T, k *keeper, phases *fakePhases) *fakeControl {
+func newDesk(t *testing.T, k *keeper, phases *fakePhases, change ...func(*pipeline.Start)) *fakeControl {
 	d := &fakeControl{t: t, k: k, h: &fakeGitHub{may: map[string]string{"eve": "read"}}, opts: options(t), notices: map[string]pipeline.Notice{}}
 	d.opts.Executor, d.opts.Publisher, d.opts.Hub = phases, &billboard{pull: 30}, d.h
 	d.opts.Read = func(_ string, payload []byte) (pipeline.Notice, error) { return d.notices[string(payload)], nil }
-	d.id = newRun(t, k, 5)
+	d.id = newRun(t, k, 5, change...)
 	return d
 }
 
@@ -369,6 +369,32 @@ func TestSettingsAgain(t *testing.T) {
 	})
 }
 
+// Covers T8: who is asked because of a model that the repository chose has its choice
+// read again by the answer.
+func TestModelAgain(t *testing.T) {
+	t.Parallel()
+	k := openStore(t)
+	synctest.Test(t, func(t *testing.T) {
+		chosen := map[string]string{"": "repo/typo"}
+		d := newDesk(t, k, &fakePhases{do: func(_ context.Context, run *pipeline.Run, _ pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+			if run.Config.Models[""] == "repo/typo" {
+				return nil, &pipeline.Fault{Class: pipeline.FaultProvider, Final: true, Message: "no such model"}
+			}
+			return nil, nil
+		}}, func(s *pipeline.Start) { s.Config.Models = chosen })
+		cfg := config.Default()
+		cfg.Models = map[string]string{"": "repo/right"}
+		d.opts.Settings = func(context.Context, *pipeline.Run) (config.Config, error) { return cfg, nil }
+		if run := d.drive(); run.Gate() == nil || run.Gate().Guard.Name != pipeline.GuardFaults {
+			t.Fatalf("run is %s", run.State)
+		}
+		d.has(d.command("continue", "", ""), "run 1: continue")
+		if run := d.drive(); run.State != pipeline.StateVerified || run.Config.Models[""] != "repo/right" {
+			t.Errorf("run is %s with %v: %v", run.State, run.Config.Models, run.Fault)
+		}
+	})
+}
+
 // Covers B8: what was decided carries its time in the event itself.
 func TestTimesInEvents(t *testing.T) {
 	t.Parallel()
@@ -430,7 +456,7 @@ func TestProviderAway(t *testing.T) {
 				if w := run.Await; w == nil || !w.Model || w.What != "the model's provider until "+begun.Add(4*time.Minute).UTC().Format("15:04 UTC")+" (HTTP 529: overloaded)" || run.Counters.Faults != 0 {
 					t.Fatalf("it waits for %+v, %+v", w, run.Counters)
 				}
-				if due, err := k.Due(t.Context(), time.Now().Add(3*time.Minute), 9); err != nil || len(due) > 0 {
+				if due, _, err := k.Due(t.Context(), time.Now().Add(3*time.Minute), 9); err != nil || len(due) > 0 {
 					t.Errorf("due runs %v, %v: it holds a worker", due, err)
 				}
 				d.has(d.says(pipeline.Notice{Kind: pipeline.NoticeChecks, Head: run.Head, Branch: run.Branch, Why: "check build: success"}), "no run waits for it")

@@ -70,8 +70,9 @@ type leases interface {
 	// Drop ends the lease; the run stays due.
 	Drop(ctx context.Context, run int64, owner string) error
 
-	// Due returns runs that are due and have no live lease, longest due first.
-	Due(ctx context.Context, now time.Time, limit int) ([]int64, error)
+	// Due returns runs that are due and have no live lease, longest due first; parts
+	// are those that build modules of others.
+	Due(ctx context.Context, now time.Time, limit int) (runs, parts []int64, err error)
 
 	// ClearLeases ends all leases: a process that opens a database file is its one owner.
 	ClearLeases(ctx context.Context) error

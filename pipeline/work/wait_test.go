@@ -23,7 +23,7 @@ func TestTimeLimitOfAGate(t *testing.T) {
 	drive := func(after time.Duration, due bool, state pipeline.State, reminders int) {
 		t.Helper()
 		now = now.Add(after)
-		list, err := k.Due(t.Context(), now, 10)
+		list, _, err := k.Due(t.Context(), now, 10)
 		if err != nil || slices.Contains(list, id) != due {
 			t.Errorf("due runs %v, %v; want this one to be due: %v", list, err, due)
 		}

@@ -56,6 +56,8 @@ type Options struct {
 	Version string
 	Slug    string // what commands begin with; "": command.Slug
 	SignOut bool   // the viewer has signed in, and may sign out
+
+	Production bool // there are pages of what runs where, and of what goes wrong there
 }
 
 // Pages are the web pages. Route adds them to a router; Notify tells those who
@@ -92,6 +94,10 @@ func (p *Pages) Route(r *mux.Router) {
 	get("/deliveries/{guid}", p.delivery)
 	post("/deliveries/{guid}/retry", p.retryDelivery)
 	get("/doctor", p.checkupPage)
+	if p.Production {
+		get("/production", p.production)
+		get("/production/incidents/{id}", p.incident)
+	}
 	get("/insights", p.insights)
 	get("/insights/learning", p.worth)
 	get("/runs/{id}", p.run)

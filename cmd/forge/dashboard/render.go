@@ -82,6 +82,8 @@ type page struct {
 	Said    string // the answer to what the viewer just did
 	Now     time.Time
 	checkup bool // there is a page of the server's health
+
+	HasProduction bool // and pages of production
 }
 
 // Ago says how long ago a time was.
@@ -105,7 +107,7 @@ func (p page) Ago(t time.Time) string {
 // render writes a page, whole or not at all.
 func (p *Pages) render(w http.ResponseWriter, r *http.Request, v Viewer, name string, pg page) error {
 	pg.Viewer, pg.Version, pg.SignOut, pg.Now, pg.Said = v, p.Version, p.SignOut, p.Now(), said(w, r)
-	pg.checkup = p.Checkup != nil
+	pg.checkup, pg.HasProduction = p.Checkup != nil, p.Production
 	var b bytes.Buffer
 	if err := templates[name].ExecuteTemplate(&b, "layout.html", pg); err != nil {
 		return fmt.Errorf("render %s: %w", name, err)

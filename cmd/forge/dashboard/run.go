@@ -28,6 +28,7 @@ type runData struct {
 	Meters   []meter
 	Gate     *gatePanel
 	Commands []button
+	Modules  []moduleRow
 	Line     timeline
 	Issues   issueList
 	Held     []string // what the review found and memory held back or lowered
@@ -100,7 +101,7 @@ func (p *Pages) row(r *http.Request, v Viewer) (store.RunRow, error) {
 	if err != nil {
 		return store.RunRow{}, err
 	}
-	rows, err := p.DB.Runs(r.Context(), store.Filter{Before: id + 1, Limit: 1})
+	rows, err := p.DB.Runs(r.Context(), store.Filter{Before: id + 1, Limit: 1, Parts: true})
 	if err != nil {
 		return store.RunRow{}, err
 	}
@@ -121,7 +122,7 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v Viewer) error {
 // showRun renders the page of a run, with what was wrong with an answer to it.
 func (p *Pages) showRun(w http.ResponseWriter, r *http.Request, v Viewer, run *pipeline.Run, events []pipeline.Event, wrong *refusal) error {
 	d := runData{Run: run, Repo: run.Repo.FullName(), State: standing(run), Links: links(run), Meters: meters(run),
-		Line: newTimeline(run, events), Issues: issues(run, events), Held: heldBack(run), Tests: tests(run), Texts: texts(run), Waived: waivers(run), Wrong: wrong}
+		Modules: modules(run), Line: newTimeline(run, events), Issues: issues(run, events), Held: heldBack(run), Tests: tests(run), Texts: texts(run), Waived: waivers(run), Wrong: wrong}
 	d.Costs = costs(run, &d.Line)
 	d.Gate, d.Commands = p.gatePanel(run, wrong), commands(run)
 	var err error
@@ -170,6 +171,9 @@ func links(run *pipeline.Run) (out []link) {
 		out = append(out, link{"Issue", issueName(run), run.Task.URL})
 	case run.Task.Issue > 0 && base != "":
 		out = append(out, link{"Issue", issueName(run), base + "/issues/" + strconv.Itoa(run.Task.Issue)})
+	}
+	if of := run.Part; of != nil {
+		out = append(out, link{"Module", of.Module.ID + " of run " + strconv.FormatInt(of.Run, 10), "/runs/" + strconv.FormatInt(of.Run, 10)})
 	}
 	if pull := run.Published.Pull; pull != nil {
 		out = append(out, link{"Pull request", "#" + strconv.Itoa(pull.Number), pull.URL})

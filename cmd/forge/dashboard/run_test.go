@@ -426,3 +426,20 @@ func TestRunShowsTheVerdict(t *testing.T) {
 		}
 	}
 }
+
+// Covers V6, V10: the page of a run has its modules, with when they were worked on.
+func TestModulesOnPages(t *testing.T) {
+	s := newSite(t)
+	p := play(t, pipeline.Task{Issue: 7, Title: "Three things"}, `plan split a, b needs a, c
+part a: plan given
+part a: implement it
+part a: review ok
+part a: test ok
+merge ok
+part c: plan given
+part b: plan given
+part b: implement unable which <b>colour</b>?`)
+	s.keep(t, p.Events, shopRepo, 7, today.Add(-time.Hour))
+	page := s.get(t, "/runs/1", 200)
+	has(t, page, `id="modules"`, "<b>a</b>", "merged", "asks: The implementer needs a clarification: which &lt;b&gt;colour", "critical path", `<rect x="`, "-<b>colour")
+}

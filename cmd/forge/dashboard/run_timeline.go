@@ -371,6 +371,9 @@ func signalled(s *pipeline.Signal) string {
 		pipeline.SignalApproved: "approved the pull request", pipeline.SignalEdited: "approved it with edits", pipeline.SignalChanges: "asked for changes",
 		pipeline.SignalMerged: "merged the pull request", pipeline.SignalClosed: "closed the pull request", pipeline.SignalReverted: "reverted it"}[s.Kind]
 	what = cmp.Or(what, string(s.Kind))
+	if s.Kind == pipeline.SignalGap && s.Finding != "" {
+		what = "remarked beside a finding"
+	}
 	if s.Off {
 		what = "took back: " + what
 	}

@@ -61,7 +61,7 @@ func newSite(t testing.TB) *site {
 	t.Cleanup(func() { db.Close() })
 	s := &site{db: db, router: mux.NewRouter()}
 	s.pages = New(Options{
-		DB: db, Now: func() time.Time { return today }, Version: "test",
+		DB: db, Now: func() time.Time { return today }, Version: "test", Production: true,
 		Viewer: func(*http.Request) Viewer { return s.viewer },
 		Report: func(ctx context.Context, o metrics.Options, repos ...string) (metrics.Report, error) {
 			from, to := o.Span()

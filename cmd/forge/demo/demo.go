@@ -19,7 +19,7 @@ import (
 // files are the demo's own. app.yml is the App's manifest; a test holds it equal to
 // the one at the top of the tree, which go:embed cannot reach.
 //
-//go:embed repo.txtar issue.md tape.txtar app.yml
+//go:embed repo.txtar issue.md tape.txtar modules.md modules.txtar app.yml
 var files embed.FS
 
 func embedded(name string) []byte {
@@ -33,8 +33,21 @@ func embedded(name string) []byte {
 // Manifest is the App's manifest.
 func Manifest() []byte { return embedded("app.yml") }
 
+// Story is what a demo shows: an issue, and the tape that stands in for the model.
+type Story struct {
+	issue, tape string
+	Settings    string            // of the repository; "" for none
+	Answers     map[string]string // what the maintainer says to the questions of modules
+}
+
+// The stories.
+var (
+	Loop    = Story{issue: "issue.md", tape: "tape.txtar"}
+	Modules = Story{issue: "modules.md", tape: "modules.txtar", Settings: "modules:\n  mode: auto\n", Answers: map[string]string{"shipping": "choose the same as for tax"}}
+)
+
 // Tape is what stands in for the model.
-func Tape() []byte { return embedded("tape.txtar") }
+func (s Story) Tape() []byte { return embedded(s.tape) }
 
 // TempDir makes a directory that the worker's user may pass through but not read.
 func TempDir() (string, error) {
@@ -46,8 +59,11 @@ func TempDir() (string, error) {
 }
 
 // Repository puts the demo's repository on the local GitHub and opens its issue.
-func Repository(gh *githubtest.Server) (issue int, err error) {
+func (s Story) Repository(gh *githubtest.Server) (issue int, err error) {
 	list := map[string]string{}
+	if s.Settings != "" {
+		list[".github/forge.yml"] = s.Settings
+	}
 	for _, f := range txtar.Parse(embedded("repo.txtar")).Files {
 		list[f.Name] = string(f.Data)
 	}
@@ -58,7 +74,7 @@ func Repository(gh *githubtest.Server) (issue int, err error) {
 	if _, err := gh.Install(repo); err != nil {
 		return 0, err
 	}
-	title, body, _ := strings.Cut(string(embedded("issue.md")), "\n")
+	title, body, _ := strings.Cut(string(embedded(s.issue)), "\n")
 	return gh.As("acme").OpenIssue(repo, title, strings.TrimSpace(body))
 }
 

@@ -1,14 +1,8 @@
 package evaluate
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -74,44 +68,12 @@ func (sh Shell) identity() *cobra.Command {
 
 // readPairs reads files of pairs.
 func readPairs(files []string) ([]identity.Pair, error) {
-	var out []identity.Pair
-	for _, name := range files {
-		list, err := readPairFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("read the pairs of %s: %w", name, err)
+	return readAll(files, "pairs", func(n int, p *identity.Pair) error {
+		if p.A == "" || p.B == "" {
+			return fmt.Errorf("pair %d has no a or no b", n)
 		}
-		out = append(out, list...)
-	}
-	return out, nil
-}
-
-func readPairFile(name string) (out []identity.Pair, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	in := bufio.NewReader(f)
-	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, err
-		}
-		in = bufio.NewReader(z)
-	}
-	dec := json.NewDecoder(in)
-	for {
-		var p identity.Pair
-		switch err := dec.Decode(&p); {
-		case errors.Is(err, io.EOF):
-			return out, nil
-		case err != nil:
-			return nil, fmt.Errorf("pair %d: %w", len(out)+1, err)
-		case p.A == "" || p.B == "":
-			return nil, fmt.Errorf("pair %d has no a or no b", len(out)+1)
-		}
-		out = append(out, p)
-	}
+		return nil
+	})
 }
 
 func showIdentity(out io.Writer, rows []identity.Row, train string) error {

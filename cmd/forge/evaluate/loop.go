@@ -34,13 +34,13 @@ func (sh Shell) Command() *cobra.Command {
 		Use: "evaluate", Short: "Measure how well Forge does what it does", Args: sh.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(sh.loop(), sh.recall(), sh.learning(), sh.identity())
+	cmd.AddCommand(sh.loop(), sh.recall(), sh.learning(), sh.identity(), sh.prediction(), sh.modules())
 	return cmd
 }
 
 func (sh Shell) loop() *cobra.Command {
 	o := simulate.Options{Profiles: simulate.Profiles()}
-	var asJSON bool
+	var asJSON, balanced bool
 	cmd := &cobra.Command{
 		Use: "loop", Short: "Compare the loop's guards with fixed limits, on simulated runs", Args: sh.NoArgs,
 		Long: "Plays simulated runs through the loop as it is: a model of agents that mend, break and\n" +
@@ -53,12 +53,16 @@ func (sh Shell) loop() *cobra.Command {
 			if o.Runs < 1 || o.Sweep < 0 {
 				return sh.Usage("--runs takes a number from 1, --sweep one from 0, got %d and %d", o.Runs, o.Sweep)
 			}
+			if balanced {
+				o.Profiles = append(o.Profiles, simulate.Balanced())
+			}
 			return sh.compare(cmd, o, asJSON)
 		},
 	}
 	cmd.Flags().IntVar(&o.Runs, "runs", 100_000, "runs of the base model")
 	cmd.Flags().IntVar(&o.Sweep, "sweep", 2_000, "runs of each other model, and five times as many of each variant of the guards; 0: none")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "the seed of all that is drawn")
+	cmd.Flags().BoolVar(&balanced, "balanced", false, "play the profile balanced, too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"forge/cmd/forge/incidents"
 	"forge/cmd/forge/memory"
 	"forge/pipeline"
 	"forge/pipeline/store"
@@ -44,13 +45,24 @@ func toWork(list []store.Delivery) []work.Delivery {
 }
 
 // deliveryKeeper lets the webhook keep deliveries in the store.
-type deliveryKeeper struct{ db *store.DB }
+type deliveryKeeper struct {
+	db   *store.DB
+	wake func() // called when there is something of production; may be nil
+}
 
 // KeepDeliveries implements the webhook's keeper.
 func (k deliveryKeeper) KeepDeliveries(ctx context.Context, list []webhook.Delivery) error {
 	out := make([]store.Delivery, len(list))
+	other := false
 	for i, d := range list {
 		out[i] = store.Delivery{GUID: d.GUID, Event: d.Event, Action: d.Action, Repo: d.Repo, Received: d.Received, Payload: d.Payload, Outcome: d.Outcome}
+		if incidents.Concerns(d.Event) {
+			out[i].Lane, other = incidents.Lane, true
+		}
 	}
-	return k.db.KeepDeliveries(ctx, out)
+	err := k.db.KeepDeliveries(ctx, out)
+	if err == nil && other && k.wake != nil {
+		k.wake()
+	}
+	return err
 }

@@ -11,9 +11,11 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"forge/cmd/forge/dashboard"
+	"forge/cmd/forge/incidents"
 	"forge/cmd/forge/memory"
 	"forge/cmd/forge/notify"
 	"forge/cmd/forge/phase"
@@ -24,6 +26,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
@@ -73,6 +76,8 @@ type App struct {
 	spaces *sandbox.Manager
 	traces *tracing.Exporter // nil without a collector
 	notes  *notify.Notifier  // nil where nobody is told
+
+	incidents *incidents.Service
 }
 
 // New opens the database and puts everything together. Close ends what it opens.
@@ -111,6 +116,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		Reflection: o.Config.Reflection && !o.Silent, Withhold: max(0, cmp.Or(o.Withhold, worth.DefaultRate)),
 	})
 	a.exec = phase.New(a.executorOptions(o, agents))
+	a.incidents = newIncidents(a, o)
 	if o.pages {
 		a.pages = NewPages(a, o)
 	}
@@ -166,7 +172,8 @@ func (a *App) engineOptions(o Options) work.Options {
 
 // onEvents tells everybody what has happened in a run.
 func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pipeline.Run, []pipeline.Event)) {
-	if run.State != pipeline.StateRunning { // a run that waits holds no process, and a stop ends what it started
+	waits := run.Active == nil && slices.ContainsFunc(run.Parts, func(p module.Part) bool { return !p.Done() })
+	if run.State != pipeline.StateRunning || waits { // a run that waits holds no process, and a stop ends what it started
 		a.exec.Close(run.ID)
 	}
 	a.Learner.OnEvents(run, events)
@@ -174,7 +181,9 @@ func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pi
 		refreshPages(a.pages, run, events)
 	}
 	a.traces.OnEvents(run.ID, events)
-	a.notes.OnEvents(run.ID, events)
+	if run.Part == nil || run.Gate() != nil { // the end of a module is its parent's to tell
+		a.notes.OnEvents(run.ID, events)
+	}
 	if more != nil {
 		more(run, events)
 	}
@@ -198,7 +207,7 @@ func (a *App) outcome(cfg settings.Config) func(string, []byte) string {
 				why = "" // the engine reads it again, and reports it
 			}
 		}()
-		if a.github.botID() == 0 {
+		if a.github.botID() == 0 || incidents.Concerns(event) {
 			return ""
 		}
 		n, err := read(event, payload)

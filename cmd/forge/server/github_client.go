@@ -21,6 +21,7 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/command"
 	"forge/pipeline/config"
+	"forge/pipeline/mergeable"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/text"
 	"forge/pipeline/work"
@@ -65,6 +66,11 @@ func (h *githubClient) Reply(ctx context.Context, n pipeline.Notice, text, key s
 // PullOpen implements work.Hub.
 func (h *githubClient) PullOpen(ctx context.Context, repo pipeline.Repo, pull int) (bool, error) {
 	return h.app.PullOpen(ctx, repo, pull)
+}
+
+// Mergeable implements work.Hub.
+func (h *githubClient) Mergeable(ctx context.Context, repo pipeline.Repo, pull int) (mergeable.State, error) {
+	return h.app.Mergeable(ctx, repo, pull)
 }
 
 // Requested implements work.Hub.

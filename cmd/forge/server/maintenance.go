@@ -21,6 +21,10 @@ func (s *Server) startUpkeep(ctx context.Context) {
 	s.aux.Go(func() { s.measure(base) })
 	s.aux.Go(func() { s.keepProbing(base) })
 	s.aux.Go(func() { s.notes.Run(base) })
+	s.aux.Go(func() { s.incidents.Run(base) })
+	if len(s.config.HealthChecks) > 0 {
+		s.aux.Go(func() { s.healthChecks().Run(base) })
+	}
 }
 
 // sweepEvery is how often GitHub is asked for deliveries that did not arrive, and

@@ -36,7 +36,8 @@ func NewPages(a *App, o Options) *dashboard.Pages {
 		Tell: func(ctx context.Context, run int64, id string, cmd command.Line, by pipeline.Actor, via string) (string, error) {
 			return a.Engine.Tell(ctx, run, id, cmd, by, via)
 		},
-		Redrive: func(ctx context.Context, guid string) error { return a.Engine.Redrive(ctx, "delivery/"+guid) },
+		Production: len(o.Config.Hooks)+len(o.Config.HealthChecks) > 0 || a.deploys(),
+		Redrive:    func(ctx context.Context, guid string) error { return a.Engine.Redrive(ctx, "delivery/"+guid) },
 	})
 }
 

@@ -178,7 +178,7 @@ func TestRetryAfter(t *testing.T) {
 // The demo's tape says what it is when it is asked to work on another issue.
 func TestDemoKnowsOneIssue(t *testing.T) {
 	t.Parallel()
-	ts := newTestServer(t, testOptions{tape: string(demo.Tape())})
+	ts := newTestServer(t, testOptions{tape: string(demo.Loop.Tape())})
 	ts.label("acme")
 	ts.untilState(pipeline.StateWaiting)
 	ts.says("it is a tape written by hand, and it knows the issue about the discount alone")

@@ -18,7 +18,7 @@ func Receive(ctx context.Context, o Options) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := webhook.New(deliveryKeeper{db}, o.Log, webhook.Options{Secret: []byte(o.Config.WebhookSecret.Reveal())})
+	hooks, err := webhook.New(deliveryKeeper{db: db}, o.Log, webhook.Options{Secret: []byte(o.Config.WebhookSecret.Reveal())})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

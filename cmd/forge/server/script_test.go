@@ -62,7 +62,7 @@ func playScript(t *testing.T, ar *txtar.Archive) {
 }
 
 var (
-	tapeSection = regexp.MustCompile(`^[a-z]+(?:\.[a-z]+)? (?:\*|\d+)(?:@\d+)?/\d+$`)
+	tapeSection = regexp.MustCompile(`^(?:[a-z-]+/)?[a-z]+(?:\.[a-z]+)? (?:\*|\d+)(?:@\d+)?/\d+$`)
 	scriptWord  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
 )
 
@@ -254,6 +254,19 @@ var scriptCommands = map[string]func(s *script, args []string){
 		pulls, err := s.gh.Pulls(greetRepo)
 		s.must(err)
 		s.equal("pull requests", len(pulls), args[0])
+	},
+	"merges": func(s *script, args []string) { // the modules that were merged, in any order
+		var got []string
+		events, err := s.s.DB.Events(s.t.Context(), s.runs().ID, 0)
+		s.must(err)
+		for _, e := range events {
+			if p, u := e.Data.Phase, e.Data.Update; e.Type == pipeline.EventPhaseCompleted && p.Phase == pipeline.PhaseMerge && len(u.Conflicts) == 0 {
+				got = append(got, p.Part)
+			}
+		}
+		slices.Sort(got)
+		want := slices.Sorted(slices.Values(args))
+		s.equal("merged modules", strings.Join(got, " "), strings.Join(want, " "))
 	},
 	"draft": func(s *script, args []string) { s.equal("draft", s.pull().Draft, args[0]) },
 	"run":   (*script).doRun,

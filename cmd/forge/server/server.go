@@ -72,8 +72,8 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	s.trySandbox(ctx)
-	s.hooks, err = webhook.New(deliveryKeeper{s.DB}, o.Log, webhook.Options{
-		Secret: []byte(o.Config.WebhookSecret.Reveal()), Outcome: a.outcome(o.Config),
+	s.hooks, err = webhook.New(deliveryKeeper{s.DB, s.incidents.Wake}, o.Log, webhook.Options{
+		Secret: []byte(o.Config.WebhookSecret.Reveal()), Outcome: a.outcome(o.Config), Sources: sources(o.Config.Hooks, s.incidents), Clock: o.Now,
 		Notify: func() { s.Engine.Wake(); s.pages.Notify("deliveries", "") },
 	})
 	if err != nil {

@@ -35,7 +35,11 @@ func (s *signer) wanted(ctx context.Context, run *pipeline.Run) (bool, error) {
 	if known {
 		return yes, nil
 	}
-	for _, branch := range []string{run.Branch, run.Repo.DefaultBranch} { // what is not signed could not be merged
+	branches := []string{run.Branch, run.Repo.DefaultBranch} // what is not signed could not be merged
+	if run.Part != nil {
+		branches = append(branches, run.Part.Branch)
+	}
+	for _, branch := range branches {
 		rules, err := s.app.Rules(ctx, run.Repo, branch)
 		if err != nil {
 			return false, err

@@ -49,6 +49,7 @@ type testOptions struct {
 	testTimeout time.Duration    // of a test command
 	prepare     func(stateDir string)
 	wire        func(*Options)
+	deployments bool // the App is told of them
 	signIn      bool // people sign in to the web pages with GitHub; else they are for this machine
 }
 
@@ -61,7 +62,11 @@ func newTestServer(t *testing.T, o testOptions) *testServer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: demo.Manifest()})
+	manifest := demo.Manifest()
+	if o.deployments {
+		manifest = []byte(strings.NewReplacer("# deployments:", "deployments:", "# - deployment", "- deployment").Replace(string(manifest)))
+	}
+	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: manifest})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +155,8 @@ func (ts *testServer) onEvents(run *pipeline.Run, events []pipeline.Event) {
 	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if ts.run == nil || ts.run.ID < run.ID || ts.run.ID == run.ID && ts.run.Seq < run.Seq { // two that append at the same time tell in any order
+	if run.Part != nil { // what comes of it is its parent's to show
+	} else if ts.run == nil || ts.run.ID < run.ID || ts.run.ID == run.ID && ts.run.Seq < run.Seq { // two that append at the same time tell in any order
 		copied := *run
 		ts.run = &copied
 	}

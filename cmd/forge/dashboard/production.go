@@ -1,0 +1,123 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"forge/cmd/forge/incidents"
+	"forge/learn/production"
+	"forge/pipeline/store"
+	"forge/pipeline/text"
+)
+
+// What the page of production lists at most.
+const (
+	deploymentsShown = 30
+	incidentsShown   = 50
+	measuredDays     = 30
+	measuredMost     = 2000
+)
+
+// productionData is what runs where, and what goes wrong.
+type productionData struct {
+	Running     []production.Deployment
+	Deployments []production.Deployment
+	Incidents   []*production.Incident
+	Measures    production.Measures
+}
+
+// Health says what an environment's incidents say of it.
+func (d productionData) Health(repo, environment string) string {
+	worst := "no incident"
+	for _, i := range d.Incidents {
+		if i.Repo != repo || i.Environment != environment || !i.State.Active() {
+			continue
+		}
+		if i.Severity == production.SeverityCritical {
+			return "critical"
+		}
+		worst = "warning"
+	}
+	return worst
+}
+
+// production shows what runs where, and what goes wrong there.
+func (p *Pages) production(w http.ResponseWriter, r *http.Request, v Viewer) error {
+	list, all := v.Repos()
+	if all {
+		list = nil
+	} else {
+		list = append([]string{}, list...) // never nil
+	}
+	now := p.Now()
+	rows, err := p.DB.Deployments(r.Context(), store.DeploymentFilter{Repos: list, Since: now.AddDate(0, -6, 0), Limit: measuredMost})
+	if err != nil {
+		return err
+	}
+	var d productionData
+	for _, row := range rows {
+		d.Deployments = append(d.Deployments, incidents.DeploymentOf(row))
+	}
+	seen, err := p.DB.Incidents(r.Context(), store.IncidentFilter{Repos: list, Limit: measuredMost})
+	if err != nil {
+		return err
+	}
+	for i := range seen {
+		one, err := incidents.Folded(&seen[i])
+		if err != nil {
+			return err
+		}
+		d.Incidents = append(d.Incidents, one)
+	}
+	d.Running = production.Running(d.Deployments)
+	d.Measures = production.Measure(d.Deployments, d.Incidents, now, measuredDays)
+	d.Deployments = d.Deployments[:min(len(d.Deployments), deploymentsShown)]
+	d.Incidents = d.Incidents[:min(len(d.Incidents), incidentsShown)]
+	return p.render(w, r, v, "production.html", page{Title: "Production", Nav: "/production", Live: "production", Data: d})
+}
+
+// incidentData is one incident.
+type incidentData struct {
+	*production.Incident
+	Log []incidentRow
+}
+
+type incidentRow struct {
+	At   time.Time
+	Type production.EventType
+	What string
+}
+
+// Sure says how sure a suspicion is, in per cent.
+func (incidentData) Sure(score float64) string { return fmt.Sprintf("%.0f %%", 100*score) }
+
+func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v Viewer) error {
+	id, err := strconv.ParseInt(mux.Vars(r)["id"], 10, 64)
+	if err != nil {
+		return store.ErrNotFound
+	}
+	row, err := p.DB.Incident(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if !sees(v, row.Repo) {
+		return store.ErrNotFound
+	}
+	one, err := incidents.Folded(row)
+	if err != nil {
+		return err
+	}
+	log, err := incidents.Log(r.Context(), p.DB, id)
+	if err != nil {
+		return err
+	}
+	d := incidentData{Incident: one}
+	for n := len(log) - 1; n >= 0 && len(d.Log) < 200; n-- {
+		d.Log = append(d.Log, incidentRow{log[n].At, log[n].Type, text.Clip(incidents.EventLine(log[n]), 200)})
+	}
+	return p.render(w, r, v, "incident.html", page{Title: fmt.Sprintf("Incident %d", id), Nav: "/production", Live: "production", Data: d})
+}

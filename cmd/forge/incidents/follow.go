@@ -1,0 +1,178 @@
+package incidents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/learn/production"
+	"forge/pipeline/store"
+	"forge/pipeline/text"
+)
+
+// Code looks up what deployments brought.
+type Code interface {
+	// Facts returns what is known of deployments of a repository: their commits, and who
+	// changed the lines of a stack last.
+	Facts(ctx context.Context, repo string, list []production.Deployment, stack []production.Frame) ([]production.Facts, error)
+}
+
+// Teller tells people.
+type Teller interface {
+	// Tell comments on a pull request, once for each key.
+	Tell(ctx context.Context, repo string, pull int, words, key string) error
+}
+
+const (
+	lookTime = time.Minute // for what one incident needs to be looked up
+	mostLook = 3           // tries; then it is correlated by time and name alone
+	recently = 24 * time.Hour
+)
+
+// Follow correlates the incidents that are new, and tells people.
+func (s *Service) Follow(ctx context.Context) error {
+	if !s.changed.Swap(false) {
+		return nil
+	}
+	rows, err := s.DB.Incidents(ctx, store.IncidentFilter{Since: s.Now().Add(-recently), Limit: 200})
+	if err != nil {
+		return err
+	}
+	desks := map[string]*production.Desk{}
+	var errs []error
+	for _, row := range rows {
+		desk, err := s.desk(ctx, desks, row.Repo)
+		if err != nil {
+			return err
+		}
+		n := slices.IndexFunc(desk.Incidents, func(i *production.Incident) bool { return i.ID == row.ID })
+		if n < 0 {
+			continue
+		}
+		i := desk.Incidents[n]
+		if needsCorrelation(i, desk.Deployments) {
+			errs = append(errs, s.correlate(ctx, desk, i))
+		}
+		if s.Teller != nil {
+			errs = append(errs, s.tell(ctx, desk, i))
+		}
+	}
+	if err := s.keep(ctx, desks, nil); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	s.changed.Store(false)
+	for _, err := range errs {
+		if err != nil {
+			s.Log.Warn("follow an incident", "error", err)
+		}
+	}
+	return nil
+}
+
+// needsCorrelation reports whether an incident that goes on was not correlated, or a
+// deployment that it may come from became known since.
+func needsCorrelation(i *production.Incident, list []production.Deployment) bool {
+	if !i.State.Active() || i.Storm {
+		return false
+	}
+	return i.Correlated.IsZero() || slices.ContainsFunc(production.Candidates(i, list), func(d production.Deployment) bool { return d.Changed.After(i.Correlated) })
+}
+
+// correlate finds what an incident may come from. What cannot be looked up is tried
+// again a few times.
+func (s *Service) correlate(ctx context.Context, desk *production.Desk, i *production.Incident) error {
+	candidates := production.Candidates(i, desk.Deployments)
+	var facts []production.Facts
+	for _, d := range candidates {
+		facts = append(facts, production.Facts{Deployment: d})
+	}
+	var failed error
+	if s.Code != nil && len(candidates) > 0 {
+		look, cancel := context.WithTimeout(ctx, lookTime)
+		more, err := s.Code.Facts(look, i.Repo, candidates, stackOf(i))
+		cancel()
+		if err != nil {
+			failed = fmt.Errorf("look up what the deployments of incident %d brought: %w", i.ID, err)
+			if s.failed[i.ID]++; s.failed[i.ID] < mostLook || ctx.Err() != nil {
+				return failed
+			}
+		} else {
+			facts = more
+		}
+	}
+	delete(s.failed, i.ID)
+	desk.Record(i, production.EventCorrelated, production.EventData{Suspects: production.Suspects(i, facts, desk.Incidents, nil)})
+	return failed
+}
+
+// stackOf are the frames of the incident's own code.
+func stackOf(i *production.Incident) (out []production.Frame) {
+	for _, o := range []production.Observation{i.First, i.Last} {
+		if o.Error == nil {
+			continue
+		}
+		for _, f := range o.Error.Stack {
+			if f.InApp && !slices.Contains(out, f) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// tell tells the people of the pull request that is suspected, when it is Forge's work:
+// once when it is, once when it is over.
+func (s *Service) tell(ctx context.Context, desk *production.Desk, i *production.Incident) error {
+	if len(i.Suspects) == 0 || i.Storm || s.Now().Before(i.Muted) {
+		return nil
+	}
+	top := i.Suspects[0]
+	key := fmt.Sprintf("incident/%d/pull/%d", i.ID, top.Pull)
+	told := slices.Contains(i.Told, key)
+	words := ""
+	switch {
+	case top.Pull == 0 || top.Run == 0:
+		return nil
+	case i.State.Active() && !told && top.Score >= production.Suspected:
+		words = suspicion(i, top, desk.Deployments)
+	case !i.State.Active() && told && !slices.Contains(i.Told, key+"/end"):
+		words = ending(i)
+		key += "/end"
+	default:
+		return nil
+	}
+	if err := s.Teller.Tell(ctx, i.Repo, top.Pull, words, key); err != nil {
+		return fmt.Errorf("tell of incident %d: %w", i.ID, err)
+	}
+	desk.Record(i, production.EventTold, production.EventData{Key: key})
+	return nil
+}
+
+func suspicion(i *production.Incident, top production.Suspect, list []production.Deployment) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**Incident %d** (%s) in %s: %s\n\n", i.ID, i.Severity, i.Environment, i.Title)
+	verdict := "may be"
+	if top.Score >= production.Attributed {
+		verdict = "is most likely"
+	}
+	fmt.Fprintf(&b, "It began at %s, and this pull request %s what it comes from (%.0f %%):\n\n", i.FirstSeen.UTC().Format("2006-01-02 15:04 MST"), verdict, 100*top.Score)
+	for _, w := range top.Why {
+		fmt.Fprintf(&b, "- %s\n", text.Clip(w, 300))
+	}
+	if n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == top.Deployment }); n >= 0 && list[n].Previous != "" {
+		fmt.Fprintf(&b, "\nBefore it, %s ran there.\n", text.Head(list[n].Previous, 10))
+	}
+	fmt.Fprintf(&b, "\nForge changes nothing by itself. `forge incident %d` on the server shows all that is known, and `--dismiss` says that it is nothing.", i.ID)
+	return b.String()
+}
+
+func ending(i *production.Incident) string {
+	if i.State == production.StateDismissed {
+		return fmt.Sprintf("Incident %d was dismissed%s: %s", i.ID, by(i.By), i.Why)
+	}
+	return fmt.Sprintf("Incident %d is over: %s. It was seen %s, from %s to %s.", i.ID, i.Why, text.Plural(i.Count, "time", "times"),
+		i.FirstSeen.UTC().Format("2006-01-02 15:04 MST"), i.LastSeen.UTC().Format("2006-01-02 15:04 MST"))
+}

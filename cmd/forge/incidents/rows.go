@@ -1,0 +1,76 @@
+package incidents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"forge/learn/production"
+	"forge/pipeline/store"
+)
+
+// Folded is the incident that a row holds.
+func Folded(row *store.Incident) (*production.Incident, error) {
+	var i production.Incident
+	if err := json.Unmarshal(row.Data, &i); err != nil {
+		return nil, fmt.Errorf("read incident %d: %w", row.ID, err)
+	}
+	i.ID, i.Seq = row.ID, row.Seq
+	return &i, nil
+}
+
+// Log reads the log of an incident.
+func Log(ctx context.Context, db *store.DB, id int64) ([]production.Event, error) {
+	rows, err := db.IncidentEvents(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var out []production.Event
+	for _, r := range rows {
+		e := production.Event{Seq: r.Seq, Type: production.EventType(r.Type), At: r.At}
+		if err := json.Unmarshal(r.Data, &e.Data); err != nil {
+			return nil, fmt.Errorf("read event %d of incident %d: %w", r.Seq, id, err)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// save writes what has happened to an incident.
+func (s *Service) save(ctx context.Context, tx *store.Tx, c *production.Change) error {
+	i := c.Incident
+	data, err := json.Marshal(i)
+	if err != nil {
+		return fmt.Errorf("save incident %d: %w", i.ID, err)
+	}
+	row := store.Incident{ID: i.ID, Seq: i.Seq, Repo: i.Repo, Environment: i.Environment, Kind: string(i.Kind), Group: i.Group, State: string(i.State), Severity: string(i.Severity),
+		Title: i.Title, Opened: i.Opened, Updated: c.Events[len(c.Events)-1].At, Ended: i.Ended, Data: data}
+	var events []store.IncidentEvent
+	for _, e := range c.Events {
+		data, err := json.Marshal(e.Data)
+		if err != nil {
+			return fmt.Errorf("save incident %d: %w", i.ID, err)
+		}
+		events = append(events, store.IncidentEvent{Seq: e.Seq, Type: string(e.Type), At: e.At, Data: data})
+	}
+	if err := s.DB.SaveIncident(ctx, tx, &row, c.Before, events); err != nil {
+		return err
+	}
+	i.ID = row.ID
+	return nil
+}
+
+// DeploymentOf is the deployment that a row holds.
+func DeploymentOf(v store.Deployment) production.Deployment {
+	return production.Deployment{ID: v.ID, Repo: v.Repo, Environment: v.Environment, Commit: v.Commit, Ref: v.Ref, Task: v.Task, Creator: v.Creator, State: v.State,
+		Created: v.Created, Changed: v.Changed, At: v.Succeeded, Previous: v.Previous}
+}
+
+func rowOf(v production.Deployment, now time.Time) store.Deployment {
+	if v.Created.IsZero() {
+		v.Created = now
+	}
+	return store.Deployment{ID: v.ID, Repo: v.Repo, Environment: v.Environment, Commit: v.Commit, Ref: v.Ref, Task: v.Task, Creator: v.Creator, State: v.State,
+		Created: v.Created, Changed: v.Changed, Succeeded: v.At, Previous: v.Previous}
+}

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func incidentOf(group string) *Incident {
+	return &Incident{Seq: 2, Repo: "acme/shop", Environment: "production", Kind: "anomaly", Group: group, State: "open", Severity: "critical", Title: "Error rate", Opened: now, Updated: now, Data: []byte(`{"a":1}`)}
+}
+
+func saveIncident(t *testing.T, d *DB, v *Incident, before int64, events ...IncidentEvent) error {
+	t.Helper()
+	return d.Tx(t.Context(), func(ctx context.Context, tx *sql.Tx) error { return d.SaveIncident(ctx, tx, v, before, events) })
+}
+
+// An incident's log and row are written together, by one writer at a time.
+func TestIncidents(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		v := incidentOf("acme/shop/production/anomaly/x")
+		must(t, saveIncident(t, d, v, 0, IncidentEvent{1, "opened", now, []byte(`{}`)}, IncidentEvent{2, "seen", now, []byte(`{"n":"` + strings.Repeat("x", 100) + `"}`)}))
+		if v.ID == 0 {
+			t.Fatal("no id")
+		}
+		again := incidentOf(v.Group)
+		if err := saveIncident(t, d, again, 0); !errors.Is(err, ErrConflict) {
+			t.Errorf("a second one that goes on: %v", err)
+		}
+		v.Seq, v.State, v.Ended = 3, "resolved", now.Add(time.Hour)
+		if err := saveIncident(t, d, v, 1); !errors.Is(err, ErrConflict) {
+			t.Errorf("a writer that was late: %v", err)
+		}
+		must(t, saveIncident(t, d, v, 2, IncidentEvent{3, "resolved", now, []byte(`{}`)}))
+		must(t, saveIncident(t, d, again, 0, IncidentEvent{1, "opened", now, []byte(`{}`)}, IncidentEvent{2, "seen", now, []byte(`{}`)}))
+		got, err := d.Incident(t.Context(), v.ID)
+		must(t, err)
+		want(t, "state", got.State, "resolved")
+		want(t, "ended", got.Ended, v.Ended)
+		want(t, "data", string(got.Data), `{"a":1}`)
+		log, err := d.IncidentEvents(t.Context(), v.ID)
+		must(t, err)
+		want(t, "events", len(log), 3)
+		for f, n := range map[*IncidentFilter]int{
+			{}: 2, {Active: true}: 1, {Repo: "acme/shop"}: 2, {Repo: "acme/other"}: 0, {Repos: []string{}}: 0, {Repos: []string{"acme/shop", "x/y"}, Active: true}: 1,
+			{Since: now}: 2, {Since: now.Add(2 * time.Hour)}: 1, {Environment: "staging"}: 0, {Before: again.ID}: 1, {Limit: 1}: 1,
+		} {
+			list, err := d.Incidents(t.Context(), *f)
+			must(t, err)
+			if len(list) != n {
+				t.Errorf("%+v: %d incidents, want %d", *f, len(list), n)
+			}
+		}
+		if _, err := d.Incident(t.Context(), 99); !errors.Is(err, ErrNotFound) {
+			t.Errorf("one that is not there: %v", err)
+		}
+	})
+}
+
+// Statuses of a deployment come in any order, and more than once.
+func TestDeployments(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		keep := func(id int64, sha, state string, changed time.Duration, succeeded bool) {
+			t.Helper()
+			v := Deployment{Repo: "acme/shop", ID: id, Environment: "production", Commit: sha, Ref: "main", State: state, Created: now.Add(time.Duration(id) * time.Hour), Changed: now.Add(changed)}
+			if succeeded {
+				v.Succeeded = v.Changed
+			}
+			must(t, d.Tx(t.Context(), func(ctx context.Context, tx *sql.Tx) error { return d.KeepDeployment(ctx, tx, v) }))
+		}
+		keep(1, "aaa", "success", 10*time.Minute, true)
+		keep(2, "bbb", "success", 2*time.Hour, true)
+		keep(2, "bbb", "in_progress", time.Hour, false) // late
+		keep(2, "bbb", "pending", 0, false)
+		keep(1, "aaa", "inactive", 2*time.Hour, false)
+		keep(3, "ccc", "failure", 3*time.Hour, false)
+		keep(4, "ddd", "success", 4*time.Hour, true)
+		list, err := d.Deployments(t.Context(), DeploymentFilter{Repo: "acme/shop"})
+		must(t, err)
+		var got []string
+		for _, v := range list {
+			s := v.Commit + " " + v.State + " after " + v.Previous
+			if v.Succeeded.IsZero() {
+				s += " never"
+			}
+			got = append(got, s)
+		}
+		want(t, "deployments", strings.Join(got, "; "), "ddd success after bbb; ccc failure after  never; bbb success after aaa; aaa inactive after ")
+		list, err = d.Deployments(t.Context(), DeploymentFilter{Since: now.Add(3 * time.Hour), Environment: "production", Repos: []string{"acme/shop"}})
+		must(t, err)
+		want(t, "recent", len(list), 2)
+	})
+}
+
+// What another part of the server handles does not come to the engine.
+func TestLanes(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		must(t, d.KeepDeliveries(t.Context(), []Delivery{{GUID: "a", Event: "push", Received: now}, {GUID: "b", Event: "hook/prom", Received: now, Lane: "production", Payload: []byte("{}")}, {GUID: "c", Event: "hook/prom", Received: now, Lane: "production"}}))
+		mine, err := d.WaitingDeliveries(t.Context(), now, 10)
+		must(t, err)
+		other, err := d.WaitingIn(t.Context(), "production", now, 10)
+		must(t, err)
+		if len(mine) != 1 || mine[0].GUID != "a" || len(other) != 2 || string(other[0].Payload) != "{}" {
+			t.Errorf("%+v, %+v", mine, other)
+		}
+		n, err := d.WaitingOf(t.Context(), "production")
+		must(t, err)
+		want(t, "of the hook", n["hook/prom"], 2)
+	})
+}

@@ -1,0 +1,123 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+	"forge/pipeline/command"
+	"forge/pipeline/module"
+)
+
+// spawn begins the run of a module, and writes down that it did. Done again after a
+// crash, it finds the run by its key.
+func (e *Engine[W, T]) spawn(ctx context.Context, f *leased, act pipeline.Action) error {
+	child, err := e.store.CreateRun(ctx, act.Key, *act.Start, e.now(), e.Trace(), func(ctx context.Context, tx T, id int64) error {
+		if _, driven := e.driven.Load(f.id); driven {
+			return nil
+		}
+		return e.enqueue(ctx, tx, id, laneNew, true)
+	})
+	if err != nil {
+		return fmt.Errorf("begin the run of a module: %w", err)
+	}
+	events := slices.Clone(act.Events)
+	for i := range events {
+		part := *events[i].Data.Part
+		part.Run = child.ID
+		events[i].Data.Part = &part
+	}
+	if err := e.append(ctx, f.run, events, nil); err != nil {
+		return err
+	}
+	if child.Seq == 1 { // nothing has happened to it yet
+		begun, err := e.store.Events(ctx, child.ID, 0)
+		if err != nil {
+			return fmt.Errorf("read the run of a module: %w", err)
+		}
+		e.OnEvents(child, begun[:1])
+	}
+	if fam, driven := e.driven.Load(f.id); driven {
+		e.driven.Store(child.ID, fam)
+		fam.(*family).call(child.ID)
+	}
+	return nil
+}
+
+// tell appends to the run of a module what its parent wants of it, and writes down
+// that it did. The ids of the events make a repeat change nothing.
+func (e *Engine[W, T]) tell(ctx context.Context, f *leased, act pipeline.Action) error {
+	child, err := e.store.Load(ctx, act.To)
+	if err != nil {
+		return fmt.Errorf("tell the run of a module: %w", err)
+	}
+	if _, err := e.appendIf(ctx, child, nil, func(*pipeline.Run) ([]pipeline.Event, error) { return act.Tell, nil }); err != nil {
+		return fmt.Errorf("tell run %d: %w", act.To, err)
+	}
+	_, err = e.appendResult(ctx, f, act.Events, func(*pipeline.Run) bool { return true }) // it was told, whatever has happened since
+	return err
+}
+
+// partShown tells the parent of a module's run how that stands, whatever became of
+// showing it. Of one that has ended nothing is left to show that GitHub refuses for good.
+func (e *Engine[W, T]) partShown(ctx context.Context, run *pipeline.Run, err error) error {
+	var f *pipeline.Fault
+	if run.State.Ended() && errors.As(err, &f) && f.Final {
+		e.Logger.WarnContext(ctx, "showing a module that has ended", logRun, run.ID, logError, err)
+		err = nil
+	}
+	return errors.Join(err, e.report(ctx, run))
+}
+
+// report tells the parent of a module's run how that stands. It is done with each
+// publication, so that one that was lost is made up for by the next look at the run.
+func (e *Engine[W, T]) report(ctx context.Context, run *pipeline.Run) error {
+	part := run.AsPart()
+	err := e.Record(ctx, run.Part.Run, []pipeline.Event{{
+		ID: fmt.Sprintf("part/%d/rev/%d", run.ID, part.Rev), Type: pipeline.EventModuleChanged, Source: "forge", Data: pipeline.Data{Part: part},
+	}}, nil)
+	if err != nil {
+		return fmt.Errorf("report to run %d: %w", run.Part.Run, err)
+	}
+	return nil
+}
+
+// addressed is the run that a command is for: that of the module which it names, or the
+// only one that asks where the command is an answer and the run itself asks nothing.
+// words are for people, where it is not clear which.
+func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd command.Line) (to *pipeline.Run, words string, err error) {
+	var names, asking []string
+	id := int64(0)
+	for i := range run.Parts {
+		p := &run.Parts[i]
+		if p.Run == 0 {
+			continue
+		}
+		if names = append(names, p.ID); p.ID == cmd.Part {
+			id = p.Run
+		}
+		if p.Question != "" && p.Left == "" {
+			asking = append(asking, p.ID)
+		}
+	}
+	switch {
+	case cmd.Part == "" && (len(asking) == 0 || run.Gate() != nil || !command.Find(cmd.Name).Answers):
+		return run, "", nil
+	case cmd.Part == "" && len(asking) > 1:
+		return nil, fmt.Sprintf("%d modules ask, so it is not clear which one this answers. Name it: `%s`.", len(asking),
+			command.Write(run.Slug, strings.TrimSpace(asking[0]+" "+cmd.Name+" "+cmd.Args))), nil
+	case cmd.Part == "":
+		id = run.Parts[slices.IndexFunc(run.Parts, func(p module.Part) bool { return p.ID == asking[0] })].Run
+	case id == 0 && len(names) == 0:
+		return nil, fmt.Sprintf("%q is neither a command nor a module here. `%s` lists the commands.", cmd.Part, command.Write(run.Slug, "help")), nil
+	case id == 0:
+		return nil, fmt.Sprintf("There is no module %q at work here; there are %s.", cmd.Part, strings.Join(names, ", ")), nil
+	}
+	if to, err = e.store.Load(ctx, id); err != nil {
+		return nil, "", fmt.Errorf("load the run of the module %s: %w", cmd.Part, err)
+	}
+	return to, "", nil
+}

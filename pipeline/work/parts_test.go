@@ -1,0 +1,269 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/command"
+	"forge/pipeline/module"
+	"forge/pipeline/store"
+)
+
+// modular are phases of a feature of three modules, the third of which needs the first.
+func modular(_ context.Context, run *pipeline.Run, act pipeline.Action, _ Emit) ([]pipeline.Event, error) {
+	d := pipeline.Data{Phase: act.Phase}
+	switch act.Phase.Phase {
+	case pipeline.PhasePlan:
+		if d.Plan = run.Given; d.Plan == nil {
+			d.Plan = &pipeline.Plan{Summary: "a plan", Split: &module.Split{Contract: []string{"api.go"}}}
+			for _, id := range []string{"a", "b", "c"} {
+				d.Plan.Split.Modules = append(d.Plan.Split.Modules, module.Module{ID: id, Size: "M", Paths: []string{id + "/**"}})
+			}
+			d.Plan.Split.Modules[2].Needs = []string{"a"}
+		}
+	case pipeline.PhaseContract:
+		d.Implementation = &pipeline.Implementation{Summary: "agreed", Parent: run.Head, Head: "contract"}
+	case pipeline.PhaseMerge:
+		i := slices.IndexFunc(run.Parts, func(p module.Part) bool { return p.ID == act.Phase.Part })
+		d.Update = &pipeline.Update{Base: run.Parts[i].Head, Parent: run.Head, Head: run.Head + "+" + act.Phase.Part}
+	default:
+		return nil, nil
+	}
+	return []pipeline.Event{{ID: act.Key + "/completed", Type: pipeline.EventPhaseCompleted, Source: "agent", Data: d}}, nil
+}
+
+func withModules(s *pipeline.Start) {
+	s.Config.Modules.Mode = "auto"
+	s.Config.Modules.Parallel = 3
+}
+
+// stride is how many writes lie between the deaths that are tried.
+const stride = 11
+
+// mortal is a store that dies after a number of writes: the last one is in the
+// database, and nobody hears of it.
+type mortal struct {
+	*keeper
+	left int
+	die  context.CancelFunc
+
+	mu sync.Mutex
+}
+
+var errDead = errors.New("the process has died")
+
+func (m *mortal) write(do func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.left == 0 {
+		return errDead
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if m.left--; m.left == 0 {
+		m.die()
+		return errDead
+	}
+	return nil
+}
+
+func (m *mortal) Append(ctx context.Context, run *pipeline.Run, events []pipeline.Event, also func(context.Context, txn) error) error {
+	return m.write(func() error { return m.keeper.Append(ctx, run, events, also) })
+}
+
+func (m *mortal) CreateRun(ctx context.Context, key string, start pipeline.Start, at time.Time, trace string, also func(context.Context, txn, int64) error) (run *pipeline.Run, err error) {
+	err = m.write(func() error {
+		run, err = m.keeper.CreateRun(ctx, key, start, at, trace, also)
+		return err
+	})
+	return run, err
+}
+
+// checkFamily wants the run verified, with each of its modules built by one run and
+// merged once.
+func checkFamily(t *testing.T, k *keeper, id int64) {
+	t.Helper()
+	run := load(t, k, id)
+	if run.State != pipeline.StateVerified || len(run.Parts) != 3 {
+		t.Fatalf("the run is %s with %d modules: %s", run.State, len(run.Parts), run.Ended)
+	}
+	merged := strings.Split(run.Head, "+")
+	sort.Strings(merged)
+	if !slices.Equal(merged, []string{"a", "b", "c", fmt.Sprintf("sha-%d-1", id)}) && !slices.Equal(merged, []string{"a", "b", "c", "contract"}) {
+		t.Errorf("the head is %s", run.Head)
+	}
+	list, err := k.Runs(t.Context(), store.Filter{Parent: id})
+	if err != nil || len(list) != 3 {
+		t.Errorf("%d runs build modules, %v", len(list), err)
+	}
+	types := eventTypes(t, k, id)
+	if n := count(types, pipeline.EventModuleStarted); n > 3 {
+		t.Errorf("%d modules were started", n)
+	}
+	for i := range run.Parts {
+		p := &run.Parts[i]
+		if child := load(t, k, p.Run); child.State != pipeline.StateVerified || child.Head != p.Merged || child.Part.Module.ID != p.ID {
+			t.Errorf("module %s is %s at %s, merged at %s", p.ID, child.State, child.Head, p.Merged)
+		}
+	}
+}
+
+// Covers V6: modules are built side by side by runs that Drive advances, and those of a
+// server.
+func TestModules(t *testing.T) {
+	k := openStore(t)
+	id := newRun(t, k, 1, withModules)
+	opts := options(t)
+	opts.Executor = &fakePhases{do: modular}
+	if err := newDriven(t, k, opts).Drive(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	checkFamily(t, k, id)
+	id = newRun(t, k, 2, withModules)
+	w := watchEvents(&opts)
+	start(t, newEngine(t, k, opts))
+	w.untilState(t, k, id, pipeline.StateVerified)
+	checkFamily(t, k, id)
+}
+
+// Covers V6 and reliability: wherever the process dies, what follows finds what was
+// done, and nothing of it is done twice.
+func TestModulesSurvive(t *testing.T) {
+	opts := options(t)
+	opts.Executor = &fakePhases{do: modular}
+	ended := false
+	for n := 1; !ended; n += stride {
+		k := openStore(t)
+		id := newRun(t, k, 1, withModules)
+		ctx, die := context.WithCancel(t.Context())
+		m := &mortal{keeper: k, left: n, die: die}
+		dying, err := New[txn, txn](nil, nil, m, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended = dying.Drive(ctx, id) == nil
+		die()
+		if err := k.ClearLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := newDriven(t, k, opts).Drive(t.Context(), id); err != nil {
+			t.Fatalf("after %d writes: %v", n, err)
+		}
+		checkFamily(t, k, id)
+		if t.Failed() {
+			t.Fatalf("after %d writes", n)
+		}
+		if n > 500 {
+			t.Fatal("it writes without end")
+		}
+	}
+}
+
+// Covers V6, S-rows of stopping: a stop, and the end, of a run reach its modules.
+func TestModulesAreStopped(t *testing.T) {
+	k := openStore(t)
+	id := newRun(t, k, 1, withModules)
+	opts := options(t)
+	working := make(chan int64, 10)
+	opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+		if run.Part != nil && act.Phase.Phase == pipeline.PhaseImplement {
+			working <- run.ID
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return modular(ctx, run, act, emit)
+	}}
+	w := watchEvents(&opts)
+	e := start(t, newEngine(t, k, opts))
+	first, second := <-working, <-working
+	say := func(words string) {
+		events, _ := load(t, k, id).Answer(command.Line{Name: words}, maintainer, "cli", 0, time.Now())
+		if err := e.Record(t.Context(), id, prefix(words, events), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("stop")
+	for _, child := range []int64{first, second} {
+		w.untilState(t, k, child, pipeline.StateStopped)
+	}
+	say("resume")
+	<-working
+	<-working
+	say("cancel")
+	for _, child := range []int64{first, second} {
+		w.untilState(t, k, child, pipeline.StateCancelled)
+	}
+}
+
+// Covers V9: a command is for the module that it names, or for the only one that asks.
+func TestAddressed(t *testing.T) {
+	k := openStore(t)
+	a, b := newRun(t, k, 2), newRun(t, k, 3)
+	run := &pipeline.Run{ID: 9, Parts: []module.Part{{ID: "a", Run: a, Question: "why?"}, {ID: "b", Run: b}}}
+	e := newDriven(t, k, options(t))
+	for _, tt := range []struct {
+		cmd   command.Line
+		both  bool // modules ask
+		to    int64
+		words string
+	}{
+		{cmd: command.Line{Name: "continue", Part: "b"}, to: b},
+		{cmd: command.Line{Name: "continue"}, to: a},
+		{cmd: command.Line{Name: "status"}, to: 9},
+		{cmd: command.Line{Name: "stop"}, to: 9},
+		{cmd: command.Line{Name: "continue", Args: "2"}, both: true, words: "2 modules ask"},
+		{cmd: command.Line{Name: "continue", Part: "x"}, words: "There is no module"},
+	} {
+		run.Parts[1].Question = map[bool]string{true: "how?"}[tt.both]
+		to, words, err := e.addressed(t.Context(), run, tt.cmd)
+		if err != nil || !strings.Contains(words, tt.words) || (words != "") != (tt.words != "") || to != nil && to.ID != tt.to {
+			t.Errorf("%+v goes to %v, %q, %v", tt.cmd, to, words, err)
+		}
+	}
+	if _, words, _ := e.addressed(t.Context(), &pipeline.Run{}, command.Line{Name: "status", Part: "x"}); !strings.Contains(words, "neither a command nor a module") {
+		t.Errorf("without modules it says %q", words)
+	}
+}
+
+// BenchmarkModules is how long six modules of the same size take that do not need each
+// other, one at a time and three: the second is to be at least 2.5 times as fast.
+func BenchmarkModules(b *testing.B) {
+	for _, parallel := range []int{1, 3} {
+		b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) {
+			opts := options(b)
+			opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+				if run.Part != nil {
+					time.Sleep(100 * time.Millisecond) // what a model or tests would take, at a small scale
+				}
+				events, err := modular(ctx, run, act, emit)
+				if len(events) == 1 && events[0].Data.Plan != nil && run.Given == nil {
+					split := events[0].Data.Plan.Split
+					split.Modules = nil
+					for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+						split.Modules = append(split.Modules, module.Module{ID: id, Size: "M", Paths: []string{id + "/**"}})
+					}
+				}
+				return events, err
+			}}
+			for b.Loop() {
+				k := openStore(b)
+				id := newRun(b, k, 1, withModules, func(s *pipeline.Start) { s.Config.Modules.Parallel = parallel })
+				if err := newDriven(b, k, opts).Drive(b.Context(), id); err != nil {
+					b.Fatal(err)
+				}
+				if run := load(b, k, id); run.State != pipeline.StateVerified {
+					b.Fatalf("the run is %s", run.State)
+				}
+			}
+		})
+	}
+}
