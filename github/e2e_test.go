@@ -59,6 +59,11 @@ func (g *gitPusher) Diff(_ context.Context, repo pipeline.Repo, from, to string)
 	return out + "\n", err
 }
 
+func (g *gitPusher) Delete(_ context.Context, repo pipeline.Repo, branch, old string) error {
+	_, err := g.git(repo, "push", "--quiet", "--force-with-lease="+branch+":"+old, repo.CloneURL, ":refs/heads/"+branch)
+	return err
+}
+
 // commit writes a file and returns the new head.
 func (g *gitPusher) commit(repo pipeline.Repo, name, text string) string {
 	g.t.Helper()

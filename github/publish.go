@@ -19,12 +19,18 @@ type pusher interface {
 	Push(ctx context.Context, repo pipeline.Repo, branch, sha, old string) error
 	// Diff returns the unified diff between two commits.
 	Diff(ctx context.Context, repo pipeline.Repo, from, to string) (string, error)
+	// Delete deletes a branch, provided that it stands at old; its errors are Push's.
+	Delete(ctx context.Context, repo pipeline.Repo, branch, old string) error
 }
 
 // PublishOptions is what a publication needs besides the run.
 type PublishOptions struct {
 	Again  bool   // the last attempt crashed or was ambiguous: look before making anything
 	Pusher pusher //
+
+	// Family returns the runs that build the run's modules. It is asked only where something
+	// of theirs is to be shown.
+	Family func(context.Context) ([]*pipeline.Run, error)
 }
 
 // Publish brings GitHub in line with a run: it renders what should be there and
@@ -105,6 +111,9 @@ func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
 		}
 		return nil, each(ctx, p.status, p.gates, p.reminders, p.histories)
 	}
+	if p.run.Over {
+		return nil, each(ctx, p.drop, p.gates, p.histories)
+	}
 	moved, err := p.push(ctx)
 	if moved != nil && !p.run.State.Ended() {
 		return []pipeline.Event{*moved}, nil
@@ -116,7 +125,7 @@ func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
 		return nil, each(ctx, p.gates, p.reminders, p.histories)
 	}
 	if err == nil && moved == nil {
-		err = each(ctx, p.debt, p.pull, p.reviews, p.threads, p.checks)
+		err = each(ctx, p.debt, p.postponed, p.pull, p.reviews, p.threads, p.checks)
 	}
 	var fault *pipeline.Fault
 	if err != nil && !(errors.As(err, &fault) && fault.Final) {
@@ -174,4 +183,25 @@ func (p *publisher) push(ctx context.Context) (*pipeline.Event, error) {
 	}
 	r.Published.Head, p.pub.Head = r.Head, r.Head
 	return nil, nil
+}
+
+// drop deletes the branch of a module that nobody needs any more. One that somebody else
+// has pushed to, or that GitHub keeps, stays.
+func (p *publisher) drop(ctx context.Context) error {
+	r := p.run
+	if r.Published.Head == "" || p.opts.Pusher == nil {
+		return nil
+	}
+	err := p.opts.Pusher.Delete(ctx, r.Repo, r.Branch, r.Published.Head)
+	var moved interface{ Moved() string }
+	var rejected interface{ Rejected() string }
+	switch {
+	case errors.As(err, &moved) && moved.Moved() != "", errors.As(err, &rejected):
+		p.app.log.Info("the branch of a module stays", "run", r.ID, "repo", r.Repo.FullName(), "branch", r.Branch, "error", err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("delete %s: %w", r.Branch, err)
+	}
+	r.Published.Head, p.pub.Deleted = "", true
+	return nil
 }

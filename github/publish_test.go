@@ -50,6 +50,17 @@ func (p *testPusher) Diff(context.Context, pipeline.Repo, string, string) (strin
 	return rendertest.Diff, nil
 }
 
+func (p *testPusher) Delete(_ context.Context, _ pipeline.Repo, _, old string) error {
+	switch {
+	case p.err != nil:
+		return p.err
+	case p.head != old && p.head != "":
+		return movedError{p.head}
+	}
+	p.head = ""
+	return nil
+}
+
 // publish publishes the story's run and records the outcome in it, as the engine does.
 func publish(s *rendertest.Story, a *App, p *testPusher, again bool) ([]pipeline.Event, error) {
 	pub, events, err := a.Publish(context.Background(), s.Run, PublishOptions{Again: again, Pusher: p})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"forge/pipeline/command"
+	"forge/pipeline/module"
 	"forge/pipeline/text"
 )
 
@@ -72,6 +73,9 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 	}
 	if wrong := g.read(a, cmd, r.Slug); wrong != "" {
 		return nil, wrong
+	}
+	if cmd.Name == module.Later || cmd.Name == module.Without {
+		return []Event{answering(EventGateAnswered, a), answering(EventRunCancelled, a)}, ""
 	}
 	if cmd.Name == "accept" {
 		return []Event{answering(EventGateAnswered, a), answering(EventGateOverride, a), answering(EventRunAccepted, a)}, ""

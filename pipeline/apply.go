@@ -70,6 +70,9 @@ func (r *Run) applyPublish(e Event) bool {
 			if p.Head != "" {
 				r.Published.Head = p.Head
 			}
+			if p.Deleted {
+				r.Published.Head = ""
+			}
 			if p.Pull != nil {
 				r.Published.Pull = p.Pull
 			}

@@ -74,6 +74,7 @@ func (r *Run) moved(e Event) {
 	}
 	r.BranchDeleted = false
 	r.Counters.Moved++
+	r.Foreign = r.Part != nil
 }
 
 // move sets the head to what somebody else has made of it: it is judged as it is.

@@ -46,7 +46,9 @@ const (
 	EventModuleStarted EventType = "module.started"  // a run was begun for it
 	EventModuleChanged EventType = "module.changed"  // how that run stands
 	EventModuleTold    EventType = "module.told"     // that run was told what is wanted of it
-	EventModuleLeft    EventType = "module.left_out" // it is left out of the feature; Data.Answer: by whom
+	EventModuleLeft    EventType = "module.left_out" // it is left out of the feature; Part.How: what becomes of it
+
+	EventModuleOver EventType = "module.over" // of the run of a module: the run that planned it has ended, and its branch is not needed any more
 
 	EventGateRequested EventType = "gate.requested"      // Data.Gate
 	EventGateReminded  EventType = "gate.reminded"       // Data.Note: nobody has answered yet
@@ -214,6 +216,7 @@ const (
 	ModeConflict    Mode = "conflict" // of an update: what did not merge by itself is merged by hand
 	ModeContract    Mode = "contract" // what modules promise each other: interfaces, stubs, tests
 	ModeWire        Mode = "wire"     // modules that are merged are wired together
+	ModeWithout     Mode = "without"  // the plan is revised without a module that is left out
 )
 
 // PhaseRef names one execution of a phase.
@@ -329,6 +332,7 @@ type Publication struct {
 	Head      string              `json:"head,omitempty"`
 	Pull      *PullRef            `json:"pull,omitempty"`
 	Artefacts map[string]Artefact `json:"artefacts,omitempty"` // by key; only what changed, when in an event
+	Deleted   bool                `json:"deleted,omitempty"`   // the branch was, which is not needed any more
 	Calls     int                 `json:"calls,omitempty"`     // GitHub calls that it took
 }
 

@@ -144,7 +144,14 @@ func (r *Run) planned(p *PhaseRef, d Data) {
 	if r.Plan != nil && r.Plan.Question == "" {
 		r.Former = append(r.Former, *r.Plan)
 	}
-	r.Plan, r.Approved, r.Replan, r.PlanIteration = d.Plan, false, false, p.Iteration
+	plan := d.Plan
+	if p.Mode == ModeWithout {
+		plan = r.revised(plan)
+	}
+	r.Plan, r.Approved, r.Replan, r.PlanIteration = plan, false, false, p.Iteration
+	if plan.Question == "" {
+		r.Without = nil
+	}
 	if it := r.Current(); r.Edited && it != nil { // what was judged was held against another plan
 		it.Review, it.Tests, it.Forced = nil, nil, false
 	}

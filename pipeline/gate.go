@@ -42,7 +42,7 @@ type Gate struct {
 
 // Choice is one answer that a gate accepts.
 type Choice struct {
-	Name  string `json:"name"`          // the command's word: continue, accept, history, cancel, approve, choose, raise, retry, take-over, simplify
+	Name  string `json:"name"`          // the command's word: continue, accept, history, cancel, approve, choose, raise, retry, take-over, simplify, later, without
 	Arg   string `json:"arg,omitempty"` // what it takes: "N", or words of one's own in capitals
 	Label string `json:"label"`         // what it does, for people
 }
@@ -107,7 +107,7 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 				out = append(out, Choice{Name: "choose", Arg: text.Clip(text.OneLine(o), 200), Label: text.Clip(text.OneLine(o), 200)})
 			}
 		}
-		return append(out, history, cancel)
+		return append(append(out, r.leaving()...), history, cancel)
 	case GateBudget:
 		by := strconv.FormatFloat(max(1, min(r.Config.Limits.CostUSD, maxRaise)), 'f', -1, 64)
 		out = []Choice{{Name: "raise", Arg: by, Label: "raise the budget by $" + by + ", or by as much as you write instead"}}
@@ -137,7 +137,7 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 		}
 		out = append(out, Choice{Name: "accept", Label: label})
 	}
-	return append(out, history, cancel)
+	return append(append(out, r.leaving()...), history, cancel)
 }
 
 // humanChoices lists what a human can say who has to look at something.

@@ -39,6 +39,7 @@ func (r *Run) applyLife(e Event) bool {
 		if e.Data.Note != "" {
 			why += ": " + e.Data.Note
 		}
+		r.givenUp(e.Data.Answer)
 		r.end(StateCancelled, why)
 	case EventRunFailed, EventRunSkipped:
 		state := StateFailed

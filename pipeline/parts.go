@@ -111,12 +111,12 @@ func (r *Run) partFailed() *Action {
 	for i := range r.Parts {
 		p := &r.Parts[i]
 		switch s := partState(p); {
-		case p.Left == "" && p.Question != "" && s == StateWaiting && r.Config.Modules.OnFailure == "passed":
-			return r.record(Event{Type: EventModuleLeft, Data: Data{Part: &module.Part{ID: p.ID, Left: "its run asks: " + text.Clip(text.OneLine(p.Question), 200)}}})
+		case p.Left == "" && p.Question != "" && s == StateWaiting && slices.Contains([]string{"passed", module.Without}, r.Config.Modules.OnFailure):
+			return r.leave(p, "its run asks: "+p.Question)
 		case p.Left != "" || !s.Ended() || p.Passed():
 			continue
 		default:
-			return r.record(Event{Type: EventModuleLeft, Data: Data{Part: &module.Part{ID: p.ID, Left: text.Clip(text.OneLine(p.Why), 200)}}})
+			return r.leave(p, p.Why)
 		}
 	}
 	return nil
@@ -213,6 +213,8 @@ func (r *Run) tell() *Action {
 			return told(key, p, "resumed", Event{Type: EventRunResumed, Data: Data{Answer: answer}})
 		case r.State == StateRunning && p.Rework != nil && p.Left == "":
 			return told(key, p, "", r.again(p)...)
+		case r.spare(p) && p.Told != "over":
+			return told(key, p, "over", Event{Type: EventModuleOver, Data: Data{Note: r.partOver(p)}})
 		}
 	}
 	return nil
@@ -276,7 +278,7 @@ func (r *Run) again(p *module.Part) []Event {
 // AsPart is what the run that planned a module knows of the run that builds it.
 func (r *Run) AsPart() *module.Part {
 	p := &module.Part{ID: r.Part.Module.ID, Run: r.ID, Rev: r.Rev, State: string(r.State), Branch: r.Branch, Base: r.Base, Head: r.Head, Max: r.MaxIterations(),
-		Why: r.Ended, MicroUSD: r.Usage.MicroUSD, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
+		Why: r.Ended, How: r.How, Foreign: r.Foreign, MicroUSD: r.Usage.MicroUSD, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
 	if r.Active != nil {
 		p.Phase = string(r.Active.Phase)
 	}
@@ -301,6 +303,11 @@ func (r *Run) applyParts(e Event) bool {
 	in := e.Data.Part
 	switch e.Type {
 	case EventModuleStarted, EventModuleChanged, EventModuleTold, EventModuleLeft:
+	case EventModuleOver:
+		if r.Part != nil && r.State.Ended() {
+			r.Over, r.Rev = true, e.Seq
+		}
+		return true
 	default:
 		return false
 	}
@@ -328,7 +335,7 @@ func (r *Run) applyParts(e Event) bool {
 	case EventModuleTold:
 		r.partTold(p, in)
 	case EventModuleLeft:
-		r.leaveOut(in.ID, in.Left)
+		r.leaveOut(in)
 		r.Rev = e.Seq
 	}
 	return true
@@ -346,6 +353,9 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 	own := *p
 	*p = *in
 	p.Started, p.Ended, p.Merged, p.Round, p.Clashes, p.Left = own.Started, own.Ended, own.Merged, own.Round, own.Clashes, own.Left
+	if own.Left != "" {
+		p.How = own.How
+	}
 	p.Rework, p.Tells, p.Told = own.Rework, own.Tells, own.Told
 	if p.Passed() {
 		p.Ended = e.Time
@@ -359,59 +369,9 @@ func (r *Run) partTold(p, in *module.Part) {
 		return
 	}
 	p.Rework, p.State = nil, string(StateRunning) // until it tells otherwise
-}
-
-// leaveOut takes a module, and what needs it, out of the feature. What is merged stays.
-func (r *Run) leaveOut(id, why string) {
-	ids := []string{id}
-	if s := r.split(); s != nil {
-		ids = append(ids, s.Dependents(id)...)
+	if p.Told == "over" {
+		p.Told = ""
 	}
-	for i, m := range ids {
-		p := r.part(m)
-		if p == nil {
-			r.Parts = append(r.Parts, module.Part{ID: m})
-			p = &r.Parts[len(r.Parts)-1]
-		}
-		if p.Merged != "" && i > 0 || p.Left != "" {
-			continue
-		}
-		if p.Left = why; i > 0 {
-			p.Left = "it needs " + id
-		}
-		if p.Rework = nil; p.Merged == "" {
-			r.dropCriteria(m)
-		}
-	}
-}
-
-// dropCriteria takes what a module that is left out was to meet out of the plan.
-func (r *Run) dropCriteria(id string) {
-	s := r.split()
-	if s == nil || s.Module(id) == nil {
-		return
-	}
-	own := s.Module(id).Criteria
-	plan := *r.Plan
-	plan.Criteria = nil
-	for _, c := range r.Plan.Criteria {
-		if slices.Contains(own, c.ID) {
-			plan.LeftOut = append(slices.Clip(plan.LeftOut), c)
-		} else {
-			plan.Criteria = append(plan.Criteria, c)
-		}
-	}
-	r.Plan = &plan
-}
-
-// leftOut are the modules without which the run is verified: of what is left.
-func (r *Run) leftOut() (out []Waiver) {
-	for i := range r.Parts {
-		if p := &r.Parts[i]; p.Left != "" && p.Merged == "" {
-			out = append(out, Waiver{Guard: GuardParts, What: fmt.Sprintf("the module %s is left out (%s)", p.ID, p.Left)})
-		}
-	}
-	return out
 }
 
 // grantParts resets what a guard about modules counts, when a human lets the run go on.

@@ -48,6 +48,11 @@ func (r *Run) wantsPlan(it *Iteration) *Action {
 		return r.begin(PhaseRef{Phase: PhasePlan})
 	case r.Plan.Question != "" && !r.Approved:
 		return r.stopAt(Guard{Name: GuardPlan, Phase: PhasePlan, Detail: r.Plan.Question})
+	case len(r.Without) > 0 && !r.Edited:
+		if act := r.partFailed(); act != nil { // it goes in one
+			return act
+		}
+		return r.begin(PhaseRef{Phase: PhasePlan, Iteration: len(r.Iterations), Mode: ModeWithout})
 	case r.Plan.Question != "", r.Edited: // answered, with the answer in the notes, or something else is wanted: plan again
 		ref := PhaseRef{Phase: PhasePlan}
 		if it != nil {

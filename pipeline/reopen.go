@@ -32,7 +32,7 @@ func (r *Run) reopen(e Event) {
 	} else if by == nil { // so has the base branch
 		c.Updates = r.Counters.Updates
 	}
-	r.Counters, r.Mergeable = c, nil
+	r.Counters, r.Mergeable, r.Over = c, nil, false
 	r.keepAccepted(e.Data.Answer)
 	r.State, r.Ended, r.Active, r.Await, r.Fault, r.Last = StateRunning, "", nil, nil, nil, nil
 	r.Reopened = append(r.Reopened, e.Data.Note)
@@ -43,6 +43,7 @@ func (r *Run) reopen(e Event) {
 	switch {
 	case e.Data.Head != "" && e.Data.Head != r.Head:
 		r.move(e.Data.Head)
+		r.Foreign = r.Part != nil
 	case a != nil && a.Text != "":
 		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s", a.By.Login, a.Text))
 		r.ask(Finding{Severity: SeverityError, Category: "human", Message: askedFor(a)})

@@ -79,6 +79,11 @@ type Run struct {
 	Parts    []module.Part `json:"parts,omitempty"`    // the modules of the plan, since they were begun
 	Contract string        `json:"contract,omitempty"` // SHA of the commit that holds what the modules promise each other
 
+	How     string   `json:"how,omitempty"`     // of a module's run that was given up, what becomes of it: module.Later, module.Without
+	Without []string `json:"without,omitempty"` // modules that are left out, until the plan is revised without them
+	Foreign bool     `json:"foreign,omitempty"` // of a module's run: somebody else pushed to its branch
+	Over    bool     `json:"over,omitempty"`    // of a module's run: nobody needs its branch any more
+
 	Made           []string    `json:"made,omitempty"`            // SHAs of the contract and of merges, which belong to no iteration
 	Tried          *TestReport `json:"tried,omitempty"`           // the tests at the head, where they ran on a contract or a merge: the baseline of modules that begin there
 	ContractUnable string      `json:"contract_unable,omitempty"` // why it could not be written, and what a human must say

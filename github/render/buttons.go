@@ -28,6 +28,8 @@ var buttonWords = map[string][2]string{
 	"raise":     {"Raise the budget", "Raise the budget and go on"},
 	"approve":   {"Approve", "You have looked: go on"},
 	"take-over": {"Take over", "Stop, to mend it by hand"},
+	"later":     {"Later", "Leave it out; an issue keeps it"},
+	"without":   {"Without", "Leave it out; revise the plan"},
 	"accept":    {"Accept", "Take it as it is, with known issues"},
 	"history":   {"History", "Show everything that was tried"},
 	"cancel":    {"Cancel", "Give it up"},

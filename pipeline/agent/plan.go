@@ -114,6 +114,12 @@ func (p *phase) sentBack(w *prompt) {
 	if run.Plan == nil {
 		return
 	}
+	if p.job.Ref.Mode == pipeline.ModeWithout {
+		w.plan()
+		p.without(w)
+		w.data("You asked before, and the notes have the answer", run.Plan.Question)
+		return
+	}
 	if run.Plan.Question != "" {
 		w.data("You asked before, and the notes have the answer", run.Plan.Question)
 		return
@@ -131,6 +137,17 @@ func (p *phase) sentBack(w *prompt) {
 	w.scratchpad()
 	w.data("Findings of the review", findingList(fb.findings, "F", fb.again))
 	w.data("Test failures", fb.failureList())
+}
+
+// without appends which modules the plan is to be revised without, and why.
+func (p *phase) without(w *prompt) {
+	var b strings.Builder
+	for _, id := range p.job.Run.Without {
+		if part := module.Find(p.job.Run.Parts, id); part != nil {
+			fmt.Fprintf(&b, "%s: %s\n", id, part.Left)
+		}
+	}
+	w.say("%s", promptText("planner_without")).data("Modules that are left out", b.String())
 }
 
 // checkTests wants the tests that a plan is about to be such that fail at the base.

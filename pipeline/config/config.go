@@ -82,7 +82,7 @@ type Modules struct {
 	Iterations int     `json:"iterations"` // of a module's own loop
 	Rounds     int     `json:"rounds"`     // times that the integration may send work back to a module
 	MinGain    float64 `json:"min_gain"`   // share of the time that a split must save by the plan's own sizes
-	OnFailure  string  `json:"on_failure"` // of a module that does not get on: "ask" a human, or go on with those that "passed", without it and what needs it
+	OnFailure  string  `json:"on_failure"` // of a module that does not get on: "ask" a human, or go on with those that "passed", without it and what needs it, or revise the plan "without" it
 }
 
 // On reports whether a plan may be split.

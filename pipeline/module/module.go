@@ -40,6 +40,7 @@ type Split struct {
 	Promises    []Promise `json:"promises,omitempty"`    //
 	Integration []string  `json:"integration,omitempty"` // criteria that no module can meet alone
 	Wiring      []string  `json:"wiring,omitempty"`      // what is left to do once the modules are merged, with the files it touches
+	Dropped     []Module  `json:"dropped,omitempty"`     // modules that a revised plan does without
 }
 
 // Integration is the name under which what belongs to no module is worked on.
@@ -362,13 +363,14 @@ func (s *Split) Dependents(id string) []string {
 // wave do not depend on each other. It is for people; nothing waits for a wave.
 func (s *Split) Wave(id string) int {
 	waves := map[string]int{}
-	for range s.Modules {
-		for _, m := range s.Modules {
+	all := slices.Concat(s.Modules, s.Dropped)
+	for range all {
+		for _, m := range all {
 			w := 1
 			for _, n := range m.Needs {
 				w = max(w, waves[n]+1)
 			}
-			waves[m.ID] = min(w, len(s.Modules))
+			waves[m.ID] = min(w, len(all))
 		}
 	}
 	return waves[id]

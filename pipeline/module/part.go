@@ -37,8 +37,10 @@ type Part struct {
 	Findings  string    `json:"findings,omitempty"` // what of the last review blocks
 	Gate      string    `json:"gate,omitempty"`     // id of its open question
 	Question  string    `json:"question,omitempty"`
-	Why       string    `json:"why,omitempty"`    // why it ended
-	Halted    bool      `json:"halted,omitempty"` // it was stopped together with its parent
+	Why       string    `json:"why,omitempty"`     // why it ended
+	How       string    `json:"how,omitempty"`     // of one that was given up, what becomes of it: Later, Without, Wired; "": nothing
+	Foreign   bool      `json:"foreign,omitempty"` // somebody else pushed to its branch
+	Halted    bool      `json:"halted,omitempty"`  // it was stopped together with its parent
 	MicroUSD  int64     `json:"micro_usd,omitempty"`
 	Tokens    int64     `json:"tokens,omitempty"`
 	Millis    int64     `json:"ms,omitempty"` // of work
@@ -54,8 +56,15 @@ type Part struct {
 
 	Rework *Rework `json:"rework,omitempty"` // what it has to be told to do
 	Tells  int     `json:"tells,omitempty"`  // times that it was told something
-	Told   string  `json:"told,omitempty"`   // the last of: stopped, resumed, cancelled
+	Told   string  `json:"told,omitempty"`   // the last of: stopped, resumed, cancelled, over
 }
+
+// What becomes of a module that is left out, besides that.
+const (
+	Later   = "later"   // an issue is opened for it
+	Without = "without" // the plan is revised without it
+	Wired   = "wired"   // it needed one of those, and the integration builds what is left of it
+)
 
 // Rework is what sends a module back to work after it was verified.
 type Rework struct {
@@ -83,6 +92,33 @@ func (p *Part) Done() bool {
 // Passed reports whether its run was verified, or accepted by a human.
 func (p *Part) Passed() bool { return p.State == "verified" || p.State == "accepted" }
 
+// Has reports whether one of the modules is to meet the criterion.
+func (s *Split) Has(criterion string) bool {
+	return slices.ContainsFunc(s.Modules, func(m Module) bool { return slices.Contains(m.Criteria, criterion) })
+}
+
+// Without is the split without some modules. What they promised, or relied on, is
+// nobody's any more.
+func (s *Split) Without(ids []string) *Split {
+	gone := func(id string) bool { return slices.Contains(ids, id) }
+	out := *s
+	out.Modules, out.Promises, out.Dropped = nil, nil, slices.Clip(s.Dropped)
+	for _, m := range s.Modules {
+		if gone(m.ID) {
+			out.Dropped = append(out.Dropped, m)
+		} else {
+			out.Modules = append(out.Modules, m)
+		}
+	}
+	for _, p := range s.Promises {
+		p.To = slices.DeleteFunc(slices.Clone(p.To), gone)
+		if !gone(p.From) && len(p.To) > 0 {
+			out.Promises = append(out.Promises, p)
+		}
+	}
+	return &out
+}
+
 // Row is a module of a plan with what became of it, for people.
 type Row struct {
 	Module `json:"module"`
@@ -93,8 +129,8 @@ type Row struct {
 // Rows lists the modules of a split in its order, with the parts that are known.
 func (s *Split) Rows(parts []Part) []Row {
 	var out []Row
-	for i := range s.Modules {
-		row := Row{Module: s.Modules[i], Wave: s.Wave(s.Modules[i].ID)}
+	for _, m := range slices.Concat(s.Modules, s.Dropped) {
+		row := Row{Module: m, Wave: s.Wave(m.ID)}
 		if p := Find(parts, row.Module.ID); p != nil {
 			row.Part = *p
 		}
@@ -106,6 +142,8 @@ func (s *Split) Rows(parts []Part) []Row {
 // Status says in a few words where a module stands. parts are all that are known.
 func (r *Row) Status(parts []Part) string {
 	switch p := &r.Part; {
+	case p.How == Wired && p.Merged == "":
+		return "left to the integration"
 	case p.Left != "" && p.Merged == "":
 		return "left out"
 	case p.Run == 0:

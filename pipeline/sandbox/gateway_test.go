@@ -252,6 +252,38 @@ func TestCommitRefuses(t *testing.T) {
 	}
 }
 
+// A branch is deleted where it stands as it is known, again without an error, and never
+// with what somebody else has pushed to it, nor another than Forge's own.
+func TestDelete(t *testing.T) {
+	f := newFixture(t, sources)
+	ctx, g, branch := t.Context(), f.gateway, "forge/issue-1--auth"
+	one := f.mustCommit(t, change(f.head, "a.txt", "1"))
+	if err := g.Push(ctx, f.repo, "", PushOptions{Branch: branch, SHA: one}); err != nil {
+		t.Fatal(err)
+	}
+	human := f.commitTo(t, branch, map[string]string{"human.txt": "mine\n"})
+	var moved *MovedError
+	if err := g.Delete(ctx, f.repo, "", branch, one); !errors.As(err, &moved) || moved.Head != human {
+		t.Errorf("delete over a human's commit: %v; want MovedError at %s", err, human)
+	}
+	if got := gitIn(t, f.remote, nil, "rev-parse", branch); got != human {
+		t.Errorf("branch is at %s; want the human's %s", got, human)
+	}
+	for range 2 {
+		if err := g.Delete(ctx, f.repo, "", branch, human); err != nil {
+			t.Errorf("delete: %v", err)
+		}
+	}
+	if got := gitIn(t, f.remote, nil, "for-each-ref", "refs/heads/"+branch); got != "" {
+		t.Errorf("the branch is still there: %s", got)
+	}
+	for _, bad := range []string{"main", "forge/", "refs/heads/main"} {
+		if err := g.Delete(ctx, f.repo, "", bad, f.head); err == nil {
+			t.Errorf("Delete(%q): no error", bad)
+		}
+	}
+}
+
 // Covers S18: only forward, only over what was seen, only Forge's own branches.
 func TestPush(t *testing.T) {
 	f := newFixture(t, sources)

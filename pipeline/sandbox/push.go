@@ -96,6 +96,37 @@ func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token string, o 
 	return nil
 }
 
+// Delete deletes a branch if it is still at the old commit; one that is gone already is a
+// success. Its errors are Push's.
+func (g *Gateway) Delete(ctx context.Context, repo pipeline.Repo, token, branch, old string) error {
+	ref, err := fullRef(branch)
+	if err != nil {
+		return err
+	}
+	if err := g.checkBranch(branch); err != nil {
+		return err
+	}
+	if err := checkOIDs(old); err != nil {
+		return err
+	}
+	call, address, err := g.remote(repo, token)
+	if err != nil {
+		return &pipeline.Fault{Class: pipeline.FaultGitHub, Message: err.Error(), Final: true}
+	}
+	lock := g.lock(repo)
+	lock.Lock()
+	defer lock.Unlock()
+	push := call
+	push.args = []string{"push", "--porcelain", "--no-verify", "--force-with-lease=" + ref + ":" + old, address, ":" + ref}
+	if _, err = g.git(repo).run(ctx, push); err != nil {
+		return g.pushFailed(ctx, repo, pushAttempt{call: call, address: address, branch: branch, ref: ref, old: old}, err)
+	}
+	if _, err := g.git(repo).run(ctx, gitCall{args: []string{"update-ref", "-d", keptRef(ref)}}); err != nil {
+		g.log.Debug("forget a deleted branch", "repo", repo.FullName(), "branch", branch, "error", err)
+	}
+	return nil
+}
+
 // checkBranch refuses branches that are not Forge's own.
 func (g *Gateway) checkBranch(branch string) error {
 	if _, err := fullRef(branch); err != nil {

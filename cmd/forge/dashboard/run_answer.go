@@ -24,7 +24,7 @@ const (
 )
 
 // commandWords are the commands that a page can give.
-var commandWords = []string{"continue", "accept", "cancel", "approve", "choose", "raise", "simplify", "take-over", "stop", "resume", "retry", "reset"}
+var commandWords = []string{"continue", "accept", "cancel", "approve", "choose", "raise", "simplify", "take-over", "later", "without", "stop", "resume", "retry", "reset"}
 
 // keyForm is what a form's key looks like.
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9_-]{8,64}$`)

@@ -100,7 +100,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	if !o.Silent && !o.Local {
-		if a.github, err = newGitHubClient(o, a.Gateway); err != nil {
+		if a.github, err = newGitHubClient(o, a.DB, a.Gateway); err != nil {
 			return nil, err
 		}
 	}

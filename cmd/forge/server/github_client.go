@@ -23,6 +23,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/mergeable"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/store"
 	"forge/pipeline/text"
 	"forge/pipeline/work"
 )
@@ -38,6 +39,7 @@ type githubClient struct {
 	base    config.Config // the server's; a repository's settings go on top
 	slug    string        // of commands and branches
 	signer  signer
+	load    func(context.Context, int64) (*pipeline.Run, error) // of the runs of modules
 
 	mu  sync.Mutex // one question at a time
 	bot atomic.Pointer[pipeline.Actor]
@@ -209,7 +211,23 @@ func (h *githubClient) Publish(ctx context.Context, run *pipeline.Run, again boo
 	if e, lost := h.lost(ctx, run); lost {
 		return pipeline.Publication{Rev: run.Published.Rev}, []pipeline.Event{e}, nil
 	}
-	return h.app.Publish(ctx, run, github.PublishOptions{Again: again, Pusher: pusher{h.gateway, h.app.Token, &h.signer, run}})
+	return h.app.Publish(ctx, run, github.PublishOptions{Again: again, Family: h.family(run), Pusher: pusher{h.gateway, h.app.Token, &h.signer, run}})
+}
+
+// family returns the runs that build the modules of a run, as they stand.
+func (h *githubClient) family(run *pipeline.Run) func(context.Context) ([]*pipeline.Run, error) {
+	return func(ctx context.Context) (out []*pipeline.Run, err error) {
+		for i := range run.Parts {
+			if id := run.Parts[i].Run; id != 0 {
+				child, err := h.load(ctx, id)
+				if err != nil {
+					return nil, fmt.Errorf("load run %d: %w", id, err)
+				}
+				out = append(out, child)
+			}
+		}
+		return out, nil
+	}
 }
 
 // lost reports a commit that was never pushed and lies on another machine, one
@@ -257,16 +275,25 @@ func pushOf(run *pipeline.Run, branch, sha, old string) sandbox.PushOptions {
 	return sandbox.PushOptions{Branch: branch, SHA: sha, Old: old, Base: run.Base, Cleared: slices.Sorted(maps.Keys(run.Cleared))}
 }
 
+// Delete implements the publisher's interface.
+func (p pusher) Delete(ctx context.Context, repo pipeline.Repo, branch, old string) error {
+	token, err := p.token(ctx, repo)
+	if err != nil {
+		return err
+	}
+	return p.gateway.Delete(ctx, repo, token, branch, old)
+}
+
 func (p pusher) Diff(ctx context.Context, repo pipeline.Repo, from, to string) (string, error) {
 	return p.gateway.Diff(ctx, repo, from, to)
 }
 
-func newGitHubClient(o Options, gateway *sandbox.Gateway) (*githubClient, error) {
+func newGitHubClient(o Options, db *store.DB, gateway *sandbox.Gateway) (*githubClient, error) {
 	app, err := NewGitHubApp(o.Config, o.Log)
 	if err != nil {
 		return nil, err
 	}
-	return &githubClient{app: app, gateway: gateway, base: o.Config.Run, slug: o.Config.Slug, signer: signer{app: app, gateway: gateway}}, nil
+	return &githubClient{load: db.Load, app: app, gateway: gateway, base: o.Config.Run, slug: o.Config.Slug, signer: signer{app: app, gateway: gateway}}, nil
 }
 
 // NewGitHubApp is the configured App as it calls GitHub.

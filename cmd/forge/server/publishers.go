@@ -15,6 +15,12 @@ type localPublisher struct{ gateway *sandbox.Gateway }
 // Publish implements work.Publisher.
 func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, _ bool) (pipeline.Publication, []pipeline.Event, error) {
 	pub := pipeline.Publication{Rev: run.Rev, Head: run.Published.Head}
+	if run.Over && run.Published.Head != "" {
+		if l.gateway.Delete(ctx, run.Repo, "", run.Branch, run.Published.Head) == nil {
+			pub.Head, pub.Deleted = "", true
+		}
+		return pub, nil, nil // one that somebody else has moved, or that cannot be deleted, stays
+	}
 	if run.Head == run.Base || run.Head == run.Published.Head {
 		return pub, nil, nil
 	}

@@ -268,13 +268,48 @@ var scriptCommands = map[string]func(s *script, args []string){
 		want := slices.Sorted(slices.Values(args))
 		s.equal("merged modules", strings.Join(got, " "), strings.Join(want, " "))
 	},
-	"draft": func(s *script, args []string) { s.equal("draft", s.pull().Draft, args[0]) },
-	"run":   (*script).doRun,
+	"issue":  (*script).doIssue,
+	"branch": (*script).doBranch,
+	"draft":  func(s *script, args []string) { s.equal("draft", s.pull().Draft, args[0]) },
+	"run":    (*script).doRun,
 	"file": func(s *script, args []string) {
 		text, err := s.gh.File(greetRepo, s.pull().Head, args[0])
 		s.must(err)
 		s.contains(args[0], text, args[1:]...)
 	},
+}
+
+// doIssue wants exactly one issue with a title, that says or does not say ("!") some words.
+func (s *script) doIssue(args []string) {
+	s.t.Helper()
+	var found []githubtest.Issue
+	for n := 1; n < 30; n++ {
+		if is, err := s.gh.Issue(greetRepo, n); err == nil && strings.Contains(is.Title, args[0]) {
+			found = append(found, is)
+		}
+	}
+	if len(found) != 1 {
+		s.t.Fatalf("%d issues are titled %q, want one: %+v", len(found), args[0], found)
+	}
+	s.contains("the issue "+args[0], found[0].Body, args[1:]...)
+}
+
+// doBranch waits until the branch of a module is there or gone.
+func (s *script) doBranch(args []string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 60*time.Second)
+	defer cancel()
+	there := false
+	for ctx.Err() == nil {
+		head, err := s.gh.Head(greetRepo, s.runs().Branch+"--"+args[0])
+		if there = err == nil && head != ""; there == (args[1] == "there") {
+			return
+		}
+		wait, stop := context.WithTimeout(ctx, 100*time.Millisecond)
+		_ = s.gh.Wait(wait, func() bool { return false }) // until something happens there
+		stop()
+	}
+	s.t.Errorf("the branch of %s is there: %v, want %s", args[0], there, args[1])
 }
 
 // runs is the newest run.

@@ -63,7 +63,7 @@ func newSigning(t *testing.T, files map[string]string) *signing {
 	o := Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}
 	_, gateway, err := newWorkspaces(o)
 	must(err)
-	s.client, err = newGitHubClient(o, gateway)
+	s.client, err = newGitHubClient(o, nil, gateway)
 	must(err)
 	repo, err := s.client.app.Repo(t.Context(), inst.ID, "acme", "greet")
 	must(err)

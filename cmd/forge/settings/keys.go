@@ -66,7 +66,7 @@ var rules = map[string]rule{
 	"modules.iterations":           {doc: "Iterations of a module's own loop, before a human is asked", min: 1, max: 100},
 	"modules.rounds":               {doc: "Times that the integration may send work back to a module, before a human is asked", min: 1, max: 20},
 	"modules.min_gain":             {doc: "Share of the time that a split must save by the plan's own sizes, 0 to 1", max: 1},
-	"modules.on_failure":           {doc: "When a module's own loop stops: ask a human, or go on with those that passed, without it and what needs it", enum: []string{"ask", "passed"}},
+	"modules.on_failure":           {doc: "When a module's own loop stops: ask a human, or go on with those that passed, without it and what needs it; without: revise the plan without it", enum: []string{"ask", "passed", "without"}},
 	"tests":                        {doc: "How the repository is tested"},
 	"tests.commands":               {doc: "The commands that run the tests; without them they are found by what the repository holds", items: 20, item: checkCommand},
 	"tests.timeout_minutes":        {doc: "Time for one command", min: 1, max: 24 * 60, unit: "minutes"},

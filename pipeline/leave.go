@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"forge/pipeline/module"
+	"forge/pipeline/text"
+)
+
+// givenUp notes what becomes of a module whose run a human gives up.
+func (r *Run) givenUp(a *Answer) {
+	if r.Part != nil && a != nil && (a.Choice == module.Later || a.Choice == module.Without) {
+		r.How = a.Choice
+	}
+}
+
+// leaving lists the ways in which a module that asks can be left out, besides giving it up.
+func (r *Run) leaving() []Choice {
+	if r.Part == nil {
+		return nil
+	}
+	return []Choice{
+		{Name: module.Later, Label: "leave it out, and what needs it; an issue is opened for it"},
+		{Name: module.Without, Label: "leave it out, and revise the plan without it; what needs it is built without it where it can be"},
+	}
+}
+
+// leave takes a module that was given up out of the feature.
+func (r *Run) leave(p *module.Part, why string) *Action {
+	left := &module.Part{ID: p.ID, Left: text.Clip(text.OneLine(why), 200), How: p.How}
+	if left.How == "" && r.Config.Modules.OnFailure == module.Without {
+		left.How = module.Without
+	}
+	return r.record(Event{Type: EventModuleLeft, Data: Data{Part: left}})
+}
+
+// leaveOut takes a module, and what needs it, out of the feature. What is merged stays.
+// Where the plan is to be revised without it, only its own criteria go.
+func (r *Run) leaveOut(in *module.Part) {
+	ids := []string{in.ID}
+	if s := r.split(); s != nil {
+		ids = append(ids, s.Dependents(in.ID)...)
+	}
+	for i, m := range ids {
+		p := r.part(m)
+		if p == nil {
+			r.Parts = append(r.Parts, module.Part{ID: m})
+			p = &r.Parts[len(r.Parts)-1]
+		}
+		if p.Merged != "" && i > 0 || p.Left != "" {
+			continue
+		}
+		p.Left, p.How = in.Left, in.How
+		if i > 0 {
+			p.Left, p.How = "it needs "+in.ID, map[string]string{module.Without: module.Wired}[in.How] // an issue is the other's
+		}
+		if p.Rework = nil; p.Merged != "" {
+			continue
+		}
+		if i == 0 || in.How != module.Without {
+			r.dropCriteria(m)
+		}
+		if in.How == module.Without && r.split() != nil {
+			r.Without = append(r.Without, m)
+			if r.Active != nil && r.Active.Phase == PhasePlan { // it works on what is out of date
+				r.Active, r.Await, r.Last = nil, nil, nil
+			}
+		}
+	}
+}
+
+// dropCriteria takes what a module that is left out was to meet out of the plan.
+func (r *Run) dropCriteria(id string) {
+	s := r.split()
+	if s == nil || s.Module(id) == nil {
+		return
+	}
+	own := s.Module(id).Criteria
+	plan := *r.Plan
+	plan.Criteria = nil
+	for _, c := range r.Plan.Criteria {
+		if slices.Contains(own, c.ID) {
+			plan.LeftOut = append(slices.Clip(plan.LeftOut), c)
+		} else {
+			plan.Criteria = append(plan.Criteria, c)
+		}
+	}
+	r.Plan = &plan
+}
+
+// revised is a plan that was made without modules that are left out: the others stay as
+// they are, with what they are to meet, and its steps are the integration's.
+func (r *Run) revised(in *Plan) *Plan {
+	s, out := r.split(), *in
+	if s == nil {
+		return in
+	}
+	next := s.Without(r.Without)
+	out.LeftOut, out.Criteria = r.Plan.LeftOut, nil
+	for _, c := range r.Plan.Criteria {
+		if next.Has(c.ID) {
+			out.Criteria = append(out.Criteria, c)
+		}
+	}
+	gone := func(id string) bool {
+		same := func(c Criterion) bool { return c.ID == id }
+		return next.Has(id) || slices.ContainsFunc(out.LeftOut, same)
+	}
+	next.Integration = nil
+	for _, c := range in.Criteria {
+		if !gone(c.ID) {
+			out.Criteria, next.Integration = append(out.Criteria, c), append(next.Integration, c.ID)
+		}
+	}
+	next.Wiring = in.Steps
+	if out.Split = next; in.Question != "" { // it is the former one, until the question is answered
+		former := *r.Plan
+		former.Question, former.Options = in.Question, in.Options
+		return &former
+	}
+	if len(next.Modules) == 0 {
+		out.Split, out.Unsplit = nil, "none of its modules is left"
+	}
+	return &out
+}
+
+// spare reports whether nobody needs the branch of a module any more: the run has
+// ended, and has it merged or did without. What an issue keeps for later stays, and
+// what somebody else has pushed to.
+func (r *Run) spare(p *module.Part) bool {
+	if !r.State.Ended() || !partState(p).Ended() || p.Foreign {
+		return false
+	}
+	return p.Merged != "" && p.Merged == p.Head || p.Left != "" && p.How != module.Later
+}
+
+// leftOut are the modules without which the run is verified: of what is left.
+func (r *Run) leftOut() (out []Waiver) {
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.Left != "" && p.Merged == "" && p.How != module.Wired {
+			out = append(out, Waiver{Guard: GuardParts, What: fmt.Sprintf("the module %s is left out (%s)", p.ID, p.Left)})
+		}
+	}
+	return out
+}
