@@ -89,16 +89,15 @@ func (r *Receiver) serveSource(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	d := Delivery{Event: "hook/" + g.name, Repo: g.Repo, Received: r.opts.Clock()}
-	r.answer(w, req, &d, r.receiveFrom(g, req, &d))
+	r.answer(w, req, &d, r.receiveFrom(w, g, req, &d))
 }
 
-func (r *Receiver) receiveFrom(g *gate, req *http.Request, d *Delivery) *refusal {
+func (r *Receiver) receiveFrom(w http.ResponseWriter, g *gate, req *http.Request, d *Delivery) *refusal {
 	proof, no := g.proof(req.Header, d.Received)
 	if no != nil {
 		return no
 	}
-	buf := r.buffers.Get().(*buffer)
-	no = r.read(req, buf, sourceBody)
+	buf, no := r.bodies.read(w, req, sourceBody)
 	if no == nil {
 		no = proof(buf.data)
 	}
@@ -106,7 +105,7 @@ func (r *Receiver) receiveFrom(g *gate, req *http.Request, d *Delivery) *refusal
 		no = g.admit(d.Received)
 	}
 	if no != nil {
-		r.release(buf)
+		r.bodies.release(buf)
 		return no
 	}
 	d.GUID, d.Action = "hook:"+g.name+":"+g.id(req.Header, buf.data, d.Received), g.action(req.Header)
@@ -114,7 +113,7 @@ func (r *Receiver) receiveFrom(g *gate, req *http.Request, d *Delivery) *refusal
 	if g.Kind == SourceStandard && req.Header.Get("Ce-Specversion") != "" {
 		d.Payload = structured(req.Header, buf.data)
 	}
-	return r.keep(req.Context(), d, func() { r.release(buf) })
+	return r.keep(req.Context(), d, func() { r.bodies.release(buf) })
 }
 
 // unproven is the answer to who does not prove who they are; it helps nobody to guess.

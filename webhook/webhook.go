@@ -8,13 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -24,11 +21,9 @@ const (
 	// maxBody is the size in bytes of the largest payload that GitHub sends.
 	maxBody = 25 << 20
 
-	defaultPath  = "/webhook"
-	maxName      = 200       // bytes of a GUID or an event's name
-	maxHeld      = 256 << 20 // bytes of all bodies that are in memory at once
-	retryAfter   = "10"      // seconds
-	pooledBuffer = 64 << 10  // bytes: most payloads are smaller
+	defaultPath = "/webhook"
+	maxName     = 200  // bytes of a GUID or an event's name
+	retryAfter  = "10" // seconds
 )
 
 // Delivery is one verified delivery.
@@ -67,13 +62,12 @@ type Options struct {
 // Receiver is the HTTP handler for GitHub's deliveries. Start it before it
 // serves, stop it after the server has been shut down.
 type Receiver struct {
-	opts    Options
-	log     *slog.Logger
-	macs    sync.Pool    // of hash.Hash
-	buffers sync.Pool    // of *buffer
-	held    atomic.Int64 // bytes of bodies in memory
-	commit  *committer
-	gates   map[string]*gate
+	opts   Options
+	log    *slog.Logger
+	macs   sync.Pool // of hash.Hash
+	bodies bodies
+	commit *committer
+	gates  map[string]*gate
 }
 
 // New returns a receiver that keeps deliveries with k.
@@ -98,7 +92,6 @@ func New(k keeper, log *slog.Logger, o Options) (*Receiver, error) {
 		return nil, err
 	}
 	r := &Receiver{opts: o, log: log, commit: newCommitter(k, o.Notify), gates: gates}
-	r.buffers.New = func() any { return &buffer{data: make([]byte, 0, pooledBuffer)} }
 	r.macs.New = func() any { return hmac.New(sha256.New, o.Secret) }
 	return r, nil
 }
@@ -143,7 +136,7 @@ func busy(text string, cause error) *refusal {
 // it cannot be kept now.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	d := Delivery{GUID: req.Header.Get("X-GitHub-Delivery"), Event: req.Header.Get("X-GitHub-Event"), Received: r.opts.Clock()}
-	r.answer(w, req, &d, r.receive(req, &d))
+	r.answer(w, req, &d, r.receive(w, req, &d))
 }
 
 // answer says what became of a delivery; without a refusal it was kept.
@@ -161,25 +154,24 @@ func (r *Receiver) answer(w http.ResponseWriter, req *http.Request, d *Delivery,
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	r.log.Log(req.Context(), level, "delivery refused", "delivery", shorten(d.GUID), "event", shorten(d.Event), "status", no.status, "why", no.text, "error", no.cause)
-	if no.status == http.StatusRequestEntityTooLarge {
+	if no.status == http.StatusRequestEntityTooLarge || no.status == http.StatusRequestTimeout {
 		w.Header().Set("Connection", "close") // the rest of the body is not read
 	}
 	http.Error(w, no.text, no.status)
 }
 
 // receive verifies and keeps a delivery.
-func (r *Receiver) receive(req *http.Request, d *Delivery) *refusal {
+func (r *Receiver) receive(w http.ResponseWriter, req *http.Request, d *Delivery) *refusal {
 	signature, no := checkHeaders(req, d)
 	if no != nil {
 		return no
 	}
-	buf := r.buffers.Get().(*buffer)
-	no = r.read(req, buf, maxBody)
+	buf, no := r.bodies.read(w, req, maxBody)
 	if no == nil && !r.signed(buf.data, signature) {
 		no = refuse(http.StatusUnauthorized, "the signature does not match: the App's webhook secret and Forge's differ, or the body was changed on the way")
 	}
 	if no != nil {
-		r.release(buf)
+		r.bodies.release(buf)
 		return no
 	}
 	d.Payload = buf.data
@@ -187,7 +179,7 @@ func (r *Receiver) receive(req *http.Request, d *Delivery) *refusal {
 	if r.opts.Outcome != nil {
 		d.Outcome = r.opts.Outcome(d.Event, buf.data)
 	}
-	return r.keep(req.Context(), d, func() { r.release(buf) })
+	return r.keep(req.Context(), d, func() { r.bodies.release(buf) })
 }
 
 // keep waits until a delivery is on disk. release is called when its payload is not
@@ -267,61 +259,4 @@ func (r *Receiver) signed(body, signature []byte) bool {
 	mac.Write(body)
 	var sum [sha256.Size]byte
 	return hmac.Equal(mac.Sum(sum[:0]), signature)
-}
-
-// A buffer holds a body. It is used again, because the bodies of a burst would
-// keep the garbage collector busier than all else.
-type buffer struct {
-	data []byte
-	held int64 // what counts against the receiver's limit, in bytes
-}
-
-// read reads the body. Nobody has been identified yet, so beyond 1 MiB memory is
-// taken as the body comes, not as its header claims, and the whole receiver's is
-// limited.
-func (r *Receiver) read(req *http.Request, buf *buffer, most int) *refusal {
-	tooLarge := refusal{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the body is larger than %d MiB", most>>20)}
-	if most == maxBody {
-		tooLarge.text += ", the most that GitHub sends"
-	}
-	if req.ContentLength > int64(most) {
-		return &tooLarge
-	}
-	size := int64(pooledBuffer)
-	if req.ContentLength >= 0 {
-		size = min(req.ContentLength, 1<<20)
-	}
-	for {
-		size = max(size+1, int64(cap(buf.data))) // one byte more, to see the end without growing
-		if grow := size - buf.held; grow > 0 {
-			buf.held += grow
-			if r.held.Add(grow) > maxHeld {
-				return busy("too many deliveries are being received", nil)
-			}
-		}
-		buf.data = slices.Grow(buf.data, int(size)-len(buf.data))
-		for len(buf.data) < cap(buf.data) {
-			n, err := req.Body.Read(buf.data[len(buf.data):cap(buf.data)])
-			buf.data = buf.data[:len(buf.data)+n]
-			switch {
-			case len(buf.data) > most:
-				return &tooLarge
-			case err == io.EOF:
-				return nil
-			case err != nil:
-				return refuse(http.StatusBadRequest, "the body broke off after %d bytes", len(buf.data))
-			}
-		}
-		size = min(4*size, maxBody)
-	}
-}
-
-// release gives a buffer back. Large ones are left to the garbage collector.
-func (r *Receiver) release(buf *buffer) {
-	r.held.Add(-buf.held)
-	buf.held = 0
-	if cap(buf.data) <= 2*pooledBuffer {
-		buf.data = buf.data[:0]
-		r.buffers.Put(buf)
-	}
 }

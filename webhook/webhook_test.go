@@ -194,8 +194,8 @@ func TestRefuses(t *testing.T) {
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) {
 			t.Errorf("%s: got %d %q, want %d %q", c.name, w.Code, w.Body, c.status, c.says)
 		}
-		if len(k.kept) != 0 || r.held.Load() != 0 {
-			t.Errorf("%s: kept %v, %d bytes still held", c.name, k.kept, r.held.Load())
+		if len(k.kept) != 0 || r.bodies.held != 0 {
+			t.Errorf("%s: kept %v, %d bytes still held", c.name, k.kept, r.bodies.held)
 		}
 	}
 }
@@ -361,11 +361,11 @@ func TestFullQueue(t *testing.T) {
 			t.Errorf("kept %d in %d commits", len(k.kept), k.commits)
 		}
 		// Bodies that are being received have a limit, too.
-		r.held.Add(maxHeld)
+		r.bodies.held = maxHeld
 		if w := serve(r, request("late", []byte(labeled))); w.Code != 503 || !strings.Contains(w.Body.String(), "being received") {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
-		r.held.Add(-maxHeld)
+		r.bodies.held = 0
 	})
 }
 

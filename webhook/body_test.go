@@ -1,0 +1,176 @@
+package webhook
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slow opens connections that claim a large body and send a few bytes of it, and says
+// when the server is reading all of them.
+func slow(t *testing.T, r *Receiver, n int) (front *httptest.Server) {
+	t.Helper()
+	reading := make(chan struct{}, n)
+	front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Slow") != "" {
+			req.Body = &told{ReadCloser: req.Body, read: reading}
+		}
+		r.ServeHTTP(w, req)
+	}))
+	t.Cleanup(front.Close)
+	for range n {
+		conn, err := net.Dial("tcp", front.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		fmt.Fprintf(conn, "POST /webhook HTTP/1.1\r\nHost: forge\r\nSlow: yes\r\nX-GitHub-Delivery: g\r\nX-GitHub-Event: issues\r\n"+
+			"X-Hub-Signature-256: sha256=%s\r\nContent-Length: %d\r\n\r\n{\"a\":", strings.Repeat("00", 32), maxBody)
+	}
+	for range n {
+		<-reading
+	}
+	return front
+}
+
+// told says that a body is being read.
+type told struct {
+	io.ReadCloser
+	read chan<- struct{}
+}
+
+func (b *told) Read(p []byte) (int, error) {
+	if b.read != nil {
+		b.read <- struct{}{}
+		b.read = nil
+	}
+	return b.ReadCloser.Read(p)
+}
+
+// 400 connections that claim 25 MiB each and send 5 bytes hold nobody else up.
+func TestSlowConnections(t *testing.T) {
+	var k memory
+	r := started(t, &k, Options{})
+	front := slow(t, r, 400)
+	resp, err := http.DefaultClient.Do(toServer(request("real", []byte(labeled)), front.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusAccepted || len(k.kept) != 1 {
+		t.Errorf("a real delivery is answered %d %s", resp.StatusCode, text)
+	}
+}
+
+func toServer(req *http.Request, url string) *http.Request {
+	out := req.Clone(req.Context())
+	out.RequestURI = ""
+	u, err := out.URL.Parse(url + out.URL.Path)
+	if err != nil {
+		panic(err)
+	}
+	out.URL = u
+	return out
+}
+
+// deadlines is a connection whose body never ends.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read time.Time
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error { d.read = at; return nil }
+
+func (d *deadlines) Read([]byte) (int, error) {
+	time.Sleep(time.Until(d.read))
+	return 0, &net.OpError{Op: "read", Err: timedOut{}}
+}
+
+// timedOut is what a connection says after its deadline.
+type timedOut struct{}
+
+func (timedOut) Error() string   { return "i/o timeout" }
+func (timedOut) Is(e error) bool { return e.Error() == "i/o timeout" }
+
+// A body that does not come in the time that GitHub waits is given up.
+func TestSlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := started(t, &memory{}, Options{})
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		req := request("slow", []byte(labeled))
+		req.Body, req.ContentLength = io.NopCloser(w), 100
+		began := time.Now()
+		r.ServeHTTP(w, req)
+		if took := time.Since(began); took != bodyTime || w.Code != http.StatusRequestTimeout || w.Header().Get("Connection") != "close" {
+			t.Errorf("after %s: %d %s %v", took, w.Code, w.Body, w.Header())
+		}
+	})
+}
+
+// An address may have a quarter of the memory when half of all is taken, and others
+// are served all the same. A whole network of IPv6 is one address.
+func TestShareOfAnAddress(t *testing.T) {
+	var b bodies
+	var taken []*buffer
+	take := func(remote string, n int64) *refusal {
+		buf := &buffer{from: address(remote)}
+		taken = append(taken, buf)
+		return b.take(buf, n)
+	}
+	for i, c := range []struct {
+		from string
+		size int64
+		says string
+	}{
+		{"[2001:db8::1]:5", maxHeld / 2, ""},
+		{"[2001:db8::2]:5", 1, "from 2001:db8::"},
+		{"192.0.2.7:1", maxShare, ""},
+		{"192.0.2.7:2", 1, "from 192.0.2.7"},
+		{"192.0.2.8:1", maxShare, ""},
+		{"192.0.2.9:1", 1, "are being received; "},
+	} {
+		no := take(c.from, c.size)
+		if (no == nil) != (c.says == "") || no != nil && (no.status != 503 || !strings.Contains(no.text, c.says)) {
+			t.Errorf("%d: %+v", i, no)
+		}
+	}
+	for _, buf := range taken {
+		b.release(buf)
+	}
+	if b.held != 0 || len(b.share) != 0 {
+		t.Errorf("%d bytes are held, %v", b.held, b.share)
+	}
+}
+
+// Every size comes through whole, with or without its length, and leaves nothing behind.
+func TestBodySizes(t *testing.T) {
+	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, pooledBuffer - 1, pooledBuffer, pooledBuffer + 1, sourceBody - 1, sourceBody, sourceBody + 1, 2 * sourceBody} {
+		for _, known := range []bool{true, false} {
+			var b bodies
+			want := bytes.Repeat([]byte("x"), size)
+			req := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(want))
+			if !known {
+				req.ContentLength = -1
+			}
+			buf, no := b.read(httptest.NewRecorder(), req, sourceBody)
+			switch {
+			case size > sourceBody:
+				if no == nil || no.status != http.StatusRequestEntityTooLarge {
+					t.Errorf("%d bytes: %+v", size, no)
+				}
+			case no != nil || !bytes.Equal(buf.data, want):
+				t.Errorf("%d bytes, length known: %t: %+v", size, known, no)
+			}
+			if b.release(buf); b.held != 0 {
+				t.Errorf("%d bytes: %d are held", size, b.held)
+			}
+		}
+	}
+}
