@@ -32,6 +32,9 @@ func TestOpenRefuses(t *testing.T) {
 			write(t, path+"-wal", []byte("something"))
 		}, "the file is empty"},
 		{"gone, log still there", func(t *testing.T, path string) { write(t, path+"-wal", []byte("something")) }, "the file is missing but"},
+		{"a link to nothing", func(t *testing.T, path string) { must(t, os.Symlink(path+".moved", path)) }, "a link to a file that is missing"},
+		{"gone after a server ran", func(t *testing.T, path string) { write(t, path+".lock", []byte("4711\n")) }, "a server ran on it"},
+		{"gone, its copy still there", func(t *testing.T, path string) { write(t, path+rescued, []byte("something")) }, "a server ran on it"},
 		{"directory", func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) }, "it is a directory"},
 		{"text", func(t *testing.T, path string) { write(t, path, bytes.Repeat([]byte("hello world\n"), 1000)) }, "not an SQLite database"},
 		{"another program's", func(t *testing.T, path string) { change(t, path, `CREATE TABLE x (a); PRAGMA application_id = 66`) }, "of another program"},
@@ -155,6 +158,88 @@ func TestOwn(t *testing.T) {
 	}
 	must(t, first.Close())
 	must(t, second.Own())
+}
+
+// Covers reliability 16: no second server comes in by another name of the file, or
+// because the file of the lock was deleted.
+func TestOwnByAnotherName(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		link func(t *testing.T, path string) string
+		says string
+	}{
+		{"symbolic link", func(t *testing.T, path string) string {
+			other := filepath.Join(t.TempDir(), "other.db")
+			must(t, os.Symlink(path, other))
+			return other
+		}, "is running on it"},
+		{"hard link", func(t *testing.T, path string) string {
+			must(t, os.Link(path, path+".same"))
+			return path + ".same"
+		}, "has 2 names"},
+		{"without the lock", func(t *testing.T, path string) string {
+			must(t, os.Remove(path+".lock"))
+			return path
+		}, "is running on it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "forge.db")
+			first := openPath(t, path)
+			must(t, first.Own())
+			if err := openPath(t, c.link(t, path)).Own(); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("a second server: %v", err)
+			}
+		})
+	}
+}
+
+// A file that is deleted or replaced under a server takes nothing in any more, what was
+// in it is copied, and no server begins anew in its place.
+func TestFileIsTakenAway(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		take func(t *testing.T, path string)
+		says string // of a start afterwards
+	}{
+		{"deleted", func(t *testing.T, path string) {
+			must(t, errors.Join(os.Remove(path), os.Remove(path+"-wal"), os.Remove(path+"-shm")))
+		}, "a server ran on it"},
+		{"moved", func(t *testing.T, path string) { must(t, os.Rename(path, path+".old")) }, "the file is missing"},
+		{"replaced", func(t *testing.T, path string) {
+			write(t, path+".other", []byte("x"))
+			must(t, os.Rename(path+".other", path))
+		}, "another program"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "forge.db")
+			d := openPath(t, path)
+			must(t, d.Own())
+			run := begin(t, d, 5)
+			if got, err := d.Rescue(t.Context()); got != "" || err != nil {
+				t.Fatalf("rescued though nothing happened: %q, %v", got, err)
+			}
+			c.take(t, path)
+			var gone *errGone
+			if err := d.Writable(t.Context()); !errors.As(err, &gone) {
+				t.Errorf("writable: %v", err)
+			}
+			if err := d.KeepDeliveries(t.Context(), []Delivery{{GUID: "g", Event: "ping", Received: now}}); !errors.As(err, &gone) {
+				t.Errorf("a delivery is kept: %v", err)
+			}
+			for range 2 {
+				got, err := d.Rescue(t.Context())
+				if got != path+rescued || err != nil {
+					t.Fatalf("rescued to %q, %v", got, err)
+				}
+			}
+			if _, err := openPath(t, path+rescued).Load(t.Context(), run.ID); err != nil {
+				t.Errorf("the copy: %v", err)
+			}
+			if _, err := Open(t.Context(), path, quiet()); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("a start afterwards: %v", err)
+			}
+		})
+	}
 }
 
 func TestOwnRefusesASchemaThatWentOn(t *testing.T) {

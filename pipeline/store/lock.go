@@ -23,8 +23,11 @@ func (d *DB) Own() error {
 		return nil
 	}
 	f, err := tryLock(d.path)
+	if err == nil {
+		err = d.lockFile()
+	}
 	if err != nil {
-		return fmt.Errorf("own database %s: %w", d.path, err)
+		return fmt.Errorf("own database %s: %w", d.path, errors.Join(err, closed(f)))
 	}
 	// Another process may have upgraded the schema since this one looked.
 	version, err := schemaVersion(context.Background(), d.writer)
@@ -44,6 +47,89 @@ func (d *DB) Own() error {
 	return nil
 }
 
+// lockFile locks the database file itself, because the file beside it can be deleted
+// while its lock is held, and has another name for every name of the database. The
+// descriptor stays open until Close: to close it would end SQLite's own locks, too.
+func (d *DB) lockFile() error {
+	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	d.file = f
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
+		return fmt.Errorf("the file has %d names (hard links), and each would get a log of its own: copy it, and delete the other names", st.Nlink)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return &errLocked{path: d.path}
+	}
+	return err
+}
+
+func closed(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+// errGone says that a database's file was taken away from under it.
+type errGone struct{ path string }
+
+func (e *errGone) Error() string {
+	return fmt.Sprintf("the database file %s was deleted or replaced while it was in use: nothing is kept any more; stop Forge and put the file back, or %[1]s%s, which has what was in it", e.path, rescued)
+}
+
+// present reports whether the file that was opened still has its name.
+func (d *DB) present() error {
+	if d.opened == nil {
+		return nil
+	}
+	if info, err := os.Stat(d.path); err != nil || !os.SameFile(info, d.opened) {
+		return &errGone{d.path}
+	}
+	return nil
+}
+
+// rescued ends the name of the copy that is made of a database without a name.
+const rescued = ".rescued"
+
+// Rescue writes a copy of the database beside it when its file was deleted or replaced
+// while it was open: what is in it is there until the process ends. It returns the
+// copy's path, "" when the file is in place.
+func (d *DB) Rescue(ctx context.Context) (string, error) {
+	if d.present() == nil {
+		return "", nil
+	}
+	path := d.path + rescued
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("rescue database %s: %w", d.path, err)
+	}
+	defer f.Close() //nolint:errcheck // it was synced
+	_, err = d.writer.ExecContext(ctx, "VACUUM INTO $1", path+".new")
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		_, err = inspect(ctx, path+".new", 1<<62)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("rescue database %s: %w", d.path, err)
+	}
+	return path, syncDir(path)
+}
+
 // errLocked says that another process holds the lock, and which.
 type errLocked struct{ path, pid string }
 
@@ -52,7 +138,7 @@ func (e *errLocked) Error() string {
 	if e.pid != "" {
 		who = "the Forge with process id " + e.pid
 	}
-	return fmt.Sprintf("%s is running on it: stop that one first, or give another database (%s.lock is held)", who, e.path)
+	return fmt.Sprintf("%s is running on it: stop that one first, or give another database (%s is locked)", who, e.path)
 }
 
 // tryLock takes the lock that lies beside a database file. The kernel lets go of

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -48,7 +49,10 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*DB, error)
 	if path == "" || strings.HasPrefix(path, ":memory:") {
 		return nil, errors.New("open database: no file's path given: Forge keeps its database in a file")
 	}
-	if err := present(ctx, path, log); err != nil {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // SQLite's log and the lock lie beside the file itself
+	}
+	if err := provide(ctx, path, log); err != nil {
 		return nil, err
 	}
 	version, err := inspect(ctx, path, quickCheckUpTo)
@@ -69,6 +73,9 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*DB, error)
 		err = d.upgradeSQLite(ctx)
 	}
 	if err == nil {
+		d.opened, err = os.Stat(path)
+	}
+	if err == nil {
 		err = d.prepareHot(ctx)
 	}
 	if err != nil {
@@ -77,22 +84,30 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*DB, error)
 	return d, nil
 }
 
-// present makes sure that the file is there and not empty: it makes a new one
+// provide makes sure that the file is there and not empty: it makes a new one
 // when nothing is left of an old one.
-func present(ctx context.Context, path string, log *slog.Logger) error {
+func provide(ctx context.Context, path string, log *slog.Logger) error {
 	info, err := os.Stat(path)
 	_, walErr := os.Stat(path + "-wal")
 	switch {
 	case err == nil && info.IsDir():
 		return fmt.Errorf("open database %s: it is a directory: give the path of a file", path)
 	case err == nil && info.Size() == 0:
-		return fmt.Errorf("open database %s: the file is empty, so its contents are lost: restore a backup; if there was nothing in it, delete it and Forge makes a new one", path)
+		return fmt.Errorf("open database %s: the file is empty, so its contents are lost: restore a backup; if there was nothing in it, delete it and %[1]s.lock, and Forge makes a new one", path)
 	case err == nil:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("open database: %w", err)
 	case walErr == nil:
 		return fmt.Errorf("open database %s: the file is missing but %s-wal is there: put the file back beside it, or restore a backup; to start anew, move %[1]s-wal away", path, path)
+	}
+	for _, beside := range []string{rescued, ".lock"} { // a server writes into the lock which process it is
+		if info, err := os.Stat(path + beside); err == nil && info.Size() > 0 {
+			return fmt.Errorf("open database %s: the file is missing, but a server ran on it: put it back, or restore a backup or %[1]s%[2]s; to start anew, delete %[1]s%[3]s", path, rescued, beside)
+		}
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("open database %s: it is a link to a file that is missing: make the file's directory reachable, or give the file's own path", path)
 	}
 	return create(ctx, path, log)
 }

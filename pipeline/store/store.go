@@ -26,6 +26,8 @@ type DB struct {
 	prepared map[string]*sql.Stmt // statements that are prepared once, by their text; SQLite only
 	packers  sync.Pool            // of *packer
 	lock     *os.File             // held by the server that owns the file
+	file     *os.File             // the file itself, locked by the server that owns it
+	opened   os.FileInfo          // of the file; nil on PostgreSQL
 }
 
 // A stateError is a refusal that callers react to. Packages that cannot import
@@ -81,10 +83,8 @@ func (d *DB) Close() error {
 	if d.pool != nil {
 		d.pool.Close()
 	}
-	if d.lock != nil {
-		errs = append(errs, d.lock.Close())
-		d.lock = nil
-	}
+	errs = append(errs, closed(d.file), closed(d.lock))
+	d.file, d.lock = nil, nil
 	return errors.Join(errs...)
 }
 
@@ -98,6 +98,9 @@ func (d *DB) Pool() *pgxpool.Pool { return d.pool }
 // nil. On SQLite, transactions run one after the other: fn must be short, and
 // must reach the database through tx alone.
 func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) error) error {
+	if err := d.present(); err != nil { // what is written now would be lost at the end
+		return err
+	}
 	tx, err := d.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)

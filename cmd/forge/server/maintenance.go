@@ -20,10 +20,36 @@ func (s *Server) startUpkeep(ctx context.Context) {
 	s.aux.Go(func() { s.tidy(base, s.now, s.config) })
 	s.aux.Go(func() { s.measure(base) })
 	s.aux.Go(func() { s.keepProbing(base) })
+	s.aux.Go(func() { s.watchDatabase(base) })
 	s.aux.Go(func() { s.notes.Run(base) })
 	s.aux.Go(func() { s.incidents.Run(base) })
 	if len(s.config.HealthChecks) > 0 {
 		s.aux.Go(func() { s.healthChecks().Run(base) })
+	}
+}
+
+// watchEvery is how often the server looks whether its database is in place.
+const watchEvery = 5 * time.Second
+
+// watchDatabase copies the database as soon as its file is deleted or replaced: until
+// the process ends, what was in it can be read.
+func (s *Server) watchDatabase(ctx context.Context) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	said := false
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		switch path, err := s.DB.Rescue(ctx); {
+		case err != nil && ctx.Err() == nil:
+			s.log.Error("copy the database, whose file is gone", "error", err)
+		case path != "" && !said:
+			said = true
+			s.log.Error("the database file was deleted or replaced: nothing is kept any more; stop Forge, move the copy to its place and start again", "copy", path)
+		}
 	}
 }
 
