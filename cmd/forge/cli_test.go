@@ -271,6 +271,19 @@ func TestRunIssue(t *testing.T) {
 
 // Covers lessons 18: every delivery has an outcome that can be looked up, and one
 // that was given up can be handled again.
+// A backup comes back, and what was there meanwhile is kept.
+func TestBackupAndRestore(t *testing.T) {
+	c := newCLI(t)
+	c.run(exitDone, []string{"No deliveries"}, "deliveries")
+	backup := strings.TrimSpace(c.run(exitDone, []string{filepath.Join(c.dir, "state", "backups")}, "backup"))
+	c.run(exitDone, []string{"copy.db"}, "backup", filepath.Join(c.dir, "copy.db"))
+	c.run(exitDone, []string{"is in its place", "What was there: "}, "restore", backup)
+	c.run(exitDone, []string{"No deliveries"}, "deliveries")
+	c.run(exitFailed, []string{"newest backup"}, "doctor") // it has no App
+	c.run(exitUsage, []string{"one FILE"}, "backup", "a", "b")
+	c.run(exitFailed, []string{"no such file"}, "restore", filepath.Join(c.dir, "missing"))
+}
+
 func TestDeliveriesCommand(t *testing.T) {
 	c := newCLI(t)
 	c.run(exitDone, []string{"No deliveries"}, "deliveries")

@@ -179,6 +179,7 @@ func (d *doctor) database(ctx context.Context) {
 		if mode := info.Mode().Perm(); mode&0o077 != 0 {
 			d.say("database", GradeWarn, "chmod 600 "+address, "others may read it (mode %04o)", mode)
 		}
+		d.backedUp()
 		return
 	}
 	d.ok("database", "can be written")

@@ -21,6 +21,9 @@ func (s *Server) startUpkeep(ctx context.Context) {
 	s.aux.Go(func() { s.measure(base) })
 	s.aux.Go(func() { s.keepProbing(base) })
 	s.aux.Go(func() { s.watchDatabase(base) })
+	if s.config.BackupEvery > 0 && ofFile(s.config) {
+		s.aux.Go(func() { s.keepBackups(base) })
+	}
 	s.aux.Go(func() { s.notes.Run(base) })
 	s.aux.Go(func() { s.incidents.Run(base) })
 	if len(s.config.HealthChecks) > 0 {

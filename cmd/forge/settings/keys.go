@@ -165,6 +165,9 @@ var rules = map[string]rule{
 	"public_url":                      {doc: "The address at which people reach the server; PUBLIC_URL/login/callback must be a callback URL in the App's settings", text: checkPublicURL},
 	"keep_deliveries_days":            {doc: "Days after which the payload of a handled delivery is deleted; 0 keeps it", max: 36_500, unit: "days"},
 	"reflection":                      {doc: "Look back at runs, with the reflector's model, and remember what they taught; at most $0.50 and 10 % of a run's cost"},
+	"backup_every":                    {doc: "How often the SQLite database is copied, and the copy checked; 0: never", max: float64(30 * 24 * time.Hour)},
+	"backup_keep":                     {doc: "How many of these copies are kept", min: 1, max: 1000},
+	"backup_dir":                      {doc: "Where they are, from state_dir; empty: backups. Another disk is better"},
 	"keep_tapes_days":                 {doc: "Days after the end of a run when the record of its model calls is deleted; 0 keeps it", max: 36_500, unit: "days"},
 }
 

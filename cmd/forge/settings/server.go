@@ -57,6 +57,9 @@ type Config struct {
 	KeepDeliveries  int                    // days after which a handled delivery's payload is deleted; 0: never
 	Reflection      bool                   // look back at runs and learn from them
 	KeepTapes       int                    // days after its end when a run's model calls are deleted; 0: never
+	BackupEvery     time.Duration          // between two backups of an SQLite database; 0: none
+	BackupKeep      int                    // how many are kept
+	BackupDir       string                 // where, absolute
 	MetricsToken    Secret                 // with it a monitor may read /metrics from elsewhere; not set: only this machine may
 	Dashboard       string                 // who may see the web pages: "off", "local", "github"
 	DashboardListen string                 // host:port of the web pages when they are for this machine alone
@@ -141,6 +144,9 @@ type serverFile struct {
 	KeepDeliveries   int                     `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
 	Reflection       bool                    `json:"reflection" env:"FORGE_REFLECTION"`
 	KeepTapes        int                     `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
+	BackupEvery      time.Duration           `json:"backup_every" env:"FORGE_BACKUP_EVERY"`
+	BackupKeep       int                     `json:"backup_keep" env:"FORGE_BACKUP_KEEP"`
+	BackupDir        string                  `json:"backup_dir" env:"FORGE_BACKUP_DIR"`
 	MetricsTokenFile string                  `json:"metrics_token_file" env:"FORGE_METRICS_TOKEN_FILE"`
 	Dashboard        string                  `json:"dashboard" env:"FORGE_DASHBOARD"`
 	DashboardListen  string                  `json:"dashboard_listen" env:"FORGE_DASHBOARD_LISTEN"`
@@ -182,7 +188,8 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 	def := config.Default()
 	f := &serverFile{
 		Listen: "127.0.0.1:8080", Label: "forge", Slug: command.Slug, Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
+		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90,
+		BackupEvery: time.Hour, BackupKeep: 3, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn, Modules: def.Modules,
 		Commits: def.Commits,
 	}
@@ -278,7 +285,8 @@ func (l *loader) finish() {
 		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label, Slug: f.Slug,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
-		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, Reflection: f.Reflection,
+		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes,
+		BackupEvery: f.BackupEvery, BackupKeep: f.BackupKeep, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn, Modules: f.Modules,
 			Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage, BranchName: f.BranchName, Ready: f.AtReady},
@@ -374,6 +382,12 @@ func (l *loader) stateDir() {
 		return
 	}
 	l.config.StateDir = abs
+	l.config.BackupDir = filepath.Join(abs, "backups")
+	if dir := l.file.BackupDir; filepath.IsAbs(dir) {
+		l.config.BackupDir = dir
+	} else if dir != "" {
+		l.config.BackupDir = filepath.Join(abs, dir)
+	}
 	database := l.file.DatabaseURL
 	if database == "" {
 		database = "forge.db"

@@ -52,7 +52,7 @@ func TestServerDefaults(t *testing.T) {
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
 		Listen: "127.0.0.1:8080", Label: "forge", Slug: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, Reflection: true, Dependencies: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: config.Default(),
+		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, BackupEvery: time.Hour, BackupKeep: 3, BackupDir: "/home/u/.local/state/forge/backups", Reflection: true, Dependencies: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: config.Default(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
 	if err != nil {
@@ -143,7 +143,7 @@ paths: {protected: ["deploy/**"]}
 		WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
 		ModelTimeout: 5 * time.Minute, ModelPatience: 45 * time.Minute, Prices: map[string]ModelPrice{"openai/qwen-3.5": {Input: 1, Cached: 0.1, CacheWrite: 1.25, Output: 2.5}},
 		ModelLimits:    map[string]ModelLimits{"openai/qwen-3.5": {OutputTokens: 8000, ReasoningTokens: 2000}, "anthropic/big": {OutputTokens: 128_000}},
-		KeepDeliveries: 0, KeepTapes: 7, Run: run,
+		KeepDeliveries: 0, KeepTapes: 7, BackupEvery: time.Hour, BackupKeep: 3, BackupDir: "/srv/forge/backups", Run: run,
 		Dashboard: "github", DashboardListen: "[::1]:9", ClientID: "Iv23liABC", ClientSecret: NewSecret(testSecret), PublicURL: "https://forge.example.com", Warnings: got.Warnings,
 	}, got)
 	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "unsafe_no_sandbox is on") {
