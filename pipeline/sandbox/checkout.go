@@ -425,8 +425,15 @@ func refuseGit(name string, info fs.FileInfo) error {
 	if base == ".gitignore" && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is %s", name, kindOf(info.Mode()))
 	}
+	if base == ".gitignore" && info.Size() > maxIgnore {
+		return fmt.Errorf("%s has %d KiB: an ignore file of more than %d KiB is not read", name, info.Size()>>10, maxIgnore>>10)
+	}
 	return nil
 }
+
+// maxIgnore is the size in bytes of the largest ignore file that git is given: it takes
+// some 25 times that in memory.
+const maxIgnore = 1 << 20
 
 // expand replaces new directories by the files in them, level by level, without
 // what the repository ignores.
@@ -476,6 +483,9 @@ func (t *tree) expand(ctx context.Context, fresh []string) ([]string, error) {
 // notIgnored asks git which paths the repository's ignore files do not name. It
 // reads nothing but those files.
 func (t *tree) notIgnored(ctx context.Context, names []string) ([]string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.limits.Ignore,
+		fmt.Errorf("the patterns of the repository's ignore files take more than %s to match: simplify those with many stars", t.limits.Ignore))
+	defer cancel()
 	input := "./" + strings.Join(names, "\x00./") + "\x00" // a leading colon would be magic
 	out, err := t.git.run(ctx, gitCall{
 		args: []string{"check-ignore", "-z", "--stdin", "--no-index"},

@@ -24,7 +24,7 @@ import (
 // refused, by name; what is ignored is not looked at.
 func TestChangesRefuse(t *testing.T) {
 	f := newFixture(t, map[string]string{"a.txt": "a\n", "dir/b.txt": "b\n", ".gitignore": "skip/\n", "@link": "a.txt"})
-	w := f.open(t, newManager(t, Options{Unsafe: true}), f.head)
+	w := f.open(t, newManager(t, Options{Unsafe: true, Limits: Limits{Ignore: 5 * time.Second}}), f.head)
 	for _, tt := range []struct{ script, named string }{
 		{"ln -s /etc/passwd new-link", "new-link"},
 		{"rm a.txt; ln -s /etc/passwd a.txt", "a.txt"},
@@ -39,6 +39,9 @@ func TestChangesRefuse(t *testing.T) {
 		{"echo gitdir: /x >dir/.git", "dir/.git"},
 		{"mkdir new && mkfifo new/.gitignore", "new/.gitignore"},
 		{"rm .gitignore && mkfifo .gitignore", ".gitignore"},
+		{"truncate -s 2M .gitignore", ".gitignore has 2048 KiB"},
+		{"mkdir new && truncate -s 2M new/.gitignore", "new/.gitignore has 2048 KiB"},
+		{"printf '*/**/%.0s' 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 >.gitignore; echo z >>.gitignore; mkdir -p $(printf 'a/%.0s' 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0)b", "more than 5s to match"},
 		{"truncate -s 900M sparse", "sparse"},
 		{"printf 'x' >\"$(printf 'new\\nline')\"", `new\nline`},
 		{"i=0; while [ $i -lt 2001 ]; do : >f$i; i=$((i+1)); done", "more than 2000 files"},
@@ -294,7 +297,7 @@ func TestTreeBomb(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "more than 100000 files") {
 		t.Errorf("Checkout = %v; want it refused", err)
 	}
-	if took := time.Since(begin); took > 2*time.Second { // 0.3 s when the machine is quiet
+	if took := time.Since(begin); took > time.Minute { // 0.3 s when the machine is quiet; without the limit, for ever
 		t.Errorf("it took %v", took)
 	}
 	if _, err := w.Read(t.Context(), "f0"); !errors.Is(err, fs.ErrNotExist) {
@@ -400,7 +403,7 @@ func TestLimits(t *testing.T) {
 				if err != nil || r.Class != tt.class || r.Exit != -1 {
 					t.Errorf("%s: class %q, exit %d, %v; want class %q, exit -1; it said %.200s", tt.name, r.Class, r.Exit, err, tt.class, r.Stderr)
 				}
-				if took := time.Since(begin); took > 15*time.Second || tt.class == classTimeout && took > tt.timeout+time.Second {
+				if took := time.Since(begin); took > 45*time.Second { // all but one would take a minute
 					t.Errorf("%s: took %v", tt.name, took)
 				}
 				if kept := len(r.Stdout) + len(r.Stderr); kept > 64<<10 || tt.class == classOutput && (!r.Truncated || kept < 32<<10) {

@@ -41,6 +41,7 @@ type Limits struct {
 	ReadBytes int64         `json:"read_bytes"` // of one file that is read, or is part of a change
 	Changes   int           `json:"changes"`    // files in one change
 	ChangeAll int64         `json:"change_all"` // bytes in one change
+	Ignore    time.Duration `json:"ignore"`     // of matching the ignore files' patterns, some of which take for ever
 }
 
 // DefaultLimits are 10 minutes, 2 GiB, 512 processes, 1 GiB a file, 1 MiB of
@@ -49,7 +50,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Wall: 10 * time.Minute, CPU: 10 * time.Minute, Memory: 2 << 30, Processes: 512, OpenFiles: 4096,
 		FileBytes: 1 << 30, Output: 1 << 20, TreeBytes: 4 << 30, TreeFiles: 100_000, Reserve: 512 << 20,
-		ReadBytes: 10 << 20, Changes: 2000, ChangeAll: 32 << 20,
+		ReadBytes: 10 << 20, Changes: 2000, ChangeAll: 32 << 20, Ignore: 20 * time.Second,
 	}
 }
 
@@ -69,6 +70,7 @@ func (l Limits) fill() Limits {
 	setDefault(&l.ReadBytes, d.ReadBytes)
 	setDefault(&l.Changes, d.Changes)
 	setDefault(&l.ChangeAll, d.ChangeAll)
+	setDefault(&l.Ignore, d.Ignore)
 	return l
 }
 
