@@ -125,7 +125,7 @@ func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
 		return nil, each(ctx, p.gates, p.reminders, p.histories)
 	}
 	if err == nil && moved == nil {
-		err = each(ctx, p.debt, p.postponed, p.pull, p.reviews, p.threads, p.checks)
+		err = each(ctx, p.debt, p.postponed, p.documents, p.pull, p.reviews, p.threads, p.checks)
 	}
 	var fault *pipeline.Fault
 	if err != nil && !(errors.As(err, &fault) && fault.Final) {

@@ -28,7 +28,8 @@ type Config struct {
 	BranchName    string `json:"branch_name,omitempty"`    // template; "": forge/issue-{issue}-{slug}
 	Ready         Ready  `json:"ready,omitzero"`           // runs of before have none
 
-	Modules Modules `json:"modules,omitzero"` // off in runs of before
+	Modules   Modules `json:"modules,omitzero"`    // off in runs of before
+	Documents string  `json:"documents,omitempty"` // where documents of the run go: "comment", "branch", or "off" (and "" of before)
 }
 
 // Loop holds the limits of the phase loop.
@@ -142,7 +143,7 @@ func Default() Config {
 		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 40},
 		Tests:   Tests{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30, KnownFailures: "ask"},
 		Breaker: Breaker{Enabled: true, MaxIterations: 3, OnMax: "manual"},
-		Learn:   Learn{DismissalTarget: 0.1},
+		Learn:   Learn{DismissalTarget: 0.1}, Documents: "off",
 		Modules: Modules{Mode: "off", Max: 6, Parallel: 3, Iterations: 3, Rounds: 2, MinGain: 0.4, OnFailure: "ask"},
 	}
 }

@@ -55,14 +55,8 @@ type PushOptions struct {
 // *pipeline.Fault; its class is secret when one of the commits looks like it holds one.
 func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token string, o PushOptions) error {
 	branch, sha, old := o.Branch, o.SHA, o.Old
-	ref, err := fullRef(branch)
+	ref, err := g.target(branch, sha)
 	if err != nil {
-		return err
-	}
-	if err := g.checkBranch(branch); err != nil {
-		return err
-	}
-	if err := checkOIDs(sha); err != nil {
 		return err
 	}
 	call, address, err := g.remote(repo, token)
@@ -99,14 +93,8 @@ func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token string, o 
 // Delete deletes a branch if it is still at the old commit; one that is gone already is a
 // success. Its errors are Push's.
 func (g *Gateway) Delete(ctx context.Context, repo pipeline.Repo, token, branch, old string) error {
-	ref, err := fullRef(branch)
+	ref, err := g.target(branch, old)
 	if err != nil {
-		return err
-	}
-	if err := g.checkBranch(branch); err != nil {
-		return err
-	}
-	if err := checkOIDs(old); err != nil {
 		return err
 	}
 	call, address, err := g.remote(repo, token)
@@ -125,6 +113,18 @@ func (g *Gateway) Delete(ctx context.Context, repo pipeline.Repo, token, branch,
 		g.log.Debug("forget a deleted branch", "repo", repo.FullName(), "branch", branch, "error", err)
 	}
 	return nil
+}
+
+// target is the ref of a branch that may be changed. sha is a commit of the change.
+func (g *Gateway) target(branch, sha string) (string, error) {
+	ref, err := fullRef(branch)
+	if err == nil {
+		err = g.checkBranch(branch)
+	}
+	if err == nil {
+		err = checkOIDs(sha)
+	}
+	return ref, err
 }
 
 // checkBranch refuses branches that are not Forge's own.

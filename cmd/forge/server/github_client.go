@@ -26,6 +26,7 @@ import (
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 	"forge/pipeline/work"
+	"forge/pipeline/worktree"
 )
 
 // configPath is where a repository keeps its settings.
@@ -195,7 +196,7 @@ func (h *githubClient) identity(ctx context.Context) (phase.Identity, error) {
 		u = &found
 		h.bot.Store(u)
 	}
-	return phase.Identity{Name: u.Login, Email: fmt.Sprintf("%d+%s@users.noreply.github.com", u.ID, u.Login)}, nil
+	return phase.Identity{Name: u.Login, Email: emailOf(*u)}, nil
 }
 
 // botID is the id of the App's bot user, 0 while it is not known.
@@ -282,6 +283,44 @@ func (p pusher) Delete(ctx context.Context, repo pipeline.Repo, branch, old stri
 		return err
 	}
 	return p.gateway.Delete(ctx, repo, token, branch, old)
+}
+
+// Keep implements the publisher's keeper. Another run may be quicker: then it is done again
+// on what that has made.
+func (p pusher) Keep(ctx context.Context, repo pipeline.Repo, branch, message string, files []worktree.Change) (sha string, err error) {
+	bot, err := p.signer.app.BotUser(ctx)
+	if err != nil {
+		return "", err
+	}
+	token, err := p.token(ctx, repo)
+	if err != nil {
+		return "", err
+	}
+	for range 3 {
+		head, err := p.signer.app.BranchHead(ctx, repo, branch)
+		if err != nil {
+			return "", err
+		}
+		if head != "" {
+			if err := p.gateway.Fetch(ctx, repo, token, head); err != nil {
+				return "", err
+			}
+		}
+		o := sandbox.CommitOptions{Parent: head, Message: message, Author: bot.Login, Email: emailOf(bot), Time: p.run.Updated, Changes: files}
+		if sha, err = p.gateway.Commit(ctx, repo, o); err != nil || sha == head {
+			return sha, err
+		}
+		err = p.gateway.Push(ctx, repo, token, sandbox.PushOptions{Branch: branch, SHA: sha, Old: head})
+		var moved *sandbox.MovedError
+		if !errors.As(err, &moved) {
+			return sha, err
+		}
+	}
+	return "", fmt.Errorf("%s is moved again and again", branch)
+}
+
+func emailOf(bot pipeline.Actor) string {
+	return fmt.Sprintf("%d+%s@users.noreply.github.com", bot.ID, bot.Login)
 }
 
 func (p pusher) Diff(ctx context.Context, repo pipeline.Repo, from, to string) (string, error) {

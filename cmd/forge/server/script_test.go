@@ -270,8 +270,13 @@ var scriptCommands = map[string]func(s *script, args []string){
 	},
 	"issue":  (*script).doIssue,
 	"branch": (*script).doBranch,
-	"draft":  func(s *script, args []string) { s.equal("draft", s.pull().Draft, args[0]) },
-	"run":    (*script).doRun,
+	"kept": func(s *script, args []string) { // a file of the branch of documents
+		text, err := s.gh.File(greetRepo, "forge/documents", s.runs().Branch+"/"+args[0])
+		s.must(err)
+		s.contains(args[0], text, args[1:]...)
+	},
+	"draft": func(s *script, args []string) { s.equal("draft", s.pull().Draft, args[0]) },
+	"run":   (*script).doRun,
 	"file": func(s *script, args []string) {
 		text, err := s.gh.File(greetRepo, s.pull().Head, args[0])
 		s.must(err)

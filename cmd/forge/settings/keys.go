@@ -89,6 +89,7 @@ var rules = map[string]rule{
 	"paths":                        {doc: "What Forge may change"},
 	"paths.protected":              {doc: "Globs of files that Forge must not change, on top of the built-in ones", items: 200, item: checkGlob},
 
+	"documents":      {doc: "What a run leaves in writing, besides the pull request: in one comment on it, or as files of the branch forge/documents", enum: []string{"off", "comment", "branch"}},
 	"commits":        {doc: "Who makes commits: git, the server, unsigned; api, GitHub, which signs them; auto: GitHub where a ruleset asks for signatures", enum: []string{"auto", "git", "api"}},
 	"signoff":        {doc: "End commits with Signed-off-by and the App's user (DCO)"},
 	"commit_message": {doc: "The first line of commits, with {summary}, {type} (feat, fix, docs, …) and {issue}; empty: Conventional Commits where the repository uses them", text: checkMessage, pattern: `^$|\{summary\}`},

@@ -169,6 +169,7 @@ type serverFile struct {
 	Paths            config.Paths            `json:"paths"`
 	Learn            config.Learn            `json:"learn"`
 	Modules          config.Modules          `json:"modules"`
+	Documents        string                  `json:"documents"`
 	Commits          string                  `json:"commits"`
 	Signoff          bool                    `json:"signoff"`
 	CommitMessage    string                  `json:"commit_message"`
@@ -191,7 +192,7 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90,
 		BackupEvery: time.Hour, BackupKeep: 3, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
 		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn, Modules: def.Modules,
-		Commits: def.Commits,
+		Commits: def.Commits, Documents: def.Documents,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
 	if path != "" {
@@ -289,7 +290,7 @@ func (l *loader) finish() {
 		BackupEvery: f.BackupEvery, BackupKeep: f.BackupKeep, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn, Modules: f.Modules,
-			Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage, BranchName: f.BranchName, Ready: f.AtReady},
+			Documents: f.Documents, Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage, BranchName: f.BranchName, Ready: f.AtReady},
 	}
 	l.models()
 	l.stateDir()

@@ -1,0 +1,163 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+	"forge/pipeline/text"
+)
+
+// Document is one of the texts that a run leaves behind (V11), in Markdown: what was
+// specified, how each iteration of it and of its modules was validated, what was learned.
+// Its text is as people and models wrote it.
+type Document struct {
+	Path  string // "validation/auth-1.md"
+	Title string
+	Body  string
+}
+
+// DocumentsOf lists the documents of a run, in the order in which they came to be. family are the
+// runs that build its modules. What is still going on has none.
+func DocumentsOf(r *pipeline.Run, family []*pipeline.Run) []Document {
+	if r.Plan == nil || r.Plan.Question != "" {
+		return nil
+	}
+	out := []Document{{"specification.md", "Specification", specification(r)}}
+	for _, child := range family {
+		if child.Part != nil {
+			out = append(out, validation(child, child.Part.Module.ID, "module "+child.Part.Module.ID)...)
+		}
+	}
+	name := "iteration"
+	if len(family) > 0 {
+		name = "integration"
+	}
+	out = append(out, validation(r, name, name)...)
+	if r.State.Ended() {
+		out = append(out, Document{"feedback/insights.md", "Insights", insights(r, family)})
+	}
+	return out
+}
+
+// validation has a document for each iteration that is over.
+func validation(r *pipeline.Run, name, title string) (out []Document) {
+	for i := range r.Iterations {
+		it := &r.Iterations[i]
+		if body := r.Report(it.Number); body != "" && it.Result != pipeline.ResultInProgress {
+			out = append(out, Document{fmt.Sprintf("validation/%s-%d.md", name, it.Number), fmt.Sprintf("Validation of %s %d", title, it.Number), body})
+		}
+	}
+	return out
+}
+
+func specification(r *pipeline.Run) string {
+	var b strings.Builder
+	p := r.Plan
+	fmt.Fprintf(&b, "### %s\n\n", text.Clip(text.OneLine(r.Task.Title), 240))
+	if r.Task.Issue != 0 {
+		fmt.Fprintf(&b, "Asked for in #%d.\n\n", r.Task.Issue)
+	}
+	writeSection(&b, "Task", strings.TrimSpace(r.Task.Body))
+	writeSection(&b, "Plan", strings.TrimSpace(p.Summary+"\n\n"+numbered(p.Steps)))
+	var criteria []string
+	for _, c := range p.Criteria {
+		criteria = append(criteria, fmt.Sprintf("**%s** %s", c.ID, text.OneLine(c.Text)))
+	}
+	for _, c := range p.LeftOut {
+		criteria = append(criteria, fmt.Sprintf("**%s** %s (left out)", c.ID, text.OneLine(c.Text)))
+	}
+	writeSection(&b, "Acceptance criteria", bullets(criteria))
+	writeSection(&b, "Risks", bullets(p.Risks))
+	if s := p.Split; s != nil {
+		var modules, promises []string
+		for _, m := range s.Modules {
+			line := fmt.Sprintf("**%s** (%s): %s Owns %s.", m.ID, m.Size, text.OneLine(m.Summary), strings.Join(m.Paths, ", "))
+			if len(m.Needs) > 0 {
+				line += " Needs " + strings.Join(m.Needs, ", ") + "."
+			}
+			modules = append(modules, line)
+		}
+		for _, pr := range s.Promises {
+			promises = append(promises, fmt.Sprintf("**%s** %s → %s: %s (%s)", pr.ID, pr.From, strings.Join(pr.To, ", "), text.OneLine(pr.Text), pr.Probe))
+		}
+		writeSection(&b, "Modules", bullets(modules))
+		writeSection(&b, "Contract", strings.TrimSpace(strings.Join(s.Contract, ", ")+"\n\n"+bullets(promises)))
+		writeSection(&b, "Integration", bullets(s.Wiring))
+	}
+	writeSection(&b, "Decisions", bullets(decisions(r, "")))
+	return b.String()
+}
+
+// decisions are what people answered.
+func decisions(r *pipeline.Run, who string) (out []string) {
+	for i := range r.Gates {
+		for _, a := range r.Gates[i].Answers {
+			if a.Choice == "history" {
+				continue
+			}
+			line := fmt.Sprintf("%s%s: %s — %s said %s", a.At.UTC().Format("2006-01-02 15:04 UTC"), who, text.Clip(text.OneLine(r.Gates[i].Question), 300), a.By.Login, a.Choice)
+			if a.Text != "" {
+				line += ": " + text.Clip(text.OneLine(a.Text), 300)
+			}
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// insights is what is worth knowing afterwards: what it took, what people said of it.
+func insights(r *pipeline.Run, family []*pipeline.Run) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### How it went\n\n%s\n\n", text.OneLine(r.Ended))
+	var took, said, judged []string
+	for _, run := range slices.Concat([]*pipeline.Run{r}, family) {
+		who := ""
+		if run.Part != nil {
+			who = " (" + run.Part.Module.ID + ")"
+			took = append(took, fmt.Sprintf("module %s: %s", run.Part.Module.ID, effort(run)))
+		} else {
+			took = append(took, "the run itself: "+effort(run))
+		}
+		said = append(said, decisions(run, who)...)
+		for i := range run.Findings {
+			is := &run.Findings[i]
+			if is.State != pipeline.IssueDismissed && is.Ruling == "" {
+				continue
+			}
+			line := fmt.Sprintf("%s%s: %s", is.State, who, text.Clip(text.OneLine(is.Finding.Message), 200))
+			if is.By.Login != "" {
+				line += " (" + is.By.Login + ")"
+			}
+			judged = append(judged, line)
+		}
+		for _, w := range run.Waivers {
+			judged = append(judged, fmt.Sprintf("let pass%s: %s", who, text.Clip(text.OneLine(w.What), 200)))
+		}
+	}
+	writeSection(&b, "What it took", bullets(took))
+	writeSection(&b, "What people decided", bullets(said))
+	writeSection(&b, "What became of findings", bullets(judged))
+	writeSection(&b, "After it had ended", bullets(r.Reopened))
+	return b.String()
+}
+
+func effort(r *pipeline.Run) string {
+	return fmt.Sprintf("%s, %s of work, %s, %s", text.Plural(len(r.Iterations), "iteration", "iterations"), text.Plural(int(r.Worked()/60_000), "minute", "minutes"),
+		text.USD(r.Usage.MicroUSD), text.Plural(len(r.Gates), "question", "questions"))
+}
+
+func writeSection(b *strings.Builder, title, body string) {
+	if body != "" {
+		fmt.Fprintf(b, "#### %s\n\n%s\n\n", title, strings.TrimRight(body, "\n"))
+	}
+}
+
+func numbered(list []string) string {
+	var b strings.Builder
+	for i, l := range list {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, l)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}

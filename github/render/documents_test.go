@@ -1,0 +1,52 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+	"forge/pipeline/module"
+)
+
+// V11: a document for the specification, for each iteration that is over of the run and
+// its modules, and for what came of it; what is still going on has none, and the newest
+// stand first in the comment, which names what it has no room for.
+func TestDocuments(t *testing.T) {
+	done := func(n int) pipeline.Iteration {
+		return pipeline.Iteration{Number: n, Result: pipeline.ResultPassed, Review: &pipeline.Review{Summary: "all is well"}}
+	}
+	run := &pipeline.Run{ID: 7, Trace: "cafe", State: pipeline.StateRunning, Task: pipeline.Task{Issue: 3, Title: "Log in", Body: "Tell @octocat. <!-- hidden -->" + strings.Repeat("word ", 6000)},
+		Plan: &pipeline.Plan{Summary: "three modules", Steps: []string{"one"}, Criteria: []pipeline.Criterion{{ID: "AC1", Text: "it works"}}}}
+	run.Iterations = []pipeline.Iteration{done(1), {Number: 2, Result: pipeline.ResultInProgress, Review: &pipeline.Review{}}}
+	child := &pipeline.Run{ID: 8, State: pipeline.StateVerified, Part: &module.Of{Run: 7, Module: module.Module{ID: "auth"}}}
+	child.Iterations = []pipeline.Iteration{done(1)}
+	paths := func(docs []Document) (out []string) {
+		for _, d := range docs {
+			out = append(out, d.Path)
+		}
+		return out
+	}
+	want := "specification.md validation/auth-1.md validation/integration-1.md"
+	if got := strings.Join(paths(DocumentsOf(run, []*pipeline.Run{child})), " "); got != want {
+		t.Errorf("documents of a run at work: %s; want %s", got, want)
+	}
+	run.State, run.Ended = pipeline.StateAccepted, "accepted by ann"
+	docs := DocumentsOf(run, []*pipeline.Run{child})
+	if got := strings.Join(paths(docs), " "); got != want+" feedback/insights.md" {
+		t.Errorf("documents of a run that has ended: %s", got)
+	}
+	if got := DocumentsOf(&pipeline.Run{Plan: &pipeline.Plan{Question: "which?"}}, nil); got != nil {
+		t.Errorf("a plan with a question has documents: %v", got)
+	}
+	v := Renderer{Run: run, Web: "https://github.com", Host: "github.com", Slug: "forge"}
+	for range 4 {
+		docs = append(docs, docs[0]) // more than fits
+	}
+	body := v.Documents(docs)
+	if strings.Contains(body, "@octocat") || strings.Contains(body, "hidden") || len(body) > MaxText*2 || !strings.Contains(body, "Not shown here, for want of room: `specification.md`") {
+		t.Errorf("the comment: %.3000s", body)
+	}
+	if i, j := strings.Index(body, "Insights"), strings.Index(body, "Validation of module auth 1"); i < 0 || j < i {
+		t.Errorf("insights at %d, the module's validation at %d; want the newest first", i, j)
+	}
+}
