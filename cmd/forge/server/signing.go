@@ -15,13 +15,19 @@ import (
 
 // signer has GitHub make the commits of runs, which signs them, where a ruleset asks
 // for signatures or the repository's settings do. It keeps what it found out of a
-// run's branches.
+// run's branches, once for the run and those of its modules.
 type signer struct {
 	app     *github.App
 	gateway *sandbox.Gateway
 
 	mu    sync.Mutex
-	signs map[int64]bool // by run
+	signs map[asked]bool
+}
+
+// asked is a branch whose rules were read for a run, or for one of its modules.
+type asked struct {
+	run    int64
+	branch string
 }
 
 // wanted reports whether GitHub is to make the run's commits.
@@ -29,34 +35,39 @@ func (s *signer) wanted(ctx context.Context, run *pipeline.Run) (bool, error) {
 	if how := run.Config.Commits; how == "api" || how == "git" {
 		return how == "api", nil
 	}
+	branches, root := []string{run.Branch, run.Repo.DefaultBranch}, run.ID // what is not signed could not be merged
+	if run.Part != nil {
+		branches, root = append(branches, run.Part.Branch), run.Part.Run
+	}
+	for _, branch := range branches {
+		yes, err := s.ruled(ctx, run.Repo, asked{root, branch})
+		if yes || err != nil {
+			return yes, err
+		}
+	}
+	return false, nil
+}
+
+// ruled reports whether a branch's rules ask for signatures.
+func (s *signer) ruled(ctx context.Context, repo pipeline.Repo, a asked) (bool, error) {
 	s.mu.Lock()
-	yes, known := s.signs[run.ID]
+	yes, known := s.signs[a]
 	s.mu.Unlock()
 	if known {
 		return yes, nil
 	}
-	branches := []string{run.Branch, run.Repo.DefaultBranch} // what is not signed could not be merged
-	if run.Part != nil {
-		branches = append(branches, run.Part.Branch)
+	rules, err := s.app.Rules(ctx, repo, a.branch)
+	if err != nil {
+		return false, err
 	}
-	for _, branch := range branches {
-		rules, err := s.app.Rules(ctx, run.Repo, branch)
-		if err != nil {
-			return false, err
-		}
-		yes = yes || slices.ContainsFunc(rules, func(r github.Rule) bool { return r.Type == "required_signatures" })
-	}
-	s.remember(run.ID, yes)
-	return yes, nil
-}
-
-func (s *signer) remember(run int64, yes bool) {
+	yes = slices.ContainsFunc(rules, func(r github.Rule) bool { return r.Type == "required_signatures" })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.signs == nil || len(s.signs) > 1000 { // it only saves calls
-		s.signs = map[int64]bool{}
+	if s.signs == nil || len(s.signs) > 3000 { // it only saves calls
+		s.signs = map[asked]bool{}
 	}
-	s.signs[run] = yes
+	s.signs[a] = yes
+	return yes, nil
 }
 
 // commit returns what takes the place of a commit that was made here: the one that

@@ -327,7 +327,7 @@ func TestRunThatCannotBeSigned(t *testing.T) {
 	}
 	// Without the rule, the same commit goes by git.
 	ts.must(ts.gh.SetRules(greetRepo))
-	ts.s.App.github.signer.remember(run.ID, false) // as after a restart
+	clear(ts.s.App.github.signer.signs) // as after a restart
 	ts.comment("acme", "/forge continue")
 	ts.untilState(pipeline.StateVerified)
 }
