@@ -289,7 +289,11 @@ func (r *Run) AsPart() *module.Part {
 	if it := r.Current(); it != nil {
 		p.Iteration = it.Number
 		if it.Tests != nil {
-			p.Tests = fmt.Sprintf("%d of %d passed", it.Tests.Passed, it.Tests.Total)
+			n := len(it.Tests.Pending) // of promises whose other side is not there
+			p.Tests = fmt.Sprintf("%d of %d passed", it.Tests.Passed, it.Tests.Total-n)
+			if n > 0 {
+				p.Tests += fmt.Sprintf(", %d pending", n)
+			}
 		}
 		if it.Review != nil {
 			p.Findings = brief(r.unresolved(), nil)
