@@ -70,8 +70,12 @@ func (l *labTest) log() string {
 }
 
 type labOptions struct {
-	models   []string // environment of the model; default: the tape itself
-	database string   // default: SQLite
+	models   []string          // environment of the model; default: the tape itself
+	database string            // default: SQLite
+	files    map[string]string // in the repository, besides the module
+	plain    bool              // without the module
+	tape     string            // default: what mends the module's bug
+	issue    string            // likewise
 }
 
 func newLab(t *testing.T, o labOptions) *labTest {
@@ -92,19 +96,26 @@ func newLab(t *testing.T, o labOptions) *labTest {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { gh.Close() })
-	if _, err := gh.AddRepoFromFS("acme", "semver", os.DirFS(moduleDir(t, bugBroken))); err != nil {
+	files := map[string]string{}
+	if !o.plain {
+		files = filesOf(t, moduleDir(t, bugBroken))
+	}
+	maps.Copy(files, o.files)
+	if _, err := gh.AddRepo("acme", "semver", files); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := gh.Install(e2eRepo); err != nil {
 		t.Fatal(err)
 	}
-	text := read(t, "testdata/e2e/issue.md")
-	title, body, _ := strings.Cut(text, "\n")
+	if o.tape == "" {
+		o.tape, o.issue = read(t, "testdata/e2e/tape.txtar"), read(t, "testdata/e2e/issue.md")
+	}
+	title, body, _ := strings.Cut(o.issue, "\n")
 	l := &labTest{t: t, gh: gh, dir: dir}
 	if l.issue, err = gh.As("acme").OpenIssue(e2eRepo, title, strings.TrimSpace(body)); err != nil {
 		t.Fatal(err)
 	}
-	env, err := demo.Environment(gh, dir, []byte(read(t, "testdata/e2e/tape.txtar")))
+	env, err := demo.Environment(gh, dir, []byte(o.tape))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +136,13 @@ func newLab(t *testing.T, o labOptions) *labTest {
 }
 
 // buildCache is one build cache for all labs of this process: all hold the same
-// repository, and a cold cache costs ten seconds.
-var buildCache = sync.OnceValues(demo.TempDir)
+// repository, and a cold cache costs ten seconds. FORGE_E2E_CACHE is one that stays.
+var buildCache = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv("FORGE_E2E_CACHE"); dir != "" {
+		return dir, os.MkdirAll(dir, 0o711)
+	}
+	return demo.TempDir()
+})
 
 func (l *labTest) shareCache(state string) {
 	l.t.Helper()
@@ -143,6 +159,22 @@ func (l *labTest) shareCache(state string) {
 	if err := os.Symlink(cache, filepath.Join(work, "seeds")); err != nil {
 		l.t.Fatal(err)
 	}
+}
+
+// filesOf are the files of a directory, by their path in it.
+func filesOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files[name] = read(t, filepath.Join(dir, name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 		os.Exit(exitDone)
 	}
 	code := m.Run()
-	if dir, err := buildCache(); err == nil {
+	if dir, err := buildCache(); err == nil && os.Getenv("FORGE_E2E_CACHE") == "" {
 		os.RemoveAll(dir)
 	}
 	os.Exit(code)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"golang.org/x/tools/txtar"
@@ -52,6 +53,7 @@ import (
 //	@usage input=N cached=N write=N output=N
 //	@stop WORD          end, tools, length or refusal; tools when there are calls, else end
 //	@error STATUS TEXT  the provider answers with this HTTP status
+//	@takes DURATION     how long the answer takes, such as 1.5s; none without
 //	@model NAME, @raw JSON, @hash HEX, @attempt N   written by the recorder
 //
 // then the model's words, then its calls: ">>> TOOL", with "#ID" after it when
@@ -64,6 +66,7 @@ type section struct {
 	reject   []string
 	status   int    // of @error
 	said     string // of @error
+	takes    time.Duration
 	hash     string
 	response Response
 }
@@ -173,6 +176,13 @@ func (p *player) Complete(ctx context.Context, req Request) (Response, error) {
 	for _, e := range s.reject {
 		if strings.Contains(text, e) {
 			return Response{}, tapeFault("section %q wants the request not to contain %q, and it does", s.name, e)
+		}
+	}
+	if s.takes > 0 {
+		select {
+		case <-time.After(s.takes):
+		case <-ctx.Done():
+			return Response{}, ctx.Err()
 		}
 	}
 	if s.status != 0 {
@@ -292,6 +302,10 @@ func (s *section) header(key, val string) error {
 		if s.status, err = strconv.Atoi(code); err != nil || s.status < 400 || s.status > 599 {
 			return fmt.Errorf("@error %q: want an HTTP status from 400 to 599, then a text", val)
 		}
+	case "takes":
+		if s.takes, err = time.ParseDuration(val); err != nil || s.takes < 0 {
+			return fmt.Errorf("@takes %q: want a duration such as 1.5s", val)
+		}
 	case "model":
 		s.response.Model = val
 	case "raw":
@@ -303,7 +317,7 @@ func (s *section) header(key, val string) error {
 		s.hash = val
 	case "attempt": // part of the name by now
 	default:
-		return fmt.Errorf("@%s is not known; use expect, otherwise, reject, usage, stop, error, model, raw or hash", key)
+		return fmt.Errorf("@%s is not known; use expect, otherwise, reject, usage, stop, error, takes, model, raw or hash", key)
 	}
 	return err
 }

@@ -1,9 +1,13 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -26,6 +30,7 @@ func TestReadTapeErrors(t *testing.T) {
 		"-- a 1/1 --\n@stop now\n":                "want end, tools, length or refusal",
 		"-- a 1/1 --\n@error soon\n":              "want an HTTP status",
 		"-- a 1/1 --\n@error 200 fine\n":          "want an HTTP status",
+		"-- a 1/1 --\n@takes long\n":              "want a duration",
 		"-- a 1/1 --\n@raw {\n":                   "not JSON",
 		"-- a 1/1 --\n@expcet x\n":                "line 1: @expcet is not known",
 		"-- a 1/1 --\nhi\n>>> read path\n":        "line 2: \">>> read path\": want >>> TOOL",
@@ -61,6 +66,23 @@ func TestPlayerFinds(t *testing.T) {
 	wantFault(t, err, pipeline.FaultProvider, "none for the b")
 	_, err = tapeModel(t, "-- a 1/1 --\n@reject secret\nx\n").Complete(t.Context(), Request{Role: "a", Iteration: 1, Step: 1, System: "the secret"})
 	wantFault(t, err, pipeline.FaultProvider, `not to contain "secret"`)
+}
+
+// An answer takes as long as its section says, unless it is called off.
+func TestPlayerTakesItsTime(t *testing.T) {
+	m := tapeModel(t, "-- a 1/1 --\n@takes 90s\nat last\n")
+	req := Request{Role: "a", Iteration: 1, Step: 1}
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		if got, err := m.Complete(t.Context(), req); err != nil || got.Text != "at last" || time.Since(begun) != 90*time.Second {
+			t.Errorf("%q, %v after %s", got.Text, err, time.Since(begun))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := m.Complete(ctx, req); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("called off, it says %v", err)
+		}
+	})
 }
 
 // TestTapeRoundTrip writes answers and reads them back.

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/server/servertest"
+	"forge/github/githubtest"
+	"forge/pipeline"
+	"forge/pipeline/module"
+	"forge/pipeline/store"
+)
+
+// modular is a local GitHub with a feature's issue on it.
+func modular(t *testing.T, f servertest.Feature, database string) *labTest {
+	t.Helper()
+	return newLab(t, labOptions{database: database, tape: f.Tape(), files: f.Files(), plain: f.Go == "", issue: "Packages that name a version\nEach says it in its own words."})
+}
+
+var mergeOf = regexp.MustCompile(`^Merge module (\S+)`)
+
+// checkMerges wants every commit of the pull request's first line since the contract to
+// pass its tests: all but those of promises of which a side is not merged yet. It returns
+// the modules in the order of their merges.
+func (l *labTest) checkMerges(p *githubtest.Pull, f servertest.Feature) []string {
+	l.t.Helper()
+	dir := filepath.Join(l.t.TempDir(), "merges")
+	git := func(args ...string) string {
+		l.t.Helper()
+		out, err := exec.Command("git", args...).CombinedOutput()
+		if err != nil {
+			l.t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("clone", "-q", "--branch", p.Branch, l.gh.URL+"/"+e2eRepo+".git", dir)
+	var merged []string
+	line := strings.Split(git("-C", dir, "log", "--first-parent", "--reverse", "--format=%H %s", "origin/main..HEAD"), "\n")
+	for _, commit := range line {
+		sha, subject, _ := strings.Cut(commit, " ")
+		if m := mergeOf.FindStringSubmatch(subject); m != nil {
+			merged = append(merged, m[1])
+		}
+		pending := []string{"^$"}
+		for _, piece := range f.Modules {
+			for _, n := range piece.Needs {
+				if !slices.Contains(merged, n) || !slices.Contains(merged, piece.ID) {
+					pending = append(pending, "^"+f.Probe(n, piece.ID)+"$")
+				}
+			}
+		}
+		git("-C", dir, "checkout", "-q", sha)
+		cmd := exec.Command("go", "test", "-skip", strings.Join(pending, "|"), "./...")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			l.t.Errorf("%s: its tests do not pass: %v\n%s", commit, err, out)
+		}
+	}
+	return merged
+}
+
+// runs are the feature's run, and those of its modules, as the store has them.
+func (l *labTest) runs(database string) (run *pipeline.Run, parts map[string]*pipeline.Run, events []pipeline.Event) {
+	l.t.Helper()
+	if database == "" {
+		database = filepath.Join(l.dir, "state", "forge.db")
+	}
+	db, err := store.Open(l.t.Context(), database, slog.New(slog.DiscardHandler))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer db.Close()
+	must := func(err error) {
+		l.t.Helper()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	run, err = db.Load(l.t.Context(), 1)
+	must(err)
+	parts = map[string]*pipeline.Run{}
+	for i := range run.Parts {
+		parts[run.Parts[i].ID], err = db.Load(l.t.Context(), run.Parts[i].Run)
+		must(err)
+	}
+	list, err := db.Runs(l.t.Context(), store.Filter{Parent: run.ID})
+	must(err)
+	if len(list) != len(run.Parts) {
+		l.t.Errorf("%d runs build %d modules", len(list), len(run.Parts))
+	}
+	events, err = db.Events(l.t.Context(), run.ID, 0)
+	must(err)
+	return run, parts, events
+}
+
+// Covers V6, V7: five modules of a real Go project, two of which need others, become one
+// pull request; what the integration finds goes to its module; no commit on the way is broken.
+func TestFiveModules(t *testing.T) {
+	t.Parallel()
+	f := servertest.Five(3)
+	f.Go = bugModule
+	l := modular(t, f, "")
+	l.serve()
+	l.start()
+	pull := l.verified(3 * time.Minute)
+	merged := l.checkMerges(pull, f)
+	if got := slices.Sorted(slices.Values(merged)); !slices.Equal(got, []string{"a", "a", "b", "c", "d", "e"}) || merged[5] != "a" {
+		t.Errorf("merged: %v; want each once, and a again after what the integration found", merged)
+	}
+	for _, p := range [][2]string{{"a", "d"}, {"b", "d"}, {"a", "e"}, {"c", "e"}} {
+		if slices.Index(merged, p[0]) > slices.Index(merged, p[1]) {
+			t.Errorf("%s needs %s, and was merged before it: %v", p[1], p[0], merged)
+		}
+	}
+	run, parts, _ := l.runs("")
+	if a := module.Find(run.Parts, "a"); a.Round != 1 || len(parts["a"].Iterations) != 2 || len(run.Iterations) != 2 {
+		t.Errorf("a was sent back %d times, and has %d iterations, the run %d", a.Round, len(parts["a"].Iterations), len(run.Iterations))
+	}
+	if c := parts["c"]; len(c.Iterations) != 3 || len(c.Bounces) != 2 || len(c.Gates)+len(run.Gates) != 0 {
+		t.Errorf("c has %d iterations, %d bounces; there are %d questions", len(c.Iterations), len(c.Bounces), len(c.Gates)+len(run.Gates))
+	}
+	l.checkContract()
+	l.checkSecrets()
+}

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/server/servertest"
+	"forge/pipeline"
+	"forge/pipeline/module"
+)
+
+// modular is a server with a feature's issue.
+func modular(t *testing.T, f servertest.Feature, o testOptions) *testServer {
+	t.Helper()
+	o.files, o.tape = f.Files(), f.Tape()
+	o.files["greet.sh"] = ""
+	o.title, o.body = "Letters", "Each piece says its own letter."
+	return newTestServer(t, o)
+}
+
+// calls counts what a run has asked of GitHub, without git and what the server asks for itself.
+func (ts *testServer) calls() (n int, by map[string]int) {
+	by = map[string]int{}
+	for _, c := range ts.gh.Calls() {
+		if !strings.HasPrefix(c.Operation, "git/") && !strings.HasPrefix(c.Operation, "apps/list-") {
+			by[c.Operation]++
+			n++
+		}
+	}
+	return n, by
+}
+
+// verifiedWith waits until a run is verified with its modules; one that asks ends it.
+func (ts *testServer) verifiedWith(modules int) *pipeline.Run {
+	ts.t.Helper()
+	asks := func(p module.Part) bool { return p.Question != "" && p.Left == "" }
+	run, ok := ts.within(4*time.Minute, func(r *pipeline.Run) bool {
+		return r.State != pipeline.StateRunning || slices.ContainsFunc(r.Parts, asks)
+	})
+	if !ok || run.State != pipeline.StateVerified || len(run.Parts) != modules {
+		ts.t.Fatalf("the run is %s with %d modules, want %d: %+v\n%s", run.State, len(run.Parts), modules, run.Gates, ts.comments())
+	}
+	return run
+}
+
+// Covers V6: what modules cost of GitHub's limits.
+func TestCallsOfModules(t *testing.T) {
+	t.Parallel()
+	ts := modular(t, servertest.Beside(3, 3), testOptions{})
+	ts.label("acme")
+	ts.verifiedWith(3)
+	n, by := ts.calls()
+	t.Logf("%d calls: %v", n, by)
+	if n > 60 {
+		t.Errorf("%d calls of a clean run with three modules, want at most 60", n)
+	}
+}
+
+// Covers V7: a module that is wrong twice, and one in which the integration finds something.
+func TestFiveLetters(t *testing.T) {
+	t.Parallel()
+	ts := modular(t, servertest.Five(3), testOptions{})
+	ts.label("acme")
+	run := ts.verifiedWith(5)
+	ts.says("2 of 2 passed, 4 pending") // a module's tests, without those of promises of others
+	if a := module.Find(run.Parts, "a"); a.Round != 1 || len(run.Iterations) != 2 {
+		t.Errorf("a was sent back %d times in %d iterations", a.Round, len(run.Iterations))
+	}
+	if slices.ContainsFunc(run.Parts, func(p module.Part) bool { return p.Merged != p.Head }) {
+		t.Errorf("modules: %+v", run.Parts)
+	}
+}
