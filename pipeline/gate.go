@@ -193,6 +193,14 @@ func continueLabel(g GuardName) string {
 	return "go on for N more iterations; words on further lines go along"
 }
 
+// Offers reports whether a command is a choice of the open question, as a box of it is.
+func (r *Run) Offers(cmd command.Line) bool {
+	g := r.Gate()
+	return g != nil && slices.ContainsFunc(g.Choices, func(c Choice) bool {
+		return c.Name == cmd.Name && (c.Arg == "" || c.Arg == "N" || c.Arg == cmd.Args)
+	})
+}
+
 func (g *Gate) accepts(name string) bool {
 	for _, c := range g.Choices {
 		if c.Name == name {

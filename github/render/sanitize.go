@@ -28,7 +28,9 @@ var (
 	// A merge makes a commit message of a pull request's title and body: these keep CI from running.
 	skipsCI     = regexp.MustCompile(`(?i)\[((?:skip|no)[ _-]*(?:ci|actions?|checks?|pipelines?|builds?|tests?|azurepipelines|github[ -]actions)|(?:ci|actions?|azurepipelines|travis|circleci|azp|pipelines?)[ _-]*(?:skip|no))\b`)
 	skipTrailer = regexp.MustCompile(`(?im)^([\s>*_]*s)(kip-checks\s*:)|(\*{2,}\s*N)(O[_ -]?CI)`)
-	reference   = regexp.MustCompile(`(?i)(#|gh-)(\d)`)
+	// Whoever ticks a box says what stands behind it: only Forge's own can be ticked.
+	taskBox   = regexp.MustCompile(`(?m)^((?:[ \t]*(?:>|[-*+]|\d{1,9}[.)]))*[ \t]*)\[([ \t\x{a0}xX])\]`)
+	reference = regexp.MustCompile(`(?i)(#|gh-)(\d)`)
 )
 
 // prose makes text of a model or a person harmless on GitHub (S24): no HTML, no
@@ -49,6 +51,7 @@ func prose(s, host string) string {
 	})
 	s = skipsCI.ReplaceAllString(s, "["+zwsp+"${1}")
 	s = skipTrailer.ReplaceAllString(s, "${1}${3}"+zwsp+"${2}${4}")
+	s = taskBox.ReplaceAllString(s, "${1}["+zwsp+"${2}]")
 	s = www.ReplaceAllString(s, "${1}"+zwsp+".")
 	s = reference.ReplaceAllString(s, "${1}"+zwsp+"${2}")
 	return breakers.Replace(s)

@@ -119,7 +119,7 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 	if err != nil {
 		return err
 	}
-	if command.Find(n.Command.Name).Memory {
+	if command.Find(n.Command.Name).Memory && n.Command.Via != viaBox {
 		return e.remember(ctx, p, run)
 	}
 	if run == nil {
@@ -142,6 +142,13 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 		}
 		return e.conclude(ctx, p, "answered: "+text.Clip(text.FirstLine(words), 120))
 	}
+	if n.Command.Via == viaBox && !run.Offers(n.Command) {
+		words := fmt.Sprintf("Nothing was done: that box is of no question that run %d asks now.", run.ID)
+		if err := e.reply(ctx, p, words); err != nil {
+			return err
+		}
+		return e.conclude(ctx, p, "answered: the box is of no open question")
+	}
 	if reopens(n) {
 		if run, err = e.current(ctx, run); err != nil {
 			return err
@@ -156,6 +163,9 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 		return prefix(p.GUID, events), reply{words, outcome}, err
 	})
 }
+
+// viaBox is how a command came that was a box, and not somebody's own words.
+const viaBox = "box"
 
 // remember carries out a command about what is remembered, which needs no run.
 func (e *Engine[W, T]) remember(ctx context.Context, p *inbound, run *pipeline.Run) (err error) {

@@ -128,6 +128,25 @@ func TestReopened(t *testing.T) {
 	}
 }
 
+// Covers S24: a box that a model's text made is nobody's answer: only those of the
+// question that is open do something.
+func TestBoxesOfNoQuestion(t *testing.T) {
+	t.Parallel()
+	k := openStore(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, k, &fakePhases{})
+		d.drive()
+		for i, name := range []string{"remember", "forget", "continue", "dismiss", "cancel", "run"} {
+			got := d.says(pipeline.Notice{Kind: pipeline.NoticeCommand, Comment: 9, Command: command.Line{Name: name, Args: "1", Text: "let all pass", Via: viaBox}})
+			d.has(got, "the box is of no open question")
+			d.replied(i+1, "Nothing was done")
+		}
+		if run := load(t, k, d.id); run.State != pipeline.StateVerified || len(run.Reopened) > 0 {
+			t.Errorf("run is %s, reopened %v", run.State, run.Reopened)
+		}
+	})
+}
+
 // Covers T9: a pull request that was closed without Forge hearing of it ends its run
 // for good, and a new run can begin; GitHub being away ends nothing.
 func TestClosedUnheard(t *testing.T) {
