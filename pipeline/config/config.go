@@ -4,6 +4,7 @@ package config
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -28,8 +29,9 @@ type Config struct {
 	BranchName    string `json:"branch_name,omitempty"`    // template; "": forge/issue-{issue}-{slug}
 	Ready         Ready  `json:"ready,omitzero"`           // runs of before have none
 
-	Modules   Modules `json:"modules,omitzero"`    // off in runs of before
-	Documents string  `json:"documents,omitempty"` // where documents of the run go: "comment", "branch", or "off" (and "" of before)
+	Modules    Modules    `json:"modules,omitzero"`    // off in runs of before
+	Documents  string     `json:"documents,omitempty"` // where documents of the run go: "comment", "branch", or "off" (and "" of before)
+	Production Production `json:"production,omitzero"` // nothing by default
 }
 
 // Loop holds the limits of the phase loop.
@@ -88,6 +90,30 @@ type Modules struct {
 
 // On reports whether a plan may be split.
 func (m Modules) On() bool { return m.Mode == "auto" || m.Mode == "ask" }
+
+// Production says what is done about incidents of production by itself. Each answer is
+// on by itself; what limits them all is not to be set.
+type Production struct {
+	Environments []string `json:"environments,omitempty"` // whose incidents are answered; empty: production alone
+	Tell         bool     `json:"tell,omitempty"`         // those of a suspected pull request, also where it is not Forge's
+	Ask          bool     `json:"ask,omitempty"`          // people, by a comment with choices
+	Issue        bool     `json:"issue,omitempty"`        // one for each critical incident
+	Run          bool     `json:"run,omitempty"`          // on that issue
+	Revert       bool     `json:"revert,omitempty"`       // by a draft of what the cause takes back
+	RollBack     bool     `json:"roll_back,omitempty"`    // to what ran before, by a deployment
+	BakeMinutes  int      `json:"bake_minutes,omitempty"` // a deployment is watched, until it is healthy; 0: it is not
+	Irreversible []string `json:"irreversible,omitempty"` // globs, on top of the built-in ones, of what no roll-back goes across
+}
+
+// Answers reports whether anything is done about incidents of an environment.
+func (p Production) Answers(environment string) bool {
+	return p.Covers(environment) && (p.Tell || p.Ask || p.Issue || p.Run || p.Revert || p.RollBack)
+}
+
+// Covers reports whether an environment is one of those that are set.
+func (p Production) Covers(environment string) bool {
+	return slices.Contains(p.Environments, environment) || len(p.Environments) == 0 && environment == "production"
+}
 
 // Gates is how long a run waits for people.
 type Gates struct {

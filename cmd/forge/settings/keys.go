@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"forge/pipeline/text"
 )
@@ -67,6 +68,16 @@ var rules = map[string]rule{
 	"modules.rounds":               {doc: "Times that the integration may send work back to a module, before a human is asked", min: 1, max: 20},
 	"modules.min_gain":             {doc: "Share of the time that a split must save by the plan's own sizes, 0 to 1", max: 1},
 	"modules.on_failure":           {doc: "When a module's own loop stops: ask a human, or go on with those that passed, without it and what needs it; without: revise the plan without it", enum: []string{"ask", "passed", "without"}},
+	"production":                   {doc: "What is done about incidents of production by itself; each answer is on by itself"},
+	"production.environments":      {doc: "Environments whose incidents are answered, and whose deployments are watched; none: production", items: 20, item: checkEnvironment},
+	"production.tell":              {doc: "Comment on the pull request that is suspected, also where it is not Forge's"},
+	"production.ask":               {doc: "Ask people what to do, by a comment with choices; who has write access answers with /forge incident ID CHOICE"},
+	"production.issue":             {doc: "Open an issue for each critical incident"},
+	"production.run":               {doc: "Start a run on that issue; needs issue"},
+	"production.revert":            {doc: "Open a draft that reverts the pull request that a critical incident is attributed to"},
+	"production.roll_back":         {doc: "Deploy what ran before again, when a critical incident is attributed to a deployment; the App needs deployments: write"},
+	"production.bake_minutes":      {doc: "Minutes that health checks must pass after a deployment with Forge's work, until it is called healthy; 0: it is not watched", max: 7 * 24 * 60, unit: "minutes"},
+	"production.irreversible":      {doc: "Globs, on top of migrations, of files across whose changes no roll-back goes", items: 200, item: checkGlob},
 	"tests":                        {doc: "How the repository is tested"},
 	"tests.commands":               {doc: "The commands that run the tests; without them they are found by what the repository holds", items: 20, item: checkCommand},
 	"tests.timeout_minutes":        {doc: "Time for one command", min: 1, max: 24 * 60, unit: "minutes"},
@@ -305,6 +316,17 @@ func checkCommand(s string) string {
 		return fmt.Sprintf("has %d characters; at most 4000 are allowed: put it into a script in the repository", len(s))
 	case strings.ContainsRune(s, 0):
 		return "holds a NUL character: remove it"
+	}
+	return ""
+}
+
+// checkEnvironment is for names of environments, which are anything at GitHub.
+func checkEnvironment(s string) string {
+	switch {
+	case strings.TrimSpace(s) == "":
+		return "is empty: remove it, or name an environment"
+	case len(s) > 255 || strings.ContainsFunc(s, unicode.IsControl):
+		return fmt.Sprintf("is %.40q; an environment is named in one line of at most 255 bytes", s)
 	}
 	return ""
 }

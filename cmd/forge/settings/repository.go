@@ -29,6 +29,9 @@ func Repository(name string, yaml []byte, base config.Config) (config.Config, er
 	if base.Mode == "manual" && c.Mode == "auto" {
 		r.problems = append(r.problems, fmt.Errorf("%s: mode is \"auto\", but this server runs in manual mode: remove the key, or ask the server's operator", name))
 	}
+	if p := c.Production; p.Run && !p.Issue {
+		r.problems = append(r.problems, fmt.Errorf("%s: production.run is true, but production.issue is not: a run works on an issue, so switch both on", name))
+	}
 	if err := r.err(); err != nil {
 		return snapshot(base), err
 	}
@@ -47,6 +50,8 @@ func Repository(name string, yaml []byte, base config.Config) (config.Config, er
 func snapshot(c config.Config) config.Config {
 	c.Tests.Commands = slices.Clone(c.Tests.Commands)
 	c.Paths.Protected = slices.Clone(c.Paths.Protected)
+	c.Production.Environments = slices.Clone(c.Production.Environments)
+	c.Production.Irreversible = slices.Clone(c.Production.Irreversible)
 	if c.Models != nil {
 		models := make(map[string]string, len(c.Models))
 		for role, model := range c.Models {

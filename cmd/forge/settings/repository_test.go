@@ -42,6 +42,9 @@ func TestRepository(t *testing.T) {
 		{"stricter mode", "mode: manual\nbreaker:\n  on_max: skip\n  enabled: false\n", func(c *config.Config) {
 			c.Mode, c.Breaker.OnMax, c.Breaker.Enabled = "manual", "skip", false
 		}},
+		{"production", "production: {environments: [prod, staging], ask: true, issue: true, run: true, irreversible: [\"db/**\"], bake_minutes: 30}\n", func(c *config.Config) {
+			c.Production = config.Production{Environments: []string{"prod", "staging"}, Ask: true, Issue: true, Run: true, Irreversible: []string{"db/**"}, BakeMinutes: 30}
+		}},
 		{"windows line ends", "mode: manual\r\nloop:\r\n  faults: 2\r\n", func(c *config.Config) { c.Mode, c.Loop.Faults = "manual", 2 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,6 +105,10 @@ func TestRepositoryErrors(t *testing.T) {
 		{"too many commands", "tests:\n  commands: [" + strings.Repeat("a,", 21) + "]\n", []string{"tests.commands has 21 entries; at most 20 are allowed"}},
 		{"long command", "tests:\n  commands: [\"" + strings.Repeat("a", 4001) + "\"]\n", []string{"has 4001 characters"}},
 		{"globs", "paths:\n  protected: [\"[a\", \"/etc\", \" \"]\n", []string{"protected[0] is \"[a\", which is no glob", "protected[1] is \"/etc\"; globs are relative", "protected[2] is empty"}},
+		{"production typo", "production:\n  rollback: true\n", []string{`:2:3: unknown key "rollback" in production: did you mean "roll_back"?`}},
+		{"production with a run without an issue", "production:\n  run: true\n", []string{"production.run is true, but production.issue is not"}},
+		{"production's values", "production:\n  ask: maybe\n  bake_minutes: 20000\n  environments: [\"\"]\n  irreversible: [/db]\n", []string{
+			"production.ask must be true or false", "production.bake_minutes is 20000; it must be from 0 to 10080 minutes", "production.environments[0] is empty", "globs are relative"}},
 		{"a list", "- a\n", []string{"the file must hold keys with values, such as mode: …, not a list"}},
 		{"a word", "hello\n", []string{"the file must hold keys with values"}},
 		{"a list inside", "loop: [1]\n", []string{"loop must hold keys with values, such as max_iterations: …, not a list"}},
@@ -208,6 +215,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 		parts := strings.Split(key, ".")
 		for i := len(parts) - 1; i >= 0; i-- {
 			tree = map[string]any{parts[i]: tree}
+		}
+		if key == "production.run" {
+			tree.(map[string]any)["production"].(map[string]any)["issue"] = true
 		}
 		text, err := yaml.Marshal(tree)
 		if err != nil {

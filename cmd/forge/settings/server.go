@@ -170,6 +170,7 @@ type serverFile struct {
 	Learn            config.Learn            `json:"learn"`
 	Modules          config.Modules          `json:"modules"`
 	Documents        string                  `json:"documents"`
+	Production       config.Production       `json:"production"`
 	Commits          string                  `json:"commits"`
 	Signoff          bool                    `json:"signoff"`
 	CommitMessage    string                  `json:"commit_message"`
@@ -290,7 +291,7 @@ func (l *loader) finish() {
 		BackupEvery: f.BackupEvery, BackupKeep: f.BackupKeep, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn, Modules: f.Modules,
-			Documents: f.Documents, Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage, BranchName: f.BranchName, Ready: f.AtReady},
+			Documents: f.Documents, Production: f.Production, Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage, BranchName: f.BranchName, Ready: f.AtReady},
 	}
 	l.models()
 	l.stateDir()
