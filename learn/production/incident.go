@@ -16,6 +16,10 @@ const (
 	EventTold       EventType = "production.incident_told"       // people were told
 	EventMuted      EventType = "production.incident_muted"
 	EventDismissed  EventType = "production.incident_dismissed" // by a human: it is nothing
+	EventChosen     EventType = "production.answer_chosen"      // by a human
+	EventBegun      EventType = "production.answer_begun"       // written down before it is carried out
+	EventDone       EventType = "production.answer_done"
+	EventRefused    EventType = "production.answer_refused" // it could not be carried out
 )
 
 // State says where an incident stands.
@@ -56,6 +60,10 @@ type EventData struct {
 	Why         string       `json:"why,omitempty"`
 	Suspects    []Suspect    `json:"suspects,omitempty"`
 	Key         string       `json:"key,omitempty"` // of what people were told: "pull/42"
+	Answer      Answer       `json:"answer,omitempty"`
+	Aim         *Aim         `json:"aim,omitempty"`
+	Number      int64        `json:"number,omitempty"` // of what was made
+	URL         string       `json:"url,omitempty"`
 }
 
 // Incident is something that goes wrong in production, folded from its events.
@@ -89,6 +97,8 @@ type Incident struct {
 	Correlated  time.Time   `json:"correlated,omitzero"`
 	Suspects    []Suspect   `json:"suspects,omitempty"`
 	Told        []string    `json:"told,omitempty"` // the keys of what people were told
+	Chosen      *Choice     `json:"chosen,omitempty"`
+	Acts        []Act       `json:"acts,omitempty"`
 }
 
 // Limits of what an incident holds.
@@ -121,6 +131,8 @@ func (i *Incident) Apply(e Event) {
 		}
 	case EventMuted:
 		i.Muted = d.Until
+	case EventChosen, EventBegun, EventDone, EventRefused:
+		i.act(e)
 	case EventResolved, EventDismissed:
 		i.State, i.Ended, i.Why, i.By, i.Firing = StateResolved, e.At, d.Why, d.By, nil
 		if e.Type == EventDismissed {

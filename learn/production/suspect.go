@@ -20,6 +20,7 @@ type Suspect struct {
 	File       string   `json:"file,omitempty"`
 	Pull       int      `json:"pull,omitempty"`
 	Run        int64    `json:"run,omitempty"`
+	Issue      int      `json:"issue,omitempty"`   // that the run worked on
 	Finding    string   `json:"finding,omitempty"` // fingerprint of one that was dismissed, or is open, at that place
 	Score      float64  `json:"score"`             // 0 to 1
 	Why        []string `json:"why"`
@@ -49,6 +50,7 @@ type Commit struct {
 	Files []string
 	Pull  int
 	Run   int64 // of Forge, whose work it is
+	Issue int   // that this run worked on
 }
 
 // Doubt is a finding of a review that nobody mended.
@@ -144,7 +146,7 @@ func suspect(i *Incident, f Facts, last bool, before []*Incident, services map[s
 	}
 	best, reasons := bestCommit(i, f, services)
 	if best != nil {
-		s.Commit, s.Title, s.Pull, s.Run = best.ID, best.Title, best.Pull, best.Run
+		s.Commit, s.Title, s.Pull, s.Run, s.Issue = best.ID, best.Title, best.Pull, best.Run, best.Issue
 		e.left *= reasons.left
 		e.why = append(e.why, reasons.why...)
 		s.File, s.Finding = reasons.file, reasons.finding
