@@ -204,6 +204,9 @@ var (
 		&gh.InstallationPermissions{Statuses: gh.String("read"), Metadata: gh.String("read")}}
 	scopeActions = scope{"actions", "actions: read and metadata: read",
 		&gh.InstallationPermissions{Actions: gh.String("read"), Metadata: gh.String("read")}}
+	// What a roll-back needs, which is the one thing that deploys.
+	scopeDeploy = scope{"deployments", "deployments: write and metadata: read",
+		&gh.InstallationPermissions{Deployments: gh.String("write"), Metadata: gh.String("read")}}
 	// What git needs.
 	scopeGit = scope{"git", "contents: write and metadata: read",
 		&gh.InstallationPermissions{Contents: gh.String("write"), Metadata: gh.String("read")}}

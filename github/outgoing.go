@@ -23,7 +23,7 @@ type Secrets interface {
 
 // fixed are the fields of a call that are no text: with a part taken out, the call
 // would do something else.
-var fixed = []string{"base", "branch", "commit_id", "content", "external_id", "head", "head_sha", "path", "query", "ref", "sha"}
+var fixed = []string{"base", "branch", "commit_id", "content", "environment", "external_id", "head", "head_sha", "path", "query", "ref", "sha", "task"}
 
 // shown are the fields that take a text of several lines: what was taken out is told at
 // their end.

@@ -1,8 +1,10 @@
 package githubtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -17,9 +19,87 @@ type deployment struct {
 	task        string
 	environment string
 	description string
+	payload     any
 	creator     *account
 	created     time.Time
 	updated     time.Time
+}
+
+// deploymentOps are the operations on deployments.
+var deploymentOps = map[string]handler{
+	"repos/list-deployments": func(c *call) answer {
+		q := c.r.URL.Query()
+		list := slices.DeleteFunc(slices.Clone(c.repo.deployments), func(d *deployment) bool {
+			return q.Get("environment") != "" && d.environment != q.Get("environment") || q.Get("sha") != "" && d.sha != q.Get("sha") ||
+				q.Get("ref") != "" && d.ref != q.Get("ref") || q.Get("task") != "" && d.task != q.Get("task")
+		})
+		slices.Reverse(list)
+		return listing(c, list, func(d *deployment) any { return c.s.shapeDeployment(d) })
+	},
+	"repos/create-deployment": createDeployment,
+}
+
+func createDeployment(c *call) answer {
+	var req struct {
+		Ref         string
+		Task        string
+		AutoMerge   *bool     `json:"auto_merge"`
+		Contexts    *[]string `json:"required_contexts"`
+		Payload     any
+		Environment string
+		Description string
+	}
+	if a := c.decode(&req); a != nil {
+		return *a
+	}
+	sha, ref := req.Ref, req.Ref
+	if branch := c.repo.refs["refs/heads/"+ref]; branch != "" {
+		sha = branch
+	}
+	list, err := c.s.gitLog(c.repo, "-1", sha)
+	switch {
+	case req.Ref == "":
+		return invalidField("Deployment", "ref", "missing_field", "")
+	case err != nil || len(list) != 1:
+		return fail(http.StatusUnprocessableEntity, "No ref found for: "+ref)
+	case req.AutoMerge == nil || *req.AutoMerge: // GitHub would merge the default branch into it
+		return fail(http.StatusConflict, "this GitHub merges nothing for a deployment: send auto_merge: false")
+	case req.Contexts == nil || len(*req.Contexts) > 0: // GitHub would look at the commit's checks
+		return fail(http.StatusConflict, "this GitHub looks at no checks for a deployment: send required_contexts: []")
+	}
+	if req.Payload == nil {
+		req.Payload = obj{}
+	}
+	d := c.s.newDeployment(c.repo, c.actor, deployment{sha: list[0].SHA, ref: ref, task: cmp.Or(req.Task, "deploy"), environment: cmp.Or(req.Environment, "production"),
+		description: req.Description, payload: req.Payload})
+	return created(c.s.shapeDeployment(d))
+}
+
+// newDeployment makes a deployment, and tells of it.
+func (s *Server) newDeployment(r *repository, by *account, d deployment) *deployment {
+	d.id, d.repo, d.creator, d.created, d.updated = s.id(), r, by, s.now(), s.now()
+	d.node = s.register("DE", d.id, &d)
+	r.deployments = append(r.deployments, &d)
+	s.emit(r, "deployment", "created", by, obj{"deployment": s.shapeDeployment(&d), "workflow": nil, "workflow_run": nil})
+	return &d
+}
+
+// Deployed is a deployment as it stands there.
+type Deployed struct {
+	ID                                       int64
+	SHA, Environment, Task, Creator, Payload string
+}
+
+// Deployments lists those of a repository, oldest first.
+func (s *Server) Deployments(repo string) (out []Deployed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.repos[strings.ToLower(repo)]; r != nil {
+		for _, d := range r.deployments {
+			out = append(out, Deployed{d.id, d.sha, d.environment, d.task, d.creator.login, fmt.Sprint(d.payload)})
+		}
+	}
+	return out
 }
 
 // Deploy makes a deployment of a branch or a commit, as a workflow or a program of the
@@ -39,11 +119,7 @@ func (p *Person) Deploy(repo, environment, ref string) (id int64, err error) {
 		case err != nil || len(list) != 1:
 			return fmt.Errorf("there is no commit %s", ref)
 		}
-		d := &deployment{id: p.s.id(), repo: r, sha: list[0].SHA, ref: ref, task: "deploy", environment: environment, creator: a, created: p.s.now(), updated: p.s.now()}
-		d.node = p.s.register("DE", d.id, d)
-		r.deployments = append(r.deployments, d)
-		id = d.id
-		p.s.emit(r, "deployment", "created", a, obj{"deployment": p.s.shapeDeployment(d), "workflow": nil, "workflow_run": nil})
+		id = p.s.newDeployment(r, a, deployment{sha: list[0].SHA, ref: ref, task: "deploy", environment: environment, payload: obj{}}).id
 		return nil
 	})
 	return id, err
@@ -82,7 +158,7 @@ func (p *Person) DeploymentStatus(repo string, id int64, state, description stri
 func (s *Server) shapeDeployment(d *deployment) obj {
 	api := fmt.Sprintf("%s/deployments/%d", s.api(d.repo), d.id)
 	return obj{
-		"url": api, "id": d.id, "node_id": d.node, "sha": d.sha, "ref": d.ref, "task": d.task, "payload": obj{}, "original_environment": d.environment, "environment": d.environment,
+		"url": api, "id": d.id, "node_id": d.node, "sha": d.sha, "ref": d.ref, "task": d.task, "payload": d.payload, "original_environment": d.environment, "environment": d.environment,
 		"description": orNil(d.description), "creator": s.shapeUser(d.creator), "created_at": stamp(d.created), "updated_at": stamp(d.updated), "statuses_url": api + "/statuses",
 		"repository_url": s.api(d.repo),
 	}

@@ -26,7 +26,7 @@ var wide = map[string]bool{"{ref}": true, "{path}": true, "{branch}": true, "{ba
 // answers so.
 func (s *Server) newRouter() *router {
 	handlers := map[string]handler{}
-	for _, part := range []map[string]handler{appOps, userOps, repoOps, gitOps, issueOps, labelOps, pullOps, reviewOps, checkOps, actionsOps} {
+	for _, part := range []map[string]handler{appOps, userOps, repoOps, gitOps, issueOps, labelOps, pullOps, reviewOps, checkOps, actionsOps, deploymentOps} {
 		for id, h := range part {
 			handlers[id] = h
 		}

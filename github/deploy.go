@@ -1,0 +1,154 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"forge/github/render"
+	"forge/pipeline"
+
+	gh "github.com/google/go-github/v62/github"
+)
+
+// Deploying is a deployment that Forge asks for. Who deploys is the repository's own
+// workflow or program, which follows deployments.
+type Deploying struct {
+	Environment string
+	Commit      string // full SHA
+	Task        string
+	After       int64  // the deployment that must be the environment's newest
+	Key         string // names the deployment: with it there is at most one
+	Description string
+}
+
+// Deploy makes a deployment, unless the one with that key is there. When another one
+// than After is the newest of the environment, it is a final fault: somebody was
+// quicker.
+func (a *App) Deploy(ctx context.Context, repo pipeline.Repo, d Deploying) (id int64, err error) {
+	s, err := a.sessionFor(repo, scopeDeploy)
+	if err != nil {
+		return 0, err
+	}
+	doing := fmt.Sprintf("deploy %s to %s of %s", render.ShortSHA(d.Commit), d.Environment, repo.FullName())
+	list, _, err := s.rest.Repositories.ListDeployments(ctx, repo.Owner, repo.Name, &gh.DeploymentsListOptions{Environment: d.Environment, ListOptions: gh.ListOptions{PerPage: 100}})
+	if err = explain(doing, "deployments: write", err); err != nil {
+		return 0, err
+	}
+	newest := int64(0)
+	for _, o := range list {
+		if keyOfDeployment(o) == d.Key {
+			return o.GetID(), nil
+		}
+		newest = max(newest, o.GetID())
+	}
+	if newest != d.After {
+		return 0, final("%s: deployment %d was made in the meantime, so nothing was deployed.", doing, newest)
+	}
+	words := render.Line(d.Description, a.web.Host, 140)
+	merge, contexts := false, []string{}
+	made, _, err := s.rest.Repositories.CreateDeployment(ctx, repo.Owner, repo.Name, &gh.DeploymentRequest{
+		Ref: &d.Commit, Task: &d.Task, AutoMerge: &merge, RequiredContexts: &contexts, Payload: map[string]string{"forge": d.Key}, Environment: &d.Environment, Description: &words})
+	if err = explain(doing, "deployments: write", err); err != nil {
+		return 0, err
+	}
+	return made.GetID(), nil
+}
+
+// keyOfDeployment is the key that a deployment of Forge's was made with. GitHub gives a
+// payload back as JSON, or as a text that holds it.
+func keyOfDeployment(d *gh.Deployment) string {
+	raw := []byte(d.Payload)
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		raw = []byte(text)
+	}
+	var p struct {
+		Forge string `json:"forge"`
+	}
+	_ = json.Unmarshal(raw, &p) // others hold anything
+	return p.Forge
+}
+
+// incidentLabel marks issues about incidents. GitHub makes the label when there is none
+// of that name.
+const incidentLabel = "incident"
+
+// OpenIssue opens an issue, unless the one with that key is there, and returns its
+// number and address.
+func (a *App) OpenIssue(ctx context.Context, repo pipeline.Repo, title, body, key string) (int, string, error) {
+	s, err := a.session(repo)
+	if err != nil {
+		return 0, "", err
+	}
+	bot, err := a.self(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	mark := render.Marker("", key)
+	list, _, err := s.rest.Issues.ListByRepo(ctx, repo.Owner, repo.Name, &gh.IssueListByRepoOptions{
+		State: "all", Labels: []string{incidentLabel}, Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{PerPage: 100}})
+	if err = explain("list issues labelled "+incidentLabel, "issues: read", err); err != nil {
+		return 0, "", err
+	}
+	for _, i := range list {
+		if i.GetUser().GetID() == bot.ID && strings.HasPrefix(i.GetBody(), mark) {
+			return i.GetNumber(), i.GetHTMLURL(), nil
+		}
+	}
+	title = render.Line(title, a.web.Host, 200)
+	body = mark + "\n" + render.Block(body, a.web.Host, render.MaxText)
+	made, _, err := s.rest.Issues.Create(ctx, repo.Owner, repo.Name, &gh.IssueRequest{Title: &title, Body: &body, Labels: &[]string{incidentLabel}})
+	if err = explain("open an issue in "+repo.FullName(), "issues: write", err); err != nil {
+		return 0, "", err
+	}
+	return made.GetNumber(), made.GetHTMLURL(), nil
+}
+
+// MergedPull is a pull request that was merged.
+type MergedPull struct {
+	Title string
+	Head  string // SHA of what was merged
+	SHA   string // that it was merged as
+}
+
+// MergedPull reads a pull request that was merged; one that was not is a final fault.
+func (a *App) MergedPull(ctx context.Context, repo pipeline.Repo, n int) (MergedPull, error) {
+	s, err := a.session(repo)
+	if err != nil {
+		return MergedPull{}, err
+	}
+	pr, _, err := s.rest.PullRequests.Get(ctx, repo.Owner, repo.Name, n)
+	if err = explain(fmt.Sprintf("read #%d of %s", n, repo.FullName()), "pull_requests: read", err); err != nil {
+		return MergedPull{}, err
+	}
+	if !pr.GetMerged() {
+		return MergedPull{}, final("#%d of %s is not merged.", n, repo.FullName())
+	}
+	return MergedPull{Title: pr.GetTitle(), Head: pr.GetHead().GetSHA(), SHA: pr.GetMergeCommitSHA()}, nil
+}
+
+// OpenDraft opens a draft pull request from a branch to the default one, unless there
+// is or was one from it, and returns its number and address.
+func (a *App) OpenDraft(ctx context.Context, repo pipeline.Repo, branch, title, body string) (int, string, error) {
+	s, err := a.session(repo)
+	if err != nil {
+		return 0, "", err
+	}
+	list, _, err := s.rest.PullRequests.List(ctx, repo.Owner, repo.Name, &gh.PullRequestListOptions{State: "all", Head: repo.Owner + ":" + branch, ListOptions: gh.ListOptions{PerPage: 100}})
+	if err = explain("list pull requests of "+branch, "pull_requests: read", err); err != nil {
+		return 0, "", err
+	}
+	for _, pr := range list {
+		if pr.GetHead().GetRef() == branch {
+			return pr.GetNumber(), pr.GetHTMLURL(), nil
+		}
+	}
+	title, body = render.Line(title, a.web.Host, 200), render.Block(body, a.web.Host, render.MaxText)
+	pr, _, err := s.rest.PullRequests.Create(ctx, repo.Owner, repo.Name, &gh.NewPullRequest{Title: &title, Body: &body, Head: &branch, Base: &repo.DefaultBranch, Draft: gh.Bool(true)})
+	if err = explain(fmt.Sprintf("open a draft from %s in %s", branch, repo.FullName()), permPulls, err); err != nil {
+		return 0, "", err
+	}
+	return pr.GetNumber(), pr.GetHTMLURL(), nil
+}
