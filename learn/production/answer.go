@@ -65,6 +65,14 @@ type Choice struct {
 	By     string `json:"by"`
 }
 
+// Decline is a choice that could not be followed.
+type Decline struct {
+	Answer Answer `json:"answer"`
+	By     string `json:"by"`
+	Why    string `json:"why"`
+	Seq    int64  `json:"seq"` // of its event
+}
+
 // Act returns the incident's act of an answer, nil when there is none.
 func (i *Incident) Act(a Answer) *Act {
 	if n := slices.IndexFunc(i.Acts, func(x Act) bool { return x.Answer == a }); n >= 0 {
@@ -79,11 +87,16 @@ func (i *Incident) act(e Event) {
 	switch e.Type {
 	case EventChosen:
 		i.Chosen = &Choice{d.Answer, d.By}
+	case EventDeclined:
+		i.Declined = &Decline{Answer: d.Answer, By: d.By, Why: d.Why, Seq: e.Seq}
 	case EventBegun:
 		i.Acts = slices.DeleteFunc(slices.Clone(i.Acts), func(x Act) bool { return x.Answer == d.Answer })
 		i.Acts = append(i.Acts, Act{Answer: d.Answer, State: ActBegun, By: d.By, At: e.At, Aim: orZero(d.Aim)})
 	case EventDone, EventRefused:
 		acts := slices.Clone(i.Acts)
+		if i.Act(d.Answer) == nil {
+			acts = append(acts, Act{Answer: d.Answer, At: e.At})
+		}
 		for n := range acts {
 			if x := &acts[n]; x.Answer == d.Answer {
 				x.State, x.Number, x.URL, x.Why = ActDone, d.Number, d.URL, d.Why
@@ -171,6 +184,8 @@ func (s Scene) on(a Answer) bool {
 func (s Scene) judge(i *Incident, a Answer, chosen bool) Verdict {
 	v := Verdict{Answer: a}
 	switch act := i.Act(a); {
+	case !s.Settings.Answers(i.Environment):
+		v.Why = no("production: in .github/forge.yml switches on no answers in %s", i.Environment)
 	case !i.State.Active():
 		v.Why = no("the incident is %s", i.State)
 	case act != nil && act.State == ActRefused && chosen && a != AnswerRollBack: // what stood in the way may be gone
@@ -217,12 +232,21 @@ func (s Scene) certain(i *Incident) string {
 	case i.Flapping(s.Now):
 		return "it comes and goes"
 	}
-	return s.loop(i)
+	return s.Loop(i)
 }
 
-// loop says which incident's answer the suspect is, "" for none: a fix that breaks
+// Replace puts a newer reading of an incident in the place of the one before.
+func (s Scene) Replace(i *Incident) {
+	for n := range s.Incidents {
+		if s.Incidents[n].ID == i.ID {
+			s.Incidents[n] = i
+		}
+	}
+}
+
+// Loop says which incident's answer the suspect is, "" for none: a fix that breaks
 // something is not answered by another one.
-func (s Scene) loop(i *Incident) string {
+func (s Scene) Loop(i *Incident) string {
 	if len(i.Suspects) == 0 {
 		return ""
 	}

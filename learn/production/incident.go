@@ -19,7 +19,8 @@ const (
 	EventChosen     EventType = "production.answer_chosen"      // by a human
 	EventBegun      EventType = "production.answer_begun"       // written down before it is carried out
 	EventDone       EventType = "production.answer_done"
-	EventRefused    EventType = "production.answer_refused" // it could not be carried out
+	EventRefused    EventType = "production.answer_refused"  // it could not be carried out
+	EventDeclined   EventType = "production.answer_declined" // what a human chose is not allowed now
 )
 
 // State says where an incident stands.
@@ -98,6 +99,7 @@ type Incident struct {
 	Suspects    []Suspect   `json:"suspects,omitempty"`
 	Told        []string    `json:"told,omitempty"` // the keys of what people were told
 	Chosen      *Choice     `json:"chosen,omitempty"`
+	Declined    *Decline    `json:"declined,omitempty"` // the last one
 	Acts        []Act       `json:"acts,omitempty"`
 }
 
@@ -131,7 +133,7 @@ func (i *Incident) Apply(e Event) {
 		}
 	case EventMuted:
 		i.Muted = d.Until
-	case EventChosen, EventBegun, EventDone, EventRefused:
+	case EventChosen, EventBegun, EventDone, EventRefused, EventDeclined:
 		i.act(e)
 	case EventResolved, EventDismissed:
 		i.State, i.Ended, i.Why, i.By, i.Firing = StateResolved, e.At, d.Why, d.By, nil
