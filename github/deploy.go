@@ -10,6 +10,7 @@ import (
 	"forge/pipeline"
 
 	gh "github.com/google/go-github/v62/github"
+	"github.com/shurcooL/githubv4"
 )
 
 // Deploying is a deployment that Forge asks for. Who deploys is the repository's own
@@ -18,7 +19,7 @@ type Deploying struct {
 	Environment string
 	Commit      string // full SHA
 	Task        string
-	After       int64  // the deployment that must be the environment's newest
+	After       int64  // the deployment that must be the environment's newest; under 0: none is made any more
 	Key         string // names the deployment: with it there is at most one
 	Description string
 }
@@ -42,6 +43,9 @@ func (a *App) Deploy(ctx context.Context, repo pipeline.Repo, d Deploying) (id i
 			return o.GetID(), nil
 		}
 		newest = max(newest, o.GetID())
+	}
+	if d.After < 0 {
+		return 0, final("%s: it could not be done in time, and by now it is not known what it would do.", doing)
 	}
 	if newest != d.After {
 		return 0, final("%s: deployment %d was made in the meantime, so nothing was deployed.", doing, newest)
@@ -119,14 +123,24 @@ func (a *App) MergedPull(ctx context.Context, repo pipeline.Repo, n int) (Merged
 	if err != nil {
 		return MergedPull{}, err
 	}
-	pr, _, err := s.rest.PullRequests.Get(ctx, repo.Owner, repo.Name, n)
-	if err = explain(fmt.Sprintf("read #%d of %s", n, repo.FullName()), "pull_requests: read", err); err != nil {
+	var q struct {
+		Repository struct {
+			PullRequest struct {
+				Title       string
+				HeadRefOid  string
+				MergeCommit *struct{ Oid string } // REST has it no more
+			} `graphql:"pullRequest(number: $number)"`
+		} `graphql:"repository(owner: $owner, name: $name)"`
+	}
+	vars := map[string]any{"owner": githubv4.String(repo.Owner), "name": githubv4.String(repo.Name), "number": githubv4.Int(n)}
+	if err := explain(fmt.Sprintf("read #%d of %s", n, repo.FullName()), "pull_requests: read", s.gql.Query(ctx, &q, vars)); err != nil {
 		return MergedPull{}, err
 	}
-	if !pr.GetMerged() {
+	pr := q.Repository.PullRequest
+	if pr.MergeCommit == nil {
 		return MergedPull{}, final("#%d of %s is not merged.", n, repo.FullName())
 	}
-	return MergedPull{Title: pr.GetTitle(), Head: pr.GetHead().GetSHA(), SHA: pr.GetMergeCommitSHA()}, nil
+	return MergedPull{Title: pr.Title, Head: pr.HeadRefOid, SHA: pr.MergeCommit.Oid}, nil
 }
 
 // OpenDraft opens a draft pull request from a branch to the default one, unless there
