@@ -17,6 +17,7 @@ type Spec struct {
 	GoesOn  bool        // it lets a run go on that has ended
 	Settles bool        // it lets something pass, which nobody takes back
 	Memory  bool        // it is about the memory of a repository, and needs no run
+	Outside bool        // it is about incidents of production, and needs no run
 	Example string      // of what it takes
 	Help    [][2]string // rows of the help: how it is written, with /SLUG, and what that does; a row may show several, and stands with the first
 }
@@ -64,6 +65,8 @@ var All = []Spec{
 	{Name: "remember", Takes: TakesText, Memory: true, Example: "Errors are wrapped with the activity and its inputs.", Help: [][2]string{
 		{"`/SLUG remember WORDS`", "tell it something to remember"}}},
 	{Name: "forget", Takes: TakesLearning, Memory: true, Example: "12 it is out of date", Help: [][2]string{{"`/SLUG forget ID`", "take a learning out of use"}}},
+	{Name: "incident", Takes: TakesChoice, Outside: true, Help: [][2]string{
+		{"`/SLUG incident ID CHOICE`", "answer an incident: issue, run, revert, rollback, dismiss WHY, mute 2h"}}},
 	{Name: "help"},
 }
 

@@ -386,6 +386,11 @@ func (h *fakeGitHub) Forget(_ context.Context, w Word, id int64) (string, error)
 	return fmt.Sprintf("%s forgets %d: %q", w.Actor.Login, id, w.Text), nil
 }
 
+// Answer says what it was told of an incident.
+func (h *fakeGitHub) Answer(_ context.Context, w Word) (string, error) {
+	return fmt.Sprintf("%s answers in %s: %q", w.Actor.Login, w.Repo.FullName(), w.Text), nil
+}
+
 func (h *fakeGitHub) said() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -68,6 +68,10 @@ func TestOutcomes(t *testing.T) {
 		{"command 6 forget 12", "forget: answered: mia forgets 12: \"\"", "mia forgets"},
 		{"command 9 remember this by eve", "ignored: eve may not command Forge (needs write)", ""},
 		{"command 9 forget 12 by ci[bot]", "ignored: ci[bot] is a bot, and Forge does not listen to bots", ""},
+		{"command 9 incident 12", "incident: answered: mia answers in acme/shop: \"12\"", "mia answers"},
+		{"command 5 incident 12", "incident: answered: mia answers in acme/shop: \"12\"", "mia answers"},
+		{"command 9 incident 12 by eve", "ignored: eve may not command Forge (needs write)", ""},
+		{"command 9 incident 12 by ci[bot]", "ignored: ci[bot] is a bot, and Forge does not listen to bots", ""},
 		{"unlabel 5", "run 1: run cancelled", ""},
 		{"unlabel 6", "run 2: run 2 has ended", ""},
 		{"edit 5 better", "run 1: noted: the run plans again", ""},
@@ -93,7 +97,7 @@ func TestOutcomes(t *testing.T) {
 					}
 					return newStart(n.Issue), nil
 				}
-				opts.Hub, opts.Memory = h, h
+				opts.Hub, opts.Memory, opts.Incidents = h, h, h
 				newRun(t, k, 5)
 				ended := newRun(t, k, 6)
 				if err := newDriven(t, k, options(t)).Drive(t.Context(), ended); err != nil {
@@ -115,6 +119,37 @@ func TestOutcomes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A run that the server's own rules ask for begins once for its key, and not beside
+// another one on its issue.
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	k := openStore(t)
+	synctest.Test(t, func(t *testing.T) {
+		opts := options(t)
+		h := &fakeGitHub{}
+		opts.Hub, opts.Read = h, readWords
+		e := newDriven(t, k, opts)
+		n := pipeline.Notice{Kind: pipeline.NoticeStart, Repo: testRepo, Issue: 9, Task: pipeline.Task{Issue: 9}}
+		first, err := e.Begin(t.Context(), "incident/1/run", n)
+		if err != nil || first == 0 {
+			t.Fatalf("%d, %v", first, err)
+		}
+		for _, key := range []string{"incident/1/run", "incident/2/run"} {
+			if again, err := e.Begin(t.Context(), key, n); again != first || err != nil {
+				t.Errorf("%s: run %d, %v; want %d", key, again, err, first)
+			}
+		}
+		h.prepare = func(pipeline.Notice) (pipeline.Start, error) {
+			return pipeline.Start{}, &pipeline.Fault{Final: true, Message: "no such key"}
+		}
+		n.Issue = 10
+		var fault *pipeline.Fault
+		if id, err := e.Begin(t.Context(), "incident/3/run", n); id != 0 || !errors.As(err, &fault) {
+			t.Errorf("run %d, %v", id, err)
+		}
+	})
 }
 
 func TestWithoutMemory(t *testing.T) {

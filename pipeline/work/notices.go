@@ -122,6 +122,9 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 	if command.Find(n.Command.Name).Memory && n.Command.Via != viaBox {
 		return e.remember(ctx, p, run)
 	}
+	if command.Find(n.Command.Name).Outside {
+		return e.incident(ctx, p)
+	}
 	if run == nil {
 		words, outcome := fmt.Sprintf("There is no run here. The label, or `%s`, starts one.", command.Write(e.Slug, "run")), "answered: no run here"
 		if n.Command.Name == "help" {
@@ -194,6 +197,22 @@ func (e *Engine[W, T]) remember(ctx context.Context, p *inbound, run *pipeline.R
 		return err
 	}
 	return e.conclude(ctx, p, n.Command.Name+": answered: "+text.Clip(text.FirstLine(words), 120))
+}
+
+// incident carries out a command about an incident of production, which needs no run.
+func (e *Engine[W, T]) incident(ctx context.Context, p *inbound) (err error) {
+	n := p.notice
+	words := "This server knows of no incidents."
+	if e.Incidents != nil {
+		words, err = e.Incidents.Answer(ctx, Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Args, Cause: p.GUID})
+		if err != nil {
+			return fmt.Errorf("answer an incident of %s: %w", n.Repo.FullName(), err)
+		}
+	}
+	if err := e.reply(ctx, p, words); err != nil {
+		return err
+	}
+	return e.conclude(ctx, p, "incident: answered: "+text.Clip(text.FirstLine(words), 120))
 }
 
 // happened takes in what people did on GitHub by other ways than a command.

@@ -227,3 +227,34 @@ func dated(ev pipeline.Event) pipeline.Event {
 }
 
 func viaOf(n pipeline.Notice) string { return cmp.Or(n.Command.Via, "comment") }
+
+// Begin starts a run that no delivery asks for, on the word of the server's own rules,
+// which know that it may be. The key names its cause: with it there is one run. A run
+// that works on the issue already is the answer, too. A final [pipeline.Fault] says why
+// there is none.
+func (e *Engine[W, T]) Begin(ctx context.Context, key string, n pipeline.Notice) (int64, error) {
+	run, err := e.find(ctx, n)
+	if err != nil || run != nil && !run.State.Ended() {
+		return idOf(run), err
+	}
+	start, err := e.Hub.Prepare(ctx, n)
+	if err != nil {
+		return 0, fmt.Errorf("prepare a run for %s#%d: %w", n.Repo.FullName(), n.Issue, err)
+	}
+	run, err = e.store.CreateRun(ctx, key, start, e.now(), e.Trace(), func(ctx context.Context, tx T, id int64) error { return e.enqueue(ctx, tx, id, laneNew, false) })
+	var active interface{ ActiveRun() int64 }
+	if errors.As(err, &active) {
+		return active.ActiveRun(), nil
+	}
+	if err == nil {
+		e.Logger.InfoContext(ctx, "run created", logRun, run.ID, "cause", key, logRepo, run.Repo.FullName())
+	}
+	return idOf(run), err
+}
+
+func idOf(run *pipeline.Run) int64 {
+	if run == nil {
+		return 0
+	}
+	return run.ID
+}
