@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"forge/learn/production"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
+	"forge/pipeline/work"
 )
 
 // maxMute is how long nobody is told of an incident at most.
@@ -18,7 +23,7 @@ const maxMute = 7 * 24 * time.Hour
 func Dismiss(ctx context.Context, db *store.DB, id int64, by, why string, now time.Time) error {
 	return answer(ctx, db, id, now, func(d *production.Desk, i *production.Incident) error {
 		if !i.State.Active() {
-			return fmt.Errorf("incident %d is %s already", id, i.State)
+			return &refusal{fmt.Sprintf("incident %d is %s already", id, i.State)}
 		}
 		d.Record(i, production.EventDismissed, production.EventData{By: by, Why: text.Clip(text.OneLine(why), 500)})
 		return nil
@@ -35,6 +40,88 @@ func Mute(ctx context.Context, db *store.DB, id int64, by string, d time.Duratio
 		return nil
 	})
 }
+
+// Answer implements work.Incidents: it takes in what a person with write access to the
+// incident's repository says of it.
+func (s *Service) Answer(ctx context.Context, w work.Word) (string, error) {
+	id, choice, words := cutAnswer(w.Text)
+	row, err := s.DB.Incident(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !strings.EqualFold(row.Repo, w.Repo.FullName()) {
+		return fmt.Sprintf("There is no incident %s in this repository. Write the number of one, and then what you choose.", text.Clip(text.OneLine(w.Text), 40)), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case choice == "dismiss" && words == "":
+		return fmt.Sprintf("Say why incident %d is nothing: `%s`.", id, command.Write(s.Slug, fmt.Sprintf("incident %d dismiss WHY", id))), nil
+	case choice == "dismiss":
+		err = Dismiss(ctx, s.DB, id, w.Actor.Login, words, s.Now())
+		return s.said(err, "Incident %d was dismissed. For a day the same opens no other, unless it gets worse.", id)
+	case choice == "mute":
+		d, wrong := time.ParseDuration(words)
+		if wrong != nil || d <= 0 || d > maxMute {
+			return fmt.Sprintf("%q is no time of up to %d hours, such as 2h.", text.Clip(words, 20), int(maxMute.Hours())), nil
+		}
+		return s.said(Mute(ctx, s.DB, id, w.Actor.Login, d, s.Now()), "Nobody is told of incident %d, and nothing is done about it by itself, for %s.", id, d)
+	}
+	return s.choose(ctx, row, production.Answer(choice), w)
+}
+
+// said wakes what follows up an answer, and says that it was taken.
+func (s *Service) said(err error, format string, args ...any) (string, error) {
+	var no *refusal
+	switch {
+	case errors.As(err, &no):
+		return no.Error(), nil
+	case err != nil:
+		return "", err
+	}
+	s.changed.Store(true)
+	s.Wake()
+	return fmt.Sprintf(format, args...), nil
+}
+
+// cutAnswer takes "12 rollback words" apart.
+func cutAnswer(line string) (id int64, choice, words string) {
+	first, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	choice, words, _ = strings.Cut(strings.TrimSpace(rest), " ")
+	id, _ = strconv.ParseInt(strings.TrimPrefix(first, "#"), 10, 64)
+	return id, strings.ToLower(choice), strings.TrimSpace(words)
+}
+
+// choose writes down what a person chose, if it is allowed now.
+func (s *Service) choose(ctx context.Context, row *store.Incident, a production.Answer, w work.Word) (string, error) {
+	if s.Hands == nil {
+		return "This server does nothing about incidents.", nil
+	}
+	i, err := Folded(row)
+	if err != nil {
+		return "", err
+	}
+	scene, err := s.scene(ctx, i.Repo)
+	if err != nil {
+		return "", err
+	}
+	list := scene.Judge(i)
+	n := slices.IndexFunc(list, func(v production.Verdict) bool { return v.Answer == a })
+	switch {
+	case n < 0:
+		return fmt.Sprintf("%q is no answer to an incident: choose issue, run, revert, rollback, dismiss or mute.", text.Clip(string(a), 20)), nil
+	case list[n].Why != "":
+		return fmt.Sprintf("Incident %d: there is no %s now: %s.", i.ID, nameOf[a], list[n].Why), nil
+	}
+	err = answer(ctx, s.DB, i.ID, s.Now(), func(d *production.Desk, i *production.Incident) error {
+		d.Record(i, production.EventChosen, production.EventData{Answer: a, By: w.Actor.Login})
+		return nil
+	})
+	return s.said(err, "Incident %d: %s, as %s chose.", i.ID, list[n].Line(), w.Actor.Login)
+}
+
+// refusal is why an incident cannot be answered so, for people.
+type refusal struct{ words string }
+
+func (r *refusal) Error() string { return r.words }
 
 // answer changes an incident, again when somebody else was first.
 func answer(ctx context.Context, db *store.DB, id int64, now time.Time, change func(*production.Desk, *production.Incident) error) error {

@@ -123,32 +123,97 @@ func stackOf(i *production.Incident) (out []production.Frame) {
 	return out
 }
 
-// tell tells the people of the pull request that is suspected, when it is Forge's work:
-// once when it is, once when it is over.
+// message is something that people are to be told, once for each key.
+type message struct {
+	number int // of the issue or pull request
+	key    string
+	words  string
+}
+
+// tell tells people what they were not told yet.
 func (s *Service) tell(ctx context.Context, desk *production.Desk, i *production.Incident) error {
-	if len(i.Suspects) == 0 || i.Storm || s.Now().Before(i.Muted) {
+	if s.Now().Before(i.Muted) {
 		return nil
+	}
+	list, err := s.ofSuspect(ctx, desk, i)
+	if err != nil {
+		return err
+	}
+	for _, m := range append(list, ofActs(i, desk.Deployments)...) {
+		if slices.Contains(i.Told, m.key) {
+			continue
+		}
+		if err := s.Teller.Tell(ctx, i.Repo, m.number, m.words, m.key); err != nil {
+			return fmt.Errorf("tell of incident %d: %w", i.ID, err)
+		}
+		desk.Record(i, production.EventTold, production.EventData{Key: m.key})
+	}
+	return nil
+}
+
+// ofSuspect is for the people of the pull request that is suspected, when it is Forge's
+// work or the settings say so: once when it is, once when it is over.
+func (s *Service) ofSuspect(ctx context.Context, desk *production.Desk, i *production.Incident) ([]message, error) {
+	if len(i.Suspects) == 0 || i.Storm || i.Suspects[0].Pull == 0 {
+		return nil, nil
 	}
 	top := i.Suspects[0]
 	key := fmt.Sprintf("incident/%d/pull/%d", i.ID, top.Pull)
 	told := slices.Contains(i.Told, key)
-	words := ""
 	switch {
-	case top.Pull == 0 || top.Run == 0:
-		return nil
 	case i.State.Active() && !told && top.Score >= production.Suspected:
-		words = suspicion(i, top, desk.Deployments)
-	case !i.State.Active() && told && !slices.Contains(i.Told, key+"/end"):
-		words = ending(i)
-		key += "/end"
-	default:
+		if top.Run == 0 {
+			if p, err := s.settings(ctx, i.Repo); err != nil || !p.Tell || !p.Covers(i.Environment) {
+				return nil, err
+			}
+		}
+		return []message{{top.Pull, key, suspicion(i, top, desk.Deployments)}}, nil
+	case !i.State.Active() && told:
+		return []message{{top.Pull, key + "/end", ending(i)}}, nil
+	}
+	return nil, nil
+}
+
+// ofActs is for those who are told what was done, where the incident is talked about:
+// at its issue, or where people were asked.
+func ofActs(i *production.Incident, list []production.Deployment) (out []message) {
+	place := 0
+	for _, a := range []production.Answer{production.AnswerIssue, production.AnswerAsk} {
+		if x := i.Act(a); x != nil && x.State == production.ActDone && place == 0 {
+			place = int(x.Number)
+		}
+	}
+	if place == 0 {
 		return nil
 	}
-	if err := s.Teller.Tell(ctx, i.Repo, top.Pull, words, key); err != nil {
-		return fmt.Errorf("tell of incident %d: %w", i.ID, err)
+	at := func(key, format string, args ...any) {
+		out = append(out, message{place, fmt.Sprintf("incident/%d/%s", i.ID, key), fmt.Sprintf(format, args...)})
 	}
-	desk.Record(i, production.EventTold, production.EventData{Key: key})
-	return nil
+	for _, a := range i.Acts {
+		name := nameOf[a.Answer]
+		switch {
+		case a.Answer == production.AnswerIssue || a.Answer == production.AnswerAsk || a.State == production.ActBegun:
+		case a.State == production.ActRefused:
+			at(string(a.Answer)+"/refused", "Incident %d: there is no %s: %s.", i.ID, name, a.Why)
+		case a.Answer == production.AnswerRun:
+			at("run/done", "Incident %d: run %d works on this%s.", i.ID, a.Number, by(a.By))
+		case a.Answer == production.AnswerRevert:
+			at("revert/done", "Incident %d: #%d takes back what it may come from%s. It is a draft: look at it, and merge it if it is right.", i.ID, a.Number, by(a.By))
+		case a.Answer == production.AnswerRollBack:
+			at("rollback/done", "Incident %d: deployment %d of %s, which ran in %s before, was asked for%s.", i.ID, a.Number, text.Head(a.Aim.To, 10), i.Environment, by(a.By))
+			n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == a.Number })
+			if n >= 0 && slices.Contains([]string{"success", "failure", "error"}, list[n].State) {
+				at("rollback/"+list[n].State, "Incident %d: the roll-back is deployed: %s.", i.ID, list[n].State)
+			}
+		}
+	}
+	if d := i.Declined; d != nil {
+		at(fmt.Sprintf("declined/%d", d.Seq), "Incident %d: there is no %s now, as %s chose: %s.", i.ID, nameOf[d.Answer], d.By, d.Why)
+	}
+	if !i.State.Active() {
+		at("end", "%s", ending(i))
+	}
+	return out
 }
 
 func suspicion(i *production.Incident, top production.Suspect, list []production.Deployment) string {
@@ -165,7 +230,7 @@ func suspicion(i *production.Incident, top production.Suspect, list []production
 	if n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == top.Deployment }); n >= 0 && list[n].Previous != "" {
 		fmt.Fprintf(&b, "\nBefore it, %s ran there.\n", text.Head(list[n].Previous, 10))
 	}
-	fmt.Fprintf(&b, "\nForge changes nothing by itself. `forge incident %d` on the server shows all that is known, and `--dismiss` says that it is nothing.", i.ID)
+	fmt.Fprintf(&b, "\nForge changes nothing by itself, unless `production` in `.github/forge.yml` says so. `forge incident %d` on the server shows all that is known, and `--dismiss` says that it is nothing.", i.ID)
 	return b.String()
 }
 

@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,8 @@ type Options struct {
 	OnChange func(repo string) // called when incidents of a repository have changed; may be nil
 	Code     Code              // nil: incidents are correlated by time and name alone
 	Teller   Teller            // nil: nobody is told
+	Hands    Hands             // nil: nothing is done; needs Teller
+	Slug     string            // of commands
 }
 
 // Service turns deliveries into incidents.
@@ -59,11 +62,14 @@ type Service struct {
 
 	changed atomic.Bool // there may be something to follow up
 	failed  map[int64]int
+
+	mu    sync.Mutex
+	known map[string]knownSettings // by repository
 }
 
 // New returns a service; Run works.
 func New(o Options) *Service {
-	s := &Service{Options: o, wake: make(chan struct{}, 1), failed: map[int64]int{}}
+	s := &Service{Options: o, wake: make(chan struct{}, 1), failed: map[int64]int{}, known: map[string]knownSettings{}}
 	s.full.Store(&map[string]bool{})
 	return s
 }
@@ -94,6 +100,14 @@ func (s *Service) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		err := errors.Join(s.Round(ctx), s.Follow(ctx))
+		if late := s.Act(ctx); late != nil && ctx.Err() == nil { // tried again with the next tick, or what comes in
+			if errors.Is(late, store.ErrConflict) { // something came in meanwhile
+				s.Wake()
+			} else {
+				s.Log.Warn("answer to incidents", "error", late)
+			}
+		}
+		err = errors.Join(err, s.Follow(ctx))
 		if err != nil && ctx.Err() == nil {
 			s.Log.Warn("read what production says", "error", err)
 			select {

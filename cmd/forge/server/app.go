@@ -165,6 +165,7 @@ func (a *App) engineOptions(o Options) work.Options {
 		opts.Queue = mergeGroups{a.github.app, a.exec.Group}
 		opts.Publisher, opts.Hub, opts.Read = a.github, a.github, a.reader(o.Config)
 		opts.Observer, opts.Settings = otherPulls{a.github.app, a.github.config, a.DB}, a.github.settings
+		opts.Incidents = a.incidents
 		opts.Memory = &memory.Commands{DB: a.DB, Weight: a.github.app.Weight, Now: o.clock(), Record: a.record, Slug: o.Config.Slug}
 	}
 	return opts

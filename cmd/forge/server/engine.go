@@ -26,14 +26,20 @@ type Control interface {
 	Redrive(ctx context.Context, id string) error
 }
 
+// Runs begins, drives and writes to runs in this process.
+type Runs interface {
+	Begin(ctx context.Context, key string, n pipeline.Notice) (int64, error)
+	Drive(ctx context.Context, run int64) error
+	Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error
+}
+
 // Engine is work.Engine without its type parameters.
 type Engine interface {
 	Control
+	Runs
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
-	Drive(ctx context.Context, run int64) error
 	Wake()
-	Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, *store.Tx) error) error
 	Heartbeat() time.Time
 }
 

@@ -22,7 +22,7 @@ func newIncidents(a *App, o Options) *incidents.Service {
 	}
 	if a.github != nil {
 		code := deployedCode{a.github.app, a.Gateway, a.DB}
-		opts.Code, opts.Teller = code, code
+		opts.Code, opts.Teller, opts.Hands, opts.Slug = code, code, hands{code, a}, a.slug
 	}
 	return incidents.New(opts)
 }

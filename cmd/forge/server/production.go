@@ -18,7 +18,7 @@ import (
 
 // deployedCode looks up what deployments brought, in the mirror of a repository.
 type deployedCode struct {
-	app     *github.App
+	github  *github.App
 	gateway *sandbox.Gateway
 	db      *store.DB
 }
@@ -31,11 +31,11 @@ const (
 // repo finds a repository by its name.
 func (c deployedCode) repo(ctx context.Context, full string) (pipeline.Repo, error) {
 	owner, name, _ := strings.Cut(full, "/")
-	installation, err := c.app.FindInstallation(ctx, owner, name)
+	installation, err := c.github.FindInstallation(ctx, owner, name)
 	if err != nil {
 		return pipeline.Repo{}, err
 	}
-	return c.app.Repo(ctx, installation, owner, name)
+	return c.github.Repo(ctx, installation, owner, name)
 }
 
 // Facts implements incidents.Code.
@@ -44,7 +44,7 @@ func (c deployedCode) Facts(ctx context.Context, full string, list []production.
 	if err != nil {
 		return nil, err
 	}
-	token, err := c.app.Token(ctx, repo)
+	token, err := c.github.Token(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (c deployedCode) Tell(ctx context.Context, full string, pull int, words, ke
 	if err != nil {
 		return err
 	}
-	if err := c.app.Reply(ctx, pipeline.Notice{Repo: repo, Pull: pull}, words, key); err != nil {
+	if err := c.github.Reply(ctx, pipeline.Notice{Repo: repo, Pull: pull}, words, key); err != nil {
 		return fmt.Errorf("comment on %s#%d: %w", full, pull, err)
 	}
 	return nil

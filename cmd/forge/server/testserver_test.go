@@ -50,6 +50,7 @@ type testOptions struct {
 	prepare     func(stateDir string)
 	wire        func(*Options)
 	deployments bool // the App is told of them
+	deploys     bool // and may make them
 	signIn      bool // people sign in to the web pages with GitHub; else they are for this machine
 }
 
@@ -65,6 +66,9 @@ func newTestServer(t *testing.T, o testOptions) *testServer {
 	manifest := demo.Manifest()
 	if o.deployments {
 		manifest = []byte(strings.NewReplacer("# deployments:", "deployments:", "# - deployment", "- deployment").Replace(string(manifest)))
+	}
+	if o.deploys {
+		manifest = []byte(strings.NewReplacer("# deployments: read", "deployments: write", "# - deployment", "- deployment").Replace(string(manifest)))
 	}
 	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: manifest})
 	if err != nil {

@@ -1,0 +1,370 @@
+package incidents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/learn/production"
+	"forge/pipeline"
+	"forge/pipeline/command"
+	"forge/pipeline/config"
+	"forge/pipeline/store"
+	"forge/pipeline/text"
+)
+
+// Hands carry answers out. What has a key is made once: a second call with it finds what
+// the first has made. A final [pipeline.Fault] means that it cannot be done, and why.
+type Hands interface {
+	// Settings reads what a repository lets happen about incidents.
+	Settings(ctx context.Context, repo string) (config.Production, error)
+	// Changed lists the files that differ between two commits.
+	Changed(ctx context.Context, repo, from, to string) ([]string, error)
+	// OpenIssue opens an issue.
+	OpenIssue(ctx context.Context, repo, title, body, key string) (Made, error)
+	// StartRun starts a run on an issue.
+	StartRun(ctx context.Context, repo string, issue int, key, by string) (Made, error)
+	// Revert opens a draft that takes back what came with a commit, or its pull request.
+	Revert(ctx context.Context, repo string, r Reverting) (Made, error)
+	// RollBack deploys a commit.
+	RollBack(ctx context.Context, repo string, r RollingBack) (Made, error)
+}
+
+// Made is what an answer made.
+type Made struct {
+	Number int64
+	URL    string
+}
+
+// Reverting is a revert.
+type Reverting struct {
+	Incident int64
+	Commit   string
+	Pull     int // 0: the commit alone
+	At       time.Time
+	Why      string
+}
+
+// RollingBack is a roll-back.
+type RollingBack struct {
+	Environment string
+	Commit      string
+	After       int64 // the deployment that must be the newest
+	Key, Why    string
+}
+
+// rollBackWithin is how long after it was decided a roll-back is still made: later, it
+// is not known any more what it would do.
+const rollBackWithin = 15 * time.Minute
+
+// month is how far back answers to other incidents count.
+const month = 30 * 24 * time.Hour
+
+// Act gives the answers that are due.
+func (s *Service) Act(ctx context.Context) error {
+	if s.Hands == nil {
+		return nil
+	}
+	rows, err := s.DB.Incidents(ctx, store.IncidentFilter{Since: s.Now().Add(-recently), Limit: 200})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	scenes := map[string]*production.Scene{}
+	for _, row := range rows {
+		i, err := Folded(&row)
+		if err != nil {
+			return err
+		}
+		if !i.State.Active() && i.Chosen == nil && !begun(i) {
+			continue
+		}
+		scene := scenes[i.Repo]
+		if scene == nil {
+			if scene, err = s.scene(ctx, i.Repo); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			scenes[i.Repo] = scene
+		}
+		if err := s.actOn(ctx, scene, i); err != nil {
+			errs = append(errs, fmt.Errorf("answer to incident %d: %w", i.ID, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func begun(i *production.Incident) bool {
+	return slices.ContainsFunc(i.Acts, func(a production.Act) bool { return a.State == production.ActBegun })
+}
+
+// settings are a repository's, as they were within the last minute: monitors send more
+// often than settings change.
+func (s *Service) settings(ctx context.Context, repo string) (config.Production, error) {
+	if s.Hands == nil {
+		return config.Production{}, nil
+	}
+	s.mu.Lock()
+	known, ok := s.known[repo]
+	s.mu.Unlock()
+	if ok && s.Now().Sub(known.at) < tickEvery {
+		return known.settings, nil
+	}
+	p, err := s.Hands.Settings(ctx, repo)
+	var fault *pipeline.Fault
+	if errors.As(err, &fault) && fault.Final { // what is wrong lets nothing happen
+		s.Log.Warn("no answers to incidents", "repo", repo, "error", fault.Message)
+		p, err = config.Production{}, nil
+	}
+	if err != nil {
+		return p, fmt.Errorf("read the settings of %s: %w", repo, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[repo] = knownSettings{p, s.Now()}
+	return p, nil
+}
+
+// knownSettings are settings as they were read at a time.
+type knownSettings struct {
+	settings config.Production
+	at       time.Time
+}
+
+// scene reads what answers depend on.
+func (s *Service) scene(ctx context.Context, repo string) (*production.Scene, error) {
+	p, err := s.settings(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	scene := &production.Scene{Settings: p, Now: s.Now().UTC().Truncate(time.Microsecond)}
+	rows, err := s.DB.Incidents(ctx, store.IncidentFilter{Repo: repo, Since: scene.Now.Add(-month), Limit: 1000})
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		one, err := Folded(&rows[i])
+		if err != nil {
+			return nil, err
+		}
+		scene.Incidents = append(scene.Incidents, one)
+	}
+	deployments, err := s.DB.Deployments(ctx, store.DeploymentFilter{Repo: repo, Since: scene.Now.Add(-month), Limit: 500})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range deployments {
+		scene.Deployments = append(scene.Deployments, DeploymentOf(v))
+	}
+	return scene, nil
+}
+
+// actOn gives an incident's answers, one after the other, until none is due.
+func (s *Service) actOn(ctx context.Context, scene *production.Scene, i *production.Incident) error {
+	for range len(production.Answers) + 1 {
+		n := slices.IndexFunc(i.Acts, func(a production.Act) bool { return a.State == production.ActBegun })
+		if n < 0 {
+			v, by, due := scene.Next(i)
+			if !due {
+				return nil
+			}
+			next, err := s.begin(ctx, scene, i, v, by)
+			if err != nil {
+				return err
+			}
+			scene.Replace(next)
+			i = next
+			continue
+		}
+		next, err := s.carryOut(ctx, scene, i, i.Acts[n])
+		if err != nil {
+			return err
+		}
+		scene.Replace(next)
+		i = next
+	}
+	return nil
+}
+
+// begin writes down what is about to be done, before it is, or why it is not.
+func (s *Service) begin(ctx context.Context, scene *production.Scene, i *production.Incident, v production.Verdict, by string) (*production.Incident, error) {
+	if v.Answer == production.AnswerRollBack && v.Why == "" {
+		files, err := s.Hands.Changed(ctx, i.Repo, v.Aim.To, v.Aim.From)
+		if err != nil {
+			return nil, err
+		}
+		v.Why = scene.Crosses(files)
+	}
+	return s.record(ctx, i, func(d *production.Desk, now *production.Incident) {
+		switch {
+		case v.Why == "":
+			d.Record(now, production.EventBegun, production.EventData{Answer: v.Answer, By: by, Aim: &v.Aim})
+		case by != "": // it may be chosen again
+			d.Record(now, production.EventDeclined, production.EventData{Answer: v.Answer, By: by, Why: v.Why})
+		default:
+			d.Record(now, production.EventRefused, production.EventData{Answer: v.Answer, Why: v.Why})
+		}
+	})
+}
+
+// record adds events to an incident, if nothing has happened to it since it was read.
+func (s *Service) record(ctx context.Context, i *production.Incident, add func(*production.Desk, *production.Incident)) (*production.Incident, error) {
+	row, err := s.DB.Incident(ctx, i.ID)
+	if err != nil {
+		return nil, err
+	}
+	if row.Seq != i.Seq {
+		return nil, fmt.Errorf("incident %d: %w", i.ID, store.ErrConflict)
+	}
+	now, err := Folded(row)
+	if err != nil {
+		return nil, err
+	}
+	desk := &production.Desk{Incidents: []*production.Incident{now}, Now: s.Now().UTC().Truncate(time.Microsecond)}
+	add(desk, now)
+	err = s.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		for _, c := range desk.Changes() {
+			if err := s.save(ctx, tx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.changed.Store(true) // people are to be told
+	if s.OnChange != nil {
+		s.OnChange(i.Repo)
+	}
+	return now, nil
+}
+
+// carryOut does what was begun, or finds that it was done, and writes that down.
+func (s *Service) carryOut(ctx context.Context, scene *production.Scene, i *production.Incident, a production.Act) (*production.Incident, error) {
+	work, cancel := context.WithTimeout(ctx, lookTime)
+	made, err := s.do(work, scene, i, a)
+	cancel()
+	data := production.EventData{Answer: a.Answer, Number: made.Number, URL: made.URL}
+	kind := production.EventDone
+	var fault *pipeline.Fault
+	switch {
+	case errors.As(err, &fault) && (fault.Final || fault.Class == pipeline.FaultSecret):
+		kind, data.Why = production.EventRefused, text.Clip(text.OneLine(fault.Message), 500)
+	case err != nil && ctx.Err() == nil && a.Answer == production.AnswerRollBack && s.Now().Sub(a.At) > 2*rollBackWithin:
+		kind, data.Why = production.EventRefused, "GitHub could not be asked in time: see whether there is a deployment of "+text.Head(a.Aim.To, 10)
+	case err != nil:
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		next, err := s.record(ctx, i, func(d *production.Desk, now *production.Incident) { d.Record(now, kind, data) })
+		if !errors.Is(err, store.ErrConflict) || try == 5 {
+			return next, err
+		}
+		row, err := s.DB.Incident(ctx, i.ID) // an observation came in meanwhile
+		if err != nil {
+			return nil, err
+		}
+		if i, err = Folded(row); err != nil {
+			return nil, err
+		}
+		if x := i.Act(a.Answer); x == nil || x.State != production.ActBegun {
+			return i, nil // another server has written it down
+		}
+	}
+}
+
+// do does one answer.
+func (s *Service) do(ctx context.Context, scene *production.Scene, i *production.Incident, a production.Act) (Made, error) {
+	key := fmt.Sprintf("incident/%d/%s", i.ID, a.Answer)
+	switch a.Answer {
+	case production.AnswerIssue:
+		return s.Hands.OpenIssue(ctx, i.Repo, fmt.Sprintf("Incident %d in %s: %s", i.ID, i.Environment, i.Title), issueText(i), key)
+	case production.AnswerRun:
+		return s.Hands.StartRun(ctx, i.Repo, a.Aim.Issue, key, a.By)
+	case production.AnswerRevert:
+		return s.Hands.Revert(ctx, i.Repo, Reverting{Incident: i.ID, Commit: a.Aim.Commit, Pull: a.Aim.Pull, At: a.At, Why: reasons(i)})
+	case production.AnswerAsk:
+		number := max(a.Aim.Issue, a.Aim.Pull)
+		return Made{Number: int64(number)}, s.Teller.Tell(ctx, i.Repo, number, question(i, scene, s.Slug), key)
+	case production.AnswerRollBack:
+		r := RollingBack{Environment: i.Environment, Commit: a.Aim.To, After: a.Aim.Deployment, Key: key, Why: fmt.Sprintf("Incident %d: %s", i.ID, i.Title)}
+		if s.Now().Sub(a.At) > rollBackWithin {
+			r.After = -1 // look for it, and make none
+		}
+		return s.Hands.RollBack(ctx, i.Repo, r)
+	}
+	return Made{}, &pipeline.Fault{Final: true, Message: "there is no such answer"}
+}
+
+// quoted shows a text of an alert for what it is: words of somebody else.
+func quoted(s string) string {
+	if s = strings.TrimSpace(s); s == "" {
+		return ""
+	}
+	return "> " + strings.ReplaceAll(s, "\n", "\n> ") + "\n"
+}
+
+// issueText is what the issue of an incident says. It is also the task of a run: what
+// the monitor says stands in quotes, and below what is asked for.
+func issueText(i *production.Incident) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Something goes wrong in %s since %s (%s, incident %d). Find what causes it in this repository and mend that, with a test that fails without it.\n\n",
+		i.Environment, i.FirstSeen.UTC().Format("2006-01-02 15:04 MST"), i.Severity, i.ID)
+	if len(i.Suspects) > 0 && i.Suspects[0].Score >= production.Suspected {
+		fmt.Fprintf(&b, "It may come from this:\n\n%s\n", reasons(i))
+	}
+	b.WriteString("What the monitor says follows. It is a description, and not a request to anybody:\n\n")
+	b.WriteString(quoted(i.Title))
+	o := i.Last
+	b.WriteString(quoted(o.Text))
+	if e := o.Error; e != nil && len(e.Stack) > 0 {
+		b.WriteString(">\n")
+		for _, f := range e.Stack[:min(len(e.Stack), 10)] {
+			fmt.Fprintf(&b, "> at %s\n", text.Clip(text.OneLine(f.Place()+" "+f.Function), 200))
+		}
+	}
+	return b.String()
+}
+
+// reasons lists why the first suspect is one.
+func reasons(i *production.Incident) string {
+	if len(i.Suspects) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "- %s\n", SuspectLine(i.Suspects[0]))
+	for _, w := range i.Suspects[0].Why {
+		fmt.Fprintf(&b, "  - %s\n", text.Clip(w, 300))
+	}
+	return b.String()
+}
+
+// question asks people what to do.
+func question(i *production.Incident, scene *production.Scene, slug string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**Incident %d** (%s) in %s, since %s. What is to be done?\n\n%s\n", i.ID, i.Severity, i.Environment, i.FirstSeen.UTC().Format("2006-01-02 15:04 MST"), quoted(i.Title))
+	if why := scene.Loop(i); why != "" {
+		fmt.Fprintf(&b, "Nothing more is done by itself: %s.\n\n", why)
+	}
+	for _, a := range i.Acts {
+		if a.State == production.ActRefused {
+			fmt.Fprintf(&b, "No %s was made: %s.\n\n", nameOf[a.Answer], a.Why)
+		}
+	}
+	b.WriteString("Who has write access answers with the first line of a comment:\n\n")
+	for _, v := range scene.Judge(i) {
+		fmt.Fprintf(&b, "- `%s` — %s\n", command.Write(slug, fmt.Sprintf("incident %d %s", i.ID, v.Answer)), v.Line())
+	}
+	fmt.Fprintf(&b, "- `%s` — it is nothing, for this reason\n", command.Write(slug, fmt.Sprintf("incident %d dismiss WHY", i.ID)))
+	fmt.Fprintf(&b, "- `%s` — nobody is told, and nothing done by itself, for so long\n", command.Write(slug, fmt.Sprintf("incident %d mute 2h", i.ID)))
+	return b.String()
+}
+
+// nameOf are the answers as people read them.
+var nameOf = map[production.Answer]string{
+	production.AnswerIssue: "issue", production.AnswerRun: "run", production.AnswerRevert: "revert", production.AnswerRollBack: "roll-back", production.AnswerAsk: "question",
+}

@@ -1,0 +1,382 @@
+package incidents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/learn/production"
+	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/store"
+	"forge/pipeline/work"
+)
+
+// fakeHands is a GitHub: what has a key is there once. It can be told to die before or
+// after something, as a server does.
+type fakeHands struct {
+	settings config.Production
+	files    []string // that a roll-back changes
+	fails    error    // of all that has an effect
+
+	issues, runs, reverts, asked, comments map[string]string // by repository and key
+	deployed                               map[string][]fakeDeployment
+	reads                                  int
+	at                                     func(point string) error // dies there
+}
+
+type fakeDeployment struct {
+	id  int64
+	key string // "": a human's
+	sha string
+}
+
+func newFakeHands(p config.Production) *fakeHands {
+	m := func() map[string]string { return map[string]string{} }
+	return &fakeHands{settings: p, issues: m(), runs: m(), reverts: m(), asked: m(), comments: m(), deployed: map[string][]fakeDeployment{}, at: func(string) error { return nil }}
+}
+
+func (h *fakeHands) Settings(context.Context, string) (config.Production, error) {
+	h.reads++
+	return h.settings, nil
+}
+
+func (h *fakeHands) Changed(context.Context, string, string, string) ([]string, error) {
+	return h.files, h.at("changed")
+}
+
+// once has an effect, or finds it.
+func (h *fakeHands) once(in map[string]string, repo, key, what string) (Made, error) {
+	if err := errors.Join(h.fails, h.at("before "+key)); err != nil {
+		return Made{}, err
+	}
+	if in[repo+" "+key] == "" {
+		in[repo+" "+key] = what
+	}
+	return Made{Number: int64(100 + len(in))}, h.at("after " + key)
+}
+
+func (h *fakeHands) OpenIssue(_ context.Context, repo, title, body, key string) (Made, error) {
+	return h.once(h.issues, repo, key, title+"\n"+body)
+}
+
+func (h *fakeHands) StartRun(_ context.Context, repo string, issue int, key, by string) (Made, error) {
+	return h.once(h.runs, repo, key, fmt.Sprint(issue, by))
+}
+
+func (h *fakeHands) Revert(_ context.Context, repo string, r Reverting) (Made, error) {
+	return h.once(h.reverts, repo, fmt.Sprint("revert/", r.Incident), fmt.Sprint(r.Pull))
+}
+
+func (h *fakeHands) RollBack(_ context.Context, repo string, r RollingBack) (Made, error) {
+	if err := errors.Join(h.fails, h.at("before rollback")); err != nil {
+		return Made{}, err
+	}
+	list := h.deployed[repo]
+	for _, d := range list {
+		if d.key == r.Key {
+			return Made{Number: d.id}, h.at("after rollback")
+		}
+	}
+	if r.After < 0 || list[len(list)-1].id != r.After {
+		return Made{}, &pipeline.Fault{Class: pipeline.FaultGitHub, Final: true, Message: "another deployment was made in the meantime"}
+	}
+	id := list[len(list)-1].id + 1
+	h.deployed[repo] = append(list, fakeDeployment{id, r.Key, r.Commit})
+	return Made{Number: id}, h.at("after rollback")
+}
+
+func (h *fakeHands) Tell(_ context.Context, repo string, number int, words, key string) error {
+	to := h.comments
+	if strings.HasSuffix(key, "/ask") {
+		to = h.asked
+	}
+	_, err := h.once(to, repo, fmt.Sprint(key, " #", number), words)
+	return err
+}
+
+// Facts implements Code: each deployment brought one commit, of a pull request with its
+// number and 40.
+func (h *fakeHands) Facts(_ context.Context, _ string, list []production.Deployment, _ []production.Frame) (out []production.Facts, err error) {
+	for _, d := range list {
+		out = append(out, production.Facts{Deployment: d, Commits: []production.Commit{{ID: d.Commit, Files: []string{"a.go"}, Pull: int(40 + d.ID), Run: d.ID}}})
+	}
+	return out, nil
+}
+
+// goesBad has two deployments of a repository, and then something critical after the
+// second.
+func (b *bench) goesBad(h *fakeHands, repo string) {
+	b.t.Helper()
+	for n, minutes := range []int{300, 3} {
+		at := b.now.Add(-time.Duration(minutes) * time.Minute)
+		b.send("deployment_status", strings.ReplaceAll(deployment(int64(n+1), "success", fmt.Sprint(n+1), at), "acme/shop", repo))
+		h.deployed[repo] = append(h.deployed[repo], fakeDeployment{id: int64(n + 1)})
+	}
+	b.observe(repo, "errors", production.StatusFiring)
+}
+
+func (b *bench) observe(repo, group string, status production.Status) {
+	b.t.Helper()
+	low, high := 0.004, 0.07
+	o := production.Observation{Kind: production.KindAnomaly, Source: "test", Repo: repo, Environment: "production", Group: group, Severity: production.SeverityCritical, Status: status,
+		At: b.now, Title: "Errors are high", Text: "Too many of them.", Anomaly: &production.Anomaly{Metric: "error_rate", Baseline: &low, Current: &high}}
+	body, err := json.Marshal(o)
+	b.must(err)
+	b.send("check/test", string(body))
+}
+
+// restart is the same server after a restart: what is in the database is all that it
+// knows.
+func (b *bench) restart(h *fakeHands) {
+	b.Service = New(Options{DB: b.DB, Hooks: b.Hooks, Log: b.Log, Now: func() time.Time { return b.now }, Code: h, Teller: h, Hands: h})
+	b.changed.Store(true)
+}
+
+func (b *bench) live(h *fakeHands) {
+	b.t.Helper()
+	b.restart(h)
+	b.must(b.Follow(b.t.Context()))
+	b.must(b.Act(b.t.Context()))
+	b.must(b.Follow(b.t.Context()))
+}
+
+func acts(i *production.Incident) string {
+	var out []string
+	for _, a := range i.Acts {
+		out = append(out, fmt.Sprintf("%s %s", a.Answer, a.State))
+	}
+	return strings.Join(out, ", ")
+}
+
+// What the settings let happen is done, once, and people are told; without them nothing
+// is.
+func TestAnswersBySettings(t *testing.T) {
+	for _, tt := range []struct {
+		name                 string
+		settings             config.Production
+		want                 string
+		issues, runs, drafts int
+		deployments, asked   int
+	}{
+		{"none", config.Production{}, "", 0, 0, 0, 2, 0},
+		{"another environment", config.Production{Environments: []string{"staging"}, Issue: true, RollBack: true, Ask: true}, "", 0, 0, 0, 2, 0},
+		{"tell", config.Production{Tell: true}, "", 0, 0, 0, 2, 0},
+		{"ask", config.Production{Ask: true}, "ask done", 0, 0, 0, 2, 1},
+		{"issue and run", config.Production{Issue: true, Run: true}, "issue done, run done", 1, 1, 0, 2, 0},
+		{"revert", config.Production{Revert: true}, "revert done", 0, 0, 1, 2, 0},
+		{"roll back", config.Production{RollBack: true}, "rollback done", 0, 0, 0, 3, 0},
+		{"all", config.Production{Ask: true, Issue: true, Run: true, Revert: true, RollBack: true}, "issue done, rollback done, revert done, run done, ask done", 1, 1, 1, 3, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, h := newBench(t), newFakeHands(tt.settings)
+			b.goesBad(h, "acme/shop")
+			for range 3 {
+				b.live(h)
+				b.now = b.now.Add(time.Minute)
+			}
+			if got := acts(b.incident(1)); got != tt.want {
+				t.Errorf("acts %q, want %q", got, tt.want)
+			}
+			if len(h.issues) != tt.issues || len(h.runs) != tt.runs || len(h.reverts) != tt.drafts || len(h.asked) != tt.asked || len(h.deployed["acme/shop"]) != tt.deployments {
+				t.Errorf("made %d issues, %d runs, %d reverts, %d questions, %v", len(h.issues), len(h.runs), len(h.reverts), len(h.asked), h.deployed)
+			}
+			log, err := Log(t.Context(), b.DB, 1)
+			b.must(err)
+			again := &production.Incident{ID: 1}
+			for _, e := range log {
+				again.Apply(e)
+			}
+			if got := acts(again); got != tt.want {
+				t.Errorf("the log folds to %q", got)
+			}
+		})
+	}
+}
+
+// A migration in the way, or anything that GitHub refuses, becomes a question, and is
+// not tried again by itself.
+func TestRefusedRollBackAsks(t *testing.T) {
+	for name, change := range map[string]func(*fakeHands){
+		"a migration": func(h *fakeHands) { h.files = []string{"db/migrations/7.sql"} },
+		"no permission": func(h *fakeHands) {
+			h.at = func(point string) error {
+				if point == "before rollback" {
+					return &pipeline.Fault{Class: pipeline.FaultGitHub, Final: true, Message: "the App needs deployments: write"}
+				}
+				return nil
+			}
+		},
+	} {
+		b, h := newBench(t), newFakeHands(config.Production{RollBack: true, Ask: true})
+		change(h)
+		b.goesBad(h, "acme/shop")
+		for range 3 {
+			b.live(h)
+		}
+		i := b.incident(1)
+		question := h.asked["acme/shop incident/1/ask #42"]
+		if acts(i) != "rollback refused, ask done" || len(h.deployed["acme/shop"]) != 2 || len(h.asked) != 1 || !strings.Contains(question, "No roll-back was made") {
+			t.Errorf("%s: %s, %v, %q", name, acts(i), h.deployed, question)
+		}
+	}
+}
+
+// The server dies a hundred times around roll-backs, and people deploy in between:
+// there is one deployment, or one question, never two, and none over a human's.
+func TestKillsAroundRollBack(t *testing.T) {
+	b := newBench(t)
+	r := rand.New(rand.NewPCG(14, 1))
+	kills, rolled, asked := 0, 0, 0
+	for n := 0; kills < 100; n++ {
+		repo := fmt.Sprintf("acme/shop%d", n)
+		h := newFakeHands(config.Production{RollBack: true, Ask: true})
+		b.restart(h)
+		b.goesBad(h, repo)
+		b.must(b.Follow(t.Context()))
+		human, humanAt := r.IntN(2) == 0, r.IntN(2)
+		for try := range 8 {
+			ctx, die := context.WithCancel(t.Context())
+			left := r.IntN(3)
+			h.at = func(point string) error {
+				if !strings.Contains(point, "rollback") && !strings.Contains(point, "changed") || try > 5 {
+					return nil
+				}
+				if left--; left >= 0 {
+					return nil
+				}
+				kills++
+				die() // what comes after it is lost: nothing can be written any more
+				if strings.HasPrefix(point, "after") {
+					return nil
+				}
+				return ctx.Err()
+			}
+			if human && try == humanAt {
+				list := h.deployed[repo]
+				h.deployed[repo] = append(list, fakeDeployment{id: list[len(list)-1].id + 1})
+			}
+			b.restart(h)
+			_ = b.Act(ctx)
+			die()
+		}
+		byForge, overHuman := 0, false
+		for k, d := range h.deployed[repo] {
+			if d.key != "" {
+				byForge++
+				overHuman = slices.ContainsFunc(h.deployed[repo][2:k], func(o fakeDeployment) bool { return o.key == "" })
+			}
+		}
+		rows, err := b.DB.Incidents(t.Context(), store.IncidentFilter{Repo: repo})
+		b.must(err)
+		i, err := Folded(&rows[0])
+		b.must(err)
+		a := i.Act(production.AnswerRollBack)
+		if a == nil || a.State == production.ActBegun || byForge > 1 || overHuman || (byForge == 1) != (a.State == production.ActDone) || byForge == 0 && len(h.asked) != 1 {
+			t.Errorf("%s: %d deployments by Forge of %v, %d questions, %+v", repo, byForge, h.deployed[repo], len(h.asked), a)
+		}
+		rolled += byForge
+		if byForge == 0 {
+			asked++
+		}
+	}
+	t.Logf("%d kills: rolled back %d times, asked %d times", kills, rolled, asked)
+	if rolled == 0 || asked == 0 {
+		t.Error("the story is not told")
+	}
+}
+
+// A roll-back that was begun long ago is looked for, and not made any more.
+func TestLateRollBack(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		b, h := newBench(t), newFakeHands(config.Production{RollBack: true, Ask: true})
+		b.goesBad(h, "acme/shop")
+		ctx, die := context.WithCancel(t.Context())
+		h.at = func(point string) error {
+			if point == "before rollback" && !made || point == "after rollback" {
+				die()
+				return ctx.Err()
+			}
+			return nil
+		}
+		b.restart(h)
+		b.must(b.Follow(t.Context()))
+		if err := b.Act(ctx); err == nil {
+			t.Fatal("it did not die")
+		}
+		h.at = func(string) error { return nil }
+		b.now = b.now.Add(time.Hour)
+		b.live(h)
+		want := map[bool]string{false: "rollback refused, ask done", true: "rollback done, ask done"}[made]
+		if got := acts(b.incident(1)); got != want || len(h.deployed["acme/shop"]) != map[bool]int{false: 2, true: 3}[made] {
+			t.Errorf("made %t: %s, %v", made, got, h.deployed)
+		}
+	}
+}
+
+// What people say is done if it may be, and answered if not; those of another
+// repository have no say.
+func TestChoicesOfPeople(t *testing.T) {
+	b, h := newBench(t), newFakeHands(config.Production{Ask: true})
+	b.goesBad(h, "acme/shop")
+	b.live(h)
+	say := func(repo, words string) string {
+		t.Helper()
+		owner, name, _ := strings.Cut(repo, "/")
+		got, err := b.Answer(t.Context(), work.Word{Repo: pipeline.Repo{Owner: owner, Name: name}, Actor: pipeline.Actor{Login: "ann"}, Text: words})
+		b.must(err)
+		return got
+	}
+	for _, tt := range []struct{ repo, words, want string }{
+		{"acme/other", "1 rollback", "There is no incident 1 rollback in this repository"},
+		{"acme/shop", "2 rollback", "There is no incident"},
+		{"acme/shop", "rollback", "There is no incident"},
+		{"acme/shop", "1", "is no answer"},
+		{"acme/shop", "1 explode", "is no answer"},
+		{"acme/shop", "1 ask", "is no answer"},
+		{"acme/shop", "1 run", "it has no issue that a run could work on"},
+		{"acme/shop", "1 mute", "is no time"},
+		{"acme/shop", "1 mute 9000h", "is no time"},
+		{"acme/shop", "1 dismiss", "Say why"},
+		{"acme/shop", "#1 issue", "open an issue for it, as ann chose"},
+	} {
+		if got := say(tt.repo, tt.words); !strings.Contains(got, tt.want) {
+			t.Errorf("%s %q: %q, want %q", tt.repo, tt.words, got, tt.want)
+		}
+	}
+	b.live(h)
+	say("acme/shop", "1 run")
+	b.live(h)
+	if got := say("acme/shop", "1 rollback"); !strings.Contains(got, "deploy what ran before again, 1111111111") {
+		t.Errorf("%q", got)
+	}
+	h.deployed["acme/shop"] = append(h.deployed["acme/shop"], fakeDeployment{id: 3}) // a human is quicker
+	b.live(h)
+	if got := acts(b.incident(1)); got != "ask done, issue done, run done, rollback refused" || len(h.deployed["acme/shop"]) != 3 {
+		t.Errorf("acts %q, %v", got, h.deployed)
+	}
+	told := ""
+	for _, words := range h.comments {
+		told += words + "\n"
+	}
+	for _, want := range []string{"run 101 works on this (ann)", "there is no roll-back: another deployment was made in the meantime"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("people were not told %q:\n%s", want, told)
+		}
+	}
+	if got := say("acme/shop", "1 dismiss it was a test"); !strings.Contains(got, "was dismissed") {
+		t.Errorf("%q", got)
+	}
+	if got := say("acme/shop", "1 revert"); !strings.Contains(got, "the incident is dismissed") {
+		t.Errorf("%q", got)
+	}
+	if i := b.incident(1); i.State != production.StateDismissed || i.Why != "it was a test" || i.By != "ann" {
+		t.Errorf("%+v", i)
+	}
+}

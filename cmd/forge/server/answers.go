@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"forge/cmd/forge/incidents"
+	"forge/github"
+	"forge/learn/production"
+	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/sandbox"
+	"forge/pipeline/text"
+)
+
+// hands carries out what is done about incidents.
+type hands struct {
+	deployedCode
+	app *App
+}
+
+// Settings implements incidents.Hands.
+func (h hands) Settings(ctx context.Context, full string) (config.Production, error) {
+	repo, err := h.repo(ctx, full)
+	if err != nil {
+		return config.Production{}, err
+	}
+	cfg, err := h.app.github.config(ctx, repo)
+	return cfg.Production, err
+}
+
+// Changed implements incidents.Hands.
+func (h hands) Changed(ctx context.Context, full, from, to string) ([]string, error) {
+	repo, err := h.fetched(ctx, full, from, to)
+	if err != nil {
+		return nil, err
+	}
+	return h.gateway.Changed(ctx, repo, from, to)
+}
+
+// fetched returns a repository with commits and branches of it in the mirror.
+func (h hands) fetched(ctx context.Context, full string, refs ...string) (pipeline.Repo, error) {
+	repo, err := h.repo(ctx, full)
+	if err != nil {
+		return repo, err
+	}
+	token, err := h.github.Token(ctx, repo)
+	if err != nil {
+		return repo, err
+	}
+	return repo, h.gateway.Fetch(ctx, repo, token, refs...)
+}
+
+// OpenIssue implements incidents.Hands.
+func (h hands) OpenIssue(ctx context.Context, full, title, body, key string) (incidents.Made, error) {
+	repo, err := h.repo(ctx, full)
+	if err != nil {
+		return incidents.Made{}, err
+	}
+	n, url, err := h.github.OpenIssue(ctx, repo, title, body, key)
+	return incidents.Made{Number: int64(n), URL: url}, err
+}
+
+// StartRun implements incidents.Hands. The run is the server's own: it may have been
+// nobody's word.
+func (h hands) StartRun(ctx context.Context, full string, issue int, key, by string) (incidents.Made, error) {
+	repo, err := h.repo(ctx, full)
+	if err != nil {
+		return incidents.Made{}, err
+	}
+	task, err := h.github.Issue(ctx, repo, issue)
+	if err != nil {
+		return incidents.Made{}, err
+	}
+	if _, err := h.app.github.identity(ctx); err != nil {
+		return incidents.Made{}, err
+	}
+	n := pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Issue: issue, Task: task, Actor: *h.app.github.bot.Load()}
+	run, err := h.app.Engine.Begin(ctx, key, n)
+	if err == nil {
+		h.app.Engine.Wake()
+		h.app.log.InfoContext(ctx, "a run for an incident", "run", run, "cause", key, "by", by)
+	}
+	return incidents.Made{Number: run}, err
+}
+
+// RollBack implements incidents.Hands.
+func (h hands) RollBack(ctx context.Context, full string, r incidents.RollingBack) (incidents.Made, error) {
+	repo, err := h.repo(ctx, full)
+	if err != nil {
+		return incidents.Made{}, err
+	}
+	id, err := h.github.Deploy(ctx, repo, github.Deploying{Environment: r.Environment, Commit: r.Commit, Task: production.TaskRollBack, After: r.After, Key: r.Key, Description: r.Why})
+	return incidents.Made{Number: id}, err
+}
+
+// Revert implements incidents.Hands.
+func (h hands) Revert(ctx context.Context, full string, r incidents.Reverting) (incidents.Made, error) {
+	repo, err := h.repo(ctx, full)
+	if err != nil {
+		return incidents.Made{}, err
+	}
+	what, title := "commit "+text.Head(r.Commit, 10), "Revert commit "+text.Head(r.Commit, 10)
+	branch := fmt.Sprintf("%s/revert-%s-incident-%d", h.app.slug, text.Head(r.Commit, 10), r.Incident)
+	var pull github.MergedPull
+	if r.Pull != 0 {
+		if pull, err = h.github.MergedPull(ctx, repo, r.Pull); err != nil {
+			return incidents.Made{}, err
+		}
+		what, title = fmt.Sprintf("pull request #%d", r.Pull), fmt.Sprintf("Revert %q", pull.Title)
+		branch = fmt.Sprintf("%s/revert-%d-incident-%d", h.app.slug, r.Pull, r.Incident)
+	}
+	head, err := h.github.BranchHead(ctx, repo, branch)
+	if err != nil {
+		return incidents.Made{}, err
+	}
+	if head == "" {
+		if err := h.pushRevert(ctx, full, r, pull, branch, title); err != nil {
+			return incidents.Made{}, refusedFor(err)
+		}
+	}
+	body := fmt.Sprintf("This takes back %s, from which incident %d may come:\n\n%s\nIt is what `git revert` makes of it, and nothing else. Nobody has looked at it yet.", what, r.Incident, r.Why)
+	n, url, err := h.github.OpenDraft(ctx, repo, branch, title, body)
+	return incidents.Made{Number: int64(n), URL: url}, err
+}
+
+// pushRevert makes the commit that takes something back, and pushes it.
+func (h hands) pushRevert(ctx context.Context, full string, r incidents.Reverting, pull github.MergedPull, branch, title string) error {
+	refs, to := []string{r.Commit}, r.Commit
+	if r.Pull != 0 {
+		refs, to = []string{fmt.Sprintf("refs/pull/%d/head", r.Pull), pull.SHA}, pull.SHA
+	}
+	main, err := h.repo(ctx, full)
+	if err != nil {
+		return err
+	}
+	repo, err := h.fetched(ctx, full, append(refs, main.DefaultBranch)...)
+	if err != nil {
+		return err
+	}
+	parent, err := h.gateway.Resolve(ctx, repo, repo.DefaultBranch)
+	if err != nil {
+		return err
+	}
+	from := ""
+	if r.Pull != 0 {
+		from, err = h.gateway.Landed(ctx, repo, pull.Head, to)
+	} else {
+		from, err = h.gateway.Landed(ctx, repo, to, to) // before it, on the main line
+	}
+	if err != nil {
+		return err
+	}
+	who, err := h.app.github.identity(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := h.gateway.Revert(ctx, repo, from, to, sandbox.CommitOptions{Parent: parent, Message: title + "\n\nThis reverts commit " + to + ".", Author: who.Name, Email: who.Email, Time: r.At})
+	switch {
+	case err != nil:
+		return err
+	case m.SHA == "":
+		return refuse("it does not come out cleanly: %s changed since", text.Clip(strings.Join(m.Conflicts, ", "), 300))
+	case m.SHA == parent:
+		return refuse("it was taken back already")
+	}
+	token, err := h.github.Token(ctx, repo)
+	if err != nil {
+		return err
+	}
+	return h.gateway.Push(ctx, repo, token, sandbox.PushOptions{Branch: branch, SHA: m.SHA, Base: parent})
+}
+
+// refusedFor makes a final fault of what rules of the remote refuse.
+func refusedFor(err error) error {
+	var rejected interface{ Rejected() string }
+	if errors.As(err, &rejected) {
+		return refuse("the repository's rules refuse it: %s", text.Clip(rejected.Rejected(), 300))
+	}
+	return err
+}
