@@ -43,18 +43,49 @@ func (r *Run) Report(iteration int) string {
 	if it.Review == nil && it.Tests == nil {
 		return ""
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "### Validation report, iteration %d of %d\n\n", it.Number, r.MaxIterations())
-	r.reportSummary(&b, it)
-	if iteration > 1 {
-		r.reportNotes(&b, iteration)
+	first := r.reportOf(it, r.tier(it))
+	if system := r.SystemReport(iteration); system != "" {
+		return first + "\n" + system
 	}
-	r.reportTests(&b, it)
+	return first
+}
+
+// reportOf renders the report of an iteration on one tier; "" where there are none.
+func (r *Run) reportOf(it *Iteration, tier string) string {
+	var b strings.Builder
+	name := ""
+	if tier != "" {
+		name = " (" + tier + ")"
+	}
+	fmt.Fprintf(&b, "### Validation report%s, iteration %d of %d\n\n", name, it.Number, r.MaxIterations())
+	r.reportScope(&b, it, tier)
+	passed := tier == TierIntegration && r.whole(it) // what fails then is the system's
+	if passed {
+		b.WriteString("Tests: all that are not the system's passed.\n\n")
+	} else {
+		r.reportSummary(&b, it)
+	}
+	if it.Number > 1 {
+		r.reportNotes(&b, it.Number)
+	}
+	switch tier {
+	case TierIntegration:
+		r.reportPoints(&b, it)
+	case TierSystem:
+		r.reportProof(&b, it)
+	}
+	if !passed {
+		r.reportTests(&b, it)
+	}
 	list := r.reportFindings(&b, it)
 	reportSecurity(&b, list)
 	reportCoverage(&b, it.Tests)
 	r.reportAdvice(&b, it, list)
-	r.reportHistory(&b, iteration)
+	r.reportHistory(&b, it.Number)
+	if passed {
+		b.WriteString("**Result: PASSED**\n\nNext: the system is validated, end to end.\n")
+		return b.String()
+	}
 	fmt.Fprintf(&b, "**Result: %s**\n", r.result(it))
 	if it.Result != ResultInProgress { // while it goes on, a word more would be an edit more on GitHub
 		fmt.Fprintf(&b, "\nNext: %s.\n", r.following(it))

@@ -138,6 +138,8 @@ func (r *Run) following(it *Iteration) string {
 		return next
 	case r.Gate() != nil:
 		return "a human decides"
+	case r.Part != nil && (r.State == StateVerified || r.State == StateAccepted):
+		return "it is merged, and goes on to the integration when those that it waits for are there"
 	case r.State == StateVerified:
 		return "a human reviews and merges"
 	case r.State.Ended():

@@ -265,3 +265,16 @@ func TestReportSections(t *testing.T) {
 		}
 	}
 }
+
+// An integration point stands as its test went; what was not run is never a pass.
+func TestIntegrationPoints(t *testing.T) {
+	tests := &TestReport{Names: []string{"pkg.TestPair"}, Failures: []Failure{{Test: "pkg.TestBroken"}}, Flaky: []string{"pkg.TestShaky"}, Before: []Failure{{Test: "pkg.TestOld"}}}
+	for probe, want := range map[string]string{"TestPair": "✅", "TestBroken": "❌", "TestShaky": "⚠️ flaky", "TestOld": "❌", "TestNone": "not run", "": "–"} {
+		if got := tests.saw(probe); got != want {
+			t.Errorf("saw(%q) = %s, want %s", probe, got, want)
+		}
+	}
+	if got := (*TestReport)(nil).saw("TestPair"); got != "–" {
+		t.Errorf("without tests: %s", got)
+	}
+}

@@ -216,6 +216,7 @@ type Suite struct {
 	Millis   int64  `json:"ms"`
 	TimedOut bool   `json:"timed_out,omitempty"`
 	NotRun   string `json:"not_run,omitempty"` // why it could not run: what is missing on the server
+	Tier     string `json:"tier,omitempty"`    // TierIntegration, TierSystem; "": the repository's tests
 }
 
 // Coverage is in per cent of statements or lines; a value under 0 is not known.

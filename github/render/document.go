@@ -45,8 +45,12 @@ func DocumentsOf(r *pipeline.Run, family []*pipeline.Run) []Document {
 func validation(r *pipeline.Run, name, title string) (out []Document) {
 	for i := range r.Iterations {
 		it := &r.Iterations[i]
-		if body := r.Report(it.Number); body != "" && it.Result != pipeline.ResultInProgress {
+		system := r.SystemReport(it.Number)
+		if body := strings.TrimSuffix(r.Report(it.Number), system); body != "" && it.Result != pipeline.ResultInProgress {
 			out = append(out, Document{fmt.Sprintf("validation/%s-%d.md", name, it.Number), fmt.Sprintf("Validation of %s %d", title, it.Number), body})
+			if system != "" {
+				out = append(out, Document{fmt.Sprintf("validation/system-%d.md", it.Number), fmt.Sprintf("Validation of the system %d", it.Number), system})
+			}
 		}
 	}
 	return out

@@ -66,6 +66,8 @@ type Tests struct {
 	Coverage       float64  `json:"coverage"`               // per cent under which a file is reported (V1)
 	Checks         bool     `json:"checks"`                 // wait for the repository's own checks on the pushed head, too
 	ChecksMinutes  int      `json:"checks_timeout_minutes"` // how long to wait for them
+	Integration    []string `json:"integration,omitempty"`  // commands of the second tier: of what was built apart, together
+	System         []string `json:"system,omitempty"`       // commands of the third: of the whole, once nothing else fails
 	KnownFailures  string   `json:"known_failures"`         // tests that failed before the work: "ask" a human once, or "allow"; "" of older runs is ask
 }
 

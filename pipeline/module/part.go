@@ -10,6 +10,7 @@ import (
 type Of struct {
 	Run      int64     `json:"run"`
 	Module   Module    `json:"module"`
+	Wave     int       `json:"wave,omitempty"`     // in which it can begin, from 1; 0 in older runs
 	Base     string    `json:"base"`               // SHA that the whole work stands on: what of the repository is trusted, is read there
 	Branch   string    `json:"branch"`             // the repository's default branch, whose rules hold for what is merged into it
 	Contract []string  `json:"contract,omitempty"` // files that it may read and not change

@@ -29,6 +29,8 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 		report = *w.Tests // known since before the waiting
 	} else if report, err = x.verify(ctx, run, job); err != nil {
 		return pipeline.Data{}, nil, err
+	} else if err := x.tiers(ctx, run, &report); err != nil {
+		return pipeline.Data{}, nil, err
 	} else if err := x.recogniseTests(ctx, run, &report); err != nil {
 		return pipeline.Data{}, nil, err
 	}

@@ -80,6 +80,8 @@ var rules = map[string]rule{
 	"production.irreversible":      {doc: "Globs, on top of migrations, of files across whose changes no roll-back goes", items: 200, item: checkGlob},
 	"tests":                        {doc: "How the repository is tested"},
 	"tests.commands":               {doc: "The commands that run the tests; without them they are found by what the repository holds", items: 20, item: checkCommand},
+	"tests.integration":            {doc: "Commands that test how parts work together: they run beside the tests, of a run with modules once those are merged", items: 20, item: checkCommand},
+	"tests.system":                 {doc: "Commands that test the whole end to end: they run once nothing else fails", items: 20, item: checkCommand},
 	"tests.timeout_minutes":        {doc: "Time for one command", min: 1, max: 24 * 60, unit: "minutes"},
 	"tests.reruns":                 {doc: "Times that a failing test is run again, to tell flaky ones (V3)", max: 10},
 	"tests.coverage":               {doc: "Coverage under which a file is reported (V1)", max: 100, unit: "per cent"},

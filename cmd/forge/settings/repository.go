@@ -49,6 +49,7 @@ func Repository(name string, yaml []byte, base config.Config) (config.Config, er
 // snapshot copies a configuration with all that it refers to.
 func snapshot(c config.Config) config.Config {
 	c.Tests.Commands = slices.Clone(c.Tests.Commands)
+	c.Tests.Integration, c.Tests.System = slices.Clone(c.Tests.Integration), slices.Clone(c.Tests.System)
 	c.Paths.Protected = slices.Clone(c.Paths.Protected)
 	c.Production.Environments = slices.Clone(c.Production.Environments)
 	c.Production.Irreversible = slices.Clone(c.Production.Irreversible)

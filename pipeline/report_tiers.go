@@ -1,0 +1,148 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"forge/pipeline/text"
+)
+
+// The tiers of validation behind a repository's own tests (V8), as suites carry them.
+const (
+	TierIntegration = "integration"
+	TierSystem      = "system"
+)
+
+// tier says on which of them an iteration is validated first: "module", that of the
+// integration, or "" for work in one piece that has no tiers.
+func (r *Run) tier(it *Iteration) string {
+	switch {
+	case r.Part != nil:
+		return "module"
+	case r.split() != nil || it.Tests != nil && slices.ContainsFunc(it.Tests.Suites, func(s Suite) bool { return s.Tier != "" }):
+		return TierIntegration
+	}
+	return ""
+}
+
+// whole reports whether an iteration was validated as a system: its commands ran, which
+// they do when nothing else fails, or the work of modules has passed as a whole.
+func (r *Run) whole(it *Iteration) bool {
+	if r.Part != nil || it.Tests == nil {
+		return false
+	}
+	ran := slices.ContainsFunc(it.Tests.Suites, func(s Suite) bool { return s.Tier == TierSystem })
+	return ran || r.split() != nil && it.Result == ResultPassed
+}
+
+// SystemReport is the report of the last tier (V8): the whole, end to end. It is empty
+// until an iteration has come to it.
+func (r *Run) SystemReport(iteration int) string {
+	if iteration < 1 || iteration > len(r.Iterations) {
+		return ""
+	}
+	it := &r.Iterations[iteration-1]
+	if it.Review == nil || !r.whole(it) {
+		return ""
+	}
+	return r.reportOf(it, TierSystem)
+}
+
+// reportScope says what a report is about: on which tier, and what of the feature was there.
+func (r *Run) reportScope(b *strings.Builder, it *Iteration, tier string) {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)+"\n") }
+	switch tier {
+	case "module":
+		m := r.Part.Module
+		wave := ""
+		if r.Part.Wave > 0 {
+			wave = fmt.Sprintf(", wave %d", r.Part.Wave)
+		}
+		add("level: module %s%s (%s)", m.ID, wave, text.Clip(text.OneLine(m.Title), 100))
+		add("mode: isolated; only its own paths are changed, and modules that are built at the same time are not here")
+		if len(m.Needs) > 0 {
+			add("with what it needs: %s", strings.Join(m.Needs, ", "))
+		}
+		if it.Tests != nil && len(it.Tests.Pending) > 0 {
+			add("pending, until the other side is merged: %s", strings.Join(it.Tests.Pending, ", "))
+		}
+	case TierIntegration:
+		add("level: integration%s", strings.TrimSuffix(" of "+r.mergedParts(), " of "))
+		add("mode: integrated; what was built apart works on what the others really are")
+	case TierSystem:
+		add("level: system")
+		add("mode: end to end; every criterion, every suite")
+	}
+	if tier != "module" {
+		for _, w := range r.leftOut() {
+			add("without: %s", text.Clip(text.OneLine(w.What), 200))
+		}
+	}
+	section(b, "Validation scope", lines)
+}
+
+// reportPoints lists what modules promise each other, and whether the test of it passed.
+func (r *Run) reportPoints(b *strings.Builder, it *Iteration) {
+	s := r.split()
+	if s == nil || len(s.Promises) == 0 {
+		return
+	}
+	lines := []string{"| integration point | promise | shown by | |\n| --- | --- | --- | --- |\n"}
+	for _, p := range s.Promises {
+		lines = append(lines, fmt.Sprintf("| %s ↔ %s | %s | %s | %s |\n", p.From, strings.Join(p.To, ", "), inCell(p.Text), inCell(p.Probe), it.Tests.saw(p.Probe)))
+	}
+	section(b, "Integration points", lines)
+}
+
+// saw says how a test went, by a part of its name.
+func (t *TestReport) saw(name string) string {
+	named := func(s string) bool { return strings.Contains(s, name) }
+	failed := func(f Failure) bool { return named(f.Test) }
+	switch {
+	case name == "" || t == nil:
+		return "–"
+	case slices.ContainsFunc(t.Failures, failed) || slices.ContainsFunc(t.Before, failed):
+		return "❌"
+	case slices.ContainsFunc(t.Flaky, named):
+		return "⚠️ flaky"
+	case slices.ContainsFunc(t.Names, named):
+		return "✅"
+	}
+	return "not run"
+}
+
+// reportProof lists every criterion with what shows that it is met, and every suite.
+func (r *Run) reportProof(b *strings.Builder, it *Iteration) {
+	if r.Plan == nil {
+		return
+	}
+	judged := map[string]Compliance{}
+	for i := range r.Iterations[:it.Number] {
+		if v := r.Iterations[i].Review; v != nil {
+			for _, c := range v.Compliance {
+				judged[c.Criterion] = c
+			}
+		}
+	}
+	lines := []string{"| criterion | | shown by |\n| --- | --- | --- |\n"}
+	for _, c := range r.Plan.Criteria {
+		j, ok := judged[c.ID]
+		mark := "–"
+		if ok {
+			mark = map[bool]string{true: "✅", false: "❌"}[j.Met]
+		}
+		lines = append(lines, fmt.Sprintf("| %s: %s | %s | %s |\n", c.ID, inCell(c.Text), mark, inCell(j.Evidence)))
+	}
+	section(b, "Acceptance criteria", lines)
+	lines = []string{"| suite | tier | exit |\n| --- | --- | --- |\n"}
+	for _, s := range it.Tests.Suites {
+		lines = append(lines, fmt.Sprintf("| %s | %s | %d |\n", inCell(s.Name), s.Tier, s.Exit))
+	}
+	section(b, "Suites", lines)
+}
+
+func inCell(s string) string {
+	return strings.ReplaceAll(text.Clip(text.OneLine(s), 160), "|", `\|`)
+}
