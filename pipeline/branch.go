@@ -79,6 +79,9 @@ func (r *Run) moved(e Event) {
 
 // move sets the head to what somebody else has made of it: it is judged as it is.
 func (r *Run) move(head string) {
+	if !r.pushed() {
+		r.unmake()
+	}
 	if it := r.Current(); it != nil {
 		if r.Published.Head != r.Head {
 			it.Impl = nil

@@ -62,7 +62,7 @@ func (r *Run) wantsParts(*Iteration) *Action {
 	if act := r.partFailed(); act != nil {
 		return act
 	}
-	if id := r.startable(s); id != "" {
+	if id := r.startable(s); id != "" && r.pushed() {
 		return r.spawn(s, id)
 	}
 	for _, m := range s.Modules {
@@ -212,7 +212,7 @@ func (r *Run) tell() *Action {
 		case r.State != StateStopped && !r.State.Ended() && !done && (p.Told == "stopped" || p.Halted):
 			answer.Choice = "resume"
 			return told(key, p, "resumed", Event{Type: EventRunResumed, Data: Data{Answer: answer}})
-		case r.State == StateRunning && p.Rework != nil && p.Left == "":
+		case r.State == StateRunning && p.Rework != nil && p.Left == "" && r.pushed():
 			return told(key, p, "", r.again(p)...)
 		case r.spare(p) && p.Told != "over":
 			return told(key, p, "over", Event{Type: EventModuleOver, Data: Data{Note: r.partOver(p)}})
@@ -357,7 +357,7 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 	}
 	own := *p
 	*p = *in
-	p.Started, p.Ended, p.Merged, p.Round, p.Clashes, p.Left = own.Started, own.Ended, own.Merged, own.Round, own.Clashes, own.Left
+	p.Started, p.Ended, p.Merged, p.As, p.Round, p.Clashes, p.Left = own.Started, own.Ended, own.Merged, own.As, own.Round, own.Clashes, own.Left
 	if own.Left != "" {
 		p.How = own.How
 	}
@@ -437,7 +437,7 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 			fails = append(fails, f.Test+": "+text.Clip(f.Error, 1000))
 		}
 	default:
-		r.Head, p.Merged, p.Clashes, r.Tried = u.Head, u.Base, 0, d.Tests
+		r.Head, p.Merged, p.As, p.Clashes, r.Tried = u.Head, u.Base, u.Head, 0, d.Tests
 		r.Made = append(r.Made, r.Head)
 		return
 	}
@@ -445,6 +445,23 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 	p.Why = why
 	if p.Clashes <= clashLimit {
 		p.Rework = &module.Rework{Base: r.Head, Why: why, Fails: fails}
+	}
+}
+
+// pushed reports whether the head is where every machine finds it: what a module stands
+// on must not be lost with the one that made it.
+func (r *Run) pushed() bool { return r.Head == r.Base || r.Published.Head == r.Head }
+
+// unmake takes back what made the head, which the branch has gone on without: it was
+// never pushed.
+func (r *Run) unmake() {
+	if r.Contract == r.Head {
+		r.Contract, r.Tried = "", nil
+	}
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.As == r.Head {
+			p.Merged, p.As = "", ""
+		}
 	}
 }
 

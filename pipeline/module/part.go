@@ -51,6 +51,7 @@ type Part struct {
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`    // when it was last verified or accepted
 	Merged  string    `json:"merged,omitempty"`  // SHA of its head that the parent holds
+	As      string    `json:"as,omitempty"`      // SHA of the parent's head that its last merge made
 	Round   int       `json:"round,omitempty"`   // times that the integration sent work back to it
 	Clashes int       `json:"clashes,omitempty"` // merges in a row that conflicted or broke tests
 	Left    string    `json:"left,omitempty"`    // why it is left out
