@@ -9,14 +9,19 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"forge/cmd/forge/server/servertest"
+	"forge/github/githubtest"
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/store"
@@ -42,21 +47,98 @@ func TestKill(t *testing.T) {
 	calm.serve()
 	calm.start()
 	want := calm.shape(calm.verified(3 * time.Minute))
-	t.Run("sqlite", func(t *testing.T) { killLoop(t, want, 1, func() string { return "" }) })
-	t.Run("postgres", func(t *testing.T) { killLoop(t, want, 2, func() string { return newDatabase(t) }) })
+	k := killing{kills: kills(t, 4), new: func(database string) *labTest { return newLab(t, labOptions{database: database}) },
+		check: func(t *testing.T, l *labTest, pull *githubtest.Pull) {
+			if diff := cmp.Diff(want, l.shape(pull)); diff != "" {
+				t.Errorf("after kills (-undisturbed +killed):\n%s", diff)
+			}
+			if n := l.checkHead(pull); n != 3 {
+				t.Errorf("%d commits, want 3", n)
+			}
+		}}
+	t.Run("sqlite", func(t *testing.T) { k.loop(t, 1, func() string { return "" }) })
+	t.Run("postgres", func(t *testing.T) { k.loop(t, 2, func() string { return newDatabase(t) }) })
 }
 
-// killLoop kills one of some servers at random moments, until it has killed often
-// enough, over as many runs as that takes.
-func killLoop(t *testing.T, want map[string]int, servers int, database func() string) {
-	left := kills(t, 4)
+// Covers V6: the same with three modules, of which the third needs the first: the same
+// files come of it, from three runs, each merged once.
+func TestKillModules(t *testing.T) {
+	f := servertest.Beside(3, 3)
+	f.Modules[2].Needs = []string{"a"}
+	calm := modular(t, f, "")
+	calm.serve()
+	calm.start()
+	pull := calm.verified(3 * time.Minute)
+	want, files := calm.shape(pull), calm.filesAt(pull)
+	if len(files) != 3 {
+		t.Fatalf("an undisturbed run leaves %q", files)
+	}
+	k := killing{kills: kills(t, 4), new: func(database string) *labTest { return modular(t, f, database) },
+		check: func(t *testing.T, l *labTest, pull *githubtest.Pull) {
+			if diff := cmp.Diff(want, l.shape(pull)); diff != "" {
+				t.Errorf("after kills (-undisturbed +killed):\n%s", diff)
+			}
+			if diff := cmp.Diff(files, l.filesAt(pull)); diff != "" {
+				t.Errorf("files, merges and branches after kills (-undisturbed +killed):\n%s", diff)
+			}
+		}}
+	t.Run("sqlite", func(t *testing.T) { k.loop(t, 1, func() string { return "" }) })
+	t.Run("postgres", func(t *testing.T) {
+		k.kills = (k.kills + 1) / 2
+		k.loop(t, 2, func() string { return newDatabase(t) })
+	})
+}
+
+// filesAt is what a run of modules leaves in the repository: the tree at its head, the
+// modules that were merged, in the order of their names, and its branches.
+func (l *labTest) filesAt(p *githubtest.Pull) []string {
+	l.t.Helper()
+	dir := filepath.Join(l.t.TempDir(), "files")
+	git := func(args ...string) string {
+		l.t.Helper()
+		out, err := exec.Command("git", args...).CombinedOutput()
+		if err != nil {
+			l.t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
+	defer cancel()
+	err := l.gh.Wait(ctx, func() bool { // the branches of modules go when all is done
+		return strings.Count(git("ls-remote", "--heads", l.gh.URL+"/"+e2eRepo+".git", "forge/*"), "\n") == 0
+	})
+	if err != nil {
+		l.t.Errorf("branches of modules stay: %v", err)
+	}
+	git("clone", "-q", "--branch", p.Branch, l.gh.URL+"/"+e2eRepo+".git", dir)
+	var merged []string
+	for _, subject := range strings.Split(git("-C", dir, "log", "--first-parent", "--format=%s", "origin/main..HEAD"), "\n") {
+		if m := mergeOf.FindStringSubmatch(subject); m != nil {
+			merged = append(merged, m[1])
+		}
+	}
+	slices.Sort(merged)
+	return []string{git("-C", dir, "rev-parse", "HEAD^{tree}"), strings.Join(merged, " "), git("-C", dir, "branch", "-r", "--list", "origin/forge/*", "--format=%(refname:short)")}
+}
+
+// killing is how a kind of run is killed.
+type killing struct {
+	kills int
+	new   func(database string) *labTest
+	check func(t *testing.T, l *labTest, pull *githubtest.Pull)
+}
+
+// loop kills one of some servers at random moments, until it has killed often enough,
+// over as many runs as that takes.
+func (k killing) loop(t *testing.T, servers int, database func() string) {
+	left := k.kills
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d kills", seed, left)
 	random := rand.New(rand.NewPCG(seed, 1))
 	var slowest time.Duration
 	runs := 0
-	for ; left > 0; runs++ {
-		l := newLab(t, labOptions{database: database()})
+	for ; left > 0 && !t.Failed(); runs++ {
+		l := k.new(database())
 		for i := range servers {
 			l.shareCache(filepath.Join(l.dir, fmt.Sprintf("state-%d", i)))
 		}
@@ -76,13 +158,7 @@ func killLoop(t *testing.T, want map[string]int, servers int, database func() st
 			ps[i] = start(i)
 			slowest = max(slowest, ps[i].ready)
 		}
-		pull := l.verified(3 * time.Minute)
-		if diff := cmp.Diff(want, l.shape(pull)); diff != "" {
-			t.Errorf("after kills (-undisturbed +killed):\n%s", diff)
-		}
-		if n := l.checkHead(pull); n != 3 {
-			t.Errorf("%d commits, want 3", n)
-		}
+		k.check(t, l, l.verified(3*time.Minute))
 		for _, p := range ps {
 			p.kill()
 		}
