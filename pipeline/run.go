@@ -123,6 +123,15 @@ func (r *Run) MaxIterations() int {
 	return max(r.Config.Loop.MaxIterations+r.Counters.ResetAt, r.Counters.GrantedUntil)
 }
 
+// Root is the run as a whole that this one belongs to: itself, or the one whose module it
+// builds.
+func (r *Run) Root() int64 {
+	if r.Part != nil {
+		return r.Part.Run
+	}
+	return r.ID
+}
+
 // Key names the execution of a phase: "run/7/iter/2/review", with "/attempt/3"
 // when a fault made it be repeated.
 func (r *Run) Key(p PhaseRef) string {

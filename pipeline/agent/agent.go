@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/fair"
 	"forge/pipeline/worktree"
 )
 
@@ -82,6 +83,7 @@ type Options struct {
 	Purse  Budget                           // the money of all runs together; nil: no cap on it
 	Log    *slog.Logger                     // nil: none
 	Clock  func() time.Time                 // nil: time.Now
+	AtOnce int                              // calls of a provider at the same time, fair between runs; 0: any number
 }
 
 // Budget holds the money of all runs together.
@@ -98,6 +100,7 @@ type Agent struct {
 	prices Prices
 
 	mu     sync.Mutex
+	pools  map[string]*fair.Pool // by provider
 	models map[string]Model
 }
 
@@ -116,7 +119,7 @@ func New(o Options) (*Agent, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Agent{opts: o, prices: builtin.over(o.Prices), models: map[string]Model{}}, nil
+	return &Agent{opts: o, prices: builtin.over(o.Prices), models: map[string]Model{}, pools: map[string]*fair.Pool{}}, nil
 }
 
 // Plan asks the planner for a plan with acceptance criteria, or for a question
@@ -197,7 +200,31 @@ func (a *Agent) model(run *pipeline.Run, role string) (Model, string, error) {
 	if !slices.Contains(slices.Collect(maps.Values(a.opts.Models)), name) {
 		m = chosen{m}
 	}
+	if a.opts.AtOnce > 0 && !strings.HasPrefix(name, "tape:") {
+		provider, _, _ := strings.Cut(name, "/")
+		if a.pools[provider] == nil {
+			a.pools[provider] = fair.New(a.opts.AtOnce)
+		}
+		m = queued{m, a.pools[provider], run.Root()}
+	}
 	return m, name, nil
+}
+
+// queued is a model whose calls wait until few enough of its provider are under way.
+type queued struct {
+	Model
+	pool *fair.Pool
+	run  int64
+}
+
+// Complete implements Model.
+func (q queued) Complete(ctx context.Context, req Request) (Response, error) {
+	back, err := q.pool.Take(ctx, q.run)
+	if err != nil {
+		return Response{}, err
+	}
+	defer back()
+	return q.Model.Complete(ctx, req)
 }
 
 // chosen is a model that a repository's settings name, and the server's do not. That the

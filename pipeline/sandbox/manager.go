@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/fair"
 )
 
 // nobody is the user and group that workers run under when the server is root
@@ -93,6 +94,7 @@ type Options struct {
 	ModCache   string   // a GOMODCACHE that commands see, read-only; empty: none
 	Bwrap      string   // path of bubblewrap; empty: from PATH
 	Log        *slog.Logger
+	AtOnce     int // commands at the same time, fair between owners of workspaces; 0: any number
 }
 
 // Manager opens workspaces.
@@ -106,6 +108,7 @@ type Manager struct {
 	setup  setup // what every worker is told
 	log    *slog.Logger
 	now    func() time.Time
+	places *fair.Pool // for commands
 	probe1 sync.Mutex // one probe at a time
 
 	mu     sync.Mutex
@@ -131,7 +134,7 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxDeps: maxDeps}
+	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxDeps: maxDeps, places: fair.New(o.AtOnce)}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}

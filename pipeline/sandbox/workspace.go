@@ -33,12 +33,14 @@ type OpenOptions struct {
 	Cache     string   // key of the kept build cache: one per repository, never shared between two
 	Protected []string // globs that Write and Remove refuse, on top of the built-in ones; one that names a directory protects what is in it
 	Allow     []string // globs that the operator opted in to although they are protected
+	Owner     int64    // whom its commands are counted for, where only so many run at the same time: the run as a whole
 }
 
 // Workspace is one worker process with its work tree. Calls may come from many
 // goroutines; commands are run one after the other.
 type Workspace struct {
 	m    *Manager
+	who  int64
 	dir  string // holds the work tree, scratch files and the private cache; removed on Close
 	seed string // of its caches
 	deps string // the tree of dependencies that it uses; under the manager's mutex
@@ -64,7 +66,7 @@ func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
 		return nil, fmt.Errorf("open workspace %s: git directory %q: must be an absolute path", o.Name, o.GitDir)
 	}
 	w := &Workspace{
-		m: m, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
+		m: m, who: o.Owner, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
 		log: m.log.With("workspace", o.Name), errs: &tailWriter{max: 8 << 10},
 	}
 	if err := w.makeDirs(o); err != nil {
@@ -364,7 +366,12 @@ func (w *Workspace) Remove(ctx context.Context, path string) error {
 // class can be "disk".
 func (w *Workspace) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
 	var r worktree.Result
-	err := w.call(ctx, "run", c, &r)
+	back, err := w.m.places.Take(ctx, w.who)
+	if err != nil {
+		return r, err
+	}
+	defer back()
+	err = w.call(ctx, "run", c, &r)
 	var fault *pipeline.Fault
 	if errors.As(err, &fault) && fault.Class == pipeline.FaultSandbox {
 		w.m.distrust()

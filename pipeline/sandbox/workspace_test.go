@@ -159,3 +159,27 @@ func TestCancelRun(t *testing.T) {
 		t.Errorf("after a cancelled call: %+v", r)
 	}
 }
+
+// With so many commands at the same time, another waits for its place, and no longer than
+// its run wants it; when one is free it runs.
+func TestCommandsAtOnce(t *testing.T) {
+	f := newFixture(t, sources)
+	m := newManager(t, Options{Unsafe: true, AtOnce: 1})
+	w := f.open(t, m, f.head)
+	back, err := m.places.Take(t.Context(), 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.Run(stopped, worktree.Command{Args: []string{"true"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a command without a place: %v; want that it was stopped", err)
+	}
+	back()
+	if r, err := w.Run(t.Context(), worktree.Command{Args: []string{"echo", "here"}}); err != nil || !strings.Contains(string(r.Stdout), "here") {
+		t.Errorf("a command with a place: %+v, %v", r, err)
+	}
+	if n := m.places.Waiting(); n != 0 {
+		t.Errorf("%d wait at the end", n)
+	}
+}

@@ -126,7 +126,7 @@ func (t *trees) open(ctx context.Context, sha string) (check.Tree, error) {
 	}
 	var err error
 	t.ws, err = t.x.o.Spaces.Open(ctx, sandbox.OpenOptions{
-		Name: cmp.Or(t.name, fmt.Sprintf("verdict-%d", t.run.ID)), GitDir: t.x.o.Gateway.Dir(t.run.Repo), Commit: sha, Cache: cacheKey(t.run.Repo),
+		Name: cmp.Or(t.name, fmt.Sprintf("verdict-%d", t.run.ID)), GitDir: t.x.o.Gateway.Dir(t.run.Repo), Commit: sha, Cache: cacheKey(t.run.Repo), Owner: t.run.Root(),
 	})
 	if err != nil {
 		return nil, err

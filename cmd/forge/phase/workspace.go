@@ -32,7 +32,7 @@ func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sand
 		x.Close(run.ID) // its worker is gone; start another
 	}
 	ws, err := x.o.Spaces.Open(ctx, sandbox.OpenOptions{
-		Name: fmt.Sprintf("run-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: sha, Cache: cacheKey(run.Repo),
+		Name: fmt.Sprintf("run-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: sha, Cache: cacheKey(run.Repo), Owner: run.Root(),
 		Protected: run.Config.Paths.Protected,
 	})
 	if err != nil {

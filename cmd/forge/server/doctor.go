@@ -111,6 +111,9 @@ func (d *doctor) settings(context.Context) {
 		return
 	}
 	d.ok("settings", "nothing that `forge serve` needs is missing")
+	if p := c.Parallel; p != (settings.Parallel{}) {
+		d.ok("settings", "at the same time (0: any number, of modules four): %d calls of a model provider, %d commands, %d modules", p.Models, p.Commands, p.Parts)
+	}
 }
 
 // A server should have this much free: one work tree, its caches and the database.

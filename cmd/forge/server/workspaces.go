@@ -24,7 +24,7 @@ func newWorkspaces(o Options) (*sandbox.Manager, *sandbox.Gateway, error) {
 		return nil, nil, fmt.Errorf("find this program: %w", err)
 	}
 	spaces, err := sandbox.New(sandbox.Options{
-		Dir: filepath.Join(cfg.StateDir, "work"), Exe: exe, Unsafe: cfg.UnsafeNoSandbox, UID: uid, GID: gid, ModCache: modCache(), Log: o.Log,
+		Dir: filepath.Join(cfg.StateDir, "work"), Exe: exe, Unsafe: cfg.UnsafeNoSandbox, UID: uid, GID: gid, ModCache: modCache(), Log: o.Log, AtOnce: cfg.Parallel.Commands,
 		Limits: sandbox.Limits{Wall: time.Duration(cfg.Run.Tests.TimeoutMinutes)*time.Minute + time.Minute}, // a suite's own limit fires first
 	})
 	if err != nil {

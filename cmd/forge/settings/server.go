@@ -52,6 +52,7 @@ type Config struct {
 	CallTimeout     time.Duration          // of one call to GitHub; after it, the call may still have its effect
 	ModelTimeout    time.Duration          // until a model begins to answer
 	ModelPatience   time.Duration          // until a human is asked about a model's provider that is away
+	Parallel        Parallel               // what the server does at the same time
 	Prices          map[string]ModelPrice  // by provider/model
 	ModelLimits     map[string]ModelLimits // by provider/model
 	KeepDeliveries  int                    // days after which a handled delivery's payload is deleted; 0: never
@@ -139,6 +140,9 @@ type serverFile struct {
 	MonthUSD         float64                 `json:"month_usd" env:"FORGE_MONTH_USD"`
 	ModelTimeout     time.Duration           `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
 	ModelPatience    time.Duration           `json:"model_patience" env:"FORGE_MODEL_PATIENCE"`
+	ModelParallel    int                     `json:"model_parallel" env:"FORGE_MODEL_PARALLEL"`
+	CommandsParallel int                     `json:"commands_parallel" env:"FORGE_COMMANDS_PARALLEL"`
+	PartWorkers      int                     `json:"part_workers" env:"FORGE_PART_WORKERS"`
 	Prices           map[string]ModelPrice   `json:"prices"`
 	ModelLimits      map[string]ModelLimits  `json:"model_limits"`
 	KeepDeliveries   int                     `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
@@ -176,6 +180,13 @@ type serverFile struct {
 	CommitMessage    string                  `json:"commit_message"`
 	BranchName       string                  `json:"branch_name"`
 	AtReady          config.Ready            `json:"ready"`
+}
+
+// Parallel is what a server does at the same time. 0 is without limit, and of modules four.
+type Parallel struct {
+	Models   int // calls of a provider
+	Commands int // commands in sandboxes
+	Parts    int // runs that build modules
 }
 
 // Server reads the server's configuration: the file at path, if path is not
@@ -287,7 +298,7 @@ func (l *loader) finish() {
 		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label, Slug: f.Slug,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
-		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes,
+		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Parallel: Parallel{f.ModelParallel, f.CommandsParallel, f.PartWorkers}, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes,
 		BackupEvery: f.BackupEvery, BackupKeep: f.BackupKeep, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn, Modules: f.Modules,
