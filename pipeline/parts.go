@@ -157,7 +157,7 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 	cfg.Tests.Integration, cfg.Tests.System = nil, nil
 	cfg.Tests.Checks = false          // the repository's own judge the whole
 	cfg.Tests.KnownFailures = "allow" // what failed before is the whole's to ask about, as is what others have still to build
-	of := &module.Of{Run: r.ID, Module: *m, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: s.Contract, Promises: s.Of(id), Probes: s.Probes(), Others: s.Foreign(id)}
+	of := &module.Of{Run: r.ID, Module: *m, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: s.Contract, Promises: s.Of(id), Probes: s.Probes(), Others: s.Foreign(id), Owners: s.Owners(id)}
 	cfg.Paths.Protected = slices.Concat(cfg.Paths.Protected, s.Contract, of.Others)
 	repo := r.Repo
 	repo.DefaultBranch = r.Branch // what it is for

@@ -77,6 +77,11 @@ const (
 	Escalation       = "escalation"
 	Cost             = "cost"
 	PublishFailure   = "publish_failure"
+	ModuleSpeedup    = "module_speedup"
+	ModuleCritical   = "module_critical_path"
+	ModuleRounds     = "module_rounds"
+	ModuleConflicts  = "module_conflicts"
+	ModulesLeftOut   = "modules_left_out"
 )
 
 // Catalogue lists all metrics, in the order in which they are shown.
@@ -96,6 +101,12 @@ func Catalogue() []Definition {
 		{Diminishing, 2, "diminishing returns", "share of runs that ended in which a bounce left no less than the one before", Share, "share", "", -1, false, false},
 		{IterationFixes, 2, "iterations that fix", "share of bounces after which at least one thing that they were for was gone at the next look", Share, "share", "", 1, false, false},
 		{IterationTime, 2, "iteration time", "working time of an iteration; waiting for people is not in it", Mean, "ms", "", -1, true, false},
+
+		{ModuleSpeedup, 2, "speed-up by modules", "work of a run's modules and merges by the time from the first one's begin to the last one's merge, in which not all waited for people: 100 per cent is one after the other", Mean, "per cent", "", 1, false, false},
+		{ModuleCritical, 2, "critical path of modules", "work of the modules that need each other and take longest, by the same time: at 100 per cent it cannot be faster", Mean, "per cent", "", 1, false, false},
+		{ModuleRounds, 2, "rounds of a module", "times that the integration sent work back to a module that is merged", Mean, "rounds", "", -1, false, false},
+		{ModuleConflicts, 2, "conflicts of modules", "share of merges of modules that conflicted, or broke a test", Share, "share", "", -1, false, false},
+		{ModulesLeftOut, 2, "modules left out", "share of modules that a run ended without", Share, "share", "", -1, false, false},
 
 		{Learnings, 3, "learnings", "learnings that reflections on a run gave, of runs that ended", Mean, "learnings", "", 0, false, false},
 		{Application, 3, "learning application", "share of executions of a phase that were given learnings and used at least one", Share, "share", "", 1, false, false},

@@ -43,6 +43,7 @@ type measurer struct {
 	judged    bool      // what became of it is known
 	shrinking bool      // a bounce met diminishing returns
 	learnings int64
+	pacing    pacing
 
 	findings   []finding       // the reviewer's, in order of first sight
 	known      int             // findings of the run that were looked at
@@ -117,6 +118,7 @@ func (m *measurer) take(e *pipeline.Event) {
 		m.takeRecall(e)
 	}
 	m.judge(e)
+	m.pace(e)
 }
 
 // inTurn returns the turn that a step or a tool belongs to. It begins another one,
@@ -272,6 +274,7 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 		m.sums.add(m.ended, Cost, "", cost)
 	}
 	m.sums.add(m.ended, Learnings, "", m.learnings)
+	m.finishModules()
 }
 
 func (m *measurer) finishBounces() {

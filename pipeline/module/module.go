@@ -161,6 +161,19 @@ func (s *Split) Foreign(id string) []string {
 	return out
 }
 
+// Owners says which of the other modules owns each of their globs.
+func (s *Split) Owners(id string) map[string]string {
+	out := map[string]string{}
+	for _, m := range s.Modules {
+		for _, glob := range m.Paths {
+			if m.ID != id {
+				out[glob] = m.ID
+			}
+		}
+	}
+	return out
+}
+
 // Of returns the promises that a module keeps or relies on.
 func (s *Split) Of(id string) []Promise {
 	var out []Promise

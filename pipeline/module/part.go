@@ -8,15 +8,16 @@ import (
 
 // Of says which module of which run a run builds.
 type Of struct {
-	Run      int64     `json:"run"`
-	Module   Module    `json:"module"`
-	Wave     int       `json:"wave,omitempty"`     // in which it can begin, from 1; 0 in older runs
-	Base     string    `json:"base"`               // SHA that the whole work stands on: what of the repository is trusted, is read there
-	Branch   string    `json:"branch"`             // the repository's default branch, whose rules hold for what is merged into it
-	Contract []string  `json:"contract,omitempty"` // files that it may read and not change
-	Promises []Promise `json:"promises,omitempty"` // that it keeps or relies on
-	Probes   []string  `json:"probes,omitempty"`   // tests of all promises: one that fails is not this module's alone
-	Others   []string  `json:"others,omitempty"`   // globs of what belongs to other modules, and of what the integration alone changes
+	Run      int64             `json:"run"`
+	Module   Module            `json:"module"`
+	Wave     int               `json:"wave,omitempty"`     // in which it can begin, from 1; 0 in older runs
+	Base     string            `json:"base"`               // SHA that the whole work stands on: what of the repository is trusted, is read there
+	Branch   string            `json:"branch"`             // the repository's default branch, whose rules hold for what is merged into it
+	Contract []string          `json:"contract,omitempty"` // files that it may read and not change
+	Promises []Promise         `json:"promises,omitempty"` // that it keeps or relies on
+	Probes   []string          `json:"probes,omitempty"`   // tests of all promises: one that fails is not this module's alone
+	Owners   map[string]string `json:"owners,omitempty"`   // of those globs that belong to other modules: which
+	Others   []string          `json:"others,omitempty"`   // globs of what belongs to other modules, and of what the integration alone changes
 }
 
 // Part is what a run knows of the run that builds one of its modules. In an event it

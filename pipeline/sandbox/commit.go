@@ -29,9 +29,10 @@ type CommitOptions struct {
 	Email     string
 	Time      time.Time // fixed, so that the same input gives the same SHA
 	Changes   []worktree.Change
-	Protected []string // globs, on top of the built-in ones
-	Allow     []string // globs that the operator opted in to although they are protected
-	Cleared   []string // what looks like a secret and was let pass, by the names that the faults gave it
+	Protected []string          // globs, on top of the built-in ones
+	Owners    map[string]string // as in OpenOptions
+	Allow     []string          // globs that the operator opted in to although they are protected
+	Cleared   []string          // what looks like a secret and was let pass, by the names that the faults gave it
 }
 
 // Commit makes a commit of the parent's tree with the changes, and returns its
@@ -84,7 +85,7 @@ func (o *CommitOptions) check() error {
 		}
 		seen[c.Path] = true
 		if err := checkProtected(c.Path, o.Protected, o.Allow); err != nil {
-			return err
+			return owned(err, o.Owners)
 		}
 	}
 	return nil

@@ -30,9 +30,13 @@ type ProtectedError struct {
 	Path       string `json:"path"`
 	Rule       string `json:"rule"`                 // the glob that protects it
 	Repository bool   `json:"repository,omitempty"` // the rule is of paths.protected, not a built-in one
+	Owner      string `json:"owner,omitempty"`      // whose the path is, where it is protected from a module: "the module auth"
 }
 
 func (e *ProtectedError) Error() string {
+	if e.Owner != "" {
+		return fmt.Sprintf("%s belongs to %s (%q): leave it as it is, and say in the summary what you need of it", e.Path, e.Owner, e.Rule)
+	}
 	if e.Repository {
 		return fmt.Sprintf("%s is protected by the rule %q of paths.protected in the settings: leave it as it is; a maintainer must make this change", e.Path, e.Rule)
 	}
@@ -41,6 +45,17 @@ func (e *ProtectedError) Error() string {
 
 // Protected returns the path, so that a caller can recognise this error by its method.
 func (e *ProtectedError) Protected() string { return e.Path }
+
+// owned tells a refusal whose the path is.
+func owned(err error, owners map[string]string) error {
+	var p *ProtectedError
+	if errors.As(err, &p) && p.Repository && owners[p.Rule] != "" {
+		own := *p
+		own.Owner = owners[p.Rule]
+		return &own // in its own words
+	}
+	return err
+}
 
 // checkProtected refuses a protected path. Extra globs protect more; one that names
 // a directory protects all that is in it. Allow opts in. Names are compared without

@@ -27,13 +27,14 @@ const cancelGrace = 800 * time.Millisecond
 
 // OpenOptions describe one workspace.
 type OpenOptions struct {
-	Name      string   // of the run; for people
-	GitDir    string   // the bare git directory to check out of; the worker only reads it
-	Commit    string   // SHA to check out; empty: none yet
-	Cache     string   // key of the kept build cache: one per repository, never shared between two
-	Protected []string // globs that Write and Remove refuse, on top of the built-in ones; one that names a directory protects what is in it
-	Allow     []string // globs that the operator opted in to although they are protected
-	Owner     int64    // whom its commands are counted for, where only so many run at the same time: the run as a whole
+	Name      string            // of the run; for people
+	GitDir    string            // the bare git directory to check out of; the worker only reads it
+	Commit    string            // SHA to check out; empty: none yet
+	Cache     string            // key of the kept build cache: one per repository, never shared between two
+	Protected []string          // globs that Write and Remove refuse, on top of the built-in ones; one that names a directory protects what is in it
+	Allow     []string          // globs that the operator opted in to although they are protected
+	Owners    map[string]string // whose the paths of a glob of Protected are, for people and models: "the module auth"
+	Owner     int64             // whom its commands are counted for, where only so many run at the same time: the run as a whole
 }
 
 // Workspace is one worker process with its work tree. Calls may come from many
@@ -41,10 +42,11 @@ type OpenOptions struct {
 type Workspace struct {
 	m    *Manager
 	who  int64
-	dir  string // holds the work tree, scratch files and the private cache; removed on Close
-	seed string // of its caches
-	deps string // the tree of dependencies that it uses; under the manager's mutex
-	mark string // in the environment of everything that it starts
+	owns map[string]string // OpenOptions.Owners
+	dir  string            // holds the work tree, scratch files and the private cache; removed on Close
+	seed string            // of its caches
+	deps string            // the tree of dependencies that it uses; under the manager's mutex
+	mark string            // in the environment of everything that it starts
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *frameWriter
@@ -66,7 +68,7 @@ func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
 		return nil, fmt.Errorf("open workspace %s: git directory %q: must be an absolute path", o.Name, o.GitDir)
 	}
 	w := &Workspace{
-		m: m, who: o.Owner, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
+		m: m, who: o.Owner, owns: o.Owners, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
 		log: m.log.With("workspace", o.Name), errs: &tailWriter{max: 8 << 10},
 	}
 	if err := w.makeDirs(o); err != nil {
@@ -351,13 +353,13 @@ func (w *Workspace) Symbols(ctx context.Context, query string, max int) (string,
 // Write makes or replaces a file, with the directories on the way. It never goes
 // through a symbolic link, and refuses protected paths (*ProtectedError).
 func (w *Workspace) Write(ctx context.Context, path string, content []byte) error {
-	return w.call(ctx, "write", pathParams{Path: path, Content: content}, nil)
+	return owned(w.call(ctx, "write", pathParams{Path: path, Content: content}, nil), w.owns)
 }
 
 // Remove removes a file, or a directory with all that is in it. Protected paths are
 // refused (*ProtectedError), and so is a directory that holds one.
 func (w *Workspace) Remove(ctx context.Context, path string) error {
-	return w.call(ctx, "remove", pathParams{Path: path}, nil)
+	return owned(w.call(ctx, "remove", pathParams{Path: path}, nil), w.owns)
 }
 
 // Run runs a command in the sandbox. A command that fails is a result; the error

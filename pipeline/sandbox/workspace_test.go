@@ -183,3 +183,29 @@ func TestCommandsAtOnce(t *testing.T) {
 		t.Errorf("%d wait at the end", n)
 	}
 }
+
+// A refusal says whose the path is, at the edit and at the commit; of the repository's own
+// rules it names the setting.
+func TestRefusedPathsNameTheirOwner(t *testing.T) {
+	f := newFixture(t, sources)
+	m := newManager(t, Options{Unsafe: true})
+	owners := map[string]string{"pkg/**": "the module auth"}
+	w, err := m.Open(t.Context(), OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/widgets", Protected: []string{"pkg/**", "run.sh"}, Owners: owners})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for path, want := range map[string]string{"pkg/a.go": "belongs to the module auth", "run.sh": "paths.protected in the settings", ".github/workflows/ci.yml": "built-in rule"} {
+		if err := w.Write(t.Context(), path, []byte("x")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("write of %s: %v; want %q", path, err, want)
+		}
+	}
+	if err := w.Remove(t.Context(), "pkg/a.go"); err == nil || !strings.Contains(err.Error(), "the module auth") {
+		t.Errorf("remove: %v", err)
+	}
+	o := change(f.head, "pkg/a.go", "x")
+	o.Protected, o.Owners = []string{"pkg/**"}, owners
+	if _, err := f.gateway.Commit(t.Context(), f.repo, o); err == nil || !strings.Contains(err.Error(), "the module auth") {
+		t.Errorf("commit: %v", err)
+	}
+}

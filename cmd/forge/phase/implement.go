@@ -53,7 +53,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	impl.Head, err = x.o.Gateway.Commit(ctx, run.Repo, sandbox.CommitOptions{
 		Parent: run.Head, Message: message, Signoff: run.Config.Signoff, Run: fmt.Sprintf("%s/%d", run.Trace, job.Ref.Iteration),
 		Author: bot.Name, Email: bot.Email,
-		Time: commitTime(run), Changes: changes, Protected: run.Config.Paths.Protected,
+		Time: commitTime(run), Changes: changes, Protected: run.Config.Paths.Protected, Owners: ownersOf(run),
 		Cleared: slices.Sorted(maps.Keys(run.Cleared)),
 	})
 	if err != nil {

@@ -91,7 +91,7 @@ func (x *Executor) mergeByHand(ctx context.Context, run *pipeline.Run, job agent
 	}
 	o.Parent, o.Parents = m.Markers, []string{run.Head, u.Base}
 	o.Message += "\n\n" + impl.Summary
-	o.Protected, o.Cleared = run.Config.Paths.Protected, slices.Sorted(maps.Keys(run.Cleared))
+	o.Protected, o.Owners, o.Cleared = run.Config.Paths.Protected, ownersOf(run), slices.Sorted(maps.Keys(run.Cleared))
 	if u.Head, err = x.o.Gateway.Commit(ctx, run.Repo, o); err != nil {
 		return asAgentFault(err)
 	}

@@ -33,7 +33,7 @@ func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sand
 	}
 	ws, err := x.o.Spaces.Open(ctx, sandbox.OpenOptions{
 		Name: fmt.Sprintf("run-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: sha, Cache: cacheKey(run.Repo), Owner: run.Root(),
-		Protected: run.Config.Paths.Protected,
+		Protected: run.Config.Paths.Protected, Owners: ownersOf(run),
 	})
 	if err != nil {
 		return nil, err
@@ -42,6 +42,24 @@ func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sand
 	x.open[run.ID] = ws
 	x.mu.Unlock()
 	return ws, x.provide(ctx, run, ws, sha)
+}
+
+// ownersOf says whose the paths are that a module must leave as they are.
+func ownersOf(run *pipeline.Run) map[string]string {
+	if run.Part == nil {
+		return nil
+	}
+	out := map[string]string{}
+	for _, glob := range run.Part.Others {
+		out[glob] = "the integration"
+	}
+	for glob, id := range run.Part.Owners {
+		out[glob] = "the module " + id
+	}
+	for _, name := range run.Part.Contract {
+		out[name] = "the contract between the modules"
+	}
+	return out
 }
 
 // fetch brings a commit into the mirror, when it is not there.
