@@ -315,6 +315,9 @@ func (t *tree) walk(ctx context.Context, dir string, visit func(name string, inf
 			return fmt.Errorf("%.100s… is nested more than %d deep", dir, maxDepth)
 		}
 		entries, err := t.readDir(dir)
+		if depth > 0 && errors.Is(err, fs.ErrNotExist) {
+			return nil // removed just now
+		}
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,7 +51,7 @@ func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string
 			continue
 		}
 		counted = free
-		if w.tree.tooBig() {
+		if w.outgrown() {
 			kill(classDisk)
 			return
 		}
@@ -66,22 +67,56 @@ func freeBytes(dir string) int64 {
 	return int64(st.Bavail) * st.Bsize
 }
 
-// tooBig reports whether the work tree has outgrown its limits. Blocks count, not
-// lengths: a sparse file costs nothing.
-func (t *tree) tooBig() bool {
+// outgrown reports whether the work tree, or the private cache and the scratch
+// directory, have outgrown their limits. What cannot be counted counts as too much; a
+// directory that a command took its own permissions from is counted by what became of
+// the disk since the worker began.
+func (w *worker) outgrown() bool {
+	over, hidden := w.tree.tooBig()
+	for _, dir := range []string{w.private(), w.scratch()} {
+		root, err := os.OpenRoot(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // nothing has used it
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			hidden = true
+			continue
+		}
+		if err != nil {
+			return true
+		}
+		limits := w.Limits // a build cache has more and bigger files than the sources
+		limits.TreeBytes, limits.TreeFiles = 2*limits.TreeBytes, 4*limits.TreeFiles
+		much, shut := (&tree{root: root, dir: dir, limits: limits}).tooBig()
+		root.Close()
+		over, hidden = over || much, hidden || shut
+	}
+	return over || hidden && w.freeAtFirst-freeBytes(w.Dir) > w.Limits.TreeBytes
+}
+
+// tooBig reports whether a directory has outgrown its limits, and whether something
+// in it is hidden from this user. Blocks count, not lengths: a sparse file costs
+// nothing. More entries, or deeper ones, than can be walked are too many.
+func (t *tree) tooBig() (over, hidden bool) {
 	var files int
 	var bytes int64
-	over := false
-	_ = t.walk(context.Background(), ".", func(_ string, info fs.FileInfo) error {
+	err := t.walk(context.Background(), ".", func(_ string, info fs.FileInfo) error {
 		files++
 		bytes += blocksOf(info)
 		if files > t.limits.TreeFiles || bytes > t.limits.TreeBytes {
 			over = true
 			return fs.SkipAll
 		}
+		if info.IsDir() && info.Mode().Perm()&0o500 != 0o500 {
+			hidden = true
+			return fs.SkipDir
+		}
 		return nil
 	})
-	return over
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return over, true // it changed just now
+	}
+	return over || err != nil, hidden
 }
 
 // process is one row of /proc.

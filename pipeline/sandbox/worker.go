@@ -58,11 +58,12 @@ func (s *setup) path() string {
 // worker answers one server's calls.
 type worker struct {
 	setup
-	tree    *tree
-	git     git
-	command sync.Mutex // one process at a time, so that all descendants are its own
-	laid    bool       // the private cache is there and may be used; under command
-	used    bool       // a command has seen it; under command
+	tree        *tree
+	git         git
+	freeAtFirst int64      // bytes of the disk when the work tree was empty
+	command     sync.Mutex // one process at a time, so that all descendants are its own
+	laid        bool       // the private cache is there and may be used; under command
+	used        bool       // a command has seen it; under command
 
 	deps       deps        // what commands use; under command
 	installing *installing // the command that runs installs; under command
@@ -183,6 +184,7 @@ func (w *worker) configure(params json.RawMessage) error {
 	s.noFilter = w.noFilter
 	w.setup = s
 	w.git = git{bin: s.Git, dir: s.GitDir}
+	w.freeAtFirst = freeBytes(s.Dir)
 	w.tree = &tree{root: root, dir: filepath.Join(s.Dir, "tree"), git: w.git, limits: s.Limits, etc: s.Etc}
 	return nil
 }
