@@ -2,7 +2,10 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"fmt"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +41,30 @@ func interpret(t *testing.T, p program, data []byte) uint32 {
 	}
 	t.Fatal("the program ran over its end")
 	return 0
+}
+
+// wantDenied reads the calls that must be refused. They stand a second time in
+// testdata, so that one that is taken off the filter's list is missed.
+func wantDenied(t *testing.T) []denied {
+	t.Helper()
+	text, err := os.ReadFile("testdata/denied.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []denied
+	for row := range strings.Lines(string(text)) {
+		if strings.HasPrefix(row, "#") {
+			continue
+		}
+		var d denied
+		var errno string
+		if _, err := fmt.Sscan(row, &d.name, &errno, &d.amd64, &d.arm64); err != nil {
+			t.Fatalf("%q: %v", row, err)
+		}
+		d.errno = map[string]unix.Errno{"EPERM": unix.EPERM, "ENOSYS": unix.ENOSYS}[errno]
+		all = append(all, d)
+	}
+	return all
 }
 
 // Covers S6 on both architectures.
@@ -86,7 +113,7 @@ func TestSeccompFilter(t *testing.T) {
 			rows = append(rows, row{"clone with a namespace", call(arch.audit, arch.clone, flag|17), errno(unix.EPERM)})
 		}
 		refused := map[uint32]bool{}
-		for _, d := range deniedCalls {
+		for _, d := range wantDenied(t) {
 			if n := arch.number(d); n >= 0 {
 				refused[uint32(n)] = true
 				rows = append(rows, row{d.name, call(arch.audit, uint32(n)), errno(d.errno)})

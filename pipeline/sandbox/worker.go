@@ -89,6 +89,9 @@ func harden() error {
 	if err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w (Linux 5.11 or newer is needed)", err)
 	}
+	// When memory runs out, commands go first, then workers, never the server. Once it
+	// cannot be dumped, its files in /proc are root's.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("set not dumpable: %w", err)
 	}
@@ -103,8 +106,6 @@ func harden() error {
 		return fmt.Errorf("no core dumps: %w", err)
 	}
 	unix.Umask(0o022)
-	// When memory runs out, commands go first, then workers, never the server.
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	debug.SetMemoryLimit(1 << 30)
 	return nil
 }

@@ -1,0 +1,179 @@
+//go:build mutate
+
+package sandbox
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// every is how many of the protections are left out between two that are tried: the
+// quick form of this test takes a sample.
+var every = flag.Int("every", 1, "try every n-th protection")
+
+// protection is one lock of the sandbox: the text that makes it, and what it becomes
+// when the lock is taken off. The text stands in the file once.
+type protection struct {
+	file, text, without string
+	tests               string // which see that it is gone; empty: guards
+}
+
+// guards are the tests that look at the sandbox from inside and from outside.
+const guards = "^(TestSeccompFilter|TestBoxArguments|TestCheckProbe|TestConfinement|TestWorkerLocks|TestInsideTheSandbox|TestSystemCallsInside|TestWorkerProcess|TestFailClosed)$"
+
+// TestMutations takes each protection away, in a copy of the package, and wants its
+// tests to fail. One that can be removed unseen is no protection for long.
+func TestMutations(t *testing.T) {
+	needBwrap(t)
+	dir := openDir(t)
+	turn := make(chan bool, 2) // as many compilers at once
+	var tried sync.WaitGroup
+	for i, p := range protections() {
+		if i%*every != 0 {
+			continue
+		}
+		tried.Go(func() {
+			turn <- true
+			defer func() { <-turn }()
+			if out, err := p.try(t, filepath.Join(dir, fmt.Sprint(i))); err != nil {
+				t.Errorf("%s: %s: %v\n%s", p.file, strings.TrimSpace(p.text), err, out)
+			}
+		})
+	}
+	tried.Wait()
+}
+
+// try builds the package without the protection and runs its tests. The error says
+// that they passed, or that there was nothing to take away.
+func (p protection) try(t *testing.T, dir string) (string, error) {
+	source, err := os.ReadFile(p.file)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), p.text); n != 1 {
+		return "", fmt.Errorf("its text is there %d times, not once: mend the list", n)
+	}
+	at, err := filepath.Abs(p.file)
+	if err != nil {
+		return "", err
+	}
+	changed, overlay, binary := filepath.Join(dir, p.file), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "test")
+	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {at: changed}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o711); err != nil {
+		return "", err
+	}
+	if err := writeFile(changed, strings.Replace(string(source), p.text, p.without, 1), 0o644); err != nil {
+		return "", err
+	}
+	if err := writeFile(overlay, string(replaced), 0o644); err != nil {
+		return "", err
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", overlay, "-c", "-o", binary, ".").CombinedOutput(); err != nil {
+		return string(out), fmt.Errorf("it does not compile without it: %w", err)
+	}
+	tests := p.tests
+	if tests == "" {
+		tests = guards
+	}
+	out, err := exec.CommandContext(t.Context(), binary, "-test.run", tests, "-test.failfast", "-test.timeout", "2m").CombinedOutput()
+	if err == nil {
+		return string(out), fmt.Errorf("no test of %s fails without it", tests)
+	}
+	if strings.Contains(string(out), "no tests to run") {
+		return "", fmt.Errorf("there is no test %s", tests)
+	}
+	t.Logf("%s: %s: seen", p.file, strings.TrimSpace(p.text))
+	return "", nil
+}
+
+// protections are all of them. To add one, add its row here, see it survive, write
+// the test.
+func protections() []protection {
+	const limits = "^(TestTooBig|TestLimits|TestForkBomb)$"
+	var all []protection
+	for _, arg := range []string{
+		`"--unshare-user", `, `"--unshare-pid", `, `"--unshare-net", `, `"--unshare-ipc", `, `"--unshare-uts", `, `, "--unshare-cgroup"`,
+		`"--uid", "1000", `, `"--gid", "1000", `, `"--disable-userns", "--assert-userns-disabled",`, `, "--assert-userns-disabled"`,
+		`"--die-with-parent", `, `"--new-session", `, `"--hostname", b.host, `, `"--cap-drop", "ALL",`, `"--seccomp", "4", `, `, "--clearenv"`,
+		`"--size", "67108864", "--tmpfs", "/dev/shm", `, `"--remount-ro", "/dev",`, `"--size", "67108864", "--tmpfs", b.home,`,
+	} {
+		all = append(all, protection{file: "bwrap.go", text: arg})
+	}
+	all = append(all, []protection{
+		{"bwrap.go", `args = append(args, "--remount-ro", "/")`, ``, ""},
+		{"bwrap.go", `"--dev", "/dev", "--size", "67108864",`, `"--dev", "/dev",`, ""},
+		{"bwrap.go", `"--size", "268435456", "--tmpfs", "/tmp",`, `"--tmpfs", "/tmp",`, ""},
+		{"bwrap.go", `"--ro-bind", "/usr", "/usr"`, `"--bind", "/usr", "/usr"`, ""},
+		{"bwrap.go", `"--ro-bind", w.Seed, boxSeed`, `"--bind", w.Seed, boxSeed`, "^(TestBoxArguments|TestSeedIsReadOnly)$"},
+		{"bwrap.go", `"--ro-bind", w.ModCache, boxMods`, `"--bind", w.ModCache, boxMods`, ""},
+		{"bwrap.go", `"--ro-bind", dir, dir)`, `"--bind", dir, dir)`, ""},
+		{"bwrap.go", `"--ro-bind", name, name)`, `"--bind", name, name)`, ""},
+		{"bwrap.go", `"--ro-bind", filepath.Join(w.Etc, name)`, `"--bind", filepath.Join(w.Etc, name)`, ""},
+		{"bwrap.go", `"--ro-bind", filepath.Join(w.Etc, b.passwd)`, `"--bind", filepath.Join(w.Etc, b.passwd)`, ""},
+		{"bwrap.go", `"--ro-bind", w.tree.dir, boxTree`, `"--bind", w.tree.dir, boxTree`, "^(TestBoxArguments|TestDependencies)$"},
+		{"bwrap.go", `p.cmd.Env = []string{"PATH=/usr/bin:/bin"}`, `p.cmd.Env = append(os.Environ(), "FORGE_X=5e1f")`, ""},
+		{"bwrap.go", `if lack := checkProbe(string(r.Stdout)); lack != ""`, `if lack := ""; lack != ""`, "^TestProbe"},
+		{"bwrap.go", `"NoNewPrivs": "1", `, ``, ""},
+		{"bwrap.go", `"Seccomp": "2", `, ``, ""},
+		{"bwrap.go", `"CapEff": "0000000000000000", `, ``, ""},
+		{"bwrap.go", `"CapPrm": "0000000000000000",`, ``, ""},
+		{"bwrap.go", `"CapBnd": "0000000000000000", `, ``, ""},
+		{"bwrap.go", `, "Uid": "1000\t1000\t1000\t1000",`, `,`, ""},
+		{"bwrap.go", `n != 1 || !strings.Contains(part[1], "lo:")`, `n < 0`, ""},
+		{"bwrap.go", `err != nil || pid > 100`, `err != nil`, ""},
+
+		{"worker.go", `if err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil`, `if err := error(nil); err != nil`, ""},
+		{"worker.go", `if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`, ""},
+		{"worker.go", `if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`, ""},
+		{"worker.go", `if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`, "^(TestWorkerProcess|TestNothingSurvives)$"},
+		{"worker.go", `if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil`, `if err := error(nil); err != nil`, ""},
+		{"worker.go", `_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)`, ``, ""},
+		{"worker.go", `if os.Geteuid() == 0 {`, `if false {`, "^TestWorkerIsUnprivileged$"},
+		{"workspace.go", `w.cmd.SysProcAttr.Credential = &syscall.Credential{`, `_ = &syscall.Credential{`, ""},
+		{"workspace.go", `Env: workerEnv(w.m.setup.path())`, `Env: append(os.Environ(), workerEnv(w.m.setup.path())...)`, ""},
+		{"command.go", `if os.Geteuid() == 0 {`, `if false {`, "^TestWorkerIsUnprivileged$"},
+
+		{"command.go", `"--core=0", `, ``, ""},
+		{"command.go", `fmt.Sprintf("--nofile=%d", l.OpenFiles), `, ``, ""},
+		{"command.go", `fmt.Sprintf("--fsize=%d", l.FileBytes),`, ``, ""},
+		{"command.go", `fmt.Sprintf("--cpu=%d", max(1, int64(l.CPU/time.Second))),`, ``, ""},
+		{"command.go", `args = append(args, fmt.Sprintf("--nproc=%d", l.Processes))`, `args = append(args, "--nproc=9999")`, limits},
+		{"command.go", `if was >= 0 && f.left < 0`, `if false && was < 0`, limits},
+		{"command.go", `limited, stop := context.WithTimeoutCause(ctx, wall,`, `limited, stop := context.WithTimeoutCause(ctx, wall+time.Minute,`, limits},
+		{"watch.go", `kill(classMemory)`, ``, limits},
+		{"watch.go", `if free < w.Limits.Reserve && `, `if false && `, limits},
+		{"watch.go", `if w.outgrown() {`, `if false {`, limits},
+		{"watch.go", `files > t.limits.TreeFiles || `, ``, limits},
+		{"watch.go", ` || bytes > t.limits.TreeBytes`, ``, limits},
+		{"watch.go", `return over || err != nil, hidden`, `return over, hidden`, limits},
+		{"watch.go", `return over || hidden && w.freeAtFirst-freeBytes(w.Dir) > w.Limits.TreeBytes`, `return over`, limits},
+		{"watch.go", `[]string{w.private(), w.scratch()} {`, `[]string{} {`, limits},
+
+		{"seccomp.go", `p.jump(unix.BPF_JEQ, arch.audit, 1, 0)`, `p.jump(unix.BPF_JEQ, arch.audit, 1, 1)`, ""},
+		{"seccomp.go", `if arch.x32 {`, `if false {`, ""},
+		{"seccomp.go", `p.jump(unix.BPF_JSET, newNamespaces, 0, 1)`, `p.jump(unix.BPF_JSET, newNamespaces, 1, 1)`, ""},
+		{"seccomp.go", `p.jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0)`, `p.jump(unix.BPF_JEQ, 1, 1, 0)`, ""},
+		{"seccomp.go", `p.jump(unix.BPF_JEQ, tioclinux, 0, 1)`, `p.jump(unix.BPF_JEQ, 1, 0, 1)`, ""},
+		{"seccomp.go", `unix.AF_INET6, unix.AF_NETLINK}`, `unix.AF_INET6, unix.AF_NETLINK, unix.AF_VSOCK}`, ""},
+	}...)
+	for _, flag := range []string{"NEWNS | ", "NEWCGROUP | ", "NEWUTS | ", "NEWUSER | ", "NEWPID | "} {
+		all = append(all, protection{file: "seccomp.go", text: "unix.CLONE_" + flag})
+	}
+	for _, d := range deniedCalls {
+		row := fmt.Sprintf("{%q, unix.%s, %d, %d},", d.name, unix.ErrnoName(d.errno), d.amd64, d.arm64)
+		all = append(all, protection{file: "seccomp.go", text: row})
+	}
+	return all
+}
