@@ -284,6 +284,14 @@ func TestBackupAndRestore(t *testing.T) {
 	c.run(exitFailed, []string{"no such file"}, "restore", filepath.Join(c.dir, "missing"))
 }
 
+// Who is told of events is shown, and can be told again.
+func TestBusCommand(t *testing.T) {
+	c := newCLI(t)
+	c.run(exitDone, []string{"Nobody is told of events"}, "bus")
+	c.run(exitFailed, []string{`no subscriber "ci"`}, "bus", "resume", "ci")
+	c.run(exitFailed, []string{`no subscriber "ci"`}, "bus", "test", "ci")
+}
+
 func TestDeliveriesCommand(t *testing.T) {
 	c := newCLI(t)
 	c.run(exitDone, []string{"No deliveries"}, "deliveries")

@@ -34,7 +34,7 @@ const metricsCursor = "metrics"
 const measureAtOnce = 100
 
 const (
-	// selectBehind finds runs that have gone on since they were measured.
+	// selectBehind finds runs that have gone on since a reader saw them.
 	selectBehind = `SELECT r.id, r.repo, COALESCE(c.seq, 0) FROM runs r LEFT JOIN cursors c ON c.name = $1 AND c.run = r.id
 		WHERE r.id > $2 AND r.seq > COALESCE(c.seq, 0) ORDER BY r.id LIMIT $3`
 	beginCursor = `INSERT INTO cursors (name, run, seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
@@ -75,7 +75,7 @@ type behind struct {
 func (d *DB) MeasureRuns(ctx context.Context, of MeasureFunc) (runs int, err error) {
 	after := int64(0)
 	for {
-		list, err := d.behind(ctx, after)
+		list, err := d.behind(ctx, metricsCursor, after, measureAtOnce)
 		if err != nil || len(list) == 0 {
 			return runs, err
 		}
@@ -91,9 +91,9 @@ func (d *DB) MeasureRuns(ctx context.Context, of MeasureFunc) (runs int, err err
 	}
 }
 
-func (d *DB) behind(ctx context.Context, after int64) ([]behind, error) {
-	const doing = "list runs to measure"
-	rows, err := d.reader.QueryContext(ctx, selectBehind, metricsCursor, after, measureAtOnce)
+func (d *DB) behind(ctx context.Context, name string, after int64, limit int) ([]behind, error) {
+	doing := "list runs that " + name + " has not read to their end"
+	rows, err := d.reader.QueryContext(ctx, selectBehind, name, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}

@@ -87,7 +87,7 @@ func TestMeasureTwice(t *testing.T) {
 		run := begin(t, d, 1)
 		begin(t, d, 2)
 		for _, part := range []string{"first", "second"} {
-			stale, err := d.behind(t.Context(), 0)
+			stale, err := d.behind(t.Context(), metricsCursor, 0, measureAtOnce)
 			must(t, err)
 			_, err = d.MeasureRuns(t.Context(), tally)
 			must(t, err)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"forge/cmd/forge/bus"
 	"forge/cmd/forge/dashboard"
 	"forge/cmd/forge/incidents"
 	"forge/cmd/forge/memory"
@@ -76,6 +77,7 @@ type App struct {
 	spaces *sandbox.Manager
 	traces *tracing.Exporter // nil without a collector
 	notes  *notify.Notifier  // nil where nobody is told
+	bus    *bus.Service      // nil without subscribers
 
 	incidents *incidents.Service
 }
@@ -103,6 +105,9 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		if a.github, err = newGitHubClient(o, a.DB, a.Gateway); err != nil {
 			return nil, err
 		}
+	}
+	if a.bus, err = newBus(o, a.DB); err != nil {
+		return nil, err
 	}
 	if a.notes, err = newNotifier(o, a.DB); err != nil {
 		return nil, err
@@ -182,6 +187,7 @@ func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pi
 		refreshPages(a.pages, run, events)
 	}
 	a.traces.OnEvents(run.ID, events)
+	a.bus.OnEvents()
 	if run.Part == nil || run.Gate() != nil { // the end of a module is its parent's to tell
 		a.notes.OnEvents(run.ID, events)
 	}

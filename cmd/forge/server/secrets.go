@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/cmd/forge/bus"
 	"forge/cmd/forge/notify"
 	"forge/cmd/forge/settings"
 	"forge/pipeline/secrets"
@@ -59,6 +60,31 @@ func newNotifier(o Options, db *store.DB) (*notify.Notifier, error) {
 	}
 	return notify.New(notify.Options{URL: c.NotifyURL.Reveal(), Kind: c.NotifyKind, Secret: c.NotifySecret.Reveal(), DB: db, Log: o.Log, Now: o.clock(), After: after,
 		Hide: func(s string) string { s, _ = hidden.Text("a notification", s); return s }}), nil
+}
+
+// newBus makes what tells programs of events; nil without.
+func newBus(o Options, db *store.DB) (*bus.Service, error) {
+	if len(o.Config.Subscribers) == 0 || o.Silent || o.Local {
+		return nil, nil
+	}
+	hidden, err := newSecrets(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	after := o.After
+	if after == nil {
+		after = time.After
+	}
+	return bus.New(bus.Options{Subscribers: Subscribers(o.Config), DB: db, Log: o.Log, Now: o.clock(), After: after,
+		Hide: func(s string) string { s, _ = hidden.Text("an event", s); return s }}), nil
+}
+
+// Subscribers are those of a configuration.
+func Subscribers(c settings.Config) (out []bus.Subscriber) {
+	for _, s := range c.Subscribers {
+		out = append(out, bus.Subscriber{Name: s.Name, URL: s.URL.Reveal(), Secrets: strings.Fields(s.Secrets.Reveal()), Types: s.Types, Repos: s.Repos, Private: s.Private})
+	}
+	return out
 }
 
 var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret`)

@@ -153,6 +153,12 @@ var rules = map[string]rule{
 	"health_checks.*.every":           {doc: "How often; 0: 30s", max: float64(time.Hour)},
 	"health_checks.*.fails":           {doc: "Failures in a row until it is an incident; 0: 3", max: 100},
 	"health_checks.*.private":         {doc: "Its address may be one that is not public, and need no TLS"},
+	"subscribers":                     {doc: "Programs that are told of events of runs, by a name of your own"},
+	"subscribers.*.url_file":          {doc: "A file that holds the address that events are posted to, with https"},
+	"subscribers.*.secret_file":       {doc: "A file with the secret that signs, as Standard Webhooks say; two lines while a new one takes the place of the old"},
+	"subscribers.*.types":             {doc: "Globs of types such as gate.requested or run.*; none: all", items: 50, item: checkPattern},
+	"subscribers.*.repos":             {doc: "Globs of OWNER/NAME; none: all", items: 200, item: checkPattern},
+	"subscribers.*.private":           {doc: "Its address may be one that is not public, and need no TLS"},
 	"worker_user":                     {doc: "The unprivileged user that works on repositories, when the server is root", text: checkUser},
 	"day_usd":                         {doc: "Cost of all runs' model calls in a day (UTC); 0: no cap", max: 100_000, unit: "USD"},
 	"month_usd":                       {doc: "Cost of all runs' model calls in a month (UTC); 0: no cap", max: 1_000_000, unit: "USD"},
@@ -189,7 +195,7 @@ var rules = map[string]rule{
 }
 
 // namedBy are the keys that hold a map of people's own names, and what these must be.
-var namedBy = map[string]func(string) string{"prices": checkModel, "model_limits": checkModel, "registries": checkName, "hooks": checkName, "health_checks": checkName}
+var namedBy = map[string]func(string) string{"prices": checkModel, "model_limits": checkModel, "registries": checkName, "hooks": checkName, "health_checks": checkName, "subscribers": checkName}
 
 // checkName is for names that people give to things of the server.
 func checkName(name string) string {

@@ -71,6 +71,7 @@ type Config struct {
 	NotifySecret    Secret                 // signs what a webhook is told
 	Hooks           []Hook                 // sorted by name
 	HealthChecks    []HealthCheck          // sorted by name
+	Subscribers     []Subscriber           // sorted by name
 	PublicURL       string                 // where people reach the server, without a slash at the end
 	Run             config.Config          // defaults of every repository, and its limits; Models has every role that a model is set for
 	Warnings        []string               // what works but should not stay so
@@ -111,75 +112,76 @@ type ModelLimits struct {
 
 // serverFile is forge.yml. Where a variable is named, it goes before the file.
 type serverFile struct {
-	AppID            int64                   `json:"app_id" env:"FORGE_APP_ID"`
-	PrivateKeyFile   string                  `json:"private_key_file" env:"FORGE_PRIVATE_KEY_FILE"`
-	WebhookSecret    string                  `json:"webhook_secret" env:"FORGE_WEBHOOK_SECRET"`
-	WebhookFile      string                  `json:"webhook_secret_file" env:"FORGE_WEBHOOK_SECRET_FILE"`
-	DatabaseURL      string                  `json:"database_url" env:"FORGE_DATABASE_URL"`
-	StateDir         string                  `json:"state_dir" env:"FORGE_STATE_DIR"`
-	Listen           string                  `json:"listen" env:"FORGE_LISTEN"`
-	Poll             bool                    `json:"poll" env:"FORGE_POLL"`
-	GitHubURL        string                  `json:"github_url" env:"FORGE_GITHUB_URL"`
-	LogHosts         []string                `json:"log_hosts"`
-	Label            string                  `json:"label" env:"FORGE_LABEL"`
-	Slug             string                  `json:"slug" env:"FORGE_SLUG"`
-	Model            string                  `json:"model" env:"FORGE_MODEL"`
-	AnthropicKeyFile string                  `json:"anthropic_api_key_file" env:"ANTHROPIC_API_KEY_FILE"`
-	OpenAIKeyFile    string                  `json:"openai_api_key_file" env:"OPENAI_API_KEY_FILE"`
-	AnthropicURL     string                  `json:"anthropic_base_url" env:"ANTHROPIC_BASE_URL"`
-	OpenAIURL        string                  `json:"openai_base_url" env:"OPENAI_BASE_URL"`
-	Sandbox          string                  `json:"sandbox" env:"FORGE_SANDBOX"`
-	UnsafeNoSandbox  bool                    `json:"unsafe_no_sandbox" env:"FORGE_UNSAFE_NO_SANDBOX"`
-	WorkerUser       string                  `json:"worker_user" env:"FORGE_WORKER_USER"`
-	Dependencies     string                  `json:"dependencies" env:"FORGE_DEPENDENCIES"`
-	InstallScripts   bool                    `json:"install_scripts" env:"FORGE_INSTALL_SCRIPTS"`
-	Registries       map[string]registryFile `json:"registries"`
-	WriteInterval    time.Duration           `json:"write_interval" env:"FORGE_WRITE_INTERVAL"`
-	CallTimeout      time.Duration           `json:"call_timeout" env:"FORGE_CALL_TIMEOUT"`
-	DayUSD           float64                 `json:"day_usd" env:"FORGE_DAY_USD"`
-	MonthUSD         float64                 `json:"month_usd" env:"FORGE_MONTH_USD"`
-	ModelTimeout     time.Duration           `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
-	ModelPatience    time.Duration           `json:"model_patience" env:"FORGE_MODEL_PATIENCE"`
-	ModelParallel    int                     `json:"model_parallel" env:"FORGE_MODEL_PARALLEL"`
-	CommandsParallel int                     `json:"commands_parallel" env:"FORGE_COMMANDS_PARALLEL"`
-	PartWorkers      int                     `json:"part_workers" env:"FORGE_PART_WORKERS"`
-	Prices           map[string]ModelPrice   `json:"prices"`
-	ModelLimits      map[string]ModelLimits  `json:"model_limits"`
-	KeepDeliveries   int                     `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
-	Reflection       bool                    `json:"reflection" env:"FORGE_REFLECTION"`
-	KeepTapes        int                     `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
-	BackupEvery      time.Duration           `json:"backup_every" env:"FORGE_BACKUP_EVERY"`
-	BackupKeep       int                     `json:"backup_keep" env:"FORGE_BACKUP_KEEP"`
-	BackupDir        string                  `json:"backup_dir" env:"FORGE_BACKUP_DIR"`
-	MetricsTokenFile string                  `json:"metrics_token_file" env:"FORGE_METRICS_TOKEN_FILE"`
-	Dashboard        string                  `json:"dashboard" env:"FORGE_DASHBOARD"`
-	DashboardListen  string                  `json:"dashboard_listen" env:"FORGE_DASHBOARD_LISTEN"`
-	ClientID         string                  `json:"client_id" env:"FORGE_CLIENT_ID"`
-	ClientSecretFile string                  `json:"client_secret_file" env:"FORGE_CLIENT_SECRET_FILE"`
-	PublicURL        string                  `json:"public_url" env:"FORGE_PUBLIC_URL"`
-	NotifyKind       string                  `json:"notify" env:"FORGE_NOTIFY"`
-	NotifyURLFile    string                  `json:"notify_url_file" env:"FORGE_NOTIFY_URL_FILE"`
-	NotifySecretFile string                  `json:"notify_secret_file" env:"FORGE_NOTIFY_SECRET_FILE"`
-	Hooks            map[string]hookFile     `json:"hooks"`
-	HealthChecks     map[string]healthFile   `json:"health_checks"`
-	Mode             string                  `json:"mode"`
-	OnBaseMoved      string                  `json:"on_base_moved"`
-	Gates            config.Gates            `json:"gates"`
-	Loop             config.Loop             `json:"loop"`
-	Limits           config.Limits           `json:"limits"`
-	Tests            config.Tests            `json:"tests"`
-	Breaker          config.Breaker          `json:"breaker"`
-	Models           map[string]string       `json:"models"`
-	Paths            config.Paths            `json:"paths"`
-	Learn            config.Learn            `json:"learn"`
-	Modules          config.Modules          `json:"modules"`
-	Documents        string                  `json:"documents"`
-	Production       config.Production       `json:"production"`
-	Commits          string                  `json:"commits"`
-	Signoff          bool                    `json:"signoff"`
-	CommitMessage    string                  `json:"commit_message"`
-	BranchName       string                  `json:"branch_name"`
-	AtReady          config.Ready            `json:"ready"`
+	AppID            int64                     `json:"app_id" env:"FORGE_APP_ID"`
+	PrivateKeyFile   string                    `json:"private_key_file" env:"FORGE_PRIVATE_KEY_FILE"`
+	WebhookSecret    string                    `json:"webhook_secret" env:"FORGE_WEBHOOK_SECRET"`
+	WebhookFile      string                    `json:"webhook_secret_file" env:"FORGE_WEBHOOK_SECRET_FILE"`
+	DatabaseURL      string                    `json:"database_url" env:"FORGE_DATABASE_URL"`
+	StateDir         string                    `json:"state_dir" env:"FORGE_STATE_DIR"`
+	Listen           string                    `json:"listen" env:"FORGE_LISTEN"`
+	Poll             bool                      `json:"poll" env:"FORGE_POLL"`
+	GitHubURL        string                    `json:"github_url" env:"FORGE_GITHUB_URL"`
+	LogHosts         []string                  `json:"log_hosts"`
+	Label            string                    `json:"label" env:"FORGE_LABEL"`
+	Slug             string                    `json:"slug" env:"FORGE_SLUG"`
+	Model            string                    `json:"model" env:"FORGE_MODEL"`
+	AnthropicKeyFile string                    `json:"anthropic_api_key_file" env:"ANTHROPIC_API_KEY_FILE"`
+	OpenAIKeyFile    string                    `json:"openai_api_key_file" env:"OPENAI_API_KEY_FILE"`
+	AnthropicURL     string                    `json:"anthropic_base_url" env:"ANTHROPIC_BASE_URL"`
+	OpenAIURL        string                    `json:"openai_base_url" env:"OPENAI_BASE_URL"`
+	Sandbox          string                    `json:"sandbox" env:"FORGE_SANDBOX"`
+	UnsafeNoSandbox  bool                      `json:"unsafe_no_sandbox" env:"FORGE_UNSAFE_NO_SANDBOX"`
+	WorkerUser       string                    `json:"worker_user" env:"FORGE_WORKER_USER"`
+	Dependencies     string                    `json:"dependencies" env:"FORGE_DEPENDENCIES"`
+	InstallScripts   bool                      `json:"install_scripts" env:"FORGE_INSTALL_SCRIPTS"`
+	Registries       map[string]registryFile   `json:"registries"`
+	WriteInterval    time.Duration             `json:"write_interval" env:"FORGE_WRITE_INTERVAL"`
+	CallTimeout      time.Duration             `json:"call_timeout" env:"FORGE_CALL_TIMEOUT"`
+	DayUSD           float64                   `json:"day_usd" env:"FORGE_DAY_USD"`
+	MonthUSD         float64                   `json:"month_usd" env:"FORGE_MONTH_USD"`
+	ModelTimeout     time.Duration             `json:"model_timeout" env:"FORGE_MODEL_TIMEOUT"`
+	ModelPatience    time.Duration             `json:"model_patience" env:"FORGE_MODEL_PATIENCE"`
+	ModelParallel    int                       `json:"model_parallel" env:"FORGE_MODEL_PARALLEL"`
+	CommandsParallel int                       `json:"commands_parallel" env:"FORGE_COMMANDS_PARALLEL"`
+	PartWorkers      int                       `json:"part_workers" env:"FORGE_PART_WORKERS"`
+	Prices           map[string]ModelPrice     `json:"prices"`
+	ModelLimits      map[string]ModelLimits    `json:"model_limits"`
+	KeepDeliveries   int                       `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
+	Reflection       bool                      `json:"reflection" env:"FORGE_REFLECTION"`
+	KeepTapes        int                       `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
+	BackupEvery      time.Duration             `json:"backup_every" env:"FORGE_BACKUP_EVERY"`
+	BackupKeep       int                       `json:"backup_keep" env:"FORGE_BACKUP_KEEP"`
+	BackupDir        string                    `json:"backup_dir" env:"FORGE_BACKUP_DIR"`
+	MetricsTokenFile string                    `json:"metrics_token_file" env:"FORGE_METRICS_TOKEN_FILE"`
+	Dashboard        string                    `json:"dashboard" env:"FORGE_DASHBOARD"`
+	DashboardListen  string                    `json:"dashboard_listen" env:"FORGE_DASHBOARD_LISTEN"`
+	ClientID         string                    `json:"client_id" env:"FORGE_CLIENT_ID"`
+	ClientSecretFile string                    `json:"client_secret_file" env:"FORGE_CLIENT_SECRET_FILE"`
+	PublicURL        string                    `json:"public_url" env:"FORGE_PUBLIC_URL"`
+	NotifyKind       string                    `json:"notify" env:"FORGE_NOTIFY"`
+	NotifyURLFile    string                    `json:"notify_url_file" env:"FORGE_NOTIFY_URL_FILE"`
+	NotifySecretFile string                    `json:"notify_secret_file" env:"FORGE_NOTIFY_SECRET_FILE"`
+	Hooks            map[string]hookFile       `json:"hooks"`
+	HealthChecks     map[string]healthFile     `json:"health_checks"`
+	Subscribers      map[string]subscriberFile `json:"subscribers"`
+	Mode             string                    `json:"mode"`
+	OnBaseMoved      string                    `json:"on_base_moved"`
+	Gates            config.Gates              `json:"gates"`
+	Loop             config.Loop               `json:"loop"`
+	Limits           config.Limits             `json:"limits"`
+	Tests            config.Tests              `json:"tests"`
+	Breaker          config.Breaker            `json:"breaker"`
+	Models           map[string]string         `json:"models"`
+	Paths            config.Paths              `json:"paths"`
+	Learn            config.Learn              `json:"learn"`
+	Modules          config.Modules            `json:"modules"`
+	Documents        string                    `json:"documents"`
+	Production       config.Production         `json:"production"`
+	Commits          string                    `json:"commits"`
+	Signoff          bool                      `json:"signoff"`
+	CommitMessage    string                    `json:"commit_message"`
+	BranchName       string                    `json:"branch_name"`
+	AtReady          config.Ready              `json:"ready"`
 }
 
 // Parallel is what a server does at the same time. 0 is without limit, and of modules four.
@@ -309,6 +311,7 @@ func (l *loader) finish() {
 	l.registries()
 	l.hooks()
 	l.healthChecks()
+	l.subscribers()
 	c.WebhookSecret = l.secret("webhook_secret", f.WebhookSecret, f.WebhookFile)
 	if c.WebhookSecret.Set() {
 		if why := checkSecret(c.WebhookSecret.Reveal()); why != "" && f.WebhookSecret == "" {

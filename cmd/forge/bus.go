@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"forge/cmd/forge/bus"
+	"forge/cmd/forge/printing"
+	"forge/cmd/forge/server"
+	"forge/cmd/forge/settings"
+	"forge/pipeline/store"
+)
+
+func busCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "bus", Short: "Show who is told of events, and how that goes", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return withStoreAndConfig(cmd, busRows(cmd)) },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "test NAME", Short: "Send a subscriber a ping", Args: nArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, _, err := configure(cmd)
+			if err != nil {
+				return err
+			}
+			s, err := subscriber(cfg, args[0])
+			if err != nil {
+				return err
+			}
+			if err := bus.Ping(cmd.Context(), s, time.Now()); err != nil {
+				return fmt.Errorf("%s: %w", s.Name, err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has taken a ping.\n", s.Name)
+			return err
+		},
+	}, &cobra.Command{
+		Use: "resume NAME", Short: "Tell a subscriber again that is paused, from where it stopped", Args: nArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withStoreAndConfig(cmd, func(db *store.DB, cfg settings.Config) error {
+				s, err := subscriber(cfg, args[0])
+				if err == nil {
+					err = db.SubscriberFailed(cmd.Context(), bus.Cursor(s.Name), time.Time{}, "")
+				}
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is told again.\n", s.Name)
+				return err
+			})
+		},
+	})
+	return cmd
+}
+
+func subscriber(cfg settings.Config, name string) (bus.Subscriber, error) {
+	list := server.Subscribers(cfg)
+	i := slices.IndexFunc(list, func(s bus.Subscriber) bool { return s.Name == name })
+	if i < 0 {
+		return bus.Subscriber{}, fmt.Errorf("there is no subscriber %q: they are under `subscribers` in the server's settings", name)
+	}
+	return list[i], nil
+}
+
+// busRows prints a row for each subscriber.
+func busRows(cmd *cobra.Command) func(*store.DB, settings.Config) error {
+	return func(db *store.DB, cfg settings.Config) error {
+		out := cmd.OutOrStdout()
+		if len(cfg.Subscribers) == 0 {
+			_, err := fmt.Fprintln(out, "Nobody is told of events: name programs under `subscribers` in the server's settings.")
+			return err
+		}
+		t := printing.Table("subscriber", "types", "repositories", "state")
+		for _, s := range cfg.Subscribers {
+			state, err := db.Subscriber(cmd.Context(), bus.Cursor(s.Name))
+			if errors.Is(err, store.ErrNotFound) {
+				t.AppendRow(table.Row{s.Name, orAll(s.Types), orAll(s.Repos), "new: no server has told it anything yet"})
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			t.AppendRow(table.Row{s.Name, orAll(s.Types), orAll(s.Repos), subscriberState(state)})
+		}
+		_, err := fmt.Fprintln(out, t.Render())
+		return err
+	}
+}
+
+func orAll(globs []string) string {
+	if len(globs) == 0 {
+		return "all"
+	}
+	return strings.Join(globs, " ")
+}
+
+func subscriberState(s store.Subscriber) string {
+	switch {
+	case s.Paused != "":
+		return "paused: " + s.Paused
+	case !s.Failed.IsZero():
+		return "nothing gets through since " + s.Failed.UTC().Format(time.RFC3339)
+	}
+	return "is told, since " + s.Since.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,319 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/store"
+)
+
+var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+// receiver is a subscriber's own server. answer says what it answers to its nth message,
+// from 0; nil: 200.
+type receiver struct {
+	*httptest.Server
+	answer func(n int) int
+
+	mu  sync.Mutex
+	n   int
+	got []Event
+	bad []string
+}
+
+func newReceiver(t *testing.T, answer func(n int) int) *receiver {
+	r := &receiver{answer: answer}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		status := 200
+		if r.answer != nil {
+			status = r.answer(r.n)
+		}
+		r.n++
+		if status < 300 {
+			var e Event
+			if err := json.Unmarshal(body, &e); err != nil {
+				r.bad = append(r.bad, err.Error())
+			}
+			if h := req.Header; h.Get("Webhook-Signature") != Sign([]string{secret}, h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"), body) {
+				r.bad = append(r.bad, "signature of "+e.ID)
+			}
+			r.got = append(r.got, e)
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"
+
+func openStore(t *testing.T) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// newRun makes a run with so many notes in its log, besides its start.
+func newRun(t *testing.T, db *store.DB, key string, notes int) *pipeline.Run {
+	t.Helper()
+	task := pipeline.Task{Issue: 7, Title: "Mend it, sk-secret", URL: "https://github.com/acme/shop/issues/7"}
+	run, err := db.CreateRun(t.Context(), key, pipeline.Start{Repo: pipeline.Repo{ID: int64(len(key)), Owner: "acme", Name: "shop-" + key}, Task: task, Base: "b", Branch: "forge/x"}, now, strings.Repeat("a", 32), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []pipeline.Event
+	for i := range notes {
+		events = append(events, pipeline.Event{ID: fmt.Sprint("n", i), Type: pipeline.EventBaseMoved, Source: "test", Time: now, Data: pipeline.Data{Note: "sk-note"}})
+	}
+	if err := db.Append(t.Context(), run, events, nil); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// newSender is a service of one subscriber, which was there before all runs.
+func newSender(t *testing.T, db *store.DB, sub Subscriber) *sender {
+	t.Helper()
+	sub.Name, sub.Secrets, sub.Private = "ci", []string{secret}, true
+	s := New(Options{DB: db, Subscribers: []Subscriber{sub}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }, After: time.After,
+		Hide: func(s string) string { return strings.ReplaceAll(s, "sk-secret", "…") }})
+	if err := s.to[0].subscribe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s.to[0]
+}
+
+// Every event comes, in its order within a run, signed, and with nothing but what is
+// named. Covers U7.
+func TestTells(t *testing.T) {
+	db := openStore(t)
+	r := newReceiver(t, nil)
+	before := newRun(t, db, "before", 2)
+	s := newSender(t, db, Subscriber{URL: r.URL})
+	run := newRun(t, db, "a", 0)
+	gate := &pipeline.Gate{ID: "gate/1", Question: "Go on with sk-secret?", Choices: []pipeline.Choice{{Name: "continue", Label: "go on"}}, Opened: now}
+	events := []pipeline.Event{
+		{ID: "s", Type: pipeline.EventAgentIteration, Source: "test", Time: now, Data: pipeline.Data{Note: "private"}},
+		{ID: "r", Type: pipeline.EventRecalled, Source: "test", Time: now},
+		{ID: "f", Type: pipeline.EventFinding, Source: "test", Time: now, Data: pipeline.Data{Finding: &pipeline.Finding{Severity: "error", Message: "the message", Code: "the code", File: "a.go", Line: 3}}},
+		{ID: "g", Type: pipeline.EventGateRequested, Source: "test", Time: now, Data: pipeline.Data{Gate: gate, Note: "a note"}},
+	}
+	if err := db.Append(t.Context(), run, events, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	for _, e := range r.got {
+		types = append(types, fmt.Sprintf("%s %d", e.Type, e.Data.Seq))
+		if e.Data.Run == before.ID {
+			t.Errorf("told of what was before: %+v", e)
+		}
+	}
+	if want := []string{"io.forge.run.started 1", "io.forge.finding.detected 4", "io.forge.gate.requested 5"}; !slices.Equal(types, want) || len(r.bad) > 0 {
+		t.Fatalf("told %q, want %q; %q", types, want, r.bad)
+	}
+	g := r.got[2]
+	if g.SpecVersion != "1.0" || g.ID != strings.Repeat("a", 32)+"/5" || g.Source != "/forge/acme/shop-a/runs/2" || g.Subject != "acme/shop-a#7" || g.Data.Question != "Go on with …?" || g.Data.Choices["continue"] != "go on" {
+		t.Errorf("%+v", g)
+	}
+	raw, _ := json.Marshal(r.got)
+	for _, word := range []string{"sk-secret", "the code", "the message", "a note", "private"} {
+		if strings.Contains(string(raw), word) {
+			t.Errorf("%q is told: %s", word, raw)
+		}
+	}
+	if err := s.round(t.Context()); err != nil || len(r.got) != 3 {
+		t.Errorf("told again: %d, %v", len(r.got), err)
+	}
+}
+
+func TestFilters(t *testing.T) {
+	for _, tt := range []struct {
+		types, repos []string
+		want         int
+	}{
+		{nil, nil, 4}, {[]string{"run.*"}, nil, 1}, {[]string{"base.moved"}, []string{"acme/*"}, 3}, {nil, []string{"other/*"}, 0}, {[]string{"tool.executed", "gate.*"}, nil, 0},
+	} {
+		db := openStore(t)
+		r := newReceiver(t, nil)
+		s := newSender(t, db, Subscriber{URL: r.URL, Types: tt.types, Repos: tt.repos})
+		newRun(t, db, "a", 3)
+		if err := s.round(t.Context()); err != nil || len(r.got) != tt.want {
+			t.Errorf("%v %v: told %d, want %d, %v", tt.types, tt.repos, len(r.got), tt.want, err)
+		}
+	}
+}
+
+// A subscriber that fails at random, and servers that die at random, leave none out and
+// none out of order. Covers U7.
+func TestNoneIsLost(t *testing.T) {
+	db := openStore(t)
+	r := newReceiver(t, func(n int) int { return []int{200, 200, 503, 200, 429, 200, 500}[n%7] })
+	s := newSender(t, db, Subscriber{URL: r.URL})
+	for _, key := range []string{"a", "bb", "ccc"} {
+		newRun(t, db, key, 100)
+	}
+	for try := 0; ; try++ {
+		err := s.round(t.Context())
+		if err == nil {
+			break
+		}
+		if try > 1000 {
+			t.Fatal(err)
+		}
+		if try%5 == 4 { // another server goes on, after the first one's time is over
+			now := s.o.Now().Add(time.Duration(try) * 2 * holdTime)
+			s = New(Options{DB: db, Subscribers: []Subscriber{s.Subscriber}, Log: s.o.Log, Now: func() time.Time { return now }, After: time.After, Hide: s.o.Hide}).to[0]
+		}
+	}
+	last := map[int64]int64{}
+	for _, e := range r.got {
+		switch seen := last[e.Data.Run]; {
+		case e.Data.Seq == seen+1:
+			last[e.Data.Run]++
+		case e.Data.Seq > seen+1:
+			t.Fatalf("run %d: %d comes after %d", e.Data.Run, e.Data.Seq, seen)
+		}
+	}
+	if len(last) != 3 || last[1] != 101 || last[2] != 101 || last[3] != 101 || len(r.bad) > 0 {
+		t.Errorf("told up to %v; %q", last, r.bad)
+	}
+}
+
+// Two servers do not tell one subscriber at the same time.
+func TestOneServerTells(t *testing.T) {
+	db := openStore(t)
+	r := newReceiver(t, nil)
+	first := newSender(t, db, Subscriber{URL: r.URL})
+	second := newSender(t, db, Subscriber{URL: r.URL})
+	if held, err := first.hold(t.Context()); !held || err != nil {
+		t.Fatal(held, err)
+	}
+	newRun(t, db, "a", 1)
+	if err := second.round(t.Context()); err != nil || len(r.got) != 0 {
+		t.Errorf("the second told %d, %v", len(r.got), err)
+	}
+	if err := first.round(t.Context()); err != nil || len(r.got) != 2 {
+		t.Errorf("the first told %d, %v", len(r.got), err)
+	}
+}
+
+// One that wants no more, or that nothing gets through to for three days, is paused, and
+// goes on where it stopped when it is resumed.
+func TestPaused(t *testing.T) {
+	db := openStore(t)
+	status := http.StatusInternalServerError
+	r := newReceiver(t, func(int) int { return status })
+	s := newSender(t, db, Subscriber{URL: r.URL})
+	at := now
+	s.o.Now = func() time.Time { return at }
+	newRun(t, db, "a", 2)
+	fails := func(want string) {
+		t.Helper()
+		s.failed(t.Context(), s.round(t.Context()), time.Second)
+		state, err := db.Subscriber(t.Context(), s.cursor())
+		if err != nil || !strings.Contains(state.Paused, want) || (want == "") != (state.Paused == "") || !state.Failed.Equal(now) {
+			t.Errorf("%+v, %v, want paused %q", state, err, want)
+		}
+	}
+	fails("")
+	at = now.Add(patience)
+	fails("nothing got through since 2026-07-01T12:00:00Z: it answers 500")
+	status = 200
+	if err := s.round(t.Context()); err != nil || len(r.got) != 0 {
+		t.Errorf("told %d though it is paused, %v", len(r.got), err)
+	}
+	if err := db.SubscriberFailed(t.Context(), s.cursor(), time.Time{}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.round(t.Context()); err != nil || len(r.got) != 3 {
+		t.Errorf("told %d after it was resumed, %v", len(r.got), err)
+	}
+	newRun(t, db, "bb", 0)
+	status = http.StatusGone
+	if err := s.round(t.Context()); !errors.Is(err, errGone) {
+		t.Errorf("410: %v", err)
+	}
+	s.failed(t.Context(), errGone, time.Second)
+	if state, err := db.Subscriber(t.Context(), s.cursor()); err != nil || !strings.Contains(state.Paused, "410") {
+		t.Errorf("%+v, %v", state, err)
+	}
+	if err := db.SubscriberFailed(t.Context(), "bus/nobody", time.Time{}, ""); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("nobody: %v", err)
+	}
+}
+
+// A slow subscriber holds up nobody.
+func TestSlowSubscriber(t *testing.T) {
+	db := openStore(t)
+	hold := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hold }))
+	defer slow.Close()
+	defer close(hold)
+	told := make(chan struct{}, 10)
+	quick := newReceiver(t, func(int) int { told <- struct{}{}; return 200 })
+	s := New(Options{DB: db, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }, After: time.After, Hide: func(s string) string { return s },
+		Subscribers: []Subscriber{{Name: "slow", URL: slow.URL, Private: true}, {Name: "quick", URL: quick.URL, Secrets: []string{secret}, Private: true}}})
+	for _, to := range s.to {
+		if err := to.subscribe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { s.Run(ctx) })
+	newRun(t, db, "a", 1)
+	s.OnEvents()
+	for range 2 {
+		<-told
+	}
+	stop()
+	all.Wait()
+}
+
+// An address that is not public is refused, whatever its name says, and no redirect is
+// followed.
+func TestWhereItGoes(t *testing.T) {
+	r := newReceiver(t, nil)
+	if err := Ping(t.Context(), Subscriber{URL: r.URL, Secrets: []string{secret}}, now); err == nil || !strings.Contains(err.Error(), "not a public one") {
+		t.Errorf("a private address: %v", err)
+	}
+	away := httptest.NewServer(http.RedirectHandler(r.URL, http.StatusTemporaryRedirect))
+	defer away.Close()
+	if err := Ping(t.Context(), Subscriber{URL: away.URL, Secrets: []string{secret}, Private: true}, now); err == nil || !strings.Contains(err.Error(), "307") {
+		t.Errorf("a redirect: %v", err)
+	}
+	if err := Ping(t.Context(), Subscriber{URL: r.URL, Secrets: []string{secret}, Private: true}, now); err != nil || len(r.got) != 1 || r.got[0].Type != "io.forge.ping" || len(r.bad) > 0 {
+		t.Errorf("%v, %+v, %q", err, r.got, r.bad)
+	}
+}
+
+// The signature is that of Standard Webhooks' own example, and one for each secret.
+func TestSign(t *testing.T) {
+	got := Sign([]string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "another secret"}, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))
+	if first, second, _ := strings.Cut(got, " "); first != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" || !strings.HasPrefix(second, "v1,") {
+		t.Errorf("got %s", got)
+	}
+}
