@@ -29,10 +29,21 @@ type claim struct {
 // changed is what a ruling says of the code; see pipeline.Ruling. What a person asks
 // for is a wish, and the place is where they wrote it: any commit may fulfil it.
 func (c *claim) changed() bool {
-	if f := c.issue.Finding; f.File == "" || f.Category == "human" {
+	switch f := c.issue.Finding; {
+	case f.Category == "human":
+		return c.since
+	case f.File == "" && behaves(f):
+		return c.code
+	case f.File == "":
 		return c.since
 	}
 	return c.fate.Changed
+}
+
+// behaves reports whether a finding is about what the code does, which no comment and
+// no text changes.
+func behaves(f *pipeline.Finding) bool {
+	return f.Category == "correctness" || f.Category == "security" || f.Category == "performance"
 }
 
 // claims collects the open findings of earlier reviews and of people. Those of stage
@@ -84,7 +95,7 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 		return nil
 	}
 	now, stop := p.head(ctx)
-	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code}
+	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code, CodeAlone: behaves(f)}
 	if patch != nil {
 		c.fate = patch.Follow(place, now)
 		return stop()
@@ -360,6 +371,9 @@ func isProse(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".md", ".markdown", ".rst", ".adoc":
 		return true
+	case ".txt":
+		base := strings.ToLower(path.Base(name))
+		return !strings.HasPrefix(base, "requirements") && !strings.HasPrefix(base, "constraints") && base != "cmakelists.txt"
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -17,6 +18,7 @@ type Place struct {
 	File      string
 	Line, End int    // End is 0 when it is Line alone
 	Code      string // its lines, where they are known
+	CodeAlone bool   // a change of comments alone is none, unless the place is one
 }
 
 // Fate is what became of a place.
@@ -32,7 +34,8 @@ type Fate struct {
 // newer one. now returns a file of the newer commit.
 //
 // A place has changed when one of its lines has, a line of the function around it,
-// or one of the three lines before and after it. White space does not count.
+// or one of the three lines before and after it. White space does not count, and with
+// CodeAlone neither do comments.
 func (c Change) Follow(p Place, now func(file string) (content string, ok bool)) Fate {
 	i := slices.IndexFunc(c.Files, func(f *File) bool { return f.From == p.File })
 	if i < 0 {
@@ -61,7 +64,11 @@ func (c Change) Follow(p Place, now func(file string) (content string, ok bool))
 	from, to := block(old, p.Line, min(last, len(old)))
 	from, to = max(1, min(from, p.Line-around)), max(to, last+around)
 	fate := Fate{File: f.Path}
-	fate.Changed, fate.Excerpt = f.touches(from, to)
+	comment := ""
+	if p.CodeAlone && !slices.ContainsFunc(old[p.Line-1:min(last, len(old))], func(l string) bool { return uncommented(l, lineComment(f.Path)) != l }) {
+		comment = lineComment(f.Path)
+	}
+	fate.Changed, fate.Excerpt = f.touches(from, to, comment)
 	fate.Line = f.moved(p.Line)
 	if p.End > 0 && fate.Line > 0 {
 		if end := f.moved(p.End); end == fate.Line+p.End-p.Line {
@@ -139,13 +146,14 @@ func (f *File) before(now []string) []string {
 }
 
 // touches reports whether any of the old lines from and to has changed, or anything
-// was put between them, and shows where.
-func (f *File) touches(from, to int) (changed bool, excerpt string) {
+// was put between them, and shows where. Comments that begin with a mark do not count;
+// "" is none.
+func (f *File) touches(from, to int, comment string) (changed bool, excerpt string) {
 	var b strings.Builder
 	for i := range f.hunks {
 		h := &f.hunks[i]
 		hit := false
-		for _, e := range h.edits() {
+		for _, e := range h.edits(comment) {
 			hit = hit || !e.blank && (e.count == 0 && e.old > from-1 && e.old <= to+1 || e.count > 0 && e.old <= to && e.old+e.count-1 >= from)
 		}
 		if hit {
@@ -160,10 +168,43 @@ func (f *File) touches(from, to int) (changed bool, excerpt string) {
 type edit struct {
 	old, count int  // first old line, and how many; of none: the line before which others were put
 	new, added int  // likewise at the newer commit
-	blank      bool // only white space differs
+	blank      bool // only white space differs, or comments that do not count
 }
 
-func (h *hunk) edits() []edit {
+// lineComments are the marks of comments to the end of a line, by the endings of files.
+var lineComments = map[string]string{
+	".py": "#", ".rb": "#", ".sh": "#", ".ex": "#", ".exs": "#", ".pl": "#", ".r": "#",
+	".go": "//", ".js": "//", ".mjs": "//", ".cjs": "//", ".jsx": "//", ".ts": "//", ".mts": "//", ".cts": "//", ".tsx": "//", ".java": "//", ".kt": "//", ".scala": "//",
+	".c": "//", ".h": "//", ".cc": "//", ".cpp": "//", ".hpp": "//", ".cs": "//", ".rs": "//", ".swift": "//", ".dart": "//", ".php": "//",
+}
+
+func lineComment(file string) string { return lineComments[strings.ToLower(path.Ext(file))] }
+
+// uncommented is a line without its comment. A mark that follows on no white space may
+// be part of a text or an address, and one in quotes is: both stay.
+func uncommented(line, mark string) string {
+	if mark == "" {
+		return line
+	}
+	quote := byte(0)
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'' || c == '`':
+			quote = c
+		case strings.HasPrefix(line[i:], mark) && strings.TrimSpace(line[:i]) == "", strings.HasPrefix(line[i:], mark) && (line[i-1] == ' ' || line[i-1] == '\t'):
+			return strings.TrimRight(line[:i], " \t")
+		}
+	}
+	return line
+}
+
+func (h *hunk) edits(comment string) []edit {
 	var out []edit
 	old, new := h.old, h.new
 	var gone, put strings.Builder
@@ -187,10 +228,10 @@ func (h *hunk) edits() []edit {
 			e = &edit{old: old, new: new}
 		}
 		if l.op == '-' {
-			gone.WriteString(l.text + "\n")
+			gone.WriteString(uncommented(l.text, comment) + "\n")
 			old, e.count = old+1, e.count+1
 		} else {
-			put.WriteString(l.text + "\n")
+			put.WriteString(uncommented(l.text, comment) + "\n")
 			new, e.added = new+1, e.added+1
 		}
 	}
@@ -203,7 +244,7 @@ func (h *hunk) edits() []edit {
 func (f *File) moved(n int) int {
 	shift := 0
 	for i := range f.hunks {
-		for _, e := range f.hunks[i].edits() {
+		for _, e := range f.hunks[i].edits("") {
 			switch {
 			case n < e.old:
 				return n + shift
