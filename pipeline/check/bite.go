@@ -30,7 +30,7 @@ func (v *verdict) runSpoiled(ctx context.Context) error {
 	if !v.worthSpoiling() {
 		return nil
 	}
-	p := &spoiler{tail: "~" + strings.ToLower(rand.Text()[:8])}
+	p := &spoiler{tail: "~" + strings.ToLower(rand.Text()[:8]), used: v.used}
 	kept := map[string]string{}
 	if v.stood != nil {
 		kept = v.stood.kept
@@ -110,7 +110,7 @@ func (p *spoiler) tree(ctx context.Context, tree Tree) (spoiled int, err error) 
 		return 0, err
 	}
 	for _, name := range files {
-		if !isTestFile(name) && !testNames.MatchString(path.Base(name)) {
+		if !isTestFile(name) && !testNames.MatchString(path.Base(name)) && !p.used[name] {
 			continue
 		}
 		source, err := tree.Read(ctx, name)

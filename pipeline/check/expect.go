@@ -9,7 +9,8 @@ import (
 // every expectation, and may take something else for one: what counts is which tests
 // fail by it at the base.
 type spoiler struct {
-	tail string // put at the end of each text
+	tail string          // put at the end of each text
+	used map[string]bool // files by which commands run the tests: a script's expectations stand in them
 }
 
 // digits are put in front of numbers, one after the other: what goes in and what is

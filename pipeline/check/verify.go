@@ -31,13 +31,14 @@ type verdict struct {
 	head    *checker // the head with its own tests
 	suites  []suite  // those of the head, not yet run
 	tests   map[string]outcome
-	edits   []edit    // files of the tests that the change touches
-	helpers []edit    // files that only tests or their commands use, by other names
-	alone   []edit    // of those the ones that may be the product's own
-	helping bool      // those are taken back, too: where one makes a test fail, that is what is asked
-	loose   []string  // why the change might reach the runner itself; empty: it cannot
-	stood   *stood    // the base's tests on the head; nil: they are the head's own
-	leaning []leaning // the same with helpers put back, too
+	edits   []edit          // files of the tests that the change touches
+	used    map[string]bool // files by which commands run the tests
+	helpers []edit          // files that only tests or their commands use, by other names
+	alone   []edit          // of those the ones that may be the product's own
+	helping bool            // those are taken back, too: where one makes a test fail, that is what is asked
+	loose   []string        // why the change might reach the runner itself; empty: it cannot
+	stood   *stood          // the base's tests on the head; nil: they are the head's own
+	leaning []leaning       // the same with helpers put back, too
 	found   []pipeline.Finding
 }
 
@@ -117,7 +118,7 @@ func (v *verdict) runHead(ctx context.Context) error {
 		return data, err == nil
 	}
 	used, makes := c.usedByCommands(read)
-	v.edits = c.patch.edits(read, used, makes)
+	v.edits, v.used = c.patch.edits(read, used, makes), used
 	isTest := map[string]bool{}
 	for _, e := range v.edits {
 		isTest[e.name] = true
