@@ -145,8 +145,11 @@ func (r *Run) bounced(e Event) {
 	if it := r.Current(); it != nil {
 		it.Result, it.Ended = ResultFailed, e.Time
 		seen := ""
-		if it.Review != nil && it.Review.Ruled {
+		switch {
+		case it.Review != nil && it.Review.Ruled:
 			seen = it.Review.Head
+		case it.Review == nil && r.Part != nil: // found on the whole, which the module has just taken in
+			seen = r.Head
 		}
 		for i := range r.Asked { // from here on they are findings like others
 			f := r.Asked[i]

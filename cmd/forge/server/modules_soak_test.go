@@ -1,0 +1,185 @@
+//go:build soak
+
+package server
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/server/servertest"
+	"forge/github/githubtest"
+	"forge/pipeline"
+	"forge/pipeline/module"
+)
+
+// another opens an issue like the first, labels it, and waits for its run.
+func (ts *testServer) another() {
+	ts.t.Helper()
+	issue, err := ts.gh.As("acme").OpenIssue(greetRepo, "Letters", "Each piece says its own letter.")
+	ts.must(err)
+	ts.issue = issue
+	ts.label("acme")
+	ts.until("of the issue", func(r *pipeline.Run) bool { return r.Task.Issue == issue })
+}
+
+// Covers V6, lessons 12: a stop reaches all modules within 5 s at any moment.
+// FORGE_STOPS sets how many moments are tried.
+func TestStopModulesAtAnyMoment(t *testing.T) {
+	stops := 10
+	if n, err := strconv.Atoi(os.Getenv("FORGE_STOPS")); err == nil {
+		stops = n
+	}
+	f := servertest.Beside(3, 3)
+	f.Modules[2].Needs, f.Minute = []string{"a"}, 100*time.Millisecond
+	ts := modular(t, f, testOptions{})
+	ts.label("acme")
+	first := ts.verifiedWith(3)
+	lasts := first.Updated.Sub(first.Started)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %d stops, a run lasts %s", seed, stops, lasts)
+	random := rand.New(rand.NewPCG(seed, 2))
+	var slowest time.Duration
+	working := map[int]int{} // stops by how many modules were at work
+	for done := 0; done < stops; {
+		ts.another()
+		issue := ts.issue
+		wait(random.IntN(int(lasts.Milliseconds())))
+		begun := time.Now()
+		ts.comment("acme", "/forge stop")
+		halted := func(p module.Part) bool {
+			return p.Run == 0 || p.State != string(pipeline.StateRunning) && p.State != string(pipeline.StateWaiting)
+		}
+		run := ts.until("stopped with its modules, or ended before", func(r *pipeline.Run) bool {
+			return r.Task.Issue == issue && (r.State.Ended() || r.State == pipeline.StateStopped && !slices.ContainsFunc(r.Parts, func(p module.Part) bool { return !halted(p) }))
+		})
+		took := time.Since(begun)
+		if run.State != pipeline.StateStopped {
+			continue // it came too late
+		}
+		slowest = max(slowest, took)
+		if took > 5*time.Second {
+			t.Errorf("stop %d took %s", done, took)
+		}
+		n := 0
+		for _, p := range run.Parts {
+			if p.State == string(pipeline.StateStopped) {
+				n++
+			}
+			if slices.Contains(ts.s.exec.Open(), p.Run) {
+				t.Errorf("stop %d: the workspace of module %s is still open", done, p.ID)
+			}
+		}
+		working[n]++
+		ts.comment("acme", "/forge cancel")
+		ts.until("cancelled", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State == pipeline.StateCancelled })
+		done++
+	}
+	t.Logf("the slowest stop took %s; stops by modules that were stopped: %v", slowest.Round(time.Millisecond), working)
+}
+
+// pace is how long the modules of a run took: from the first one's start to the last
+// merge, and, of the phases that were worked on, along the longest way and in all.
+func (ts *testServer) pace(run *pipeline.Run) (build, critical, serial time.Duration) {
+	ts.t.Helper()
+	events, err := ts.s.DB.Events(ts.t.Context(), run.ID, 0)
+	ts.must(err)
+	work, entered := map[string]time.Duration{}, map[string]time.Time{}
+	var first, last time.Time
+	for _, e := range events {
+		switch p := e.Data.Phase; {
+		case e.Type == pipeline.EventModuleStarted && first.IsZero():
+			first = e.Time
+		case p == nil || p.Phase != pipeline.PhaseMerge || p.Iteration > 0:
+		case e.Type == pipeline.EventPhaseEntered:
+			entered[p.Part] = e.Time
+		case e.Type == pipeline.EventPhaseCompleted:
+			work[p.Part] += e.Time.Sub(entered[p.Part])
+			last = e.Time
+		}
+	}
+	longest := map[string]time.Duration{}
+	for _, m := range run.Plan.Split.Modules { // in an order in which each comes after what it needs
+		child, err := ts.s.DB.Load(ts.t.Context(), module.Find(run.Parts, m.ID).Run)
+		ts.must(err)
+		work[m.ID] += time.Duration(child.Worked()) * time.Millisecond
+		serial += work[m.ID]
+		for _, n := range m.Needs {
+			longest[m.ID] = max(longest[m.ID], longest[n])
+		}
+		longest[m.ID] += work[m.ID]
+		critical = max(critical, longest[m.ID])
+	}
+	return last.Sub(first), critical, serial
+}
+
+// Covers V6: modules take as long as the longest way through them, and little more; the
+// minutes of the model are seconds here.
+func TestPaceOfModules(t *testing.T) {
+	six := servertest.Beside(6, 3)
+	for _, c := range []struct {
+		name    string
+		f       servertest.Feature
+		workers string
+	}{
+		{"five, three at once", servertest.Five(3), "4"}, {"five, one at a time", servertest.Five(3), "1"},
+		{"six, three at once", six, "4"}, {"six, one at a time", six, "1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.f.Minute, c.f.Finding = time.Second, ""
+			ts := modular(t, c.f, testOptions{env: map[string]string{"FORGE_PART_WORKERS": c.workers}})
+			ts.label("acme")
+			build, critical, serial := ts.pace(ts.verifiedWith(len(c.f.Modules)))
+			t.Logf("the modules took %.1f s: %.2f × the longest way (%.1f s); work in all %.1f s", build.Seconds(), build.Seconds()/critical.Seconds(), critical.Seconds(), serial.Seconds())
+			if c.workers == "4" && len(c.f.Modules) == 5 && build.Seconds() > 1.15*critical.Seconds() {
+				t.Error("more than 1.15 × the longest way")
+			}
+		})
+	}
+}
+
+// Covers V6: a small run beside one of six modules takes hardly longer than alone.
+func TestFairnessOfModules(t *testing.T) {
+	f := servertest.Beside(6, 3)
+	f.Minute = 500 * time.Millisecond
+	f.Whole = 4
+	ts := modular(t, f, testOptions{})
+	settings := func(text string) {
+		_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Settings", Files: map[string]*string{".github/forge.yml": &text}})
+		ts.must(err)
+	}
+	small := func() time.Duration {
+		settings("tests: {commands: [sh test.sh]}\n")
+		begun := time.Now()
+		ts.another()
+		issue := ts.issue
+		run := ts.until("verified alone", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State != pipeline.StateRunning })
+		if run.State != pipeline.StateVerified || len(run.Parts) != 0 {
+			t.Fatalf("the small run is %s with %d modules: %s", run.State, len(run.Parts), ts.comments())
+		}
+		return time.Since(begun)
+	}
+	var alone, beside []time.Duration
+	for range 3 {
+		alone = append(alone, small())
+		settings(f.Files()[".github/forge.yml"])
+		ts.another()
+		large := ts.until("building", func(r *pipeline.Run) bool { return len(r.Parts) == 3 })
+		beside = append(beside, small())
+		if x, err := ts.s.DB.Load(t.Context(), large.ID); err != nil || x.State.Ended() {
+			t.Errorf("the large run is %s already, %v", x.State, err)
+		}
+		ts.issue = large.Task.Issue
+		ts.comment("acme", "/forge cancel")
+		ts.says("cancelled")
+	}
+	slices.Sort(alone)
+	slices.Sort(beside)
+	t.Logf("alone %v, beside six modules %v: %.2f ×", alone, beside, beside[1].Seconds()/alone[1].Seconds())
+	if beside[1].Seconds() > 1.25*alone[1].Seconds() {
+		t.Error("more than 1.25 × of alone")
+	}
+}
