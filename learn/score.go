@@ -23,6 +23,9 @@ const (
 	ignoredDelta   = -0.05 // implied by what did not happen, so weaker than a word
 	mendedDelta    = +0.05 // half of appliedDelta: the finding was right, but what mended it was not Forge's
 	revertedBase   = 0.6
+	escapedBase    = 0.7
+	escapedDelta   = +0.1 // for what asks for more of the kind, and against what asks for less
+	hidDelta       = -0.4 // for the dismissal that hid what then broke: more than one word against another
 	weak           = 0.5  // factor for a dismissal without a reason, or implied (lessons 3)
 	plainly        = 1.5  // factor for a dismissal in under 5 s: plainly wrong (H6)
 	plainlyUnder   = 5e3  // ms
@@ -87,8 +90,26 @@ func LearningsFrom(s pipeline.Signal) []pipeline.Learning {
 		l := newborn(s, pipeline.SourceRevert, "pull", pipeline.LearningEpisodic, revertedBase)
 		l.Content = strings.TrimSpace(fmt.Sprintf("Pull request #%d was reverted after its merge. %s", s.Pull, tidy(s.Text, maxContent)))
 		return []pipeline.Learning{l}
+	case pipeline.SignalEscaped:
+		return []pipeline.Learning{escaped(s)}
 	}
 	return nil
+}
+
+// escaped is a defect that reached production. None of it are words of a monitor: these
+// are anybody's.
+func escaped(s pipeline.Signal) pipeline.Learning {
+	l := newborn(s, pipeline.SourceGap, "escaped", pipeline.LearningSemantic, escapedBase)
+	where := "it"
+	if s.File != "" {
+		where = tidy(s.File, maxField)
+	}
+	l.Content = fmt.Sprintf("A defect in %s reached production with pull request #%d: review and tests did not see it. Look at such changes twice.", where, s.Pull)
+	if f := s.About; f != nil {
+		l.Content += fmt.Sprintf(" The finding %q was about this place, and was not heeded.", tidy(f.Message, maxCode))
+		l.Context = tidy(f.Message, maxCode)
+	}
+	return l
 }
 
 func newborn(s pipeline.Signal, source pipeline.LearningSource, part string, typ pipeline.LearningType, base float64) pipeline.Learning {
@@ -247,6 +268,10 @@ func bears(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.
 	if s.Off || !(s.Weight > 0) || s.Scope != l.Scope || l.Signal == s.Key && s.Key != "" || !s.At.After(l.Created) {
 		return e, false
 	}
+	hid := s.Kind == pipeline.SignalEscaped && l.Source == pipeline.SourceDismissal && s.Finding != "" && s.Finding == l.Finding
+	if hid {
+		return pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: s.Key, Delta: round(hidDelta * min(1, s.Weight)), Why: "what was dismissed broke in production", Actor: s.Actor, Run: s.Run, At: s.At}, true
+	}
 	if l.Source == pipeline.SourceDismissal || !moving(s.Kind) { // a dismissal is bound to its code
 		return e, false
 	}
@@ -277,7 +302,7 @@ func bears(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.
 // moving reports whether signals of a kind say something about what was known before.
 func moving(k pipeline.SignalKind) bool {
 	switch k {
-	case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalMended:
+	case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalMended, pipeline.SignalEscaped:
 		return true
 	}
 	return false
@@ -296,6 +321,15 @@ func effect(s pipeline.Signal, l *pipeline.Learning, wants int) (delta float64, 
 			delta, why = dismissedDelta*strength(s), "a related finding was dismissed"
 		}
 		return delta, why
+	}
+	if s.Kind == pipeline.SignalEscaped {
+		switch {
+		case s.About == nil || wants == 0:
+			return 0, ""
+		case wants < 0:
+			return -escapedDelta, "what should not be asked for by this broke in production"
+		}
+		return escapedDelta, "a related defect reached production"
 	}
 	if wants >= 0 && l.Type != pipeline.LearningProcedural || wants == 0 {
 		return 0, ""

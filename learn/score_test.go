@@ -16,7 +16,7 @@ import (
 // signals draws a set of signals with few keys, so that they meet.
 func signals(t *rapid.T) []pipeline.Signal {
 	kinds := []pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalIgnored, pipeline.SignalGap, pipeline.SignalMended,
-		pipeline.SignalApproved, pipeline.SignalEdited, pipeline.SignalChanges, pipeline.SignalMerged, pipeline.SignalClosed, pipeline.SignalReverted}
+		pipeline.SignalApproved, pipeline.SignalEdited, pipeline.SignalChanges, pipeline.SignalMerged, pipeline.SignalClosed, pipeline.SignalReverted, pipeline.SignalEscaped}
 	texts := []string{"", "wrap the error with the operation", "check the pointer for nil", "add a test for the empty list"}
 	files := []string{"", "api/a.go", "web/b.go"}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pipeline.Signal {
@@ -297,4 +297,45 @@ func TestRetire(t *testing.T) {
 	if got := Retire(list, nil, 10, time.Time{}); len(got) != 0 {
 		t.Errorf("nothing is over its limit, yet %v", got)
 	}
+}
+
+// A defect that escaped lowers the dismissal that hid it and what asks for less of the
+// kind, raises what asks for more, and bears a learning that holds no words of monitors;
+// taken back, nothing of it is left.
+func TestEscaped(t *testing.T) {
+	finding := &pipeline.Finding{Category: "correctness", Rule: "nil-check", Message: "check the pointer for nil before the cart is added up"}
+	dismissed := pipeline.Signal{Key: "dismissed/1", Kind: pipeline.SignalDismissed, At: day(1), Weight: 1, Scope: scope, Finding: "fp1", File: "cart/cart.go", Text: "it is never nil", About: finding, Actor: pipeline.Actor{ID: 1}}
+	s := pipeline.Signal{Key: "incident/9/escaped", Kind: pipeline.SignalEscaped, At: day(3), Weight: 1, Scope: scope, Pull: 42, Run: 7, Finding: "fp1", File: "cart/cart.go", About: finding}
+	var m Memory
+	m.Add(pipeline.Learning{Key: "more", Scope: scope, Type: pipeline.LearningSemantic, Content: "Always check the pointer for nil before it is added up", Base: 0.5, Created: day(0)})
+	m.Add(pipeline.Learning{Key: "less", Scope: scope, Type: pipeline.LearningSemantic, Content: "Do not ask to check the pointer for nil before the cart is added up", Base: 0.5, Created: day(0)})
+	m.Add(pipeline.Learning{Key: "other", Scope: scope, Type: pipeline.LearningSemantic, Content: "Add a test for the empty list", Category: "testing", Base: 0.5, Created: day(0)})
+	m.Take(dismissed)
+	before := confidences(&m)
+	m.Take(s)
+	got := confidences(&m)
+	for key, want := range map[string]float64{"dismissal:dismissed/1": -0.4, "more": +0.1, "less": -0.1, "other": 0} {
+		if d := got[key] - before[key]; math.Abs(d-want) > 1e-9 {
+			t.Errorf("%s: %+.2f, want %+.2f", key, d, want)
+		}
+	}
+	born := LearningsFrom(s)
+	if len(born) != 1 || got[born[0].Key] == 0 || Stands(&born[0]) != StandAsk {
+		t.Fatalf("%+v", born)
+	}
+	s.Off, s.At = true, day(4)
+	m.Take(s)
+	if after := confidences(&m); len(after) != len(before) || math.Abs(after["more"]-before["more"]) > 1e-9 || math.Abs(after["dismissal:dismissed/1"]-before["dismissal:dismissed/1"]) > 1e-9 {
+		t.Errorf("taken back: %v, before %v", after, before)
+	}
+}
+
+func confidences(m *Memory) map[string]float64 {
+	out := map[string]float64{}
+	for _, l := range m.Learnings() {
+		if l.State == pipeline.LearningActive {
+			out[l.Key] = l.Confidence
+		}
+	}
+	return out
 }

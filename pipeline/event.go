@@ -75,6 +75,7 @@ const (
 	EventCommentAdded  EventType = "feedback.human_comment_added"
 	EventPullReviewed  EventType = "feedback.pull_reviewed" // approved, or changes requested
 	EventPullClosed    EventType = "feedback.pull_closed"   // merged, closed unmerged, reverted
+	EventEscaped       EventType = "feedback.defect_escaped"
 
 	// What that does to what Forge remembers.
 	EventLess       EventType = "feedback.confidence_decreased" // Data.Evidence

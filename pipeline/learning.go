@@ -24,6 +24,7 @@ const (
 	SignalMerged    SignalKind = "merged"            //
 	SignalClosed    SignalKind = "closed"            // unmerged
 	SignalReverted  SignalKind = "reverted"          // after the merge
+	SignalEscaped   SignalKind = "escaped"           // a defect, to production; nobody's word, but what mended it showed it
 )
 
 // Signal is one thing that a person did on GitHub, judged by content. Signals with

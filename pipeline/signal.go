@@ -12,6 +12,7 @@ var signalEvents = map[SignalKind]EventType{
 	SignalGap: EventCommentAdded, SignalEdited: EventHumanEdited,
 	SignalApproved: EventPullReviewed, SignalChanges: EventPullReviewed,
 	SignalMerged: EventPullClosed, SignalClosed: EventPullClosed, SignalReverted: EventPullClosed,
+	SignalEscaped: EventEscaped,
 }
 
 // ghost is whom GitHub shows where it does not say who it was.
@@ -32,7 +33,10 @@ func SignalEvents(signals []Signal) []Event {
 			state = "off"
 		}
 		source := "github" // it does not say who it was
-		if s.Actor.Login != "" {
+		switch {
+		case s.Kind == SignalEscaped:
+			source = "forge"
+		case s.Actor.Login != "":
 			source = "human:" + s.Actor.Login
 		}
 		e := Event{
