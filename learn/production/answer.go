@@ -437,3 +437,27 @@ func (v Verdict) Line() string {
 	}
 	return strings.TrimSpace(what)
 }
+
+// Lesson is what an incident teaches about the run whose work it comes from.
+type Lesson string
+
+// The lessons.
+const (
+	LessonEscaped   Lesson = "escaped"    // review and tests of the run did not see it
+	LessonTakenBack Lesson = "taken back" // somebody says that it was nothing
+)
+
+// Lesson says what an incident teaches now that it has not taught, "" for nothing. Only
+// what is attributed teaches, and only once what was done about the cause has ended it.
+func (i *Incident) Lesson() Lesson {
+	cured := slices.ContainsFunc(i.Acts, func(a Act) bool {
+		return a.State == ActDone && (a.Answer == AnswerRollBack || a.Answer == AnswerRevert || a.Answer == AnswerRun)
+	})
+	switch {
+	case i.Taught && i.State == StateDismissed:
+		return LessonTakenBack
+	case !i.Taught && i.State == StateResolved && cured && !i.Storm && len(i.Suspects) > 0 && i.Suspects[0].Score >= Attributed && i.Suspects[0].Run != 0:
+		return LessonEscaped
+	}
+	return ""
+}

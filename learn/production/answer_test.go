@@ -185,6 +185,35 @@ func TestAimOfRollBack(t *testing.T) {
 	}
 }
 
+// Only what was attributed to a run, cured and is over teaches, once; a dismissal takes
+// it back.
+func TestLesson(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*Incident)
+		want   Lesson
+	}{
+		{"cured", func(*Incident) {}, LessonEscaped},
+		{"it goes on", func(i *Incident) { i.State = StateRecovering }, ""},
+		{"taught", func(i *Incident) { i.Taught = true }, ""},
+		{"nothing was done", func(i *Incident) { i.Acts = i.Acts[:1] }, ""},
+		{"the roll-back was refused", func(i *Incident) { i.Acts[1].State = ActRefused }, ""},
+		{"suspected alone", func(i *Incident) { i.Suspects[0].Score = 0.6 }, ""},
+		{"not of Forge", func(i *Incident) { i.Suspects[0].Run = 0 }, ""},
+		{"a storm", func(i *Incident) { i.Storm = true }, ""},
+		{"dismissed before", func(i *Incident) { i.State = StateDismissed }, ""},
+		{"dismissed after", func(i *Incident) { i.State, i.Taught = StateDismissed, true }, LessonTakenBack},
+	} {
+		i, _ := stage()
+		i.State = StateResolved
+		i.Acts = append(i.Acts, Act{Answer: AnswerRollBack, State: ActDone})
+		tt.change(i)
+		if got := i.Lesson(); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 // The log of answers folds to how far they are: begun, done once, refused, declined.
 func TestActsFold(t *testing.T) {
 	i, _ := stage()

@@ -20,6 +20,7 @@ const (
 	EventBegun      EventType = "production.answer_begun"       // written down before it is carried out
 	EventDone       EventType = "production.answer_done"
 	EventRefused    EventType = "production.answer_refused"  // it could not be carried out
+	EventTaught     EventType = "production.incident_taught" // what is learnt of it, or that this is taken back
 	EventDeclined   EventType = "production.answer_declined" // what a human chose is not allowed now
 )
 
@@ -64,6 +65,7 @@ type EventData struct {
 	Answer      Answer       `json:"answer,omitempty"`
 	Aim         *Aim         `json:"aim,omitempty"`
 	Number      int64        `json:"number,omitempty"` // of what was made
+	Lesson      Lesson       `json:"lesson,omitempty"`
 	URL         string       `json:"url,omitempty"`
 }
 
@@ -101,6 +103,7 @@ type Incident struct {
 	Chosen      *Choice     `json:"chosen,omitempty"`
 	Declined    *Decline    `json:"declined,omitempty"` // the last one
 	Acts        []Act       `json:"acts,omitempty"`
+	Taught      bool        `json:"taught,omitempty"` // the run behind it knows what escaped it
 }
 
 // Limits of what an incident holds.
@@ -131,6 +134,8 @@ func (i *Incident) Apply(e Event) {
 		if len(i.Told) < maxTold {
 			i.Told = append(i.Told, d.Key)
 		}
+	case EventTaught:
+		i.Taught = d.Lesson == LessonEscaped
 	case EventMuted:
 		i.Muted = d.Until
 	case EventChosen, EventBegun, EventDone, EventRefused, EventDeclined:

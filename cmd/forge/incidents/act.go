@@ -29,6 +29,8 @@ type Hands interface {
 	StartRun(ctx context.Context, repo string, issue int, key, by string) (Made, error)
 	// Revert opens a draft that takes back what came with a commit, or its pull request.
 	Revert(ctx context.Context, repo string, r Reverting) (Made, error)
+	// Teach tells the run behind an incident what escaped it, or takes that back.
+	Teach(ctx context.Context, i *production.Incident, l production.Lesson) error
 	// RollBack deploys a commit.
 	RollBack(ctx context.Context, repo string, r RollingBack) (Made, error)
 }
@@ -79,6 +81,12 @@ func (s *Service) Act(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if l := i.Lesson(); l != "" {
+			if err := s.teach(ctx, i, l); err != nil {
+				errs = append(errs, fmt.Errorf("learn from incident %d: %w", i.ID, err))
+			}
+			continue
+		}
 		if !i.State.Active() && i.Chosen == nil && !begun(i) {
 			continue
 		}
@@ -99,6 +107,18 @@ func (s *Service) Act(ctx context.Context) error {
 
 func begun(i *production.Incident) bool {
 	return slices.ContainsFunc(i.Acts, func(a production.Act) bool { return a.State == production.ActBegun })
+}
+
+// teach tells the run behind an incident, and writes down that it did. Told again, it
+// changes nothing.
+func (s *Service) teach(ctx context.Context, i *production.Incident, l production.Lesson) error {
+	if err := s.Hands.Teach(ctx, i, l); err != nil {
+		return err
+	}
+	_, err := s.record(ctx, i, func(d *production.Desk, now *production.Incident) {
+		d.Record(now, production.EventTaught, production.EventData{Lesson: l})
+	})
+	return err
 }
 
 // settings are a repository's, as they were within the last minute: monitors send more

@@ -25,10 +25,10 @@ type fakeHands struct {
 	files    []string // that a roll-back changes
 	fails    error    // of all that has an effect
 
-	issues, runs, reverts, asked, comments map[string]string // by repository and key
-	deployed                               map[string][]fakeDeployment
-	reads                                  int
-	at                                     func(point string) error // dies there
+	issues, runs, reverts, asked, taught, comments map[string]string // by repository and key
+	deployed                                       map[string][]fakeDeployment
+	reads                                          int
+	at                                             func(point string) error // dies there
 }
 
 type fakeDeployment struct {
@@ -39,7 +39,7 @@ type fakeDeployment struct {
 
 func newFakeHands(p config.Production) *fakeHands {
 	m := func() map[string]string { return map[string]string{} }
-	return &fakeHands{settings: p, issues: m(), runs: m(), reverts: m(), asked: m(), comments: m(), deployed: map[string][]fakeDeployment{}, at: func(string) error { return nil }}
+	return &fakeHands{settings: p, issues: m(), runs: m(), reverts: m(), asked: m(), taught: m(), comments: m(), deployed: map[string][]fakeDeployment{}, at: func(string) error { return nil }}
 }
 
 func (h *fakeHands) Settings(context.Context, string) (config.Production, error) {
@@ -72,6 +72,11 @@ func (h *fakeHands) StartRun(_ context.Context, repo string, issue int, key, by 
 
 func (h *fakeHands) Revert(_ context.Context, repo string, r Reverting) (Made, error) {
 	return h.once(h.reverts, repo, fmt.Sprint("revert/", r.Incident), fmt.Sprint(r.Pull))
+}
+
+func (h *fakeHands) Teach(_ context.Context, i *production.Incident, l production.Lesson) error {
+	_, err := h.once(h.taught, i.Repo, fmt.Sprint("taught/", i.ID, "/", l), string(l))
+	return err
 }
 
 func (h *fakeHands) RollBack(_ context.Context, repo string, r RollingBack) (Made, error) {

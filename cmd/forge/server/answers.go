@@ -86,6 +86,23 @@ func (h hands) StartRun(ctx context.Context, full string, issue int, key, by str
 	return incidents.Made{Number: run}, err
 }
 
+// Teach implements incidents.Hands. What the monitor said is no part of it.
+func (h hands) Teach(ctx context.Context, i *production.Incident, l production.Lesson) error {
+	top := i.Suspects[0]
+	run, err := h.db.Load(ctx, top.Run)
+	if err != nil {
+		return err
+	}
+	s := pipeline.Signal{Key: fmt.Sprintf("incident/%d/escaped", i.ID), Kind: pipeline.SignalEscaped, Off: l == production.LessonTakenBack, At: i.Ended.UTC(), Weight: 1,
+		Pull: top.Pull, File: top.File, Finding: top.Finding, Scope: run.Repo.Scope(), Run: run.ID}
+	for n := range run.Findings {
+		if is := &run.Findings[n]; is.Finding != nil && is.Fingerprint() == top.Finding {
+			s.About, s.Line = is.Finding, is.Finding.Line
+		}
+	}
+	return h.app.record(ctx, run.ID, pipeline.SignalEvents([]pipeline.Signal{s}), nil)
+}
+
 // RollBack implements incidents.Hands.
 func (h hands) RollBack(ctx context.Context, full string, r incidents.RollingBack) (incidents.Made, error) {
 	repo, err := h.repo(ctx, full)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,10 +69,13 @@ func (ts *testServer) done(a production.Answer) production.Act {
 
 // A deployment of Forge's work goes wrong: an issue is opened, what ran before is
 // deployed again, people are asked, and who may choose has the cause reverted and
-// another run started. Each is made once. Covers P2.
+// another run started. Each is made once. Once it is over, the run behind it has learnt
+// what escaped it, until somebody says that it was nothing. Covers P2.
 func TestIncidentIsAnswered(t *testing.T) {
 	t.Parallel()
-	ts, pull, before, after := answering(t, testOptions{deploys: true}, "production:\n  ask: true\n  issue: true\n  roll_back: true\n")
+	var later atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	ts, pull, before, after := answering(t, testOptions{deploys: true, now: now}, "production:\n  ask: true\n  issue: true\n  roll_back: true\n")
 	ts.alerts("g", "firing", "Greetings fail @everyone", "all of them, closes #1", time.Now().Add(time.Second))
 	back := ts.done(production.AnswerRollBack)
 	list := ts.gh.Deployments(greetRepo)
@@ -125,6 +129,20 @@ func TestIncidentIsAnswered(t *testing.T) {
 	if err := ts.gh.Wait(ctx, func() bool { return strings.Contains(talk(), "the roll-back is deployed: success") }); err != nil {
 		t.Errorf("nobody says that the roll-back is deployed:\n%s", talk())
 	}
+	escaped := func(list []pipeline.Learning) bool {
+		return slices.ContainsFunc(list, func(l pipeline.Learning) bool {
+			return l.Source == pipeline.SourceGap && l.State == pipeline.LearningActive && strings.Contains(l.Content, fmt.Sprintf("A defect in greet.sh reached production with pull request #%d", pull))
+		})
+	}
+	ts.alerts("g", "resolved", "Greetings fail", "", time.Now())
+	ts.outcome("hook/prom", "over, as it seems")
+	later.Store(int64(11 * time.Minute))
+	ts.must(ts.s.incidents.Tick(t.Context()))
+	ts.s.incidents.Wake()
+	ts.learnings("what escaped", escaped)
+	later.Add(int64(time.Minute))
+	say("acme", "/forge incident 1 dismiss the monitor was wrong")
+	ts.learnings("that is taken back", func(list []pipeline.Learning) bool { return !escaped(list) })
 	if made := ts.gh.Mutations(); made["issues/create"] != 1 || made["repos/create-deployment"] != 1 || made["pulls/create"] != 2 {
 		t.Errorf("made %v", made)
 	}
