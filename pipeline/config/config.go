@@ -103,7 +103,6 @@ type Production struct {
 	Run          bool     `json:"run,omitempty"`          // on that issue
 	Revert       bool     `json:"revert,omitempty"`       // by a draft of what the cause takes back
 	RollBack     bool     `json:"roll_back,omitempty"`    // to what ran before, by a deployment
-	BakeMinutes  int      `json:"bake_minutes,omitempty"` // a deployment is watched, until it is healthy; 0: it is not
 	Irreversible []string `json:"irreversible,omitempty"` // globs, on top of the built-in ones, of what no roll-back goes across
 }
 

@@ -42,8 +42,8 @@ func TestRepository(t *testing.T) {
 		{"stricter mode", "mode: manual\nbreaker:\n  on_max: skip\n  enabled: false\n", func(c *config.Config) {
 			c.Mode, c.Breaker.OnMax, c.Breaker.Enabled = "manual", "skip", false
 		}},
-		{"production", "production: {environments: [prod, staging], ask: true, issue: true, run: true, irreversible: [\"db/**\"], bake_minutes: 30}\n", func(c *config.Config) {
-			c.Production = config.Production{Environments: []string{"prod", "staging"}, Ask: true, Issue: true, Run: true, Irreversible: []string{"db/**"}, BakeMinutes: 30}
+		{"production", "production: {environments: [prod, staging], ask: true, issue: true, run: true, irreversible: [\"db/**\"]}\n", func(c *config.Config) {
+			c.Production = config.Production{Environments: []string{"prod", "staging"}, Ask: true, Issue: true, Run: true, Irreversible: []string{"db/**"}}
 		}},
 		{"windows line ends", "mode: manual\r\nloop:\r\n  faults: 2\r\n", func(c *config.Config) { c.Mode, c.Loop.Faults = "manual", 2 }},
 	} {
@@ -107,8 +107,8 @@ func TestRepositoryErrors(t *testing.T) {
 		{"globs", "paths:\n  protected: [\"[a\", \"/etc\", \" \"]\n", []string{"protected[0] is \"[a\", which is no glob", "protected[1] is \"/etc\"; globs are relative", "protected[2] is empty"}},
 		{"production typo", "production:\n  rollback: true\n", []string{`:2:3: unknown key "rollback" in production: did you mean "roll_back"?`}},
 		{"production with a run without an issue", "production:\n  run: true\n", []string{"production.run is true, but production.issue is not"}},
-		{"production's values", "production:\n  ask: maybe\n  bake_minutes: 20000\n  environments: [\"\"]\n  irreversible: [/db]\n", []string{
-			"production.ask must be true or false", "production.bake_minutes is 20000; it must be from 0 to 10080 minutes", "production.environments[0] is empty", "globs are relative"}},
+		{"production's values", "production:\n  ask: maybe\n  environments: [\"\"]\n  irreversible: [/db]\n", []string{
+			"production.ask must be true or false", "production.environments[0] is empty", "globs are relative"}},
 		{"a list", "- a\n", []string{"the file must hold keys with values, such as mode: …, not a list"}},
 		{"a word", "hello\n", []string{"the file must hold keys with values"}},
 		{"a list inside", "loop: [1]\n", []string{"loop must hold keys with values, such as max_iterations: …, not a list"}},
