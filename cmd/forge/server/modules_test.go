@@ -53,8 +53,11 @@ func TestCallsOfModules(t *testing.T) {
 	ts.verifiedWith(3)
 	n, by := ts.calls()
 	t.Logf("%d calls: %v", n, by)
-	if n > 60 {
-		t.Errorf("%d calls of a clean run with three modules, want at most 60", n)
+	// How often one revision takes the place of another before it is written depends on
+	// how fast the machine is.
+	updates := by["checks/update"] + by["issues/update-comment"] + by["pulls/update"]
+	if n-updates > 30 || n > 60 && !raceEnabled {
+		t.Errorf("%d calls of a clean run with three modules, %d of them updates, want at most 60, and 30 without", n, updates)
 	}
 }
 

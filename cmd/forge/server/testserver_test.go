@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -162,6 +163,7 @@ func (ts *testServer) onEvents(run *pipeline.Run, events []pipeline.Event) {
 	if run.Part != nil { // what comes of it is its parent's to show
 	} else if ts.run == nil || ts.run.ID < run.ID || ts.run.ID == run.ID && ts.run.Seq < run.Seq { // two that append at the same time tell in any order
 		copied := *run
+		copied.Parts = slices.Clone(run.Parts) // which the run changes in place
 		ts.run = &copied
 	}
 	close(ts.changed)
