@@ -31,7 +31,7 @@ func (c *Comment) Repo() string {
 	return strings.ToLower(parts[min(1, len(parts)-1)])
 }
 
-// Figures are how well comments are told apart that a model had not seen.
+// Figures are how well a model predicts the judgement on comments that it has not seen.
 type Figures struct {
 	AUC         float64 `json:"auc"`          // probability that a valid one is ranked over an invalid one
 	Brier       float64 `json:"brier"`        //
@@ -80,7 +80,7 @@ func MeasureJudged(list, train []Comment) Figures {
 type example struct {
 	repo    string
 	valid   bool
-	effects []doubt // but for the base rate
+	effects []doubt // without the base rate
 }
 
 func examplesOf(list []Comment) []example {

@@ -21,7 +21,7 @@ func comments(n int, seed uint64, shares map[string]float64) (out []Comment) {
 	return out
 }
 
-// Comments are told apart on repositories that were not seen, where there is anything to
+// The judgement on comments is predicted for repositories that were not seen, where there is anything to
 // tell; where there is not, none is held back.
 func TestMeasureJudged(t *testing.T) {
 	f := MeasureJudged(comments(1200, 1, map[string]float64{"a": 0.95, "b": 0.05}), nil)

@@ -78,7 +78,7 @@ const (
 	candidateSince = 7 * 24 * time.Hour
 	maxSuspects    = 3
 	metricSince    = 2 * time.Hour    // after which a metric says nothing about a deployment
-	sameTime       = 10 * time.Minute // deployments within it cannot be told apart by time
+	sameTime       = 10 * time.Minute // deployments within it cannot be distinguished by time
 )
 
 // Candidates are the deployments that an incident may come from: those to its

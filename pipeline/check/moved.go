@@ -218,7 +218,7 @@ var (
 	projectOf   = regexp.MustCompile(`(?s)(?:^|\n)\[(?:project|tool\.poetry|metadata)\]\s*\n(.*?)(?:\n\[|$)`)
 )
 
-// installed makes a Python project look installed to who asks for it by its name.
+// installed makes a Python project look installed for code that imports it by its name.
 func installed(ctx context.Context, tree Tree) error {
 	for _, name := range []string{"pyproject.toml", "setup.cfg"} {
 		data, err := tree.Read(ctx, name)

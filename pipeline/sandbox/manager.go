@@ -42,7 +42,7 @@ type Limits struct {
 	ReadBytes int64         `json:"read_bytes"` // of one file that is read, or is part of a change
 	Changes   int           `json:"changes"`    // files in one change
 	ChangeAll int64         `json:"change_all"` // bytes in one change
-	Ignore    time.Duration `json:"ignore"`     // of matching the ignore files' patterns, some of which take for ever
+	Ignore    time.Duration `json:"ignore"`     // of matching the ignore files' patterns, some of which never end
 }
 
 // DefaultLimits are 10 minutes, 2 GiB, 512 processes, 1 GiB a file, 1 MiB of

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,19 +45,23 @@ func (d *DB) Backup(ctx context.Context, path string) error {
 	return syncDir(path)
 }
 
-// copyTo writes a copy, makes it durable and checks every page of it.
+// copyTo writes a copy, over a connection of its own.
 func (d *DB) copyTo(ctx context.Context, draft string) error {
+	db, err := connect(d.path, copyOptions)
+	if err != nil {
+		return err
+	}
+	return errors.Join(copyFrom(ctx, db, draft), db.Close())
+}
+
+// copyFrom writes a copy, makes it durable and checks every page of it.
+func copyFrom(ctx context.Context, db *sql.DB, draft string) error {
 	f, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // it was synced
-	db, err := connect(d.path, copyOptions)
-	if err != nil {
-		return err
-	}
-	_, err = db.ExecContext(ctx, "VACUUM INTO $1", draft)
-	if err = errors.Join(err, db.Close()); err != nil {
+	if _, err := db.ExecContext(ctx, "VACUUM INTO $1", draft); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {

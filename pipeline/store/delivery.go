@@ -34,7 +34,7 @@ type Delivery struct {
 	Repo     string // "owner/name"; empty when it is about none
 	Received time.Time
 	Payload  []byte // as it was sent; compressed in the database; absent in lists, and of old ones (see PruneDeliveries)
-	Lane     string // who handles it: "" the engine, else who asks for it; not in lists
+	Lane     string // who handles it: "" the engine, else the service that reads this lane; not in lists
 
 	ID       int64 // in the order of arrival
 	State    DeliveryState

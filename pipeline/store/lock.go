@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,20 +110,13 @@ func (d *DB) Rescue(ctx context.Context) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", fmt.Errorf("rescue database %s: %w", d.path, err)
-	}
-	defer f.Close() //nolint:errcheck // it was synced
-	_, err = d.writer.ExecContext(ctx, "VACUUM INTO $1", path+".new")
-	if err == nil {
-		err = f.Sync()
+	draft := path + ".new"
+	err := os.Remove(draft) // of a try before
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = copyFrom(ctx, d.writer, draft)
 	}
 	if err == nil {
-		_, err = inspect(ctx, path+".new", 1<<62)
-	}
-	if err == nil {
-		err = os.Rename(path+".new", path)
+		err = os.Rename(draft, path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("rescue database %s: %w", d.path, err)

@@ -13,7 +13,7 @@ func (sh Shell) prediction() *cobra.Command {
 	var train string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "prediction FILE...", Short: "Measure how review comments are told apart that people judged",
+		Use: "prediction FILE...", Short: "Measure how well the judgement of people on review comments is predicted",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return sh.Usage("give the files with judged comments")
