@@ -57,6 +57,9 @@ func newGates(sources map[string]Source) (map[string]*gate, error) {
 	out := map[string]*gate{}
 	for name, s := range sources {
 		g := &gate{Source: s, name: name, key: s.Secret}
+		if s.Kind == SourceStandard {
+			g.key = StandardKey(s.Secret)
+		}
 		switch {
 		case !isName(name) || name == "" || strings.ContainsAny(name, "/:"):
 			return nil, fmt.Errorf("webhook: %q is no name for a source", shorten(name))
@@ -68,15 +71,21 @@ func newGates(sources map[string]Source) (map[string]*gate, error) {
 		if g.PerMinute <= 0 {
 			g.PerMinute = 120
 		}
-		if rest, ok := bytes.CutPrefix(s.Secret, []byte("whsec_")); ok && s.Kind == SourceStandard {
-			if key, err := base64.StdEncoding.DecodeString(string(rest)); err == nil {
-				g.key = key
-			}
-		}
 		g.left = float64(g.PerMinute)
 		out[name] = g
 	}
 	return out, nil
+}
+
+// StandardKey is the key that a secret of Standard Webhooks stands for: what follows
+// "whsec_" is base64, any other secret is itself the key.
+func StandardKey(secret []byte) []byte {
+	if rest, ok := bytes.CutPrefix(secret, []byte("whsec_")); ok {
+		if key, err := base64.StdEncoding.DecodeString(string(rest)); err == nil {
+			return key
+		}
+	}
+	return secret
 }
 
 // serveSource answers a source: 202 when the delivery is kept, 401 when it does not

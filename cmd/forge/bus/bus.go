@@ -28,6 +28,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/registry"
 	"forge/pipeline/store"
+	"forge/webhook"
 )
 
 // Subscriber is who is told.
@@ -339,13 +340,7 @@ func (s *sender) send(ctx context.Context, id string, body []byte) error {
 func Sign(secrets []string, id, stamp string, body []byte) string {
 	var out []string
 	for _, secret := range secrets {
-		key := []byte(secret)
-		if rest, ok := strings.CutPrefix(secret, "whsec_"); ok {
-			if k, err := base64.StdEncoding.DecodeString(rest); err == nil {
-				key = k
-			}
-		}
-		mac := hmac.New(sha256.New, key)
+		mac := hmac.New(sha256.New, webhook.StandardKey([]byte(secret)))
 		fmt.Fprintf(mac, "%s.%s.", id, stamp)
 		mac.Write(body)
 		out = append(out, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
