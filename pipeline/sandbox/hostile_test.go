@@ -548,4 +548,13 @@ func TestWorkerProcess(t *testing.T) {
 		!bytes.Contains(status, []byte("\nGroups:\t \n")) || !bytes.Contains(status, []byte("\nCapEff:\t0000000000000000\n")) {
 		t.Errorf("status = %s, %v", status, err)
 	}
+	threads, err := filepath.Glob(proc + "task/*/status")
+	if err != nil || len(threads) < 2 {
+		t.Fatalf("threads: %v, %v", threads, err)
+	}
+	for _, name := range threads { // each may start a command
+		if status, err := os.ReadFile(name); err == nil && !bytes.Contains(status, []byte("\nNoNewPrivs:\t1\n")) {
+			t.Errorf("%s may gain privileges", name)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -86,6 +87,9 @@ func Worker(in io.Reader, out io.Writer) error {
 // harden shuts off what a worker may have inherited, and what could be read out of
 // it: descriptors, core dumps, its memory.
 func harden() error {
+	if err := dropPrivileges(); err != nil {
+		return err
+	}
 	if err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w (Linux 5.11 or newer is needed)", err)
 	}
@@ -94,9 +98,6 @@ func harden() error {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("set not dumpable: %w", err)
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("set no new privileges: %w", err)
 	}
 	// What a command leaves behind becomes the worker's child, and dies with it.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -108,6 +109,21 @@ func harden() error {
 	unix.Umask(0o022)
 	debug.SetMemoryLimit(1 << 30)
 	return nil
+}
+
+// dropPrivileges keeps the process, and all that it starts, from gaining privileges. The
+// kernel keeps that for each thread, and the Go runtime has made several by now, any of
+// which may start a command: the program begins again on the one that has it.
+func dropPrivileges() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if has, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && has == 1 {
+		return nil
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no new privileges: %w", err)
+	}
+	return fmt.Errorf("start again without privileges: %w", unix.Exec("/proc/self/exe", os.Args, os.Environ()))
 }
 
 // serve reads requests and answers each in a goroutine of its own.
