@@ -142,8 +142,8 @@ func TestAuthorize(t *testing.T) {
 }
 
 func TestExchange(t *testing.T) {
-	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	w := newWorld(t, func(o *Options) { o.Clock = func() time.Time { return now } })
+	clock := newTestClock(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
+	w := newWorld(t, func(o *Options) { o.Clock = clock.Now })
 	w.must(w.s.SetCallbacks(callbackURL, "https://second.example.net/cb"))
 	code := func() string {
 		to, _ := w.grant(url.Values{"client_id": {w.s.ClientID}, "redirect_uri": {callbackURL}, "code_challenge": {challengeOf("v")}, "code_challenge_method": {"S256"}}, "login", "alice")
@@ -158,7 +158,7 @@ func TestExchange(t *testing.T) {
 		return v
 	}
 	old := with()
-	now = now.Add(codeLife)
+	clock.Advance(codeLife)
 	for _, c := range []struct {
 		name string
 		ask  url.Values
@@ -196,8 +196,8 @@ func TestExchange(t *testing.T) {
 
 // What the App may do for somebody is at most what both may.
 func TestUserTokens(t *testing.T) {
-	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	w := newWorld(t, func(o *Options) { o.Clock = func() time.Time { return now } })
+	clock := newTestClock(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
+	w := newWorld(t, func(o *Options) { o.Clock = clock.Now })
 	hidden, err := w.s.AddRepo("acme", "hidden", nil)
 	w.must(err)
 	apart, err := w.s.AddRepo("acme", "apart", nil) // the App is not installed there
@@ -275,7 +275,7 @@ func TestUserTokens(t *testing.T) {
 	w.s.Revoke("carol")
 	_, resp, _ = carol.Users.Get(w.ctx, "")
 	status("revoked by herself", resp, 401)
-	now = now.Add(grantLife)
+	clock.Advance(grantLife)
 	_, resp, _ = bob.Users.Get(w.ctx, "")
 	status("after 8 hours", resp, 401)
 }

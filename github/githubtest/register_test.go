@@ -11,8 +11,8 @@ import (
 
 // The manifest flow makes the App once; its code buys the key once, for an hour.
 func TestManifestFlow(t *testing.T) {
-	clock := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	s, err := New(Options{Dir: t.TempDir(), Manifest: manifest(t), Empty: true, Clock: func() time.Time { return clock }})
+	clock := newTestClock(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))
+	s, err := New(Options{Dir: t.TempDir(), Manifest: manifest(t), Empty: true, Clock: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +56,9 @@ func TestManifestFlow(t *testing.T) {
 		t.Errorf("the code works twice: %v", err)
 	}
 	s.mu.Lock()
-	s.made["late"] = clock.Add(codeOfAppLife)
+	s.made["late"] = clock.Now().Add(codeOfAppLife)
 	s.mu.Unlock()
-	clock = clock.Add(codeOfAppLife)
+	clock.Advance(codeOfAppLife)
 	if _, _, err := anonymous.Apps.CompleteAppManifest(t.Context(), "late"); err == nil {
 		t.Error("an expired code works")
 	}

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,6 +112,22 @@ func manifest(t *testing.T) []byte {
 var contractOnce = sync.OnceValues(func() (*Contract, error) { return NewContract("../../../shared/github") })
 
 const mainGo = "package shop\n\n// Price is in cents.\nfunc Price(n int) int {\n\treturn n * 100\n}\n\nfunc Zero() int {\n\treturn 0\n}\n"
+
+// testClock is a clock that tests move while the server's goroutines read it.
+type testClock struct{ at atomic.Pointer[time.Time] }
+
+func newTestClock(at time.Time) *testClock {
+	c := &testClock{}
+	c.at.Store(&at)
+	return c
+}
+
+func (c *testClock) Now() time.Time { return *c.at.Load() }
+
+func (c *testClock) Advance(d time.Duration) {
+	at := c.Now().Add(d)
+	c.at.Store(&at)
+}
 
 func newWorld(t *testing.T, change ...func(*Options)) *world {
 	t.Helper()

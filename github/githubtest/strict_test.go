@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,13 +115,11 @@ func TestGraphQLPermissions(t *testing.T) {
 }
 
 func TestAppToken(t *testing.T) {
-	now := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
-	clock := func() time.Time { return now }
+	// ghinstallation signs with the machine's clock: the server has the same.
+	var ahead atomic.Int64
 	w := newWorld(t, func(o *Options) {
-		o.Clock = func() time.Time { return clock() }
+		o.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
-	// ghinstallation signs with the machine's clock: let the server have the same.
-	clock = time.Now
 	tok := w.token()
 	if !strings.HasPrefix(tok, "ghs_4242_") || len(tok) < 300 {
 		t.Errorf("token = %.20s…, %d characters", tok, len(tok))
@@ -128,7 +127,7 @@ func TestAppToken(t *testing.T) {
 	if status, text := w.do("GET", "/api/v3/installation/repositories", tok, ""); status != 200 || !strings.Contains(text, `"total_count":1`) {
 		t.Errorf("repositories = %d %s", status, text)
 	}
-	clock = func() time.Time { return time.Now().Add(61 * time.Minute) }
+	ahead.Store(int64(61 * time.Minute))
 	if status, _ := w.do("GET", "/api/v3/installation/repositories", tok, ""); status != 401 {
 		t.Errorf("after an hour: %d, want 401", status)
 	}
@@ -136,7 +135,7 @@ func TestAppToken(t *testing.T) {
 	if _, _, err := w.appClient().Apps.Get(w.ctx, ""); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("an expired JSON web token: %v, want 401", err)
 	}
-	clock = time.Now
+	ahead.Store(0)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	w.must(err)
 	foreign := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
