@@ -153,7 +153,7 @@ func (r *checksReader) each(op, permission string, page func(gh.ListOptions) (*g
 	o := gh.ListOptions{PerPage: 100, Page: 1}
 	for range maxCheckPages {
 		resp, err := page(o)
-		if err = explain(fmt.Sprintf("%s of %s in %s", op, render.ShortSHA(r.sha), r.repo.FullName()), permission, err); err != nil {
+		if err = explain(fmt.Sprintf("%s of %s in %s", op, text.ShortSHA(r.sha), r.repo.FullName()), permission, err); err != nil {
 			return err
 		}
 		if resp.NextPage == 0 {
@@ -161,7 +161,7 @@ func (r *checksReader) each(op, permission string, page func(gh.ListOptions) (*g
 		}
 		o.Page = resp.NextPage
 	}
-	return final("%s of %s in %s: there are more than %d, and what is not read cannot be judged.", op, render.ShortSHA(r.sha), r.repo.FullName(), maxCheckPages*100)
+	return final("%s of %s in %s: there are more than %d, and what is not read cannot be judged.", op, text.ShortSHA(r.sha), r.repo.FullName(), maxCheckPages*100)
 }
 
 func (r *checksReader) readRuns(ctx context.Context) error {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Report makes the checks a report of the test phase on a head: one suite for each
@@ -49,9 +49,9 @@ func (c Checks) Report(head string) *pipeline.TestReport {
 func (c Checks) none(head string) string {
 	switch {
 	case head != c.Head:
-		return fmt.Sprintf("the checks are those of %s, not of %s", render.ShortSHA(c.Head), render.ShortSHA(head))
+		return fmt.Sprintf("the checks are those of %s, not of %s", text.ShortSHA(c.Head), text.ShortSHA(head))
 	case c.State == ChecksNone:
-		text := "no check started on " + render.ShortSHA(head)
+		text := "no check started on " + text.ShortSHA(head)
 		if !c.Since.IsZero() && c.Read.After(c.Since) {
 			text += " within " + c.Read.Sub(c.Since).Round(time.Second).String()
 		}

@@ -156,8 +156,7 @@ func TestRateLimit(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					p := newPublisher(a, s, &pipeline.Run{Repo: rendertest.Repo(), Published: pipeline.Publication{Pull: &pipeline.PullRef{Number: 8}}}, PublishOptions{})
-					_, err = p.listThreads(context.Background())
+					_, err = s.pullState(context.Background(), rendertest.Repo(), 8)
 					return err
 				}
 				_, err := a.BranchHead(context.Background(), rendertest.Repo(), "main")

@@ -8,6 +8,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
 	"github.com/shurcooL/githubv4"
@@ -32,7 +33,7 @@ func (a *App) Deploy(ctx context.Context, repo pipeline.Repo, d Deploying) (id i
 	if err != nil {
 		return 0, err
 	}
-	doing := fmt.Sprintf("deploy %s to %s of %s", render.ShortSHA(d.Commit), d.Environment, repo.FullName())
+	doing := fmt.Sprintf("deploy %s to %s of %s", text.ShortSHA(d.Commit), d.Environment, repo.FullName())
 	list, _, err := s.rest.Repositories.ListDeployments(ctx, repo.Owner, repo.Name, &gh.DeploymentsListOptions{Environment: d.Environment, ListOptions: gh.ListOptions{PerPage: 100}})
 	if err = explain(doing, "deployments: write", err); err != nil {
 		return 0, err

@@ -5,8 +5,8 @@
 //
 // Reading order: client.go and transport.go (who calls, how fast, what a failure
 // means), read.go and sweep.go (questions), then publish.go with github/render
-// (runs out), and the signal files (what people did with that: signal.go, then
-// _state, _thread, _pull).
+// (runs out), and signals.go, which asks for github/feedback what people did with
+// that. threads.go is the one reader of review threads, for both.
 //
 // Publishing is level-triggered. Every artefact — a comment, the pull request, a
 // review, a check run — has a key and the hash of the content last written there,

@@ -52,6 +52,11 @@ type fakeComment struct {
 	Review bool
 }
 
+type threadComment struct {
+	Body, URL string
+	Own       bool
+}
+
 type fakeThread struct {
 	ID       string
 	Comments []threadComment
@@ -339,8 +344,12 @@ func (f *fake) graphql(w http.ResponseWriter, body []byte) {
 		for _, t := range f.threads {
 			conv := func(list []threadComment) []any {
 				out := []any{}
-				for _, c := range list {
-					out = append(out, map[string]any{"body": c.Body, "url": c.URL, "viewerDidAuthor": c.ViewerDidAuthor})
+				for i, c := range list {
+					id := int64(0)
+					if i < len(t.IDs) {
+						id = t.IDs[i]
+					}
+					out = append(out, map[string]any{"fullDatabaseId": fmt.Sprint(id), "body": c.Body, "url": c.URL, "viewerDidAuthor": c.Own})
 				}
 				return out
 			}

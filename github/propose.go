@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 
-	"forge/github/render"
 	"forge/pipeline"
 	"forge/pipeline/text"
 
@@ -122,7 +121,7 @@ func (a *App) restart(ctx context.Context, s *session, repo pipeline.Repo, branc
 	if err != nil || head == base {
 		return err
 	}
-	ref, op := "refs/heads/"+branch, fmt.Sprintf("point %s of %s to %s", branch, repo.FullName(), render.ShortSHA(base))
+	ref, op := "refs/heads/"+branch, fmt.Sprintf("point %s of %s to %s", branch, repo.FullName(), text.ShortSHA(base))
 	if head == "" {
 		_, _, err = s.rest.Git.CreateRef(ctx, repo.Owner, repo.Name, &gh.Reference{Ref: &ref, Object: &gh.GitObject{SHA: &base}})
 		return explain(op, "contents: write", err)

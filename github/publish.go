@@ -8,6 +8,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // pusher moves commits to GitHub. It is the server's git gateway.
@@ -160,7 +161,7 @@ func (p *publisher) push(ctx context.Context) (*pipeline.Event, error) {
 		return nil, nil
 	}
 	if p.opts.Pusher == nil {
-		return nil, fmt.Errorf("publish run %d: its head %s is to be pushed, but there is no pusher", r.ID, render.ShortSHA(r.Head))
+		return nil, fmt.Errorf("publish run %d: its head %s is to be pushed, but there is no pusher", r.ID, text.ShortSHA(r.Head))
 	}
 	err := p.opts.Pusher.Push(ctx, r.Repo, r.Branch, r.Head, r.Published.Head)
 	var moved interface{ Moved() string }
@@ -173,13 +174,13 @@ func (p *publisher) push(ctx context.Context) (*pipeline.Event, error) {
 		return &pipeline.Event{ID: "branch.moved/" + head, Type: pipeline.EventBranchMoved, Source: "github", Data: pipeline.Data{Head: head}}, nil
 	case errors.As(err, &rejected):
 		return nil, final("GitHub does not take the push of %s to %s: %s. Let the App bypass the ruleset or branch protection for %s/*, or change what the commit does.",
-			render.ShortSHA(r.Head), r.Branch, rejected.Rejected(), p.app.opts.Slug)
+			text.ShortSHA(r.Head), r.Branch, rejected.Rejected(), p.app.opts.Slug)
 	default:
 		var fault *pipeline.Fault
 		if errors.As(err, &fault) {
 			return nil, fault
 		}
-		return nil, fmt.Errorf("push %s to %s: %w", render.ShortSHA(r.Head), r.Branch, err)
+		return nil, fmt.Errorf("push %s to %s: %w", text.ShortSHA(r.Head), r.Branch, err)
 	}
 	r.Published.Head, p.pub.Head = r.Head, r.Head
 	return nil, nil

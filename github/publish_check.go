@@ -9,6 +9,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -37,7 +38,7 @@ func (p *publisher) checks(ctx context.Context) error {
 	}
 	sort.Strings(old)
 	for _, k := range old {
-		st := render.CheckState{Status: "completed", Conclusion: "neutral", Title: "Superseded by " + render.ShortSHA(r.Head), Summary: "A newer commit is being judged instead."}
+		st := render.CheckState{Status: "completed", Conclusion: "neutral", Title: "Superseded by " + text.ShortSHA(r.Head), Summary: "A newer commit is being judged instead."}
 		if err := p.check(ctx, k, strings.TrimPrefix(k, "check/"), st); err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func (p *publisher) check(ctx context.Context, key, sha string, st render.CheckS
 		run, _, err = p.s.rest.Checks.CreateCheckRun(ctx, r.Repo.Owner, r.Repo.Name, gh.CreateCheckRunOptions{
 			Name: name, HeadSHA: sha, Status: &st.Status, Conclusion: conclusion, DetailsURL: details, ExternalID: &external, Output: out, Actions: st.Buttons})
 	}
-	if err = explain(fmt.Sprintf("show the check run of %s in %s", render.ShortSHA(sha), r.Repo.FullName()), permChecks, err); err != nil {
+	if err = explain(fmt.Sprintf("show the check run of %s in %s", text.ShortSHA(sha), r.Repo.FullName()), permChecks, err); err != nil {
 		return missing(err, "the commit is gone, or the App lost its access")
 	}
 	p.made(key, pipeline.Artefact{ID: run.GetID(), Node: run.GetNodeID(), URL: run.GetHTMLURL(), Hash: want})
@@ -113,7 +114,7 @@ func (p *publisher) findCheck(ctx context.Context, sha, external string) (int64,
 	opts := &gh.ListCheckRunsOptions{CheckName: gh.String(p.app.opts.Slug), AppID: gh.Int64(p.app.opts.AppID),
 		Filter: gh.String("all"), ListOptions: gh.ListOptions{PerPage: 100}}
 	list, _, err := p.s.rest.Checks.ListCheckRunsForRef(ctx, r.Repo.Owner, r.Repo.Name, sha, opts)
-	if err = explain("list the check runs of "+render.ShortSHA(sha), "checks: read", err); err != nil {
+	if err = explain("list the check runs of "+text.ShortSHA(sha), "checks: read", err); err != nil {
 		return 0, err
 	}
 	for _, c := range list.CheckRuns {

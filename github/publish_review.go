@@ -8,6 +8,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -55,11 +56,11 @@ func (p *publisher) review(ctx context.Context, it *pipeline.Iteration) error {
 	}
 	var diff render.Patch
 	if len(fresh) > 0 && p.opts.Pusher != nil {
-		text, err := p.opts.Pusher.Diff(ctx, p.run.Repo, p.run.Base, it.Review.Head)
+		patch, err := p.opts.Pusher.Diff(ctx, p.run.Repo, p.run.Base, it.Review.Head)
 		if err != nil {
-			return fmt.Errorf("diff %s..%s for the review's comments: %w", render.ShortSHA(p.run.Base), render.ShortSHA(it.Review.Head), err)
+			return fmt.Errorf("diff %s..%s for the review's comments: %w", text.ShortSHA(p.run.Base), text.ShortSHA(it.Review.Head), err)
 		}
-		if diff, err = render.ParsePatch(text); err != nil {
+		if diff, err = render.ParsePatch(patch); err != nil {
 			p.app.log.Warn("no comment of the review can be put on its line", "run", p.run.ID, "error", err)
 		}
 	}

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
+	"forge/github/feedback"
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	"github.com/shurcooL/githubv4"
 )
@@ -19,47 +20,25 @@ const maxThreads = 10
 
 const permThreads = "contents: write and pull_requests: write"
 
-// thread is a review thread as GraphQL shows it. REST knows no threads.
-type thread struct {
-	ID               githubv4.ID
-	IsResolved       bool
-	ViewerCanResolve bool
-	First            struct{ Nodes []threadComment } `graphql:"first: comments(first: 1)"`
-	Last             struct{ Nodes []threadComment } `graphql:"last: comments(last: 30)"`
-}
-
-type threadComment struct {
-	Body            string
-	URL             string
-	ViewerDidAuthor bool
-}
-
-var commentURL = regexp.MustCompile(`#discussion_r(\d+)$`)
+// thread is a review thread as the publisher sees it.
+type thread feedback.Thread
 
 // own reports whether Forge began the thread, with this marker.
 func (t *thread) own(mark string) bool {
-	return len(t.First.Nodes) == 1 && t.First.Nodes[0].ViewerDidAuthor && strings.Contains(t.First.Nodes[0].Body, mark)
+	return t.Comments[0].Own && strings.Contains(t.Comments[0].Body, mark)
 }
 
 // unanswered reports whether the last word is somebody else's.
-func (t *thread) unanswered() bool {
-	n := len(t.Last.Nodes)
-	return n > 0 && !t.Last.Nodes[n-1].ViewerDidAuthor
-}
+func (t *thread) unanswered() bool { return !t.Comments[len(t.Comments)-1].Own }
 
 func (t *thread) has(mark string) bool {
-	for _, c := range t.Last.Nodes {
-		if c.ViewerDidAuthor && strings.Contains(c.Body, mark) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Comments, func(c feedback.Comment) bool { return c.Own && strings.Contains(c.Body, mark) })
 }
 
 // turn is what should happen in one thread.
 type turn struct {
 	key, body, state string // state is the artefact's hash afterwards
-	node             githubv4.ID
+	node             string
 	resolve, reopen  bool
 }
 
@@ -73,13 +52,13 @@ func (p *publisher) threads(ctx context.Context) error {
 	if len(wanted) == 0 || p.run.Published.Pull == nil {
 		return nil
 	}
-	list, err := p.listThreads(ctx)
+	pull, err := p.s.pullState(ctx, p.run.Repo, p.run.Published.Pull.Number)
 	if err != nil {
 		return err
 	}
 	var turns []turn
 	for _, fp := range wanted {
-		t := find(list, render.Marker(p.run.Trace, render.FindingKey(fp)))
+		t := find(pull.Threads, render.Marker(p.run.Trace, render.FindingKey(fp)))
 		if t == nil && p.posted {
 			continue // just made: it may not be listed yet
 		}
@@ -87,10 +66,7 @@ func (p *publisher) threads(ctx context.Context) error {
 			p.made(render.FindingKey(fp), pipeline.Artefact{Hash: findingSaid})
 			continue
 		}
-		a := pipeline.Artefact{Node: fmt.Sprint(t.ID), URL: t.First.Nodes[0].URL, Hash: findingOpen}
-		if m := commentURL.FindStringSubmatch(a.URL); m != nil {
-			a.ID, _ = strconv.ParseInt(m[1], 10, 64)
-		}
+		a := pipeline.Artefact{ID: t.Comments[0].ID, Node: t.Node, URL: t.Comments[0].URL, Hash: findingOpen}
 		if had := p.artefact(render.FindingKey(fp)).Hash; settled(had) {
 			a.Hash = had
 		}
@@ -146,10 +122,10 @@ func (p *publisher) argument(is *pipeline.Issue) [][2]string {
 	return out
 }
 
-func find(list []thread, mark string) *thread {
+func find(list []feedback.Thread, mark string) *thread {
 	for i := range list {
-		if list[i].own(mark) {
-			return &list[i]
+		if t := (*thread)(&list[i]); t.own(mark) {
+			return t
 		}
 	}
 	return nil
@@ -165,27 +141,27 @@ func (p *publisher) turn(fp string, t *thread) (turn, bool) {
 	}
 	key := render.FindingKey(fp)
 	a := p.artefact(key)
-	tn := turn{key: key, node: t.ID}
+	tn := turn{key: key, node: t.Node}
 	switch {
 	case is.State == pipeline.IssueFixed:
 		tn.state = findingFixed + is.FixedIn
 		human := t.unanswered()
-		tn.resolve = !human && !t.IsResolved && t.ViewerCanResolve
-		if !t.has(render.Marker(p.run.Trace, "fixed/"+fp+"/"+render.ShortSHA(is.FixedIn))) && !t.IsResolved {
+		tn.resolve = !human && !t.Resolved && t.MayResolve
+		if !t.has(render.Marker(p.run.Trace, "fixed/"+fp+"/"+text.ShortSHA(is.FixedIn))) && !t.Resolved {
 			tn.body = p.v.FixedNote(is, human)
 		}
 	case is.State == pipeline.IssueWithdrawn:
 		tn.state = findingWithdrawn
 		human := t.unanswered()
-		tn.resolve = !human && !t.IsResolved && t.ViewerCanResolve
-		if !t.has(render.Marker(p.run.Trace, "withdrawn/"+fp+"/"+render.ShortSHA(is.Seen))) && !t.IsResolved {
+		tn.resolve = !human && !t.Resolved && t.MayResolve
+		if !t.has(render.Marker(p.run.Trace, "withdrawn/"+fp+"/"+text.ShortSHA(is.Seen))) && !t.Resolved {
 			tn.body = p.v.WithdrawnNote(is, human)
 		}
 	case is.State == pipeline.IssueOpen && settled(a.Hash):
 		tn.state = findingOpen
 		sha := p.run.Head
-		tn.reopen = t.IsResolved
-		if !t.has(render.Marker(p.run.Trace, "back/"+fp+"/"+render.ShortSHA(sha))) {
+		tn.reopen = t.Resolved
+		if !t.has(render.Marker(p.run.Trace, "back/"+fp+"/"+text.ShortSHA(sha))) {
 			tn.body = p.v.BackNote(fp, sha)
 		}
 	case is.State == pipeline.IssueOpen && len(p.argument(is)) > 0:
@@ -205,38 +181,6 @@ func (p *publisher) turn(fp string, t *thread) (turn, bool) {
 		return turn{}, false
 	}
 	return tn, true
-}
-
-func (p *publisher) listThreads(ctx context.Context) ([]thread, error) {
-	var out []thread
-	vars := map[string]any{"owner": githubv4.String(p.run.Repo.Owner), "name": githubv4.String(p.run.Repo.Name),
-		"number": githubv4.Int(p.run.Published.Pull.Number), "after": (*githubv4.String)(nil)}
-	for range maxPages {
-		var q struct {
-			Repository struct {
-				PullRequest struct {
-					ReviewThreads struct {
-						Nodes    []thread
-						PageInfo struct {
-							HasNextPage bool
-							EndCursor   githubv4.String
-						}
-					} `graphql:"reviewThreads(first: 100, after: $after)"`
-				} `graphql:"pullRequest(number: $number)"`
-			} `graphql:"repository(owner: $owner, name: $name)"`
-		}
-		err := p.s.gql.Query(ctx, &q, vars)
-		if err = explain(fmt.Sprintf("read the review threads of %s#%d", p.run.Repo.FullName(), p.run.Published.Pull.Number), "pull_requests: read", err); err != nil {
-			return nil, err
-		}
-		page := q.Repository.PullRequest.ReviewThreads
-		out = append(out, page.Nodes...)
-		if !page.PageInfo.HasNextPage {
-			break
-		}
-		vars["after"] = githubv4.NewString(page.PageInfo.EndCursor)
-	}
-	return out, nil
 }
 
 // take answers and resolves several threads in one call. The library builds a

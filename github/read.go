@@ -62,6 +62,10 @@ func (a *App) level(ctx context.Context, repo pipeline.Repo, actor pipeline.Acto
 	return l, nil
 }
 
+// weights is how much a person's word counts by their role (lessons 20). Everybody
+// else's counts nothing.
+var weights = map[string]float64{"admin": 1, "maintain": 1, "write": 0.8}
+
 // Weight is how much the actor's word counts here, 0 to 1, by their role at this
 // moment. Bots and strangers count nothing.
 func (a *App) Weight(ctx context.Context, repo pipeline.Repo, actor pipeline.Actor) (float64, error) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -25,7 +25,7 @@ func (a *App) ShowVerdict(ctx context.Context, repo pipeline.Repo, v Verdict) er
 	if err != nil {
 		return err
 	}
-	op, status := fmt.Sprintf("show the verdict on %s of %s", render.ShortSHA(v.SHA), repo.FullName()), "completed"
+	op, status := fmt.Sprintf("show the verdict on %s of %s", text.ShortSHA(v.SHA), repo.FullName()), "completed"
 	out := &gh.CheckRunOutput{Title: &v.Title, Summary: &v.Summary}
 	list, _, err := s.rest.Checks.ListCheckRunsForRef(ctx, repo.Owner, repo.Name, v.SHA, &gh.ListCheckRunsOptions{
 		CheckName: &a.opts.Slug, AppID: &a.opts.AppID, Filter: gh.String("all"), ListOptions: gh.ListOptions{PerPage: 100}})

@@ -204,7 +204,7 @@ func (r *Run) answerAfter(cmd command.Line, a *Answer) ([]Event, string) {
 			return nil, wrong
 		}
 	}
-	what := fmt.Sprintf("%s is reviewed and tested again", short(r.Head))
+	what := fmt.Sprintf("%s is reviewed and tested again", text.ShortSHA(r.Head))
 	if a.Text != "" {
 		what = "the work goes back with your words"
 	}

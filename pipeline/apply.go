@@ -105,13 +105,6 @@ func by(a *Answer) string {
 	return " by " + a.By.Login
 }
 
-func short(sha string) string {
-	if len(sha) > 7 {
-		return sha[:7]
-	}
-	return sha
-}
-
 // attemptKey names a phase of an iteration, whichever attempt it is.
 func attemptKey(p PhaseRef) string {
 	key := fmt.Sprintf("%d/%s", p.Iteration, p.Phase)

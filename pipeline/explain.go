@@ -115,7 +115,7 @@ func (r *Run) explainHistory(b *strings.Builder) {
 		fmt.Fprintf(b, "\n- It had ended and went on: %s.", why)
 	}
 	for _, w := range r.Waivers {
-		fmt.Fprintf(b, "\n- Let pass by %s on %s: %s.", w.By.Login, short(w.Head), w.What)
+		fmt.Fprintf(b, "\n- Let pass by %s on %s: %s.", w.By.Login, text.ShortSHA(w.Head), w.What)
 	}
 	if len(r.Bounces)+len(r.Gates)+len(r.Reopened)+len(r.Waivers) > 0 {
 		b.WriteString("\n")

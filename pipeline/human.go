@@ -46,7 +46,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 			return nil, "push of what the run is making" // were it not, the next commit would find the branch moved
 		}
 		actor := n.Actor
-		return ev(EventBranchMoved, Data{Head: n.Head, Actor: &actor}), "the run goes on from " + short(n.Head)
+		return ev(EventBranchMoved, Data{Head: n.Head, Actor: &actor}), "the run goes on from " + text.ShortSHA(n.Head)
 	case NoticeIssueEdited:
 		task, actor := n.Task, n.Actor
 		switch n.Part { // what somebody else wrote there before is not theirs
@@ -72,7 +72,7 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 		return ev(EventBaseMoved, Data{Head: n.Head}), "noted: it is taken in before the run is verified"
 	case NoticeChecks:
 		if r.Await == nil || r.Await.Model || n.Head != r.Head {
-			return nil, "the run does not wait for checks of " + short(n.Head)
+			return nil, "the run does not wait for checks of " + text.ShortSHA(n.Head)
 		}
 		return ev(EventPhaseWoken, Data{Note: n.Why}), "the run looks at its checks"
 	case NoticeReviewed:

@@ -1,5 +1,7 @@
 package pipeline
 
+import "forge/pipeline/text"
+
 // applyLife handles the events that start and end a run.
 func (r *Run) applyLife(e Event) bool {
 	switch e.Type {
@@ -14,7 +16,7 @@ func (r *Run) applyLife(e Event) bool {
 			Part: s.Part, Given: s.Plan, Baseline: s.Baseline,
 		}
 	case EventRunVerified:
-		why := "review and tests passed on " + short(r.Head)
+		why := "review and tests passed on " + text.ShortSHA(r.Head)
 		if who := r.letPass(); who != "" {
 			why += "; " + who
 		}

@@ -200,7 +200,7 @@ func (r *Run) wantsUpdate(it *Iteration) *Action {
 		return nil
 	case r.Config.OnBaseMoved == "ask":
 		return r.stopAt(Guard{Name: GuardBase, Phase: PhaseUpdate, Value: int64(r.Counters.Updates), Limit: updateLimit,
-			Detail: fmt.Sprintf("Review and tests passed, but %s has moved on to %s since.", r.Repo.DefaultBranch, short(r.BaseHead))})
+			Detail: fmt.Sprintf("Review and tests passed, but %s has moved on to %s since.", r.Repo.DefaultBranch, text.ShortSHA(r.BaseHead))})
 	}
 	return r.begin(PhaseRef{Phase: PhaseUpdate, Iteration: it.Number})
 }

@@ -116,9 +116,9 @@ func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Ti
 		if n.Branch != r.Branch || n.Head == "" || n.Head == r.Head || n.Head == r.Published.Head || n.Own && r.made(n.Head) {
 			return nil, "a push of nothing new: " + over
 		}
-		e := reopening(n.Actor, n.Actor.Login+" pushed "+short(n.Head), at)
+		e := reopening(n.Actor, n.Actor.Login+" pushed "+text.ShortSHA(n.Head), at)
 		e.Data.Head = n.Head
-		return []Event{e}, fmt.Sprintf("the run goes on: %s is reviewed and tested", short(n.Head))
+		return []Event{e}, fmt.Sprintf("the run goes on: %s is reviewed and tested", text.ShortSHA(n.Head))
 	case NoticeBaseMoved:
 		return r.baseAfter(n, ev, at)
 	case NoticeReviewed:
@@ -139,9 +139,9 @@ func (r *Run) baseAfter(n Notice, ev func(EventType, Data) []Event, at time.Time
 	}
 	events := ev(EventBaseMoved, Data{Head: m.Base, Mergeable: m})
 	events[0].Source = "github"
-	why := fmt.Sprintf("%s has moved on to %s and conflicts with it", r.Repo.DefaultBranch, short(m.Base))
+	why := fmt.Sprintf("%s has moved on to %s and conflicts with it", r.Repo.DefaultBranch, text.ShortSHA(m.Base))
 	if !m.Conflict {
-		why = fmt.Sprintf("%s has moved on to %s, and the repository demands that it is merged in first", r.Repo.DefaultBranch, short(m.Base))
+		why = fmt.Sprintf("%s has moved on to %s, and the repository demands that it is merged in first", r.Repo.DefaultBranch, text.ShortSHA(m.Base))
 	}
 	it := r.Current()
 	if r.State != StateVerified || !m.Conflict && !m.Required || it.Forced || r.Config.OnBaseMoved == "ignore" || r.Counters.Updates >= updateLimit {

@@ -290,7 +290,7 @@ func (r *Run) Scratchpad() string {
 func (r *Run) section(b *strings.Builder, it *Iteration) {
 	fmt.Fprintf(b, "## Iteration %d (%s)\n\n", it.Number, strings.ReplaceAll(string(it.Mode), "_", " "))
 	if m := it.Impl; m != nil {
-		fmt.Fprintf(b, "**Implemented** (%s): %s\n", short(m.Head), m.Summary)
+		fmt.Fprintf(b, "**Implemented** (%s): %s\n", text.ShortSHA(m.Head), m.Summary)
 		for _, a := range m.Addressed {
 			fmt.Fprintf(b, "- addressed: %s\n", text.Clip(text.OneLine(a), 200))
 		}
@@ -300,7 +300,7 @@ func (r *Run) section(b *strings.Builder, it *Iteration) {
 		b.WriteString("\n")
 	}
 	if u := it.Update; u != nil && u.Resolved != "" {
-		fmt.Fprintf(b, "**Merged %s by hand** (%s): %s\n\n", r.Repo.DefaultBranch, short(u.Head), u.Resolved)
+		fmt.Fprintf(b, "**Merged %s by hand** (%s): %s\n\n", r.Repo.DefaultBranch, text.ShortSHA(u.Head), u.Resolved)
 	}
 	if v := it.Review; v != nil {
 		verdict := "approved"

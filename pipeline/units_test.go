@@ -71,7 +71,7 @@ func TestSmallThings(t *testing.T) {
 	eq("Clock", text.Clock(1500*time.Millisecond), "1.5s")
 	eq("Clock", text.Clock(125*time.Second), "2m 05s")
 	eq("percent", percent(-1)+percent(33.33), "–33.3 %")
-	eq("short", short("abc")+short("0123456789"), "abc0123456")
+	eq("short", text.ShortSHA("abc")+text.ShortSHA("0123456789"), "abc0123456")
 	eq("by", by(nil)+by(&Answer{By: Actor{Login: "ann"}}), " by ann")
 	eq("oneLine", text.Clip(text.OneLine(" a\n b "), 200), "a b")
 	eq("oneLine", len([]rune(text.Clip(text.OneLine(strings.Repeat("é", 300)), 200))), 200)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"forge/pipeline/module"
+	"forge/pipeline/text"
 )
 
 // Plan is what the planner made of the task.
@@ -275,5 +276,5 @@ func (k KnownFailure) For() string {
 	if k.Pull > 0 {
 		where = fmt.Sprintf("for #%d", k.Pull)
 	}
-	return fmt.Sprintf("on %s %s at %s", k.At.UTC().Format("2006-01-02"), where, short(k.Head))
+	return fmt.Sprintf("on %s %s at %s", k.At.UTC().Format("2006-01-02"), where, text.ShortSHA(k.Head))
 }

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"forge/github/render"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/text"
 )
 
 // pullKinds says what the actions of pull_request mean.
@@ -101,15 +101,15 @@ func (r reader) checks(event string) {
 // ended is a notice that something ended on a commit that may be a run's.
 func (r reader) ended(what, name, conclusion string) {
 	if name != "" {
-		what += " " + strconv.Quote(render.Shorten(name, 100))
+		what += " " + strconv.Quote(text.Clip(name, 100))
 	}
 	switch {
 	case r.n.Head == "":
 		r.none("%s that names no commit", what)
 	case r.n.Branch != "" && !strings.HasPrefix(r.n.Branch, r.o.Slug+"/"):
-		r.none("%s on %s: not a branch of Forge's", what, render.Shorten(r.n.Branch, 200))
+		r.none("%s on %s: not a branch of Forge's", what, text.Clip(r.n.Branch, 200))
 	default:
-		r.is(pipeline.NoticeChecks, "%s on %s: %s", what, render.ShortSHA(r.n.Head), render.Shorten(conclusion, 40))
+		r.is(pipeline.NoticeChecks, "%s on %s: %s", what, text.ShortSHA(r.n.Head), text.Clip(conclusion, 40))
 	}
 }
 
@@ -123,7 +123,7 @@ func (r reader) status() {
 	}
 	switch {
 	case !slices.Contains([]string{"success", "failure", "error"}, d.State):
-		r.none("commit status %q is %s: its end counts", render.Shorten(d.Context, 100), render.Shorten(d.State, 40))
+		r.none("commit status %q is %s: its end counts", text.Clip(d.Context, 100), text.Clip(d.State, 40))
 	default:
 		r.ended("commit status", d.Context, d.State)
 	}
@@ -142,9 +142,9 @@ func (r reader) button(c checkPart) {
 		r.is(pipeline.NoticeCommand, "re-run of the check asked for by %s", d.Sender.Login)
 		return
 	}
-	m := render.ButtonName.FindStringSubmatch(d.RequestedAction.Identifier)
+	m := command.Button.FindStringSubmatch(d.RequestedAction.Identifier)
 	if m == nil {
-		r.none("a button that Forge does not have: %q", render.Shorten(d.RequestedAction.Identifier, 40))
+		r.none("a button that Forge does not have: %q", text.Clip(d.RequestedAction.Identifier, 40))
 		return
 	}
 	r.n.Command = command.Line{Name: m[1], Args: m[2], Via: "button"}
@@ -161,9 +161,9 @@ func (r reader) deleted() {
 	d := r.d
 	switch {
 	case d.RefType != "branch":
-		r.none("%s %s was deleted", render.Shorten(d.RefType, 20), render.Shorten(d.Ref, 200))
+		r.none("%s %s was deleted", text.Clip(d.RefType, 20), text.Clip(d.Ref, 200))
 	case !strings.HasPrefix(d.Ref, r.o.Slug+"/"):
-		r.none("branch %s was deleted: not Forge's", render.Shorten(d.Ref, 200))
+		r.none("branch %s was deleted: not Forge's", text.Clip(d.Ref, 200))
 	case r.own():
 		r.none("branch %s was deleted by Forge itself", d.Ref)
 	default:
@@ -182,10 +182,10 @@ func (r reader) mergeGroup() {
 	case r.d.Action != "checks_requested":
 		r.none("merge group %s: nothing to do", r.d.Action)
 	case m == nil || g.HeadSHA == "":
-		r.none("merge group %s: no pull request is in its name", render.Shorten(g.HeadRef, 200))
+		r.none("merge group %s: no pull request is in its name", text.Clip(g.HeadRef, 200))
 	default:
 		r.n.Pull, _ = strconv.Atoi(m[1]) // digits
 		r.n.Head = g.HeadSHA
-		r.is(pipeline.NoticeMergeGroup, "merge group %s with #%d", render.ShortSHA(g.HeadSHA), r.n.Pull)
+		r.is(pipeline.NoticeMergeGroup, "merge group %s with #%d", text.ShortSHA(g.HeadSHA), r.n.Pull)
 	}
 }

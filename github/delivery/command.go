@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"forge/github/render"
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/text"
@@ -67,12 +66,12 @@ func check(c *command.Line, slug string) {
 		return // whoever asked tells the line from the words
 	case known.Takes == command.TakesCount:
 		if v, err := strconv.Atoi(first); first != "" && (err != nil || v < 1 || v > pipeline.MaxContinue) {
-			c.Error = fmt.Sprintf("`%s` takes a number from 1 to %d, got %q. Example: `%s %s`.", form, pipeline.MaxContinue, render.Shorten(first, 40), form, known.Example)
+			c.Error = fmt.Sprintf("`%s` takes a number from 1 to %d, got %q. Example: `%s %s`.", form, pipeline.MaxContinue, text.Clip(first, 40), form, known.Example)
 			return
 		}
 	case known.Takes == command.TakesLearning:
 		if v, err := strconv.ParseInt(strings.TrimPrefix(first, "#"), 10, 64); err != nil || v < 1 {
-			c.Error = fmt.Sprintf("`%s` takes the number of a learning, got %q. `/%s memory` lists them. Example: `%s %s`.", form, render.Shorten(first, 40), slug, form, known.Example)
+			c.Error = fmt.Sprintf("`%s` takes the number of a learning, got %q. `/%s memory` lists them. Example: `%s %s`.", form, text.Clip(first, 40), slug, form, known.Example)
 			return
 		}
 		first = strings.TrimPrefix(first, "#")
@@ -83,7 +82,7 @@ func check(c *command.Line, slug string) {
 		first, words = "", c.Args
 	}
 	if known.Settles && takesBack.MatchString(words) {
-		c.Error = fmt.Sprintf("Nothing was done. Behind `%s` stand words that seem to take it back, or to make it depend on something: %q. If you mean it, say it alone on its line, with your words on further lines.", form, render.Shorten(words, 100))
+		c.Error = fmt.Sprintf("Nothing was done. Behind `%s` stand words that seem to take it back, or to make it depend on something: %q. If you mean it, say it alone on its line, with your words on further lines.", form, text.Clip(words, 100))
 		return
 	}
 	c.Args, c.Text = first, joinWords(words, c.Text)
@@ -99,7 +98,7 @@ func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 
 // unknown names the nearest right command, and all of them.
 func unknown(name, slug string) string {
-	words := fmt.Sprintf("There is no command %q.", render.Shorten(name, 40))
+	words := fmt.Sprintf("There is no command %q.", text.Clip(name, 40))
 	var names []string
 	for _, c := range command.All {
 		names = append(names, c.Name)

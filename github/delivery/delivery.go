@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Options says what in a delivery is meant for Forge.
@@ -314,7 +314,7 @@ func (r reader) command(body string) {
 	r.n.Command, r.n.Comment = c, r.d.Comment.ID
 	switch {
 	case c.Error != "":
-		r.is(pipeline.NoticeCommand, "a command with a mistake: /%s %s", r.o.Slug, render.Shorten(c.Name, 40))
+		r.is(pipeline.NoticeCommand, "a command with a mistake: /%s %s", r.o.Slug, text.Clip(c.Name, 40))
 	case c.Name == "dismiss" && c.Args == "":
 		r.n.Command.Error = fmt.Sprintf("`/%s dismiss` works as a reply to one of Forge's comments on the diff, with the reason behind it, and anywhere with a finding's name: `/%s dismiss F1 WHY`.", r.o.Slug, r.o.Slug)
 		r.is(pipeline.NoticeCommand, "/%s dismiss, but not in a reply to a finding", r.o.Slug)
@@ -334,13 +334,13 @@ func (r reader) push() {
 	branch, isBranch := strings.CutPrefix(d.Ref, "refs/heads/")
 	switch {
 	case !isBranch:
-		r.none("push to %s: not a branch", render.Shorten(d.Ref, 200))
+		r.none("push to %s: not a branch", text.Clip(d.Ref, 200))
 	case branch != "" && branch == d.Repository.DefaultBranch && !r.own() && !d.Deleted:
 		r.n.Branch, r.n.Head = branch, d.After
 		r.n.Feedback = r.about("push", time.Time{}) // it may revert what was merged
 		r.is(pipeline.NoticeBaseMoved, "%s pushed to %s", d.Sender.Login, branch)
 	case !strings.HasPrefix(branch, r.o.Slug+"/"):
-		r.none("push to %s: not a branch of Forge's", render.Shorten(branch, 200))
+		r.none("push to %s: not a branch of Forge's", text.Clip(branch, 200))
 	case r.own() && d.Deleted:
 		r.none("branch %s was deleted by Forge itself", branch)
 	case r.own(): // or by what else has its token: the run knows the commits that it made

@@ -1,11 +1,11 @@
 package render
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -17,10 +17,6 @@ const (
 	maxButtonText  = 40
 	maxButtonName  = 20
 )
-
-// ButtonName matches the identifier of a button of the check run: the choice, its number,
-// and the number of the gate that it answers.
-var ButtonName = regexp.MustCompile(`^([a-z-]{1,12})(?::([0-9]{1,4}))?(?:@([0-9]{1,6}))?$`)
 
 // buttonWords are what the buttons of known choices say. Others say their name.
 var buttonWords = map[string][2]string{
@@ -84,7 +80,7 @@ func button(g *pipeline.Gate, c pipeline.Choice) *gh.CheckRunAction {
 		}
 	}
 	b := &gh.CheckRunAction{Label: clip(words[0], maxButtonLabel), Description: clip(words[1], maxButtonText), Identifier: name}
-	if !ButtonName.MatchString(name) || len(name) > maxButtonName || b.Label == "" || b.Description == "" {
+	if !command.Button.MatchString(name) || len(name) > maxButtonName || b.Label == "" || b.Description == "" {
 		return nil
 	}
 	return b

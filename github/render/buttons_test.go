@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -57,7 +58,7 @@ func TestButtonsFit(t *testing.T) {
 			t.Fatalf("%d buttons", len(list))
 		}
 		for _, b := range list {
-			if len(b.Label) > 20 || len(b.Description) > 40 || len(b.Identifier) > 20 || b.Label == "" || b.Description == "" || !ButtonName.MatchString(b.Identifier) {
+			if len(b.Label) > 20 || len(b.Description) > 40 || len(b.Identifier) > 20 || b.Label == "" || b.Description == "" || !command.Button.MatchString(b.Identifier) {
 				t.Fatalf("button %+v", b)
 			}
 		}

@@ -76,10 +76,8 @@ func (v Renderer) commit(sha string) string {
 	if sha == "" {
 		return ""
 	}
-	return fmt.Sprintf("[`%s`](%s)", ShortSHA(sha), v.repoURL("commit/"+sha))
+	return fmt.Sprintf("[`%s`](%s)", text.ShortSHA(sha), v.repoURL("commit/"+sha))
 }
-
-func ShortSHA(sha string) string { return sha[:min(len(sha), 7)] }
 
 // command shows a choice as people type it, with an example for its argument.
 func (v Renderer) command(c pipeline.Choice) string {

@@ -97,7 +97,7 @@ func (v Renderer) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) 
 }
 
 func ReviewKey(it *pipeline.Iteration) string {
-	return fmt.Sprintf("review/%d/%s", it.Number, ShortSHA(it.Review.Head))
+	return fmt.Sprintf("review/%d/%s", it.Number, text.ShortSHA(it.Review.Head))
 }
 
 // comment is one finding on its line.
@@ -141,16 +141,16 @@ func FindingKey(fp string) string { return "finding/" + fp }
 
 // fixedNote answers a finding's thread when its fix has been reviewed.
 func (v Renderer) FixedNote(is *pipeline.Issue, human bool) string {
-	text := "✅ Fixed in " + v.commit(is.FixedIn) + "."
+	words := "✅ Fixed in " + v.commit(is.FixedIn) + "."
 	if is.Ruling != "" {
-		text += " " + v.line(is.Ruling, 600)
+		words += " " + v.line(is.Ruling, 600)
 	}
-	return Marker(v.Run.Trace, "fixed/"+is.Fingerprint()+"/"+ShortSHA(is.FixedIn)) + "\n" + text + leftOpen(human)
+	return Marker(v.Run.Trace, "fixed/"+is.Fingerprint()+"/"+text.ShortSHA(is.FixedIn)) + "\n" + words + leftOpen(human)
 }
 
 // WithdrawnNote answers a finding's thread when the reviewer has withdrawn it.
 func (v Renderer) WithdrawnNote(is *pipeline.Issue, human bool) string {
-	return Marker(v.Run.Trace, "withdrawn/"+is.Fingerprint()+"/"+ShortSHA(is.Seen)) + "\n☑️ Withdrawn: " + v.line(is.Ruling, 600) + leftOpen(human)
+	return Marker(v.Run.Trace, "withdrawn/"+is.Fingerprint()+"/"+text.ShortSHA(is.Seen)) + "\n☑️ Withdrawn: " + v.line(is.Ruling, 600) + leftOpen(human)
 }
 
 func leftOpen(human bool) string {
@@ -171,7 +171,7 @@ func (v Renderer) ArgumentNote(is *pipeline.Issue, key string) string {
 
 // backNote answers a finding's thread when it has come back.
 func (v Renderer) BackNote(fp, sha string) string {
-	return Marker(v.Run.Trace, "back/"+fp+"/"+ShortSHA(sha)) + "\n↩️ This is back in " + v.commit(sha) + "."
+	return Marker(v.Run.Trace, "back/"+fp+"/"+text.ShortSHA(sha)) + "\n↩️ This is back in " + v.commit(sha) + "."
 }
 
 var guardNames = map[pipeline.GuardName]string{

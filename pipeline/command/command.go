@@ -4,6 +4,7 @@ package command
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -69,6 +70,10 @@ var All = []Spec{
 		{"`/SLUG incident ID CHOICE`", "answer an incident: issue, run, revert, rollback, dismiss WHY, mute 2h"}}},
 	{Name: "help"},
 }
+
+// Button matches the identifier of a button of the check run: the choice, its number,
+// and the number of the gate that it answers.
+var Button = regexp.MustCompile(`^([a-z-]{1,12})(?::([0-9]{1,4}))?(?:@([0-9]{1,6}))?$`)
 
 // Find returns the command of that name; one without a name when there is none.
 func Find(name string) Spec {

@@ -51,6 +51,9 @@ func Within(s string, n int) string {
 	return strings.TrimSpace(Head(s, n-len("…"))) + "…"
 }
 
+// ShortSHA is a commit as people name it.
+func ShortSHA(sha string) string { return sha[:min(len(sha), 7)] }
+
 // Plural says a number of things: "1 run", "3 runs".
 func Plural(n int, one, many string) string {
 	if n == 1 {

@@ -1,18 +1,14 @@
-package github
+package feedback
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"forge/github/delivery"
-	"forge/github/feedback"
 	"forge/github/render"
 	"forge/pipeline"
 	"forge/pipeline/written"
-
-	gh "github.com/google/go-github/v62/github"
 )
 
 // around is how many lines from a finding a person's comment may be to be about the
@@ -21,10 +17,10 @@ const around = 5
 
 // gap records a person's comment on the diff where Forge had nothing to say (H5). One
 // beside a finding names that, and bears nothing: it is feedback all the same (H7).
-func (g *collector) gap(t *conversation) {
+func (g *collector) gap(t *Thread) {
 	c := t.first()
-	key := keyGap(c.id)
-	if _, command := delivery.ParseCommand(c.body, g.app.opts.Slug); !g.human(c.author) || c.hidden != "" || command || feedback.Chatter(c.body) || written.ByMachine(t.path) {
+	key := keyGap(c.ID)
+	if _, command := delivery.ParseCommand(c.Body, g.slug); !g.human(c.Author) || c.Hidden != "" || command || Chatter(c.Body) || written.ByMachine(t.Path) {
 		g.gone = append(g.gone, key)
 		return
 	}
@@ -32,7 +28,7 @@ func (g *collector) gap(t *conversation) {
 	if had := g.known[key]; !g.holds(key) || had.Finding != "" {
 		beside = g.covered(t)
 	}
-	g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalGap, At: c.created, Actor: c.author, File: t.path, Line: c.line, Before: asCode(commented(c)), Text: kept(c.body), Comment: c.id, Finding: beside})
+	g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalGap, At: c.Created, Actor: c.Author, File: t.Path, Line: c.Line, Before: asCode(commented(c)), Text: kept(c.Body), Comment: c.ID, Finding: beside})
 }
 
 // holds reports whether a fact is known and was not taken back.
@@ -43,13 +39,13 @@ func (g *collector) holds(key string) bool {
 
 // covered returns the fingerprint of the finding that Forge has at a conversation's
 // place, "" for none.
-func (g *collector) covered(t *conversation) string {
+func (g *collector) covered(t *Thread) string {
 	near := func(path string, line, end int) bool {
-		return path == t.path && (t.whole || line == 0 || line-around <= t.line && t.line <= max(line, end)+around)
+		return path == t.Path && (t.Whole || line == 0 || line-around <= t.Line && t.Line <= max(line, end)+around)
 	}
-	for i := range g.st.threads {
-		o := &g.st.threads[i]
-		if fp := g.finding(o.first()); fp != "" && near(o.path, o.line-(o.first().line-o.first().start), o.line) {
+	for i := range g.st.Threads {
+		o := &g.st.Threads[i]
+		if fp := g.finding(o.first()); fp != "" && near(o.Path, o.Line-(o.first().Line-o.first().Start), o.Line) {
 			return fp
 		}
 	}
@@ -62,20 +58,20 @@ func (g *collector) covered(t *conversation) string {
 }
 
 // commented returns the lines that a comment is about: the last ones of its hunk.
-func commented(c *remarked) []string {
+func commented(c *Comment) []string {
 	var out []string
-	for _, l := range strings.Split(c.hunk, "\n") {
+	for _, l := range strings.Split(c.Hunk, "\n") {
 		if l != "" && l[0] != '@' && l[0] != '-' && l[0] != '\\' {
 			out = append(out, l[1:])
 		}
 	}
-	return out[max(0, len(out)-max(1, c.line-c.start+1)):]
+	return out[max(0, len(out)-max(1, c.Line-c.Start+1)):]
 }
 
 // lostGaps finds comments of people that are gone.
 func (g *collector) lostGaps() {
 	for key, s := range g.known {
-		if s.Kind == pipeline.SignalGap && !g.st.partial && !g.listed(s.Comment) {
+		if s.Kind == pipeline.SignalGap && !g.st.Partial && !g.listed(s.Comment) {
 			g.gone = append(g.gone, key)
 		}
 	}
@@ -84,16 +80,16 @@ func (g *collector) lostGaps() {
 
 // reviews records what people decided, and what they changed before they approved (H4).
 func (g *collector) reviews(ctx context.Context) error {
-	for _, r := range g.st.reviews {
-		if !g.human(r.author) {
+	for _, r := range g.st.Reviews {
+		if !g.human(r.Author) {
 			continue
 		}
-		s := pipeline.Signal{Key: keyReview(r.id), At: r.at, Actor: r.author, Text: kept(r.body)}
-		switch r.state {
+		s := pipeline.Signal{Key: keyReview(r.ID), At: r.At, Actor: r.Author, Text: kept(r.Body)}
+		switch r.State {
 		case "CHANGES_REQUESTED":
 			s.Kind = pipeline.SignalChanges
 		case "APPROVED":
-			edited, err := g.edits(ctx, r.commit)
+			edited, err := g.edits(ctx, r.Commit)
 			if err != nil {
 				return err
 			}
@@ -199,41 +195,33 @@ func (g *collector) taken(c change) bool {
 // ending records how the pull request ended.
 func (g *collector) ending(ctx context.Context) error {
 	merged, closed := g.keyPull("merged"), g.keyPull("closed")
-	switch g.st.state {
+	switch g.st.State {
 	case "MERGED":
 		g.gone = append(g.gone, closed)
-		if !g.human(g.st.merger) {
+		if !g.human(g.st.Merger) {
 			return nil
 		}
 		if _, err := g.edits(ctx, ""); err != nil {
 			return err
 		}
-		g.fact(pipeline.Signal{Key: merged, Kind: pipeline.SignalMerged, At: g.st.ended, Actor: g.st.merger})
+		g.fact(pipeline.Signal{Key: merged, Kind: pipeline.SignalMerged, At: g.st.Ended, Actor: g.st.Merger})
 	case "CLOSED":
 		by := g.n.Actor
 		if had, ok := g.known[closed]; ok && !had.Off {
 			by = had.Actor
 		} else if g.f.Event != "pull_request" || g.f.Action != "closed" {
 			var err error
-			if by, err = g.closer(ctx); err != nil {
+			if by, err = g.src.Closer(ctx); err != nil {
 				return err
 			}
 		}
 		if g.human(by) {
-			g.fact(pipeline.Signal{Key: closed, Kind: pipeline.SignalClosed, At: g.st.ended, Actor: by})
+			g.fact(pipeline.Signal{Key: closed, Kind: pipeline.SignalClosed, At: g.st.Ended, Actor: by})
 		}
 	default:
 		g.gone = append(g.gone, closed)
 	}
 	return nil
-}
-
-func (g *collector) closer(ctx context.Context) (pipeline.Actor, error) {
-	i, _, err := g.s.rest.Issues.Get(ctx, g.run.Repo.Owner, g.run.Repo.Name, g.st.number)
-	if err = explain(fmt.Sprintf("ask who closed %s#%d", g.run.Repo.FullName(), g.st.number), "issues: read", err); err != nil {
-		return pipeline.Actor{}, err
-	}
-	return actorOf(i.GetClosedBy()), nil
 }
 
 // Bounds of a revert: how much of the merged change must be undone, and how many
@@ -250,25 +238,16 @@ const (
 // default branch: by what it takes away, not by what it says. While the change
 // stands on the branch, it is not reverted, or no longer.
 func (g *collector) reverted(ctx context.Context) error {
-	if g.st.state != "MERGED" || g.f.Before == "" || strings.Trim(g.f.Before, "0") == "" {
+	if g.st.State != "MERGED" || g.f.Before == "" || strings.Trim(g.f.Before, "0") == "" {
 		return nil
 	}
 	done, err := g.merged(ctx)
 	if err != nil || len(done) == 0 {
 		return err
 	}
-	repo := g.run.Repo
-	pushed, _, err := g.s.rest.Repositories.CompareCommits(ctx, repo.Owner, repo.Name, g.f.Before, g.n.Head, &gh.ListOptions{PerPage: 100})
-	if err = explain(fmt.Sprintf("compare %s...%s of %s", render.ShortSHA(g.f.Before), render.ShortSHA(g.n.Head), repo.FullName()), "contents: read", err); err != nil {
-		if gone(err) {
-			return nil // a forced push: nothing to compare with
-		}
-		return err
-	}
-	if !slices.ContainsFunc(pushed.Files, func(f *gh.CommitFile) bool {
-		return slices.ContainsFunc(done, func(c change) bool { return c.path == f.GetFilename() })
-	}) {
-		return nil
+	paths, commits, err := g.src.Compare(ctx, g.f.Before, g.n.Head)
+	if err != nil || !slices.ContainsFunc(paths, func(p string) bool { return slices.ContainsFunc(done, func(c change) bool { return c.path == p }) }) {
+		return err // not there after a forced push: nothing to compare with
 	}
 	key := g.keyPull("reverted")
 	stands, err := g.standing(ctx, done)
@@ -279,22 +258,22 @@ func (g *collector) reverted(ctx context.Context) error {
 		g.gone = append(g.gone, key)
 		return nil
 	}
-	for i, c := range pushed.Commits {
+	for i, c := range commits {
 		if i == maxPushed {
 			break
 		}
-		if c.GetSHA() == g.st.merge {
+		if c.SHA == g.st.Merge {
 			continue
 		}
-		patch, err := g.history.patch(ctx, c.GetSHA())
+		patch, err := g.history.patch(ctx, c.SHA)
 		if err != nil {
 			return err
 		}
 		share := undoes(patch, done)
-		named := g.st.merge != "" && strings.Contains(c.GetCommit().GetMessage(), revertTrailer+g.st.merge)
+		named := g.st.Merge != "" && strings.Contains(c.Message, revertTrailer+g.st.Merge)
 		if share >= fullInverse || named && share >= namedInverse {
-			g.facts = []pipeline.Signal{{Key: key, Kind: pipeline.SignalReverted, At: c.GetCommit().GetCommitter().GetDate().UTC(), Actor: g.n.Actor,
-				Text: kept(c.GetCommit().GetMessage())}}
+			g.facts = []pipeline.Signal{{Key: key, Kind: pipeline.SignalReverted, At: c.At, Actor: g.n.Actor,
+				Text: kept(c.Message)}}
 		}
 	}
 	return nil
@@ -324,23 +303,13 @@ func (g *collector) standing(ctx context.Context, done []change) (bool, error) {
 
 // merged returns what the pull request changed.
 func (g *collector) merged(ctx context.Context) ([]change, error) {
+	list, err := g.src.Files(ctx)
 	var out []change
-	opts := &gh.ListOptions{PerPage: 100}
-	for range maxPages {
-		list, resp, err := g.s.rest.PullRequests.ListFiles(ctx, g.run.Repo.Owner, g.run.Repo.Name, g.st.number, opts)
-		if err = explain(fmt.Sprintf("list the files of %s#%d", g.run.Repo.FullName(), g.st.number), "pull_requests: read", err); err != nil {
-			return nil, err
+	for _, p := range list {
+		if p.Hunks == "" && p.Lines > 0 {
+			return nil, err // too big to be shown: what cannot be compared proves nothing
 		}
-		for _, f := range list {
-			if f.GetPatch() == "" && f.GetChanges() > 0 {
-				return nil, nil // too big to be shown: what cannot be compared proves nothing
-			}
-			out = append(out, changes(f.GetFilename(), f.GetPatch())...)
-		}
-		if resp.NextPage == 0 {
-			break
-		}
-		opts.Page = resp.NextPage
+		out = append(out, changes(p.Path, p.Hunks)...)
 	}
-	return out, nil
+	return out, err
 }

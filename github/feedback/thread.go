@@ -1,4 +1,4 @@
-package github
+package feedback
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"forge/github/feedback"
 	"forge/github/render"
 	"forge/pipeline"
 )
@@ -58,32 +57,32 @@ func suggested(body string) ([]string, bool) {
 }
 
 // follow judges by content, commit by commit, what became of a comment's lines.
-func (g *collector) follow(ctx context.Context, t *conversation) (outcome, error) {
+func (g *collector) follow(ctx context.Context, t *Thread) (outcome, error) {
 	c := t.first()
 	v := outcome{}
-	v.suggest, v.has = suggested(c.body)
-	if c.line == 0 || t.whole {
+	v.suggest, v.has = suggested(c.Body)
+	if c.Line == 0 || t.Whole {
 		return v, nil
 	}
-	cur, err := g.history.file(ctx, c.commit, t.path)
-	if err != nil || c.start < 1 || c.line > len(cur) {
+	cur, err := g.history.file(ctx, c.Commit, t.Path)
+	if err != nil || c.Start < 1 || c.Line > len(cur) {
 		return v, err
 	}
-	steps, err := g.history.since(ctx, c.commit)
+	steps, err := g.history.since(ctx, c.Commit)
 	if err != nil {
 		return v, err
 	}
-	if v.forced = len(steps) > 0 && !g.history.has(c.commit); v.forced {
-		if steps, err = g.withForge(ctx, steps, c.commit, t.path); err != nil {
+	if v.forced = len(steps) > 0 && !g.history.has(c.Commit); v.forced {
+		if steps, err = g.withForge(ctx, steps, c.Commit, t.Path); err != nil {
 			return v, err
 		}
 	}
-	at := place{c.start - 1, c.line}
+	at := place{c.Start - 1, c.Line}
 	v.old, v.known, v.stands = at.of(cur), true, true
 	v.after = v.old
-	seen := g.n.Head == c.commit
+	seen := g.n.Head == c.Commit
 	v.stood = seen
-	path := t.path
+	path := t.Path
 	for i := range steps {
 		s := &steps[i]
 		if path, err = g.history.renamed(ctx, s, path); err != nil {
@@ -206,15 +205,15 @@ func (v *outcome) judge(lines []string, at *place) (kind pipeline.SignalKind, st
 
 // thread judges one of Forge's findings: whether it was dismissed, what became of
 // its suggestion, and of one without whether a person mended it.
-func (g *collector) thread(ctx context.Context, t *conversation, fp string) error {
+func (g *collector) thread(ctx context.Context, t *Thread, fp string) error {
 	c := t.first()
-	_, has := suggested(c.body)
+	_, has := suggested(c.Body)
 	var v outcome
-	settled := t.resolved || g.st.state == "MERGED"
-	need := g.human(t.resolver) && t.resolved || has && g.st.state == "MERGED"
+	settled := t.Resolved || g.st.State == "MERGED"
+	need := g.human(t.Resolver) && t.Resolved || has && g.st.State == "MERGED"
 	if !need && (has || settled) {
 		var err error
-		if need, err = g.history.people(ctx, c.commit); err != nil {
+		if need, err = g.history.people(ctx, c.Commit); err != nil {
 			return err
 		}
 	}
@@ -224,7 +223,7 @@ func (g *collector) thread(ctx context.Context, t *conversation, fp string) erro
 			return err
 		}
 	}
-	about := pipeline.Signal{Finding: fp, File: t.path, Line: c.line, Comment: c.id, Before: asCode(v.old)}
+	about := pipeline.Signal{Finding: fp, File: t.Path, Line: c.Line, Comment: c.ID, Before: asCode(v.old)}
 	dismissed, err := g.dismissed(ctx, t, about, v)
 	if err != nil {
 		return err
@@ -233,7 +232,7 @@ func (g *collector) thread(ctx context.Context, t *conversation, fp string) erro
 		g.suggestion(t, about, v, dismissed)
 		return nil
 	}
-	refused := slices.ContainsFunc(g.facts, func(f pipeline.Signal) bool { return f.Key == keyDismissed(c.id) && f.Weight > 0 })
+	refused := slices.ContainsFunc(g.facts, func(f pipeline.Signal) bool { return f.Key == keyDismissed(c.ID) && f.Weight > 0 })
 	return g.fixedByHuman(ctx, t, about, v, settled && !refused)
 }
 
@@ -241,11 +240,11 @@ func (g *collector) thread(ctx context.Context, t *conversation, fp string) erro
 // and that it was settled so: its conversation was resolved, by whomever, or the pull
 // request merged. Until then it may be half of a change. The word of somebody here
 // that it is wrong counts more than a change that may have another reason.
-func (g *collector) fixedByHuman(ctx context.Context, t *conversation, s pipeline.Signal, v outcome, settled bool) error {
-	s.Key = keyMended(t.first().id)
+func (g *collector) fixedByHuman(ctx context.Context, t *Thread, s pipeline.Signal, v outcome, settled bool) error {
+	s.Key = keyMended(t.first().ID)
 	if settled && v.forced && v.mender.sha != "" {
 		var err error
-		if v.mender, err = g.history.took(ctx, t.path, v.old); err != nil {
+		if v.mender, err = g.history.took(ctx, t.Path, v.old); err != nil {
 			return err
 		}
 	}
@@ -255,21 +254,21 @@ func (g *collector) fixedByHuman(ctx context.Context, t *conversation, s pipelin
 	}
 	by := v.mender.by
 	if !g.human(by) || v.mender.vouched { // an address that GitHub does not know: who settled it vouches for it
-		for _, who := range []pipeline.Actor{g.st.merger, t.resolver} {
+		for _, who := range []pipeline.Actor{g.st.Merger, t.Resolver} {
 			if g.human(who) {
 				by = who
 			}
 		}
 	}
 	s.Kind, s.At, s.Actor, s.After = pipeline.SignalMended, v.mender.at, by, asCode(v.after)
-	s.Waited = waited(s.At, t.first().created)
+	s.Waited = waited(s.At, t.first().Created)
 	g.fact(s)
 	return nil
 }
 
-func (g *collector) suggestion(t *conversation, s pipeline.Signal, v outcome, dismissed bool) {
+func (g *collector) suggestion(t *Thread, s pipeline.Signal, v outcome, dismissed bool) {
 	c := t.first()
-	s.Key = keySuggestion(c.id)
+	s.Key = keySuggestion(c.ID)
 	switch {
 	case v.kind != "":
 		s.Kind, s.At, s.Actor, s.Where, s.Button = v.kind, v.by.at, v.by.by, v.where, v.by.button
@@ -277,14 +276,14 @@ func (g *collector) suggestion(t *conversation, s pipeline.Signal, v outcome, di
 		if v.where != "" {
 			s.After = asCode(v.suggest)
 		}
-	case g.st.state == "MERGED" && v.known && v.stands && !dismissed && g.human(g.st.merger):
-		s.Kind, s.At, s.Actor, s.Implied = pipeline.SignalIgnored, g.st.ended, g.st.merger, true
+	case g.st.State == "MERGED" && v.known && v.stands && !dismissed && g.human(g.st.Merger):
+		s.Kind, s.At, s.Actor, s.Implied = pipeline.SignalIgnored, g.st.Ended, g.st.Merger, true
 		s.After = asCode(v.after)
 	default:
 		g.gone = append(g.gone, s.Key)
 		return
 	}
-	s.Before, s.Waited = asCode(v.suggest), waited(s.At, c.created)
+	s.Before, s.Waited = asCode(v.suggest), waited(s.At, c.Created)
 	g.fact(s)
 }
 
@@ -307,9 +306,9 @@ type reason struct {
 // dismissed records whether the finding is dismissed, by whom and why. There may be
 // several ways at once; the weightiest word counts, a reason before none, then the
 // first.
-func (g *collector) dismissed(ctx context.Context, t *conversation, s pipeline.Signal, v outcome) (bool, error) {
+func (g *collector) dismissed(ctx context.Context, t *Thread, s pipeline.Signal, v outcome) (bool, error) {
 	c := t.first()
-	s.Key, s.Kind = keyDismissed(c.id), pipeline.SignalDismissed
+	s.Key, s.Kind = keyDismissed(c.ID), pipeline.SignalDismissed
 	list := g.refusals(t)
 	clicked, err := g.clicks(ctx, t, v)
 	if err != nil {
@@ -331,30 +330,30 @@ func (g *collector) dismissed(ctx context.Context, t *conversation, s pipeline.S
 	best := slices.MinFunc(list, func(a, b reason) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(min(1, len(b.text)), min(1, len(a.text))), a.at.Compare(b.at))
 	})
-	s.Actor, s.At, s.Text, s.Weight, s.Waited = best.by, best.at, kept(best.text), best.weight, waited(best.at, c.created)
+	s.Actor, s.At, s.Text, s.Weight, s.Waited = best.by, best.at, kept(best.text), best.weight, waited(best.at, c.Created)
 	g.fact(s)
 	return true, nil
 }
 
 // refusals are the people whose last plain word in the conversation refuses the
 // finding.
-func (g *collector) refusals(t *conversation) []reason {
+func (g *collector) refusals(t *Thread) []reason {
 	last := map[int64]*reason{}
 	var order []int64
-	for i := range t.comments[1:] {
-		c := &t.comments[1+i]
-		if !g.human(c.author) || c.hidden != "" {
+	for i := range t.Comments[1:] {
+		c := &t.Comments[1+i]
+		if !g.human(c.Author) || c.Hidden != "" {
 			continue
 		}
-		st, text := answerOf(c.body, g.app.opts.Slug)
+		st, text := answerOf(c.Body, g.slug)
 		switch st {
-		case feedback.Dismiss:
-			if last[c.author.ID] == nil {
-				order = append(order, c.author.ID)
+		case Dismiss:
+			if last[c.Author.ID] == nil {
+				order = append(order, c.Author.ID)
 			}
-			last[c.author.ID] = &reason{by: c.author, at: c.updated, text: text}
-		case feedback.Agree:
-			delete(last, c.author.ID)
+			last[c.Author.ID] = &reason{by: c.Author, at: c.Updated, text: text}
+		case Agree:
+			delete(last, c.Author.ID)
 		}
 	}
 	var out []reason
@@ -367,28 +366,28 @@ func (g *collector) refusals(t *conversation) []reason {
 }
 
 // clicks are the ways to dismiss a finding without a word.
-func (g *collector) clicks(ctx context.Context, t *conversation, v outcome) ([]reason, error) {
+func (g *collector) clicks(ctx context.Context, t *Thread, v outcome) ([]reason, error) {
 	c := t.first()
-	had, known := g.known[keyDismissed(c.id)]
+	had, known := g.known[keyDismissed(c.ID)]
 	known = known && !had.Off
 	mine := func(event string) bool { return g.f.Event == event && g.human(g.n.Actor) }
 	var out []reason
-	for _, d := range c.downs {
-		if g.human(d.by) {
-			out = append(out, reason{by: d.by, at: d.at})
+	for _, d := range c.Downs {
+		if g.human(d.By) {
+			out = append(out, reason{by: d.By, at: d.At})
 		}
 	}
-	told := mine("pull_request_review_thread") && g.f.Thread == t.node && g.f.Action == "resolved"
+	told := mine("pull_request_review_thread") && g.f.Thread == t.Node && g.f.Action == "resolved"
 	plain := known || v.stands && !v.ever // what a person changed in between may have been why
 	if told {
 		plain = v.stood && !v.touched
 	}
-	if t.resolved && g.human(t.resolver) && v.known && !v.people && plain {
-		r := reason{by: t.resolver, at: g.now}
+	if t.Resolved && g.human(t.Resolver) && v.known && !v.people && plain {
+		r := reason{by: t.Resolver, at: g.now}
 		switch {
 		case told:
 			r.at = g.when()
-		case known && had.Actor.ID == t.resolver.ID:
+		case known && had.Actor.ID == t.Resolver.ID:
 			r.at = had.At
 		}
 		other, err := g.otherReason(ctx, t, v, r, told || known)
@@ -399,19 +398,19 @@ func (g *collector) clicks(ctx context.Context, t *conversation, v outcome) ([]r
 			out = append(out, r)
 		}
 	}
-	if c.hidden != "" && !silent[strings.ToLower(c.hidden)] {
-		r := reason{at: g.now, text: "hidden as " + c.hidden, weight: weightHidden}
+	if c.Hidden != "" && !silent[strings.ToLower(c.Hidden)] {
+		r := reason{at: g.now, text: "hidden as " + c.Hidden, weight: weightHidden}
 		if known && nobody(had.Actor) {
 			r.at = had.At
 		}
 		out = append(out, r)
 	}
-	for _, rv := range g.st.reviews {
-		if rv.id != c.review || rv.state != "DISMISSED" || rv.author.ID != g.bot.ID {
+	for _, rv := range g.st.Reviews {
+		if rv.ID != c.Review || rv.State != "DISMISSED" || rv.Author.ID != g.bot.ID {
 			continue
 		}
 		switch {
-		case mine("pull_request_review") && g.f.Review == rv.id:
+		case mine("pull_request_review") && g.f.Review == rv.ID:
 			out = append(out, reason{by: g.n.Actor, at: g.when()})
 		case known:
 			out = append(out, reason{by: had.Actor, at: had.At, text: had.Text, weight: had.Weight})
@@ -433,7 +432,7 @@ func (g *collector) deleted() {
 		is := &g.run.Findings[i]
 		a := g.run.Published.Artefacts[render.FindingKey(is.Fingerprint())]
 		key := keyDismissed(a.ID)
-		if a.ID == 0 || g.st.partial || is.Finding == nil || g.listed(a.ID) {
+		if a.ID == 0 || g.st.Partial || is.Finding == nil || g.listed(a.ID) {
 			continue
 		}
 		g.gone = append(g.gone, keyMended(a.ID))
@@ -447,7 +446,7 @@ func (g *collector) deleted() {
 
 // listed reports whether a comment is there.
 func (g *collector) listed(id int64) bool {
-	return slices.ContainsFunc(g.st.threads, func(t conversation) bool {
-		return slices.ContainsFunc(t.comments, func(c remarked) bool { return c.id == id })
+	return slices.ContainsFunc(g.st.Threads, func(t Thread) bool {
+		return slices.ContainsFunc(t.Comments, func(c Comment) bool { return c.ID == id })
 	})
 }

@@ -1,4 +1,4 @@
-package github
+package feedback
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"forge/pipeline/text"
 
 	"github.com/google/go-cmp/cmp"
-	gh "github.com/google/go-github/v62/github"
 	"pgregory.net/rapid"
 )
 
@@ -89,30 +88,24 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+const botID = 4242
+
 // tester is a collector over a state written down.
-func tester(st *pullState, n pipeline.Notice, known ...pipeline.Signal) *collector {
+func tester(st *Pull, n pipeline.Notice, known ...pipeline.Signal) *collector {
 	run := &pipeline.Run{ID: 1, Trace: "t", Repo: rendertest.Repo()}
 	for _, f := range rendertest.FirstFindings() {
 		run.Findings = append(run.Findings, pipeline.Issue{Finding: &f, State: "open"})
 	}
-	a := &App{opts: Options{Slug: "forge"}}
-	g := &collector{app: a, s: &session{}, run: run, n: n, known: map[string]pipeline.Signal{}, st: st, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC),
-		bot: pipeline.Actor{ID: botID, Login: "forge[bot]", Bot: true}, weights: map[int64]float64{0: 0, 7: 0.8, 8: 1, 9: 0}}
-	if n.Feedback != nil {
-		g.f = *n.Feedback
-	}
-	for _, k := range known {
-		g.known[k.Key] = k
-	}
-	g.app.defaults()
-	g.history = history{g: g, loaded: true, files: map[string][]string{}, patches: map[string][]change{}, names: map[string]map[string]string{}}
+	g := newCollector(nil, Input{Run: run, Notice: n, Known: known, Pull: st, Slug: "forge", Now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC),
+		Bot: pipeline.Actor{ID: botID, Login: "forge[bot]", Bot: true}})
+	g.weights, g.history.loaded = map[int64]float64{0: 0, 7: 0.8, 8: 1, 9: 0}, true
 	return g
 }
 
-func forgeTalk(fp string, replies ...remarked) conversation {
-	first := remarked{id: 501, author: pipeline.Actor{ID: botID, Bot: true}, body: render.Marker("t", render.FindingKey(fp)) + "\nA finding", line: 4, start: 4, commit: "c0", review: 61,
-		created: time.Date(2026, 3, 2, 8, 59, 0, 0, time.UTC)}
-	return conversation{node: "PRRT_1", path: "retry.go", line: 4, comments: append([]remarked{first}, replies...)}
+func forgeTalk(fp string, replies ...Comment) Thread {
+	first := Comment{ID: 501, Author: pipeline.Actor{ID: botID, Bot: true}, Body: render.Marker("t", render.FindingKey(fp)) + "\nA finding", Line: 4, Start: 4, Commit: "c0", Review: 61,
+		Created: time.Date(2026, 3, 2, 8, 59, 0, 0, time.UTC)}
+	return Thread{Node: "PRRT_1", Path: "retry.go", Line: 4, Comments: append([]Comment{first}, replies...)}
 }
 
 var (
@@ -124,37 +117,37 @@ var (
 // Covers H1, lessons 20: whose word counts when several people dismiss a finding.
 func TestDismissedBy(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	say := func(who pipeline.Actor, text string, minute int) remarked {
+	say := func(who pipeline.Actor, text string, minute int) Comment {
 		m := at.Add(time.Duration(minute) * time.Minute)
-		return remarked{id: int64(600 + minute), author: who, body: text, created: m, updated: m}
+		return Comment{ID: int64(600 + minute), Author: who, Body: text, Created: m, Updated: m}
 	}
 	robot := pipeline.Actor{ID: 50, Login: "robot[bot]", Bot: true}
 	hidden := say(boss, "By design.", 3)
-	hidden.hidden = "spam"
+	hidden.Hidden = "spam"
 	for _, c := range []struct {
 		name    string
-		replies []remarked
-		downs   []reaction
+		replies []Comment
+		downs   []Reaction
 		want    string // "WHO: words"; "" for not dismissed
 	}{
 		{"nobody", nil, nil, ""},
-		{"a bot", []remarked{say(robot, "False positive.", 1)}, nil, ""},
-		{"Forge itself", []remarked{say(pipeline.Actor{ID: botID, Bot: true}, "By design.", 1)}, nil, ""},
-		{"a hidden answer", []remarked{hidden}, nil, ""},
-		{"a deleted account", []remarked{say(pipeline.Actor{}, "By design.", 1)}, nil, ""},
-		{"the first of two", []remarked{say(alice, "By design.", 1), say(pipeline.Actor{ID: 7, Login: "alice"}, "Out of scope.", 2)}, nil, "alice: Out of scope."},
-		{"the weightier of two", []remarked{say(alice, "By design.", 1), say(boss, "Out of scope.", 2)}, nil, "boss: Out of scope."},
-		{"a stranger alone", []remarked{say(guest, "By design.", 1)}, nil, "guest: By design."},
-		{"a stranger first", []remarked{say(guest, "By design.", 1), say(alice, "Not a bug.", 2)}, nil, "alice: Not a bug."},
-		{"a thumb before a word", []remarked{say(alice, "Not a bug.", 2)}, []reaction{{alice, at}}, "alice: Not a bug."},
-		{"a bot's thumb", nil, []reaction{{robot, at}}, ""},
-		{"a thumb", nil, []reaction{{alice, at}}, "alice: "},
-		{"taken back, then said again", []remarked{say(alice, "By design.", 1), say(alice, "You are right.", 2), say(alice, "No: not a bug.", 3)}, nil, "alice: No: not a bug."},
-		{"taken back", []remarked{say(alice, "By design.", 1), say(alice, "You are right.", 2)}, nil, ""},
+		{"a bot", []Comment{say(robot, "False positive.", 1)}, nil, ""},
+		{"Forge itself", []Comment{say(pipeline.Actor{ID: botID, Bot: true}, "By design.", 1)}, nil, ""},
+		{"a hidden answer", []Comment{hidden}, nil, ""},
+		{"a deleted account", []Comment{say(pipeline.Actor{}, "By design.", 1)}, nil, ""},
+		{"the first of two", []Comment{say(alice, "By design.", 1), say(pipeline.Actor{ID: 7, Login: "alice"}, "Out of scope.", 2)}, nil, "alice: Out of scope."},
+		{"the weightier of two", []Comment{say(alice, "By design.", 1), say(boss, "Out of scope.", 2)}, nil, "boss: Out of scope."},
+		{"a stranger alone", []Comment{say(guest, "By design.", 1)}, nil, "guest: By design."},
+		{"a stranger first", []Comment{say(guest, "By design.", 1), say(alice, "Not a bug.", 2)}, nil, "alice: Not a bug."},
+		{"a thumb before a word", []Comment{say(alice, "Not a bug.", 2)}, []Reaction{{alice, at}}, "alice: Not a bug."},
+		{"a bot's thumb", nil, []Reaction{{robot, at}}, ""},
+		{"a thumb", nil, []Reaction{{alice, at}}, "alice: "},
+		{"taken back, then said again", []Comment{say(alice, "By design.", 1), say(alice, "You are right.", 2), say(alice, "No: not a bug.", 3)}, nil, "alice: No: not a bug."},
+		{"taken back", []Comment{say(alice, "By design.", 1), say(alice, "You are right.", 2)}, nil, ""},
 	} {
 		th := forgeTalk("aaaa", c.replies...)
-		th.comments[0].downs = c.downs
-		g := tester(&pullState{state: "OPEN", number: 8}, pipeline.Notice{})
+		th.Comments[0].Downs = c.downs
+		g := tester(&Pull{State: "OPEN", Number: 8}, pipeline.Notice{})
 		on, err := g.dismissed(context.Background(), &th, pipeline.Signal{}, outcome{})
 		got := ""
 		if on {
@@ -169,8 +162,8 @@ func TestDismissedBy(t *testing.T) {
 // A review of Forge's that is dismissed dismisses what it found. GitHub says by
 // whom in the delivery alone, so that is kept.
 func TestReviewOfForgeDismissed(t *testing.T) {
-	st := &pullState{state: "OPEN", number: 8, threads: []conversation{forgeTalk("aaaa")},
-		reviews: []submittedReview{{id: 61, state: "DISMISSED", author: pipeline.Actor{ID: botID, Bot: true}}}}
+	st := &Pull{State: "OPEN", Number: 8, Threads: []Thread{forgeTalk("aaaa")},
+		Reviews: []Review{{ID: 61, State: "DISMISSED", Author: pipeline.Actor{ID: botID, Bot: true}}}}
 	n := pipeline.Notice{Kind: pipeline.NoticeFeedback, Actor: alice, Feedback: &pipeline.Feedback{Event: "pull_request_review", Action: "dismissed", Review: 61,
 		At: time.Date(2026, 3, 2, 9, 0, 5, 0, time.UTC)}}
 	g := tester(st, n)
@@ -192,12 +185,12 @@ func TestReviewOfForgeDismissed(t *testing.T) {
 func TestMomentsGrow(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	th := forgeTalk("aaaa")
-	th.comments[0].downs = []reaction{{alice, at}}
-	with, without := &pullState{state: "OPEN", threads: []conversation{th}}, &pullState{state: "OPEN", threads: []conversation{forgeTalk("aaaa")}}
+	th.Comments[0].Downs = []Reaction{{alice, at}}
+	with, without := &Pull{State: "OPEN", Threads: []Thread{th}}, &Pull{State: "OPEN", Threads: []Thread{forgeTalk("aaaa")}}
 	var known []pipeline.Signal
 	last := time.Time{}
 	for i := range 6 {
-		g := tester([]*pullState{with, without}[i%2], pipeline.Notice{}, known...)
+		g := tester([]*Pull{with, without}[i%2], pipeline.Notice{}, known...)
 		g.now = at // a clock that stands still
 		got, err := g.finish(context.Background(), g.all)
 		if err != nil || len(got) != 1 || got[0].Off != (i%2 == 1) || !got[0].At.After(last) {
@@ -237,7 +230,7 @@ func TestFollowed(t *testing.T) {
 		{"a person takes the file away", []step{person}, [][]string{nil}, "", "", outcome{people: true, ever: true, closed: true}},
 	} {
 		for _, forced := range []bool{false, true} {
-			g := tester(&pullState{state: "OPEN"}, pipeline.Notice{})
+			g := tester(&Pull{State: "OPEN"}, pipeline.Notice{})
 			g.history.files["c0:retry.go"] = file("line four")
 			g.history.steps = append([]step{{sha: "c0", forge: true}}, c.steps...)
 			for i, s := range c.steps {
@@ -250,7 +243,7 @@ func TestFollowed(t *testing.T) {
 				g.history.steps = c.steps
 			}
 			th := forgeTalk("aaaa")
-			th.comments[0].body += "\n" + body
+			th.Comments[0].Body += "\n" + body
 			v, err := g.follow(context.Background(), &th)
 			got := outcome{stands: v.stands, people: v.people, ever: v.ever, closed: v.closed}
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(outcome{}, step{})); err != nil || !v.known || v.kind != c.kind || v.by.sha != c.by || diff != "" {
@@ -262,7 +255,7 @@ func TestFollowed(t *testing.T) {
 
 // Covers H4: an edit is one signal for each file, without what was suggested.
 func TestEditsByFile(t *testing.T) {
-	g := tester(&pullState{}, pipeline.Notice{})
+	g := tester(&Pull{}, pipeline.Notice{})
 	g.fact(pipeline.Signal{Key: "suggestion/1", Kind: pipeline.SignalApplied, File: "a.go", After: "better\nlines"})
 	got := g.byFile(&step{sha: strings.Repeat("ab", 20), by: alice}, []change{
 		{path: "a.go", line: 3, before: []string{"x"}, after: []string{"y"}},
@@ -283,7 +276,7 @@ func TestEditsByFile(t *testing.T) {
 // What is only found on the way is not laid at the door of who happened to come by.
 func TestTakenBackBy(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	st := &pullState{state: "OPEN", threads: []conversation{forgeTalk("aaaa")}}
+	st := &Pull{State: "OPEN", Threads: []Thread{forgeTalk("aaaa")}}
 	known := pipeline.Signal{Key: keyDismissed(501), Kind: pipeline.SignalDismissed, Actor: alice, Comment: 501, At: at}
 	for _, c := range []struct {
 		name string
@@ -306,21 +299,20 @@ func TestTakenBackBy(t *testing.T) {
 }
 
 func TestStep(t *testing.T) {
-	g := tester(&pullState{}, pipeline.Notice{Actor: alice, Head: "pushed"})
+	g := tester(&Pull{}, pipeline.Notice{Actor: alice, Head: "pushed"})
 	g.run.Trace = "abc"
 	g.run.Iterations = []pipeline.Iteration{{Impl: &pipeline.Implementation{Parent: "p", Head: "known"}}}
 	mail := "4242+forge[bot]@users.noreply.github.com"
-	commit := func(sha, mail, committer, message string, by int64, parents int) *gh.RepositoryCommit {
-		c := &gh.RepositoryCommit{SHA: &sha, Parents: make([]*gh.Commit, parents), Commit: &gh.Commit{Message: &message,
-			Author: &gh.CommitAuthor{Email: &mail}, Committer: &gh.CommitAuthor{Email: &committer}}}
+	commit := func(sha, mail, committer, message string, by int64, parents int) Commit {
+		c := Commit{SHA: sha, AuthorMail: mail, CommitterMail: committer, Message: message, Parents: parents}
 		if by != 0 {
-			c.Author = &gh.User{ID: &by, Login: gh.String("someone")}
+			c.Author = pipeline.Actor{ID: by, Login: "someone"}
 		}
 		return c
 	}
 	for _, c := range []struct {
 		name   string
-		commit *gh.RepositoryCommit
+		commit Commit
 		want   step
 	}{
 		{"a person's", commit("x", "a@b", "a@b", "Apply suggestion", 7, 1), step{by: pipeline.Actor{ID: 7, Login: "someone"}}},
@@ -336,39 +328,11 @@ func TestStep(t *testing.T) {
 		{"an unknown address", commit("x", "a@b", "a@b", "Fix", 0, 1), step{}},
 		{"an unknown address, just pushed", commit("pushed", "a@b", "a@b", "Fix", 0, 1), step{by: alice, vouched: true}},
 	} {
-		got := g.step(c.commit)
-		got.at, c.want.sha = time.Time{}, c.commit.GetSHA()
+		got := g.step(&c.commit)
+		got.at, c.want.sha = time.Time{}, c.commit.SHA
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(step{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
-	}
-}
-
-// Bots and foreign repositories give no signals, and cost no call.
-func TestSignalsOfNobody(t *testing.T) {
-	f := newFake(t)
-	a := f.app(t)
-	run := &pipeline.Run{Repo: rendertest.Repo(), Published: pipeline.Publication{Pull: &pipeline.PullRef{Number: 8}}}
-	fb := &pipeline.Feedback{Event: "pull_request_review_thread", Action: "resolved"}
-	other := rendertest.Repo()
-	other.ID++
-	unpublished := &pipeline.Run{Repo: rendertest.Repo()}
-	for name, c := range map[string]struct {
-		run *pipeline.Run
-		n   pipeline.Notice
-	}{
-		"a bot":              {run, pipeline.Notice{Repo: rendertest.Repo(), Actor: pipeline.Actor{ID: 50, Bot: true}, Feedback: fb}},
-		"another repository": {run, pipeline.Notice{Repo: other, Actor: alice, Feedback: fb}},
-		"no feedback":        {run, pipeline.Notice{Repo: rendertest.Repo(), Actor: alice}},
-		"no pull request":    {unpublished, pipeline.Notice{Repo: rendertest.Repo(), Actor: alice, Feedback: fb}},
-		"no run":             {nil, pipeline.Notice{Repo: rendertest.Repo(), Actor: alice, Feedback: fb}},
-	} {
-		if got, err := a.Signals(t.Context(), c.run, c.n, nil); err != nil || got != nil || f.calls != 0 {
-			t.Errorf("%s: %v, %v after %d calls; want nothing at no cost", name, got, err, f.calls)
-		}
-	}
-	if got, err := a.Poll(t.Context(), unpublished, nil); err != nil || got != nil || f.calls != 0 {
-		t.Errorf("polling without a pull request: %v, %v after %d calls", got, err, f.calls)
 	}
 }
 
@@ -377,8 +341,8 @@ func TestSignalsOfNobody(t *testing.T) {
 func TestSignalsConverge(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
-		st := &pullState{state: "OPEN", node: "PR_8", number: 8, head: "c0", threads: []conversation{forgeTalk("aaaa"), forgeTalk("bbbb")}}
-		st.threads[1].node, st.threads[1].comments[0].id = "PRRT_2", 502
+		st := &Pull{State: "OPEN", Node: "PR_8", Number: 8, Head: "c0", Threads: []Thread{forgeTalk("aaaa"), forgeTalk("bbbb")}}
+		st.Threads[1].Node, st.Threads[1].Comments[0].ID = "PRRT_2", 502
 		people := rapid.SampledFrom([]pipeline.Actor{alice, boss, guest})
 		var known []pipeline.Signal
 		var heard []pipeline.Notice
@@ -396,31 +360,31 @@ func TestSignalsConverge(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "acts") {
 			at = at.Add(time.Second)
 			who := people.Draw(t, "who")
-			th := &st.threads[rapid.IntRange(0, 1).Draw(t, "thread")]
-			n := pipeline.Notice{Kind: pipeline.NoticeFeedback, Repo: rendertest.Repo(), Actor: who, Head: "c0", Feedback: &pipeline.Feedback{At: at, Thread: th.node}}
+			th := &st.Threads[rapid.IntRange(0, 1).Draw(t, "thread")]
+			n := pipeline.Notice{Kind: pipeline.NoticeFeedback, Repo: rendertest.Repo(), Actor: who, Head: "c0", Feedback: &pipeline.Feedback{At: at, Thread: th.Node}}
 			switch rapid.IntRange(0, 4).Draw(t, "act") {
 			case 0:
-				th.resolved, th.resolver = !th.resolved, who
-				n.Feedback.Event, n.Feedback.Action = "pull_request_review_thread", map[bool]string{true: "resolved", false: "unresolved"}[th.resolved]
+				th.Resolved, th.Resolver = !th.Resolved, who
+				n.Feedback.Event, n.Feedback.Action = "pull_request_review_thread", map[bool]string{true: "resolved", false: "unresolved"}[th.Resolved]
 			case 1:
 				words := rapid.SampledFrom([]string{"By design.", "You are right.", "Hm.", "/forge dismiss so"}).Draw(t, "words")
-				th.comments = append(th.comments, remarked{id: int64(1000 + len(heard)), author: who, body: words, created: at, updated: at})
+				th.Comments = append(th.Comments, Comment{ID: int64(1000 + len(heard)), Author: who, Body: words, Created: at, Updated: at})
 				n.Feedback.Event, n.Feedback.Action = "pull_request_review_comment", "created"
 			case 2:
 				first := th.first()
-				if i := slices.IndexFunc(first.downs, func(v reaction) bool { return v.by == who }); i >= 0 {
-					first.downs = slices.Delete(slices.Clone(first.downs), i, i+1)
+				if i := slices.IndexFunc(first.Downs, func(v Reaction) bool { return v.By == who }); i >= 0 {
+					first.Downs = slices.Delete(slices.Clone(first.Downs), i, i+1)
 				} else {
-					first.downs = append(slices.Clone(first.downs), reaction{who, at})
+					first.Downs = append(slices.Clone(first.Downs), Reaction{who, at})
 				}
 				n.Feedback = nil // nobody is told
 			case 3:
-				th.first().hidden = map[bool]string{true: "spam"}[th.first().hidden == ""]
+				th.first().Hidden = map[bool]string{true: "spam"}[th.first().Hidden == ""]
 				n.Feedback = nil
 			case 4:
-				st.reviews = append(st.reviews, submittedReview{id: int64(len(heard) + 70), state: "APPROVED", author: who, at: at})
-				if i := rapid.IntRange(0, len(st.reviews)-1).Draw(t, "review"); i < len(st.reviews)-1 {
-					st.reviews[i].state = "DISMISSED"
+				st.Reviews = append(st.Reviews, Review{ID: int64(len(heard) + 70), State: "APPROVED", Author: who, At: at})
+				if i := rapid.IntRange(0, len(st.Reviews)-1).Draw(t, "review"); i < len(st.Reviews)-1 {
+					st.Reviews[i].State = "DISMISSED"
 				}
 				n.Feedback.Event, n.Feedback.Action = "pull_request_review", "submitted"
 			}

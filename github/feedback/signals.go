@@ -1,4 +1,4 @@
-package github
+package feedback
 
 import (
 	"context"
@@ -8,69 +8,49 @@ import (
 	"time"
 
 	"forge/github/delivery"
-	"forge/github/feedback"
 	"forge/github/render"
 	"forge/pipeline"
 	"forge/pipeline/written"
 )
 
+// Input is what Signals starts from.
+type Input struct {
+	Run    *pipeline.Run
+	Notice pipeline.Notice   // a feedback, a push, a closed pull request, or of no kind
+	Known  []pipeline.Signal // the run's signals so far (pipeline.KnownSignals)
+	Pull   *Pull             // as it stands now
+	Bot    pipeline.Actor    // who Forge is there
+	Slug   string            // of Forge's commands
+	Now    time.Time
+}
+
 // Signals says what people did with what Forge said or made in a run (H1–H7). It
 // is level-triggered, as publishing is: the notice only says that somebody did
 // something. What they did is judged by what stands on GitHub now, and what is
-// returned is the difference to known, the run's signals so far
-// (pipeline.KnownSignals). So deliveries may come twice and in any order: what
-// holds already gives nothing, and what holds no longer comes once more, Off.
+// returned is the difference to what is known. So deliveries may come twice and in any
+// order: what holds already gives nothing, and what holds no longer comes once more, Off.
 //
-// The notice is a feedback, a push to the run's branch or the default one, or a
-// closed pull request. A push to the default branch belongs to no run by itself: it
-// may revert any that was merged, and is to be shown to each. Without a run only a
-// comment on the diff of a pull request that is not Forge's gives something: a gap
-// (Options.Gaps). What no delivery tells — reactions, hidden comments — is found on
-// the way, and by Poll.
-func (a *App) Signals(ctx context.Context, run *pipeline.Run, n pipeline.Notice, known []pipeline.Signal) ([]pipeline.Signal, error) {
-	if run == nil {
-		return a.otherPull(ctx, n)
-	}
-	f := n.Feedback
-	if f == nil || run.Published.Pull == nil || n.Actor.Bot || n.Repo.ID != run.Repo.ID {
-		return nil, nil
-	}
-	g, err := a.gather(ctx, run, n, known)
-	if err != nil {
-		return nil, err
-	}
-	if f.Event == "push" && n.Branch == run.Repo.DefaultBranch {
+// A push to the default branch may revert a merged pull request; it is looked at for
+// nothing else.
+func Signals(ctx context.Context, src Source, in Input) ([]pipeline.Signal, error) {
+	g := newCollector(src, in)
+	if g.f.Event == "push" && g.n.Branch == g.run.Repo.DefaultBranch {
 		return g.finish(ctx, g.reverted)
-	}
-	return g.finish(ctx, g.all)
-}
-
-// Poll finds what no delivery tells: 👎, hidden comments, and what was missed. It
-// takes one GraphQL call for a pull request on which nobody has done anything, and
-// one more call to list commits once somebody pushed or it has suggestions or
-// resolved conversations.
-func (a *App) Poll(ctx context.Context, run *pipeline.Run, known []pipeline.Signal) ([]pipeline.Signal, error) {
-	if run.Published.Pull == nil {
-		return nil, nil
-	}
-	g, err := a.gather(ctx, run, pipeline.Notice{Kind: pipeline.NoticeNone, Repo: run.Repo}, known)
-	if err != nil {
-		return nil, err
 	}
 	return g.finish(ctx, g.all)
 }
 
 // collector collects the signals of one run at one moment.
 type collector struct {
-	app   *App
-	s     *session
+	src   Source
+	slug  string
 	run   *pipeline.Run
 	n     pipeline.Notice
 	f     pipeline.Feedback // of n, empty for a poll
 	known map[string]pipeline.Signal
 	now   time.Time
 	bot   pipeline.Actor
-	st    *pullState
+	st    *Pull
 
 	facts   []pipeline.Signal // that hold now
 	gone    []string          // keys that hold no longer
@@ -78,28 +58,18 @@ type collector struct {
 	history history
 }
 
-func (a *App) gather(ctx context.Context, run *pipeline.Run, n pipeline.Notice, known []pipeline.Signal) (*collector, error) {
-	s, err := a.session(run.Repo)
-	if err != nil {
-		return nil, err
+func newCollector(src Source, in Input) *collector {
+	g := &collector{src: src, slug: in.Slug, run: in.Run, n: in.Notice, known: map[string]pipeline.Signal{}, now: in.Now.UTC(), bot: in.Bot, st: in.Pull, weights: map[int64]float64{}}
+	if g.n.Feedback != nil {
+		g.f = *g.n.Feedback
 	}
-	g := &collector{app: a, s: s, run: run, n: n, known: map[string]pipeline.Signal{}, now: a.opts.Clock().UTC(), weights: map[int64]float64{}}
-	if n.Feedback != nil {
-		g.f = *n.Feedback
-	}
-	for _, k := range known {
+	for _, k := range in.Known {
 		if had, ok := g.known[k.Key]; !ok || !k.At.Before(had.At) {
 			g.known[k.Key] = k
 		}
 	}
-	if g.bot, err = a.self(ctx); err != nil {
-		return nil, err
-	}
-	if g.st, err = a.pullState(ctx, s, run.Repo, run.Published.Pull.Number); err != nil {
-		return nil, err
-	}
 	g.history = history{g: g, files: map[string][]string{}, patches: map[string][]change{}, names: map[string]map[string]string{}}
-	return g, nil
+	return g
 }
 
 // finish collects, and returns the difference to what is known.
@@ -109,7 +79,7 @@ func (g *collector) finish(ctx context.Context, collect func(context.Context) er
 	}
 	var out []pipeline.Signal
 	for _, s := range g.facts {
-		s.Pull = g.st.number
+		s.Pull = g.st.Number
 		s.At = s.At.UTC().Truncate(time.Millisecond)
 		had, ok := g.known[s.Key]
 		if ok && !had.Off && alike(&had, &s) {
@@ -141,7 +111,6 @@ func (g *collector) finish(ctx context.Context, collect func(context.Context) er
 		}
 		out = append(out, s)
 	}
-	g.app.log.Debug("signals", "run", g.run.ID, "pull", g.st.number, "facts", len(g.facts), "news", len(out), "calls", g.s.calls.Load())
 	return out, nil
 }
 
@@ -179,7 +148,7 @@ func (g *collector) weigh(ctx context.Context, actor pipeline.Actor) (float64, e
 	if w, ok := g.weights[actor.ID]; ok {
 		return w, nil
 	}
-	w, err := g.app.Weight(ctx, g.run.Repo, actor)
+	w, err := g.src.Weight(ctx, actor)
 	if err == nil {
 		g.weights[actor.ID] = w
 	}
@@ -188,15 +157,15 @@ func (g *collector) weigh(ctx context.Context, actor pipeline.Actor) (float64, e
 
 // human reports whether somebody is a person with an account, as far as names tell.
 func (g *collector) human(a pipeline.Actor) bool {
-	return a.ID != 0 && !a.Bot && a.ID != g.bot.ID && !feedback.Machine(a.Login)
+	return a.ID != 0 && !a.Bot && a.ID != g.bot.ID && !Machine(a.Login)
 }
 
 func (g *collector) fact(s pipeline.Signal) { g.facts = append(g.facts, s) }
 
 // all collects everything but reverts.
 func (g *collector) all(ctx context.Context) error {
-	for i := range g.st.threads {
-		t := &g.st.threads[i]
+	for i := range g.st.Threads {
+		t := &g.st.Threads[i]
 		if fp := g.finding(t.first()); fp != "" {
 			if err := g.thread(ctx, t, fp); err != nil {
 				return err
@@ -215,11 +184,11 @@ func (g *collector) all(ctx context.Context) error {
 
 // finding returns the fingerprint of the finding that a comment of Forge's tells
 // of in this run, or "".
-func (g *collector) finding(c *remarked) string {
-	if c.author.ID != g.bot.ID {
+func (g *collector) finding(c *Comment) string {
+	if c.Author.ID != g.bot.ID {
 		return ""
 	}
-	return g.marked(c.body)
+	return g.marked(c.Body)
 }
 
 func (g *collector) marked(body string) string {
@@ -239,32 +208,25 @@ func keyGap(comment int64) string        { return fmt.Sprintf("gap/%d", comment)
 func keyReview(id int64) string          { return fmt.Sprintf("review/%d", id) }
 func keyEdit(sha, path string) string    { return fmt.Sprintf("edit/%.12s/%s", sha, path) }
 func (g *collector) keyPull(what string) string {
-	return fmt.Sprintf("pull/%s/%s", g.st.node, what)
+	return fmt.Sprintf("pull/%s/%s", g.st.Node, what)
 }
 
-// otherPull takes a comment on a pull request that is not Forge's: there, Forge
-// had nothing to say at all. What is deleted, or edited into something that says
-// nothing, is taken back; an edit's words take the place of those before.
-func (a *App) otherPull(ctx context.Context, n pipeline.Notice) ([]pipeline.Signal, error) {
+// Gap takes a comment on a pull request that is not Forge's: there, Forge had nothing
+// to say at all. What is deleted, or edited into something that says nothing, is taken
+// back; an edit's words take the place of those before. The signal has no weight yet.
+func Gap(n pipeline.Notice, slug string, now time.Time) (pipeline.Signal, bool) {
 	f := n.Feedback
-	if !a.opts.Gaps || f == nil || f.Event != "pull_request_review_comment" || len(f.Comments) != 1 || f.ReplyTo != 0 || f.Author.Bot || feedback.Machine(f.Author.Login) || written.ByMachine(f.Path) {
-		return nil, nil
+	if f == nil || f.Event != "pull_request_review_comment" || len(f.Comments) != 1 || f.ReplyTo != 0 || f.Author.Bot || Machine(f.Author.Login) || written.ByMachine(f.Path) {
+		return pipeline.Signal{}, false
 	}
 	s := pipeline.Signal{Key: keyGap(f.Comments[0]), Kind: pipeline.SignalGap, At: f.At, Actor: f.Author, Pull: n.Pull, File: f.Path, Line: f.Line, Comment: f.Comments[0]}
 	if s.At.IsZero() {
-		s.At = a.opts.Clock().UTC()
+		s.At = now.UTC()
 	}
-	_, command := delivery.ParseCommand(f.Body, a.opts.Slug)
-	if s.Off = f.Action == "deleted" || feedback.Chatter(f.Body) || command; s.Off {
-		if f.Action == "created" {
-			return nil, nil
-		}
-		return []pipeline.Signal{s}, nil
-	}
-	var err error
-	if s.Weight, err = a.Weight(ctx, n.Repo, f.Author); err != nil || !(s.Weight > 0) {
-		return nil, err
+	_, command := delivery.ParseCommand(f.Body, slug)
+	if s.Off = f.Action == "deleted" || Chatter(f.Body) || command; s.Off {
+		return s, f.Action != "created"
 	}
 	s.Text = kept(f.Body)
-	return []pipeline.Signal{s}, nil
+	return s, true
 }

@@ -1,4 +1,4 @@
-package github
+package feedback
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"forge/github/feedback"
 	"forge/pipeline"
 )
 
@@ -24,16 +23,16 @@ const manySilent = 3
 // been resolved for another reason than that its finding is not wanted: somebody agreed or
 // put it off, it is one of many, the merge asked for it, or the work was done elsewhere.
 // Then it is not known what the click means. timed says that the click's moment is known.
-func (g *collector) otherReason(ctx context.Context, t *conversation, v outcome, r reason, timed bool) (bool, error) {
-	for _, c := range t.comments[1:] {
-		if st, _ := answerOf(c.body, g.app.opts.Slug); g.human(c.author) && c.hidden == "" && (st == feedback.Agree || st == feedback.Later) {
+func (g *collector) otherReason(ctx context.Context, t *Thread, v outcome, r reason, timed bool) (bool, error) {
+	for _, c := range t.Comments[1:] {
+		if st, _ := answerOf(c.Body, g.slug); g.human(c.Author) && c.Hidden == "" && (st == Agree || st == Later) {
 			return true, nil
 		}
 	}
 	if g.tidied(r.by) {
 		return true, nil
 	}
-	if g.st.state == "MERGED" && (!timed || g.st.ended.Sub(r.at) < beforeMerge && r.at.Before(g.st.ended.Add(time.Minute))) {
+	if g.st.State == "MERGED" && (!timed || g.st.Ended.Sub(r.at) < beforeMerge && r.at.Before(g.st.Ended.Add(time.Minute))) {
 		return true, nil
 	}
 	return g.doneElsewhere(ctx, t, v)
@@ -43,18 +42,18 @@ func (g *collector) otherReason(ctx context.Context, t *conversation, v outcome,
 // or all of them before a merge.
 func (g *collector) tidied(who pipeline.Actor) bool {
 	silent, all := 0, 0
-	for i := range g.st.threads {
-		t := &g.st.threads[i]
+	for i := range g.st.Threads {
+		t := &g.st.Threads[i]
 		if g.finding(t.first()) == "" {
 			continue
 		}
 		all++
-		spoken := slices.ContainsFunc(t.comments[1:], func(c remarked) bool { return g.human(c.author) })
-		if t.resolved && t.resolver.ID == who.ID && !spoken {
+		spoken := slices.ContainsFunc(t.Comments[1:], func(c Comment) bool { return g.human(c.Author) })
+		if t.Resolved && t.Resolver.ID == who.ID && !spoken {
 			silent++
 		}
 	}
-	return silent >= manySilent || g.st.state == "MERGED" && silent >= 2 && silent == all
+	return silent >= manySilent || g.st.State == "MERGED" && silent >= 2 && silent == all
 }
 
 // beside is how many lines from a finding a change may have been made because of it.
@@ -63,12 +62,12 @@ const beside = 3
 // doneElsewhere reports whether a commit after a comment may have done what it asks for
 // in another place: right next to its lines, in a test of its file, or where the same
 // things are named.
-func (g *collector) doneElsewhere(ctx context.Context, t *conversation, v outcome) (bool, error) {
-	steps, err := g.history.since(ctx, t.first().commit)
+func (g *collector) doneElsewhere(ctx context.Context, t *Thread, v outcome) (bool, error) {
+	steps, err := g.history.since(ctx, t.first().Commit)
 	if err != nil {
 		return false, err
 	}
-	names := identifiers(append(slices.Clone(v.old), spokenNames(t.first().body)...))
+	names := identifiers(append(slices.Clone(v.old), spokenNames(t.first().Body)...))
 	looked := 0
 	for i := range steps {
 		s := &steps[i]
@@ -81,8 +80,8 @@ func (g *collector) doneElsewhere(ctx context.Context, t *conversation, v outcom
 			return false, err
 		}
 		for _, c := range list {
-			near := c.path == t.path && c.line >= t.first().start-beside && c.line <= t.first().line+beside+len(c.after)
-			if near || testOf(c.path, t.path) || shares(names, identifiers(slices.Concat(c.before, c.after))) {
+			near := c.path == t.Path && c.line >= t.first().Start-beside && c.line <= t.first().Line+beside+len(c.after)
+			if near || testOf(c.path, t.Path) || shares(names, identifiers(slices.Concat(c.before, c.after))) {
 				return true, nil
 			}
 		}

@@ -1,4 +1,4 @@
-package github
+package feedback
 
 import (
 	"context"
@@ -7,17 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"forge/github/render"
 	"forge/pipeline"
-
-	gh "github.com/google/go-github/v62/github"
 )
 
-// Bounds of what is looked at of one pull request.
-const (
-	maxPeopleCommits = 50      // commits by people that are compared
-	maxSignalFile    = 1 << 20 // bytes of a file, as App.File has it
-)
+// maxPeopleCommits is how many commits by people are compared.
+const maxPeopleCommits = 50
 
 // webFlow is the account in whose name GitHub commits what its buttons make.
 const webFlow = "noreply@github.com"
@@ -51,20 +45,12 @@ func (h *history) load(ctx context.Context) ([]step, error) {
 	if h.loaded {
 		return h.steps, nil
 	}
-	g := h.g
-	opts := &gh.ListOptions{PerPage: 100}
-	for range maxPages {
-		list, resp, err := g.s.rest.PullRequests.ListCommits(ctx, g.run.Repo.Owner, g.run.Repo.Name, g.st.number, opts)
-		if err = explain(fmt.Sprintf("list the commits of %s#%d", g.run.Repo.FullName(), g.st.number), "pull_requests: read", err); err != nil {
-			return nil, err
-		}
-		for _, c := range list {
-			h.steps = append(h.steps, g.step(c))
-		}
-		if resp.NextPage == 0 {
-			break
-		}
-		opts.Page = resp.NextPage
+	list, err := h.g.src.Commits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		h.steps = append(h.steps, h.g.step(&list[i]))
 	}
 	h.loaded = true
 	return h.steps, nil
@@ -72,19 +58,17 @@ func (h *history) load(ctx context.Context) ([]step, error) {
 
 // step says whose commit it is. Forge's own are those that the run knows, those
 // by the bot, and those with Forge's trailer.
-func (g *collector) step(c *gh.RepositoryCommit) step {
-	s := step{sha: c.GetSHA(), at: c.GetCommit().GetCommitter().GetDate().UTC(), merge: len(c.Parents) > 1}
-	s.by = actorOf(c.GetAuthor())
+func (g *collector) step(c *Commit) step {
+	s := step{sha: c.SHA, at: c.At, merge: c.Parents > 1, by: c.Author}
 	mail := fmt.Sprintf("%d+%s@users.noreply.github.com", g.bot.ID, g.bot.Login)
-	message := c.GetCommit().GetMessage()
-	s.forge = s.by.ID == g.bot.ID || strings.EqualFold(c.GetCommit().GetAuthor().GetEmail(), mail) ||
-		s.by.ID == 0 && strings.Contains(message, "\nForge-Run: "+g.run.Trace)
+	s.forge = s.by.ID == g.bot.ID || strings.EqualFold(c.AuthorMail, mail) ||
+		s.by.ID == 0 && strings.Contains(c.Message, "\nForge-Run: "+g.run.Trace)
 	for i := range g.run.Iterations {
 		if m := g.run.Iterations[i].Impl; m != nil && m.Head == s.sha && m.Head != m.Parent {
 			s.forge = true
 		}
 	}
-	s.button = !s.merge && strings.EqualFold(c.GetCommit().GetCommitter().GetEmail(), webFlow) && coAuthor(message, mail)
+	s.button = !s.merge && strings.EqualFold(c.CommitterMail, webFlow) && coAuthor(c.Message, mail)
 	if s.by.ID == 0 && !s.forge && g.human(g.n.Actor) && g.n.Head == s.sha {
 		s.by, s.vouched = g.n.Actor, true // an address that GitHub does not know: who pushed it vouches for it
 	}
@@ -166,17 +150,11 @@ func (h *history) file(ctx context.Context, sha, path string) ([]string, error) 
 	if lines, ok := h.files[key]; ok {
 		return lines, nil
 	}
-	g := h.g
-	f, _, _, err := g.s.rest.Repositories.GetContents(ctx, g.run.Repo.Owner, g.run.Repo.Name, path, &gh.RepositoryContentGetOptions{Ref: sha})
-	if err = explain(fmt.Sprintf("read %s of %s at %s", path, g.run.Repo.FullName(), render.ShortSHA(sha)), "contents: read", err); err != nil && !gone(err) {
+	text, err := h.g.src.File(ctx, sha, path)
+	if err != nil {
 		return nil, err
 	}
-	var lines []string
-	if err == nil && f != nil && f.GetType() == "file" && f.GetSize() <= maxSignalFile {
-		if text, err := f.GetContent(); err == nil {
-			lines = split(text)
-		}
-	}
+	lines := split(text)
 	h.files[key] = lines
 	return lines, nil
 }
@@ -186,22 +164,19 @@ func (h *history) patch(ctx context.Context, sha string) ([]change, error) {
 	if p, ok := h.patches[sha]; ok {
 		return p, nil
 	}
-	g := h.g
-	c, _, err := g.s.rest.Repositories.GetCommit(ctx, g.run.Repo.Owner, g.run.Repo.Name, sha, &gh.ListOptions{PerPage: 100})
-	if err = explain(fmt.Sprintf("read commit %s of %s", render.ShortSHA(sha), g.run.Repo.FullName()), "contents: read", err); err != nil && !gone(err) {
+	list, err := h.g.src.Patch(ctx, sha)
+	if err != nil {
 		return nil, err
 	}
 	var out []change
-	if err == nil {
-		for _, f := range c.Files {
-			if from := f.GetPreviousFilename(); from != "" && f.GetStatus() == "renamed" {
-				if h.names[sha] == nil {
-					h.names[sha] = map[string]string{}
-				}
-				h.names[sha][from] = f.GetFilename()
+	for _, p := range list {
+		if p.From != "" {
+			if h.names[sha] == nil {
+				h.names[sha] = map[string]string{}
 			}
-			out = append(out, changes(f.GetFilename(), f.GetPatch())...)
+			h.names[sha][p.From] = p.Path
 		}
+		out = append(out, changes(p.Path, p.Hunks)...)
 	}
 	h.patches[sha] = out
 	return out, nil

@@ -1,4 +1,4 @@
-package github
+package feedback
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"forge/github/githubtest"
 	"forge/pipeline"
 )
 
@@ -20,13 +19,13 @@ func TestClicks(t *testing.T) {
 	}
 	const line = "	load(userTable)"
 	at := time.Date(2026, 3, 2, 8, 59, 30, 0, time.UTC)
-	say := func(who pipeline.Actor, text string) remarked {
-		return remarked{id: 700, author: who, body: text, created: at, updated: at}
+	say := func(who pipeline.Actor, text string) Comment {
+		return Comment{ID: 700, Author: who, Body: text, Created: at, Updated: at}
 	}
 	person := func(list ...change) (step, []change) { return step{sha: "p", by: alice, at: at}, list }
 	for _, c := range []struct {
 		name    string
-		replies []remarked
+		replies []Comment
 		change  []change // of a person's commit after the comment; nil for none
 		now     []string // the file then
 		merged  time.Duration
@@ -40,12 +39,12 @@ func TestClicks(t *testing.T) {
 		{name: "a test of another file", change: []change{{path: "store_test.go", after: []string{"func TestX(t *testing.T) {}"}}}, want: "dismissed"},
 		{name: "a guard directly above", change: []change{{path: "retry.go", line: 4, after: []string{"	if bad() {", "		return", "	}"}}}, now: file("	if bad() {", "		return", "	}", line)},
 		{name: "a guard two lines below", change: []change{{path: "retry.go", line: 6, after: []string{"	check()"}}}, now: slices.Concat(file(line)[:5], []string{"	check()"}, file(line)[5:])},
-		{name: "done elsewhere, in words", replies: []remarked{say(alice, "Done in the other file, thanks!")}},
-		{name: "an issue was opened", replies: []remarked{say(alice, "I opened #99 for it")}},
-		{name: "put off", replies: []remarked{say(boss, "Let's do it in a follow-up.")}},
-		{name: "words that say nothing", replies: []remarked{say(alice, "Hm.")}, want: "dismissed"},
-		{name: "refused in words all the same", replies: []remarked{say(alice, "We do not do that here.")}, change: []change{{path: "retry_test.go", after: []string{"x"}}}, want: "dismissed"},
-		{name: "a machine agrees", replies: []remarked{say(pipeline.Actor{ID: 51, Login: "acme-ci"}, "Fixed.")}, want: "dismissed"},
+		{name: "done elsewhere, in words", replies: []Comment{say(alice, "Done in the other file, thanks!")}},
+		{name: "an issue was opened", replies: []Comment{say(alice, "I opened #99 for it")}},
+		{name: "put off", replies: []Comment{say(boss, "Let's do it in a follow-up.")}},
+		{name: "words that say nothing", replies: []Comment{say(alice, "Hm.")}, want: "dismissed"},
+		{name: "refused in words all the same", replies: []Comment{say(alice, "We do not do that here.")}, change: []change{{path: "retry_test.go", after: []string{"x"}}}, want: "dismissed"},
+		{name: "a machine agrees", replies: []Comment{say(pipeline.Actor{ID: 51, Login: "acme-ci"}, "Fixed.")}, want: "dismissed"},
 		{name: "resolved before the merge", merged: time.Minute},
 		{name: "resolved long before the merge", merged: time.Hour, want: "dismissed"},
 		{name: "one of three", others: 2},
@@ -53,19 +52,19 @@ func TestClicks(t *testing.T) {
 		{name: "all before the merge", others: 1, merged: time.Hour},
 	} {
 		th := forgeTalk("aaaa", c.replies...)
-		th.resolved, th.resolver = true, boss
-		st := &pullState{state: "OPEN", number: 8, threads: []conversation{th}}
+		th.Resolved, th.Resolver = true, boss
+		st := &Pull{State: "OPEN", Number: 8, Threads: []Thread{th}}
 		for i := range c.others {
 			o := forgeTalk("bbbb")
-			o.comments[0].id, o.node, o.resolved, o.resolver = int64(510+i), fmt.Sprint("PRRT_", i+2), true, boss
-			st.threads = append(st.threads, o)
+			o.Comments[0].ID, o.Node, o.Resolved, o.Resolver = int64(510+i), fmt.Sprint("PRRT_", i+2), true, boss
+			st.Threads = append(st.Threads, o)
 		}
 		var known []pipeline.Signal
-		for _, t := range st.threads {
-			known = append(known, pipeline.Signal{Key: keyDismissed(t.first().id), Kind: pipeline.SignalDismissed, Actor: boss, At: at})
+		for _, t := range st.Threads {
+			known = append(known, pipeline.Signal{Key: keyDismissed(t.first().ID), Kind: pipeline.SignalDismissed, Actor: boss, At: at})
 		}
 		if c.merged > 0 {
-			st.state, st.ended, st.merger = "MERGED", at.Add(c.merged), pipeline.Actor{ID: 60, Bot: true}
+			st.State, st.Ended, st.Merger = "MERGED", at.Add(c.merged), pipeline.Actor{ID: 60, Bot: true}
 		}
 		for _, heard := range []bool{true, false} {
 			if !heard && c.merged > 0 {
@@ -133,7 +132,7 @@ func TestCarried(t *testing.T) {
 		{"squashed, and Forge had done it", file("	load(ctx)", "	store(ctx, userTable)", "	done()"), []change{{path: "retry.go"}}, nil, file("	load(ctx)", "	store(ctx, userTable)", "	done()"), "", false},
 		{"squashed, and a person did it", file("	load(ctx)", "	store(ctx, userTable)", "	done()"), []change{{path: "retry.go"}}, nil, old, pipeline.SignalApplied, false},
 	} {
-		g := tester(&pullState{state: "OPEN"}, pipeline.Notice{})
+		g := tester(&Pull{State: "OPEN"}, pipeline.Notice{})
 		g.history.files["c0:retry.go"] = old
 		g.history.steps = []step{{sha: "c0", forge: true}, {sha: "p", by: alice}}
 		g.history.patches["p"], g.history.files["p:retry.go"] = c.change, c.now
@@ -146,8 +145,8 @@ func TestCarried(t *testing.T) {
 			g.history.steps = g.history.steps[1:]
 		}
 		th := forgeTalk("aaaa")
-		th.comments[0].line, th.comments[0].start = 5, 5
-		th.comments[0].body += "\n" + body
+		th.Comments[0].Line, th.Comments[0].Start = 5, 5
+		th.Comments[0].Body += "\n" + body
 		v, err := g.follow(context.Background(), &th)
 		if err != nil || v.kind != c.kind || v.stands != c.stands {
 			t.Errorf("%s: %q, stands %v, %v; want %q, %v", c.name, v.kind, v.stands, err, c.kind, c.stands)
@@ -157,7 +156,7 @@ func TestCarried(t *testing.T) {
 
 // Covers H4 and H5: what machines write and what says nothing teaches nothing.
 func TestNothingLearnt(t *testing.T) {
-	g := tester(&pullState{}, pipeline.Notice{})
+	g := tester(&Pull{}, pipeline.Notice{})
 	var list []change
 	for i := range 41 {
 		list = append(list, change{path: []string{"go.sum", "web/yarn.lock", fmt.Sprintf("api/v%d.pb.go", i), "vendor/x/y.go", "ui/app.min.js", "a/__snapshots__/b.snap"}[i%6], after: []string{"x"}})
@@ -166,60 +165,13 @@ func TestNothingLearnt(t *testing.T) {
 		t.Errorf("%d edits of 42 files: %+v, want the one that a person made", len(got), got)
 	}
 	for _, body := range []string{"+1", "Done", "@carol can you look?", "LGTM"} {
-		th := conversation{path: "b.go", line: 90, comments: []remarked{{id: 9, author: boss, body: body, line: 90, start: 90}}}
+		th := Thread{Path: "b.go", Line: 90, Comments: []Comment{{ID: 9, Author: boss, Body: body, Line: 90, Start: 90}}}
 		if g.gap(&th); len(g.facts) > 0 {
 			t.Errorf("%q is taken for a gap: %+v", body, g.facts)
 		}
 	}
-	th := conversation{path: "b.go", line: 90, comments: []remarked{{id: 9, author: pipeline.Actor{ID: 70, Login: "lint-bot"}, body: "This leaks the handle.", line: 90, start: 90}}}
+	th := Thread{Path: "b.go", Line: 90, Comments: []Comment{{ID: 9, Author: pipeline.Actor{ID: 70, Login: "lint-bot"}, Body: "This leaks the handle.", Line: 90, Start: 90}}}
 	if g.gap(&th); len(g.facts) > 0 {
 		t.Errorf("a machine's word is taken for a gap: %+v", g.facts)
-	}
-}
-
-// Covers H1, H7 and lessons 28, over the protocol: the work was done, and the
-// conversation resolved; a remark beside a finding is an event, and no gap.
-func TestSignalDoneElsewhere(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for _, tc := range []struct {
-		name string
-		run  func(c *trial)
-	}{
-		{"in another file", func(c *trial) {
-			text, name := "package upload\n\nfunc pause(i int) int { return min(i, 9) } // for time.Sleep\n", c.dir+"/pause.go"
-			_, err := c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: c.s.Run.Branch, Message: "Limit it", Files: map[string]*string{name: &text}})
-			c.must(err)
-			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
-			c.expect("resolving", c.news())
-			c.again()
-		}},
-		{"in words", func(c *trial) {
-			c.must(c.as("alice").Reply("octo/repo", c.comment("bbbb"), "Done in the other file, thanks!"))
-			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
-			c.expect("resolving", c.news())
-			c.again()
-		}},
-		{"with a guard above", func(c *trial) {
-			c.push("alice", "\t\td := pause(i)", "\t\tif i > 9 {\n\t\t\treturn\n\t\t}\n\t\td := pause(i)")
-			c.must(c.as("alice").Resolve("octo/repo", c.comment("bbbb")))
-			c.expect("resolving", c.news())
-			c.again()
-		}},
-		{"all before the merge", func(c *trial) {
-			c.must(c.as("boss").Resolve("octo/repo", c.comment("aaaa")))
-			c.must(c.as("boss").Resolve("octo/repo", c.comment("bbbb")))
-			c.ready()
-			c.must(c.as("boss").Merge("octo/repo", c.pull))
-			c.news()
-			for _, s := range c.known {
-				if s.Kind == pipeline.SignalDismissed && !s.Off {
-					c.t.Errorf("still dismissed: %+v", s)
-				}
-			}
-			c.again()
-		}},
-	} {
-		t.Run(tc.name, func(t *testing.T) { tc.run(l.begin(t)) })
 	}
 }

@@ -1,10 +1,9 @@
-package github
+package feedback
 
 import (
 	"strings"
 
 	"forge/github/delivery"
-	"forge/github/feedback"
 	"forge/github/render"
 	"forge/pipeline"
 	"forge/pipeline/text"
@@ -12,14 +11,14 @@ import (
 
 // answerOf reads a person's answer in a finding's conversation: a command, or
 // words. reason is what to remember of it.
-func answerOf(body, slug string) (s feedback.Stance, reason string) {
+func answerOf(body, slug string) (s Stance, reason string) {
 	if c, ok := delivery.ParseCommand(body, slug); ok {
 		if c.Name == "dismiss" {
-			return feedback.Dismiss, c.Text
+			return Dismiss, c.Text
 		}
-		return feedback.None, ""
+		return None, ""
 	}
-	return feedback.Read(body), strings.TrimSpace(body)
+	return Read(body), strings.TrimSpace(body)
 }
 
 // maxReason limits what is kept of a person's words and code, in bytes.
@@ -31,10 +30,6 @@ func kept(words string) string {
 
 // asCode keeps the indentation.
 func asCode(lines []string) string { return render.Shorten(strings.Join(lines, "\n"), maxReason) }
-
-// weights is how much a person's word counts by their role (lessons 20). Everybody
-// else's counts nothing.
-var weights = map[string]float64{"admin": 1, "maintain": 1, "write": 0.8}
 
 // weightHidden is the weight of a comment's being hidden: GitHub does not say by
 // whom, only that it takes the role triage or more.
