@@ -52,6 +52,12 @@ func (r *Run) wantsParts(*Iteration) *Action {
 		}
 		return r.begin(PhaseRef{Phase: PhaseContract, Iteration: at, Mode: ModeContract})
 	}
+	if id := r.startable(s); id != "" { // before the merges, which take time
+		if !r.pushed() {
+			return await
+		}
+		return r.spawn(s, id)
+	}
 	if p := r.mergeable(); p != nil {
 		if p.Clashes > clashLimit {
 			return r.stopAt(Guard{Name: GuardConflict, Phase: PhaseMerge, Value: int64(p.Clashes), Limit: clashLimit, About: []string{p.ID},
@@ -61,9 +67,6 @@ func (r *Run) wantsParts(*Iteration) *Action {
 	}
 	if act := r.partFailed(); act != nil {
 		return act
-	}
-	if id := r.startable(s); id != "" && r.pushed() {
-		return r.spawn(s, id)
 	}
 	for _, m := range s.Modules {
 		if p := r.part(m.ID); p == nil || !p.Done() {
@@ -122,15 +125,23 @@ func (r *Run) partFailed() *Action {
 	return nil
 }
 
-// startable is the next module that can begin, "" when none can, or as many are built as may be.
-func (r *Run) startable(s *module.Split) string {
-	working := 0
+// room reports whether fewer modules are at work than may be at the same time.
+func (r *Run) room(works func(*module.Part) bool) bool {
+	n := 0
 	for i := range r.Parts {
-		if st := partState(&r.Parts[i]); r.Parts[i].Left == "" && (st == StateRunning || r.Parts[i].Rework != nil) {
-			working++
+		if p := &r.Parts[i]; p.Left == "" && works(p) {
+			n++
 		}
 	}
-	if working >= max(1, r.Config.Modules.Parallel) {
+	return n < max(1, r.Config.Modules.Parallel)
+}
+
+// atWork reports whether a module is built or mended right now.
+func atWork(p *module.Part) bool { return partState(p) == StateRunning && p.Rework == nil }
+
+// startable is the next module that can begin, "" when none can, or as many are built as may be.
+func (r *Run) startable(s *module.Split) string {
+	if !r.room(func(p *module.Part) bool { return atWork(p) || p.Rework != nil }) {
 		return ""
 	}
 	ready := s.Ready(func(id string) bool { return r.part(id) != nil }, func(id string) bool { p := r.part(id); return p != nil && p.Merged != "" })
@@ -212,7 +223,7 @@ func (r *Run) tell() *Action {
 		case r.State != StateStopped && !r.State.Ended() && !done && (p.Told == "stopped" || p.Halted):
 			answer.Choice = "resume"
 			return told(key, p, "resumed", Event{Type: EventRunResumed, Data: Data{Answer: answer}})
-		case r.State == StateRunning && p.Rework != nil && p.Left == "" && r.pushed():
+		case r.State == StateRunning && p.Rework != nil && p.Left == "" && r.pushed() && r.room(atWork):
 			return told(key, p, "", r.again(p)...)
 		case r.spare(p) && p.Told != "over":
 			return told(key, p, "over", Event{Type: EventModuleOver, Data: Data{Note: r.partOver(p)}})

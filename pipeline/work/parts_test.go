@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"forge/pipeline"
@@ -234,36 +235,91 @@ func TestAddressed(t *testing.T) {
 	}
 }
 
-// BenchmarkModules is how long six modules of the same size take that do not need each
-// other, one at a time and three: the second is to be at least 2.5 times as fast.
-func BenchmarkModules(b *testing.B) {
-	for _, parallel := range []int{1, 3} {
-		b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) {
-			opts := options(b)
-			opts.Executor = &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
-				if run.Part != nil {
-					time.Sleep(100 * time.Millisecond) // what a model or tests would take, at a small scale
-				}
-				events, err := modular(ctx, run, act, emit)
-				if len(events) == 1 && events[0].Data.Plan != nil && run.Given == nil {
-					split := events[0].Data.Plan.Split
-					split.Modules = nil
-					for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
-						split.Modules = append(split.Modules, module.Module{ID: id, Size: "M", Paths: []string{id + "/**"}})
-					}
-				}
-				return events, err
-			}}
-			for b.Loop() {
-				k := openStore(b)
-				id := newRun(b, k, 1, withModules, func(s *pipeline.Start) { s.Config.Modules.Parallel = parallel })
-				if err := newDriven(b, k, opts).Drive(b.Context(), id); err != nil {
-					b.Fatal(err)
-				}
-				if run := load(b, k, id); run.State != pipeline.StateVerified {
-					b.Fatalf("the run is %s", run.State)
-				}
-			}
-		})
+// minutes are those that each of five modules works, d after a and b, e after a and c.
+var minutes = map[string]float64{"a": 4, "b": 3, "c": 7.25, "d": 3.75, "e": 6}
+
+// paced are phases of modules that take the time of their work, three quarters of it to
+// build and the rest to review and test, and merges that are tested for half a minute
+// where something was merged since the module began.
+func paced(split *module.Split, takes map[string]float64) *fakePhases {
+	share := map[pipeline.Phase]float64{pipeline.PhaseImplement: 0.75, pipeline.PhaseReview: 0.15, pipeline.PhaseTest: 0.1}
+	return &fakePhases{do: func(ctx context.Context, run *pipeline.Run, act pipeline.Action, emit Emit) ([]pipeline.Event, error) {
+		wait := 0.0
+		if run.Part != nil {
+			wait = takes[run.Part.Module.ID] * share[act.Phase.Phase]
+		} else if act.Phase.Phase == pipeline.PhaseMerge && module.Find(run.Parts, act.Phase.Part).Base != run.Head {
+			wait = 0.5
+		}
+		time.Sleep(time.Duration(wait * float64(time.Second)))
+		events, err := modular(ctx, run, act, emit)
+		if run.Part == nil && act.Phase.Phase == pipeline.PhasePlan {
+			events[0].Data.Plan.Split = split
+		}
+		return events, err
+	}}
+}
+
+// buildStage, in which a minute is a second, is how long the modules take to be built and merged by a server, by the
+// clock of the bubble that the test runs in: what the machine takes is not in it.
+func buildStage(t *testing.T, split *module.Split, takes map[string]float64, parallel int) time.Duration {
+	k := openStore(t)
+	id := newRun(t, k, 1, withModules, func(s *pipeline.Start) { s.Config.Modules.Parallel = parallel })
+	ended := make(chan struct{})
+	opts := Options{Executor: paced(split, takes), Publisher: &billboard{}, Logger: testLog(t)}
+	opts.OnEvents = func(run *pipeline.Run, _ []pipeline.Event) {
+		if run.ID == id && run.State == pipeline.StateVerified && run.Published.Rev == run.Rev {
+			close(ended)
+		}
 	}
+	e := newEngine(t, k, opts)
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	stop(t, e)
+	events, err := k.Events(t.Context(), id, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, last time.Time
+	for _, ev := range events {
+		switch p := ev.Data.Phase; {
+		case ev.Type == pipeline.EventModuleStarted && first.IsZero():
+			first = ev.Time
+		case ev.Type == pipeline.EventPhaseCompleted && p.Phase == pipeline.PhaseMerge:
+			last = ev.Time
+		}
+	}
+	return last.Sub(first)
+}
+
+// Covers V6: by the clock of their work alone, modules take hardly longer than the longest
+// way through them, and six that need nothing are built three at once at least 2.5 times
+// as fast as one after the other.
+func TestPaceOfModules(t *testing.T) {
+	split := func(ids ...string) *module.Split {
+		s := &module.Split{}
+		for _, id := range ids {
+			s.Modules = append(s.Modules, module.Module{ID: id, Size: "M", Paths: []string{id + "/**"}})
+		}
+		return s
+	}
+	five := split("a", "b", "c", "d", "e")
+	five.Modules[3].Needs, five.Modules[4].Needs = []string{"a", "b"}, []string{"a", "c"}
+	six, same := split("a", "b", "c", "d", "e", "f"), map[string]float64{"a": 4, "b": 4, "c": 4, "d": 4, "e": 4, "f": 4}
+	synctest.Test(t, func(t *testing.T) {
+		one, three := buildStage(t, five, minutes, 1), buildStage(t, five, minutes, 3)
+		longest := 13250 * time.Millisecond // c, then e
+		t.Logf("five: %s, one at a time %s; the longest way is %s", three, one, longest)
+		if float64(three) > 1.15*float64(longest) {
+			t.Errorf("five modules took %s, %.2f × the longest way", three, float64(three)/float64(longest))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		one, three := buildStage(t, six, same, 1), buildStage(t, six, same, 3)
+		t.Logf("six: %s, one at a time %s: %.2f × as fast", three, one, float64(one)/float64(three))
+		if float64(one) < 2.5*float64(three) {
+			t.Errorf("six modules took %s, one at a time %s", three, one)
+		}
+	})
 }

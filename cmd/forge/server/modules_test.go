@@ -36,7 +36,7 @@ func (ts *testServer) calls() (n int, by map[string]int) {
 func (ts *testServer) verifiedWith(modules int) *pipeline.Run {
 	ts.t.Helper()
 	asks := func(p module.Part) bool { return p.Question != "" && p.Left == "" }
-	run, ok := ts.within(4*time.Minute, func(r *pipeline.Run) bool {
+	run, ok := ts.within(10*time.Minute, func(r *pipeline.Run) bool {
 		return r.State != pipeline.StateRunning || slices.ContainsFunc(r.Parts, asks)
 	})
 	if !ok || run.State != pipeline.StateVerified || len(run.Parts) != modules {
