@@ -358,12 +358,12 @@ func (r *Run) applyParts(e Event) bool {
 }
 
 // partChanged takes in how a module's run stands. People are shown it when its state,
-// its iteration or its question is another one.
+// its question or its iteration is another one; the first begins with the module.
 func (r *Run) partChanged(p, in *module.Part, e Event) {
 	if in.Rev <= p.Rev {
 		return
 	}
-	if in.State != p.State || in.Iteration != p.Iteration || in.Gate != p.Gate {
+	if in.State != p.State || max(1, in.Iteration) != max(1, p.Iteration) || in.Gate != p.Gate {
 		r.Rev = e.Seq
 	}
 	own := *p
