@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"forge/pipeline/record"
 )
 
 const (
@@ -22,7 +24,7 @@ var (
 
 // waiting is a delivery whose request waits for an answer.
 type waiting struct {
-	delivery *Delivery
+	delivery *record.Delivery
 	release  func()     // the payload's memory is not needed any more
 	done     chan error // has room for the answer: nobody waits for a request that went away
 }
@@ -81,7 +83,7 @@ func (c *committer) stop(ctx context.Context) error {
 
 // keep queues a delivery and waits until it is durable. release is called once,
 // when its payload is not needed any more: that may be later, when ctx ends.
-func (c *committer) keep(ctx context.Context, d *Delivery, release func()) error {
+func (c *committer) keep(ctx context.Context, d *record.Delivery, release func()) error {
 	w := waiting{delivery: d, release: release, done: make(chan error, 1)}
 	if err := c.enqueue(w); err != nil {
 		release()
@@ -113,7 +115,7 @@ func (c *committer) enqueue(w waiting) error {
 func (c *committer) run(ctx context.Context) {
 	defer close(c.ended)
 	group := make([]waiting, 0, maxBatch)
-	list := make([]Delivery, 0, maxBatch)
+	list := make([]record.Delivery, 0, maxBatch)
 	for first := range c.queue {
 		group, list = c.gather(group[:0], first), list[:0]
 		for _, w := range group {
@@ -147,7 +149,7 @@ func (c *committer) gather(group []waiting, first waiting) []waiting {
 // commit keeps a group and answers its requests. When the group cannot be kept,
 // each delivery is tried alone, so that one bad one does not take the others with
 // it.
-func (c *committer) commit(ctx context.Context, group []waiting, list []Delivery) {
+func (c *committer) commit(ctx context.Context, group []waiting, list []record.Delivery) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	err := c.keeper.KeepDeliveries(ctx, list)

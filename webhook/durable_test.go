@@ -24,22 +24,12 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 	"forge/webhook"
 )
 
 var secret = []byte("it is a secret")
-
-// durable adapts the store as cmd/forge does.
-type durable struct{ db *store.DB }
-
-func (k durable) KeepDeliveries(ctx context.Context, list []webhook.Delivery) error {
-	rows := make([]store.Delivery, len(list))
-	for i, d := range list {
-		rows[i] = store.Delivery{GUID: d.GUID, Event: d.Event, Action: d.Action, Repo: d.Repo, Received: d.Received, Payload: d.Payload, Outcome: d.Outcome}
-	}
-	return k.db.KeepDeliveries(ctx, rows)
-}
 
 func openStore(t testing.TB) *store.DB {
 	t.Helper()
@@ -53,7 +43,7 @@ func openStore(t testing.TB) *store.DB {
 
 func handler(t testing.TB, db *store.DB) http.Handler {
 	t.Helper()
-	r, err := webhook.New(durable{db}, slog.New(slog.NewTextHandler(io.Discard, nil)), webhook.Options{Secret: secret})
+	r, err := webhook.New(db, slog.New(slog.NewTextHandler(io.Discard, nil)), webhook.Options{Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +138,7 @@ func TestStoreGone(t *testing.T) {
 func TestOutcome(t *testing.T) {
 	db := openStore(t)
 	notified := 0
-	r, err := webhook.New(durable{db}, slog.New(slog.DiscardHandler), webhook.Options{Secret: secret, Notify: func() { notified++ },
+	r, err := webhook.New(db, slog.New(slog.DiscardHandler), webhook.Options{Secret: secret, Notify: func() { notified++ },
 		Outcome: func(event string, payload []byte) string {
 			if bytes.Contains(payload, []byte("starred")) {
 				return event + " starred: nothing to do"
@@ -176,7 +166,7 @@ func TestOutcome(t *testing.T) {
 		t.Errorf("waiting %+v, notified %d times, %v", waiting, notified, err)
 	}
 	d, err := db.Delivery(t.Context(), "starred")
-	if err != nil || d.State != store.DeliveryDone || d.Outcome != "issues starred: nothing to do" || d.Finished.IsZero() || len(d.Payload) == 0 {
+	if err != nil || d.State != record.DeliveryDone || d.Outcome != "issues starred: nothing to do" || d.Finished.IsZero() || len(d.Payload) == 0 {
 		t.Errorf("the other: %+v, %v", d, err)
 	}
 }
@@ -205,7 +195,7 @@ func (h oneByOne) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if body == nil {
 		return
 	}
-	err := h.db.KeepDeliveries(req.Context(), []store.Delivery{{GUID: guid, Event: "pull_request", Received: time.Now(), Payload: body}})
+	err := h.db.KeepDeliveries(req.Context(), []record.Delivery{{GUID: guid, Event: "pull_request", Received: time.Now(), Payload: body}})
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return

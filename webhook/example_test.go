@@ -11,13 +11,14 @@ import (
 	"net/http/httptest"
 	"strings"
 
+	"forge/pipeline/record"
 	"forge/webhook"
 )
 
 // box keeps deliveries in memory; the server keeps them in its database.
-type box struct{ got []webhook.Delivery }
+type box struct{ got []record.Delivery }
 
-func (b *box) KeepDeliveries(_ context.Context, list []webhook.Delivery) error {
+func (b *box) KeepDeliveries(_ context.Context, list []record.Delivery) error {
 	b.got = append(b.got, list...)
 	return nil
 }

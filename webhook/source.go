@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"forge/pipeline/record"
+
 	"github.com/gorilla/mux"
 )
 
@@ -97,11 +99,11 @@ func (r *Receiver) serveSource(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "there is no such hook", http.StatusNotFound)
 		return
 	}
-	d := Delivery{Event: "hook/" + g.name, Repo: g.Repo, Received: r.opts.Clock()}
+	d := record.Delivery{Event: "hook/" + g.name, Repo: g.Repo, Received: r.opts.Clock()}
 	r.answer(w, req, &d, r.receiveFrom(w, g, req, &d))
 }
 
-func (r *Receiver) receiveFrom(w http.ResponseWriter, g *gate, req *http.Request, d *Delivery) *refusal {
+func (r *Receiver) receiveFrom(w http.ResponseWriter, g *gate, req *http.Request, d *record.Delivery) *refusal {
 	proof, no := g.proof(req.Header, d.Received)
 	if no != nil {
 		return no

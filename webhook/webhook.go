@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"forge/pipeline/record"
+
 	"github.com/gorilla/mux"
 )
 
@@ -26,21 +28,10 @@ const (
 	retryAfter  = "10" // seconds
 )
 
-// Delivery is one verified delivery.
-type Delivery struct {
-	GUID     string // X-GitHub-Delivery: the same for a redelivery
-	Event    string // X-GitHub-Event
-	Action   string // of the payload; empty when it has none
-	Repo     string // "owner/name"; empty when the payload names none
-	Received time.Time
-	Payload  []byte // as it was sent
-	Outcome  string // why nothing follows from it; empty when it is to be worked on
-}
-
 // A keeper makes deliveries durable, all of them or none. One whose GUID is known
 // is passed over. It must not hold on to the list or the payloads.
 type keeper interface {
-	KeepDeliveries(ctx context.Context, list []Delivery) error
+	KeepDeliveries(ctx context.Context, list []record.Delivery) error
 }
 
 // Options configure a [Receiver].
@@ -135,12 +126,12 @@ func busy(text string, cause error) *refusal {
 // 401 for a wrong signature, 413 for a body over 25 MiB, 415 for a form, 503 when
 // it cannot be kept now.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	d := Delivery{GUID: req.Header.Get("X-GitHub-Delivery"), Event: req.Header.Get("X-GitHub-Event"), Received: r.opts.Clock()}
+	d := record.Delivery{GUID: req.Header.Get("X-GitHub-Delivery"), Event: req.Header.Get("X-GitHub-Event"), Received: r.opts.Clock()}
 	r.answer(w, req, &d, r.receive(w, req, &d))
 }
 
 // answer says what became of a delivery; without a refusal it was kept.
-func (r *Receiver) answer(w http.ResponseWriter, req *http.Request, d *Delivery, no *refusal) {
+func (r *Receiver) answer(w http.ResponseWriter, req *http.Request, d *record.Delivery, no *refusal) {
 	if no == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -161,7 +152,7 @@ func (r *Receiver) answer(w http.ResponseWriter, req *http.Request, d *Delivery,
 }
 
 // receive verifies and keeps a delivery.
-func (r *Receiver) receive(w http.ResponseWriter, req *http.Request, d *Delivery) *refusal {
+func (r *Receiver) receive(w http.ResponseWriter, req *http.Request, d *record.Delivery) *refusal {
 	signature, no := checkHeaders(req, d)
 	if no != nil {
 		return no
@@ -184,7 +175,7 @@ func (r *Receiver) receive(w http.ResponseWriter, req *http.Request, d *Delivery
 
 // keep waits until a delivery is on disk. release is called when its payload is not
 // needed any more.
-func (r *Receiver) keep(ctx context.Context, d *Delivery, release func()) *refusal {
+func (r *Receiver) keep(ctx context.Context, d *record.Delivery, release func()) *refusal {
 	err := r.commit.keep(ctx, d, release)
 	switch {
 	case errors.Is(err, errFull):
@@ -203,7 +194,7 @@ func (r *Receiver) Take(ctx context.Context, guid, event string, payload []byte)
 	if !isName(guid) || !isName(event) || guid == "" || event == "" {
 		return fmt.Errorf("webhook: %q of %q is no delivery", shorten(event), shorten(guid))
 	}
-	d := Delivery{GUID: guid, Event: event, Received: r.opts.Clock(), Payload: payload}
+	d := record.Delivery{GUID: guid, Event: event, Received: r.opts.Clock(), Payload: payload}
 	d.Action, d.Repo = route(payload)
 	if r.opts.Outcome != nil {
 		d.Outcome = r.opts.Outcome(event, payload)
@@ -212,7 +203,7 @@ func (r *Receiver) Take(ctx context.Context, guid, event string, payload []byte)
 }
 
 // checkHeaders returns the signature, as bytes.
-func checkHeaders(req *http.Request, d *Delivery) ([]byte, *refusal) {
+func checkHeaders(req *http.Request, d *record.Delivery) ([]byte, *refusal) {
 	signature := req.Header.Get("X-Hub-Signature-256")
 	for _, h := range [...]struct{ name, value string }{
 		{"X-GitHub-Delivery", d.GUID}, {"X-GitHub-Event", d.Event}, {"X-Hub-Signature-256", signature},

@@ -22,6 +22,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"forge/pipeline/record"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/gorilla/mux"
 )
@@ -37,12 +39,12 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 // to wait.
 type memory struct {
 	mu      sync.Mutex
-	kept    []Delivery
+	kept    []record.Delivery
 	commits int
-	before  func(list []Delivery) error
+	before  func(list []record.Delivery) error
 }
 
-func (m *memory) KeepDeliveries(_ context.Context, list []Delivery) error {
+func (m *memory) KeepDeliveries(_ context.Context, list []record.Delivery) error {
 	if m.before != nil {
 		if err := m.before(list); err != nil {
 			return err
@@ -129,7 +131,7 @@ func TestKeepsBeforeItAnswers(t *testing.T) {
 	if w.Code != http.StatusAccepted {
 		t.Fatalf("status %d: %s", w.Code, w.Body)
 	}
-	want := []Delivery{{GUID: "g1", Event: "issues", Action: "labeled", Repo: "acme/site", Received: now, Payload: []byte(labeled)}}
+	want := []record.Delivery{{GUID: "g1", Event: "issues", Action: "labeled", Repo: "acme/site", Received: now, Payload: []byte(labeled)}}
 	if diff := cmp.Diff(want, k.kept); diff != "" {
 		t.Error(diff)
 	}
@@ -266,7 +268,7 @@ func TestForged(t *testing.T) {
 
 // Covers reliability 10: what cannot be kept is refused, never taken and dropped.
 func TestKeeperFails(t *testing.T) {
-	k := memory{before: func([]Delivery) error { return errors.New("disk full at /var/lib/forge") }}
+	k := memory{before: func([]record.Delivery) error { return errors.New("disk full at /var/lib/forge") }}
 	var log bytes.Buffer
 	r := started(t, &k, Options{Notify: func() {
 		if len(k.kept) == 0 {
@@ -292,7 +294,7 @@ func TestKeeperFails(t *testing.T) {
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		k := memory{before: func(list []Delivery) error {
+		k := memory{before: func(list []record.Delivery) error {
 			<-hold
 			for _, d := range list {
 				if d.GUID == "bad" {
@@ -342,7 +344,7 @@ func TestGroupCommit(t *testing.T) {
 func TestFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		k := memory{before: func([]Delivery) error { <-hold; return nil }}
+		k := memory{before: func([]record.Delivery) error { <-hold; return nil }}
 		r := started(t, &k, Options{})
 		var wg sync.WaitGroup
 		send := func(guid string) { wg.Go(func() { serve(r, request(guid, []byte(labeled))) }) }
@@ -374,7 +376,7 @@ func TestBatchBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		most := 0
-		k := memory{before: func(list []Delivery) error { <-hold; most = max(most, len(list)); return nil }}
+		k := memory{before: func(list []record.Delivery) error { <-hold; most = max(most, len(list)); return nil }}
 		r := started(t, &k, Options{})
 		body := append([]byte(labeled), bytes.Repeat([]byte(" "), 9<<20)...)
 		req := request("g", body)
@@ -398,7 +400,7 @@ func TestBatchBytes(t *testing.T) {
 func TestStopDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		k := memory{before: func([]Delivery) error { <-hold; return nil }}
+		k := memory{before: func([]record.Delivery) error { <-hold; return nil }}
 		r, err := New(&k, quiet(), Options{Secret: secret})
 		if err != nil {
 			t.Fatal(err)
@@ -461,7 +463,7 @@ func TestStopBeforeStart(t *testing.T) {
 func TestClientGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		k := memory{before: func([]Delivery) error { <-hold; return nil }}
+		k := memory{before: func([]record.Delivery) error { <-hold; return nil }}
 		r := started(t, &k, Options{})
 		ctx, leave := context.WithCancel(t.Context())
 		done := make(chan int)

@@ -19,10 +19,11 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"forge/cmd/forge/server"
 	"forge/learn"
+	"forge/learn/metrics"
 	"forge/pipeline"
 	"forge/pipeline/pipelinetest"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -142,7 +143,7 @@ func (f *filler) fill() {
 	}
 	f.keepRuns()
 	step(fmt.Sprint(f.runs, " runs"))
-	_, err := f.db.MeasureRuns(f.b.Context(), server.Measured)
+	_, err := f.db.MeasureRuns(f.b.Context(), metrics.Of)
 	f.ok(err)
 	step("daily sums")
 	f.keepLearnings()
@@ -313,7 +314,7 @@ func (f *filler) keepLearnings() {
 		if err := f.db.RecordRecall(ctx, tx, int64(i+1), r, day(i, f.runs)); err != nil {
 			return err
 		}
-		return f.db.PutOutcome(ctx, tx, store.Outcome{Run: int64(i + 1), FirstPass: f.rng.IntN(2) == 0, Bounces: f.rng.IntN(3), Findings: f.rng.IntN(6), MicroUSD: f.around(200_000), At: day(i, f.runs)})
+		return f.db.PutOutcome(ctx, tx, record.Outcome{Run: int64(i + 1), FirstPass: f.rng.IntN(2) == 0, Bounces: f.rng.IntN(3), Findings: f.rng.IntN(6), MicroUSD: f.around(200_000), At: day(i, f.runs)})
 	})
 }
 
@@ -326,9 +327,9 @@ func (f *filler) keepDeliveries() {
 	}
 	guid := func(i int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", i, i) }
 	for from := 0; from < f.deliveries; from += 500 {
-		var list []store.Delivery
+		var list []record.Delivery
 		for i := from; i < min(f.deliveries, from+500); i++ {
-			d := store.Delivery{GUID: guid(i), Event: []string{"issue_comment", "push", "pull_request", "check_run"}[i%4], Action: "created", Repo: bigRepo(f.repoOf()).FullName(),
+			d := record.Delivery{GUID: guid(i), Event: []string{"issue_comment", "push", "pull_request", "check_run"}[i%4], Action: "created", Repo: bigRepo(f.repoOf()).FullName(),
 				Received: when(i), Payload: []byte(`{"action":"created","body":"` + f.text(200) + `"}`)}
 			list = append(list, d)
 		}
@@ -348,7 +349,7 @@ func (f *filler) keepDeliveries() {
 	}
 	_, err := f.db.PruneDeliveries(ctx, f.now.AddDate(0, 0, -30))
 	f.ok(err)
-	f.ok(f.db.KeepDeliveries(ctx, []store.Delivery{{GUID: "end", Event: "end", Received: f.now, Payload: []byte("{}")}}))
+	f.ok(f.db.KeepDeliveries(ctx, []record.Delivery{{GUID: "end", Event: "end", Received: f.now, Payload: []byte("{}")}}))
 }
 
 // millisAt is the time that a share of some calls did not exceed, in milliseconds.

@@ -19,6 +19,7 @@ import (
 	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -300,7 +301,7 @@ func TestDeliveriesCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	if err := db.KeepDeliveries(t.Context(), []store.Delivery{{GUID: "good", Event: "ping", Received: now, Payload: []byte("{}")}, {GUID: "bad", Event: "issues", Action: "opened", Repo: "acme/greet", Received: now, Payload: []byte("{}")}}); err != nil {
+	if err := db.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "good", Event: "ping", Received: now, Payload: []byte("{}")}, {GUID: "bad", Event: "issues", Action: "opened", Repo: "acme/greet", Received: now, Payload: []byte("{}")}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.FinishDelivery(t.Context(), nil, "good", "a ping", false, now); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/printing"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -40,7 +41,7 @@ func deliveriesCommand() *cobra.Command {
 					return showDelivery(out, d, asJSON)
 				}
 				if dead {
-					f.State = store.DeliveryDead
+					f.State = record.DeliveryDead
 				}
 				list, err := db.Deliveries(cmd.Context(), f)
 				if err != nil {
@@ -87,12 +88,12 @@ type deliveryView struct {
 	Error    string `json:"error,omitempty"`
 }
 
-func viewOf(d *store.Delivery) deliveryView {
+func viewOf(d *record.Delivery) deliveryView {
 	return deliveryView{ID: d.ID, GUID: d.GUID, Event: d.Event, Action: d.Action, Repo: d.Repo, Received: d.Received.Format("2006-01-02T15:04:05Z07:00"),
 		State: string(d.State), Attempts: d.Attempts, Outcome: d.Outcome, Error: d.Error}
 }
 
-func showDelivery(out io.Writer, d *store.Delivery, asJSON bool) error {
+func showDelivery(out io.Writer, d *record.Delivery, asJSON bool) error {
 	v := viewOf(d)
 	if asJSON {
 		return printing.JSON(out, v)
@@ -104,7 +105,7 @@ func showDelivery(out io.Writer, d *store.Delivery, asJSON bool) error {
 	return err
 }
 
-func listDeliveries(out io.Writer, list []store.Delivery, asJSON bool) error {
+func listDeliveries(out io.Writer, list []record.Delivery, asJSON bool) error {
 	views := []deliveryView{}
 	for i := range list {
 		views = append(views, viewOf(&list[i]))

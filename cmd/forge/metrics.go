@@ -15,6 +15,7 @@ import (
 	"forge/cmd/forge/server"
 	"forge/learn/metrics"
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -98,11 +99,11 @@ func checkRepo(ctx context.Context, db *store.DB, repo string) error {
 func catchUp(cmd *cobra.Command, db *store.DB) error {
 	errs := cmd.ErrOrStderr()
 	show, n := isTerminal(errs), 0
-	_, err := db.MeasureRuns(cmd.Context(), func(events []pipeline.Event) []store.MetricRow {
+	_, err := db.MeasureRuns(cmd.Context(), func(events []pipeline.Event) []record.MetricRow {
 		if n++; show && n%500 == 0 {
 			fmt.Fprintf(errs, "\rreading the log: %d runs", n)
 		}
-		return server.Measured(events)
+		return metrics.Of(events)
 	})
 	if show && n >= 500 {
 		fmt.Fprint(errs, "\r\x1b[K")

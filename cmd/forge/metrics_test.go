@@ -11,6 +11,7 @@ import (
 
 	"forge/cmd/forge/server/servertest"
 	"forge/learn/metrics"
+	"forge/pipeline/record"
 )
 
 // Covers M1, M2, V6: the metrics of a run that really happened, on the screen, as
@@ -51,7 +52,7 @@ func TestMetricsCommand(t *testing.T) {
 }
 
 // manyRows are the sums of 90 days.
-func manyRows(now time.Time) (rows []metrics.Row) {
+func manyRows(now time.Time) (rows []record.MetricRow) {
 	for day := range 180 {
 		for _, d := range metrics.Catalogue() {
 			labels := []string{""}
@@ -60,9 +61,9 @@ func manyRows(now time.Time) (rows []metrics.Row) {
 			}
 			for i, label := range labels {
 				if d.Whole && i == 0 {
-					rows = append(rows, metrics.Row{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, N: 3, Total: 4, Squares: 6})
+					rows = append(rows, record.MetricRow{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, N: 3, Total: 4, Squares: 6})
 				}
-				rows = append(rows, metrics.Row{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, Label: label, N: int64(3 + day/40), Total: 3, Squares: 1e9})
+				rows = append(rows, record.MetricRow{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, Label: label, N: int64(3 + day/40), Total: 3, Squares: 1e9})
 			}
 		}
 	}

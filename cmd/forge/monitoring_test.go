@@ -28,6 +28,7 @@ import (
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
+	"forge/learn/metrics"
 	"forge/pipeline"
 )
 
@@ -91,7 +92,7 @@ func dashboardFile(t *testing.T) (b board) {
 func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	t.Helper()
 	s := verifiedServer(t, map[string]string{"FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500"})
-	if _, err := s.DB.MeasureRuns(t.Context(), server.Measured); err != nil {
+	if _, err := s.DB.MeasureRuns(t.Context(), metrics.Of); err != nil {
 		t.Fatal(err)
 	}
 	resp, err := http.Get(s.URL + "/metrics")

@@ -10,6 +10,7 @@ import (
 	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -71,7 +72,7 @@ func tried(t *testing.T, db *store.DB) {
 			now, fmt.Sprintf("%032x", i+1), nil)
 		must(err)
 		r := pipeline.Recall{Phase: pipeline.PhaseReview, Iteration: 1, Role: "reviewer", Given: ids}
-		o := store.Outcome{Run: run.ID, Bounces: 1, At: now}
+		o := record.Outcome{Run: run.ID, Bounces: 1, At: now}
 		if i%2 == 0 {
 			r.Given, r.Withheld, o.FirstPass, o.Bounces = ids[1:], ids[:1], true, 0
 		}
@@ -117,5 +118,5 @@ func predicted(t *testing.T, db *store.DB) {
 		review.Held = append(review.Held, pipeline.HeldBack{Finding: pipeline.Finding{Fingerprint: fmt.Sprint("f", i), Category: "style"}, Why: "people here would dismiss it"})
 	}
 	must(db.Append(ctx, run, []pipeline.Event{{ID: "review", Type: pipeline.EventPhaseCompleted, Source: "forge", Time: now, Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 1, Attempt: 1}, Review: &review}}}, nil))
-	must(db.PutOutcome(ctx, nil, store.Outcome{Run: run.ID, At: now}))
+	must(db.PutOutcome(ctx, nil, record.Outcome{Run: run.ID, At: now}))
 }

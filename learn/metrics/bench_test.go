@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -81,7 +82,7 @@ func BenchmarkMetrics(b *testing.B) {
 				}
 			}
 			at := time.Now()
-			if _, err := db.MeasureRuns(ctx, measured); err != nil {
+			if _, err := db.MeasureRuns(ctx, Of); err != nil {
 				b.Fatal(err)
 			}
 			ours := time.Since(at)
@@ -91,7 +92,7 @@ func BenchmarkMetrics(b *testing.B) {
 			b.ReportMetric(ours.Seconds()/time.Since(at).Seconds(), "x-bare-read")
 		}
 	})
-	if _, err := db.MeasureRuns(ctx, measured); err != nil {
+	if _, err := db.MeasureRuns(ctx, Of); err != nil {
 		b.Fatal(err)
 	}
 	b.Run("next", func(b *testing.B) {
@@ -106,7 +107,7 @@ func BenchmarkMetrics(b *testing.B) {
 				b.Fatal(err)
 			}
 			at := time.Now()
-			if n, err := db.MeasureRuns(ctx, measured); n != 1 || err != nil {
+			if n, err := db.MeasureRuns(ctx, Of); n != 1 || err != nil {
 				b.Fatalf("MeasureRuns = %d, %v", n, err)
 			}
 			times = append(times, time.Since(at))
@@ -162,7 +163,7 @@ func bareRows(b *testing.B, db *store.DB, o Options) {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var r Row
+		var r record.MetricRow
 		if err := rows.Scan(&r.Day, &r.Metric, &r.Label, &r.Bucket, &r.N, &r.Total, &r.Squares); err != nil {
 			b.Fatal(err)
 		}

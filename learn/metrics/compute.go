@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // Estimate is a figure, and how sure it is.
@@ -103,7 +104,7 @@ type series struct {
 	days        []total // without buckets
 }
 
-func (s *series) add(r *Row, day int, dist bool) {
+func (s *series) add(r *record.MetricRow, day int, dist bool) {
 	n := len(s.days)
 	if day >= n {
 		s.before.add(r, dist)
@@ -115,7 +116,7 @@ func (s *series) add(r *Row, day int, dist bool) {
 
 // Compute turns the sums of a period and the one before into a report. Rows of
 // other days, and of metrics that this version does not know, are passed over.
-func Compute(rows []Row, o Options) Report {
+func Compute(rows []record.MetricRow, o Options) Report {
 	s := NewSums(o)
 	for _, r := range rows {
 		s.Add(r)
@@ -153,7 +154,7 @@ func NewSums(o Options) *Sums {
 
 // Add takes in a row. One of another day, or of a metric that this version does not
 // know, is passed over.
-func (s *Sums) Add(r Row) {
+func (s *Sums) Add(r record.MetricRow) {
 	if r.Day != s.day {
 		at, inside := s.ago[r.Day]
 		if !inside {

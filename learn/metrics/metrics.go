@@ -17,17 +17,6 @@ package metrics
 
 import "time"
 
-// Row is a sum of observations: of one metric, label and bucket, on one day.
-type Row struct {
-	Day     int64   // UTC, as 20260102
-	Metric  string  // a key of [Catalogue]
-	Label   string  // a phase, a tool, a category; "" for metrics without labels
-	Bucket  int     // of a metric with a distribution: that of the observations' size; see [BucketRange]
-	N       int64   // observations
-	Total   int64   // their sum; of shares, how many of them were so
-	Squares float64 // sum of their squares; 0 of shares
-}
-
 // Kind says how the sums of a metric become a figure.
 type Kind string
 

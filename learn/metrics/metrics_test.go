@@ -24,6 +24,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -68,15 +69,6 @@ func onBoth(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	})
 }
 
-// measured is [Of] as the database takes it.
-func measured(events []pipeline.Event) []store.MetricRow {
-	var out []store.MetricRow
-	for _, r := range Of(events) {
-		out = append(out, store.MetricRow(r))
-	}
-	return out
-}
-
 // reportOf computes a report from the database.
 func reportOf(t testing.TB, db *store.DB, o Options) Report {
 	t.Helper()
@@ -85,9 +77,9 @@ func reportOf(t testing.TB, db *store.DB, o Options) Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []Row
+	var rows []record.MetricRow
 	for _, r := range list {
-		rows = append(rows, Row(r))
+		rows = append(rows, record.MetricRow(r))
 	}
 	return Compute(rows, o)
 }
@@ -251,7 +243,7 @@ func text(e *Estimate) string {
 func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }
-		var rows []Row
+		var rows []record.MetricRow
 		var all []observation
 		for range 1 + pick(4) {
 			events := newTeller(pick, "r", start.AddDate(0, 0, pick(60)), 3).tell()
@@ -288,7 +280,7 @@ func TestStored(t *testing.T) {
 				compare(t, reportOf(t, db, o), observations, o)
 			}
 		}
-		if runs, err := db.MeasureRuns(t.Context(), measured); runs != 0 || err != nil {
+		if runs, err := db.MeasureRuns(t.Context(), Of); runs != 0 || err != nil {
 			t.Errorf("MeasureRuns with nothing new = %d, %v", runs, err)
 		}
 	})
@@ -301,13 +293,13 @@ func measureTogether(t *testing.T, db *store.DB) {
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			if _, err := db.MeasureRuns(context.Background(), measured); err != nil {
+			if _, err := db.MeasureRuns(context.Background(), Of); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if _, err := db.MeasureRuns(context.Background(), measured); err != nil {
+	if _, err := db.MeasureRuns(context.Background(), Of); err != nil {
 		t.Error(err)
 	}
 }
@@ -324,10 +316,10 @@ func TestPartsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }
 		events := newTeller(pick, "r", start, 3).tell()
-		sums := map[Row][2]int64{}
-		add := func(rows []Row, sign int64) {
+		sums := map[record.MetricRow][2]int64{}
+		add := func(rows []record.MetricRow, sign int64) {
 			for _, r := range rows {
-				key := Row{Day: r.Day, Metric: r.Metric, Label: r.Label, Bucket: r.Bucket}
+				key := record.MetricRow{Day: r.Day, Metric: r.Metric, Label: r.Label, Bucket: r.Bucket}
 				s := sums[key]
 				sums[key] = [2]int64{s[0] + sign*r.N, s[1] + sign*r.Total}
 			}
@@ -390,7 +382,7 @@ func TestNoData(t *testing.T) {
 // Rows that a newer version wrote, or of other days, are passed over.
 func TestUnknownRows(t *testing.T) {
 	o := Options{Days: 7, Now: start}
-	rows := []Row{{Day: 20260301, Metric: "of tomorrow", N: 1}, {Day: 20250101, Metric: Success, N: 1}, {Day: 20260302, Metric: Success, N: 1}}
+	rows := []record.MetricRow{{Day: 20260301, Metric: "of tomorrow", N: 1}, {Day: 20250101, Metric: Success, N: 1}, {Day: 20260302, Metric: Success, N: 1}}
 	if diff := gocmp.Diff(Compute(nil, o), Compute(rows, o)); diff != "" {
 		t.Errorf("(-nothing +with them)\n%s", diff)
 	}
@@ -398,8 +390,10 @@ func TestUnknownRows(t *testing.T) {
 
 // Covers V6 and M2's trends.
 func TestTrendsAndTargets(t *testing.T) {
-	share := func(day int64, metric string, n, so int64) Row { return Row{Day: day, Metric: metric, N: n, Total: so} }
-	rows := []Row{
+	share := func(day int64, metric string, n, so int64) record.MetricRow {
+		return record.MetricRow{Day: day, Metric: metric, N: n, Total: so}
+	}
+	rows := []record.MetricRow{
 		share(20260301, Success, 100, 90), share(20260220, Success, 100, 50), // better
 		share(20260301, Escalation, 100, 40), share(20260220, Escalation, 100, 5), // worse
 		share(20260301, FirstPass, 10, 6), share(20260220, FirstPass, 10, 5), // chance
@@ -432,9 +426,9 @@ func TestTargetsWithTooFewRuns(t *testing.T) {
 		few string
 		hit bool
 	}{{0, "0 of 10 runs needed", false}, {3, "3 of 10 runs needed", false}, {9, "9 of 10 runs needed", false}, {10, "", true}} {
-		var rows []Row
+		var rows []record.MetricRow
 		if tt.n > 0 {
-			rows = append(rows, Row{Day: 20260301, Metric: QuickPass, N: tt.n, Total: tt.n})
+			rows = append(rows, record.MetricRow{Day: 20260301, Metric: QuickPass, N: tt.n, Total: tt.n})
 		}
 		got := Compute(rows, Options{Days: 7, Now: start}).Targets[0]
 		if got.Few() != tt.few || (got.Hit != nil) != tt.hit || (got.Value != nil) != (tt.n > 0) {

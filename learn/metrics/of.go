@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // Of measures a run: it returns what its events add to the sums of each day, in
 // the order of days, metrics, labels and buckets. The events are all of the run up
 // to some moment, in their order; what a run adds from one moment to a later one
 // is the difference of what it returns for both.
-func Of(events []pipeline.Event) []Row {
+func Of(events []pipeline.Event) []record.MetricRow {
 	m := &measurer{sums: sums{}, counts: map[pipeline.Phase]int64{}, works: map[int]int64{}, overridden: map[string]bool{}, answered: map[string]bool{}, recalls: map[recallKey]*recall{}}
 	for i := range events {
 		m.take(&events[i])
@@ -378,10 +379,10 @@ func categoryLabel(s string) string {
 }
 
 // sums are rows by what they are of.
-type sums map[Row]*Row
+type sums map[record.MetricRow]*record.MetricRow
 
 func (s sums) add(at time.Time, metric, label string, value int64) {
-	key := Row{Day: DayOf(at), Metric: metric, Label: label}
+	key := record.MetricRow{Day: DayOf(at), Metric: metric, Label: label}
 	d := definitions[metric]
 	if d.Dist {
 		key.Bucket = bucketOf(value)
@@ -389,7 +390,7 @@ func (s sums) add(at time.Time, metric, label string, value int64) {
 	r := s[key]
 	if r == nil {
 		r = &key
-		s[Row{Day: key.Day, Metric: metric, Label: label, Bucket: key.Bucket}] = r
+		s[record.MetricRow{Day: key.Day, Metric: metric, Label: label, Bucket: key.Bucket}] = r
 	}
 	r.N++
 	r.Total += value
@@ -398,12 +399,12 @@ func (s sums) add(at time.Time, metric, label string, value int64) {
 	}
 }
 
-func (s sums) rows() []Row {
-	out := make([]Row, 0, len(s))
+func (s sums) rows() []record.MetricRow {
+	out := make([]record.MetricRow, 0, len(s))
 	for _, r := range s {
 		out = append(out, *r)
 	}
-	slices.SortFunc(out, func(a, b Row) int {
+	slices.SortFunc(out, func(a, b record.MetricRow) int {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Label, b.Label), cmp.Compare(a.Bucket, b.Bucket))
 	})
 	return out

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"forge/learn/worth"
+	"forge/pipeline/record"
 )
 
 const z95 = 1.959963984540054 // two-sided 95 % of the normal distribution
@@ -45,7 +46,7 @@ type total struct {
 	sizes   []int64 // observations by bucket, of metrics with a distribution
 }
 
-func (t *total) add(r *Row, dist bool) {
+func (t *total) add(r *record.MetricRow, dist bool) {
 	t.n += r.N
 	t.sum += r.Total
 	t.squares += r.Squares

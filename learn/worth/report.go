@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"forge/pipeline/record"
 )
 
 // Enough is how many runs a side needs before a difference is told. Below, an
@@ -114,7 +116,7 @@ func (w Week) AtMost() (share float64, known bool) {
 
 // Of reports on runs and decisions. What was heard before the period is passed over;
 // the outcomes are to be those of its runs.
-func Of(outcomes []Outcome, h Heard, o Options) Report {
+func Of(outcomes []record.Outcome, h Heard, o Options) Report {
 	outside := func(at time.Time) bool { return at.Before(o.Since()) || at.After(o.Now) }
 	within := func(list []Decided) []Decided {
 		return slices.DeleteFunc(slices.Clone(list), func(d Decided) bool { return outside(d.At) })
@@ -124,7 +126,7 @@ func Of(outcomes []Outcome, h Heard, o Options) Report {
 		Overall: overall(outcomes), Learnings: ranked(Estimate(outcomes)), Calibration: reliability(h.Decided), Prediction: reliability(h.Predicted), Weeks: weeks(h, o)}
 }
 
-func overall(list []Outcome) (o Overall) {
+func overall(list []record.Outcome) (o Overall) {
 	for i := range list {
 		g, w := len(list[i].Given), len(list[i].Withheld)
 		o.Given, o.Withheld = o.Given+g, o.Withheld+w
@@ -132,14 +134,14 @@ func overall(list []Outcome) (o Overall) {
 			o.Runs++
 		}
 	}
-	o.FirstPass = pooled(list, func(o *Outcome) (float64, bool) {
+	o.FirstPass = pooled(list, func(o *record.Outcome) (float64, bool) {
 		if o.FirstPass {
 			return 1, true
 		}
 		return 0, true
 	})
-	o.Bounces = pooled(list, func(o *Outcome) (float64, bool) { return float64(o.Bounces), true })
-	o.Dismissed = pooled(list, func(o *Outcome) (float64, bool) {
+	o.Bounces = pooled(list, func(o *record.Outcome) (float64, bool) { return float64(o.Bounces), true })
+	o.Dismissed = pooled(list, func(o *record.Outcome) (float64, bool) {
 		return float64(o.Dismissed) / float64(max(1, o.Findings)), o.Findings > 0
 	})
 	return o
@@ -153,7 +155,7 @@ func overall(list []Outcome) (o Overall) {
 // unequal variances (HC3: MacKinnon and White, Journal of Econometrics 29, 1985),
 // with as many degrees of freedom as runs from which something was withheld, less
 // one: these carry what is known.
-func pooled(list []Outcome, of func(*Outcome) (float64, bool)) *Interval {
+func pooled(list []record.Outcome, of func(*record.Outcome) (float64, bool)) *Interval {
 	var y, total, withheld []float64
 	with, without := 0, 0
 	for i := range list {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"forge/pipeline/record"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
@@ -19,13 +21,13 @@ var reportedAt = time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC)
 // trial plays runs that recall 1 to 8 learnings, of which each is withheld by itself.
 // A learning given raises the chance of a first pass by effect; big runs recall more
 // and pass less.
-func trial(rng *rand.Rand, runs int, rate, effect float64) (list []Outcome) {
+func trial(rng *rand.Rand, runs int, rate, effect float64) (list []record.Outcome) {
 	for range runs {
 		ids := make([]int64, 1+rng.IntN(8))
 		for i := range ids {
 			ids[i] = rng.Int64N(40) + 1
 		}
-		var o Outcome
+		var o record.Outcome
 		o.Given, o.Withheld = Withhold(ids, rate, rng)
 		o.FirstPass = rng.Float64() < 0.5-0.04*float64(len(ids))+effect*float64(len(o.Given))
 		if !o.FirstPass {
@@ -66,13 +68,13 @@ func TestPooledCovers(t *testing.T) {
 }
 
 func TestPooledKnowsNothing(t *testing.T) {
-	few := []Outcome{{Given: []int64{1}}, {Withheld: []int64{1}}, {}}
+	few := []record.Outcome{{Given: []int64{1}}, {Withheld: []int64{1}}, {}}
 	if o := overall(few); o.FirstPass != nil || o.Runs != 2 || o.Given != 1 || o.Withheld != 1 {
 		t.Errorf("got %+v", o)
 	}
-	var none []Outcome
+	var none []record.Outcome
 	for range 50 {
-		none = append(none, Outcome{Given: []int64{1, 2}})
+		none = append(none, record.Outcome{Given: []int64{1, 2}})
 	}
 	if o := overall(none); o.FirstPass != nil || o.Bounces != nil || o.Dismissed != nil {
 		t.Errorf("nothing was withheld, but %+v", o)
@@ -81,12 +83,12 @@ func TestPooledKnowsNothing(t *testing.T) {
 
 // Most useful first, then those of which too little is known.
 func TestRanked(t *testing.T) {
-	var list []Outcome
+	var list []record.Outcome
 	for i := range 20 {
-		list = append(list, Outcome{FirstPass: i < 10, Given: []int64{3}}, Outcome{FirstPass: i < 4, Withheld: []int64{3}},
-			Outcome{FirstPass: i < 4, Given: []int64{2}}, Outcome{FirstPass: i < 16, Withheld: []int64{2}}, Outcome{Given: []int64{7}})
+		list = append(list, record.Outcome{FirstPass: i < 10, Given: []int64{3}}, record.Outcome{FirstPass: i < 4, Withheld: []int64{3}},
+			record.Outcome{FirstPass: i < 4, Given: []int64{2}}, record.Outcome{FirstPass: i < 16, Withheld: []int64{2}}, record.Outcome{Given: []int64{7}})
 	}
-	list = append(list, Outcome{Withheld: []int64{7}}, Outcome{Given: []int64{8}})
+	list = append(list, record.Outcome{Withheld: []int64{7}}, record.Outcome{Given: []int64{8}})
 	got := Of(list, Heard{}, Options{Days: 30, Now: reportedAt}).Learnings
 	var text []string
 	for _, r := range got {
@@ -138,9 +140,9 @@ func TestReliabilityAndWeeks(t *testing.T) {
 func TestReportIsFinite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfNDistinct(rapid.Int64Range(1, 6), 0, 4, rapid.ID[int64])
-		var list []Outcome
+		var list []record.Outcome
 		for range rapid.IntRange(0, 40).Draw(t, "runs") {
-			var o Outcome
+			var o record.Outcome
 			for _, id := range ids.Draw(t, "recalled") {
 				if rapid.Bool().Draw(t, "given") {
 					o.Given = append(o.Given, id)

@@ -9,6 +9,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"forge/pipeline/record"
 )
 
 // DefaultRate is the share of recalled learnings that is withheld.
@@ -25,16 +27,6 @@ func Withhold(ids []int64, rate float64, rng *rand.Rand) (given, withheld []int6
 		}
 	}
 	return given, withheld
-}
-
-// Outcome is what became of a run, and which learnings it had.
-type Outcome struct {
-	FirstPass bool // its first review was approved
-	Bounces   int
-	Findings  int // that people saw
-	Dismissed int // of them
-	Given     []int64
-	Withheld  []int64
 }
 
 // Interval is an estimate with its 95 % interval. Known is false when there are
@@ -63,7 +55,7 @@ type Effect struct {
 // score interval (Statistics in Medicine 17, 1998, method 10), means by Welch's
 // interval. The share of dismissed findings is a mean over runs with findings:
 // findings of one run are not independent. Learnings come by id.
-func Estimate(outcomes []Outcome) []Effect {
+func Estimate(outcomes []record.Outcome) []Effect {
 	type side struct{ pass, bounces, dismissed []float64 }
 	sides := map[int64]*[2]side{} // given, withheld
 	for _, o := range outcomes {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"forge/pipeline/record"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -74,9 +76,9 @@ func TestIntervals(t *testing.T) {
 }
 
 func TestEstimate(t *testing.T) {
-	var list []Outcome
+	var list []record.Outcome
 	for i := range 20 {
-		o := Outcome{FirstPass: i%2 == 0, Bounces: i % 2, Findings: i % 3, Dismissed: i % 3, Given: []int64{1}}
+		o := record.Outcome{FirstPass: i%2 == 0, Bounces: i % 2, Findings: i % 3, Dismissed: i % 3, Given: []int64{1}}
 		if i < 10 {
 			o.Withheld, o.FirstPass = []int64{2}, true
 		} else {

@@ -24,7 +24,7 @@ const commitTime = 30 * time.Second
 func (d *DB) ChangedLearnings(ctx context.Context, since int64, take func(pipeline.Learning) error) (next int64, err error) {
 	doing := fmt.Sprintf("list learnings changed since %d", since)
 	latest := int64(0) // that another writer cannot come before any more
-	if d.path == "" {
+	if d.dialect == dialectPostgres {
 		if err := d.reader.QueryRowContext(ctx, `SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`).Scan(&latest); err != nil {
 			return since, fmt.Errorf("%s: %w", doing, err)
 		}
@@ -49,7 +49,7 @@ func (d *DB) ChangedLearnings(ctx context.Context, since int64, take func(pipeli
 		if err != nil {
 			return since, fmt.Errorf("%s: learning %d: %w", doing, r.ID, err)
 		}
-		if d.path != "" || changed <= latest {
+		if d.dialect == dialectSQLite || changed <= latest {
 			next = changed
 		}
 	}

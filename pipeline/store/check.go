@@ -14,7 +14,7 @@ import (
 func (d *DB) Check(ctx context.Context) error {
 	var version int64
 	var err error
-	if d.path == "" {
+	if d.dialect == dialectPostgres {
 		version, err = d.inspectPostgres(ctx)
 	} else {
 		version, err = inspect(ctx, d.path, 1<<62)
@@ -29,7 +29,7 @@ func (d *DB) Check(ctx context.Context) error {
 // checks it, and only then replaces an older copy of that name. Writers go on
 // meanwhile. PostgreSQL has its own tools.
 func (d *DB) Backup(ctx context.Context, path string) error {
-	if d.path == "" {
+	if d.dialect == dialectPostgres {
 		return fmt.Errorf("back up database %s: use pg_dump, or PostgreSQL's own archiving", d.name)
 	}
 	draft := path + ".new"

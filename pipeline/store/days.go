@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"forge/pipeline/record"
 )
 
 // The sums of a day are kept a second time, in one piece, because a report over 90
@@ -51,7 +53,7 @@ func daysOf(args []any) (days []dayKey) {
 // ends: of two that change different sums of a day, one would miss the other's when
 // it writes the day. SQLite has one writer anyway.
 func (d *DB) holdDays(ctx context.Context, tx *sql.Tx, days []dayKey) error {
-	if d.path != "" {
+	if d.dialect == dialectSQLite {
 		return nil
 	}
 	for _, k := range days {
@@ -77,7 +79,7 @@ func (d *DB) packDays(ctx context.Context, tx *sql.Tx, days []dayKey) error {
 		if err != nil {
 			return err
 		}
-		list, err := collect(rows, "read a day's sums", func(r *MetricRow) error { return r.scan(rows) })
+		list, err := collect(rows, "read a day's sums", func(r *record.MetricRow) error { return scanMetric(rows, r) })
 		if err != nil {
 			return err
 		}
@@ -88,7 +90,7 @@ func (d *DB) packDays(ctx context.Context, tx *sql.Tx, days []dayKey) error {
 	return nil
 }
 
-func (r *MetricRow) scan(rows *sql.Rows) error {
+func scanMetric(rows *sql.Rows, r *record.MetricRow) error {
 	return rows.Scan(&r.Day, &r.Metric, &r.Label, &r.Bucket, &r.N, &r.Total, &r.Squares)
 }
 
@@ -97,7 +99,7 @@ const packVersion = 1
 
 // packRows encodes the rows of one day, in their order: each metric and label once,
 // then its buckets.
-func packRows(rows []MetricRow) []byte {
+func packRows(rows []record.MetricRow) []byte {
 	out := []byte{packVersion}
 	text := func(s string) {
 		out = binary.AppendUvarint(out, uint64(len(s)))
@@ -133,10 +135,10 @@ type unpacker struct {
 }
 
 // rows hands the rows of a day to take.
-func (u *unpacker) rows(day int64, data []byte, take func(MetricRow)) error {
+func (u *unpacker) rows(day int64, data []byte, take func(record.MetricRow)) error {
 	u.data, u.err = data[1:], nil
 	for len(u.data) > 0 && u.err == nil {
-		r := MetricRow{Day: day, Metric: u.text(), Label: u.text()}
+		r := record.MetricRow{Day: day, Metric: u.text(), Label: u.text()}
 		for n := u.count(); n > 0 && u.err == nil; n-- {
 			r.Bucket, r.N, r.Total = int(u.number()), u.number(), u.number()
 			if len(u.data) < 8 {
@@ -189,18 +191,18 @@ func past[T any](u *unpacker, v T, n int) (none T) {
 
 // Metrics returns the sums of the days from one to another, both included, of a
 // repository ("owner/name"; "" for all together), in the order of days.
-func (d *DB) Metrics(ctx context.Context, repo string, from, to int64) (list []MetricRow, err error) {
-	err = d.EachMetric(ctx, repo, from, to, func(r MetricRow) { list = append(list, r) })
+func (d *DB) Metrics(ctx context.Context, repo string, from, to int64) (list []record.MetricRow, err error) {
+	err = d.EachMetric(ctx, repo, from, to, func(r record.MetricRow) { list = append(list, r) })
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(list, func(a, b MetricRow) int { return cmp.Compare(a.Day, b.Day) })
+	slices.SortStableFunc(list, func(a, b record.MetricRow) int { return cmp.Compare(a.Day, b.Day) })
 	return list, nil
 }
 
 // EachMetric hands the rows of [DB.Metrics] to take, in no order of days, and keeps
 // none of them: a year of many repositories has millions.
-func (d *DB) EachMetric(ctx context.Context, repo string, from, to int64, take func(MetricRow)) error {
+func (d *DB) EachMetric(ctx context.Context, repo string, from, to int64, take func(record.MetricRow)) error {
 	doing := fmt.Sprintf("read metrics of %q from %d to %d", repo, from, to)
 	rows, err := d.reader.QueryContext(ctx, selectDays, repo, from, to)
 	if err != nil {
@@ -226,7 +228,7 @@ func (d *DB) EachMetric(ctx context.Context, repo string, from, to int64, take f
 		return nil
 	}
 	query := selectLoose
-	if d.path == "" {
+	if d.dialect == dialectPostgres {
 		query = selectLoosePostgres
 	}
 	rows, err = d.reader.QueryContext(ctx, query+orderMetrics, repo, gaps)
@@ -234,8 +236,8 @@ func (d *DB) EachMetric(ctx context.Context, repo string, from, to int64, take f
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	_, err = collect(rows, doing, func(*struct{}) error {
-		var r MetricRow
-		if err := r.scan(rows); err != nil {
+		var r record.MetricRow
+		if err := scanMetric(rows, &r); err != nil {
 			return err
 		}
 		take(r)

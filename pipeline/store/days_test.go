@@ -10,13 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
-func metricRows(t *rapid.T) (rows []MetricRow) {
+func metricRows(t *rapid.T) (rows []record.MetricRow) {
 	for metric := range rapid.IntRange(0, 3).Draw(t, "metrics") {
 		for label := range rapid.IntRange(0, 3).Draw(t, "labels") {
 			for bucket := range rapid.IntRange(0, 3).Draw(t, "buckets") {
-				rows = append(rows, MetricRow{Day: 20260107, Metric: fmt.Sprint("m", metric), Label: []string{"", "plan", "ü\uFFFD"}[label], Bucket: bucket * 80,
+				rows = append(rows, record.MetricRow{Day: 20260107, Metric: fmt.Sprint("m", metric), Label: []string{"", "plan", "ü\uFFFD"}[label], Bucket: bucket * 80,
 					N: rapid.Int64().Draw(t, "n"), Total: rapid.Int64().Draw(t, "total"), Squares: rapid.Float64().Draw(t, "squares")})
 			}
 		}
@@ -29,8 +30,8 @@ func TestPackRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := metricRows(t)
 		u := unpacker{names: map[string]string{}}
-		var got []MetricRow
-		if err := u.rows(20260107, packRows(rows), func(r MetricRow) { got = append(got, r) }); err != nil {
+		var got []record.MetricRow
+		if err := u.rows(20260107, packRows(rows), func(r record.MetricRow) { got = append(got, r) }); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(rows, got); diff != "" {
@@ -41,7 +42,7 @@ func TestPackRows(t *testing.T) {
 
 // FuzzUnpack: whatever a piece holds, it is read or refused.
 func FuzzUnpack(f *testing.F) {
-	f.Add(packRows([]MetricRow{{Metric: "cost", Label: "plan", Bucket: 7, N: 2, Total: 90, Squares: 4.5}, {Metric: "cost", Label: "plan", Bucket: 8, N: 1}}))
+	f.Add(packRows([]record.MetricRow{{Metric: "cost", Label: "plan", Bucket: 7, N: 2, Total: 90, Squares: 4.5}, {Metric: "cost", Label: "plan", Bucket: 8, N: 1}}))
 	f.Add([]byte{packVersion, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) == 0 {
@@ -49,7 +50,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		u := unpacker{names: map[string]string{}}
 		rows := 0
-		err := u.rows(1, data, func(MetricRow) { rows++ })
+		err := u.rows(1, data, func(record.MetricRow) { rows++ })
 		if err != nil && !errors.Is(err, errPack) {
 			t.Fatal(err)
 		}
@@ -63,10 +64,10 @@ func FuzzUnpack(f *testing.F) {
 // also where they were written by a version that knew none, or by one to come.
 func TestDaysAgainstSums(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
-		sums := func() (list []MetricRow) {
+		sums := func() (list []record.MetricRow) {
 			rows, err := d.reader.Query(selectMetrics+orderMetrics, "", 20260101, 20261231)
 			must(t, err)
-			list, err = collect(rows, "read sums", func(r *MetricRow) error { return r.scan(rows) })
+			list, err = collect(rows, "read sums", func(r *record.MetricRow) error { return scanMetric(rows, r) })
 			must(t, err)
 			return list
 		}

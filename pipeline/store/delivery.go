@@ -9,52 +9,23 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline/record"
+
 	"github.com/klauspost/compress/s2"
 )
 
 // maxAttempts is how often a delivery is tried before it is put aside for a human.
 const maxAttempts = 5
 
-// DeliveryState says what has become of a delivery.
-type DeliveryState string
-
-// The states of a delivery.
-const (
-	DeliveryWaiting DeliveryState = "waiting" // to be handled, now or later
-	DeliveryDone    DeliveryState = "done"    // handled; Outcome says how
-	DeliveryDead    DeliveryState = "dead"    // tried too often; Error says why
-)
-
-// Delivery is one webhook delivery. To keep one, the fields up to Payload count, and
-// Outcome: one that has it is kept as handled, and as quiet.
-type Delivery struct {
-	GUID     string // GitHub's X-GitHub-Delivery: the same for a redelivery
-	Event    string // X-GitHub-Event
-	Action   string // empty when the event has none
-	Repo     string // "owner/name"; empty when it is about none
-	Received time.Time
-	Payload  []byte // as it was sent; compressed in the database; absent in lists, and of old ones (see PruneDeliveries)
-	Lane     string // who handles it: "" the engine, else the service that reads this lane; not in lists
-
-	ID       int64 // in the order of arrival
-	State    DeliveryState
-	Attempts int
-	Next     time.Time // when it may be tried again; zero: now
-	Outcome  string    // what it became, or why nothing
-	Quiet    bool      // nothing followed from it
-	Error    string    // of the last attempt
-	Finished time.Time
-}
-
 var insertDeliveries = newBulkInsert(`INSERT INTO deliveries (guid, event, action, repo, received, payload, state, attempts, outcome, finished, quiet, lane) VALUES `, 12, ` ON CONFLICT (guid) DO NOTHING`)
 
 // KeepDeliveries stores deliveries in one transaction. One whose GUID is known is
 // passed over. When it returns nil, all of them are on disk.
-func (d *DB) KeepDeliveries(ctx context.Context, list []Delivery) error {
+func (d *DB) KeepDeliveries(ctx context.Context, list []record.Delivery) error {
 	if d.pool != nil {
 		// Two servers that insert the same GUIDs in different orders would wait for each other.
 		list = slices.Clone(list)
-		slices.SortFunc(list, func(a, b Delivery) int { return strings.Compare(a.GUID, b.GUID) })
+		slices.SortFunc(list, func(a, b record.Delivery) int { return strings.Compare(a.GUID, b.GUID) })
 	}
 	p, _ := d.packers.Get().(*packer)
 	if p == nil {
@@ -70,9 +41,9 @@ func (d *DB) KeepDeliveries(ctx context.Context, list []Delivery) error {
 		}
 		rows = append(rows, v.GUID, clean(v.Event), clean(v.Action), clean(v.Repo), micros(v.Received), p.pack(v.Payload))
 		if v.Outcome == "" {
-			rows = append(rows, DeliveryWaiting, 0, "", int64(0), false, v.Lane)
+			rows = append(rows, record.DeliveryWaiting, 0, "", int64(0), false, v.Lane)
 		} else {
-			rows = append(rows, DeliveryDone, 1, clean(v.Outcome), micros(v.Received), true, v.Lane)
+			rows = append(rows, record.DeliveryDone, 1, clean(v.Outcome), micros(v.Received), true, v.Lane)
 		}
 	}
 	err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -101,8 +72,8 @@ func (p *packer) pack(payload []byte) []byte {
 
 const deliveryColumns = `SELECT id, guid, event, action, repo, received, state, attempts, next, outcome, error, finished, quiet`
 
-// scan reads a row; payload is nil where the query has none.
-func (v *Delivery) scan(row interface{ Scan(...any) error }, payload bool) error {
+// scanDelivery reads a row; payload is nil where the query has none.
+func scanDelivery(row interface{ Scan(...any) error }, v *record.Delivery, payload bool) error {
 	var received, next, finished int64
 	var packed []byte
 	into := []any{&v.ID, &v.GUID, &v.Event, &v.Action, &v.Repo, &received, &v.State, &v.Attempts, &next, &v.Outcome, &v.Error, &finished, &v.Quiet}
@@ -125,18 +96,18 @@ func (v *Delivery) scan(row interface{ Scan(...any) error }, payload bool) error
 
 // WaitingDeliveries returns deliveries that wait for the engine, with their payloads,
 // in the order of arrival.
-func (d *DB) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]Delivery, error) {
+func (d *DB) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]record.Delivery, error) {
 	return d.WaitingIn(ctx, "", now, limit)
 }
 
 // WaitingIn is WaitingDeliveries of a lane.
-func (d *DB) WaitingIn(ctx context.Context, lane string, now time.Time, limit int) ([]Delivery, error) {
+func (d *DB) WaitingIn(ctx context.Context, lane string, now time.Time, limit int) ([]record.Delivery, error) {
 	rows, err := d.reader.QueryContext(ctx, deliveryColumns+`, payload FROM deliveries
 		WHERE state = 'waiting' AND lane = $3 AND next <= $1 ORDER BY id LIMIT $2`, micros(now), limitOr(limit, 100), lane)
 	if err != nil {
 		return nil, fmt.Errorf("list waiting deliveries: %w", err)
 	}
-	return collect(rows, "list waiting deliveries", func(v *Delivery) error { return v.scan(rows, true) })
+	return collect(rows, "list waiting deliveries", func(v *record.Delivery) error { return scanDelivery(rows, v, true) })
 }
 
 // WaitingOf counts the deliveries of a lane that wait, by event.
@@ -197,9 +168,9 @@ func (d *DB) RetryDelivery(ctx context.Context, guid string) error {
 
 // Delivery returns one delivery with its payload. The error is ErrNotFound when
 // there is none.
-func (d *DB) Delivery(ctx context.Context, guid string) (*Delivery, error) {
-	var v Delivery
-	err := v.scan(d.reader.QueryRowContext(ctx, deliveryColumns+`, payload FROM deliveries WHERE guid = $1`, guid), true)
+func (d *DB) Delivery(ctx context.Context, guid string) (*record.Delivery, error) {
+	var v record.Delivery
+	err := scanDelivery(d.reader.QueryRowContext(ctx, deliveryColumns+`, payload FROM deliveries WHERE guid = $1`, guid), &v, true)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNotFound
 	}
@@ -211,7 +182,7 @@ func (d *DB) Delivery(ctx context.Context, guid string) (*Delivery, error) {
 
 // DeliveryFilter chooses deliveries. Zero fields choose all.
 type DeliveryFilter struct {
-	State  DeliveryState
+	State  record.DeliveryState
 	Repo   string   // "owner/name"
 	Repos  []string // only those of these repositories; nil: of all, and of none
 	Heard  bool     // only those that something followed from, may still follow from, or should have
@@ -220,7 +191,7 @@ type DeliveryFilter struct {
 }
 
 // Deliveries lists deliveries without their payloads, newest first.
-func (d *DB) Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error) {
+func (d *DB) Deliveries(ctx context.Context, f DeliveryFilter) ([]record.Delivery, error) {
 	if repos := (Filter{Repo: f.Repo, Repos: f.Repos}).repos(); repos != nil && len(repos) == 0 {
 		return nil, nil
 	}
@@ -229,7 +200,7 @@ func (d *DB) Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, erro
 	if err != nil {
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
-	return collect(rows, "list deliveries", func(v *Delivery) error { return v.scan(rows, false) })
+	return collect(rows, "list deliveries", func(v *record.Delivery) error { return scanDelivery(rows, v, false) })
 }
 
 func (f DeliveryFilter) query() (string, []any) {
@@ -245,7 +216,7 @@ func (f DeliveryFilter) query() (string, []any) {
 	rare := false
 	switch f.State {
 	case "":
-	case DeliveryWaiting, DeliveryDead: // each has its index, which a parameter does not find
+	case record.DeliveryWaiting, record.DeliveryDead: // each has its index, which a parameter does not find
 		rare, where = true, where+` AND state = '`+string(f.State)+`'`
 	default:
 		where += " AND state = " + arg(string(f.State))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // Covers reliability 11: a database that is not sound is refused with one clear
@@ -223,7 +224,7 @@ func TestFileIsTakenAway(t *testing.T) {
 			if err := d.Writable(t.Context()); !errors.As(err, &gone) {
 				t.Errorf("writable: %v", err)
 			}
-			if err := d.KeepDeliveries(t.Context(), []Delivery{{GUID: "g", Event: "ping", Received: now}}); !errors.As(err, &gone) {
+			if err := d.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "g", Event: "ping", Received: now}}); !errors.As(err, &gone) {
 				t.Errorf("a delivery is kept: %v", err)
 			}
 			for range 2 {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"forge/pipeline/record"
 )
 
 // Gauges are counts of what is in the database now, for a monitor. A time is zero
@@ -68,7 +70,7 @@ func (d *DB) Gauges(ctx context.Context, at time.Time) (*Gauges, error) {
 
 // Sums adds up metrics over all days and repositories; the rows' Day is 0. It reads
 // all days: ask for it no more often than the days change.
-func (d *DB) Sums(ctx context.Context, metrics ...string) ([]MetricRow, error) {
+func (d *DB) Sums(ctx context.Context, metrics ...string) ([]record.MetricRow, error) {
 	doing := "sum " + strings.Join(metrics, ", ")
 	marks, args := make([]string, len(metrics)), make([]any, len(metrics))
 	for i, m := range metrics {
@@ -79,7 +81,7 @@ func (d *DB) Sums(ctx context.Context, metrics ...string) ([]MetricRow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	return collect(rows, doing, func(r *MetricRow) error { return rows.Scan(&r.Metric, &r.Label, &r.Bucket, &r.N, &r.Total) })
+	return collect(rows, doing, func(r *record.MetricRow) error { return rows.Scan(&r.Metric, &r.Label, &r.Bucket, &r.N, &r.Total) })
 }
 
 // Writable reports whether the database can be written now: it takes the right to

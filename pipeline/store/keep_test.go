@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 const ttl = 20 * time.Second
@@ -135,8 +136,8 @@ func TestLeaseRace(t *testing.T) {
 	})
 }
 
-func delivery(guid string) Delivery {
-	return Delivery{GUID: guid, Event: "issues", Action: "labeled", Repo: "acme/site", Received: now, Payload: []byte(`{"action":"labeled","n":"` + guid + `"}`)}
+func delivery(guid string) record.Delivery {
+	return record.Delivery{GUID: guid, Event: "issues", Action: "labeled", Repo: "acme/site", Received: now, Payload: []byte(`{"action":"labeled","n":"` + guid + `"}`)}
 }
 
 func waiting(t *testing.T, d *DB, at time.Time) string {
@@ -154,16 +155,16 @@ func waiting(t *testing.T, d *DB, at time.Time) string {
 func TestDeliveries(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
-		must(t, d.KeepDeliveries(ctx, []Delivery{delivery("a"), delivery("b"), delivery("a")}))
+		must(t, d.KeepDeliveries(ctx, []record.Delivery{delivery("a"), delivery("b"), delivery("a")}))
 		again := delivery("a")
 		again.Payload = []byte("another")
-		must(t, d.KeepDeliveries(ctx, []Delivery{again, delivery("c")}))
+		must(t, d.KeepDeliveries(ctx, []record.Delivery{again, delivery("c")}))
 		must(t, d.KeepDeliveries(ctx, nil))
 		want(t, "waiting", waiting(t, d, now), "a b c")
 		a, err := d.Delivery(ctx, "a")
 		must(t, err)
 		wanted := delivery("a")
-		wanted.ID, wanted.State = a.ID, DeliveryWaiting
+		wanted.ID, wanted.State = a.ID, record.DeliveryWaiting
 		if diff := cmp.Diff(&wanted, a); diff != "" {
 			t.Errorf("Delivery: %s", diff)
 		}
@@ -188,10 +189,10 @@ func TestDeliveries(t *testing.T) {
 		if _, err := d.Delivery(ctx, "none"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("Delivery of nothing: %v", err)
 		}
-		if err := d.KeepDeliveries(ctx, []Delivery{{}}); err == nil {
+		if err := d.KeepDeliveries(ctx, []record.Delivery{{}}); err == nil {
 			t.Error("no error for a delivery without GUID")
 		}
-		list, err := d.Deliveries(ctx, DeliveryFilter{State: DeliveryDone, Repo: "acme/site", Before: 1 << 40})
+		list, err := d.Deliveries(ctx, DeliveryFilter{State: record.DeliveryDone, Repo: "acme/site", Before: 1 << 40})
 		must(t, err)
 		if len(list) != 1 || list[0].Outcome != "started run 1" || list[0].Attempts != 1 || !list[0].Finished.Equal(now) || list[0].Payload != nil {
 			t.Errorf("Deliveries: %+v", list)
@@ -203,7 +204,7 @@ func TestDeliveries(t *testing.T) {
 func TestDeadDelivery(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
-		must(t, d.KeepDeliveries(ctx, []Delivery{delivery("a"), delivery("b")}))
+		must(t, d.KeepDeliveries(ctx, []record.Delivery{delivery("a"), delivery("b")}))
 		for n := range maxAttempts {
 			at := now.Add(time.Duration(n) * time.Minute)
 			want(t, fmt.Sprint("waiting before attempt ", n+1), waiting(t, d, at), "a b")
@@ -211,7 +212,7 @@ func TestDeadDelivery(t *testing.T) {
 			want(t, "waiting at once", waiting(t, d, at), "b")
 		}
 		want(t, "waiting ever", waiting(t, d, now.Add(time.Hour)), "b")
-		dead, err := d.Deliveries(ctx, DeliveryFilter{State: DeliveryDead})
+		dead, err := d.Deliveries(ctx, DeliveryFilter{State: record.DeliveryDead})
 		must(t, err)
 		if len(dead) != 1 || dead[0].GUID != "a" || dead[0].Attempts != 5 || dead[0].Error != "bad \uFFFD\uFFFD text" {
 			t.Errorf("dead: %+v", dead)
@@ -229,7 +230,7 @@ func TestDeadDelivery(t *testing.T) {
 		must(t, d.FailDelivery(ctx, "a", "too late", now))
 		v, err := d.Delivery(ctx, "a")
 		must(t, err)
-		want(t, "state of a handled one that fails late", v.State, DeliveryDone)
+		want(t, "state of a handled one that fails late", v.State, record.DeliveryDone)
 	})
 }
 
@@ -240,7 +241,7 @@ func TestKeepDeliveriesRace(t *testing.T) {
 		var wg sync.WaitGroup
 		for w := range 4 {
 			wg.Go(func() {
-				var list []Delivery
+				var list []record.Delivery
 				for i := range n {
 					list = append(list, delivery(fmt.Sprintf("g%03d", (i*(2*w+1))%n)))
 				}
@@ -349,7 +350,7 @@ func TestCancelledContext(t *testing.T) {
 			"Bounces":           func() error { _, err := d.Bounces(gone, 1); return err },
 			"Lease":             func() error { _, err := d.Lease(gone, 1, "a", now, ttl); return err },
 			"Due":               func() error { _, _, err := d.Due(gone, now, 1); return err },
-			"KeepDeliveries":    func() error { return d.KeepDeliveries(gone, []Delivery{delivery("a")}) },
+			"KeepDeliveries":    func() error { return d.KeepDeliveries(gone, []record.Delivery{delivery("a")}) },
 			"WaitingDeliveries": func() error { _, err := d.WaitingDeliveries(gone, now, 1); return err },
 			"FinishDelivery":    func() error { _, err := d.FinishDelivery(gone, nil, "a", "", false, now); return err },
 			"FailDelivery":      func() error { return d.FailDelivery(gone, "a", "", now) },

@@ -81,7 +81,7 @@ func (d *DB) Due(ctx context.Context, now time.Time, limit int) (runs, parts []i
 // ClearLeases ends all leases after a restart: an SQLite file has one server, so
 // whoever held them is gone. On PostgreSQL it does nothing: they run out.
 func (d *DB) ClearLeases(ctx context.Context) error {
-	if d.path == "" {
+	if d.dialect == dialectPostgres {
 		return nil
 	}
 	if _, err := d.change(ctx, nil, clearLease); err != nil {

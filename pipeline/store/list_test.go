@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // Lists are what a look at every row would choose, on every page, for any number of
@@ -18,7 +19,7 @@ func TestListsAgainstLookingAtAll(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		states := []pipeline.State{pipeline.StateRunning, pipeline.StateWaiting, pipeline.StateStopped, pipeline.StateVerified, pipeline.StateFailed}
 		repo := func(n int) string { return fmt.Sprint("acme/r", n) }
-		var list []Delivery
+		var list []record.Delivery
 		for i := range 80 {
 			_, err := d.SQL().Exec(`INSERT INTO runs (key, trace, seq, repo_id, repo, issue, title, branch, state, started, updated) VALUES ($1, '', 1, $2, $3, $4, '', '', $5, 1, 1)`,
 				fmt.Sprint("k", i), i*i%7+1, repo(i*i%7), i+1, string(states[i*3%11%len(states)]))

@@ -20,7 +20,7 @@ const lockWait = 10 * time.Second
 // Own makes this process the one server of an SQLite file, until Close. A second
 // server is refused. PostgreSQL has no owner: there, leases keep servers apart.
 func (d *DB) Own() error {
-	if d.path == "" || d.lock != nil {
+	if d.dialect == dialectPostgres || d.lock != nil {
 		return nil
 	}
 	f, err := tryLock(d.path)

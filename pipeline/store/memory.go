@@ -438,7 +438,7 @@ func (d *DB) revise(ctx context.Context, tx *sql.Tx, id int64, c MemoryChange, e
 	if tx == nil {
 		return d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error { return d.revise(ctx, tx, id, c, edited, change) })
 	}
-	if d.path == "" { // what change looks at must not change meanwhile; SQLite has one writer
+	if d.dialect == dialectPostgres { // what change looks at must not change meanwhile; SQLite has one writer
 		if _, err := d.exec(ctx, tx, `SELECT 1 FROM memories WHERE id = $1 FOR UPDATE`, id); err != nil {
 			return fmt.Errorf("change learning %d: %w", id, err)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"forge/learn"
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 const site = "repo:acme/site"
@@ -430,13 +431,13 @@ func TestRecalls(t *testing.T) {
 		if uses, err = d.Uses(ctx, ids[0], 0); err != nil || len(uses) != 1 || !uses[0].Used {
 			t.Errorf("uses of a: %+v, %v", uses, err)
 		}
-		o := Outcome{Run: run.ID, FirstPass: true, Bounces: 1, Findings: 4, Dismissed: 2, MicroUSD: 77, At: hours(9)}
-		must(t, d.PutOutcome(ctx, nil, Outcome{Run: run.ID, At: hours(8)}))
+		o := record.Outcome{Run: run.ID, FirstPass: true, Bounces: 1, Findings: 4, Dismissed: 2, MicroUSD: 77, At: hours(9)}
+		must(t, d.PutOutcome(ctx, nil, record.Outcome{Run: run.ID, At: hours(8)}))
 		must(t, d.PutOutcome(ctx, nil, o))
 		o.Given = ids
 		list, err := d.Outcomes(ctx, "acme/site", now)
 		must(t, err)
-		if diff := cmp.Diff([]Outcome{o}, list); diff != "" {
+		if diff := cmp.Diff([]record.Outcome{o}, list); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		h := pipeline.HeldBack{Finding: pipeline.Finding{Fingerprint: "f1", Message: "x"}, Why: "nobody wants it"}

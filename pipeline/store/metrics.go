@@ -10,22 +10,12 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
-
-// MetricRow is what one day's observations of a metric add up to.
-type MetricRow struct {
-	Day     int64 // UTC, as 20260102
-	Metric  string
-	Label   string
-	Bucket  int     // of the observations' size, where a distribution is kept
-	N       int64   // observations
-	Total   int64   // their sum
-	Squares float64 // sum of their squares
-}
 
 // MeasureFunc returns what a run adds to the days. The events are all of the run
 // up to some moment, in their order.
-type MeasureFunc = func(events []pipeline.Event) []MetricRow
+type MeasureFunc = func(events []pipeline.Event) []record.MetricRow
 
 // metricsCursor is the name of the reader of the log that measures runs.
 const metricsCursor = "metrics"
@@ -102,7 +92,7 @@ func (d *DB) behind(ctx context.Context, name string, after int64, limit int) ([
 
 // measure adds what is new in some runs.
 func (d *DB) measure(ctx context.Context, list []behind, of MeasureFunc) error {
-	sums := map[metricKey]*MetricRow{}
+	sums := map[metricKey]*record.MetricRow{}
 	to := make([]int64, len(list)) // the last event that was read
 	for i, b := range list {
 		events, err := d.Events(ctx, b.id, 0)
@@ -138,7 +128,7 @@ func (d *DB) measure(ctx context.Context, list []behind, of MeasureFunc) error {
 // parameter up by its name, which takes a time that grows with their square.
 func (d *DB) upsertMetrics(ctx context.Context, tx *sql.Tx, args []any) error {
 	sizes := []int{64, 8, 1}
-	if d.path != "" {
+	if d.dialect == dialectSQLite {
 		sizes = sizes[1:]
 	}
 	for _, size := range sizes {
@@ -161,13 +151,13 @@ func (d *DB) upsertMetrics(ctx context.Context, tx *sql.Tx, args []any) error {
 }
 
 // gather adds rows to the sums of their repository and of all, times sign.
-func gather(sums map[metricKey]*MetricRow, repo string, rows []MetricRow, sign int64) {
+func gather(sums map[metricKey]*record.MetricRow, repo string, rows []record.MetricRow, sign int64) {
 	for _, r := range rows {
 		for _, of := range [...]string{"", repo} {
 			key := metricKey{of, r.Day, clean(r.Metric), clean(r.Label), r.Bucket}
 			s := sums[key]
 			if s == nil {
-				s = &MetricRow{}
+				s = &record.MetricRow{}
 				sums[key] = s
 			}
 			s.N += sign * r.N
@@ -179,10 +169,10 @@ func gather(sums map[metricKey]*MetricRow, repo string, rows []MetricRow, sign i
 
 // metricArgs returns the parameters of what changes, always in the same order, so
 // that two writers wait for each other instead of locking each other out.
-func metricArgs(sums map[metricKey]*MetricRow) []any {
+func metricArgs(sums map[metricKey]*record.MetricRow) []any {
 	var keys []metricKey
 	for k, s := range sums {
-		if *s != (MetricRow{}) {
+		if *s != (record.MetricRow{}) {
 			keys = append(keys, k)
 		}
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // tally measures a run by counting its events: one row for each day and type.
-func tally(events []pipeline.Event) (rows []MetricRow) {
+func tally(events []pipeline.Event) (rows []record.MetricRow) {
 	at := map[[2]any]int{}
 	for _, e := range events {
 		key := [2]any{dayOf(e.Time), e.Type}
@@ -20,7 +21,7 @@ func tally(events []pipeline.Event) (rows []MetricRow) {
 		if !known {
 			i = len(rows)
 			at[key] = i
-			rows = append(rows, MetricRow{Day: dayOf(e.Time), Metric: "events", Label: string(e.Type)})
+			rows = append(rows, record.MetricRow{Day: dayOf(e.Time), Metric: "events", Label: string(e.Type)})
 		}
 		rows[i].N++
 		rows[i].Total += 2
@@ -29,7 +30,7 @@ func tally(events []pipeline.Event) (rows []MetricRow) {
 	return rows
 }
 
-func metricsOf(t *testing.T, d *DB, repo string, from, to int64) []MetricRow {
+func metricsOf(t *testing.T, d *DB, repo string, from, to int64) []record.MetricRow {
 	t.Helper()
 	rows, err := d.Metrics(t.Context(), repo, from, to)
 	must(t, err)
@@ -57,10 +58,10 @@ func TestMeasureRuns(t *testing.T) {
 		add(t, d, one, ev("c", "note", 2*day, pipeline.Data{}), ev("late", "note", day, pipeline.Data{}))
 		measure(1)
 		measure(0)
-		row := func(day int64, label string, n int64) MetricRow {
-			return MetricRow{Day: day, Metric: "events", Label: label, N: n, Total: 2 * n, Squares: 4 * float64(n)}
+		row := func(day int64, label string, n int64) record.MetricRow {
+			return record.MetricRow{Day: day, Metric: "events", Label: label, N: n, Total: 2 * n, Squares: 4 * float64(n)}
 		}
-		want := []MetricRow{row(20260301, "run.started", 2), row(20260302, "note", 3), row(20260303, "note", 1)}
+		want := []record.MetricRow{row(20260301, "run.started", 2), row(20260302, "note", 3), row(20260303, "note", 1)}
 		for _, repo := range []string{"", "acme/site"} {
 			if diff := cmp.Diff(want, metricsOf(t, d, repo, 20260101, 20261231)); diff != "" {
 				t.Errorf("metrics of %q (-want +got)\n%s", repo, diff)
@@ -107,11 +108,11 @@ func TestMeasureTwice(t *testing.T) {
 func TestMetricLabels(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		begin(t, d, 1)
-		_, err := d.MeasureRuns(t.Context(), func([]pipeline.Event) []MetricRow {
-			return []MetricRow{{Day: 1, Metric: "m", Label: "a\x00b\xff", N: 1}, {Day: 1, Metric: "m", N: 2, Bucket: 3}}
+		_, err := d.MeasureRuns(t.Context(), func([]pipeline.Event) []record.MetricRow {
+			return []record.MetricRow{{Day: 1, Metric: "m", Label: "a\x00b\xff", N: 1}, {Day: 1, Metric: "m", N: 2, Bucket: 3}}
 		})
 		must(t, err)
-		want := []MetricRow{{Day: 1, Metric: "m", N: 2, Bucket: 3}, {Day: 1, Metric: "m", Label: "a\uFFFDb\uFFFD", N: 1}}
+		want := []record.MetricRow{{Day: 1, Metric: "m", N: 2, Bucket: 3}, {Day: 1, Metric: "m", Label: "a\uFFFDb\uFFFD", N: 1}}
 		if diff := cmp.Diff(want, metricsOf(t, d, "", 0, 9)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -135,7 +136,7 @@ func TestGauges(t *testing.T) {
 		gate := &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateEscalation}
 		add(t, d, run, ev("step", pipeline.EventAgentIteration, 1, pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan, Usage: pipeline.Usage{MicroUSD: 70}}}),
 			ev("gate", pipeline.EventGateRequested, 2, pipeline.Data{Gate: gate}))
-		must(t, d.KeepDeliveries(ctx, []Delivery{delivery("a"), delivery("b")}))
+		must(t, d.KeepDeliveries(ctx, []record.Delivery{delivery("a"), delivery("b")}))
 		_, err = d.MeasureRuns(ctx, tally)
 		must(t, err)
 		// One is being worked on, one was put off; the first waits, and has something to publish.
@@ -152,7 +153,7 @@ func TestGauges(t *testing.T) {
 			Deliveries: map[string]int64{"waiting": 2, "dead": 0}, WaitingSince: delivery("a").Received.UTC(), MicroUSD: 70, DayMicro: 70, MonthMicro: 70}
 		sums, err := d.Sums(ctx, "events", "none")
 		must(t, err)
-		if diff := cmp.Diff([]MetricRow{{Metric: "events", Label: "agent.iteration", N: 1, Total: 2}, {Metric: "events", Label: "gate.requested", N: 1, Total: 2}, {Metric: "events", Label: "run.started", N: 4, Total: 8}}, sums); diff != "" {
+		if diff := cmp.Diff([]record.MetricRow{{Metric: "events", Label: "agent.iteration", N: 1, Total: 2}, {Metric: "events", Label: "gate.requested", N: 1, Total: 2}, {Metric: "events", Label: "run.started", N: 4, Total: 8}}, sums); diff != "" {
 			t.Errorf("Sums (-want +got)\n%s", diff)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -206,7 +207,7 @@ func TestMeasureWhileItGoesOn(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 1)
 		n := 0
-		interrupt := func(events []pipeline.Event) []MetricRow {
+		interrupt := func(events []pipeline.Event) []record.MetricRow {
 			if n++; n == 1 {
 				add(t, d, run, ev("between", "note", 60, pipeline.Data{}))
 			}
@@ -217,7 +218,7 @@ func TestMeasureWhileItGoesOn(t *testing.T) {
 			must(t, err)
 		}
 		rows := metricsOf(t, d, "", 0, dayOf(now.Add(time.Hour)))
-		want := []MetricRow{{Day: 20260301, Metric: "events", Label: "note", N: 1, Total: 2, Squares: 4}, {Day: 20260301, Metric: "events", Label: "run.started", N: 1, Total: 2, Squares: 4}}
+		want := []record.MetricRow{{Day: 20260301, Metric: "events", Label: "note", N: 1, Total: 2, Squares: 4}, {Day: 20260301, Metric: "events", Label: "run.started", N: 1, Total: 2, Squares: 4}}
 		if diff := cmp.Diff(want, rows); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // A plan is how an engine answers a query. Every query that a page, a report or the
@@ -64,9 +65,9 @@ func planned() []plan {
 		deliveries("heard", DeliveryFilter{Heard: true, Before: 7}, []string{"USING INDEX deliveries_heard (id<?)"}, []string{"using deliveries_heard"}),
 		deliveries("heard of a repository", DeliveryFilter{Heard: true, Repo: "acme/site"}, []string{"INDEX deliveries_heard_repo (repo=?)"}, []string{"using deliveries_heard_repo"}),
 		deliveries("heard of some repositories", DeliveryFilter{Heard: true, Repos: []string{"acme/site", "acme/rare"}, Before: 7}, []string{"INDEX deliveries_heard_repo (repo=? AND id<?)"}, []string{"using deliveries_heard_repo"}),
-		deliveries("dead of some repositories", DeliveryFilter{State: DeliveryDead, Repos: []string{"acme/site", "acme/rare"}}, []string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
+		deliveries("dead of some repositories", DeliveryFilter{State: record.DeliveryDead, Repos: []string{"acme/site", "acme/rare"}}, []string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
 		{"how many are dead", backlog("'dead'"), nil, []string{"USING INDEX deliveries_dead"}, nil, []string{"using deliveries_dead"}},
-		deliveries("dead", DeliveryFilter{State: DeliveryDead}, []string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
+		deliveries("dead", DeliveryFilter{State: record.DeliveryDead}, []string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
 	}
 }
 

@@ -29,7 +29,7 @@ func openPostgres(ctx context.Context, address string, log *slog.Logger) (*DB, e
 		return nil, fmt.Errorf("open database %s: %w", name, err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	d := &DB{log: log, name: name, writer: db, reader: db, pool: pool}
+	d := &DB{log: log, name: name, dialect: dialectPostgres, writer: db, reader: db, pool: pool}
 	if err := d.upgradePostgres(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -50,7 +50,7 @@ func (d *DB) upgradePostgres(ctx context.Context) error {
 	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", schemaLock); err != nil {
 		return fmt.Errorf("open database %s: wait for its migration: %w", d.name, err)
 	}
-	err = migrate(ctx, d.writer, dialectPostgres, dialectPostgres.tree(), d.log)
+	err = migrate(ctx, d.writer, d.dialect, d.dialect.tree(), d.log)
 	// The lock must not go back to the pool with the connection, even when ctx has ended.
 	_, unlockErr := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", schemaLock)
 	if err := errors.Join(err, unlockErr); err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"forge/pipeline/record"
 )
 
 func incidentOf(group string) *Incident {
@@ -98,7 +100,7 @@ func TestDeployments(t *testing.T) {
 // What another part of the server handles does not come to the engine.
 func TestLanes(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
-		must(t, d.KeepDeliveries(t.Context(), []Delivery{{GUID: "a", Event: "push", Received: now}, {GUID: "b", Event: "hook/prom", Received: now, Lane: "production", Payload: []byte("{}")}, {GUID: "c", Event: "hook/prom", Received: now, Lane: "production"}}))
+		must(t, d.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "a", Event: "push", Received: now}, {GUID: "b", Event: "hook/prom", Received: now, Lane: "production", Payload: []byte("{}")}, {GUID: "c", Event: "hook/prom", Received: now, Lane: "production"}}))
 		mine, err := d.WaitingDeliveries(t.Context(), now, 10)
 		must(t, err)
 		other, err := d.WaitingIn(t.Context(), "production", now, 10)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // Old payloads go, of what was done alone; the rows stay, so that repeats are known.
@@ -13,14 +14,14 @@ func TestPruneDeliveries(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
 		old := now.AddDate(0, 0, -40)
-		var list []Delivery
+		var list []record.Delivery
 		for i := range pruneAtOnce + 20 { // more than one step
-			list = append(list, Delivery{GUID: fmt.Sprintf("old-%03d", i), Event: "issues", Received: old, Payload: []byte("{}")})
+			list = append(list, record.Delivery{GUID: fmt.Sprintf("old-%03d", i), Event: "issues", Received: old, Payload: []byte("{}")})
 		}
-		list = append(list, Delivery{GUID: "waits", Event: "issues", Received: old, Payload: []byte("{}")},
-			Delivery{GUID: "late", Event: "issues", Received: old, Payload: []byte("{}")})
+		list = append(list, record.Delivery{GUID: "waits", Event: "issues", Received: old, Payload: []byte("{}")},
+			record.Delivery{GUID: "late", Event: "issues", Received: old, Payload: []byte("{}")})
 		must(t, d.KeepDeliveries(ctx, list))
-		must(t, d.KeepDeliveries(ctx, []Delivery{{GUID: "new", Event: "issues", Received: now, Payload: []byte("{}")}}))
+		must(t, d.KeepDeliveries(ctx, []record.Delivery{{GUID: "new", Event: "issues", Received: now, Payload: []byte("{}")}}))
 		for _, v := range list[:len(list)-2] {
 			_, err := d.FinishDelivery(ctx, nil, v.GUID, "done", false, old)
 			must(t, err)

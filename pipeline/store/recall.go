@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // RecordRecall keeps which learnings a phase was given, had withheld, and used
@@ -109,22 +110,8 @@ func (d *DB) Reflections(ctx context.Context, run int64) ([]pipeline.Reflection,
 	})
 }
 
-// Outcome is what became of a run, and which learnings it had: what learnings are
-// worth is estimated from these.
-type Outcome struct {
-	Run       int64     `json:"run"`
-	FirstPass bool      `json:"first_pass"` // its first review was approved
-	Bounces   int       `json:"bounces"`
-	Findings  int       `json:"findings"`  // that people saw
-	Dismissed int       `json:"dismissed"` // by people
-	MicroUSD  int64     `json:"micro_usd"`
-	At        time.Time `json:"at"`
-	Given     []int64   `json:"given,omitempty"`    // learnings; filled by Outcomes
-	Withheld  []int64   `json:"withheld,omitempty"` // in every phase that would have had it
-}
-
 // PutOutcome keeps what became of a run, instead of what was known before.
-func (d *DB) PutOutcome(ctx context.Context, tx *sql.Tx, o Outcome) error {
+func (d *DB) PutOutcome(ctx context.Context, tx *sql.Tx, o record.Outcome) error {
 	_, err := d.change(ctx, tx, `INSERT INTO outcomes (run, first_pass, bounces, findings, dismissed, micro_usd, at) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (run) DO UPDATE SET first_pass = excluded.first_pass, bounces = excluded.bounces, findings = excluded.findings,
 		dismissed = excluded.dismissed, micro_usd = excluded.micro_usd, at = excluded.at`,
@@ -138,14 +125,14 @@ func (d *DB) PutOutcome(ctx context.Context, tx *sql.Tx, o Outcome) error {
 // Outcomes lists the outcomes of a repository's runs ("owner/name"; "" for all)
 // since a time, oldest first, with the learnings that they were given and that
 // were withheld. A learning that one phase was given and another not counts as given.
-func (d *DB) Outcomes(ctx context.Context, repo string, since time.Time) ([]Outcome, error) {
+func (d *DB) Outcomes(ctx context.Context, repo string, since time.Time) ([]record.Outcome, error) {
 	const doing = "list outcomes"
 	rows, err := d.reader.QueryContext(ctx, `SELECT o.run, o.first_pass, o.bounces, o.findings, o.dismissed, o.micro_usd, o.at
 		FROM outcomes o JOIN runs r ON r.id = o.run WHERE (CAST($1 AS TEXT) = '' OR r.repo = $1) AND o.at >= $2 ORDER BY o.run`, repo, micros(since))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	list, err := collect(rows, doing, func(o *Outcome) error {
+	list, err := collect(rows, doing, func(o *record.Outcome) error {
 		var at int64
 		err := rows.Scan(&o.Run, &o.FirstPass, &o.Bounces, &o.Findings, &o.Dismissed, &o.MicroUSD, &at)
 		o.At = fromMicros(at)
@@ -154,7 +141,7 @@ func (d *DB) Outcomes(ctx context.Context, repo string, since time.Time) ([]Outc
 	if err != nil {
 		return nil, err
 	}
-	of := make(map[int64]*Outcome, len(list))
+	of := make(map[int64]*record.Outcome, len(list))
 	for i := range list {
 		of[list[i].Run] = &list[i]
 	}

@@ -43,7 +43,7 @@ func (d *DB) indexWords(ctx context.Context, tx *sql.Tx, id int64) error {
 	if l.State == pipeline.LearningActive {
 		indexed = strings.Join(text.Words(clean(strings.Join([]string{l.Content, l.Context, l.Category, strings.Join(l.Tags, " "), strings.Join(l.Paths, " ")}, " "))), " ")
 	}
-	if d.path == "" {
+	if d.dialect == dialectPostgres {
 		_, err = d.exec(ctx, tx, `UPDATE memories SET words = setweight(to_tsvector('simple', CASE WHEN $2 = '' THEN '' ELSE $3 END), 'A') || to_tsvector('simple', $2) WHERE id = $1`,
 			id, indexed, scopeTerm(l.Scope))
 	} else {
@@ -85,7 +85,7 @@ func (d *DB) SearchMemories(ctx context.Context, query string, scopes []string, 
 		places = append(places, scopeTerm(s))
 	}
 	statement, args := searchSQLite, []any{`scope : (` + strings.Join(quoted(places, `"`, `"`), " OR ") + `) AND words : (` + strings.Join(quoted(found, `"`, `"`), " OR ") + `)`, limitOr(limit, 20)}
-	if d.path == "" {
+	if d.dialect == dialectPostgres {
 		// The label A is the scope's, D that of all words.
 		words := strings.Join(quoted(found, "'", "':D"), " | ")
 		statement, args = searchPostgres, []any{`(` + strings.Join(quoted(places, "'", "':A"), " | ") + `) & (` + words + `)`, limitOr(limit, 20), words}

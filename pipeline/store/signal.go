@@ -74,7 +74,7 @@ func (d *DB) PutSignal(ctx context.Context, tx *sql.Tx, s pipeline.Signal) (chan
 // lockScope makes changes of a scope's memory wait for each other until the
 // transaction ends. SQLite has one writer anyway.
 func (d *DB) lockScope(ctx context.Context, tx *sql.Tx, scope string) error {
-	if d.path != "" {
+	if d.dialect == dialectSQLite {
 		return nil
 	}
 	h := fnv.New64a()

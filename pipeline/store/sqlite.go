@@ -59,7 +59,7 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*DB, error)
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{log: log, name: path, path: path}
+	d := &DB{log: log, name: path, dialect: dialectSQLite, path: path}
 	if d.writer, err = connect(path, writerOptions); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
@@ -169,7 +169,7 @@ func (d *DB) upgradeSQLite(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	return migrate(ctx, d.writer, dialectSQLite, dialectSQLite.tree(), d.log)
+	return migrate(ctx, d.writer, d.dialect, d.dialect.tree(), d.log)
 }
 
 // inspect looks at a file without changing it and returns its schema's version.

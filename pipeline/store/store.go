@@ -19,6 +19,7 @@ import (
 type DB struct {
 	log      *slog.Logger
 	name     string // for people: the file, or the server's host and database; never a password
+	dialect  dialect
 	path     string // SQLite's file; empty on PostgreSQL
 	writer   *sql.DB
 	reader   *sql.DB

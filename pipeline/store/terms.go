@@ -86,7 +86,7 @@ func (d *DB) indexTerms(ctx context.Context, tx *sql.Tx, l *pipeline.Learning) e
 
 // each is a query for the texts of a list in JSON, as the column value.
 func (d *DB) each(arg string) string {
-	if d.path == "" {
+	if d.dialect == dialectPostgres {
 		return `SELECT value FROM jsonb_array_elements_text(CAST(` + arg + ` AS jsonb)) AS x (value)`
 	}
 	return `SELECT value FROM json_each(` + arg + `)`
@@ -112,7 +112,7 @@ const sizes = 1024
 // rows of one number cost more than all the rest.
 func (d *DB) sharing(ctx context.Context, tx *sql.Tx, scope string, words []string, ids map[int64]bool) error {
 	query := `SELECT COALESCE(group_concat(learning * 1024 + size), '') FROM memory_terms WHERE scope = $1 AND term = $2`
-	if d.path == "" {
+	if d.dialect == dialectPostgres {
 		query = `SELECT COALESCE(string_agg(CAST(learning * 1024 + size AS TEXT), ','), '') FROM memory_terms WHERE scope = $1 AND term = $2`
 	}
 	shared := map[int64]int{}

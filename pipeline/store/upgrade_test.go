@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // withNext returns the migrations of a dialect and one more.
@@ -89,7 +90,7 @@ func TestFullDisk(t *testing.T) {
 	var err error
 	for ; err == nil && kept < 10_000; kept++ {
 		v := delivery(strings.Repeat("g", kept+1))
-		err = d.KeepDeliveries(ctx, []Delivery{v})
+		err = d.KeepDeliveries(ctx, []record.Delivery{v})
 	}
 	kept--
 	if err == nil || !strings.Contains(err.Error(), "full") {
@@ -106,7 +107,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, d.Append(ctx, run, []pipeline.Event{big}, nil))
-	must(t, d.KeepDeliveries(ctx, []Delivery{delivery("again")}))
+	must(t, d.KeepDeliveries(ctx, []record.Delivery{delivery("again")}))
 }
 
 // Covers reliability 12: a backup holds what was committed, and opens.
@@ -114,7 +115,7 @@ func TestBackup(t *testing.T) {
 	d := openFile(t)
 	ctx := t.Context()
 	run := begin(t, d, 5)
-	must(t, d.KeepDeliveries(ctx, []Delivery{delivery("a")}))
+	must(t, d.KeepDeliveries(ctx, []record.Delivery{delivery("a")}))
 	path := filepath.Join(t.TempDir(), "copy.db")
 	write(t, path+".new", []byte("half a backup"))
 	for _, events := range story()[:2] { // the second replaces the first

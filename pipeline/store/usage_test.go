@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // What a learning did to findings is found again: where the runs have the finding
@@ -60,9 +61,9 @@ func TestWhatLearningsTouched(t *testing.T) {
 func TestDeliveriesOfRepositories(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		ctx := t.Context()
-		var list []Delivery
+		var list []record.Delivery
 		for i, repo := range []string{"acme/a", "acme/b", "", "acme/a", "acme/c"} {
-			list = append(list, Delivery{GUID: fmt.Sprint("g", i), Event: "push", Repo: repo, Received: now})
+			list = append(list, record.Delivery{GUID: fmt.Sprint("g", i), Event: "push", Repo: repo, Received: now})
 		}
 		must(t, d.KeepDeliveries(ctx, list))
 		for range maxAttempts {
@@ -75,8 +76,8 @@ func TestDeliveriesOfRepositories(t *testing.T) {
 			want string
 		}{
 			{DeliveryFilter{}, "g4 g3 g2 g1 g0 "}, {DeliveryFilter{Repos: []string{}}, ""}, {DeliveryFilter{Repos: []string{"acme/a", "acme/b"}}, "g3 g1 g0 "},
-			{DeliveryFilter{Repos: []string{"acme/a", "acme/b"}, State: DeliveryWaiting}, "g1 "}, {DeliveryFilter{State: DeliveryDead, Repo: "acme/a"}, "g3 "},
-			{DeliveryFilter{State: DeliveryDone}, "g0 "}, {DeliveryFilter{Repos: []string{"acme/a"}, Repo: "acme/b"}, ""}, {DeliveryFilter{Repos: []string{""}}, "g2 "},
+			{DeliveryFilter{Repos: []string{"acme/a", "acme/b"}, State: record.DeliveryWaiting}, "g1 "}, {DeliveryFilter{State: record.DeliveryDead, Repo: "acme/a"}, "g3 "},
+			{DeliveryFilter{State: record.DeliveryDone}, "g0 "}, {DeliveryFilter{Repos: []string{"acme/a"}, Repo: "acme/b"}, ""}, {DeliveryFilter{Repos: []string{""}}, "g2 "},
 		} {
 			list, err := d.Deliveries(ctx, c.f)
 			must(t, err)

@@ -22,6 +22,7 @@ import (
 	"forge/pipeline/command"
 	"forge/pipeline/config"
 	"forge/pipeline/mergeable"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -42,14 +43,8 @@ func (k *keeper) Learn(_ context.Context, _ txn, signals []pipeline.Signal) erro
 	return nil
 }
 
-func (k *keeper) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]Delivery, error) {
-	list, err := k.DB.WaitingDeliveries(ctx, now, limit)
-	return convert(list), err
-}
-
-func (k *keeper) DeadDeliveries(ctx context.Context, limit int) ([]Delivery, error) {
-	list, err := k.Deliveries(ctx, store.DeliveryFilter{State: store.DeliveryDead, Limit: limit})
-	return convert(list), err
+func (k *keeper) DeadDeliveries(ctx context.Context, limit int) ([]record.Delivery, error) {
+	return k.Deliveries(ctx, store.DeliveryFilter{State: record.DeliveryDead, Limit: limit})
 }
 
 func (k *keeper) Release(ctx context.Context, run int64, owner string, seq int64) (bool, error) {
@@ -57,14 +52,6 @@ func (k *keeper) Release(ctx context.Context, run int64, owner string, seq int64
 		k.onRelease()
 	}
 	return k.DB.Release(ctx, run, owner, seq)
-}
-
-func convert(list []store.Delivery) []Delivery {
-	out := make([]Delivery, len(list))
-	for i, d := range list {
-		out[i] = Delivery{GUID: d.GUID, Event: d.Event, Payload: d.Payload, Attempts: d.Attempts, Error: d.Error, Received: d.Received}
-	}
-	return out
 }
 
 func openStore(t testing.TB) *keeper {
@@ -449,13 +436,13 @@ func readWords(event string, payload []byte) (pipeline.Notice, error) {
 
 func deliver(t testing.TB, k *keeper, guid, payload string) {
 	t.Helper()
-	err := k.KeepDeliveries(context.WithoutCancel(t.Context()), []store.Delivery{{GUID: guid, Event: "test", Received: time.Now(), Payload: []byte(payload)}})
+	err := k.KeepDeliveries(context.WithoutCancel(t.Context()), []record.Delivery{{GUID: guid, Event: "test", Received: time.Now(), Payload: []byte(payload)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func outcome(t testing.TB, k *keeper, guid string) (store.DeliveryState, string) {
+func outcome(t testing.TB, k *keeper, guid string) (record.DeliveryState, string) {
 	t.Helper()
 	d, err := k.Delivery(context.WithoutCancel(t.Context()), guid)
 	if err != nil {

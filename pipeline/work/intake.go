@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // intakeBatch is how many waiting deliveries are read at once.
@@ -15,7 +16,7 @@ const intakeBatch = 100
 
 // inbound is a delivery on its way through the intake.
 type inbound struct {
-	Delivery
+	record.Delivery
 	notice  pipeline.Notice
 	readErr error
 	key     string // parcels with the same key are handled one after the other
@@ -171,7 +172,7 @@ func keyOf(p *inbound) string {
 	return fmt.Sprintf("%d@%s", n.Repo.ID, n.Branch)
 }
 
-func (e *Engine[W, T]) read(d Delivery) (n pipeline.Notice, err error) {
+func (e *Engine[W, T]) read(d record.Delivery) (n pipeline.Notice, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.Logger.Error("reading a delivery panicked", logDelivery, d.GUID, logError, p, "stack", string(debug.Stack()))

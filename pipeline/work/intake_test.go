@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -29,7 +30,7 @@ func intake(t *testing.T, k *keeper, opts Options) *sqliteEngine {
 	ctx, cancel := context.WithCancel(t.Context())
 	loop.Go(func() { e.takeIn(ctx) })
 	for {
-		list, err := k.Deliveries(t.Context(), store.DeliveryFilter{State: store.DeliveryWaiting, Limit: 1})
+		list, err := k.Deliveries(t.Context(), store.DeliveryFilter{State: record.DeliveryWaiting, Limit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestOutcomes(t *testing.T) {
 				deliver(t, k, "g1", tc.payload)
 				intake(t, k, opts)
 				state, got := outcome(t, k, "g1")
-				if state != store.DeliveryDone || !strings.HasPrefix(got, tc.want) {
+				if state != record.DeliveryDone || !strings.HasPrefix(got, tc.want) {
 					t.Errorf("%s: %q, want done: %q", state, got, tc.want)
 				}
 				said := strings.Join(h.said(), "\n")
@@ -197,7 +198,7 @@ func TestPoison(t *testing.T) {
 		deliver(t, k, "away", "start 3 by sick")
 		deliver(t, k, "good", "start 4")
 		e := intake(t, k, opts)
-		if s, o := outcome(t, k, "good"); s != store.DeliveryDone {
+		if s, o := outcome(t, k, "good"); s != record.DeliveryDone {
 			t.Errorf("the good one: %s %q", s, o)
 		}
 		dead, err := e.Dead(t.Context())
@@ -221,7 +222,7 @@ func TestPoison(t *testing.T) {
 			t.Fatal(err)
 		}
 		intake(t, k, opts)
-		if s, o := outcome(t, k, "away"); s != store.DeliveryDone || !strings.Contains(o, "started") {
+		if s, o := outcome(t, k, "away"); s != record.DeliveryDone || !strings.Contains(o, "started") {
 			t.Errorf("redriven: %s %q", s, o)
 		}
 		for _, id := range []string{"delivery/nobody", "job/x", "nonsense"} {
@@ -257,7 +258,7 @@ func TestDeadStart(t *testing.T) {
 				opts.Hub = h
 				deliver(t, k, "g1", tc.payload)
 				intake(t, k, opts)
-				if s, _ := outcome(t, k, "g1"); s != store.DeliveryDead {
+				if s, _ := outcome(t, k, "g1"); s != record.DeliveryDead {
 					t.Fatalf("the delivery is %s, want dead", s)
 				}
 				said := h.said()
@@ -282,7 +283,7 @@ func TestManyDeliveries(t *testing.T) {
 	}
 	k := openStore(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
-	var list []store.Delivery
+	var list []record.Delivery
 	edits := 0
 	for i := range n {
 		issue := rnd.IntN(20) + 1
@@ -294,7 +295,7 @@ func TestManyDeliveries(t *testing.T) {
 			payload = fmt.Sprintf("edit %d title-%d", issue, i)
 			edits++
 		}
-		d := store.Delivery{GUID: fmt.Sprint("guid-", i), Event: "test", Received: time.Now(), Payload: []byte(payload)}
+		d := record.Delivery{GUID: fmt.Sprint("guid-", i), Event: "test", Received: time.Now(), Payload: []byte(payload)}
 		list = append(list, d)
 		if rnd.IntN(10) < 3 {
 			list = append(list, d)
@@ -321,7 +322,7 @@ func TestManyDeliveries(t *testing.T) {
 	}
 	w := &watcher{c: make(chan struct{})}
 	w.until(t, "all deliveries are done", func() bool {
-		waiting, err := k.Deliveries(t.Context(), store.DeliveryFilter{State: store.DeliveryWaiting, Limit: 1})
+		waiting, err := k.Deliveries(t.Context(), store.DeliveryFilter{State: record.DeliveryWaiting, Limit: 1})
 		return err == nil && len(waiting) == 0
 	})
 	cancel()
@@ -330,7 +331,7 @@ func TestManyDeliveries(t *testing.T) {
 	}
 	loops.Wait()
 
-	done, err := k.Deliveries(t.Context(), store.DeliveryFilter{State: store.DeliveryDone, Limit: 2 * n})
+	done, err := k.Deliveries(t.Context(), store.DeliveryFilter{State: record.DeliveryDone, Limit: 2 * n})
 	if err != nil || len(done) != n {
 		t.Fatalf("%d of %d deliveries done, %v", len(done), n, err)
 	}
@@ -392,7 +393,7 @@ func TestIntakeOrder(t *testing.T) {
 	t.Parallel()
 	q := &intakeQueue{known: map[string]bool{}, busy: map[string]bool{}}
 	for _, s := range []string{"a1", "a2", "b1", "a3", "c1"} {
-		q.waiting = append(q.waiting, &inbound{Delivery: Delivery{GUID: s}, key: s[:1]})
+		q.waiting = append(q.waiting, &inbound{Delivery: record.Delivery{GUID: s}, key: s[:1]})
 	}
 	next := func() string {
 		if p := q.next(); p != nil {
@@ -401,7 +402,7 @@ func TestIntakeOrder(t *testing.T) {
 		return ""
 	}
 	got := []string{next(), next(), next(), next()}
-	q.finished(&inbound{Delivery: Delivery{GUID: "a1"}, key: "a"})
+	q.finished(&inbound{Delivery: record.Delivery{GUID: "a1"}, key: "a"})
 	got = append(got, next(), next())
 	if want := "[a1 b1 c1  a2 ]"; fmt.Sprint(got) != want {
 		t.Errorf("order %v, want %s", got, want)

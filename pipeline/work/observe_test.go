@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -100,22 +101,22 @@ func TestFeedback(t *testing.T) {
 		facts         []pipeline.Signal
 		err           error
 		ended         bool
-		state         store.DeliveryState
+		state         record.DeliveryState
 		want          string
 		signals       int
 	}{
-		{"dismissed", "feedback 5", []pipeline.Signal{dismissal(false)}, nil, false, store.DeliveryDone, "run 1: dismissed by mia", 1},
-		{"after the end", "feedback 5", []pipeline.Signal{dismissal(false)}, nil, true, store.DeliveryDone, "run 1: dismissed by mia", 1},
-		{"taken back", "feedback 5", []pipeline.Signal{dismissal(true)}, nil, true, store.DeliveryDone, "run 1: dismissed, taken back by mia", 1},
-		{"nothing", "feedback 5", nil, nil, true, store.DeliveryDone, "run 1: nothing new: a thread was resolved by mia", 0},
-		{"no run", "feedback 9", nil, nil, true, store.DeliveryDone, "ignored: no run is about it", 0},
-		{"on a pull request that is not Forge's", "feedback 9", []pipeline.Signal{dismissal(false)}, nil, true, store.DeliveryDone, "which is not Forge's: dismissed by mia", 0},
-		{"GitHub is away there", "feedback 9", nil, errors.New("away"), true, store.DeliveryDead, "away", 0},
-		{"GitHub is away", "feedback 5", nil, errors.New("away"), true, store.DeliveryDead, "away", 0},
-		{"a push", "push forge/issue-5 cafe", []pipeline.Signal{dismissal(false)}, nil, false, store.DeliveryDone, "run 1: the run goes on from cafe, dismissed by mia", 1},
-		{"a push while GitHub is away", "push forge/issue-5 cafe", nil, errors.New("away"), false, store.DeliveryDone, "run 1: the run goes on from cafe", 0},
-		{"a push to the default branch", "base cafe", []pipeline.Signal{dismissal(false)}, nil, true, store.DeliveryDone, "run 1: dismissed by mia", 1},
-		{"nothing reverted", "base cafe", nil, nil, true, store.DeliveryDone, "ignored: no run waits for it", 0},
+		{"dismissed", "feedback 5", []pipeline.Signal{dismissal(false)}, nil, false, record.DeliveryDone, "run 1: dismissed by mia", 1},
+		{"after the end", "feedback 5", []pipeline.Signal{dismissal(false)}, nil, true, record.DeliveryDone, "run 1: dismissed by mia", 1},
+		{"taken back", "feedback 5", []pipeline.Signal{dismissal(true)}, nil, true, record.DeliveryDone, "run 1: dismissed, taken back by mia", 1},
+		{"nothing", "feedback 5", nil, nil, true, record.DeliveryDone, "run 1: nothing new: a thread was resolved by mia", 0},
+		{"no run", "feedback 9", nil, nil, true, record.DeliveryDone, "ignored: no run is about it", 0},
+		{"on a pull request that is not Forge's", "feedback 9", []pipeline.Signal{dismissal(false)}, nil, true, record.DeliveryDone, "which is not Forge's: dismissed by mia", 0},
+		{"GitHub is away there", "feedback 9", nil, errors.New("away"), true, record.DeliveryDead, "away", 0},
+		{"GitHub is away", "feedback 5", nil, errors.New("away"), true, record.DeliveryDead, "away", 0},
+		{"a push", "push forge/issue-5 cafe", []pipeline.Signal{dismissal(false)}, nil, false, record.DeliveryDone, "run 1: the run goes on from cafe, dismissed by mia", 1},
+		{"a push while GitHub is away", "push forge/issue-5 cafe", nil, errors.New("away"), false, record.DeliveryDone, "run 1: the run goes on from cafe", 0},
+		{"a push to the default branch", "base cafe", []pipeline.Signal{dismissal(false)}, nil, true, record.DeliveryDone, "run 1: dismissed by mia", 1},
+		{"nothing reverted", "base cafe", nil, nil, true, record.DeliveryDone, "ignored: no run waits for it", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := openStore(t)
@@ -127,8 +128,8 @@ func TestFeedback(t *testing.T) {
 				deliver(t, k, "g2", tc.payload) // what comes twice is once
 				intake(t, k, opts)
 				state, got := outcome(t, k, "g1")
-				if tc.state == store.DeliveryDead {
-					d, err := k.Deliveries(t.Context(), store.DeliveryFilter{State: store.DeliveryDead, Limit: 1})
+				if tc.state == record.DeliveryDead {
+					d, err := k.Deliveries(t.Context(), store.DeliveryFilter{State: record.DeliveryDead, Limit: 1})
 					if err != nil || len(d) != 1 {
 						t.Fatalf("dead: %+v, %v", d, err)
 					}

@@ -22,6 +22,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -320,7 +321,7 @@ func TestReworkFirst(t *testing.T) {
 	w.until(t, "run 1 is being planned", func() bool { return len(c.did()) == 1 })
 	deliver(t, k, "g2", "start 2")
 	e.Wake()
-	w.until(t, "run 2 waits", func() bool { s, _ := outcome(t, k, "g2"); return s == store.DeliveryDone })
+	w.until(t, "run 2 waits", func() bool { s, _ := outcome(t, k, "g2"); return s == record.DeliveryDone })
 	close(gate)
 	w.untilState(t, k, 2, pipeline.StateVerified)
 	w.untilState(t, k, 1, pipeline.StateVerified)

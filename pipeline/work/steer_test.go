@@ -13,7 +13,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/config"
-	"forge/pipeline/store"
+	"forge/pipeline/record"
 )
 
 // fakeControl is an engine with a run whose pull request is #30, and people who write to it.
@@ -57,7 +57,7 @@ func (d *fakeControl) says(n pipeline.Notice) string {
 	deliver(d.t, d.k, guid, guid)
 	intake(d.t, d.k, d.opts)
 	state, got := outcome(d.t, d.k, guid)
-	if state != store.DeliveryDone {
+	if state != record.DeliveryDone {
 		d.t.Errorf("%+v is %s", n, state)
 	}
 	return got
@@ -160,7 +160,7 @@ func TestClosedUnheard(t *testing.T) {
 		d.notices[guid] = pipeline.Notice{Kind: pipeline.NoticePush, Repo: testRepo, Actor: maintainer, Branch: "forge/issue-5", Head: "cafe"}
 		deliver(t, k, guid, guid)
 		intake(t, k, d.opts)
-		if state, _ := outcome(t, k, guid); state != store.DeliveryDead {
+		if state, _ := outcome(t, k, guid); state != record.DeliveryDead {
 			t.Errorf("a push while GitHub is away is %s", state)
 		}
 		d.h.closed, d.h.away = true, nil
@@ -220,7 +220,7 @@ func TestEdits(t *testing.T) {
 		d.notices[guid] = pipeline.Notice{Kind: pipeline.NoticeIssueEdited, Repo: testRepo, Actor: maintainer, Issue: 5, Task: pipeline.Task{Title: "x"}}
 		deliver(t, k, guid, guid)
 		intake(t, k, d.opts)
-		if state, _ := outcome(t, k, guid); state != store.DeliveryDead {
+		if state, _ := outcome(t, k, guid); state != record.DeliveryDead {
 			t.Errorf("an edit while GitHub is away is %s", state)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // Store is what the engine keeps its runs and deliveries in. T is a transaction
@@ -87,7 +88,7 @@ type inbox[T any] interface {
 	Learn(ctx context.Context, tx T, signals []pipeline.Signal) error
 
 	// WaitingDeliveries returns those whose time has come, in order of arrival.
-	WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]Delivery, error)
+	WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]record.Delivery, error)
 
 	// FinishDelivery records what became of a delivery; quiet says that nothing did. False when it does not wait
 	// any more, because it was finished before.
@@ -98,20 +99,10 @@ type inbox[T any] interface {
 	FailDelivery(ctx context.Context, guid, why string, next time.Time) error
 
 	// DeadDeliveries returns dead ones; their payloads need not be there.
-	DeadDeliveries(ctx context.Context, limit int) ([]Delivery, error)
+	DeadDeliveries(ctx context.Context, limit int) ([]record.Delivery, error)
 
 	// RetryDelivery lets a dead delivery wait again, with all its tries.
 	RetryDelivery(ctx context.Context, guid string) error
-}
-
-// Delivery is a webhook delivery as it was kept.
-type Delivery struct {
-	GUID     string
-	Event    string // of the header X-GitHub-Event
-	Payload  []byte
-	Attempts int       // tries that failed
-	Error    string    // of the last of them
-	Received time.Time //
 }
 
 func isConflict(err error) bool {

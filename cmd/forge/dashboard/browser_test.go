@@ -14,6 +14,7 @@ import (
 	"forge/cmd/forge/dashboard/access"
 	"forge/cmd/forge/dashboard/browsertest"
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -35,7 +36,7 @@ func stage(t *testing.T) *site {
 			{Learning: ids[0], Key: "a", Delta: 0.1, Why: "a suggestion was applied", Actor: pipeline.Actor{ID: 1, Login: "ann"}, Run: 1, At: today.AddDate(0, 0, -20)},
 			{Learning: ids[0], Key: "b", Delta: -0.2, Why: "a finding was dismissed", Actor: pipeline.Actor{ID: 2, Login: "bob"}, Run: 2, At: today.AddDate(0, 0, -9)}})
 	})
-	s.deliver(t, store.Delivery{Repo: "acme/shop", Action: "labeled", Payload: []byte(`{"action":"labeled","label":{"name":"forge"}}`)}, store.Delivery{Repo: "acme/secret", Event: "push"})
+	s.deliver(t, record.Delivery{Repo: "acme/shop", Action: "labeled", Payload: []byte(`{"action":"labeled","label":{"name":"forge"}}`)}, record.Delivery{Repo: "acme/secret", Event: "push"})
 	s.dead(t, "g2", "the database is locked")
 	return s
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -21,16 +22,16 @@ const (
 	payloadMargin   = 16 << 10 // bytes beyond, so that a secret at the end is seen whole: longer than any key
 )
 
-var deliveryStates = []store.DeliveryState{store.DeliveryDead, store.DeliveryWaiting, store.DeliveryDone}
+var deliveryStates = []record.DeliveryState{record.DeliveryDead, record.DeliveryWaiting, record.DeliveryDone}
 
 // deliveriesData is the list of deliveries.
 type deliveriesData struct {
 	Choice        choice
-	States        []store.DeliveryState
-	State         store.DeliveryState
+	States        []record.DeliveryState
+	State         record.DeliveryState
 	Backlog       store.Backlog
 	All           bool // those that nothing follows from, too
-	Rows          []store.Delivery
+	Rows          []record.Delivery
 	Newest, Older string // addresses
 	Dead, Waiting string // addresses of the lists of these
 	Other         string // address of the list with those that nothing follows from, or without them
@@ -46,7 +47,7 @@ func (p *Pages) deliveries(w http.ResponseWriter, r *http.Request, v Viewer) err
 	if !all {
 		list = append([]string{}, list...) // never nil: those of no repository are for people who see everything
 	}
-	d := deliveriesData{Choice: choice{Repo: q.Get("repo"), Repos: repos}, States: deliveryStates, State: store.DeliveryState(q.Get("state")), All: q.Get("all") != ""}
+	d := deliveriesData{Choice: choice{Repo: q.Get("repo"), Repos: repos}, States: deliveryStates, State: record.DeliveryState(q.Get("state")), All: q.Get("all") != ""}
 	if d.State != "" && !slices.Contains(deliveryStates, d.State) {
 		return badInput("There is no state " + strconv.Quote(string(d.State)) + ".")
 	}
@@ -86,11 +87,11 @@ func (p *Pages) deliveries(w http.ResponseWriter, r *http.Request, v Viewer) err
 		other.Set("all", "1")
 	}
 	d.Other = "?" + other.Encode()
-	d.Dead, d.Waiting = stateURL(d.Choice.Repo, store.DeliveryDead), stateURL(d.Choice.Repo, store.DeliveryWaiting)
+	d.Dead, d.Waiting = stateURL(d.Choice.Repo, record.DeliveryDead), stateURL(d.Choice.Repo, record.DeliveryWaiting)
 	return p.render(w, r, v, "deliveries.html", page{Title: "Deliveries", Nav: "/deliveries", Live: "deliveries", Data: d})
 }
 
-func stateURL(repo string, s store.DeliveryState) string {
+func stateURL(repo string, s record.DeliveryState) string {
 	q := url.Values{"state": {string(s)}}
 	if repo != "" {
 		q.Set("repo", repo)
@@ -101,7 +102,7 @@ func stateURL(repo string, s store.DeliveryState) string {
 // deliveryAt finds the delivery that an address names, if the viewer sees it, and
 // whether they may change what becomes of it now. One of no repository, such as an
 // installation, is for those who see everything: it is theirs.
-func (p *Pages) deliveryAt(r *http.Request, v Viewer) (d *store.Delivery, mayWrite bool, err error) {
+func (p *Pages) deliveryAt(r *http.Request, v Viewer) (d *record.Delivery, mayWrite bool, err error) {
 	if d, err = p.DB.Delivery(r.Context(), mux.Vars(r)["guid"]); err != nil {
 		return nil, false, err
 	}
@@ -120,7 +121,7 @@ func (p *Pages) deliveryAt(r *http.Request, v Viewer) (d *store.Delivery, mayWri
 
 // deliveryData is one delivery.
 type deliveryData struct {
-	*store.Delivery
+	*record.Delivery
 	MayWrite bool
 	Size     int    // of the payload, in bytes
 	Text     string // the payload as it is shown; empty for those who may not
@@ -137,7 +138,7 @@ func (p *Pages) delivery(w http.ResponseWriter, r *http.Request, v Viewer) error
 		d.Text, d.Cut = showPayload(found.Payload)
 	}
 	live := "deliveries"
-	if d.State == store.DeliveryDone { // nothing changes it any more
+	if d.State == record.DeliveryDone { // nothing changes it any more
 		live = ""
 	}
 	return p.render(w, r, v, "delivery.html", page{Title: "Delivery " + d.GUID, Nav: "/deliveries", Live: live, Data: d})

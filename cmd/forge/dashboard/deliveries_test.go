@@ -10,11 +10,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"forge/pipeline/store"
+	"forge/pipeline/record"
 )
 
 // deliver keeps deliveries.
-func (s *site) deliver(t testing.TB, list ...store.Delivery) {
+func (s *site) deliver(t testing.TB, list ...record.Delivery) {
 	t.Helper()
 	for i := range list {
 		if list[i].GUID == "" {
@@ -44,8 +44,8 @@ func (s *site) dead(t testing.TB, guid, why string) {
 func TestQuietDeliveries(t *testing.T) {
 	s := newSite(t)
 	s.fill(t, "clean")
-	s.deliver(t, store.Delivery{Repo: "acme/shop", Action: "labeled"}, store.Delivery{Repo: "acme/shop", Event: "check_run", Action: "created", Outcome: "check run of Forge itself: created"},
-		store.Delivery{Repo: "acme/shop", Event: "push"}, store.Delivery{Repo: "acme/shop", Event: "status"})
+	s.deliver(t, record.Delivery{Repo: "acme/shop", Action: "labeled"}, record.Delivery{Repo: "acme/shop", Event: "check_run", Action: "created", Outcome: "check run of Forge itself: created"},
+		record.Delivery{Repo: "acme/shop", Event: "push"}, record.Delivery{Repo: "acme/shop", Event: "status"})
 	for guid, quiet := range map[string]bool{"g1": false, "g3": true} {
 		if _, err := s.db.FinishDelivery(t.Context(), nil, guid, "outcome of "+guid, quiet, today); err != nil {
 			t.Fatal(err)
@@ -67,8 +67,8 @@ func TestDeliveries(t *testing.T) {
 	has(t, s.get(t, "/deliveries", 200), "No deliveries that", "/webhook")
 	has(t, s.get(t, "/deliveries?all=1", 200), "No deliveries.", "/webhook")
 	s.fill(t, "clean", "weighed")
-	s.deliver(t, store.Delivery{Repo: "acme/shop", Action: "labeled"}, store.Delivery{Repo: "acme/secret", Event: "push"},
-		store.Delivery{Event: "installation", Action: "created"}, store.Delivery{Repo: "acme/quiet", Event: "ping"})
+	s.deliver(t, record.Delivery{Repo: "acme/shop", Action: "labeled"}, record.Delivery{Repo: "acme/secret", Event: "push"},
+		record.Delivery{Event: "installation", Action: "created"}, record.Delivery{Repo: "acme/quiet", Event: "ping"})
 	if _, err := s.db.FinishDelivery(t.Context(), nil, "g1", "started run 7\nmore", false, today); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestDeliveries(t *testing.T) {
 // Many deliveries are paged through: each is on one page.
 func TestDeliveryPages(t *testing.T) {
 	s := newSite(t)
-	s.deliver(t, make([]store.Delivery, 2*deliveriesShown+3)...)
+	s.deliver(t, make([]record.Delivery, 2*deliveriesShown+3)...)
 	seen, at, pages := map[string]bool{}, "/deliveries?state=waiting", 0
 	for at != "" {
 		page := s.get(t, at, 200)
@@ -128,8 +128,8 @@ func TestDeliveryPages(t *testing.T) {
 func TestDelivery(t *testing.T) {
 	s := newSite(t)
 	token := "ghp_" + strings.Repeat("a", 36)
-	s.deliver(t, store.Delivery{Repo: "acme/shop", Payload: []byte(`{"action":"labeled","list":[1,{}],"body":"</pre><script>alert(1)</script>` + token + ` a\"b{\u202e"}`)},
-		store.Delivery{Repo: "acme/shop", Payload: []byte("x")}, store.Delivery{Event: "installation", Payload: []byte(`{}`)})
+	s.deliver(t, record.Delivery{Repo: "acme/shop", Payload: []byte(`{"action":"labeled","list":[1,{}],"body":"</pre><script>alert(1)</script>` + token + ` a\"b{\u202e"}`)},
+		record.Delivery{Repo: "acme/shop", Payload: []byte("x")}, record.Delivery{Event: "installation", Payload: []byte(`{}`)})
 	page := s.get(t, "/deliveries/g1", 200)
 	has(t, page, "&#34;action&#34;: &#34;labeled&#34;,\n", "&#34;list&#34;: [\n    1,\n    {}\n  ]", "&lt;/pre&gt;&lt;script&gt;", "[secret] a\\&#34;b{\\u202e", "-"+token, "-<script>alert", "-<details open", "as soon as possible",
 		"X-GitHub-Delivery", "Handle it again", `data-live="deliveries"`)

@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"forge/learn/worth"
+	"forge/pipeline/record"
 )
 
 // experience is what the runs and the people of a repository did.
 type experience struct {
-	outcomes []worth.Outcome
+	outcomes []record.Outcome
 	heard    worth.Heard
 }
 
@@ -52,7 +53,7 @@ func (s *site) learns(runs int, repos ...string) (asked *[]string) {
 
 func experienced(rng *rand.Rand, runs int) (e experience) {
 	for range runs {
-		o := worth.Outcome{Findings: rng.IntN(5)}
+		o := record.Outcome{Findings: rng.IntN(5)}
 		chance := 0.45
 		for id := range int64(40) {
 			if rng.IntN(6) > 0 && id != 3 {

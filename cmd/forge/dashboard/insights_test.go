@@ -16,6 +16,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
+	"forge/pipeline/record"
 )
 
 // hostile is a label that tries to leave the place that it is written to.
@@ -40,7 +41,7 @@ func (s *site) measure(t testing.TB, repos, days int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := func(repo string, r metrics.Row) {
+	put := func(repo string, r record.MetricRow) {
 		for _, of := range []string{repo, ""} {
 			if _, err := insert.Exec(of, r.Day, r.Metric, r.Label, r.Bucket, r.N, r.Total, r.Squares); err != nil {
 				t.Fatal(err)
@@ -74,8 +75,8 @@ func labelsOf(d metrics.Definition) []string {
 }
 
 // observed is a day's sum of a metric that gets better towards today.
-func observed(rng *rand.Rand, d metrics.Definition, label string, at int, day int64, ago int) metrics.Row {
-	r := metrics.Row{Day: day, Metric: d.Key, Label: label, N: 1 + rng.Int64N(3)}
+func observed(rng *rand.Rand, d metrics.Definition, label string, at int, day int64, ago int) record.MetricRow {
+	r := record.MetricRow{Day: day, Metric: d.Key, Label: label, N: 1 + rng.Int64N(3)}
 	good := 0.9 - 0.3*float64(ago)/180 - 0.04*float64(at)
 	for range r.N {
 		v := int64(0)

@@ -9,7 +9,7 @@ import (
 
 	"forge/cmd/forge/incidents"
 	"forge/learn/production"
-	"forge/pipeline/store"
+	"forge/pipeline/record"
 )
 
 // What runs where and what goes wrong there is shown to who sees the repository, and
@@ -19,12 +19,12 @@ func TestProductionPages(t *testing.T) {
 	has(t, s.get(t, "/production", 200), "No deployment is known", "No incident was ever seen")
 	hooks := map[string]production.Hook{"shop": {Name: "shop", Kind: production.HookAlertmanager, Repo: "acme/shop"}, "secret": {Name: "secret", Kind: production.HookAlertmanager, Repo: "acme/secret"}}
 	service := incidents.New(incidents.Options{DB: s.db, Hooks: hooks, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return today }})
-	var list []store.Delivery
+	var list []record.Delivery
 	for n, repo := range []string{"shop", "secret"} {
 		at := today.Add(-10 * time.Minute).Format(time.RFC3339)
-		list = append(list, store.Delivery{GUID: fmt.Sprint("d", n), Event: "deployment_status", Received: today, Lane: incidents.Lane, Payload: fmt.Appendf(nil,
+		list = append(list, record.Delivery{GUID: fmt.Sprint("d", n), Event: "deployment_status", Received: today, Lane: incidents.Lane, Payload: fmt.Appendf(nil,
 			`{"deployment":{"id":%d,"sha":"%040d","ref":"main","environment":"production","created_at":%q,"creator":{"login":"ann"}},"deployment_status":{"state":"success","created_at":%q},"repository":{"full_name":"acme/%s"}}`, n+1, n+1, at, at, repo)},
-			store.Delivery{GUID: fmt.Sprint("a", n), Event: "hook/" + repo, Received: today, Lane: incidents.Lane, Payload: fmt.Appendf(nil,
+			record.Delivery{GUID: fmt.Sprint("a", n), Event: "hook/" + repo, Received: today, Lane: incidents.Lane, Payload: fmt.Appendf(nil,
 				`{"alerts":[{"status":"firing","labels":{"alertname":"Errors","severity":"critical","forge_kind":"error"},"annotations":{"summary":"<script>alert(1)</script> of %s","stack":"    at f (/x/<b>.js:3:1)"},"startsAt":%q}]}`, repo, today.Add(-time.Minute).Format(time.RFC3339))})
 	}
 	if err := s.db.KeepDeliveries(t.Context(), list); err != nil {

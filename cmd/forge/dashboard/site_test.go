@@ -20,6 +20,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/pipelinetest"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -65,14 +66,14 @@ func newSite(t testing.TB) *site {
 		Viewer: func(*http.Request) Viewer { return s.viewer },
 		Report: func(ctx context.Context, o metrics.Options, repos ...string) (metrics.Report, error) {
 			from, to := o.Span()
-			var rows []metrics.Row
+			var rows []record.MetricRow
 			for _, repo := range repos {
 				list, err := db.Metrics(ctx, repo, from, to)
 				if err != nil {
 					return metrics.Report{}, err
 				}
 				for _, r := range list {
-					rows = append(rows, metrics.Row(r))
+					rows = append(rows, record.MetricRow(r))
 				}
 			}
 			return metrics.Compute(rows, o), nil
@@ -113,9 +114,9 @@ func (s *site) fill(t testing.TB, names ...string) {
 		s.keep(t, p.Events, pipeline.Repo{ID: int64(1 + i%2), Owner: "acme", Name: [...]string{"shop", "secret"}[i%2], DefaultBranch: "main"}, i+1,
 			today.Add(-time.Duration(len(names)-i)*time.Hour))
 	}
-	if _, err := s.db.MeasureRuns(context.Background(), func(events []pipeline.Event) (out []store.MetricRow) {
+	if _, err := s.db.MeasureRuns(context.Background(), func(events []pipeline.Event) (out []record.MetricRow) {
 		for _, r := range metrics.Of(events) {
-			out = append(out, store.MetricRow(r))
+			out = append(out, record.MetricRow(r))
 		}
 		return out
 	}); err != nil {

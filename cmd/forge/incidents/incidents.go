@@ -20,6 +20,7 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/learn/production"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -180,7 +181,7 @@ type reading struct {
 
 // handle takes deliveries in together, in the order of their arrival: all of it
 // happens, or nothing.
-func (s *Service) handle(ctx context.Context, list []store.Delivery) error {
+func (s *Service) handle(ctx context.Context, list []record.Delivery) error {
 	var readings []*reading
 	for i := range list {
 		r, err := s.read(&list[i])
@@ -223,7 +224,7 @@ func (s *Service) take(ctx context.Context, desks map[string]*production.Desk, r
 }
 
 // read says what a delivery says. What cannot be read now cannot be read later.
-func (s *Service) read(d *store.Delivery) (r *reading, err error) {
+func (s *Service) read(d *record.Delivery) (r *reading, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log.Error("reading a delivery panicked", "delivery", d.GUID, "error", p, "stack", string(debug.Stack()))

@@ -16,6 +16,7 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/learn/production"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -52,17 +53,17 @@ func alerts(status, name string) string {
 // send keeps deliveries as the receiver does, and handles them.
 func (b *bench) send(event string, bodies ...string) (outcomes []string) {
 	b.t.Helper()
-	var list []store.Delivery
+	var list []record.Delivery
 	for _, body := range bodies {
 		b.sent++
-		list = append(list, store.Delivery{GUID: fmt.Sprint("d", b.sent), Event: event, Received: b.now, Payload: []byte(body), Lane: Lane})
+		list = append(list, record.Delivery{GUID: fmt.Sprint("d", b.sent), Event: event, Received: b.now, Payload: []byte(body), Lane: Lane})
 	}
 	b.must(b.DB.KeepDeliveries(b.t.Context(), list))
 	b.must(b.Round(b.t.Context()))
 	for _, d := range list {
 		got, err := b.DB.Delivery(b.t.Context(), d.GUID)
 		b.must(err)
-		if got.State != store.DeliveryDone {
+		if got.State != record.DeliveryDone {
 			b.t.Errorf("delivery %s is %s: %s", d.GUID, got.State, got.Error)
 		}
 		outcomes = append(outcomes, got.Outcome)
@@ -166,7 +167,7 @@ func TestDeploymentsAreKept(t *testing.T) {
 // Two servers that handle the same deliveries make one incident of them.
 func TestTwoServers(t *testing.T) {
 	b := newBench(t)
-	b.must(b.DB.KeepDeliveries(t.Context(), []store.Delivery{{GUID: "x", Event: "hook/prom", Received: b.now, Payload: []byte(alerts("firing", "Errors")), Lane: Lane}}))
+	b.must(b.DB.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "x", Event: "hook/prom", Received: b.now, Payload: []byte(alerts("firing", "Errors")), Lane: Lane}}))
 	list, err := b.DB.WaitingIn(t.Context(), Lane, b.now, 10)
 	b.must(err)
 	b.must(b.handle(t.Context(), list))

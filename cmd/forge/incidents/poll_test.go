@@ -14,6 +14,7 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/learn/production"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -30,7 +31,7 @@ func TestHealthCheckBecomesIncident(t *testing.T) {
 	defer shop.Close()
 	c := settings.HealthCheck{Name: "shop", URL: shop.URL + "/healthz", Repo: "acme/shop", Expect: 200, Contains: "ok", Every: 30 * time.Second, Fails: 2, Private: true}
 	p := &Poller{Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return b.now }, Take: func(ctx context.Context, guid, event string, payload []byte) error {
-		return b.DB.KeepDeliveries(ctx, []store.Delivery{{GUID: guid, Event: event, Received: b.now, Payload: payload, Lane: Lane}})
+		return b.DB.KeepDeliveries(ctx, []record.Delivery{{GUID: guid, Event: event, Received: b.now, Payload: payload, Lane: Lane}})
 	}}
 	w := &production.Watch{Check: production.Check{Name: c.Name, URL: c.URL, Repo: c.Repo, Expect: c.Expect, Fails: c.Fails}}
 	look := func(s int64) {

@@ -10,6 +10,7 @@ import (
 	"forge/learn"
 	"forge/learn/worth"
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -99,9 +100,9 @@ func (m *Learner) question(ctx context.Context, q learn.Retirement, now time.Tim
 }
 
 // effectsOf measures what having a learning changed in first reviews.
-func effectsOf(outcomes []store.Outcome) learn.Effects {
+func effectsOf(outcomes []record.Outcome) learn.Effects {
 	out := learn.Effects{}
-	for _, e := range worth.Estimate(worthOutcomes(outcomes)) {
+	for _, e := range worth.Estimate(outcomes) {
 		if e.Surely.Known {
 			out[e.Learning] = struct{ Low, High float64 }{e.Surely.Low, e.Surely.High}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -43,7 +44,7 @@ func TestMaintain(t *testing.T) {
 			if err := m.o.DB.RecordRecall(ctx, tx, run.ID, r, m.o.Now()); err != nil {
 				return err
 			}
-			return m.o.DB.PutOutcome(ctx, tx, store.Outcome{Run: run.ID, FirstPass: i%2 == 0, At: m.o.Now()})
+			return m.o.DB.PutOutcome(ctx, tx, record.Outcome{Run: run.ID, FirstPass: i%2 == 0, At: m.o.Now()})
 		})
 	}
 	for range 2 {

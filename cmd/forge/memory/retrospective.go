@@ -10,6 +10,7 @@ import (
 	"forge/learn/reflect"
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -70,8 +71,8 @@ func (m *Learner) RunEnded(ctx context.Context, id int64) error {
 	return m.o.DB.AdvanceCursor(ctx, nil, cursorReflect, id, run.Seq)
 }
 
-func outcomeOf(run *pipeline.Run) store.Outcome {
-	o := store.Outcome{Run: run.ID, Bounces: len(run.Bounces), MicroUSD: run.Usage.MicroUSD, At: run.Updated}
+func outcomeOf(run *pipeline.Run) record.Outcome {
+	o := record.Outcome{Run: run.ID, Bounces: len(run.Bounces), MicroUSD: run.Usage.MicroUSD, At: run.Updated}
 	if len(run.Iterations) > 0 {
 		v := run.Iterations[0].Review
 		o.FirstPass = v != nil && len(v.Blocking()) == 0

@@ -7,6 +7,7 @@ import (
 	"forge/learn/predict"
 	"forge/learn/worth"
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -66,22 +67,13 @@ func heardIn(ctx context.Context, db *store.DB, o worth.Options, repos []string)
 	return out, nil
 }
 
-func outcomesOf(ctx context.Context, db *store.DB, o worth.Options, repos []string) (out []worth.Outcome, err error) {
+func outcomesOf(ctx context.Context, db *store.DB, o worth.Options, repos []string) (out []record.Outcome, err error) {
 	for _, repo := range repos {
 		list, err := db.Outcomes(ctx, repo, o.Since())
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, worthOutcomes(list)...)
+		out = append(out, list...)
 	}
 	return out, nil
-}
-
-// worthOutcomes are the outcomes of runs as what is computed of them takes them.
-func worthOutcomes(outcomes []store.Outcome) []worth.Outcome {
-	list := make([]worth.Outcome, len(outcomes))
-	for i, o := range outcomes {
-		list[i] = worth.Outcome{FirstPass: o.FirstPass, Bounces: o.Bounces, Findings: o.Findings, Dismissed: o.Dismissed, Given: o.Given, Withheld: o.Withheld}
-	}
-	return list
 }

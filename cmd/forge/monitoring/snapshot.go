@@ -18,6 +18,7 @@ import (
 	"forge/github"
 	"forge/learn/metrics"
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -28,14 +29,14 @@ type Snapshot struct {
 	At       time.Time
 	Version  string
 	Gauges   *store.Gauges
-	Sums     []store.MetricRow // of Counted, over all days
-	Figures  metrics.Report    // of the last days
-	DayUSD   float64           // caps on all runs together; 0: none
-	MonthUSD float64           //
-	Limits   []github.Limit    //
-	Calls    int64             // to GitHub, by this process
-	Traces   tracing.Stats     //
-	Ready    map[string]bool   // by check
+	Sums     []record.MetricRow // of Counted, over all days
+	Figures  metrics.Report     // of the last days
+	DayUSD   float64            // caps on all runs together; 0: none
+	MonthUSD float64            //
+	Limits   []github.Limit     //
+	Calls    int64              // to GitHub, by this process
+	Traces   tracing.Stats      //
+	Ready    map[string]bool    // by check
 }
 
 // Counted are the metrics that a snapshot has the sums of.
@@ -176,8 +177,8 @@ const (
 )
 
 // durations shows how long phases took, as a histogram for each.
-func durations(out chan<- prometheus.Metric, rows []store.MetricRow) {
-	phases := map[string][]store.MetricRow{}
+func durations(out chan<- prometheus.Metric, rows []record.MetricRow) {
+	phases := map[string][]record.MetricRow{}
 	for _, r := range rows {
 		if r.Metric == metrics.PhaseDuration {
 			phases[r.Label] = append(phases[r.Label], r)

@@ -12,6 +12,7 @@ import (
 	"forge/cmd/forge/tracing"
 	"forge/github"
 	"forge/learn/metrics"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -40,7 +41,7 @@ func TestScrapeText(t *testing.T) {
 	got := text(t, &Snapshot{At: at, Version: "v1", DayUSD: 50, Calls: 7,
 		Gauges: &store.Gauges{Runs: map[string]int64{"running": 2, "verified": 40}, Working: 1, Due: 3, DueSince: at.Add(-90 * time.Second), Gates: 1, GateSince: at.Add(-time.Hour),
 			Deliveries: map[string]int64{"waiting": 3, "dead": 1}, WaitingSince: at.Add(time.Minute), MicroUSD: 12_345_678, DayMicro: 1_500_000, MonthMicro: 2_500_000},
-		Sums: []store.MetricRow{
+		Sums: []record.MetricRow{
 			{Metric: metrics.PublishFailure, N: 50, Total: 2},
 			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 7, N: 1, Total: 7},     // 7 ms
 			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 71, N: 2, Total: 3990}, // 1,920 to 2,047 ms

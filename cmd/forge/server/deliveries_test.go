@@ -16,6 +16,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -141,7 +142,7 @@ func (ts *testServer) drained() {
 	defer tick.Stop()
 	deadline := time.After(2 * time.Minute)
 	for {
-		list, err := ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: store.DeliveryWaiting, Limit: 1})
+		list, err := ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: record.DeliveryWaiting, Limit: 1})
 		if err != nil {
 			ts.t.Fatal(err)
 		}

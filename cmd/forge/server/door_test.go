@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forge/github/githubtest"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -48,13 +49,13 @@ type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
-func (ts *testServer) dead(c *clock, n int) []store.Delivery {
+func (ts *testServer) dead(c *clock, n int) []record.Delivery {
 	ts.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(30 * time.Second)
 	for {
-		list, err := ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: store.DeliveryDead})
+		list, err := ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: record.DeliveryDead})
 		if err != nil {
 			ts.t.Fatal(err)
 		}

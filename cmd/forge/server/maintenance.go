@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"forge/cmd/forge/settings"
+	"forge/learn/metrics"
 )
 
 // startUpkeep starts what goes on beside the engine; Stop ends it.
@@ -145,7 +146,7 @@ func (s *Server) measure(ctx context.Context) {
 	tick := time.NewTicker(measureEvery)
 	defer tick.Stop()
 	for {
-		if _, err := s.DB.MeasureRuns(ctx, Measured); err != nil && ctx.Err() == nil {
+		if _, err := s.DB.MeasureRuns(ctx, metrics.Of); err != nil && ctx.Err() == nil {
 			s.log.Warn("measure runs", "error", err)
 		}
 		select {

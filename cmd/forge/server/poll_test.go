@@ -13,6 +13,7 @@ import (
 	"forge/github"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -96,7 +97,7 @@ func TestPollKeepsEachOnce(t *testing.T) {
 			return &poller{hub: h, db: db, log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }, seen: map[string]time.Time{},
 				take: func(ctx context.Context, guid, event string, payload []byte) error {
 					kept = append(kept, guid)
-					return db.KeepDeliveries(ctx, []store.Delivery{{GUID: guid, Event: event, Received: now, Payload: payload}})
+					return db.KeepDeliveries(ctx, []record.Delivery{{GUID: guid, Event: event, Received: now, Payload: payload}})
 				}}
 		}
 		p := make()

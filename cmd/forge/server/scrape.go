@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"forge/cmd/forge/dashboard/access"
+	"forge/pipeline/record"
 
 	"forge/cmd/forge/monitoring"
 	"forge/learn/metrics"
@@ -58,14 +59,14 @@ func (s scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type sums struct {
 	mu      sync.Mutex
 	at      time.Time
-	counted []store.MetricRow
+	counted []record.MetricRow
 	figures metrics.Report
 }
 
 // keepSums is how long sums are good for.
 const keepSums = time.Minute
 
-func (c *sums) read(ctx context.Context, db *store.DB, now time.Time) ([]store.MetricRow, metrics.Report, error) {
+func (c *sums) read(ctx context.Context, db *store.DB, now time.Time) ([]record.MetricRow, metrics.Report, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if age := now.Sub(c.at); !c.at.IsZero() && age >= 0 && age < keepSums {

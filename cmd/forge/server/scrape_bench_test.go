@@ -13,6 +13,7 @@ import (
 	"forge/learn/metrics"
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -34,7 +35,7 @@ func BenchmarkScrape(b *testing.B) {
 		}
 	}
 	rows := 0
-	_, err = db.MeasureRuns(b.Context(), func(events []pipeline.Event) (out []store.MetricRow) {
+	_, err = db.MeasureRuns(b.Context(), func(events []pipeline.Event) (out []record.MetricRow) {
 		if events[0].Run != 1 {
 			return nil
 		}
@@ -46,7 +47,7 @@ func BenchmarkScrape(b *testing.B) {
 				}
 				for _, label := range labels {
 					for bucket := range 1 + 9*number(d.Dist) {
-						out = append(out, store.MetricRow{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, Label: label, Bucket: 60 + 8*bucket, N: 3, Total: 2})
+						out = append(out, record.MetricRow{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, Label: label, Bucket: 60 + 8*bucket, N: 3, Total: 2})
 					}
 				}
 			}

@@ -14,6 +14,7 @@ import (
 
 	"forge/learn/metrics"
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -72,8 +73,8 @@ func TestServerScrape(t *testing.T) {
 func TestMeasured(t *testing.T) {
 	at := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
 	events := []pipeline.Event{{ID: "a", Run: 1, Seq: 1, Type: pipeline.EventPublishFailed, Time: at}}
-	want := []store.MetricRow{{Day: 20260308, Metric: metrics.PublishFailure, N: 1, Total: 1}}
-	if diff := cmp.Diff(want, Measured(events)); diff != "" {
+	want := []record.MetricRow{{Day: 20260308, Metric: metrics.PublishFailure, N: 1, Total: 1}}
+	if diff := cmp.Diff(want, metrics.Of(events)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
