@@ -342,6 +342,7 @@ type Push struct {
 	Message string             //
 	Files   map[string]*string // whole new contents by path; nil deletes a file
 	Merge   string             // a branch that the commit merges; Files settle what differs
+	Force   bool               // what was on the branch is dropped: it begins anew at the default branch
 }
 
 // PushFiles commits and pushes files. It returns the commit's id.
@@ -351,7 +352,7 @@ func (p *Person) PushFiles(repo string, c Push) (sha string, err error) {
 			return fmt.Errorf("this needs the role write, %s has %s", a.login, r.role(a))
 		}
 		parent := r.refs["refs/heads/"+c.Branch]
-		if parent == "" {
+		if parent == "" || c.Force {
 			parent = r.refs["refs/heads/"+r.defaultBranch]
 		}
 		if sha, err = p.s.commit(r, commitRequest{parent: parent, merged: r.refs["refs/heads/"+c.Merge], message: c.Message + "\n", author: a, files: c.Files}); err != nil {

@@ -194,20 +194,8 @@ var scriptDeeds = map[string]func(s *script, who *githubtest.Person, args []stri
 	"retitle": func(s *script, who *githubtest.Person, args []string) error {
 		return who.EditIssue(greetRepo, s.issue, args[0], args[1])
 	},
-	"push": func(s *script, who *githubtest.Person, args []string) error { // BRANCH NAME: "run" is the run's branch
-		p := githubtest.Push{Branch: args[0], Message: "By hand: " + args[1], Files: map[string]*string{}}
-		if p.Branch == "run" {
-			p.Branch = s.runs().Branch
-		}
-		for file, text := range s.pushes[args[1]] {
-			p.Files[file] = &text
-		}
-		if len(p.Files) == 0 {
-			return fmt.Errorf("there is no section push/%s", args[1])
-		}
-		_, err := who.PushFiles(greetRepo, p)
-		return err
-	},
+	"push":  func(s *script, who *githubtest.Person, args []string) error { return s.push(who, args, false) },
+	"force": func(s *script, who *githubtest.Person, args []string) error { return s.push(who, args, true) },
 	"review": func(s *script, who *githubtest.Person, args []string) error { // EVENT BODY [PATH LINE COMMENT]
 		rv := githubtest.Review{Event: args[0], Body: args[1]}
 		if len(args) == 5 {
@@ -232,9 +220,42 @@ var scriptDeeds = map[string]func(s *script, who *githubtest.Person, args []stri
 	"merge": func(s *script, who *githubtest.Person, args []string) error {
 		return who.Merge(greetRepo, s.pull().Number)
 	},
-	"close": func(s *script, who *githubtest.Person, args []string) error {
+	"close": func(s *script, who *githubtest.Person, args []string) error { // or opens it again
 		return who.Close(greetRepo, s.pull().Number)
 	},
+	"deletes": func(s *script, who *githubtest.Person, args []string) error {
+		return who.DeleteBranch(greetRepo, s.branch(args[0]))
+	},
+	"draft": func(s *script, who *githubtest.Person, args []string) error {
+		return who.SetDraft(greetRepo, s.pull().Number, args[0] == "true")
+	},
+	"retarget": func(s *script, who *githubtest.Person, args []string) error {
+		return who.Retarget(greetRepo, s.pull().Number, args[0])
+	},
+	"unlabel": func(s *script, who *githubtest.Person, args []string) error {
+		return who.Unlabel(greetRepo, s.issue, "forge")
+	},
+}
+
+// branch is a branch by its name; "run" is the run's.
+func (s *script) branch(name string) string {
+	if name == "run" {
+		return s.runs().Branch
+	}
+	return name
+}
+
+// push pushes the files of a section to a branch: BRANCH NAME.
+func (s *script) push(who *githubtest.Person, args []string, force bool) error {
+	p := githubtest.Push{Branch: s.branch(args[0]), Message: "By hand: " + args[1], Files: map[string]*string{}, Force: force}
+	for file, text := range s.pushes[args[1]] {
+		p.Files[file] = &text
+	}
+	if len(p.Files) == 0 {
+		return fmt.Errorf("there is no section push/%s", args[1])
+	}
+	_, err := who.PushFiles(greetRepo, p)
+	return err
 }
 
 // scriptCommands are what is waited for, and what must be seen.
