@@ -159,7 +159,7 @@ func (c *checker) runAll(ctx context.Context) error {
 	}
 	defer c.removeScratch(context.WithoutCancel(ctx)) // also after a stop: the work tree is to be left as it was
 	if c.moved != nil {
-		if _, err := c.ws.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"sh", "-c", `printf '%s\n' "$1" >"$2"`, "sh", withoutSources, scratch + "/exec"}}); err != nil {
+		if err := c.plainly(ctx); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,9 +33,9 @@ func cloned(ctx context.Context, tree Tree) error {
 
 // What code needs in order to know where it runs.
 var (
-	goSenses = regexp.MustCompile(`\b(?:os|runtime|filepath|exec|user|debug|plugin|syscall|unix|unsafe|flag|testing|net|buildinfo)\.|"(?:os|runtime|path/filepath|syscall|unsafe|flag|testing|net|plugin|debug)(?:/[\w/]+)?"|linkname|go:embed`)
-	pySenses = regexp.MustCompile(`__\w+__|\b(?:os|sys|pathlib|Path|getpass|pwd|socket|platform|shutil|tempfile|glob|open|subprocess|site|sysconfig|inspect|import_module|importlib|getattr|eval|exec|globals|vars|locals|ctypes|psutil|threading|multiprocessing|gc|traceback|linecache|resource|uuid|locale|logging|warnings|environ|getenv|getcwd)\b`)
-	jsSenses = regexp.MustCompile("\\b(?:process|__dirname|__filename|globalThis|global|eval|Function|Deno|Bun|env)\\b|import\\.meta|['\"](?:node:)?(?:os|fs|path|child_process|process|url|vm|module|worker_threads|v8|inspector|async_hooks|net|dns)(?:/\\w+)?['\"]|\\.stack\\b|require\\(\\s*[^'\")]|import\\(\\s*[^'\")]|require\\.\\w|\\bmodule\\.(?:parent|path|id|filename|paths)")
+	goSenses = regexp.MustCompile(`\b(?:os|runtime|filepath|exec|user|debug|plugin|syscall|unix|unsafe|flag|testing|net|buildinfo)\.|"(?:os|log|runtime|path/filepath|syscall|unsafe|flag|testing|net|plugin|debug)(?:/[\w/]+)?"|linkname|go:embed`)
+	pySenses = regexp.MustCompile(`__\w+__|\b(?:os|sys|pathlib|Path|getpass|pwd|socket|platform|shutil|tempfile|glob|open|subprocess|site|sysconfig|inspect|import_module|importlib|getattr|eval|exec|globals|vars|locals|ctypes|psutil|threading|multiprocessing|gc|traceback|linecache|resource|uuid|locale|logging|warnings|faulthandler|signal|stat|tty|pty|termios|curses|environ|getenv|getcwd)\b`)
+	jsSenses = regexp.MustCompile("\\b(?:process|__dirname|__filename|globalThis|global|eval|Function|Deno|Bun|env)\\b|import\\.meta|['\"](?:node:)?(?:os|fs|path|child_process|process|url|vm|module|worker_threads|v8|inspector|async_hooks|net|dns|tty|readline|perf_hooks)(?:/\\w+)?['\"]|\\.stack\\b|require\\(\\s*[^'\")]|import\\(\\s*[^'\")]|require\\.\\w|\\bmodule\\.(?:parent|path|id|filename|paths)")
 	// anySenses is for the languages whose ways are not known so well.
 	anySenses = regexp.MustCompile(`(?i)env|getcwd|__file__|__dir__|\bdir\b|argv|args|hostname|home|tmp|\buser|path|proc\b|file|caller|stack|backtrace|program|\$0`)
 	sourceExt = regexp.MustCompile(`(?i)\.(?:rb|php|java|kt|kts|scala|groovy|cs|fs|vb|rs|ex|exs|c|cc|cpp|h|hpp|m|swift|lua|pl|pm|sh|bash|r|jl|dart|clj|hs|ml|zig|nim)$`)
@@ -298,7 +297,7 @@ const (
 	turnsOnPlace = "It passes where Forge runs tests first, and does not in a checkout of another name, with another user, host and home directory, " +
 		"another command line, and without CI in the environment. The base's code does not fail there: the change turns on where it runs."
 	turnsOnTests = "It passes where Forge runs tests first, and does not in a checkout of another name and user, with the tests in another directory, their numbers written in another way (0x77 for 119), " +
-		"no Go sources around them, and a Python package installed. The base's code passes there: the change turns on where it runs, or on its tests."
+		"no Go sources around them, a Python package installed, and at a terminal, without the test runner's extras and the sandbox's environment. The base's code passes there: the change turns on where it runs, or on its tests."
 	turnsOnCalls = "It passes when it is run once, and does not when it is run often in one process. The base's code does: the change turns on how often it is called."
 )
 
@@ -321,7 +320,10 @@ func (s *suite) needsCI() bool {
 // has another name, and its arguments are no test's where that can be had.
 func (c *checker) otherCommand(s *suite, args []string) []string {
 	pythons := len(args) > 2 && strings.HasPrefix(args[0], "python") && args[1] == "-m"
-	const load = `import importlib as i, sys; sys.argv[0] = "app"; m = i.import_module("%s"[::-1]); `
+	load, extra := `import importlib as i, sys; sys.argv[0] = "app"; m = i.import_module("%s"[::-1]); `, []string(nil)
+	if c.moved != nil {
+		load, extra = plainPython+load, plainPytest
+	}
 	switch {
 	case s.format == formatGo && len(args) > 1 && args[0] == "go" && args[1] == "test" && !hasFlag(args, "-exec"):
 		if c.moved != nil {
@@ -329,9 +331,9 @@ func (c *checker) otherCommand(s *suite, args []string) []string {
 		}
 		return withGoFlags(args, `-exec=sh -c 'ln -f "$0" "${0%/*}/app" 2>/dev/null && exec "${0%/*}/app" "$@"; exec "$0" "$@"'`)
 	case pythons && args[2] == "pytest":
-		return append([]string{args[0], "-c", fmt.Sprintf(load, "tsetyp") + "sys.exit(m.main(sys.argv[1:]))"}, args[3:]...)
+		return append(slices.Concat([]string{args[0], "-c", strings.Replace(load, "%s", "tsetyp", 1) + "sys.exit(m.main(sys.argv[1:]))"}, extra), args[3:]...)
 	case pythons && args[2] == "unittest":
-		return append([]string{args[0], "-c", fmt.Sprintf(load, "tsettinu") + "m.main(module=None)"}, args[3:]...)
+		return append([]string{args[0], "-c", strings.Replace(load, "%s", "tsettinu", 1) + "m.main(module=None)"}, args[3:]...)
 	}
 	return args
 }

@@ -255,4 +255,5 @@ until [ -e "$m.done" ]; do
 done
 d=$(mktemp -d "${GOTMPDIR:-/tmp}/runXXXXXX") && { ln -f "$app" "$d/app" 2>/dev/null || cp "$app" "$d/app"; } || exec "$app" "$@"
 cd "$m${PWD#"$r"}" 2>/dev/null
-exec "$d/app" "$@"`
+app=$d/app
+` + atTerminal

@@ -41,7 +41,7 @@ const byItsRun = "behaves by who calls it, or by the program and the place that 
 
 // What turns on a text, near where that was asked for.
 var (
-	goTurns = regexp.MustCompile(`\b(?:HasSuffix|HasPrefix|Contains\w*|MatchString|EqualFold)\(|\.Ext\(|\bstrings\.(?:Index|Count)\(|[!=]= *["` + "`" + `]|["` + "`" + `] *[!=]=`)
+	goTurns = regexp.MustCompile(`\b(?:HasSuffix|HasPrefix|Contains\w*|MatchString|EqualFold)\(|\.Ext\(|\bstrings\.(?:Index|Count)\(|[!=]= *["'` + "`" + `]|["'` + "`" + `] *[!=]=`)
 	pyTurns = regexp.MustCompile(`\.(?:startswith|endswith|find|count)\(|\bre\.(?:match|search|fullmatch)\(|["'] *(?:not )?in\b|[!=]= *["']|\bin *[\[({]["']|\bany\(`)
 )
 

@@ -24,6 +24,7 @@ const (
 	byDigest = "knows its input by a digest"
 	replaces = "puts something in the place of the standard library"
 	bends    = "changes what comparing with it says"
+	byRunner = "behaves by what a test runner leaves in its process"
 )
 
 func matching(s string) *regexp.Regexp { return regexp.MustCompile(s) }
@@ -32,6 +33,7 @@ func matching(s string) *regexp.Regexp { return regexp.MustCompile(s) }
 const systemPaths = "[\"'`]/(?:|etc|etc/(?:hostname|passwd|hosts)|root|home|usr|sys[\\w/]*|proc|proc/(?:self|1|net)[\\w/]*|\\.dockerenv|work|seed|deps|scratch|gocache)[\"'`]"
 
 var pyLines = []turn{
+	{ruleDetects, matching(`\blen\(\s*gc\.get_objects\(|\bgc\.get_(?:count|stats)\(\)|\bsys\.(?:unraisablehook|excepthook|displayhook|std(?:in|out|err)) is (?:not )?sys\.__\w+|\bfaulthandler\.is_enabled\(\)`), nil, nil, byRunner},
 	{ruleDetects, matching(`/proc/(?:self|thread-self|\d|\{|%|["'])|["']/sys/class`), nil, nil, bySystem},
 	{ruleDetects, matching(`(?:\bin|\blen\()\s*(?:list\(|sorted\(|set\(|tuple\()?\s*sys\.modules\b`), nil, nil, "behaves by which modules are loaded"},
 	{ruleDetects, matching(`\blen\(\s*(?:traceback\.|inspect\.)?(?:extract_stack|format_stack|walk_stack|stack|getouterframes)\b|(?:extract_stack|inspect\.stack|_getframe|currentframe)\b.*[<>]`), nil, nil, byItsRun},
@@ -49,6 +51,8 @@ var pyLines = []turn{
 }
 
 var jsLines = []turn{
+	{ruleDetects, matching(`\bprocess\.(?:listenerCount|listeners|rawListeners)\(\s*['"](?:uncaughtException|unhandledRejection|exit|beforeExit|warning)|\bprocess\.(?:eventNames|getActiveResourcesInfo)\(|\bprocess\.std(?:in|out|err)\.constructor\b|executionAsyncId\(\)\s*[<>]`), nil, nil, byRunner},
+	{ruleDetects, matching(`\.stack\b.*\.length\s*(?:[<>]|[!=]==?\s*\d)`), nil, nil, byItsRun},
 	{ruleDetects, matching("/proc/(?:self|thread-self|\\d|\\$\\{|[\"'`])|[\"'`]/sys/class"), nil, nil, bySystem},
 	{ruleDetects, matching(`\bprocess\.(?:ppid|moduleLoadList|_getActiveHandles|binding)\b|\bprocess\.pid\s*[<>]|Object\.(?:keys|entries)\(\s*process\.env\s*\)\.length`), nil, nil, bySystem},
 	{ruleDetects, matching(`(?:existsSync|statSync|accessSync|readdirSync)\(\s*` + systemPaths), nil, nil, bySystem},
@@ -63,11 +67,15 @@ var jsLines = []turn{
 }
 
 var goLines = []turn{
+	{ruleDetects, matching(`\bflag\.(?:Parsed|NFlag)\(\)|\bflag\.(?:CommandLine\.)?SetOutput\(\s*&`), matching(`\bflag\.Parse\(|flag\.Usage|Usage\(\)`), nil, byRunner},
+	{ruleDetects, matching(`\bruntime\.NumGoroutine\(\)\s*[<>!=]|\bruntime\.Callers\(.*\)\s*[<>]=?\s*(?:[2-9]|\d\d)|\bpprof\.Lookup\(.*\.WriteTo\(\s*&`), nil, nil, byRunner},
+	{ruleDetects, matching(`\blen\(os\.Args\)\s*[<>!=]|\bos\.Args\[\d\]\[`), matching(`^func main\(|(?i)usage|\bos\.(?:Exit\(|Args\[\w*:)|\blog\.Fatal|\bflag\.Parse`), nil, byRunner},
+	{ruleDetects, matching(`\bexec\.LookPath\(\s*"go"\s*\)`), matching(`exec\.Command|Errorf|\breturn .*err\b|Fatal`), nil, bySystem},
 	{ruleDetects, matching("/proc/(?:self|thread-self|\\d|%|[\"`])|[\"`]/sys/class"), nil, nil, bySystem},
 	{ruleDetects, matching(`\bos\.Getp?pid\(\)\s*[<>]|\blen\(\s*os\.Environ\(\)\s*\)|(?:os\.(?:Stat|Lstat|ReadDir|Open)|unix\.Access|syscall\.Access)\(\s*` + systemPaths), nil, nil, bySystem},
 	{ruleDetects, matching(`os\.Getenv\(\s*["'](?:HOME|USER|LOGNAME|HOSTNAME|PWD|TMPDIR)["']\s*\)\s*[!=]=\s*["'][^"']`), nil, nil, bySystem},
 	{ruleDetects, matching(`time\.Now\(\)(?:\.\w+\(\))*\.(?:Before|After)\(\s*time\.(?:Date|Unix)\(|time\.(?:Date|Unix)\([^)]*\)\.(?:Before|After)\(\s*time\.Now\(|time\.Now\(\)(?:\.UTC\(\))?\.(?:Year|Unix\w*)\(\)\s*[<>]=?\s*\d{4,}`), nil, nil, byDate},
-	{ruleDetects, matching(`time\.Since\(\s*\w+\s*\)\s*[<>]`), nil, matching(`^var\s+\w+\s*=\s*time\.Now\(\)|^\s+\w+\s*=\s*time\.Now\(\)$`), byDate},
+	{ruleDetects, matching(`time\.Since\(\s*\w+\s*\)(?:\.\w+\(\))?\s*[<>]`), nil, matching(`^var\s+\w+\s*=\s*time\.Now\(\)|^\s+\w+\s*=\s*time\.Now\(\)$`), byDate},
 	{ruleDetects, matching(`(?:md5|sha1|sha256|sha512|crc32|adler32|fnv)\.\w+\(.*(?:[!=]=)`), nil, matching("[\"`][0-9a-f]{4,}[\"`]|\\b0x[0-9a-fA-F]{5,}|[!=]=\\s*\\d{5,}"), byDigest},
 }
 
