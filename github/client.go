@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type Options struct {
 	AppID            int64         //
 	PrivateKey       []byte        // PEM; never logged
 	Slug             string        // the word after the slash in commands and the check run's name; default "forge"
+	Label            string        // the label that starts a run, as texts name it; default "forge"
 	Log              *slog.Logger  // default: nothing is logged
 	MinWriteInterval time.Duration // between two writes of one installation; GitHub asks for 1 s. Negative: 1 s
 	Timeout          time.Duration // of one call; default 30 s
@@ -91,9 +93,7 @@ func New(o Options) (*App, error) {
 
 func (a *App) defaults() {
 	o := &a.opts
-	if o.Slug == "" {
-		o.Slug = "forge"
-	}
+	o.Slug, o.Label = cmp.Or(o.Slug, "forge"), cmp.Or(o.Label, "forge")
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

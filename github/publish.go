@@ -82,7 +82,7 @@ func newPublisher(a *App, s *session, run *pipeline.Run, opts PublishOptions) *p
 		r.Published.Artefacts = map[string]pipeline.Artefact{}
 	}
 	return &publisher{app: a, s: s, run: &r, opts: opts, known: map[int][]comment{},
-		v:   render.Renderer{Run: &r, Web: a.web.String(), Host: a.web.Host, Slug: slugOf(&r, a.opts.Slug)},
+		v:   render.Renderer{Run: &r, Web: a.web.String(), Host: a.web.Host, Slug: slugOf(&r, a.opts.Slug), Label: a.opts.Label},
 		pub: pipeline.Publication{Rev: run.Rev, Artefacts: map[string]pipeline.Artefact{}}}
 }
 

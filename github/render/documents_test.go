@@ -38,7 +38,7 @@ func TestDocuments(t *testing.T) {
 	if got := DocumentsOf(&pipeline.Run{Plan: &pipeline.Plan{Question: "which?"}}, nil); got != nil {
 		t.Errorf("a plan with a question has documents: %v", got)
 	}
-	v := Renderer{Run: run, Web: "https://github.com", Host: "github.com", Slug: "forge"}
+	v := Renderer{Run: run, Web: "https://github.com", Host: "github.com", Slug: "forge", Label: "forge"}
 	for range 4 {
 		docs = append(docs, docs[0]) // more than fits
 	}

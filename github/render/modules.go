@@ -102,7 +102,7 @@ func (v Renderer) Later(p *module.Part, child *pipeline.Run) (title, body string
 		}
 	}
 	return Shorten("Later: "+v.line(name, 240), 240), v.body(LaterKey(p.ID), said, what, branch, report,
-		fmt.Sprintf("<sub>Written down by Forge, run %d. Put the label `%s` on this issue to have it worked on.</sub>", r.ID, v.Slug))
+		v.writtenDown())
 }
 
 // laterLinks names the issues of modules that are left for later.

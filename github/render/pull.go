@@ -49,7 +49,12 @@ func (v Renderer) Debt() (title, body string) {
 		from += fmt.Sprintf(", made for #%d", r.Task.Issue)
 	}
 	return title, v.body("debt", fmt.Sprintf("%s was %s. This is what is left:", from, v.line(r.Ended, 300)), bullets(v.Left(50)),
-		fmt.Sprintf("<sub>Written down by Forge, run %d. Put the label `%s` on this issue to have it worked on.</sub>", r.ID, v.Slug))
+		v.writtenDown())
+}
+
+// writtenDown is the last line of an issue that a run leaves behind.
+func (v Renderer) writtenDown() string {
+	return fmt.Sprintf("<sub>Written down by Forge, run %d. Put the label `%s` on this issue to have it worked on.</sub>", v.Run.ID, v.Label)
 }
 
 func section(title, text string) string {

@@ -36,7 +36,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func testView(r *pipeline.Run) Renderer {
-	return Renderer{Run: r, Web: "https://github.com", Host: "github.com", Slug: "forge"}
+	return Renderer{Run: r, Web: "https://github.com", Host: "github.com", Slug: "forge", Label: "forge"}
 }
 
 // Covers T1, T7, V1: what a person sees at each moment of a run.

@@ -19,10 +19,11 @@ import (
 
 // view renders one run. Everything it renders is a function of the run alone.
 type Renderer struct {
-	Run  *pipeline.Run
-	Web  string // https://github.com
-	Host string // the only host that texts may link to
-	Slug string // the word of the commands and the check run's name
+	Run   *pipeline.Run
+	Web   string // https://github.com
+	Host  string // the only host that texts may link to
+	Slug  string // the word of the commands and the check run's name
+	Label string // the label that starts a run
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9/_.:-]+$`)

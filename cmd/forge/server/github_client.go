@@ -346,7 +346,7 @@ func NewGitHubApp(cfg settings.Config, log *slog.Logger) (*github.App, error) {
 		return nil, err
 	}
 	return github.New(github.Options{
-		Secrets: finder, BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: cfg.Slug, LogHosts: cfg.LogHosts,
+		Secrets: finder, BaseURL: cfg.GitHubURL, AppID: cfg.AppID, PrivateKey: key, Slug: cfg.Slug, Label: cfg.Label, LogHosts: cfg.LogHosts,
 		MinWriteInterval: cfg.WriteInterval, Timeout: cfg.CallTimeout, Log: log, UserAgent: "forge/" + Version(), Gaps: true,
 	})
 }
