@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"fmt"
+
+	"forge/pipeline/config"
 )
 
 // ActionKind says who carries an action out.
@@ -77,7 +79,7 @@ func (r *Run) publishRefused() bool {
 // step begin (R7); the first plan has the label's word.
 func (r *Run) begin(p PhaseRef, before ...Event) *Action {
 	step := r.Key(p)
-	if r.Config.Mode == "manual" && r.Plan != nil && r.ApprovedStep != "*" && r.ApprovedStep != step && p != (PhaseRef{Phase: PhasePlan}) {
+	if r.Config.Mode == config.ModeManual && r.Plan != nil && r.ApprovedStep != "*" && r.ApprovedStep != step && p != (PhaseRef{Phase: PhasePlan}) {
 		detail := fmt.Sprintf("The next step waits for your word: %s, iteration %d.", p.Phase, p.Iteration)
 		if len(r.Iterations) == 0 {
 			detail = "The plan waits for your word before work begins."

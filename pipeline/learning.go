@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"forge/pipeline/config"
 )
 
 // SignalKind says what a person did with what Forge said or made.
@@ -197,13 +199,13 @@ func (l *Learning) Weigh(evidence []Evidence) {
 
 // Recall is which learnings an agent was given, and what became of them (L5).
 type Recall struct {
-	Phase     Phase   `json:"phase"`
-	Iteration int     `json:"iteration"`
-	Role      string  `json:"role"`
-	Given     []int64 `json:"given,omitempty"`    // in the prompt
-	Withheld  []int64 `json:"withheld,omitempty"` // left out at random, to measure what they are worth
-	Used      []int64 `json:"used,omitempty"`     // cited by the agent, or present in what changed
-	Text      string  `json:"text,omitempty"`     // what the prompt said of those given: the same when the phase is carried out again
+	Phase     Phase       `json:"phase"`
+	Iteration int         `json:"iteration"`
+	Role      config.Role `json:"role"`
+	Given     []int64     `json:"given,omitempty"`    // in the prompt
+	Withheld  []int64     `json:"withheld,omitempty"` // left out at random, to measure what they are worth
+	Used      []int64     `json:"used,omitempty"`     // cited by the agent, or present in what changed
+	Text      string      `json:"text,omitempty"`     // what the prompt said of those given: the same when the phase is carried out again
 }
 
 // Reflection is what a look back at a run gave (L1–L4).

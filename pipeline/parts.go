@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/glob"
 	"forge/pipeline/module"
 	"forge/pipeline/text"
@@ -82,7 +83,7 @@ func (r *Run) wantsParts(*Iteration) *Action {
 // splitAsked asks whether the modules are to be built at the same time, where people
 // are to decide it.
 func (r *Run) splitAsked(s *module.Split) *Guard {
-	if r.Config.Modules.Mode != "ask" || r.Approved || len(r.Parts) > 0 || r.Contract != "" {
+	if r.Config.Modules.Mode != config.ModulesAsk || r.Approved || len(r.Parts) > 0 || r.Contract != "" {
 		return nil
 	}
 	e := s.Estimate(r.Config.Modules.Parallel)
@@ -164,7 +165,7 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 	cfg.Limits.Tokens = int64(float64(cfg.Limits.Tokens) * share)
 	cfg.Loop.MaxIterations = cfg.Modules.Iterations
 	cfg.OnBaseMoved, cfg.Modules = "merge", r.Config.Modules
-	cfg.Modules.Mode = "off"
+	cfg.Modules.Mode = config.ModulesOff
 	cfg.Tests.Integration, cfg.Tests.System = nil, nil
 	cfg.Tests.Checks = false          // the repository's own judge the whole
 	cfg.Tests.KnownFailures = "allow" // what failed before is the whole's to ask about, as is what others have still to build

@@ -35,7 +35,7 @@ var interruptions = []string{
 
 func anyConfig(t *rapid.T) config.Config {
 	cfg := config.Default()
-	cfg.Mode = rapid.SampledFrom([]string{"auto", "manual"}).Draw(t, "mode")
+	cfg.Mode = rapid.SampledFrom([]config.Mode{"auto", "manual"}).Draw(t, "mode")
 	cfg.Loop.MaxIterations = rapid.IntRange(1, 7).Draw(t, "iterations")
 	cfg.Loop.ReviewBounces = rapid.IntRange(0, 5).Draw(t, "review bounces")
 	cfg.Loop.TestBounces = rapid.IntRange(0, 5).Draw(t, "test bounces")
@@ -43,7 +43,7 @@ func anyConfig(t *rapid.T) config.Config {
 	cfg.Loop.Doubts = rapid.IntRange(0, 3).Draw(t, "doubts")
 	cfg.Loop.AutoFixOnly = rapid.Bool().Draw(t, "auto fix only")
 	cfg.OnBaseMoved = rapid.SampledFrom([]string{"merge", "ask", "ignore", ""}).Draw(t, "on base moved")
-	cfg.Breaker.OnMax = rapid.SampledFrom([]string{"manual", "error", "skip"}).Draw(t, "on max")
+	cfg.Breaker.OnMax = rapid.SampledFrom([]config.OnMax{"manual", "error", "skip"}).Draw(t, "on max")
 	cfg.Breaker.MaxIterations = rapid.IntRange(1, 4).Draw(t, "breaker")
 	return cfg
 }
@@ -115,7 +115,7 @@ func TestEveryFamilyEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := anyConfig(t)
 		cfg.Modules = config.Modules{
-			Mode: rapid.SampledFrom([]string{"auto", "auto", "ask"}).Draw(t, "modules"), Max: 6, Parallel: rapid.IntRange(1, 3).Draw(t, "parallel"), Iterations: 2,
+			Mode: rapid.SampledFrom([]config.ModuleMode{"auto", "auto", "ask"}).Draw(t, "modules"), Max: 6, Parallel: rapid.IntRange(1, 3).Draw(t, "parallel"), Iterations: 2,
 			Rounds: rapid.IntRange(1, 2).Draw(t, "rounds"), OnFailure: rapid.SampledFrom([]string{"ask", "passed"}).Draw(t, "on failure"),
 		}
 		p := pipelinetest.New(cfg, Task{Issue: 1, Title: "x"})

@@ -15,6 +15,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 )
 
@@ -80,7 +81,7 @@ func replayOffline(cmd *cobra.Command, past *pipeline.Run, tape []byte) (err err
 	if err := os.WriteFile(model, tape, 0o600); err != nil {
 		return err
 	}
-	cfg.Run.Models = map[string]string{"": "tape:" + model}
+	cfg.Run.Models = map[config.Role]string{"": "tape:" + model}
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
 	a, err := server.New(ctx, server.Options{Config: cfg, Log: log, Local: true, Silent: true, Database: filepath.Join(dir, "replay.db"), OnEvents: d.onEvents})
 	if err != nil {

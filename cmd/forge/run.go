@@ -19,6 +19,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -95,7 +96,7 @@ func runLocal(cmd *cobra.Command, dir, model, words string) error {
 		return err
 	}
 	if model != "" {
-		cfg.Run.Models = map[string]string{"": model}
+		cfg.Run.Models = map[config.Role]string{"": model}
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {

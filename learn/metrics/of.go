@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/record"
 )
 
@@ -62,7 +63,7 @@ type finding struct {
 type recallKey struct {
 	phase     pipeline.Phase
 	iteration int
-	role      string
+	role      config.Role
 }
 
 type recall struct {

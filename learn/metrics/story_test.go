@@ -86,7 +86,7 @@ func (g *teller) recall(ref pipeline.PhaseRef) {
 	if g.pick(2) == 0 {
 		return
 	}
-	r := &pipeline.Recall{Phase: ref.Phase, Iteration: ref.Iteration, Role: string(ref.Phase)}
+	r := &pipeline.Recall{Phase: ref.Phase, Iteration: ref.Iteration, Role: config.Role(ref.Phase)}
 	for id := range int64(4) {
 		switch g.pick(3) {
 		case 0:

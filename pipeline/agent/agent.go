@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/fair"
 	"forge/pipeline/worktree"
 )
@@ -65,21 +66,21 @@ type Workspace interface {
 
 // The roles that a model can be chosen for.
 const (
-	rolePlanner     = "planner"
-	roleImplementer = "implementer"
-	roleReviewer    = "reviewer"
-	roleTester      = "tester"
-	roleReflector   = "reflector"
+	rolePlanner     = config.RolePlanner
+	roleImplementer = config.RoleImplementer
+	roleReviewer    = config.RoleReviewer
+	roleTester      = config.RoleTester
+	roleReflector   = config.RoleReflector
 )
 
 // Options configure an Agent. Open and Models[""] are required.
 type Options struct {
 	Open   func(name string) (Model, error) // opens a model by its name; called once for each name
-	Models map[string]string                // role → provider/model; "" for all others; a run's own configuration goes first, but cannot name a tape
+	Models map[config.Role]string           // role → provider/model; "" for all others; a run's own configuration goes first, but cannot name a tape
 	Tape   Tape                             // nil: nothing is kept
 	Prices Prices                           // over the built-in ones; see LoadPrices
 	Limits map[string]Limits                // of models, by provider/model
-	Shares map[string]float64               // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
+	Shares map[config.Role]float64          // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
 	Purse  Budget                           // the money of all runs together; nil: no cap on it
 	Log    *slog.Logger                     // nil: none
 	Clock  func() time.Time                 // nil: time.Now
@@ -172,7 +173,7 @@ func (a *Agent) JustifyTests(ctx context.Context, j Job, list []pipeline.TestCha
 }
 
 // model returns the model for a role and its name.
-func (a *Agent) model(run *pipeline.Run, role string) (Model, string, error) {
+func (a *Agent) model(run *pipeline.Run, role config.Role) (Model, string, error) {
 	name := firstOf(run.Config.Models[role], a.opts.Models[role])
 	if name == "" && role == roleReflector {
 		return nil, "", nil // the caller's own model reflects

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/text"
 )
 
@@ -112,7 +113,7 @@ func (p Price) cost(u pipeline.Usage) int64 {
 // budget holds a phase against the caps of its run. It reserves before a call
 // what the call may cost at most, and books after it what it did cost.
 type budget struct {
-	role   string
+	role   config.Role
 	cost   int64          // cap of the run in micro-dollars, 0: none
 	tokens int64          // cap of the run, 0: none
 	before pipeline.Usage // of the run, when the phase began

@@ -272,7 +272,7 @@ func (f modelFunc) Complete(ctx context.Context, r Request) (Response, error) { 
 // newAgent returns an agent whose every role has the model m, named name.
 func newAgent(t *testing.T, name string, m Model, mod ...func(*Options)) *Agent {
 	t.Helper()
-	o := Options{Open: func(string) (Model, error) { return m, nil }, Models: map[string]string{"": name}, Clock: ticker()}
+	o := Options{Open: func(string) (Model, error) { return m, nil }, Models: map[config.Role]string{"": name}, Clock: ticker()}
 	for _, f := range mod {
 		f(&o)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/text"
 )
 
@@ -62,8 +63,8 @@ func (a *Agent) phase(j Job, ph pipeline.Phase) *phase {
 
 // spec says what a conversation is.
 type spec struct {
-	name   string // "implementer"
-	role   string // whose model
+	name   string      // "implementer"
+	role   config.Role // whose model
 	system string
 	prompt string
 	marks  []int // bytes of the prompt up to which others begin alike; see Message
@@ -345,10 +346,10 @@ func (c *conversation) toolNames() string {
 
 // who names the conversation for people.
 func (c *conversation) who() string {
-	if c.name == c.role {
-		return c.role
+	if c.name == string(c.role) {
+		return c.name
 	}
-	return c.role + " (" + c.name + ")"
+	return string(c.role) + " (" + c.name + ")"
 }
 
 func (c *conversation) lastWords() string {
@@ -363,11 +364,11 @@ func (c *conversation) lastWords() string {
 // emit writes a turn's events: the step, then its tools, in order. Their IDs come
 // from the key and the step, so that a turn that is played back after a crash
 // gives the same events.
-func (p *phase) emit(ctx context.Context, role string, log *turnLog) error {
+func (p *phase) emit(ctx context.Context, role config.Role, log *turnLog) error {
 	if p.job.Emit == nil {
 		return nil
 	}
-	source, id := "agent:"+role, fmt.Sprintf("%s/%sstep/%d", p.job.Key, p.series, log.step.Number)
+	source, id := "agent:"+string(role), fmt.Sprintf("%s/%sstep/%d", p.job.Key, p.series, log.step.Number)
 	events := []pipeline.Event{{ID: id, Type: pipeline.EventAgentIteration, Source: source, Data: pipeline.Data{Step: &log.step}}}
 	if log.replayed {
 		events[0].Data.Note = "played back from the tape"

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/module"
 )
 
@@ -51,7 +52,7 @@ func (w *prompt) mark() *prompt {
 }
 
 // spec is what a conversation begins with.
-func (w *prompt) spec(name, role, system string) spec {
+func (w *prompt) spec(name string, role config.Role, system string) spec {
 	return spec{name: name, role: role, system: system, prompt: w.b.String(), marks: w.marks}
 }
 

@@ -341,7 +341,7 @@ criteria: [{text: "Sub(5, 3) is 2"}]
 				t.Fatal(err)
 			}
 			defer srv.Close()
-			a, err := agent.New(agent.Options{Models: map[string]string{"": name}, Open: func(n string) (agent.Model, error) { return openAt(t, n, srv.URL), nil }})
+			a, err := agent.New(agent.Options{Models: map[config.Role]string{"": name}, Open: func(n string) (agent.Model, error) { return openAt(t, n, srv.URL), nil }})
 			if err != nil {
 				t.Fatal(err)
 			}

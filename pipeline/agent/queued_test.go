@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/module"
 )
 
@@ -29,14 +30,14 @@ func (b busy) Complete(context.Context, Request) (Response, error) {
 // has stopped waits no longer.
 func TestCallsAtOnce(t *testing.T) {
 	b := busy{&atomic.Int32{}, &atomic.Int32{}, make(chan struct{})}
-	a, err := New(Options{Open: func(string) (Model, error) { return b, nil }, Models: map[string]string{"": "acme/large", rolePlanner: "acme/small"}, AtOnce: 2})
+	a, err := New(Options{Open: func(string) (Model, error) { return b, nil }, Models: map[config.Role]string{"": "acme/large", rolePlanner: "acme/small"}, AtOnce: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	part := &pipeline.Run{ID: 8, Part: &module.Of{Run: 7}}
 	var all sync.WaitGroup
 	for i := range 8 {
-		m, _, err := a.model(part, []string{rolePlanner, roleReviewer}[i%2])
+		m, _, err := a.model(part, []config.Role{rolePlanner, roleReviewer}[i%2])
 		if err != nil || m.(queued).run != 7 {
 			t.Fatal(err, m)
 		}

@@ -45,7 +45,7 @@ func (a *Agent) Reflect(ctx context.Context, j Job, q Retrospective) (string, pi
 	if err != nil {
 		return "", pipeline.Usage{}, err
 	}
-	if tape, ok := m.(*player); ok && !tape.plays(roleReflector) {
+	if tape, ok := m.(*player); ok && !tape.plays(string(roleReflector)) {
 		return "", pipeline.Usage{}, ErrNoReflector
 	}
 	p.budget.role = roleReflector
@@ -53,7 +53,7 @@ func (a *Agent) Reflect(ctx context.Context, j Job, q Retrospective) (string, pi
 		q.Answer = retrospectiveTokens
 	}
 	prompt := p.prompt().say("Look back at this run: %s.", q.Why).data("What happened", q.Digest).say("%s", q.Form).String()
-	req := Request{Role: roleReflector, System: system("reflector"), MaxTokens: int(q.Answer), Messages: []Message{{Role: "user", Text: prompt}}}
+	req := Request{Role: string(roleReflector), System: system("reflector"), MaxTokens: int(q.Answer), Messages: []Message{{Role: "user", Text: prompt}}}
 	allowed := p.retrospectiveCap(name, q, req)
 	if err := allowed(pipeline.Usage{}); err != nil {
 		return "", pipeline.Usage{}, err

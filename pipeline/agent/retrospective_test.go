@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 )
 
 // Covers L2 and L4: what a run taught is asked for with the run as data; what
@@ -53,7 +54,7 @@ func TestReflect(t *testing.T) {
 			}
 		})
 	}
-	a, err := New(Options{Open: func(string) (Model, error) { return nil, errors.New("no") }, Models: map[string]string{"planner": "tape:x"}})
+	a, err := New(Options{Open: func(string) (Model, error) { return nil, errors.New("no") }, Models: map[config.Role]string{"planner": "tape:x"}})
 	if err != nil {
 		t.Fatal(err)
 	}

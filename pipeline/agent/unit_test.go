@@ -14,6 +14,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
+	"forge/pipeline/config"
 	"forge/pipeline/worktree"
 )
 
@@ -169,7 +170,7 @@ func TestShares(t *testing.T) {
 	run := newRun()
 	run.Spent = map[pipeline.Phase]pipeline.Usage{pipeline.PhasePlan: {MicroUSD: 900_000}}
 	run.Usage.MicroUSD = 900_000
-	a := newAgent(t, "anthropic/claude-opus-5-5", modelFunc(nil), func(o *Options) { o.Shares = map[string]float64{"planner": 0.1} })
+	a := newAgent(t, "anthropic/claude-opus-5-5", modelFunc(nil), func(o *Options) { o.Shares = map[config.Role]float64{"planner": 0.1} })
 	_, _, err := a.Plan(t.Context(), job(run, pipeline.PhaseRef{Phase: pipeline.PhasePlan}, nil, nil))
 	wantFault(t, err, pipeline.FaultBudget, "the planner has cost $0.9000 of its share of $1.0000")
 }
@@ -177,7 +178,7 @@ func TestShares(t *testing.T) {
 // TestModelChoice checks which model a role gets, and that each is opened once.
 func TestModelChoice(t *testing.T) {
 	var opened []string
-	a, err := New(Options{Models: map[string]string{"": "server/default", "reviewer": "server/reviewer"}, Open: func(name string) (Model, error) {
+	a, err := New(Options{Models: map[config.Role]string{"": "server/default", "reviewer": "server/reviewer"}, Open: func(name string) (Model, error) {
 		opened = append(opened, name)
 		if name == "broken/x" {
 			return nil, errors.New("open model broken/x: no such thing")
@@ -188,8 +189,8 @@ func TestModelChoice(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := newRun()
-	run.Config.Models = map[string]string{"implementer": "repo/implementer", "tester": "broken/x"}
-	for role, want := range map[string]string{rolePlanner: "server/default", roleReviewer: "server/reviewer", roleImplementer: "repo/implementer", roleReflector: ""} {
+	run.Config.Models = map[config.Role]string{"implementer": "repo/implementer", "tester": "broken/x"}
+	for role, want := range map[config.Role]string{rolePlanner: "server/default", roleReviewer: "server/reviewer", roleImplementer: "repo/implementer", roleReflector: ""} {
 		for range 2 {
 			if _, name, err := a.model(run, role); err != nil || name != want {
 				t.Errorf("the %s has %q, %v; want %q", role, name, err, want)
@@ -219,13 +220,13 @@ func TestModelThatNobodyKnows(t *testing.T) {
 	unknown := modelFunc(func(context.Context, Request) (Response, error) {
 		return Response{}, &failure{kind: kindModel, fault: &pipeline.Fault{Class: pipeline.FaultProvider, Message: "no model of that name", RetryAt: at}}
 	})
-	a, err := New(Options{Models: map[string]string{"": "server/default"}, Open: func(string) (Model, error) { return unknown, nil }})
+	a, err := New(Options{Models: map[config.Role]string{"": "server/default"}, Open: func(string) (Model, error) { return unknown, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := newRun()
-	run.Config.Models = map[string]string{"planner": "repo/typo"}
-	for role, want := range map[string]pipeline.Fault{
+	run.Config.Models = map[config.Role]string{"planner": "repo/typo"}
+	for role, want := range map[config.Role]pipeline.Fault{
 		rolePlanner:  {Message: "no model of that name; this repository's own settings name it", Final: true},
 		roleReviewer: {Message: "no model of that name", RetryAt: at},
 	} {

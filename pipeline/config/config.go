@@ -8,20 +8,61 @@ import (
 	"time"
 )
 
+// Mode says who lets a run go on.
+type Mode string
+
+// The modes.
+const (
+	ModeAuto   Mode = "auto"
+	ModeManual Mode = "manual" // a human's word before every action (R7)
+)
+
+// ModuleMode says when a task is split into modules; "" is off.
+type ModuleMode string
+
+// The modes of modules.
+const (
+	ModulesOff  ModuleMode = "off"
+	ModulesAuto ModuleMode = "auto" // where it pays
+	ModulesAsk  ModuleMode = "ask"  // a split waits for a human's word
+)
+
+// OnMax says what happens at the most iterations (R3).
+type OnMax string
+
+// What happens then.
+const (
+	OnMaxManual OnMax = "manual" // a human is asked
+	OnMaxError  OnMax = "error"  // the run fails
+	OnMaxSkip   OnMax = "skip"   // it is left as it is
+)
+
+// Role is what a model, and what is remembered, can be chosen for.
+type Role string
+
+// The roles.
+const (
+	RolePlanner     Role = "planner"
+	RoleImplementer Role = "implementer"
+	RoleReviewer    Role = "reviewer"
+	RoleTester      Role = "tester"
+	RoleReflector   Role = "reflector"
+)
+
 // Config is what a repository (.github/forge.yml) and the server set for a run.
 // The zero value is not usable: start from Default. Field names in YAML are
 // those of the json tags.
 type Config struct {
-	Mode        string            `json:"mode"`             // "auto", or "manual": a human's word before every action (R7)
-	OnBaseMoved string            `json:"on_base_moved"`    // "merge" it in and check again, "ask", or "ignore"
-	Gates       Gates             `json:"gates"`            //
-	Loop        Loop              `json:"loop"`             //
-	Limits      Limits            `json:"limits"`           //
-	Tests       Tests             `json:"tests"`            //
-	Breaker     Breaker           `json:"breaker"`          //
-	Models      map[string]string `json:"models,omitempty"` // role (planner, implementer, reviewer, tester, reflector) → provider/model
-	Paths       Paths             `json:"paths"`            //
-	Learn       Learn             `json:"learn"`            //
+	Mode        Mode            `json:"mode"`
+	OnBaseMoved string          `json:"on_base_moved"`    // "merge" it in and check again, "ask", or "ignore"
+	Gates       Gates           `json:"gates"`            //
+	Loop        Loop            `json:"loop"`             //
+	Limits      Limits          `json:"limits"`           //
+	Tests       Tests           `json:"tests"`            //
+	Breaker     Breaker         `json:"breaker"`          //
+	Models      map[Role]string `json:"models,omitempty"` // → provider/model; "" for all other roles
+	Paths       Paths           `json:"paths"`            //
+	Learn       Learn           `json:"learn"`            //
 
 	Commits       string `json:"commits,omitempty"`        // who makes commits: "git", here; "api", GitHub, which signs them; "auto" or "": as the branch's rules ask
 	Signoff       bool   `json:"signoff,omitempty"`        // with a Signed-off-by trailer of the App's user (DCO)
@@ -81,17 +122,17 @@ type Ready struct {
 // Modules says whether a plan may split a feature into modules that are built at the
 // same time, each by a run of its own.
 type Modules struct {
-	Mode       string  `json:"mode"`       // "off" (and ""), "auto": where it pays, "ask": a split waits for a human's word
-	Max        int     `json:"max"`        // modules of a plan
-	Parallel   int     `json:"parallel"`   // modules built at the same time
-	Iterations int     `json:"iterations"` // of a module's own loop
-	Rounds     int     `json:"rounds"`     // times that the integration may send work back to a module
-	MinGain    float64 `json:"min_gain"`   // share of the time that a split must save by the plan's own sizes
-	OnFailure  string  `json:"on_failure"` // of a module that does not get on: "ask" a human, or go on with those that "passed", without it and what needs it, or revise the plan "without" it
+	Mode       ModuleMode `json:"mode"`
+	Max        int        `json:"max"`        // modules of a plan
+	Parallel   int        `json:"parallel"`   // modules built at the same time
+	Iterations int        `json:"iterations"` // of a module's own loop
+	Rounds     int        `json:"rounds"`     // times that the integration may send work back to a module
+	MinGain    float64    `json:"min_gain"`   // share of the time that a split must save by the plan's own sizes
+	OnFailure  string     `json:"on_failure"` // of a module that does not get on: "ask" a human, or go on with those that "passed", without it and what needs it, or revise the plan "without" it
 }
 
 // On reports whether a plan may be split.
-func (m Modules) On() bool { return m.Mode == "auto" || m.Mode == "ask" }
+func (m Modules) On() bool { return m.Mode == ModulesAuto || m.Mode == ModulesAsk }
 
 // Production says what is done about incidents of production by itself. Each answer is
 // on by itself; what limits them all is not to be set.
@@ -135,9 +176,9 @@ func (g Gates) Timeout() time.Duration {
 
 // Breaker is the circuit breaker of the rework queue (R3).
 type Breaker struct {
-	Enabled       bool   `json:"enabled"`
-	MaxIterations int    `json:"max_iterations"` // reworks in a row, of one phase, without a pass
-	OnMax         string `json:"on_max"`         // "manual", "error", "skip"
+	Enabled       bool  `json:"enabled"`
+	MaxIterations int   `json:"max_iterations"` // reworks in a row, of one phase, without a pass
+	OnMax         OnMax `json:"on_max"`
 }
 
 // Paths says what Forge may change.
@@ -162,16 +203,16 @@ const Evidence = 2
 // Default returns the defaults of requirements T2, B1, B5, B6 and R3.
 func Default() Config {
 	return Config{
-		Mode: "auto", OnBaseMoved: "merge", Commits: "auto", Gates: Gates{RemindHours: 24, TimeoutHours: 14 * 24},
+		Mode: ModeAuto, OnBaseMoved: "merge", Commits: "auto", Gates: Gates{RemindHours: 24, TimeoutHours: 14 * 24},
 		Loop: Loop{
 			MaxIterations: 5, ReviewBounces: 3, TestBounces: 2, SameFinding: 3, SameFailure: 3,
 			DiminishingFrom: 2, Evidence: Evidence, Doubts: 2, AutoFixOnly: true, AutoFixConfidence: 0.7, Faults: 3,
 		},
 		Limits:  Limits{CostUSD: 10, Tokens: 5_000_000, WallMinutes: 120, Steps: 40},
 		Tests:   Tests{TimeoutMinutes: 10, Reruns: 2, Coverage: 60, ChecksMinutes: 30, KnownFailures: "ask"},
-		Breaker: Breaker{Enabled: true, MaxIterations: 3, OnMax: "manual"},
+		Breaker: Breaker{Enabled: true, MaxIterations: 3, OnMax: OnMaxManual},
 		Learn:   Learn{DismissalTarget: 0.1}, Documents: "off",
-		Modules: Modules{Mode: "off", Max: 6, Parallel: 3, Iterations: 3, Rounds: 2, MinGain: 0.4, OnFailure: "ask"},
+		Modules: Modules{Mode: ModulesOff, Max: 6, Parallel: 3, Iterations: 3, Rounds: 2, MinGain: 0.4, OnFailure: "ask"},
 	}
 }
 

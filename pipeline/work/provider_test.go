@@ -20,6 +20,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/config"
 	"forge/pipeline/worktree"
 )
 
@@ -248,7 +249,7 @@ func outlast(t *testing.T, k *keeper, p *provider, url string, atOnce bool, o ou
 		Operator:    func(agent.Trouble) { mu.Lock(); defer mu.Unlock(); told++ },
 		Random:      func() float64 { mu.Lock(); defer mu.Unlock(); return random.Float64() },
 	})
-	agents, err := agent.New(agent.Options{Open: providers.Open, Models: map[string]string{"": "openai/llama"}})
+	agents, err := agent.New(agent.Options{Open: providers.Open, Models: map[config.Role]string{"": "openai/llama"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -394,7 +394,7 @@ func TestModelAgain(t *testing.T) {
 	t.Parallel()
 	k := openStore(t)
 	synctest.Test(t, func(t *testing.T) {
-		chosen := map[string]string{"": "repo/typo"}
+		chosen := map[config.Role]string{"": "repo/typo"}
 		d := newDesk(t, k, &fakePhases{do: func(_ context.Context, run *pipeline.Run, _ pipeline.Action, _ Emit) ([]pipeline.Event, error) {
 			if run.Config.Models[""] == "repo/typo" {
 				return nil, &pipeline.Fault{Class: pipeline.FaultProvider, Final: true, Message: "no such model"}
@@ -402,7 +402,7 @@ func TestModelAgain(t *testing.T) {
 			return nil, nil
 		}}, func(s *pipeline.Start) { s.Config.Models = chosen })
 		cfg := config.Default()
-		cfg.Models = map[string]string{"": "repo/right"}
+		cfg.Models = map[config.Role]string{"": "repo/right"}
 		d.opts.Settings = func(context.Context, *pipeline.Run) (config.Config, error) { return cfg, nil }
 		if run := d.drive(); run.Gate() == nil || run.Gate().Guard.Name != pipeline.GuardFaults {
 			t.Fatalf("run is %s", run.State)

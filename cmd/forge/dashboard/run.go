@@ -293,7 +293,7 @@ func (p *Pages) recalls(ctx context.Context, run int64) (out []recallRow, err er
 				}
 				known[id] = cmp.Or(text.Clip(l.Content, textShown), "(gone)")
 			}
-			row := recallRow{r.Phase, r.Iteration, r.Role, id, known[id], "given"}
+			row := recallRow{r.Phase, r.Iteration, string(r.Role), id, known[id], "given"}
 			switch {
 			case i >= len(r.Given):
 				row.Fate = "left out by chance, to measure what it is worth"

@@ -37,7 +37,7 @@ func bare(t *testing.T, models agent.Model) (*Learner, *pipeline.Run) {
 		}
 		return db.Append(ctx, run, events, also)
 	}
-	if m.o.Reflector, err = agent.New(agent.Options{Models: map[string]string{"": "tape:x"}, Open: func(string) (agent.Model, error) { return models, nil }}); err != nil {
+	if m.o.Reflector, err = agent.New(agent.Options{Models: map[config.Role]string{"": "tape:x"}, Open: func(string) (agent.Model, error) { return models, nil }}); err != nil {
 		t.Fatal(err)
 	}
 	repo := pipeline.Repo{ID: 1, Owner: "acme", Name: "greet", DefaultBranch: "main"}

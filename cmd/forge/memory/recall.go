@@ -18,6 +18,7 @@ import (
 	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/config"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 	"forge/pipeline/work"
@@ -39,7 +40,7 @@ const (
 // decided once for each phase of an iteration, and kept as an event before the model
 // is asked: carried out again, the phase says the same, and its tape still fits.
 // That nothing can be recalled is no fault of the phase.
-func (m *Learner) Recall(ctx context.Context, job *agent.Job, role string, emit work.Emit) error {
+func (m *Learner) Recall(ctx context.Context, job *agent.Job, role config.Role, emit work.Emit) error {
 	run, ref := job.Run, job.Ref
 	events, err := m.o.DB.Events(ctx, run.ID, 0)
 	if err != nil {
@@ -72,7 +73,7 @@ func (m *Learner) Recall(ctx context.Context, job *agent.Job, role string, emit 
 }
 
 func recallID(run *pipeline.Run, r pipeline.Recall) string {
-	return run.Key(pipeline.PhaseRef{Phase: r.Phase, Iteration: r.Iteration}) + "/" + r.Role
+	return run.Key(pipeline.PhaseRef{Phase: r.Phase, Iteration: r.Iteration}) + "/" + string(r.Role)
 }
 
 func (m *Learner) keepRecall(ctx context.Context, run int64, r pipeline.Recall) error {
@@ -81,7 +82,7 @@ func (m *Learner) keepRecall(ctx context.Context, run int64, r pipeline.Recall) 
 
 // choose searches for what matters, drops what is about code that is gone and what is
 // contradicted by what is surer, and withholds some at random.
-func (m *Learner) choose(ctx context.Context, job *agent.Job, role string) (pipeline.Recall, error) {
+func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) (pipeline.Recall, error) {
 	run := job.Run
 	r := pipeline.Recall{Phase: job.Ref.Phase, Iteration: job.Ref.Iteration, Role: role}
 	if err := m.refresh(ctx); err != nil {
@@ -89,7 +90,7 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role string) (pipe
 	}
 	now := m.o.Now()
 	q, fits := queryOf(run, job.Diff), func(*pipeline.Learning) bool { return true }
-	if role == "tester" {
+	if role == config.RoleTester {
 		q, fits = testQuery(run, job.Diff, job.Failures)
 	}
 	q.Now = now
@@ -172,7 +173,7 @@ func lessonLine(l pipeline.Learning, sure float64) string {
 
 // Used returns the event that tells which of the learnings that a phase was given
 // its agent says to have used.
-func (m *Learner) Used(ctx context.Context, run *pipeline.Run, ref pipeline.PhaseRef, role string, data pipeline.Data) ([]pipeline.Event, error) {
+func (m *Learner) Used(ctx context.Context, run *pipeline.Run, ref pipeline.PhaseRef, role config.Role, data pipeline.Data) ([]pipeline.Event, error) {
 	if role == "" {
 		return nil, nil
 	}

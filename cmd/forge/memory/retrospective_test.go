@@ -32,7 +32,7 @@ func TestSmallRunsAreLookedBackAt(t *testing.T) {
 			}
 			m, run := bare(t, tape)
 			model := func(string) (agent.Model, error) { return tape, nil }
-			if m.o.Reflector, err = agent.New(agent.Options{Models: map[string]string{"": "anthropic/claude-opus-5-5"}, Open: model}); err != nil {
+			if m.o.Reflector, err = agent.New(agent.Options{Models: map[config.Role]string{"": "anthropic/claude-opus-5-5"}, Open: model}); err != nil {
 				t.Fatal(err)
 			}
 			var spent, cost int64

@@ -14,6 +14,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/work"
 )
@@ -52,9 +53,9 @@ type Memory interface {
 	// next phase begins. It never fails the phase.
 	ReflectNow(ctx context.Context, run int64)
 	// Recall gives the job what matters for it, and says so in an event before it returns.
-	Recall(ctx context.Context, job *agent.Job, role string, emit work.Emit) error
+	Recall(ctx context.Context, job *agent.Job, role config.Role, emit work.Emit) error
 	// Used returns the event that tells which of what was recalled the result refers to.
-	Used(ctx context.Context, run *pipeline.Run, ref pipeline.PhaseRef, role string, result pipeline.Data) ([]pipeline.Event, error)
+	Used(ctx context.Context, run *pipeline.Run, ref pipeline.PhaseRef, role config.Role, result pipeline.Data) ([]pipeline.Event, error)
 	// Filter moves the findings that people dismiss to the review's list of those held back.
 	Filter(ctx context.Context, run *pipeline.Run, review *pipeline.Review)
 }
@@ -170,16 +171,16 @@ func found(d pipeline.Data) []pipeline.Finding {
 }
 
 // roleOf is whose learnings a phase recalls.
-func roleOf(p pipeline.Phase) string {
+func roleOf(p pipeline.Phase) config.Role {
 	switch p {
 	case pipeline.PhasePlan:
-		return "planner"
+		return config.RolePlanner
 	case pipeline.PhaseImplement, pipeline.PhaseContract:
-		return "implementer"
+		return config.RoleImplementer
 	case pipeline.PhaseReview:
-		return "reviewer"
+		return config.RoleReviewer
 	case pipeline.PhaseTest:
-		return "tester"
+		return config.RoleTester
 	}
 	return ""
 }

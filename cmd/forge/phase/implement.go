@@ -11,6 +11,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 )
 
@@ -27,7 +28,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	if err := x.orient(ctx, run, &job); err != nil {
 		return pipeline.Data{}, err
 	}
-	if err := x.o.Memory.Recall(ctx, &job, "implementer", job.Emit); err != nil {
+	if err := x.o.Memory.Recall(ctx, &job, config.RoleImplementer, job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
 	impl, _, err := x.o.Implementer.Implement(ctx, job)

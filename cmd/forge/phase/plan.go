@@ -38,7 +38,7 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 		return pipeline.Data{}, err
 	}
 	job.Workspace, job.Baseline = ws, baseline
-	if err := x.o.Memory.Recall(ctx, &job, "planner", job.Emit); err != nil {
+	if err := x.o.Memory.Recall(ctx, &job, config.RolePlanner, job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
 	plan, _, err := x.o.Planner.Plan(ctx, job)

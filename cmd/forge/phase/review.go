@@ -9,6 +9,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/config"
 	"forge/pipeline/identity"
 )
 
@@ -31,7 +32,7 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err := x.orient(ctx, run, &job); err != nil {
 		return pipeline.Data{}, err
 	}
-	if err := x.o.Memory.Recall(ctx, &job, "reviewer", job.Emit); err != nil {
+	if err := x.o.Memory.Recall(ctx, &job, config.RoleReviewer, job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
 	review, err := x.reviews(ctx, job)

@@ -9,6 +9,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/check"
+	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 )
 
@@ -51,7 +52,7 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 		if err := x.orient(ctx, run, &job); err != nil {
 			return pipeline.Data{}, nil, err
 		}
-		if err := x.o.Memory.Recall(ctx, &job, "tester", job.Emit); err != nil {
+		if err := x.o.Memory.Recall(ctx, &job, config.RoleTester, job.Emit); err != nil {
 			return pipeline.Data{}, nil, err
 		}
 		if report.Failures, _, err = x.o.Tester.Analyse(ctx, job); err != nil {

@@ -9,6 +9,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/check"
+	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 )
 
@@ -75,7 +76,7 @@ func (x *Executor) mergeByHand(ctx context.Context, run *pipeline.Run, job agent
 	if err := x.orient(ctx, run, &job); err != nil {
 		return err
 	}
-	if err := x.o.Memory.Recall(ctx, &job, "implementer", job.Emit); err != nil {
+	if err := x.o.Memory.Recall(ctx, &job, config.RoleImplementer, job.Emit); err != nil {
 		return err
 	}
 	impl, _, err := x.o.Implementer.Implement(ctx, job)

@@ -295,7 +295,7 @@ func (d *doctor) model(ctx context.Context) {
 		var roles []string
 		for role, m := range c.Run.Models {
 			if m == name {
-				roles = append(roles, role)
+				roles = append(roles, string(role))
 			}
 		}
 		slices.Sort(roles)

@@ -149,7 +149,7 @@ func TestDismissedIsHeldBack(t *testing.T) {
 	ts.must(err)
 	used := map[string]bool{}
 	for _, r := range recalls {
-		used[r.Role] = len(r.Used) == 1
+		used[string(r.Role)] = len(r.Used) == 1
 		if diff := cmp.Diff([]int64{1}, r.Given); diff != "" {
 			t.Errorf("%s was given (-want +got):\n%s", r.Role, diff)
 		}

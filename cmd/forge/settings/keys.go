@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"forge/pipeline/config"
 	"forge/pipeline/text"
 )
 
@@ -28,10 +29,17 @@ type rule struct {
 }
 
 // Roles are the agents that may each have a model of their own.
-var roles = []string{"planner", "implementer", "reviewer", "tester", "reflector"}
+var roles = []config.Role{config.RolePlanner, config.RoleImplementer, config.RoleReviewer, config.RoleTester, config.RoleReflector}
 
 // mapKeys are the keys of those maps whose keys are fixed.
-var mapKeys = map[string][]string{"models": roles}
+var mapKeys = map[string][]string{"models": roleNames()}
+
+func roleNames() (out []string) {
+	for _, r := range roles {
+		out = append(out, string(r))
+	}
+	return out
+}
 
 // rules are those of a repository's keys; the server's file takes the same, as
 // defaults for all repositories. The defaults are config.Default's.
@@ -71,7 +79,7 @@ var rules = map[string]rule{
 	"production":                   {doc: "What is done about incidents of production by itself; each answer is on by itself"},
 	"production.environments":      {doc: "Environments whose incidents are answered; none: production", items: 20, item: checkEnvironment},
 	"production.tell":              {doc: "Comment on the pull request that is suspected, also where it is not Forge's"},
-	"production.ask":               {doc: "Ask people what to do, by a comment with choices; who has write access answers with /forge incident ID CHOICE"},
+	"production.ask":               {doc: "Ask people what to do, by a comment with choices; who has write access answers with the command incident ID CHOICE"},
 	"production.issue":             {doc: "Open an issue for each critical incident"},
 	"production.run":               {doc: "Start a run on that issue; needs issue"},
 	"production.revert":            {doc: "Open a draft that reverts the pull request that a critical incident is attributed to"},

@@ -243,7 +243,7 @@ func (r *reader) stringMap(n ast.Node, v reflect.Value, key string) {
 			r.value(value, item, join(key, name))
 		}
 		if item.String() != "" {
-			fresh.SetMapIndex(reflect.ValueOf(name), item)
+			fresh.SetMapIndex(reflect.ValueOf(name).Convert(v.Type().Key()), item)
 		}
 	})
 	v.Set(fresh)
@@ -271,7 +271,7 @@ func (r *reader) namedMap(n ast.Node, v reflect.Value, key string) {
 		}
 		item := reflect.New(v.Type().Elem()).Elem()
 		r.value(value, item, join(key, name))
-		fresh.SetMapIndex(reflect.ValueOf(name), item)
+		fresh.SetMapIndex(reflect.ValueOf(name).Convert(v.Type().Key()), item)
 	})
 	v.Set(fresh)
 }

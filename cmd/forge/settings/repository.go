@@ -9,6 +9,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"forge/pipeline/config"
@@ -26,7 +27,7 @@ func Repository(name string, yaml []byte, base config.Config) (config.Config, er
 	r := &reader{name: name, caps: limitCaps(base)}
 	c := snapshot(base)
 	r.read(yaml, &c)
-	if base.Mode == "manual" && c.Mode == "auto" {
+	if base.Mode == config.ModeManual && c.Mode == config.ModeAuto {
 		r.problems = append(r.problems, fmt.Errorf("%s: mode is \"auto\", but this server runs in manual mode: remove the key, or ask the server's operator", name))
 	}
 	if p := c.Production; p.Run && !p.Issue {
@@ -53,12 +54,6 @@ func snapshot(c config.Config) config.Config {
 	c.Paths.Protected = slices.Clone(c.Paths.Protected)
 	c.Production.Environments = slices.Clone(c.Production.Environments)
 	c.Production.Irreversible = slices.Clone(c.Production.Irreversible)
-	if c.Models != nil {
-		models := make(map[string]string, len(c.Models))
-		for role, model := range c.Models {
-			models[role] = model
-		}
-		c.Models = models
-	}
+	c.Models = maps.Clone(c.Models)
 	return c
 }

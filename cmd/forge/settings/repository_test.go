@@ -18,7 +18,7 @@ import (
 // Covers T2, B1, B5, B6, R3 (the configuration decides), R4 and S26.
 func TestRepository(t *testing.T) {
 	base := config.Default()
-	base.Models = map[string]string{"planner": "anthropic/a", "reviewer": "openai/b"}
+	base.Models = map[config.Role]string{"planner": "anthropic/a", "reviewer": "openai/b"}
 	base.Paths.Protected = []string{"deploy/**"}
 	type change func(*config.Config)
 	for _, c := range []struct {
@@ -36,7 +36,7 @@ func TestRepository(t *testing.T) {
 			c.Tests.Commands = []string{"go test ./...", "make a\nmake b\n"}
 		}},
 		{"models are merged", "models:\n  planner: openai/llama3:8b\n  tester: anthropic/x\n", func(c *config.Config) {
-			c.Models = map[string]string{"planner": "openai/llama3:8b", "reviewer": "openai/b", "tester": "anthropic/x"}
+			c.Models = map[config.Role]string{"planner": "openai/llama3:8b", "reviewer": "openai/b", "tester": "anthropic/x"}
 		}},
 		{"paths come on top", "paths:\n  protected: [\"db/*.sql\"]\n", func(c *config.Config) { c.Paths.Protected = []string{"db/*.sql", "deploy/**"} }},
 		{"stricter mode", "mode: manual\nbreaker:\n  on_max: skip\n  enabled: false\n", func(c *config.Config) {
@@ -164,7 +164,7 @@ func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
 		return []string{"some/thing"}
 	case len(r.enum) > 1:
 		for _, e := range r.enum {
-			if e != now {
+			if e != reflect.ValueOf(now).String() {
 				return e
 			}
 		}

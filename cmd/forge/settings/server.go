@@ -164,14 +164,14 @@ type serverFile struct {
 	Hooks            map[string]hookFile       `json:"hooks"`
 	HealthChecks     map[string]healthFile     `json:"health_checks"`
 	Subscribers      map[string]subscriberFile `json:"subscribers"`
-	Mode             string                    `json:"mode"`
+	Mode             config.Mode               `json:"mode"`
 	OnBaseMoved      string                    `json:"on_base_moved"`
 	Gates            config.Gates              `json:"gates"`
 	Loop             config.Loop               `json:"loop"`
 	Limits           config.Limits             `json:"limits"`
 	Tests            config.Tests              `json:"tests"`
 	Breaker          config.Breaker            `json:"breaker"`
-	Models           map[string]string         `json:"models"`
+	Models           map[config.Role]string    `json:"models"`
 	Paths            config.Paths              `json:"paths"`
 	Learn            config.Learn              `json:"learn"`
 	Modules          config.Modules            `json:"modules"`
@@ -275,7 +275,7 @@ func (l *loader) readEnv() {
 		}
 	}
 	for _, role := range roles {
-		env := modelEnv(role)
+		env := modelEnv(string(role))
 		model := l.getenv(env)
 		if model == "" {
 			continue
@@ -285,7 +285,7 @@ func (l *loader) readEnv() {
 			continue
 		}
 		if l.file.Models == nil {
-			l.file.Models = map[string]string{}
+			l.file.Models = map[config.Role]string{}
 		}
 		l.file.Models[role] = model
 	}
@@ -344,7 +344,7 @@ func (l *loader) notify() {
 }
 
 func (l *loader) models() {
-	models := map[string]string{}
+	models := map[config.Role]string{}
 	for _, role := range roles {
 		if m := l.file.Models[role]; m != "" {
 			models[role] = m
@@ -493,7 +493,7 @@ func (c *Config) Ready() error {
 		provider, _, _ := strings.Cut(model, "/")
 		providers[provider] = true
 		if model == "" {
-			without = append(without, role)
+			without = append(without, string(role))
 		}
 	}
 	need(len(without) == 0, "model is missing for "+strings.Join(without, ", ")+": set FORGE_MODEL, such as anthropic/MODEL or openai/MODEL")

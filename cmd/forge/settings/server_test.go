@@ -133,7 +133,7 @@ paths: {protected: ["deploy/**"]}
 	run := config.Default()
 	run.Mode, run.Loop.MaxIterations, run.Limits.CostUSD, run.Limits.WallMinutes = "manual", 7, 3, 30
 	run.Tests.TimeoutMinutes, run.Breaker.OnMax, run.Paths.Protected = 20, "error", []string{"deploy/**"}
-	run.Models = map[string]string{"planner": "openai/think", "implementer": "anthropic/big", "reviewer": "anthropic/big", "tester": "openai/small", "reflector": "anthropic/big"}
+	run.Models = map[config.Role]string{"planner": "openai/think", "implementer": "anthropic/big", "reviewer": "anthropic/big", "tester": "openai/small", "reflector": "anthropic/big"}
 	compareConfigs(t, Config{
 		AppID: 34, PrivateKeyFile: key, WebhookSecret: NewSecret(testSecret), DatabaseURL: NewSecret("postgres://u:p@db/forge"),
 		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot", Slug: "forge",
@@ -182,8 +182,8 @@ func TestEveryServerKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, role := range roles {
-		names = append(names, modelEnv(role))
-		values[modelEnv(role)] = "openai/" + role
+		names = append(names, modelEnv(string(role)))
+		values[modelEnv(string(role))] = "openai/" + string(role)
 	}
 	for _, env := range names {
 		value, ok := values[env]

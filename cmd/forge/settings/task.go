@@ -10,15 +10,15 @@ import (
 // taskFile is what an issue's front matter may set (R4). How the repository is
 // tested is not among it: commands come from the default branch alone.
 type taskFile struct {
-	Attempts    int               `json:"max_refinement_attempts"`
-	Mode        string            `json:"mode"`
-	OnBaseMoved string            `json:"on_base_moved"`
-	Gates       config.Gates      `json:"gates"`
-	Loop        config.Loop       `json:"loop"`
-	Limits      config.Limits     `json:"limits"`
-	Breaker     config.Breaker    `json:"breaker"`
-	Models      map[string]string `json:"models"`
-	Paths       config.Paths      `json:"paths"`
+	Attempts    int                    `json:"max_refinement_attempts"`
+	Mode        config.Mode            `json:"mode"`
+	OnBaseMoved string                 `json:"on_base_moved"`
+	Gates       config.Gates           `json:"gates"`
+	Loop        config.Loop            `json:"loop"`
+	Limits      config.Limits          `json:"limits"`
+	Breaker     config.Breaker         `json:"breaker"`
+	Models      map[config.Role]string `json:"models"`
+	Paths       config.Paths           `json:"paths"`
 }
 
 // Task reads an issue's front matter on top of the repository's configuration.
@@ -42,8 +42,8 @@ func Task(name, yaml string, repo, server config.Config, trusted bool) (config.C
 	}
 	r := &reader{name: name, caps: caps, untrusted: !trusted}
 	r.read([]byte(yaml), &f)
-	manual := repo.Mode == "manual" && !trusted || server.Mode == "manual"
-	if manual && f.Mode == "auto" {
+	manual := repo.Mode == config.ModeManual && !trusted || server.Mode == config.ModeManual
+	if manual && f.Mode == config.ModeAuto {
 		r.problems = append(r.problems, fmt.Errorf("%s: mode is \"auto\", but this repository runs in manual mode: remove the key", name))
 	}
 	if !trusted && !maps.Equal(f.Models, repo.Models) {
