@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"forge/github/githubtest"
+	"forge/github/githubtest/contract"
 	"forge/github/render/rendertest"
 	"forge/pipeline"
 	"forge/pipeline/config"
@@ -84,7 +85,7 @@ func (g *gitPusher) commit(repo pipeline.Repo, name, text string) string {
 
 // world is a GitHub of the real protocol, with the App installed on octo/repo and
 // an issue that asks for something.
-func world(t *testing.T, contract *githubtest.Contract, change ...any) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
+func world(t *testing.T, held *contract.Contract, change ...any) (*githubtest.Server, *App, pipeline.Repo, *gitPusher) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git: apt-get install git")
@@ -93,7 +94,7 @@ func world(t *testing.T, contract *githubtest.Contract, change ...any) (*githubt
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, client := githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: contract}, Options{}
+	server, client := githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: held}, Options{}
 	for _, c := range change {
 		switch c := c.(type) {
 		case func(*githubtest.Options):
@@ -139,11 +140,11 @@ func world(t *testing.T, contract *githubtest.Contract, change ...any) (*githubt
 	return gh, a, repo, g
 }
 
-var contractOnce = sync.OnceValues(func() (*githubtest.Contract, error) { return githubtest.NewContract("../../shared/github") })
+var contractOnce = sync.OnceValues(func() (*contract.Contract, error) { return contract.New("../../shared/github") })
 
-// contract holds a test's exchanges against GitHub's own descriptions, when they
+// descriptions hold a test's exchanges against GitHub's own descriptions, when they
 // are there.
-func contract(t *testing.T) *githubtest.Contract {
+func descriptions(t *testing.T) *contract.Contract {
 	t.Helper()
 	k, err := contractOnce()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -166,8 +167,8 @@ func contract(t *testing.T) *githubtest.Contract {
 // review comments that must lie in the diff, GraphQL, git. Everything is held against
 // GitHub's own descriptions when they are there.
 func TestEndToEnd(t *testing.T) {
-	contract := contract(t)
-	gh, a, repo, g := world(t, contract)
+	held := descriptions(t)
+	gh, a, repo, g := world(t, held)
 	ctx := context.Background()
 	n, err := gh.As("alice").OpenIssue("octo/repo", "Retry failed uploads", "Uploads fail.")
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 
 	"forge/cmd/forge/demo"
 	"forge/github/githubtest"
+	"forge/github/githubtest/contract"
 	"forge/pipeline/agent/agenttest"
 	"forge/pipeline/store"
 )
@@ -87,7 +88,7 @@ func newLab(t *testing.T, o labOptions) *labTest {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	opts := githubtest.Options{Dir: dir, Manifest: demo.Manifest()}
 	if contracts := "../../../shared/github"; exists(contracts) {
-		if opts.Contract, err = githubtest.NewContract(contracts); err != nil {
+		if opts.Contract, err = contract.New(contracts); err != nil {
 			t.Fatal(err)
 		}
 	}

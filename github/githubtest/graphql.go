@@ -70,7 +70,7 @@ func (s *Server) serveGraphQL(w http.ResponseWriter, _ *http.Request, c *call) {
 		return
 	}
 	if k := s.opts.Contract; k != nil {
-		k.checkGraphQL(req.Query)
+		k.GraphQL(req.Query)
 	}
 	doc, err := parser.ParseQuery(&ast.Source{Input: req.Query})
 	if err != nil {

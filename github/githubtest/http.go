@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"forge/github/githubtest/contract"
 )
 
 // maxBody is what the API takes in one request; a blob may be 40 MB on GitHub.
@@ -258,7 +260,7 @@ func (s *Server) write(w http.ResponseWriter, c *call, a answer) {
 		return
 	}
 	text, err := json.Marshal(a.body)
-	if err == nil && c.version() != oldAPIVersion {
+	if err == nil && c.version() != contract.OldVersion {
 		text, err = withoutRemoved(text)
 	}
 	if err != nil {

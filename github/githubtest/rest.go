@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"forge/github/githubtest/contract"
 )
 
 type handler func(*call) answer
@@ -121,7 +123,7 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, c *call) {
 	rec := newRecorder()
 	s.write(rec, c, *a)
 	if k := s.opts.Contract; k != nil {
-		k.checkREST(rt.op.id, c, rec)
+		k.REST(contract.Exchange{Op: rt.op.id, Request: c.r, Body: c.body, Status: rec.status, Header: rec.header, Answer: rec.Bytes()})
 	}
 	rec.flushTo(w)
 }

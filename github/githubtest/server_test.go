@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"forge/github/githubtest/contract"
+
 	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/google/go-github/v62/github"
 )
@@ -109,7 +111,7 @@ func manifest(t *testing.T) []byte {
 	return text
 }
 
-var contractOnce = sync.OnceValues(func() (*Contract, error) { return NewContract("../../../shared/github") })
+var contractOnce = sync.OnceValues(func() (*contract.Contract, error) { return contract.New("../../../shared/github") })
 
 const mainGo = "package shop\n\n// Price is in cents.\nfunc Price(n int) int {\n\treturn n * 100\n}\n\nfunc Zero() int {\n\treturn 0\n}\n"
 

@@ -4,10 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"forge/github/githubtest/contract"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v62/github"
@@ -18,11 +22,12 @@ func TestContractFinds(t *testing.T) {
 	if _, err := os.Stat("../../../shared/github"); err != nil {
 		t.Skip("needs GitHub's descriptions in the folder shared/github beside the checkout; without them no exchange is checked")
 	}
-	k, err := NewContract("../../../shared/github")
+	k, err := contract.New("../../../shared/github")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, func(o *Options) { o.Contract = k })
+	w := newWorld(t, func(o *Options) { o.Contract = nil }) // what it finds is wanted here
+	w.s.opts.Contract = k
 	w.issue()
 	tok := w.token()
 	clean := len(k.Violations())
@@ -37,19 +42,14 @@ func TestContractFinds(t *testing.T) {
 			t.Errorf("%s %s: violations %v, want %q", tc.path, tc.body, list, tc.want)
 		}
 	}
-	k.checkWebhook("issues", "labeled", []byte(`{"action":"labeled"}`))
-	k.checkWebhook("issues", "exploded", nil)
-	rec := newRecorder()
-	rec.header.Set("Content-Type", "application/json")
-	rec.WriteString(`{"id":"seven"}`)
-	k.checkAnswer("issues/get", k.rest["issues/get"], rec)
+	k.Webhook("issues", "labeled", []byte(`{"action":"labeled"}`))
+	k.Webhook("issues", "exploded", nil)
+	k.REST(contract.Exchange{Op: "issues/get", Request: httptest.NewRequest("GET", "/", nil), Status: 200,
+		Header: http.Header{"Content-Type": {"application/json"}}, Answer: []byte(`{"id":"seven"}`)})
 	if got := len(k.Violations()); got < clean+6 {
 		t.Errorf("%d violations, want at least %d: %v", got, clean+6, k.Violations())
 	}
-	k.mu.Lock()
-	k.violations = k.violations[:clean] // they were wanted
-	k.mu.Unlock()
-	if _, err := NewContract(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := contract.New(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty folder: %v", err)
 	}
 }

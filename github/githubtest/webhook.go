@@ -279,7 +279,7 @@ func (s *Server) queueEvent(event, action string, by *account, payload obj, inst
 		return
 	}
 	if k := s.opts.Contract; k != nil {
-		k.checkWebhook(event, action, text)
+		k.Webhook(event, action, text)
 	}
 	s.hooks.add(Delivery{Event: event, Action: action, Installation: inst, Repository: repo, Payload: text})
 }

@@ -22,6 +22,7 @@ import (
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
+	"forge/github/githubtest/contract"
 )
 
 // world is a GitHub without an App, and a folder.
@@ -41,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	w.jar, _ = cookiejar.New(nil)
 	o := githubtest.Options{Dir: t.TempDir(), Manifest: demo.Manifest(), Empty: true}
 	var err error
-	if o.Contract, err = contract(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if o.Contract, err = descriptions(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	gh, err := githubtest.New(o)
@@ -61,9 +62,9 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// contract holds all of them to GitHub's descriptions, where these are.
-var contract = sync.OnceValues(func() (*githubtest.Contract, error) {
-	return githubtest.NewContract("../../../../shared/github")
+// descriptions hold all of them to GitHub's descriptions, where these are.
+var descriptions = sync.OnceValues(func() (*contract.Contract, error) {
+	return contract.New("../../../../shared/github")
 })
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }

@@ -1,4 +1,6 @@
-package githubtest
+// Package contract holds requests, answers, webhooks and GraphQL documents against
+// GitHub's own descriptions of them.
+package contract
 
 import (
 	"bytes"
@@ -21,8 +23,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// Contract holds requests, answers, webhooks and GraphQL documents against
-// GitHub's own descriptions of them. One may serve many servers.
+// Contract has GitHub's descriptions, and what did not fit them. One may serve many servers.
 type Contract struct {
 	rest    map[string]*openapi3.Operation
 	graphql *ast.Schema
@@ -33,16 +34,16 @@ type Contract struct {
 	compiler   *jsonschema.Compiler
 	schemas    map[string]*jsonschema.Schema
 	violations []string
-	checked    ContractCounts
+	checked    Counts
 }
 
-// ContractCounts say how much was checked; a check that saw nothing proves nothing.
-type ContractCounts struct{ Requests, Answers, Webhooks, Documents int }
+// Counts say how much was checked; a check that saw nothing proves nothing.
+type Counts struct{ Requests, Answers, Webhooks, Documents int }
 
-// NewContract reads the folder that holds rest-openapi.json, webhook-schemas.json
+// New reads the folder that holds rest-openapi.json, webhook-schemas.json
 // and graphql-schema.graphql.gz. When it is not there the error wraps
 // fs.ErrNotExist, so that a test can skip.
-func NewContract(dir string) (*Contract, error) {
+func New(dir string) (*Contract, error) {
 	k := &Contract{rest: map[string]*openapi3.Operation{}, schemas: map[string]*jsonschema.Schema{}}
 	for _, load := range []func(string) error{k.loadREST, k.loadWebhooks, k.loadGraphQL} {
 		if err := load(dir); err != nil {
@@ -123,7 +124,7 @@ func (k *Contract) Violations() []string {
 }
 
 // Counts returns how much was checked.
-func (k *Contract) Counts() ContractCounts {
+func (k *Contract) Counts() Counts {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.checked
@@ -135,7 +136,7 @@ func (k *Contract) violate(format string, args ...any) {
 	k.violations = append(k.violations, fmt.Sprintf(format, args...))
 }
 
-func (k *Contract) count(add ContractCounts) {
+func (k *Contract) count(add Counts) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.checked.Requests += add.Requests
@@ -144,21 +145,31 @@ func (k *Contract) count(add ContractCounts) {
 	k.checked.Documents += add.Documents
 }
 
-// checkREST checks one exchange. A request is only held to the description when
+// Exchange is a request to the REST API and its answer.
+type Exchange struct {
+	Op      string // the operation's id, "issues/create"
+	Request *http.Request
+	Body    []byte // of the request
+	Status  int
+	Header  http.Header // of the answer
+	Answer  []byte
+}
+
+// REST checks one exchange. A request is only held to the description when
 // it was accepted: a refused one may be wrong on purpose.
-func (k *Contract) checkREST(id string, c *call, rec *recorder) {
-	if a, found := alike[id]; found {
-		id, rec = a.op, a.part(rec)
+func (k *Contract) REST(x Exchange) {
+	if a, found := alike[x.Op]; found {
+		x.Op, x.Answer = a.op, a.part(x)
 	}
-	op := k.rest[id]
+	op := k.rest[x.Op]
 	if op == nil {
-		k.violate("%s %s: the operation %s is not in GitHub's description", c.r.Method, c.r.URL.Path, id)
+		k.violate("%s %s: the operation %s is not in GitHub's description", x.Request.Method, x.Request.URL.Path, x.Op)
 		return
 	}
-	if rec.status < 400 {
-		k.checkRequest(id, op, c)
+	if x.Status < 400 {
+		k.checkRequest(op, x)
 	}
-	k.checkAnswer(id, op, rec)
+	k.checkAnswer(op, x)
 }
 
 // likeness names an operation that answers the same things as one that the kept
@@ -172,45 +183,43 @@ var alike = map[string]likeness{
 	"apps/delete-token":                                   {"apps/revoke-installation-access-token", ""},
 }
 
-// part is the answer with the field alone.
-func (l likeness) part(rec *recorder) *recorder {
+// part is the answer's field alone.
+func (l likeness) part(x Exchange) []byte {
 	var whole map[string]json.RawMessage
-	if l.field == "" || rec.status >= 400 || json.Unmarshal(rec.Bytes(), &whole) != nil {
-		return rec
+	if l.field == "" || x.Status >= 400 || json.Unmarshal(x.Answer, &whole) != nil {
+		return x.Answer
 	}
-	out := &recorder{status: rec.status, header: rec.header}
-	out.Write(whole[l.field])
-	return out
+	return whole[l.field]
 }
 
-func (k *Contract) checkRequest(id string, op *openapi3.Operation, c *call) {
-	k.count(ContractCounts{Requests: 1})
-	for name := range c.r.URL.Query() {
+func (k *Contract) checkRequest(op *openapi3.Operation, x Exchange) {
+	k.count(Counts{Requests: 1})
+	for name := range x.Request.URL.Query() {
 		if !slices.ContainsFunc(op.Parameters, func(p *openapi3.ParameterRef) bool { return p.Value.In == "query" && p.Value.Name == name }) {
-			k.violate("request %s: the query parameter %q is not known to GitHub", id, name)
+			k.violate("request %s: the query parameter %q is not known to GitHub", x.Op, name)
 		}
 	}
 	if op.RequestBody == nil {
 		return
 	}
 	media := op.RequestBody.Value.Content.Get("application/json")
-	if text := bytes.TrimSpace(c.body); media == nil || len(text) == 0 || bytes.Equal(text, []byte("null")) {
+	if text := bytes.TrimSpace(x.Body); media == nil || len(text) == 0 || bytes.Equal(text, []byte("null")) {
 		return
 	}
 	var v any
-	if err := json.Unmarshal(c.body, &v); err != nil {
-		k.violate("request %s: %v", id, err)
+	if err := json.Unmarshal(x.Body, &v); err != nil {
+		k.violate("request %s: %v", x.Op, err)
 		return
 	}
-	v = byWords(id, v)
+	v = byWords(x.Op, v)
 	if err := media.Schema.Value.VisitJSON(v, openapi3.VisitAsRequest(), openapi3.MultiErrors()); err != nil {
-		k.violate("request %s: %s", id, shorten(err))
+		k.violate("request %s: %s", x.Op, shorten(err))
 	}
 	// A misspelt field passes the description, which allows further fields.
 	if o, isObj := v.(map[string]any); isObj && len(media.Schema.Value.Properties) > 0 {
 		for name := range o {
 			if media.Schema.Value.Properties[name] == nil {
-				k.violate("request %s: the field %q is not known to GitHub", id, name)
+				k.violate("request %s: the field %q is not known to GitHub", x.Op, name)
 			}
 		}
 	}
@@ -227,7 +236,7 @@ func byWords(id string, v any) any {
 		}
 	case map[string]any:
 		if id == "pulls/create-review-comment" && v["in_reply_to"] != nil {
-			filled := map[string]any{"commit_id": zeroSHA, "path": "-"}
+			filled := map[string]any{"commit_id": strings.Repeat("0", 40), "path": "-"}
 			for name, value := range v {
 				filled[name] = value
 			}
@@ -237,33 +246,33 @@ func byWords(id string, v any) any {
 	return v
 }
 
-func (k *Contract) checkAnswer(id string, op *openapi3.Operation, rec *recorder) {
-	k.count(ContractCounts{Answers: 1})
-	resp := op.Responses.Status(rec.status)
+func (k *Contract) checkAnswer(op *openapi3.Operation, x Exchange) {
+	k.count(Counts{Answers: 1})
+	resp := op.Responses.Status(x.Status)
 	if resp == nil {
-		if rec.status < 400 {
-			k.violate("answer of %s: GitHub never says %d", id, rec.status)
+		if x.Status < 400 {
+			k.violate("answer of %s: GitHub never says %d", x.Op, x.Status)
 		}
 		return // any operation may be refused with 401, 403, 404, 422 or 5xx
 	}
 	media := resp.Value.Content.Get("application/json")
-	if media == nil || media.Schema == nil || !strings.HasPrefix(rec.header.Get("Content-Type"), "application/json") {
+	if media == nil || media.Schema == nil || !strings.HasPrefix(x.Header.Get("Content-Type"), "application/json") {
 		return
 	}
 	var v any
-	if err := json.Unmarshal(rec.Bytes(), &v); err != nil {
-		k.violate("answer of %s: %v", id, err)
+	if err := json.Unmarshal(x.Answer, &v); err != nil {
+		k.violate("answer of %s: %v", x.Op, err)
 		return
 	}
-	if rec.header.Get("X-GitHub-Api-Version-Selected") == newAPIVersion { // the descriptions are of the old one
-		removed(v, restore)
+	if x.Header.Get("X-GitHub-Api-Version-Selected") == NewVersion { // the descriptions are of the old one
+		Removed(v, restore)
 	}
 	err := media.Schema.Value.VisitJSON(v, openapi3.VisitAsResponse(), openapi3.MultiErrors())
-	if err != nil && rec.status == http.StatusUnprocessableEntity {
+	if err != nil && x.Status == http.StatusUnprocessableEntity {
 		return // described with one of three forms, sent with another
 	}
 	if err != nil {
-		k.violate("answer %d of %s: %s", rec.status, id, shorten(err))
+		k.violate("answer %d of %s: %s", x.Status, x.Op, shorten(err))
 	}
 }
 
@@ -326,11 +335,12 @@ func (k *Contract) schema(event, action string) (*jsonschema.Schema, string, err
 	return s, name, err
 }
 
-func (k *Contract) checkWebhook(event, action string, payload []byte) {
+// Webhook checks a payload.
+func (k *Contract) Webhook(event, action string, payload []byte) {
 	if event == "status" || event == "merge_group" {
 		return // the events of the App's that the kept descriptions do not hold
 	}
-	k.count(ContractCounts{Webhooks: 1})
+	k.count(Counts{Webhooks: 1})
 	s, name, err := k.schema(event, action)
 	if err != nil {
 		k.violate("webhook %s: %v", name, err)
@@ -345,9 +355,9 @@ func (k *Contract) checkWebhook(event, action string, payload []byte) {
 	}
 }
 
-// checkGraphQL checks a document against the schema.
-func (k *Contract) checkGraphQL(query string) {
-	k.count(ContractCounts{Documents: 1})
+// GraphQL checks a document against the schema.
+func (k *Contract) GraphQL(query string) {
+	k.count(Counts{Documents: 1})
 	if _, list := gqlparser.LoadQueryWithRules(k.graphql, query, nil); len(list) > 0 {
 		k.violate("GraphQL: %v in %s", list, strings.Join(strings.Fields(query), " "))
 	}
