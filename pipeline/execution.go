@@ -105,7 +105,7 @@ func (r *Run) complete(e Event) {
 	case p.Phase == PhasePlan && d.Tests != nil && r.Plan == nil: // nothing to test with: it was not planned
 		r.Baseline = d.Tests
 	case p.Phase == PhaseContract && d.Implementation != nil && d.Implementation.Parent == r.Head:
-		r.agreed(d)
+		r.agreed(p, d)
 	case p.Phase == PhaseMerge && d.Update != nil && d.Update.Parent == r.Head:
 		r.merged(p, d)
 	case p.Phase == PhaseImplement && d.Implementation != nil:
@@ -176,6 +176,9 @@ func (r *Run) updated(it *Iteration, d Data) {
 	r.Base = u.Base
 	if d.Tests != nil {
 		r.Baseline = d.Tests
+	}
+	if it.Impl != nil && it.Impl.Contract != "" { // it goes on with the one that it wanted
+		it.Impl = nil
 	}
 	if u.Head != r.Head {
 		r.Head, it.Review, it.Tests = u.Head, nil, nil

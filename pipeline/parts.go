@@ -47,11 +47,8 @@ func (r *Run) wantsParts(*Iteration) *Action {
 		return r.stopAt(*g)
 	}
 	at := len(r.Iterations)
-	if len(s.Contract) > 0 && r.Contract == "" {
-		if r.ContractUnable != "" {
-			return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseContract, Detail: "The contract between the modules needs a clarification: " + r.ContractUnable})
-		}
-		return r.begin(PhaseRef{Phase: PhaseContract, Iteration: at, Mode: ModeContract})
+	if act := r.wantsAgreement(s, at); act != nil {
+		return act
 	}
 	if id := r.startable(s); id != "" { // before the merges, which take time
 		if !r.pushed() {
@@ -76,6 +73,35 @@ func (r *Run) wantsParts(*Iteration) *Action {
 	}
 	if !slices.ContainsFunc(r.Parts, func(p module.Part) bool { return p.Merged != "" }) {
 		return r.stopAt(Guard{Name: GuardParts, Phase: PhaseMerge, Value: int64(len(r.Parts)), Detail: "no module of the plan is left: " + r.Parts[0].Left})
+	}
+	return nil
+}
+
+// wantsAgreement is done when there is a contract, and no module wants another one. Who
+// wrote it revises it; how often for a module has a limit.
+func (r *Run) wantsAgreement(s *module.Split, at int) *Action {
+	p := r.wanting()
+	ref := PhaseRef{Phase: PhaseContract, Iteration: at, Mode: ModeContract}
+	switch {
+	case len(s.Contract) == 0 || r.Contract != "" && p == nil:
+		return nil
+	case r.ContractUnable != "":
+		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseContract, Detail: "The contract between the modules needs a clarification: " + r.ContractUnable})
+	case r.Contract != "" && p.Round >= r.Config.Modules.Rounds:
+		return r.stopAt(Guard{Name: GuardRounds, Phase: PhaseContract, Value: int64(p.Round), Limit: int64(r.Config.Modules.Rounds), About: []string{p.ID},
+			Detail: fmt.Sprintf("the module %s wants the contract changed, and has gone %s already, its limit: %s", p.ID, text.Plural(p.Round, "extra round", "extra rounds"), text.Clip(text.OneLine(p.Wants), 300))})
+	case r.Contract != "":
+		ref.Part = p.ID
+	}
+	return r.begin(ref)
+}
+
+// wanting is the first module that wants another contract.
+func (r *Run) wanting() *module.Part {
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.Wants != "" && p.Rework == nil && p.Left == "" && partState(p) == StateRunning {
+			return p
+		}
 	}
 	return nil
 }
@@ -301,6 +327,9 @@ func (r *Run) AsPart() *module.Part {
 	}
 	if it := r.Current(); it != nil {
 		p.Iteration = it.Number
+		if it.Impl != nil && r.BaseHead == "" {
+			p.Wants = it.Impl.Contract
+		}
 		if it.Tests != nil {
 			n := len(it.Tests.Pending) // of promises whose other side is not there
 			p.Tests = fmt.Sprintf("%d of %d passed", it.Tests.Passed, it.Tests.Total-n)
@@ -385,7 +414,7 @@ func (r *Run) partTold(p, in *module.Part) {
 		p.Told, p.Halted = in.Told, false
 		return
 	}
-	p.Rework, p.State = nil, string(StateRunning) // until it tells otherwise
+	p.Rework, p.Wants, p.State = nil, "", string(StateRunning) // until it tells otherwise
 	if p.Told == "over" {
 		p.Told = ""
 	}
@@ -420,14 +449,25 @@ func (r *Run) grantParts(g Guard) {
 	}
 }
 
-// agreed takes in the commit that holds what modules promise each other.
-func (r *Run) agreed(d Data) {
+// agreed takes in the commit that holds what modules promise each other. One that was
+// made because a module wants it goes to all that are at work.
+func (r *Run) agreed(ref *PhaseRef, d Data) {
 	if d.Implementation.Unable != "" {
 		r.ContractUnable = d.Implementation.Unable
 		return
 	}
 	r.Head = d.Implementation.Head
 	r.Contract, r.Tried, r.Made = r.Head, d.Tests, append(r.Made, r.Head)
+	for i := range r.Parts {
+		switch p := &r.Parts[i]; {
+		case ref.Part == "" || p.Left != "" || p.Rework != nil || partState(p) != StateRunning:
+		case p.ID == ref.Part:
+			p.Round++
+			p.Rework = &module.Rework{Base: r.Head, Why: "the contract was revised as it wants"}
+		case p.Wants == "":
+			p.Rework = &module.Rework{Base: r.Head, Why: "the contract was revised as the module " + ref.Part + " wants"}
+		}
+	}
 }
 
 // merged takes in how the merge of a module went. What conflicts, or breaks tests that

@@ -17,7 +17,7 @@ var procedures = map[Kind]procedure{
 	KindIssue: {(*Run).wantsPlan, (*Run).wantsParts, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework, (*Run).wantsUpdate},
 
 	// What was merged since is taken in before the work on it is judged.
-	KindModule: {(*Run).wantsPlan, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsUpdate, (*Run).wantsAsked, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework},
+	KindModule: {(*Run).wantsPlan, (*Run).wantsContract, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsUpdate, (*Run).wantsAsked, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework},
 }
 
 // next finds the next step of a run that is running and in no phase. One of a kind
@@ -66,6 +66,21 @@ func (r *Run) wantsPlan(it *Iteration) *Action {
 	return nil
 }
 
+// wantsContract is done when a module has the contract that it wants. Its parent has it
+// revised; then it is taken in.
+func (r *Run) wantsContract(it *Iteration) *Action {
+	if it == nil || it.Impl == nil || it.Impl.Contract == "" || len(r.Part.Contract) == 0 {
+		return nil
+	}
+	if act := r.wantsMerge(it); act != nil {
+		return act
+	}
+	if r.BaseHead == "" {
+		return await
+	}
+	return r.wantsUpdate(it)
+}
+
 // wantsWork is done when the implementer has made a commit, or left the head to the
 // reviewer.
 func (r *Run) wantsWork(it *Iteration) *Action {
@@ -84,6 +99,8 @@ func (r *Run) wantsWork(it *Iteration) *Action {
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Impl != nil && it.Impl.Unable != "" && !(settled && it.Impl.Head == it.Impl.Parent):
 		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: "The implementer needs a clarification: " + it.Impl.Unable})
+	case it.Impl != nil && it.Impl.Contract != "": // there is none, or it was revised too often
+		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: "The implementer needs another contract: " + it.Impl.Contract})
 	case r.nothingDone(it) && !settled && r.disputedTests() != nil:
 		return r.stopAt(*r.disputedTests())
 	case r.nothingDone(it) && !settled && r.Counters.EmptyRounds >= staleLimit:

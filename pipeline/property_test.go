@@ -142,6 +142,8 @@ func TestEveryFamilyEnds(t *testing.T) {
 			switch {
 			case ref.Phase == PhasePlan && who != p && ref.Iteration == 0:
 				line = "plan given"
+			case ref.Phase == PhaseImplement && who != p && rapid.IntRange(0, 7).Draw(t, "contract") == 0:
+				line = "implement contract of another kind"
 			case ref.Phase == PhasePlan && rapid.IntRange(0, 2).Draw(t, "split") > 0:
 				line = "plan " + rapid.SampledFrom(plans).Draw(t, "plan")
 			}

@@ -39,6 +39,7 @@ type Implementation struct {
 	Parent    string    `json:"parent"`              // SHA the work started from
 	Head      string    `json:"head"`                // SHA of the commit; equal to Parent when nothing changed
 	Unable    string    `json:"unable,omitempty"`    // "unable to fix X: needs clarification" (V5)
+	Contract  string    `json:"contract,omitempty"`  // of a module: what the contract must say in another way, and why
 	Doubts    []string  `json:"doubts,omitempty"`    // one line for each issue that has come back and may not be mended by this either: which, and what is missing
 	Disputes  []Dispute `json:"disputes,omitempty"`  // findings that the implementer holds for mistaken
 }

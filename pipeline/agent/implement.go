@@ -5,21 +5,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
+	"forge/pipeline/module"
 	"forge/pipeline/text"
 )
 
-var implementSchema = object(
+var implementSchema, moduleSchema = object(implementParts...), object(append(slices.Clip(implementParts),
+	"contract?", typed("string", "what the contract between the modules must say in another way, and why, where your module cannot be built by it as it is: whoever wrote it revises it, "+
+		"and you go on with that; empty otherwise"))...)
+
+var implementParts = []any{
 	"summary", typed("string", "what was changed and why"),
 	"addressed?", listOf(object("id", typed("string", "id of the finding or failure, F1 or T1"), "what", typed("string", "what was done about it, or why nothing"),
 		"differs?", typed("string", "of one that has come back: why the last attempt did not fix it, and how this one differs"),
 		"doubt?", typed("string", "of one that has come back: what is missing, if you doubt that this attempt fixes it; empty otherwise")), "one entry for each finding and failure that is not disputed"),
 	"disputes?", listOf(object("id", typed("string", "id of the finding, F1"), "why", typed("string", "why it is mistaken, so that the reviewer can check it: name the code or the test")), "findings that are mistaken and for which nothing was changed; the reviewer rules on them, a human on those about the tests"),
 	"unable?", typed("string", "what could not be done, and which clarification is needed; empty otherwise"),
-)
+}
 
 // feedback is what an implementer must deal with before anything else (T5), by
 // ids that are local to its prompt.
@@ -54,15 +60,21 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 		w.data("Test failures to fix", fb.failureList())
 		w.data("Suggestions of the review that hold nothing up; take those that are right and cheap", findingList(fb.suggested, "S", nil))
 	} else {
-		w.lastFault()
+		w.lastFault().contract()
 	}
 	var impl pipeline.Implementation
 	name := "implementer"
 	if mode == pipeline.ModeContract {
 		name = "contract"
+		if p.job.Ref.Part != "" {
+			name = "revision"
+		}
 	}
 	s := w.say("%s", promptText("implementer_"+string(mode))).spec(name, roleImplementer, system("implementer"))
 	s.tools, s.result = p.working(), implementSchema
+	if of := p.job.Run.Part; of != nil && len(of.Contract) > 0 {
+		s.result = moduleSchema
+	}
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		impl, problems = fb.check(args)
@@ -72,6 +84,21 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 		return pipeline.Implementation{}, err
 	}
 	return impl, nil
+}
+
+// contract says what a module wants of the contract that is to be revised, and to a
+// module, that it was.
+func (w *prompt) contract() *prompt {
+	run := w.p.job.Run
+	if part := module.Find(run.Parts, w.p.job.Ref.Part); part != nil {
+		return w.say("The contract stands, and modules are built by it. One of them, %s, cannot be built by it as it is. Revise the contract as it needs, where that is right for the others, too: "+
+			"change no more than that, and leave the modules' own files alone but for the stubs of what is new. What the others rely on must go on to hold.", part.ID).
+			data("What the module wants of the contract", part.Wants)
+	}
+	if it := run.Current(); run.Part != nil && it != nil && it.Update != nil {
+		return w.own().say("You have asked for another contract. It was revised since, and your work stands on it: go on from there.")
+	}
+	return w
 }
 
 // refused says why what is in the work tree cannot be committed, such as a symbolic
@@ -237,13 +264,14 @@ func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []strin
 		Addressed []struct{ ID, What, Differs, Doubt string }
 		Disputes  []struct{ ID, Why string }
 		Unable    string
+		Contract  string
 	}
 	if err := decode(args, &in); err != nil {
 		return pipeline.Implementation{}, []string{err.Error()}
 	}
-	impl := pipeline.Implementation{Summary: strings.TrimSpace(in.Summary), Unable: unlessNone(in.Unable)}
+	impl := pipeline.Implementation{Summary: strings.TrimSpace(in.Summary), Unable: unlessNone(in.Unable), Contract: unlessNone(in.Contract)}
 	var bad []string
-	if impl.Summary == "" && impl.Unable == "" {
+	if impl.Summary == "" && impl.Unable == "" && impl.Contract == "" {
 		bad = append(bad, "summary is missing")
 	}
 	titles, back := fb.titles(), fb.back()
@@ -286,7 +314,7 @@ func (fb feedback) check(args json.RawMessage) (pipeline.Implementation, []strin
 		impl.Addressed = append(impl.Addressed, fmt.Sprintf("%s (%s): %s", id, title, what))
 	}
 	for _, id := range strings.Split(fb.ids(), ", ") {
-		if id != "" && !done[id] && impl.Unable == "" {
+		if id != "" && !done[id] && impl.Unable == "" && impl.Contract == "" {
 			bad = append(bad, fmt.Sprintf("addressed: %s (%s) has no entry: deal with it, and say what you did, or why nothing; or say in unable what you need", id, titles[id]))
 		}
 	}

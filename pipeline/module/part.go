@@ -39,6 +39,7 @@ type Part struct {
 	Findings  string    `json:"findings,omitempty"` // what of the last review blocks
 	Gate      string    `json:"gate,omitempty"`     // id of its open question
 	Question  string    `json:"question,omitempty"`
+	Wants     string    `json:"wants,omitempty"`   // what it wants the contract to say in another way
 	Why       string    `json:"why,omitempty"`     // why it ended
 	How       string    `json:"how,omitempty"`     // of one that was given up, what becomes of it: Later, Without, Wired; "": nothing
 	Foreign   bool      `json:"foreign,omitempty"` // somebody else pushed to its branch
@@ -161,6 +162,8 @@ func (r *Row) Status(parts []Part) string {
 		return "waits to be merged"
 	case p.State == "stopped":
 		return "stopped"
+	case p.Wants != "":
+		return "waits for another contract"
 	case p.Phase != "":
 		return p.Phase
 	}

@@ -409,6 +409,8 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		switch {
 		case strings.HasPrefix(rest, "unable "):
 			d.Implementation.Unable = rest[7:]
+		case strings.HasPrefix(rest, "contract "):
+			d.Implementation.Contract = rest[9:]
 		case rest != "nothing":
 			d.Implementation.Head = p.commit()
 		}

@@ -35,7 +35,8 @@ func (x *Executor) contract(ctx context.Context, run *pipeline.Run, job agent.Jo
 	if err != nil {
 		return data, err
 	}
-	if broken := broken(run, report, func(string) bool { return false }); len(broken) > 0 {
+	merged := func(id string) bool { p := module.Find(run.Parts, id); return p != nil && p.Merged != "" }
+	if broken := broken(run, report, merged); len(broken) > 0 {
 		return data, &pipeline.Fault{Class: pipeline.FaultAgent,
 			Message: "with the contract, the project does not build or its tests do not pass as before: " + failing(broken)}
 	}
