@@ -135,10 +135,10 @@ func TestPaceOfModules(t *testing.T) {
 		{"six beside each other", servertest.Beside(6, 3), 0, 2.5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			measure := func(parallel int) (build, critical, serial time.Duration) {
+			measure := func(workers int) (build, critical, serial time.Duration) {
 				f := c.f
-				f.Minute, f.Finding, f.Parallel = minute, "", parallel
-				ts := modular(t, f, testOptions{})
+				f.Minute, f.Finding = minute, ""
+				ts := modular(t, f, testOptions{wire: func(o *Options) { o.Config.Parallel.Parts = workers }})
 				ts.label("acme")
 				return ts.pace(ts.verifiedWith(len(f.Modules)))
 			}
