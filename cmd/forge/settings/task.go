@@ -19,6 +19,7 @@ type taskFile struct {
 	Breaker     config.Breaker         `json:"breaker"`
 	Models      map[config.Role]string `json:"models"`
 	Paths       config.Paths           `json:"paths"`
+	Modules     config.Modules         `json:"modules"`
 }
 
 // Task reads an issue's front matter on top of the repository's configuration.
@@ -28,7 +29,7 @@ type taskFile struct {
 // have read it. The error lists every problem, with line and column.
 func Task(name, yaml string, repo, server config.Config, trusted bool) (config.Config, error) {
 	c, own := snapshot(repo), snapshot(repo) // maps are filled in place
-	f := taskFile{Mode: c.Mode, OnBaseMoved: c.OnBaseMoved, Gates: c.Gates, Loop: c.Loop, Limits: c.Limits, Breaker: c.Breaker, Models: own.Models, Paths: own.Paths}
+	f := taskFile{Mode: c.Mode, OnBaseMoved: c.OnBaseMoved, Gates: c.Gates, Loop: c.Loop, Limits: c.Limits, Breaker: c.Breaker, Models: own.Models, Paths: own.Paths, Modules: c.Modules}
 	caps := limitCaps(server)
 	if !trusted {
 		caps = limitCaps(repo)
@@ -36,6 +37,7 @@ func Task(name, yaml string, repo, server config.Config, trusted bool) (config.C
 			"loop.max_iterations": c.Loop.MaxIterations, "loop.review_bounces": c.Loop.ReviewBounces, "loop.test_bounces": c.Loop.TestBounces,
 			"loop.same_finding": c.Loop.SameFinding, "loop.same_failure": c.Loop.SameFailure, "loop.diminishing_from": c.Loop.DiminishingFrom,
 			"loop.doubts": c.Loop.Doubts, "loop.evidence": c.Loop.Evidence, "loop.faults": c.Loop.Faults, "breaker.max_iterations": c.Breaker.MaxIterations, "max_refinement_attempts": c.Breaker.MaxIterations,
+			"modules.max": c.Modules.Max, "modules.parallel": c.Modules.Parallel, "modules.iterations": c.Modules.Iterations, "modules.rounds": c.Modules.Rounds,
 		} {
 			caps[key] = float64(most)
 		}
@@ -58,12 +60,16 @@ func Task(name, yaml string, repo, server config.Config, trusted bool) (config.C
 	if !trusted && f.Loop.Profile != repo.Loop.Profile {
 		r.problems = append(r.problems, fmt.Errorf("%s: loop.profile can be chosen by people with write access to the repository: remove the key", name))
 	}
+	if !trusted && widens(f.Modules, repo.Modules) {
+		r.problems = append(r.problems, fmt.Errorf("%s: modules.mode, min_gain and on_failure can be chosen by people with write access to the repository; "+
+			"anybody may write \"mode: off\" or a larger min_gain: remove the others", name))
+	}
 	if err := r.err(); err != nil {
 		return snapshot(repo), err
 	}
 	profiled(r.set, &f.Loop, &f.Breaker)
 	protected := append(snapshot(repo).Paths.Protected, f.Paths.Protected...)
-	c.Mode, c.OnBaseMoved, c.Gates, c.Loop, c.Limits, c.Breaker, c.Models = f.Mode, f.OnBaseMoved, f.Gates, f.Loop, f.Limits, f.Breaker, f.Models
+	c.Mode, c.OnBaseMoved, c.Gates, c.Loop, c.Limits, c.Breaker, c.Models, c.Modules = f.Mode, f.OnBaseMoved, f.Gates, f.Loop, f.Limits, f.Breaker, f.Models, f.Modules
 	if r.set["paths.protected"] {
 		c.Paths.Protected = protected
 	}
@@ -71,6 +77,11 @@ func Task(name, yaml string, repo, server config.Config, trusted bool) (config.C
 		c.Breaker.MaxIterations, c.Loop.ReviewBounces, c.Loop.TestBounces, c.Loop.MaxIterations = n, n, n, n+1
 	}
 	return c, nil
+}
+
+// widens reports whether a task's modules are more than the repository lets everybody have.
+func widens(task, repo config.Modules) bool {
+	return task.Mode != repo.Mode && task.Mode != "off" || task.MinGain < repo.MinGain || task.OnFailure != repo.OnFailure
 }
 
 // limitCaps are the limits that bind whoever configures on top of c.
