@@ -20,6 +20,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -184,6 +185,9 @@ func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 		a.Ended(ctx, id)
 	}
 	d.say("\n%s", summary(run))
+	for _, kept := range keptLater(run) {
+		d.say("%s", kept)
+	}
 	for i := range run.Parts {
 		if p := &run.Parts[i]; p.Question != "" {
 			d.say("%s asks: %s\nAnswer with `forge answer %d CHOICE`; `forge show %d` has the choices.", p.ID, p.Question, p.Run, p.Run)
@@ -200,6 +204,20 @@ func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 		d.say("Answer with `forge answer %d CHOICE`.", id)
 	}
 	return &exitError{code: exitWaiting}
+}
+
+// keptLater says of modules that are left for later where they stay: a run that is not on
+// GitHub opens no issues.
+func keptLater(run *pipeline.Run) (out []string) {
+	if run.Repo.ID != 0 {
+		return nil
+	}
+	for i := range run.Parts {
+		if p := &run.Parts[i]; p.Left != "" && p.How == module.Later {
+			out = append(out, fmt.Sprintf("The module %s is left for later (%s). No issue is opened for it here: its work is on the branch %s; `forge show %d` has its report.", p.ID, p.Left, p.Branch, p.Run))
+		}
+	}
+	return out
 }
 
 // resumeCommand goes on with a run that was stopped, or whose command was interrupted.
