@@ -8,6 +8,7 @@ import (
 	"forge/github/render/rendertest"
 	"forge/pipeline"
 	"forge/pipeline/module"
+	"forge/pipeline/worktree"
 )
 
 // V9: an issue keeps a module that is left for later, once, however often the attempt to
@@ -53,4 +54,56 @@ func TestDropLeavesWhatOthersPushed(t *testing.T) {
 			t.Errorf("branch at %q: deleted %v, %v; now at %q", head, pub.Deleted, err, p.head)
 		}
 	}
+}
+
+// V11: the documents are one comment, and one commit, however often the attempt to write
+// them is repeated.
+func TestDocumentsAreWrittenOnce(t *testing.T) {
+	srv, a, repo, _ := world(t, nil)
+	n, err := srv.As("alice").OpenIssue(repo.FullName(), "Retry", "It gives up at once.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := rendertest.New(t)
+	s.Plan()
+	s.Implement(1, 0, 1, "Try again")
+	s.Review(1, 1, true)
+	s.Tests(1, 1)
+	s.Verified()
+	run := s.Run
+	run.Repo, run.Published.Pull = repo, &pipeline.PullRef{Number: n}
+	session, err := a.session(repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, shelf := range map[string]*shelf{"comment": {}, "branch": {}} {
+		run.Config.Documents, run.Published.Artefacts = how, nil
+		for i := range 3 {
+			p := newPublisher(a, session, run, PublishOptions{Pusher: shelf, Again: i == 1}) // the first attempt crashed before it was written down
+			if err := p.documents(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if i > 0 {
+				run.Apply(pipeline.Event{Seq: int64(i), Type: pipeline.EventPublishCompleted, Data: pipeline.Data{Publication: &p.pub}})
+			}
+		}
+		if want := map[string]int{"branch": 2}[how]; shelf.kept != want { // the gateway makes no commit where nothing changed
+			t.Errorf("%s: the files are written %d times, want %d", how, shelf.kept, want)
+		}
+	}
+	is, err := srv.Issue(repo.FullName(), n)
+	if err != nil || len(is.Comments) != 1 || !strings.Contains(is.Comments[0].Body, "Documents") {
+		t.Errorf("%v; the comments: %+v", err, is.Comments)
+	}
+}
+
+// shelf counts how often files are kept.
+type shelf struct {
+	testPusher
+	kept int
+}
+
+func (s *shelf) Keep(context.Context, pipeline.Repo, string, string, []worktree.Change) (string, error) {
+	s.kept++
+	return rendertest.SHA(1), nil
 }
