@@ -113,3 +113,29 @@ func TestLanes(t *testing.T) {
 		want(t, "of the hook", n["hook/prom"], 2)
 	})
 }
+
+// The watch over a deployment has one writer at a time, and is followed until its end.
+func TestBakes(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		v := Bake{Repo: "acme/shop", Deployment: 7, Follow: now.Add(time.Hour), Data: []byte(`{"a":1}`)}
+		second := v
+		must(t, d.SaveBake(t.Context(), &v))
+		for name, other := range map[string]Bake{"begun twice": second, "read before": {Repo: "acme/shop", Deployment: 7, Seq: 9}} {
+			if err := d.SaveBake(t.Context(), &other); !errors.Is(err, ErrConflict) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		v.Data = []byte(`{"a":2}`)
+		must(t, d.SaveBake(t.Context(), &v))
+		for _, c := range []struct {
+			f    BakeFilter
+			want int
+		}{{BakeFilter{Since: now}, 1}, {BakeFilter{Since: now.Add(2 * time.Hour)}, 0}, {BakeFilter{Repo: "acme/web"}, 0}, {BakeFilter{Repos: []string{}}, 0}, {BakeFilter{Repos: []string{"acme/shop"}}, 1}} {
+			list, err := d.Bakes(t.Context(), c.f)
+			must(t, err)
+			if len(list) != c.want || c.want == 1 && (list[0].Seq != 2 || string(list[0].Data) != `{"a":2}` || !list[0].Follow.Equal(v.Follow)) {
+				t.Errorf("%+v: %+v", c.f, list)
+			}
+		}
+	})
+}
