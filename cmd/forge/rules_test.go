@@ -41,7 +41,8 @@ var mayImport = map[string][]string{
 // vocabulary are the words that all packages share, and that import nothing of ours but
 // each other: the core is made of them.
 var vocabulary = []string{
-	"pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/glob", "pipeline/mergeable", "pipeline/module", "pipeline/record", "pipeline/text", "pipeline/worktree",
+	"pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/glob", "pipeline/mergeable", "pipeline/module", "pipeline/record", "pipeline/rollout",
+	"pipeline/text", "pipeline/worktree",
 	"pipeline/written",
 }
 

@@ -41,7 +41,7 @@ func (w *Watch) Take(p Probe) *Observation {
 	switch {
 	case p.Unknown != "":
 		return nil
-	case p.Status == expect && p.Lacks == "":
+	case w.wrong(p) == "":
 		said := w.well
 		w.fails, w.well = 0, true
 		if said {
@@ -57,15 +57,35 @@ func (w *Watch) Take(p Probe) *Observation {
 		return nil
 	}
 	w.well, o.Since = false, w.begun
+	if p.Status == 0 {
+		o.Text = words(p.Why)
+	}
+	o.Title = line(w.Name+" "+w.wrong(p), maxTitle)
+	return o
+}
+
+// wrong says what a look has shown that is not healthy, "" for nothing.
+func (c Check) wrong(p Probe) string {
+	expect := cmp.Or(c.Expect, 200)
 	switch {
 	case p.Status == 0:
-		o.Title = w.Name + " does not answer"
-		o.Text = words(p.Why)
+		return "does not answer"
 	case p.Lacks != "":
-		o.Title = fmt.Sprintf("%s answers %d without %q", w.Name, p.Status, p.Lacks)
-	default:
-		o.Title = fmt.Sprintf("%s answers %d, not %d", w.Name, p.Status, expect)
+		return fmt.Sprintf("answers %d without %q", p.Status, p.Lacks)
+	case p.Status != expect:
+		return fmt.Sprintf("answers %d, not %d", p.Status, expect)
 	}
-	o.Title = line(o.Title, maxTitle)
-	return o
+	return ""
+}
+
+// Sample is what a look says of a deployment that is watched.
+func (c Check) Sample(p Probe) Sample {
+	s := Sample{Name: c.Name, Result: Pass, Why: c.wrong(p)}
+	switch {
+	case p.Unknown != "":
+		s.Result, s.Why = NoValue, p.Unknown
+	case s.Why != "":
+		s.Result = Fail
+	}
+	return s
 }

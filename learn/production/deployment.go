@@ -21,6 +21,18 @@ type Deployment struct {
 	At          time.Time `json:"at,omitzero"`        // when it succeeded first; zero: not yet
 	Previous    string    `json:"previous,omitempty"` // the commit that ran there before
 	Runs        []int64   `json:"runs,omitempty"`     // of Forge, whose work it brought
+	Bake        *Bake     `json:"bake,omitempty"`     // nil: it was not watched
+}
+
+// Fares says how it fares, by what was measured; "" when it was not watched.
+func (d Deployment) Fares() string {
+	switch {
+	case d.Bake == nil:
+		return ""
+	case d.Bake.Why == "":
+		return string(d.Bake.State)
+	}
+	return string(d.Bake.State) + ": " + d.Bake.Why
 }
 
 // lastDeployment returns the deployment that ran in an environment at a time.
