@@ -144,8 +144,13 @@ type Production struct {
 	Run          bool     `json:"run,omitempty"`          // on that issue
 	Revert       bool     `json:"revert,omitempty"`       // by a draft of what the cause takes back
 	RollBack     bool     `json:"roll_back,omitempty"`    // to what ran before, by a deployment
+	BakeMinutes  int      `json:"bake_minutes,omitempty"` // that a deployment is watched after it has succeeded; 0: it is not
+	Watch        string   `json:"watch,omitempty"`        // which deployments: "forge", those that bring work of Forge's, as "" does, or "all"
 	Irreversible []string `json:"irreversible,omitempty"` // globs, on top of the built-in ones, of what no roll-back goes across
 }
+
+// WatchAll watches every deployment.
+const WatchAll = "all"
 
 // Answers reports whether anything is done about incidents of an environment.
 func (p Production) Answers(environment string) bool {

@@ -97,6 +97,89 @@ func checkHealthURL(s string) string {
 	return ""
 }
 
+// Prometheus is a server that answers queries.
+type Prometheus struct {
+	Name  string
+	URL   string // of the server, without /api/v1
+	Token Secret // sent as Bearer; may be not set
+}
+
+// prometheusFile is one in forge.yml.
+type prometheusFile struct {
+	URL       string `json:"url"`
+	TokenFile string `json:"token_file"`
+}
+
+// Query is asked while a deployment is watched.
+type Query struct {
+	Name        string
+	Prometheus  Prometheus
+	Repo        string
+	Environment string // "": production
+	Query       string // in PromQL, for one number
+	Max         float64
+	Min         float64
+	WorseBy     float64       // share above the window before the deployment
+	Window      time.Duration // that is looked at
+}
+
+// queryFile is a query in forge.yml.
+type queryFile struct {
+	Prometheus  string        `json:"prometheus"`
+	Repo        string        `json:"repo"`
+	Environment string        `json:"environment"`
+	Query       string        `json:"query"`
+	Max         float64       `json:"max"`
+	Min         float64       `json:"min"`
+	WorseBy     float64       `json:"worse_by"`
+	Window      time.Duration `json:"window"`
+}
+
+const (
+	queryWindow      = 10 * time.Minute
+	queryWindowLeast = 10 * time.Second
+)
+
+// queries takes the queries, and the servers that answer them.
+func (l *loader) queries() {
+	servers := map[string]Prometheus{}
+	for _, name := range slices.Sorted(maps.Keys(l.file.Prometheus)) {
+		f := l.file.Prometheus[name]
+		p := Prometheus{Name: name, URL: strings.TrimSuffix(f.URL, "/")}
+		switch {
+		case f.URL == "":
+			l.problem("prometheus.%s has no url", name)
+		case f.TokenFile != "" && !strings.HasPrefix(f.URL, "https://"):
+			l.problem("prometheus.%s.url must be https, as a token is sent there", name)
+		case f.TokenFile != "":
+			p.Token = l.secret("prometheus."+name+".token_file", "", f.TokenFile)
+		}
+		servers[name] = p
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.file.Queries)) {
+		f := l.file.Queries[name]
+		key := "queries." + name
+		_, known := servers[f.Prometheus]
+		_, taken := l.file.HealthChecks[name]
+		switch {
+		case taken:
+			l.problem("%s has the name of a health check: give it another", key)
+		case !known:
+			l.problem("%s.prometheus is %q, and there is no prometheus.%s: add it, with its url", key, f.Prometheus, cmp.Or(f.Prometheus, "NAME"))
+		case f.Query == "":
+			l.problem("%s has no query", key)
+		case f.Repo == "":
+			l.problem("%s has no repo: name the repository whose service it is, as OWNER/NAME", key)
+		case f.Max == 0 && f.Min == 0 && f.WorseBy == 0:
+			l.problem("%s has no bound: set max, min or worse_by, such as worse_by: 0.5 for half as much again as before", key)
+		case f.Window != 0 && f.Window < queryWindowLeast:
+			l.problem("%s.window is %s; it must be at least %s", key, f.Window, queryWindowLeast)
+		}
+		l.config.Queries = append(l.config.Queries, Query{Name: name, Prometheus: servers[f.Prometheus], Repo: f.Repo, Environment: f.Environment, Query: f.Query,
+			Max: f.Max, Min: f.Min, WorseBy: f.WorseBy, Window: cmp.Or(f.Window, queryWindow)})
+	}
+}
+
 const hookPerMinute = 120
 
 // hooks takes the hooks, and reads their secrets.

@@ -90,3 +90,40 @@ func TestHealthChecks(t *testing.T) {
 		}
 	}
 }
+
+func TestQueries(t *testing.T) {
+	const prometheus = `prometheus: {main: {url: "http://10.0.0.5:9090/"}}` + "\n"
+	got, err := hookConfig(t, prometheus+`queries: {errors: {prometheus: main, repo: acme/shop, query: "rate(x[1m])", max: 0.02, worse_by: 0.5}, load: {prometheus: main, repo: acme/shop, environment: staging, query: up, min: 1, window: 30s}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	main := Prometheus{Name: "main", URL: "http://10.0.0.5:9090"}
+	want := []Query{
+		{Name: "errors", Prometheus: main, Repo: "acme/shop", Query: "rate(x[1m])", Max: 0.02, WorseBy: 0.5, Window: 10 * time.Minute},
+		{Name: "load", Prometheus: main, Repo: "acme/shop", Environment: "staging", Query: "up", Min: 1, Window: 30 * time.Second},
+	}
+	if !reflect.DeepEqual(got.Queries, want) {
+		t.Errorf("queries %+v", got.Queries)
+	}
+	for yaml, want := range map[string]string{
+		`queries: {x: {prometheus: other, repo: a/b, query: up, max: 1}}`:                                                                      "there is no prometheus.other",
+		`queries: {x: {repo: a/b, query: up, max: 1}}`:                                                                                         "there is no prometheus.NAME",
+		`queries: {x: {prometheus: main, repo: a/b, max: 1}}`:                                                                                  "queries.x has no query",
+		`queries: {x: {prometheus: main, query: up, max: 1}}`:                                                                                  "queries.x has no repo",
+		`queries: {x: {prometheus: main, repo: a/b, query: up}}`:                                                                               "has no bound",
+		`queries: {x: {prometheus: main, repo: a/b, query: up, max: 1, window: 1s}}`:                                                           "must be at least 10s",
+		`queries: {x: {prometheus: main, repo: a/b, query: up, max: 1}}` + "\n" + `health_checks: {x: {url: "https://e.example/", repo: a/b}}`: "has the name of a health check",
+	} {
+		if _, err := hookConfig(t, prometheus+yaml); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", yaml, err, want)
+		}
+	}
+	for yaml, want := range map[string]string{
+		`prometheus: {main: {}}`: "prometheus.main has no url",
+		`prometheus: {main: {url: "http://p.example", token_file: /x}}`: "must be https",
+	} {
+		if _, err := hookConfig(t, yaml); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", yaml, err, want)
+		}
+	}
+}

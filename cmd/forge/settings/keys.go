@@ -84,6 +84,8 @@ var rules = map[string]rule{
 	"production.run":               {doc: "Start a run on that issue; needs issue"},
 	"production.revert":            {doc: "Open a draft that reverts the pull request that a critical incident is attributed to"},
 	"production.roll_back":         {doc: "Deploy what ran before again, when a critical incident is attributed to a deployment; the App needs deployments: write"},
+	"production.bake_minutes":      {doc: "Minutes that a deployment is watched after it has succeeded, by the server's health checks and queries; 0: not at all", max: 24 * 60, unit: "minutes"},
+	"production.watch":             {doc: "Which deployments are watched: those that bring work of Forge's, or all", enum: []string{"", "forge", "all"}},
 	"production.irreversible":      {doc: "Globs, on top of migrations, of files across whose changes no roll-back goes", items: 200, item: checkGlob},
 	"tests":                        {doc: "How the repository is tested"},
 	"tests.commands":               {doc: "The commands that run the tests; without them they are found by what the repository holds", items: 20, item: checkCommand},
@@ -160,6 +162,18 @@ var rules = map[string]rule{
 	"health_checks.*.every":           {doc: "How often; 0: 30s", max: float64(time.Hour)},
 	"health_checks.*.fails":           {doc: "Failures in a row until it is an incident; 0: 3", max: 100},
 	"health_checks.*.private":         {doc: "Its address may be one that is not public, and need no TLS"},
+	"prometheus":                      {doc: "Servers of Prometheus, by a name of your own, that queries are sent to"},
+	"prometheus.*.url":                {doc: "Its address, before /api/v1", text: checkURL},
+	"prometheus.*.token_file":         {doc: "A file that holds the token that it is sent as Bearer; needs https"},
+	"queries":                         {doc: "Queries in PromQL, by a name of your own, that are asked while a deployment is watched"},
+	"queries.*.prometheus":            {doc: "The name of the server that is asked"},
+	"queries.*.repo":                  {doc: "The repository whose service it is", text: checkRepo},
+	"queries.*.environment":           {doc: "The environment; empty: production"},
+	"queries.*.query":                 {doc: "The query; its answer is one number"},
+	"queries.*.max":                   {doc: "What it may be at most, as a mean of the window; 0: any"},
+	"queries.*.min":                   {doc: "What it must be at least; 0: any"},
+	"queries.*.worse_by":              {doc: "The share that it may be above the mean of the window before the deployment, 0.5 for half as much again; what was as high before never fails; 0: any", max: 1000},
+	"queries.*.window":                {doc: "The time that is looked at; 0: 10m", max: float64(24 * time.Hour)},
 	"subscribers":                     {doc: "Programs that are told of events of runs, by a name of your own"},
 	"subscribers.*.url_file":          {doc: "A file that holds the address that events are posted to, with https"},
 	"subscribers.*.secret_file":       {doc: "A file with the secret that signs, as Standard Webhooks say; two lines while a new one takes the place of the old"},
@@ -202,7 +216,7 @@ var rules = map[string]rule{
 }
 
 // namedBy are the keys that hold a map of people's own names, and what these must be.
-var namedBy = map[string]func(string) string{"prices": checkModel, "model_limits": checkModel, "registries": checkName, "hooks": checkName, "health_checks": checkName, "subscribers": checkName}
+var namedBy = map[string]func(string) string{"prices": checkModel, "model_limits": checkModel, "registries": checkName, "hooks": checkName, "health_checks": checkName, "prometheus": checkName, "queries": checkName, "subscribers": checkName}
 
 // checkName is for names that people give to things of the server.
 func checkName(name string) string {

@@ -71,6 +71,7 @@ type Config struct {
 	NotifySecret    Secret                 // signs what a webhook is told
 	Hooks           []Hook                 // sorted by name
 	HealthChecks    []HealthCheck          // sorted by name
+	Queries         []Query                // sorted by name
 	Subscribers     []Subscriber           // sorted by name
 	PublicURL       string                 // where people reach the server, without a slash at the end
 	Run             config.Config          // defaults of every repository, and its limits; Models has every role that a model is set for
@@ -163,6 +164,8 @@ type serverFile struct {
 	NotifySecretFile string                    `json:"notify_secret_file" env:"FORGE_NOTIFY_SECRET_FILE"`
 	Hooks            map[string]hookFile       `json:"hooks"`
 	HealthChecks     map[string]healthFile     `json:"health_checks"`
+	Prometheus       map[string]prometheusFile `json:"prometheus"`
+	Queries          map[string]queryFile      `json:"queries"`
 	Subscribers      map[string]subscriberFile `json:"subscribers"`
 	Mode             config.Mode               `json:"mode"`
 	OnBaseMoved      string                    `json:"on_base_moved"`
@@ -311,6 +314,7 @@ func (l *loader) finish() {
 	l.registries()
 	l.hooks()
 	l.healthChecks()
+	l.queries()
 	l.subscribers()
 	c.WebhookSecret = l.secret("webhook_secret", f.WebhookSecret, f.WebhookFile)
 	if c.WebhookSecret.Set() {
