@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 
+	"forge/pipeline/rollout"
 	"forge/pipeline/text"
 )
 
@@ -27,6 +28,11 @@ func (r *Run) applyElsewhere(e Event) bool {
 			r.Task.Title = t.Title
 			_, r.Task.Body = text.FrontMatter(t.Body) // the snapshot of the settings stays (R4)
 			r.wishChanged(e.Data.Actor)
+		}
+		return true
+	case EventRollout:
+		if e.Data.Rollout != nil {
+			r.Rollouts, r.Rev = rollout.Put(r.Rollouts, *e.Data.Rollout), e.Seq
 		}
 		return true
 	case EventDismissed:

@@ -6,6 +6,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
+	"forge/pipeline/rollout"
 )
 
 // EventType names what happened. Names are stable: they are stored.
@@ -77,6 +78,8 @@ const (
 	EventPullClosed    EventType = "feedback.pull_closed"   // merged, closed unmerged, reverted
 	EventEscaped       EventType = "feedback.defect_escaped"
 
+	EventRollout EventType = "production.watched" // Data.Rollout: how a deployment of the work fares
+
 	// What that does to what Forge remembers.
 	EventLess       EventType = "feedback.confidence_decreased" // Data.Evidence
 	EventMore       EventType = "feedback.confidence_increased" // Data.Evidence
@@ -122,6 +125,7 @@ type Data struct {
 	Update         *Update          `json:"update,omitempty"`
 	Part           *module.Part     `json:"part,omitempty"`
 	Mergeable      *mergeable.State `json:"mergeable,omitempty"`
+	Rollout        *rollout.Status  `json:"rollout,omitempty"`
 	Task           *Task            `json:"task,omitempty"`
 	Actor          *Actor           `json:"actor,omitempty"`
 	Signal         *Signal          `json:"signal,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
+	"forge/pipeline/rollout"
 )
 
 // State says where a run stands as a whole.
@@ -105,6 +106,7 @@ type Run struct {
 
 	BaseHead      string           `json:"base_head,omitempty"` // where the base branch has gone, until that is taken in
 	Mergeable     *mergeable.State `json:"mergeable,omitempty"` // how what was verified or accepted stands to the base branch by now; nil: as it did then
+	Rollouts      []rollout.Status `json:"rollouts,omitempty"`  // where the work runs, and how it fares there
 	BranchDeleted bool             `json:"gone,omitempty"`      // somebody deleted the branch
 	Published     Publication      `json:"published"`           // what GitHub shows
 	Rev           int64            `json:"rev"`                 // Seq of the last event that people should see on GitHub

@@ -214,6 +214,10 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 			return line{"back", text.Plural(len(d.Review.Findings), "thing is", "things are") + " to be fixed that the integration found"}
 		}
 		return line{"human", "a review asks for changes: the work goes back with them"}
+	case pipeline.EventRollout:
+		if d.Rollout != nil {
+			return line{"production", d.Rollout.String()}
+		}
 	case pipeline.EventBaseMoved:
 		if run.Part != nil {
 			return line{"merge", fmt.Sprintf("taking in what was merged since, at %.7s", d.Head)}

@@ -26,9 +26,9 @@ func (v Renderer) headline() string {
 	case pipeline.StateStopped:
 		return "⏸️ Forge was stopped"
 	case pipeline.StateVerified:
-		return "✅ Done: reviewed and tested"
+		return "✅ Done: reviewed and tested" + v.released()
 	case pipeline.StateAccepted:
-		return "☑️ Accepted with known issues"
+		return "☑️ Accepted with known issues" + v.released()
 	case pipeline.StateCancelled:
 		return "🚫 Cancelled"
 	case pipeline.StateFailed:
@@ -60,6 +60,15 @@ func (v Renderer) headline() string {
 		round = ""
 	}
 	return "🔄 Forge is " + doing + round
+}
+
+// released says where the work runs and how it fares there, for a headline.
+func (v Renderer) released() string {
+	var b strings.Builder
+	for _, r := range v.Run.Rollouts {
+		b.WriteString("; " + v.line(r.String(), 300))
+	}
+	return b.String()
 }
 
 // notice is what a person must see first: a question, a breakdown, an end.

@@ -179,7 +179,7 @@ func (e *Engine[W, T]) standing(ctx context.Context, run *pipeline.Run) (outcome
 func (e *Engine[W, T]) Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, T) error) error {
 	r, err := e.store.Load(ctx, run)
 	for err == nil {
-		if !r.State.Ended() {
+		if !r.State.Ended() || slices.ContainsFunc(events, func(v pipeline.Event) bool { return v.Type == pipeline.EventRollout }) { // which people are shown
 			_, err = e.appendIf(ctx, r, also, func(*pipeline.Run) ([]pipeline.Event, error) { return events, nil })
 			break
 		}

@@ -59,8 +59,8 @@ func (p *Pages) production(w http.ResponseWriter, r *http.Request, v Viewer) err
 		return err
 	}
 	var d productionData
-	for _, row := range rows {
-		d.Deployments = append(d.Deployments, incidents.DeploymentOf(row))
+	if d.Deployments, err = incidents.DeploymentsOf(r.Context(), p.DB, rows); err != nil {
+		return err
 	}
 	seen, err := p.DB.Incidents(r.Context(), store.IncidentFilter{Repos: list, Limit: measuredMost})
 	if err != nil {

@@ -311,6 +311,10 @@ func (d *timelineDraft) drawPeople(e *pipeline.Event) {
 		d.mark(e, "human", who, fmt.Sprintf("pushed %.7s to the branch", data.Head))
 	case pipeline.EventBranchDeleted:
 		d.mark(e, "human", who, "deleted the branch")
+	case pipeline.EventRollout:
+		if data.Rollout != nil {
+			d.mark(e, "phase", "production", data.Rollout.String())
+		}
 	case pipeline.EventBaseMoved:
 		d.mark(e, "human", d.run.Repo.DefaultBranch, fmt.Sprintf("moved on to %.7s", data.Head))
 	case pipeline.EventIssueEdited:

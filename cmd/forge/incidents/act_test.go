@@ -14,6 +14,7 @@ import (
 	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/rollout"
 	"forge/pipeline/store"
 	"forge/pipeline/work"
 )
@@ -25,10 +26,10 @@ type fakeHands struct {
 	files    []string // that a roll-back changes
 	fails    error    // of all that has an effect
 
-	issues, runs, reverts, asked, taught, comments map[string]string // by repository and key
-	deployed                                       map[string][]fakeDeployment
-	reads                                          int
-	at                                             func(point string) error // dies there
+	issues, runs, reverts, asked, taught, comments, rollouts map[string]string // by repository and key
+	deployed                                                 map[string][]fakeDeployment
+	reads                                                    int
+	at                                                       func(point string) error // dies there
 }
 
 type fakeDeployment struct {
@@ -39,7 +40,7 @@ type fakeDeployment struct {
 
 func newFakeHands(p config.Production) *fakeHands {
 	m := func() map[string]string { return map[string]string{} }
-	return &fakeHands{settings: p, issues: m(), runs: m(), reverts: m(), asked: m(), taught: m(), comments: m(), deployed: map[string][]fakeDeployment{}, at: func(string) error { return nil }}
+	return &fakeHands{settings: p, issues: m(), runs: m(), reverts: m(), asked: m(), taught: m(), comments: m(), rollouts: m(), deployed: map[string][]fakeDeployment{}, at: func(string) error { return nil }}
 }
 
 func (h *fakeHands) Settings(context.Context, string) (config.Production, error) {
@@ -76,6 +77,11 @@ func (h *fakeHands) Revert(_ context.Context, repo string, r Reverting) (Made, e
 
 func (h *fakeHands) Teach(_ context.Context, i *production.Incident, l production.Lesson) error {
 	_, err := h.once(h.taught, i.Repo, fmt.Sprint("taught/", i.ID, "/", l), string(l))
+	return err
+}
+
+func (h *fakeHands) Released(_ context.Context, run int64, r rollout.Status) error {
+	_, err := h.once(h.rollouts, "", fmt.Sprintf("%d/%d/%s/%s", run, r.Deployment, r.State, r.Changed.Format(time.TimeOnly)), r.String())
 	return err
 }
 

@@ -241,9 +241,9 @@ func (sh Shell) deployments() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				list := []production.Deployment{}
-				for _, r := range rows {
-					list = append(list, DeploymentOf(r))
+				list, err := DeploymentsOf(cmd.Context(), db, rows)
+				if err != nil {
+					return err
 				}
 				if asJSON {
 					return printing.JSON(cmd.OutOrStdout(), list)
@@ -252,9 +252,9 @@ func (sh Shell) deployments() *cobra.Command {
 					_, err := fmt.Fprintln(cmd.OutOrStdout(), "No deployments are known. GitHub tells of them when the App is subscribed to deployment and deployment_status.")
 					return err
 				}
-				t := printing.Table("deployment", "created", "repository", "environment", "commit", "state", "by")
+				t := printing.Table("deployment", "created", "repository", "environment", "commit", "state", "watched", "by")
 				for _, d := range list {
-					t.AppendRow(table.Row{d.ID, d.Created.Format("2006-01-02T15:04Z07:00"), d.Repo, text.Clip(d.Environment, 30), text.Head(d.Commit, 10), d.State, d.Creator})
+					t.AppendRow(table.Row{d.ID, d.Created.Format("2006-01-02T15:04Z07:00"), d.Repo, text.Clip(d.Environment, 30), text.Head(d.Commit, 10), d.State, text.Clip(d.Fares(), 60), d.Creator})
 				}
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), t.Render())
 				return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/learn/production"
+	"forge/pipeline/rollout"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -20,10 +21,12 @@ type Code interface {
 	Facts(ctx context.Context, repo string, list []production.Deployment, stack []production.Frame) ([]production.Facts, error)
 }
 
-// Teller tells people.
+// Teller tells people, and runs.
 type Teller interface {
 	// Tell comments on a pull request, once for each key.
 	Tell(ctx context.Context, repo string, pull int, words, key string) error
+	// Released tells a run how a deployment of its work fares.
+	Released(ctx context.Context, run int64, r rollout.Status) error
 }
 
 const (

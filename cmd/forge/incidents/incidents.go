@@ -53,6 +53,9 @@ type Options struct {
 	Teller   Teller            // nil: nobody is told
 	Hands    Hands             // nil: nothing is done; needs Teller
 	Slug     string            // of commands
+	Checks   []settings.HealthCheck
+	Queries  []settings.Query
+	Take     func(ctx context.Context, guid, event string, payload []byte) error // keeps what queries show as what monitors send is kept
 }
 
 // Service turns deliveries into incidents.
@@ -64,13 +67,16 @@ type Service struct {
 	changed atomic.Bool // there may be something to follow up
 	failed  map[int64]int
 
+	baking    sync.Mutex      // held while deployments that are watched are looked at
+	unwatched map[string]bool // deployments that are not to be watched
+
 	mu    sync.Mutex
 	known map[string]knownSettings // by repository
 }
 
 // New returns a service; Run works.
 func New(o Options) *Service {
-	s := &Service{Options: o, wake: make(chan struct{}, 1), failed: map[int64]int{}, known: map[string]knownSettings{}}
+	s := &Service{Options: o, wake: make(chan struct{}, 1), failed: map[int64]int{}, unwatched: map[string]bool{}, known: map[string]knownSettings{}}
 	s.full.Store(&map[string]bool{})
 	return s
 }
@@ -109,6 +115,9 @@ func (s *Service) Run(ctx context.Context) {
 			}
 		}
 		err = errors.Join(err, s.Follow(ctx))
+		if late := s.Bake(ctx); late != nil && ctx.Err() == nil {
+			s.Log.Warn("watch deployments", "error", late)
+		}
 		if err != nil && ctx.Err() == nil {
 			s.Log.Warn("read what production says", "error", err)
 			select {

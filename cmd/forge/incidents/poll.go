@@ -43,7 +43,7 @@ func (p *Poller) Run(ctx context.Context) {
 }
 
 func (p *Poller) follow(ctx context.Context, c settings.HealthCheck) {
-	w := &production.Watch{Check: production.Check{Name: c.Name, URL: c.URL, Repo: c.Repo, Environment: c.Environment, Expect: c.Expect, Fails: c.Fails}}
+	w := watchOf(c)
 	client := p.client(c)
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
@@ -57,6 +57,10 @@ func (p *Poller) follow(ctx context.Context, c settings.HealthCheck) {
 			return
 		}
 	}
+}
+
+func watchOf(c settings.HealthCheck) *production.Watch {
+	return &production.Watch{Check: production.Check{Name: c.Name, URL: c.URL, Repo: c.Repo, Environment: c.Environment, Expect: c.Expect, Fails: c.Fails}}
 }
 
 // look looks once, and keeps what is to be said of it. Servers that share a database

@@ -11,6 +11,7 @@ import (
 	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/rollout"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/text"
 )
@@ -101,6 +102,12 @@ func (h hands) Teach(ctx context.Context, i *production.Incident, l production.L
 		}
 	}
 	return h.app.record(ctx, run.ID, pipeline.SignalEvents([]pipeline.Signal{s}), nil)
+}
+
+// Released implements incidents.Teller.
+func (h hands) Released(ctx context.Context, run int64, r rollout.Status) error {
+	e := pipeline.Event{ID: fmt.Sprintf("deployment/%d/%s/%d", r.Deployment, r.State, r.Changed.UnixMicro()), Type: pipeline.EventRollout, Source: "forge", Data: pipeline.Data{Rollout: &r}}
+	return h.app.record(ctx, run, []pipeline.Event{e}, nil)
 }
 
 // RollBack implements incidents.Hands.

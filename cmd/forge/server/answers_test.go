@@ -28,7 +28,11 @@ func answering(t *testing.T, o testOptions, production string) (ts *testServer, 
 		o.files = map[string]string{}
 	}
 	o.files[".github/forge.yml"] = servertest.Greeter()[".github/forge.yml"] + production
+	also := o.wire
 	o.wire = func(w *Options) {
+		if also != nil {
+			also(w)
+		}
 		w.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 10_000}}
 	}
 	ts = newTestServer(t, o)

@@ -13,6 +13,7 @@ import (
 func newIncidents(a *App, o Options) *incidents.Service {
 	opts := incidents.Options{
 		DB: a.DB, Hooks: incidents.Hooks(o.Config.Hooks), Log: o.Log, Now: o.clock(),
+		Checks: o.Config.HealthChecks, Queries: o.Config.Queries,
 		OnChange: func(repo string) {
 			if a.pages != nil {
 				a.pages.Notify("production", repo)
@@ -22,7 +23,8 @@ func newIncidents(a *App, o Options) *incidents.Service {
 	}
 	if a.github != nil {
 		code := deployedCode{a.github.app, a.Gateway, a.DB}
-		opts.Code, opts.Teller, opts.Hands, opts.Slug = code, code, hands{code, a}, a.slug
+		h := hands{code, a}
+		opts.Code, opts.Teller, opts.Hands, opts.Slug = code, h, h, a.slug
 	}
 	return incidents.New(opts)
 }

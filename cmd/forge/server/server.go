@@ -79,6 +79,7 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	s.incidents.Take = s.hooks.Take
 	l, err := net.Listen("tcp", o.Config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", o.Config.Listen, err)

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"forge/cmd/forge/settings"
+	"forge/github/githubtest"
+	"forge/pipeline"
+)
+
+// Verified work is merged and deployed, and watched: the comment on its issue says that it
+// is in production, and that it is healthy only when it was measured for its whole time;
+// its pull request is told so once. A roll-back by somebody takes that back. Covers V12.
+func TestHealthyInProduction(t *testing.T) {
+	t.Parallel()
+	shop := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer shop.Close()
+	var later atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	check := settings.HealthCheck{Name: "shop", URL: shop.URL, Repo: greetRepo, Expect: 200, Every: time.Hour, Fails: 3, Private: true}
+	ts, pull, _, _ := answering(t, testOptions{deployments: true, now: now, wire: func(o *Options) { o.Config.HealthChecks = []settings.HealthCheck{check} }}, "production:\n  bake_minutes: 2\n")
+	run := ts.untilState(pipeline.StateVerified)
+	says := func(want string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		status := func() string {
+			i, err := ts.gh.Issue(greetRepo, run.Task.Issue)
+			ts.must(err)
+			for _, c := range i.Comments {
+				if strings.Contains(c.Body, "Done: reviewed and tested") {
+					return c.Body
+				}
+			}
+			return ""
+		}
+		if err := ts.gh.Wait(ctx, func() bool { return strings.Contains(status(), want) }); err != nil {
+			t.Fatalf("the status never says %q:\n%s", want, status())
+		}
+	}
+	minute := func() {
+		t.Helper()
+		later.Add(int64(time.Minute))
+		ts.must(ts.s.incidents.Bake(t.Context()))
+	}
+	minute()
+	says("; in production since ")
+	minute()
+	says("; in production, healthy since ")
+	pulls, err := ts.gh.Pulls(greetRepo)
+	ts.must(err)
+	n := slices.IndexFunc(pulls, func(p githubtest.Pull) bool { return p.Number == pull })
+	told := 0
+	for _, c := range pulls[n].Comments {
+		if strings.Contains(c.Body, "**In production, healthy since ") && strings.Contains(c.Body, "- shop: passed 2 of 2 looks") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("the pull request is told %d times", told)
+	}
+	before := ts.gh.Deployments(greetRepo)[0]
+	id, err := ts.gh.As("acme").Deploy(greetRepo, "production", before.SHA)
+	ts.must(err)
+	ts.must(ts.gh.As("acme").DeploymentStatus(greetRepo, id, "success", "as before"))
+	ts.deployed(3)
+	minute()
+	says("; not in production any more: deployment ")
+}
