@@ -83,6 +83,12 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 	return plan, nil
 }
 
+// reserved are words that no module may be called by: comments name a module before a
+// command, and "all" stands for every one.
+func reserved(word string) bool {
+	return word == "all" || word == command.Slug || command.Find(word).Name != ""
+}
+
 // split reads the modules of a plan into it. A split that can be built, but does not pay,
 // is dropped, and the plan says why.
 func (p *phase) split(args json.RawMessage, plan *pipeline.Plan) []string {
@@ -98,7 +104,7 @@ func (p *phase) split(args json.RawMessage, plan *pipeline.Plan) []string {
 		ids = append(ids, c.ID)
 	}
 	cfg := p.job.Run.Config.Modules
-	bad := in.Check(module.Limits{Match: glob.Match, Overlap: glob.Overlap, Max: cfg.Max, Criteria: ids, Tree: p.job.Tree, Reserved: func(w string) bool { return command.Find(w).Name != "" }})
+	bad := in.Check(module.Limits{Match: glob.Match, Overlap: glob.Overlap, Max: cfg.Max, Criteria: ids, Tree: p.job.Tree, Reserved: reserved})
 	if len(bad) > 0 {
 		return bad
 	}

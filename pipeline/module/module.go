@@ -243,17 +243,21 @@ func (s *Split) checkPaths(l Limits, bad *problems) {
 	for _, name := range s.Contract {
 		if name != path.Clean(name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "..") || strings.ContainsAny(name, `*?[\`) {
 			bad.add("contract: %q is no path of a file from the top of the repository", name)
+		} else if strings.HasPrefix(name, ".github/") || strings.HasPrefix(name, ".git/") {
+			bad.add("contract: %s is for people alone to change; name another file", name)
 		}
 	}
 }
 
+// validPattern reports whether a glob means what it seems to mean: braces, a leading "!"
+// and blanks around it stand for themselves here, and own nothing that anybody writes.
 func validPattern(p string) bool {
 	for e := range strings.SplitSeq(p, "/") {
-		if _, err := path.Match(e, ""); err != nil {
+		if _, err := path.Match(e, ""); err != nil || e == ".git" {
 			return false
 		}
 	}
-	return true
+	return !strings.ContainsAny(p, `{}\`) && !strings.HasPrefix(p, "!") && strings.TrimSpace(p) == p
 }
 
 // checkCriteria wants each criterion to have one owner.
