@@ -12,18 +12,20 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
+	"forge/pipeline/glob"
 	"forge/pipeline/text"
 )
 
 // claim is a finding that was open before this review, and what is known of it now.
 type claim struct {
-	id    string // in the prompt, "F1"
-	issue *pipeline.Issue
-	fate  change.Fate
-	since bool   // whether anything at all was committed since it was last seen
-	code  bool   // whether that was more than prose: what only writes about the work does not do it
-	said  string // the implementer, of it
-	part  int    // which part of the change it is ruled on with
+	id      string // in the prompt, "F1"
+	issue   *pipeline.Issue
+	fate    change.Fate
+	since   bool   // whether anything at all was committed since it was last seen
+	foreign bool   // its place is not the module's to change
+	code    bool   // whether that was more than prose: what only writes about the work does not do it
+	said    string // the implementer, of it
+	part    int    // which part of the change it is ruled on with
 }
 
 // changed is what a ruling says of the code; see pipeline.Ruling. What a person asks
@@ -36,6 +38,8 @@ func (c *claim) changed() bool {
 		return c.code
 	case f.File == "":
 		return c.since
+	case c.foreign:
+		return c.code
 	}
 	return c.fate.Changed
 }
@@ -94,6 +98,8 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 	if f.File == "" {
 		return nil
 	}
+	owns := func(pattern string) bool { return glob.Match(pattern, f.File) }
+	c.foreign = run.Part != nil && !slices.ContainsFunc(run.Part.Module.Paths, owns)
 	now, stop := p.head(ctx)
 	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code, CodeAlone: behaves(f)}
 	if patch != nil {

@@ -240,6 +240,7 @@ func TestFollow(t *testing.T) {
 		{"the line number is of another commit", at(2, "\t\t\tuse(f, i)"), map[string]string{"a.go": edit("package a", "package aa")}, false, "a.go", 17},
 		{"the whole file", at(0, ""), map[string]string{"a.go": edit("three()", "three(3)")}, true, "a.go", 0},
 		{"the whole file, unchanged", at(0, ""), map[string]string{"a.go": source, "b.go": "x\n"}, false, "a.go", 0},
+		{"a file that is there again", Place{File: "new.go"}, map[string]string{"a.go": source, "new.go": "package a\n"}, true, "new.go", 0},
 		{"a file that never was", Place{File: "never.go", Line: 1}, map[string]string{"a.go": source}, true, "", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

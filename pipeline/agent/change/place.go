@@ -39,6 +39,9 @@ type Fate struct {
 func (c Change) Follow(p Place, now func(file string) (content string, ok bool)) Fate {
 	i := slices.IndexFunc(c.Files, func(f *File) bool { return f.From == p.File })
 	if i < 0 {
+		if n := slices.IndexFunc(c.Files, func(f *File) bool { return f.From == "" && f.Path == p.File }); n >= 0 {
+			return Fate{Changed: true, File: p.File, Excerpt: clipText(c.Files[n].Text())} // it is there again
+		}
 		content, ok := now(p.File)
 		if !ok {
 			return Fate{Changed: true} // it was never there, or is not any more
