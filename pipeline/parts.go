@@ -195,7 +195,7 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 	cfg.Tests.Integration, cfg.Tests.System = nil, nil
 	cfg.Tests.Checks = false          // the repository's own judge the whole
 	cfg.Tests.KnownFailures = "allow" // what failed before is the whole's to ask about, as is what others have still to build
-	of := &module.Of{Run: r.ID, Module: *m, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: s.Contract, Promises: s.Of(id), Probes: s.Probes(), Others: s.Foreign(id), Owners: s.Owners(id)}
+	of := &module.Of{Run: r.ID, Module: *m, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: s.Contract, Promises: s.Of(id), Probes: r.Probes(), Others: s.Foreign(id), Owners: s.Owners(id)}
 	cfg.Paths.Protected = slices.Concat(cfg.Paths.Protected, s.Contract, of.Others)
 	repo := r.Repo
 	repo.DefaultBranch = r.Branch // what it is for
@@ -498,6 +498,38 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 	if p.Clashes <= clashLimit {
 		p.Rework = &module.Rework{Base: r.Head, Why: why, Fails: fails}
 	}
+}
+
+// Probes are the tests of all promises, those of plans that were replaced, too: they may
+// stand in the repository still.
+func (r *Run) Probes() []string {
+	var out []string
+	plans := slices.Clone(r.Former)
+	if r.Plan != nil {
+		plans = append(plans, *r.Plan)
+	}
+	for _, p := range plans {
+		if p.Split == nil {
+			continue
+		}
+		for _, probe := range p.Split.Probes() {
+			if !slices.Contains(out, probe) {
+				out = append(out, probe)
+			}
+		}
+	}
+	return out
+}
+
+// Joined is the newest commit of the branch that laid down the contract or merged a
+// module; "" when there is none. What comes after it is the integration's own work.
+func (r *Run) Joined() string {
+	for _, sha := range slices.Backward(r.Made) {
+		if sha == r.Contract || slices.ContainsFunc(r.Parts, func(p module.Part) bool { return p.As == sha }) {
+			return sha
+		}
+	}
+	return ""
 }
 
 // pushed reports whether the head is where every machine finds it: what a module stands

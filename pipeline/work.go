@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -197,6 +199,51 @@ type TestReport struct {
 // failed but what a named person knows of.
 func (t *TestReport) OK() bool {
 	return t.None == "" && t.Unclean == "" && t.Passed > 0 && len(t.Failures) == 0 && len(t.Tampered) == 0 && len(t.Unknown()) == 0
+}
+
+// Add takes in what else was found at the same head: failures, suspicions and edited
+// tests that are not in the report yet, and why a suite did not end well.
+func (t *TestReport) Add(more *TestReport) {
+	for _, f := range more.Failures {
+		if slices.ContainsFunc(t.Failures, func(o Failure) bool { return o.Test == f.Test }) {
+			continue
+		}
+		if n := slices.Index(t.Names, f.Test); n >= 0 {
+			t.Names = slices.Delete(slices.Clone(t.Names), n, n+1)
+			t.Passed--
+		} else {
+			t.Total++
+		}
+		t.Failed++
+		t.Failures = append(t.Failures, f)
+	}
+	for _, f := range more.Tampered {
+		if !slices.ContainsFunc(t.Tampered, func(o Finding) bool { return o.Fingerprint == f.Fingerprint }) {
+			t.Tampered = append(t.Tampered, f)
+		}
+	}
+	for _, c := range more.Changed {
+		if !slices.ContainsFunc(t.Changed, func(o TestChange) bool { return o.Test == c.Test }) {
+			t.Changed = append(t.Changed, c)
+		}
+	}
+	t.Unclean = cmp.Or(t.Unclean, more.Unclean)
+}
+
+// Defer puts aside the failures of tests that cannot pass here: they count neither as
+// passed nor as failed.
+func (t *TestReport) Defer(test func(name string) bool) {
+	pending := func(f Failure) bool {
+		is := test(f.Test)
+		if is && !slices.Contains(t.Pending, f.Test) {
+			t.Pending = append(t.Pending, f.Test)
+		}
+		return is
+	}
+	before := len(t.Failures)
+	t.Failures = slices.DeleteFunc(slices.Clone(t.Failures), pending)
+	t.Failed -= before - len(t.Failures)
+	t.Before = slices.DeleteFunc(slices.Clone(t.Before), pending)
 }
 
 // Unknown returns the failures from before the work that nobody has called known.

@@ -9,6 +9,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/check"
+	"forge/pipeline/glob"
 	"forge/pipeline/module"
 	"forge/pipeline/sandbox"
 )
@@ -40,8 +41,22 @@ func (x *Executor) contract(ctx context.Context, run *pipeline.Run, job agent.Jo
 		return data, &pipeline.Fault{Class: pipeline.FaultAgent,
 			Message: "with the contract, the project does not build or its tests do not pass as before: " + failing(broken)}
 	}
+	for _, p := range split.Promises {
+		if !ranAs(&report, p.Probe, func(string) bool { return false }) {
+			return data, &pipeline.Fault{Class: pipeline.FaultAgent, Message: fmt.Sprintf("the test %s, which is to show what %s promises to %s, does not run with the contract: "+
+				"write a test of this name, which may fail until both are there and is not skipped", p.Probe, p.From, strings.Join(p.To, ", "))}
+		}
+	}
 	data.Tests = &report
 	return data, nil
+}
+
+// ranAs reports whether a test of this name passed or failed, or may have been kept from
+// it by what does not build; others of the same name do not count.
+func ranAs(report *pipeline.TestReport, name string, other func(test string) bool) bool {
+	named := func(test string) bool { return check.SameTest(test, name) && !other(test) }
+	failed := func(f pipeline.Failure) bool { return f.Whole || named(f.Test) }
+	return name == "" || slices.ContainsFunc(report.Names, named) || slices.ContainsFunc(report.Failures, failed) || slices.ContainsFunc(report.Before, failed)
 }
 
 // merge takes a module into the run's branch. Unless nothing was merged since the module
@@ -103,6 +118,102 @@ func (x *Executor) tryHead(ctx context.Context, run *pipeline.Run, sha string) (
 	return report, x.explain(run.ID, sha, err)
 }
 
+// keepsModules judges what the integration itself has changed by the tests as they stood
+// when the last module was merged: those of the contract and of the modules are not the
+// base's. And the test of each promise must have run.
+func (x *Executor) keepsModules(ctx context.Context, run *pipeline.Run, trees *trees, opts check.Options, report *pipeline.TestReport) error {
+	joined := run.Joined()
+	if joined == "" || report.None != "" {
+		return nil
+	}
+	report.Defer(func(test string) bool { return oneSided(run, test) })
+	if joined != run.Head {
+		var err error
+		if opts.Base, err = x.withBase(ctx, run, joined); err != nil {
+			return err
+		}
+		if opts.Patch, err = x.o.Gateway.Diff(ctx, run.Repo, opts.Base, run.Head); err != nil {
+			return err
+		}
+	}
+	if opts.Patch != "" && joined != run.Head && len(report.Failures) == 0 && len(report.Tampered) == 0 {
+		before, err := x.tryHead(ctx, run, opts.Base)
+		if err != nil {
+			return err
+		}
+		opts.Baseline = &before
+		got, err := check.Verify(ctx, trees.open, opts)
+		if err != nil {
+			return err
+		}
+		got.Defer(func(test string) bool { return oneSided(run, test) })
+		report.Add(&got)
+	}
+	for _, f := range unshown(run, report) {
+		report.Add(&pipeline.TestReport{Failures: []pipeline.Failure{f}})
+	}
+	return nil
+}
+
+// withBase is a commit of the branch with what of the base branch was taken in since.
+// Where the two conflict it is the commit itself.
+func (x *Executor) withBase(ctx context.Context, run *pipeline.Run, sha string) (string, error) {
+	merged, err := x.o.Gateway.Merge(ctx, run.Repo, run.Base, sandbox.CommitOptions{
+		Parent: sha, Author: "forge", Email: "forge@localhost", Time: run.Started, Message: "Compare with this", Run: run.Trace,
+	})
+	if err != nil || merged.SHA == "" {
+		return sha, err
+	}
+	return merged.SHA, nil
+}
+
+// ofModule reports whether a test that is named by its file stands in a module's own: it
+// is not the contract's, whatever it is called.
+func ofModule(s *module.Split, test string) bool {
+	file, _, ok := strings.Cut(test, "::")
+	return ok && s.Owner(file, glob.Match) != ""
+}
+
+// mergedPart reports whether a module of the run is there: merged, or built by the
+// integration in its place.
+func mergedPart(run *pipeline.Run, id string) bool {
+	p := module.Find(run.Parts, id)
+	return p != nil && (p.Merged != "" || p.How == module.Wired)
+}
+
+// oneSided reports whether a test shows promises alone of which a side was left out.
+func oneSided(run *pipeline.Run, test string) bool {
+	if run.Plan == nil || run.Plan.Split == nil {
+		return false
+	}
+	for _, p := range run.Plan.Split.Promises {
+		if check.SameTest(test, p.Probe) && mergedPart(run, p.From) && slices.ContainsFunc(p.To, func(to string) bool { return mergedPart(run, to) }) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(run.Probes(), func(probe string) bool { return check.SameTest(test, probe) })
+}
+
+// unshown are the promises between merged modules whose test neither passed nor failed:
+// it was skipped, or there is none.
+func unshown(run *pipeline.Run, report *pipeline.TestReport) (out []pipeline.Failure) {
+	if run.Plan == nil || run.Plan.Split == nil {
+		return nil
+	}
+	merged := func(id string) bool { return mergedPart(run, id) }
+	split := run.Plan.Split
+	for _, p := range split.Promises {
+		if !merged(p.From) || !slices.ContainsFunc(p.To, merged) || ranAs(report, p.Probe, func(test string) bool { return ofModule(split, test) }) {
+			continue
+		}
+		f := pipeline.Failure{Test: p.Probe, Error: fmt.Sprintf("the test of what %s promises to %s did not run: it was skipped, or no test has this name, so that nothing shows it: %s",
+			p.From, strings.Join(p.To, ", "), p.Text)}
+		f.Fingerprint = f.Digest()
+		out = append(out, f)
+	}
+	return out
+}
+
 // broken are the failures of a report that neither the base had nor the run has open,
 // and that show no promise of which a side is missing. A suite that does not end well,
 // and did at the base, is one.
@@ -126,17 +237,9 @@ func setPending(run *pipeline.Run, report *pipeline.TestReport) {
 	if run.Part == nil {
 		return
 	}
-	pending := func(f pipeline.Failure) bool {
-		is := slices.ContainsFunc(run.Part.Probes, func(probe string) bool { return check.SameTest(f.Test, probe) })
-		if is && !slices.Contains(report.Pending, f.Test) {
-			report.Pending = append(report.Pending, f.Test)
-		}
-		return is
-	}
-	before := len(report.Failures)
-	report.Failures = slices.DeleteFunc(report.Failures, pending)
-	report.Failed -= before - len(report.Failures)
-	report.Before = slices.DeleteFunc(report.Before, pending)
+	report.Defer(func(test string) bool {
+		return slices.ContainsFunc(run.Part.Probes, func(probe string) bool { return check.SameTest(test, probe) })
+	})
 }
 
 // failing names failures with their errors.

@@ -38,3 +38,41 @@ func TestBroken(t *testing.T) {
 		}
 	}
 }
+
+// Covers V7: at the end the test of each promise between merged modules has run. One of
+// the same name in a module's own file is another, and what lacks a side is shown by none.
+func TestPromisesAreShown(t *testing.T) {
+	whole := pipeline.Failure{Test: "api [build]", Whole: true}
+	for name, tt := range map[string]struct {
+		merged  []string
+		report  pipeline.TestReport
+		unshown int
+		left    int // failures
+	}{
+		"passed":                    {merged: []string{"a", "b"}, report: pipeline.TestReport{Names: []string{"api/test_api.py::test_pair"}}},
+		"failed":                    {merged: []string{"a", "b"}, report: pipeline.TestReport{Failures: []pipeline.Failure{{Test: "api/test_api.py::test_pair"}}}, left: 1},
+		"skipped, or there is none": {merged: []string{"a", "b"}, report: pipeline.TestReport{Names: []string{"api/test_api.py::test_other"}}, unshown: 1},
+		"another of the name":       {merged: []string{"a", "b"}, report: pipeline.TestReport{Names: []string{"a/test_a.py::test_pair"}}, unshown: 1},
+		"in Go":                     {merged: []string{"a", "b"}, report: pipeline.TestReport{Names: []string{"example.com/shop/api.test_pair"}}},
+		"what does not build":       {merged: []string{"a", "b"}, report: pipeline.TestReport{Failures: []pipeline.Failure{whole}}, left: 1},
+		"a side is left out":        {merged: []string{"a"}, report: pipeline.TestReport{Failures: []pipeline.Failure{{Test: "api/test_api.py::test_pair"}, {Test: "api/test_api.py::test_other"}}}, left: 1},
+	} {
+		split := &module.Split{Contract: []string{"api/test_api.py"}, Modules: []module.Module{{ID: "a", Paths: []string{"a/**"}}, {ID: "b", Paths: []string{"b/**"}}},
+			Promises: []module.Promise{{ID: "P1", From: "a", To: []string{"b"}, Text: "it is one", Probe: "test_pair"}}}
+		run := &pipeline.Run{Plan: &pipeline.Plan{Split: split}}
+		for _, m := range split.Modules {
+			p := module.Part{ID: m.ID}
+			if slices.Contains(tt.merged, m.ID) {
+				p.Merged = "sha"
+			}
+			run.Parts = append(run.Parts, p)
+		}
+		r := tt.report
+		r.Failed = len(r.Failures)
+		r.Defer(func(test string) bool { return oneSided(run, test) })
+		got := unshown(run, &r)
+		if len(got) != tt.unshown || len(r.Failures) != tt.left || r.Failed != tt.left {
+			t.Errorf("%s: %d promises unshown, want %d; %d failures, want %d: %v", name, len(got), tt.unshown, len(r.Failures), tt.left, got)
+		}
+	}
+}

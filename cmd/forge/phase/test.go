@@ -67,7 +67,8 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.TestReport, error) {
 	opts := check.Options{
 		Config: run.Config.Tests, Base: run.Base, Head: run.Head, Iteration: job.Ref.Iteration, Patch: job.Diff, Baseline: run.Baseline,
-		Task: check.Task{Text: run.Task.Title + "\n" + run.Task.Body, Tests: run.Fix}, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout,
+		MayBeEmpty: run.Part != nil && len(run.Reopened) > 0, // a module may dispute what it was sent
+		Task:       check.Task{Text: run.Task.Title + "\n" + run.Task.Body, Tests: run.Fix}, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout,
 	}
 	if run.Plan != nil {
 		opts.Task.Tests = slices.Concat(run.Plan.Tests, run.Fix)
@@ -87,6 +88,9 @@ func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job)
 	trees := &trees{x: x, run: run}
 	defer trees.close()
 	report, err := check.Verify(ctx, trees.open, opts)
+	if err == nil {
+		err = x.keepsModules(ctx, run, trees, opts, &report)
+	}
 	report.Setup = x.told(run.ID, run.Head)
 	setPending(run, &report)
 	if err != nil || len(report.Changed) == 0 {
