@@ -25,7 +25,7 @@ const (
 	EventRunSkipped   EventType = "run.skipped"   // Data.Guard; circuit breaker with on_max: skip
 	EventRunReset     EventType = "run.reset"     // Data.Answer: what the guards count begins again (R9)
 	EventRunReopened  EventType = "run.reopened"  // Data.Note: why, Data.Actor, Data.Head where it moved, Data.Answer to a command: a verified or accepted run goes on (T9)
-	EventRunClosed    EventType = "run.closed"    // Data.Note: merged, closed, or the issue was; nothing reopens the run after it
+	EventRunClosed    EventType = "run.closed"    // Data.Note: merged, closed, or the issue was; nothing reopens the run after it. Without a note: opened again
 
 	EventPhaseEntered   EventType = "phase.entered"   // Data.Phase; Data.Head: of the run
 	EventPhaseCompleted EventType = "phase.completed" // Data.Phase and the phase's result

@@ -24,7 +24,7 @@ func (r *Run) applyLife(e Event) bool {
 	case EventRunReopened:
 		r.reopen(e)
 	case EventRunClosed:
-		if r.Reopenable() {
+		if r.Reopenable() || e.Data.Note == "" {
 			r.Closed = e.Data.Note
 		}
 		return true // nobody looks for it on GitHub

@@ -100,12 +100,15 @@ func reopening(by Actor, why string, at time.Time) Event {
 // changes reopens it; the end of its pull request, or of its issue, ends it for good.
 func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Time) ([]Event, string) {
 	over := fmt.Sprintf("run %d has ended: %s", r.ID, r.Ended)
+	if n.Kind == NoticeReopened && r.Closed == pullClosed {
+		return r.openedAgain(n, ev, at)
+	}
 	if !r.Reopenable() {
 		return nil, over
 	}
 	switch n.Kind {
 	case NoticePullClosed:
-		note := "its pull request was closed"
+		note := pullClosed
 		if n.Merged {
 			note = "its pull request was merged"
 		}
@@ -127,6 +130,21 @@ func (r *Run) noticeAfter(n Notice, ev func(EventType, Data) []Event, at time.Ti
 		}
 	}
 	return nil, over
+}
+
+// pullClosed is why nothing reopens a run whose pull request was closed unmerged.
+const pullClosed = "its pull request was closed"
+
+// openedAgain is Notice for a pull request that was closed unmerged and is opened again:
+// what happens to it counts as before, and what was pushed in between is judged.
+func (r *Run) openedAgain(n Notice, ev func(EventType, Data) []Event, at time.Time) ([]Event, string) {
+	events := ev(EventRunClosed, Data{})
+	if n.Head == "" || n.Head == r.Head || n.Head == r.Published.Head {
+		return events, fmt.Sprintf("run %d has ended, and its pull request is open again: what is pushed to it is reviewed and tested", r.ID)
+	}
+	e := reopening(n.Actor, n.Actor.Login+" opened it again with "+text.ShortSHA(n.Head), at)
+	e.Data.Head = n.Head
+	return append(events, e), fmt.Sprintf("the run goes on: %s is reviewed and tested", text.ShortSHA(n.Head))
 }
 
 // baseAfter is Notice for a base branch that has gone on since the run was verified or

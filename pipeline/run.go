@@ -102,7 +102,7 @@ type Run struct {
 
 	Ended    string   `json:"ended,omitempty"`    // why the run ended, for people
 	Reopened []string `json:"reopened,omitempty"` // why it went on each time after it had been verified or accepted (T9)
-	Closed   string   `json:"closed,omitempty"`   // why nothing reopens it any more: its pull request was merged or closed, or its issue
+	Closed   string   `json:"closed,omitempty"`   // why nothing reopens it: its pull request was merged or closed, until that is opened again, or its issue
 
 	BaseHead      string           `json:"base_head,omitempty"` // where the base branch has gone, until that is taken in
 	Mergeable     *mergeable.State `json:"mergeable,omitempty"` // how what was verified or accepted stands to the base branch by now; nil: as it did then

@@ -127,8 +127,10 @@ func (s *Server) setState(i *issue, by *account, state, reason string) {
 		return
 	}
 	i.closed, i.closedBy, i.reason = time.Time{}, nil, ""
-	if i.pull == nil {
+	if p := i.pull; p == nil {
 		i.reason = "reopened"
+	} else if sha := i.repo.refs["refs/heads/"+p.headRef]; sha != "" {
+		p.headSHA = sha // what was pushed while it was closed shows only now
 	}
 	i.event(s, "reopened", by, nil)
 	s.emitIssue(i, "reopened", by, nil)
