@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"go/version"
 	"path"
 	"regexp"
 	"slices"
@@ -174,6 +175,7 @@ const around = 8
 // reachesRunner finds code under test that detects its tests, or that speaks in
 // their place.
 func (c *checker) reachesRunner(isTest map[string]bool) {
+	c.lowersLanguage()
 	lines := c.patch.productLines(isTest)
 	for _, f := range c.patch.files {
 		seen := map[string]bool{}
@@ -201,6 +203,35 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 					c.reaches(f.NewName, l, r.rule, r.what)
 				}
 			}
+		}
+	}
+}
+
+var goLine = regexp.MustCompile(`^go (\d[\w.]*)`)
+
+// lowersLanguage finds a go.mod that asks for an older language than it did: its tests
+// then mean something else, as parallel cases that share the variable of their loop.
+func (c *checker) lowersLanguage() {
+	for _, f := range c.patch.files {
+		if path.Base(f.NewName) != "go.mod" || f.IsNew || f.IsDelete {
+			continue
+		}
+		was, is := "", addedLine{number: 1}
+		for _, frag := range f.TextFragments {
+			for _, l := range frag.Lines {
+				m := goLine.FindStringSubmatch(l.Line)
+				switch {
+				case m == nil:
+				case l.Op == gitdiff.OpDelete:
+					was = m[1]
+				case l.Op == gitdiff.OpAdd:
+					is.text = m[1]
+				}
+			}
+		}
+		if was != "" && version.Compare("go"+is.text, "go"+was) < 0 {
+			is.text = "go " + is.text
+			c.reaches(f.NewName, is, ruleForges, "is built as an older Go than go.mod asked for ("+was+"), in which its tests mean something else")
 		}
 	}
 }
