@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"forge/pipeline/module"
 	"forge/pipeline/text"
@@ -138,7 +139,15 @@ func (r *Run) spare(p *module.Part) bool {
 // leftOut are the modules without which the run is verified: of what is left.
 func (r *Run) leftOut() (out []Waiver) {
 	for i := range r.Parts {
-		if p := &r.Parts[i]; p.Left != "" && p.Merged == "" && p.How != module.Wired {
+		p := &r.Parts[i]
+		if State(p.State) == StateAccepted && p.Left == "" {
+			what := fmt.Sprintf("the module %s was accepted with known issues", p.ID)
+			if n := len(p.Known); n > 0 {
+				what += fmt.Sprintf("; %s there: %s", text.Plural(n, "test fails", "tests fail"), text.Clip(strings.Join(p.Known, ", "), 200))
+			}
+			out = append(out, Waiver{Guard: GuardAccepted, What: what, By: Actor{Login: p.By}})
+		}
+		if p.Left != "" && p.Merged == "" && p.How != module.Wired {
 			out = append(out, Waiver{Guard: GuardParts, What: fmt.Sprintf("the module %s is left out (%s)", p.ID, p.Left)})
 		}
 	}

@@ -314,12 +314,42 @@ func (r *Run) again(p *module.Part) []Event {
 	return append(events, Event{Type: EventChangesAsked, Data: Data{Review: review}})
 }
 
+// acceptedBy is who took the run with its known issues.
+func (r *Run) acceptedBy() string {
+	for _, g := range slices.Backward(r.Gates) {
+		if n := len(g.Answers); n > 0 {
+			return g.Answers[n-1].By.Login
+		}
+	}
+	return ""
+}
+
+// KnownInParts are the tests that fail in modules which were accepted with that, each
+// with who did it.
+func (r *Run) KnownInParts() map[string]string {
+	out := map[string]string{}
+	for _, p := range r.Parts {
+		for _, test := range p.Known {
+			out[test] = p.By
+		}
+	}
+	return out
+}
+
 // AsPart is what the run that planned a module knows of the run that builds it.
 func (r *Run) AsPart() *module.Part {
 	p := &module.Part{ID: r.Part.Module.ID, Run: r.ID, Rev: r.Rev, State: string(r.State), Branch: r.Branch, Base: r.Base, Head: r.Head, Max: r.MaxIterations(),
 		Why: r.Ended, How: r.How, Foreign: r.Foreign, MicroUSD: r.Usage.MicroUSD, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
 	if r.Active != nil {
 		p.Phase = string(r.Active.Phase)
+	}
+	if r.State == StateAccepted {
+		p.By, p.Known = r.acceptedBy(), nil
+		for _, is := range r.Failures {
+			if is.State == IssueAccepted && is.Failure != nil {
+				p.Known = append(p.Known, is.Failure.Test)
+			}
+		}
 	}
 	p.Halted = r.State == StateStopped && r.Halted
 	if g := r.Gate(); g != nil {

@@ -128,6 +128,9 @@ func (r *Run) reportSummary(b *strings.Builder, it *Iteration) {
 		lines, changed = percent(c.Lines), percent(c.Changed)
 	}
 	fmt.Fprintf(b, "| %d | %d | %d |%s %d | %s | %s |\n\n", t.Total, t.Passed, t.Failed, before, t.Skipped, lines, changed)
+	if len(t.Accepted) > 0 {
+		fmt.Fprintf(b, "Of those that failed, accepted with a module: %s\n\n", text.Clip(text.OneLine(strings.Join(t.Accepted, ", ")), 400))
+	}
 }
 
 func percent(v float64) string {

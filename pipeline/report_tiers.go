@@ -105,6 +105,8 @@ func (t *TestReport) saw(name string) string {
 		return "–"
 	case slices.ContainsFunc(t.Failures, failed) || slices.ContainsFunc(t.Before, failed):
 		return "❌"
+	case slices.ContainsFunc(t.Accepted, named):
+		return "❌, accepted"
 	case slices.ContainsFunc(t.Flaky, named):
 		return "⚠️ flaky"
 	case slices.ContainsFunc(t.Names, named):

@@ -188,11 +188,12 @@ type TestReport struct {
 	Tampered []Finding `json:"tampered,omitempty"` // tests removed, skipped or weakened since the base (lessons 16)
 	None     string    `json:"none,omitempty"`     // why nothing could be tested; then nothing is verified
 
-	Pending []string     `json:"pending,omitempty"` // of a module: tests of promises that fail, and may until both sides of them are merged; they count neither as passed nor as failed
-	Setup   []string     `json:"setup,omitempty"`   // what was installed before the tests ran, what could not be, and what of that the change edits
-	Before  []Failure    `json:"before,omitempty"`  // failed before the work began and fail still; neither passed nor flaky
-	Changed []TestChange `json:"changed,omitempty"` // tests of the base that pass only as the change edited them, each with the reviewer's reason
-	Unclean string       `json:"unclean,omitempty"` // why a suite could not run, or did not end well although no test failed; then nothing is verified
+	Pending  []string     `json:"pending,omitempty"`  // of a module: tests of promises that fail, and may until both sides of them are merged; they count neither as passed nor as failed
+	Setup    []string     `json:"setup,omitempty"`    // what was installed before the tests ran, what could not be, and what of that the change edits
+	Accepted []string     `json:"accepted,omitempty"` // tests that fail, and that a person took so with a module
+	Before   []Failure    `json:"before,omitempty"`   // failed before the work began and fail still; neither passed nor flaky
+	Changed  []TestChange `json:"changed,omitempty"`  // tests of the base that pass only as the change edited them, each with the reviewer's reason
+	Unclean  string       `json:"unclean,omitempty"`  // why a suite could not run, or did not end well although no test failed; then nothing is verified
 }
 
 // OK reports whether the tests passed: something ran and ended well, and nothing
@@ -244,6 +245,17 @@ func (t *TestReport) Defer(test func(name string) bool) {
 	t.Failures = slices.DeleteFunc(slices.Clone(t.Failures), pending)
 	t.Failed -= before - len(t.Failures)
 	t.Before = slices.DeleteFunc(slices.Clone(t.Before), pending)
+}
+
+// Accept takes failures out that a person took with a module: they still count as failed.
+func (t *TestReport) Accept(known map[string]string) {
+	t.Failures = slices.DeleteFunc(slices.Clone(t.Failures), func(f Failure) bool {
+		_, is := known[f.Test]
+		if is && !slices.Contains(t.Accepted, f.Test) {
+			t.Accepted = append(t.Accepted, f.Test)
+		}
+		return is
+	})
 }
 
 // Unknown returns the failures from before the work that nobody has called known.

@@ -56,7 +56,7 @@ func (x *Executor) contract(ctx context.Context, run *pipeline.Run, job agent.Jo
 func ranAs(report *pipeline.TestReport, name string, other func(test string) bool) bool {
 	named := func(test string) bool { return check.SameTest(test, name) && !other(test) }
 	failed := func(f pipeline.Failure) bool { return f.Whole || named(f.Test) }
-	return name == "" || slices.ContainsFunc(report.Names, named) || slices.ContainsFunc(report.Failures, failed) || slices.ContainsFunc(report.Before, failed)
+	return name == "" || slices.ContainsFunc(slices.Concat(report.Names, report.Accepted), named) || slices.ContainsFunc(report.Failures, failed) || slices.ContainsFunc(report.Before, failed)
 }
 
 // merge takes a module into the run's branch. Unless nothing was merged since the module
@@ -127,6 +127,7 @@ func (x *Executor) keepsModules(ctx context.Context, run *pipeline.Run, trees *t
 		return nil
 	}
 	report.Defer(func(test string) bool { return oneSided(run, test) })
+	report.Accept(run.KnownInParts())
 	if joined != run.Head {
 		var err error
 		if opts.Base, err = x.withBase(ctx, run, joined); err != nil {
@@ -147,6 +148,7 @@ func (x *Executor) keepsModules(ctx context.Context, run *pipeline.Run, trees *t
 			return err
 		}
 		got.Defer(func(test string) bool { return oneSided(run, test) })
+		got.Accept(run.KnownInParts())
 		report.Add(&got)
 	}
 	for _, f := range unshown(run, report) {
@@ -222,7 +224,11 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 	if report.Unclean != "" && (run.Baseline == nil || run.Baseline.Unclean == "") {
 		failures = append(failures, pipeline.Failure{Test: "the test suite", Error: report.Unclean})
 	}
+	known := run.KnownInParts()
 	return slices.DeleteFunc(failures, func(f pipeline.Failure) bool {
+		if _, accepted := known[f.Test]; accepted {
+			return true
+		}
 		open := slices.ContainsFunc(run.Failures, func(is pipeline.Issue) bool { return is.State == pipeline.IssueOpen && is.Failure.Test == f.Test })
 		return open || slices.ContainsFunc(run.Plan.Split.Promises, func(p module.Promise) bool {
 			all := there(p.From) && !slices.ContainsFunc(p.To, func(to string) bool { return !there(to) })
