@@ -176,11 +176,11 @@ type forgeServer struct {
 // startForge builds the program and starts `forge serve` on the local GitHub.
 func startForge(ctx context.Context, dir string, gh *githubtest.Server) (*forgeServer, error) {
 	bin := filepath.Join(dir, "forge")
-	build := exec.CommandContext(ctx, "go", "build", "-o", bin, "forge/cmd/forge")
+	build := exec.CommandContext(ctx, "go", "-C", "../..", "build", "-o", bin, "./cmd/forge") // by its own go.sum
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build forge: %w: %s", err, out)
 	}
-	env, err := demo.Environment(gh, dir, demo.Tape())
+	env, err := demo.Environment(gh, dir, demo.Loop.Tape())
 	if err != nil {
 		return nil, err
 	}
