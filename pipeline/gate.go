@@ -97,7 +97,7 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 	switch kind {
 	case GateApproval:
 		if g.Name == GuardSplit {
-			return []Choice{{Name: "approve", Label: "build the modules at the same time"}, {Name: "choose", Arg: "one piece", Label: "build it in one piece"}, cancel}
+			return []Choice{{Name: "approve", Label: "build the modules at the same time"}, {Name: "choose", Arg: onePiece, Label: "build it in one piece"}, cancel}
 		}
 		return []Choice{{Name: "approve", Label: "let this step begin"}, {Name: "approve", Arg: "all", Label: "let this step and all later ones begin"}, cancel}
 	case GateClarification:
@@ -210,6 +210,9 @@ func (g *Gate) accepts(name string) bool {
 	return false
 }
 
+// onePiece is the answer by which a plan is not split.
+const onePiece = "one piece"
+
 // words lists the gate's choices as commands.
 func (g *Gate) words(slug string) string {
 	var out []string
@@ -244,6 +247,9 @@ func (g *Gate) read(a *Answer, cmd command.Line, slug string) string {
 	case "choose", "simplify":
 		if cmd.Args == "" && a.Text == "" {
 			return fmt.Sprintf("`%s` takes words: `%s …`. %s", cmd.Name, command.Write(slug, cmd.Name), g.Question)
+		}
+		if g.Guard != nil && g.Guard.Name == GuardSplit && !strings.EqualFold(strings.Trim(cmd.Args, " .`\"'"), onePiece) {
+			return fmt.Sprintf("`choose` does not take %q here: %s.", text.Clip(cmd.Args, 100), g.words(slug))
 		}
 		a.Text = strings.TrimSpace(cmd.Args + "\n" + a.Text)
 	case "approve":

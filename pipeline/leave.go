@@ -148,7 +148,14 @@ func (r *Run) leftOut() (out []Waiver) {
 			out = append(out, Waiver{Guard: GuardAccepted, What: what, By: Actor{Login: p.By}})
 		}
 		if p.Left != "" && p.Merged == "" && p.How != module.Wired {
-			out = append(out, Waiver{Guard: GuardParts, What: fmt.Sprintf("the module %s is left out (%s)", p.ID, p.Left)})
+			why := p.Left
+			switch p.How {
+			case module.Later:
+				why = "for later"
+			case module.Without:
+				why = "the plan does without it"
+			}
+			out = append(out, Waiver{Guard: GuardParts, What: fmt.Sprintf("the module %s is left out (%s)", p.ID, why), By: Actor{Login: p.By}})
 		}
 	}
 	return out

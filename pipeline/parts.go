@@ -314,12 +314,14 @@ func (r *Run) again(p *module.Part) []Event {
 	return append(events, Event{Type: EventChangesAsked, Data: Data{Review: review}})
 }
 
-// acceptedBy is who took the run with its known issues.
-func (r *Run) acceptedBy() string {
-	for _, g := range slices.Backward(r.Gates) {
-		if n := len(g.Answers); n > 0 {
-			return g.Answers[n-1].By.Login
-		}
+// endedBy is who ended the run by an answer, "" when nobody did.
+func (r *Run) endedBy() string {
+	if len(r.Gates) == 0 {
+		return ""
+	}
+	answers := r.Gates[len(r.Gates)-1].Answers
+	if n := len(answers); n > 0 && slices.Contains([]string{"accept", "cancel", module.Later, module.Without}, answers[n-1].Choice) {
+		return answers[n-1].By.Login
 	}
 	return ""
 }
@@ -343,8 +345,10 @@ func (r *Run) AsPart() *module.Part {
 	if r.Active != nil {
 		p.Phase = string(r.Active.Phase)
 	}
+	if r.State == StateAccepted || r.State == StateCancelled {
+		p.By = r.endedBy()
+	}
 	if r.State == StateAccepted {
-		p.By, p.Known = r.acceptedBy(), nil
 		for _, is := range r.Failures {
 			if is.State == IssueAccepted && is.Failure != nil {
 				p.Known = append(p.Known, is.Failure.Test)

@@ -41,7 +41,7 @@ type Part struct {
 	Question  string    `json:"question,omitempty"`
 	Wants     string    `json:"wants,omitempty"`   // what it wants the contract to say in another way
 	Known     []string  `json:"known,omitempty"`   // of one that was accepted: tests that fail
-	By        string    `json:"by,omitempty"`      // who accepted it
+	By        string    `json:"by,omitempty"`      // who accepted it, or gave it up
 	Why       string    `json:"why,omitempty"`     // why it ended
 	How       string    `json:"how,omitempty"`     // of one that was given up, what becomes of it: Later, Without, Wired; "": nothing
 	Foreign   bool      `json:"foreign,omitempty"` // somebody else pushed to its branch
