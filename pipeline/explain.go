@@ -32,7 +32,7 @@ func (r *Run) Explain() string {
 		row(GuardBreaker, max(c.ReviewInARow, c.TestInARow), cfg.Breaker.MaxIterations)
 	}
 	_, tokens := r.spent()
-	row(GuardBudget, r.Usage.Cost(), text.USD(r.CostLimit()))
+	row(GuardBudget, r.Total().Cost(), text.USD(r.CostLimit()))
 	row(GuardBudget+" of tokens", tokens, r.TokenLimit())
 	row(GuardWall+" in minutes", r.Worked()/60_000, r.WallLimit()/60_000)
 	row(GuardFaults, c.Faults, cfg.Loop.Faults)

@@ -341,7 +341,7 @@ func (r *Run) KnownInParts() map[string]string {
 // AsPart is what the run that planned a module knows of the run that builds it.
 func (r *Run) AsPart() *module.Part {
 	p := &module.Part{ID: r.Part.Module.ID, Run: r.ID, Rev: r.Rev, State: string(r.State), Branch: r.Branch, Base: r.Base, Head: r.Head, Max: r.MaxIterations(),
-		Why: r.Ended, How: r.How, Foreign: r.Foreign, MicroUSD: r.Usage.MicroUSD, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
+		Why: r.Ended, How: r.How, Foreign: r.Foreign, MicroUSD: r.Usage.MicroUSD, Unpriced: r.Usage.Unpriced, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
 	if r.Active != nil {
 		p.Phase = string(r.Active.Phase)
 	}
@@ -720,12 +720,19 @@ func (r *Run) lastBounce() *Bounce {
 	return nil
 }
 
-// spent is what the run and its modules' runs have cost, in micro-dollars and tokens.
-func (r *Run) spent() (cost, tokens int64) {
-	cost, tokens = r.Usage.MicroUSD, r.Usage.Input+r.Usage.Output
+// Total is what the run and its modules' runs have used. Of a module's, tokens are known
+// as one number, which is taken for input.
+func (r *Run) Total() Usage {
+	u := r.Usage
 	for i := range r.Parts {
-		cost += r.Parts[i].MicroUSD
-		tokens += r.Parts[i].Tokens
+		p := &r.Parts[i]
+		u.Add(Usage{Input: p.Tokens, MicroUSD: p.MicroUSD, Unpriced: p.Unpriced})
 	}
-	return cost, tokens
+	return u
+}
+
+// spent is that in micro-dollars and tokens.
+func (r *Run) spent() (cost, tokens int64) {
+	u := r.Total()
+	return u.MicroUSD, u.Input + u.Output
 }

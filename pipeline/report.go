@@ -20,7 +20,7 @@ func (r *Run) Summary() string {
 	if it := r.Current(); it != nil {
 		where += fmt.Sprintf(", iteration %d of %d", it.Number, r.MaxIterations())
 	}
-	s := fmt.Sprintf("Run %d is %s%s; %s so far.", r.ID, r.State, where, r.Usage.spent())
+	s := fmt.Sprintf("Run %d is %s%s; %s so far.", r.ID, r.State, where, r.Total().spent())
 	if g := r.Gate(); g != nil {
 		s += " It waits for a human: " + g.Question + " Choices: " + g.words(r.Slug) + "."
 	}

@@ -198,7 +198,7 @@ func listParts(run *pipeline.Run) string {
 	rows := run.Plan.Split.Rows(run.Parts)
 	for i := range rows {
 		r := &rows[i]
-		t.AppendRow(table.Row{r.Module.ID, r.Status(run.Parts), r.Wave, r.Iteration, r.Tests, r.Findings, text.USD(r.MicroUSD), r.Part.Run})
+		t.AppendRow(table.Row{r.Module.ID, r.Status(run.Parts), r.Wave, r.Iteration, r.Tests, r.Findings, pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost(), r.Part.Run})
 	}
 	return t.Render() + "\n"
 }

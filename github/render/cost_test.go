@@ -6,6 +6,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 )
 
 // Covers lessons 17: what is not known is not shown as $0.00 of $10.00.
@@ -25,6 +26,12 @@ func TestSpent(t *testing.T) {
 			t.Errorf("%+v is shown as %q, want %q", tt.usage, got, tt.want)
 		}
 	}
+	run.Usage = pipeline.Usage{MicroUSD: 1_000_000, Input: 10}
+	run.Parts = []module.Part{{ID: "a", MicroUSD: 500_000, Tokens: 10}, {ID: "b", Tokens: 80, Unpriced: 80}}
+	if got, want := spent(run), "cost **$1.50 + cost unknown** of $10.00 (100 tokens of 5000)"; got != want {
+		t.Errorf("with modules it is shown as %q, want %q", got, want)
+	}
+	run.Parts = nil
 	run.Usage = pipeline.Usage{Unpriced: 1200, Input: 1200}
 	run.Spent = map[pipeline.Phase]pipeline.Usage{pipeline.PhasePlan: run.Usage}
 	if got := testView(run).phases(); !strings.Contains(got, "cost unknown") {

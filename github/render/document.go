@@ -149,7 +149,7 @@ func insights(r *pipeline.Run, family []*pipeline.Run) string {
 
 func effort(r *pipeline.Run) string {
 	return fmt.Sprintf("%s, %s of work, %s, %s", text.Plural(len(r.Iterations), "iteration", "iterations"), text.Plural(int(r.Worked()/60_000), "minute", "minutes"),
-		text.USD(r.Usage.MicroUSD), text.Plural(len(r.Gates), "question", "questions"))
+		r.Total().Cost(), text.Plural(len(r.Gates), "question", "questions"))
 }
 
 func writeSection(b *strings.Builder, title, body string) {

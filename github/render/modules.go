@@ -6,7 +6,6 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/module"
-	"forge/pipeline/text"
 )
 
 // rows are the modules of the run's plan; none for one that is built in one piece.
@@ -37,8 +36,8 @@ func (v Renderer) modules() string {
 		if r.Iteration > 0 {
 			iteration = fmt.Sprintf("%d of %d", r.Iteration, r.Max)
 		}
-		if r.MicroUSD > 0 {
-			cost = text.USD(r.MicroUSD)
+		if used := (pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}); used.MicroUSD+used.Unpriced > 0 {
+			cost = used.Cost()
 		}
 		fmt.Fprintf(&b, "| %s %s | **%s** %s | %d | %s | %s | %s | %s | %s | %s |\n", statusIcon(status), v.cell(status, 60), v.cell(r.Module.ID, 40), v.cell(r.Title, 80), r.Wave,
 			iteration, v.cell(r.Tests, 40), v.cell(r.Findings, 60), took(r.Millis), cost, v.branchLink(&r.Part))

@@ -269,15 +269,16 @@ func (v Renderer) facts() string {
 // spent is what the run has used of its budget: money, and tokens where the model
 // has no price.
 func spent(r *pipeline.Run) string {
-	cost := fmt.Sprintf("cost **%s**", r.Usage.Cost())
+	used := r.Total()
+	cost := fmt.Sprintf("cost **%s**", used.Cost())
 	switch l := r.CostLimit(); {
-	case r.Usage.Unpriced > 0 && r.Usage.MicroUSD == 0:
+	case used.Unpriced > 0 && used.MicroUSD == 0:
 		cost = "**cost unknown**"
 	case l > 0:
 		cost += " of " + text.USD(l)
 	}
-	if r.Usage.Unpriced > 0 {
-		cost += fmt.Sprintf(" (%d tokens", r.Usage.Input+r.Usage.Output)
+	if used.Unpriced > 0 {
+		cost += fmt.Sprintf(" (%d tokens", used.Input+used.Output)
 		if l := r.TokenLimit(); l > 0 {
 			cost += fmt.Sprintf(" of %d", l)
 		}

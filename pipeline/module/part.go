@@ -47,6 +47,7 @@ type Part struct {
 	Foreign   bool      `json:"foreign,omitempty"` // somebody else pushed to its branch
 	Halted    bool      `json:"halted,omitempty"`  // it was stopped together with its parent
 	MicroUSD  int64     `json:"micro_usd,omitempty"`
+	Unpriced  int64     `json:"unpriced,omitempty"` // tokens of models without a price: what they cost is not in MicroUSD
 	Tokens    int64     `json:"tokens,omitempty"`
 	Millis    int64     `json:"ms,omitempty"` // of work
 	Changed   time.Time `json:"changed,omitzero"`

@@ -215,15 +215,16 @@ func commitURL(run *pipeline.Run, sha string) string {
 
 // meters show what a run used of its limits.
 func meters(run *pipeline.Run) []meter {
-	out := []meter{{"Cost", run.Usage.MicroUSD, run.CostLimit(), run.Usage.Cost(), text.USD(run.CostLimit())}}
-	if run.Usage.Unpriced > 0 { // a limit on what is not known holds nothing: the one on tokens does
+	all := run.Total()
+	out := []meter{{"Cost", all.MicroUSD, run.CostLimit(), all.Cost(), text.USD(run.CostLimit())}}
+	if all.Unpriced > 0 { // a limit on what is not known holds nothing: the one on tokens does
 		out[0].OfText = ""
 	}
 	if limit := run.WallLimit(); limit > 0 {
 		out = append(out, meter{"Working time", run.Worked(), limit, clock(run.Worked()), clock(limit)})
 	}
 	if limit := run.TokenLimit(); limit > 0 {
-		used := run.Usage.Input + run.Usage.Output
+		used := all.Input + all.Output
 		out = append(out, meter{"Tokens", used, limit, tokens(used), tokens(limit)})
 	}
 	n := 0

@@ -7,7 +7,6 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/module"
-	"forge/pipeline/text"
 )
 
 // moduleRow is a module of a run's plan: how it stands, and when it was worked on.
@@ -33,7 +32,7 @@ func modules(run *pipeline.Run) []moduleRow {
 	var out []moduleRow
 	from, to := run.Updated, run.Started
 	for _, r := range run.Plan.Split.Rows(run.Parts) {
-		out = append(out, moduleRow{Row: r, Status: r.Status(run.Parts), Cost: text.USD(r.MicroUSD)})
+		out = append(out, moduleRow{Row: r, Status: r.Status(run.Parts), Cost: pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost()})
 		if !r.Started.IsZero() && r.Started.Before(from) {
 			from = r.Started
 		}
