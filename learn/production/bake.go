@@ -203,7 +203,8 @@ func (b *Bake) next(list []Deployment) *Deployment {
 	var next *Deployment
 	for k := range list {
 		d := &list[k]
-		if d.ID != b.Deployment && d.Environment == b.Environment && d.At.After(b.From) && (next == nil || d.At.Before(next.At)) {
+		later := d.At.After(b.From) || d.At.Equal(b.From) && d.ID > b.Deployment // GitHub's times are in seconds
+		if d.ID != b.Deployment && d.Environment == b.Environment && later && (next == nil || d.At.Before(next.At)) {
 			next = d
 		}
 	}

@@ -45,6 +45,8 @@ func TestBake(t *testing.T) {
 		{name: "one that was dismissed", looks: []string{"PPPPPPPPPP"}, incidents: []*Incident{blamed(StateDismissed, 0.9)}, want: "healthy after 10"},
 		{name: "one that is only suspected", looks: []string{"PPPPPPPPPP"}, incidents: []*Incident{blamed(StateOpen, Suspected)}, want: "healthy after 10"},
 		{name: "another deployment", looks: []string{"PPPPPPPPPP"}, later: []Deployment{{ID: 3, Environment: "production", Commit: "ccc", At: minute(4)}}, want: "replaced after 4: deployment 3 came 4m0s after it"},
+		{name: "another one in the same second", looks: []string{"PPPP"}, later: []Deployment{{ID: 3, Environment: "production", Commit: "ccc", At: at}}, want: "replaced after 1: deployment 3 came 0s after it"},
+		{name: "the one before in the same second", looks: []string{"PPPPPPPPPP"}, later: []Deployment{{ID: 1, Environment: "production", Commit: "ccc", At: at}}, want: "healthy after 10"},
 		{name: "elsewhere", looks: []string{"PPPPPPPPPP"}, later: []Deployment{{ID: 3, Environment: "staging", Commit: "ccc", At: minute(4)}}, want: "healthy after 10"},
 		{name: "another one that failed", looks: []string{"PPPPPPPPPP"}, later: []Deployment{{ID: 3, Environment: "production", Commit: "ccc"}}, want: "healthy after 10"},
 		{name: "another one later", looks: []string{"PPPPPPPPPPPP"}, later: []Deployment{{ID: 3, Environment: "production", Commit: "ccc", At: minute(12)}}, want: "healthy after 10"},
