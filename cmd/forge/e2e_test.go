@@ -23,7 +23,6 @@ import (
 	"forge/cmd/forge/demo"
 	"forge/github/githubtest"
 	"forge/github/githubtest/contract"
-	"forge/pipeline/agent/agenttest"
 	"forge/pipeline/store"
 )
 
@@ -486,31 +485,6 @@ func (l *labTest) ownTime(p *process, took time.Duration) {
 	}
 	own := took - time.Duration(tests+tools)*time.Millisecond
 	l.t.Logf("%d events; %s in all: tests %d ms, agents' commands %d ms, all the rest (git included) %s", len(events), took.Round(time.Millisecond), tests, tools, own.Round(time.Millisecond))
-}
-
-// The same through the real clients of both providers, against servers that speak
-// their protocols and play the tape.
-func TestProviders(t *testing.T) {
-	t.Parallel()
-	for _, provider := range []string{"openai", "anthropic"} {
-		t.Run(provider, func(t *testing.T) {
-			models, err := agenttest.NewServer([]byte(read(t, "testdata/e2e/tape.txtar")))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer models.Close()
-			l := newLab(t, labOptions{models: []string{
-				"FORGE_MODEL=" + provider + "/tape", "OPENAI_BASE_URL=" + models.URL + "/v1", "ANTHROPIC_BASE_URL=" + models.URL,
-				"OPENAI_API_KEY=sk-test-0000000000", "ANTHROPIC_API_KEY=sk-ant-test-0000000000",
-			}})
-			l.serve()
-			l.start()
-			l.checkHead(l.verified(3 * time.Minute))
-			l.checkContract()
-			l.checkSecrets()
-			checkTokens(t, models, 66_000) // half as many again as before the roles were told so much
-		})
-	}
 }
 
 // Covers lessons 11, 18: dropped, doubled and shuffled deliveries make no difference.

@@ -1,3 +1,5 @@
+//go:build soak
+
 package main
 
 import (
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"forge/github/githubtest"
+	"forge/pipeline/agent/agenttest"
 )
 
 // Covers T7: on a real module, a run that is stopped at its first bounce asks a
@@ -157,4 +160,29 @@ func texts(p *githubtest.Pull) string {
 
 func verifiedPull(_ *escalation, p *githubtest.Pull) bool {
 	return !p.Draft && slices.ContainsFunc(p.Checks, func(c githubtest.CheckRun) bool { return c.Name == "forge" && c.Conclusion == "success" })
+}
+
+// The same through the real clients of both providers, against servers that speak
+// their protocols and play the tape.
+func TestProviders(t *testing.T) {
+	t.Parallel()
+	for _, provider := range []string{"openai", "anthropic"} {
+		t.Run(provider, func(t *testing.T) {
+			models, err := agenttest.NewServer([]byte(read(t, "testdata/e2e/tape.txtar")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer models.Close()
+			l := newLab(t, labOptions{models: []string{
+				"FORGE_MODEL=" + provider + "/tape", "OPENAI_BASE_URL=" + models.URL + "/v1", "ANTHROPIC_BASE_URL=" + models.URL,
+				"OPENAI_API_KEY=sk-test-0000000000", "ANTHROPIC_API_KEY=sk-ant-test-0000000000",
+			}})
+			l.serve()
+			l.start()
+			l.checkHead(l.verified(3 * time.Minute))
+			l.checkContract()
+			l.checkSecrets()
+			checkTokens(t, models, 66_000) // half as many again as before the roles were told so much
+		})
+	}
 }

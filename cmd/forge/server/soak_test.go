@@ -103,5 +103,5 @@ func (ts *testServer) checkStopped(run *pipeline.Run) {
 
 func wait(ms int) { <-time.After(time.Duration(ms) * time.Millisecond) }
 
-// The cases whose repositories are compiled take minutes.
+// The cases that take long: those whose repositories are compiled, and most of modules.
 func TestSlowCases(t *testing.T) { playCases(t, "testdata/cases/slow/*.txtar") }
