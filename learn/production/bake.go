@@ -24,7 +24,6 @@ type Bake struct {
 	From        time.Time     `json:"from"`
 	Until       time.Time     `json:"until"`
 	Looked      time.Time     `json:"looked,omitzero"` // the last time
-	Looks       int           `json:"looks,omitempty"`
 	Measures    []Measured    `json:"measures,omitempty"`
 	State       rollout.State `json:"state"`
 	Why         string        `json:"why,omitempty"`
@@ -94,7 +93,6 @@ func (b *Bake) FollowUntil() time.Time { return b.Until.Add(laterMost) }
 // one fails, for some looks in a row, or passes again. Health checks speak for themselves.
 func (b *Bake) Take(list []Sample, queries []Query, at time.Time) (out []Observation) {
 	b.Looked = at
-	b.Looks++
 	for _, s := range list {
 		n := slices.IndexFunc(b.Measures, func(m Measured) bool { return m.Last.Name == s.Name })
 		if n < 0 {

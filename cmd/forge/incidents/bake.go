@@ -58,6 +58,22 @@ func DeploymentsOf(ctx context.Context, db *store.DB, rows []store.Deployment) (
 	return out, nil
 }
 
+// watch looks at deployments until ctx ends.
+func (s *Service) watch(ctx context.Context) {
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	for {
+		if err := s.Bake(ctx); err != nil && ctx.Err() == nil {
+			s.Log.Warn("watch deployments", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // Bake watches the deployments that have succeeded a short time ago: it measures them by
 // the server's health checks and queries, and says how they fare.
 func (s *Service) Bake(ctx context.Context) error {

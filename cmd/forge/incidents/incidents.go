@@ -101,8 +101,12 @@ func (s *Service) Wake() {
 // Full reports whether so much of a hook waits already that no more is taken.
 func (s *Service) Full(hook string) bool { return (*s.full.Load())[hook] }
 
-// Run works until ctx ends.
+// Run works until ctx ends. Deployments are watched beside the rest: what is measured may
+// take its time to answer, and alerts must not wait for it.
 func (s *Service) Run(ctx context.Context) {
+	var watch sync.WaitGroup
+	watch.Go(func() { s.watch(ctx) })
+	defer watch.Wait()
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	for {
@@ -115,9 +119,6 @@ func (s *Service) Run(ctx context.Context) {
 			}
 		}
 		err = errors.Join(err, s.Follow(ctx))
-		if late := s.Bake(ctx); late != nil && ctx.Err() == nil {
-			s.Log.Warn("watch deployments", "error", late)
-		}
 		if err != nil && ctx.Err() == nil {
 			s.Log.Warn("read what production says", "error", err)
 			select {
