@@ -11,6 +11,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/glob"
 	"forge/pipeline/module"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -128,11 +129,18 @@ func (r *Run) mergeable() *module.Part {
 	var first *module.Part
 	for i := range r.Parts {
 		p := &r.Parts[i]
-		if p.Passed() && !p.Done() && p.Rework == nil && (first == nil || p.Ended.Before(first.Ended)) {
+		if p.Passed() && !p.Done() && p.Rework == nil && !r.held(p) && (first == nil || p.Ended.Before(first.Ended)) {
 			first = p
 		}
 	}
 	return first
+}
+
+// held reports whether the merge of a module waits for another one, which was merged
+// before and does not keep what it promised.
+func (r *Run) held(p *module.Part) bool {
+	q := r.part(p.After)
+	return q != nil && !q.Done()
 }
 
 // partFailed leaves out a module that was given up, with what needs it. Where its own
@@ -293,9 +301,12 @@ func (r *Run) again(p *module.Part) []Event {
 		return events
 	}
 	review := &Review{Head: p.Rework.Base}
+	told := "Merged with what the other modules have brought since, this test fails, and passes without this module: "
+	if p.Rework.With != "" {
+		told = fmt.Sprintf("Merged with the module %s, which could not solve it, the test of what this module promises to it fails: ", p.Rework.With)
+	}
 	for _, fails := range p.Rework.Fails {
-		review.Findings = append(review.Findings, Finding{Severity: SeverityError, Category: "tests",
-			Message: "Merged with what the other modules have brought since, this test fails, and passes without this module: " + fails})
+		review.Findings = append(review.Findings, Finding{Severity: SeverityError, Category: "tests", Message: told + fails})
 	}
 	for _, is := range slices.Concat(r.Findings, r.Failures) {
 		if !slices.Contains(p.Rework.Issues, is.Fingerprint()) {
@@ -436,7 +447,7 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 	if own.Left != "" {
 		p.How = own.How
 	}
-	p.Rework, p.Tells, p.Told = own.Rework, own.Tells, own.Told
+	p.Rework, p.Tells, p.Told, p.After = own.Rework, own.Tells, own.Told, own.After
 	if p.Passed() {
 		p.Ended = e.Time
 	}
@@ -529,9 +540,38 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 	}
 	p.Clashes++
 	p.Why = why
-	if p.Clashes <= clashLimit {
+	switch q := r.promised(p, d.Tests); {
+	case p.Clashes == clashLimit && q != nil:
+		q.Round++
+		q.Rework = &module.Rework{Base: r.Head, Why: fmt.Sprintf("what it promised the module %s does not hold: %s", p.ID, why), Fails: fails, With: p.ID}
+		p.After = q.ID
+	case p.Clashes <= clashLimit:
 		p.Rework = &module.Rework{Base: r.Head, Why: why, Fails: fails}
 	}
+}
+
+// promised is the merged module whose promises to another one are all that fails where
+// that one is merged; nil when there is none that may be sent back to work.
+func (r *Run) promised(p *module.Part, report *TestReport) *module.Part {
+	s := r.split()
+	if s == nil || report == nil || len(report.Failures) == 0 {
+		return nil
+	}
+	var from *module.Part
+	for _, f := range report.Failures {
+		i := slices.IndexFunc(s.Promises, func(x module.Promise) bool {
+			return x.From != p.ID && slices.Contains(x.To, p.ID) && testname.Same(f.Test, x.Probe)
+		})
+		if i < 0 {
+			return nil
+		}
+		q := r.part(s.Promises[i].From)
+		if q == nil || from != nil && q != from || q.Run == 0 || q.Left != "" || q.Merged == "" || q.Round >= r.Config.Modules.Rounds {
+			return nil
+		}
+		from = q
+	}
+	return from
 }
 
 // Probes are the tests of all promises, those of plans that were replaced, too: they may
@@ -616,7 +656,7 @@ func (r *Run) owners(findings []Finding, failures []Failure) map[string][]string
 	for _, f := range failures {
 		files := append(fixFiles(f.Fix), f.File)
 		for _, p := range s.Promises {
-			if p.Probe != "" && strings.Contains(f.Test, p.Probe) { // whoever promised it
+			if testname.Same(f.Test, p.Probe) { // whoever promised it
 				if m := s.Module(p.From); m != nil && len(m.Paths) > 0 {
 					files = append(files, m.Paths[0])
 				}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -96,9 +97,9 @@ func (r *Run) reportPoints(b *strings.Builder, it *Iteration) {
 	section(b, "Integration points", lines)
 }
 
-// saw says how a test went, by a part of its name.
+// saw says how a test went, by a name that somebody wrote.
 func (t *TestReport) saw(name string) string {
-	named := func(s string) bool { return strings.Contains(s, name) }
+	named := func(s string) bool { return testname.Same(s, name) }
 	failed := func(f Failure) bool { return named(f.Test) }
 	switch {
 	case name == "" || t == nil:

@@ -42,8 +42,7 @@ var mayImport = map[string][]string{
 // each other: the core is made of them.
 var vocabulary = []string{
 	"pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/glob", "pipeline/mergeable", "pipeline/module", "pipeline/record", "pipeline/rollout",
-	"pipeline/text", "pipeline/worktree",
-	"pipeline/written",
+	"pipeline/testname", "pipeline/text", "pipeline/worktree", "pipeline/written",
 }
 
 // onlyIn are imports that belong to one package alone; test files and packages

@@ -8,6 +8,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -106,7 +107,7 @@ func (k Task) names(test string, lines []string) bool {
 		return true
 	}
 	task := text.KeyWords(sentence.ReplaceAllString(k.Text+"\n"+k.Criteria, " "))
-	for _, w := range text.KeyWords(identify(test).base + "\n" + strings.Join(lines, "\n")) {
+	for _, w := range text.KeyWords(testname.Parse(test).Base + "\n" + strings.Join(lines, "\n")) {
 		short := len(w) < 3 && !valueWord.MatchString(w)
 		if _, there := slices.BinarySearch(task, w); there && !short && !everyday[w] {
 			return true

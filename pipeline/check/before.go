@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -24,25 +25,8 @@ type Task struct {
 
 // about reports whether the task is about a test.
 func (k Task) about(test string) bool {
-	return slices.ContainsFunc(k.Tests, func(n string) bool { return SameTest(test, strings.TrimSpace(n)) }) || k.mentions(test)
+	return slices.ContainsFunc(k.Tests, func(n string) bool { return testname.Same(test, strings.TrimSpace(n)) }) || k.mentions(test)
 }
-
-// SameTest reports whether a name that a person or a model wrote stands for a
-// test: its whole name, the end of it, or the table or file that it belongs to.
-func SameTest(test, name string) bool {
-	if name == "" {
-		return false
-	}
-	test = strings.TrimSuffix(test, " [build]")
-	for _, full := range []string{test, strings.TrimSuffix(test, identify(test).param)} {
-		if full == name || strings.HasSuffix(full, name) && isBoundary(full[len(full)-len(name)-1]) {
-			return true
-		}
-	}
-	return strings.HasPrefix(test, name) && isBoundary(test[len(name)])
-}
-
-func isBoundary(c byte) bool { return strings.IndexByte("./:>([ ", c) >= 0 }
 
 var (
 	testLike = regexp.MustCompile(`\d|_|[a-z][A-Z]|\S\s+\S`) // tells a test's name from an everyday word
@@ -52,24 +36,24 @@ var (
 // mentions reports whether the issue's text names a test. A bare word that is no
 // name by its looks must stand in quotes.
 func (k Task) mentions(test string) bool {
-	id := identify(strings.TrimSuffix(test, " [build]"))
-	if len(id.base) < 3 {
+	id := testname.Parse(strings.TrimSuffix(test, " [build]"))
+	if len(id.Base) < 3 {
 		return false
 	}
-	plain := testLike.MatchString(id.base) || strings.Contains(id.base, "/")
+	plain := testLike.MatchString(id.Base) || strings.Contains(id.Base, "/")
 	for rest, at := k.Text, 0; ; {
-		i := strings.Index(rest[at:], id.base)
+		i := strings.Index(rest[at:], id.Base)
 		if i < 0 {
 			return false
 		}
-		from, to := at+i, at+i+len(id.base)
+		from, to := at+i, at+i+len(id.Base)
 		before, after := rest[:from], rest[to:]
 		at = to
 		if wordChar.MatchString(lastRune(before)) || wordChar.MatchString(firstRune(after)) {
 			continue
 		}
 		quoted := before != "" && strings.ContainsAny(before[len(before)-1:], "`'\"/.:>") && after != "" && strings.ContainsAny(after[:1], "`'\"")
-		if plain && onlyCase(after, id.param) || quoted {
+		if plain && onlyCase(after, id.Param) || quoted {
 			return true
 		}
 	}

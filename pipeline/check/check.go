@@ -66,6 +66,7 @@ type Options struct {
 	Baseline   *pipeline.TestReport             // that of the base commit; nil while making it
 	MayBeEmpty bool                             // the change may be none
 	Earlier    []Past                           // reports of earlier iterations, to name regressions (V2)
+	Planned    int                              // the iteration in which the plan was made: tests that came by an older one may go
 	Task       Task                             // what the work is about
 	Known      map[string]pipeline.KnownFailure // tests that failed before and that somebody called known
 	Log        *slog.Logger                     // nil: silent

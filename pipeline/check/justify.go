@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -67,6 +68,7 @@ func Justify(r *pipeline.TestReport, changed []pipeline.TestChange) {
 	for _, c := range changed {
 		why[c.Test] = strings.TrimSpace(c.Reason)
 	}
+	r.Changed = slices.Clone(r.Changed)
 	for i := range r.Changed {
 		r.Changed[i].Reason = why[r.Changed[i].Test]
 	}
@@ -91,10 +93,10 @@ func dropped(c pipeline.TestChange, names []string) bool {
 	if c.Now == string(passed) || missingThing.MatchString(c.Error) {
 		return false
 	}
-	id := identify(c.Test)
-	return c.Now == string(skipped) || id.param == "" || !slices.ContainsFunc(names, func(n string) bool {
-		other := identify(n)
-		return other.container == id.container && other.base == id.base && other.param != ""
+	id := testname.Parse(c.Test)
+	return c.Now == string(skipped) || id.Param == "" || !slices.ContainsFunc(names, func(n string) bool {
+		other := testname.Parse(n)
+		return other.Container == id.Container && other.Base == id.Base && other.Param != ""
 	})
 }
 

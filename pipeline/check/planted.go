@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline/testname"
 	"forge/pipeline/worktree"
 )
 
@@ -200,7 +201,7 @@ func (c *checker) testFiles(ctx context.Context, tree Tree, names []string) ([]t
 	}
 	groups, whole := map[string]bool{}, map[string]bool{}
 	for _, n := range names {
-		groups[identify(n).container] = true
+		groups[testname.Parse(n).Container] = true
 		file, _, _ := strings.Cut(n, "::")
 		file, _, _ = strings.Cut(file, " > ")
 		whole[file] = true

@@ -13,6 +13,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -578,7 +579,7 @@ func (s *stood) changes(c *checker, edits []edit) []pipeline.TestChange {
 		}
 		was := s.tests[name]
 		_, kept := s.keptFile(name)
-		if id := identify(name); kept && id.param != "" && slices.Contains(names, id.container+"."+id.base) {
+		if id := testname.Parse(name); kept && id.Param != "" && slices.Contains(names, id.Container+"."+id.Base) {
 			continue // told with the test that it is a case of
 		}
 		if !is.ok() && was.status != failed && !kept && s.reason(name) == "" {
@@ -641,13 +642,13 @@ func (s *stood) covers(c *checker, name string) bool {
 	if s.narrow == nil {
 		return true
 	}
-	id := identify(name)
-	return slices.ContainsFunc(s.narrow, func(dir string) bool { return c.packageOf(dir) == id.container })
+	id := testname.Parse(name)
+	return slices.ContainsFunc(s.narrow, func(dir string) bool { return c.packageOf(dir) == id.Container })
 }
 
 func (s *stood) keptFile(name string) (string, bool) {
-	id := identify(name)
-	file, ok := s.declare[id.container+"."+id.base]
+	id := testname.Parse(name)
+	file, ok := s.declare[id.Container+"."+id.Base]
 	return file, ok
 }
 
@@ -678,7 +679,7 @@ func touched(name string, edits []edit) []string {
 	for _, e := range edits {
 		all = append(all, e.name)
 		dir := path.Dir(e.name)
-		if name == "" || e.name == file || e.role == runner || e.role == testData || strings.HasSuffix(identify(name).container, dir) || dir == "." {
+		if name == "" || e.name == file || e.role == runner || e.role == testData || strings.HasSuffix(testname.Parse(name).Container, dir) || dir == "." {
 			own = append(own, e.name)
 		}
 	}
@@ -728,8 +729,8 @@ var doctestLine = regexp.MustCompile(`^\s*(?:>>>|\.\.\.)`)
 // pythonTest returns the text of a test function, or of all examples where there
 // is no function of that name that is a test.
 func pythonTest(source []byte, name string) []byte {
-	id := identify(name)
-	if strings.HasPrefix(id.base, "test") {
+	id := testname.Parse(name)
+	if strings.HasPrefix(id.Base, "test") {
 		var out []byte
 		indent := -1
 		for line := range bytes.Lines(source) {
@@ -743,7 +744,7 @@ func pythonTest(source []byte, name string) []byte {
 				out = append(out, '\n')
 				continue
 			}
-			if m := pyLang.decl.FindSubmatch(line); m != nil && string(m[1]) == id.base {
+			if m := pyLang.decl.FindSubmatch(line); m != nil && string(m[1]) == id.Base {
 				indent = at
 				out = append(out, bytes.TrimSpace(line)...)
 			}

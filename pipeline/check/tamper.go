@@ -3,11 +3,12 @@ package check
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/testname"
+
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
@@ -21,32 +22,6 @@ const (
 // maxTampered caps the findings; the last one then says how many more there are.
 const maxTampered = 20
 
-// testID is a test's name taken apart: "pkg" "TestX" "/sub", or "file::class"
-// "test_x" "[1-2]".
-type testID struct{ container, base, param string }
-
-var (
-	goName = regexp.MustCompile(`^(.*?)\.((?:Test|Example|Fuzz|Benchmark)[^/.]*)(/.*)?$`)
-	pyBase = regexp.MustCompile(`^([^\[(]*[^\[( ])(\[.*\]| \(.*\))$`)
-)
-
-func identify(name string) testID {
-	if m := goName.FindStringSubmatch(name); m != nil && !strings.Contains(name, "::") && !strings.Contains(name, " > ") {
-		return testID{m[1], m[2], m[3]}
-	}
-	id := testID{base: name}
-	if m := pyBase.FindStringSubmatch(name); m != nil {
-		id.base, id.param = m[1], m[2]
-	}
-	for _, sep := range []string{" > ", "::", "."} {
-		if i := strings.LastIndex(id.base, sep); i >= 0 && (sep != "." || !strings.Contains(id.base, " ")) {
-			id.container, id.base = id.base[:i], id.base[i+len(sep):]
-			break
-		}
-	}
-	return id
-}
-
 // tampering compares the tests of the base with those of the head. The indexes
 // are there because a repository may have 20,000 of each.
 type tampering struct {
@@ -55,8 +30,8 @@ type tampering struct {
 	base      map[string]bool     // passed at the base
 	failed    map[string]bool     // failed there
 	fresh     map[string][]string // tests at the head that the base did not have and that are run, by bare name
-	headCases map[testID]int      // cases of a table test, by its name without the case
-	baseCases map[testID]int
+	headCases map[testname.ID]int // cases of a table test, by its name without the case
+	baseCases map[testname.ID]int
 	told      map[string]bool // tests and files that are told as changed
 	removed   []*block
 	added     []*block
@@ -68,7 +43,7 @@ type tampering struct {
 // still run, and that no existing test file asserts less than before. Renamed
 // and moved tests are fine. Whether they pass is told by the failures.
 func (c *checker) tampered() []pipeline.Finding {
-	t := &tampering{c: c, head: map[string]status{}, base: map[string]bool{}, failed: map[string]bool{}, fresh: map[string][]string{}, headCases: map[testID]int{}, baseCases: map[testID]int{}, files: map[string]bool{}}
+	t := &tampering{c: c, head: map[string]status{}, base: map[string]bool{}, failed: map[string]bool{}, fresh: map[string][]string{}, headCases: map[testname.ID]int{}, baseCases: map[testname.ID]int{}, files: map[string]bool{}}
 	t.removed, t.added = c.patch.blocks()
 	t.told = map[string]bool{}
 	for _, change := range c.report.Changed {
@@ -83,6 +58,7 @@ func (c *checker) tampered() []pipeline.Finding {
 		t.index()
 		t.compare()
 		t.fewer()
+		t.unfinished()
 	}
 	t.weakened()
 	t.found = append(t.found, c.reached...)
@@ -110,8 +86,7 @@ func (t *tampering) index() {
 	}
 	for _, list := range []map[string]bool{t.base, t.failed} {
 		for name := range list {
-			id := identify(name)
-			t.baseCases[testID{id.container, id.base, ""}]++
+			t.baseCases[tableOf(name)]++
 		}
 	}
 	for _, s := range t.c.suites {
@@ -125,10 +100,10 @@ func (t *tampering) index() {
 		if t.head[name] == skipped {
 			continue
 		}
-		id := identify(name)
-		t.headCases[testID{id.container, id.base, ""}]++
+		id := testname.Parse(name)
+		t.headCases[tableOf(name)]++
 		if !t.base[name] && !t.failed[name] {
-			t.fresh[id.base] = append(t.fresh[id.base], name)
+			t.fresh[id.Base] = append(t.fresh[id.Base], name)
 		}
 	}
 }
@@ -144,13 +119,13 @@ func (t *tampering) compare() {
 func (t *tampering) lost(base map[string]bool, how string) {
 	gone, skip := map[string][]string{}, map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(base)) {
-		id := identify(name)
+		id := testname.Parse(name)
 		switch st, there := t.head[name]; {
 		case t.told[name]:
 		case st == skipped:
-			skip[id.container] = append(skip[id.container], name)
+			skip[id.Container] = append(skip[id.Container], name)
 		case !there && t.c.finished(name) && !t.renamed(name, id) && !t.moved(id):
-			gone[id.container] = append(gone[id.container], name)
+			gone[id.Container] = append(gone[id.Container], name)
 		}
 	}
 	for _, where := range slices.Sorted(maps.Keys(gone)) {
@@ -160,6 +135,52 @@ func (t *tampering) lost(base map[string]bool, how string) {
 	for _, where := range slices.Sorted(maps.Keys(skip)) {
 		t.report(ruleSkipped, where, skip[where], how+" at the base commit and is skipped now: run it again", how+" at the base commit and are skipped now: run them again")
 	}
+}
+
+// unfinished reports tests that this very work brought, that failed in an earlier
+// iteration and have not passed since: to take one away does not make it pass. One that
+// runs under another file's name, or gave way to another case of its table, is there.
+func (t *tampering) unfinished() {
+	failing, cases := map[string]int{}, map[testname.ID]int{}
+	for _, past := range t.c.o.Earlier {
+		if past.Iteration <= t.c.o.Planned {
+			continue
+		}
+		now := map[testname.ID]int{}
+		for _, name := range past.Report.Names {
+			delete(failing, name)
+			now[tableOf(name)]++
+		}
+		for _, f := range past.Report.Failures {
+			if now[tableOf(f.Test)]++; !f.Whole {
+				failing[f.Test] = past.Iteration
+			}
+		}
+		for table, n := range now {
+			cases[table] = max(cases[table], n)
+		}
+	}
+	there := map[string]bool{} // by bare name
+	for name, st := range t.head {
+		there[testname.Parse(name).Base] = there[testname.Parse(name).Base] || st != skipped
+	}
+	for _, name := range slices.Sorted(maps.Keys(failing)) {
+		id, table := testname.Parse(name), tableOf(name)
+		st, runs := t.head[name]
+		switch {
+		case id.Container == "" || t.base[name] || t.failed[name] || t.baseCases[table] > 0: // of the base: the others tell
+		case runs && st != skipped || !runs && !t.c.finished(name):
+		case id.Param == "" && there[id.Base] || id.Param != "" && t.headCases[table] >= cases[table]:
+		default:
+			t.report(ruleRemoved, id.Container, []string{name}, fmt.Sprintf("failed in iteration %d and is not run any more: let it run and pass, or let a human decide that it goes", failing[name]), "")
+		}
+	}
+}
+
+// tableOf is a test without its case.
+func tableOf(name string) testname.ID {
+	id := testname.Parse(name)
+	return testname.ID{Container: id.Container, Base: id.Base}
 }
 
 // fewer reports tests that are missing among others of the same name: some
@@ -231,18 +252,18 @@ func (c *checker) broken(s *suite) bool {
 
 // renamed reports whether the patch shows a missing test coming back under another
 // name, or whether it is one case of a table, that passed, and still has as many.
-func (t *tampering) renamed(name string, id testID) bool {
-	table := testID{id.container, id.base, ""}
-	if id.param != "" && t.headCases[table] >= t.baseCases[table] && t.base[name] {
+func (t *tampering) renamed(name string, id testname.ID) bool {
+	table := testname.ID{Container: id.Container, Base: id.Base}
+	if id.Param != "" && t.headCases[table] >= t.baseCases[table] && t.base[name] {
 		return true
 	}
 	for _, old := range t.removed {
-		if old.name != id.base {
+		if old.name != id.Base {
 			continue
 		}
 		for _, new := range t.added {
 			// That the new test fails would be a failure of its own.
-			if (!new.used || new.file == old.file && id.param != "") && len(t.fresh[new.name]) > 0 && sameBody(old, new) {
+			if (!new.used || new.file == old.file && id.Param != "") && len(t.fresh[new.name]) > 0 && sameBody(old, new) {
 				new.used = true
 				return true
 			}
@@ -253,10 +274,10 @@ func (t *tampering) renamed(name string, id testID) bool {
 
 // moved reports whether a missing test is run under the same bare name in another
 // package or file. Each new test answers for one missing test alone.
-func (t *tampering) moved(id testID) bool {
-	for i, name := range t.fresh[id.base] {
-		if identify(name).param == id.param {
-			t.fresh[id.base] = slices.Delete(t.fresh[id.base], i, i+1)
+func (t *tampering) moved(id testname.ID) bool {
+	for i, name := range t.fresh[id.Base] {
+		if testname.Parse(name).Param == id.Param {
+			t.fresh[id.Base] = slices.Delete(t.fresh[id.Base], i, i+1)
 			return true
 		}
 	}
@@ -278,7 +299,7 @@ func (t *tampering) report(rule, where string, names []string, one, many string)
 	}
 	f := pipeline.Finding{Rule: rule, Message: text + verb}
 	for _, name := range names {
-		base := identify(name).base
+		base := testname.Parse(name).Base
 		for _, b := range t.removed {
 			if b.name == base && rule == ruleRemoved {
 				t.files[b.file] = true

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -183,19 +184,53 @@ func TestTamperedMany(t *testing.T) {
 	}
 }
 
-func TestIdentify(t *testing.T) {
-	for name, want := range map[string]testID{
-		"a.b/c.TestX":                     {"a.b/c", "TestX", ""},
-		"a.b/c.TestX/sub/with.dot":        {"a.b/c", "TestX", "/sub/with.dot"},
-		"t/test_a.py::TestC::test_x[1-2]": {"t/test_a.py::TestC", "test_x", "[1-2]"},
-		"t.m.C.test_x (i=1)":              {"t.m.C", "test_x", " (i=1)"},
-		"a.js > group > adds 1.5 things":  {"a.js > group", "adds 1.5 things", ""},
-		"adds 1.5 things":                 {"", "adds 1.5 things", ""},
-		"crate::tests::adds":              {"crate::tests", "adds", ""},
-		"make test":                       {"", "make test", ""},
+// Covers V2: a test that the work itself brought and that failed does not pass by going.
+func TestOwnFailingTestMustNotGo(t *testing.T) {
+	const header = "package calc\n\nimport \"testing\"\n\n"
+	w := newWorkspace(t, "-- go.mod --\nmodule example.com/calc\n\ngo 1.25\n-- calc.go --\npackage calc\n\nfunc Add(a, b int) int { return a + b }\n"+
+		"-- calc_test.go --\n"+header+"func TestAdd(t *testing.T) { Add(1, 2) }\n")
+	base := w.commit(t)
+	baseline := run(t, w, Options{Head: "base"})
+	const pkg = "example.com/calc."
+	first := pipeline.TestReport{Names: []string{pkg + "TestAdd", pkg + "TestNew", pkg + "TestNew/one"}, Failures: []pipeline.Failure{{Test: pkg + "TestSum"}, {Test: pkg + "TestNew/two"}}}
+	table := func(names string) string {
+		return "func TestNew(t *testing.T) {\n\tfor _, name := range []string{" + names + "} {\n\t\tt.Run(name, func(t *testing.T) {})\n\t}\n}\n"
+	}
+	const sum = "func TestSum(t *testing.T) {}\n"
+	for name, tt := range map[string]struct {
+		test    string
+		more    string // another file's
+		later   []Past
+		planned int
+		want    []string // that are told
+	}{
+		"both pass":          {test: sum + table(`"one", "two"`)},
+		"a case is another":  {test: sum + table(`"one", "three"`)},
+		"a case is gone":     {test: sum + table(`"one"`), want: []string{pkg + "TestNew/two failed in iteration 1"}},
+		"all are gone":       {test: "", want: []string{pkg + "TestNew/two failed in iteration 1", pkg + "TestSum failed in iteration 1"}},
+		"one is skipped":     {test: "func TestSum(t *testing.T) { t.Skip() }\n" + table(`"one", "two"`), want: []string{pkg + "TestSum failed in iteration 1"}},
+		"one moved":          {test: table(`"one", "two"`), more: "-- sum/sum_test.go --\n" + strings.Replace(header, "calc", "sum", 1) + sum},
+		"it passed since":    {test: table(`"one", "two"`), later: []Past{{2, &pipeline.TestReport{Names: []string{pkg + "TestSum"}}}}},
+		"an older plan's":    {test: "", planned: 1},
+		"it failed since":    {test: table(`"one", "two"`), later: []Past{{2, &pipeline.TestReport{Failures: []pipeline.Failure{{Test: pkg + "TestSum"}}}}}, want: []string{pkg + "TestSum failed in iteration 2"}},
+		"the build broke it": {test: "func broken(", want: nil},
 	} {
-		if got := identify(name); got != want {
-			t.Errorf("identify(%q) = %+v, want %+v", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			w.git(t, "reset", "-q", "--hard", base)
+			w.write(t, "-- new_test.go --\n"+header+"var _ testing.TB\n\n"+tt.test+"\n"+tt.more)
+			got := run(t, w, Options{Head: "abc", Iteration: 3, Planned: tt.planned, Patch: w.diff(t, base), Baseline: &baseline, Earlier: append([]Past{{1, &first}}, tt.later...)})
+			var told []string
+			for _, f := range got.Tampered {
+				told = append(told, f.Message)
+			}
+			if len(told) != len(tt.want) {
+				t.Fatalf("told %q, want %q", told, tt.want)
+			}
+			for i, want := range tt.want {
+				if !strings.HasPrefix(told[i], want) {
+					t.Errorf("told %q, want %q", told[i], want)
+				}
+			}
+		})
 	}
 }

@@ -59,6 +59,7 @@ type Part struct {
 	As      string    `json:"as,omitempty"`      // SHA of the parent's head that its last merge made
 	Round   int       `json:"round,omitempty"`   // times that the integration sent work back to it
 	Clashes int       `json:"clashes,omitempty"` // merges in a row that conflicted or broke tests
+	After   string    `json:"after,omitempty"`   // the module that has to be merged again first: it does not keep what it promised this one
 	Left    string    `json:"left,omitempty"`    // why it is left out
 
 	Rework *Rework `json:"rework,omitempty"` // what it has to be told to do
@@ -78,7 +79,8 @@ type Rework struct {
 	Base   string   `json:"base"`             // SHA of the parent's head, which it takes in first
 	Why    string   `json:"why"`              // for people
 	Issues []string `json:"issues,omitempty"` // fingerprints of the parent's findings and failures
-	Fails  []string `json:"fails,omitempty"`  // tests that pass before its merge and not on it, each with its error
+	Fails  []string `json:"fails,omitempty"`  // tests that pass before a merge and not on it, each with its error
+	With   string   `json:"with,omitempty"`   // the module whose merge showed that; "": its own
 }
 
 // Find returns a module's part, nil when there is none.

@@ -528,7 +528,8 @@ func plan(s string) *pipeline.Plan {
 }
 
 // split reads "A, B, C needs A B; wire WHAT; contract FILE": each module owns the
-// directory of its name, and has a criterion of its own.
+// directory of its name, and has a criterion of its own. "promise A B TEST" is one of A
+// to B.
 func split(out *pipeline.Plan, s string) *pipeline.Plan {
 	out.Split = &module.Split{Integration: []string{"AC1"}}
 	list, more, _ := strings.Cut(s, "; ")
@@ -542,6 +543,9 @@ func split(out *pipeline.Plan, s string) *pipeline.Plan {
 		switch word, arg, _ := strings.Cut(item, " "); word {
 		case "contract":
 			out.Split.Contract = []string{arg}
+		case "promise":
+			f := strings.Fields(arg)
+			out.Split.Promises = append(out.Split.Promises, module.Promise{ID: fmt.Sprintf("P%d", len(out.Split.Promises)+1), From: f[0], To: f[1:2], Text: "it works", Probe: f[2]})
 		case "unwired":
 			out.Split.Integration = nil
 		}

@@ -12,6 +12,7 @@ import (
 	"forge/pipeline/glob"
 	"forge/pipeline/module"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/testname"
 )
 
 // contract lets the implementer lay down what the modules promise each other. The
@@ -54,13 +55,13 @@ func (x *Executor) contract(ctx context.Context, run *pipeline.Run, job agent.Jo
 // ranAs reports whether a test of this name passed or failed, or may have been kept from
 // it by what does not build; others of the same name do not count.
 func ranAs(report *pipeline.TestReport, name string, other func(test string) bool) bool {
-	named := func(test string) bool { return check.SameTest(test, name) && !other(test) }
+	named := func(test string) bool { return testname.Same(test, name) && !other(test) }
 	failed := func(f pipeline.Failure) bool { return f.Whole || named(f.Test) }
 	return name == "" || slices.ContainsFunc(slices.Concat(report.Names, report.Accepted), named) || slices.ContainsFunc(report.Failures, failed) || slices.ContainsFunc(report.Before, failed)
 }
 
 // merge takes a module into the run's branch. Unless nothing was merged since the module
-// began, so that this very tree was verified, the tests run on the merge before it
+// began, so that this very tree was verified, and no promise is whole by it, the tests run on the merge before it
 // becomes the head: what breaks them goes back to the module.
 func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
 	part := module.Find(run.Parts, job.Ref.Part)
@@ -90,14 +91,13 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 	if len(u.Conflicts) > 0 {
 		return data, nil
 	}
-	if part.Base != run.Head && u.Head != run.Head {
+	if u.Head != run.Head && (part.Base != run.Head || completes(run, part.ID)) {
 		report, err := x.tryHead(ctx, run, u.Head)
 		if err != nil {
 			return pipeline.Data{}, err
 		}
 		report.Failures = broken(run, report, func(id string) bool {
-			p := module.Find(run.Parts, id)
-			return id == part.ID || p != nil && p.Merged != ""
+			return id == part.ID || mergedPart(run, id)
 		})
 		data.Tests = &report
 	}
@@ -105,6 +105,15 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 		return pipeline.Data{}, err
 	}
 	return data, nil
+}
+
+// completes reports whether a promise has both its sides with the merge of a module: the
+// module's own run could not fail by its test.
+func completes(run *pipeline.Run, id string) bool {
+	there := func(m string) bool { return m == id || mergedPart(run, m) }
+	return slices.ContainsFunc(run.Plan.Split.Promises, func(p module.Promise) bool {
+		return p.Probe != "" && (p.From == id || slices.Contains(p.To, id)) && there(p.From) && !slices.ContainsFunc(p.To, func(to string) bool { return !there(to) })
+	})
 }
 
 // tryHead runs the tests of a commit as they are, once, to tell whether it may become
@@ -189,11 +198,11 @@ func oneSided(run *pipeline.Run, test string) bool {
 		return false
 	}
 	for _, p := range run.Plan.Split.Promises {
-		if check.SameTest(test, p.Probe) && mergedPart(run, p.From) && slices.ContainsFunc(p.To, func(to string) bool { return mergedPart(run, to) }) {
+		if testname.Same(test, p.Probe) && mergedPart(run, p.From) && slices.ContainsFunc(p.To, func(to string) bool { return mergedPart(run, to) }) {
 			return false
 		}
 	}
-	return slices.ContainsFunc(run.Probes(), func(probe string) bool { return check.SameTest(test, probe) })
+	return slices.ContainsFunc(run.Probes(), func(probe string) bool { return testname.Same(test, probe) })
 }
 
 // unshown are the promises between merged modules whose test neither passed nor failed:
@@ -232,7 +241,7 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 		open := slices.ContainsFunc(run.Failures, func(is pipeline.Issue) bool { return is.State == pipeline.IssueOpen && is.Failure.Test == f.Test })
 		return open || slices.ContainsFunc(run.Plan.Split.Promises, func(p module.Promise) bool {
 			all := there(p.From) && !slices.ContainsFunc(p.To, func(to string) bool { return !there(to) })
-			return p.Probe != "" && check.SameTest(f.Test, p.Probe) && !all
+			return p.Probe != "" && testname.Same(f.Test, p.Probe) && !all
 		})
 	})
 }
@@ -244,7 +253,7 @@ func setPending(run *pipeline.Run, report *pipeline.TestReport) {
 		return
 	}
 	report.Defer(func(test string) bool {
-		return slices.ContainsFunc(run.Part.Probes, func(probe string) bool { return check.SameTest(test, probe) })
+		return slices.ContainsFunc(run.Part.Probes, func(probe string) bool { return testname.Same(test, probe) })
 	})
 }
 
