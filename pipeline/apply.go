@@ -32,6 +32,10 @@ func (r *Run) Apply(e Event) {
 				r.Rev = e.Seq
 			}
 		}
+	case EventPhaseTested:
+		if r.active(e.Data.Phase) {
+			r.Tested = e.Data.Tests
+		}
 	case EventPhaseWoken:
 		if r.Await != nil {
 			await := *r.Await

@@ -32,6 +32,7 @@ const (
 	EventPhaseApproved  EventType = "phase.approved"  // Data.Phase: the review found nothing that blocks
 	EventPhasePassed    EventType = "phase.passed"    // Data.Phase: the tests passed
 	EventPhaseFailed    EventType = "phase.failed"    // Data.Phase, Data.Fault: no result, no attempt counted
+	EventPhaseTested    EventType = "phase.tested"    // Data.Phase, Data.Tests: what the tests showed, before a model is asked about it
 	EventPhaseWaiting   EventType = "phase.waiting"   // Data.Phase, Data.Await: its result depends on a machine elsewhere
 	EventPhaseWoken     EventType = "phase.woken"     // Data.Note: look again at what the phase waits for
 

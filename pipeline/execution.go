@@ -9,6 +9,7 @@ type Execution struct {
 	Active   *PhaseRef      `json:"active,omitempty"`   // the phase that was entered and has no result yet
 	Last     *execution     `json:"last,omitempty"`     // of a phase, the last one, until it has a result; nil in older runs
 	Await    *Await         `json:"await,omitempty"`    // what the active phase waits for outside of Forge
+	Tested   *TestReport    `json:"tested,omitempty"`   // what the tests of the head showed, while the test phase has no result yet: luck gets no second try
 	Fault    *Fault         `json:"fault,omitempty"`    // the last one, until something succeeds
 	Attempts map[string]int `json:"attempts,omitempty"` // executions by "ITERATION/PHASE"
 
@@ -115,7 +116,7 @@ func (r *Run) complete(e Event) {
 		it.Review = d.Review
 		r.reviewed(it)
 	case p.Phase == PhaseTest && d.Tests != nil && d.Tests.Head == r.Head:
-		it.Tests = d.Tests
+		it.Tests, r.Tested = d.Tests, nil
 		r.tested(it)
 	case p.Phase == PhaseUpdate && d.Update != nil && d.Update.Parent == r.Head:
 		r.updated(it, d)

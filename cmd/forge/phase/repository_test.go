@@ -114,3 +114,25 @@ func TestTamperedIsKnownAgain(t *testing.T) {
 		t.Errorf("%q has the fingerprint %s, want %s by method %d", got.Message, got.Fingerprint, before.Fingerprint, identity.Version)
 	}
 }
+
+// Covers V3: what the tests of a commit showed stands while the model breaks down over it:
+// a second run of them might pass by luck.
+func TestBrokenAnalysisKeepsTheTests(t *testing.T) {
+	x, run, _ := commits(t, map[string]string{"a.go": "1"}, map[string]string{"a.go": "2"})
+	ref := pipeline.PhaseRef{Phase: pipeline.PhaseTest, Iteration: 1, Attempt: 1}
+	report := pipeline.TestReport{Head: run.Head, Passed: 1, Total: 2, Failed: 1, Failures: []pipeline.Failure{{Test: "TestLuck", Error: "got 1 want 2"}}}
+	run.State, run.Active, run.Iterations = pipeline.StateRunning, &ref, []pipeline.Iteration{{Number: 1}}
+	run.Apply(pipeline.Event{Seq: 1, Type: pipeline.EventPhaseTested, Data: pipeline.Data{Phase: &ref, Tests: &report}})
+	run.Apply(pipeline.Event{Seq: 2, Type: pipeline.EventPhaseFailed, Data: pipeline.Data{Phase: &ref, Fault: &pipeline.Fault{Class: pipeline.FaultAgent}}})
+	again := ref
+	again.Attempt = 2
+	run.Active = &again
+	got, err := x.verified(t.Context(), run, agent.Job{Run: run, Ref: again}) // without sandboxes: it could not run them
+	if err != nil || len(got.Failures) != 1 {
+		t.Fatalf("%d failures (%v), want the one that was seen", len(got.Failures), err)
+	}
+	run.Apply(pipeline.Event{Seq: 3, Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: &again, Tests: &got}})
+	if run.Tested != nil {
+		t.Error("it is kept after the phase has its result")
+	}
+}

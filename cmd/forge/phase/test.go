@@ -28,7 +28,7 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	var report pipeline.TestReport
 	if w := run.Await; w != nil && w.Tests != nil {
 		report = *w.Tests // known since before the waiting
-	} else if report, err = x.verify(ctx, run, job); err != nil {
+	} else if report, err = x.verified(ctx, run, job); err != nil {
 		return pipeline.Data{}, nil, err
 	} else if err := x.tiers(ctx, run, &report); err != nil {
 		return pipeline.Data{}, nil, err
@@ -62,11 +62,48 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	return pipeline.Data{Tests: &report}, nil, nil
 }
 
-// verify runs the tests in trees that no agent works in, and has the reviewer give
-// the reasons of those that had to change.
+// verified is what the tests show, with the reviewer's reasons for those that had to
+// change. Before a model is asked about it, it is laid down: when the model breaks down,
+// or is away, the same commit must not pass by luck the next time.
+func (x *Executor) verified(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.TestReport, error) {
+	var report pipeline.TestReport
+	if t := run.Tested; t != nil && t.Head == run.Head {
+		report = *t
+	} else {
+		var err error
+		if report, err = x.verify(ctx, run, job); err != nil {
+			return report, err
+		}
+		if len(report.Failures)+len(report.Changed) > 0 {
+			kept := report
+			if err := job.Emit(ctx, pipeline.Event{ID: job.Key + "/tested", Type: pipeline.EventPhaseTested, Source: "agent:" + string(config.RoleTester),
+				Data: pipeline.Data{Phase: &job.Ref, Tests: &kept}}); err != nil {
+				return report, fmt.Errorf("lay down what the tests of %s show: %w", run.Head, err)
+			}
+		}
+	}
+	if len(report.Changed) == 0 {
+		return report, nil
+	}
+	var err error
+	if job.Workspace, err = x.at(ctx, run, run.Head); err != nil {
+		return report, err
+	}
+	if err := x.orient(ctx, run, &job); err != nil {
+		return report, err
+	}
+	reasons, _, err := x.o.Tester.JustifyTests(ctx, job, report.Changed)
+	if err != nil {
+		return report, err
+	}
+	check.Justify(&report, reasons)
+	return report, nil
+}
+
+// verify runs the tests in trees that no agent works in.
 func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.TestReport, error) {
 	opts := check.Options{
-		Config: run.Config.Tests, Base: run.Base, Head: run.Head, Iteration: job.Ref.Iteration, Patch: job.Diff, Baseline: run.Baseline,
+		Config: run.Config.Tests, Base: run.Base, Head: run.Head, Iteration: job.Ref.Iteration, Planned: run.PlanIteration, Patch: job.Diff, Baseline: run.Baseline,
 		MayBeEmpty: run.Part != nil && len(run.Reopened) > 0, // a module may dispute what it was sent
 		Task:       check.Task{Text: run.Task.Title + "\n" + run.Task.Body, Tests: run.Fix}, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout,
 	}
@@ -93,21 +130,7 @@ func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job)
 	}
 	report.Setup = x.told(run.ID, run.Head)
 	setPending(run, &report)
-	if err != nil || len(report.Changed) == 0 {
-		return report, x.explain(run.ID, run.Head, err)
-	}
-	if job.Workspace, err = x.at(ctx, run, run.Head); err != nil {
-		return report, err
-	}
-	if err := x.orient(ctx, run, &job); err != nil {
-		return report, err
-	}
-	reasons, _, err := x.o.Tester.JustifyTests(ctx, job, report.Changed)
-	if err != nil {
-		return report, err
-	}
-	check.Justify(&report, reasons)
-	return report, nil
+	return report, x.explain(run.ID, run.Head, err)
 }
 
 // trees lends the trees of a verdict: one workspace, which no agent has worked in
