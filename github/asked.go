@@ -25,7 +25,7 @@ func (a *App) Requested(ctx context.Context, repo pipeline.Repo, pull int, f pip
 			return // it is carried out for itself
 		}
 		out.Findings = append(out.Findings, pipeline.Finding{
-			Severity: pipeline.SeverityError, Category: "human", Message: render.Cut(text, 4000), File: file, Line: line, EndLine: end, Confidence: 1})
+			Severity: pipeline.SeverityError, Category: pipeline.CategoryHuman, Message: render.Cut(text, 4000), File: file, Line: line, EndLine: end, Confidence: 1})
 	}
 	ask(f.Body, "", 0, 0)
 	s, err := a.session(repo)

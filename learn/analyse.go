@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline"
 	"forge/pipeline/text"
 )
 
 // Analysis is what kind of change turned some lines into others.
 type Analysis struct {
-	Kinds    []string // in words, the most telling first: "renames tmp to timeout"
-	Category string   // of a finding that would have asked for it
+	Kinds    []string          // in words, the most telling first: "renames tmp to timeout"
+	Category pipeline.Category // of a finding that would have asked for it
 }
 
 // Words says it in one sentence part: "renames tmp to timeout and adds a comment".
@@ -39,12 +40,12 @@ var (
 func Analyse(before, after string) Analysis {
 	gone, come := changed(split(before), split(after))
 	if CodeDigest(before) == CodeDigest(after) {
-		return Analysis{[]string{"formats the lines in another way"}, "style"}
+		return Analysis{[]string{"formats the lines in another way"}, pipeline.CategoryStyle}
 	}
 	oldCode, oldNotes := apart(gone)
 	newCode, newNotes := apart(come)
 	var a Analysis
-	say := func(category, format string, args ...any) {
+	say := func(category pipeline.Category, format string, args ...any) {
 		a.Kinds = append(a.Kinds, fmt.Sprintf(format, args...))
 		if a.Category == "" {
 			a.Category = category
@@ -56,21 +57,21 @@ func Analyse(before, after string) Analysis {
 	}
 	switch {
 	case len(newNotes) > 0 && len(oldNotes) > 0:
-		say("style", "rewords a comment")
+		say(pipeline.CategoryStyle, "rewords a comment")
 	case len(newNotes) > 0:
-		say("style", "adds a comment")
+		say(pipeline.CategoryStyle, "adds a comment")
 	case len(oldNotes) > 0:
-		say("style", "removes a comment")
+		say(pipeline.CategoryStyle, "removes a comment")
 	}
 	if len(a.Kinds) == 0 {
-		say("style", "writes the lines in another way (%d lines for %d)", len(come), len(gone))
+		say(pipeline.CategoryStyle, "writes the lines in another way (%d lines for %d)", len(come), len(gone))
 	}
 	return a
 }
 
 // sayTokens names changes that leave the form of the code and exchange names or
 // literals.
-func sayTokens(say func(category, format string, args ...any), gone, come []string) {
+func sayTokens(say func(category pipeline.Category, format string, args ...any), gone, come []string) {
 	x, y := token.FindAllString(strings.Join(gone, "\n"), -1), token.FindAllString(strings.Join(come, "\n"), -1)
 	if len(x) != len(y) || len(x) == 0 {
 		return
@@ -98,7 +99,7 @@ func sayTokens(say func(category, format string, args ...any), gone, come []stri
 		}
 	}
 	once := map[pair]bool{}
-	tell := func(list []pair, category, format string) {
+	tell := func(list []pair, category pipeline.Category, format string) {
 		for _, p := range list {
 			if !once[p] {
 				once[p] = true
@@ -106,9 +107,9 @@ func sayTokens(say func(category, format string, args ...any), gone, come []stri
 			}
 		}
 	}
-	tell(names, "style", "renames %s to %s")
-	tell(named, "style", "replaces the literal %s by the name %s")
-	tell(values, "correctness", "replaces the literal %s by %s")
+	tell(names, pipeline.CategoryStyle, "renames %s to %s")
+	tell(named, pipeline.CategoryStyle, "replaces the literal %s by the name %s")
+	tell(values, pipeline.CategoryCorrectness, "replaces the literal %s by %s")
 }
 
 // consistent reports whether no name got two new ones.
@@ -125,41 +126,41 @@ func consistent(n int, at func(int) (string, string)) bool {
 }
 
 // sayLines names changes by what the new lines have and the old ones have not.
-func sayLines(say func(category, format string, args ...any), gone, come []string) {
+func sayLines(say func(category pipeline.Category, format string, args ...any), gone, come []string) {
 	was, is := strings.Join(gone, "\n"), strings.Join(come, "\n")
 	fresh := func(r *regexp.Regexp) bool { return len(r.FindAllString(is, -1)) > len(r.FindAllString(was, -1)) }
 	lost := func(r *regexp.Regexp) bool { return len(r.FindAllString(is, -1)) < len(r.FindAllString(was, -1)) }
 	if fresh(wrap) {
-		say("correctness", "wraps the error with its context")
+		say(pipeline.CategoryCorrectness, "wraps the error with its context")
 	}
 	switch {
 	case fresh(errIf) && !fresh(wrap):
-		say("correctness", "checks an error")
+		say(pipeline.CategoryCorrectness, "checks an error")
 	case guards(come) > guards(gone) && !fresh(errIf):
-		say("correctness", "adds a guard clause")
+		say(pipeline.CategoryCorrectness, "adds a guard clause")
 	}
 	if fresh(frees) {
-		say("correctness", "releases what was opened")
+		say(pipeline.CategoryCorrectness, "releases what was opened")
 	}
 	if fresh(locks) {
-		say("correctness", "guards shared state by a lock")
+		say(pipeline.CategoryCorrectness, "guards shared state by a lock")
 	}
 	if fresh(tests) {
-		say("tests", "adds a test")
+		say(pipeline.CategoryTests, "adds a test")
 	}
 	switch {
 	case fresh(logs):
-		say("style", "logs what happens")
+		say(pipeline.CategoryStyle, "logs what happens")
 	case lost(logs):
-		say("style", "removes logging")
+		say(pipeline.CategoryStyle, "removes logging")
 	}
 	switch {
 	case len(come) == 0:
-		say("style", "removes the code")
+		say(pipeline.CategoryStyle, "removes the code")
 	case len(gone) == 0 && !fresh(errIf) && guards(come) == 0 && !fresh(tests) && !fresh(logs) && !fresh(frees) && !fresh(locks):
-		say("correctness", "adds code that was missing")
+		say(pipeline.CategoryCorrectness, "adds code that was missing")
 	case len(come)*3 <= len(gone)*2:
-		say("style", "says it in fewer lines (%d for %d)", len(come), len(gone))
+		say(pipeline.CategoryStyle, "says it in fewer lines (%d for %d)", len(come), len(gone))
 	}
 }
 
@@ -232,17 +233,17 @@ func changed(a, b []string) (gone, come []string) {
 // about are words by which people ask for things, by category. The first
 // category with the most hits wins; the order is that of what a miss costs.
 var about = []struct {
-	category string
+	category pipeline.Category
 	words    map[string]bool
 }{
-	{"security", keySet(`security secure insecure injection inject sanitize sanitise escape unescaped xss csrf ssrf sql auth authentication authorization authorize
+	{pipeline.CategorySecurity, keySet(`security secure insecure injection inject sanitize sanitise escape unescaped xss csrf ssrf sql auth authentication authorization authorize
 		permission privilege secret token password credential leak leaks exploit attacker untrusted traversal vulnerable vulnerability cve encrypt hash tls certificate`)},
-	{"correctness", keySet(`bug wrong incorrect crash panic nil null undefined race deadlock leak overflow off-by-one boundary edge case error errors handle handling
+	{pipeline.CategoryCorrectness, keySet(`bug wrong incorrect crash panic nil null undefined race deadlock leak overflow off-by-one boundary edge case error errors handle handling
 		unhandled exception missing forget forgot fails fail broken break breaks invalid return returns check concurrent lock mutex timeout retry close logic`)},
-	{"performance", keySet(`slow performance fast faster quadratic allocation allocate allocates alloc allocs cache caching memory cpu latency loop n+1 query queries batch
+	{pipeline.CategoryPerformance, keySet(`slow performance fast faster quadratic allocation allocate allocates alloc allocs cache caching memory cpu latency loop n+1 query queries batch
 		index efficient inefficient expensive copy copies buffer throughput`)},
-	{"tests", keySet(`test tests testing untested coverage cover covered assert assertion mock fixture flaky regression table-driven spec`)},
-	{"style", keySet(`name naming rename typo spelling style format formatting indentation readable readability comment doc docs documentation nit convention consistent
+	{pipeline.CategoryTests, keySet(`test tests testing untested coverage cover covered assert assertion mock fixture flaky regression table-driven spec`)},
+	{pipeline.CategoryStyle, keySet(`name naming rename typo spelling style format formatting indentation readable readability comment doc docs documentation nit convention consistent
 		consistency idiom idiomatic simplify simpler duplicate duplication dead unused wording import order whitespace refactor extract constant magic`)},
 }
 
@@ -258,9 +259,9 @@ func keySet(list string) map[string]bool {
 
 // CategoryOf classifies a comment by its words (H5): security, correctness,
 // performance, tests or style; correctness when no word tells.
-func CategoryOf(comment string) string {
+func CategoryOf(comment string) pipeline.Category {
 	found := text.KeyWords(comment)
-	best, most := "correctness", 0
+	best, most := pipeline.CategoryCorrectness, 0
 	for _, a := range about {
 		n := 0
 		for _, w := range found {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 )
 
 // Limits of what a person writes into a learning.
@@ -18,14 +19,11 @@ const (
 	maxList  = 50         // paths, or tags
 )
 
-// Categories are those that a learning can be of; "" is none.
-var Categories = []string{"style", "security", "correctness", "performance", "compliance", "tests", "human"}
-
 // Edit is what a person changes of a learning; nil leaves it as it is. Its errors
 // are for people.
 type Edit struct {
 	Content, Context *string
-	Category         *string
+	Category         *pipeline.Category
 	Confidence       *float64 // before decay, with the evidence that there is
 	Paths, Tags      *[]string
 }
@@ -72,8 +70,8 @@ func (e *Edit) Apply(l *pipeline.Learning, evidence []pipeline.Evidence) error {
 		return errors.New("it is forgotten: what people forget is out of use for good")
 	}
 	if e.Category != nil {
-		if c := *e.Category; c != "" && c != l.Category && !slices.Contains(Categories, c) {
-			return fmt.Errorf("there is no category %.40q: take one of %s, or none", c, strings.Join(Categories, ", "))
+		if c := *e.Category; c != "" && c != l.Category && !slices.Contains(pipeline.Categories(), c) {
+			return fmt.Errorf("there is no category %.40q: take one of %s, or none", c, text.Join(pipeline.Categories(), ", "))
 		}
 		l.Category = *e.Category
 	}

@@ -13,6 +13,7 @@ import (
 // that is written there holds a secret.
 func TestEdit(t *testing.T) {
 	text := func(s string) *string { return &s }
+	category := func(c pipeline.Category) *pipeline.Category { return &c }
 	list := func(s ...string) *[]string { return &s }
 	number := func(x float64) *float64 { return &x }
 	evidence := []pipeline.Evidence{{Delta: -0.2}, {Delta: 0.5, Off: true}}
@@ -27,14 +28,14 @@ func TestEdit(t *testing.T) {
 		{"words", Edit{Content: text(" Wrap all\u202e errors <!-- hid -->\r\n"), Context: text("")}, func(l *pipeline.Learning) { l.Content, l.Context = "Wrap all errors", "" }, ""},
 		{"secret", Edit{Content: text("use ghp_" + strings.Repeat("a", 36)), Tags: list("ghp_" + strings.Repeat("b", 36))}, func(l *pipeline.Learning) { l.Content, l.Tags = "use [secret]", []string{"[secret]"} }, ""},
 		{"lists", Edit{Paths: list(" b.go", "", "b.go", "c\n.go"), Tags: list()}, func(l *pipeline.Learning) { l.Paths, l.Tags = []string{"b.go", "c .go"}, nil }, ""},
-		{"category", Edit{Category: text("security")}, func(l *pipeline.Learning) { l.Category = "security" }, ""},
-		{"its own category", Edit{Category: text("old one")}, func(*pipeline.Learning) {}, ""},
-		{"no category", Edit{Category: text("")}, func(l *pipeline.Learning) { l.Category = "" }, ""},
+		{"category", Edit{Category: category("security")}, func(l *pipeline.Learning) { l.Category = "security" }, ""},
+		{"its own category", Edit{Category: category("old one")}, func(*pipeline.Learning) {}, ""},
+		{"no category", Edit{Category: category("")}, func(l *pipeline.Learning) { l.Category = "" }, ""},
 		{"confidence", Edit{Confidence: number(0.75)}, func(l *pipeline.Learning) { l.Base = 0.95 }, ""},
 		{"too sure", Edit{Confidence: number(0.9)}, nil, "from 0.00 to 0.80, not 0.9"},
 		{"no number", Edit{Confidence: number(2)}, nil, "from 0 to 1"},
 		{"no words", Edit{Content: text("\u200b <!-- x")}, nil, "without words"},
-		{"unknown category", Edit{Category: text("taste")}, nil, `no category "taste"`},
+		{"unknown category", Edit{Category: category("taste")}, nil, `no category "taste"`},
 		{"long", Edit{Context: text(strings.Repeat("x", MaxWords+1))}, nil, "say it shorter"},
 		{"many", Edit{Paths: list(make([]string, maxList+1)...)}, nil, "51 paths"},
 		{"long path", Edit{Tags: list(strings.Repeat("x", maxField+1))}, nil, "one of the tags has 301 bytes"},

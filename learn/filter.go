@@ -54,7 +54,7 @@ func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *
 
 func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *predict.Predictor) *Suppressed {
 	blocks := f.Severity.Blocks()
-	if blocks && (f.Severity != pipeline.SeverityError || f.Category == "security") {
+	if blocks && (f.Severity != pipeline.SeverityError || f.Category == pipeline.CategorySecurity) {
 		return nil
 	}
 	for _, l := range dismissals {

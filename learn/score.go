@@ -129,7 +129,7 @@ func newborn(s pipeline.Signal, source pipeline.LearningSource, part string, typ
 
 // categoryOf is that of the finding that the signal is about; empty when it is
 // about none.
-func categoryOf(s pipeline.Signal) string {
+func categoryOf(s pipeline.Signal) pipeline.Category {
 	if s.About != nil {
 		return s.About.Category
 	}
@@ -373,11 +373,11 @@ func related(s pipeline.Signal, about []string, l *pipeline.Learning) (spoken, o
 
 // Rate is the share of suggestions that were applied as they were (H6).
 type Rate struct {
-	Scope     string  `json:"scope"`
-	Category  string  `json:"category"`
-	Applied   int     `json:"applied"`
-	Suggested int     `json:"suggested"` // applied, rewritten, ignored or dismissed
-	Rate      float64 `json:"rate"`      // 0 to 1
+	Scope     string            `json:"scope"`
+	Category  pipeline.Category `json:"category"`
+	Applied   int               `json:"applied"`
+	Suggested int               `json:"suggested"` // applied, rewritten, ignored or dismissed
+	Rate      float64           `json:"rate"`      // 0 to 1
 }
 
 // suggestion names one: by its comment, where that is known.
@@ -402,7 +402,11 @@ func Rated(s pipeline.Signal) bool {
 // Rates computes the rates of the 30 days before now, by scope and category,
 // from the latest signal of each key.
 func Rates(signals []pipeline.Signal, now time.Time) []Rate {
-	sums, last := map[[2]string]*Rate{}, map[suggestion]pipeline.Signal{}
+	type group struct {
+		scope    string
+		category pipeline.Category
+	}
+	sums, last := map[group]*Rate{}, map[suggestion]pipeline.Signal{}
 	for i, s := range signals {
 		if !Rated(s) || s.Off || !(s.Weight > 0) || categoryOf(s) == "" || s.At.After(now) || now.Sub(s.At) > 30*24*time.Hour {
 			continue
@@ -417,9 +421,9 @@ func Rates(signals []pipeline.Signal, now time.Time) []Rate {
 		}
 	}
 	for of, s := range last {
-		k := [2]string{of.scope, categoryOf(s)}
+		k := group{of.scope, categoryOf(s)}
 		if sums[k] == nil {
-			sums[k] = &Rate{Scope: k[0], Category: k[1]}
+			sums[k] = &Rate{Scope: k.scope, Category: k.category}
 		}
 		sums[k].Suggested++
 		if s.Kind == pipeline.SignalApplied {
@@ -446,7 +450,7 @@ func (r Rate) Evidence(known []pipeline.Learning, now time.Time) []pipeline.Evid
 		if l.Scope != r.Scope || l.Category != r.Category || l.Type != pipeline.LearningProcedural || l.State != pipeline.LearningActive || Stands(&l) == StandAvoid {
 			continue
 		}
-		out = append(out, pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: "rate/" + r.Category, Delta: round((r.Rate - rateCentre) * rateFactor), At: now,
+		out = append(out, pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: "rate/" + string(r.Category), Delta: round((r.Rate - rateCentre) * rateFactor), At: now,
 			Why: fmt.Sprintf("%d of %d suggestions of the category %s were applied in 30 days", r.Applied, r.Suggested, r.Category)})
 	}
 	return out

@@ -29,7 +29,7 @@ func signals(t *rapid.T) []pipeline.Signal {
 			Waited: rapid.SampledFrom([]int64{0, 3000, 70000}).Draw(t, "waited"),
 		}
 		if rapid.Bool().Draw(t, "about") {
-			s.About = &pipeline.Finding{Category: pick([]string{"style", "correctness"}, "category"), Message: pick(texts, "message")}
+			s.About = &pipeline.Finding{Category: pipeline.Category(pick([]string{"style", "correctness"}, "category")), Message: pick(texts, "message")}
 		}
 		return s
 	}), 1, 14).Draw(t, "signals")
@@ -107,7 +107,10 @@ func TestEffective(t *testing.T) {
 
 // Covers H3 and H4: what kind of change it was, in words.
 func TestAnalyse(t *testing.T) {
-	for _, c := range []struct{ before, after, want, category string }{
+	for _, c := range []struct {
+		before, after, want string
+		category            pipeline.Category
+	}{
 		{"x := load(tmp)", "x := load(timeout)", "renames tmp to timeout", "style"},
 		{"a(tmp)\nb(tmp)", "a(t)\nb(t)", "renames tmp to t", "style"},
 		{"if err != nil {\n\treturn err\n}", "if err != nil {\n\treturn fmt.Errorf(\"load %s: %w\", n, err)\n}", "wraps the error with its context", "correctness"},
@@ -138,7 +141,7 @@ func TestAnalyse(t *testing.T) {
 
 // Covers H5: which kind of thing was missed.
 func TestCategoryOf(t *testing.T) {
-	for text, want := range map[string]string{
+	for text, want := range map[string]pipeline.Category{
 		"This allows SQL injection, escape the input":             "security",
 		"Anyone can read this without permission":                 "security",
 		"This panics when the list is nil":                        "correctness",

@@ -6,6 +6,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
+	"forge/pipeline/record"
 	"forge/pipeline/rollout"
 )
 
@@ -173,6 +174,14 @@ func (r Repo) FullName() string {
 		return r.Name
 	}
 	return r.Owner + "/" + r.Name
+}
+
+// Scope names what is remembered of a repository: "repo:OWNER/NAME".
+func (r Repo) Scope() string {
+	if r.ID == 0 && r.Owner == "" { // a folder: two may have the same name
+		return record.RepoScope(r.CloneURL)
+	}
+	return record.RepoScope(r.FullName())
 }
 
 // Actor is a person or a bot. Names change, so the numeric id is what counts.

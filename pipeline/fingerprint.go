@@ -17,7 +17,7 @@ func (f *Finding) Digest() string {
 	if about == "" {
 		about = f.File
 	}
-	return digest("finding", f.Category, f.Rule, f.Criterion, normalise(f.Message), about)
+	return digest("finding", string(f.Category), f.Rule, f.Criterion, normalise(f.Message), about)
 }
 
 // Digest returns the identity of a test failure across iterations:

@@ -393,9 +393,9 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 		r.Config.OnBaseMoved = "merge" // a human said so, for this run
 	case GuardHuman:
 		it.Forced = true
-		r.ask(Finding{Severity: SeverityError, Category: "human", Message: askedFor(a)})
+		r.ask(Finding{Severity: SeverityError, Category: CategoryHuman, Message: askedFor(a)})
 	case GuardUnread:
-		r.ask(Finding{Severity: SeverityError, Category: "human", Message: askedFor(a)})
+		r.ask(Finding{Severity: SeverityError, Category: CategoryHuman, Message: askedFor(a)})
 	case GuardDispute:
 		if r.settleDispute(g, nil); g.Phase == PhaseTest && it.Tests == nil {
 			c.EmptyRounds, it.Impl = 0, nil

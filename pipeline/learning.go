@@ -117,7 +117,7 @@ type Learning struct {
 	Key        string         `json:"key"`   // its identity within the scope, on every machine: "dismissal:thread/PRRT_x"
 	Scope      string         `json:"scope"` // "repo:OWNER/NAME" or "org:OWNER"
 	Type       LearningType   `json:"type"`
-	Category   string         `json:"category,omitempty"` // of a finding: style, security, correctness, performance, compliance, tests
+	Category   Category       `json:"category,omitempty"` // of a finding
 	Content    string         `json:"content"`
 	Context    string         `json:"context,omitempty"` // when it matters
 	Paths      []string       `json:"paths,omitempty"`   // files that it is about

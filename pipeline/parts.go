@@ -306,13 +306,13 @@ func (r *Run) again(p *module.Part) []Event {
 		told = fmt.Sprintf("Merged with the module %s, which could not solve it, the test of what this module promises to it fails: ", p.Rework.With)
 	}
 	for _, fails := range p.Rework.Fails {
-		review.Findings = append(review.Findings, Finding{Severity: SeverityError, Category: "tests", Message: told + fails})
+		review.Findings = append(review.Findings, Finding{Severity: SeverityError, Category: CategoryTests, Message: told + fails})
 	}
 	for _, is := range slices.Concat(r.Findings, r.Failures) {
 		if !slices.Contains(p.Rework.Issues, is.Fingerprint()) {
 			continue
 		}
-		f := Finding{Severity: SeverityError, Category: "tests"}
+		f := Finding{Severity: SeverityError, Category: CategoryTests}
 		if is.Finding != nil {
 			f = *is.Finding
 		} else {
@@ -648,7 +648,7 @@ func (r *Run) owners(findings []Finding, failures []Failure) map[string][]string
 		}
 	}
 	for _, f := range findings {
-		if f.Category == "human" {
+		if f.Category == CategoryHuman {
 			continue // people say it of the whole
 		}
 		give(f.Fingerprint, append(fixFiles(f.Fix), f.File)...)

@@ -46,7 +46,7 @@ func (r *Run) reopen(e Event) {
 		r.Foreign = r.Part != nil
 	case a != nil && a.Text != "":
 		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s", a.By.Login, a.Text))
-		r.ask(Finding{Severity: SeverityError, Category: "human", Message: askedFor(a)})
+		r.ask(Finding{Severity: SeverityError, Category: CategoryHuman, Message: askedFor(a)})
 	case a != nil && it != nil:
 		it.Review, it.Tests, it.Forced = nil, nil, false
 	}

@@ -46,7 +46,7 @@ func (r *Run) followed(fingerprint string) *Issue {
 func reportSecurity(b *strings.Builder, list []Finding) {
 	var lines []string
 	for _, f := range list {
-		if f.Category == "security" {
+		if f.Category == CategorySecurity {
 			lines = append(lines, fmt.Sprintf("- **%s**%s: %s\n", f.Severity, at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200)))
 		}
 	}

@@ -14,11 +14,11 @@ const (
 
 // targets says whose matter a category of findings is. What is not here says
 // nothing about it.
-var targets = map[string]Target{
-	"requirements": TargetResearch, "understanding": TargetResearch, "information": TargetResearch,
-	"architecture": TargetPlan, "design": TargetPlan, "approach": TargetPlan,
-	"correctness": TargetImplement, "security": TargetImplement, "performance": TargetImplement, "style": TargetImplement,
-	"tests": TargetImplement, "compliance": TargetImplement, "human": TargetImplement,
+var targets = map[Category]Target{
+	CategoryRequirements: TargetResearch, CategoryUnderstanding: TargetResearch, CategoryInformation: TargetResearch,
+	CategoryArchitecture: TargetPlan, CategoryDesign: TargetPlan, CategoryApproach: TargetPlan,
+	CategoryCorrectness: TargetImplement, CategorySecurity: TargetImplement, CategoryPerformance: TargetImplement,
+	CategoryStyle: TargetImplement, CategoryTests: TargetImplement, CategoryCompliance: TargetImplement, CategoryHuman: TargetImplement,
 }
 
 // route finds where feedback goes: to the target on which most of it weighs, by

@@ -76,12 +76,42 @@ func (s Severity) Rank() int {
 // unknown severity blocks: what cannot be judged is not approved.
 func (s Severity) Blocks() bool { r := s.Rank(); return r == 0 || r >= SeverityError.Rank() }
 
+// Category is what a finding, and what is learned from it, is about. Models write it,
+// too: one that is not among the constants is kept as it is, and sent to nobody.
+type Category string
+
+// The categories. The first seven are what a learning can be of; the others send the
+// work back to the plan or to the research.
+const (
+	CategoryStyle       Category = "style"
+	CategorySecurity    Category = "security"
+	CategoryCorrectness Category = "correctness"
+	CategoryPerformance Category = "performance"
+	CategoryCompliance  Category = "compliance" // an acceptance criterion is not met
+	CategoryTests       Category = "tests"
+	CategoryHuman       Category = "human" // a person asked for it
+
+	CategoryRequirements  Category = "requirements"
+	CategoryUnderstanding Category = "understanding"
+	CategoryInformation   Category = "information"
+	CategoryArchitecture  Category = "architecture"
+	CategoryDesign        Category = "design"
+	CategoryApproach      Category = "approach"
+)
+
+// Categories returns those that a learning can be of.
+func Categories() []Category {
+	return []Category{
+		CategoryStyle, CategorySecurity, CategoryCorrectness, CategoryPerformance, CategoryCompliance, CategoryTests, CategoryHuman,
+	}
+}
+
 // Finding is something that a review or a rule has to say about the change.
 type Finding struct {
 	ID          string   `json:"id"`          // within its review, "F1"
 	Fingerprint string   `json:"fingerprint"` // its identity across iterations; see Digest
 	Severity    Severity `json:"severity"`
-	Category    string   `json:"category"` // style, security, correctness, performance, compliance, tests
+	Category    Category `json:"category"`
 	Rule        string   `json:"rule,omitempty"`
 	Message     string   `json:"message"`
 	File        string   `json:"file,omitempty"`

@@ -19,7 +19,6 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"forge/learn"
 	"forge/learn/metrics"
 	"forge/pipeline"
 	"forge/pipeline/pipelinetest"
@@ -277,7 +276,7 @@ func (f *filler) keepLearnings() {
 	var ids []int64
 	f.within(f.learnings, func(ctx context.Context, tx *sql.Tx, i int) error {
 		scope, finding := "repo:"+bigRepo(f.repoOf()).FullName(), fmt.Sprintf("%016x", i)
-		about := pipeline.Finding{Fingerprint: finding, Category: learn.Categories[i%len(learn.Categories)], Confidence: 0.5 + f.rng.Float64()/2, Message: f.text(10), File: "a.go"}
+		about := pipeline.Finding{Fingerprint: finding, Category: pipeline.Categories()[i%len(pipeline.Categories())], Confidence: 0.5 + f.rng.Float64()/2, Message: f.text(10), File: "a.go"}
 		l := pipeline.Learning{Scope: scope, Key: fmt.Sprint("dismissed/", i), Type: pipeline.LearningSemantic, Category: about.Category, Content: f.text(30), Context: f.text(10),
 			Source: pipeline.SourceDismissal, Author: ann, Weight: 1, Finding: finding, Base: 0.4 + f.rng.Float64()/2, Created: day(i, f.learnings)}
 		one, err := f.db.SaveLearnings(ctx, tx, []pipeline.Learning{l})

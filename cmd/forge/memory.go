@@ -19,6 +19,7 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -65,7 +66,7 @@ var scopeForms = regexp.MustCompile(`^(repo:([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+|o
 func scopeOf(s string) (string, error) {
 	scope := s
 	if !strings.Contains(s, ":") {
-		scope = pipeline.ScopeOf(s)
+		scope = record.ScopeOf(s)
 	}
 	if !scopeForms.MatchString(scope) {
 		return "", usage("--scope takes a repository as OWNER/NAME or an organisation as OWNER, got %q", s)
@@ -138,7 +139,7 @@ func memoryListCommand() *cobra.Command {
 					return printing.JSON(cmd.OutOrStdout(), views)
 				}
 				if len(list) == 0 {
-					return nothingRemembered(cmd, db, all || f.Category+string(f.Source) != "", scope)
+					return nothingRemembered(cmd, db, all || f.Category != "" || f.Source != "", scope)
 				}
 				return listMemory(cmd.OutOrStdout(), views, len(list), p)
 			})
@@ -146,7 +147,7 @@ func memoryListCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	cmd.Flags().StringVar(&scope, "scope", "", "only that of OWNER/NAME or OWNER")
-	cmd.Flags().StringVar(&f.Category, "category", "", "only that of a category of findings, such as style")
+	cmd.Flags().StringVar((*string)(&f.Category), "category", "", "only that of a category of findings, such as style")
 	cmd.Flags().StringVar((*string)(&f.Source), "source", "", "only that from reflection, dismissal, rewrite, edit, gap, revert, human or import")
 	cmd.Flags().BoolVar(&all, "all", false, "also what is out of use: withdrawn, merged, retired, forgotten")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")

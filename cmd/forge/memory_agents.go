@@ -20,6 +20,7 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -66,7 +67,7 @@ func memoryAgentsCommand() *cobra.Command {
 			}
 			var list []pipeline.Learning
 			err = withStore(cmd, func(db *store.DB) (err error) {
-				list, err = surest(cmd.Context(), db, []string{scope, pipeline.ScopeOf(owner)}, sure, time.Now())
+				list, err = surest(cmd.Context(), db, []string{scope, record.ScopeOf(owner)}, sure, time.Now())
 				return err
 			})
 			if err != nil {
@@ -141,7 +142,7 @@ func agentsSection(list []pipeline.Learning, sure float64, slug string) []byte {
 		b.WriteString("- " + quotedCode(l.Content, agentsLine))
 		var about []string
 		if l.Category != "" {
-			about = append(about, quotedCode(l.Category, 40))
+			about = append(about, quotedCode(string(l.Category), 40))
 		}
 		for _, p := range l.Paths[:min(len(l.Paths), 5)] {
 			about = append(about, quotedCode(p, 120))

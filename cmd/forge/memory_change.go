@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
+	"forge/pipeline/text"
 )
 
 func memoryEditCommand() *cobra.Command {
@@ -38,7 +38,8 @@ func memoryEditCommand() *cobra.Command {
 				edit.Context = &context
 			}
 			if given("category") {
-				edit.Category = &category
+				c := pipeline.Category(category)
+				edit.Category = &c
 			}
 			if given("confidence") {
 				edit.Confidence = &confidence
@@ -72,7 +73,7 @@ func memoryEditCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&content, "content", "", "its words")
 	cmd.Flags().StringVar(&context, "context", "", "when it matters; \"\" for always")
-	cmd.Flags().StringVar(&category, "category", "", "of findings: "+strings.Join(learn.Categories, ", ")+"; \"\" for none")
+	cmd.Flags().StringVar(&category, "category", "", "of findings: "+text.Join(pipeline.Categories(), ", ")+"; \"\" for none")
 	cmd.Flags().Float64Var(&confidence, "confidence", 0, "from 0 to 1, before decay")
 	cmd.Flags().StringArrayVar(&paths, "path", nil, "a file that it is about; can be given several times, replaces what there is; \"\" for none")
 	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a word to find it by; can be given several times, replaces what there is; \"\" for none")

@@ -102,7 +102,7 @@ func ReviewKey(it *pipeline.Iteration) string {
 
 // comment is one finding on its line.
 func (v Renderer) comment(f *pipeline.Finding, a anchor) string {
-	head := fmt.Sprintf("**%s** · %s · confidence %.0f %%", severityName(f.Severity), v.line(f.Category, 40), f.Confidence*100)
+	head := fmt.Sprintf("**%s** · %s · confidence %.0f %%", severityName(f.Severity), v.line(string(f.Category), 40), f.Confidence*100)
 	fix := ""
 	if f.Fix != nil {
 		if f.Fix.Description != "" {

@@ -196,7 +196,7 @@ func oneOf(f field, allowed ...string) field {
 var fields = []field{
 	oneOf(textField("type", func(l *pipeline.Learning) *string { return (*string)(&l.Type) }), "episodic", "semantic", "procedural"),
 	oneOf(textField("state", func(l *pipeline.Learning) *string { return (*string)(&l.State) }), "active", "withdrawn", "merged", "retired", "forgotten"),
-	textField("category", func(l *pipeline.Learning) *string { return &l.Category }),
+	textField("category", func(l *pipeline.Learning) *string { return (*string)(&l.Category) }),
 	numberField("confidence", func(l *pipeline.Learning) *float64 { return &l.Confidence }),
 	numberField("base", func(l *pipeline.Learning) *float64 { return &l.Base }),
 	textField("source", func(l *pipeline.Learning) *string { return (*string)(&l.Source) }),

@@ -158,7 +158,7 @@ func TestRoundTrip(t *testing.T) {
 		})
 		var entries []Entry
 		for i := range rapid.IntRange(0, 3).Draw(t, "n") {
-			l := pipeline.Learning{Key: fmt.Sprintf("%d%s", i, text.Draw(t, "key")), Scope: scope, Type: pipeline.LearningEpisodic, Category: text.Draw(t, "category"), Content: text.Draw(t, "content"),
+			l := pipeline.Learning{Key: fmt.Sprintf("%d%s", i, text.Draw(t, "key")), Scope: scope, Type: pipeline.LearningEpisodic, Category: pipeline.Category(text.Draw(t, "category")), Content: text.Draw(t, "content"),
 				Context: text.Draw(t, "context"), Paths: rapid.SliceOfN(text, 0, 3).Draw(t, "paths"), Source: pipeline.LearningSource(text.Draw(t, "source")), Author: who.Draw(t, "author"), Weight: share.Draw(t, "weight"),
 				Run: rapid.Int64().Draw(t, "run"), Base: share.Draw(t, "base"), Confidence: share.Draw(t, "confidence"), Created: when.Draw(t, "created"), Touched: when.Draw(t, "touched"), State: "retired"}
 			e := Entry{Learning: l}

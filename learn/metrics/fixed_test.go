@@ -118,7 +118,7 @@ func firstRun() []pipeline.Event {
 	h := &hand{at: time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC)}
 	plan, impl, rev, test := pipeline.PhasePlan, pipeline.PhaseImplement, pipeline.PhaseReview, pipeline.PhaseTest
 	find := func(category string) pipeline.Finding {
-		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: category, Message: "the " + category + " of it is bad", File: category + ".go"}
+		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: pipeline.Category(category), Message: "the " + category + " of it is bad", File: category + ".go"}
 		f.Fingerprint = f.Digest()
 		return f
 	}

@@ -358,10 +358,7 @@ func one(b bool) int64 {
 
 // Labels come from models, too: only those of a good form are kept apart, so that
 // nonsense cannot fill the tables.
-var (
-	toolName   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
-	categories = []string{"style", "security", "correctness", "performance", "compliance", "tests", "human"}
-)
+var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
 const otherLabel = "other"
 
@@ -372,9 +369,9 @@ func toolLabel(s string) string {
 	return otherLabel
 }
 
-func categoryLabel(s string) string {
-	if slices.Contains(categories, s) {
-		return s
+func categoryLabel(c pipeline.Category) string {
+	if slices.Contains(pipeline.Categories(), c) {
+		return string(c)
 	}
 	return otherLabel
 }

@@ -302,7 +302,7 @@ func observePeople(events []pipeline.Event, see seeFunc) {
 			for _, f := range e.Data.Review.Findings {
 				if !known[f.Fingerprint] {
 					known[f.Fingerprint] = true
-					category, value := f.Category, 0.0
+					category, value := string(f.Category), 0.0
 					if category == "nonsense" {
 						category = "other"
 					}

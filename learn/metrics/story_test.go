@@ -139,7 +139,7 @@ func (g *teller) iteration(n int) bool {
 		if g.pick(4) < 3 {
 			continue
 		}
-		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: []string{"style", "security", "nonsense"}[i%3], Rule: fmt.Sprint("rule", i), Message: fmt.Sprint("words of their own ", i), File: fmt.Sprint("file", i, ".go"), Line: 1, Code: fmt.Sprint("code", i)}
+		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: []pipeline.Category{"style", "security", "nonsense"}[i%3], Rule: fmt.Sprint("rule", i), Message: fmt.Sprint("words of their own ", i), File: fmt.Sprint("file", i, ".go"), Line: 1, Code: fmt.Sprint("code", i)}
 		f.Fingerprint = f.Digest()
 		review.Findings = append(review.Findings, f)
 		issues = append(issues, f.Fingerprint)

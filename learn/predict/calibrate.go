@@ -24,7 +24,7 @@ func Heard(list []Decision, since time.Time) (h measure.Heard) {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Finding.Fingerprint, b.Finding.Fingerprint), cmp.Compare(a.Actor.ID, b.Actor.ID), falseFirst(a.Dismissed, b.Dismissed))
 	})
 	said := func(d *Decision, confidence float64) measure.Decided {
-		return measure.Decided{At: d.At, Judged: measure.Judged{Category: d.Finding.Category, Confidence: confidence, Right: !d.Dismissed}}
+		return measure.Decided{At: d.At, Judged: measure.Judged{Category: string(d.Finding.Category), Confidence: confidence, Right: !d.Dismissed}}
 	}
 	first := len(list)
 	for i := len(list) - 1; i >= 0 && !list[i].At.Before(since); i-- {

@@ -14,10 +14,11 @@ import (
 
 // A kind is what the prediction knows of a finding, its confidence aside.
 type class struct {
-	category, topic, dir string
-	shown                string // see visibility
-	tests, warning, fix  bool
-	said, names          string // the words of the message, the names in the code, each once
+	category            pipeline.Category
+	topic, dir          string
+	shown               string // see visibility
+	tests, warning, fix bool
+	said, names         string // the words of the message, the names in the code, each once
 }
 
 // An effect is something that findings have in common, which may speak for or
@@ -43,7 +44,7 @@ const (
 
 // effects are those that a kind has, the general ones first.
 func (k class) effects() []effect {
-	out := append(make([]effect, 0, 24), effect{name: "findings", mean: tasteMean, sd: tasteSD}, effect{name: k.category, sd: broadSD})
+	out := append(make([]effect, 0, 24), effect{name: "findings", mean: tasteMean, sd: tasteSD}, effect{name: string(k.category), sd: broadSD})
 	add := func(name string, sd float64) { out = append(out, effect{name: name, sd: sd}) }
 	if k.warning {
 		add("warnings", slightSD)
@@ -53,7 +54,7 @@ func (k class) effects() []effect {
 	}
 	if k.tests {
 		add("findings in tests", narrowSD)
-		add(k.category+" in tests", broadSD)
+		add(string(k.category)+" in tests", broadSD)
 	}
 	rule := k.rule()
 	if rule != "" {
@@ -77,7 +78,7 @@ func (k class) effects() []effect {
 		top := dir == "." || dir == "/"
 		if !top || dir == k.dir {
 			add("findings in "+dir, slightSD)
-			add(k.category+" in "+dir, narrowSD)
+			add(string(k.category)+" in "+dir, narrowSD)
 			if rule != "" {
 				add(rule+" in "+dir, broadSD)
 			}
@@ -91,14 +92,14 @@ func (k class) effects() []effect {
 // personal are the effects of who decides.
 func (k class) personal(person int64) []effect {
 	who := "person " + strconv.FormatInt(person, 10)
-	return []effect{{name: who, sd: slightSD}, {name: who + " on " + k.category + " (" + k.topic + ")", sd: personalSD}}
+	return []effect{{name: who, sd: slightSD}, {name: who + " on " + string(k.category) + " (" + k.topic + ")", sd: personalSD}}
 }
 
 func (k class) rule() string {
 	if k.topic == "" {
 		return ""
 	}
-	return k.category + " (" + k.topic + ")"
+	return string(k.category) + " (" + k.topic + ")"
 }
 
 func (k class) compare(o class) int {
@@ -150,9 +151,9 @@ func visibility(code string) string {
 // classes tells of what kind findings are. Those to which the reviewer gave no rule are
 // about what the decided ones that say the same are about.
 type classes struct {
-	leaders map[string][]leader // by category
-	topics  map[string]string   // of messages, once they are asked for
-	tests   map[string]bool     // of files, once they are asked for
+	leaders map[pipeline.Category][]leader // by category
+	topics  map[string]string              // of messages, once they are asked for
+	tests   map[string]bool                // of files, once they are asked for
 }
 
 type leader struct {
@@ -164,13 +165,20 @@ type leader struct {
 const mostLeaders = 100
 
 func newClasses(list []Decision) *classes {
-	s := &classes{map[string][]leader{}, map[string]string{}, map[string]bool{}}
-	type key struct{ category, rule, words string }
+	s := &classes{map[pipeline.Category][]leader{}, map[string]string{}, map[string]bool{}}
+	type key struct {
+		category    pipeline.Category
+		rule, words string
+	}
 	seen := map[key][]string{}
-	messages := map[[4]string]bool{}
+	type message struct {
+		category            pipeline.Category
+		rule, message, code string
+	}
+	messages := map[message]bool{}
 	for i := range list {
 		f := &list[i].Finding
-		if at := [4]string{f.Category, f.Rule, f.Message, f.Code}; !messages[at] {
+		if at := (message{f.Category, f.Rule, f.Message, f.Code}); !messages[at] {
 			messages[at] = true
 			w := saidWords(f)
 			seen[key{f.Category, f.Rule, strings.Join(w, " ")}] = w
@@ -199,7 +207,7 @@ func newClasses(list []Decision) *classes {
 	return s
 }
 
-func (s *classes) nearest(category string, words []string) (topic string) {
+func (s *classes) nearest(category pipeline.Category, words []string) (topic string) {
 	best := 0.0
 	for _, l := range s.leaders[category] {
 		if text.Alike(l.words, words) {
@@ -220,7 +228,7 @@ func (s *classes) topic(f *pipeline.Finding) string {
 	if f.Rule != "" {
 		return f.Rule
 	}
-	at := f.Category + "\x00" + f.Message + "\x00" + f.Code
+	at := string(f.Category) + "\x00" + f.Message + "\x00" + f.Code
 	topic, ok := s.topics[at]
 	if !ok {
 		topic = s.nearest(f.Category, saidWords(f))

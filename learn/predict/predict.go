@@ -214,7 +214,7 @@ type doubt struct {
 }
 
 func (k class) doubts(tick int) []doubt {
-	out := []doubt{{effect{name: "findings", mean: wrongMean, sd: wrongSD}, 1}, {effect{name: "confidence", mean: slopeMean, sd: slopeSD}, sureness(tick)}, {effect{name: k.category, mean: 0, sd: doubtSD}, 1}}
+	out := []doubt{{effect{name: "findings", mean: wrongMean, sd: wrongSD}, 1}, {effect{name: "confidence", mean: slopeMean, sd: slopeSD}, sureness(tick)}, {effect{name: string(k.category), mean: 0, sd: doubtSD}, 1}}
 	if rule := k.rule(); rule != "" {
 		out = append(out, doubt{effect{name: rule, mean: 0, sd: doubtSD}, 1})
 	}
@@ -228,8 +228,9 @@ func (p *Predictor) rows(cells []*cellOf) {
 		person int64
 	}
 	type doubted struct {
-		category, topic string
-		confidence      int
+		category   pipeline.Category
+		topic      string
+		confidence int
 	}
 	byKind, byDoubt := map[wanted]int{}, map[doubted]int{}
 	for _, c := range cells {
@@ -365,7 +366,7 @@ func (p *Predictor) of(k class, confidence int) (q prediction) {
 		if u += value; !e.light {
 			variance += v
 		}
-		if e.name == k.rule()+" in "+k.dir || e.name == k.category+" in "+k.dir && k.topic == "" {
+		if e.name == k.rule()+" in "+k.dir || e.name == string(k.category)+" in "+k.dir && k.topic == "" {
 			told = 1/v - 1/(e.sd*e.sd)
 		}
 	}

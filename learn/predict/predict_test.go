@@ -103,7 +103,7 @@ func someDecisions(t *rapid.T) []Decision {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Decision {
 		f := finding(rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "rule"), rapid.SampledFrom([]string{"x.go", "a/x.go", "a/x_test.go", "a/b/c.go"}).Draw(t, "file"),
 			rapid.SampledFrom([]pipeline.Severity{"info", "warning", "error"}).Draw(t, "severity"), float64(rapid.IntRange(0, 10).Draw(t, "confidence"))/10)
-		f.Category = rapid.SampledFrom([]string{"style", "tests"}).Draw(t, "category")
+		f.Category = rapid.SampledFrom([]pipeline.Category{"style", "tests"}).Draw(t, "category")
 		f.Message = rapid.SampledFrom([]string{"no doc comment on it", "it has no doc comment", "this allocates memory always"}).Draw(t, "message")
 		return Decision{Finding: f, Dismissed: rapid.Bool().Draw(t, "dismissed"), Actor: pipeline.Actor{ID: rapid.Int64Range(1, 4).Draw(t, "person")},
 			Weight: rapid.SampledFrom([]float64{0.4, 0.8, 1}).Draw(t, "weight"), At: day(rapid.Float64Range(0, 99).Draw(t, "day"))}
@@ -279,7 +279,7 @@ func manyDecisions(n int) (out []Decision) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for i := range n {
 		f := finding(fmt.Sprint("rule", rng.IntN(40)), fmt.Sprintf("d%d/e%d/f%d.go", rng.IntN(8), rng.IntN(6), rng.IntN(30)), "info", math.Round(100*rng.Float64())/100)
-		f.Category = []string{"style", "tests", "correctness", "performance"}[rng.IntN(4)]
+		f.Category = []pipeline.Category{"style", "tests", "correctness", "performance"}[rng.IntN(4)]
 		f.Message, f.Code = fmt.Sprintf("the name number%d says little", i), fmt.Sprintf("func name%d() {", i)
 		if i%5 == 0 {
 			f.Rule = ""

@@ -49,7 +49,7 @@ func documentOf(l pipeline.Learning) *document {
 	d.addWords(first, 2)
 	d.addWords(rest, 1)
 	d.addWords(l.Context, 1)
-	d.addWords(l.Category, 1)
+	d.addWords(string(l.Category), 1)
 	for _, p := range l.Paths {
 		d.addWords(p, 1)
 		d.place(p, true)
@@ -59,7 +59,7 @@ func documentOf(l pipeline.Learning) *document {
 		d.mark(markTag, strings.ToLower(t))
 	}
 	if l.Category != "" {
-		d.mark(markCategory, strings.ToLower(l.Category))
+		d.mark(markCategory, strings.ToLower(string(l.Category)))
 	}
 	for _, p := range placesIn(l.Context) {
 		d.place(p, false)

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"cmp"
+	"forge/pipeline"
 	"math"
 	"path"
 	"slices"
@@ -12,15 +13,15 @@ import (
 // Query is a change, or a task that will become one. Every field but Scopes may be
 // empty.
 type Query struct {
-	Scopes    []string  // "repo:OWNER/NAME", "org:OWNER"; others are not looked at
-	Text      string    // what is asked for: an issue's title and body, a finding's message
-	Paths     []string  // files that are or will be changed, from the top of the repository
-	Functions []string  // names of the functions that are changed
-	Words     []string  // identifiers of the changed lines
-	Category  string    // of a finding
-	Tags      []string  //
-	Limit     int       // most hits; 0 is 10
-	Now       time.Time // what freshness is measured from; zero: nothing has aged
+	Scopes    []string          // "repo:OWNER/NAME", "org:OWNER"; others are not looked at
+	Text      string            // what is asked for: an issue's title and body, a finding's message
+	Paths     []string          // files that are or will be changed, from the top of the repository
+	Functions []string          // names of the functions that are changed
+	Words     []string          // identifiers of the changed lines
+	Category  pipeline.Category // of a finding
+	Tags      []string          //
+	Limit     int               // most hits; 0 is 10
+	Now       time.Time         // what freshness is measured from; zero: nothing has aged
 }
 
 const (
@@ -129,7 +130,7 @@ func (q *Query) marks() []marked {
 		add(markFolder, path.Dir(p), inFolder)
 	}
 	if q.Category != "" {
-		add(markCategory, strings.ToLower(q.Category), sameCategory)
+		add(markCategory, strings.ToLower(string(q.Category)), sameCategory)
 	}
 	for _, t := range q.Tags {
 		add(markTag, strings.ToLower(t), sameTag)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -192,8 +193,6 @@ func unfence(s string) string {
 	return strings.TrimSpace(strings.TrimPrefix(body, "json"))
 }
 
-var categories = map[string]bool{"style": true, "security": true, "correctness": true, "performance": true, "compliance": true, "tests": true}
-
 func (d draft) learning() (pipeline.Learning, error) {
 	content := learn.Tidy(d.Content, 4*maxContent)
 	switch {
@@ -215,7 +214,7 @@ func (d draft) learning() (pipeline.Learning, error) {
 	default:
 		l.Type = Classify(content)
 	}
-	if c := strings.ToLower(strings.TrimSpace(d.Category)); categories[c] {
+	if c := pipeline.Category(strings.ToLower(strings.TrimSpace(d.Category))); c != pipeline.CategoryHuman && slices.Contains(pipeline.Categories(), c) {
 		l.Category = c
 	}
 	if t := learn.Stand(strings.ToLower(strings.TrimSpace(d.Stands))).Tag(); t != "" {

@@ -243,7 +243,7 @@ func (g *player) review(p *pull) Block {
 
 // secure reports whether a finding is one that memory never touches.
 func secure(f *found) bool {
-	return f.Severity == pipeline.SeverityCritical && f.Category == "security"
+	return f.Severity == pipeline.SeverityCritical && f.Category == pipeline.CategorySecurity
 }
 
 // hold counts what was held back.

@@ -41,7 +41,7 @@ func checkJudgement(args json.RawMessage) (judgement, []string) {
 	}
 	for i := range in.Findings {
 		f := &in.Findings[i]
-		f.Message, f.Category = strings.TrimSpace(f.Message), strings.ToLower(strings.TrimSpace(f.Category))
+		f.Message, f.Category = strings.TrimSpace(f.Message), pipeline.Category(strings.ToLower(strings.TrimSpace(string(f.Category))))
 		f.Severity = severity(string(f.Severity))
 		if f.Message == "" {
 			bad = append(bad, fmt.Sprintf("finding %d has no message", i+1))
@@ -49,8 +49,8 @@ func checkJudgement(args json.RawMessage) (judgement, []string) {
 		if f.Confidence < 0 || f.Confidence > 1 {
 			bad = append(bad, fmt.Sprintf("finding %d: confidence %v is not within 0 to 1", i+1, f.Confidence))
 		}
-		if f.Category == "" || f.Category == "compliance" {
-			f.Category = "correctness"
+		if f.Category == "" || f.Category == pipeline.CategoryCompliance {
+			f.Category = pipeline.CategoryCorrectness
 		}
 		// These are Forge's to say.
 		f.ID, f.Fingerprint, f.Code, f.Criterion = "", "", "", ""

@@ -308,7 +308,7 @@ func unmet(plan *pipeline.Plan, list []pipeline.Compliance, known []*claim) []pi
 			}
 		}
 		f := pipeline.Finding{
-			Severity: pipeline.SeverityError, Category: "compliance", Criterion: c.Criterion, Confidence: 1, Fixable: true,
+			Severity: pipeline.SeverityError, Category: pipeline.CategoryCompliance, Criterion: c.Criterion, Confidence: 1, Fixable: true,
 			Message: notMet(c.Criterion, text), Fix: &pipeline.Fix{Description: c.Evidence},
 		}
 		for _, k := range known {

@@ -32,7 +32,7 @@ type claim struct {
 // for is a wish, and the place is where they wrote it: any commit may fulfil it.
 func (c *claim) changed() bool {
 	switch f := c.issue.Finding; {
-	case f.Category == "human":
+	case f.Category == pipeline.CategoryHuman:
 		return c.since
 	case f.File == "" && behaves(f):
 		return c.code
@@ -47,7 +47,7 @@ func (c *claim) changed() bool {
 // behaves reports whether a finding is about what the code does, which no comment and
 // no text changes.
 func behaves(f *pipeline.Finding) bool {
-	return f.Category == "correctness" || f.Category == "security" || f.Category == "performance"
+	return f.Category == pipeline.CategoryCorrectness || f.Category == pipeline.CategorySecurity || f.Category == pipeline.CategoryPerformance
 }
 
 // claims collects the open findings of earlier reviews and of people. Those of stage
@@ -186,7 +186,7 @@ func (p *phase) claimList(list []*claim) string {
 	for _, c := range list {
 		f := c.issue.Finding
 		by := ""
-		if f.Category == "human" {
+		if f.Category == pipeline.CategoryHuman {
 			by = ", asked for by a person"
 		}
 		fmt.Fprintf(&b, "%s [%s, %s, %s%s]%s %s\n", c.id, f.Severity, f.Category, shortPrint(f.Fingerprint), by, where(f.File, f.Line, f.EndLine), f.Message)
@@ -316,7 +316,7 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 		return r, fmt.Sprintf("rulings: %s has the verdict %q, which is not one of fixed, open, withdrawn", c.id, text.ClipBytes(verdict, 40))
 	case v == pipeline.VerdictWithdrawn && why == "":
 		return r, fmt.Sprintf("rulings: %s is withdrawn without a why", c.id)
-	case v == pipeline.VerdictWithdrawn && f.Category == "human":
+	case v == pipeline.VerdictWithdrawn && f.Category == pipeline.CategoryHuman:
 		r.Verdict = pipeline.VerdictOpen
 		return r, fmt.Sprintf("rulings: %s was asked for by a person, and only people take that back: rule it fixed or open", c.id)
 	case v == pipeline.VerdictFixed && !r.Changed:
@@ -413,7 +413,7 @@ func (p *phase) still(ctx context.Context, d *docket) ([]pipeline.Finding, error
 	var out []pipeline.Finding
 	for _, c := range d.claims {
 		f := *c.issue.Finding
-		if d.rulings[c].Verdict != pipeline.VerdictOpen || f.Category == "human" {
+		if d.rulings[c].Verdict != pipeline.VerdictOpen || f.Category == pipeline.CategoryHuman {
 			continue
 		}
 		if f.File != "" {

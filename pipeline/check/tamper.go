@@ -403,7 +403,7 @@ func complete(found []pipeline.Finding) []pipeline.Finding {
 	for i := range found {
 		f := &found[i]
 		f.ID = fmt.Sprintf("T%d", i+1)
-		f.Severity, f.Category, f.Confidence, f.Fixable = pipeline.SeverityError, "tests", 1, true
+		f.Severity, f.Category, f.Confidence, f.Fixable = pipeline.SeverityError, pipeline.CategoryTests, 1, true
 		f.Fingerprint = f.Digest()
 	}
 	return found

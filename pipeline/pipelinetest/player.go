@@ -352,7 +352,7 @@ func (p *Player) notice(rest string) {
 		var words string
 		n.Verdict, words, _ = strings.Cut(arg, " ")
 		if words != "" {
-			n.Review = &pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: "human", Message: words, File: "a.go", Line: 3}}}
+			n.Review = &pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: pipeline.CategoryHuman, Message: words, File: "a.go", Line: 3}}}
 		}
 	}
 	events, outcome := p.Run.Notice(n, p.Now)
@@ -575,7 +575,7 @@ func Review(head, s string) *pipeline.Review {
 		if !ok {
 			category = "correctness"
 		}
-		f := pipeline.Finding{ID: fmt.Sprintf("F%d", i+1), Severity: pipeline.Severity(sev), Category: category, Message: name, File: "a.go", Line: i + 1, Code: name, Confidence: 0.9}
+		f := pipeline.Finding{ID: fmt.Sprintf("F%d", i+1), Severity: pipeline.Severity(sev), Category: pipeline.Category(category), Message: name, File: "a.go", Line: i + 1, Code: name, Confidence: 0.9}
 		if what, file, ok := strings.Cut(name, " in "); ok && strings.Contains(file, "/") {
 			f.Message, f.File, f.Code = what, file, what
 		}
@@ -613,7 +613,7 @@ func tests(head, s string) *pipeline.TestReport {
 		return &pipeline.TestReport{Head: head, None: why}
 	}
 	if name, ok := strings.CutPrefix(s, "tampered "); ok {
-		f := pipeline.Finding{ID: "T1", Severity: pipeline.SeverityError, Category: "tests", Rule: "tests.removed", Message: name + " is gone"}
+		f := pipeline.Finding{ID: "T1", Severity: pipeline.SeverityError, Category: pipeline.CategoryTests, Rule: "tests.removed", Message: name + " is gone"}
 		f.Fingerprint = f.Digest()
 		t.Tampered = []pipeline.Finding{f}
 		return t

@@ -1,5 +1,6 @@
 // Package record has the rows that are kept besides the log, as all rooms read and write
-// them: deliveries, what runs came to, and the sums of metrics.
+// them: deliveries, what runs came to, the sums of metrics, and the scopes of what is
+// remembered.
 package record
 
 import "time"

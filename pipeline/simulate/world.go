@@ -245,7 +245,7 @@ func (w *world) review(head string) *pipeline.Review {
 }
 
 func (w *world) finding(fingerprint string, critical bool, confidence float64) pipeline.Finding {
-	f := pipeline.Finding{Fingerprint: fingerprint, Severity: pipeline.SeverityError, Category: "correctness", Message: "finding", File: files[0], Confidence: confidence}
+	f := pipeline.Finding{Fingerprint: fingerprint, Severity: pipeline.SeverityError, Category: pipeline.CategoryCorrectness, Message: "finding", File: files[0], Confidence: confidence}
 	if critical {
 		f.Severity = pipeline.SeverityCritical
 	}

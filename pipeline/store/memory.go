@@ -20,7 +20,7 @@ type MemoryFilter struct {
 	Scopes   []string                 // "repo:OWNER/NAME", "org:OWNER"; nil: all, none: nothing
 	States   []pipeline.LearningState // nil: active; "*" for all
 	Type     pipeline.LearningType
-	Category string
+	Category pipeline.Category
 	Source   pipeline.LearningSource
 	Finding  string // fingerprint of the finding that was dismissed
 	Into     int64  // merged into this one; give States, too
@@ -163,7 +163,7 @@ func (f *MemoryFilter) where() (string, []any) {
 		}
 		add("state", names...)
 	}
-	for _, c := range [...][2]string{{"type", string(f.Type)}, {"category", f.Category}, {"source", string(f.Source)}, {"finding", f.Finding}} {
+	for _, c := range [...][2]string{{"type", string(f.Type)}, {"category", string(f.Category)}, {"source", string(f.Source)}, {"finding", f.Finding}} {
 		if c[1] != "" {
 			add(c[0], c[1])
 		}

@@ -160,7 +160,7 @@ func signalsFrom(rng *rand.Rand, n int) []pipeline.Signal {
 			Text: pick("", "wrap the errors here", "nil \x00"), File: pick("", "api/a.go"), Finding: pick("", "fp1"), Before: pick("a", "b"), After: pick("b", "c"), Run: 1,
 		}
 		if rng.IntN(2) == 0 {
-			s.About = &pipeline.Finding{Category: pick("correctness", "style"), Message: "wrap the errors in doubt"}
+			s.About = &pipeline.Finding{Category: pipeline.Category(pick("correctness", "style")), Message: "wrap the errors in doubt"}
 		}
 		out = append(out, s)
 	}

@@ -283,7 +283,7 @@ type Trend struct {
 
 // DismissalTrend counts the dismissals of a category ("" for all) in a scope from
 // a time on, in steps of the given length; steps without any are left out (M3).
-func (d *DB) DismissalTrend(ctx context.Context, scope, category string, from time.Time, step time.Duration) ([]Trend, error) {
+func (d *DB) DismissalTrend(ctx context.Context, scope string, category pipeline.Category, from time.Time, step time.Duration) ([]Trend, error) {
 	doing := fmt.Sprintf("list dismissals of %s in %s", category, scope)
 	if step < time.Second {
 		return nil, fmt.Errorf("%s: a step of %v is too short: give a second or more", doing, step)

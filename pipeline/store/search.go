@@ -41,7 +41,7 @@ func (d *DB) indexWords(ctx context.Context, tx *sql.Tx, id int64) error {
 	}
 	indexed := ""
 	if l.State == pipeline.LearningActive {
-		indexed = strings.Join(text.Words(clean(strings.Join([]string{l.Content, l.Context, l.Category, strings.Join(l.Tags, " "), strings.Join(l.Paths, " ")}, " "))), " ")
+		indexed = strings.Join(text.Words(clean(strings.Join([]string{l.Content, l.Context, string(l.Category), strings.Join(l.Tags, " "), strings.Join(l.Paths, " ")}, " "))), " ")
 	}
 	if d.dialect == dialectPostgres {
 		_, err = d.exec(ctx, tx, `UPDATE memories SET words = setweight(to_tsvector('simple', CASE WHEN $2 = '' THEN '' ELSE $3 END), 'A') || to_tsvector('simple', $2) WHERE id = $1`,

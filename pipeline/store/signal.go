@@ -60,7 +60,7 @@ func (d *DB) PutSignal(ctx context.Context, tx *sql.Tx, s pipeline.Signal) (chan
 			return false, nil
 		}
 	}
-	category := ""
+	var category pipeline.Category
 	if s.About != nil {
 		category = s.About.Category
 	}

@@ -190,8 +190,8 @@ func fromMicros(n int64) time.Time {
 
 // clean makes text from outside fit for a column: PostgreSQL takes neither NUL
 // nor bytes that are not UTF-8.
-func clean(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+func clean[S ~string](s S) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(string(s), "\uFFFD"), "\x00", "\uFFFD")
 }
 
 func limitOr(n, otherwise int) int {

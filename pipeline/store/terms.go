@@ -41,11 +41,11 @@ func termsOf(l *pipeline.Learning) (terms []string, words int) {
 }
 
 // fileTerms returns the terms of the learnings of a category that may be about a file.
-func fileTerms(category, file string) []string {
-	if category == "" || file == "" {
+func fileTerms(of pipeline.Category, file string) []string {
+	if of == "" || file == "" {
 		return nil
 	}
-	category, file = clean(category), clean(file)
+	category, file := clean(of), clean(file)
 	out := []string{"f:" + category + ":" + file, "g:" + category + ":"}
 	for i, c := range []byte(file) {
 		if c == '/' {

@@ -31,7 +31,7 @@ func drawLearning(t *rapid.T, n int) pipeline.Learning {
 	return pipeline.Learning{
 		Key: fmt.Sprint("k/", n), Scope: rapid.SampledFrom([]string{site, site, "repo:acme/other"}).Draw(t, "scope"), Created: hours(rapid.IntRange(-2, 2).Draw(t, "created")),
 		Type:     rapid.SampledFrom([]pipeline.LearningType{pipeline.LearningSemantic, pipeline.LearningProcedural}).Draw(t, "type"),
-		Category: rapid.SampledFrom([]string{"", "style", "correctness", "o\x00dd"}).Draw(t, "category"), Content: subject(t, "content"), Context: subject(t, "context"),
+		Category: rapid.SampledFrom([]pipeline.Category{"", "style", "correctness", "o\x00dd"}).Draw(t, "category"), Content: subject(t, "content"), Context: subject(t, "context"),
 		Paths: rapid.SliceOfN(rapid.SampledFrom(paths), 0, 3).Draw(t, "paths"), Source: rapid.SampledFrom([]pipeline.LearningSource{pipeline.SourceDismissal, pipeline.SourceReflection}).Draw(t, "source"),
 		Finding: rapid.SampledFrom([]string{"", "fp1", "fp2"}).Draw(t, "finding"), Weight: 1, Base: 0.5, Author: ann,
 		State: rapid.SampledFrom([]pipeline.LearningState{pipeline.LearningActive, pipeline.LearningActive, pipeline.LearningWithdrawn, pipeline.LearningForgotten}).Draw(t, "state"),
@@ -47,7 +47,7 @@ func drawSignal(t *rapid.T, n int) pipeline.Signal {
 		Finding: rapid.SampledFrom([]string{"", "fp1", "fp3"}).Draw(t, "finding"), Text: subject(t, "text"), Before: "a", After: "b",
 	}
 	if rapid.IntRange(0, 5).Draw(t, "about") > 0 {
-		s.About = &pipeline.Finding{Category: rapid.SampledFrom([]string{"", "style", "correctness", "o\x00dd"}).Draw(t, "finding's category"), Message: subject(t, "message"), Rule: subject(t, "rule")}
+		s.About = &pipeline.Finding{Category: rapid.SampledFrom([]pipeline.Category{"", "style", "correctness", "o\x00dd"}).Draw(t, "finding's category"), Message: subject(t, "message"), Rule: subject(t, "rule")}
 	}
 	return s
 }
@@ -160,8 +160,8 @@ func BenchmarkLearnSignal(b *testing.B) {
 		return strings.Join(words, " ")
 	}
 	file := func() string { return fmt.Sprintf("pkg%d/file%d.go", rng.IntN(40), rng.IntN(20)) }
-	category := func() string {
-		return []string{"style", "correctness", "performance", "security", "tests"}[rng.IntN(5)]
+	category := func() pipeline.Category {
+		return []pipeline.Category{"style", "correctness", "performance", "security", "tests"}[rng.IntN(5)]
 	}
 	fill := func(n int) *DB {
 		d := openFile(b)

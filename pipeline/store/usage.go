@@ -54,14 +54,14 @@ func (d *DB) Uses(ctx context.Context, learning int64, limit int) ([]Use, error)
 
 // Seen is a finding as one of the runs has it.
 type Seen struct {
-	Run      int64             `json:"run"`
-	Repo     string            `json:"repo"` // of the run
-	Severity pipeline.Severity `json:"severity"`
-	Category string            `json:"category"`
-	File     string            `json:"file,omitempty"`
-	Line     int               `json:"line,omitempty"`
-	Message  string            `json:"message"`
-	State    string            `json:"state"` // open, fixed, dismissed, accepted
+	Run      int64               `json:"run"`
+	Repo     string              `json:"repo"` // of the run
+	Severity pipeline.Severity   `json:"severity"`
+	Category pipeline.Category   `json:"category"`
+	File     string              `json:"file,omitempty"`
+	Line     int                 `json:"line,omitempty"`
+	Message  string              `json:"message"`
+	State    pipeline.IssueState `json:"state"`
 }
 
 // SeenFindings lists where the runs of a repository ("owner/name") have a finding of

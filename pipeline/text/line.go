@@ -15,6 +15,18 @@ func FirstLine(s string) string {
 // OneLine makes one line of a text: every run of white space is one space.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
+// Join puts the members of an enumeration into one text.
+func Join[S ~string](list []S, separator string) string {
+	var b strings.Builder
+	for i, s := range list {
+		if i > 0 {
+			b.WriteString(separator)
+		}
+		b.WriteString(string(s))
+	}
+	return b.String()
+}
+
 // Clip cuts a text to at most n characters; an ellipsis shows that it did.
 func Clip(s string, n int) string {
 	if len(s) <= n || utf8.RuneCountInString(s) <= n {

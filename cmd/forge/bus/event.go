@@ -108,7 +108,7 @@ func (d *Data) happened(e *pipeline.Data, hide func(string) string) {
 		d.Tests = map[string]int{"total": t.Total, "passed": t.Passed, "failed": t.Failed, "skipped": t.Skipped}
 	}
 	if f := e.Finding; f != nil {
-		d.Finding = map[string]any{"severity": string(f.Severity), "category": f.Category, "rule": f.Rule, "file": hide(f.File), "line": f.Line}
+		d.Finding = map[string]any{"severity": string(f.Severity), "category": string(f.Category), "rule": f.Rule, "file": hide(f.File), "line": f.Line}
 	}
 	if b := e.Bounce; b != nil {
 		d.Phase, d.Iteration, d.Count = string(b.Phase), b.Iteration, b.Count

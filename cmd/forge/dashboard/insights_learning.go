@@ -12,7 +12,7 @@ import (
 
 	"forge/learn/metrics"
 	"forge/learn/worth"
-	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/text"
 )
 
@@ -94,7 +94,7 @@ func conceal(rep *worth.Report, v Viewer) {
 	rep.Learnings = slices.Clone(rep.Learnings) // the report may be shown to others, too
 	for i := range rep.Learnings {
 		r := &rep.Learnings[i]
-		repo, ofRepo := pipeline.CutScope(r.Scope)
+		repo, ofRepo := record.CutScope(r.Scope)
 		if !all && (!ofRepo || !sees(v, repo)) {
 			r.Content, r.Scope = "", ""
 		}

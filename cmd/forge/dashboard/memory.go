@@ -17,6 +17,7 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -54,7 +55,7 @@ func ownedBy(repo, owner string) bool {
 
 // scopeName is a scope as an address and a person name it: "acme/shop", "org:acme".
 func scopeName(scope string) string {
-	repo, _ := pipeline.CutScope(scope)
+	repo, _ := record.CutScope(scope)
 	return repo
 }
 
@@ -102,7 +103,7 @@ func (p *Pages) mayChange(ctx context.Context, v Viewer, scope string) error {
 			return err
 		}
 		for _, s := range scopes {
-			if r, ok := pipeline.CutScope(s); ok {
+			if r, ok := record.CutScope(s); ok {
 				known = append(known, r)
 			}
 		}
@@ -156,8 +157,9 @@ type memoryData struct {
 	Scopes                     []string // as scopeName names them
 	Types                      []pipeline.LearningType
 	States                     []pipeline.LearningState
-	Categories                 []string
-	Repo, Q, Category          string // as chosen
+	Categories                 []pipeline.Category
+	Repo, Q                    string // as chosen
+	Category                   pipeline.Category
 	State                      pipeline.LearningState
 	Type                       pipeline.LearningType
 	Filtered                   bool
@@ -179,8 +181,8 @@ func (p *Pages) memory(w http.ResponseWriter, r *http.Request, v Viewer) error {
 		return err
 	}
 	q := r.URL.Query()
-	d := memoryData{Remember: command.Write(p.Slug, "remember WORDS"), Types: memoryTypes, States: memoryStates, Categories: learn.Categories, Repo: q.Get("repo"), Q: strings.TrimSpace(q.Get("q")),
-		Type: pipeline.LearningType(q.Get("type")), State: pipeline.LearningState(q.Get("state")), Category: q.Get("category")}
+	d := memoryData{Remember: command.Write(p.Slug, "remember WORDS"), Types: memoryTypes, States: memoryStates, Categories: pipeline.Categories(), Repo: q.Get("repo"), Q: strings.TrimSpace(q.Get("q")),
+		Type: pipeline.LearningType(q.Get("type")), State: pipeline.LearningState(q.Get("state")), Category: pipeline.Category(q.Get("category"))}
 	for _, s := range scopes {
 		d.Scopes = append(d.Scopes, scopeName(s))
 	}

@@ -28,17 +28,18 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 
 // editData is the form to edit a learning.
 type editData struct {
-	pipeline.Learning                                      // as it is now
-	Categories                              []string       //
-	Content, Context, Category, Paths, Tags string         // as the form has them
-	Version                                 string         // of what the form was made from
-	Problem                                 string         // why it was not taken
-	Conflict                                bool           // somebody changed it meanwhile
-	By                                      pipeline.Actor // who
+	pipeline.Learning                                 // as it is now
+	Categories                    []pipeline.Category //
+	Category                      pipeline.Category   // as the form has it
+	Content, Context, Paths, Tags string              // likewise
+	Version                       string              // of what the form was made from
+	Problem                       string              // why it was not taken
+	Conflict                      bool                // somebody changed it meanwhile
+	By                            pipeline.Actor      // who
 }
 
 func editOf(l pipeline.Learning) editData {
-	d := editData{Learning: l, Categories: learn.Categories, Content: l.Content, Context: l.Context, Category: l.Category,
+	d := editData{Learning: l, Categories: pipeline.Categories(), Content: l.Content, Context: l.Context, Category: l.Category,
 		Paths: strings.Join(l.Paths, "\n"), Tags: strings.Join(l.Tags, "\n"), Version: version(&l)}
 	if !slices.Contains(d.Categories, l.Category) && l.Category != "" {
 		d.Categories = append(slices.Clone(d.Categories), l.Category)
@@ -84,7 +85,7 @@ func (p *Pages) edit(w http.ResponseWriter, r *http.Request, v Viewer) error {
 		return err
 	}
 	d := editOf(l)
-	d.Content, d.Context, d.Category = r.PostForm.Get("content"), r.PostForm.Get("context"), r.PostForm.Get("category")
+	d.Content, d.Context, d.Category = r.PostForm.Get("content"), r.PostForm.Get("context"), pipeline.Category(r.PostForm.Get("category"))
 	d.Paths, d.Tags, d.Version = r.PostForm.Get("paths"), r.PostForm.Get("tags"), r.PostForm.Get("version")
 	err = p.change(r, v, l.ID, &d)
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -130,7 +131,7 @@ func (p *Pages) touched(ctx context.Context, d *learningData, history []store.Me
 	if d.From, err = p.DB.Learnings(ctx, store.MemoryFilter{Into: d.ID, States: []pipeline.LearningState{"*"}, Limit: touchedShown}); err != nil {
 		return err
 	}
-	repo, ok := pipeline.CutScope(d.Scope)
+	repo, ok := record.CutScope(d.Scope)
 	if !ok {
 		return nil // findings are held back by what people dismissed in the same repository
 	}
@@ -163,7 +164,7 @@ func fieldChanges(c store.MemoryChange) (out []fieldChange) {
 		return nil // unreachable: the store writes both
 	}
 	for _, f := range []fieldChange{
-		{"words", was.Content, is.Content}, {"when it matters", was.Context, is.Context}, {"type", string(was.Type), string(is.Type)}, {"category", was.Category, is.Category},
+		{"words", was.Content, is.Content}, {"when it matters", was.Context, is.Context}, {"type", string(was.Type), string(is.Type)}, {"category", string(was.Category), string(is.Category)},
 		{"paths", strings.Join(was.Paths, "\n"), strings.Join(is.Paths, "\n")}, {"tags", strings.Join(was.Tags, "\n"), strings.Join(is.Tags, "\n")},
 		{"base", fmt.Sprintf("%.2f", was.Base), fmt.Sprintf("%.2f", is.Base)}, {"state", string(was.State), string(is.State)},
 	} {

@@ -255,7 +255,7 @@ func TestWhatALearningHeldBack(t *testing.T) {
 // Text of strangers stays text, and shows what it hides.
 func TestHostileMemory(t *testing.T) {
 	s := newSite(t)
-	id := s.remember(t, pipeline.Learning{Scope: shop, Content: hostileWords, Context: hostileWords, Category: hostileWords[:40], Paths: []string{hostileWords}, Tags: []string{hostileWords}, Key: hostileWords, Base: 0.5, Author: pipeline.Actor{Login: hostileWords}, Source: pipeline.SourceHuman})[0]
+	id := s.remember(t, pipeline.Learning{Scope: shop, Content: hostileWords, Context: hostileWords, Category: pipeline.Category(hostileWords[:40]), Paths: []string{hostileWords}, Tags: []string{hostileWords}, Key: hostileWords, Base: 0.5, Author: pipeline.Actor{Login: hostileWords}, Source: pipeline.SourceHuman})[0]
 	s.tx(t, func(ctx context.Context, tx *store.Tx) error {
 		return s.db.ApplyEvidence(ctx, tx, shop, []pipeline.Evidence{{Learning: id, Key: "a", Delta: 0.1, Why: hostileWords, At: today}})
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/learn/metrics"
+	"forge/pipeline"
 	"forge/pipeline/text"
 )
 
@@ -48,6 +49,7 @@ var functions = template.FuncMap{
 	"fate":      stateWord,
 	"forestbar": forestBar,
 	"day":       day,
+	"category":  func(c pipeline.Category) string { return legible(string(c)) },
 	"legible":   legible,
 	"scopename": scopeName,
 	"int":       func(n int64) int { return int(n) },

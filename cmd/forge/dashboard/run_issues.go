@@ -111,7 +111,7 @@ func issueOf(run *pipeline.Run, is *pipeline.Issue, class string, dismissals map
 	row := issueRow{Class: class, Fate: cmp.Or(issueCount{Class: class}.Word(), class), Seen: seen(is)}
 	file, line := "", 0
 	if f := is.Finding; f != nil {
-		row.Severity, row.Category, row.Name = string(f.Severity), f.Category, text.Clip(f.Message, textShown)
+		row.Severity, row.Category, row.Name = string(f.Severity), string(f.Category), text.Clip(f.Message, textShown)
 		file, line = f.File, f.Line
 		if f.Fix != nil {
 			row.Fix = text.Clip(f.Fix.Description, textShown)

@@ -115,7 +115,7 @@ func KindOf(l pipeline.Learning) string {
 	if l.Category == "" {
 		return string(l.Type)
 	}
-	return string(l.Type) + ", " + l.Category
+	return string(l.Type) + ", " + string(l.Category)
 }
 
 // OneLine is a text in one line of at most n characters.

@@ -18,6 +18,7 @@ import (
 	"forge/learn/recall"
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -73,7 +74,7 @@ const learnEvery = time.Minute
 func scopes(r pipeline.Repo) []string {
 	out := []string{r.Scope()}
 	if r.Owner != "" {
-		out = append(out, pipeline.ScopeOf(r.Owner))
+		out = append(out, record.ScopeOf(r.Owner))
 	}
 	return out
 }

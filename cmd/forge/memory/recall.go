@@ -252,7 +252,7 @@ func queryOf(run *pipeline.Run, diff string) recall.Query {
 // what else was found out about the ones that fail. fits tells such learnings from
 // those about the code.
 func testQuery(run *pipeline.Run, diff string, failures []pipeline.Failure) (q recall.Query, fits func(*pipeline.Learning) bool) {
-	q = recall.Query{Scopes: scopes(run.Repo), Category: "tests", Tags: testTags, Limit: testHits}
+	q = recall.Query{Scopes: scopes(run.Repo), Category: pipeline.CategoryTests, Tags: testTags, Limit: testHits}
 	words := []string{"flaky tests"}
 	paths := map[string]bool{}
 	for _, f := range failures {
@@ -264,7 +264,7 @@ func testQuery(run *pipeline.Run, diff string, failures []pipeline.Failure) (q r
 	delete(paths, "")
 	q.Paths = slices.Sorted(maps.Keys(paths))
 	return q, func(l *pipeline.Learning) bool {
-		if l.Category == "tests" || slices.ContainsFunc(l.Tags, func(t string) bool { return slices.Contains(testTags, t) }) {
+		if l.Category == pipeline.CategoryTests || slices.ContainsFunc(l.Tags, func(t string) bool { return slices.Contains(testTags, t) }) {
 			return true
 		}
 		return slices.ContainsFunc(text.KeyWords(l.Content+" "+l.Context), func(w string) bool { return testWords[w] })

@@ -6,7 +6,6 @@ import (
 
 	"forge/learn/predict"
 	"forge/learn/worth"
-	"forge/pipeline"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
@@ -57,7 +56,7 @@ func heardIn(ctx context.Context, db *store.DB, o worth.Options, repos []string)
 		}
 	}
 	for _, repo := range repos {
-		signals, err := db.Signals(ctx, pipeline.ScopeOf(repo))
+		signals, err := db.Signals(ctx, record.ScopeOf(repo))
 		if err != nil {
 			return out, err
 		}

@@ -80,7 +80,7 @@ func (s *Story) Implemented(iteration int, from, to, summary string) {
 
 // Finding makes a finding of category correctness.
 func Finding(id, fp string, sev pipeline.Severity, file string, line, end int, msg string) pipeline.Finding {
-	return pipeline.Finding{ID: id, Fingerprint: fp, Severity: sev, Category: "correctness", Message: msg, File: file, Line: line, EndLine: end, Confidence: 0.9}
+	return pipeline.Finding{ID: id, Fingerprint: fp, Severity: sev, Category: pipeline.CategoryCorrectness, Message: msg, File: file, Line: line, EndLine: end, Confidence: 0.9}
 }
 
 // FirstFindings are one with a suggestion, one on a range, and one outside the diff.

@@ -1,4 +1,4 @@
-package pipeline
+package record
 
 import "strings"
 
@@ -8,21 +8,16 @@ const (
 	orgScope  = "org:"
 )
 
-// Scope names what is remembered of a repository: "repo:OWNER/NAME".
-func (r Repo) Scope() string {
-	if r.ID == 0 && r.Owner == "" { // a folder: two may have the same name
-		return repoScope + r.CloneURL
-	}
-	return repoScope + r.FullName()
-}
-
 // ScopeOf is the scope of a repository, "OWNER/NAME", or of an owner.
 func ScopeOf(name string) string {
 	if strings.Contains(name, "/") {
-		return repoScope + name
+		return RepoScope(name)
 	}
 	return orgScope + name
 }
+
+// RepoScope is the scope of a repository, which a folder's address may name, too.
+func RepoScope(name string) string { return repoScope + name }
 
 // CutScope returns the repository that a scope is of, false when it is an owner's.
 func CutScope(scope string) (repo string, ok bool) { return strings.CutPrefix(scope, repoScope) }
