@@ -224,7 +224,7 @@ func (r *Run) whatNow() string {
 		return fmt.Sprintf("Its pull request #%d is open: a push to it, requested changes, or %s with words on further lines make it go on. "+
 			"To begin anew, close it, then give %s in the issue.", r.Published.Pull.Number, r.typed("continue"), r.typed("run"))
 	case r.Reopenable():
-		return "`continue` with words makes it go on."
+		return r.typed("continue") + " with words makes it go on."
 	case r.Closed != "":
 		return strings.ToUpper(r.Closed[:1]) + r.Closed[1:] + ". " + again
 	}

@@ -34,7 +34,7 @@ func TestAfterTheEnd(t *testing.T) {
 		return got
 	}
 	r := verified(true)
-	says(r, command.Line{Name: "stop"}, "cli", "`continue` with words makes it go on.", 0)
+	says(r, command.Line{Name: "stop"}, "cli", "`/forge continue` with words makes it go on.", 0)
 	says(r, command.Line{Name: "retry"}, "button", "", 1)
 	for _, e := range says(r, command.Line{Name: "continue", Args: "2", Text: "name it"}, "cli", "the work goes back with your words", 1) {
 		r.Apply(e)

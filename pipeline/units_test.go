@@ -199,6 +199,19 @@ func TestExplainHeldBack(t *testing.T) {
 	}
 }
 
+// A budget that another step would pass is not there yet: its figures say nothing of why.
+func TestExplainBudget(t *testing.T) {
+	g := Guard{Name: GuardBudget, Limit: 3_500_000, Unit: "micro-USD", Detail: "the run has used 18100 of its 35000 tokens"}
+	r := &Run{State: StateWaiting, Config: config.Default(), Gates: []Gate{{ID: "gate/1", Guard: &g}}}
+	if got := r.Explain(); strings.Contains(got, "micro-USD") || !strings.Contains(got, "because of **budget**: the run has used 18100") {
+		t.Errorf("it says %q", got)
+	}
+	g.Value = g.Limit
+	if got := r.Explain(); !strings.Contains(got, "stopped it at 3500000 of 3500000 micro-USD") {
+		t.Errorf("at its limit it says %q", got)
+	}
+}
+
 // Covers V3: what differs between two runs of a test that fails in one way does not
 // make another failure of it; what it got and wanted does.
 func TestErrorKey(t *testing.T) {

@@ -150,10 +150,14 @@ func TestUsage(t *testing.T) {
 // V9: where there is no GitHub to open an issue on, it is said where a module that is
 // left for later stays.
 func TestLeftForLater(t *testing.T) {
-	parts := []module.Part{{ID: "a", Run: 8, Merged: "1"}, {ID: "b", Run: 9, Branch: "forge/x--b", Left: "cancelled by mia", How: module.Later}, {ID: "c", Left: "it needs b"}}
+	parts := []module.Part{{ID: "a", Run: 8, Merged: "1"}, {ID: "b", Run: 9, Branch: "forge/x--b", Base: "1", Head: "2", Left: "cancelled by mia", How: module.Later}, {ID: "c", Left: "it needs b"}}
 	got := strings.Join(keptLater(&pipeline.Run{Parts: parts}), "\n")
 	if !strings.HasPrefix(got, "The module b is left for later (cancelled by mia).") || !strings.Contains(got, "forge/x--b") || strings.Contains(got, "\n") {
 		t.Errorf("on a local folder it says %q", got)
+	}
+	parts[1].Head = parts[1].Base
+	if got := strings.Join(keptLater(&pipeline.Run{Parts: parts}), "\n"); strings.Contains(got, "forge/x--b") || !strings.Contains(got, "no work of it yet") {
+		t.Errorf("of a module without a commit it says %q", got)
 	}
 	if got := keptLater(&pipeline.Run{Repo: pipeline.Repo{ID: 42}, Parts: parts}); got != nil {
 		t.Errorf("on GitHub it says %q", got)

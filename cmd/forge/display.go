@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/text"
 )
 
@@ -53,6 +56,9 @@ func (d *display) onEvents(run *pipeline.Run, events []pipeline.Event) {
 	}
 	for _, e := range events {
 		if line := narrate(run, e); line.text != "" {
+			if run.Repo.ID == 0 {
+				line.text = typed(run, line.text)
+			}
 			switch {
 			case run.Part != nil:
 				line.text = fmt.Sprintf("%s: %s", run.Part.Module.ID, line.text)
@@ -198,7 +204,7 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	case pipeline.EventDiminishing, pipeline.EventGuardFired:
 		return line{"stopped", fmt.Sprintf("%s: %s", d.Guard.Name, d.Guard.Detail)}
 	case pipeline.EventGateAnswered, pipeline.EventRunStopped, pipeline.EventRunResumed:
-		return line{"human", fmt.Sprintf("%s says %s", d.Answer.By.Login, d.Answer.Choice)}
+		return line{"human", fmt.Sprintf("%s says %s", cmp.Or(d.Answer.By.Login, "the run that planned it"), d.Answer.Choice)}
 	case pipeline.EventModuleTold:
 		if d.Part.Told == "" {
 			return line{"back", d.Part.ID + " goes back to work, on what was merged since"}
@@ -360,14 +366,53 @@ func place(f *pipeline.Finding) string {
 }
 
 // summary is the run's, with its choices as they are given here.
-func summary(run *pipeline.Run) string {
-	s := run.Summary()
-	if g := run.Gate(); g != nil {
-		for _, c := range g.Choices {
-			s = strings.ReplaceAll(s, "`"+c.Command(run.Slug)+"`", "`"+strings.TrimSpace(fmt.Sprintf("forge answer %d %s %s", run.ID, c.Name, c.Arg))+"`")
+func summary(run *pipeline.Run) string { return typed(run, run.Summary()) }
+
+// typed puts the commands of a text about a run as they are typed at a terminal: the text
+// has them as people comment on an issue.
+func typed(run *pipeline.Run, s string) string {
+	as := func(slug, here string) {
+		s = strings.ReplaceAll(s, "`"+command.Write(slug, "")+" ", "`forge answer "+here+" ")
+	}
+	for i := range run.Parts { // before the run's own, which is the beginning of theirs
+		as(cmp.Or(run.Slug, command.Slug)+" "+run.Parts[i].ID, fmt.Sprintf("%d/%s", run.ID, run.Parts[i].ID))
+	}
+	as(run.Slug, strconv.FormatInt(run.ID, 10))
+	return s
+}
+
+// help lists what a local run can be told.
+func help(run *pipeline.Run) string {
+	var b strings.Builder
+	b.WriteString("| command | what it does |\n| --- | --- |\n")
+	for _, c := range command.All {
+		if c.Memory || c.Outside || c.Name == "run" { // these have commands of their own, or an issue
+			continue
+		}
+		for _, h := range c.Help {
+			fmt.Fprintf(&b, "| %s | %s |\n", strings.ReplaceAll(h[0], "/SLUG", fmt.Sprintf("forge answer %d", run.ID)), h[1])
 		}
 	}
-	return s
+	return b.String()
+}
+
+// waitingParts says of the modules of a run that wait for people how they go on.
+func waitingParts(run *pipeline.Run) (out []string) {
+	for i := range run.Parts {
+		switch p := &run.Parts[i]; {
+		case run.State.Ended() || p.Left != "":
+		case p.Question != "" && p.State == string(pipeline.StateWaiting):
+			out = append(out, fmt.Sprintf("%s asks: %s\nAnswer with `forge answer %d CHOICE`; `forge show %d` has the choices.", p.ID, p.Question, p.Run, p.Run))
+		case p.State == string(pipeline.StateStopped) && run.State != pipeline.StateStopped:
+			out = append(out, fmt.Sprintf("%s is stopped. %s", p.ID, goOn(p.Branch, p.Run)))
+		}
+	}
+	return out
+}
+
+// goOn says how a run goes on that was stopped.
+func goOn(branch string, run int64) string {
+	return fmt.Sprintf("What you commit on its branch %s is taken in by `forge resume %d`.", branch, run)
 }
 
 // tested is the result of tests in a line: what passed, and why that is not all.

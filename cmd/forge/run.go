@@ -188,10 +188,8 @@ func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 	for _, kept := range keptLater(run) {
 		d.say("%s", kept)
 	}
-	for i := range run.Parts {
-		if p := &run.Parts[i]; p.Question != "" {
-			d.say("%s asks: %s\nAnswer with `forge answer %d CHOICE`; `forge show %d` has the choices.", p.ID, p.Question, p.Run, p.Run)
-		}
+	for _, line := range waitingParts(run) {
+		d.say("%s", line)
 	}
 	switch {
 	case run.State == pipeline.StateVerified || run.State == pipeline.StateAccepted:
@@ -213,9 +211,15 @@ func keptLater(run *pipeline.Run) (out []string) {
 		return nil
 	}
 	for i := range run.Parts {
-		if p := &run.Parts[i]; p.Left != "" && p.How == module.Later {
-			out = append(out, fmt.Sprintf("The module %s is left for later (%s). No issue is opened for it here: its work is on the branch %s; `forge show %d` has its report.", p.ID, p.Left, p.Branch, p.Run))
+		p := &run.Parts[i]
+		if p.Left == "" || p.How != module.Later {
+			continue
 		}
+		work := "there is no work of it yet"
+		if p.Head != p.Base {
+			work = "its work is on the branch " + p.Branch
+		}
+		out = append(out, fmt.Sprintf("The module %s is left for later (%s). No issue is opened for it here: %s; `forge show %d` has its report.", p.ID, p.Left, work, p.Run))
 	}
 	return out
 }
@@ -223,16 +227,17 @@ func keptLater(run *pipeline.Run) (out []string) {
 // resumeCommand goes on with a run that was stopped, or whose command was interrupted.
 func resumeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "resume RUN", Short: "Go on with a run that was stopped or interrupted", Args: nArgs(1),
+		Use: "resume RUN[/MODULE]", Short: "Go on with a run that was stopped or interrupted", Args: nArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := runNumber(args[0])
+			id, part, err := runOrModule(args[0])
 			if err != nil {
 				return err
 			}
 			var run *pipeline.Run
-			if err := withStore(cmd, func(db *store.DB) error { run, err = loadRun(cmd.Context(), db, id); return err }); err != nil {
+			if err := withStore(cmd, func(db *store.DB) error { run, err = loadRunOrPart(cmd.Context(), db, id, part); return err }); err != nil {
 				return err
 			}
+			id = run.ID
 			if run.State == pipeline.StateVerified { // another review and test are paid for: they are asked for by name
 				fmt.Fprintf(cmd.OutOrStdout(), "Run %d is verified: %s. There is nothing to resume; `forge answer %d continue` has it reviewed and tested again.\n", id, run.Ended, id)
 				return nil

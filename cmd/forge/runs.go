@@ -109,16 +109,12 @@ func showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show RUN[/MODULE]", Short: "Show a run: its report, scratchpad, progress or events", Args: nArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			number, part, _ := strings.Cut(args[0], "/")
-			id, err := runNumber(number)
+			id, part, err := runOrModule(args[0])
 			if err != nil {
 				return err
 			}
 			return withStore(cmd, func(db *store.DB) error {
-				run, err := loadRun(cmd.Context(), db, id)
-				if err == nil && part != "" {
-					run, err = loadPart(cmd.Context(), db, run, part)
-				}
+				run, err := loadRunOrPart(cmd.Context(), db, id, part)
 				if err != nil {
 					return err
 				}
@@ -132,9 +128,9 @@ func showCommand() *cobra.Command {
 				case progress:
 					return printing.JSON(out, run.Progress())
 				case scratchpad:
-					_, err = io.WriteString(out, run.Scratchpad())
+					_, err = io.WriteString(out, typed(run, run.Scratchpad()))
 				case why:
-					_, err = io.WriteString(out, run.Explain())
+					_, err = io.WriteString(out, typed(run, run.Explain()))
 				case report:
 					err = showReports(out, run)
 				case asJSON:
@@ -171,6 +167,22 @@ func runNumber(s string) (int64, error) {
 		return 0, usage("%q is not a run's number: `forge runs` lists them", s)
 	}
 	return id, nil
+}
+
+// runOrModule reads a run's number, or one with the name of its module: 7/auth.
+func runOrModule(s string) (id int64, part string, err error) {
+	number, part, _ := strings.Cut(s, "/")
+	id, err = runNumber(number)
+	return id, part, err
+}
+
+// loadRunOrPart loads a run, or where a module is named the one that builds it.
+func loadRunOrPart(ctx context.Context, db *store.DB, id int64, part string) (*pipeline.Run, error) {
+	run, err := loadRun(ctx, db, id)
+	if err == nil && part != "" {
+		return loadPart(ctx, db, run, part)
+	}
+	return run, err
 }
 
 // loadPart loads the run that builds a module of another one.
@@ -211,6 +223,9 @@ func showRun(out io.Writer, run *pipeline.Run) error {
 		fmt.Fprintf(&b, "pull request %s\n", p.URL)
 	}
 	b.WriteString(listParts(run))
+	for _, line := range waitingParts(run) {
+		fmt.Fprintln(&b, line)
+	}
 	for _, it := range run.Iterations {
 		fmt.Fprintf(&b, "iteration %d (%s): %s", it.Number, it.Mode, it.Result)
 		if it.Brief != "" {
@@ -233,7 +248,7 @@ func showReports(out io.Writer, run *pipeline.Run) error {
 	for i := range run.Iterations {
 		if text := run.Report(i + 1); text != "" {
 			none = false
-			fmt.Fprintln(out, text)
+			fmt.Fprintln(out, typed(run, text))
 		}
 	}
 	if none {
@@ -303,8 +318,8 @@ func cost(micros float64, unpriced bool) string {
 func answerCommand() *cobra.Command {
 	var words string
 	cmd := &cobra.Command{
-		Use: "answer RUN CHOICE [ARGUMENT…]", Short: "Answer a run that waits, or stop, resume or cancel it",
-		Example: "  forge answer 7 continue 2 --words \"look at the caller first\"\n  forge answer 7 accept\n  forge answer 7 stop",
+		Use: "answer RUN[/MODULE] CHOICE [ARGUMENT…]", Short: "Answer a run that waits, or stop, resume or cancel it",
+		Example: "  forge answer 7 continue 2 --words \"look at the caller first\"\n  forge answer 7 accept\n  forge answer 7/auth accept\n  forge answer 7 stop",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usage("answer takes a run's number and a choice: %s", cmd.UseLine())
@@ -312,11 +327,11 @@ func answerCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := runNumber(args[0])
+			id, part, err := runOrModule(args[0])
 			if err != nil {
 				return err
 			}
-			return answer(cmd, id, command.Line{Name: args[1], Args: strings.Join(args[2:], " "), Text: words})
+			return answer(cmd, id, command.Line{Name: args[1], Args: strings.Join(args[2:], " "), Text: words, Part: part})
 		},
 	}
 	cmd.Flags().StringVar(&words, "words", "", "words for the next attempt")
@@ -339,7 +354,8 @@ func resetCommand() *cobra.Command {
 
 // answer carries out a choice. Who has this machine's database
 // may answer: there is nobody else to ask. A server on the same database goes on
-// with the run; a local run goes on right here.
+// with the run; a local run goes on right here, and with the run of a module the one
+// that planned it.
 func answer(cmd *cobra.Command, id int64, choice command.Line) error {
 	run, changed, err := tell(cmd, id, choice)
 	switch {
@@ -351,14 +367,29 @@ func answer(cmd *cobra.Command, id int64, choice command.Line) error {
 		return &exitError{code: exitFailed}
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), summary(run))
-	if run.Repo.ID == 0 && run.State == pipeline.StateRunning {
-		return driveLocal(cmd, id)
+	family := run.Part != nil || len(run.Parts) > 0 // others have to hear of it
+	if run.Repo.ID != 0 || run.State != pipeline.StateRunning && !family {
+		return byHand(cmd, run)
+	}
+	err = driveLocal(cmd, run.ID)
+	var exit *exitError
+	if errors.As(err, &exit) && (run.State == pipeline.StateStopped || run.Part == nil && run.State.Ended()) {
+		return nil // as was asked for
+	}
+	return err
+}
+
+// byHand says how somebody who has stopped a local run goes on with it.
+func byHand(cmd *cobra.Command, run *pipeline.Run) error {
+	if run.Repo.ID == 0 && run.State == pipeline.StateStopped {
+		fmt.Fprintln(cmd.OutOrStdout(), goOn(run.Branch, run.ID))
 	}
 	return nil
 }
 
-// tell gives the choice to the run and shows the reply. It returns the run as it
-// is then, nil when there is no more to say, and whether the choice changed it.
+// tell gives the choice to the run, or to its module that it is for, and shows the
+// reply. It returns that run as it is then, nil when there is no more to say, and
+// whether the choice changed it.
 func tell(cmd *cobra.Command, id int64, choice command.Line) (run *pipeline.Run, changed bool, err error) {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	db, e, err := openControl(cmd)
@@ -370,17 +401,35 @@ func tell(cmd *cobra.Command, id int64, choice command.Line) (run *pipeline.Run,
 	if err != nil {
 		return nil, false, err
 	}
-	if choice.Name == "history" { // shown right here, not on GitHub
-		_, err = io.WriteString(out, before.Scratchpad())
+	to, words, err := e.Addressed(ctx, id, choice)
+	if err != nil {
 		return nil, false, err
 	}
-	reply, err := e.Tell(ctx, id, fmt.Sprintf("cli/%d", time.Now().UnixMicro()), choice, server.OSUser(), "cli")
+	if words != "" {
+		fmt.Fprintln(out, typed(before, words))
+		return before, false, nil
+	}
+	if to != id {
+		if before, err = loadRun(ctx, db, to); err != nil {
+			return nil, false, err
+		}
+		fmt.Fprintf(out, "For the module %s, which is run %d.\n", before.Part.Module.ID, to)
+	}
+	switch {
+	case choice.Name == "history": // shown right here, not on GitHub
+		_, err = io.WriteString(out, typed(before, before.Scratchpad()))
+		return nil, false, err
+	case choice.Name == "help" && before.Repo.ID == 0:
+		_, err = io.WriteString(out, help(before))
+		return nil, false, err
+	}
+	reply, err := e.Tell(ctx, to, fmt.Sprintf("cli/%d", time.Now().UnixMicro()), choice, server.OSUser(), "cli")
 	if err != nil {
 		return nil, false, err
 	}
 	if reply != "" {
-		fmt.Fprintln(out, reply)
+		fmt.Fprintln(out, typed(before, reply))
 	}
-	run, err = db.Load(ctx, id)
+	run, err = db.Load(ctx, to)
 	return run, err == nil && run.Seq > before.Seq, err
 }

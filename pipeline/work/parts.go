@@ -85,6 +85,18 @@ func (e *Engine[W, T]) report(ctx context.Context, run *pipeline.Run) error {
 	return nil
 }
 
+// Addressed is the run that a command to a run is for, as addressed says.
+func (e *Engine[W, T]) Addressed(ctx context.Context, id int64, cmd command.Line) (to int64, words string, err error) {
+	run, err := e.store.Load(ctx, id)
+	if err == nil {
+		run, words, err = e.addressed(ctx, run, cmd)
+	}
+	if err != nil {
+		return 0, "", fmt.Errorf("find whom a command to run %d is for: %w", id, err)
+	}
+	return idOf(run), words, nil
+}
+
 // addressed is the run that a command is for: that of the module which it names, or the
 // only one that asks where the command is an answer and the run itself asks nothing.
 // words are for people, where it is not clear which.
@@ -104,7 +116,7 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 		}
 	}
 	switch {
-	case cmd.Part == "" && (len(asking) == 0 || run.Gate() != nil || !command.Find(cmd.Name).Answers):
+	case cmd.Part == "" && (len(asking) == 0 || run.Gate() != nil || run.State.Ended() || !command.Find(cmd.Name).Answers):
 		return run, "", nil
 	case cmd.Part == "" && len(asking) > 1:
 		return nil, fmt.Sprintf("%d modules ask, so it is not clear which one this answers. Name it: `%s`.", len(asking),

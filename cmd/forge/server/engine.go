@@ -22,6 +22,7 @@ import (
 // same database works on.
 type Control interface {
 	Migrate(ctx context.Context) error
+	Addressed(ctx context.Context, run int64, cmd command.Line) (to int64, words string, err error)
 	Tell(ctx context.Context, run int64, id string, cmd command.Line, by pipeline.Actor, via string) (string, error)
 	Redrive(ctx context.Context, id string) error
 }
