@@ -63,7 +63,7 @@ func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *pred
 				By: l.Author, At: l.Created, Signal: l.Signal}
 		}
 	}
-	if q := predictor.Predict(f); q.Held {
+	if q := predictor.Predict(f); q.Suppressed {
 		return &Suppressed{Why: q.Why}
 	}
 	return nil

@@ -35,8 +35,8 @@ type Phase struct {
 	Unpriced int64          `json:"unpriced,omitempty"` // tokens of models without a price, which are not in MicroUSD
 }
 
-// Inner is what the inner loop of a run took.
-type Inner struct {
+// InnerLoop is what the inner loop of a run took.
+type InnerLoop struct {
 	Phases []Phase `json:"phases"` // in the order of the loop; those that happened
 	Tools  []Tool  `json:"tools"`  // most used first
 }
@@ -47,7 +47,7 @@ type turn struct {
 }
 
 // Measure computes the inner loop's figures from a run's events.
-func Measure(events []pipeline.Event) Inner {
+func Measure(events []pipeline.Event) InnerLoop {
 	phases := map[pipeline.Phase]*Phase{}
 	phase := func(p pipeline.Phase) *Phase {
 		if phases[p] == nil {
@@ -76,7 +76,7 @@ func Measure(events []pipeline.Event) Inner {
 			p.Millis += d.Phase.Millis
 		}
 	}
-	in := Inner{Phases: []Phase{}, Tools: tools(events, calls, costs)}
+	in := InnerLoop{Phases: []Phase{}, Tools: tools(events, calls, costs)}
 	for _, name := range []pipeline.Phase{pipeline.PhasePlan, pipeline.PhaseImplement, pipeline.PhaseReview, pipeline.PhaseTest} {
 		if p := phases[name]; p != nil {
 			in.Phases = append(in.Phases, *p)

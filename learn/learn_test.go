@@ -25,14 +25,14 @@ func TestMeasure(t *testing.T) {
 		step(pipeline.PhaseImplement, 2, 30), tool(2, "edit", true, 6), done(pipeline.PhaseImplement, 2000),
 		{Type: pipeline.EventRunVerified},
 	})
-	want := Inner{
+	want := InnerLoop{
 		Phases: []Phase{{Name: "plan", Runs: 1, Turns: 1, Millis: 900, MicroUSD: 50}, {Name: "implement", Runs: 1, Turns: 2, Millis: 2000, MicroUSD: 130}},
 		Tools:  []Tool{{Name: "edit", Calls: 2, Success: 0.5, MeanMS: 5, MicroUSD: 40}, {Name: "read", Calls: 1, Success: 1, MeanMS: 2, MicroUSD: 50}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Measure(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Inner{Phases: []Phase{}, Tools: []Tool{}}, Measure(nil)); diff != "" {
+	if diff := cmp.Diff(InnerLoop{Phases: []Phase{}, Tools: []Tool{}}, Measure(nil)); diff != "" {
 		t.Errorf("Measure of nothing(-want +got):\n%s", diff)
 	}
 }

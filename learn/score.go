@@ -15,23 +15,23 @@ import (
 // What signals do to confidence, before the weight of the person's word. The
 // first five are the requirements' (H1–H5).
 const (
-	dismissedDelta = -0.2
-	appliedDelta   = +0.1
-	dismissalBase  = 0.7
-	rewriteBase    = 0.8
-	patternBase    = 0.7
-	ignoredDelta   = -0.05 // implied by what did not happen, so weaker than a word
-	mendedDelta    = +0.05 // half of appliedDelta: the finding was right, but what mended it was not Forge's
-	revertedBase   = 0.6
-	escapedBase    = 0.7
-	escapedDelta   = +0.1 // for what asks for more of the kind, and against what asks for less
-	hidDelta       = -0.4 // for the dismissal that hid what then broke: more than one word against another
-	weak           = 0.5  // factor for a dismissal without a reason, or implied (lessons 3)
-	plainly        = 1.5  // factor for a dismissal in under 5 s: plainly wrong (H6)
-	plainlyUnder   = 5e3  // ms
-	consideredOver = 60e3 // ms
-	rateCentre     = 0.6  // share of applied suggestions at which nothing changes (H6)
-	rateFactor     = 0.1
+	dismissedDelta    = -0.2
+	appliedDelta      = +0.1
+	dismissalBase     = 0.7
+	rewriteBase       = 0.8
+	patternBase       = 0.7
+	ignoredDelta      = -0.05 // implied by what did not happen, so weaker than a word
+	fixedByHumanDelta = +0.05 // half of appliedDelta: the finding was right, but what mended it was not Forge's
+	revertedBase      = 0.6
+	escapedBase       = 0.7
+	escapedDelta      = +0.1 // for what asks for more of the kind, and against what asks for less
+	hidDelta          = -0.4 // for the dismissal that hid what then broke: more than one word against another
+	weak              = 0.5  // factor for a dismissal without a reason, or implied (lessons 3)
+	plainly           = 1.5  // factor for a dismissal in under 5 s: plainly wrong (H6)
+	plainlyUnder      = 5e3  // ms
+	consideredOver    = 60e3 // ms
+	rateCentre        = 0.6  // share of applied suggestions at which nothing changes (H6)
+	rateFactor        = 0.1
 )
 
 // Judgement is what one signal does to the memory of its scope. It is a whole:
@@ -54,7 +54,7 @@ func Judge(s pipeline.Signal, known []pipeline.Learning, signals []pipeline.Sign
 	j := Judgement{Learnings: LearningsFrom(s)}
 	about := aboutWords(s)
 	for i := range known {
-		if e, ok := bears(s, about, &known[i]); ok {
+		if e, ok := supports(s, about, &known[i]); ok {
 			j.Evidence = append(j.Evidence, e)
 		}
 	}
@@ -87,7 +87,7 @@ func LearningsFrom(s pipeline.Signal) []pipeline.Learning {
 	case pipeline.SignalGap:
 		return gap(s)
 	case pipeline.SignalReverted:
-		l := newborn(s, pipeline.SourceRevert, "pull", pipeline.LearningEpisodic, revertedBase)
+		l := newLearning(s, pipeline.SourceRevert, "pull", pipeline.LearningEpisodic, revertedBase)
 		l.Content = strings.TrimSpace(fmt.Sprintf("Pull request #%d was reverted after its merge. %s", s.Pull, tidy(s.Text, maxContent)))
 		return []pipeline.Learning{l}
 	case pipeline.SignalEscaped:
@@ -99,7 +99,7 @@ func LearningsFrom(s pipeline.Signal) []pipeline.Learning {
 // escaped is a defect that reached production. None of it are words of a monitor: these
 // are anybody's.
 func escaped(s pipeline.Signal) pipeline.Learning {
-	l := newborn(s, pipeline.SourceGap, "escaped", pipeline.LearningSemantic, escapedBase)
+	l := newLearning(s, pipeline.SourceGap, "escaped", pipeline.LearningSemantic, escapedBase)
 	where := "it"
 	if s.File != "" {
 		where = tidy(s.File, maxField)
@@ -112,7 +112,7 @@ func escaped(s pipeline.Signal) pipeline.Learning {
 	return l
 }
 
-func newborn(s pipeline.Signal, source pipeline.LearningSource, part string, typ pipeline.LearningType, base float64) pipeline.Learning {
+func newLearning(s pipeline.Signal, source pipeline.LearningSource, part string, typ pipeline.LearningType, base float64) pipeline.Learning {
 	l := pipeline.Learning{
 		Key: string(source) + ":" + s.Key, Scope: s.Scope, Type: typ, Source: source, Author: s.Actor, Weight: min(1, s.Weight), Run: s.Run, Signal: s.Key,
 		Base: clamp(base * min(1, s.Weight)), Created: s.At, Touched: s.At, State: pipeline.LearningActive, Category: categoryOf(s),
@@ -163,7 +163,7 @@ func dismissal(s pipeline.Signal) pipeline.Learning {
 	if reason == "" || s.Implied {
 		base = dismissalBase - 0.2 // weak evidence
 	}
-	l := newborn(s, pipeline.SourceDismissal, "", pipeline.LearningSemantic, base)
+	l := newLearning(s, pipeline.SourceDismissal, "", pipeline.LearningSemantic, base)
 	l.Finding, l.Code = s.Finding, CodeDigest(s.Before)
 	what := "A finding"
 	if f := s.About; f != nil {
@@ -203,8 +203,8 @@ func dismissal(s pipeline.Signal) pipeline.Learning {
 // change made one of the other (H3, H4).
 func preference(s pipeline.Signal, source pipeline.LearningSource, ours, theirs string) []pipeline.Learning {
 	a := Analyse(s.Before, s.After)
-	both := newborn(s, source, "preference", pipeline.LearningProcedural, rewriteBase)
-	pattern := newborn(s, source, "pattern", pipeline.LearningProcedural, patternBase)
+	both := newLearning(s, source, "preference", pipeline.LearningProcedural, rewriteBase)
+	pattern := newLearning(s, source, "pattern", pipeline.LearningProcedural, patternBase)
 	if both.Category == "" {
 		both.Category, pattern.Category = a.Category, a.Category
 	}
@@ -237,8 +237,8 @@ func gap(s pipeline.Signal) []pipeline.Learning {
 		return nil
 	}
 	category := CategoryOf(remark)
-	said := newborn(s, pipeline.SourceGap, "comment", pipeline.LearningSemantic, patternBase)
-	kind := newborn(s, pipeline.SourceGap, "category", pipeline.LearningSemantic, patternBase)
+	said := newLearning(s, pipeline.SourceGap, "comment", pipeline.LearningSemantic, patternBase)
+	kind := newLearning(s, pipeline.SourceGap, "category", pipeline.LearningSemantic, patternBase)
 	said.Category, kind.Category = category, category
 	where := ""
 	if s.File != "" {
@@ -253,7 +253,7 @@ func gap(s pipeline.Signal) []pipeline.Learning {
 // EvidenceFrom returns what a signal says for or against a learning that was there when
 // it happened; ok is false when it says nothing. It looks at nothing else.
 func EvidenceFrom(s pipeline.Signal, l *pipeline.Learning) (pipeline.Evidence, bool) {
-	return bears(s, aboutWords(s), l)
+	return supports(s, aboutWords(s), l)
 }
 
 // aboutWords are the key words of what a signal is about.
@@ -264,7 +264,7 @@ func aboutWords(s pipeline.Signal) []string {
 	return text.KeyWords(s.About.Message + " " + s.About.Rule)
 }
 
-func bears(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.Evidence, ok bool) {
+func supports(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.Evidence, ok bool) {
 	if s.Off || !(s.Weight > 0) || s.Scope != l.Scope || l.Signal == s.Key && s.Key != "" || !s.At.After(l.Created) {
 		return e, false
 	}
@@ -302,7 +302,7 @@ func bears(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeline.
 // moving reports whether signals of a kind say something about what was known before.
 func moving(k pipeline.SignalKind) bool {
 	switch k {
-	case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalMended, pipeline.SignalEscaped:
+	case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalFixedByHuman, pipeline.SignalEscaped:
 		return true
 	}
 	return false
@@ -344,9 +344,9 @@ func effect(s pipeline.Signal, l *pipeline.Learning, wants int) (delta float64, 
 	case s.Kind == pipeline.SignalApplied:
 		return -appliedDelta, "a suggestion was applied that should not be made by this"
 	case wants > 0:
-		return mendedDelta, "a person mended a related finding"
+		return fixedByHumanDelta, "a person mended a related finding"
 	}
-	return -mendedDelta, "a person fixed what should not be asked for by this"
+	return -fixedByHumanDelta, "a person fixed what should not be asked for by this"
 }
 
 // related reports whether a signal about a finding touches a learning: it is

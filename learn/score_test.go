@@ -15,7 +15,7 @@ import (
 
 // signals draws a set of signals with few keys, so that they meet.
 func signals(t *rapid.T) []pipeline.Signal {
-	kinds := []pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalIgnored, pipeline.SignalGap, pipeline.SignalMended,
+	kinds := []pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalIgnored, pipeline.SignalGap, pipeline.SignalFixedByHuman,
 		pipeline.SignalApproved, pipeline.SignalEdited, pipeline.SignalChanges, pipeline.SignalMerged, pipeline.SignalClosed, pipeline.SignalReverted, pipeline.SignalEscaped}
 	texts := []string{"", "wrap the error with the operation", "check the pointer for nil", "add a test for the empty list"}
 	files := []string{"", "api/a.go", "web/b.go"}

@@ -69,16 +69,16 @@ const (
 	EventIssueEdited   EventType = "issue.edited"             // Data.Task; Data.Actor, who may change it: what is wanted has changed
 
 	// What people do with what Forge said (H1–H7). Data.Signal; they may come after the run's end.
-	EventDismissed     EventType = "feedback.finding_dismissed" // Data.Actor, too: who, "ghost" where GitHub does not say
-	EventFindingMended EventType = "feedback.finding_mended"    // by a person, in their own way
-	EventFixApplied    EventType = "feedback.fix_applied"
-	EventFixRewritten  EventType = "feedback.fix_rewritten"
-	EventFixIgnored    EventType = "feedback.fix_ignored"
-	EventHumanEdited   EventType = "feedback.human_edited"
-	EventCommentAdded  EventType = "feedback.human_comment_added"
-	EventPullReviewed  EventType = "feedback.pull_reviewed" // approved, or changes requested
-	EventPullClosed    EventType = "feedback.pull_closed"   // merged, closed unmerged, reverted
-	EventEscaped       EventType = "feedback.defect_escaped"
+	EventDismissed    EventType = "feedback.finding_dismissed" // Data.Actor, too: who, "ghost" where GitHub does not say
+	EventFixedByHuman EventType = "feedback.finding_mended"    // by a person, in their own way
+	EventFixApplied   EventType = "feedback.fix_applied"
+	EventFixRewritten EventType = "feedback.fix_rewritten"
+	EventFixIgnored   EventType = "feedback.fix_ignored"
+	EventHumanEdited  EventType = "feedback.human_edited"
+	EventCommentAdded EventType = "feedback.human_comment_added"
+	EventPullReviewed EventType = "feedback.pull_reviewed" // approved, or changes requested
+	EventPullClosed   EventType = "feedback.pull_closed"   // merged, closed unmerged, reverted
+	EventEscaped      EventType = "feedback.defect_escaped"
 
 	EventRollout EventType = "production.watched" // Data.Rollout: how a deployment of the work fares
 

@@ -143,7 +143,7 @@ func (r *Run) active(p *PhaseRef) bool {
 // planned takes a plan in. One that replaces another keeps it for the history (R1).
 func (r *Run) planned(p *PhaseRef, d Data) {
 	if r.Plan != nil && r.Plan.Question == "" {
-		r.Former = append(r.Former, *r.Plan)
+		r.PastPlans = append(r.PastPlans, *r.Plan)
 	}
 	plan := d.Plan
 	if p.Mode == ModeWithout {

@@ -45,9 +45,9 @@ func (r *Run) Explain() string {
 	if len(r.Instructions) > 0 {
 		fmt.Fprintf(&b, "\nThe agents were given the repository's instructions, as they stand at the base: %s.\n", strings.Join(r.Instructions, ", "))
 	}
-	if it := r.Current(); it != nil && it.Review != nil && len(it.Review.Held) > 0 {
+	if it := r.Current(); it != nil && it.Review != nil && len(it.Review.Suppressed) > 0 {
 		b.WriteString("\nFindings of the last review that were held back, because of what people did before:\n\n")
-		for _, h := range it.Review.Held {
+		for _, h := range it.Review.Suppressed {
 			fmt.Fprintf(&b, "- %s\n", h)
 		}
 	}

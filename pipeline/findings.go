@@ -129,7 +129,7 @@ func (l *Loop) left() []Finding {
 // for and nobody has been given to do yet.
 func (l *Loop) unresolved() []Finding {
 	out := slices.DeleteFunc(l.left(), func(f Finding) bool { return !f.Severity.Blocks() })
-	for _, f := range l.Asked {
+	for _, f := range l.Requested {
 		if !slices.ContainsFunc(out, func(known Finding) bool { return known.Fingerprint == f.Fingerprint }) {
 			out = append(out, f)
 		}
@@ -239,7 +239,7 @@ func (l *Loop) allDisputed() bool {
 			return false
 		}
 	}
-	return some && len(l.Asked) == 0
+	return some && len(l.Requested) == 0
 }
 
 // implemented notes the new head, or that there is none. A round without a commit

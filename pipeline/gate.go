@@ -436,13 +436,13 @@ func askedFor(a *Answer) string {
 func (r *Run) ask(f Finding) bool {
 	f.Confidence, f.Fixable = 1, true
 	f.Fingerprint = f.Digest()
-	for _, known := range r.Asked {
+	for _, known := range r.Requested {
 		if known.Fingerprint == f.Fingerprint {
 			return false
 		}
 	}
-	f.ID = fmt.Sprintf("H%d", len(r.Asked)+1)
-	r.Asked = append(r.Asked, f)
+	f.ID = fmt.Sprintf("H%d", len(r.Requested)+1)
+	r.Requested = append(r.Requested, f)
 	return true
 }
 

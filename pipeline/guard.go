@@ -186,7 +186,7 @@ func (r *Run) diminishing(b *Bounce) *Guard {
 			least, against, reworks = next, 0, 0
 		default:
 			reworks++
-			against += max(1, unmended(last, next))
+			against += max(1, unfixed(last, next))
 		}
 		last = next
 	}
@@ -204,9 +204,9 @@ func (r *Run) argued(iteration int) bool {
 	return iteration > 0 && iteration <= len(r.Iterations) && r.Iterations[iteration-1].Disputed
 }
 
-// unmended counts what a bounce sent back and the next one finds again; 0 when
+// unfixed counts what a bounce sent back and the next one finds again; 0 when
 // some of it is gone.
-func unmended(sent, found *Bounce) int {
+func unfixed(sent, found *Bounce) int {
 	for _, fp := range sent.Issues {
 		if !slices.Contains(found.Issues, fp) {
 			return 0

@@ -14,19 +14,19 @@ type SignalKind string
 
 // The kinds of signals.
 const (
-	SignalDismissed SignalKind = "dismissed"         // a finding: resolved without a change of its code, refused in words, hidden, deleted, 👎 (H1)
-	SignalApplied   SignalKind = "applied"           // a suggestion, as it was (H2)
-	SignalRewritten SignalKind = "rewritten"         // a suggestion's lines, in another way (H3)
-	SignalIgnored   SignalKind = "ignored"           // a suggestion whose lines were merged as they were
-	SignalMended    SignalKind = "mended"            // a finding: a person changed its code in their own way, and it was resolved or merged so
-	SignalGap       SignalKind = "gap"               // a comment where Forge had nothing to say (H5); with a finding, one beside it (H7)
-	SignalApproved  SignalKind = "approved"          // the pull request, as Forge left it
-	SignalEdited    SignalKind = "edited"            // the pull request, after commits by people (H4)
-	SignalChanges   SignalKind = "changes_requested" // of the pull request
-	SignalMerged    SignalKind = "merged"            //
-	SignalClosed    SignalKind = "closed"            // unmerged
-	SignalReverted  SignalKind = "reverted"          // after the merge
-	SignalEscaped   SignalKind = "escaped"           // a defect, to production; nobody's word, but what mended it showed it
+	SignalDismissed    SignalKind = "dismissed"         // a finding: resolved without a change of its code, refused in words, hidden, deleted, 👎 (H1)
+	SignalApplied      SignalKind = "applied"           // a suggestion, as it was (H2)
+	SignalRewritten    SignalKind = "rewritten"         // a suggestion's lines, in another way (H3)
+	SignalIgnored      SignalKind = "ignored"           // a suggestion whose lines were merged as they were
+	SignalFixedByHuman SignalKind = "mended"            // a finding: a person changed its code in their own way, and it was resolved or merged so
+	SignalGap          SignalKind = "gap"               // a comment where Forge had nothing to say (H5); with a finding, one beside it (H7)
+	SignalApproved     SignalKind = "approved"          // the pull request, as Forge left it
+	SignalEdited       SignalKind = "edited"            // the pull request, after commits by people (H4)
+	SignalChanges      SignalKind = "changes_requested" // of the pull request
+	SignalMerged       SignalKind = "merged"            //
+	SignalClosed       SignalKind = "closed"            // unmerged
+	SignalReverted     SignalKind = "reverted"          // after the merge
+	SignalEscaped      SignalKind = "escaped"           // a defect, to production; nobody's word, but what mended it showed it
 )
 
 // Signal is one thing that a person did on GitHub, judged by content. Signals with

@@ -11,7 +11,7 @@ type Loop struct {
 	Findings   []Issue     `json:"findings,omitempty"`   // by identity, in order of first sight
 	Failures   []Issue     `json:"failures,omitempty"`   // by identity, in order of first sight
 	Bounces    []Bounce    `json:"bounces,omitempty"`    // in order (B8)
-	Asked      []Finding   `json:"asked,omitempty"`      // what humans want changed and nobody has been given to do yet
+	Requested  []Finding   `json:"asked,omitempty"`      // what humans want changed and nobody has been given to do yet
 	Counters   Counters    `json:"counters"`
 }
 
@@ -151,11 +151,11 @@ func (r *Run) bounced(e Event) {
 		case it.Review == nil && r.Part != nil: // found on the whole, which the module has just taken in
 			seen = r.Head
 		}
-		for i := range r.Asked { // from here on they are findings like others
-			f := r.Asked[i]
+		for i := range r.Requested { // from here on they are findings like others
+			f := r.Requested[i]
 			r.wanted(f.Fingerprint)
 			r.Findings = sight(r.Findings, Issue{Finding: &f, Phase: PhaseReview, Seen: seen}, it.Number)
 		}
 	}
-	r.Asked, r.Rev = nil, e.Seq
+	r.Requested, r.Rev = nil, e.Seq
 }

@@ -578,7 +578,7 @@ func (r *Run) promised(p *module.Part, report *TestReport) *module.Part {
 // stand in the repository still.
 func (r *Run) Probes() []string {
 	var out []string
-	plans := slices.Clone(r.Former)
+	plans := slices.Clone(r.PastPlans)
 	if r.Plan != nil {
 		plans = append(plans, *r.Plan)
 	}

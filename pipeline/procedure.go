@@ -144,7 +144,7 @@ func (r *Run) wantsMerge(it *Iteration) *Action {
 // wantsAsked sends a module back with what the integration found in it, before anybody
 // reviews it as it is.
 func (r *Run) wantsAsked(it *Iteration) *Action {
-	if len(r.Asked) > 0 && it.Result != ResultFailed {
+	if len(r.Requested) > 0 && it.Result != ResultFailed {
 		return r.wantsRework(it)
 	}
 	return nil

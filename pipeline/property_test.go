@@ -211,7 +211,7 @@ func checkVerified(t *rapid.T, r *Run) {
 		t.Fatalf("verified without a review and tests")
 	case it.Review.Head != r.Head || it.Tests.Head != r.Head:
 		t.Fatalf("verified %s, reviewed %s, tested %s", r.Head, it.Review.Head, it.Tests.Head)
-	case len(r.Blocking(it.Review)) > 0 || !it.Tests.OK() || len(r.Asked) > 0:
+	case len(r.Blocking(it.Review)) > 0 || !it.Tests.OK() || len(r.Requested) > 0:
 		t.Fatalf("verified although something blocks")
 	case r.Head == r.Base:
 		t.Fatalf("verified without a commit")

@@ -39,8 +39,8 @@ func TestAfterTheEnd(t *testing.T) {
 	for _, e := range says(r, command.Line{Name: "continue", Args: "2", Text: "name it"}, "cli", "the work goes back with your words", 1) {
 		r.Apply(e)
 	}
-	if r.State != StateRunning || len(r.Asked) != 1 || r.Counters.GrantedUntil != 3 || r.Iterations[0].Review == nil {
-		t.Errorf("continued: %s, %v, %+v", r.State, r.Asked, r.Counters)
+	if r.State != StateRunning || len(r.Requested) != 1 || r.Counters.GrantedUntil != 3 || r.Iterations[0].Review == nil {
+		t.Errorf("continued: %s, %v, %+v", r.State, r.Requested, r.Counters)
 	}
 	r.State = StateCancelled
 	says(r, command.Line{Name: "continue"}, "cli", "Start a new run for what is left to do.", 0)
@@ -224,7 +224,7 @@ func TestDisagreement(t *testing.T) {
 func TestHeldBackIsNamed(t *testing.T) {
 	r := verified(false)
 	r.Published.Pull = &PullRef{Number: 8, URL: "https://github.com/acme/shop/pull/8"}
-	r.Iterations[0].Review.Held = []HeldBack{
+	r.Iterations[0].Review.Suppressed = []SuppressedFinding{
 		{Finding: Finding{Severity: SeverityError, Message: "it loses the sign"}, By: Actor{Login: "ann"}, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Pull: 46, Comment: 5},
 		{Finding: Finding{Severity: SeverityWarning, Message: "a nit"}, By: Actor{Login: "ann"}},
 		{Finding: Finding{Severity: SeverityError, Message: "in an older run"}},

@@ -272,7 +272,7 @@ func (r *Run) result(it *Iteration) string {
 func (r *Run) Scratchpad() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", text.Clip(text.OneLine(r.Task.Title), 200))
-	for _, former := range r.Former {
+	for _, former := range r.PastPlans {
 		fmt.Fprintf(&b, "Plan before: %s\n\n", former.Summary)
 	}
 	if r.Plan != nil {

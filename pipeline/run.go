@@ -67,7 +67,7 @@ type Run struct {
 	// What is planned.
 	Given         *Plan       `json:"given,omitempty"` // of a module: the plan that it was begun with
 	Plan          *Plan       `json:"plan,omitempty"`
-	Former        []Plan      `json:"former,omitempty"`       // plans that were replaced, in order
+	PastPlans     []Plan      `json:"former,omitempty"`       // plans that were replaced, in order
 	Baseline      *TestReport `json:"baseline,omitempty"`     // the tests at Base, before anything changed
 	Instructions  []string    `json:"instructions,omitempty"` // of the repository, by path, that agents were given
 	Approved      bool        `json:"approved,omitempty"`     // a human answered the plan's question

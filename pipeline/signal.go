@@ -7,7 +7,7 @@ import (
 
 // signalEvents says as which event a kind of signal is stored.
 var signalEvents = map[SignalKind]EventType{
-	SignalDismissed: EventDismissed, SignalMended: EventFindingMended,
+	SignalDismissed: EventDismissed, SignalFixedByHuman: EventFixedByHuman,
 	SignalApplied: EventFixApplied, SignalRewritten: EventFixRewritten, SignalIgnored: EventFixIgnored,
 	SignalGap: EventCommentAdded, SignalEdited: EventHumanEdited,
 	SignalApproved: EventPullReviewed, SignalChanges: EventPullReviewed,

@@ -184,11 +184,11 @@ func TestFrontMatter(t *testing.T) {
 
 // Covers H1: what was held back is said, with the reason.
 func TestExplainHeldBack(t *testing.T) {
-	held := []HeldBack{
+	held := []SuppressedFinding{
 		{Finding: Finding{Category: "style", File: "a.go", Line: 3, Message: "no doc comment\nat all"}, Why: "14 of 16 like it were dismissed: style in tests"},
 		{Finding: Finding{Category: "tests", Message: "untested"}, Why: "ann dismissed it for this code", Learning: 7},
 	}
-	r := &Run{State: StateRunning, Config: config.Default(), Loop: Loop{Iterations: []Iteration{{Number: 1, Review: &Review{Held: held}}}}}
+	r := &Run{State: StateRunning, Config: config.Default(), Loop: Loop{Iterations: []Iteration{{Number: 1, Review: &Review{Suppressed: held}}}}}
 	for _, want := range []string{
 		"\n- style in a.go:3, \"no doc comment\", because 14 of 16 like it were dismissed: style in tests\n",
 		"\n- tests, \"untested\", because ann dismissed it for this code (learning 7)\n",

@@ -287,7 +287,7 @@ func (b *books) verdict() {
 			fail("%s is unread; %q let it pass: %s", s.Path, by, run.Ended)
 		}
 	}
-	for _, h := range v.Held {
+	for _, h := range v.Suppressed {
 		if h.Finding.Severity.Blocks() && !b.named(h.By.Login) {
 			fail("%s is held back because of %s, who is not named: %s", h.Finding.Message, h.By.Login, run.Ended)
 		}

@@ -57,19 +57,19 @@ func (r *Run) Exceptions() []Waiver {
 		return slices.ContainsFunc(out, func(w Waiver) bool { return w.covers(&d) })
 	})
 	derived = append(derived, r.knownElsewhere(func(login string) bool { return said(GuardKnown, login) })...)
-	derived = append(derived, r.heldBack()...)
+	derived = append(derived, r.suppressed()...)
 	derived = append(derived, r.leftOut()...)
 	return append(out, derived...)
 }
 
-// heldBack are the findings of the last review that would block, and that are not posted
+// suppressed are the findings of the last review that would block, and that are not posted
 // because somebody has dismissed them elsewhere: they pass in that person's name.
-func (r *Run) heldBack() (out []Waiver) {
+func (r *Run) suppressed() (out []Waiver) {
 	it := r.Current()
 	if it == nil || it.Review == nil {
 		return nil
 	}
-	for _, h := range it.Review.Held {
+	for _, h := range it.Review.Suppressed {
 		if !h.Finding.Severity.Blocks() || h.By.Login == "" {
 			continue
 		}
@@ -213,7 +213,7 @@ func listed(names []string) string {
 // there before. Reviews of older versions left no waiver.
 func (r *Run) looked(it *Iteration) bool {
 	here := func(w Waiver) bool { return w.Guard == GuardHuman && w.Head == r.Head }
-	return it.Forced && (!it.Review.Ruled || len(r.Asked) > 0 || slices.ContainsFunc(r.Waivers, here))
+	return it.Forced && (!it.Review.Ruled || len(r.Requested) > 0 || slices.ContainsFunc(r.Waivers, here))
 }
 
 // unread returns the guard that stops before the tests when part of the change could

@@ -143,23 +143,23 @@ type Compliance struct {
 // Review is the result of a review phase. Its verdict is computed, never taken
 // from the model's words: see Blocking.
 type Review struct {
-	Head        string       `json:"head"` // the reviewed SHA
-	Summary     string       `json:"summary"`
-	Compliance  []Compliance `json:"compliance"`
-	Findings    []Finding    `json:"findings"`
-	Risk        int          `json:"risk"`                   // 0 to 100
-	NeedsHuman  string       `json:"needs_human,omitempty"`  // why a human must look, when one must
-	SendTo      Target       `json:"send_to,omitempty"`      // where the reviewer would send it; counts where the categories leave it open (R2)
-	Reviewed    []string     `json:"reviewed"`               // paths
-	NotReviewed []Skipped    `json:"not_reviewed,omitempty"` // said, never silent
-	Held        []HeldBack   `json:"held,omitempty"`         // findings that were not posted because of what people did before
-	Ruled       bool         `json:"ruled,omitempty"`        // the reviewer was shown what was open and ruled on it; false in older logs, where absent meant fixed
-	Rulings     []Ruling     `json:"rulings,omitempty"`      // on findings that were open before this review
-	Identity    int          `json:"identity,omitempty"`     // the method by which the findings' fingerprints were resolved against the run's; 0, in older logs: by Apply
+	Head        string              `json:"head"` // the reviewed SHA
+	Summary     string              `json:"summary"`
+	Compliance  []Compliance        `json:"compliance"`
+	Findings    []Finding           `json:"findings"`
+	Risk        int                 `json:"risk"`                   // 0 to 100
+	NeedsHuman  string              `json:"needs_human,omitempty"`  // why a human must look, when one must
+	SendTo      Target              `json:"send_to,omitempty"`      // where the reviewer would send it; counts where the categories leave it open (R2)
+	Reviewed    []string            `json:"reviewed"`               // paths
+	NotReviewed []Skipped           `json:"not_reviewed,omitempty"` // said, never silent
+	Suppressed  []SuppressedFinding `json:"held,omitempty"`         // findings that were not posted because of what people did before
+	Ruled       bool                `json:"ruled,omitempty"`        // the reviewer was shown what was open and ruled on it; false in older logs, where absent meant fixed
+	Rulings     []Ruling            `json:"rulings,omitempty"`      // on findings that were open before this review
+	Identity    int                 `json:"identity,omitempty"`     // the method by which the findings' fingerprints were resolved against the run's; 0, in older logs: by Apply
 }
 
-// HeldBack is a finding that was not posted, and why.
-type HeldBack struct {
+// SuppressedFinding is a finding that was not posted, and why.
+type SuppressedFinding struct {
 	Finding  Finding `json:"finding"`
 	Why      string  `json:"why"`                // for people
 	Learning int64   `json:"learning,omitempty"` // because of which one; 0: by prediction
@@ -173,7 +173,7 @@ type HeldBack struct {
 }
 
 // String says what was held back, where, and why, in a line.
-func (h HeldBack) String() string {
+func (h SuppressedFinding) String() string {
 	where := ""
 	if h.Finding.File != "" {
 		where = fmt.Sprintf(" in %s:%d", h.Finding.File, h.Finding.Line)

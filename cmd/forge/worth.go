@@ -12,7 +12,7 @@ import (
 
 	"forge/cmd/forge/memory"
 	"forge/cmd/forge/printing"
-	"forge/learn/worth"
+	"forge/learn/impact"
 	"forge/pipeline/store"
 )
 
@@ -20,7 +20,7 @@ import (
 const worthShown = 5
 
 func memoryWorthCommand() *cobra.Command {
-	o := worth.Options{}
+	o := impact.Options{}
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "worth", Short: "Show what learning is worth", Args: noArgs,
@@ -57,7 +57,7 @@ func memoryWorthCommand() *cobra.Command {
 }
 
 // worthScreen renders a report for people.
-func worthScreen(rep worth.Report) string {
+func worthScreen(rep impact.Report) string {
 	var b strings.Builder
 	of := rep.Repo
 	if of == "" {
@@ -67,7 +67,7 @@ func worthScreen(rep worth.Report) string {
 	fmt.Fprintf(&b, "What learning is worth in %s, %d days (%s to %s)\n\n", of, rep.Days, rep.From, rep.To)
 	fmt.Fprintf(&b, "A learning more in a run, whichever (%d runs, %d learnings given, %d withheld at random):\n", v.Runs, v.Given, v.Withheld)
 	fmt.Fprintf(&b, "  first review approved  %s\n  bounces                %s\n  findings dismissed     %s\n\n", difference(v.FirstPass, true), difference(v.Bounces, false), difference(v.Dismissed, true))
-	enough := slices.IndexFunc(rep.Learnings, func(r worth.Ranked) bool { return !r.Enough })
+	enough := slices.IndexFunc(rep.Learnings, func(r impact.Ranked) bool { return !r.Enough })
 	if enough < 0 {
 		enough = len(rep.Learnings)
 	}
@@ -79,7 +79,7 @@ func worthScreen(rep worth.Report) string {
 			}
 			t.AppendRow(table.Row{r.Learning, difference(r.FirstPass, true), difference(r.Bounces, false), r.Given, r.Withheld, memory.OneLine(r.Content, 60)})
 		}
-		fmt.Fprintf(&b, "Learnings with %d runs or more on each side, most useful first (%d):\n%s\n", worth.Enough, len(known), t.Render())
+		fmt.Fprintf(&b, "Learnings with %d runs or more on each side, most useful first (%d):\n%s\n", impact.Enough, len(known), t.Render())
 	}
 	if rest := rep.Learnings[enough:]; len(rest) > 0 {
 		fmt.Fprintf(&b, "%d learning(s) with too few runs to tell; the nearest to it: learning %d, %d given, %d withheld.\n", len(rest), rest[0].Learning, rest[0].Given, rest[0].Withheld)
@@ -89,13 +89,13 @@ func worthScreen(rep worth.Report) string {
 	}
 	b.WriteString(calibrationText("The reviewer's confidence, against what people decided", rep.Calibration))
 	b.WriteString(calibrationText("What Forge predicted that people act on, against what they did", rep.Prediction))
-	b.WriteString(heldText(rep.Weeks))
+	b.WriteString(suppressedText(rep.Weeks))
 	return b.String()
 }
 
 // calibrationText shows how well probabilities fit what people decided; "" when they
 // decided nothing.
-func calibrationText(what string, c worth.Reliability) string {
+func calibrationText(what string, c impact.Reliability) string {
 	if c.Brier == nil {
 		return ""
 	}
@@ -107,15 +107,15 @@ func calibrationText(what string, c worth.Reliability) string {
 	return fmt.Sprintf("\n%s (Brier score %.3f, n %d; always saying %.0f %% would give %.3f):\n%s\n", what, *c.Brier, c.Count, 100**c.Right, *c.Base, t.Render())
 }
 
-// heldText shows by week what was held back, and what it may have spared people; ""
+// suppressedText shows by week what was held back, and what it may have spared people; ""
 // when nothing was.
-func heldText(weeks []worth.Week) string {
+func suppressedText(weeks []impact.Week) string {
 	t, some := printing.Table("week from", "decided", "dismissed", "held back", "dismissed, had all been posted"), false
 	for _, w := range weeks {
-		if w.Decided+w.Held == 0 {
+		if w.Decided+w.Suppressed == 0 {
 			continue
 		}
-		some = some || w.Held > 0
+		some = some || w.Suppressed > 0
 		share, most := "–", "–"
 		if w.Decided > 0 {
 			share = fmt.Sprintf("%.0f %%", 100*float64(w.Dismissed)/float64(w.Decided))
@@ -123,7 +123,7 @@ func heldText(weeks []worth.Week) string {
 		if v, known := w.AtMost(); known {
 			most = fmt.Sprintf("%.0f %% at most", 100*v)
 		}
-		t.AppendRow(table.Row{w.From, w.Decided, share, w.Held, most})
+		t.AppendRow(table.Row{w.From, w.Decided, share, w.Suppressed, most})
 	}
 	if !some {
 		return ""
@@ -132,7 +132,7 @@ func heldText(weeks []worth.Week) string {
 }
 
 // difference shows a difference with its interval: "+8 pt (−2 to +18)".
-func difference(i *worth.Interval, share bool) string {
+func difference(i *impact.Interval, share bool) string {
 	if i == nil {
 		return "too few runs to tell"
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"forge/learn/worth"
+	"forge/learn/impact"
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/record"
@@ -26,7 +26,7 @@ func TestMemoryWorth(t *testing.T) {
 	c.run(exitUsage, []string{"did you mean acme/site?"}, "memory", "worth", "--repo", "acme/sites")
 	predicted(t, c.db())
 	c.run(exitDone, []string{"What Forge predicted that people act on", "n 18; always saying", "held back, by week", "22 % at most"}, "memory", "worth", "--repo", "acme/shop")
-	var rep worth.Report
+	var rep impact.Report
 	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "worth", "--json", "--days", "30")), &rep); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func predicted(t *testing.T, db *store.DB) {
 	}
 	must(db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for i := range 20 {
-			s := pipeline.Signal{Key: fmt.Sprint("mended/", i), Kind: pipeline.SignalMended, At: now.Add(time.Duration(i-20) * time.Minute), Weight: 1, Actor: pipeline.Actor{ID: 1, Login: "ann"}, Scope: "repo:acme/shop",
+			s := pipeline.Signal{Key: fmt.Sprint("mended/", i), Kind: pipeline.SignalFixedByHuman, At: now.Add(time.Duration(i-20) * time.Minute), Weight: 1, Actor: pipeline.Actor{ID: 1, Login: "ann"}, Scope: "repo:acme/shop",
 				About: &pipeline.Finding{Category: "style", Rule: "doc", File: "a.go", Severity: pipeline.SeverityInfo, Confidence: 0.9}}
 			if i%10 == 9 {
 				s.Kind, s.About.Rule = pipeline.SignalDismissed, "length"
@@ -115,7 +115,7 @@ func predicted(t *testing.T, db *store.DB) {
 	must(err)
 	review := pipeline.Review{}
 	for i := range 3 {
-		review.Held = append(review.Held, pipeline.HeldBack{Finding: pipeline.Finding{Fingerprint: fmt.Sprint("f", i), Category: "style"}, Why: "people here would dismiss it"})
+		review.Suppressed = append(review.Suppressed, pipeline.SuppressedFinding{Finding: pipeline.Finding{Fingerprint: fmt.Sprint("f", i), Category: "style"}, Why: "people here would dismiss it"})
 	}
 	must(db.Append(ctx, run, []pipeline.Event{{ID: "review", Type: pipeline.EventPhaseCompleted, Source: "forge", Time: now, Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 1, Attempt: 1}, Review: &review}}}, nil))
 	must(db.PutOutcome(ctx, nil, record.Outcome{Run: run.ID, At: now}))

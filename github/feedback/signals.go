@@ -201,12 +201,12 @@ func (g *collector) marked(body string) string {
 	return ""
 }
 
-func keyDismissed(comment int64) string  { return fmt.Sprintf("dismissed/%d", comment) }
-func keySuggestion(comment int64) string { return fmt.Sprintf("suggestion/%d", comment) }
-func keyMended(comment int64) string     { return fmt.Sprintf("mended/%d", comment) }
-func keyGap(comment int64) string        { return fmt.Sprintf("gap/%d", comment) }
-func keyReview(id int64) string          { return fmt.Sprintf("review/%d", id) }
-func keyEdit(sha, path string) string    { return fmt.Sprintf("edit/%.12s/%s", sha, path) }
+func keyDismissed(comment int64) string    { return fmt.Sprintf("dismissed/%d", comment) }
+func keySuggestion(comment int64) string   { return fmt.Sprintf("suggestion/%d", comment) }
+func keyFixedByHuman(comment int64) string { return fmt.Sprintf("mended/%d", comment) }
+func keyGap(comment int64) string          { return fmt.Sprintf("gap/%d", comment) }
+func keyReview(id int64) string            { return fmt.Sprintf("review/%d", id) }
+func keyEdit(sha, path string) string      { return fmt.Sprintf("edit/%.12s/%s", sha, path) }
 func (g *collector) keyPull(what string) string {
 	return fmt.Sprintf("pull/%s/%s", g.st.Node, what)
 }

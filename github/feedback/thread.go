@@ -241,7 +241,7 @@ func (g *collector) thread(ctx context.Context, t *Thread, fp string) error {
 // request merged. Until then it may be half of a change. The word of somebody here
 // that it is wrong counts more than a change that may have another reason.
 func (g *collector) fixedByHuman(ctx context.Context, t *Thread, s pipeline.Signal, v outcome, settled bool) error {
-	s.Key = keyMended(t.first().ID)
+	s.Key = keyFixedByHuman(t.first().ID)
 	if settled && v.forced && v.mender.sha != "" {
 		var err error
 		if v.mender, err = g.history.took(ctx, t.Path, v.old); err != nil {
@@ -260,7 +260,7 @@ func (g *collector) fixedByHuman(ctx context.Context, t *Thread, s pipeline.Sign
 			}
 		}
 	}
-	s.Kind, s.At, s.Actor, s.After = pipeline.SignalMended, v.mender.at, by, asCode(v.after)
+	s.Kind, s.At, s.Actor, s.After = pipeline.SignalFixedByHuman, v.mender.at, by, asCode(v.after)
 	s.Waited = waited(s.At, t.first().Created)
 	g.fact(s)
 	return nil
@@ -435,7 +435,7 @@ func (g *collector) deleted() {
 		if a.ID == 0 || g.st.Partial || is.Finding == nil || g.listed(a.ID) {
 			continue
 		}
-		g.gone = append(g.gone, keyMended(a.ID))
+		g.gone = append(g.gone, keyFixedByHuman(a.ID))
 		if g.holds(key) || slices.ContainsFunc(g.facts, func(s pipeline.Signal) bool { return s.Key == key }) {
 			continue // whoever deleted it meant it
 		}

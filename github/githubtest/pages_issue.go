@@ -37,7 +37,7 @@ type pullPage struct {
 	Branch, Base, Head string
 	Draft, CanMerge    bool
 	Conflict           bool
-	Gone               bool // its branch was deleted
+	BranchDeleted      bool // its branch was deleted
 	Checks             []checkView
 	Files              []fileView
 }
@@ -167,7 +167,7 @@ func (s *Server) viewPullPage(p *pull, back string) *pullPage {
 	v := &pullPage{Branch: p.headRef, Base: p.baseRef, Head: p.headSHA, Draft: p.draft}
 	yes, why := s.mergeable(p)
 	v.CanMerge, v.Conflict = yes == true && !p.draft, why == "dirty"
-	v.Gone = p.repo.refs["refs/heads/"+p.headRef] == ""
+	v.BranchDeleted = p.repo.refs["refs/heads/"+p.headRef] == ""
 	for _, su := range p.repo.suites {
 		for _, c := range su.runs {
 			if su.head == p.headSHA {

@@ -91,7 +91,7 @@ func TestRenderReview(t *testing.T) {
 	}
 	it := &s.Run.Iterations[0]
 	it.Review.NotReviewed = []pipeline.Skipped{{Path: "big.json", Why: "over 1 MB"}}
-	it.Review.Held = []pipeline.HeldBack{{Finding: pipeline.Finding{Category: "style", File: "calc_test.go", Line: 3, Message: "no doc comment"}, Why: "14 of 16 like it were dismissed: style in tests"}}
+	it.Review.Suppressed = []pipeline.SuppressedFinding{{Finding: pipeline.Finding{Category: "style", File: "calc_test.go", Line: 3, Message: "no doc comment"}, Why: "14 of 16 like it were dismissed: style in tests"}}
 	d := testView(s.Run).Review(it, it.Review.Findings, p)
 	var b strings.Builder
 	b.WriteString(d.Body)

@@ -83,7 +83,7 @@ func (v Renderer) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) 
 		list += "\n\n**Not reviewed:**\n\n" + Cut(bullets(unread), 8_000)
 	}
 	var held []string
-	for _, h := range r.Held {
+	for _, h := range r.Suppressed {
 		held = append(held, v.line(h.String(), 600))
 	}
 	if len(held) > 0 {

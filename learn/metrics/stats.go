@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"forge/learn/worth"
+	"forge/learn/impact"
 	"forge/pipeline/record"
 )
 
@@ -70,11 +70,11 @@ func (t *total) estimate(d Definition) *Estimate {
 	e := &Estimate{N: t.n, Value: float64(t.sum) / n}
 	switch {
 	case d.Kind == Share:
-		low, high := worth.Wilson(int(t.sum), int(t.n), z95)
+		low, high := impact.Wilson(int(t.sum), int(t.n), z95)
 		e.Interval, e.Method = &[2]float64{low, high}, "Wilson"
 	case t.n > 1:
 		variance := max(0, t.squares-float64(t.sum)*e.Value) / (n - 1)
-		half := worth.Student95(n-1) * math.Sqrt(variance/n)
+		half := impact.Student95(n-1) * math.Sqrt(variance/n)
 		e.Interval, e.Method = &[2]float64{max(0, e.Value-half), e.Value + half}, "Student"
 	}
 	if d.Dist {

@@ -35,7 +35,7 @@ func Decisions(signals []pipeline.Signal) []Decision {
 			continue
 		}
 		switch s.Kind {
-		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalMended:
+		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalFixedByHuman:
 			d := Decision{Finding: *s.About, Dismissed: s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Weight: min(1, s.Weight), At: s.At}
 			if d.Dismissed && strings.TrimSpace(s.Text) == "" {
 				d.Weight *= silentWeight
@@ -326,12 +326,12 @@ func (p *Predictor) choose(cells []*cellOf, blocking [2]float64, target float64)
 
 // Prediction is how likely people are to dismiss a finding, and why. All are 0 to 1.
 type Prediction struct {
-	Dismissed float64 `json:"dismissed"` // for either reason
-	Unwanted  float64 `json:"unwanted"`  // because nobody wants to hear such things
-	Wrong     float64 `json:"wrong"`     // because it is wrong
-	Cut       float64 `json:"cut"`       // over which it is held back
-	Held      bool    `json:"held"`
-	Why       string  `json:"why,omitempty"` // it is held back, for people
+	Dismissed  float64 `json:"dismissed"` // for either reason
+	Unwanted   float64 `json:"unwanted"`  // because nobody wants to hear such things
+	Wrong      float64 `json:"wrong"`     // because it is wrong
+	Cut        float64 `json:"cut"`       // over which it is held back
+	Suppressed bool    `json:"held"`
+	Why        string  `json:"why,omitempty"` // it is held back, for people
 }
 
 // Predict says how likely people here are to dismiss a finding, and whether it is held
@@ -345,7 +345,7 @@ func (p *Predictor) Predict(f *pipeline.Finding) Prediction {
 	k := p.classes.of(f)
 	q := p.of(k, level(f.Confidence))
 	if over := either(q.sure, q.Wrong) > p.cut || q.Dismissed > p.cut && q.Unwanted > unwantedPlainly; over && draw(f.Fingerprint) >= askAgain {
-		q.Held, q.Why = true, p.why(k, f, &q.Prediction)
+		q.Suppressed, q.Why = true, p.why(k, f, &q.Prediction)
 	}
 	return q.Prediction
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	measure "forge/learn/worth"
+	"forge/learn/impact"
 	"forge/pipeline"
 )
 
@@ -65,7 +65,7 @@ func TestPredict(t *testing.T) {
 		p := New(slices.Concat(acted, c.list), target, day(100))
 		c.f.Fingerprint = "not one in fifty"
 		q := p.Predict(&c.f)
-		if q.Held != c.want || q.Held != (q.Why != "") {
+		if q.Suppressed != c.want || q.Suppressed != (q.Why != "") {
 			t.Errorf("%s: %+v, want held %v", c.name, q, c.want)
 		}
 		if c.want && !strings.Contains(q.Why, "12 of 12 like it were dismissed: style (doc)") {
@@ -94,7 +94,7 @@ func TestPredictWrong(t *testing.T) {
 		g := finding("rule1", "a/y.go", "info", c)
 		return p.Predict(&g)
 	}
-	if low, high := f(0.1), f(0.95); !low.Held || high.Held || low.Wrong < 0.6 || high.Dismissed > 0.25 || !strings.Contains(low.Why, "confidence of 0.10") {
+	if low, high := f(0.1), f(0.95); !low.Suppressed || high.Suppressed || low.Wrong < 0.6 || high.Dismissed > 0.25 || !strings.Contains(low.Why, "confidence of 0.10") {
 		t.Errorf("of confidence 0.1: %+v, 0.95: %+v", low, high)
 	}
 }
@@ -127,7 +127,7 @@ func TestPredictProperties(t *testing.T) {
 		if diff := cmp.Diff(a, b); diff != "" {
 			t.Fatalf("in another order, with strangers: %s", diff)
 		}
-		if a.Held && f.Severity.Blocks() || !(a.Dismissed >= 0 && a.Dismissed <= 1) || a.Dismissed+1e-12 < max(a.Unwanted, a.Wrong) {
+		if a.Suppressed && f.Severity.Blocks() || !(a.Dismissed >= 0 && a.Dismissed <= 1) || a.Dismissed+1e-12 < max(a.Unwanted, a.Wrong) {
 			t.Fatalf("%+v: %+v", f, a)
 		}
 		more := decided(rapid.IntRange(1, 5).Draw(t, "more"), 3, true, f, 0.5)
@@ -164,7 +164,7 @@ func TestTargetIsKept(t *testing.T) {
 		posted, dismissed, wanted, lost := 0, 0, 0, 0
 		for i := range 3000 {
 			d, good := draw(i)
-			held := p.Predict(&d.Finding).Held
+			held := p.Predict(&d.Finding).Suppressed
 			if good {
 				wanted++
 			}
@@ -191,7 +191,7 @@ func TestPeopleAreAskedAgain(t *testing.T) {
 	for i := range 5000 {
 		f := finding("doc", "a/y.go", "info", 0.7)
 		f.Fingerprint = fmt.Sprint(i)
-		if !p.Predict(&f).Held {
+		if !p.Predict(&f).Suppressed {
 			posted++
 		}
 	}
@@ -216,7 +216,7 @@ func TestDecisions(t *testing.T) {
 		{signal(pipeline.SignalDismissed, same), 1, true},
 		{signal(pipeline.SignalApplied, same), 1, false},
 		{signal(pipeline.SignalRewritten, same), 1, false},
-		{signal(pipeline.SignalMended, same), 1, false},
+		{signal(pipeline.SignalFixedByHuman, same), 1, false},
 		{signal(pipeline.SignalIgnored, same), 0, false},
 		{signal(pipeline.SignalApproved, same), 0, false},
 		{signal(pipeline.SignalDismissed, func(s *pipeline.Signal) { s.Weight = 0 }), 0, false},
@@ -237,7 +237,7 @@ func TestDecisions(t *testing.T) {
 
 // Predictions are measured on decisions that they had not seen, and are better than the
 // reviewer's confidence where people have tastes.
-func TestHeard(t *testing.T) {
+func TestFeedback(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	var list []Decision
 	for i := range 400 {
@@ -246,13 +246,13 @@ func TestHeard(t *testing.T) {
 		d[0].Actor.ID = int64(i % 5)
 		list = append(list, d...)
 	}
-	got := Heard(list, time.Time{})
-	calibrate := func(list []measure.Decided) measure.Calibration {
-		var judged []measure.Judged
+	got := Feedback(list, time.Time{})
+	calibrate := func(list []impact.Decided) impact.Calibration {
+		var judged []impact.Judged
 		for _, d := range list {
 			judged = append(judged, d.Judged)
 		}
-		return measure.Calibrate(judged)
+		return impact.Calibrate(judged)
 	}
 	reviewer, prediction := calibrate(got.Decided), calibrate(got.Predicted)
 	if reviewer.Count != 400 || prediction.Count != 400-400/calibrationParts || prediction.Brier > 0.8*reviewer.Brier {
@@ -263,14 +263,14 @@ func TestHeard(t *testing.T) {
 			t.Errorf("said %.2f, was %.2f of %d", b.Said, b.Right, b.Count)
 		}
 	}
-	if none := Heard(nil, time.Time{}); len(none.Decided)+len(none.Predicted) != 0 {
+	if none := Feedback(nil, time.Time{}); len(none.Decided)+len(none.Predicted) != 0 {
 		t.Errorf("of nothing: %+v", none)
 	}
-	if diff := cmp.Diff(got, Heard(slices.Concat(list[200:], list[:200]), time.Time{})); diff != "" {
+	if diff := cmp.Diff(got, Feedback(slices.Concat(list[200:], list[:200]), time.Time{})); diff != "" {
 		t.Errorf("in another order: %s", diff)
 	}
-	late := Heard(list, list[300].At)
-	if diff := cmp.Diff(measure.Heard{Decided: got.Decided[300:], Predicted: got.Predicted[len(got.Predicted)-100:]}, late); diff != "" {
+	late := Feedback(list, list[300].At)
+	if diff := cmp.Diff(impact.Feedback{Decided: got.Decided[300:], Predicted: got.Predicted[len(got.Predicted)-100:]}, late); diff != "" {
 		t.Errorf("of the last hundred: %s", diff)
 	}
 }

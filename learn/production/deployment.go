@@ -109,8 +109,8 @@ func ReadDeployment(event string, body []byte) (Deployment, *Observation, string
 	return Deployment{}, nil, fmt.Sprintf("a deployment is %s", d.State), nil
 }
 
-// Deployed puts a deployment on the desk.
-func (d *Desk) Deployed(v Deployment) {
+// Deployed puts a deployment on the tracker.
+func (d *Tracker) Deployed(v Deployment) {
 	for k := range d.Deployments {
 		if old := &d.Deployments[k]; old.ID == v.ID {
 			if !old.At.IsZero() {

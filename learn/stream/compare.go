@@ -33,14 +33,14 @@ func spread(list []float64) Spread {
 
 // Summary is what became of a model's streams under one policy.
 type Summary struct {
-	Policy     Policy   `json:"policy"`
-	Second     Spread   `json:"second"`      // share of posted findings that was dismissed, in pull requests 26 to 50
-	Rates      []Spread `json:"rates"`       // share of posted findings that was dismissed, by 50 pull requests
-	Last       Block    `json:"last"`        // the last 50 pull requests of all seeds
-	Posted     Spread   `json:"posted"`      // findings, in the whole stream
-	Dismissed  Spread   `json:"dismissed"`   // of them
-	UsefulHeld Spread   `json:"useful_held"` // share of what was right and wanted and blocks nothing that was held back
-	Plays      []Play   `json:"plays"`       // by seed
+	Policy           Policy   `json:"policy"`
+	Second           Spread   `json:"second"`      // share of posted findings that was dismissed, in pull requests 26 to 50
+	Rates            []Spread `json:"rates"`       // share of posted findings that was dismissed, by 50 pull requests
+	Last             Block    `json:"last"`        // the last 50 pull requests of all seeds
+	Posted           Spread   `json:"posted"`      // findings, in the whole stream
+	Dismissed        Spread   `json:"dismissed"`   // of them
+	UsefulSuppressed Spread   `json:"useful_held"` // share of what was right and wanted and blocks nothing that was held back
+	Plays            []Play   `json:"plays"`       // by seed
 }
 
 // ModelResult is what became of a model's streams.
@@ -52,16 +52,16 @@ type ModelResult struct {
 
 // Verdict is what a policy reached, over all seeds of some models.
 type Verdict struct {
-	Policy     string  `json:"policy"`
-	Streams    int     `json:"streams"`
-	Soon       int     `json:"soon"`        // streams whose dismissal rate in pull requests 26 to 50 was at most half of that without memory
-	Halved     int     `json:"halved"`      // streams whose dismissal rate in pull requests 51 to 100 was at most half of that without memory
-	Under10    int     `json:"under_10"`    // streams whose dismissal rate in the last 50 pull requests was under 10 %
-	UsefulHeld float64 `json:"useful_held"` // share of what was right and wanted and blocks nothing that was held back
-	Repeated   int     `json:"repeated"`    // findings posted although dismissed before, for the same code
-	Planted    int     `json:"planted"`     // true errors and criticals
-	Lost       int     `json:"lost"`        // of them
-	Secure     int     `json:"secure"`      // critical findings about security that were held back
+	Policy           string  `json:"policy"`
+	Streams          int     `json:"streams"`
+	Soon             int     `json:"soon"`        // streams whose dismissal rate in pull requests 26 to 50 was at most half of that without memory
+	Halved           int     `json:"halved"`      // streams whose dismissal rate in pull requests 51 to 100 was at most half of that without memory
+	Under10          int     `json:"under_10"`    // streams whose dismissal rate in the last 50 pull requests was under 10 %
+	UsefulSuppressed float64 `json:"useful_held"` // share of what was right and wanted and blocks nothing that was held back
+	Repeated         int     `json:"repeated"`    // findings posted although dismissed before, for the same code
+	Planted          int     `json:"planted"`     // true errors and criticals
+	Lost             int     `json:"lost"`        // of them
+	Secure           int     `json:"secure"`      // critical findings about security that were held back
 }
 
 // Result is a comparison.
@@ -143,7 +143,7 @@ func (s *Summary) sum() {
 	}
 	s.Posted = over(func(p *Play) float64 { return float64(p.All().Posted) })
 	s.Dismissed = over(func(p *Play) float64 { return float64(p.All().Dismissed) })
-	s.UsefulHeld = over(func(p *Play) float64 { a := p.All(); return float64(a.UsefulHeld) / float64(max(1, a.Useful)) })
+	s.UsefulSuppressed = over(func(p *Play) float64 { a := p.All(); return float64(a.UsefulSuppressed) / float64(max(1, a.Useful)) })
 }
 
 func verdict(models []ModelResult, policy string) Verdict {
@@ -168,11 +168,11 @@ func verdict(models []ModelResult, policy string) Verdict {
 					v.Under10++
 				}
 				a := p.All()
-				useful, held, v.Repeated = useful+a.Useful, held+a.UsefulHeld, v.Repeated+a.Repeated
+				useful, held, v.Repeated = useful+a.Useful, held+a.UsefulSuppressed, v.Repeated+a.Repeated
 				v.Planted, v.Lost, v.Secure = v.Planted+p.Planted, v.Lost+p.Lost, v.Secure+p.Secure
 			}
 		}
 	}
-	v.UsefulHeld = float64(held) / float64(max(1, useful))
+	v.UsefulSuppressed = float64(held) / float64(max(1, useful))
 	return v
 }

@@ -71,15 +71,15 @@ const blockSize = 50
 
 // Block sums up some pull requests.
 type Block struct {
-	From       int         `json:"from"` // pull requests, from 1
-	To         int         `json:"to"`
-	Found      int         `json:"found"`       // by the reviewer
-	Posted     int         `json:"posted"`      //
-	Dismissed  int         `json:"dismissed"`   // of those posted
-	Causes     [causes]int `json:"causes"`      // of those dismissed, by [Cause]
-	Repeated   int         `json:"repeated"`    // of those posted: the same fingerprint, path and code had been dismissed before; critical security aside, which comes back by rule
-	Useful     int         `json:"useful"`      // found, right and wanted, blocking nothing
-	UsefulHeld int         `json:"useful_held"` // of them, held back
+	From             int         `json:"from"` // pull requests, from 1
+	To               int         `json:"to"`
+	Found            int         `json:"found"`       // by the reviewer
+	Posted           int         `json:"posted"`      //
+	Dismissed        int         `json:"dismissed"`   // of those posted
+	Causes           [causes]int `json:"causes"`      // of those dismissed, by [Cause]
+	Repeated         int         `json:"repeated"`    // of those posted: the same fingerprint, path and code had been dismissed before; critical security aside, which comes back by rule
+	Useful           int         `json:"useful"`      // found, right and wanted, blocking nothing
+	UsefulSuppressed int         `json:"useful_held"` // of them, held back
 }
 
 // Rate is the share of posted findings that was dismissed.
@@ -95,7 +95,7 @@ func (b *Block) add(o Block) {
 	for i, n := range o.Causes {
 		b.Causes[i] += n
 	}
-	b.Useful, b.UsefulHeld = b.Useful+o.Useful, b.UsefulHeld+o.UsefulHeld
+	b.Useful, b.UsefulSuppressed = b.Useful+o.Useful, b.UsefulSuppressed+o.UsefulSuppressed
 }
 
 // Play is what became of a stream under one policy.
@@ -257,7 +257,7 @@ func (g *player) hold(f *found, b *Block) {
 	case f.planted > 0 && !g.posted[f.planted]:
 		g.lost[f.planted] = true
 	case f.planted == 0 && f.useful:
-		b.UsefulHeld++
+		b.UsefulSuppressed++
 	}
 }
 
@@ -286,7 +286,7 @@ func (g *player) answer(p *pull, f *found) {
 			s.After, s.Implied = f.Code, true
 		}
 		g.later(event{signal: s})
-	case pipeline.SignalMended:
+	case pipeline.SignalFixedByHuman:
 		s.Key, s.After = fmt.Sprintf("mended/%d", g.comment), f.Code+" // as the team writes it"
 		g.later(event{signal: s})
 	}

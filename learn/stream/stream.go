@@ -13,7 +13,7 @@
 // What a stream holds, and how people would react to each finding, does not depend
 // on what is posted, so that policies are compared on the same work. For the same
 // reason a finding that is mended when it is shown does not come back where it was
-// held: what is held back is counted ([Block.UsefulHeld]), not piled up.
+// held: what is held back is counted ([Block.UsefulSuppressed]), not piled up.
 package stream
 
 import (
@@ -304,7 +304,7 @@ func (g *generator) review(hunks []hunk, author int) []found {
 		f.unliked, f.turned = g.disliked(&f)
 		f.useful = right && !f.unliked
 		g.react(&f, author, f.useful)
-		if f.does == pipeline.SignalMended || f.does == pipeline.SignalApplied || f.does == pipeline.SignalRewritten {
+		if f.does == pipeline.SignalFixedByHuman || f.does == pipeline.SignalApplied || f.does == pipeline.SignalRewritten {
 			g.gone[key] = true
 		}
 		out = append(out, f)
@@ -474,7 +474,7 @@ func (g *generator) react(f *found, author int, want bool) {
 	case f.Fix != nil:
 		f.does, f.instead = pipeline.SignalRewritten, strings.Replace(*f.Fix.Replacement, "…", "as the team writes it", 1)
 	default:
-		f.does = pipeline.SignalMended
+		f.does = pipeline.SignalFixedByHuman
 	}
 }
 

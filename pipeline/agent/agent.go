@@ -81,7 +81,7 @@ type Options struct {
 	Prices Prices                           // over the built-in ones; see LoadPrices
 	Limits map[string]Limits                // of models, by provider/model
 	Shares map[config.Role]float64          // role → share of the run's cost cap that its phase may spend, 0 to 1; absent: all of it
-	Purse  Budget                           // the money of all runs together; nil: no cap on it
+	Budget Budget                           // the money of all runs together; nil: no cap on it
 	Log    *slog.Logger                     // nil: none
 	Clock  func() time.Time                 // nil: time.Now
 	AtOnce int                              // calls of a provider at the same time, fair between runs; 0: any number

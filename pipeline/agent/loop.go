@@ -185,10 +185,10 @@ func (p *phase) call(ctx context.Context, m Model, name string, step int, req Re
 			n += len(msg.Raw)
 		}
 		next, err := p.budget.reserve(name, p.agent.prices, tokens(n), int64(req.MaxTokens+req.Reasoning))
-		if err != nil || p.agent.opts.Purse == nil {
+		if err != nil || p.agent.opts.Budget == nil {
 			return err
 		}
-		release, err := p.agent.opts.Purse.Reserve(ctx, p.job.Run, next)
+		release, err := p.agent.opts.Budget.Reserve(ctx, p.job.Run, next)
 		if err == nil {
 			p.reserved = append(p.reserved, release)
 		}

@@ -50,10 +50,10 @@ func TestOutputLimits(t *testing.T) {
 	}
 }
 
-// purse counts what is set aside.
-type purse struct{ aside, most int64 }
+// fakeBudget counts what is set aside.
+type fakeBudget struct{ aside, most int64 }
 
-func (p *purse) Reserve(_ context.Context, _ *pipeline.Run, micros int64) (func(), error) {
+func (p *fakeBudget) Reserve(_ context.Context, _ *pipeline.Run, micros int64) (func(), error) {
 	p.aside += micros
 	p.most = max(p.most, p.aside)
 	return func() { p.aside -= micros }, nil
@@ -62,7 +62,7 @@ func (p *purse) Reserve(_ context.Context, _ *pipeline.Run, micros int64) (func(
 // TestSetAside checks that what a step's calls may cost stays set aside until the step
 // is booked, reasoning included, and nothing stays after the phase.
 func TestSetAside(t *testing.T) {
-	p := &purse{}
+	p := &fakeBudget{}
 	log := &eventLog{}
 	var booked []int64
 	step := 0
@@ -77,7 +77,7 @@ func TestSetAside(t *testing.T) {
 		return Response{Calls: []ToolCall{{ID: fmt.Sprint(step), Name: "nothing", Args: []byte("{}")}}}, nil
 	})
 	a := newAgent(t, "openai/gpt-6-sol", m, func(o *Options) {
-		o.Purse, o.Limits = p, map[string]Limits{"openai/gpt-6-sol": {ReasoningTokens: 100_000}}
+		o.Budget, o.Limits = p, map[string]Limits{"openai/gpt-6-sol": {ReasoningTokens: 100_000}}
 	})
 	if _, _, err := a.Plan(t.Context(), job(newRun(), pipeline.PhaseRef{Phase: pipeline.PhasePlan}, newWorkspace(t, nil), log)); err != nil {
 		t.Fatal(err)

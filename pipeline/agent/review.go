@@ -110,7 +110,7 @@ type reviewing struct {
 func (v *reviewing) assign() {
 	for _, c := range v.claims {
 		for i, part := range v.reading.Parts {
-			if slices.Contains(part.Files, c.fate.File) || slices.Contains(part.Files, c.issue.Finding.File) {
+			if slices.Contains(part.Files, c.outcome.File) || slices.Contains(part.Files, c.issue.Finding.File) {
 				c.part = i
 				break
 			}

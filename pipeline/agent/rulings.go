@@ -20,7 +20,7 @@ import (
 type claim struct {
 	id      string // in the prompt, "F1"
 	issue   *pipeline.Issue
-	fate    change.Fate
+	outcome change.Fate
 	since   bool   // whether anything at all was committed since it was last seen
 	foreign bool   // its place is not the module's to change
 	code    bool   // whether that was more than prose: what only writes about the work does not do it
@@ -41,7 +41,7 @@ func (c *claim) changed() bool {
 	case c.foreign:
 		return c.code
 	}
-	return c.fate.Changed
+	return c.outcome.Changed
 }
 
 // behaves reports whether a finding is about what the code does, which no comment and
@@ -103,13 +103,13 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 	now, stop := p.head(ctx)
 	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code, CodeAlone: behaves(f)}
 	if patch != nil {
-		c.fate = patch.Follow(place, now)
+		c.outcome = patch.Follow(place, now)
 		return stop()
 	}
 	// The commit is not known here any more. Code that still stands has not changed.
-	c.fate = change.Change{}.Follow(place, now)
+	c.outcome = change.Change{}.Follow(place, now)
 	if content, ok := now(f.File); ok && f.Code != "" {
-		c.fate.Changed = !change.Holds(content, f.Code)
+		c.outcome.Changed = !change.Holds(content, f.Code)
 	}
 	return stop()
 }
@@ -218,20 +218,20 @@ func (c *claim) history() string {
 		return "   since then: commits were made; it has no place in the code\n"
 	case f.File == "":
 		return "   since then: no commit was made\n"
-	case !c.fate.Changed && !c.changed():
+	case !c.outcome.Changed && !c.changed():
 		return "   since then: THE CODE AT ITS PLACE HAS NOT CHANGED\n"
-	case !c.fate.Changed:
+	case !c.outcome.Changed:
 		return "   since then: the code at its place has not changed, other code has\n"
-	case c.fate.File == "":
+	case c.outcome.File == "":
 		return "   since then: the file is gone\n"
 	}
 	moved := ""
-	if c.fate.File != f.File {
-		moved = ", the file is now " + c.fate.File
+	if c.outcome.File != f.File {
+		moved = ", the file is now " + c.outcome.File
 	}
 	out := "   since then: the code at its place has changed" + moved + "\n"
-	if c.fate.Excerpt != "" {
-		out += indent(c.fate.Excerpt) + "\n"
+	if c.outcome.Excerpt != "" {
+		out += indent(c.outcome.Excerpt) + "\n"
 	}
 	return out
 }
@@ -417,7 +417,7 @@ func (p *phase) still(ctx context.Context, d *docket) ([]pipeline.Finding, error
 			continue
 		}
 		if f.File != "" {
-			p.relocate(&f, c.fate, now)
+			p.relocate(&f, c.outcome, now)
 		}
 		out = append(out, f)
 	}

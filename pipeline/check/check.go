@@ -57,20 +57,20 @@ type Past struct {
 
 // Options say what to test and what to compare it with.
 type Options struct {
-	Config     config.Tests                     // commands, time limit, reruns
-	Timeout    time.Duration                    // of one command, instead of Config's minutes; 0: those
-	Head       string                           // SHA of the commit in the workspace
-	Base       string                           // SHA that the change started from
-	Iteration  int                              // from 1
-	Patch      string                           // unified diff base..head; "" skips changed-line coverage and the assertion count
-	Baseline   *pipeline.TestReport             // that of the base commit; nil while making it
-	MayBeEmpty bool                             // the change may be none
-	Earlier    []Past                           // reports of earlier iterations, to name regressions (V2)
-	Planned    int                              // the iteration in which the plan was made: tests that came by an older one may go
-	Task       Task                             // what the work is about
-	Known      map[string]pipeline.KnownFailure // tests that failed before and that somebody called known
-	Log        *slog.Logger                     // nil: silent
-	Clock      func() time.Time                 // nil: time.Now
+	Config        config.Tests                     // commands, time limit, reruns
+	Timeout       time.Duration                    // of one command, instead of Config's minutes; 0: those
+	Head          string                           // SHA of the commit in the workspace
+	Base          string                           // SHA that the change started from
+	Iteration     int                              // from 1
+	Patch         string                           // unified diff base..head; "" skips changed-line coverage and the assertion count
+	Baseline      *pipeline.TestReport             // that of the base commit; nil while making it
+	MayBeEmpty    bool                             // the change may be none
+	Earlier       []Past                           // reports of earlier iterations, to name regressions (V2)
+	PlanIteration int                              // the iteration in which the plan was made: tests that came by an older one may go
+	Task          Task                             // what the work is about
+	Known         map[string]pipeline.KnownFailure // tests that failed before and that somebody called known
+	Log           *slog.Logger                     // nil: silent
+	Clock         func() time.Time                 // nil: time.Now
 }
 
 // checker is one run of the tests.

@@ -143,7 +143,7 @@ func (t *tampering) lost(base map[string]bool, how string) {
 func (t *tampering) unfinished() {
 	failing, cases := map[string]int{}, map[testname.ID]int{}
 	for _, past := range t.c.o.Earlier {
-		if past.Iteration <= t.c.o.Planned {
+		if past.Iteration <= t.c.o.PlanIteration {
 			continue
 		}
 		now := map[testname.ID]int{}

@@ -218,7 +218,7 @@ func TestOwnFailingTestMustNotGo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w.git(t, "reset", "-q", "--hard", base)
 			w.write(t, "-- new_test.go --\n"+header+"var _ testing.TB\n\n"+tt.test+"\n"+tt.more)
-			got := run(t, w, Options{Head: "abc", Iteration: 3, Planned: tt.planned, Patch: w.diff(t, base), Baseline: &baseline, Earlier: append([]Past{{1, &first}}, tt.later...)})
+			got := run(t, w, Options{Head: "abc", Iteration: 3, PlanIteration: tt.planned, Patch: w.diff(t, base), Baseline: &baseline, Earlier: append([]Past{{1, &first}}, tt.later...)})
 			var told []string
 			for _, f := range got.Tampered {
 				told = append(told, f.Message)

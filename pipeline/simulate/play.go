@@ -43,11 +43,11 @@ func fixed(iterations int) policy {
 	return policy{config: cfg, deaf: true}
 }
 
-// course is how a run went: what it had cost after each iteration, which of them
+// trajectory is how a run went: what it had cost after each iteration, which of them
 // were useful, and how it ended.
-type course struct {
+type trajectory struct {
 	useful   []bool // see world
-	mended   []bool
+	improved []bool
 	micro    []int64 // by iteration: the cost of the run when it ended
 	verified int     // the iteration that was verified; 0 for none
 	sound    bool    // nothing was wrong with what was verified
@@ -78,23 +78,23 @@ type player struct {
 	last int     // the iteration after which it ends; 0 while that is open
 	policy
 	said *pipeline.Implementation // what it did when it said so last
-	made course
+	made trajectory
 }
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // play plays a run until it is verified or has had its last iteration. Where a
 // gate opens, the answer is to continue: what the policy decided is in
-// course.stopped, and what would have become of the run in course.verified.
+// trajectory.stopped, and what would have become of the run in trajectory.verified.
 // With last 0, the last iteration is the one that is beyond the first gate; with
 // toGate, the run ends there.
-func play(pol policy, m *Model, seed, run uint64, last int) course {
+func play(pol policy, m *Model, seed, run uint64, last int) trajectory {
 	return playSized(pol, m, 1, seed, run, last)
 }
 
 // playSized is play for a task of a size: what is written grows with it, and what is
 // read by half of it.
-func playSized(pol policy, m *Model, size float64, seed, run uint64, last int) course {
+func playSized(pol policy, m *Model, size float64, seed, run uint64, last int) trajectory {
 	p := &player{w: newWorld(m, seed, run), now: epoch, last: last, policy: pol, size: size}
 	p.apply(pipeline.Event{ID: "start", Type: pipeline.EventRunStarted, Data: pipeline.Data{Start: &pipeline.Start{
 		Repo: pipeline.Repo{Name: "simulated", DefaultBranch: "main"}, Task: pipeline.Task{Title: "a task"}, Config: pol.config, Base: "base", Branch: "forge/task",
@@ -110,11 +110,11 @@ func playSized(pol policy, m *Model, size float64, seed, run uint64, last int) c
 		p.step()
 	}
 	c := &p.made
-	c.useful, c.mended = p.w.useful, p.w.mended
+	c.useful, c.improved = p.w.useful, p.w.improved
 	if p.run.State == pipeline.StateVerified {
 		c.verified, c.sound = p.run.Current().Number, p.w.left() == 0
 		p.note(c.verified)
-		c.useful[c.verified-1], c.mended[c.verified-1] = true, true
+		c.useful[c.verified-1], c.improved[c.verified-1] = true, true
 	}
 	if c.guard == "" {
 		c.cost = p.run.Usage.MicroUSD

@@ -69,7 +69,7 @@ func TestEveryRunEnds(t *testing.T) {
 			t.Fatalf("going on made it cheaper: %d, then %d", c.cost, c.micro[c.verified-1])
 		}
 		n := c.stopped
-		wasted, idle := since(c.useful, n), since(c.mended, n)
+		wasted, idle := since(c.useful, n), since(c.improved, n)
 		if idle < 0 || wasted < idle || n > 0 && wasted > n {
 			t.Fatalf("wasted %d, idle %d of %d iterations", wasted, idle, n)
 		}

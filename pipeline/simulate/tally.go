@@ -81,7 +81,7 @@ func (t *Tally) GuardNames() []pipeline.GuardName {
 }
 
 // decided books a run under the policy that it was played with.
-func (t *Tally) decided(c *course) {
+func (t *Tally) decided(c *trajectory) {
 	if c.guard == "" {
 		t.passed(c, c.cost)
 		return
@@ -93,12 +93,12 @@ func (t *Tally) decided(c *course) {
 	} else {
 		g.Later = c.verified - c.stopped
 	}
-	t.add(&Tally{Runs: 1, Iterations: c.stopped, Wasted: wasted, Idle: since(c.mended, c.stopped), MicroUSD: c.cost, Escalated: 1, Right: g.Right, Guards: map[pipeline.GuardName]GuardTally{c.guard: g}})
+	t.add(&Tally{Runs: 1, Iterations: c.stopped, Wasted: wasted, Idle: since(c.improved, c.stopped), MicroUSD: c.cost, Escalated: 1, Right: g.Right, Guards: map[pipeline.GuardName]GuardTally{c.guard: g}})
 }
 
 // limited books a run as it goes under a fixed limit. Such a loop does what a loop
 // with a higher limit does, until it stops: c was played far beyond the limit.
-func (t *Tally) limited(c *course, limit int) {
+func (t *Tally) limited(c *trajectory, limit int) {
 	if c.verified > 0 && c.verified <= limit {
 		t.passed(c, c.micro[c.verified-1])
 		return
@@ -107,10 +107,10 @@ func (t *Tally) limited(c *course, limit int) {
 	if c.verified == 0 || c.verified > limit+beyond {
 		right = 1
 	}
-	t.add(&Tally{Runs: 1, Iterations: limit, Wasted: since(c.useful, limit), Idle: since(c.mended, limit), MicroUSD: c.micro[limit-1], Escalated: 1, Right: right})
+	t.add(&Tally{Runs: 1, Iterations: limit, Wasted: since(c.useful, limit), Idle: since(c.improved, limit), MicroUSD: c.micro[limit-1], Escalated: 1, Right: right})
 }
 
-func (t *Tally) passed(c *course, micro int64) {
+func (t *Tally) passed(c *trajectory, micro int64) {
 	sound := 0
 	if c.sound {
 		sound = 1

@@ -26,9 +26,9 @@ type world struct {
 	commits int
 	faulted bool // the last execution broke down
 
-	useful []bool // by iteration, from 0: whether fewer defects were open after it than ever since the first change
-	mended []bool // likewise: whether fewer were open than before it
-	fewest int
+	useful   []bool // by iteration, from 0: whether fewer defects were open after it than ever since the first change
+	improved []bool // likewise: whether fewer were open than before it
+	fewest   int
 }
 
 // defect is something really wrong with the change.
@@ -115,7 +115,7 @@ func (w *world) millis(minutes float64) int64 {
 func (w *world) implement(iteration int, head string) *pipeline.Implementation {
 	before := w.left()
 	for len(w.useful) < iteration {
-		w.useful, w.mended = append(w.useful, false), append(w.mended, false)
+		w.useful, w.improved = append(w.useful, false), append(w.improved, false)
 	}
 	misread := w.chance(w.m.Misread)
 	if misread && w.chance(w.m.Idle) {
@@ -124,12 +124,12 @@ func (w *world) implement(iteration int, head string) *pipeline.Implementation {
 	n, made := iteration-1, &pipeline.Implementation{Parent: head, Files: files}
 	if w.commits == 0 {
 		w.first(iteration, misread)
-		w.useful[n], w.mended[n], w.fewest = true, true, w.left() // from nothing to something
+		w.useful[n], w.improved[n], w.fewest = true, true, w.left() // from nothing to something
 	} else {
 		w.says(made, misread)
 		w.rework(iteration, misread)
 		left := w.left()
-		w.mended[n] = w.mended[n] || left < before
+		w.improved[n] = w.improved[n] || left < before
 		w.useful[n] = w.useful[n] || left < w.fewest
 		w.fewest = min(w.fewest, left)
 	}

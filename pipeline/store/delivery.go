@@ -182,12 +182,12 @@ func (d *DB) Delivery(ctx context.Context, guid string) (*record.Delivery, error
 
 // DeliveryFilter chooses deliveries. Zero fields choose all.
 type DeliveryFilter struct {
-	State  record.DeliveryState
-	Repo   string   // "owner/name"
-	Repos  []string // only those of these repositories; nil: of all, and of none
-	Heard  bool     // only those that something followed from, may still follow from, or should have
-	Limit  int      // 0: 100
-	Before int64    // only those with a smaller ID: the next page
+	State     record.DeliveryState
+	Repo      string   // "owner/name"
+	Repos     []string // only those of these repositories; nil: of all, and of none
+	SkipQuiet bool     // only those that something followed from, may still follow from, or should have
+	Limit     int      // 0: 100
+	Before    int64    // only those with a smaller ID: the next page
 }
 
 // Deliveries lists deliveries without their payloads, newest first.
@@ -221,7 +221,7 @@ func (f DeliveryFilter) query() (string, []any) {
 	default:
 		where += " AND state = " + arg(string(f.State))
 	}
-	if f.Heard && !rare { // what waits or is dead is not quiet
+	if f.SkipQuiet && !rare { // what waits or is dead is not quiet
 		where += " AND NOT quiet"
 	}
 	limit := arg(limitOr(f.Limit, 100))

@@ -64,7 +64,7 @@ func TestListsAgainstLookingAtAll(t *testing.T) {
 			if diff := cmp.Diff(wantRuns, got); diff != "" {
 				t.Errorf("Runs(%+v) (-want +got)\n%s", f, diff)
 			}
-			found, err := d.Deliveries(t.Context(), DeliveryFilter{Repo: f.Repo, Repos: f.Repos, Before: f.Before, Limit: f.Limit, Heard: heard})
+			found, err := d.Deliveries(t.Context(), DeliveryFilter{Repo: f.Repo, Repos: f.Repos, Before: f.Before, Limit: f.Limit, SkipQuiet: heard})
 			if err != nil {
 				t.Fatal(err)
 			}

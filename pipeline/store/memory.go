@@ -26,7 +26,7 @@ type MemoryFilter struct {
 	Into     int64  // merged into this one; give States, too
 	Limit    int    // 0: 10,000
 	Skip     int    // leave out as many at the beginning: the next page
-	Fade     *Decay // orders them by it, not by scope
+	Decay    *Decay // orders them by it, not by scope
 }
 
 // Decay is how confidence decays: what is left of it at a moment, when half of that
@@ -119,12 +119,12 @@ func learningsBy(ctx context.Context, q queryer, where string, args ...any) ([]p
 func (d *DB) Learnings(ctx context.Context, f MemoryFilter) ([]pipeline.Learning, error) {
 	where, args := f.where()
 	order := "m.scope, m.confidence DESC, m.id"
-	if f.Fade != nil {
-		order = f.Fade.order(&args) + " DESC, m.id"
+	if f.Decay != nil {
+		order = f.Decay.order(&args) + " DESC, m.id"
 	}
 	args = append(args, limitOr(f.Limit, 10_000), f.Skip)
 	where += fmt.Sprintf(` ORDER BY %s LIMIT $%d OFFSET $%d`, order, len(args)-1, len(args))
-	if f.Fade != nil { // the page is found before its words are read: a sort carries all its columns
+	if f.Decay != nil { // the page is found before its words are read: a sort carries all its columns
 		where = `m.id IN (SELECT m.id FROM memories m WHERE ` + where + `) ORDER BY ` + order
 	}
 	return learningsBy(ctx, d.reader, where, args...)
@@ -191,15 +191,15 @@ func learningByID(ctx context.Context, q queryer, id int64) (pipeline.Learning, 
 	return list[0], nil
 }
 
-// Said is what a learning says, in short.
-type Said struct {
+// LearningText is what a learning says, in short.
+type LearningText struct {
 	Scope, Content, State string
 }
 
-// Said returns what learnings say, by id. One that does not exist is left out.
-func (d *DB) Said(ctx context.Context, ids []int64) (map[int64]Said, error) {
+// LearningTexts returns what learnings say, by id. One that does not exist is left out.
+func (d *DB) LearningTexts(ctx context.Context, ids []int64) (map[int64]LearningText, error) {
 	const doing = "read what learnings say"
-	out := make(map[int64]Said, len(ids))
+	out := make(map[int64]LearningText, len(ids))
 	for some := range slices.Chunk(ids, 1000) {
 		list := strings.ReplaceAll(strings.Trim(fmt.Sprint(some), "[]"), " ", ", ")
 		rows, err := d.reader.QueryContext(ctx, `SELECT id, scope, content, state FROM memories WHERE id IN (`+list+`)`)
@@ -208,7 +208,7 @@ func (d *DB) Said(ctx context.Context, ids []int64) (map[int64]Said, error) {
 		}
 		_, err = collect(rows, doing, func(*struct{}) error {
 			var id int64
-			var s Said
+			var s LearningText
 			err := rows.Scan(&id, &s.Scope, &s.Content, &s.State)
 			out[id] = s
 			return err

@@ -296,7 +296,7 @@ func TestFade(t *testing.T) {
 		list[6].Created = now.AddDate(-3000, 0, 0) // older than any double can tell of 2^-age
 		list[5].Created = hours(100)               // to come
 		save(t, d, list...)
-		got, err := d.Learnings(t.Context(), MemoryFilter{Fade: &Decay{At: now, HalfLives: learn.HalfLives()}, Skip: 1, Limit: 6})
+		got, err := d.Learnings(t.Context(), MemoryFilter{Decay: &Decay{At: now, HalfLives: learn.HalfLives()}, Skip: 1, Limit: 6})
 		must(t, err)
 		all, err := d.Learnings(t.Context(), MemoryFilter{})
 		must(t, err)
@@ -440,13 +440,13 @@ func TestRecalls(t *testing.T) {
 		if diff := cmp.Diff([]record.Outcome{o}, list); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		h := pipeline.HeldBack{Finding: pipeline.Finding{Fingerprint: "f1", Message: "x"}, Why: "nobody wants it"}
-		other := pipeline.HeldBack{Finding: pipeline.Finding{Fingerprint: "f2"}, Learning: 3}
-		for i, list := range [][]pipeline.HeldBack{{h}, {h, other}, nil} {
+		h := pipeline.SuppressedFinding{Finding: pipeline.Finding{Fingerprint: "f1", Message: "x"}, Why: "nobody wants it"}
+		other := pipeline.SuppressedFinding{Finding: pipeline.Finding{Fingerprint: "f2"}, Learning: 3}
+		for i, list := range [][]pipeline.SuppressedFinding{{h}, {h, other}, nil} {
 			must(t, d.Append(ctx, run, []pipeline.Event{{ID: fmt.Sprint("held", i), Type: pipeline.EventPhaseCompleted, Time: hours(i), Source: "forge",
-				Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 1}, Review: &pipeline.Review{Held: list}}}}, nil))
+				Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 1}, Review: &pipeline.Review{Suppressed: list}}}}, nil))
 		}
-		held, err := d.HeldBack(ctx, "acme/site", now)
+		held, err := d.SuppressedFindings(ctx, "acme/site", now)
 		must(t, err)
 		if diff := cmp.Diff([]Suppressed{{run.ID, hours(0), h}, {run.ID, hours(1), other}}, held); diff != "" {
 			t.Errorf("held back (-want +got):\n%s", diff)
@@ -455,7 +455,7 @@ func TestRecalls(t *testing.T) {
 			list, err := d.Outcomes(ctx, repo, since)
 			must(t, err)
 			want(t, "outcomes of "+repo, len(list), 0)
-			held, err := d.HeldBack(ctx, repo, since)
+			held, err := d.SuppressedFindings(ctx, repo, since)
 			must(t, err)
 			want(t, "held back in "+repo, len(held), 0)
 		}

@@ -186,12 +186,12 @@ func (d *DB) Outcomes(ctx context.Context, repo string, since time.Time) ([]reco
 type Suppressed struct {
 	Run int64
 	At  time.Time // of the first review that held it back
-	pipeline.HeldBack
+	pipeline.SuppressedFinding
 }
 
-// HeldBack lists the findings that were held back in a repository's runs ("owner/name";
+// SuppressedFindings lists the findings that were held back in a repository's runs ("owner/name";
 // "" for all) that ended since a time, each once in its run, in the order of runs.
-func (d *DB) HeldBack(ctx context.Context, repo string, since time.Time) ([]Suppressed, error) {
+func (d *DB) SuppressedFindings(ctx context.Context, repo string, since time.Time) ([]Suppressed, error) {
 	const doing = "list findings that were held back"
 	rows, err := d.reader.QueryContext(ctx, `SELECT e.run, e.time, e.data FROM outcomes o JOIN runs r ON r.id = o.run JOIN events e ON e.run = o.run
 		WHERE (CAST($1 AS TEXT) = '' OR r.repo = $1) AND o.at >= $2 AND e.type = $3 AND e.data LIKE '%"held":[{%' ORDER BY e.run, e.seq`,
@@ -218,7 +218,7 @@ func (d *DB) HeldBack(ctx context.Context, repo string, since time.Time) ([]Supp
 		if data.Review == nil { // somebody's words happen to look like it
 			return nil
 		}
-		for _, h := range data.Review.Held {
+		for _, h := range data.Review.Suppressed {
 			if k := (key{run, h.Finding.Fingerprint}); !seen[k] {
 				seen[k] = true
 				out = append(out, Suppressed{run, fromMicros(at), h})

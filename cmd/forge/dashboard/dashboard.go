@@ -20,8 +20,8 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"forge/learn/impact"
 	"forge/learn/metrics"
-	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/store"
@@ -44,7 +44,7 @@ type Options struct {
 	// Report computes the metrics of repositories together, "" being all of them.
 	Report func(ctx context.Context, o metrics.Options, repos ...string) (metrics.Report, error)
 	// Worth computes what learning is worth in repositories together, "" being all of them.
-	Worth func(ctx context.Context, o worth.Options, repos ...string) (worth.Report, error)
+	Worth func(ctx context.Context, o impact.Options, repos ...string) (impact.Report, error)
 	// Tell gives a run a command and returns the answer; key tells a repeat.
 	Tell func(ctx context.Context, run int64, key string, choice command.Line, by pipeline.Actor, via string) (string, error)
 	// Redrive has a delivery handled again.

@@ -60,7 +60,7 @@ func (p *Pages) deliveries(w http.ResponseWriter, r *http.Request, v Viewer) err
 		}
 		list = []string{repo}
 	}
-	f := store.DeliveryFilter{State: d.State, Repos: list, Limit: deliveriesShown + 1, Heard: !d.All}
+	f := store.DeliveryFilter{State: d.State, Repos: list, Limit: deliveriesShown + 1, SkipQuiet: !d.All}
 	if before := q.Get("before"); before != "" {
 		if f.Before, err = strconv.ParseInt(before, 10, 64); err != nil || f.Before < 1 {
 			return badInput("before= takes the number of a delivery.")

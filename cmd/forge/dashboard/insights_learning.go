@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"forge/learn/impact"
 	"forge/learn/metrics"
-	"forge/learn/worth"
 	"forge/pipeline/record"
 	"forge/pipeline/text"
 )
@@ -28,10 +28,10 @@ type worthData struct {
 	Choice      choice
 	Days        int
 	Periods     []int
-	Report      worth.Report
+	Report      impact.Report
 	Overall     []forestRow
 	ByLearning  []forest
-	Few         []worth.Ranked // with too few runs to tell
+	Few         []impact.Ranked // with too few runs to tell
 	MoreFew     int
 	ByChance    string
 	Diagram     template.HTML
@@ -53,7 +53,7 @@ type forestRow struct {
 	Link     string // of the name, "" for none
 	Good     string // "more is better"
 	Sides    string // the runs on both
-	Interval *worth.Interval
+	Interval *impact.Interval
 	Share    bool
 	Better   int // 1: more is better, -1: less
 	Scale    float64
@@ -72,7 +72,7 @@ func (p *Pages) worth(w http.ResponseWriter, r *http.Request, v Viewer) error {
 	if repos == nil {
 		repos = []string{""}
 	}
-	rep, err := p.Worth(r.Context(), worth.Options{Repo: c.Repo, Days: days, Now: p.Now()}, repos...)
+	rep, err := p.Worth(r.Context(), impact.Options{Repo: c.Repo, Days: days, Now: p.Now()}, repos...)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (p *Pages) worth(w http.ResponseWriter, r *http.Request, v Viewer) error {
 
 // conceal takes out what learnings say that the viewer may not read: those of other
 // repositories, and of an organisation, whose other repositories they may not see.
-func conceal(rep *worth.Report, v Viewer) {
+func conceal(rep *impact.Report, v Viewer) {
 	_, all := v.Repos()
 	rep.Learnings = slices.Clone(rep.Learnings) // the report may be shown to others, too
 	for i := range rep.Learnings {
@@ -101,7 +101,7 @@ func conceal(rep *worth.Report, v Viewer) {
 	}
 }
 
-func learningView(rep worth.Report, c choice, days int) worthData {
+func learningView(rep impact.Report, c choice, days int) worthData {
 	d := worthData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep, Diagram: reliabilityDiagram(rep.Calibration, "confidence that the reviewer had"), Predicted: reliabilityDiagram(rep.Prediction, "probability that Forge predicted"), Dismissals: dismissals(rep.Weeks),
 		Undecided: rep.Calibration.Count == 0, JSON: insightsURL("/insights/learning", c.Repo, days, "json"), Plain: insightsURL("/insights", c.Repo, 0, "")}
 	o := rep.Overall
@@ -113,8 +113,8 @@ func learningView(rep worth.Report, c choice, days int) worthData {
 	for i := range d.Overall {
 		d.Overall[i].Scale = forestScale(d.Overall[i : i+1])
 	}
-	known := slices.DeleteFunc(slices.Clone(rep.Learnings), func(r worth.Ranked) bool { return !r.Enough })
-	d.Few = slices.DeleteFunc(slices.Clone(rep.Learnings), func(r worth.Ranked) bool { return r.Enough })
+	known := slices.DeleteFunc(slices.Clone(rep.Learnings), func(r impact.Ranked) bool { return !r.Enough })
+	d.Few = slices.DeleteFunc(slices.Clone(rep.Learnings), func(r impact.Ranked) bool { return r.Enough })
 	if len(d.Few) > learningsShown {
 		d.MoreFew, d.Few = len(d.Few)-learningsShown, d.Few[:learningsShown]
 	}
@@ -127,7 +127,7 @@ func learningView(rep worth.Report, c choice, days int) worthData {
 }
 
 // forests are the most and the least useful learnings, on one scale.
-func forests(known []worth.Ranked) (out []forest) {
+func forests(known []impact.Ranked) (out []forest) {
 	var rows []forestRow
 	for _, r := range known {
 		name := fmt.Sprintf("learning %d", r.Learning)
@@ -151,7 +151,7 @@ func forests(known []worth.Ranked) (out []forest) {
 }
 
 // offZero counts the learnings whose interval does not hold zero.
-func offZero(list []worth.Ranked) (n int) {
+func offZero(list []impact.Ranked) (n int) {
 	for _, r := range list {
 		if r.FirstPass != nil && (r.FirstPass.Low > 0 || r.FirstPass.High < 0) {
 			n++
@@ -209,12 +209,12 @@ func forestBar(r forestRow) template.HTML {
 }
 
 // dismissals draws the share that people dismissed, by week.
-func dismissals(weeks []worth.Week) chart {
+func dismissals(weeks []impact.Week) chart {
 	c := chart{ID: "dismissals", Title: "Dismissed findings", Note: "of those that people decided on, by week", Form: "line", After: " %", Full: true, Band: true, Series: []string{"dismissed", "at least, 95 %", "at most, 95 %", "at most, had all been posted"}, Empty: true}
 	for _, w := range weeks {
 		row := chartRow{Day: w.From, Cells: []chartCell{{Text: "–"}, {Text: "–"}, {Text: "–"}, {Text: "–"}}}
 		if v, known := w.AtMost(); known {
-			row.Cells[3] = chartCell{number(100 * v), fmt.Sprintf("%.0f %%, %d held back", 100*v, w.Held)}
+			row.Cells[3] = chartCell{number(100 * v), fmt.Sprintf("%.0f %%, %d held back", 100*v, w.Suppressed)}
 			c.Empty = false
 		}
 		if w.Interval != nil {
@@ -239,7 +239,7 @@ const (
 
 // reliabilityDiagram draws the bins with their intervals against the diagonal, on
 // which confidence is what it says. The numbers stand in a table beside it.
-func reliabilityDiagram(c worth.Reliability, across string) template.HTML {
+func reliabilityDiagram(c impact.Reliability, across string) template.HTML {
 	if c.Count == 0 {
 		return ""
 	}
@@ -252,7 +252,7 @@ func reliabilityDiagram(c worth.Reliability, across string) template.HTML {
 			x(0), y(v), x(1), x(0)-6, y(v)+4, 100*v, x(v), y(0)+18, 100*v)
 	}
 	fmt.Fprintf(&b, `<path class="diagonal" d="M%.1f %.1fL%.1f %.1f"/>`, x(0), y(0), x(1), y(1))
-	most := slices.MaxFunc(c.Bins, func(a, b worth.ReliableBin) int { return cmp.Compare(a.Count, b.Count) }).Count
+	most := slices.MaxFunc(c.Bins, func(a, b impact.ReliableBin) int { return cmp.Compare(a.Count, b.Count) }).Count
 	for _, bin := range c.Bins {
 		fmt.Fprintf(&b, `<path class="interval" d="M%.1f %.1fV%.1f"/><circle class="bin" cx="%.1f" cy="%.1f" r="%.1f"/>`,
 			x(bin.Said), y(bin.Interval[0]), y(bin.Interval[1]), x(bin.Said), y(bin.Right), 4+6*math.Sqrt(float64(bin.Count)/float64(most)))

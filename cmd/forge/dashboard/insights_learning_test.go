@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"forge/learn/worth"
+	"forge/learn/impact"
 	"forge/pipeline/record"
 )
 
 // experience is what the runs and the people of a repository did.
 type experience struct {
 	outcomes []record.Outcome
-	heard    worth.Heard
+	feedback impact.Feedback
 }
 
 // learns gives the site what learning was worth: some learnings help the first
@@ -31,16 +31,16 @@ func (s *site) learns(runs int, repos ...string) (asked *[]string) {
 		by[repo] = experienced(rand.New(rand.NewPCG(9, uint64(i))), runs)
 	}
 	scopes := []string{"repo:acme/shop", "repo:acme/secret", "org:acme"}
-	s.pages.Worth = func(_ context.Context, o worth.Options, of ...string) (worth.Report, error) {
+	s.pages.Worth = func(_ context.Context, o impact.Options, of ...string) (impact.Report, error) {
 		*asked = of
 		var all experience
 		for repo, e := range by {
 			if slices.Contains(of, repo) || slices.Contains(of, "") {
-				all.outcomes, all.heard.Decided = append(all.outcomes, e.outcomes...), append(all.heard.Decided, e.heard.Decided...)
-				all.heard.Predicted, all.heard.Held = append(all.heard.Predicted, e.heard.Predicted...), append(all.heard.Held, e.heard.Held...)
+				all.outcomes, all.feedback.Decided = append(all.outcomes, e.outcomes...), append(all.feedback.Decided, e.feedback.Decided...)
+				all.feedback.Predicted, all.feedback.Suppressed = append(all.feedback.Predicted, e.feedback.Predicted...), append(all.feedback.Suppressed, e.feedback.Suppressed...)
 			}
 		}
-		rep := worth.Of(all.outcomes, all.heard, o)
+		rep := impact.Of(all.outcomes, all.feedback, o)
 		for i := range rep.Learnings {
 			r := &rep.Learnings[i]
 			r.Scope, r.State = scopes[r.Learning%3], "active"
@@ -74,12 +74,12 @@ func experienced(rng *rand.Rand, runs int) (e experience) {
 		age := time.Duration(rng.IntN(88*24)) * time.Hour
 		sure := 0.3 + 0.7*rng.Float64()
 		right := rng.Float64() < sure-0.1-0.3*float64(age)/float64(88*24*time.Hour)
-		d := worth.Decided{Judged: worth.Judged{Category: "style", Confidence: sure, Right: right}, At: today.Add(-age)}
-		e.heard.Decided = append(e.heard.Decided, d)
+		d := impact.Decided{Judged: impact.Judged{Category: "style", Confidence: sure, Right: right}, At: today.Add(-age)}
+		e.feedback.Decided = append(e.feedback.Decided, d)
 		if d.Confidence = max(0.01, sure-0.25); int(age/time.Hour)%4 > 0 {
-			e.heard.Predicted = append(e.heard.Predicted, d)
+			e.feedback.Predicted = append(e.feedback.Predicted, d)
 		} else {
-			e.heard.Held = append(e.heard.Held, d.At)
+			e.feedback.Suppressed = append(e.feedback.Suppressed, d.At)
 		}
 	}
 	return e
@@ -112,10 +112,10 @@ func TestLearningRestricted(t *testing.T) {
 	s := newSite(t)
 	s.fill(t, "clean", "wall")
 	asked := s.learns(200, "acme/shop", "acme/secret")
-	var rep worth.Report
+	var rep impact.Report
 	read := func(path string) {
 		t.Helper()
-		rep = worth.Report{}
+		rep = impact.Report{}
 		if err := json.Unmarshal([]byte(s.get(t, path, 200)), &rep); err != nil {
 			t.Fatal(err)
 		}
@@ -138,8 +138,8 @@ func TestLearningRestricted(t *testing.T) {
 }
 
 func TestForestRow(t *testing.T) {
-	in := func(v, low, high float64) *worth.Interval {
-		return &worth.Interval{Value: v, Low: low, High: high, Known: true}
+	in := func(v, low, high float64) *impact.Interval {
+		return &impact.Interval{Value: v, Low: low, High: high, Known: true}
 	}
 	for _, c := range []struct {
 		row     forestRow

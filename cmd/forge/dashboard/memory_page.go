@@ -36,7 +36,7 @@ type learningData struct {
 	Uses     []store.Use
 	Given    int     // uses that the viewer sees, by kind
 	Helped   int     //
-	Held     int     // withheld
+	Withheld int     // withheld
 	HelpedIn []int64 // runs that used it
 	Into     int64   // the learning that it was merged into, 0: none
 	From     []pipeline.Learning
@@ -105,7 +105,7 @@ func (d *learningData) use(v Viewer, uses []store.Use) {
 	for _, u := range uses {
 		switch {
 		case u.Withheld:
-			d.Held++
+			d.Withheld++
 			continue
 		case u.Used:
 			d.Helped++

@@ -22,23 +22,23 @@ import (
 // runData is the page of a run.
 type runData struct {
 	*pipeline.Run
-	Repo     string // "owner/name"
-	State    string // where it stands, in a sentence
-	Links    []link
-	Meters   []meter
-	Gate     *gatePanel
-	Commands []button
-	Modules  []moduleRow
-	Line     timeline
-	Issues   issueList
-	Held     []string // what the review found and memory held back or lowered
-	Tests    []testRow
-	Costs    costTable
-	Texts    []folded
-	Waived   []waiver
-	Recalls  []recallRow
-	Looks    []pipeline.Reflection
-	Wrong    *refusal // what was wrong with the answer just given
+	Repo       string // "owner/name"
+	State      string // where it stands, in a sentence
+	Links      []link
+	Meters     []meter
+	Gate       *gatePanel
+	Commands   []button
+	Modules    []moduleRow
+	Line       timeline
+	Issues     issueList
+	Suppressed []string // what the review found and memory held back or lowered
+	Tests      []testRow
+	Costs      costTable
+	Texts      []folded
+	Waived     []waiver
+	Recalls    []recallRow
+	Looks      []pipeline.Reflection
+	Wrong      *refusal // what was wrong with the answer just given
 }
 
 // link leads to GitHub.
@@ -122,7 +122,7 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v Viewer) error {
 // showRun renders the page of a run, with what was wrong with an answer to it.
 func (p *Pages) showRun(w http.ResponseWriter, r *http.Request, v Viewer, run *pipeline.Run, events []pipeline.Event, wrong *refusal) error {
 	d := runData{Run: run, Repo: run.Repo.FullName(), State: standing(run), Links: links(run), Meters: meters(run),
-		Modules: modules(run), Line: newTimeline(run, events), Issues: issues(run, events), Held: heldBack(run), Tests: tests(run), Texts: texts(run), Waived: waivers(run), Wrong: wrong}
+		Modules: modules(run), Line: newTimeline(run, events), Issues: issues(run, events), Suppressed: suppressed(run), Tests: tests(run), Texts: texts(run), Waived: waivers(run), Wrong: wrong}
 	d.Costs = costs(run, &d.Line)
 	d.Gate, d.Commands = p.gatePanel(run, wrong), commands(run)
 	var err error

@@ -66,15 +66,15 @@ func issues(run *pipeline.Run, events []pipeline.Event) (out issueList) {
 	var list []ref
 	for _, of := range [][]pipeline.Issue{run.Failures, run.Findings} {
 		for i := range of {
-			r := ref{is: &of[i], class: fate(&of[i]), rank: pipeline.SeverityError.Rank()}
+			r := ref{is: &of[i], class: outcome(&of[i]), rank: pipeline.SeverityError.Rank()}
 			if of[i].Finding != nil {
 				r.rank = of[i].Finding.Severity.Rank()
 			}
 			list = append(list, r)
 		}
 	}
-	for i := range run.Asked {
-		list = append(list, ref{&pipeline.Issue{Finding: &run.Asked[i], Phase: pipeline.PhaseReview}, "asked", 0})
+	for i := range run.Requested {
+		list = append(list, ref{&pipeline.Issue{Finding: &run.Requested[i], Phase: pipeline.PhaseReview}, "asked", 0})
 	}
 	count := map[string]int{}
 	for _, r := range list {
@@ -100,7 +100,7 @@ func (c issueCount) Word() string {
 	return map[string]string{"again": "back again", "asked": "asked for", "accepted": "accepted as known"}[c.Class]
 }
 
-func fate(is *pipeline.Issue) string {
+func outcome(is *pipeline.Issue) string {
 	if is.State == pipeline.IssueOpen && is.Back > 0 {
 		return "again"
 	}
@@ -170,18 +170,18 @@ func seen(is *pipeline.Issue) string {
 }
 
 // heldShown is how many lines about what was held back are shown.
-const heldShown = 100
+const suppressedShown = 100
 
-// heldBack lists what reviews say was held back, or lowered, because people had
+// suppressed lists what reviews say was held back, or lowered, because people had
 // dismissed the like before.
-func heldBack(run *pipeline.Run) (out []string) {
+func suppressed(run *pipeline.Run) (out []string) {
 	for i := range run.Iterations {
 		v := run.Iterations[i].Review
 		if v == nil {
 			continue
 		}
 		for line := range strings.SplitSeq(v.Summary, "\n") {
-			if (strings.HasPrefix(line, "Held back: ") || strings.HasPrefix(line, "Lowered to ")) && len(out) < heldShown {
+			if (strings.HasPrefix(line, "Held back: ") || strings.HasPrefix(line, "Lowered to ")) && len(out) < suppressedShown {
 				out = append(out, fmt.Sprintf("Iteration %d. %s", i+1, text.Clip(line, textShown)))
 			}
 		}

@@ -139,7 +139,7 @@ func showLearning(out io.Writer, r *stream.Result) error {
 				}
 				row = append(row, spreadShare(x))
 			}
-			t.AppendRow(append(row, fmt.Sprintf("%.0f", s.Posted.Median), spreadShare(s.UsefulHeld)))
+			t.AppendRow(append(row, fmt.Sprintf("%.0f", s.Posted.Median), spreadShare(s.UsefulSuppressed)))
 		}
 	}
 	b.WriteString(t.Render() + "\n\n")
@@ -161,7 +161,7 @@ func verdictTable(b *strings.Builder, r *stream.Result) {
 	t := numberTable("dismissals", "halved in 26–50", "halved in 51–100", "under 10 % at the end", "useful held", "dismissed ones posted again", "true errors", "lost")
 	row := func(name string, x stream.Verdict) {
 		of := func(n int) string { return fmt.Sprintf("%d of %d", n, x.Streams) }
-		t.AppendRow([]any{name, of(x.Soon), of(x.Halved), of(x.Under10), share(x.UsefulHeld), x.Repeated, x.Planted, x.Lost})
+		t.AppendRow([]any{name, of(x.Soon), of(x.Halved), of(x.Under10), share(x.UsefulSuppressed), x.Repeated, x.Planted, x.Lost})
 	}
 	for _, x := range r.Verdicts {
 		row("all models: "+x.Policy, x)

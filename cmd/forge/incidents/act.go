@@ -16,33 +16,33 @@ import (
 	"forge/pipeline/text"
 )
 
-// Hands carry answers out. What has a key is made once: a second call with it finds what
+// Actions carry answers out. What has a key is made once: a second call with it finds what
 // the first has made. A final [pipeline.Fault] means that it cannot be done, and why.
-type Hands interface {
+type Actions interface {
 	// Settings reads what a repository lets happen about incidents.
 	Settings(ctx context.Context, repo string) (config.Production, error)
 	// Changed lists the files that differ between two commits.
 	Changed(ctx context.Context, repo, from, to string) ([]string, error)
 	// OpenIssue opens an issue.
-	OpenIssue(ctx context.Context, repo, title, body, key string) (Made, error)
+	OpenIssue(ctx context.Context, repo, title, body, key string) (Created, error)
 	// StartRun starts a run on an issue.
-	StartRun(ctx context.Context, repo string, issue int, key, by string) (Made, error)
+	StartRun(ctx context.Context, repo string, issue int, key, by string) (Created, error)
 	// Revert opens a draft that takes back what came with a commit, or its pull request.
-	Revert(ctx context.Context, repo string, r Reverting) (Made, error)
+	Revert(ctx context.Context, repo string, r Revert) (Created, error)
 	// Teach tells the run behind an incident what escaped it, or takes that back.
 	Teach(ctx context.Context, i *production.Incident, l production.Lesson) error
 	// RollBack deploys a commit.
-	RollBack(ctx context.Context, repo string, r RollingBack) (Made, error)
+	RollBack(ctx context.Context, repo string, r Rollback) (Created, error)
 }
 
-// Made is what an answer made.
-type Made struct {
+// Created is what an answer made.
+type Created struct {
 	Number int64
 	URL    string
 }
 
-// Reverting is a revert.
-type Reverting struct {
+// Revert is a revert.
+type Revert struct {
 	Incident int64
 	Commit   string
 	Pull     int // 0: the commit alone
@@ -50,8 +50,8 @@ type Reverting struct {
 	Why      string
 }
 
-// RollingBack is a roll-back.
-type RollingBack struct {
+// Rollback is a roll-back.
+type Rollback struct {
 	Environment string
 	Commit      string
 	After       int64 // the deployment that must be the newest
@@ -67,7 +67,7 @@ const month = 30 * 24 * time.Hour
 
 // Act gives the answers that are due.
 func (s *Service) Act(ctx context.Context) error {
-	if s.Hands == nil {
+	if s.Actions == nil {
 		return nil
 	}
 	rows, err := s.DB.Incidents(ctx, store.IncidentFilter{Since: s.Now().Add(-recently), Limit: 200})
@@ -112,10 +112,10 @@ func begun(i *production.Incident) bool {
 // teach tells the run behind an incident, and writes down that it did. Told again, it
 // changes nothing.
 func (s *Service) teach(ctx context.Context, i *production.Incident, l production.Lesson) error {
-	if err := s.Hands.Teach(ctx, i, l); err != nil {
+	if err := s.Actions.Teach(ctx, i, l); err != nil {
 		return err
 	}
-	_, err := s.record(ctx, i, func(d *production.Desk, now *production.Incident) {
+	_, err := s.record(ctx, i, func(d *production.Tracker, now *production.Incident) {
 		d.Record(now, production.EventTaught, production.EventData{Lesson: l})
 	})
 	return err
@@ -124,7 +124,7 @@ func (s *Service) teach(ctx context.Context, i *production.Incident, l productio
 // settings are a repository's, as they were within the last minute: monitors send more
 // often than settings change.
 func (s *Service) settings(ctx context.Context, repo string) (config.Production, error) {
-	if s.Hands == nil {
+	if s.Actions == nil {
 		return config.Production{}, nil
 	}
 	s.mu.Lock()
@@ -133,7 +133,7 @@ func (s *Service) settings(ctx context.Context, repo string) (config.Production,
 	if ok && s.Now().Sub(known.at) < tickEvery {
 		return known.settings, nil
 	}
-	p, err := s.Hands.Settings(ctx, repo)
+	p, err := s.Actions.Settings(ctx, repo)
 	var fault *pipeline.Fault
 	if errors.As(err, &fault) && fault.Final { // what is wrong lets nothing happen
 		s.Log.Warn("no answers to incidents", "repo", repo, "error", fault.Message)
@@ -212,13 +212,13 @@ func (s *Service) actOn(ctx context.Context, scene *production.Scene, i *product
 // begin writes down what is about to be done, before it is, or why it is not.
 func (s *Service) begin(ctx context.Context, scene *production.Scene, i *production.Incident, v production.Verdict, by string) (*production.Incident, error) {
 	if v.Answer == production.AnswerRollBack && v.Why == "" {
-		files, err := s.Hands.Changed(ctx, i.Repo, v.Aim.To, v.Aim.From)
+		files, err := s.Actions.Changed(ctx, i.Repo, v.Aim.To, v.Aim.From)
 		if err != nil {
 			return nil, err
 		}
 		v.Why = scene.Crosses(files)
 	}
-	return s.record(ctx, i, func(d *production.Desk, now *production.Incident) {
+	return s.record(ctx, i, func(d *production.Tracker, now *production.Incident) {
 		switch {
 		case v.Why == "":
 			d.Record(now, production.EventBegun, production.EventData{Answer: v.Answer, By: by, Aim: &v.Aim})
@@ -231,7 +231,7 @@ func (s *Service) begin(ctx context.Context, scene *production.Scene, i *product
 }
 
 // record adds events to an incident, if nothing has happened to it since it was read.
-func (s *Service) record(ctx context.Context, i *production.Incident, add func(*production.Desk, *production.Incident)) (*production.Incident, error) {
+func (s *Service) record(ctx context.Context, i *production.Incident, add func(*production.Tracker, *production.Incident)) (*production.Incident, error) {
 	row, err := s.DB.Incident(ctx, i.ID)
 	if err != nil {
 		return nil, err
@@ -243,10 +243,10 @@ func (s *Service) record(ctx context.Context, i *production.Incident, add func(*
 	if err != nil {
 		return nil, err
 	}
-	desk := &production.Desk{Incidents: []*production.Incident{now}, Now: s.Now().UTC().Truncate(time.Microsecond)}
-	add(desk, now)
+	tracker := &production.Tracker{Incidents: []*production.Incident{now}, Now: s.Now().UTC().Truncate(time.Microsecond)}
+	add(tracker, now)
 	err = s.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		for _, c := range desk.Changes() {
+		for _, c := range tracker.Changes() {
 			if err := s.save(ctx, tx, c); err != nil {
 				return err
 			}
@@ -280,7 +280,7 @@ func (s *Service) carryOut(ctx context.Context, scene *production.Scene, i *prod
 		return nil, err
 	}
 	for try := 0; ; try++ {
-		next, err := s.record(ctx, i, func(d *production.Desk, now *production.Incident) { d.Record(now, kind, data) })
+		next, err := s.record(ctx, i, func(d *production.Tracker, now *production.Incident) { d.Record(now, kind, data) })
 		if !errors.Is(err, store.ErrConflict) || try == 5 {
 			return next, err
 		}
@@ -298,26 +298,26 @@ func (s *Service) carryOut(ctx context.Context, scene *production.Scene, i *prod
 }
 
 // do does one answer.
-func (s *Service) do(ctx context.Context, scene *production.Scene, i *production.Incident, a production.Act) (Made, error) {
+func (s *Service) do(ctx context.Context, scene *production.Scene, i *production.Incident, a production.Act) (Created, error) {
 	key := fmt.Sprintf("incident/%d/%s", i.ID, a.Answer)
 	switch a.Answer {
 	case production.AnswerIssue:
-		return s.Hands.OpenIssue(ctx, i.Repo, fmt.Sprintf("Incident %d in %s: %s", i.ID, i.Environment, i.Title), issueText(i), key)
+		return s.Actions.OpenIssue(ctx, i.Repo, fmt.Sprintf("Incident %d in %s: %s", i.ID, i.Environment, i.Title), issueText(i), key)
 	case production.AnswerRun:
-		return s.Hands.StartRun(ctx, i.Repo, a.Aim.Issue, key, a.By)
+		return s.Actions.StartRun(ctx, i.Repo, a.Aim.Issue, key, a.By)
 	case production.AnswerRevert:
-		return s.Hands.Revert(ctx, i.Repo, Reverting{Incident: i.ID, Commit: a.Aim.Commit, Pull: a.Aim.Pull, At: a.At, Why: reasons(i)})
+		return s.Actions.Revert(ctx, i.Repo, Revert{Incident: i.ID, Commit: a.Aim.Commit, Pull: a.Aim.Pull, At: a.At, Why: reasons(i)})
 	case production.AnswerAsk:
 		number := max(a.Aim.Issue, a.Aim.Pull)
-		return Made{Number: int64(number)}, s.Teller.Tell(ctx, i.Repo, number, question(i, scene, s.Slug), key)
+		return Created{Number: int64(number)}, s.Teller.Tell(ctx, i.Repo, number, question(i, scene, s.Slug), key)
 	case production.AnswerRollBack:
-		r := RollingBack{Environment: i.Environment, Commit: a.Aim.To, After: a.Aim.Deployment, Key: key, Why: fmt.Sprintf("Incident %d: %s", i.ID, i.Title)}
+		r := Rollback{Environment: i.Environment, Commit: a.Aim.To, After: a.Aim.Deployment, Key: key, Why: fmt.Sprintf("Incident %d: %s", i.ID, i.Title)}
 		if s.Now().Sub(a.At) > rollBackWithin {
 			r.After = -1 // look for it, and make none
 		}
-		return s.Hands.RollBack(ctx, i.Repo, r)
+		return s.Actions.RollBack(ctx, i.Repo, r)
 	}
-	return Made{}, &pipeline.Fault{Final: true, Message: "there is no such answer"}
+	return Created{}, &pipeline.Fault{Final: true, Message: "there is no such answer"}
 }
 
 // quoted shows a text of an alert for what it is: words of somebody else.

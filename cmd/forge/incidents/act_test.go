@@ -21,7 +21,7 @@ import (
 
 // fakeHands is a GitHub: what has a key is there once. It can be told to die before or
 // after something, as a server does.
-type fakeHands struct {
+type fakeActions struct {
 	settings config.Production
 	files    []string // that a roll-back changes
 	fails    error    // of all that has an effect
@@ -38,72 +38,72 @@ type fakeDeployment struct {
 	sha string
 }
 
-func newFakeHands(p config.Production) *fakeHands {
+func newFakeActions(p config.Production) *fakeActions {
 	m := func() map[string]string { return map[string]string{} }
-	return &fakeHands{settings: p, issues: m(), runs: m(), reverts: m(), asked: m(), taught: m(), comments: m(), rollouts: m(), deployed: map[string][]fakeDeployment{}, at: func(string) error { return nil }}
+	return &fakeActions{settings: p, issues: m(), runs: m(), reverts: m(), asked: m(), taught: m(), comments: m(), rollouts: m(), deployed: map[string][]fakeDeployment{}, at: func(string) error { return nil }}
 }
 
-func (h *fakeHands) Settings(context.Context, string) (config.Production, error) {
+func (h *fakeActions) Settings(context.Context, string) (config.Production, error) {
 	h.reads++
 	return h.settings, nil
 }
 
-func (h *fakeHands) Changed(context.Context, string, string, string) ([]string, error) {
+func (h *fakeActions) Changed(context.Context, string, string, string) ([]string, error) {
 	return h.files, h.at("changed")
 }
 
 // once has an effect, or finds it.
-func (h *fakeHands) once(in map[string]string, repo, key, what string) (Made, error) {
+func (h *fakeActions) once(in map[string]string, repo, key, what string) (Created, error) {
 	if err := errors.Join(h.fails, h.at("before "+key)); err != nil {
-		return Made{}, err
+		return Created{}, err
 	}
 	if in[repo+" "+key] == "" {
 		in[repo+" "+key] = what
 	}
-	return Made{Number: int64(100 + len(in))}, h.at("after " + key)
+	return Created{Number: int64(100 + len(in))}, h.at("after " + key)
 }
 
-func (h *fakeHands) OpenIssue(_ context.Context, repo, title, body, key string) (Made, error) {
+func (h *fakeActions) OpenIssue(_ context.Context, repo, title, body, key string) (Created, error) {
 	return h.once(h.issues, repo, key, title+"\n"+body)
 }
 
-func (h *fakeHands) StartRun(_ context.Context, repo string, issue int, key, by string) (Made, error) {
+func (h *fakeActions) StartRun(_ context.Context, repo string, issue int, key, by string) (Created, error) {
 	return h.once(h.runs, repo, key, fmt.Sprint(issue, by))
 }
 
-func (h *fakeHands) Revert(_ context.Context, repo string, r Reverting) (Made, error) {
+func (h *fakeActions) Revert(_ context.Context, repo string, r Revert) (Created, error) {
 	return h.once(h.reverts, repo, fmt.Sprint("revert/", r.Incident), fmt.Sprint(r.Pull))
 }
 
-func (h *fakeHands) Teach(_ context.Context, i *production.Incident, l production.Lesson) error {
+func (h *fakeActions) Teach(_ context.Context, i *production.Incident, l production.Lesson) error {
 	_, err := h.once(h.taught, i.Repo, fmt.Sprint("taught/", i.ID, "/", l), string(l))
 	return err
 }
 
-func (h *fakeHands) Released(_ context.Context, run int64, r rollout.Status) error {
+func (h *fakeActions) Released(_ context.Context, run int64, r rollout.Status) error {
 	_, err := h.once(h.rollouts, "", fmt.Sprintf("%d/%d/%s/%s", run, r.Deployment, r.State, r.Changed.Format(time.TimeOnly)), r.String())
 	return err
 }
 
-func (h *fakeHands) RollBack(_ context.Context, repo string, r RollingBack) (Made, error) {
+func (h *fakeActions) RollBack(_ context.Context, repo string, r Rollback) (Created, error) {
 	if err := errors.Join(h.fails, h.at("before rollback")); err != nil {
-		return Made{}, err
+		return Created{}, err
 	}
 	list := h.deployed[repo]
 	for _, d := range list {
 		if d.key == r.Key {
-			return Made{Number: d.id}, h.at("after rollback")
+			return Created{Number: d.id}, h.at("after rollback")
 		}
 	}
 	if r.After < 0 || list[len(list)-1].id != r.After {
-		return Made{}, &pipeline.Fault{Class: pipeline.FaultGitHub, Final: true, Message: "another deployment was made in the meantime"}
+		return Created{}, &pipeline.Fault{Class: pipeline.FaultGitHub, Final: true, Message: "another deployment was made in the meantime"}
 	}
 	id := list[len(list)-1].id + 1
 	h.deployed[repo] = append(list, fakeDeployment{id, r.Key, r.Commit})
-	return Made{Number: id}, h.at("after rollback")
+	return Created{Number: id}, h.at("after rollback")
 }
 
-func (h *fakeHands) Tell(_ context.Context, repo string, number int, words, key string) error {
+func (h *fakeActions) Tell(_ context.Context, repo string, number int, words, key string) error {
 	to := h.comments
 	if strings.HasSuffix(key, "/ask") {
 		to = h.asked
@@ -114,7 +114,7 @@ func (h *fakeHands) Tell(_ context.Context, repo string, number int, words, key 
 
 // Facts implements Code: each deployment brought one commit, of a pull request with its
 // number and 40.
-func (h *fakeHands) Facts(_ context.Context, _ string, list []production.Deployment, _ []production.Frame) (out []production.Facts, err error) {
+func (h *fakeActions) Facts(_ context.Context, _ string, list []production.Deployment, _ []production.Frame) (out []production.Facts, err error) {
 	for _, d := range list {
 		out = append(out, production.Facts{Deployment: d, Commits: []production.Commit{{ID: d.Commit, Files: []string{"a.go"}, Pull: int(40 + d.ID), Run: d.ID}}})
 	}
@@ -123,7 +123,7 @@ func (h *fakeHands) Facts(_ context.Context, _ string, list []production.Deploym
 
 // goesBad has two deployments of a repository, and then something critical after the
 // second.
-func (b *bench) goesBad(h *fakeHands, repo string) {
+func (b *bench) goesBad(h *fakeActions, repo string) {
 	b.t.Helper()
 	for n, minutes := range []int{300, 3} {
 		at := b.now.Add(-time.Duration(minutes) * time.Minute)
@@ -145,12 +145,12 @@ func (b *bench) observe(repo, group string, status production.Status) {
 
 // restart is the same server after a restart: what is in the database is all that it
 // knows.
-func (b *bench) restart(h *fakeHands) {
-	b.Service = New(Options{DB: b.DB, Hooks: b.Hooks, Log: b.Log, Now: func() time.Time { return b.now }, Code: h, Teller: h, Hands: h})
+func (b *bench) restart(h *fakeActions) {
+	b.Service = New(Options{DB: b.DB, Hooks: b.Hooks, Log: b.Log, Now: func() time.Time { return b.now }, Code: h, Teller: h, Actions: h})
 	b.changed.Store(true)
 }
 
-func (b *bench) live(h *fakeHands) {
+func (b *bench) live(h *fakeActions) {
 	b.t.Helper()
 	b.restart(h)
 	b.must(b.Follow(b.t.Context()))
@@ -186,7 +186,7 @@ func TestAnswersBySettings(t *testing.T) {
 		{"all", config.Production{Ask: true, Issue: true, Run: true, Revert: true, RollBack: true}, "issue done, rollback done, revert done, run done, ask done", 1, 1, 1, 3, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b, h := newBench(t), newFakeHands(tt.settings)
+			b, h := newBench(t), newFakeActions(tt.settings)
 			b.goesBad(h, "acme/shop")
 			for range 3 {
 				b.live(h)
@@ -214,9 +214,9 @@ func TestAnswersBySettings(t *testing.T) {
 // A migration in the way, or anything that GitHub refuses, becomes a question, and is
 // not tried again by itself.
 func TestRefusedRollBackAsks(t *testing.T) {
-	for name, change := range map[string]func(*fakeHands){
-		"a migration": func(h *fakeHands) { h.files = []string{"db/migrations/7.sql"} },
-		"no permission": func(h *fakeHands) {
+	for name, change := range map[string]func(*fakeActions){
+		"a migration": func(h *fakeActions) { h.files = []string{"db/migrations/7.sql"} },
+		"no permission": func(h *fakeActions) {
 			h.at = func(point string) error {
 				if point == "before rollback" {
 					return &pipeline.Fault{Class: pipeline.FaultGitHub, Final: true, Message: "the App needs deployments: write"}
@@ -225,7 +225,7 @@ func TestRefusedRollBackAsks(t *testing.T) {
 			}
 		},
 	} {
-		b, h := newBench(t), newFakeHands(config.Production{RollBack: true, Ask: true})
+		b, h := newBench(t), newFakeActions(config.Production{RollBack: true, Ask: true})
 		change(h)
 		b.goesBad(h, "acme/shop")
 		for range 3 {
@@ -247,7 +247,7 @@ func TestKillsAroundRollBack(t *testing.T) {
 	kills, rolled, asked := 0, 0, 0
 	for n := 0; kills < 100; n++ {
 		repo := fmt.Sprintf("acme/shop%d", n)
-		h := newFakeHands(config.Production{RollBack: true, Ask: true})
+		h := newFakeActions(config.Production{RollBack: true, Ask: true})
 		b.restart(h)
 		b.goesBad(h, repo)
 		b.must(b.Follow(t.Context()))
@@ -306,7 +306,7 @@ func TestKillsAroundRollBack(t *testing.T) {
 // A roll-back that was begun long ago is looked for, and not made any more.
 func TestLateRollBack(t *testing.T) {
 	for _, made := range []bool{false, true} {
-		b, h := newBench(t), newFakeHands(config.Production{RollBack: true, Ask: true})
+		b, h := newBench(t), newFakeActions(config.Production{RollBack: true, Ask: true})
 		b.goesBad(h, "acme/shop")
 		ctx, die := context.WithCancel(t.Context())
 		h.at = func(point string) error {
@@ -334,7 +334,7 @@ func TestLateRollBack(t *testing.T) {
 // What people say is done if it may be, and answered if not; those of another
 // repository have no say.
 func TestChoicesOfPeople(t *testing.T) {
-	b, h := newBench(t), newFakeHands(config.Production{Ask: true})
+	b, h := newBench(t), newFakeActions(config.Production{Ask: true})
 	b.goesBad(h, "acme/shop")
 	b.live(h)
 	say := func(repo, words string) string {

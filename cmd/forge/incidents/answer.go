@@ -21,7 +21,7 @@ const maxMute = 7 * 24 * time.Hour
 
 // Dismiss ends an incident, because a person says that it is nothing.
 func Dismiss(ctx context.Context, db *store.DB, id int64, by, why string, now time.Time) error {
-	return answer(ctx, db, id, now, func(d *production.Desk, i *production.Incident) error {
+	return answer(ctx, db, id, now, func(d *production.Tracker, i *production.Incident) error {
 		if i.State == production.StateDismissed || !i.State.Active() && !i.Taught {
 			return &refusal{fmt.Sprintf("incident %d is %s already", id, i.State)}
 		}
@@ -35,8 +35,8 @@ func Mute(ctx context.Context, db *store.DB, id int64, by string, d time.Duratio
 	if d <= 0 || d > maxMute {
 		return fmt.Errorf("an incident can be muted for up to %d hours", int(maxMute.Hours()))
 	}
-	return answer(ctx, db, id, now, func(desk *production.Desk, i *production.Incident) error {
-		desk.Record(i, production.EventMuted, production.EventData{By: by, Until: now.Add(d).UTC().Truncate(time.Second)})
+	return answer(ctx, db, id, now, func(tracker *production.Tracker, i *production.Incident) error {
+		tracker.Record(i, production.EventMuted, production.EventData{By: by, Until: now.Add(d).UTC().Truncate(time.Second)})
 		return nil
 	})
 }
@@ -92,7 +92,7 @@ func cutAnswer(line string) (id int64, choice, words string) {
 
 // choose writes down what a person chose, if it is allowed now.
 func (s *Service) choose(ctx context.Context, row *store.Incident, a production.Answer, w work.Word) (string, error) {
-	if s.Hands == nil {
+	if s.Actions == nil {
 		return "This server does nothing about incidents.", nil
 	}
 	i, err := Folded(row)
@@ -111,7 +111,7 @@ func (s *Service) choose(ctx context.Context, row *store.Incident, a production.
 	case list[n].Why != "":
 		return fmt.Sprintf("Incident %d: there is no %s now: %s.", i.ID, nameOf[a], list[n].Why), nil
 	}
-	err = answer(ctx, s.DB, i.ID, s.Now(), func(d *production.Desk, i *production.Incident) error {
+	err = answer(ctx, s.DB, i.ID, s.Now(), func(d *production.Tracker, i *production.Incident) error {
 		d.Record(i, production.EventChosen, production.EventData{Answer: a, By: w.Actor.Login})
 		return nil
 	})
@@ -124,7 +124,7 @@ type refusal struct{ words string }
 func (r *refusal) Error() string { return r.words }
 
 // answer changes an incident, again when somebody else was first.
-func answer(ctx context.Context, db *store.DB, id int64, now time.Time, change func(*production.Desk, *production.Incident) error) error {
+func answer(ctx context.Context, db *store.DB, id int64, now time.Time, change func(*production.Tracker, *production.Incident) error) error {
 	s := New(Options{DB: db})
 	for try := 0; ; try++ {
 		row, err := db.Incident(ctx, id)
@@ -135,12 +135,12 @@ func answer(ctx context.Context, db *store.DB, id int64, now time.Time, change f
 		if err != nil {
 			return err
 		}
-		desk := &production.Desk{Incidents: []*production.Incident{i}, Now: now.UTC().Truncate(time.Microsecond)}
-		if err := change(desk, i); err != nil {
+		tracker := &production.Tracker{Incidents: []*production.Incident{i}, Now: now.UTC().Truncate(time.Microsecond)}
+		if err := change(tracker, i); err != nil {
 			return err
 		}
 		err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-			for _, c := range desk.Changes() {
+			for _, c := range tracker.Changes() {
 				if err := s.save(ctx, tx, c); err != nil {
 					return err
 				}

@@ -77,7 +77,7 @@ func (s *Service) watch(ctx context.Context) {
 // Bake watches the deployments that have succeeded a short time ago: it measures them by
 // the server's health checks and queries, and says how they fare.
 func (s *Service) Bake(ctx context.Context) error {
-	if s.Hands == nil || s.Teller == nil || len(s.Checks)+len(s.Queries) == 0 {
+	if s.Actions == nil || s.Teller == nil || len(s.Checks)+len(s.Queries) == 0 {
 		return nil
 	}
 	s.baking.Lock()

@@ -27,7 +27,7 @@ import (
 // watched is a bench whose server measures acme/shop by a check and a query.
 type watched struct {
 	*bench
-	h      *fakeHands
+	h      *fakeActions
 	status atomic.Int64 // that the service answers
 	errors atomic.Value // that the query shows since the deployment; "" for no data
 	asked  atomic.Int64
@@ -36,7 +36,7 @@ type watched struct {
 
 func newWatched(t *testing.T, p config.Production) *watched {
 	t.Helper()
-	w := &watched{bench: newBench(t), h: newFakeHands(p)}
+	w := &watched{bench: newBench(t), h: newFakeActions(p)}
 	w.status.Store(200)
 	w.errors.Store("0.01")
 	shop := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(int(w.status.Load())) }))
@@ -57,7 +57,7 @@ func newWatched(t *testing.T, p config.Production) *watched {
 		fmt.Fprintf(rw, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, result)
 	}))
 	t.Cleanup(prometheus.Close)
-	w.opts = Options{DB: w.DB, Hooks: w.Hooks, Log: w.Log, Now: func() time.Time { return w.now }, Code: w.h, Teller: w.h, Hands: w.h,
+	w.opts = Options{DB: w.DB, Hooks: w.Hooks, Log: w.Log, Now: func() time.Time { return w.now }, Code: w.h, Teller: w.h, Actions: w.h,
 		Checks:  []settings.HealthCheck{{Name: "shop", URL: shop.URL, Repo: "acme/shop", Expect: 200, Private: true}},
 		Queries: []settings.Query{{Name: "error_rate", Prometheus: settings.Prometheus{Name: "main", URL: prometheus.URL}, Repo: "acme/shop", Query: "sum(x)", Max: 0.02, WorseBy: 0.5, Window: 10 * time.Minute}},
 		Take: func(ctx context.Context, guid, event string, payload []byte) error {

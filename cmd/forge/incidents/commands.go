@@ -320,13 +320,13 @@ func tryHook(ctx context.Context, out io.Writer, db *store.DB, hooks map[string]
 	if err != nil {
 		return fmt.Errorf("the message is not understood: %w", err)
 	}
-	desks := map[string]*production.Desk{}
+	trackers := map[string]*production.Tracker{}
 	for _, o := range list {
-		desk, err := s.desk(ctx, desks, o.Repo)
+		tracker, err := s.tracker(ctx, trackers, o.Repo)
 		if err != nil {
 			return err
 		}
-		n := desk.Take(o)
+		n := tracker.Take(o)
 		if err := printing.JSON(out, o); err != nil {
 			return err
 		}

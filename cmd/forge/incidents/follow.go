@@ -44,26 +44,26 @@ func (s *Service) Follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	desks := map[string]*production.Desk{}
+	trackers := map[string]*production.Tracker{}
 	var errs []error
 	for _, row := range rows {
-		desk, err := s.desk(ctx, desks, row.Repo)
+		tracker, err := s.tracker(ctx, trackers, row.Repo)
 		if err != nil {
 			return err
 		}
-		n := slices.IndexFunc(desk.Incidents, func(i *production.Incident) bool { return i.ID == row.ID })
+		n := slices.IndexFunc(tracker.Incidents, func(i *production.Incident) bool { return i.ID == row.ID })
 		if n < 0 {
 			continue
 		}
-		i := desk.Incidents[n]
-		if needsCorrelation(i, desk.Deployments) {
-			errs = append(errs, s.correlate(ctx, desk, i))
+		i := tracker.Incidents[n]
+		if needsCorrelation(i, tracker.Deployments) {
+			errs = append(errs, s.correlate(ctx, tracker, i))
 		}
 		if s.Teller != nil {
-			errs = append(errs, s.tell(ctx, desk, i))
+			errs = append(errs, s.tell(ctx, tracker, i))
 		}
 	}
-	if err := s.keep(ctx, desks, nil); err != nil {
+	if err := s.keep(ctx, trackers, nil); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
 	s.changed.Store(false)
@@ -86,8 +86,8 @@ func needsCorrelation(i *production.Incident, list []production.Deployment) bool
 
 // correlate finds what an incident may come from. What cannot be looked up is tried
 // again a few times.
-func (s *Service) correlate(ctx context.Context, desk *production.Desk, i *production.Incident) error {
-	candidates := production.Candidates(i, desk.Deployments)
+func (s *Service) correlate(ctx context.Context, tracker *production.Tracker, i *production.Incident) error {
+	candidates := production.Candidates(i, tracker.Deployments)
 	var facts []production.Facts
 	for _, d := range candidates {
 		facts = append(facts, production.Facts{Deployment: d})
@@ -107,7 +107,7 @@ func (s *Service) correlate(ctx context.Context, desk *production.Desk, i *produ
 		}
 	}
 	delete(s.failed, i.ID)
-	desk.Record(i, production.EventCorrelated, production.EventData{Suspects: production.Suspects(i, facts, desk.Incidents, nil)})
+	tracker.Record(i, production.EventCorrelated, production.EventData{Suspects: production.Suspects(i, facts, tracker.Incidents, nil)})
 	return failed
 }
 
@@ -134,29 +134,29 @@ type message struct {
 }
 
 // tell tells people what they were not told yet.
-func (s *Service) tell(ctx context.Context, desk *production.Desk, i *production.Incident) error {
+func (s *Service) tell(ctx context.Context, tracker *production.Tracker, i *production.Incident) error {
 	if s.Now().Before(i.Muted) {
 		return nil
 	}
-	list, err := s.ofSuspect(ctx, desk, i)
+	list, err := s.ofSuspect(ctx, tracker, i)
 	if err != nil {
 		return err
 	}
-	for _, m := range append(list, ofActs(i, desk.Deployments)...) {
+	for _, m := range append(list, ofActs(i, tracker.Deployments)...) {
 		if slices.Contains(i.Told, m.key) {
 			continue
 		}
 		if err := s.Teller.Tell(ctx, i.Repo, m.number, m.words, m.key); err != nil {
 			return fmt.Errorf("tell of incident %d: %w", i.ID, err)
 		}
-		desk.Record(i, production.EventTold, production.EventData{Key: m.key})
+		tracker.Record(i, production.EventTold, production.EventData{Key: m.key})
 	}
 	return nil
 }
 
 // ofSuspect is for the people of the pull request that is suspected, when it is Forge's
 // work or the settings say so: once when it is, once when it is over.
-func (s *Service) ofSuspect(ctx context.Context, desk *production.Desk, i *production.Incident) ([]message, error) {
+func (s *Service) ofSuspect(ctx context.Context, tracker *production.Tracker, i *production.Incident) ([]message, error) {
 	if len(i.Suspects) == 0 || i.Storm || i.Suspects[0].Pull == 0 {
 		return nil, nil
 	}
@@ -170,7 +170,7 @@ func (s *Service) ofSuspect(ctx context.Context, desk *production.Desk, i *produ
 				return nil, err
 			}
 		}
-		return []message{{top.Pull, key, suspicion(i, top, desk.Deployments)}}, nil
+		return []message{{top.Pull, key, suspicion(i, top, tracker.Deployments)}}, nil
 	case !i.State.Active() && told:
 		return []message{{top.Pull, key + "/end", ending(i)}}, nil
 	}

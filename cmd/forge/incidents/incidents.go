@@ -51,7 +51,7 @@ type Options struct {
 	OnChange func(repo string) // called when incidents of a repository have changed; may be nil
 	Code     Code              // nil: incidents are correlated by time and name alone
 	Teller   Teller            // nil: nobody is told
-	Hands    Hands             // nil: nothing is done; needs Teller
+	Actions  Actions           // nil: nothing is done; needs Teller
 	Slug     string            // of commands
 	Checks   []settings.HealthCheck
 	Queries  []settings.Query
@@ -203,30 +203,30 @@ func (s *Service) handle(ctx context.Context, list []record.Delivery) error {
 		}
 		readings = append(readings, r)
 	}
-	desks := map[string]*production.Desk{}
+	trackers := map[string]*production.Tracker{}
 	for _, r := range readings {
-		if err := s.take(ctx, desks, r); err != nil {
+		if err := s.take(ctx, trackers, r); err != nil {
 			return err
 		}
 	}
-	return s.keep(ctx, desks, readings)
+	return s.keep(ctx, trackers, readings)
 }
 
-// take puts what a delivery says on its repository's desk.
-func (s *Service) take(ctx context.Context, desks map[string]*production.Desk, r *reading) error {
+// take puts what a delivery says on its repository's tracker.
+func (s *Service) take(ctx context.Context, trackers map[string]*production.Tracker, r *reading) error {
 	if d := r.deployment; d != nil {
-		desk, err := s.desk(ctx, desks, d.Repo)
+		tracker, err := s.tracker(ctx, trackers, d.Repo)
 		if err != nil {
 			return err
 		}
-		desk.Deployed(*d)
+		tracker.Deployed(*d)
 	}
 	for _, o := range r.observations {
-		desk, err := s.desk(ctx, desks, o.Repo)
+		tracker, err := s.tracker(ctx, trackers, o.Repo)
 		if err != nil {
 			return err
 		}
-		if n := desk.Take(o); n.Incident != nil || r.deployment == nil {
+		if n := tracker.Take(o); n.Incident != nil || r.deployment == nil {
 			r.notes = append(r.notes, n)
 		}
 	}
@@ -281,12 +281,12 @@ func (s *Service) read(d *record.Delivery) (r *reading, err error) {
 	return r, nil
 }
 
-// desk returns the desk of a repository, with what is known of it.
-func (s *Service) desk(ctx context.Context, desks map[string]*production.Desk, repo string) (*production.Desk, error) {
-	if d := desks[repo]; d != nil {
+// tracker returns the tracker of a repository, with what is known of it.
+func (s *Service) tracker(ctx context.Context, trackers map[string]*production.Tracker, repo string) (*production.Tracker, error) {
+	if d := trackers[repo]; d != nil {
 		return d, nil
 	}
-	d := &production.Desk{Now: s.Now().UTC().Truncate(time.Microsecond)}
+	d := &production.Tracker{Now: s.Now().UTC().Truncate(time.Microsecond)}
 	rows, err := s.DB.Incidents(ctx, store.IncidentFilter{Repo: repo, Since: d.Now.Add(-24 * time.Hour), Limit: 1000})
 	if err != nil {
 		return nil, err
@@ -305,12 +305,12 @@ func (s *Service) desk(ctx context.Context, desks map[string]*production.Desk, r
 	for _, v := range deployments {
 		d.Deployments = append(d.Deployments, DeploymentOf(v))
 	}
-	desks[repo] = d
+	trackers[repo] = d
 	return d, nil
 }
 
 // keep writes what has happened, and what became of the deliveries.
-func (s *Service) keep(ctx context.Context, desks map[string]*production.Desk, readings []*reading) error {
+func (s *Service) keep(ctx context.Context, trackers map[string]*production.Tracker, readings []*reading) error {
 	var changed []string
 	err := s.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, r := range readings {
@@ -321,8 +321,8 @@ func (s *Service) keep(ctx context.Context, desks map[string]*production.Desk, r
 			}
 		}
 		changed = nil
-		for _, repo := range slices.Sorted(maps.Keys(desks)) {
-			for _, c := range desks[repo].Changes() {
+		for _, repo := range slices.Sorted(maps.Keys(trackers)) {
+			for _, c := range trackers[repo].Changes() {
 				if err := s.save(ctx, tx, c); err != nil {
 					return err
 				}
@@ -375,16 +375,16 @@ func (s *Service) Tick(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	desks := map[string]*production.Desk{}
+	trackers := map[string]*production.Tracker{}
 	for _, row := range rows {
-		desk, err := s.desk(ctx, desks, row.Repo)
+		tracker, err := s.tracker(ctx, trackers, row.Repo)
 		if err != nil {
 			return err
 		}
-		desks[row.Repo] = desk
+		trackers[row.Repo] = tracker
 	}
-	for _, desk := range desks {
-		desk.Tick()
+	for _, tracker := range trackers {
+		tracker.Tick()
 	}
-	return s.keep(ctx, desks, nil)
+	return s.keep(ctx, trackers, nil)
 }

@@ -269,11 +269,11 @@ func (m *Learner) Filter(ctx context.Context, run *pipeline.Run, review *pipelin
 		k, held := learn.Filter([]pipeline.Finding{f}, known, predictor)
 		kept = append(kept, k...)
 		for _, h := range held {
-			back := pipeline.HeldBack{Finding: h.Finding, Why: h.Why, Learning: h.Learning, By: h.By, At: h.At}
+			back := pipeline.SuppressedFinding{Finding: h.Finding, Why: h.Why, Learning: h.Learning, By: h.By, At: h.At}
 			if i := slices.IndexFunc(signals, func(s pipeline.Signal) bool { return h.Signal != "" && s.Key == h.Signal }); i >= 0 {
 				back.Pull, back.Comment = signals[i].Pull, signals[i].Comment
 			}
-			review.Held = append(review.Held, back)
+			review.Suppressed = append(review.Suppressed, back)
 		}
 	}
 	review.Findings = kept

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"forge/learn"
-	"forge/learn/worth"
+	"forge/learn/impact"
 	"forge/pipeline"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
@@ -102,7 +102,7 @@ func (m *Learner) question(ctx context.Context, q learn.Retirement, now time.Tim
 // effectsOf measures what having a learning changed in first reviews.
 func effectsOf(outcomes []record.Outcome) learn.Effects {
 	out := learn.Effects{}
-	for _, e := range worth.Estimate(outcomes) {
+	for _, e := range impact.Estimate(outcomes) {
 		if e.Surely.Known {
 			out[e.Learning] = struct{ Low, High float64 }{e.Surely.Low, e.Surely.High}
 		}

@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"forge/learn"
+	"forge/learn/impact"
 	"forge/learn/recall"
-	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
@@ -147,7 +147,7 @@ func (m *Learner) split(run *pipeline.Run, ids []int64, always ...int64) (given,
 		}
 		h := fnv.New64a()
 		fmt.Fprintf(h, "%s/%d", run.Trace, id)
-		g, w := worth.Withhold([]int64{id}, m.o.Withhold, rand.New(rand.NewPCG(h.Sum64(), uint64(run.ID))))
+		g, w := impact.Withhold([]int64{id}, m.o.Withhold, rand.New(rand.NewPCG(h.Sum64(), uint64(run.ID))))
 		given, withheld = append(given, g...), append(withheld, w...)
 	}
 	return given, withheld

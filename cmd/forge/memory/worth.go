@@ -4,31 +4,31 @@ import (
 	"context"
 	"slices"
 
+	"forge/learn/impact"
 	"forge/learn/predict"
-	"forge/learn/worth"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
 // ReportWorth reports what learning is worth in repositories together, "" being all
 // of them.
-func ReportWorth(ctx context.Context, db *store.DB, o worth.Options, repos ...string) (worth.Report, error) {
+func ReportWorth(ctx context.Context, db *store.DB, o impact.Options, repos ...string) (impact.Report, error) {
 	outcomes, err := outcomesOf(ctx, db, o, repos)
 	if err != nil {
-		return worth.Report{}, err
+		return impact.Report{}, err
 	}
-	heard, err := heardIn(ctx, db, o, repos)
+	heard, err := feedbackIn(ctx, db, o, repos)
 	if err != nil {
-		return worth.Report{}, err
+		return impact.Report{}, err
 	}
-	rep := worth.Of(outcomes, heard, o)
+	rep := impact.Of(outcomes, heard, o)
 	ids := make([]int64, len(rep.Learnings))
 	for i, r := range rep.Learnings {
 		ids[i] = r.Learning
 	}
-	said, err := db.Said(ctx, ids)
+	said, err := db.LearningTexts(ctx, ids)
 	if err != nil {
-		return worth.Report{}, err
+		return impact.Report{}, err
 	}
 	for i := range rep.Learnings {
 		r := &rep.Learnings[i]
@@ -38,16 +38,16 @@ func ReportWorth(ctx context.Context, db *store.DB, o worth.Options, repos ...st
 	return rep, nil
 }
 
-// heardIn is what became of findings in repositories, "" being all of them. Predictions
+// feedbackIn is what became of findings in repositories, "" being all of them. Predictions
 // are made of the signals of one repository, as they are for its reviews.
-func heardIn(ctx context.Context, db *store.DB, o worth.Options, repos []string) (out worth.Heard, err error) {
+func feedbackIn(ctx context.Context, db *store.DB, o impact.Options, repos []string) (out impact.Feedback, err error) {
 	for _, repo := range repos {
-		held, err := db.HeldBack(ctx, repo, o.Since())
+		held, err := db.SuppressedFindings(ctx, repo, o.Since())
 		if err != nil {
 			return out, err
 		}
 		for _, h := range held {
-			out.Held = append(out.Held, h.At)
+			out.Suppressed = append(out.Suppressed, h.At)
 		}
 	}
 	if slices.Contains(repos, "") {
@@ -60,13 +60,13 @@ func heardIn(ctx context.Context, db *store.DB, o worth.Options, repos []string)
 		if err != nil {
 			return out, err
 		}
-		h := predict.Heard(predict.Decisions(signals), o.Since())
+		h := predict.Feedback(predict.Decisions(signals), o.Since())
 		out.Decided, out.Predicted = append(out.Decided, h.Decided...), append(out.Predicted, h.Predicted...)
 	}
 	return out, nil
 }
 
-func outcomesOf(ctx context.Context, db *store.DB, o worth.Options, repos []string) (out []record.Outcome, err error) {
+func outcomesOf(ctx context.Context, db *store.DB, o impact.Options, repos []string) (out []record.Outcome, err error) {
 	for _, repo := range repos {
 		list, err := db.Outcomes(ctx, repo, o.Since())
 		if err != nil {

@@ -103,7 +103,7 @@ func (x *Executor) verified(ctx context.Context, run *pipeline.Run, job agent.Jo
 // verify runs the tests in trees that no agent works in.
 func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.TestReport, error) {
 	opts := check.Options{
-		Config: run.Config.Tests, Base: run.Base, Head: run.Head, Iteration: job.Ref.Iteration, Planned: run.PlanIteration, Patch: job.Diff, Baseline: run.Baseline,
+		Config: run.Config.Tests, Base: run.Base, Head: run.Head, Iteration: job.Ref.Iteration, PlanIteration: run.PlanIteration, Patch: job.Diff, Baseline: run.Baseline,
 		MayBeEmpty: run.Part != nil && len(run.Reopened) > 0, // a module may dispute what it was sent
 		Task:       check.Task{Text: run.Task.Title + "\n" + run.Task.Body, Tests: run.Fix}, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout,
 	}

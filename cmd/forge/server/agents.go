@@ -27,7 +27,7 @@ func newAgent(o Options, db *store.DB) (*agent.Agent, error) {
 	return agent.New(agent.Options{
 		Open: providers.Open, Models: cfg.Run.Models, Prices: prices, Limits: limits,
 		Tape: db, Log: o.Log, AtOnce: cfg.Parallel.Models,
-		Purse: &budget{day: int64(cfg.DayUSD * 1e6), month: int64(cfg.MonthUSD * 1e6), spent: db.Spent, now: o.clock()},
+		Budget: &budget{day: int64(cfg.DayUSD * 1e6), month: int64(cfg.MonthUSD * 1e6), spent: db.Spent, now: o.clock()},
 	})
 }
 

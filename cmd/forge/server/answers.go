@@ -16,14 +16,14 @@ import (
 	"forge/pipeline/text"
 )
 
-// hands carries out what is done about incidents.
-type hands struct {
+// incidentActions carries out what is done about incidents.
+type incidentActions struct {
 	deployedCode
 	app *App
 }
 
-// Settings implements incidents.Hands.
-func (h hands) Settings(ctx context.Context, full string) (config.Production, error) {
+// Settings implements incidents.Actions.
+func (h incidentActions) Settings(ctx context.Context, full string) (config.Production, error) {
 	repo, err := h.repo(ctx, full)
 	if err != nil {
 		return config.Production{}, err
@@ -32,8 +32,8 @@ func (h hands) Settings(ctx context.Context, full string) (config.Production, er
 	return cfg.Production, err
 }
 
-// Changed implements incidents.Hands.
-func (h hands) Changed(ctx context.Context, full, from, to string) ([]string, error) {
+// Changed implements incidents.Actions.
+func (h incidentActions) Changed(ctx context.Context, full, from, to string) ([]string, error) {
 	repo, err := h.fetched(ctx, full, from, to)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (h hands) Changed(ctx context.Context, full, from, to string) ([]string, er
 }
 
 // fetched returns a repository with commits and branches of it in the mirror.
-func (h hands) fetched(ctx context.Context, full string, refs ...string) (pipeline.Repo, error) {
+func (h incidentActions) fetched(ctx context.Context, full string, refs ...string) (pipeline.Repo, error) {
 	repo, err := h.repo(ctx, full)
 	if err != nil {
 		return repo, err
@@ -54,29 +54,29 @@ func (h hands) fetched(ctx context.Context, full string, refs ...string) (pipeli
 	return repo, h.gateway.Fetch(ctx, repo, token, refs...)
 }
 
-// OpenIssue implements incidents.Hands.
-func (h hands) OpenIssue(ctx context.Context, full, title, body, key string) (incidents.Made, error) {
+// OpenIssue implements incidents.Actions.
+func (h incidentActions) OpenIssue(ctx context.Context, full, title, body, key string) (incidents.Created, error) {
 	repo, err := h.repo(ctx, full)
 	if err != nil {
-		return incidents.Made{}, err
+		return incidents.Created{}, err
 	}
 	n, url, err := h.github.OpenIssue(ctx, repo, title, body, key)
-	return incidents.Made{Number: int64(n), URL: url}, err
+	return incidents.Created{Number: int64(n), URL: url}, err
 }
 
-// StartRun implements incidents.Hands. The run is the server's own: it may have been
+// StartRun implements incidents.Actions. The run is the server's own: it may have been
 // nobody's word.
-func (h hands) StartRun(ctx context.Context, full string, issue int, key, by string) (incidents.Made, error) {
+func (h incidentActions) StartRun(ctx context.Context, full string, issue int, key, by string) (incidents.Created, error) {
 	repo, err := h.repo(ctx, full)
 	if err != nil {
-		return incidents.Made{}, err
+		return incidents.Created{}, err
 	}
 	task, err := h.github.Issue(ctx, repo, issue)
 	if err != nil {
-		return incidents.Made{}, err
+		return incidents.Created{}, err
 	}
 	if _, err := h.app.github.identity(ctx); err != nil {
-		return incidents.Made{}, err
+		return incidents.Created{}, err
 	}
 	n := pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Issue: issue, Task: task, Actor: *h.app.github.bot.Load()}
 	run, err := h.app.Engine.Begin(ctx, key, n)
@@ -84,11 +84,11 @@ func (h hands) StartRun(ctx context.Context, full string, issue int, key, by str
 		h.app.Engine.Wake()
 		h.app.log.InfoContext(ctx, "a run for an incident", "run", run, "cause", key, "by", by)
 	}
-	return incidents.Made{Number: run}, err
+	return incidents.Created{Number: run}, err
 }
 
-// Teach implements incidents.Hands. What the monitor said is no part of it.
-func (h hands) Teach(ctx context.Context, i *production.Incident, l production.Lesson) error {
+// Teach implements incidents.Actions. What the monitor said is no part of it.
+func (h incidentActions) Teach(ctx context.Context, i *production.Incident, l production.Lesson) error {
 	top := i.Suspects[0]
 	run, err := h.db.Load(ctx, top.Run)
 	if err != nil {
@@ -105,53 +105,53 @@ func (h hands) Teach(ctx context.Context, i *production.Incident, l production.L
 }
 
 // Released implements incidents.Teller.
-func (h hands) Released(ctx context.Context, run int64, r rollout.Status) error {
+func (h incidentActions) Released(ctx context.Context, run int64, r rollout.Status) error {
 	e := pipeline.Event{ID: fmt.Sprintf("deployment/%d/%s/%d", r.Deployment, r.State, r.Changed.UnixMicro()), Type: pipeline.EventRollout, Source: "forge", Data: pipeline.Data{Rollout: &r}}
 	return h.app.record(ctx, run, []pipeline.Event{e}, nil)
 }
 
-// RollBack implements incidents.Hands.
-func (h hands) RollBack(ctx context.Context, full string, r incidents.RollingBack) (incidents.Made, error) {
+// RollBack implements incidents.Actions.
+func (h incidentActions) RollBack(ctx context.Context, full string, r incidents.Rollback) (incidents.Created, error) {
 	repo, err := h.repo(ctx, full)
 	if err != nil {
-		return incidents.Made{}, err
+		return incidents.Created{}, err
 	}
 	id, err := h.github.Deploy(ctx, repo, github.Deploying{Environment: r.Environment, Commit: r.Commit, Task: production.TaskRollBack, After: r.After, Key: r.Key, Description: r.Why})
-	return incidents.Made{Number: id}, err
+	return incidents.Created{Number: id}, err
 }
 
-// Revert implements incidents.Hands.
-func (h hands) Revert(ctx context.Context, full string, r incidents.Reverting) (incidents.Made, error) {
+// Revert implements incidents.Actions.
+func (h incidentActions) Revert(ctx context.Context, full string, r incidents.Revert) (incidents.Created, error) {
 	repo, err := h.repo(ctx, full)
 	if err != nil {
-		return incidents.Made{}, err
+		return incidents.Created{}, err
 	}
 	what, title := "commit "+text.Head(r.Commit, 10), "Revert commit "+text.Head(r.Commit, 10)
 	branch := fmt.Sprintf("%s/revert-%s-incident-%d", h.app.slug, text.Head(r.Commit, 10), r.Incident)
 	var pull github.MergedPull
 	if r.Pull != 0 {
 		if pull, err = h.github.MergedPull(ctx, repo, r.Pull); err != nil {
-			return incidents.Made{}, err
+			return incidents.Created{}, err
 		}
 		what, title = fmt.Sprintf("pull request #%d", r.Pull), fmt.Sprintf("Revert %q", pull.Title)
 		branch = fmt.Sprintf("%s/revert-%d-incident-%d", h.app.slug, r.Pull, r.Incident)
 	}
 	head, err := h.github.BranchHead(ctx, repo, branch)
 	if err != nil {
-		return incidents.Made{}, err
+		return incidents.Created{}, err
 	}
 	if head == "" {
 		if err := h.pushRevert(ctx, full, r, pull, branch, title); err != nil {
-			return incidents.Made{}, refusedFor(err)
+			return incidents.Created{}, refusedFor(err)
 		}
 	}
 	body := fmt.Sprintf("This takes back %s, from which incident %d may come:\n\n%s\nIt is what `git revert` makes of it, and nothing else. Nobody has looked at it yet.", what, r.Incident, r.Why)
 	n, url, err := h.github.OpenDraft(ctx, repo, branch, title, body)
-	return incidents.Made{Number: int64(n), URL: url}, err
+	return incidents.Created{Number: int64(n), URL: url}, err
 }
 
 // pushRevert makes the commit that takes something back, and pushes it.
-func (h hands) pushRevert(ctx context.Context, full string, r incidents.Reverting, pull github.MergedPull, branch, title string) error {
+func (h incidentActions) pushRevert(ctx context.Context, full string, r incidents.Revert, pull github.MergedPull, branch, title string) error {
 	refs, to := []string{r.Commit}, r.Commit
 	if r.Pull != 0 {
 		refs, to = []string{fmt.Sprintf("refs/pull/%d/head", r.Pull), pull.SHA}, pull.SHA

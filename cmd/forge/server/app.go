@@ -23,7 +23,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/tracing"
 	"forge/github/delivery"
-	"forge/learn/worth"
+	"forge/learn/impact"
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
@@ -46,7 +46,7 @@ type Options struct {
 	Now         func() time.Time                     // the clock; nil: time.Now
 	After       func(time.Duration) <-chan time.Time // how calls of models wait; nil: time.After
 	TestTimeout time.Duration                        // of one test command, instead of the run's tests.timeout_minutes; 0: that
-	Withhold    float64                              // share of recalled learnings that is left out; 0: worth.DefaultRate, under 0: none
+	Withhold    float64                              // share of recalled learnings that is left out; 0: impact.DefaultRate, under 0: none
 	PollEvery   time.Duration                        // see work.Options
 	HookEvery   time.Duration                        // how often deliveries are asked for where they are read; 0: 10 s
 
@@ -118,7 +118,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	a.Learner = memory.New(memory.Options{
 		DB: a.DB, Reflector: agents, Record: a.record, Log: o.Log, Now: o.clock(),
-		Reflection: o.Config.Reflection && !o.Silent, Withhold: max(0, cmp.Or(o.Withhold, worth.DefaultRate)),
+		Reflection: o.Config.Reflection && !o.Silent, Withhold: max(0, cmp.Or(o.Withhold, impact.DefaultRate)),
 	})
 	a.exec = phase.New(a.executorOptions(o, agents))
 	a.incidents = newIncidents(a, o)

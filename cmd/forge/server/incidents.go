@@ -23,8 +23,8 @@ func newIncidents(a *App, o Options) *incidents.Service {
 	}
 	if a.github != nil {
 		code := deployedCode{a.github.app, a.Gateway, a.DB}
-		h := hands{code, a}
-		opts.Code, opts.Teller, opts.Hands, opts.Slug = code, h, h, a.slug
+		h := incidentActions{code, a}
+		opts.Code, opts.Teller, opts.Actions, opts.Slug = code, h, h, a.slug
 	}
 	return incidents.New(opts)
 }

@@ -17,8 +17,8 @@ import (
 	"forge/cmd/forge/dashboard"
 	"forge/cmd/forge/dashboard/access"
 	"forge/cmd/forge/memory"
+	"forge/learn/impact"
 	"forge/learn/metrics"
-	"forge/learn/worth"
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/store"
@@ -47,15 +47,15 @@ func NewPages(a *App, o Options) *dashboard.Pages {
 type worths struct {
 	db   *store.DB
 	mu   sync.Mutex
-	kept map[string]worth.Report
+	kept map[string]impact.Report
 	at   time.Time // when the oldest was made
 }
 
-func (w *worths) report(ctx context.Context, o worth.Options, repos ...string) (worth.Report, error) {
+func (w *worths) report(ctx context.Context, o impact.Options, repos ...string) (impact.Report, error) {
 	key := fmt.Sprint(o.Days, " ", o.Repo, " ", strings.Join(repos, " "))
 	w.mu.Lock()
 	if age := o.Now.Sub(w.at); age < 0 || age > time.Minute {
-		w.kept, w.at = map[string]worth.Report{}, o.Now
+		w.kept, w.at = map[string]impact.Report{}, o.Now
 	}
 	rep, ok := w.kept[key]
 	w.mu.Unlock()

@@ -407,7 +407,7 @@ func (s *script) of(r *pipeline.Run, key string) string {
 	case "findings":
 		return fmt.Sprint(len(r.Findings))
 	case "plans":
-		return fmt.Sprint(1 + len(r.Former))
+		return fmt.Sprint(1 + len(r.PastPlans))
 	case "closed":
 		return fmt.Sprint(r.Closed != "")
 	case "flaky":

@@ -95,8 +95,8 @@ func TestStuckTests(t *testing.T) {
 		ts := stuck(t, "-- planner 1/1 --\n>>> submit\nsummary: Only the spelling\nsteps: [Edit greet.sh]\ncriteria: [{id: AC1, text: It says hello}]\n")
 		ts.comment("acme", "/forge simplify just spell it right")
 		run := ts.untilState(pipeline.StateVerified)
-		if run.Plan.Summary != "Only the spelling" || len(run.Former) != 1 || run.Bounces[0].Target != pipeline.TargetPlan {
-			t.Errorf("plan %+v after %+v, bounces %+v", run.Plan, run.Former, run.Bounces)
+		if run.Plan.Summary != "Only the spelling" || len(run.PastPlans) != 1 || run.Bounces[0].Target != pipeline.TargetPlan {
+			t.Errorf("plan %+v after %+v, bounces %+v", run.Plan, run.PastPlans, run.Bounces)
 		}
 	})
 	t.Run("known limitation", func(t *testing.T) {
@@ -141,8 +141,8 @@ rulings: [{id: F1, verdict: withdrawn, why: helper.sh has it now}]
 	ts := newTestServer(t, testOptions{tape: tape})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)
-	if run.Plan.Summary != "Use a helper" || len(run.Former) != 1 || len(run.Iterations) != 2 || run.Iterations[1].Mode != pipeline.ModeFresh {
-		t.Errorf("plan %q after %d others, %d iterations", run.Plan.Summary, len(run.Former), len(run.Iterations))
+	if run.Plan.Summary != "Use a helper" || len(run.PastPlans) != 1 || len(run.Iterations) != 2 || run.Iterations[1].Mode != pipeline.ModeFresh {
+		t.Errorf("plan %q after %d others, %d iterations", run.Plan.Summary, len(run.PastPlans), len(run.Iterations))
 	}
 	ts.says("sent back to the planner by the review")
 }

@@ -73,7 +73,7 @@ const (
 	wrong
 	unsaid // right, without a comment
 	right
-	mended // as the integration wants it
+	fixed // as the integration wants it
 )
 
 func (f Feature) file(p Piece) string {
@@ -93,7 +93,7 @@ func (f Feature) source(p Piece, state int) string {
 		body = `""`
 	case wrong:
 		body = `"wrong " + ` + body
-	case mended:
+	case fixed:
 		body = strings.Replace(body, "String", "Original", 1)
 	}
 	if state != stub {
@@ -112,7 +112,7 @@ func (f Feature) source(p Piece, state int) string {
 
 func script(p Piece, state int) string {
 	out := map[int]string{stub: ":\n", wrong: "echo wrong\n", unsaid: "echo " + p.ID + "\n", right: "# It says who it is.\necho " + p.ID + "\n",
-		mended: "# It says who it is.\nprintf '" + p.ID + "\\n'\n"}[state]
+		fixed: "# It says who it is.\nprintf '" + p.ID + "\\n'\n"}[state]
 	if state != stub {
 		for _, n := range p.Needs {
 			out += "sh " + n + "/run.sh\n"
@@ -269,7 +269,7 @@ func (f Feature) build(t *tape, p Piece) {
 		in("quality 3/1", 0, noFindings+"rulings: [{id: F1, verdict: fixed, why: it has one}]\n")
 	}
 	if p.ID == f.Finding {
-		in("implementer 2/1", 0, "@expect in other words than were asked for\n"+write(file, f.source(p, mended)))
+		in("implementer 2/1", 0, "@expect in other words than were asked for\n"+write(file, f.source(p, fixed)))
 		in("implementer 2/2", 0, done+"addressed: [{id: F1, what: it speaks as asked}]\n")
 		in("quality 2/1", 0, noFindings+"rulings: [{id: F1, verdict: fixed, why: it speaks as asked}]\n")
 	}

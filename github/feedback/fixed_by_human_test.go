@@ -8,7 +8,7 @@ import (
 )
 
 // After a forced push the head alone does not tell who changed the lines.
-func TestMendedForced(t *testing.T) {
+func TestFixedByHumanForced(t *testing.T) {
 	file := func(line string) []string { return []string{"one", "two", "three", line, "five"} }
 	person, forge := step{sha: "p", by: alice}, step{sha: "f", forge: true}
 	last := step{sha: "q", by: boss}
@@ -34,7 +34,7 @@ func TestMendedForced(t *testing.T) {
 		for _, s := range got {
 			who += s.Actor.Login
 		}
-		if err != nil || who != c.want || len(got) == 1 && got[0].Kind != pipeline.SignalMended {
+		if err != nil || who != c.want || len(got) == 1 && got[0].Kind != pipeline.SignalFixedByHuman {
 			t.Errorf("%s: %+v, %v; want a mend by %q", c.name, got, err, c.want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestMendedForced(t *testing.T) {
 
 // Whose address GitHub does not know is vouched for by who settled it, whoever the
 // delivery is of.
-func TestMendedByUnknown(t *testing.T) {
+func TestFixedByUnknown(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		st   Pull

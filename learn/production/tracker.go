@@ -58,10 +58,10 @@ func GroupKey(o Observation) string {
 
 const maxKey = 400 // bytes
 
-// Desk is where observations of a repository become incidents. It takes them in one
+// Tracker is where observations of a repository become incidents. It takes them in one
 // after the other and says what happens; who keeps the incidents is not its concern.
 // It implements [Feedback].
-type Desk struct {
+type Tracker struct {
 	Incidents   []*Incident  // of the repository: those that go on, and those that ended within a day
 	Deployments []Deployment // of the repository, of late
 	Ignore      []string     // globs of group keys
@@ -98,21 +98,21 @@ func (n Note) String() string {
 }
 
 // Take takes in an observation.
-func (d *Desk) Take(o Observation) Note {
+func (d *Tracker) Take(o Observation) Note {
 	Tell(d, o)
 	return d.last
 }
 
 // OnAnomalyDetected implements Feedback.
-func (d *Desk) OnAnomalyDetected(o Observation, _ Anomaly) { d.last = d.take(o) }
+func (d *Tracker) OnAnomalyDetected(o Observation, _ Anomaly) { d.last = d.take(o) }
 
 // OnProductionError implements Feedback.
-func (d *Desk) OnProductionError(o Observation, _ Error) { d.last = d.take(o) }
+func (d *Tracker) OnProductionError(o Observation, _ Error) { d.last = d.take(o) }
 
 // OnHealthCheckFailure implements Feedback.
-func (d *Desk) OnHealthCheckFailure(o Observation, _ Health) { d.last = d.take(o) }
+func (d *Tracker) OnHealthCheckFailure(o Observation, _ Health) { d.last = d.take(o) }
 
-func (d *Desk) take(o Observation) Note {
+func (d *Tracker) take(o Observation) Note {
 	key := GroupKey(o)
 	if slices.ContainsFunc(d.Ignore, func(g string) bool { return glob.Match(g, key) }) {
 		return Note{What: "ignored, as production.ignore says"}
@@ -146,7 +146,7 @@ func (d *Desk) take(o Observation) Note {
 
 // dismissed finds the incident of a group that a person dismissed not long ago. What is
 // worse now is another matter.
-func (d *Desk) dismissed(o Observation, key string) *Incident {
+func (d *Tracker) dismissed(o Observation, key string) *Incident {
 	for _, i := range d.Incidents {
 		if i.State == StateDismissed && i.Holds(key) && d.Now.Sub(i.Ended) < recent && (o.Severity != SeverityCritical || i.Severity == SeverityCritical) {
 			return i
@@ -158,7 +158,7 @@ func (d *Desk) dismissed(o Observation, key string) *Incident {
 func stormKey(o Observation) string { return o.Repo + "/" + o.Environment + "/storm" }
 
 // beyondLimit joins what would be one incident too many to the newest one.
-func (d *Desk) beyondLimit(o Observation, key string) Note {
+func (d *Tracker) beyondLimit(o Observation, key string) Note {
 	var newest *Incident
 	for _, i := range d.Incidents {
 		if i.State.Active() && (newest == nil || i.Environment == o.Environment && newest.Environment != o.Environment || i.Opened.After(newest.Opened) && (i.Environment == o.Environment) == (newest.Environment == o.Environment)) {
@@ -175,7 +175,7 @@ func (d *Desk) beyondLimit(o Observation, key string) Note {
 	return d.open(o, stormKey(o), true)
 }
 
-func (d *Desk) active(of func(*Incident) bool) *Incident {
+func (d *Tracker) active(of func(*Incident) bool) *Incident {
 	for _, i := range d.Incidents {
 		if i.State.Active() && of(i) {
 			return i
@@ -185,7 +185,7 @@ func (d *Desk) active(of func(*Incident) bool) *Incident {
 }
 
 // groupsOf counts the groups that came up in an environment of late.
-func (d *Desk) groupsOf(environment string) (n int) {
+func (d *Tracker) groupsOf(environment string) (n int) {
 	for _, i := range d.Incidents {
 		if i.Environment == environment && d.Now.Sub(i.Opened) < stormWindow {
 			n += 1 + len(i.Joined)
@@ -194,7 +194,7 @@ func (d *Desk) groupsOf(environment string) (n int) {
 	return n
 }
 
-func (d *Desk) openedWithin(t time.Duration) (n int) {
+func (d *Tracker) openedWithin(t time.Duration) (n int) {
 	for _, i := range d.Incidents {
 		if d.Now.Sub(i.Opened) < t && !i.Storm {
 			n++
@@ -203,13 +203,13 @@ func (d *Desk) openedWithin(t time.Duration) (n int) {
 	return n
 }
 
-func (d *Desk) stormWithin(t time.Duration) bool {
+func (d *Tracker) stormWithin(t time.Duration) bool {
 	return slices.ContainsFunc(d.Incidents, func(i *Incident) bool { return i.Storm && d.Now.Sub(i.Opened) < t })
 }
 
 // sameDeployment finds an incident that began after the same deployment, at about the
 // same time: one bad deployment breaks many things at once.
-func (d *Desk) sameDeployment(o Observation) *Incident {
+func (d *Tracker) sameDeployment(o Observation) *Incident {
 	dep := lastDeployment(d.Deployments, o.Environment, o.began())
 	if dep == nil || o.began().Sub(dep.At) > joinDeployment {
 		return nil
@@ -221,7 +221,7 @@ func (d *Desk) sameDeployment(o Observation) *Incident {
 }
 
 // change returns what happens to an incident now, to add to it.
-func (d *Desk) change(i *Incident) *Change {
+func (d *Tracker) change(i *Incident) *Change {
 	for _, c := range d.changed {
 		if c.Incident == i {
 			return c
@@ -232,14 +232,14 @@ func (d *Desk) change(i *Incident) *Change {
 	return c
 }
 
-func (d *Desk) event(i *Incident, t EventType, data EventData) {
+func (d *Tracker) event(i *Incident, t EventType, data EventData) {
 	c := d.change(i)
 	e := Event{Seq: i.Seq + 1, Type: t, At: d.Now, Data: data}
 	i.Apply(e)
 	c.Events = append(c.Events, e)
 }
 
-func (d *Desk) open(o Observation, key string, storm bool) Note {
+func (d *Tracker) open(o Observation, key string, storm bool) Note {
 	data := EventData{Observation: &o, Repo: o.Repo, Environment: o.Environment, Group: key, Storm: storm, Times: 1}
 	for _, old := range d.Incidents {
 		if old.Group == key && !old.State.Active() && d.Now.Sub(old.Ended) < recent && old.ID >= data.Previous {
@@ -256,7 +256,7 @@ func (d *Desk) open(o Observation, key string, storm bool) Note {
 	return Note{i, "opened"}
 }
 
-func (d *Desk) join(i *Incident, o Observation, key, why string) Note {
+func (d *Tracker) join(i *Incident, o Observation, key, why string) Note {
 	if len(i.Joined) < maxJoined {
 		d.event(i, EventJoined, EventData{Group: key, Why: why})
 	}
@@ -265,7 +265,7 @@ func (d *Desk) join(i *Incident, o Observation, key, why string) Note {
 }
 
 // see writes down that something was seen: the first times in full, then ever fewer.
-func (d *Desk) see(i *Incident, o Observation, key string) {
+func (d *Tracker) see(i *Incident, o Observation, key string) {
 	if i.Storm {
 		key = i.Group
 	}
@@ -290,7 +290,7 @@ func (d *Desk) see(i *Incident, o Observation, key string) {
 }
 
 // flush writes down what was only counted, for each group that goes on.
-func (d *Desk) flush(c *Change) {
+func (d *Tracker) flush(c *Change) {
 	n, groups := c.counted, c.groups
 	c.counted, c.groups = 0, nil
 	for k, g := range groups {
@@ -303,7 +303,7 @@ func (d *Desk) flush(c *Change) {
 	c.severity = ""
 }
 
-func (d *Desk) recover(i *Incident, o Observation, key string) Note {
+func (d *Tracker) recover(i *Incident, o Observation, key string) Note {
 	if i == nil {
 		if s := d.active(func(i *Incident) bool { return i.Storm && i.Environment == o.Environment }); s != nil {
 			return Note{s, "over; the others go on"}
@@ -322,7 +322,7 @@ func (d *Desk) recover(i *Incident, o Observation, key string) Note {
 
 // Tick lets time pass: what was over for long enough is resolved. A storm is over
 // when nothing of it was seen for a while.
-func (d *Desk) Tick() {
+func (d *Tracker) Tick() {
 	for _, i := range d.Incidents {
 		if why, over := i.Over(d.Now); over {
 			d.event(i, EventResolved, EventData{Why: why})
@@ -333,10 +333,10 @@ func (d *Desk) Tick() {
 }
 
 // Record adds an event that does not come from observations.
-func (d *Desk) Record(i *Incident, t EventType, data EventData) { d.event(i, t, data) }
+func (d *Tracker) Record(i *Incident, t EventType, data EventData) { d.event(i, t, data) }
 
 // Changes returns what has happened, in the order of the incidents.
-func (d *Desk) Changes() []*Change {
+func (d *Tracker) Changes() []*Change {
 	for _, c := range d.changed {
 		d.flush(c)
 	}

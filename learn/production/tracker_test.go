@@ -16,7 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// A keeper is what a database does for a desk.
+// A keeper is what a database does for a tracker.
 type keeper struct {
 	incidents []*Incident
 	logs      map[int64][]Event
@@ -27,9 +27,9 @@ type keeper struct {
 
 func newKeeper() *keeper { return &keeper{logs: map[int64][]Event{}, now: received} }
 
-// desk gives a desk what it needs to know, as it would be read from a database.
-func (k *keeper) desk() *Desk {
-	d := &Desk{Deployments: k.deployed, Ignore: k.ignore, Now: k.now}
+// tracker gives a tracker what it needs to know, as it would be read from a database.
+func (k *keeper) tracker() *Tracker {
+	d := &Tracker{Deployments: k.deployed, Ignore: k.ignore, Now: k.now}
 	for _, i := range k.incidents {
 		if i.State.Active() || k.now.Sub(i.Ended) < recent {
 			d.Incidents = append(d.Incidents, i)
@@ -40,7 +40,7 @@ func (k *keeper) desk() *Desk {
 
 // keep keeps what happened: it checks that the log, written and read again, folds to
 // the same incident.
-func (k *keeper) keep(t *testing.T, d *Desk) {
+func (k *keeper) keep(t *testing.T, d *Tracker) {
 	t.Helper()
 	for _, c := range d.Changes() {
 		if c.ID == 0 {
@@ -79,10 +79,10 @@ func anomaly(environment, group string, at time.Time, critical bool) Observation
 	return o
 }
 
-// Stories of alerts, and the incidents that they make. See testdata/desk/README.md.
+// Stories of alerts, and the incidents that they make. See testdata/tracker/README.md.
 // Covers P2.
-func TestDesk(t *testing.T) {
-	files, _ := filepath.Glob("testdata/desk/*.txtar")
+func TestTracker(t *testing.T) {
+	files, _ := filepath.Glob("testdata/tracker/*.txtar")
 	if len(files) == 0 {
 		t.Fatal("no stories")
 	}
@@ -123,7 +123,7 @@ func play(t *testing.T, script string) string {
 			t.Fatalf("%s: %v", l, err)
 		}
 		k.now = received.Add(at)
-		d := k.desk()
+		d := k.tracker()
 		var said []Note
 		switch args := f[2:]; f[1] {
 		case "fire", "resolve":
@@ -186,7 +186,7 @@ func TestStorm(t *testing.T) {
 		k := newKeeper()
 		total := 0
 		for total < 10_000 {
-			d := k.desk()
+			d := k.tracker()
 			for range 1 + rng.IntN(300) {
 				o := anomaly("production", fmt.Sprint("g", rng.IntN(500)), k.now, rng.IntN(10) == 0)
 				if rng.IntN(10) == 0 {
@@ -219,13 +219,13 @@ func TestLimitOfIncidents(t *testing.T) {
 	k := newKeeper()
 	for n := range 600 { // within an hour
 		k.now = k.now.Add(6 * time.Second)
-		d := k.desk()
+		d := k.tracker()
 		o := anomaly(fmt.Sprint("env", n), fmt.Sprint("g", n), k.now, true)
 		d.Take(o)
 		o.Status = StatusResolved
 		d.Take(o)
 		k.keep(t, d)
-		d = k.desk()
+		d = k.tracker()
 		d.Now = d.Now.Add(time.Second)
 		d.Tick()
 		k.keep(t, d)

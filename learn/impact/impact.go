@@ -1,8 +1,8 @@
-// Package worth measures what learnings and findings are worth: some of what
+// Package impact measures what learnings and findings are worth: some of what
 // would be recalled is withheld at random, and runs that had it are compared with
 // runs that had not; the reviewer's confidence is compared with what people
 // decided. It computes, and stores nothing.
-package worth
+package impact
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package worth
+package impact
 
 import (
 	"cmp"
@@ -61,12 +61,12 @@ type Decided struct {
 	At time.Time
 }
 
-// Heard is what became of findings: what people decided on, and what they were not
+// Feedback is what became of findings: what people decided on, and what they were not
 // asked about.
-type Heard struct {
-	Decided   []Decided   // with the reviewer's confidence
-	Predicted []Decided   // with the probability, predicted beforehand, that people act on it; of those that had one
-	Held      []time.Time // when findings were held back
+type Feedback struct {
+	Decided    []Decided   // with the reviewer's confidence
+	Predicted  []Decided   // with the probability, predicted beforehand, that people act on it; of those that had one
+	Suppressed []time.Time // when findings were held back
 }
 
 // Reliability is a calibration with the intervals of its bins.
@@ -86,11 +86,11 @@ type ReliableBin struct {
 
 // Week is what people decided on findings in seven days.
 type Week struct {
-	From      string      `json:"from"` // its first day, UTC: 2026-01-02
-	Decided   int         `json:"decided"`
-	Dismissed int         `json:"dismissed"`
-	Held      int         `json:"held"`                  // findings that were not posted
-	Interval  *[2]float64 `json:"interval_95,omitempty"` // of the share, Wilson; nil without decisions
+	From       string      `json:"from"` // its first day, UTC: 2026-01-02
+	Decided    int         `json:"decided"`
+	Dismissed  int         `json:"dismissed"`
+	Suppressed int         `json:"held"`                  // findings that were not posted
+	Interval   *[2]float64 `json:"interval_95,omitempty"` // of the share, Wilson; nil without decisions
 }
 
 // Report is what learning is worth, in a period.
@@ -110,18 +110,18 @@ type Report struct {
 // they had dismissed all that was held back: what holding back spared them is at most
 // the difference. It is false when nothing was decided or held.
 func (w Week) AtMost() (share float64, known bool) {
-	n := w.Decided + w.Held
-	return float64(w.Dismissed+w.Held) / float64(max(1, n)), n > 0
+	n := w.Decided + w.Suppressed
+	return float64(w.Dismissed+w.Suppressed) / float64(max(1, n)), n > 0
 }
 
 // Of reports on runs and decisions. What was heard before the period is passed over;
 // the outcomes are to be those of its runs.
-func Of(outcomes []record.Outcome, h Heard, o Options) Report {
+func Of(outcomes []record.Outcome, h Feedback, o Options) Report {
 	outside := func(at time.Time) bool { return at.Before(o.Since()) || at.After(o.Now) }
 	within := func(list []Decided) []Decided {
 		return slices.DeleteFunc(slices.Clone(list), func(d Decided) bool { return outside(d.At) })
 	}
-	h = Heard{within(h.Decided), within(h.Predicted), slices.DeleteFunc(slices.Clone(h.Held), outside)}
+	h = Feedback{within(h.Decided), within(h.Predicted), slices.DeleteFunc(slices.Clone(h.Suppressed), outside)}
 	return Report{Repo: o.Repo, Days: o.Days, From: o.Since().Format(time.DateOnly), To: o.Now.UTC().Format(time.DateOnly),
 		Overall: overall(outcomes), Learnings: ranked(Estimate(outcomes)), Calibration: reliability(h.Decided), Prediction: reliability(h.Predicted), Weeks: weeks(h, o)}
 }
@@ -261,7 +261,7 @@ func reliability(list []Decided) Reliability {
 
 // weeks counts by whole weeks back from today; what is left of the period at its
 // beginning is a short one.
-func weeks(h Heard, o Options) (out []Week) {
+func weeks(h Feedback, o Options) (out []Week) {
 	for end := o.Now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1); end.After(o.Since()); end = end.AddDate(0, 0, -7) {
 		from := end.AddDate(0, 0, -7)
 		if from.Before(o.Since()) {
@@ -277,9 +277,9 @@ func weeks(h Heard, o Options) (out []Week) {
 				w.Dismissed++
 			}
 		}
-		for _, at := range h.Held {
+		for _, at := range h.Suppressed {
 			if !at.Before(from) && at.Before(end) {
-				w.Held++
+				w.Suppressed++
 			}
 		}
 		if w.Decided > 0 {

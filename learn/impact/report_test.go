@@ -1,4 +1,4 @@
-package worth
+package impact
 
 import (
 	"encoding/json"
@@ -89,7 +89,7 @@ func TestRanked(t *testing.T) {
 			record.Outcome{FirstPass: i < 4, Given: []int64{2}}, record.Outcome{FirstPass: i < 16, Withheld: []int64{2}}, record.Outcome{Given: []int64{7}})
 	}
 	list = append(list, record.Outcome{Withheld: []int64{7}}, record.Outcome{Given: []int64{8}})
-	got := Of(list, Heard{}, Options{Days: 30, Now: reportedAt}).Learnings
+	got := Of(list, Feedback{}, Options{Days: 30, Now: reportedAt}).Learnings
 	var text []string
 	for _, r := range got {
 		text = append(text, fmt.Sprint(r.Learning, " ", r.Given, "/", r.Withheld, " ", r.Enough))
@@ -106,14 +106,14 @@ func TestReliabilityAndWeeks(t *testing.T) {
 	at := func(days int, confidence float64, right bool) Decided {
 		return Decided{Judged{"style", confidence, right}, reportedAt.AddDate(0, 0, -days)}
 	}
-	rep := Of(nil, Heard{Decided: []Decided{at(0, 0.9, true), at(1, 0.9, true), at(2, 0.9, false), at(8, 0.2, false), at(40, 0.2, false), at(-1, 0.2, false)},
-		Predicted: []Decided{at(0, 0.75, true), at(40, 0.2, false)}, Held: []time.Time{at(1, 0, false).At, at(1, 0, false).At, at(40, 0, false).At}}, Options{Days: 10, Now: reportedAt})
+	rep := Of(nil, Feedback{Decided: []Decided{at(0, 0.9, true), at(1, 0.9, true), at(2, 0.9, false), at(8, 0.2, false), at(40, 0.2, false), at(-1, 0.2, false)},
+		Predicted: []Decided{at(0, 0.75, true), at(40, 0.2, false)}, Suppressed: []time.Time{at(1, 0, false).At, at(1, 0, false).At, at(40, 0, false).At}}, Options{Days: 10, Now: reportedAt})
 	c := rep.Calibration
 	if c.Count != 4 || *c.Right != 0.5 || *c.Base != 0.25 || len(c.Bins) != 2 || c.Bins[1].Interval[0] >= 2.0/3 || c.Bins[1].Interval[1] <= 2.0/3 {
 		t.Errorf("got %+v", c)
 	}
 	near(t, "Brier", *c.Brier, (0.01+0.01+0.81+0.04)/4, 1e-9)
-	want := []Week{{From: "2026-03-22", Decided: 1, Dismissed: 1}, {From: "2026-03-25", Decided: 3, Dismissed: 1, Held: 2}}
+	want := []Week{{From: "2026-03-22", Decided: 1, Dismissed: 1}, {From: "2026-03-25", Decided: 3, Dismissed: 1, Suppressed: 2}}
 	if diff := cmp.Diff(want, rep.Weeks, cmpopts.IgnoreFields(Week{}, "Interval")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -129,7 +129,7 @@ func TestReliabilityAndWeeks(t *testing.T) {
 	if rep.From != "2026-03-22" || rep.To != "2026-03-31" {
 		t.Errorf("from %s to %s", rep.From, rep.To)
 	}
-	empty := Of(nil, Heard{}, Options{Days: 10, Now: reportedAt})
+	empty := Of(nil, Feedback{}, Options{Days: 10, Now: reportedAt})
 	if empty.Calibration.Brier != nil || empty.Weeks[0].Interval != nil {
 		t.Errorf("got %+v", empty)
 	}
@@ -154,7 +154,7 @@ func TestReportIsFinite(t *testing.T) {
 			o.Dismissed = rapid.IntRange(0, o.Findings).Draw(t, "dismissed")
 			list = append(list, o)
 		}
-		rep := Of(list, Heard{}, Options{Days: 7, Now: reportedAt})
+		rep := Of(list, Feedback{}, Options{Days: 7, Now: reportedAt})
 		if _, err := json.Marshal(rep); err != nil {
 			t.Fatal(err)
 		}

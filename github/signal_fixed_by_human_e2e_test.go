@@ -10,7 +10,7 @@ import (
 
 // Covers H6, H7: a finding without a suggestion whose code a person changed is acted
 // on, once that is settled; nothing else is.
-func TestSignalMended(t *testing.T) {
+func TestSignalFixedByHuman(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	const old, own = "\t\ttime.Sleep(d)\n", "\t\tsleep(ctx, d)\n"
@@ -89,7 +89,7 @@ func TestSignalMended(t *testing.T) {
 			c.must(c.as("boss").Merge("octo/repo", c.pull))
 			got := c.news()
 			for _, s := range got {
-				if s.Kind == pipeline.SignalMended {
+				if s.Kind == pipeline.SignalFixedByHuman {
 					t.Errorf("merging: %v", c.told(got))
 				}
 			}
