@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -219,6 +220,30 @@ func TestMake(t *testing.T) { // D1: one that fails does not keep the others awa
 	}
 	if !tree.Broken() || len(tree.Env) != 0 {
 		t.Errorf("broken %v, env %v", tree.Broken(), tree.Env)
+	}
+}
+
+// Where every module that go.mod asks for is a directory of the repository, nothing is downloaded,
+// and what tidies up finds nothing to remove.
+func TestNothingDownloaded(t *testing.T) { // D1
+	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v0.0.0\n\nreplace x.y/z => ./z\n", "z/go.mod": "module x.y/z\n"}
+	dir, ran := t.TempDir(), 0
+	for _, p := range find(t, files, whole).Projects {
+		for _, step := range p.steps {
+			if step.Args[0] == "go" {
+				continue
+			}
+			ran++
+			for i := range step.Args {
+				step.Args[i] = strings.ReplaceAll(step.Args[i], root+"/", dir+"/")
+			}
+			if out, err := exec.Command(step.Args[0], step.Args[1:]...).CombinedOutput(); err != nil {
+				t.Errorf("%q: %v: %s", step.Args, err, out)
+			}
+		}
+	}
+	if ran != 1 {
+		t.Errorf("%d commands tidy up, want 1", ran)
 	}
 }
 

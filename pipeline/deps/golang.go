@@ -98,8 +98,9 @@ func (f *finder) goProject(p *Project) error {
 	p.steps = []worktree.Command{
 		{Dir: path.Join(root, copies, p.Dir), Args: []string{"go", "mod", "download"}, Timeout: timeout, Env: []string{
 			"GOPROXY=" + f.host.Registry["go"], "GOSUMDB=" + sums, "GOMODCACHE=" + root + "/go", "GOFLAGS=-modcacherw -buildvcs=false", "GONOSUMDB=", "GOPRIVATE="}},
-		// The archives are not needed any more: their content is there.
-		{Dir: root, Args: []string{"find", root + "/go/cache/download", "-name", "*.zip", "-delete"}},
+		// The archives are not needed any more: their content is there. Where every module is a
+		// directory of the repository, none was downloaded.
+		{Dir: root, Args: []string{"sh", "-c", `[ ! -d "$1" ] || find "$1" -name "*.zip" -delete`, "sh", root + "/go/cache/download"}},
 	}
 	p.env = []string{"GOMODCACHE=" + root + "/go"}
 	return nil
