@@ -1,6 +1,7 @@
 package check
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,10 +32,53 @@ var everyday = func() map[string]bool {
 	return out
 }()
 
-// held is what a line of a test or its data holds: its values and how they are
+// The two ways of JavaScript to load a module.
+var (
+	jsRequire = regexp.MustCompile(`^(?:(?:const|let|var)\s+(?:\w+|\{[^{}]*\})\s*=\s*)?require\(\s*(?:'([^']+)'|"([^"]+)")\s*\)$`)
+	jsImport  = regexp.MustCompile(`^import\s+(?:[\w*{}\s,$]+\s+from\s+)?(?:'([^']+)'|"([^"]+)")$`)
+)
+
+// loads is the module that a statement of JavaScript loads, without what differs
+// between require and import; "" where it does anything else.
+func loads(statement string) string {
+	for _, re := range []*regexp.Regexp{jsRequire, jsImport} {
+		if m := re.FindStringSubmatch(statement); m != nil {
+			name := strings.TrimPrefix(m[1]+m[2], "node:")
+			if jsKinds.MatchString(path.Ext(name)) {
+				name = strings.TrimSuffix(name, path.Ext(name))
+			}
+			return strings.TrimSuffix(name, "/index")
+		}
+	}
+	return ""
+}
+
+// statements takes a line apart where it loads modules: each may come to stand on a
+// line of its own. "use strict" is no value.
+func statements(file, line string) []string {
+	if languageOf(file) != &jsLang || !strings.Contains(line, "require") && !strings.Contains(line, "import") && !strings.Contains(line, "use strict") {
+		return []string{line}
+	}
+	var out, rest []string
+	for _, s := range strings.Split(line, ";") {
+		if s = strings.TrimSpace(s); loads(s) != "" {
+			out = append(out, s)
+		} else if s != "'use strict'" && s != `"use strict"` {
+			rest = append(rest, s)
+		}
+	}
+	return append(out, strings.Join(rest, ";"))
+}
+
+// held is what a statement of a test or its data holds: its values and how they are
 // compared, and with what. What is called may go by another name.
 func held(file, line string) []string {
 	line = strings.TrimSpace(line)
+	if languageOf(file) == &jsLang {
+		if name := loads(strings.TrimSuffix(line, ";")); name != "" {
+			return []string{"load " + name}
+		}
+	}
 	if remark := languageOf(file).remark; line == "" || strings.HasPrefix(line, remark) && !dataPath.MatchString(file) {
 		return nil
 	}
@@ -66,10 +110,14 @@ func (p *patch) lost(files []string) []string {
 			for _, l := range frag.Lines {
 				switch {
 				case l.Op == gitdiff.OpAdd:
-					now = append(now, held(f.NewName, l.Line))
+					for _, s := range statements(f.NewName, l.Line) {
+						now = append(now, held(f.NewName, s))
+					}
 				case l.Op == gitdiff.OpDelete && slices.Contains(files, f.OldName) && !notValues.MatchString(f.OldName):
-					if holds := held(f.OldName, l.Line); len(holds) > 0 {
-						gone = append(gone, line{strings.TrimSpace(l.Line), holds})
+					for _, s := range statements(f.OldName, l.Line) {
+						if holds := held(f.OldName, s); len(holds) > 0 {
+							gone = append(gone, line{strings.TrimSpace(l.Line), holds})
+						}
 					}
 				}
 			}

@@ -153,12 +153,51 @@ func (c *checker) twins(f *gitdiff.File, isTest map[string]bool, read func(strin
 		others = []string{stem + ".js", stem + ".cjs", stem + ".py", stem + "/index.js"}
 	}
 	for _, other := range others {
+		if passesOn(f.NewName, other, read) {
+			continue
+		}
 		if _, there := read(other); there && c.patch.file(other) == nil || there && !c.patch.file(other).IsNew {
 			c.reached = append(c.reached, pipeline.Finding{Rule: ruleForges, File: f.NewName, Line: 1, Code: other,
 				Message: fmt.Sprintf("This new file may be loaded in the place of %s, whose name it has: give it another, or let a human decide that it stays", other)})
 			return
 		}
 	}
+}
+
+var (
+	jsRemark = regexp.MustCompile(`(?s)/\*.*?\*/|(?m:^\s*//.*$)`)
+	jsHands  = regexp.MustCompile(`^(?:['"]use strict['"]|import\s+[\w*{}\s,$]+\s+from\s+['"][^'"]+['"]|(?:const|let|var)\s+(?:\w+|\{[\w\s,$:]*\})\s*=\s*require\(['"][^'"]+['"]\)` +
+		`|export\s*\*(?:\s*as\s+\w+)?\s*from\s+['"][^'"]+['"]|export\s*\{[\w\s,$]*\}(?:\s*from\s+['"][^'"]+['"])?|export\s+default\s+\w+` +
+		`|export\s+const\s+(?:\{[\w\s,$]*\}\s*=\s*\w+|(\w+)\s*=\s*\w+\.(\w+))|module\.exports\s*=\s*(?:\w+|require\(['"][^'"]+['"]\)))$`)
+	jsFrom = regexp.MustCompile(`(?:\bfrom\s+|\brequire\()['"]([^'"]+)['"]`)
+)
+
+// passesOn reports whether a file of JavaScript only hands on what another one exports,
+// under the same names: whoever loads it gets the other.
+func passesOn(name, other string, read func(string) ([]byte, bool)) bool {
+	source, there := read(name)
+	if !there || languageOf(name) != &jsLang {
+		return false
+	}
+	code := jsRemark.ReplaceAll(source, nil)
+	for _, m := range jsFrom.FindAllSubmatch(code, -1) {
+		if at := path.Join(path.Dir(name), string(m[1])); at != other && at != strings.TrimSuffix(other, path.Ext(other)) {
+			return false // of another file, too
+		}
+	}
+	code = regexp.MustCompile(`\n\s*(?:import|export|const|let|var|module)\b`).ReplaceAllFunc(code, func(b []byte) []byte { return append([]byte(";"), b...) })
+	handed := false
+	for s := range strings.SplitSeq(string(code), ";") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		m := jsHands.FindStringSubmatch(s)
+		if m == nil || m[1] != m[2] || regexp.MustCompile(`\bas\s+\w+|:`).MatchString(jsFrom.ReplaceAllString(s, "")) && strings.Contains(s, "{") {
+			return false
+		}
+		handed = handed || jsFrom.MatchString(s)
+	}
+	return handed
 }
 
 // entryMoved finds that a package's name leads to another file than it did, while the

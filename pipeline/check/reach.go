@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"go/version"
 	"path"
@@ -209,8 +210,18 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 
 var goLine = regexp.MustCompile(`^go (\d[\w.]*)`)
 
-// lowersLanguage finds a go.mod that asks for an older language than it did: its tests
-// then mean something else, as parallel cases that share the variable of their loop.
+// sameTests are the languages of Go from which on a test means something else without a
+// word of the compiler's. Before 1.22 the rounds of a loop, and so the parallel cases of a
+// table, share its variable; before 1.18 a "// +build" line keeps a file from being built;
+// before 1.14 the copies in vendor are not what is built. What other versions brought does
+// not compile in older ones, or is a default of GODEBUG.
+var sameTests = []string{"go1.22", "go1.18", "go1.14"}
+
+// without is the language of a go.mod that asks for none.
+const without = "1.16"
+
+// lowersLanguage finds a go.mod that asks for an older language than it did, in which its
+// tests mean something else.
 func (c *checker) lowersLanguage() {
 	for _, f := range c.patch.files {
 		if path.Base(f.NewName) != "go.mod" || f.IsNew || f.IsDelete {
@@ -229,7 +240,8 @@ func (c *checker) lowersLanguage() {
 				}
 			}
 		}
-		if was != "" && version.Compare("go"+is.text, "go"+was) < 0 {
+		lang := "go" + cmp.Or(is.text, without)
+		if was != "" && slices.ContainsFunc(sameTests, func(v string) bool { return version.Compare("go"+was, v) >= 0 && version.Compare(lang, v) < 0 }) {
 			is.text = "go " + is.text
 			c.reaches(f.NewName, is, ruleForges, "is built as an older Go than go.mod asked for ("+was+"), in which its tests mean something else")
 		}
