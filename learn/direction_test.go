@@ -139,8 +139,7 @@ func TestStands(t *testing.T) {
 // Covers H1 and lessons 3: clicks without a word, however many, take no more than one
 // dismissal with a reason.
 func TestSilenceIsWeak(t *testing.T) {
-	var m Memory
-	m.Add(learning("l", "Wrap every returned error with its operation.", func(l *pipeline.Learning) { l.Type, l.Category, l.Base = pipeline.LearningProcedural, "style", 0.8 }))
+	m := NewMemory(learning("l", "Wrap every returned error with its operation.", func(l *pipeline.Learning) { l.Type, l.Category, l.Base = pipeline.LearningProcedural, "style", 0.8 }))
 	for n := range 8 {
 		m.Take(dismissing("The returned error is not wrapped", "", n))
 	}

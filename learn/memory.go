@@ -9,26 +9,24 @@ import (
 )
 
 // Memory is a memory in memory: the learnings, the latest signal of each key and
-// the evidence, as the database keeps them. The zero value is empty.
+// the evidence, as the database keeps them.
 type Memory struct {
 	learnings map[[2]string]pipeline.Learning            // by scope and key
 	signals   map[[2]string]pipeline.Signal              // by scope and key
 	evidence  map[[2]string]map[string]pipeline.Evidence // by scope and key of the learning, then by key
 }
 
-// Add puts a learning in that comes from no signal.
-func (m *Memory) Add(l pipeline.Learning) {
-	m.init()
-	if l.State == "" {
-		l.State = pipeline.LearningActive
-	}
-	m.learnings[[2]string{l.Scope, l.Key}] = l
-	for _, s := range m.signals {
-		if e, ok := EvidenceFrom(s, &l); ok {
-			m.put(l.Scope, e)
+// NewMemory returns a memory that holds learnings which come from no signal.
+func NewMemory(seeds ...pipeline.Learning) *Memory {
+	m := &Memory{map[[2]string]pipeline.Learning{}, map[[2]string]pipeline.Signal{}, map[[2]string]map[string]pipeline.Evidence{}}
+	for _, l := range seeds {
+		if l.State == "" {
+			l.State = pipeline.LearningActive
 		}
+		m.learnings[[2]string{l.Scope, l.Key}] = l
+		m.weigh([2]string{l.Scope, l.Key})
 	}
-	m.weigh([2]string{l.Scope, l.Key})
+	return m
 }
 
 func (m *Memory) put(scope string, e pipeline.Evidence) {
@@ -39,16 +37,9 @@ func (m *Memory) put(scope string, e pipeline.Evidence) {
 	m.evidence[of][e.Key] = e
 }
 
-func (m *Memory) init() {
-	if m.learnings == nil {
-		m.learnings, m.signals, m.evidence = map[[2]string]pipeline.Learning{}, map[[2]string]pipeline.Signal{}, map[[2]string]map[string]pipeline.Evidence{}
-	}
-}
-
 // Take takes a signal in and reports whether that changed anything: a repeat, or
 // one that came too late, does not.
 func (m *Memory) Take(s pipeline.Signal) bool {
-	m.init()
 	at := [2]string{s.Scope, s.Key}
 	if old, ok := m.signals[at]; ok && !s.Supersedes(old) {
 		return false
@@ -73,7 +64,6 @@ func (m *Memory) Take(s pipeline.Signal) bool {
 // Apply puts evidence in that comes from no signal, instead of what there was
 // with the same keys.
 func (m *Memory) Apply(scope string, evidence []pipeline.Evidence) {
-	m.init()
 	for _, e := range evidence {
 		m.put(scope, e)
 		m.weigh([2]string{scope, e.Of})

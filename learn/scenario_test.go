@@ -149,11 +149,8 @@ func readScenario(t *testing.T, a *txtar.Archive) (s scenario) {
 // play takes the signals in, in this order, and returns the memory and the
 // numbers of the signals that had no effect.
 func (s scenario) play(order []int) (*Memory, []int) {
-	var m Memory
+	m := NewMemory(s.seeds...)
 	var ignored []int
-	for _, l := range s.seeds {
-		m.Add(l)
-	}
 	for _, i := range order {
 		if !m.Take(s.signals[i]) {
 			ignored = append(ignored, i+1)
@@ -164,7 +161,7 @@ func (s scenario) play(order []int) (*Memory, []int) {
 			m.Apply(r.Scope, r.Evidence(m.Learnings(), at))
 		}
 	}
-	return &m, ignored
+	return m, ignored
 }
 
 func show(m *Memory) string {

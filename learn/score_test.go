@@ -49,14 +49,11 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := signals(t)
 		take := func(list []pipeline.Signal) *Memory {
-			var m Memory
-			for _, l := range seeds() {
-				m.Add(l)
-			}
+			m := NewMemory(seeds()...)
 			for _, s := range list {
 				m.Take(s)
 			}
-			return &m
+			return m
 		}
 		one := take(list)
 		twice := append(append([]pipeline.Signal{}, list...), rapid.SliceOfN(rapid.SampledFrom(list), 0, 6).Draw(t, "again")...)
@@ -309,14 +306,15 @@ func TestEscaped(t *testing.T) {
 	finding := &pipeline.Finding{Category: "correctness", Rule: "nil-check", Message: "check the pointer for nil before the cart is added up"}
 	dismissed := pipeline.Signal{Key: "dismissed/1", Kind: pipeline.SignalDismissed, At: day(1), Weight: 1, Scope: scope, Finding: "fp1", File: "cart/cart.go", Text: "it is never nil", About: finding, Actor: pipeline.Actor{ID: 1}}
 	s := pipeline.Signal{Key: "incident/9/escaped", Kind: pipeline.SignalEscaped, At: day(3), Weight: 1, Scope: scope, Pull: 42, Run: 7, Finding: "fp1", File: "cart/cart.go", About: finding}
-	var m Memory
-	m.Add(pipeline.Learning{Key: "more", Scope: scope, Type: pipeline.LearningSemantic, Content: "Always check the pointer for nil before it is added up", Base: 0.5, Created: day(0)})
-	m.Add(pipeline.Learning{Key: "less", Scope: scope, Type: pipeline.LearningSemantic, Content: "Do not ask to check the pointer for nil before the cart is added up", Base: 0.5, Created: day(0)})
-	m.Add(pipeline.Learning{Key: "other", Scope: scope, Type: pipeline.LearningSemantic, Content: "Add a test for the empty list", Category: "testing", Base: 0.5, Created: day(0)})
+	m := NewMemory(
+		pipeline.Learning{Key: "more", Scope: scope, Type: pipeline.LearningSemantic, Content: "Always check the pointer for nil before it is added up", Base: 0.5, Created: day(0)},
+		pipeline.Learning{Key: "less", Scope: scope, Type: pipeline.LearningSemantic, Content: "Do not ask to check the pointer for nil before the cart is added up", Base: 0.5, Created: day(0)},
+		pipeline.Learning{Key: "other", Scope: scope, Type: pipeline.LearningSemantic, Content: "Add a test for the empty list", Category: "testing", Base: 0.5, Created: day(0)},
+	)
 	m.Take(dismissed)
-	before := confidences(&m)
+	before := confidences(m)
 	m.Take(s)
-	got := confidences(&m)
+	got := confidences(m)
 	for key, want := range map[string]float64{"dismissal:dismissed/1": -0.4, "more": +0.1, "less": -0.1, "other": 0} {
 		if d := got[key] - before[key]; math.Abs(d-want) > 1e-9 {
 			t.Errorf("%s: %+.2f, want %+.2f", key, d, want)
@@ -328,7 +326,7 @@ func TestEscaped(t *testing.T) {
 	}
 	s.Off, s.At = true, day(4)
 	m.Take(s)
-	if after := confidences(&m); len(after) != len(before) || math.Abs(after["more"]-before["more"]) > 1e-9 || math.Abs(after["dismissal:dismissed/1"]-before["dismissal:dismissed/1"]) > 1e-9 {
+	if after := confidences(m); len(after) != len(before) || math.Abs(after["more"]-before["more"]) > 1e-9 || math.Abs(after["dismissal:dismissed/1"]-before["dismissal:dismissed/1"]) > 1e-9 {
 		t.Errorf("taken back: %v, before %v", after, before)
 	}
 }

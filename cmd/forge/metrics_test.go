@@ -74,7 +74,11 @@ func manyRows(now time.Time) (rows []record.MetricRow) {
 // gives up first is what counts least.
 func TestMetricsScreen(t *testing.T) {
 	now := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
-	rep := metrics.Compute(manyRows(now), metrics.Options{Days: 90, Now: now})
+	sums := metrics.NewSums(metrics.Options{Days: 90, Now: now})
+	for _, r := range manyRows(now) {
+		sums.Add(r)
+	}
+	rep := sums.Report()
 	for width := 20; width <= 200; width += 3 {
 		text := metricsScreen(rep, width, false)
 		value := -1

@@ -114,18 +114,9 @@ func (s *series) add(r *record.MetricRow, day int, dist bool) {
 	s.days[n-1-day].add(r, false)
 }
 
-// Compute turns the sums of a period and the one before into a report. Rows of
-// other days, and of metrics that this version does not know, are passed over.
-func Compute(rows []record.MetricRow, o Options) Report {
-	s := NewSums(o)
-	for _, r := range rows {
-		s.Add(r)
-	}
-	return s.Report()
-}
-
 // Sums takes in the sums of a period and the one before, of any number of
-// repositories in any order, as they are read.
+// repositories in any order, as they are read. Rows of other days, and of metrics that
+// this version does not know, are passed over.
 type Sums struct {
 	o       Options
 	ago     map[int64]int // days before the last one

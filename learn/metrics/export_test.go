@@ -39,7 +39,7 @@ func TestChangeText(t *testing.T) {
 func TestWriteCSV(t *testing.T) {
 	now := time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC)
 	hostile := "</script>,\"x\"\n2"
-	rep := Compute([]record.MetricRow{{Day: DayOf(now), Metric: ToolSuccess, Label: hostile, N: 4, Total: 3}}, Options{Days: 7, Now: now})
+	rep := compute([]record.MetricRow{{Day: DayOf(now), Metric: ToolSuccess, Label: hostile, N: 4, Total: 3}}, Options{Days: 7, Now: now})
 	var b strings.Builder
 	if err := rep.WriteCSV(&b); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 // Run 2 (8 March): planned in 90 s, implemented in 240 s, approved in 60 s, tested
 // in 30 s: verified.
 func TestByHand(t *testing.T) {
-	rep := Compute(append(Of(firstRun()), Of(secondRun())...), Options{Days: 7, Now: time.Date(2026, 3, 8, 23, 0, 0, 0, time.UTC)})
+	rep := compute(append(Of(firstRun()), Of(secondRun())...), Options{Days: 7, Now: time.Date(2026, 3, 8, 23, 0, 0, 0, time.UTC)})
 	got := map[string]string{}
 	say := func(e *Estimate) string {
 		if e == nil {

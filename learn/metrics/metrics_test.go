@@ -77,11 +77,15 @@ func reportOf(t testing.TB, db *store.DB, o Options) Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []record.MetricRow
-	for _, r := range list {
-		rows = append(rows, record.MetricRow(r))
+	return compute(list, o)
+}
+
+func compute(rows []record.MetricRow, o Options) Report {
+	s := NewSums(o)
+	for _, r := range rows {
+		s.Add(r)
 	}
-	return Compute(rows, o)
+	return s.Report()
 }
 
 // keep appends a run's log in parts, after each of which between is called.
@@ -250,7 +254,7 @@ func TestAgainstReference(t *testing.T) {
 			rows, all = append(rows, Of(events)...), append(all, observe(events)...)
 		}
 		o := Options{Days: []int{7, 30, 90}[pick(3)], Now: start.AddDate(0, 0, pick(90))}
-		compare(t, Compute(rows, o), all, o)
+		compare(t, compute(rows, o), all, o)
 	})
 }
 
@@ -363,7 +367,7 @@ func TestBuckets(t *testing.T) {
 
 // Nothing is said of nothing: no figure is NaN, or zero for want of data.
 func TestNoData(t *testing.T) {
-	rep := Compute(nil, Options{Days: 7, Now: start})
+	rep := compute(nil, Options{Days: 7, Now: start})
 	if rep.Runs != 0 || rep.From != "2026-02-23" || rep.To != "2026-03-01" || len(rep.Metrics) != len(Catalogue()) {
 		t.Errorf("report of nothing: %+v", rep)
 	}
@@ -383,7 +387,7 @@ func TestNoData(t *testing.T) {
 func TestUnknownRows(t *testing.T) {
 	o := Options{Days: 7, Now: start}
 	rows := []record.MetricRow{{Day: 20260301, Metric: "of tomorrow", N: 1}, {Day: 20250101, Metric: Success, N: 1}, {Day: 20260302, Metric: Success, N: 1}}
-	if diff := gocmp.Diff(Compute(nil, o), Compute(rows, o)); diff != "" {
+	if diff := gocmp.Diff(compute(nil, o), compute(rows, o)); diff != "" {
 		t.Errorf("(-nothing +with them)\n%s", diff)
 	}
 }
@@ -401,7 +405,7 @@ func TestTrendsAndTargets(t *testing.T) {
 		share(20260301, QuickPass, 10, 5), share(20260301, IterationFixes, 10, 10),
 		{Day: 20260301, Metric: IterationTime, Bucket: bucketOf(1_799_999), N: 10, Total: 17_999_990},
 	}
-	rep := Compute(rows, Options{Days: 7, Now: start})
+	rep := compute(rows, Options{Days: 7, Now: start})
 	want := map[string]Trend{Success: TrendBetter, Escalation: TrendWorse, FirstPass: TrendSteady, Learnings: TrendUp, QuickPass: TrendNone}
 	for _, m := range rep.Metrics {
 		if w, ok := want[m.Key]; ok && m.Trend != w {
@@ -430,7 +434,7 @@ func TestTargetsWithTooFewRuns(t *testing.T) {
 		if tt.n > 0 {
 			rows = append(rows, record.MetricRow{Day: 20260301, Metric: QuickPass, N: tt.n, Total: tt.n})
 		}
-		got := Compute(rows, Options{Days: 7, Now: start}).Targets[0]
+		got := compute(rows, Options{Days: 7, Now: start}).Targets[0]
 		if got.Few() != tt.few || (got.Hit != nil) != tt.hit || (got.Value != nil) != (tt.n > 0) {
 			t.Errorf("with %d runs: %+v, %q", tt.n, got, got.Few())
 		}

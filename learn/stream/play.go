@@ -136,7 +136,7 @@ func identify(f *pipeline.Finding) identity {
 // player plays one stream under one policy.
 type player struct {
 	policy    Policy
-	memory    learn.Memory
+	memory    *learn.Memory
 	waiting   []event
 	dismissed map[identity]bool
 	posted    map[int]bool // planted errors that were shown
@@ -150,7 +150,7 @@ type player struct {
 
 // play plays a stream. It changes nothing of it.
 func play(s *stream, policy Policy) Play {
-	g := &player{policy: policy, dismissed: map[identity]bool{}, posted: map[int]bool{}, lost: map[int]bool{}}
+	g := &player{policy: policy, memory: learn.NewMemory(), dismissed: map[identity]bool{}, posted: map[int]bool{}, lost: map[int]bool{}}
 	g.p = Play{Policy: policy.Name, Planted: s.planted, Second: Block{From: blockSize/2 + 1, To: blockSize}}
 	for i := range s.pulls {
 		pull := &s.pulls[i]

@@ -182,8 +182,7 @@ func TestLearnSignal(t *testing.T) {
 			seed := learningOf("seed", "Wrap errors", 0.6)
 			seed.Paths = seed.Paths[:1]
 			save(t, d, seed)
-			var pure learn.Memory
-			pure.Add(seed)
+			pure := learn.NewMemory(seed)
 			list := signalsFrom(rng, 8)
 			for _, s := range list {
 				pure.Take(s)

@@ -66,17 +66,13 @@ func newSite(t testing.TB) *site {
 		Viewer: func(*http.Request) Viewer { return s.viewer },
 		Report: func(ctx context.Context, o metrics.Options, repos ...string) (metrics.Report, error) {
 			from, to := o.Span()
-			var rows []record.MetricRow
+			sums := metrics.NewSums(o)
 			for _, repo := range repos {
-				list, err := db.Metrics(ctx, repo, from, to)
-				if err != nil {
+				if err := db.EachMetric(ctx, repo, from, to, sums.Add); err != nil {
 					return metrics.Report{}, err
 				}
-				for _, r := range list {
-					rows = append(rows, record.MetricRow(r))
-				}
 			}
-			return metrics.Compute(rows, o), nil
+			return sums.Report(), nil
 		},
 		Tell: func(_ context.Context, run int64, key string, c command.Line, by pipeline.Actor, via string) (string, error) {
 			s.told = append(s.told, fmt.Sprintf("run %d: %s %s %q by %s via %s", run, c.Name, c.Args, c.Text, by.Login, via))
