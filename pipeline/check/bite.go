@@ -53,6 +53,9 @@ func (v *verdict) runSpoiled(ctx context.Context) error {
 		return err
 	}
 	bent := slices.DeleteFunc(deaf, func(name string) bool { return before[name].status != failed })
+	if bent, err = v.steadily(ctx, bent, treeRun{sha: v.o.Head, back: true, kept: kept, spoil: p}, treeRun{sha: v.o.Base, spoil: p}); err != nil {
+		return err
+	}
 	slices.Sort(bent)
 	bent = slices.Compact(bent)
 	for _, name := range bent[:min(len(bent), maxBent)] {
@@ -61,6 +64,24 @@ func (v *verdict) runSpoiled(ctx context.Context) error {
 			name, text.Clip(text.OneLine(before[name].err), 200))})
 	}
 	return nil
+}
+
+// steadily returns of the tests that passed by one run and failed by the other those that
+// do so each time: a flaky test says nothing.
+func (v *verdict) steadily(ctx context.Context, names []string, passes, fails treeRun) ([]string, error) {
+	for range maxFresh {
+		for _, r := range []treeRun{fails, passes} {
+			if len(names) == 0 {
+				return nil, nil
+			}
+			got, err := v.spoiled(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			names = slices.DeleteFunc(names, func(name string) bool { return got[name].ok() != (r.sha == passes.sha) })
+		}
+	}
+	return names, nil
 }
 
 func flakyAt(b *pipeline.TestReport, name string) bool {

@@ -279,6 +279,11 @@ func (p *patch) file(name string) *gitdiff.File {
 	return nil
 }
 
+// runners are modules of Python that run tests, that those load first, or that Python
+// loads by itself. What lies beside the tests under such a name comes before them.
+var runners = []string{"pytest", "_pytest", "unittest", "doctest", "nose", "nose2", "pluggy", "iniconfig", "exceptiongroup", "hypothesis", "xdist", "coverage", "mock",
+	"sitecustomize", "usercustomize"}
+
 // shadowing finds new modules of Python that the tests load in the place of another of
 // their name: users would get that one.
 func (c *checker) shadowing(isTest map[string]bool, read func(string) ([]byte, bool)) {
@@ -298,6 +303,11 @@ func (c *checker) shadowing(isTest map[string]bool, read func(string) ([]byte, b
 		c.twins(f, isTest, read)
 		c.entryMoved(f, read)
 		dir, base := path.Split(f.NewName)
+		if top, _, _ := strings.Cut(f.NewName, "/"); f.IsNew && slices.Contains(runners, strings.TrimSuffix(top, ".py")) && path.Ext(base) == ".py" {
+			c.reached = append(c.reached, pipeline.Finding{Rule: ruleForges, File: f.NewName, Line: 1, Code: top,
+				Message: fmt.Sprintf("Python loads %s in the place of what runs the tests, which has its name: give it another, or let a human decide that it stays", top)})
+			continue
+		}
 		if !f.IsNew || isTest[f.NewName] || path.Ext(base) != ".py" || !slices.Contains(roots, path.Clean(dir)) {
 			continue
 		}

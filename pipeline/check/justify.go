@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -73,6 +74,19 @@ func Justify(r *pipeline.TestReport, changed []pipeline.TestChange) {
 		r.Changed[i].Reason = why[r.Changed[i].Test]
 	}
 	found := slices.DeleteFunc(slices.Clone(r.Tampered), func(f pipeline.Finding) bool { return f.Rule == ruleChanged })
+	r.Tampered = complete(append(found, unjustified(r.Changed, r.Names)...))
+}
+
+// Restrict takes out of a report what is about other files than some. What names no file
+// stays.
+func Restrict(r *pipeline.TestReport, about func(file string) bool) {
+	other := func(file string) bool { return file != "" && !about(file) }
+	r.Failures = slices.DeleteFunc(slices.Clone(r.Failures), func(f pipeline.Failure) bool { return other(f.File) })
+	r.Changed = slices.DeleteFunc(slices.Clone(r.Changed), func(c pipeline.TestChange) bool {
+		file, _, in := strings.Cut(c.Test, "::")
+		return in && path.Ext(file) != "" && other(file) || len(c.Files) > 0 && !slices.ContainsFunc(c.Files, func(f string) bool { return !other(f) })
+	})
+	found := slices.DeleteFunc(slices.Clone(r.Tampered), func(f pipeline.Finding) bool { return f.Rule == ruleChanged || other(f.File) })
 	r.Tampered = complete(append(found, unjustified(r.Changed, r.Names)...))
 }
 

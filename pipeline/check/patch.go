@@ -148,6 +148,27 @@ type block struct {
 	used       bool
 }
 
+// TestText returns the text of a test in a file, from its declaration to the next one
+// outside of it; "" when there is none of that name.
+func TestText(file string, source []byte, name string) string {
+	var out strings.Builder
+	lang, in, depth := languageOf(file), false, 0
+	for line := range strings.Lines(string(source)) {
+		indent := len(line) - len(strings.TrimLeft(line, " \t"))
+		declared := lang.test(line)
+		if in && (declared != "" || lang == &pyLang && indent <= depth && strings.TrimSpace(line) != "" && !strings.HasPrefix(strings.TrimSpace(line), ")")) {
+			in = false
+		}
+		if declared == name {
+			in, depth = true, indent
+		}
+		if in {
+			out.WriteString(strings.TrimSpace(line) + "\n")
+		}
+	}
+	return strings.TrimSpace(out.String())
+}
+
 // blocks returns the tests whose declarations the patch removes and adds.
 func (p *patch) blocks() (removed, added []*block) {
 	n := 0

@@ -155,8 +155,9 @@ func (s *suite) narrowed(batch []*testcase) []string {
 }
 
 const (
-	maxFresh  = 3                // runs in fresh checkouts by which a flaky test is judged
-	quickEnds = 20 * time.Second // a command that takes longer is run once
+	maxFresh   = 3                // runs in fresh checkouts by which a flaky test is judged
+	baseRounds = 4                // times as many are needed of the base to say that a test never fails there
+	quickEnds  = 20 * time.Second // a command that takes longer is run once
 )
 
 // newlyFlaky judges the tests that passed at the base and are flaky on the new code:
@@ -185,7 +186,7 @@ func (v *verdict) newlyFlaky(ctx context.Context) error {
 	if len(list) == 0 {
 		return nil
 	}
-	fails := func(sha string) (map[string]bool, error) {
+	fails := func(sha string, rounds int) (map[string]bool, error) {
 		out := map[string]bool{}
 		for range rounds {
 			c, err := v.run(ctx, treeRun{sha: sha, once: once})
@@ -201,11 +202,11 @@ func (v *verdict) newlyFlaky(ctx context.Context) error {
 		}
 		return out, nil
 	}
-	now, err := fails(v.o.Head)
+	now, err := fails(v.o.Head, rounds)
 	if err != nil || !slices.ContainsFunc(list, func(t *testcase) bool { return now[t.name] }) {
 		return err
 	}
-	before, err := fails(v.o.Base)
+	before, err := fails(v.o.Base, baseRounds*rounds)
 	if err != nil {
 		return err
 	}

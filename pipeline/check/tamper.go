@@ -177,6 +177,42 @@ func (t *tampering) unfinished() {
 	}
 }
 
+// Lost returns the tests that passed by one report and are not in a later one, although
+// the patch between the two takes none of them away. Where something does not build, or a
+// suite broke off, it is not known: nothing.
+func Lost(before, after *pipeline.TestReport, text string) []string {
+	if after.Unclean != "" || len(before.Names) >= maxNames || slices.ContainsFunc(after.Failures, func(f pipeline.Failure) bool { return f.Whole }) {
+		return nil
+	}
+	var removed []*block
+	if p, err := parsePatch(text); err == nil {
+		removed, _ = p.blocks()
+	}
+	there, moved := map[testname.ID]bool{}, map[string]bool{}
+	was := map[string]bool{} // containers
+	for _, name := range before.Names {
+		was[testname.Parse(name).Container] = true
+	}
+	ran := slices.Concat(after.Names, after.Flaky, after.Pending, after.Accepted)
+	for _, f := range slices.Concat(after.Failures, after.Before) {
+		ran = append(ran, f.Test)
+	}
+	for _, name := range ran {
+		id := tableOf(name)
+		there[id] = true
+		moved[id.Base] = moved[id.Base] || !was[id.Container]
+	}
+	var out []string
+	for _, name := range before.Names {
+		id := tableOf(name)
+		if !there[id] && !moved[id.Base] && !slices.ContainsFunc(removed, func(b *block) bool { return b.name == id.Base }) {
+			there[id] = true
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // tableOf is a test without its case.
 func tableOf(name string) testname.ID {
 	id := testname.Parse(name)

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -232,5 +233,64 @@ func TestOwnFailingTestMustNotGo(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Covers V6: a test that passed and does not run any more is seen, unless it was taken away.
+func TestLost(t *testing.T) {
+	before := &pipeline.TestReport{Names: []string{"a/test_a.py::test_one", "a/test_a.py::test_two[1]", "c/test_c.py::test_one", "shop/c.TestSum"}}
+	const gone = "diff --git a/c/test_c.py b/c/test_c.py\n--- a/c/test_c.py\n+++ b/c/test_c.py\n@@ -1,2 +1,1 @@\n-def test_one():\n-    assert 1\n+x = 1\n"
+	for name, tt := range map[string]struct {
+		after pipeline.TestReport
+		patch string
+		want  []string
+	}{
+		"all run":          {after: pipeline.TestReport{Names: []string{"a/test_a.py::test_one", "a/test_a.py::test_two[2]", "shop/c.TestSum"}, Failures: []pipeline.Failure{{Test: "c/test_c.py::test_one"}}}},
+		"one is hidden":    {after: pipeline.TestReport{Names: []string{"a/test_a.py::test_one", "a/test_a.py::test_two[1]", "shop/c.TestSum"}}, want: []string{"c/test_c.py::test_one"}},
+		"it is taken away": {after: pipeline.TestReport{Names: []string{"a/test_a.py::test_one", "a/test_a.py::test_two[1]", "shop/c.TestSum"}}, patch: gone},
+		"one moved":        {after: pipeline.TestReport{Names: []string{"a/test_a.py::test_one", "a/test_a.py::test_two[1]", "c/test_c.py::test_one", "shop/sum.TestSum"}}},
+		"no build":         {after: pipeline.TestReport{Failures: []pipeline.Failure{{Test: "shop/c [build]", Whole: true}}}},
+		"it broke off":     {after: pipeline.TestReport{Unclean: "exit status 2"}},
+	} {
+		if got := Lost(before, &tt.after, tt.patch); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+func TestTestText(t *testing.T) {
+	const py = "import a\n\ndef test_pair():\n    x = a.f(\n        1,\n    )\n    assert x == 1\n\nHELP = 2\n\ndef test_other():\n    assert HELP\n"
+	if got, want := TestText("t.py", []byte(py), "test_pair"), "def test_pair():\nx = a.f(\n1,\n)\nassert x == 1"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	const golang = "package x\n\nfunc TestPair(t *testing.T) {\n\tif F() != 1 {\n\t\tt.Fatal()\n\t}\n}\n\nfunc TestOther(t *testing.T) {}\n"
+	if got := TestText("x_test.go", []byte(golang), "TestPair"); !strings.Contains(got, "F() != 1") || strings.Contains(got, "TestOther") {
+		t.Errorf("got %q", got)
+	}
+	if got := TestText("x_test.go", []byte(golang), "TestNone"); got != "" {
+		t.Errorf("got %q of a test that is not there", got)
+	}
+}
+
+func TestNamed(t *testing.T) {
+	edit := func(name string) string {
+		return "diff --git a/" + name + " b/" + name + "\n--- a/" + name + "\n+++ b/" + name + "\n@@ -1 +1 @@\n-1\n+2\n"
+	}
+	for _, tt := range []struct {
+		command, file string
+		want          bool
+	}{
+		{"python3 check.py", "check.py", true},
+		{"python3 ./check.py --fast", "check.py", true},
+		{"python3 check.py", "app.py", false},
+		{"pytest tests/e2e", "tests/e2e/test_x.py", true},
+		{"pytest tests/e2e", "tests/unit/test_x.py", false},
+		{"make e2e", "Makefile", true},
+		{"npm run e2e", "package.json", true},
+		{"go test ./e2e", "package.json", false},
+	} {
+		if got := Named([]string{tt.command}, edit(tt.file)); got != tt.want {
+			t.Errorf("%s, %s edited: %v, want %v", tt.command, tt.file, got, tt.want)
+		}
 	}
 }

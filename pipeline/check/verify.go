@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"forge/pipeline"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
 // Tree is a work tree of its own, with one commit in it.
@@ -145,6 +147,31 @@ var (
 	pathWord   = regexp.MustCompile(`[\w.@/-]*[\w-]`)
 	runnerWord = regexp.MustCompile(`(?i)test|spec|check|verify|(?:^|/)ci\b`)
 )
+
+// Named reports whether a patch changes what a command names: a file, what lies in a
+// directory, or where the names of its targets come from.
+func Named(commands []string, patch string) bool {
+	p, err := parsePatch(patch)
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(p.files, func(f *gitdiff.File) bool {
+		if f.OldName == "" {
+			return false
+		}
+		return slices.ContainsFunc(commands, func(command string) bool {
+			if runsTargets.MatchString(command) && (makeNames.MatchString(path.Base(f.OldName)) || path.Base(f.OldName) == "package.json") {
+				return true
+			}
+			return slices.ContainsFunc(pathWord.FindAllString(command, -1), func(w string) bool {
+				w = path.Clean(w)
+				return w == f.OldName || strings.HasPrefix(f.OldName, w+"/")
+			})
+		})
+	})
+}
+
+var runsTargets = regexp.MustCompile(`(?:^|[\s;&|])(?:make|just|task|rake|npm|pnpm|yarn)\b`)
 
 // usedByCommands returns the files by which the commands run the tests, and
 // whether they go through make. A file that is not named for it may be the product
