@@ -51,7 +51,8 @@ const (
 	EventModuleTold    EventType = "module.told"     // that run was told what is wanted of it
 	EventModuleLeft    EventType = "module.left_out" // it is left out of the feature; Part.How: what becomes of it
 
-	EventModuleOver EventType = "module.over" // of the run of a module: the run that planned it has ended, and its branch is not needed any more
+	EventModuleRefused EventType = "module.refused" // of a module's run: it does not get the contract that it wants; Data.Note: why
+	EventModuleOver    EventType = "module.over"    // of the run of a module: the run that planned it has ended, and its branch is not needed any more
 
 	EventGateRequested EventType = "gate.requested"      // Data.Gate
 	EventGateReminded  EventType = "gate.reminded"       // Data.Note: nobody has answered yet

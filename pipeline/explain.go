@@ -57,7 +57,7 @@ func (r *Run) Explain() string {
 func (r *Run) explainState(b *strings.Builder) {
 	switch g := r.Gate(); {
 	case g != nil && g.Guard != nil && g.Guard.Limit > 0 && (g.Guard.Name != GuardBudget || g.Guard.Value >= g.Guard.Limit): // else it is about what another step would take
-		fmt.Fprintf(b, "The guard **%s** stopped it at %d of %d%s: %s\n\n", g.Guard.Name, g.Guard.Value, g.Guard.Limit, unit(g.Guard.Unit), g.Guard.Detail)
+		fmt.Fprintf(b, "The guard **%s** stopped it at %s: %s\n\n", g.Guard.Name, g.Guard.reached(), g.Guard.Detail)
 	case g != nil && g.Guard != nil:
 		fmt.Fprintf(b, "It waits because of **%s**: %s\n\n", g.Guard.Name, g.Guard.Detail)
 	case r.Await != nil:
@@ -76,11 +76,15 @@ func (r *Run) explainState(b *strings.Builder) {
 	}
 }
 
-func unit(u string) string {
-	if u == "" {
-		return ""
+// reached is how far the guard's figure was of its limit.
+func (g *Guard) reached() string {
+	switch g.Unit {
+	case "":
+		return fmt.Sprintf("%d of %d", g.Value, g.Limit)
+	case "micro-USD":
+		return text.USD(g.Value) + " of " + text.USD(g.Limit)
 	}
-	return " " + u
+	return fmt.Sprintf("%d of %d %s", g.Value, g.Limit, g.Unit)
 }
 
 // most is how often the issue came back that came back most often.

@@ -9,6 +9,7 @@ import (
 
 	"forge/pipeline/command"
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 	"forge/pipeline/text"
 )
 
@@ -107,6 +108,9 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 				out = append(out, Choice{Name: "choose", Arg: text.Clip(text.OneLine(o), 200), Label: text.Clip(text.OneLine(o), 200)})
 			}
 		}
+		if r.Refused != "" {
+			out = append(out, Choice{Name: "continue", Label: "have the contract revised once more"})
+		}
 		return append(append(out, r.leaving()...), history, cancel)
 	case GateBudget:
 		by := strconv.FormatFloat(max(1, min(r.Config.Limits.CostUSD, maxRaise)), 'f', -1, 64)
@@ -130,7 +134,10 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 	if g.Name != GuardDispute && kind != GateApproval && r.asksAboutTests(g) {
 		out = append(out, Choice{Name: "approve", Label: "let it pass, in your name: " + r.aboutTestsInWords()})
 	}
-	if r.Head != r.Base && g.Name != GuardSecret { // what may not leave cannot be taken as it is
+	if r.leavable(&g) != nil {
+		out = append(out, leavings...)
+	}
+	if r.Head != r.Base && g.Name != GuardSecret && !r.partsMissing() { // what may not leave cannot be taken as it is
 		label := "take it as it is; what is left is written down as known issues"
 		if kind == GateStuck {
 			label = "take it with the failing tests as a known limitation"
@@ -282,7 +289,7 @@ func (r *Run) answered(a *Answer, cfg *config.Config) {
 	if r.State == StateWaiting {
 		r.State = StateRunning
 	}
-	if g.Guard == nil || a.Choice == "accept" || a.Choice == "dismiss" {
+	if g.Guard == nil || slices.Contains([]string{"accept", "dismiss", module.Later, module.Without}, a.Choice) {
 		return
 	}
 	switch {
@@ -380,7 +387,11 @@ func (r *Run) grant(g Guard, n int, a *Answer) {
 	case GuardNoProgress:
 		c.EmptyRounds, it.Impl = 0, nil
 	case GuardUnable: // the iteration begins again, and what was in doubt before is clear
-		c.EmptyRounds, it.Impl, c.DoubtsAckedAt = 0, nil, it.Number-1
+		if r.Refused != "" && a.Choice == "continue" { // it waits for the contract again
+			r.Insists, r.Refused = r.Insists+1, ""
+			return
+		}
+		c.EmptyRounds, it.Impl, c.DoubtsAckedAt, r.Refused = 0, nil, it.Number-1, ""
 	case GuardDoubts, GuardNoFix:
 		c.DoubtsAckedAt = it.Number
 	case GuardNoTests:

@@ -89,6 +89,9 @@ func (r *Run) guard() *Guard {
 	case c.PublishFaults > 0 && r.Fault != nil && r.Fault.Final:
 		return &Guard{Name: GuardPublish, Value: int64(c.PublishFaults), Limit: 1, Detail: "GitHub refuses what Forge must publish: " + fault}
 	case r.Fault != nil && r.Fault.Class == FaultBudget && c.Faults > 0:
+		if limit := r.TokenLimit(); limit > 0 && float64(tokens)*float64(r.CostLimit()) > float64(cost)*float64(limit) { // that is the nearer one
+			return &Guard{Name: GuardBudget, Value: tokens, Limit: limit, Unit: "tokens", Detail: fault}
+		}
 		return &Guard{Name: GuardBudget, Value: cost, Limit: r.CostLimit(), Unit: "micro-USD", Detail: fault}
 	case c.Faults > 0 && r.Fault != nil && r.Fault.Final && !r.Fault.RetryAt.IsZero(): // it was waited for
 		return &Guard{Name: GuardFaults, Value: int64(c.Faults), Limit: 1, Detail: fault}

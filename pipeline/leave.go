@@ -1,11 +1,13 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"forge/pipeline/module"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -21,10 +23,33 @@ func (r *Run) leaving() []Choice {
 	if r.Part == nil {
 		return nil
 	}
-	return []Choice{
-		{Name: module.Later, Label: "leave it out, and what needs it; an issue is opened for it"},
-		{Name: module.Without, Label: "leave it out, and revise the plan without it; what needs it is built without it where it can be"},
+	return leavings
+}
+
+var leavings = []Choice{
+	{Name: module.Later, Label: "leave it out, and what needs it; an issue is opened for it"},
+	{Name: module.Without, Label: "leave it out, and revise the plan without it; what needs it is built without it where it can be"},
+}
+
+// leavable is the module that a question of the run itself is about, and that can be left
+// out; nil when there is none.
+func (r *Run) leavable(g *Guard) *module.Part {
+	if r.split() == nil || g == nil || len(g.About) != 1 || g.Name != GuardConflict && g.Name != GuardRounds {
+		return nil
 	}
+	if p := r.part(g.About[0]); p != nil && p.Left == "" && p.Merged == "" {
+		return p
+	}
+	return nil
+}
+
+// partsMissing reports whether modules are neither merged as they are nor left out.
+func (r *Run) partsMissing() bool {
+	s := r.split()
+	return s != nil && slices.ContainsFunc(s.Modules, func(m module.Module) bool {
+		p := r.part(m.ID)
+		return p == nil || !p.Done()
+	})
 }
 
 // leave takes a module that was given up out of the feature.
@@ -52,7 +77,7 @@ func (r *Run) leaveOut(in *module.Part) {
 		if p.Merged != "" && i > 0 || p.Left != "" {
 			continue
 		}
-		p.Left, p.How = in.Left, in.How
+		p.Left, p.How, p.By = in.Left, in.How, cmp.Or(in.By, p.By)
 		if i > 0 {
 			p.Left, p.How = "it needs "+in.ID, map[string]string{module.Without: module.Wired}[in.How] // an issue is the other's
 		}
@@ -100,8 +125,12 @@ func (r *Run) revised(in *Plan) *Plan {
 	next := s.Without(r.Without)
 	out.LeftOut, out.Criteria = r.Plan.LeftOut, nil
 	for _, c := range r.Plan.Criteria {
-		if next.Has(c.ID) {
+		kept := slices.ContainsFunc(in.Criteria, func(n Criterion) bool { return n.ID == c.ID })
+		switch {
+		case next.Has(c.ID):
 			out.Criteria = append(out.Criteria, c)
+		case !kept && in.Question == "": // the new plan does not say what became of it
+			out.LeftOut = append(slices.Clip(out.LeftOut), c)
 		}
 	}
 	gone := func(id string) bool {
@@ -136,6 +165,29 @@ func (r *Run) spare(p *module.Part) bool {
 	return p.Merged != "" && p.Merged == p.Head || p.Left != "" && p.How != module.Later
 }
 
+// staying are tests of the promises of a module that is left out, which fail without it
+// and count for nothing.
+func (r *Run) staying(id string) []string {
+	it := r.Current()
+	if it == nil || it.Tests == nil {
+		return nil
+	}
+	var out []string
+	plans := slices.Clone(r.PastPlans)
+	if r.Plan != nil {
+		plans = append(plans, *r.Plan)
+	}
+	for _, test := range it.Tests.Pending {
+		shows := func(p module.Promise) bool {
+			return (p.From == id || slices.Contains(p.To, id)) && testname.Same(test, p.Probe)
+		}
+		if slices.ContainsFunc(plans, func(p Plan) bool { return p.Split != nil && slices.ContainsFunc(p.Split.Promises, shows) }) {
+			out = append(out, test)
+		}
+	}
+	return out
+}
+
 // leftOut are the modules without which the run is verified: of what is left.
 func (r *Run) leftOut() (out []Waiver) {
 	for i := range r.Parts {
@@ -147,6 +199,9 @@ func (r *Run) leftOut() (out []Waiver) {
 			}
 			out = append(out, Waiver{Guard: GuardAccepted, What: what, By: Actor{Login: p.By}})
 		}
+		if p.Simpler != "" && p.Left == "" {
+			out = append(out, Waiver{Guard: GuardParts, What: fmt.Sprintf("the module %s was made simpler: %s", p.ID, p.Simpler), By: Actor{Login: p.SimplerBy}})
+		}
 		if p.Left != "" && p.Merged == "" && p.How != module.Wired {
 			why := p.Left
 			switch p.How {
@@ -155,7 +210,11 @@ func (r *Run) leftOut() (out []Waiver) {
 			case module.Without:
 				why = "the plan does without it"
 			}
-			out = append(out, Waiver{Guard: GuardParts, What: fmt.Sprintf("the module %s is left out (%s)", p.ID, why), By: Actor{Login: p.By}})
+			what := fmt.Sprintf("the module %s is left out (%s)", p.ID, why)
+			if tests := r.staying(p.ID); len(tests) > 0 {
+				what += "; of its promises, what stays in the repository and fails: " + text.Clip(strings.Join(tests, ", "), 200)
+			}
+			out = append(out, Waiver{Guard: GuardParts, What: what, By: Actor{Login: p.By}})
 		}
 	}
 	return out

@@ -78,8 +78,8 @@ func (r *Run) wantsParts(*Iteration) *Action {
 	return nil
 }
 
-// wantsAgreement is done when there is a contract, and no module wants another one. Who
-// wrote it revises it; how often for a module has a limit.
+// wantsAgreement is done when there is a contract, and no module waits for another one.
+// Who wrote it revises it.
 func (r *Run) wantsAgreement(s *module.Split, at int) *Action {
 	p := r.wanting()
 	ref := PhaseRef{Phase: PhaseContract, Iteration: at, Mode: ModeContract}
@@ -88,19 +88,28 @@ func (r *Run) wantsAgreement(s *module.Split, at int) *Action {
 		return nil
 	case r.ContractUnable != "":
 		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseContract, Detail: "The contract between the modules needs a clarification: " + r.ContractUnable})
-	case r.Contract != "" && p.Round >= r.Config.Modules.Rounds:
-		return r.stopAt(Guard{Name: GuardRounds, Phase: PhaseContract, Value: int64(p.Round), Limit: int64(r.Config.Modules.Rounds), About: []string{p.ID},
-			Detail: fmt.Sprintf("the module %s wants the contract changed, and has gone %s already, its limit: %s", p.ID, text.Plural(p.Round, "extra round", "extra rounds"), text.Clip(text.OneLine(p.Wants), 300))})
 	case r.Contract != "":
 		ref.Part = p.ID
 	}
 	return r.begin(ref)
 }
 
-// wanting is the first module that wants another contract.
+// refusal is why a module does not get the contract that it wants, "" where it can be
+// revised. Its own run asks then, and the others go on.
+func (r *Run) refusal(p *module.Part) string {
+	switch limit := r.Config.Modules.Rounds + p.Insists; {
+	case p.Denied != "":
+		return "who wrote the contract says: " + p.Denied
+	case p.Round >= limit:
+		return fmt.Sprintf("the module has gone %s already, its limit", text.Plural(p.Round, "extra round", "extra rounds"))
+	}
+	return ""
+}
+
+// wanting is the first module that wants another contract, and is to have it.
 func (r *Run) wanting() *module.Part {
 	for i := range r.Parts {
-		if p := &r.Parts[i]; p.Wants != "" && p.Rework == nil && p.Left == "" && partState(p) == StateRunning {
+		if p := &r.Parts[i]; p.Wants != "" && p.Rework == nil && p.Left == "" && partState(p) == StateRunning && r.refusal(p) == "" {
 			return p
 		}
 	}
@@ -190,6 +199,18 @@ func (r *Run) startable(s *module.Split) string {
 // the merges and the integration; its modules divide the rest by their size.
 const keep = 0.3
 
+// contractFiles are the files of the contract: those that the plan names, and what else
+// came with them outside of the modules' own paths, such as helpers of its tests.
+func (r *Run) contractFiles(s *module.Split) []string {
+	out := slices.Clone(s.Contract)
+	for _, name := range r.ContractFiles {
+		if !slices.Contains(out, name) && s.Owner(name, glob.Match) == "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // spawn begins the run that builds a module. Its key makes a repeat find it.
 func (r *Run) spawn(s *module.Split, id string) *Action {
 	m := s.Module(id)
@@ -203,8 +224,9 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 	cfg.Tests.Integration, cfg.Tests.System = nil, nil
 	cfg.Tests.Checks = false          // the repository's own judge the whole
 	cfg.Tests.KnownFailures = "allow" // what failed before is the whole's to ask about, as is what others have still to build
-	of := &module.Of{Run: r.ID, Module: *m, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: s.Contract, Promises: s.Of(id), Probes: r.Probes(), Others: s.Foreign(id), Owners: s.Owners(id)}
-	cfg.Paths.Protected = slices.Concat(cfg.Paths.Protected, s.Contract, of.Others)
+	contract := r.contractFiles(s)
+	of := &module.Of{Run: r.ID, Module: *m, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: contract, Promises: s.Of(id), Probes: r.Probes(), Others: s.Foreign(id), Owners: s.Owners(id)}
+	cfg.Paths.Protected = slices.Concat(cfg.Paths.Protected, contract, of.Others)
 	repo := r.Repo
 	repo.DefaultBranch = r.Branch // what it is for
 	start := &Start{
@@ -235,6 +257,9 @@ func (r *Run) partPlan(s *module.Split, m *module.Module) *Plan {
 	return out
 }
 
+// refused is what a module is told that does not get the contract which it wants.
+const refused = "refused"
+
 // viaParent is how the run of a module is stopped, let go on and ended by its parent.
 const viaParent = "parent"
 
@@ -260,6 +285,8 @@ func (r *Run) tell() *Action {
 			return told(key, p, "resumed", Event{Type: EventRunResumed, Data: Data{Answer: answer}})
 		case r.State == StateRunning && p.Rework != nil && p.Left == "" && r.pushed() && r.room(atWork):
 			return told(key, p, "", r.again(p)...)
+		case r.State == StateRunning && p.Wants != "" && p.Rework == nil && p.Left == "" && partState(p) == StateRunning && p.Told != refused && r.refusal(p) != "":
+			return told(key, p, refused, Event{Type: EventModuleRefused, Data: Data{Note: r.refusal(p)}})
 		case r.spare(p) && p.Told != "over":
 			return told(key, p, "over", Event{Type: EventModuleOver, Data: Data{Note: r.partOver(p)}})
 		}
@@ -303,7 +330,7 @@ func (r *Run) again(p *module.Part) []Event {
 	review := &Review{Head: p.Rework.Base}
 	told := "Merged with what the other modules have brought since, this test fails, and passes without this module: "
 	if p.Rework.With != "" {
-		told = fmt.Sprintf("Merged with the module %s, which could not solve it, the test of what this module promises to it fails: ", p.Rework.With)
+		told = fmt.Sprintf("Merged with the module %s, the test of what this module promises to it fails: ", p.Rework.With)
 	}
 	for _, fails := range p.Rework.Fails {
 		review.Findings = append(review.Findings, Finding{Severity: SeverityError, Category: CategoryTests, Message: told + fails})
@@ -338,12 +365,16 @@ func (r *Run) endedBy() string {
 }
 
 // KnownInParts are the tests that fail in modules which were accepted with that, each
-// with who did it.
-func (r *Run) KnownInParts() map[string]string {
-	out := map[string]string{}
+// with who did it, and the error that it was for.
+func (r *Run) KnownInParts() map[string]KnownFailure {
+	out := map[string]KnownFailure{}
 	for _, p := range r.Parts {
-		for _, test := range p.Known {
-			out[test] = p.By
+		for i, test := range p.Known {
+			known := KnownFailure{Login: p.By, Run: p.Run, Head: p.Head}
+			if i < len(p.Errors) {
+				known.Error = p.Errors[i]
+			}
+			out[test] = known
 		}
 	}
 	return out
@@ -352,7 +383,8 @@ func (r *Run) KnownInParts() map[string]string {
 // AsPart is what the run that planned a module knows of the run that builds it.
 func (r *Run) AsPart() *module.Part {
 	p := &module.Part{ID: r.Part.Module.ID, Run: r.ID, Rev: r.Rev, State: string(r.State), Branch: r.Branch, Base: r.Base, Head: r.Head, Max: r.MaxIterations(),
-		Why: r.Ended, How: r.How, Foreign: r.Foreign, MicroUSD: r.Usage.MicroUSD, Unpriced: r.Usage.Unpriced, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
+		Why: r.Ended, How: r.How, Foreign: r.Foreign, Raised: r.Counters.Raised, MicroUSD: r.Usage.MicroUSD, Unpriced: r.Usage.Unpriced, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
+	r.tellSimpler(p)
 	if r.Active != nil {
 		p.Phase = string(r.Active.Phase)
 	}
@@ -362,7 +394,7 @@ func (r *Run) AsPart() *module.Part {
 	if r.State == StateAccepted {
 		for _, is := range r.Failures {
 			if is.State == IssueAccepted && is.Failure != nil {
-				p.Known = append(p.Known, is.Failure.Test)
+				p.Known, p.Errors = append(p.Known, is.Failure.Test), append(p.Errors, is.Failure.ErrorKey())
 			}
 		}
 	}
@@ -373,7 +405,7 @@ func (r *Run) AsPart() *module.Part {
 	if it := r.Current(); it != nil {
 		p.Iteration = it.Number
 		if it.Impl != nil && r.BaseHead == "" {
-			p.Wants = it.Impl.Contract
+			p.Wants, p.Insists = it.Impl.Contract, r.Insists
 		}
 		if it.Tests != nil {
 			n := len(it.Tests.Pending) // of promises whose other side is not there
@@ -389,11 +421,69 @@ func (r *Run) AsPart() *module.Part {
 	return p
 }
 
+// tellSimpler says what a person made of the module's task, once there is a plan for it.
+func (r *Run) tellSimpler(p *module.Part) {
+	if r.Replan || r.Plan == nil {
+		return
+	}
+	for _, g := range r.Gates {
+		for _, a := range g.Answers {
+			if a.Choice == "simplify" {
+				p.Simpler, p.SimplerBy = text.Clip(text.OneLine(a.Text), 300), a.By.Login
+			}
+		}
+	}
+	if p.Simpler == "" {
+		return
+	}
+	for _, c := range r.Plan.Criteria {
+		p.Criteria = append(p.Criteria, c.Text)
+	}
+}
+
+// simplified takes over what a person made of a module's task: the criteria that it does
+// not meet any more are left out of the plan, and its new ones come in.
+func (r *Run) simplified(p *module.Part) {
+	s := r.split()
+	if s == nil || s.Module(p.ID) == nil {
+		return
+	}
+	plan, split := *r.Plan, *s
+	split.Modules = slices.Clone(s.Modules)
+	m := split.Module(p.ID)
+	own := m.Criteria
+	m.Criteria, plan.Criteria, plan.Split = nil, nil, &split
+	there := map[string]bool{}
+	for _, c := range r.Plan.Criteria {
+		switch {
+		case !slices.Contains(own, c.ID):
+			plan.Criteria = append(plan.Criteria, c)
+		case slices.Contains(p.Criteria, c.Text):
+			plan.Criteria, m.Criteria = append(plan.Criteria, c), append(m.Criteria, c.ID)
+			there[c.Text] = true
+		default:
+			plan.LeftOut = append(slices.Clip(plan.LeftOut), c)
+		}
+	}
+	for i, words := range p.Criteria {
+		if !there[words] {
+			c := Criterion{ID: fmt.Sprintf("%s-%d", p.ID, i+1), Text: words}
+			plan.Criteria, m.Criteria = append(plan.Criteria, c), append(m.Criteria, c.ID)
+		}
+	}
+	r.Plan = &plan
+}
+
 // applyParts handles what happens to modules.
 func (r *Run) applyParts(e Event) bool {
 	in := e.Data.Part
 	switch e.Type {
 	case EventModuleStarted, EventModuleChanged, EventModuleTold, EventModuleLeft:
+	case EventModuleRefused:
+		if r.Part != nil {
+			r.Refused = e.Data.Note
+		}
+		return true
 	case EventModuleOver:
 		if r.Part != nil && r.State.Ended() {
 			r.Over, r.Rev = true, e.Seq
@@ -448,8 +538,15 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 		p.How = own.How
 	}
 	p.Rework, p.Tells, p.Told, p.After = own.Rework, own.Tells, own.Told, own.After
+	if p.Denied = own.Denied; p.Insists > own.Insists {
+		p.Denied, p.Told = "", ""
+	}
 	if p.Passed() {
 		p.Ended = e.Time
+	}
+	if p.Simpler != "" && (p.Simpler != own.Simpler || !slices.Equal(p.Criteria, own.Criteria)) {
+		r.simplified(p)
+		r.Rev = e.Seq
 	}
 }
 
@@ -460,7 +557,7 @@ func (r *Run) partTold(p, in *module.Part) {
 		return
 	}
 	p.Rework, p.Wants, p.State = nil, "", string(StateRunning) // until it tells otherwise
-	if p.Told == "over" {
+	if p.Told == "over" || p.Told == refused {
 		p.Told = ""
 	}
 }
@@ -497,12 +594,21 @@ func (r *Run) grantParts(g Guard) {
 // agreed takes in the commit that holds what modules promise each other. One that was
 // made because a module wants it goes to all that are at work.
 func (r *Run) agreed(ref *PhaseRef, d Data) {
+	if p := r.part(ref.Part); p != nil && d.Implementation.Unable != "" { // it stays as it is
+		p.Denied = text.Clip(text.OneLine(d.Implementation.Unable), 300)
+		return
+	}
 	if d.Implementation.Unable != "" {
 		r.ContractUnable = d.Implementation.Unable
 		return
 	}
 	r.Head = d.Implementation.Head
 	r.Contract, r.Tried, r.Made = r.Head, d.Tests, append(r.Made, r.Head)
+	for _, name := range d.Implementation.Files {
+		if !slices.Contains(r.ContractFiles, name) {
+			r.ContractFiles = append(slices.Clip(r.ContractFiles), name)
+		}
+	}
 	for i := range r.Parts {
 		switch p := &r.Parts[i]; {
 		case ref.Part == "" || p.Left != "" || p.Rework != nil || partState(p) != StateRunning:
@@ -541,7 +647,7 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 	p.Clashes++
 	p.Why = why
 	switch q := r.promised(p, d.Tests); {
-	case p.Clashes == clashLimit && q != nil:
+	case p.Clashes == 1 && q != nil:
 		q.Round++
 		q.Rework = &module.Rework{Base: r.Head, Why: fmt.Sprintf("what it promised the module %s does not hold: %s", p.ID, why), Fails: fails, With: p.ID}
 		p.After = q.ID
@@ -595,15 +701,55 @@ func (r *Run) Probes() []string {
 	return out
 }
 
-// Joined is the newest commit of the branch that laid down the contract or merged a
-// module; "" when there is none. What comes after it is the integration's own work.
-func (r *Run) Joined() string {
+// Joins are the commits of the branch that laid down the contract or merged a module, and
+// that are followed by work of the integration's own, or by nothing, oldest first. What the
+// integration changes is judged by the tests as they stood there.
+func (r *Run) Joins() []string {
+	last := ""
 	for _, sha := range slices.Backward(r.Made) {
 		if sha == r.Contract || slices.ContainsFunc(r.Parts, func(p module.Part) bool { return p.As == sha }) {
-			return sha
+			last = sha
+			break
 		}
 	}
-	return ""
+	if last == "" {
+		return nil
+	}
+	var out []string
+	add := func(sha string) {
+		if slices.Contains(r.Made, sha) && !slices.Contains(out, sha) {
+			out = append(out, sha)
+		}
+	}
+	before := map[string]string{} // by the head that the base branch was taken in with
+	for i := range r.Iterations {
+		it := &r.Iterations[i]
+		if u := it.Update; u != nil && u.Head != "" && u.Head != u.Parent {
+			before[u.Head] = u.Parent
+		}
+		if own := it.Impl; own != nil && own.Head != own.Parent && !slices.Contains(r.Made, own.Head) {
+			parent := own.Parent
+			for before[parent] != "" {
+				parent = before[parent]
+			}
+			add(parent)
+		}
+	}
+	add(last)
+	return out
+}
+
+// Judges reports whether files are judged by the tests as they stood at a join: those of a
+// module from its last merge on, the contract's from its last revision on. owner is the
+// module that they belong to, "" for none.
+func (r *Run) Judges(join, owner string, contract bool) bool {
+	since := ""
+	if p := r.part(owner); p != nil {
+		since = p.As
+	} else if contract {
+		since = r.Contract
+	}
+	return slices.Index(r.Made, since) <= slices.Index(r.Made, join)
 }
 
 // pushed reports whether the head is where every machine finds it: what a module stands

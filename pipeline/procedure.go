@@ -69,7 +69,7 @@ func (r *Run) wantsPlan(it *Iteration) *Action {
 // wantsContract is done when a module has the contract that it wants. Its parent has it
 // revised; then it is taken in.
 func (r *Run) wantsContract(it *Iteration) *Action {
-	if it == nil || it.Impl == nil || it.Impl.Contract == "" || len(r.Part.Contract) == 0 {
+	if it == nil || it.Impl == nil || it.Impl.Contract == "" || len(r.Part.Contract) == 0 || r.Refused != "" {
 		return nil
 	}
 	if act := r.wantsMerge(it); act != nil {
@@ -99,8 +99,12 @@ func (r *Run) wantsWork(it *Iteration) *Action {
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Impl != nil && it.Impl.Unable != "" && !(settled && it.Impl.Head == it.Impl.Parent):
 		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: "The implementer needs a clarification: " + it.Impl.Unable})
-	case it.Impl != nil && it.Impl.Contract != "": // there is none, or it was revised too often
-		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: "The implementer needs another contract: " + it.Impl.Contract})
+	case it.Impl != nil && it.Impl.Contract != "": // there is none, or it is not revised
+		why := "The implementer needs another contract: " + it.Impl.Contract
+		if r.Refused != "" {
+			why += " (" + r.Refused + ")"
+		}
+		return r.stopAt(Guard{Name: GuardUnable, Phase: PhaseImplement, Detail: why})
 	case r.nothingDone(it) && !settled && r.disputedTests() != nil:
 		return r.stopAt(*r.disputedTests())
 	case r.nothingDone(it) && !settled && r.Counters.EmptyRounds >= staleLimit:

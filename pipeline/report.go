@@ -61,7 +61,11 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 	r.reportScope(&b, it, tier)
 	passed := tier == TierIntegration && r.whole(it) // what fails then is the system's
 	if passed {
-		b.WriteString("Tests: all that are not the system's passed.\n\n")
+		b.WriteString("Tests: all that are not the system's passed")
+		if n := len(it.Tests.Accepted); n > 0 {
+			fmt.Fprintf(&b, " but %s, accepted with a module: %s", text.Plural(n, "test", "tests"), text.Clip(strings.Join(it.Tests.Accepted, ", "), 200))
+		}
+		b.WriteString(".\n\n")
 	} else {
 		r.reportSummary(&b, it)
 	}

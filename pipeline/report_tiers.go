@@ -138,6 +138,9 @@ func (r *Run) reportProof(b *strings.Builder, it *Iteration) {
 		}
 		lines = append(lines, fmt.Sprintf("| %s: %s | %s | %s |\n", c.ID, inCell(c.Text), mark, inCell(j.Evidence)))
 	}
+	for _, c := range r.Plan.LeftOut {
+		lines = append(lines, fmt.Sprintf("| %s: %s | – | left out with its module |\n", c.ID, inCell(c.Text)))
+	}
 	section(b, "Acceptance criteria", lines)
 	lines = []string{"| suite | tier | exit |\n| --- | --- | --- |\n"}
 	for _, s := range it.Tests.Suites {

@@ -87,6 +87,9 @@ type Run struct {
 
 	Made           []string    `json:"made,omitempty"`            // SHAs of the contract and of merges, which belong to no iteration
 	Tried          *TestReport `json:"tried,omitempty"`           // the tests at the head, where they ran on a contract or a merge: the baseline of modules that begin there
+	Refused        string      `json:"refused,omitempty"`         // of a module: why it does not get the contract that it wants
+	Insists        int         `json:"insists,omitempty"`         // of a module: times that a person let it have that all the same
+	ContractFiles  []string    `json:"contract_files,omitempty"`  // that its commits have touched
 	ContractUnable string      `json:"contract_unable,omitempty"` // why it could not be written, and what a human must say
 
 	Loop

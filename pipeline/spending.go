@@ -19,9 +19,17 @@ func (r *Run) spend(p Phase, u Usage) {
 }
 
 // CostLimit is the run's budget in micro-dollars: each iteration that a human
-// granted brings its share of the original one, and what they raised it by.
+// granted brings its share of the original one, and what they raised it by, or its modules'.
 func (r *Run) CostLimit() int64 {
-	return r.share(int64(r.Config.Limits.CostUSD*1e6)) + r.Counters.Raised + r.Counters.Cost
+	return r.share(int64(r.Config.Limits.CostUSD*1e6)) + r.raised() + r.Counters.Cost
+}
+
+func (r *Run) raised() int64 {
+	sum := r.Counters.Raised
+	for i := range r.Parts {
+		sum += r.Parts[i].Raised
+	}
+	return sum
 }
 
 // TokenLimit is the run's cap on tokens, with the shares that humans granted. A
@@ -29,7 +37,7 @@ func (r *Run) CostLimit() int64 {
 func (r *Run) TokenLimit() int64 {
 	limit := r.share(r.Config.Limits.Tokens)
 	if usd := r.Config.Limits.CostUSD; usd > 0 {
-		limit += int64(float64(r.Config.Limits.Tokens) * float64(r.Counters.Raised) / (usd * 1e6))
+		limit += int64(float64(r.Config.Limits.Tokens) * float64(r.raised()) / (usd * 1e6))
 	}
 	return carried(limit, r.Counters.Tokens)
 }

@@ -207,7 +207,7 @@ func TestExplainBudget(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 	g.Value = g.Limit
-	if got := r.Explain(); !strings.Contains(got, "stopped it at 3500000 of 3500000 micro-USD") {
+	if got := r.Explain(); !strings.Contains(got, "stopped it at $3.50 of $3.50") {
 		t.Errorf("at its limit it says %q", got)
 	}
 }

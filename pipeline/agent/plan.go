@@ -84,9 +84,9 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 }
 
 // reserved are words that no module may be called by: comments name a module before a
-// command, and "all" stands for every one.
+// command, "all" stands for every one, and reports and documents are called by the tiers.
 func reserved(word string) bool {
-	return word == "all" || word == command.Slug || command.Find(word).Name != ""
+	return slices.Contains([]string{"all", pipeline.TierIntegration, pipeline.TierSystem, "module", "contract"}, word) || word == command.Slug || command.Find(word).Name != ""
 }
 
 // split reads the modules of a plan into it. A split that can be built, but does not pay,
@@ -104,7 +104,11 @@ func (p *phase) split(args json.RawMessage, plan *pipeline.Plan) []string {
 		ids = append(ids, c.ID)
 	}
 	cfg := p.job.Run.Config.Modules
-	bad := in.Check(module.Limits{Match: glob.Match, Overlap: glob.Overlap, Max: cfg.Max, Criteria: ids, Tree: p.job.Tree, Reserved: reserved})
+	var passing []string
+	if base := p.baseline(); base != nil {
+		passing = base.Names
+	}
+	bad := in.Check(module.Limits{Passing: passing, Match: glob.Match, Overlap: glob.Overlap, Max: cfg.Max, Criteria: ids, Tree: p.job.Tree, Reserved: reserved})
 	if len(bad) > 0 {
 		return bad
 	}
@@ -156,12 +160,17 @@ func (p *phase) without(w *prompt) {
 	w.say("%s", promptText("planner_without")).data("Modules that are left out", b.String())
 }
 
+// baseline is how the tests went at the base; nil where they did not run.
+func (p *phase) baseline() *pipeline.TestReport {
+	if p.job.Baseline != nil {
+		return p.job.Baseline
+	}
+	return p.job.Run.Baseline
+}
+
 // checkTests wants the tests that a plan is about to be such that fail at the base.
 func (p *phase) checkTests(names []string) []string {
-	base := p.job.Baseline
-	if base == nil {
-		base = p.job.Run.Baseline
-	}
+	base := p.baseline()
 	known := map[string]bool{}
 	if base != nil {
 		for _, f := range append(base.Failures[:len(base.Failures):len(base.Failures)], base.Before...) {

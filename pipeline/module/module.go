@@ -6,6 +6,7 @@ package module
 import (
 	"cmp"
 	"fmt"
+	"forge/pipeline/testname"
 	"path"
 	"regexp"
 	"slices"
@@ -51,6 +52,7 @@ type Limits struct {
 	Max      int                    // modules
 	Reserved func(word string) bool // words that no module may be called by: comments name a module before a command
 	Criteria []string               // of the plan, by id
+	Passing  []string               // names of tests that pass at the base
 	Tree     []string               // paths of all files at the base
 
 	Match   func(pattern, name string) bool // of globs: whether a path matches
@@ -83,7 +85,7 @@ func (s *Split) Check(l Limits) []string {
 	s.checkNeeds(ids, &bad)
 	s.checkPaths(l, &bad)
 	s.checkCriteria(l.Criteria, &bad)
-	s.checkPromises(ids, &bad)
+	s.checkPromises(ids, l.Passing, &bad)
 	return bad
 }
 
@@ -144,6 +146,8 @@ var shared = []string{
 	"go.mod", "go.sum", "go.work", "go.work.sum", "package.json", "package-lock.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "yarn.lock", "pyproject.toml",
 	"poetry.lock", "uv.lock", "requirements*.txt", "setup.py", "setup.cfg", "Cargo.toml", "Cargo.lock", "pom.xml", "build.gradle*", "settings.gradle*",
 	"Gemfile", "Gemfile.lock", "composer.json", "composer.lock", "Makefile", "Dockerfile", "conftest.py",
+	"pytest.ini", ".pytest.ini", "tox.ini", "noxfile.py", ".coveragerc", "sitecustomize.py", "usercustomize.py", ".npmrc", ".env", "jest.config.*", "vitest.config.*", "vite.config.*",
+	"babel.config.*", ".babelrc*", ".mocharc*", ".c8rc*", ".nycrc*", "karma.conf.*", "playwright.config.*", "cypress.config.*", "tsconfig*.json", "phpunit.xml*", ".rspec",
 }
 
 // Foreign are globs of what a module must not touch besides the contract: what other
@@ -220,6 +224,8 @@ func (s *Split) checkPaths(l Limits, bad *problems) {
 		for _, p := range m.Paths {
 			if p != path.Clean(p) || strings.HasPrefix(p, "/") || strings.HasPrefix(p, "..") || !validPattern(p) {
 				bad.add("module %s: %q is no path or glob from the top of the repository, such as \"auth/**\"", m.ID, p)
+			} else if !strings.ContainsAny(p, "*?[") && isShared(p) {
+				bad.add("module %s owns %s, on which everything hangs: only the integration changes it; leave it out of the module's paths", m.ID, p)
 			}
 		}
 		for _, o := range s.Modules[i+1:] {
@@ -233,7 +239,8 @@ func (s *Split) checkPaths(l Limits, bad *problems) {
 		}
 	}
 	for _, name := range l.Tree {
-		if !isShared(name) || slices.Contains(s.Contract, name) {
+		deep := strings.Contains(name, "/") && !strings.HasPrefix(name, ".github/") // of a package: its module may own what is around it
+		if !isShared(name) || deep || slices.Contains(s.Contract, name) {
 			continue
 		}
 		if id := s.Owner(name, l.Match); id != "" {
@@ -287,8 +294,8 @@ func (s *Split) checkCriteria(criteria []string, bad *problems) {
 	}
 }
 
-// checkPromises wants what a module needs of another to be written down, with a test.
-func (s *Split) checkPromises(ids map[string]bool, bad *problems) {
+// checkPromises wants what a module needs of another to be written down, with a new test.
+func (s *Split) checkPromises(ids map[string]bool, passing []string, bad *problems) {
 	kept := map[[2]string]bool{}
 	seen := map[string]bool{}
 	for _, p := range s.Promises {
@@ -301,6 +308,9 @@ func (s *Split) checkPromises(ids map[string]bool, bad *problems) {
 		}
 		if p.Text == "" || p.Probe == "" {
 			bad.add("promise %s lacks its text, or the probe: the name of the test that shows it at integration", p.ID)
+		}
+		if i := slices.IndexFunc(passing, func(test string) bool { return testname.Same(test, p.Probe) }); i >= 0 {
+			bad.add("promise %s: the test %s stands in the repository already and passes without the modules (%s), so that it shows nothing; name a new one, which the contract brings", p.ID, p.Probe, passing[i])
 		}
 		for _, to := range p.To {
 			kept[[2]string{p.From, to}] = true

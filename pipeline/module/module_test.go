@@ -30,7 +30,8 @@ func sound() *Split {
 
 var soundLimits = Limits{Match: glob.Match, Overlap: glob.Overlap,
 	Max: 6, Reserved: func(w string) bool { return w == "continue" },
-	Criteria: []string{"AC-a", "AC-b", "AC-c", "AC-d", "AC-e", "AC-whole"}, Tree: []string{"go.mod", "a/a.go", "b/b.go", "api/api.go", ".github/workflows/ci.yml"},
+	Passing:  []string{"example.com/shop.TestOld"},
+	Criteria: []string{"AC-a", "AC-b", "AC-c", "AC-d", "AC-e", "AC-whole"}, Tree: []string{"go.mod", "a/tsconfig.json", "a/a.go", "b/b.go", "api/api.go", ".github/workflows/ci.yml"},
 }
 
 // Covers V6: a split that cannot be built is sent back to the planner with a reason.
@@ -64,6 +65,8 @@ func TestCheck(t *testing.T) {
 		"circle":             {func(s *Split) { s.Modules[0].Needs = []string{"d"} }, "in a circle: a, d, e"},
 		"same path":          {func(s *Split) { s.Modules[1].Paths = []string{"a/x.go"} }, "a and b both own a/** and a/x.go"},
 		"shared file":        {func(s *Split) { s.Modules[1].Paths = []string{"b/**", "go.*"} }, "b owns go.mod"},
+		"shared by its name": {func(s *Split) { s.Modules[1].Paths = []string{"b/**", "b/pytest.ini"} }, "b owns b/pytest.ini"},
+		"probe of the base":  {func(s *Split) { s.Promises[1].Probe = "TestOld" }, "TestOld stands in the repository already"},
 		"workflow":           {func(s *Split) { s.Modules[1].Paths = []string{"b/**", ".github/**"} }, "b owns .github/workflows/ci.yml"},
 		"criterion unowned":  {func(s *Split) { s.Modules[1].Criteria = nil }, "AC-b belongs to no module"},
 		"criterion twice":    {func(s *Split) { s.Modules[1].Criteria = []string{"AC-a", "AC-b"} }, "AC-a belongs to a and to b"},

@@ -39,13 +39,19 @@ type Part struct {
 	Findings  string    `json:"findings,omitempty"` // what of the last review blocks
 	Gate      string    `json:"gate,omitempty"`     // id of its open question
 	Question  string    `json:"question,omitempty"`
-	Wants     string    `json:"wants,omitempty"`   // what it wants the contract to say in another way
-	Known     []string  `json:"known,omitempty"`   // of one that was accepted: tests that fail
-	By        string    `json:"by,omitempty"`      // who accepted it, or gave it up
-	Why       string    `json:"why,omitempty"`     // why it ended
-	How       string    `json:"how,omitempty"`     // of one that was given up, what becomes of it: Later, Without, Wired; "": nothing
-	Foreign   bool      `json:"foreign,omitempty"` // somebody else pushed to its branch
-	Halted    bool      `json:"halted,omitempty"`  // it was stopped together with its parent
+	Wants     string    `json:"wants,omitempty"`      // what it wants the contract to say in another way
+	Insists   int       `json:"insists,omitempty"`    // times that a person let it have the contract revised beyond the limit
+	Known     []string  `json:"known,omitempty"`      // of one that was accepted: tests that fail
+	Errors    []string  `json:"errors,omitempty"`     // of those, in the same order: what their errors are known by; none in older runs
+	By        string    `json:"by,omitempty"`         // who accepted it, or gave it up
+	Why       string    `json:"why,omitempty"`        // why it ended
+	How       string    `json:"how,omitempty"`        // of one that was given up, what becomes of it: Later, Without, Wired; "": nothing
+	Foreign   bool      `json:"foreign,omitempty"`    // somebody else pushed to its branch
+	Halted    bool      `json:"halted,omitempty"`     // it was stopped together with its parent
+	Simpler   string    `json:"simpler,omitempty"`    // the words by which a person made less of it
+	SimplerBy string    `json:"simpler_by,omitempty"` // who
+	Criteria  []string  `json:"criteria,omitempty"`   // then: what it is to meet, in the words of its new plan
+	Raised    int64     `json:"raised,omitempty"`     // micro-dollars that people added to its budget
 	MicroUSD  int64     `json:"micro_usd,omitempty"`
 	Unpriced  int64     `json:"unpriced,omitempty"` // tokens of models without a price: what they cost is not in MicroUSD
 	Tokens    int64     `json:"tokens,omitempty"`
@@ -59,6 +65,7 @@ type Part struct {
 	As      string    `json:"as,omitempty"`      // SHA of the parent's head that its last merge made
 	Round   int       `json:"round,omitempty"`   // times that the integration sent work back to it
 	Clashes int       `json:"clashes,omitempty"` // merges in a row that conflicted or broke tests
+	Denied  string    `json:"denied,omitempty"`  // why the contract is not revised as it wants
 	After   string    `json:"after,omitempty"`   // the module that has to be merged again first: it does not keep what it promised this one
 	Left    string    `json:"left,omitempty"`    // why it is left out
 

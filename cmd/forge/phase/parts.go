@@ -1,8 +1,11 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -33,12 +36,25 @@ func (x *Executor) contract(ctx context.Context, run *pipeline.Run, job agent.Jo
 			return data, &pipeline.Fault{Class: pipeline.FaultAgent, Message: fmt.Sprintf("the contract's file %s was not written", name)}
 		}
 	}
+	for _, name := range data.Implementation.Files {
+		if p := module.Find(run.Parts, split.Owner(name, glob.Match)); p != nil && p.Left == "" {
+			return data, &pipeline.Fault{Class: pipeline.FaultAgent, Message: fmt.Sprintf("%s is the module %s's, which has begun: "+
+				"change the contract's own files alone, and leave it to the module to follow", name, p.ID)}
+		}
+	}
 	report, err := x.tryHead(ctx, run, head)
 	if err != nil {
 		return data, err
 	}
+	if err := x.keepsPromises(ctx, run, head); err != nil {
+		return data, err
+	}
 	merged := func(id string) bool { p := module.Find(run.Parts, id); return p != nil && p.Merged != "" }
-	if broken := broken(run, report, merged); len(broken) > 0 {
+	broken, err := x.withLost(ctx, run, head, &report, broken(run, report, merged))
+	if err != nil {
+		return data, err
+	}
+	if len(broken) > 0 {
 		return data, &pipeline.Fault{Class: pipeline.FaultAgent,
 			Message: "with the contract, the project does not build or its tests do not pass as before: " + failing(broken)}
 	}
@@ -52,6 +68,34 @@ func (x *Executor) contract(ctx context.Context, run *pipeline.Run, job agent.Jo
 	return data, nil
 }
 
+// keepsPromises refuses a revision of the contract that edits the test of a promise which
+// a merged module has kept: that module was verified against it.
+func (x *Executor) keepsPromises(ctx context.Context, run *pipeline.Run, head string) error {
+	if run.Contract == "" {
+		return nil
+	}
+	for _, p := range run.Plan.Split.Promises {
+		if !mergedPart(run, p.From) {
+			continue
+		}
+		for _, name := range run.Plan.Split.Contract {
+			was, err := x.o.Gateway.File(ctx, run.Repo, run.Head, name)
+			if err != nil {
+				continue // it is new
+			}
+			now, err := x.o.Gateway.File(ctx, run.Repo, head, name)
+			if err != nil && ctx.Err() != nil {
+				return err
+			}
+			if base := testname.Parse(p.Probe).Base; check.TestText(name, was, base) != check.TestText(name, now, base) {
+				return &pipeline.Fault{Class: pipeline.FaultAgent, Message: fmt.Sprintf("the test %s in %s shows what the module %s promises, which is merged and was verified against it (%s): "+
+					"leave this test as it is; what is new can have a test of its own", p.Probe, name, p.From, p.Text)}
+			}
+		}
+	}
+	return nil
+}
+
 // ranAs reports whether a test of this name passed or failed, or may have been kept from
 // it by what does not build; others of the same name do not count.
 func ranAs(report *pipeline.TestReport, name string, other func(test string) bool) bool {
@@ -60,9 +104,10 @@ func ranAs(report *pipeline.TestReport, name string, other func(test string) boo
 	return name == "" || slices.ContainsFunc(slices.Concat(report.Names, report.Accepted), named) || slices.ContainsFunc(report.Failures, failed) || slices.ContainsFunc(report.Before, failed)
 }
 
-// merge takes a module into the run's branch. Unless nothing was merged since the module
-// began, so that this very tree was verified, and no promise is whole by it, the tests run on the merge before it
-// becomes the head: what breaks them goes back to the module.
+// merge takes a module into the run's branch. The tests run on the merge before it becomes
+// the head, even where its tree is the one that the module's run verified: what breaks
+// them, keeps others from running, or shows a promise broken that is whole only now, goes
+// back to a module.
 func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
 	part := module.Find(run.Parts, job.Ref.Part)
 	if part == nil {
@@ -91,7 +136,7 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 	if len(u.Conflicts) > 0 {
 		return data, nil
 	}
-	if u.Head != run.Head && (part.Base != run.Head || completes(run, part.ID)) {
+	if u.Head != run.Head {
 		report, err := x.tryHead(ctx, run, u.Head)
 		if err != nil {
 			return pipeline.Data{}, err
@@ -99,6 +144,9 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 		report.Failures = broken(run, report, func(id string) bool {
 			return id == part.ID || mergedPart(run, id)
 		})
+		if report.Failures, err = x.withLost(ctx, run, u.Head, &report, report.Failures); err != nil {
+			return pipeline.Data{}, err
+		}
 		data.Tests = &report
 	}
 	if u.Head, err = x.signed(ctx, run, u.Head); err != nil {
@@ -107,13 +155,23 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 	return data, nil
 }
 
-// completes reports whether a promise has both its sides with the merge of a module: the
-// module's own run could not fail by its test.
-func completes(run *pipeline.Run, id string) bool {
-	there := func(m string) bool { return m == id || mergedPart(run, m) }
-	return slices.ContainsFunc(run.Plan.Split.Promises, func(p module.Promise) bool {
-		return p.Probe != "" && (p.From == id || slices.Contains(p.To, id)) && there(p.From) && !slices.ContainsFunc(p.To, func(to string) bool { return !there(to) })
-	})
+// withLost adds to the failures of a commit the tests that passed on the run's head, and
+// that do not run there although nobody took them away.
+func (x *Executor) withLost(ctx context.Context, run *pipeline.Run, sha string, report *pipeline.TestReport, failures []pipeline.Failure) ([]pipeline.Failure, error) {
+	before := cmp.Or(run.Tried, run.Baseline)
+	if before == nil {
+		return failures, nil
+	}
+	patch, err := x.o.Gateway.Diff(ctx, run.Repo, run.Head, sha)
+	if err != nil {
+		return nil, err
+	}
+	for _, test := range check.Lost(before, report, patch) {
+		f := pipeline.Failure{Test: test, Error: "it passed before and does not run any more, although it is not taken away: it is hidden, skipped, or not found"}
+		f.Fingerprint = f.Digest()
+		failures = append(failures, f)
+	}
+	return failures, nil
 }
 
 // tryHead runs the tests of a commit as they are, once, to tell whether it may become
@@ -128,42 +186,63 @@ func (x *Executor) tryHead(ctx context.Context, run *pipeline.Run, sha string) (
 }
 
 // keepsModules judges what the integration itself has changed by the tests as they stood
-// when the last module was merged: those of the contract and of the modules are not the
-// base's. And the test of each promise must have run.
+// when the modules were merged: those of the contract and of the modules are not the
+// base's. A module's by its own last merge, since what the integration did before a later
+// one must not become the yardstick. And the test of each promise must have run.
 func (x *Executor) keepsModules(ctx context.Context, run *pipeline.Run, trees *trees, opts check.Options, report *pipeline.TestReport) error {
-	joined := run.Joined()
-	if joined == "" || report.None != "" {
+	joins := run.Joins()
+	if len(joins) == 0 || report.None != "" {
 		return nil
 	}
-	report.Defer(func(test string) bool { return oneSided(run, test) })
-	report.Accept(run.KnownInParts())
-	if joined != run.Head {
-		var err error
-		if opts.Base, err = x.withBase(ctx, run, joined); err != nil {
-			return err
-		}
-		if opts.Patch, err = x.o.Gateway.Diff(ctx, run.Repo, opts.Base, run.Head); err != nil {
-			return err
-		}
+	aside := func(r *pipeline.TestReport) {
+		r.Defer(func(test string) bool { return oneSided(run, test) })
+		r.Accept(run.KnownInParts())
 	}
-	if opts.Patch != "" && joined != run.Head && len(report.Failures) == 0 && len(report.Tampered) == 0 {
-		before, err := x.tryHead(ctx, run, opts.Base)
+	aside(report)
+	for _, join := range joins {
+		if len(report.Failures)+len(report.Tampered) > 0 {
+			break // it goes back as it is
+		}
+		got, err := x.sinceJoin(ctx, run, join, join == joins[len(joins)-1], trees, opts)
 		if err != nil {
 			return err
 		}
-		opts.Baseline = &before
-		got, err := check.Verify(ctx, trees.open, opts)
-		if err != nil {
-			return err
-		}
-		got.Defer(func(test string) bool { return oneSided(run, test) })
-		got.Accept(run.KnownInParts())
-		report.Add(&got)
+		aside(got)
+		report.Add(got)
 	}
 	for _, f := range unshown(run, report) {
 		report.Add(&pipeline.TestReport{Failures: []pipeline.Failure{f}})
 	}
 	return nil
+}
+
+// sinceJoin judges what was changed since a join: all of it since the last one.
+func (x *Executor) sinceJoin(ctx context.Context, run *pipeline.Run, join string, last bool, trees *trees, opts check.Options) (*pipeline.TestReport, error) {
+	none := &pipeline.TestReport{}
+	if join == run.Head {
+		return none, nil
+	}
+	var err error
+	if opts.Base, err = x.withBase(ctx, run, join); err != nil {
+		return nil, err
+	}
+	if opts.Patch, err = x.o.Gateway.Diff(ctx, run.Repo, opts.Base, run.Head); err != nil || opts.Patch == "" {
+		return none, err
+	}
+	before, err := x.tryHead(ctx, run, opts.Base)
+	if err != nil {
+		return nil, err
+	}
+	opts.Baseline = &before
+	got, err := check.Verify(ctx, trees.open, opts)
+	if err != nil || last {
+		return &got, err
+	}
+	split := run.Plan.Split
+	check.Restrict(&got, func(file string) bool { // others are judged at a later join
+		return run.Judges(join, split.Owner(file, glob.Match), slices.Contains(split.Contract, file))
+	})
+	return &got, nil
 }
 
 // withBase is a commit of the branch with what of the base branch was taken in since.
@@ -181,8 +260,31 @@ func (x *Executor) withBase(ctx context.Context, run *pipeline.Run, sha string) 
 // ofModule reports whether a test that is named by its file stands in a module's own: it
 // is not the contract's, whatever it is called.
 func ofModule(s *module.Split, test string) bool {
-	file, _, ok := strings.Cut(test, "::")
-	return ok && s.Owner(file, glob.Match) != ""
+	if file, _, ok := strings.Cut(test, "::"); ok && path.Ext(file) != "" {
+		return s.Owner(file, glob.Match) != ""
+	}
+	id := testname.Parse(test)
+	if !strings.Contains(id.Container, "/") || strings.Contains(test, " > ") {
+		return false
+	}
+	for dir := id.Container; dir != ""; _, dir, _ = strings.Cut(dir, "/") { // a Go package, by the end of its path
+		if slices.ContainsFunc(s.Contract, func(name string) bool { return path.Dir(name) == dir }) {
+			return false
+		}
+		if s.Owner(dir+"/x_test.go", glob.Match) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// partsOf are the modules as the run of one of them knows them: whose paths are whose.
+func partsOf(of *module.Of) *module.Split {
+	s := &module.Split{Contract: of.Contract, Modules: []module.Module{of.Module}}
+	for _, glob := range slices.Sorted(maps.Keys(of.Owners)) {
+		s.Modules = append(s.Modules, module.Module{ID: of.Owners[glob], Paths: []string{glob}})
+	}
+	return s
 }
 
 // mergedPart reports whether a module of the run is there: merged, or built by the
@@ -202,7 +304,7 @@ func oneSided(run *pipeline.Run, test string) bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(run.Probes(), func(probe string) bool { return testname.Same(test, probe) })
+	return !ofModule(run.Plan.Split, test) && slices.ContainsFunc(run.Probes(), func(probe string) bool { return testname.Same(test, probe) })
 }
 
 // unshown are the promises between merged modules whose test neither passed nor failed:
@@ -235,13 +337,13 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 	}
 	known := run.KnownInParts()
 	return slices.DeleteFunc(failures, func(f pipeline.Failure) bool {
-		if _, accepted := known[f.Test]; accepted {
+		if k, accepted := known[f.Test]; accepted && (k.Error == "" || k.Error == f.ErrorKey()) {
 			return true
 		}
 		open := slices.ContainsFunc(run.Failures, func(is pipeline.Issue) bool { return is.State == pipeline.IssueOpen && is.Failure.Test == f.Test })
 		return open || slices.ContainsFunc(run.Plan.Split.Promises, func(p module.Promise) bool {
 			all := there(p.From) && !slices.ContainsFunc(p.To, func(to string) bool { return !there(to) })
-			return p.Probe != "" && testname.Same(f.Test, p.Probe) && !all
+			return p.Probe != "" && testname.Same(f.Test, p.Probe) && !all && !ofModule(run.Plan.Split, f.Test)
 		})
 	})
 }
@@ -252,8 +354,9 @@ func setPending(run *pipeline.Run, report *pipeline.TestReport) {
 	if run.Part == nil {
 		return
 	}
+	split := partsOf(run.Part)
 	report.Defer(func(test string) bool {
-		return slices.ContainsFunc(run.Part.Probes, func(probe string) bool { return testname.Same(test, probe) })
+		return !ofModule(split, test) && slices.ContainsFunc(run.Part.Probes, func(probe string) bool { return testname.Same(test, probe) })
 	})
 }
 

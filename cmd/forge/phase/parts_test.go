@@ -76,3 +76,23 @@ func TestPromisesAreShown(t *testing.T) {
 		}
 	}
 }
+
+// Covers V7: a test in a module's own files is never the contract's, whatever it is called.
+func TestOfModule(t *testing.T) {
+	of := &module.Of{Module: module.Module{ID: "a", Paths: []string{"a/**", "web/x/**"}}, Contract: []string{"test_promise.py", "api/api_test.go"}, Owners: map[string]string{"b/**": "b"}}
+	for test, want := range map[string]bool{
+		"test_promise.py::test_pair":   false,
+		"a/test_a.py::test_pair":       true,
+		"b/test_b.py::C::test_pair":    true,
+		"example.com/m/api.TestPair":   false,
+		"example.com/m/a.TestPair":     true,
+		"example.com/m/b/deep.TestX/y": true,
+		"example.com/m.TestPair":       false,
+		"crate::tests::pair":           false,
+		"web/x/a.js > pair":            false, // not told apart by its file
+	} {
+		if got := ofModule(partsOf(of), test); got != want {
+			t.Errorf("%s: %v, want %v", test, got, want)
+		}
+	}
+}

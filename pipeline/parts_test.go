@@ -1,0 +1,118 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forge/pipeline/command"
+	"forge/pipeline/module"
+)
+
+// Covers V7: what the integration did before a module came back must not become what that
+// module's tests, or others', are held to.
+func TestJoins(t *testing.T) {
+	run := &Run{Contract: "contract", Made: []string{"contract", "c1", "a1", "a2"},
+		Parts: []module.Part{{ID: "a", As: "a2"}, {ID: "c", As: "c1"}},
+		Loop:  Loop{Iterations: []Iteration{{Impl: &Implementation{Parent: "a1", Head: "wired"}}, {Impl: &Implementation{Parent: "a1", Head: "a2"}}}}}
+	if d := cmp.Diff([]string{"a1", "a2"}, run.Joins()); d != "" {
+		t.Errorf("joins (-want +got):\n%s", d)
+	}
+	for owner, want := range map[string]bool{"a": false, "c": true, "": true} {
+		if got := run.Judges("a1", owner, owner == ""); got != want {
+			t.Errorf("the join before the integration's work judges %q: %v, want %v", owner, got, want)
+		}
+	}
+	run.Iterations = []Iteration{{Update: &Update{Parent: "a1", Head: "updated"}, Impl: &Implementation{Parent: "updated", Head: "wired"}}}
+	if d := cmp.Diff([]string{"a1", "a2"}, run.Joins()); d != "" {
+		t.Errorf("joins where the base was taken in between (-want +got):\n%s", d)
+	}
+	run.Iterations = nil
+	if d := cmp.Diff([]string{"a2"}, run.Joins()); d != "" {
+		t.Errorf("joins without work of the integration's own (-want +got):\n%s", d)
+	}
+}
+
+// Covers V9: a failure that was accepted with a module is that one, not whatever the test
+// shows later.
+func TestAcceptedIsOneError(t *testing.T) {
+	cosmetic := Failure{Test: "test_c", Error: "assert 'C' == 'c'"}
+	run := &Run{Parts: []module.Part{{ID: "c", By: "ann", Known: []string{"test_c"}, Errors: []string{cosmetic.ErrorKey()}}}}
+	for _, f := range []Failure{cosmetic, {Test: "test_c", Error: "assert 500 == 3"}} {
+		r := TestReport{Failures: []Failure{f}, Failed: 1}
+		r.Accept(run.KnownInParts())
+		if got, want := len(r.Accepted) == 1, f.Error == cosmetic.Error; got != want {
+			t.Errorf("%s: accepted %v, want %v", f.Error, got, want)
+		}
+	}
+}
+
+func split(ids ...string) *Plan {
+	plan := &Plan{Split: &module.Split{}}
+	for _, id := range append(ids, "whole") {
+		plan.Criteria = append(plan.Criteria, Criterion{ID: "AC-" + id, Text: id + " works"})
+		if id != "whole" {
+			plan.Split.Modules = append(plan.Split.Modules, module.Module{ID: id, Criteria: []string{"AC-" + id}})
+		}
+	}
+	plan.Split.Integration = []string{"AC-whole"}
+	return plan
+}
+
+func texts(list []Criterion) string {
+	var out []string
+	for _, c := range list {
+		out = append(out, c.Text)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Covers V9: no criterion goes without a word: neither one that a revised plan does not
+// name, nor one of a module that a person made simpler.
+func TestCriteriaDoNotVanish(t *testing.T) {
+	run := &Run{Plan: split("a", "b"), Without: []string{"a"}, Parts: []module.Part{{ID: "a", Left: "by ann"}}}
+	got := run.revised(&Plan{Summary: "without a", Criteria: []Criterion{{ID: "AC-b", Text: "b works"}}})
+	if texts(got.Criteria) != "b works" || texts(got.LeftOut) != "a works, whole works" {
+		t.Errorf("revised without a: %s; left out: %s", texts(got.Criteria), texts(got.LeftOut))
+	}
+	run = &Run{State: StateRunning, Plan: split("a", "b"), Parts: []module.Part{{ID: "b", State: "running"}}}
+	run.Apply(Event{Seq: 2, Type: EventModuleChanged, Data: Data{Part: &module.Part{ID: "b", Rev: 3, State: "running", Simpler: "no rounding", SimplerBy: "ann", Criteria: []string{"b is there"}}}})
+	if texts(run.Plan.Criteria) != "a works, whole works, b is there" || texts(run.Plan.LeftOut) != "b works" {
+		t.Errorf("made simpler: %s; left out: %s", texts(run.Plan.Criteria), texts(run.Plan.LeftOut))
+	}
+	if w := run.leftOut(); len(w) != 1 || w[0].By.Login != "ann" || !strings.Contains(w[0].What, "no rounding") {
+		t.Errorf("what people are told: %+v", w)
+	}
+	if own := split("a", "b"); !run.Plan.Split.Has("b-1") || own.Split.Has("b-1") {
+		t.Error("the new criterion has no owner")
+	}
+}
+
+// Covers V9: a question of the run itself about a module can leave that one out; the run
+// cannot be taken as it is while modules are missing.
+func TestModuleOfAQuestionIsLeftOut(t *testing.T) {
+	run := &Run{ID: 7, State: StateRunning, Base: "base", Head: "head", Plan: split("a", "b"),
+		Parts: []module.Part{{ID: "a", State: "verified", Merged: "x", Head: "x"}, {ID: "b", State: "verified", Head: "y", Run: 9}}}
+	gate := &Gate{ID: "g", Kind: GateEscalation, Guard: &Guard{Name: GuardConflict, Phase: PhaseMerge, About: []string{"b"}}}
+	gate.Choices = run.choices(gate.Kind, *gate.Guard)
+	if gate.accepts("accept") {
+		t.Error("the run can be accepted without the module b")
+	}
+	run.State, run.Gates = StateWaiting, []Gate{*gate}
+	events, wrong := run.Answer(command.Line{Name: module.Later}, Actor{Login: "ann"}, "comment", 1, time.Unix(9, 0))
+	if wrong != "" || len(events) != 2 {
+		t.Fatalf("later: %d events, %q", len(events), wrong)
+	}
+	for _, e := range events {
+		run.Apply(e)
+	}
+	if p := run.part("b"); p.Left == "" || p.How != module.Later || p.By != "ann" || p.Rework != nil {
+		t.Errorf("the module is %+v", p)
+	}
+	run.Parts[0].Raised = 5_000_000
+	if got := run.CostLimit(); got != 5_000_000 {
+		t.Errorf("a module's raised budget raises the run's to %d, want 5000000", got)
+	}
+}
