@@ -54,24 +54,14 @@ func (p *Pages) production(w http.ResponseWriter, r *http.Request, v Viewer) err
 		list = append([]string{}, list...) // never nil
 	}
 	now := p.Now()
-	rows, err := p.DB.Deployments(r.Context(), store.DeploymentFilter{Repos: list, Since: now.AddDate(0, -6, 0), Limit: measuredMost})
-	if err != nil {
-		return err
-	}
 	var d productionData
-	if d.Deployments, err = incidents.DeploymentsOf(r.Context(), p.DB, rows); err != nil {
+	f := store.DeploymentFilter{Repos: list, Since: now.AddDate(0, -6, 0), Limit: measuredMost}
+	var err error
+	if d.Deployments, err = incidents.Deployments(r.Context(), p.DB, f); err != nil {
 		return err
 	}
-	seen, err := p.DB.Incidents(r.Context(), store.IncidentFilter{Repos: list, Limit: measuredMost})
-	if err != nil {
+	if d.Incidents, err = incidents.Read(r.Context(), p.DB, store.IncidentFilter{Repos: list, Limit: measuredMost}); err != nil {
 		return err
-	}
-	for i := range seen {
-		one, err := incidents.Folded(&seen[i])
-		if err != nil {
-			return err
-		}
-		d.Incidents = append(d.Incidents, one)
 	}
 	d.Running = production.Running(d.Deployments)
 	d.Measures = production.Measure(d.Deployments, d.Incidents, now, measuredDays)

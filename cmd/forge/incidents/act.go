@@ -70,17 +70,13 @@ func (s *Service) Act(ctx context.Context) error {
 	if s.Actions == nil {
 		return nil
 	}
-	rows, err := s.DB.Incidents(ctx, store.IncidentFilter{Since: s.Now().Add(-recently), Limit: 200})
+	list, err := Read(ctx, s.DB, store.IncidentFilter{Since: s.Now().Add(-recently), Limit: 200})
 	if err != nil {
 		return err
 	}
 	var errs []error
 	scenes := map[string]*production.Scene{}
-	for _, row := range rows {
-		i, err := Folded(&row)
-		if err != nil {
-			return err
-		}
+	for _, i := range list {
 		if l := i.Lesson(); l != "" {
 			if err := s.teach(ctx, i, l); err != nil {
 				errs = append(errs, fmt.Errorf("learn from incident %d: %w", i.ID, err))
@@ -161,25 +157,12 @@ func (s *Service) scene(ctx context.Context, repo string) (*production.Scene, er
 		return nil, err
 	}
 	scene := &production.Scene{Settings: p, Now: s.Now().UTC().Truncate(time.Microsecond)}
-	rows, err := s.DB.Incidents(ctx, store.IncidentFilter{Repo: repo, Since: scene.Now.Add(-month), Limit: 1000})
+	scene.Incidents, err = Read(ctx, s.DB, store.IncidentFilter{Repo: repo, Since: scene.Now.Add(-month), Limit: 1000})
 	if err != nil {
 		return nil, err
 	}
-	for i := range rows {
-		one, err := Folded(&rows[i])
-		if err != nil {
-			return nil, err
-		}
-		scene.Incidents = append(scene.Incidents, one)
-	}
-	deployments, err := s.DB.Deployments(ctx, store.DeploymentFilter{Repo: repo, Since: scene.Now.Add(-month), Limit: 500})
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range deployments {
-		scene.Deployments = append(scene.Deployments, DeploymentOf(v))
-	}
-	return scene, nil
+	scene.Deployments, err = readDeployments(ctx, s.DB, store.DeploymentFilter{Repo: repo, Since: scene.Now.Add(-month), Limit: 500})
+	return scene, err
 }
 
 // actOn gives an incident's answers, one after the other, until none is due.
@@ -245,14 +228,7 @@ func (s *Service) record(ctx context.Context, i *production.Incident, add func(*
 	}
 	tracker := &production.Tracker{Incidents: []*production.Incident{now}, Now: s.Now().UTC().Truncate(time.Microsecond)}
 	add(tracker, now)
-	err = s.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		for _, c := range tracker.Changes() {
-			if err := s.save(ctx, tx, c); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err = s.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return s.saveAll(ctx, tx, tracker) })
 	if err != nil {
 		return nil, err
 	}

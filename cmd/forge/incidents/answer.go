@@ -139,14 +139,7 @@ func answer(ctx context.Context, db *store.DB, id int64, now time.Time, change f
 		if err := change(tracker, i); err != nil {
 			return err
 		}
-		err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-			for _, c := range tracker.Changes() {
-				if err := s.save(ctx, tx, c); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return s.saveAll(ctx, tx, tracker) })
 		if !errors.Is(err, store.ErrConflict) || try == 5 {
 			return err
 		}

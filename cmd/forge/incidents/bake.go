@@ -34,13 +34,15 @@ func BakeOf(row store.Bake) (*production.Bake, error) {
 	return &b, nil
 }
 
-// DeploymentsOf are the deployments that rows hold, with how those fare that were watched.
-func DeploymentsOf(ctx context.Context, db *store.DB, rows []store.Deployment) ([]production.Deployment, error) {
-	out := []production.Deployment{}
+// Deployments reads deployments, with how those fare that were watched.
+func Deployments(ctx context.Context, db *store.DB, f store.DeploymentFilter) ([]production.Deployment, error) {
+	out, err := readDeployments(ctx, db, f)
+	if err != nil {
+		return nil, err
+	}
 	repos := map[string]bool{}
-	for _, v := range rows {
-		out = append(out, DeploymentOf(v))
-		repos[v.Repo] = true
+	for _, d := range out {
+		repos[d.Repo] = true
 	}
 	bakes, err := db.Bakes(ctx, store.BakeFilter{Repos: append([]string{}, slices.Sorted(maps.Keys(repos))...), Limit: 2000})
 	if err != nil {
@@ -99,7 +101,7 @@ func (s *Service) Bake(ctx context.Context) error {
 
 // beginBakes finds deployments whose watch is to begin.
 func (s *Service) beginBakes(ctx context.Context, rows *[]store.Bake) error {
-	list, err := s.DB.Deployments(ctx, store.DeploymentFilter{Since: s.Now().Add(-bakeMost), Limit: 500})
+	list, err := readDeployments(ctx, s.DB, store.DeploymentFilter{Since: s.Now().Add(-bakeMost), Limit: 500})
 	if err != nil {
 		return err
 	}
@@ -108,8 +110,8 @@ func (s *Service) beginBakes(ctx context.Context, rows *[]store.Bake) error {
 		known[bakeKey(r.Repo, r.Deployment)] = true
 	}
 	var errs []error
-	for _, v := range list {
-		d, key := DeploymentOf(v), bakeKey(v.Repo, v.ID)
+	for _, d := range list {
+		key := bakeKey(d.Repo, d.ID)
 		if d.At.IsZero() || s.Now().Sub(d.At) > bakeMost || known[key] || s.unwatched[key] || !s.measures(d.Repo, d.Environment) {
 			continue
 		}
@@ -244,21 +246,12 @@ func encoded(b *production.Bake) []byte {
 
 // since reads the incidents and deployments of a repository since one of its deployments.
 func (s *Service) since(ctx context.Context, b *production.Bake) (incidents []*production.Incident, deployments []production.Deployment, err error) {
-	rows, err := s.DB.Incidents(ctx, store.IncidentFilter{Repo: b.Repo, Environment: b.Environment, Since: b.From, Limit: 1000})
+	incidents, err = Read(ctx, s.DB, store.IncidentFilter{Repo: b.Repo, Environment: b.Environment, Since: b.From, Limit: 1000})
 	if err != nil {
 		return nil, nil, err
 	}
-	for i := range rows {
-		one, err := Folded(&rows[i])
-		if err != nil {
-			return nil, nil, err
-		}
-		incidents = append(incidents, one)
-	}
-	list, err := s.DB.Deployments(ctx, store.DeploymentFilter{Repo: b.Repo, Environment: b.Environment, Since: b.From.Add(-bakeMost), Limit: 500})
-	for _, v := range list {
-		deployments = append(deployments, DeploymentOf(v))
-	}
+	f := store.DeploymentFilter{Repo: b.Repo, Environment: b.Environment, Since: b.From.Add(-bakeMost), Limit: 500}
+	deployments, err = readDeployments(ctx, s.DB, f)
 	return incidents, deployments, err
 }
 

@@ -44,17 +44,9 @@ func (sh Shell) incidents() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return sh.Store(cmd, func(db *store.DB, _ settings.Config) error {
 				f.Active = !all
-				rows, err := db.Incidents(cmd.Context(), f)
+				list, err := Read(cmd.Context(), db, f)
 				if err != nil {
 					return err
-				}
-				list := []*production.Incident{}
-				for i := range rows {
-					one, err := Folded(&rows[i])
-					if err != nil {
-						return err
-					}
-					list = append(list, one)
 				}
 				if asJSON {
 					return printing.JSON(cmd.OutOrStdout(), list)
@@ -237,11 +229,7 @@ func (sh Shell) deployments() *cobra.Command {
 		Use: "deployments", Short: "List what was deployed where, by whomever", Args: sh.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return sh.Store(cmd, func(db *store.DB, _ settings.Config) error {
-				rows, err := db.Deployments(cmd.Context(), f)
-				if err != nil {
-					return err
-				}
-				list, err := DeploymentsOf(cmd.Context(), db, rows)
+				list, err := Deployments(cmd.Context(), db, f)
 				if err != nil {
 					return err
 				}

@@ -287,23 +287,12 @@ func (s *Service) tracker(ctx context.Context, trackers map[string]*production.T
 		return d, nil
 	}
 	d := &production.Tracker{Now: s.Now().UTC().Truncate(time.Microsecond)}
-	rows, err := s.DB.Incidents(ctx, store.IncidentFilter{Repo: repo, Since: d.Now.Add(-24 * time.Hour), Limit: 1000})
-	if err != nil {
+	var err error
+	if d.Incidents, err = Read(ctx, s.DB, store.IncidentFilter{Repo: repo, Since: d.Now.Add(-24 * time.Hour), Limit: 1000}); err != nil {
 		return nil, err
 	}
-	for i := range rows {
-		one, err := Folded(&rows[i])
-		if err != nil {
-			return nil, err
-		}
-		d.Incidents = append(d.Incidents, one)
-	}
-	deployments, err := s.DB.Deployments(ctx, store.DeploymentFilter{Repo: repo, Since: d.Now.AddDate(0, 0, -14), Limit: 500})
-	if err != nil {
+	if d.Deployments, err = readDeployments(ctx, s.DB, store.DeploymentFilter{Repo: repo, Since: d.Now.AddDate(0, 0, -14), Limit: 500}); err != nil {
 		return nil, err
-	}
-	for _, v := range deployments {
-		d.Deployments = append(d.Deployments, DeploymentOf(v))
 	}
 	trackers[repo] = d
 	return d, nil
@@ -322,10 +311,8 @@ func (s *Service) keep(ctx context.Context, trackers map[string]*production.Trac
 		}
 		changed = nil
 		for _, repo := range slices.Sorted(maps.Keys(trackers)) {
-			for _, c := range trackers[repo].Changes() {
-				if err := s.save(ctx, tx, c); err != nil {
-					return err
-				}
+			if err := s.saveAll(ctx, tx, trackers[repo]); err != nil {
+				return err
 			}
 			changed = append(changed, repo)
 		}

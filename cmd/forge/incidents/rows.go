@@ -20,6 +20,34 @@ func Folded(row *store.Incident) (*production.Incident, error) {
 	return &i, nil
 }
 
+// Read reads incidents.
+func Read(ctx context.Context, db *store.DB, f store.IncidentFilter) ([]*production.Incident, error) {
+	rows, err := db.Incidents(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*production.Incident, len(rows))
+	for i := range rows {
+		if list[i], err = Folded(&rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func readDeployments(ctx context.Context, db *store.DB, f store.DeploymentFilter) ([]production.Deployment, error) {
+	rows, err := db.Deployments(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]production.Deployment, len(rows))
+	for i, v := range rows {
+		list[i] = production.Deployment{ID: v.ID, Repo: v.Repo, Environment: v.Environment, Commit: v.Commit, Ref: v.Ref, Task: v.Task, Creator: v.Creator,
+			State: v.State, Created: v.Created, Changed: v.Changed, At: v.Succeeded, Previous: v.Previous}
+	}
+	return list, nil
+}
+
 // Log reads the log of an incident.
 func Log(ctx context.Context, db *store.DB, id int64) ([]production.Event, error) {
 	rows, err := db.IncidentEvents(ctx, id)
@@ -35,6 +63,16 @@ func Log(ctx context.Context, db *store.DB, id int64) ([]production.Event, error
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// saveAll writes what has happened to the incidents of a tracker.
+func (s *Service) saveAll(ctx context.Context, tx *store.Tx, tracker *production.Tracker) error {
+	for _, c := range tracker.Changes() {
+		if err := s.save(ctx, tx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // save writes what has happened to an incident.
@@ -59,12 +97,6 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, c *production.Change) 
 	}
 	i.ID = row.ID
 	return nil
-}
-
-// DeploymentOf is the deployment that a row holds.
-func DeploymentOf(v store.Deployment) production.Deployment {
-	return production.Deployment{ID: v.ID, Repo: v.Repo, Environment: v.Environment, Commit: v.Commit, Ref: v.Ref, Task: v.Task, Creator: v.Creator, State: v.State,
-		Created: v.Created, Changed: v.Changed, At: v.Succeeded, Previous: v.Previous}
 }
 
 func rowOf(v production.Deployment, now time.Time) store.Deployment {
