@@ -231,7 +231,7 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 		if words := run.Behind(); d.Mergeable != nil && words != "" {
 			return line{"github", words}
 		}
-		return line{"github", fmt.Sprintf("%s has moved on to %.7s", run.Repo.DefaultBranch, d.Head)}
+		return line{"base", fmt.Sprintf("%s has moved on to %.7s", run.Repo.DefaultBranch, d.Head)}
 	case pipeline.EventBranchDeleted:
 		return line{"human", "somebody deleted the branch"}
 	case pipeline.EventBranchMoved:

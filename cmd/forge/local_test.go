@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,4 +78,136 @@ func TestLocalModuleOrders(t *testing.T) {
 		t.Errorf("branches of modules are left: %s", got)
 	}
 	c.run(exitFailed, []string{"Run 1 has ended"}, "answer", "1", "choose", "small")
+}
+
+// byHand commits a file on a branch, as a person does.
+func (c *cli) byHand(branch, file, text string) string {
+	c.t.Helper()
+	dir := filepath.Join(c.t.TempDir(), "hand")
+	c.git("worktree", "add", "-q", dir, branch)
+	path := filepath.Join(dir, file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	c.git("-C", dir, "add", "-A")
+	c.git("-C", dir, "-c", "user.name=ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", "By hand: "+file)
+	c.git("worktree", "remove", "--force", dir)
+	return strings.TrimSpace(c.git("rev-parse", branch))
+}
+
+func (c *cli) branch(pattern string) string {
+	c.t.Helper()
+	return strings.TrimSpace(c.git("branch", "--list", pattern, "--format", "%(refname:short)"))
+}
+
+// stuckTape greets in the wrong way, and nobody knows why.
+var stuckTape = strings.Replace(servertest.GreeterTape, `new: "echo hello, $1"`, `new: "echo hullo, $1"`, 1) +
+	"-- tester */1 --\n>>> submit\nfailures:\n  - {id: T1, cause: logic, analysis: It greets in another way., confidence: 0.3}\n"
+
+// Covers V9, T9: what a person commits on the branch of a local run after taking it over
+// is judged, and is the work from then on.
+func TestLocalTakeOver(t *testing.T) {
+	c := newCLI(t)
+	t.Setenv("FORGE_MODEL", c.tape(stuckTape))
+	c.run(exitWaiting, []string{"`forge answer 1 take-over`"}, "run", "--repo", c.repo, "Put a comma after hello")
+	branch := c.branch("forge/*")
+	c.run(exitDone, []string{"Run 1 is stopped", "What you commit on its branch " + branch, "`forge resume 1`"}, "answer", "1", "take-over")
+	head := c.byHand(branch, "greet.sh", "echo \"hello, $1\"\n")
+	c.run(exitDone, []string{"reviewing the change", "1 of 1 passed", "verified", "(" + head[:12] + ")"}, "resume", "1")
+	if got := c.git("show", branch+":greet.sh"); got != "echo \"hello, $1\"\n" {
+		t.Errorf("greet.sh on %s is %q", branch, got)
+	}
+	c.byHand(branch, "greet.sh", "echo \"hello, $1\" # by hand\n")
+	c.run(exitDone, []string{"somebody pushed to the branch", "verified"}, "answer", "1", "continue")
+	c.git("branch", "-D", branch)
+	c.run(exitWaiting, []string{"somebody deleted the branch"}, "answer", "1", "continue")
+	c.run(exitDone, []string{"verified"}, "answer", "1", "continue")
+	c.git("rev-parse", branch)
+}
+
+// What is on the branch counts, too, where somebody answers without stopping the run.
+func TestLocalCommitBeforeAnswer(t *testing.T) {
+	c := newCLI(t)
+	t.Setenv("FORGE_MODEL", c.tape(stuckTape))
+	c.run(exitWaiting, nil, "run", "--repo", c.repo, "Put a comma after hello")
+	head := c.byHand(c.branch("forge/*"), "greet.sh", "echo \"hello, $1\"\n")
+	c.run(exitDone, []string{"Run 1 is accepted"}, "answer", "1", "accept")
+	c.run(exitDone, []string{"head " + head[:12]}, "show", "1")
+}
+
+// during runs a command, and does something once when it prints the words.
+func (c *cli) during(words string, do func(), args ...string) (code int, out string) {
+	var b bytes.Buffer
+	code = Main(c.t.Context(), args, writerFunc(func(p []byte) (int, error) {
+		if do != nil && bytes.Contains(p, []byte(words)) {
+			do()
+			do = nil
+		}
+		return b.Write(p)
+	}), &b)
+	return code, b.String()
+}
+
+// What is committed while the work goes on is taken in before it is verified: on the
+// branch that it began from, whatever is checked out by then, and on its own.
+func TestLocalCommitsMeanwhile(t *testing.T) {
+	c := newCLI(t)
+	t.Setenv("FORGE_MODEL", c.tape(servertest.GreeterTape))
+	code, out := c.during("reviewing the change", func() {
+		if err := os.WriteFile(filepath.Join(c.repo, "README"), []byte("It greets.\n"), 0o644); err != nil {
+			t.Error(err)
+		}
+		c.commit("say what it is")
+		c.git("checkout", "-q", "-b", "elsewhere")
+	}, "run", "--repo", c.repo, "Put a comma after hello")
+	if code != exitDone || !strings.Contains(out, "main has moved on to") || !strings.Contains(out, "taking main in") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	branch := c.branch("forge/*")
+	c.git("merge-base", "--is-ancestor", "main", branch)
+	head := ""
+	code, out = c.during("running the tests", func() { head = c.byHand(branch, "notes.txt", "By hand.\n") }, "answer", "1", "continue")
+	if code != exitDone || !strings.Contains(out, "somebody pushed to the branch") || strings.TrimSpace(c.git("rev-parse", branch)) != head {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	c.run(exitDone, []string{"verified", head[:12]}, "show", "1")
+}
+
+// Covers V9: a person's commit on the branch of a module is judged as the module's own
+// work is: what is another module's stays as it was.
+func TestLocalModuleTakeOver(t *testing.T) {
+	for _, tt := range []struct {
+		name, file string
+		code       int
+		want       string
+	}{
+		{"its own file", "b/run.sh", exitDone, "b is in"},
+		{"another module's file", "a/run.sh", exitWaiting, "b asks"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCLI(t)
+			f := servertest.Beside(2, 2)
+			f.Modules[1].Wrong = true
+			model := c.feature(f)
+			config := "tests: {commands: [sh test.sh]}\nmodules: {mode: auto, min_gain: 0, parallel: 2, iterations: 1}\n"
+			if err := os.WriteFile(filepath.Join(c.repo, ".github", "forge.yml"), []byte(config), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			c.commit("one attempt")
+			t.Setenv("FORGE_MODEL", model)
+			c.run(exitWaiting, []string{"b asks"}, "run", "--repo", c.repo, "Pieces that say who they are")
+			c.run(exitDone, []string{"b is stopped", "`forge resume 3`"}, "answer", "3", "stop")
+			branch := c.branch("forge/*--b")
+			head := c.byHand(branch, "b/run.sh", "# It says who it is.\necho b\n")
+			if tt.file != "b/run.sh" {
+				head = c.byHand(branch, tt.file, "# It says who it is.\necho b\n")
+			}
+			c.run(exitWaiting, []string{"b asks"}, "resume", "3")
+			c.run(exitDone, []string{"head " + head[:12]}, "show", "1/b")
+			c.run(tt.code, []string{tt.want}, "answer", "3", "continue")
+		})
+	}
 }

@@ -162,13 +162,13 @@ func plain(err error) string {
 
 // drive carries the run on until it ends or waits.
 func drive(ctx context.Context, a *server.App, d *display, id int64) error {
-	err := a.Engine.Drive(ctx, id)
+	elsewhere, err := a.Drive(ctx, id, d.say)
 	d.done()
 	if ctx.Err() != nil {
 		d.say("Interrupted; nothing is lost. Go on with `forge resume %d`.", id)
 		return &exitError{code: exitFailed}
 	}
-	if err != nil {
+	if err != nil || elsewhere {
 		return err
 	}
 	run, err := a.DB.Load(context.WithoutCancel(ctx), id)
@@ -185,6 +185,9 @@ func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 		a.Ended(ctx, id)
 	}
 	d.say("\n%s", summary(run))
+	if run.State.Ended() && run.Repo.ID == 0 && run.BaseHead != "" && run.BaseHead != run.Base {
+		d.say("%s has moved on to %.7s since: that is not in it.", run.Repo.DefaultBranch, run.BaseHead)
+	}
 	for _, kept := range keptLater(run) {
 		d.say("%s", kept)
 	}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -12,6 +14,7 @@ const (
 	endLease   = `UPDATE runs SET lease_owner = '', lease_until = 0, due = $4 WHERE id = $1 AND lease_owner = $2 AND seq = $3`
 	dropLease  = `UPDATE runs SET lease_owner = '', lease_until = 0 WHERE id = $1 AND lease_owner = $2`
 	clearLease = `UPDATE runs SET lease_owner = '', lease_until = 0 WHERE lease_owner <> ''`
+	selectHeld = `SELECT lease_owner, lease_until FROM runs WHERE id = $1 AND lease_owner <> '' AND lease_until > $2`
 	selectDue  = `SELECT id, parent FROM runs WHERE due > 0 AND due <= $1 AND (lease_owner = '' OR lease_until <= $1) ORDER BY due, id LIMIT $2`
 )
 
@@ -29,6 +32,20 @@ func (d *DB) Lease(ctx context.Context, run int64, owner string, now time.Time, 
 // run over: owner must stop at once.
 func (d *DB) Renew(ctx context.Context, run int64, owner string, now time.Time, ttl time.Duration) (bool, error) {
 	return d.lease(ctx, "renew lease of", run, renewLease, run, owner, micros(now.Add(ttl)))
+}
+
+// Holder returns who may advance the run, and until when, unless they extend that; ""
+// for nobody.
+func (d *DB) Holder(ctx context.Context, run int64, now time.Time) (owner string, until time.Time, err error) {
+	var at int64
+	err = d.reader.QueryRowContext(ctx, selectHeld, run, micros(now)).Scan(&owner, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", time.Time{}, nil
+	}
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("who holds run %d: %w", run, err)
+	}
+	return owner, time.UnixMicro(at).UTC(), nil
 }
 
 // Release ends owner's lease of a run that has nothing more to do after event

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -146,6 +147,7 @@ type Options struct {
 	Rand     func() float64 // 0 to 1, for jitter
 	Trace    func() string  // a new trace id: 32 hex digits
 
+	Name        string        // of this process, for whoever waits for what it holds; may be ""
 	Workers     int           // runs worked on at the same time; 4
 	PartWorkers int           // besides them, runs that build modules; 4
 	Intake      int           // deliveries handled at the same time; 4
@@ -262,7 +264,7 @@ func New[W, T any](work riverdriver.Driver[W], insert riverdriver.Driver[T], sto
 	}
 	e := &Engine[W, T]{
 		Options: opts, store: store, decide: pipeline.Decide, retry: retryDelay, work: work, insert: insert,
-		name: newTrace()[:12], drain: make(chan struct{}), wake: make(chan struct{}, 1),
+		name: strings.TrimPrefix(opts.Name+"/"+newTrace()[:12], "/"), drain: make(chan struct{}), wake: make(chan struct{}, 1),
 		watchers: map[int64]map[chan struct{}]bool{}, held: map[int64]time.Time{},
 	}
 	if insert != nil {

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"forge/cmd/forge/bus"
@@ -69,6 +70,10 @@ type App struct {
 	Learner *memory.Learner
 
 	log    *slog.Logger
+	now    func() time.Time
+	after  func(time.Duration) <-chan time.Time
+	local  bool          // a local repository, which nobody sends deliveries of
+	news   atomic.Bool   // something was seen in it
 	base   config.Config // of runs, before what repositories set
 	slug   string        // of commands and branches
 	exec   *phase.Executor
@@ -84,7 +89,10 @@ type App struct {
 
 // New opens the database and puts everything together. Close ends what it opens.
 func New(ctx context.Context, o Options) (_ *App, err error) {
-	a := &App{log: o.Log, base: o.Config.Run, slug: o.Config.Slug}
+	a := &App{log: o.Log, now: o.clock(), after: o.After, local: o.Local && !o.Silent, base: o.Config.Run, slug: o.Config.Slug}
+	if a.after == nil {
+		a.after = time.After
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -158,8 +166,11 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 // engineOptions chooses what the engine works with.
 func (a *App) engineOptions(o Options) work.Options {
 	opts := work.Options{
-		Executor: a.exec, Slug: o.Config.Slug, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery, ModelPatience: o.Config.ModelPatience, PartWorkers: o.Config.Parallel.Parts,
+		Name: processName(), Executor: a.exec, Slug: o.Config.Slug, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery, ModelPatience: o.Config.ModelPatience, PartWorkers: o.Config.Parallel.Parts,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) { a.onEvents(run, events, o.OnEvents) },
+	}
+	if a.local {
+		opts.Executor = lookingExecutor{a.exec, a.look}
 	}
 	switch {
 	case o.Silent:

@@ -74,10 +74,35 @@ func OpenControl(ctx context.Context, cfg settings.Config, log *slog.Logger) (*s
 	if err == nil {
 		err = e.Migrate(ctx)
 	}
+	a := &App{DB: db, Engine: e, log: log, now: time.Now, local: true}
+	gid := 0
+	if err == nil {
+		_, gid, err = workerUser(cfg.WorkerUser)
+	}
+	if err == nil {
+		a.Gateway, err = newGateway(Options{Config: cfg, Log: log, Local: true}, gid)
+	}
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
-	return db, e, nil
+	return db, control{e, a}, nil
+}
+
+// control sees what was committed in the local repository of a run before it answers it.
+type control struct {
+	Engine
+	app *App
+}
+
+// Tell implements Control.
+func (c control) Tell(ctx context.Context, run int64, id string, cmd command.Line, by pipeline.Actor, via string) (string, error) {
+	r, err := c.app.DB.Load(ctx, run)
+	if err == nil && r.Repo.ID == 0 && !r.State.Ended() {
+		if err := c.app.look(ctx, run); err != nil { // the folder may be gone: that must not keep anybody from giving the run up
+			c.app.log.WarnContext(ctx, "look at a local repository", "run", run, "error", err)
+		}
+	}
+	return c.Engine.Tell(ctx, run, id, cmd, by, via)
 }
 
 // noopExecutor executes no phase: it is never asked to.

@@ -28,6 +28,8 @@ func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, _ bool) 
 	var moved *sandbox.MovedError
 	var rejected *sandbox.RejectedError
 	switch {
+	case errors.As(err, &moved) && moved.Head == "":
+		return pub, []pipeline.Event{{Type: pipeline.EventBranchDeleted, Source: "git"}}, nil
 	case errors.As(err, &moved):
 		return pub, []pipeline.Event{{ID: fmt.Sprintf("run/%d/moved/%s", run.ID, moved.Head), Type: pipeline.EventBranchMoved, Source: "git", Data: pipeline.Data{Head: moved.Head}}}, nil
 	case errors.As(err, &rejected):

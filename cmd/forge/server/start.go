@@ -35,8 +35,12 @@ func (a *App) LocalStart(ctx context.Context, dir, branch string, task pipeline.
 	if err := gitRepository(dir); err != nil {
 		return pipeline.Start{}, err
 	}
-	if err := a.Gateway.Fetch(ctx, repo, "", "HEAD"); err != nil {
+	err := a.Gateway.Fetch(ctx, repo, "", "HEAD")
+	if err != nil {
 		return pipeline.Start{}, fmt.Errorf("read the commit that is checked out in %s: %w\nIs there one? An empty repository needs a first commit: git -C %s commit --allow-empty -m Start", dir, err, dir)
+	}
+	if repo.DefaultBranch, err = localBranch(ctx, a.Gateway, repo); err != nil {
+		return pipeline.Start{}, err
 	}
 	base, err := a.Gateway.Resolve(ctx, repo, "HEAD")
 	if err != nil {

@@ -30,19 +30,25 @@ func newWorkspaces(o Options) (*sandbox.Manager, *sandbox.Gateway, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	gateway, err := newGateway(o, gid)
+	return spaces, gateway, err
+}
+
+// newGateway makes what git goes through; gid is the group that reads the mirrors.
+func newGateway(o Options, gid int) (*sandbox.Gateway, error) {
+	cfg := o.Config
 	var hosts []string
 	if cfg.GitHubURL != "" {
 		hosts = append(hosts, cfg.GitHubURL)
 	}
 	finder, err := newSecrets(cfg)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	gateway, err := sandbox.NewGateway(sandbox.GatewayOptions{
+	return sandbox.NewGateway(sandbox.GatewayOptions{
 		Secrets: finder,
 		Dir:     filepath.Join(cfg.StateDir, "git"), Hosts: hosts, AllowLocal: o.Local, Prefix: cfg.Slug + "/", GID: gid, Log: o.Log,
 	})
-	return spaces, gateway, err
 }
 
 // workerUser finds the user that works on repositories when this process is root;
