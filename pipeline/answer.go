@@ -18,6 +18,9 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 	if cmd.Error != "" {
 		return nil, cmd.Error
 	}
+	if why := r.doubt(cmd, via); why != "" {
+		return nil, why
+	}
 	a := &Answer{Choice: cmd.Name, Text: strings.TrimSpace(cmd.Text), By: actor, Via: via, Comment: comment, At: at}
 	switch cmd.Name {
 	case "status":
@@ -86,6 +89,18 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 		return []Event{answering(EventGateAnswered, a), answering(EventGateOverride, a), answering(EventRunAccepted, a)}, ""
 	}
 	return []Event{answering(EventGateAnswered, a)}, a.reply(r.goesOn(g, a))
+}
+
+// doubt is [command.Line.Doubt] for what came in words. A box and a button are pressed
+// by whoever means it, and a replay repeats what was taken.
+func (r *Run) doubt(cmd command.Line, via string) string {
+	switch via {
+	case "comment":
+		return cmd.Doubt(r.Slug, command.Below)
+	case "cli":
+		return cmd.Doubt(r.Slug, "behind `--words`")
+	}
+	return ""
 }
 
 // Handle is the name by which people dismiss a finding of the run from anywhere, the
@@ -212,6 +227,7 @@ func (r *Run) answerAfter(cmd command.Line, a *Answer) ([]Event, string) {
 	what := fmt.Sprintf("%s is reviewed and tested again", text.ShortSHA(r.Head))
 	if a.Text != "" {
 		what = "the work goes back with your words"
+		a.Back = true
 	}
 	e := answering(EventRunReopened, a)
 	e.Data.Actor, e.Data.Note = &a.By, a.By.Login+" said "+a.Choice

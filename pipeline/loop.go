@@ -18,6 +18,7 @@ type Loop struct {
 // Counters are what the guards look at.
 type Counters struct {
 	Granted       int   `json:"granted,omitempty"`         // iterations that humans granted in all: each brings its share of the budget
+	Back          bool  `json:"back,omitempty"`            // an ended run goes on with somebody's words: the work goes back with them, whatever else is asked
 	GrantedUntil  int   `json:"until,omitempty"`           // the iteration up to which a human let the loop go on
 	ResetAt       int   `json:"from,omitempty"`            // the iteration after which the guards count, since a reset
 	Raised        int64 `json:"raised,omitempty"`          // micro-dollars that humans added to the budget
@@ -157,5 +158,5 @@ func (r *Run) bounced(e Event) {
 			r.Findings = sight(r.Findings, Issue{Finding: &f, Phase: PhaseReview, Seen: seen}, it.Number)
 		}
 	}
-	r.Requested, r.Rev = nil, e.Seq
+	r.Requested, r.Counters.Back, r.Rev = nil, false, e.Seq
 }

@@ -14,10 +14,10 @@ type procedure []func(r *Run, it *Iteration) *Action
 
 // procedures has a row for each kind of run.
 var procedures = map[Kind]procedure{
-	KindIssue: {(*Run).wantsPlan, (*Run).wantsParts, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework, (*Run).wantsUpdate},
+	KindIssue: {(*Run).wantsPlan, (*Run).wantsParts, (*Run).wantsBack, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework, (*Run).wantsUpdate},
 
 	// What was merged since is taken in before the work on it is judged.
-	KindModule: {(*Run).wantsPlan, (*Run).wantsContract, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsUpdate, (*Run).wantsAsked, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework},
+	KindModule: {(*Run).wantsPlan, (*Run).wantsContract, (*Run).wantsBack, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsUpdate, (*Run).wantsAsked, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework},
 }
 
 // next finds the next step of a run that is running and in no phase. One of a kind
@@ -79,6 +79,18 @@ func (r *Run) wantsContract(it *Iteration) *Action {
 		return await
 	}
 	return r.wantsUpdate(it)
+}
+
+// wantsBack is done unless words for the work have let an ended run go on: it goes back
+// with them, and with what failed, before anything is asked or judged again.
+func (r *Run) wantsBack(it *Iteration) *Action {
+	if !r.Counters.Back || len(r.Requested) == 0 || it.Result == ResultFailed {
+		return nil
+	}
+	if t := it.Tests; t != nil && len(t.Failures)+len(t.Tampered) > 0 {
+		return r.bounce(it, PhaseTest, t.Tampered, t.Failures)
+	}
+	return r.bounce(it, PhaseReview, r.unresolved(), nil)
 }
 
 // wantsWork is done when the implementer has made a commit, or left the head to the

@@ -50,6 +50,9 @@ func (r *Run) reopen(e Event) {
 	case a != nil && it != nil:
 		it.Review, it.Tests, it.Forced = nil, nil, false
 	}
+	if a != nil && a.Back && it != nil { // to stop before somebody has taken up the words would be to ask for them again
+		r.Counters.Back, r.Counters.GrantedUntil = true, n+1
+	}
 	if a != nil && a.N > 0 {
 		r.Counters.GrantedUntil = n + a.N
 	}

@@ -102,11 +102,15 @@ func (r *Run) reportSummary(b *strings.Builder, it *Iteration) {
 	if t == nil {
 		why := "not run yet"
 		switch {
-		case it.Result == ResultFailed:
+		case it.Result == ResultFailed && slices.ContainsFunc(r.Bounces, func(b Bounce) bool { return b.Iteration == it.Number }):
 			why = "not run, because the review sent the work back"
 		case it == r.Current() && r.Gate() != nil:
 			why = "not run, because a human must decide first"
-		case r.State.Ended():
+		case it == r.Current() && r.State == StateAccepted && r.endedBy() != "":
+			why = "not run, because " + r.endedBy() + " accepted the work first"
+		case it == r.Current() && r.State.Ended():
+			why = "not run, because the run ended first"
+		case r.State.Ended() || it.Result == ResultFailed:
 			why = "not run"
 		}
 		fmt.Fprintf(b, "Tests: %s.\n\n", why)

@@ -5,17 +5,18 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/text"
 )
 
-// ParseCommand reads the first line of a comment. It reports false when that line
-// is no command: quoted lines and code blocks do not begin with the slash.
+// ParseCommand reads the first line of a comment that is neither blank nor quoted: a
+// quote reply or a mail quotes above the answer. It reports false when that line is no
+// command: quoted lines and code blocks do not begin with the slash.
 func ParseCommand(body, slug string) (command.Line, bool) {
-	body = strings.TrimLeft(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
-	line, rest, _ := strings.Cut(body, "\n")
+	line, rest, lazy := firstLine(body)
 	trimmed := strings.TrimLeft(line, " ")
 	if len(line)-len(trimmed) > 3 { // an indented code block
 		return command.Line{}, false
@@ -29,6 +30,9 @@ func ParseCommand(body, slug string) (command.Line, bool) {
 		return command.Line{}, false
 	}
 	name, args := cutWord(tail)
+	if bare := strings.TrimRightFunc(name, unicode.IsPunct); command.Find(name).Name == "" && command.Find(strings.ToLower(bare)).Settles {
+		name, args = bare, strings.TrimSpace(name[len(bare):]+" "+args) // "/forge accept, thanks!"
+	}
 	c := command.Line{Name: strings.ToLower(name), Args: args, Text: strings.TrimSpace(rest)}
 	if next, more := cutWord(args); command.Find(c.Name).Name == "" && command.Find(strings.ToLower(next)).Name != "" {
 		c.Part, c.Name, c.Args = c.Name, strings.ToLower(next), more // "/forge auth continue 2"
@@ -36,8 +40,30 @@ func ParseCommand(body, slug string) (command.Line, bool) {
 	if c.Name == "" {
 		c.Name = "help"
 	}
+	if lazy {
+		c.Error = fmt.Sprintf("Nothing was done: `%s` stands directly below a quotation, and GitHub shows it as a part of that. Put a blank line between them.", strings.TrimSpace(trimmed))
+		return c, true
+	}
 	check(&c, slug)
 	return c, true
+}
+
+// firstLine returns the first line of a comment that is neither blank nor quoted, and
+// what follows it. It is lazy when it goes on with a quoted paragraph, as Markdown reads it.
+func firstLine(body string) (line, rest string, lazy bool) {
+	for rest = strings.ReplaceAll(body, "\r\n", "\n"); rest != ""; {
+		line, rest, _ = strings.Cut(rest, "\n")
+		t := strings.TrimSpace(line)
+		switch {
+		case t == "":
+			lazy = false
+		case t[0] == '>' && !strings.HasPrefix(line, "    "):
+			lazy = strings.Trim(t, "> \t") != ""
+		default:
+			return line, rest, lazy
+		}
+	}
+	return "", "", false
 }
 
 // cutWord splits a text behind its first word.
@@ -55,6 +81,9 @@ func check(c *command.Line, slug string) {
 	known := command.Find(c.Name)
 	form := "/" + slug + " " + c.Name
 	first, words := cutWord(c.Args)
+	if c.Error = c.Doubt(strings.TrimSpace(slug+" "+c.Part), command.Below); c.Error != "" {
+		return
+	}
 	switch {
 	case known.Name == "":
 		c.Error = unknown(c.Name, slug)
@@ -77,13 +106,10 @@ func check(c *command.Line, slug string) {
 		first = strings.TrimPrefix(first, "#")
 	case known.Takes == command.TakesAll && strings.EqualFold(first, "all"):
 		first = "all"
+	case c.Name == "dismiss" && handle.MatchString(first):
 	case known.Takes == command.TakesArgument:
 	default:
 		first, words = "", c.Args
-	}
-	if known.Settles && takesBack.MatchString(words) {
-		c.Error = fmt.Sprintf("Nothing was done. Behind `%s` stand words that seem to take it back, or to make it depend on something: %q. If you mean it, say it alone on its line, with your words on further lines.", form, text.Clip(words, 100))
-		return
 	}
 	c.Args, c.Text = first, joinWords(words, c.Text)
 	if known.Takes == command.TakesText && c.Text == "" {
@@ -91,8 +117,8 @@ func check(c *command.Line, slug string) {
 	}
 }
 
-// takesBack finds words that turn a command around that cannot be undone.
-var takesBack = regexp.MustCompile(`(?i)\b(?:not|no|never|\w+n['’]t|dont|cannot|yet|later|wait|unless|until|if|when|once|only|after|before|but|instead|maybe|perhaps)\b|\?`)
+// handle is the name of a finding; see pipeline.Run.Handle.
+var handle = regexp.MustCompile(`^[Ff][0-9]{1,4}$`)
 
 func joinWords(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 

@@ -16,7 +16,7 @@ type Spec struct {
 	Takes   Takes
 	Answers bool        // it answers a question, and does nothing else
 	GoesOn  bool        // it lets a run go on that has ended
-	Settles bool        // it lets something pass, which nobody takes back
+	Settles bool        // it ends something or lets it pass: words that may turn it around are asked about
 	Memory  bool        // it is about the memory of a repository, and needs no run
 	Outside bool        // it is about incidents of production, and needs no run
 	Example string      // of what it takes
@@ -53,15 +53,15 @@ var All = []Spec{
 	{Name: "accept", Settles: true, Answers: true, Help: [][2]string{{"`/SLUG accept`", "take it as it is, with its known issues"}}},
 	{Name: "choose", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/SLUG choose OPTION`", "answer a question"}}},
 	{Name: "approve", Settles: true, Takes: TakesAll, Answers: true, Help: [][2]string{{"`/SLUG approve` · `/SLUG approve all`", "let a step begin; all later ones, too"}}},
-	{Name: "raise", Takes: TakesArgument, Answers: true, Help: [][2]string{{"`/SLUG raise USD`", "raise the budget"}}},
+	{Name: "raise", Settles: true, Takes: TakesArgument, Answers: true, Help: [][2]string{{"`/SLUG raise USD`", "raise the budget"}}},
 	{Name: "take-over", Answers: true, Help: [][2]string{{"`/SLUG take-over`", "stop, to mend it by hand on the branch"}}},
 	{Name: "simplify", Takes: TakesChoice, Answers: true, Help: [][2]string{{"`/SLUG simplify WORDS`", "plan again with a simpler specification"}}},
-	{Name: "later", Answers: true, Help: [][2]string{{"`/SLUG later` · `/SLUG without`",
+	{Name: "later", Settles: true, Answers: true, Help: [][2]string{{"`/SLUG later` · `/SLUG without`",
 		"of a module that asks: leave it out, with an issue for it; or revise the plan without it"}}},
-	{Name: "without", Answers: true},
-	{Name: "reset", Help: [][2]string{{"`/SLUG reset`", "let the guards count from the beginning"}}},
+	{Name: "without", Settles: true, Answers: true},
+	{Name: "reset", Settles: true, Help: [][2]string{{"`/SLUG reset`", "let the guards count from the beginning"}}},
 	{Name: "history", Help: [][2]string{{"`/SLUG history`", "everything that was tried"}}},
-	{Name: "cancel", Help: [][2]string{{"`/SLUG cancel`", "give it up"}}},
+	{Name: "cancel", Settles: true, Help: [][2]string{{"`/SLUG cancel`", "give it up"}}},
 	{Name: "memory", Memory: true, Help: [][2]string{{"`/SLUG memory` · `/SLUG memory WORDS`", "what Forge remembers of this repository, about the words"}}},
 	{Name: "remember", Takes: TakesText, Memory: true, Example: "Errors are wrapped with the activity and its inputs.", Help: [][2]string{
 		{"`/SLUG remember WORDS`", "tell it something to remember"}}},
@@ -95,12 +95,13 @@ func Write(slug, words string) string {
 // Help lists the commands as they begin with the slug.
 func Help(slug string) string {
 	var b strings.Builder
-	b.WriteString("Forge understands, as the first line of a comment by someone with write access:\n\n| command | what it does |\n| --- | --- |\n")
+	b.WriteString("Forge understands, as the first line of a comment (below what it quotes) by someone with write access:\n\n| command | what it does |\n| --- | --- |\n")
 	for _, c := range All {
 		for _, h := range c.Help {
 			b.WriteString("| " + strings.ReplaceAll(h[0], "/SLUG", Write(slug, "")) + " | " + h[1] + " |\n")
 		}
 	}
+	b.WriteString("\n" + Alone + "\n")
 	return b.String()
 }
 

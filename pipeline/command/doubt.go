@@ -1,0 +1,129 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"forge/pipeline/text"
+)
+
+// Alone is the rule about words that come with a command which settles something, for the help.
+const Alone = "What ends something or lets it pass (accept, approve, cancel, later, without, raise, reset) is done only when nothing else stands on its line. " +
+	"Notes go below; those that ask, negate, set a condition, name the command or hold another one are asked about."
+
+// Below is where a note goes in a comment.
+const Below = "on the lines below"
+
+// Doubt says why a command that settles something is not carried out with the words
+// that came with it; "" when nothing speaks against it. Words on its line may turn it
+// around in any language, so that none are taken there but its argument. A note below is
+// taken unless it seems to take the command back: asking once more costs little. notes
+// says where a note goes.
+func (l Line) Doubt(slug, notes string) string {
+	known := Find(l.Name)
+	if !known.Settles {
+		return ""
+	}
+	form, words := l.Name, strings.TrimSpace(l.Args)
+	if first, rest := cutWord(words); known.Takes == TakesArgument || known.Takes == TakesAll && strings.EqualFold(first, "all") {
+		form, words = l.Name+" "+first, rest
+	}
+	form = "`" + Write(slug, form) + "`"
+	if words != "" {
+		return fmt.Sprintf("Nothing was done: behind %s stands more on its line, %q, which may turn it around. If you mean it, write it alone; notes go %s.",
+			form, text.Clip(words, 100), notes)
+	}
+	if seen := turnsAround(l.Name, slug, l.Text); seen != "" {
+		return fmt.Sprintf("Nothing was done: the words that came with %s may take it back, because they %s. If you mean it, give it without them.", form, seen)
+	}
+	return ""
+}
+
+// cutWord splits a text behind its first word.
+func cutWord(s string) (word, rest string) {
+	s = strings.TrimSpace(s)
+	if i := strings.IndexFunc(s, unicode.IsSpace); i >= 0 {
+		return s[:i], strings.TrimSpace(s[i:])
+	}
+	return s, ""
+}
+
+// turnsAround says by what a note seems to take the command back, to ask something, or
+// to make it depend on something; "" for a plain one. What is quoted is not its writer's.
+func turnsAround(name, slug, note string) string {
+	var own []string
+	for l := range strings.Lines(note) {
+		if t := strings.TrimSpace(l); !strings.HasPrefix(t, ">") {
+			own = append(own, strings.ToLower(t))
+		}
+	}
+	low := strings.ReplaceAll(strings.Join(own, "\n"), "’", "'")
+	first, _ := cutWord(slug)
+	slash := "/" + cmp.Or(strings.ToLower(first), Slug)
+	another := func(w string) bool { return strings.Trim(w, "`*_\"'(),.:;!") == slash }
+	stem := strings.TrimSuffix(name, "e") // approving, raised
+	switch {
+	case strings.ContainsAny(low, "?？؟"):
+		return "ask something"
+	case slices.ContainsFunc(strings.Fields(low), another):
+		return "hold another command"
+	case strings.Contains(low, stem):
+		return fmt.Sprintf("name it: %q", stem)
+	}
+	for _, w := range strings.FieldsFunc(low, func(r rune) bool { return r != '\'' && !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+		if slices.Contains(against, w) || strings.HasSuffix(w, "n't") || slices.ContainsFunc(againstAs, func(p string) bool { return strings.HasPrefix(w, p) }) {
+			return fmt.Sprintf("say %q", w)
+		}
+	}
+	for _, w := range againstWithin {
+		if strings.Contains(low, w) {
+			return fmt.Sprintf("say %q", w)
+		}
+	}
+	for _, r := range low {
+		if unicode.IsLetter(r) && !unicode.In(r, read...) {
+			return "are in a script whose words Forge does not know"
+		}
+	}
+	return ""
+}
+
+// against are words that negate, make wait, or set a condition, in the languages whose
+// script is among those that are read. A language with none here may slip through where
+// it shares its script: that is why the line of the command takes no words at all.
+var against = strings.Fields(`
+	no not never nor none nobody nothing dont cannot cant wont shouldnt yet wait unless until till if when once only after before maybe perhaps hold stop undo
+	nicht kein keine keinen keiner keinem nie niemals nein nichts niemand noch erst wenn falls sobald bevor bis nur sofern außer vielleicht halt stopp
+	ne pas non jamais rien aucun aucune sauf si seulement quand avant après attends
+	nunca jamás jamas nada nadie ninguno ninguna solo sólo cuando antes después todavía todavia aún tampoco quizás
+	não nao nem ninguém nenhum nenhuma se só somente quando depois ainda até talvez
+	mai niente nessuno nessuna soltanto quando dopo ancora finché forse
+	niet geen nooit nee niets niemand indien tenzij voordat pas alleen totdat misschien
+	inte ej nej aldrig inget ingen endast innan kanske ikke nei aldri intet ingenting hvis når kun før måske kanskje
+	ei eivät emme en älä älkää jos vasta ennen
+	nie nigdy nic nikt jeśli jeżeli dopiero tylko ani bez není nikdy nic nikdo pokud jestli až
+	nem nincs soha semmi ha csak amíg mielőtt nu niciodată niciodata dacă daca doar până
+	nema nikad nikada ako samo dok
+	değil yok hayır asla eğer etme etmeyin etmeyiniz önce sonra sadece
+	tidak jangan bukan belum tunggu jika kalau
+	không đừng chưa chờ nếu
+	не нет ни никогда нельзя если пока только когда ні немає ніколи якщо поки лише няма ако само
+	μη μην δεν δε όχι ποτέ αν εάν μόνο όταν
+	لا لم لن ليس ما غير إذا لو قبل بعد فقط نه نیست هرگز اگر نکن نکنید
+	לא אל אין בלי אם רק לפני אחרי עד
+	नहीं मत न ना अगर यदि जब`)
+
+// againstAs are beginnings of such words, where the languages inflect them.
+var againstAs = strings.Fields(`n' jusqu wart abwart await attend attent esper aguard aspett wacht vänt vent odota czek poczek zaczek počk ček várj așteapt astept bekle
+	подожд жд погод зачек чека почека περίμεν انتظر חכה`)
+
+// againstWithin are such words of languages that write without spaces between words, or
+// join them.
+var againstWithin = strings.Fields(`不 没 沒 別 别 勿 未 无 無 等 如果 若 ない ません なく ずに まだ だめ ダメ 待 もし 않 안 못 말 아니 없 기다 만약 아직 ไม่ อย่า ยัง รอ ถ้า`)
+
+// read are the scripts of these languages.
+var read = []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Arabic, unicode.Hebrew, unicode.Devanagari,
+	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Common}
