@@ -65,6 +65,10 @@ func (s *Service) Answer(ctx context.Context, w work.Word) (string, error) {
 		}
 		return s.said(Mute(ctx, s.DB, id, w.Actor.Login, d, s.Now()), "Nobody is told of incident %d, and nothing is done about it by itself, for %s.", id, d)
 	}
+	if words != "" { // in some language they may say that it is not to be done
+		form := command.Write(s.Slug, fmt.Sprintf("incident %d %s", id, choice))
+		return fmt.Sprintf("Nothing was done: behind `%s` stands more on its line, %q, which may turn it around. If you mean it, write it alone.", form, text.Clip(words, 100)), nil
+	}
 	return s.choose(ctx, row, production.Answer(choice), w)
 }
 
