@@ -166,7 +166,8 @@ func (r *checksReader) each(op, permission string, page func(gh.ListOptions) (*g
 
 func (r *checksReader) readRuns(ctx context.Context) error {
 	return r.each("list the check runs", "checks: read", func(o gh.ListOptions) (*gh.Response, error) {
-		l, resp, err := r.api.rest.Checks.ListCheckRunsForRef(ctx, r.repo.Owner, r.repo.Name, r.sha, &gh.ListCheckRunsOptions{Filter: gh.String("latest"), ListOptions: o})
+		l, resp, err := r.api.rest.Checks.ListCheckRunsForRef(ctx, r.repo.Owner, r.repo.Name, r.sha,
+			&gh.ListCheckRunsOptions{Filter: gh.String("latest"), ListOptions: o})
 		if err != nil {
 			return resp, err
 		}

@@ -16,7 +16,8 @@ import (
 func TestExcerpt(t *testing.T) {
 	noise := strings.Repeat("downloading a module\n", 200)
 	for _, tc := range []struct{ name, log, first, has, hasNot string }{
-		{"go", noise + "--- FAIL: TestA (0.00s)\n    a_test.go:3: boom\nFAIL\tshop\t0.1s\n##[error]Process completed with exit code 1.\n", "--- FAIL: TestA (0.00s)", "a_test.go:3: boom", ""},
+		{"go", noise + "--- FAIL: TestA (0.00s)\n    a_test.go:3: boom\nFAIL\tshop\t0.1s\n##[error]Process completed with exit code 1.\n",
+			"--- FAIL: TestA (0.00s)", "a_test.go:3: boom", ""},
 		{"go build", "# shop\n./shop.go:3:2: undefined: x\n##[error]Process completed with exit code 1.", "./shop.go:3:2: undefined: x", "# shop", ""},
 		{"jest", noise + "FAIL src/a.test.js\n  ● adds › two\n    expect(received)\n" + noise, "FAIL src/a.test.js", "● adds", ""},
 		{"pytest", "collected 3 items\n\nE   assert 1 == 2\nFAILED tests/test_a.py::test_a", "E   assert 1 == 2", "FAILED tests", ""},

@@ -108,7 +108,8 @@ func TestChecksStates(t *testing.T) {
 		{"own check runs are no CI", func(w *ciWorld) {
 			s, err := w.app.session(w.repo)
 			w.must(err)
-			req, err := s.rest.NewRequest("POST", "repos/octo/repo/check-runs", map[string]string{"name": "forge", "head_sha": w.sha, "status": "completed", "conclusion": "success"})
+			req, err := s.rest.NewRequest("POST", "repos/octo/repo/check-runs",
+				map[string]string{"name": "forge", "head_sha": w.sha, "status": "completed", "conclusion": "success"})
 			w.must(err)
 			_, err = s.rest.Do(context.Background(), req, nil)
 			w.must(err)
@@ -298,13 +299,15 @@ func TestChecksAnnotations(t *testing.T) {
 
 func TestChecksHostileOutput(t *testing.T) {
 	w := newCIWorld(t)
-	w.start(githubtest.Check{Name: "evil\x1b[31m\n@all", Conclusion: "failure", Title: "T\u202e ghs_" + strings.Repeat("a", 40), Summary: strings.Repeat("x", 60_000)})
+	w.start(githubtest.Check{Name: "evil\x1b[31m\n@all", Conclusion: "failure", Title: "T\u202e ghs_" + strings.Repeat("a", 40),
+		Summary: strings.Repeat("x", 60_000)})
 	for i := range 14 {
 		w.start(githubtest.Check{Name: fmt.Sprintf("n%02d", i), Conclusion: "failure"})
 	}
 	c := w.read()
 	f := c.Report(w.sha).Failures
-	if len(f) != 15 || strings.ContainsAny(f[0].Test, "\n\x1b") || strings.Contains(f[0].Error, "ghs_") || strings.Contains(f[0].Error, "\u202e") || len([]rune(f[0].Error)) > maxFailureText {
+	if len(f) != 15 || strings.ContainsAny(f[0].Test, "\n\x1b") || strings.Contains(f[0].Error, "ghs_") ||
+		strings.Contains(f[0].Error, "\u202e") || len([]rune(f[0].Error)) > maxFailureText {
 		t.Errorf("failures: %d, first %.200q", len(f), fmt.Sprint(f))
 	}
 	if len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "More than 10 checks failed") {

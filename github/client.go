@@ -197,7 +197,8 @@ type scope struct {
 var (
 	// What publishing needs. Contents is for resolving threads and leaving draft.
 	scopeAPI = scope{"api", "contents: write, issues: write, pull_requests: write, checks: write and metadata: read",
-		&gh.InstallationPermissions{Contents: gh.String("write"), Issues: gh.String("write"), PullRequests: gh.String("write"), Checks: gh.String("write"), Metadata: gh.String("read")}}
+		&gh.InstallationPermissions{Contents: gh.String("write"), Issues: gh.String("write"), PullRequests: gh.String("write"),
+			Checks: gh.String("write"), Metadata: gh.String("read")}}
 	// What the results of the repository's own CI need; each is asked for alone, so
 	// that one that was not granted takes nothing else away.
 	scopeStatuses = scope{"statuses", "statuses: read and metadata: read",

@@ -140,7 +140,8 @@ func TestRateLimit(t *testing.T) {
 		want   time.Duration
 	}{
 		{"429", 429, `{}`, []string{"Retry-After", "30"}, 30 * time.Second},
-		{"primary", 403, `{"message":"API rate limit exceeded"}`, []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", fmt.Sprint(now.Unix() + 600)}, 601 * time.Second},
+		{"primary", 403, `{"message":"API rate limit exceeded"}`,
+			[]string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", fmt.Sprint(now.Unix() + 600)}, 601 * time.Second},
 		{"secondary without a time", 403, `{"message":"You have exceeded a secondary rate limit"}`, nil, time.Minute},
 		{"GraphQL", 200, `{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded"}]}`, nil, time.Minute},
 	} {
@@ -261,7 +262,8 @@ func TestRedaction(t *testing.T) {
 			t.Errorf("a token is shown, or nothing: %s", words)
 		}
 	}
-	for _, s := range []string{secret, "ghp_" + strings.Repeat("x", 36), "github_pat_" + strings.Repeat("x", 30), "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxIn0.c2lnbmF0dXJl"} {
+	for _, s := range []string{secret, "ghp_" + strings.Repeat("x", 36), "github_pat_" + strings.Repeat("x", 30),
+		"eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxIn0.c2lnbmF0dXJl"} {
 		if got := text.Scrub("a " + s + " b"); got != "a [secret] b" {
 			t.Errorf("Scrub(%q) = %q", s, got)
 		}

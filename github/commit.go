@@ -62,7 +62,8 @@ func (a *App) Commit(ctx context.Context, repo pipeline.Repo, r CommitRequest) (
 			*changes.Deletions = append(*changes.Deletions, githubv4.FileDeletion{Path: githubv4.String(c.Path)})
 			continue
 		}
-		*changes.Additions = append(*changes.Additions, githubv4.FileAddition{Path: githubv4.String(c.Path), Contents: githubv4.Base64String(base64.StdEncoding.EncodeToString(c.Content))})
+		*changes.Additions = append(*changes.Additions,
+			githubv4.FileAddition{Path: githubv4.String(c.Path), Contents: githubv4.Base64String(base64.StdEncoding.EncodeToString(c.Content))})
 	}
 	headline, body, _ := strings.Cut(r.Message, "\n")
 	message := githubv4.CommitMessage{Headline: githubv4.String(headline)}
@@ -73,7 +74,8 @@ func (a *App) Commit(ctx context.Context, repo pipeline.Repo, r CommitRequest) (
 		CreateCommitOnBranch struct{ Commit struct{ Oid string } } `graphql:"createCommitOnBranch(input: $input)"`
 	}
 	err = s.gql.Mutate(ctx, &m, githubv4.CreateCommitOnBranchInput{
-		Branch:  githubv4.CommittableBranch{RepositoryNameWithOwner: githubv4.NewString(githubv4.String(repo.FullName())), BranchName: githubv4.NewString(githubv4.String(r.Branch))},
+		Branch: githubv4.CommittableBranch{RepositoryNameWithOwner: githubv4.NewString(githubv4.String(repo.FullName())),
+			BranchName: githubv4.NewString(githubv4.String(r.Branch))},
 		Message: message, ExpectedHeadOid: githubv4.GitObjectID(r.Expected), FileChanges: changes,
 	}, nil)
 	if err == nil {

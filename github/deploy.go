@@ -34,7 +34,8 @@ func (a *App) Deploy(ctx context.Context, repo pipeline.Repo, d Deploying) (id i
 		return 0, err
 	}
 	doing := fmt.Sprintf("deploy %s to %s of %s", text.ShortSHA(d.Commit), d.Environment, repo.FullName())
-	list, _, err := s.rest.Repositories.ListDeployments(ctx, repo.Owner, repo.Name, &gh.DeploymentsListOptions{Environment: d.Environment, ListOptions: gh.ListOptions{PerPage: 100}})
+	list, _, err := s.rest.Repositories.ListDeployments(ctx, repo.Owner, repo.Name,
+		&gh.DeploymentsListOptions{Environment: d.Environment, ListOptions: gh.ListOptions{PerPage: 100}})
 	if err = explain(doing, "deployments: write", err); err != nil {
 		return 0, err
 	}
@@ -54,7 +55,8 @@ func (a *App) Deploy(ctx context.Context, repo pipeline.Repo, d Deploying) (id i
 	words := render.Line(d.Description, a.web.Host, 140)
 	merge, contexts := false, []string{}
 	made, _, err := s.rest.Repositories.CreateDeployment(ctx, repo.Owner, repo.Name, &gh.DeploymentRequest{
-		Ref: &d.Commit, Task: &d.Task, AutoMerge: &merge, RequiredContexts: &contexts, Payload: map[string]string{"forge": d.Key}, Environment: &d.Environment, Description: &words})
+		Ref: &d.Commit, Task: &d.Task, AutoMerge: &merge, RequiredContexts: &contexts, Payload: map[string]string{"forge": d.Key},
+		Environment: &d.Environment, Description: &words})
 	if err = explain(doing, "deployments: write", err); err != nil {
 		return 0, err
 	}
@@ -151,7 +153,8 @@ func (a *App) OpenDraft(ctx context.Context, repo pipeline.Repo, branch, title, 
 	if err != nil {
 		return 0, "", err
 	}
-	list, _, err := s.rest.PullRequests.List(ctx, repo.Owner, repo.Name, &gh.PullRequestListOptions{State: "all", Head: repo.Owner + ":" + branch, ListOptions: gh.ListOptions{PerPage: 100}})
+	list, _, err := s.rest.PullRequests.List(ctx, repo.Owner, repo.Name,
+		&gh.PullRequestListOptions{State: "all", Head: repo.Owner + ":" + branch, ListOptions: gh.ListOptions{PerPage: 100}})
 	if err = explain("list pull requests of "+branch, "pull_requests: read", err); err != nil {
 		return 0, "", err
 	}
@@ -161,7 +164,8 @@ func (a *App) OpenDraft(ctx context.Context, repo pipeline.Repo, branch, title, 
 		}
 	}
 	title, body = render.Line(title, a.web.Host, 200), render.Block(body, a.web.Host, render.MaxText)
-	pr, _, err := s.rest.PullRequests.Create(ctx, repo.Owner, repo.Name, &gh.NewPullRequest{Title: &title, Body: &body, Head: &branch, Base: &repo.DefaultBranch, Draft: gh.Bool(true)})
+	pr, _, err := s.rest.PullRequests.Create(ctx, repo.Owner, repo.Name,
+		&gh.NewPullRequest{Title: &title, Body: &body, Head: &branch, Base: &repo.DefaultBranch, Draft: gh.Bool(true)})
 	if err = explain(fmt.Sprintf("open a draft from %s in %s", branch, repo.FullName()), permPulls, err); err != nil {
 		return 0, "", err
 	}

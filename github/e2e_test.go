@@ -186,7 +186,8 @@ func TestEndToEnd(t *testing.T) {
 		t.Fatalf("BranchHead = %q, %v", base, err)
 	}
 	s := &rendertest.Story{T: t, Run: &pipeline.Run{}}
-	s.Add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: repo, Task: task, By: task.Author, Config: config.Default(), Base: base, Branch: "forge/issue-1-retry"}})
+	s.Add(pipeline.EventRunStarted, pipeline.Data{
+		Start: &pipeline.Start{Repo: repo, Task: task, By: task.Author, Config: config.Default(), Base: base, Branch: "forge/issue-1-retry"}})
 	again := false
 	publish := func() {
 		t.Helper()

@@ -70,7 +70,8 @@ func (a *App) Facts(ctx context.Context) (*Facts, error) {
 		return f, err
 	}
 	for _, d := range list {
-		f.Deliveries = append(f.Deliveries, Delivered{ID: d.GetID(), Event: d.GetEvent(), At: d.GetDeliveredAt().Time, Status: d.GetStatusCode(), Text: d.GetStatus()})
+		f.Deliveries = append(f.Deliveries, Delivered{ID: d.GetID(), Event: d.GetEvent(), At: d.GetDeliveredAt().Time, Status: d.GetStatusCode(),
+			Text: d.GetStatus()})
 	}
 	return f, nil
 }

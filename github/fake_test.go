@@ -194,7 +194,8 @@ func (f *fake) route(w http.ResponseWriter, r *http.Request, path string, body [
 		f.issueRoute(w, r, p[1:], in)
 	case key == "POST pulls" && len(p) == 1:
 		if f.pull != nil {
-			reply(w, 422, map[string]any{"message": "Validation Failed", "errors": []any{map[string]any{"message": "A pull request already exists for octo:" + in["head"].(string) + "."}}})
+			reply(w, 422, map[string]any{"message": "Validation Failed",
+				"errors": []any{map[string]any{"message": "A pull request already exists for octo:" + in["head"].(string) + "."}}})
 			return
 		}
 		f.pull = map[string]any{"number": 8, "node_id": "PR_8", "html_url": f.URL + "/octo/repo/pull/8", "draft": in["draft"], "title": in["title"],

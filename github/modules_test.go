@@ -16,7 +16,8 @@ import (
 func TestLaterIsOpenedOnce(t *testing.T) {
 	srv, a, repo, _ := world(t, nil)
 	sha := strings.Repeat("8", 40)
-	child := &pipeline.Run{ID: 8, Repo: repo, Branch: "forge/issue-7-retry--auth", Base: strings.Repeat("1", 40), Head: sha, Published: pipeline.Publication{Head: sha}}
+	child := &pipeline.Run{ID: 8, Repo: repo, Branch: "forge/issue-7-retry--auth", Base: strings.Repeat("1", 40), Head: sha,
+		Published: pipeline.Publication{Head: sha}}
 	run := &pipeline.Run{ID: 7, Trace: "cafe", Repo: repo, State: pipeline.StateRunning, Rev: 1,
 		Parts: []module.Part{{ID: "auth", Run: 8, State: "cancelled", Left: "cancelled by ann", How: module.Later}, {ID: "api", Left: "it needs auth"}}}
 	asked := 0

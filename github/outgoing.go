@@ -62,7 +62,8 @@ func (t *transport) withoutSecrets(req *http.Request) (*http.Request, error) {
 		body = b.Bytes()
 	}
 	if len(o.barred) > 0 {
-		return nil, &pipeline.Fault{Class: pipeline.FaultSecret, Final: true, Message: "this looks like a secret, so it was not sent to GitHub: " + text.Leaks(o.barred)}
+		return nil, &pipeline.Fault{Class: pipeline.FaultSecret, Final: true,
+			Message: "this looks like a secret, so it was not sent to GitHub: " + text.Leaks(o.barred)}
 	}
 	if len(o.taken) > 0 {
 		t.app.log.Warn("took what looks like a secret out of what is posted", "operation", req.Method+" "+req.URL.Path, "where", text.Leaks(o.taken))

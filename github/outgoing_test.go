@@ -43,18 +43,20 @@ func TestNothingIsPostedWithASecret(t *testing.T) {
 		"an edited comment":    {"PATCH", "repos/o/r/issues/comments/1", `{"body":"TOKEN"}`, "body", true},
 		"a title":              {"POST", "repos/o/r/pulls", `{"title":"add TOKEN","body":"x","head":"forge/a","base":"main","draft":true}`, "title", false},
 		"a pull request":       {"PATCH", "repos/o/r/pulls/1", `{"title":"x","body":"a\nTOKEN"}`, "body", true},
-		"a review":             {"POST", "repos/o/r/pulls/1/reviews", `{"body":"x","commit_id":"0123","comments":[{"path":"a.go","line":3,"body":"` + "```suggestion\\nkey = TOKEN\\n```" + `"}]}`, "comments.0.body", true},
-		"a check run":          {"POST", "repos/o/r/check-runs", `{"name":"forge","output":{"title":"TOKEN","summary":"x"}}`, "output.title", false},
-		"a check's summary":    {"PATCH", "repos/o/r/check-runs/1", `{"output":{"title":"x","summary":"TOKEN"}}`, "output.summary", true},
-		"an annotation":        {"PATCH", "repos/o/r/check-runs/1", `{"output":{"annotations":[{"message":"TOKEN"}]}}`, "output.annotations.0.message", false},
-		"a button":             {"PATCH", "repos/o/r/check-runs/1", `{"actions":[{"label":"TOKEN"}]}`, "actions.0.label", false},
-		"labels":               {"POST", "repos/o/r/issues", `{"title":"x","labels":["a","TOKEN"]}`, "labels.1", false},
-		"a thread":             {"POST", "graphql", `{"query":"mutation($i:I!){a(input:$i){b}}","variables":{"i":{"body":"TOKEN"}}}`, "variables.i.body", true},
-		"a commit's message":   {"PUT", "repos/o/r/contents/a.md", `{"message":"TOKEN","content":"eA==","branch":"forge/a"}`, "message", false},
-		"a file":               {"PUT", "repos/o/r/contents/a.md", `{"message":"x","content":"B64","branch":"forge/a"}`, "", false},
-		"a branch":             {"POST", "repos/o/r/git/refs", `{"ref":"refs/heads/TOKEN","sha":"0123"}`, "", false},
-		"an address":           {"DELETE", "repos/o/r/issues/1/labels/TOKEN", ``, "", false},
-		"no JSON":              {"POST", "repos/o/r/x", `TOKEN`, "", false},
+		"a review": {"POST", "repos/o/r/pulls/1/reviews",
+			`{"body":"x","commit_id":"0123","comments":[{"path":"a.go","line":3,"body":"` + "```suggestion\\nkey = TOKEN\\n```" + `"}]}`,
+			"comments.0.body", true},
+		"a check run":        {"POST", "repos/o/r/check-runs", `{"name":"forge","output":{"title":"TOKEN","summary":"x"}}`, "output.title", false},
+		"a check's summary":  {"PATCH", "repos/o/r/check-runs/1", `{"output":{"title":"x","summary":"TOKEN"}}`, "output.summary", true},
+		"an annotation":      {"PATCH", "repos/o/r/check-runs/1", `{"output":{"annotations":[{"message":"TOKEN"}]}}`, "output.annotations.0.message", false},
+		"a button":           {"PATCH", "repos/o/r/check-runs/1", `{"actions":[{"label":"TOKEN"}]}`, "actions.0.label", false},
+		"labels":             {"POST", "repos/o/r/issues", `{"title":"x","labels":["a","TOKEN"]}`, "labels.1", false},
+		"a thread":           {"POST", "graphql", `{"query":"mutation($i:I!){a(input:$i){b}}","variables":{"i":{"body":"TOKEN"}}}`, "variables.i.body", true},
+		"a commit's message": {"PUT", "repos/o/r/contents/a.md", `{"message":"TOKEN","content":"eA==","branch":"forge/a"}`, "message", false},
+		"a file":             {"PUT", "repos/o/r/contents/a.md", `{"message":"x","content":"B64","branch":"forge/a"}`, "", false},
+		"a branch":           {"POST", "repos/o/r/git/refs", `{"ref":"refs/heads/TOKEN","sha":"0123"}`, "", false},
+		"an address":         {"DELETE", "repos/o/r/issues/1/labels/TOKEN", ``, "", false},
+		"no JSON":            {"POST", "repos/o/r/x", `TOKEN`, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var logged bytes.Buffer
@@ -64,7 +66,8 @@ func TestNothingIsPostedWithASecret(t *testing.T) {
 			}
 			to := &sentTo{}
 			rt := &transport{app: a, next: to, lim: newLimiter()}
-			fill := strings.NewReplacer("TOKEN", token, "B64OWN", base64.StdEncoding.EncodeToString([]byte("x"+own)), "OWN", own, "B64", base64.StdEncoding.EncodeToString([]byte("a: 1\nkey: "+token+"\n")))
+			fill := strings.NewReplacer("TOKEN", token, "B64OWN", base64.StdEncoding.EncodeToString([]byte("x"+own)), "OWN", own, "B64",
+				base64.StdEncoding.EncodeToString([]byte("a: 1\nkey: "+token+"\n")))
 			req, err := http.NewRequestWithContext(t.Context(), tt.method, a.rest.String()+fill.Replace(tt.path), strings.NewReader(fill.Replace(tt.body)))
 			if err != nil {
 				t.Fatal(err)

@@ -69,7 +69,8 @@ func (a *App) Propose(ctx context.Context, repo pipeline.Repo, p Proposal) (url 
 	if open != nil {
 		return url, true, nil
 	}
-	pr, _, err := s.rest.PullRequests.Create(ctx, repo.Owner, repo.Name, &gh.NewPullRequest{Title: &p.Title, Body: &p.Body, Head: &p.Branch, Base: &repo.DefaultBranch})
+	pr, _, err := s.rest.PullRequests.Create(ctx, repo.Owner, repo.Name,
+		&gh.NewPullRequest{Title: &p.Title, Body: &p.Body, Head: &p.Branch, Base: &repo.DefaultBranch})
 	if err = explain(fmt.Sprintf("open a pull request from %s in %s", p.Branch, repo.FullName()), permPulls, err); err != nil {
 		return "", false, err
 	}

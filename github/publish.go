@@ -105,7 +105,8 @@ func (p *publisher) artefact(key string) pipeline.Artefact { return p.run.Publis
 // all makes the artefacts in their order. When GitHub finally refuses a part, the
 // parts that do not build on it are made all the same: people must see why it stands.
 func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
-	if g := p.run.Gate(); g != nil && g.Guard != nil && (g.Guard.Name == pipeline.GuardPublish || g.Guard.Name == pipeline.GuardSecret && p.run.Head != p.run.Published.Head) {
+	if g := p.run.Gate(); g != nil && g.Guard != nil &&
+		(g.Guard.Name == pipeline.GuardPublish || g.Guard.Name == pipeline.GuardSecret && p.run.Head != p.run.Published.Head) {
 		// Only a human's answer makes it worth while to try the refused part again.
 		if p.run.Part != nil {
 			return nil, each(ctx, p.gates, p.reminders, p.histories)

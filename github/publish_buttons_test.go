@@ -60,9 +60,11 @@ func TestPublishButtons(t *testing.T) {
 		}
 		notice, err := delivery.Read(d.Event, d.Payload, delivery.Options{AppID: w.gh.AppID})
 		w.must(err)
-		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s %d", notice.Kind, notice.Command.Name, notice.Command.Args, notice.Command.Gate, notice.Trace, notice.Pull)))
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s %d", notice.Kind, notice.Command.Name, notice.Command.Args,
+			notice.Command.Gate, notice.Trace, notice.Pull)))
 	}
-	want := []string{fmt.Sprintf("none     %d", n), fmt.Sprintf("none     %d", n), fmt.Sprintf("command continue 1 gate/1 trace1 %d", n), fmt.Sprintf("command retry   trace1 %d", n)}
+	want := []string{fmt.Sprintf("none     %d", n), fmt.Sprintf("none     %d", n), fmt.Sprintf("command continue 1 gate/1 trace1 %d", n),
+		fmt.Sprintf("command retry   trace1 %d", n)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("deliveries of check runs (-want +got):\n%s", diff)
 	}

@@ -38,7 +38,8 @@ func (p *publisher) checks(ctx context.Context) error {
 	}
 	sort.Strings(old)
 	for _, k := range old {
-		st := render.CheckState{Status: "completed", Conclusion: "neutral", Title: "Superseded by " + text.ShortSHA(r.Head), Summary: "A newer commit is being judged instead."}
+		st := render.CheckState{Status: "completed", Conclusion: "neutral", Title: "Superseded by " + text.ShortSHA(r.Head),
+			Summary: "A newer commit is being judged instead."}
 		if err := p.check(ctx, k, strings.TrimPrefix(k, "check/"), st); err != nil {
 			return err
 		}

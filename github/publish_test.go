@@ -162,8 +162,10 @@ func TestPublishRun(t *testing.T) {
 func TestPublishClean(t *testing.T) {
 	f := newFake(t)
 	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
-	for _, step := range []func(*rendertest.Story){func(*rendertest.Story) {}, (*rendertest.Story).Plan, func(s *rendertest.Story) { s.Implement(1, 0, 1, "Retries.") },
-		func(s *rendertest.Story) { s.Review(1, 1, true, rendertest.FirstFindings()[0]) }, func(s *rendertest.Story) { s.Tests(1, 1) }, (*rendertest.Story).Verified} {
+	for _, step := range []func(*rendertest.Story){func(*rendertest.Story) {}, (*rendertest.Story).Plan,
+		func(s *rendertest.Story) { s.Implement(1, 0, 1, "Retries.") },
+		func(s *rendertest.Story) { s.Review(1, 1, true, rendertest.FirstFindings()[0]) }, func(s *rendertest.Story) { s.Tests(1, 1) },
+		(*rendertest.Story).Verified} {
 		step(s)
 		mustPublish(s, a, p)
 	}
@@ -607,7 +609,8 @@ func TestWaiversAreNamed(t *testing.T) {
 	s.Implement(1, 0, 1, "x")
 	s.Review(1, 1, true)
 	s.Tests(1, 1)
-	s.Run.Waivers = []pipeline.Waiver{{Guard: pipeline.GuardUnread, What: "logo.png was not read", By: pipeline.Actor{Login: "alice"}, At: s.At, Head: rendertest.SHA(1)}}
+	s.Run.Waivers = []pipeline.Waiver{{Guard: pipeline.GuardUnread, What: "logo.png was not read", By: pipeline.Actor{Login: "alice"},
+		At: s.At, Head: rendertest.SHA(1)}}
 	s.Verified()
 	v := render.Renderer{Run: s.Run, Web: "https://github.com", Host: "github.com", Slug: "forge"}
 	if c := v.Check(); c.Conclusion != "success" || !strings.Contains(c.Title, "1 exception let pass by alice") {

@@ -144,7 +144,8 @@ func TestSweep(t *testing.T) {
 			sent = append(sent, r.URL.Path)
 			return answer(202, "{}"), nil
 		case r.URL.Query().Get("cursor") == "":
-			return answer(200, "["+strings.Join([]string{row(9, "late", 502, "10:09"), row(8, "mended", 200, "10:08"), row(7, "twice", 500, "10:07"), row(6, "fine", 202, "10:06")}, ",")+"]",
+			return answer(200, "["+strings.Join([]string{row(9, "late", 502, "10:09"), row(8, "mended", 200, "10:08"), row(7, "twice", 500, "10:07"),
+				row(6, "fine", 202, "10:06")}, ",")+"]",
 				"Link", `<https://api.github.com/app/hook/deliveries?cursor=v1>; rel="next"`), nil
 		default:
 			list := []string{row(5, "mended", 0, "10:05"), row(4, "twice", 0, "10:04")}
@@ -167,11 +168,13 @@ func TestReplyOnce(t *testing.T) {
 	f := newFake(t)
 	a := f.app(t)
 	for range 2 {
-		if err := a.Reply(context.Background(), pipeline.Notice{Repo: rendertest.Repo(), Issue: 7, Comment: 50}, "There is no run here, @alice.", "denied/50"); err != nil {
+		if err := a.Reply(context.Background(), pipeline.Notice{Repo: rendertest.Repo(), Issue: 7, Comment: 50}, "There is no run here, @alice.",
+			"denied/50"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := "<!-- forge:denied/50 -->\nIn reply to [this comment](" + f.URL + "/octo/repo/issues/7#issuecomment-50):\n\nThere is no run here, @" + "\u200b" + "alice."
+	want := "<!-- forge:denied/50 -->\nIn reply to [this comment](" + f.URL +
+		"/octo/repo/issues/7#issuecomment-50):\n\nThere is no run here, @" + "\u200b" + "alice."
 	if len(f.comments) != 1 || f.comments[0].Body != want {
 		t.Errorf("comments %d, the first %q, want %q", len(f.comments), f.comments[0].Body, want)
 	}
@@ -181,7 +184,8 @@ func TestReplyOnce(t *testing.T) {
 func TestReplyText(t *testing.T) {
 	long := "Remembered:\n\n" + strings.Repeat("- a <b> @alice\n", maxReply)
 	got := replyText(long, "github.com")
-	if !strings.HasPrefix(got, "Remembered:\n\n<details>") || strings.Contains(got, "<b>") || strings.Contains(got, "@alice") || strings.Count(got, "- a") != maxReply {
+	if !strings.HasPrefix(got, "Remembered:\n\n<details>") || strings.Contains(got, "<b>") || strings.Contains(got, "@alice") ||
+		strings.Count(got, "- a") != maxReply {
 		t.Errorf("a long answer is %q", got)
 	}
 	for _, open := range []string{"Remembered:\n\n- a\n- b", command.Help(""), "```\n\n" + strings.Repeat("a\n", 40) + "```"} {

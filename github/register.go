@@ -87,7 +87,8 @@ func (a *App) Repos(ctx context.Context, installation int64) ([]pipeline.Repo, e
 		}
 		for _, r := range list.Repositories {
 			if !r.GetArchived() {
-				out = append(out, pipeline.Repo{ID: r.GetID(), Owner: r.GetOwner().GetLogin(), Name: r.GetName(), DefaultBranch: r.GetDefaultBranch(), CloneURL: r.GetCloneURL(), Installation: installation})
+				out = append(out, pipeline.Repo{ID: r.GetID(), Owner: r.GetOwner().GetLogin(), Name: r.GetName(), DefaultBranch: r.GetDefaultBranch(),
+					CloneURL: r.GetCloneURL(), Installation: installation})
 			}
 		}
 		if resp.NextPage == 0 {

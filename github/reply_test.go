@@ -73,7 +73,8 @@ func TestReplyWhereAsked(t *testing.T) {
 	c.must(c.gh.Settle(ctx))
 	twice(read(), "In the open.", "guid-4")
 	gotComments, _, _ = show()
-	if last := gotComments[len(gotComments)-1]; len(gotComments) != len(comments)+3 || !strings.Contains(last.Body, "In reply to [this comment](") || !strings.HasSuffix(last.Body, "In the open.") {
+	if last := gotComments[len(gotComments)-1]; len(gotComments) != len(comments)+3 ||
+		!strings.Contains(last.Body, "In reply to [this comment](") || !strings.HasSuffix(last.Body, "In the open.") {
 		t.Errorf("an answer in the open is %+v of %d", last, len(gotComments))
 	}
 }

@@ -86,8 +86,9 @@ func (l *lab) begin(t *testing.T) *trial {
 	c := &trial{lab: l, s: &rendertest.Story{T: t, Run: &pipeline.Run{}, At: time.Now()}}
 	l.g.t, c.dir = t, fmt.Sprintf("up%d", l.made)
 	path := c.dir + "/retry.go"
-	c.s.Add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{Repo: l.repo, By: pipeline.Actor{ID: 7, Login: "alice"}, Config: config.Default(), Base: l.base,
-		Task: pipeline.Task{Title: "Retry"}, Branch: fmt.Sprintf("forge/retry-%d", l.made)}})
+	c.s.Add(pipeline.EventRunStarted, pipeline.Data{
+		Start: &pipeline.Start{Repo: l.repo, By: pipeline.Actor{ID: 7, Login: "alice"}, Config: config.Default(), Base: l.base,
+			Task: pipeline.Task{Title: "Retry"}, Branch: fmt.Sprintf("forge/retry-%d", l.made)}})
 	c.s.Run.Trace = fmt.Sprintf("%032d", l.made)
 	c.s.Plan()
 	c.git("checkout", "--quiet", "-B", "work", l.base)
@@ -198,7 +199,8 @@ func (c *trial) push(login, old, with string) {
 	if now == text {
 		c.t.Fatalf("%q is not in the file:\n%s", old, text)
 	}
-	_, err = c.as(login).PushFiles("octo/repo", githubtest.Push{Branch: c.s.Run.Branch, Message: "Apply suggestion from code review", Files: map[string]*string{c.path(): &now}})
+	_, err = c.as(login).PushFiles("octo/repo", githubtest.Push{Branch: c.s.Run.Branch, Message: "Apply suggestion from code review",
+		Files: map[string]*string{c.path(): &now}})
 	c.must(err)
 }
 

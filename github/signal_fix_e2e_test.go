@@ -179,13 +179,15 @@ func TestSignalPull(t *testing.T) {
 			c.again()
 		}},
 		{"gap", func(c *trial) {
-			c.must(c.as("carol").Review("octo/repo", c.pull, githubtest.Review{Event: "COMMENT", Body: "One thing.", Path: c.dir + "/other.go", Line: 2, Comment: "This has no test."}))
+			c.must(c.as("carol").Review("octo/repo", c.pull,
+				githubtest.Review{Event: "COMMENT", Body: "One thing.", Path: c.dir + "/other.go", Line: 2, Comment: "This has no test."}))
 			got := c.news()
 			c.expect("where Forge said nothing", got, "gap by carol 0.8: This has no test.")
 			if got[0].Line != 2 || got[0].Before != "// two" {
 				t.Errorf("gap at %d %q", got[0].Line, got[0].Before)
 			}
-			c.must(c.as("carol").Review("octo/repo", c.pull, githubtest.Review{Event: "COMMENT", Body: "More.", Path: c.path(), Line: 8, Comment: "This brace looks odd."}))
+			c.must(c.as("carol").Review("octo/repo", c.pull,
+				githubtest.Review{Event: "COMMENT", Body: "More.", Path: c.path(), Line: 8, Comment: "This brace looks odd."}))
 			c.expect("next to a finding", c.news(), "gap aaaa by carol 0.8: This brace looks odd.")
 			c.must(c.as("carol").Review("octo/repo", c.pull, githubtest.Review{Event: "COMMENT", Body: "More.", Path: c.dir + "/other.go", Line: 1, Comment: "Nice!"}))
 			c.expect("praise", c.news())
@@ -224,7 +226,8 @@ func TestSignalPull(t *testing.T) {
 			again, err := c.as("boss").Revert("octo/repo", n)
 			c.must(err)
 			c.must(c.as("boss").Merge("octo/repo", again))
-			if got := c.news(); len(got) != 1 || !got[0].Off || got[0].Key != c.known[slices.IndexFunc(c.known, func(s pipeline.Signal) bool { return s.Kind == pipeline.SignalReverted })].Key {
+			if got := c.news(); len(got) != 1 || !got[0].Off ||
+				got[0].Key != c.known[slices.IndexFunc(c.known, func(s pipeline.Signal) bool { return s.Kind == pipeline.SignalReverted })].Key {
 				t.Errorf("reverting the revert: %v", c.told(got))
 			}
 		}},
@@ -235,10 +238,13 @@ func TestSignalPull(t *testing.T) {
 			merge, err := c.gh.Head("octo/repo", "main")
 			c.must(err)
 			one := retryGo + "\n// more\n"
-			_, err = c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: "main", Message: "Revert \"Retry\"\n\nThis reverts commit " + merge + ".", Files: map[string]*string{c.path(): &one}})
+			_, err = c.as("alice").PushFiles("octo/repo",
+				githubtest.Push{Branch: "main", Message: "Revert \"Retry\"\n\nThis reverts commit " + merge + ".",
+					Files: map[string]*string{c.path(): &one}})
 			c.must(err)
 			c.expect("a commit that only says so", c.news())
-			_, err = c.as("alice").PushFiles("octo/repo", githubtest.Push{Branch: "main", Message: "Tidy up", Files: map[string]*string{c.path(): nil, c.dir + "/other.go": nil}})
+			_, err = c.as("alice").PushFiles("octo/repo",
+				githubtest.Push{Branch: "main", Message: "Tidy up", Files: map[string]*string{c.path(): nil, c.dir + "/other.go": nil}})
 			c.must(err)
 			c.expect("a commit that does it without a word", c.news(), "reverted by alice 0.8: Tidy up")
 		}},

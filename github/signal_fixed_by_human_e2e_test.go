@@ -25,7 +25,8 @@ func TestSignalFixedByHuman(t *testing.T) {
 			got := c.news()
 			c.expect("resolving it", got, "mended bbbb by carol 0.8")
 			s := got[0]
-			if want := "\t\td := pause(i)\n\t\ttime.Sleep(d)\n\t\tsend()"; s.Before != want || s.After != "\t\td := pause(i)\n\t\tsleep(ctx, d)\n\t\tsend()" || s.Line != 7 || s.Waited < 1000 {
+			if want := "\t\td := pause(i)\n\t\ttime.Sleep(d)\n\t\tsend()"; s.Before != want ||
+				s.After != "\t\td := pause(i)\n\t\tsleep(ctx, d)\n\t\tsend()" || s.Line != 7 || s.Waited < 1000 {
 				t.Errorf("at line %d after %d ms: %q became %q", s.Line, s.Waited, s.Before, s.After)
 			}
 			c.again()

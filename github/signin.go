@@ -96,7 +96,8 @@ func (s *SignIn) AuthorizeURL(callback, state, challenge string) string {
 // works once and for ten minutes.
 func (s *SignIn) Exchange(ctx context.Context, code, verifier, callback string) (UserToken, error) {
 	const op = "exchange the code of a sign-in"
-	form := url.Values{"client_id": {s.opts.ClientID}, "client_secret": {s.opts.ClientSecret}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {callback}}
+	form := url.Values{"client_id": {s.opts.ClientID}, "client_secret": {s.opts.ClientSecret}, "code": {code}, "code_verifier": {verifier},
+		"redirect_uri": {callback}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.at.web.String()+"/login/oauth/access_token", strings.NewReader(form.Encode()))
 	if err != nil {
 		return UserToken{}, fmt.Errorf("%s: %w", op, err) // unreachable: the address was parsed

@@ -242,7 +242,8 @@ func TestNewSignIn(t *testing.T) {
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = in.AuthorizeURL("https://f.example/cb", "a&b", "c")
-			if u, err := url.Parse(got); err != nil || u.Query().Get("state") != "a&b" || u.Query().Get("code_challenge_method") != "S256" || u.Query().Get("redirect_uri") != "https://f.example/cb" {
+			if u, err := url.Parse(got); err != nil || u.Query().Get("state") != "a&b" || u.Query().Get("code_challenge_method") != "S256" ||
+				u.Query().Get("redirect_uri") != "https://f.example/cb" {
 				t.Errorf("%s", got)
 			}
 		}

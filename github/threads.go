@@ -115,7 +115,8 @@ type gqlPull struct {
 // pullState reads all that people can do with a pull request, threads above all: REST
 // knows none. It is one call, and a further one for each further hundred threads.
 func (s *session) pullState(ctx context.Context, repo pipeline.Repo, number int) (*feedback.Pull, error) {
-	vars := map[string]any{"owner": githubv4.String(repo.Owner), "name": githubv4.String(repo.Name), "number": githubv4.Int(number), "after": (*githubv4.String)(nil)}
+	vars := map[string]any{"owner": githubv4.String(repo.Owner), "name": githubv4.String(repo.Name), "number": githubv4.Int(number),
+		"after": (*githubv4.String)(nil)}
 	out := &feedback.Pull{Number: number, Partial: true}
 	for page := range maxPages {
 		var q struct {
@@ -184,7 +185,8 @@ func value(n *int) int {
 // thread is a thread with its first comment and its last ones; what is between them is
 // left out when there are more than fifty.
 func (g *gqlThread) thread() (feedback.Thread, bool) {
-	t := feedback.Thread{Node: g.ID, Path: g.Path, Line: value(g.Line), Whole: g.SubjectType == "FILE", Resolved: g.IsResolved, Resolver: g.ResolvedBy.actor(), MayResolve: g.ViewerCanResolve}
+	t := feedback.Thread{Node: g.ID, Path: g.Path, Line: value(g.Line), Whole: g.SubjectType == "FILE", Resolved: g.IsResolved,
+		Resolver: g.ResolvedBy.actor(), MayResolve: g.ViewerCanResolve}
 	if t.Line == 0 {
 		t.Line = value(g.OriginalLine)
 	}
@@ -205,7 +207,8 @@ func (g *gqlThread) thread() (feedback.Thread, bool) {
 }
 
 func (g *gqlComment) comment() feedback.Comment {
-	c := feedback.Comment{ID: number(g.FullDatabaseID), Body: g.Body, URL: g.URL, Author: g.Author.actor(), Own: g.ViewerDidAuthor, Created: g.CreatedAt.UTC(), Updated: g.UpdatedAt.UTC(),
+	c := feedback.Comment{ID: number(g.FullDatabaseID), Body: g.Body, URL: g.URL, Author: g.Author.actor(), Own: g.ViewerDidAuthor,
+		Created: g.CreatedAt.UTC(), Updated: g.UpdatedAt.UTC(),
 		Line: value(g.OriginalLine), Start: value(g.OriginalStartLine), Hunk: g.DiffHunk}
 	if c.Start == 0 {
 		c.Start = c.Line

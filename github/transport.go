@@ -196,7 +196,8 @@ func (t *transport) tokenError(e *ghinstallation.HTTPError) error {
 		body, _ := io.ReadAll(io.LimitReader(r.Body, 4096))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if limited(r, body) {
-			return &apiError{status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached: " + message(body), after: t.lim.strike(r.Header, t.app.opts.Clock())}
+			return &apiError{status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached: " + message(body),
+				after: t.lim.strike(r.Header, t.app.opts.Clock())}
 		}
 	}
 	return tokenError(e, t.want)
@@ -237,7 +238,8 @@ func (t *transport) graphQLError(resp *http.Response, body []byte) error {
 	e := out.Errors[0]
 	switch e.Type {
 	case "RATE_LIMITED":
-		return &apiError{status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached: " + e.Message, after: t.lim.strike(resp.Header, t.app.opts.Clock())}
+		return &apiError{status: http.StatusTooManyRequests, msg: "GitHub's rate limit was reached: " + e.Message,
+			after: t.lim.strike(resp.Header, t.app.opts.Clock())}
 	case "FORBIDDEN", "INSUFFICIENT_SCOPES":
 		return &apiError{status: http.StatusForbidden, msg: e.Message}
 	case "NOT_FOUND":

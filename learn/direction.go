@@ -69,7 +69,8 @@ var (
 	introducing = set(`not never always should must to please reviews reviewers review forge also dont lets people and or`)
 	tolerating  = set(`fine ok okay acceptable permitted allowed intentional intentionally deliberate deliberately optional unnecessary needless wontfix tolerated
 		dismiss dismissed dismisses unwanted ignore harmless`)
-	tolerances = phrases("by design", "on purpose", "no need", "not needed", "not necessary", "not required", "false positive", "false positives", "not matter", "not care",
+	tolerances = phrases("by design", "on purpose", "no need", "not needed", "not necessary", "not required", "false positive",
+		"false positives", "not matter", "not care",
 		"not want", "as is", "not an issue", "not a problem", "be ignored", "not a bug")
 )
 

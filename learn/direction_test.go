@@ -78,7 +78,8 @@ var opposed = []struct{ finding, learning string }{
 
 func dismissing(finding, reason string, n int) pipeline.Signal {
 	f := pipeline.Finding{Category: "style", Message: finding, File: "a.go"}
-	return pipeline.Signal{Key: fmt.Sprint("dismissed/", n), Kind: pipeline.SignalDismissed, Scope: scope, At: day(float64(n + 1)), Weight: 1, Text: reason, File: f.File, About: &f}
+	return pipeline.Signal{Key: fmt.Sprint("dismissed/", n), Kind: pipeline.SignalDismissed, Scope: scope, At: day(float64(n + 1)), Weight: 1,
+		Text: reason, File: f.File, About: &f}
 }
 
 // Covers H1: what agrees with a dismissal is not punished for it, whoever wrote it.
@@ -139,7 +140,8 @@ func TestStands(t *testing.T) {
 // Covers H1 and lessons 3: clicks without a word, however many, take no more than one
 // dismissal with a reason.
 func TestSilenceIsWeak(t *testing.T) {
-	m := NewMemory(learning("l", "Wrap every returned error with its operation.", func(l *pipeline.Learning) { l.Type, l.Category, l.Base = pipeline.LearningProcedural, "style", 0.8 }))
+	m := NewMemory(learning("l", "Wrap every returned error with its operation.",
+		func(l *pipeline.Learning) { l.Type, l.Category, l.Base = pipeline.LearningProcedural, "style", 0.8 }))
 	for n := range 8 {
 		m.Take(dismissing("The returned error is not wrapped", "", n))
 	}

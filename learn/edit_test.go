@@ -17,7 +17,8 @@ func TestEdit(t *testing.T) {
 	list := func(s ...string) *[]string { return &s }
 	number := func(x float64) *float64 { return &x }
 	evidence := []pipeline.Evidence{{Delta: -0.2}, {Delta: 0.5, Off: true}}
-	old := pipeline.Learning{Content: "Wrap errors", Context: "in Go", Category: "old one", Paths: []string{"a.go"}, Tags: []string{"go"}, Base: 0.5, State: pipeline.LearningActive}
+	old := pipeline.Learning{Content: "Wrap errors", Context: "in Go", Category: "old one", Paths: []string{"a.go"}, Tags: []string{"go"},
+		Base: 0.5, State: pipeline.LearningActive}
 	for _, c := range []struct {
 		name   string
 		edit   Edit
@@ -25,9 +26,12 @@ func TestEdit(t *testing.T) {
 		refuse string
 	}{
 		{"nothing", Edit{}, nil, "nothing is to be changed"},
-		{"words", Edit{Content: text(" Wrap all\u202e errors <!-- hid -->\r\n"), Context: text("")}, func(l *pipeline.Learning) { l.Content, l.Context = "Wrap all errors", "" }, ""},
-		{"secret", Edit{Content: text("use ghp_" + strings.Repeat("a", 36)), Tags: list("ghp_" + strings.Repeat("b", 36))}, func(l *pipeline.Learning) { l.Content, l.Tags = "use [secret]", []string{"[secret]"} }, ""},
-		{"lists", Edit{Paths: list(" b.go", "", "b.go", "c\n.go"), Tags: list()}, func(l *pipeline.Learning) { l.Paths, l.Tags = []string{"b.go", "c .go"}, nil }, ""},
+		{"words", Edit{Content: text(" Wrap all\u202e errors <!-- hid -->\r\n"), Context: text("")},
+			func(l *pipeline.Learning) { l.Content, l.Context = "Wrap all errors", "" }, ""},
+		{"secret", Edit{Content: text("use ghp_" + strings.Repeat("a", 36)), Tags: list("ghp_" + strings.Repeat("b", 36))},
+			func(l *pipeline.Learning) { l.Content, l.Tags = "use [secret]", []string{"[secret]"} }, ""},
+		{"lists", Edit{Paths: list(" b.go", "", "b.go", "c\n.go"), Tags: list()},
+			func(l *pipeline.Learning) { l.Paths, l.Tags = []string{"b.go", "c .go"}, nil }, ""},
 		{"category", Edit{Category: category("security")}, func(l *pipeline.Learning) { l.Category = "security" }, ""},
 		{"its own category", Edit{Category: category("old one")}, func(*pipeline.Learning) {}, ""},
 		{"no category", Edit{Category: category("")}, func(l *pipeline.Learning) { l.Category = "" }, ""},

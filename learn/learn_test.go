@@ -11,10 +11,12 @@ import (
 // Covers I3, against figures worked out by hand.
 func TestMeasure(t *testing.T) {
 	step := func(p pipeline.Phase, n int, usd int64) pipeline.Event {
-		return pipeline.Event{Type: pipeline.EventAgentIteration, Data: pipeline.Data{Step: &pipeline.Step{Phase: p, Iteration: 1, Number: n, Usage: pipeline.Usage{MicroUSD: usd}}}}
+		return pipeline.Event{Type: pipeline.EventAgentIteration,
+			Data: pipeline.Data{Step: &pipeline.Step{Phase: p, Iteration: 1, Number: n, Usage: pipeline.Usage{MicroUSD: usd}}}}
 	}
 	tool := func(n int, name string, ok bool, ms int64) pipeline.Event {
-		return pipeline.Event{Type: pipeline.EventToolExecuted, Data: pipeline.Data{Tool: &pipeline.ToolUse{Phase: pipeline.PhaseImplement, Iteration: 1, Step: n, Tool: name, OK: ok, Millis: ms}}}
+		return pipeline.Event{Type: pipeline.EventToolExecuted,
+			Data: pipeline.Data{Tool: &pipeline.ToolUse{Phase: pipeline.PhaseImplement, Iteration: 1, Step: n, Tool: name, OK: ok, Millis: ms}}}
 	}
 	done := func(p pipeline.Phase, ms int64) pipeline.Event {
 		return pipeline.Event{Type: pipeline.EventPhaseCompleted, Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: p, Iteration: 1, Millis: ms}}}

@@ -94,7 +94,8 @@ func (l line) signal(t *testing.T) pipeline.Signal {
 		s.Scope = scope
 	}
 	if c := l.text("category"); c != "" {
-		s.About = &pipeline.Finding{Fingerprint: s.Finding, Category: pipeline.Category(c), Message: l.text("message"), Rule: l.text("rule"), Code: l.text("code"), File: s.File}
+		s.About = &pipeline.Finding{Fingerprint: s.Finding, Category: pipeline.Category(c), Message: l.text("message"), Rule: l.text("rule"),
+			Code: l.text("code"), File: s.File}
 	}
 	l.done(t)
 	return s
@@ -102,8 +103,10 @@ func (l line) signal(t *testing.T) pipeline.Signal {
 
 func (l line) seed(t *testing.T) pipeline.Learning {
 	s := pipeline.Learning{
-		Key: l.a, Type: pipeline.LearningType(l.b), Scope: l.text("scope"), Base: l.number(t, "base", 0.5), Category: pipeline.Category(l.text("category")), Content: l.text("content"),
-		Context: l.text("context"), Finding: l.text("finding"), Source: pipeline.LearningSource(l.text("source")), Created: day(l.number(t, "day", 0)), State: pipeline.LearningState(l.text("state")), Weight: 1,
+		Key: l.a, Type: pipeline.LearningType(l.b), Scope: l.text("scope"), Base: l.number(t, "base", 0.5),
+		Category: pipeline.Category(l.text("category")), Content: l.text("content"),
+		Context: l.text("context"), Finding: l.text("finding"), Source: pipeline.LearningSource(l.text("source")),
+		Created: day(l.number(t, "day", 0)), State: pipeline.LearningState(l.text("state")), Weight: 1,
 	}
 	s.Confidence = s.Base
 	if f := l.text("file"); f != "" {

@@ -270,7 +270,8 @@ func supports(s pipeline.Signal, about []string, l *pipeline.Learning) (e pipeli
 	}
 	hid := s.Kind == pipeline.SignalEscaped && l.Source == pipeline.SourceDismissal && s.Finding != "" && s.Finding == l.Finding
 	if hid {
-		return pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: s.Key, Delta: round(hidDelta * min(1, s.Weight)), Why: "what was dismissed broke in production", Actor: s.Actor, Run: s.Run, At: s.At}, true
+		return pipeline.Evidence{Learning: l.ID, Of: l.Key, Key: s.Key, Delta: round(hidDelta * min(1, s.Weight)),
+			Why: "what was dismissed broke in production", Actor: s.Actor, Run: s.Run, At: s.At}, true
 	}
 	if l.Source == pipeline.SourceDismissal || !moving(s.Kind) { // a dismissal is bound to its code
 		return e, false

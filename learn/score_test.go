@@ -15,17 +15,21 @@ import (
 
 // signals draws a set of signals with few keys, so that they meet.
 func signals(t *rapid.T) []pipeline.Signal {
-	kinds := []pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalIgnored, pipeline.SignalGap, pipeline.SignalFixedByHuman,
-		pipeline.SignalApproved, pipeline.SignalEdited, pipeline.SignalChanges, pipeline.SignalMerged, pipeline.SignalClosed, pipeline.SignalReverted, pipeline.SignalEscaped}
+	kinds := []pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalIgnored,
+		pipeline.SignalGap, pipeline.SignalFixedByHuman,
+		pipeline.SignalApproved, pipeline.SignalEdited, pipeline.SignalChanges, pipeline.SignalMerged, pipeline.SignalClosed,
+		pipeline.SignalReverted, pipeline.SignalEscaped}
 	texts := []string{"", "wrap the error with the operation", "check the pointer for nil", "add a test for the empty list"}
 	files := []string{"", "api/a.go", "web/b.go"}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pipeline.Signal {
 		pick := func(list []string, name string) string { return rapid.SampledFrom(list).Draw(t, name) }
 		s := pipeline.Signal{
 			Key: pick([]string{"thread/1", "thread/2", "suggestion/1", "comment/1", "pull/1/edits"}, "key"), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
-			Off: rapid.IntRange(0, 3).Draw(t, "off") == 0, At: day(float64(rapid.IntRange(0, 4).Draw(t, "day"))), Scope: pick([]string{scope, scope, "repo:acme/other"}, "scope"),
+			Off: rapid.IntRange(0, 3).Draw(t, "off") == 0, At: day(float64(rapid.IntRange(0, 4).Draw(t, "day"))),
+			Scope: pick([]string{scope, scope, "repo:acme/other"}, "scope"),
 			Actor: pipeline.Actor{ID: int64(rapid.IntRange(1, 3).Draw(t, "by"))}, Weight: rapid.SampledFrom([]float64{0, 0.3, 1, 1}).Draw(t, "weight"),
-			Text: pick(texts, "text"), File: pick(files, "file"), Finding: pick([]string{"", "fp1", "fp2"}, "finding"), Before: pick(texts, "before"), After: pick(texts, "after"),
+			Text: pick(texts, "text"), File: pick(files, "file"), Finding: pick([]string{"", "fp1", "fp2"}, "finding"),
+			Before: pick(texts, "before"), After: pick(texts, "after"),
 			Waited: rapid.SampledFrom([]int64{0, 3000, 70000}).Draw(t, "waited"),
 		}
 		if rapid.Bool().Draw(t, "about") {
@@ -37,7 +41,8 @@ func signals(t *rapid.T) []pipeline.Signal {
 
 func seeds() []pipeline.Learning {
 	return []pipeline.Learning{
-		{Key: "a", Scope: scope, Type: pipeline.LearningProcedural, Category: "correctness", Content: "wrap the error with the name of the operation", Base: 0.6, Created: day(1), Paths: []string{"api"}},
+		{Key: "a", Scope: scope, Type: pipeline.LearningProcedural, Category: "correctness",
+			Content: "wrap the error with the name of the operation", Base: 0.6, Created: day(1), Paths: []string{"api"}},
 		{Key: "b", Scope: scope, Type: pipeline.LearningSemantic, Category: "style", Content: "add a test for the empty list", Base: 0.1, Created: day(0)},
 		{Key: "c", Scope: "repo:acme/other", Type: pipeline.LearningProcedural, Content: "check the pointer for nil", Base: 0.95, Created: day(0)},
 	}
@@ -181,7 +186,8 @@ func learning(key, content string, more ...func(*pipeline.Learning)) pipeline.Le
 }
 
 func dismissedBy(n int64, f pipeline.Finding) pipeline.Learning {
-	s := pipeline.Signal{Kind: pipeline.SignalDismissed, Key: fmt.Sprintf("thread/%d", n), Scope: scope, At: day(1), Actor: pipeline.Actor{ID: n, Login: fmt.Sprintf("user%d", n)},
+	s := pipeline.Signal{Kind: pipeline.SignalDismissed, Key: fmt.Sprintf("thread/%d", n), Scope: scope, At: day(1),
+		Actor:  pipeline.Actor{ID: n, Login: fmt.Sprintf("user%d", n)},
 		Weight: 1, Finding: f.Fingerprint, File: f.File, Text: "no", About: &f}
 	l := LearningsFrom(s)[0]
 	l.ID = n
@@ -190,7 +196,8 @@ func dismissedBy(n int64, f pipeline.Finding) pipeline.Learning {
 
 // Covers lessons 3 and H1.
 func TestFilter(t *testing.T) {
-	f := pipeline.Finding{Fingerprint: "fp1", Severity: pipeline.SeverityError, Category: "correctness", Message: "the returned error is not wrapped", File: "a.go", Code: "return err", Confidence: 0.9}
+	f := pipeline.Finding{Fingerprint: "fp1", Severity: pipeline.SeverityError, Category: "correctness",
+		Message: "the returned error is not wrapped", File: "a.go", Code: "return err", Confidence: 0.9}
 	with := func(change func(*pipeline.Finding)) pipeline.Finding { g := f; change(&g); return g }
 	one := []pipeline.Learning{dismissedBy(1, f)}
 	withdrawn := dismissedBy(1, f)
@@ -212,11 +219,16 @@ func TestFilter(t *testing.T) {
 		{"the code changed", with(func(f *pipeline.Finding) { f.Fingerprint, f.Code = "fp3", "return wrap(err)" }), one, "error"},
 		{"the code changed, the same fingerprint", with(func(f *pipeline.Finding) { f.Code = "return wrap(err)" }), one, "error"},
 		{"another file", with(func(f *pipeline.Finding) { f.File = "b.go" }), one, "error"},
-		{"another thing about the same code", with(func(f *pipeline.Finding) { f.Fingerprint, f.Message = "fp4", "a deadlock when the channel is full" }), one, "error"},
+		{"another thing about the same code", with(func(f *pipeline.Finding) {
+			f.Fingerprint, f.Message = "fp4",
+				"a deadlock when the channel is full"
+		}), one, "error"},
 		{"taken back", f, []pipeline.Learning{withdrawn}, "error"},
-		{"critical security", with(func(f *pipeline.Finding) { f.Severity, f.Category = "critical", "security" }), []pipeline.Learning{dismissedBy(1, with(func(f *pipeline.Finding) { f.Category = "security" }))}, "critical"},
+		{"critical security", with(func(f *pipeline.Finding) { f.Severity, f.Category = "critical", "security" }),
+			[]pipeline.Learning{dismissedBy(1, with(func(f *pipeline.Finding) { f.Category = "security" }))}, "critical"},
 		{"critical, not security", with(func(f *pipeline.Finding) { f.Severity = "critical" }), one, "critical"},
-		{"about security, and it blocks", with(func(f *pipeline.Finding) { f.Category = "security" }), []pipeline.Learning{dismissedBy(1, with(func(f *pipeline.Finding) { f.Category = "security" }))}, "error"},
+		{"about security, and it blocks", with(func(f *pipeline.Finding) { f.Category = "security" }),
+			[]pipeline.Learning{dismissedBy(1, with(func(f *pipeline.Finding) { f.Category = "security" }))}, "error"},
 		{"an error, by nobody who is named", f, []pipeline.Learning{nobody}, "error"},
 	} {
 		kept, held := Filter([]pipeline.Finding{c.finding}, c.memory, nil)
@@ -232,8 +244,10 @@ func TestFilter(t *testing.T) {
 }
 
 func TestConsolidate(t *testing.T) {
-	a := learning("a", "Wrap every error with the name of the operation before it is returned", func(l *pipeline.Learning) { l.Confidence = 0.9; l.Paths = []string{"x"} })
-	b := learning("b", "wrap every error with the name of the operation before it is returned.", func(l *pipeline.Learning) { l.Paths, l.Tags = []string{"y"}, []string{"go"} })
+	a := learning("a", "Wrap every error with the name of the operation before it is returned",
+		func(l *pipeline.Learning) { l.Confidence = 0.9; l.Paths = []string{"x"} })
+	b := learning("b", "wrap every error with the name of the operation before it is returned.",
+		func(l *pipeline.Learning) { l.Paths, l.Tags = []string{"y"}, []string{"go"} })
 	c := learning("c", "Never log a secret")
 	bound := learning("d", a.Content, func(l *pipeline.Learning) { l.Code = "1234" })
 	elsewhere := learning("e", a.Content, func(l *pipeline.Learning) { l.Scope = "repo:acme/other" })
@@ -304,12 +318,17 @@ func TestRetire(t *testing.T) {
 // taken back, nothing of it is left.
 func TestEscaped(t *testing.T) {
 	finding := &pipeline.Finding{Category: "correctness", Rule: "nil-check", Message: "check the pointer for nil before the cart is added up"}
-	dismissed := pipeline.Signal{Key: "dismissed/1", Kind: pipeline.SignalDismissed, At: day(1), Weight: 1, Scope: scope, Finding: "fp1", File: "cart/cart.go", Text: "it is never nil", About: finding, Actor: pipeline.Actor{ID: 1}}
-	s := pipeline.Signal{Key: "incident/9/escaped", Kind: pipeline.SignalEscaped, At: day(3), Weight: 1, Scope: scope, Pull: 42, Run: 7, Finding: "fp1", File: "cart/cart.go", About: finding}
+	dismissed := pipeline.Signal{Key: "dismissed/1", Kind: pipeline.SignalDismissed, At: day(1), Weight: 1, Scope: scope, Finding: "fp1",
+		File: "cart/cart.go", Text: "it is never nil", About: finding, Actor: pipeline.Actor{ID: 1}}
+	s := pipeline.Signal{Key: "incident/9/escaped", Kind: pipeline.SignalEscaped, At: day(3), Weight: 1, Scope: scope, Pull: 42, Run: 7,
+		Finding: "fp1", File: "cart/cart.go", About: finding}
 	m := NewMemory(
-		pipeline.Learning{Key: "more", Scope: scope, Type: pipeline.LearningSemantic, Content: "Always check the pointer for nil before it is added up", Base: 0.5, Created: day(0)},
-		pipeline.Learning{Key: "less", Scope: scope, Type: pipeline.LearningSemantic, Content: "Do not ask to check the pointer for nil before the cart is added up", Base: 0.5, Created: day(0)},
-		pipeline.Learning{Key: "other", Scope: scope, Type: pipeline.LearningSemantic, Content: "Add a test for the empty list", Category: "testing", Base: 0.5, Created: day(0)},
+		pipeline.Learning{Key: "more", Scope: scope, Type: pipeline.LearningSemantic,
+			Content: "Always check the pointer for nil before it is added up", Base: 0.5, Created: day(0)},
+		pipeline.Learning{Key: "less", Scope: scope, Type: pipeline.LearningSemantic,
+			Content: "Do not ask to check the pointer for nil before the cart is added up", Base: 0.5, Created: day(0)},
+		pipeline.Learning{Key: "other", Scope: scope, Type: pipeline.LearningSemantic, Content: "Add a test for the empty list",
+			Category: "testing", Base: 0.5, Created: day(0)},
 	)
 	m.Take(dismissed)
 	before := confidences(m)
@@ -326,7 +345,8 @@ func TestEscaped(t *testing.T) {
 	}
 	s.Off, s.At = true, day(4)
 	m.Take(s)
-	if after := confidences(m); len(after) != len(before) || math.Abs(after["more"]-before["more"]) > 1e-9 || math.Abs(after["dismissal:dismissed/1"]-before["dismissal:dismissed/1"]) > 1e-9 {
+	if after := confidences(m); len(after) != len(before) || math.Abs(after["more"]-before["more"]) > 1e-9 ||
+		math.Abs(after["dismissal:dismissed/1"]-before["dismissal:dismissed/1"]) > 1e-9 {
 		t.Errorf("taken back: %v, before %v", after, before)
 	}
 }

@@ -53,7 +53,8 @@ func (r *Run) Behind() string {
 		return ""
 	}
 	base := r.Repo.DefaultBranch
-	words := fmt.Sprintf("It was %s on %s at %s, which is %s ahead of that by now (%s).", r.State, base, text.ShortSHA(r.Base), text.Plural(m.Behind, "commit", "commits"), text.ShortSHA(m.Base))
+	words := fmt.Sprintf("It was %s on %s at %s, which is %s ahead of that by now (%s).", r.State, base, text.ShortSHA(r.Base),
+		text.Plural(m.Behind, "commit", "commits"), text.ShortSHA(m.Base))
 	switch {
 	case m.Conflict:
 		words += " The two conflict: it cannot be merged as it is."

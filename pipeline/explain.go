@@ -56,7 +56,8 @@ func (r *Run) Explain() string {
 
 func (r *Run) explainState(b *strings.Builder) {
 	switch g := r.Gate(); {
-	case g != nil && g.Guard != nil && g.Guard.Limit > 0 && (g.Guard.Name != GuardBudget || g.Guard.Value >= g.Guard.Limit): // else it is about what another step would take
+	// else it is about what another step would take
+	case g != nil && g.Guard != nil && g.Guard.Limit > 0 && (g.Guard.Name != GuardBudget || g.Guard.Value >= g.Guard.Limit):
 		fmt.Fprintf(b, "The guard **%s** stopped it at %s: %s\n\n", g.Guard.Name, g.Guard.reached(), g.Guard.Detail)
 	case g != nil && g.Guard != nil:
 		fmt.Fprintf(b, "It waits because of **%s**: %s\n\n", g.Guard.Name, g.Guard.Detail)

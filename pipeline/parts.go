@@ -225,7 +225,8 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 	cfg.Tests.Checks = false          // the repository's own judge the whole
 	cfg.Tests.KnownFailures = "allow" // what failed before is the whole's to ask about, as is what others have still to build
 	contract := r.contractFiles(s)
-	of := &module.Of{Run: r.ID, Module: *m, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: contract, Promises: s.Of(id), Probes: r.Probes(), Others: s.Foreign(id), Owners: s.Owners(id)}
+	of := &module.Of{Run: r.ID, Module: *m, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: contract,
+		Promises: s.Of(id), Probes: r.Probes(), Others: s.Foreign(id), Owners: s.Owners(id)}
 	cfg.Paths.Protected = slices.Concat(cfg.Paths.Protected, contract, of.Others)
 	repo := r.Repo
 	repo.DefaultBranch = r.Branch // what it is for
@@ -383,7 +384,8 @@ func (r *Run) KnownInParts() map[string]KnownFailure {
 // AsPart is what the run that planned a module knows of the run that builds it.
 func (r *Run) AsPart() *module.Part {
 	p := &module.Part{ID: r.Part.Module.ID, Run: r.ID, Rev: r.Rev, State: string(r.State), Branch: r.Branch, Base: r.Base, Head: r.Head, Max: r.MaxIterations(),
-		Why: r.Ended, How: r.How, Foreign: r.Foreign, Raised: r.Counters.Raised, MicroUSD: r.Usage.MicroUSD, Unpriced: r.Usage.Unpriced, Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
+		Why: r.Ended, How: r.How, Foreign: r.Foreign, Raised: r.Counters.Raised, MicroUSD: r.Usage.MicroUSD, Unpriced: r.Usage.Unpriced,
+		Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
 	r.tellSimpler(p)
 	if r.Active != nil {
 		p.Phase = string(r.Active.Phase)

@@ -78,7 +78,9 @@ func TestCriteriaDoNotVanish(t *testing.T) {
 		t.Errorf("revised without a: %s; left out: %s", texts(got.Criteria), texts(got.LeftOut))
 	}
 	run = &Run{State: StateRunning, Plan: split("a", "b"), Parts: []module.Part{{ID: "b", State: "running"}}}
-	run.Apply(Event{Seq: 2, Type: EventModuleChanged, Data: Data{Part: &module.Part{ID: "b", Rev: 3, State: "running", Simpler: "no rounding", SimplerBy: "ann", Criteria: []string{"b is there"}}}})
+	run.Apply(Event{Seq: 2, Type: EventModuleChanged,
+		Data: Data{Part: &module.Part{ID: "b", Rev: 3, State: "running", Simpler: "no rounding", SimplerBy: "ann",
+			Criteria: []string{"b is there"}}}})
 	if texts(run.Plan.Criteria) != "a works, whole works, b is there" || texts(run.Plan.LeftOut) != "b works" {
 		t.Errorf("made simpler: %s; left out: %s", texts(run.Plan.Criteria), texts(run.Plan.LeftOut))
 	}

@@ -115,7 +115,8 @@ func TestEveryFamilyEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := anyConfig(t)
 		cfg.Modules = config.Modules{
-			Mode: rapid.SampledFrom([]config.ModuleMode{"auto", "auto", "ask"}).Draw(t, "modules"), Max: 6, Parallel: rapid.IntRange(1, 3).Draw(t, "parallel"), Iterations: 2,
+			Mode: rapid.SampledFrom([]config.ModuleMode{"auto", "auto", "ask"}).Draw(t, "modules"), Max: 6,
+			Parallel: rapid.IntRange(1, 3).Draw(t, "parallel"), Iterations: 2,
 			Rounds: rapid.IntRange(1, 2).Draw(t, "rounds"), OnFailure: rapid.SampledFrom([]string{"ask", "passed"}).Draw(t, "on failure"),
 		}
 		p := pipelinetest.New(cfg, Task{Issue: 1, Title: "x"})

@@ -12,8 +12,9 @@ func TestSignalEvents(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	alice := Actor{ID: 7, Login: "alice"}
 	kinds := map[SignalKind]EventType{
-		SignalDismissed: "feedback.finding_dismissed", SignalFixedByHuman: "feedback.finding_mended", SignalApplied: "feedback.fix_applied", SignalRewritten: "feedback.fix_rewritten",
-		SignalIgnored: "feedback.fix_ignored", SignalGap: "feedback.human_comment_added", SignalEdited: "feedback.human_edited",
+		SignalDismissed: "feedback.finding_dismissed", SignalFixedByHuman: "feedback.finding_mended", SignalApplied: "feedback.fix_applied",
+		SignalRewritten: "feedback.fix_rewritten",
+		SignalIgnored:   "feedback.fix_ignored", SignalGap: "feedback.human_comment_added", SignalEdited: "feedback.human_edited",
 		SignalApproved: "feedback.pull_reviewed", SignalChanges: "feedback.pull_reviewed", SignalMerged: "feedback.pull_closed",
 		SignalClosed: "feedback.pull_closed", SignalReverted: "feedback.pull_closed",
 	}

@@ -161,7 +161,8 @@ func (w *team) review(ref *PhaseRef) {
 		v.Rulings = append(v.Rulings, Ruling{Finding: "0123456789abcdef", Verdict: VerdictFixed, Changed: true})
 	}
 	if w.chance(5) { // somebody dismissed the like elsewhere
-		v.Suppressed = append(v.Suppressed, SuppressedFinding{Finding: w.finding("echo", pick(w, []Severity{SeverityError, SeverityWarning})), Why: "dismissed before", By: Actor{Login: "emil"}})
+		v.Suppressed = append(v.Suppressed, SuppressedFinding{Finding: w.finding("echo", pick(w, []Severity{SeverityError, SeverityWarning})),
+			Why: "dismissed before", By: Actor{Login: "emil"}})
 	}
 	if w.chance(5) {
 		v.NeedsHuman = "it looks odd"

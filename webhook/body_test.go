@@ -151,7 +151,8 @@ func TestShareOfAnAddress(t *testing.T) {
 
 // Every size comes through whole, with or without its length, and leaves nothing behind.
 func TestBodySizes(t *testing.T) {
-	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, pooledBuffer - 1, pooledBuffer, pooledBuffer + 1, sourceBody - 1, sourceBody, sourceBody + 1, 2 * sourceBody} {
+	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, pooledBuffer - 1, pooledBuffer, pooledBuffer + 1, sourceBody - 1,
+		sourceBody, sourceBody + 1, 2 * sourceBody} {
 		for _, known := range []bool{true, false} {
 			var b bodies
 			want := bytes.Repeat([]byte("x"), size)

@@ -69,11 +69,13 @@ func standard(id string, at time.Time, body string) *http.Request {
 	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(hookSecret, "whsec_"))
 	stamp := fmt.Sprint(at.Unix())
 	return hookRequest("own", body, "webhook-id", id, "webhook-timestamp", stamp,
-		"webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac([]byte("other"), body))+" v1,"+base64.StdEncoding.EncodeToString(mac(key, id+"."+stamp+"."+body)))
+		"webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac([]byte("other"), body))+" v1,"+
+			base64.StdEncoding.EncodeToString(mac(key, id+"."+stamp+"."+body)))
 }
 
 func sentry(body string) *http.Request {
-	return hookRequest("sentry", body, "Sentry-Hook-Signature", hex.EncodeToString(mac([]byte(hookToken), body)), "Sentry-Hook-Resource", "error", "Request-ID", "r1")
+	return hookRequest("sentry", body, "Sentry-Hook-Signature", hex.EncodeToString(mac([]byte(hookToken), body)), "Sentry-Hook-Resource",
+		"error", "Request-ID", "r1")
 }
 
 func bearer(body string) *http.Request {
@@ -270,7 +272,8 @@ func TestSourcesThatCannotBe(t *testing.T) {
 	for name, s := range map[string]Source{
 		"": good, "a/b": good, "a b": good, "short": {Kind: SourceBearer, Secret: []byte("x")}, "kind": {Kind: "hmac", Secret: []byte(hookToken)},
 	} {
-		if _, err := New(&memory{}, quiet(), Options{Secret: secret, Sources: map[string]Source{name: s}}); err == nil || bytes.Contains([]byte(err.Error()), s.Secret) && len(s.Secret) > 1 {
+		if _, err := New(&memory{}, quiet(), Options{Secret: secret, Sources: map[string]Source{name: s}}); err == nil ||
+			bytes.Contains([]byte(err.Error()), s.Secret) && len(s.Secret) > 1 {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

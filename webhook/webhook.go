@@ -144,7 +144,8 @@ func (r *Receiver) answer(w http.ResponseWriter, req *http.Request, d *record.De
 		}
 		w.Header().Set("Retry-After", retryAfter)
 	}
-	r.log.Log(req.Context(), level, "delivery refused", "delivery", shorten(d.GUID), "event", shorten(d.Event), "status", no.status, "why", no.text, "error", no.cause)
+	r.log.Log(req.Context(), level, "delivery refused", "delivery", shorten(d.GUID), "event", shorten(d.Event), "status", no.status, "why",
+		no.text, "error", no.cause)
 	if no.status == http.StatusRequestEntityTooLarge || no.status == http.StatusRequestTimeout {
 		w.Header().Set("Connection", "close") // the rest of the body is not read
 	}

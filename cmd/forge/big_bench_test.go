@@ -114,10 +114,12 @@ func bigPages(b *testing.B, db *store.DB, now time.Time) []bigPage {
 	learning := one(`SELECT learning FROM recalls GROUP BY learning ORDER BY COUNT(*) DESC, learning LIMIT 1`)
 	sums := func(days int, repos ...string) bareQuery {
 		from, to := metrics.Options{Days: days, Now: now}.Span()
-		return bareQuery{`SELECT day, metric, label, bucket, n, total, squares FROM metric_snapshots WHERE repo IN (` + words(repos) + `) AND day >= $1 AND day <= $2`, []any{from, to}}
+		return bareQuery{`SELECT day, metric, label, bucket, n, total, squares FROM metric_snapshots WHERE repo IN (` + words(repos) +
+			`) AND day >= $1 AND day <= $2`, []any{from, to}}
 	}
 	gates := func(where string) bareQuery {
-		return bareQuery{`SELECT g.*, r.repo, r.title FROM runs r JOIN gates g ON g.run = r.id WHERE r.state = 'waiting' AND NOT g.closed` + where + ` ORDER BY g.opened LIMIT 10`, nil}
+		return bareQuery{`SELECT g.*, r.repo, r.title FROM runs r JOIN gates g ON g.run = r.id WHERE r.state = 'waiting' AND NOT g.closed` +
+			where + ` ORDER BY g.opened LIMIT 10`, nil}
 	}
 	runs := func(where string) bareQuery {
 		return bareQuery{`SELECT * FROM runs WHERE ` + where + ` ORDER BY id DESC LIMIT 51`, nil}
@@ -137,7 +139,8 @@ func bigPages(b *testing.B, db *store.DB, now time.Time) []bigPage {
 	}
 	return []bigPage{
 		{"overview", "/", nil, pageTarget, []bareQuery{gates(""), runs(`state = 'running'`), sums(7, "")}},
-		{"overview-of-5", "/", five, pageTarget, []bareQuery{gates(` AND r.repo IN (` + words(five) + `)`), runs(`state = 'running' AND repo IN (` + words(five) + `)`), sums(7, five...)}},
+		{"overview-of-5", "/", five, pageTarget, []bareQuery{gates(` AND r.repo IN (` + words(five) + `)`),
+			runs(`state = 'running' AND repo IN (` + words(five) + `)`), sums(7, five...)}},
 		{"runs", "/runs", nil, pageTarget, []bareQuery{runs(`1 = 1`)}},
 		{"runs-of-5", "/runs", five, pageTarget, []bareQuery{runs(`repo IN (` + words(five) + `)`)}},
 		{"runs-middle", fmt.Sprint("/runs?before=", middle), nil, pageTarget, []bareQuery{runs(fmt.Sprint(`id < `, middle))}},
@@ -242,7 +245,8 @@ func BenchmarkBigMetrics(b *testing.B) {
 	var ours, bare time.Duration
 	for b.Loop() {
 		cmd := exec.CommandContext(b.Context(), self, "metrics", "--days", "90")
-		cmd.Env = []string{"FORGE_TEST_COMMAND=1", "FORGE_DATABASE_URL=" + path, "FORGE_STATE_DIR=" + cmp.Or(os.Getenv("TMPDIR"), os.TempDir()), "HOME=" + os.Getenv("HOME"), "PATH=" + os.Getenv("PATH")}
+		cmd.Env = []string{"FORGE_TEST_COMMAND=1", "FORGE_DATABASE_URL=" + path, "FORGE_STATE_DIR=" + cmp.Or(os.Getenv("TMPDIR"), os.TempDir()),
+			"HOME=" + os.Getenv("HOME"), "PATH=" + os.Getenv("PATH")}
 		at := time.Now()
 		out, err := cmd.CombinedOutput()
 		took := time.Since(at)

@@ -234,12 +234,16 @@ func (f *filler) pad(events []pipeline.Event, was, at time.Time, want int) (out 
 // work is one of an agent's steps: three uses of tools, then a call of the model.
 func (f *filler) work(ref *pipeline.PhaseRef, n int) pipeline.Event {
 	if n%4 == 3 {
-		return pipeline.Event{Type: pipeline.EventAgentIteration, Source: "agent", Data: pipeline.Data{Step: &pipeline.Step{Phase: ref.Phase, Iteration: ref.Iteration, Number: n/4 + 1, Model: "anthropic/some",
-			Usage: pipeline.Usage{Calls: 1, Input: f.around(8000), CachedInput: 2000, Output: f.around(500), MicroUSD: f.around(9000)}, Millis: f.around(4000), Call: 3000, Progress: f.rng.IntN(5) > 0}}}
+		return pipeline.Event{Type: pipeline.EventAgentIteration, Source: "agent",
+			Data: pipeline.Data{Step: &pipeline.Step{Phase: ref.Phase, Iteration: ref.Iteration, Number: n/4 + 1, Model: "anthropic/some",
+				Usage:  pipeline.Usage{Calls: 1, Input: f.around(8000), CachedInput: 2000, Output: f.around(500), MicroUSD: f.around(9000)},
+				Millis: f.around(4000), Call: 3000, Progress: f.rng.IntN(5) > 0}}}
 	}
 	tool := []string{"read", "search", "edit", "run", "list"}[f.rng.IntN(5)]
-	return pipeline.Event{Type: pipeline.EventToolExecuted, Source: "agent", Data: pipeline.Data{Tool: &pipeline.ToolUse{Phase: ref.Phase, Iteration: ref.Iteration, Step: n/4 + 1, Tool: tool,
-		Subject: fmt.Sprintf("internal/part%d/handler.go", f.rng.IntN(30)), OK: f.rng.IntN(10) > 0, Millis: f.around(30), Bytes: int(f.around(2000)), Digest: strings.Repeat("d", 64)}}}
+	return pipeline.Event{Type: pipeline.EventToolExecuted, Source: "agent",
+		Data: pipeline.Data{Tool: &pipeline.ToolUse{Phase: ref.Phase, Iteration: ref.Iteration, Step: n/4 + 1, Tool: tool,
+			Subject: fmt.Sprintf("internal/part%d/handler.go", f.rng.IntN(30)), OK: f.rng.IntN(10) > 0, Millis: f.around(30),
+			Bytes: int(f.around(2000)), Digest: strings.Repeat("d", 64)}}}
 }
 
 // text is some words, of which few are frequent.
@@ -276,8 +280,10 @@ func (f *filler) keepLearnings() {
 	var ids []int64
 	f.within(f.learnings, func(ctx context.Context, tx *sql.Tx, i int) error {
 		scope, finding := "repo:"+bigRepo(f.repoOf()).FullName(), fmt.Sprintf("%016x", i)
-		about := pipeline.Finding{Fingerprint: finding, Category: pipeline.Categories()[i%len(pipeline.Categories())], Confidence: 0.5 + f.rng.Float64()/2, Message: f.text(10), File: "a.go"}
-		l := pipeline.Learning{Scope: scope, Key: fmt.Sprint("dismissed/", i), Type: pipeline.LearningSemantic, Category: about.Category, Content: f.text(30), Context: f.text(10),
+		about := pipeline.Finding{Fingerprint: finding, Category: pipeline.Categories()[i%len(pipeline.Categories())],
+			Confidence: 0.5 + f.rng.Float64()/2, Message: f.text(10), File: "a.go"}
+		l := pipeline.Learning{Scope: scope, Key: fmt.Sprint("dismissed/", i), Type: pipeline.LearningSemantic, Category: about.Category,
+			Content: f.text(30), Context: f.text(10),
 			Source: pipeline.SourceDismissal, Author: ann, Weight: 1, Finding: finding, Base: 0.4 + f.rng.Float64()/2, Created: day(i, f.learnings)}
 		one, err := f.db.SaveLearnings(ctx, tx, []pipeline.Learning{l})
 		if err != nil {
@@ -286,13 +292,15 @@ func (f *filler) keepLearnings() {
 		ids = append(ids, one[0])
 		var evidence []pipeline.Evidence
 		for n := range 2 {
-			evidence = append(evidence, pipeline.Evidence{Learning: one[0], Key: fmt.Sprint("signal/", i, "/", n), Delta: 0.1, Why: "seen again", Actor: ann, At: l.Created.Add(time.Hour)})
+			evidence = append(evidence, pipeline.Evidence{Learning: one[0], Key: fmt.Sprint("signal/", i, "/", n), Delta: 0.1, Why: "seen again",
+				Actor: ann, At: l.Created.Add(time.Hour)})
 		}
 		if err := f.db.ApplyEvidence(ctx, tx, scope, evidence); err != nil {
 			return err
 		}
-		_, err = f.db.PutSignal(ctx, tx, pipeline.Signal{Scope: scope, Key: fmt.Sprint("dismissed/", i), Kind: []pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalApplied}[i%2],
-			At: l.Created, Actor: ann, Weight: 1, Finding: finding, About: &about, Text: "no"})
+		_, err = f.db.PutSignal(ctx, tx, pipeline.Signal{Scope: scope, Key: fmt.Sprint("dismissed/", i),
+			Kind: []pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalApplied}[i%2],
+			At:   l.Created, Actor: ann, Weight: 1, Finding: finding, About: &about, Text: "no"})
 		return err
 	})
 	f.within(f.runs, func(ctx context.Context, tx *sql.Tx, i int) error {
@@ -313,7 +321,8 @@ func (f *filler) keepLearnings() {
 		if err := f.db.RecordRecall(ctx, tx, int64(i+1), r, day(i, f.runs)); err != nil {
 			return err
 		}
-		return f.db.PutOutcome(ctx, tx, record.Outcome{Run: int64(i + 1), FirstPass: f.rng.IntN(2) == 0, Bounces: f.rng.IntN(3), Findings: f.rng.IntN(6), MicroUSD: f.around(200_000), At: day(i, f.runs)})
+		return f.db.PutOutcome(ctx, tx, record.Outcome{Run: int64(i + 1), FirstPass: f.rng.IntN(2) == 0, Bounces: f.rng.IntN(3),
+			Findings: f.rng.IntN(6), MicroUSD: f.around(200_000), At: day(i, f.runs)})
 	})
 }
 
@@ -328,7 +337,8 @@ func (f *filler) keepDeliveries() {
 	for from := 0; from < f.deliveries; from += 500 {
 		var list []record.Delivery
 		for i := from; i < min(f.deliveries, from+500); i++ {
-			d := record.Delivery{GUID: guid(i), Event: []string{"issue_comment", "push", "pull_request", "check_run"}[i%4], Action: "created", Repo: bigRepo(f.repoOf()).FullName(),
+			d := record.Delivery{GUID: guid(i), Event: []string{"issue_comment", "push", "pull_request", "check_run"}[i%4], Action: "created",
+				Repo:     bigRepo(f.repoOf()).FullName(),
 				Received: when(i), Payload: []byte(`{"action":"created","body":"` + f.text(200) + `"}`)}
 			list = append(list, d)
 		}

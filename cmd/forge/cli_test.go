@@ -150,7 +150,8 @@ func TestUsage(t *testing.T) {
 // V9: where there is no GitHub to open an issue on, it is said where a module that is
 // left for later stays.
 func TestLeftForLater(t *testing.T) {
-	parts := []module.Part{{ID: "a", Run: 8, Merged: "1"}, {ID: "b", Run: 9, Branch: "forge/x--b", Base: "1", Head: "2", Left: "cancelled by mia", How: module.Later}, {ID: "c", Left: "it needs b"}}
+	parts := []module.Part{{ID: "a", Run: 8, Merged: "1"},
+		{ID: "b", Run: 9, Branch: "forge/x--b", Base: "1", Head: "2", Left: "cancelled by mia", How: module.Later}, {ID: "c", Left: "it needs b"}}
 	got := strings.Join(keptLater(&pipeline.Run{Parts: parts}), "\n")
 	if !strings.HasPrefix(got, "The module b is left for later (cancelled by mia).") || !strings.Contains(got, "forge/x--b") || strings.Contains(got, "\n") {
 		t.Errorf("on a local folder it says %q", got)
@@ -319,7 +320,8 @@ func TestDeliveriesCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	if err := db.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "good", Event: "ping", Received: now, Payload: []byte("{}")}, {GUID: "bad", Event: "issues", Action: "opened", Repo: "acme/greet", Received: now, Payload: []byte("{}")}}); err != nil {
+	if err := db.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "good", Event: "ping", Received: now, Payload: []byte("{}")},
+		{GUID: "bad", Event: "issues", Action: "opened", Repo: "acme/greet", Received: now, Payload: []byte("{}")}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.FinishDelivery(t.Context(), nil, "good", "a ping", false, now); err != nil {

@@ -98,7 +98,8 @@ func showDelivery(out io.Writer, d *record.Delivery, asJSON bool) error {
 	if asJSON {
 		return printing.JSON(out, v)
 	}
-	_, err := fmt.Fprintf(out, "%s  %s.%s  %s  %s\nreceived %s, %d attempt(s)\noutcome: %s\n", v.GUID, v.Event, v.Action, v.Repo, v.State, v.Received, v.Attempts, v.Outcome)
+	_, err := fmt.Fprintf(out, "%s  %s.%s  %s  %s\nreceived %s, %d attempt(s)\noutcome: %s\n", v.GUID, v.Event, v.Action, v.Repo, v.State,
+		v.Received, v.Attempts, v.Outcome)
 	if err == nil && v.Error != "" {
 		_, err = fmt.Fprintf(out, "last error: %s\n", v.Error)
 	}

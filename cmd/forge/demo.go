@@ -121,7 +121,8 @@ func runDemo(cmd *cobra.Command, story demo.Story, keep bool) (err error) {
 
 // startDemoServer starts the real server against the local GitHub. The repository
 // is the demo's own, so a machine without bubblewrap may run its tests without.
-func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest.Server, tape []byte, log *slog.Logger, onEnd func(*pipeline.Run)) (*server.Server, error) {
+func startDemoServer(ctx context.Context, d *display, dir string, gh *githubtest.Server, tape []byte, log *slog.Logger,
+	onEnd func(*pipeline.Run)) (*server.Server, error) {
 	env, err := demo.Environment(gh, dir, tape)
 	if err != nil {
 		return nil, err
@@ -164,7 +165,8 @@ func demoSummary(ctx context.Context, d *display, s *server.Server, gh *githubte
 		return err
 	}
 	d.say("\n%s", run.Summary())
-	d.say("%d iterations, %d bounces, %d events, %d GitHub calls, %d model calls.", len(run.Iterations), len(run.Bounces), len(events), run.Published.Calls, run.Usage.Calls)
+	d.say("%d iterations, %d bounces, %d events, %d GitHub calls, %d model calls.", len(run.Iterations), len(run.Bounces), len(events),
+		run.Published.Calls, run.Usage.Calls)
 	for i := range run.Parts {
 		p := &run.Parts[i]
 		d.say("module %-10s run %d, merged at %.7s; %s", p.ID, p.Run, p.Merged, p.Tests)

@@ -14,24 +14,36 @@ import (
 func TestNarrateTheVerdict(t *testing.T) {
 	at := time.Date(2026, 3, 1, 14, 5, 0, 0, time.Local)
 	ref := &pipeline.PhaseRef{Phase: pipeline.PhaseTest, Iteration: 1}
-	run := &pipeline.Run{State: pipeline.StateVerified, Ended: "review and tests passed on 1234567; let pass by @ann: 1 test failed before this work", Consent: pipeline.Consent{Waivers: []pipeline.Waiver{
-		{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before this work and still fails: TestOld"}}}}
+	run := &pipeline.Run{State: pipeline.StateVerified,
+		Ended: "review and tests passed on 1234567; let pass by @ann: 1 test failed before this work",
+		Consent: pipeline.Consent{Waivers: []pipeline.Waiver{
+			{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before this work and still fails: TestOld"}}}}
 	for _, tt := range []struct {
 		event pipeline.EventType
 		data  pipeline.Data
 		want  []string
 		never string
 	}{
-		{pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref, Tests: &pipeline.TestReport{Passed: 3, Total: 5, Before: []pipeline.Failure{{Test: "TestOld"}, {Test: "TestOlder"}},
-			Unclean: "go test ended with 2", Suites: []pipeline.Suite{{Name: "pytest", NotRun: "python3 is not there"}}, Changed: []pipeline.TestChange{{Test: "TestSum"}}}},
-			[]string{"3 of 5 passed, 0 failed", "2 failed before this work and still fail: TestOld, TestOlder", "not green: go test ended with 2", "pytest did not run: python3 is not there", "1 pass only as this work changed them"}, ""},
-		{pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref, Tests: &pipeline.TestReport{Passed: 5, Total: 5, Tampered: []pipeline.Finding{{File: "calc.py", Line: 22, Message: "Code under test looks at CI"}, {File: "a.py", Message: "x"}, {Message: "y"}, {Message: "z"}}}},
+		{pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref,
+			Tests: &pipeline.TestReport{Passed: 3, Total: 5, Before: []pipeline.Failure{{Test: "TestOld"}, {Test: "TestOlder"}},
+				Unclean: "go test ended with 2", Suites: []pipeline.Suite{{Name: "pytest", NotRun: "python3 is not there"}},
+				Changed: []pipeline.TestChange{{Test: "TestSum"}}}},
+			[]string{"3 of 5 passed, 0 failed", "2 failed before this work and still fail: TestOld, TestOlder", "not green: go test ended with 2",
+				"pytest did not run: python3 is not there", "1 pass only as this work changed them"}, ""},
+		{pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref,
+			Tests: &pipeline.TestReport{Passed: 5, Total: 5,
+				Tampered: []pipeline.Finding{{File: "calc.py", Line: 22, Message: "Code under test looks at CI"}, {File: "a.py", Message: "x"},
+					{Message: "y"}, {Message: "z"}}}},
 			[]string{"; calc.py:22: Code under test looks at CI; a.py: x; y; and 1 more"}, "; z"},
 		{pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref, Tests: &pipeline.TestReport{Passed: 5, Total: 5}}, []string{"5 of 5 passed, 0 failed ("}, ";"},
-		{pipeline.EventRunVerified, pipeline.Data{}, []string{"review and tests passed on 1234567; let pass by @ann: 1 test failed before this work"}, "ann let pass"},
-		{pipeline.EventPhaseWaiting, pipeline.Data{Await: &pipeline.Await{Model: true, What: "the model's provider until 13:05 UTC (OpenAI refused the API key (401))", Next: at, Until: at.Add(time.Hour)}},
+		{pipeline.EventRunVerified, pipeline.Data{},
+			[]string{"review and tests passed on 1234567; let pass by @ann: 1 test failed before this work"}, "ann let pass"},
+		{pipeline.EventPhaseWaiting, pipeline.Data{
+			Await: &pipeline.Await{Model: true, What: "the model's provider until 13:05 UTC (OpenAI refused the API key (401))", Next: at,
+				Until: at.Add(time.Hour)}},
 			[]string{"for the model's provider, until 14:05 (OpenAI refused the API key (401))"}, "at most"},
-		{pipeline.EventPhaseWaiting, pipeline.Data{Await: &pipeline.Await{What: "the check lint", Next: at, Until: at.Add(time.Hour)}}, []string{"for the check lint, until 15:05 at most"}, ""},
+		{pipeline.EventPhaseWaiting, pipeline.Data{Await: &pipeline.Await{What: "the check lint", Next: at, Until: at.Add(time.Hour)}},
+			[]string{"for the check lint, until 15:05 at most"}, ""},
 	} {
 		got := narrate(run, pipeline.Event{Type: tt.event, Data: tt.data}).text
 		for _, w := range tt.want {
@@ -59,7 +71,8 @@ func TestChoicesInTheTerminal(t *testing.T) {
 func TestCostThatIsNotKnown(t *testing.T) {
 	d := newDisplay(new(strings.Builder), time.Now())
 	d.live = true
-	d.refresh(&pipeline.Run{State: pipeline.StateRunning, Execution: pipeline.Execution{Active: &pipeline.PhaseRef{Phase: pipeline.PhasePlan}, Usage: pipeline.Usage{Calls: 2, Unpriced: 9}}})
+	d.refresh(&pipeline.Run{State: pipeline.StateRunning,
+		Execution: pipeline.Execution{Active: &pipeline.PhaseRef{Phase: pipeline.PhasePlan}, Usage: pipeline.Usage{Calls: 2, Unpriced: 9}}})
 	if !strings.Contains(d.status, "2 model calls, cost unknown") {
 		t.Errorf("the line says %q", d.status)
 	}
@@ -71,7 +84,8 @@ func TestCostThatIsNotKnown(t *testing.T) {
 // A run that has ended is in no phase.
 func TestListRuns(t *testing.T) {
 	var out bytes.Buffer
-	rows := []store.RunRow{{ID: 2, State: pipeline.StateWaiting, Phase: pipeline.PhaseReview, Iteration: 1}, {ID: 1, State: pipeline.StateVerified, Phase: pipeline.PhaseTest, Iteration: 3}}
+	rows := []store.RunRow{{ID: 2, State: pipeline.StateWaiting, Phase: pipeline.PhaseReview, Iteration: 1},
+		{ID: 1, State: pipeline.StateVerified, Phase: pipeline.PhaseTest, Iteration: 3}}
 	if err := listRuns(&out, rows); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +106,8 @@ func TestShowWaivers(t *testing.T) {
 	if err := showRun(&out, run); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"ann let pass, at 1234567: 1 file of the change could not be shown to the reviewer: logo.png\n", "bob let pass, at abcdef0: 1 test failed before this work\n"} {
+	for _, want := range []string{"ann let pass, at 1234567: 1 file of the change could not be shown to the reviewer: logo.png\n",
+		"bob let pass, at abcdef0: 1 test failed before this work\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the run is shown without %q:\n%s", want, out.String())
 		}

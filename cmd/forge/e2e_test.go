@@ -484,7 +484,8 @@ func (l *labTest) ownTime(p *process, took time.Duration) {
 		}
 	}
 	own := took - time.Duration(tests+tools)*time.Millisecond
-	l.t.Logf("%d events; %s in all: tests %d ms, agents' commands %d ms, all the rest (git included) %s", len(events), took.Round(time.Millisecond), tests, tools, own.Round(time.Millisecond))
+	l.t.Logf("%d events; %s in all: tests %d ms, agents' commands %d ms, all the rest (git included) %s", len(events),
+		took.Round(time.Millisecond), tests, tools, own.Round(time.Millisecond))
 }
 
 // Covers lessons 11, 18: dropped, doubled and shuffled deliveries make no difference.

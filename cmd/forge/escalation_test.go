@@ -20,7 +20,8 @@ func TestEscalationOnRealModule(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, labOptions{})
 	limits := "loop:\n  review_bounces: 0\n"
-	if _, err := l.gh.As("acme").PushFiles(e2eRepo, githubtest.Push{Branch: "main", Message: "Ask at once", Files: map[string]*string{".github/forge.yml": &limits}}); err != nil {
+	if _, err := l.gh.As("acme").PushFiles(e2eRepo,
+		githubtest.Push{Branch: "main", Message: "Ask at once", Files: map[string]*string{".github/forge.yml": &limits}}); err != nil {
 		t.Fatal(err)
 	}
 	l.serve()

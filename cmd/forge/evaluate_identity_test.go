@@ -18,7 +18,8 @@ func writePairs(t *testing.T, name string) string {
 	subjects := []string{"cache", "parser", "upload form", "retry loop", "session token", "price table"}
 	for i := range 36 {
 		s, o := subjects[i%6], subjects[(i+1)%6]
-		pair := map[string]any{"kind": []string{"reworded", "cross-tool"}[i%2], "pull": fmt.Sprintf("acme/%s/pull/%d", []string{"one", "two", "three"}[i/12], i%4), "same": i%3 != 0,
+		pair := map[string]any{"kind": []string{"reworded", "cross-tool"}[i%2],
+			"pull": fmt.Sprintf("acme/%s/pull/%d", []string{"one", "two", "three"}[i/12], i%4), "same": i%3 != 0,
 			"a": fmt.Sprintf("The %s is changed by case %d without a lock, so that two requests lose an update", s, i)}
 		if pair["b"] = fmt.Sprintf("Two requests can lose an update because case %d changes the %s without locking", i, s); i%3 == 0 {
 			pair["b"] = fmt.Sprintf("The name of the %s is misspelled in the message for people", o)
@@ -69,12 +70,14 @@ func TestEvaluateIdentity(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &got); err != nil {
 			t.Fatalf("%v: %v in %s", args, err, out)
 		}
-		if err != nil || len(got.Sets) != 2 || got.Sets[0].Kind != "reworded" || got.Sets[0].Pairs != 18 || got.Sets[0].Precision != 1 || got.Sets[0].Recall < 0.8 || got.Sets[1].Kind != "cross-tool" {
+		if err != nil || len(got.Sets) != 2 || got.Sets[0].Kind != "reworded" || got.Sets[0].Pairs != 18 || got.Sets[0].Precision != 1 ||
+			got.Sets[0].Recall < 0.8 || got.Sets[1].Kind != "cross-tool" {
 			t.Errorf("%v: %+v, %v", args, got, err)
 		}
 	}
 	out, err := evaluate(plain, "--train", zipped)
-	for _, want := range []string{"cross-tool (18): precision", "Forge, of the pair alone", "shared words (Forge before)", "cosine of idf-weighted words", "by the others alone"} {
+	for _, want := range []string{"cross-tool (18): precision", "Forge, of the pair alone", "shared words (Forge before)",
+		"cosine of idf-weighted words", "by the others alone"} {
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("no %q (%v) in\n%s", want, err, out)
 		}

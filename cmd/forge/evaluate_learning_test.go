@@ -16,7 +16,8 @@ func TestEvaluateLearning(t *testing.T) {
 	if raceEnabled {
 		return // a stream takes a minute there; its package plays some under the race detector
 	}
-	c.run(exitDone, []string{"1 streams of 100 pull requests", "memory off", "product", "false alarm", "useful held", "true errors", "hasty: 10 % mistakes"}, args...)
+	c.run(exitDone, []string{"1 streams of 100 pull requests", "memory off", "product", "false alarm", "useful held", "true errors",
+		"hasty: 10 % mistakes"}, args...)
 	var res stream.Result
 	if err := json.Unmarshal([]byte(c.run(exitDone, nil, append(args, "--json")...)), &res); err != nil {
 		t.Fatal(err)

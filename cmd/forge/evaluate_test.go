@@ -22,7 +22,8 @@ func TestEvaluateLoop(t *testing.T) {
 	if len(res.Profiles) != 2 || res.Profiles[0].Forge.Runs != 300 || res.Seed != 3 || len(res.Limits) != 25 {
 		t.Errorf("as JSON: %+v", res)
 	}
-	c.run(exitDone, []string{"not heard that it cannot", "patient: wasted iterations", "all of them", "unsolvable tasks"}, "evaluate", "loop", "--runs", "50", "--sweep", "5")
+	c.run(exitDone, []string{"not heard that it cannot", "patient: wasted iterations", "all of them", "unsolvable tasks"}, "evaluate", "loop",
+		"--runs", "50", "--sweep", "5")
 	c.run(exitUsage, []string{"--runs takes a number from 1"}, "evaluate", "loop", "--runs", "0")
 	c.run(exitDone, []string{"loop"}, "evaluate")
 }

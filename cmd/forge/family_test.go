@@ -22,7 +22,8 @@ import (
 // modular is a local GitHub with a feature's issue on it.
 func modular(t *testing.T, f servertest.Feature, database string) *labTest {
 	t.Helper()
-	return newLab(t, labOptions{database: database, tape: f.Tape(), files: f.Files(), plain: f.Go == "", issue: "Packages that name a version\nEach says it in its own words."})
+	return newLab(t, labOptions{database: database, tape: f.Tape(), files: f.Files(), plain: f.Go == "",
+		issue: "Packages that name a version\nEach says it in its own words."})
 }
 
 var mergeOf = regexp.MustCompile(`^Merge module (\S+)`)

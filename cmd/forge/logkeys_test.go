@@ -13,7 +13,8 @@ import (
 )
 
 // logCalls are slog's methods, with the place of their first key.
-var logCalls = map[string]int{"Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "DebugContext": 2, "InfoContext": 2, "WarnContext": 2, "ErrorContext": 2, "Log": 3, "With": 0}
+var logCalls = map[string]int{"Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "DebugContext": 2, "InfoContext": 2, "WarnContext": 2,
+	"ErrorContext": 2, "Log": 3, "With": 0}
 
 // logger is how loggers are called.
 var loggerName = regexp.MustCompile(`(?i)^(log|logger)$`)

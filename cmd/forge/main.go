@@ -106,7 +106,9 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(incidents.Shell{Usage: usage, NoArgs: noArgs, Args: nArgs, Store: withStoreAndConfig}.Commands()...)
 	root.AddCommand(
 		serveCommand(), setup.Command(noArgs), initCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
-		answerCommand(), resumeCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), busCommand(), backupCommand(), restoreCommand(), replayCommand(), evaluate.Shell{Usage: usage, NoArgs: noArgs, OneArg: nArgs(1), Progress: progress}.Command(), metricsCommand(), monitoringCommand(), configCommand(), versionCommand(),
+		answerCommand(), resumeCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), busCommand(), backupCommand(), restoreCommand(),
+		replayCommand(), evaluate.Shell{Usage: usage, NoArgs: noArgs, OneArg: nArgs(1), Progress: progress}.Command(), metricsCommand(),
+		monitoringCommand(), configCommand(), versionCommand(),
 	)
 	return root
 }

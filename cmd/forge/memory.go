@@ -186,7 +186,8 @@ func listMemory(out io.Writer, views []memoryView, total int, p page) error {
 	}
 	t := printing.Table(header...)
 	for _, v := range views {
-		row := table.Row{v.ID, fmt.Sprintf("%.2f", v.Effective), v.For, v.Against, fmt.Sprintf("%d of %d", v.Used, v.Recalled), v.Touched.Local().Format(time.DateOnly), v.Scope, memory.KindOf(v.Learning), memory.OneLine(v.Content, 80)}
+		row := table.Row{v.ID, fmt.Sprintf("%.2f", v.Effective), v.For, v.Against, fmt.Sprintf("%d of %d", v.Used, v.Recalled),
+			v.Touched.Local().Format(time.DateOnly), v.Scope, memory.KindOf(v.Learning), memory.OneLine(v.Content, 80)}
 		if states {
 			row = slices.Insert(row, 1, any(v.State))
 		}
@@ -286,7 +287,8 @@ func memoryShowCommand() *cobra.Command {
 					return err
 				}
 				if asJSON { // lists, even if nothing is in them
-					d.Evidence, d.History, d.Uses = append([]pipeline.Evidence{}, d.Evidence...), append([]store.MemoryChange{}, d.History...), append([]store.Use{}, d.Uses...)
+					d.Evidence, d.History, d.Uses = append([]pipeline.Evidence{}, d.Evidence...), append([]store.MemoryChange{}, d.History...),
+						append([]store.Use{}, d.Uses...)
 					return printing.JSON(cmd.OutOrStdout(), d)
 				}
 				_, err = io.WriteString(cmd.OutOrStdout(), d.String())
@@ -307,12 +309,14 @@ func (d memoryDetails) String() string {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
 	b.WriteString("\n")
-	for _, f := range []struct{ name, value string }{{"when it matters", d.Context}, {"paths", strings.Join(d.Paths, ", ")}, {"tags", strings.Join(d.Tags, ", ")}} {
+	for _, f := range []struct{ name, value string }{{"when it matters", d.Context}, {"paths", strings.Join(d.Paths, ", ")},
+		{"tags", strings.Join(d.Tags, ", ")}} {
 		if f.value != "" {
 			fmt.Fprintf(&b, "%s: %s\n", f.name, f.value)
 		}
 	}
-	fmt.Fprintf(&b, "confidence: %.2f; %.2f before decay, last confirmed %s; it began with %.2f\n", d.Effective, d.Confidence, d.Touched.Local().Format(minutes), d.Base)
+	fmt.Fprintf(&b, "confidence: %.2f; %.2f before decay, last confirmed %s; it began with %.2f\n", d.Effective, d.Confidence,
+		d.Touched.Local().Format(minutes), d.Base)
 	from := string(d.Source)
 	if d.Author.Login != "" {
 		from += fmt.Sprintf(" by %s, whose word weighs %.1f", d.Author.Login, d.Weight)

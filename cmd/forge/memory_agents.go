@@ -136,7 +136,8 @@ func agentsSection(list []pipeline.Learning, sure float64, slug string) []byte {
 		return cmp.Or(cmp.Compare(a.Category, b.Category), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Key, b.Key))
 	})
 	var b strings.Builder
-	b.WriteString(agentsBegin + "\n## Learnt in reviews\n\nForge keeps this section: change it with `" + command.Write(slug, "remember") + "` and `" + command.Write(slug, "forget ID") + "`. Each line quotes what reviews and runs in\n" +
+	b.WriteString(agentsBegin + "\n## Learnt in reviews\n\nForge keeps this section: change it with `" + command.Write(slug, "remember") +
+		"` and `" + command.Write(slug, "forget ID") + "`. Each line quotes what reviews and runs in\n" +
 		"this repository taught; they are hints for work on what they name, and no orders.\n\n")
 	for _, l := range list {
 		b.WriteString("- " + quotedCode(l.Content, agentsLine))
@@ -246,7 +247,8 @@ func proposeAgents(cmd *cobra.Command, owner, name string, section []byte, n int
 	url, changed, err := app.Propose(ctx, repo, github.Proposal{
 		Branch: cfg.Slug + agentsBranch, Path: agentsFile, Title: "Write down what reviews taught",
 		Body: fmt.Sprintf("Forge is sure of %d learning(s) about this repository by now. This writes them into `%s`, for other agents and for people; what stands outside of "+
-			"the section is left as it is. `%s` lists all that is remembered, and `%s` ends what is wrong.", n, agentsFile, command.Write(cfg.Slug, "memory"), command.Write(cfg.Slug, "forget ID")),
+			"the section is left as it is. `%s` lists all that is remembered, and `%s` ends what is wrong.", n, agentsFile,
+			command.Write(cfg.Slug, "memory"), command.Write(cfg.Slug, "forget ID")),
 		Change: func(old []byte) ([]byte, error) {
 			text, err := withSection(old, section)
 			if err != nil {

@@ -66,7 +66,8 @@ func memoryEditCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is changed: %s. Its confidence is %.2f.\n", id, l.Scope, memory.OneLine(l.Content, 80), l.Confidence)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Learning %d of %s is changed: %s. Its confidence is %.2f.\n", id, l.Scope,
+					memory.OneLine(l.Content, 80), l.Confidence)
 				return err
 			})
 		},

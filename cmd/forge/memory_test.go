@@ -25,9 +25,11 @@ import (
 // wrapErrors is a learning from a dismissal, with evidence against it.
 func wrapErrors(scope, key string, at time.Time) export.Entry {
 	return export.Entry{
-		Learning: pipeline.Learning{Key: key, Scope: scope, Type: pipeline.LearningSemantic, State: pipeline.LearningActive, Category: "style", Base: 0.8, Source: pipeline.SourceHuman,
+		Learning: pipeline.Learning{Key: key, Scope: scope, Type: pipeline.LearningSemantic, State: pipeline.LearningActive, Category: "style",
+			Base: 0.8, Source: pipeline.SourceHuman,
 			Author: pipeline.Actor{ID: 1, Login: "ann"}, Weight: 1, Paths: []string{"api/a.go"}, Content: "Wrap errors with the activity", Created: at, Touched: at},
-		Evidence: []pipeline.Evidence{{Of: key, Key: "thread/1", Delta: -0.2, Why: "a related finding was dismissed", Actor: pipeline.Actor{ID: 2, Login: "bob"}, At: at.Add(time.Hour)}},
+		Evidence: []pipeline.Evidence{{Of: key, Key: "thread/1", Delta: -0.2, Why: "a related finding was dismissed",
+			Actor: pipeline.Actor{ID: 2, Login: "bob"}, At: at.Add(time.Hour)}},
 	}
 }
 
@@ -89,11 +91,14 @@ func TestMemoryCommands(t *testing.T) {
 	c.run(exitDone, []string{"Nothing that is remembered"}, "memory", "search", "zebra")
 
 	id := fmt.Sprint(list[1].ID)
-	c.run(exitDone, []string{"Wrap errors", "-0.20", "bob", "dismissed", "ann", "0.60 before decay", "began with 0.80", "paths: api/a.go", "no run was given it"}, "memory", "show", id)
+	c.run(exitDone, []string{"Wrap errors", "-0.20", "bob", "dismissed", "ann", "0.60 before decay", "began with 0.80", "paths: api/a.go",
+		"no run was given it"}, "memory", "show", id)
 	c.run(exitFailed, []string{"from 0.00 to 0.80"}, "memory", "edit", id, "--confidence", "0.9")
-	c.run(exitDone, []string{"confidence is 0.75"}, "memory", "edit", id, "--confidence", "0.75", "--content", "Wrap all errors", "--context", "in Go", "--path", "b.go", "--path", "c.go")
+	c.run(exitDone, []string{"confidence is 0.75"}, "memory", "edit", id, "--confidence", "0.75", "--content", "Wrap all errors", "--context",
+		"in Go", "--path", "b.go", "--path", "c.go")
 	me := server.OSUser().Login
-	c.run(exitDone, []string{"Wrap all errors", "when it matters: in Go", "b.go, c.go", "0.75 before decay", me, `words: "Wrap errors with the activity"`, "edited"}, "memory", "show", id)
+	c.run(exitDone, []string{"Wrap all errors", "when it matters: in Go", "b.go, c.go", "0.75 before decay", me,
+		`words: "Wrap errors with the activity"`, "edited"}, "memory", "show", id)
 	c.run(exitDone, []string{"is forgotten"}, "memory", "forget", id, "--why", "we left Go")
 	c.run(exitDone, []string{"was forgotten before"}, "memory", "forget", id)
 	c.run(exitDone, []string{"forgotten: we left Go", me}, "memory", "show", id)
@@ -121,7 +126,8 @@ func TestMemoryCommands(t *testing.T) {
 
 func TestMemoryUsage(t *testing.T) {
 	c := newCLI(t)
-	for _, args := range []string{"list now", "list --limit 0", "list --skip -1", "list --scope a/b/c", "list --scope team:x", "search", "show x", "show", "show 0", "edit 1",
+	for _, args := range []string{"list now", "list --limit 0", "list --skip -1", "list --scope a/b/c", "list --scope team:x", "search",
+		"show x", "show", "show 0", "edit 1",
 		"edit 1 --content=", "edit 1 --confidence 2", "edit 1 --confidence NaN", "forget", "export a b", "import"} {
 		c.run(exitUsage, nil, append([]string{"memory"}, strings.Fields(args)...)...)
 	}
@@ -136,7 +142,8 @@ func TestMemoryUsage(t *testing.T) {
 func TestMemoryShowUses(t *testing.T) {
 	c := newCLI(t)
 	now := time.Now()
-	c.run(exitDone, []string{"1 new"}, "memory", "import", c.file("m.md", string(export.Write("repo:acme/greet", []export.Entry{wrapErrors("repo:acme/greet", "a", now)}))))
+	c.run(exitDone, []string{"1 new"}, "memory", "import",
+		c.file("m.md", string(export.Write("repo:acme/greet", []export.Entry{wrapErrors("repo:acme/greet", "a", now)}))))
 	db := c.db()
 	start := pipeline.Start{Repo: pipeline.Repo{ID: 5, Owner: "acme", Name: "greet"}, Task: pipeline.Task{Issue: 3, Title: "Say hello"}, Branch: "forge/issue-3"}
 	run, err := db.CreateRun(t.Context(), "start", start, now, strings.Repeat("0", 32), nil)
@@ -182,12 +189,15 @@ func TestMemoryFiles(t *testing.T) {
 	}
 
 	edited := strings.Replace(text, "> Wrap errors with the activity", "> Wrap errors, never twice", 1)
-	edited = strings.Replace(edited, "- evidence: thread/1", "- evidence: thread/2 | 0.1 | 2026-03-02T12:00:00Z | ann (1) | run 0 | on | used\n- evidence: thread/1", 1)
+	edited = strings.Replace(edited, "- evidence: thread/1",
+		"- evidence: thread/2 | 0.1 | 2026-03-02T12:00:00Z | ann (1) | run 0 | on | used\n- evidence: thread/1", 1)
 	edited = strings.Replace(edited, "confidence: 0.6", "confidence: 0.99", 1)
 	path := other.file("edited.md", edited)
-	other.run(exitDone, []string{"changed: a of repo:acme/site: Wrap errors, never twice (was: Wrap errors with the activity)", "base and evidence make it 0.70"}, "memory", "import", "--check", path)
+	other.run(exitDone, []string{"changed: a of repo:acme/site: Wrap errors, never twice (was: Wrap errors with the activity)",
+		"base and evidence make it 0.70"}, "memory", "import", "--check", path)
 	other.run(exitDone, []string{"1 changed", "1 the same"}, "memory", "import", path)
-	other.run(exitDone, []string{"Wrap errors, never twice", "0.70 before decay", server.OSUser().Login, "1 piece(s) of evidence imported"}, "memory", "show", other.idOf("a"))
+	other.run(exitDone, []string{"Wrap errors, never twice", "0.70 before decay", server.OSUser().Login, "1 piece(s) of evidence imported"},
+		"memory", "show", other.idOf("a"))
 	other.run(exitDone, []string{"is forgotten"}, "memory", "forget", other.idOf("b"))
 	other.run(exitDone, []string{"stays so", "0 changed"}, "memory", "import", path)
 	gone := strings.Replace(text, "- state: active", "- state: forgotten", 1)
@@ -222,7 +232,8 @@ func TestMemoryImportMistakes(t *testing.T) {
 	good := c.file("good.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
 	bad := c.file("bad.md", "# Memory of org:acme\n\n## a\n\n- type: rumour\n")
 	lost := c.file("lost.md", "# Memory of the/../world\n")
-	c.run(exitFailed, []string{"bad.md: memory file, line 5", "lost.md: memory file, line 1", "repo:OWNER/NAME", "nowhere.md"}, "memory", "import", good, bad, lost, filepath.Join(c.dir, "nowhere.md"))
+	c.run(exitFailed, []string{"bad.md: memory file, line 5", "lost.md: memory file, line 1", "repo:OWNER/NAME", "nowhere.md"}, "memory",
+		"import", good, bad, lost, filepath.Join(c.dir, "nowhere.md"))
 	c.run(exitFailed, []string{"no file *.md"}, "memory", "import", t.TempDir())
 	c.run(exitDone, []string{"Nothing is remembered yet"}, "memory", "list", "--all")
 }
@@ -230,7 +241,8 @@ func TestMemoryImportMistakes(t *testing.T) {
 // However names look, no file of an export lies outside of its directory, and no
 // two scopes share one.
 func TestExportName(t *testing.T) {
-	for scope, want := range map[string]string{"repo:acme/site": "acme/site.md", "org:acme": "acme.md", "repo:greet": "repo:greet.md", "repo:../x": "repo:..%2Fx.md", "repo:a/../b": "repo:a%2F..%2Fb.md"} {
+	for scope, want := range map[string]string{"repo:acme/site": "acme/site.md", "org:acme": "acme.md", "repo:greet": "repo:greet.md",
+		"repo:../x": "repo:..%2Fx.md", "repo:a/../b": "repo:a%2F..%2Fb.md"} {
 		if got := exportName(scope); got != want {
 			t.Errorf("exportName(%q) = %q, want %q", scope, got, want)
 		}
@@ -257,7 +269,8 @@ func TestMergeEntries(t *testing.T) {
 		e.Learning.State = rapid.SampledFrom([]pipeline.LearningState{pipeline.LearningActive, pipeline.LearningForgotten}).Draw(t, "state")
 		e.Evidence = nil
 		for _, key := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.ID[string]).Draw(t, "evidence") {
-			e.Evidence = append(e.Evidence, pipeline.Evidence{Of: e.Learning.Key, Key: key, Delta: 0.1, At: at.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "at")) * time.Hour)})
+			e.Evidence = append(e.Evidence, pipeline.Evidence{Of: e.Learning.Key, Key: key, Delta: 0.1,
+				At: at.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "at")) * time.Hour)})
 		}
 		return e
 	})

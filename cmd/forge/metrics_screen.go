@@ -45,7 +45,8 @@ type screenLine struct {
 	style   string // of painter
 }
 
-var loopNames = []string{"Across the loops", "Loop 1 · agent and tools", "Loop 2 · review, tests and rework", "Loop 3 · memory", "Loop 4 · people", "Loop 5 · production"}
+var loopNames = []string{"Across the loops", "Loop 1 · agent and tools", "Loop 2 · review, tests and rework", "Loop 3 · memory",
+	"Loop 4 · people", "Loop 5 · production"}
 
 // metricsScreen renders a report for a screen of some columns.
 func metricsScreen(rep metrics.Report, width int, color bool) string {
@@ -166,7 +167,9 @@ func figureLine(m metrics.Metric) screenLine {
 	if f.Now.Median != nil {
 		median = metrics.Amount(*f.Now.Median, m.Unit) + " · " + metrics.Amount(*f.Now.P90, m.Unit)
 	}
-	return screenLine{cells: []string{name, metrics.Amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10), f.ChangeText(m.Unit), spark(f.Series, m.Kind)}, style: map[metrics.Trend]string{metrics.TrendBetter: "good", metrics.TrendWorse: "bad"}[f.Trend]}
+	return screenLine{cells: []string{name, metrics.Amount(f.Now.Value, m.Unit), interval, median, strconv.FormatInt(f.Now.N, 10),
+		f.ChangeText(m.Unit), spark(f.Series, m.Kind)},
+		style: map[metrics.Trend]string{metrics.TrendBetter: "good", metrics.TrendWorse: "bad"}[f.Trend]}
 }
 
 // sparkCells is how many cells a line of days has at most.

@@ -63,7 +63,8 @@ func manyRows(now time.Time) (rows []record.MetricRow) {
 				if d.Whole && i == 0 {
 					rows = append(rows, record.MetricRow{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, N: 3, Total: 4, Squares: 6})
 				}
-				rows = append(rows, record.MetricRow{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, Label: label, N: int64(3 + day/40), Total: 3, Squares: 1e9})
+				rows = append(rows, record.MetricRow{Day: metrics.DayOf(now.AddDate(0, 0, -day)), Metric: d.Key, Label: label, N: int64(3 + day/40),
+					Total: 3, Squares: 1e9})
 			}
 		}
 	}
@@ -110,7 +111,8 @@ func TestAmounts(t *testing.T) {
 		unit string
 		want string
 	}{
-		{0.825, "share", "82 %"}, {120, "ms", "120 ms"}, {1500, "ms", "1.5 s"}, {90_000, "ms", "1.5 min"}, {3 * 3600_000, "ms", "3.0 h"}, {72 * 3600_000, "ms", "3.0 d"},
+		{0.825, "share", "82 %"}, {120, "ms", "120 ms"}, {1500, "ms", "1.5 s"}, {90_000, "ms", "1.5 min"}, {3 * 3600_000, "ms", "3.0 h"},
+		{72 * 3600_000, "ms", "3.0 d"},
 		{1200, "micro-USD", "$0.0012"}, {2_345_678, "micro-USD", "$2.35"}, {1.5, "bounces", "1.50"},
 	} {
 		if got := metrics.Amount(c.v, c.unit); got != c.want {

@@ -139,14 +139,15 @@ func verifiedServer(t *testing.T, more map[string]string) *server.Server {
 		t.Fatal(err)
 	}
 	ended := make(chan pipeline.State, 1)
-	s, err := server.Listen(t.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler), Settle: 10 * time.Millisecond, OnEvents: func(run *pipeline.Run, _ []pipeline.Event) {
-		if run.State != pipeline.StateRunning && run.Published.Rev >= run.Rev {
-			select {
-			case ended <- run.State:
-			default:
+	s, err := server.Listen(t.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler), Settle: 10 * time.Millisecond,
+		OnEvents: func(run *pipeline.Run, _ []pipeline.Event) {
+			if run.State != pipeline.StateRunning && run.Published.Rev >= run.Rev {
+				select {
+				case ended <- run.State:
+				default:
+				}
 			}
-		}
-	}})
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +396,8 @@ func TestLogFormat(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if code := Main(t.Context(), []string{"serve", "--log-format", "xml"}, &out, &out); code != exitUsage || !strings.Contains(out.String(), "--log-format xml: there are text and json") {
+	if code := Main(t.Context(), []string{"serve", "--log-format", "xml"}, &out, &out); code != exitUsage ||
+		!strings.Contains(out.String(), "--log-format xml: there are text and json") {
 		t.Errorf("forge serve --log-format xml: exit code %d: %s", code, out.String())
 	}
 }

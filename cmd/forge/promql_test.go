@@ -135,7 +135,8 @@ func TestSelectors(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(selector{}, matcher{})); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
-	for _, bad := range []string{`max(forge_runs`, `max(forge_runs))`, `rate(forge_runs)`, `forge_runs[5m]`, `increase(forge_runs[5])`, `forge_runs{state}`, `forge_runs{state="a}`,
+	for _, bad := range []string{`max(forge_runs`, `max(forge_runs))`, `rate(forge_runs)`, `forge_runs[5m]`, `increase(forge_runs[5])`,
+		`forge_runs{state}`, `forge_runs{state="a}`,
 		`max by (state forge_runs`, `max forge_runs`, `forge_runs ~ 2`, `forge_runs{state=a}`} {
 		if got, err := selectors(bad); err == nil {
 			t.Errorf("selectors(%s) = %v, want an error", bad, got)

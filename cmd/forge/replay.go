@@ -152,7 +152,8 @@ func driveAgain(ctx context.Context, a *server.App, past *pipeline.Run, id int64
 			return nil, err
 		}
 		if after.Seq == run.Seq {
-			return nil, fmt.Errorf("the replay of run %d does not take the answer %q that %s gave to %s: %s", past.ID, answer.Choice, answer.By.Login, answer.Gate, reply)
+			return nil, fmt.Errorf("the replay of run %d does not take the answer %q that %s gave to %s: %s", past.ID, answer.Choice,
+				answer.By.Login, answer.Gate, reply)
 		}
 	}
 }

@@ -34,8 +34,10 @@ var mayImport = map[string][]string{
 	"github/githubtest": {"pipeline"},
 	"learn":             {"pipeline"},
 	"cmd/forge":         {"*"},
-	"cmd/forge/phase":   {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/deps", "pipeline/identity", "pipeline/registry", "pipeline/sandbox", "pipeline/work", "github"},
-	"cmd/forge/memory":  {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/predict", "learn/recall", "learn/reflect", "learn/impact"},
+	"cmd/forge/phase": {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/deps", "pipeline/identity", "pipeline/registry",
+		"pipeline/sandbox", "pipeline/work", "github"},
+	"cmd/forge/memory": {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/predict", "learn/recall",
+		"learn/reflect", "learn/impact"},
 }
 
 // vocabulary are the words that all packages share, and that import nothing of ours but
@@ -180,7 +182,8 @@ func TestPipelineIsPure(t *testing.T) {
 		}
 		for _, imp := range s.file.Imports {
 			path := strings.Trim(imp.Path.Value, `"`)
-			if strings.Contains(path, ".") || slices.Contains([]string{"os", "io", "net", "net/http", "math/rand", "math/rand/v2", "log", "log/slog", "context", "sync"}, path) {
+			if strings.Contains(path, ".") || slices.Contains([]string{"os", "io", "net", "net/http", "math/rand", "math/rand/v2", "log", "log/slog",
+				"context", "sync"}, path) {
 				t.Errorf("%s imports %s: the core does no I/O, has no clock, no randomness, no concurrency", s.path, path)
 			}
 		}

@@ -98,7 +98,8 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 		if r.State.Ended() { // it is in none any more
 			phase = "-"
 		}
-		t.AppendRow(table.Row{r.ID, r.State, phase, r.Iteration, r.Cost(), r.Repo, issue, text.Clip(text.FirstLine(r.Title), 100), r.Started.Local().Format("2006-01-02 15:04")})
+		t.AppendRow(table.Row{r.ID, r.State, phase, r.Iteration, r.Cost(), r.Repo, issue, text.Clip(text.FirstLine(r.Title), 100),
+			r.Started.Local().Format("2006-01-02 15:04")})
 	}
 	_, err := fmt.Fprintln(out, t.Render())
 	return err
@@ -210,7 +211,8 @@ func listParts(run *pipeline.Run) string {
 	rows := run.Plan.Split.Rows(run.Parts)
 	for i := range rows {
 		r := &rows[i]
-		t.AppendRow(table.Row{r.Module.ID, r.Status(run.Parts), r.Wave, r.Iteration, r.Tests, r.Findings, pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost(), r.Part.Run})
+		t.AppendRow(table.Row{r.Module.ID, r.Status(run.Parts), r.Wave, r.Iteration, r.Tests, r.Findings,
+			pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost(), r.Part.Run})
 	}
 	return t.Render() + "\n"
 }

@@ -118,7 +118,8 @@ func (l *labTest) filesAt(p *githubtest.Pull) []string {
 		}
 	}
 	slices.Sort(merged)
-	return []string{git("-C", dir, "rev-parse", "HEAD^{tree}"), strings.Join(merged, " "), git("-C", dir, "branch", "-r", "--list", "origin/forge/*", "--format=%(refname:short)")}
+	return []string{git("-C", dir, "rev-parse", "HEAD^{tree}"), strings.Join(merged, " "),
+		git("-C", dir, "branch", "-r", "--list", "origin/forge/*", "--format=%(refname:short)")}
 }
 
 // killing is how a kind of run is killed.
@@ -211,7 +212,8 @@ func TestRestartWithManyRuns(t *testing.T) {
 	}
 	for n := range 10_000 {
 		now := time.Now().UTC()
-		start := pipeline.Start{Repo: pipeline.Repo{ID: 77, Owner: "acme", Name: "many"}, Task: pipeline.Task{Issue: n + 1, Title: "x"}, Config: config.Default(), Base: "base", Branch: "forge/x"}
+		start := pipeline.Start{Repo: pipeline.Repo{ID: 77, Owner: "acme", Name: "many"}, Task: pipeline.Task{Issue: n + 1, Title: "x"},
+			Config: config.Default(), Base: "base", Branch: "forge/x"}
 		run, err := db.CreateRun(ctx, fmt.Sprintf("many/%d", n), start, now, trace(), nil)
 		if err != nil {
 			t.Fatal(err)

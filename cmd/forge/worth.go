@@ -66,7 +66,8 @@ func worthScreen(rep impact.Report) string {
 	v := rep.Overall
 	fmt.Fprintf(&b, "What learning is worth in %s, %d days (%s to %s)\n\n", of, rep.Days, rep.From, rep.To)
 	fmt.Fprintf(&b, "A learning more in a run, whichever (%d runs, %d learnings given, %d withheld at random):\n", v.Runs, v.Given, v.Withheld)
-	fmt.Fprintf(&b, "  first review approved  %s\n  bounces                %s\n  findings dismissed     %s\n\n", difference(v.FirstPass, true), difference(v.Bounces, false), difference(v.Dismissed, true))
+	fmt.Fprintf(&b, "  first review approved  %s\n  bounces                %s\n  findings dismissed     %s\n\n", difference(v.FirstPass, true),
+		difference(v.Bounces, false), difference(v.Dismissed, true))
 	enough := slices.IndexFunc(rep.Learnings, func(r impact.Ranked) bool { return !r.Enough })
 	if enough < 0 {
 		enough = len(rep.Learnings)
@@ -82,7 +83,8 @@ func worthScreen(rep impact.Report) string {
 		fmt.Fprintf(&b, "Learnings with %d runs or more on each side, most useful first (%d):\n%s\n", impact.Enough, len(known), t.Render())
 	}
 	if rest := rep.Learnings[enough:]; len(rest) > 0 {
-		fmt.Fprintf(&b, "%d learning(s) with too few runs to tell; the nearest to it: learning %d, %d given, %d withheld.\n", len(rest), rest[0].Learning, rest[0].Given, rest[0].Withheld)
+		fmt.Fprintf(&b, "%d learning(s) with too few runs to tell; the nearest to it: learning %d, %d given, %d withheld.\n", len(rest),
+			rest[0].Learning, rest[0].Given, rest[0].Withheld)
 	}
 	if rep.Calibration.Brier == nil {
 		b.WriteString("\nPeople have not decided on any finding yet: the reviewer's confidence cannot be judged.\n")

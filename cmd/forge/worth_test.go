@@ -21,17 +21,20 @@ func TestMemoryWorth(t *testing.T) {
 	c.run(exitDone, []string{"too few runs to tell", "not decided on any finding"}, "memory", "worth")
 	c.run(exitUsage, []string{"did you mean --days 90?"}, "memory", "worth", "--days", "100")
 	tried(t, c.db())
-	c.run(exitDone, []string{"24 runs, 36 learnings given, 12 withheld", "−100 pt", "+1.00", "Skip the linter", "12 ", "1 learning(s) with too few runs", "24 given, 0 withheld",
+	c.run(exitDone, []string{"24 runs, 36 learnings given, 12 withheld", "−100 pt", "+1.00", "Skip the linter", "12 ",
+		"1 learning(s) with too few runs", "24 given, 0 withheld",
 		"Brier score 0.410, n 2", "0.9–1.0", "always saying 50 %"}, "memory", "worth", "--repo", "acme/site")
 	c.run(exitUsage, []string{"did you mean acme/site?"}, "memory", "worth", "--repo", "acme/sites")
 	predicted(t, c.db())
-	c.run(exitDone, []string{"What Forge predicted that people act on", "n 18; always saying", "held back, by week", "22 % at most"}, "memory", "worth", "--repo", "acme/shop")
+	c.run(exitDone, []string{"What Forge predicted that people act on", "n 18; always saying", "held back, by week", "22 % at most"}, "memory",
+		"worth", "--repo", "acme/shop")
 	var rep impact.Report
 	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "worth", "--json", "--days", "30")), &rep); err != nil {
 		t.Fatal(err)
 	}
 	first := rep.Learnings[0]
-	if len(rep.Learnings) != 2 || first.Content != "Skip the linter" || first.Scope != "repo:acme/site" || first.State != "active" || first.FirstPass.Value != -1 || rep.Calibration.Count != 22 || rep.Prediction.Count != 18 || rep.Overall.Runs != 24 {
+	if len(rep.Learnings) != 2 || first.Content != "Skip the linter" || first.Scope != "repo:acme/site" || first.State != "active" ||
+		first.FirstPass.Value != -1 || rep.Calibration.Count != 22 || rep.Prediction.Count != 18 || rep.Overall.Runs != 24 {
 		t.Errorf("got %+v", rep)
 	}
 }
@@ -52,7 +55,9 @@ func tried(t *testing.T, db *store.DB) {
 	var ids []int64
 	must(db.Tx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		for _, text := range []string{"Skip the linter", "Close files"} {
-			got, err := db.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: text, Scope: "repo:acme/site", Type: pipeline.LearningProcedural, Content: text, Source: "reflection", Weight: 1, Base: 0.9, Created: now, State: "active"}})
+			got, err := db.SaveLearnings(ctx, tx, []pipeline.Learning{
+				{Key: text, Scope: "repo:acme/site", Type: pipeline.LearningProcedural, Content: text, Source: "reflection", Weight: 1, Base: 0.9,
+					Created: now, State: "active"}})
 			if err != nil {
 				return err
 			}
@@ -68,7 +73,9 @@ func tried(t *testing.T, db *store.DB) {
 		return nil
 	}))
 	for i := range 24 {
-		run, err := db.CreateRun(ctx, fmt.Sprint("run", i), pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "site"}, Task: pipeline.Task{Issue: i + 2}, Config: config.Default(), Base: "b", Branch: fmt.Sprint("forge/", i)},
+		run, err := db.CreateRun(ctx, fmt.Sprint("run", i),
+			pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "site"}, Task: pipeline.Task{Issue: i + 2}, Config: config.Default(),
+				Base: "b", Branch: fmt.Sprint("forge/", i)},
 			now, fmt.Sprintf("%032x", i+1), nil)
 		must(err)
 		r := pipeline.Recall{Phase: pipeline.PhaseReview, Iteration: 1, Role: "reviewer", Given: ids}
@@ -99,7 +106,8 @@ func predicted(t *testing.T, db *store.DB) {
 	}
 	must(db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for i := range 20 {
-			s := pipeline.Signal{Key: fmt.Sprint("mended/", i), Kind: pipeline.SignalFixedByHuman, At: now.Add(time.Duration(i-20) * time.Minute), Weight: 1, Actor: pipeline.Actor{ID: 1, Login: "ann"}, Scope: "repo:acme/shop",
+			s := pipeline.Signal{Key: fmt.Sprint("mended/", i), Kind: pipeline.SignalFixedByHuman, At: now.Add(time.Duration(i-20) * time.Minute),
+				Weight: 1, Actor: pipeline.Actor{ID: 1, Login: "ann"}, Scope: "repo:acme/shop",
 				About: &pipeline.Finding{Category: "style", Rule: "doc", File: "a.go", Severity: pipeline.SeverityInfo, Confidence: 0.9}}
 			if i%10 == 9 {
 				s.Kind, s.About.Rule = pipeline.SignalDismissed, "length"
@@ -110,13 +118,17 @@ func predicted(t *testing.T, db *store.DB) {
 		}
 		return nil
 	}))
-	run, err := db.CreateRun(ctx, "shop", pipeline.Start{Repo: pipeline.Repo{ID: 2, Owner: "acme", Name: "shop"}, Task: pipeline.Task{Issue: 1}, Config: config.Default(), Base: "b", Branch: "forge/shop"},
+	run, err := db.CreateRun(ctx, "shop", pipeline.Start{Repo: pipeline.Repo{ID: 2, Owner: "acme", Name: "shop"},
+		Task: pipeline.Task{Issue: 1}, Config: config.Default(), Base: "b", Branch: "forge/shop"},
 		now, fmt.Sprintf("%032x", 99), nil)
 	must(err)
 	review := pipeline.Review{}
 	for i := range 3 {
-		review.Suppressed = append(review.Suppressed, pipeline.SuppressedFinding{Finding: pipeline.Finding{Fingerprint: fmt.Sprint("f", i), Category: "style"}, Why: "people here would dismiss it"})
+		review.Suppressed = append(review.Suppressed,
+			pipeline.SuppressedFinding{Finding: pipeline.Finding{Fingerprint: fmt.Sprint("f", i), Category: "style"},
+				Why: "people here would dismiss it"})
 	}
-	must(db.Append(ctx, run, []pipeline.Event{{ID: "review", Type: pipeline.EventPhaseCompleted, Source: "forge", Time: now, Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 1, Attempt: 1}, Review: &review}}}, nil))
+	must(db.Append(ctx, run, []pipeline.Event{{ID: "review", Type: pipeline.EventPhaseCompleted, Source: "forge", Time: now,
+		Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 1, Attempt: 1}, Review: &review}}}, nil))
 	must(db.PutOutcome(ctx, nil, record.Outcome{Run: run.ID, At: now}))
 }

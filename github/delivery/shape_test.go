@@ -70,7 +70,8 @@ func readsSame(t *testing.T, name string, raw []byte) {
 }
 
 func TestProjectErrors(t *testing.T) {
-	for _, s := range []string{``, `{`, `{"action"`, `{"action":}`, `{"action":"x"`, `{"action":"x"} x`, `[`, `{"issue":{"title":"x}`, `{"a":[1,2}`, `{1:2}`, `"`} {
+	for _, s := range []string{``, `{`, `{"action"`, `{"action":}`, `{"action":"x"`, `{"action":"x"} x`, `[`, `{"issue":{"title":"x}`,
+		`{"a":[1,2}`, `{1:2}`, `"`} {
 		part, err := deliveryShape.project(nil, []byte(s))
 		var d payload
 		if err == nil {

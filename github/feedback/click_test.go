@@ -34,16 +34,20 @@ func TestClicks(t *testing.T) {
 	}{
 		{name: "nothing else", want: "dismissed"},
 		{name: "a stranger's commit to another file", change: []change{{path: "README.md", after: []string{"words"}}}, want: "dismissed"},
-		{name: "fixed in another file", change: []change{{path: "store.go", before: []string{"func load(t table) {"}, after: []string{"func load(t table) error {", "	check(userTable)"}}}},
+		{name: "fixed in another file", change: []change{
+			{path: "store.go", before: []string{"func load(t table) {"}, after: []string{"func load(t table) error {", "	check(userTable)"}}}},
 		{name: "fixed by a test", change: []change{{path: "retry_test.go", after: []string{"func TestX(t *testing.T) {}"}}}},
 		{name: "a test of another file", change: []change{{path: "store_test.go", after: []string{"func TestX(t *testing.T) {}"}}}, want: "dismissed"},
-		{name: "a guard directly above", change: []change{{path: "retry.go", line: 4, after: []string{"	if bad() {", "		return", "	}"}}}, now: file("	if bad() {", "		return", "	}", line)},
-		{name: "a guard two lines below", change: []change{{path: "retry.go", line: 6, after: []string{"	check()"}}}, now: slices.Concat(file(line)[:5], []string{"	check()"}, file(line)[5:])},
+		{name: "a guard directly above", change: []change{{path: "retry.go", line: 4, after: []string{"	if bad() {", "		return", "	}"}}},
+			now: file("	if bad() {", "		return", "	}", line)},
+		{name: "a guard two lines below", change: []change{{path: "retry.go", line: 6, after: []string{"	check()"}}},
+			now: slices.Concat(file(line)[:5], []string{"	check()"}, file(line)[5:])},
 		{name: "done elsewhere, in words", replies: []Comment{say(alice, "Done in the other file, thanks!")}},
 		{name: "an issue was opened", replies: []Comment{say(alice, "I opened #99 for it")}},
 		{name: "put off", replies: []Comment{say(boss, "Let's do it in a follow-up.")}},
 		{name: "words that say nothing", replies: []Comment{say(alice, "Hm.")}, want: "dismissed"},
-		{name: "refused in words all the same", replies: []Comment{say(alice, "We do not do that here.")}, change: []change{{path: "retry_test.go", after: []string{"x"}}}, want: "dismissed"},
+		{name: "refused in words all the same", replies: []Comment{say(alice, "We do not do that here.")},
+			change: []change{{path: "retry_test.go", after: []string{"x"}}}, want: "dismissed"},
 		{name: "a machine agrees", replies: []Comment{say(pipeline.Actor{ID: 51, Login: "acme-ci"}, "Fixed.")}, want: "dismissed"},
 		{name: "resolved before the merge", merged: time.Minute},
 		{name: "resolved long before the merge", merged: time.Hour, want: "dismissed"},
@@ -110,7 +114,8 @@ func TestCarried(t *testing.T) {
 	}
 	old := file("	load(ctx)", "	store(userTable)", "	done()")
 	renamed := []change{{path: "retry.go", line: 5, before: []string{"	store(userTable)"}, after: []string{"	store(accounts)"}},
-		{path: "b.go", before: []string{"	find(userTable)"}, after: []string{"	find(accounts)"}}, {path: "c.go", before: []string{"var userTable = 1"}, after: []string{"var accounts = 1"}}}
+		{path: "b.go", before: []string{"	find(userTable)"}, after: []string{"	find(accounts)"}},
+		{path: "c.go", before: []string{"var userTable = 1"}, after: []string{"var accounts = 1"}}}
 	for _, c := range []struct {
 		name   string
 		now    []string
@@ -126,11 +131,15 @@ func TestCarried(t *testing.T) {
 		{"reformatted", file("	load(ctx)", "	store(", "		userTable,", "	)", "	done()"), []change{{path: "retry.go"}}, nil, nil, "", true},
 		{"the function was deleted", slices.Concat(old[:2], old[7:]), []change{{path: "retry.go"}}, nil, nil, "", false},
 		{"only the line was deleted", file("	load(ctx)", "	done()"), []change{{path: "retry.go"}}, nil, nil, pipeline.SignalRewritten, false},
-		{"moved to another file", file("	load(ctx)", "	done()"), []change{{path: "retry.go"}, {path: "b.go", after: []string{"func three() {", "		store(userTable)", "}"}}}, nil, nil, "", true},
+		{"moved to another file", file("	load(ctx)", "	done()"),
+			[]change{{path: "retry.go"}, {path: "b.go", after: []string{"func three() {", "		store(userTable)", "}"}}}, nil, nil, "", true},
 		{"the file was renamed", old, []change{{path: "again.go"}}, map[string]string{"retry.go": "again.go"}, nil, "", true},
-		{"the file was renamed, and the suggestion applied", file("	load(ctx)", "	store(ctx, userTable)", "	done()"), []change{{path: "again.go"}}, map[string]string{"retry.go": "again.go"}, nil, pipeline.SignalApplied, false},
-		{"squashed, and Forge had done it", file("	load(ctx)", "	store(ctx, userTable)", "	done()"), []change{{path: "retry.go"}}, nil, file("	load(ctx)", "	store(ctx, userTable)", "	done()"), "", false},
-		{"squashed, and a person did it", file("	load(ctx)", "	store(ctx, userTable)", "	done()"), []change{{path: "retry.go"}}, nil, old, pipeline.SignalApplied, false},
+		{"the file was renamed, and the suggestion applied", file("	load(ctx)", "	store(ctx, userTable)", "	done()"),
+			[]change{{path: "again.go"}}, map[string]string{"retry.go": "again.go"}, nil, pipeline.SignalApplied, false},
+		{"squashed, and Forge had done it", file("	load(ctx)", "	store(ctx, userTable)", "	done()"), []change{{path: "retry.go"}}, nil,
+			file("	load(ctx)", "	store(ctx, userTable)", "	done()"), "", false},
+		{"squashed, and a person did it", file("	load(ctx)", "	store(ctx, userTable)", "	done()"), []change{{path: "retry.go"}}, nil, old,
+			pipeline.SignalApplied, false},
 	} {
 		g := tester(&Pull{State: "OPEN"}, pipeline.Notice{})
 		g.history.files["c0:retry.go"] = old
@@ -159,9 +168,11 @@ func TestNothingLearnt(t *testing.T) {
 	g := tester(&Pull{}, pipeline.Notice{})
 	var list []change
 	for i := range 41 {
-		list = append(list, change{path: []string{"go.sum", "web/yarn.lock", fmt.Sprintf("api/v%d.pb.go", i), "vendor/x/y.go", "ui/app.min.js", "a/__snapshots__/b.snap"}[i%6], after: []string{"x"}})
+		list = append(list, change{path: []string{"go.sum", "web/yarn.lock", fmt.Sprintf("api/v%d.pb.go", i), "vendor/x/y.go", "ui/app.min.js",
+			"a/__snapshots__/b.snap"}[i%6], after: []string{"x"}})
 	}
-	if got := g.byFile(&step{sha: strings.Repeat("ab", 20), by: alice}, append(list, change{path: "a.go", after: []string{"y"}})); len(got) != 1 || got[0].File != "a.go" {
+	if got := g.byFile(&step{sha: strings.Repeat("ab", 20), by: alice},
+		append(list, change{path: "a.go", after: []string{"y"}})); len(got) != 1 || got[0].File != "a.go" {
 		t.Errorf("%d edits of 42 files: %+v, want the one that a person made", len(got), got)
 	}
 	for _, body := range []string{"+1", "Done", "@carol can you look?", "LGTM"} {
@@ -170,7 +181,8 @@ func TestNothingLearnt(t *testing.T) {
 			t.Errorf("%q is taken for a gap: %+v", body, g.facts)
 		}
 	}
-	th := Thread{Path: "b.go", Line: 90, Comments: []Comment{{ID: 9, Author: pipeline.Actor{ID: 70, Login: "lint-bot"}, Body: "This leaks the handle.", Line: 90, Start: 90}}}
+	th := Thread{Path: "b.go", Line: 90, Comments: []Comment{
+		{ID: 9, Author: pipeline.Actor{ID: 70, Login: "lint-bot"}, Body: "This leaks the handle.", Line: 90, Start: 90}}}
 	if g.gap(&th); len(g.facts) > 0 {
 		t.Errorf("a machine's word is taken for a gap: %+v", g.facts)
 	}

@@ -18,10 +18,14 @@ func TestFixedByHumanForced(t *testing.T) {
 		patch map[string][]change
 		want  string
 	}{
-		{"a person's commit took the line", []step{forge, person, last}, map[string][]change{"p": {{path: "retry.go", before: []string{"line four"}, after: []string{"x line"}}}, "q": {{path: "retry.go", before: []string{"five"}}}}, "alice"},
-		{"Forge's commit did", []step{forge, last}, map[string][]change{"f": {{path: "retry.go", before: []string{"line four"}}}, "q": {{path: "retry.go", before: []string{"five"}}}}, ""},
+		{"a person's commit took the line", []step{forge, person, last},
+			map[string][]change{"p": {{path: "retry.go", before: []string{"line four"}, after: []string{"x line"}}},
+				"q": {{path: "retry.go", before: []string{"five"}}}}, "alice"},
+		{"Forge's commit did", []step{forge, last},
+			map[string][]change{"f": {{path: "retry.go", before: []string{"line four"}}}, "q": {{path: "retry.go", before: []string{"five"}}}}, ""},
 		{"all in one commit", []step{last}, map[string][]change{"q": {{path: "retry.go", after: file("x line")}}}, ""},
-		{"in another file", []step{person}, map[string][]change{"p": {{path: "retry.go", after: []string{"x line"}}, {path: "other.go", before: []string{"line four"}}}}, ""},
+		{"in another file", []step{person}, map[string][]change{
+			"p": {{path: "retry.go", after: []string{"x line"}}, {path: "other.go", before: []string{"line four"}}}}, ""},
 	} {
 		th := forgeTalk("aaaa")
 		th.Resolved, th.Resolver = true, boss

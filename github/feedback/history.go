@@ -79,7 +79,8 @@ func (g *collector) step(c *Commit) step {
 func coAuthor(message, mail string) bool {
 	for l := range strings.SplitSeq(message, "\n") {
 		name, value, ok := strings.Cut(l, ":")
-		if ok && strings.EqualFold(strings.TrimSpace(name), "co-authored-by") && strings.HasSuffix(strings.ToLower(strings.TrimSpace(value)), "<"+strings.ToLower(mail)+">") {
+		if ok && strings.EqualFold(strings.TrimSpace(name), "co-authored-by") &&
+			strings.HasSuffix(strings.ToLower(strings.TrimSpace(value)), "<"+strings.ToLower(mail)+">") {
 			return true
 		}
 	}

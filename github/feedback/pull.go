@@ -28,7 +28,8 @@ func (g *collector) gap(t *Thread) {
 	if had := g.known[key]; !g.holds(key) || had.Finding != "" {
 		beside = g.covered(t)
 	}
-	g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalGap, At: c.Created, Actor: c.Author, File: t.Path, Line: c.Line, Before: asCode(commented(c)), Text: kept(c.Body), Comment: c.ID, Finding: beside})
+	g.fact(pipeline.Signal{Key: key, Kind: pipeline.SignalGap, At: c.Created, Actor: c.Author, File: t.Path, Line: c.Line,
+		Before: asCode(commented(c)), Text: kept(c.Body), Comment: c.ID, Finding: beside})
 }
 
 // holds reports whether a fact is known and was not taken back.

@@ -59,7 +59,8 @@ type collector struct {
 }
 
 func newCollector(src Source, in Input) *collector {
-	g := &collector{src: src, slug: in.Slug, run: in.Run, n: in.Notice, known: map[string]pipeline.Signal{}, now: in.Now.UTC(), bot: in.Bot, st: in.Pull, weights: map[int64]float64{}}
+	g := &collector{src: src, slug: in.Slug, run: in.Run, n: in.Notice, known: map[string]pipeline.Signal{}, now: in.Now.UTC(), bot: in.Bot,
+		st: in.Pull, weights: map[int64]float64{}}
 	if g.n.Feedback != nil {
 		g.f = *g.n.Feedback
 	}
@@ -216,10 +217,12 @@ func (g *collector) keyPull(what string) string {
 // back; an edit's words take the place of those before. The signal has no weight yet.
 func Gap(n pipeline.Notice, slug string, now time.Time) (pipeline.Signal, bool) {
 	f := n.Feedback
-	if f == nil || f.Event != "pull_request_review_comment" || len(f.Comments) != 1 || f.ReplyTo != 0 || f.Author.Bot || Machine(f.Author.Login) || written.ByMachine(f.Path) {
+	if f == nil || f.Event != "pull_request_review_comment" || len(f.Comments) != 1 || f.ReplyTo != 0 || f.Author.Bot ||
+		Machine(f.Author.Login) || written.ByMachine(f.Path) {
 		return pipeline.Signal{}, false
 	}
-	s := pipeline.Signal{Key: keyGap(f.Comments[0]), Kind: pipeline.SignalGap, At: f.At, Actor: f.Author, Pull: n.Pull, File: f.Path, Line: f.Line, Comment: f.Comments[0]}
+	s := pipeline.Signal{Key: keyGap(f.Comments[0]), Kind: pipeline.SignalGap, At: f.At, Actor: f.Author, Pull: n.Pull, File: f.Path,
+		Line: f.Line, Comment: f.Comments[0]}
 	if s.At.IsZero() {
 		s.At = now.UTC()
 	}

@@ -103,7 +103,8 @@ func tester(st *Pull, n pipeline.Notice, known ...pipeline.Signal) *collector {
 }
 
 func forgeTalk(fp string, replies ...Comment) Thread {
-	first := Comment{ID: 501, Author: pipeline.Actor{ID: botID, Bot: true}, Body: render.Marker("t", render.FindingKey(fp)) + "\nA finding", Line: 4, Start: 4, Commit: "c0", Review: 61,
+	first := Comment{ID: 501, Author: pipeline.Actor{ID: botID, Bot: true}, Body: render.Marker("t", render.FindingKey(fp)) + "\nA finding",
+		Line: 4, Start: 4, Commit: "c0", Review: 61,
 		Created: time.Date(2026, 3, 2, 8, 59, 0, 0, time.UTC)}
 	return Thread{Node: "PRRT_1", Path: "retry.go", Line: 4, Comments: append([]Comment{first}, replies...)}
 }
@@ -142,7 +143,8 @@ func TestDismissedBy(t *testing.T) {
 		{"a thumb before a word", []Comment{say(alice, "Not a bug.", 2)}, []Reaction{{alice, at}}, "alice: Not a bug."},
 		{"a bot's thumb", nil, []Reaction{{robot, at}}, ""},
 		{"a thumb", nil, []Reaction{{alice, at}}, "alice: "},
-		{"taken back, then said again", []Comment{say(alice, "By design.", 1), say(alice, "You are right.", 2), say(alice, "No: not a bug.", 3)}, nil, "alice: No: not a bug."},
+		{"taken back, then said again", []Comment{say(alice, "By design.", 1), say(alice, "You are right.", 2), say(alice, "No: not a bug.", 3)},
+			nil, "alice: No: not a bug."},
 		{"taken back", []Comment{say(alice, "By design.", 1), say(alice, "You are right.", 2)}, nil, ""},
 	} {
 		th := forgeTalk("aaaa", c.replies...)
@@ -219,14 +221,18 @@ func TestFollowed(t *testing.T) {
 	}{
 		{"nobody", nil, nil, "", "", outcome{stands: true}},
 		{"a person, as suggested", []step{person}, [][]string{file("better line four")}, pipeline.SignalApplied, "p", outcome{people: true, ever: true}},
-		{"a person, then another", []step{person, other}, [][]string{file("better line four"), file("best line four")}, pipeline.SignalRewritten, "q", outcome{people: true, ever: true}},
+		{"a person, then another", []step{person, other}, [][]string{file("better line four"), file("best line four")}, pipeline.SignalRewritten,
+			"q", outcome{people: true, ever: true}},
 		{"a person, then back", []step{person, other}, [][]string{file("x line"), file("line four")}, "", "", outcome{stands: true, ever: true}},
 		{"Forge", []step{forge}, [][]string{file("better line four")}, "", "", outcome{closed: true}},
 		{"Forge, then a person", []step{forge, person}, [][]string{file("better line four"), file("x line")}, "", "", outcome{closed: true}},
-		{"a person, then Forge, then another", []step{person, forge, other}, [][]string{file("better line four"), file("f line"), file("x line")}, pipeline.SignalApplied, "p", outcome{people: true, ever: true, closed: true}},
+		{"a person, then Forge, then another", []step{person, forge, other}, [][]string{file("better line four"), file("f line"), file("x line")},
+			pipeline.SignalApplied, "p", outcome{people: true, ever: true, closed: true}},
 		{"a merge", []step{merge}, [][]string{file("x line")}, "", "", outcome{closed: true}},
 		{"a bot", []step{robot}, [][]string{file("better line four")}, "", "", outcome{closed: true}},
-		{"Forge elsewhere, then a person", []step{forge, person}, [][]string{slices.Concat([]string{"zero"}, file("line four")), slices.Concat([]string{"zero"}, file("better line four"))}, pipeline.SignalApplied, "p", outcome{people: true, ever: true}},
+		{"Forge elsewhere, then a person", []step{forge, person},
+			[][]string{slices.Concat([]string{"zero"}, file("line four")), slices.Concat([]string{"zero"}, file("better line four"))},
+			pipeline.SignalApplied, "p", outcome{people: true, ever: true}},
 		{"a person takes the file away", []step{person}, [][]string{nil}, "", "", outcome{people: true, ever: true, closed: true}},
 	} {
 		for _, forced := range []bool{false, true} {
@@ -321,9 +327,12 @@ func TestStep(t *testing.T) {
 		{"one that the run knows", commit("known", "f@b", "f@b", "Fix", 0, 1), step{forge: true}},
 		{"one with the run's trailer", commit("x", "f@b", "f@b", "Fix\n\nForge-Run: abc/2", 0, 1), step{forge: true}},
 		{"a person's with the trailer", commit("x", "a@b", "a@b", "Fix\n\nForge-Run: abc/2", 7, 1), step{by: pipeline.Actor{ID: 7, Login: "someone"}}},
-		{"the button", commit("x", "a@b", webFlow, "Update x\n\nCo-authored-by: forge[bot] <"+mail+">", 7, 1), step{by: pipeline.Actor{ID: 7, Login: "someone"}, button: true}},
-		{"the button's words by hand", commit("x", "a@b", "a@b", "Update x\n\nCo-authored-by: forge[bot] <"+mail+">", 7, 1), step{by: pipeline.Actor{ID: 7, Login: "someone"}}},
-		{"the web with another co-author", commit("x", "a@b", webFlow, "Update x\n\nCo-authored-by: bob <b@b>", 7, 1), step{by: pipeline.Actor{ID: 7, Login: "someone"}}},
+		{"the button", commit("x", "a@b", webFlow, "Update x\n\nCo-authored-by: forge[bot] <"+mail+">", 7, 1),
+			step{by: pipeline.Actor{ID: 7, Login: "someone"}, button: true}},
+		{"the button's words by hand", commit("x", "a@b", "a@b", "Update x\n\nCo-authored-by: forge[bot] <"+mail+">", 7, 1),
+			step{by: pipeline.Actor{ID: 7, Login: "someone"}}},
+		{"the web with another co-author", commit("x", "a@b", webFlow, "Update x\n\nCo-authored-by: bob <b@b>", 7, 1),
+			step{by: pipeline.Actor{ID: 7, Login: "someone"}}},
 		{"a merge", commit("x", "a@b", webFlow, "Merge", 7, 2), step{by: pipeline.Actor{ID: 7, Login: "someone"}, merge: true}},
 		{"an unknown address", commit("x", "a@b", "a@b", "Fix", 0, 1), step{}},
 		{"an unknown address, just pushed", commit("pushed", "a@b", "a@b", "Fix", 0, 1), step{by: alice, vouched: true}},

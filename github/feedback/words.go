@@ -66,8 +66,9 @@ func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
 const reach = 5
 
 var (
-	inline    = regexp.MustCompile("`[^`\n]*`")
-	spelt     = strings.NewReplacer("’", "'", "won't", "will not", "can't", "can not", "cannot", "can not", "shan't", "shall not", "n't", " not", "'re", " are", "'s", " is", "'ll", " will", "'ve", " have", "'m", " am", "let's", "let us", "n/a", "not applicable")
+	inline = regexp.MustCompile("`[^`\n]*`")
+	spelt  = strings.NewReplacer("’", "'", "won't", "will not", "can't", "can not", "cannot", "can not", "shan't", "shall not", "n't",
+		" not", "'re", " are", "'s", " is", "'ll", " will", "'ve", " have", "'m", " am", "let's", "let us", "n/a", "not applicable")
 	sentences = regexp.MustCompile(`[^.!?;。！？；\n]+[.!?;。！？；\n]*`)
 	mention   = regexp.MustCompile(`@[\w-]+(?:/[\w-]+)?`)
 	shortcode = regexp.MustCompile(`:\+1:|👍|\+1`)
@@ -184,7 +185,8 @@ func without(clause, kind string) string {
 }
 
 // fillers may stand before what was done.
-var fillers = []string{"i", "we", "have", "just", "now", "already", "also", "ok", "okay", "thanks", "thank", "you", "and", "yes", "yep", "has", "been", "it", "this", "is", "was"}
+var fillers = []string{"i", "we", "have", "just", "now", "already", "also", "ok", "okay", "thanks", "thank", "you", "and", "yes", "yep",
+	"has", "been", "it", "this", "is", "was"}
 
 // deed reports whether a clause begins with what was done.
 func deed(clause string) bool {
@@ -198,7 +200,8 @@ func deed(clause string) bool {
 }
 
 // praises are comments that point at nothing.
-var praises = []string{"lgtm", "looks good", "looks good to me", "nice", "nice work", "great", "great work", "good", "good work", "thanks", "thank you", "cool", "awesome", "well done", "love it", "like it", "i like this"}
+var praises = []string{"lgtm", "looks good", "looks good to me", "nice", "nice work", "great", "great work", "good", "good work", "thanks",
+	"thank you", "cool", "awesome", "well done", "love it", "like it", "i like this"}
 
 // Chatter reports whether a comment says nothing about code: praise, a "+1", a "done", a
 // word to somebody.

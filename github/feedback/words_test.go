@@ -63,12 +63,16 @@ func TestStanceOf(t *testing.T) {
 func TestReadMore(t *testing.T) {
 	for want, list := range map[Stance][]string{
 		Dismiss: {
-			"We don't do that here.", "we do not do that here", "Not worth it.", "This is handled by the caller.", "The caller already checks for nil.", "it's fine as is", "Overkill for a script.",
-			"I'd rather not: it makes no difference.", "This can never be nil here.", "No need, thanks", "Nope.", "I prefer to keep it short", "Pre-existing, unrelated to this change.",
-			"No es un bug, es a propósito.", "Não é necessário aqui.", "C’est voulu.", "Das ist Absicht.", "Ist so gewollt", "Так задумано", "не нужно", "这是误报", "不需要修改，设计如此。", "仕様です。", "意図的なものです。", "의도한 동작입니다.",
+			"We don't do that here.", "we do not do that here", "Not worth it.", "This is handled by the caller.",
+			"The caller already checks for nil.", "it's fine as is", "Overkill for a script.",
+			"I'd rather not: it makes no difference.", "This can never be nil here.", "No need, thanks", "Nope.", "I prefer to keep it short",
+			"Pre-existing, unrelated to this change.",
+			"No es un bug, es a propósito.", "Não é necessário aqui.", "C’est voulu.", "Das ist Absicht.", "Ist so gewollt", "Так задумано",
+			"не нужно", "这是误报", "不需要修改，设计如此。", "仕様です。", "意図的なものです。", "의도한 동작입니다.",
 		},
 		Agree: {
-			"Done in the other file, thanks!", "I opened #99 for it", "Filed #12", "Fixed in abc1234.", "Good catch! Updated.", "Addressed", "I've added a guard above.", "Moved this to a helper", "Makes sense",
+			"Done in the other file, thanks!", "I opened #99 for it", "Filed #12", "Fixed in abc1234.", "Good catch! Updated.", "Addressed",
+			"I've added a guard above.", "Moved this to a helper", "Makes sense",
 			"Tienes razón, corregido.", "Bien vu, c'est corrigé", "Behoben in abc", "Исправил, спасибо", "已修复", "修正しました！", "수정했습니다", "Boa observação, corrigido",
 		},
 		Later: {"Let's do that in a follow-up PR", "In the next PR.", "Another day: separate issue", "后续处理"},
@@ -86,9 +90,11 @@ func TestReadMore(t *testing.T) {
 func TestChatter(t *testing.T) {
 	for body, want := range map[string]bool{
 		"LGTM!": true, "Nice.": true, "": true, "Looks good to me :)": true, "> quoted": true, "thanks": true,
-		"+1": true, ":+1:": true, "👍": true, "Done": true, "done, thanks!": true, "@carol can you look?": true, "@carol could you please take a look at this?": true, "bump": true, "ditto": true, "Same here": true,
+		"+1": true, ":+1:": true, "👍": true, "Done": true, "done, thanks!": true, "@carol can you look?": true,
+		"@carol could you please take a look at this?": true, "bump": true, "ditto": true, "Same here": true,
 		"PTAL @octo/team": true, "Will do": true,
-		"This leaks the file handle.": false, "Nice, but this leaks the file handle when open fails": false, "Close it": false, "nit: rename this": false, "Same leak as above": false,
+		"This leaks the file handle.": false, "Nice, but this leaks the file handle when open fails": false, "Close it": false,
+		"nit: rename this": false, "Same leak as above": false,
 		"can you check for nil?": false, "please use a const": false, "this is slow": false, "no doc comment": false,
 	} {
 		if got := Chatter(body); got != want {

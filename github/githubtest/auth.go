@@ -157,7 +157,8 @@ func (s *Server) verifyJWT(text string) error {
 // ghs_APPID_ and a JSON web token, some 520 characters. Nobody may look inside.
 func (s *Server) newToken(inst *installation, repos map[int64]bool, perms map[string]string) *token {
 	enc := base64.RawURLEncoding.EncodeToString
-	text := fmt.Sprintf("ghs_%d_%s.%s.%s", s.AppID, enc([]byte(`{"alg":"ES256","typ":"JWT","kid":"`+randomHex(10)+`"}`)), enc([]byte(`{"jti":"`+randomHex(90)+`"}`)), enc([]byte(randomHex(64))))
+	text := fmt.Sprintf("ghs_%d_%s.%s.%s", s.AppID, enc([]byte(`{"alg":"ES256","typ":"JWT","kid":"`+randomHex(10)+`"}`)),
+		enc([]byte(`{"jti":"`+randomHex(90)+`"}`)), enc([]byte(randomHex(64))))
 	t := &token{text: text, inst: inst, repos: repos, perms: perms, expires: s.now().Add(time.Hour)}
 	s.tokens[text] = t
 	return t

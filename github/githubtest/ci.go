@@ -240,7 +240,8 @@ func (c *CI) fill(x *checkRun, k Check) error {
 		if level == "" {
 			level = "failure"
 		}
-		x.annotations = append(x.annotations, obj{"path": a.Path, "start_line": a.Line, "end_line": a.Line, "annotation_level": level, "title": orNil(a.Title), "message": a.Message})
+		x.annotations = append(x.annotations, obj{"path": a.Path, "start_line": a.Line, "end_line": a.Line, "annotation_level": level,
+			"title": orNil(a.Title), "message": a.Message})
 	}
 	x.suite.updated = c.s.now()
 	return nil

@@ -37,7 +37,8 @@ func TestWorkflow(t *testing.T) {
 		Annotations: []Annotation{{Path: "shop.go", Line: 5, Message: "boom"}},
 	}))
 	w.settle()
-	want := []string{"workflow_run.requested", "check_run.created", "check_run.created", "check_run.completed", "check_run.completed", "check_suite.completed", "workflow_run.completed"}
+	want := []string{"workflow_run.requested", "check_run.created", "check_run.created", "check_run.completed", "check_run.completed",
+		"check_suite.completed", "workflow_run.completed"}
 	if got := w.hook.names(); !slices.Equal(got, want) {
 		t.Errorf("webhooks = %v, want %v", got, want)
 	}
@@ -81,7 +82,8 @@ func TestWorkflow(t *testing.T) {
 	if all.GetTotal() != 3 {
 		t.Errorf("all check runs = %d, want 3", all.GetTotal())
 	}
-	if _, _, err := w.gh.Checks.UpdateCheckRun(w.ctx, "acme", "shop", job, github.UpdateCheckRunOptions{Name: "test"}); err == nil || !strings.Contains(err.Error(), "403") {
+	if _, _, err := w.gh.Checks.UpdateCheckRun(w.ctx, "acme", "shop", job, github.UpdateCheckRunOptions{Name: "test"}); err == nil ||
+		!strings.Contains(err.Error(), "403") {
 		t.Errorf("changing another App's check run: %v, want 403", err)
 	}
 }
@@ -175,7 +177,8 @@ func TestBranchesAndDrafts(t *testing.T) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
-	for _, form := range []url.Values{{"do": {"press"}, "id": {stampID(id.GetID())}, "button": {"continue:1@1"}}, {"do": {"draft"}, "n": {"2"}, "button": {"no"}}, {"do": {"delete-branch"}, "button": {"forge/issue-1"}}} {
+	for _, form := range []url.Values{{"do": {"press"}, "id": {stampID(id.GetID())}, "button": {"continue:1@1"}},
+		{"do": {"draft"}, "n": {"2"}, "button": {"no"}}, {"do": {"delete-branch"}, "button": {"forge/issue-1"}}} {
 		form.Set("back", path)
 		resp, err := http.PostForm(w.s.URL+"/acme/shop/-/do", form)
 		w.must(err)

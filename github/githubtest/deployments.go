@@ -70,7 +70,8 @@ func createDeployment(c *call) answer {
 	if req.Payload == nil {
 		req.Payload = obj{}
 	}
-	d := c.s.newDeployment(c.repo, c.actor, deployment{sha: list[0].SHA, ref: ref, task: cmp.Or(req.Task, "deploy"), environment: cmp.Or(req.Environment, "production"),
+	d := c.s.newDeployment(c.repo, c.actor, deployment{sha: list[0].SHA, ref: ref, task: cmp.Or(req.Task, "deploy"),
+		environment: cmp.Or(req.Environment, "production"),
 		description: req.Description, payload: req.Payload})
 	return created(c.s.shapeDeployment(d))
 }
@@ -158,8 +159,10 @@ func (p *Person) DeploymentStatus(repo string, id int64, state, description stri
 func (s *Server) shapeDeployment(d *deployment) obj {
 	api := fmt.Sprintf("%s/deployments/%d", s.api(d.repo), d.id)
 	return obj{
-		"url": api, "id": d.id, "node_id": d.node, "sha": d.sha, "ref": d.ref, "task": d.task, "payload": d.payload, "original_environment": d.environment, "environment": d.environment,
-		"description": orNil(d.description), "creator": s.shapeUser(d.creator), "created_at": stamp(d.created), "updated_at": stamp(d.updated), "statuses_url": api + "/statuses",
+		"url": api, "id": d.id, "node_id": d.node, "sha": d.sha, "ref": d.ref, "task": d.task, "payload": d.payload,
+		"original_environment": d.environment, "environment": d.environment,
+		"description": orNil(d.description), "creator": s.shapeUser(d.creator), "created_at": stamp(d.created), "updated_at": stamp(d.updated),
+		"statuses_url":   api + "/statuses",
 		"repository_url": s.api(d.repo),
 	}
 }

@@ -29,7 +29,8 @@ func TestDeployments(t *testing.T) {
 		if got := w.hook.names(); !slices.Equal(got, want) {
 			t.Errorf("subscribed %t: webhooks %v, want %v", subscribed, got, want)
 		}
-		for _, err := range []error{acme.DeploymentStatus(w.repo, id, "strange", ""), acme.DeploymentStatus(w.repo, id+1, "success", ""), w.s.As("stranger").DeploymentStatus(w.repo, id, "success", "")} {
+		for _, err := range []error{acme.DeploymentStatus(w.repo, id, "strange", ""), acme.DeploymentStatus(w.repo, id+1, "success", ""),
+			w.s.As("stranger").DeploymentStatus(w.repo, id, "success", "")} {
 			if err == nil {
 				t.Error("what cannot be is taken")
 			}

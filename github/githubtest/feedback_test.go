@@ -19,7 +19,8 @@ func judged(t *testing.T) (w *world, pull int, comment int64) {
 	w.issue()
 	pr := w.draft()
 	_, _, err := w.gh.PullRequests.CreateReview(w.ctx, "acme", "shop", pr.GetNumber(), &github.PullRequestReviewRequest{
-		Event: github.String("COMMENT"), Body: github.String("One thing."), Comments: []*github.DraftReviewComment{{Path: github.String("shop.go"), Line: github.Int(6), Body: github.String("A remark.")}},
+		Event: github.String("COMMENT"), Body: github.String("One thing."),
+		Comments: []*github.DraftReviewComment{{Path: github.String("shop.go"), Line: github.Int(6), Body: github.String("A remark.")}},
 	})
 	w.must(err)
 	for login, role := range map[string]string{"tina": "triage", "rita": "read"} {
@@ -156,14 +157,16 @@ func TestJudging(t *testing.T) {
 	w.refused("nothing", w.al.Dismiss(w.repo, pull, 1, "Never mind"), "no review")
 	w.must(w.al.Dismiss(w.repo, pull, asked, "Settled"))
 	w.settle()
-	if e := w.hook.last("pull_request_review.dismissed"); e == nil || e["review"].(map[string]any)["state"] != "dismissed" || e["sender"].(map[string]any)["login"] != "alice" {
+	if e := w.hook.last("pull_request_review.dismissed"); e == nil || e["review"].(map[string]any)["state"] != "dismissed" ||
+		e["sender"].(map[string]any)["login"] != "alice" {
 		t.Errorf("dismissed came as %v", e)
 	}
 	w.heard("dismissing", "pull_request_review.dismissed")
 	w.refused("twice", w.al.Dismiss(w.repo, pull, asked, "Settled"), "commented")
 	w.must(w.s.As("rita").Review(w.repo, pull, Review{Event: "APPROVE"}))
 	pulls, _ = w.s.Pulls(w.repo)
-	if _, _, err := w.gh.PullRequests.DismissReview(w.ctx, "acme", "shop", pull, pulls[0].Reviews[3].ID, &github.PullRequestReviewDismissalRequest{Message: github.String("By REST")}); err != nil {
+	if _, _, err := w.gh.PullRequests.DismissReview(w.ctx, "acme", "shop", pull, pulls[0].Reviews[3].ID,
+		&github.PullRequestReviewDismissalRequest{Message: github.String("By REST")}); err != nil {
 		t.Error(err)
 	}
 	w.heard("approving, and dismissing by REST", "pull_request_review.submitted", "pull_request_review.dismissed")
@@ -176,7 +179,8 @@ func TestJudging(t *testing.T) {
 	w.must(w.s.As("rita").DeleteComment(w.repo, answer))
 	w.refused("nothing", w.al.DeleteComment(w.repo, answer), "no such comment")
 	w.must(w.al.DeleteComment(w.repo, id))
-	w.heard("words that come and go", "pull_request_review.submitted", "pull_request_review_comment.created", "pull_request_review_comment.edited", "pull_request_review_comment.deleted", "pull_request_review_comment.deleted")
+	w.heard("words that come and go", "pull_request_review.submitted", "pull_request_review_comment.created",
+		"pull_request_review_comment.edited", "pull_request_review_comment.deleted", "pull_request_review_comment.deleted")
 	if pulls, _ = w.s.Pulls(w.repo); len(pulls[0].Threads) != 0 {
 		t.Errorf("threads = %+v, want none", pulls[0].Threads)
 	}
@@ -211,7 +215,8 @@ func TestRevert(t *testing.T) {
 		n, err := w.al.Revert(w.repo, pull)
 		w.must(err)
 		head := w.commit(n)
-		if msg := head.GetCommit().GetMessage(); !strings.Contains(msg, "This reverts commit ") || head.GetCommit().GetCommitter().GetEmail() != "noreply@github.com" {
+		if msg := head.GetCommit().GetMessage(); !strings.Contains(msg, "This reverts commit ") ||
+			head.GetCommit().GetCommitter().GetEmail() != "noreply@github.com" {
 			t.Errorf("%s: the revert says %q", how, msg)
 		}
 		w.must(w.al.Merge(w.repo, n))

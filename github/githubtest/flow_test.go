@@ -67,7 +67,8 @@ func (w *world) draft() *github.PullRequest {
 		w.t.Fatal(out)
 	}
 	pr, _, err := w.gh.PullRequests.Create(w.ctx, "acme", "shop", &github.NewPullRequest{
-		Title: github.String("Name the price"), Head: github.String("forge/issue-1"), Base: github.String("main"), Body: github.String("Closes #1"), Draft: github.Bool(true),
+		Title: github.String("Name the price"), Head: github.String("forge/issue-1"), Base: github.String("main"),
+		Body: github.String("Closes #1"), Draft: github.Bool(true),
 	})
 	w.must(err)
 	return pr
@@ -103,7 +104,8 @@ func TestStraightPath(t *testing.T) {
 
 	pr := w.draft()
 	if !pr.GetDraft() || pr.GetCommits() != 1 || pr.GetAdditions() != 2 || pr.GetUser().GetLogin() != "forge[bot]" {
-		t.Errorf("pull request: draft %v, commits %d, additions %d, user %s; want true, 1, 2, forge[bot]", pr.GetDraft(), pr.GetCommits(), pr.GetAdditions(), pr.GetUser().GetLogin())
+		t.Errorf("pull request: draft %v, commits %d, additions %d, user %s; want true, 1, 2, forge[bot]", pr.GetDraft(), pr.GetCommits(),
+			pr.GetAdditions(), pr.GetUser().GetLogin())
 	}
 	w.settle()
 	want := []string{"issue_comment.created", "issue_comment.edited", "push", "check_suite.requested", "pull_request.opened"}
@@ -198,7 +200,8 @@ func TestCommitSuggestion(t *testing.T) {
 	c, _, err := w.gh.Repositories.GetCommit(w.ctx, "acme", "shop", pulls[0].Head, nil)
 	w.must(err)
 	msg := c.GetCommit().GetMessage()
-	if !strings.Contains(msg, "Co-authored-by: forge[bot] <") || c.GetCommit().GetCommitter().GetName() != "GitHub" || !c.GetCommit().GetVerification().GetVerified() {
+	if !strings.Contains(msg, "Co-authored-by: forge[bot] <") || c.GetCommit().GetCommitter().GetName() != "GitHub" ||
+		!c.GetCommit().GetVerification().GetVerified() {
 		t.Errorf("commit: %q by %s, verified %v", msg, c.GetCommit().GetCommitter().GetName(), c.GetCommit().GetVerification().GetVerified())
 	}
 	if err := w.al.CommitSuggestion(w.repo, id); err == nil {

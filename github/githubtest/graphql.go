@@ -279,10 +279,12 @@ func connection(name string, nodes []gqlNode, args map[string]any) (any, error) 
 	first, hasFirst := toInt(args["first"])
 	last, hasLast := toInt(args["last"])
 	if !hasFirst && !hasLast {
-		return nil, &gqlError{Type: "MISSING_PAGINATION_BOUNDARIES", Message: "You must provide a `first` or `last` value to properly paginate the `" + name + "` connection."}
+		return nil, &gqlError{Type: "MISSING_PAGINATION_BOUNDARIES",
+			Message: "You must provide a `first` or `last` value to properly paginate the `" + name + "` connection."}
 	}
 	if first > 100 || last > 100 {
-		return nil, &gqlError{Type: "EXCESSIVE_PAGINATION", Message: fmt.Sprintf("Requesting %d records on the `%s` connection exceeds the `first` limit of 100 records.", max(first, last), name)}
+		return nil, &gqlError{Type: "EXCESSIVE_PAGINATION",
+			Message: fmt.Sprintf("Requesting %d records on the `%s` connection exceeds the `first` limit of 100 records.", max(first, last), name)}
 	}
 	from, to := 0, len(nodes)
 	if after, isText := args["after"].(string); isText && after != "" {

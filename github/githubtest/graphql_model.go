@@ -269,7 +269,8 @@ func (c *call) gqlComment(x *comment) gqlNode {
 
 func (c *call) gqlReview(rv *review) gqlNode {
 	return fields{"PullRequestReview", obj{
-		"id": rv.node, "databaseId": rv.id, "fullDatabaseId": fmt.Sprint(rv.id), "state": rv.state, "body": rv.body, "author": c.gqlActor(rv.user), "submittedAt": stamp(rv.submitted),
+		"id": rv.node, "databaseId": rv.id, "fullDatabaseId": fmt.Sprint(rv.id), "state": rv.state, "body": rv.body,
+		"author": c.gqlActor(rv.user), "submittedAt": stamp(rv.submitted),
 		"commit": fields{"Commit", obj{"oid": rv.commit}},
 	}}
 }
@@ -278,7 +279,8 @@ func (c *call) gqlReviewComment(x *reviewComment) gqlNode {
 	t := x.thread
 	return fields{"PullRequestReviewComment", obj{
 		"id": x.node, "databaseId": x.id, "fullDatabaseId": fmt.Sprint(x.id), "body": x.body, "author": c.gqlActor(x.user), "path": t.path,
-		"line": line(t.line), "startLine": line(t.startLine), "originalLine": line(t.origLine), "originalStartLine": line(t.origStart), "outdated": t.outdated, "diffHunk": t.hunk,
+		"line": line(t.line), "startLine": line(t.startLine), "originalLine": line(t.origLine), "originalStartLine": line(t.origStart),
+		"outdated": t.outdated, "diffHunk": t.hunk,
 		"createdAt": stamp(x.created), "updatedAt": stamp(x.updated), "state": "SUBMITTED", "viewerDidAuthor": x.user == c.actor,
 		"reactions": c.gqlReactions(x.reactions), "reactionGroups": c.gqlReactionGroups(x.reactions),
 		"url":         fmt.Sprintf("%s/pull/%d#discussion_r%d", c.s.html(t.pull.repo), t.pull.number, x.id),

@@ -198,7 +198,8 @@ type Call struct {
 }
 
 func (s *Server) record(c *call, method, path string, status int, kind FaultKind) {
-	entry := Call{Time: s.now(), Method: method, Path: path, Operation: c.op, Status: status, Mutation: c.mutation, Effect: c.effect, Fault: kind, Version: c.r.Header.Get("X-GitHub-Api-Version")}
+	entry := Call{Time: s.now(), Method: method, Path: path, Operation: c.op, Status: status, Mutation: c.mutation, Effect: c.effect,
+		Fault: kind, Version: c.r.Header.Get("X-GitHub-Api-Version")}
 	if c.id.tok != nil {
 		entry.Installation = c.id.tok.inst.id
 	}

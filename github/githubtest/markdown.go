@@ -164,7 +164,8 @@ func (r *mdRenderer) paragraph(lines []string, i int) int {
 	start := i
 	for i++; i < len(lines); i++ {
 		f, _ := splitFence(lines[i])
-		if strings.TrimSpace(lines[i]) == "" || f != "" || mdHeading.MatchString(lines[i]) || mdItem.MatchString(lines[i]) || mdHTML.MatchString(lines[i]) || strings.HasPrefix(lines[i], ">") {
+		if strings.TrimSpace(lines[i]) == "" || f != "" || mdHeading.MatchString(lines[i]) || mdItem.MatchString(lines[i]) ||
+			mdHTML.MatchString(lines[i]) || strings.HasPrefix(lines[i], ">") {
 			break
 		}
 	}

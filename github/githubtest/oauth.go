@@ -183,7 +183,8 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 // oauthError is an answer of the exchange that is none; its status is 200 all the
 // same. Names and texts are GitHub's.
 func oauthError(name, text string) url.Values {
-	return url.Values{"error": {name}, "error_description": {text}, "error_uri": {"/apps/managing-oauth-apps/troubleshooting-oauth-app-access-token-request-errors/#" + strings.ReplaceAll(name, "_", "-")}}
+	return url.Values{"error": {name}, "error_description": {text},
+		"error_uri": {"/apps/managing-oauth-apps/troubleshooting-oauth-app-access-token-request-errors/#" + strings.ReplaceAll(name, "_", "-")}}
 }
 
 // serveAccessToken exchanges a code for a user token.

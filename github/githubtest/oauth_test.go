@@ -84,11 +84,13 @@ func (w *world) exchange(accept string, v url.Values) url.Values {
 func (w *world) signIn(login string) (*github.Client, string) {
 	w.t.Helper()
 	w.must(w.s.SetCallbacks(callbackURL))
-	to, code := w.grant(url.Values{"client_id": {w.s.ClientID}, "redirect_uri": {callbackURL}, "state": {"st"}, "code_challenge": {challengeOf("v")}, "code_challenge_method": {"S256"}}, "login", login)
+	to, code := w.grant(url.Values{"client_id": {w.s.ClientID}, "redirect_uri": {callbackURL}, "state": {"st"},
+		"code_challenge": {challengeOf("v")}, "code_challenge_method": {"S256"}}, "login", login)
 	if code != http.StatusFound || to.Query().Get("state") != "st" || !strings.HasPrefix(to.String(), callbackURL+"?") {
 		w.t.Fatalf("authorize: %d %v", code, to)
 	}
-	got := w.exchange("application/json", url.Values{"client_id": {w.s.ClientID}, "client_secret": {w.s.ClientSecret}, "code": {to.Query().Get("code")}, "code_verifier": {"v"}, "redirect_uri": {callbackURL}})
+	got := w.exchange("application/json", url.Values{"client_id": {w.s.ClientID}, "client_secret": {w.s.ClientSecret},
+		"code": {to.Query().Get("code")}, "code_verifier": {"v"}, "redirect_uri": {callbackURL}})
 	token := got.Get("access_token")
 	if !strings.HasPrefix(token, "ghu_") || got.Get("expires_in") != "28800" || got.Get("token_type") != "bearer" || got.Get("scope") != "" {
 		w.t.Fatalf("exchange: %v", got)
@@ -146,7 +148,8 @@ func TestExchange(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Clock = clock.Now })
 	w.must(w.s.SetCallbacks(callbackURL, "https://second.example.net/cb"))
 	code := func() string {
-		to, _ := w.grant(url.Values{"client_id": {w.s.ClientID}, "redirect_uri": {callbackURL}, "code_challenge": {challengeOf("v")}, "code_challenge_method": {"S256"}}, "login", "alice")
+		to, _ := w.grant(url.Values{"client_id": {w.s.ClientID}, "redirect_uri": {callbackURL}, "code_challenge": {challengeOf("v")},
+			"code_challenge_method": {"S256"}}, "login", "alice")
 		return to.Query().Get("code")
 	}
 	used := code()

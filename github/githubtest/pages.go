@@ -275,7 +275,8 @@ func (s *Server) switchUser(w http.ResponseWriter, r *http.Request) {
 
 // back keeps a redirect on this site.
 func back(to string) string {
-	if u, err := url.Parse(to); err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
+	if u, err := url.Parse(to); err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
+		strings.ContainsAny(to, "\\\r\n") {
 		return "/"
 	}
 	return to

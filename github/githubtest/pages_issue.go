@@ -117,7 +117,8 @@ func (s *Server) viewIssuePage(i *issue, back string) issuePage {
 	}
 	for _, c := range i.comments {
 		p.Entries = append(p.Entries, entry{
-			At: c.created, Who: c.user.login, ID: c.id, Body: markdown(c.body, boxForm(full, "tick", back, "id", c.id)), Hidden: c.minimized != "", React: contents(c.reactions),
+			At: c.created, Who: c.user.login, ID: c.id, Body: markdown(c.body, boxForm(full, "tick", back, "id", c.id)), Hidden: c.minimized != "",
+			React: contents(c.reactions),
 		})
 	}
 	for _, e := range i.events {

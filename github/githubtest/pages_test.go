@@ -67,7 +67,9 @@ func TestPages(t *testing.T) {
 	b.post(do, "do", "open", "title", "<b>Price</b>", "body", "Do:\n- [ ] one\n- [x] two\n", "back", "/acme/shop")
 	has(b.get("/acme/shop"), "&lt;b&gt;Price&lt;/b&gt;")
 	has(b.post(do, "do", "label", "n", "1", "label", "forge", "back", "/acme/shop/issues/1"), `<span class="label">forge`)
-	has(b.post(do, "do", "comment", "n", "1", "body", "| a | b |\n|---|---|\n| 1 | `x|y` |\n\n<details><summary>More</summary>\n\n**bold** <script>alert(1)</script>\n\n</details>", "back", "/acme/shop/issues/1"),
+	has(b.post(do, "do", "comment", "n", "1", "body",
+		"| a | b |\n|---|---|\n| 1 | `x|y` |\n\n<details><summary>More</summary>\n\n**bold** <script>alert(1)</script>\n\n</details>", "back",
+		"/acme/shop/issues/1"),
 		"<table>", "<th>a</th>", "<details>", "<summary>More</summary>", "<strong>bold</strong>", "&lt;script&gt;")
 	b.post(do, "do", "tick-body", "n", "1", "box", "0", "back", "/acme/shop/issues/1")
 	if i, err := w.s.Issue(w.repo, 1); err != nil || !strings.Contains(i.Body, "- [x] one") || i.Labels[0] != "forge" {
@@ -77,7 +79,8 @@ func TestPages(t *testing.T) {
 	w.must(err)
 	b.post(do, "do", "tick", "id", stampID(c.GetID()), "box", "1", "back", "/acme/shop/issues/1")
 	w.settle()
-	if e := w.hook.last("issue_comment.edited"); e == nil || !strings.Contains(e["comment"].(map[string]any)["body"].(string), "[x] cancel") || e["sender"].(map[string]any)["login"] != "alice" {
+	if e := w.hook.last("issue_comment.edited"); e == nil || !strings.Contains(e["comment"].(map[string]any)["body"].(string), "[x] cancel") ||
+		e["sender"].(map[string]any)["login"] != "alice" {
 		t.Errorf("the tick came as %v", e)
 	}
 

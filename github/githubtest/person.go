@@ -355,7 +355,8 @@ func (p *Person) PushFiles(repo string, c Push) (sha string, err error) {
 		if parent == "" || c.Force {
 			parent = r.refs["refs/heads/"+r.defaultBranch]
 		}
-		if sha, err = p.s.commit(r, commitRequest{parent: parent, merged: r.refs["refs/heads/"+c.Merge], message: c.Message + "\n", author: a, files: c.Files}); err != nil {
+		if sha, err = p.s.commit(r, commitRequest{parent: parent, merged: r.refs["refs/heads/"+c.Merge], message: c.Message + "\n", author: a,
+			files: c.Files}); err != nil {
 			return err
 		}
 		return p.s.setRef(r, "refs/heads/"+c.Branch, sha, a)

@@ -49,8 +49,10 @@ func (s *Server) takeManifest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Browsers hold the redirect that follows a form against form-action, too.
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self' "+u.Scheme+"://"+u.Host+"; frame-ancestors 'none'; base-uri 'none'")
-	s.render(w, r, "register.html", frame{Title: "Register a GitHub App", Body: obj{"Name": m.Name, "Owner": r.PathValue("org"), "Manifest": text, "State": r.URL.Query().Get("state")}})
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self' "+u.Scheme+"://"+u.Host+
+		"; frame-ancestors 'none'; base-uri 'none'")
+	s.render(w, r, "register.html", frame{Title: "Register a GitHub App",
+		Body: obj{"Name": m.Name, "Owner": r.PathValue("org"), "Manifest": text, "State": r.URL.Query().Get("state")}})
 }
 
 // registerApp makes the App, and leads back with the code that buys its key. Names are

@@ -28,7 +28,8 @@ func TestManifestFlow(t *testing.T) {
 		return resp
 	}
 	const text = `{"name":"forge","url":"https://x.example","redirect_url":"http://127.0.0.1:1/done","hook_attributes":{"url":"https://forge.invalid/webhook","active":true},"default_permissions":{"metadata":"read","issues":"write"},"default_events":["issues"]}`
-	for _, bad := range []string{`{`, `{"name":"x"}`, `{"name":"x","url":"https://x","redirect_url":"https://evil.example/"}`, `{"name":"x","url":"https://x","redirect_url":"http://127.0.0.1:1/","default_events":["installation"]}`} {
+	for _, bad := range []string{`{`, `{"name":"x"}`, `{"name":"x","url":"https://x","redirect_url":"https://evil.example/"}`,
+		`{"name":"x","url":"https://x","redirect_url":"http://127.0.0.1:1/","default_events":["installation"]}`} {
 		if resp := post("/settings/apps/new", url.Values{"manifest": {bad}}); resp.StatusCode != http.StatusUnprocessableEntity {
 			t.Errorf("%s is answered %d", bad, resp.StatusCode)
 		}

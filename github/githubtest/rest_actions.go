@@ -112,13 +112,15 @@ func (s *Server) shapeJob(j *ciJob) obj {
 		if to.IsZero() {
 			to = x.completed
 		}
-		steps = append(steps, obj{"name": st.Name, "status": status, "conclusion": orNil(st.Conclusion), "number": i + 1, "started_at": stamp(from), "completed_at": stampOrNil(to)})
+		steps = append(steps, obj{"name": st.Name, "status": status, "conclusion": orNil(st.Conclusion), "number": i + 1,
+			"started_at": stamp(from), "completed_at": stampOrNil(to)})
 	}
 	return obj{
 		"id": x.id, "node_id": x.node, "run_id": j.run.id, "run_url": fmt.Sprintf("%s/actions/runs/%d", s.api(r), j.run.id), "run_attempt": j.attempt,
 		"head_sha": x.suite.head, "head_branch": orNil(x.suite.branch), "workflow_name": j.run.name, "name": x.name, "url": api, "html_url": x.detailsURL,
-		"status": x.status, "conclusion": orNil(x.conclusion), "created_at": stamp(x.started), "started_at": stamp(x.started), "completed_at": stampOrNil(x.completed),
-		"steps": steps, "check_run_url": fmt.Sprintf("%s/check-runs/%d", s.api(r), x.id), "labels": []string{"ubuntu-latest"},
+		"status": x.status, "conclusion": orNil(x.conclusion), "created_at": stamp(x.started), "started_at": stamp(x.started),
+		"completed_at": stampOrNil(x.completed),
+		"steps":        steps, "check_run_url": fmt.Sprintf("%s/check-runs/%d", s.api(r), x.id), "labels": []string{"ubuntu-latest"},
 		"runner_id": 1, "runner_name": "runner-1", "runner_group_id": 1, "runner_group_name": "GitHub Actions",
 	}
 }

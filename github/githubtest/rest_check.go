@@ -217,7 +217,8 @@ func (c *call) checkList(list []*checkRun) answer {
 	q := c.r.URL.Query()
 	app, _ := json.Number(q.Get("app_id")).Int64()
 	list = slices.DeleteFunc(slices.Clone(list), func(x *checkRun) bool {
-		return q.Get("check_name") != "" && q.Get("check_name") != x.name || q.Get("status") != "" && q.Get("status") != x.status || app != 0 && app != c.s.appID(x.suite)
+		return q.Get("check_name") != "" && q.Get("check_name") != x.name || q.Get("status") != "" && q.Get("status") != x.status || app != 0 &&
+			app != c.s.appID(x.suite)
 	})
 	if q.Get("filter") != "all" { // the newest of each name
 		list = slices.DeleteFunc(slices.Clone(list), func(x *checkRun) bool {

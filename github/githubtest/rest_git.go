@@ -40,7 +40,8 @@ func getRef(c *call) answer {
 	ref := "refs/" + strings.TrimPrefix(c.vars["ref"], "refs/")
 	if strings.HasPrefix(ref, "refs/pull/") {
 		if sha, err := c.s.git(c.repo, "rev-parse", "--verify", "--quiet", ref); err == nil {
-			return ok(obj{"ref": ref, "node_id": "REF_" + ref, "url": c.s.api(c.repo) + "/git/" + ref, "object": obj{"type": "commit", "sha": sha, "url": c.s.api(c.repo) + "/git/commits/" + sha}})
+			return ok(obj{"ref": ref, "node_id": "REF_" + ref, "url": c.s.api(c.repo) + "/git/" + ref,
+				"object": obj{"type": "commit", "sha": sha, "url": c.s.api(c.repo) + "/git/commits/" + sha}})
 		}
 	}
 	if c.repo.refs[ref] == "" {

@@ -155,7 +155,8 @@ func putContent(c *call) answer {
 		return fail(http.StatusConflict, file+" does not match "+req.SHA)
 	}
 	body := string(text)
-	sha, err := c.s.commit(c.repo, commitRequest{parent: parent, message: req.Message + "\n", author: c.actor, committer: webFlow, files: map[string]*string{file: &body}})
+	sha, err := c.s.commit(c.repo, commitRequest{parent: parent, message: req.Message + "\n", author: c.actor, committer: webFlow,
+		files: map[string]*string{file: &body}})
 	if err != nil {
 		return invalid(err.Error())
 	}
@@ -268,7 +269,8 @@ func (c *call) shapeFile(f fileDiff, sha string) obj {
 	}
 	o := obj{
 		"sha": blob, "filename": f.path, "status": f.status, "additions": f.additions, "deletions": f.deletions, "changes": f.additions + f.deletions,
-		"blob_url": fmt.Sprintf("%s/blob/%s/%s", c.s.html(c.repo), sha, escapePath(f.path)), "raw_url": fmt.Sprintf("%s/raw/%s/%s", c.s.html(c.repo), sha, escapePath(f.path)),
+		"blob_url":     fmt.Sprintf("%s/blob/%s/%s", c.s.html(c.repo), sha, escapePath(f.path)),
+		"raw_url":      fmt.Sprintf("%s/raw/%s/%s", c.s.html(c.repo), sha, escapePath(f.path)),
 		"contents_url": fmt.Sprintf("%s/contents/%s?ref=%s", c.s.api(c.repo), escapePath(f.path), sha),
 	}
 	if f.patch != "" {

@@ -175,7 +175,8 @@ func createReviewComment(c *call, p *pull) answer {
 	}
 	rv, err := c.s.review(p, c.actor, "COMMENT", "", req.CommitID, []anchor{req.anchor})
 	if err != nil {
-		return invalidField("PullRequestReviewComment", "pull_request_review_thread.line", "custom", strings.Replace(err.Error(), "Pull request review thread line", "pull_request_review_thread.line", 1))
+		return invalidField("PullRequestReviewComment", "pull_request_review_thread.line", "custom",
+			strings.Replace(err.Error(), "Pull request review thread line", "pull_request_review_thread.line", 1))
 	}
 	list := p.reviewComments()
 	for _, x := range list {

@@ -17,7 +17,8 @@ func TestIssuesAndLabels(t *testing.T) {
 	is, ctx := w.gh.Issues, w.ctx
 	i, _, err := is.Create(ctx, "acme", "shop", &github.IssueRequest{Title: github.String("A"), Body: github.String("b"), Labels: &[]string{"bug"}})
 	w.must(err)
-	_, _, err = is.CreateLabel(ctx, "acme", "shop", &github.Label{Name: github.String("forge: working"), Color: github.String("0E8A16"), Description: github.String("d")})
+	_, _, err = is.CreateLabel(ctx, "acme", "shop",
+		&github.Label{Name: github.String("forge: working"), Color: github.String("0E8A16"), Description: github.String("d")})
 	w.must(err)
 	_, _, err = is.EditLabel(ctx, "acme", "shop", "forge: working", &github.Label{Color: github.String("ffffff")})
 	w.must(err)
@@ -33,7 +34,8 @@ func TestIssuesAndLabels(t *testing.T) {
 	}
 	_, _, err = is.ReplaceLabelsForIssue(ctx, "acme", "shop", i.GetNumber(), []string{"x"})
 	w.must(err)
-	_, _, err = is.Edit(ctx, "acme", "shop", i.GetNumber(), &github.IssueRequest{State: github.String("closed"), StateReason: github.String("not_planned"), Title: github.String("B")})
+	_, _, err = is.Edit(ctx, "acme", "shop", i.GetNumber(),
+		&github.IssueRequest{State: github.String("closed"), StateReason: github.String("not_planned"), Title: github.String("B")})
 	w.must(err)
 	for range 3 {
 		_, _, err = is.CreateComment(ctx, "acme", "shop", i.GetNumber(), &github.IssueComment{Body: github.String("c")})
@@ -58,7 +60,8 @@ func TestIssuesAndLabels(t *testing.T) {
 	id := all[0].GetID()
 	r, resp, err := w.gh.Reactions.CreateIssueCommentReaction(ctx, "acme", "shop", id, "eyes")
 	w.must(err)
-	if _, again, err := w.gh.Reactions.CreateIssueCommentReaction(ctx, "acme", "shop", id, "eyes"); err != nil || resp.StatusCode != 201 || again.StatusCode != 200 {
+	if _, again, err := w.gh.Reactions.CreateIssueCommentReaction(ctx, "acme", "shop", id, "eyes"); err != nil || resp.StatusCode != 201 ||
+		again.StatusCode != 200 {
 		t.Errorf("reactions: %v, %v, %v; want 201, then 200", resp.Status, again.Status, err)
 	}
 	_, err = w.gh.Reactions.DeleteIssueCommentReaction(ctx, "acme", "shop", id, r.GetID())
@@ -116,7 +119,8 @@ func TestGitObjects(t *testing.T) {
 		t.Error("a commit of the App without an author is not verified")
 	}
 	named, _, err := g.CreateCommit(ctx, "acme", "shop", &github.Commit{
-		Message: github.String("Named"), Tree: tree, Parents: []*github.Commit{{SHA: &base}}, Author: &github.CommitAuthor{Name: github.String("A"), Email: github.String("a@b.c")},
+		Message: github.String("Named"), Tree: tree, Parents: []*github.Commit{{SHA: &base}},
+		Author: &github.CommitAuthor{Name: github.String("A"), Email: github.String("a@b.c")},
 	}, nil)
 	w.must(err)
 	if named.GetVerification().GetVerified() {
@@ -124,10 +128,14 @@ func TestGitObjects(t *testing.T) {
 	}
 	_, _, err = g.CreateRef(ctx, "acme", "shop", &github.Reference{Ref: github.String("refs/heads/api/one"), Object: &github.GitObject{SHA: c.SHA}})
 	w.must(err)
-	if _, _, err = g.CreateRef(ctx, "acme", "shop", &github.Reference{Ref: github.String("refs/heads/api/one"), Object: &github.GitObject{SHA: c.SHA}}); err == nil || !strings.Contains(err.Error(), "Reference already exists") {
+	if _, _, err = g.CreateRef(ctx, "acme", "shop",
+		&github.Reference{Ref: github.String("refs/heads/api/one"), Object: &github.GitObject{SHA: c.SHA}}); err == nil ||
+		!strings.Contains(err.Error(), "Reference already exists") {
 		t.Errorf("a ref twice: %v", err)
 	}
-	if _, _, err = g.UpdateRef(ctx, "acme", "shop", &github.Reference{Ref: github.String("refs/heads/api/one"), Object: &github.GitObject{SHA: named.SHA}}, false); err == nil || !strings.Contains(err.Error(), "not a fast forward") {
+	if _, _, err = g.UpdateRef(ctx, "acme", "shop",
+		&github.Reference{Ref: github.String("refs/heads/api/one"), Object: &github.GitObject{SHA: named.SHA}}, false); err == nil ||
+		!strings.Contains(err.Error(), "not a fast forward") {
 		t.Errorf("a jump without force: %v", err)
 	}
 	_, _, err = g.UpdateRef(ctx, "acme", "shop", &github.Reference{Ref: github.String("refs/heads/api/one"), Object: &github.GitObject{SHA: named.SHA}}, true)
@@ -175,7 +183,8 @@ func TestGitObjects(t *testing.T) {
 	if len(m.Parents) != 2 {
 		t.Errorf("the merge has %d parents", len(m.Parents))
 	}
-	put, _, err := w.gh.Repositories.CreateFile(ctx, "acme", "shop", "put.txt", &github.RepositoryContentFileOptions{Message: github.String("Put"), Content: []byte("x"), Branch: github.String("api/one")})
+	put, _, err := w.gh.Repositories.CreateFile(ctx, "acme", "shop", "put.txt",
+		&github.RepositoryContentFileOptions{Message: github.String("Put"), Content: []byte("x"), Branch: github.String("api/one")})
 	w.must(err)
 	if put.Content.GetPath() != "put.txt" {
 		t.Errorf("put = %v", put.Content)
@@ -211,14 +220,19 @@ func TestReviewAnchors(t *testing.T) {
 		req  *github.PullRequestReviewRequest
 		want string
 	}{
-		{"outside the hunk", one(&github.DraftReviewComment{Path: github.String("shop.go"), Line: github.Int(400), Body: github.String("x")}), "must be part of the diff"},
+		{"outside the hunk", one(&github.DraftReviewComment{Path: github.String("shop.go"), Line: github.Int(400), Body: github.String("x")}),
+			"must be part of the diff"},
 		{"another file", one(&github.DraftReviewComment{Path: github.String("go.mod"), Line: github.Int(1), Body: github.String("x")}), "Path could not be resolved"},
-		{"a range backwards", one(&github.DraftReviewComment{Path: github.String("shop.go"), StartLine: github.Int(6), Line: github.Int(6), Body: github.String("x")}), "must precede the end line"},
+		{"a range backwards", one(&github.DraftReviewComment{Path: github.String("shop.go"), StartLine: github.Int(6), Line: github.Int(6),
+			Body: github.String("x")}), "must precede the end line"},
 		{"no text", one(&github.DraftReviewComment{Path: github.String("shop.go"), Line: github.Int(5)}), "can't be blank"},
-		{"a removed line on the new side", one(&github.DraftReviewComment{Path: github.String("shop.go"), Line: github.Int(13), Body: github.String("x")}), "must be part of the diff"},
+		{"a removed line on the new side", one(&github.DraftReviewComment{Path: github.String("shop.go"), Line: github.Int(13),
+			Body: github.String("x")}), "must be part of the diff"},
 		{"approving one's own", &github.PullRequestReviewRequest{Event: github.String("APPROVE")}, "Can not approve your own"},
-		{"requesting changes of one's own", &github.PullRequestReviewRequest{Event: github.String("REQUEST_CHANGES"), Body: github.String("b")}, "Can not request changes"},
-		{"a foreign commit", &github.PullRequestReviewRequest{Event: github.String("COMMENT"), Body: github.String("b"), CommitID: github.String(strings.Repeat("1", 40))}, "not part of the pull request"},
+		{"requesting changes of one's own", &github.PullRequestReviewRequest{Event: github.String("REQUEST_CHANGES"), Body: github.String("b")},
+			"Can not request changes"},
+		{"a foreign commit", &github.PullRequestReviewRequest{Event: github.String("COMMENT"), Body: github.String("b"),
+			CommitID: github.String(strings.Repeat("1", 40))}, "not part of the pull request"},
 	} {
 		_, resp, err := w.gh.PullRequests.CreateReview(w.ctx, "acme", "shop", pr.GetNumber(), tc.req)
 		if err == nil || resp.StatusCode != 422 || !strings.Contains(err.Error(), tc.want) {
@@ -246,12 +260,16 @@ func TestReviewLife(t *testing.T) {
 	w.issue()
 	pr := w.draft()
 	pulls, n, ctx := w.gh.PullRequests, pr.GetNumber(), w.ctx
-	rv, _, err := pulls.CreateReview(ctx, "acme", "shop", n, &github.PullRequestReviewRequest{Comments: []*github.DraftReviewComment{{Path: github.String("shop.go"), Line: github.Int(6), Body: github.String("p")}}})
+	rv, _, err := pulls.CreateReview(ctx, "acme", "shop", n,
+		&github.PullRequestReviewRequest{Comments: []*github.DraftReviewComment{
+			{Path: github.String("shop.go"), Line: github.Int(6), Body: github.String("p")}}})
 	w.must(err)
 	if rv.GetState() != "PENDING" {
 		t.Errorf("state = %s, want PENDING", rv.GetState())
 	}
-	if _, _, err = pulls.CreateReview(ctx, "acme", "shop", n, &github.PullRequestReviewRequest{Event: github.String("COMMENT"), Body: github.String("b")}); err == nil || !strings.Contains(err.Error(), "one pending review") {
+	if _, _, err = pulls.CreateReview(ctx, "acme", "shop", n,
+		&github.PullRequestReviewRequest{Event: github.String("COMMENT"), Body: github.String("b")}); err == nil ||
+		!strings.Contains(err.Error(), "one pending review") {
 		t.Errorf("a review besides a pending one: %v", err)
 	}
 	_, _, err = pulls.SubmitReview(ctx, "acme", "shop", n, rv.GetID(), &github.PullRequestReviewRequest{Event: github.String("COMMENT"), Body: github.String("b")})
@@ -305,7 +323,8 @@ func TestReviewLife(t *testing.T) {
 	vars := map[string]any{"owner": githubv4.String("acme"), "name": githubv4.String("shop"), "n": githubv4.Int(n), "after": (*githubv4.String)(nil)}
 	w.must(gql.Query(ctx, &q, vars))
 	th := q.Repository.PullRequest.ReviewThreads
-	if !th.PageInfo.HasNextPage || len(th.Nodes) != 1 || th.Nodes[0].Comments.Nodes[0].Author.Login != "forge" || *th.Nodes[0].Line != 6 || !th.Nodes[0].ViewerCanResolve {
+	if !th.PageInfo.HasNextPage || len(th.Nodes) != 1 || th.Nodes[0].Comments.Nodes[0].Author.Login != "forge" || *th.Nodes[0].Line != 6 ||
+		!th.Nodes[0].ViewerCanResolve {
 		t.Fatalf("threads = %+v", th)
 	}
 	first := th.Nodes[0].ID
@@ -334,7 +353,8 @@ func TestReviewLife(t *testing.T) {
 	var draft struct {
 		ConvertPullRequestToDraft struct{ PullRequest struct{ IsDraft bool } } `graphql:"convertPullRequestToDraft(input: $input)"`
 	}
-	if err := gql.Mutate(ctx, &draft, githubv4.ConvertPullRequestToDraftInput{PullRequestID: pr.GetNodeID()}, nil); err == nil || !strings.Contains(err.Error(), "already in draft") {
+	if err := gql.Mutate(ctx, &draft, githubv4.ConvertPullRequestToDraftInput{PullRequestID: pr.GetNodeID()}, nil); err == nil ||
+		!strings.Contains(err.Error(), "already in draft") {
 		t.Errorf("draft twice: %v", err)
 	}
 	w.settle()
@@ -350,7 +370,9 @@ func TestPullLife(t *testing.T) {
 	w.issue()
 	pr := w.draft()
 	pulls, n, ctx := w.gh.PullRequests, pr.GetNumber(), w.ctx
-	if _, _, err := pulls.Create(ctx, "acme", "shop", &github.NewPullRequest{Title: github.String("x"), Head: github.String("forge/issue-1"), Base: github.String("main")}); err == nil || !strings.Contains(err.Error(), "A pull request already exists for acme:forge/issue-1.") {
+	if _, _, err := pulls.Create(ctx, "acme", "shop",
+		&github.NewPullRequest{Title: github.String("x"), Head: github.String("forge/issue-1"), Base: github.String("main")}); err == nil ||
+		!strings.Contains(err.Error(), "A pull request already exists for acme:forge/issue-1.") {
 		t.Errorf("a second pull request: %v", err)
 	}
 	_, _, err := pulls.Edit(ctx, "acme", "shop", n, &github.PullRequest{Body: github.String("Closes #1\n\nreport")})
@@ -388,7 +410,8 @@ func TestPullLife(t *testing.T) {
 	if got.GetMergeable() || got.GetMergeableState() != "dirty" {
 		t.Errorf("mergeable = %v, %s; want false, dirty", got.GetMergeable(), got.GetMergeableState())
 	}
-	if _, _, err := pulls.Merge(ctx, "acme", "shop", n, "", &github.PullRequestOptions{SHA: strings.Repeat("0", 40)}); err == nil || !strings.Contains(err.Error(), "409") {
+	if _, _, err := pulls.Merge(ctx, "acme", "shop", n, "", &github.PullRequestOptions{SHA: strings.Repeat("0", 40)}); err == nil ||
+		!strings.Contains(err.Error(), "409") {
 		t.Errorf("merge of another head: %v, want 409", err)
 	}
 	if _, _, err := pulls.Merge(ctx, "acme", "shop", n, "", nil); err == nil || !strings.Contains(err.Error(), "405") {
@@ -425,14 +448,17 @@ func TestChecks(t *testing.T) {
 	w.must(err)
 	var notes []*github.CheckRunAnnotation
 	for range 51 {
-		notes = append(notes, &github.CheckRunAnnotation{Path: github.String("shop.go"), StartLine: github.Int(1), EndLine: github.Int(1), AnnotationLevel: github.String("warning"), Message: github.String("m")})
+		notes = append(notes, &github.CheckRunAnnotation{Path: github.String("shop.go"), StartLine: github.Int(1), EndLine: github.Int(1),
+			AnnotationLevel: github.String("warning"), Message: github.String("m")})
 	}
 	out := &github.CheckRunOutput{Title: github.String("t"), Summary: github.String("s"), Annotations: notes}
-	if _, _, err = ck.UpdateCheckRun(ctx, "acme", "shop", run.GetID(), github.UpdateCheckRunOptions{Name: "forge", Output: out}); err == nil || !strings.Contains(err.Error(), "50 items") {
+	if _, _, err = ck.UpdateCheckRun(ctx, "acme", "shop", run.GetID(), github.UpdateCheckRunOptions{Name: "forge", Output: out}); err == nil ||
+		!strings.Contains(err.Error(), "50 items") {
 		t.Errorf("51 annotations: %v", err)
 	}
 	out.Annotations = notes[:50]
-	_, _, err = ck.UpdateCheckRun(ctx, "acme", "shop", run.GetID(), github.UpdateCheckRunOptions{Name: "forge", Status: github.String("completed"), Conclusion: github.String("success"), Output: out})
+	_, _, err = ck.UpdateCheckRun(ctx, "acme", "shop", run.GetID(),
+		github.UpdateCheckRunOptions{Name: "forge", Status: github.String("completed"), Conclusion: github.String("success"), Output: out})
 	w.must(err)
 	list, _, err := ck.ListCheckRunsForRef(ctx, "acme", "shop", "main", nil)
 	w.must(err)
@@ -461,7 +487,8 @@ func TestStatuses(t *testing.T) {
 		o.Manifest = []byte(strings.Replace(string(o.Manifest), "statuses: read", "statuses: write", 1))
 	})
 	for _, state := range []string{"pending", "failure"} {
-		_, _, err := w.gh.Repositories.CreateStatus(w.ctx, "acme", "shop", w.mainHead(), &github.RepoStatus{State: github.String(state), Context: github.String("ci")})
+		_, _, err := w.gh.Repositories.CreateStatus(w.ctx, "acme", "shop", w.mainHead(),
+			&github.RepoStatus{State: github.String(state), Context: github.String("ci")})
 		w.must(err)
 	}
 	got, _, err := w.gh.Repositories.GetCombinedStatus(w.ctx, "acme", "shop", "main", nil)

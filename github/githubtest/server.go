@@ -120,7 +120,8 @@ func New(opts Options) (*Server, error) {
 		PrivateKey:    pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
 		WebhookSecret: randomHex(20), ClientID: "Iv1.0000000000000001", ClientSecret: randomHex(20), changed: make(chan struct{}), lastID: 1000,
 		random:   mrand.New(mrand.NewPCG(opts.Seed, 0x666f726765)),
-		accounts: map[string]*account{}, repos: map[string]*repository{}, tokens: map[string]*token{}, grants: map[string]*userToken{}, codes: map[string]*signInCode{}, made: map[string]time.Time{}, absent: opts.Empty, nodes: map[string]any{},
+		accounts: map[string]*account{}, repos: map[string]*repository{}, tokens: map[string]*token{}, grants: map[string]*userToken{},
+		codes: map[string]*signInCode{}, made: map[string]time.Time{}, absent: opts.Empty, nodes: map[string]any{},
 		ci: map[string]*ciApp{}, logs: map[string]jobLog{},
 	}
 	s.created = s.now()
@@ -268,7 +269,8 @@ func (s *Server) Install(repos ...string) (Installation, error) {
 			return Installation{}, fmt.Errorf("install the App: %w", err)
 		}
 		if len(list) > 0 && list[0].owner != r.owner {
-			return Installation{}, fmt.Errorf("install the App: %s and %s have different owners; an installation has one: call Install for each", list[0].fullName(), name)
+			return Installation{}, fmt.Errorf("install the App: %s and %s have different owners; an installation has one: call Install for each",
+				list[0].fullName(), name)
 		}
 		list = append(list, r)
 	}

@@ -143,9 +143,10 @@ func (s *Server) shapeCommit(r *repository, c commitInfo) obj {
 	return obj{
 		"sha": c.SHA, "node_id": "C_" + c.SHA, "url": api, "html_url": s.html(r) + "/commit/" + c.SHA, "comments_url": api + "/comments",
 		"commit": obj{
-			"url":    s.api(r) + "/git/commits/" + c.SHA,
-			"author": obj{"name": c.Author, "email": c.AuthorMail, "date": c.AuthorDate}, "committer": obj{"name": c.Committer, "email": c.CommitMail, "date": c.CommitDat},
-			"message": c.Message, "comment_count": 0, "tree": obj{"sha": c.Tree, "url": s.api(r) + "/git/trees/" + c.Tree},
+			"url":       s.api(r) + "/git/commits/" + c.SHA,
+			"author":    obj{"name": c.Author, "email": c.AuthorMail, "date": c.AuthorDate},
+			"committer": obj{"name": c.Committer, "email": c.CommitMail, "date": c.CommitDat},
+			"message":   c.Message, "comment_count": 0, "tree": obj{"sha": c.Tree, "url": s.api(r) + "/git/trees/" + c.Tree},
 			"verification": s.verification(r, c.SHA),
 		},
 		"author": s.shapeUser(s.byMail(c.AuthorMail)), "committer": s.shapeUser(s.byMail(c.CommitMail)), "parents": s.shapeParents(r, c),

@@ -74,13 +74,15 @@ func TestPermissions(t *testing.T) {
 		{"no such token", "GET", "/api/v3/repos/acme/shop", "ghs_nonsense", "", 401, "Bad credentials"},
 		{"a token where the App is asked for", "GET", "/api/v3/app", full, "", 401, "could not be decoded"},
 		{"writing without a token", "POST", "/api/v3/repos/acme/shop/issues", "", `{"title":"x"}`, 401, "Requires authentication"},
-		{"a person without rights", "POST", "/api/v3/repos/acme/shop/issues/1/labels", w.s.As("mallory").Token, `{"labels":["forge"]}`, 403, "Must have write access"},
+		{"a person without rights", "POST", "/api/v3/repos/acme/shop/issues/1/labels", w.s.As("mallory").Token, `{"labels":["forge"]}`, 403,
+			"Must have write access"},
 		{"a person with rights", "POST", "/api/v3/repos/acme/shop/issues/1/labels", w.al.Token, `{"labels":["forge"]}`, 200, `"forge"`},
 		{"no JSON", "POST", "/api/v3/repos/acme/shop/issues/1/comments", full, `{`, 400, "Problems parsing JSON"},
 		{"no body", "POST", "/api/v3/repos/acme/shop/issues/1/comments", full, `{}`, 422, "missing_field"},
 		{"too long", "POST", "/api/v3/repos/acme/shop/issues/1/comments", full, `{"body":"` + strings.Repeat("x", 262145) + `"}`, 422, "body is too long"},
 		{"not implemented", "GET", "/api/v3/repos/acme/shop/actions/runs/1/artifacts", full, "", 501, "does not implement"},
-		{"workflow by API", "PUT", "/api/v3/repos/acme/shop/contents/.github/workflows/ci.yml", full, `{"message":"m","content":"eA=="}`, 403, "without `workflows` permission"},
+		{"workflow by API", "PUT", "/api/v3/repos/acme/shop/contents/.github/workflows/ci.yml", full, `{"message":"m","content":"eA=="}`, 403,
+			"without `workflows` permission"},
 		{"GraphQL without a token", "POST", "/api/graphql", "", `{"query":"{viewer{login}}"}`, 401, "Bad credentials"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -184,14 +186,16 @@ func TestInstallationLife(t *testing.T) {
 
 func TestPushRefused(t *testing.T) {
 	w := newWorld(t)
-	w.must(w.s.SetRules(w.repo, Rule{Type: "pull_request", Pattern: "main"}, Rule{Type: "creation", Pattern: "release/*"}, Rule{Type: "non_fast_forward", Pattern: "forge/*"}))
+	w.must(w.s.SetRules(w.repo, Rule{Type: "pull_request", Pattern: "main"}, Rule{Type: "creation", Pattern: "release/*"},
+		Rule{Type: "non_fast_forward", Pattern: "forge/*"}))
 	for _, tc := range []struct {
 		name, branch, file string
 		want               string // empty when it is accepted
 	}{
 		{"a guarded branch", "main", "a.txt", "GH013: Repository rule violations found for refs/heads/main"},
 		{"a branch that must not be made", "release/1", "a.txt", "creations being restricted"},
-		{"a workflow", "forge/ci", ".github/workflows/ci.yml", "refusing to allow a GitHub App to create or update workflow `.github/workflows/ci.yml` without `workflows` permission"},
+		{"a workflow", "forge/ci", ".github/workflows/ci.yml",
+			"refusing to allow a GitHub App to create or update workflow `.github/workflows/ci.yml` without `workflows` permission"},
 		{"an own branch", "forge/ok", "a.txt", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

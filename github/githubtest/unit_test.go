@@ -58,7 +58,8 @@ func TestGraphQL(t *testing.T) {
 	w := newWorld(t)
 	n := w.issue()
 	pr := w.draft()
-	_, _, err := w.gh.PullRequests.CreateComment(w.ctx, "acme", "shop", pr.GetNumber(), &github.PullRequestComment{Path: github.String("shop.go"), Line: github.Int(6), CommitID: pr.Head.SHA, Body: github.String("x")})
+	_, _, err := w.gh.PullRequests.CreateComment(w.ctx, "acme", "shop", pr.GetNumber(),
+		&github.PullRequestComment{Path: github.String("shop.go"), Line: github.Int(6), CommitID: pr.Head.SHA, Body: github.String("x")})
 	w.must(err)
 	_, err = w.al.Comment(w.repo, n, "hello")
 	w.must(err)
@@ -82,16 +83,22 @@ func TestGraphQL(t *testing.T) {
 		vars        map[string]any
 		want        string
 	}{
-		{"a node by its kind", `query($id:ID!){node(id:$id){__typename id ...on PullRequest{isDraft n:number} ...on Issue{title}}}`, map[string]any{"id": pr.GetNodeID()}, `"__typename":"PullRequest"`},
-		{"a fragment", `query($id:ID!){node(id:$id){...F}} fragment F on Comment{author{login}}`, map[string]any{"id": issue.GetNodeID()}, `{"author":{"login":"alice"}}`},
-		{"skip", `query($id:ID!,$no:Boolean!){node(id:$id){id @skip(if:$no) ...on Issue @include(if:$no){title}}}`, map[string]any{"id": issue.GetNodeID(), "no": true}, `"node":{"title":"Name the price"}`},
+		{"a node by its kind", `query($id:ID!){node(id:$id){__typename id ...on PullRequest{isDraft n:number} ...on Issue{title}}}`,
+			map[string]any{"id": pr.GetNodeID()}, `"__typename":"PullRequest"`},
+		{"a fragment", `query($id:ID!){node(id:$id){...F}} fragment F on Comment{author{login}}`, map[string]any{"id": issue.GetNodeID()},
+			`{"author":{"login":"alice"}}`},
+		{"skip", `query($id:ID!,$no:Boolean!){node(id:$id){id @skip(if:$no) ...on Issue @include(if:$no){title}}}`,
+			map[string]any{"id": issue.GetNodeID(), "no": true}, `"node":{"title":"Name the price"}`},
 		{"comments and labels", `{repository(owner:"acme",name:"shop"){issue(number:1){state comments(last:1){totalCount edges{node{body isMinimized}}} labels(first:5){nodes{name}}}}}`, nil, `"body":"hello"`},
 		{"thread", `query($id:ID!){node(id:$id){...on PullRequestReviewThread{path line isOutdated subjectType comments(first:1){nodes{body pullRequestReview{state}}}}}}`, map[string]any{"id": pulls[0].Threads[0].Node}, `"state":"COMMENTED"`},
 		{"state of the merge", `{repository(owner:"acme",name:"shop"){pullRequest(number:2){mergeable mergeStateStatus headRefOid reviews(first:1){nodes{state}}}}}`, nil, `"mergeable":"MERGEABLE"`},
-		{"reply", `mutation($id:ID!){addPullRequestReviewThreadReply(input:{pullRequestReviewThreadId:$id,body:"Done."}){comment{body}}}`, map[string]any{"id": pulls[0].Threads[0].Node}, `"comment":{"body":"Done."}`},
-		{"comment", `mutation($id:ID!){addComment(input:{subjectId:$id,body:"By GraphQL"}){commentEdge{node{body}}}}`, map[string]any{"id": issue.GetNodeID()}, `"By GraphQL"`},
+		{"reply", `mutation($id:ID!){addPullRequestReviewThreadReply(input:{pullRequestReviewThreadId:$id,body:"Done."}){comment{body}}}`,
+			map[string]any{"id": pulls[0].Threads[0].Node}, `"comment":{"body":"Done."}`},
+		{"comment", `mutation($id:ID!){addComment(input:{subjectId:$id,body:"By GraphQL"}){commentEdge{node{body}}}}`,
+			map[string]any{"id": issue.GetNodeID()}, `"By GraphQL"`},
 		{"no such node", `mutation{resolveReviewThread(input:{threadId:"PRRT_none"}){thread{id}}}`, nil, `"type":"NOT_FOUND"`},
-		{"a node of another kind", `mutation($id:ID!){resolveReviewThread(input:{threadId:$id}){thread{id}}}`, map[string]any{"id": issue.GetNodeID()}, `"type":"NOT_FOUND"`},
+		{"a node of another kind", `mutation($id:ID!){resolveReviewThread(input:{threadId:$id}){thread{id}}}`,
+			map[string]any{"id": issue.GetNodeID()}, `"type":"NOT_FOUND"`},
 		{"no bounds", `{repository(owner:"acme",name:"shop"){issue(number:1){comments{totalCount}}}}`, nil, `MISSING_PAGINATION_BOUNDARIES`},
 		{"too many", `{repository(owner:"acme",name:"shop"){issue(number:1){comments(first:101){totalCount}}}}`, nil, `EXCESSIVE_PAGINATION`},
 		{"no such repository", `{repository(owner:"acme",name:"none"){id}}`, nil, `Could not resolve to a Repository`},
@@ -138,7 +145,8 @@ func TestParseDiff(t *testing.T) {
 	for _, f := range parseDiff(text) {
 		got = append(got, strings.Join([]string{f.path, f.oldPath, f.status, f.patch}, "|"))
 	}
-	want := []string{"new name.go|old name.go|renamed|@@ -1,2 +1,2 @@ f\n-a\n+b\n c", "gone||removed|@@ -1 +0,0 @@\n-x\n\\ No newline at end of file", "pic.png||added|"}
+	want := []string{"new name.go|old name.go|renamed|@@ -1,2 +1,2 @@ f\n-a\n+b\n c",
+		"gone||removed|@@ -1 +0,0 @@\n-x\n\\ No newline at end of file", "pic.png||added|"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -253,7 +261,8 @@ func TestPeople(t *testing.T) {
 		}
 	}
 	w.settle()
-	want := []string{"issues.opened", "issue_comment.created", "issue_comment.edited", "issue_comment.edited", "issues.edited", "issues.labeled", "issues.unlabeled", "issues.closed", "issues.reopened"}
+	want := []string{"issues.opened", "issue_comment.created", "issue_comment.edited", "issue_comment.edited", "issues.edited",
+		"issues.labeled", "issues.unlabeled", "issues.closed", "issues.reopened"}
 	if d := cmp.Diff(want, w.hook.names()); d != "" {
 		t.Error(d)
 	}

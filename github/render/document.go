@@ -101,7 +101,8 @@ func decisions(r *pipeline.Run, who string) (out []string) {
 			if a.Choice == "history" {
 				continue
 			}
-			line := fmt.Sprintf("%s%s: %s — %s said %s", a.At.UTC().Format("2006-01-02 15:04 UTC"), who, text.Clip(text.OneLine(r.Gates[i].Question), 300), a.By.Login, a.Choice)
+			line := fmt.Sprintf("%s%s: %s — %s said %s", a.At.UTC().Format("2006-01-02 15:04 UTC"), who,
+				text.Clip(text.OneLine(r.Gates[i].Question), 300), a.By.Login, a.Choice)
 			if a.Text != "" {
 				line += ": " + text.Clip(text.OneLine(a.Text), 300)
 			}
@@ -148,7 +149,8 @@ func insights(r *pipeline.Run, family []*pipeline.Run) string {
 }
 
 func effort(r *pipeline.Run) string {
-	return fmt.Sprintf("%s, %s of work, %s, %s", text.Plural(len(r.Iterations), "iteration", "iterations"), text.Plural(int(r.Worked()/60_000), "minute", "minutes"),
+	return fmt.Sprintf("%s, %s of work, %s, %s", text.Plural(len(r.Iterations), "iteration", "iterations"),
+		text.Plural(int(r.Worked()/60_000), "minute", "minutes"),
 		r.Total().Cost(), text.Plural(len(r.Gates), "question", "questions"))
 }
 

@@ -15,7 +15,8 @@ func TestDocuments(t *testing.T) {
 	done := func(n int) pipeline.Iteration {
 		return pipeline.Iteration{Number: n, Result: pipeline.ResultPassed, Review: &pipeline.Review{Summary: "all is well"}}
 	}
-	run := &pipeline.Run{ID: 7, Trace: "cafe", State: pipeline.StateRunning, Task: pipeline.Task{Issue: 3, Title: "Log in", Body: "Tell @octocat. <!-- hidden -->" + strings.Repeat("word ", 6000)},
+	run := &pipeline.Run{ID: 7, Trace: "cafe", State: pipeline.StateRunning,
+		Task: pipeline.Task{Issue: 3, Title: "Log in", Body: "Tell @octocat. <!-- hidden -->" + strings.Repeat("word ", 6000)},
 		Plan: &pipeline.Plan{Summary: "three modules", Steps: []string{"one"}, Criteria: []pipeline.Criterion{{ID: "AC1", Text: "it works"}}}}
 	run.Iterations = []pipeline.Iteration{done(1), {Number: 2, Result: pipeline.ResultInProgress, Review: &pipeline.Review{}}}
 	child := &pipeline.Run{ID: 8, State: pipeline.StateVerified, Part: &module.Of{Run: 7, Module: module.Module{ID: "auth"}}}
@@ -43,7 +44,8 @@ func TestDocuments(t *testing.T) {
 		docs = append(docs, docs[0]) // more than fits
 	}
 	body := v.Documents(docs)
-	if strings.Contains(body, "@octocat") || strings.Contains(body, "hidden") || len(body) > MaxText*2 || !strings.Contains(body, "Not shown here, for want of room: `specification.md`") {
+	if strings.Contains(body, "@octocat") || strings.Contains(body, "hidden") || len(body) > MaxText*2 ||
+		!strings.Contains(body, "Not shown here, for want of room: `specification.md`") {
 		t.Errorf("the comment: %.3000s", body)
 	}
 	if i, j := strings.Index(body, "Insights"), strings.Index(body, "Validation of module auth 1"); i < 0 || j < i {

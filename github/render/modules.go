@@ -39,7 +39,8 @@ func (v Renderer) modules() string {
 		if used := (pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}); used.MicroUSD+used.Unpriced > 0 {
 			cost = used.Cost()
 		}
-		fmt.Fprintf(&b, "| %s %s | **%s** %s | %d | %s | %s | %s | %s | %s | %s |\n", statusIcon(status), v.cell(status, 60), v.cell(r.Module.ID, 40), v.cell(r.Title, 80), r.Wave,
+		fmt.Fprintf(&b, "| %s %s | **%s** %s | %d | %s | %s | %s | %s | %s | %s |\n", statusIcon(status), v.cell(status, 60),
+			v.cell(r.Module.ID, 40), v.cell(r.Title, 80), r.Wave,
 			iteration, v.cell(r.Tests, 40), v.cell(r.Findings, 60), took(r.Millis), cost, v.branchLink(&r.Part))
 	}
 	return strings.TrimSpace(b.String())

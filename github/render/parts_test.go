@@ -54,7 +54,8 @@ func TestParts(t *testing.T) {
 				t.Errorf("%s: part %d leaves open: %+v", c.name, i+1, open)
 			}
 		}
-		if want := strings.Count(c.text, "line "); len(all) != want || strings.Join(all, "") != lines(5000)[:len(strings.Join(all, ""))] && c.name != "code in folds" {
+		if want := strings.Count(c.text, "line "); len(all) != want || strings.Join(all, "") != lines(5000)[:len(strings.Join(all, ""))] &&
+			c.name != "code in folds" {
 			t.Errorf("%s: the parts hold %d lines, want %d in their order", c.name, len(all), want)
 		}
 	}

@@ -58,7 +58,8 @@ func TestRenderStatus(t *testing.T) {
 			s.Plan()
 			ref := &pipeline.PhaseRef{Phase: pipeline.PhaseImplement, Iteration: 1, Attempt: 1, Mode: pipeline.ModeFresh}
 			s.Add(pipeline.EventPhaseEntered, pipeline.Data{Phase: ref})
-			s.Add(pipeline.EventPhaseFailed, pipeline.Data{Phase: ref, Fault: &pipeline.Fault{Class: pipeline.FaultProvider, Message: "the model's server answers 529: overloaded"}})
+			s.Add(pipeline.EventPhaseFailed, pipeline.Data{Phase: ref,
+				Fault: &pipeline.Fault{Class: pipeline.FaultProvider, Message: "the model's server answers 529: overloaded"}})
 		}},
 		{"waiting", func(s *rendertest.Story) { s.Bounced(); s.Gate() }},
 		{"stopped", func(s *rendertest.Story) { s.Plan(); s.Add(pipeline.EventRunStopped, pipeline.Data{}) }},
@@ -91,7 +92,9 @@ func TestRenderReview(t *testing.T) {
 	}
 	it := &s.Run.Iterations[0]
 	it.Review.NotReviewed = []pipeline.Skipped{{Path: "big.json", Why: "over 1 MB"}}
-	it.Review.Suppressed = []pipeline.SuppressedFinding{{Finding: pipeline.Finding{Category: "style", File: "calc_test.go", Line: 3, Message: "no doc comment"}, Why: "14 of 16 like it were dismissed: style in tests"}}
+	it.Review.Suppressed = []pipeline.SuppressedFinding{
+		{Finding: pipeline.Finding{Category: "style", File: "calc_test.go", Line: 3, Message: "no doc comment"},
+			Why: "14 of 16 like it were dismissed: style in tests"}}
 	d := testView(s.Run).Review(it, it.Review.Findings, p)
 	var b strings.Builder
 	b.WriteString(d.Body)

@@ -327,9 +327,11 @@ func (v Renderer) letPass() string {
 func kindsOf(list []pipeline.Waiver) string {
 	words := map[pipeline.GuardName][2]string{
 		pipeline.GuardKnown: {"tests that failed before", "tests that failed before"}, pipeline.GuardUnread: {"files that were not read", "files that were not read"},
-		pipeline.GuardDispute: {"a dismissed finding", "dismissed findings"}, pipeline.GuardAccepted: {"what was left when it was accepted", "what was left when it was accepted"},
-		pipeline.GuardParts:  {"a module that is left out", "modules that are left out"},
-		pipeline.GuardSecret: {"what looks like a secret", "what looks like secrets"}, pipeline.GuardHuman: {"what the reviewer asked a human about", "what the reviewer asked a human about"},
+		pipeline.GuardDispute:  {"a dismissed finding", "dismissed findings"},
+		pipeline.GuardAccepted: {"what was left when it was accepted", "what was left when it was accepted"},
+		pipeline.GuardParts:    {"a module that is left out", "modules that are left out"},
+		pipeline.GuardSecret:   {"what looks like a secret", "what looks like secrets"},
+		pipeline.GuardHuman:    {"what the reviewer asked a human about", "what the reviewer asked a human about"},
 	}
 	count := map[pipeline.GuardName]int{}
 	var order []pipeline.GuardName

@@ -189,7 +189,8 @@ var guardNames = map[pipeline.GuardName]string{
 	pipeline.GuardKnown: "tests failed before this work and still fail", pipeline.GuardUnclean: "a test suite did not end well",
 	pipeline.GuardSecret: "what would be pushed looks like a secret",
 	pipeline.GuardSplit:  "the plan has modules", pipeline.GuardRounds: "the integration keeps sending a module back", pipeline.GuardParts: "no module is left",
-	pipeline.GuardGone: "the branch was deleted", pipeline.GuardBase: "the base branch has moved on", pipeline.GuardConflict: "the base branch does not merge by itself",
+	pipeline.GuardGone: "the branch was deleted", pipeline.GuardBase: "the base branch has moved on",
+	pipeline.GuardConflict: "the base branch does not merge by itself",
 }
 
 // guard says which guard fired, with its numbers.
@@ -233,7 +234,8 @@ func (v Renderer) Gate(g *pipeline.Gate) string {
 	if g.Kind != pipeline.GateClarification && g.Kind != pipeline.GateApproval {
 		left = section("What is left", bullets(v.Left(20)))
 	}
-	return v.whole(g.ID, "### "+title, v.guard(g.Guard), v.block(g.Question, 4000), strings.ReplaceAll(tried, "## ", "#### "), strings.ReplaceAll(left, "## ", "#### "), v.choices(g), v.answers(g))
+	return v.whole(g.ID, "### "+title, v.guard(g.Guard), v.block(g.Question, 4000), strings.ReplaceAll(tried, "## ", "#### "),
+		strings.ReplaceAll(left, "## ", "#### "), v.choices(g), v.answers(g))
 }
 
 // choices lists what can be answered: as a command, or by ticking its box.
@@ -367,7 +369,8 @@ func (v Renderer) Check() CheckState {
 	if v.Run.Current() == nil && len(v.Run.Parts) > 0 {
 		return CheckState{"in_progress", "", fmt.Sprintf("%s at work", text.Plural(len(v.Run.Parts), "module", "modules")), v.modules(), nil}
 	}
-	return CheckState{"in_progress", "", fmt.Sprintf("Iteration %d of %d", n, r.MaxIterations()), "Review and tests are under way. The status comment in the issue shows where they stand.", nil}
+	return CheckState{"in_progress", "", fmt.Sprintf("Iteration %d of %d", n, r.MaxIterations()),
+		"Review and tests are under way. The status comment in the issue shows where they stand.", nil}
 }
 
 // iterationOf returns the iteration whose commit this is, or the current one.

@@ -36,7 +36,8 @@ func danger(s string) string {
 		}
 	}
 	for _, m := range anyURL.FindAllStringSubmatch(s, -1) {
-		if !strings.HasPrefix(m[2], zwsp) && (m[1] == "ftp" || !regexp.MustCompile(`^(?i)github\.com(/[^@\\]*)?$`).MatchString(strings.TrimRight(m[2], `)]*_.,;:!?'"`))) {
+		if !strings.HasPrefix(m[2], zwsp) && (m[1] == "ftp" ||
+			!regexp.MustCompile(`^(?i)github\.com(/[^@\\]*)?$`).MatchString(strings.TrimRight(m[2], `)]*_.,;:!?'"`))) {
 			return "a link to another host: " + m[0]
 		}
 	}
@@ -51,7 +52,8 @@ func TestProse(t *testing.T) {
 	}
 	n, harmless := 0, 0
 	for l := range strings.Lines(string(raw)) {
-		l = strings.NewReplacer(`\n`, "\n", `\u202e`, "\u202e", `\u200b`, "\u200b", `\u00ad`, "\u00ad", `\0`, "\x00", `\tag`, "\U000e0041").Replace(strings.TrimSuffix(l, "\n"))
+		l = strings.NewReplacer(`\n`, "\n", `\u202e`, "\u202e", `\u200b`, "\u200b", `\u00ad`, "\u00ad", `\0`, "\x00", `\tag`,
+			"\U000e0041").Replace(strings.TrimSuffix(l, "\n"))
 		if l == "" {
 			continue
 		}
@@ -60,7 +62,8 @@ func TestProse(t *testing.T) {
 			harmless++
 			t.Errorf("the fixture %q holds nothing dangerous: the test would not fail", l)
 		}
-		for name, got := range map[string]string{"prose": prose(l, "github.com"), "line": Line(l, "github.com", 500), "cell": cell(l, "github.com", 500), "block": Block(l, "github.com", 500)} {
+		for name, got := range map[string]string{"prose": prose(l, "github.com"), "line": Line(l, "github.com", 500),
+			"cell": cell(l, "github.com", 500), "block": Block(l, "github.com", 500)} {
 			if d := danger(got); d != "" {
 				t.Errorf("%s(%q) = %q still holds %s", name, l, got, d)
 			}
@@ -139,7 +142,9 @@ func TestLongRun(t *testing.T) {
 	s.Run.Plan.Summary, s.Run.Plan.Risks = huge, []string{huge, huge}
 	for range 100 {
 		s.Run.Plan.Steps = append(s.Run.Plan.Steps, huge)
-		s.Run.Findings = append(s.Run.Findings, pipeline.Issue{Finding: &pipeline.Finding{Message: huge, Severity: pipeline.SeverityError, Fix: &pipeline.Fix{Description: huge}}, State: "open", First: 1, Last: 1})
+		s.Run.Findings = append(s.Run.Findings, pipeline.Issue{
+			Finding: &pipeline.Finding{Message: huge, Severity: pipeline.SeverityError, Fix: &pipeline.Fix{Description: huge}}, State: "open", First: 1,
+			Last: 1})
 		s.Run.Iterations[0].Review.Findings = append(s.Run.Iterations[0].Review.Findings, *s.Run.Findings[len(s.Run.Findings)-1].Finding)
 	}
 	s.Run.Iterations[0].Impl.Summary, s.Run.Iterations[0].Review.Summary = huge, huge

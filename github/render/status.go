@@ -153,7 +153,8 @@ func (v Renderer) phase(p pipeline.Phase) (icon, words string) {
 		if r.Plan == nil {
 			return "⬜", ""
 		}
-		return "✅", fmt.Sprintf("%s, %s", text.Plural(len(r.Plan.Steps), "step", "steps"), text.Plural(len(r.Plan.Criteria), "acceptance criterion", "acceptance criteria"))
+		return "✅", fmt.Sprintf("%s, %s", text.Plural(len(r.Plan.Steps), "step", "steps"),
+			text.Plural(len(r.Plan.Criteria), "acceptance criterion", "acceptance criteria"))
 	}
 	if it == nil {
 		return "⬜", ""

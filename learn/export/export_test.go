@@ -23,11 +23,15 @@ const scope = "repo:acme/site"
 func example() []Entry {
 	ann := pipeline.Actor{ID: 1, Login: "ann"}
 	return []Entry{
-		{Learning: pipeline.Learning{Key: "b", Scope: scope, Type: pipeline.LearningProcedural, Content: "Wrap errors:\n\n\treturn fmt.Errorf(\"x: %w\", err)\n\"quoted\"", Source: "rewrite", Base: 0.8, Confidence: 0.8,
+		{Learning: pipeline.Learning{Key: "b", Scope: scope, Type: pipeline.LearningProcedural,
+			Content: "Wrap errors:\n\n\treturn fmt.Errorf(\"x: %w\", err)\n\"quoted\"", Source: "rewrite", Base: 0.8, Confidence: 0.8,
 			Weight: 1, Created: at, Touched: at, State: "active"}},
-		{Learning: pipeline.Learning{Key: "a", Scope: scope, Type: pipeline.LearningSemantic, Category: "style", Content: "Keep names short", Context: "in small\nscopes", Paths: []string{"a.go", "b, c.go"},
-			Tags: []string{"go", "rule:x"}, Source: "human", Author: ann, Weight: 0.5, Run: 7, Signal: "thread/1", Finding: "fp", Code: "c0de", Base: 0.7, Confidence: 0.6, For: 1, Against: 1, Created: at, Touched: at, State: "active"},
-			Evidence: []pipeline.Evidence{{Of: "a", Key: "y", Delta: -0.2, Why: "a | b", Actor: ann, Run: 3, At: at}, {Of: "a", Key: "x", Delta: 0.1, Why: "used", Actor: pipeline.Actor{ID: 9, Login: "ci", Bot: true}, At: at},
+		{Learning: pipeline.Learning{Key: "a", Scope: scope, Type: pipeline.LearningSemantic, Category: "style", Content: "Keep names short",
+			Context: "in small\nscopes", Paths: []string{"a.go", "b, c.go"},
+			Tags: []string{"go", "rule:x"}, Source: "human", Author: ann, Weight: 0.5, Run: 7, Signal: "thread/1", Finding: "fp", Code: "c0de",
+			Base: 0.7, Confidence: 0.6, For: 1, Against: 1, Created: at, Touched: at, State: "active"},
+			Evidence: []pipeline.Evidence{{Of: "a", Key: "y", Delta: -0.2, Why: "a | b", Actor: ann, Run: 3, At: at},
+				{Of: "a", Key: "x", Delta: 0.1, Why: "used", Actor: pipeline.Actor{ID: 9, Login: "ci", Bot: true}, At: at},
 				{Of: "a", Key: "z", Delta: 0.1, Why: "used", Actor: ann, At: at, Off: true}}},
 	}
 }
@@ -158,12 +162,16 @@ func TestRoundTrip(t *testing.T) {
 		})
 		var entries []Entry
 		for i := range rapid.IntRange(0, 3).Draw(t, "n") {
-			l := pipeline.Learning{Key: fmt.Sprintf("%d%s", i, text.Draw(t, "key")), Scope: scope, Type: pipeline.LearningEpisodic, Category: pipeline.Category(text.Draw(t, "category")), Content: text.Draw(t, "content"),
-				Context: text.Draw(t, "context"), Paths: rapid.SliceOfN(text, 0, 3).Draw(t, "paths"), Source: pipeline.LearningSource(text.Draw(t, "source")), Author: who.Draw(t, "author"), Weight: share.Draw(t, "weight"),
-				Run: rapid.Int64().Draw(t, "run"), Base: share.Draw(t, "base"), Confidence: share.Draw(t, "confidence"), Created: when.Draw(t, "created"), Touched: when.Draw(t, "touched"), State: "retired"}
+			l := pipeline.Learning{Key: fmt.Sprintf("%d%s", i, text.Draw(t, "key")), Scope: scope, Type: pipeline.LearningEpisodic,
+				Category: pipeline.Category(text.Draw(t, "category")), Content: text.Draw(t, "content"),
+				Context: text.Draw(t, "context"), Paths: rapid.SliceOfN(text, 0, 3).Draw(t, "paths"),
+				Source: pipeline.LearningSource(text.Draw(t, "source")), Author: who.Draw(t, "author"), Weight: share.Draw(t, "weight"),
+				Run: rapid.Int64().Draw(t, "run"), Base: share.Draw(t, "base"), Confidence: share.Draw(t, "confidence"),
+				Created: when.Draw(t, "created"), Touched: when.Draw(t, "touched"), State: "retired"}
 			e := Entry{Learning: l}
 			for k := range rapid.IntRange(0, 3).Draw(t, "evidence") {
-				v := pipeline.Evidence{Of: l.Key, Key: fmt.Sprintf("%d%s", k, text.Draw(t, "evidence key")), Delta: share.Draw(t, "delta") - 0.5, Why: text.Draw(t, "why"), Actor: who.Draw(t, "actor"),
+				v := pipeline.Evidence{Of: l.Key, Key: fmt.Sprintf("%d%s", k, text.Draw(t, "evidence key")), Delta: share.Draw(t, "delta") - 0.5,
+					Why: text.Draw(t, "why"), Actor: who.Draw(t, "actor"),
 					Run: rapid.Int64().Draw(t, "run"), At: when.Draw(t, "at"), Off: rapid.Bool().Draw(t, "off")}
 				e.Evidence = append(e.Evidence, v)
 				switch {

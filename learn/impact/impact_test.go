@@ -91,7 +91,8 @@ func TestEstimate(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	two := got[1]
-	if two.Given != 10 || two.Withheld != 10 || two.FirstPass.Value != -1 || two.FirstPass.High >= 0 || two.Bounces.Value != 0 || !two.Dismissed.Known || two.Dismissed.Value != 0 {
+	if two.Given != 10 || two.Withheld != 10 || two.FirstPass.Value != -1 || two.FirstPass.High >= 0 || two.Bounces.Value != 0 ||
+		!two.Dismissed.Known || two.Dismissed.Value != 0 {
 		t.Errorf("got %+v", two)
 	}
 }

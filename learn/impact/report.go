@@ -123,7 +123,8 @@ func Of(outcomes []record.Outcome, h Feedback, o Options) Report {
 	}
 	h = Feedback{within(h.Decided), within(h.Predicted), slices.DeleteFunc(slices.Clone(h.Suppressed), outside)}
 	return Report{Repo: o.Repo, Days: o.Days, From: o.Since().Format(time.DateOnly), To: o.Now.UTC().Format(time.DateOnly),
-		Overall: overall(outcomes), Learnings: ranked(Estimate(outcomes)), Calibration: reliability(h.Decided), Prediction: reliability(h.Predicted), Weeks: weeks(h, o)}
+		Overall: overall(outcomes), Learnings: ranked(Estimate(outcomes)), Calibration: reliability(h.Decided),
+		Prediction: reliability(h.Predicted), Weeks: weeks(h, o)}
 }
 
 func overall(list []record.Outcome) (o Overall) {

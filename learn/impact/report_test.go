@@ -107,7 +107,8 @@ func TestReliabilityAndWeeks(t *testing.T) {
 		return Decided{Judged{"style", confidence, right}, reportedAt.AddDate(0, 0, -days)}
 	}
 	rep := Of(nil, Feedback{Decided: []Decided{at(0, 0.9, true), at(1, 0.9, true), at(2, 0.9, false), at(8, 0.2, false), at(40, 0.2, false), at(-1, 0.2, false)},
-		Predicted: []Decided{at(0, 0.75, true), at(40, 0.2, false)}, Suppressed: []time.Time{at(1, 0, false).At, at(1, 0, false).At, at(40, 0, false).At}}, Options{Days: 10, Now: reportedAt})
+		Predicted:  []Decided{at(0, 0.75, true), at(40, 0.2, false)},
+		Suppressed: []time.Time{at(1, 0, false).At, at(1, 0, false).At, at(40, 0, false).At}}, Options{Days: 10, Now: reportedAt})
 	c := rep.Calibration
 	if c.Count != 4 || *c.Right != 0.5 || *c.Base != 0.25 || len(c.Bins) != 2 || c.Bins[1].Interval[0] >= 2.0/3 || c.Bins[1].Interval[1] <= 2.0/3 {
 		t.Errorf("got %+v", c)

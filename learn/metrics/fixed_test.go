@@ -100,13 +100,15 @@ func (h *hand) phase(p pipeline.Phase, iteration int, seconds int64, d pipeline.
 
 func (h *hand) step(p pipeline.Phase, iteration, number int, cost int64, advice string) func() {
 	return func() {
-		h.add(pipeline.EventAgentIteration, pipeline.Data{Step: &pipeline.Step{Phase: p, Iteration: iteration, Number: number, Usage: pipeline.Usage{MicroUSD: cost}, Advice: advice}})
+		h.add(pipeline.EventAgentIteration, pipeline.Data{
+			Step: &pipeline.Step{Phase: p, Iteration: iteration, Number: number, Usage: pipeline.Usage{MicroUSD: cost}, Advice: advice}})
 	}
 }
 
 func (h *hand) tool(iteration, step int, name string, ok bool, ms int64) func() {
 	return func() {
-		h.add(pipeline.EventToolExecuted, pipeline.Data{Tool: &pipeline.ToolUse{Phase: pipeline.PhaseImplement, Iteration: iteration, Step: step, Tool: name, OK: ok, Millis: ms}})
+		h.add(pipeline.EventToolExecuted, pipeline.Data{
+			Tool: &pipeline.ToolUse{Phase: pipeline.PhaseImplement, Iteration: iteration, Step: step, Tool: name, OK: ok, Millis: ms}})
 	}
 }
 
@@ -118,7 +120,8 @@ func firstRun() []pipeline.Event {
 	h := &hand{at: time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC)}
 	plan, impl, rev, test := pipeline.PhasePlan, pipeline.PhaseImplement, pipeline.PhaseReview, pipeline.PhaseTest
 	find := func(category string) pipeline.Finding {
-		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: pipeline.Category(category), Message: "the " + category + " of it is bad", File: category + ".go"}
+		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: pipeline.Category(category),
+			Message: "the " + category + " of it is bad", File: category + ".go"}
 		f.Fingerprint = f.Digest()
 		return f
 	}
@@ -133,9 +136,11 @@ func firstRun() []pipeline.Event {
 	h.phase(plan, 0, 60, pipeline.Data{Plan: &pipeline.Plan{}}, h.step(plan, 0, 1, 50, ""))
 	h.phase(impl, 1, 600, head("a", "b"),
 		func() {
-			h.add(pipeline.EventRecalled, pipeline.Data{Recall: &pipeline.Recall{Phase: impl, Iteration: 1, Role: "implementer", Given: []int64{1, 2, 3}, Withheld: []int64{4}}})
+			h.add(pipeline.EventRecalled, pipeline.Data{
+				Recall: &pipeline.Recall{Phase: impl, Iteration: 1, Role: "implementer", Given: []int64{1, 2, 3}, Withheld: []int64{4}}})
 		},
-		h.step(impl, 1, 1, 601, ""), h.tool(1, 1, "edit", true, 30), h.tool(1, 1, "read", true, 10), h.step(impl, 1, 2, 499, "look at the caller"), h.tool(1, 2, "edit", false, 40))
+		h.step(impl, 1, 1, 601, ""), h.tool(1, 1, "edit", true, 30), h.tool(1, 1, "read", true, 10),
+		h.step(impl, 1, 2, 499, "look at the caller"), h.tool(1, 2, "edit", false, 40))
 	h.add(pipeline.EventUsed, pipeline.Data{Recall: &pipeline.Recall{Phase: impl, Iteration: 1, Role: "implementer", Used: []int64{2}}})
 	h.add(pipeline.EventPublishCompleted, pipeline.Data{})
 	h.phase(rev, 1, 120, pipeline.Data{Review: &pipeline.Review{Head: "b", Findings: []pipeline.Finding{style, security}}})
@@ -146,7 +151,8 @@ func firstRun() []pipeline.Event {
 	h.phase(impl, 3, 200, head("c", "d"), h.step(impl, 3, 1, 100, ""))
 	h.phase(rev, 3, 80, pipeline.Data{Review: &pipeline.Review{Head: "d", Reviewed: []string{"style.go", "security.go"}}})
 	h.add(pipeline.EventPhaseApproved, pipeline.Data{Phase: &pipeline.PhaseRef{Phase: rev, Iteration: 3}})
-	h.phase(test, 3, 50, pipeline.Data{Tests: &pipeline.TestReport{Head: "d", Total: 1, Failed: 1, Failures: []pipeline.Failure{{Fingerprint: "f", Test: "TestF"}}}})
+	h.phase(test, 3, 50, pipeline.Data{Tests: &pipeline.TestReport{Head: "d", Total: 1, Failed: 1,
+		Failures: []pipeline.Failure{{Fingerprint: "f", Test: "TestF"}}}})
 	guard := &pipeline.Guard{Name: pipeline.GuardDiminishing, Phase: test}
 	h.add(pipeline.EventDiminishing, pipeline.Data{Guard: guard})
 	h.add(pipeline.EventGateRequested, pipeline.Data{Gate: &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateStuck, Guard: guard}})
@@ -158,7 +164,8 @@ func firstRun() []pipeline.Event {
 	}
 	h.add(pipeline.EventReflection, pipeline.Data{Reflection: &pipeline.Reflection{Learnings: []int64{5, 6, 7}}})
 	h.at = h.at.Add(30 * 24 * time.Hour) // it counts on the finding's day all the same
-	h.add(pipeline.EventDismissed, pipeline.Data{Signal: &pipeline.Signal{Key: "dismissed/1", Kind: pipeline.SignalDismissed, Finding: style.Fingerprint, At: h.at}})
+	h.add(pipeline.EventDismissed, pipeline.Data{
+		Signal: &pipeline.Signal{Key: "dismissed/1", Kind: pipeline.SignalDismissed, Finding: style.Fingerprint, At: h.at}})
 	return h.events
 }
 

@@ -24,7 +24,8 @@ func TestModules(t *testing.T) {
 	merge := func(id string, conflicts ...string) {
 		ref := &pipeline.PhaseRef{Phase: pipeline.PhaseMerge, Part: id, Attempt: g.run.Attempts["0/merge/"+id] + 1}
 		g.add(pipeline.EventPhaseEntered, pipeline.Data{Phase: ref})
-		g.add(pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref, Update: &pipeline.Update{Base: "of-" + id, Parent: g.run.Head, Head: g.run.Head + id, Conflicts: conflicts}})
+		g.add(pipeline.EventPhaseCompleted, pipeline.Data{Phase: ref,
+			Update: &pipeline.Update{Base: "of-" + id, Parent: g.run.Head, Head: g.run.Head + id, Conflicts: conflicts}})
 	}
 	done := func(id string) {
 		part(pipeline.EventModuleChanged, module.Part{ID: id, Run: 2, State: "verified", Head: "of-" + id, Millis: 600_000})

@@ -16,7 +16,8 @@ import (
 // to some moment, in their order; what a run adds from one moment to a later one
 // is the difference of what it returns for both.
 func Of(events []pipeline.Event) []record.MetricRow {
-	m := &measurer{sums: sums{}, counts: map[pipeline.Phase]int64{}, works: map[int]int64{}, overridden: map[string]bool{}, answered: map[string]bool{}, recalls: map[recallKey]*recall{}}
+	m := &measurer{sums: sums{}, counts: map[pipeline.Phase]int64{}, works: map[int]int64{}, overridden: map[string]bool{},
+		answered: map[string]bool{}, recalls: map[recallKey]*recall{}}
 	for i := range events {
 		m.take(&events[i])
 	}

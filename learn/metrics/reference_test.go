@@ -210,7 +210,8 @@ func observeLoop(events []pipeline.Event, end int, see seeFunc) {
 			see(events[reviewed].Time, FirstPass, "", 1)
 			return
 		}
-		if !manual && slices.Contains([]pipeline.EventType{pipeline.EventBounce, pipeline.EventDiminishing, pipeline.EventGuardFired, pipeline.EventGateRequested}, e.Type) {
+		if !manual && slices.Contains([]pipeline.EventType{pipeline.EventBounce, pipeline.EventDiminishing, pipeline.EventGuardFired,
+			pipeline.EventGateRequested}, e.Type) {
 			see(events[reviewed].Time, FirstPass, "", 0)
 			return
 		}

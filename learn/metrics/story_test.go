@@ -77,7 +77,8 @@ func (g *teller) phase(ref *pipeline.PhaseRef, data pipeline.Data) bool {
 		}
 		data.Phase = &r
 		g.add(pipeline.EventPhaseCompleted, data)
-		g.add([]pipeline.EventType{pipeline.EventPublishCompleted, pipeline.EventPublishFailed}[g.pick(5)/4], pipeline.Data{Fault: &pipeline.Fault{Class: pipeline.FaultGitHub}})
+		g.add([]pipeline.EventType{pipeline.EventPublishCompleted, pipeline.EventPublishFailed}[g.pick(5)/4],
+			pipeline.Data{Fault: &pipeline.Fault{Class: pipeline.FaultGitHub}})
 		return true
 	}
 }
@@ -117,7 +118,9 @@ func (g *teller) agent(ref pipeline.PhaseRef) {
 		}
 		for range g.pick(4) {
 			tool := []string{"read", "edit", "run", "No Such Tool"}[g.pick(4)]
-			g.add(pipeline.EventToolExecuted, pipeline.Data{Tool: &pipeline.ToolUse{Phase: ref.Phase, Iteration: ref.Iteration, Step: step, Tool: tool, OK: g.pick(4) > 0, Millis: int64(g.pick(3000))}})
+			g.add(pipeline.EventToolExecuted, pipeline.Data{
+				Tool: &pipeline.ToolUse{Phase: ref.Phase, Iteration: ref.Iteration, Step: step, Tool: tool, OK: g.pick(4) > 0,
+					Millis: int64(g.pick(3000))}})
 		}
 		if !first {
 			g.add(pipeline.EventAgentIteration, pipeline.Data{Step: s})
@@ -130,7 +133,8 @@ func (g *teller) iteration(n int) bool {
 	parent := g.run.Head
 	g.heads++
 	head := fmt.Sprint("head", g.heads)
-	if !g.phase(&pipeline.PhaseRef{Phase: pipeline.PhaseImplement, Iteration: n, Mode: pipeline.ModeFresh}, pipeline.Data{Implementation: &pipeline.Implementation{Parent: parent, Head: head}}) {
+	if !g.phase(&pipeline.PhaseRef{Phase: pipeline.PhaseImplement, Iteration: n, Mode: pipeline.ModeFresh},
+		pipeline.Data{Implementation: &pipeline.Implementation{Parent: parent, Head: head}}) {
 		return false
 	}
 	review := &pipeline.Review{Head: head}
@@ -139,7 +143,9 @@ func (g *teller) iteration(n int) bool {
 		if g.pick(4) < 3 {
 			continue
 		}
-		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: []pipeline.Category{"style", "security", "nonsense"}[i%3], Rule: fmt.Sprint("rule", i), Message: fmt.Sprint("words of their own ", i), File: fmt.Sprint("file", i, ".go"), Line: 1, Code: fmt.Sprint("code", i)}
+		f := pipeline.Finding{Severity: pipeline.SeverityError, Category: []pipeline.Category{"style", "security", "nonsense"}[i%3],
+			Rule: fmt.Sprint("rule", i), Message: fmt.Sprint("words of their own ", i), File: fmt.Sprint("file", i, ".go"), Line: 1,
+			Code: fmt.Sprint("code", i)}
 		f.Fingerprint = f.Digest()
 		review.Findings = append(review.Findings, f)
 		issues = append(issues, f.Fingerprint)
@@ -178,7 +184,8 @@ func (g *teller) back(p pipeline.Phase, n int, issues []string) bool {
 			return false
 		}
 	}
-	g.add(pipeline.EventBounce, pipeline.Data{Bounce: &pipeline.Bounce{Number: 1, Phase: p, Iteration: n, Count: len(issues), Weight: len(issues), Issues: issues}})
+	g.add(pipeline.EventBounce, pipeline.Data{Bounce: &pipeline.Bounce{Number: 1, Phase: p, Iteration: n, Count: len(issues),
+		Weight: len(issues), Issues: issues}})
 	if g.pick(15) == 14 {
 		g.add(pipeline.EventRunCancelled, pipeline.Data{Note: "enough"})
 		return false
@@ -188,7 +195,8 @@ func (g *teller) back(p pipeline.Phase, n int, issues []string) bool {
 
 // ask tells a question to a human; false when the run does not go on.
 func (g *teller) ask(guard *pipeline.Guard) bool {
-	kinds := []pipeline.GateKind{pipeline.GateEscalation, pipeline.GateStuck, pipeline.GateBudget, pipeline.GateHuman, pipeline.GateApproval, pipeline.GateClarification}
+	kinds := []pipeline.GateKind{pipeline.GateEscalation, pipeline.GateStuck, pipeline.GateBudget, pipeline.GateHuman, pipeline.GateApproval,
+		pipeline.GateClarification}
 	id := fmt.Sprintf("gate/%d", len(g.run.Gates)+1)
 	g.add(pipeline.EventGateRequested, pipeline.Data{Gate: &pipeline.Gate{ID: id, Kind: kinds[g.pick(len(kinds))], Guard: guard}})
 	answer := func(choice string) *pipeline.Answer {
@@ -223,7 +231,9 @@ func (g *teller) people() {
 	for i, is := range g.run.Findings {
 		for off := range g.pick(3) {
 			g.wait(60 * time.Hour)
-			g.add(pipeline.EventDismissed, pipeline.Data{Signal: &pipeline.Signal{Key: fmt.Sprint("dismissed/", i), Kind: pipeline.SignalDismissed, At: g.now, Off: off == 1, Finding: is.Fingerprint()}})
+			g.add(pipeline.EventDismissed, pipeline.Data{
+				Signal: &pipeline.Signal{Key: fmt.Sprint("dismissed/", i), Kind: pipeline.SignalDismissed, At: g.now, Off: off == 1,
+					Finding: is.Fingerprint()}})
 		}
 	}
 }

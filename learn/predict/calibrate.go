@@ -21,7 +21,8 @@ const calibrationParts = 10
 func Feedback(list []Decision, since time.Time) (h impact.Feedback) {
 	list = slices.DeleteFunc(slices.Clone(list), func(d Decision) bool { return !(d.Weight > 0) })
 	slices.SortFunc(list, func(a, b Decision) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Finding.Fingerprint, b.Finding.Fingerprint), cmp.Compare(a.Actor.ID, b.Actor.ID), falseFirst(a.Dismissed, b.Dismissed))
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Finding.Fingerprint, b.Finding.Fingerprint), cmp.Compare(a.Actor.ID, b.Actor.ID),
+			falseFirst(a.Dismissed, b.Dismissed))
 	})
 	said := func(d *Decision, confidence float64) impact.Decided {
 		return impact.Decided{At: d.At, Judged: impact.Judged{Category: string(d.Finding.Category), Confidence: confidence, Right: !d.Dismissed}}

@@ -13,7 +13,8 @@ func comments(n int, seed uint64, shares map[string]float64) (out []Comment) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	writers := []string{"a", "b"}
 	for i := range n {
-		c := Comment{By: writers[rng.IntN(2)], Text: fmt.Sprintf("The name number%d may be wrong here", rng.IntN(40)), Path: fmt.Sprintf("d/f%d.go", rng.IntN(9)), Line: i, End: i + rng.IntN(4),
+		c := Comment{By: writers[rng.IntN(2)], Text: fmt.Sprintf("The name number%d may be wrong here", rng.IntN(40)),
+			Path: fmt.Sprintf("d/f%d.go", rng.IntN(9)), Line: i, End: i + rng.IntN(4),
 			Category: "Code Defect", Context: "Diff Level", Language: "Go", Pull: fmt.Sprintf("o/r%d/pull/%d", i%8, i%40)}
 		c.Valid = rng.Float64() < shares[c.By]
 		out = append(out, c)

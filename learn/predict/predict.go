@@ -214,7 +214,8 @@ type doubt struct {
 }
 
 func (k class) doubts(tick int) []doubt {
-	out := []doubt{{effect{name: "findings", mean: wrongMean, sd: wrongSD}, 1}, {effect{name: "confidence", mean: slopeMean, sd: slopeSD}, sureness(tick)}, {effect{name: string(k.category), mean: 0, sd: doubtSD}, 1}}
+	out := []doubt{{effect{name: "findings", mean: wrongMean, sd: wrongSD}, 1},
+		{effect{name: "confidence", mean: slopeMean, sd: slopeSD}, sureness(tick)}, {effect{name: string(k.category), mean: 0, sd: doubtSD}, 1}}
 	if rule := k.rule(); rule != "" {
 		out = append(out, doubt{effect{name: rule, mean: 0, sd: doubtSD}, 1})
 	}

@@ -19,7 +19,8 @@ import (
 const target = 0.1
 
 func finding(rule, file string, s pipeline.Severity, confidence float64) pipeline.Finding {
-	return pipeline.Finding{Category: "style", Rule: rule, Message: "no doc comment on it", File: file, Code: "func open() {", Severity: s, Confidence: confidence, Fingerprint: rule + file}
+	return pipeline.Finding{Category: "style", Rule: rule, Message: "no doc comment on it", File: file, Code: "func open() {", Severity: s,
+		Confidence: confidence, Fingerprint: rule + file}
 }
 
 func day(n float64) time.Time {
@@ -94,14 +95,16 @@ func TestPredictWrong(t *testing.T) {
 		g := finding("rule1", "a/y.go", "info", c)
 		return p.Predict(&g)
 	}
-	if low, high := f(0.1), f(0.95); !low.Suppressed || high.Suppressed || low.Wrong < 0.6 || high.Dismissed > 0.25 || !strings.Contains(low.Why, "confidence of 0.10") {
+	if low, high := f(0.1), f(0.95); !low.Suppressed || high.Suppressed || low.Wrong < 0.6 || high.Dismissed > 0.25 ||
+		!strings.Contains(low.Why, "confidence of 0.10") {
 		t.Errorf("of confidence 0.1: %+v, 0.95: %+v", low, high)
 	}
 }
 
 func someDecisions(t *rapid.T) []Decision {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Decision {
-		f := finding(rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "rule"), rapid.SampledFrom([]string{"x.go", "a/x.go", "a/x_test.go", "a/b/c.go"}).Draw(t, "file"),
+		f := finding(rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "rule"),
+			rapid.SampledFrom([]string{"x.go", "a/x.go", "a/x_test.go", "a/b/c.go"}).Draw(t, "file"),
 			rapid.SampledFrom([]pipeline.Severity{"info", "warning", "error"}).Draw(t, "severity"), float64(rapid.IntRange(0, 10).Draw(t, "confidence"))/10)
 		f.Category = rapid.SampledFrom([]pipeline.Category{"style", "tests"}).Draw(t, "category")
 		f.Message = rapid.SampledFrom([]string{"no doc comment on it", "it has no doc comment", "this allocates memory always"}).Draw(t, "message")
@@ -278,13 +281,15 @@ func TestFeedback(t *testing.T) {
 func manyDecisions(n int) (out []Decision) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for i := range n {
-		f := finding(fmt.Sprint("rule", rng.IntN(40)), fmt.Sprintf("d%d/e%d/f%d.go", rng.IntN(8), rng.IntN(6), rng.IntN(30)), "info", math.Round(100*rng.Float64())/100)
+		f := finding(fmt.Sprint("rule", rng.IntN(40)), fmt.Sprintf("d%d/e%d/f%d.go", rng.IntN(8), rng.IntN(6), rng.IntN(30)), "info",
+			math.Round(100*rng.Float64())/100)
 		f.Category = []pipeline.Category{"style", "tests", "correctness", "performance"}[rng.IntN(4)]
 		f.Message, f.Code = fmt.Sprintf("the name number%d says little", i), fmt.Sprintf("func name%d() {", i)
 		if i%5 == 0 {
 			f.Rule = ""
 		}
-		out = append(out, Decision{Finding: f, Dismissed: rng.IntN(2) == 0, Actor: pipeline.Actor{ID: int64(rng.IntN(12))}, Weight: 0.8, At: day(100 - float64(i)/100)})
+		out = append(out, Decision{Finding: f, Dismissed: rng.IntN(2) == 0, Actor: pipeline.Actor{ID: int64(rng.IntN(12))}, Weight: 0.8,
+			At: day(100 - float64(i)/100)})
 	}
 	return out
 }
@@ -311,7 +316,8 @@ func TestPredictTextAndPerson(t *testing.T) {
 	acted := decided(40, 4, false, finding("other", "z/z.go", "info", 0.7), 3)
 	p := New(append(acted, decided(12, 1, true, finding("doc", "a/x.go", "info", 0.7), 1)...), target, day(100))
 	f := finding("doc", "a/y.go", "info", 0.7)
-	if one, other, anybody := p.For(1).Predict(&f), p.For(3).Predict(&f), p.Predict(&f); !(one.Dismissed > anybody.Dismissed && one.Dismissed > other.Dismissed) || p.For(0) != p {
+	if one, other, anybody := p.For(1).Predict(&f), p.For(3).Predict(&f),
+		p.Predict(&f); !(one.Dismissed > anybody.Dismissed && one.Dismissed > other.Dismissed) || p.For(0) != p {
 		t.Errorf("for who dismissed it %.2f, for another %.2f, for anybody %.2f", one.Dismissed, other.Dismissed, anybody.Dismissed)
 	}
 	say := func(message, code string) pipeline.Finding {
@@ -321,8 +327,11 @@ func TestPredictTextAndPerson(t *testing.T) {
 	}
 	var list []Decision
 	for i := range 24 {
-		list = append(list, decided(1, 1, i%2 == 0, say([]string{"consider extracting part %d into helpers", "result of call %d gets lost"}[i%2], fmt.Sprintf("	x%d := run()", i)), float64(i))...)
-		list = append(list, decided(1, 1, i%2 == 0, say(fmt.Sprintf("thing %d may be nil", i), []string{"legacyTable.load()", "freshTable.load()"}[i%2]), float64(i))...)
+		list = append(list, decided(1, 1, i%2 == 0,
+			say([]string{"consider extracting part %d into helpers", "result of call %d gets lost"}[i%2], fmt.Sprintf("	x%d := run()", i)),
+			float64(i))...)
+		list = append(list, decided(1, 1, i%2 == 0,
+			say(fmt.Sprintf("thing %d may be nil", i), []string{"legacyTable.load()", "freshTable.load()"}[i%2]), float64(i))...)
 		list[len(list)-1].Actor.ID, list[len(list)-2].Actor.ID = int64(i%5), int64(i%4)
 	}
 	q := New(list, target, day(100))
@@ -340,7 +349,8 @@ func TestSilentDecisions(t *testing.T) {
 	f := finding("doc", "a/x.go", "info", 0.7)
 	var list []pipeline.Signal
 	for i := range 12 {
-		list = append(list, pipeline.Signal{Key: fmt.Sprint("dismissed/", i), Kind: pipeline.SignalDismissed, At: day(float64(i)), Actor: pipeline.Actor{ID: 1}, Weight: 1, About: &f})
+		list = append(list, pipeline.Signal{Key: fmt.Sprint("dismissed/", i), Kind: pipeline.SignalDismissed, At: day(float64(i)),
+			Actor: pipeline.Actor{ID: 1}, Weight: 1, About: &f})
 	}
 	list = append(list, pipeline.Signal{Key: "dismissed/20", Kind: pipeline.SignalDismissed, At: day(20), Actor: pipeline.Actor{ID: 2}, Weight: 1, About: &f},
 		pipeline.Signal{Key: "dismissed/21", Kind: pipeline.SignalDismissed, At: day(21), Actor: pipeline.Actor{ID: 2}, Weight: 1, About: &f, Text: "noise"})

@@ -86,7 +86,8 @@ func readAlertmanager(h Hook, m Message) ([]Observation, string, error) {
 			why = cmp.Or(why, no)
 			continue
 		}
-		p := place{repo: repo, environment: h.environmentOf(a.Labels.first("environment", "env")), service: name(a.Labels.first("service", "job")), kind: alertKind(a)}
+		p := place{repo: repo, environment: h.environmentOf(a.Labels.first("environment", "env")),
+			service: name(a.Labels.first("service", "job")), kind: alertKind(a)}
 		if parts[p] == nil && len(order) == maxEvents {
 			why = cmp.Or(why, fmt.Sprintf("it is about more than %d things", maxEvents))
 			continue
@@ -165,7 +166,8 @@ func alertObservation(kind Kind, msg alertmanagerMessage, alerts []alertmanagerA
 		o.Error = &Error{Type: name(cmp.Or(a.Labels.first("error", "exception", "type"), metric)), Stack: Frames(a.Annotations.first("stack", "stacktrace")),
 			Frequency: whole(a.Annotations.first("count", "value")), FirstSeen: o.Since}
 	case KindHealth:
-		o.Health = &Health{Endpoint: name(a.Labels.first("endpoint", "target", "instance")), Expected: whole(a.Annotations.first("expected")), Actual: whole(a.Annotations.first("actual", "value"))}
+		o.Health = &Health{Endpoint: name(a.Labels.first("endpoint", "target", "instance")), Expected: whole(a.Annotations.first("expected")),
+			Actual: whole(a.Annotations.first("actual", "value"))}
 	default:
 		o.Anomaly = &Anomaly{Metric: metric, Baseline: figure(a.Annotations.first("baseline")), Current: figure(a.Annotations.first("value", "current"))}
 		if f, ok := onlyValue(a.Values); ok && o.Anomaly.Current == nil {

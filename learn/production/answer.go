@@ -125,7 +125,8 @@ const (
 
 // irreversible are files whose changes do something that the code before does not
 // know of, such as to a database.
-var irreversible = []string{"**/migrations/**", "**/migration/**", "**/migrate/**", "db/migrate/**", "**/*.sql", "**/alembic/**", "**/flyway/**", "**/liquibase/**"}
+var irreversible = []string{"**/migrations/**", "**/migration/**", "**/migrate/**", "db/migrate/**", "**/*.sql", "**/alembic/**",
+	"**/flyway/**", "**/liquibase/**"}
 
 // Scene is what answers to an incident depend on besides the incident.
 type Scene struct {
@@ -401,7 +402,8 @@ func (s Scene) healthyBefore(d Deployment) (string, string) {
 // blamed reports whether an incident that nobody dismissed comes from a deployment.
 func (s Scene) blamed(d Deployment) bool {
 	return slices.ContainsFunc(s.Incidents, func(i *Incident) bool {
-		return i.State != StateDismissed && i.Environment == d.Environment && len(i.Suspects) > 0 && i.Suspects[0].Deployment == d.ID && i.Suspects[0].Score >= Suspected
+		return i.State != StateDismissed && i.Environment == d.Environment && len(i.Suspects) > 0 && i.Suspects[0].Deployment == d.ID &&
+			i.Suspects[0].Score >= Suspected
 	})
 }
 

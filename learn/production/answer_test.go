@@ -93,7 +93,8 @@ func TestLimitsOfAnswers(t *testing.T) {
 				o.Acts, o.Suspects, o.State = nil, []Suspect{{Deployment: 1, Score: 0.9}}, StateDismissed
 			})
 		}, "rollback revert run ask", "rollback revert run", ""},
-		{"the same commit was there before", func(i *Incident, s *Scene) { s.Deployments[1].Commit = sha(2) }, "revert run ask", "revert run", "no deployment before it"},
+		{"the same commit was there before", func(i *Incident, s *Scene) { s.Deployments[1].Commit = sha(2) }, "revert run ask", "revert run",
+			"no deployment before it"},
 		{"deployed a week ago", func(i *Incident, s *Scene) {
 			for n := range s.Deployments {
 				s.Deployments[n].At, s.Deployments[n].Created = s.Deployments[n].At.Add(-8*24*time.Hour), s.Deployments[n].Created.Add(-8*24*time.Hour)
@@ -109,7 +110,8 @@ func TestLimitsOfAnswers(t *testing.T) {
 			i.Acts = append(i.Acts, Act{Answer: AnswerRevert, State: ActRefused, Why: "conflicts"})
 		}, "rollback run ask", "rollback revert run", ""},
 		{"no issue", func(i *Incident, s *Scene) { i.Acts, s.Settings.Issue = nil, false }, "rollback revert ask", "issue rollback revert", "no issue that a run"},
-		{"neither issue nor pull request", func(i *Incident, s *Scene) { i.Acts, s.Settings.Issue, i.Suspects[0].Pull = nil, false, 0 }, "rollback revert", "issue rollback revert", ""},
+		{"neither issue nor pull request", func(i *Incident, s *Scene) { i.Acts, s.Settings.Issue, i.Suspects[0].Pull = nil, false, 0 },
+			"rollback revert", "issue rollback revert", ""},
 		{"two runs this day", func(i *Incident, s *Scene) {
 			other(s, Act{Answer: AnswerRun, State: ActDone, At: s.Now.Add(-time.Hour)})
 			other(s, Act{Answer: AnswerRun, State: ActDone, At: s.Now.Add(-23 * time.Hour)})
@@ -176,7 +178,8 @@ func TestAimOfRollBack(t *testing.T) {
 		files []string
 		want  bool
 	}{
-		{nil, true}, {[]string{"cart/cart.go", "README.md"}, true}, {[]string{"cart/cart.go", "db/migrations/0007_users.sql"}, false}, {[]string{"app/migrations/0002.py"}, false},
+		{nil, true}, {[]string{"cart/cart.go", "README.md"}, true}, {[]string{"cart/cart.go", "db/migrations/0007_users.sql"}, false},
+		{[]string{"app/migrations/0002.py"}, false},
 		{[]string{"schema.sql"}, false}, {[]string{"db/migrate/2026_x.rb"}, false}, {[]string{"terraform/a/main.tf"}, false}, {make([]string, 500), false},
 	} {
 		if why := s.Crosses(tt.files); (why == "") != tt.want {

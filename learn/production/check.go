@@ -36,7 +36,8 @@ type Watch struct {
 // Take takes in a look and returns what is to be said of it, nil for nothing.
 func (w *Watch) Take(p Probe) *Observation {
 	expect := cmp.Or(w.Expect, 200)
-	o := &Observation{Kind: KindHealth, Source: w.Name, Repo: w.Repo, Environment: cmp.Or(w.Environment, "production"), Group: "check/" + w.Name, Severity: SeverityCritical,
+	o := &Observation{Kind: KindHealth, Source: w.Name, Repo: w.Repo, Environment: cmp.Or(w.Environment, "production"),
+		Group: "check/" + w.Name, Severity: SeverityCritical,
 		Status: StatusFiring, At: p.At, URL: link(w.URL), Health: &Health{Endpoint: name(w.URL), Expected: expect, Actual: p.Status}}
 	switch {
 	case p.Unknown != "":

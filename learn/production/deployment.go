@@ -84,7 +84,8 @@ func ReadDeployment(event string, body []byte) (Deployment, *Observation, string
 	}
 	d := Deployment{
 		ID: m.Deployment.ID, Repo: m.Repository.FullName, Environment: name(m.Deployment.Environment), Commit: commit(m.Deployment.Sha), Ref: name(m.Deployment.Ref),
-		Task: name(m.Deployment.Task), Creator: name(m.Deployment.Creator.Login), State: "pending", Created: when(m.Deployment.Created), Changed: when(m.Deployment.Created),
+		Task: name(m.Deployment.Task), Creator: name(m.Deployment.Creator.Login), State: "pending", Created: when(m.Deployment.Created),
+		Changed: when(m.Deployment.Created),
 	}
 	switch {
 	case d.ID <= 0 || d.Commit == "" || d.Repo == "" || d.Environment == "":
@@ -94,8 +95,10 @@ func ReadDeployment(event string, body []byte) (Deployment, *Observation, string
 	}
 	s := m.Status
 	d.State, d.Changed = name(s.State), when(s.Created)
-	o := &Observation{Kind: KindHealth, Source: "github", Repo: d.Repo, Environment: d.Environment, Group: "deployment", Severity: SeverityWarning, Status: StatusFiring, At: d.Changed,
-		URL: cmp.Or(link(s.Log), link(s.Target)), Title: line(fmt.Sprintf("The deployment of %.10s to %s failed", d.Commit, d.Environment), maxTitle), Text: words(s.Description),
+	o := &Observation{Kind: KindHealth, Source: "github", Repo: d.Repo, Environment: d.Environment, Group: "deployment",
+		Severity: SeverityWarning, Status: StatusFiring, At: d.Changed,
+		URL: cmp.Or(link(s.Log), link(s.Target)), Title: line(fmt.Sprintf("The deployment of %.10s to %s failed", d.Commit, d.Environment),
+			maxTitle), Text: words(s.Description),
 		Deployment: d.ID, Commit: d.Commit, Health: &Health{Endpoint: "deployment"}}
 	switch d.State {
 	case "failure", "error":

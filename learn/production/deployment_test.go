@@ -11,7 +11,8 @@ func deploymentBody(status string) []byte {
 	if status != "" {
 		s = fmt.Sprintf(`,"deployment_status":{"state":%q,"description":"it is <!-- x -->so","target_url":"https://ci.example.com/1","created_at":"2026-03-01T10:05:00Z"}`, status)
 	}
-	return []byte(`{"action":"created","deployment":{"id":987,"sha":"` + strings.Repeat("a", 40) + `","ref":"main","task":"deploy","environment":"production","created_at":"2026-03-01T10:00:00Z","creator":{"login":"ann"}},"repository":{"full_name":"acme/shop"}` + s + `}`)
+	return []byte(`{"action":"created","deployment":{"id":987,"sha":"` + strings.Repeat("a", 40) +
+		`","ref":"main","task":"deploy","environment":"production","created_at":"2026-03-01T10:00:00Z","creator":{"login":"ann"}},"repository":{"full_name":"acme/shop"}` + s + `}`)
 }
 
 func TestReadDeployment(t *testing.T) {
@@ -20,7 +21,8 @@ func TestReadDeployment(t *testing.T) {
 		succeeded     bool
 		observed      Status
 	}{
-		{"", "pending", false, ""}, {"in_progress", "in_progress", false, ""}, {"success", "success", true, StatusResolved}, {"failure", "failure", false, StatusFiring},
+		{"", "pending", false, ""}, {"in_progress", "in_progress", false, ""}, {"success", "success", true, StatusResolved},
+		{"failure", "failure", false, StatusFiring},
 		{"error", "error", false, StatusFiring}, {"inactive", "inactive", false, ""},
 	} {
 		d, o, why, err := ReadDeployment("deployment_status", deploymentBody(tt.status))

@@ -58,7 +58,8 @@ func readGeneric(h Hook, m Message) (out []Observation, why string, err error) {
 func (e generic) read(h Hook) (Observation, string, error) {
 	kind, ok := kindOf(e.Type)
 	if !ok {
-		return Observation{}, fmt.Sprintf("its type is %q; there are %s, %s and %s", line(e.Type, 100), EventAnomalyDetected, EventErrorDetected, EventHealthCheckFailed), nil
+		return Observation{}, fmt.Sprintf("its type is %q; there are %s, %s and %s", line(e.Type, 100), EventAnomalyDetected, EventErrorDetected,
+			EventHealthCheckFailed), nil
 	}
 	f := fields{}
 	if err := decode(e.Data, &f); err != nil {
@@ -69,9 +70,11 @@ func (e generic) read(h Hook) (Observation, string, error) {
 		return Observation{}, why, nil
 	}
 	o := Observation{
-		Kind: kind, Repo: repo, Environment: h.environmentOf(f.text("environment", "env")), Service: name(f.text("service")), Group: line(f.text("group", "fingerprint"), maxGroup),
-		Severity: severity(f.text("severity")), Status: StatusFiring, At: when(cmp.Or(f.text("at", "time"), e.Time, e.Timestamp)), Since: when(f.text("since", "startsat")),
-		URL: link(f.text("url", "link")), Title: line(f.text("title", "summary", "message"), maxTitle), Text: words(f.text("text", "description", "message")),
+		Kind: kind, Repo: repo, Environment: h.environmentOf(f.text("environment", "env")), Service: name(f.text("service")),
+		Group:    line(f.text("group", "fingerprint"), maxGroup),
+		Severity: severity(f.text("severity")), Status: StatusFiring, At: when(cmp.Or(f.text("at", "time"), e.Time, e.Timestamp)),
+		Since: when(f.text("since", "startsat")),
+		URL:   link(f.text("url", "link")), Title: line(f.text("title", "summary", "message"), maxTitle), Text: words(f.text("text", "description", "message")),
 		Release: name(f.text("release", "version")), Commit: commit(f.text("commit", "sha", "relatedcommit")), Deployment: f.id("deploymentid", "deployment"),
 	}
 	if s := strings.ToLower(f.text("status")); s == "resolved" || s == "ok" {
@@ -79,7 +82,8 @@ func (e generic) read(h Hook) (Observation, string, error) {
 	}
 	switch kind {
 	case KindError:
-		o.Error = &Error{Type: name(f.text("type", "errortype", "exception")), Stack: f.stack("stack", "stacktrace"), Frequency: f.count("frequency", "count"), FirstSeen: when(f.text("firstseen")),
+		o.Error = &Error{Type: name(f.text("type", "errortype", "exception")), Stack: f.stack("stack", "stacktrace"),
+			Frequency: f.count("frequency", "count"), FirstSeen: when(f.text("firstseen")),
 			Users: f.count("affectedusers", "users"), Related: commit(f.text("relatedcommit")), Culprit: name(f.text("culprit"))}
 		o.Title = cmp.Or(o.Title, o.Error.Type)
 	case KindHealth:

@@ -135,7 +135,8 @@ func (t *teller) OnHealthCheckFailure(Observation, Health) { t.kind = KindHealth
 func TestFrames(t *testing.T) {
 	for _, tt := range []struct{ name, stack, want string }{
 		{"go", "panic: x\n\ngoroutine 7 [running]:\nmain.total(...)\n\t/src/cart.go:12\nnet/http.(*conn).serve(0xc0)\n\t/usr/local/go/src/net/http/server.go:2009 +0x6\n", "main.total /src/cart.go:12 own, net/http.(*conn).serve /usr/local/go/src/net/http/server.go:2009"},
-		{"python", "Traceback:\n  File \"a.py\", line 1, in main\n    b()\n  File \"/usr/lib/python3/json.py\", line 9, in loads\n", "loads /usr/lib/python3/json.py:9, main a.py:1 own"},
+		{"python", "Traceback:\n  File \"a.py\", line 1, in main\n    b()\n  File \"/usr/lib/python3/json.py\", line 9, in loads\n",
+			"loads /usr/lib/python3/json.py:9, main a.py:1 own"},
 		{"node", "Error: x\n    at async f (file:///srv/a.js:3:4)\n    at /srv/b.js:5:6\n", "f /srv/a.js:3 own,  /srv/b.js:5 own"},
 		{"java", "x\n\tat com.acme.A.b(A.java:3)\n\tat java.util.C.d(C.java:4)\n", "com.acme.A.b A.java:3 own, java.util.C.d C.java:4"},
 		{"ruby", "app/cart.rb:12:in `total': boom\n\tfrom /gems/rack/x.rb:3:in `call'\n", "total app/cart.rb:12 own, call /gems/rack/x.rb:3"},

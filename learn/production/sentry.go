@@ -163,7 +163,8 @@ func (i *sentryIssue) observation(action string) Observation {
 
 func (e *sentryEvent) observation() Observation {
 	o := Observation{
-		Kind: KindError, Status: StatusFiring, Severity: severity(e.Level), At: when(e.Datetime), Title: line(cmp.Or(e.Title, e.Message), maxTitle), Text: words(e.Message),
+		Kind: KindError, Status: StatusFiring, Severity: severity(e.Level), At: when(e.Datetime),
+		Title: line(cmp.Or(e.Title, e.Message), maxTitle), Text: words(e.Message),
 		URL: cmp.Or(link(e.WebURL), link(e.URL)), Environment: name(cmp.Or(e.Environment, e.tag("environment"))), Release: e.release(),
 		Error: &Error{Culprit: name(e.Culprit), Platform: name(e.Platform), Issue: name(string(e.IssueID))},
 	}
@@ -226,8 +227,10 @@ func (e *sentryEvent) projects() (out []string) {
 func sentryMetricAlert(msg sentryMessage) (Observation, []string) {
 	a := msg.Data.Metric
 	o := Observation{
-		Kind: KindAnomaly, Status: StatusFiring, Severity: severity(msg.Action), At: when(a.DateStarted), Since: when(a.DateStarted), Environment: name(a.AlertRule.Environment),
-		Group: name("sentry/metric/" + cmp.Or(a.AlertRule.Name, string(a.ID))), Title: line(cmp.Or(msg.Data.Title, a.AlertRule.Name), maxTitle), Text: words(msg.Data.Text), URL: link(msg.Data.WebURL),
+		Kind: KindAnomaly, Status: StatusFiring, Severity: severity(msg.Action), At: when(a.DateStarted), Since: when(a.DateStarted),
+		Environment: name(a.AlertRule.Environment),
+		Group:       name("sentry/metric/" + cmp.Or(a.AlertRule.Name, string(a.ID))), Title: line(cmp.Or(msg.Data.Title, a.AlertRule.Name), maxTitle),
+		Text: words(msg.Data.Text), URL: link(msg.Data.WebURL),
 		Anomaly: &Anomaly{Metric: name(cmp.Or(a.AlertRule.Aggregate, a.AlertRule.Name))},
 	}
 	if msg.Action == "resolved" {

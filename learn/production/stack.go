@@ -63,7 +63,8 @@ func goFunction(l string) string {
 }
 
 // elsewhere are parts of paths of code that a program builds on.
-var elsewhere = []string{"/node_modules/", "node:", "/site-packages/", "/dist-packages/", "/lib/python", "/usr/lib/", "/usr/local/go/", "/go/pkg/mod/", "/vendor/", "/gems/",
+var elsewhere = []string{"/node_modules/", "node:", "/site-packages/", "/dist-packages/", "/lib/python", "/usr/lib/", "/usr/local/go/",
+	"/go/pkg/mod/", "/vendor/", "/gems/",
 	"<frozen ", "<anonymous>", "internal/process/", "/libexec/"}
 
 // newFrame cleans a frame, and judges by its path whether it is of the program itself.

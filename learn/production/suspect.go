@@ -139,7 +139,8 @@ func suspect(i *Incident, f Facts, last bool, before []*Incident, services map[s
 			s.byTimeAlone = false
 			break
 		}
-		if release := o.Release[strings.LastIndexByte(o.Release, '@')+1:]; o.Commit != "" && strings.HasPrefix(d.Commit, o.Commit) || release != "" && (release == d.Ref || len(release) >= 7 && strings.HasPrefix(d.Commit, release)) {
+		if release := o.Release[strings.LastIndexByte(o.Release, '@')+1:]; o.Commit != "" && strings.HasPrefix(d.Commit, o.Commit) ||
+			release != "" && (release == d.Ref || len(release) >= 7 && strings.HasPrefix(d.Commit, release)) {
 			e.add(weightRelease, "the source says that this version runs")
 			break
 		}
@@ -251,7 +252,8 @@ func (e *commitEvidence) weigh(i *Incident, c *Commit, f Facts, frames []Frame, 
 		e.add(weightService, "it changes files of the service %s", i.First.Service)
 	}
 	for _, doubt := range f.Doubts {
-		if doubt.Run != c.Run || c.Run == 0 || !slices.ContainsFunc(frames, func(fr Frame) bool { return SameFile(fr.File, doubt.File) && near(fr.Line, doubt.Line) }) {
+		if doubt.Run != c.Run || c.Run == 0 || !slices.ContainsFunc(frames,
+			func(fr Frame) bool { return SameFile(fr.File, doubt.File) && near(fr.Line, doubt.Line) }) {
 			continue
 		}
 		e.finding = doubt.Fingerprint

@@ -91,27 +91,37 @@ func histories() []history {
 		h("health, at once", 2, trouble(health), deployed(2, 1, cart), deployed(1, 90, login)),
 		h("health, the source names it", 2, trouble(health, with(func(o *Observation) { o.Deployment = 2 })), deployed(2, 20, cart), deployed(1, 90, login)),
 		h("stack in the last", 2, trouble(failure, stack("/src/cart/cart.go:12")), deployed(2, 5, cart), deployed(1, 300, login)),
-		h("stack and line in the last", 2, trouble(failure, stack("/src/cart/cart.go:12")), blamed(deployed(2, 50, cart), "/src/cart/cart.go:12"), deployed(1, 300, login)),
+		h("stack and line in the last", 2, trouble(failure, stack("/src/cart/cart.go:12")), blamed(deployed(2, 50, cart), "/src/cart/cart.go:12"),
+			deployed(1, 300, login)),
 		h("stack below the last's file", 2, trouble(failure, stack("lib/util.go:3", "cart/cart.go:9")), deployed(2, 15, cart), deployed(1, 300, login)),
-		h("release of the last", 2, trouble(failure, stack("cart.go:1"), with(func(o *Observation) { o.Release = "shop@" + sha(2) })), deployed(2, 15, cart), deployed(1, 300, login)),
+		h("release of the last", 2, trouble(failure, stack("cart.go:1"), with(func(o *Observation) { o.Release = "shop@" + sha(2) })),
+			deployed(2, 15, cart), deployed(1, 300, login)),
 		h("hours later, by line", 2, trouble(failure, stack("cart/cart.go:12")), blamed(deployed(2, 300, cart), "cart/cart.go:12"), deployed(1, 600, login)),
 		h("the first deployment ever", 1, trouble(anomaly, metric(0, 0.5)), deployed(1, 2, cart)),
 		h("of several commits, the one in the stack", 2, trouble(failure, stack("cart/cart.go:12")), brings(deployed(2, 5, cart), login), deployed(1, 300, login)),
-		h("related commit", 2, trouble(failure, with(func(o *Observation) { o.Error = &Error{Related: sha(2)[:8]} })), deployed(2, 200, cart), deployed(1, 500, login)),
+		h("related commit", 2, trouble(failure, with(func(o *Observation) { o.Error = &Error{Related: sha(2)[:8]} })), deployed(2, 200, cart),
+			deployed(1, 500, login)),
 		h("Java file by name", 2, trouble(failure, stack("Cart.java:4")), deployed(2, 8, "src/main/java/shop/Cart.java"), deployed(1, 300, login)),
 		// An earlier one did it.
 		h("stack in the one before", 1, trouble(failure, stack("login/login.go:7")), deployed(2, 90, cart), blamed(deployed(1, 120, login), "login/login.go:7")),
-		h("stack and line in the one before", 1, trouble(failure, stack("login/login.go:7")), deployed(2, 20, cart), blamed(deployed(1, 60, login), "login/login.go:7")),
+		h("stack and line in the one before", 1, trouble(failure, stack("login/login.go:7")), deployed(2, 20, cart),
+			blamed(deployed(1, 60, login), "login/login.go:7")),
 		h("the source names the one before", 1, trouble(anomaly, with(func(o *Observation) { o.Deployment = 1 })), deployed(2, 6, cart), deployed(1, 60, login)),
-		h("related commit in the one before", 1, trouble(failure, with(func(o *Observation) { o.Error = &Error{Related: sha(1)} })), deployed(2, 6, cart), deployed(1, 60, login)),
+		h("related commit in the one before", 1, trouble(failure, with(func(o *Observation) { o.Error = &Error{Related: sha(1)} })),
+			deployed(2, 6, cart), deployed(1, 60, login)),
 		h("began before the last", 1, trouble(anomaly, metric(0.01, 0.3), since(30)), deployed(1, 35, login)),
-		h("three deployments, the middle", 2, trouble(failure, stack("login/login.go:7")), deployed(3, 25, "docs/a.md"), blamed(deployed(2, 40, login), "login/login.go:7"), deployed(1, 80, cart)),
-		h("three deployments, the oldest", 1, trouble(failure, stack("pay/pay.go:3")), deployed(3, 45, "docs/a.md"), deployed(2, 60, login), blamed(deployed(1, 80, "pay/pay.go"), "pay/pay.go:3")),
+		h("three deployments, the middle", 2, trouble(failure, stack("login/login.go:7")), deployed(3, 25, "docs/a.md"),
+			blamed(deployed(2, 40, login), "login/login.go:7"), deployed(1, 80, cart)),
+		h("three deployments, the oldest", 1, trouble(failure, stack("pay/pay.go:3")), deployed(3, 45, "docs/a.md"), deployed(2, 60, login),
+			blamed(deployed(1, 80, "pay/pay.go"), "pay/pay.go:3")),
 		h("days later, by line", 1, trouble(failure, stack("login/login.go:7")), deployed(2, 2000, cart), blamed(deployed(1, 4000, login), "login/login.go:7")),
 		// Two within five minutes.
-		h("two within five minutes, by the stack", 2, trouble(failure, stack("cart/cart.go:1")), deployed(3, 2, login), blamed(deployed(2, 5, cart), "cart/cart.go:1"), deployed(1, 300)),
-		h("two within five minutes, the last by the stack", 3, trouble(failure, stack("login/login.go:1")), blamed(deployed(3, 2, login), "login/login.go:1"), deployed(2, 5, cart), deployed(1, 300)),
-		h("two within five minutes, the source names the first", 2, trouble(health, with(func(o *Observation) { o.Deployment = 2 })), deployed(3, 2, login), deployed(2, 5, cart)),
+		h("two within five minutes, by the stack", 2, trouble(failure, stack("cart/cart.go:1")), deployed(3, 2, login),
+			blamed(deployed(2, 5, cart), "cart/cart.go:1"), deployed(1, 300)),
+		h("two within five minutes, the last by the stack", 3, trouble(failure, stack("login/login.go:1")),
+			blamed(deployed(3, 2, login), "login/login.go:1"), deployed(2, 5, cart), deployed(1, 300)),
+		h("two within five minutes, the source names the first", 2, trouble(health, with(func(o *Observation) { o.Deployment = 2 })),
+			deployed(3, 2, login), deployed(2, 5, cart)),
 		h("two within five minutes, the last one", 3, trouble(anomaly, metric(1, 9)), deployed(3, 2, login), deployed(2, 5, cart)),
 		h("two within five minutes, the first one, and nothing says so", 2, trouble(anomaly, metric(1, 9)), deployed(3, 2, login), deployed(2, 5, cart)),
 		// None did it.
@@ -178,7 +188,8 @@ func TestSuspectSaysWhy(t *testing.T) {
 	if s.Commit != sha(2) || s.Pull != 42 || s.Run != 2 || s.File != "cart/cart.go" || s.Finding != "f1" || s.Score < Attributed || len(s.Why) != 5 {
 		t.Errorf("%+v", s)
 	}
-	for n, want := range []string{"last deployment to production, 5 minutes before (0.53)", "is in the stack and was changed by", "line 12 of /srv/cart/cart.go", "files of the service api", "a finding at cart/cart.go:11 is dismissed"} {
+	for n, want := range []string{"last deployment to production, 5 minutes before (0.53)", "is in the stack and was changed by",
+		"line 12 of /srv/cart/cart.go", "files of the service api", "a finding at cart/cart.go:11 is dismissed"} {
 		if !strings.Contains(s.Why[n], want) {
 			t.Errorf("reason %q, want %q", s.Why[n], want)
 		}
@@ -191,7 +202,8 @@ func TestCandidates(t *testing.T) {
 		return Deployment{ID: id, Environment: env, At: received.Add(-time.Duration(minutes) * time.Minute)}
 	}
 	var ids []int64
-	for _, c := range Candidates(i, []Deployment{d(1, "production", 60), d(2, "staging", 5), d(3, "production", -1), d(4, "production", 10), {ID: 5, Environment: "production"}, d(6, "production", 60*24*8)}) {
+	for _, c := range Candidates(i, []Deployment{d(1, "production", 60), d(2, "staging", 5), d(3, "production", -1), d(4, "production", 10),
+		{ID: 5, Environment: "production"}, d(6, "production", 60*24*8)}) {
 		ids = append(ids, c.ID)
 	}
 	if fmt.Sprint(ids) != "[4 1]" {
@@ -204,7 +216,8 @@ func TestSameFile(t *testing.T) {
 		frame, file string
 		want        bool
 	}{
-		{"/src/cart/cart.go", "cart/cart.go", true}, {"cart/cart.go", "cart/cart.go", true}, {"Cart.java", "src/Cart.java", true}, {`C:\shop\cart\cart.go`, "cart/cart.go", true},
+		{"/src/cart/cart.go", "cart/cart.go", true}, {"cart/cart.go", "cart/cart.go", true}, {"Cart.java", "src/Cart.java", true},
+		{`C:\shop\cart\cart.go`, "cart/cart.go", true},
 		{"/src/xcart/cart.go", "cart/cart.go", false}, {"art.go", "cart.go", false}, {"", "cart.go", false}, {"login/cart.go", "cart/cart.go", false},
 	} {
 		if got := SameFile(tt.frame, tt.file); got != tt.want {

@@ -161,7 +161,8 @@ func stormKey(o Observation) string { return o.Repo + "/" + o.Environment + "/st
 func (d *Tracker) beyondLimit(o Observation, key string) Note {
 	var newest *Incident
 	for _, i := range d.Incidents {
-		if i.State.Active() && (newest == nil || i.Environment == o.Environment && newest.Environment != o.Environment || i.Opened.After(newest.Opened) && (i.Environment == o.Environment) == (newest.Environment == o.Environment)) {
+		if i.State.Active() && (newest == nil || i.Environment == o.Environment && newest.Environment != o.Environment ||
+			i.Opened.After(newest.Opened) && (i.Environment == o.Environment) == (newest.Environment == o.Environment)) {
 			newest = i
 		}
 	}

@@ -72,7 +72,8 @@ func (k *keeper) keep(t *testing.T, d *Tracker) {
 }
 
 func anomaly(environment, group string, at time.Time, critical bool) Observation {
-	o := Observation{Kind: KindAnomaly, Source: "prom", Repo: "acme/shop", Environment: environment, Group: group, Severity: SeverityWarning, Status: StatusFiring, At: at, Title: group, Anomaly: &Anomaly{Metric: group}}
+	o := Observation{Kind: KindAnomaly, Source: "prom", Repo: "acme/shop", Environment: environment, Group: group, Severity: SeverityWarning,
+		Status: StatusFiring, At: at, Title: group, Anomaly: &Anomaly{Metric: group}}
 	if critical {
 		o.Severity = SeverityCritical
 	}
@@ -236,7 +237,8 @@ func TestLimitOfIncidents(t *testing.T) {
 }
 
 func TestGroupKey(t *testing.T) {
-	base := Observation{Kind: KindError, Repo: "a/b", Environment: "p", Title: "boom", Error: &Error{Type: "E", Stack: []Frame{{File: "x.go", Line: 3, Function: "f", InApp: true}, {File: "lib.go"}}}}
+	base := Observation{Kind: KindError, Repo: "a/b", Environment: "p", Title: "boom",
+		Error: &Error{Type: "E", Stack: []Frame{{File: "x.go", Line: 3, Function: "f", InApp: true}, {File: "lib.go"}}}}
 	other := func(change func(*Observation)) Observation {
 		o := base
 		e := *base.Error

@@ -39,8 +39,9 @@ func anyLearning(t *rapid.T) pipeline.Learning {
 		Category:   rapid.SampledFrom([]pipeline.Category{"", "security", "tests"}).Draw(t, "category"),
 		Tags:       rapid.SliceOfN(rapid.SampledFrom([]string{"sql", "flaky"}), 0, 2).Draw(t, "tags"),
 		Confidence: float64(rapid.IntRange(0, 4).Draw(t, "confidence")) / 4,
-		State:      rapid.SampledFrom([]pipeline.LearningState{pipeline.LearningActive, pipeline.LearningActive, pipeline.LearningActive, pipeline.LearningRetired}).Draw(t, "state"),
-		Created:    now.Add(-age), Touched: now.Add(-age / 2),
+		State: rapid.SampledFrom([]pipeline.LearningState{pipeline.LearningActive, pipeline.LearningActive, pipeline.LearningActive,
+			pipeline.LearningRetired}).Draw(t, "state"),
+		Created: now.Add(-age), Touched: now.Add(-age / 2),
 	}
 }
 

@@ -77,9 +77,11 @@ func TestSearch(t *testing.T) {
 			Query{Text: "elector resigns, retries"}, "1: words elector, resigns, retries\n"},
 		{"identifiers by their parts", []pipeline.Learning{lesson(1, "The client's id must be set"), lesson(2, "Set ClientID early"), lesson(3, "unrelated")},
 			Query{Words: []string{"client_id"}}, "2: words client_id, client, id\n1: words client, id\n"},
-		{"a rare word beats a common one", []pipeline.Learning{lesson(1, "close the queue"), lesson(2, "drain the queue"), lesson(3, "log the queue"), lesson(4, "the elector")},
+		{"a rare word beats a common one", []pipeline.Learning{lesson(1, "close the queue"), lesson(2, "drain the queue"),
+			lesson(3, "log the queue"), lesson(4, "the elector")},
 			Query{Text: "queue elector", Limit: 2}, "4: words elector\n3: words queue\n"},
-		{"the folder beats weaker words", []pipeline.Learning{lesson(1, "Elections need a lease", when("when touching internal/leadership")), lesson(2, "Elector elector", when("docs")), lesson(3, "other")},
+		{"the folder beats weaker words", []pipeline.Learning{lesson(1, "Elections need a lease", when("when touching internal/leadership")),
+			lesson(2, "Elector elector", when("docs")), lesson(3, "other")},
 			Query{Paths: []string{"internal/leadership/elector.go"}},
 			"1: folder internal/leadership; words internal, leadership\n2: words elector\n"},
 		{"the file beats its folder", []pipeline.Learning{lesson(1, "Keep it short", about("cmd/server.go")), lesson(2, "Keep it short", about("cmd/main.go"))},
@@ -99,11 +101,15 @@ func TestSearch(t *testing.T) {
 		{"age does not bury the better one", []pipeline.Learning{lesson(1, "Close the body", idle(day)), lesson(2, "Close the response body", idle(4000*day))},
 			Query{Text: "response body", Now: now}, "2: words response, body\n1: words body\n"},
 		{"what is retired, forgotten or disproved is gone", []pipeline.Learning{
-			lesson(1, "body", func(l *pipeline.Learning) { l.State = "retired" }), lesson(2, "body", func(l *pipeline.Learning) { l.State = "forgotten" }), lesson(3, "body", sure(0))},
+			lesson(1, "body", func(l *pipeline.Learning) { l.State = "retired" }),
+			lesson(2, "body", func(l *pipeline.Learning) { l.State = "forgotten" }), lesson(3, "body", sure(0))},
 			Query{Text: "body"}, ""},
-		{"only the scopes that are asked", []pipeline.Learning{lesson(1, "body"), lesson(2, "body", func(l *pipeline.Learning) { l.Scope = "org:octo" }), lesson(3, "body", func(l *pipeline.Learning) { l.Scope = "repo:evil/river" })},
+		{"only the scopes that are asked", []pipeline.Learning{lesson(1, "body"),
+			lesson(2, "body", func(l *pipeline.Learning) { l.Scope = "org:octo" }),
+			lesson(3, "body", func(l *pipeline.Learning) { l.Scope = "repo:evil/river" })},
 			Query{Scopes: []string{"org:octo", repo, repo, "org:none"}, Text: "body"}, "2: words body\n1: words body\n"},
-		{"at most ten", many(12), Query{Text: "body"}, "12: words body\n11: words body\n10: words body\n9: words body\n8: words body\n7: words body\n6: words body\n5: words body\n4: words body\n3: words body\n"},
+		{"at most ten", many(12), Query{Text: "body"},
+			"12: words body\n11: words body\n10: words body\n9: words body\n8: words body\n7: words body\n6: words body\n5: words body\n4: words body\n3: words body\n"},
 	} {
 		if c.query.Scopes == nil {
 			c.query.Scopes = []string{repo}

@@ -57,7 +57,8 @@ func Read(name string, dir fs.FS) (*Code, error) {
 		return nil, fmt.Errorf("read the Go files of %s: %w", name, err)
 	}
 	if len(c.Files) < leastFiles || c.LineCount() < leastLines {
-		return nil, fmt.Errorf("%s has %d Go files with functions, of %d lines: a stream of changes needs %d and %d; name a bigger repository", name, len(c.Files), c.LineCount(), leastFiles, leastLines)
+		return nil, fmt.Errorf("%s has %d Go files with functions, of %d lines: a stream of changes needs %d and %d; name a bigger repository",
+			name, len(c.Files), c.LineCount(), leastFiles, leastLines)
 	}
 	return c, nil
 }

@@ -42,7 +42,8 @@ type Model struct {
 // base is the model that the others differ from. The figures are judgement, not
 // measurement: they say what a result holds for.
 func base() Model {
-	return Model{Name: "base", What: "five people, seven preferences, a middling reviewer", People: 5, Mistakes: 0.03, Reasons: 0.6, Quiet: 0.2, Tastes: len(tastes), Remarks: 0.15,
+	return Model{Name: "base", What: "five people, seven preferences, a middling reviewer", People: 5, Mistakes: 0.03, Reasons: 0.6,
+		Quiet: 0.2, Tastes: len(tastes), Remarks: 0.15,
 		OtherEyes: 0.3, Findings: 5, False: 0.15, Alarms: 0.06, Ruled: 0.8, Reworded: 0.2, Telling: 1.5, Planted: 0.7}
 }
 
@@ -65,9 +66,11 @@ func Models() []Model {
 		with("changing", "half of the preferences turn round at 50 %", func(m *Model) { m.Change = 0.5 }),
 		with("content", "three preferences", func(m *Model) { m.Tastes = 3 }),
 		with("wordy", "rules for 40 %, half of what is said again in other words", func(m *Model) { m.Ruled, m.Reworded = 0.4, 0.5 }),
-		with("settled", "fixed preferences, a reviewer of known kinds: 1 % mistakes, 3 % of findings wrong, no false alarm, rules for all", func(m *Model) { m.Mistakes, m.False, m.Alarms, m.Ruled = 0.01, 0.03, 0, 1 }),
+		with("settled", "fixed preferences, a reviewer of known kinds: 1 % mistakes, 3 % of findings wrong, no false alarm, rules for all",
+			func(m *Model) { m.Mistakes, m.False, m.Alarms, m.Ruled = 0.01, 0.03, 0, 1 }),
 		with("wrong", "30 % of findings wrong, and confidence says little", func(m *Model) { m.False, m.Telling = 0.3, 0.7 }),
-		hard("wording", "what is said in one of seven ways is not wanted, whatever its rule; no rules are named", func(m *Model) { m.Wordings, m.Ruled, m.Reworded = 7, 0, 0.5 }),
+		hard("wording", "what is said in one of seven ways is not wanted, whatever its rule; no rules are named",
+			func(m *Model) { m.Wordings, m.Ruled, m.Reworded = 7, 0, 0.5 }),
 		hard("names", "nothing is wanted about code that names one of eight things", func(m *Model) { m.Names = 8 }),
 		hard("persons", "each person has three tastes that nobody shares", func(m *Model) { m.Persons, m.OtherEyes = true, 0.1 }),
 		with("weekly", "the preferences hold every other week", func(m *Model) { m.Weekly = true }),
@@ -89,13 +92,16 @@ type topic struct {
 }
 
 var topics = []topic{
-	{"doc-comment", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^(?:func (?:\([^)]*\) )?|type )([A-Z]\w*)`), regexp.MustCompile(`^//`), "// $1 …\n$0",
+	{"doc-comment", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^(?:func (?:\([^)]*\) )?|type )([A-Z]\w*)`),
+		regexp.MustCompile(`^//`), "// $1 …\n$0",
 		[]string{"The exported name %s has no doc comment", "Exported %s lacks a doc comment that says what it does", "Add a doc comment to the exported name %s"}},
-	{"doc-comment", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^(?:func (?:\([^)]*\) )?|type )([a-z]\w*)`), regexp.MustCompile(`^//`), "// $1 …\n$0",
+	{"doc-comment", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^(?:func (?:\([^)]*\) )?|type )([a-z]\w*)`),
+		regexp.MustCompile(`^//`), "// $1 …\n$0",
 		[]string{"The name %s has no doc comment", "%s lacks a doc comment that says what it does", "Add a doc comment to the name %s"}},
 	{"short-name", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^\s+([a-z]{1,2})(?:, \w+)? :=`), nil, "",
 		[]string{"The variable %s has a name that says little", "Name the variable %s after what it holds", "A longer name than %s would make this readable"}},
-	{"line-length", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^.{100,}$`), nil, "", []string{"This line is long: break it", "The line is too long to read: break it into several", "Break this long line"}},
+	{"line-length", pipeline.CategoryStyle, pipeline.SeverityInfo, 0, regexp.MustCompile(`^.{100,}$`), nil, "",
+		[]string{"This line is long: break it", "The line is too long to read: break it into several", "Break this long line"}},
 	{"magic-number", pipeline.CategoryStyle, pipeline.SeverityWarning, 0, regexp.MustCompile(`[^\w."'](\d{2,6})[^\w"'.]`), nil, "",
 		[]string{"The number %s should be a named constant", "Magic number %s: name it as a constant", "Give the literal number %s the name of a constant"}},
 	{"table-test", pipeline.CategoryTests, pipeline.SeverityInfo, 1, regexp.MustCompile(`^func (Test\w+)`), nil, "",
@@ -104,14 +110,17 @@ var topics = []topic{
 		[]string{"No test covers the changed function %s", "The changed function %s has no test", "Add a test that covers the change of %s"}},
 	{"wrap-error", pipeline.CategoryCorrectness, pipeline.SeverityWarning, 0, regexp.MustCompile(`^(\s*return .*)\berr$`), nil, "${1}fmt.Errorf(\"…: %w\", err)",
 		[]string{"The error is returned without context: wrap it", "Wrap the returned error with context", "Returned as it is, this error says no context"}},
-	{"ignored-error", pipeline.CategoryCorrectness, pipeline.SeverityWarning, 0, regexp.MustCompile(`^(\s*)(?:_, _ |_ |defer )?:?=? ?(\w[\w.]*\.Close\(\)|\w[\w.]*\(.*\))$`), nil, "${1}if err := $2; err != nil {\n${1}\treturn err\n${1}}",
+	{"ignored-error", pipeline.CategoryCorrectness, pipeline.SeverityWarning, 0,
+		regexp.MustCompile(`^(\s*)(?:_, _ |_ |defer )?:?=? ?(\w[\w.]*\.Close\(\)|\w[\w.]*\(.*\))$`), nil,
+		"${1}if err := $2; err != nil {\n${1}\treturn err\n${1}}",
 		[]string{"The error that this call returns is ignored", "This call's returned error is not checked", "Check the error returned by this call"}},
 	{"nil-check", pipeline.CategoryCorrectness, pipeline.SeverityWarning, 0, regexp.MustCompile(`\b(\w+)\.\w+\.\w+`), nil, "",
 		[]string{"%s may be nil here", "Check %s for nil before its field is used", "A nil %s would panic on this line"}},
 	{"allocation", pipeline.CategoryPerformance, pipeline.SeverityInfo, 0, regexp.MustCompile(`^\s*(\w+) = append\(\w+,|\+ string\(|fmt\.Sprintf?\(`), nil, "",
 		[]string{"This allocates on every call", "An allocation on each call could be avoided here", "Avoid the allocation that every call makes here"}},
 	{"complexity", pipeline.CategoryStyle, pipeline.SeverityWarning, 0, regexp.MustCompile(`^\t{4,}(?:if|for|switch) `), nil, "",
-		[]string{"This is nested deeply: extract a function", "Extract a function: the nesting here is deep", "Deep nesting: extract what is inside into a function"}},
+		[]string{"This is nested deeply: extract a function", "Extract a function: the nesting here is deep",
+			"Deep nesting: extract what is inside into a function"}},
 }
 
 // A taste is something that a team does not want to hear. Of its place, "" is
@@ -166,17 +175,26 @@ type defect struct {
 }
 
 var defects = []defect{
-	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`err != nil`), "err == nil", "The condition is the wrong way round: the error is let through"},
+	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`err != nil`), "err == nil",
+		"The condition is the wrong way round: the error is let through"},
 	{"off-by-one", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(` < (len\()`), " <= ${1}", "The index runs one past the end"},
-	{"swallowed-error", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`return (.*)\berr$`), "return ${1}nil", "The error is swallowed: the caller goes on as if nothing had happened"},
-	{"path-traversal", pipeline.CategorySecurity, pipeline.SeverityCritical, regexp.MustCompile(`filepath\.Join\(`), "path.Join(\"/\", ", "A name from outside leads out of the folder"},
+	{"swallowed-error", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`return (.*)\berr$`), "return ${1}nil",
+		"The error is swallowed: the caller goes on as if nothing had happened"},
+	{"path-traversal", pipeline.CategorySecurity, pipeline.SeverityCritical, regexp.MustCompile(`filepath\.Join\(`), "path.Join(\"/\", ",
+		"A name from outside leads out of the folder"},
 	{"injection", pipeline.CategorySecurity, pipeline.SeverityCritical, regexp.MustCompile(`%q`), "%s", "Text from outside goes into a command unquoted"},
-	{"lost-update", pipeline.CategoryCorrectness, pipeline.SeverityCritical, regexp.MustCompile(`^(\s*)(.*)\bdefer (\w+(?:\.\w+)*)\.Unlock\(\)`), "${1}${3}.Unlock()", "The lock is given back before the update: writes are lost"},
-	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`&&`), "||", "The condition holds when one half alone does: the wrong branch is taken"},
-	{"nil-check", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`if (\w+) == nil`), "if ${1} != nil", "The check for nil is the wrong way round: a nil value panics"},
+	{"lost-update", pipeline.CategoryCorrectness, pipeline.SeverityCritical,
+		regexp.MustCompile(`^(\s*)(.*)\bdefer (\w+(?:\.\w+)*)\.Unlock\(\)`), "${1}${3}.Unlock()",
+		"The lock is given back before the update: writes are lost"},
+	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`&&`), "||",
+		"The condition holds when one half alone does: the wrong branch is taken"},
+	{"nil-check", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`if (\w+) == nil`), "if ${1} != nil",
+		"The check for nil is the wrong way round: a nil value panics"},
 	{"inverted-condition", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(` == `), " != ", "The comparison is the wrong way round"},
-	{"swallowed-error", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`return (\w+)$`), "_ = ${1}; return", "What was computed is dropped: the caller gets the zero value"},
-	{"wrap-error", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`%w`), "%v", "The error is returned without what callers test for: wrap it"},
+	{"swallowed-error", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`return (\w+)$`), "_ = ${1}; return",
+		"What was computed is dropped: the caller gets the zero value"},
+	{"wrap-error", pipeline.CategoryCorrectness, pipeline.SeverityError, regexp.MustCompile(`%w`), "%v",
+		"The error is returned without what callers test for: wrap it"},
 }
 
 // remarks are what people say where the reviewer says nothing.

@@ -71,15 +71,17 @@ const blockSize = 50
 
 // Block sums up some pull requests.
 type Block struct {
-	From             int         `json:"from"` // pull requests, from 1
-	To               int         `json:"to"`
-	Found            int         `json:"found"`       // by the reviewer
-	Posted           int         `json:"posted"`      //
-	Dismissed        int         `json:"dismissed"`   // of those posted
-	Causes           [causes]int `json:"causes"`      // of those dismissed, by [Cause]
-	Repeated         int         `json:"repeated"`    // of those posted: the same fingerprint, path and code had been dismissed before; critical security aside, which comes back by rule
-	Useful           int         `json:"useful"`      // found, right and wanted, blocking nothing
-	UsefulSuppressed int         `json:"useful_held"` // of them, held back
+	From      int         `json:"from"` // pull requests, from 1
+	To        int         `json:"to"`
+	Found     int         `json:"found"`     // by the reviewer
+	Posted    int         `json:"posted"`    //
+	Dismissed int         `json:"dismissed"` // of those posted
+	Causes    [causes]int `json:"causes"`    // of those dismissed, by [Cause]
+	// of those posted: the same fingerprint, path and code had been dismissed before; critical security aside,
+	// which comes back by rule
+	Repeated         int `json:"repeated"`
+	Useful           int `json:"useful"`      // found, right and wanted, blocking nothing
+	UsefulSuppressed int `json:"useful_held"` // of them, held back
 }
 
 // Rate is the share of posted findings that was dismissed.

@@ -86,7 +86,8 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 // reserved are words that no module may be called by: comments name a module before a
 // command, "all" stands for every one, and reports and documents are called by the tiers.
 func reserved(word string) bool {
-	return slices.Contains([]string{"all", pipeline.TierIntegration, pipeline.TierSystem, "module", "contract"}, word) || word == command.Slug || command.Find(word).Name != ""
+	return slices.Contains([]string{"all", pipeline.TierIntegration, pipeline.TierSystem, "module", "contract"}, word) ||
+		word == command.Slug || command.Find(word).Name != ""
 }
 
 // split reads the modules of a plan into it. A split that can be built, but does not pay,

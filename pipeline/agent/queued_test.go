@@ -30,7 +30,8 @@ func (b busy) Complete(context.Context, Request) (Response, error) {
 // has stopped waits no longer.
 func TestCallsAtOnce(t *testing.T) {
 	b := busy{&atomic.Int32{}, &atomic.Int32{}, make(chan struct{})}
-	a, err := New(Options{Open: func(string) (Model, error) { return b, nil }, Models: map[config.Role]string{"": "acme/large", rolePlanner: "acme/small"}, AtOnce: 2})
+	a, err := New(Options{Open: func(string) (Model, error) { return b, nil },
+		Models: map[config.Role]string{"": "acme/large", rolePlanner: "acme/small"}, AtOnce: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

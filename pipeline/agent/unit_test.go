@@ -190,7 +190,8 @@ func TestModelChoice(t *testing.T) {
 	}
 	run := newRun()
 	run.Config.Models = map[config.Role]string{"implementer": "repo/implementer", "tester": "broken/x"}
-	for role, want := range map[config.Role]string{rolePlanner: "server/default", roleReviewer: "server/reviewer", roleImplementer: "repo/implementer", roleReflector: ""} {
+	for role, want := range map[config.Role]string{rolePlanner: "server/default", roleReviewer: "server/reviewer",
+		roleImplementer: "repo/implementer", roleReflector: ""} {
 		for range 2 {
 			if _, name, err := a.model(run, role); err != nil || name != want {
 				t.Errorf("the %s has %q, %v; want %q", role, name, err, want)

@@ -64,7 +64,8 @@ type Config struct {
 	Paths       Paths           `json:"paths"`            //
 	Learn       Learn           `json:"learn"`            //
 
-	Commits       string `json:"commits,omitempty"`        // who makes commits: "git", here; "api", GitHub, which signs them; "auto" or "": as the branch's rules ask
+	// who makes commits: "git", here; "api", GitHub, which signs them; "auto" or "": as the branch's rules ask
+	Commits       string `json:"commits,omitempty"`
 	Signoff       bool   `json:"signoff,omitempty"`        // with a Signed-off-by trailer of the App's user (DCO)
 	CommitMessage string `json:"commit_message,omitempty"` // template of the first line; "": as the repository's own are
 	BranchName    string `json:"branch_name,omitempty"`    // template; "": forge/issue-{issue}-{slug}
@@ -128,7 +129,9 @@ type Modules struct {
 	Iterations int        `json:"iterations"` // of a module's own loop
 	Rounds     int        `json:"rounds"`     // times that the integration may send work back to a module
 	MinGain    float64    `json:"min_gain"`   // share of the time that a split must save by the plan's own sizes
-	OnFailure  string     `json:"on_failure"` // of a module that does not get on: "ask" a human, or go on with those that "passed", without it and what needs it, or revise the plan "without" it
+	// of a module that does not get on: "ask" a human, or go on with those that "passed", without it and what
+	// needs it, or revise the plan "without" it
+	OnFailure string `json:"on_failure"`
 }
 
 // On reports whether a plan may be split.

@@ -123,7 +123,8 @@ func TestWhatAServerLacks(t *testing.T) { // D1: said by name
 		change func(*Host)
 		want   []string
 	}{
-		{func(h *Host) { h.Tools = nil }, []string{"go: go is not installed", "npm: npm is not installed", "pip: python3 is not installed", "cargo: cargo is not installed"}},
+		{func(h *Host) { h.Tools = nil }, []string{"go: go is not installed", "npm: npm is not installed", "pip: python3 is not installed",
+			"cargo: cargo is not installed"}},
 		{func(h *Host) { h.Registry = nil }, []string{"go: the server lists no registry of the kind go", "npm: ", "pip: ", "cargo: "}},
 		{func(h *Host) { delete(h.Tools, "pip") }, []string{"pip: pip is not installed on the server: apt-get install python3-pip"}},
 		{func(*Host) {}, nil},
@@ -145,14 +146,16 @@ func TestWhatAServerLacks(t *testing.T) { // D1: said by name
 
 // The key changes with whatever decides the result, and with nothing else.
 func TestKey(t *testing.T) { // D1
-	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "go.sum": "a", "main.go": "package main", "package.json": `{"dependencies":{"left":"1"}}`, "package-lock.json": "{}"}
+	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "go.sum": "a", "main.go": "package main",
+		"package.json": `{"dependencies":{"left":"1"}}`, "package-lock.json": "{}"}
 	key := find(t, files, whole).Key
 	with := func(name, text string) map[string]string {
 		m := maps.Clone(files)
 		m[name] = text
 		return m
 	}
-	for name, same := range map[string]bool{"main.go": true, "README.md": true, "vendor/x/package.json": true, "go.sum": false, "go.mod": false, "package-lock.json": false} {
+	for name, same := range map[string]bool{"main.go": true, "README.md": true, "vendor/x/package.json": true, "go.sum": false,
+		"go.mod": false, "package-lock.json": false} {
 		if got := find(t, with(name, "module m\n\nrequire x.y/z v1.0.1\n"), whole).Key; (got == key) != same {
 			t.Errorf("%s changed: the key is the same: %v", name, got == key)
 		}
@@ -199,7 +202,8 @@ func (s *scripted) Stage(_ context.Context, name string, _ []byte) error {
 }
 
 func TestMake(t *testing.T) { // D1: one that fails does not keep the others away
-	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n", "web/package.json": `{"dependencies":{"left":"1"},"workspaces":["packages/*"]}`, "web/packages/a/package.json": "{}"}
+	files := map[string]string{"go.mod": "module m\n\nrequire x.y/z v1.0.0\n",
+		"web/package.json": `{"dependencies":{"left":"1"},"workspaces":["packages/*"]}`, "web/packages/a/package.json": "{}"}
 	in := &scripted{exits: map[string]worktree.Result{
 		"go mod":    {Exit: 1, Stderr: []byte("go: x.y/z@v1.0.0: reading http://127.0.0.1:4801/x.y/z/@v/v1.0.0.mod: 404 Not Found\n")},
 		"find node": {Stdout: []byte("node/in/web/node_modules\nnode/in/web/packages/a/node_modules\n")},
@@ -208,7 +212,8 @@ func TestMake(t *testing.T) { // D1: one that fails does not keep the others awa
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := tree.Mounts; len(got) != 10 || got[0] != (Mount{"node/in/web/node_modules", "web/node_modules"}) || got[1] != (Mount{"", "web/node_modules/.cache"}) ||
+	if got := tree.Mounts; len(got) != 10 || got[0] != (Mount{"node/in/web/node_modules", "web/node_modules"}) ||
+		got[1] != (Mount{"", "web/node_modules/.cache"}) ||
 		got[5] != (Mount{"node/in/web/packages/a/node_modules", "web/packages/a/node_modules"}) {
 		t.Errorf("mounts: %v", got)
 	}
@@ -259,12 +264,14 @@ func TestPoetryRanges(t *testing.T) {
 }
 
 func FuzzFind(f *testing.F) {
-	for _, text := range []string{"module m\nrequire (\n\tx v1\n)", `{"workspaces":{"packages":["**","!x"]}}`, "-r requirements.txt\n-e .\nleft==1", "[project]\ndependencies=['a']", "go 1.22\nuse (\n./a\n)"} {
+	for _, text := range []string{"module m\nrequire (\n\tx v1\n)", `{"workspaces":{"packages":["**","!x"]}}`,
+		"-r requirements.txt\n-e .\nleft==1", "[project]\ndependencies=['a']", "go 1.22\nuse (\n./a\n)"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		files := map[string]string{}
-		for _, name := range []string{"go.mod", "go.work", "a/go.mod", "package.json", "a/package.json", "package-lock.json", "pnpm-workspace.yaml", ".npmrc", "requirements.txt", "pyproject.toml", "poetry.lock", "setup.cfg", "Cargo.lock", "Cargo.toml"} {
+		for _, name := range []string{"go.mod", "go.work", "a/go.mod", "package.json", "a/package.json", "package-lock.json",
+			"pnpm-workspace.yaml", ".npmrc", "requirements.txt", "pyproject.toml", "poetry.lock", "setup.cfg", "Cargo.lock", "Cargo.toml"} {
 			files[name] = text
 		}
 		for _, p := range find(t, files, whole).Projects {

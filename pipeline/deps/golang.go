@@ -36,7 +36,8 @@ func (f *finder) golang() ([]*Project, error) {
 		out = append(out, p)
 	}
 	for _, dir := range f.dirs("go.mod") {
-		if f.has[path.Join(dir, "vendor/modules.txt")] || slices.ContainsFunc(out, func(p *Project) bool { return slices.Contains(p.Inputs, path.Join(dir, "go.mod")) }) {
+		if f.has[path.Join(dir, "vendor/modules.txt")] ||
+			slices.ContainsFunc(out, func(p *Project) bool { return slices.Contains(p.Inputs, path.Join(dir, "go.mod")) }) {
 			continue
 		}
 		text, err := f.read(path.Join(dir, "go.mod"))

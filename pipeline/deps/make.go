@@ -125,7 +125,8 @@ func why(step worktree.Command, r worktree.Result) string {
 	}
 	lines := slices.DeleteFunc(strings.Split(said, "\n"), func(l string) bool {
 		l = strings.TrimSpace(l)
-		return l == "" || strings.HasPrefix(l, "npm error A complete log") || strings.HasPrefix(l, "npm warn") || strings.HasPrefix(l, "[notice]") || strings.HasPrefix(l, "npm notice")
+		return l == "" || strings.HasPrefix(l, "npm error A complete log") || strings.HasPrefix(l, "npm warn") ||
+			strings.HasPrefix(l, "[notice]") || strings.HasPrefix(l, "npm notice")
 	})
 	said = strings.Join(lines[max(0, len(lines)-6):], "\n")
 	if len(said) > 800 {

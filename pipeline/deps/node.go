@@ -178,9 +178,11 @@ func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) []worktree
 	var args []string
 	switch {
 	case p.Manager == "pnpm":
-		args = []string{"npm", "exec", "--yes", "--package=pnpm@" + version, "--", "pnpm", "install", "--frozen-lockfile", "--store-dir=/scratch/pnpm", "--package-import-method=copy"}
+		args = []string{"npm", "exec", "--yes", "--package=pnpm@" + version, "--", "pnpm", "install", "--frozen-lockfile",
+			"--store-dir=/scratch/pnpm", "--package-import-method=copy"}
 	case p.Manager == "yarn":
-		args = []string{"npm", "exec", "--yes", "--package=yarn@" + version, "--", "yarn", "install", "--frozen-lockfile", "--non-interactive", "--cache-folder=/scratch/yarn"}
+		args = []string{"npm", "exec", "--yes", "--package=yarn@" + version, "--", "yarn", "install", "--frozen-lockfile", "--non-interactive",
+			"--cache-folder=/scratch/yarn"}
 	case lock != "":
 		args = []string{"npm", "ci"}
 	default:
@@ -192,7 +194,8 @@ func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) []worktree
 	registry := f.host.Registry["npm"]
 	return []worktree.Command{{Dir: path.Join(root, p.tree), Args: args, Timeout: timeout, Env: []string{
 		"npm_config_registry=" + registry + "/", "YARN_REGISTRY=" + registry, "npm_config_cache=/scratch/npm", "npm_config_audit=false", "npm_config_fund=false",
-		"npm_config_update_notifier=false", "npm_config_replace_registry_host=always", "npm_config_fetch_retries=0", "npm_config_prefix=/scratch/global", "COREPACK_ENABLE_STRICT=0", "HUSKY=0"}}}
+		"npm_config_update_notifier=false", "npm_config_replace_registry_host=always", "npm_config_fetch_retries=0",
+		"npm_config_prefix=/scratch/global", "COREPACK_ENABLE_STRICT=0", "HUSKY=0"}}}
 }
 
 var versionText = regexp.MustCompile(`^\d+(?:\.\d+){0,2}(?:-[\w.]+)?$`)

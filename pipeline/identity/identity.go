@@ -91,7 +91,8 @@ type candidate struct {
 }
 
 func newCandidate(lex lexicon, f *pipeline.Finding) *candidate {
-	return &candidate{finding: f, place: Place{File: f.File, Line: f.Line}, text: lex.read(f.Message), said: strings.ToLower(strings.Join(strings.Fields(f.Message), " ")), code: squash(f.Code)}
+	return &candidate{finding: f, place: Place{File: f.File, Line: f.Line}, text: lex.read(f.Message),
+		said: strings.ToLower(strings.Join(strings.Fields(f.Message), " ")), code: squash(f.Code)}
 }
 
 func (k Known) candidate(lex lexicon, is *pipeline.Issue) *candidate {

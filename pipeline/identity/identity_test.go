@@ -199,19 +199,23 @@ func TestBesideAndElsewhere(t *testing.T) {
 		f    pipeline.Finding
 		same bool
 	}{
-		"beside, reworded":               {still(first), finding("a.go", 13, "os.Rename(a, b)", again), true},
-		"far from unchanged code":        {still(first), finding("a.go", 60, "os.Rename(a, b)", again), false},
-		"far from changed code":          {changed(first), finding("a.go", 60, "os.Rename(a, b)", again), true},
-		"at changed code":                {changed(first), finding("a.go", 11, "y := g()", "The temporary file stays behind after a failed rename"), true},
-		"an equal line beside":           {still(first), finding("a.go", 13, "x := f()", again), false},
-		"at changed code, moved by 200":  {run(first).to(Moves{"a.go": {to: "a.go", hunks: []hunk{{0, 0, 200}, {10, 1, 200}}}}), finding("a.go", 212, "y := g()", "The temporary file stays behind after a failed rename"), true},
-		"the same template beside":       {still(finding("a.go", 10, "func Parse()", "Exported function Parse has no doc comment")), finding("a.go", 14, "func Format()", "Exported function Format has no doc comment"), false},
-		"the same template elsewhere":    {changed(finding("a.go", 10, "os.Remove(a)", "The error returned by os.Remove is ignored")), finding("a.go", 80, "os.Rename(a, b)", "The error returned by os.Rename is ignored"), false},
+		"beside, reworded":        {still(first), finding("a.go", 13, "os.Rename(a, b)", again), true},
+		"far from unchanged code": {still(first), finding("a.go", 60, "os.Rename(a, b)", again), false},
+		"far from changed code":   {changed(first), finding("a.go", 60, "os.Rename(a, b)", again), true},
+		"at changed code":         {changed(first), finding("a.go", 11, "y := g()", "The temporary file stays behind after a failed rename"), true},
+		"an equal line beside":    {still(first), finding("a.go", 13, "x := f()", again), false},
+		"at changed code, moved by 200": {run(first).to(Moves{"a.go": {to: "a.go", hunks: []hunk{{0, 0, 200}, {10, 1, 200}}}}),
+			finding("a.go", 212, "y := g()", "The temporary file stays behind after a failed rename"), true},
+		"the same template beside": {still(finding("a.go", 10, "func Parse()", "Exported function Parse has no doc comment")),
+			finding("a.go", 14, "func Format()", "Exported function Format has no doc comment"), false},
+		"the same template elsewhere": {changed(finding("a.go", 10, "os.Remove(a)", "The error returned by os.Remove is ignored")),
+			finding("a.go", 80, "os.Rename(a, b)", "The error returned by os.Rename is ignored"), false},
 		"few words elsewhere":            {changed(finding("a.go", 10, "a.x()", "Error ignored")), finding("a.go", 80, "b.y()", "Error ignored"), false},
 		"few words, the very same place": {still(finding("a.go", 10, "a.x()", "Typo")), finding("a.go", 10, "a.x()", "Typo"), true},
 		"no code, the very same place":   {run(finding("a.go", 10, "", "Typo")), finding("a.go", 10, "", "Typo"), true},
 		"a line of a file's finding":     {run(finding("a.go", 0, "", long)), finding("a.go", 60, "os.Rename(a, b)", again), true},
-		"a bracket is no code":           {run(finding("a.go", 10, "}", long)), finding("a.go", 90, "if x {\n}", "The temporary file stays behind after a failed rename"), false},
+		"a bracket is no code": {run(finding("a.go", 10, "}", long)),
+			finding("a.go", 90, "if x {\n}", "The temporary file stays behind after a failed rename"), false},
 	} {
 		if got := c.k.Resolve([]pipeline.Finding{c.f}); (got[0].Fingerprint == c.k.names()[0]) != c.same {
 			t.Errorf("%s: recognised = %v, want %v", name, !c.same, c.same)
@@ -240,7 +244,8 @@ func TestOtherPhase(t *testing.T) {
 	if got := k.Resolve([]pipeline.Finding{f}); got[0].Fingerprint == f.Fingerprint {
 		t.Error("two phases' findings have one fingerprint")
 	}
-	if got := (Known{Issues: []pipeline.Issue{{Failure: &pipeline.Failure{}, Phase: k.Phase}}, Phase: k.Phase}).Resolve([]pipeline.Finding{f}); got[0].Fingerprint != f.Fingerprint {
+	if got := (Known{Issues: []pipeline.Issue{{Failure: &pipeline.Failure{}, Phase: k.Phase}},
+		Phase: k.Phase}).Resolve([]pipeline.Finding{f}); got[0].Fingerprint != f.Fingerprint {
 		t.Error("a failure was taken for a finding")
 	}
 }

@@ -27,7 +27,8 @@ func written(t *testing.T) (pairs []Pair, here []bool) {
 			t.Fatalf("%q has not three parts", line)
 		}
 		n := len(pairs)
-		pairs = append(pairs, Pair{Kind: "reworded", Same: strings.HasPrefix(parts[0], "same"), A: parts[1], B: parts[2], Pull: fmt.Sprintf("acme/repo%d-fork/pull/%d", n%3, n%7)})
+		pairs = append(pairs, Pair{Kind: "reworded", Same: strings.HasPrefix(parts[0], "same"), A: parts[1], B: parts[2],
+			Pull: fmt.Sprintf("acme/repo%d-fork/pull/%d", n%3, n%7)})
 		here = append(here, strings.HasSuffix(parts[0], " here"))
 	}
 	return pairs, here

@@ -58,10 +58,13 @@ func TestMoves(t *testing.T) {
 		line int
 		want Place
 	}{
-		{"a.go", 1, Place{File: "a.go", Line: 1}}, {"a.go", 2, Place{File: "a.go", Line: 4}}, {"a.go", 10, Place{File: "a.go", Line: 12}}, {"a.go", 11, Place{File: "a.go", Near: 13}},
-		{"a.go", 12, Place{File: "a.go", Near: 14}}, {"a.go", 13, Place{File: "a.go", Line: 14}}, {"a.go", 20, Place{File: "a.go", Line: 21}}, {"a.go", 21, Place{File: "a.go", Line: 24}},
+		{"a.go", 1, Place{File: "a.go", Line: 1}}, {"a.go", 2, Place{File: "a.go", Line: 4}}, {"a.go", 10, Place{File: "a.go", Line: 12}},
+		{"a.go", 11, Place{File: "a.go", Near: 13}},
+		{"a.go", 12, Place{File: "a.go", Near: 14}}, {"a.go", 13, Place{File: "a.go", Line: 14}}, {"a.go", 20, Place{File: "a.go", Line: 21}},
+		{"a.go", 21, Place{File: "a.go", Line: 24}},
 		{"a.go", 30, Place{File: "a.go", Near: 33}}, {"a.go", 32, Place{File: "a.go", Line: 33}}, {"a.go", 0, Place{File: "a.go"}},
-		{"old name.go", 1, Place{File: "dir/new name.go", Line: 1}}, {"old name.go", 2, Place{File: "dir/new name.go", Near: 2}}, {"old name.go", 3, Place{File: "dir/new name.go", Line: 3}},
+		{"old name.go", 1, Place{File: "dir/new name.go", Line: 1}}, {"old name.go", 2, Place{File: "dir/new name.go", Near: 2}},
+		{"old name.go", 3, Place{File: "dir/new name.go", Line: 3}},
 		{"ä.go", 1, Place{}}, {"fresh.go", 1, Place{File: "fresh.go", Line: 1}}, {"other.go", 7, Place{File: "other.go", Line: 7}},
 	} {
 		if got := m.At(c.file, c.line); got != c.want {

@@ -146,8 +146,10 @@ var shared = []string{
 	"go.mod", "go.sum", "go.work", "go.work.sum", "package.json", "package-lock.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "yarn.lock", "pyproject.toml",
 	"poetry.lock", "uv.lock", "requirements*.txt", "setup.py", "setup.cfg", "Cargo.toml", "Cargo.lock", "pom.xml", "build.gradle*", "settings.gradle*",
 	"Gemfile", "Gemfile.lock", "composer.json", "composer.lock", "Makefile", "Dockerfile", "conftest.py",
-	"pytest.ini", ".pytest.ini", "tox.ini", "noxfile.py", ".coveragerc", "sitecustomize.py", "usercustomize.py", ".npmrc", ".env", "jest.config.*", "vitest.config.*", "vite.config.*",
-	"babel.config.*", ".babelrc*", ".mocharc*", ".c8rc*", ".nycrc*", "karma.conf.*", "playwright.config.*", "cypress.config.*", "tsconfig*.json", "phpunit.xml*", ".rspec",
+	"pytest.ini", ".pytest.ini", "tox.ini", "noxfile.py", ".coveragerc", "sitecustomize.py", "usercustomize.py", ".npmrc", ".env",
+	"jest.config.*", "vitest.config.*", "vite.config.*",
+	"babel.config.*", ".babelrc*", ".mocharc*", ".c8rc*", ".nycrc*", "karma.conf.*", "playwright.config.*", "cypress.config.*",
+	"tsconfig*.json", "phpunit.xml*", ".rspec",
 }
 
 // Foreign are globs of what a module must not touch besides the contract: what other

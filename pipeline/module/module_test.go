@@ -31,7 +31,8 @@ func sound() *Split {
 var soundLimits = Limits{Match: glob.Match, Overlap: glob.Overlap,
 	Max: 6, Reserved: func(w string) bool { return w == "continue" },
 	Passing:  []string{"example.com/shop.TestOld"},
-	Criteria: []string{"AC-a", "AC-b", "AC-c", "AC-d", "AC-e", "AC-whole"}, Tree: []string{"go.mod", "a/tsconfig.json", "a/a.go", "b/b.go", "api/api.go", ".github/workflows/ci.yml"},
+	Criteria: []string{"AC-a", "AC-b", "AC-c", "AC-d", "AC-e", "AC-whole"},
+	Tree:     []string{"go.mod", "a/tsconfig.json", "a/a.go", "b/b.go", "api/api.go", ".github/workflows/ci.yml"},
 }
 
 // Covers V6: a split that cannot be built is sent back to the planner with a reason.

@@ -352,7 +352,8 @@ func (p *Player) notice(rest string) {
 		var words string
 		n.Verdict, words, _ = strings.Cut(arg, " ")
 		if words != "" {
-			n.Review = &pipeline.Review{Findings: []pipeline.Finding{{Severity: pipeline.SeverityError, Category: pipeline.CategoryHuman, Message: words, File: "a.go", Line: 3}}}
+			n.Review = &pipeline.Review{Findings: []pipeline.Finding{
+				{Severity: pipeline.SeverityError, Category: pipeline.CategoryHuman, Message: words, File: "a.go", Line: 3}}}
 		}
 	}
 	events, outcome := p.Run.Notice(n, p.Now)
@@ -545,7 +546,8 @@ func split(out *pipeline.Plan, s string) *pipeline.Plan {
 			out.Split.Contract = []string{arg}
 		case "promise":
 			f := strings.Fields(arg)
-			out.Split.Promises = append(out.Split.Promises, module.Promise{ID: fmt.Sprintf("P%d", len(out.Split.Promises)+1), From: f[0], To: f[1:2], Text: "it works", Probe: f[2]})
+			out.Split.Promises = append(out.Split.Promises,
+				module.Promise{ID: fmt.Sprintf("P%d", len(out.Split.Promises)+1), From: f[0], To: f[1:2], Text: "it works", Probe: f[2]})
 		case "unwired":
 			out.Split.Integration = nil
 		}
@@ -575,7 +577,8 @@ func Review(head, s string) *pipeline.Review {
 		if !ok {
 			category = "correctness"
 		}
-		f := pipeline.Finding{ID: fmt.Sprintf("F%d", i+1), Severity: pipeline.Severity(sev), Category: pipeline.Category(category), Message: name, File: "a.go", Line: i + 1, Code: name, Confidence: 0.9}
+		f := pipeline.Finding{ID: fmt.Sprintf("F%d", i+1), Severity: pipeline.Severity(sev), Category: pipeline.Category(category), Message: name,
+			File: "a.go", Line: i + 1, Code: name, Confidence: 0.9}
 		if what, file, ok := strings.Cut(name, " in "); ok && strings.Contains(file, "/") {
 			f.Message, f.File, f.Code = what, file, what
 		}

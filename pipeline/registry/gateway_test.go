@@ -303,11 +303,14 @@ func TestAttacksOnTheGateway(t *testing.T) { // D1, S9
 		{NPM, "GET /left HTTP/1.1\nHost: HOST\nContent-Length: 3\nTransfer-Encoding: chunked\nConnection: close\n\n0\n\n"},
 		{NPM, "GET /left HTTP/1.0\nHost: HOST\nX: " + strings.Repeat("a", 40<<10) + "\n\n"},
 	}
-	attacks = append(attacks, paths(NPM, "/left?d=secret", "/left?", "/?x", "/left#x", "/left%3Fd=secret", "/left/../../etc", "/../left", "/./left", "/left/..", "/left/%2e%2e/x",
-		"/%2e%2e", "/left%00", "/left%0d%0aX:1", "/left\\x", "/left//x", "/", "/-/whoami", "/-/v1/search", "/-/user/token", "/-/npm/v1/tokens", "/-/package/left/dist-tags",
+	attacks = append(attacks, paths(NPM, "/left?d=secret", "/left?", "/?x", "/left#x", "/left%3Fd=secret", "/left/../../etc", "/../left",
+		"/./left", "/left/..", "/left/%2e%2e/x",
+		"/%2e%2e", "/left%00", "/left%0d%0aX:1", "/left\\x", "/left//x", "/", "/-/whoami", "/-/v1/search", "/-/user/token", "/-/npm/v1/tokens",
+		"/-/package/left/dist-tags",
 		"/left/-/../../x.tgz", "/left/-/x.tgz/..", "/left/-/.tgz", "/@acme%2f..%2fx", "/@acme%252ftool", "/-/file/zz/x", "/-/file/"+strings.Repeat("0", 32)+"/../x",
 		"/-/file/"+strings.Repeat("0", 31)+"/x", "/"+strings.Repeat("a", 2000))...)
-	attacks = append(attacks, paths(Go, "/example.com/m/@v/../../x", "/example.com/m", "/example.com/m/@v/v1.0.0.exe", "/example.com/m/@v/", "/example.com/m/@v/list?x=1",
+	attacks = append(attacks, paths(Go, "/example.com/m/@v/../../x", "/example.com/m", "/example.com/m/@v/v1.0.0.exe", "/example.com/m/@v/",
+		"/example.com/m/@v/list?x=1",
 		"/EXAMPLE.com/../@v/list", "/sumdb/sum.example/../../x", "/sumdb/sum.example/upload", "/cached-only/../x")...)
 	attacks = append(attacks, paths(PyPI, "/legacy/", "/simple/../x", "/pypi", "/simple/a/b/c", "/files/right-1.0-py3-none-any.whl", "/simple/right/?d=1")...)
 	attacks = append(attacks, paths(Cargo, "/api/v1/crates?q=x", "/api/v1/crates/serde/1.0.0/download", "/-/crates/../x", "/-/crates/serde/1.0.0/x", "/me")...)
@@ -340,7 +343,8 @@ func TestNothingOfTheClientIsHandedOn(t *testing.T) { // S9
 	o := u.options(t)
 	o.Registries[1].Authorization = "Bearer operators"
 	_, s := open(t, o)
-	get(t, s, NPM, "/left", "Authorization: Bearer stolen", "Cookie: a=stolen", "User-Agent: stolen", "X-Secret: stolen", "Referer: stolen", "Accept: application/stolen", "Range: bytes=0-1")
+	get(t, s, NPM, "/left", "Authorization: Bearer stolen", "Cookie: a=stolen", "User-Agent: stolen", "X-Secret: stolen", "Referer: stolen",
+		"Accept: application/stolen", "Range: bytes=0-1")
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.asked) != 1 {
@@ -480,7 +484,8 @@ func names(t *testing.T, answers ...string) *net.Resolver {
 			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
 				ip := net.ParseIP(answers[min(n, len(answers)-1)]).To4()
 				n++
-				m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &dnsmessage.AResource{A: [4]byte(ip)}}}
+				m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+					Body: &dnsmessage.AResource{A: [4]byte(ip)}}}
 			}
 			if out, err := m.Pack(); err == nil {
 				_, _ = c.WriteTo(out, from)
@@ -523,7 +528,8 @@ func TestFilesOfOthersStayGuarded(t *testing.T) {
 	if status != http.StatusBadGateway || inside.count() != 0 {
 		t.Errorf("%s: %d %q, %d requests inside", path, status, answer, inside.count())
 	}
-	for _, text := range []string{"http://plain.example/x.tgz", "ftp://x.example/x.tgz", "https://user:pass@x.example/x.tgz", "javascript:x", "https://x.example/"} {
+	for _, text := range []string{"http://plain.example/x.tgz", "ftp://x.example/x.tgz", "https://user:pass@x.example/x.tgz", "javascript:x",
+		"https://x.example/"} {
 		u.files["/bad"] = `{"dist":{"tarball":"` + text + `"}}`
 		u.files["/bad"+fmt.Sprint(len(text))] = u.files["/bad"]
 		if _, body := get(t, s, NPM, "/bad"+fmt.Sprint(len(text))); !strings.Contains(body, "/-/refused") {

@@ -141,7 +141,8 @@ func TestConfinement(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ name, script, want string }{
-		{"session and process group, in the sandbox's own numbers", `read -r _ _ _ _ group session _ </proc/self/stat; test "$group" -gt 0 && test "$session" -gt 0 && echo own`, "own\n"},
+		{"session and process group, in the sandbox's own numbers",
+			`read -r _ _ _ _ group session _ </proc/self/stat; test "$group" -gt 0 && test "$session" -gt 0 && echo own`, "own\n"},
 		{"name of the machine", "uname -n", "sandbox\n"},
 		{"user and group", "id -u; id -g; id -G", "1000\n1000\n1000\n"},
 		{"sizes", "df -B1 --output=size,target /dev/shm /tmp $HOME | tail -n 3 | sed 's/^ *//'",

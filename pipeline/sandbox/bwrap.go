@@ -55,12 +55,13 @@ const otherHome = "/home/robin"
 // etcFiles are the sandbox's own files in /etc, and the list of what is never part
 // of a change although a repository forgot to ignore it.
 var etcFiles = map[string]string{
-	"passwd":           "root:x:0:0:root:/:/usr/sbin/nologin\nsbx:x:1000:1000:sandbox:" + boxHome + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-	"passwd.elsewhere": "root:x:0:0:root:/:/usr/sbin/nologin\nrobin:x:1000:1000:robin:" + otherHome + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-	"group":            "root:x:0:\nsbx:x:1000:\nnogroup:x:65534:\n",
-	"hosts":            "127.0.0.1 localhost sandbox\n::1 localhost\n",
-	"nsswitch.conf":    "passwd: files\ngroup: files\nhosts: files\n",
-	"ignore":           "__pycache__/\n*.pyc\n.pytest_cache/\nnode_modules/\n.DS_Store\n",
+	"passwd": "root:x:0:0:root:/:/usr/sbin/nologin\nsbx:x:1000:1000:sandbox:" + boxHome + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+	"passwd.elsewhere": "root:x:0:0:root:/:/usr/sbin/nologin\nrobin:x:1000:1000:robin:" + otherHome +
+		":/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+	"group":         "root:x:0:\nsbx:x:1000:\nnogroup:x:65534:\n",
+	"hosts":         "127.0.0.1 localhost sandbox\n::1 localhost\n",
+	"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+	"ignore":        "__pycache__/\n*.pyc\n.pytest_cache/\nnode_modules/\n.DS_Store\n",
 }
 
 // etcShared are globs of the host's files in /etc that toolchains need; they hold
@@ -74,7 +75,8 @@ var etcShared = []string{"ld.so.cache", "alternatives", "ssl/certs", "ca-certifi
 // its init. An ordinary goroutine starts it: the thread must outlive the sandbox.
 func (w *worker) bubblewrap(ctx context.Context, c worktree.Command, dir string) (*prepared, error) {
 	if w.Bwrap == "" {
-		return nil, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: bubblewrap is not installed: apt-get install bubblewrap (0.8 or newer)"}
+		return nil, &pipeline.Fault{Class: pipeline.FaultSandbox,
+			Message: "sandbox unavailable: bubblewrap is not installed: apt-get install bubblewrap (0.8 or newer)"}
 	}
 	filter, err := seccompProgram(runtime.GOARCH)
 	if err != nil {
@@ -267,7 +269,8 @@ func (w *worker) probe(ctx context.Context) error {
 		return err
 	}
 	if r.Exit != 0 {
-		return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: fmt.Sprintf("sandbox unavailable: the probe ended with %d: %s", r.Exit, text.ClipBytes(string(r.Stderr), 300))}
+		return &pipeline.Fault{Class: pipeline.FaultSandbox,
+			Message: fmt.Sprintf("sandbox unavailable: the probe ended with %d: %s", r.Exit, text.ClipBytes(string(r.Stderr), 300))}
 	}
 	if w.Unsafe {
 		return nil

@@ -118,7 +118,8 @@ func TestDependencies(t *testing.T) { // D1, S9
 			{script("for f in /deps/new /deps/bin/tool /work/web/node_modules/left/index.js /work/web/node_modules/new; do (echo bad > $f) 2>/dev/null && echo wrote $f; done; chmod u+w /deps/bin 2>/dev/null && echo changed; rm -rf /deps/bin 2>/dev/null; ls /deps"), "bin\nlink\nnode"},
 			{script("ls -ld /deps/bin/tool | cut -c1-10"), "-r-xr-xr-x"},
 			{script("ls /run 2>&1 || true; /run/forge 2>&1 || true"), "ls: cannot access '/run': No such file or directory\n/bin/sh: 1: /run/forge: not found"},
-			{worktree.Command{Args: []string{"/usr/bin/python3", "-c", "try:\n " + fetchOne + "\nexcept Exception as e: print(e.reason)"}}, "[Errno 111] Connection refused"},
+			{worktree.Command{Args: []string{"/usr/bin/python3", "-c", "try:\n " + fetchOne + "\nexcept Exception as e: print(e.reason)"}},
+				"[Errno 111] Connection refused"},
 		} {
 			if got := says(t, w.Run, c.command); got != c.want {
 				t.Errorf("%q printed %q, want %q", c.command.Args, got, c.want)

@@ -140,7 +140,8 @@ func TestMerge(t *testing.T) {
 	if want := []string{"a.txt", "b.txt", "ö ß.txt"}; err != nil || merged.SHA != "" || !cmp.Equal(merged.Conflicts, want) {
 		t.Fatalf("Merge of what clashes = %+v, %v; want conflicts %q", merged, err, want)
 	}
-	if why := strings.Join(merged.Why, "\n"); !strings.Contains(why, "CONFLICT (modify/delete): b.txt deleted in") || strings.Contains(why, "Auto-merging") || len(merged.Why) != 3 {
+	if why := strings.Join(merged.Why, "\n"); !strings.Contains(why, "CONFLICT (modify/delete): b.txt deleted in") ||
+		strings.Contains(why, "Auto-merging") || len(merged.Why) != 3 {
 		t.Errorf("git's words are %q", merged.Why)
 	}
 	if got, err := g.File(ctx, f.repo, merged.Markers, "ö ß.txt"); err != nil || !strings.Contains(string(got), "ours\n=======\ntheirs\n") {
@@ -155,7 +156,8 @@ func TestMerge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if parents := gitIn(t, "/", nil, "--git-dir="+g.Dir(f.repo), "log", "-1", "--format=%P", sha); parents != o.Parent+" "+other || sha == merged.Markers != (changes == nil) {
+		if parents := gitIn(t, "/", nil, "--git-dir="+g.Dir(f.repo), "log", "-1", "--format=%P", sha); parents != o.Parent+" "+other ||
+			sha == merged.Markers != (changes == nil) {
 			t.Errorf("merged by hand: %s with the parents %s", sha, parents)
 		}
 	}
@@ -338,7 +340,8 @@ func TestPush(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rejected *RejectedError
-	if err := g.Push(ctx, f.repo, "", PushOptions{Branch: "forge/issue-2", SHA: one}); !errors.As(err, &rejected) || !strings.Contains(rejected.Rejected(), "GH013") {
+	if err := g.Push(ctx, f.repo, "", PushOptions{Branch: "forge/issue-2", SHA: one}); !errors.As(err, &rejected) ||
+		!strings.Contains(rejected.Rejected(), "GH013") {
 		t.Errorf("push against a rule: %v; want RejectedError with GH013", err)
 	}
 }

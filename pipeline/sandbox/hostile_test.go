@@ -167,7 +167,8 @@ func TestFilesRefuse(t *testing.T) {
 	if got, err := w.Read(ctx, "inner"); err != nil || string(got) != "a\n" {
 		t.Errorf("Read through a link within the tree = %q, %v", got, err)
 	}
-	for _, path := range []string{"passwd", "up/x", "inner", "dir/y", "pipe", "pipe/x", "sub", "../x", "/tmp/x", ".git/hooks/x", ".github/workflows/x.yml", ".", ""} {
+	for _, path := range []string{"passwd", "up/x", "inner", "dir/y", "pipe", "pipe/x", "sub", "../x", "/tmp/x", ".git/hooks/x",
+		".github/workflows/x.yml", ".", ""} {
 		if err := w.Write(ctx, path, []byte("evil")); err == nil {
 			t.Errorf("Write(%q): no error", path)
 		}
@@ -315,8 +316,10 @@ func TestDetonators(t *testing.T) {
 	boom := func(name string) string { return "touch " + filepath.Join(fired, name) + " #" }
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = " + boom("fsmonitor") +
 		"\n\tpager = " + boom("pager") + "\n\tsshCommand = " + boom("ssh") + "\n\thooksPath = hooks\n[filter \"evil\"]\n\tclean = " + boom("clean") +
-		"\n\tsmudge = " + boom("smudge") + "\n\tprocess = " + boom("process") + "\n[diff \"evil\"]\n\tcommand = " + boom("diff") + "\n\ttextconv = " + boom("textconv") +
-		"\n[merge \"evil\"]\n\tdriver = " + boom("merge") + "\n[credential]\n\thelper = !" + boom("credential") + "\n[url \"ext::sh -c touch%20" + fired + "/ext\"]\n\tinsteadOf = /\n"
+		"\n\tsmudge = " + boom("smudge") + "\n\tprocess = " + boom("process") + "\n[diff \"evil\"]\n\tcommand = " + boom("diff") +
+		"\n\ttextconv = " + boom("textconv") +
+		"\n[merge \"evil\"]\n\tdriver = " + boom("merge") + "\n[credential]\n\thelper = !" + boom("credential") + "\n[url \"ext::sh -c touch%20" +
+		fired + "/ext\"]\n\tinsteadOf = /\n"
 	f := newFixture(t, map[string]string{
 		"a.txt": "a\n", ".gitattributes": "* filter=evil diff=evil merge=evil text=auto eol=crlf ident working-tree-encoding=UTF-16\n",
 		".lfsconfig": "[lfs]\n\turl = http://127.0.0.1:1/\n", "b.txt": "$Id$\n",
@@ -328,7 +331,8 @@ func TestDetonators(t *testing.T) {
 		t.Errorf("Read = %q, %v; want the bytes as committed", got, err)
 	}
 	plant := func(dir string) string {
-		script := "mkdir -p " + dir + "/objects " + dir + "/refs " + dir + "/hooks; echo ref: refs/heads/main >" + dir + "/HEAD; cat >" + dir + "/config <<'X'\n" + config + "X\n"
+		script := "mkdir -p " + dir + "/objects " + dir + "/refs " + dir + "/hooks; echo ref: refs/heads/main >" + dir + "/HEAD; cat >" + dir +
+			"/config <<'X'\n" + config + "X\n"
 		for _, hook := range []string{"pre-commit", "post-checkout", "post-index-change", "reference-transaction", "fsmonitor-watchman", "pre-push", "post-commit"} {
 			script += "printf '#!/bin/sh\\n" + boom(hook) + "\\n' >" + dir + "/hooks/" + hook + "; chmod +x " + dir + "/hooks/" + hook + "; "
 		}

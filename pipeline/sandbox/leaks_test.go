@@ -157,14 +157,17 @@ func TestPushWithholds(t *testing.T) {
 			t.Errorf("%s: the branch is there, at %s", name, got)
 		}
 	}
-	if err := f.gateway.Push(t.Context(), f.repo, "", PushOptions{Branch: "forge/" + token, SHA: f.head, Base: f.head}); !strings.Contains(secretFault(t, err, token).Message, "the branch's name:1") {
+	if err := f.gateway.Push(t.Context(), f.repo, "",
+		PushOptions{Branch: "forge/" + token, SHA: f.head, Base: f.head}); !strings.Contains(secretFault(t, err, token).Message,
+		"the branch's name:1") {
 		t.Errorf("a branch's name: %v", err)
 	}
 	if found := gitMay(f.remote, "cat-file", "-t", one); found != "" {
 		t.Errorf("the remote has the commit: %s", found)
 	}
 	// What the remote has already is nobody's leak of now.
-	if err := f.gateway.Push(t.Context(), f.repo, "", PushOptions{Branch: "forge/clean", SHA: f.mustCommit(t, change(f.head, "x.txt", "x\n")), Base: f.head}); err != nil {
+	if err := f.gateway.Push(t.Context(), f.repo, "",
+		PushOptions{Branch: "forge/clean", SHA: f.mustCommit(t, change(f.head, "x.txt", "x\n")), Base: f.head}); err != nil {
 		t.Error(err)
 	}
 }

@@ -134,7 +134,8 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxDeps: maxDeps, places: fair.New(o.AtOnce)}
+	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxDeps: maxDeps,
+		places: fair.New(o.AtOnce)}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}

@@ -49,7 +49,8 @@ func TestReplays(t *testing.T) {
 		name, sha, old string
 		want           string // the changes, or words of the refusal
 	}{
-		{"names that git would quote", by(plain(`"quoted"`, "-dash", "tab\tname", "ö ß", "with space"), f.head), "", "\"quoted\" -dash D a.txt D dir/b.txt D run.sh tab\tname with space ö ß"},
+		{"names that git would quote", by(plain(`"quoted"`, "-dash", "tab\tname", "ö ß", "with space"), f.head), "",
+			"\"quoted\" -dash D a.txt D dir/b.txt D run.sh tab\tname with space ö ß"},
 		{"copies are files", by(plain("copy", "copy2"), f.head), "", "D a.txt copy copy2 D dir/b.txt D run.sh"},
 		{"a link goes", by(plain("a"), linked), linked, "a D link"},
 		{"a link comes", linked, "", "! symbolic link \"link\""},
@@ -117,7 +118,9 @@ func TestReplaysAreChecked(t *testing.T) {
 			t.Errorf("Replays(%+v) = %v, want %q", c.o, err, c.words)
 		}
 	}
-	if list, err := f.gateway.Replays(t.Context(), f.repo, PushOptions{Branch: "forge/x", SHA: f.mustCommit(t, change(one, "c.txt", "c\n")), Old: f.head, Base: f.head}); err != nil || len(list) != 2 || list[0].SHA != one {
+	if list, err := f.gateway.Replays(t.Context(), f.repo,
+		PushOptions{Branch: "forge/x", SHA: f.mustCommit(t, change(one, "c.txt", "c\n")), Old: f.head, Base: f.head}); err != nil ||
+		len(list) != 2 || list[0].SHA != one {
 		t.Errorf("two commits: %+v, %v", list, err)
 	}
 }

@@ -25,7 +25,8 @@ rm plain; mkdir -p plain/dir; echo x >plain/dir/x; mkdir locked; echo x >locked/
 		t.Fatal(err)
 	}
 	tree := filepath.Join(w.dir, "tree")
-	for name, want := range map[string]string{"tests/a.txt": "base a\n", "tests/run.sh": "base\n", "data/deep/x": "base x\n", "code.txt": "head\n", "elsewhere/kept": "kept\n", "plain": "base\n"} {
+	for name, want := range map[string]string{"tests/a.txt": "base a\n", "tests/run.sh": "base\n", "data/deep/x": "base x\n",
+		"code.txt": "head\n", "elsewhere/kept": "kept\n", "plain": "base\n"} {
 		if got, err := os.ReadFile(filepath.Join(tree, name)); err != nil || string(got) != want {
 			t.Errorf("%s = %q, %v; want %q", name, got, err, want)
 		}

@@ -110,7 +110,8 @@ type loggedCommit struct{ parent, what string }
 
 // logOf lists commits, newest first, merges aside: a rebase drops them.
 func logOf(ctx context.Context, git git, revisions ...string) (out []loggedCommit, err error) {
-	args := append([]string{"log", "-z", "--no-merges", "--topo-order", fmt.Sprintf("--max-count=%d", mostRebased), "--format=format:%P%x00%an%n%ae%n%at%n%B"}, revisions...)
+	args := append([]string{"log", "-z", "--no-merges", "--topo-order", fmt.Sprintf("--max-count=%d", mostRebased),
+		"--format=format:%P%x00%an%n%ae%n%at%n%B"}, revisions...)
 	raw, err := git.run(ctx, gitCall{args: append(args, "--")})
 	if err != nil {
 		return nil, err
@@ -130,7 +131,8 @@ func (g *Gateway) Changed(ctx context.Context, repo pipeline.Repo, from, to stri
 	lock := g.lock(repo)
 	lock.RLock()
 	defer lock.RUnlock()
-	out, err := g.git(repo).run(ctx, gitCall{max: maxDiffBytes, args: []string{"diff-tree", "-r", "--name-only", "--no-renames", "--no-ext-diff", "-z", from, to, "--"}})
+	out, err := g.git(repo).run(ctx, gitCall{max: maxDiffBytes,
+		args: []string{"diff-tree", "-r", "--name-only", "--no-renames", "--no-ext-diff", "-z", from, to, "--"}})
 	if err != nil {
 		return nil, fmt.Errorf("what differs between %s and %s: %w", short(from), short(to), err)
 	}

@@ -106,7 +106,8 @@ func TestRevert(t *testing.T) {
 					t.Errorf("with a conflict: %+v, %v", m, err)
 				}
 				files, err := f.gateway.Changed(t.Context(), f.repo, before, merged)
-				if want := map[int]string{1: "[a.txt new0.txt]", 3: "[a.txt new0.txt new1.txt new2.txt old.txt renamed.txt]"}[commits]; err != nil || fmt.Sprint(files) != want {
+				if want := map[int]string{1: "[a.txt new0.txt]", 3: "[a.txt new0.txt new1.txt new2.txt old.txt renamed.txt]"}[commits]; err != nil ||
+					fmt.Sprint(files) != want {
 					t.Errorf("changed %q, want %s: %v", files, want, err)
 				}
 			})

@@ -109,7 +109,8 @@ func TestSeccompFilter(t *testing.T) {
 			}
 			rows = append(rows, row{"socket", call(arch.audit, arch.socket, family), want})
 		}
-		for _, flag := range []uint64{unix.CLONE_NEWNS, unix.CLONE_NEWUSER, unix.CLONE_NEWNET, unix.CLONE_NEWPID, unix.CLONE_NEWIPC, unix.CLONE_NEWUTS, unix.CLONE_NEWCGROUP} {
+		for _, flag := range []uint64{unix.CLONE_NEWNS, unix.CLONE_NEWUSER, unix.CLONE_NEWNET, unix.CLONE_NEWPID, unix.CLONE_NEWIPC,
+			unix.CLONE_NEWUTS, unix.CLONE_NEWCGROUP} {
 			rows = append(rows, row{"clone with a namespace", call(arch.audit, arch.clone, flag|17), errno(unix.EPERM)})
 		}
 		refused := map[uint32]bool{}

@@ -46,7 +46,8 @@ func (g *Gateway) Shipped(ctx context.Context, repo pipeline.Repo, from, to stri
 		ids.WriteString(fields[0] + "\n")
 	}
 	out, err = g.git(repo).run(ctx, gitCall{stdin: strings.NewReader(ids.String()), max: maxDiffBytes,
-		args: []string{"diff-tree", "--stdin", "--root", "--diff-merges=first-parent", "-r", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=all", "-z"}})
+		args: []string{"diff-tree", "--stdin", "--root", "--diff-merges=first-parent", "-r", "--name-only", "--no-renames", "--no-ext-diff",
+			"--ignore-submodules=all", "-z"}})
 	if err != nil {
 		return nil, fmt.Errorf("what %s changes: %w", short(to), err)
 	}

@@ -22,7 +22,8 @@ func TestShipped(t *testing.T) {
 	tree := git("rev-parse", side+"^{tree}")
 	inner := git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit-tree", tree, "-p", before, "-m", "inner")
 	both := git("merge-tree", "--write-tree", direct, inner)
-	merge := git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit-tree", both, "-p", direct, "-p", inner, "-m", "Merge pull request #42 from x", "-m", "body \x02 here")
+	merge := git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit-tree", both, "-p", direct, "-p", inner, "-m",
+		"Merge pull request #42 from x", "-m", "body \x02 here")
 	git("update-ref", "refs/heads/main", merge)
 	if err := g.Fetch(ctx, f.repo, "", "main"); err != nil {
 		t.Fatal(err)

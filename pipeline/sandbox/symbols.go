@@ -228,7 +228,8 @@ var definitionPatterns = func() map[string][]definition {
 			"variable", `^(\w+)\s*(?::[^=]+)?=[^=]`,
 		),
 		".js": script, ".jsx": script, ".mjs": script, ".cjs": script, ".ts": script, ".tsx": script, ".mts": script,
-		".java": java, ".kt": define("class", `\b(?:class|object)\s+(\w+)`, "interface", `\binterface\s+(\w+)`, "function", `\bfun\s+(?:<[^>]*>\s*)?(?:[\w.]+\.)?(\w+)`, "property", `^\s*(?:\w+\s+)*va[lr]\s+(\w+)`),
+		".java": java, ".kt": define("class", `\b(?:class|object)\s+(\w+)`, "interface", `\binterface\s+(\w+)`, "function",
+			`\bfun\s+(?:<[^>]*>\s*)?(?:[\w.]+\.)?(\w+)`, "property", `^\s*(?:\w+\s+)*va[lr]\s+(\w+)`),
 		".cs": java,
 		".rs": define(
 			"function", `^\s*(?:pub(?:\([^)]*\))?\s+)?(?:default\s+)?(?:const\s+)?(?:async\s+)?(?:unsafe\s+)?(?:extern\s+"[^"]*"\s+)?fn\s+(\w+)`,

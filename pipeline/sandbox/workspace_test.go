@@ -33,7 +33,8 @@ func TestWorkspaceEndToEnd(t *testing.T) {
 	if got, err := w.Read(ctx, "pkg/deep/b.txt"); err != nil || string(got) != "needle here\r\nand\r\n" {
 		t.Errorf("Read = %q, %v; want the bytes as committed", got, err)
 	}
-	if got, err := w.Search(ctx, "needle|func", "pkg/**", 10); err != nil || !cmp.Equal(got, []string{"pkg/a.go:3: func A() {}", "pkg/deep/b.txt:1: needle here"}) {
+	if got, err := w.Search(ctx, "needle|func", "pkg/**", 10); err != nil ||
+		!cmp.Equal(got, []string{"pkg/a.go:3: func A() {}", "pkg/deep/b.txt:1: needle here"}) {
 		t.Errorf("Search = %q, %v", got, err)
 	}
 	if got, err := w.Changes(ctx); err != nil || len(got) != 0 {
@@ -190,12 +191,14 @@ func TestRefusedPathsNameTheirOwner(t *testing.T) {
 	f := newFixture(t, sources)
 	m := newManager(t, Options{Unsafe: true})
 	owners := map[string]string{"pkg/**": "the module auth"}
-	w, err := m.Open(t.Context(), OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/widgets", Protected: []string{"pkg/**", "run.sh"}, Owners: owners})
+	w, err := m.Open(t.Context(), OpenOptions{Name: "run/1", GitDir: f.gateway.Dir(f.repo), Commit: f.head, Cache: "acme/widgets",
+		Protected: []string{"pkg/**", "run.sh"}, Owners: owners})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	for path, want := range map[string]string{"pkg/a.go": "belongs to the module auth", "run.sh": "paths.protected in the settings", ".github/workflows/ci.yml": "built-in rule"} {
+	for path, want := range map[string]string{"pkg/a.go": "belongs to the module auth", "run.sh": "paths.protected in the settings",
+		".github/workflows/ci.yml": "built-in rule"} {
 		if err := w.Write(t.Context(), path, []byte("x")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("write of %s: %v; want %q", path, err, want)
 		}

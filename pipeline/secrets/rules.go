@@ -47,7 +47,8 @@ var rules = []rule{
 	shape("gitlab-token", "gl", `\bgl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|oas|imt|ffct)-([A-Za-z0-9_.-]{20,})`),
 	{name: "aws-access-key", keys: []string{"AKIA", "ASIA", "ABIA", "ACCA"}, find: regexp.MustCompile(`\b(?:AKIA|ASIA|ABIA|ACCA)([A-Z2-7]{16})\b`), least: 2.8},
 	{name: "aws-secret-key", keys: []string{"aws", "AWS", "Aws", "ecret"}, weak: true, whole: true, least: 4.2, refuse: notMixed,
-		find: regexp.MustCompile(`(?i:aws.{0,30}?(?:secret|key|token)|secret_?-?access_?-?key|secret_?-?key|secretkey)["'` + "`" + `]?\s{0,3}(?::=|=>|[:=,])?\s{0,3}["'` + "`" + `]?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)`)},
+		find: regexp.MustCompile(`(?i:aws.{0,30}?(?:secret|key|token)|secret_?-?access_?-?key|secret_?-?key|secretkey)["'` + "`" +
+			`]?\s{0,3}(?::=|=>|[:=,])?\s{0,3}["'` + "`" + `]?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)`)},
 	shape("google-api-key", "AIza", `\bAIza([0-9A-Za-z_-]{35})`+tail),
 	shape("google-oauth-secret", "GOCSPX-", `GOCSPX-([A-Za-z0-9_-]{28})`),
 	shape("google-access-token", "ya29.", `\bya29\.([0-9A-Za-z_-]{30,})`),
@@ -57,7 +58,8 @@ var rules = []rule{
 	shape("stripe-key", "k_live_ k_test_ k_prod_", `\b[srp]?[rsk]k_(?:live|test|prod)_([0-9A-Za-z]{16,})`),
 	shape("webhook-secret", "whsec_", `\bwhsec_([A-Za-z0-9+/=]{24,})`),
 	shape("npm-token", "npm_", `\bnpm_([A-Za-z0-9]{36})\b`),
-	{name: "npm-auth", keys: []string{"_authToken", "_auth"}, find: regexp.MustCompile(`_auth(?:Token)?\s*=\s*["']?([A-Za-z0-9+/=_-]{30,})`), least: 3, whole: true},
+	{name: "npm-auth", keys: []string{"_authToken", "_auth"}, find: regexp.MustCompile(`_auth(?:Token)?\s*=\s*["']?([A-Za-z0-9+/=_-]{30,})`),
+		least: 3, whole: true},
 	shape("pypi-token", "pypi-", `\bpypi-(AgE[A-Za-z0-9_-]{50,})`),
 	shape("openai-key", "sk-", head+`sk-(?:(?:proj|svcacct|admin|None)-)?([A-Za-z0-9_-]{20,}T3BlbkFJ[A-Za-z0-9_-]{20,})`),
 	shape("openai-key", "sk-", head+`sk-((?:proj|svcacct|admin)-[A-Za-z0-9_-]{40,}|[A-Za-z0-9]{48}|[a-f0-9]{32})`+tail),
@@ -68,7 +70,8 @@ var rules = []rule{
 	shape("huggingface-token", "hf_ api_org_", `\b(?:hf|api_org)_([A-Za-z0-9]{34})\b`),
 	shape("replicate-token", "r8_", `\br8_([A-Za-z0-9]{37})\b`),
 	shape("perplexity-key", "pplx-", `\bpplx-([A-Za-z0-9]{40,})`),
-	{name: "jwt", keys: []string{"eyJ"}, find: regexp.MustCompile(`\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,})`), least: 4, refuse: notJWT},
+	{name: "jwt", keys: []string{"eyJ"}, find: regexp.MustCompile(`\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,})`),
+		least: 4, refuse: notJWT},
 	hexShape("twilio-key", "SK", head+`SK([0-9a-f]{32})\b`),
 	{name: "twilio-token", keys: []string{"wilio", "WILIO"}, weak: true, whole: true, least: 3,
 		find: regexp.MustCompile(`(?i:twilio).{0,40}?["'\x60=:\s]([0-9a-f]{32})(?:[^0-9A-Za-z]|$)`)},
@@ -124,20 +127,23 @@ var rules = []rule{
 
 	// Keys in PEM, and the bodies that such keys have where the frame is missing.
 	{name: "private-key", keys: []string{"PRIVATE KEY"}, find: pem, least: 4, lines: true},
-	{name: "private-key", keys: []string{"IBADAN", "IBAAK", "MHcCAQEEI", "MIGHAgEA", "MIG2AgEA", "MIGkAgEB", "MC4CAQAw", "b3BlbnNzaC1rZXk"}, least: 4, lines: true, after: "TESTING KEY",
+	{name: "private-key", keys: []string{"IBADAN", "IBAAK", "MHcCAQEEI", "MIGHAgEA", "MIG2AgEA", "MIGkAgEB", "MC4CAQAw", "b3BlbnNzaC1rZXk"},
+		least: 4, lines: true, after: "TESTING KEY",
 		find: regexp.MustCompile(`\b(MII[A-Za-z0-9+/]{3}IBADANBgkqhkiG9w0BAQEFAASC[A-Za-z0-9+/]{20,}|MII[A-Za-z0-9+/]{3}IBAAK[BC][A-Za-z0-9+/]{40,}|(?:MHcCAQEEI|MIGHAgEAMBMGByqGSM49|MIG2AgEAMBAGByqGSM49|MIGkAgEBBD|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{30,})`)},
 	{name: "putty-key", keys: []string{"Private-Lines"}, find: regexp.MustCompile(`Private-Lines: \d+\s+([A-Za-z0-9+/=]{30,})`), least: 4, lines: true},
 
 	// Passwords in addresses, headers and assignments.
 	{name: "password-in-url", keys: []string{"://"}, weak: true, whole: true, least: 2.75, refuse: notPassword,
-		find: regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s:/@"'<>{}()|\\` + "`" + `]*:([^\s/@"'<>` + "`" + `]{8,200})@(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+`)},
+		find: regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s:/@"'<>{}()|\\` + "`" + `]*:([^\s/@"'<>` + "`" +
+			`]{8,200})@(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+`)},
 	{name: "authorization-header", keys: []string{"uthorization", "UTHORIZATION"}, weak: true, whole: true, least: 3.7, refuse: notMixed,
 		find: regexp.MustCompile(`(?i:authorization)["'` + "`" + `]?\s*[:=,]\s*["'` + "`" + `]?(?i:bearer|token)\s+([A-Za-z0-9+/=._~-]{24,})`)},
 	{name: "authorization-header", keys: []string{"uthorization", "UTHORIZATION"}, weak: true, whole: true, least: 3, refuse: notBasic,
 		find: regexp.MustCompile(`(?i:authorization)["'` + "`" + `]?\s*[:=,]\s*["'` + "`" + `]?(?i:basic)\s+([A-Za-z0-9+/=_-]{16,})`)},
 	{name: "netrc-password", keys: []string{"machine "}, weak: true, whole: true, lines: true, least: 2.75, refuse: notPassword,
 		find: regexp.MustCompile(`\bmachine\s+\S+\s+login\s+\S+\s+password\s+(\S{8,})`)},
-	{name: "assigned-secret", keys: []string{"ecret", "ECRET", "assw", "ASSW", "oken", "OKEN", "key", "Key", "KEY", "redential", "REDENTIAL"}, weak: true, whole: true, least: 4, refuse: notMixed,
+	{name: "assigned-secret", keys: []string{"ecret", "ECRET", "assw", "ASSW", "oken", "OKEN", "key", "Key", "KEY", "redential", "REDENTIAL"},
+		weak: true, whole: true, least: 4, refuse: notMixed,
 		find: regexp.MustCompile(`(?i:secret|passwd|password|auth_?token|access_?token|api_?token|bot_?token|api_?-?key|access_?-?key|private_?-?key|credential)s?["'` + "`" + `\])]{0,2}\s{0,4}(?::=|=>|[:=,])\s{0,4}["'` + "`" + `]([A-Za-z0-9+/=_.~-]{20,120})["'` + "`" + `]`)},
 }
 
@@ -192,7 +198,8 @@ func notPassword(v string) bool {
 		return unicode.ToLower(r)
 	}, v)
 	for _, w := range []string{"password", "passwd", "passord", "mypass", "secret", "postgres", "mysql", "token", "username", "hunter", "opensesame"} {
-		if strings.Contains(letters, w) || strings.Contains(strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "@", "a", "$", "s", "5", "s").Replace(strings.ToLower(v)), w) {
+		if strings.Contains(letters, w) || strings.Contains(strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "@", "a", "$", "s", "5",
+			"s").Replace(strings.ToLower(v)), w) {
 			return true
 		}
 	}

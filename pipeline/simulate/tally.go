@@ -93,7 +93,8 @@ func (t *Tally) decided(c *trajectory) {
 	} else {
 		g.Later = c.verified - c.stopped
 	}
-	t.add(&Tally{Runs: 1, Iterations: c.stopped, Wasted: wasted, Idle: since(c.improved, c.stopped), MicroUSD: c.cost, Escalated: 1, Right: g.Right, Guards: map[pipeline.GuardName]GuardTally{c.guard: g}})
+	t.add(&Tally{Runs: 1, Iterations: c.stopped, Wasted: wasted, Idle: since(c.improved, c.stopped), MicroUSD: c.cost, Escalated: 1,
+		Right: g.Right, Guards: map[pipeline.GuardName]GuardTally{c.guard: g}})
 }
 
 // limited books a run as it goes under a fixed limit. Such a loop does what a loop
@@ -107,7 +108,8 @@ func (t *Tally) limited(c *trajectory, limit int) {
 	if c.verified == 0 || c.verified > limit+beyond {
 		right = 1
 	}
-	t.add(&Tally{Runs: 1, Iterations: limit, Wasted: since(c.useful, limit), Idle: since(c.improved, limit), MicroUSD: c.micro[limit-1], Escalated: 1, Right: right})
+	t.add(&Tally{Runs: 1, Iterations: limit, Wasted: since(c.useful, limit), Idle: since(c.improved, limit), MicroUSD: c.micro[limit-1],
+		Escalated: 1, Right: right})
 }
 
 func (t *Tally) passed(c *trajectory, micro int64) {

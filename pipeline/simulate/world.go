@@ -245,7 +245,8 @@ func (w *world) review(head string) *pipeline.Review {
 }
 
 func (w *world) finding(fingerprint string, critical bool, confidence float64) pipeline.Finding {
-	f := pipeline.Finding{Fingerprint: fingerprint, Severity: pipeline.SeverityError, Category: pipeline.CategoryCorrectness, Message: "finding", File: files[0], Confidence: confidence}
+	f := pipeline.Finding{Fingerprint: fingerprint, Severity: pipeline.SeverityError, Category: pipeline.CategoryCorrectness,
+		Message: "finding", File: files[0], Confidence: confidence}
 	if critical {
 		f.Severity = pipeline.SeverityCritical
 	}
@@ -256,7 +257,8 @@ func (w *world) finding(fingerprint string, critical bool, confidence float64) p
 func (w *world) test(head string) *pipeline.TestReport {
 	t := &pipeline.TestReport{Head: head, Total: tests, Passed: tests}
 	fail := func(fingerprint string, sure float64, worked int) {
-		f := pipeline.Failure{Fingerprint: fingerprint, Test: fingerprint, Error: "failure", Cause: "logic", Confidence: 0.4 + 0.3*w.rng.Float64(), WorkedIn: worked, Fix: aFix}
+		f := pipeline.Failure{Fingerprint: fingerprint, Test: fingerprint, Error: "failure", Cause: "logic",
+			Confidence: 0.4 + 0.3*w.rng.Float64(), WorkedIn: worked, Fix: aFix}
 		if w.chance(sure) {
 			f.Confidence = 0.75 + 0.2*w.rng.Float64()
 		}

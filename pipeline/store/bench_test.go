@@ -190,7 +190,8 @@ func BenchmarkMemory(b *testing.B) {
 		n := 0
 		for b.Loop() {
 			n++
-			take(b, d, pipeline.Signal{Scope: "repo:acme/3", Key: fmt.Sprint("thread/", n), Kind: pipeline.SignalDismissed, At: hours(n + 1), Actor: ann, Weight: 1, Text: "no",
+			take(b, d, pipeline.Signal{Scope: "repo:acme/3", Key: fmt.Sprint("thread/", n), Kind: pipeline.SignalDismissed, At: hours(n + 1),
+				Actor: ann, Weight: 1, Text: "no",
 				Finding: "fp9", File: "z.go", About: &pipeline.Finding{Category: "correctness", Message: text(8)}})
 		}
 	})

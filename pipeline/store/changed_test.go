@@ -18,7 +18,8 @@ func TestChangedLearnings(t *testing.T) {
 		at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 		made := func(keys ...string) (ids []int64) {
 			for _, k := range keys {
-				ids = append(ids, save(t, d, pipeline.Learning{Key: k, Scope: site, Type: pipeline.LearningSemantic, Content: k, Source: "human", Weight: 1, Base: 0.7, Created: at})...)
+				ids = append(ids, save(t, d, pipeline.Learning{Key: k, Scope: site, Type: pipeline.LearningSemantic, Content: k, Source: "human",
+					Weight: 1, Base: 0.7, Created: at})...)
 			}
 			return ids
 		}

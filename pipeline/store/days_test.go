@@ -42,7 +42,8 @@ func TestPackRows(t *testing.T) {
 
 // FuzzUnpack: whatever a piece holds, it is read or refused.
 func FuzzUnpack(f *testing.F) {
-	f.Add(packRows([]record.MetricRow{{Metric: "cost", Label: "plan", Bucket: 7, N: 2, Total: 90, Squares: 4.5}, {Metric: "cost", Label: "plan", Bucket: 8, N: 1}}))
+	f.Add(packRows([]record.MetricRow{{Metric: "cost", Label: "plan", Bucket: 7, N: 2, Total: 90, Squares: 4.5},
+		{Metric: "cost", Label: "plan", Bucket: 8, N: 1}}))
 	f.Add([]byte{packVersion, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) == 0 {
@@ -78,7 +79,8 @@ func TestDaysAgainstSums(t *testing.T) {
 		}
 		for step := range 12 {
 			run := runs[step%3]
-			add(t, d, run, ev(fmt.Sprint("a", step), "note", step*step%40*day, pipeline.Data{}), ev(fmt.Sprint("b", step), pipeline.EventType(fmt.Sprint("kind", step%2)), 40*day, pipeline.Data{}))
+			add(t, d, run, ev(fmt.Sprint("a", step), "note", step*step%40*day, pipeline.Data{}),
+				ev(fmt.Sprint("b", step), pipeline.EventType(fmt.Sprint("kind", step%2)), 40*day, pipeline.Data{}))
 			_, err := d.MeasureRuns(t.Context(), tally)
 			must(t, err)
 			if diff := cmp.Diff(sums(), metricsOf(t, d, "", 20260101, 20261231)); diff != "" {

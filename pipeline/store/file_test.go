@@ -44,7 +44,8 @@ func TestOpenRefuses(t *testing.T) {
 			makeFile(t, path)
 			change(t, path, `INSERT INTO forge_schema (version_id, is_applied) VALUES (900, 1)`)
 		}, "a newer Forge wrote it (schema 900"},
-		{"no schema's record", func(t *testing.T, path string) { makeFile(t, path); change(t, path, `DELETE FROM forge_schema`) }, "the record of its schema is gone"},
+		{"no schema's record", func(t *testing.T, path string) { makeFile(t, path); change(t, path, `DELETE FROM forge_schema`) },
+			"the record of its schema is gone"},
 		{"no schema at all", func(t *testing.T, path string) { makeFile(t, path); change(t, path, `DROP TABLE forge_schema`) }, "forge_schema"},
 		{"truncated", func(t *testing.T, path string) { makeFile(t, path); must(t, os.Truncate(path, 3*pageSize)) }, "the file is damaged"},
 		{"a page of noise", func(t *testing.T, path string) {

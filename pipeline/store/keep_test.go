@@ -137,7 +137,8 @@ func TestLeaseRace(t *testing.T) {
 }
 
 func delivery(guid string) record.Delivery {
-	return record.Delivery{GUID: guid, Event: "issues", Action: "labeled", Repo: "acme/site", Received: now, Payload: []byte(`{"action":"labeled","n":"` + guid + `"}`)}
+	return record.Delivery{GUID: guid, Event: "issues", Action: "labeled", Repo: "acme/site", Received: now,
+		Payload: []byte(`{"action":"labeled","n":"` + guid + `"}`)}
 }
 
 func waiting(t *testing.T, d *DB, at time.Time) string {

@@ -62,7 +62,8 @@ func (d *DB) projectKnown(ctx context.Context, tx *sql.Tx, old, next *pipeline.R
 		if p := next.Published.Pull; p != nil {
 			pull = p.Number
 		}
-		if _, err := d.exec(ctx, tx, putKnown, repo, clean(test), clean(login), micros(next.Updated), next.ID, next.KnownAs[test], pull, clean(next.Head)); err != nil {
+		if _, err := d.exec(ctx, tx, putKnown, repo, clean(test), clean(login), micros(next.Updated), next.ID, next.KnownAs[test], pull,
+			clean(next.Head)); err != nil {
 			return err
 		}
 	}

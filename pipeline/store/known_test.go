@@ -57,7 +57,8 @@ func TestKnownFailures(t *testing.T) {
 		is("before", map[string]string{})
 		gate := pipeline.Decide(run).Events[1].Data.Gate
 		answer := &pipeline.Answer{Gate: gate.ID, Choice: "approve", By: pipeline.Actor{Login: "ann"}}
-		add(t, d, run, ev("asked", pipeline.EventGateRequested, 4, pipeline.Data{Gate: gate}), ev("answered", pipeline.EventGateAnswered, 5, pipeline.Data{Answer: answer}))
+		add(t, d, run, ev("asked", pipeline.EventGateRequested, 4, pipeline.Data{Gate: gate}),
+			ev("answered", pipeline.EventGateAnswered, 5, pipeline.Data{Answer: answer}))
 		is("called known", map[string]string{"TestOld": `ann of "k1" for #3 at h1`, "Test\uFFFDOdd": `ann of "" for #3 at h1`})
 
 		toTests(t, d, 6, pipeline.TestReport{Passed: 2, Names: []string{"TestNew", "TestOld"}})
@@ -66,7 +67,8 @@ func TestKnownFailures(t *testing.T) {
 		other := begin(t, d, 7)
 		plan := &pipeline.PhaseRef{Phase: pipeline.PhasePlan, Attempt: 1}
 		add(t, d, other, ev("enter", pipeline.EventPhaseEntered, 1, pipeline.Data{Phase: plan}),
-			ev("done", pipeline.EventPhaseCompleted, 2, pipeline.Data{Phase: plan, Plan: &pipeline.Plan{}, Tests: &pipeline.TestReport{Passed: 2, Names: []string{"TestNew", "TestOld"}}}))
+			ev("done", pipeline.EventPhaseCompleted, 2,
+				pipeline.Data{Phase: plan, Plan: &pipeline.Plan{}, Tests: &pipeline.TestReport{Passed: 2, Names: []string{"TestNew", "TestOld"}}}))
 		is("passed at the base", map[string]string{"Test\uFFFDOdd": `ann of "" for #3 at h1`})
 
 		repo = pipeline.Repo{Name: "site", CloneURL: "/home/ann/site"}
@@ -86,7 +88,8 @@ func TestReopen(t *testing.T) {
 
 		reopened := ev("reopened", pipeline.EventRunReopened, 5, pipeline.Data{Note: "ann pushed h2", Head: "h2"})
 		var active *ActiveError
-		if err := d.Append(t.Context(), run, []pipeline.Event{reopened}, nil); !errors.As(err, &active) || active.Run != other.ID || run.State != pipeline.StateVerified {
+		if err := d.Append(t.Context(), run, []pipeline.Event{reopened}, nil); !errors.As(err, &active) || active.Run != other.ID ||
+			run.State != pipeline.StateVerified {
 			t.Errorf("reopened beside an active run: %v, %s", err, run.State)
 		}
 		add(t, d, other, ev("cancelled", pipeline.EventRunCancelled, 6, pipeline.Data{}))
@@ -108,7 +111,8 @@ func TestReopen(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		run := begin(t, d, 5)
-		run.Findings = []pipeline.Issue{{Phase: pipeline.PhaseReview, State: "withdrawn", Finding: &pipeline.Finding{Fingerprint: "f1", Severity: pipeline.SeverityError}}}
+		run.Findings = []pipeline.Issue{{Phase: pipeline.PhaseReview, State: "withdrawn",
+			Finding: &pipeline.Finding{Fingerprint: "f1", Severity: pipeline.SeverityError}}}
 		old := *run
 		old.Findings = nil
 		tx, err := d.SQL().BeginTx(t.Context(), nil)

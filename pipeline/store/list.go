@@ -64,7 +64,8 @@ func (d *DB) Runs(ctx context.Context, f Filter) ([]RunRow, error) {
 	}
 	return collect(rows, "list runs", func(r *RunRow) error {
 		var started, updated int64
-		err := rows.Scan(&r.ID, &r.RepoID, &r.Repo, &r.Issue, &r.Title, &r.Branch, &r.Pull, &r.State, &r.Phase, &r.Iteration, &r.MicroUSD, &r.Unpriced, &started, &updated, &r.Parent, &r.Part)
+		err := rows.Scan(&r.ID, &r.RepoID, &r.Repo, &r.Issue, &r.Title, &r.Branch, &r.Pull, &r.State, &r.Phase, &r.Iteration, &r.MicroUSD,
+			&r.Unpriced, &started, &updated, &r.Parent, &r.Part)
 		r.Started, r.Updated = fromMicros(started), fromMicros(updated)
 		return err
 	})
@@ -119,7 +120,8 @@ func newest(columns, table, where string, repos []string, limit string, arg func
 	}
 	each := make([]string, 0, len(repos))
 	for i, r := range repos {
-		each = append(each, fmt.Sprintf("SELECT id FROM (SELECT id FROM %s WHERE repo = %s AND %s ORDER BY id DESC LIMIT %s) AS of%d", table, arg(r), where, limit, i))
+		each = append(each, fmt.Sprintf("SELECT id FROM (SELECT id FROM %s WHERE repo = %s AND %s ORDER BY id DESC LIMIT %s) AS of%d", table,
+			arg(r), where, limit, i))
 	}
 	return columns + " WHERE id IN (" + nested(each) + ") ORDER BY id DESC LIMIT " + limit
 }

@@ -40,7 +40,8 @@ func TestListsAgainstLookingAtAll(t *testing.T) {
 			many = append(many, repo(i+2))
 		}
 		rapid.Check(t, func(t *rapid.T) {
-			f := Filter{State: rapid.SampledFrom(append(states, "")).Draw(t, "state"), Active: rapid.Bool().Draw(t, "active"), Limit: rapid.IntRange(1, 90).Draw(t, "limit"),
+			f := Filter{State: rapid.SampledFrom(append(states, "")).Draw(t, "state"), Active: rapid.Bool().Draw(t, "active"),
+				Limit:  rapid.IntRange(1, 90).Draw(t, "limit"),
 				Before: rapid.Int64Range(0, 90).Draw(t, "before"), Repo: rapid.SampledFrom([]string{"", "", repo(1), repo(4), "acme/none"}).Draw(t, "repo"),
 				Repos: rapid.SampledFrom([][]string{nil, {}, {repo(1)}, {repo(0), repo(4), "acme/none"}, many}).Draw(t, "repos")}
 			heard := rapid.Bool().Draw(t, "heard")
@@ -85,7 +86,8 @@ func TestAskedOfOldQuestions(t *testing.T) {
 		d, err := Open(t.Context(), address, quiet())
 		must(t, err)
 		gate := func(n int) pipeline.Data {
-			return pipeline.Data{Gate: &pipeline.Gate{ID: fmt.Sprint("gate/", n), Kind: pipeline.GateEscalation, Question: "Go on?", For: pipeline.Actor{ID: 5, Login: fmt.Sprint("ann", n)}}}
+			return pipeline.Data{Gate: &pipeline.Gate{ID: fmt.Sprint("gate/", n), Kind: pipeline.GateEscalation, Question: "Go on?",
+				For: pipeline.Actor{ID: 5, Login: fmt.Sprint("ann", n)}}}
 		}
 		add(t, d, begin(t, d, 1), ev("a", pipeline.EventGateRequested, 1, gate(1)))
 		add(t, d, begin(t, d, 2), ev("b", "note", 1, pipeline.Data{}), ev("c", pipeline.EventGateRequested, 2, gate(2)))
@@ -104,7 +106,8 @@ func TestAskedOfOldQuestions(t *testing.T) {
 		}
 		for _, q := range append(withoutParts, `ALTER TABLE gates DROP COLUMN asked`, `DROP TABLE metric_days`, `DROP INDEX deliveries_repo`,
 			`DROP INDEX deliveries_heard`, `DROP INDEX deliveries_heard_repo`, `ALTER TABLE deliveries DROP COLUMN quiet`, `ALTER TABLE runs DROP COLUMN unpriced`,
-			`DROP TABLE known_failures`, `DROP TABLE subscribers`, `DROP TABLE bakes`, `ALTER TABLE deliveries DROP COLUMN lane`, `DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
+			`DROP TABLE known_failures`, `DROP TABLE subscribers`, `DROP TABLE bakes`, `ALTER TABLE deliveries DROP COLUMN lane`,
+			`DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
 			`DELETE FROM `+schemaTable+` WHERE version_id >= 7`) {
 			_, err := d.SQL().Exec(q)
 			must(t, err)

@@ -285,7 +285,8 @@ func (d *DB) saveLearning(ctx context.Context, tx *sql.Tx, l *pipeline.Learning)
 		touched = l.Created
 	}
 	var id int64
-	err := tx.QueryRowContext(ctx, insertMemory, clean(l.Scope), clean(l.Key), string(l.Type), clean(l.Category), clean(l.Content), clean(l.Context), pack(l.Paths), pack(l.Tags),
+	err := tx.QueryRowContext(ctx, insertMemory, clean(l.Scope), clean(l.Key), string(l.Type), clean(l.Category), clean(l.Content),
+		clean(l.Context), pack(l.Paths), pack(l.Tags),
 		clean(string(l.Source)), l.Author.ID, clean(l.Author.Login), l.Author.Bot, l.Weight, l.Run, clean(l.Signal), clean(l.Finding), clean(l.Code), l.Base,
 		micros(l.Created), micros(touched), state).Scan(&id)
 	if err != nil {

@@ -76,8 +76,10 @@ func TestLearnings(t *testing.T) {
 			want int
 		}{
 			{MemoryFilter{}, 3}, {MemoryFilter{Scopes: []string{site}}, 2}, {MemoryFilter{Scopes: []string{site, "org:acme"}}, 3}, {MemoryFilter{Category: "style"}, 0},
-			{MemoryFilter{Source: "reflection", Finding: "fp1", Category: "correctness"}, 3}, {MemoryFilter{States: []pipeline.LearningState{"retired"}}, 0}, {MemoryFilter{States: []pipeline.LearningState{"*"}, Limit: 1}, 1},
-			{MemoryFilter{Scopes: []string{}}, 0}, {MemoryFilter{Type: "procedural"}, 3}, {MemoryFilter{Type: "semantic"}, 0}, {MemoryFilter{Skip: 2}, 1}, {MemoryFilter{Into: ids[0]}, 0},
+			{MemoryFilter{Source: "reflection", Finding: "fp1", Category: "correctness"}, 3},
+			{MemoryFilter{States: []pipeline.LearningState{"retired"}}, 0}, {MemoryFilter{States: []pipeline.LearningState{"*"}, Limit: 1}, 1},
+			{MemoryFilter{Scopes: []string{}}, 0}, {MemoryFilter{Type: "procedural"}, 3}, {MemoryFilter{Type: "semantic"}, 0},
+			{MemoryFilter{Skip: 2}, 1}, {MemoryFilter{Into: ids[0]}, 0},
 		} {
 			list, err := d.Learnings(ctx, c.f)
 			must(t, err)
@@ -91,7 +93,8 @@ func TestLearnings(t *testing.T) {
 		if _, err := d.Learning(ctx, 99); !errors.Is(err, ErrNotFound) {
 			t.Errorf("no such learning: %v", err)
 		}
-		for _, bad := range []pipeline.Learning{{}, {Key: "x", Scope: site, Type: "rumour", Created: now}, {Key: "x", Scope: site, Type: "semantic", Base: 2, Created: now}} {
+		for _, bad := range []pipeline.Learning{{}, {Key: "x", Scope: site, Type: "rumour", Created: now},
+			{Key: "x", Scope: site, Type: "semantic", Base: 2, Created: now}} {
 			err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 				_, err := d.SaveLearnings(ctx, tx, []pipeline.Learning{bad})
 				return err
@@ -156,8 +159,10 @@ func signalsFrom(rng *rand.Rand, n int) []pipeline.Signal {
 	for range n {
 		s := pipeline.Signal{
 			Scope: pick(site, site, "repo:acme/other"), Key: pick("thread/1", "thread/2", "suggestion/1", "comment/1"), Off: rng.IntN(4) == 0,
-			Kind: pipeline.SignalKind(pick("dismissed", "applied", "rewritten", "gap", "edited", "ignored")), At: hours(rng.IntN(5) - 1), Actor: ann, Weight: float64(1 + rng.IntN(2)),
-			Text: pick("", "wrap the errors here", "nil \x00"), File: pick("", "api/a.go"), Finding: pick("", "fp1"), Before: pick("a", "b"), After: pick("b", "c"), Run: 1,
+			Kind: pipeline.SignalKind(pick("dismissed", "applied", "rewritten", "gap", "edited", "ignored")), At: hours(rng.IntN(5) - 1), Actor: ann,
+			Weight: float64(1 + rng.IntN(2)),
+			Text:   pick("", "wrap the errors here", "nil \x00"), File: pick("", "api/a.go"), Finding: pick("", "fp1"), Before: pick("a", "b"),
+			After: pick("b", "c"), Run: 1,
 		}
 		if rng.IntN(2) == 0 {
 			s.About = &pipeline.Finding{Category: pipeline.Category(pick("correctness", "style")), Message: "wrap the errors in doubt"}
@@ -203,7 +208,8 @@ func TestLearnSignal(t *testing.T) {
 				must(t, err)
 				evidence = slices.DeleteFunc(evidence, func(e pipeline.Evidence) bool { return e.Off })
 				byEvidence := cmpopts.SortSlices(func(a, b pipeline.Evidence) bool { return a.Key < b.Key })
-				if diff := cmp.Diff(pure.Evidence(l.Scope, l.Key), evidence, byEvidence, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(pipeline.Evidence{}, "Learning")); diff != "" {
+				if diff := cmp.Diff(pure.Evidence(l.Scope, l.Key), evidence, byEvidence, cmpopts.EquateEmpty(),
+					cmpopts.IgnoreFields(pipeline.Evidence{}, "Learning")); diff != "" {
 					t.Fatalf("round %d, evidence on %s (-pure +stored):\n%s", round, l.Key, diff)
 				}
 			}
@@ -228,8 +234,10 @@ func TestPutSignal(t *testing.T) {
 			change func(*pipeline.Signal)
 			want   bool
 		}{
-			{func(*pipeline.Signal) {}, true}, {func(*pipeline.Signal) {}, false}, {func(s *pipeline.Signal) { s.At = hours(0) }, false}, {func(s *pipeline.Signal) { s.At = hours(2) }, true},
-			{func(s *pipeline.Signal) { s.At, s.Off = hours(2), true }, true}, {func(s *pipeline.Signal) { s.At = hours(2) }, false}, {func(s *pipeline.Signal) { s.Scope = "repo:acme/other" }, true},
+			{func(*pipeline.Signal) {}, true}, {func(*pipeline.Signal) {}, false}, {func(s *pipeline.Signal) { s.At = hours(0) }, false},
+			{func(s *pipeline.Signal) { s.At = hours(2) }, true},
+			{func(s *pipeline.Signal) { s.At, s.Off = hours(2), true }, true}, {func(s *pipeline.Signal) { s.At = hours(2) }, false},
+			{func(s *pipeline.Signal) { s.Scope = "repo:acme/other" }, true},
 		} {
 			next := s
 			c.change(&next)
@@ -266,7 +274,8 @@ func TestPeopleChangeLearnings(t *testing.T) {
 		want(t, "forgotten", learningAt(t, d, gone).State, "forgotten")
 		history, err := d.History(ctx, gone)
 		must(t, err)
-		if len(history) != 1 || history[0].By != bob || history[0].What != "forgotten: nonsense" || !history[0].At.Equal(hours(3)) || !strings.Contains(history[0].Before, `"active"`) || !strings.Contains(history[0].After, `"forgotten"`) {
+		if len(history) != 1 || history[0].By != bob || history[0].What != "forgotten: nonsense" || !history[0].At.Equal(hours(3)) ||
+			!strings.Contains(history[0].Before, `"active"`) || !strings.Contains(history[0].After, `"forgotten"`) {
 			t.Errorf("history: %+v", history)
 		}
 		if err := d.EditLearning(ctx, nil, edited, bob, now, func(*pipeline.Learning) error { return errors.New("no") }); err == nil {
@@ -338,7 +347,8 @@ func TestMergeAndRetire(t *testing.T) {
 		ctx := t.Context()
 		ids := save(t, d, learningOf("a", "Wrap errors", 0.5), learningOf("b", "Wrap the errors", 0.5), learningOf("c", "Close files", 0.5))
 		inTx(t, d, func(ctx context.Context, tx *sql.Tx) error {
-			return d.ApplyEvidence(ctx, tx, site, []pipeline.Evidence{{Of: "a", Key: "x", Delta: 0.1, At: hours(1)}, {Of: "b", Key: "x", Delta: 0.1, At: hours(1)}, {Of: "b", Key: "y", Delta: 0.1, At: hours(2)}})
+			return d.ApplyEvidence(ctx, tx, site, []pipeline.Evidence{{Of: "a", Key: "x", Delta: 0.1, At: hours(1)},
+				{Of: "b", Key: "x", Delta: 0.1, At: hours(1)}, {Of: "b", Key: "y", Delta: 0.1, At: hours(2)}})
 		})
 		into := learningAt(t, d, ids[0])
 		into.Tags = []string{"go", "more"}
@@ -381,7 +391,8 @@ func TestSearchMemories(t *testing.T) {
 			return strings.Join(keys, " ")
 		}
 		for _, c := range []struct{ query, want string }{
-			{"url", "a b"}, {"ParseURL errors", "a b"}, {"names", "c"}, {"nothing like it", ""}, {"what its name is not", "c"}, {"", ""}, {"'\"() & | ! :* NEAR(", ""}, {"GRÜSSE grüße", "d"}, {scopeTerm(site), ""}, {strings.Repeat("wrap zebra1 ", 50), "a b"},
+			{"url", "a b"}, {"ParseURL errors", "a b"}, {"names", "c"}, {"nothing like it", ""}, {"what its name is not", "c"}, {"", ""},
+			{"'\"() & | ! :* NEAR(", ""}, {"GRÜSSE grüße", "d"}, {scopeTerm(site), ""}, {strings.Repeat("wrap zebra1 ", 50), "a b"},
 		} {
 			want(t, fmt.Sprintf("search %.30q", c.query), find(c.query, site), c.want)
 		}
@@ -485,7 +496,8 @@ func TestUnlearned(t *testing.T) {
 		ctx := t.Context()
 		one, two := begin(t, d, 5), begin(t, d, 6)
 		feedback := func(key string, sec int) pipeline.Event {
-			return ev("signal/"+key, pipeline.EventDismissed, sec, pipeline.Data{Signal: &pipeline.Signal{Key: key, Kind: pipeline.SignalDismissed, At: now, Actor: ann, Finding: "fp1", Text: "no"}})
+			return ev("signal/"+key, pipeline.EventDismissed, sec,
+				pipeline.Data{Signal: &pipeline.Signal{Key: key, Kind: pipeline.SignalDismissed, At: now, Actor: ann, Finding: "fp1", Text: "no"}})
 		}
 		add(t, d, one, feedback("a", 1), ev("other", "note", 2, pipeline.Data{}), feedback("b", 3))
 		add(t, d, two, feedback("c", 4))
@@ -514,7 +526,8 @@ func TestUnlearned(t *testing.T) {
 		want(t, "no cursor", seq, 0)
 		add(t, d, one, feedback("d", 9))
 		want(t, "a late one", keys(), "d")
-		want(t, "who, what, on which finding", count(t, d, `SELECT count(*) FROM feedback_events WHERE actor = 'ann' AND finding = 'fp1' AND text = 'no' AND choice = 'dismissed'`), 4)
+		want(t, "who, what, on which finding", count(t, d,
+			`SELECT count(*) FROM feedback_events WHERE actor = 'ann' AND finding = 'fp1' AND text = 'no' AND choice = 'dismissed'`), 4)
 	})
 }
 
@@ -522,7 +535,8 @@ func TestUnlearned(t *testing.T) {
 func TestDismissalTrend(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		for i, at := range []int{1, 2, 30, 31, 49} {
-			s := pipeline.Signal{Scope: site, Key: fmt.Sprint("thread/", i), Kind: pipeline.SignalDismissed, At: hours(at), Weight: 1, Off: i == 3, About: &pipeline.Finding{Category: "style"}}
+			s := pipeline.Signal{Scope: site, Key: fmt.Sprint("thread/", i), Kind: pipeline.SignalDismissed, At: hours(at), Weight: 1, Off: i == 3,
+				About: &pipeline.Finding{Category: "style"}}
 			take(t, d, s)
 		}
 		got, err := d.DismissalTrend(t.Context(), site, "style", now, 24*time.Hour)

@@ -177,7 +177,8 @@ func metricArgs(sums map[metricKey]*record.MetricRow) []any {
 		}
 	}
 	slices.SortFunc(keys, func(a, b metricKey) int {
-		return cmp.Or(cmp.Compare(a.repo, b.repo), cmp.Compare(a.day, b.day), cmp.Compare(a.metric, b.metric), cmp.Compare(a.label, b.label), cmp.Compare(a.bucket, b.bucket))
+		return cmp.Or(cmp.Compare(a.repo, b.repo), cmp.Compare(a.day, b.day), cmp.Compare(a.metric, b.metric), cmp.Compare(a.label, b.label),
+			cmp.Compare(a.bucket, b.bucket))
 	})
 	args := make([]any, 0, metricColumns*len(keys))
 	for _, k := range keys {

@@ -134,7 +134,8 @@ func TestGauges(t *testing.T) {
 		idle := begin(t, d, 3)
 		begin(t, d, 4)
 		gate := &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateEscalation}
-		add(t, d, run, ev("step", pipeline.EventAgentIteration, 1, pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan, Usage: pipeline.Usage{MicroUSD: 70}}}),
+		add(t, d, run, ev("step", pipeline.EventAgentIteration, 1,
+			pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan, Usage: pipeline.Usage{MicroUSD: 70}}}),
 			ev("gate", pipeline.EventGateRequested, 2, pipeline.Data{Gate: gate}))
 		must(t, d.KeepDeliveries(ctx, []record.Delivery{delivery("a"), delivery("b")}))
 		_, err = d.MeasureRuns(ctx, tally)
@@ -153,7 +154,8 @@ func TestGauges(t *testing.T) {
 			Deliveries: map[string]int64{"waiting": 2, "dead": 0}, WaitingSince: delivery("a").Received.UTC(), MicroUSD: 70, DayMicro: 70, MonthMicro: 70}
 		sums, err := d.Sums(ctx, "events", "none")
 		must(t, err)
-		if diff := cmp.Diff([]record.MetricRow{{Metric: "events", Label: "agent.iteration", N: 1, Total: 2}, {Metric: "events", Label: "gate.requested", N: 1, Total: 2}, {Metric: "events", Label: "run.started", N: 4, Total: 8}}, sums); diff != "" {
+		if diff := cmp.Diff([]record.MetricRow{{Metric: "events", Label: "agent.iteration", N: 1, Total: 2},
+			{Metric: "events", Label: "gate.requested", N: 1, Total: 2}, {Metric: "events", Label: "run.started", N: 4, Total: 8}}, sums); diff != "" {
 			t.Errorf("Sums (-want +got)\n%s", diff)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -218,7 +220,8 @@ func TestMeasureWhileItGoesOn(t *testing.T) {
 			must(t, err)
 		}
 		rows := metricsOf(t, d, "", 0, dayOf(now.Add(time.Hour)))
-		want := []record.MetricRow{{Day: 20260301, Metric: "events", Label: "note", N: 1, Total: 2, Squares: 4}, {Day: 20260301, Metric: "events", Label: "run.started", N: 1, Total: 2, Squares: 4}}
+		want := []record.MetricRow{{Day: 20260301, Metric: "events", Label: "note", N: 1, Total: 2, Squares: 4},
+			{Day: 20260301, Metric: "events", Label: "run.started", N: 1, Total: 2, Squares: 4}}
 		if diff := cmp.Diff(want, rows); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}

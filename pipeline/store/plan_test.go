@@ -46,26 +46,38 @@ func planned() []plan {
 			[]string{"events_pkey", "Index Cond: ((run = '1'::bigint) AND (seq > '5'::bigint))"}},
 		{"how far a run was read", passCursor, []any{metricsCursor, 1, 9, 5}, []string{"SEARCH cursors USING PRIMARY KEY (name=? AND run=?)"}, []string{"events"},
 			[]string{"cursors_pkey", "Index Cond: ((name = 'metrics'::text) AND (run = '1'::bigint))"}},
-		{"a day's snapshot", snapshot, []any{"", 20260107, 20260107}, []string{"SEARCH metric_snapshots USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, []string{"events", "TEMP B-TREE"},
+		{"a day's snapshot", snapshot, []any{"", 20260107, 20260107},
+			[]string{"SEARCH metric_snapshots USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, []string{"events", "TEMP B-TREE"},
 			[]string{"metric_snapshots_pkey", "(day >= '20260107'::bigint) AND (day <= '20260107'::bigint)"}},
-		{"days in one piece", selectDays, []any{"", 20260101, 20260107}, []string{"SEARCH metric_days USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, []string{"TEMP B-TREE"}, nil},
-		{"days without a piece", selectLoose, []any{"acme/site", "[[20260101, 20260102], [20260105, 20260106]]"}, []string{"SEARCH m USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, nil, nil},
+		{"days in one piece", selectDays, []any{"", 20260101, 20260107},
+			[]string{"SEARCH metric_days USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, []string{"TEMP B-TREE"}, nil},
+		{"days without a piece", selectLoose, []any{"acme/site", "[[20260101, 20260102], [20260105, 20260106]]"},
+			[]string{"SEARCH m USING PRIMARY KEY (repo=? AND day>? AND day<?)"}, nil, nil},
 		{"questions that wait", countOther, nil, []string{"SCAN gates USING INDEX gates_open", "SEARCH gates USING INDEX gates_open"}, nil, nil},
 
 		runs("newest", Filter{}, nil, []string{"Index Scan Backward using runs_pkey"}),
 		runs("before", Filter{Before: 500_000}, []string{"SEARCH runs USING INTEGER PRIMARY KEY (rowid<?)"}, []string{"Index Scan Backward using runs_pkey"}),
-		runs("of a state", Filter{State: pipeline.StateFailed, Before: 500_000}, []string{"SEARCH runs USING INDEX runs_state (state=? AND id<?)"}, []string{"using runs_state"}),
-		runs("of a repository", Filter{Repo: "acme/site", Before: 500_000}, []string{"SEARCH runs USING COVERING INDEX runs_repo (repo=? AND id<?)"}, []string{"using runs_repo"}),
-		runs("of a repository and a state", Filter{Repo: "acme/site", State: pipeline.StateFailed}, []string{"SEARCH runs USING COVERING INDEX runs_repo_state (repo=? AND state=?)"}, []string{"using runs_repo"}),
-		runs("of some repositories", Filter{Repos: []string{"acme/site", "acme/rare"}}, []string{"SEARCH runs USING COVERING INDEX runs_repo (repo=?)"}, []string{"using runs_repo"}),
+		runs("of a state", Filter{State: pipeline.StateFailed, Before: 500_000},
+			[]string{"SEARCH runs USING INDEX runs_state (state=? AND id<?)"}, []string{"using runs_state"}),
+		runs("of a repository", Filter{Repo: "acme/site", Before: 500_000},
+			[]string{"SEARCH runs USING COVERING INDEX runs_repo (repo=? AND id<?)"}, []string{"using runs_repo"}),
+		runs("of a repository and a state", Filter{Repo: "acme/site", State: pipeline.StateFailed},
+			[]string{"SEARCH runs USING COVERING INDEX runs_repo_state (repo=? AND state=?)"}, []string{"using runs_repo"}),
+		runs("of some repositories", Filter{Repos: []string{"acme/site", "acme/rare"}},
+			[]string{"SEARCH runs USING COVERING INDEX runs_repo (repo=?)"}, []string{"using runs_repo"}),
 
 		deliveries("newest", DeliveryFilter{}, nil, []string{"Index Scan Backward using deliveries_pkey"}),
-		deliveries("of a repository", DeliveryFilter{Repo: "acme/site"}, []string{"SEARCH deliveries USING COVERING INDEX deliveries_repo (repo=?)"}, []string{"using deliveries_repo"}),
-		deliveries("of some repositories", DeliveryFilter{Repos: []string{"acme/site", "acme/rare"}, Before: 7}, []string{"SEARCH deliveries USING COVERING INDEX deliveries_repo (repo=? AND id<?)"}, []string{"using deliveries_repo"}),
+		deliveries("of a repository", DeliveryFilter{Repo: "acme/site"},
+			[]string{"SEARCH deliveries USING COVERING INDEX deliveries_repo (repo=?)"}, []string{"using deliveries_repo"}),
+		deliveries("of some repositories", DeliveryFilter{Repos: []string{"acme/site", "acme/rare"}, Before: 7},
+			[]string{"SEARCH deliveries USING COVERING INDEX deliveries_repo (repo=? AND id<?)"}, []string{"using deliveries_repo"}),
 		deliveries("heard", DeliveryFilter{SkipQuiet: true, Before: 7}, []string{"USING INDEX deliveries_heard (id<?)"}, []string{"using deliveries_heard"}),
-		deliveries("heard of a repository", DeliveryFilter{SkipQuiet: true, Repo: "acme/site"}, []string{"INDEX deliveries_heard_repo (repo=?)"}, []string{"using deliveries_heard_repo"}),
-		deliveries("heard of some repositories", DeliveryFilter{SkipQuiet: true, Repos: []string{"acme/site", "acme/rare"}, Before: 7}, []string{"INDEX deliveries_heard_repo (repo=? AND id<?)"}, []string{"using deliveries_heard_repo"}),
-		deliveries("dead of some repositories", DeliveryFilter{State: record.DeliveryDead, Repos: []string{"acme/site", "acme/rare"}}, []string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
+		deliveries("heard of a repository", DeliveryFilter{SkipQuiet: true, Repo: "acme/site"}, []string{"INDEX deliveries_heard_repo (repo=?)"},
+			[]string{"using deliveries_heard_repo"}),
+		deliveries("heard of some repositories", DeliveryFilter{SkipQuiet: true, Repos: []string{"acme/site", "acme/rare"}, Before: 7},
+			[]string{"INDEX deliveries_heard_repo (repo=? AND id<?)"}, []string{"using deliveries_heard_repo"}),
+		deliveries("dead of some repositories", DeliveryFilter{State: record.DeliveryDead, Repos: []string{"acme/site", "acme/rare"}},
+			[]string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
 		{"how many are dead", backlog("'dead'"), nil, []string{"USING INDEX deliveries_dead"}, nil, []string{"using deliveries_dead"}},
 		deliveries("dead", DeliveryFilter{State: record.DeliveryDead}, []string{"USING INDEX deliveries_dead"}, []string{"using deliveries_dead"}),
 	}
@@ -113,7 +125,8 @@ func TestPlansOnPostgres(t *testing.T) {
 		_, err := d.SQL().Exec(q)
 		must(t, err)
 	}
-	loose := plan{name: "days without a piece", query: selectLoosePostgres, args: []any{"acme/site", "[[20260101, 20260102]]"}, postgres: []string{"metric_snapshots_pkey"}}
+	loose := plan{name: "days without a piece", query: selectLoosePostgres, args: []any{"acme/site", "[[20260101, 20260102]]"},
+		postgres: []string{"metric_snapshots_pkey"}}
 	for _, p := range append(planned(), loose) {
 		if p.postgres == nil {
 			continue

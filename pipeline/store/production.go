@@ -188,7 +188,8 @@ func (d *DB) KeepDeployment(ctx context.Context, tx *sql.Tx, v Deployment) error
 			return fmt.Errorf("keep deployment %d: %w", v.ID, err)
 		}
 	}
-	_, err := d.exec(ctx, tx, putDeployment, clean(v.Repo), v.ID, clean(v.Environment), clean(v.Commit), clean(v.Ref), clean(v.Task), clean(v.Creator), clean(v.State),
+	_, err := d.exec(ctx, tx, putDeployment, clean(v.Repo), v.ID, clean(v.Environment), clean(v.Commit), clean(v.Ref), clean(v.Task),
+		clean(v.Creator), clean(v.State),
 		micros(v.Created), micros(v.Changed), micros(v.Succeeded), clean(v.Previous))
 	if err != nil {
 		return fmt.Errorf("keep deployment %d: %w", v.ID, err)

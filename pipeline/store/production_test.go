@@ -12,7 +12,8 @@ import (
 )
 
 func incidentOf(group string) *Incident {
-	return &Incident{Seq: 2, Repo: "acme/shop", Environment: "production", Kind: "anomaly", Group: group, State: "open", Severity: "critical", Title: "Error rate", Opened: now, Updated: now, Data: []byte(`{"a":1}`)}
+	return &Incident{Seq: 2, Repo: "acme/shop", Environment: "production", Kind: "anomaly", Group: group, State: "open", Severity: "critical",
+		Title: "Error rate", Opened: now, Updated: now, Data: []byte(`{"a":1}`)}
 }
 
 func saveIncident(t *testing.T, d *DB, v *Incident, before int64, events ...IncidentEvent) error {
@@ -24,7 +25,8 @@ func saveIncident(t *testing.T, d *DB, v *Incident, before int64, events ...Inci
 func TestIncidents(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		v := incidentOf("acme/shop/production/anomaly/x")
-		must(t, saveIncident(t, d, v, 0, IncidentEvent{1, "opened", now, []byte(`{}`)}, IncidentEvent{2, "seen", now, []byte(`{"n":"` + strings.Repeat("x", 100) + `"}`)}))
+		must(t, saveIncident(t, d, v, 0, IncidentEvent{1, "opened", now, []byte(`{}`)},
+			IncidentEvent{2, "seen", now, []byte(`{"n":"` + strings.Repeat("x", 100) + `"}`)}))
 		if v.ID == 0 {
 			t.Fatal("no id")
 		}
@@ -67,7 +69,8 @@ func TestDeployments(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
 		keep := func(id int64, sha, state string, changed time.Duration, succeeded bool) {
 			t.Helper()
-			v := Deployment{Repo: "acme/shop", ID: id, Environment: "production", Commit: sha, Ref: "main", State: state, Created: now.Add(time.Duration(id) * time.Hour), Changed: now.Add(changed)}
+			v := Deployment{Repo: "acme/shop", ID: id, Environment: "production", Commit: sha, Ref: "main", State: state,
+				Created: now.Add(time.Duration(id) * time.Hour), Changed: now.Add(changed)}
 			if succeeded {
 				v.Succeeded = v.Changed
 			}
@@ -100,7 +103,9 @@ func TestDeployments(t *testing.T) {
 // What another part of the server handles does not come to the engine.
 func TestLanes(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *DB) {
-		must(t, d.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "a", Event: "push", Received: now}, {GUID: "b", Event: "hook/prom", Received: now, Lane: "production", Payload: []byte("{}")}, {GUID: "c", Event: "hook/prom", Received: now, Lane: "production"}}))
+		must(t, d.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "a", Event: "push", Received: now},
+			{GUID: "b", Event: "hook/prom", Received: now, Lane: "production", Payload: []byte("{}")},
+			{GUID: "c", Event: "hook/prom", Received: now, Lane: "production"}}))
 		mine, err := d.WaitingDeliveries(t.Context(), now, 10)
 		must(t, err)
 		other, err := d.WaitingIn(t.Context(), "production", now, 10)
@@ -130,7 +135,8 @@ func TestBakes(t *testing.T) {
 		for _, c := range []struct {
 			f    BakeFilter
 			want int
-		}{{BakeFilter{Since: now}, 1}, {BakeFilter{Since: now.Add(2 * time.Hour)}, 0}, {BakeFilter{Repo: "acme/web"}, 0}, {BakeFilter{Repos: []string{}}, 0}, {BakeFilter{Repos: []string{"acme/shop"}}, 1}} {
+		}{{BakeFilter{Since: now}, 1}, {BakeFilter{Since: now.Add(2 * time.Hour)}, 0}, {BakeFilter{Repo: "acme/web"}, 0},
+			{BakeFilter{Repos: []string{}}, 0}, {BakeFilter{Repos: []string{"acme/shop"}}, 1}} {
 			list, err := d.Bakes(t.Context(), c.f)
 			must(t, err)
 			if len(list) != c.want || c.want == 1 && (list[0].Seq != 2 || string(list[0].Data) != `{"a":2}` || !list[0].Follow.Equal(v.Follow)) {

@@ -126,7 +126,8 @@ type issueRow struct {
 }
 
 func rowOf(is *pipeline.Issue) issueRow {
-	r := issueRow{phase: string(is.Phase), fingerprint: is.Fingerprint(), state: string(is.State), first: is.First, last: is.Last, times: is.Times, fixedIn: is.FixedIn}
+	r := issueRow{phase: string(is.Phase), fingerprint: is.Fingerprint(), state: string(is.State), first: is.First, last: is.Last,
+		times: is.Times, fixedIn: is.FixedIn}
 	if f := is.Finding; f != nil {
 		r.kind, r.severity, r.category, r.rule = "finding", string(f.Severity), string(f.Category), f.Rule
 		r.file, r.line, r.message, r.confidence = f.File, f.Line, f.Message, f.Confidence

@@ -25,7 +25,8 @@ const insertRun = `INSERT INTO runs (key, trace, seq, repo_id, repo, issue, titl
 // An issue has at most one run that has not ended: else the error is an
 // [*ActiveError]. also may be nil; it runs even when the run was there already,
 // because what it records belongs to this call.
-func (d *DB) CreateRun(ctx context.Context, key string, start pipeline.Start, at time.Time, trace string, also func(ctx context.Context, tx *sql.Tx, run int64) error) (*pipeline.Run, error) {
+func (d *DB) CreateRun(ctx context.Context, key string, start pipeline.Start, at time.Time, trace string,
+	also func(ctx context.Context, tx *sql.Tx, run int64) error) (*pipeline.Run, error) {
 	if key == "" {
 		return nil, errors.New("create run: it has no key")
 	}

@@ -23,7 +23,8 @@ func same(a, b *pipeline.Run) string { return cmp.Diff(a, b, cmpopts.EquateEmpty
 func head(c string) string { return strings.Repeat(c, 40) }
 
 func finding(id string, s pipeline.Severity) pipeline.Finding {
-	return pipeline.Finding{ID: id, Fingerprint: "fp-" + id, Severity: s, Category: "correctness", Message: "wrong \x00 " + id, File: "a.go", Line: 3, Confidence: 0.9}
+	return pipeline.Finding{ID: id, Fingerprint: "fp-" + id, Severity: s, Category: "correctness", Message: "wrong \x00 " + id, File: "a.go",
+		Line: 3, Confidence: 0.9}
 }
 
 // story is a run's life: a plan, a review that bounces, a fix, a gate that a
@@ -49,19 +50,25 @@ func story() [][]pipeline.Event {
 	ann := pipeline.Actor{ID: 1, Login: "ann"}
 	return [][]pipeline.Event{
 		{enter(1, pipeline.PhasePlan, 0)},
-		{ev("step/1", pipeline.EventAgentIteration, 2, pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan, Number: 1, Usage: pipeline.Usage{Calls: 1, Input: 100, Output: 10, MicroUSD: 1234}}}),
+		{ev("step/1", pipeline.EventAgentIteration, 2,
+			pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan, Number: 1,
+				Usage: pipeline.Usage{Calls: 1, Input: 100, Output: 10, MicroUSD: 1234}}}),
 			ev("tool/1", pipeline.EventToolExecuted, 3, pipeline.Data{Tool: &pipeline.ToolUse{Phase: pipeline.PhasePlan, Tool: "read", OK: true, Millis: 5}})},
-		{done(4, pipeline.PhasePlan, 0, pipeline.Data{Plan: &pipeline.Plan{Summary: "plan", Steps: []string{"one"}, Criteria: []pipeline.Criterion{{ID: "AC1", Text: "it works"}}}})},
+		{done(4, pipeline.PhasePlan, 0, pipeline.Data{
+			Plan: &pipeline.Plan{Summary: "plan", Steps: []string{"one"}, Criteria: []pipeline.Criterion{{ID: "AC1", Text: "it works"}}}})},
 		{enter(5, pipeline.PhaseImplement, 1), done(6, pipeline.PhaseImplement, 1, impl(head("a"), head("b")))},
-		{enter(7, pipeline.PhaseReview, 1), done(8, pipeline.PhaseReview, 1, review(head("b"), finding("F1", pipeline.SeverityError), finding("F2", pipeline.SeverityInfo)))},
-		{ev("bounce/1", pipeline.EventBounce, 9, pipeline.Data{Bounce: &pipeline.Bounce{Number: 1, Phase: pipeline.PhaseReview, Iteration: 1, Count: 1, Weight: 3, Issues: []string{"fp-F1"}}})},
+		{enter(7, pipeline.PhaseReview, 1), done(8, pipeline.PhaseReview, 1,
+			review(head("b"), finding("F1", pipeline.SeverityError), finding("F2", pipeline.SeverityInfo)))},
+		{ev("bounce/1", pipeline.EventBounce, 9, pipeline.Data{
+			Bounce: &pipeline.Bounce{Number: 1, Phase: pipeline.PhaseReview, Iteration: 1, Count: 1, Weight: 3, Issues: []string{"fp-F1"}}})},
 		{enter(10, pipeline.PhaseImplement, 2), done(11, pipeline.PhaseImplement, 2, impl(head("b"), head("c")))},
 		{enter(12, pipeline.PhaseReview, 2), done(13, pipeline.PhaseReview, 2, review(head("c"), finding("F2", pipeline.SeverityWarning)))},
 		{ev("publish/1", pipeline.EventPublishCompleted, 14, pipeline.Data{Publication: &pipeline.Publication{Rev: 5, Head: head("c"),
 			Pull: &pipeline.PullRef{Number: 41, URL: "https://example.org/41"}, Artefacts: map[string]pipeline.Artefact{"status": {ID: 9, Hash: "h"}}}})},
 		{ev("gate/1", pipeline.EventGateRequested, 15, pipeline.Data{Gate: &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateEscalation, Question: "Go on?",
 			Guard: &pipeline.Guard{Name: pipeline.GuardBounces, Value: 3, Limit: 3}, Choices: []pipeline.Choice{{Name: "accept", Label: "take it"}}}})},
-		{ev("comment/77", pipeline.EventGateAnswered, 16, pipeline.Data{Answer: &pipeline.Answer{Gate: "gate/1", Choice: "accept", Text: "fine", By: ann, Via: "comment", At: now}})},
+		{ev("comment/77", pipeline.EventGateAnswered, 16,
+			pipeline.Data{Answer: &pipeline.Answer{Gate: "gate/1", Choice: "accept", Text: "fine", By: ann, Via: "comment", At: now}})},
 		{ev("accepted", pipeline.EventRunAccepted, 17, pipeline.Data{Answer: &pipeline.Answer{Choice: "accept", By: ann, Via: "comment", At: now}})},
 	}
 }
@@ -122,7 +129,8 @@ func TestProjections(t *testing.T) {
 		want(t, "accepted findings", count(t, d, `SELECT count(*) FROM findings WHERE fingerprint = 'fp-F2' AND state = 'accepted' AND severity = 'warning' AND times = 2 AND last_seen = 2`), 1)
 		want(t, "closed gates", count(t, d, `SELECT count(*) FROM gates WHERE id = 'gate/1' AND guard = 'bounces' AND actor = 'ann' AND choice = 'accept' AND NOT (closed = (1=0))`), 1)
 		want(t, "feedback", count(t, d, `SELECT count(*) FROM feedback_events WHERE run = $1 AND actor_id = 1 AND choice = 'accept'`, run.ID), 2)
-		want(t, "feedback on the gate", count(t, d, `SELECT count(*) FROM feedback_events WHERE gate = 'gate/1' AND text = 'fine' AND via = 'comment' AND at = $1`, micros(now)+16_000_000), 1)
+		want(t, "feedback on the gate", count(t, d,
+			`SELECT count(*) FROM feedback_events WHERE gate = 'gate/1' AND text = 'fine' AND via = 'comment' AND at = $1`, micros(now)+16_000_000), 1)
 	})
 }
 
@@ -415,9 +423,11 @@ func TestSpent(t *testing.T) {
 		run := begin(t, d, 5)
 		at := time.Date(2026, 3, 31, 23, 59, 0, 0, time.UTC)
 		cost := func(id string, when time.Time, micros int64) pipeline.Event {
-			return pipeline.Event{ID: id, Type: pipeline.EventAgentIteration, Source: "agent", Time: when, Data: pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan, Usage: pipeline.Usage{MicroUSD: micros}}}}
+			return pipeline.Event{ID: id, Type: pipeline.EventAgentIteration, Source: "agent", Time: when,
+				Data: pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhasePlan, Usage: pipeline.Usage{MicroUSD: micros}}}}
 		}
-		must(t, d.Append(ctx, run, []pipeline.Event{cost("a", at.AddDate(0, 0, -1), 5), cost("b", at, 7), cost("c", at, 11), cost("free", at, 0), cost("d", at.Add(2*time.Minute), 100)}, nil))
+		must(t, d.Append(ctx, run, []pipeline.Event{cost("a", at.AddDate(0, 0, -1), 5), cost("b", at, 7), cost("c", at, 11), cost("free", at, 0),
+			cost("d", at.Add(2*time.Minute), 100)}, nil))
 		must(t, d.Append(ctx, run, []pipeline.Event{cost("b", at, 7)}, nil)) // a repeat costs nothing
 		day, month, err := d.Spent(ctx, at)
 		must(t, err)

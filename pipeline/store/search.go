@@ -41,7 +41,8 @@ func (d *DB) indexWords(ctx context.Context, tx *sql.Tx, id int64) error {
 	}
 	indexed := ""
 	if l.State == pipeline.LearningActive {
-		indexed = strings.Join(text.Words(clean(strings.Join([]string{l.Content, l.Context, string(l.Category), strings.Join(l.Tags, " "), strings.Join(l.Paths, " ")}, " "))), " ")
+		indexed = strings.Join(text.Words(clean(strings.Join([]string{l.Content, l.Context, string(l.Category), strings.Join(l.Tags, " "),
+			strings.Join(l.Paths, " ")}, " "))), " ")
 	}
 	if d.dialect == dialectPostgres {
 		_, err = d.exec(ctx, tx, `UPDATE memories SET words = setweight(to_tsvector('simple', CASE WHEN $2 = '' THEN '' ELSE $3 END), 'A') || to_tsvector('simple', $2) WHERE id = $1`,
@@ -84,7 +85,8 @@ func (d *DB) SearchMemories(ctx context.Context, query string, scopes []string, 
 	for _, s := range scopes {
 		places = append(places, scopeTerm(s))
 	}
-	statement, args := searchSQLite, []any{`scope : (` + strings.Join(quoted(places, `"`, `"`), " OR ") + `) AND words : (` + strings.Join(quoted(found, `"`, `"`), " OR ") + `)`, limitOr(limit, 20)}
+	statement, args := searchSQLite, []any{`scope : (` + strings.Join(quoted(places, `"`, `"`), " OR ") + `) AND words : (` +
+		strings.Join(quoted(found, `"`, `"`), " OR ") + `)`, limitOr(limit, 20)}
 	if d.dialect == dialectPostgres {
 		// The label A is the scope's, D that of all words.
 		words := strings.Join(quoted(found, "'", "':D"), " | ")

@@ -73,7 +73,8 @@ func (d *DB) indexTerms(ctx context.Context, tx *sql.Tx, l *pipeline.Learning) e
 			return fmt.Errorf("%s: %w", doing, err)
 		}
 	}
-	_, err := d.exec(ctx, tx, `INSERT INTO memory_terms (scope, term, learning, size) SELECT $1, t.value, $2, $4 FROM (`+d.each("$3")+`) t WHERE true ON CONFLICT DO NOTHING`,
+	_, err := d.exec(ctx, tx, `INSERT INTO memory_terms (scope, term, learning, size) SELECT $1, t.value, $2, $4 FROM (`+d.each("$3")+
+		`) t WHERE true ON CONFLICT DO NOTHING`,
 		l.Scope, l.ID, now, min(words, sizes-1))
 	if err == nil {
 		_, err = d.exec(ctx, tx, `UPDATE memories SET terms = $2 WHERE id = $1`, l.ID, now)

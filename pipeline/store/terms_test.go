@@ -22,32 +22,40 @@ import (
 
 // subject draws texts, paths and categories with few parts, so that they meet.
 func subject(t *rapid.T, name string) string {
-	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"wrap", "Wrapped", "errors", "error", "parseURL", "the", "url", "retry", "loops", "it's", "nil \x00", "Grüße", "cache", "x", "lock's"}), 0, 12)
+	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"wrap", "Wrapped", "errors", "error", "parseURL", "the", "url", "retry", "loops",
+		"it's", "nil \x00", "Grüße", "cache", "x", "lock's"}), 0, 12)
 	return strings.Join(parts.Draw(t, name), " ")
 }
 
 func drawLearning(t *rapid.T, n int) pipeline.Learning {
-	paths := []string{"api/a.go", "api", "api/", "api/**", "api/*.go", "*/a.go", "web/[ab].go", "web/b.go", `api/\a.go`, "**", "", "api/v2/*", "a[1]/x.go", "a[1]", "nul\x00.go"}
+	paths := []string{"api/a.go", "api", "api/", "api/**", "api/*.go", "*/a.go", "web/[ab].go", "web/b.go", `api/\a.go`, "**", "", "api/v2/*",
+		"a[1]/x.go", "a[1]", "nul\x00.go"}
 	return pipeline.Learning{
-		Key: fmt.Sprint("k/", n), Scope: rapid.SampledFrom([]string{site, site, "repo:acme/other"}).Draw(t, "scope"), Created: hours(rapid.IntRange(-2, 2).Draw(t, "created")),
+		Key: fmt.Sprint("k/", n), Scope: rapid.SampledFrom([]string{site, site, "repo:acme/other"}).Draw(t, "scope"),
+		Created:  hours(rapid.IntRange(-2, 2).Draw(t, "created")),
 		Type:     rapid.SampledFrom([]pipeline.LearningType{pipeline.LearningSemantic, pipeline.LearningProcedural}).Draw(t, "type"),
-		Category: rapid.SampledFrom([]pipeline.Category{"", "style", "correctness", "o\x00dd"}).Draw(t, "category"), Content: subject(t, "content"), Context: subject(t, "context"),
-		Paths: rapid.SliceOfN(rapid.SampledFrom(paths), 0, 3).Draw(t, "paths"), Source: rapid.SampledFrom([]pipeline.LearningSource{pipeline.SourceDismissal, pipeline.SourceReflection}).Draw(t, "source"),
+		Category: rapid.SampledFrom([]pipeline.Category{"", "style", "correctness", "o\x00dd"}).Draw(t, "category"),
+		Content:  subject(t, "content"), Context: subject(t, "context"),
+		Paths:   rapid.SliceOfN(rapid.SampledFrom(paths), 0, 3).Draw(t, "paths"),
+		Source:  rapid.SampledFrom([]pipeline.LearningSource{pipeline.SourceDismissal, pipeline.SourceReflection}).Draw(t, "source"),
 		Finding: rapid.SampledFrom([]string{"", "fp1", "fp2"}).Draw(t, "finding"), Weight: 1, Base: 0.5, Author: ann,
-		State: rapid.SampledFrom([]pipeline.LearningState{pipeline.LearningActive, pipeline.LearningActive, pipeline.LearningWithdrawn, pipeline.LearningForgotten}).Draw(t, "state"),
+		State: rapid.SampledFrom([]pipeline.LearningState{pipeline.LearningActive, pipeline.LearningActive, pipeline.LearningWithdrawn,
+			pipeline.LearningForgotten}).Draw(t, "state"),
 	}
 }
 
 func drawSignal(t *rapid.T, n int) pipeline.Signal {
 	s := pipeline.Signal{
 		Scope: site, Key: fmt.Sprint("s/", rapid.IntRange(0, n).Draw(t, "key")), At: hours(rapid.IntRange(-3, 5).Draw(t, "at")), Actor: ann, Weight: 1,
-		Kind:    rapid.SampledFrom([]pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalIgnored, pipeline.SignalRewritten, pipeline.SignalGap}).Draw(t, "kind"),
+		Kind: rapid.SampledFrom([]pipeline.SignalKind{pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalIgnored,
+			pipeline.SignalRewritten, pipeline.SignalGap}).Draw(t, "kind"),
 		Off:     rapid.IntRange(0, 4).Draw(t, "off") == 0,
 		File:    rapid.SampledFrom([]string{"", "api/a.go", "api/v2/c.go", "web/b.go", "a.go", "a[1]/x.go", "nul\x00.go"}).Draw(t, "file"),
 		Finding: rapid.SampledFrom([]string{"", "fp1", "fp3"}).Draw(t, "finding"), Text: subject(t, "text"), Before: "a", After: "b",
 	}
 	if rapid.IntRange(0, 5).Draw(t, "about") > 0 {
-		s.About = &pipeline.Finding{Category: rapid.SampledFrom([]pipeline.Category{"", "style", "correctness", "o\x00dd"}).Draw(t, "finding's category"), Message: subject(t, "message"), Rule: subject(t, "rule")}
+		s.About = &pipeline.Finding{Category: rapid.SampledFrom([]pipeline.Category{"", "style", "correctness", "o\x00dd"}).Draw(t,
+			"finding's category"), Message: subject(t, "message"), Rule: subject(t, "rule")}
 	}
 	return s
 }
@@ -90,7 +98,8 @@ func TestTouchedIsAll(t *testing.T) {
 				}
 				for i := range rapid.IntRange(1, 5).Draw(t, "signals") {
 					s := drawSignal(t, i)
-					_, err := d.LearnSignal(ctx, tx, s, func(s pipeline.Signal, known []pipeline.Learning, later []pipeline.Signal) ([]pipeline.Learning, []pipeline.Evidence) {
+					_, err := d.LearnSignal(ctx, tx, s, func(s pipeline.Signal, known []pipeline.Learning, later []pipeline.Signal) ([]pipeline.Learning,
+						[]pipeline.Evidence) {
 						all, err := learningsBy(ctx, tx, `m.scope = $1 ORDER BY m.id`, s.Scope)
 						if err != nil {
 							t.Fatal(err)

@@ -53,7 +53,8 @@ func TestUpgrade(t *testing.T) {
 		_, err = d.Load(t.Context(), run.ID)
 		must(t, err)
 		must(t, d.Close())
-		if d, err := Open(t.Context(), address, quiet()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a newer Forge wrote it (schema %d", newestSchema+1)) {
+		if d, err := Open(t.Context(), address, quiet()); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("a newer Forge wrote it (schema %d", newestSchema+1)) {
 			t.Errorf("open what a newer program wrote: %v, %v", d, err)
 		}
 	}

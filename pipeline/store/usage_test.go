@@ -20,7 +20,8 @@ func TestWhatLearningsTouched(t *testing.T) {
 		put := func(run *pipeline.Run, id, summary string) {
 			review := pipeline.Review{Summary: summary}
 			ref := &pipeline.PhaseRef{Phase: pipeline.PhaseReview, Iteration: 2}
-			events := []pipeline.Event{ev(id+"s", pipeline.EventPhaseEntered, 0, pipeline.Data{Phase: ref}), ev(id, pipeline.EventPhaseCompleted, 0, pipeline.Data{Phase: ref, Review: &review})}
+			events := []pipeline.Event{ev(id+"s", pipeline.EventPhaseEntered, 0, pipeline.Data{Phase: ref}),
+				ev(id, pipeline.EventPhaseCompleted, 0, pipeline.Data{Phase: ref, Review: &review})}
 			add(t, d, run, events...)
 		}
 		put(run, "a", "Held back: style, because ann did (learning 7)\nmore")
@@ -76,8 +77,10 @@ func TestDeliveriesOfRepositories(t *testing.T) {
 			want string
 		}{
 			{DeliveryFilter{}, "g4 g3 g2 g1 g0 "}, {DeliveryFilter{Repos: []string{}}, ""}, {DeliveryFilter{Repos: []string{"acme/a", "acme/b"}}, "g3 g1 g0 "},
-			{DeliveryFilter{Repos: []string{"acme/a", "acme/b"}, State: record.DeliveryWaiting}, "g1 "}, {DeliveryFilter{State: record.DeliveryDead, Repo: "acme/a"}, "g3 "},
-			{DeliveryFilter{State: record.DeliveryDone}, "g0 "}, {DeliveryFilter{Repos: []string{"acme/a"}, Repo: "acme/b"}, ""}, {DeliveryFilter{Repos: []string{""}}, "g2 "},
+			{DeliveryFilter{Repos: []string{"acme/a", "acme/b"}, State: record.DeliveryWaiting}, "g1 "},
+			{DeliveryFilter{State: record.DeliveryDead, Repo: "acme/a"}, "g3 "},
+			{DeliveryFilter{State: record.DeliveryDone}, "g0 "}, {DeliveryFilter{Repos: []string{"acme/a"}, Repo: "acme/b"}, ""},
+			{DeliveryFilter{Repos: []string{""}}, "g2 "},
 		} {
 			list, err := d.Deliveries(ctx, c.f)
 			must(t, err)

@@ -27,7 +27,8 @@ var breaks = []struct {
 	{regexp.MustCompile(`(?i)\[([^\[\]\n]{0,80}\b(?:skip|no|only)\b)`), "[" + zwsp + "${1}"},
 	{regexp.MustCompile(`(?i)(\*{2,}\s*N)(O[_ -]?CI)`), "${1}" + zwsp + "${2}"},
 	// Closing keywords before a reference; references; mentions, commits of others.
-	{regexp.MustCompile("(?i)(c|f|r)(lose[sd]?|ix(?:e[sd])?|esolve[sd]?)(\\b[\\s:*_`~\\\\]*(?:#|gh-|[\\w.-]+/[\\w.-]+\\\\?#|https?://))"), "${1}" + zwsp + "${2}${3}"},
+	{regexp.MustCompile("(?i)(c|f|r)(lose[sd]?|ix(?:e[sd])?|esolve[sd]?)(\\b[\\s:*_`~\\\\]*(?:#|gh-|[\\w.-]+/[\\w.-]+\\\\?#|https?://))"),
+		"${1}" + zwsp + "${2}${3}"},
 	{regexp.MustCompile(`(?i)(gh-)(\d)`), "${1}" + zwsp + "${2}"},
 	{regexp.MustCompile(`([#＃])([^\s#])`), "${1}" + zwsp + "${2}"}, // also Jira's #close and AB#12
 	{regexp.MustCompile(`([@＠])`), "${1}" + zwsp},

@@ -10,20 +10,26 @@ import (
 // system when it is committed as it is; acts says by what it is recognised.
 var attacks = []struct{ text, acts string }{
 	{"x\n\ncloses owner/repo#2", closing}, {"Fixes #1", closing}, {"fixed: #1", closing}, {"RESOLVES  GH-7", closing}, {"Close #1, close #2", closing},
-	{"resolved https://github.com/a/b/issues/3", closing}, {"fix\towner/repo#9", closing}, {"**Closes** #4", closing}, {"clo\u200bses #4", closing}, {"closes \u202e#4", closing},
+	{"resolved https://github.com/a/b/issues/3", closing}, {"fix\towner/repo#9", closing}, {"**Closes** #4", closing},
+	{"clo\u200bses #4", closing}, {"closes \u202e#4", closing},
 	{"ſ clo\u017fes #4", closing},
 	{"see #12", reference}, {"owner/repo#12", reference}, {"gh-12", reference}, {"GH-12", reference}, {"AB#12", `#\d`}, {"PROJ-1 #close", `#\w`}, {"＃12", `＃\d`},
 	{"https://github.com/a/b/pull/3", `https://github`}, {"HTTP://github.com/a/b/issues/3", `(?i)http://github`}, {"www.github.com/a/b/issues/3", `www\.`},
-	{"thanks @octocat", mention}, {"@org/team", mention}, {"a@b.example", mention}, {"＠octocat", `＠\w`}, {"@dependabot merge", mention}, {"a/b@0123456789abcdef0123456789abcdef01234567", mention},
+	{"thanks @octocat", mention}, {"@org/team", mention}, {"a@b.example", mention}, {"＠octocat", `＠\w`}, {"@dependabot merge", mention},
+	{"a/b@0123456789abcdef0123456789abcdef01234567", mention},
 	{"&#64;octocat", `&#64;`}, {"&commat;octocat", `&commat;`}, {"closes &#35;2", `&#35;`}, {"&#64octocat", `&#64`},
 	{"x [skip ci]", skipped}, {"x [ci skip]", skipped}, {"[no ci]", skipped}, {"[skip actions]", skipped}, {"[actions skip]", skipped}, {"[SKIP CI]", skipped},
-	{"[skip  ci]", skipped}, {"[ skip ci ]", skipped}, {"[skip-ci]", `(?i)\[skip`}, {"[skip circleci]", skipped}, {"[travis skip]", skipped}, {"[skip netlify]", skipped}, {"[skip cd]", skipped},
+	{"[skip  ci]", skipped}, {"[ skip ci ]", skipped}, {"[skip-ci]", `(?i)\[skip`}, {"[skip circleci]", skipped}, {"[travis skip]", skipped},
+	{"[skip netlify]", skipped}, {"[skip cd]", skipped},
 	{"[sk\u200bip ci]", skipped}, {"[[skip ci]]", skipped}, {"***NO_CI***", `(?i)\*NO_CI`}, {"***no_ci***", `(?i)\*NO_CI`},
 	{"x\n\n\nskip-checks:true", trailer}, {"x\n\n\nskip-checks: true", trailer}, {"x\n\nSkip-Checks: true", trailer}, {"x\n\nrequest-checks: true", trailer},
-	{"x\n\nCo-authored-by: a <a@example.com>", trailer}, {"x\n\nco-authored-by:a", trailer}, {"x\n\n  Co-Authored-By : a", trailer}, {"x\n\nCo\u00ad-authored-by: a", trailer},
-	{"x\n\nSigned-off-by: Linus <l@example.com>", trailer}, {"x\rSigned-off-by: a", trailer}, {"x\u2028Signed-off-by: a", trailer}, {"x\n\nReviewed-by: a", trailer}, {"x\n\nAcked-by: a", trailer},
+	{"x\n\nCo-authored-by: a <a@example.com>", trailer}, {"x\n\nco-authored-by:a", trailer}, {"x\n\n  Co-Authored-By : a", trailer},
+	{"x\n\nCo\u00ad-authored-by: a", trailer},
+	{"x\n\nSigned-off-by: Linus <l@example.com>", trailer}, {"x\rSigned-off-by: a", trailer}, {"x\u2028Signed-off-by: a", trailer},
+	{"x\n\nReviewed-by: a", trailer}, {"x\n\nAcked-by: a", trailer},
 	{"x\n\nOn-behalf-of: @org", trailer}, {"x\n\nRelease-As: 9.0.0", trailer}, {"x\n\nChange-Id: I1", trailer}, {"x\n\nCc: stable", trailer},
-	{"x\n\nForge-Run: other/1", trailer}, {"Forge-Run: other/1", trailer}, {"x\n\nforge-run: other/1", trailer}, {"x\n\n> Forge-Run: other/1", `Forge-Run: other`}, {"x\n\nForge\u2060-Run: other/1", trailer},
+	{"x\n\nForge-Run: other/1", trailer}, {"Forge-Run: other/1", trailer}, {"x\n\nforge-run: other/1", trailer},
+	{"x\n\n> Forge-Run: other/1", `Forge-Run: other`}, {"x\n\nForge\u2060-Run: other/1", trailer},
 	{"fixup! an earlier one", `^fixup!`}, {"squash! an earlier one", `^squash!`}, {"amend! an earlier one", `^amend!`},
 }
 
@@ -92,7 +98,8 @@ func FuzzCommitMessage(f *testing.F) {
 	for _, a := range attacks {
 		f.Add(a.text)
 	}
-	acts := []*regexp.Regexp{regexp.MustCompile(closing), regexp.MustCompile(reference), regexp.MustCompile(mention), regexp.MustCompile(trailer), regexp.MustCompile(`(?i)\[(skip|no) (ci|actions)\]|\[(ci|actions) skip\]`)}
+	acts := []*regexp.Regexp{regexp.MustCompile(closing), regexp.MustCompile(reference), regexp.MustCompile(mention),
+		regexp.MustCompile(trailer), regexp.MustCompile(`(?i)\[(skip|no) (ci|actions)\]|\[(ci|actions) skip\]`)}
 	f.Fuzz(func(t *testing.T, s string) {
 		got := CommitMessage(s, "X: 1")
 		if got == "" {

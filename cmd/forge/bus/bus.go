@@ -351,7 +351,8 @@ func Sign(secrets []string, id, stamp string, body []byte) string {
 // Ping sends one subscriber a message that is about nothing, and says what came of it.
 func Ping(ctx context.Context, s Subscriber, now time.Time) error {
 	sum := sha256.Sum256([]byte(now.String()))
-	e := Event{SpecVersion: "1.0", ID: "ping/" + hex.EncodeToString(sum[:8]), Source: "/forge", Type: typePrefix + "ping", Time: now.UTC(), DataContentType: "application/json"}
+	e := Event{SpecVersion: "1.0", ID: "ping/" + hex.EncodeToString(sum[:8]), Source: "/forge", Type: typePrefix + "ping", Time: now.UTC(),
+		DataContentType: "application/json"}
 	to := &sender{Service: &Service{o: Options{Now: func() time.Time { return now }}}, Subscriber: s, client: client(s, nil)}
 	return to.send(ctx, e.ID, e.bytes())
 }

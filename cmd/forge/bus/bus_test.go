@@ -77,13 +77,15 @@ func openStore(t *testing.T) *store.DB {
 func newRun(t *testing.T, db *store.DB, key string, notes int) *pipeline.Run {
 	t.Helper()
 	task := pipeline.Task{Issue: 7, Title: "Mend it, sk-secret", URL: "https://github.com/acme/shop/issues/7"}
-	run, err := db.CreateRun(t.Context(), key, pipeline.Start{Repo: pipeline.Repo{ID: int64(len(key)), Owner: "acme", Name: "shop-" + key}, Task: task, Base: "b", Branch: "forge/x"}, now, strings.Repeat("a", 32), nil)
+	run, err := db.CreateRun(t.Context(), key, pipeline.Start{Repo: pipeline.Repo{ID: int64(len(key)), Owner: "acme", Name: "shop-" + key},
+		Task: task, Base: "b", Branch: "forge/x"}, now, strings.Repeat("a", 32), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var events []pipeline.Event
 	for i := range notes {
-		events = append(events, pipeline.Event{ID: fmt.Sprint("n", i), Type: pipeline.EventBaseMoved, Source: "test", Time: now, Data: pipeline.Data{Note: "sk-note"}})
+		events = append(events, pipeline.Event{ID: fmt.Sprint("n", i), Type: pipeline.EventBaseMoved, Source: "test", Time: now,
+			Data: pipeline.Data{Note: "sk-note"}})
 	}
 	if err := db.Append(t.Context(), run, events, nil); err != nil {
 		t.Fatal(err)
@@ -115,7 +117,8 @@ func TestTells(t *testing.T) {
 	events := []pipeline.Event{
 		{ID: "s", Type: pipeline.EventAgentIteration, Source: "test", Time: now, Data: pipeline.Data{Note: "private"}},
 		{ID: "r", Type: pipeline.EventRecalled, Source: "test", Time: now},
-		{ID: "f", Type: pipeline.EventFinding, Source: "test", Time: now, Data: pipeline.Data{Finding: &pipeline.Finding{Severity: "error", Message: "the message", Code: "the code", File: "a.go", Line: 3}}},
+		{ID: "f", Type: pipeline.EventFinding, Source: "test", Time: now,
+			Data: pipeline.Data{Finding: &pipeline.Finding{Severity: "error", Message: "the message", Code: "the code", File: "a.go", Line: 3}}},
 		{ID: "g", Type: pipeline.EventGateRequested, Source: "test", Time: now, Data: pipeline.Data{Gate: gate, Note: "a note"}},
 	}
 	if err := db.Append(t.Context(), run, events, nil); err != nil {
@@ -135,7 +138,8 @@ func TestTells(t *testing.T) {
 		t.Fatalf("told %q, want %q; %q", types, want, r.bad)
 	}
 	g := r.got[2]
-	if g.SpecVersion != "1.0" || g.ID != strings.Repeat("a", 32)+"/5" || g.Source != "/forge/acme/shop-a/runs/2" || g.Subject != "acme/shop-a#7" || g.Data.Question != "Go on with …?" || g.Data.Choices["continue"] != "go on" {
+	if g.SpecVersion != "1.0" || g.ID != strings.Repeat("a", 32)+"/5" || g.Source != "/forge/acme/shop-a/runs/2" ||
+		g.Subject != "acme/shop-a#7" || g.Data.Question != "Go on with …?" || g.Data.Choices["continue"] != "go on" {
 		t.Errorf("%+v", g)
 	}
 	raw, _ := json.Marshal(r.got)
@@ -154,7 +158,8 @@ func TestFilters(t *testing.T) {
 		types, repos []string
 		want         int
 	}{
-		{nil, nil, 4}, {[]string{"run.*"}, nil, 1}, {[]string{"base.moved"}, []string{"acme/*"}, 3}, {nil, []string{"other/*"}, 0}, {[]string{"tool.executed", "gate.*"}, nil, 0},
+		{nil, nil, 4}, {[]string{"run.*"}, nil, 1}, {[]string{"base.moved"}, []string{"acme/*"}, 3}, {nil, []string{"other/*"}, 0},
+		{[]string{"tool.executed", "gate.*"}, nil, 0},
 	} {
 		db := openStore(t)
 		r := newReceiver(t, nil)
@@ -185,7 +190,8 @@ func TestNoneIsLost(t *testing.T) {
 		}
 		if try%5 == 4 { // another server goes on, after the first one's time is over
 			now := s.o.Now().Add(time.Duration(try) * 2 * holdTime)
-			s = New(Options{DB: db, Subscribers: []Subscriber{s.Subscriber}, Log: s.o.Log, Now: func() time.Time { return now }, After: time.After, Hide: s.o.Hide}).to[0]
+			s = New(Options{DB: db, Subscribers: []Subscriber{s.Subscriber}, Log: s.o.Log, Now: func() time.Time { return now }, After: time.After,
+				Hide: s.o.Hide}).to[0]
 		}
 	}
 	last := map[int64]int64{}
@@ -305,7 +311,8 @@ func TestWhereItGoes(t *testing.T) {
 	if err := Ping(t.Context(), Subscriber{URL: away.URL, Secrets: []string{secret}, Private: true}, now); err == nil || !strings.Contains(err.Error(), "307") {
 		t.Errorf("a redirect: %v", err)
 	}
-	if err := Ping(t.Context(), Subscriber{URL: r.URL, Secrets: []string{secret}, Private: true}, now); err != nil || len(r.got) != 1 || r.got[0].Type != "io.forge.ping" || len(r.bad) > 0 {
+	if err := Ping(t.Context(), Subscriber{URL: r.URL, Secrets: []string{secret}, Private: true}, now); err != nil || len(r.got) != 1 ||
+		r.got[0].Type != "io.forge.ping" || len(r.bad) > 0 {
 		t.Errorf("%v, %+v, %q", err, r.got, r.bad)
 	}
 }

@@ -87,7 +87,8 @@ func newEvent(run *pipeline.Run, e *pipeline.Event, hide func(string) string) Ev
 	if run.Task.Issue > 0 {
 		out.Subject = fmt.Sprintf("%s#%d", repo, run.Task.Issue)
 	}
-	d := Data{Repo: repo, Run: run.ID, Seq: e.Seq, Issue: run.Task.Issue, Title: hide(text.Clip(run.Task.Title, mostTitle)), URL: run.Task.URL, State: string(run.State), Head: e.Data.Head}
+	d := Data{Repo: repo, Run: run.ID, Seq: e.Seq, Issue: run.Task.Issue, Title: hide(text.Clip(run.Task.Title, mostTitle)), URL: run.Task.URL,
+		State: string(run.State), Head: e.Data.Head}
 	if run.Part != nil {
 		d.Parent, d.Module = run.Part.Run, run.Part.Module.ID
 	}

@@ -24,7 +24,8 @@ func TestCheckup(t *testing.T) {
 		}
 	}
 	has(t, s.get(t, "/", 200), `href="/doctor"`)
-	has(t, s.get(t, "/doctor", 200), "<b>degraded</b>", "<b>1</b> to mend", "<b>1</b> to look at", "2 min ago", "commands cannot be run", "/var/lib/forge has 3 MB free",
+	has(t, s.get(t, "/doctor", 200), "<b>degraded</b>", "<b>1</b> to mend", "<b>1</b> to look at", "2 min ago", "commands cannot be run",
+		"/var/lib/forge has 3 MB free",
 		"make &lt;room&gt;", "git version 2.47", `class="state failed">bad`, `class="state waiting">warning`, `class="state done">ok`, `aria-current="page">Doctor`)
 
 	s.viewer = person{login: "eve", repos: []string{"acme/shop"}}

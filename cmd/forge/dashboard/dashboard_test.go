@@ -49,7 +49,8 @@ func TestCostThatIsNotKnown(t *testing.T) {
 	s := newSite(t)
 	p := play(t, pipeline.Task{Issue: 1, Title: "Task"}, "plan ok\nimplement a")
 	events := append(p.Events, pipeline.Event{ID: "step", Type: pipeline.EventAgentIteration, Time: p.Events[len(p.Events)-1].Time,
-		Data: pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhaseImplement, Iteration: 1, Number: 1, Usage: pipeline.Usage{Calls: 1, Input: 900, Output: 100, Unpriced: 1000}}}})
+		Data: pipeline.Data{Step: &pipeline.Step{Phase: pipeline.PhaseImplement, Iteration: 1, Number: 1,
+			Usage: pipeline.Usage{Calls: 1, Input: 900, Output: 100, Unpriced: 1000}}}})
 	s.keep(t, events, shopRepo, 1, today.Add(-time.Hour))
 	for _, path := range []string{"/", "/runs"} {
 		has(t, s.get(t, path, 200), "cost unknown", "-$0.00")

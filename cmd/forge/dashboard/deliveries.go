@@ -47,7 +47,8 @@ func (p *Pages) deliveries(w http.ResponseWriter, r *http.Request, v Viewer) err
 	if !all {
 		list = append([]string{}, list...) // never nil: those of no repository are for people who see everything
 	}
-	d := deliveriesData{Choice: choice{Repo: q.Get("repo"), Repos: repos}, States: deliveryStates, State: record.DeliveryState(q.Get("state")), All: q.Get("all") != ""}
+	d := deliveriesData{Choice: choice{Repo: q.Get("repo"), Repos: repos}, States: deliveryStates, State: record.DeliveryState(q.Get("state")),
+		All: q.Get("all") != ""}
 	if d.State != "" && !slices.Contains(deliveryStates, d.State) {
 		return badInput("There is no state " + strconv.Quote(string(d.State)) + ".")
 	}

@@ -44,7 +44,8 @@ func (s *site) dead(t testing.TB, guid, why string) {
 func TestQuietDeliveries(t *testing.T) {
 	s := newSite(t)
 	s.fill(t, "clean")
-	s.deliver(t, record.Delivery{Repo: "acme/shop", Action: "labeled"}, record.Delivery{Repo: "acme/shop", Event: "check_run", Action: "created", Outcome: "check run of Forge itself: created"},
+	s.deliver(t, record.Delivery{Repo: "acme/shop", Action: "labeled"},
+		record.Delivery{Repo: "acme/shop", Event: "check_run", Action: "created", Outcome: "check run of Forge itself: created"},
 		record.Delivery{Repo: "acme/shop", Event: "push"}, record.Delivery{Repo: "acme/shop", Event: "status"})
 	for guid, quiet := range map[string]bool{"g1": false, "g3": true} {
 		if _, err := s.db.FinishDelivery(t.Context(), nil, guid, "outcome of "+guid, quiet, today); err != nil {
@@ -74,7 +75,8 @@ func TestDeliveries(t *testing.T) {
 	}
 	s.dead(t, "g2", hostileWords)
 	page := s.get(t, "/deliveries", 200)
-	has(t, page, "issues.labeled", "started run 7", "-more", "push", "installation.created", "ping", "attempt 5", "<b>1</b> given up", "<b>2</b> waiting", "count bad",
+	has(t, page, "issues.labeled", "started run 7", "-more", "push", "installation.created", "ping", "attempt 5", "<b>1</b> given up",
+		"<b>2</b> waiting", "count bad",
 		"&lt;/script&gt;", "[U&#43;202E]evil", "-<script>alert", "-\u202e", `href="?state=dead"`)
 	if strings.Index(page, "ping") > strings.Index(page, "issues.labeled") {
 		t.Error("the newest is not first")
@@ -128,10 +130,12 @@ func TestDeliveryPages(t *testing.T) {
 func TestDelivery(t *testing.T) {
 	s := newSite(t)
 	token := "ghp_" + strings.Repeat("a", 36)
-	s.deliver(t, record.Delivery{Repo: "acme/shop", Payload: []byte(`{"action":"labeled","list":[1,{}],"body":"</pre><script>alert(1)</script>` + token + ` a\"b{\u202e"}`)},
+	s.deliver(t, record.Delivery{Repo: "acme/shop",
+		Payload: []byte(`{"action":"labeled","list":[1,{}],"body":"</pre><script>alert(1)</script>` + token + ` a\"b{\u202e"}`)},
 		record.Delivery{Repo: "acme/shop", Payload: []byte("x")}, record.Delivery{Event: "installation", Payload: []byte(`{}`)})
 	page := s.get(t, "/deliveries/g1", 200)
-	has(t, page, "&#34;action&#34;: &#34;labeled&#34;,\n", "&#34;list&#34;: [\n    1,\n    {}\n  ]", "&lt;/pre&gt;&lt;script&gt;", "[secret] a\\&#34;b{\\u202e", "-"+token, "-<script>alert", "-<details open", "as soon as possible",
+	has(t, page, "&#34;action&#34;: &#34;labeled&#34;,\n", "&#34;list&#34;: [\n    1,\n    {}\n  ]", "&lt;/pre&gt;&lt;script&gt;",
+		"[secret] a\\&#34;b{\\u202e", "-"+token, "-<script>alert", "-<details open", "as soon as possible",
 		"X-GitHub-Delivery", "Handle it again", `data-live="deliveries"`)
 	if err := s.db.FailDelivery(t.Context(), "g1", "no <b>", today.Add(time.Hour)); err != nil {
 		t.Fatal(err)
@@ -188,7 +192,8 @@ func TestShowPayload(t *testing.T) {
 			t.Errorf("%s: %d bytes, cut %v: %.80q", name, len(text), cut, text)
 		}
 	}
-	if text, _ := indent([]byte(`{ "a" : [1, "b\\", {"c":"x{,"}], "d":{} }`), 1000); text != "{\n  \"a\": [\n    1,\n    \"b\\\\\",\n    {\n      \"c\": \"x{,\"\n    }\n  ],\n  \"d\": {}\n}" {
+	if text, _ := indent([]byte(`{ "a" : [1, "b\\", {"c":"x{,"}], "d":{} }`),
+		1000); text != "{\n  \"a\": [\n    1,\n    \"b\\\\\",\n    {\n      \"c\": \"x{,\"\n    }\n  ],\n  \"d\": {}\n}" {
 		t.Errorf("indented:\n%s", text)
 	}
 }

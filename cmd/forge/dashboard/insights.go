@@ -125,7 +125,8 @@ func (p *Pages) insights(w http.ResponseWriter, r *http.Request, v Viewer) error
 		return badInput("There is no format " + strconv.Quote(format) + ": format= takes csv or json.")
 	}
 	d := insightsData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep, Tab: r.URL.Query().Get("tab"), Tabs: tabs(c.Repo, days),
-		CSV: insightsURL("/insights", c.Repo, days, "csv"), JSON: insightsURL("/insights", c.Repo, days, "json"), Learning: insightsURL("/insights/learning", c.Repo, 0, "")}
+		CSV: insightsURL("/insights", c.Repo, days, "csv"), JSON: insightsURL("/insights", c.Repo, days, "json"),
+		Learning: insightsURL("/insights/learning", c.Repo, 0, "")}
 	if !slices.ContainsFunc(d.Tabs, func(t tab) bool { return t.Key == d.Tab }) {
 		return badInput("There is no part " + strconv.Quote(d.Tab) + " of this page.")
 	}

@@ -96,7 +96,8 @@ func charts(rep metrics.Report, loop int) (out []chart) {
 
 // runsChart counts the runs that ended. Here a day without any is a 0, not a gap.
 func runsChart(rep metrics.Report, days []string) chart {
-	c := chart{ID: "runs", Title: "Runs that ended", Note: "and how many of them verified", Form: "bars", Series: []string{"ended", "verified"}, Empty: rep.Runs == 0}
+	c := chart{ID: "runs", Title: "Runs that ended", Note: "and how many of them verified", Form: "bars",
+		Series: []string{"ended", "verified"}, Empty: rep.Runs == 0}
 	for _, m := range measuresOf(rep, metrics.Success) {
 		for i, day := range days {
 			n, good := m.Counts[i], 0.0
@@ -190,7 +191,8 @@ func valueBar(bar labelBar) template.HTML {
 	case metrics.TrendBetter, metrics.TrendWorse:
 		class = " " + string(bar.Trend)
 	}
-	fmt.Fprintf(&b, `<rect class="base" x="0" y="1" width="%d" height="8"/><rect class="fill%s" x="0" y="1" width="%.1f" height="8"/>`, drawWide, class, at(bar.Now.Value))
+	fmt.Fprintf(&b, `<rect class="base" x="0" y="1" width="%d" height="8"/><rect class="fill%s" x="0" y="1" width="%.1f" height="8"/>`,
+		drawWide, class, at(bar.Now.Value))
 	if in := bar.Now.Interval; in != nil {
 		fmt.Fprintf(&b, `<rect class="whisker" x="%.1f" y="4.4" width="%.1f" height="1.2"/>`, at(in[0]), max(0.5, at(in[1])-at(in[0])))
 	}

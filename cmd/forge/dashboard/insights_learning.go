@@ -102,7 +102,9 @@ func conceal(rep *impact.Report, v Viewer) {
 }
 
 func learningView(rep impact.Report, c choice, days int) worthData {
-	d := worthData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep, Diagram: reliabilityDiagram(rep.Calibration, "confidence that the reviewer had"), Predicted: reliabilityDiagram(rep.Prediction, "probability that Forge predicted"), Dismissals: dismissals(rep.Weeks),
+	d := worthData{Choice: c, Days: days, Periods: metrics.Periods(), Report: rep,
+		Diagram:   reliabilityDiagram(rep.Calibration, "confidence that the reviewer had"),
+		Predicted: reliabilityDiagram(rep.Prediction, "probability that Forge predicted"), Dismissals: dismissals(rep.Weeks),
 		Undecided: rep.Calibration.Count == 0, JSON: insightsURL("/insights/learning", c.Repo, days, "json"), Plain: insightsURL("/insights", c.Repo, 0, "")}
 	o := rep.Overall
 	d.Overall = []forestRow{
@@ -134,7 +136,8 @@ func forests(known []impact.Ranked) (out []forest) {
 		if r.Content != "" {
 			name = r.Content
 		}
-		rows = append(rows, forestRow{Name: name, Link: fmt.Sprintf("/memory/%d", r.Learning), Sides: fmt.Sprintf("%d given, %d left out", r.Given, r.Withheld), Interval: r.FirstPass, Share: true, Better: 1})
+		rows = append(rows, forestRow{Name: name, Link: fmt.Sprintf("/memory/%d", r.Learning),
+			Sides: fmt.Sprintf("%d given, %d left out", r.Given, r.Withheld), Interval: r.FirstPass, Share: true, Better: 1})
 	}
 	scale := forestScale(rows)
 	for i := range rows {
@@ -146,7 +149,8 @@ func forests(known []impact.Ranked) (out []forest) {
 	case n <= 2*learningsShown:
 		return []forest{{"All of them, most useful first", rows}}
 	default:
-		return []forest{{fmt.Sprintf("The %d most useful", learningsShown), rows[:learningsShown]}, {fmt.Sprintf("The %d least useful", learningsShown), rows[n-learningsShown:]}}
+		return []forest{{fmt.Sprintf("The %d most useful", learningsShown), rows[:learningsShown]},
+			{fmt.Sprintf("The %d least useful", learningsShown), rows[n-learningsShown:]}}
 	}
 }
 
@@ -210,7 +214,8 @@ func forestBar(r forestRow) template.HTML {
 
 // dismissals draws the share that people dismissed, by week.
 func dismissals(weeks []impact.Week) chart {
-	c := chart{ID: "dismissals", Title: "Dismissed findings", Note: "of those that people decided on, by week", Form: "line", After: " %", Full: true, Band: true, Series: []string{"dismissed", "at least, 95 %", "at most, 95 %", "at most, had all been posted"}, Empty: true}
+	c := chart{ID: "dismissals", Title: "Dismissed findings", Note: "of those that people decided on, by week", Form: "line", After: " %",
+		Full: true, Band: true, Series: []string{"dismissed", "at least, 95 %", "at most, 95 %", "at most, had all been posted"}, Empty: true}
 	for _, w := range weeks {
 		row := chartRow{Day: w.From, Cells: []chartCell{{Text: "–"}, {Text: "–"}, {Text: "–"}, {Text: "–"}}}
 		if v, known := w.AtMost(); known {

@@ -37,7 +37,8 @@ func (s *site) learns(runs int, repos ...string) (asked *[]string) {
 		for repo, e := range by {
 			if slices.Contains(of, repo) || slices.Contains(of, "") {
 				all.outcomes, all.feedback.Decided = append(all.outcomes, e.outcomes...), append(all.feedback.Decided, e.feedback.Decided...)
-				all.feedback.Predicted, all.feedback.Suppressed = append(all.feedback.Predicted, e.feedback.Predicted...), append(all.feedback.Suppressed, e.feedback.Suppressed...)
+				all.feedback.Predicted, all.feedback.Suppressed = append(all.feedback.Predicted, e.feedback.Predicted...),
+					append(all.feedback.Suppressed, e.feedback.Suppressed...)
 			}
 		}
 		rep := impact.Of(all.outcomes, all.feedback, o)
@@ -90,11 +91,14 @@ func TestLearning(t *testing.T) {
 	s := newSite(t)
 	s.fill(t, "clean", "wall")
 	s.learns(0)
-	has(t, s.get(t, "/insights/learning", 200), "0 runs had learnings that fit", "too few runs to tell", "No learning has runs enough", "No data: people have not decided", "No data: nothing that people decided on", "no data", "-<circle", "-NaN")
+	has(t, s.get(t, "/insights/learning", 200), "0 runs had learnings that fit", "too few runs to tell", "No learning has runs enough",
+		"No data: people have not decided", "No data: nothing that people decided on", "no data", "-<circle", "-NaN")
 	s.learns(400, "acme/shop")
 	page := s.get(t, "/insights/learning", 200)
 	has(t, page, "400 runs had learnings that fit", "drawn to ±", "The 8 most useful", "The 8 least useful", " given, ", "not told from chance", "by chance",
-		html.EscapeString(hostile), "-"+hostile, "-<img src=x", `class="reliability"`, `class="diagonal"`, "Its mean squared error is <strong>0.", "over 400 findings", "What Forge predicted", "probability that Forge predicted, %", " held back", "at most, had all been posted", `id="chart-dismissals"`, "data-band",
+		html.EscapeString(hostile), "-"+hostile, "-<img src=x", `class="reliability"`, `class="diagonal"`, "Its mean squared error is <strong>0.",
+		"over 400 findings", "What Forge predicted", "probability that Forge predicted, %", " held back", "at most, had all been posted",
+		`id="chart-dismissals"`, "data-band",
 		"-NaN", "-Inf", "-style=", "-ZgotmplZ", "All repositories")
 	first := page[strings.Index(page, "most useful</caption>"):]
 	if !strings.Contains(first[:strings.Index(first, "</tr>\n")+800], "Lesson 4 of") {
@@ -147,7 +151,8 @@ func TestForestRow(t *testing.T) {
 		scale   float64
 	}{
 		{forestRow{Share: true, Better: 1}, "", 0.1}, {forestRow{Share: true, Better: 1, Interval: in(0.2, 0.1, 0.31)}, "better", 0.4},
-		{forestRow{Share: true, Better: -1, Interval: in(0.2, 0.1, 0.31)}, "worse", 0.4}, {forestRow{Better: -1, Interval: in(-0.2, -1.2, 0.31)}, "not told from chance", 1.5},
+		{forestRow{Share: true, Better: -1, Interval: in(0.2, 0.1, 0.31)}, "worse", 0.4},
+		{forestRow{Better: -1, Interval: in(-0.2, -1.2, 0.31)}, "not told from chance", 1.5},
 		{forestRow{Better: -1, Interval: in(-0.2, -0.3, -0.1)}, "better", 0.5}, {forestRow{Share: true, Interval: in(0, -7, 9)}, "not told from chance", 1},
 	} {
 		if got, scale := c.row.Verdict(), forestScale([]forestRow{c.row}); got != c.verdict || scale != c.scale {

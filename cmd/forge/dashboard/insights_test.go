@@ -130,7 +130,8 @@ func TestInsightsTabs(t *testing.T) {
 	s.measure(t, 1, 60)
 	page := s.get(t, "/insights?days=30&repo=acme/repo00", 200)
 	at := 0
-	for _, name := range []string{"Runs verified", "Approved at the first review", "Iterations per run", "Cost per run", "Time to a person’s answer", "Findings that people dismiss"} {
+	for _, name := range []string{"Runs verified", "Approved at the first review", "Iterations per run", "Cost per run",
+		"Time to a person’s answer", "Findings that people dismiss"} {
 		i := strings.Index(page, "<h2>"+name+"</h2>")
 		if i <= at {
 			t.Errorf("%q is at %d, after %d", name, i, at)

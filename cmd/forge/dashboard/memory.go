@@ -172,7 +172,8 @@ type memoryData struct {
 
 var (
 	memoryTypes  = []pipeline.LearningType{pipeline.LearningEpisodic, pipeline.LearningSemantic, pipeline.LearningProcedural}
-	memoryStates = []pipeline.LearningState{pipeline.LearningActive, pipeline.LearningWithdrawn, pipeline.LearningMerged, pipeline.LearningRetired, pipeline.LearningForgotten}
+	memoryStates = []pipeline.LearningState{pipeline.LearningActive, pipeline.LearningWithdrawn, pipeline.LearningMerged,
+		pipeline.LearningRetired, pipeline.LearningForgotten}
 )
 
 func (p *Pages) memory(w http.ResponseWriter, r *http.Request, v Viewer) error {
@@ -181,7 +182,8 @@ func (p *Pages) memory(w http.ResponseWriter, r *http.Request, v Viewer) error {
 		return err
 	}
 	q := r.URL.Query()
-	d := memoryData{Remember: command.Write(p.Slug, "remember WORDS"), Types: memoryTypes, States: memoryStates, Categories: pipeline.Categories(), Repo: q.Get("repo"), Q: strings.TrimSpace(q.Get("q")),
+	d := memoryData{Remember: command.Write(p.Slug, "remember WORDS"), Types: memoryTypes, States: memoryStates,
+		Categories: pipeline.Categories(), Repo: q.Get("repo"), Q: strings.TrimSpace(q.Get("q")),
 		Type: pipeline.LearningType(q.Get("type")), State: pipeline.LearningState(q.Get("state")), Category: pipeline.Category(q.Get("category"))}
 	for _, s := range scopes {
 		d.Scopes = append(d.Scopes, scopeName(s))

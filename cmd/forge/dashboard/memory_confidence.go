@@ -117,7 +117,8 @@ func courseSteps(l pipeline.Learning, evidence []pipeline.Evidence, history []st
 	}
 	for _, u := range slices.Backward(uses) {
 		if u.Used {
-			steps = append(steps, step{At: u.At, What: fmt.Sprintf("used in the %s of iteration %d", u.Phase, u.Iteration), Run: u.Run, do: func(s *courseState) { s.touch(u.At) }})
+			steps = append(steps, step{At: u.At, What: fmt.Sprintf("used in the %s of iteration %d", u.Phase, u.Iteration), Run: u.Run,
+				do: func(s *courseState) { s.touch(u.At) }})
 		}
 	}
 	for _, c := range history {
@@ -177,7 +178,8 @@ func drawCourse(line []point, steps []step, from, to time.Time) template.HTML {
 	for _, v := range []float64{0, 0.25, 0.5, 0.75, 1} {
 		fmt.Fprintf(&grid, `<path class="grid" d="M0 %.1fH%d"/>`, y(v), courseWide)
 	}
-	label := fmt.Sprintf("Confidence from %.2f on %s to %.2f on %s; the table has the numbers.", line[0].left, day(line[0].at), line[len(line)-1].left, day(line[len(line)-1].at))
+	label := fmt.Sprintf("Confidence from %.2f on %s to %.2f on %s; the table has the numbers.", line[0].left, day(line[0].at),
+		line[len(line)-1].left, day(line[len(line)-1].at))
 	// Only numbers, dates and words of this function go into it.
 	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">%s<path class="line" d="%s"/>%s</svg>`, //nolint:gosec
 		courseWide, courseHigh, label, grid.String(), path.String(), marks.String()))

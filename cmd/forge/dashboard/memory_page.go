@@ -164,7 +164,8 @@ func fieldChanges(c store.MemoryChange) (out []fieldChange) {
 		return nil // unreachable: the store writes both
 	}
 	for _, f := range []fieldChange{
-		{"words", was.Content, is.Content}, {"when it matters", was.Context, is.Context}, {"type", string(was.Type), string(is.Type)}, {"category", string(was.Category), string(is.Category)},
+		{"words", was.Content, is.Content}, {"when it matters", was.Context, is.Context}, {"type", string(was.Type), string(is.Type)},
+		{"category", string(was.Category), string(is.Category)},
 		{"paths", strings.Join(was.Paths, "\n"), strings.Join(is.Paths, "\n")}, {"tags", strings.Join(was.Tags, "\n"), strings.Join(is.Tags, "\n")},
 		{"base", fmt.Sprintf("%.2f", was.Base), fmt.Sprintf("%.2f", is.Base)}, {"state", string(was.State), string(is.State)},
 	} {

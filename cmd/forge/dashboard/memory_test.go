@@ -76,7 +76,8 @@ func TestMemoryList(t *testing.T) {
 	s := newSite(t)
 	has(t, s.get(t, "/memory", 200), "Nothing is remembered yet", "/forge remember")
 	ids := s.remember(t,
-		pipeline.Learning{Scope: shop, Content: "Wrap errors with their inputs", Context: "in handlers", Base: 0.5, Category: "style", Paths: []string{"api/a.go"}, Author: pipeline.Actor{ID: 1, Login: "ann"}, Source: "human"},
+		pipeline.Learning{Scope: shop, Content: "Wrap errors with their inputs", Context: "in handlers", Base: 0.5, Category: "style",
+			Paths: []string{"api/a.go"}, Author: pipeline.Actor{ID: 1, Login: "ann"}, Source: "human"},
 		pipeline.Learning{Scope: shop, Content: "Close files in tests", Base: 0.6, Type: pipeline.LearningEpisodic},
 		pipeline.Learning{Scope: secret, Content: "The key file is in vault", Base: 0.8},
 		pipeline.Learning{Scope: acme, Content: "Errors are wrapped everywhere", Base: 0.3})
@@ -87,7 +88,8 @@ func TestMemoryList(t *testing.T) {
 	if got := listed(page); !slices.Equal(got, []string{"3", "1", "2"}) {
 		t.Errorf("listed %v, want most confident first, after decay: 3, 1, 2", got)
 	}
-	has(t, page, "1 to 3 of 3", "fact or rule, style", "from the words of a person, ann", "<code>api/a.go</code>", `value="0.420"`, ">0.42</meter> 0.42", "not given to an agent yet", "-rel=\"next\"", "-forgotten</span>")
+	has(t, page, "1 to 3 of 3", "fact or rule, style", "from the words of a person, ann", "<code>api/a.go</code>", `value="0.420"`,
+		">0.42</meter> 0.42", "not given to an agent yet", "-rel=\"next\"", "-forgotten</span>")
 	has(t, s.get(t, "/memory?state=forgotten", 200), "Errors are wrapped", "-Close files")
 	has(t, s.get(t, "/memory?state=all", 200), "1 to 4 of 4", "Errors are wrapped", "Close files")
 	has(t, s.get(t, "/memory?type=episodic", 200), "Close files", "-Wrap errors")
@@ -145,7 +147,8 @@ func TestSeesScope(t *testing.T) {
 	}{
 		{nil, acme, repos, true}, {nil, "org:nobody", repos, true}, {nil, "odd", repos, true},
 		{[]string{"acme/shop"}, shop, repos, true}, {[]string{"acme/shop"}, secret, repos, false}, {[]string{"acme/new"}, "repo:acme/new", repos, true},
-		{[]string{"acme/shop"}, acme, repos, false}, {[]string{"acme/shop", "acme/secret"}, acme, repos, true}, {[]string{"acme/shop", "acme/secret"}, "org:ACME", repos, true},
+		{[]string{"acme/shop"}, acme, repos, false}, {[]string{"acme/shop", "acme/secret"}, acme, repos, true},
+		{[]string{"acme/shop", "acme/secret"}, "org:ACME", repos, true},
 		{[]string{"acme/shop"}, "org:nobody", repos, false}, {[]string{}, acme, nil, false}, {[]string{}, "org:", repos, false}, {[]string{"x"}, "x", repos, false},
 		{[]string{"acme-labs/x"}, acme, []string{"acme-labs/x"}, false},
 	} {
@@ -160,7 +163,8 @@ func TestSeesScope(t *testing.T) {
 func TestMemoryOfOthers(t *testing.T) {
 	s := newSite(t)
 	s.fill(t, "clean", "weighed") // runs in acme/shop and acme/secret
-	s.remember(t, pipeline.Learning{Scope: shop, Content: "Ours", Base: 0.5}, pipeline.Learning{Scope: secret, Content: "Theirs", Base: 0.5}, pipeline.Learning{Scope: acme, Content: "Of all", Base: 0.5})
+	s.remember(t, pipeline.Learning{Scope: shop, Content: "Ours", Base: 0.5}, pipeline.Learning{Scope: secret, Content: "Theirs", Base: 0.5},
+		pipeline.Learning{Scope: acme, Content: "Of all", Base: 0.5})
 	s.viewer = person{login: "eve", repos: []string{"acme/shop"}}
 	has(t, s.get(t, "/memory?state=all", 200), "Ours", "-Theirs", "-Of all", "-secret", "-org:acme")
 	has(t, s.get(t, "/memory?q=ours+theirs+all", 200), "Ours", "-Theirs", "-Of all")
@@ -201,7 +205,8 @@ func TestLearningPage(t *testing.T) {
 	s.fill(t, "weighed", "clean")
 	ann, bob := pipeline.Actor{ID: 1, Login: "ann"}, pipeline.Actor{ID: 2, Login: "bob"}
 	ids := s.remember(t,
-		pipeline.Learning{Scope: shop, Content: "Wrap errors", Context: "in Go", Base: 0.6, Run: 1, Source: pipeline.SourceDismissal, Finding: "fp9", Author: ann, Weight: 0.8, Tags: []string{"rule:x"}},
+		pipeline.Learning{Scope: shop, Content: "Wrap errors", Context: "in Go", Base: 0.6, Run: 1, Source: pipeline.SourceDismissal,
+			Finding: "fp9", Author: ann, Weight: 0.8, Tags: []string{"rule:x"}},
 		pipeline.Learning{Scope: shop, Content: "Wrap all errors", Base: 0.5})
 	s.tx(t, func(ctx context.Context, tx *store.Tx) error {
 		at := func(days int) time.Time { return today.AddDate(0, 0, days) }
@@ -230,10 +235,12 @@ func TestLearningPage(t *testing.T) {
 		return s.db.MergeLearnings(ctx, tx, l, ids[1:], at(-3))
 	})
 	page := s.get(t, "/memory/1", 200)
-	has(t, page, "Wrap errors", "ann applied it", "bob refused", "taken back", "eve refused", "What speaks for it (1) and against (1)", "whose word counts 0.8 of 1", `href="/runs/2"`,
+	has(t, page, "Wrap errors", "ann applied it", "bob refused", "taken back", "eve refused", "What speaks for it (1) and against (1)",
+		"whose word counts 0.8 of 1", `href="/runs/2"`,
 		"given and used", "left out by chance", "Given to an agent 2 times, used 1 time; left out by chance 1 time", `Runs that used it: <a href="/runs/1">1</a>`,
 		"Merged into it", `href="/memory/2"`, "merged from 2", "<svg", "last confirmed", "-<script>alert", "-style=")
-	has(t, s.get(t, "/memory/2", 200), `into <a href="/memory/1">learning 1</a>`, "merged into 1", "<del>active</del>", "<ins>merged</ins>", "not used any more: merged into another")
+	has(t, s.get(t, "/memory/2", 200), `into <a href="/memory/1">learning 1</a>`, "merged into 1", "<del>active</del>", "<ins>merged</ins>",
+		"not used any more: merged into another")
 
 	s.viewer = person{repos: []string{"acme/shop"}} // run 2 was in acme/secret
 	has(t, s.get(t, "/memory/1", 200), "Given to an agent 2 times, used 1 time.", "-left out", "-acme/secret")
@@ -255,7 +262,9 @@ func TestWhatALearningHeldBack(t *testing.T) {
 // Text of strangers stays text, and shows what it hides.
 func TestHostileMemory(t *testing.T) {
 	s := newSite(t)
-	id := s.remember(t, pipeline.Learning{Scope: shop, Content: hostileWords, Context: hostileWords, Category: pipeline.Category(hostileWords[:40]), Paths: []string{hostileWords}, Tags: []string{hostileWords}, Key: hostileWords, Base: 0.5, Author: pipeline.Actor{Login: hostileWords}, Source: pipeline.SourceHuman})[0]
+	id := s.remember(t, pipeline.Learning{Scope: shop, Content: hostileWords, Context: hostileWords,
+		Category: pipeline.Category(hostileWords[:40]), Paths: []string{hostileWords}, Tags: []string{hostileWords}, Key: hostileWords, Base: 0.5,
+		Author: pipeline.Actor{Login: hostileWords}, Source: pipeline.SourceHuman})[0]
 	s.tx(t, func(ctx context.Context, tx *store.Tx) error {
 		return s.db.ApplyEvidence(ctx, tx, shop, []pipeline.Evidence{{Learning: id, Key: "a", Delta: 0.1, Why: hostileWords, At: today}})
 	})
@@ -274,12 +283,14 @@ func TestHostileMemory(t *testing.T) {
 // Covers lessons 20: people can mend a learning, it is kept who did and what was before.
 func TestEditLearning(t *testing.T) {
 	s := newSite(t)
-	s.remember(t, pipeline.Learning{Scope: shop, Content: "Wrap errors", Context: "in Go", Paths: []string{"a.go", "b.go"}, Tags: []string{"go"}, Category: "style", Base: 0.5})
+	s.remember(t, pipeline.Learning{Scope: shop, Content: "Wrap errors", Context: "in Go", Paths: []string{"a.go", "b.go"},
+		Tags: []string{"go"}, Category: "style", Base: 0.5})
 	page := s.get(t, "/memory/1/edit", 200)
 	has(t, page, "\nWrap errors</textarea>", "\na.go\nb.go</textarea>", `<option value="style" selected>`)
 	seen := regexp.MustCompile(`name="version" value="(\w+)"`).FindStringSubmatch(page)[1]
 	form := func(version string) url.Values {
-		return url.Values{"version": {version}, "content": {"Wrap errors"}, "context": {"in Go"}, "category": {"style"}, "paths": {"a.go\r\nb.go"}, "tags": {"go\r\n"}}
+		return url.Values{"version": {version}, "content": {"Wrap errors"}, "context": {"in Go"}, "category": {"style"},
+			"paths": {"a.go\r\nb.go"}, "tags": {"go\r\n"}}
 	}
 	notes, end := s.pages.live.listen()
 	defer end()
@@ -441,7 +452,8 @@ func TestCourseByHand(t *testing.T) {
 	l := pipeline.Learning{Type: pipeline.LearningEpisodic, Base: 0.8, Created: at(-90), State: pipeline.LearningForgotten, Source: "gap"}
 	evidence := []pipeline.Evidence{{Delta: 0.1, Why: "ann applied it", At: at(-45)}, {Delta: 0.5, Why: "was wrong", At: at(-44), Off: true}}
 	uses := []store.Use{{Run: 3, At: at(-40), Used: true, Phase: "review", Iteration: 1}, {Run: 4, At: at(-39)}}
-	history := []store.MemoryChange{{At: at(-20), What: "forgotten", Before: `{"base":0.8,"type":"episodic","state":"active"}`, After: `{"base":0.8,"type":"episodic","state":"forgotten"}`}}
+	history := []store.MemoryChange{{At: at(-20), What: "forgotten", Before: `{"base":0.8,"type":"episodic","state":"active"}`,
+		After: `{"base":0.8,"type":"episodic","state":"forgotten"}`}}
 	steps, line := confidenceHistory(l, evidence, history, uses, today)
 	got := ""
 	for _, s := range steps {
@@ -459,7 +471,8 @@ func TestCourseByHand(t *testing.T) {
 	if drawCourse(nil, nil, today, today) != "" {
 		t.Error("a line of nothing")
 	}
-	if _, line := confidenceHistory(pipeline.Learning{Created: today, Base: 0.5}, nil, nil, nil, today); strings.Contains(string(drawCourse(line, nil, today, today)), "NaN") {
+	if _, line := confidenceHistory(pipeline.Learning{Created: today, Base: 0.5}, nil, nil, nil,
+		today); strings.Contains(string(drawCourse(line, nil, today, today)), "NaN") {
 		t.Error("a learning of this moment is drawn with NaN")
 	}
 }

@@ -17,7 +17,8 @@ import (
 func TestProductionPages(t *testing.T) {
 	s := newSite(t)
 	has(t, s.get(t, "/production", 200), "No deployment is known", "No incident was ever seen")
-	hooks := map[string]production.Hook{"shop": {Name: "shop", Kind: production.HookAlertmanager, Repo: "acme/shop"}, "secret": {Name: "secret", Kind: production.HookAlertmanager, Repo: "acme/secret"}}
+	hooks := map[string]production.Hook{"shop": {Name: "shop", Kind: production.HookAlertmanager, Repo: "acme/shop"},
+		"secret": {Name: "secret", Kind: production.HookAlertmanager, Repo: "acme/secret"}}
 	service := incidents.New(incidents.Options{DB: s.db, Hooks: hooks, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return today }})
 	var list []record.Delivery
 	for n, repo := range []string{"shop", "secret"} {

@@ -23,7 +23,8 @@ var templateFiles embed.FS
 var templates = parseTemplates()
 
 func parseTemplates() map[string]*template.Template {
-	layout := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/insights_chart.html"))
+	layout := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html",
+		"templates/insights_chart.html"))
 	names, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
 		panic(err) // the pattern is right

@@ -122,7 +122,8 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v Viewer) error {
 // showRun renders the page of a run, with what was wrong with an answer to it.
 func (p *Pages) showRun(w http.ResponseWriter, r *http.Request, v Viewer, run *pipeline.Run, events []pipeline.Event, wrong *refusal) error {
 	d := runData{Run: run, Repo: run.Repo.FullName(), State: standing(run), Links: links(run), Meters: meters(run),
-		Modules: modules(run), Line: newTimeline(run, events), Issues: issues(run, events), Suppressed: suppressed(run), Tests: tests(run), Texts: texts(run), Waived: waivers(run), Wrong: wrong}
+		Modules: modules(run), Line: newTimeline(run, events), Issues: issues(run, events), Suppressed: suppressed(run), Tests: tests(run),
+		Texts: texts(run), Waived: waivers(run), Wrong: wrong}
 	d.Costs = costs(run, &d.Line)
 	d.Gate, d.Commands = p.gatePanel(run, wrong), commands(run)
 	var err error
@@ -132,7 +133,8 @@ func (p *Pages) showRun(w http.ResponseWriter, r *http.Request, v Viewer, run *p
 	if d.Looks, err = p.DB.Reflections(r.Context(), run.ID); err != nil {
 		return err
 	}
-	pg := page{Title: fmt.Sprintf("Run %d: %s", run.ID, text.Clip(text.FirstLine(run.Task.Title), titleShown)), Nav: "/runs", Live: fmt.Sprintf("run/%d", run.ID), Data: d}
+	pg := page{Title: fmt.Sprintf("Run %d: %s", run.ID, text.Clip(text.FirstLine(run.Task.Title), titleShown)), Nav: "/runs",
+		Live: fmt.Sprintf("run/%d", run.ID), Data: d}
 	if wrong != nil {
 		pg.Live = "" // it is the answer to a form: it cannot be read again
 		w = &statusWriter{w, wrong.Status}
@@ -158,7 +160,8 @@ func standing(run *pipeline.Run) string {
 	case run.Await != nil:
 		words += fmt.Sprintf(" It waits for %s, until %s at most.", text.Clip(run.Await.What, titleShown), run.Await.Until.UTC().Format("15:04 UTC"))
 	case run.Fault != nil && !run.State.Ended():
-		words += fmt.Sprintf(" Its last step broke down (%s): %s", run.Fault.Class, text.Clip(text.FirstLine(cmp.Or(run.Fault.Operator, run.Fault.Message)), 2*titleShown))
+		words += fmt.Sprintf(" Its last step broke down (%s): %s", run.Fault.Class,
+			text.Clip(text.FirstLine(cmp.Or(run.Fault.Operator, run.Fault.Message)), 2*titleShown))
 	}
 	return words
 }

@@ -24,7 +24,8 @@ const (
 )
 
 // commandWords are the commands that a page can give.
-var commandWords = []string{"continue", "accept", "cancel", "approve", "choose", "raise", "simplify", "take-over", "later", "without", "stop", "resume", "retry", "reset"}
+var commandWords = []string{"continue", "accept", "cancel", "approve", "choose", "raise", "simplify", "take-over", "later", "without",
+	"stop", "resume", "retry", "reset"}
 
 // keyForm is what a form's key looks like.
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9_-]{8,64}$`)
@@ -86,7 +87,8 @@ func (p *Pages) answer(w http.ResponseWriter, r *http.Request, v Viewer) error {
 	words, err := p.Tell(r.Context(), run.ID, key, cmd, v.Actor(), "dashboard")
 	if err != nil {
 		p.Log.Error("pass an answer on", "run", run.ID, "error", err)
-		return p.showRun(w, r, v, run, events, &refusal{http.StatusInternalServerError, "Your answer could not be passed on; the server's log says why. Please send it again.", r.PostForm})
+		return p.showRun(w, r, v, run, events, &refusal{http.StatusInternalServerError,
+			"Your answer could not be passed on; the server's log says why. Please send it again.", r.PostForm})
 	}
 	did := "Done: " + text.Clip(strings.TrimSpace(cmd.Name+" "+cmd.Args), titleShown) + "."
 	done(w, r, to, text.Clip(cmp.Or(words, did), saidBytes))

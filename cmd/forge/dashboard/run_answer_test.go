@@ -128,7 +128,8 @@ func TestRefusedAnswer(t *testing.T) {
 		status       int
 		want         []string
 	}{
-		{"no number", stuck, []string{"choice", "continue", "n", "many"}, 400, []string{"takes a number from 1 to 20", "my long &lt;words&gt;</textarea>", `value="many"`, `role="alert"`, `-data-live`}},
+		{"no number", stuck, []string{"choice", "continue", "n", "many"}, 400,
+			[]string{"takes a number from 1 to 20", "my long &lt;words&gt;</textarea>", `value="many"`, `role="alert"`, `-data-live`}},
 		{"too many", stuck, []string{"choice", "continue", "n", "21"}, 400, []string{"takes a number from 1 to 20"}},
 		{"no money", asksMoney, []string{"choice", "raise", "usd", "-1"}, 400, []string{"takes dollars from 0.01", `value="-1"`, "my long &lt;words&gt;"}},
 		{"no words", asksPlan, []string{"choice", "choose", "text", " "}, 400, []string{"takes words"}},
@@ -194,7 +195,8 @@ func TestAnswerThatFails(t *testing.T) {
 	s.pages.Tell = func(context.Context, int64, string, command.Line, pipeline.Actor, string) (string, error) {
 		return "", errors.New("disk full")
 	}
-	has(t, s.send(t, "/runs/1/answer", s.form(t, "/runs/1", "choice", "continue", "text", "look at the caller"), 500), "send it again", "look at the caller</textarea>", "-disk full")
+	has(t, s.send(t, "/runs/1/answer", s.form(t, "/runs/1", "choice", "continue", "text", "look at the caller"), 500), "send it again",
+		"look at the caller</textarea>", "-disk full")
 }
 
 func FuzzReadAnswer(f *testing.F) {

@@ -166,7 +166,8 @@ func commands(run *pipeline.Run) (out []button) {
 		return nil
 	}
 	if run.State == pipeline.StateStopped {
-		out = append(out, button{formKey(), "resume", "Resume", "go on from here; without it the run is cancelled on " + run.Deadline().UTC().Format("2 January"), "main"})
+		out = append(out, button{formKey(), "resume", "Resume",
+			"go on from here; without it the run is cancelled on " + run.Deadline().UTC().Format("2 January"), "main"})
 	} else {
 		out = append(out, button{formKey(), "stop", "Stop", "pause it; it can be resumed", ""})
 	}

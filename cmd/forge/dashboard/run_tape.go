@@ -160,7 +160,8 @@ func (p *Pages) bill(ctx context.Context, run int64) (*bill, error) {
 			continue // another version's
 		}
 		key := stepKey{d.Step.Phase, d.Step.Iteration, d.Step.Number}
-		if was, ok := out.steps[key]; !ok || was.Usage.MicroUSD+was.Usage.Unpriced < d.Step.Usage.MicroUSD+d.Step.Usage.Unpriced { // a step that was played back cost nothing
+		// a step that was played back cost nothing
+		if was, ok := out.steps[key]; !ok || was.Usage.MicroUSD+was.Usage.Unpriced < d.Step.Usage.MicroUSD+d.Step.Usage.Unpriced {
 			out.steps[key] = *d.Step
 		}
 	}

@@ -14,7 +14,8 @@ func TestEvents(t *testing.T) {
 	p := play(t, pipeline.Task{Issue: 7, Title: "x"}, stuck)
 	s.keep(t, busy(p.Events, 400), shopRepo, 7, today)
 	first := s.get(t, "/runs/1/events", 200)
-	has(t, first, `id="event-1"`, `id="event-100"`, `-id="event-101"`, `href="?after=100"`, "agent.iteration (", `<summary><code>{&#34;start`, "&#34;repo&#34;: {\n")
+	has(t, first, `id="event-1"`, `id="event-100"`, `-id="event-101"`, `href="?after=100"`, "agent.iteration (", `<summary><code>{&#34;start`,
+		"&#34;repo&#34;: {\n")
 	has(t, s.get(t, "/runs/1/events?after=100", 200), `-id="event-100"`, `id="event-101"`, `href="?after=200"`, "From the beginning")
 	has(t, s.get(t, "/runs/1/events?type=loop.phase_bounce", 200), "loop.phase_bounce", "-Next</a>")
 }
@@ -39,7 +40,8 @@ func TestTape(t *testing.T) {
 	call("implementer", callsShown+1, "of another version")
 	call("implementer", callsShown+2, "-- implementer 1/52 --\n"+strings.Repeat("é", answerShown))
 
-	has(t, s.get(t, "/runs/1/tape", 200), "implementer, step 1<", `<td class="nowrap">implement 1</td>`, "sonnet-9", "9000, 400", "7000 cached", "$0.0120", "1.2s", "<code>read</code>, <code>run</code>", "1 to 50 of 53", `href="?after=50"`, `-I read`)
+	has(t, s.get(t, "/runs/1/tape", 200), "implementer, step 1<", `<td class="nowrap">implement 1</td>`, "sonnet-9", "9000, 400",
+		"7000 cached", "$0.0120", "1.2s", "<code>read</code>, <code>run</code>", "1 to 50 of 53", `href="?after=50"`, `-I read`)
 	has(t, s.get(t, "/runs/1/tape?after=50", 200), "implementer.reflection, step 1", "51 to 53 of 53", "-Next</a>", "65 KB")
 	has(t, s.get(t, "/runs/1/tape?call=1", 200), "I read &lt;/script&gt;.", "c0ffee", "&gt;&gt;&gt; read", "$0.0120, 1.2s", "-Next part")
 	has(t, s.get(t, "/runs/1/tape?call=51", 200), "Take another way", "-$0.0120")

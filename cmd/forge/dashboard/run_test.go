@@ -51,7 +51,8 @@ func busy(events []pipeline.Event, n int) (out []pipeline.Event) {
 		for i := range each {
 			at, id := e.Time.Add(time.Duration(i)*time.Millisecond), fmt.Sprintf("run/1/iter/%d/%s/%d/step/%d", p.Iteration, p.Phase, p.Attempt, i+1)
 			out = append(out, pipeline.Event{ID: id, Type: pipeline.EventAgentIteration, Source: "agent:implementer", Time: at, Data: pipeline.Data{Step: &pipeline.Step{
-				Phase: p.Phase, Iteration: p.Iteration, Number: i + 1, Model: "anthropic/sonnet", Millis: 1200, Progress: true, Usage: pipeline.Usage{Calls: 1, Input: 9000, CachedInput: 7000, Output: 400, MicroUSD: 12_000}}}},
+				Phase: p.Phase, Iteration: p.Iteration, Number: i + 1, Model: "anthropic/sonnet", Millis: 1200, Progress: true,
+				Usage: pipeline.Usage{Calls: 1, Input: 9000, CachedInput: 7000, Output: 400, MicroUSD: 12_000}}}},
 				pipeline.Event{ID: id + "/tool/1", Type: pipeline.EventToolExecuted, Source: "agent:implementer", Time: at, Data: pipeline.Data{Tool: &pipeline.ToolUse{
 					Phase: p.Phase, Iteration: p.Iteration, Step: i + 1, Tool: "read", Subject: "cart/total.go", OK: true, Millis: 3, Bytes: 900, Digest: "abc"}}})
 		}
@@ -87,7 +88,9 @@ func TestRunPage(t *testing.T) {
 		`id="gate"`, "It waits for ann", "What was tried", "is reminded", "the run is cancelled", "in 13 days", // the question
 		`value="continue"`, `name="n"`, `value="accept"`, `value="cancel"`, `value="take-over"`, `value="simplify"`, `name="text"`, `-value="history"`,
 		`value="stop"`, `-value="resume"`, `value="reset"`,
-		"Iteration 5", "to implement: 1 error, 1 warning", "to implement: 2 failing tests", `class="block at-3 back"`, `class="arrow at-2 span-3"`, `class="mark gate"`, // what happened
+		// what happened
+		"Iteration 5", "to implement: 1 error, 1 warning", "to implement: 2 failing tests", `class="block at-3 back"`,
+		`class="arrow at-2 span-3"`, `class="mark gate"`,
 		"the total is wrong when the cart is empty", "fixed in", "open, still there", "got 1 want 2", "Because: off by one", // fate
 		"Validation report, iteration 5", "Scratchpad: everything", "every guard with its numbers", "$0.17") // documents
 
@@ -154,11 +157,14 @@ func TestTimeline(t *testing.T) {
 			"1: ann | plan done | implement done | review back | implement<-review\n2: implement done | review passed | test passed | verified"},
 		{"to the plan", "plan ok\nimplement a\nreview error x @design\nplan other\nimplement b\nreview ok\ntest ok",
 			"1: ann | plan done | implement done | review back | plan<-review\n2: plan done | implement done | review passed | test passed | verified"},
-		{"fault", "plan ok\nimplement a\nfault provider down\nreview ok\ntest ok", "1: ann | plan done | implement done | review fault | review passed | test passed | verified"},
-		{"question", "plan which? | a | b\nhuman choose a\nplan ok\nimplement a", "1: ann | plan done | plan asks | ann | plan done | implement done | review working"},
+		{"fault", "plan ok\nimplement a\nfault provider down\nreview ok\ntest ok",
+			"1: ann | plan done | implement done | review fault | review passed | test passed | verified"},
+		{"question", "plan which? | a | b\nhuman choose a\nplan ok\nimplement a",
+			"1: ann | plan done | plan asks | ann | plan done | implement done | review working"},
 		{"stopped", "plan ok\nhuman stop\nhuman resume", "1: ann | plan done | implement working | ann | ann"},
 		{"moved", "plan ok\nimplement a\nnotice push abc", "1: ann | plan done | implement done | review dropped | ann | review working"},
-		{"base", "plan ok\nimplement a\nreview ok\nnotice base_moved def\ntest ok\nupdate ok", "1: ann | plan done | implement done | review passed | test passed | main | update done | review working"},
+		{"base", "plan ok\nimplement a\nreview ok\nnotice base_moved def\ntest ok\nupdate ok",
+			"1: ann | plan done | implement done | review passed | test passed | main | update done | review working"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := play(t, pipeline.Task{Issue: 1, Title: "x"}, c.script)
@@ -224,7 +230,8 @@ func TestOtherVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	var more []pipeline.Event
-	for i, of := range []pipeline.EventType{"module.started", pipeline.EventPhaseEntered, pipeline.EventBounce, pipeline.EventGateRequested, pipeline.EventDismissed, pipeline.EventAgentIteration, "x<script>"} {
+	for i, of := range []pipeline.EventType{"module.started", pipeline.EventPhaseEntered, pipeline.EventBounce, pipeline.EventGateRequested,
+		pipeline.EventDismissed, pipeline.EventAgentIteration, "x<script>"} {
 		more = append(more, pipeline.Event{ID: fmt.Sprint("odd", i), Type: of, Time: today})
 	}
 	if err := s.db.Append(t.Context(), run, more, nil); err != nil {
@@ -249,7 +256,8 @@ func TestOtherVersions(t *testing.T) {
 func TestHostileRun(t *testing.T) {
 	const nasty = `</script><script>alert(1)</script><img src=x onerror=alert(2)>`
 	s := newSite(t)
-	p := play(t, pipeline.Task{Issue: 7, Title: nasty + strings.Repeat("w", 5000), URL: "javascript:alert(1)"}, "plan "+nasty+"\nimplement "+nasty+"\nreview ok\nhuman stop // "+nasty+"\nhuman resume")
+	p := play(t, pipeline.Task{Issue: 7, Title: nasty + strings.Repeat("w", 5000), URL: "javascript:alert(1)"},
+		"plan "+nasty+"\nimplement "+nasty+"\nreview ok\nhuman stop // "+nasty+"\nhuman resume")
 	events := p.Events
 	ref := *p.Run.Active
 	report := &pipeline.TestReport{Head: p.Run.Head, Total: 1000, Failed: 1000}
@@ -258,7 +266,8 @@ func TestHostileRun(t *testing.T) {
 		f.Fingerprint = f.Digest()
 		report.Failures = append(report.Failures, f)
 	}
-	events = append(events, pipeline.Event{ID: "many", Type: pipeline.EventPhaseCompleted, Source: "agent:" + nasty, Time: p.Now, Data: pipeline.Data{Phase: &ref, Tests: report}})
+	events = append(events, pipeline.Event{ID: "many", Type: pipeline.EventPhaseCompleted, Source: "agent:" + nasty, Time: p.Now,
+		Data: pipeline.Data{Phase: &ref, Tests: report}})
 	s.keep(t, events, shopRepo, 7, today)
 	page := s.get(t, "/runs/1", 200)
 	for _, text := range []string{page, s.get(t, "/runs/1/events", 200), s.get(t, "/runs/1/tape", 200)} {
@@ -274,15 +283,18 @@ func TestHostileRun(t *testing.T) {
 func TestTestRows(t *testing.T) {
 	run := &pipeline.Run{
 		Baseline: &pipeline.TestReport{Total: 4, Passed: 4, Coverage: &pipeline.Coverage{Lines: 61.25, Changed: -1}, Suites: []pipeline.Suite{{Name: "go test"}}},
-		Loop: pipeline.Loop{Iterations: []pipeline.Iteration{{Number: 1}, {Number: 2, Tests: &pipeline.TestReport{None: "no tests here"}}, {Number: 3, Tests: &pipeline.TestReport{
-			Total: 6, Passed: 2, Failed: 3, Skipped: 1, Flaky: []string{"TestClock"}, Coverage: &pipeline.Coverage{Lines: 60, Changed: 80.04},
-			Failures: []pipeline.Failure{{Test: "TestA", WorkedIn: 2}, {Test: "TestB", WorkedIn: -1}, {Test: "TestC"}}, Tampered: []pipeline.Finding{{Message: "TestD is gone"}}}}}},
+		Loop: pipeline.Loop{Iterations: []pipeline.Iteration{{Number: 1}, {Number: 2, Tests: &pipeline.TestReport{None: "no tests here"}},
+			{Number: 3, Tests: &pipeline.TestReport{
+				Total: 6, Passed: 2, Failed: 3, Skipped: 1, Flaky: []string{"TestClock"}, Coverage: &pipeline.Coverage{Lines: 60, Changed: 80.04},
+				Failures: []pipeline.Failure{{Test: "TestA", WorkedIn: 2}, {Test: "TestB", WorkedIn: -1}, {Test: "TestC"}},
+				Tampered: []pipeline.Finding{{Message: "TestD is gone"}}}}}},
 	}
 	want := []testRow{
 		{Label: "before", Suites: "go test", Total: 4, Passed: 4, Lines: "61.2 %", Changed: "–", Result: "passed"},
 		{Label: "2", None: "no tests here", Lines: "–", Changed: "–", Result: "failed"},
 		{Label: "3", Total: 6, Passed: 2, Failed: 3, Skipped: 1, Lines: "60.0 %", Changed: "80.0 %", Result: "failed", Notes: []string{
-			"Regression: TestA (worked in iteration 2), TestB (worked before the change)", "Failed: TestC", "Flaky, passed when run again: TestClock", "1 test was removed or weakened"}},
+			"Regression: TestA (worked in iteration 2), TestB (worked before the change)", "Failed: TestC",
+			"Flaky, passed when run again: TestClock", "1 test was removed or weakened"}},
 	}
 	if diff := cmp.Diff(want, tests(run)); diff != "" {
 		t.Errorf("tests (-want +got):\n%s", diff)
@@ -299,7 +311,8 @@ func TestLongRow(t *testing.T) {
 		ref = entered
 		events = append(events, pipeline.Event{Type: pipeline.EventPhaseEntered, Data: pipeline.Data{Phase: &entered}},
 			pipeline.Event{Type: pipeline.EventAgentIteration, Data: pipeline.Data{Step: &pipeline.Step{Phase: ref.Phase, Usage: pipeline.Usage{MicroUSD: 10}}}},
-			pipeline.Event{Type: pipeline.EventPhaseFailed, Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: ref.Phase, Millis: 5}, Fault: &pipeline.Fault{Message: "down"}}})
+			pipeline.Event{Type: pipeline.EventPhaseFailed,
+				Data: pipeline.Data{Phase: &pipeline.PhaseRef{Phase: ref.Phase, Millis: 5}, Fault: &pipeline.Fault{Message: "down"}}})
 	}
 	p.Run.Spent = map[pipeline.Phase]pipeline.Usage{pipeline.PhaseReflect: {MicroUSD: 7}}
 	line := newTimeline(&p.Run, events)
@@ -329,7 +342,8 @@ func TestManyFindings(t *testing.T) {
 		run.Findings = append(run.Findings, is)
 	}
 	list := issues(run, nil)
-	if len(list.Rows) != issuesShown || list.More != 9900 || list.Rows[0].Class != "again" || list.Rows[5].Severity != "critical" || list.Rows[15].Severity != "info" || list.Rows[99].Class != "fixed" {
+	if len(list.Rows) != issuesShown || list.More != 9900 || list.Rows[0].Class != "again" || list.Rows[5].Severity != "critical" ||
+		list.Rows[15].Severity != "info" || list.Rows[99].Class != "fixed" {
 		t.Errorf("%d rows, %d more, %+v", len(list.Rows), list.More, list.Rows)
 	}
 	if want := []issueCount{{"again", 5}, {"open", 50}, {"fixed", 9945}}; !slices.Equal(list.Count, want) {
@@ -340,10 +354,13 @@ func TestManyFindings(t *testing.T) {
 // What people decided about a finding is shown with who and why.
 func TestFates(t *testing.T) {
 	s := newSite(t)
-	p := play(t, pipeline.Task{Issue: 7, Title: "x"}, "plan ok\nimplement a\nreview error one, error two, warning three\nimplement b\nreview error two\nimplement c\nreview error one, error two")
+	p := play(t, pipeline.Task{Issue: 7, Title: "x"},
+		"plan ok\nimplement a\nreview error one, error two, warning three\nimplement b\nreview error two\nimplement c\nreview error one, error two")
 	for _, is := range p.Run.Findings {
 		if is.Finding.Message == "two" {
-			p.Append(pipeline.SignalEvents([]pipeline.Signal{{Key: "k", Kind: pipeline.SignalDismissed, At: p.Now, Actor: pipeline.Actor{ID: 6, Login: "bob"}, Weight: 1, Finding: is.Fingerprint(), Text: "wanted so"}})...)
+			p.Append(pipeline.SignalEvents([]pipeline.Signal{
+				{Key: "k", Kind: pipeline.SignalDismissed, At: p.Now, Actor: pipeline.Actor{ID: 6, Login: "bob"}, Weight: 1, Finding: is.Fingerprint(),
+					Text: "wanted so"}})...)
 		}
 	}
 	events := p.Events
@@ -353,7 +370,8 @@ func TestFates(t *testing.T) {
 		}
 	}
 	s.keep(t, events, shopRepo, 7, today)
-	has(t, s.get(t, "/runs/1", 200), "back again, after it was fixed", "dismissed by bob", "“wanted so”", "fixed in", "held back or lowered", "Held back: style in a.go:3", "dismissed a finding: “wanted so”")
+	has(t, s.get(t, "/runs/1", 200), "back again, after it was fixed", "dismissed by bob", "“wanted so”", "fixed in", "held back or lowered",
+		"Held back: style in a.go:3", "dismissed a finding: “wanted so”")
 }
 
 // What was remembered is shown with what became of it.
@@ -363,12 +381,15 @@ func TestRunMemory(t *testing.T) {
 	ctx := t.Context()
 	err := s.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		ids, err := s.db.SaveLearnings(ctx, tx, []pipeline.Learning{
-			{Key: "a", Scope: "repo:acme/shop", Type: pipeline.LearningSemantic, Content: "Totals are in cents <b>", State: "active", Source: "human", Created: today, Touched: today},
-			{Key: "b", Scope: "repo:acme/shop", Type: pipeline.LearningSemantic, Content: "Carts may be empty", State: "active", Source: "human", Created: today, Touched: today}})
+			{Key: "a", Scope: "repo:acme/shop", Type: pipeline.LearningSemantic, Content: "Totals are in cents <b>", State: "active",
+				Source: "human", Created: today, Touched: today},
+			{Key: "b", Scope: "repo:acme/shop", Type: pipeline.LearningSemantic, Content: "Carts may be empty", State: "active", Source: "human",
+				Created: today, Touched: today}})
 		if err != nil {
 			return err
 		}
-		if err := s.db.RecordRecall(ctx, tx, 1, pipeline.Recall{Phase: pipeline.PhaseReview, Iteration: 1, Role: "reviewer", Given: ids[:1], Used: ids[:1], Withheld: ids[1:]}, today); err != nil {
+		if err := s.db.RecordRecall(ctx, tx, 1, pipeline.Recall{Phase: pipeline.PhaseReview, Iteration: 1, Role: "reviewer", Given: ids[:1],
+			Used: ids[:1], Withheld: ids[1:]}, today); err != nil {
 			return err
 		}
 		return s.db.RecordReflection(ctx, tx, 1, "r", pipeline.Reflection{Trigger: "run_ended", Learnings: ids[:1], Usage: pipeline.Usage{MicroUSD: 20_000}}, today)
@@ -376,7 +397,8 @@ func TestRunMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has(t, s.get(t, "/runs/1", 200), "Totals are in cents &lt;b&gt;", "given and used", "Carts may be empty", "left out by chance, to measure what it is worth", "run ended: 1 learning kept", "$0.02")
+	has(t, s.get(t, "/runs/1", 200), "Totals are in cents &lt;b&gt;", "given and used", "Carts may be empty",
+		"left out by chance, to measure what it is worth", "run ended: 1 learning kept", "$0.02")
 }
 
 // BenchmarkRun states what the page of a run of 1,000 events takes as a multiple of
@@ -402,24 +424,30 @@ func BenchmarkRun(b *testing.B) {
 // What a verdict rests on is on the page: who let what pass, what the reviewer withdrew or
 // upheld, and what tests did before the work.
 func TestRunShowsTheVerdict(t *testing.T) {
-	run := &pipeline.Run{Consent: pipeline.Consent{Waivers: []pipeline.Waiver{{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before", At: today, Head: "1234567890"}}},
+	run := &pipeline.Run{Consent: pipeline.Consent{
+		Waivers: []pipeline.Waiver{{By: pipeline.Actor{Login: "ann"}, What: "1 test failed before", At: today, Head: "1234567890"}}},
 		Loop: pipeline.Loop{Findings: []pipeline.Issue{
 			{Finding: &pipeline.Finding{Message: "no bug"}, State: "withdrawn", Ruling: "the caller checks it"},
 			{Finding: &pipeline.Finding{Message: "a bug"}, State: "open", Disputed: "it is meant so", Upheld: 2}}},
 		Baseline: &pipeline.TestReport{Passed: 1, Before: []pipeline.Failure{{Test: "TestOld"}, {Test: "TestKnown", KnownBy: "bob"}}, Unclean: "go test ended with 2",
-			Changed: []pipeline.TestChange{{Test: "TestSum", Reason: "the sum is rounded now"}}, Suites: []pipeline.Suite{{Name: "pytest", NotRun: "python3 is missing"}}}}
+			Changed: []pipeline.TestChange{{Test: "TestSum", Reason: "the sum is rounded now"}},
+			Suites:  []pipeline.Suite{{Name: "pytest", NotRun: "python3 is missing"}}}}
 	var b strings.Builder
 	d := runData{Run: run, Waived: waivers(run), Issues: issues(run, nil), Tests: tests(run)}
 	if err := templates["run.html"].ExecuteTemplate(&b, "main", page{Data: d, Now: today}); err != nil {
 		t.Fatal(err)
 	}
-	has(t, b.String(), "Let pass by people", "<b>ann</b>", "1 test failed before", "<code>1234567</code>", "withdrawn by the reviewer", "The reviewer: the caller checks it",
-		"The implementer holds it for mistaken: it is meant so", "Upheld 2 times", "Failed before this work, and still: TestOld", "as is known: TestKnown (known, says bob)",
-		"Not green: go test ended with 2", "Pass only as this work changed them: TestSum (the reviewer: the sum is rounded now)", "pytest did not run: python3 is missing")
+	has(t, b.String(), "Let pass by people", "<b>ann</b>", "1 test failed before", "<code>1234567</code>", "withdrawn by the reviewer",
+		"The reviewer: the caller checks it",
+		"The implementer holds it for mistaken: it is meant so", "Upheld 2 times", "Failed before this work, and still: TestOld",
+		"as is known: TestKnown (known, says bob)",
+		"Not green: go test ended with 2", "Pass only as this work changed them: TestSum (the reviewer: the sum is rounded now)",
+		"pytest did not run: python3 is missing")
 	for _, tt := range []struct {
 		tests pipeline.TestReport
 		want  string
-	}{{pipeline.TestReport{Passed: 3, Total: 3, Unclean: "a suite did not end"}, "a suite did not end"}, {pipeline.TestReport{Passed: 3, Total: 4, Before: run.Baseline.Before}, "1 failed before, and still"}} {
+	}{{pipeline.TestReport{Passed: 3, Total: 3, Unclean: "a suite did not end"}, "a suite did not end"},
+		{pipeline.TestReport{Passed: 3, Total: 4, Before: run.Baseline.Before}, "1 failed before, and still"}} {
 		var line timelineDraft
 		if got, text := line.result(pipeline.Data{Tests: &tt.tests}); got != "failed" || text != tt.want {
 			t.Errorf("%+v is drawn as %s, %q", tt.tests, got, text)
@@ -441,5 +469,6 @@ part b: plan given
 part b: implement unable which <b>colour</b>?`)
 	s.keep(t, p.Events, shopRepo, 7, today.Add(-time.Hour))
 	page := s.get(t, "/runs/1", 200)
-	has(t, page, `id="modules"`, "<b>a</b>", "merged", "asks: The implementer needs a clarification: which &lt;b&gt;colour", "critical path", `<rect x="`, "-<b>colour")
+	has(t, page, `id="modules"`, "<b>a</b>", "merged", "asks: The implementer needs a clarification: which &lt;b&gt;colour", "critical path",
+		`<rect x="`, "-<b>colour")
 }

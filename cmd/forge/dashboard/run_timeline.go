@@ -370,10 +370,12 @@ func answered(a *pipeline.Answer) string {
 
 // signalled says what a person did with what Forge said.
 func signalled(s *pipeline.Signal) string {
-	what := map[pipeline.SignalKind]string{pipeline.SignalDismissed: "dismissed a finding", pipeline.SignalFixedByHuman: "mended a finding", pipeline.SignalApplied: "applied a suggestion",
+	what := map[pipeline.SignalKind]string{pipeline.SignalDismissed: "dismissed a finding", pipeline.SignalFixedByHuman: "mended a finding",
+		pipeline.SignalApplied:   "applied a suggestion",
 		pipeline.SignalRewritten: "rewrote a suggestion", pipeline.SignalIgnored: "left a suggestion", pipeline.SignalGap: "found what the review had not",
 		pipeline.SignalApproved: "approved the pull request", pipeline.SignalEdited: "approved it with edits", pipeline.SignalChanges: "asked for changes",
-		pipeline.SignalMerged: "merged the pull request", pipeline.SignalClosed: "closed the pull request", pipeline.SignalReverted: "reverted it", pipeline.SignalEscaped: "a defect reached production"}[s.Kind]
+		pipeline.SignalMerged: "merged the pull request", pipeline.SignalClosed: "closed the pull request",
+		pipeline.SignalReverted: "reverted it", pipeline.SignalEscaped: "a defect reached production"}[s.Kind]
 	what = cmp.Or(what, string(s.Kind))
 	if s.Kind == pipeline.SignalGap && s.Finding != "" {
 		what = "remarked beside a finding"

@@ -43,7 +43,8 @@ type Story struct {
 // The stories.
 var (
 	Loop    = Story{issue: "issue.md", tape: "tape.txtar"}
-	Modules = Story{issue: "modules.md", tape: "modules.txtar", Settings: "modules:\n  mode: auto\n", Answers: map[string]string{"shipping": "choose the same as for tax"}}
+	Modules = Story{issue: "modules.md", tape: "modules.txtar", Settings: "modules:\n  mode: auto\n",
+		Answers: map[string]string{"shipping": "choose the same as for tax"}}
 )
 
 // Tape is what stands in for the model.

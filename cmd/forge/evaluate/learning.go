@@ -149,7 +149,8 @@ func showLearning(out io.Writer, r *stream.Result) error {
 	p := numberTable("model", "people", "mistakes", "reasons", "tastes", "personal", "findings", "false", "alarms", "ruled", "reworded", "telling")
 	for _, m := range r.Models {
 		x := m.Model
-		p.AppendRow([]any{x.Name + ": " + x.What, x.People, share(x.Mistakes), share(x.Reasons), x.Tastes, x.Personal, x.Findings, share(x.False), x.Alarms, share(x.Ruled), share(x.Reworded), x.Telling})
+		p.AppendRow([]any{x.Name + ": " + x.What, x.People, share(x.Mistakes), share(x.Reasons), x.Tastes, x.Personal, x.Findings, share(x.False),
+			x.Alarms, share(x.Ruled), share(x.Reworded), x.Telling})
 	}
 	b.WriteString(p.Render())
 	_, err := fmt.Fprintln(out, b.String())
@@ -158,7 +159,8 @@ func showLearning(out io.Writer, r *stream.Result) error {
 
 // verdictTable says what was reached over all streams, and by Forge with each model.
 func verdictTable(b *strings.Builder, r *stream.Result) {
-	t := numberTable("dismissals", "halved in 26–50", "halved in 51–100", "under 10 % at the end", "useful held", "dismissed ones posted again", "true errors", "lost")
+	t := numberTable("dismissals", "halved in 26–50", "halved in 51–100", "under 10 % at the end", "useful held",
+		"dismissed ones posted again", "true errors", "lost")
 	row := func(name string, x stream.Verdict) {
 		of := func(n int) string { return fmt.Sprintf("%d of %d", n, x.Streams) }
 		t.AppendRow([]any{name, of(x.Soon), of(x.Halved), of(x.Under10), share(x.UsefulSuppressed), x.Repeated, x.Planted, x.Lost})
@@ -178,7 +180,8 @@ func verdictTable(b *strings.Builder, r *stream.Result) {
 
 // causeTable says why findings are still dismissed at the end.
 func causeTable(b *strings.Builder, r *stream.Result) {
-	fmt.Fprintf(b, "Why the findings of the last %d pull requests were dismissed, all seeds together:\n\n", r.Models[0].Summaries[0].Last.To-r.Models[0].Summaries[0].Last.From+1)
+	fmt.Fprintf(b, "Why the findings of the last %d pull requests were dismissed, all seeds together:\n\n",
+		r.Models[0].Summaries[0].Last.To-r.Models[0].Summaries[0].Last.From+1)
 	header := []any{"model", "memory", "posted", "dismissed", "rate"}
 	for c := range stream.CauseCount {
 		header = append(header, stream.Cause(c).String())

@@ -129,7 +129,8 @@ func policyTable(r *simulate.Result) table.Writer {
 		p := &r.Profiles[i]
 		e := p.Equal
 		row("forge, "+p.Name, &p.Forge)
-		t.AppendRow(table.Row{fmt.Sprintf("limit %.2f", e.Limit), share(e.Verified), "", "", fmt.Sprintf("%.3f", e.Wasted), fmt.Sprintf("%.3f", e.Idle), dollars(e.CostUSD), share(1 - e.Verified), ""})
+		t.AppendRow(table.Row{fmt.Sprintf("limit %.2f", e.Limit), share(e.Verified), "", "", fmt.Sprintf("%.3f", e.Wasted),
+			fmt.Sprintf("%.3f", e.Idle), dollars(e.CostUSD), share(1 - e.Verified), ""})
 	}
 	for _, n := range []int{3, 5, 8, 12} {
 		row(fmt.Sprintf("limit %d", n), &r.Limits[n-1])

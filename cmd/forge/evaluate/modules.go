@@ -42,9 +42,11 @@ func (sh Shell) modules() *cobra.Command {
 				if r.From < 0 {
 					promised = "less than none"
 				}
-				t.AppendRow(table.Row{fmt.Sprintf("× %g", r.Size), promised, r.Features, percent(r.Gain), percent(r.Faster), fmt.Sprintf("× %.2f", r.Cost), percent(r.Alone), percent(r.OnePiece)})
+				t.AppendRow(table.Row{fmt.Sprintf("× %g", r.Size), promised, r.Features, percent(r.Gain), percent(r.Faster),
+					fmt.Sprintf("× %.2f", r.Cost), percent(r.Alone), percent(r.OnePiece)})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d simulated features (seed %d), each in one piece and as modules, %d at once.\n\n%s\n", res.Features, res.Seed, o.Parallel, t.Render())
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d simulated features (seed %d), each in one piece and as modules, %d at once.\n\n%s\n",
+				res.Features, res.Seed, o.Parallel, t.Render())
 			return err
 		},
 	}

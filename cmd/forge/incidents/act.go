@@ -342,7 +342,8 @@ func reasons(i *production.Incident) string {
 // question asks people what to do.
 func question(i *production.Incident, scene *production.Scene, slug string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**Incident %d** (%s) in %s, since %s. What is to be done?\n\n%s\n", i.ID, i.Severity, i.Environment, i.FirstSeen.UTC().Format("2006-01-02 15:04 MST"), quoted(i.Title))
+	fmt.Fprintf(&b, "**Incident %d** (%s) in %s, since %s. What is to be done?\n\n%s\n", i.ID, i.Severity, i.Environment,
+		i.FirstSeen.UTC().Format("2006-01-02 15:04 MST"), quoted(i.Title))
 	if why := scene.Loop(i); why != "" {
 		fmt.Fprintf(&b, "Nothing more is done by itself: %s.\n\n", why)
 	}
@@ -362,5 +363,6 @@ func question(i *production.Incident, scene *production.Scene, slug string) stri
 
 // nameOf are the answers as people read them.
 var nameOf = map[production.Answer]string{
-	production.AnswerIssue: "issue", production.AnswerRun: "run", production.AnswerRevert: "revert", production.AnswerRollBack: "roll-back", production.AnswerAsk: "question",
+	production.AnswerIssue: "issue", production.AnswerRun: "run", production.AnswerRevert: "revert", production.AnswerRollBack: "roll-back",
+	production.AnswerAsk: "question",
 }

@@ -58,8 +58,9 @@ func newWatched(t *testing.T, p config.Production) *watched {
 	}))
 	t.Cleanup(prometheus.Close)
 	w.opts = Options{DB: w.DB, Hooks: w.Hooks, Log: w.Log, Now: func() time.Time { return w.now }, Code: w.h, Teller: w.h, Actions: w.h,
-		Checks:  []settings.HealthCheck{{Name: "shop", URL: shop.URL, Repo: "acme/shop", Expect: 200, Private: true}},
-		Queries: []settings.Query{{Name: "error_rate", Prometheus: settings.Prometheus{Name: "main", URL: prometheus.URL}, Repo: "acme/shop", Query: "sum(x)", Max: 0.02, WorseBy: 0.5, Window: 10 * time.Minute}},
+		Checks: []settings.HealthCheck{{Name: "shop", URL: shop.URL, Repo: "acme/shop", Expect: 200, Private: true}},
+		Queries: []settings.Query{{Name: "error_rate", Prometheus: settings.Prometheus{Name: "main", URL: prometheus.URL}, Repo: "acme/shop",
+			Query: "sum(x)", Max: 0.02, WorseBy: 0.5, Window: 10 * time.Minute}},
 		Take: func(ctx context.Context, guid, event string, payload []byte) error {
 			return w.DB.KeepDeliveries(ctx, []record.Delivery{{GUID: guid, Event: event, Received: w.now, Payload: payload, Lane: Lane}})
 		}}
@@ -130,7 +131,8 @@ func TestBakeIsUnhealthy(t *testing.T) {
 	w.errors.Store("0.3")
 	w.minutes(4)
 	i := w.incident(1)
-	if i.Kind != production.KindAnomaly || i.Severity != production.SeverityCritical || i.Title != "error_rate is 0.3, over 0.02" || *i.First.Anomaly.Baseline != 0.01 || i.Suspects[0].Deployment != 1 {
+	if i.Kind != production.KindAnomaly || i.Severity != production.SeverityCritical || i.Title != "error_rate is 0.3, over 0.02" ||
+		*i.First.Anomaly.Baseline != 0.01 || i.Suspects[0].Deployment != 1 {
 		t.Errorf("%+v", i)
 	}
 	if got := w.said(); !strings.Contains(got, "unhealthy: ") || !strings.Contains(got, "bake/1/unhealthy #41") || strings.Contains(got, "healthy since") {
@@ -274,7 +276,8 @@ func TestPrometheus(t *testing.T) {
 	if w == nil || w.Mean != 6 || w.Peak != 6 {
 		t.Fatalf("%+v, %q", w, why)
 	}
-	for query, want := range map[string]string{"load": "the query has 2 results", "absent_metric": "there is no data", "sum(": "main answers 400: ", "sum(load)/0": "too little data"} {
+	for query, want := range map[string]string{"load": "the query has 2 results", "absent_metric": "there is no data",
+		"sum(": "main answers 400: ", "sum(load)/0": "too little data"} {
 		if w, why := ask(query); w != nil || !strings.Contains(why, want) {
 			t.Errorf("%s: %+v, %q, want %q", query, w, why, want)
 		}

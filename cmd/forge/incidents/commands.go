@@ -75,7 +75,8 @@ func printIncidents(out io.Writer, list []*production.Incident, all bool) error 
 	}
 	t := printing.Table("incident", "since", "repository", "environment", "severity", "state", "seen", "what")
 	for _, i := range list {
-		t.AppendRow(table.Row{i.ID, i.FirstSeen.Format("2006-01-02T15:04Z07:00"), i.Repo, text.Clip(i.Environment, 30), i.Severity, i.State, i.Count, text.Clip(i.Title, 80)})
+		t.AppendRow(table.Row{i.ID, i.FirstSeen.Format("2006-01-02T15:04Z07:00"), i.Repo, text.Clip(i.Environment, 30), i.Severity, i.State,
+			i.Count, text.Clip(i.Title, 80)})
 	}
 	_, err := fmt.Fprintln(out, t.Render())
 	return err
@@ -144,7 +145,8 @@ func showIncident(ctx context.Context, out io.Writer, db *store.DB, row *store.I
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Incident %d  %s  %s  %s\n%s\n", i.ID, i.State, i.Severity, i.Kind, i.Title)
-	fmt.Fprintf(&b, "%s, %s; seen %s from %s to %s\n", i.Repo, i.Environment, text.Plural(i.Count, "time", "times"), i.FirstSeen.Format(time.RFC3339), i.LastSeen.Format(time.RFC3339))
+	fmt.Fprintf(&b, "%s, %s; seen %s from %s to %s\n", i.Repo, i.Environment, text.Plural(i.Count, "time", "times"),
+		i.FirstSeen.Format(time.RFC3339), i.LastSeen.Format(time.RFC3339))
 	if i.Why != "" {
 		fmt.Fprintf(&b, "ended %s: %s%s\n", i.Ended.Format(time.RFC3339), i.Why, by(i.By))
 	}
@@ -242,7 +244,8 @@ func (sh Shell) deployments() *cobra.Command {
 				}
 				t := printing.Table("deployment", "created", "repository", "environment", "commit", "state", "watched", "by")
 				for _, d := range list {
-					t.AppendRow(table.Row{d.ID, d.Created.Format("2006-01-02T15:04Z07:00"), d.Repo, text.Clip(d.Environment, 30), text.Head(d.Commit, 10), d.State, text.Clip(d.Fares(), 60), d.Creator})
+					t.AppendRow(table.Row{d.ID, d.Created.Format("2006-01-02T15:04Z07:00"), d.Repo, text.Clip(d.Environment, 30), text.Head(d.Commit, 10),
+						d.State, text.Clip(d.Fares(), 60), d.Creator})
 				}
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), t.Render())
 				return err
@@ -257,7 +260,8 @@ func (sh Shell) deployments() *cobra.Command {
 }
 
 func (sh Shell) hooks() *cobra.Command {
-	cmd := &cobra.Command{Use: "hooks", Short: "About hooks, by which monitors say what goes wrong", Args: sh.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd := &cobra.Command{Use: "hooks", Short: "About hooks, by which monitors say what goes wrong", Args: sh.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	var resource string
 	test := &cobra.Command{
 		Use: "test NAME FILE", Short: "Show what a message would become if the hook NAME got it; nothing is kept", Args: sh.Args(2),

@@ -81,7 +81,8 @@ func needsCorrelation(i *production.Incident, list []production.Deployment) bool
 	if !i.State.Active() || i.Storm {
 		return false
 	}
-	return i.Correlated.IsZero() || slices.ContainsFunc(production.Candidates(i, list), func(d production.Deployment) bool { return d.Changed.After(i.Correlated) })
+	return i.Correlated.IsZero() || slices.ContainsFunc(production.Candidates(i, list),
+		func(d production.Deployment) bool { return d.Changed.After(i.Correlated) })
 }
 
 // correlate finds what an incident may come from. What cannot be looked up is tried
@@ -203,7 +204,8 @@ func ofActs(i *production.Incident, list []production.Deployment) (out []message
 		case a.Answer == production.AnswerRevert:
 			at("revert/done", "Incident %d: #%d takes back what it may come from%s. It is a draft: look at it, and merge it if it is right.", i.ID, a.Number, by(a.By))
 		case a.Answer == production.AnswerRollBack:
-			at("rollback/done", "Incident %d: deployment %d of %s, which ran in %s before, was asked for%s.", i.ID, a.Number, text.Head(a.Aim.To, 10), i.Environment, by(a.By))
+			at("rollback/done", "Incident %d: deployment %d of %s, which ran in %s before, was asked for%s.", i.ID, a.Number,
+				text.Head(a.Aim.To, 10), i.Environment, by(a.By))
 			n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == a.Number })
 			if n >= 0 && slices.Contains([]string{"success", "failure", "error"}, list[n].State) {
 				at("rollback/"+list[n].State, "Incident %d: the roll-back is deployed: %s.", i.ID, list[n].State)
@@ -226,7 +228,8 @@ func suspicion(i *production.Incident, top production.Suspect, list []production
 	if top.Score >= production.Attributed {
 		verdict = "is most likely"
 	}
-	fmt.Fprintf(&b, "It began at %s, and this pull request %s what it comes from (%.0f %%):\n\n", i.FirstSeen.UTC().Format("2006-01-02 15:04 MST"), verdict, 100*top.Score)
+	fmt.Fprintf(&b, "It began at %s, and this pull request %s what it comes from (%.0f %%):\n\n",
+		i.FirstSeen.UTC().Format("2006-01-02 15:04 MST"), verdict, 100*top.Score)
 	for _, w := range top.Why {
 		fmt.Fprintf(&b, "- %s\n", text.Clip(w, 300))
 	}

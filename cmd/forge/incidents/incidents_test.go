@@ -97,7 +97,8 @@ func deployment(id int64, state, sha string, at time.Time) string {
 func TestAlertsBecomeIncidents(t *testing.T) {
 	b := newBench(t)
 	got := b.send("hook/prom", alerts("firing", "Errors"), alerts("firing", "Errors"), alerts("resolved", "Other"), "nonsense")
-	want := []string{"incident 1: opened", "incident 1: seen again", "over, and nothing was known of it", "not understood: it cannot be read: the body is not JSON"}
+	want := []string{"incident 1: opened", "incident 1: seen again", "over, and nothing was known of it",
+		"not understood: it cannot be read: the body is not JSON"}
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("outcome %q, want %q", got[i], want[i])
@@ -167,7 +168,8 @@ func TestDeploymentsAreKept(t *testing.T) {
 // Two servers that handle the same deliveries make one incident of them.
 func TestTwoServers(t *testing.T) {
 	b := newBench(t)
-	b.must(b.DB.KeepDeliveries(t.Context(), []record.Delivery{{GUID: "x", Event: "hook/prom", Received: b.now, Payload: []byte(alerts("firing", "Errors")), Lane: Lane}}))
+	b.must(b.DB.KeepDeliveries(t.Context(), []record.Delivery{
+		{GUID: "x", Event: "hook/prom", Received: b.now, Payload: []byte(alerts("firing", "Errors")), Lane: Lane}}))
 	list, err := b.DB.WaitingIn(t.Context(), Lane, b.now, 10)
 	b.must(err)
 	b.must(b.handle(t.Context(), list))

@@ -29,10 +29,12 @@ func TestHealthCheckBecomesIncident(t *testing.T) {
 		fmt.Fprint(w, "all is ok")
 	}))
 	defer shop.Close()
-	c := settings.HealthCheck{Name: "shop", URL: shop.URL + "/healthz", Repo: "acme/shop", Expect: 200, Contains: "ok", Every: 30 * time.Second, Fails: 2, Private: true}
-	p := &Poller{Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return b.now }, Take: func(ctx context.Context, guid, event string, payload []byte) error {
-		return b.DB.KeepDeliveries(ctx, []record.Delivery{{GUID: guid, Event: event, Received: b.now, Payload: payload, Lane: Lane}})
-	}}
+	c := settings.HealthCheck{Name: "shop", URL: shop.URL + "/healthz", Repo: "acme/shop", Expect: 200, Contains: "ok",
+		Every: 30 * time.Second, Fails: 2, Private: true}
+	p := &Poller{Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return b.now },
+		Take: func(ctx context.Context, guid, event string, payload []byte) error {
+			return b.DB.KeepDeliveries(ctx, []record.Delivery{{GUID: guid, Event: event, Received: b.now, Payload: payload, Lane: Lane}})
+		}}
 	w := &production.Watch{Check: production.Check{Name: c.Name, URL: c.URL, Repo: c.Repo, Expect: c.Expect, Fails: c.Fails}}
 	look := func(s int64) {
 		t.Helper()
@@ -74,7 +76,8 @@ func TestHealthChecksStayOutside(t *testing.T) {
 	defer inside.Close()
 	port := inside.Listener.Addr().(*net.TCPAddr).Port
 	p := &Poller{Log: slog.New(slog.DiscardHandler), Now: time.Now}
-	for _, host := range []string{"127.0.0.1", "127.9.9.9", "localhost", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254",
+	for _, host := range []string{"127.0.0.1", "127.9.9.9", "localhost", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "10.0.0.1",
+		"172.16.0.1", "192.168.1.1", "169.254.169.254",
 		"100.100.100.200", "[fd00:ec2::254]", "[fe80::1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"} {
 		c := settings.HealthCheck{Name: "x", URL: fmt.Sprintf("http://%s:%d/", host, port)}
 		probe := p.probe(t.Context(), p.client(c), c)

@@ -82,7 +82,8 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, c *production.Change) 
 	if err != nil {
 		return fmt.Errorf("save incident %d: %w", i.ID, err)
 	}
-	row := store.Incident{ID: i.ID, Seq: i.Seq, Repo: i.Repo, Environment: i.Environment, Kind: string(i.Kind), Group: i.Group, State: string(i.State), Severity: string(i.Severity),
+	row := store.Incident{ID: i.ID, Seq: i.Seq, Repo: i.Repo, Environment: i.Environment, Kind: string(i.Kind), Group: i.Group,
+		State: string(i.State), Severity: string(i.Severity),
 		Title: i.Title, Opened: i.Opened, Updated: c.Events[len(c.Events)-1].At, Ended: i.Ended, Data: data}
 	var events []store.IncidentEvent
 	for _, e := range c.Events {

@@ -96,7 +96,8 @@ func (m *Commands) Memory(ctx context.Context, repo pipeline.Repo, words string)
 	}
 	var b strings.Builder
 	shown := list[:min(maxListed, len(list))]
-	fmt.Fprintf(&b, "Remembered of %s%s: %d of %d learning(s), with their confidence from 0 to 1. %s takes one out of use.\n\n", repo.FullName(), about, len(shown), len(all), m.typed("forget ID"))
+	fmt.Fprintf(&b, "Remembered of %s%s: %d of %d learning(s), with their confidence from 0 to 1. %s takes one out of use.\n\n",
+		repo.FullName(), about, len(shown), len(all), m.typed("forget ID"))
 	for _, l := range shown {
 		fmt.Fprintf(&b, "- **%d** (%.2f, %s): %s\n", l.ID, learn.Effective(l, now), KindOf(l), strings.ReplaceAll(OneLine(l.Content, 240), "`", "'"))
 	}
@@ -156,7 +157,8 @@ func (m *Commands) Remember(ctx context.Context, w work.Word) (string, error) {
 	if l, err = m.DB.Learning(ctx, l.ID); err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("Remembered as learning **%d**, with a confidence of %.2f. %s takes it out of use.", l.ID, l.Confidence, m.typed(fmt.Sprintf("forget %d", l.ID)))
+	text := fmt.Sprintf("Remembered as learning **%d**, with a confidence of %.2f. %s takes it out of use.", l.ID, l.Confidence,
+		m.typed(fmt.Sprintf("forget %d", l.ID)))
 	if strings.Contains(content, "[secret]") && !strings.Contains(w.Text, "[secret]") {
 		text += " What looks like a credential was left out: if it is one, revoke it, because it stands in a comment now."
 	}
@@ -174,7 +176,8 @@ func saidKey(content string) string {
 
 // said finds the learning with the key among what people said; nil if there is none.
 func (m *Commands) said(ctx context.Context, scope, key string) (*pipeline.Learning, error) {
-	list, err := m.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, States: []pipeline.LearningState{"*"}, Source: pipeline.SourceHuman, Limit: Everything})
+	list, err := m.DB.Learnings(ctx, store.MemoryFilter{Scopes: []string{scope}, States: []pipeline.LearningState{"*"},
+		Source: pipeline.SourceHuman, Limit: Everything})
 	if err != nil {
 		return nil, err
 	}

@@ -37,11 +37,13 @@ func bare(t *testing.T, models agent.Model) (*Learner, *pipeline.Run) {
 		}
 		return db.Append(ctx, run, events, also)
 	}
-	if m.o.Reflector, err = agent.New(agent.Options{Models: map[config.Role]string{"": "tape:x"}, Open: func(string) (agent.Model, error) { return models, nil }}); err != nil {
+	if m.o.Reflector, err = agent.New(agent.Options{Models: map[config.Role]string{"": "tape:x"},
+		Open: func(string) (agent.Model, error) { return models, nil }}); err != nil {
 		t.Fatal(err)
 	}
 	repo := pipeline.Repo{ID: 1, Owner: "acme", Name: "greet", DefaultBranch: "main"}
-	run, err := db.CreateRun(t.Context(), "k", pipeline.Start{Repo: repo, Task: pipeline.Task{Issue: 1, Title: "Change the greeting"}, Config: config.Default(), Base: "b", Branch: "forge/x"}, at, strings.Repeat("a", 32), nil)
+	run, err := db.CreateRun(t.Context(), "k", pipeline.Start{Repo: repo, Task: pipeline.Task{Issue: 1, Title: "Change the greeting"},
+		Config: config.Default(), Base: "b", Branch: "forge/x"}, at, strings.Repeat("a", 32), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,8 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 			}
 			m, run := bare(t, tape)
 			bounce := func(n int) pipeline.Event {
-				return pipeline.Event{ID: fmt.Sprint("b", n), Type: pipeline.EventBounce, Data: pipeline.Data{Bounce: &pipeline.Bounce{Number: n, Phase: pipeline.PhaseReview, Iteration: n, Count: 1}}}
+				return pipeline.Event{ID: fmt.Sprint("b", n), Type: pipeline.EventBounce,
+					Data: pipeline.Data{Bounce: &pipeline.Bounce{Number: n, Phase: pipeline.PhaseReview, Iteration: n, Count: 1}}}
 			}
 			for n := range 2 {
 				m.ReflectNow(t.Context(), run.ID) // nothing asks for it yet
@@ -89,11 +92,13 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 			for range 2 { // the second time it is done
 				m.ReflectNow(t.Context(), run.ID)
 			}
-			if diff := cmp.Diff([]pipeline.EventType{pipeline.EventBounce, pipeline.EventBounce, pipeline.EventAgentIteration, pipeline.EventReflection}, types(t, m, run.ID)); diff != "" {
+			if diff := cmp.Diff([]pipeline.EventType{pipeline.EventBounce, pipeline.EventBounce, pipeline.EventAgentIteration,
+				pipeline.EventReflection}, types(t, m, run.ID)); diff != "" {
 				t.Fatalf("events (-want +got):\n%s", diff)
 			}
 			list, err := m.o.DB.Reflections(t.Context(), run.ID)
-			if err != nil || len(list) != 1 || !list[0].Now || len(list[0].Learnings) != tc.learnings || !strings.Contains(list[0].Refused, tc.refused) || (list[0].Refused == "") != (tc.refused == "") {
+			if err != nil || len(list) != 1 || !list[0].Now || len(list[0].Learnings) != tc.learnings ||
+				!strings.Contains(list[0].Refused, tc.refused) || (list[0].Refused == "") != (tc.refused == "") {
 				t.Errorf("reflections %+v, %v", list, err)
 			}
 			if m.index.Len() != tc.learnings {
@@ -109,14 +114,16 @@ func TestLearnAfterCrash(t *testing.T) {
 	m, run := bare(t, nil)
 	at := m.o.Now().Add(time.Hour)
 	err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		_, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{{Key: "test", Scope: "repo:acme/greet", Type: pipeline.LearningProcedural, Category: "style", Source: pipeline.SourceReflection,
-			Content: "Quote what the shell expands.", Paths: []string{"greet.sh"}, Weight: 1, Base: 0.5, Created: m.o.Now()}})
+		_, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{
+			{Key: "test", Scope: "repo:acme/greet", Type: pipeline.LearningProcedural, Category: "style", Source: pipeline.SourceReflection,
+				Content: "Quote what the shell expands.", Paths: []string{"greet.sh"}, Weight: 1, Base: 0.5, Created: m.o.Now()}})
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := pipeline.Signal{Key: "dismissed/1", Kind: pipeline.SignalDismissed, At: at, Actor: pipeline.Actor{ID: 1, Login: "ann"}, Weight: 1, Finding: "fp", File: "greet.sh", Text: "no",
+	s := pipeline.Signal{Key: "dismissed/1", Kind: pipeline.SignalDismissed, At: at, Actor: pipeline.Actor{ID: 1, Login: "ann"}, Weight: 1,
+		Finding: "fp", File: "greet.sh", Text: "no",
 		Scope: "repo:acme/greet", Run: run.ID, About: &pipeline.Finding{ID: "F1", Category: "style", Message: "Quote it for the shell"}}
 	if err := m.o.Record(t.Context(), run.ID, pipeline.SignalEvents([]pipeline.Signal{s}), nil); err != nil {
 		t.Fatal(err)
@@ -156,7 +163,8 @@ func TestRecallIsTheSameAgain(t *testing.T) {
 		err := db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			var list []pipeline.Learning
 			for i := range n {
-				list = append(list, pipeline.Learning{Key: fmt.Sprint(n, i), Scope: "repo:acme/greet", Type: pipeline.LearningSemantic, Source: "human", Weight: 1, Base: 0.8, Created: at,
+				list = append(list, pipeline.Learning{Key: fmt.Sprint(n, i), Scope: "repo:acme/greet", Type: pipeline.LearningSemantic, Source: "human",
+					Weight: 1, Base: 0.8, Created: at,
 					Content: fmt.Sprintf("The greeting number %d of %d\nis in file%d.go", i, n, i)})
 			}
 			_, err := db.SaveLearnings(ctx, tx, list)

@@ -23,8 +23,10 @@ func TestMaintain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, text := range []string{"Run make generate after you change a schema file.", "Run make generate after you change a schema file, always.", "Skip the linter to save time.", "Names of tests begin with Test."} {
-		l := pipeline.Learning{Key: fmt.Sprint(i), Scope: "repo:acme/greet", Type: pipeline.LearningProcedural, Content: text, Source: "reflection", Weight: 1, Base: 0.9 - float64(i)/10, Created: m.o.Now()}
+	for i, text := range []string{"Run make generate after you change a schema file.",
+		"Run make generate after you change a schema file, always.", "Skip the linter to save time.", "Names of tests begin with Test."} {
+		l := pipeline.Learning{Key: fmt.Sprint(i), Scope: "repo:acme/greet", Type: pipeline.LearningProcedural, Content: text,
+			Source: "reflection", Weight: 1, Base: 0.9 - float64(i)/10, Created: m.o.Now()}
 		tx(func(ctx context.Context, tx *store.Tx) error {
 			got, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{l})
 			ids = append(ids, got...)
@@ -32,7 +34,9 @@ func TestMaintain(t *testing.T) {
 		})
 	}
 	for i := range 80 {
-		run, err := m.o.DB.CreateRun(t.Context(), fmt.Sprint("run", i), pipeline.Start{Repo: first.Repo, Task: pipeline.Task{Issue: i + 2}, Config: first.Config, Base: "b", Branch: fmt.Sprint("forge/", i)}, m.o.Now(), first.Trace, nil)
+		run, err := m.o.DB.CreateRun(t.Context(), fmt.Sprint("run", i),
+			pipeline.Start{Repo: first.Repo, Task: pipeline.Task{Issue: i + 2}, Config: first.Config, Base: "b", Branch: fmt.Sprint("forge/", i)},
+			m.o.Now(), first.Trace, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

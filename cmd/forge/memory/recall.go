@@ -65,7 +65,8 @@ func (m *Learner) Recall(ctx context.Context, job *agent.Job, role config.Role, 
 	if len(r.Given)+len(r.Withheld) == 0 {
 		return nil
 	}
-	if err := emit(ctx, pipeline.Event{ID: recallID(run, r) + "/recalled", Type: pipeline.EventRecalled, Source: "forge", Data: pipeline.Data{Recall: &r}}); err != nil {
+	if err := emit(ctx, pipeline.Event{ID: recallID(run, r) + "/recalled", Type: pipeline.EventRecalled, Source: "forge",
+		Data: pipeline.Data{Recall: &r}}); err != nil {
 		return err
 	}
 	job.Learnings = r.Text

@@ -186,7 +186,8 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	m.o.Log.InfoContext(ctx, "looked back at a run", "run", run.ID, "trigger", t.ID, "learnings", len(result.Learnings), "refused", result.Refused)
 	made := []pipeline.Event{{ID: key, Type: pipeline.EventReflection, Source: "agent:reflector", Data: pipeline.Data{Reflection: &result}}}
 	if usage.Calls > 0 { // the cost is booked like that of every call
-		step := pipeline.Step{Phase: pipeline.PhaseReflect, Iteration: iteration, Number: done + 1, Usage: usage, Millis: m.o.Now().Sub(begun).Milliseconds(), Progress: result.Refused == ""}
+		step := pipeline.Step{Phase: pipeline.PhaseReflect, Iteration: iteration, Number: done + 1, Usage: usage,
+			Millis: m.o.Now().Sub(begun).Milliseconds(), Progress: result.Refused == ""}
 		made = append([]pipeline.Event{{ID: key + "/step", Type: pipeline.EventAgentIteration, Source: "agent:reflector", Data: pipeline.Data{Step: &step}}}, made...)
 	}
 	return m.o.Record(ctx, run.ID, made, func(ctx context.Context, tx *store.Tx) error {
@@ -202,7 +203,8 @@ func dear(err error, spent pipeline.Usage) bool {
 
 // look asks the reflector, with as much as its limit allows. earlier are the digests of
 // runs that are looked back at with this one.
-func (m *Learner) look(ctx context.Context, job agent.Job, q agent.Retrospective, run *pipeline.Run, events []pipeline.Event, earlier []string) (text string, usage pipeline.Usage, err error) {
+func (m *Learner) look(ctx context.Context, job agent.Job, q agent.Retrospective, run *pipeline.Run, events []pipeline.Event,
+	earlier []string) (text string, usage pipeline.Usage, err error) {
 	for _, size := range looks {
 		q.Answer = size.answer
 		q.Digest = strings.Join(append([]string{reflect.Digest(run, events, size.digest)}, earlier...), "\n\n")

@@ -14,7 +14,8 @@ import (
 // and runs that are too small alone are looked back at together, for at most a tenth of
 // what they cost.
 func TestSmallRunsAreLookedBackAt(t *testing.T) {
-	const answer = "-- reflector */* --\n@usage input=900 output=60\n" + `{"learnings": [{"type": "semantic", "content": "A fact of %s.", "confidence": 0.6, "stands": "avoid"}]}` + "\n"
+	const answer = "-- reflector */* --\n@usage input=900 output=60\n" +
+		`{"learnings": [{"type": "semantic", "content": "A fact of %s.", "confidence": 0.6, "stands": "avoid"}]}` + "\n"
 	for name, tc := range map[string]struct {
 		cost int64 // of each run, in micro-dollars
 		runs int
@@ -38,7 +39,8 @@ func TestSmallRunsAreLookedBackAt(t *testing.T) {
 			var spent, cost int64
 			for i := range tc.runs {
 				if i > 0 {
-					start := pipeline.Start{Repo: run.Repo, Task: pipeline.Task{Issue: i + 1, Title: fmt.Sprint("Task ", i+1)}, Config: config.Default(), Base: "b", Branch: fmt.Sprint("forge/", i)}
+					start := pipeline.Start{Repo: run.Repo, Task: pipeline.Task{Issue: i + 1, Title: fmt.Sprint("Task ", i+1)}, Config: config.Default(),
+						Base: "b", Branch: fmt.Sprint("forge/", i)}
 					if run, err = m.o.DB.CreateRun(t.Context(), fmt.Sprint("k", i), start, m.o.Now(), fmt.Sprintf("%032d", i), nil); err != nil {
 						t.Fatal(err)
 					}

@@ -39,7 +39,8 @@ func TestScrapeText(t *testing.T) {
 	at := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
 	v := 0.25
 	got := text(t, &Snapshot{At: at, Version: "v1", DayUSD: 50, Calls: 7,
-		Gauges: &store.Gauges{Runs: map[string]int64{"running": 2, "verified": 40}, Working: 1, Due: 3, DueSince: at.Add(-90 * time.Second), Gates: 1, GateSince: at.Add(-time.Hour),
+		Gauges: &store.Gauges{Runs: map[string]int64{"running": 2, "verified": 40}, Working: 1, Due: 3, DueSince: at.Add(-90 * time.Second),
+			Gates: 1, GateSince: at.Add(-time.Hour),
 			Deliveries: map[string]int64{"waiting": 3, "dead": 1}, WaitingSince: at.Add(time.Minute), MicroUSD: 12_345_678, DayMicro: 1_500_000, MonthMicro: 2_500_000},
 		Sums: []record.MetricRow{
 			{Metric: metrics.PublishFailure, N: 50, Total: 2},
@@ -47,13 +48,15 @@ func TestScrapeText(t *testing.T) {
 			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 71, N: 2, Total: 3990}, // 1,920 to 2,047 ms
 			{Metric: metrics.PhaseDuration, Label: "plan", Bucket: 200, N: 1, Total: 268_435_456},
 		},
-		Figures: metrics.Report{Metrics: []metrics.Metric{{Definition: metrics.Definition{Key: metrics.Dismissal}, Figure: metrics.Figure{Now: &metrics.Estimate{N: 8, Value: v}},
-			Labels: []metrics.Figure{{Label: "style", Now: &metrics.Estimate{N: 2, Value: 1}}, {Label: "none"}}}}},
+		Figures: metrics.Report{Metrics: []metrics.Metric{
+			{Definition: metrics.Definition{Key: metrics.Dismissal}, Figure: metrics.Figure{Now: &metrics.Estimate{N: 8, Value: v}},
+				Labels: []metrics.Figure{{Label: "style", Now: &metrics.Estimate{N: 2, Value: 1}}, {Label: "none"}}}}},
 		Limits: []github.Limit{{Installation: 9, Resource: "core", Limit: 5000, Remaining: 4321}},
 		Traces: tracing.Stats{Exported: 5, Failed: 2, Dropped: 1}, Ready: map[string]bool{"database": true, "sandbox": false},
 	})
 	for _, want := range []string{
-		"# TYPE forge_runs gauge\nforge_runs{state=\"accepted\"} 0\n", "forge_runs{state=\"running\"} 2\n", "forge_runs{state=\"verified\"} 40\n", "forge_runs{state=\"waiting\"} 0\n",
+		"# TYPE forge_runs gauge\nforge_runs{state=\"accepted\"} 0\n", "forge_runs{state=\"running\"} 2\n", "forge_runs{state=\"verified\"} 40\n",
+		"forge_runs{state=\"waiting\"} 0\n",
 		"forge_gates_open 1\n", "forge_deliveries{state=\"dead\"} 1\nforge_deliveries{state=\"waiting\"} 3\n",
 		"# TYPE forge_model_cost_usd_total counter\nforge_model_cost_usd_total 12.345678\n", "forge_publish_total 50\n", "forge_publish_errors_total 2\n",
 		"forge_phase_duration_seconds_bucket{phase=\"plan\",le=\"1.023\"} 1\nforge_phase_duration_seconds_bucket{phase=\"plan\",le=\"2.047\"} 3\n",
@@ -64,7 +67,8 @@ func TestScrapeText(t *testing.T) {
 		"forge_spent_usd{period=\"day\"} 1.5\nforge_spent_usd{period=\"month\"} 2.5\n", "forge_budget_usd{period=\"day\"} 50\n",
 		"forge_figure{label=\"\",metric=\"finding_dismissal\"} 0.25\nforge_figure{label=\"style\",metric=\"finding_dismissal\"} 1\n",
 		"forge_figure_observations{label=\"\",metric=\"finding_dismissal\"} 8\n",
-		"forge_github_limit{installation=\"9\",resource=\"core\"} 5000\n", "forge_github_limit_remaining{installation=\"9\",resource=\"core\"} 4321\n", "forge_github_calls_total 7\n",
+		"forge_github_limit{installation=\"9\",resource=\"core\"} 5000\n",
+		"forge_github_limit_remaining{installation=\"9\",resource=\"core\"} 4321\n", "forge_github_calls_total 7\n",
 		"forge_trace_spans_total{result=\"dropped\"} 1\nforge_trace_spans_total{result=\"exported\"} 5\nforge_trace_spans_total{result=\"failed\"} 2\n",
 	} {
 		if !strings.Contains(got, want) {

@@ -41,7 +41,8 @@ func newTold(t *testing.T, kind string, statuses ...int) (*Notifier, *[]string, 
 	}))
 	t.Cleanup(receiver.Close)
 	task := pipeline.Task{Issue: 7, Title: "Mend <this> & sk-secret", URL: "https://github.com/acme/shop/issues/7"}
-	run, err := db.CreateRun(t.Context(), "k", pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "shop"}, Task: task, Base: "b", Branch: "forge/x"}, now, strings.Repeat("a", 32), nil)
+	run, err := db.CreateRun(t.Context(), "k", pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "shop"}, Task: task, Base: "b",
+		Branch: "forge/x"}, now, strings.Repeat("a", 32), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

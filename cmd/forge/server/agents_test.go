@@ -30,7 +30,8 @@ func TestModels(t *testing.T) {
 	}{
 		{nil, []string{"no model is set", "FORGE_MODEL"}, 0},
 		{map[config.Role]string{"planner": "openai/llama", "tester": "openai/llama", "reviewer": "openai/qwen"}, nil, 2},
-		{map[config.Role]string{"planner": "openai/lama", "tester": "anthropic/claude"}, []string{`does not know the model lama (did you mean "llama"?)`, "ANTHROPIC_API_KEY", srv.URL}, 1},
+		{map[config.Role]string{"planner": "openai/lama", "tester": "anthropic/claude"},
+			[]string{`does not know the model lama (did you mean "llama"?)`, "ANTHROPIC_API_KEY", srv.URL}, 1},
 	} {
 		clear(asked)
 		cfg := settings.Config{OpenAIURL: srv.URL + "/v1", Run: config.Config{Models: tt.models}}

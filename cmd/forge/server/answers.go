@@ -106,7 +106,8 @@ func (h incidentActions) Teach(ctx context.Context, i *production.Incident, l pr
 
 // Released implements incidents.Teller.
 func (h incidentActions) Released(ctx context.Context, run int64, r rollout.Status) error {
-	e := pipeline.Event{ID: fmt.Sprintf("deployment/%d/%s/%d", r.Deployment, r.State, r.Changed.UnixMicro()), Type: pipeline.EventRollout, Source: "forge", Data: pipeline.Data{Rollout: &r}}
+	e := pipeline.Event{ID: fmt.Sprintf("deployment/%d/%s/%d", r.Deployment, r.State, r.Changed.UnixMicro()), Type: pipeline.EventRollout,
+		Source: "forge", Data: pipeline.Data{Rollout: &r}}
 	return h.app.record(ctx, run, []pipeline.Event{e}, nil)
 }
 

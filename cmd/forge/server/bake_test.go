@@ -25,7 +25,8 @@ func TestHealthyInProduction(t *testing.T) {
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	check := settings.HealthCheck{Name: "shop", URL: shop.URL, Repo: greetRepo, Expect: 200, Every: time.Hour, Fails: 3, Private: true}
-	ts, pull, _, _ := answering(t, testOptions{deployments: true, now: now, wire: func(o *Options) { o.Config.HealthChecks = []settings.HealthCheck{check} }}, "production:\n  bake_minutes: 2\n")
+	ts, pull, _, _ := answering(t, testOptions{deployments: true, now: now,
+		wire: func(o *Options) { o.Config.HealthChecks = []settings.HealthCheck{check} }}, "production:\n  bake_minutes: 2\n")
 	run := ts.untilState(pipeline.StateVerified)
 	says := func(want string) {
 		t.Helper()

@@ -137,7 +137,8 @@ func TestDismissedIsHeldBack(t *testing.T) {
 	}
 	second := ts.again()
 	v := second.Iterations[0].Review
-	if len(v.Findings) != 0 || len(v.Suppressed) != 1 || !strings.HasPrefix(v.Suppressed[0].String(), "style in greet.sh:1") || !strings.Contains(v.Suppressed[0].Why, "acme dismissed it for this code on") || v.Suppressed[0].Learning != 1 {
+	if len(v.Findings) != 0 || len(v.Suppressed) != 1 || !strings.HasPrefix(v.Suppressed[0].String(), "style in greet.sh:1") ||
+		!strings.Contains(v.Suppressed[0].Why, "acme dismissed it for this code on") || v.Suppressed[0].Learning != 1 {
 		t.Errorf("findings %+v, held back %+v", v.Findings, v.Suppressed)
 	}
 	pulls, err := ts.gh.Pulls(greetRepo)

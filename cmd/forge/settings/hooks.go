@@ -78,8 +78,9 @@ func (l *loader) healthChecks() {
 		case f.Every != 0 && f.Every < healthEvery:
 			l.problem("%s.every is %s; it must be at least %s", key, f.Every, healthEvery)
 		}
-		l.config.HealthChecks = append(l.config.HealthChecks, HealthCheck{Name: name, URL: f.URL, Repo: f.Repo, Environment: f.Environment, Expect: cmp.Or(f.Expect, 200),
-			Contains: f.Contains, Every: cmp.Or(f.Every, 30*time.Second), Fails: cmp.Or(f.Fails, 3), Private: f.Private})
+		l.config.HealthChecks = append(l.config.HealthChecks,
+			HealthCheck{Name: name, URL: f.URL, Repo: f.Repo, Environment: f.Environment, Expect: cmp.Or(f.Expect, 200),
+				Contains: f.Contains, Every: cmp.Or(f.Every, 30*time.Second), Fails: cmp.Or(f.Fails, 3), Private: f.Private})
 	}
 }
 

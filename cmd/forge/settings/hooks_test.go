@@ -70,7 +70,8 @@ func TestHealthChecks(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []HealthCheck{
-		{Name: "near", URL: "http://10.0.0.5:8080/", Repo: "acme/shop", Environment: "staging", Expect: 204, Contains: "ok", Every: time.Minute, Fails: 5, Private: true},
+		{Name: "near", URL: "http://10.0.0.5:8080/", Repo: "acme/shop", Environment: "staging", Expect: 204, Contains: "ok", Every: time.Minute,
+			Fails: 5, Private: true},
 		{Name: "shop", URL: "https://shop.example.com/healthz", Repo: "acme/shop", Expect: 200, Every: 30 * time.Second, Fails: 3},
 	}
 	if !reflect.DeepEqual(got.HealthChecks, want) {
@@ -106,13 +107,14 @@ func TestQueries(t *testing.T) {
 		t.Errorf("queries %+v", got.Queries)
 	}
 	for yaml, want := range map[string]string{
-		`queries: {x: {prometheus: other, repo: a/b, query: up, max: 1}}`:                                                                      "there is no prometheus.other",
-		`queries: {x: {repo: a/b, query: up, max: 1}}`:                                                                                         "there is no prometheus.NAME",
-		`queries: {x: {prometheus: main, repo: a/b, max: 1}}`:                                                                                  "queries.x has no query",
-		`queries: {x: {prometheus: main, query: up, max: 1}}`:                                                                                  "queries.x has no repo",
-		`queries: {x: {prometheus: main, repo: a/b, query: up}}`:                                                                               "has no bound",
-		`queries: {x: {prometheus: main, repo: a/b, query: up, max: 1, window: 1s}}`:                                                           "must be at least 10s",
-		`queries: {x: {prometheus: main, repo: a/b, query: up, max: 1}}` + "\n" + `health_checks: {x: {url: "https://e.example/", repo: a/b}}`: "has the name of a health check",
+		`queries: {x: {prometheus: other, repo: a/b, query: up, max: 1}}`:            "there is no prometheus.other",
+		`queries: {x: {repo: a/b, query: up, max: 1}}`:                               "there is no prometheus.NAME",
+		`queries: {x: {prometheus: main, repo: a/b, max: 1}}`:                        "queries.x has no query",
+		`queries: {x: {prometheus: main, query: up, max: 1}}`:                        "queries.x has no repo",
+		`queries: {x: {prometheus: main, repo: a/b, query: up}}`:                     "has no bound",
+		`queries: {x: {prometheus: main, repo: a/b, query: up, max: 1, window: 1s}}`: "must be at least 10s",
+		`queries: {x: {prometheus: main, repo: a/b, query: up, max: 1}}` + "\n" +
+			`health_checks: {x: {url: "https://e.example/", repo: a/b}}`: "has the name of a health check",
 	} {
 		if _, err := hookConfig(t, prometheus+yaml); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", yaml, err, want)

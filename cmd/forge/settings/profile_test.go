@@ -19,7 +19,8 @@ func TestProfile(t *testing.T) {
 	}
 	def := config.Default()
 	balanced := read("loop: {profile: balanced, same_finding: 4}", def)
-	if l := balanced.Loop; l.MaxIterations != 10 || l.SameFinding != 4 || l.DiminishingFrom != 8 || l.Faults != 5 || !l.AutoFixOnly || balanced.Breaker.MaxIterations != 10 || balanced.Limits != def.Limits {
+	if l := balanced.Loop; l.MaxIterations != 10 || l.SameFinding != 4 || l.DiminishingFrom != 8 || l.Faults != 5 || !l.AutoFixOnly ||
+		balanced.Breaker.MaxIterations != 10 || balanced.Limits != def.Limits {
 		t.Errorf("balanced: %+v, %+v", l, balanced.Breaker)
 	}
 	patient := read("breaker: {max_iterations: 6}\nloop: {profile: patient}", def)

@@ -90,11 +90,13 @@ func TestRepositoryErrors(t *testing.T) {
 		{"huge", "limits:\n  tokens: 99999999999999999999999\n", []string{"limits.tokens"}},
 		{"yes", "breaker:\n  enabled: yes\n", []string{`breaker.enabled must be true or false, not the text "yes"`}},
 		{"on_max", "breaker:\n  on_max: stop\n", []string{`breaker.on_max is "stop"; it must be one of manual, error, skip`}},
-		{"over the server's cost", "limits:\n  cost_usd: 10.5\n", []string{"limits.cost_usd is 10.5, over this server's limit of 10 USD: lower it, or ask the server's operator to raise limits.cost_usd in forge.yml"}},
+		{"over the server's cost", "limits:\n  cost_usd: 10.5\n",
+			[]string{"limits.cost_usd is 10.5, over this server's limit of 10 USD: lower it, or ask the server's operator to raise limits.cost_usd in forge.yml"}},
 		{"over the server's tokens", "limits:\n  tokens: 5000001\n", []string{"over this server's limit of 5000000 tokens"}},
 		{"over the server's steps", "limits:\n  steps_per_phase: 41\n", []string{"over this server's limit of 40"}},
 		{"over the server's minutes", "limits:\n  wall_minutes: 121\ntests:\n  timeout_minutes: 11\n", []string{"limit of 120 minutes", "limit of 10 minutes"}},
-		{"hosts and environment", "openai_base_url: https://evil.example\nenv:\n  A: b\nlisten: \":1\"\n", []string{`unknown key "openai_base_url"`, `unknown key "env"`, `unknown key "listen"`}},
+		{"hosts and environment", "openai_base_url: https://evil.example\nenv:\n  A: b\nlisten: \":1\"\n",
+			[]string{`unknown key "openai_base_url"`, `unknown key "env"`, `unknown key "listen"`}},
 		{"model without provider", "models:\n  planner: opus\n", []string{`models.planner is "opus"; a model is named provider/model, such as anthropic/opus`}},
 		{"model of a stranger", "models:\n  planner: evil/x\n", []string{"the provider must be anthropic or openai"}},
 		{"model with a host", "models:\n  planner: \"openai/x?h=http://e\"\n", []string{"the model's name may hold"}},
@@ -104,7 +106,8 @@ func TestRepositoryErrors(t *testing.T) {
 		{"empty command", "tests:\n  commands: [\"\", ~]\n", []string{"tests.commands[0] is empty", "tests.commands[1] is empty"}},
 		{"too many commands", "tests:\n  commands: [" + strings.Repeat("a,", 21) + "]\n", []string{"tests.commands has 21 entries; at most 20 are allowed"}},
 		{"long command", "tests:\n  commands: [\"" + strings.Repeat("a", 4001) + "\"]\n", []string{"has 4001 characters"}},
-		{"globs", "paths:\n  protected: [\"[a\", \"/etc\", \" \"]\n", []string{"protected[0] is \"[a\", which is no glob", "protected[1] is \"/etc\"; globs are relative", "protected[2] is empty"}},
+		{"globs", "paths:\n  protected: [\"[a\", \"/etc\", \" \"]\n",
+			[]string{"protected[0] is \"[a\", which is no glob", "protected[1] is \"/etc\"; globs are relative", "protected[2] is empty"}},
 		{"production typo", "production:\n  rollback: true\n", []string{`:2:3: unknown key "rollback" in production: did you mean "roll_back"?`}},
 		{"production with a run without an issue", "production:\n  run: true\n", []string{"production.run is true, but production.issue is not"}},
 		{"production's values", "production:\n  ask: maybe\n  environments: [\"\"]\n  irreversible: [/db]\n", []string{
@@ -298,7 +301,8 @@ func TestSchemaRefuses(t *testing.T) {
 }
 
 func FuzzRepository(f *testing.F) {
-	for _, s := range []string{"", "mode: auto", "loop:\n  max_iterations: 3\n", "tests: {commands: [a, 'b', \"c\"]}", "a: &a [*a]", "? - a\n: - b", "!!x y", "- - -\n", "\"\\u0000\": |\n  x\n", "x: >-\n a\n\n b\n---\n...\n", "mode: *x", "{<<: {}}"} {
+	for _, s := range []string{"", "mode: auto", "loop:\n  max_iterations: 3\n", "tests: {commands: [a, 'b', \"c\"]}", "a: &a [*a]",
+		"? - a\n: - b", "!!x y", "- - -\n", "\"\\u0000\": |\n  x\n", "x: >-\n a\n\n b\n---\n...\n", "mode: *x", "{<<: {}}"} {
 		f.Add([]byte(s))
 	}
 	base := config.Default()
@@ -311,7 +315,8 @@ func FuzzRepository(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got.Limits.CostUSD > base.Limits.CostUSD || got.Limits.Tokens > base.Limits.Tokens || got.Limits.CostUSD <= 0 || got.Tests.TimeoutMinutes > base.Tests.TimeoutMinutes {
+		if got.Limits.CostUSD > base.Limits.CostUSD || got.Limits.Tokens > base.Limits.Tokens || got.Limits.CostUSD <= 0 ||
+			got.Tests.TimeoutMinutes > base.Tests.TimeoutMinutes {
 			t.Errorf("limits got through: %+v", got)
 		}
 		if fmt.Sprint(got.Mode) != "auto" && got.Mode != "manual" {

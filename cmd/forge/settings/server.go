@@ -208,7 +208,8 @@ func server(path string, getenv func(string) string, root bool) (Config, error) 
 		Listen: "127.0.0.1:8080", Label: "forge", Slug: command.Slug, Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
 		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90,
 		BackupEvery: time.Hour, BackupKeep: 3, Reflection: true, Dependencies: "install", Dashboard: "local", DashboardListen: "127.0.0.1:8081",
-		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests, Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn, Modules: def.Modules,
+		Mode: def.Mode, OnBaseMoved: def.OnBaseMoved, Gates: def.Gates, Loop: def.Loop, Limits: def.Limits, Tests: def.Tests,
+		Breaker: def.Breaker, Paths: def.Paths, Learn: def.Learn, Modules: def.Modules,
 		Commits: def.Commits, Documents: def.Documents,
 	}
 	l := &loader{file: f, getenv: getenv, root: root}
@@ -300,14 +301,20 @@ func modelEnv(role string) string { return "FORGE_MODEL_" + strings.ToUpper(role
 func (l *loader) finish() {
 	f, c := l.file, &l.config
 	*c = Config{
-		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"), LogHosts: f.LogHosts, Label: f.Label, Slug: f.Slug,
+		AppID: f.AppID, PrivateKeyFile: f.PrivateKeyFile, Listen: f.Listen, Poll: f.Poll, GitHubURL: strings.TrimRight(f.GitHubURL, "/"),
+		LogHosts: f.LogHosts, Label: f.Label, Slug: f.Slug,
 		AnthropicURL: f.AnthropicURL, OpenAIURL: f.OpenAIURL, Sandbox: f.Sandbox, UnsafeNoSandbox: f.UnsafeNoSandbox,
-		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval, CallTimeout: f.CallTimeout,
-		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Parallel: Parallel{f.ModelParallel, f.CommandsParallel, f.PartWorkers}, Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes,
+		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval,
+		CallTimeout:  f.CallTimeout,
+		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Parallel: Parallel{f.ModelParallel, f.CommandsParallel, f.PartWorkers},
+		Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes,
 		BackupEvery: f.BackupEvery, BackupKeep: f.BackupKeep, Reflection: f.Reflection,
-		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID, PublicURL: strings.TrimRight(f.PublicURL, "/"),
-		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests, Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn, Modules: f.Modules,
-			Documents: f.Documents, Production: f.Production, Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage, BranchName: f.BranchName, Ready: f.AtReady},
+		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID,
+		PublicURL: strings.TrimRight(f.PublicURL, "/"),
+		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests,
+			Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn, Modules: f.Modules,
+			Documents: f.Documents, Production: f.Production, Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage,
+			BranchName: f.BranchName, Ready: f.AtReady},
 	}
 	l.models()
 	l.stateDir()
@@ -517,8 +524,10 @@ func (c *Config) notifyReady(need func(ok bool, text string)) {
 	}
 	need(address != "", "notify is "+c.NotifyKind+", and its address is missing: set notify_url_file or FORGE_NOTIFY_URL")
 	u, err := url.Parse(address)
-	need(err == nil && (u.Scheme == "https" || u.Scheme == "http" && nearby(u.Hostname())), "the address of notifications must begin with https://, or with http:// and lead to this machine or its own network")
-	need(c.NotifyKind != "webhook" || len(c.NotifySecret.Reveal()) >= 16, "notify is webhook: set notify_secret_file or FORGE_NOTIFY_SECRET to at least 16 characters, with which messages are signed")
+	need(err == nil && (u.Scheme == "https" || u.Scheme == "http" && nearby(u.Hostname())),
+		"the address of notifications must begin with https://, or with http:// and lead to this machine or its own network")
+	need(c.NotifyKind != "webhook" || len(c.NotifySecret.Reveal()) >= 16,
+		"notify is webhook: set notify_secret_file or FORGE_NOTIFY_SECRET to at least 16 characters, with which messages are signed")
 }
 
 // dashboardReady says what is missing to let people sign in with GitHub.
@@ -536,7 +545,8 @@ func (c *Config) dashboardReady(need func(ok bool, text string)) {
 	if c.PublicURL == "" {
 		callback = "PUBLIC_URL/login/callback"
 	}
-	need(c.ClientID != "", "client_id is missing, and dashboard is github: set FORGE_CLIENT_ID to the Client ID"+where+"; there "+callback+" must be a Callback URL")
+	need(c.ClientID != "", "client_id is missing, and dashboard is github: set FORGE_CLIENT_ID to the Client ID"+where+"; there "+callback+
+		" must be a Callback URL")
 	need(c.ClientSecret.Set(), "client_secret is missing, and dashboard is github: set FORGE_CLIENT_SECRET, or client_secret_file, to a secret made with Generate a new client secret"+where)
 }
 

@@ -52,7 +52,9 @@ func TestServerDefaults(t *testing.T) {
 	want := Config{
 		DatabaseURL: NewSecret("/home/u/.local/state/forge/forge.db"), StateDir: "/home/u/.local/state/forge",
 		Listen: "127.0.0.1:8080", Label: "forge", Slug: "forge", Sandbox: "bubblewrap", WriteInterval: time.Second, CallTimeout: 15 * time.Second,
-		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, BackupEvery: time.Hour, BackupKeep: 3, BackupDir: "/home/u/.local/state/forge/backups", Reflection: true, Dependencies: true, Dashboard: "local", DashboardListen: "127.0.0.1:8081", Run: config.Default(),
+		ModelTimeout: 10 * time.Minute, ModelPatience: 2 * time.Hour, KeepDeliveries: 30, KeepTapes: 90, BackupEvery: time.Hour, BackupKeep: 3,
+		BackupDir: "/home/u/.local/state/forge/backups", Reflection: true, Dependencies: true, Dashboard: "local",
+		DashboardListen: "127.0.0.1:8081", Run: config.Default(),
 	}
 	got, err := server("", environment("HOME", "/home/u"), false)
 	if err != nil {
@@ -133,18 +135,23 @@ paths: {protected: ["deploy/**"]}
 	run := config.Default()
 	run.Mode, run.Loop.MaxIterations, run.Limits.CostUSD, run.Limits.WallMinutes = "manual", 7, 3, 30
 	run.Tests.TimeoutMinutes, run.Breaker.OnMax, run.Paths.Protected = 20, "error", []string{"deploy/**"}
-	run.Models = map[config.Role]string{"planner": "openai/think", "implementer": "anthropic/big", "reviewer": "anthropic/big", "tester": "openai/small", "reflector": "anthropic/big"}
+	run.Models = map[config.Role]string{"planner": "openai/think", "implementer": "anthropic/big", "reviewer": "anthropic/big",
+		"tester": "openai/small", "reflector": "anthropic/big"}
 	compareConfigs(t, Config{
 		AppID: 34, PrivateKeyFile: key, WebhookSecret: NewSecret(testSecret), DatabaseURL: NewSecret("postgres://u:p@db/forge"),
-		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com", LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot", Slug: "forge",
+		StateDir: "/srv/forge", Listen: "localhost:1", GitHubURL: "https://ghe.example.com",
+		LogHosts: []string{"logs.example.com", ".blob.example.com"}, Label: "bot", Slug: "forge",
 		AnthropicKey: NewSecret("sk-from-file"), OpenAIKey: NewSecret("sk-env"), AnthropicURL: "https://a.example", OpenAIURL: "http://127.0.0.1:11434/v1",
 		Sandbox: "bubblewrap", UnsafeNoSandbox: true, WorkerUser: "forge-worker", Dependencies: true, InstallScripts: true,
-		Registries:    []Registry{{Name: "acme", Kind: "npm", URL: "http://10.0.0.5:4873/", Match: []string{"@acme"}, Private: true, Token: NewSecret(testSecret)}, {Name: "npm", Kind: "npm", URL: "https://npm.example"}},
+		Registries: []Registry{{Name: "acme", Kind: "npm", URL: "http://10.0.0.5:4873/", Match: []string{"@acme"}, Private: true,
+			Token: NewSecret(testSecret)}, {Name: "npm", Kind: "npm", URL: "https://npm.example"}},
 		WriteInterval: 2 * time.Second, CallTimeout: 30 * time.Second,
-		ModelTimeout: 5 * time.Minute, ModelPatience: 45 * time.Minute, Prices: map[string]ModelPrice{"openai/qwen-3.5": {Input: 1, Cached: 0.1, CacheWrite: 1.25, Output: 2.5}},
+		ModelTimeout: 5 * time.Minute, ModelPatience: 45 * time.Minute,
+		Prices:         map[string]ModelPrice{"openai/qwen-3.5": {Input: 1, Cached: 0.1, CacheWrite: 1.25, Output: 2.5}},
 		ModelLimits:    map[string]ModelLimits{"openai/qwen-3.5": {OutputTokens: 8000, ReasoningTokens: 2000}, "anthropic/big": {OutputTokens: 128_000}},
 		KeepDeliveries: 0, KeepTapes: 7, BackupEvery: time.Hour, BackupKeep: 3, BackupDir: "/srv/forge/backups", Run: run,
-		Dashboard: "github", DashboardListen: "[::1]:9", ClientID: "Iv23liABC", ClientSecret: NewSecret(testSecret), PublicURL: "https://forge.example.com", Warnings: got.Warnings,
+		Dashboard: "github", DashboardListen: "[::1]:9", ClientID: "Iv23liABC", ClientSecret: NewSecret(testSecret),
+		PublicURL: "https://forge.example.com", Warnings: got.Warnings,
 	}, got)
 	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "unsafe_no_sandbox is on") {
 		t.Errorf("warnings %q, want one about the sandbox", got.Warnings)
@@ -161,12 +168,18 @@ func TestEveryServerKey(t *testing.T) {
 	key, secret, address := write(t, 0o600, testKey), write(t, 0o600, testSecret), write(t, 0o600, "https://n.example/x")
 	values := map[string]string{
 		"FORGE_APP_ID": "5", "FORGE_PRIVATE_KEY_FILE": key, "FORGE_WEBHOOK_SECRET": testSecret, "FORGE_WEBHOOK_SECRET_FILE": secret,
-		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_POLL": "true", "FORGE_NOTIFY": "webhook", "FORGE_NOTIFY_URL": "https://n.example/x", "FORGE_NOTIFY_SECRET_FILE": secret, "FORGE_NOTIFY_URL_FILE": address, "FORGE_GITHUB_URL": "https://g.example",
-		"FORGE_LABEL": "robot", "FORGE_SLUG": "bob", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
+		"FORGE_DATABASE_URL": "other.db", "FORGE_STATE_DIR": "/elsewhere", "FORGE_LISTEN": ":1", "FORGE_POLL": "true", "FORGE_NOTIFY": "webhook",
+		"FORGE_NOTIFY_URL": "https://n.example/x", "FORGE_NOTIFY_SECRET_FILE": secret, "FORGE_NOTIFY_URL_FILE": address,
+		"FORGE_GITHUB_URL": "https://g.example",
+		"FORGE_LABEL":      "robot", "FORGE_SLUG": "bob", "FORGE_MODEL": "openai/x", "ANTHROPIC_API_KEY_FILE": secret, "OPENAI_API_KEY_FILE": secret,
 		"ANTHROPIC_BASE_URL": "https://a.example", "OPENAI_BASE_URL": "https://o.example", "FORGE_SANDBOX": "", "FORGE_UNSAFE_NO_SANDBOX": "true",
-		"FORGE_WORKER_USER": "nobody", "FORGE_DEPENDENCIES": "off", "FORGE_INSTALL_SCRIPTS": "true", "FORGE_WRITE_INTERVAL": "3s", "FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_MODEL_PATIENCE": "7m", "FORGE_MODEL_PARALLEL": "8", "FORGE_COMMANDS_PARALLEL": "2", "FORGE_PART_WORKERS": "6", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
-		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_BACKUP_EVERY": "2h", "FORGE_BACKUP_KEEP": "5", "FORGE_BACKUP_DIR": "/mnt/copies", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k",
-		"FORGE_DASHBOARD": "github", "FORGE_CLIENT_ID": "Iv1.a", "FORGE_CLIENT_SECRET_FILE": secret, "FORGE_CLIENT_SECRET": testSecret, "FORGE_PUBLIC_URL": "https://f.example", "FORGE_DASHBOARD_LISTEN": "localhost:7", "OPENAI_API_KEY": "k",
+		"FORGE_WORKER_USER": "nobody", "FORGE_DEPENDENCIES": "off", "FORGE_INSTALL_SCRIPTS": "true", "FORGE_WRITE_INTERVAL": "3s",
+		"FORGE_CALL_TIMEOUT": "9s", "FORGE_MODEL_TIMEOUT": "8s", "FORGE_MODEL_PATIENCE": "7m", "FORGE_MODEL_PARALLEL": "8",
+		"FORGE_COMMANDS_PARALLEL": "2", "FORGE_PART_WORKERS": "6", "FORGE_DAY_USD": "50", "FORGE_MONTH_USD": "500",
+		"FORGE_KEEP_DELIVERIES_DAYS": "3", "FORGE_KEEP_TAPES_DAYS": "4", "FORGE_BACKUP_EVERY": "2h", "FORGE_BACKUP_KEEP": "5",
+		"FORGE_BACKUP_DIR": "/mnt/copies", "FORGE_METRICS_TOKEN_FILE": secret, "FORGE_REFLECTION": "false", "ANTHROPIC_API_KEY": "k",
+		"FORGE_DASHBOARD": "github", "FORGE_CLIENT_ID": "Iv1.a", "FORGE_CLIENT_SECRET_FILE": secret, "FORGE_CLIENT_SECRET": testSecret,
+		"FORGE_PUBLIC_URL": "https://f.example", "FORGE_DASHBOARD_LISTEN": "localhost:7", "OPENAI_API_KEY": "k",
 	}
 	names := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "FORGE_CLIENT_SECRET"}
 	for i := range typ.NumField() {
@@ -221,18 +234,26 @@ func TestServerErrors(t *testing.T) {
 		{"sandbox", "sandbox: docker\n", 0o600, nil, []string{`sandbox is "docker"; it must be one of bubblewrap`}},
 		{"github over http", "github_url: http://ghe.example.com\n", 0o600, nil, []string{"github_url is plain http to ghe.example.com"}},
 		{"no address", "", 0o600, []string{"OPENAI_BASE_URL", "ollama"}, []string{"OPENAI_BASE_URL (environment) must be an address such as https://host.example"}},
-		{"password in an address", "", 0o600, []string{"OPENAI_BASE_URL", "https://u:" + secret + "@h.example"}, []string{"must hold no user, password, query or fragment"}},
-		{"database", "database_url: mysql://u:" + secret + "@h/x\n", 0o600, nil, []string{"database_url is of the kind mysql://; it must be postgres://…, or the path of a SQLite file", "[not shown]"}},
-		{"short secret", "webhook_secret: hunter2\n", 0o600, nil, []string{"webhook_secret has 7 characters; at least 16 are needed: make one with openssl rand -hex 32"}},
+		{"password in an address", "", 0o600, []string{"OPENAI_BASE_URL", "https://u:" + secret + "@h.example"},
+			[]string{"must hold no user, password, query or fragment"}},
+		{"database", "database_url: mysql://u:" + secret + "@h/x\n", 0o600, nil,
+			[]string{"database_url is of the kind mysql://; it must be postgres://…, or the path of a SQLite file", "[not shown]"}},
+		{"short secret", "webhook_secret: hunter2\n", 0o600, nil,
+			[]string{"webhook_secret has 7 characters; at least 16 are needed: make one with openssl rand -hex 32"}},
 		{"secret is a number", "webhook_secret: 7777777777777777777\n", 0o600, nil, []string{"webhook_secret must be text in quotes"}},
 		{"secret in an open file", "webhook_secret: " + secret + "\n", 0o644, nil, []string{"can be read by others (mode 0644): chmod 600"}},
 		{"key in the file", "anthropic_api_key: " + secret + "\n", 0o600, nil, []string{`unknown key "anthropic_api_key": did you mean "anthropic_api_key_file"?`}},
-		{"secret twice", "webhook_secret_file: /nowhere\nwebhook_secret: " + secret + "\n", 0o600, nil, []string{"webhook_secret is given both as a value and as a file (/nowhere): keep one"}},
+		{"secret twice", "webhook_secret_file: /nowhere\nwebhook_secret: " + secret + "\n", 0o600, nil,
+			[]string{"webhook_secret is given both as a value and as a file (/nowhere): keep one"}},
 		{"no such file", "private_key_file: /nowhere/key.pem\n", 0o600, nil, []string{"private_key_file does not exist: /nowhere/key.pem"}},
-		{"model", "model: opus\n", 0o600, []string{"FORGE_MODEL_TESTER", "gpt"}, []string{"model is \"opus\"; a model is named provider/model", "FORGE_MODEL_TESTER (environment) is \"gpt\""}},
+		{"model", "model: opus\n", 0o600, []string{"FORGE_MODEL_TESTER", "gpt"},
+			[]string{"model is \"opus\"; a model is named provider/model", "FORGE_MODEL_TESTER (environment) is \"gpt\""}},
 		{"price of no model", "prices:\n  qwen: {input: 1}\n", 0o600, nil, []string{`a key in prices is "qwen"; a model is named provider/model`}},
-		{"price", "prices:\n  openai/qwen-3.5: {input: -1, outptu: 2}\n", 0o600, nil, []string{"prices.openai/qwen-3.5.input is -1; it must be from 0 to 10000 USD per million tokens", `unknown key "outptu" in prices.openai/qwen-3.5: did you mean "output"?`}},
-		{"limit of output", "model_limits:\n  openai/qwen-3.5: {output_tokens: much}\n", 0o600, nil, []string{"model_limits.openai/qwen-3.5.output_tokens must be a whole number"}},
+		{"price", "prices:\n  openai/qwen-3.5: {input: -1, outptu: 2}\n", 0o600, nil,
+			[]string{"prices.openai/qwen-3.5.input is -1; it must be from 0 to 10000 USD per million tokens",
+				`unknown key "outptu" in prices.openai/qwen-3.5: did you mean "output"?`}},
+		{"limit of output", "model_limits:\n  openai/qwen-3.5: {output_tokens: much}\n", 0o600, nil,
+			[]string{"model_limits.openai/qwen-3.5.output_tokens must be a whole number"}},
 		{"registry without an address", "registries: {npm: {}}\n", 0o600, nil, []string{"registries.npm has no url"}},
 		{"registry of no kind", "registries: {acme: {url: \"https://a.example\"}}\n", 0o600, nil, []string{"registries.acme: its name is none of the kinds"}},
 		{"registry in the clear", "registries: {npm: {url: \"http://a.example\"}}\n", 0o600, nil, []string{"registries.npm.url must be https, or `private: true`"}},
@@ -241,9 +262,11 @@ func TestServerErrors(t *testing.T) {
 		{"prices in a list", "prices: [1]\n", 0o600, nil, []string{"prices must hold keys with values"}},
 		{"dashboard", "dashboard: locl\n", 0o600, nil, []string{`dashboard is "locl"; it must be one of off, local, github (did you mean "local"?)`}},
 		{"dashboard of the flag", "dashboard: off\n", 0o600, []string{"FORGE_DASHBOARD", "public"}, []string{`FORGE_DASHBOARD (environment) is "public"`}},
-		{"the App's id", "client_id: \"123456\"\n", 0o600, nil, []string{`client_id is "123456"; it must be the App's Client ID, which begins with Iv, not its App ID`}},
+		{"the App's id", "client_id: \"123456\"\n", 0o600, nil,
+			[]string{`client_id is "123456"; it must be the App's Client ID, which begins with Iv, not its App ID`}},
 		{"short client secret", "", 0o600, []string{"FORGE_CLIENT_SECRET", "hunter2\n"}, []string{"the client secret has 8 characters; GitHub's have 40"}},
-		{"client secret twice", "client_secret_file: /nowhere\n", 0o600, []string{"FORGE_CLIENT_SECRET", secret}, []string{"FORGE_CLIENT_SECRET is given both as a value and as a file (/nowhere): keep one"}},
+		{"client secret twice", "client_secret_file: /nowhere\n", 0o600, []string{"FORGE_CLIENT_SECRET", secret},
+			[]string{"FORGE_CLIENT_SECRET is given both as a value and as a file (/nowhere): keep one"}},
 		{"pages for everybody", "dashboard_listen: 0.0.0.0:8081\n", 0o600, nil, []string{"dashboard_listen must be an address of this machine alone"}},
 		{"log hosts", "log_hosts: [\"https://logs.example.com\"]\n", 0o600, nil, []string{"must be a host such as logs.example.com"}},
 		{"pages nowhere", "dashboard_listen: localhost\n", 0o600, nil, []string{`dashboard_listen is "localhost"; it must be host:port`}},
@@ -323,7 +346,8 @@ func TestServerFiles(t *testing.T) {
 			}
 		})
 	}
-	if _, err := server("", environment("HOME", "/h", "FORGE_PRIVATE_KEY_FILE", t.TempDir()), false); err == nil || !strings.Contains(err.Error(), "is not a plain file") {
+	if _, err := server("", environment("HOME", "/h", "FORGE_PRIVATE_KEY_FILE", t.TempDir()), false); err == nil ||
+		!strings.Contains(err.Error(), "is not a plain file") {
 		t.Errorf("a directory as key: %v", err)
 	}
 }
@@ -334,7 +358,8 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := fmt.Sprint(c.Ready())
-	for _, want := range []string{"FORGE_APP_ID", "FORGE_PRIVATE_KEY_FILE", "FORGE_WEBHOOK_SECRET", "implementer, reviewer, reflector", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"} {
+	for _, want := range []string{"FORGE_APP_ID", "FORGE_PRIVATE_KEY_FILE", "FORGE_WEBHOOK_SECRET", "implementer, reviewer, reflector",
+		"ANTHROPIC_API_KEY", "OPENAI_API_KEY"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Ready: %s\nwant %s in it", text, want)
 		}
@@ -348,9 +373,13 @@ func TestReadyForSignIn(t *testing.T) {
 		env  []string
 		want []string // "-…": must not be there
 	}{
-		{"nothing", []string{"FORGE_DASHBOARD", "github"}, []string{"set FORGE_PUBLIC_URL", "set FORGE_CLIENT_ID", "set FORGE_CLIENT_SECRET", "there PUBLIC_URL/login/callback must be a Callback URL", "https://github.com/settings/apps"}},
-		{"Enterprise", []string{"FORGE_DASHBOARD", "github", "FORGE_GITHUB_URL", "https://ghe.example.com/", "FORGE_PUBLIC_URL", "https://f.example/"}, []string{"-FORGE_PUBLIC_URL", "https://f.example/login/callback", "https://ghe.example.com/settings/apps"}},
-		{"all", []string{"FORGE_DASHBOARD", "github", "FORGE_PUBLIC_URL", "http://localhost:8080", "FORGE_CLIENT_ID", "Iv1.x", "FORGE_CLIENT_SECRET", testSecret}, []string{"-CLIENT", "-PUBLIC"}},
+		{"nothing", []string{"FORGE_DASHBOARD", "github"},
+			[]string{"set FORGE_PUBLIC_URL", "set FORGE_CLIENT_ID", "set FORGE_CLIENT_SECRET", "there PUBLIC_URL/login/callback must be a Callback URL",
+				"https://github.com/settings/apps"}},
+		{"Enterprise", []string{"FORGE_DASHBOARD", "github", "FORGE_GITHUB_URL", "https://ghe.example.com/", "FORGE_PUBLIC_URL",
+			"https://f.example/"}, []string{"-FORGE_PUBLIC_URL", "https://f.example/login/callback", "https://ghe.example.com/settings/apps"}},
+		{"all", []string{"FORGE_DASHBOARD", "github", "FORGE_PUBLIC_URL", "http://localhost:8080", "FORGE_CLIENT_ID", "Iv1.x",
+			"FORGE_CLIENT_SECRET", testSecret}, []string{"-CLIENT", "-PUBLIC"}},
 		{"local", nil, []string{"-CLIENT", "-PUBLIC"}},
 		{"off", []string{"FORGE_DASHBOARD", "off"}, []string{"-CLIENT", "-PUBLIC"}},
 	} {

@@ -12,7 +12,8 @@ func TestSubscribers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Subscriber{{Name: "ci", URL: NewSecret("https://ci.example.com/forge"), Secrets: NewSecret(testSecret), Types: []string{"run.*"}, Repos: []string{"acme/*"}}}
+	want := []Subscriber{{Name: "ci", URL: NewSecret("https://ci.example.com/forge"), Secrets: NewSecret(testSecret), Types: []string{"run.*"},
+		Repos: []string{"acme/*"}}}
 	if !reflect.DeepEqual(got.Subscribers, want) {
 		t.Errorf("subscribers %+v", got.Subscribers)
 	}

@@ -29,14 +29,16 @@ type taskFile struct {
 // have read it. The error lists every problem, with line and column.
 func Task(name, yaml string, repo, server config.Config, trusted bool) (config.Config, error) {
 	c, own := snapshot(repo), snapshot(repo) // maps are filled in place
-	f := taskFile{Mode: c.Mode, OnBaseMoved: c.OnBaseMoved, Gates: c.Gates, Loop: c.Loop, Limits: c.Limits, Breaker: c.Breaker, Models: own.Models, Paths: own.Paths, Modules: c.Modules}
+	f := taskFile{Mode: c.Mode, OnBaseMoved: c.OnBaseMoved, Gates: c.Gates, Loop: c.Loop, Limits: c.Limits, Breaker: c.Breaker,
+		Models: own.Models, Paths: own.Paths, Modules: c.Modules}
 	caps := limitCaps(server)
 	if !trusted {
 		caps = limitCaps(repo)
 		for key, most := range map[string]int{
 			"loop.max_iterations": c.Loop.MaxIterations, "loop.review_bounces": c.Loop.ReviewBounces, "loop.test_bounces": c.Loop.TestBounces,
 			"loop.same_finding": c.Loop.SameFinding, "loop.same_failure": c.Loop.SameFailure, "loop.diminishing_from": c.Loop.DiminishingFrom,
-			"loop.doubts": c.Loop.Doubts, "loop.evidence": c.Loop.Evidence, "loop.faults": c.Loop.Faults, "breaker.max_iterations": c.Breaker.MaxIterations, "max_refinement_attempts": c.Breaker.MaxIterations,
+			"loop.doubts": c.Loop.Doubts, "loop.evidence": c.Loop.Evidence, "loop.faults": c.Loop.Faults,
+			"breaker.max_iterations": c.Breaker.MaxIterations, "max_refinement_attempts": c.Breaker.MaxIterations,
 			"modules.max": c.Modules.Max, "modules.parallel": c.Modules.Parallel, "modules.iterations": c.Modules.Iterations, "modules.rounds": c.Modules.Rounds,
 		} {
 			caps[key] = float64(most)
@@ -69,7 +71,8 @@ func Task(name, yaml string, repo, server config.Config, trusted bool) (config.C
 	}
 	profiled(r.set, &f.Loop, &f.Breaker)
 	protected := append(snapshot(repo).Paths.Protected, f.Paths.Protected...)
-	c.Mode, c.OnBaseMoved, c.Gates, c.Loop, c.Limits, c.Breaker, c.Models, c.Modules = f.Mode, f.OnBaseMoved, f.Gates, f.Loop, f.Limits, f.Breaker, f.Models, f.Modules
+	c.Mode, c.OnBaseMoved, c.Gates, c.Loop, c.Limits, c.Breaker, c.Models, c.Modules = f.Mode, f.OnBaseMoved, f.Gates, f.Loop, f.Limits,
+		f.Breaker, f.Models, f.Modules
 	if r.set["paths.protected"] {
 		c.Paths.Protected = protected
 	}

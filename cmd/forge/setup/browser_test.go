@@ -42,7 +42,8 @@ func TestBrowserFromNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"FORGE_STATE_DIR": filepath.Join(dir, "state"), "FORGE_LISTEN": "127.0.0.1:0", "FORGE_DASHBOARD_LISTEN": "127.0.0.1:0", "FORGE_WRITE_INTERVAL": "0s", "FORGE_CALL_TIMEOUT": "1s"}
+	env := map[string]string{"FORGE_STATE_DIR": filepath.Join(dir, "state"), "FORGE_LISTEN": "127.0.0.1:0",
+		"FORGE_DASHBOARD_LISTEN": "127.0.0.1:0", "FORGE_WRITE_INTERVAL": "0s", "FORGE_CALL_TIMEOUT": "1s"}
 	o := w.options()
 	o.Answers, o.Now, o.Every, o.Linger = Answers{}, time.Now, time.Second, 0
 	o.Getenv = func(name string) string { return env[name] }
@@ -81,7 +82,8 @@ func TestBrowserFromNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	verified := make(chan *pipeline.Run, 1)
-	s, err := server.Listen(t.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler), HookEvery: 100 * time.Millisecond, Settle: 10 * time.Millisecond,
+	s, err := server.Listen(t.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler), HookEvery: 100 * time.Millisecond,
+		Settle: 10 * time.Millisecond,
 		OnEvents: func(run *pipeline.Run, _ []pipeline.Event) {
 			if run.State != pipeline.StateRunning && run.Published.Rev >= run.Rev {
 				select {

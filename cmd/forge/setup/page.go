@@ -166,7 +166,8 @@ func (p *page) render(w http.ResponseWriter, status int, v view) {
 	if v.To != "" {
 		to = " " + v.Answers.web()
 	}
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src '"+hash(style)+"'; script-src '"+hash(reload)+"'; form-action 'self'"+to+"; frame-ancestors 'none'; base-uri 'none'")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src '"+hash(style)+"'; script-src '"+hash(reload)+
+		"'; form-action 'self'"+to+"; frame-ancestors 'none'; base-uri 'none'")
 	var b strings.Builder
 	if err := pages.ExecuteTemplate(&b, "setup.html", v); err != nil {
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)

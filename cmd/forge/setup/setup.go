@@ -267,7 +267,8 @@ func (s *setup) exchange(ctx context.Context) error {
 	app, err := github.Register(ctx, s.p.Answers.GitHub, s.p.Code)
 	if errors.Is(err, github.ErrCodeUsed) {
 		s.p.Code = ""
-		return errors.Join(fmt.Errorf("%w. If %s lists an App that is called %s, delete it there; then begin again", err, appsPage(s.p.Answers), s.p.Answers.Name), s.save())
+		return errors.Join(fmt.Errorf("%w. If %s lists an App that is called %s, delete it there; then begin again", err, appsPage(s.p.Answers),
+			s.p.Answers.Name), s.save())
 	}
 	if err != nil {
 		return err // the code may work later

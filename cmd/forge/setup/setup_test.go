@@ -111,7 +111,8 @@ type started struct {
 func (w *world) start(o Options) *started {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
-	st := &started{w: w, ended: make(chan error, 1), cancel: cancel, http: &http.Client{Jar: w.jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	st := &started{w: w, ended: make(chan error, 1), cancel: cancel,
+		http: &http.Client{Jar: w.jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	ready := make(chan [2]string, 9)
 	o.Ready = func(page, manual string) { ready <- [2]string{page, manual} }
 	go func() { st.ended <- Run(ctx, o) }()
@@ -233,7 +234,8 @@ func (w *world) check() {
 	if err := cfg.Ready(); err != nil {
 		w.t.Errorf("forge serve lacks %v", err)
 	}
-	if cfg.AppID != w.gh.AppID || cfg.WebhookSecret.Reveal() != w.gh.WebhookSecret || cfg.ClientID != w.gh.ClientID || cfg.ClientSecret.Reveal() != w.gh.ClientSecret || !cfg.Poll {
+	if cfg.AppID != w.gh.AppID || cfg.WebhookSecret.Reveal() != w.gh.WebhookSecret || cfg.ClientID != w.gh.ClientID ||
+		cfg.ClientSecret.Reveal() != w.gh.ClientSecret || !cfg.Poll {
 		w.t.Errorf("the settings are %+v", cfg)
 	}
 	entries, err := os.ReadDir(w.dir)
@@ -432,7 +434,8 @@ func TestAnswersAreChecked(t *testing.T) {
 	})
 	model := newLocal(t, refuses)
 	form := url.Values{"github": {w.gh.URL}, "poll": {"yes"}, "model": {"openai/some"}, "base": {model + "/v1"}, "key": {"sk-test-0123456789abcdef"}}
-	if code, text, _ := st.post(st.origin()+"/settle", form); code != http.StatusUnprocessableEntity || !strings.Contains(text, "tried once") || strings.Contains(text, "sk-test") {
+	if code, text, _ := st.post(st.origin()+"/settle", form); code != http.StatusUnprocessableEntity ||
+		!strings.Contains(text, "tried once") || strings.Contains(text, "sk-test") {
 		t.Errorf("a key that is refused: %d\n%s", code, text)
 	}
 	if exists(filepath.Join(w.dir, modelKeyFile)) {
@@ -536,7 +539,8 @@ func TestPing(t *testing.T) {
 	st := w.start(o)
 	st.get(st.page)
 	a := o.Answers
-	if code, text, _ := st.post(st.origin()+"/settle", url.Values{"github": {a.GitHub}, "url": {a.URL}, "model": {a.Model}, "name": {"forge"}}); code != http.StatusSeeOther {
+	if code, text, _ := st.post(st.origin()+"/settle",
+		url.Values{"github": {a.GitHub}, "url": {a.URL}, "model": {a.Model}, "name": {"forge"}}); code != http.StatusSeeOther {
 		t.Fatalf("%d\n%s", code, text)
 	}
 	_, page := st.get(st.page)

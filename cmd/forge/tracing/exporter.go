@@ -185,7 +185,8 @@ func (x *Exporter) look(ctx context.Context) {
 func (x *Exporter) emit(s Span) {
 	ctx := context.WithValue(context.Background(), ids{}, s)
 	if s.Parent.IsValid() {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: s.Trace, SpanID: s.Parent, TraceFlags: trace.FlagsSampled, Remote: true}))
+		ctx = trace.ContextWithRemoteSpanContext(ctx,
+			trace.NewSpanContext(trace.SpanContextConfig{TraceID: s.Trace, SpanID: s.Parent, TraceFlags: trace.FlagsSampled, Remote: true}))
 	}
 	opts := []trace.SpanStartOption{trace.WithTimestamp(s.Start), trace.WithSpanKind(s.Kind), trace.WithAttributes(s.Attributes...)}
 	if s.Link.IsValid() {

@@ -61,7 +61,8 @@ func TestExporter(t *testing.T) {
 	if got := r.Header("Authorization"); got != "Bearer abc" {
 		t.Errorf("the header of OTEL_EXPORTER_OTLP_HEADERS arrived as %q", got)
 	}
-	for key, want := range map[string]string{"service.name": "forge-test", "service.version": "v1", "deployment.environment.name": "staging", "telemetry.sdk.language": "go"} {
+	for key, want := range map[string]string{"service.name": "forge-test", "service.version": "v1", "deployment.environment.name": "staging",
+		"telemetry.sdk.language": "go"} {
 		if got := r.Resource(key); got != want {
 			t.Errorf("resource %s = %q, want %q", key, got, want)
 		}

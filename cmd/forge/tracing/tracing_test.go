@@ -81,11 +81,13 @@ func turns(in pipeline.Event, pick func(n int) int, add func(pipeline.Event, tim
 			Usage: pipeline.Usage{Calls: 1, Input: 1000, CachedInput: 800, Output: 50, MicroUSD: 1500}}
 		step.Millis = step.Call + int64(tools*250)
 		id := fmt.Sprintf("%s/step/%d", in.ID, n)
-		add(pipeline.Event{ID: id, Type: pipeline.EventAgentIteration, Source: "agent:implementer", Data: pipeline.Data{Step: step}}, time.Duration(step.Millis)*time.Millisecond)
+		add(pipeline.Event{ID: id, Type: pipeline.EventAgentIteration, Source: "agent:implementer", Data: pipeline.Data{Step: step}},
+			time.Duration(step.Millis)*time.Millisecond)
 		for i := range tools {
 			name := []string{"read", secret + " is no tool"}[pick(2)]
-			add(pipeline.Event{ID: fmt.Sprintf("%s/tool/%d", id, i+1), Type: pipeline.EventToolExecuted, Source: "agent:implementer", Data: pipeline.Data{Tool: &pipeline.ToolUse{
-				Phase: ref.Phase, Iteration: ref.Iteration, Step: n, Tool: name, OK: name == "read", Error: secret, Subject: secret, Millis: 250, Bytes: 10}}}, 0)
+			add(pipeline.Event{ID: fmt.Sprintf("%s/tool/%d", id, i+1), Type: pipeline.EventToolExecuted, Source: "agent:implementer",
+				Data: pipeline.Data{Tool: &pipeline.ToolUse{
+					Phase: ref.Phase, Iteration: ref.Iteration, Step: n, Tool: name, OK: name == "read", Error: secret, Subject: secret, Millis: 250, Bytes: 10}}}, 0)
 		}
 	}
 }

@@ -32,7 +32,8 @@ func New(t *testing.T) *Story {
 	s := &Story{T: t, Run: &pipeline.Run{}, At: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 	s.Add(pipeline.EventRunStarted, pipeline.Data{Start: &pipeline.Start{
 		Repo: Repo(), By: pipeline.Actor{ID: 7, Login: "alice"}, Config: config.Default(), Base: SHA(0), Branch: "forge/issue-7-retry",
-		Task: pipeline.Task{Issue: 7, Title: "Retry failed uploads", Body: "Uploads fail on a bad line. @bob fixes #3", Author: pipeline.Actor{ID: 7, Login: "alice"}, URL: "https://github.com/octo/repo/issues/7"}}})
+		Task: pipeline.Task{Issue: 7, Title: "Retry failed uploads", Body: "Uploads fail on a bad line. @bob fixes #3",
+			Author: pipeline.Actor{ID: 7, Login: "alice"}, URL: "https://github.com/octo/repo/issues/7"}}})
 	return s
 }
 
@@ -80,7 +81,8 @@ func (s *Story) Implemented(iteration int, from, to, summary string) {
 
 // Finding makes a finding of category correctness.
 func Finding(id, fp string, sev pipeline.Severity, file string, line, end int, msg string) pipeline.Finding {
-	return pipeline.Finding{ID: id, Fingerprint: fp, Severity: sev, Category: pipeline.CategoryCorrectness, Message: msg, File: file, Line: line, EndLine: end, Confidence: 0.9}
+	return pipeline.Finding{ID: id, Fingerprint: fp, Severity: sev, Category: pipeline.CategoryCorrectness, Message: msg, File: file,
+		Line: line, EndLine: end, Confidence: 0.9}
 }
 
 // FirstFindings are one with a suggestion, one on a range, and one outside the diff.
@@ -107,7 +109,8 @@ func (s *Story) Reviewed(iteration int, head string, met bool, findings ...pipel
 }
 
 func (s *Story) Bounce(iteration, count int) {
-	s.Add(pipeline.EventBounce, pipeline.Data{Bounce: &pipeline.Bounce{Number: 1, Phase: pipeline.PhaseReview, Iteration: iteration, Count: count, Weight: 15, Issues: []string{"aaaa", "bbbb"}}})
+	s.Add(pipeline.EventBounce, pipeline.Data{Bounce: &pipeline.Bounce{Number: 1, Phase: pipeline.PhaseReview, Iteration: iteration,
+		Count: count, Weight: 15, Issues: []string{"aaaa", "bbbb"}}})
 }
 
 func (s *Story) Tests(iteration, head int, failures ...pipeline.Failure) {
@@ -127,12 +130,15 @@ func (s *Story) Gate() {
 	s.Add(pipeline.EventGateRequested, pipeline.Data{Gate: &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateEscalation,
 		Guard:    &pipeline.Guard{Name: pipeline.GuardSameFinding, Phase: pipeline.PhaseReview, Value: 3, Limit: 3, Detail: "the same finding"},
 		Question: "The same finding came back 3 times. How should it go on?",
-		Choices: []pipeline.Choice{{Name: "continue", Arg: "N", Label: "go on for N more iterations"}, {Name: "accept", Label: "take it as it is; what is left is written down as known issues"},
+		Choices: []pipeline.Choice{{Name: "continue", Arg: "N", Label: "go on for N more iterations"},
+			{Name: "accept", Label: "take it as it is; what is left is written down as known issues"},
 			{Name: "history", Label: "show everything that was tried"}, {Name: "cancel", Label: "give it up"}}}})
 }
 
 func (s *Story) Answer(choice string, n int, text string) {
-	s.Add(pipeline.EventGateAnswered, pipeline.Data{Answer: &pipeline.Answer{Gate: "gate/1", Choice: choice, N: n, Text: text, By: pipeline.Actor{ID: 7, Login: "alice"}, Via: "comment", At: s.At}})
+	s.Add(pipeline.EventGateAnswered, pipeline.Data{
+		Answer: &pipeline.Answer{Gate: "gate/1", Choice: choice, N: n, Text: text, By: pipeline.Actor{ID: 7, Login: "alice"}, Via: "comment",
+			At: s.At}})
 }
 
 // bounced tells a run up to the commit that mends the first review's findings.

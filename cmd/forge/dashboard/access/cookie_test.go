@@ -153,7 +153,8 @@ func FuzzOpen(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{"", "AQ", made, made[:30], made + "A", made[:9] + "\n" + made[9:], made[:len(made)-1] + "B", "=", strings.Repeat("A", 60), "AQ" + strings.Repeat("A", 100)} {
+	for _, seed := range []string{"", "AQ", made, made[:30], made + "A", made[:9] + "\n" + made[9:], made[:len(made)-1] + "B", "=",
+		strings.Repeat("A", 60), "AQ" + strings.Repeat("A", 100)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -162,7 +162,8 @@ func TestRefuse(t *testing.T) {
 		if r.StatusCode != 401 || strings.Contains(r.Header.Get("Content-Type"), "text/html") != c.html || strings.Contains(body, "<!doctype html>") != c.html {
 			t.Errorf("%s: %d %s: %s", c.name, r.StatusCode, r.Header.Get("Content-Type"), body)
 		}
-		if c.html && (!strings.Contains(body, `href="/login?to=%2Fruns%3Frepo%3Da%252Fb%26x%3D%3Cscript%3E"`) || !strings.Contains(body, `href="/static/style.css"`)) || !c.html && len(body) > 200 {
+		if c.html && (!strings.Contains(body, `href="/login?to=%2Fruns%3Frepo%3Da%252Fb%26x%3D%3Cscript%3E"`) ||
+			!strings.Contains(body, `href="/static/style.css"`)) || !c.html && len(body) > 200 {
 			t.Errorf("%s: %s", c.name, body)
 		}
 		if strings.Contains(body, "<script>") {

@@ -187,7 +187,8 @@ func TestViewer(t *testing.T) {
 		{"none", &Viewer{Actor: pipeline.Actor{ID: 1, Login: "none"}, can: can, ask: ask}, shop, true, false, false},
 		{"no answer", &Viewer{Actor: pipeline.Actor{ID: 1, Login: "down"}, can: can, ask: ask}, shop, true, false, true},
 		{"no id", &Viewer{Actor: pipeline.Actor{Login: "admin"}, can: can, ask: ask}, shop, true, false, false},
-		{"another repository", &Viewer{Actor: pipeline.Actor{ID: 1, Login: "read"}, can: can, ask: ask}, pipeline.Repo{ID: 5, Owner: "acme", Name: "other"}, false, false, false},
+		{"another repository", &Viewer{Actor: pipeline.Actor{ID: 1, Login: "read"}, can: can, ask: ask},
+			pipeline.Repo{ID: 5, Owner: "acme", Name: "other"}, false, false, false},
 		{"a folder of the server", &Viewer{Actor: pipeline.Actor{ID: 1, Login: "admin"}, can: can, ask: ask}, pipeline.Repo{Name: "Shop"}, false, false, false},
 	} {
 		may, err := c.v.MayWrite(t.Context(), c.repo)

@@ -149,7 +149,8 @@ func relative(to string) string {
 		return "/"
 	}
 	clean := path.Clean(u.Path)
-	if strings.HasPrefix(to, "//") || strings.ContainsAny(clean, "\\\r\n\t") || clean == logoutPath || clean == loginPath || strings.HasPrefix(clean, loginPath+"/") {
+	if strings.HasPrefix(to, "//") || strings.ContainsAny(clean, "\\\r\n\t") || clean == logoutPath || clean == loginPath ||
+		strings.HasPrefix(clean, loginPath+"/") {
 		return "/"
 	}
 	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}).String()
