@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/module"
 )
 
 // Covers V10: what runs and what waits for whom is seen at a glance; nothing yet says so.
@@ -56,6 +57,24 @@ func TestCostThatIsNotKnown(t *testing.T) {
 		has(t, s.get(t, path, 200), "cost unknown", "-$0.00")
 	}
 	has(t, s.get(t, "/runs/1", 200), `<span class="value">cost unknown</span>`, "-of $10.00")
+}
+
+// V10: the runs that build modules are in the list where they are asked for, on every page
+// of it, and only of what one sees.
+func TestRunsOfModules(t *testing.T) {
+	s := newSite(t)
+	s.keep(t, play(t, pipeline.Task{Issue: 1, Title: "Task"}, "plan ok").Events, shopRepo, 1, today.Add(-time.Hour))
+	for _, id := range []string{"auth", "mail"} {
+		start := pipeline.Start{Kind: pipeline.KindModule, Repo: shopRepo, Task: pipeline.Task{Issue: 1, Title: "Task"}, Part: &module.Of{Run: 1, Module: module.Module{ID: id}}}
+		if _, err := s.db.CreateRun(t.Context(), id, start, today.Add(-time.Hour), id, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has(t, s.get(t, "/runs", 200), `href="/runs/1"`, `-href="/runs/2"`, `name="parts"`, "-checked")
+	has(t, s.get(t, "/runs?parts=1", 200), `href="/runs/1"`, `href="/runs/2"`, "the module auth of", "the module mail of", "checked")
+	has(t, s.get(t, "/runs?parts=1&before=3", 200), `href="?parts=1"`, "the module auth of", "-the module mail of")
+	s.viewer = person{repos: []string{"acme/other"}}
+	has(t, s.get(t, "/runs?parts=1", 200), "-/runs/2")
 }
 
 // Many runs are paged through; what one does not see is not there.

@@ -22,6 +22,7 @@ type runsData struct {
 	Choice        choice
 	States        []pipeline.State
 	State         pipeline.State
+	Parts         bool // with the runs that build modules
 	List          runList
 	Newest, Older string // addresses
 }
@@ -32,11 +33,11 @@ func (p *Pages) runs(w http.ResponseWriter, r *http.Request, v Viewer) error {
 		return err
 	}
 	q := r.URL.Query()
-	d := runsData{Choice: c, States: states, State: pipeline.State(q.Get("state"))}
+	d := runsData{Choice: c, States: states, State: pipeline.State(q.Get("state")), Parts: q.Get("parts") == "1"}
 	if d.State != "" && !slices.Contains(states, d.State) {
 		return badInput("There is no state " + strconv.Quote(string(d.State)) + ".")
 	}
-	f := store.Filter{State: d.State, Repos: c.within(), Limit: runsShown + 1}
+	f := store.Filter{State: d.State, Parts: d.Parts, Repos: c.within(), Limit: runsShown + 1}
 	if before := q.Get("before"); before != "" {
 		if f.Before, err = strconv.ParseInt(before, 10, 64); err != nil || f.Before < 1 {
 			return badInput("before= takes a run's number.")
