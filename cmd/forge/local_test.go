@@ -74,6 +74,7 @@ func TestLocalModuleOrders(t *testing.T) {
 	c.run(exitWaiting, []string{"b asks"}, "resume", "1")
 	c.run(exitDone, []string{"Run 1 is cancelled"}, "answer", "1", "cancel")
 	c.run(exitDone, []string{"Run 3 is cancelled"}, "show", "1/b")
+	c.run(exitDone, []string{" b       cancelled "}, "show", "1")
 	if got := c.git("branch", "--list", "forge/*--*"); got != "" {
 		t.Errorf("branches of modules are left: %s", got)
 	}

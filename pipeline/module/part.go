@@ -172,8 +172,8 @@ func (r *Row) Status(parts []Part) string {
 		return "goes back to work"
 	case p.Passed():
 		return "waits to be merged"
-	case p.State == "stopped":
-		return "stopped"
+	case p.State == "stopped" || p.State == "cancelled":
+		return p.State
 	case p.Wants != "":
 		return "waits for another contract"
 	case p.Phase != "":
