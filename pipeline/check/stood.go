@@ -131,8 +131,8 @@ func (v *verdict) runWithHelpers(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, e := range v.alone {
-		if err := try([]edit{e}, true); err != nil {
+	for _, list := range v.alone {
+		if err := try(list, true); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,9 @@ func (v *verdict) runWithHelpers(ctx context.Context) error {
 // allBack reports whether nothing of the change would be left to be tested.
 func (v *verdict) allBack() bool {
 	return !slices.ContainsFunc(v.head.patch.files, func(f *gitdiff.File) bool {
-		return !slices.ContainsFunc(v.edits, func(e edit) bool { return e.name == f.OldName || e.name == f.NewName })
+		return !slices.ContainsFunc(v.edits, func(e edit) bool {
+			return (e.name == f.OldName || e.name == f.NewName) && (e.merged == nil || e.role != testSource) // a part of it
+		})
 	})
 }
 
@@ -359,7 +361,7 @@ func (m goModule) holds(file string) bool {
 func (v *verdict) again(c *checker, blamed map[string]string) []string {
 	var out []string
 	for file := range blamed {
-		if path.Ext(file) != ".go" {
+		if path.Ext(file) != ".go" || v.helping { // others import it
 			return c.narrow
 		}
 		out = append(out, path.Dir(file))
@@ -427,7 +429,26 @@ func (v *verdict) blame(c *checker, s *stood) map[string]string {
 			}
 		}
 	}
+	if v.helping && len(out) == 0 { // the product may not compile with what it uses of them by now
+		for _, t := range c.cases() {
+			if why := goMissing.FindString(t.err); t.whole && t.status == failed && why != "" {
+				blameHelpers(open, why, out)
+			}
+		}
+	}
 	return out
+}
+
+// goMissing is how the compiler says that a package lacks something.
+var goMissing = regexp.MustCompile(`(?m)^.*\.go:\d+(?::\d+)?: (?:undefined: |.* undefined|cannot use |not enough arguments|too many arguments|no required module|package \S+ is not in).*$`)
+
+// blameHelpers blames all code of Go that is no test.
+func blameHelpers(open map[string]edit, why string, out map[string]string) {
+	for name, e := range open {
+		if path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && e.role == testSource {
+			out[name] = why
+		}
+	}
 }
 
 // blameBuild finds the files that a package's tests do not compile with. Where the

@@ -90,8 +90,7 @@ func (b *baseView) serves(name string) bool {
 // supports finds the changed files that no name gives away and by which tests of
 // the base pass or fail all the same: what the commands start, what tests import or
 // open, where nothing of the product does.
-func (v *verdict) supports(ctx context.Context, tree Tree, read func(string) ([]byte, bool), used map[string]bool, makes bool) error {
-	b := &baseView{v: v, read: read, used: used, makes: makes, files: map[string]bool{}, texts: map[string][]byte{}}
+func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 	var open []edit
 	for _, f := range v.head.patch.files {
 		if f.OldName == "" || f.IsNew || f.IsCopy || len(open) == maxSupports {
@@ -99,7 +98,7 @@ func (v *verdict) supports(ctx context.Context, tree Tree, read func(string) ([]
 		}
 		b.files[f.OldName] = true
 		e := edit{name: f.OldName, role: testSource, before: b.text(f.OldName)}
-		if v.head.patch.role(e.name, e.before, used, makes) != product || document.MatchString(e.name) || configFile.MatchString(e.name) {
+		if v.head.patch.role(e.name, e.before, b.used, b.makes) != product || document.MatchString(e.name) || configFile.MatchString(e.name) {
 			continue
 		}
 		if !isCode(e.name) {
@@ -135,7 +134,9 @@ func (v *verdict) supports(ctx context.Context, tree Tree, read func(string) ([]
 		}
 	}
 	if len(rest)+len(v.helpers) > 1 || len(rest) > 0 && len(open) > len(rest) {
-		v.alone = rest[:min(len(rest), maxAlone)]
+		for _, e := range rest[:min(len(rest), maxAlone)] {
+			v.alone = append(v.alone, []edit{e})
+		}
 	}
 	return nil
 }

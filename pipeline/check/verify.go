@@ -36,7 +36,7 @@ type verdict struct {
 	edits   []edit          // files of the tests that the change touches
 	used    map[string]bool // files by which commands run the tests
 	helpers []edit          // files that only tests or their commands use, by other names
-	alone   []edit          // of those the ones that may be the product's own
+	alone   [][]edit        // of those the ones that may be the product's own
 	helping bool            // those are taken back, too: where one makes a test fail, that is what is asked
 	loose   []string        // why the change might reach the runner itself; empty: it cannot
 	stood   *stood          // the base's tests on the head; nil: they are the head's own
@@ -133,7 +133,11 @@ func (v *verdict) runHead(ctx context.Context) error {
 	v.loose = c.patch.loose(isTest)
 	c.inside = append(c.editedInside(isTest, read), c.editedSelfTests(isTest)...)
 	c.shadowing(isTest, read)
-	if err := v.supports(ctx, tree, read, used, makes); err != nil {
+	b := &baseView{v: v, read: read, used: used, makes: makes, files: map[string]bool{}, texts: map[string][]byte{}}
+	if err := v.supports(ctx, tree, b); err != nil {
+		return err
+	}
+	if err := v.goSupports(ctx, tree, b); err != nil {
 		return err
 	}
 	if err := c.runAll(ctx); err != nil {
