@@ -28,20 +28,21 @@ type Opener func(ctx context.Context, sha string) (Tree, error)
 
 // verdict is the judgement on one change.
 type verdict struct {
-	open    Opener
-	o       Options
-	head    *checker // the head with its own tests
-	suites  []suite  // those of the head, not yet run
-	tests   map[string]outcome
-	edits   []edit          // files of the tests that the change touches
-	used    map[string]bool // files by which commands run the tests
-	helpers []edit          // files that only tests or their commands use, by other names
-	alone   [][]edit        // of those the ones that may be the product's own
-	helping bool            // those are taken back, too: where one makes a test fail, that is what is asked
-	loose   []string        // why the change might reach the runner itself; empty: it cannot
-	stood   *stood          // the base's tests on the head; nil: they are the head's own
-	leaning []leaning       // the same with helpers put back, too
-	found   []pipeline.Finding
+	open     Opener
+	o        Options
+	head     *checker // the head with its own tests
+	suites   []suite  // those of the head, not yet run
+	tests    map[string]outcome
+	edits    []edit          // files of the tests that the change touches
+	used     map[string]bool // files by which commands run the tests
+	helpers  []edit          // files that only tests or their commands use, by other names
+	alone    [][]edit        // of those the ones that may be the product's own
+	helping  bool            // those are taken back, too: where one makes a test fail, that is what is asked
+	patching []string        // files of tests that change what others look at
+	loose    []string        // why the change might reach the runner itself; empty: it cannot
+	stood    *stood          // the base's tests on the head; nil: they are the head's own
+	leaning  []leaning       // the same with helpers put back, too
+	found    []pipeline.Finding
 }
 
 // Verify judges a change. It runs the head's tests and, where the change touches
@@ -68,6 +69,12 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 			return pipeline.TestReport{}, err
 		}
 		if err := v.runWithHelpers(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
+		if err := v.runAside(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
+		if err := v.askedEqual(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
 		if err := v.proveHead(ctx); err != nil {
@@ -138,6 +145,9 @@ func (v *verdict) runHead(ctx context.Context) error {
 		return err
 	}
 	if err := v.goSupports(ctx, tree, b); err != nil {
+		return err
+	}
+	if err := v.findPatching(ctx, tree, isTest); err != nil {
 		return err
 	}
 	if err := c.runAll(ctx); err != nil {
