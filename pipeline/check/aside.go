@@ -150,7 +150,7 @@ func (v *verdict) instead(ctx context.Context, sha string, files []edit) (map[st
 }
 
 // asCode is how a task names something of the code, and no word of a sentence.
-var asCode = regexp.MustCompile("^(?:[A-Z][A-Z0-9_]{2,}|[A-Za-z]\\w*(?:_\\w|[a-z][A-Z])\\w*)$")
+var asCode = regexp.MustCompile(`^(?:[A-Z][A-Z0-9_]{2,}|[A-Za-z]\w*(?:_\w|[a-z][A-Z])\w*)$`)
 
 // askedEqual lets through an object that is equal to everything where the task names it,
 // and the base's tests come to the same without.
