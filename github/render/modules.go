@@ -52,7 +52,7 @@ func statusIcon(status string) string {
 		return "✅"
 	case "asks you":
 		return "✋"
-	case "left out":
+	case "left out", "cancelled":
 		return "🚫"
 	case "stopped":
 		return "⏸️"
