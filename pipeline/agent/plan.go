@@ -11,6 +11,7 @@ import (
 	"forge/pipeline/command"
 	"forge/pipeline/glob"
 	"forge/pipeline/module"
+	"forge/pipeline/testname"
 )
 
 var planParts = []any{
@@ -109,7 +110,8 @@ func (p *phase) split(args json.RawMessage, plan *pipeline.Plan) []string {
 	if base := p.baseline(); base != nil {
 		passing = base.Names
 	}
-	bad := in.Check(module.Limits{Passing: passing, Match: glob.Match, Overlap: glob.Overlap, Max: cfg.Max, Criteria: ids, Tree: p.job.Tree, Reserved: reserved})
+	bad := in.Check(module.Limits{Passing: passing, Match: glob.Match, Overlap: glob.Overlap, Same: testname.Same,
+		Max: cfg.Max, Criteria: ids, Tree: p.job.Tree, Reserved: reserved})
 	if len(bad) > 0 {
 		return bad
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"forge/pipeline/text"
 )
 
 // Alone is the rule about words that come with a command which settles something, for the help.
@@ -33,8 +31,8 @@ func (l Line) Doubt(slug, notes string) string {
 	}
 	form = "`" + Write(slug, form) + "`"
 	if words != "" {
-		return fmt.Sprintf("Nothing was done: behind %s stands more on its line, %q, which may turn it around. If you mean it, write it alone; notes go %s.",
-			form, text.Clip(words, 100), notes)
+		return fmt.Sprintf("Nothing was done: behind %s stands more on its line, %.100q, which may turn it around. If you mean it, write it alone; notes go %s.",
+			form, words, notes)
 	}
 	if seen := turnsAround(l.Name, slug, l.Text); seen != "" {
 		return fmt.Sprintf("Nothing was done: the words that came with %s may take it back, because they %s. If you mean it, give it without them.", form, seen)

@@ -6,7 +6,6 @@ package module
 import (
 	"cmp"
 	"fmt"
-	"forge/pipeline/testname"
 	"path"
 	"regexp"
 	"slices"
@@ -57,6 +56,7 @@ type Limits struct {
 
 	Match   func(pattern, name string) bool // of globs: whether a path matches
 	Overlap func(p, q string) bool          // whether a path can match both
+	Same    func(test, probe string) bool   // whether two names are of one test
 }
 
 var slug = regexp.MustCompile(`^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$`)
@@ -85,7 +85,7 @@ func (s *Split) Check(l Limits) []string {
 	s.checkNeeds(ids, &bad)
 	s.checkPaths(l, &bad)
 	s.checkCriteria(l.Criteria, &bad)
-	s.checkPromises(ids, l.Passing, &bad)
+	s.checkPromises(ids, l, &bad)
 	return bad
 }
 
@@ -297,7 +297,7 @@ func (s *Split) checkCriteria(criteria []string, bad *problems) {
 }
 
 // checkPromises wants what a module needs of another to be written down, with a new test.
-func (s *Split) checkPromises(ids map[string]bool, passing []string, bad *problems) {
+func (s *Split) checkPromises(ids map[string]bool, l Limits, bad *problems) {
 	kept := map[[2]string]bool{}
 	seen := map[string]bool{}
 	for _, p := range s.Promises {
@@ -311,8 +311,8 @@ func (s *Split) checkPromises(ids map[string]bool, passing []string, bad *proble
 		if p.Text == "" || p.Probe == "" {
 			bad.add("promise %s lacks its text, or the probe: the name of the test that shows it at integration", p.ID)
 		}
-		if i := slices.IndexFunc(passing, func(test string) bool { return testname.Same(test, p.Probe) }); i >= 0 {
-			bad.add("promise %s: the test %s stands in the repository already and passes without the modules (%s), so that it shows nothing; name a new one, which the contract brings", p.ID, p.Probe, passing[i])
+		if i := slices.IndexFunc(l.Passing, func(test string) bool { return l.Same(test, p.Probe) }); i >= 0 {
+			bad.add("promise %s: the test %s stands in the repository already and passes without the modules (%s), so that it shows nothing; name a new one, which the contract brings", p.ID, p.Probe, l.Passing[i])
 		}
 		for _, to := range p.To {
 			kept[[2]string{p.From, to}] = true

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"forge/pipeline/glob"
+	"forge/pipeline/testname"
 )
 
 func sound() *Split {
@@ -28,7 +29,7 @@ func sound() *Split {
 	}
 }
 
-var soundLimits = Limits{Match: glob.Match, Overlap: glob.Overlap,
+var soundLimits = Limits{Match: glob.Match, Overlap: glob.Overlap, Same: testname.Same,
 	Max: 6, Reserved: func(w string) bool { return w == "continue" },
 	Passing:  []string{"example.com/shop.TestOld"},
 	Criteria: []string{"AC-a", "AC-b", "AC-c", "AC-d", "AC-e", "AC-whole"},
