@@ -2,9 +2,11 @@ package github
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	"forge/github/render"
 	"forge/github/render/rendertest"
 	"forge/pipeline"
 	"forge/pipeline/module"
@@ -98,13 +100,46 @@ func TestDocumentsAreWrittenOnce(t *testing.T) {
 	}
 }
 
+// F11: documents that cannot be written keep nothing else from being shown. That is said
+// in the pull request, and is over with the next attempt.
+func TestDocumentsStopNothing(t *testing.T) {
+	f, s := newFake(t), rendertest.New(t)
+	a := f.app(t)
+	s.Plan()
+	s.Implement(1, 0, 1, "Try again")
+	s.Review(1, 1, true)
+	s.Tests(1, 1)
+	s.Verified()
+	run := s.Run
+	run.Published, run.Config.Documents = pipeline.Publication{}, "branch"
+	full := &shelf{fails: errors.New("validation/system-1.md is there twice")}
+	for i, want := range []string{"validation/system-1.md is there twice", "validation/system-1.md is there twice", ""} {
+		if i == 2 {
+			full.fails = nil
+		}
+		pub, _, err := a.Publish(t.Context(), run, PublishOptions{Pusher: full})
+		if err != nil || !strings.Contains(pub.Late, want) || (pub.Late == "") != (want == "") {
+			t.Fatalf("attempt %d: late %q, %v; want %q", i+1, pub.Late, err, want)
+		}
+		run.Apply(pipeline.Event{Seq: run.Seq + 1, Type: pipeline.EventPublishCompleted, Data: pipeline.Data{Publication: &pub}})
+		if p := run.Published.Pull; p == nil || !p.Ready || run.Published.Artefacts["check/"+run.Head].ID == 0 {
+			t.Fatalf("attempt %d: the pull request is %+v, artefacts %v", i+1, p, run.Published.Artefacts)
+		}
+		body := render.Renderer{Run: run, Slug: "forge"}.PullBody()
+		if strings.Contains(body, "could not be written") != (want != "") || strings.Contains(body, "[Documents](") != (want == "") {
+			t.Errorf("attempt %d: the pull request says\n%s", i+1, body)
+		}
+	}
+}
+
 // shelf counts how often files are kept.
 type shelf struct {
 	testPusher
-	kept int
+	kept  int
+	fails error
 }
 
 func (s *shelf) Keep(context.Context, pipeline.Repo, string, string, []worktree.Change) (string, error) {
 	s.kept++
-	return rendertest.SHA(1), nil
+	return rendertest.SHA(1), s.fails
 }

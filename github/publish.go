@@ -127,7 +127,7 @@ func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
 		return nil, each(ctx, p.gates, p.reminders, p.histories)
 	}
 	if err == nil && moved == nil {
-		err = each(ctx, p.debt, p.postponed, p.documents, p.pull, p.reviews, p.threads, p.checks)
+		err = each(ctx, p.debt, p.postponed, p.pull, p.reviews, p.threads, p.checks)
 	}
 	var fault *pipeline.Fault
 	if err != nil && !(errors.As(err, &fault) && fault.Final) {
@@ -135,7 +135,7 @@ func (p *publisher) all(ctx context.Context) ([]pipeline.Event, error) {
 	}
 	rest := each(ctx, p.status, p.gates, p.reminders, p.histories)
 	if rest == nil && err == nil && moved == nil {
-		rest = each(ctx, p.ready, p.handOver)
+		rest = each(ctx, p.ready, p.handOver, p.late)
 	}
 	if rest != nil && (err == nil || !errors.As(rest, &fault)) {
 		return nil, rest // what may be tried again comes first

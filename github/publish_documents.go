@@ -8,6 +8,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
 
@@ -20,6 +21,28 @@ type keeper interface {
 	// parent, and returns the commit. One with the method Rejected() string carries
 	// GitHub's words for why it does not take it.
 	Keep(ctx context.Context, repo pipeline.Repo, branch, message string, files []worktree.Change) (string, error)
+}
+
+// late writes the documents when all else is made, so that they keep nothing from being
+// shown. What goes wrong with them is said in the pull request and tried again by itself,
+// unless it may have landed: then the whole attempt is looked at again.
+func (p *publisher) late(ctx context.Context) error {
+	r := p.run
+	had, was := p.artefact(documentsKey).URL, r.Published.Late
+	err := p.documents(ctx)
+	var unsure interface{ Ambiguous() bool }
+	switch {
+	case err == nil:
+	case ctx.Err() != nil || errors.As(err, &unsure) && unsure.Ambiguous():
+		return err
+	default:
+		p.app.log.Warn("the documents are not written: they are tried again", "run", r.ID, "repo", r.Repo.FullName(), "error", err)
+		p.pub.Late = text.Clip(text.Scrub(text.OneLine(err.Error())), 300)
+	}
+	if r.Published.Late = p.pub.Late; r.Published.Pull == nil || p.artefact(documentsKey).URL == had && (was == "") == (p.pub.Late == "") {
+		return nil
+	}
+	return p.pull(ctx) // it links them, or says that they are not there
 }
 
 // documents shows what the run leaves in writing (V11): in one comment on the pull
@@ -55,12 +78,12 @@ func (p *publisher) keep(ctx context.Context, k keeper, docs []render.Document) 
 	r, files := p.run, []worktree.Change{}
 	branch, all := p.app.opts.Slug+"/documents", ""
 	for _, d := range docs {
-		text := p.v.DocumentFile(d)
+		words := p.v.DocumentFile(d)
 		if finder := p.app.opts.Secrets; finder != nil {
-			text, _ = finder.Text(d.Path, text)
+			words, _ = finder.Text(d.Path, words)
 		}
-		files = append(files, worktree.Change{Path: path.Join(r.Branch, d.Path), Content: []byte(text)})
-		all += d.Path + "\n" + text
+		files = append(files, worktree.Change{Path: path.Join(r.Branch, d.Path), Content: []byte(words)})
+		all += d.Path + "\n" + words
 	}
 	have, want := p.artefact(documentsKey), render.Hash(all)
 	if len(files) == 0 || have.Hash == want {

@@ -69,6 +69,9 @@ func (r *Run) Apply(e Event) {
 // applyPublish records what GitHub shows.
 func (r *Run) applyPublish(e Event) bool {
 	switch e.Type {
+	case EventPublishDue:
+		r.Rev, r.Published.Next = e.Seq, time.Time{}
+		return true
 	case EventPublishCompleted, EventPublishFailed:
 		if p := e.Data.Publication; p != nil {
 			if p.Head != "" {
@@ -89,6 +92,7 @@ func (r *Run) applyPublish(e Event) bool {
 			r.Counters.PublishFaults = 0
 			if p := e.Data.Publication; p != nil {
 				r.Published.Rev = p.Rev
+				r.Published.Late, r.Published.Tries, r.Published.Next = p.Late, p.Tries, p.Next
 			}
 			if r.Fault != nil && r.Fault.Class == FaultGitHub {
 				r.Fault = nil

@@ -62,6 +62,7 @@ const (
 	EventPublishStarted   EventType = "publish.started"   // Data.Publication.Rev
 	EventPublishCompleted EventType = "publish.completed" // Data.Publication
 	EventPublishFailed    EventType = "publish.failed"    // Data.Fault
+	EventPublishDue       EventType = "publish.due"       // what was left out of the last publication is to be tried again
 
 	EventBranchMoved   EventType = "branch.moved"             // Data.Head, Data.Actor: someone else pushed
 	EventBranchDeleted EventType = "branch.deleted"           // Data.Actor
@@ -350,6 +351,11 @@ type Publication struct {
 	Artefacts map[string]Artefact `json:"artefacts,omitempty"` // by key; only what changed, when in an event
 	Deleted   bool                `json:"deleted,omitempty"`   // the branch was, which is not needed any more
 	Calls     int                 `json:"calls,omitempty"`     // GitHub calls that it took
+
+	// Of the documents, which stop nothing else: they are tried again by themselves.
+	Late  string    `json:"late,omitempty"`  // why they could not be written
+	Tries int       `json:"tries,omitempty"` // in a row
+	Next  time.Time `json:"next,omitzero"`   // when they are tried again; zero: with what is published next
 }
 
 // PullRef names a pull request.

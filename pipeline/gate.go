@@ -460,8 +460,17 @@ func (r *Run) ask(f Finding) bool {
 
 // Alarm says until when the run waits for somebody or something, and what happens
 // then if nothing has before: a reminder, the end of the waiting, another look. It
-// is the zero time for a run that waits for nothing: it is moving, or has ended.
+// is the zero time for a run that waits for nothing: it is moving, or has ended. What
+// could not be published with the rest is looked at again, whatever else it waits for.
 func (r *Run) Alarm() (time.Time, []Event) {
+	at, events := r.alarm()
+	if next := r.Published.Next; !next.IsZero() && (at.IsZero() || next.Before(at)) {
+		return next, []Event{{ID: fmt.Sprintf("run/%d/publish/due/%d", r.ID, r.Seq), Type: EventPublishDue, Source: "forge"}}
+	}
+	return at, events
+}
+
+func (r *Run) alarm() (time.Time, []Event) {
 	wait := r.Config.Gates
 	switch {
 	case r.State == StateWaiting && r.Gate() != nil:

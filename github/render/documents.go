@@ -36,9 +36,12 @@ func (v Renderer) Tree(sha, folder string) string { return v.repoURL("tree/" + s
 
 // documentsLink leads from the pull request to the documents.
 func (v Renderer) documentsLink() string {
-	a := v.Run.Published.Artefacts["documents"]
-	if a.URL == "" {
-		return ""
+	var out []string
+	if a := v.Run.Published.Artefacts["documents"]; a.URL != "" {
+		out = append(out, "[Documents]("+a.URL+"): the specification, how each iteration was validated, and what came of it.")
 	}
-	return "[Documents](" + a.URL + "): the specification, how each iteration was validated, and what came of it."
+	if v.Run.Published.Late != "" {
+		out = append(out, "What the documents say by now could not be written; Forge tries again, and the server's log says why.")
+	}
+	return strings.Join(out, " ")
 }

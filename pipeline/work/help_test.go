@@ -231,6 +231,7 @@ func succeed(run *pipeline.Run, act pipeline.Action) []pipeline.Event {
 type billboard struct {
 	publish func(ctx context.Context, run *pipeline.Run, again bool) error // may be nil
 	pull    int                                                            // number of the pull request that it opens; 0 for none
+	late    func(run *pipeline.Run) string                                 // why the documents are not written; may be nil
 
 	mu    sync.Mutex
 	shown []shown
@@ -252,6 +253,9 @@ func (b *billboard) Publish(ctx context.Context, run *pipeline.Run, again bool) 
 		}
 	}
 	pub := pipeline.Publication{Head: run.Head, Calls: 1}
+	if b.late != nil {
+		pub.Late = b.late(run)
+	}
 	if b.pull != 0 && run.Head != run.Base {
 		pub.Pull = &pipeline.PullRef{Number: b.pull}
 	}

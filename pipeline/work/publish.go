@@ -14,6 +14,13 @@ import (
 // GitHub itself asks for more.
 const maxBackoff = 5 * time.Minute
 
+// What could not be published with the rest is tried so often by itself, over half a
+// day, and waits no longer than this for the next time.
+const (
+	maxLate        = 10
+	maxLateBackoff = 6 * time.Hour
+)
+
 // publish brings GitHub in line with the run. wait is how long it must wait
 // before it may try.
 //
@@ -46,7 +53,7 @@ func (e *Engine[W, T]) publish(ctx context.Context, f *leased, act pipeline.Acti
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	go e.graceful(inner, cancel)
-	pub, events, err := e.show(inner, run, open || faults > 0)
+	pub, events, err := e.show(inner, run, open || faults > 0 || run.Published.Late != "")
 	cause := context.Cause(inner)
 	cancel(nil)
 	if run.Part != nil && cause == nil {
@@ -61,7 +68,12 @@ func (e *Engine[W, T]) publish(ctx context.Context, f *leased, act pipeline.Acti
 // published writes down how an attempt ended.
 func (e *Engine[W, T]) published(ctx context.Context, f *leased, act pipeline.Action, rev int64, pub pipeline.Publication, events []pipeline.Event, failed error) error {
 	key := fmt.Sprintf("run/%d/publish/seq/%d", f.id, f.run.Seq)
-	pub.Rev = rev
+	if pub.Rev = rev; pub.Late != "" {
+		pub.Tries = f.run.Published.Tries + 1
+		if pub.Tries < maxLate {
+			pub.Next = e.now().Add(min(time.Minute<<(pub.Tries-1), maxLateBackoff))
+		}
+	}
 	first := pipeline.Event{ID: key + "/completed", Type: pipeline.EventPublishCompleted, Data: pipeline.Data{Publication: &pub}}
 	if failed != nil {
 		first = pipeline.Event{ID: key + "/failed", Type: pipeline.EventPublishFailed, Data: pipeline.Data{Fault: fault(failed, pipeline.FaultGitHub)}}

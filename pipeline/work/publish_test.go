@@ -82,6 +82,63 @@ func TestPublishBackoff(t *testing.T) {
 	}
 }
 
+// What could not be published with the rest is tried again by itself, after the run has
+// ended, too; not for ever, and what else is new is shown without waiting for it.
+func TestLatePublication(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fails int
+		want  []time.Duration // between the tries
+	}{
+		"heals":     {2, []time.Duration{time.Minute, 2 * time.Minute}},
+		"never":     {99, []time.Duration{1 * time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, 64 * time.Minute, 128 * time.Minute, 256 * time.Minute}},
+		"never was": {0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := openStore(t)
+			synctest.Test(t, func(t *testing.T) {
+				opts, tries := options(t), 0
+				b := &billboard{late: func(run *pipeline.Run) string {
+					if tries++; !run.State.Ended() {
+						tries = 0
+					}
+					if tries > 0 && tries <= tc.fails {
+						return "it is there twice"
+					}
+					return ""
+				}}
+				opts.Publisher = b
+				id := newRun(t, k, 7)
+				e := newDriven(t, k, opts)
+				for {
+					v, err := e.advance(t.Context(), id, true)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !v.due && v.after == 0 {
+						break
+					}
+					<-time.After(v.after)
+				}
+				run, all := load(t, k, id), b.all()
+				if run.State != pipeline.StateVerified || run.Counters.PublishFaults != 0 || (run.Published.Late != "") != (tc.fails == 99) {
+					t.Errorf("run is %s with %d faults, late: %q", run.State, run.Counters.PublishFaults, run.Published.Late)
+				}
+				var got []time.Duration
+				for i := len(all) - tries + 1; i < len(all); i++ {
+					got = append(got, all[i].at.Sub(all[i-1].at).Round(time.Second))
+					if !all[i].again {
+						t.Errorf("try %d does not look before it creates", i)
+					}
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("waits (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 func TestBackoffLimits(t *testing.T) {
 	t.Parallel()
 	e := newDriven(t, openStore(t), options(t))
