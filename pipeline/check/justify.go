@@ -104,7 +104,7 @@ func excused(c pipeline.TestChange, names []string) bool {
 // dropped reports whether a test is gone or skipped although what it is about is
 // still there. One case of a table may give way to another.
 func dropped(c pipeline.TestChange, names []string) bool {
-	if c.Now == string(passed) || missingThing.MatchString(c.Error) {
+	if c.Now == string(passed) || c.Since > 0 || missingThing.MatchString(c.Error) {
 		return false
 	}
 	id := testname.Parse(c.Test)
@@ -127,7 +127,7 @@ func unjustified(changed []pipeline.TestChange, passing []string) []pipeline.Fin
 		if excused(c, passing) {
 			continue
 		}
-		key := strings.Join(append([]string{c.Now, strconv.FormatBool(dropped(c, passing)), text.FirstLine(c.Error), c.Unasked}, c.Files...), "\x00")
+		key := strings.Join(append([]string{c.Now, strconv.FormatBool(dropped(c, passing)), strconv.Itoa(c.Since), text.FirstLine(c.Error), c.Unasked}, c.Files...), "\x00")
 		if groups[key] == nil {
 			groups[key], order = &group{first: c}, append(order, key)
 		}
@@ -150,6 +150,9 @@ func unjustified(changed []pipeline.TestChange, passing []string) []pipeline.Fin
 		}
 		f := pipeline.Finding{Rule: ruleChanged, Code: strings.Join(g.names, "\n"),
 			Message: fmt.Sprintf("Tests of the base %s: %s. As they stood: %s. %s", became, shown, text.FirstLine(g.first.Error), mend)}
+		if g.first.Since > 0 {
+			f.Message = fmt.Sprintf("Tests that this work brought, and that passed in iteration %d, %s: %s. Put them back, or say why they had to go", g.first.Since, became, shown)
+		}
 		if len(g.first.Files) > 0 {
 			f.File = g.first.Files[0]
 		}

@@ -58,7 +58,7 @@ func (c *checker) tampered() []pipeline.Finding {
 		t.index()
 		t.compare()
 		t.fewer()
-		t.unfinished()
+		t.ownGone()
 	}
 	t.weakened()
 	t.found = append(t.found, c.reached...)
@@ -137,11 +137,12 @@ func (t *tampering) lost(base map[string]bool, how string) {
 	}
 }
 
-// unfinished reports tests that this very work brought, that failed in an earlier
-// iteration and have not passed since: to take one away does not make it pass. One that
-// runs under another file's name, or gave way to another case of its table, is there.
-func (t *tampering) unfinished() {
-	failing, cases := map[string]int{}, map[testname.ID]int{}
+// ownGone looks for tests that this very work brought in an earlier iteration, and that are
+// not run any more. One that failed there, and has not passed since, does not pass by
+// going. For one that passed, the reviewer must say why. A test that runs under another
+// file's name, or gave way to another case of its table, is there.
+func (t *tampering) ownGone() {
+	failing, passing, cases := map[string]int{}, map[string]int{}, map[testname.ID]int{}
 	for _, past := range t.c.o.Earlier {
 		if past.Iteration <= t.c.o.PlanIteration {
 			continue
@@ -149,11 +150,13 @@ func (t *tampering) unfinished() {
 		now := map[testname.ID]int{}
 		for _, name := range past.Report.Names {
 			delete(failing, name)
+			passing[name] = past.Iteration
 			now[tableOf(name)]++
 		}
 		for _, f := range past.Report.Failures {
 			if now[tableOf(f.Test)]++; !f.Whole {
 				failing[f.Test] = past.Iteration
+				delete(passing, f.Test)
 			}
 		}
 		for table, n := range now {
@@ -164,7 +167,7 @@ func (t *tampering) unfinished() {
 	for name, st := range t.head {
 		there[testname.Parse(name).Base] = there[testname.Parse(name).Base] || st != skipped
 	}
-	for _, name := range slices.Sorted(maps.Keys(failing)) {
+	gone := func(name string) bool {
 		id, table := testname.Parse(name), tableOf(name)
 		st, runs := t.head[name]
 		switch {
@@ -172,7 +175,24 @@ func (t *tampering) unfinished() {
 		case runs && st != skipped || !runs && !t.c.finished(name):
 		case id.Param == "" && there[id.Base] || id.Param != "" && t.headCases[table] >= cases[table]:
 		default:
-			t.report(ruleRemoved, id.Container, []string{name}, fmt.Sprintf("failed in iteration %d and is not run any more: let it run and pass, or let a human decide that it goes", failing[name]), "")
+			return true
+		}
+		return false
+	}
+	for _, name := range slices.Sorted(maps.Keys(failing)) {
+		if gone(name) {
+			t.report(ruleRemoved, testname.Parse(name).Container, []string{name},
+				fmt.Sprintf("failed in iteration %d and is not run any more: let it run and pass, or let a human decide that it goes", failing[name]), "")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(passing)) {
+		if gone(name) {
+			now := "gone"
+			if t.head[name] == skipped {
+				now = string(skipped)
+			}
+			t.c.report.Changed = append(t.c.report.Changed, pipeline.TestChange{Test: name, Now: now, Since: passing[name],
+				Error: fmt.Sprintf("this work brought it, it passed in iteration %d, and it is not run any more", passing[name])})
 		}
 	}
 }

@@ -204,14 +204,16 @@ func TestOwnFailingTestMustNotGo(t *testing.T) {
 		later   []Past
 		planned int
 		want    []string // that are told
+		asked   []string // that the reviewer is asked about
 	}{
 		"both pass":          {test: sum + table(`"one", "two"`)},
 		"a case is another":  {test: sum + table(`"one", "three"`)},
+		"a passed case went": {test: sum + table(`"two"`), asked: []string{pkg + "TestNew/one"}},
 		"a case is gone":     {test: sum + table(`"one"`), want: []string{pkg + "TestNew/two failed in iteration 1"}},
-		"all are gone":       {test: "", want: []string{pkg + "TestNew/two failed in iteration 1", pkg + "TestSum failed in iteration 1"}},
+		"all are gone":       {test: "", asked: []string{pkg + "TestNew", pkg + "TestNew/one"}, want: []string{pkg + "TestNew/two failed in iteration 1", pkg + "TestSum failed in iteration 1"}},
 		"one is skipped":     {test: "func TestSum(t *testing.T) { t.Skip() }\n" + table(`"one", "two"`), want: []string{pkg + "TestSum failed in iteration 1"}},
 		"one moved":          {test: table(`"one", "two"`), more: "-- sum/sum_test.go --\n" + strings.Replace(header, "calc", "sum", 1) + sum},
-		"it passed since":    {test: table(`"one", "two"`), later: []Past{{2, &pipeline.TestReport{Names: []string{pkg + "TestSum"}}}}},
+		"it passed since":    {test: table(`"one", "two"`), later: []Past{{2, &pipeline.TestReport{Names: []string{pkg + "TestSum"}}}}, asked: []string{pkg + "TestSum"}},
 		"an older plan's":    {test: "", planned: 1},
 		"it failed since":    {test: table(`"one", "two"`), later: []Past{{2, &pipeline.TestReport{Failures: []pipeline.Failure{{Test: pkg + "TestSum"}}}}}, want: []string{pkg + "TestSum failed in iteration 2"}},
 		"the build broke it": {test: "func broken(", want: nil},
@@ -220,9 +222,20 @@ func TestOwnFailingTestMustNotGo(t *testing.T) {
 			w.git(t, "reset", "-q", "--hard", base)
 			w.write(t, "-- new_test.go --\n"+header+"var _ testing.TB\n\n"+tt.test+"\n"+tt.more)
 			got := run(t, w, Options{Head: "abc", Iteration: 3, PlanIteration: tt.planned, Patch: w.diff(t, base), Baseline: &baseline, Earlier: append([]Past{{1, &first}}, tt.later...)})
-			var told []string
+			var told, asked []string
 			for _, f := range got.Tampered {
-				told = append(told, f.Message)
+				if f.Rule != ruleChanged {
+					told = append(told, f.Message)
+				}
+			}
+			for _, c := range got.Changed {
+				asked = append(asked, c.Test)
+				if Justify(&got, []pipeline.TestChange{{Test: c.Test, Reason: "it is another one now"}}); len(got.Changed) == 1 && len(got.Tampered) > len(told) {
+					t.Errorf("the reviewer's reason does not settle %s: %v", c.Test, got.Tampered)
+				}
+			}
+			if !slices.Equal(asked, tt.asked) {
+				t.Errorf("asked about %q, want %q", asked, tt.asked)
 			}
 			if len(told) != len(tt.want) {
 				t.Fatalf("told %q, want %q", told, tt.want)
