@@ -341,9 +341,11 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 			return true
 		}
 		open := slices.ContainsFunc(run.Failures, func(is pipeline.Issue) bool { return is.State == pipeline.IssueOpen && is.Failure.Test == f.Test })
-		return open || slices.ContainsFunc(run.Plan.Split.Promises, func(p module.Promise) bool {
+		named := func(probe string) bool { return testname.Same(f.Test, probe) && !ofModule(run.Plan.Split, f.Test) }
+		former := slices.ContainsFunc(run.Probes(), named) && !slices.ContainsFunc(run.Plan.Split.Probes(), named) // of a plan that was replaced
+		return open || former || slices.ContainsFunc(run.Plan.Split.Promises, func(p module.Promise) bool {
 			all := there(p.From) && !slices.ContainsFunc(p.To, func(to string) bool { return !there(to) })
-			return p.Probe != "" && testname.Same(f.Test, p.Probe) && !all && !ofModule(run.Plan.Split, f.Test)
+			return named(p.Probe) && !all
 		})
 	})
 }

@@ -22,12 +22,14 @@ func TestBroken(t *testing.T) {
 		"a test":                        {report: pipeline.TestReport{Failures: []pipeline.Failure{failed("TestX")}}, want: 1},
 		"one that the run knows":        {report: pipeline.TestReport{Failures: []pipeline.Failure{failed("TestX")}}, open: "TestX"},
 		"a promise without its side":    {report: pipeline.TestReport{Failures: []pipeline.Failure{failed("TestPair")}}, there: []string{"a"}},
+		"a promise of a former plan":    {report: pipeline.TestReport{Failures: []pipeline.Failure{failed("TestFormer")}}, there: []string{"a", "b"}},
 		"a promise with both":           {report: pipeline.TestReport{Failures: []pipeline.Failure{failed("TestPair")}}, there: []string{"a", "b"}, want: 1},
 		"a suite that does not end":     {report: pipeline.TestReport{Unclean: "exit status 2"}, want: 1},
 		"one that did not before, too":  {report: pipeline.TestReport{Unclean: "exit status 2"}, baseline: &pipeline.TestReport{Unclean: "exit status 2"}},
 		"one that did end well at base": {report: pipeline.TestReport{Unclean: "exit status 2"}, baseline: &pipeline.TestReport{}, want: 1},
 	} {
-		run := &pipeline.Run{Baseline: tt.baseline, Plan: &pipeline.Plan{Split: &module.Split{Promises: []module.Promise{{ID: "P1", From: "a", To: []string{"b"}, Probe: "TestPair"}}}}}
+		run := &pipeline.Run{Baseline: tt.baseline, Plan: &pipeline.Plan{Split: &module.Split{Promises: []module.Promise{{ID: "P1", From: "a", To: []string{"b"}, Probe: "TestPair"}}}},
+			PastPlans: []pipeline.Plan{{Split: &module.Split{Promises: []module.Promise{{ID: "P1", From: "c", To: []string{"a"}, Probe: "TestFormer"}}}}}}
 		if tt.open != "" {
 			f := failed(tt.open)
 			run.Failures = []pipeline.Issue{{Failure: &f, State: pipeline.IssueOpen}}
