@@ -94,7 +94,10 @@ func world(t *testing.T, held *contract.Contract, change ...any) (*githubtest.Se
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, client := githubtest.Options{Dir: t.TempDir(), Manifest: manifest, Contract: held}, Options{}
+	server, client := githubtest.Options{Dir: t.TempDir(), Manifest: manifest}, Options{}
+	if held != nil {
+		server.Contract = held
+	}
 	for _, c := range change {
 		switch c := c.(type) {
 		case func(*githubtest.Options):

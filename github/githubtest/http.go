@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"forge/github/githubtest/contract"
+	"forge/github/githubtest/exchange"
 )
 
 // maxBody is what the API takes in one request; a blob may be 40 MB on GitHub.
@@ -261,7 +261,7 @@ func (s *Server) write(w http.ResponseWriter, c *call, a answer) {
 		return
 	}
 	text, err := json.Marshal(a.body)
-	if err == nil && c.version() != contract.OldVersion {
+	if err == nil && c.version() != exchange.OldVersion {
 		text, err = withoutRemoved(text)
 	}
 	if err != nil {

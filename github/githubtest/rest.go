@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"forge/github/githubtest/contract"
+	"forge/github/githubtest/exchange"
 )
 
 type handler func(*call) answer
@@ -123,7 +123,7 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, c *call) {
 	rec := newRecorder()
 	s.write(rec, c, *a)
 	if k := s.opts.Contract; k != nil {
-		k.REST(contract.Exchange{Op: rt.op.id, Request: c.r, Body: c.body, Status: rec.status, Header: rec.header, Answer: rec.Bytes()})
+		k.REST(exchange.Exchange{Op: rt.op.id, Request: c.r, Body: c.body, Status: rec.status, Header: rec.header, Answer: rec.Bytes()})
 	}
 	rec.flushTo(w)
 }

@@ -20,23 +20,23 @@ import (
 	"sync"
 	"time"
 
-	"forge/github/githubtest/contract"
+	"forge/github/githubtest/exchange"
 )
 
 // Options say how a Server is made. Only Manifest is needed.
 type Options struct {
-	Dir         string             // where the repositories' folder is made; empty for the system's temporary folder
-	Addr        string             // loopback address to listen on; empty for 127.0.0.1:0
-	Manifest    []byte             // the App's manifest (app.yml): its permissions and events are enforced
-	Permissions []byte             // JSON table of what each operation needs; nil for the one built in
-	Clock       func() time.Time   // nil for time.Now; decides the end of tokens and every time shown
-	Log         *slog.Logger       // nil for none
-	WriteLog    io.Writer          // if set, gets one JSON line for every request that writes
-	HookURL     string             // where webhooks go; may be set later with SetHook
-	Seed        uint64             // of the randomness of Fault.Probability and DeliveryFaults
-	Contract    *contract.Contract // if set, everything is checked against GitHub's descriptions
-	Empty       bool               // there is no App until somebody registers one by the manifest flow; Manifest gives its name until then
-	OldAPI      bool               // knows the older version of the REST API alone, as GitHub Enterprise Server
+	Dir         string           // where the repositories' folder is made; empty for the system's temporary folder
+	Addr        string           // loopback address to listen on; empty for 127.0.0.1:0
+	Manifest    []byte           // the App's manifest (app.yml): its permissions and events are enforced
+	Permissions []byte           // JSON table of what each operation needs; nil for the one built in
+	Clock       func() time.Time // nil for time.Now; decides the end of tokens and every time shown
+	Log         *slog.Logger     // nil for none
+	WriteLog    io.Writer        // if set, gets one JSON line for every request that writes
+	HookURL     string           // where webhooks go; may be set later with SetHook
+	Seed        uint64           // of the randomness of Fault.Probability and DeliveryFaults
+	Contract    exchange.Checker // if set, everything is checked against GitHub's descriptions
+	Empty       bool             // there is no App until somebody registers one by the manifest flow; Manifest gives its name until then
+	OldAPI      bool             // knows the older version of the REST API alone, as GitHub Enterprise Server
 }
 
 // Server is the GitHub. Its methods may be used from any goroutine.
@@ -193,9 +193,6 @@ func (s *Server) SetHook(url string) {
 	defer s.mu.Unlock()
 	s.emitPing()
 }
-
-// Contract returns the checker that the server was started with, or nil.
-func (s *Server) Contract() *contract.Contract { return s.opts.Contract }
 
 // Wait returns as soon as cond holds. It is asked now and after every change of
 // the server's state: an effect, a call, a delivery. cond may use the server.

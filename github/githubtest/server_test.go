@@ -138,11 +138,13 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err) // absent is fine: TestContractFinds says so
 	}
-	opts.Contract = k
+	if k != nil {
+		opts.Contract = k
+	}
 	for _, f := range change {
 		f(&opts)
 	}
-	before := len(opts.Contract.Violations())
+	before := len(k.Violations())
 	s, err := New(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +159,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 		if left, err := os.ReadDir(opts.Dir); err != nil || len(left) > 0 {
 			t.Errorf("Close left %v, %v", left, err)
 		}
-		for _, v := range opts.Contract.Violations()[before:] {
+		for _, v := range k.Violations()[before:] {
 			t.Error("contract: " + v)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 
 	"forge/github/githubtest/contract"
+	"forge/github/githubtest/exchange"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v62/github"
@@ -44,7 +45,7 @@ func TestContractFinds(t *testing.T) {
 	}
 	k.Webhook("issues", "labeled", []byte(`{"action":"labeled"}`))
 	k.Webhook("issues", "exploded", nil)
-	k.REST(contract.Exchange{Op: "issues/get", Request: httptest.NewRequest("GET", "/", nil), Status: 200,
+	k.REST(exchange.Exchange{Op: "issues/get", Request: httptest.NewRequest("GET", "/", nil), Status: 200,
 		Header: http.Header{"Content-Type": {"application/json"}}, Answer: []byte(`{"id":"seven"}`)})
 	if got := len(k.Violations()); got < clean+6 {
 		t.Errorf("%d violations, want at least %d: %v", got, clean+6, k.Violations())

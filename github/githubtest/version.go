@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	"forge/github/githubtest/contract"
+	"forge/github/githubtest/exchange"
 )
 
 // version is that of the API in which the request is answered.
@@ -14,14 +14,14 @@ func (c *call) version() string {
 	if v := c.r.Header.Get("X-GitHub-Api-Version"); slices.Contains(c.s.versions(), v) {
 		return v
 	}
-	return contract.OldVersion
+	return exchange.OldVersion
 }
 
 func (s *Server) versions() []string {
 	if s.opts.OldAPI {
-		return []string{contract.OldVersion}
+		return []string{exchange.OldVersion}
 	}
-	return []string{contract.OldVersion, contract.NewVersion}
+	return []string{exchange.OldVersion, exchange.NewVersion}
 }
 
 // refuseVersion refuses a version that this GitHub does not have.
@@ -42,6 +42,6 @@ func withoutRemoved(text []byte) ([]byte, error) {
 	if err := dec.Decode(&v); err != nil {
 		return nil, err
 	}
-	contract.Removed(v, func(o map[string]any, key string) { delete(o, key) })
+	exchange.Removed(v, func(o map[string]any, key string) { delete(o, key) })
 	return json.Marshal(v)
 }

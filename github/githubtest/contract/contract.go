@@ -21,6 +21,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"forge/github/githubtest/exchange"
 )
 
 // Contract has GitHub's descriptions, and what did not fit them. One may serve many servers.
@@ -145,19 +147,9 @@ func (k *Contract) count(add Counts) {
 	k.checked.Documents += add.Documents
 }
 
-// Exchange is a request to the REST API and its answer.
-type Exchange struct {
-	Op      string // the operation's id, "issues/create"
-	Request *http.Request
-	Body    []byte // of the request
-	Status  int
-	Header  http.Header // of the answer
-	Answer  []byte
-}
-
 // REST checks one exchange. A request is only held to the description when
 // it was accepted: a refused one may be wrong on purpose.
-func (k *Contract) REST(x Exchange) {
+func (k *Contract) REST(x exchange.Exchange) {
 	if a, found := alike[x.Op]; found {
 		x.Op, x.Answer = a.op, a.part(x)
 	}
@@ -184,7 +176,7 @@ var alike = map[string]likeness{
 }
 
 // part is the answer's field alone.
-func (l likeness) part(x Exchange) []byte {
+func (l likeness) part(x exchange.Exchange) []byte {
 	var whole map[string]json.RawMessage
 	if l.field == "" || x.Status >= 400 || json.Unmarshal(x.Answer, &whole) != nil {
 		return x.Answer
@@ -192,7 +184,7 @@ func (l likeness) part(x Exchange) []byte {
 	return whole[l.field]
 }
 
-func (k *Contract) checkRequest(op *openapi3.Operation, x Exchange) {
+func (k *Contract) checkRequest(op *openapi3.Operation, x exchange.Exchange) {
 	k.count(Counts{Requests: 1})
 	for name := range x.Request.URL.Query() {
 		if !slices.ContainsFunc(op.Parameters, func(p *openapi3.ParameterRef) bool { return p.Value.In == "query" && p.Value.Name == name }) {
@@ -246,7 +238,7 @@ func byWords(id string, v any) any {
 	return v
 }
 
-func (k *Contract) checkAnswer(op *openapi3.Operation, x Exchange) {
+func (k *Contract) checkAnswer(op *openapi3.Operation, x exchange.Exchange) {
 	k.count(Counts{Answers: 1})
 	resp := op.Responses.Status(x.Status)
 	if resp == nil {
@@ -264,8 +256,8 @@ func (k *Contract) checkAnswer(op *openapi3.Operation, x Exchange) {
 		k.violate("answer of %s: %v", x.Op, err)
 		return
 	}
-	if x.Header.Get("X-GitHub-Api-Version-Selected") == NewVersion { // the descriptions are of the old one
-		Removed(v, restore)
+	if x.Header.Get("X-GitHub-Api-Version-Selected") == exchange.NewVersion { // the descriptions are of the old one
+		exchange.Removed(v, restore)
 	}
 	err := media.Schema.Value.VisitJSON(v, openapi3.VisitAsResponse(), openapi3.MultiErrors())
 	if err != nil && x.Status == http.StatusUnprocessableEntity {

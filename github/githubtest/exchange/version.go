@@ -1,4 +1,4 @@
-package contract
+package exchange
 
 // The versions of the API.
 const (
