@@ -33,7 +33,9 @@ func newSecrets(cfg settings.Config) (*secrets.Scanner, error) {
 			}
 		}
 	}
-	own = append(own, headerSecrets(os.Getenv("OTEL_EXPORTER_OTLP_HEADERS"))...)
+	for _, key := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+		own = append(own, headerSecrets(os.Getenv(key))...)
+	}
 	if cfg.PrivateKeyFile != "" {
 		key, err := os.ReadFile(cfg.PrivateKeyFile)
 		if err != nil {

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
@@ -85,7 +86,11 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 		o.Queue = maxQueue
 	}
 	if o.Exporter == nil {
-		x, err := otlptracehttp.New(ctx)
+		c, err := newClient(os.Getenv)
+		if err != nil {
+			return nil, fmt.Errorf("export traces: %w", err)
+		}
+		x, err := otlptrace.New(ctx, c)
 		if err != nil {
 			return nil, fmt.Errorf("export traces: %w", err)
 		}

@@ -80,7 +80,7 @@ func (r *Receiver) take(w http.ResponseWriter, req *http.Request) {
 	defer r.mu.Unlock()
 	r.headers = req.Header
 	for _, rs := range in.ResourceSpans {
-		for _, a := range rs.Resource.Attributes {
+		for _, a := range rs.Resource.GetAttributes() {
 			r.resource[a.Key] = a.Value.GetStringValue()
 		}
 		for _, ss := range rs.ScopeSpans {
