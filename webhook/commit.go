@@ -5,16 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"forge/pipeline/record"
 )
 
 const (
-	maxWaiting    = 1024            // deliveries that wait for a commit; more are answered 503
-	maxBatch      = 256             // deliveries in one commit
-	maxBatchBytes = 32 << 20        // of payloads in one commit
-	commitTimeout = 8 * time.Second // GitHub gives up after 10
+	maxWaiting    = 1024                 // deliveries that wait for a commit; more are answered 503
+	maxBatch      = 256                  // deliveries in one commit
+	maxBatchBytes = 32 << 20             // of payloads in one commit
+	commitTimeout = 8 * time.Second      // GitHub gives up after 10
+	maxLinger     = 5 * time.Millisecond // for which the first of a group waits for others
 )
 
 var (
@@ -30,10 +32,14 @@ type waiting struct {
 }
 
 // A committer keeps deliveries in groups: what arrives during one commit is in
-// the next.
+// the next. A commit by itself costs as much as ten deliveries more in it: while many
+// senders are at work, a group waits until half of them are in it, at most as long as
+// the last commit took.
 type committer struct {
 	keeper keeper
 	notify func()
+
+	open atomic.Int64 // requests that are not answered yet
 
 	mu    sync.RWMutex // guards state and the closing of queue
 	state runState
@@ -116,32 +122,49 @@ func (c *committer) run(ctx context.Context) {
 	defer close(c.ended)
 	group := make([]waiting, 0, maxBatch)
 	list := make([]record.Delivery, 0, maxBatch)
+	linger := time.NewTimer(0)
+	defer linger.Stop()
+	var took time.Duration
+	peak := 0 // requests open at once, of late
 	for first := range c.queue {
-		group, list = c.gather(group[:0], first), list[:0]
+		peak = max(int(c.open.Load()), peak-peak/16)
+		linger.Reset(min(took, maxLinger))
+		group, list = c.gather(group[:0], first, peak/2, linger.C), list[:0]
 		for _, w := range group {
 			list = append(list, *w.delivery)
 		}
+		begin := time.Now()
 		c.commit(ctx, group, list)
+		took = time.Since(begin)
 		clear(group)
 		clear(list)
 	}
 }
 
-// gather takes what else is waiting.
-func (c *committer) gather(group []waiting, first waiting) []waiting {
+// gather takes what else is waiting, and until the time is up waits for as many as it wants.
+func (c *committer) gather(group []waiting, first waiting, want int, late <-chan time.Time) []waiting {
 	group = append(group, first)
 	size := len(first.delivery.Payload)
 	for len(group) < maxBatch && size < maxBatchBytes {
+		var w waiting
+		var ok bool
 		select {
-		case w, ok := <-c.queue:
-			if !ok {
+		case w, ok = <-c.queue:
+		default:
+			if len(group) >= want {
 				return group
 			}
-			group = append(group, w)
-			size += len(w.delivery.Payload)
-		default:
+			select {
+			case w, ok = <-c.queue:
+			case <-late:
+				return group
+			}
+		}
+		if !ok {
 			return group
 		}
+		group = append(group, w)
+		size += len(w.delivery.Payload)
 	}
 	return group
 }

@@ -154,9 +154,21 @@ func (r *Receiver) answer(w http.ResponseWriter, req *http.Request, d *record.De
 
 // receive verifies and keeps a delivery.
 func (r *Receiver) receive(w http.ResponseWriter, req *http.Request, d *record.Delivery) *refusal {
-	signature, no := checkHeaders(req, d)
+	r.commit.open.Add(1)
+	defer r.commit.open.Add(-1)
+	buf, no := r.read(w, req, d)
 	if no != nil {
 		return no
+	}
+	return r.keep(req.Context(), d, func() { r.bodies.release(buf) })
+}
+
+// read verifies a delivery and reads from its payload what it concerns. The payload
+// lies in the buffer, which the caller releases.
+func (r *Receiver) read(w http.ResponseWriter, req *http.Request, d *record.Delivery) (*buffer, *refusal) {
+	signature, no := checkHeaders(req, d)
+	if no != nil {
+		return nil, no
 	}
 	buf, no := r.bodies.read(w, req, maxBody)
 	if no == nil && !r.signed(buf.data, signature) {
@@ -164,14 +176,14 @@ func (r *Receiver) receive(w http.ResponseWriter, req *http.Request, d *record.D
 	}
 	if no != nil {
 		r.bodies.release(buf)
-		return no
+		return nil, no
 	}
 	d.Payload = buf.data
 	d.Action, d.Repo = route(buf.data)
 	if r.opts.Outcome != nil {
 		d.Outcome = r.opts.Outcome(d.Event, buf.data)
 	}
-	return r.keep(req.Context(), d, func() { r.bodies.release(buf) })
+	return buf, nil
 }
 
 // keep waits until a delivery is on disk. release is called when its payload is not
