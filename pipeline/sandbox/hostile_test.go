@@ -397,6 +397,7 @@ func TestLimits(t *testing.T) {
 				{"wall clock", "sleep 60", classTimeout, 300 * time.Millisecond},
 				{"wall clock, in the background", "setsid sleep 60 & wait", classTimeout, 300 * time.Millisecond},
 				{"memory", "perl -e '$x = \"x\" x (400<<20); sleep 60'", classMemory, 30 * time.Second},
+				{"memory, two below", "(perl -e '$x = \"x\" x (400<<20); sleep 60' & wait) & wait", classMemory, 30 * time.Second},
 				{"output", "yes", classOutput, 30 * time.Second},
 				{"disk", "for i in 1 2 3 4 5 6; do head -c 10000000 /dev/zero >f$i; done; sleep 60", classDisk, 30 * time.Second},
 				{"one file", "exec head -c 20000000 /dev/zero >big", classDisk, 30 * time.Second},

@@ -136,7 +136,7 @@ func protections() []protection {
 
 		{"worker.go", `if err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil`, `if err := error(nil); err != nil`, ""},
 		{"worker.go", `if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`, ""},
-		{"worker.go", `if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`, ""},
+		{"workspace.go", `if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`, ""},
 		{"worker.go", `if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`,
 			"^(TestWorkerProcess|TestNothingSurvives)$"},
 		{"worker.go", `if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil`, `if err := error(nil); err != nil`, ""},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -38,7 +39,7 @@ func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string
 			return
 		case <-tick.C:
 		}
-		if memoryOf(descendants(pid)) > w.Limits.Memory {
+		if memoryOf(beneath(pid)) > w.Limits.Memory {
 			kill(classMemory)
 			return
 		}
@@ -149,7 +150,8 @@ func processes() []process {
 	return all
 }
 
-// descendants are the processes beneath one, itself included.
+// descendants are the processes beneath one, itself included, of all that the machine
+// has.
 func descendants(pid int) []int {
 	children := map[int][]int{}
 	for _, p := range processes() {
@@ -162,15 +164,78 @@ func descendants(pid int) []int {
 	return all
 }
 
+// tellsChildren reports whether this kernel lists a thread's children.
+var tellsChildren = sync.OnceValue(func() bool {
+	_, err := os.Stat("/proc/thread-self/children")
+	return err == nil
+})
+
+// beneath is what descendants is, to be called many times a second: it looks at no
+// process of others, of which a server has hundreds.
+func beneath(pid int) []int {
+	if !tellsChildren() {
+		return descendants(pid)
+	}
+	all := []int{pid}
+	seen := map[int]bool{pid: true} // one that gets another parent meanwhile is met twice
+	for i := 0; i < len(all); i++ {
+		for _, child := range childrenOf(all[i]) {
+			if !seen[child] {
+				seen[child] = true
+				all = append(all, child)
+			}
+		}
+	}
+	return all
+}
+
+// childrenOf lists the children of all threads of a process; none when it has ended.
+func childrenOf(pid int) []int {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	threads, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer threads.Close()
+	names, _ := threads.Readdirnames(-1)
+	var all []int
+	for _, tid := range names {
+		for _, field := range bytes.Fields(procFile(dir + "/" + tid + "/children")) {
+			if child, err := strconv.Atoi(string(field)); err == nil {
+				all = append(all, child)
+			}
+		}
+	}
+	return all
+}
+
+// procFile reads a file of /proc, with the calls that this takes and no others: a
+// running command is looked at many times a second. Nothing of one that is gone.
+func procFile(name string) []byte {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	var text []byte
+	buf := make([]byte, 4096)
+	for {
+		n, err := unix.Read(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return text
+		}
+		text = append(text, buf[:n]...)
+	}
+}
+
 // memoryOf is what processes use together, without the pages of files.
 func memoryOf(pids []int) int64 {
 	var pages int64
 	for _, pid := range pids {
-		statm, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
-		if err != nil {
-			continue
-		}
-		field := strings.Fields(string(statm))
+		field := strings.Fields(string(procFile("/proc/" + strconv.Itoa(pid) + "/statm")))
 		if len(field) < 3 {
 			continue
 		}

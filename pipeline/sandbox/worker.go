@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -87,7 +86,7 @@ func Worker(in io.Reader, out io.Writer) error {
 // harden shuts off what a worker may have inherited, and what could be read out of
 // it: descriptors, core dumps, its memory.
 func harden() error {
-	if err := dropPrivileges(); err != nil {
+	if err := mayGain(); err != nil {
 		return err
 	}
 	if err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil {
@@ -111,19 +110,18 @@ func harden() error {
 	return nil
 }
 
-// dropPrivileges keeps the process, and all that it starts, from gaining privileges. The
-// kernel keeps that for each thread, and the Go runtime has made several by now, any of
-// which may start a command: the program begins again on the one that has it.
-func dropPrivileges() error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if has, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && has == 1 {
-		return nil
+// mayGain refuses a process that could gain privileges. Once it runs it cannot give that
+// up for all threads of the Go runtime, any of which may start a command: who starts it
+// sees to it.
+func mayGain() error {
+	has, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err != nil {
+		return fmt.Errorf("ask for no new privileges: %w", err)
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("set no new privileges: %w", err)
+	if has != 1 {
+		return errors.New("it was started so that it could gain privileges; the server starts it")
 	}
-	return fmt.Errorf("start again without privileges: %w", unix.Exec("/proc/self/exe", os.Args, os.Environ()))
+	return nil
 }
 
 // serve reads requests and answers each in a goroutine of its own.

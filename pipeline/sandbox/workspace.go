@@ -13,9 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"forge/pipeline"
 	"forge/pipeline/worktree"
@@ -127,12 +130,33 @@ func (w *Workspace) start() error {
 	if err != nil {
 		return err
 	}
-	if err := w.cmd.Start(); err != nil {
+	if err := startBare(w.cmd); err != nil {
 		return fmt.Errorf("start worker: %w", err)
 	}
 	w.in, w.out = in, &frameWriter{w: in}
 	go w.receive(out)
 	return nil
+}
+
+// startBare starts a command that can gain no privileges, nor can what it starts. The
+// kernel keeps that for each thread and hands it on, so that a thread of its own does it,
+// which ends with its goroutine.
+func startBare(cmd *exec.Cmd) error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() { // the first thread cannot end; while this holds it, the next is another
+			defer runtime.UnlockOSThread()
+			started <- startBare(cmd)
+			return
+		}
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			started <- fmt.Errorf("set no new privileges: %w", err)
+			return
+		}
+		started <- cmd.Start()
+	}()
+	return <-started
 }
 
 // workerEnv is a worker's whole environment. GORACE lets tests under the race
