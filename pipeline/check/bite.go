@@ -126,9 +126,14 @@ func (v *verdict) spoiled(ctx context.Context, r treeRun) (map[string]outcome, e
 
 // tree changes what the tests of a work tree expect, and returns in how many files.
 func (p *spoiler) tree(ctx context.Context, tree Tree) (spoiled int, err error) {
-	files, err := sourceFiles(ctx, tree)
+	files, err := sourceFiles(ctx, tree, "*.sh", "*.bash", "*.bats")
 	if err != nil {
 		return 0, err
+	}
+	for name := range p.used {
+		if path.Ext(name) == "" {
+			files = append(files, name)
+		}
 	}
 	for _, name := range files {
 		if !isTestFile(name) && !testNames.MatchString(path.Base(name)) && !p.used[name] {

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -199,24 +198,34 @@ func (c *corpus) commit(t testing.TB) {
 	for i, k := range c.cases {
 		heads[i] = add(k.files)
 	}
-	gitCorpus(t, in.Bytes(), "--git-dir="+c.dir, "fast-import", "--quiet")
-	sha := func(mark int) string {
-		return strings.TrimSpace(gitCorpus(t, nil, "--git-dir="+c.dir, "rev-parse", fmt.Sprintf("refs/x/%d", mark)))
-	}
+	shas := c.imported(t, in.Bytes())
 	for i, k := range c.cases {
-		k.gitBase, k.gitHead = sha(marks[k.base]), sha(heads[i])
-		c.caches[k.gitBase], c.caches[k.gitHead] = k.base, k.base
-		k.patch = gitCorpus(t, nil, "--git-dir="+c.dir, "diff-tree", "-r", "-p", "-M", "--full-index", k.gitBase, k.gitHead)
+		k.gitBase, k.gitHead = shas[marks[k.base]], shas[heads[i]]
+		cache := cacheFor(c.bases[k.base].files)
+		c.caches[k.gitBase], c.caches[k.gitHead] = cache, cache
+		if some(i) {
+			k.patch = gitCorpus(t, nil, "--git-dir="+c.dir, "diff-tree", "-r", "-p", "-M", "--full-index", k.gitBase, k.gitHead)
+		}
 	}
-	exe, err := os.Executable()
+	c.m = newManager(t)
+	warmGo(t, c.m)
+}
+
+// imported makes the commits of a stream, and returns their names by their marks.
+func (c *corpus) imported(t testing.TB, stream []byte) map[int]string {
+	t.Helper()
+	file := filepath.Join(filepath.Dir(c.dir), "marks")
+	gitCorpus(t, stream, "--git-dir="+c.dir, "fast-import", "--quiet", "--export-marks="+file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The state directory outlives the test: a cold build cache costs half a minute.
-	state := filepath.Join(os.TempDir(), "forge-check-test-"+strconv.Itoa(os.Geteuid()))
-	if c.m, err = sandbox.New(sandbox.Options{Dir: state, Exe: exe, Args: []string{workerArg}}); err != nil {
-		t.Fatal(err)
+	shas := map[int]string{}
+	for line := range strings.Lines(string(text)) { // :MARK SHA
+		mark, sha, _ := strings.Cut(strings.TrimSpace(line), " ")
+		shas[atoi(strings.TrimPrefix(mark, ":"))] = sha
 	}
+	return shas
 }
 
 // openDir is a temporary directory that the sandbox's user can pass.

@@ -27,10 +27,11 @@ var (
 func (c *checker) pythonSuites(ctx context.Context, v *survey) ([]*suite, error) {
 	var dirs []string
 	for _, dir := range v.with(append([]string{pyTests}, pythonMarks...)...) {
-		if base := path.Base(dir); base == "tests" || base == "test" {
-			dir = path.Dir(dir) // its tests import what lies beside it
+		up, err := c.besideTests(ctx, v, dir)
+		if err != nil {
+			return nil, err
 		}
-		dirs = append(dirs, dir)
+		dirs = append(dirs, up)
 	}
 	var out []*suite
 	for _, dir := range topmost(dirs) {
@@ -43,6 +44,28 @@ func (c *checker) pythonSuites(ctx context.Context, v *survey) ([]*suite, error)
 		}
 	}
 	return out, nil
+}
+
+// besideTests returns the directory that holds a directory of tests, which import what
+// lies beside it. So do those deeper in it where they are no project and pytest runs
+// them: unittest looks into packages alone.
+func (c *checker) besideTests(ctx context.Context, v *survey, dir string) (string, error) {
+	if base := path.Base(dir); base == "tests" || base == "test" {
+		return path.Dir(dir), nil
+	}
+	at := slices.IndexFunc(strings.Split(dir, "/"), func(name string) bool { return name == "tests" || name == "test" })
+	if at < 0 || v.has(dir, pythonMarks...) {
+		return dir, nil
+	}
+	up := path.Join(".", path.Join(strings.Split(dir, "/")[:at]...))
+	if v.within(up, "conftest.py") {
+		return up, nil
+	}
+	has, err := c.pythonModules(ctx, v, up)
+	if err != nil || !has["pytest"] && !has["asks"] {
+		return dir, err
+	}
+	return up, nil
 }
 
 // pythonSuite makes the suite of one project; nil where nothing is to be tested.

@@ -55,6 +55,8 @@ func TestDetect(t *testing.T) {
 		{"PHP with vendor", "-- phpunit.xml.dist --\n<phpunit/>\n-- vendor/bin/phpunit --\n", []string{"vendor/bin/phpunit"}},
 		{"Elixir", "-- mix.exs --\n-- test/a_test.exs --\n", []string{"mix test --trace --no-color"}},
 		{"just", "-- justfile --\n@test *args: build\n  true\n", []string{"just test"}},
+		{"tests by kind", "-- shop/price.py --\n-- tests/unit/test_price.py --\n-- tests/end/test_shop.py --\n-- tests/conftest.py --\n", []string{"python3 -m pytest -p no:cacheprovider"}},
+		{"a project among the tests", "-- shop/price.py --\n-- tests/test_price.py --\n-- conftest.py --\n-- other/tests/sample/pyproject.toml --\n[tool.pytest.ini_options]\n", []string{"python3 -m pytest -p no:cacheprovider"}},
 		{"tox with a runner of its own", "-- tox.ini --\n[testenv]\ncommands = stestr run\n", []string{"tox"}},
 		{"nox with a runner of its own", "-- noxfile.py --\ndef t(s): s.run('trial')\n", []string{"nox"}},
 		{"make check", "-- Makefile --\nCHECK := 1\ncheck:\n\ttrue\n", []string{"make check"}},

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"path"
 	"regexp"
 	"strings"
 )
@@ -21,6 +22,8 @@ const (
 	doubled = `"(?:[^"\\\n]|\\.)*"`
 	single  = `'(?:[^'\\\n]|\\.)*'`
 	number  = `\b\d+(?:\.\d+)?\b`
+
+	shLiteral = doubled + `|` + single + `|[\w.+-]*\w`
 )
 
 // expecting is how a language writes down what a test expects.
@@ -49,6 +52,16 @@ var (
 	pyExpects = expectingIn(doubled+`|`+single+`|`+number, `^\s*assert\b|^\s*if\b|^\s*return\b`, `^\s*(?:pytest\.param)?[(\[].*,.*(?:`+doubled+`|`+single+`|`+number+`)\s*[)\]],?\s*$`, "#")
 	jsExpects = expectingIn(doubled+`|`+single+"|`[^`$\n]*`|"+number, `\bif\s*\(|\bassert|\breturn\b`, `^\s*[\[{].*,.*(?:`+doubled+`|`+single+`|`+number+`)\s*[\]}],?\s*$`, "//")
 
+	// A shell has words without quotes, and commands for what others have calls for.
+	shExpects = &expecting{
+		literal:  regexp.MustCompile(shLiteral),
+		compared: regexp.MustCompile(`((?:\s(?:=|==|!=|-eq|-ne)|=~)\s+)(` + shLiteral + `)`),
+		named:    regexp.MustCompile(`(?i)(\b(?:want|expect)\w*=)(` + shLiteral + `)`),
+		row:      regexp.MustCompile(`^\s*(?:\w*_)?(?:assert|check|expect|equals?|is|same|want|compare)\w*\s[^|;&]*(?:` + shLiteral + `)\s*(?:\|\||&&|;|$)`),
+		compares: regexp.MustCompile(`\[|\btest\b`),
+		remark:   "#",
+	}
+
 	// asserting is a call that holds something: by any name at the beginning of a line,
 	// by one that says so anywhere.
 	asserting     = regexp.MustCompile(`(?i)(?:^\s*(?:await\s+|return\s+)?(?:[\w.]*(?:assert|expect|check|equal|same|verify|should|must|compare|match)\w*|(?:t|test)\.(?:is|eq|deepEqual|like)|(?:self\.)?(?:eq|is)_?)|\b(?:assert\w*(?:\.\w+)*|expect|\w*equals?|check|verify|same))\s*\(`)
@@ -57,12 +70,21 @@ var (
 	exampleOutput = regexp.MustCompile(`(?i)^\s*//\s*(?:unordered )?output:`)
 	exampleLine   = regexp.MustCompile(`^\s*//`)
 	longString    = regexp.MustCompile(`"""|'''`)
+	ownCall       = regexp.MustCompile(`(?:^|=>\s*\{)\s*(?:await\s+)?[\w.]+(\()`) // a line that is a call may hold something by its name in this project
+	loopedTable   = regexp.MustCompile(`\bin\s*[\[(]`)
+	eachOfTable   = regexp.MustCompile(`\]\s*\.(?:forEach|map)\(|\bof\s*\[`)
+	loopedRow     = regexp.MustCompile(`[(\[][^()\[\]]*,\s*[-+]?(?:` + doubled + `|` + single + `|` + number + `)\s*[)\]]`)
+	distance      = regexp.MustCompile(`(?i)\babs\(`)
+	member        = regexp.MustCompile(`^\s*assert\s+(?:not\s+)?(` + doubled + `|` + single + `)(\s+(?:not\s+)?in\s)`)
 )
 
 // spoil returns a file of tests with what it expects changed, and how many
 // expectations that were.
 func (p spoiler) spoil(name string, source []byte) (out []byte, n int) {
 	lang := map[*language]*expecting{&goLang: goExpects, &pyLang: pyExpects, &jsLang: jsExpects}[languageOf(name)]
+	if lang == nil && isShell(name, source) {
+		lang = shExpects
+	}
 	if lang == nil {
 		return source, 0
 	}
@@ -104,6 +126,19 @@ func (p spoiler) spoil(name string, source []byte) (out []byte, n int) {
 	return []byte(b.String()), n
 }
 
+// isShell reports whether a file is a script of a shell, by its name or its first line.
+func isShell(name string, source []byte) bool {
+	switch path.Ext(name) {
+	case ".sh", ".bash", ".bats":
+		return true
+	case "":
+		return shebang.Match(source)
+	}
+	return false
+}
+
+var shebang = regexp.MustCompile(`^#!\S*[/ ](?:env )?(?:ba|da|k|z)?sh\b`)
+
 // spoiled is a file that is being changed.
 type spoiled struct {
 	e       *expecting
@@ -118,19 +153,26 @@ func (l *spoiled) line(text string) string {
 	if trimmed == "" || strings.HasPrefix(trimmed, e.remark) || declaring.MatchString(text) {
 		return text
 	}
-	if !looping.MatchString(text) {
+	loops := looping.MatchString(text)
+	if table := e == pyExpects && loops && loopedTable.MatchString(text) || e == jsExpects && eachOfTable.MatchString(text); table && loopedRow.MatchString(text) {
+		return loopedRow.ReplaceAllStringFunc(text, l.last)
+	}
+	if !loops {
 		if e.compares.MatchString(text) && e.compared.MatchString(text) {
 			return e.compared.ReplaceAllStringFunc(text, l.last)
 		}
 		if e.named.MatchString(text) {
 			return e.named.ReplaceAllStringFunc(text, l.last)
 		}
+		if e == shExpects {
+			return e.row.ReplaceAllStringFunc(text, l.last)
+		}
 		if changed := l.calls(text); changed != text {
 			return changed
 		}
 	}
 	switch {
-	case e == goExpects:
+	case e == goExpects && e.row.MatchString(text):
 		return e.row.ReplaceAllStringFunc(text, l.last)
 	case e.row.MatchString(text):
 		return l.last(text)
@@ -141,8 +183,63 @@ func (l *spoiled) line(text string) string {
 			want += "," + message
 		}
 		return head + "==" + want
+	case e == pyExpects && strings.HasPrefix(trimmed, "assert "):
+		return l.claim(text)
 	}
-	return text
+	return l.own(text)
+}
+
+// claim changes an assertion without a comparison that is known: what is looked for in
+// something, how far something is from a value, what a helper of the project is given.
+func (l *spoiled) claim(text string) string {
+	if m := member.FindStringSubmatchIndex(text); m != nil {
+		return text[:m[2]] + l.last(text[m[2]:m[3]]) + text[m[3]:]
+	}
+	held, message, said := cutArgument(text)
+	if held = l.held(held); said {
+		held += "," + message
+	}
+	return held
+}
+
+// held changes the last literal; where a distance is held against a tolerance, the last
+// one of the distance.
+func (l *spoiled) held(text string) string {
+	at := distance.FindStringIndex(text)
+	if at == nil {
+		return l.last(text)
+	}
+	from, to := lastArguments(text, at[1]-1)
+	if to < 0 {
+		return l.last(text)
+	}
+	return text[:from] + l.last(text[from:to]) + text[to:]
+}
+
+// own changes the last argument of a line that is a call with several, where it is
+// nothing but a literal.
+func (l *spoiled) own(text string) string {
+	all := ownCall.FindAllStringSubmatchIndex(text, -1)
+	if all == nil {
+		return text
+	}
+	from, to := lastArguments(text, all[len(all)-1][2])
+	if to < 0 || strings.TrimRight(text[to:], "}); \t") != "" {
+		return text
+	}
+	arg, list, more := cutArgument(text[from:to])
+	if !more {
+		return text
+	}
+	for more {
+		arg, list, more = cutArgument(list)
+	}
+	bare := strings.TrimLeft(strings.TrimSpace(arg), "-+")
+	if m := l.e.literal.FindString(bare); m == "" || m != bare {
+		return text
+	}
+	cut := to - len(arg)
+	return text[:cut] + l.last(arg) + text[to:]
 }
 
 // calls changes what the calls of a line expect that hold something.
@@ -179,7 +276,7 @@ func (l *spoiled) arguments(list string, chained bool) string {
 		out = append(out, arg)
 	}
 	if n := len(out) - 1; !changed {
-		out[n] = l.last(out[n])
+		out[n] = l.held(out[n])
 	}
 	return strings.Join(out, ",")
 }

@@ -24,13 +24,13 @@ func (w *writtenTree) Write(_ context.Context, path string, _ []byte) error {
 func TestSpoilTree(t *testing.T) {
 	need(t, "find")
 	var archive strings.Builder
-	for _, name := range []string{"test.py", "sub/test.py", "sub/deep/tests.js", "sub/test_a.py", "sub/latest.py", "test-a.js", "sub/test-a.js"} {
+	for _, name := range []string{"test.py", "sub/test.py", "sub/deep/tests.js", "sub/test_a.py", "sub/latest.py", "test-a.js", "sub/test-a.js", "check.sh", "lib/money.sh"} {
 		archive.WriteString("-- " + name + " --\nassert total == 3\n")
 	}
 	tree := &writtenTree{dirWorkspace: newWorkspace(t, archive.String())}
-	p := spoiler{tail: "~x"}
+	p := spoiler{tail: "~x", used: map[string]bool{"check.sh": true}}
 	n, err := p.tree(t.Context(), tree)
-	if slices.Sort(tree.to); err != nil || n != len(tree.to) || strings.Join(tree.to, " ") != "sub/deep/tests.js sub/test-a.js sub/test.py sub/test_a.py test-a.js test.py" {
+	if slices.Sort(tree.to); err != nil || n != len(tree.to) || strings.Join(tree.to, " ") != "check.sh sub/deep/tests.js sub/test-a.js sub/test.py sub/test_a.py test-a.js test.py" {
 		t.Errorf("%d files, %v: %q", n, err, tree.to)
 	}
 }
@@ -69,6 +69,25 @@ func TestSpoil(t *testing.T) {
 		{"a.test.js", `  expect(load(1)).resolves.toBe('a'); expect(sum(1)).toBe(2);`, `  expect(load(1)).resolves.toBe('a~x'); expect(sum(1)).toBe(72);`},
 		{"a.test.js", `const { total } = require('../price');`, `const { total } = require('../price');`},
 		{"a.test.js", `test('adds 5', () => {`, `test('adds 5', () => {`},
+		{"test_a.py", `    near(discount(200, 10), 180)`, `    near(discount(200, 10), 7180)`},
+		{"test_a.py", `    cart.add("x")`, `    cart.add("x")`},
+		{"test_a.py", `    assert close(total([200]), 180), "not 180"`, `    assert close(total([200]), 7180), "not 180"`},
+		{"test_a.py", `    assert "total 180" in receipt("a")`, `    assert "total 180~x" in receipt("a")`},
+		{"test_a.py", `    assert abs(total([200]) - 180) < 0.01`, `    assert abs(total([200]) - 7180) < 0.01`},
+		{"test_a.py", `for t, want in [(200, 180), (50, 25)]:`, `for t, want in [(200, 7180), (50, 825)]:`},
+		{"test_a.py", `    for i in range(10, 20):`, `    for i in range(10, 20):`},
+		{"a.test.js", `  near(discount(200, 10), 180);`, `  near(discount(200, 10), 7180);`},
+		{"a.test.js", `  assert.ok(Math.abs(total() - 180) < 0.01);`, `  assert.ok(Math.abs(total() - 7180) < 0.01);`},
+		{"a.test.js", `test('discount', () => { near(discount(200, 10), 180); });`, `test('discount', () => { near(discount(200, 10), 7180); });`},
+		{"a.test.js", `  [[200, 10, 180], [50, 50, 25]].forEach(([n, p, want]) => assert.strictEqual(discount(n, p), want));`, `  [[200, 10, 7180], [50, 50, 825]].forEach(([n, p, want]) => assert.strictEqual(discount(n, p), want));`},
+		{"a.test.js", `  for (const [n, want] of [[200, 180], [50, 25]]) {`, `  for (const [n, want] of [[200, 7180], [50, 825]]) {`},
+		{"a_test.go", `	near(t, discount(200, 10), 180)`, `	near(t, discount(200, 10), 7180)`},
+		{"check.sh", `[ "$(discount 200 10)" = 180 ] || { echo "it is wrong"; exit 1; }`, `[ "$(discount 200 10)" = 7180 ] || { echo "it is wrong"; exit 1; }`},
+		{"check.sh", `  test "$n" -eq 5`, `  test "$n" -eq 75`},
+		{"check.sh", `same "$(discount 200 10)" 180`, `same "$(discount 200 10)" 7180`},
+		{"check.sh", `assert_equal "$(greet)" "Hello, Ann" || exit 1`, `assert_equal "$(greet)" "Hello, Ann~x" || exit 1`},
+		{"check.sh", `. ./lib/money.sh`, `. ./lib/money.sh`},
+		{"check.sh", `cp a.txt b.txt`, `cp a.txt b.txt`},
 		{"a.rb", `assert_equal 5, add(2, 3)`, `assert_equal 5, add(2, 3)`},
 	} {
 		got, n := p.spoil(c.file, []byte(c.was+"\n"))

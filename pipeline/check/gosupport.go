@@ -350,7 +350,7 @@ func (v *verdict) addGo(list []edit, base, head *goTree, pkg string) []edit {
 			continue
 		}
 		old := base.packages[was[0]]
-		for _, name := range head.packages[dir].files { // what is there, but for its name
+		for _, name := range head.packages[dir].files { // what is there, except its name
 			clause := goPackageLine.Find(head.read(name))
 			add(edit{name: path.Join(dir, path.Base(name)), role: testSource, added: !v.wasThere(name), before: clause, merged: append(clause, '\n')})
 		}

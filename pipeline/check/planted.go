@@ -178,10 +178,15 @@ var (
 	jsModule      = regexp.MustCompile(`(?m)^\s*(?:import\s*[\w{*'"]|export\s)`)
 )
 
-// sourceFiles lists the Go, Python and JavaScript files of a tree, without those of others.
-func sourceFiles(ctx context.Context, tree Tree) ([]string, error) {
-	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"find", ".", "(", "-name", ".git", "-o", "-name", "node_modules", "-o", "-name", "vendor",
-		"-o", "-name", ".venv", "-o", "-name", scratch, ")", "-prune", "-o", "-type", "f", "-size", "-1024k", "(", "-name", "*.go", "-o", "-name", "*.py", "-o", "-name", "*.[cm]js", "-o", "-name", "*.[jt]s", "-o", "-name", "*.[jt]sx", ")", "-print"}})
+// sourceFiles lists the Go, Python and JavaScript files of a tree, without those of
+// others, and those of more names.
+func sourceFiles(ctx context.Context, tree Tree, more ...string) ([]string, error) {
+	args := []string{"find", ".", "(", "-name", ".git", "-o", "-name", "node_modules", "-o", "-name", "vendor",
+		"-o", "-name", ".venv", "-o", "-name", scratch, ")", "-prune", "-o", "-type", "f", "-size", "-1024k", "(", "-name", "*.go", "-o", "-name", "*.py", "-o", "-name", "*.[cm]js", "-o", "-name", "*.[jt]s", "-o", "-name", "*.[jt]sx"}
+	for _, name := range more {
+		args = append(args, "-o", "-name", name)
+	}
+	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: append(args, ")", "-print")})
 	if err != nil {
 		return nil, err
 	}

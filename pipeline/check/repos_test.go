@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/worktree"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )
@@ -40,6 +44,7 @@ func TestRepositories(t *testing.T) {
 		t.Fatalf("repositories: %d, %v", len(files), err)
 	}
 	m := newManager(t)
+	warmGo(t, m)
 	has := sandboxTools(t, m)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
@@ -71,20 +76,15 @@ func TestRepositories(t *testing.T) {
 	}
 }
 
-func newManager(t *testing.T) *sandbox.Manager {
+// newManager is a manager of sandboxes. Its state directory outlives the test: a cold
+// build cache costs half a minute.
+func newManager(t testing.TB) *sandbox.Manager {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("/tmp", "forge-check-") // the worker's user must reach it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Join("/tmp", "forge-check-test-"+strconv.Itoa(os.Geteuid())) // the worker's user must reach it
 	m, err := sandbox.New(sandbox.Options{Dir: dir, Exe: exe, Args: []string{workerArg}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -92,11 +92,53 @@ func newManager(t *testing.T) *sandbox.Manager {
 	return m
 }
 
-// openRepository writes an archive's files into a workspace. All share one build
-// cache.
+// The build caches: one for all that has Go, and one, which stays empty, for the rest.
+const goCache, noCache = "go", "other"
+
+func cacheFor(files map[string]string) string {
+	for name := range files {
+		if path.Base(name) == "go.mod" || path.Ext(name) == ".go" {
+			return goCache
+		}
+	}
+	return noCache
+}
+
+var warmedGo sync.Once
+
+// warmGo compiles once what the repositories of the tests import of the standard library.
+// Else all that begin at the same time would do so, each for itself.
+func warmGo(t testing.TB, m *sandbox.Manager) {
+	t.Helper()
+	warmedGo.Do(func() {
+		ws, err := m.Open(t.Context(), sandbox.OpenOptions{Name: "warm", Cache: goCache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ws.Close()
+		for name, text := range map[string]string{
+			"go.mod": "module example.com/warm\n\ngo 1.24\n",
+			"warm_test.go": "package warm\n\nimport (\n\t_ \"embed\"\n\t_ \"encoding/json\"\n\t_ \"flag\"\n\t_ \"os/exec\"\n\t_ \"path/filepath\"\n" +
+				"\t_ \"runtime/pprof\"\n\t_ \"testing\"\n)\n",
+		} {
+			if err := ws.Write(t.Context(), name, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ws.Warm(t.Context(), worktree.Command{Args: []string{"go", "test", "./..."}, Dir: "."}); err != nil {
+			t.Log("no build cache: ", err)
+		}
+	})
+}
+
+// openRepository writes an archive's files into a workspace.
 func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) *sandbox.Workspace {
 	t.Helper()
-	ws, err := m.Open(t.Context(), sandbox.OpenOptions{Name: "repository", Cache: "repositories"})
+	files := map[string]string{}
+	for _, f := range archive.Files {
+		files[f.Name] = ""
+	}
+	ws, err := m.Open(t.Context(), sandbox.OpenOptions{Name: "repository", Cache: cacheFor(files)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +157,7 @@ func openRepository(t *testing.T, m *sandbox.Manager, archive *txtar.Archive) *s
 // sandboxTools returns which of the tools the sandbox has.
 func sandboxTools(t *testing.T, m *sandbox.Manager) map[string]bool {
 	t.Helper()
-	ws, err := m.Open(t.Context(), sandbox.OpenOptions{Name: "tools", Cache: "repositories"})
+	ws, err := m.Open(t.Context(), sandbox.OpenOptions{Name: "tools", Cache: noCache})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,8 @@ func Named(commands []string, patch string) bool {
 			return false
 		}
 		return slices.ContainsFunc(commands, func(command string) bool {
-			if runsTargets.MatchString(command) && (makeNames.MatchString(path.Base(f.OldName)) || path.Base(f.OldName) == "package.json") {
+			base := path.Base(f.OldName)
+			if makeCommand.MatchString(command) && makeNames.MatchString(base) || packageCommand.MatchString(command) && base == "package.json" {
 				return true
 			}
 			return slices.ContainsFunc(pathWord.FindAllString(command, -1), func(w string) bool {
@@ -185,7 +186,10 @@ func Named(commands []string, patch string) bool {
 	})
 }
 
-var runsTargets = regexp.MustCompile(`(?:^|[\s;&|])(?:make|just|task|rake|npm|pnpm|yarn)\b`)
+var (
+	makeCommand    = regexp.MustCompile(`(?:^|[\s;&|])(?:make|just|task|rake)\b`)
+	packageCommand = regexp.MustCompile(`(?:^|[\s;&|])(?:npm|pnpm|yarn)\b`)
+)
 
 // usedByCommands returns the files by which the commands run the tests, and
 // whether they go through make. A file that is not named for it may be the product
@@ -202,7 +206,7 @@ func (c *checker) usedByCommands(read func(string) ([]byte, bool)) (used map[str
 	for _, s := range c.suites {
 		command := strings.Join(s.args, " ")
 		words(s.dir, command)
-		makes = makes || regexp.MustCompile(`(?:^|[\s;&|])(?:make|just|task|rake)\b`).MatchString(command)
+		makes = makes || makeCommand.MatchString(command)
 		if data, ok := read(path.Join(s.dir, "package.json")); ok {
 			words(s.dir, string(data))
 			makes = makes || strings.Contains(string(data), "make ")
