@@ -68,6 +68,11 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 	}
 	g := r.Gate()
 	if g == nil {
+		for _, p := range r.Parts {
+			if p.Gate != "" && p.Left == "" {
+				return nil, fmt.Sprintf("The run itself asks nothing; its module %s does: answer with its name, as in %s.", p.ID, r.typed(p.ID+" "+cmd.Name))
+			}
+		}
 		return nil, "Nothing waits for an answer: " + r.Summary()
 	}
 	a.Gate = g.ID

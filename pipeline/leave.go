@@ -173,15 +173,11 @@ func (r *Run) staying(id string) []string {
 		return nil
 	}
 	var out []string
-	plans := slices.Clone(r.PastPlans)
-	if r.Plan != nil {
-		plans = append(plans, *r.Plan)
-	}
 	for _, test := range it.Tests.Pending {
 		shows := func(p module.Promise) bool {
 			return (p.From == id || slices.Contains(p.To, id)) && testname.Same(test, p.Probe)
 		}
-		if slices.ContainsFunc(plans, func(p Plan) bool { return p.Split != nil && slices.ContainsFunc(p.Split.Promises, shows) }) {
+		if slices.ContainsFunc(r.plans(), func(p Plan) bool { return p.Split != nil && slices.ContainsFunc(p.Split.Promises, shows) }) {
 			out = append(out, test)
 		}
 	}

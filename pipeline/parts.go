@@ -469,11 +469,20 @@ func (r *Run) simplified(p *module.Part) {
 	}
 	for i, words := range p.Criteria {
 		if !there[words] {
-			c := Criterion{ID: fmt.Sprintf("%s-%d", p.ID, i+1), Text: words}
+			c := Criterion{Text: words}
+			for n := i + 1; c.ID == "" || plan.names(c.ID); n++ {
+				c.ID = fmt.Sprintf("%s-%d", p.ID, n)
+			}
 			plan.Criteria, m.Criteria = append(plan.Criteria, c), append(m.Criteria, c.ID)
 		}
 	}
 	r.Plan = &plan
+}
+
+// names reports whether a criterion has the id, one that was left out included.
+func (p *Plan) names(id string) bool {
+	same := func(c Criterion) bool { return c.ID == id }
+	return slices.ContainsFunc(p.Criteria, same) || slices.ContainsFunc(p.LeftOut, same)
 }
 
 // applyParts handles what happens to modules.
@@ -682,15 +691,20 @@ func (r *Run) promised(p *module.Part, report *TestReport) *module.Part {
 	return from
 }
 
+// plans are all that the run had, the present one last.
+func (r *Run) plans() []Plan {
+	out := slices.Clone(r.PastPlans)
+	if r.Plan != nil {
+		out = append(out, *r.Plan)
+	}
+	return out
+}
+
 // Probes are the tests of all promises, those of plans that were replaced, too: they may
 // stand in the repository still.
 func (r *Run) Probes() []string {
 	var out []string
-	plans := slices.Clone(r.PastPlans)
-	if r.Plan != nil {
-		plans = append(plans, *r.Plan)
-	}
-	for _, p := range plans {
+	for _, p := range r.plans() {
 		if p.Split == nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +117,31 @@ func TestModuleOfAQuestionIsLeftOut(t *testing.T) {
 	run.Parts[0].Raised = 5_000_000
 	if got := run.CostLimit(); got != 5_000_000 {
 		t.Errorf("a module's raised budget raises the run's to %d, want 5000000", got)
+	}
+}
+
+// Criteria that people write for a module get ids that no other one has, also when they
+// do so again.
+func TestSimplifiedTwice(t *testing.T) {
+	m := module.Module{ID: "c", Criteria: []string{"AC1"}}
+	run := &Run{Plan: &Plan{Criteria: []Criterion{{ID: "AC1", Text: "all"}, {ID: "c-2", Text: "of another"}}, Split: &module.Split{Modules: []module.Module{m}}}}
+	for _, words := range []string{"less", "still less"} {
+		run.simplified(&module.Part{ID: "c", Criteria: []string{words}})
+	}
+	var got []string
+	for _, c := range slices.Concat(run.Plan.Criteria, run.Plan.LeftOut) {
+		got = append(got, c.ID+" "+c.Text)
+	}
+	if want := []string{"c-2 of another", "c-3 still less", "AC1 all", "c-1 less"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Where only a module asks, an answer without its name is told how to give it.
+func TestAnswerNamesTheModuleThatAsks(t *testing.T) {
+	run := &Run{ID: 7, Slug: "forge", State: StateRunning, Plan: split("a", "b"), Parts: []module.Part{{ID: "a"}, {ID: "b", Gate: "gate/1"}}}
+	_, wrong := run.Answer(command.Line{Name: "accept"}, Actor{Login: "ann"}, "comment", 1, time.Unix(9, 0))
+	if want := "its module b does: answer with its name, as in `/forge b accept`"; !strings.Contains(wrong, want) {
+		t.Errorf("%q, want %q", wrong, want)
 	}
 }

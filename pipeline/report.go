@@ -27,6 +27,13 @@ func (r *Run) Summary() string {
 	if r.Ended != "" {
 		s += " It ended: " + r.Ended + "."
 	}
+	if it := r.Current(); r.State == StateVerified && it != nil && it.Tests != nil && len(it.Tests.Changed) > 0 {
+		var tests []string
+		for _, c := range it.Tests.Changed {
+			tests = append(tests, c.Test)
+		}
+		s += fmt.Sprintf(" On the reviewer's word alone, %s had to change: %s.", text.Plural(len(tests), "test", "tests"), text.Clip(strings.Join(tests, ", "), 300))
+	}
 	if base := r.Behind(); base != "" {
 		s += " " + base
 	}
@@ -81,6 +88,7 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 	if !passed {
 		r.reportTests(&b, it)
 	}
+	reportChanged(&b, it.Tests)
 	list := r.reportFindings(&b, it)
 	reportSecurity(&b, list)
 	reportCoverage(&b, it.Tests)

@@ -53,6 +53,23 @@ func reportSecurity(b *strings.Builder, list []Finding) {
 	section(b, "Security issues", lines)
 }
 
+// reportChanged lists the tests of the base that do not pass as they stood, and why the
+// reviewer let them change.
+func reportChanged(b *strings.Builder, t *TestReport) {
+	if t == nil {
+		return
+	}
+	var lines []string
+	for _, c := range t.Changed {
+		line := fmt.Sprintf("- `%s`, as it stood at the base: %s", text.Clip(text.OneLine(c.Test), 200), text.Clip(text.OneLine(c.Error), 200))
+		if c.Reason != "" {
+			line += "; the reviewer: " + text.Clip(text.OneLine(c.Reason), 400)
+		}
+		lines = append(lines, line+"\n")
+	}
+	section(b, "Tests that had to change", lines)
+}
+
 // reportCoverage lists what is covered less than the settings ask for.
 func reportCoverage(b *strings.Builder, t *TestReport) {
 	if t == nil || t.Coverage == nil || len(t.Coverage.Under) == 0 {

@@ -291,3 +291,19 @@ func TestIntegrationPoints(t *testing.T) {
 		t.Errorf("without tests: %s", got)
 	}
 }
+
+// Covers V1: tests that had to change are told with the reason, also where there is no
+// pull request.
+func TestChangedTestsAreTold(t *testing.T) {
+	r := &Run{ID: 3, State: StateVerified, Config: config.Default()}
+	r.Iterations = []Iteration{{Number: 1, Tests: &TestReport{Total: 2, Passed: 2,
+		Changed: []TestChange{{Test: "TestSum", Error: "got 3, want 4", Reason: "the issue asks for 3"}}}}}
+	for _, c := range []struct{ text, want string }{
+		{r.Report(1), "#### Tests that had to change\n\n- `TestSum`, as it stood at the base: got 3, want 4; the reviewer: the issue asks for 3\n"},
+		{r.Summary(), "On the reviewer's word alone, 1 test had to change: TestSum."},
+	} {
+		if !strings.Contains(c.text, c.want) {
+			t.Errorf("%q is not in:\n%s", c.want, c.text)
+		}
+	}
+}

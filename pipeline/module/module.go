@@ -312,7 +312,8 @@ func (s *Split) checkPromises(ids map[string]bool, l Limits, bad *problems) {
 			bad.add("promise %s lacks its text, or the probe: the name of the test that shows it at integration", p.ID)
 		}
 		if i := slices.IndexFunc(l.Passing, func(test string) bool { return l.Same(test, p.Probe) }); i >= 0 {
-			bad.add("promise %s: the test %s stands in the repository already and passes without the modules (%s), so that it shows nothing; name a new one, which the contract brings", p.ID, p.Probe, l.Passing[i])
+			bad.add("promise %s: the test %s stands in the repository already and passes without the modules (%s), so that it shows nothing; "+
+				"name a new one, which the contract brings", p.ID, p.Probe, l.Passing[i])
 		}
 		for _, to := range p.To {
 			kept[[2]string{p.From, to}] = true

@@ -83,7 +83,7 @@ func TestPublishBackoff(t *testing.T) {
 }
 
 // What could not be published with the rest is tried again by itself, after the run has
-// ended, too; not for ever, and what else is new is shown without waiting for it.
+// ended, too; a limited number of times, and what else is new is shown without waiting for it.
 func TestLatePublication(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

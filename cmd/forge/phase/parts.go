@@ -3,6 +3,7 @@ package phase
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -16,12 +17,26 @@ import (
 	"forge/pipeline/module"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/testname"
+	"forge/pipeline/text"
 )
 
-// contract lets the implementer lay down what the modules promise each other. The
-// project must build with it, and its tests pass as before; what shows a promise may
-// fail until its modules are there.
+// contract lays down what the modules promise each other. A revision that a module wants
+// and that cannot be had after the attempts that a phase has is a refusal: the module is
+// told, and the others go on.
 func (x *Executor) contract(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
+	data, err := x.layDown(ctx, run, job)
+	var fault *pipeline.Fault
+	if job.Ref.Part == "" || !errors.As(err, &fault) || fault.Class != pipeline.FaultAgent || run.Counters.Faults+1 < run.Config.Loop.Faults {
+		return data, err
+	}
+	x.Close(run.ID) // what was written in vain
+	unable := fmt.Sprintf("%s of a revision failed, the last one so: %s", text.Plural(run.Config.Loop.Faults, "attempt", "attempts"), fault.Message)
+	return pipeline.Data{Implementation: &pipeline.Implementation{Head: run.Head, Parent: run.Head, Unable: unable}}, nil
+}
+
+// layDown lets the implementer write the contract. The project must build with it, and
+// its tests pass as before; what shows a promise may fail until its modules are there.
+func (x *Executor) layDown(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
 	data, err := x.implement(ctx, run, job)
 	if err != nil || data.Implementation.Unable != "" {
 		return data, err
@@ -63,6 +78,10 @@ func (x *Executor) contract(ctx context.Context, run *pipeline.Run, job agent.Jo
 			return data, &pipeline.Fault{Class: pipeline.FaultAgent, Message: fmt.Sprintf("the test %s, which is to show what %s promises to %s, does not run with the contract: "+
 				"write a test of this name, which may fail until both are there and is not skipped", p.Probe, p.From, strings.Join(p.To, ", "))}
 		}
+		if !merged(p.From) && passes(&report, p.Probe) {
+			return data, &pipeline.Fault{Class: pipeline.FaultAgent, Message: fmt.Sprintf("the test %s passes although the module %s, which promises what it is to show (%s), is not there: "+
+				"it shows nothing; let it fail until the promise is kept", p.Probe, p.From, p.Text)}
+		}
 	}
 	data.Tests = &report
 	return data, nil
@@ -94,6 +113,13 @@ func (x *Executor) keepsPromises(ctx context.Context, run *pipeline.Run, head st
 		}
 	}
 	return nil
+}
+
+// passes reports whether a test of this name passed, and none failed.
+func passes(report *pipeline.TestReport, name string) bool {
+	named := func(test string) bool { return testname.Same(test, name) }
+	return name != "" && slices.ContainsFunc(report.Names, named) &&
+		!slices.ContainsFunc(slices.Concat(report.Failures, report.Before), func(f pipeline.Failure) bool { return named(f.Test) })
 }
 
 // ranAs reports whether a test of this name passed or failed, or may have been kept from
@@ -337,7 +363,7 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 	}
 	known := run.KnownInParts()
 	return slices.DeleteFunc(failures, func(f pipeline.Failure) bool {
-		if k, accepted := known[f.Test]; accepted && (k.Error == "" || k.Error == f.ErrorKey()) {
+		if k, accepted := known[f.Test]; accepted && k.SameError(&f) {
 			return true
 		}
 		open := slices.ContainsFunc(run.Failures, func(is pipeline.Issue) bool { return is.State == pipeline.IssueOpen && is.Failure.Test == f.Test })

@@ -91,7 +91,7 @@ func TestOfModule(t *testing.T) {
 		"example.com/m/b/deep.TestX/y": true,
 		"example.com/m.TestPair":       false,
 		"crate::tests::pair":           false,
-		"web/x/a.js > pair":            false, // not told apart by its file
+		"web/x/a.js > pair":            false, // such a name says nothing of files
 	} {
 		if got := ofModule(partsOf(of), test); got != want {
 			t.Errorf("%s: %v, want %v", test, got, want)

@@ -127,7 +127,7 @@ func TestBrokenAnalysisKeepsTheTests(t *testing.T) {
 	again := ref
 	again.Attempt = 2
 	run.Active = &again
-	got, err := x.verified(t.Context(), run, agent.Job{Run: run, Ref: again}) // without sandboxes: it could not run them
+	got, err := x.verify(t.Context(), run, agent.Job{Run: run, Ref: again}) // without sandboxes: it could not run them
 	if err != nil || len(got.Failures) != 1 {
 		t.Fatalf("%d failures (%v), want the one that was seen", len(got.Failures), err)
 	}

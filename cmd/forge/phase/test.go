@@ -28,7 +28,7 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	var report pipeline.TestReport
 	if w := run.Await; w != nil && w.Tests != nil {
 		report = *w.Tests // known since before the waiting
-	} else if report, err = x.verified(ctx, run, job); err != nil {
+	} else if report, err = x.verify(ctx, run, job); err != nil {
 		return pipeline.Data{}, nil, err
 	} else if err := x.tiers(ctx, run, &report); err != nil {
 		return pipeline.Data{}, nil, err
@@ -62,16 +62,16 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	return pipeline.Data{Tests: &report}, nil, nil
 }
 
-// verified is what the tests show, with the reviewer's reasons for those that had to
+// verify returns what the tests show, with the reviewer's reasons for those that had to
 // change. Before a model is asked about it, it is laid down: when the model breaks down,
 // or is away, the same commit must not pass by luck the next time.
-func (x *Executor) verified(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.TestReport, error) {
+func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.TestReport, error) {
 	var report pipeline.TestReport
 	if t := run.Tested; t != nil && t.Head == run.Head {
 		report = *t
 	} else {
 		var err error
-		if report, err = x.verify(ctx, run, job); err != nil {
+		if report, err = x.judge(ctx, run, job); err != nil {
 			return report, err
 		}
 		if len(report.Failures)+len(report.Changed) > 0 {
@@ -100,8 +100,8 @@ func (x *Executor) verified(ctx context.Context, run *pipeline.Run, job agent.Jo
 	return report, nil
 }
 
-// verify runs the tests in trees that no agent works in.
-func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.TestReport, error) {
+// judge runs the tests in trees that no agent works in.
+func (x *Executor) judge(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.TestReport, error) {
 	opts := check.Options{
 		Config: run.Config.Tests, Base: run.Base, Head: run.Head, Iteration: job.Ref.Iteration, PlanIteration: run.PlanIteration, Patch: job.Diff, Baseline: run.Baseline,
 		MayBeEmpty: run.Part != nil && len(run.Reopened) > 0, // a module may dispute what it was sent
