@@ -21,6 +21,7 @@ import (
 // alert fires, and over when Alertmanager says so: Debian's Prometheus and
 // Alertmanager, and nothing made up between. Covers P1, P2.
 func TestAlertmanager(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"prometheus", "prometheus-alertmanager"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("needs %s: install it", program)

@@ -197,6 +197,7 @@ func needTools(t *testing.T) {
 // Covers D1: what is not in the repository is installed through the gateway, and the
 // tests run offline with it; a second run asks no registry.
 func TestDependenciesOfThreeLanguages(t *testing.T) {
+	t.Parallel()
 	needTools(t)
 	p := newPackages(t)
 	ts := newTestServer(t, p.options(p.repository(t)))
@@ -220,6 +221,7 @@ func TestDependenciesOfThreeLanguages(t *testing.T) {
 
 // Covers D1: a registry that is away keeps nobody from working, and is told.
 func TestRegistryIsAway(t *testing.T) {
+	t.Parallel()
 	needTools(t)
 	p := newPackages(t)
 	files := p.repository(t)

@@ -137,6 +137,7 @@ func mustIssue(t *testing.T, gh *githubtest.Server) int {
 
 // Covers D2: each fault is named, with what to do.
 func TestDoctorFindsFaults(t *testing.T) {
+	t.Parallel()
 	set := func(k, v string) func(*patient) { return func(p *patient) { p.env[k] = v } }
 	openai := func(url string) func(*patient) {
 		return func(p *patient) {

@@ -93,6 +93,7 @@ func TestNoInstallation(t *testing.T) {
 // Covers lessons 18: a start that cannot be carried out is told on the issue, once,
 // with what happened; handled again it goes well.
 func TestStartGivenUp(t *testing.T) {
+	t.Parallel()
 	c := &clock{}
 	ts := newTestServer(t, testOptions{now: c.now})
 	ts.gh.AddFault(githubtest.Fault{Path: "/contents/.github/forge.yml", Kind: githubtest.FaultErrorBefore})

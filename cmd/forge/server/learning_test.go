@@ -240,6 +240,7 @@ func TestThumbsDown(t *testing.T) {
 // Covers L1, L2: a run that has ended is looked back at, and what it taught reaches
 // the next one. Switched off, or with nobody to ask, it is not.
 func TestReflection(t *testing.T) {
+	t.Parallel()
 	const answer = "-- reflector */1 --\n@expect Look back at this run: the run ended: verified\n" +
 		`{"learnings": [{"type": "procedural", "category": "style", "content": "Greetings are in greet.sh; run sh test.sh after changing one.", "confidence": 0.8, "tags": ["greeting"], "paths": ["greet.sh"]}]}` + "\n"
 	ts, run, _ := remarked(t, testOptions{tape: remarkTape + answer})

@@ -64,6 +64,7 @@ func stuck(t *testing.T, more string) *testServer {
 
 // Covers V4: continue, take over, simplify, known limitation: each is carried out.
 func TestStuckTests(t *testing.T) {
+	t.Parallel()
 	t.Run("continue", func(t *testing.T) {
 		ts := stuck(t, "")
 		ts.comment("acme", "/forge continue 1\nIt is spelt hello.")
@@ -218,6 +219,7 @@ func once(t pipeline.EventType, f func(*testServer, *pipeline.Run)) func(*testSe
 // Covers lessons 14: a base branch that moved is taken in, and what is verified is
 // the merge; where it does not merge, the implementer does it by hand, or a human is asked, who can.
 func TestBaseMoved(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{on: once(pipeline.EventPhaseApproved, func(ts *testServer, _ *pipeline.Run) {
 		ts.push("main", "Say why", map[string]string{"WHY.md": "because\n"})
 		ts.outcome("push", "taken in before the run is verified")
