@@ -53,6 +53,9 @@ func (v *verdict) runSpoiled(ctx context.Context) error {
 		return err
 	}
 	bent := slices.DeleteFunc(deaf, func(name string) bool { return before[name].status != failed })
+	if bent, err = v.heldBefore(ctx, bent); err != nil {
+		return err
+	}
 	if bent, err = v.steadily(ctx, bent, treeRun{sha: v.o.Head, back: true, kept: kept, spoil: p}, treeRun{sha: v.o.Base, spoil: p}); err != nil {
 		return err
 	}
@@ -64,6 +67,17 @@ func (v *verdict) runSpoiled(ctx context.Context) error {
 			name, text.Clip(text.OneLine(before[name].err), 200))})
 	}
 	return nil
+}
+
+// heldBefore returns of the tests those that pass at the base with what they do expect:
+// others fail there whatever it is.
+func (v *verdict) heldBefore(ctx context.Context, names []string) ([]string, error) {
+	unsure := func(name string) bool { return v.o.Baseline == nil || !slices.Contains(v.o.Baseline.Names, name) }
+	if !slices.ContainsFunc(names, unsure) {
+		return names, nil
+	}
+	plain, err := v.spoiled(ctx, treeRun{sha: v.o.Base})
+	return slices.DeleteFunc(names, func(name string) bool { return !plain[name].ok() }), err
 }
 
 // steadily returns of the tests that passed by one run and failed by the other those that
@@ -111,7 +125,7 @@ func (v *verdict) worthSpoiling() bool {
 	return true
 }
 
-// spoiled runs tests with wrong expectations. A suite that tells no tests apart is
+// spoiled runs tests, with wrong expectations where r has a spoiler. A suite that tells no tests apart is
 // one test, by its command.
 func (v *verdict) spoiled(ctx context.Context, r treeRun) (map[string]outcome, error) {
 	c, err := v.run(ctx, r)
