@@ -86,9 +86,14 @@ func (w *worker) bubblewrap(ctx context.Context, c worktree.Command, dir string)
 		filter = nil
 	}
 	var args bytes.Buffer
-	for _, a := range w.boxArgs(c, dir) {
+	w.inMemory = nil
+	list := w.boxArgs(c, dir)
+	for i, a := range list {
 		args.WriteString(a)
 		args.WriteByte(0)
+		if a == "--tmpfs" {
+			w.inMemory = append(w.inMemory, list[i+1])
+		}
 	}
 	p := &prepared{status: make(chan []byte, 1)}
 	argsFile, err := p.pipeIn(args.Bytes())

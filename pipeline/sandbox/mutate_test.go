@@ -101,7 +101,7 @@ func (p protection) try(t *testing.T, dir string) (string, error) {
 // protections are all of them. To add one, add its row here, see it survive, write
 // the test.
 func protections() []protection {
-	const limits = "^(TestTooBig|TestLimits|TestForkBomb)$"
+	const limits, shared = "^(TestTooBig|TestLimits|TestForkBomb)$", "^TestSharedMemory$"
 	var all []protection
 	for _, arg := range []string{
 		`"--unshare-user", `, `"--unshare-pid", `, `"--unshare-net", `, `"--unshare-ipc", `, `"--unshare-uts", `, `, "--unshare-cgroup"`,
@@ -154,6 +154,14 @@ func protections() []protection {
 		{"command.go", `if was >= 0 && f.left < 0`, `if false && was < 0`, limits},
 		{"command.go", `limited, stop := context.WithTimeoutCause(ctx, wall,`, `limited, stop := context.WithTimeoutCause(ctx, wall+time.Minute,`, limits},
 		{"watch.go", `kill(classMemory)`, ``, limits},
+		{"memory.go", `mapped[inode] = max(mapped[inode], m.pieces[inode], offset+high-low)`, `mapped[inode] = max(mapped[inode], high-low)`, shared},
+		{"memory.go", `if !m.look(pids) || len(m.pieces) > manyPieces {`, `if !m.look(pids) {`, shared},
+		{"memory.go", `return m.files(pids) + min(mapped, grown)`, `return min(mapped, grown)`, shared},
+		{"memory.go", `return m.files(pids) + min(mapped, grown)`, `return m.files(pids) + mapped`, shared},
+		{"memory.go", `return m.files(pids) + min(mapped, grown)`, `return m.files(pids)`, shared},
+		{"memory.go", `return own+m.shared(pids, grown) > limit`, `return own+mapped > limit`, shared},
+		{"seccomp.go", `p.jump(unix.BPF_JGT, maxSegment, 0, 1)`, `p.jump(unix.BPF_JGT, maxSegment, 1, 1)`, shared + "|^TestSeccompFilter$"},
+		{"seccomp.go", `p.jump(unix.BPF_JEQ, 0, 0, 2)`, `p.jump(unix.BPF_JEQ, 0, 0, 0)`, "^TestSeccompFilter$"},
 		{"watch.go", `if free < w.Limits.Reserve && `, `if false && `, limits},
 		{"watch.go", `if w.outgrown() {`, `if false {`, limits},
 		{"watch.go", `files > t.limits.TreeFiles || `, ``, limits},

@@ -28,6 +28,8 @@ func interpret(t *testing.T, p program, data []byte) uint32 {
 			hit = a == i.K
 		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
 			hit = a >= i.K
+		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			hit = a > i.K
 		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
 			hit = a&i.K != 0
 		default:
@@ -97,6 +99,10 @@ func TestSeccompFilter(t *testing.T) {
 			{"isatty", call(arch.audit, arch.ioctl, 0, unix.TCGETS), allow},
 			{"TIOCSTI", call(arch.audit, arch.ioctl, 0, unix.TIOCSTI), errno(unix.EPERM)},
 			{"TIOCSTI in 64 bits", call(arch.audit, arch.ioctl, 0, 1<<32|unix.TIOCSTI), errno(unix.EPERM)},
+			{"a segment of shared memory", call(arch.audit, arch.shmget, 0, 16<<10, 0o1600), allow},
+			{"one of a page more", call(arch.audit, arch.shmget, 0, 16<<10+1, 0o1600), errno(unix.ENOMEM)},
+			{"one of 4 GiB", call(arch.audit, arch.shmget, 0, 1<<32, 0o1600), errno(unix.ENOMEM)},
+			{"one of 4 GiB and a page", call(arch.audit, arch.shmget, 0, 1<<32|4096, 0o1600), errno(unix.ENOMEM)},
 			{"TIOCLINUX", call(arch.audit, arch.ioctl, 0, tioclinux), errno(unix.EPERM)},
 		}
 		if arch.x32 {
@@ -121,7 +127,7 @@ func TestSeccompFilter(t *testing.T) {
 			}
 		}
 		for nr := range uint32(480) {
-			if !refused[nr] && nr != arch.clone && nr != arch.ioctl && nr != arch.socket {
+			if !refused[nr] && nr != arch.clone && nr != arch.ioctl && nr != arch.socket && nr != arch.shmget {
 				rows = append(rows, row{"any other call", call(arch.audit, nr), allow})
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -31,6 +30,7 @@ const markName = "FORGE_WORKSPACE"
 func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string)) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
+	memory := w.countMemory()
 	start := freeBytes(w.Dir)
 	counted := start // what was free when the tree was last counted
 	for n := 1; ; n++ {
@@ -39,7 +39,7 @@ func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string
 			return
 		case <-tick.C:
 		}
-		if memoryOf(beneath(pid)) > w.Limits.Memory {
+		if memory.over(beneath(pid), w.Limits.Memory) {
 			kill(classMemory)
 			return
 		}
@@ -229,21 +229,6 @@ func procFile(name string) []byte {
 		}
 		text = append(text, buf[:n]...)
 	}
-}
-
-// memoryOf is what processes use together, without the pages of files.
-func memoryOf(pids []int) int64 {
-	var pages int64
-	for _, pid := range pids {
-		field := strings.Fields(string(procFile("/proc/" + strconv.Itoa(pid) + "/statm")))
-		if len(field) < 3 {
-			continue
-		}
-		resident, _ := strconv.ParseInt(field[1], 10, 64)
-		shared, _ := strconv.ParseInt(field[2], 10, 64)
-		pages += resident - shared
-	}
-	return pages * int64(os.Getpagesize())
 }
 
 // killDescendants kills everything beneath this process, until nothing is left:

@@ -42,10 +42,10 @@ func TestBeneath(t *testing.T) {
 	if here := beneath(os.Getpid()); !slices.Contains(here, cmd.Process.Pid) || !slices.Contains(here, got[len(got)-1]) {
 		t.Errorf("beneath this process are %v, without %v", here, got)
 	}
-	if used := memoryOf(got); used <= 0 || used > 1<<30 {
+	if used, _ := pagesOf(got); used <= 0 || used > 1<<30 {
 		t.Errorf("four processes use %d bytes", used)
 	}
-	if left := memoryOf([]int{1 << 30}); left != 0 {
+	if left, _ := pagesOf([]int{1 << 30}); left != 0 {
 		t.Errorf("a process that is gone uses %d bytes", left)
 	}
 }

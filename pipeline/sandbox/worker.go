@@ -64,6 +64,7 @@ type worker struct {
 	command     sync.Mutex // one process at a time, so that all descendants are its own
 	laid        bool       // the private cache is there and may be used; under command
 	used        bool       // a command has seen it; under command
+	inMemory    []string   // file systems that take memory, of the command that runs; under command
 
 	deps       deps        // what commands use; under command
 	installing *installing // the command that runs installs; under command
