@@ -205,7 +205,7 @@ var (
 		&gh.InstallationPermissions{Statuses: gh.String("read"), Metadata: gh.String("read")}}
 	scopeActions = scope{"actions", "actions: read and metadata: read",
 		&gh.InstallationPermissions{Actions: gh.String("read"), Metadata: gh.String("read")}}
-	// What a roll-back needs, which is the one thing that deploys.
+	// What roll-backs and shipping need, which are all that deploys.
 	scopeDeploy = scope{"deployments", "deployments: write and metadata: read",
 		&gh.InstallationPermissions{Deployments: gh.String("write"), Metadata: gh.String("read")}}
 	// What git needs.

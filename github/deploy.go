@@ -21,6 +21,7 @@ type Deploying struct {
 	Commit      string // full SHA
 	Task        string
 	After       int64  // the deployment that must be the environment's newest; under 0: none is made any more
+	Any         bool   // it may be after whatever deployment
 	Key         string // names the deployment: with it there is at most one
 	Description string
 }
@@ -49,7 +50,7 @@ func (a *App) Deploy(ctx context.Context, repo pipeline.Repo, d Deploying) (id i
 	if d.After < 0 {
 		return 0, final("%s: it could not be done in time, and by now it is not known what it would do.", doing)
 	}
-	if newest != d.After {
+	if newest != d.After && !d.Any {
 		return 0, final("%s: deployment %d was made in the meantime, so nothing was deployed.", doing, newest)
 	}
 	words := render.Line(d.Description, a.web.Host, 140)

@@ -181,6 +181,7 @@ func (c *call) gqlPull(p *pull) gqlNode {
 		_, state := c.s.mergeable(p)
 		return strings.ToUpper(state)
 	}
+	m["isMergeQueueEnabled"], m["isInMergeQueue"] = p.repo.queues[p.baseRef], p.queued
 	m["reviewThreads"] = func(args map[string]any) (any, error) {
 		var nodes []gqlNode
 		for _, t := range p.threads {
@@ -254,6 +255,7 @@ var otherMutations = map[string][]string{
 	"unminimizeComment":               {"issues:write"},
 	"addComment":                      {"issues:write"},
 	"dismissPullRequestReview":        {"pull_requests:write"},
+	"enqueuePullRequest":              {"pull_requests:write", "contents:write"},
 	"addReaction":                     {"issues:write"},
 	"removeReaction":                  {"issues:write"},
 }

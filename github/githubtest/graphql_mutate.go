@@ -25,6 +25,7 @@ var mutations = map[string]mutation{
 	"addReaction":                     (*call).addReaction,
 	"removeReaction":                  (*call).removeReaction,
 	"createCommitOnBranch":            (*call).commitOnBranch,
+	"enqueuePullRequest":              (*call).enqueueGQL,
 }
 
 func (m mutationRoot) get(field string, args map[string]any) (any, error) {

@@ -48,6 +48,7 @@ type repository struct {
 	workflows     []*workflowRun
 	deployments   []*deployment
 	rules         []Rule
+	queues        map[string]bool // branches that a merge queue alone merges into
 	created       time.Time
 	pushed        time.Time
 	pushing       sync.Mutex // one push at a time, so that every change has its author
@@ -123,6 +124,7 @@ type pull struct {
 	headSHA  string
 	baseSHA  string // of the base branch when last looked at
 	draft    bool
+	queued   bool // in the merge queue of its base
 	merged   time.Time
 	mergedBy *account
 	mergeSHA string

@@ -5,39 +5,99 @@ import (
 	"strings"
 )
 
+// RequireQueue lets a branch be merged into by a merge queue alone.
+func (s *Server) RequireQueue(repo, branch string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.repo(repo)
+	if err == nil {
+		r.queues = map[string]bool{branch: true}
+	}
+	return err
+}
+
 // Enqueue puts an open pull request into the merge queue of its base, as pressing
 // "Merge when ready" does, and returns the merge group's commit: the pull request on
-// top of the base, or of the group before it. Nobody merges it here.
+// top of the base, or of the group before it. Nobody merges it by itself here: see
+// LeaveQueue.
 func (p *Person) Enqueue(repo string, n int, onTopOf string) (sha string, err error) {
 	err = p.onIssue("enqueue", repo, n, "write", func(a *account, i *issue) error {
-		if i.pull == nil || i.pull.state != "open" || i.pull.draft {
-			return fmt.Errorf("#%d is no open pull request, or a draft", n)
+		if i.pull == nil {
+			return fmt.Errorf("#%d is no pull request", n)
 		}
-		r, base := i.repo, i.repo.refs["refs/heads/"+i.pull.baseRef]
-		if onTopOf != "" {
-			base = onTopOf
-		}
-		tree, err := p.s.mergeTree(r, base, i.pull.headSHA)
-		if err != nil {
-			return err
-		}
-		if sha, err = p.s.commitTree(r, tree, []string{base, i.pull.headSHA}, a, fmt.Sprintf("Merge pull request #%d from %s", n, i.pull.headRef)); err != nil {
-			return err
-		}
-		ref := fmt.Sprintf("refs/heads/gh-readonly-queue/%s/pr-%d-%s", i.pull.baseRef, n, base)
-		if err := p.s.setRef(r, ref, sha, a); err != nil {
-			return err
-		}
-		list, err := p.s.gitLog(r, "-1", sha)
-		if err != nil || len(list) != 1 {
-			return fmt.Errorf("read the merge group's commit: %w", err)
-		}
-		p.s.emit(r, "merge_group", "checks_requested", a, obj{"merge_group": obj{
-			"head_sha": sha, "head_ref": ref, "base_sha": base, "base_ref": "refs/heads/" + i.pull.baseRef, "head_commit": shapeSimpleCommit(list[0]),
-		}})
-		return nil
+		sha, err = p.s.enqueue(i.pull, a, onTopOf)
+		return err
 	})
 	return sha, err
+}
+
+// LeaveQueue takes a pull request out of the merge queue, merged or given back.
+func (p *Person) LeaveQueue(repo string, n int, merged bool) error {
+	return p.onIssue("take out of the queue", repo, n, "write", func(a *account, i *issue) error {
+		if i.pull == nil || !i.pull.queued {
+			return fmt.Errorf("#%d is not in the merge queue", n)
+		}
+		i.pull.queued = false
+		if !merged {
+			p.s.emitPull(i.pull, "dequeued", a, obj{"reason": "CI_FAILURE"})
+			return nil
+		}
+		_, err := p.s.mergePull(i.pull, a, "merge", "", "")
+		return err
+	})
+}
+
+func (s *Server) enqueue(p *pull, a *account, onTopOf string) (sha string, err error) {
+	if p.state != "open" || p.draft {
+		return "", fmt.Errorf("#%d is no open pull request, or a draft", p.number)
+	}
+	r, base := p.repo, p.repo.refs["refs/heads/"+p.baseRef]
+	if onTopOf != "" {
+		base = onTopOf
+	}
+	tree, err := s.mergeTree(r, base, p.headSHA)
+	if err != nil {
+		return "", err
+	}
+	if sha, err = s.commitTree(r, tree, []string{base, p.headSHA}, a, fmt.Sprintf("Merge pull request #%d from %s", p.number, p.headRef)); err != nil {
+		return "", err
+	}
+	ref := fmt.Sprintf("refs/heads/gh-readonly-queue/%s/pr-%d-%s", p.baseRef, p.number, base)
+	if err := s.setRef(r, ref, sha, a); err != nil {
+		return "", err
+	}
+	list, err := s.gitLog(r, "-1", sha)
+	if err != nil || len(list) != 1 {
+		return "", fmt.Errorf("read the merge group's commit: %w", err)
+	}
+	p.queued = true
+	s.emit(r, "merge_group", "checks_requested", a, obj{"merge_group": obj{
+		"head_sha": sha, "head_ref": ref, "base_sha": base, "base_ref": "refs/heads/" + p.baseRef, "head_commit": shapeSimpleCommit(list[0]),
+	}})
+	return sha, nil
+}
+
+// enqueueGQL is the mutation enqueuePullRequest.
+func (c *call) enqueueGQL(in map[string]any) (obj, error) {
+	thing, err := c.find(in["pullRequestId"])
+	if err != nil {
+		return nil, err
+	}
+	p, isPull := thing.(*pull)
+	switch want := in["expectedHeadOid"]; {
+	case !isPull:
+		return nil, noNode(fmt.Sprint(in["pullRequestId"]))
+	case !p.repo.queues[p.baseRef]:
+		return nil, unprocessable("A merge queue is not enabled for this branch")
+	case want != nil && want != p.headSHA:
+		return nil, unprocessable("Head branch was modified. Review and try the merge again.")
+	case p.queued:
+		return nil, unprocessable("Pull request is already in the queue")
+	}
+	if _, err := c.s.enqueue(p, c.actor, ""); err != nil {
+		return nil, unprocessable("Pull request " + err.Error())
+	}
+	return obj{"mergeQueueEntry": fields{"MergeQueueEntry", obj{"id": "MQE_" + p.pullNode, "position": 1}}}, nil
 }
 
 // ChecksOf returns the App's check runs on a commit.

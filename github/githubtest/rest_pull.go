@@ -195,6 +195,8 @@ func mergePull(c *call, p *pull) answer {
 		return fail(http.StatusMethodNotAllowed, "Pull Request is not mergeable")
 	case p.draft:
 		return fail(http.StatusMethodNotAllowed, "Pull Request is still a draft")
+	case c.repo.queues[p.baseRef]:
+		return fail(http.StatusMethodNotAllowed, "Changes must be made through the merge queue")
 	case req.MergeMethod == "rebase":
 		return fail(http.StatusMethodNotAllowed, "Rebase merges are not allowed on this repository.")
 	case req.MergeMethod != "" && req.MergeMethod != "merge" && req.MergeMethod != "squash":

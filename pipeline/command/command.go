@@ -18,7 +18,7 @@ type Spec struct {
 	GoesOn  bool        // it lets a run go on that has ended
 	Settles bool        // it ends something or lets it pass: words that may turn it around are asked about
 	Memory  bool        // it is about the memory of a repository, and needs no run
-	Outside bool        // it is about incidents of production, and needs no run
+	Outside bool        // something beside the run answers it: it is about production
 	Example string      // of what it takes
 	Help    [][2]string // rows of the help: how it is written, with /SLUG, and what that does; a row may show several, and stands with the first
 }
@@ -68,6 +68,8 @@ var All = []Spec{
 	{Name: "forget", Takes: TakesLearning, Memory: true, Example: "12 it is out of date", Help: [][2]string{{"`/SLUG forget ID`", "take a learning out of use"}}},
 	{Name: "incident", Takes: TakesChoice, Outside: true, Help: [][2]string{
 		{"`/SLUG incident ID CHOICE`", "answer an incident: issue, run, revert, rollback, dismiss WHY, mute 2h"}}},
+	{Name: "ship", Takes: TakesChoice, Outside: true, Help: [][2]string{
+		{"`/SLUG ship CHOICE`", "of verified work, on its way into production: approve WHAT, as the question says, wait, pass, stop, again"}}},
 	{Name: "help"},
 }
 

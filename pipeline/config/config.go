@@ -74,6 +74,7 @@ type Config struct {
 	Modules    Modules    `json:"modules,omitzero"`    // off in runs of before
 	Documents  string     `json:"documents,omitempty"` // where documents of the run go: "comment", "branch", or "off" (and "" of before)
 	Production Production `json:"production,omitzero"` // nothing by default
+	Ship       Ship       `json:"ship,omitzero"`       // off by default
 }
 
 // Loop holds the limits of the phase loop.
@@ -150,6 +151,23 @@ type Production struct {
 	BakeMinutes  int      `json:"bake_minutes,omitempty"` // that a deployment is watched after it has succeeded; 0: it is not
 	Watch        string   `json:"watch,omitempty"`        // which deployments: "forge", those that bring work of Forge's, as "" does, or "all"
 	Irreversible []string `json:"irreversible,omitempty"` // globs, on top of the built-in ones, of what no roll-back goes across
+}
+
+// Ship says whether verified work is merged and brought to environments, once people
+// have agreed.
+type Ship struct {
+	Enabled        bool     `json:"enabled,omitempty"`
+	Via            string   `json:"via,omitempty"`             // who deploys: "deployments", whatever follows those that Forge makes, as "" does, or "watch", the repository by itself
+	Merge          string   `json:"merge,omitempty"`           // how it is merged: "merge", as "" does, "squash" or "rebase"
+	Environments   []string `json:"environments,omitempty"`    // in their order
+	Ask            []string `json:"ask,omitempty"`             // those of them before which people are asked
+	BakeMinutes    int      `json:"bake_minutes,omitempty"`    // that each is watched before the next; 0: none is
+	TimeoutMinutes int      `json:"timeout_minutes,omitempty"` // until people are asked about a deployment that does not get on; 0: 30
+}
+
+// Timeout is how long a deployment may not get on.
+func (s Ship) Timeout() time.Duration {
+	return time.Duration(cmp.Or(s.TimeoutMinutes, 30)) * time.Minute
 }
 
 // WatchAll watches every deployment.

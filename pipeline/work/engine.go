@@ -106,19 +106,21 @@ type Memory interface {
 	Forget(ctx context.Context, w Word, id int64) (string, error)
 }
 
-// Incidents answers the command about incidents of production.
-type Incidents interface {
-	// Answer does what a person with write access says of an incident of the repository,
-	// or says why not. A repeat changes nothing.
+// Outside answers a command that is not for a run's own loop, such as those about
+// production.
+type Outside interface {
+	// Answer does what a person with write access says, or says why not. A repeat changes
+	// nothing.
 	Answer(ctx context.Context, w Word) (string, error)
 }
 
-// Word is what somebody says about what is remembered, or an incident. A change that it makes is an
+// Word is what somebody says about what is remembered, or production. A change that it makes is an
 // event of its run, in the same transaction.
 type Word struct {
 	Repo  pipeline.Repo
 	Actor pipeline.Actor
 	Text  string
+	Notes string // of a command that is answered outside: its further lines
 	Run   int64  // where it was said; 0 for no run
 	Cause string // the delivery: a repeat is seen as one
 }
@@ -133,7 +135,7 @@ type Options struct {
 	Read      func(event string, payload []byte) (pipeline.Notice, error) // what a delivery means; pure
 	Observer  Observer                                                    // nil: what people do with findings is not looked at
 	Memory    Memory                                                      // nil: nothing is remembered here
-	Incidents Incidents                                                   // nil: none are known here
+	Outside   map[string]Outside                                          // by the command's name
 	Slug      string                                                      // what people's commands begin with; "": command.Slug
 
 	// Settings reads what a run's repository sets by now, for an answer that asks for

@@ -71,6 +71,7 @@ func TestOutcomes(t *testing.T) {
 		{"command 9 forget 12 by ci[bot]", "ignored: ci[bot] is a bot, and Forge does not listen to bots", ""},
 		{"command 9 incident 12", "incident: answered: mia answers in acme/shop: \"12\"", "mia answers"},
 		{"command 5 incident 12", "incident: answered: mia answers in acme/shop: \"12\"", "mia answers"},
+		{"command 9 ship stop", "ship: answered: This server knows nothing to do about \"ship\".", "nothing to do"},
 		{"command 9 incident 12 by eve", "ignored: eve may not command Forge (needs write)", ""},
 		{"command 9 incident 12 by ci[bot]", "ignored: ci[bot] is a bot, and Forge does not listen to bots", ""},
 		{"unlabel 5", "run 1: run cancelled", ""},
@@ -98,7 +99,7 @@ func TestOutcomes(t *testing.T) {
 					}
 					return newStart(n.Issue), nil
 				}
-				opts.Hub, opts.Memory, opts.Incidents = h, h, h
+				opts.Hub, opts.Memory, opts.Outside = h, h, map[string]Outside{"incident": h}
 				newRun(t, k, 5)
 				ended := newRun(t, k, 6)
 				if err := newDriven(t, k, options(t)).Drive(t.Context(), ended); err != nil {

@@ -123,7 +123,7 @@ func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 		return e.remember(ctx, p, run)
 	}
 	if command.Find(n.Command.Name).Outside {
-		return e.incident(ctx, p)
+		return e.outside(ctx, p, run)
 	}
 	if run == nil {
 		words, outcome := fmt.Sprintf("There is no run here. The label, or `%s`, starts one.", command.Write(e.Slug, "run")), "answered: no run here"
@@ -199,20 +199,24 @@ func (e *Engine[W, T]) remember(ctx context.Context, p *inbound, run *pipeline.R
 	return e.conclude(ctx, p, n.Command.Name+": answered: "+text.Clip(text.FirstLine(words), 120))
 }
 
-// incident carries out a command about an incident of production, which needs no run.
-func (e *Engine[W, T]) incident(ctx context.Context, p *inbound) (err error) {
+// outside carries out a command that something beside the run answers.
+func (e *Engine[W, T]) outside(ctx context.Context, p *inbound, run *pipeline.Run) (err error) {
 	n := p.notice
-	words := "This server knows of no incidents."
-	if e.Incidents != nil {
-		words, err = e.Incidents.Answer(ctx, Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Args, Cause: p.GUID})
-		if err != nil {
-			return fmt.Errorf("answer an incident of %s: %w", n.Repo.FullName(), err)
+	name := n.Command.Name
+	words := fmt.Sprintf("This server knows nothing to do about %q.", name)
+	if to := e.Outside[name]; to != nil {
+		w := Word{Repo: n.Repo, Actor: n.Actor, Text: n.Command.Args, Notes: n.Command.Text, Cause: p.GUID}
+		if run != nil {
+			w.Run = run.ID
+		}
+		if words, err = to.Answer(ctx, w); err != nil {
+			return fmt.Errorf("answer %s in %s: %w", name, n.Repo.FullName(), err)
 		}
 	}
 	if err := e.reply(ctx, p, words); err != nil {
 		return err
 	}
-	return e.conclude(ctx, p, "incident: answered: "+text.Clip(text.FirstLine(words), 120))
+	return e.conclude(ctx, p, name+": answered: "+text.Clip(text.FirstLine(words), 120))
 }
 
 // happened takes in what people did on GitHub by other ways than a command.

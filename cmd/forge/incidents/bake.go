@@ -79,7 +79,7 @@ func (s *Service) watch(ctx context.Context) {
 // Bake watches the deployments that have succeeded a short time ago: it measures them by
 // the server's health checks and queries, and says how they fare.
 func (s *Service) Bake(ctx context.Context) error {
-	if s.Actions == nil || s.Teller == nil || len(s.Checks)+len(s.Queries) == 0 {
+	if s.Actions == nil || s.Teller == nil {
 		return nil
 	}
 	s.baking.Lock()
@@ -101,6 +101,9 @@ func (s *Service) Bake(ctx context.Context) error {
 
 // beginBakes finds deployments whose watch is to begin.
 func (s *Service) beginBakes(ctx context.Context, rows *[]store.Bake) error {
+	if len(s.Checks)+len(s.Queries) == 0 {
+		return nil
+	}
 	list, err := readDeployments(ctx, s.DB, store.DeploymentFilter{Since: s.Now().Add(-bakeMost), Limit: 500})
 	if err != nil {
 		return err
@@ -234,6 +237,12 @@ func (s *Service) saveBake(ctx context.Context, row *store.Bake, b *production.B
 		s.OnChange(b.Repo)
 	}
 	return nil
+}
+
+// BeginBake begins the watch over a deployment. The error is store.ErrConflict when it is
+// watched already.
+func BeginBake(ctx context.Context, db *store.DB, b *production.Bake) error {
+	return db.SaveBake(ctx, &store.Bake{Repo: b.Repo, Deployment: b.Deployment, Follow: b.FollowUntil(), Data: encoded(b)})
 }
 
 func encoded(b *production.Bake) []byte {

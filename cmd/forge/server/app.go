@@ -8,6 +8,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"forge/cmd/forge/notify"
 	"forge/cmd/forge/phase"
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/shipping"
 	"forge/cmd/forge/tracing"
 	"forge/github/delivery"
 	"forge/learn/impact"
@@ -85,6 +87,7 @@ type App struct {
 	bus    *bus.Service      // nil without subscribers
 
 	incidents *incidents.Service
+	shipping  *shipping.Service // nil without GitHub
 }
 
 // New opens the database and puts everything together. Close ends what it opens.
@@ -130,6 +133,9 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	})
 	a.exec = phase.New(a.executorOptions(o, agents))
 	a.incidents = newIncidents(a, o)
+	if a.github != nil {
+		a.shipping = shipping.NewService(shipping.Options{DB: a.DB, GitHub: a.github.app, Log: o.Log, Now: o.clock(), Name: rand.Text()})
+	}
 	if o.pages {
 		a.pages = NewPages(a, o)
 	}
@@ -181,7 +187,7 @@ func (a *App) engineOptions(o Options) work.Options {
 		opts.Queue = mergeGroups{a.github.app, a.exec.Group}
 		opts.Publisher, opts.Hub, opts.Read = a.github, a.github, a.reader(o.Config)
 		opts.Observer, opts.Settings = otherPulls{a.github.app, a.github.config, a.DB}, a.github.settings
-		opts.Incidents = a.incidents
+		opts.Outside = map[string]work.Outside{"incident": a.incidents, "ship": a.shipping}
 		opts.Memory = &memory.Commands{DB: a.DB, Weight: a.github.app.Weight, Now: o.clock(), Record: a.record, Slug: o.Config.Slug}
 	}
 	return opts
@@ -199,6 +205,9 @@ func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pi
 	}
 	a.traces.OnEvents(run.ID, events)
 	a.bus.OnEvents()
+	if a.shipping != nil && run.Config.Ship.Enabled && run.Part == nil {
+		a.shipping.Wake(run.ID, run.State.Ended())
+	}
 	if run.Part == nil || run.Gate() != nil { // the end of a module is its parent's to tell
 		a.notes.OnEvents(run.ID, events)
 	}

@@ -15,6 +15,9 @@ func newIncidents(a *App, o Options) *incidents.Service {
 		DB: a.DB, Hooks: incidents.Hooks(o.Config.Hooks), Log: o.Log, Now: o.clock(),
 		Checks: o.Config.HealthChecks, Queries: o.Config.Queries,
 		OnChange: func(repo string) {
+			if a.shipping != nil {
+				a.shipping.Wake(0, false)
+			}
 			if a.pages != nil {
 				a.pages.Notify("production", repo)
 				a.pages.Notify("deliveries", "")

@@ -28,6 +28,7 @@ func (s *Server) startUpkeep(ctx context.Context) {
 	s.aux.Go(func() { s.notes.Run(base) })
 	s.aux.Go(func() { s.bus.Run(base) })
 	s.aux.Go(func() { s.incidents.Run(base) })
+	s.aux.Go(func() { s.shipping.Run(base) })
 	if len(s.config.HealthChecks) > 0 {
 		s.aux.Go(func() { s.healthChecks().Run(base) })
 	}

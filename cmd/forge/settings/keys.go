@@ -88,6 +88,14 @@ var rules = map[string]rule{
 	"production.bake_minutes":  {doc: "Minutes that a deployment is watched after it has succeeded, by the server's health checks and queries; 0: not at all", max: 24 * 60, unit: "minutes"},
 	"production.watch":         {doc: "Which deployments are watched: those that bring work of Forge's, or all", enum: []string{"", "forge", "all"}},
 	"production.irreversible":  {doc: "Globs, on top of migrations, of files across whose changes no roll-back goes", items: 200, item: checkGlob},
+	"ship":                     {doc: "Whether verified work is merged and deployed; people are asked before anything happens"},
+	"ship.enabled":             {doc: "Ask whether to ship each verified or accepted pull request; who has write access answers with the command ship"},
+	"ship.via":                 {doc: "deployments: Forge makes GitHub deployments, which something of the repository's follows, and needs deployments: write; watch: the repository deploys what is merged by itself", enum: []string{"", "deployments", "watch"}},
+	"ship.merge":               {doc: "How it is merged, where no merge queue decides that", enum: []string{"", "merge", "squash", "rebase"}},
+	"ship.environments":        {doc: "Environments that it is brought to, in this order; none: it is merged alone", items: 10, item: checkEnvironment},
+	"ship.ask":                 {doc: "Those of them before which people are asked once more", items: 10, item: checkEnvironment},
+	"ship.bake_minutes":        {doc: "Minutes that each environment is watched, by the server's health checks and queries, before the next; 0: not at all", max: 24 * 60, unit: "minutes"},
+	"ship.timeout_minutes":     {doc: "Minutes until people are asked about a deployment that does not get on; 0: 30", max: 24 * 60, unit: "minutes"},
 	"tests":                    {doc: "How the repository is tested"},
 	"tests.commands": {doc: "The commands that run the tests; without them they are found by what the repository holds",
 		items: 20, item: checkCommand},
@@ -301,7 +309,7 @@ func check(key string, v reflect.Value, caps map[string]float64, untrusted bool)
 			if near := text.Nearest(v.String(), r.enum); near != "" {
 				hint = fmt.Sprintf(" (did you mean %q?)", near)
 			}
-			return fmt.Sprintf("%s is %q; it must be one of %s%s", key, v.String(), strings.Join(r.enum, ", "), hint)
+			return fmt.Sprintf("%s is %q; it must be one of %s%s", key, v.String(), strings.TrimPrefix(strings.Join(r.enum, ", "), ", "), hint)
 		}
 	case v.Kind() == reflect.String && r.text != nil:
 		if why := r.text(v.String()); why != "" {

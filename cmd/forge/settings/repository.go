@@ -33,6 +33,9 @@ func Repository(name string, yaml []byte, base config.Config) (config.Config, er
 	if p := c.Production; p.Run && !p.Issue {
 		r.problems = append(r.problems, fmt.Errorf("%s: production.run is true, but production.issue is not: a run works on an issue, so switch both on", name))
 	}
+	for _, why := range wrongShip(c.Ship) {
+		r.problems = append(r.problems, fmt.Errorf("%s: %s", name, why))
+	}
 	if err := r.err(); err != nil {
 		return snapshot(base), err
 	}
@@ -47,6 +50,24 @@ func Repository(name string, yaml []byte, base config.Config) (config.Config, er
 	return c, nil
 }
 
+// wrongShip says what does not go together about shipping.
+func wrongShip(s config.Ship) (out []string) {
+	for i, e := range s.Environments {
+		if slices.Contains(s.Environments[:i], e) {
+			out = append(out, fmt.Sprintf("ship.environments[%d] is %q, which is there already: remove one", i, e))
+		}
+	}
+	for i, e := range s.Ask {
+		if !slices.Contains(s.Environments, e) {
+			out = append(out, fmt.Sprintf("ship.ask[%d] is %q, which is not among ship.environments: add it there, or remove it here", i, e))
+		}
+	}
+	if s.Via == "watch" && len(s.Ask) > 0 {
+		out = append(out, "ship.ask needs ship.via: deployments: with watch the repository deploys by itself, and nobody can be asked before; remove one of them")
+	}
+	return out
+}
+
 // snapshot copies a configuration with all that it refers to.
 func snapshot(c config.Config) config.Config {
 	c.Tests.Commands = slices.Clone(c.Tests.Commands)
@@ -54,6 +75,7 @@ func snapshot(c config.Config) config.Config {
 	c.Paths.Protected = slices.Clone(c.Paths.Protected)
 	c.Production.Environments = slices.Clone(c.Production.Environments)
 	c.Production.Irreversible = slices.Clone(c.Production.Irreversible)
+	c.Ship.Environments, c.Ship.Ask = slices.Clone(c.Ship.Environments), slices.Clone(c.Ship.Ask)
 	c.Models = maps.Clone(c.Models)
 	return c
 }

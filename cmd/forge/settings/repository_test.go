@@ -109,6 +109,11 @@ func TestRepositoryErrors(t *testing.T) {
 		{"globs", "paths:\n  protected: [\"[a\", \"/etc\", \" \"]\n",
 			[]string{"protected[0] is \"[a\", which is no glob", "protected[1] is \"/etc\"; globs are relative", "protected[2] is empty"}},
 		{"production typo", "production:\n  rollback: true\n", []string{`:2:3: unknown key "rollback" in production: did you mean "roll_back"?`}},
+		{"shipping that does not go together", "ship: {via: watch, environments: [a, b, a], ask: [c]}\n", []string{
+			`ship.environments[2] is "a", which is there already: remove one`, `ship.ask[0] is "c", which is not among ship.environments: add it there`,
+			"ship.ask needs ship.via: deployments"}},
+		{"shipping misspelt", "ship:\n  via: deploy\n  merge: fast\n  environment: [a]\n  bake_minutes: 2000\n", []string{
+			`ship.via is "deploy"; it must be one of deployments, watch`, `ship.merge is "fast"`, `did you mean "environments"?`, "ship.bake_minutes is 2000; it must be from 0 to 1440 minutes"}},
 		{"production with a run without an issue", "production:\n  run: true\n", []string{"production.run is true, but production.issue is not"}},
 		{"production's values", "production:\n  ask: maybe\n  environments: [\"\"]\n  irreversible: [/db]\n", []string{
 			"production.ask must be true or false", "production.environments[0] is empty", "globs are relative"}},
@@ -221,6 +226,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 		}
 		if key == "production.run" {
 			tree.(map[string]any)["production"].(map[string]any)["issue"] = true
+		}
+		if key == "ship.ask" {
+			ship := tree.(map[string]any)["ship"].(map[string]any)
+			ship["environments"] = ship["ask"]
 		}
 		text, err := yaml.Marshal(tree)
 		if err != nil {

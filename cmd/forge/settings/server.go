@@ -180,6 +180,7 @@ type serverFile struct {
 	Modules          config.Modules            `json:"modules"`
 	Documents        string                    `json:"documents"`
 	Production       config.Production         `json:"production"`
+	Ship             config.Ship               `json:"ship"`
 	Commits          string                    `json:"commits"`
 	Signoff          bool                      `json:"signoff"`
 	CommitMessage    string                    `json:"commit_message"`
@@ -313,7 +314,7 @@ func (l *loader) finish() {
 		PublicURL: strings.TrimRight(f.PublicURL, "/"),
 		Run: config.Config{Mode: f.Mode, OnBaseMoved: f.OnBaseMoved, Gates: f.Gates, Loop: f.Loop, Limits: f.Limits, Tests: f.Tests,
 			Breaker: f.Breaker, Paths: f.Paths, Learn: f.Learn, Modules: f.Modules,
-			Documents: f.Documents, Production: f.Production, Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage,
+			Documents: f.Documents, Production: f.Production, Ship: f.Ship, Commits: f.Commits, Signoff: f.Signoff, CommitMessage: f.CommitMessage,
 			BranchName: f.BranchName, Ready: f.AtReady},
 	}
 	l.models()

@@ -1,0 +1,132 @@
+package shipping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline/command"
+	"forge/pipeline/store"
+	"forge/pipeline/text"
+	"forge/pipeline/work"
+)
+
+// Answer implements work.Outside: it takes in what a person with write access says of
+// how a run's work is shipped. What they agree to they name, so that an answer to another
+// question, or of before, agrees to nothing.
+func (v *Service) Answer(ctx context.Context, w work.Word) (string, error) {
+	for try := 0; ; try++ {
+		row, err := v.DB.Ship(ctx, w.Run)
+		if errors.Is(err, store.ErrNotFound) {
+			return "Nothing is shipped here: `ship.enabled` in `.github/forge.yml`, and a run whose work is verified, are what it takes.", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		s, err := shipOf(row)
+		if err != nil {
+			return "", err
+		}
+		words, changed := s.answer(w, v.now())
+		if !changed {
+			return words, nil
+		}
+		if err = v.save(ctx, row, s); errors.Is(err, store.ErrConflict) {
+			if try < 5 {
+				continue
+			}
+			return "Nothing was done: something else of this repository is on its way, or this has just changed. Try again once it is through.", nil
+		}
+		v.Wake(0, false)
+		return words, err
+	}
+}
+
+// answer does what a person says.
+func (s *Ship) answer(w work.Word, now time.Time) (words string, changed bool) {
+	list := strings.Fields(w.Text)
+	list = append(list, "", "")
+	choice, about, by := strings.ToLower(list[0]), list[1], w.Actor.Login
+	if len(list) > 4 || own(w.Notes) && (choice == "approve" || choice == "pass") {
+		return fmt.Sprintf("Nothing was done: with `%s` stands more, which may turn it around. If you mean it, write it alone.", text.Clip(choice+" "+about, 60)), false
+	}
+	switch q := s.Question; {
+	case choice == "stop" && about == "" && s.State != Done && s.State != Stopped:
+		s.stop(now, by, "%s stopped it", by)
+		return fmt.Sprintf("Shipping is stopped, as %s chose.", by), true
+	case choice == "again" && about == "" && s.State == Stopped:
+		s.again(now, by)
+		return fmt.Sprintf("Shipping goes on, as %s chose.", by), true
+	case !slices.Contains([]string{"approve", "pass", "wait"}, choice):
+		return s.how(), false
+	case q == nil || choice != q.choice() || about != q.About:
+		return s.how(), false
+	}
+	switch q := s.Question; {
+	case q.Wait:
+		s.to(Rolling, now, by, "%s waits on for %s", by, q.About)
+		return fmt.Sprintf("Forge waits on for %s, as %s chose.", about, by), true
+	case q.Pass:
+		s.arrived(now, s.record().State, by, fmt.Sprintf("%s went on: %s", by, q.Why))
+		return fmt.Sprintf("%s is taken as it is, as %s chose.", about, by), true
+	case s.Merged == "":
+		s.to(Agreed, now, by, "%s agreed to merge it at %s", by, about)
+		return fmt.Sprintf("It is merged at %s, as %s chose.", about, by), true
+	default:
+		s.begin(now, by)
+		s.to(Deploying, now, by, "%s agreed to deploy it to %s", by, about)
+		return fmt.Sprintf("A deployment to %s is made, as %s chose.", about, by), true
+	}
+}
+
+// own reports whether a note has words that are not quoted.
+func own(note string) bool {
+	for l := range strings.Lines(note) {
+		if t := strings.TrimSpace(l); t != "" && !strings.HasPrefix(t, ">") {
+			return true
+		}
+	}
+	return false
+}
+
+// choice is the word that agrees.
+func (q *Question) choice() string {
+	switch {
+	case q.Wait:
+		return "wait"
+	case q.Pass:
+		return "pass"
+	}
+	return "approve"
+}
+
+// again goes on after a stop; people are asked first.
+func (s *Ship) again(now time.Time, by string) {
+	switch {
+	case s.Merged == "":
+		s.to(Unverified, now, by, "%s goes on", by)
+	case s.deploys():
+		s.ask(Question{About: s.environment(), Why: "once more, as " + by + " chose"}, now)
+	default:
+		s.begin(now, by)
+		s.to(Rolling, now, by, "%s goes on", by)
+	}
+}
+
+// how says where it stands, and what may be said of it.
+func (s *Ship) how() string {
+	form := func(words string) string { return "`" + command.Write(s.Slug, "ship "+words) + "`" }
+	words := fmt.Sprintf("Nothing was done. Shipping is at: %s (%s). ", s.State, s.Why)
+	switch {
+	case s.Question != nil:
+		return words + fmt.Sprintf("The question takes %s or %s.", form(s.Question.choice()+" "+s.Question.About), form("stop"))
+	case s.State == Done:
+		return words + "It is over."
+	case s.State == Stopped:
+		return words + fmt.Sprintf("%s goes on.", form("again"))
+	}
+	return words + fmt.Sprintf("%s stops it.", form("stop"))
+}

@@ -1,0 +1,556 @@
+package shipping
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"forge/cmd/forge/incidents"
+	"forge/github"
+	"forge/learn/production"
+	"forge/pipeline"
+	"forge/pipeline/rollout"
+	"forge/pipeline/store"
+	"forge/pipeline/text"
+)
+
+const (
+	tickEvery = time.Minute         // how often time passes for what waits
+	hold      = 2 * time.Minute     // a process may act alone; after it was killed, another may
+	callTime  = time.Minute         // for the calls of one step
+	recent    = 14 * 24 * time.Hour // runs that ended since then are looked at after a start
+	mostRuns  = 200                 // of each kind
+	mostSteps = 20                  // at once, of one run
+)
+
+// Options are what the service needs.
+type Options struct {
+	DB     *store.DB
+	GitHub *github.App
+	Log    *slog.Logger
+	Now    func() time.Time
+	Name   string // of this process, as no other one's
+}
+
+// Service ships what is verified.
+type Service struct {
+	Options
+	wake chan struct{}
+
+	mu   sync.Mutex
+	runs map[int64]bool // that may begin to be shipped
+
+	working sync.Mutex // held while one round goes on
+}
+
+// NewService returns a service; Run works.
+func NewService(o Options) *Service {
+	return &Service{Options: o, wake: make(chan struct{}, 1), runs: map[int64]bool{}}
+}
+
+// Wake says that something has happened that shipping may wait for; with ended, that a
+// run may begin to be shipped.
+func (v *Service) Wake(run int64, ended bool) {
+	if ended {
+		v.mu.Lock()
+		v.runs[run] = true
+		v.mu.Unlock()
+	}
+	select {
+	case v.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (v *Service) now() time.Time { return v.Now().UTC().Truncate(time.Microsecond) }
+
+// Run works until ctx ends.
+func (v *Service) Run(ctx context.Context) {
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	looked := false
+	for {
+		if !looked { // what ended while no process ran
+			if err := v.look(ctx); err == nil {
+				looked = true
+			} else if ctx.Err() == nil {
+				v.Log.Warn("look for what is to be shipped", "error", err)
+			}
+		}
+		if err := v.Round(ctx); err != nil && ctx.Err() == nil {
+			v.Log.Warn("ship", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// look finds runs that may begin to be shipped, of which nobody tells any more.
+func (v *Service) look(ctx context.Context) error {
+	for _, state := range []pipeline.State{pipeline.StateVerified, pipeline.StateAccepted} {
+		rows, err := v.DB.Runs(ctx, store.Filter{State: state, Limit: mostRuns})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if v.now().Sub(r.Updated) < recent {
+				v.mu.Lock()
+				v.runs[r.ID] = true
+				v.mu.Unlock()
+			}
+		}
+	}
+	return nil
+}
+
+// Round does all that can be done now.
+func (v *Service) Round(ctx context.Context) error {
+	v.working.Lock()
+	defer v.working.Unlock()
+	errs := []error{v.beginAll(ctx)}
+	rows, err := v.DB.ActiveShips(ctx)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	for _, row := range rows {
+		err := v.ship(ctx, row.Run)
+		if errors.Is(err, store.ErrConflict) { // somebody has answered, or another process does it
+			err = nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// beginAll begins to ship the runs that were told of.
+func (v *Service) beginAll(ctx context.Context) error {
+	v.mu.Lock()
+	runs := make([]int64, 0, len(v.runs))
+	for id := range v.runs {
+		runs = append(runs, id)
+	}
+	v.mu.Unlock()
+	slices.Sort(runs)
+	var errs []error
+	for _, id := range runs {
+		if err := v.beginOne(ctx, id); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		v.mu.Lock()
+		delete(v.runs, id)
+		v.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+func (v *Service) beginOne(ctx context.Context, id int64) error {
+	run, err := v.DB.Load(ctx, id)
+	if err != nil || !run.Config.Ship.Enabled || run.Closed != "" || !Verified(run) {
+		return err
+	}
+	if _, err := v.DB.Ship(ctx, id); !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	err = v.save(ctx, &store.Ship{Run: id, Repo: run.Repo.FullName()}, New(run))
+	if errors.Is(err, store.ErrConflict) { // another process has begun
+		return nil
+	}
+	return err
+}
+
+// shipOf is what a row holds.
+func shipOf(row *store.Ship) (*Ship, error) {
+	var s Ship
+	if err := json.Unmarshal(row.Data, &s); err != nil {
+		return nil, fmt.Errorf("read how run %d is shipped: %w", row.Run, err)
+	}
+	return &s, nil
+}
+
+// save writes what has changed.
+func (v *Service) save(ctx context.Context, row *store.Ship, s *Ship) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err // unreachable: plain fields
+	}
+	row.Active, row.Busy, row.Data = s.active(), s.busy(), data
+	return v.DB.SaveShip(ctx, row)
+}
+
+// ship does for one run all that can be done now, and writes each step down before the
+// next.
+func (v *Service) ship(ctx context.Context, id int64) error {
+	for range mostSteps {
+		row, err := v.DB.Ship(ctx, id)
+		if err != nil {
+			return err
+		}
+		s, err := shipOf(row)
+		if err != nil {
+			return err
+		}
+		run, err := v.DB.Load(ctx, id)
+		if err != nil {
+			return err
+		}
+		before := s.State
+		changed, err := v.step(ctx, row, s, run)
+		if err != nil {
+			return fmt.Errorf("ship run %d (%s): %w", id, before, err)
+		}
+		if !changed {
+			return nil
+		}
+		if err := v.save(ctx, row, s); err != nil {
+			return err
+		}
+		if s.State != before {
+			v.Log.Info("shipping", "run", id, "what", s.Why)
+		}
+	}
+	return nil
+}
+
+// step does the next thing, and reports whether there was one.
+func (v *Service) step(ctx context.Context, row *store.Ship, s *Ship, run *pipeline.Run) (bool, error) {
+	now := v.now()
+	if s.Holder != "" && s.Holder != v.Name && now.Before(s.Until) {
+		return false, nil
+	}
+	work, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if len(s.Say) > 0 {
+		m := s.Say[0]
+		if err := v.GitHub.Reply(work, pipeline.Notice{Repo: run.Repo, Pull: s.Pull}, m.Words, m.Key); err != nil {
+			return false, err
+		}
+		s.Say = s.Say[1:]
+		return true, nil
+	}
+	switch s.State {
+	case Unverified:
+		return v.unverified(work, s, run, now)
+	case Asking:
+		return v.asking(work, s, run, now)
+	case Agreed:
+		s.to(Merging, now, "", "it is merged at %s", text.ShortSHA(s.Head))
+		return true, nil
+	case Merging:
+		return v.merge(work, row, s, run, now)
+	case Deploying:
+		return v.deploy(work, row, s, run, now)
+	case Rolling:
+		return v.rolling(work, s, run, now)
+	case Watching:
+		return v.watching(work, s, run, now)
+	}
+	return false, nil
+}
+
+// claim keeps other processes from acting for a while. It is written down at once.
+func (v *Service) claim(ctx context.Context, row *store.Ship, s *Ship, now time.Time) error {
+	s.Holder, s.Until = v.Name, now.Add(hold)
+	return v.save(ctx, row, s)
+}
+
+// over says by what a run's work cannot be shipped any more, "" by nothing. People may
+// have merged it themselves: then they are asked before it is deployed.
+func (v *Service) over(ctx context.Context, s *Ship, run *pipeline.Run, now time.Time) (bool, error) {
+	if run.Closed == "" {
+		return false, nil
+	}
+	p, err := v.GitHub.Shipping(ctx, run.Repo, s.Pull)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case p.Merged != "" && p.Head == s.Head:
+		s.Foreign = true
+		v.merged(s, p.Merged, now)
+	case p.Merged != "":
+		s.stop(now, "", "it was merged at %s, which people were not asked about", text.ShortSHA(p.Head))
+	case p.Closed:
+		s.stop(now, "", "the pull request was closed")
+	default:
+		return false, nil // it was opened again
+	}
+	return true, nil
+}
+
+// unverified asks once the work is verified, if the App may do what is to be done.
+func (v *Service) unverified(ctx context.Context, s *Ship, run *pipeline.Run, now time.Time) (bool, error) {
+	if changed, err := v.over(ctx, s, run, now); changed || err != nil || !Verified(run) {
+		return changed, err
+	}
+	if s.deploys() && len(s.Settings.Environments) > 0 {
+		err := v.GitHub.MayDeploy(ctx, run.Repo)
+		if fault := refusal(err); fault != nil {
+			s.stop(now, "", "Forge may not deploy: %s", fault.Message)
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	why := ""
+	if s.Asked > 0 {
+		why = "the head moved on and is verified again"
+	}
+	if run.State == pipeline.StateAccepted {
+		why = "it is not verified: it was accepted with its known issues"
+	}
+	s.askMerge(run.Head, why, now)
+	return true, nil
+}
+
+// refusal is what cannot be mended by trying again.
+func refusal(err error) *pipeline.Fault {
+	var fault *pipeline.Fault
+	if errors.As(err, &fault) && fault.Final {
+		return fault
+	}
+	return nil
+}
+
+// asking waits for an answer, as long as the question holds.
+func (v *Service) asking(ctx context.Context, s *Ship, run *pipeline.Run, now time.Time) (bool, error) {
+	if s.Merged == "" {
+		if changed, err := v.over(ctx, s, run, now); changed || err != nil {
+			return changed, err
+		}
+		if !Verified(run) || run.Head != s.Head {
+			s.to(Unverified, now, "", "the head moved on from %s", text.ShortSHA(s.Head))
+			return true, nil
+		}
+	}
+	if q := s.Question; q.Wait {
+		if d, err := v.deployment(ctx, s, run); err != nil || d != nil && s.decided(d) {
+			s.to(Rolling, now, "", "the deployment to %s got on", s.environment())
+			return err == nil, err
+		}
+	}
+	if limit := run.Config.Gates.Timeout(); now.Sub(s.Question.At) > limit {
+		s.stop(now, "", "nobody answered within %d hours", int(limit.Hours()))
+		return true, nil
+	}
+	return false, nil
+}
+
+// merge merges the pull request at the head that people agreed to, and at no other.
+func (v *Service) merge(ctx context.Context, row *store.Ship, s *Ship, run *pipeline.Run, now time.Time) (bool, error) {
+	p, err := v.GitHub.Shipping(ctx, run.Repo, s.Pull)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case p.Merged != "" && p.Head != s.Head:
+		s.stop(now, "", "it was merged at %s, and people agreed to %s", text.ShortSHA(p.Head), text.ShortSHA(s.Head))
+		return true, nil
+	case p.Merged != "":
+		v.merged(s, p.Merged, now)
+		return true, nil
+	case p.Closed:
+		s.stop(now, "", "the pull request was closed")
+		return true, nil
+	case p.Head != s.Head || run.Head != s.Head || !Verified(run):
+		s.to(Unverified, now, "", "the head moved from %s", text.ShortSHA(s.Head))
+		s.tell(fmt.Sprintf("Nothing was merged: the head moved from %s, which people agreed to, to %s. You are asked again once that is verified.",
+			text.ShortSHA(s.Head), text.ShortSHA(p.Head)))
+		return true, nil
+	case p.Queued:
+		return false, nil // GitHub tells when it is merged, or the tick finds it out of the queue
+	case p.Queue && s.Enqueued:
+		s.askMerge(s.Head, "the merge queue gave it back", now)
+		return true, nil
+	}
+	if err := v.claim(ctx, row, s, now); err != nil {
+		return false, err
+	}
+	if p.Queue {
+		s.Enqueued = true
+		err = v.GitHub.Enqueue(ctx, run.Repo, p)
+	} else {
+		err = v.GitHub.MergeAt(ctx, run.Repo, s.Pull, s.Head, s.method())
+	}
+	fault := refusal(err)
+	if fault == nil && (err == nil || now.Sub(s.Since) < s.Settings.Timeout()) {
+		return err == nil, err // what came of it is looked up
+	}
+	if p, late := v.GitHub.Shipping(ctx, run.Repo, s.Pull); late != nil || p.Head != s.Head || p.Merged != "" {
+		return late == nil, late // somebody was quicker
+	}
+	s.askMerge(s.Head, text.Clip(text.OneLine(err.Error()), 300), now)
+	return true, nil
+}
+
+// merged goes on to the environments.
+func (v *Service) merged(s *Ship, sha string, now time.Time) {
+	s.Merged, s.MergedAt = sha, now
+	s.Log = append(s.Log, Entry{At: now, What: "merged as " + text.ShortSHA(sha)})
+	s.next(now, "")
+}
+
+// deploy makes the deployment to the present environment, unless it is there.
+func (v *Service) deploy(ctx context.Context, row *store.Ship, s *Ship, run *pipeline.Run, now time.Time) (bool, error) {
+	env := s.environment()
+	other, err := v.newer(ctx, s, run)
+	if err != nil {
+		return false, err
+	}
+	if other != nil {
+		s.Record = s.Record[:len(s.Record)-1] // nothing was begun
+		s.ask(Question{About: env, Why: fmt.Sprintf("deployment %d brought %s there after this was merged, which may be taken back by it",
+			other.ID, text.ShortSHA(other.Commit))}, now)
+		return true, nil
+	}
+	if err := v.claim(ctx, row, s, now); err != nil {
+		return false, err
+	}
+	id, err := v.GitHub.Deploy(ctx, run.Repo, github.Deploying{
+		Environment: env, Commit: s.Merged, Task: "deploy", Any: true, Key: fmt.Sprintf("ship/%d/%s/%d", s.Run, env, s.tries()),
+		Description: fmt.Sprintf("#%d, run %d", s.Pull, s.Run),
+	})
+	if err != nil && (refusal(err) != nil || now.Sub(s.Since) > s.Settings.Timeout()) {
+		s.stop(now, "", "there is no deployment to %s: %s", env, text.OneLine(err.Error()))
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	s.record().Deployment = id
+	s.to(Rolling, now, "", "deployment %d to %s is made", id, env)
+	return true, nil
+}
+
+// newer is a deployment of something else to the present environment that was made since
+// the work was merged, and which nobody knew of who agreed; nil for none.
+func (v *Service) newer(ctx context.Context, s *Ship, run *pipeline.Run) (*store.Deployment, error) {
+	list, err := v.DB.Deployments(ctx, store.DeploymentFilter{Repo: run.Repo.FullName(), Environment: s.environment(), Since: s.MergedAt})
+	if err != nil {
+		return nil, err
+	}
+	r := s.record()
+	n := slices.IndexFunc(list, func(d store.Deployment) bool {
+		return d.Commit != s.Merged && (r.By == "" || d.Created.After(r.Began))
+	})
+	if n < 0 {
+		return nil, nil
+	}
+	return &list[n], nil
+}
+
+// deployment is what is known of the present environment's deployment; nil for nothing.
+func (v *Service) deployment(ctx context.Context, s *Ship, run *pipeline.Run) (*production.Deployment, error) {
+	list, err := incidents.Deployments(ctx, v.DB, store.DeploymentFilter{Repo: run.Repo.FullName(), Environment: s.environment(), Limit: 100})
+	if err != nil {
+		return nil, err
+	}
+	r := s.record()
+	n := slices.IndexFunc(list, func(d production.Deployment) bool {
+		if s.deploys() || r.Deployment != 0 {
+			return d.ID == r.Deployment
+		}
+		return d.Commit == s.Merged && d.Task != production.TaskRollBack && !d.Created.Before(r.Began.Add(-time.Hour))
+	})
+	if n < 0 {
+		return nil, nil
+	}
+	return &list[n], nil
+}
+
+// decided reports whether it is known how a deployment ended.
+func (s *Ship) decided(d *production.Deployment) bool {
+	return !d.At.IsZero() || slices.Contains([]string{"failure", "error", "inactive"}, d.State)
+}
+
+// rolling follows the present deployment.
+func (v *Service) rolling(ctx context.Context, s *Ship, run *pipeline.Run, now time.Time) (bool, error) {
+	d, err := v.deployment(ctx, s, run)
+	if err != nil {
+		return false, err
+	}
+	r, since, env := s.record(), s.Since, s.environment()
+	if d != nil {
+		r.Deployment = d.ID
+		if d.Changed.After(since) {
+			since = d.Changed
+		}
+	}
+	switch {
+	case d != nil && !d.At.IsZero():
+		r.Succeeded = d.At
+		return true, v.deployed(ctx, s, *d, now)
+	case d != nil && s.decided(d):
+		s.stop(now, "", "deployment %d of %s to %s ended as %s", d.ID, text.ShortSHA(s.Merged), env, d.State)
+		return true, nil
+	case now.Sub(since) < s.Settings.Timeout():
+		return false, nil
+	}
+	why := fmt.Sprintf("Nothing listens to deployments of %s: nothing has said for %s how deployment %d goes", env, now.Sub(since).Round(time.Minute), r.Deployment)
+	switch {
+	case d == nil && !s.deploys():
+		why = fmt.Sprintf("Nothing deploys %s to %s, for %s by now", text.ShortSHA(s.Merged), env, now.Sub(since).Round(time.Minute))
+	case d != nil && d.State != "pending":
+		why = fmt.Sprintf("Deployment %d to %s is %s, for %s by now", d.ID, env, d.State, now.Sub(since).Round(time.Minute))
+	}
+	s.ask(Question{About: env, Wait: true, Why: why}, now)
+	return true, nil
+}
+
+// deployed begins to watch what was deployed, as every deployment is watched; one that
+// is not goes on.
+func (v *Service) deployed(ctx context.Context, s *Ship, d production.Deployment, now time.Time) error {
+	if s.Settings.BakeMinutes == 0 {
+		s.arrived(now, "", "", "")
+		return nil
+	}
+	if d.Bake == nil {
+		b := production.NewBake(d, []production.Work{{Run: s.Run, Pull: s.Pull}}, time.Duration(s.Settings.BakeMinutes)*time.Minute)
+		err := incidents.BeginBake(ctx, v.DB, b)
+		if err != nil && !errors.Is(err, store.ErrConflict) { // it is watched already
+			return err
+		}
+	}
+	s.to(Watching, now, "", "%s is watched", s.environment())
+	return nil
+}
+
+// watching waits for what the watch over the deployment comes to.
+func (v *Service) watching(ctx context.Context, s *Ship, run *pipeline.Run, now time.Time) (bool, error) {
+	d, err := v.deployment(ctx, s, run)
+	if err != nil || d == nil || d.Bake == nil {
+		return false, err
+	}
+	r, env := s.record(), s.environment()
+	r.State = d.Bake.State
+	switch d.Bake.State {
+	case rollout.Watched:
+		return false, nil
+	case rollout.Healthy:
+		s.arrived(now, rollout.Healthy, "", "")
+	case rollout.Unknown:
+		s.ask(Question{About: env, Pass: true, Why: fmt.Sprintf("Whether %s is healthy is not known: %s", env, d.Bake.Why)}, now)
+	default:
+		s.stop(now, "", "%s", d.Bake.Status())
+	}
+	return true, nil
+}
+
+// Of reads how a run's work is shipped. The error is store.ErrNotFound when it is not.
+func Of(ctx context.Context, db *store.DB, run int64) (*Ship, error) {
+	row, err := db.Ship(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return shipOf(row)
+}

@@ -1,0 +1,96 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"forge/pipeline"
+	"forge/pipeline/text"
+
+	gh "github.com/google/go-github/v62/github"
+	"github.com/shurcooL/githubv4"
+)
+
+// Shipping is how a pull request stands that is to be merged.
+type Shipping struct {
+	Node   string
+	Head   string // SHA
+	Merged string // SHA that it was merged as; "": it is not
+	Closed bool   // without being merged
+	Queue  bool   // its base merges by a queue alone
+	Queued bool   // it is in that
+}
+
+// Shipping reads how a pull request stands.
+func (a *App) Shipping(ctx context.Context, repo pipeline.Repo, n int) (Shipping, error) {
+	s, err := a.session(repo)
+	if err != nil {
+		return Shipping{}, err
+	}
+	var q struct {
+		Repository struct {
+			PullRequest struct {
+				ID                  string
+				State               string
+				HeadRefOid          string
+				IsMergeQueueEnabled bool
+				IsInMergeQueue      bool
+				MergeCommit         *struct{ Oid string }
+			} `graphql:"pullRequest(number: $number)"`
+		} `graphql:"repository(owner: $owner, name: $name)"`
+	}
+	vars := map[string]any{"owner": githubv4.String(repo.Owner), "name": githubv4.String(repo.Name), "number": githubv4.Int(n)}
+	if err := explain(fmt.Sprintf("read #%d of %s", n, repo.FullName()), "pull_requests: read", s.gql.Query(ctx, &q, vars)); err != nil {
+		return Shipping{}, err
+	}
+	pr := q.Repository.PullRequest
+	out := Shipping{Node: pr.ID, Head: pr.HeadRefOid, Closed: pr.State == "CLOSED", Queue: pr.IsMergeQueueEnabled, Queued: pr.IsInMergeQueue}
+	if pr.MergeCommit != nil && pr.State == "MERGED" {
+		out.Merged = pr.MergeCommit.Oid
+	}
+	return out, nil
+}
+
+// MergeAt merges a pull request, at that head alone. That its rules or its state refuse
+// it is a final fault.
+func (a *App) MergeAt(ctx context.Context, repo pipeline.Repo, n int, head, method string) error {
+	s, err := a.session(repo)
+	if err != nil {
+		return err
+	}
+	_, _, err = s.rest.PullRequests.Merge(ctx, repo.Owner, repo.Name, n, "", &gh.PullRequestOptions{SHA: head, MergeMethod: method})
+	doing := fmt.Sprintf("merge #%d of %s at %s", n, repo.FullName(), text.ShortSHA(head))
+	switch err = explain(doing, "contents: write", err); status(err) {
+	case http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity:
+		return final("%v", err)
+	}
+	return err
+}
+
+// Enqueue puts a pull request into its base's merge queue, at that head alone. What the
+// queue refuses is a final fault.
+func (a *App) Enqueue(ctx context.Context, repo pipeline.Repo, pull Shipping) error {
+	s, err := a.session(repo)
+	if err != nil {
+		return err
+	}
+	var m struct {
+		EnqueuePullRequest struct {
+			MergeQueueEntry struct{ ID string }
+		} `graphql:"enqueuePullRequest(input: $input)"`
+	}
+	head := githubv4.GitObjectID(pull.Head)
+	in := githubv4.EnqueuePullRequestInput{PullRequestID: githubv4.ID(pull.Node), ExpectedHeadOid: &head}
+	return explain("put a pull request of "+repo.FullName()+" into the merge queue", "pull_requests: write", s.gql.Mutate(ctx, &m, in, nil))
+}
+
+// MayDeploy is nil when the App may make deployments; that it may not is a final fault.
+func (a *App) MayDeploy(ctx context.Context, repo pipeline.Repo) error {
+	s, err := a.sessionFor(repo, scopeDeploy)
+	if err != nil {
+		return err
+	}
+	_, _, err = s.rest.Repositories.ListDeployments(ctx, repo.Owner, repo.Name, &gh.DeploymentsListOptions{ListOptions: gh.ListOptions{PerPage: 1}})
+	return explain("see the deployments of "+repo.FullName(), "deployments: write", err)
+}
