@@ -80,6 +80,8 @@ func (s *Server) interfere(w http.ResponseWriter, rec *recorder, c *call, kind F
 		c.effect = rec.status < 400
 	}
 	hang := func() int {
+		s.hang(1)
+		defer s.hang(-1)
 		select {
 		case <-c.r.Context().Done():
 		case <-s.ctx.Done():
@@ -107,6 +109,20 @@ func (s *Server) interfere(w http.ResponseWriter, rec *recorder, c *call, kind F
 	carryOut()
 	rec.flushTo(w)
 	return rec.status
+}
+
+func (s *Server) hang(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hanging += n
+	s.touch()
+}
+
+// Hanging reports whether a caller waits for an answer that will not come.
+func (s *Server) Hanging() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hanging > 0
 }
 
 // later carries a call out after its caller was told that it failed.

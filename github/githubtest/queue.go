@@ -47,6 +47,16 @@ func (p *Person) LeaveQueue(repo string, n int, merged bool) error {
 	})
 }
 
+// Queued reports whether a pull request is in the merge queue.
+func (p *Person) Queued(repo string, n int) bool {
+	var in bool
+	err := p.onIssue("see the queue of", repo, n, "read", func(_ *account, i *issue) error {
+		in = i.pull != nil && i.pull.queued
+		return nil
+	})
+	return err == nil && in
+}
+
 func (s *Server) enqueue(p *pull, a *account, onTopOf string) (sha string, err error) {
 	if p.state != "open" || p.draft {
 		return "", fmt.Errorf("#%d is no open pull request, or a draft", p.number)

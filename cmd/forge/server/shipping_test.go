@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -16,7 +18,10 @@ import (
 	"forge/cmd/forge/shipping"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/rollout"
+	"forge/pipeline/store"
 	"forge/pipeline/text"
+	"forge/pipeline/work"
 )
 
 // harbour is a server whose repository ships, with a service in each of two environments.
@@ -161,4 +166,295 @@ func TestShip(t *testing.T) {
 	if all := h.comments(); strings.Count(all, "**Ship this?**") != 1 || strings.Count(all, "**Shipped**") != 1 {
 		t.Errorf("people are told more than once:\n%s", all)
 	}
+}
+
+// approved lets a person agree to the merge.
+func (h *harbour) approved() {
+	h.t.Helper()
+	h.waits(shipping.Asking)
+	h.answers("acme", "approve %s", text.ShortSHA(h.head))
+}
+
+// Without the setting nothing is asked, merged, deployed or kept, and the command says so.
+func TestShippingIsOff(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {environments: [staging]}\n", testOptions{deploys: true})
+	before := len(h.gh.Calls())
+	h.s.shipping.Wake(h.run.ID, true)
+	h.must(h.s.shipping.Round(t.Context()))
+	if _, err := shipping.Of(t.Context(), h.s.DB, h.run.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it is shipped: %v", err)
+	}
+	for _, c := range h.gh.Calls()[before:] {
+		t.Errorf("a call: %s %s", c.Operation, c.Path)
+	}
+	h.answers("acme", "approve %s", text.ShortSHA(h.head))
+	h.says("Nothing is shipped here")
+	h.counts(map[string]int{"pulls/merge": 0, "repos/create-deployment": 0})
+}
+
+// The head moves after people agreed, and GitHub has not yet told of it: nothing is
+// merged. GitHub itself, too, is asked to merge that head alone.
+func TestShipHeadMoved(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, shipBoth, testOptions{deploys: true})
+	h.waits(shipping.Asking)
+	h.gh.SetHook("https://forge.invalid/webhook")
+	words := "#!/bin/sh\necho something else\n"
+	moved, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: h.run.Branch, Message: "Something else", Files: map[string]*string{"greet.sh": &words}})
+	h.must(err)
+	run := h.run
+	word := work.Word{Repo: run.Repo, Actor: pipeline.Actor{Login: "acme"}, Run: run.ID, Text: "approve " + text.ShortSHA(h.head)}
+	said, err := h.s.shipping.Answer(t.Context(), word)
+	h.must(err)
+	h.says(fmt.Sprintf("Nothing was merged: the head moved from %s, which people agreed to, to %s.", text.ShortSHA(h.head), text.ShortSHA(moved)))
+	if s := h.waits(shipping.Asking); s.Head != h.head { // it is verified still, as far as Forge knows
+		t.Errorf("%q: %+v", said, s)
+	}
+	err = h.s.github.app.MergeAt(t.Context(), run.Repo, h.pull, h.head, "merge")
+	var fault *pipeline.Fault
+	if !errors.As(err, &fault) || !fault.Final {
+		t.Errorf("merged at another head: %v", err)
+	}
+	h.counts(map[string]int{"pulls/merge": 0, "repos/create-deployment": 0})
+}
+
+// A deployment that fails stops it, and says so; after "again" people are asked, and
+// another one is made.
+func TestShipDeploymentFails(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", testOptions{deploys: true})
+	h.approved()
+	first := h.made(1)
+	h.status(first.ID, "failure")
+	h.says(fmt.Sprintf("**Shipping stopped**: deployment %d of ", first.ID))
+	h.says("to staging ended as failure")
+	h.waits(shipping.Stopped)
+	h.answers("stranger", "again")
+	h.outcome("issue_comment", "stranger may not command Forge")
+	h.answers("acme", "again")
+	h.waits(shipping.Asking)
+	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 1})
+	h.answers("acme", "approve staging")
+	second := h.made(2)
+	h.status(second.ID, "success")
+	s := h.waits(shipping.Done)
+	if len(s.Record) != 2 || s.Record[0].Deployment != first.ID || s.Record[0].Why == "" || s.Record[1].Deployment != second.ID || s.Record[1].By != "acme" || s.Record[1].Succeeded.IsZero() {
+		t.Errorf("%+v", s.Record)
+	}
+	h.says("not watched")
+	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 2})
+}
+
+// Nothing listens to deployments: people are asked after some time, and what then
+// happens after all is taken.
+func TestShipNobodyListens(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], timeout_minutes: 10}\n", testOptions{deploys: true})
+	h.approved()
+	first := h.made(1)
+	h.waits(shipping.Rolling)
+	h.minutes(9)
+	h.waits(shipping.Rolling)
+	h.minutes(2)
+	h.says("**Nothing listens to deployments of staging")
+	h.answers("acme", "wait staging")
+	h.waits(shipping.Rolling)
+	h.minutes(11)
+	h.waits(shipping.Asking)
+	h.status(first.ID, "success") // somebody does after all
+	production := h.made(2)
+	h.status(production.ID, "in_progress")
+	h.outcome("deployment_status", "to production is in_progress")
+	h.minutes(11)
+	h.says(fmt.Sprintf("**Deployment %d to production is in_progress", production.ID))
+	h.answers("acme", "stop")
+	h.waits(shipping.Stopped)
+	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 2})
+}
+
+// The repository deploys by itself: Forge makes no deployment, and follows those of the
+// merge.
+func TestShipWatches(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, via: watch, environments: [production], bake_minutes: 2}\n", testOptions{deployments: true})
+	h.approved()
+	h.waits(shipping.Rolling)
+	h.minutes(31)
+	h.says("**Nothing deploys ")
+	id, err := h.gh.As("acme").Deploy(greetRepo, "production", "main")
+	h.must(err)
+	h.status(id, "success")
+	h.waits(shipping.Watching)
+	h.minutes(3)
+	h.waits(shipping.Done)
+	h.says("; in production, healthy since ")
+	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 0})
+}
+
+// What is deployed and not healthy goes no further; where that cannot be known, people
+// are asked.
+func TestShipUnhealthy(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, environments: [qa, staging, production], bake_minutes: 4}\n", testOptions{deploys: true})
+	h.approved()
+	h.status(h.made(1).ID, "success")
+	h.waits(shipping.Watching)
+	h.minutes(5)
+	h.says("Whether qa is healthy is not known: nothing was measured")
+	h.answers("acme", "approve qa")
+	h.outcome("issue_comment", "Nothing was done.")
+	h.sick.Store("staging")
+	h.answers("acme", "pass qa")
+	h.status(h.made(2).ID, "success")
+	h.waits(shipping.Watching)
+	h.minutes(4)
+	h.says("**Shipping stopped**: in staging since ")
+	s := h.waits(shipping.Stopped)
+	if last := s.Record[len(s.Record)-1]; last.State != rollout.Unhealthy || s.Record[0].State != rollout.Unknown {
+		t.Errorf("%+v", s.Record)
+	}
+	h.counts(map[string]int{"repos/create-deployment": 2})
+}
+
+// The App may not deploy: people are told what is missing, and nothing is merged.
+func TestShipMayNotDeploy(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, shipBoth, testOptions{deployments: true})
+	h.says("**Shipping stopped**: Forge may not deploy: ")
+	h.says("deployments: write")
+	h.answers("acme", "approve %s", text.ShortSHA(h.head))
+	h.outcome("issue_comment", "Shipping is at: stopped")
+	h.counts(map[string]int{"pulls/merge": 0, "repos/create-deployment": 0})
+}
+
+// Who merges by hand is asked before anything is deployed; so is everybody when somebody
+// else deployed something there since.
+func TestShipPeopleAreQuicker(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production]}\n", testOptions{deploys: true})
+	h.waits(shipping.Asking)
+	h.must(h.gh.As("acme").Merge(greetRepo, h.pull))
+	h.says("**Deploy to staging?**")
+	h.counts(map[string]int{"repos/create-deployment": 0})
+	words := "more\n"
+	newer, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "More", Files: map[string]*string{"more": &words}})
+	h.must(err)
+	id, err := h.gh.As("acme").Deploy(greetRepo, "production", newer)
+	h.must(err)
+	h.status(id, "success")
+	h.deployed(1)
+	h.answers("acme", "approve staging")
+	h.status(h.made(2).ID, "success")
+	h.says(fmt.Sprintf("**Deploy to production?** Deployment %d brought %s there after this was merged", id, text.ShortSHA(newer)))
+	h.answers("acme", "approve production")
+	h.status(h.made(3).ID, "success")
+	h.waits(shipping.Done)
+	h.counts(map[string]int{"pulls/merge": 0, "repos/create-deployment": 2})
+}
+
+// A branch that a merge queue alone merges into: the pull request is put into it once,
+// and asked about again when it is given back.
+func TestShipByQueue(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true}\n", testOptions{})
+	h.must(h.gh.RequireQueue(greetRepo, "main"))
+	h.approved()
+	queued := func() {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		h.must(h.gh.Wait(ctx, func() bool { return h.gh.As("acme").Queued(greetRepo, h.pull) }))
+	}
+	queued()
+	h.minutes(3)
+	h.must(h.gh.As("acme").LeaveQueue(greetRepo, h.pull, false))
+	h.minutes(1)
+	h.says("**Ship this?** The merge queue gave it back.")
+	h.approved()
+	queued()
+	h.must(h.gh.As("acme").LeaveQueue(greetRepo, h.pull, true))
+	h.waits(shipping.Done)
+	h.counts(map[string]int{"pulls/merge": 0, "graphql/enqueuePullRequest": 2})
+}
+
+// The server is killed before and after each thing that it does: it is merged once, and
+// deployed to each environment once, and people are asked each question once.
+func TestShipIsKilled(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		op  string
+		nth int
+	}{{"pulls/merge", 1}, {"repos/create-deployment", 1}, {"repos/create-deployment", 2}, {"issues/create-comment", 1}} {
+		for _, kind := range []githubtest.FaultKind{githubtest.FaultHangBefore, githubtest.FaultHangAfter} {
+			t.Run(fmt.Sprintf("%s %d %s", tt.op, tt.nth, kind), func(t *testing.T) {
+				t.Parallel()
+				h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], ask: [production]}\n",
+					testOptions{deploys: true, env: map[string]string{"FORGE_CALL_TIMEOUT": "30s"}})
+				h.waits(shipping.Asking)
+				h.gh.AddFault(githubtest.Fault{Operation: tt.op, Kind: kind, Nth: tt.nth, Times: 1})
+				killed := false
+				kill := func(op string, nth int) {
+					if killed || op != tt.op || nth != tt.nth {
+						return
+					}
+					killed = true
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					h.must(h.gh.Wait(ctx, h.gh.Hanging))
+					h.restart()
+					h.later.Add(int64(3 * time.Minute))
+					h.s.shipping.Wake(0, false)
+				}
+				word := work.Word{Repo: h.run.Repo, Actor: pipeline.Actor{Login: "acme"}, Run: h.run.ID, Text: "approve " + text.ShortSHA(h.head)}
+				_, err := h.s.shipping.Answer(t.Context(), word)
+				h.must(err)
+				kill("pulls/merge", 1)
+				kill("repos/create-deployment", 1)
+				h.status(h.made(1).ID, "success")
+				kill("issues/create-comment", 1)
+				h.waits(shipping.Asking)
+				word.Text = "approve production"
+				_, err = h.s.shipping.Answer(t.Context(), word)
+				h.must(err)
+				kill("repos/create-deployment", 2)
+				h.status(h.made(2).ID, "success")
+				h.waits(shipping.Done)
+				h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 2})
+				if all := h.comments(); !killed || strings.Count(all, "**Deploy to production?**") != 1 || strings.Count(all, "**Shipped**") != 1 {
+					t.Errorf("killed: %v\n%s", killed, all)
+				}
+			})
+		}
+	}
+}
+
+// While a process makes a deployment, another one with the same database makes none.
+func TestShipByTwoProcesses(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", testOptions{deploys: true, env: map[string]string{"FORGE_CALL_TIMEOUT": "30s"}})
+	h.gh.AddFault(githubtest.Fault{Operation: "repos/create-deployment", Kind: githubtest.FaultHangBefore, Times: 1})
+	h.approved()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	h.must(h.gh.Wait(ctx, h.gh.Hanging))
+	other := shipping.NewService(shipping.Options{DB: h.s.DB, GitHub: h.s.github.app, Log: slog.New(slog.DiscardHandler), Now: h.s.now, Name: "another"})
+	h.must(other.Round(t.Context()))
+	if n := len(h.gh.Deployments(greetRepo)); n != 0 {
+		t.Errorf("the other process made %d", n)
+	}
+	h.later.Add(int64(3 * time.Minute)) // the first one does not come back
+	h.must(other.Round(t.Context()))
+	h.made(1)
+}
+
+// Nobody answers: it ends, and says so.
+func TestShipUnanswered(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true}\ngates: {timeout_hours: 2}\n", testOptions{})
+	h.waits(shipping.Asking)
+	h.later.Add(int64(3 * time.Hour))
+	h.must(h.s.shipping.Round(t.Context()))
+	h.says("**Shipping stopped**: nobody answered within 2 hours.")
+	h.counts(map[string]int{"pulls/merge": 0})
 }

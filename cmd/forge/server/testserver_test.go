@@ -26,10 +26,11 @@ import (
 // testServer is a Forge in this process and a GitHub, with one repository and one
 // issue: small enough to try out what can go wrong.
 type testServer struct {
-	t     *testing.T
-	gh    *githubtest.Server
-	s     *Server
-	issue int
+	t       *testing.T
+	gh      *githubtest.Server
+	s       *Server
+	issue   int
+	restart func() // stops the server, and starts it on the same database
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at each event
@@ -131,14 +132,25 @@ func (ts *testServer) startServer(dir string, o testOptions) {
 	if err != nil {
 		ts.t.Fatal(err)
 	}
+	ts.restart = func() {
+		ts.stop()
+		ts.startServer(dir, o)
+	}
 	ts.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), DrainTime)
-		defer cancel()
-		if err := ts.s.Stop(ctx); err != nil {
-			ts.t.Errorf("stop: %v", err)
+		if ts.s != nil {
+			ts.stop()
 		}
 	})
 	ts.gh.SetHook(ts.s.URL + "/webhook")
+}
+
+func (ts *testServer) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), DrainTime)
+	defer cancel()
+	if err := ts.s.Stop(ctx); err != nil {
+		ts.t.Errorf("stop: %v", err)
+	}
+	ts.s = nil
 }
 
 // signIn lets people sign in to the web pages with the local GitHub.

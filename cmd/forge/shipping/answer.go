@@ -48,9 +48,9 @@ func (v *Service) Answer(ctx context.Context, w work.Word) (string, error) {
 // answer does what a person says.
 func (s *Ship) answer(w work.Word, now time.Time) (words string, changed bool) {
 	list := strings.Fields(w.Text)
-	list = append(list, "", "")
+	list = append(list, "", "", "")
 	choice, about, by := strings.ToLower(list[0]), list[1], w.Actor.Login
-	if len(list) > 4 || own(w.Notes) && (choice == "approve" || choice == "pass") {
+	if list[2] != "" || own(w.Notes) && (choice == "approve" || choice == "pass") {
 		return fmt.Sprintf("Nothing was done: with `%s` stands more, which may turn it around. If you mean it, write it alone.", text.Clip(choice+" "+about, 60)), false
 	}
 	switch q := s.Question; {

@@ -1,0 +1,69 @@
+package shipping
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/work"
+)
+
+var at = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+
+const head = "0123456789abcdef0123456789abcdef01234567"
+
+func asked(s config.Ship) *Ship {
+	out := &Ship{Run: 7, Pull: 12, Settings: s}
+	out.askMerge(head, "", at)
+	return out
+}
+
+// Only what names the question's own matter, alone, agrees to it.
+func TestAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		words, notes string
+		state        State
+		says         string
+	}{
+		{"approve 0123456", "", Agreed, "It is merged at 0123456, as ann chose."},
+		{"APPROVE 0123456", "> as you asked\n", Agreed, ""},
+		{"approve", "", Asking, "The question takes `/forge ship approve 0123456` or `/forge ship stop`"},
+		{"approve 7654321", "", Asking, "Nothing was done"},
+		{"approve staging", "", Asking, "Nothing was done"},
+		{"approve 0123456 not", "", Asking, "may turn it around"},
+		{"approve 0123456", "but on Monday", Asking, "may turn it around"},
+		{"pass 0123456", "", Asking, "Nothing was done"},
+		{"wait 0123456", "", Asking, "Nothing was done"},
+		{"again", "", Asking, "Nothing was done"},
+		{"sink", "", Asking, "Nothing was done"},
+		{"stop", "for now", Stopped, "Shipping is stopped, as ann chose."},
+		{"stop it not", "", Asking, "may turn it around"},
+	} {
+		s := asked(config.Ship{Environments: []string{"staging"}})
+		words, _ := s.answer(work.Word{Actor: pipeline.Actor{Login: "ann"}, Text: tt.words, Notes: tt.notes}, at)
+		if s.State != tt.state || !strings.Contains(words, tt.says) {
+			t.Errorf("%q, %q: %s, %q; want %s, %q", tt.words, tt.notes, s.State, words, tt.state, tt.says)
+		}
+	}
+}
+
+// A question says all that will happen until the next one.
+func TestQuestion(t *testing.T) {
+	s := asked(config.Ship{Via: "watch", Environments: []string{"staging", "production"}, BakeMinutes: 1})
+	for _, want := range []string{"(merge)", "the repository's own deployment to staging is waited for, and it is watched for 1 minute; then the repository's own deployment to production"} {
+		if !strings.Contains(s.question(), want) {
+			t.Errorf("no %q in\n%s", want, s.question())
+		}
+	}
+	s = asked(config.Ship{Environments: []string{"staging", "production"}, Ask: []string{"staging", "production"}})
+	if q := s.question(); !strings.Contains(q, "; then you are asked about staging\n") {
+		t.Errorf("it says more than what will happen:\n%s", q)
+	}
+	s.Merged = head
+	s.next(at, "")
+	if q := s.question(); s.State != Asking || !strings.Contains(q, "follows; then you are asked about production\n") {
+		t.Errorf("%s\n%s", s.State, q)
+	}
+}
