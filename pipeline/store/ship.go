@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Ship is the row of the way of a run's work into production.
@@ -58,9 +59,13 @@ func (d *DB) Ship(ctx context.Context, run int64) (*Ship, error) {
 	return &v, nil
 }
 
-// ActiveShips lists those that go on, oldest first.
-func (d *DB) ActiveShips(ctx context.Context) ([]Ship, error) {
-	rows, err := d.reader.QueryContext(ctx, selectShip+"WHERE active = 1 ORDER BY run")
+// ActiveShips lists those that go on, oldest first: of these repositories, nil for all.
+func (d *DB) ActiveShips(ctx context.Context, repos []string) ([]Ship, error) {
+	if repos != nil && len(repos) == 0 {
+		return nil, nil
+	}
+	var args []any
+	rows, err := d.reader.QueryContext(ctx, selectShip+"WHERE active = 1"+ofRepos("repo", slices.Clone(repos), &args)+" ORDER BY run", args...)
 	if err != nil {
 		return nil, fmt.Errorf("list what is shipped: %w", err)
 	}

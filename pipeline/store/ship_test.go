@@ -30,10 +30,15 @@ func TestShips(t *testing.T) {
 		one.Busy, one.Active = false, false
 		must(t, d.SaveShip(t.Context(), one))
 		must(t, d.SaveShip(t.Context(), two))
-		list, err := d.ActiveShips(t.Context())
+		list, err := d.ActiveShips(t.Context(), nil)
 		must(t, err)
 		if len(list) != 2 || list[0].Run != 2 || !list[0].Busy || list[1].Run != 3 {
 			t.Errorf("active: %+v", list)
+		}
+		for n, repos := range [][]string{{}, {"acme/far"}, {"acme/far", "acme/shop"}} {
+			list, err := d.ActiveShips(t.Context(), repos)
+			must(t, err)
+			want(t, "of some repositories", len(list), n)
 		}
 		got, err := d.Ship(t.Context(), 1)
 		must(t, err)

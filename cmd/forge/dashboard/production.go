@@ -9,6 +9,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"forge/cmd/forge/incidents"
+	"forge/cmd/forge/shipping"
 	"forge/learn/production"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -27,6 +28,7 @@ type productionData struct {
 	Running     []production.Deployment
 	Deployments []production.Deployment
 	Incidents   []*production.Incident
+	Shipping    []*shipping.Ship
 	Measures    production.Measures
 }
 
@@ -61,6 +63,9 @@ func (p *Pages) production(w http.ResponseWriter, r *http.Request, v Viewer) err
 		return err
 	}
 	if d.Incidents, err = incidents.Read(r.Context(), p.DB, store.IncidentFilter{Repos: list, Limit: measuredMost}); err != nil {
+		return err
+	}
+	if d.Shipping, err = shipping.OnItsWay(r.Context(), p.DB, list); err != nil {
 		return err
 	}
 	d.Running = production.Running(d.Deployments)

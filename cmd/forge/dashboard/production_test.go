@@ -10,6 +10,7 @@ import (
 	"forge/cmd/forge/incidents"
 	"forge/learn/production"
 	"forge/pipeline/record"
+	"forge/pipeline/store"
 )
 
 // What runs where and what goes wrong there is shown to who sees the repository, and
@@ -36,12 +37,19 @@ func TestProductionPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for n, repo := range []string{"shop", "secret"} {
+		ship := &store.Ship{Run: int64(71 + n), Repo: "acme/" + repo, Active: true, Data: fmt.Appendf(nil,
+			`{"run":%d,"pull":12,"state":"asking","since":%q,"why":"a person is asked about <script>alert</script>"}`, 71+n, today.Format(time.RFC3339))}
+		if err := s.db.SaveShip(t.Context(), ship); err != nil {
+			t.Fatal(err)
+		}
+	}
 	page := s.get(t, "/production", 200)
-	has(t, page, "production", "acme/shop", "acme/secret", "critical", "by ann", "/production/incidents/1", "-<script>alert", "The last 30 days")
+	has(t, page, "On its way", "/runs/71", "acme/secret#12", "asking", "production", "acme/shop", "acme/secret", "critical", "by ann", "/production/incidents/1", "-<script>alert", "The last 30 days")
 	one := s.get(t, "/production/incidents/2", 200) // repositories are written down in the order of their names
 	has(t, one, "Incident 2", "of shop", "-<script>alert", "-<b>.js", "deployment 1", "it was the last deployment to production", "production.error_detected")
 	s.viewer.repos = []string{"acme/shop"}
-	has(t, s.get(t, "/production", 200), "acme/shop", "-acme/secret", "-of secret")
+	has(t, s.get(t, "/production", 200), "acme/shop", "/runs/71", "-acme/secret", "-of secret", "-/runs/72")
 	s.get(t, "/production/incidents/1", 404)
 	s.get(t, "/production/incidents/99", 404)
 	s.get(t, "/production/incidents/x", 404)

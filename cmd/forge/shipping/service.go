@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	tickEvery = time.Minute         // how often time passes for what waits
-	hold      = 2 * time.Minute     // a process may act alone; after it was killed, another may
-	callTime  = time.Minute         // for the calls of one step
+	tickEvery = time.Minute     // how often time passes for what waits
+	hold      = 2 * time.Minute // a process may act alone; after it was killed, another may
+	callTime  = time.Minute     // for the calls of one step
+	lookEvery = time.Hour
 	recent    = 14 * 24 * time.Hour // runs that ended since then are looked at after a start
 	mostRuns  = 200                 // of each kind
 	mostSteps = 20                  // at once, of one run
@@ -73,11 +74,11 @@ func (v *Service) now() time.Time { return v.Now().UTC().Truncate(time.Microseco
 func (v *Service) Run(ctx context.Context) {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
-	looked := false
+	var looked time.Time
 	for {
-		if !looked { // what ended while no process ran
-			if err := v.look(ctx); err == nil {
-				looked = true
+		if now := v.now(); now.Sub(looked) > lookEvery { // what ended while no process ran, or in one that was killed
+			if err := v.look(ctx, looked); err == nil {
+				looked = now
 			} else if ctx.Err() == nil {
 				v.Log.Warn("look for what is to be shipped", "error", err)
 			}
@@ -94,15 +95,19 @@ func (v *Service) Run(ctx context.Context) {
 	}
 }
 
-// look finds runs that may begin to be shipped, of which nobody tells any more.
-func (v *Service) look(ctx context.Context) error {
+// look finds runs that may begin to be shipped, of which nobody tells any more: those
+// that changed since it looked before, or lately.
+func (v *Service) look(ctx context.Context, before time.Time) error {
+	if since := v.now().Add(-recent); before.Before(since) {
+		before = since
+	}
 	for _, state := range []pipeline.State{pipeline.StateVerified, pipeline.StateAccepted} {
 		rows, err := v.DB.Runs(ctx, store.Filter{State: state, Limit: mostRuns})
 		if err != nil {
 			return err
 		}
 		for _, r := range rows {
-			if v.now().Sub(r.Updated) < recent {
+			if r.Updated.After(before.Add(-lookEvery)) {
 				v.mu.Lock()
 				v.runs[r.ID] = true
 				v.mu.Unlock()
@@ -117,7 +122,7 @@ func (v *Service) Round(ctx context.Context) error {
 	v.working.Lock()
 	defer v.working.Unlock()
 	errs := []error{v.beginAll(ctx)}
-	rows, err := v.DB.ActiveShips(ctx)
+	rows, err := v.DB.ActiveShips(ctx, nil)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
@@ -174,6 +179,7 @@ func shipOf(row *store.Ship) (*Ship, error) {
 	if err := json.Unmarshal(row.Data, &s); err != nil {
 		return nil, fmt.Errorf("read how run %d is shipped: %w", row.Run, err)
 	}
+	s.Repo = row.Repo
 	return &s, nil
 }
 
@@ -304,7 +310,7 @@ func (v *Service) unverified(ctx context.Context, s *Ship, run *pipeline.Run, no
 	}
 	why := ""
 	if s.Asked > 0 {
-		why = "the head moved on and is verified again"
+		why = "it was worked on since it was asked about, and stands again"
 	}
 	if run.State == pipeline.StateAccepted {
 		why = "it is not verified: it was accepted with its known issues"
@@ -544,6 +550,19 @@ func (v *Service) watching(ctx context.Context, s *Ship, run *pipeline.Run, now 
 		s.stop(now, "", "%s", d.Bake.Status())
 	}
 	return true, nil
+}
+
+// OnItsWay lists what goes on, oldest first: of these repositories, nil for all.
+func OnItsWay(ctx context.Context, db *store.DB, repos []string) (out []*Ship, err error) {
+	rows, err := db.ActiveShips(ctx, repos)
+	for n := range rows {
+		s, wrong := shipOf(&rows[n])
+		if wrong != nil {
+			return nil, wrong
+		}
+		out = append(out, s)
+	}
+	return out, err
 }
 
 // Of reads how a run's work is shipped. The error is store.ErrNotFound when it is not.

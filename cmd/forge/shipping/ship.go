@@ -60,7 +60,7 @@ type Ship struct {
 	Holder string    `json:"holder,omitempty"` // the process that acts, until then
 	Until  time.Time `json:"until,omitzero"`
 
-	Seq int64 `json:"-"`
+	Repo string `json:"-"` // "owner/name"
 }
 
 // Question is what people are asked.
