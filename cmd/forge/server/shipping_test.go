@@ -432,7 +432,7 @@ func TestShipIsKilled(t *testing.T) {
 // While a process makes a deployment, another one with the same database makes none.
 func TestShipByTwoProcesses(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", testOptions{deploys: true, env: map[string]string{"FORGE_CALL_TIMEOUT": "30s"}})
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", testOptions{deploys: true, env: map[string]string{"FORGE_CALL_TIMEOUT": "5s"}})
 	h.gh.AddFault(githubtest.Fault{Operation: "repos/create-deployment", Kind: githubtest.FaultHangBefore, Times: 1})
 	h.approved()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
