@@ -13,6 +13,7 @@ import (
 
 	"forge/cmd/forge/evaluate"
 	"forge/cmd/forge/incidents"
+	"forge/cmd/forge/pause"
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/setup"
@@ -104,6 +105,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
 	root.PersistentFlags().String("log-format", formatText, "how log lines are written: text or json")
 	root.AddCommand(incidents.Shell{Usage: usage, NoArgs: noArgs, Args: nArgs, Store: withStoreAndConfig}.Commands()...)
+	root.AddCommand(pause.Shell{Usage: usage, NoArgs: noArgs, Store: withStore}.Commands()...)
 	root.AddCommand(
 		serveCommand(), setup.Command(noArgs), initCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
 		answerCommand(), resumeCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), busCommand(), backupCommand(), restoreCommand(),

@@ -95,15 +95,15 @@ func scanDelivery(row interface{ Scan(...any) error }, v *record.Delivery, paylo
 }
 
 // WaitingDeliveries returns deliveries that wait for the engine, with their payloads,
-// in the order of arrival.
+// in the order of arrival; those of a repository whose work is paused wait on.
 func (d *DB) WaitingDeliveries(ctx context.Context, now time.Time, limit int) ([]record.Delivery, error) {
 	return d.WaitingIn(ctx, "", now, limit)
 }
 
 // WaitingIn is WaitingDeliveries of a lane.
 func (d *DB) WaitingIn(ctx context.Context, lane string, now time.Time, limit int) ([]record.Delivery, error) {
-	rows, err := d.reader.QueryContext(ctx, deliveryColumns+`, payload FROM deliveries
-		WHERE state = 'waiting' AND lane = $3 AND next <= $1 ORDER BY id LIMIT $2`, micros(now), limitOr(limit, 100), lane)
+	rows, err := d.reader.QueryContext(ctx, deliveryColumns+`, payload FROM deliveries work
+		WHERE state = 'waiting' AND lane = $3 AND next <= $1 AND`+notPaused+` ORDER BY id LIMIT $2`, micros(now), limitOr(limit, 100), lane)
 	if err != nil {
 		return nil, fmt.Errorf("list waiting deliveries: %w", err)
 	}

@@ -24,6 +24,7 @@ type Gauges struct {
 	MicroUSD     int64            // what all model calls have cost
 	DayMicro     int64            // on the day
 	MonthMicro   int64            // in the month up to the day
+	Pauses       int64            // of all work, or of a repository's
 }
 
 const (
@@ -32,7 +33,8 @@ const (
 	countDue   = `SELECT count(*), COALESCE(MIN(CASE WHEN due > 1 THEN due ELSE updated END), 0) FROM runs WHERE due > 0 AND due <= $1 AND (lease_owner = '' OR lease_until <= $1)`
 	countOther = `SELECT (SELECT count(*) FROM gates WHERE NOT closed), (SELECT COALESCE(MIN(opened), 0) FROM gates WHERE NOT closed),
 		(SELECT count(*) FROM deliveries WHERE state = 'waiting'), (SELECT COALESCE(MIN(received), 0) FROM deliveries WHERE state = 'waiting'),
-		(SELECT count(*) FROM deliveries WHERE state = 'dead'), (SELECT COALESCE(SUM(micro_usd), 0) FROM spend)`
+		(SELECT count(*) FROM deliveries WHERE state = 'dead'), (SELECT COALESCE(SUM(micro_usd), 0) FROM spend),
+		(SELECT count(*) FROM pauses WHERE paused = 1 AND` + lastOfRepo + `)`
 )
 
 // Gauges counts what is in the database at a time. It makes four queries, whatever
@@ -59,7 +61,7 @@ func (d *DB) Gauges(ctx context.Context, at time.Time) (*Gauges, error) {
 	if err := d.reader.QueryRowContext(ctx, countDue, micros(at)).Scan(&g.Due, &due); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	if err := d.reader.QueryRowContext(ctx, countOther).Scan(&g.Gates, &gate, &waiting, &since, &dead, &g.MicroUSD); err != nil {
+	if err := d.reader.QueryRowContext(ctx, countOther).Scan(&g.Gates, &gate, &waiting, &since, &dead, &g.MicroUSD, &g.Pauses); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	g.DueSince, g.GateSince, g.WaitingSince = fromMicros(due), fromMicros(gate), fromMicros(since)

@@ -15,7 +15,7 @@ const (
 	dropLease  = `UPDATE runs SET lease_owner = '', lease_until = 0 WHERE id = $1 AND lease_owner = $2`
 	clearLease = `UPDATE runs SET lease_owner = '', lease_until = 0 WHERE lease_owner <> ''`
 	selectHeld = `SELECT lease_owner, lease_until FROM runs WHERE id = $1 AND lease_owner <> '' AND lease_until > $2`
-	selectDue  = `SELECT id, parent FROM runs WHERE due > 0 AND due <= $1 AND (lease_owner = '' OR lease_until <= $1) ORDER BY due, id LIMIT $2`
+	selectDue  = `SELECT id, parent FROM runs work WHERE due > 0 AND due <= $1 AND (lease_owner = '' OR lease_until <= $1) AND` + notPaused + ` ORDER BY due, id LIMIT $2`
 )
 
 // Lease makes owner the one that may advance the run, until now+ttl. It is false
@@ -77,7 +77,7 @@ func (d *DB) lease(ctx context.Context, doing string, run int64, query string, a
 }
 
 // Due lists runs that have something to do and nobody who does it, ended ones
-// included: their end may have to be published. The longest due come first; parts are
+// included: their end may have to be published; what is paused is not. The longest due come first; parts are
 // those that build modules of others.
 func (d *DB) Due(ctx context.Context, now time.Time, limit int) (runs, parts []int64, err error) {
 	rows, err := d.reader.QueryContext(ctx, selectDue, micros(now), limitOr(limit, 100))

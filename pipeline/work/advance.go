@@ -15,6 +15,7 @@ var (
 	errDrain   = errors.New("the engine is stopping")
 	errLost    = errors.New("the lease was lost")
 	errDropped = errors.New("the run does not want this phase any more")
+	errPaused  = errors.New("work is paused")
 )
 
 // verdict says how a run was left.
@@ -80,6 +81,8 @@ func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v ver
 	if f.run, err = e.store.Load(held, id); err != nil {
 		return e.interrupted(held, fmt.Errorf("load: %w", err))
 	}
+	repo := f.run.Repo.FullName()
+	keeper.Go(func() { e.heed(held, cancel, id, repo) })
 	for {
 		if v, err = e.takeSteps(held, f, yield); err != nil {
 			return e.interrupted(held, err)
@@ -127,6 +130,8 @@ func (e *Engine[W, T]) interrupted(ctx context.Context, err error) (verdict, err
 	switch {
 	case errors.Is(err, errLost) || errors.Is(cause, errLost):
 		return verdict{}, nil // whoever has it now goes on
+	case errors.Is(err, errPaused) || errors.Is(cause, errPaused):
+		return verdict{due: true, after: e.Watch}, nil // it stays due: whoever lets it go on has it found
 	case errors.Is(err, errDrain):
 		return verdict{due: true}, nil
 	case cause != nil && e.draining():
@@ -165,6 +170,31 @@ func (e *Engine[W, T]) keep(ctx context.Context, cancel context.CancelCauseFunc,
 	}
 }
 
+// heed ends the work on a run when people stop it, until ctx is done.
+func (e *Engine[W, T]) heed(ctx context.Context, cancel context.CancelCauseFunc, run int64, repo string) {
+	t := time.NewTicker(min(e.Watch, heedEvery))
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		paused, err := e.Paused(ctx, repo)
+		if paused {
+			e.Logger.WarnContext(ctx, "work is paused", logRun, run, logRepo, repo)
+			cancel(errPaused)
+			return
+		}
+		if err != nil && ctx.Err() == nil {
+			e.Logger.WarnContext(ctx, "looking whether work is paused", logRun, run, logError, err)
+		}
+	}
+}
+
+// heedEvery is how often it is looked whether work that is under way was paused.
+const heedEvery = 500 * time.Millisecond
+
 // letGo ends the lease early; the run stays due. It happens also when ctx is done.
 func (e *Engine[W, T]) letGo(ctx context.Context, f *leased) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -181,6 +211,11 @@ func (e *Engine[W, T]) takeSteps(ctx context.Context, f *leased, yield bool) (ve
 		}
 		if e.draining() {
 			return verdict{}, errDrain
+		}
+		if paused, err := e.Paused(ctx, f.run.Repo.FullName()); err != nil {
+			return verdict{}, err
+		} else if paused {
+			return verdict{}, errPaused
 		}
 		act := e.decide(f.run)
 		if act == nil {

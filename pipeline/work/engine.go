@@ -143,6 +143,11 @@ type Options struct {
 	// what it started with.
 	Settings func(ctx context.Context, run *pipeline.Run) (config.Config, error)
 
+	// Paused reports whether people have stopped all work on a repository for now. Then
+	// nothing begins, what is under way is cut off as by an end of the process, and it
+	// goes on from there when they let it. nil: nobody can.
+	Paused func(ctx context.Context, repo string) (bool, error)
+
 	OnEvents func(run *pipeline.Run, events []pipeline.Event) // called after each append, from several goroutines; it must neither keep nor change them
 	Logger   *slog.Logger
 	Now      func() time.Time
@@ -171,6 +176,9 @@ func (o *Options) defaults() error {
 		return errors.New("new engine: Options.Publisher is missing")
 	case (o.Hub == nil) != (o.Read == nil):
 		return errors.New("new engine: Options.Hub and Options.Read go together: set both, or neither for an engine without deliveries")
+	}
+	if o.Paused == nil {
+		o.Paused = func(context.Context, string) (bool, error) { return false, nil }
 	}
 	if o.OnEvents == nil {
 		o.OnEvents = func(*pipeline.Run, []pipeline.Event) {}

@@ -188,6 +188,13 @@ func (e *Engine[W, T]) read(d record.Delivery) (n pipeline.Notice, err error) {
 // accept handles one delivery and records what became of it.
 func (e *Engine[W, T]) accept(ctx context.Context, p *inbound) {
 	log := e.Logger.With(logDelivery, p.GUID, logRepo, p.notice.Repo.FullName())
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if paused, err := e.Paused(ctx, p.Repo); paused || err != nil { // fetched before that: it waits on
+		log.DebugContext(ctx, "a delivery waits: work is paused", logError, err)
+		return
+	}
+	go e.heed(ctx, cancel, 0, p.Repo)
 	err := e.handle(ctx, p)
 	switch {
 	case err == nil || errors.Is(err, errHandled):

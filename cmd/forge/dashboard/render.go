@@ -2,17 +2,20 @@ package dashboard
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"forge/learn/metrics"
 	"forge/pipeline"
+	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
 
@@ -87,6 +90,7 @@ type page struct {
 	checkup bool // there is a page of the server's health
 
 	HasProduction bool // and pages of production
+	Pauses        []store.Pause
 }
 
 // Ago says how long ago a time was.
@@ -111,13 +115,26 @@ func (p page) Ago(t time.Time) string {
 func (p *Pages) render(w http.ResponseWriter, r *http.Request, v Viewer, name string, pg page) error {
 	pg.Viewer, pg.Version, pg.SignOut, pg.Now, pg.Said = v, p.Version, p.SignOut, p.Now(), said(w, r)
 	pg.checkup, pg.HasProduction = p.Checkup != nil, p.Production
+	var err error
+	if pg.Pauses, err = p.pauses(r.Context(), v); err != nil {
+		return err
+	}
 	var b bytes.Buffer
 	if err := templates[name].ExecuteTemplate(&b, "layout.html", pg); err != nil {
 		return fmt.Errorf("render %s: %w", name, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, err := b.WriteTo(w)
+	_, err = b.WriteTo(w)
 	return err
+}
+
+// pauses are those that concern a viewer: of all work, and of what they see.
+func (p *Pages) pauses(ctx context.Context, v Viewer) ([]store.Pause, error) {
+	list, err := p.DB.Pauses(ctx)
+	seen, all := v.Repos()
+	return slices.DeleteFunc(list, func(w store.Pause) bool {
+		return !all && w.Repo != "" && !slices.ContainsFunc(seen, func(name string) bool { return strings.EqualFold(name, w.Repo) })
+	}), err
 }
 
 // saidCookie holds the answer to what a viewer did until the next page shows it.

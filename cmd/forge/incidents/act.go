@@ -77,6 +77,10 @@ func (s *Service) Act(ctx context.Context) error {
 	var errs []error
 	scenes := map[string]*production.Scene{}
 	for _, i := range list {
+		if paused, err := s.DB.Paused(ctx, i.Repo); paused || err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		if l := i.Lesson(); l != "" {
 			if err := s.teach(ctx, i, l); err != nil {
 				errs = append(errs, fmt.Errorf("learn from incident %d: %w", i.ID, err))

@@ -294,8 +294,14 @@ func (s *Service) measure(ctx context.Context, b *production.Bake, now time.Time
 	return nil
 }
 
+// errPaused has people told when work goes on.
+var errPaused = errors.New("work is paused")
+
 // tellBake tells the runs whose work it is, and at their pull requests what came of it.
 func (s *Service) tellBake(ctx context.Context, b *production.Bake) error {
+	if paused, err := s.DB.Paused(ctx, b.Repo); paused || err != nil {
+		return errors.Join(errPaused, err)
+	}
 	for _, w := range b.Work {
 		if err := s.Teller.Released(ctx, w.Run, b.Status()); err != nil {
 			return err

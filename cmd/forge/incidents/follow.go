@@ -46,7 +46,12 @@ func (s *Service) Follow(ctx context.Context) error {
 	}
 	trackers := map[string]*production.Tracker{}
 	var errs []error
+	waits := false
 	for _, row := range rows {
+		if paused, err := s.DB.Paused(ctx, row.Repo); paused || err != nil { // people are told when it goes on
+			errs, waits = append(errs, err), true
+			continue
+		}
 		tracker, err := s.tracker(ctx, trackers, row.Repo)
 		if err != nil {
 			return err
@@ -66,7 +71,7 @@ func (s *Service) Follow(ctx context.Context) error {
 	if err := s.keep(ctx, trackers, nil); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	s.changed.Store(false)
+	s.changed.Store(waits)
 	for _, err := range errs {
 		if err != nil {
 			s.Log.Warn("follow an incident", "error", err)

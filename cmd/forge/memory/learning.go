@@ -126,7 +126,7 @@ func (m *Learner) Run(ctx context.Context) {
 		if err := m.learn(ctx); err != nil && ctx.Err() == nil {
 			m.o.Log.WarnContext(ctx, "learn from what people did", "error", err)
 		}
-		for _, id := range m.takeEnds() {
+		for _, id := range m.takeEnds(ctx) {
 			if err := m.RunEnded(ctx, id); err != nil && ctx.Err() == nil {
 				m.o.Log.WarnContext(ctx, "look back at a run", "run", id, "error", err)
 			}
@@ -140,12 +140,30 @@ func (m *Learner) Run(ctx context.Context) {
 	}
 }
 
-func (m *Learner) takeEnds() []int64 {
+// takeEnds returns the runs to look back at. A model is asked about them, so that those
+// of a repository whose work is paused wait.
+func (m *Learner) takeEnds(ctx context.Context) (ready []int64) {
 	m.endsMu.Lock()
-	defer m.endsMu.Unlock()
 	list := m.ends
 	m.ends = nil
-	return list
+	m.endsMu.Unlock()
+	var held []int64
+	for _, id := range list {
+		run, err := m.o.DB.Load(ctx, id)
+		paused := false
+		if err == nil {
+			paused, err = m.o.DB.Paused(ctx, run.Repo.FullName())
+		}
+		if paused || err != nil {
+			held = append(held, id)
+		} else {
+			ready = append(ready, id)
+		}
+	}
+	m.endsMu.Lock()
+	defer m.endsMu.Unlock()
+	m.ends = append(held, m.ends...)
+	return ready
 }
 
 // learn takes the feedback in that nobody has learnt from yet. What a crash cut off

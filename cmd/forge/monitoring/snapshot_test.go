@@ -40,7 +40,7 @@ func TestScrapeText(t *testing.T) {
 	v := 0.25
 	got := text(t, &Snapshot{At: at, Version: "v1", DayUSD: 50, Calls: 7,
 		Gauges: &store.Gauges{Runs: map[string]int64{"running": 2, "verified": 40}, Working: 1, Due: 3, DueSince: at.Add(-90 * time.Second),
-			Gates: 1, GateSince: at.Add(-time.Hour),
+			Pauses: 2, Gates: 1, GateSince: at.Add(-time.Hour),
 			Deliveries: map[string]int64{"waiting": 3, "dead": 1}, WaitingSince: at.Add(time.Minute), MicroUSD: 12_345_678, DayMicro: 1_500_000, MonthMicro: 2_500_000},
 		Sums: []record.MetricRow{
 			{Metric: metrics.PublishFailure, N: 50, Total: 2},
@@ -57,7 +57,7 @@ func TestScrapeText(t *testing.T) {
 	for _, want := range []string{
 		"# TYPE forge_runs gauge\nforge_runs{state=\"accepted\"} 0\n", "forge_runs{state=\"running\"} 2\n", "forge_runs{state=\"verified\"} 40\n",
 		"forge_runs{state=\"waiting\"} 0\n",
-		"forge_gates_open 1\n", "forge_deliveries{state=\"dead\"} 1\nforge_deliveries{state=\"waiting\"} 3\n",
+		"forge_pauses 2\n", "forge_gates_open 1\n", "forge_deliveries{state=\"dead\"} 1\nforge_deliveries{state=\"waiting\"} 3\n",
 		"# TYPE forge_model_cost_usd_total counter\nforge_model_cost_usd_total 12.345678\n", "forge_publish_total 50\n", "forge_publish_errors_total 2\n",
 		"forge_phase_duration_seconds_bucket{phase=\"plan\",le=\"1.023\"} 1\nforge_phase_duration_seconds_bucket{phase=\"plan\",le=\"2.047\"} 3\n",
 		"forge_phase_duration_seconds_bucket{phase=\"plan\",le=\"4194.303\"} 3\nforge_phase_duration_seconds_bucket{phase=\"plan\",le=\"+Inf\"} 4\n" +

@@ -172,7 +172,7 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 // engineOptions chooses what the engine works with.
 func (a *App) engineOptions(o Options) work.Options {
 	opts := work.Options{
-		Name: processName(), Executor: a.exec, Slug: o.Config.Slug, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery, ModelPatience: o.Config.ModelPatience, PartWorkers: o.Config.Parallel.Parts,
+		Paused: a.DB.Paused, Name: processName(), Executor: a.exec, Slug: o.Config.Slug, Logger: o.Log, Settle: o.Config.CallTimeout, Now: o.Now, PollEvery: o.PollEvery, ModelPatience: o.Config.ModelPatience, PartWorkers: o.Config.Parallel.Parts,
 		OnEvents: func(run *pipeline.Run, events []pipeline.Event) { a.onEvents(run, events, o.OnEvents) },
 	}
 	if a.local {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"forge/cmd/forge/demo"
+	"forge/cmd/forge/pause"
 	"forge/cmd/forge/settings"
 	"forge/github"
 	"forge/pipeline"
@@ -175,6 +177,14 @@ func (d *doctor) database(ctx context.Context) {
 	if err := db.Writable(ctx); err != nil {
 		d.say("database", GradeBad, "is the disk full, or the file another user's?", "cannot be written: %v", err)
 		return
+	}
+	pauses, err := db.Pauses(ctx)
+	if err != nil {
+		d.say("database", GradeBad, "", "%v", err)
+	}
+	for _, p := range pauses {
+		d.say("database", GradeWarn, "`forge unpause` lets it go on", "the work of %s is paused by %s since %s: %s", pause.Of(p), p.Actor,
+			p.At.UTC().Format(time.RFC3339), cmp.Or(p.Reason, "no reason was given"))
 	}
 	address := d.o.Config.DatabaseURL.Reveal()
 	if info, err := os.Stat(address); err == nil {

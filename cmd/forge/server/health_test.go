@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"forge/pipeline/store"
 )
 
 // readyz asks a server whether it is ready, without its HTTP listener.
@@ -29,7 +31,7 @@ func readyz(t *testing.T, s *Server) (int, readiness) {
 func TestReadiness(t *testing.T) {
 	c := &clock{}
 	ts := newTestServer(t, testOptions{now: c.now})
-	good := map[string]condition{"database": {OK: true}, "disk": {OK: true}, "draining": {OK: true}, "engine": {OK: true}, "github": {OK: true}, "sandbox": {OK: true}}
+	good := map[string]condition{"database": {OK: true}, "disk": {OK: true}, "draining": {OK: true}, "engine": {OK: true}, "github": {OK: true}, "sandbox": {OK: true}, "work": {OK: true}}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for late := time.After(30 * time.Second); ; { // the engine's first look and the App's name come in their own time
@@ -69,6 +71,9 @@ func TestReadiness(t *testing.T) {
     },
     "sandbox": {
       "ok": true
+    },
+    "work": {
+      "ok": true
     }
   }
 }
@@ -95,6 +100,14 @@ func TestReadiness(t *testing.T) {
 	bot := ts.s.github.bot.Swap(nil)
 	broken(http.StatusOK, "degraded", "github", "GitHub has not yet said who the App is; see the log")
 	ts.s.github.bot.Store(bot)
+	for _, paused := range []bool{true, false} {
+		if err := ts.s.DB.SetPaused(t.Context(), store.Pause{Paused: paused}); err != nil {
+			t.Fatal(err)
+		}
+		if paused {
+			broken(http.StatusOK, "degraded", "work", "all work is paused; `forge unpause` lets it go on")
+		}
+	}
 	ts.s.health.draining.Store(true)
 	broken(http.StatusServiceUnavailable, "not ready", "draining", "the server ends; another one goes on")
 	ts.s.health.draining.Store(false)

@@ -57,9 +57,19 @@ func (s *Server) probes() []Probe {
 		{Name: "engine", Vital: true, Check: holds(func() bool { return s.now().Sub(s.beat()) < beatWithin }), Fix: "it has not looked for work for a minute; see the log"},
 		{Name: "draining", Vital: true, Check: holds(func() bool { return !s.health.draining.Load() }), Fix: "the server ends; another one goes on"},
 		{Name: "disk", Check: s.roomy, Fix: "there is less than 1 GB left for what the server keeps; make room"},
+		{Name: "work", Check: s.unpaused, Fix: "all work is paused; `forge unpause` lets it go on"},
 		sandboxProbe(false, holds(s.health.sandbox.Load)), // tried in the background: it takes a process
 		{Name: "github", Check: holds(func() bool { return s.github == nil || s.github.botID() != 0 }), Fix: "GitHub has not yet said who the App is; see the log"},
 	}
+}
+
+// unpaused tells whether people have stopped all work.
+func (s *Server) unpaused(ctx context.Context) error {
+	paused, err := s.DB.Paused(ctx, "")
+	if paused {
+		return errNot
+	}
+	return err
 }
 
 func (s *Server) readiness(ctx context.Context) readiness {

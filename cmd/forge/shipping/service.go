@@ -127,6 +127,10 @@ func (v *Service) Round(ctx context.Context) error {
 		return errors.Join(append(errs, err)...)
 	}
 	for _, row := range rows {
+		if paused, err := v.DB.Paused(ctx, row.Repo); paused || err != nil { // nothing is merged meanwhile
+			errs = append(errs, err)
+			continue
+		}
 		err := v.ship(ctx, row.Run)
 		if errors.Is(err, store.ErrConflict) { // somebody has answered, or another process does it
 			err = nil
