@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/audit"
 	"forge/cmd/forge/evaluate"
 	"forge/cmd/forge/incidents"
 	"forge/cmd/forge/pause"
@@ -105,6 +106,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
 	root.PersistentFlags().String("log-format", formatText, "how log lines are written: text or json")
 	root.AddCommand(incidents.Shell{Usage: usage, NoArgs: noArgs, Args: nArgs, Store: withStoreAndConfig}.Commands()...)
+	root.AddCommand(audit.Shell{Usage: usage, NoArgs: noArgs, Store: withStore}.Command())
 	root.AddCommand(pause.Shell{Usage: usage, NoArgs: noArgs, Store: withStore}.Commands()...)
 	root.AddCommand(
 		serveCommand(), setup.Command(noArgs), initCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),

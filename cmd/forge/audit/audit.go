@@ -1,0 +1,164 @@
+// Package audit exports who asked Forge for what: a line for each start, command,
+// answer, change of what is remembered and pause, out of the log of events.
+package audit
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/store"
+	"forge/pipeline/text"
+)
+
+// Entry is a line of the record. Its form is stable; fields are only added.
+type Entry struct {
+	At    time.Time `json:"at"`
+	Actor string    `json:"actor"`              // login on GitHub, or user of the machine
+	ID    int64     `json:"actor_id,omitempty"` // GitHub's; 0 for a user of the machine
+	What  string    `json:"what"`               // the event's type, or "pause" and "unpause"
+	Via   string    `json:"via,omitempty"`      // comment, box, button, cli, label
+	Repo  string    `json:"repo,omitempty"`     // "": all
+	Run   int64     `json:"run,omitempty"`
+	Seq   int64     `json:"seq,omitempty"` // the event's position in the run, or the pause's number
+	Issue int       `json:"issue,omitempty"`
+	Pull  int       `json:"pull,omitempty"`
+	Gate  string    `json:"gate,omitempty"`
+	Says  string    `json:"says,omitempty"` // the choice and their words, without what looks like a secret
+}
+
+// types are the events that a person stands behind.
+var types = []pipeline.EventType{
+	pipeline.EventRunStarted, pipeline.EventRunStopped, pipeline.EventRunResumed, pipeline.EventRunAccepted, pipeline.EventRunCancelled,
+	pipeline.EventRunReset, pipeline.EventRunReopened, pipeline.EventRunClosed, pipeline.EventModuleRefused, pipeline.EventGateAnswered,
+	pipeline.EventGateOverride, pipeline.EventBranchMoved, pipeline.EventBranchDeleted, pipeline.EventChangesAsked, pipeline.EventIssueEdited,
+	pipeline.EventDismissed, pipeline.EventPullReviewed, pipeline.EventRemembered, pipeline.EventForgotten,
+}
+
+// Read returns the record since a time, oldest first. Twice read, it is the same.
+func Read(ctx context.Context, db *store.DB, since time.Time, repo string) ([]Entry, error) {
+	list := []Entry{}
+	err := db.Orders(ctx, since, types, func(o store.Order) error {
+		if e, ok := entryOf(o); ok {
+			list = append(list, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	pauses, err := db.PauseLog(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pauses {
+		what := "unpause"
+		if p.Paused {
+			what = "pause"
+		}
+		list = append(list, Entry{At: p.At, Actor: p.Actor, What: what, Via: "cli", Repo: p.Repo, Seq: p.Seq, Says: tidy(p.Reason)})
+	}
+	list = slices.DeleteFunc(list, func(e Entry) bool { return repo != "" && e.Repo != "" && !strings.EqualFold(e.Repo, repo) })
+	slices.SortStableFunc(list, func(a, b Entry) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Run, b.Run), cmp.Compare(a.Seq, b.Seq))
+	})
+	return list, nil
+}
+
+// entryOf is the line of an event; not ok when no person stands behind it.
+func entryOf(o store.Order) (Entry, bool) {
+	d := &o.Event.Data
+	e := Entry{At: o.Event.Time, What: string(o.Event.Type), Repo: o.Repo, Run: o.Run, Seq: o.Event.Seq, Issue: o.Issue, Pull: o.Pull}
+	var by pipeline.Actor
+	switch {
+	case d.Answer != nil:
+		a := d.Answer
+		by, e.Via, e.Gate, e.Says = a.By, a.Via, a.Gate, a.Choice
+		if a.N != 0 {
+			e.Says += " " + strconv.Itoa(a.N)
+		}
+		if a.Micros != 0 {
+			e.Says += " " + text.USD(a.Micros)
+		}
+		if a.Text != "" {
+			e.Says += ": " + a.Text
+		}
+		if d.Config != nil {
+			e.Says += " (with the repository's settings, read again)"
+		}
+	case d.Start != nil:
+		by, e.Says = d.Start.By, d.Start.Task.Title
+	case d.Actor != nil:
+		by, e.Says = *d.Actor, cmp.Or(d.Note, d.Head)
+		if d.Learning != nil {
+			e.Says = strings.TrimPrefix(d.Learning.Content+": "+d.Note, ": ")
+		}
+	}
+	login, ok := strings.CutPrefix(o.Event.Source, "human:")
+	if !ok {
+		login, ok = strings.CutPrefix(o.Event.Source, "cli:")
+	}
+	if ok {
+		by.Login = cmp.Or(by.Login, login)
+	}
+	e.Actor, e.ID, e.Says = tidy(by.Login), by.ID, tidy(e.Says)
+	return e, by.Login != ""
+}
+
+// maxSays is how much of somebody's words a line has.
+const maxSays = 500
+
+// tidy makes a text one line that holds nothing that looks like a secret, and nothing
+// that a terminal obeys.
+func tidy(s string) string {
+	s = text.Scrub(strings.Join(strings.Fields(s), " "))
+	return text.Clip(strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s), maxSays)
+}
+
+// Write writes the record, an entry a line.
+func Write(out io.Writer, list []Entry, asJSON bool) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for _, e := range list {
+		if asJSON {
+			if err := enc.Encode(e); err != nil {
+				return err
+			}
+			continue
+		}
+		row := e.At.Format("2006-01-02T15:04:05.000000Z") + "  " + e.Actor + "  " + e.What
+		for _, f := range []struct{ name, value string }{
+			{"via", e.Via}, {"repo", e.Repo}, {"run", number(e.Run)}, {"issue", number(int64(e.Issue))}, {"pull", number(int64(e.Pull))}, {"gate", e.Gate},
+		} {
+			if f.value != "" {
+				row += "  " + f.name + "=" + f.value
+			}
+		}
+		if e.Says != "" {
+			row += "  " + strconv.Quote(e.Says)
+		}
+		if _, err := fmt.Fprintln(out, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func number(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}

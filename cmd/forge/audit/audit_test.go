@@ -1,0 +1,95 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/store"
+)
+
+// Covers S30: who asked for what, each once, in the order of its time, without secrets
+// and without lines or colours of people's own making. What Forge does by itself is not there.
+func TestRecord(t *testing.T) {
+	ctx := t.Context()
+	db, err := store.Open(ctx, filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	mia, joe := pipeline.Actor{ID: 7, Login: "mia"}, pipeline.Actor{ID: 8, Login: "joe"}
+	start := func(issue int, repo string) *pipeline.Run {
+		run, err := db.CreateRun(ctx, fmt.Sprint(repo, issue), pipeline.Start{
+			Repo: pipeline.Repo{ID: int64(len(repo)), Owner: "acme", Name: repo, DefaultBranch: "main"}, By: mia, Config: config.Default(), Base: "b", Branch: "forge/x",
+			Task: pipeline.Task{Issue: issue, Title: "Add a total\nto the \x1b[31mcart", Author: joe},
+		}, at.Add(time.Duration(issue)*time.Second), "00000000000000000000000000000000", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	add := func(run *pipeline.Run, seconds int, typ pipeline.EventType, source string, d pipeline.Data) {
+		t.Helper()
+		ev := pipeline.Event{ID: fmt.Sprint(typ, seconds), Type: typ, Source: source, Time: at.Add(time.Duration(seconds) * time.Second), Data: d}
+		if err := db.Append(ctx, run, []pipeline.Event{ev}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	shop, site := start(1, "shop"), start(2, "site")
+	add(shop, 20, pipeline.EventRunStopped, "human:joe", pipeline.Data{Answer: &pipeline.Answer{Choice: "stop", Text: "wait, " + token + " leaks", By: joe, Via: "comment"}})
+	add(site, 10, pipeline.EventIssueEdited, "github", pipeline.Data{Actor: &mia, Task: &pipeline.Task{Title: "new"}})
+	add(shop, 30, pipeline.EventRunResumed, "cli:root", pipeline.Data{Answer: &pipeline.Answer{Choice: "resume", By: pipeline.Actor{Login: "root"}, Via: "cli"}})
+	add(shop, 31, pipeline.EventBaseMoved, "github", pipeline.Data{Head: "abc"})
+	for i, paused := range []bool{true, false} {
+		if err := db.SetPaused(ctx, store.Pause{At: at.Add(time.Duration(25+i) * time.Second), Actor: "root", Paused: paused, Reason: "look\n" + token}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	export := func(since time.Time, repo string, asJSON bool) string {
+		t.Helper()
+		list, err := Read(ctx, db, since, repo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := Write(&b, list, asJSON); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const want = `2026-03-01T12:00:01.000000Z  mia  run.started  repo=acme/shop  run=1  issue=1  "Add a total to the [31mcart"
+2026-03-01T12:00:02.000000Z  mia  run.started  repo=acme/site  run=2  issue=2  "Add a total to the [31mcart"
+2026-03-01T12:00:10.000000Z  mia  issue.edited  repo=acme/site  run=2  issue=2
+2026-03-01T12:00:20.000000Z  joe  run.stopped  via=comment  repo=acme/shop  run=1  issue=1  "stop: wait, [secret] leaks"
+2026-03-01T12:00:25.000000Z  root  pause  via=cli  "look [secret]"
+2026-03-01T12:00:26.000000Z  root  unpause  via=cli  "look [secret]"
+2026-03-01T12:00:30.000000Z  root  run.resumed  via=cli  repo=acme/shop  run=1  issue=1  "resume"
+`
+	if got := export(time.Time{}, "", false); got != want {
+		t.Errorf("the record is\n%s\nwant\n%s", got, want)
+	}
+	rows := export(time.Time{}, "", true)
+	if again := export(time.Time{}, "", true); again != rows || strings.Count(rows, "\n") != 7 || strings.Contains(rows, token) ||
+		!strings.Contains(rows, `"at":"2026-03-01T12:00:20Z","actor":"joe","actor_id":8,"what":"run.stopped","via":"comment","repo":"acme/shop","run":1,"seq":2,"issue":1,"says":"stop: wait, [secret] leaks"`) {
+		t.Errorf("as JSON: %s", rows)
+	}
+	if got := export(at.Add(26*time.Second), "ACME/shop", false); strings.Count(got, "\n") != 2 || !strings.Contains(got, "unpause") {
+		t.Errorf("since then, of one repository: %s", got)
+	}
+	for _, s := range []string{"2026-03-01", "2026-03-01T00:00:00Z", "12h"} {
+		if m, err := moment(s, at); err != nil || !m.Equal(at.Add(-12*time.Hour)) {
+			t.Errorf("%s is %v, %v", s, m, err)
+		}
+	}
+	if _, err := moment("yesterday", at); err == nil {
+		t.Error("yesterday is a time")
+	}
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Order is an event that a person stands behind, with the run that it is of.
+type Order struct {
+	Run   int64
+	Repo  string
+	Issue int
+	Pull  int
+	Event pipeline.Event
+}
+
+// Orders visits the events of some types since a time, oldest first; those of one
+// moment by run and position.
+func (d *DB) Orders(ctx context.Context, since time.Time, types []pipeline.EventType, visit func(Order) error) error {
+	const doing = "list what people ordered"
+	marks, args := make([]string, len(types)), []any{micros(since)}
+	for i, t := range types {
+		args = append(args, string(t))
+		marks[i] = fmt.Sprintf("$%d", len(args))
+	}
+	// A run that nothing has happened to since has no such event.
+	rows, err := d.reader.QueryContext(ctx, `SELECT r.id, r.repo, r.issue, r.pull, e.seq, e.id, e.type, e.source, e.time, e.data FROM runs r JOIN events e ON e.run = r.id
+		WHERE r.updated >= $1 AND e.time >= $1 AND e.type IN (`+strings.Join(marks, ", ")+`) ORDER BY e.time, e.run, e.seq`, args...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	_, err = collect(rows, doing, func(*struct{}) error {
+		var o Order
+		var at int64
+		var data []byte
+		if err := rows.Scan(&o.Run, &o.Repo, &o.Issue, &o.Pull, &o.Event.Seq, &o.Event.ID, &o.Event.Type, &o.Event.Source, &at, &data); err != nil {
+			return err
+		}
+		o.Event.Run, o.Event.Time = o.Run, fromMicros(at)
+		if err := json.Unmarshal(data, &o.Event.Data); err != nil {
+			return fmt.Errorf("event %d of run %d: %w", o.Event.Seq, o.Run, err)
+		}
+		return visit(o)
+	})
+	return err
+}
