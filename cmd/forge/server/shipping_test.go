@@ -458,3 +458,30 @@ func TestShipUnanswered(t *testing.T) {
 	h.says("**Shipping stopped**: nobody answered within 2 hours.")
 	h.counts(map[string]int{"pulls/merge": 0})
 }
+
+// Somebody pushes while people are asked: the question holds no more, and once the new
+// head is verified they are asked about that.
+func TestShipAsksAgain(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true}\n", testOptions{})
+	h.waits(shipping.Asking)
+	words := "Greets people.\n"
+	moved, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: h.run.Branch, Message: "docs: say what it does", Files: map[string]*string{"README.md": &words}})
+	h.must(err)
+	run := h.until("is verified again", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified && r.Head == moved })
+	h.says(fmt.Sprintf("`/forge ship approve %s`", text.ShortSHA(run.Head)))
+	h.answers("acme", "approve %s", text.ShortSHA(h.head))
+	h.outcome("issue_comment", "Nothing was done.")
+	h.counts(map[string]int{"pulls/merge": 0})
+	word := work.Word{Repo: run.Repo, Actor: pipeline.Actor{Login: "acme"}, Run: run.ID, Text: "approve " + text.ShortSHA(moved), Cause: "g"}
+	for range 2 { // a repeat is answered alike
+		if said, err := h.s.shipping.Answer(t.Context(), word); err != nil || !strings.Contains(said, "as acme chose") {
+			t.Errorf("%q, %v", said, err)
+		}
+	}
+	h.waits(shipping.Done)
+	if list, err := h.gh.Pulls(greetRepo); err != nil || list[0].Head != moved {
+		t.Errorf("merged %+v, %v", list, err)
+	}
+	h.counts(map[string]int{"pulls/merge": 1})
+}

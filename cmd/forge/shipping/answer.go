@@ -30,10 +30,14 @@ func (v *Service) Answer(ctx context.Context, w work.Word) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		if w.Cause != "" && s.Heard.Cause == w.Cause { // it was taken in, and then the server was killed
+			return s.Heard.Words, nil
+		}
 		words, changed := s.answer(w, v.now())
 		if !changed {
 			return words, nil
 		}
+		s.Heard = Heard{w.Cause, words}
 		if err = v.save(ctx, row, s); errors.Is(err, store.ErrConflict) {
 			if try < 5 {
 				continue

@@ -167,7 +167,7 @@ func (v *Service) beginOne(ctx context.Context, id int64) error {
 	if err != nil || !run.Config.Ship.Enabled || run.Closed != "" || !Verified(run) {
 		return err
 	}
-	if _, err := v.DB.Ship(ctx, id); !errors.Is(err, store.ErrNotFound) {
+	if _, err := Of(ctx, v.DB, id); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	err = v.save(ctx, &store.Ship{Run: id, Repo: run.Repo.FullName()}, New(run))

@@ -55,6 +55,7 @@ type Ship struct {
 	At     int      `json:"at,omitempty"` // environment, of the settings
 	Record []Record `json:"record,omitempty"`
 
+	Heard  Heard     `json:"heard,omitzero"`
 	Log    []Entry   `json:"log,omitempty"`
 	Say    []Message `json:"say,omitempty"`    // what people are still to be told
 	Holder string    `json:"holder,omitempty"` // the process that acts, until then
@@ -89,6 +90,12 @@ type Entry struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
 	By   string    `json:"by,omitempty"`
+}
+
+// Heard is the last answer that was taken in, and what was said to it.
+type Heard struct {
+	Cause string `json:"cause,omitempty"` // the delivery
+	Words string `json:"words,omitempty"`
 }
 
 // Message is something that people are told, once for its key.
