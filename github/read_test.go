@@ -144,7 +144,7 @@ func TestSweep(t *testing.T) {
 			sent = append(sent, r.URL.Path)
 			return answer(202, "{}"), nil
 		case r.URL.Query().Get("cursor") == "":
-			return answer(200, "["+strings.Join([]string{row(9, "late", 502, "10:09"), row(8, "mended", 200, "10:08"), row(7, "twice", 500, "10:07"),
+			return answer(200, "["+strings.Join([]string{row(11, "again", 500, "10:09"), row(10, "again", 500, "10:08"), row(9, "late", 502, "10:09"), row(8, "mended", 200, "10:08"), row(7, "twice", 500, "10:07"),
 				row(6, "fine", 202, "10:06")}, ",")+"]",
 				"Link", `<https://api.github.com/app/hook/deliveries?cursor=v1>; rel="next"`), nil
 		default:
@@ -155,12 +155,24 @@ func TestSweep(t *testing.T) {
 			return answer(200, "["+strings.Join(append(list, row(1, "old", 500, "08:00")), ",")+"]"), nil
 		}
 	}))
-	got, err := a.Sweep(context.Background(), time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
+	got, err := a.Sweep(context.Background(), Sweeping{Since: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), Pages: 50,
+		Now: time.Date(2026, 3, 2, 10, 10, 0, 0, time.UTC)})
 	if diff := cmp.Diff([]string{"twice", "late"}, got); diff != "" || err != nil {
 		t.Errorf("Sweep: %v (-want +got):\n%s", err, diff)
 	}
 	if diff := cmp.Diff([]string{"/app/hook/deliveries/7/attempts", "/app/hook/deliveries/9/attempts"}, sent); diff != "" {
 		t.Errorf("sent again (-want +got):\n%s", diff)
+	}
+	// What was sent twice waits for two minutes after the second time. A page is a call.
+	for _, tt := range []struct {
+		pages, minute int
+		want          []string
+	}{{50, 11, []string{"twice", "late", "again"}}, {1, 10, []string{"twice", "late"}}} {
+		got, err := a.Sweep(context.Background(), Sweeping{Pages: tt.pages, Now: time.Date(2026, 3, 2, 10, tt.minute, 0, 0, time.UTC),
+			Since: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)})
+		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			t.Errorf("Sweep of %d pages at 10:%02d: %v (-want +got):\n%s", tt.pages, tt.minute, err, diff)
+		}
 	}
 }
 

@@ -120,14 +120,5 @@ func (p *poller) one(ctx context.Context, d github.HookDelivery) error {
 // poll reads deliveries until ctx ends.
 func (s *Server) poll(ctx context.Context, every time.Duration) {
 	p := &poller{hub: s.github.app, take: s.hooks.Take, db: s.DB, log: s.log, now: s.now, seen: map[string]time.Time{}}
-	p.run(ctx, every, func(ctx context.Context, d time.Duration) bool {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	})
+	p.run(ctx, every, waitFor)
 }

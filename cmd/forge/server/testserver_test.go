@@ -48,6 +48,7 @@ type testOptions struct {
 	env    map[string]string                                // of the server, on top
 
 	now         func() time.Time // of the server
+	hubNow      func() time.Time // of GitHub
 	testTimeout time.Duration    // of a test command
 	prepare     func(stateDir string)
 	wire        func(*Options)
@@ -72,7 +73,7 @@ func newTestServer(t *testing.T, o testOptions) *testServer {
 	if o.deploys {
 		manifest = []byte(strings.NewReplacer("# deployments: read", "deployments: write", "# - deployment", "- deployment").Replace(string(manifest)))
 	}
-	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: manifest})
+	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: manifest, Clock: o.hubNow})
 	if err != nil {
 		t.Fatal(err)
 	}

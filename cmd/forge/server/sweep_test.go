@@ -1,0 +1,56 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"forge/pipeline/store"
+)
+
+// listedAfter is how long the sending of a delivery takes at most: GitHub lists it then.
+const listedAfter = 10 * time.Second
+
+// Covers reliability 6: a delivery that did not arrive is there within two minutes.
+func TestMissedDeliveryWithinTwoMinutes(t *testing.T) {
+	c := &clock{}
+	ts := newTestServer(t, testOptions{now: c.now, hubNow: c.now})
+	settled := func() { ts.must(ts.gh.Settle(t.Context())) }
+	settled()
+	c.advance(time.Second) // the server's own first sweep is over
+	ts.gh.SetHook("http://gone.invalid/webhook")
+	settled()
+	ts.comment("acme", "nothing to do")
+	settled()
+	log := ts.gh.Deliveries()
+	lost := log[len(log)-1]
+	if lost.StatusCode != 0 || lost.Event != "issue_comment" {
+		t.Fatalf("the comment was not lost: %+v", lost)
+	}
+	ts.gh.SetHook(ts.s.URL + "/webhook")
+	there := func() bool {
+		settled()
+		_, err := ts.s.DB.Delivery(t.Context(), lost.GUID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Error(err)
+		}
+		return err == nil
+	}
+	if there() {
+		t.Fatal("the delivery is there without being asked for")
+	}
+	// A sweep has just ended when the delivery gets lost: time passes as the loop asks for.
+	begun, first := c.now(), true
+	ts.s.sweep(t.Context(), func(_ context.Context, d time.Duration) bool {
+		if !first && (there() || c.now().Sub(begun) > 10*time.Minute) {
+			return false
+		}
+		first = false
+		c.advance(d)
+		return true
+	})
+	if took := c.now().Sub(begun); !there() || took+listedAfter > 2*time.Minute {
+		t.Errorf("a lost delivery is there: %v, after %v", there(), took+listedAfter)
+	}
+}
