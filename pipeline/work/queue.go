@@ -85,7 +85,7 @@ func (e *Engine[W, T]) startWorker(ctx context.Context) error {
 	river.AddWorker(workers, &advancer[W, T]{engine: e})
 	poll := time.Second // a fallback: PostgreSQL notifies
 	if !e.work.SupportsListener() {
-		poll = 50 * time.Millisecond
+		poll = 200 * time.Millisecond // each look costs about 1 ms of CPU, also while nothing is to do
 	}
 	client, err := river.NewClient(e.work, &river.Config{
 		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: e.Workers}, partQueue: {MaxWorkers: e.PartWorkers}},
