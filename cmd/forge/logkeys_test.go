@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,7 +31,7 @@ func TestLogKeys(t *testing.T) {
 		t.Fatalf("the catalogue has %d keys", len(keys))
 	}
 	calls := 0
-	consts := logConstants(t)
+	consts := textConstants(t)
 	for _, s := range sources(t) {
 		if strings.HasSuffix(s.path, "_test.go") {
 			continue
@@ -91,39 +90,45 @@ func isLogger(x ast.Expr) bool {
 	return false
 }
 
-// constant is the text of a literal or of a constant of the package.
+// constant is the text of literals and constants of the package, also put together.
 func constant(x ast.Expr, consts map[string]string) (string, bool) {
 	switch x := x.(type) {
 	case *ast.BasicLit:
 		s, err := strconv.Unquote(x.Value)
-		return s, err == nil
+		return s, x.Kind == token.STRING && err == nil
 	case *ast.Ident:
 		s, ok := consts[x.Name]
 		return s, ok
+	case *ast.ParenExpr:
+		return constant(x.X, consts)
+	case *ast.BinaryExpr:
+		left, ok := constant(x.X, consts)
+		right, also := constant(x.Y, consts)
+		return left + right, ok && also && x.Op == token.ADD
 	}
 	return "", false
 }
 
-// logConstants are the packages' constants whose names begin with log.
-func logConstants(t *testing.T) map[string]map[string]string {
+// textConstants are the packages' constants that are texts, by directory and name.
+func textConstants(t *testing.T) map[string]map[string]string {
 	out := map[string]map[string]string{}
-	for _, s := range sources(t) {
-		for _, d := range s.file.Decls {
-			g, ok := d.(*ast.GenDecl)
-			if !ok || g.Tok != token.CONST {
-				continue
+	for range 2 { // some are made of others
+		for _, s := range sources(t) {
+			if out[s.dir] == nil {
+				out[s.dir] = map[string]string{}
 			}
-			for _, spec := range g.Specs {
-				v := spec.(*ast.ValueSpec)
-				i := slices.IndexFunc(v.Names, func(n *ast.Ident) bool { return strings.HasPrefix(n.Name, "log") })
-				if i < 0 || i >= len(v.Values) {
+			for _, d := range s.file.Decls {
+				g, ok := d.(*ast.GenDecl)
+				if !ok || g.Tok != token.CONST {
 					continue
 				}
-				if text, ok := constant(v.Values[i], nil); ok {
-					if out[s.dir] == nil {
-						out[s.dir] = map[string]string{}
+				for _, spec := range g.Specs {
+					v := spec.(*ast.ValueSpec)
+					for i := range v.Values {
+						if text, ok := constant(v.Values[i], out[s.dir]); ok {
+							out[s.dir][v.Names[i].Name] = text
+						}
 					}
-					out[s.dir][v.Names[i].Name] = text
 				}
 			}
 		}

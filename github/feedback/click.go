@@ -3,12 +3,12 @@ package feedback
 import (
 	"context"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 )
 
 // beforeMerge is how shortly before a merge a conversation is resolved because the branch
@@ -90,9 +90,9 @@ func (g *collector) doneElsewhere(ctx context.Context, t *Thread, v outcome) (bo
 }
 
 var (
-	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{3,}`)
-	quotedCode = regexp.MustCompile("`([^`\n]+)`")
-	shownCode  = regexp.MustCompile("(?s)```.*?```")
+	identifier = lazyregexp.New(`[A-Za-z_][A-Za-z0-9_]{3,}`)
+	quotedCode = lazyregexp.New("`([^`\n]+)`")
+	shownCode  = lazyregexp.New("(?s)```.*?```")
 )
 
 // everyday are names that code of all kinds has.
@@ -137,8 +137,8 @@ func shares(a, b map[string]bool) bool {
 }
 
 var (
-	testMarks = regexp.MustCompile(`(?i)^test_|[._-](?:test|tests|spec)$|Tests?$`)
-	testPlace = regexp.MustCompile(`(?i)(?:^|[/_.-])(?:tests?|spec|specs|__tests__)(?:[/_.-]|$)|Tests?\.\w+$`)
+	testMarks = lazyregexp.New(`(?i)^test_|[._-](?:test|tests|spec)$|Tests?$`)
+	testPlace = lazyregexp.New(`(?i)(?:^|[/_.-])(?:tests?|spec|specs|__tests__)(?:[/_.-]|$)|Tests?\.\w+$`)
 )
 
 // testOf reports whether a file is the test of another, as languages name them.

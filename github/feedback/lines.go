@@ -2,11 +2,12 @@ package feedback
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // split cuts a file into lines, without line ends and trailing blanks: these are
@@ -166,7 +167,7 @@ func index(lines, part []string) int {
 	return -1
 }
 
-var codeToken = regexp.MustCompile(`[\pL_][\pL\pN_]*|\pN[\pL\pN_.]*|\S`)
+var codeToken = lazyregexp.New(`[\pL_][\pL\pN_]*|\pN[\pL\pN_.]*|\S`)
 
 func codeTokens(lines []string) []string {
 	return codeToken.FindAllString(strings.Join(lines, "\n"), -1)
@@ -193,7 +194,7 @@ func withoutLast(list []string) []string {
 // manyRenamed is in how many places a commit must change a name alike to rename it.
 const manyRenamed = 3
 
-var isName = regexp.MustCompile(`^[\pL_]`)
+var isName = lazyregexp.New(`^[\pL_]`)
 
 // renaming returns which names of a are others in b, nil when that is not all the
 // difference.

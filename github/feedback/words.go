@@ -2,10 +2,11 @@ package feedback
 
 import (
 	_ "embed"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Stance is what a person's words say about a finding.
@@ -66,12 +67,12 @@ func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
 const reach = 5
 
 var (
-	inline = regexp.MustCompile("`[^`\n]*`")
+	inline = lazyregexp.New("`[^`\n]*`")
 	spelt  = strings.NewReplacer("’", "'", "won't", "will not", "can't", "can not", "cannot", "can not", "shan't", "shall not", "n't",
 		" not", "'re", " are", "'s", " is", "'ll", " will", "'ve", " have", "'m", " am", "let's", "let us", "n/a", "not applicable")
-	sentences = regexp.MustCompile(`[^.!?;。！？；\n]+[.!?;。！？；\n]*`)
-	mention   = regexp.MustCompile(`@[\w-]+(?:/[\w-]+)?`)
-	shortcode = regexp.MustCompile(`:\+1:|👍|\+1`)
+	sentences = lazyregexp.New(`[^.!?;。！？；\n]+[.!?;。！？；\n]*`)
+	mention   = lazyregexp.New(`@[\w-]+(?:/[\w-]+)?`)
+	shortcode = lazyregexp.New(`:\+1:|👍|\+1`)
 )
 
 // spell writes contractions out, in lower case.
@@ -234,7 +235,7 @@ func squash(w []string) []string {
 }
 
 // machine are names of accounts that are of the type User, and of machines.
-var machine = regexp.MustCompile(`(?i)(?:^|[-_])(?:bot|robot|ci|automation|automerge|autobot|mergebot|buildbot|machine|svc|service-account|jenkins|dependabot|renovate|codecov|coveralls|sonarcloud|snyk|github-actions|semantic-release|copybara)(?:$|[-_])|\[bot\]$|(?:renovate|merge|codecov|release|lint|cla|stale)bot$`)
+var machine = lazyregexp.New(`(?i)(?:^|[-_])(?:bot|robot|ci|automation|automerge|autobot|mergebot|buildbot|machine|svc|service-account|jenkins|dependabot|renovate|codecov|coveralls|sonarcloud|snyk|github-actions|semantic-release|copybara)(?:$|[-_])|\[bot\]$|(?:renovate|merge|codecov|release|lint|cla|stale)bot$`)
 
 // Machine reports whether a login is that of a machine, as far as names tell: such
 // accounts are users like others to GitHub.

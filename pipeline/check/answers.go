@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
@@ -23,10 +23,10 @@ import (
 const byAnswers = "holds what a test of the base gives and wants"
 
 var (
-	valueWord = regexp.MustCompile(`-?\b\d+(?:\.\d+)?\b`)
-	tupleCond = regexp.MustCompile(`[!=]==?\s*[(\[]\s*-?[\d"']|[(\[]\s*-?[\d"'].*[)\]]\s*[!=]==?|==.*(?:\band\b|&&).*==|\bin\s*[{(\[]\s*[(\[]`)
-	dataExt   = regexp.MustCompile(`(?i)\.(?:json|ya?ml|toml|csv|tsv|txt|ini)$`)
-	notValues = regexp.MustCompile(`(?i)(?:^|/)(?:package(?:-lock)?\.json|[^/]*lock[^/]*|go\.(?:mod|sum)|pyproject\.toml|changelog[^/]*|readme[^/]*|license[^/]*|requirements[^/]*\.txt|\.github/.*)$`)
+	valueWord = lazyregexp.New(`-?\b\d+(?:\.\d+)?\b`)
+	tupleCond = lazyregexp.New(`[!=]==?\s*[(\[]\s*-?[\d"']|[(\[]\s*-?[\d"'].*[)\]]\s*[!=]==?|==.*(?:\band\b|&&).*==|\bin\s*[{(\[]\s*[(\[]`)
+	dataExt   = lazyregexp.New(`(?i)\.(?:json|ya?ml|toml|csv|tsv|txt|ini)$`)
+	notValues = lazyregexp.New(`(?i)(?:^|/)(?:package(?:-lock)?\.json|[^/]*lock[^/]*|go\.(?:mod|sum)|pyproject\.toml|changelog[^/]*|readme[^/]*|license[^/]*|requirements[^/]*\.txt|\.github/.*)$`)
 )
 
 // triple is three values in a row.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
@@ -20,10 +21,10 @@ const maxPatching = 50 // files of tests that are looked at
 var (
 	// What Python's tests do to modules that others test, too.
 	patchLine = `^\s*[[:alnum:]_]+(\.[[:alnum:]_]+)+\s*=[^=]|setattr\(|sys\.modules\[|\.start\(\)`
-	attribute = regexp.MustCompile(`(?m)^\s*(\w+)(?:\.\w+)+\s*=[^=]|\bsetattr\(\s*(\w+)`)
-	imported  = regexp.MustCompile(`(?m)^\s*(?:import|from\s+\S+\s+import)\s+\(?([^#\n]+)`)
-	forAll    = regexp.MustCompile(`(?m)\bsys\.modules\[[^\]]*\]\s*=|\bpatch\b.*\.start\(\)`)
-	ownNames  = regexp.MustCompile(`^(?:self|cls|sys|os|pytest|logging|warnings|monkeypatch)$`)
+	attribute = lazyregexp.New(`(?m)^\s*(\w+)(?:\.\w+)+\s*=[^=]|\bsetattr\(\s*(\w+)`)
+	imported  = lazyregexp.New(`(?m)^\s*(?:import|from\s+\S+\s+import)\s+\(?([^#\n]+)`)
+	forAll    = lazyregexp.New(`(?m)\bsys\.modules\[[^\]]*\]\s*=|\bpatch\b.*\.start\(\)`)
+	ownNames  = lazyregexp.New(`^(?:self|cls|sys|os|pytest|logging|warnings|monkeypatch)$`)
 )
 
 // patchesOthers reports whether a Python file puts something into a module that it imports.
@@ -150,7 +151,7 @@ func (v *verdict) instead(ctx context.Context, sha string, files []edit) (map[st
 }
 
 // asCode is how a task names something of the code, and no word of a sentence.
-var asCode = regexp.MustCompile(`^(?:[A-Z][A-Z0-9_]{2,}|[A-Za-z]\w*(?:_\w|[a-z][A-Z])\w*)$`)
+var asCode = lazyregexp.New(`^(?:[A-Z][A-Z0-9_]{2,}|[A-Za-z]\w*(?:_\w|[a-z][A-Z])\w*)$`)
 
 // askedEqual lets through an object that is equal to everything where the task names it,
 // and the base's tests come to the same without.
@@ -187,7 +188,7 @@ func (v *verdict) askedEqual(ctx context.Context) error {
 	return nil
 }
 
-var pythonClass = regexp.MustCompile(`^(\s*)class\s+(\w+)`)
+var pythonClass = lazyregexp.New(`^(\s*)class\s+(\w+)`)
 
 // namesClass reports whether the task names the class that a line is in, or an object of it.
 func (k Task) namesClass(lines []string, at int) bool {

@@ -2,23 +2,23 @@ package check
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
 var (
-	heldToken  = regexp.MustCompile(doubled + `|` + single + `|` + number + `|[=!]==?|[<>]=?|\b(?i:assert|expect|require|equal|should|raise|throw)\w*`)
-	comparison = regexp.MustCompile(`[=!]==?|\b(?i:assert|expect|require|equal|should)\w*`)
-	operand    = regexp.MustCompile(`[\pL_][\pL\pN_]*(?:\s*\()?`) // with the bracket: what is called
-	anyWord    = regexp.MustCompile(`[\pL\pN_]+`)
-	sentence   = regexp.MustCompile(`(?mi)(?:^|[.!?:;]\s)\W*(?:add|get|set|put|make|create|remove|delete|change|update|move|write|read|use|new)\s`)
+	heldToken  = lazyregexp.New(doubled + `|` + single + `|` + number + `|[=!]==?|[<>]=?|\b(?i:assert|expect|require|equal|should|raise|throw)\w*`)
+	comparison = lazyregexp.New(`[=!]==?|\b(?i:assert|expect|require|equal|should)\w*`)
+	operand    = lazyregexp.New(`[\pL_][\pL\pN_]*(?:\s*\()?`) // with the bracket: what is called
+	anyWord    = lazyregexp.New(`[\pL\pN_]+`)
+	sentence   = lazyregexp.New(`(?mi)(?:^|[.!?:;]\s)\W*(?:add|get|set|put|make|create|remove|delete|change|update|move|write|read|use|new)\s`)
 )
 
 // everyday are words of tests that say nothing about what they test.
@@ -34,14 +34,14 @@ var everyday = func() map[string]bool {
 
 // The two ways of JavaScript to load a module.
 var (
-	jsRequire = regexp.MustCompile(`^(?:(?:const|let|var)\s+(?:\w+|\{[^{}]*\})\s*=\s*)?require\(\s*(?:'([^']+)'|"([^"]+)")\s*\)$`)
-	jsImport  = regexp.MustCompile(`^import\s+(?:[\w*{}\s,$]+\s+from\s+)?(?:'([^']+)'|"([^"]+)")$`)
+	jsRequire = lazyregexp.New(`^(?:(?:const|let|var)\s+(?:\w+|\{[^{}]*\})\s*=\s*)?require\(\s*(?:'([^']+)'|"([^"]+)")\s*\)$`)
+	jsImport  = lazyregexp.New(`^import\s+(?:[\w*{}\s,$]+\s+from\s+)?(?:'([^']+)'|"([^"]+)")$`)
 )
 
 // loads is the module that a statement of JavaScript loads, without what differs
 // between require and import; "" where it does anything else.
 func loads(statement string) string {
-	for _, re := range []*regexp.Regexp{jsRequire, jsImport} {
+	for _, re := range []*lazyregexp.Regexp{jsRequire, jsImport} {
 		if m := re.FindStringSubmatch(statement); m != nil {
 			name := strings.TrimPrefix(m[1]+m[2], "node:")
 			if jsKinds.MatchString(path.Ext(name)) {

@@ -1,11 +1,11 @@
 package check
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
@@ -29,8 +29,8 @@ func (k Task) about(test string) bool {
 }
 
 var (
-	testLike = regexp.MustCompile(`\d|_|[a-z][A-Z]|\S\s+\S`) // tells a test's name from an everyday word
-	wordChar = regexp.MustCompile(`[\pL\pN_]`)
+	testLike = lazyregexp.New(`\d|_|[a-z][A-Z]|\S\s+\S`) // tells a test's name from an everyday word
+	wordChar = lazyregexp.New(`[\pL\pN_]`)
 )
 
 // mentions reports whether the issue's text names a test. A bare word that is no

@@ -1,20 +1,21 @@
 package check
 
 import (
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	cargoBinary  = regexp.MustCompile(`^\s+Running .*\((?:.*/)?([\w-]+?)(?:-[0-9a-f]{16})?(?:\.exe)?\)$`)
-	cargoDoc     = regexp.MustCompile(`^\s+Doc-tests (\S+)`)
-	cargoTest    = regexp.MustCompile(`^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b`)
-	cargoLine    = regexp.MustCompile(` \(line \d+\)$`) // of a doc test: it moves with every edit above it
-	cargoSection = regexp.MustCompile(`^---- (.+) stdout ----$`)
-	cargoPanic   = regexp.MustCompile(`^thread '.*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s:]+):(\d+):\d+:?$`)
-	cargoError   = regexp.MustCompile(`^error(?:\[E\d+\])?: (.*)`)
-	cargoArrow   = regexp.MustCompile(`^\s*--> ([^:]+):(\d+):\d+`)
-	cargoSummary = regexp.MustCompile(`^error: (?:test failed|doctest failed|\d+ targets? failed|could not compile|aborting due to|build failed)`)
+	cargoBinary  = lazyregexp.New(`^\s+Running .*\((?:.*/)?([\w-]+?)(?:-[0-9a-f]{16})?(?:\.exe)?\)$`)
+	cargoDoc     = lazyregexp.New(`^\s+Doc-tests (\S+)`)
+	cargoTest    = lazyregexp.New(`^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b`)
+	cargoLine    = lazyregexp.New(` \(line \d+\)$`) // of a doc test: it moves with every edit above it
+	cargoSection = lazyregexp.New(`^---- (.+) stdout ----$`)
+	cargoPanic   = lazyregexp.New(`^thread '.*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s:]+):(\d+):\d+:?$`)
+	cargoError   = lazyregexp.New(`^error(?:\[E\d+\])?: (.*)`)
+	cargoArrow   = lazyregexp.New(`^\s*--> ([^:]+):(\d+):\d+`)
+	cargoSummary = lazyregexp.New(`^error: (?:test failed|doctest failed|\d+ targets? failed|could not compile|aborting due to|build failed)`)
 )
 
 // parseCargo reads the text of `cargo test`, standard error mixed in where it can

@@ -8,13 +8,13 @@ import (
 	"encoding/xml"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/tools/cover"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -88,7 +88,7 @@ func (c *checker) readCoverage(ctx context.Context, s *suite) {
 	}
 }
 
-var junitName = regexp.MustCompile(`^(?:junit.*|TEST-.*|test-results|test-report)\.xml$`)
+var junitName = lazyregexp.New(`^(?:junit.*|TEST-.*|test-results|test-report)\.xml$`)
 
 // preferred drops test reports, and the Cobertura file where the same directory
 // has the same as LCOV.
@@ -109,7 +109,7 @@ func preferred(files []string) []string {
 	return out
 }
 
-var jacocoRoot = regexp.MustCompile(`<report[\s>]`)
+var jacocoRoot = lazyregexp.New(`<report[\s>]`)
 
 // addCoverage adds a report by what it looks like; its name says where it was found.
 func (c *checker) addCoverage(v *covered, s *suite, name string, data []byte) error {
@@ -214,7 +214,7 @@ type coberturaClass struct {
 	} `xml:"lines>line"`
 }
 
-var coberturaCondition = regexp.MustCompile(`\((\d+)/(\d+)\)`)
+var coberturaCondition = lazyregexp.New(`\((\d+)/(\d+)\)`)
 
 // cobertura adds an XML report; see coverage-04.dtd of the Cobertura project.
 func (v *covered) cobertura(data []byte, place func(string) string) error {
@@ -286,7 +286,7 @@ func (v *covered) jacoco(data []byte, name string) error {
 	return nil
 }
 
-var jacocoBuild = regexp.MustCompile(`(?:^|/)(?:target|build)(?:/.*)?$`)
+var jacocoBuild = lazyregexp.New(`(?:^|/)(?:target|build)(?:/.*)?$`)
 
 // testCode reports whether a measured file is a test. Some tools measure these,
 // too; those of Go and Java do not, and a directory's name says nothing there.

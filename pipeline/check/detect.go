@@ -3,12 +3,12 @@ package check
 import (
 	"context"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 )
 
 const (
@@ -80,10 +80,10 @@ func (s *suite) require(v *survey, tools ...string) *suite {
 }
 
 var (
-	goModuleLine = regexp.MustCompile(`(?m)^\s*module\s+"?([^\s"]+)`)
-	goUseBlock   = regexp.MustCompile(`(?ms)^\s*use\s*\((.*?)\)`)
-	goUseLine    = regexp.MustCompile(`(?m)^\s*use\s+"?([^\s"(]+)`)
-	goComment    = regexp.MustCompile(`//.*`)
+	goModuleLine = lazyregexp.New(`(?m)^\s*module\s+"?([^\s"]+)`)
+	goUseBlock   = lazyregexp.New(`(?ms)^\s*use\s*\((.*?)\)`)
+	goUseLine    = lazyregexp.New(`(?m)^\s*use\s+"?([^\s"(]+)`)
+	goComment    = lazyregexp.New(`//.*`)
 )
 
 // findModules reads the go.mod files at any depth, and the go.work files, which

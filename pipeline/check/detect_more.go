@@ -3,17 +3,18 @@ package check
 import (
 	"context"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var cargoLacks = []lack{{
-	regexp.MustCompile(`(?m)^error: no matching package named .*|failed to (?:get|download|load source for dependency|fetch) .*|attempting to make an HTTP request, but --offline was specified`),
+	lazyregexp.New(`(?m)^error: no matching package named .*|failed to (?:get|download|load source for dependency|fetch) .*|attempting to make an HTTP request, but --offline was specified`),
 	"crates are not downloaded " + noNetwork + ": vendor them (cargo vendor)",
 }}
 
-var cargoWorkspace = regexp.MustCompile(`(?m)^\s*\[workspace\]`)
+var cargoWorkspace = lazyregexp.New(`(?m)^\s*\[workspace\]`)
 
 func (c *checker) cargoSuites(ctx context.Context, v *survey) ([]*suite, error) {
 	var out []*suite
@@ -35,15 +36,15 @@ func (c *checker) cargoSuites(ctx context.Context, v *survey) ([]*suite, error) 
 
 var (
 	mavenLacks = []lack{{
-		regexp.MustCompile(`Cannot access \S+ \([^)]*\) in offline mode and the artifact \S+ has not been downloaded|Could not (?:resolve|transfer|find) artifact \S+|Non-resolvable parent POM|PluginResolutionException`),
+		lazyregexp.New(`Cannot access \S+ \([^)]*\) in offline mode and the artifact \S+ has not been downloaded|Could not (?:resolve|transfer|find) artifact \S+|Non-resolvable parent POM|PluginResolutionException`),
 		"Maven's plugins or dependencies are not in the server's local repository " + noNetwork,
 	}}
 	gradleLacks = []lack{
-		{regexp.MustCompile(`UnknownHostException: (?:services|downloads)\.gradle\.org|Downloading https://services\.gradle\.org\S*`), "needs `gradle` on the server: the wrapper wants to download it " + noNetwork},
-		{regexp.MustCompile(`No cached version of \S+ available for offline mode|Could not (?:resolve|download|GET) \S+|Plugin \[id: [^\]]*\] was not found`), "Gradle's plugins or dependencies are not in the server's cache " + noNetwork},
+		{lazyregexp.New(`UnknownHostException: (?:services|downloads)\.gradle\.org|Downloading https://services\.gradle\.org\S*`), "needs `gradle` on the server: the wrapper wants to download it " + noNetwork},
+		{lazyregexp.New(`No cached version of \S+ available for offline mode|Could not (?:resolve|download|GET) \S+|Plugin \[id: [^\]]*\] was not found`), "Gradle's plugins or dependencies are not in the server's cache " + noNetwork},
 	}
 	dotnetLacks = []lack{{
-		regexp.MustCompile(`error NU1(?:301|101|102)\b[^\n]*`), "NuGet packages are not on the server " + noNetwork,
+		lazyregexp.New(`error NU1(?:301|101|102)\b[^\n]*`), "NuGet packages are not on the server " + noNetwork,
 	}}
 )
 
@@ -95,7 +96,7 @@ func (c *checker) dotnetSuites(_ context.Context, v *survey) ([]*suite, error) {
 }
 
 var rubyLacks = []lack{{
-	regexp.MustCompile(`Bundler::GemNotFound|Could not find (?:gem )?\S+ in (?:locally installed gems|any of the sources)[^\n]*|bundler: command not found: \S+|cannot load such file -- (?:rspec|minitest|bundler|rake)\S*|Could not find gem [^\n]*|Could not find 'bundler'[^\n]*`),
+	lazyregexp.New(`Bundler::GemNotFound|Could not find (?:gem )?\S+ in (?:locally installed gems|any of the sources)[^\n]*|bundler: command not found: \S+|cannot load such file -- (?:rspec|minitest|bundler|rake)\S*|Could not find gem [^\n]*|Could not find 'bundler'[^\n]*`),
 	"gems are not installed " + noNetwork,
 }}
 
@@ -161,7 +162,7 @@ func rubyRoots(v *survey) []string {
 	return out
 }
 
-var rakeTask = regexp.MustCompile(`Rake::TestTask|Minitest::TestTask|Rails\.application\.load_tasks|\btask\s+:?"?test\b`)
+var rakeTask = lazyregexp.New(`Rake::TestTask|Minitest::TestTask|Rails\.application\.load_tasks|\btask\s+:?"?test\b`)
 
 func (c *checker) rakeTest(ctx context.Context, v *survey, dir string) (bool, error) {
 	if !v.has(dir, "Rakefile") {
@@ -172,7 +173,7 @@ func (c *checker) rakeTest(ctx context.Context, v *survey, dir string) (bool, er
 }
 
 var phpLacks = []lack{{
-	regexp.MustCompile(`vendor/autoload\.php[^\n]*|Class "?PHPUnit\\\S* not found`), "vendor is not there: dependencies are not installed (composer install) " + noNetwork,
+	lazyregexp.New(`vendor/autoload\.php[^\n]*|Class "?PHPUnit\\\S* not found`), "vendor is not there: dependencies are not installed (composer install) " + noNetwork,
 }}
 
 func (c *checker) phpSuites(ctx context.Context, v *survey) ([]*suite, error) {
@@ -209,7 +210,7 @@ func (c *checker) phpSuites(ctx context.Context, v *survey) ([]*suite, error) {
 }
 
 var elixirLacks = []lack{{
-	regexp.MustCompile(`Unchecked dependencies for environment \w+|the dependency is not available[^\n]*|Could not find (?:Hex|rebar3?)[^\n]*`),
+	lazyregexp.New(`Unchecked dependencies for environment \w+|the dependency is not available[^\n]*|Could not find (?:Hex|rebar3?)[^\n]*`),
 	"dependencies are not installed (mix deps.get) " + noNetwork,
 }}
 
@@ -228,15 +229,15 @@ func (c *checker) elixirSuites(_ context.Context, v *survey) ([]*suite, error) {
 }
 
 var (
-	makeTarget = regexp.MustCompile(`(?m)^(test|check)\s*:(?:[^=]|$)`)
-	justTarget = regexp.MustCompile(`(?m)^@?(test|check)(?:\s+[^:=]*)?:(?:[^=]|$)`)
+	makeTarget = lazyregexp.New(`(?m)^(test|check)\s*:(?:[^=]|$)`)
+	justTarget = lazyregexp.New(`(?m)^@?(test|check)(?:\s+[^:=]*)?:(?:[^=]|$)`)
 )
 
 // makeSuite is the last resort: a target of that name in the root.
 func (c *checker) makeSuite(ctx context.Context, v *survey) ([]*suite, error) {
 	for _, at := range []struct {
 		tool, name string
-		target     *regexp.Regexp
+		target     *lazyregexp.Regexp
 	}{
 		{"make", "GNUmakefile", makeTarget}, {"make", "makefile", makeTarget}, {"make", "Makefile", makeTarget},
 		{"just", "justfile", justTarget}, {"just", "Justfile", justTarget}, {"just", ".justfile", justTarget},

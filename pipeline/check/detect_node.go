@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"forge/pipeline/glob"
+	"forge/pipeline/lazyregexp"
 )
 
 // nodePackage is the part that matters of a package.json.
@@ -25,7 +26,7 @@ type nodePackage struct {
 // eachWorkspace recognises a root script that does no more than start the test
 // script of each package: they are started one by one instead, so that their
 // results can be read.
-var eachWorkspace = regexp.MustCompile(`^(?:npm (?:run )?test (?:-ws|--workspaces)(?: --if-present)?|npm (?:-ws|--workspaces) (?:run )?test|pnpm (?:-r|--recursive|-r --if-present) (?:run )?test|yarn workspaces (?:foreach (?:-\S+ )*)?run test)$`)
+var eachWorkspace = lazyregexp.New(`^(?:npm (?:run )?test (?:-ws|--workspaces)(?: --if-present)?|npm (?:-ws|--workspaces) (?:run )?test|pnpm (?:-r|--recursive|-r --if-present) (?:run )?test|yarn workspaces (?:foreach (?:-\S+ )*)?run test)$`)
 
 // nodeSuites finds the packages whose test script is to be run: the outermost ones
 // that have one, else the packages of their workspaces.
@@ -130,7 +131,7 @@ func (c *checker) workspaces(ctx context.Context, v *survey, root *nodePackage) 
 	return out, nil
 }
 
-var yamlItem = regexp.MustCompile(`^\s*-\s*["']?([^"'#]+?)["']?\s*(?:#.*)?$`)
+var yamlItem = lazyregexp.New(`^\s*-\s*["']?([^"'#]+?)["']?\s*(?:#.*)?$`)
 
 // pnpmPackages reads the list "packages" of a pnpm-workspace.yaml.
 func pnpmPackages(text string) []string {
@@ -169,8 +170,8 @@ func packageManager(v *survey, p, root *nodePackage) string {
 }
 
 var (
-	nodeRunner = regexp.MustCompile(`(?:^|[\s/])(node|jest|vitest|mocha|ava)(?:\s|$)`)
-	runsScript = regexp.MustCompile(`(?:npm|pnpm|yarn|bun) run ([\w:.-]+)`)
+	nodeRunner = lazyregexp.New(`(?:^|[\s/])(node|jest|vitest|mocha|ava)(?:\s|$)`)
+	runsScript = lazyregexp.New(`(?:npm|pnpm|yarn|bun) run ([\w:.-]+)`)
 )
 
 // nodeSuite asks for a report that can be read, where the script's runner is known.
@@ -291,7 +292,7 @@ func (p *nodePackage) lacks(v *survey) []lack {
 	}
 	asked := strings.Join(names, "|")
 	return []lack{
-		{regexp.MustCompile(`Cannot find (?:module|package) '(?:` + asked + `)['/]`), mend},
-		{regexp.MustCompile(`(?m)(?:^|[\s:"'/])(?:` + asked + `|` + jsTools + `): (?:command )?not found`), mend},
+		{lazyregexp.New(`Cannot find (?:module|package) '(?:` + asked + `)['/]`), mend},
+		{lazyregexp.New(`(?m)(?:^|[\s:"'/])(?:` + asked + `|` + jsTools + `): (?:command )?not found`), mend},
 	}
 }

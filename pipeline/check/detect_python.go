@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -16,10 +16,10 @@ import (
 var pythonMarks = []string{"pytest.ini", "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", ".coveragerc"}
 
 var (
-	wantsPytest = regexp.MustCompile(`(?m)^\[(?:tool[.:])?pytest(?:\.ini_options)?\]|\bpytest\b`)
-	ownRunner   = regexp.MustCompile(`\b(stestr|nosetests|nose2|trial|zope-testrunner|ward|manage\.py test)\b`)
-	toxCommands = regexp.MustCompile(`(?m)^\s*commands\s*=`)
-	noxSession  = regexp.MustCompile(`(?m)\.run\(`)
+	wantsPytest = lazyregexp.New(`(?m)^\[(?:tool[.:])?pytest(?:\.ini_options)?\]|\bpytest\b`)
+	ownRunner   = lazyregexp.New(`\b(stestr|nosetests|nose2|trial|zope-testrunner|ward|manage\.py test)\b`)
+	toxCommands = lazyregexp.New(`(?m)^\s*commands\s*=`)
+	noxSession  = lazyregexp.New(`(?m)\.run\(`)
 )
 
 // pythonSuites finds the Python projects. A project in the root stands for all

@@ -2,11 +2,11 @@ package check
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -33,12 +33,12 @@ func cloned(ctx context.Context, tree Tree) error {
 
 // What code needs in order to know where it runs.
 var (
-	goSenses = regexp.MustCompile(`\b(?:os|runtime|filepath|exec|user|debug|plugin|syscall|unix|unsafe|flag|testing|net|buildinfo)\.|"(?:os|log|runtime|path/filepath|syscall|unsafe|flag|testing|net|plugin|debug)(?:/[\w/]+)?"|linkname|go:embed`)
-	pySenses = regexp.MustCompile(`__\w+__|\b(?:os|sys|pathlib|Path|getpass|pwd|socket|platform|shutil|tempfile|glob|open|subprocess|site|sysconfig|inspect|import_module|importlib|getattr|eval|exec|globals|vars|locals|ctypes|psutil|threading|multiprocessing|gc|traceback|linecache|resource|uuid|locale|logging|warnings|faulthandler|signal|stat|tty|pty|termios|curses|environ|getenv|getcwd)\b`)
-	jsSenses = regexp.MustCompile("\\b(?:process|__dirname|__filename|globalThis|global|eval|Function|Deno|Bun|env)\\b|import\\.meta|['\"](?:node:)?(?:os|fs|path|child_process|process|url|vm|module|worker_threads|v8|inspector|async_hooks|net|dns|tty|readline|perf_hooks)(?:/\\w+)?['\"]|\\.stack\\b|require\\(\\s*[^'\")]|import\\(\\s*[^'\")]|require\\.\\w|\\bmodule\\.(?:parent|path|id|filename|paths)")
+	goSenses = lazyregexp.New(`\b(?:os|runtime|filepath|exec|user|debug|plugin|syscall|unix|unsafe|flag|testing|net|buildinfo)\.|"(?:os|log|runtime|path/filepath|syscall|unsafe|flag|testing|net|plugin|debug)(?:/[\w/]+)?"|linkname|go:embed`)
+	pySenses = lazyregexp.New(`__\w+__|\b(?:os|sys|pathlib|Path|getpass|pwd|socket|platform|shutil|tempfile|glob|open|subprocess|site|sysconfig|inspect|import_module|importlib|getattr|eval|exec|globals|vars|locals|ctypes|psutil|threading|multiprocessing|gc|traceback|linecache|resource|uuid|locale|logging|warnings|faulthandler|signal|stat|tty|pty|termios|curses|environ|getenv|getcwd)\b`)
+	jsSenses = lazyregexp.New("\\b(?:process|__dirname|__filename|globalThis|global|eval|Function|Deno|Bun|env)\\b|import\\.meta|['\"](?:node:)?(?:os|fs|path|child_process|process|url|vm|module|worker_threads|v8|inspector|async_hooks|net|dns|tty|readline|perf_hooks)(?:/\\w+)?['\"]|\\.stack\\b|require\\(\\s*[^'\")]|import\\(\\s*[^'\")]|require\\.\\w|\\bmodule\\.(?:parent|path|id|filename|paths)")
 	// anySenses is for the languages whose ways are not known so well.
-	anySenses = regexp.MustCompile(`(?i)env|getcwd|__file__|__dir__|\bdir\b|argv|args|hostname|home|tmp|\buser|path|proc\b|file|caller|stack|backtrace|program|\$0`)
-	sourceExt = regexp.MustCompile(`(?i)\.(?:rb|php|java|kt|kts|scala|groovy|cs|fs|vb|rs|ex|exs|c|cc|cpp|h|hpp|m|swift|lua|pl|pm|sh|bash|r|jl|dart|clj|hs|ml|zig|nim)$`)
+	anySenses = lazyregexp.New(`(?i)env|getcwd|__file__|__dir__|\bdir\b|argv|args|hostname|home|tmp|\buser|path|proc\b|file|caller|stack|backtrace|program|\$0`)
+	sourceExt = lazyregexp.New(`(?i)\.(?:rb|php|java|kt|kts|scala|groovy|cs|fs|vb|rs|ex|exs|c|cc|cpp|h|hpp|m|swift|lua|pl|pm|sh|bash|r|jl|dart|clj|hs|ml|zig|nim)$`)
 )
 
 // senses reports whether the change adds to the product what can know its place.
@@ -52,7 +52,7 @@ func (v *verdict) senses() bool {
 	}
 	for f, lines := range v.head.patch.productLines(isTest) {
 		lang := languageOf(f.NewName)
-		re := map[*language]*regexp.Regexp{&goLang: goSenses, &pyLang: pySenses, &jsLang: jsSenses}[lang]
+		re := map[*language]*lazyregexp.Regexp{&goLang: goSenses, &pyLang: pySenses, &jsLang: jsSenses}[lang]
 		if re == nil && sourceExt.MatchString(f.NewName) {
 			re = anySenses
 		}
@@ -172,8 +172,8 @@ func (v *verdict) reported(there *checker) bool {
 
 // counts tells by a line of Go that something counts its calls.
 var (
-	counts  = regexp.MustCompile(`\.Add(?:Int|Uint)?(?:32|64)?\(.*\b1\s*\)|\w\+\+|\+=\s*1\b`)
-	keeping = regexp.MustCompile(`^var\s+\w+(?:, \w+)*\s+(?:=\s*)?(?:atomic\.|u?int|\d)|\batomic\.`)
+	counts  = lazyregexp.New(`\.Add(?:Int|Uint)?(?:32|64)?\(.*\b1\s*\)|\w\+\+|\+=\s*1\b`)
+	keeping = lazyregexp.New(`^var\s+\w+(?:, \w+)*\s+(?:=\s*)?(?:atomic\.|u?int|\d)|\batomic\.`)
 )
 
 const (
@@ -190,7 +190,7 @@ func (v *verdict) runOften(ctx context.Context) error {
 	}
 	count := false
 	for f, lines := range v.head.patch.productLines(isTest) {
-		has := func(re *regexp.Regexp) bool {
+		has := func(re *lazyregexp.Regexp) bool {
 			return slices.ContainsFunc(lines, func(l addedLine) bool { return re.MatchString(l.text) })
 		}
 		count = count || languageOf(f.NewName) == &goLang && has(counts) && has(keeping)

@@ -2,8 +2,9 @@ package check
 
 import (
 	"path"
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // spoiler changes what tests expect, by the text of their files. It need not find
@@ -28,21 +29,21 @@ const (
 
 // expecting is how a language writes down what a test expects.
 type expecting struct {
-	literal  *regexp.Regexp
-	compared *regexp.Regexp // a literal behind a comparison
-	named    *regexp.Regexp // a literal that is called expected
-	row      *regexp.Regexp // a row of a table; its last literal is the last thing in it
-	compares *regexp.Regexp // lines that hold comparisons
-	remark   string         // what begins one
+	literal  *lazyregexp.Regexp
+	compared *lazyregexp.Regexp // a literal behind a comparison
+	named    *lazyregexp.Regexp // a literal that is called expected
+	row      *lazyregexp.Regexp // a row of a table; its last literal is the last thing in it
+	compares *lazyregexp.Regexp // lines that hold comparisons
+	remark   string             // what begins one
 }
 
 func expectingIn(literal, compares, row, remark string) *expecting {
 	return &expecting{
-		literal:  regexp.MustCompile(literal),
-		compared: regexp.MustCompile(`((?:[=!]==?|\bis(?: not)?)\s*[-+]?)(` + literal + `)`),
-		named:    regexp.MustCompile(`(?i)(\b(?:want|expect|output|result)\w*["']?\s*(?::=|:|=)\s*[-+]?)(` + literal + `)`),
-		row:      regexp.MustCompile(row),
-		compares: regexp.MustCompile(compares),
+		literal:  lazyregexp.New(literal),
+		compared: lazyregexp.New(`((?:[=!]==?|\bis(?: not)?)\s*[-+]?)(` + literal + `)`),
+		named:    lazyregexp.New(`(?i)(\b(?:want|expect|output|result)\w*["']?\s*(?::=|:|=)\s*[-+]?)(` + literal + `)`),
+		row:      lazyregexp.New(row),
+		compares: lazyregexp.New(compares),
 		remark:   remark,
 	}
 }
@@ -54,28 +55,28 @@ var (
 
 	// A shell has words without quotes, and commands for what others have calls for.
 	shExpects = &expecting{
-		literal:  regexp.MustCompile(shLiteral),
-		compared: regexp.MustCompile(`((?:\s(?:=|==|!=|-eq|-ne)|=~)\s+)(` + shLiteral + `)`),
-		named:    regexp.MustCompile(`(?i)(\b(?:want|expect)\w*=)(` + shLiteral + `)`),
-		row:      regexp.MustCompile(`^\s*(?:\w*_)?(?:assert|check|expect|equals?|is|same|want|compare)\w*\s[^|;&]*(?:` + shLiteral + `)\s*(?:\|\||&&|;|$)`),
-		compares: regexp.MustCompile(`\[|\btest\b`),
+		literal:  lazyregexp.New(shLiteral),
+		compared: lazyregexp.New(`((?:\s(?:=|==|!=|-eq|-ne)|=~)\s+)(` + shLiteral + `)`),
+		named:    lazyregexp.New(`(?i)(\b(?:want|expect)\w*=)(` + shLiteral + `)`),
+		row:      lazyregexp.New(`^\s*(?:\w*_)?(?:assert|check|expect|equals?|is|same|want|compare)\w*\s[^|;&]*(?:` + shLiteral + `)\s*(?:\|\||&&|;|$)`),
+		compares: lazyregexp.New(`\[|\btest\b`),
 		remark:   "#",
 	}
 
 	// asserting is a call that holds something: by any name at the beginning of a line,
 	// by one that says so anywhere.
-	asserting     = regexp.MustCompile(`(?i)(?:^\s*(?:await\s+|return\s+)?(?:[\w.]*(?:assert|expect|check|equal|same|verify|should|must|compare|match)\w*|(?:t|test)\.(?:is|eq|deepEqual|like)|(?:self\.)?(?:eq|is)_?)|\b(?:assert\w*(?:\.\w+)*|expect|\w*equals?|check|verify|same))\s*\(`)
-	declaring     = regexp.MustCompile(`^\s*(?:func|def|async def|function|class|import|from|const \w+ = \(|@)\b`)
-	looping       = regexp.MustCompile(`^\s*(?:for|while)\b`)
-	exampleOutput = regexp.MustCompile(`(?i)^\s*//\s*(?:unordered )?output:`)
-	exampleLine   = regexp.MustCompile(`^\s*//`)
-	longString    = regexp.MustCompile(`"""|'''`)
-	ownCall       = regexp.MustCompile(`(?:^|=>\s*\{)\s*(?:await\s+)?[\w.]+(\()`) // a line that is a call may hold something by its name in this project
-	loopedTable   = regexp.MustCompile(`\bin\s*[\[(]`)
-	eachOfTable   = regexp.MustCompile(`\]\s*\.(?:forEach|map)\(|\bof\s*\[`)
-	loopedRow     = regexp.MustCompile(`[(\[][^()\[\]]*,\s*[-+]?(?:` + doubled + `|` + single + `|` + number + `)\s*[)\]]`)
-	distance      = regexp.MustCompile(`(?i)\babs\(`)
-	member        = regexp.MustCompile(`^\s*assert\s+(?:not\s+)?(` + doubled + `|` + single + `)(\s+(?:not\s+)?in\s)`)
+	asserting     = lazyregexp.New(`(?i)(?:^\s*(?:await\s+|return\s+)?(?:[\w.]*(?:assert|expect|check|equal|same|verify|should|must|compare|match)\w*|(?:t|test)\.(?:is|eq|deepEqual|like)|(?:self\.)?(?:eq|is)_?)|\b(?:assert\w*(?:\.\w+)*|expect|\w*equals?|check|verify|same))\s*\(`)
+	declaring     = lazyregexp.New(`^\s*(?:func|def|async def|function|class|import|from|const \w+ = \(|@)\b`)
+	looping       = lazyregexp.New(`^\s*(?:for|while)\b`)
+	exampleOutput = lazyregexp.New(`(?i)^\s*//\s*(?:unordered )?output:`)
+	exampleLine   = lazyregexp.New(`^\s*//`)
+	longString    = lazyregexp.New(`"""|'''`)
+	ownCall       = lazyregexp.New(`(?:^|=>\s*\{)\s*(?:await\s+)?[\w.]+(\()`) // a line that is a call may hold something by its name in this project
+	loopedTable   = lazyregexp.New(`\bin\s*[\[(]`)
+	eachOfTable   = lazyregexp.New(`\]\s*\.(?:forEach|map)\(|\bof\s*\[`)
+	loopedRow     = lazyregexp.New(`[(\[][^()\[\]]*,\s*[-+]?(?:` + doubled + `|` + single + `|` + number + `)\s*[)\]]`)
+	distance      = lazyregexp.New(`(?i)\babs\(`)
+	member        = lazyregexp.New(`^\s*assert\s+(?:not\s+)?(` + doubled + `|` + single + `)(\s+(?:not\s+)?in\s)`)
 )
 
 // spoil returns a file of tests with what it expects changed, and how many
@@ -137,7 +138,7 @@ func isShell(name string, source []byte) bool {
 	return false
 }
 
-var shebang = regexp.MustCompile(`^#!\S*[/ ](?:env )?(?:ba|da|k|z)?sh\b`)
+var shebang = lazyregexp.New(`^#!\S*[/ ](?:env )?(?:ba|da|k|z)?sh\b`)
 
 // spoiled is a file that is being changed.
 type spoiled struct {
@@ -306,7 +307,7 @@ func lastArguments(text string, open int) (from, to int) {
 }
 
 // chain is a call on what another call returned.
-var chain = regexp.MustCompile(`^(?:\s*\.\s*\w+)+\s*\(`)
+var chain = lazyregexp.New(`^(?:\s*\.\s*\w+)+\s*\(`)
 
 // cutArgument cuts a list of arguments at its first comma.
 func cutArgument(s string) (arg, rest string, more bool) {

@@ -1,16 +1,17 @@
 package check
 
 import (
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	exModule  = regexp.MustCompile(`^(\S+) \[(\S+\.exs)\]$`)
-	exTest    = regexp.MustCompile(`\* (\w+ .+?) \((skipped|excluded|[\d.]+ms)\) \[L#(\d+)\]`)
-	exFailure = regexp.MustCompile(`^\s+\d+\) (.+) \(([\w.]+)\)$`)
-	exPlace   = regexp.MustCompile(`^\s+(\S+\.exs?):(\d+)(?::|$)`)
-	exEnd     = regexp.MustCompile(`^(?:Finished in |\s*\* \w|\S+ \[\S+\.exs\]$|Randomized with seed)`)
+	exModule  = lazyregexp.New(`^(\S+) \[(\S+\.exs)\]$`)
+	exTest    = lazyregexp.New(`\* (\w+ .+?) \((skipped|excluded|[\d.]+ms)\) \[L#(\d+)\]`)
+	exFailure = lazyregexp.New(`^\s+\d+\) (.+) \(([\w.]+)\)$`)
+	exPlace   = lazyregexp.New(`^\s+(\S+\.exs?):(\d+)(?::|$)`)
+	exEnd     = lazyregexp.New(`^(?:Finished in |\s*\* \w|\S+ \[\S+\.exs\]$|Randomized with seed)`)
 )
 
 // parseExUnit reads what `mix test --trace` prints. A test's name is

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // goUnit is a declaration of a Go package.
@@ -242,7 +244,7 @@ func specDoc(s ast.Spec) *ast.CommentGroup {
 	return nil
 }
 
-var failing = regexp.MustCompile(`^(?:Fatalf?|Errorf?|FailNow|Fail)$`)
+var failing = lazyregexp.New(`^(?:Fatalf?|Errorf?|FailNow|Fail)$`)
 
 // failsWith reports whether a function fails what it is given, as tests are failed.
 func failsWith(d *ast.FuncDecl) bool {
@@ -364,7 +366,7 @@ func withImports(name string, text, was, is []byte) []byte {
 	return slices.Insert(text, at, []byte("\n\nimport (\n\t"+strings.Join(imports, "\n\t")+"\n)\n")...)
 }
 
-var versionPart = regexp.MustCompile(`^v\d+$|^(?:go|gopkg)-|[.-](?:go|v\d+)$`)
+var versionPart = lazyregexp.New(`^v\d+$|^(?:go|gopkg)-|[.-](?:go|v\d+)$`)
 
 // importName is the name by which a file uses an import.
 func importName(spec *ast.ImportSpec) string {

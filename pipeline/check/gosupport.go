@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -24,13 +24,13 @@ const (
 )
 
 var (
-	goClause  = regexp.MustCompile(`^package (\w+)`)
-	goImport  = regexp.MustCompile(`^(?:import\s+|\s+)(?:[\w.]+\s+)?"([^"\s]+)"`)
-	goModule1 = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
-	goReplace = regexp.MustCompile(`(?m)^\s*(?:replace\s+)?"?([^\s"()]+)"?(?:\s+v\S+)?\s*=>\s*"?([^\s"]+)`)
-	goUse     = regexp.MustCompile(`(?m)^(?:use\s+\(?|\s+)"?(\.[^\s"()]*)"?\s*(?://.*)?$`)
+	goClause  = lazyregexp.New(`^package (\w+)`)
+	goImport  = lazyregexp.New(`^(?:import\s+|\s+)(?:[\w.]+\s+)?"([^"\s]+)"`)
+	goModule1 = lazyregexp.New(`(?m)^module\s+"?([^\s"]+)`)
+	goReplace = lazyregexp.New(`(?m)^\s*(?:replace\s+)?"?([^\s"()]+)"?(?:\s+v\S+)?\s*=>\s*"?([^\s"]+)`)
+	goUse     = lazyregexp.New(`(?m)^(?:use\s+\(?|\s+)"?(\.[^\s"()]*)"?\s*(?://.*)?$`)
 	// failsTests are a helper's own words for what *testing.T does.
-	failsTests = regexp.MustCompile(`(?m)(?:^|[{;])\s*(?:Fatalf?|Errorf|FailNow|Helper)\(`)
+	failsTests = lazyregexp.New(`(?m)(?:^|[{;])\s*(?:Fatalf?|Errorf|FailNow|Helper)\(`)
 )
 
 // goDir is a directory of Go code.

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // goModule is a module of the repository.
@@ -159,13 +160,13 @@ func (g *goOutput) plainBuilds() {
 }
 
 var (
-	buildLine   = regexp.MustCompile(`^(?:vet: )?(\S+\.\w+):(\d+)(?::\d+)?: (.*)`)
-	buildColumn = regexp.MustCompile(`(?m)^(\S+\.\w+:\d+):\d+: `)
-	goLocation  = regexp.MustCompile(`^\s+(\S+\.go):(\d+): ?(.*)`)
-	goFrame     = regexp.MustCompile(`^\t(/\S+\.go|[A-Za-z]:\S+\.go):(\d+)`)
-	goCrash     = regexp.MustCompile(`(?m)^(?:panic|fatal error): .*`)
-	goRunning   = regexp.MustCompile(`(?m)^\t+(\S+) \([\d.hms]+\)$`)
-	goRepanic   = regexp.MustCompile(` \[recovered(?:, repanicked)?\]`)
+	buildLine   = lazyregexp.New(`^(?:vet: )?(\S+\.\w+):(\d+)(?::\d+)?: (.*)`)
+	buildColumn = lazyregexp.New(`(?m)^(\S+\.\w+:\d+):\d+: `)
+	goLocation  = lazyregexp.New(`^\s+(\S+\.go):(\d+): ?(.*)`)
+	goFrame     = lazyregexp.New(`^\t(/\S+\.go|[A-Za-z]:\S+\.go):(\d+)`)
+	goCrash     = lazyregexp.New(`(?m)^(?:panic|fatal error): .*`)
+	goRunning   = lazyregexp.New(`(?m)^\t+(\S+) \([\d.hms]+\)$`)
+	goRepanic   = lazyregexp.New(` \[recovered(?:, repanicked)?\]`)
 )
 
 // buildFailure reports a package that did not compile, or that vet refused.

@@ -13,12 +13,13 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
 
 // selfChecks are the assertions of a program that tests itself.
-var selfChecks = regexp.MustCompile(`\bassert\b|\bassert\w*[.(]|\b(?:check|expect|must)\w*\(`)
+var selfChecks = lazyregexp.New(`\bassert\b|\bassert\w*[.(]|\b(?:check|expect|must)\w*\(`)
 
 // editedSelfTests finds assertions that the change takes out of a file of the product
 // that a test command runs: they cannot be run as they stood without the product.
@@ -64,13 +65,13 @@ func (c *checker) editedSelfTests(isTest map[string]bool) []pipeline.TestChange 
 }
 
 var (
-	pythonPath  = regexp.MustCompile(`(?m)^\s*pythonpath\s*=\s*(.*(?:\n[ \t]+\S.*)*)`)
-	pathEntry   = regexp.MustCompile(`[\w./-]+`)
+	pythonPath  = lazyregexp.New(`(?m)^\s*pythonpath\s*=\s*(.*(?:\n[ \t]+\S.*)*)`)
+	pathEntry   = lazyregexp.New(`[\w./-]+`)
 	pathConfigs = []string{"pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini"}
 )
 
 // docTests is how pytest is told of documents whose examples are tests.
-var docTests = regexp.MustCompile(`doctest[-_]glob[=\s]+["']?([^\s"',\]]+)`)
+var docTests = lazyregexp.New(`doctest[-_]glob[=\s]+["']?([^\s"',\]]+)`)
 
 // written lists the files of a tree's commit that commands have changed; nil where that
 // cannot be told.
@@ -165,11 +166,11 @@ func (c *checker) twins(f *gitdiff.File, isTest map[string]bool, read func(strin
 }
 
 var (
-	jsRemark = regexp.MustCompile(`(?s)/\*.*?\*/|(?m:^\s*//.*$)`)
-	jsHands  = regexp.MustCompile(`^(?:['"]use strict['"]|import\s+[\w*{}\s,$]+\s+from\s+['"][^'"]+['"]|(?:const|let|var)\s+(?:\w+|\{[\w\s,$:]*\})\s*=\s*require\(['"][^'"]+['"]\)` +
+	jsRemark = lazyregexp.New(`(?s)/\*.*?\*/|(?m:^\s*//.*$)`)
+	jsHands  = lazyregexp.New(`^(?:['"]use strict['"]|import\s+[\w*{}\s,$]+\s+from\s+['"][^'"]+['"]|(?:const|let|var)\s+(?:\w+|\{[\w\s,$:]*\})\s*=\s*require\(['"][^'"]+['"]\)` +
 		`|export\s*\*(?:\s*as\s+\w+)?\s*from\s+['"][^'"]+['"]|export\s*\{[\w\s,$]*\}(?:\s*from\s+['"][^'"]+['"])?|export\s+default\s+\w+` +
 		`|export\s+const\s+(?:\{[\w\s,$]*\}\s*=\s*\w+|(\w+)\s*=\s*\w+\.(\w+))|module\.exports\s*=\s*(?:\w+|require\(['"][^'"]+['"]\)))$`)
-	jsFrom = regexp.MustCompile(`(?:\bfrom\s+|\brequire\()['"]([^'"]+)['"]`)
+	jsFrom = lazyregexp.New(`(?:\bfrom\s+|\brequire\()['"]([^'"]+)['"]`)
 )
 
 // passesOn reports whether a file of JavaScript only hands on what another one exports,
@@ -267,7 +268,7 @@ func exported(raw json.RawMessage) string {
 	return ""
 }
 
-var jsKinds = regexp.MustCompile(`^\.(?:[cm]?[jt]s|json|node)$`)
+var jsKinds = lazyregexp.New(`^\.(?:[cm]?[jt]s|json|node)$`)
 
 // file returns what the change does to a file, nil for nothing.
 func (p *patch) file(name string) *gitdiff.File {

@@ -3,9 +3,9 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -133,7 +133,7 @@ func (c *checker) judgeTimeout(s *suite, text string) {
 	}
 }
 
-var pytestProgress = regexp.MustCompile(`^(\S+\.py)(?:::\S+)? ?([.sxXFE]*)$`)
+var pytestProgress = lazyregexp.New(`^(\S+\.py)(?:::\S+)? ?([.sxXFE]*)$`)
 
 // pytestAt returns where pytest was by the last line of its progress.
 func pytestAt(text string) string {

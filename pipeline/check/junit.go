@@ -3,16 +3,17 @@ package check
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/joshdk/go-junit"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	sourceLine  = regexp.MustCompile(`(?m)^\s*(?:at \S* ?\(?)?((?:[\w.@+-]+/|/)*[\w.@+-]+\.(?:py|js|mjs|cjs|ts|tsx|jsx|java|kt|rb|php|cs|go|rs|swift|c|cc|cpp)):(\d+)`)
-	pytestLine  = regexp.MustCompile(`(?m)^E {3}(.*)$`)
-	syntaxWords = regexp.MustCompile(`\b(?:SyntaxError|IndentationError|TabError)\b`)
+	sourceLine  = lazyregexp.New(`(?m)^\s*(?:at \S* ?\(?)?((?:[\w.@+-]+/|/)*[\w.@+-]+\.(?:py|js|mjs|cjs|ts|tsx|jsx|java|kt|rb|php|cs|go|rs|swift|c|cc|cpp)):(\d+)`)
+	pytestLine  = lazyregexp.New(`(?m)^E {3}(.*)$`)
+	syntaxWords = lazyregexp.New(`\b(?:SyntaxError|IndentationError|TabError)\b`)
 )
 
 // parseJUnit reads a JUnit XML report. A test's name is "file::class::name" where

@@ -3,12 +3,12 @@ package check
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
@@ -91,7 +91,7 @@ func Restrict(r *pipeline.TestReport, about func(file string) bool) {
 }
 
 // missingThing tells by a failure that what a test is about is not there any more.
-var missingThing = regexp.MustCompile(`\bundefined\b|\bhas no\b|ImportError|ModuleNotFoundError|NameError|is not (?:a function|defined|a constructor)|[Cc]annot find|not found in|not enough arguments|too many arguments|does not provide an export|unresolved|no such (?:file|module|element)|unexpected keyword argument|positional argument`)
+var missingThing = lazyregexp.New(`\bundefined\b|\bhas no\b|ImportError|ModuleNotFoundError|NameError|is not (?:a function|defined|a constructor)|[Cc]annot find|not found in|not enough arguments|too many arguments|does not provide an export|unresolved|no such (?:file|module|element)|unexpected keyword argument|positional argument`)
 
 // excused reports whether the reviewer's reason settles a changed test. It does not
 // where a test of what is still there is not run any more: whatever the task asks

@@ -3,11 +3,11 @@ package check
 import (
 	"context"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -70,9 +70,9 @@ func (c *checker) executeMeasured(ctx context.Context, s *suite) (result, worktr
 
 // aboutCoverage finds words on coverage in an output, but for the figures that go
 // test prints.
-var aboutCoverage = regexp.MustCompile(`(?mi)\b(?:cover|covdata|coverage|pytest_cov|pytest-cov)\b`)
+var aboutCoverage = lazyregexp.New(`(?mi)\b(?:cover|covdata|coverage|pytest_cov|pytest-cov)\b`)
 
-var coverageFigure = regexp.MustCompile(`(?m)^.*coverage: (?:[\d.]+% of statements|\[no statements\]).*$`)
+var coverageFigure = lazyregexp.New(`(?m)^.*coverage: (?:[\d.]+% of statements|\[no statements\]).*$`)
 
 // spoiled reports whether a suite that was measured ended in a way that measuring
 // can have caused: with an error that no failing test explains, or with one that
@@ -116,7 +116,7 @@ func pytestMeasured(config string, has map[string]bool) *measurement {
 }
 
 // coverageConfig finds the sections in which a project says what is to be measured.
-var coverageConfig = regexp.MustCompile(`(?m)^\s*(?:source|source_pkgs|include)\s*=`)
+var coverageConfig = lazyregexp.New(`(?m)^\s*(?:source|source_pkgs|include)\s*=`)
 
 // coverageSource is what coverage.py is to measure: "" where the project says so
 // itself, else all in its directory, and nothing that is installed.

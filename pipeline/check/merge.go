@@ -5,19 +5,20 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // nodeTestKeys are the parts of a package.json that say how it is tested.
 var nodeTestKeys = []string{"scripts", "jest", "vitest", "mocha", "ava", "nyc", "c8", "tap", "jasmine", "babel", "config", "imports"}
 
 var (
-	tomlHeader  = regexp.MustCompile(`^\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$`)
-	tomlTests   = regexp.MustCompile(`^tool\.(?:pytest|coverage|tox|nox|unittest|hatch\.envs|pdm\.scripts|poe|taskipy|hypothesis)(?:\.|$)|^project\.entry-points\."?pytest11"?`)
-	tomlAnother = regexp.MustCompile(`(?m)^\s*(?:tool\s*\.\s*)?["']?pytest["']?\s*[.=]`) // the same, not as a section of its own
-	iniTests    = regexp.MustCompile(`^(?:tool:pytest|pytest|coverage:.*|tox(?:[:].*)?|testenv.*|nosetests|unittest|aliases|test)$`)
+	tomlHeader  = lazyregexp.New(`^\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$`)
+	tomlTests   = lazyregexp.New(`^tool\.(?:pytest|coverage|tox|nox|unittest|hatch\.envs|pdm\.scripts|poe|taskipy|hypothesis)(?:\.|$)|^project\.entry-points\."?pytest11"?`)
+	tomlAnother = lazyregexp.New(`(?m)^\s*(?:tool\s*\.\s*)?["']?pytest["']?\s*[.=]`) // the same, not as a section of its own
+	iniTests    = lazyregexp.New(`^(?:tool:pytest|pytest|coverage:.*|tox(?:[:].*)?|testenv.*|nosetests|unittest|aliases|test)$`)
 )
 
 // merge returns a file of the head with the test settings of the base in it, and
@@ -57,7 +58,7 @@ func mergeJSON(before, head []byte) ([]byte, bool) {
 	return append(out, '\n'), same
 }
 
-var npmHook = regexp.MustCompile(`^(?:pre|post)|^(?:install|prepare|dependencies)$`)
+var npmHook = lazyregexp.New(`^(?:pre|post)|^(?:install|prepare|dependencies)$`)
 
 // mergeScripts returns the base's scripts, and with them what the head adds and
 // no script of the base runs. Nil: they are the one or the other as a whole.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -158,7 +159,7 @@ func testRoots(files []string) []string {
 	return out
 }
 
-var rootNames = regexp.MustCompile(`^(?:tests?|specs?|__tests__|e2e)$`)
+var rootNames = lazyregexp.New(`^(?:tests?|specs?|__tests__|e2e)$`)
 
 // testRoot is the outermost directory of a path that is named for tests; "" for none.
 func testRoot(file string) string {
@@ -175,15 +176,15 @@ func testRoot(file string) string {
 }
 
 var (
-	pySpelled = regexp.MustCompile(doubled + `|` + single + `|#.*|[\w.$@]*\d[\w.]*`)
-	jsSpelled = regexp.MustCompile(doubled + `|` + single + "|`[^`\n]*`|//.*|[\\w.$@]*\\d[\\w.]*")
-	plain     = regexp.MustCompile(`^(?:0|[1-9]\d{0,17})$`)
+	pySpelled = lazyregexp.New(doubled + `|` + single + `|#.*|[\w.$@]*\d[\w.]*`)
+	jsSpelled = lazyregexp.New(doubled + `|` + single + "|`[^`\n]*`|//.*|[\\w.$@]*\\d[\\w.]*")
+	plain     = lazyregexp.New(`^(?:0|[1-9]\d{0,17})$`)
 )
 
 // respelled writes the numbers of a source file in another way, which means the same.
 func respelled(name, source string) string {
 	lang := languageOf(name)
-	re := map[*language]*regexp.Regexp{&goLang: jsSpelled, &jsLang: jsSpelled, &pyLang: pySpelled}[lang]
+	re := map[*language]*lazyregexp.Regexp{&goLang: jsSpelled, &jsLang: jsSpelled, &pyLang: pySpelled}[lang]
 	if re == nil {
 		return source
 	}
@@ -214,8 +215,8 @@ func respelled(name, source string) string {
 }
 
 var (
-	projectName = regexp.MustCompile(`(?m)^\s*name\s*=\s*["']?([A-Za-z0-9][\w.-]*)`)
-	projectOf   = regexp.MustCompile(`(?s)(?:^|\n)\[(?:project|tool\.poetry|metadata)\]\s*\n(.*?)(?:\n\[|$)`)
+	projectName = lazyregexp.New(`(?m)^\s*name\s*=\s*["']?([A-Za-z0-9][\w.-]*)`)
+	projectOf   = lazyregexp.New(`(?s)(?:^|\n)\[(?:project|tool\.poetry|metadata)\]\s*\n(.*?)(?:\n\[|$)`)
 )
 
 // installed makes a Python project look installed for code that imports it by its name.

@@ -2,11 +2,11 @@ package check
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 )
 
 const (
@@ -16,23 +16,23 @@ const (
 )
 
 var (
-	notFound  = regexp.MustCompile(`(?m)(?:^|[\s:"'])([\w./+@-]+)["']?: (?:(?:command )?not found|executable file not found|No such file or directory)`)
-	makeError = regexp.MustCompile(`(?m)^make.*\bError 127$`)
+	notFound  = lazyregexp.New(`(?m)(?:^|[\s:"'])([\w./+@-]+)["']?: (?:(?:command )?not found|executable file not found|No such file or directory)`)
+	makeError = lazyregexp.New(`(?m)^make.*\bError 127$`)
 )
 
 // lack is an output that means that something is missing around the tests, not in
 // the code.
 type lack struct {
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	mend    string // what is missing and how to provide it
 }
 
 // missing holds for suites of every kind.
 var missing = []lack{
-	{regexp.MustCompile(`module lookup disabled by GOPROXY=off`), "a Go module is not in the module cache " + noNetwork + ": vendor it (go mod vendor), or fill the server's module cache"},
-	{regexp.MustCompile(`requires go >= [\d.]+ \(running go|toolchain not available`), "the repository needs a newer Go than the server has: install it on the server"},
-	{regexp.MustCompile(`No space left on device|ENOSPC`), "the disk, or the work tree's share of it, is full: make room on the server"},
-	{regexp.MustCompile(`Could not resolve host|Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|failed to download from|Network is unreachable`), "the tests want the network, and the sandbox has none: vendor the dependencies, or name commands that do without under tests.commands in .github/forge.yml"},
+	{lazyregexp.New(`module lookup disabled by GOPROXY=off`), "a Go module is not in the module cache " + noNetwork + ": vendor it (go mod vendor), or fill the server's module cache"},
+	{lazyregexp.New(`requires go >= [\d.]+ \(running go|toolchain not available`), "the repository needs a newer Go than the server has: install it on the server"},
+	{lazyregexp.New(`No space left on device|ENOSPC`), "the disk, or the work tree's share of it, is full: make room on the server"},
+	{lazyregexp.New(`Could not resolve host|Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|failed to download from|Network is unreachable`), "the tests want the network, and the sandbox has none: vendor the dependencies, or name commands that do without under tests.commands in .github/forge.yml"},
 }
 
 // needs is why a suite cannot run when programs are missing.
@@ -64,7 +64,7 @@ func (s *suite) cannotRun(exit int, text string) string {
 	return fmt.Sprintf("a program that it starts was not found in the sandbox (exit code %d)", exit)
 }
 
-var moduleNotFound = regexp.MustCompile(`ModuleNotFoundError: No module named '([\w]+)`)
+var moduleNotFound = lazyregexp.New(`ModuleNotFoundError: No module named '([\w]+)`)
 
 // absentPackage returns which Python package is not installed, when no test ran
 // for want of it. What ran at the base commit failed because of the change.

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // patch is the change under test, base to head.
@@ -50,44 +51,44 @@ func (p *patch) changed() map[string][]int {
 
 // language holds what tells a test and an assertion by its looks.
 type language struct {
-	decl   *regexp.Regexp // of a test; its name is the only group that matches
-	assert *regexp.Regexp
+	decl   *lazyregexp.Regexp // of a test; its name is the only group that matches
+	assert *lazyregexp.Regexp
 	remark string // what starts a comment
 }
 
 var (
 	goLang = language{
-		decl:   regexp.MustCompile(`^func ((?:Test|Example|Fuzz)\w*)\(`),
-		assert: regexp.MustCompile(`\b\w+\.(?:Errorf|Fatalf|FailNow|Fail)\(|\b\w+\.(?:Error|Fatal)\([^)]|\b(?:assert|require|qt|is)\.\w+\(|//\s*(?:Unordered o|O)utput:`),
+		decl:   lazyregexp.New(`^func ((?:Test|Example|Fuzz)\w*)\(`),
+		assert: lazyregexp.New(`\b\w+\.(?:Errorf|Fatalf|FailNow|Fail)\(|\b\w+\.(?:Error|Fatal)\([^)]|\b(?:assert|require|qt|is)\.\w+\(|//\s*(?:Unordered o|O)utput:`),
 		remark: "//",
 	}
 	pyLang = language{
-		decl:   regexp.MustCompile(`^\s*(?:async )?def (test\w*)\(`),
-		assert: regexp.MustCompile(`\bassert\b|\bself\.(?:assert\w+|fail)\(|\bpytest\.(?:raises|fail|warns)\(`),
+		decl:   lazyregexp.New(`^\s*(?:async )?def (test\w*)\(`),
+		assert: lazyregexp.New(`\bassert\b|\bself\.(?:assert\w+|fail)\(|\bpytest\.(?:raises|fail|warns)\(`),
 		remark: "#",
 	}
 	jsLang = language{
-		decl:   regexp.MustCompile("\\b(?:it|test)(?:\\.\\w+)*\\(\\s*(?:'((?:[^'\\\\]|\\\\.)*)'|\"((?:[^\"\\\\]|\\\\.)*)\"|`([^`]*)`)"),
-		assert: regexp.MustCompile(`\bexpect\w*\(|\bassert\b\s*[.(]|\.should\b|\bt\.(?:is|not|ok|equal|deepEqual|same|throws|rejects|true|false|like)\(`),
+		decl:   lazyregexp.New("\\b(?:it|test)(?:\\.\\w+)*\\(\\s*(?:'((?:[^'\\\\]|\\\\.)*)'|\"((?:[^\"\\\\]|\\\\.)*)\"|`([^`]*)`)"),
+		assert: lazyregexp.New(`\bexpect\w*\(|\bassert\b\s*[.(]|\.should\b|\bt\.(?:is|not|ok|equal|deepEqual|same|throws|rejects|true|false|like)\(`),
 		remark: "//",
 	}
 	rustLang = language{
-		decl:   regexp.MustCompile(`^\s*(?:pub )?(?:async )?fn (\w+)\(\)`),
-		assert: regexp.MustCompile(`\b(?:debug_)?assert\w*!|\bpanic!|#\[should_panic`),
+		decl:   lazyregexp.New(`^\s*(?:pub )?(?:async )?fn (\w+)\(\)`),
+		assert: lazyregexp.New(`\b(?:debug_)?assert\w*!|\bpanic!|#\[should_panic`),
 		remark: "//",
 	}
 	rubyLang = language{
-		decl:   regexp.MustCompile(`^\s*(?:def (test_\w+)|(?:it|test|specify) ['"](.+)['"])`),
-		assert: regexp.MustCompile(`\bexpect\b|\b(?:assert|refute)\w*\b|\.should\b`),
+		decl:   lazyregexp.New(`^\s*(?:def (test_\w+)|(?:it|test|specify) ['"](.+)['"])`),
+		assert: lazyregexp.New(`\bexpect\b|\b(?:assert|refute)\w*\b|\.should\b`),
 		remark: "#",
 	}
 	otherLang = language{
-		decl:   regexp.MustCompile(`\b(?:void|fun|func) +(\w*[tT]est\w*|should\w+|\w+)\(\)`),
-		assert: regexp.MustCompile(`\b[aA]ssert\w*\b|\b(?:EXPECT|ASSERT)_\w+\(|\bverify\(|\bexpect\w*\(|\.[sS]hould\b`),
+		decl:   lazyregexp.New(`\b(?:void|fun|func) +(\w*[tT]est\w*|should\w+|\w+)\(\)`),
+		assert: lazyregexp.New(`\b[aA]ssert\w*\b|\b(?:EXPECT|ASSERT)_\w+\(|\bverify\(|\bexpect\w*\(|\.[sS]hould\b`),
 		remark: "//",
 	}
-	testPath = regexp.MustCompile(`(?i)(?:^|/)(?:tests?|specs?|__tests__)/.*\.\w+$|(?:_test|_spec|\.test|\.spec|-test|-spec)\.\w+$|(?:^|/)test_[^/]*\.py$|(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|groovy)$`)
-	dataPath = regexp.MustCompile(`(?i)\.(?:json|ya?ml|txt|md|xml|csv|golden|snap|toml|txtar|svg|png|html?)$|(?:^|/)testdata/`)
+	testPath = lazyregexp.New(`(?i)(?:^|/)(?:tests?|specs?|__tests__)/.*\.\w+$|(?:_test|_spec|\.test|\.spec|-test|-spec)\.\w+$|(?:^|/)test_[^/]*\.py$|(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|groovy)$`)
+	dataPath = lazyregexp.New(`(?i)\.(?:json|ya?ml|txt|md|xml|csv|golden|snap|toml|txtar|svg|png|html?)$|(?:^|/)testdata/`)
 )
 
 // isTestFile tells test code by its path; data of tests is not meant.

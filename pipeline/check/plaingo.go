@@ -1,15 +1,16 @@
 package check
 
 import (
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	goPlainLine   = regexp.MustCompile(`(?m)^(?:ok  |FAIL)\t\S+(?:\t| \[build failed\]| \[setup failed\])`)
-	goPlainResult = regexp.MustCompile(`^ *--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)`)
-	goPlainRun    = regexp.MustCompile(`^=== (?:RUN|CONT|NAME) +(\S+)\s*$`)
-	goPlainEnd    = regexp.MustCompile(`^(ok  |FAIL)\t(\S+)(?:\t| \[(build|setup) failed\])`)
+	goPlainLine   = lazyregexp.New(`(?m)^(?:ok  |FAIL)\t\S+(?:\t| \[build failed\]| \[setup failed\])`)
+	goPlainResult = lazyregexp.New(`^ *--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)`)
+	goPlainRun    = lazyregexp.New(`^=== (?:RUN|CONT|NAME) +(\S+)\s*$`)
+	goPlainEnd    = lazyregexp.New(`^(ok  |FAIL)\t(\S+)(?:\t| \[(build|setup) failed\])`)
 )
 
 // parsePlainGo reads `go test` without -json, as a Makefile calls it, by turning

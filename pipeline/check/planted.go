@@ -6,11 +6,11 @@ import (
 	"crypto/rand"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
 	"forge/pipeline/worktree"
 )
@@ -173,9 +173,9 @@ type testFile struct {
 }
 
 var (
-	goPackageLine = regexp.MustCompile(`(?m)^package (\w+)`)
-	jsLibrary     = regexp.MustCompile(`['"](node:test|vitest|@jest/globals)['"]`)
-	jsModule      = regexp.MustCompile(`(?m)^\s*(?:import\s*[\w{*'"]|export\s)`)
+	goPackageLine = lazyregexp.New(`(?m)^package (\w+)`)
+	jsLibrary     = lazyregexp.New(`['"](node:test|vitest|@jest/globals)['"]`)
+	jsModule      = lazyregexp.New(`(?m)^\s*(?:import\s*[\w{*'"]|export\s)`)
 )
 
 // sourceFiles lists the Go, Python and JavaScript files of a tree, without those of

@@ -12,6 +12,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -25,14 +26,14 @@ const (
 // reach is something in code under test that only makes sense against its tests.
 type reach struct {
 	rule    string
-	pattern *regexp.Regexp
-	near    *regexp.Regexp // must be in the lines around it, too; nil: it is enough
+	pattern *lazyregexp.Regexp
+	near    *lazyregexp.Regexp // must be in the lines around it, too; nil: it is enough
 	what    string
 }
 
 var (
-	aboutTests = regexp.MustCompile(`(?i)["'/` + "`" + `](?:[^"'` + "`" + `]*[^a-z"'` + "`" + `])?(?:py\.?test|unit-?test|tests?|spec|jest|mocha|vitest)(?:[^a-z]|$)`)
-	computed   = regexp.MustCompile(`["']\s*\+|\+\s*["']|\.join\(|chr\(|\.decode\(|\[::-1\]|fromCharCode|b64|base64|atob|%\s*\(|\.format\(|\bf["'].*\{`)
+	aboutTests = lazyregexp.New(`(?i)["'/` + "`" + `](?:[^"'` + "`" + `]*[^a-z"'` + "`" + `])?(?:py\.?test|unit-?test|tests?|spec|jest|mocha|vitest)(?:[^a-z]|$)`)
+	computed   = lazyregexp.New(`["']\s*\+|\+\s*["']|\.join\(|chr\(|\.decode\(|\[::-1\]|fromCharCode|b64|base64|atob|%\s*\(|\.format\(|\bf["'].*\{`)
 	report     = `(?:--- (?:PASS|FAIL|SKIP)|=== RUN|\bTAP version|not ok \d|\bok \d+ -|\\x16|\\u0016|<testsuite|<testcase|Ran \d+ tests?|# pass \d|# fail \d|"Action":\s*"pass"|numPassedTests|numFailedTests)`
 	writes     = `(?i:print|write|puts|echo|console\.|stdout|stderr)`
 )
@@ -43,76 +44,76 @@ const byItsRun = "behaves by who calls it, or by the program and the place that 
 
 // What turns on a text, near where that was asked for.
 var (
-	goTurns = regexp.MustCompile(`\b(?:HasSuffix|HasPrefix|Contains\w*|MatchString|EqualFold)\(|\.Ext\(|\bstrings\.(?:Index|Count)\(|[!=]= *["'` + "`" + `]|["'` + "`" + `] *[!=]=`)
-	pyTurns = regexp.MustCompile(`\.(?:startswith|endswith|find|count)\(|\bre\.(?:match|search|fullmatch)\(|["'] *(?:not )?in\b|[!=]= *["']|\bin *[\[({]["']|\bany\(`)
+	goTurns = lazyregexp.New(`\b(?:HasSuffix|HasPrefix|Contains\w*|MatchString|EqualFold)\(|\.Ext\(|\bstrings\.(?:Index|Count)\(|[!=]= *["'` + "`" + `]|["'` + "`" + `] *[!=]=`)
+	pyTurns = lazyregexp.New(`\.(?:startswith|endswith|find|count)\(|\bre\.(?:match|search|fullmatch)\(|["'] *(?:not )?in\b|[!=]= *["']|\bin *[\[({]["']|\bany\(`)
 )
 
 var goReaches = []reach{
-	{ruleDetects, regexp.MustCompile(`\btesting\.(?:Testing|Short|Verbose|CoverMode|Coverage|Init|Benchmark|AllocsPerRun|MainStart|Main)\(`), nil, "asks whether a test runs"},
-	{ruleDetects, regexp.MustCompile(`^\s*(?:import\s+)?(?:[\w.]+\s+)?"testing(?:/\w+)?"\s*$`), nil, importsTests},
-	{ruleDetects, regexp.MustCompile(`\bos\.(?:Args|Executable)\b`), regexp.MustCompile(`(?i)["'` + "`" + `][^"'` + "`" + `]*test`), "looks at the name of the program for a test's"},
-	{ruleDetects, regexp.MustCompile(`\bflag\.(?:Lookup|Set|Visit|VisitAll|CommandLine)\b`), regexp.MustCompile(`["'` + "`" + `](?:-*test[."'` + "`" + `]|test\.)`), "looks at the flags of a test program"},
-	{ruleDetects, regexp.MustCompile(`\bflag\.VisitAll\b`), regexp.MustCompile(`\.Name\s*\[|\blen\(\s*\w+\.Name\s*\)\s*[<>=!]|strings\.(?:HasPrefix|Contains\w*|Index\w*|Count|Cut|Split\w*)\(\s*\w+\.Name`), "looks at the flags of a test program"},
-	{ruleDetects, regexp.MustCompile(`\b(?:runtime\.(?:Callers?|Stack|FuncForPC|CallersFrames)|debug\.(?:Stack|PrintStack|ReadBuildInfo))\b`), regexp.MustCompile(`(?i)["'` + "`" + `][^"'` + "`" + `]*test|\bTest[A-Z]`), "looks for a test in the stack"},
-	{ruleDetects, regexp.MustCompile(`Getenv\(\s*["'` + "`" + `](?:GO_?TEST\w*|TESTING|TEST|GOCOVERDIR|TEST_\w*TMPDIR)["'` + "`" + `]|LookupEnv\(\s*["'` + "`" + `](?:GO_?TEST\w*|TESTING|TEST|GOCOVERDIR)["'` + "`" + `]`), nil, "looks at the environment of tests"},
-	{ruleDetects, regexp.MustCompile(`(?:Getenv|LookupEnv)\(\s*["'` + "`" + `]CI["'` + "`" + `]`), nil, asksForCI},
-	{ruleDetects, regexp.MustCompile(`\bruntime\.(?:Callers?|Stack|FuncForPC|CallersFrames)\(|\bdebug\.(?:Stack|ReadBuildInfo)\(|\bos\.Args\[0\]|\bos\.Executable\(`), goTurns, byItsRun},
-	{ruleForges, regexp.MustCompile(`go:linkname\s+\w+\s+(?:testing|os)\.|go:linkname\s+\w+\s+runtime\.(?:exit|main)`), nil, "reaches into the test library"},
-	{ruleForges, regexp.MustCompile(`\b(?:syscall|unix)\.(?:Exit|Exec|Kill|Dup[23]?)\(|\bSYS_EXIT`), nil, "ends or redirects the process behind the runner's back"},
+	{ruleDetects, lazyregexp.New(`\btesting\.(?:Testing|Short|Verbose|CoverMode|Coverage|Init|Benchmark|AllocsPerRun|MainStart|Main)\(`), nil, "asks whether a test runs"},
+	{ruleDetects, lazyregexp.New(`^\s*(?:import\s+)?(?:[\w.]+\s+)?"testing(?:/\w+)?"\s*$`), nil, importsTests},
+	{ruleDetects, lazyregexp.New(`\bos\.(?:Args|Executable)\b`), lazyregexp.New(`(?i)["'` + "`" + `][^"'` + "`" + `]*test`), "looks at the name of the program for a test's"},
+	{ruleDetects, lazyregexp.New(`\bflag\.(?:Lookup|Set|Visit|VisitAll|CommandLine)\b`), lazyregexp.New(`["'` + "`" + `](?:-*test[."'` + "`" + `]|test\.)`), "looks at the flags of a test program"},
+	{ruleDetects, lazyregexp.New(`\bflag\.VisitAll\b`), lazyregexp.New(`\.Name\s*\[|\blen\(\s*\w+\.Name\s*\)\s*[<>=!]|strings\.(?:HasPrefix|Contains\w*|Index\w*|Count|Cut|Split\w*)\(\s*\w+\.Name`), "looks at the flags of a test program"},
+	{ruleDetects, lazyregexp.New(`\b(?:runtime\.(?:Callers?|Stack|FuncForPC|CallersFrames)|debug\.(?:Stack|PrintStack|ReadBuildInfo))\b`), lazyregexp.New(`(?i)["'` + "`" + `][^"'` + "`" + `]*test|\bTest[A-Z]`), "looks for a test in the stack"},
+	{ruleDetects, lazyregexp.New(`Getenv\(\s*["'` + "`" + `](?:GO_?TEST\w*|TESTING|TEST|GOCOVERDIR|TEST_\w*TMPDIR)["'` + "`" + `]|LookupEnv\(\s*["'` + "`" + `](?:GO_?TEST\w*|TESTING|TEST|GOCOVERDIR)["'` + "`" + `]`), nil, "looks at the environment of tests"},
+	{ruleDetects, lazyregexp.New(`(?:Getenv|LookupEnv)\(\s*["'` + "`" + `]CI["'` + "`" + `]`), nil, asksForCI},
+	{ruleDetects, lazyregexp.New(`\bruntime\.(?:Callers?|Stack|FuncForPC|CallersFrames)\(|\bdebug\.(?:Stack|ReadBuildInfo)\(|\bos\.Args\[0\]|\bos\.Executable\(`), goTurns, byItsRun},
+	{ruleForges, lazyregexp.New(`go:linkname\s+\w+\s+(?:testing|os)\.|go:linkname\s+\w+\s+runtime\.(?:exit|main)`), nil, "reaches into the test library"},
+	{ruleForges, lazyregexp.New(`\b(?:syscall|unix)\.(?:Exit|Exec|Kill|Dup[23]?)\(|\bSYS_EXIT`), nil, "ends or redirects the process behind the runner's back"},
 }
 
 var pyReaches = []reach{
-	{ruleDetects, regexp.MustCompile(`\b(?:PYTEST_\w+|_?PYTEST\b|TOX_ENV\w*|NOX_\w+)|\bpytest_?version\b`), nil, "looks at the environment of tests"},
-	{ruleDetects, regexp.MustCompile(`^\s*(?:import|from)\s+(?:_?pytest|unittest|doctest|nose2?|pluggy)\b|(?:import_module|__import__|find_spec|find_loader|get_distribution|version)\(\s*["'](?:_?pytest|unittest|nose|pluggy)`), nil, importsTests},
-	{ruleDetects, regexp.MustCompile(`["'](?:_?pytest|unittest|nose2?|doctest|pluggy|xdist|hypothesis|py\.test)[\w.]*["']\s*(?:not\s+)?in\s|modules.*["'](?:_?pytest|unittest|nose2?|doctest|pluggy|xdist|hypothesis)`), nil, "looks for the test library among the loaded modules"},
-	{ruleDetects, regexp.MustCompile(`\bsys\.modules\b|\bmodules\b.*\bsys\b`), computed, "looks for a module whose name it hides"},
-	{ruleDetects, regexp.MustCompile(`\bsys\.(?:argv|orig_argv|executable)\b|__main__|get_ident|psutil|/proc/(?:self|\{|%|\d)`), aboutTests, "looks at the command line for a test's"},
-	{ruleDetects, regexp.MustCompile(`\b(?:inspect\.(?:stack|currentframe|getouterframes|getframeinfo|trace)|_getframe|_current_frames|extract_stack|format_stack|walk_stack|f_back|f_globals|gc\.get_\w+)\b`), aboutTests, "looks for a test in the stack"},
-	{ruleDetects, regexp.MustCompile(`(?:environ(?:\.get\()?|getenv\()\s*\[?\s*["'](?:TESTING|TEST|TEST_ENV)["']`), nil, "looks at the environment of tests"},
-	{ruleDetects, regexp.MustCompile(`(?:environ(?:\.get\()?|getenv\()\s*\[?\s*["']CI["']`), nil, asksForCI},
-	{ruleDetects, regexp.MustCompile(`\b(?:inspect\.(?:stack|currentframe|getouterframes|trace)|_getframe|_current_frames|extract_stack|format_stack|walk_stack)\b`), pyTurns, byItsRun},
-	{ruleDetects, regexp.MustCompile(`(?:__file__|getcwd\(\)|\bcwd\(\)|argv\[0\]).*(?:\.(?:startswith|endswith|find)\(|\bin\b|[!=]= *["'])|["'] *(?:not )?in .*(?:__file__|getcwd\(\)|\bcwd\(\))`), nil, byItsRun},
-	{ruleDetects, regexp.MustCompile(`\bany\(.*\benviron\b|\b(?:str|repr)\((?:os\.)?environ\)|["'] +in +(?:k|key|name|v)\b.*\bin +(?:os\.)?environ\b`), nil, "looks through the environment"},
-	{ruleForges, regexp.MustCompile(`\b(?:TestCase|pytest|unittest|_pytest|builtins|__builtins__|AssertionError|TestResult|TestRunner)(?:\.\w+|\[["']\w+["']\])+\s*=[^=]|setattr\(\s*(?:[\w.]*TestCase|pytest|unittest|_pytest|builtins|__builtins__|AssertionError)`), nil, "puts something in the place of the test library"},
-	{ruleForges, regexp.MustCompile(`def __(?:eq|ne)__\s*\(.*:\s*return\s+(?:True|False)\b|__eq__\s*=\s*lambda.*:\s*True`), nil, equalToAll},
-	{ruleForges, regexp.MustCompile(`def __eq__\s*\(.*:\s*(?:#.*)?$`), nil, equalToAll},
-	{ruleForges, regexp.MustCompile(`\bos\._exit\(|os\.kill\(\s*os\.getp|\bos\.dup2?\(|faulthandler|atexit\.register|signal\.raise_signal`), regexp.MustCompile(`\b_exit|\._exit|getp|dup2?\(|raise_signal`), "ends or redirects the process behind the runner's back"},
-	{ruleForges, regexp.MustCompile(`\bpytest_(?:runtest|collection|sessionfinish|report|terminal|configure|pycollect|pyfunc|exception|assertrepr)\w*`), nil, "hooks into the test runner"},
+	{ruleDetects, lazyregexp.New(`\b(?:PYTEST_\w+|_?PYTEST\b|TOX_ENV\w*|NOX_\w+)|\bpytest_?version\b`), nil, "looks at the environment of tests"},
+	{ruleDetects, lazyregexp.New(`^\s*(?:import|from)\s+(?:_?pytest|unittest|doctest|nose2?|pluggy)\b|(?:import_module|__import__|find_spec|find_loader|get_distribution|version)\(\s*["'](?:_?pytest|unittest|nose|pluggy)`), nil, importsTests},
+	{ruleDetects, lazyregexp.New(`["'](?:_?pytest|unittest|nose2?|doctest|pluggy|xdist|hypothesis|py\.test)[\w.]*["']\s*(?:not\s+)?in\s|modules.*["'](?:_?pytest|unittest|nose2?|doctest|pluggy|xdist|hypothesis)`), nil, "looks for the test library among the loaded modules"},
+	{ruleDetects, lazyregexp.New(`\bsys\.modules\b|\bmodules\b.*\bsys\b`), computed, "looks for a module whose name it hides"},
+	{ruleDetects, lazyregexp.New(`\bsys\.(?:argv|orig_argv|executable)\b|__main__|get_ident|psutil|/proc/(?:self|\{|%|\d)`), aboutTests, "looks at the command line for a test's"},
+	{ruleDetects, lazyregexp.New(`\b(?:inspect\.(?:stack|currentframe|getouterframes|getframeinfo|trace)|_getframe|_current_frames|extract_stack|format_stack|walk_stack|f_back|f_globals|gc\.get_\w+)\b`), aboutTests, "looks for a test in the stack"},
+	{ruleDetects, lazyregexp.New(`(?:environ(?:\.get\()?|getenv\()\s*\[?\s*["'](?:TESTING|TEST|TEST_ENV)["']`), nil, "looks at the environment of tests"},
+	{ruleDetects, lazyregexp.New(`(?:environ(?:\.get\()?|getenv\()\s*\[?\s*["']CI["']`), nil, asksForCI},
+	{ruleDetects, lazyregexp.New(`\b(?:inspect\.(?:stack|currentframe|getouterframes|trace)|_getframe|_current_frames|extract_stack|format_stack|walk_stack)\b`), pyTurns, byItsRun},
+	{ruleDetects, lazyregexp.New(`(?:__file__|getcwd\(\)|\bcwd\(\)|argv\[0\]).*(?:\.(?:startswith|endswith|find)\(|\bin\b|[!=]= *["'])|["'] *(?:not )?in .*(?:__file__|getcwd\(\)|\bcwd\(\))`), nil, byItsRun},
+	{ruleDetects, lazyregexp.New(`\bany\(.*\benviron\b|\b(?:str|repr)\((?:os\.)?environ\)|["'] +in +(?:k|key|name|v)\b.*\bin +(?:os\.)?environ\b`), nil, "looks through the environment"},
+	{ruleForges, lazyregexp.New(`\b(?:TestCase|pytest|unittest|_pytest|builtins|__builtins__|AssertionError|TestResult|TestRunner)(?:\.\w+|\[["']\w+["']\])+\s*=[^=]|setattr\(\s*(?:[\w.]*TestCase|pytest|unittest|_pytest|builtins|__builtins__|AssertionError)`), nil, "puts something in the place of the test library"},
+	{ruleForges, lazyregexp.New(`def __(?:eq|ne)__\s*\(.*:\s*return\s+(?:True|False)\b|__eq__\s*=\s*lambda.*:\s*True`), nil, equalToAll},
+	{ruleForges, lazyregexp.New(`def __eq__\s*\(.*:\s*(?:#.*)?$`), nil, equalToAll},
+	{ruleForges, lazyregexp.New(`\bos\._exit\(|os\.kill\(\s*os\.getp|\bos\.dup2?\(|faulthandler|atexit\.register|signal\.raise_signal`), lazyregexp.New(`\b_exit|\._exit|getp|dup2?\(|raise_signal`), "ends or redirects the process behind the runner's back"},
+	{ruleForges, lazyregexp.New(`\bpytest_(?:runtest|collection|sessionfinish|report|terminal|configure|pycollect|pyfunc|exception|assertrepr)\w*`), nil, "hooks into the test runner"},
 }
 
 const jsGlobals = `(?:jest|describe|it|test|expect|vi|vitest|mocha|suite|beforeEach|afterEach|beforeAll|afterAll|__vitest_worker__|__coverage__)`
 
 var jsReaches = []reach{
-	{ruleDetects, regexp.MustCompile(`\b(?:JEST_WORKER_ID|VITEST\w*|NODE_TEST_CONTEXT|MOCHA_\w+|TAP_\w+|AVA_PATH|npm_lifecycle_(?:event|script)|NODE_V8_COVERAGE|KARMA\w*)\b`), nil, "looks at the environment of tests"},
-	{ruleDetects, regexp.MustCompile(`NODE_ENV\b[^;&|]*[!=]==?\s*['"` + "`" + `]test|['"` + "`" + `]test['"` + "`" + `]\s*[!=]==?[^;&|]*NODE_ENV|\[\s*['"]test['"].*\]\.includes\(.*NODE_ENV`), nil, "looks at the environment of tests"},
-	{ruleDetects, regexp.MustCompile(`import\.meta\.(?:vitest|jest)\b`), nil, "looks at the environment of tests"},
-	{ruleDetects, regexp.MustCompile(`process\.env(?:\.CI\b|\[['"]CI['"]\])`), nil, asksForCI},
-	{ruleDetects, regexp.MustCompile(`typeof\s+\(?` + jsGlobals + `\b|\b(?:globalThis|global|window|self)(?:\.|\?\.|\[['"])` + jsGlobals + `\b|['"]` + jsGlobals + `['"]\s+in\s+(?:globalThis|global|window)`), nil, "looks for the test library among the globals"},
-	{ruleDetects, regexp.MustCompile(`process\.(?:argv0?|execArgv|title|mainModule)\b|require\.main\b|\bmodule\.parent\b`), aboutTests, "looks at the command line for a test's"},
-	{ruleDetects, regexp.MustCompile(`\.stack\b|captureStackTrace|prepareStackTrace|getCallSites?\b`), aboutTests, "looks for a test in the stack"},
-	{ruleDetects, regexp.MustCompile(`require\.main\??\.(?:filename|path|paths|id|children)\b|process\.argv\[[01]\]\??\.(?:includes|match|endsWith|startsWith|indexOf|search)\(|\.test\(\s*process\.argv\[[01]\]|\.stack\??\.(?:includes|match|indexOf|search)\(|\.test\([^)]*\)?\.stack\b`), nil, byItsRun},
-	{ruleDetects, regexp.MustCompile(`Object\.(?:keys|entries|values)\(\s*process\.env\s*\)[^;]*\.(?:some|includes|findIndex|join|every)\(|JSON\.stringify\(\s*process\.env\s*\)`), nil, "looks through the environment"},
-	{ruleDetects, regexp.MustCompile(`(?:require\(|from\s+|import\(?\s*)['"](?:node:test(?:/\w+)?|jest|@jest/[\w-]+|vitest|mocha|chai|ava|tap|tape|sinon|expect)['"]`), nil, importsTests},
-	{ruleForges, regexp.MustCompile(`\b(?:assert(?:\.strict)?|expect|AssertionError)(?:\.\w+|\[[^\]]+\])+\s*=[^=>]|Object\.(?:assign|definePropert(?:y|ies)|setPrototypeOf)\(\s*(?:assert|expect|require\(['"](?:node:)?assert)|require\(['"](?:node:)?assert(?:/strict)?['"]\)(?:\.\w+)*\s*=[^=]`), nil, "puts something in the place of the test library"},
-	{ruleForges, regexp.MustCompile(`for\s*\(.*\b(?:of|in)\b.*\bassert\b`), nil, "puts something in the place of the test library"},
-	{ruleForges, regexp.MustCompile(`\bModule\.(?:_load|_resolveFilename|_extensions|_cache|prototype)\b|\brequire\.(?:cache|extensions)\b|\bregisterHooks?\(|module\.register\(`), nil, "changes which modules are loaded"},
-	{ruleForges, regexp.MustCompile(`process\.(?:exit|reallyExit|abort|kill|emit|exitCode)\s*=[^=]`), nil, "changes how the process ends"},
-	{ruleForges, regexp.MustCompile(`process\.(?:once|on|prependListener)\(\s*['"](?:exit|beforeExit)['"]`), regexp.MustCompile(`exit(?:Code)?\b.*\b0\b|reallyExit`), "changes how the process ends"},
+	{ruleDetects, lazyregexp.New(`\b(?:JEST_WORKER_ID|VITEST\w*|NODE_TEST_CONTEXT|MOCHA_\w+|TAP_\w+|AVA_PATH|npm_lifecycle_(?:event|script)|NODE_V8_COVERAGE|KARMA\w*)\b`), nil, "looks at the environment of tests"},
+	{ruleDetects, lazyregexp.New(`NODE_ENV\b[^;&|]*[!=]==?\s*['"` + "`" + `]test|['"` + "`" + `]test['"` + "`" + `]\s*[!=]==?[^;&|]*NODE_ENV|\[\s*['"]test['"].*\]\.includes\(.*NODE_ENV`), nil, "looks at the environment of tests"},
+	{ruleDetects, lazyregexp.New(`import\.meta\.(?:vitest|jest)\b`), nil, "looks at the environment of tests"},
+	{ruleDetects, lazyregexp.New(`process\.env(?:\.CI\b|\[['"]CI['"]\])`), nil, asksForCI},
+	{ruleDetects, lazyregexp.New(`typeof\s+\(?` + jsGlobals + `\b|\b(?:globalThis|global|window|self)(?:\.|\?\.|\[['"])` + jsGlobals + `\b|['"]` + jsGlobals + `['"]\s+in\s+(?:globalThis|global|window)`), nil, "looks for the test library among the globals"},
+	{ruleDetects, lazyregexp.New(`process\.(?:argv0?|execArgv|title|mainModule)\b|require\.main\b|\bmodule\.parent\b`), aboutTests, "looks at the command line for a test's"},
+	{ruleDetects, lazyregexp.New(`\.stack\b|captureStackTrace|prepareStackTrace|getCallSites?\b`), aboutTests, "looks for a test in the stack"},
+	{ruleDetects, lazyregexp.New(`require\.main\??\.(?:filename|path|paths|id|children)\b|process\.argv\[[01]\]\??\.(?:includes|match|endsWith|startsWith|indexOf|search)\(|\.test\(\s*process\.argv\[[01]\]|\.stack\??\.(?:includes|match|indexOf|search)\(|\.test\([^)]*\)?\.stack\b`), nil, byItsRun},
+	{ruleDetects, lazyregexp.New(`Object\.(?:keys|entries|values)\(\s*process\.env\s*\)[^;]*\.(?:some|includes|findIndex|join|every)\(|JSON\.stringify\(\s*process\.env\s*\)`), nil, "looks through the environment"},
+	{ruleDetects, lazyregexp.New(`(?:require\(|from\s+|import\(?\s*)['"](?:node:test(?:/\w+)?|jest|@jest/[\w-]+|vitest|mocha|chai|ava|tap|tape|sinon|expect)['"]`), nil, importsTests},
+	{ruleForges, lazyregexp.New(`\b(?:assert(?:\.strict)?|expect|AssertionError)(?:\.\w+|\[[^\]]+\])+\s*=[^=>]|Object\.(?:assign|definePropert(?:y|ies)|setPrototypeOf)\(\s*(?:assert|expect|require\(['"](?:node:)?assert)|require\(['"](?:node:)?assert(?:/strict)?['"]\)(?:\.\w+)*\s*=[^=]`), nil, "puts something in the place of the test library"},
+	{ruleForges, lazyregexp.New(`for\s*\(.*\b(?:of|in)\b.*\bassert\b`), nil, "puts something in the place of the test library"},
+	{ruleForges, lazyregexp.New(`\bModule\.(?:_load|_resolveFilename|_extensions|_cache|prototype)\b|\brequire\.(?:cache|extensions)\b|\bregisterHooks?\(|module\.register\(`), nil, "changes which modules are loaded"},
+	{ruleForges, lazyregexp.New(`process\.(?:exit|reallyExit|abort|kill|emit|exitCode)\s*=[^=]`), nil, "changes how the process ends"},
+	{ruleForges, lazyregexp.New(`process\.(?:once|on|prependListener)\(\s*['"](?:exit|beforeExit)['"]`), lazyregexp.New(`exit(?:Code)?\b.*\b0\b|reallyExit`), "changes how the process ends"},
 }
 
 // anyReaches hold whatever the language.
 var anyReaches = []reach{
-	{ruleForges, regexp.MustCompile("[\u202a-\u202e\u2066-\u2069]"), nil, "holds characters that make it look like other code than it is"},
-	{ruleForges, regexp.MustCompile(writes + `.*` + report + `|` + report + `.*` + writes), nil, "writes what a test runner prints"},
-	{ruleDetects, regexp.MustCompile(`(?i)(?:open|read\w*|ReadFile|load\w*|parse\w*|Path|glob)\(.*["'` + "`" + `](?:[^"'` + "`" + `]*/)?(?:[\w.-]*_test\.go|test_[\w-]*\.py|[\w-]*_test\.py|[\w.-]*\.(?:test|spec)\.[cm]?[jt]sx?|testdata/[^"'` + "`" + `]*|__snapshots__/[^"'` + "`" + `]*)["'` + "`" + `]`), nil, "reads the tests"},
+	{ruleForges, lazyregexp.New("[\u202a-\u202e\u2066-\u2069]"), nil, "holds characters that make it look like other code than it is"},
+	{ruleForges, lazyregexp.New(writes + `.*` + report + `|` + report + `.*` + writes), nil, "writes what a test runner prints"},
+	{ruleDetects, lazyregexp.New(`(?i)(?:open|read\w*|ReadFile|load\w*|parse\w*|Path|glob)\(.*["'` + "`" + `](?:[^"'` + "`" + `]*/)?(?:[\w.-]*_test\.go|test_[\w-]*\.py|[\w-]*_test\.py|[\w.-]*\.(?:test|spec)\.[cm]?[jt]sx?|testdata/[^"'` + "`" + `]*|__snapshots__/[^"'` + "`" + `]*)["'` + "`" + `]`), nil, "reads the tests"},
 }
 
 // configReaches are switches in files of settings that keep tests from counting.
-var configReaches = regexp.MustCompile(`(?i)maven\.test\.(?:skip|failure\.ignore)|<skipTests>\s*true|<testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|^\s*(?:test|harness)\s*=\s*false|` +
+var configReaches = lazyregexp.New(`(?i)maven\.test\.(?:skip|failure\.ignore)|<skipTests>\s*true|<testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|^\s*(?:test|harness)\s*=\s*false|` +
 	`^\s*(?:replace\s+)?(?:github\.com/(?:stretchr/testify|onsi/g\w+|google/go-cmp|frankban/quicktest)|gotest\.tools|pgregory\.net/rapid)\S*\s.*=>|^module\s+(?:github\.com/(?:stretchr/testify|onsi/g\w+|google/go-cmp)|gotest\.tools)|` +
 	`"(?:jest|vitest|mocha|chai|expect|ava|tap|sinon|@jest/[\w-]+)"\s*:\s*"(?:file|link|portal|npm):`)
 
-var configFile = regexp.MustCompile(`(?i)(?:^|/)(?:\.[^/]*|go\.(?:mod|work)|[^/]*\.(?:toml|ini|cfg|gradle(?:\.kts)?|props|csproj|conf)|[^/]*\.config\.[cm]?[jt]s|[tj]sconfig[^/]*\.json|package\.json|deno\.jsonc?|pom\.xml|build\.xml)$`)
+var configFile = lazyregexp.New(`(?i)(?:^|/)(?:\.[^/]*|go\.(?:mod|work)|[^/]*\.(?:toml|ini|cfg|gradle(?:\.kts)?|props|csproj|conf)|[^/]*\.config\.[cm]?[jt]s|[tj]sconfig[^/]*\.json|package\.json|deno\.jsonc?|pom\.xml|build\.xml)$`)
 
 // product returns the lines that the change adds to files that are not tests, by
 // file, without those that it only moves.
@@ -208,7 +209,7 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 	}
 }
 
-var goLine = regexp.MustCompile(`^go (\d[\w.]*)`)
+var goLine = lazyregexp.New(`^go (\d[\w.]*)`)
 
 // sameTests are the languages of Go from which on a test means something else without a
 // word of the compiler's. Before 1.22 the rounds of a loop, and so the parallel cases of a
@@ -274,8 +275,8 @@ func (p *patch) apart(f *gitdiff.File, lines map[*gitdiff.File][]addedLine) bool
 }
 
 var (
-	childBranch = regexp.MustCompile(`^\s*if\s+(?:not\s+(\w+)|(\w+)\s*==\s*0|not\s+os\.fork\(\)|os\.fork\(\)\s*==\s*0)\s*:\s*$`)
-	plainExit   = regexp.MustCompile(`^\s*os\._exit\([^()]*\)\s*$`)
+	childBranch = lazyregexp.New(`^\s*if\s+(?:not\s+(\w+)|(\w+)\s*==\s*0|not\s+os\.fork\(\)|os\.fork\(\)\s*==\s*0)\s*:\s*$`)
+	plainExit   = lazyregexp.New(`^\s*os\._exit\([^()]*\)\s*$`)
 )
 
 func indentOf(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
@@ -314,7 +315,7 @@ func (c *checker) reaches(file string, l addedLine, rule, what string) {
 		Message: fmt.Sprintf("Code under test %s, so that what its tests say of it cannot be trusted: take it out, or let a human decide that it stays", what)})
 }
 
-func near(lines []addedLine, at int, re *regexp.Regexp) bool {
+func near(lines []addedLine, at int, re *lazyregexp.Regexp) bool {
 	for i := max(0, at-around); i < min(len(lines), at+around+1); i++ {
 		if re.MatchString(lines[i].text) {
 			return true
@@ -324,9 +325,9 @@ func near(lines []addedLine, at int, re *regexp.Regexp) bool {
 }
 
 var (
-	methodLine = regexp.MustCompile(`def __eq__\s*\(\s*\w+\s*,\s*(\w+).*:\s*(?:#.*)?$`)
-	saysEqual  = regexp.MustCompile(`(?m)^\s*return\s+(?:True|1|not False|bool\(1\))\s*(?:#.*)?$`)
-	docString  = regexp.MustCompile(`(?s)""".*?"""|'''.*?'''|(?m:#.*$)`)
+	methodLine = lazyregexp.New(`def __eq__\s*\(\s*\w+\s*,\s*(\w+).*:\s*(?:#.*)?$`)
+	saysEqual  = lazyregexp.New(`(?m)^\s*return\s+(?:True|1|not False|bool\(1\))\s*(?:#.*)?$`)
+	docString  = lazyregexp.New(`(?s)""".*?"""|'''.*?'''|(?m:#.*$)`)
 	// aboutAny is what can be asked of the other side without looking into it.
 	aboutAny = `\bis (?:not )?None\b|\bisinstance\(\s*%[1]s\s*,[^)]*\b(?:int|float|str|object|list|dict|tuple|bool|bytes|set|numbers\.\w+|Number)\b|\btype\(\s*%[1]s\s*\)|\bid\(\s*%[1]s\s*\)`
 )
@@ -363,13 +364,13 @@ func withoutRemark(line string, lang *language) string {
 // that no pattern above knows. It proves nothing; it makes that tests which must
 // fail are planted.
 var (
-	goLoose = regexp.MustCompile(`\bos\.(?:Exit|Std\w+|Args|NewFile|FindProcess|StartProcess|Executable|Getp?pid)\b|\b(?:syscall|unsafe|runtime|debug|testing|plugin|unix)\.|\bflag\.(?:Lookup|Set|CommandLine|Visit)|linkname|import "C"|^\s*(?:import\s+)?(?:[\w.]+\s+)?"(?:C|plugin|syscall|unsafe|testing.*)"`)
-	pyLoose = regexp.MustCompile(`\b(?:sys|os\._\w+|os\.(?:kill|abort|exec\w*|dup2?|close|environ|getenv|fork|write|fdopen|system|popen)|inspect|gc|ctypes|atexit|builtins|importlib|unittest|pytest|_pytest|traceback|signal|codecs|marshal|pickle|faulthandler|runpy)\b` +
+	goLoose = lazyregexp.New(`\bos\.(?:Exit|Std\w+|Args|NewFile|FindProcess|StartProcess|Executable|Getp?pid)\b|\b(?:syscall|unsafe|runtime|debug|testing|plugin|unix)\.|\bflag\.(?:Lookup|Set|CommandLine|Visit)|linkname|import "C"|^\s*(?:import\s+)?(?:[\w.]+\s+)?"(?:C|plugin|syscall|unsafe|testing.*)"`)
+	pyLoose = lazyregexp.New(`\b(?:sys|os\._\w+|os\.(?:kill|abort|exec\w*|dup2?|close|environ|getenv|fork|write|fdopen|system|popen)|inspect|gc|ctypes|atexit|builtins|importlib|unittest|pytest|_pytest|traceback|signal|codecs|marshal|pickle|faulthandler|runpy)\b` +
 		`|__(?:import|builtins|globals|dict|class|subclasses|bases|mro|code|getattribute|getattr|setattr|eq|ne|instancecheck)\w*__|\b(?:eval|exec|compile|globals|locals|vars|setattr|delattr|breakpoint)\(|\bexit\(|\bquit\(|metaclass|SystemExit|AssertionError`)
-	pyGetattr = regexp.MustCompile(`\bgetattr\(`)
-	pyPlain   = regexp.MustCompile(`\bgetattr\([\w.\[\]]+,\s*["'][a-z]\w*["']`)
-	jsLoose   = regexp.MustCompile("\\b(?:process|globalThis|global|eval|Function|Proxy|Reflect|Symbol|WebAssembly|__proto__|prototype)\\b|\\bassert\\b|['\"](?:node:)?(?:module|vm|v8|assert(?:/strict)?|async_hooks|worker_threads|child_process|inspector|diagnostics_channel|process|test)['\"]|require\\(\\s*[^'\")]|import\\(\\s*[^'\")]|\\.stack\\b|defineProperty|setPrototypeOf|console\\.\\w+\\s*=|uncaughtException|unhandledRejection")
-	odd       = regexp.MustCompile(`(?i)\.(?:s|asm|so|pyd|pyc|node|wasm|dylib|dll|a|syso|jar|class|sh|bash)$`)
+	pyGetattr = lazyregexp.New(`\bgetattr\(`)
+	pyPlain   = lazyregexp.New(`\bgetattr\([\w.\[\]]+,\s*["'][a-z]\w*["']`)
+	jsLoose   = lazyregexp.New("\\b(?:process|globalThis|global|eval|Function|Proxy|Reflect|Symbol|WebAssembly|__proto__|prototype)\\b|\\bassert\\b|['\"](?:node:)?(?:module|vm|v8|assert(?:/strict)?|async_hooks|worker_threads|child_process|inspector|diagnostics_channel|process|test)['\"]|require\\(\\s*[^'\")]|import\\(\\s*[^'\")]|\\.stack\\b|defineProperty|setPrototypeOf|console\\.\\w+\\s*=|uncaughtException|unhandledRejection")
+	odd       = lazyregexp.New(`(?i)\.(?:s|asm|so|pyd|pyc|node|wasm|dylib|dll|a|syso|jar|class|sh|bash)$`)
 )
 
 // loose returns the files by which the change might reach the runner.
@@ -381,7 +382,7 @@ func (p *patch) loose(isTest map[string]bool) []string {
 			continue
 		}
 		hit := odd.MatchString(f.NewName) || configFile.MatchString(f.NewName) || strings.Contains(f.NewName, "node_modules/") || strings.HasPrefix(f.NewName, "vendor/") || f.NewMode != 0 && f.NewMode&0o170000 == 0o120000
-		var re *regexp.Regexp
+		var re *lazyregexp.Regexp
 		switch languageOf(f.NewName) {
 		case &goLang:
 			re = goLoose
@@ -404,7 +405,7 @@ func (p *patch) loose(isTest map[string]bool) []string {
 }
 
 // hooks tell by a line that is added to a test that it is about the runner.
-var hooks = regexp.MustCompile(`func TestMain\(|^func init\(\)|\bos\.Exit\(|\bpytest_\w+|TestCase\.\w+\s*=|\bassert\w*(?:\.\w+)*\s*=[^=>]|\bexpect(?:\.\w+)*\s*=[^=>]|\bexpect\.extend|sys\.modules|os\._exit|atexit|process\.(?:exit|on|env)|require\.cache|Module\.|builtins|setattr\(|monkeypatch|globalThis|global\.|jest\.mock|vi\.mock|mock\.module|__eq__`)
+var hooks = lazyregexp.New(`func TestMain\(|^func init\(\)|\bos\.Exit\(|\bpytest_\w+|TestCase\.\w+\s*=|\bassert\w*(?:\.\w+)*\s*=[^=>]|\bexpect(?:\.\w+)*\s*=[^=>]|\bexpect\.extend|sys\.modules|os\._exit|atexit|process\.(?:exit|on|env)|require\.cache|Module\.|builtins|setattr\(|monkeypatch|globalThis|global\.|jest\.mock|vi\.mock|mock\.module|__eq__`)
 
 // runnerEdited reports whether the change touches what decides over the tests, so
 // that the head's own run is proven, too.

@@ -1,8 +1,9 @@
 package check
 
 import (
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // reason is why a command ended with an error, as far as its output tells.
@@ -15,31 +16,31 @@ type reason struct {
 
 // buildMessages are the compilers' and interpreters' ways to refuse a file. Each
 // names the groups file, line and text.
-var buildMessages = []*regexp.Regexp{
-	regexp.MustCompile(`^\[ERROR\] (?P<file>\S+\.(?:java|kt|scala|groovy)):\[(?P<line>\d+)(?:,\d+)?\] (?P<text>.*)`),                              // Maven
-	regexp.MustCompile(`^e: (?:file://)?(?P<file>/\S+\.kts?):(?: \()?(?P<line>\d+)[:,] ?\d+\)?:? ?(?P<text>.*)`),                                  // Kotlin
-	regexp.MustCompile(`^\s*(?P<file>\S+?)\((?P<line>\d+),\d+\): (?P<text>error [A-Z]+\d+: .*?)(?: \[[^\]]*proj\])?$`),                            // .NET, TypeScript
-	regexp.MustCompile(`^(?P<file>[\w./@+-]+\.tsx?):(?P<line>\d+):\d+ - (?P<text>error TS\d+: .*)`),                                               // TypeScript, pretty
-	regexp.MustCompile(`^(?P<file>[\w./@+-]+\.(?:java|c|cc|cpp|cxx|h|hpp|m|scala|swift)):(?P<line>\d+):(?:\d+:)? (?P<text>(?:fatal )?error: .*)`), // javac, C
-	regexp.MustCompile(`^\*\* \(\w*Error\) (?P<file>[\w./-]+\.exs?):(?P<line>\d+):(?:\d+:)? ?(?P<text>.*)`),                                       // Elixir
-	regexp.MustCompile(`^(?:PHP )?(?P<text>(?:Parse|Fatal) error: .*?) in (?P<file>/\S+\.php)(?: on line |:)(?P<line>\d+)$`),                      // PHP
-	regexp.MustCompile(`^(?:\S*ruby\S*: )?(?P<file>[\w./@+-]+\.rb):(?P<line>\d+):(?P<text>.*(?:syntax error|SyntaxError|unexpected).*)`),          // Ruby
-	regexp.MustCompile(`^(?P<file>[\w./@+-]+\.\w+):(?P<line>\d+):(?:\d+:)? (?P<text>(?:syntax error|undefined:|cannot use|undeclared).*)`),        // Go and others
+var buildMessages = []*lazyregexp.Regexp{
+	lazyregexp.New(`^\[ERROR\] (?P<file>\S+\.(?:java|kt|scala|groovy)):\[(?P<line>\d+)(?:,\d+)?\] (?P<text>.*)`),                              // Maven
+	lazyregexp.New(`^e: (?:file://)?(?P<file>/\S+\.kts?):(?: \()?(?P<line>\d+)[:,] ?\d+\)?:? ?(?P<text>.*)`),                                  // Kotlin
+	lazyregexp.New(`^\s*(?P<file>\S+?)\((?P<line>\d+),\d+\): (?P<text>error [A-Z]+\d+: .*?)(?: \[[^\]]*proj\])?$`),                            // .NET, TypeScript
+	lazyregexp.New(`^(?P<file>[\w./@+-]+\.tsx?):(?P<line>\d+):\d+ - (?P<text>error TS\d+: .*)`),                                               // TypeScript, pretty
+	lazyregexp.New(`^(?P<file>[\w./@+-]+\.(?:java|c|cc|cpp|cxx|h|hpp|m|scala|swift)):(?P<line>\d+):(?:\d+:)? (?P<text>(?:fatal )?error: .*)`), // javac, C
+	lazyregexp.New(`^\*\* \(\w*Error\) (?P<file>[\w./-]+\.exs?):(?P<line>\d+):(?:\d+:)? ?(?P<text>.*)`),                                       // Elixir
+	lazyregexp.New(`^(?:PHP )?(?P<text>(?:Parse|Fatal) error: .*?) in (?P<file>/\S+\.php)(?: on line |:)(?P<line>\d+)$`),                      // PHP
+	lazyregexp.New(`^(?:\S*ruby\S*: )?(?P<file>[\w./@+-]+\.rb):(?P<line>\d+):(?P<text>.*(?:syntax error|SyntaxError|unexpected).*)`),          // Ruby
+	lazyregexp.New(`^(?P<file>[\w./@+-]+\.\w+):(?P<line>\d+):(?:\d+:)? (?P<text>(?:syntax error|undefined:|cannot use|undeclared).*)`),        // Go and others
 }
 
 // tellingLines are other lines that say why a suite failed although its tests
 // passed, or why none ran; the first kind that is found counts.
-var tellingLines = []*regexp.Regexp{
-	regexp.MustCompile(`(?m)^.*(?:Required test coverage of .* not reached|[Cc]overage .*(?:threshold|minimum).*|[Cc]overage failure: .*|ERROR: Coverage for .*).*$`),
-	regexp.MustCompile(`(?m)^.*(?:Segmentation fault|core dumped|SIGSEGV|SIGABRT|fatal runtime error|Out of memory|JavaScript heap out of memory).*$`),
-	regexp.MustCompile(`(?m)^.*WARNING: DATA RACE.*$`),
-	regexp.MustCompile(`(?m)^.*(?:Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND|ImportError while loading conftest|INTERNALERROR> \w+).*$`),
+var tellingLines = []*lazyregexp.Regexp{
+	lazyregexp.New(`(?m)^.*(?:Required test coverage of .* not reached|[Cc]overage .*(?:threshold|minimum).*|[Cc]overage failure: .*|ERROR: Coverage for .*).*$`),
+	lazyregexp.New(`(?m)^.*(?:Segmentation fault|core dumped|SIGSEGV|SIGABRT|fatal runtime error|Out of memory|JavaScript heap out of memory).*$`),
+	lazyregexp.New(`(?m)^.*WARNING: DATA RACE.*$`),
+	lazyregexp.New(`(?m)^.*(?:Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND|ImportError while loading conftest|INTERNALERROR> \w+).*$`),
 }
 
 var (
-	tracebackLine = regexp.MustCompile(`^\s*File "([^"]+)", line (\d+)`)
-	conftestLine  = regexp.MustCompile(`^([\w./-]+\.py):(\d+): in `)
-	nodeErrorAt   = regexp.MustCompile(`^(?:file://)?(/\S+\.[cm]?[jt]sx?):(\d+)$`)
+	tracebackLine = lazyregexp.New(`^\s*File "([^"]+)", line (\d+)`)
+	conftestLine  = lazyregexp.New(`^([\w./-]+\.py):(\d+): in `)
+	nodeErrorAt   = lazyregexp.New(`^(?:file://)?(/\S+\.[cm]?[jt]sx?):(\d+)$`)
 )
 
 // maxBuildErrors is how many messages of a compiler a failure repeats.
@@ -105,7 +106,7 @@ func buildReason(lines []string) reason {
 // traceback that is not of an installed package.
 func (r *reason) place(lines []string) {
 	for _, line := range lines {
-		for _, pattern := range []*regexp.Regexp{tracebackLine, conftestLine, nodeErrorAt} {
+		for _, pattern := range []*lazyregexp.Regexp{tracebackLine, conftestLine, nodeErrorAt} {
 			m := pattern.FindStringSubmatch(line)
 			if m != nil && !strings.HasPrefix(m[1], "/usr/") && !strings.Contains(m[1], "-packages/") && !strings.Contains(m[1], "/node_modules/") && !strings.HasPrefix(m[1], "<") {
 				r.file, r.line = m[1], atoi(m[2])

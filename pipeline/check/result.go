@@ -1,11 +1,11 @@
 package check
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -98,8 +98,8 @@ const (
 )
 
 var (
-	escapes   = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\-_])")
-	addresses = regexp.MustCompile(`\b0x[0-9a-fA-F]{6,}\b`) // differ from run to run, which would hide that two failures are the same
+	escapes   = lazyregexp.New("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\-_])")
+	addresses = lazyregexp.New(`\b0x[0-9a-fA-F]{6,}\b`) // differ from run to run, which would hide that two failures are the same
 )
 
 // shorten returns the first lines of a message, without colour codes and

@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // rspecReport is the part that matters of what `rspec --format json` writes.
@@ -25,8 +26,8 @@ type rspecReport struct {
 }
 
 var (
-	rspecLoading = regexp.MustCompile(`An error occurred while loading (\S+?)\.?(?: - .*)?\n`)
-	rubyFrame    = regexp.MustCompile(`(?m)^(?:# )?\s*([^\s:'"]+\.rb):(\d+)(?::in |$|:)`)
+	rspecLoading = lazyregexp.New(`An error occurred while loading (\S+?)\.?(?: - .*)?\n`)
+	rubyFrame    = lazyregexp.New(`(?m)^(?:# )?\s*([^\s:'"]+\.rb):(\d+)(?::in |$|:)`)
 )
 
 // parseRSpec reads the JSON report of RSpec. A test's name is "file > description".
@@ -81,10 +82,10 @@ func locateRuby(c *testcase, stack string) {
 }
 
 var (
-	miniTest    = regexp.MustCompile(`^(\S.*?#\S.*?) = [\d.]+ s = ([.FES])$`)
-	miniProblem = regexp.MustCompile(`^\s+\d+\) (Failure|Error|Skipped):$`)
-	miniTitle   = regexp.MustCompile(`^(\S.*?#.*?)(?: \[(.+):(\d+)\])?:$`)
-	miniRan     = regexp.MustCompile(`^\d+ (?:runs|tests), \d+ assertions, `)
+	miniTest    = lazyregexp.New(`^(\S.*?#\S.*?) = [\d.]+ s = ([.FES])$`)
+	miniProblem = lazyregexp.New(`^\s+\d+\) (Failure|Error|Skipped):$`)
+	miniTitle   = lazyregexp.New(`^(\S.*?#.*?)(?: \[(.+):(\d+)\])?:$`)
+	miniRan     = lazyregexp.New(`^\d+ (?:runs|tests), \d+ assertions, `)
 )
 
 // parseMinitest reads what Minitest prints with -v. A test's name is

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
@@ -401,7 +401,7 @@ func (c *checker) cases() []testcase {
 	return out
 }
 
-var compileLine = regexp.MustCompile(`(?m)^(?:vet: )?(\S+_test\.go|\S+\.go):\d+(?::\d+)?: .*`)
+var compileLine = lazyregexp.New(`(?m)^(?:vet: )?(\S+_test\.go|\S+\.go):\d+(?::\d+)?: .*`)
 
 // blame returns the files of the tests because of which tests could not even be
 // started as they stood, with the error.
@@ -440,7 +440,7 @@ func (v *verdict) blame(c *checker, s *stood) map[string]string {
 }
 
 // goMissing is how the compiler says that a package lacks something.
-var goMissing = regexp.MustCompile(`(?m)^.*\.go:\d+(?::\d+)?: (?:undefined: |.* undefined|cannot use |not enough arguments|too many arguments|no required module|package \S+ is not in).*$`)
+var goMissing = lazyregexp.New(`(?m)^.*\.go:\d+(?::\d+)?: (?:undefined: |.* undefined|cannot use |not enough arguments|too many arguments|no required module|package \S+ is not in).*$`)
 
 // blameHelpers blames all code of Go that is no test.
 func blameHelpers(open map[string]edit, why string, out map[string]string) {
@@ -480,7 +480,7 @@ func (c *checker) blameBuild(t *testcase, open map[string]edit, out map[string]s
 }
 
 var (
-	goTestDecl = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w*)\(`)
+	goTestDecl = lazyregexp.New(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w*)\(`)
 )
 
 // declared finds the tests of Go files that stayed as the change made them: those
@@ -547,7 +547,7 @@ func goParts(source []byte) (tests map[string]string, rest string) {
 
 // plainImport is an import under its own name, of the standard library: what it
 // is used for stands in the tests themselves.
-var plainImport = regexp.MustCompile(`^(?:import \(|"[a-z0-9/]+")$`)
+var plainImport = lazyregexp.New(`^(?:import \(|"[a-z0-9/]+")$`)
 
 // packageOf returns the import path of a directory.
 func (c *checker) packageOf(dir string) string {
@@ -745,7 +745,7 @@ func (c *checker) editedInside(isTest map[string]bool, read func(string) ([]byte
 	return out
 }
 
-var doctestLine = regexp.MustCompile(`^\s*(?:>>>|\.\.\.)`)
+var doctestLine = lazyregexp.New(`^\s*(?:>>>|\.\.\.)`)
 
 // pythonTest returns the text of a test function, or of all examples where there
 // is no function of that name that is a test.

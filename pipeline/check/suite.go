@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -342,11 +343,11 @@ func (c *checker) parseLeft(ctx context.Context, s *suite) (result, error) {
 }
 
 var (
-	goJSONLine  = regexp.MustCompile(`(?m)^\{.*"Action":"(?:run|pass|fail|output|start|skip|build-output)"`)
-	tapHeader   = regexp.MustCompile(`(?m)^TAP version 1[234]\s*$`)
-	tapLoose    = regexp.MustCompile(`(?m)^(?:not )?ok \d+\b`)
-	tapLoosePln = regexp.MustCompile(`(?m)^1\.\.\d+`)
-	cargoHeader = regexp.MustCompile(`(?m)^test result: (?:ok|FAILED)\.`)
+	goJSONLine  = lazyregexp.New(`(?m)^\{.*"Action":"(?:run|pass|fail|output|start|skip|build-output)"`)
+	tapHeader   = lazyregexp.New(`(?m)^TAP version 1[234]\s*$`)
+	tapLoose    = lazyregexp.New(`(?m)^(?:not )?ok \d+\b`)
+	tapLoosePln = lazyregexp.New(`(?m)^1\.\.\d+`)
+	cargoHeader = lazyregexp.New(`(?m)^test result: (?:ok|FAILED)\.`)
 )
 
 // sniff recognises the format of an output.

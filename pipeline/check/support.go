@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -19,18 +20,18 @@ const (
 )
 
 var (
-	toolDirs     = regexp.MustCompile(`(?i)(?:^|/)(?:tools?|scripts?|ci|hack|\.ci|\.github|mk|make|tasks?)/`)
-	supportNames = regexp.MustCompile(`(?i)(?:^|[/_.-])(?:tests?|testing|helpers?|fixtures?|mocks?|fakes?|stubs?|assert\w*|expect\w*|check(?:s|er|ing)?|verif\w+|support|specs?|cases|golden|samples?)(?:[/_.-]|$)`)
-	quoted       = regexp.MustCompile("[\"'`]([\\w.@~*+-]*(?:/[\\w.@~*+-]*)*)[\"'`]")
-	embedded     = regexp.MustCompile(`(?m)^//go:embed (.*)$`)
-	goTopLevel   = regexp.MustCompile(`(?m)^(?:func|type|var|const) (\w+)`)
-	goGrouped    = regexp.MustCompile(`(?m)^\t(\w+)`)
-	goGroup      = regexp.MustCompile(`(?ms)^(?:var|const|type) \($.*?^\)`)
-	canFail      = regexp.MustCompile(`\b(?:assert\w*|raise|throw|panic|fail\w*|Fatal\w*|Error[f]?|exit)\b`)
-	holdsCode    = map[string]*regexp.Regexp{
-		".go": regexp.MustCompile(`(?m)^func `),
-		".py": regexp.MustCompile(`(?m)^\s*(?:async )?(?:def|class) |\blambda\b`),
-		".js": regexp.MustCompile(`\bfunction\b|=>|(?m)^\s*(?:export\s+)?(?:default\s+)?class `),
+	toolDirs     = lazyregexp.New(`(?i)(?:^|/)(?:tools?|scripts?|ci|hack|\.ci|\.github|mk|make|tasks?)/`)
+	supportNames = lazyregexp.New(`(?i)(?:^|[/_.-])(?:tests?|testing|helpers?|fixtures?|mocks?|fakes?|stubs?|assert\w*|expect\w*|check(?:s|er|ing)?|verif\w+|support|specs?|cases|golden|samples?)(?:[/_.-]|$)`)
+	quoted       = lazyregexp.New("[\"'`]([\\w.@~*+-]*(?:/[\\w.@~*+-]*)*)[\"'`]")
+	embedded     = lazyregexp.New(`(?m)^//go:embed (.*)$`)
+	goTopLevel   = lazyregexp.New(`(?m)^(?:func|type|var|const) (\w+)`)
+	goGrouped    = lazyregexp.New(`(?m)^\t(\w+)`)
+	goGroup      = lazyregexp.New(`(?ms)^(?:var|const|type) \($.*?^\)`)
+	canFail      = lazyregexp.New(`\b(?:assert\w*|raise|throw|panic|fail\w*|Fatal\w*|Error[f]?|exit)\b`)
+	holdsCode    = map[string]*lazyregexp.Regexp{
+		".go": lazyregexp.New(`(?m)^func `),
+		".py": lazyregexp.New(`(?m)^\s*(?:async )?(?:def|class) |\blambda\b`),
+		".js": lazyregexp.New(`\bfunction\b|=>|(?m)^\s*(?:export\s+)?(?:default\s+)?class `),
 	}
 )
 
@@ -382,9 +383,9 @@ func (b *baseView) started() map[string]bool {
 }
 
 var (
-	pythonImport = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+([\w.]+)`)
-	npmRun       = regexp.MustCompile(`\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+|run-script\s+)?([\w:-]+)`)
-	makeRun      = regexp.MustCompile(`\b(?:make|gmake|just)\b((?:\s+-\S+)*(?:\s+[\w.:-]+)*)`)
+	pythonImport = lazyregexp.New(`(?m)^\s*(?:from|import)\s+([\w.]+)`)
+	npmRun       = lazyregexp.New(`\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+|run-script\s+)?([\w:-]+)`)
+	makeRun      = lazyregexp.New(`\b(?:make|gmake|just)\b((?:\s+-\S+)*(?:\s+[\w.:-]+)*)`)
 )
 
 // commandTexts returns a suite's command, and what it stands for in package.json
@@ -439,7 +440,7 @@ func (b *baseView) recipe(dir, target string) []string {
 	return out
 }
 
-var makeInclude = regexp.MustCompile(`(?m)^[-s]?include\s+(.+)$`)
+var makeInclude = lazyregexp.New(`(?m)^[-s]?include\s+(.+)$`)
 
 // withIncludes adds to a Makefile those that it includes by plain names.
 func withIncludes(text string, read func(name string) []byte) string {

@@ -1,9 +1,9 @@
 package check
 
 import (
-	"regexp"
-
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // turn is a line of code by which the product behaves one way while it is tested and
@@ -11,9 +11,9 @@ import (
 // called with. Each has honest uses, which a human may let pass.
 type turn struct {
 	rule    string
-	pattern *regexp.Regexp
-	unless  *regexp.Regexp // in the line or those around it: it is none; nil: nothing is
-	with    *regexp.Regexp // must be in the file's added lines, too; nil: it is enough
+	pattern *lazyregexp.Regexp
+	unless  *lazyregexp.Regexp // in the line or those around it: it is none; nil: nothing is
+	with    *lazyregexp.Regexp // must be in the file's added lines, too; nil: it is enough
 	what    string
 }
 
@@ -27,7 +27,7 @@ const (
 	byRunner = "behaves by what a test runner leaves in its process"
 )
 
-func matching(s string) *regexp.Regexp { return regexp.MustCompile(s) }
+func matching(s string) *lazyregexp.Regexp { return lazyregexp.New(s) }
 
 // systemPaths are places by which a sandbox differs from a machine.
 const systemPaths = "[\"'`]/(?:|etc|etc/(?:hostname|passwd|hosts)|root|home|usr|sys[\\w/]*|proc|proc/(?:self|1|net)[\\w/]*|\\.dockerenv|work|seed|deps|scratch|gocache)[\"'`]"
@@ -142,9 +142,9 @@ func (t *turn) holds(f *gitdiff.File, lines []addedLine, at int) bool {
 }
 
 var (
-	builtinKind = regexp.MustCompile(`^\s*class\s+\w+\(\s*(?:[\w.]+,\s*)*(?:int|float|str|bytes|list|dict|tuple|set|frozenset|complex|(?:\w+\.)?(?:Decimal|Fraction|date|datetime|timedelta|ndarray))\b`)
-	comparing   = regexp.MustCompile(`^\s*def __(?:eq|ne|bool|lt|gt|le|ge)__\s*\(`)
-	anyDef      = regexp.MustCompile(`^\s*(?:async\s+)?(?:def|class)\s`)
+	builtinKind = lazyregexp.New(`^\s*class\s+\w+\(\s*(?:[\w.]+,\s*)*(?:int|float|str|bytes|list|dict|tuple|set|frozenset|complex|(?:\w+\.)?(?:Decimal|Fraction|date|datetime|timedelta|ndarray))\b`)
+	comparing   = lazyregexp.New(`^\s*def __(?:eq|ne|bool|lt|gt|le|ge)__\s*\(`)
+	anyDef      = lazyregexp.New(`^\s*(?:async\s+)?(?:def|class)\s`)
 )
 
 // bent reports whether a method that compares is one of a kind of a builtin, which

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/worktree"
 )
 
@@ -153,7 +153,7 @@ func below(dir, in string) bool {
 }
 
 // examples are directories whose content is shown or copied, not tested.
-var examples = regexp.MustCompile(`(?:^|/)(?:_[^/]*|examples?|samples?|fixtures|__fixtures__|templates?|testdata|test-data|dist|target)(?:/|$)`)
+var examples = lazyregexp.New(`(?:^|/)(?:_[^/]*|examples?|samples?|fixtures|__fixtures__|templates?|testdata|test-data|dist|target)(?:/|$)`)
 
 // topmost leaves the directories out that lie in another one of them, and those of
 // examples.

@@ -1,17 +1,18 @@
 package check
 
 import (
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	tapPoint     = regexp.MustCompile(`^( *)(not ok|ok)\b(?: +\d+)?(?: +(.*))?$`)
-	tapPlan      = regexp.MustCompile(`^1\.\.(\d+)`)
-	tapDirective = regexp.MustCompile(`(?i)(?:^|[^\\])# *(skip|todo)\b`)
-	tapKey       = regexp.MustCompile(`^(\w+): ?(.*)$`)
-	jsFrame      = regexp.MustCompile(`(?m)(?:\(|at |^\s*|file://)(/[^\s():]+):(\d+):\d+\)?`)
-	errorLine    = regexp.MustCompile(`(?m)^\s*(?:Uncaught )?\w*(?:Error|Exception)\b.*$`)
+	tapPoint     = lazyregexp.New(`^( *)(not ok|ok)\b(?: +\d+)?(?: +(.*))?$`)
+	tapPlan      = lazyregexp.New(`^1\.\.(\d+)`)
+	tapDirective = lazyregexp.New(`(?i)(?:^|[^\\])# *(skip|todo)\b`)
+	tapKey       = lazyregexp.New(`^(\w+): ?(.*)$`)
+	jsFrame      = lazyregexp.New(`(?m)(?:\(|at |^\s*|file://)(/[^\s():]+):(\d+):\d+\)?`)
+	errorLine    = lazyregexp.New(`(?m)^\s*(?:Uncaught )?\w*(?:Error|Exception)\b.*$`)
 )
 
 // tapReader reads the Test Anything Protocol, versions 12 to 14, with subtests

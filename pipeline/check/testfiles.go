@@ -3,11 +3,12 @@ package check
 import (
 	"bytes"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // role is what a file is to the tests.
@@ -25,31 +26,31 @@ const (
 var mixedFiles = []string{"package.json", "pyproject.toml", "setup.cfg"}
 
 var (
-	runnerNames = regexp.MustCompile(`(?i)^(?:conftest\.py|\.?pytest\.ini|tox\.ini|noxfile\.py|\.coveragerc|nose2?\.cfg|unittest\.cfg|\.noserc|(?:site|user)customize\.py|.*\.pth` +
+	runnerNames = lazyregexp.New(`(?i)^(?:conftest\.py|\.?pytest\.ini|tox\.ini|noxfile\.py|\.coveragerc|nose2?\.cfg|unittest\.cfg|\.noserc|(?:site|user)customize\.py|.*\.pth` +
 		`|jest[.-](?:config|setup|preset|env\w*|global[\w-]*)[\w.-]*|setup-?tests?\.[cm]?[jt]sx?|(?:vitest|vite)\.(?:config|setup|workspace)[\w.-]*|\.mocharc(?:\..*)?|mocha\.opts` +
 		`|(?:karma|wtr|web-test-runner|ava|playwright|cypress|nightwatch|stryker|babel)[.-]conf(?:ig)?[\w.-]*|\.nycrc(?:\..*)?|\.c8rc(?:\..*)?|\.taprc|\.babelrc(?:\..*)?|\.swcrc` +
 		`|\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.[cm]?js|\.env\.test.*|\.rspec|(?:spec|rails|test)_helper\.rb|phpunit\.xml(?:\.dist)?|testng\.xml|junit-platform\.properties|nextest\.toml` +
 		`|(?:run[-_.]?)?(?:all[-_.]?)?tests?(?:[-_.]all)?\.(?:sh|bash|bat|cmd|ps1|mk)|run[-_.]?(?:all[-_.]?)?tests?(?:\.[\w]+)?)$`)
-	makeNames = regexp.MustCompile(`(?i)^(?:GNU)?makefile$|\.mk$|^(?:justfile|taskfile\.ya?ml|rakefile)$`)
+	makeNames = lazyregexp.New(`(?i)^(?:GNU)?makefile$|\.mk$|^(?:justfile|taskfile\.ya?ml|rakefile)$`)
 
 	// shadows are files that take a test library's place because they are found first.
-	shadows = regexp.MustCompile(`(?:^|/)(?:_?pytest|unittest|pluggy|iniconfig|doctest|nose2?|mock|coverage|hypothesis|xdist|pytest_\w+)(?:\.pyi?|/.*\.pyi?)$` +
+	shadows = lazyregexp.New(`(?:^|/)(?:_?pytest|unittest|pluggy|iniconfig|doctest|nose2?|mock|coverage|hypothesis|xdist|pytest_\w+)(?:\.pyi?|/.*\.pyi?)$` +
 		`|(?:^|/)node_modules/(?:\.bin/|(?:@jest|@vitest|@testing-library|@sinonjs|jest|vitest|mocha|chai|expect|ava|tap|tape|sinon|jasmine|nyc|c8|should|supertest|karma|babel-jest|ts-jest|cypress|playwright)(?:[-\w]*)/)` +
 		`|(?:^|/)vendor/(?:github\.com/(?:stretchr/testify|onsi/g|google/go-cmp|frankban/quicktest|matryer/is|smartystreets|sebdah/goldie)|gotest\.tools|gopkg\.in/check|pgregory\.net/rapid)`)
 	// pythonFirst are modules of the standard library that a runner imports: a file of
 	// that name at the root is found before them.
-	pythonFirst = regexp.MustCompile(`^(?:abc|argparse|ast|asyncio|atexit|bdb|cmd|code|codecs|collections|contextlib|copy|dataclasses|datetime|difflib|dis|enum|errno|faulthandler|fnmatch|functools|gc|getopt|gettext` +
+	pythonFirst = lazyregexp.New(`^(?:abc|argparse|ast|asyncio|atexit|bdb|cmd|code|codecs|collections|contextlib|copy|dataclasses|datetime|difflib|dis|enum|errno|faulthandler|fnmatch|functools|gc|getopt|gettext` +
 		`|glob|importlib|inspect|io|itertools|json|linecache|locale|logging|math|numbers|operator|os|pathlib|pdb|platform|pprint|re|reprlib|runpy|shlex|shutil|signal|site|stat|string|struct|subprocess` +
 		`|sysconfig|tempfile|textwrap|threading|time|timeit|token|tokenize|traceback|types|typing|unicodedata|uuid|warnings|weakref|zipfile|zlib)(?:\.py|/__init__\.py)$`)
 
-	testDirs  = regexp.MustCompile(`(?i)(?:^|/)(?:tests?|__tests__|__mocks__|e2e|cypress|test[-_]?(?:utils?|helpers?|support|data|fixtures|lib)|[\w.-]+\.tests?)/`)
-	specDirs  = regexp.MustCompile(`(?i)(?:^|/)specs?/.*\.(?:rb|[cm]?[jt]sx?|py)$`)
-	dataDirs  = regexp.MustCompile(`(?i)(?:^|/)(?:testdata|(?:__)?fixtures?(?:__)?|(?:__)?(?:image_)?snapshots(?:__)?|goldens?|cassettes)/`)
-	dataNames = regexp.MustCompile(`(?i)\.(?:snap|golden|ambr|approved\.\w+)$`)
-	testNames = regexp.MustCompile(`(?i)^tests?\.(?:py|rs|[cm]?[jt]sx?)$|^tests?[-_]?(?:helpers?|utils?|support|setup|base|case|common)\.\w+$|^mock_\w+\.go$|_mocks?\.go$|^test-.*\.[cm]?js$`)
-	goDirs    = regexp.MustCompile(`(?i)(?:^|/)(?:test[-_]?(?:utils?|helpers?|support|lib)|mocks?)/`) // of Go code that only tests use
-	compiled  = regexp.MustCompile(`\.(?:go|rs|java|kt|cs|swift|c|cc|cpp|h)$`)
-	document  = regexp.MustCompile(`(?i)(?:^|/)(?:readme|changelog|contributing|license)[^/]*$`)
+	testDirs  = lazyregexp.New(`(?i)(?:^|/)(?:tests?|__tests__|__mocks__|e2e|cypress|test[-_]?(?:utils?|helpers?|support|data|fixtures|lib)|[\w.-]+\.tests?)/`)
+	specDirs  = lazyregexp.New(`(?i)(?:^|/)specs?/.*\.(?:rb|[cm]?[jt]sx?|py)$`)
+	dataDirs  = lazyregexp.New(`(?i)(?:^|/)(?:testdata|(?:__)?fixtures?(?:__)?|(?:__)?(?:image_)?snapshots(?:__)?|goldens?|cassettes)/`)
+	dataNames = lazyregexp.New(`(?i)\.(?:snap|golden|ambr|approved\.\w+)$`)
+	testNames = lazyregexp.New(`(?i)^tests?\.(?:py|rs|[cm]?[jt]sx?)$|^tests?[-_]?(?:helpers?|utils?|support|setup|base|case|common)\.\w+$|^mock_\w+\.go$|_mocks?\.go$|^test-.*\.[cm]?js$`)
+	goDirs    = lazyregexp.New(`(?i)(?:^|/)(?:test[-_]?(?:utils?|helpers?|support|lib)|mocks?)/`) // of Go code that only tests use
+	compiled  = lazyregexp.New(`\.(?:go|rs|java|kt|cs|swift|c|cc|cpp|h)$`)
+	document  = lazyregexp.New(`(?i)(?:^|/)(?:readme|changelog|contributing|license)[^/]*$`)
 )
 
 // roleOf tells a file's role by its path. Where that is not sure it is taken for
@@ -94,16 +95,16 @@ type edit struct {
 }
 
 // frameworks tell by a file's imports that it is about tests.
-var frameworks = map[string]*regexp.Regexp{
-	".go":  regexp.MustCompile(`(?m)^(?:import )?\s*(?:\w+ )?"(?:testing|testing/\w+|github\.com/(?:stretchr/testify|onsi/g\w+|google/go-cmp|frankban/quicktest)[\w/]*)"`),
-	".py":  regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(?:_?pytest|unittest|nose|hypothesis|doctest)\b|^\s*def assert_?\w*\(`),
-	".js":  regexp.MustCompile(`['"](?:node:test|@jest/globals|vitest|chai|mocha|sinon|expect|supertest|@testing-library/[\w-]+)['"]|(?:function|const)\s+assert\w*\s*[(=]`),
+var frameworks = map[string]*lazyregexp.Regexp{
+	".go":  lazyregexp.New(`(?m)^(?:import )?\s*(?:\w+ )?"(?:testing|testing/\w+|github\.com/(?:stretchr/testify|onsi/g\w+|google/go-cmp|frankban/quicktest)[\w/]*)"`),
+	".py":  lazyregexp.New(`(?m)^\s*(?:import|from)\s+(?:_?pytest|unittest|nose|hypothesis|doctest)\b|^\s*def assert_?\w*\(`),
+	".js":  lazyregexp.New(`['"](?:node:test|@jest/globals|vitest|chai|mocha|sinon|expect|supertest|@testing-library/[\w-]+)['"]|(?:function|const)\s+assert\w*\s*[(=]`),
 	".cfg": nil,
 }
 
 // helperNames are how files that serve tests are named; a framework's import
 // alone may be that of a product, such as a plugin for it.
-var helperNames = regexp.MustCompile(`(?i)test|helper|util|fixture|mock|fake|stub|factor(?:y|ies)|assert|expect|support|common`)
+var helperNames = lazyregexp.New(`(?i)test|helper|util|fixture|mock|fake|stub|factor(?:y|ies)|assert|expect|support|common`)
 
 // edits returns the files of the tests that the change adds, edits, renames or
 // removes. read reads a file of the head; used are the paths that the commands

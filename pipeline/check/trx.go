@@ -3,8 +3,9 @@ package check
 import (
 	"encoding/xml"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // trxReport is the part that matters of what `dotnet test --logger trx` writes.
@@ -29,7 +30,7 @@ type trxReport struct {
 	} `xml:"ResultSummary"`
 }
 
-var dotnetFrame = regexp.MustCompile(`(?m) in (\S.*?):line (\d+)\s*$`)
+var dotnetFrame = lazyregexp.New(`(?m) in (\S.*?):line (\d+)\s*$`)
 
 // parseTRX reads a report of Visual Studio's test platform. A test's name is
 // "Namespace.Class.Method", with its arguments if it has some.

@@ -1,16 +1,17 @@
 package check
 
 import (
-	"regexp"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 var (
-	pyTest    = regexp.MustCompile(`^ *(\w+) \(([\w.]+)\)((?: [\[(].*[\])])?)(?: \.\.\. ?(.*))?$`)
-	pyStatus  = regexp.MustCompile(`(?:^|\.\.\. |[^\w])(ok|FAIL|ERROR|skipped .*|expected failure|unexpected success)$`)
-	pySection = regexp.MustCompile(`^(FAIL|ERROR): (\w+) \(([\w.]+)\)((?: [\[(].*[\])])?)$`)
-	pyFrame   = regexp.MustCompile(`^\s+File "([^"]+)", line (\d+)`)
-	pyRan     = regexp.MustCompile(`^Ran \d+ tests? in `)
+	pyTest    = lazyregexp.New(`^ *(\w+) \(([\w.]+)\)((?: [\[(].*[\])])?)(?: \.\.\. ?(.*))?$`)
+	pyStatus  = lazyregexp.New(`(?:^|\.\.\. |[^\w])(ok|FAIL|ERROR|skipped .*|expected failure|unexpected success)$`)
+	pySection = lazyregexp.New(`^(FAIL|ERROR): (\w+) \(([\w.]+)\)((?: [\[(].*[\])])?)$`)
+	pyFrame   = lazyregexp.New(`^\s+File "([^"]+)", line (\d+)`)
+	pyRan     = lazyregexp.New(`^Ran \d+ tests? in `)
 )
 
 // unittestReader reads what `python3 -m unittest -v` prints.

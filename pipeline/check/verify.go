@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
-	"forge/pipeline"
-
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"forge/pipeline"
+	"forge/pipeline/lazyregexp"
 )
 
 // Tree is a work tree of its own, with one commit in it.
@@ -158,8 +158,8 @@ func (v *verdict) runHead(ctx context.Context) error {
 }
 
 var (
-	pathWord   = regexp.MustCompile(`[\w.@/-]*[\w-]`)
-	runnerWord = regexp.MustCompile(`(?i)test|spec|check|verify|(?:^|/)ci\b`)
+	pathWord   = lazyregexp.New(`[\w.@/-]*[\w-]`)
+	runnerWord = lazyregexp.New(`(?i)test|spec|check|verify|(?:^|/)ci\b`)
 )
 
 // Named reports whether a patch changes what a command names: a file, what lies in a
@@ -187,8 +187,8 @@ func Named(commands []string, patch string) bool {
 }
 
 var (
-	makeCommand    = regexp.MustCompile(`(?:^|[\s;&|])(?:make|just|task|rake)\b`)
-	packageCommand = regexp.MustCompile(`(?:^|[\s;&|])(?:npm|pnpm|yarn)\b`)
+	makeCommand    = lazyregexp.New(`(?:^|[\s;&|])(?:make|just|task|rake)\b`)
+	packageCommand = lazyregexp.New(`(?:^|[\s;&|])(?:npm|pnpm|yarn)\b`)
 )
 
 // usedByCommands returns the files by which the commands run the tests, and

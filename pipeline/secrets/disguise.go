@@ -6,11 +6,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"io"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // shortestRun is how many characters in base64 or hexadecimal are looked at.
@@ -48,15 +49,15 @@ func disguised(block string) []match {
 }
 
 var (
-	escaped  = regexp.MustCompile(`\\u\{?([0-9a-fA-F]{2,6})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})`)
-	adjacent = regexp.MustCompile(`["'` + "`" + `]\s*(?:\\\n|[+.&~,]|\.\.|<>)?\s*[frbu]?["'` + "`" + `]`)
+	escaped  = lazyregexp.New(`\\u\{?([0-9a-fA-F]{2,6})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})`)
+	adjacent = lazyregexp.New(`["'` + "`" + `]\s*(?:\\\n|[+.&~,]|\.\.|<>)?\s*[frbu]?["'` + "`" + `]`)
 )
 
 // inPieces returns the credentials that a program or an address spells in escapes, or
 // puts together from several strings.
 func inPieces(block string) []match {
 	var found []match
-	for name, of := range map[string]*regexp.Regexp{"escapes": escaped, "pieces": adjacent} {
+	for name, of := range map[string]*lazyregexp.Regexp{"escapes": escaped, "pieces": adjacent} {
 		all := of.FindAllStringSubmatchIndex(block, -1)
 		if len(all) == 0 {
 			continue

@@ -3,9 +3,10 @@ package secrets
 import (
 	"encoding/base64"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // rule is a shape of credentials. Its pattern's first group is what chance made of
@@ -13,7 +14,7 @@ import (
 type rule struct {
 	name   string
 	keys   []string // one of these is in every text that matches, so that most texts cost no match
-	find   *regexp.Regexp
+	find   *lazyregexp.Regexp
 	least  float64                 // entropy, in bits a character
 	weak   bool                    // too common a shape to be looked for in what was decoded
 	whole  bool                    // the group alone is the secret, not all that matched
@@ -24,7 +25,7 @@ type rule struct {
 
 // shape makes a rule of a pattern that begins with one of the keys.
 func shape(name, keys, pattern string) rule {
-	return rule{name: name, keys: strings.Fields(keys), find: regexp.MustCompile(pattern), least: 3}
+	return rule{name: name, keys: strings.Fields(keys), find: lazyregexp.New(pattern), least: 3}
 }
 
 // hexShape is one whose characters are hexadecimal digits.
@@ -45,9 +46,9 @@ var rules = []rule{
 	shape("github-token", "ghp_ gho_ ghu_ ghr_ ghs_", `gh[pousr]_([A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}|[A-Za-z0-9]{30,255})`),
 	shape("github-fine-grained-token", "github_pat_", `github_pat_([A-Za-z0-9_]{36,})`),
 	shape("gitlab-token", "gl", `\bgl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|oas|imt|ffct)-([A-Za-z0-9_.-]{20,})`),
-	{name: "aws-access-key", keys: []string{"AKIA", "ASIA", "ABIA", "ACCA"}, find: regexp.MustCompile(`\b(?:AKIA|ASIA|ABIA|ACCA)([A-Z2-7]{16})\b`), least: 2.8},
+	{name: "aws-access-key", keys: []string{"AKIA", "ASIA", "ABIA", "ACCA"}, find: lazyregexp.New(`\b(?:AKIA|ASIA|ABIA|ACCA)([A-Z2-7]{16})\b`), least: 2.8},
 	{name: "aws-secret-key", keys: []string{"aws", "AWS", "Aws", "ecret"}, weak: true, whole: true, least: 4.2, refuse: notMixed,
-		find: regexp.MustCompile(`(?i:aws.{0,30}?(?:secret|key|token)|secret_?-?access_?-?key|secret_?-?key|secretkey)["'` + "`" +
+		find: lazyregexp.New(`(?i:aws.{0,30}?(?:secret|key|token)|secret_?-?access_?-?key|secret_?-?key|secretkey)["'` + "`" +
 			`]?\s{0,3}(?::=|=>|[:=,])?\s{0,3}["'` + "`" + `]?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)`)},
 	shape("google-api-key", "AIza", `\bAIza([0-9A-Za-z_-]{35})`+tail),
 	shape("google-oauth-secret", "GOCSPX-", `GOCSPX-([A-Za-z0-9_-]{28})`),
@@ -58,7 +59,7 @@ var rules = []rule{
 	shape("stripe-key", "k_live_ k_test_ k_prod_", `\b[srp]?[rsk]k_(?:live|test|prod)_([0-9A-Za-z]{16,})`),
 	shape("webhook-secret", "whsec_", `\bwhsec_([A-Za-z0-9+/=]{24,})`),
 	shape("npm-token", "npm_", `\bnpm_([A-Za-z0-9]{36})\b`),
-	{name: "npm-auth", keys: []string{"_authToken", "_auth"}, find: regexp.MustCompile(`_auth(?:Token)?\s*=\s*["']?([A-Za-z0-9+/=_-]{30,})`),
+	{name: "npm-auth", keys: []string{"_authToken", "_auth"}, find: lazyregexp.New(`_auth(?:Token)?\s*=\s*["']?([A-Za-z0-9+/=_-]{30,})`),
 		least: 3, whole: true},
 	shape("pypi-token", "pypi-", `\bpypi-(AgE[A-Za-z0-9_-]{50,})`),
 	shape("openai-key", "sk-", head+`sk-(?:(?:proj|svcacct|admin|None)-)?([A-Za-z0-9_-]{20,}T3BlbkFJ[A-Za-z0-9_-]{20,})`),
@@ -70,11 +71,11 @@ var rules = []rule{
 	shape("huggingface-token", "hf_ api_org_", `\b(?:hf|api_org)_([A-Za-z0-9]{34})\b`),
 	shape("replicate-token", "r8_", `\br8_([A-Za-z0-9]{37})\b`),
 	shape("perplexity-key", "pplx-", `\bpplx-([A-Za-z0-9]{40,})`),
-	{name: "jwt", keys: []string{"eyJ"}, find: regexp.MustCompile(`\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,})`),
+	{name: "jwt", keys: []string{"eyJ"}, find: lazyregexp.New(`\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,})`),
 		least: 4, refuse: notJWT},
 	hexShape("twilio-key", "SK", head+`SK([0-9a-f]{32})\b`),
 	{name: "twilio-token", keys: []string{"wilio", "WILIO"}, weak: true, whole: true, least: 3,
-		find: regexp.MustCompile(`(?i:twilio).{0,40}?["'\x60=:\s]([0-9a-f]{32})(?:[^0-9A-Za-z]|$)`)},
+		find: lazyregexp.New(`(?i:twilio).{0,40}?["'\x60=:\s]([0-9a-f]{32})(?:[^0-9A-Za-z]|$)`)},
 	shape("sendgrid-key", "SG.", `\bSG\.([A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50})`+tail),
 	hexShape("mailgun-key", "key-", head+`key-([0-9a-f]{32})\b`),
 	hexShape("mailchimp-key", "-us", `\b([0-9a-f]{32})-us\d{1,2}\b`),
@@ -85,7 +86,7 @@ var rules = []rule{
 	hexShape("digitalocean-token", "_v1_", `\bdo[oprt]_v1_([a-f0-9]{64})`),
 	shape("heroku-key", "HRKU-", `\bHRKU-([0-9A-Za-z_-]{36,})`),
 	{name: "heroku-key", keys: []string{"eroku", "EROKU"}, weak: true, whole: true, least: 3,
-		find: regexp.MustCompile(`(?i:heroku).{0,30}?["'\x60=:\s]([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:[^0-9A-Za-z]|$)`)},
+		find: lazyregexp.New(`(?i:heroku).{0,30}?["'\x60=:\s]([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:[^0-9A-Za-z]|$)`)},
 	hexShape("shopify-token", "shp", `\bshp(?:at|ca|pa|ss)_([a-fA-F0-9]{32})`),
 	shape("square-token", "sq0", `\bsq0(?:atp|csp|idp)-([0-9A-Za-z_-]{22,43})`),
 	shape("braintree-token", "access_token$", `access_token\$(?:production|sandbox)\$([0-9a-z]{16}\$[0-9a-f]{32})`),
@@ -105,7 +106,7 @@ var rules = []rule{
 	hexShape("databricks-token", "dapi", `\bdapi([a-f0-9]{32})\b`),
 	shape("docker-token", "dckr_", `\bdckr_(?:pat|oat)_([A-Za-z0-9_-]{27,})`),
 	{name: "docker-auth", keys: []string{`"auth"`}, weak: true, whole: true, least: 3, refuse: notBasic,
-		find: regexp.MustCompile(`"auth"\s*:\s*"([A-Za-z0-9+/=_-]{16,})"`)},
+		find: lazyregexp.New(`"auth"\s*:\s*"([A-Za-z0-9+/=_-]{16,})"`)},
 	hexShape("rubygems-key", "rubygems_", `\brubygems_([a-f0-9]{48})`),
 	shape("crates-token", "cio", head+`cio([A-Za-z0-9]{32})`+tail),
 	shape("nuget-key", "oy2", head+`oy2([a-z0-9]{43})`+tail),
@@ -129,27 +130,27 @@ var rules = []rule{
 	{name: "private-key", keys: []string{"PRIVATE KEY"}, find: pem, least: 4, lines: true},
 	{name: "private-key", keys: []string{"IBADAN", "IBAAK", "MHcCAQEEI", "MIGHAgEA", "MIG2AgEA", "MIGkAgEB", "MC4CAQAw", "b3BlbnNzaC1rZXk"},
 		least: 4, lines: true, after: "TESTING KEY",
-		find: regexp.MustCompile(`\b(MII[A-Za-z0-9+/]{3}IBADANBgkqhkiG9w0BAQEFAASC[A-Za-z0-9+/]{20,}|MII[A-Za-z0-9+/]{3}IBAAK[BC][A-Za-z0-9+/]{40,}|(?:MHcCAQEEI|MIGHAgEAMBMGByqGSM49|MIG2AgEAMBAGByqGSM49|MIGkAgEBBD|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{30,})`)},
-	{name: "putty-key", keys: []string{"Private-Lines"}, find: regexp.MustCompile(`Private-Lines: \d+\s+([A-Za-z0-9+/=]{30,})`), least: 4, lines: true},
+		find: lazyregexp.New(`\b(MII[A-Za-z0-9+/]{3}IBADANBgkqhkiG9w0BAQEFAASC[A-Za-z0-9+/]{20,}|MII[A-Za-z0-9+/]{3}IBAAK[BC][A-Za-z0-9+/]{40,}|(?:MHcCAQEEI|MIGHAgEAMBMGByqGSM49|MIG2AgEAMBAGByqGSM49|MIGkAgEBBD|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{30,})`)},
+	{name: "putty-key", keys: []string{"Private-Lines"}, find: lazyregexp.New(`Private-Lines: \d+\s+([A-Za-z0-9+/=]{30,})`), least: 4, lines: true},
 
 	// Passwords in addresses, headers and assignments.
 	{name: "password-in-url", keys: []string{"://"}, weak: true, whole: true, least: 2.75, refuse: notPassword,
-		find: regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s:/@"'<>{}()|\\` + "`" + `]*:([^\s/@"'<>` + "`" +
+		find: lazyregexp.New(`\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s:/@"'<>{}()|\\` + "`" + `]*:([^\s/@"'<>` + "`" +
 			`]{8,200})@(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+`)},
 	{name: "authorization-header", keys: []string{"uthorization", "UTHORIZATION"}, weak: true, whole: true, least: 3.7, refuse: notMixed,
-		find: regexp.MustCompile(`(?i:authorization)["'` + "`" + `]?\s*[:=,]\s*["'` + "`" + `]?(?i:bearer|token)\s+([A-Za-z0-9+/=._~-]{24,})`)},
+		find: lazyregexp.New(`(?i:authorization)["'` + "`" + `]?\s*[:=,]\s*["'` + "`" + `]?(?i:bearer|token)\s+([A-Za-z0-9+/=._~-]{24,})`)},
 	{name: "authorization-header", keys: []string{"uthorization", "UTHORIZATION"}, weak: true, whole: true, least: 3, refuse: notBasic,
-		find: regexp.MustCompile(`(?i:authorization)["'` + "`" + `]?\s*[:=,]\s*["'` + "`" + `]?(?i:basic)\s+([A-Za-z0-9+/=_-]{16,})`)},
+		find: lazyregexp.New(`(?i:authorization)["'` + "`" + `]?\s*[:=,]\s*["'` + "`" + `]?(?i:basic)\s+([A-Za-z0-9+/=_-]{16,})`)},
 	{name: "netrc-password", keys: []string{"machine "}, weak: true, whole: true, lines: true, least: 2.75, refuse: notPassword,
-		find: regexp.MustCompile(`\bmachine\s+\S+\s+login\s+\S+\s+password\s+(\S{8,})`)},
+		find: lazyregexp.New(`\bmachine\s+\S+\s+login\s+\S+\s+password\s+(\S{8,})`)},
 	{name: "assigned-secret", keys: []string{"ecret", "ECRET", "assw", "ASSW", "oken", "OKEN", "key", "Key", "KEY", "redential", "REDENTIAL"},
 		weak: true, whole: true, least: 4, refuse: notMixed,
-		find: regexp.MustCompile(`(?i:secret|passwd|password|auth_?token|access_?token|api_?token|bot_?token|api_?-?key|access_?-?key|private_?-?key|credential)s?["'` + "`" + `\])]{0,2}\s{0,4}(?::=|=>|[:=,])\s{0,4}["'` + "`" + `]([A-Za-z0-9+/=_.~-]{20,120})["'` + "`" + `]`)},
+		find: lazyregexp.New(`(?i:secret|passwd|password|auth_?token|access_?token|api_?token|bot_?token|api_?-?key|access_?-?key|private_?-?key|credential)s?["'` + "`" + `\])]{0,2}\s{0,4}(?::=|=>|[:=,])\s{0,4}["'` + "`" + `]([A-Za-z0-9+/=_.~-]{20,120})["'` + "`" + `]`)},
 }
 
 // pem is a private key in its frame. Between frame and body may stand what a string
 // in a program, a comment or an encrypted key puts there.
-var pem = regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----` +
+var pem = lazyregexp.New(`-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----` +
 	`(?:[\s"'` + "`" + `+,;|>#*/]|\\[nrt]|\\\\[nrt]|Proc-Type:[^\n\\]*|DEK-Info:[^\n\\]*|Version:[^\n\\]*|Comment:[^\n\\]*){0,60}([A-Za-z0-9+/=]{30,})`)
 
 // notMixed refuses what has not letters of both cases and digits, or is a path, a

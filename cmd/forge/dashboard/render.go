@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"forge/learn/metrics"
@@ -22,8 +23,9 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// templates are the pages by file name, each in the layout.
-var templates = parseTemplates()
+// templates are the pages by file name, each in the layout. They are parsed when the
+// first page is asked for: this program also starts for each command in the sandbox.
+var templates = sync.OnceValue(parseTemplates)
 
 func parseTemplates() map[string]*template.Template {
 	layout := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html",
@@ -120,7 +122,7 @@ func (p *Pages) render(w http.ResponseWriter, r *http.Request, v Viewer, name st
 		return err
 	}
 	var b bytes.Buffer
-	if err := templates[name].ExecuteTemplate(&b, "layout.html", pg); err != nil {
+	if err := templates()[name].ExecuteTemplate(&b, "layout.html", pg); err != nil {
 		return fmt.Errorf("render %s: %w", name, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

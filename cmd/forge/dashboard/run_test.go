@@ -434,7 +434,7 @@ func TestRunShowsTheVerdict(t *testing.T) {
 			Suites:  []pipeline.Suite{{Name: "pytest", NotRun: "python3 is missing"}}}}
 	var b strings.Builder
 	d := runData{Run: run, Waived: waivers(run), Issues: issues(run, nil), Tests: tests(run)}
-	if err := templates["run.html"].ExecuteTemplate(&b, "main", page{Data: d, Now: today}); err != nil {
+	if err := templates()["run.html"].ExecuteTemplate(&b, "main", page{Data: d, Now: today}); err != nil {
 		t.Fatal(err)
 	}
 	has(t, b.String(), "Let pass by people", "<b>ann</b>", "1 test failed before", "<code>1234567</code>", "withdrawn by the reviewer",
