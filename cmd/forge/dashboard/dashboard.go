@@ -57,6 +57,8 @@ type Options struct {
 	Slug    string // what commands begin with; "": command.Slug
 	SignOut bool   // the viewer has signed in, and may sign out
 
+	Events http.Handler // streams to programs what happens; nil: nothing does
+
 	Production bool // there are pages of what runs where, and of what goes wrong there
 }
 
@@ -106,6 +108,9 @@ func (p *Pages) Route(r *mux.Router) {
 	get("/runs/{id}/answer", p.toRun)
 	r.Handle("/runs/{id}/answer", p.handle(p.answer)).Methods(http.MethodPost)
 	r.HandleFunc("/live", p.serveLive).Methods(http.MethodGet)
+	if p.Events != nil {
+		r.Handle("/events", p.Events).Methods(http.MethodGet)
+	}
 	r.PathPrefix("/static/").HandlerFunc(serveStatic).Methods(http.MethodGet, http.MethodHead)
 }
 
@@ -165,8 +170,8 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// sees reports whether a viewer sees a repository.
-func sees(v Viewer, repo string) bool {
+// Sees reports whether a viewer sees a repository.
+func Sees(v Viewer, repo string) bool {
 	list, all := v.Repos()
 	return all || slices.Contains(list, repo)
 }

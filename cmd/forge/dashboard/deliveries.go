@@ -53,7 +53,7 @@ func (p *Pages) deliveries(w http.ResponseWriter, r *http.Request, v Viewer) err
 		return badInput("There is no state " + strconv.Quote(string(d.State)) + ".")
 	}
 	if repo := d.Choice.Repo; repo != "" {
-		if !sees(v, repo) {
+		if !Sees(v, repo) {
 			return notFound("There is no delivery of " + repo + ", or you do not see it.")
 		}
 		if !slices.Contains(repos, repo) { // it has deliveries without a run, maybe
@@ -109,7 +109,7 @@ func (p *Pages) deliveryAt(r *http.Request, v Viewer) (d *record.Delivery, mayWr
 	}
 	_, all := v.Repos()
 	switch {
-	case d.Repo == "" && !all, d.Repo != "" && !sees(v, d.Repo):
+	case d.Repo == "" && !all, d.Repo != "" && !Sees(v, d.Repo):
 		return nil, false, store.ErrNotFound
 	case d.Repo == "":
 		return d, true, nil

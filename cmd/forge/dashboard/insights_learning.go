@@ -95,7 +95,7 @@ func conceal(rep *impact.Report, v Viewer) {
 	for i := range rep.Learnings {
 		r := &rep.Learnings[i]
 		repo, ofRepo := record.CutScope(r.Scope)
-		if !all && (!ofRepo || !sees(v, repo)) {
+		if !all && (!ofRepo || !Sees(v, repo)) {
 			r.Content, r.Scope = "", ""
 		}
 	}

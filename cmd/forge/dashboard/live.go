@@ -90,7 +90,7 @@ func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 		case <-tick.C:
 			fmt.Fprint(w, ": alive\n\n")
 		case n := <-notes:
-			if sees(p.Viewer(r), n.repo) {
+			if Sees(p.Viewer(r), n.repo) {
 				fmt.Fprintf(w, "event: changed\ndata: %s\n\n", n.topic)
 			}
 		}

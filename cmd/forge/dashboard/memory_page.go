@@ -101,7 +101,7 @@ func head[T any](list []T, n int) ([]T, int) {
 
 // use sums up where the learning was recalled: in runs that the viewer sees.
 func (d *learningData) use(v Viewer, uses []store.Use) {
-	uses = slices.DeleteFunc(uses, func(u store.Use) bool { return !sees(v, u.Repo) })
+	uses = slices.DeleteFunc(uses, func(u store.Use) bool { return !Sees(v, u.Repo) })
 	for _, u := range uses {
 		switch {
 		case u.Withheld:

@@ -99,7 +99,7 @@ func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v Viewer) error
 	if err != nil {
 		return err
 	}
-	if !sees(v, row.Repo) {
+	if !Sees(v, row.Repo) {
 		return store.ErrNotFound
 	}
 	one, err := incidents.Folded(row)

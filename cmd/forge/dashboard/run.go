@@ -89,7 +89,7 @@ func (p *Pages) history(r *http.Request, v Viewer) (*pipeline.Run, []pipeline.Ev
 	for _, e := range events {
 		run.Apply(e)
 	}
-	if !sees(v, run.Repo.FullName()) {
+	if !Sees(v, run.Repo.FullName()) {
 		return nil, nil, noRun(strconv.FormatInt(id, 10))
 	}
 	return run, events, nil
@@ -105,7 +105,7 @@ func (p *Pages) row(r *http.Request, v Viewer) (store.RunRow, error) {
 	if err != nil {
 		return store.RunRow{}, err
 	}
-	if len(rows) == 0 || rows[0].ID != id || !sees(v, rows[0].Repo) {
+	if len(rows) == 0 || rows[0].ID != id || !Sees(v, rows[0].Repo) {
 		return store.RunRow{}, noRun(strconv.FormatInt(id, 10))
 	}
 	return rows[0], nil

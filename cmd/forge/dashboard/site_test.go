@@ -39,7 +39,7 @@ func (v person) Actor() pipeline.Actor {
 }
 func (v person) Repos() ([]string, bool) { return v.repos, v.repos == nil }
 func (v person) MayWrite(_ context.Context, repo string) (bool, error) {
-	return sees(v, repo) && (v.writes == nil || slices.Contains(v.writes, repo)), nil
+	return Sees(v, repo) && (v.writes == nil || slices.Contains(v.writes, repo)), nil
 }
 
 // site is the pages on a database of its own, with what somebody told a run.

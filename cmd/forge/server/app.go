@@ -86,6 +86,8 @@ type App struct {
 	notes  *notify.Notifier  // nil where nobody is told
 	bus    *bus.Service      // nil without subscribers
 
+	streams *bus.Streams
+
 	incidents *incidents.Service
 	shipping  *shipping.Service // nil without GitHub
 }
@@ -118,6 +120,9 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		}
 	}
 	if a.bus, err = newBus(o, a.DB); err != nil {
+		return nil, err
+	}
+	if a.streams, err = newStreams(o, a.DB); err != nil {
 		return nil, err
 	}
 	if a.notes, err = newNotifier(o, a.DB); err != nil {
@@ -205,6 +210,7 @@ func (a *App) onEvents(run *pipeline.Run, events []pipeline.Event, more func(*pi
 	}
 	a.traces.OnEvents(run.ID, events)
 	a.bus.OnEvents()
+	a.streams.OnEvents()
 	if a.shipping != nil && run.Config.Ship.Enabled && run.Part == nil {
 		a.shipping.Wake(run.ID, run.State.Ended())
 	}

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,8 +17,8 @@ import (
 	"forge/pipeline"
 )
 
-// A program is told of a whole run as it goes, each event once where nothing fails.
-// Covers U7.
+// A program is told of a whole run as it goes, each event once where nothing fails, and
+// one that listens on the pages' address hears the same. Covers U7.
 func TestSubscriberOfARun(t *testing.T) {
 	var mu sync.Mutex
 	var got []bus.Event
@@ -37,21 +40,54 @@ func TestSubscriberOfARun(t *testing.T) {
 	ts := newTestServer(t, testOptions{wire: func(o *Options) {
 		o.Config.Subscribers = []settings.Subscriber{{Name: "ci", URL: settings.NewSecret(program.URL), Secrets: settings.NewSecret("0123456789abcdef"), Private: true}}
 	}})
+	stream, err := http.Get(ts.s.PagesURL + "/events?repo=" + greetRepo)
+	if err != nil || stream.StatusCode != http.StatusOK || stream.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("GET /events: %+v, %v", stream, err)
+	}
+	defer stream.Body.Close()
+	heard := make(chan []string)
+	go func() {
+		var ids []string
+		for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				var e bus.Event
+				if err := json.Unmarshal([]byte(data), &e); err != nil {
+					t.Error(err)
+				}
+				if ids = append(ids, e.ID); e.Type == "io.forge.run.verified" {
+					break
+				}
+			}
+		}
+		heard <- ids
+	}()
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Fatal("the end is not told")
+	var ids []string
+	late := time.After(time.Minute)
+	for range 2 {
+		select {
+		case ids = <-heard:
+			heard = nil
+		case <-ended:
+			ended = nil
+		case <-late:
+			t.Fatal("the end is not told")
+		}
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	seq := int64(0)
+	var told []string
 	for _, e := range got {
+		told = append(told, e.ID)
 		if e.Data.Run != run.ID || e.Data.Repo != greetRepo || e.Data.Seq <= seq {
 			t.Errorf("after event %d: %+v", seq, e)
 		}
 		seq = e.Data.Seq
+	}
+	if n := min(len(ids), len(told)); n < 10 || !slices.Equal(ids[:n], told[:n]) { // what follows the end may be on its way
+		t.Errorf("who listens hears %q, who is told %q", ids, told)
 	}
 	if got[0].Type != "io.forge.run.started" || len(got) < 10 {
 		t.Errorf("told %d events, first %s", len(got), got[0].Type)

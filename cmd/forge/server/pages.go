@@ -26,9 +26,11 @@ import (
 
 // NewPages makes the web pages of an App.
 func NewPages(a *App, o Options) *dashboard.Pages {
+	looks := func(r *http.Request) dashboard.Viewer { return viewer{access.From(r.Context()), a.DB} }
+	a.streams.Sees = func(r *http.Request, repo string) bool { return dashboard.Sees(looks(r), repo) }
 	return dashboard.New(dashboard.Options{
 		DB: a.DB, Now: o.clock(), Log: o.Log, Version: Version(), Slug: a.slug, SignOut: o.Config.Dashboard == access.GitHub,
-		Viewer: func(r *http.Request) dashboard.Viewer { return viewer{access.From(r.Context()), a.DB} },
+		Viewer: looks, Events: a.streams,
 		Report: func(ctx context.Context, m metrics.Options, repos ...string) (metrics.Report, error) {
 			return ReportMetrics(ctx, a.DB, m, repos...)
 		},
@@ -133,7 +135,7 @@ func (s *Server) servePages(r *mux.Router, o Options) error {
 		}
 		s.PagesURL = "http://" + l.Addr().String()
 		s.local = newHTTPServer(door.Wrap(own), o.Log)
-		s.local.RegisterOnShutdown(s.pages.Close)
+		s.local.RegisterOnShutdown(s.endStreams)
 		s.serve(s.local, l)
 	}
 	return nil
@@ -152,4 +154,11 @@ func (s *Server) serve(hs *http.Server, l net.Listener) {
 			s.log.Error("serve", "address", fmt.Sprint(l.Addr()), "error", err)
 		}
 	}()
+}
+
+// endStreams ends what is being told, so that a server that stops does not wait for
+// those who listen.
+func (s *Server) endStreams() {
+	s.pages.Close()
+	s.streams.Close()
 }

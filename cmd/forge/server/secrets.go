@@ -69,7 +69,7 @@ func newBus(o Options, db *store.DB) (*bus.Service, error) {
 	if len(o.Config.Subscribers) == 0 || o.Silent || o.Local {
 		return nil, nil
 	}
-	hidden, err := newSecrets(o.Config)
+	hide, err := HideInEvents(o.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +77,22 @@ func newBus(o Options, db *store.DB) (*bus.Service, error) {
 	if after == nil {
 		after = time.After
 	}
-	return bus.New(bus.Options{Subscribers: Subscribers(o.Config), DB: db, Log: o.Log, Now: o.clock(), After: after,
-		Hide: func(s string) string { s, _ = hidden.Text("an event", s); return s }}), nil
+	return bus.New(bus.Options{Subscribers: Subscribers(o.Config), DB: db, Log: o.Log, Now: o.clock(), After: after, Hide: hide}), nil
+}
+
+// newStreams makes what tells programs that listen.
+func newStreams(o Options, db *store.DB) (*bus.Streams, error) {
+	hide, err := HideInEvents(o.Config)
+	return &bus.Streams{DB: db, Hide: hide, Now: o.clock()}, err
+}
+
+// HideInEvents returns what takes secrets out of the texts of events.
+func HideInEvents(c settings.Config) (func(string) string, error) {
+	hidden, err := newSecrets(c)
+	if err != nil {
+		return nil, err
+	}
+	return func(s string) string { s, _ = hidden.Text("an event", s); return s }, nil
 }
 
 // Subscribers are those of a configuration.

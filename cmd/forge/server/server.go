@@ -95,7 +95,7 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	s.URL = "http://" + l.Addr().String()
 	s.http = newHTTPServer(r, o.Log)
-	s.http.RegisterOnShutdown(s.pages.Close)
+	s.http.RegisterOnShutdown(s.endStreams)
 	s.serve(s.http, l)
 	s.startUpkeep(ctx)
 	return s, nil
