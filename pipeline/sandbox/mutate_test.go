@@ -162,6 +162,7 @@ func protections() []protection {
 		{"memory.go", `return own+m.shared(pids, grown) > limit`, `return own+mapped > limit`, shared},
 		{"seccomp.go", `p.jump(unix.BPF_JGT, maxSegment, 0, 1)`, `p.jump(unix.BPF_JGT, maxSegment, 1, 1)`, shared + "|^TestSeccompFilter$"},
 		{"seccomp.go", `p.jump(unix.BPF_JEQ, 0, 0, 2)`, `p.jump(unix.BPF_JEQ, 0, 0, 0)`, "^TestSeccompFilter$"},
+		{"worker.go", "w.retire()\n\t\treturn nil, w.tree.checkout", "return nil, w.tree.checkout", "^TestNoCacheOutlivesACheckout$"},
 		{"watch.go", `if free < w.Limits.Reserve && `, `if false && `, limits},
 		{"watch.go", `if w.outgrown() {`, `if false {`, limits},
 		{"watch.go", `files > t.limits.TreeFiles || `, ``, limits},
