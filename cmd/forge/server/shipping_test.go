@@ -346,7 +346,7 @@ func TestShipPeopleAreQuicker(t *testing.T) {
 	h.deployed(1)
 	h.answers("acme", "approve staging")
 	h.status(h.made(2).ID, "success")
-	h.says(fmt.Sprintf("**Deploy to production?** Deployment %d brought %s there after this was merged", id, text.ShortSHA(newer)))
+	h.says(fmt.Sprintf("**Deploy to production?** Deployment %d brought %s there in the meantime", id, text.ShortSHA(newer)))
 	h.answers("acme", "approve production")
 	h.status(h.made(3).ID, "success")
 	h.waits(shipping.Done)

@@ -77,6 +77,7 @@ func (s *Ship) answer(w work.Word, now time.Time) (words string, changed bool) {
 		s.arrived(now, s.record().State, by, fmt.Sprintf("%s went on: %s", by, q.Why))
 		return fmt.Sprintf("%s is taken as it is, as %s chose.", about, by), true
 	case s.Merged == "":
+		s.AgreedAt = now
 		s.to(Agreed, now, by, "%s agreed to merge it at %s", by, about)
 		return fmt.Sprintf("It is merged at %s, as %s chose.", about, by), true
 	default:

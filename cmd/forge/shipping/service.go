@@ -418,8 +418,8 @@ func (v *Service) deploy(ctx context.Context, row *store.Ship, s *Ship, run *pip
 		return false, err
 	}
 	if other != nil {
-		s.Record = s.Record[:len(s.Record)-1] // nothing was begun
-		s.ask(Question{About: env, Why: fmt.Sprintf("deployment %d brought %s there after this was merged, which may be taken back by it",
+		s.Record, s.Seen = s.Record[:len(s.Record)-1], other.ID // nothing was begun
+		s.ask(Question{About: env, Why: fmt.Sprintf("deployment %d brought %s there in the meantime, which this may take back",
 			other.ID, text.ShortSHA(other.Commit))}, now)
 		return true, nil
 	}
@@ -442,21 +442,25 @@ func (v *Service) deploy(ctx context.Context, row *store.Ship, s *Ship, run *pip
 	return true, nil
 }
 
-// newer is a deployment of something else to the present environment that was made since
-// the work was merged, and which nobody knew of who agreed; nil for none.
+// newer is the newest deployment of something else to the present environment that was
+// made since people agreed to merge, and which they were not told of; nil for none.
 func (v *Service) newer(ctx context.Context, s *Ship, run *pipeline.Run) (*store.Deployment, error) {
-	list, err := v.DB.Deployments(ctx, store.DeploymentFilter{Repo: run.Repo.FullName(), Environment: s.environment(), Since: s.MergedAt})
+	since := s.MergedAt
+	if !s.AgreedAt.IsZero() { // it may have been merged long before that was seen
+		since = s.AgreedAt
+	}
+	f := store.DeploymentFilter{Repo: run.Repo.FullName(), Environment: s.environment(), Since: since.Truncate(time.Second)} // as GitHub's times are
+	list, err := v.DB.Deployments(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	r := s.record()
-	n := slices.IndexFunc(list, func(d store.Deployment) bool {
-		return d.Commit != s.Merged && (r.By == "" || d.Created.After(r.Began))
-	})
-	if n < 0 {
-		return nil, nil
+	var newest *store.Deployment
+	for n := range list {
+		if d := &list[n]; d.Commit != s.Merged && d.ID > s.Seen && (newest == nil || d.ID > newest.ID) {
+			newest = d
+		}
 	}
-	return &list[n], nil
+	return newest, nil
 }
 
 // deployment is what is known of the present environment's deployment; nil for nothing.

@@ -50,9 +50,11 @@ type Ship struct {
 	Enqueued bool      `json:"enqueued,omitempty"` // in the merge queue
 	Merged   string    `json:"merged,omitempty"`   // SHA
 	MergedAt time.Time `json:"merged_at,omitzero"`
-	Foreign  bool      `json:"foreign,omitempty"` // people merged it without being asked: they are before it is deployed
+	AgreedAt time.Time `json:"agreed_at,omitzero"` // people agreed to merge it
+	Foreign  bool      `json:"foreign,omitempty"`  // people merged it without being asked: they are before it is deployed
 
-	At     int      `json:"at,omitempty"` // environment, of the settings
+	At     int      `json:"at,omitempty"`   // environment, of the settings
+	Seen   int64    `json:"seen,omitempty"` // the newest deployment of others that people were told of
 	Record []Record `json:"record,omitempty"`
 
 	Heard  Heard     `json:"heard,omitzero"`
