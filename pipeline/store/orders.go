@@ -49,3 +49,31 @@ func (d *DB) Orders(ctx context.Context, since time.Time, types []pipeline.Event
 	})
 	return err
 }
+
+// IncidentOrder is an event of an incident that a person stands behind.
+type IncidentOrder struct {
+	Incident int64
+	Repo     string
+	IncidentEvent
+}
+
+// IncidentOrders lists the events of some types since a time, oldest first.
+func (d *DB) IncidentOrders(ctx context.Context, since time.Time, types []string) ([]IncidentOrder, error) {
+	const doing = "list what people ordered about incidents"
+	marks, args := make([]string, len(types)), []any{micros(since)}
+	for i, t := range types {
+		args = append(args, t)
+		marks[i] = fmt.Sprintf("$%d", len(args))
+	}
+	rows, err := d.reader.QueryContext(ctx, `SELECT i.id, i.repo, e.seq, e.type, e.at, e.data FROM incidents i JOIN incident_events e ON e.incident = i.id
+		WHERE e.at >= $1 AND e.type IN (`+strings.Join(marks, ", ")+`) ORDER BY e.at, i.id, e.seq`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return collect(rows, doing, func(o *IncidentOrder) error {
+		var at int64
+		err := rows.Scan(&o.Incident, &o.Repo, &o.Seq, &o.Type, &at, &o.Data)
+		o.At = fromMicros(at)
+		return err
+	})
+}

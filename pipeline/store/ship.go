@@ -72,6 +72,15 @@ func (d *DB) ActiveShips(ctx context.Context, repos []string) ([]Ship, error) {
 	return collect(rows, "list what is shipped", func(v *Ship) error { return v.scan(rows) })
 }
 
+// Ships lists all, oldest first.
+func (d *DB) Ships(ctx context.Context) ([]Ship, error) {
+	rows, err := d.reader.QueryContext(ctx, selectShip+"ORDER BY run")
+	if err != nil {
+		return nil, fmt.Errorf("list what was shipped: %w", err)
+	}
+	return collect(rows, "list what was shipped", func(v *Ship) error { return v.scan(rows) })
+}
+
 func (v *Ship) scan(row interface{ Scan(...any) error }) error {
 	var active, busy int64
 	err := row.Scan(&v.Run, &v.Repo, &v.Seq, &active, &busy, &v.Data)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"forge/cmd/forge/shipping"
+	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -23,11 +25,12 @@ type Entry struct {
 	At    time.Time `json:"at"`
 	Actor string    `json:"actor"`              // login on GitHub, or user of the machine
 	ID    int64     `json:"actor_id,omitempty"` // GitHub's; 0 for a user of the machine
-	What  string    `json:"what"`               // the event's type, or "pause" and "unpause"
+	What  string    `json:"what"`               // the event's type, or "pause", "unpause" and "ship"
 	Via   string    `json:"via,omitempty"`      // comment, box, button, cli, label
 	Repo  string    `json:"repo,omitempty"`     // "": all
 	Run   int64     `json:"run,omitempty"`
-	Seq   int64     `json:"seq,omitempty"` // the event's position in the run, or the pause's number
+	About int64     `json:"incident,omitempty"`
+	Seq   int64     `json:"seq,omitempty"` // the position in the log of that, or the pause's number
 	Issue int       `json:"issue,omitempty"`
 	Pull  int       `json:"pull,omitempty"`
 	Gate  string    `json:"gate,omitempty"`
@@ -65,10 +68,47 @@ func Read(ctx context.Context, db *store.DB, since time.Time, repo string) ([]En
 		}
 		list = append(list, Entry{At: p.At, Actor: p.Actor, What: what, Via: "cli", Repo: p.Repo, Seq: p.Seq, Says: tidy(p.Reason)})
 	}
+	beside, err := afterwards(ctx, db, since)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, beside...)
 	list = slices.DeleteFunc(list, func(e Entry) bool { return repo != "" && e.Repo != "" && !strings.EqualFold(e.Repo, repo) })
 	slices.SortStableFunc(list, func(a, b Entry) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Run, b.Run), cmp.Compare(a.Seq, b.Seq))
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Run, b.Run), cmp.Compare(a.About, b.About), cmp.Compare(a.Seq, b.Seq))
 	})
+	return list, nil
+}
+
+// afterwards is what people ordered of what comes after a run: how its work is shipped,
+// and what is done about incidents.
+func afterwards(ctx context.Context, db *store.DB, since time.Time) (list []Entry, err error) {
+	ships, err := shipping.All(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range ships {
+		for i, e := range s.Log {
+			if e.By != "" && !e.At.Before(since) {
+				list = append(list, Entry{At: e.At, Actor: tidy(e.By), What: "ship", Repo: s.Repo, Run: s.Run, Seq: int64(i + 1), Pull: s.Pull, Says: tidy(e.What)})
+			}
+		}
+	}
+	orders, err := db.IncidentOrders(ctx, since, []string{string(production.EventDismissed), string(production.EventMuted), string(production.EventChosen)})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range orders {
+		var d production.EventData
+		if err := json.Unmarshal(o.Data, &d); err != nil {
+			return nil, fmt.Errorf("event %d of incident %d: %w", o.Seq, o.Incident, err)
+		}
+		says := cmp.Or(string(d.Answer), d.Why)
+		if !d.Until.IsZero() {
+			says = "until " + d.Until.Format(time.RFC3339)
+		}
+		list = append(list, Entry{At: o.At, Actor: tidy(d.By), What: o.Type, Repo: o.Repo, About: o.Incident, Seq: o.Seq, Says: tidy(says)})
+	}
 	return list, nil
 }
 
@@ -140,7 +180,7 @@ func Write(out io.Writer, list []Entry, asJSON bool) error {
 		}
 		row := e.At.Format("2006-01-02T15:04:05.000000Z") + "  " + e.Actor + "  " + e.What
 		for _, f := range []struct{ name, value string }{
-			{"via", e.Via}, {"repo", e.Repo}, {"run", number(e.Run)}, {"issue", number(int64(e.Issue))}, {"pull", number(int64(e.Pull))}, {"gate", e.Gate},
+			{"via", e.Via}, {"repo", e.Repo}, {"run", number(e.Run)}, {"incident", number(e.About)}, {"issue", number(int64(e.Issue))}, {"pull", number(int64(e.Pull))}, {"gate", e.Gate},
 		} {
 			if f.value != "" {
 				row += "  " + f.name + "=" + f.value

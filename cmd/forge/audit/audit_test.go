@@ -2,6 +2,8 @@ package audit
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -9,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/shipping"
+	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/store"
@@ -91,5 +95,62 @@ func TestRecord(t *testing.T) {
 	}
 	if _, err := moment("yesterday", at); err == nil {
 		t.Error("yesterday is a time")
+	}
+}
+
+// What people said of shipping and of incidents is there, too; what Forge did of that is not.
+func TestRecordOfProduction(t *testing.T) {
+	ctx := t.Context()
+	db, err := store.Open(ctx, filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	data, err := json.Marshal(shipping.Ship{Run: 1, Pull: 5, Log: []shipping.Entry{
+		{At: at, What: "a person is asked"},
+		{At: at.Add(2 * time.Second), What: "mia agreed to merge it at abc", By: "mia"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.SaveShip(ctx, &store.Ship{Run: 1, Repo: "acme/shop", Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	var events []store.IncidentEvent
+	for i, d := range []production.EventData{
+		{Answer: production.AnswerRollBack, By: "joe"},
+		{Answer: production.AnswerRollBack, By: "joe"},
+		{By: "joe", Until: at.Add(time.Hour)},
+		{By: "mia", Why: "a drill"},
+	} {
+		kind := []production.EventType{production.EventChosen, production.EventBegun, production.EventMuted, production.EventDismissed}[i]
+		raw, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, store.IncidentEvent{Seq: int64(i + 1), Type: string(kind), At: at.Add(time.Duration(i) * time.Second), Data: raw})
+	}
+	row := &store.Incident{Seq: 4, Repo: "acme/shop", Environment: "production", Kind: "error", Group: "g", State: "open", Severity: "critical", Opened: at, Updated: at, Data: []byte("{}")}
+	if err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return db.SaveIncident(ctx, tx, row, 0, events) }); err != nil {
+		t.Fatal(err)
+	}
+	for since, want := range map[time.Duration]string{
+		0: `2026-03-01T12:00:00.000000Z  joe  production.answer_chosen  repo=acme/shop  incident=1  "rollback"
+2026-03-01T12:00:02.000000Z  joe  production.incident_muted  repo=acme/shop  incident=1  "until 2026-03-01T13:00:00Z"
+2026-03-01T12:00:02.000000Z  mia  ship  repo=acme/shop  run=1  pull=5  "mia agreed to merge it at abc"
+2026-03-01T12:00:03.000000Z  mia  production.incident_dismissed  repo=acme/shop  incident=1  "a drill"
+`,
+		3 * time.Second: `2026-03-01T12:00:03.000000Z  mia  production.incident_dismissed  repo=acme/shop  incident=1  "a drill"
+`,
+	} {
+		list, err := Read(ctx, db, at.Add(since), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := Write(&b, list, false); err != nil || b.String() != want {
+			t.Errorf("the record since %s is\n%s\nwant\n%s (%v)", since, b.String(), want, err)
+		}
 	}
 }

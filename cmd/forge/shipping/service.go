@@ -581,3 +581,18 @@ func Of(ctx context.Context, db *store.DB, run int64) (*Ship, error) {
 	}
 	return shipOf(row)
 }
+
+// All returns everything that is or was shipped, oldest first.
+func All(ctx context.Context, db *store.DB) ([]*Ship, error) {
+	rows, err := db.Ships(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*Ship, len(rows))
+	for i := range rows {
+		if list[i], err = shipOf(&rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
