@@ -211,6 +211,46 @@ func TestAnswersBySettings(t *testing.T) {
 	}
 }
 
+// While work is paused nothing is done and nobody is told; then both, once.
+func TestPausedIncidents(t *testing.T) {
+	b, h := newBench(t), newFakeActions(config.Production{Tell: true, Ask: true, Issue: true, Run: true})
+	pause := func(repo string, paused bool) {
+		t.Helper()
+		b.must(b.DB.SetPaused(t.Context(), store.Pause{At: b.now, Actor: "mia", Repo: repo, Paused: paused}))
+	}
+	for n, tt := range []struct {
+		repo   string // that is paused
+		traced bool   // what it comes from is known before that
+		holds  bool
+	}{{"acme/shop0", false, true}, {"acme/other", false, false}, {"acme/shop2", true, true}} {
+		repo := fmt.Sprintf("acme/shop%d", n)
+		b.goesBad(h, repo)
+		if tt.traced {
+			b.restart(h)
+			b.must(b.Follow(t.Context()))
+		}
+		pause(tt.repo, true)
+		before := len(h.issues) + len(h.runs) + len(h.asked) + len(h.comments)
+		for range 3 {
+			b.live(h)
+			b.now = b.now.Add(time.Minute)
+		}
+		if made := len(h.issues) + len(h.runs) + len(h.asked) + len(h.comments) - before; made == 0 != tt.holds {
+			t.Errorf("with a pause of %q, %d things were made for %s", tt.repo, made, repo)
+		}
+		pause(tt.repo, false)
+		for range 3 {
+			b.live(h)
+		}
+		if got := acts(b.incident(int64(n + 1))); got != "issue done, run done, ask done" {
+			t.Errorf("after a pause of %q: %s", tt.repo, got)
+		}
+	}
+	if len(h.issues) != 3 || len(h.runs) != 3 || len(h.asked) != 3 {
+		t.Errorf("made %d issues, %d runs, %d questions", len(h.issues), len(h.runs), len(h.asked))
+	}
+}
+
 // A migration in the way, or anything that GitHub refuses, becomes a question, and is
 // not tried again by itself.
 func TestRefusedRollBackAsks(t *testing.T) {

@@ -108,6 +108,32 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 	}
 }
 
+// A run that ends while work is paused is looked back at when it goes on: a model is asked.
+func TestPausedLearner(t *testing.T) {
+	m, run := bare(t, nil)
+	run.State = pipeline.StateVerified
+	pause := func(paused bool) {
+		t.Helper()
+		if err := m.o.DB.SetPaused(t.Context(), store.Pause{At: m.o.Now(), Actor: "mia", Repo: "acme/greet", Paused: paused}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.OnEvents(run, []pipeline.Event{{Type: pipeline.EventRunVerified}})
+	pause(true)
+	for range 2 {
+		if ready := m.takeEnds(t.Context()); len(ready) > 0 {
+			t.Errorf("while work is paused, runs %d are looked back at", ready)
+		}
+	}
+	pause(false)
+	if ready := m.takeEnds(t.Context()); !slices.Equal(ready, []int64{run.ID}) {
+		t.Errorf("then runs %d are, want %d", ready, run.ID)
+	}
+	if ready := m.takeEnds(t.Context()); len(ready) > 0 {
+		t.Errorf("runs %d are looked back at twice", ready)
+	}
+}
+
 // Covers H1: a crash between learning and writing it down leaves the rest to the next
 // time, and nothing is done twice.
 func TestLearnAfterCrash(t *testing.T) {

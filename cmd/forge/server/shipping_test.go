@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/shipping"
@@ -31,6 +33,8 @@ type harbour struct {
 	sick  atomic.Value // environment whose service is not healthy
 	head  string       // that was verified
 	pull  int
+
+	verified *pipeline.Run
 }
 
 const shipBoth = "ship: {enabled: true, merge: squash, environments: [staging, production], ask: [production], bake_minutes: 2}\n"
@@ -60,8 +64,8 @@ func newHarbour(t *testing.T, ship string, o testOptions) *harbour {
 	}
 	h.testServer = newTestServer(t, o)
 	h.label("acme")
-	run := h.untilState(pipeline.StateVerified)
-	h.head, h.pull = run.Head, run.Published.Pull.Number
+	h.verified = h.untilState(pipeline.StateVerified)
+	h.head, h.pull = h.verified.Head, h.verified.Published.Pull.Number
 	return h
 }
 
@@ -77,7 +81,7 @@ func (h *harbour) waits(state shipping.State) *shipping.Ship {
 	h.t.Helper()
 	deadline := time.After(time.Minute)
 	for {
-		s, err := shipping.Of(h.t.Context(), h.s.DB, h.run.ID)
+		s, err := shipping.Of(h.t.Context(), h.s.DB, h.verified.ID)
 		if err == nil && s.State == state && len(s.Say) == 0 {
 			return s
 		}
@@ -180,9 +184,9 @@ func TestShippingIsOff(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, "ship: {environments: [staging]}\n", testOptions{deploys: true})
 	before := len(h.gh.Calls())
-	h.s.shipping.Wake(h.run.ID, true)
+	h.s.shipping.Wake(h.verified.ID, true)
 	h.must(h.s.shipping.Round(t.Context()))
-	if _, err := shipping.Of(t.Context(), h.s.DB, h.run.ID); !errors.Is(err, store.ErrNotFound) {
+	if _, err := shipping.Of(t.Context(), h.s.DB, h.verified.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("it is shipped: %v", err)
 	}
 	for _, c := range h.gh.Calls()[before:] {
@@ -201,9 +205,9 @@ func TestShipHeadMoved(t *testing.T) {
 	h.waits(shipping.Asking)
 	h.gh.SetHook("https://forge.invalid/webhook")
 	words := "#!/bin/sh\necho something else\n"
-	moved, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: h.run.Branch, Message: "Something else", Files: map[string]*string{"greet.sh": &words}})
+	moved, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: h.verified.Branch, Message: "Something else", Files: map[string]*string{"greet.sh": &words}})
 	h.must(err)
-	run := h.run
+	run := h.verified
 	word := work.Word{Repo: run.Repo, Actor: pipeline.Actor{Login: "acme"}, Run: run.ID, Text: "approve " + text.ShortSHA(h.head)}
 	said, err := h.s.shipping.Answer(t.Context(), word)
 	h.must(err)
@@ -271,6 +275,26 @@ func TestShipNobodyListens(t *testing.T) {
 	h.answers("acme", "stop")
 	h.waits(shipping.Stopped)
 	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 2})
+}
+
+// While work is paused nobody is asked and nothing is deployed, however long it lasts;
+// then shipping goes on where it was.
+func TestShipPaused(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], timeout_minutes: 10}\n", testOptions{deploys: true})
+	h.approved()
+	h.made(1)
+	h.waits(shipping.Rolling)
+	h.must(h.s.DB.SetPaused(t.Context(), store.Pause{At: time.Now(), Actor: "mia", Paused: true}))
+	before := h.gh.Mutations()
+	h.minutes(12)
+	if diff := cmp.Diff(before, h.gh.Mutations()); diff != "" {
+		t.Errorf("while work was paused, GitHub was changed (-before +after):\n%s", diff)
+	}
+	h.waits(shipping.Rolling)
+	h.must(h.s.DB.SetPaused(t.Context(), store.Pause{At: time.Now(), Actor: "mia"}))
+	h.minutes(1)
+	h.says("**Nothing listens to deployments of staging")
 }
 
 // The repository deploys by itself: Forge makes no deployment, and follows those of the
@@ -406,7 +430,7 @@ func TestShipIsKilled(t *testing.T) {
 					h.later.Add(int64(3 * time.Minute))
 					h.s.shipping.Wake(0, false)
 				}
-				word := work.Word{Repo: h.run.Repo, Actor: pipeline.Actor{Login: "acme"}, Run: h.run.ID, Text: "approve " + text.ShortSHA(h.head)}
+				word := work.Word{Repo: h.verified.Repo, Actor: pipeline.Actor{Login: "acme"}, Run: h.verified.ID, Text: "approve " + text.ShortSHA(h.head)}
 				_, err := h.s.shipping.Answer(t.Context(), word)
 				h.must(err)
 				kill("pulls/merge", 1)
@@ -466,7 +490,7 @@ func TestShipAsksAgain(t *testing.T) {
 	h := newHarbour(t, "ship: {enabled: true}\n", testOptions{})
 	h.waits(shipping.Asking)
 	words := "Greets people.\n"
-	moved, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: h.run.Branch, Message: "docs: say what it does", Files: map[string]*string{"README.md": &words}})
+	moved, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: h.verified.Branch, Message: "docs: say what it does", Files: map[string]*string{"README.md": &words}})
 	h.must(err)
 	run := h.until("is verified again", func(r *pipeline.Run) bool { return r.State == pipeline.StateVerified && r.Head == moved })
 	h.says(fmt.Sprintf("`/forge ship approve %s`", text.ShortSHA(run.Head)))
