@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,6 +25,7 @@ func TestReadmeIsShort(t *testing.T) {
 
 var (
 	docLink    = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	docTest    = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`")
 	docCommand = regexp.MustCompile("(?m)(?:^|`)forge ([a-z][a-z -]*)")
 )
 
@@ -67,8 +69,16 @@ func TestDeployFilesAreYAML(t *testing.T) {
 	}
 }
 
-// What the documents link to exists, and the commands that they name can be typed.
+// What the documents link to exists, and the commands and tests that they name.
 func TestDocuments(t *testing.T) {
+	tests := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test {
+				tests[f.Name.Name] = true
+			}
+		}
+	}
 	files, _ := filepath.Glob(filepath.Join(top, ".github", "docs", "*.md"))
 	files = append(files, filepath.Join(top, "README.md"), filepath.Join(top, ".github", "CONTRIBUTING.md"))
 	if len(files) < 6 {
@@ -79,6 +89,11 @@ func TestDocuments(t *testing.T) {
 		for _, m := range docLink.FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
 				t.Errorf("%s links to %s: %v", file, m[1], err)
+			}
+		}
+		for _, m := range docTest.FindAllStringSubmatch(text, -1) {
+			if !tests[m[1]] {
+				t.Errorf("%s names %s, which is no test", file, m[1])
 			}
 		}
 		for _, m := range docCommand.FindAllStringSubmatch(text, -1) {
