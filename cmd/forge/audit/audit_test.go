@@ -18,15 +18,21 @@ import (
 	"forge/pipeline/store"
 )
 
+func openStore(t *testing.T) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
 // Covers S30: who asked for what, each once, in the order of its time, without secrets
 // and without lines or colours of people's own making. What Forge does by itself is not there.
 func TestRecord(t *testing.T) {
 	ctx := t.Context()
-	db, err := store.Open(ctx, filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openStore(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	mia, joe := pipeline.Actor{ID: 7, Login: "mia"}, pipeline.Actor{ID: 8, Login: "joe"}
 	start := func(issue int, repo string) *pipeline.Run {
@@ -101,11 +107,7 @@ func TestRecord(t *testing.T) {
 // What people said of shipping and of incidents is there, too; what Forge did of that is not.
 func TestRecordOfProduction(t *testing.T) {
 	ctx := t.Context()
-	db, err := store.Open(ctx, filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openStore(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	data, err := json.Marshal(shipping.Ship{Run: 1, Pull: 5, Log: []shipping.Entry{
 		{At: at, What: "a person is asked"},

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -203,18 +202,17 @@ func (s *Streams) chosen(r *http.Request) (c Choice, err error) {
 	if last != "" {
 		c.Since = c.Since.Add(-overlap)
 	}
-	return c, c.check()
+	return c, nil
 }
 
 // ServeHTTP streams events: each as CloudEvents has it, its id the moment from which one
 // goes on. Who comes again may be told some twice.
 func (s *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, err := s.chosen(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	var f *Follower
+	if err == nil {
+		f, err = NewFollower(s.DB, c, s.Hide)
 	}
-	f, err := NewFollower(s.DB, c, s.Hide)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -238,10 +236,7 @@ func (s *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for {
 		news, ended := s.waiting()
 		err := f.Next(r.Context(), func(e Event) error {
-			data, err := json.Marshal(e)
-			if err == nil {
-				_, err = fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", e.Time.Format(time.RFC3339Nano), strings.TrimPrefix(e.Type, typePrefix), data)
-			}
+			_, err := fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", e.Time.Format(time.RFC3339Nano), strings.TrimPrefix(e.Type, typePrefix), e.bytes())
 			return err
 		})
 		if err = errors.Join(err, out.Flush()); err != nil || ended {

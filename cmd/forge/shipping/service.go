@@ -323,7 +323,7 @@ func (v *Service) unverified(ctx context.Context, s *Ship, run *pipeline.Run, no
 	return true, nil
 }
 
-// refusal is what cannot be mended by trying again.
+// refusal is a fault that trying again does not cure.
 func refusal(err error) *pipeline.Fault {
 	var fault *pipeline.Fault
 	if errors.As(err, &fault) && fault.Final {
