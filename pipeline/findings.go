@@ -250,7 +250,7 @@ func (r *Run) implemented(it *Iteration) {
 	}
 	if it.Disputed = false; it.Impl.Head == it.Impl.Parent && it.Mode != ModeWire && it.Impl.Contract == "" {
 		r.Counters.EmptyRounds++
-		it.Disputed = r.Counters.EmptyRounds <= staleLimit && r.allDisputed()
+		it.Disputed = r.Counters.EmptyRounds <= staleLimit && (r.allDisputed() || r.onlyProofs(it))
 		return
 	}
 	r.Head, r.Counters.EmptyRounds = it.Impl.Head, 0

@@ -400,6 +400,9 @@ func (r *Run) AsPart() *module.Part {
 			}
 		}
 	}
+	if r.Plan != nil {
+		p.Proofs = r.partProofs()
+	}
 	p.Halted = r.State == StateStopped && r.Halted
 	if g := r.Gate(); g != nil {
 		p.Gate, p.Question = g.ID, g.Question

@@ -129,6 +129,12 @@ func (r *Run) reportProof(b *strings.Builder, it *Iteration) {
 			}
 		}
 	}
+	rows := map[string]string{}
+	for _, row := range r.Proofs(it) {
+		if len(row.Tests) > 0 || r.Config.Loop.Proofs.On() {
+			rows[row.Criterion] = "; tests: " + row.String()
+		}
+	}
 	lines := []string{"| criterion | | shown by |\n| --- | --- | --- |\n"}
 	for _, c := range r.Plan.Criteria {
 		j, ok := judged[c.ID]
@@ -136,7 +142,7 @@ func (r *Run) reportProof(b *strings.Builder, it *Iteration) {
 		if ok {
 			mark = map[bool]string{true: "✅", false: "❌"}[j.Met]
 		}
-		lines = append(lines, fmt.Sprintf("| %s: %s | %s | %s |\n", c.ID, inCell(c.Text), mark, inCell(j.Evidence)))
+		lines = append(lines, fmt.Sprintf("| %s: %s | %s | %s |\n", c.ID, inCell(c.Text), mark, inCell(j.Evidence)+inCell(rows[c.ID])))
 	}
 	for _, c := range r.Plan.LeftOut {
 		lines = append(lines, fmt.Sprintf("| %s: %s | – | left out with its module |\n", c.ID, inCell(c.Text)))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"forge/pipeline/module"
+	"forge/pipeline/proof"
 	"forge/pipeline/text"
 )
 
@@ -25,12 +26,15 @@ type Plan struct {
 	Split   *module.Split `json:"split,omitempty"`    // the modules that are built at the same time; nil: it is built in one piece
 	Unsplit string        `json:"unsplit,omitempty"`  // why a split that was proposed was dropped
 	LeftOut []Criterion   `json:"left_out,omitempty"` // criteria of modules that are left out: nobody checks them
+
+	Requirements []proof.Requirement `json:"requirements,omitempty"` // what the task asks for, where loop.proofs wants them
 }
 
 // Criterion is one acceptance criterion.
 type Criterion struct {
 	ID   string `json:"id"` // "AC1"
 	Text string `json:"text"`
+	For  string `json:"for,omitempty"` // the requirement's id
 }
 
 // Implementation is what the implementer reports, with the commit that Forge made of it.
@@ -44,6 +48,8 @@ type Implementation struct {
 	Contract  string    `json:"contract,omitempty"`  // of a module: what the contract must say in another way, and why
 	Doubts    []string  `json:"doubts,omitempty"`    // one line for each issue that has come back and may not be mended by this either: which, and what is missing
 	Disputes  []Dispute `json:"disputes,omitempty"`  // findings that the implementer holds for mistaken
+
+	Proofs []proof.Claim `json:"proofs,omitempty"` // the tests that show the criteria, where loop.proofs wants them
 }
 
 // Severity is how bad a finding is. Only Error and Critical block (B3).

@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 // each other: the core is made of them.
 var vocabulary = []string{
 	"pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/glob", "pipeline/lazyregexp", "pipeline/mergeable", "pipeline/module",
-	"pipeline/record", "pipeline/rollout",
+	"pipeline/proof", "pipeline/record", "pipeline/rollout",
 	"pipeline/testname", "pipeline/text", "pipeline/worktree", "pipeline/written",
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/proof"
 	"forge/pipeline/text"
 )
 
@@ -65,6 +66,7 @@ func specification(r *pipeline.Run) string {
 	}
 	writeSection(&b, "Task", strings.TrimSpace(r.Task.Body))
 	writeSection(&b, "Plan", strings.TrimSpace(p.Summary+"\n\n"+numbered(p.Steps)))
+	writeSection(&b, "Requirements", bullets(requirements(p)))
 	var criteria []string
 	for _, c := range p.Criteria {
 		criteria = append(criteria, fmt.Sprintf("**%s** %s", c.ID, text.OneLine(c.Text)))
@@ -73,6 +75,7 @@ func specification(r *pipeline.Run) string {
 		criteria = append(criteria, fmt.Sprintf("**%s** %s (left out)", c.ID, text.OneLine(c.Text)))
 	}
 	writeSection(&b, "Acceptance criteria", bullets(criteria))
+	writeSection(&b, "What shows it", matrix(r))
 	writeSection(&b, "Risks", bullets(p.Risks))
 	if s := p.Split; s != nil {
 		var modules, promises []string
@@ -92,6 +95,47 @@ func specification(r *pipeline.Run) string {
 	}
 	writeSection(&b, "Decisions", bullets(decisions(r, "")))
 	return b.String()
+}
+
+func requirements(p *pipeline.Plan) (out []string) {
+	for _, q := range p.Requirements {
+		out = append(out, fmt.Sprintf("**%s** %s (“%s”)", q.ID, text.OneLine(q.Text), text.OneLine(q.Quote)))
+	}
+	return out
+}
+
+// matrix traces each requirement to its criteria, their tests and the commits that these
+// came with, at the newest head that was tested.
+func matrix(r *pipeline.Run) string {
+	if !r.Config.Loop.Proofs.On() {
+		return ""
+	}
+	var rows []proof.Row
+	for i := range r.Iterations {
+		if now := r.Proofs(&r.Iterations[i]); now != nil {
+			rows = now
+		}
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	b := "| requirement | criterion | tests | commit | |\n| --- | --- | --- | --- | --- |\n"
+	for _, row := range rows {
+		var tests []string
+		for _, t := range row.Tests {
+			tests = append(tests, code(t.Name)+" "+string(t.State))
+		}
+		mark := "proved"
+		if lacks := row.Lacks(); lacks != "" {
+			mark = "not proved: " + lacks
+		}
+		cells := []string{row.For, row.Criterion, strings.Join(tests, ", "), text.ShortSHA(row.Commit), mark}
+		for i, c := range cells {
+			cells[i] = strings.ReplaceAll(text.OneLine(c), "|", `\|`)
+		}
+		b += "| " + strings.Join(cells, " | ") + " |\n"
+	}
+	return b
 }
 
 // decisions are what people answered.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/proof"
 )
 
 // pullTitle is the task's title.
@@ -127,6 +128,7 @@ func (v Renderer) criteria() string {
 			judged[c.Criterion] = c
 		}
 	}
+	proofs := v.proofs()
 	var b strings.Builder
 	for _, c := range v.Run.Plan.Criteria {
 		j, ok := judged[c.ID]
@@ -148,12 +150,54 @@ func (v Renderer) criteria() string {
 				note += ": " + v.line(j.Evidence, 400)
 			}
 		}
-		fmt.Fprintf(&b, "- [%s] **%s** %s%s\n", box, v.line(c.ID, 20), v.line(c.Text, 500), note)
+		fmt.Fprintf(&b, "- [%s] **%s** %s%s%s\n", box, v.line(c.ID, 20), v.line(c.Text, 500), note, proofs[c.ID])
 	}
 	for _, c := range v.Run.Plan.LeftOut {
 		fmt.Fprintf(&b, "- [ ] **%s** %s<br>**left out**, see what people let pass\n", v.line(c.ID, 20), v.line(c.Text, 500))
 	}
 	return section("Acceptance criteria", b.String())
+}
+
+// proofs say of each criterion how the tests went that show it, at the newest head that
+// was tested.
+func (v Renderer) proofs() map[string]string {
+	out := map[string]string{}
+	for i := len(v.Run.Iterations) - 1; i >= 0; i-- {
+		rows := v.Run.Proofs(&v.Run.Iterations[i])
+		for _, row := range rows {
+			out[row.Criterion] = v.proof(row)
+		}
+		if len(rows) > 0 {
+			break
+		}
+	}
+	return out
+}
+
+func (v Renderer) proof(row proof.Row) string {
+	on := v.Run.Config.Loop.Proofs.On()
+	if len(row.Tests) == 0 {
+		if !on {
+			return ""
+		}
+		return "<br>**not proved**: " + v.line(row.Lacks(), 300)
+	}
+	var tests []string
+	for _, t := range row.Tests {
+		word := string(t.State)
+		if t.Before && on {
+			word += ", as it does without the change"
+		}
+		tests = append(tests, code(t.Name)+" "+word)
+	}
+	note := "<br>tests: " + strings.Join(tests, ", ")
+	if row.Commit != "" {
+		note += ", since " + v.commit(row.Commit)
+	}
+	if lacks := row.Lacks(); on && lacks != "" {
+		note += "<br>**not proved**: " + v.line(lacks, 300)
+	}
+	return note
 }
 
 // report is the validation report of the newest iteration that has one.

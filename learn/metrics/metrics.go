@@ -66,6 +66,7 @@ const (
 	Escalation       = "escalation"
 	Cost             = "cost"
 	PublishFailure   = "publish_failure"
+	Proved           = "proved"
 	ModuleSpeedup    = "module_speedup"
 	ModuleCritical   = "module_critical_path"
 	ModuleRounds     = "module_rounds"
@@ -92,6 +93,9 @@ func Catalogue() []Definition {
 		{IterationFixes, 2, "iterations that fix", "share of bounces after which at least one thing that they were for was gone at the next look",
 			Share, "share", "", 1, false, false},
 		{IterationTime, 2, "iteration time", "working time of an iteration; waiting for people is not in it", Mean, "ms", "", -1, true, false},
+
+		{Proved, 2, "proved criteria", "share of the acceptance criteria of runs that ended, for which a named test passed on the last head that was tested, and not without the change",
+			Share, "share", "", 1, false, false},
 
 		{ModuleSpeedup, 2, "speed-up by modules", "work of a run's modules and merges by the time from the first one's begin to the last one's merge, in which not all waited for people: 100 per cent is one after the other", Mean, "per cent", "", 1, false, false},
 		{ModuleCritical, 2, "critical path of modules",

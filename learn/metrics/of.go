@@ -277,6 +277,7 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 		m.sums.add(m.ended, Cost, "", cost)
 	}
 	m.sums.add(m.ended, Learnings, "", m.learnings)
+	m.finishProofs()
 	m.finishModules()
 }
 
@@ -407,4 +408,17 @@ func (s sums) rows() []record.MetricRow {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Label, b.Label), cmp.Compare(a.Bucket, b.Bucket))
 	})
 	return out
+}
+
+// finishProofs adds which acceptance criteria the tests show.
+func (m *measurer) finishProofs() {
+	for i := len(m.run.Iterations) - 1; i >= 0; i-- {
+		rows := m.run.Proofs(&m.run.Iterations[i])
+		for _, row := range rows {
+			m.sums.add(m.ended, Proved, "", one(row.Lacks() == ""))
+		}
+		if len(rows) > 0 {
+			return
+		}
+	}
 }

@@ -14,9 +14,11 @@ import (
 	"forge/pipeline/text"
 )
 
-var implementSchema, moduleSchema = object(implementParts...), object(append(slices.Clip(implementParts),
+// contractParts are what the result of a module's implementer has besides.
+var contractParts = []any{
 	"contract?", typed("string", "what the contract between the modules must say in another way, and why, where your module cannot be built by it as it is: whoever wrote it revises it, "+
-		"and you go on with that; empty otherwise"))...)
+		"and you go on with that; empty otherwise"),
+}
 
 var implementParts = []any{
 	"summary", typed("string", "what was changed and why"),
@@ -71,13 +73,18 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 		}
 	}
 	s := w.say("%s", promptText("implementer_"+string(mode))).spec(name, roleImplementer, system("implementer"))
-	s.tools, s.result = p.working(), implementSchema
+	form := slices.Clip(implementParts)
 	if of := p.job.Run.Part; of != nil && len(of.Contract) > 0 {
-		s.result = moduleSchema
+		form = append(form, contractParts...)
 	}
+	if len(provable(p.job.Run)) > 0 && mode != pipeline.ModeContract {
+		form = append(form, proofParts...)
+	}
+	s.tools, s.result = p.working(), object(form...)
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		impl, problems = fb.check(args)
+		problems = append(problems, p.proved(ctx, args, &impl)...)
 		return append(problems, p.refused(ctx)...)
 	}
 	if err := p.converse(ctx, s); err != nil {

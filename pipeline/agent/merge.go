@@ -25,7 +25,7 @@ func (p *phase) merge(ctx context.Context, w *prompt) (pipeline.Implementation, 
 	w.data("What did not merge by itself", strings.Join(slices.Concat(c.Paths, c.Why), "\n"))
 	var impl pipeline.Implementation
 	s := w.say("%s", promptText("implementer_conflict")).spec("merge", roleImplementer, system("implementer"))
-	s.tools, s.result = p.working(), implementSchema
+	s.tools, s.result = p.working(), object(implementParts...)
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		if impl, problems = (feedback{}).check(args); impl.Unable == "" {

@@ -60,17 +60,16 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 	p.sentBack(w)
 	w.lastFault()
 	var plan pipeline.Plan
-	form := planParts
 	if p.maySplit() {
 		w.say("%s", promptText("planner_modules"))
-		form = slices.Concat(planParts, splitSchema)
 	}
 	s := w.spec("planner", rolePlanner, system("planner"))
-	s.tools, s.result = p.reading(), object(form...)
+	s.tools, s.result = p.reading(), object(p.planForm()...)
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		if plan, problems = checkPlan(args); plan.Question == "" {
 			problems = append(problems, p.checkTests(plan.Tests)...)
+			problems = append(problems, p.required(&plan)...)
 		}
 		if p.maySplit() && plan.Question == "" {
 			problems = append(problems, p.split(args, &plan)...)

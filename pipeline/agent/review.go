@@ -139,6 +139,7 @@ func (v *reviewing) prompt(i int) *prompt {
 	if it := p.job.Run.Current(); it != nil && it.Impl != nil {
 		w.data("The implementer's words; no evidence", it.Impl.Summary)
 	}
+	w.claimed()
 	w.changed(v.reading, i)
 	return w.mark()
 }

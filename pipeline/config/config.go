@@ -91,6 +91,26 @@ type Loop struct {
 	AutoFixConfidence float64 `json:"auto_fix_confidence"` // 0 to 1
 	Faults            int     `json:"faults"`              // breakdowns in a row that cost no attempt (R6)
 	Profile           string  `json:"profile,omitempty"`   // strict, balanced or patient: what is not set here; "" is strict
+	Proofs            Proofs  `json:"proofs,omitempty"`    // whether each criterion needs a named test that passed
+}
+
+// Proofs says what is wanted of the tests that show the acceptance criteria.
+type Proofs string
+
+// What loop.proofs can be.
+const (
+	ProofsOff     Proofs = "off"     // nothing: what the reviewer's evidence names is shown; so is ""
+	ProofsWarn    Proofs = "warn"    // the implementer names tests; a criterion without one is shown so
+	ProofsRequire Proofs = "require" // such a criterion fails
+)
+
+// On reports whether the implementer is asked for proofs.
+func (p Proofs) On() bool { return p == ProofsWarn || p == ProofsRequire }
+
+// Weaker reports whether less is wanted than another setting wants.
+func (p Proofs) Weaker(than Proofs) bool {
+	rank := map[Proofs]int{ProofsWarn: 1, ProofsRequire: 2}
+	return rank[p] < rank[than]
 }
 
 // Limits are a run's budget.

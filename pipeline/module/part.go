@@ -58,6 +58,8 @@ type Part struct {
 	Millis    int64     `json:"ms,omitempty"` // of work
 	Changed   time.Time `json:"changed,omitzero"`
 
+	Proofs map[string][]string `json:"proofs,omitempty"` // by its criteria's words, the tests that it names for them
+
 	// What its parent has made of it.
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`    // when it was last verified or accepted

@@ -17,6 +17,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
+	"forge/pipeline/proof"
 
 	"golang.org/x/tools/txtar"
 )
@@ -404,6 +405,7 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 			d.Tests = Tests(p.Run.Base, "ok")
 		}
 	case "implement":
+		rest, proves, _ := strings.Cut(rest, " proves ")
 		rest, disputes, _ := strings.Cut(rest, " disputes ")
 		rest, doubts, doubted := strings.Cut(rest, " doubts ")
 		d.Implementation = &pipeline.Implementation{Summary: "did " + rest, Files: []string{"a.go"}, Parent: p.Run.Head, Head: p.Run.Head}
@@ -418,6 +420,11 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		if doubted {
 			d.Implementation.Doubts = strings.Split(doubts, " | ")
 		}
+		for claim := range strings.SplitSeq(proves, ", ") { // AC1 TestA TestB
+			if words := strings.Fields(claim); len(words) > 0 {
+				d.Implementation.Proofs = append(d.Implementation.Proofs, proof.Claim{Criterion: words[0], Tests: words[1:]})
+			}
+		}
 		for dispute := range strings.SplitSeq(disputes, " | ") {
 			if name, why, ok := strings.Cut(dispute, ": "); ok {
 				d.Implementation.Disputes = append(d.Implementation.Disputes, pipeline.Dispute{Finding: p.fingerprint(name), Why: why})
@@ -427,6 +434,7 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		d.Review = p.review(rest)
 	case "test":
 		d.Tests = Tests(p.Run.Head, rest)
+		d.Tests.Add(&pipeline.TestReport{Failures: p.Run.Unproved(d.Tests)})
 	case "contract":
 		d.Implementation = &pipeline.Implementation{Summary: rest, Parent: p.Run.Head, Head: p.commit()}
 		if why, ok := strings.CutPrefix(rest, "unable "); ok {
@@ -629,6 +637,10 @@ func tests(head, s string) *pipeline.TestReport {
 		return &pipeline.TestReport{Head: head}
 	}
 	if s == "ok" {
+		return t
+	}
+	if name, ok := strings.CutPrefix(s, "ok and "); ok { // a test that is new
+		t.Names, t.Total, t.Passed = append(t.Names, name), t.Total+1, t.Passed+1
 		return t
 	}
 	for _, item := range strings.Split(s, ", ") {

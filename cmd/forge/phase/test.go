@@ -59,6 +59,7 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 			return pipeline.Data{}, nil, err
 		}
 	}
+	report.Add(&pipeline.TestReport{Failures: run.Unproved(&report)})
 	return pipeline.Data{Tests: &report}, nil, nil
 }
 

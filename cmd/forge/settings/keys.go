@@ -63,6 +63,7 @@ var rules = map[string]rule{
 	"loop.doubts":              {doc: "Signs that going on does not help, until a human is asked: the implementer doubts that it can mend what has come back, no test failure has a confident fix", min: 1, max: 100},
 	"loop.auto_fix_only":       {doc: "Test failures go back only when the analysis has a confident fix; else a human is asked (B5)"},
 	"loop.auto_fix_confidence": {doc: "How confident that fix must be, 0 to 1 (B5)", max: 1},
+	"loop.proofs":              {doc: "Whether the implementer names, for each acceptance criterion, the tests that show it: warn shows criteria without a test that passed on the head, require sends the work back for them", enum: []string{"off", "warn", "require"}},
 	"loop.faults":              {doc: "Breakdowns in a row that cost no attempt (R6)", min: 1, max: 20},
 	"limits":                   {doc: "The budget of a run; no repository can go over the server's"},
 	"limits.cost_usd":          {doc: "Cost of a run's model calls", min: 0.01, max: 10_000, unit: "USD"},

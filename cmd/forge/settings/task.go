@@ -46,6 +46,9 @@ func Task(name, yaml string, repo, server config.Config, trusted bool) (config.C
 	}
 	r := &reader{name: name, caps: caps, untrusted: !trusted}
 	r.read([]byte(yaml), &f)
+	if !trusted && f.Loop.Proofs.Weaker(repo.Loop.Proofs) {
+		r.problems = append(r.problems, fmt.Errorf("%s: loop.proofs can be loosened by people with write access to the repository: remove the key", name))
+	}
 	manual := repo.Mode == config.ModeManual && !trusted || server.Mode == config.ModeManual
 	if manual && f.Mode == config.ModeAuto {
 		r.problems = append(r.problems, fmt.Errorf("%s: mode is \"auto\", but this repository runs in manual mode: remove the key", name))

@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/module"
+	"forge/pipeline/proof"
+	"forge/pipeline/testname"
+)
+
+// Where loop.proofs wants them, the planner says which words of the task each criterion is
+// for, and the implementer which tests show it. What can be checked without running
+// anything, is checked at once.
+
+// requirementParts are what a plan has besides.
+var requirementParts = []any{
+	"requirements?", listOf(object("id", typed("string", "REQ1, REQ2, …"), "text", typed("string", "one thing that is asked for"),
+		"quote", typed("string", "the words of the task that it comes from, as they stand there")), "all that the task asks for"),
+	"criteria?", listOf(object("id?", typed("string", "AC1, AC2, …"), "text", typed("string", "one statement that is true or false"),
+		"for", typed("string", "id of the requirement that it is for")), "acceptance criteria: at least one for each requirement"),
+}
+
+// proofParts are what an implementer's result has besides.
+var proofParts = []any{
+	"proofs", listOf(object("criterion", typed("string", "AC1"), "tests?", listOf(typed("string", "name"), "tests that show it, as the test runner prints their names; at least one fails without the change"),
+		"why?", typed("string", "where no test can show it: why")), "one entry for each acceptance criterion; of those that were named before, only what is another now"),
+}
+
+// maxProofs are the most tests that can be named for a criterion.
+const maxProofs = 20
+
+// planForm is what a planner submits.
+func (p *phase) planForm() []any {
+	form := planParts
+	if p.job.Run.Config.Loop.Proofs.On() {
+		at := slices.Index(form, any("criteria?"))
+		form = slices.Concat(form[:at], requirementParts, form[at+2:])
+	}
+	if p.maySplit() {
+		form = slices.Concat(form, splitSchema)
+	}
+	return form
+}
+
+// required checks a plan's requirements; where they are not wanted, it has none.
+func (p *phase) required(plan *pipeline.Plan) []string {
+	if run := p.job.Run; run.Config.Loop.Proofs.On() {
+		said := []string{run.Task.Title, run.Task.Body}
+		said = append(said, run.Notes...)
+		for _, c := range p.job.Comments {
+			said = append(said, c.Text)
+		}
+		fors := map[string]string{}
+		for i := range plan.Criteria {
+			c := &plan.Criteria[i]
+			c.For = strings.TrimSpace(c.For)
+			fors[c.ID] = c.For
+		}
+		if len(plan.Requirements) == 0 {
+			return []string{"requirements are missing: say what the task asks for, each with its words"}
+		}
+		return proof.Covered(strings.Join(said, "\n"), plan.Requirements, fors)
+	}
+	plan.Requirements = nil
+	for i := range plan.Criteria {
+		plan.Criteria[i].For = ""
+	}
+	return nil
+}
+
+// provable are the criteria that the implementer at work answers for: of the run of a
+// split plan, those that belong to no module.
+func provable(run *pipeline.Run) []string {
+	var out []string
+	if run.Plan == nil || !run.Config.Loop.Proofs.On() {
+		return nil
+	}
+	for _, c := range run.Plan.Criteria {
+		owned := false
+		if s := run.Plan.Split; s != nil {
+			for _, m := range s.Modules {
+				part := module.Find(run.Parts, m.ID)
+				owned = owned || slices.Contains(m.Criteria, c.ID) && (part == nil || part.Left == "")
+			}
+		}
+		if !owned {
+			out = append(out, c.ID)
+		}
+	}
+	return out
+}
+
+// proved reads the proofs of a result into it. Each criterion needs an entry once; a name
+// that stands nowhere in the work tree is no test.
+func (p *phase) proved(ctx context.Context, args json.RawMessage, impl *pipeline.Implementation) []string {
+	ids := provable(p.job.Run)
+	if len(ids) == 0 || p.job.Ref.Mode == pipeline.ModeContract || impl.Unable != "" || impl.Contract != "" {
+		return nil
+	}
+	var in struct{ Proofs []proof.Claim }
+	if err := decode(args, &in); err != nil {
+		return []string{err.Error()}
+	}
+	var bad []string
+	for _, c := range in.Proofs {
+		c = proof.Claim{Criterion: strings.TrimSpace(c.Criterion), Tests: trimmed(c.Tests), Why: unlessNone(c.Why)}
+		switch {
+		case !slices.Contains(ids, c.Criterion):
+			bad = append(bad, fmt.Sprintf("proofs: there is no criterion %q to prove; there are %s", c.Criterion, strings.Join(ids, ", ")))
+			continue
+		case len(c.Tests) > maxProofs:
+			bad = append(bad, fmt.Sprintf("proofs: %s names %d tests, over %d: name those that show it best", c.Criterion, len(c.Tests), maxProofs))
+			continue
+		case len(c.Tests) == 0 && c.Why == "":
+			bad = append(bad, fmt.Sprintf("proofs: %s names no test, and not why none can show it", c.Criterion))
+			continue
+		}
+		for _, name := range c.Tests {
+			if !p.isTest(ctx, name) {
+				bad = append(bad, fmt.Sprintf("proofs: %q, which is to show %s, stands nowhere in the work tree", name, c.Criterion))
+			}
+		}
+		impl.Proofs = proof.Merge(impl.Proofs, []proof.Claim{c})
+	}
+	known := proof.Merge(p.job.Run.Claims(), impl.Proofs)
+	for _, id := range ids {
+		if !slices.ContainsFunc(known, func(c proof.Claim) bool { return c.Criterion == id }) {
+			bad = append(bad, fmt.Sprintf("proofs: %s has no entry", id))
+		}
+	}
+	return bad
+}
+
+// isTest reports whether a test's name stands in the work tree, or in the list of tests
+// that pass at the base. The name of a case in a table may be put together: then its
+// table's has to stand there.
+func (p *phase) isTest(ctx context.Context, name string) bool {
+	if b := p.baseline(); b != nil && slices.ContainsFunc(b.Names, func(n string) bool { return testname.Same(n, name) }) {
+		return true
+	}
+	for _, word := range []string{testname.Parse(name).Base, name} {
+		hits, err := p.job.Workspace.Search(ctx, regexp.QuoteMeta(word), "", 1)
+		if err != nil || len(hits) > 0 { // the run says what it is worth
+			return true
+		}
+	}
+	return false
+}
+
+// claimed appends what the implementer names as shown, for those who judge it.
+func (w *prompt) claimed() *prompt {
+	run := w.p.job.Run
+	if !run.Config.Loop.Proofs.On() {
+		return w
+	}
+	var b strings.Builder
+	for _, c := range run.Claims() {
+		fmt.Fprintf(&b, "%s: %s\n", c.Criterion, cmp.Or(strings.Join(c.Tests, ", "), "no test: "+c.Why))
+	}
+	if run.Config.Loop.Proofs == config.ProofsRequire && b.Len() > 0 {
+		w.say("Look into the tests that are named as proofs: a test that does not show its criterion is a finding, and evidence names those that do.")
+	}
+	return w.data("Tests that the implementer names as proofs of the criteria; whether they pass is not known yet", b.String())
+}

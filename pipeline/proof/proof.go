@@ -1,0 +1,246 @@
+// Package proof traces what was asked for to what shows it: requirement, criterion,
+// test, commit. What an implementer names as a proof is a claim; only the tests that ran
+// say what it is worth.
+package proof
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Requirement is one thing that a task asks for.
+type Requirement struct {
+	ID    string `json:"id"` // "REQ1"
+	Text  string `json:"text"`
+	Quote string `json:"quote"` // the task's own words that it comes from
+}
+
+// Quoted reports whether a quote stands in a text: its words, in their order, whatever
+// the white space, the case and the marks of an emphasis, a heading or a quote among them.
+func Quoted(in, quote string) bool {
+	words := plain(quote)
+	return words != "" && strings.Contains(plain(in), words)
+}
+
+func plain(s string) string {
+	return strings.Join(strings.Fields(strings.Map(func(c rune) rune {
+		if strings.ContainsRune("*_`>#\"'“”‘’", c) {
+			return -1
+		}
+		return c
+	}, strings.ToLower(s))), " ")
+}
+
+// Claim is what an implementer says shows that a criterion is met.
+type Claim struct {
+	Criterion string   `json:"criterion"`        // its id
+	Tests     []string `json:"tests,omitempty"`  // as the test runner names them
+	Why       string   `json:"why,omitempty"`    // why no test can show it
+	Commit    string   `json:"commit,omitempty"` // SHA of the work that came with the claim
+}
+
+// State is what became of a named test.
+type State string
+
+// The states of a test.
+const (
+	Passed  State = "passed"
+	Failed  State = "failed"
+	Flaky   State = "flaky"
+	Pending State = "pending" // a promise's, whose other side is not there yet
+	NotRun  State = "not run" // it is not there, was skipped, or belongs to no suite that ran
+)
+
+// Ran is what the tests of one head showed, by the names that their runners print.
+type Ran struct {
+	Passed, Failed, Flaky, Pending []string
+	Before                         []string // that pass without the change, too
+
+	Same func(test, name string) bool // whether a name stands for a test
+	Base func(test string) string     // a test's own name, without its package
+}
+
+// Test is a named test, as it went.
+type Test struct {
+	Name   string
+	State  State
+	Before bool // it passes without the change, too: alone it shows nothing that is new
+}
+
+// Row is a criterion with what shows it.
+type Row struct {
+	Criterion, Text, For string // For is the requirement's id
+	Tests                []Test
+	Why, Commit          string
+}
+
+// Row holds a claim against what ran. A test that passes without the change counts only
+// where said, the reviewer's evidence for the criterion, names it, too.
+func (r *Ran) Row(c Claim, said string) Row {
+	row := Row{Criterion: c.Criterion, Why: c.Why, Commit: c.Commit}
+	for _, name := range c.Tests {
+		t := Test{Name: name, State: r.state(name)}
+		t.Before = t.State == Passed && !slices.ContainsFunc(r.Passed, func(test string) bool {
+			return r.Same(test, name) && !slices.Contains(r.Before, test)
+		}) && !names(said, r.Base(name))
+		row.Tests = append(row.Tests, t)
+	}
+	return row
+}
+
+// state is the worst that became of the tests that a name stands for.
+func (r *Ran) state(name string) State {
+	for _, s := range []struct {
+		state State
+		tests []string
+	}{{Failed, r.Failed}, {Flaky, r.Flaky}, {Pending, r.Pending}, {Passed, r.Passed}} {
+		if slices.ContainsFunc(s.tests, func(test string) bool { return r.Same(test, name) }) {
+			return s.state
+		}
+	}
+	return NotRun
+}
+
+// names reports whether a text names a test, by its own name.
+func names(said, base string) bool {
+	at := 0
+	for {
+		i := strings.Index(said[at:], base)
+		if i < 0 || base == "" {
+			return false
+		}
+		from, to := at+i, at+i+len(base)
+		if !within(said, from-1) && !within(said, to) {
+			return true
+		}
+		at = to
+	}
+}
+
+func within(s string, i int) bool {
+	return i >= 0 && i < len(s) && (s[i] == '_' || s[i] >= '0' && s[i] <= '9' || s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z')
+}
+
+// Found returns the tests that a text names, of those that passed: what a reviewer's
+// evidence is worth where nobody claimed anything. A bare everyday word is no name.
+func (r *Ran) Found(said string) []string {
+	var out []string
+	for _, test := range r.Passed {
+		base := r.Base(test)
+		if len(base) > 5 && (strings.ContainsAny(base, "_0123456789 ") || strings.ToLower(base[1:]) != base[1:]) &&
+			!slices.Contains(out, base) && names(said, base) {
+			out = append(out, base)
+		}
+	}
+	return out
+}
+
+// Lacks says in a sentence what a criterion lacks to be proved: a named test that is new,
+// and none that did not pass. "" when nothing is missing.
+func (r Row) Lacks() string {
+	var missing, failed []string
+	fresh := false
+	for _, t := range r.Tests {
+		switch t.State {
+		case Passed, Pending:
+			fresh = fresh || !t.Before
+		case NotRun:
+			missing = append(missing, t.Name)
+		default:
+			failed = append(failed, t.Name+" ("+string(t.State)+")")
+		}
+	}
+	switch {
+	case len(r.Tests) == 0 && r.Why != "":
+		return "no test shows it: " + strings.Join(strings.Fields(r.Why), " ")
+	case len(r.Tests) == 0:
+		return "no test is named that shows it"
+	case len(failed) > 0:
+		return "did not pass: " + strings.Join(failed, ", ")
+	case len(missing) > 0:
+		return "did not run on this head: " + strings.Join(missing, ", ")
+	case !fresh:
+		return "passes without the change, too, and the reviewer does not name it: " + strings.Join(r.names(), ", ")
+	}
+	return ""
+}
+
+func (r Row) names() []string {
+	var out []string
+	for _, t := range r.Tests {
+		out = append(out, t.Name)
+	}
+	return out
+}
+
+// String is what shows a criterion, for people: its tests, and what they lack.
+func (r Row) String() string {
+	var parts []string
+	for _, t := range r.Tests {
+		s := "`" + strings.ReplaceAll(t.Name, "`", "'") + "` " + string(t.State)
+		if t.Before {
+			s += ", as it does without the change"
+		}
+		parts = append(parts, s)
+	}
+	if len(parts) == 0 {
+		return r.Lacks()
+	}
+	out := strings.Join(parts, "; ")
+	if r.Commit != "" {
+		out += fmt.Sprintf(" (since %s)", r.Commit[:min(len(r.Commit), 7)])
+	}
+	return out
+}
+
+// Merge adds claims to earlier ones: the newest of a criterion stands.
+func Merge(before, more []Claim) []Claim {
+	out := slices.Clone(before)
+	for _, c := range more {
+		if i := slices.IndexFunc(out, func(o Claim) bool { return o.Criterion == c.Criterion }); i >= 0 {
+			if slices.Equal(out[i].Tests, c.Tests) {
+				c.Commit = cmp.Or(out[i].Commit, c.Commit)
+			}
+			out[i] = c
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// Covered says what the requirements of a plan lack: a quote that stands in the task, and
+// a criterion; fors are the requirements that the criteria name, by criterion.
+func Covered(task string, list []Requirement, fors map[string]string) []string {
+	var bad []string
+	seen := map[string]bool{}
+	for _, r := range list {
+		switch {
+		case r.ID == "" || r.Text == "":
+			bad = append(bad, fmt.Sprintf("requirements: %q lacks its id or its text", cmp.Or(r.ID, r.Text)))
+		case seen[r.ID]:
+			bad = append(bad, fmt.Sprintf("requirements: %s occurs twice", r.ID))
+		case !Quoted(task, r.Quote):
+			bad = append(bad, fmt.Sprintf("requirements: the quote of %s, %q, does not stand in the task: quote its words as they are", r.ID, r.Quote))
+		}
+		seen[r.ID] = true
+	}
+	for id := range seen {
+		met := id == ""
+		for _, of := range fors {
+			met = met || of == id
+		}
+		if !met {
+			bad = append(bad, fmt.Sprintf("requirements: no criterion is for %s", id))
+		}
+	}
+	for criterion, of := range fors {
+		if of != "" && !seen[of] {
+			bad = append(bad, fmt.Sprintf("criteria: %s is for %q, which is no requirement", criterion, of))
+		}
+	}
+	slices.Sort(bad)
+	return bad
+}

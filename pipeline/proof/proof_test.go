@@ -1,0 +1,93 @@
+package proof
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forge/pipeline/testname"
+)
+
+// Covers U4: a claim is worth what ran.
+func TestRow(t *testing.T) {
+	ran := Ran{
+		Passed:  []string{"forge/a.TestNew", "forge/a.TestOld", "forge/a.TestTable/one", "t/test_x.py::test_new[1]", "app.js > cart > adds one"},
+		Failed:  []string{"forge/a.TestBad", "forge/b.TestNew2"},
+		Flaky:   []string{"forge/a.TestSometimes"},
+		Pending: []string{"forge/a.TestPromise"},
+		Before:  []string{"forge/a.TestOld", "forge/a.TestTable/one"},
+		Same:    testname.Same, Base: func(test string) string { return testname.Parse(test).Base },
+	}
+	for _, c := range []struct {
+		name  string
+		claim Claim
+		said  string
+		want  string // what is lacking
+	}{
+		{"a new test", Claim{Tests: []string{"TestNew"}}, "", ""},
+		{"its whole name", Claim{Tests: []string{"forge/a.TestNew"}}, "", ""},
+		{"pytest's, without its case", Claim{Tests: []string{"test_new"}}, "", ""},
+		{"a name of words", Claim{Tests: []string{"adds one"}}, "", ""},
+		{"a promise whose other side is missing", Claim{Tests: []string{"TestPromise"}}, "", ""},
+		{"an old one", Claim{Tests: []string{"TestOld"}}, "", "passes without the change, too, and the reviewer does not name it: TestOld"},
+		{"an old one beside a new one", Claim{Tests: []string{"TestOld", "TestNew"}}, "", ""},
+		{"an old one that the reviewer names", Claim{Tests: []string{"TestOld"}}, "see a_test.go:3, TestOld.", ""},
+		{"part of another word is no name", Claim{Tests: []string{"TestOld"}}, "see TestOlder", "passes without the change, too, and the reviewer does not name it: TestOld"},
+		{"a table of old cases", Claim{Tests: []string{"TestTable"}}, "", "passes without the change, too, and the reviewer does not name it: TestTable"},
+		{"one that fails", Claim{Tests: []string{"TestNew", "TestBad"}}, "", "did not pass: TestBad (failed)"},
+		{"a flaky one", Claim{Tests: []string{"TestSometimes"}}, "", "did not pass: TestSometimes (flaky)"},
+		{"one that is not there", Claim{Tests: []string{"TestNew", "TestNowhere"}}, "", "did not run on this head: TestNowhere"},
+		{"the beginning of a name", Claim{Tests: []string{"TestNe"}}, "", "did not run on this head: TestNe"},
+		{"none", Claim{}, "", "no test is named that shows it"},
+		{"none, with a reason", Claim{Why: "only words\nchanged"}, "", "no test shows it: only words changed"},
+	} {
+		if got := ran.Row(c.claim, c.said).Lacks(); got != c.want {
+			t.Errorf("%s: lacks %q, want %q", c.name, got, c.want)
+		}
+	}
+	row := ran.Row(Claim{Criterion: "AC1", Tests: []string{"TestNew", "TestOld", "Test`x`"}, Commit: "0123456789"}, "")
+	if got, want := row.String(), "`TestNew` passed; `TestOld` passed, as it does without the change; `Test'x'` not run (since 0123456)"; got != want {
+		t.Errorf("in words: %s, want %s", got, want)
+	}
+	if diff := cmp.Diff([]string{"TestNew", "test_new"}, ran.Found("TestNew and test_new[1] show it; TestBad, too; one")); diff != "" {
+		t.Errorf("found in evidence (-want +got):\n%s", diff)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	before := []Claim{{Criterion: "AC1", Tests: []string{"A"}, Commit: "1"}, {Criterion: "AC2", Why: "words", Commit: "1"}}
+	more := []Claim{{Criterion: "AC2", Tests: []string{"B"}, Commit: "2"}, {Criterion: "AC1", Tests: []string{"A"}, Commit: "2"}, {Criterion: "AC3", Tests: []string{"C"}, Commit: "2"}}
+	want := []Claim{{Criterion: "AC1", Tests: []string{"A"}, Commit: "1"}, {Criterion: "AC2", Tests: []string{"B"}, Commit: "2"}, {Criterion: "AC3", Tests: []string{"C"}, Commit: "2"}}
+	if diff := cmp.Diff(want, Merge(before, more)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if before[1].Why == "" {
+		t.Error("the earlier claims were changed")
+	}
+}
+
+// Covers U1: each requirement stands in the task, in its words, and has a criterion.
+func TestCovered(t *testing.T) {
+	task := "Export\n\n- [ ] The **report** can be\n  exported as `CSV`\n- It takes at most 500 ms"
+	good := []Requirement{{ID: "REQ1", Text: "export", Quote: "the report can be exported as CSV"}, {ID: "REQ2", Text: "speed", Quote: "takes at most 500 ms"}}
+	for _, c := range []struct {
+		name string
+		list []Requirement
+		fors map[string]string
+		want []string
+	}{
+		{"all is there", good, map[string]string{"AC1": "REQ1", "AC2": "REQ2", "AC3": "REQ1"}, nil},
+		{"without a criterion", good, map[string]string{"AC1": "REQ1"}, []string{"requirements: no criterion is for REQ2"}},
+		{"other words", []Requirement{{ID: "REQ1", Text: "x", Quote: "the report can be exported as JSON"}}, map[string]string{"AC1": "REQ1"},
+			[]string{`requirements: the quote of REQ1, "the report can be exported as JSON", does not stand in the task: quote its words as they are`}},
+		{"no quote", []Requirement{{ID: "REQ1", Text: "x"}}, map[string]string{"AC1": "REQ1"},
+			[]string{`requirements: the quote of REQ1, "", does not stand in the task: quote its words as they are`}},
+		{"twice, and for nothing", append(good[:1:1], good[0]), map[string]string{"AC1": "REQ1", "AC2": "REQ7"},
+			[]string{`criteria: AC2 is for "REQ7", which is no requirement`, "requirements: REQ1 occurs twice"}},
+		{"nameless", []Requirement{{Text: "x", Quote: "500 ms"}}, nil, []string{"requirements: \"x\" lacks its id or its text"}},
+	} {
+		if diff := cmp.Diff(c.want, Covered(task, c.list, c.fors)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package pipeline_test
+
+import (
+	"strings"
+	"testing"
+
+	. "forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/pipelinetest"
+)
+
+// Covers U4: with loop.proofs, a criterion without a test that passed on this head, and
+// not without the change, sends the work back; naming the test needs no commit, and is
+// reviewed like one.
+func TestProofsRequired(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		proofs config.Proofs
+		script string
+		state  State
+		want   string // the failure that is open, or ""
+	}{
+		{"off", "", "implement a\nreview ok\ntest ok", StateVerified, ""},
+		{"warn", config.ProofsWarn, "implement a\nreview ok\ntest ok", StateVerified, ""},
+		{"nothing named", config.ProofsRequire, "implement a\nreview ok\ntest ok", StateRunning, "no test is named that shows it"},
+		{"an old test", config.ProofsRequire, "implement a proves AC1 TestA\nreview ok\ntest ok", StateRunning, "passes without the change, too, and the reviewer does not name it: TestA"},
+		{"not there", config.ProofsRequire, "implement a proves AC1 TestNew\nreview ok\ntest ok", StateRunning, "did not run on this head: TestNew"},
+		{"a new test", config.ProofsRequire, "implement a proves AC1 TestNew\nreview ok\ntest ok and TestNew", StateVerified, ""},
+		{"named later, without a commit", config.ProofsRequire,
+			"implement a\nreview ok\ntest ok and TestNew\nimplement nothing proves AC1 TestNew\nreview ok\ntest ok and TestNew", StateVerified, ""},
+		{"another failure comes first", config.ProofsRequire, "implement a\nreview ok\ntest TestB 0.9", StateRunning, "got 1 want 2"},
+		{"naming does not do for another failure", config.ProofsRequire,
+			"implement a\nreview ok\ntest TestB 0.9\nimplement nothing proves AC1 TestNew\nimplement nothing proves AC1 TestNew", StateWaiting, "got 1 want 2"},
+		{"a claim for a plan that is gone", config.ProofsRequire,
+			"implement a proves AC1 TestNew\nreview error x @design > plan\nplan ok\nimplement b\nreview ruled ok; fixed x\ntest ok and TestNew", StateRunning, "no test is named that shows it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := config.Default()
+			cfg.Loop.Proofs = c.proofs
+			p := pipelinetest.New(cfg, Task{Issue: 1})
+			if err := p.Play("plan ok\n" + c.script + "\n"); err != nil {
+				t.Fatal(err)
+			}
+			p.Step()
+			open := ""
+			for _, is := range p.Run.Failures {
+				if is.State == IssueOpen {
+					open += is.Failure.Error
+				}
+			}
+			if p.Run.State != c.state || !strings.HasSuffix(open, c.want) || (c.want == "") != (open == "") {
+				t.Errorf("%s, open %q; want %s, %q\n%s", p.Run.State, open, c.state, c.want, p.Trace.String())
+			}
+		})
+	}
+}
+
+// Covers U4: naming other tests again and again, without a commit, comes to an end.
+func TestProofsNeverEnd(t *testing.T) {
+	cfg := config.Default()
+	cfg.Loop.Proofs = config.ProofsRequire
+	p := pipelinetest.New(cfg, Task{Issue: 1})
+	script := "plan ok\nimplement a\nreview ok\ntest ok\n" + strings.Repeat("implement nothing proves AC1 TestA\nreview ok\ntest ok\n", 2)
+	if err := p.Play(script); err != nil {
+		t.Fatal(err)
+	}
+	p.Step()
+	if p.Run.State != StateWaiting {
+		t.Errorf("%s, want a human to be asked\n%s", p.Run.State, p.Trace.String())
+	}
+}
