@@ -75,6 +75,7 @@ type Config struct {
 	Documents  string     `json:"documents,omitempty"` // where documents of the run go: "comment", "branch", or "off" (and "" of before)
 	Production Production `json:"production,omitzero"` // nothing by default
 	Ship       Ship       `json:"ship,omitzero"`       // off by default
+	Setup      Setup      `json:"setup,omitzero"`      // nothing by default
 }
 
 // Loop holds the limits of the phase loop.
@@ -132,6 +133,21 @@ type Tests struct {
 	Integration    []string `json:"integration,omitempty"`  // commands of the second tier: of what was built apart, together
 	System         []string `json:"system,omitempty"`       // commands of the third: of the whole, once nothing else fails
 	KnownFailures  string   `json:"known_failures"`         // tests that failed before the work: "ask" a human once, or "allow"; "" of older runs is ask
+}
+
+// Setup says what is done before tests that cannot be found out: commands that run on
+// the base commit, in the sandbox, with a way to registries.
+type Setup struct {
+	Commands       []string `json:"commands,omitempty"`
+	Cache          []string `json:"cache,omitempty"`           // directories that are kept besides those that the repository ignores; tests may write their copy
+	Inputs         []string `json:"inputs,omitempty"`          // files that are those of the commit under test, such as lock files
+	Instead        bool     `json:"instead,omitempty"`         // nothing is installed besides
+	TimeoutMinutes int      `json:"timeout_minutes,omitempty"` // of one command; 0: 10
+}
+
+// Timeout is how long one command may take.
+func (s Setup) Timeout() time.Duration {
+	return time.Duration(cmp.Or(s.TimeoutMinutes, 10)) * time.Minute
 }
 
 // Ready says what happens on GitHub when a pull request leaves draft, besides that. Code

@@ -108,6 +108,12 @@ var rules = map[string]rule{
 	"tests.checks":                 {doc: "Wait for the repository's own checks on the pushed head, too, and send back what they find"},
 	"tests.checks_timeout_minutes": {doc: "How long to wait for them", min: 1, max: 24 * 60, unit: "minutes"},
 	"tests.known_failures":         {doc: "Tests that failed before the work began and fail still: ask a human once, or allow them, listed in the report", enum: []string{"ask", "allow"}},
+	"setup":                        {doc: "What is done before tests that Forge cannot find out: commands on the base commit, in the sandbox, with a way to registries"},
+	"setup.commands":               {doc: "The commands, one after the other, in the top directory; what they leave in ignored directories is what tests see", items: 20, item: checkCommand},
+	"setup.cache":                  {doc: "Directories that are kept besides those that the repository ignores; tests see a copy that they may write", items: 20, item: checkPlace},
+	"setup.inputs":                 {doc: "Files that commands see as the commit under test has them, such as lock files; all others are the base commit's", items: 50, item: checkPlace},
+	"setup.instead":                {doc: "Install nothing besides: the commands install all there is"},
+	"setup.timeout_minutes":        {doc: "Time for one command, within the server's tests.timeout_minutes; 0: 10", max: 24 * 60, unit: "minutes"},
 	"learn":                        {doc: "What is made of what people did with findings"},
 	"learn.dismissal_target":       {doc: "Share of posted findings that people may dismiss: what they would most likely dismiss is held back and listed, unless it blocks a merge; 0 switches that off", max: 0.5},
 	"learn.other_pulls":            {doc: "Learn from what people with write access remark on the diffs of pull requests that are not Forge's, too (H5)"},
@@ -374,6 +380,33 @@ func checkEnvironment(s string) string {
 		return "is empty: remove it, or name an environment"
 	case len(s) > 255 || strings.ContainsFunc(s, unicode.IsControl):
 		return fmt.Sprintf("is %.40q; an environment is named in one line of at most 255 bytes", s)
+	}
+	return ""
+}
+
+// checkPlace is for files and directories of a repository.
+func checkPlace(s string) string {
+	clean := path.Clean(s)
+	switch {
+	case strings.TrimSpace(s) == "" || clean == ".":
+		return "is empty, or the top: name a path beneath it"
+	case len(s) > 200:
+		return fmt.Sprintf("has %d characters; at most 200 are allowed", len(s))
+	case strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~"):
+		return fmt.Sprintf("is %q; paths are relative to the root of the repository: write it without the start", s)
+	case strings.ContainsAny(s, "\\*?[$`") || strings.ContainsFunc(s, unicode.IsControl):
+		return fmt.Sprintf("is %q; it must be one path, without patterns, variables and backslashes", s)
+	}
+	for part := range strings.SplitSeq(s, "/") {
+		switch name := strings.TrimRight(strings.ToLower(part), ". "); {
+		case part == "..":
+			return fmt.Sprintf("is %q, which leads out with ..: write it from the root of the repository", s)
+		case name == ".git" || name == "git~1":
+			return fmt.Sprintf("is %q; git's own directory is not for commands", s)
+		}
+	}
+	if s != clean {
+		return fmt.Sprintf("is %q; write it as %q", s, clean)
 	}
 	return ""
 }

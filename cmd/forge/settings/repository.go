@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"forge/pipeline/config"
 )
@@ -33,7 +34,7 @@ func Repository(name string, yaml []byte, base config.Config) (config.Config, er
 	if p := c.Production; p.Run && !p.Issue {
 		r.problems = append(r.problems, fmt.Errorf("%s: production.run is true, but production.issue is not: a run works on an issue, so switch both on", name))
 	}
-	for _, why := range wrongShip(c.Ship) {
+	for _, why := range append(wrongShip(c.Ship), wrongSetup(c.Setup)...) {
 		r.problems = append(r.problems, fmt.Errorf("%s: %s", name, why))
 	}
 	if err := r.err(); err != nil {
@@ -68,6 +69,24 @@ func wrongShip(s config.Ship) (out []string) {
 	return out
 }
 
+// wrongSetup says what does not go together about the setup.
+func wrongSetup(s config.Setup) (out []string) {
+	for key, set := range map[string]bool{"cache": len(s.Cache) > 0, "inputs": len(s.Inputs) > 0, "instead": s.Instead} {
+		if set && len(s.Commands) == 0 {
+			out = append(out, fmt.Sprintf("setup.%s is set, but setup.commands is not: name the commands, or remove it", key))
+		}
+	}
+	slices.Sort(out) // a map has no order
+	for i, dir := range s.Cache {
+		for j, other := range s.Cache {
+			if i != j && (dir == other && j < i || strings.HasPrefix(dir, other+"/")) {
+				out = append(out, fmt.Sprintf("setup.cache[%d] is %q, which setup.cache[%d], %q, holds already: remove it", i, dir, j, other))
+			}
+		}
+	}
+	return out
+}
+
 // snapshot copies a configuration with all that it refers to.
 func snapshot(c config.Config) config.Config {
 	c.Tests.Commands = slices.Clone(c.Tests.Commands)
@@ -76,6 +95,7 @@ func snapshot(c config.Config) config.Config {
 	c.Production.Environments = slices.Clone(c.Production.Environments)
 	c.Production.Irreversible = slices.Clone(c.Production.Irreversible)
 	c.Ship.Environments, c.Ship.Ask = slices.Clone(c.Ship.Environments), slices.Clone(c.Ship.Ask)
+	c.Setup.Commands, c.Setup.Cache, c.Setup.Inputs = slices.Clone(c.Setup.Commands), slices.Clone(c.Setup.Cache), slices.Clone(c.Setup.Inputs)
 	c.Models = maps.Clone(c.Models)
 	return c
 }
