@@ -197,10 +197,11 @@ func (w *worker) boxArgs(c worktree.Command, dir string) []string {
 		if w.staged {
 			home = boxDeps
 		}
-		args = append(append(args, "--ro-bind", w.tree.dir, boxTree), w.installArgs()...)
+		args = append(append(args, "--ro-bind", w.tree.dir, boxTree, "--bind", w.installing.Dir, boxDeps), w.installing.routeArgs()...)
 		args = append(args, "--chdir", path.Join(home, dir))
 	} else {
 		args = append(append(args, "--bind", w.tree.dir, b.tree), w.depsArgs(b.tree)...)
+		args = append(append(args, w.layerArgs(b.tree)...), w.preparing.routeArgs()...)
 		args = append(args, "--chdir", path.Join(b.tree, dir))
 	}
 	args = append(args, "--remount-ro", "/")

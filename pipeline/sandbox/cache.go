@@ -45,9 +45,13 @@ func (w *worker) layCache() error {
 	if err != nil {
 		return fmt.Errorf("make a cache: %w", err)
 	}
-	for i, dir := range []string{w.private(), w.scratch()} {
+	w.copied = ""
+	for i, dir := range []string{w.private(), w.scratch(), w.copies()} {
 		if err := os.Rename(dir, filepath.Join(old, strconv.Itoa(i))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("take a cache away: %w", err)
+		}
+		if dir == w.copies() {
+			continue // they are made when there is something to copy
 		}
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return fmt.Errorf("make a cache: %w", err)

@@ -68,6 +68,9 @@ func (w *worker) runLocked(ctx context.Context, c worktree.Command, dir string) 
 	if err := w.layCache(); err != nil {
 		return worktree.Result{}, err
 	}
+	if err := w.layCopies(); err != nil {
+		return worktree.Result{}, err
+	}
 	w.used = true
 	wall := w.Limits.Wall
 	if c.Timeout > 0 {

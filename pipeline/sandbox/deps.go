@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,8 +45,9 @@ const maxDeps = 20 << 30
 
 // Mount shows a directory of a tree of dependencies at a place of the work tree.
 type Mount struct {
-	From string `json:"from"` // in the tree of dependencies; empty: an empty directory that can be written, and is thrown away
-	To   string `json:"to"`   // in the work tree
+	From string `json:"from"`           // in the tree of dependencies; empty: an empty directory that can be written, and is thrown away
+	To   string `json:"to"`             // in the work tree
+	Copy bool   `json:"copy,omitempty"` // commands see a copy that they may write, and that is thrown away; of a Layer alone
 }
 
 // DirEnv is what commands in a directory of the work tree, and below it, are told.
@@ -60,6 +62,7 @@ type DirEnv struct {
 type Use struct {
 	Mounts []Mount  `json:"mounts,omitempty"`
 	Env    []DirEnv `json:"env,omitempty"` // what is above comes before what is below
+	Layer  Layer    `json:"layer,omitzero"`
 }
 
 // Installation is a tree of dependencies to be made.
@@ -80,6 +83,12 @@ type Installer interface {
 	Run(ctx context.Context, c worktree.Command) (worktree.Result, error)
 	// Stage writes a file of the tree to be made.
 	Stage(ctx context.Context, name string, content []byte) error
+	// Prepare runs a command in the work tree, which it may write, with the dependencies
+	// that are in use.
+	Prepare(ctx context.Context, c worktree.Command) (worktree.Result, error)
+	// Keep moves directories that such commands left into the tree to be made: those with
+	// a name, and those that the repository ignores.
+	Keep(ctx context.Context, named []string) (Prepared, error)
 }
 
 // depsDir is where a repository's tree of that key is kept.
@@ -194,13 +203,16 @@ func freeze(dir string, own bool) error {
 // it away.
 func (w *Workspace) Use(ctx context.Context, key string, use Use) error {
 	p := deps{Use: use}
-	if key != "" {
+	for key, to := range map[string]*string{key: &p.Dir, use.Layer.Key: &p.Over} {
+		if key == "" {
+			continue
+		}
 		dir := w.depsDir(key)
 		now := time.Now()
 		if err := os.Chtimes(filepath.Join(dir, aboutFile), now, now); err != nil {
 			return fmt.Errorf("use dependencies: %w", err)
 		}
-		p.Dir = filepath.Join(dir, "tree")
+		*to = filepath.Join(dir, "tree")
 	}
 	if err := w.call(ctx, "use", p, nil); err != nil {
 		return err
@@ -210,11 +222,12 @@ func (w *Workspace) Use(ctx context.Context, key string, use Use) error {
 	if w.m.depsUse == nil {
 		w.m.depsUse = map[string]int{}
 	}
-	if w.deps != "" {
-		w.m.depsUse[w.deps]--
+	for _, dir := range w.deps {
+		w.m.depsUse[dir]--
 	}
-	if w.deps = p.Dir; p.Dir != "" {
-		w.m.depsUse[p.Dir]++
+	w.deps = [2]string{p.Dir, p.Over}
+	for _, dir := range w.deps {
+		w.m.depsUse[dir]++ // of "", too, which nobody looks at
 	}
 	return nil
 }
@@ -223,9 +236,11 @@ func (w *Workspace) Use(ctx context.Context, key string, use Use) error {
 func (m *Manager) leaveDeps(w *Workspace) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if w.deps != "" {
-		m.depsUse[w.deps]--
-		w.deps = ""
+	for i, dir := range w.deps {
+		if dir != "" {
+			m.depsUse[dir]--
+		}
+		w.deps[i] = ""
 	}
 }
 
@@ -367,14 +382,15 @@ func (i *installer) Stage(ctx context.Context, name string, content []byte) erro
 
 // deps is the tree of dependencies that a worker's commands use.
 type deps struct {
-	Dir string `json:"dir"` // empty: none
+	Dir  string `json:"dir"`            // empty: none
+	Over string `json:"over,omitempty"` // of the layer; empty: none
 	Use
 }
 
 // use takes a tree of dependencies for the commands that follow. A place in the work
 // tree that is not a directory of its own is refused.
 func (w *worker) use(d deps) error {
-	for _, m := range d.Mounts {
+	for _, m := range slices.Concat(d.Mounts, d.Layer.Mounts) {
 		to, err := cleanPath(m.To)
 		if err != nil {
 			return fmt.Errorf("use dependencies: %w", err)
@@ -437,18 +453,21 @@ func (w *worker) install(ctx context.Context, p installing) (worktree.Result, er
 	return w.runLocked(ctx, c, dir)
 }
 
-// installArgs are bubblewrap's arguments for what only a command that installs sees.
-func (w *worker) installArgs() []string {
-	args := []string{"--bind", w.installing.Dir, boxDeps, "--ro-bind", w.installing.Exe, boxSelf}
-	if w.installing.Sockets != "" {
-		args = append(args, "--ro-bind", w.installing.Sockets, boxRoute)
+// routeArgs are bubblewrap's arguments for the way to registries.
+func (p *installing) routeArgs() []string {
+	if p == nil {
+		return nil
+	}
+	args := []string{"--ro-bind", p.Exe, boxSelf}
+	if p.Sockets != "" {
+		args = append(args, "--ro-bind", p.Sockets, boxRoute)
 	}
 	return args
 }
 
-// bridged puts the bridge before a command that installs.
+// bridged puts the bridge before a command that installs, or prepares.
 func (w *worker) bridged(args []string) []string {
-	p := w.installing
+	p := cmp.Or(w.installing, w.preparing)
 	if p == nil || len(p.Routes) == 0 {
 		return args
 	}

@@ -125,6 +125,9 @@ func (w *worker) seedKey(s *seeding) (mod, key string, err error) {
 	if w.deps.Dir != "" {
 		fmt.Fprintln(sum, w.deps.Dir)
 	}
+	if w.deps.Over != "" {
+		fmt.Fprintln(sum, "over", w.deps.Over)
+	}
 	files := []string{path.Join(s.module, "go.mod"), path.Join(s.module, "go.sum"), path.Join(s.module, "vendor/modules.txt")}
 	for dir := s.module; ; dir = path.Dir(dir) {
 		files = append(files, path.Join(dir, "go.work"), path.Join(dir, "go.work.sum"))

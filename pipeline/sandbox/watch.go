@@ -68,13 +68,13 @@ func freeBytes(dir string) int64 {
 	return int64(st.Bavail) * st.Bsize
 }
 
-// outgrown reports whether the work tree, or the private cache and the scratch
-// directory, have outgrown their limits. What cannot be counted counts as too much; a
+// outgrown reports whether the work tree, or the private cache, the scratch directory
+// and the copies, have outgrown their limits. What cannot be counted counts as too much; a
 // directory that a command took its own permissions from is counted by what became of
 // the disk since the worker began.
 func (w *worker) outgrown() bool {
 	over, hidden := w.tree.tooBig()
-	for _, dir := range []string{w.private(), w.scratch()} {
+	for _, dir := range []string{w.private(), w.scratch(), w.copies()} {
 		root, err := os.OpenRoot(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // nothing has used it

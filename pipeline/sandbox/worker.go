@@ -69,6 +69,8 @@ type worker struct {
 	deps       deps        // what commands use; under command
 	installing *installing // the command that runs installs; under command
 	staged     bool        // it runs in the tree to be made; under command
+	preparing  *installing // the command that runs prepares the work tree; under command
+	copied     string      // the layer that the copies are of; under command
 }
 
 // Worker is the main function of `forge worker`: it answers calls that come in
@@ -257,6 +259,15 @@ func (w *worker) handle(ctx context.Context, r request) (any, error) {
 			return nil, err
 		}
 		return nil, w.use(d)
+	case "prepare", "keep":
+		p, err := unmarshal[preparing](r.Method, r.Params)
+		if err != nil {
+			return nil, err
+		}
+		if r.Method == "keep" {
+			return w.keep(ctx, p)
+		}
+		return w.prepareTree(ctx, p)
 	case "install", "stage":
 		p, err := unmarshal[installing](r.Method, r.Params)
 		if err != nil {

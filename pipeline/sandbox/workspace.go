@@ -48,7 +48,7 @@ type Workspace struct {
 	owns map[string]string // OpenOptions.Owners
 	dir  string            // holds the work tree, scratch files and the private cache; removed on Close
 	seed string            // of its caches
-	deps string            // the tree of dependencies that it uses; under the manager's mutex
+	deps [2]string         // the trees of dependencies that it uses; under the manager's mutex
 	mark string            // in the environment of everything that it starts
 	cmd  *exec.Cmd
 	in   io.WriteCloser
