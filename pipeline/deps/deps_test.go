@@ -212,9 +212,9 @@ func TestMake(t *testing.T) { // D1: one that fails does not keep the others awa
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := tree.Mounts; len(got) != 10 || got[0] != (Mount{"node/in/web/node_modules", "web/node_modules"}) ||
-		got[1] != (Mount{"", "web/node_modules/.cache"}) ||
-		got[5] != (Mount{"node/in/web/packages/a/node_modules", "web/packages/a/node_modules"}) {
+	if got := tree.Mounts; len(got) != 10 || got[0] != (Mount{From: "node/in/web/node_modules", To: "web/node_modules"}) ||
+		got[1] != (Mount{To: "web/node_modules/.cache"}) ||
+		got[5] != (Mount{From: "node/in/web/packages/a/node_modules", To: "web/packages/a/node_modules"}) {
 		t.Errorf("mounts: %v", got)
 	}
 	tree.Explain(nil, []string{"go /x.y/z/@v/v1.0.0.mod"})

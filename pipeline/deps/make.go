@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
 
@@ -24,6 +25,7 @@ type Installer interface {
 type Mount struct {
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
+	Copy bool   `json:"copy,omitempty"` // a copy, which can be written
 }
 
 // Env is what commands in and below a directory are told.
@@ -49,6 +51,9 @@ type Tree struct {
 	Requests int       `json:"requests"` // that went to registries
 	Bytes    int64     `json:"bytes"`    // that they sent
 	At       time.Time `json:"at"`
+
+	Ran  int      `json:"ran,omitempty"`  // commands of the repository's settings, of a tree that they made
+	Left []string `json:"left,omitempty"` // what they changed or made that is not kept
 }
 
 // written are directories that test runners make in node_modules.
@@ -172,6 +177,9 @@ func (t *Tree) Explain(failed, absent []string) {
 
 // Summary says in lines what was installed, and what was not.
 func (t *Tree) Summary() []string {
+	if t.Ran > 0 {
+		return t.prepared()
+	}
 	var lines []string
 	if len(t.Projects) > 0 {
 		lines = append(lines, "installed dependencies ("+strings.Join(t.Projects, ", ")+")")
@@ -180,6 +188,29 @@ func (t *Tree) Summary() []string {
 		if !f.Lacks { // those are said by the recipe
 			lines = append(lines, fmt.Sprintf("could not install dependencies (%s): %s", f.Project, f.Why))
 		}
+	}
+	return lines
+}
+
+// prepared says what commands of the repository's settings left.
+func (t *Tree) prepared() []string {
+	for _, f := range t.Failed {
+		return []string{fmt.Sprintf("could not set up (%s): %s", f.Project, f.Why)}
+	}
+	kept := "which left no directory that is kept: name it under setup.cache, or let the repository ignore it"
+	if len(t.Mounts) > 0 {
+		var dirs []string
+		for _, m := range t.Mounts {
+			dirs = append(dirs, m.To)
+		}
+		if n := len(dirs); n > 8 {
+			dirs = append(dirs[:8], fmt.Sprintf("%d more", n-8))
+		}
+		kept = "which left " + strings.Join(dirs, ", ")
+	}
+	lines := []string{fmt.Sprintf("set up by %s, %s", text.Plural(t.Ran, "command", "commands"), kept)}
+	if len(t.Left) > 0 {
+		lines = append(lines, "setup also changed "+strings.Join(t.Left, ", ")+": files outside of ignored directories are not kept")
 	}
 	return lines
 }
