@@ -3,7 +3,6 @@ package phase
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -31,47 +30,81 @@ const toolsFor = 10 * time.Minute
 const againAfter = 10 * time.Minute
 
 // provide installs the dependencies of a commit, which the workspace has checked out,
-// unless that was done before, and lets the workspace's commands see them. What
-// cannot be installed is no error: it is told with the tests, which may do without.
+// and has it set up as the repository's settings say, unless that was done before, and
+// lets the workspace's commands see what came of it. What cannot be installed is no
+// error: it is told with the tests, which may do without.
 func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) error {
 	if x.o.Dependencies.Registries == nil {
+		if len(run.Config.Setup.Commands) > 0 {
+			x.tell(run, sha, []string{"could not set up: this server installs nothing (`dependencies: off`, or there is no sandbox), so that setup.commands were not run"})
+		}
 		return nil
 	}
-	recipe, err := x.recipe(ctx, run, ws, sha)
+	p, err := x.installed(ctx, run, ws, sha)
+	if err == nil && p.failed == nil {
+		err = x.prepare(ctx, run, ws, sha, &p)
+	}
 	if err != nil {
 		return err
 	}
-	setup, err := x.changedInputs(ctx, run, recipe, sha)
-	if err != nil {
-		return err
-	}
-	tree := &deps.Tree{}
-	for _, lack := range recipe.Lacking() {
-		setup = append(setup, "could not install dependencies ("+lack+")")
-	}
-	if recipe.Empty() {
-		err = ws.Use(ctx, "", sandbox.Use{})
-	} else if tree, err = x.install(ctx, run, ws, recipe); err == nil {
-		setup = append(setup, tree.Summary()...)
-		err = ws.Use(ctx, recipe.Key, useOf(tree))
+	if p.failed == nil {
+		p.failed = ws.Use(ctx, p.key, p.use)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
-		x.o.Log.Warn("install dependencies", "run", run.ID, "error", err)
-		setup = append(setup, "could not install dependencies: "+err.Error())
+	if p.failed != nil {
+		x.o.Log.Warn("install dependencies", "run", run.ID, "error", p.failed)
+		p.told = append(p.told, "could not install dependencies: "+p.failed.Error())
 		if err := ws.Use(ctx, "", sandbox.Use{}); err != nil { // those of another commit are not this one's
 			return err
 		}
 	}
+	x.tell(run, sha, p.told)
+	return nil
+}
+
+// provided is what a commit's tests are given.
+type provided struct {
+	key    string // of the tree that was installed; "": none
+	use    sandbox.Use
+	told   []string
+	failed error // why there is nothing, which is no fault of the commit's
+}
+
+// tell keeps what there is to say about the dependencies of a commit.
+func (x *Executor) tell(run *pipeline.Run, sha string, lines []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.setup[run.ID] == nil {
 		x.setup[run.ID] = map[string][]string{}
 	}
-	x.setup[run.ID][sha] = setup
-	return nil
+	x.setup[run.ID][sha] = lines
+}
+
+// installed installs what a commit's manifests ask for, and says how it is used.
+func (x *Executor) installed(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) (p provided, err error) {
+	if run.Config.Setup.Instead {
+		return p, nil
+	}
+	recipe, err := x.recipe(ctx, run, ws, sha)
+	if err != nil {
+		return p, err
+	}
+	if p.told, err = x.changedInputs(ctx, run, recipe, sha); err != nil {
+		return p, err
+	}
+	for _, lack := range recipe.Lacking() {
+		p.told = append(p.told, "could not install dependencies ("+lack+")")
+	}
+	if recipe.Empty() {
+		return p, nil
+	}
+	tree, err := x.install(ctx, run, ws, recipe)
+	if p.failed = err; err == nil {
+		p.key, p.use, p.told = recipe.Key, useOf(tree), append(p.told, tree.Summary()...)
+	}
+	return p, nil
 }
 
 // recipe reads what a commit depends on. The registries and tools are not asked for
@@ -95,13 +128,22 @@ func (x *Executor) recipe(ctx context.Context, run *pipeline.Run, ws *sandbox.Wo
 		}
 		return text, err
 	}
-	host := deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts}
-	if r, err := deps.Find(files, read, host); err != nil || len(r.Projects) == 0 {
+	if r, err := deps.Find(files, read, deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts}); err != nil || len(r.Projects) == 0 {
 		return r, err
 	}
-	gateway, sumDB, err := x.o.Dependencies.Registries(ctx)
+	host, err := x.host(ctx, ws)
 	if err != nil {
 		return nil, err
+	}
+	return deps.Find(files, read, host)
+}
+
+// host is what this machine offers to whoever installs.
+func (x *Executor) host(ctx context.Context, ws *sandbox.Workspace) (deps.Host, error) {
+	host := deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts}
+	gateway, sumDB, err := x.o.Dependencies.Registries(ctx)
+	if err != nil {
+		return host, err
 	}
 	host.SumDB = sumDB
 	for _, k := range registry.Kinds() {
@@ -109,10 +151,8 @@ func (x *Executor) recipe(ctx context.Context, run *pipeline.Run, ws *sandbox.Wo
 			host.Registry[string(k)] = k.URL()
 		}
 	}
-	if host.Tools, err = x.hostTools(ctx, ws); err != nil {
-		return nil, err
-	}
-	return deps.Find(files, read, host)
+	host.Tools, err = x.hostTools(ctx, ws)
+	return host, err
 }
 
 // hostTools are the package managers that commands can see.
@@ -136,51 +176,11 @@ func (x *Executor) hostTools(ctx context.Context, ws *sandbox.Workspace) (map[st
 
 // install makes the tree of a recipe, or finds it.
 func (x *Executor) install(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, recipe *deps.Recipe) (*deps.Tree, error) {
-	stale := func(about []byte) bool {
-		tree, err := deps.ReadTree(about)
-		return err != nil || tree.Broken() && x.o.Now().Sub(tree.At) > againAfter
-	}
-	if about, ok := ws.Installed(recipe.Key); ok && !stale(about) {
+	if about, ok := ws.Installed(recipe.Key); ok && !x.stale(about) {
 		return deps.ReadTree(about)
 	}
-	gateway, _, err := x.o.Dependencies.Registries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	session, err := gateway.Open(x.o.Log.With("run", run.ID))
-	if err != nil {
-		return nil, err
-	}
-	defer session.Close()
-	o := sandbox.Installation{Key: recipe.Key, Sockets: session.Dir(), Stale: stale}
-	for _, k := range session.Kinds() {
-		o.Routes = append(o.Routes, sandbox.Route{Port: k.Port(), Socket: k.SocketFile()})
-	}
 	x.o.Log.Info("installing dependencies", "run", run.ID, "files", strings.Join(recipe.Inputs(), " "))
-	o.Make = func(ctx context.Context, in sandbox.Installer) ([]byte, error) {
-		tree, err := recipe.Make(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		report := session.Report()
-		tree.At, tree.Requests, tree.Bytes = x.o.Now(), report.Asked, report.Bytes
-		tree.Explain(report.Failed, report.Absent)
-		return json.Marshal(tree)
-	}
-	if err := ws.Install(ctx, o); err != nil {
-		return nil, err
-	}
-	about, ok := ws.Installed(recipe.Key)
-	if !ok {
-		return nil, errors.New("the installed dependencies are gone again: is the disk full?")
-	}
-	tree, err := deps.ReadTree(about)
-	if err == nil {
-		r := session.Report()
-		x.o.Log.Info("installed dependencies", "run", run.ID, "projects", strings.Join(tree.Projects, ", "), "failed", len(tree.Failed),
-			"ms", int64(tree.Seconds*1000), "requests", r.Requests, "asked", r.Asked, "bytes", r.Bytes)
-	}
-	return tree, err
+	return x.kept(ctx, run, ws, recipe.Key, func(ctx context.Context, in sandbox.Installer) (*deps.Tree, error) { return recipe.Make(ctx, in) })
 }
 
 // useOf says how commands use a tree.
@@ -226,7 +226,7 @@ func (x *Executor) explain(run int64, sha string, err error) error {
 		return err
 	}
 	for _, line := range x.told(run, sha) {
-		if strings.HasPrefix(line, "could not install") {
+		if strings.HasPrefix(line, "could not install") || strings.HasPrefix(line, "could not set up") {
 			told := *fault
 			told.Message += ". Forge " + line
 			return &told

@@ -20,7 +20,12 @@ import (
 // and an executor that reads it.
 func commits(t *testing.T, sets ...map[string]string) (*Executor, *pipeline.Run, []string) {
 	t.Helper()
-	dir := t.TempDir()
+	return commitsIn(t, t.TempDir(), sets...)
+}
+
+// commitsIn makes them in a directory.
+func commitsIn(t *testing.T, dir string, sets ...map[string]string) (*Executor, *pipeline.Run, []string) {
+	t.Helper()
 	git := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command("git", args...)
@@ -39,6 +44,9 @@ func commits(t *testing.T, sets ...map[string]string) (*Executor, *pipeline.Run,
 	var shas []string
 	for i, files := range sets {
 		for name, content := range files {
+			if err := os.MkdirAll(filepath.Join(dir, "remote", filepath.Dir(name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			if err := os.WriteFile(filepath.Join(dir, "remote", name), []byte(content), 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -219,6 +219,41 @@ func TestDependenciesOfThreeLanguages(t *testing.T) {
 	}
 }
 
+// Covers D1: commands of the settings install what Forge would not, as the base commit
+// says; tests see what they left, offline, and a second run asks no registry.
+func TestSetupOfARepository(t *testing.T) {
+	t.Parallel()
+	needTools(t)
+	p := newPackages(t)
+	files := map[string]string{
+		"web/package.json": `{"name":"web","dependencies":{"left":"1.0.0"}}`, "web/package-lock.json": p.nodePackage(t), ".gitignore": "node_modules/\ngen/\n",
+		"test.sh": `echo TAP version 13; echo 1..2
+if [ "$(sh greet.sh Ann)" = "hello, Ann" ] || [ "$(sh greet.sh Ann)" = "hello Ann" ]; then echo ok 1 - greets; else echo not ok 1 - greets; fi
+if (cd web && node -e 'require("left")()') && grep -q hello gen/greeting; then echo ok 2 - set up; else echo not ok 2 - set up; fi
+`,
+		".github/forge.yml": "tests:\n  commands: [sh test.sh]\nsetup:\n  instead: true\n  commands:\n    - cd web && npm ci\n    - mkdir gen && cd web && node -e 'console.log(require(\"left\")())' > ../gen/greeting\n",
+	}
+	ts := newTestServer(t, p.options(files))
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	tests := run.Current().Tests
+	if tests.Passed != 2 || !slices.Equal(tests.Setup, []string{"set up by 2 commands, which left gen, web/node_modules"}) {
+		t.Errorf("%d tests passed, setup: %q", tests.Passed, tests.Setup)
+	}
+	pulls, err := ts.gh.Pulls(greetRepo)
+	if err != nil || len(pulls) != 1 || !strings.Contains(pulls[0].Body, "set up by 2 commands") {
+		t.Errorf("the pull request does not say so: %v %+v", err, pulls)
+	}
+	asked := p.requests()
+	if !slices.Contains(asked, "/left/-/left-1.0.0.tgz") {
+		t.Errorf("asked for %q", asked)
+	}
+	ts.again()
+	if more := p.requests()[len(asked):]; len(more) > 0 {
+		t.Errorf("the second run asked for %q", more)
+	}
+}
+
 // Covers D1: a registry that is away keeps nobody from working, and is told.
 func TestRegistryIsAway(t *testing.T) {
 	t.Parallel()
