@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,10 +35,16 @@ const againAfter = 10 * time.Minute
 // lets the workspace's commands see what came of it. What cannot be installed is no
 // error: it is told with the tests, which may do without.
 func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) error {
+	misfits, err := x.misfits(ctx, run, ws, sha)
+	if err != nil {
+		return err
+	}
 	if x.o.Dependencies.Registries == nil {
+		told := misfits
 		if len(run.Config.Setup.Commands) > 0 {
-			x.tell(run, sha, []string{"could not set up: this server installs nothing (`dependencies: off`, or there is no sandbox), so that setup.commands were not run"})
+			told = append(told, "could not set up: this server installs nothing (`dependencies: off`, or there is no sandbox), so that setup.commands were not run")
 		}
+		x.tell(run, sha, told)
 		return nil
 	}
 	p, err := x.installed(ctx, run, ws, sha)
@@ -60,8 +67,46 @@ func (x *Executor) provide(ctx context.Context, run *pipeline.Run, ws *sandbox.W
 			return err
 		}
 	}
-	x.tell(run, sha, p.told)
+	x.tell(run, sha, append(p.told, misfits...))
 	return nil
+}
+
+// misfits says which versions of tools a commit's files ask for that this machine does
+// not have. It looks once at each commit of a run.
+func (x *Executor) misfits(ctx context.Context, run *pipeline.Run, ws *sandbox.Workspace, sha string) ([]string, error) {
+	x.mu.Lock()
+	lines, known := x.fits[run.ID][sha]
+	x.mu.Unlock()
+	if known {
+		return lines, nil
+	}
+	files, err := x.o.Gateway.ReadFiles(ctx, run.Repo, sha, deps.WantFiles())
+	if err != nil {
+		return nil, err
+	}
+	if wants := deps.Wants(files); len(wants) > 0 {
+		tools, err := x.hostTools(ctx, ws)
+		if err != nil {
+			return nil, err
+		}
+		if deps.InMoreTools(wants) {
+			r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}, Timeout: time.Minute})
+			if err != nil {
+				return nil, err
+			}
+			more := deps.ParseTools(string(r.Stdout))
+			maps.Copy(more, tools)
+			tools = more
+		}
+		lines = deps.Misfits(wants, tools)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.fits[run.ID] == nil {
+		x.fits[run.ID] = map[string][]string{}
+	}
+	x.fits[run.ID][sha] = lines
+	return lines, nil
 }
 
 // provided is what a commit's tests are given.

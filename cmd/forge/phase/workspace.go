@@ -81,6 +81,7 @@ func (x *Executor) Close(run int64) {
 	delete(x.open, run)
 	delete(x.said, run)
 	delete(x.setup, run)
+	delete(x.fits, run)
 	x.mu.Unlock()
 	if ws == nil {
 		return

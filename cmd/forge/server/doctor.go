@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -21,7 +20,6 @@ import (
 	"forge/cmd/forge/pause"
 	"forge/cmd/forge/settings"
 	"forge/github"
-	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/deps"
 	"forge/pipeline/sandbox"
@@ -55,6 +53,9 @@ type doctor struct {
 	work *sandbox.Manager // likewise
 	mu   sync.Mutex
 	list map[string][]Diagnosis // by area
+
+	repo  string                 // OWNER/NAME that is looked at; "": none
+	tools chan map[string]string // versions that commands find, once; closed without a sandbox
 }
 
 func (d *doctor) say(area string, g Grade, fix, format string, args ...any) {
@@ -79,7 +80,7 @@ func Doctor(ctx context.Context, o Options, repo string) []Diagnosis {
 }
 
 func (d *doctor) examine(ctx context.Context, repo string) []Diagnosis {
-	d.list = map[string][]Diagnosis{}
+	d.list, d.repo, d.tools = map[string][]Diagnosis{}, repo, make(chan map[string]string, 1)
 	var all sync.WaitGroup
 	for _, look := range []func(context.Context){d.settings, d.disk, d.database, d.git, d.sandbox, d.registries, d.model, func(ctx context.Context) { d.github(ctx, repo) }} {
 		all.Go(func() {
@@ -214,6 +215,7 @@ func (d *doctor) git(ctx context.Context) {
 
 // sandbox tries it, and looks which tools commands find in it.
 func (d *doctor) sandbox(ctx context.Context) {
+	defer close(d.tools)
 	if d.o.Config.UnsafeNoSandbox {
 		d.say("sandbox", GradeWarn, "remove unsafe_no_sandbox", "commands of repositories run without one, with all rights of the server's user")
 		return
@@ -242,6 +244,13 @@ func (d *doctor) sandbox(ctx context.Context) {
 		return
 	}
 	tools := deps.ParseTools(string(r.Stdout))
+	if d.repo != "" {
+		if r, err := ws.Run(ctx, worktree.Command{Args: []string{"/bin/sh", "-c", deps.MoreToolScript}}); err == nil {
+			more := deps.ParseTools(string(r.Stdout))
+			maps.Copy(more, tools)
+			d.tools <- more
+		}
+	}
 	var there []string
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		there = append(there, name+" ("+strings.TrimPrefix(strings.Join(strings.Fields(tools[name])[:min(2, len(strings.Fields(tools[name])))], " "), "go")+")")
@@ -459,104 +468,6 @@ func (d *doctor) installations(f *github.Facts) {
 			d.say("installations", GradeBad, "its owner accepts them at "+i.URL, "%s has not approved: %s", i.Account, strings.Join(lacks, ", "))
 		default:
 			d.ok("installations", "%s", i.Account)
-		}
-	}
-}
-
-// refusals are rules of branches that stand in Forge's way, and what to do, with SLUG/
-// for where its branches are.
-var refusals = map[string]string{
-	"file_path_restriction":       "a push that changes such a file is refused; list the same paths under paths.protected",
-	"creation":                    "Forge makes branches SLUG/**: leave them out of the rule",
-	"update":                      "Forge pushes to branches SLUG/**: leave them out of the rule",
-	"non_fast_forward":            "",
-	"branch_name_pattern":         "Forge's branches are SLUG/issue-N-…: allow the pattern ^SLUG/",
-	"commit_message_pattern":      "Forge's commit messages may not fit: let the App bypass the rule",
-	"committer_email_pattern":     "Forge commits as its bot user: allow its address",
-	"commit_author_email_pattern": "Forge commits as its bot user: allow its address",
-	"max_file_size":               "",
-}
-
-func (d *doctor) repository(ctx context.Context, app *github.App, page, full string) {
-	owner, name, ok := strings.Cut(full, "/")
-	if !ok || strings.Contains(name, "/") {
-		d.say("repository", GradeBad, "name it OWNER/NAME", "%q is no repository", full)
-		return
-	}
-	id, err := app.FindInstallation(ctx, owner, name)
-	if err != nil {
-		d.say("repository", GradeBad, "install the App on it: "+page+"/installations/new", "%v", err)
-		return
-	}
-	repo, err := app.Repo(ctx, id, owner, name)
-	if err != nil {
-		d.say("repository", GradeBad, "install the App on it: "+page+"/installations/new", "%v", err)
-		return
-	}
-	how := d.o.Config.Run
-	raw, err := app.File(ctx, repo, configPath, repo.DefaultBranch)
-	switch {
-	case err != nil:
-		d.say("repository", GradeBad, "the App needs contents: read", "%v", err)
-	case raw == nil:
-		d.ok("repository", "%s has no %s: the defaults hold", full, configPath)
-	default:
-		if how, err = settings.Repository(configPath, raw, how); err != nil {
-			d.say("repository", GradeBad, "mend it on "+repo.DefaultBranch, "%v", err)
-		} else {
-			d.ok("repository", "%s of %s is right", configPath, full)
-		}
-	}
-	d.rules(ctx, app, repo, how.Commits)
-}
-
-// rules looks at what rulesets ask of a branch of Forge's own, and of the one that it
-// works for.
-func (d *doctor) rules(ctx context.Context, app *github.App, repo pipeline.Repo, commits string) {
-	for _, branch := range []string{d.o.Config.Slug + "/issue-1-doctor", repo.DefaultBranch} {
-		rules, err := app.Rules(ctx, repo, branch)
-		if err != nil {
-			d.say("repository", GradeWarn, "", "%v", err)
-			continue
-		}
-		own := branch != repo.DefaultBranch
-		for _, r := range rules {
-			fix := strings.ReplaceAll(refusals[r.Type], "SLUG/", d.o.Config.Slug+"/")
-			switch {
-			case r.Type == "required_signatures" && commits == "git":
-				d.say("repository", GradeBad, "remove `commits: git`: GitHub then makes and signs Forge's commits", "%s must have signed commits, and commits of Forge's are not signed", branch)
-			case r.Type == "required_status_checks" && !own:
-				d.requiredCheck(repo, r)
-			case fix != "" && own:
-				d.say("repository", GradeWarn, fix, "a rule of %s holds for %s: %s", repo.FullName(), branch, r.Type)
-			}
-		}
-	}
-}
-
-// requiredCheck looks whose check a branch requires under Forge's name: without the App
-// beside it, whoever may write statuses can pass it.
-func (d *doctor) requiredCheck(repo pipeline.Repo, rule github.Rule) {
-	var p struct {
-		Checks []struct {
-			Context string `json:"context"`
-			App     int64  `json:"integration_id"`
-		} `json:"required_status_checks"`
-	}
-	if err := json.Unmarshal(rule.Parameters, &p); err != nil {
-		d.say("repository", GradeWarn, "", "the required checks of %s cannot be read: %v", repo.FullName(), err)
-		return
-	}
-	slug := d.o.Config.Slug
-	for _, c := range p.Checks {
-		switch {
-		case c.Context != slug:
-		case c.App == 0:
-			d.say("repository", GradeWarn, "choose this App as its source in the ruleset", "%s requires the check %s from anybody: whoever may write statuses can pass it", repo.FullName(), slug)
-		case c.App != d.o.Config.AppID:
-			d.say("repository", GradeBad, "choose this App as its source in the ruleset", "%s requires the check %s of App %d, and this is %d: no pull request can be merged", repo.FullName(), slug, c.App, d.o.Config.AppID)
-		default:
-			d.ok("repository", "%s requires the check %s of this App", repo.FullName(), slug)
 		}
 	}
 }

@@ -256,6 +256,16 @@ func TestDoctorFindsFaults(t *testing.T) {
 				t.Error(err)
 			}
 		}, "repository", GradeBad, []string{"mod", "mode"}},
+		{"a repository's versions", nil, func(p *patient) {
+			p.repo = "acme/older"
+			_, err := p.gh.AddRepo("acme", "older", map[string]string{"a.txt": "a", ".tool-versions": "erlang 27\ngolang 99.1\n"})
+			if err == nil {
+				_, err = p.gh.Install("acme/older")
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}, "repository", GradeWarn, []string{"`.tool-versions` asks for Go 99.1, the server has 1.", "install it on the server"}},
 		{"repository's rules", nil, rules(githubtest.Rule{Type: "creation", Pattern: "forge/*"}), "repository", GradeWarn, []string{"creation", "leave them out"}},
 		{"required check of anybody", nil, rules(githubtest.Rule{Type: "required_status_checks", Pattern: "main", Value: "forge"}), "repository", GradeWarn, []string{"from anybody", "choose this App"}},
 		{"required check of another App", nil, rules(githubtest.Rule{Type: "required_status_checks", Pattern: "main", Value: "forge", App: 1}), "repository", GradeBad, []string{"of App 1", "no pull request can be merged"}},

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"forge/cmd/forge/settings"
+	"forge/github"
+	"forge/pipeline"
+	"forge/pipeline/deps"
+	"forge/pipeline/sandbox"
+)
+
+// refusals are rules of branches that stand in Forge's way, and what to do, with SLUG/
+// for where its branches are.
+var refusals = map[string]string{
+	"file_path_restriction":       "a push that changes such a file is refused; list the same paths under paths.protected",
+	"creation":                    "Forge makes branches SLUG/**: leave them out of the rule",
+	"update":                      "Forge pushes to branches SLUG/**: leave them out of the rule",
+	"non_fast_forward":            "",
+	"branch_name_pattern":         "Forge's branches are SLUG/issue-N-…: allow the pattern ^SLUG/",
+	"commit_message_pattern":      "Forge's commit messages may not fit: let the App bypass the rule",
+	"committer_email_pattern":     "Forge commits as its bot user: allow its address",
+	"commit_author_email_pattern": "Forge commits as its bot user: allow its address",
+	"max_file_size":               "",
+}
+
+func (d *doctor) repository(ctx context.Context, app *github.App, page, full string) {
+	owner, name, ok := strings.Cut(full, "/")
+	if !ok || strings.Contains(name, "/") {
+		d.say("repository", GradeBad, "name it OWNER/NAME", "%q is no repository", full)
+		return
+	}
+	id, err := app.FindInstallation(ctx, owner, name)
+	if err != nil {
+		d.say("repository", GradeBad, "install the App on it: "+page+"/installations/new", "%v", err)
+		return
+	}
+	repo, err := app.Repo(ctx, id, owner, name)
+	if err != nil {
+		d.say("repository", GradeBad, "install the App on it: "+page+"/installations/new", "%v", err)
+		return
+	}
+	how := d.o.Config.Run
+	raw, err := app.File(ctx, repo, configPath, repo.DefaultBranch)
+	switch {
+	case err != nil:
+		d.say("repository", GradeBad, "the App needs contents: read", "%v", err)
+	case raw == nil:
+		d.ok("repository", "%s has no %s: the defaults hold", full, configPath)
+	default:
+		if how, err = settings.Repository(configPath, raw, how); err != nil {
+			d.say("repository", GradeBad, "mend it on "+repo.DefaultBranch, "%v", err)
+		} else {
+			d.ok("repository", "%s of %s is right", configPath, full)
+		}
+	}
+	d.rules(ctx, app, repo, how.Commits)
+	d.versions(ctx, app, repo)
+}
+
+// versions looks whether this machine has what the repository's files ask for.
+func (d *doctor) versions(ctx context.Context, app *github.App, repo pipeline.Repo) {
+	files := map[string][]byte{}
+	var mu sync.Mutex
+	var all errgroup.Group
+	all.SetLimit(6)
+	for _, name := range deps.WantFiles() {
+		all.Go(func() error {
+			text, err := app.File(ctx, repo, name, repo.DefaultBranch)
+			if err == nil && text != nil {
+				mu.Lock()
+				files[name] = text
+				mu.Unlock()
+			}
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		d.say("repository", GradeWarn, "", "which versions it asks for cannot be read: %v", err)
+	}
+	wants := deps.Wants(files)
+	tools := <-d.tools // it is closed in any case
+	if d.o.Config.UnsafeNoSandbox {
+		tools = map[string]string{}
+		for _, w := range wants {
+			ask := "--version"
+			if w.Tool == "go" {
+				ask = "version"
+			}
+			tools[w.Tool] = sandbox.HostTool(ctx, w.Tool, ask)
+		}
+	}
+	if len(wants) == 0 || tools == nil {
+		return
+	}
+	misfits := deps.Misfits(wants, tools)
+	for _, line := range misfits {
+		says, fix, _ := strings.Cut(line, ": ")
+		d.say("repository", GradeWarn, fix, "%s", says)
+	}
+	if len(misfits) == 0 {
+		d.ok("repository", "the versions that its files ask for are there")
+	}
+}
+
+// rules looks at what rulesets ask of a branch of Forge's own, and of the one that it
+// works for.
+func (d *doctor) rules(ctx context.Context, app *github.App, repo pipeline.Repo, commits string) {
+	for _, branch := range []string{d.o.Config.Slug + "/issue-1-doctor", repo.DefaultBranch} {
+		rules, err := app.Rules(ctx, repo, branch)
+		if err != nil {
+			d.say("repository", GradeWarn, "", "%v", err)
+			continue
+		}
+		own := branch != repo.DefaultBranch
+		for _, r := range rules {
+			fix := strings.ReplaceAll(refusals[r.Type], "SLUG/", d.o.Config.Slug+"/")
+			switch {
+			case r.Type == "required_signatures" && commits == "git":
+				d.say("repository", GradeBad, "remove `commits: git`: GitHub then makes and signs Forge's commits", "%s must have signed commits, and commits of Forge's are not signed", branch)
+			case r.Type == "required_status_checks" && !own:
+				d.requiredCheck(repo, r)
+			case fix != "" && own:
+				d.say("repository", GradeWarn, fix, "a rule of %s holds for %s: %s", repo.FullName(), branch, r.Type)
+			}
+		}
+	}
+}
+
+// requiredCheck looks whose check a branch requires under Forge's name: without the App
+// beside it, whoever may write statuses can pass it.
+func (d *doctor) requiredCheck(repo pipeline.Repo, rule github.Rule) {
+	var p struct {
+		Checks []struct {
+			Context string `json:"context"`
+			App     int64  `json:"integration_id"`
+		} `json:"required_status_checks"`
+	}
+	if err := json.Unmarshal(rule.Parameters, &p); err != nil {
+		d.say("repository", GradeWarn, "", "the required checks of %s cannot be read: %v", repo.FullName(), err)
+		return
+	}
+	slug := d.o.Config.Slug
+	for _, c := range p.Checks {
+		switch {
+		case c.Context != slug:
+		case c.App == 0:
+			d.say("repository", GradeWarn, "choose this App as its source in the ruleset", "%s requires the check %s from anybody: whoever may write statuses can pass it", repo.FullName(), slug)
+		case c.App != d.o.Config.AppID:
+			d.say("repository", GradeBad, "choose this App as its source in the ruleset", "%s requires the check %s of App %d, and this is %d: no pull request can be merged", repo.FullName(), slug, c.App, d.o.Config.AppID)
+		default:
+			d.ok("repository", "%s requires the check %s of this App", repo.FullName(), slug)
+		}
+	}
+}

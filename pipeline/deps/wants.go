@@ -1,0 +1,367 @@
+package deps
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"forge/pipeline/text"
+)
+
+// Want is a version of a tool that a file of a repository asks for.
+type Want struct {
+	File string
+	Tool string // by its command: go, node, python3, …
+	Text string // what the file says
+
+	pin bool // a version, not a range
+}
+
+// wantFiles are the files that ask for versions, and what reads them.
+var wantFiles = map[string]func(text []byte) []Want{
+	".nvmrc": oneLine("node"), ".node-version": oneLine("node"), ".python-version": oneLine("python3"), ".ruby-version": oneLine("ruby"),
+	".tool-versions": toolVersions, "mise.toml": mise, ".mise.toml": mise, ".config/mise.toml": mise, "go.mod": goDirectives,
+	"package.json": engines, "pyproject.toml": requiresPython, "rust-toolchain": rustToolchain, "rust-toolchain.toml": rustToolchain, "Cargo.toml": rustVersion,
+	".devcontainer/devcontainer.json": devcontainer, ".devcontainer.json": devcontainer,
+	".github/workflows/copilot-setup-steps.yml": setupSteps, ".github/workflows/copilot-setup-steps.yaml": setupSteps,
+}
+
+// WantFiles are the paths that [Wants] reads.
+func WantFiles() []string {
+	var out []string
+	for name := range wantFiles {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Wants reads which versions of tools a repository asks for, of files by path.
+func Wants(files map[string][]byte) []Want {
+	var out []Want
+	for _, name := range WantFiles() {
+		text, ok := files[name]
+		if !ok || len(text) > 1<<20 {
+			continue
+		}
+		for _, w := range wantFiles[name](text) {
+			if w.Text = strings.TrimSpace(w.Text); w.Text == "" || len(w.Text) > 60 || strings.Contains(w.Text, "${") {
+				continue
+			}
+			w.File = name
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// MoreToolScript prints, as [ToolScript], a line for each of those tools that no package
+// manager of ours needs.
+const MoreToolScript = `for t in ruby java php dotnet; do command -v $t >/dev/null || continue
+printf '%s %s\n' "$t" "$($t --version 2>/dev/null | head -n 1)"; done`
+
+// InMoreTools reports whether what is wanted is among those.
+func InMoreTools(wants []Want) bool {
+	return slices.ContainsFunc(wants, func(w Want) bool { return slices.Contains([]string{"ruby", "java", "php", "dotnet"}, w.Tool) })
+}
+
+// people call tools by these names.
+var people = map[string]string{"go": "Go", "node": "Node", "python3": "Python", "cargo": "Rust", "ruby": "Ruby", "java": "Java", "php": "PHP", "dotnet": ".NET"}
+
+// Misfits says which versions the server's tools are not, one line for each.
+func Misfits(wants []Want, tools map[string]string) []string {
+	var lines []string
+	by := map[string][]string{} // files by what is said of them
+	for _, w := range wants {
+		name := people[w.Tool]
+		if name == "" {
+			name = w.Tool
+		}
+		has := readVersion(tools[w.Tool])
+		fits, known := false, true
+		if w.pin {
+			want := readVersion(w.Text)
+			fits, known = serves(w.Tool, has, want), len(want) > 0
+		} else {
+			fits, known = inRange(has, w.Text)
+		}
+		if !known || len(has) > 0 && fits {
+			continue
+		}
+		there := "the server has none"
+		if len(has) > 0 {
+			there = "the server has " + numbers.FindString(tools[w.Tool])
+		}
+		line := fmt.Sprintf("%s %s, %s: install it on the server for all users, or put it in a directory of the server's `toolchains`",
+			name, text.Clip(strings.ReplaceAll(w.Text, "`", "'"), 60), there)
+		if by[line] == nil {
+			lines = append(lines, line)
+		}
+		by[line] = append(by[line], "`"+w.File+"`")
+	}
+	for i, line := range lines {
+		asks := "asks"
+		if len(by[line]) > 1 {
+			asks = "ask"
+		}
+		lines[i] = strings.Join(by[line], " and ") + " " + asks + " for " + line
+	}
+	return lines
+}
+
+// called is a tool's command by the names that files have for it.
+func called(name string) string {
+	name = strings.TrimPrefix(name, "core:")
+	switch name {
+	case "nodejs":
+		return "node"
+	case "golang":
+		return "go"
+	case "python":
+		return "python3"
+	case "rust":
+		return "cargo"
+	case "go", "node", "ruby", "java", "php", "dotnet":
+		return name
+	}
+	return ""
+}
+
+// codenames are those of Node's releases.
+var codenames = map[string]string{"argon": "4", "boron": "6", "carbon": "8", "dubnium": "10", "erbium": "12", "fermium": "14", "gallium": "16",
+	"hydrogen": "18", "iron": "20", "jod": "22", "krypton": "24"}
+
+var release = regexp.MustCompile(`^(?:[a-z]+-)?v?(\d+(?:\.\d+)*)(?:[.+_-].*)?$`)
+
+// pin is a version that a file names; none for what is not a number, as "latest" is.
+func pin(tool, said string) []Want {
+	said = strings.ToLower(strings.TrimSpace(said))
+	if code, ok := strings.CutPrefix(said, "lts/"); ok && tool == "node" {
+		said = codenames[code]
+	}
+	if strings.ContainsAny(said, "<>=^~|*") || strings.Contains(said, ".x") { // as actions take them
+		return []Want{{Tool: tool, Text: said}}
+	}
+	m := release.FindStringSubmatch(said)
+	if tool == "" || m == nil || slices.Contains([]string{"nightly", "beta"}, strings.Split(said, "-")[0]) || strings.HasPrefix(said, "pypy") || strings.HasPrefix(said, "jruby") {
+		return nil
+	}
+	return []Want{{Tool: tool, Text: m[1], pin: true}}
+}
+
+// oneLine reads files that hold a version alone.
+func oneLine(tool string) func([]byte) []Want {
+	return func(text []byte) []Want {
+		for line := range strings.Lines(string(text)) {
+			line, _, _ = strings.Cut(line, "#")
+			if line = strings.TrimSpace(line); line != "" {
+				return pin(tool, line) // others, which pyenv takes, come after it
+			}
+		}
+		return nil
+	}
+}
+
+func toolVersions(text []byte) (out []Want) {
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		if f := strings.Fields(line); len(f) > 1 {
+			out = append(out, pin(called(f[0]), f[1])...)
+		}
+	}
+	return out
+}
+
+func mise(text []byte) (out []Want) {
+	file, err := readTOML[struct{ Tools map[string]any }](text)
+	if err != nil {
+		return nil
+	}
+	for name, v := range file.Tools {
+		if list, ok := v.([]any); ok && len(list) > 0 {
+			v = list[0]
+		}
+		if table, ok := v.(map[string]any); ok {
+			v = table["version"]
+		}
+		if v != nil {
+			out = append(out, pin(called(name), fmt.Sprint(v))...)
+		}
+	}
+	slices.SortFunc(out, func(a, b Want) int { return strings.Compare(a.Tool, b.Tool) })
+	return out
+}
+
+var goDirective = regexp.MustCompile(`(?m)^(?:go|toolchain)[ \t]+(?:go)?(\d+(?:\.\d+)*)`)
+
+func goDirectives(text []byte) (out []Want) {
+	for _, m := range goDirective.FindAllSubmatch(text, -1) {
+		out = append(out, Want{Tool: "go", Text: string(m[1]), pin: true})
+	}
+	if len(out) > 1 && readVersion(out[1].Text).compare(readVersion(out[0].Text)) >= 0 {
+		out = out[1:] // the toolchain's, which includes it
+	}
+	return out
+}
+
+func engines(text []byte) (out []Want) {
+	file, err := decode[struct{ Engines map[string]any }](text)
+	if err != nil {
+		return nil
+	}
+	for _, tool := range []string{"node", "npm"} {
+		if said, ok := file.Engines[tool].(string); ok {
+			out = append(out, Want{Tool: tool, Text: said})
+		}
+	}
+	return out
+}
+
+func requiresPython(text []byte) []Want {
+	file, err := readTOML[struct {
+		Project struct {
+			Requires string `toml:"requires-python"`
+		}
+		Tool struct {
+			Poetry struct{ Dependencies map[string]any }
+		}
+	}](text)
+	said := file.Project.Requires
+	if poetry, ok := file.Tool.Poetry.Dependencies["python"].(string); ok && said == "" {
+		said = poetry
+	}
+	if err != nil || said == "" {
+		return nil
+	}
+	return []Want{{Tool: "python3", Text: said}}
+}
+
+func rustToolchain(text []byte) []Want {
+	said := string(text)
+	if strings.Contains(said, "[toolchain]") {
+		file, err := readTOML[struct{ Toolchain struct{ Channel string } }](text)
+		if err != nil {
+			return nil
+		}
+		said = file.Toolchain.Channel
+	}
+	return pin("cargo", said)
+}
+
+func rustVersion(text []byte) []Want {
+	file, err := readTOML[struct {
+		Package struct {
+			Rust any `toml:"rust-version"` // a table where the workspace has it
+		}
+		Workspace struct {
+			Package struct {
+				Rust string `toml:"rust-version"`
+			}
+		}
+	}](text)
+	said, _ := file.Package.Rust.(string)
+	if said == "" {
+		said = file.Workspace.Package.Rust
+	}
+	if err != nil {
+		return nil
+	}
+	return pin("cargo", said)
+}
+
+var (
+	image   = regexp.MustCompile(`(?:^|/)(python|golang|go|node|javascript-node|typescript-node|ruby|rust|java|php|dotnet):(?:dev-)?(?:\d+(?:\.\d+)*-)?(\d+(?:\.\d+)*)`)
+	feature = regexp.MustCompile(`/features/(node|python|go|rust|ruby|java|php|dotnet)(?::\d[\d.]*)?$`)
+)
+
+func devcontainer(text []byte) (out []Want) {
+	file, err := decode[struct {
+		Image    string
+		Features map[string]any
+	}](withoutComments(text[:min(len(text), 64<<10)]))
+	if err != nil {
+		return nil
+	}
+	if m := image.FindStringSubmatch(file.Image); m != nil {
+		out = append(out, pin(called(strings.TrimPrefix(strings.TrimPrefix(m[1], "javascript-"), "typescript-")), m[2])...)
+	}
+	for name, v := range file.Features {
+		options, _ := v.(map[string]any)
+		if m := feature.FindStringSubmatch(name); m != nil && options["version"] != nil {
+			out = append(out, pin(called(m[1]), fmt.Sprint(options["version"]))...)
+		}
+	}
+	slices.SortFunc(out, func(a, b Want) int { return strings.Compare(a.Tool, b.Tool) })
+	return out
+}
+
+// withoutComments is JSON as it is read without comments and commas at the end of lists.
+func withoutComments(text []byte) []byte {
+	var out []byte
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		rest := text[i:]
+		switch {
+		case quoted && c == '\\' && len(rest) > 1:
+			out = append(out, c, rest[1])
+			i++
+			continue
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case strings.HasPrefix(string(rest[:min(2, len(rest))]), "//"):
+			for i < len(text) && text[i] != '\n' {
+				i++
+			}
+			continue
+		case strings.HasPrefix(string(rest[:min(2, len(rest))]), "/*"):
+			end := strings.Index(string(rest), "*/")
+			if end < 0 {
+				return out
+			}
+			i += end + 1
+			continue
+		case c == '}' || c == ']':
+			out = []byte(strings.TrimRight(string(out), " \t\r\n"))
+			if len(out) > 0 && out[len(out)-1] == ',' {
+				out = out[:len(out)-1]
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// actions are those that set a tool up, with the key of its version.
+var actions = map[string]string{"actions/setup-node": "node-version", "actions/setup-go": "go-version", "actions/setup-python": "python-version",
+	"actions/setup-java": "java-version", "actions/setup-dotnet": "dotnet-version", "ruby/setup-ruby": "ruby-version", "shivammathur/setup-php": "php-version"}
+
+func setupSteps(text []byte) (out []Want) {
+	var file struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Uses string         `yaml:"uses"`
+				With map[string]any `yaml:"with"`
+			} `yaml:"steps"`
+		} `yaml:"jobs"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return nil
+	}
+	for _, step := range file.Jobs["copilot-setup-steps"].Steps {
+		action, ref, _ := strings.Cut(step.Uses, "@")
+		if action == "dtolnay/rust-toolchain" {
+			out = append(out, pin("cargo", ref)...)
+		}
+		if key, ok := actions[action]; ok && step.With[key] != nil {
+			tool := called(strings.TrimPrefix(path.Base(action), "setup-"))
+			out = append(out, pin(tool, fmt.Sprint(step.With[key]))...)
+		}
+	}
+	return out
+}
