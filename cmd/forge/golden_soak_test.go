@@ -28,6 +28,7 @@ var varies = []struct {
 // What the demo shows changes on purpose only. Lines about GitHub come when GitHub
 // answers, so they are compared apart from the others.
 func TestDemoIsAsItWas(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	if code := Main(t.Context(), []string{"demo"}, &out, &out); code != exitDone {
 		t.Fatalf("forge demo exits with %d:\n%s", code, out.String())
@@ -45,6 +46,7 @@ func TestDemoIsAsItWas(t *testing.T) {
 
 // Covers V6, V10: a feature of three modules, built at the same time, one of which asks.
 func TestDemoOfModules(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	if code := Main(t.Context(), []string{"demo", "--modules"}, &out, &out); code != exitDone {
 		t.Fatalf("forge demo --modules exits with %d:\n%s", code, out.String())

@@ -43,6 +43,7 @@ func kills(t *testing.T, short int) int {
 // Covers lessons 10, 11: servers that are killed at random moments and started
 // again leave just what an undisturbed one leaves: nothing twice, nothing missing.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	calm := newLab(t, labOptions{})
 	calm.serve()
 	calm.start()
@@ -63,6 +64,7 @@ func TestKill(t *testing.T) {
 // Covers V6: the same with three modules, of which the third needs the first: the same
 // files come of it, from three runs, each merged once.
 func TestKillModules(t *testing.T) {
+	t.Parallel()
 	f := servertest.Beside(3, 3)
 	f.Modules[2].Needs = []string{"a"}
 	calm := modular(t, f, "")
