@@ -18,7 +18,7 @@ var varies = []struct {
 }{
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "HOST"},
 	{regexp.MustCompile(`(?m)^ *\d+\.\ds`), "TIME"},
-	{regexp.MustCompile(`\((?:\d+m)?\d+(?:\.\d+)?s\)`), "(TIME)"},
+	{regexp.MustCompile(`\((?:\d+m ?)?\d+(?:\.\d+)?s\)`), "(TIME)"},
 	{regexp.MustCompile(`\b[0-9a-f]{7}\b`), "COMMIT"},
 	{regexp.MustCompile(`\d+ events, \d+ GitHub calls`), "N events, N GitHub calls"},
 	{regexp.MustCompile(`pullrequestreview-\d+`), "pullrequestreview-N"},

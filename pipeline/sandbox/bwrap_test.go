@@ -212,7 +212,7 @@ func TestGoTestInside(t *testing.T) {
 
 // sharedCache is a state directory that outlives the test: a cold build cache
 // costs half a minute.
-func sharedCache(t *testing.T) string {
+func sharedCache(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(os.TempDir(), "forge-sandbox-test-"+strconv.Itoa(os.Geteuid()))
 	if err := os.MkdirAll(dir, 0o711); err != nil {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A build cache carries orders: who can write an entry says what a later build is
@@ -21,9 +23,9 @@ import (
 //     itself and of the module cache, which are read-only both. It is filled by warm
 //     alone, with commands that run nothing of the repository. Commands see it
 //     read-only.
-//   - the private cache is the workspace's. It begins as the seed, in links, and is
-//     thrown away by each checkout, as the scratch directory is: what a command, or
-//     code under test, left in it reaches no later commit.
+//   - the private cache is the workspace's. It begins as the seed, in links, and
+//     each checkout throws away what a command, or code under test, left in it, as it
+//     does with the scratch directory: nothing of that reaches a later commit.
 //
 // Without bubblewrap nothing of this protects: then commands are the worker's user.
 
@@ -46,7 +48,15 @@ func (w *worker) layCache() error {
 		return fmt.Errorf("make a cache: %w", err)
 	}
 	w.copied = ""
-	for i, dir := range []string{w.private(), w.scratch(), w.copies()} {
+	own := []string{w.private(), w.scratch(), w.copies()}
+	for _, dir := range own {
+		_ = os.Chmod(dir, 0o700) // what a command has shut does not let itself be moved
+	}
+	rest := filepath.Join(old, "kept")
+	if os.Rename(filepath.Join(w.private(), goCache), rest) != nil { // a command has shut it, or there is none
+		w.made = nil
+	}
+	for i, dir := range own {
 		if err := os.Rename(dir, filepath.Join(old, strconv.Itoa(i))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("take a cache away: %w", err)
 		}
@@ -57,12 +67,27 @@ func (w *worker) layCache() error {
 			return fmt.Errorf("make a cache: %w", err)
 		}
 	}
+	w.keepUntouched(rest)
 	go func() { _ = removeTree(old) }() // the workspace's end removes what is left
 	if err := w.linkSeed(); err != nil {
 		return fmt.Errorf("seed a cache: %w", err)
 	}
 	w.laid, w.used = true, false
 	return nil
+}
+
+// keepUntouched lets the new private cache begin as what is left of the last one, where there is a
+// sandbox that ended all that wrote to it.
+func (w *worker) keepUntouched(rest string) {
+	made := w.made
+	w.made = nil
+	if made == nil || w.Unsafe {
+		return
+	}
+	left, err := kept(rest, made)
+	if err == nil && os.Rename(rest, filepath.Join(w.private(), goCache)) == nil {
+		w.made = left
+	}
 }
 
 // retire has the next command start with a new private cache, if any command has
@@ -84,36 +109,62 @@ func (w *worker) seen() string {
 	return boxSeed
 }
 
-// linkSeed fills the private cache. The small entries that name outputs are copied,
-// so that they can be replaced; outputs are links to read-only files, which the go
-// command leaves alone because their content is right.
+// linkSeed fills the private cache with what it lacks of the seed. The small entries that
+// name outputs are copied, so that they can be replaced; outputs are links to read-only
+// files, which the go command leaves alone because their content is right.
 func (w *worker) linkSeed() error {
 	from, to := filepath.Join(w.Seed, goCache), filepath.Join(w.private(), goCache)
-	if err := os.Mkdir(to, 0o700); err != nil {
+	if err := os.Mkdir(to, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	// The go command would look through all of it for what is old.
-	stamp := strconv.FormatInt(time.Now().Unix(), 10)
-	if err := os.WriteFile(filepath.Join(to, "trim.txt"), []byte(stamp), 0o600); err != nil {
+	now := strconv.FormatInt(time.Now().Unix(), 10)
+	if err := os.WriteFile(filepath.Join(to, "trim.txt"), []byte(now), 0o600); err != nil {
 		return err
 	}
-	made := ""
-	return walkCache(from, func(dir, name string, _ fs.DirEntry) error {
-		if dir != made {
-			if err := os.Mkdir(filepath.Join(to, dir), 0o700); err != nil {
+	had, seen := w.made, w.seen()
+	w.made = make(map[string]fileMark, len(had))
+	dirMade := ""
+	err := walkCache(from, func(dir, name string, _ fs.DirEntry) error {
+		key := dir + "/" + name
+		if was, ok := had[key]; ok {
+			w.made[key] = was
+			delete(had, key)
+			return nil
+		}
+		if dir != dirMade {
+			if err := os.Mkdir(filepath.Join(to, dir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
-			made = dir
+			dirMade = dir
 		}
-		if strings.HasSuffix(name, "-d") {
-			return os.Symlink(filepath.Join(w.seen(), goCache, dir, name), filepath.Join(to, dir, name))
-		}
-		entry, err := os.ReadFile(filepath.Join(from, dir, name))
-		if err != nil {
+		if err := lay(filepath.Join(from, key), filepath.Join(to, key), filepath.Join(seen, goCache, key)); err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(to, dir, name), entry, 0o600)
+		var st unix.Stat_t
+		if err := unix.Lstat(filepath.Join(to, key), &st); err != nil {
+			return err
+		}
+		w.made[key] = markOf(&st)
+		return nil
 	})
+	for key := range had { // the seed has it no more
+		err = errors.Join(err, os.Remove(filepath.Join(to, key)))
+	}
+	return errors.Join(err, settle(w.made))
+}
+
+// lay makes an entry of the private cache: a copy of the seed's, or a link to what
+// commands see of it.
+func lay(from, to, seen string) error {
+	if strings.HasSuffix(to, "-d") {
+		return os.Symlink(seen, to)
+	}
+	entry, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, entry, 0o600)
 }
 
 // walkCache visits what has the name of an entry ("-a") or an output ("-d") of a Go

@@ -60,11 +60,12 @@ type worker struct {
 	setup
 	tree        *tree
 	git         git
-	freeAtFirst int64      // bytes of the disk when the work tree was empty
-	command     sync.Mutex // one process at a time, so that all descendants are its own
-	laid        bool       // the private cache is there and may be used; under command
-	used        bool       // a command has seen it; under command
-	inMemory    []string   // file systems that take memory, of the command that runs; under command
+	freeAtFirst int64               // bytes of the disk when the work tree was empty
+	command     sync.Mutex          // one process at a time, so that all descendants are its own
+	laid        bool                // the private cache is there and may be used; under command
+	used        bool                // a command has seen it; under command
+	made        map[string]fileMark // the entries of Go's, as they were made; under command
+	inMemory    []string            // file systems that take memory, of the command that runs; under command
 
 	deps       deps        // what commands use; under command
 	installing *installing // the command that runs installs; under command
