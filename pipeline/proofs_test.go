@@ -7,6 +7,8 @@ import (
 	. "forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Covers U4: with loop.proofs, a criterion without a test that passed on this head, and
@@ -67,5 +69,28 @@ func TestProofsNeverEnd(t *testing.T) {
 	p.Step()
 	if p.Run.State != StateWaiting {
 		t.Errorf("%s, want a human to be asked\n%s", p.Run.State, p.Trace.String())
+	}
+}
+
+// Covers U4, V6: what a module names as shown is held against the tests of the whole.
+func TestProofsOfModules(t *testing.T) {
+	cfg := config.Default()
+	cfg.Loop.Proofs, cfg.Modules.Mode = config.ProofsRequire, config.ModulesAuto
+	p := pipelinetest.New(cfg, Task{Issue: 1})
+	script := "plan split a, b; contract api.go; unwired\ncontract interfaces\n"
+	for _, id := range []string{"a", "b"} {
+		script += strings.ReplaceAll("part X: plan given\npart X: implement it proves AC-X TestOfX\npart X: review ok\npart X: test ok and TestOfX\nmerge ok\n", "X", id)
+	}
+	if err := p.Play(script + "review ok\ntest ok and TestOfa\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.Step()
+	want := map[string]string{"AC1": "no test is named that shows it", "AC-a": "", "AC-b": "did not run on this head: TestOfb"}
+	got := map[string]string{}
+	for _, row := range p.Run.Proofs(&p.Run.Iterations[0]) {
+		got[row.Criterion] = row.Lacks()
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(p.Run.Bounces) != 1 {
+		t.Errorf("(-want +got):\n%s\n%s", diff, p.Trace.String())
 	}
 }

@@ -76,8 +76,8 @@ func (p *phase) required(plan *pipeline.Plan) []string {
 	return nil
 }
 
-// provable are the criteria that the implementer at work answers for: of the run of a
-// split plan, those that belong to no module.
+// provable are the criteria that the implementer at work has to name tests for: of the run
+// of a split plan, those that belong to no module.
 func provable(run *pipeline.Run) []string {
 	var out []string
 	if run.Plan == nil || !run.Config.Loop.Proofs.On() {
@@ -109,12 +109,15 @@ func (p *phase) proved(ctx context.Context, args json.RawMessage, impl *pipeline
 	if err := decode(args, &in); err != nil {
 		return []string{err.Error()}
 	}
-	var bad []string
+	var bad, all []string
+	for _, c := range p.job.Run.Plan.Criteria {
+		all = append(all, c.ID)
+	}
 	for _, c := range in.Proofs {
 		c = proof.Claim{Criterion: strings.TrimSpace(c.Criterion), Tests: trimmed(c.Tests), Why: unlessNone(c.Why)}
 		switch {
-		case !slices.Contains(ids, c.Criterion):
-			bad = append(bad, fmt.Sprintf("proofs: there is no criterion %q to prove; there are %s", c.Criterion, strings.Join(ids, ", ")))
+		case !slices.Contains(all, c.Criterion):
+			bad = append(bad, fmt.Sprintf("proofs: there is no criterion %q to prove; there are %s", c.Criterion, strings.Join(all, ", ")))
 			continue
 		case len(c.Tests) > maxProofs:
 			bad = append(bad, fmt.Sprintf("proofs: %s names %d tests, over %d: name those that show it best", c.Criterion, len(c.Tests), maxProofs))
