@@ -76,6 +76,7 @@ type Config struct {
 	Production Production `json:"production,omitzero"` // nothing by default
 	Ship       Ship       `json:"ship,omitzero"`       // off by default
 	Setup      Setup      `json:"setup,omitzero"`      // nothing by default
+	Quality    []Quality  `json:"quality,omitempty"`   // none by default
 }
 
 // Loop holds the limits of the phase loop.

@@ -298,6 +298,9 @@ func ruleOf(key string) rule {
 	if role, ok := strings.CutPrefix(key, "models."); ok {
 		return rule{doc: "The " + role + "'s model, as provider/model", text: checkModel}
 	}
+	if own, is := qualityKey(key); is {
+		return qualityRules[own]
+	}
 	for of := range namedBy { // names may hold points, too
 		if strings.HasPrefix(key, of+".") {
 			return rules[of+".*"+key[strings.LastIndexByte(key, '.'):]]
@@ -330,13 +333,17 @@ func check(key string, v reflect.Value, caps map[string]float64, untrusted bool)
 		if !(n >= r.min && n <= r.max) {
 			return fmt.Sprintf("%s is %s; it must be from %s to %s", key, show(n, v, ""), show(r.min, v, ""), show(r.max, v, r.unit))
 		}
-		if most, ok := caps[key]; ok && n > most {
+		bound := key
+		if own, is := qualityKey(key); is && own == "timeout_minutes" {
+			bound = "tests.timeout_minutes" // no command of a repository's runs longer
+		}
+		if most, ok := caps[bound]; ok && n > most {
 			if untrusted {
 				return fmt.Sprintf("%s is %s, over this repository's %s, and the issue's author has no write access to it: lower it, or let someone who has open the issue",
 					key, show(n, v, ""), show(most, v, r.unit))
 			}
 			return fmt.Sprintf("%s is %s, over this server's limit of %s: lower it, or ask the server's operator to raise %s in forge.yml",
-				key, show(n, v, ""), show(most, v, r.unit), key)
+				key, show(n, v, ""), show(most, v, r.unit), bound)
 		}
 	}
 	return ""

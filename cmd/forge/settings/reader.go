@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"forge/pipeline/config"
 	"forge/pipeline/text"
 )
 
@@ -160,6 +161,10 @@ func (r *reader) value(n ast.Node, v reflect.Value, key string) {
 		}
 	case reflect.Slice:
 		r.list(n, v, key)
+	case reflect.Pointer:
+		of := reflect.New(v.Type().Elem())
+		r.value(n, of.Elem(), key)
+		v.Set(of)
 	default:
 		r.set[key] = true
 		if why := setScalar(n, v); why != "" {
@@ -289,11 +294,21 @@ func (r *reader) list(n ast.Node, v reflect.Value, key string) {
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), 0, len(seq.Values))
+	var nodes []ast.Node
 	for i, item := range seq.Values {
 		one := reflect.New(v.Type().Elem()).Elem()
 		at := fmt.Sprintf("%s[%d]", key, i)
 		if _, empty := item.(*ast.NullNode); empty {
 			r.problem(item.GetToken(), "%s is empty: remove it", at)
+			continue
+		}
+		if _, keys := item.(ast.MapNode); !keys && one.Kind() == reflect.Struct {
+			r.problem(item.GetToken(), "%s must hold keys with values, such as %s: …, not %s", at, keysOf(one.Type())[0], kind(item))
+			continue
+		}
+		if one.Kind() == reflect.Struct {
+			r.value(item, one, at)
+			out, nodes = reflect.Append(out, one), append(nodes, item)
 			continue
 		}
 		if why := setScalar(item, one); why != "" {
@@ -304,9 +319,15 @@ func (r *reader) list(n ast.Node, v reflect.Value, key string) {
 		out = reflect.Append(out, one)
 	}
 	v.Set(out)
+	if gates, is := v.Interface().([]config.Quality); is {
+		r.gates(nodes, gates)
+	}
 }
 
-var durationType = reflect.TypeFor[time.Duration]()
+var (
+	durationType = reflect.TypeFor[time.Duration]()
+	amountType   = reflect.TypeFor[config.Amount]()
+)
 
 // setScalar sets v from a scalar node; the answer says what is wrong.
 func setScalar(n ast.Node, v reflect.Value) string {
@@ -324,6 +345,9 @@ func setScalar(n ast.Node, v reflect.Value) string {
 			return "must be a time with its unit, such as 1s or 500ms, not " + kind(n)
 		}
 		return parseText(text, v)
+	case v.Type() == amountType && (n.Type() == ast.IntegerType || n.Type() == ast.FloatType):
+		v.SetString(n.GetToken().Value)
+		return ""
 	case v.Kind() == reflect.String:
 		if !isText {
 			return "must be text, not " + kind(n) + ": put it in quotes"

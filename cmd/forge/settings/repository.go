@@ -97,5 +97,6 @@ func snapshot(c config.Config) config.Config {
 	c.Ship.Environments, c.Ship.Ask = slices.Clone(c.Ship.Environments), slices.Clone(c.Ship.Ask)
 	c.Setup.Commands, c.Setup.Cache, c.Setup.Inputs = slices.Clone(c.Setup.Commands), slices.Clone(c.Setup.Cache), slices.Clone(c.Setup.Inputs)
 	c.Models = maps.Clone(c.Models)
+	c.Quality = slices.Clone(c.Quality) // what is in them is never changed
 	return c
 }

@@ -237,7 +237,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 				}
 			}
 		}
-		tree := otherValue(t, key, typ, now.Interface())
+		tree := any([]any{map[string]any{"use": "go-vet"}}) // see TestQualityGates for their keys
+		if key != "quality" {
+			tree = otherValue(t, key, typ, now.Interface())
+		}
 		parts := strings.Split(key, ".")
 		for i := len(parts) - 1; i >= 0; i-- {
 			tree = map[string]any{parts[i]: tree}

@@ -45,13 +45,27 @@ func schemaOf(t reflect.Type, key string, value reflect.Value) map[string]any {
 			properties[name] = schemaOf(t.Elem(), join(key, name), reflect.Zero(t.Elem()))
 		}
 		out["type"], out["properties"], out["additionalProperties"] = []string{"object", "null"}, properties, false
+	case reflect.Pointer:
+		of := schemaOf(t.Elem(), key, reflect.Zero(t.Elem()))
+		for _, bound := range []string{"minimum", "maximum"} {
+			if r.min == 0 && r.max == 0 {
+				delete(of, bound)
+			}
+		}
+		return of
 	case reflect.Slice:
 		out["type"], out["items"] = "array", map[string]any{"type": "string", "minLength": 1}
+		if t.Elem().Kind() == reflect.Struct {
+			out["items"] = schemaOf(t.Elem(), key+"[]", reflect.Zero(t.Elem()))
+		}
 		if r.items > 0 {
 			out["maxItems"] = r.items
 		}
 	case reflect.String:
 		out["type"] = "string"
+		if t == amountType {
+			out["type"] = []string{"string", "number"}
+		}
 		if len(r.enum) > 0 {
 			out["enum"] = r.enum
 		}
