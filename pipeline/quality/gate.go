@@ -1,0 +1,111 @@
+package quality
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"forge/pipeline/config"
+	"forge/pipeline/measure"
+)
+
+// The presets.
+const (
+	Coverage        = "coverage"
+	CoverageChanged = "coverage-changed"
+	GoVet           = "go-vet"
+	GoBench         = "go-bench"
+	BinarySize      = "binary-size"
+	UseSARIF        = "sarif"
+	Licences        = "licences"
+)
+
+// Presets returns the names of all of them.
+func Presets() []string {
+	return []string{Coverage, CoverageChanged, GoVet, GoBench, BinarySize, UseSARIF, Licences}
+}
+
+// Gate is a gate as it is meant, with what its preset brings.
+type Gate struct {
+	config.Quality
+	Kind   Kind
+	Higher bool // is better
+	Gone   bool // what the base measured may be missing here: it is looked at in another way
+}
+
+// Of fills in what a gate's settings leave open.
+func Of(q config.Quality) Gate {
+	g := Gate{Quality: q}
+	g.Name = cmp.Or(q.Name, q.Use)
+	packages := cmp.Or(q.Package, "./...")
+	none := q.Max == nil && q.Min == nil && q.WorseBy == ""
+	zero := 0.0
+	switch q.Use {
+	case Coverage, CoverageChanged:
+		g.Unit, g.Better = "%", "higher"
+	case GoVet:
+		g.Command, g.Unit = "go vet -json "+packages, "findings"
+	case GoBench:
+		g.Command, g.Unit = cmp.Or(q.Command, "go test -run '^$' -bench . -benchtime 300ms -count 3 "+packages), "ns/op"
+		g.Repeats = cmp.Or(q.Repeats, 6)
+		if none {
+			g.WorseBy = "10%"
+		}
+	case BinarySize:
+		g.Unit = "bytes"
+		g.Command = `d=$(mktemp -d) && go build -buildvcs=false -o "$d/" ` + packages
+	case UseSARIF:
+		g.Unit = cmp.Or(q.Unit, "findings")
+	case Licences:
+		g.Unit = "new dependencies"
+	}
+	if none && (q.Use == GoVet || q.Use == UseSARIF || q.Use == Licences) {
+		g.Max = &zero
+	}
+	g.Kind, _ = ParseKind(q.Value) // the settings were checked
+	if g.Kind.Name == Size && g.Unit == "" {
+		g.Unit = "bytes"
+	}
+	g.Higher = g.Better == "higher" || g.Better == "" && g.Min != nil && g.Max == nil
+	return g
+}
+
+// Bounded reports whether anything is asked of the value.
+func (g Gate) Bounded() bool { return g.Max != nil || g.Min != nil || g.WorseBy != "" }
+
+// NeedsBase reports whether the value is held against the base's: also to say of one that
+// is missed whether it was missed before.
+func (g Gate) NeedsBase() bool { return g.Use != CoverageChanged && g.Use != Licences }
+
+// Bound says for people what is asked.
+func (g Gate) Bound() string {
+	var out []string
+	if g.Max != nil {
+		out = append(out, "at most "+measure.Show(*g.Max, g.Unit))
+	}
+	if g.Min != nil {
+		out = append(out, "at least "+measure.Show(*g.Min, g.Unit))
+	}
+	if g.WorseBy != "" {
+		by := string(g.WorseBy)
+		if share, percent := strings.CutSuffix(by, "%"); percent {
+			by = strings.TrimSpace(share) + " %"
+		} else if n, err := strconv.ParseFloat(by, 64); err == nil {
+			by = measure.Show(n, g.Unit)
+		}
+		out = append(out, fmt.Sprintf("at most %s %s than at the base", by, map[bool]string{true: "less", false: "more"}[g.Higher]))
+	}
+	return strings.Join(out, ", ")
+}
+
+// Unmeasured is a gate that has no value, and why.
+func (g Gate) Unmeasured(why string) measure.Result {
+	m := g.blank()
+	m.Error = why
+	return m
+}
+
+func (g Gate) blank() measure.Result {
+	return measure.Result{Name: g.Name, Unit: g.Unit, Bound: g.Bound(), Block: g.Blocks(), Owner: g.Owner}
+}
