@@ -366,8 +366,17 @@ func brief(findings []Finding, failures []Failure) string {
 			parts = append(parts, text.Plural(n, string(s), many))
 		}
 	}
-	if n := len(failures); n > 0 {
+	missed := 0
+	for _, f := range failures {
+		if f.Cause == CauseQuality {
+			missed++
+		}
+	}
+	if n := len(failures) - missed; n > 0 {
 		parts = append(parts, text.Plural(n, "failing test", "failing tests"))
+	}
+	if missed > 0 {
+		parts = append(parts, text.Plural(missed, "missed quality gate", "missed quality gates"))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -209,6 +209,9 @@ func (r *Run) wantsTests(it *Iteration) *Action {
 			why = "the tests ran, but none passed"
 		}
 		return r.stopAt(Guard{Name: GuardNoTests, Phase: PhaseTest, Detail: "Nothing can be verified without tests: " + why})
+	case len(r.unmeasured(t)) > 0:
+		return r.stopAt(Guard{Name: GuardUnclean, Phase: PhaseTest, Detail: "the tests passed, but what blocks was not measured on this commit: " +
+			strings.Join(r.unmeasured(t), ", ")})
 	}
 	return nil
 }

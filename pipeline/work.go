@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline/measure"
 	"forge/pipeline/module"
 	"forge/pipeline/proof"
 	"forge/pipeline/text"
@@ -230,6 +231,8 @@ type TestReport struct {
 	Before   []Failure    `json:"before,omitempty"`   // failed before the work began and fail still; neither passed nor flaky
 	Changed  []TestChange `json:"changed,omitempty"`  // tests of the base that pass only as the change edited them, each with the reviewer's reason
 	Unclean  string       `json:"unclean,omitempty"`  // why a suite could not run, or did not end well although no test failed; then nothing is verified
+
+	Measures []measure.Result `json:"measures,omitempty"` // of the gates of quality, once the tests have passed
 }
 
 // OK reports whether the tests passed: something ran and ended well, and nothing
@@ -360,6 +363,9 @@ type Failure struct {
 	Key         string  `json:"key,omitempty"`        // of a failure from before the work: what its error is known by; see ErrorKey. "" in older runs
 	Was         string  `json:"was,omitempty"`        // of a failure from before the work: its error at the base, where that is another one
 }
+
+// CauseQuality is the cause of a failure that is a gate of quality which was missed.
+const CauseQuality = "quality"
 
 // KnownFailure is a person's word that a test which failed before somebody's work, with
 // this very error, may go on failing.
