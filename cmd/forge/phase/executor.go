@@ -99,6 +99,8 @@ type Executor struct {
 	tools   map[string]string             // package managers of the server, as commands see them
 	toolsAt time.Time
 	said    map[int64][]agent.Comment // on the runs' issues, when last read; as long as their workspaces
+
+	measured measured // by quality gates, at bases
 }
 
 // New returns an executor, which is a work.Executor.

@@ -31,5 +31,8 @@ func (x *Executor) Group(ctx context.Context, run *pipeline.Run, sha string) (re
 		return report, false, err
 	}
 	report, err = check.Run(ctx, ws, check.Options{Config: run.Config.Tests, Head: sha, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout})
+	if err == nil && report.OK() && len(run.Config.Quality) > 0 {
+		err = x.gauge(ctx, run, sha, &report)
+	}
 	return report, false, err
 }

@@ -30,9 +30,13 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 		report = *w.Tests // known since before the waiting
 	} else if report, err = x.verify(ctx, run, job); err != nil {
 		return pipeline.Data{}, nil, err
+	} else if report.Measures != nil {
+		// All that follows was done before a model was asked, and laid down with it.
 	} else if err := x.tiers(ctx, run, &report); err != nil {
 		return pipeline.Data{}, nil, err
 	} else if err := x.recogniseTests(ctx, run, &report); err != nil {
+		return pipeline.Data{}, nil, err
+	} else if err := x.quality(ctx, run, job, &report); err != nil {
 		return pipeline.Data{}, nil, err
 	}
 	// What fails here is sent back at once; CI would only say it again. What failed
@@ -58,6 +62,7 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 		if report.Failures, _, err = x.o.Tester.Analyse(ctx, job); err != nil {
 			return pipeline.Data{}, nil, err
 		}
+		rooted(report.Failures, report.Measures)
 	}
 	report.Add(&pipeline.TestReport{Failures: run.Unproved(&report)})
 	return pipeline.Data{Tests: &report}, nil, nil

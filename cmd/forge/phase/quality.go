@@ -1,0 +1,121 @@
+package phase
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/check"
+	"forge/pipeline/config"
+	"forge/pipeline/measure"
+	"forge/pipeline/text"
+)
+
+// quality measures the gates of quality on a head whose tests passed, as the base's
+// settings have them. A module's run has none: they are of the whole. What they come to is
+// laid down before a model is asked about it, so that luck gets no second try.
+func (x *Executor) quality(ctx context.Context, run *pipeline.Run, job agent.Job, report *pipeline.TestReport) error {
+	passed := report.None == "" && report.Unclean == "" && report.Passed > 0 && len(report.Failures)+len(report.Tampered) == 0
+	if len(run.Config.Quality) == 0 || run.Part != nil || !passed {
+		return nil
+	}
+	if err := x.gauge(ctx, run, run.Head, report); err != nil {
+		return err
+	}
+	if len(report.Failures) == 0 {
+		return nil
+	}
+	kept := *report
+	if err := job.Emit(ctx, pipeline.Event{ID: job.Key + "/measured", Type: pipeline.EventPhaseTested, Source: "agent:" + string(config.RoleTester),
+		Data: pipeline.Data{Phase: &job.Ref, Tests: &kept}}); err != nil {
+		return fmt.Errorf("lay down what the quality gates of %s show: %w", run.Head, err)
+	}
+	return nil
+}
+
+// gauge measures the gates on a commit, each side in a tree of its own.
+func (x *Executor) gauge(ctx context.Context, run *pipeline.Run, sha string, report *pipeline.TestReport) error {
+	patch, err := x.o.Gateway.Diff(ctx, run.Repo, run.Base, sha)
+	if err != nil {
+		return err
+	}
+	o := check.GateOptions{
+		Gates: run.Config.Quality, Base: run.Base, Head: sha, Patch: patch, Baseline: run.Baseline, Tests: run.Config.Tests,
+		Timeout: x.o.TestTimeout, Kept: x.measured.of(cacheKey(run.Repo)), Log: x.o.Log, Clock: x.o.Now,
+	}
+	if o.Known, err = x.o.Known(ctx, run.Repo); err != nil {
+		return err
+	}
+	for _, it := range run.Iterations {
+		if it.Tests != nil && it.Tests.Head != sha {
+			o.Earlier = append(o.Earlier, check.Past{Iteration: it.Number, Report: it.Tests})
+		}
+	}
+	head := &trees{x: x, run: run, name: fmt.Sprintf("quality-%d", run.ID)}
+	defer head.close()
+	base := &trees{x: x, run: run, name: fmt.Sprintf("quality-base-%d", run.ID)}
+	defer base.close()
+	return x.explain(run.ID, sha, check.Measure(ctx, head.open, base.open, report, o))
+}
+
+// rooted puts what was measured before what the tester thinks of it.
+func rooted(failures []pipeline.Failure, measures []measure.Result) {
+	for i := range failures {
+		f := &failures[i]
+		name, is := strings.CutPrefix(f.Test, "quality/")
+		at := slices.IndexFunc(measures, func(m measure.Result) bool { return m.Name == name })
+		if !is || at < 0 {
+			continue
+		}
+		f.Cause = pipeline.CauseQuality
+		if cause := measures[at].Cause(); cause != "" {
+			f.Analysis = text.Clip(strings.TrimSuffix(text.FirstLine(cause)+". "+f.Analysis, ". "), 1000)
+		}
+	}
+}
+
+// maxMeasured is how many values of bases are kept between runs.
+const maxMeasured = 500
+
+// measured keeps what was measured at bases, as long as the server lives; a run's own log
+// keeps it, too.
+type measured struct {
+	mu     sync.Mutex
+	values map[string]*measure.Reading
+	order  []string
+}
+
+// of is what is kept of a repository.
+func (m *measured) of(repo string) check.Kept { return kept{m, repo} }
+
+type kept struct {
+	all  *measured
+	repo string
+}
+
+func (k kept) Get(key string) *measure.Reading {
+	k.all.mu.Lock()
+	defer k.all.mu.Unlock()
+	return k.all.values[k.repo+" "+key]
+}
+
+func (k kept) Put(key string, r *measure.Reading) {
+	k.all.mu.Lock()
+	defer k.all.mu.Unlock()
+	key = k.repo + " " + key
+	if k.all.values == nil {
+		k.all.values = map[string]*measure.Reading{}
+	}
+	if k.all.values[key] == nil {
+		k.all.order = append(k.all.order, key)
+	}
+	k.all.values[key] = r
+	if len(k.all.order) > maxMeasured {
+		delete(k.all.values, k.all.order[0])
+		k.all.order = k.all.order[1:]
+	}
+}
