@@ -225,23 +225,25 @@ func TestSetupOfARepository(t *testing.T) {
 	t.Parallel()
 	needTools(t)
 	p := newPackages(t)
+	p.pythonPackage(t)
 	files := map[string]string{
-		"web/package.json": `{"name":"web","dependencies":{"left":"1.0.0"}}`, "web/package-lock.json": p.nodePackage(t), ".gitignore": "node_modules/\ngen/\n",
+		"web/package.json": `{"name":"web","dependencies":{"left":"1.0.0"}}`, "web/package-lock.json": p.nodePackage(t), "list.txt": "left\n", ".gitignore": "node_modules/\ngen/\n",
 		"test.sh": `echo TAP version 13; echo 1..2
 if [ "$(sh greet.sh Ann)" = "hello, Ann" ] || [ "$(sh greet.sh Ann)" = "hello Ann" ]; then echo ok 1 - greets; else echo not ok 1 - greets; fi
-if (cd web && node -e 'require("left")()') && grep -q hello gen/greeting; then echo ok 2 - set up; else echo not ok 2 - set up; fi
+if (cd web && node -e 'require("left")()') && grep -q hello gen/greeting && PYTHONPATH=.tools python3 -c 'import left'; then echo ok 2 - set up; else echo not ok 2 - set up; fi
 `,
-		".github/forge.yml": "tests:\n  commands: [sh test.sh]\nsetup:\n  instead: true\n  commands:\n    - cd web && npm ci\n    - mkdir gen && cd web && node -e 'console.log(require(\"left\")())' > ../gen/greeting\n",
+		".github/forge.yml": "tests:\n  commands: [sh test.sh]\nsetup:\n  instead: true\n  commands:\n    - cd web && npm ci\n    - mkdir gen && cd web && node -e 'console.log(require(\"left\")())' > ../gen/greeting\n" +
+			"    - python3 -m pip install --target=.tools -r list.txt\n  cache: [.tools]\n  inputs: [list.txt]\n",
 	}
 	ts := newTestServer(t, p.options(files))
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)
 	tests := run.Current().Tests
-	if tests.Passed != 2 || !slices.Equal(tests.Setup, []string{"set up by 2 commands, which left gen, web/node_modules"}) {
+	if tests.Passed != 2 || !slices.Equal(tests.Setup, []string{"set up by 3 commands, which left .tools, gen, web/node_modules"}) {
 		t.Errorf("%d tests passed, setup: %q", tests.Passed, tests.Setup)
 	}
 	pulls, err := ts.gh.Pulls(greetRepo)
-	if err != nil || len(pulls) != 1 || !strings.Contains(pulls[0].Body, "set up by 2 commands") {
+	if err != nil || len(pulls) != 1 || !strings.Contains(pulls[0].Body, "set up by 3 commands") {
 		t.Errorf("the pull request does not say so: %v %+v", err, pulls)
 	}
 	asked := p.requests()
