@@ -72,6 +72,8 @@ const (
 	ModuleRounds     = "module_rounds"
 	ModuleConflicts  = "module_conflicts"
 	ModulesLeftOut   = "modules_left_out"
+	QualityFailure   = "quality_failure"
+	QualityRecovered = "quality_recovered"
 )
 
 // Catalogue lists all metrics, in the order in which they are shown.
@@ -103,6 +105,8 @@ func Catalogue() []Definition {
 			false, false},
 		{ModuleRounds, 2, "rounds of a module", "times that the integration sent work back to a module that is merged", Mean, "rounds", "", -1, false, false},
 		{ModuleConflicts, 2, "conflicts of modules", "share of merges of modules that conflicted, or broke a test", Share, "share", "", -1, false, false},
+		{QualityFailure, 2, "missed quality gates", "share of measures of a quality gate on tested work that missed its bounds or had no value", Share, "share", "gate", -1, false, false},
+		{QualityRecovered, 2, "recovered quality gates", "share of quality gates that a run's work once missed and met when they were last measured", Share, "share", "gate", 1, false, false},
 		{ModulesLeftOut, 2, "modules left out", "share of modules that a run ended without", Share, "share", "", -1, false, false},
 
 		{Learnings, 3, "learnings", "learnings that reflections on a run gave, of runs that ended", Mean, "learnings", "", 0, false, false},

@@ -52,6 +52,7 @@ type measurer struct {
 	known      int             // findings of the run that were looked at
 	overridden map[string]bool // gates
 	answered   map[string]bool // gates
+	missed     map[string]bool // gates of quality that were, and whether they are still
 	recalls    map[recallKey]*recall
 	order      []recallKey // of recalls
 }
@@ -158,6 +159,7 @@ func (m *measurer) endPhase(e *pipeline.Event) {
 	}
 	if e.Type == pipeline.EventPhaseCompleted {
 		m.counts[p.Phase]++
+		m.gates(e)
 		m.sums.add(e.Time, PhaseDuration, string(p.Phase), p.Millis)
 		if m.turns > 0 {
 			m.sums.add(e.Time, PhaseTurns, string(p.Phase), m.turns)
@@ -278,6 +280,7 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 	}
 	m.sums.add(m.ended, Learnings, "", m.learnings)
 	m.finishProofs()
+	m.finishGates()
 	m.finishModules()
 }
 
