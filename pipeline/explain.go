@@ -41,6 +41,7 @@ func (r *Run) Explain() string {
 	if n > 0 && c.GrantedUntil > n {
 		fmt.Fprintf(&b, "\nThe guards of the loop hold still up to iteration %d: a human said so.\n", c.GrantedUntil)
 	}
+	r.explainMeasures(&b)
 	r.explainHistory(&b)
 	if len(r.Instructions) > 0 {
 		fmt.Fprintf(&b, "\nThe agents were given the repository's instructions, as they stand at the base: %s.\n", strings.Join(r.Instructions, ", "))

@@ -69,3 +69,26 @@ func (t *TestReport) MeasureNotes() (out []string) {
 	}
 	return out
 }
+
+// explainMeasures says which gates of quality there are, and what they came to last.
+func (r *Run) explainMeasures(b *strings.Builder) {
+	if len(r.Config.Quality) == 0 {
+		return
+	}
+	var last *TestReport
+	for i := range r.Iterations {
+		if t := r.Iterations[i].Tests; t != nil && len(t.Measures) > 0 {
+			last = t
+		}
+	}
+	if last == nil {
+		fmt.Fprintf(b, "\nThere are %s of quality, measured once the tests have passed; none was yet. Those that block: %s.\n",
+			text.Plural(len(r.Config.Quality), "gate", "gates"), strings.Join(r.Config.Blocking(), ", "))
+		return
+	}
+	fmt.Fprintf(b, "\nThe gates of quality, as measured on %s with the base's settings:\n\n%s", text.ShortSHA(last.Head), last.MeasureTable())
+	for _, line := range last.MeasureNotes() {
+		fmt.Fprintf(b, "\n- %s", line)
+	}
+	b.WriteString("\n")
+}

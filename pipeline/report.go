@@ -92,6 +92,7 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 	list := r.reportFindings(&b, it)
 	reportSecurity(&b, list)
 	reportCoverage(&b, it.Tests)
+	reportMeasures(&b, it.Tests)
 	r.reportAdvice(&b, it, list)
 	r.reportHistory(&b, it.Number)
 	if passed {

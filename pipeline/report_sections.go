@@ -93,6 +93,18 @@ func reportCoverage(b *strings.Builder, t *TestReport) {
 	section(b, fmt.Sprintf("Coverage under %g %%", c.Threshold), lines)
 }
 
+// reportMeasures lists the gates of quality with what they came to.
+func reportMeasures(b *strings.Builder, t *TestReport) {
+	table := t.MeasureTable()
+	if table == "" {
+		return
+	}
+	for _, line := range t.MeasureNotes() {
+		table += "\n- " + line
+	}
+	section(b, "Quality gates", []string{table + "\n"})
+}
+
 // reportAdvice lists what to do about what is open, the worst first.
 func (r *Run) reportAdvice(b *strings.Builder, it *Iteration, list []Finding) {
 	type advice struct {

@@ -439,6 +439,9 @@ func tested(t *pipeline.TestReport) string {
 			words += fmt.Sprintf("; %s did not run: %s", s.Name, text.Clip(text.FirstLine(s.NotRun), 100))
 		}
 	}
+	for _, m := range t.Measures {
+		words += fmt.Sprintf("; quality gate %s: %s", m.Name, text.Clip(m.Says(), 200))
+	}
 	for i, f := range t.Tampered {
 		if i == maxFound {
 			words += fmt.Sprintf("; and %d more", len(t.Tampered)-i)

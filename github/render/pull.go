@@ -26,7 +26,7 @@ func (v Renderer) PullBody() string {
 	}
 	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(), section("Modules", v.modules()), section("Iterations", v.iterations()),
 		section(issues, bullets(v.Left(50))), section("Let pass by people", bullets(v.waivers())),
-		section("Tests that had to change", bullets(v.changedTests())), v.debtLink(), v.laterLinks(), v.documentsLink(), v.report(),
+		section("Tests that had to change", bullets(v.changedTests())), section("Quality gates", v.measures()), v.debtLink(), v.laterLinks(), v.documentsLink(), v.report(),
 		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.Slug))
 }
 
@@ -198,6 +198,29 @@ func (v Renderer) proof(row proof.Row) string {
 		note += "<br>**not proved**: " + v.line(lacks, 300)
 	}
 	return note
+}
+
+// measures are the gates of quality as they were last measured; "" without any.
+func (v Renderer) measures() string {
+	for i := len(v.Run.Iterations) - 1; i >= 0; i-- {
+		t := v.Run.Iterations[i].Tests
+		if table := t.MeasureTable(); table != "" {
+			head := ""
+			if t.Head != v.Run.Head {
+				head = "Measured on " + v.commit(t.Head) + ", not on what came after it.\n\n"
+			}
+			return strings.TrimSpace(head + v.block(table, 8000) + "\n\n" + bullets(v.lines(t.MeasureNotes())))
+		}
+	}
+	return ""
+}
+
+// lines makes text of a tool's harmless, line by line.
+func (v Renderer) lines(list []string) (out []string) {
+	for _, s := range list[:min(len(list), 10)] {
+		out = append(out, v.line(s, 500))
+	}
+	return out
 }
 
 // report is the validation report of the newest iteration that has one.

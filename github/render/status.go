@@ -10,7 +10,7 @@ import (
 
 // status is the one comment on the issue that is edited in place.
 func (v Renderer) Status() string {
-	return v.whole("status", "### "+v.headline(), v.notice(), v.modules(), v.phases(), v.facts(), v.earlier(), v.plan(), v.footer())
+	return v.whole("status", "### "+v.headline(), v.notice(), v.modules(), v.phases(), v.facts(), v.earlier(), v.measures(), v.plan(), v.footer())
 }
 
 // headline says in a few words where the run stands.

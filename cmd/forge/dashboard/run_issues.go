@@ -284,6 +284,9 @@ func verdictNotes(t *pipeline.TestReport) (out []string) {
 			out = append(out, n.name+": "+someOf(n.list))
 		}
 	}
+	for _, m := range t.Measures {
+		out = append(out, "Quality gate "+m.Mark()+" "+text.Clip(m.Name+": "+m.Says(), textShown))
+	}
 	for _, s := range t.Suites {
 		if s.NotRun != "" {
 			out = append(out, text.Clip(s.Name, titleShown)+" did not run: "+text.Clip(text.FirstLine(s.NotRun), titleShown))
