@@ -86,15 +86,15 @@ func TestProgramGrows(t *testing.T) {
     command: go build -o size.a ./words
     value: size:size.a
     worse_by: 10%
-    breakdown: "go tool nm -size size.a | awk '$4 ~ /words/ { print $2, \\"words/words.go:\\", $4 }'"
+    breakdown: "go tool nm -size size.a | awk '$4 ~ /words/ { print $2, \"words/words.go:\", $4 }'"
     owner: [architect, developer]
 `)})
 	ts.label("acme")
-	run, ok := ts.within(4*time.Minute, func(r *pipeline.Run) bool {
+	run, ok := ts.within(2*time.Minute, func(r *pipeline.Run) bool {
 		return r.State == pipeline.StateVerified || r.State == pipeline.StateWaiting
 	})
 	if !ok || run.State != pipeline.StateVerified {
-		t.Fatalf("%+v", run)
+		t.Fatalf("%+v\n%s", run, ts.comments())
 	}
 	if len(run.Iterations) != 2 || len(run.Bounces) != 1 || run.Counters.TestBounces != 1 {
 		t.Fatalf("%d iterations, %+v", len(run.Iterations), run.Bounces)
