@@ -41,7 +41,7 @@ path: words/words.go
 old: |
   func Greet(name string) string { return "hello " + name }
 new: |
-  var table = [400000]int64{1, 2, 3}
+  var table = [4000]int64{1, 2, 3, 3999: 4}
 
   func Greet(name string) string { return "hello, " + name[min(len(name), int(table[len(name)])):] }
 -- implementer 1/2 --
@@ -58,18 +58,18 @@ findings: []
 -- tester 1/1 --
 @expect quality/size
 @expect more than at the base
-@expect out/words.a: 3.2
+@expect out/words.a: 3
 @expect answered for by: architect, developer
 >>> submit
 failures:
   - {id: T1, cause: logic, analysis: "The table is not needed", confidence: 0.9, fix: {description: "Take the table out"}}
 -- implementer 2/1 --
-@expect out/words.a: 3.2
+@expect out/words.a: 3
 @expect Take the table out
 >>> edit
 path: words/words.go
 old: |
-  var table = [400000]int64{1, 2, 3}
+  var table = [4000]int64{1, 2, 3, 3999: 4}
 
   func Greet(name string) string { return "hello, " + name[min(len(name), int(table[len(name)])):] }
 new: |
@@ -99,7 +99,7 @@ func TestProgramGrows(t *testing.T) {
 		t.Fatalf("%d iterations, %+v", len(run.Iterations), run.Bounces)
 	}
 	first, last := run.Iterations[0].Tests, run.Iterations[1].Tests
-	if len(first.Failures) != 1 || !strings.HasPrefix(first.Failures[0].Analysis, "out/words.a: 3.2") ||
+	if len(first.Failures) != 1 || !strings.HasPrefix(first.Failures[0].Analysis, "out/words.a: 3") ||
 		!strings.HasSuffix(first.Failures[0].Analysis, "The table is not needed") || first.Failures[0].Cause != pipeline.CauseQuality {
 		t.Errorf("the first time: %+v", first.Failures)
 	}
