@@ -154,6 +154,9 @@ func (m *Learner) takeEnds(ctx context.Context) (ready []int64) {
 		if err == nil {
 			paused, err = m.o.DB.Paused(ctx, run.Repo.FullName())
 		}
+		if err != nil && ctx.Err() == nil {
+			m.o.Log.WarnContext(ctx, "look back at a run", "run", id, "error", err)
+		}
 		if paused || err != nil {
 			held = append(held, id)
 		} else {
