@@ -60,6 +60,14 @@ type Ran struct {
 
 	Same func(test, name string) bool // whether a name stands for a test
 	Base func(test string) string     // a test's own name, without its package
+
+	bases []string // of Passed, once they are needed
+}
+
+// is reports whether a claim names a test: by its name, or the end of it, not by the file
+// or the package that it belongs to, which would name them all.
+func (r *Ran) is(test, name string) bool {
+	return r.Same(test, name) && (strings.HasSuffix(test, name) || strings.Contains(name, r.Base(test)))
 }
 
 // Test is a named test, as it went.
@@ -83,7 +91,7 @@ func (r *Ran) Row(c Claim, said string) Row {
 	for _, name := range c.Tests {
 		t := Test{Name: name, State: r.state(name)}
 		t.Before = t.State == Passed && !slices.ContainsFunc(r.Passed, func(test string) bool {
-			return r.Same(test, name) && !slices.Contains(r.Before, test)
+			return r.is(test, name) && !slices.Contains(r.Before, test)
 		}) && !names(said, r.Base(name))
 		row.Tests = append(row.Tests, t)
 	}
@@ -96,7 +104,7 @@ func (r *Ran) state(name string) State {
 		state State
 		tests []string
 	}{{Failed, r.Failed}, {Flaky, r.Flaky}, {Pending, r.Pending}, {Passed, r.Passed}} {
-		if slices.ContainsFunc(s.tests, func(test string) bool { return r.Same(test, name) }) {
+		if slices.ContainsFunc(s.tests, func(test string) bool { return r.is(test, name) }) {
 			return s.state
 		}
 	}
@@ -123,14 +131,26 @@ func within(s string, i int) bool {
 	return i >= 0 && i < len(s) && (s[i] == '_' || s[i] >= '0' && s[i] <= '9' || s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z')
 }
 
+// maxFound are the most tests that a text is taken to name.
+const maxFound = 10
+
 // Found returns the tests that a text names, of those that passed: what a reviewer's
 // evidence is worth where nobody claimed anything. A bare everyday word is no name.
 func (r *Ran) Found(said string) []string {
+	if said == "" {
+		return nil
+	}
+	if r.bases == nil {
+		for _, test := range r.Passed {
+			base := r.Base(test)
+			if len(base) > 5 && (strings.ContainsAny(base, "_0123456789 ") || strings.ToLower(base[1:]) != base[1:]) {
+				r.bases = append(r.bases, base)
+			}
+		}
+	}
 	var out []string
-	for _, test := range r.Passed {
-		base := r.Base(test)
-		if len(base) > 5 && (strings.ContainsAny(base, "_0123456789 ") || strings.ToLower(base[1:]) != base[1:]) &&
-			!slices.Contains(out, base) && names(said, base) {
+	for _, base := range r.bases {
+		if len(out) < maxFound && names(said, base) && !slices.Contains(out, base) {
 			out = append(out, base)
 		}
 	}

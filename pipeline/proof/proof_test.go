@@ -38,6 +38,9 @@ func TestRow(t *testing.T) {
 		{"a flaky one", Claim{Tests: []string{"TestSometimes"}}, "", "did not pass: TestSometimes (flaky)"},
 		{"one that is not there", Claim{Tests: []string{"TestNew", "TestNowhere"}}, "", "did not run on this head: TestNowhere"},
 		{"the beginning of a name", Claim{Tests: []string{"TestNe"}}, "", "did not run on this head: TestNe"},
+		{"a file", Claim{Tests: []string{"t/test_x.py"}}, "", "did not run on this head: t/test_x.py"},
+		{"a package", Claim{Tests: []string{"forge/a"}}, "", "did not run on this head: forge/a"},
+		{"a case of a table by the end of its name", Claim{Tests: []string{"TestNew", "one"}}, "", ""},
 		{"none", Claim{}, "", "no test is named that shows it"},
 		{"none, with a reason", Claim{Why: "only words\nchanged"}, "", "no test shows it: only words changed"},
 	} {
