@@ -60,6 +60,7 @@ func (r *Run) Apply(e Event) {
 			st.Millis += t.Millis
 			if t.OK {
 				st.OK++
+				r.skill(t)
 			}
 			put(&r.Tools, t.Tool, st)
 		}

@@ -46,6 +46,9 @@ func (r *Run) Explain() string {
 	if len(r.Instructions) > 0 {
 		fmt.Fprintf(&b, "\nThe agents were given the repository's instructions, as they stand at the base: %s.\n", strings.Join(r.Instructions, ", "))
 	}
+	if len(r.Skills) > 0 {
+		fmt.Fprintf(&b, "\nSkills that agents read: %s.\n", strings.Join(r.Skills, ", "))
+	}
 	if it := r.Current(); it != nil && it.Review != nil && len(it.Review.Suppressed) > 0 {
 		b.WriteString("\nFindings of the last review that were held back, because of what people did before:\n\n")
 		for _, h := range it.Review.Suppressed {

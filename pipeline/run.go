@@ -70,6 +70,7 @@ type Run struct {
 	PastPlans     []Plan      `json:"former,omitempty"`       // plans that were replaced, in order
 	Baseline      *TestReport `json:"baseline,omitempty"`     // the tests at Base, before anything changed
 	Instructions  []string    `json:"instructions,omitempty"` // of the repository, by path, that agents were given
+	Skills        []string    `json:"skills,omitempty"`       // by name, those that agents read
 	Approved      bool        `json:"approved,omitempty"`     // a human answered the plan's question
 	Edited        bool        `json:"edited,omitempty"`       // the task was changed by somebody who may: plan again
 	Replan        bool        `json:"simpler,omitempty"`      // a human simplified what is wanted: plan again

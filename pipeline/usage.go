@@ -1,6 +1,9 @@
 package pipeline
 
-import "forge/pipeline/text"
+import (
+	"forge/pipeline/text"
+	"slices"
+)
 
 // spent is Cost with what is known in its place where no cost is.
 func (u Usage) spent() string {
@@ -20,5 +23,15 @@ func (u Usage) Cost() string {
 		return "cost unknown"
 	default:
 		return known + " + cost unknown"
+	}
+}
+
+// ToolSkill is the tool by which agents read a skill; its subject is the skill's name.
+const ToolSkill = "skill"
+
+// skill notes that an agent has read one.
+func (r *Run) skill(t *ToolUse) {
+	if t.Tool == ToolSkill && t.Subject != "" && !slices.Contains(r.Skills, t.Subject) {
+		r.Skills = append(r.Skills, t.Subject)
 	}
 }

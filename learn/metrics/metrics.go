@@ -67,6 +67,7 @@ const (
 	Cost             = "cost"
 	PublishFailure   = "publish_failure"
 	Proved           = "proved"
+	SkillSuccess     = "skill_success"
 	ModuleSpeedup    = "module_speedup"
 	ModuleCritical   = "module_critical_path"
 	ModuleRounds     = "module_rounds"
@@ -98,6 +99,9 @@ func Catalogue() []Definition {
 
 		{Proved, 2, "proved criteria", "share of the acceptance criteria of runs that ended, for which a named test passed on the last head that was tested, and not without the change",
 			Share, "share", "", 1, false, false},
+
+		{SkillSuccess, 2, "success with a skill", "share of runs that ended verified, of those whose agents read the skill; beside success, what it may have helped",
+			Share, "share", "skill", 1, false, false},
 
 		{ModuleSpeedup, 2, "speed-up by modules", "work of a run's modules and merges by the time from the first one's begin to the last one's merge, in which not all waited for people: 100 per cent is one after the other", Mean, "per cent", "", 1, false, false},
 		{ModuleCritical, 2, "critical path of modules",

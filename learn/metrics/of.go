@@ -268,6 +268,9 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 		return g.Kind == pipeline.GateEscalation || g.Kind == pipeline.GateStuck || g.Kind == pipeline.GateBudget
 	})
 	m.sums.add(m.ended, Success, "", one(verified))
+	for _, s := range m.run.Skills {
+		m.sums.add(m.ended, SkillSuccess, s, one(verified))
+	}
 	m.sums.add(m.ended, QuickPass, "", one(verified && len(m.run.Iterations) <= 2))
 	m.sums.add(m.ended, Escalation, "", one(escalated))
 	m.sums.add(m.ended, Diminishing, "", one(m.shrinking))

@@ -46,6 +46,9 @@ func (p *phase) reading() []tool {
 		return nil
 	}
 	out := slices.Clone(readingTools)
+	if len(p.job.Skills) > 0 {
+		out = append(out, skillTool(p.job.Skills))
+	}
 	if _, ok := ws.(indexer); ok {
 		out = append(out, symbolsTool)
 	}

@@ -77,6 +77,7 @@ type Config struct {
 	Ship       Ship       `json:"ship,omitzero"`       // off by default
 	Setup      Setup      `json:"setup,omitzero"`      // nothing by default
 	Quality    []Quality  `json:"quality,omitempty"`   // none by default
+	Skills     []string   `json:"skills,omitempty"`    // those of Forge's own that agents may use, besides the repository's
 }
 
 // Loop holds the limits of the phase loop.

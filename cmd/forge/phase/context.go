@@ -29,6 +29,9 @@ func (x *Executor) orient(ctx context.Context, run *pipeline.Run, job *agent.Job
 	if job.Instructions, err = x.trusted(ctx, run, job.Tree); err != nil {
 		return err
 	}
+	if job.Skills, err = x.skills(ctx, run, job.Tree); err != nil {
+		return err
+	}
 	if from := planned(run); job.Ref.Phase == pipeline.PhasePlan && from != run.Base {
 		if job.Tree, err = x.o.Gateway.Files(ctx, run.Repo, from); err != nil {
 			return err
@@ -57,18 +60,55 @@ func touched(run *pipeline.Run) []string {
 // review changes of them does not count. The base of a module holds such work already,
 // that of the run which planned it does not.
 func (x *Executor) trusted(ctx context.Context, run *pipeline.Run, tree []string) ([]agent.Doc, error) {
-	if run.Part == nil {
-		return x.instructions(ctx, run, run.Base, tree)
-	}
-	base := run.Part.Base
-	if err := x.fetch(ctx, run, base); err != nil {
-		return nil, err
-	}
-	tree, err := x.o.Gateway.Files(ctx, run.Repo, base)
+	base, tree, err := x.trustedTree(ctx, run, tree)
 	if err != nil {
 		return nil, err
 	}
 	return x.instructions(ctx, run, base, tree)
+}
+
+// trustedTree is the commit that instructions and skills are read from, with its files;
+// tree are those of the run's base.
+func (x *Executor) trustedTree(ctx context.Context, run *pipeline.Run, tree []string) (string, []string, error) {
+	if run.Part == nil {
+		return run.Base, tree, nil
+	}
+	base := run.Part.Base
+	if err := x.fetch(ctx, run, base); err != nil {
+		return "", nil, err
+	}
+	tree, err := x.o.Gateway.Files(ctx, run.Repo, base)
+	return base, tree, err
+}
+
+// skills are the repository's own, and those of Forge that its settings name; of one name
+// the repository's.
+func (x *Executor) skills(ctx context.Context, run *pipeline.Run, tree []string) ([]agent.Skill, error) {
+	base, tree, err := x.trustedTree(ctx, run, tree)
+	if err != nil {
+		return nil, err
+	}
+	paths := agent.SkillPaths(tree)
+	files, err := x.o.Gateway.ReadFiles(ctx, run.Repo, base, paths)
+	if err != nil {
+		return nil, err
+	}
+	var out []agent.Skill
+	for _, p := range paths {
+		if s := agent.ReadSkill(p, files[p]); s.Text != "" {
+			out = append(out, s)
+		}
+	}
+	own, err := agent.Builtin(run.Config.Skills)
+	if err != nil { // of a run that another version began
+		x.o.Log.Warn("read skills", "run", run.ID, "error", err)
+	}
+	for _, s := range own {
+		if !slices.ContainsFunc(out, func(o agent.Skill) bool { return o.Name == s.Name }) {
+			out = append(out, s)
+		}
+	}
+	return out, nil
 }
 
 func (x *Executor) instructions(ctx context.Context, run *pipeline.Run, base string, tree []string) ([]agent.Doc, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"forge/pipeline/agent"
 	"forge/pipeline/config"
 	"forge/pipeline/text"
 )
@@ -127,6 +128,7 @@ var rules = map[string]rule{
 		enum: []string{"manual", "error", "skip"}},
 	"models":          {doc: "A model for each role, as provider/model"},
 	"paths":           {doc: "What Forge may change"},
+	"skills":          {doc: "Skills of Forge's own that agents may read, besides those that the repository keeps in .agents/skills", items: 20, item: checkSkill},
 	"paths.protected": {doc: "Globs of files that Forge must not change, on top of the built-in ones", items: 200, item: checkGlob},
 
 	"documents":      {doc: "What a run leaves in writing, besides the pull request: in one comment on it, or as files of the branch forge/documents", enum: []string{"off", "comment", "branch"}},
@@ -387,6 +389,14 @@ func checkEnvironment(s string) string {
 		return "is empty: remove it, or name an environment"
 	case len(s) > 255 || strings.ContainsFunc(s, unicode.IsControl):
 		return fmt.Sprintf("is %.40q; an environment is named in one line of at most 255 bytes", s)
+	}
+	return ""
+}
+
+// checkSkill is for names of skills that come with Forge.
+func checkSkill(s string) string {
+	if _, err := agent.Builtin([]string{s}); err != nil {
+		return fmt.Sprintf("is %.40q: %v", s, err)
 	}
 	return ""
 }

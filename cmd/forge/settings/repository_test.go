@@ -186,6 +186,8 @@ func TestManualModeBinds(t *testing.T) {
 func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
 	r := ruleOf(key)
 	switch {
+	case key == "skills":
+		return []string{"coverage"}
 	case typ.Kind() == reflect.Slice:
 		return []string{"some/thing"}
 	case len(r.enum) > 1:
