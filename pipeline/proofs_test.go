@@ -31,6 +31,7 @@ func TestProofsRequired(t *testing.T) {
 		{"named later, without a commit", config.ProofsRequire,
 			"implement a\nreview ok\ntest ok and TestNew\nimplement nothing proves AC1 TestNew\nreview ok\ntest ok and TestNew", StateVerified, ""},
 		{"another failure comes first", config.ProofsRequire, "implement a\nreview ok\ntest TestB 0.9", StateRunning, "got 1 want 2"},
+		{"what failed before is known", config.ProofsRequire, "implement a\nreview ok\ntest ok before TestOld", StateRunning, "no test is named that shows it"},
 		{"naming does not do for another failure", config.ProofsRequire,
 			"implement a\nreview ok\ntest TestB 0.9\nimplement nothing proves AC1 TestNew\nimplement nothing proves AC1 TestNew", StateWaiting, "got 1 want 2"},
 		{"a claim for a plan that is gone", config.ProofsRequire,
