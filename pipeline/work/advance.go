@@ -60,6 +60,10 @@ func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v ver
 		return verdict{due: true}, nil
 	}
 	f := &leased{id: id, owner: fmt.Sprintf("%s/%d", e.name, e.flights.Add(1))}
+	if _, busy := e.active.LoadOrStore(id, f); busy {
+		return verdict{}, nil // its lease can only have run out by the clock, as after a machine has slept: it is renewed
+	}
+	defer e.active.CompareAndDelete(id, f)
 	ok, err := e.store.Lease(ctx, id, f.owner, e.now(), e.LeaseTTL)
 	if err != nil {
 		return verdict{}, fmt.Errorf("take the lease: %w", err)
@@ -105,6 +109,7 @@ func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v ver
 // release gives the run back, to be looked at again after a while when there is
 // one. It does not when events have arrived that nobody has looked at.
 func (e *Engine[W, T]) release(ctx context.Context, f *leased, after time.Duration) (ok bool, err error) {
+	e.active.CompareAndDelete(f.id, f) // before the lease: what arrives from then on is for whoever comes next
 	if after > 0 {
 		ok, err = e.store.Postpone(ctx, f.id, f.owner, f.run.Seq, e.now().Add(after))
 	} else {
@@ -121,6 +126,7 @@ func (e *Engine[W, T]) release(ctx context.Context, f *leased, after time.Durati
 	} else if !mine {
 		return false, errLost
 	}
+	e.active.Store(f.id, f)
 	return false, nil
 }
 

@@ -252,6 +252,7 @@ type Engine[W, T any] struct {
 	watchers map[int64]map[chan struct{}]bool // of phases, by run
 	held     map[int64]time.Time              // runs whose publishing failed: not again before
 	driven   sync.Map                         // of *family: runs that Drive goes on with; no job is needed for these
+	active   sync.Map                         // of *leased, by run: what this engine works on
 }
 
 type engineState int
