@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/proof"
 )
 
 // What a reviewer names as evidence that a criterion is met is looked for: a test, a
@@ -48,7 +49,7 @@ func (p *phase) shown(evidence string, now func(string) (string, bool)) (missing
 	}
 	known += "\n" + strings.Join(files, "\n")
 	for _, name := range namedTest.FindAllString(rest, -1) {
-		note(name, hasWord(known, name))
+		note(name, proof.Mentions(known, name))
 	}
 	for _, m := range namedCode.FindAllStringSubmatch(rest, -1) {
 		for _, name := range m[1:] {
@@ -56,25 +57,6 @@ func (p *phase) shown(evidence string, now func(string) (string, bool)) (missing
 		}
 	}
 	return missing, some
-}
-
-func hasWord(text, word string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], word)
-		if i < 0 {
-			return false
-		}
-		i += at
-		end := i + len(word)
-		if (i == 0 || !isWordByte(text[i-1])) && (end == len(text) || !isWordByte(text[end])) {
-			return true
-		}
-		at = i + 1
-	}
-}
-
-func isWordByte(b byte) bool {
-	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }
 
 // unshown notes of the criteria that are called met what their evidence lacks.

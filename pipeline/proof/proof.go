@@ -92,7 +92,7 @@ func (r *Ran) Row(c Claim, said string) Row {
 		t := Test{Name: name, State: r.state(name)}
 		t.Before = t.State == Passed && !slices.ContainsFunc(r.Passed, func(test string) bool {
 			return r.is(test, name) && !slices.Contains(r.Before, test)
-		}) && !names(said, r.Base(name))
+		}) && !Mentions(said, r.Base(name))
 		row.Tests = append(row.Tests, t)
 	}
 	return row
@@ -111,15 +111,15 @@ func (r *Ran) state(name string) State {
 	return NotRun
 }
 
-// names reports whether a text names a test, by its own name.
-func names(said, base string) bool {
+// Mentions reports whether a name stands in a text as a word of its own.
+func Mentions(said, name string) bool {
 	at := 0
 	for {
-		i := strings.Index(said[at:], base)
-		if i < 0 || base == "" {
+		i := strings.Index(said[at:], name)
+		if i < 0 || name == "" {
 			return false
 		}
-		from, to := at+i, at+i+len(base)
+		from, to := at+i, at+i+len(name)
 		if !within(said, from-1) && !within(said, to) {
 			return true
 		}
@@ -150,7 +150,7 @@ func (r *Ran) Found(said string) []string {
 	}
 	var out []string
 	for _, base := range r.bases {
-		if len(out) < maxFound && names(said, base) && !slices.Contains(out, base) {
+		if len(out) < maxFound && Mentions(said, base) && !slices.Contains(out, base) {
 			out = append(out, base)
 		}
 	}
