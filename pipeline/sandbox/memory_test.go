@@ -1,12 +1,16 @@
 package sandbox
 
 import (
+	"bufio"
+	"io"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"forge/pipeline/worktree"
+
+	"golang.org/x/sys/unix"
 )
 
 // hoard is what the attacks have in common: memory that no process' own pages are.
@@ -98,5 +102,48 @@ func TestSharedMemory(t *testing.T) {
 			}
 			mustRun(t.Context(), t, w, "rm -f big")
 		})
+	}
+}
+
+// What others on the machine let go of hides nothing of what a command takes meanwhile.
+func TestSharedMemoryBesideOthers(t *testing.T) {
+	const mib = 1 << 20
+	others, err := unix.Mmap(-1, 0, 300*mib, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", hoard+
+		"m = anonymous(140); print(1, flush=True); input(); n = anonymous(100); print(2, flush=True); input()")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := (&worker{setup: setup{Unsafe: true}}).countMemory()
+	if err := cmd.Start(); err != nil {
+		t.Skip("needs Python: apt-get install python3")
+	}
+	steps := bufio.NewReader(out)
+	for i, want := range []bool{false, true} {
+		if _, err := steps.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if err := unix.Munmap(others); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := m.over([]int{cmd.Process.Pid}, 160*mib); got != want {
+			t.Errorf("step %d: over its limit: %t, want %t", i+1, got, want)
+		}
+		if _, err := io.WriteString(in, "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
 	}
 }
