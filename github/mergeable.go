@@ -39,17 +39,17 @@ func (a *App) Mergeable(ctx context.Context, repo pipeline.Repo, pull int) (merg
 	}, nil
 }
 
-// PullOpen reports whether a pull request is neither merged nor closed. One that is
-// gone with its repository is not open.
-func (a *App) PullOpen(ctx context.Context, repo pipeline.Repo, pull int) (bool, error) {
+// PullState reports whether a pull request is open, and whether it was merged. One that
+// is gone with its repository is neither.
+func (a *App) PullState(ctx context.Context, repo pipeline.Repo, pull int) (open, merged bool, err error) {
 	s, err := a.session(repo)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	p, _, err := s.rest.PullRequests.Get(ctx, repo.Owner, repo.Name, pull)
 	err = explain(fmt.Sprintf("ask whether %s#%d is open", repo.FullName(), pull), "pull_requests: read", err)
 	if status(err) == http.StatusNotFound {
-		return false, nil
+		return false, false, nil
 	}
-	return err == nil && p.GetState() == "open", err
+	return err == nil && p.GetState() == "open", err == nil && p.GetMerged(), err
 }

@@ -24,12 +24,12 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 	case NoticeUnlabelled:
 		who.Choice = "cancel"
 		return ev(EventRunCancelled, Data{Answer: who, Note: "the label was taken away"}), "run cancelled"
-	case NoticeIssueClosed:
-		who.Choice = "cancel"
-		return ev(EventRunCancelled, Data{Answer: who, Note: "the issue was closed"}), "run cancelled"
-	case NoticePullClosed:
+	case NoticeIssueClosed, NoticePullClosed:
 		who.Choice = "cancel"
 		note := "the pull request was closed"
+		if n.Kind == NoticeIssueClosed {
+			note = "the issue was closed"
+		}
 		if n.Merged {
 			who.Choice, note = "accept", "the pull request was merged before it was verified"
 			return append(ev(EventRunAccepted, Data{Answer: who, Note: note}), ev(EventRunClosed, Data{Note: "its pull request was merged"})...), note

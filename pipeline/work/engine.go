@@ -78,8 +78,9 @@ type Hub interface {
 	// means that there will be no run, and why, for people.
 	Prepare(ctx context.Context, n pipeline.Notice) (pipeline.Start, error)
 
-	// PullOpen reports whether the pull request is neither merged nor closed.
-	PullOpen(ctx context.Context, repo pipeline.Repo, pull int) (bool, error)
+	// PullState reports whether the pull request is open, and whether it was merged;
+	// neither when it was closed or is gone.
+	PullState(ctx context.Context, repo pipeline.Repo, pull int) (open, merged bool, err error)
 
 	// Mergeable says how the pull request stands to the branch that it goes into, now.
 	Mergeable(ctx context.Context, repo pipeline.Repo, pull int) (mergeable.State, error)

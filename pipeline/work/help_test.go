@@ -315,6 +315,7 @@ type fakeGitHub struct {
 	asked   func(login string) error
 
 	closed bool  // its pull requests are
+	merged bool  // they are
 	away   error // nobody can see that
 	stands mergeable.State
 
@@ -341,10 +342,10 @@ func (h *fakeGitHub) Prepare(_ context.Context, n pipeline.Notice) (pipeline.Sta
 	return newStart(n.Issue), nil
 }
 
-func (h *fakeGitHub) PullOpen(context.Context, pipeline.Repo, int) (bool, error) {
+func (h *fakeGitHub) PullState(context.Context, pipeline.Repo, int) (open, merged bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.closed, h.away
+	return !h.closed, h.merged, h.away
 }
 
 func (h *fakeGitHub) Mergeable(context.Context, pipeline.Repo, int) (mergeable.State, error) {

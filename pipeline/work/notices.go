@@ -237,6 +237,12 @@ func (e *Engine[W, T]) happened(ctx context.Context, p *inbound) error {
 	if n.Kind == pipeline.NoticeIssueEdited {
 		return e.edited(ctx, run, p)
 	}
+	if n.Kind == pipeline.NoticeIssueClosed && !run.State.Ended() && run.Published.Pull != nil && e.Hub != nil {
+		// A merge closes the issue, too, and GitHub may tell of that first.
+		if _, n.Merged, err = e.Hub.PullState(ctx, run.Repo, run.Published.Pull.Number); err != nil {
+			return fmt.Errorf("see whether %s#%d was merged: %w", run.Repo.FullName(), run.Published.Pull.Number, err)
+		}
+	}
 	if f := n.Feedback; f != nil && f.Event == "pull_request_review" && f.Action == "submitted" && f.State != "commented" && (!run.State.Ended() || run.Reopenable()) {
 		if n, err = e.reviewed(ctx, n); err != nil {
 			return err

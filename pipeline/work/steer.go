@@ -57,7 +57,7 @@ func ownModel(r *pipeline.Run, g *pipeline.Guard) bool {
 // for good.
 func (e *Engine[W, T]) current(ctx context.Context, r *pipeline.Run) (*pipeline.Run, error) {
 	for r.Reopenable() && e.Hub != nil && r.Published.Pull != nil {
-		open, err := e.Hub.PullOpen(ctx, r.Repo, r.Published.Pull.Number)
+		open, _, err := e.Hub.PullState(ctx, r.Repo, r.Published.Pull.Number)
 		if err != nil {
 			return nil, fmt.Errorf("see whether %s#%d is open: %w", r.Repo.FullName(), r.Published.Pull.Number, err)
 		}

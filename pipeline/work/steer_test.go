@@ -174,6 +174,36 @@ func TestClosedUnheard(t *testing.T) {
 	})
 }
 
+// Covers T9: a merge closes the issue, too, and GitHub may tell of that first: it is read
+// as what it is.
+func TestIssueClosedByMerge(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		merged bool
+		state  pipeline.State
+		want   string
+	}{
+		{"merged", true, pipeline.StateAccepted, "merged before it was verified"},
+		{"closed", false, pipeline.StateCancelled, "run cancelled"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k := openStore(t)
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, k, &fakePhases{do: finds})
+				if run := d.drive(); run.State != pipeline.StateWaiting || run.Published.Pull == nil {
+					t.Fatalf("run is %s", run.State)
+				}
+				d.h.closed, d.h.merged = tc.merged, tc.merged
+				d.has(d.says(pipeline.Notice{Kind: pipeline.NoticeIssueClosed, Issue: 5}), tc.want)
+				if run := load(t, k, d.id); run.State != tc.state {
+					t.Errorf("run is %s", run.State)
+				}
+			})
+		})
+	}
+}
+
 // Covers T9: an earlier run is not reopened beside one that works on the issue by now.
 func TestReopenedBesideAnother(t *testing.T) {
 	t.Parallel()

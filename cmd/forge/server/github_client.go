@@ -66,9 +66,9 @@ func (h *githubClient) Reply(ctx context.Context, n pipeline.Notice, text, key s
 	return h.app.Reply(ctx, n, text, key)
 }
 
-// PullOpen implements work.Hub.
-func (h *githubClient) PullOpen(ctx context.Context, repo pipeline.Repo, pull int) (bool, error) {
-	return h.app.PullOpen(ctx, repo, pull)
+// PullState implements work.Hub.
+func (h *githubClient) PullState(ctx context.Context, repo pipeline.Repo, pull int) (open, merged bool, err error) {
+	return h.app.PullState(ctx, repo, pull)
 }
 
 // Mergeable implements work.Hub.
