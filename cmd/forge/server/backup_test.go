@@ -14,6 +14,7 @@ import (
 // The server backs its database up by itself, and only as many copies are kept as the
 // settings say; a file of somebody else's stays. Covers reliability 12.
 func TestBackups(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ts := newTestServer(t, testOptions{wire: func(o *Options) {
 		o.Config.BackupEvery, o.Config.BackupKeep, o.Config.BackupDir = time.Hour, 2, dir

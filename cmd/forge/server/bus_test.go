@@ -20,6 +20,7 @@ import (
 // A program is told of a whole run as it goes, each event once where nothing fails, and
 // one that listens on the pages' address hears the same. Covers U7.
 func TestSubscriberOfARun(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var got []bus.Event
 	ended := make(chan struct{})

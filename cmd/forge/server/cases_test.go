@@ -11,6 +11,7 @@ import (
 )
 
 func TestCleanRun(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)
@@ -28,6 +29,7 @@ func TestCleanRun(t *testing.T) {
 
 // Covers S19: only people with write access start anything; others get an answer.
 func TestLabelWithoutWriteAccess(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	if err := ts.gh.SetPermission(greetRepo, "tess", "triage"); err != nil {
 		t.Fatal(err)
@@ -41,6 +43,7 @@ func TestLabelWithoutWriteAccess(t *testing.T) {
 }
 
 func TestIssueWithoutText(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{title: "Fix it"})
 	ts.label("acme")
 	ts.says("says too little to work on")
@@ -48,6 +51,7 @@ func TestIssueWithoutText(t *testing.T) {
 
 // Covers lessons 21.
 func TestUnknownKey(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "loop:\n  max_iteration: 3\n"}})
 	ts.label("acme")
 	ts.says("max_iterations")
@@ -57,6 +61,7 @@ func TestUnknownKey(t *testing.T) {
 }
 
 func TestRepositoryWithoutTests(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "", "test.sh": ""}})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateWaiting)
@@ -75,6 +80,7 @@ func TestRepositoryWithoutTests(t *testing.T) {
 
 // Covers R6, lessons 5: nonsense is never an approval, and costs no attempt.
 func TestModelAnswersNonsense(t *testing.T) {
+	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, "summary: Small and right.\nrisk: 1", "verdict: LGTM\nrisk: 1000", 1)
 	tape += "-- quality */2 --\nI said LGTM.\n-- quality */3 --\nLGTM!\n-- quality */4 --\nLGTM!\n"
 	ts := newTestServer(t, testOptions{tape: tape})
@@ -88,6 +94,7 @@ func TestModelAnswersNonsense(t *testing.T) {
 }
 
 func TestModelRefusesOrFails(t *testing.T) {
+	t.Parallel()
 	for name, section := range map[string]string{"refuses": "@stop refusal\nI would rather not.\n", "overloaded": "@error 529 overloaded\n"} {
 		t.Run(name, func(t *testing.T) {
 			ts := newTestServer(t, testOptions{tape: "-- planner 0/1 --\n" + section + "-- planner 0/2 --\n" + section})
@@ -103,6 +110,7 @@ func TestModelRefusesOrFails(t *testing.T) {
 
 // A push that a ruleset refuses is told with GitHub's words, once.
 func TestPushRefused(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	if err := ts.gh.SetRules(greetRepo, githubtest.Rule{Type: "creation", Pattern: "forge/**"}); err != nil {
 		t.Fatal(err)
@@ -123,6 +131,7 @@ func TestPushRefused(t *testing.T) {
 // Covers lessons 14, S18: a human who pushes in the middle loses nothing, and what
 // is verified is the head with their commit.
 func TestHumanPushes(t *testing.T) {
+	t.Parallel()
 	var once sync.Once
 	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
 		if e.Type == pipeline.EventPhaseApproved {
@@ -148,6 +157,7 @@ func ptr(s string) *string { return &s }
 // Covers T7, S19, S20: commands by those who may, answers to those who may not or
 // who mistype, silence for bots.
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
 	ts := newTestServer(t, testOptions{tape: tape})
 	ts.label("acme")
@@ -182,6 +192,7 @@ func TestCommands(t *testing.T) {
 
 // A maintainer who ticks a box of the question answers it; one who may not, not.
 func TestTickedBox(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "", "test.sh": ""}})
 	ts.label("acme")
 	ts.untilState(pipeline.StateWaiting)
@@ -198,6 +209,7 @@ func TestTickedBox(t *testing.T) {
 
 // Another label than "forge" starts runs; branches and commands keep their names.
 func TestOtherLabel(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{env: map[string]string{"FORGE_LABEL": "robot: go"}})
 	ts.label("acme")
 	ts.outcome("issues", "forge")
@@ -212,6 +224,7 @@ func TestOtherLabel(t *testing.T) {
 // With another slug, the server leaves /forge to others: its commands, branches, check and
 // texts are named by its own.
 func TestOtherSlug(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{env: map[string]string{"FORGE_LABEL": "bob", "FORGE_SLUG": "bob"},
 		files: map[string]string{".github/forge.yml": "mode: manual\nbranch_name: forge/work-{issue}\ntests:\n  commands: [sh test.sh]\n"}})
 	for _, c := range []string{"/forge run", "/forge help"} {
@@ -252,6 +265,7 @@ func TestOtherSlug(t *testing.T) {
 // A default branch that is not named main, with slashes: settings are read from it, the
 // pull request goes into it, and what moves on there is taken in.
 func TestDefaultBranchOfAnotherName(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
 		if e.Type == pipeline.EventPhaseApproved && run.Counters.Updates == 0 {
 			if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "dev/trunk", Message: "Other work", Files: map[string]*string{"OTHER.md": ptr("x\n")}}); err != nil {
@@ -272,6 +286,7 @@ func TestDefaultBranchOfAnotherName(t *testing.T) {
 // Another base for the pull request, as in a stack of them, is said and changes nothing
 // else: the verdict stays one about the default branch.
 func TestStackedBase(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)

@@ -11,6 +11,7 @@ import (
 // Covers D2: the page has the probes of /readyz as they are now, and all that the doctor
 // looks at, which looks again after five minutes and not before.
 func TestCheckupPage(t *testing.T) {
+	t.Parallel()
 	c := &clock{}
 	ts := newTestServer(t, testOptions{now: c.now})
 	v := ts.s.checkup(t.Context())

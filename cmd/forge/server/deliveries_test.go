@@ -159,6 +159,7 @@ func (ts *testServer) drained() {
 
 // What is older than the configuration keeps is deleted, and nothing else.
 func TestTidy(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)

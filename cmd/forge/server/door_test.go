@@ -25,6 +25,7 @@ func labelled(more string) []byte {
 // Covers S1: what GitHub did not sign, and what is larger than GitHub sends, leaves
 // nothing behind.
 func TestTurnedAway(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	if status, text := ts.post("issues", "forged", "not the secret at all", labelled("")); status != http.StatusUnauthorized || !strings.Contains(text, "signature does not match") {
 		t.Errorf("a wrong signature is answered %d %s", status, text)
@@ -75,6 +76,7 @@ func (ts *testServer) dead(c *clock, n int) []record.Delivery {
 // Without an installation Forge can neither look nor answer; what it was asked is
 // kept, with the reason.
 func TestNoInstallation(t *testing.T) {
+	t.Parallel()
 	c := &clock{}
 	ts := newTestServer(t, testOptions{now: c.now})
 	want := map[string]string{"none": "has no installation of the App", "unknown": "Installation 4711 is gone: the App was uninstalled"}

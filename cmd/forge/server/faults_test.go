@@ -45,6 +45,7 @@ func left(t *testing.T, args ...string) (pids []int) {
 // another test passed; people read which command, how long and what to do; nothing
 // goes on running.
 func TestSuiteHangs(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: map[string]string{"test.sh": hangs}, testTimeout: 300 * time.Millisecond})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateWaiting)
@@ -63,6 +64,7 @@ func TestSuiteHangs(t *testing.T) {
 // A change that makes the tests hang goes back like any other failure, and is lost
 // neither.
 func TestChangeHangs(t *testing.T) {
+	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, `-- implementer */1 --`, `-- implementer 1/1 --
 >>> edit
 path: greet.sh
@@ -98,6 +100,7 @@ addressed: [{id: T1, what: it prints}]
 // A disk without room is a fault of the environment, told with what to do, and
 // counts no attempt; once there is room the run goes on where it was.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	for _, where := range []string{"work", "git"} {
 		t.Run(where, func(t *testing.T) {
 			var disk string
@@ -160,6 +163,7 @@ func fill(t *testing.T, dir string) {
 // A model that never answers is given up after the server's limit, as the
 // provider's fault.
 func TestModelTimesOut(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ func readyz(t *testing.T, s *Server) (int, readiness) {
 // Readiness says what is wrong: a server that cannot keep webhooks is not ready,
 // one that cannot work on them is degraded.
 func TestReadiness(t *testing.T) {
+	t.Parallel()
 	c := &clock{}
 	ts := newTestServer(t, testOptions{now: c.now})
 	good := map[string]condition{"database": {OK: true}, "disk": {OK: true}, "draining": {OK: true}, "engine": {OK: true}, "github": {OK: true}, "sandbox": {OK: true}, "work": {OK: true}}

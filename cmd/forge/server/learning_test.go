@@ -212,6 +212,7 @@ func TestSuggestionApplied(t *testing.T) {
 
 // Covers H5: what a person remarks where the review said nothing is remembered.
 func TestGap(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)
@@ -273,6 +274,7 @@ func TestReflection(t *testing.T) {
 // Covers L5, V3: the tester is told what is known about tests, and of that alone;
 // what it names counts as used.
 func TestTesterRecalls(t *testing.T) {
+	t.Parallel()
 	tape := strings.NewReplacer("-- tester */1 --\n", "-- tester */1 --\n@expect Greeting is flaky on slow machines\n@reject Quote what the shell expands\n",
 		"analysis: It says hullo., confidence: 0.2", "analysis: 'It says hullo, which is not what [L1] is about.', confidence: 0.9, fix: {description: say hello}").Replace(failingTape)
 	ts := newTestServer(t, testOptions{tape: tape, wire: func(w *Options) { w.Withhold = -1 }})

@@ -27,6 +27,7 @@ func (ts *testServer) remembered() []pipeline.Learning {
 // Covers H7, L5, S19: people with write access read and change what is remembered
 // of their repository by comments, without a run; nobody else does.
 func TestMemoryOnGitHub(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	for login, role := range map[string]string{"wanda": "write", "rita": "read"} {
 		if err := ts.gh.SetPermission(greetRepo, login, role); err != nil {
@@ -77,6 +78,7 @@ func TestMemoryOnGitHub(t *testing.T) {
 // The commands work on a pull request that Forge has nothing to do with, and say at
 // which run something was said.
 func TestMemoryOnPullRequests(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	text := "echo hi\n"
 	if _, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "mine", Message: "Say hi", Files: map[string]*string{"hi.sh": &text}}); err != nil {

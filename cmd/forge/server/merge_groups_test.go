@@ -31,6 +31,7 @@ func (ts *testServer) judged(sha string) githubtest.CheckRun {
 // Each group of the merge queue gets a verdict on its own commit: what Forge verified is
 // tested together with what goes before it. FORGE_GROUPS sets how many more are made.
 func TestMergeGroups(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)

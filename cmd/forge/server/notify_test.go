@@ -58,6 +58,7 @@ func (l *listener) next() notify.Message {
 // A webhook is told of a question and of the end, signed, each once, although it does
 // not answer at first; secrets are taken out of what it is told.
 func TestNotifications(t *testing.T) {
+	t.Parallel()
 	l := &listener{t: t, fail: 1, got: make(chan notify.Message, 9)}
 	receiver := httptest.NewServer(l)
 	defer receiver.Close()
@@ -84,6 +85,7 @@ func TestNotifications(t *testing.T) {
 // When the pull request leaves draft, who started the run is assigned and asked to
 // review it, once, where the repository says so.
 func TestHandOver(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\nready: {assign: true, review: true}\n"}})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)

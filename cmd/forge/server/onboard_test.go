@@ -11,6 +11,7 @@ import (
 
 // A repository without settings is proposed some, with what its tests did; once.
 func TestOnboard(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "", "Makefile": "test:\n\tsh test.sh\n"}})
 	url, made, err := ts.s.Onboard(t.Context(), "acme", "greet")
 	if err != nil || !made {

@@ -47,6 +47,7 @@ func gaps(list []pipeline.Learning) (out []string) {
 // remark on a pull request that is not Forge's is a gap: once, without secrets, in
 // new words when it is edited, and taken back when it is deleted.
 func TestGapsInOtherPulls(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "learn:\n  other_pulls: true\n"}})
 	ts.must(ts.gh.SetPermission(greetRepo, "wanda", "write"))
 	ts.must(ts.gh.SetPermission(greetRepo, "rita", "read"))
@@ -88,6 +89,7 @@ func TestGapsInOtherPulls(t *testing.T) {
 // What is not switched on is not listened to; what was learnt before can be taken
 // back all the same.
 func TestGapsInOtherPullsOff(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "learn:\n  other_pulls: true\n"}})
 	pull := ts.foreign()
 	comment := ts.remarks("acme", pull, 1, "Quote the variable")

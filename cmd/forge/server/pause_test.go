@@ -14,6 +14,7 @@ import (
 // Covers S30: while all work is paused a label is taken in, GitHub sees no change and no
 // model is asked; then the work is done, as if it had been labelled at that moment.
 func TestPausedServer(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	ctx := t.Context()
 	ts.must(ts.s.DB.SetPaused(ctx, store.Pause{At: time.Now(), Actor: "mia", Paused: true}))

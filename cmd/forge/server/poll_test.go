@@ -20,6 +20,7 @@ import (
 // Covers I1, T1: with webhooks that reach nobody, an issue is worked on from its
 // label to a verified pull request, each delivery having been read once.
 func TestPollWithoutWebhooks(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{env: map[string]string{"FORGE_POLL": "true"}, wire: func(o *Options) { o.HookEvery = 20 * time.Millisecond }})
 	ts.gh.SetHook("https://forge.invalid/webhook")
 	ts.label("acme")
@@ -130,6 +131,7 @@ func TestPollBacksOff(t *testing.T) {
 
 // A GitHub that limits the App is asked no more often for it.
 func TestPollIsLimited(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	ts.gh.AddFault(githubtest.Fault{Operation: "apps/list-webhook-deliveries", Kind: githubtest.FaultSecondary})
 	_, err := ts.s.github.app.HookDeliveries(t.Context(), time.Now().Add(-time.Hour))

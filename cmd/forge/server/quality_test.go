@@ -82,6 +82,7 @@ addressed: [{id: T1, what: the table is gone}]
 
 // A change that doubles what is built goes back with the package that grew, and is verified once it is measured again and small enough.
 func TestProgramGrows(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{tape: bigTape, files: goFiles(`  - name: size
     command: for p in words names; do go build -o out/$p.a ./$p || exit 1; done
     value: size:out/*.a
@@ -113,6 +114,7 @@ func TestProgramGrows(t *testing.T) {
 
 // What cannot be measured is never verified: a person is asked, and is told why.
 func TestGateWithoutValue(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: gatesOf("  - {name: size, command: \"echo NaN\", value: number, max: 5}\n")})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateWaiting)
@@ -127,6 +129,7 @@ func TestGateWithoutValue(t *testing.T) {
 
 // A warning says so, and sends nothing back.
 func TestGateThatWarns(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: gatesOf("  - {name: size, command: wc -c <greet.sh, value: number, unit: bytes, max: 5, block: false}\n")})
 	ts.label("acme")
 	if run := ts.untilState(pipeline.StateVerified); len(run.Iterations) != 1 || run.Iterations[0].Tests.Measures[0].OK {
@@ -136,6 +139,7 @@ func TestGateThatWarns(t *testing.T) {
 
 // What the base misses already is asked about once, like a test that failed before.
 func TestGateMissedBefore(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: gatesOf("  - {name: lines, command: cat test.sh, value: lines, max: 1}\n")})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateWaiting)
@@ -151,6 +155,7 @@ func TestGateMissedBefore(t *testing.T) {
 // A change does not loosen the gate that it is measured by: neither in the settings nor in
 // the script that the gate runs.
 func TestChangeLoosensItsGate(t *testing.T) {
+	t.Parallel()
 	files := gatesOf("  - {name: size, command: sh size.sh, value: number, max: 20}\n")
 	loose := strings.Replace(files[".github/forge.yml"], "max: 20", "max: 2000", 1)
 	files["size.sh"] = "wc -c <greet.sh\n"

@@ -57,6 +57,7 @@ func TestScrapeAccess(t *testing.T) {
 
 // Covers M2: the server serves them to a monitor on this machine.
 func TestServerScrape(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{})
 	resp, err := http.Get(ts.s.URL + "/metrics")
 	if err != nil {

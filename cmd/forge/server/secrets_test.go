@@ -115,6 +115,7 @@ summary: Put a comma after hello
 // human is asked at once, with file and line; what comes after their word is verified,
 // and nothing of the secrets has ever reached GitHub, in no commit and in no text.
 func TestSecretsAreNotPushed(t *testing.T) {
+	t.Parallel()
 	s := seeded{rand.New(rand.NewPCG(1, 2))}
 	token, aws, key := s.token(), s.awsKey(), s.pem()
 	var dir string
@@ -159,6 +160,7 @@ summary: Configure development
 // Covers S25: a false alarm passes in a named person's name, and the step is not paid
 // for again.
 func TestFalseAlarm(t *testing.T) {
+	t.Parallel()
 	token := seeded{rand.New(rand.NewPCG(3, 4))}.token()
 	ts := newTestServer(t, testOptions{tape: leaky(`-- implementer 1/1 --
 >>> write
@@ -187,6 +189,7 @@ summary: Test with a token that never was one
 // Covers S24, S25: whatever a model says, in the commit's message, the plan, a finding or
 // its suggestion, no secret in it is posted, and nothing in it is acted on.
 func TestSecretsAreNotPosted(t *testing.T) {
+	t.Parallel()
 	s := seeded{rand.New(rand.NewPCG(5, 6))}
 	planned, committed, found, suggested, reviewed := s.token(), s.token(), s.token(), s.token(), s.awsKey()
 	var dir string
@@ -248,6 +251,7 @@ summary: Use ` + committed + `
 // Covers S25: Forge's own secrets are known exactly, have they a shape or not, and nobody
 // can let them pass.
 func TestOwnSecretsStay(t *testing.T) {
+	t.Parallel()
 	const model = "plain words 4 the model"
 	var dir string
 	ts := newTestServer(t, testOptions{env: map[string]string{"OPENAI_API_KEY": model}, prepare: func(state string) { dir = filepath.Dir(state) }, tape: leaky(`-- implementer 1/1 --

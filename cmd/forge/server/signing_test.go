@@ -284,6 +284,7 @@ func TestCommitsByAPIAgain(t *testing.T) {
 // A run whose branch must be signed is verified with commits that GitHub signed, also
 // those that take the base in.
 func TestRunWithSignedCommits(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{
 		files: map[string]string{".github/forge.yml": "tests:\n  commands: [sh test.sh]\nsignoff: true\nbranch_name: forge/{type}/{issue}\ncommit_message: \"[{issue}] {summary}\"\n"},
 		on: func(ts *testServer, run *pipeline.Run, e pipeline.Event) {
@@ -313,6 +314,7 @@ func TestRunWithSignedCommits(t *testing.T) {
 
 // What cannot be signed is not pushed: people are told why.
 func TestRunThatCannotBeSigned(t *testing.T) {
+	t.Parallel()
 
 	ts := newTestServer(t, testOptions{files: map[string]string{"greet.sh": "#!/bin/sh\necho hello $1\n"}})
 	ts.must(ts.gh.SetRules(greetRepo, githubtest.Rule{Type: "required_signatures", Pattern: "main"}))

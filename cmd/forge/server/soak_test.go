@@ -19,6 +19,7 @@ import (
 // Covers lessons 12: a stop takes effect within 5 s at any moment, and what GitHub
 // shows then fits together. FORGE_STOPS sets how many moments are tried.
 func TestStopAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	stops := 20
 	if n, err := strconv.Atoi(os.Getenv("FORGE_STOPS")); err == nil {
 		stops = n

@@ -114,6 +114,7 @@ func TestStuckTests(t *testing.T) {
 
 // Covers R1, R2: findings about the approach go back to the planner.
 func TestSentBackToThePlanner(t *testing.T) {
+	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, "-- quality */1 --", `-- quality 1/1 --
 >>> submit
 summary: Wrong place.
@@ -150,6 +151,7 @@ rulings: [{id: F1, verdict: withdrawn, why: helper.sh has it now}]
 
 // Covers R4: front matter sets limits, and what is wrong with it is said.
 func TestFrontMatter(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{title: "The greeting lacks its comma", body: "---\nmax_refinement_attempts: 5\nlimits:\n  cost_usd: 2.5\n---\nIt prints `hello Ann`."})
 	ts.label("acme")
 	run := ts.untilState(pipeline.StateVerified)
@@ -163,6 +165,7 @@ func TestFrontMatter(t *testing.T) {
 
 // Covers R7: in manual mode every step waits for a word, until it is told not to.
 func TestManualMode(t *testing.T) {
+	t.Parallel()
 	ts := newTestServer(t, testOptions{files: map[string]string{".github/forge.yml": "mode: manual\ntests:\n  commands: [sh test.sh]\n"}})
 	ts.label("acme")
 	gate := func(n int) func(*pipeline.Run) bool {
@@ -275,6 +278,7 @@ func TestBaseMoved(t *testing.T) {
 
 // A human's review that requests changes sends the work back with them.
 func TestChangesRequested(t *testing.T) {
+	t.Parallel()
 	tape := servertest.GreeterTape + "-- implementer 2/1 --\n>>> write\npath: NOTES.md\ncontent: \"greets politely\\n\"\n-- implementer 2/2 --\n>>> submit\nsummary: Write it down\naddressed: [{id: F1, what: written down}, {id: F2, what: written down}]\n" +
 		"-- quality 2/1 --\n@expect asked for by a person] Write down why.\n>>> submit\nsummary: Written down.\nrisk: 1\nfindings: []\nrulings: [{id: F1, verdict: fixed, why: see NOTES.md}, {id: F2, verdict: fixed, why: see NOTES.md}]\n"
 	ts := newTestServer(t, testOptions{tape: tape, on: once(pipeline.EventPhaseApproved, func(ts *testServer, r *pipeline.Run) {
@@ -297,6 +301,7 @@ func TestChangesRequested(t *testing.T) {
 // Covers lessons 13: with tests.checks the repository's own CI is a tester: what it
 // finds is sent back like what local tests find, and its silence is no pass.
 func TestChecksAsTester(t *testing.T) {
+	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, "-- implementer */1 --", `-- tester 1/1 --
 >>> submit
 failures: [{id: T1, cause: logic, analysis: The linter wants quotes., confidence: 0.9, fix: {description: quote it}}]
@@ -347,6 +352,7 @@ addressed: [{id: T1, what: quoted}]
 
 // Covers lessons 13: that no check started is not a pass, and is said.
 func TestNoCheckStarts(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	var mu sync.Mutex
 	clock := func() time.Time {
@@ -372,6 +378,7 @@ func TestNoCheckStarts(t *testing.T) {
 // edited comment, in a code block, indented, quoted — changes nothing; and of two
 // answers at once one is carried out, and the other gets a polite line.
 func TestCommandsThatAreNone(t *testing.T) {
+	t.Parallel()
 	tape := strings.Replace(servertest.GreeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
 	ts := newTestServer(t, testOptions{tape: tape})
 	ts.label("acme")

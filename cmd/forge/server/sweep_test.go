@@ -14,6 +14,7 @@ const listedAfter = 10 * time.Second
 
 // Covers reliability 6: a delivery that did not arrive is there within two minutes.
 func TestMissedDeliveryWithinTwoMinutes(t *testing.T) {
+	t.Parallel()
 	c := &clock{}
 	ts := newTestServer(t, testOptions{now: c.now, hubNow: c.now})
 	settled := func() { ts.must(ts.gh.Settle(t.Context())) }
