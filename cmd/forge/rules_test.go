@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 var vocabulary = []string{
 	"pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/glob", "pipeline/lazyregexp", "pipeline/measure",
 	"pipeline/mergeable", "pipeline/module", "pipeline/proof", "pipeline/quality", "pipeline/record", "pipeline/rollout",
-	"pipeline/testname", "pipeline/text", "pipeline/worktree", "pipeline/written",
+	"pipeline/testname", "pipeline/text", "pipeline/upstream", "pipeline/worktree", "pipeline/written",
 }
 
 // onlyIn are imports that belong to one package alone; test files and packages
