@@ -82,6 +82,11 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 	if wrong := g.read(a, cmd, r.Slug); wrong != "" {
 		return nil, wrong
 	}
+	if f := r.Feedback(); f != nil && cmd.Name == "choose" {
+		if _, wrong := f.Chosen(a.Text); wrong != "" {
+			return nil, "`choose` " + wrong + "."
+		}
+	}
 	if p := r.leavable(g.Guard); p != nil && (cmd.Name == module.Later || cmd.Name == module.Without) {
 		left := answering(EventModuleLeft, a)
 		left.Data.Part = &module.Part{ID: p.ID, Left: "left out by " + actor.Login, How: cmd.Name, By: actor.Login}

@@ -14,7 +14,7 @@ func (r *Run) Apply(e Event) {
 	if r.State == "" && e.Type != EventRunStarted {
 		return
 	}
-	if r.applyLife(e) || r.applyHuman(e) || r.applyElsewhere(e) || r.applyParts(e) || r.applyPublish(e) {
+	if r.applyLife(e) || r.applyHuman(e) || r.applyElsewhere(e) || r.applyParts(e) || r.applyPublish(e) || r.applyUpstream(e) {
 		return
 	}
 	switch e.Type {

@@ -44,6 +44,9 @@ func Decide(r *Run) *Action {
 		return act
 	}
 	if r.State == StateRunning {
+		if act := r.ownerFailed(); act != nil {
+			return act
+		}
 		if g := r.guard(); g != nil {
 			return r.stopAt(*g)
 		}

@@ -8,6 +8,7 @@ import (
 	"forge/pipeline/module"
 	"forge/pipeline/record"
 	"forge/pipeline/rollout"
+	"forge/pipeline/upstream"
 )
 
 // EventType names what happened. Names are stable: they are stored.
@@ -53,6 +54,15 @@ const (
 
 	EventModuleRefused EventType = "module.refused" // of a module's run: it does not get the contract that it wants; Data.Note: why
 	EventModuleOver    EventType = "module.over"    // of the run of a module: the run that planned it has ended, and its branch is not needed any more
+
+	// Of a feedback between agents: Data.Upstream, by its ID. Its owner begins with
+	// phase.entered of the phase resolve, and has answered when that is completed.
+	EventUpstreamRaised   EventType = "upstream.raised"
+	EventUpstreamNotified EventType = "upstream.notified" // people can see it
+	EventUpstreamTimedOut EventType = "upstream.timed_out"
+	EventUpstreamFailed   EventType = "upstream.failed"   // its owner broke down; Why
+	EventUpstreamResolved EventType = "upstream.resolved" // Decision
+	EventUpstreamRejected EventType = "upstream.rejected" // no agent may decide it; Why
 
 	EventGateRequested EventType = "gate.requested"      // Data.Gate
 	EventGateReminded  EventType = "gate.reminded"       // Data.Note: nobody has answered yet
@@ -110,37 +120,38 @@ type Event struct {
 // Data is what an event carries. Which fields are set follows from the event's
 // type; see the constants.
 type Data struct {
-	Start          *Start           `json:"start,omitempty"`
-	Phase          *PhaseRef        `json:"phase,omitempty"`
-	Plan           *Plan            `json:"plan,omitempty"`
-	Implementation *Implementation  `json:"implementation,omitempty"`
-	Review         *Review          `json:"review,omitempty"`
-	Tests          *TestReport      `json:"tests,omitempty"`
-	Fault          *Fault           `json:"fault,omitempty"`
-	Step           *Step            `json:"step,omitempty"`
-	Tool           *ToolUse         `json:"tool,omitempty"`
-	Finding        *Finding         `json:"finding,omitempty"`
-	Bounce         *Bounce          `json:"bounce,omitempty"`
-	Guard          *Guard           `json:"guard,omitempty"`
-	Gate           *Gate            `json:"gate,omitempty"`
-	Answer         *Answer          `json:"answer,omitempty"`
-	Publication    *Publication     `json:"publication,omitempty"`
-	Await          *Await           `json:"await,omitempty"`
-	Update         *Update          `json:"update,omitempty"`
-	Part           *module.Part     `json:"part,omitempty"`
-	Mergeable      *mergeable.State `json:"mergeable,omitempty"`
-	Rollout        *rollout.Status  `json:"rollout,omitempty"`
-	Task           *Task            `json:"task,omitempty"`
-	Actor          *Actor           `json:"actor,omitempty"`
-	Signal         *Signal          `json:"signal,omitempty"`
-	Evidence       *Evidence        `json:"evidence,omitempty"`
-	Recall         *Recall          `json:"recall,omitempty"`
-	Reflection     *Reflection      `json:"reflection,omitempty"`
-	Config         *config.Config   `json:"config,omitempty"`
-	Learning       *Learning        `json:"learning,omitempty"`     // as it was told; its id is 0 when it was new
-	Instructions   []string         `json:"instructions,omitempty"` // of a phase that is completed: the repository's own, by path, that its agent was given
-	Head           string           `json:"head,omitempty"`
-	Note           string           `json:"note,omitempty"`
+	Start          *Start             `json:"start,omitempty"`
+	Phase          *PhaseRef          `json:"phase,omitempty"`
+	Plan           *Plan              `json:"plan,omitempty"`
+	Implementation *Implementation    `json:"implementation,omitempty"`
+	Review         *Review            `json:"review,omitempty"`
+	Tests          *TestReport        `json:"tests,omitempty"`
+	Fault          *Fault             `json:"fault,omitempty"`
+	Step           *Step              `json:"step,omitempty"`
+	Tool           *ToolUse           `json:"tool,omitempty"`
+	Upstream       *upstream.Feedback `json:"upstream,omitempty"`
+	Finding        *Finding           `json:"finding,omitempty"`
+	Bounce         *Bounce            `json:"bounce,omitempty"`
+	Guard          *Guard             `json:"guard,omitempty"`
+	Gate           *Gate              `json:"gate,omitempty"`
+	Answer         *Answer            `json:"answer,omitempty"`
+	Publication    *Publication       `json:"publication,omitempty"`
+	Await          *Await             `json:"await,omitempty"`
+	Update         *Update            `json:"update,omitempty"`
+	Part           *module.Part       `json:"part,omitempty"`
+	Mergeable      *mergeable.State   `json:"mergeable,omitempty"`
+	Rollout        *rollout.Status    `json:"rollout,omitempty"`
+	Task           *Task              `json:"task,omitempty"`
+	Actor          *Actor             `json:"actor,omitempty"`
+	Signal         *Signal            `json:"signal,omitempty"`
+	Evidence       *Evidence          `json:"evidence,omitempty"`
+	Recall         *Recall            `json:"recall,omitempty"`
+	Reflection     *Reflection        `json:"reflection,omitempty"`
+	Config         *config.Config     `json:"config,omitempty"`
+	Learning       *Learning          `json:"learning,omitempty"`     // as it was told; its id is 0 when it was new
+	Instructions   []string           `json:"instructions,omitempty"` // of a phase that is completed: the repository's own, by path, that its agent was given
+	Head           string             `json:"head,omitempty"`
+	Note           string             `json:"note,omitempty"`
 }
 
 // Start is everything a run needs to know at its beginning. The configuration is
@@ -215,6 +226,8 @@ const (
 
 	PhaseContract Phase = "contract" // lays down what modules promise each other, before any is begun
 	PhaseMerge    Phase = "merge"    // takes a module in, and tests the merge before it becomes the head
+
+	PhaseResolve Phase = "resolve" // the owner of what a feedback is about answers it
 
 	PhaseReflect Phase = "reflect" // no station: where the cost of looking back at the run is booked
 )

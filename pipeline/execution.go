@@ -82,6 +82,12 @@ func (r *Run) enter(e Event) {
 	} else if p.Phase != PhasePlan && (len(r.Iterations) == 0 || p.Iteration != len(r.Iterations)) {
 		return
 	}
+	switch it := r.Current(); {
+	case p.Phase == PhaseResolve && !r.acknowledge(e.Time):
+		return
+	case p.Phase == PhaseImplement && it.Redo:
+		it.Impl, it.Redo, r.Counters.EmptyRounds = nil, false, 0
+	}
 	ref := *p
 	r.Active, r.Await = &ref, nil
 	count(&r.Attempts, attemptKey(*p), 1)
@@ -112,6 +118,8 @@ func (r *Run) complete(e Event) {
 	case p.Phase == PhaseImplement && d.Implementation != nil:
 		it.Impl = d.Implementation
 		r.implemented(it)
+	case p.Phase == PhaseResolve && d.Upstream != nil && d.Upstream.Reply != nil:
+		r.reply(d.Upstream.Reply)
 	case p.Phase == PhaseReview && d.Review != nil && d.Review.Head == r.Head:
 		it.Review = d.Review
 		r.reviewed(it)
@@ -148,6 +156,11 @@ func (r *Run) planned(p *PhaseRef, d Data) {
 	plan := d.Plan
 	if p.Mode == ModeWithout {
 		plan = r.revised(plan)
+	}
+	if limits := r.limitations(); len(limits) > 0 && p.Mode != ModeWithout { // they are a human's
+		copied := *plan
+		copied.LeftOut = append(slices.Clip(copied.LeftOut), limits...)
+		plan = &copied
 	}
 	r.Plan, r.Approved, r.Replan, r.PlanIteration = plan, false, false, p.Iteration
 	if plan.Question == "" {

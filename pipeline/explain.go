@@ -46,6 +46,10 @@ func (r *Run) Explain() string {
 	if len(r.Instructions) > 0 {
 		fmt.Fprintf(&b, "\nThe agents were given the repository's instructions, as they stand at the base: %s.\n", strings.Join(r.Instructions, ", "))
 	}
+	for i := range r.Upstream {
+		f := &r.Upstream[i]
+		fmt.Fprintf(&b, "\nFeedback between agents, %s: %s\n", f.State, f)
+	}
 	if len(r.Skills) > 0 {
 		fmt.Fprintf(&b, "\nSkills that agents read: %s.\n", strings.Join(r.Skills, ", "))
 	}

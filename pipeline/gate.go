@@ -11,6 +11,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/module"
 	"forge/pipeline/text"
+	"forge/pipeline/upstream"
 )
 
 // GateKind says what kind of question a gate asks.
@@ -24,6 +25,7 @@ const (
 	GateApproval      GateKind = "approval"      // manual mode waits for a word (R7)
 	GateBudget        GateKind = "budget"        // a cap is reached
 	GateHuman         GateKind = "human"         // the reviewer wants a human to look (B3)
+	GateFeedback      GateKind = "feedback"      // what agents told each other
 )
 
 // Gate is a question to a human. It holds no worker: the run has nothing to do
@@ -78,6 +80,8 @@ func (r *Run) gateKind(g Guard) GateKind {
 		return GateClarification
 	case GuardBudget:
 		return GateBudget
+	case GuardUpstream:
+		return GateFeedback
 	case GuardHuman, GuardBase, GuardUnread, GuardDispute, GuardKnown, GuardUnclean, GuardSecret:
 		return GateHuman
 	case GuardSameFailure, GuardDiminishing, GuardDoubts, GuardBounces, GuardBreaker, GuardNoFix:
@@ -113,6 +117,8 @@ func (r *Run) choices(kind GateKind, g Guard) []Choice {
 			out = append(out, Choice{Name: "continue", Label: "have the contract revised once more"})
 		}
 		return append(append(out, r.leaving()...), history, cancel)
+	case GateFeedback:
+		return append(append(r.offers(), history), cancel)
 	case GateBudget:
 		by := strconv.FormatFloat(max(1, min(r.Config.Limits.CostUSD, maxRaise)), 'f', -1, 64)
 		out = []Choice{{Name: "raise", Arg: by, Label: "raise the budget by $" + by + ", or by as much as you write instead"}}
@@ -284,13 +290,16 @@ func (r *Run) answered(a *Answer, cfg *config.Config) {
 		return
 	}
 	g.Closed = true
-	if a.Text != "" {
+	works := true
+	if g.Guard != nil && g.Guard.Name == GuardUpstream {
+		works = r.choose(a)
+	} else if a.Text != "" {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s", a.By.Login, a.Text))
 	}
 	if r.State == StateWaiting {
 		r.State = StateRunning
 	}
-	if g.Guard == nil || slices.Contains([]string{"accept", "dismiss", module.Later, module.Without}, a.Choice) {
+	if g.Guard == nil || !works || slices.Contains([]string{"accept", "dismiss", module.Later, module.Without}, a.Choice) {
 		return
 	}
 	switch {
@@ -482,6 +491,11 @@ func (r *Run) alarm() (time.Time, []Event) {
 		w, at := r.Await, r.Await.Next
 		if at.After(w.Until) {
 			at = w.Until
+		}
+		if f := r.Feedback(); f != nil && f.State == upstream.Resolving && f.Until.Before(at) {
+			why := fmt.Sprintf("the %s has not answered within %d minutes", f.To, int(r.Config.Upstream.Timeout().Minutes()))
+			return f.Until, []Event{{ID: fmt.Sprintf("run/%d/%s/timed_out", r.ID, f.ID), Type: EventUpstreamTimedOut, Source: "forge",
+				Data: Data{Upstream: &upstream.Feedback{ID: f.ID, Why: why}}}}
 		}
 		return at, []Event{{ID: fmt.Sprintf("run/%d/woken/%d", r.ID, r.Seq), Type: EventPhaseWoken, Source: "forge", Data: Data{Note: "it is time to look again"}}}
 	}

@@ -45,6 +45,7 @@ const (
 	GuardSplit       GuardName = "split"          // a plan with modules waits for a human's word
 	GuardRounds      GuardName = "module_rounds"  // the integration has sent work back to a module too often
 	GuardParts       GuardName = "modules_left"   // no module of the plan is left
+	GuardUpstream    GuardName = "feedback"       // what agents told each other is for a human to decide
 	GuardAccepted    GuardName = "accepted"       // of a waiver alone: what was left when the run was accepted, before it was reopened
 )
 

@@ -16,6 +16,9 @@ func (r *Run) applyLife(e Event) bool {
 			Part: s.Part, Given: s.Plan, Baseline: s.Baseline,
 		}
 	case EventRunVerified:
+		if r.Feedback() != nil { // no decision was taken yet
+			return true
+		}
 		why := "review and tests passed on " + text.ShortSHA(r.Head)
 		if who := r.letPass(); who != "" {
 			why += "; " + who

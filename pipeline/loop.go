@@ -63,6 +63,7 @@ type Iteration struct {
 
 	Disputed bool    `json:"disputed,omitempty"` // nothing was changed, because all that was open is disputed: it is for the reviewer
 	Update   *Update `json:"update,omitempty"`   // of the base branch, the last one in this iteration
+	Redo     bool    `json:"redo,omitempty"`     // the implementer works again: what it said could not be was decided since
 }
 
 // IssueState says what became of a finding or a failure.

@@ -28,10 +28,16 @@ func (r *Run) next() *Action {
 		return nil
 	}
 	it := r.Current()
+	if act := r.wantsDecision(it, false); act != nil {
+		return act
+	}
 	for _, wants := range stations {
 		if act := wants(r, it); act != nil {
 			return act
 		}
+	}
+	if act := r.wantsDecision(it, true); act != nil {
+		return act
 	}
 	ref := PhaseRef{Phase: PhaseTest, Iteration: it.Number}
 	return r.record(
@@ -107,6 +113,8 @@ func (r *Run) wantsWork(it *Iteration) *Action {
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: 1, Mode: ModeFresh})
 	case it.Result == ResultFailed: // bounced; normally entered together with the bounce
 		return r.begin(r.rework())
+	case it.Redo:
+		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Impl == nil && !settled && (it.Review == nil || !it.Review.Ruled || it.Review.Head != r.Head):
 		return r.begin(PhaseRef{Phase: PhaseImplement, Iteration: it.Number, Mode: it.Mode})
 	case it.Impl != nil && it.Impl.Unable != "" && !(settled && it.Impl.Head == it.Impl.Parent):

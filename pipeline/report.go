@@ -301,6 +301,9 @@ func (r *Run) Scratchpad() string {
 	for i := range r.Iterations {
 		r.section(&b, &r.Iterations[i])
 	}
+	for _, d := range r.Decisions() {
+		fmt.Fprintf(&b, "Decision %s\n", d)
+	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "Note from %s\n", n)
 	}

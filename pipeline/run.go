@@ -8,6 +8,7 @@ import (
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
 	"forge/pipeline/rollout"
+	"forge/pipeline/upstream"
 )
 
 // State says where a run stands as a whole.
@@ -92,6 +93,8 @@ type Run struct {
 	Insists        int         `json:"insists,omitempty"`         // of a module: times that a person let it have that all the same
 	ContractFiles  []string    `json:"contract_files,omitempty"`  // that its commits have touched
 	ContractUnable string      `json:"contract_unable,omitempty"` // why it could not be written, and what a human must say
+
+	Upstream []upstream.Feedback `json:"upstream,omitempty"` // between agents, in order; at most the last one is open
 
 	Loop
 	Execution

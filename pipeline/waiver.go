@@ -59,6 +59,7 @@ func (r *Run) Exceptions() []Waiver {
 	derived = append(derived, r.knownElsewhere(func(login string) bool { return said(GuardKnown, login) })...)
 	derived = append(derived, r.suppressed()...)
 	derived = append(derived, r.leftOut()...)
+	derived = append(derived, r.limited()...)
 	return append(out, derived...)
 }
 

@@ -11,6 +11,7 @@ import (
 	"forge/pipeline/module"
 	"forge/pipeline/proof"
 	"forge/pipeline/text"
+	"forge/pipeline/upstream"
 )
 
 // Plan is what the planner made of the task.
@@ -26,7 +27,7 @@ type Plan struct {
 
 	Split   *module.Split `json:"split,omitempty"`    // the modules that are built at the same time; nil: it is built in one piece
 	Unsplit string        `json:"unsplit,omitempty"`  // why a split that was proposed was dropped
-	LeftOut []Criterion   `json:"left_out,omitempty"` // criteria of modules that are left out: nobody checks them
+	LeftOut []Criterion   `json:"left_out,omitempty"` // criteria of modules that are left out, and known limitations: nobody checks them
 
 	Requirements []proof.Requirement `json:"requirements,omitempty"` // what the task asks for, where loop.proofs wants them
 }
@@ -36,6 +37,7 @@ type Criterion struct {
 	ID   string `json:"id"` // "AC1"
 	Text string `json:"text"`
 	For  string `json:"for,omitempty"` // the requirement's id
+	By   string `json:"by,omitempty"`  // of one that nobody checks: the login of who made it a known limitation
 }
 
 // Implementation is what the implementer reports, with the commit that Forge made of it.
@@ -51,6 +53,8 @@ type Implementation struct {
 	Disputes  []Dispute `json:"disputes,omitempty"`  // findings that the implementer holds for mistaken
 
 	Proofs []proof.Claim `json:"proofs,omitempty"` // the tests that show the criteria, where loop.proofs wants them
+
+	Constraints []upstream.Ask `json:"constraints,omitempty"` // what cannot be as it is planned, where the settings want to hear of it
 }
 
 // Severity is how bad a finding is. Only Error and Critical block (B3).
@@ -162,6 +166,7 @@ type Review struct {
 	Suppressed  []SuppressedFinding `json:"held,omitempty"`         // findings that were not posted because of what people did before
 	Ruled       bool                `json:"ruled,omitempty"`        // the reviewer was shown what was open and ruled on it; false in older logs, where absent meant fixed
 	Rulings     []Ruling            `json:"rulings,omitempty"`      // on findings that were open before this review
+	Uncovered   []upstream.Ask      `json:"uncovered,omitempty"`    // what the task asks for and no criterion has, where the settings want to hear of it
 	Identity    int                 `json:"identity,omitempty"`     // the method by which the findings' fingerprints were resolved against the run's; 0, in older logs: by Apply
 }
 

@@ -77,6 +77,7 @@ type Config struct {
 	Ship       Ship       `json:"ship,omitzero"`       // off by default
 	Setup      Setup      `json:"setup,omitzero"`      // nothing by default
 	Quality    []Quality  `json:"quality,omitempty"`   // none by default
+	Upstream   Upstream   `json:"upstream,omitzero"`   // off by default
 	Skills     []string   `json:"skills,omitempty"`    // those of Forge's own that agents may use, besides the repository's
 }
 
@@ -115,6 +116,31 @@ func (p Proofs) Weaker(than Proofs) bool {
 	rank := map[Proofs]int{ProofsWarn: 1, ProofsRequire: 2}
 	return rank[p] < rank[than]
 }
+
+// Upstream says whether agents tell those whose decisions they build on what cannot be,
+// and the owner revises it.
+type Upstream struct {
+	Enabled        bool    `json:"enabled,omitempty"`
+	TimeoutMinutes int     `json:"timeout_minutes,omitempty"` // until a human is asked in the owner's place; 0: 10
+	Same           int     `json:"same,omitempty"`            // times that the same may be raised until a human is asked; 0: 2
+	Max            int     `json:"max,omitempty"`             // feedbacks of a run, likewise; 0: 5
+	CostShare      float64 `json:"cost_share,omitempty"`      // of the run's cost, for answers; 0: 0.2
+	Weaken         string  `json:"weaken,omitempty"`          // who may take away what is asked for: "human", as "" is
+}
+
+// Timeout is how long an answer may take.
+func (u Upstream) Timeout() time.Duration {
+	return time.Duration(cmp.Or(u.TimeoutMinutes, 10)) * time.Minute
+}
+
+// SameLimit is the time at which a matter that is raised again becomes a human's.
+func (u Upstream) SameLimit() int { return cmp.Or(u.Same, 2) }
+
+// Most is how many feedbacks of a run agents settle among themselves.
+func (u Upstream) Most() int { return cmp.Or(u.Max, 5) }
+
+// Share is the share of a run's cost that answers may take.
+func (u Upstream) Share() float64 { return cmp.Or(u.CostShare, 0.2) }
 
 // Limits are a run's budget.
 type Limits struct {

@@ -18,6 +18,7 @@ import (
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
 	"forge/pipeline/proof"
+	"forge/pipeline/upstream"
 
 	"golang.org/x/tools/txtar"
 )
@@ -202,6 +203,12 @@ func (p *Player) describe(e pipeline.Event) {
 		p.printf("  %s: %s %d/%d", e.Type, d.Guard.Name, d.Guard.Value, d.Guard.Limit)
 	case d.Bounce != nil:
 		p.printf("  bounce %d from %s to %s: %d issues, weight %d", d.Bounce.Number, d.Bounce.Phase, d.Bounce.Target, d.Bounce.Count, d.Bounce.Weight)
+	case d.Upstream != nil:
+		words := d.Upstream.Text + d.Upstream.Why
+		if d.Upstream.Decision != nil {
+			words = d.Upstream.Decision.String()
+		}
+		p.printf("  %s %s: %s", e.Type, d.Upstream.ID, words)
 	case d.Phase != nil && e.Type == pipeline.EventPhaseEntered:
 		resumed := ""
 		if d.Phase.Resumed {
@@ -404,7 +411,10 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		if d.Plan = plan(rest); ref.Iteration == 0 {
 			d.Tests = Tests(p.Run.Base, "ok")
 		}
+	case "resolve":
+		d.Upstream = &upstream.Feedback{ID: "up/" + strconv.Itoa(len(p.Run.Upstream)), Reply: Reply(rest)}
 	case "implement":
+		rest, asks, _ := strings.Cut(rest, " constraint ")
 		rest, proves, _ := strings.Cut(rest, " proves ")
 		rest, disputes, _ := strings.Cut(rest, " disputes ")
 		rest, doubts, doubted := strings.Cut(rest, " doubts ")
@@ -417,6 +427,7 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		case rest != "nothing":
 			d.Implementation.Head = p.commit()
 		}
+		d.Implementation.Constraints = constraints(asks)
 		if doubted {
 			d.Implementation.Doubts = strings.Split(doubts, " | ")
 		}
@@ -510,6 +521,36 @@ func (p *Player) review(s string) *pipeline.Review {
 	return v
 }
 
+// constraints reads "SEVERITY ABOUT,ABOUT: TEXT | …".
+func constraints(s string) (out []upstream.Ask) {
+	for item := range strings.SplitSeq(s, " | ") {
+		if severity, words, ok := strings.Cut(item, " "); ok {
+			about, words, _ := strings.Cut(words, ": ")
+			out = append(out, upstream.Ask{About: strings.Split(about, ","), Text: words, Severity: upstream.Severity(severity),
+				Options: []upstream.Option{{Text: "poll", Effort: "low"}}})
+		}
+	}
+	return out
+}
+
+// Reply reads an owner's answer: "fix WHY", "design STEP; STEP", "add TEXT (QUOTE)",
+// "clarify AC1: TEXT", "tighten AC1: TEXT", "limit AC1".
+func Reply(s string) *upstream.Reply {
+	choice, rest, _ := strings.Cut(s, " ")
+	r := &upstream.Reply{Choice: upstream.Choice(choice), Why: "so it is"}
+	switch r.Choice {
+	case upstream.Fix:
+		r.Why = rest
+	case upstream.Design:
+		r.Steps = strings.Split(rest, "; ")
+	case upstream.Add:
+		r.Text, r.Quote, _ = strings.Cut(strings.TrimSuffix(rest, ")"), " (")
+	default:
+		r.Criterion, r.Text, _ = strings.Cut(rest, ": ")
+	}
+	return r
+}
+
 func (p *Player) commit() string {
 	p.sha++
 	if p.parent != nil {
@@ -575,6 +616,17 @@ func Review(head, s string) *pipeline.Review {
 		v.Head = "other"
 	}
 	if s == "ok" || s == "stale" {
+		return v
+	}
+	if quote, ok := strings.CutPrefix(s, "uncovered "); ok {
+		v.Uncovered = []upstream.Ask{{Text: "nobody checks that " + quote, Quote: quote}}
+		return v
+	}
+	if id, ok := strings.CutPrefix(s, "missed "); ok {
+		v.Compliance = []pipeline.Compliance{{Criterion: id, Evidence: "it is not there"}}
+		f := pipeline.Finding{ID: "F1", Severity: pipeline.SeverityError, Category: pipeline.CategoryCompliance, Criterion: id, Message: id + " is not met: works"}
+		f.Fingerprint = f.Digest()
+		v.Findings = []pipeline.Finding{f}
 		return v
 	}
 	s, to, _ := strings.Cut(s, " > ")

@@ -1,0 +1,447 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline/proof"
+	"forge/pipeline/text"
+	"forge/pipeline/upstream"
+)
+
+// alikeAsked is how much of their words two feedbacks must share to be the same matter,
+// where they are not about the same criterion.
+const alikeAsked = 0.5
+
+// TakesFeedback reports whether agents of the run tell each other what cannot be. What
+// is built apart has its own way to the parent: the contract.
+func (r *Run) TakesFeedback() bool {
+	return r.Config.Upstream.Enabled && r.Part == nil && len(r.Parts) == 0 && r.split() == nil
+}
+
+// Feedback is what waits for a decision, nil when nothing does.
+func (r *Run) Feedback() *upstream.Feedback {
+	if n := len(r.Upstream); n > 0 && r.Upstream[n-1].State.Open() {
+		return &r.Upstream[n-1]
+	}
+	return nil
+}
+
+// wantsDecision is done when nothing that agents told each other waits for a decision.
+// What can wait is raised late: when all else is done.
+func (r *Run) wantsDecision(it *Iteration, late bool) *Action {
+	if f := r.Feedback(); f != nil {
+		return r.towardsDecision(f)
+	}
+	if f := r.unraised(it, late); f != nil {
+		f.ID = fmt.Sprintf("up/%d", len(r.Upstream)+1)
+		return r.record(Event{Type: EventUpstreamRaised, Data: Data{Upstream: f}})
+	}
+	return nil
+}
+
+func (r *Run) towardsDecision(f *upstream.Feedback) *Action {
+	happens := func(t EventType, f upstream.Feedback) *Action {
+		return r.record(Event{Type: t, Data: Data{Upstream: &f}})
+	}
+	switch f.State {
+	case upstream.Notifying:
+		if why := r.decidedBefore(f); why != "" {
+			return happens(EventUpstreamRejected, upstream.Feedback{ID: f.ID, Why: why})
+		}
+		if r.Rev > r.Published.Rev && !r.publishRefused() {
+			return await
+		}
+		return happens(EventUpstreamNotified, upstream.Feedback{ID: f.ID})
+	case upstream.Waiting, upstream.Resolving:
+		if g := r.answersCost(); g != nil {
+			return r.stopAt(*g)
+		}
+		return r.begin(PhaseRef{Phase: PhaseResolve, Iteration: len(r.Iterations)})
+	case upstream.Validating:
+		decision := *f.Reply
+		if why := r.notForAgents(f, &decision); why != "" {
+			return happens(EventUpstreamRejected, upstream.Feedback{ID: f.ID, Why: why})
+		}
+		return happens(EventUpstreamResolved, upstream.Feedback{ID: f.ID, Decision: &decision})
+	}
+	if f.Decision != nil {
+		return happens(EventUpstreamResolved, upstream.Feedback{ID: f.ID, Decision: f.Decision})
+	}
+	return r.stopAt(Guard{Name: GuardUpstream, Phase: PhaseResolve, About: []string{f.ID}, Detail: asked(f)})
+}
+
+// asked is the question that a human is asked.
+func asked(f *upstream.Feedback) string {
+	about := ""
+	if len(f.About) > 0 {
+		about = " about " + strings.Join(f.About, ", ")
+	}
+	said := upstream.Sentence(text.Clip(text.OneLine(f.Text), 400))
+	s := fmt.Sprintf("%s, from the %s%s: %s A human decides, because %s.", f.ID, f.From, about, said, f.Why)
+	if f.Reply != nil {
+		s += fmt.Sprintf(" The %s recommends: %s.", f.To, text.Clip(text.OneLine(f.Reply.String()), 400))
+	}
+	return s
+}
+
+// offers are the choices of the gate that asks about a feedback.
+func (r *Run) offers() (out []Choice) {
+	if f := r.Feedback(); f != nil {
+		for _, o := range f.Offers() {
+			out = append(out, Choice{Name: "choose", Arg: o.Letter, Label: text.Clip(text.OneLine(o.Label), 300)})
+		}
+	}
+	return append(out, Choice{Name: "choose", Arg: "WORDS", Label: "say in your own words how the implementer is to go on"})
+}
+
+// choose takes a human's choice in; it reports whether the implementer is to go on.
+func (r *Run) choose(a *Answer) bool {
+	f := r.Feedback()
+	if f == nil || f.State != upstream.Escalating || a.Choice != "choose" {
+		return false
+	}
+	d, _ := f.Chosen(a.Text)
+	d.By, d.Human = a.By.Login, true
+	f.Decision = &d
+	if d.Choice == upstream.Fix && d.Why != "" {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s, on %s: %s", a.By.Login, f.ID, d.Why))
+	}
+	return works(&d)
+}
+
+// works reports whether a decision is for the implementer to carry out: with the others,
+// the head is judged by what is asked for now.
+func works(d *upstream.Reply) bool { return d.Choice != upstream.Clarify && d.Choice != upstream.Limit }
+
+// unraised is what the newest results want an owner to be told, nil for nothing.
+func (r *Run) unraised(it *Iteration, late bool) *upstream.Feedback {
+	if !r.TakesFeedback() || it == nil || it.Result == ResultFailed || it.Redo || r.Plan == nil {
+		return nil
+	}
+	for _, f := range append(r.constraints(it), r.missed(it)...) {
+		known := slices.ContainsFunc(r.Upstream, func(o upstream.Feedback) bool { return o.Source == f.Source && o.Text == f.Text })
+		if !known && (late || !f.Severity.Waits()) {
+			f.To, f.Iteration = upstream.Planner, it.Number
+			return &f
+		}
+	}
+	return nil
+}
+
+// constraints are what the implementer says cannot be as it is planned.
+func (r *Run) constraints(it *Iteration) (out []upstream.Feedback) {
+	if it.Impl == nil {
+		return nil
+	}
+	list := it.Impl.Constraints
+	if len(list) == 0 && it.Impl.Unable != "" {
+		list = []upstream.Ask{{About: []string{upstream.Plan}, Text: it.Impl.Unable, Severity: upstream.Blocking}}
+	}
+	for _, a := range list {
+		out = append(out, upstream.Feedback{Kind: upstream.Constraint, From: upstream.Implementer, Ask: a, Source: r.sourceOf(it, PhaseImplement)})
+	}
+	return out
+}
+
+// missed are criteria that a review finds unmet for the second time, and what the task
+// asks for and no criterion has, by the reviewer's word.
+func (r *Run) missed(it *Iteration) (out []upstream.Feedback) {
+	if it.Review == nil {
+		return nil
+	}
+	from := upstream.Feedback{From: upstream.Reviewer, Source: r.sourceOf(it, PhaseReview)}
+	for _, c := range it.Review.Compliance {
+		again := slices.ContainsFunc(r.Findings, func(is Issue) bool {
+			return is.State == IssueOpen && is.Finding.Criterion == c.Criterion && is.Phase == PhaseReview && is.Times > 1
+		})
+		if !c.Met && again {
+			from.Kind, from.Ask = upstream.Missed, upstream.Ask{About: []string{c.Criterion}, Text: c.Evidence, Severity: upstream.High}
+			out = append(out, from)
+		}
+	}
+	for _, a := range it.Review.Uncovered {
+		settled := slices.ContainsFunc(r.Upstream, func(o upstream.Feedback) bool { return upstream.Same([]string{o.Quote}, []string{a.Quote}) })
+		if !settled {
+			a.Severity = upstream.High
+			from.Kind, from.Ask = upstream.Uncovered, a
+			out = append(out, from)
+		}
+	}
+	return out
+}
+
+// sourceOf names the last execution of a phase in an iteration.
+func (r *Run) sourceOf(it *Iteration, p Phase) string {
+	ref := PhaseRef{Phase: p, Iteration: it.Number}
+	return fmt.Sprintf("%s/%d", attemptKey(ref), r.Attempts[attemptKey(ref)])
+}
+
+// decidedBefore says why no agent is asked once more, or "": the same was decided before, or
+// too much was.
+func (r *Run) decidedBefore(f *upstream.Feedback) string {
+	times := 1
+	last := ""
+	for i := range r.Upstream[:len(r.Upstream)-1] {
+		if o := &r.Upstream[i]; sameMatter(o, f) {
+			times, last = times+1, o.ID
+		}
+	}
+	switch {
+	case times >= r.Config.Upstream.SameLimit() && times > 1:
+		return "the same was decided before, in " + last
+	case len(r.Upstream) > r.Config.Upstream.Most():
+		return fmt.Sprintf("it is number %d of this run, and agents settle %d", len(r.Upstream), r.Config.Upstream.Most())
+	}
+	return ""
+}
+
+// sameMatter reports whether two feedbacks are about one thing, in whatever words.
+func sameMatter(a, b *upstream.Feedback) bool {
+	if a.Kind != b.Kind || !upstream.Same(a.About, b.About) {
+		return false
+	}
+	named := len(a.About) > 0 && !slices.Contains(a.About, upstream.Plan)
+	return named || alike(a.Text, b.Text) >= alikeAsked
+}
+
+// CameBack reports whether the matter of a feedback was raised again after it was decided.
+func (r *Run) CameBack(i int) bool {
+	return slices.ContainsFunc(r.Upstream[i+1:], func(o upstream.Feedback) bool { return sameMatter(&r.Upstream[i], &o) })
+}
+
+// answersCost stops at the share of the budget that answers may take.
+func (r *Run) answersCost() *Guard {
+	spent, limit := r.Spent[PhaseResolve].MicroUSD, int64(float64(r.CostLimit())*r.Config.Upstream.Share())
+	if spent == 0 || spent < limit {
+		return nil
+	}
+	return &Guard{Name: GuardBudget, Phase: PhaseResolve, Value: spent, Limit: limit, Unit: "micro-USD",
+		Detail: fmt.Sprintf("answers to what agents told each other have cost %s of their %s (upstream.cost_share)", text.USD(spent), text.USD(limit))}
+}
+
+// Asks is what answers are held against.
+func (r *Run) Asks() upstream.Spec {
+	s := upstream.Spec{Quotes: func(words string) bool { return proof.Quoted(r.Task.Title+"\n"+r.Task.Body, words) }}
+	if r.Plan != nil {
+		s.Steps = r.Plan.Steps
+		for _, c := range r.Plan.Criteria {
+			s.Criteria = append(s.Criteria, upstream.Item{ID: c.ID, Text: c.Text})
+		}
+	}
+	return s
+}
+
+// notForAgents says why an owner's answer is for a human to decide, or "".
+func (r *Run) notForAgents(f *upstream.Feedback, d *upstream.Reply) string {
+	asks := r.Asks()
+	if bad := asks.Check(f, d); len(bad) > 0 {
+		return "the answer does not hold: " + strings.Join(bad, "; ")
+	}
+	if why := asks.Weaker(d); why != "" {
+		return why
+	}
+	for i := range r.Upstream {
+		o := &r.Upstream[i]
+		if o.Was != "" && d.Text != "" && o.Decision.Criterion == d.Criterion && upstream.Same([]string{o.Was}, []string{d.Text}) {
+			return "they go in circles: it was so before " + o.ID
+		}
+	}
+	if d.Choice == upstream.Design && slices.ContainsFunc(r.PastPlans, func(p Plan) bool { return upstream.Same(p.Steps, d.Steps) }) {
+		return "they go in circles: an earlier plan had these steps"
+	}
+	return ""
+}
+
+// ownerFailed lets a human decide where the owner breaks down for good. Money and
+// secrets are asked about as ever.
+func (r *Run) ownerFailed() *Action {
+	f, fault := r.Feedback(), r.Fault
+	if f == nil || f.State != upstream.Resolving || r.Active != nil || fault == nil || r.Counters.Faults == 0 {
+		return nil
+	}
+	if fault.Class == FaultBudget || fault.Class == FaultSecret || !fault.Final && r.Counters.Faults < r.Config.Loop.Faults {
+		return nil
+	}
+	why := fmt.Sprintf("the %s could not answer: %s", f.To, text.Clip(text.OneLine(fault.Message), 200))
+	return r.record(Event{Type: EventUpstreamFailed, Data: Data{Upstream: &upstream.Feedback{ID: f.ID, Why: why}}})
+}
+
+// applyUpstream folds what happens to a feedback.
+func (r *Run) applyUpstream(e Event) bool {
+	what, is := map[EventType]upstream.Event{
+		EventUpstreamRaised: upstream.Raised, EventUpstreamNotified: upstream.Notified, EventUpstreamTimedOut: upstream.TimedOut,
+		EventUpstreamFailed: upstream.Failed, EventUpstreamResolved: upstream.Accepted, EventUpstreamRejected: upstream.Rejected,
+	}[e.Type]
+	said, f := e.Data.Upstream, r.Feedback()
+	if !is || said == nil || r.State != StateRunning {
+		return is
+	}
+	if what == upstream.Raised && f == nil {
+		r.Upstream = append(r.Upstream, *said)
+		f = &r.Upstream[len(r.Upstream)-1]
+		f.State, f.Raised = upstream.Idle, e.Time
+	}
+	if f == nil || f.ID != said.ID || !moves(f, what) {
+		return true
+	}
+	switch what {
+	case upstream.Notified:
+		f.Notified, f.Until = e.Time, e.Time.Add(r.Config.Upstream.Timeout())
+		return true // it is shown already
+	case upstream.TimedOut:
+		f.Why, r.Active, r.Await, r.Last = said.Why, nil, nil, nil // an answer that comes later is nobody's
+	case upstream.Rejected:
+		if f.Why = said.Why; f.Reply != nil && len(r.Asks().Check(f, f.Reply)) > 0 {
+			f.Reply = nil // nothing to recommend
+		}
+	case upstream.Failed:
+		f.Why, r.Fault, r.Counters.Faults = said.Why, nil, 0
+	case upstream.Accepted:
+		r.decided(f, said.Decision, e.Time)
+	}
+	r.Rev = e.Seq
+	return true
+}
+
+// moves takes a feedback to its next state; it reports whether the event fitted.
+func moves(f *upstream.Feedback, what upstream.Event) bool {
+	was := f.State
+	f.State = was.After(what)
+	return f.State != was
+}
+
+// acknowledge notes that the owner has begun; it reports whether there is anything for it.
+func (r *Run) acknowledge(at time.Time) bool {
+	f := r.Feedback()
+	if f != nil && moves(f, upstream.Acknowledged) {
+		f.Taken, f.Until = at, at.Add(r.Config.Upstream.Timeout())
+	}
+	return f != nil && f.State == upstream.Resolving
+}
+
+// reply takes the owner's answer in.
+func (r *Run) reply(answer *upstream.Reply) {
+	if f := r.Feedback(); f != nil && moves(f, upstream.Answered) {
+		d := *answer
+		d.By, d.Human = f.To, false
+		f.Reply = &d
+	}
+}
+
+// decided carries a decision out: it revises the plan, and lets run again what that asks for.
+func (r *Run) decided(f *upstream.Feedback, d *upstream.Reply, at time.Time) {
+	if d == nil || r.Plan == nil {
+		d = &upstream.Reply{Choice: upstream.Fix}
+	}
+	decision := *d
+	f.Decision, f.Done = &decision, at
+	r.revise(f)
+	it := r.Current()
+	switch {
+	case it.Review == nil: // nothing is judged yet
+		it.Redo = it.Redo || works(&decision) || it.Impl == nil || it.Impl.Unable != "" || it.Impl.Head == it.Impl.Parent
+	case decision.Choice == upstream.Fix && f.Severity.Waits(): // it held nothing up
+	case works(&decision):
+		r.askFor(f)
+	default: // by what is asked for now
+		it.Review, it.Tests, it.Forced = nil, nil, false
+	}
+}
+
+// revise makes the plan what a decision says.
+func (r *Run) revise(f *upstream.Feedback) {
+	d, plan := f.Decision, *r.Plan
+	plan.Criteria = slices.Clone(plan.Criteria)
+	at := slices.IndexFunc(plan.Criteria, func(c Criterion) bool { return c.ID == d.Criterion })
+	switch {
+	case d.Choice == upstream.Add:
+		c := Criterion{ID: r.freshID("AC"), Text: d.Text}
+		if r.Config.Loop.Proofs.On() {
+			c.For = r.require(&plan, d)
+		}
+		d.Criterion = c.ID
+		plan.Criteria = append(plan.Criteria, c)
+	case d.Choice == upstream.Design:
+		r.PastPlans = append(r.PastPlans, plan)
+		plan.Steps = d.Steps
+	case d.Choice == upstream.Limit:
+		limited := Criterion{ID: f.ID, Text: f.Quote} // no criterion had it
+		if at >= 0 {
+			limited = plan.Criteria[at]
+			plan.Criteria = slices.Delete(plan.Criteria, at, at+1)
+		}
+		limited.By = d.By
+		plan.LeftOut = append(slices.Clip(plan.LeftOut), limited)
+	case at >= 0 && d.Text != "":
+		f.Was, plan.Criteria[at].Text = plan.Criteria[at].Text, d.Text
+	}
+	r.Plan = &plan
+}
+
+// askFor sends work that was reviewed already back with a decision.
+func (r *Run) askFor(f *upstream.Feedback) {
+	d := f.Decision
+	finding := Finding{Severity: SeverityError, Category: CategoryCompliance, Message: fmt.Sprintf("%s: %s", f.ID, d)}
+	if d.Criterion != "" {
+		finding.Criterion, finding.Message = d.Criterion, fmt.Sprintf("%s is not met: %s", d.Criterion, d.Text)
+	}
+	open := slices.ContainsFunc(r.unresolved(), func(o Finding) bool { return o.Criterion != "" && slices.Contains(f.About, o.Criterion) })
+	if d.Choice != upstream.Fix || !open { // else it goes back with that
+		r.ask(finding)
+	}
+}
+
+// require adds the requirement that an added criterion is for.
+func (r *Run) require(plan *Plan, d *upstream.Reply) string {
+	q := proof.Requirement{ID: r.freshID("REQ"), Text: d.Text, Quote: d.Quote}
+	plan.Requirements = append(slices.Clip(plan.Requirements), q)
+	return q.ID
+}
+
+// freshID is the next name that no criterion or requirement of the run's plans has had.
+func (r *Run) freshID(prefix string) string {
+	for n := 1; ; n++ {
+		id := fmt.Sprintf("%s%d", prefix, n)
+		had := slices.ContainsFunc(append(slices.Clip(r.PastPlans), *r.Plan), func(p Plan) bool {
+			return slices.ContainsFunc(slices.Concat(p.Criteria, p.LeftOut), func(c Criterion) bool { return c.ID == id }) ||
+				slices.ContainsFunc(p.Requirements, func(q proof.Requirement) bool { return q.ID == id })
+		})
+		if !had {
+			return id
+		}
+	}
+}
+
+// limitations are the criteria that humans made known limitations.
+func (r *Run) limitations() (out []Criterion) {
+	if r.Plan != nil {
+		for _, c := range r.Plan.LeftOut {
+			if c.By != "" {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// limited are those criteria, as what passes in these people's names.
+func (r *Run) limited() (out []Waiver) {
+	for _, c := range r.limitations() {
+		what := fmt.Sprintf("%s is a known limitation: %s", c.ID, text.Clip(text.OneLine(c.Text), 200))
+		out = append(out, Waiver{Guard: GuardUpstream, What: what, By: Actor{Login: c.By}})
+	}
+	return out
+}
+
+// Decisions lists what was decided of what agents told each other.
+func (r *Run) Decisions() (out []string) {
+	for i := range r.Upstream {
+		if f := &r.Upstream[i]; f.State == upstream.Resolved {
+			out = append(out, f.String())
+		}
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package pipeline_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/pipelinetest"
+	"forge/pipeline/upstream"
+
+	"pgregory.net/rapid"
+)
+
+// told are outcomes that make agents talk to each other, besides the usual ones.
+var told = map[Phase][]string{
+	PhaseImplement: {"implement it constraint high AC1: no sockets", "implement it constraint low plan: slow", "implement unable why",
+		"implement half constraint blocking AC1: none here | high plan: nor there"},
+	PhaseReview: {"review uncovered it is", "review missed AC1"},
+	PhaseResolve: {"resolve fix so", "resolve design a; b", "resolve design one", "resolve clarify AC1: works well", "resolve clarify AC1: works",
+		"resolve tighten AC1: works within 5 ms", "resolve clarify AC1: works within 9 ms", "resolve clarify AC1: may work", "resolve limit AC1",
+		"resolve add it shows (It is)", "resolve add it shows (nowhere)", "resolve limit AC7", "fault agent x", "fault provider! x", "fault budget x", "away 60"},
+}
+
+func listening() config.Config {
+	cfg := config.Default()
+	cfg.Upstream.Enabled = true
+	return cfg
+}
+
+// Covers U2, U3: whatever agents tell each other, break down or leave unanswered, and
+// whatever people do, each feedback ends decided or with a human; no agent takes away what
+// is asked for; nothing is verified with one open; and the log replays to the same run.
+func TestFeedbackEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := anyConfig(t)
+		cfg.Upstream = config.Upstream{Enabled: true, Same: rapid.IntRange(0, 3).Draw(t, "same"), Max: rapid.IntRange(0, 4).Draw(t, "max")}
+		p := pipelinetest.New(cfg, Task{Issue: 1, Title: "Sum is wrong", Body: "It is."})
+		quiet, limit := 0, 0
+		for range rapid.IntRange(1, 120).Draw(t, "length") {
+			ref, working := p.Step()
+			checkFeedback(t, &p.Run)
+			if p.Run.State.Ended() {
+				break
+			}
+			if !working || rapid.IntRange(0, 9).Draw(t, "interrupt") == 0 {
+				line := rapid.SampledFrom(append(interruptions, "human choose a", "human choose b")).Draw(t, "interruption")
+				if strings.HasSuffix(line, "%d") {
+					continue
+				}
+				verb, rest, _ := cut(line)
+				if verb != "cost" && !p.Human(verb, rest) {
+					p.Outcome(verb, rest, ref, true)
+				}
+				quiet = 0
+				continue
+			}
+			all := append(told[ref.Phase], outcomes[ref.Phase]...)
+			verb, rest, _ := cut(rapid.SampledFrom(all).Draw(t, "outcome"))
+			if !p.Outcome(verb, rest, ref, true) {
+				t.Fatalf("outcome %s %s does not fit %+v", verb, rest, ref)
+			}
+			// Besides the loop's own: answers, each with its faults, and the work after them.
+			limit = (p.Run.MaxIterations()+1)*3*(cfg.Loop.Faults+2) + 2*(cfg.Upstream.Most()+1)*(cfg.Loop.Faults+2)
+			if quiet++; quiet > limit {
+				t.Fatalf("still running after %d phases that nobody interfered with:\n%s", quiet, p.Trace.String())
+			}
+		}
+		checkVerified(t, &p.Run)
+		checkReplay(t, p.Events, &p.Run)
+	})
+}
+
+func checkFeedback(t *rapid.T, r *Run) {
+	t.Helper()
+	for i := range r.Upstream {
+		f := &r.Upstream[i]
+		if f.State.Open() && i < len(r.Upstream)-1 {
+			t.Fatalf("%s is %s, and %s came after it", f.ID, f.State, r.Upstream[i+1].ID)
+		}
+		if d := f.Decision; d != nil && f.State == upstream.Resolved && !d.Human {
+			was := upstream.Spec{Criteria: []upstream.Item{{ID: d.Criterion, Text: f.Was}}}
+			if why := was.Weaker(d); why != "" {
+				t.Fatalf("%s was decided by an agent, and %s: %+v", f.ID, why, d)
+			}
+		}
+	}
+	f := r.Feedback()
+	switch {
+	case f == nil:
+	case r.State == StateVerified:
+		t.Fatalf("verified with %s open: %s", f.ID, f.State)
+	case r.State == StateRunning && r.Active == nil:
+		t.Fatalf("%s is %s, and nothing happens", f.ID, f.State)
+	}
+}
+
+// Covers U2: an event that comes at a wrong time, or of another feedback, changes nothing;
+// with one open, no event verifies the run.
+func TestFeedbackOutOfTurn(t *testing.T) {
+	p := pipelinetest.New(listening(), Task{Issue: 1, Title: "x"})
+	if err := p.Play("plan ok\nimplement half constraint blocking AC1: no sockets"); err != nil {
+		t.Fatal(err)
+	}
+	up := p.Run.Feedback()
+	if up == nil || up.State != upstream.Resolving {
+		t.Fatalf("the feedback: %+v", up)
+	}
+	for _, e := range []Event{
+		{Type: EventUpstreamRaised, Data: Data{Upstream: &upstream.Feedback{ID: "up/2"}}},
+		{Type: EventUpstreamNotified, Data: Data{Upstream: &upstream.Feedback{ID: "up/1"}}},
+		{Type: EventUpstreamTimedOut, Data: Data{Upstream: &upstream.Feedback{ID: "up/2"}}},
+		{Type: EventUpstreamResolved, Data: Data{Upstream: &upstream.Feedback{ID: "up/1", Decision: &upstream.Reply{Choice: upstream.Limit, Criterion: "AC1"}}}},
+		{Type: EventUpstreamResolved},
+		{Type: EventRunVerified},
+	} {
+		p.Append(e)
+		if f := p.Run.Feedback(); f == nil || f.State != upstream.Resolving || len(p.Run.Upstream) != 1 || p.Run.State != StateRunning {
+			t.Errorf("after %s: %+v, the run is %s", e.Type, f, p.Run.State)
+		}
+	}
+}
+
+// Covers U2: the time limit is the setting's, to the second, and counts only while the
+// owner's provider is away; a late answer changes nothing.
+func TestFeedbackTimeLimit(t *testing.T) {
+	p := pipelinetest.New(listening(), Task{Issue: 1, Title: "x"})
+	p.Run.Config.Upstream.TimeoutMinutes = 7
+	if err := p.Play("plan ok\nimplement half constraint blocking AC1: no sockets"); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := p.Run.Alarm(); !at.IsZero() {
+		t.Errorf("while the owner can work, a limit fires at %v", at)
+	}
+	taken, ref := p.Run.Feedback().Taken, *p.Run.Active
+	if err := p.Play("away 60"); err != nil {
+		t.Fatal(err)
+	}
+	at, events := p.Run.Alarm()
+	if at.Sub(taken) != 7*time.Minute || len(events) != 1 || events[0].Type != EventUpstreamTimedOut {
+		t.Fatalf("after %v: %+v", at.Sub(taken), events)
+	}
+	p.Append(events...)
+	p.Append(Event{Type: EventPhaseCompleted, Data: Data{Phase: &ref, Upstream: &upstream.Feedback{Reply: pipelinetest.Reply("limit AC1")}}})
+	if f := p.Run.Feedback(); f.State != upstream.Escalating || f.Reply != nil {
+		t.Errorf("after a late answer: %+v", f)
+	}
+}
