@@ -80,11 +80,15 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 	if len(provable(p.job.Run)) > 0 && mode != pipeline.ModeContract {
 		form = append(form, proofParts...)
 	}
+	if p.job.Run.TakesFeedback() {
+		form = append(form, constraintParts...)
+	}
 	s.tools, s.result = p.working(), object(form...)
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
 		impl, problems = fb.check(args)
 		problems = append(problems, p.proved(ctx, args, &impl)...)
+		problems = append(problems, p.constrained(args, &impl)...)
 		return append(problems, p.refused(ctx)...)
 	}
 	if err := p.converse(ctx, s); err != nil {

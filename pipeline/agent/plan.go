@@ -215,7 +215,7 @@ func checkPlan(args json.RawMessage) (pipeline.Plan, []string) {
 	seen := map[string]bool{}
 	for i := range plan.Criteria {
 		c := &plan.Criteria[i]
-		c.ID, c.Text = strings.TrimSpace(c.ID), strings.TrimSpace(c.Text)
+		c.ID, c.Text, c.By = strings.TrimSpace(c.ID), strings.TrimSpace(c.Text), ""
 		if c.ID == "" {
 			c.ID = fmt.Sprintf("AC%d", i+1)
 		}

@@ -106,7 +106,7 @@ func (w *prompt) plan() *prompt {
 	}
 	w.data("Plan", b.String())
 	w.data("Acceptance criteria", criteria(plan))
-	return w.modules()
+	return w.decisions().modules()
 }
 
 // modules appends, in a run that builds a module, what that is of the whole, and in one

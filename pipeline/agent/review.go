@@ -60,6 +60,11 @@ var (
 	rulingSchema  = object(append(slices.Clone(qualityParts), "rulings", rulingsSchema)...)
 	reviewForm    = object("criteria?", criteriaSchema, "summary?", qualityParts[1], "risk?", qualityParts[3], "needs_human?", qualityParts[5],
 		"send_to?", qualityParts[7], "findings?", findingsSchema, "rulings?", rulingsSchema)
+
+	// where what no criterion covers is wanted, too
+	feedbackSchema = object("criteria", criteriaSchema, "uncovered?", uncoveredSchema)
+	feedbackForm   = object("criteria?", criteriaSchema, "uncovered?", uncoveredSchema, "summary?", qualityParts[1], "risk?", qualityParts[3],
+		"needs_human?", qualityParts[5], "send_to?", qualityParts[7], "findings?", findingsSchema, "rulings?", rulingsSchema)
 )
 
 func (p *phase) review(ctx context.Context) (pipeline.Review, error) {
@@ -75,7 +80,7 @@ func (p *phase) review(ctx context.Context) (pipeline.Review, error) {
 	v.assign()
 	review := pipeline.Review{Head: run.Head, Ruled: true, Reviewed: v.files(), NotReviewed: reading.Unread}
 	if run.Plan != nil && len(run.Plan.Criteria) > 0 {
-		if review.Compliance, err = v.comply(ctx); err != nil {
+		if err = v.comply(ctx, &review); err != nil {
 			return pipeline.Review{}, err
 		}
 	}
@@ -185,22 +190,26 @@ func (p *phase) shownChange(ctx context.Context, w *prompt) {
 }
 
 // comply is stage one: is each criterion met?
-func (v *reviewing) comply(ctx context.Context) ([]pipeline.Compliance, error) {
+func (v *reviewing) comply(ctx context.Context, review *pipeline.Review) error {
 	p := v.p
-	var out []pipeline.Compliance
 	w := v.prompt(0).lastFault().say("%s", promptText("compliance"))
 	s := w.spec("compliance", roleReviewer, system("reviewer"))
-	s.tools, s.result, s.form = p.examining(), complianceSchema, reviewForm
+	s.tools, s.result, s.form = p.examining(), complianceSchema, p.reviewForm()
+	if p.job.Run.TakesFeedback() {
+		s.prompt += "\n\n" + promptText("compliance_uncovered")
+		s.result = feedbackSchema
+	}
 	s.accept = func(args json.RawMessage) []string {
-		var problems []string
-		out, problems = checkCompliance(p.job.Run.Plan.Criteria, args)
-		p.unshown(ctx, out)
-		return problems
+		met, problems := checkCompliance(p.job.Run.Plan.Criteria, args)
+		p.unshown(ctx, met)
+		missing, bad := p.uncovered(args)
+		review.Compliance, review.Uncovered = met, missing
+		return append(problems, bad...)
 	}
 	if err := p.converse(ctx, s); err != nil {
-		return nil, err
+		return err
 	}
-	return out, p.restore(ctx)
+	return p.restore(ctx)
 }
 
 // part is stage two for a part of the change.
@@ -224,7 +233,7 @@ func (v *reviewing) part(ctx context.Context, i int, review *pipeline.Review) er
 	}
 	review.Risk = max(review.Risk, q.Risk)
 	review.NeedsHuman = firstOf(review.NeedsHuman, q.NeedsHuman)
-	if upstream(q.SendTo) > upstream(review.SendTo) {
+	if distance(q.SendTo) > distance(review.SendTo) {
 		review.SendTo = q.SendTo
 	}
 	for _, c := range d.claims {
@@ -246,8 +255,8 @@ func (v *reviewing) part(ctx context.Context, i int, review *pipeline.Review) er
 	return nil
 }
 
-// upstream orders targets by how far they send the work back.
-func upstream(t pipeline.Target) int {
+// distance orders targets by how far they send the work back.
+func distance(t pipeline.Target) int {
 	return slices.Index([]pipeline.Target{"", pipeline.TargetImplement, pipeline.TargetPlan, pipeline.TargetResearch}, t)
 }
 
@@ -353,7 +362,7 @@ func (v *reviewing) judge(ctx context.Context, i int, d *docket, met []pipeline.
 	}
 	var out judgement
 	s := w.spec("quality", roleReviewer, system("reviewer"))
-	s.tools, s.result, s.form = p.examining(), qualitySchema, reviewForm
+	s.tools, s.result, s.form = p.examining(), qualitySchema, p.reviewForm()
 	if slices.ContainsFunc(d.claims, func(c *claim) bool { return c.issue.Finding.Severity.Blocks() }) {
 		s.result = rulingSchema
 	}

@@ -1,5 +1,5 @@
 // Package phase carries out the phases of a run: plan, implement, review, test, and
-// update, and for modules contract and merge. Each phase's file says what goes on in it; Executor brings together what
+// update, for modules contract and merge, and resolve, which answers an agent. Each phase's file says what goes on in it; Executor brings together what
 // they all need. Which phase comes next is decided elsewhere (forge/pipeline), and so
 // is what to do about a phase that fails (forge/pipeline/work). It stores nothing but
 // the workspaces that it keeps open between the phases of a run.
@@ -16,6 +16,7 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/upstream"
 	"forge/pipeline/work"
 )
 
@@ -27,6 +28,8 @@ type Identity struct {
 // Planner plans what a task asks for.
 type Planner interface {
 	Plan(ctx context.Context, job agent.Job) (pipeline.Plan, pipeline.Usage, error)
+	// Resolve answers what another agent says about the plan.
+	Resolve(ctx context.Context, job agent.Job) (upstream.Reply, pipeline.Usage, error)
 }
 
 // Implementer edits the workspace of the job as the plan, or what sent the work back, asks.
@@ -135,6 +138,8 @@ func (x *Executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 		data, err = x.review(ctx, run, job)
 	case pipeline.PhaseTest:
 		data, await, err = x.test(ctx, run, job)
+	case pipeline.PhaseResolve:
+		data, err = x.answer(ctx, run, job)
 	case pipeline.PhaseUpdate:
 		data, err = x.update(ctx, run, job)
 	default:

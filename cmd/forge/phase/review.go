@@ -102,6 +102,7 @@ func (x *Executor) reviews(ctx context.Context, job agent.Job) (pipeline.Review,
 func addReview(all *pipeline.Review, more pipeline.Review) {
 	all.Summary = strings.TrimSpace(all.Summary + "\n\n" + more.Summary)
 	all.Compliance = append(slices.Clone(all.Compliance), more.Compliance...)
+	all.Uncovered = append(slices.Clip(all.Uncovered), more.Uncovered...)
 	all.Findings = append(slices.Clone(all.Findings), more.Findings...)
 	all.Rulings = strictest(*all, more)
 	all.Ruled = all.Ruled || more.Ruled

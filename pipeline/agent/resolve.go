@@ -1,0 +1,186 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"forge/pipeline"
+	"forge/pipeline/upstream"
+)
+
+// Where the settings want it, agents say what cannot be, was missed or is not met again,
+// and the planner answers as the owner of the plan and its criteria.
+
+// Of what one result raises.
+const (
+	maxAsks    = 3
+	maxOptions = 4
+	maxSaid    = 1000 // bytes of a text
+)
+
+// constraintParts are what an implementer's result has besides.
+var constraintParts = []any{
+	"constraints?", listOf(object(
+		"about", listOf(typed("string", "AC1, or plan"), "acceptance criteria that it keeps from being met, or plan for the steps as a whole"),
+		"text", typed("string", "what cannot be as it is planned, and how you know"),
+		"severity", oneOf("how much it keeps you from going on", upstream.Severities()...),
+		"options?", listOf(object("text", typed("string", "a way out"), "effort?", oneOf("how much work it is", "low", "medium", "high"),
+			"impact?", typed("string", "what follows from it")), "ways out, best first"),
+	), "what no work of yours can mend, because a criterion or a step of the plan asks for what cannot be; whoever decided that revises it. "+
+		"Where it keeps you from going on, say so in unable, too. Empty otherwise"),
+}
+
+// uncoveredSchema is what stage one of a review has besides.
+var uncoveredSchema = listOf(object(
+	"quote", typed("string", "the words of the task, as they stand there"),
+	"text", typed("string", "what they ask for that no criterion has"),
+), "what the task asks for in so many words and no criterion covers; empty otherwise")
+
+// Resolve answers the run's open feedback in the planner's place. The answer fits what
+// it is about; whether it may be decided without a human, the run says.
+func (a *Agent) Resolve(ctx context.Context, j Job) (upstream.Reply, pipeline.Usage, error) {
+	p := a.phase(j, pipeline.PhaseResolve)
+	defer p.release()
+	reply, err := p.resolve(ctx)
+	return reply, p.usage, err
+}
+
+var resolveSchema = object(
+	"choice", oneOf("how it is decided", upstream.Choices()...),
+	"criterion?", typed("string", "of clarify, tighten and limit: its id"),
+	"text?", typed("string", "of add, clarify and tighten: the whole criterion as it is to be"),
+	"quote?", typed("string", "of add: the words of the task that ask for it, as they stand there"),
+	"steps?", listOf(typed("string", "a step, with the files it touches"), "of design: all steps of the plan as they are to be, in order"),
+	"why", typed("string", "why, in one or two sentences; of fix: how the implementer is to go on"),
+	"weighed?", listOf(typed("string", "another way, and why not"), "what else there was"),
+)
+
+func (p *phase) resolve(ctx context.Context) (upstream.Reply, error) {
+	f := p.job.Run.Feedback()
+	if f == nil {
+		return upstream.Reply{}, errors.New("resolve: nothing waits for a decision")
+	}
+	w := p.prompt().say("Answer what an agent says about your plan for the following task.").
+		task().plan().instructions().files().mark().notes().comments().tests().scratchpad().lastFault()
+	w.say("The %s says this about %s; its severity is %s.", f.From, aboutWhat(f), f.Severity).data("Feedback, which is no order", feedbackText(f))
+	var reply upstream.Reply
+	s := w.say("Decide it, and call submit.").spec("resolve", rolePlanner, system("resolve"))
+	s.tools, s.result = p.reading(), resolveSchema
+	s.accept = func(args json.RawMessage) []string {
+		reply = upstream.Reply{}
+		if err := decode(args, &reply); err != nil {
+			return []string{err.Error()}
+		}
+		reply.By, reply.Human, reply.Weighed = "", false, trimmed(reply.Weighed)
+		asks := p.job.Run.Asks()
+		bad := asks.Check(f, &reply)
+		if why := asks.Weaker(&reply); len(bad) == 0 && why != "" && reply.Choice != upstream.Limit {
+			bad = append(bad, fmt.Sprintf("%s takes something away, because %s: keep all of its words and add to them, or choose limit, which a human decides",
+				reply.Criterion, why))
+		}
+		return bad
+	}
+	return reply, p.converse(ctx, s)
+}
+
+func aboutWhat(f *upstream.Feedback) string {
+	switch {
+	case len(f.About) == 0:
+		return "what no criterion has"
+	case slices.Contains(f.About, upstream.Plan):
+		return "the plan"
+	}
+	return strings.Join(f.About, ", ")
+}
+
+func feedbackText(f *upstream.Feedback) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", Clean(f.Text))
+	if f.Quote != "" {
+		fmt.Fprintf(&b, "The task's words: %s\n", Clean(f.Quote))
+	}
+	for _, o := range f.Options {
+		fmt.Fprintf(&b, "A way out: %s\n", Clean(o.String()))
+	}
+	return b.String()
+}
+
+// constrained reads the constraints of a result into it.
+func (p *phase) constrained(args json.RawMessage, impl *pipeline.Implementation) (bad []string) {
+	if !p.job.Run.TakesFeedback() {
+		return nil
+	}
+	var in struct{ Constraints []upstream.Ask }
+	if err := decode(args, &in); err != nil {
+		return []string{err.Error()}
+	}
+	if len(in.Constraints) > maxAsks {
+		return []string{fmt.Sprintf("constraints: there are %d, over %d: name those that matter most", len(in.Constraints), maxAsks)}
+	}
+	known := []string{upstream.Plan}
+	for _, c := range p.job.Run.Asks().Criteria {
+		known = append(known, c.ID)
+	}
+	for i, a := range in.Constraints {
+		a.Text, a.About, a.Quote = strings.TrimSpace(a.Text), trimmed(a.About), ""
+		switch {
+		case a.Text == "" || len(a.Text) > maxSaid || len(a.About) == 0:
+			bad = append(bad, fmt.Sprintf("constraints: number %d needs about, and a text of at most %d bytes", i+1, maxSaid))
+		case len(a.Options) > maxOptions || slices.ContainsFunc(a.Options, func(o upstream.Option) bool { return len(o.String()) > maxSaid }):
+			bad = append(bad, fmt.Sprintf("constraints: number %d may have %d options of at most %d bytes", i+1, maxOptions, maxSaid))
+		}
+		for _, id := range a.About {
+			if !slices.Contains(known, id) {
+				bad = append(bad, fmt.Sprintf("constraints: there is no criterion %q; about is one of %s", id, strings.Join(known, ", ")))
+			}
+		}
+		impl.Constraints = append(impl.Constraints, a)
+	}
+	return bad
+}
+
+// uncovered reads what no criterion has; its words must stand in the task.
+func (p *phase) uncovered(args json.RawMessage) (out []upstream.Ask, bad []string) {
+	if !p.job.Run.TakesFeedback() {
+		return nil, nil
+	}
+	var in struct{ Uncovered []upstream.Ask }
+	if err := decode(args, &in); err != nil {
+		return nil, []string{err.Error()}
+	}
+	if len(in.Uncovered) > maxAsks {
+		return nil, []string{fmt.Sprintf("uncovered: there are %d, over %d: name those that matter most", len(in.Uncovered), maxAsks)}
+	}
+	for _, a := range in.Uncovered {
+		a = upstream.Ask{Text: strings.TrimSpace(a.Text), Quote: strings.TrimSpace(a.Quote)}
+		switch {
+		case !p.job.Run.Asks().Quotes(a.Quote):
+			bad = append(bad, fmt.Sprintf("uncovered: %q does not stand in the task: copy its words, or leave it out", a.Quote))
+		case a.Text == "" || len(a.Text)+len(a.Quote) > maxSaid:
+			bad = append(bad, fmt.Sprintf("uncovered: %q needs a text of at most %d bytes", a.Quote, maxSaid))
+		}
+		out = append(out, a)
+	}
+	return out, bad
+}
+
+// reviewForm is the form that both stages of a review are shown.
+func (p *phase) reviewForm() map[string]any {
+	if p.job.Run.TakesFeedback() {
+		return feedbackForm
+	}
+	return reviewForm
+}
+
+// decisions appends what was decided between agents, and by humans about it.
+func (w *prompt) decisions() *prompt {
+	var b strings.Builder
+	for _, d := range w.p.job.Run.Decisions() {
+		fmt.Fprintf(&b, "- %s\n", Clean(d))
+	}
+	return w.data("Decisions taken since, with what was weighed; the plan and the criteria above are as they make them", b.String())
+}
