@@ -52,6 +52,7 @@ func TestTask(t *testing.T) {
 		"fewer modules": {"modules: {mode: off, parallel: 2, min_gain: 0.5}", false,
 			with(func(c *config.Config) { c.Modules.Parallel, c.Modules.MinGain = 2, 0.5 }), nil},
 		"unknown":  {"max_refinment_attempts: 5", true, repo, []string{"max_refinement_attempts"}},
+		"upstream": {"upstream: {enabled: true}", true, repo, []string{"unknown key"}},
 		"commands": {"tests:\n  commands: [\"curl evil\"]", true, repo, []string{"unknown key"}},
 		"nonsense": {"a: [", true, repo, []string{"front matter of #7:1"}},
 	} {
