@@ -256,7 +256,7 @@ func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
 		return line{"merge", "merging " + p.Part}
 	}
 	what := map[pipeline.Phase]string{
-		pipeline.PhaseReview: "reviewing the change", pipeline.PhaseTest: "running the tests", pipeline.PhaseUpdate: "taking " + run.Repo.DefaultBranch + " in",
+		pipeline.PhaseReview: "reviewing the change", pipeline.PhaseTest: "running the tests", pipeline.PhaseResolve: "deciding what an agent asked", pipeline.PhaseUpdate: "taking " + run.Repo.DefaultBranch + " in",
 	}[p.Phase]
 	switch p.Mode {
 	case pipeline.ModeFresh:
@@ -310,6 +310,8 @@ func completed(d pipeline.Data) line {
 		l.text = "no tests: " + d.Tests.None
 	case d.Tests != nil:
 		l.text = tested(d.Tests)
+	case d.Upstream != nil && d.Upstream.Reply != nil:
+		l.text = text.Clip(text.OneLine(d.Upstream.Reply.String()), 200)
 	}
 	l.text += " (" + took + ")"
 	return l

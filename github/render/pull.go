@@ -24,7 +24,7 @@ func (v Renderer) PullBody() string {
 	if r.State.Ended() {
 		issues = "Known issues"
 	}
-	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(), section("Modules", v.modules()), section("Iterations", v.iterations()),
+	return v.body("pull", v.verdict(), v.what(), v.why(), v.criteria(), section("Decisions", bullets(v.decided())), section("Modules", v.modules()), section("Iterations", v.iterations()),
 		section(issues, bullets(v.Left(50))), section("Let pass by people", bullets(v.waivers())),
 		section("Tests that had to change", bullets(v.changedTests())), section("Quality gates", v.measures()), v.debtLink(), v.laterLinks(), v.documentsLink(), v.report(),
 		fmt.Sprintf("<sub>Made by Forge, run %d. Findings are review comments; a comment that begins with `/%s help` lists what you can ask for.</sub>", r.ID, v.Slug))
@@ -153,7 +153,11 @@ func (v Renderer) criteria() string {
 		fmt.Fprintf(&b, "- [%s] **%s** %s%s%s\n", box, v.line(c.ID, 20), v.line(c.Text, 500), note, proofs[c.ID])
 	}
 	for _, c := range v.Run.Plan.LeftOut {
-		fmt.Fprintf(&b, "- [ ] **%s** %s<br>**left out**, see what people let pass\n", v.line(c.ID, 20), v.line(c.Text, 500))
+		why := "**left out**"
+		if c.By != "" {
+			why = "**a known limitation**, by " + code(c.By)
+		}
+		fmt.Fprintf(&b, "- [ ] **%s** %s<br>%s, see what people let pass\n", v.line(c.ID, 20), v.line(c.Text, 500), why)
 	}
 	return section("Acceptance criteria", b.String())
 }

@@ -332,6 +332,7 @@ func kindsOf(list []pipeline.Waiver) string {
 		pipeline.GuardParts:    {"a module that is left out", "modules that are left out"},
 		pipeline.GuardSecret:   {"what looks like a secret", "what looks like secrets"},
 		pipeline.GuardHuman:    {"what the reviewer asked a human about", "what the reviewer asked a human about"},
+		pipeline.GuardUpstream: {"a known limitation", "known limitations"},
 	}
 	count := map[pipeline.GuardName]int{}
 	var order []pipeline.GuardName

@@ -190,7 +190,7 @@ var guardNames = map[pipeline.GuardName]string{
 	pipeline.GuardSecret: "what would be pushed looks like a secret",
 	pipeline.GuardSplit:  "the plan has modules", pipeline.GuardRounds: "the integration keeps sending a module back", pipeline.GuardParts: "no module is left",
 	pipeline.GuardGone: "the branch was deleted", pipeline.GuardBase: "the base branch has moved on",
-	pipeline.GuardConflict: "the base branch does not merge by itself",
+	pipeline.GuardConflict: "the base branch does not merge by itself", pipeline.GuardUpstream: "what agents told each other is for you to decide",
 }
 
 // guard says which guard fired, with its numbers.
@@ -221,6 +221,7 @@ var gateTitles = map[pipeline.GateKind]string{
 	pipeline.GateEscalation: "Forge needs a decision", pipeline.GateStuck: "The tests do not get better: Forge needs a decision",
 	pipeline.GateClarification: "Forge has a question", pipeline.GateApproval: "Forge waits for your word",
 	pipeline.GateBudget: "The budget is reached: Forge needs a decision", pipeline.GateHuman: "A human must look",
+	pipeline.GateFeedback: "Agents need a decision",
 }
 
 // gate is the comment that asks a human, or shows what was answered.

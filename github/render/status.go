@@ -10,7 +10,7 @@ import (
 
 // status is the one comment on the issue that is edited in place.
 func (v Renderer) Status() string {
-	return v.whole("status", "### "+v.headline(), v.notice(), v.modules(), v.phases(), v.facts(), v.earlier(), v.measures(), v.plan(), v.footer())
+	return v.whole("status", "### "+v.headline(), v.notice(), v.modules(), v.phases(), v.facts(), v.earlier(), v.feedback(), v.measures(), v.plan(), v.footer())
 }
 
 // headline says in a few words where the run stands.
@@ -52,7 +52,7 @@ func (v Renderer) headline() string {
 		return "🔄 Forge is merging the module " + code(r.Active.Part)
 	}
 	doing := map[pipeline.Phase]string{pipeline.PhasePlan: "planning", pipeline.PhaseImplement: "implementing",
-		pipeline.PhaseReview: "reviewing", pipeline.PhaseTest: "testing", pipeline.PhaseUpdate: "taking " + r.Repo.DefaultBranch + " in"}[r.Active.Phase]
+		pipeline.PhaseReview: "reviewing", pipeline.PhaseTest: "testing", pipeline.PhaseResolve: "deciding what an agent asked", pipeline.PhaseUpdate: "taking " + r.Repo.DefaultBranch + " in"}[r.Active.Phase]
 	if r.Await != nil {
 		doing = "waiting for " + v.line(r.Await.What, 200)
 	}
