@@ -75,6 +75,11 @@ const (
 	ModulesLeftOut   = "modules_left_out"
 	QualityFailure   = "quality_failure"
 	QualityRecovered = "quality_recovered"
+
+	Upstream           = "upstream"
+	UpstreamResponse   = "upstream_response"
+	UpstreamEscalation = "upstream_escalation"
+	UpstreamHeld       = "upstream_held"
 )
 
 // Catalogue lists all metrics, in the order in which they are shown.
@@ -111,6 +116,12 @@ func Catalogue() []Definition {
 		{ModuleConflicts, 2, "conflicts of modules", "share of merges of modules that conflicted, or broke a test", Share, "share", "", -1, false, false},
 		{QualityFailure, 2, "missed quality gates", "share of measures of a quality gate on tested work that missed its bounds or had no value", Share, "share", "gate", -1, false, false},
 		{QualityRecovered, 2, "recovered quality gates", "share of quality gates that a run's work once missed and met when they were last measured", Share, "share", "gate", 1, false, false},
+		{Upstream, 2, "feedback between agents", "matters that agents of a run that ended told the planner, where the settings let them; in all, and by kind",
+			Mean, "matters", "kind", 0, false, true},
+		{UpstreamResponse, 2, "time to the planner's answer", "time from a feedback between agents until the planner begins with it", Mean, "ms", "kind", -1, true, false},
+		{UpstreamEscalation, 2, "escalated feedback", "share of the feedback between agents that a person was asked about", Share, "share", "kind", -1, false, false},
+		{UpstreamHeld, 2, "decisions that held", "share of decisions on feedback between agents with which the run was verified, and the same matter was not raised again",
+			Share, "share", "kind", 1, false, false},
 		{ModulesLeftOut, 2, "modules left out", "share of modules that a run ended without", Share, "share", "", -1, false, false},
 
 		{Learnings, 3, "learnings", "learnings that reflections on a run gave, of runs that ended", Mean, "learnings", "", 0, false, false},

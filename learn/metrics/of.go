@@ -285,6 +285,7 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 	m.finishProofs()
 	m.finishGates()
 	m.finishModules()
+	m.finishUpstream()
 }
 
 func (m *measurer) finishBounces() {
