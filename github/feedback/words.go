@@ -111,10 +111,15 @@ func own(body string) string {
 func Read(body string) Stance {
 	no, yes, later := false, false, false
 	for _, sentence := range sentences.FindAllString(spell(own(body)), -1) {
-		if strings.ContainsAny(sentence, "?？") || has(sentence, "hedge") {
+		if strings.ContainsAny(sentence, "?？") {
 			continue
 		}
+		hedged := has(sentence, "hedge")
 		for clause := range strings.FieldsFuncSeq(sentence, func(c rune) bool { return strings.ContainsRune(",:()—–，、：（）", c) }) {
+			if hedged { // what was done is done, whatever may be
+				yes = yes || deed(clause)
+				continue
+			}
 			refused, turned := said(clause, "dismiss")
 			no, yes = no || refused, yes || turned
 			rest := without(clause, "dismiss")
@@ -125,11 +130,11 @@ func Read(body string) Stance {
 		}
 	}
 	switch {
-	case no && !yes:
+	case no && !yes && !later:
 		return Dismiss
 	case yes && !no:
 		return Agree
-	case later && !no:
+	case later && !yes:
 		return Later
 	}
 	return None
