@@ -34,7 +34,7 @@ func (sh Shell) Command() *cobra.Command {
 		Use: "evaluate", Short: "Measure how well Forge does what it does", Args: sh.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(sh.loop(), sh.recall(), sh.learning(), sh.identity(), sh.prediction(), sh.modules())
+	cmd.AddCommand(sh.loop(), sh.recall(), sh.learning(), sh.identity(), sh.prediction(), sh.modules(), sh.threads())
 	return cmd
 }
 
