@@ -36,6 +36,7 @@ func TestCheck(t *testing.T) {
 		{name: "no list", model: "openai/llama", answers: answers{"/v1/chat/completions": "200 " + ok}, asked: true},
 		{name: "no list, Anthropic", model: "anthropic/claude", answers: answers{"/v1/messages": "200 " + ok}, asked: true},
 		{name: "no list, and the question is refused", model: "openai/llama", answers: answers{"/v1/chat/completions": `400 {"error":{"message":"max_tokens is too small"}}`}, asked: true},
+		{name: "a list that was never made", model: "openai/llama", answers: answers{"/v1/models": "501 Unsupported method", "/v1/chat/completions": "200 " + ok}, asked: true},
 		{name: "no list for this key", model: "openai/llama", answers: answers{"/v1/models": `403 {"error":{"message":"no"}}`, "/v1/chat/completions": "200 " + ok}, asked: true},
 		{name: "no list, and an unknown model", model: "openai/llama", answers: answers{"/v1/chat/completions": `404 {"error":{"message":"model not found"}}`}, say: []string{"does not know the model llama", "BASE"}, asked: true},
 		{name: "wrong key", model: "openai/llama", answers: answers{"/v1/models": "401 " + denied}, say: []string{"refused the API key (401, BASE)", "check the key"}},

@@ -434,6 +434,7 @@ func TestRefusals(t *testing.T) {
 		{200, "OK", kindURL, "BASE/chat/completions answered 200, and not as a provider does"},
 		{403, page, kindURL, "answered with a web page (403)"},
 		{405, `{"detail":"Method Not Allowed"}`, kindURL, "answered 405"},
+		{501, `Unsupported method`, kindURL, "answered 501"},
 		{502, page, kindOverloaded, "overloaded or down (502, llama); it is tried again later"},
 		{429, `{"error":{"message":"Slow down","type":"rate_limit_error"}}`, kindLimited, "limits the rate"},
 		{429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota"}}`, kindCredit, "OpenAI says that the quota is used up (429); raise the account's limit, or check its credit: You exceeded"},

@@ -132,10 +132,10 @@ func statusKind(status int, said string) kind {
 		return kindModel
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusInternalServerError:
 		return kindFailed
+	case status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented, status >= 300 && status < 400:
+		return kindURL
 	case status >= 500:
 		return kindOverloaded
-	case status == http.StatusMethodNotAllowed, status >= 300 && status < 400:
-		return kindURL
 	}
 	return kindRequest
 }
