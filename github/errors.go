@@ -94,7 +94,8 @@ func explainResponse(op, permission string, r *gh.ErrorResponse) error {
 		}
 		return refused(op, permission, msg)
 	case http.StatusUnauthorized:
-		return &apiError{op: op, status: 401, msg: "GitHub did not accept the installation's token: " + msg, cause: r}
+		return &apiError{op: op, status: 401, msg: "GitHub did not accept the installation's token: " + msg +
+			"; where an owner has suspended or uninstalled the App, Settings, Applications, Installed GitHub Apps says so", cause: r}
 	}
 	return &apiError{op: op, status: r.Response.StatusCode, msg: fmt.Sprintf("GitHub answered %d: %s", r.Response.StatusCode, msg), cause: r}
 }
