@@ -243,12 +243,7 @@ func (r *Run) notForAgents(f *upstream.Feedback, d *upstream.Reply) string {
 	if why := asks.Weaker(d); why != "" {
 		return why
 	}
-	for i := range r.Upstream {
-		o := &r.Upstream[i]
-		if o.Was != "" && d.Text != "" && o.Decision.Criterion == d.Criterion && upstream.Same([]string{o.Was}, []string{d.Text}) {
-			return "they go in circles: it was so before " + o.ID
-		}
-	}
+	// A criterion that goes back to what it said drops what was added since: that is weaker.
 	if d.Choice == upstream.Design && slices.ContainsFunc(r.PastPlans, func(p Plan) bool { return upstream.Same(p.Steps, d.Steps) }) {
 		return "they go in circles: an earlier plan had these steps"
 	}
@@ -279,7 +274,7 @@ func (r *Run) applyUpstream(e Event) bool {
 	if !is || said == nil || r.State != StateRunning {
 		return is
 	}
-	if what == upstream.Raised && f == nil {
+	if what == upstream.Raised && f == nil && r.Plan != nil && r.Current() != nil {
 		r.Upstream = append(r.Upstream, *said)
 		f = &r.Upstream[len(r.Upstream)-1]
 		f.State, f.Raised = upstream.Idle, e.Time
@@ -333,7 +328,7 @@ func (r *Run) reply(answer *upstream.Reply) {
 
 // decided carries a decision out: it revises the plan, and lets run again what that asks for.
 func (r *Run) decided(f *upstream.Feedback, d *upstream.Reply, at time.Time) {
-	if d == nil || r.Plan == nil {
+	if d == nil {
 		d = &upstream.Reply{Choice: upstream.Fix}
 	}
 	decision := *d

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,9 @@ func checkFeedback(t *rapid.T, r *Run) {
 			t.Fatalf("%s is %s, and %s came after it", f.ID, f.State, r.Upstream[i+1].ID)
 		}
 		if d := f.Decision; d != nil && f.State == upstream.Resolved && !d.Human {
+			if d.Choice == upstream.Add && d.Quote != "It is" {
+				t.Fatalf("%s was decided by an agent, and nobody asks for it: %+v", f.ID, d)
+			}
 			was := upstream.Spec{Criteria: []upstream.Item{{ID: d.Criterion, Text: f.Was}}}
 			if why := was.Weaker(d); why != "" {
 				t.Fatalf("%s was decided by an agent, and %s: %+v", f.ID, why, d)
@@ -130,6 +134,15 @@ func TestFeedbackTimeLimit(t *testing.T) {
 	if err := p.Play("plan ok\nimplement half constraint blocking AC1: no sockets"); err != nil {
 		t.Fatal(err)
 	}
+	var order []EventType
+	for _, e := range p.Events {
+		if e.Type == EventUpstreamRaised || e.Type == EventUpstreamNotified || e.Type == EventPublishCompleted && len(order) == 1 {
+			order = append(order, e.Type)
+		}
+	}
+	if !slices.Equal(order, []EventType{EventUpstreamRaised, EventPublishCompleted, EventUpstreamNotified}) {
+		t.Errorf("people are not shown it first: %v", order)
+	}
 	if at, _ := p.Run.Alarm(); !at.IsZero() {
 		t.Errorf("while the owner can work, a limit fires at %v", at)
 	}
@@ -145,5 +158,19 @@ func TestFeedbackTimeLimit(t *testing.T) {
 	p.Append(Event{Type: EventPhaseCompleted, Data: Data{Phase: &ref, Upstream: &upstream.Feedback{Reply: pipelinetest.Reply("limit AC1")}}})
 	if f := p.Run.Feedback(); f.State != upstream.Escalating || f.Reply != nil {
 		t.Errorf("after a late answer: %+v", f)
+	}
+}
+
+// Covers U3: an owner does not answer in a human's name.
+func TestFeedbackAnsweredAsHuman(t *testing.T) {
+	p := pipelinetest.New(listening(), Task{Issue: 1, Title: "x"})
+	if err := p.Play("plan ok\nimplement half constraint blocking AC1: no sockets"); err != nil {
+		t.Fatal(err)
+	}
+	reply := &upstream.Reply{Choice: upstream.Fix, Why: "go on", By: "ann", Human: true}
+	p.Append(Event{Type: EventPhaseCompleted, Data: Data{Phase: p.Run.Active, Upstream: &upstream.Feedback{Reply: reply}}})
+	p.Step()
+	if d := p.Run.Upstream[0].Decision; d == nil || d.Human || d.By != upstream.Planner {
+		t.Errorf("decided by %+v", d)
 	}
 }

@@ -37,6 +37,9 @@ func (v Renderer) decided() (out []string) {
 			continue
 		}
 		s := fmt.Sprintf("**%s**, from the %s: %s<br>Decided by %s: %s", f.ID, f.From, v.line(f.Text, 500), code(d.By), v.line(d.String(), 1000))
+		if f.Was != "" {
+			s += "<br>Before: " + v.line(f.Was, 500)
+		}
 		if len(d.Weighed) > 0 {
 			s += "<br>Weighed: " + v.line(strings.Join(d.Weighed, "; "), 500)
 		}

@@ -75,7 +75,7 @@ func (p *phase) resolve(ctx context.Context) (upstream.Reply, error) {
 		if err := decode(args, &reply); err != nil {
 			return []string{err.Error()}
 		}
-		reply.By, reply.Human, reply.Weighed = "", false, trimmed(reply.Weighed)
+		reply.Weighed = trimmed(reply.Weighed)
 		asks := p.job.Run.Asks()
 		bad := asks.Check(f, &reply)
 		if why := asks.Weaker(&reply); len(bad) == 0 && why != "" && reply.Choice != upstream.Limit {
