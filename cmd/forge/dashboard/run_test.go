@@ -191,6 +191,27 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
+// What agents told each other stands in the row, with who decided it.
+func TestTimelineOfFeedback(t *testing.T) {
+	cfg := config.Default()
+	cfg.Upstream.Enabled = true
+	p := pipelinetest.New(cfg, pipeline.Task{Issue: 1, Title: "x"})
+	if err := p.Play("plan ok\nimplement half constraint high AC1: no sockets\nresolve design poll\nimplement it\nreview ok\ntest ok"); err != nil {
+		t.Fatal(err)
+	}
+	line := newTimeline(&p.Run, p.Events)
+	if !slices.Contains(line.Phases, pipeline.PhaseResolve) || len(line.Rows) != 1 {
+		t.Fatalf("columns %v, %d rows", line.Phases, len(line.Rows))
+	}
+	var said []string
+	for _, i := range line.Rows[0].Items {
+		said = append(said, i.Who+i.Text)
+	}
+	if got := strings.Join(said, "\n"); !strings.Contains(got, "implementerno sockets") || !strings.Contains(got, "plannerthe plan has other steps: poll") {
+		t.Errorf("it says\n%s", got)
+	}
+}
+
 // What other versions wrote is shown as far as it is understood: no event, with or
 // without what it carries, breaks a page.
 func TestOtherVersions(t *testing.T) {

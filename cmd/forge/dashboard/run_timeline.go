@@ -8,6 +8,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/text"
+	"forge/pipeline/upstream"
 )
 
 // timeline is what happened in a run, for a picture: a row for each iteration, and
@@ -64,7 +65,7 @@ func (i *lineItem) Word() string {
 const itemsShown = 60
 
 // columns are the phases in the order of the picture.
-var columns = []pipeline.Phase{pipeline.PhasePlan, pipeline.PhaseImplement, pipeline.PhaseUpdate, pipeline.PhaseReview, pipeline.PhaseTest}
+var columns = []pipeline.Phase{pipeline.PhasePlan, pipeline.PhaseResolve, pipeline.PhaseImplement, pipeline.PhaseUpdate, pipeline.PhaseReview, pipeline.PhaseTest}
 
 // newTimeline draws a run's events. What is missing in an event is left out: logs of
 // other versions are shown as far as they are understood.
@@ -89,17 +90,18 @@ type timelineDraft struct {
 	last map[pipeline.Phase]*lineItem // the newest execution of each phase
 }
 
-// column gives each phase its column: the one that takes the base branch in only
-// when it happened.
+// column gives each phase its column: the one that takes the base branch in, and the one
+// that answers agents, only when it happened.
 func (d *timelineDraft) column(events []pipeline.Event) {
-	updates := false
+	happened := map[pipeline.Phase]bool{}
 	for i := range events {
-		p := events[i].Data.Phase
-		updates = updates || p != nil && p.Phase == pipeline.PhaseUpdate
+		if p := events[i].Data.Phase; p != nil {
+			happened[p.Phase] = true
+		}
 	}
 	d.at = map[pipeline.Phase]int{}
 	for _, p := range columns {
-		if p != pipeline.PhaseUpdate || updates {
+		if p != pipeline.PhaseUpdate && p != pipeline.PhaseResolve || happened[p] {
 			d.line.Phases = append(d.line.Phases, p)
 			d.at[p] = len(d.line.Phases)
 		}
@@ -202,6 +204,8 @@ func (d *timelineDraft) result(data pipeline.Data) (result, words string) {
 	switch {
 	case data.Plan != nil && data.Plan.Question != "":
 		return "done", "with a question"
+	case data.Upstream != nil && data.Upstream.Reply != nil:
+		return "done", string(data.Upstream.Reply.Choice)
 	case data.Plan != nil:
 		return "done", text.Plural(len(data.Plan.Steps), "step", "steps")
 	case data.Implementation != nil && data.Implementation.Unable != "":
@@ -279,6 +283,14 @@ func (d *timelineDraft) drawGate(e *pipeline.Event) bool {
 			}
 		}
 		d.mark(e, "gate", who, gate.Question)
+	case pipeline.EventUpstreamRaised:
+		if f := e.Data.Upstream; f != nil {
+			d.mark(e, "guard", f.From, f.Text)
+		}
+	case pipeline.EventUpstreamResolved:
+		if f := e.Data.Upstream; f != nil && f.Decision != nil {
+			d.mark(e, "guard", cmp.Or(f.Decision.By, upstream.Planner), f.Decision.String())
+		}
 	case pipeline.EventGateReminded:
 		d.mark(e, "gate", "reminder", e.Data.Note)
 	case pipeline.EventPublishFailed:
