@@ -118,7 +118,7 @@ func Catalogue() []Definition {
 		{QualityRecovered, 2, "recovered quality gates", "share of quality gates that a run's work once missed and met when they were last measured", Share, "share", "gate", 1, false, false},
 		{Upstream, 2, "feedback between agents", "matters that agents of a run that ended told the planner, where the settings let them; in all, and by kind",
 			Mean, "matters", "kind", 0, false, true},
-		{UpstreamResponse, 2, "time to the planner's answer", "time from a feedback between agents until the planner begins with it", Mean, "ms", "kind", -1, true, false},
+		{UpstreamResponse, 2, "time to an answer between agents", "time from a feedback between agents until the planner begins with it", Mean, "ms", "kind", -1, true, false},
 		{UpstreamEscalation, 2, "escalated feedback", "share of the feedback between agents that a person was asked about", Share, "share", "kind", -1, false, false},
 		{UpstreamHeld, 2, "decisions that held", "share of decisions on feedback between agents with which the run was verified, and the same matter was not raised again",
 			Share, "share", "kind", 1, false, false},
