@@ -1,0 +1,217 @@
+package align
+
+import (
+	"slices"
+	"strings"
+
+	"forge/pipeline/lazyregexp"
+)
+
+// choice is a matter of which one can be had: what is used excludes the others.
+type choice struct {
+	kind    string
+	options []option
+	context *lazyregexp.Regexp // one of these words must be there; nil: none
+	not     *lazyregexp.Regexp // and none of these
+	deed    *lazyregexp.Regexp // what says that it is done, rather than spoken of
+	rule    *lazyregexp.Regexp // what makes a rule of a sentence, besides "only" and the like
+	whole   bool               // it is one for the whole repository: two that differ exclude each other
+	named   *lazyregexp.Regexp // the name of what it is said of, in the first group: two of one name exclude each other
+}
+
+type option struct {
+	name string
+	word *lazyregexp.Regexp
+}
+
+func opt(name, expr string) option { return option{name, lazyregexp.New(expr)} }
+
+// only makes a rule of a sentence, and notRule does not: "only touch the REST handlers".
+var only = lazyregexp.New(`(?i)\b(?:only|exclusively|always|without exception|everything|solely|nothing but|nur|immer|` +
+	`ausschließlich|uniquement|seulement|toujours|solamente|siempre|únicamente)\b`)
+
+var (
+	notRule = lazyregexp.New(`(?i)\bonly (?:touch\w*|chang\w*|affect\w*|when|if|in|once|after|where|need\w*|add\w*|the|` +
+		`this|those|for)\b`)
+	must = lazyregexp.New(`(?i)\b(?:must|have to|only|allowed)\b`)
+)
+
+var choices = []choice{
+	{kind: "api", options: []option{opt("REST", `\bREST(?:ful)?\b`), opt("GraphQL", `(?i)\bgraphql\b`), opt("gRPC", `(?i)\bgrpc\b`), opt("SOAP", `\bSOAP\b`)},
+		context: lazyregexp.New(`\b(?:apis?|interfaces?|endpoints?|services?|clients?|over|via|expose|offers?|routes?|` +
+			`schnittstellen?)\b`),
+		deed: lazyregexp.New(`\b(?:expos\w+|offer\w*|serv(?:e|es|ing)|provid\w+|publish\w*|implement\w*|build|add|write|` +
+			`switch|move|bereitstell\w*)\b`),
+		named: lazyregexp.New(`\b([a-z][\w-]+) (?:api|service|interface|endpoints?)\b`)},
+	{kind: "auth", options: []option{opt("session cookies", `(?i)\bsession[- ]cookies?\b|`+
+		`\bcookie[- ](?:based )?sessions?\b|\bserver[- ]side sessions?\b`),
+		opt("JWT", `(?i)\bjwts?\b|\bjson web tokens?\b`), opt("basic auth", `(?i)\bbasic auth\w*\b`), opt("API keys", `(?i)\bapi[- ]keys?\b`)},
+		deed: lazyregexp.New(`\b(?:use|uses|get|gets|keep|keeps|store|stores|set|sets|send|sends|issue|issues|log ?in|login|` +
+			`sign\w*|authenticat\w*|anmeld\w*)\b`)},
+	{kind: "store", options: []option{opt("SQLite", `(?i)\bsqlite\b`), opt("PostgreSQL", `(?i)\bpostgres(?:ql)?\b`), opt("MySQL", `(?i)\b(?:mysql|mariadb)\b`),
+		opt("MongoDB", `(?i)\bmongo(?:db)?\b`), opt("DynamoDB", `(?i)\bdynamodb\b`), opt("SQL Server", `(?i)\bsql server\b`)},
+		not: lazyregexp.New(`\b(?:in[- ]memory|import\w*|export\w*|migrat\w+|dump|port \d+|convert\w*|syntax|dialect|compatible)\b`),
+		deed: lazyregexp.New(`\b(?:stor(?:e|es|ed|ing)|sav(?:e|es|ed|ing)|keep|keeps|persist\w*|writ(?:e|es|ten)|use|uses|` +
+			`put|puts|add|set up|switch|move|speicher\w*)\b`),
+		named: lazyregexp.New(`\b([a-z][\w-]+) (?:is|are|stays?|lives?) (?:stored|kept|saved|persisted|in)\b`)},
+	{kind: "json names", options: []option{opt("snake_case", `(?i)\bsnake[_ -]?case\b`), opt("camelCase", `(?i)\bcamel[_ -]?case\b`),
+		opt("kebab-case", `(?i)\bkebab[_ -]?case\b`)},
+		context: lazyregexp.New(`\b(?:json|keys?|fields?|payloads?|responses?|bodies|body)\b`),
+		not: lazyregexp.New(`\b(?:columns?|tables?|database|sql|python|variables?|functions?|methods?|css|files?|env\w*|` +
+			`mapped|convert\w*|query string)\b`), whole: true},
+	{kind: "dates", options: []option{opt("ISO 8601", `(?i)\biso[- ]?8601\b|\brfc[- ]?3339\b`),
+		opt("Unix time", `(?i)\bunix[- ](?:time(?:stamps?)?|epoch|seconds|milliseconds)\b|\bepoch (?:seconds|time|`+
+			`milli\w+)\b|\b(?:milli)?seconds since the epoch\b`)},
+		context: lazyregexp.New(`\b(?:payloads?|json|apis?|responses?|events?|fields?|messages?|body|carries|returns?|returned)\b`),
+		not:     lazyregexp.New(`\b(?:compar\w+|columns?|database|header|convert\w*|pars\w+|filenames?)\b`), whole: true},
+	{kind: "time zone", options: []option{opt("UTC", `(?i)\butc\b`), opt("local time", `(?i)\blocal time(?:s|stamps?|`+
+		` ?zone)?\b|\bserver's time ?zone\b|\bortszeit\b`)},
+		context: lazyregexp.New(`\b(?:stor(?:e|es|ed)|sav(?:e|es|ed)|persist\w*|writ(?:e|es|ten)|record\w*|database|speicher\w*)\b`),
+		not:     lazyregexp.New(`\b(?:shows?|shown|display\w*|render\w*|format\w*|print\w*|reader|convert\w*)\b`), whole: true},
+	{kind: "package manager", options: []option{opt("pnpm", `\bpnpm\b`), opt("yarn", `\byarn\b`), opt("npm", `(?:^|`+
+		`[^\w/])npm\b`), opt("bun", `\bbun (?:install|add|run)\b`)},
+		not:  lazyregexp.New(`\bnpm (?:registry|packages?|account|token|audit|org\w*)\b|\b(?:to|on|from|via) npm\b|\bpublish\w*\b`),
+		deed: lazyregexp.New(`\b(?:use|uses|run|runs|install|installs|call|add|execute|with)\b`), whole: true},
+	{kind: "python packages", options: []option{opt("poetry", `(?i)\bpoetry\b`), opt("uv", `\buv (?:add|sync|pip|run|`+
+		`lock)\b|\x60uv\x60`), opt("pipenv", `(?i)\bpipenv\b`)},
+		deed: lazyregexp.New(`\b(?:use|uses|run|runs|install|installs|call|add|manag\w+|with)\b`), whole: true},
+	{kind: "licence", options: []option{opt("MIT", `\bMIT\b`), opt("BSD", `\bBSD\b`), opt("Apache", `\bApache\b`), opt("ISC", `\bISC\b`),
+		opt("MPL", `\bMPL\b`),
+		opt("LGPL", `\bLGPL`), opt("AGPL", `\bAGPL`), opt("GPL", `\bGPL`)},
+		context: lazyregexp.New(`\b(?:dependenc\w+|licen[cs]\w*|librar\w+|packages?|lizenz\w*|bibliothek\w*|under|gpl)\b`),
+		not:     lazyregexp.New(`\b(?:dual|either)\b`), rule: must,
+		deed: lazyregexp.New(`\b(?:use|add|import|bring|pull|depend|vendor|nimm|verwende)\b`)},
+}
+
+func (c *choice) read(s *sentence) []Fact {
+	if c.context != nil && !c.context.MatchString(s.low) || c.not != nil && c.not.MatchString(s.low) {
+		return nil
+	}
+	f := Fact{Key: c.kind, rule: only.MatchString(s.low) && !notRule.MatchString(s.low), use: c.deed == nil || c.deed.MatchString(s.low)}
+	f.rule = f.rule || c.rule != nil && c.rule.MatchString(s.low)
+	for _, o := range c.options {
+		said := false
+		for _, at := range o.word.FindAllStringIndex(s.text, -1) {
+			if len(s.text) != len(s.low) { // letters that change their length: rather nothing than the wrong place
+				continue
+			}
+			switch stance(s.low, at[0], at[1]) {
+			case wanted:
+				said = true
+			case refused:
+				f.not = append(f.not, o.name)
+			}
+		}
+		if said {
+			f.has = append(f.has, o.name)
+		}
+	}
+	if len(f.has)+len(f.not) == 0 {
+		return nil
+	}
+	if c.named != nil {
+		for _, m := range c.named.FindAllStringSubmatch(s.low, -1) {
+			if !slices.Contains(strings.Fields("the a an our its rest graphql grpc soap public internal data which that it web"), m[1]) {
+				f.about = append(f.about, m[1])
+			}
+		}
+	}
+	f.Value = strings.Join(f.has, ", ")
+	if len(f.has) == 0 {
+		f.Value = "no " + strings.Join(f.not, ", ")
+	}
+	return []Fact{f}
+}
+
+func (c *choice) clash(x, y *Fact, peers bool) bool {
+	if !aligned(x, y) || peers && !c.whole && !meet(x.about, y.about) && !c.everywhere(x, y) {
+		return false // what one module does is no rule for another
+	}
+	if len(x.about) > 0 && len(y.about) > 0 && !meet(x.about, y.about) {
+		return false
+	}
+	if meet(x.not, y.has) && y.use || meet(y.not, x.has) && x.use {
+		return true
+	}
+	if len(x.has) == 0 || len(y.has) == 0 || meet(x.has, y.has) {
+		return false
+	}
+	return x.rule && y.use || y.rule && x.use || c.whole && x.use && y.use || meet(x.about, y.about)
+}
+
+// everywhere reports whether one of two modules speaks of all of them.
+func (c *choice) everywhere(x, y *Fact) bool {
+	return c.kind == "licence" || len(x.not) > 0 && x.rule || len(y.not) > 0 && y.rule
+}
+
+// A call that returns when all is done, or before.
+var (
+	async = lazyregexp.New(`(?i)\basync(?:hronous(?:ly)?)?\b|\bputs? on (?:the|a) queue\b|\bput on (?:the|` +
+		`a) queue\b|\breturns at once\b|\bfire[- ]and[- ]forget\b|\basynchron\b`)
+	blocking   = lazyregexp.New(`(?i)\bsync(?:hronous(?:ly)?)?\b|\bblocks until\b|\bsynchron\b`)
+	identifier = lazyregexp.New("\\b[a-z]+(?:[A-Z][a-z0-9]*)+\\b|\\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\\b|" +
+		"\\b\\w+(?:\\.\\w+)*\\(\\)|`[\\w./ -]+`|\\b[a-z]+_[a-z_]+\\b")
+)
+
+func readCall(s *sentence) []Fact {
+	var out []Fact
+	for part := range strings.SplitSeq(s.text, ", ") {
+		low := strings.ToLower(part)
+		for i, re := range []*lazyregexp.Regexp{async, blocking} {
+			at := re.FindStringIndex(part)
+			if at == nil || len(low) != len(part) || stance(low, at[0], at[1]) != wanted {
+				continue
+			}
+			for _, name := range identifier.FindAllString(part, -1) {
+				out = append(out, Fact{Key: strings.Trim(name, "`()"), Value: []string{"asynchronous", "synchronous"}[i]})
+			}
+		}
+	}
+	return out
+}
+
+func clashCall(x, y *Fact, _ bool) bool { return x.Value != y.Value && aligned(x, y) }
+
+// New dependencies.
+var (
+	noDeps = lazyregexp.New(`\bno (?:(?:new|further|additional|extra|more|third[- ]party|external|` +
+		`runtime) )*(?:dependenc(?:y|ies)|libraries)\b|` +
+		`\b(?:don't|do not|never|must not|avoid) (?:add|adding|introduc\w+|bring\w*(?: in)?) (?:any |a |new |further |` +
+		`additional |third[- ]party )*(?:dependenc|librar)|` +
+		`\bwithout (?:any |new |further |additional |third[- ]party )+dependenc|\b(?:stdlib|standard library) only\b|` +
+		`\bonly the standard library\b|\bzero dependencies\b|` +
+		`\bkeine (?:neuen |weiteren )?abhängigkeiten\b|\baucune (?:nouvelle )?dépendance\b|\b(?:sin|` +
+		`ninguna) (?:nuevas? )?dependencias?\b`)
+	unless = lazyregexp.New(`\b(?:unless|except|without (?:asking|approval|discuss\w*|an? \w+)|ask first|if possible|` +
+		`where possible|no dependency is|adds no|in tests)\b`)
+	newDeps = lazyregexp.New(`\b(?:add|adds|adding|introduces?|install|pulls? in|brings? in) (?:the |a |an )?(?:new |` +
+		`\w+ )?(?:library|dependency|libraries|dependencies)(?: on)? ([\w@/.\x60"'-]+)|` +
+		`\b(?:npm (?:install|i)|pnpm add|yarn add|bun add|pip install|poetry add|uv add|cargo add|go get|` +
+		`composer require) (?:-\S+ )*([a-z@][\w@/.-]*)|\bnew dependency:? (?:on )?([\w@/.\x60-]+)|` +
+		`\b(?:füge|nimm) (?:die )?(?:bibliothek|abhängigkeit) ([\w@/.\x60-]+)`)
+	devDeps = lazyregexp.New(`\bdev(?:elopment)?[- ]?dependenc|--save-dev|\s-D\b|\s-d\b`)
+)
+
+func readDependencies(s *sentence) []Fact {
+	if at := noDeps.FindStringIndex(s.low); at != nil {
+		if unless.MatchString(s.low) {
+			return nil
+		}
+		return []Fact{{Key: "new", Value: "none", rule: true}}
+	}
+	m := newDeps.FindStringSubmatchIndex(s.low)
+	if m == nil || devDeps.MatchString(s.low) || stance(s.low, m[0], m[1]) != wanted {
+		return nil
+	}
+	for i := 2; i+1 < len(m); i += 2 {
+		if m[i] < 0 {
+			continue
+		}
+		name := strings.Trim(s.low[m[i]:m[i+1]], "`\"'.")
+		if name == "" || slices.Contains(strings.Fields("page view screen card item entry section folder directory of for that to and in is between"), name) {
+			return nil
+		}
+		return []Fact{{Key: "new", Value: name, use: true}}
+	}
+	return nil
+}
