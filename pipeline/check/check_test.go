@@ -15,6 +15,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/worktree"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )

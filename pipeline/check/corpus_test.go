@@ -17,6 +17,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
+
 	"golang.org/x/tools/txtar"
 )
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"forge/pipeline"
+
 	"github.com/google/go-cmp/cmp"
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,7 +142,8 @@ func fingerprintOf(test string) string {
 }
 
 // gate measures one gate: as the change leaves it and, where the change edits what
-// measures it, also with that as the base has it. The worst counts.
+// measures it, also with that as the base has it. The worst counts. Of what may measure
+// it and may be the product, too, only a plain miss does.
 func (g *gauge) gate(ctx context.Context, gate quality.Gate) (measure.Result, error) {
 	switch gate.Use {
 	case quality.Coverage, quality.CoverageChanged:
@@ -149,26 +151,30 @@ func (g *gauge) gate(ctx context.Context, gate quality.Gate) (measure.Result, er
 	case quality.Licences:
 		return g.dependencies(ctx, gate)
 	}
-	tools, err := g.tools(ctx, gate)
+	tools, maybe, err := g.tools(ctx, gate)
 	if err != nil {
 		return measure.Result{}, err
 	}
 	asIs := gate
 	asIs.Gone = len(tools) > 0
 	m, err := g.once(ctx, asIs, nil)
-	if err != nil || len(tools) == 0 {
+	if err != nil {
 		return m, err
 	}
-	sets := [][]string{tools}
-	for _, name := range tools[:min(len(tools), maxPutAlone)] {
-		if len(tools) > 1 {
-			sets = append(sets, []string{name})
+	sure := together(tools)
+	for i, set := range append(sure, together(maybe)...) {
+		if i >= len(sure) {
+			if !m.OK {
+				break
+			}
+			set = append(slices.Clip(tools), set...)
 		}
-	}
-	for _, set := range sets {
 		again, err := g.once(ctx, gate, set)
 		if err != nil {
 			return m, err
+		}
+		if i >= len(sure) && badness(again) != badMissed {
+			continue // it may be the product, which does not go without it
 		}
 		if badness(again) > badness(m) {
 			with := "with " + text.Clip(strings.Join(set, ", "), 200) + " as the base has it"
@@ -185,17 +191,32 @@ func (g *gauge) gate(ctx context.Context, gate quality.Gate) (measure.Result, er
 // maxPutAlone is how many files that measure are put back one by one.
 const maxPutAlone = 4
 
+// together is a list as a whole, then its first entries one by one.
+func together(list []string) (sets [][]string) {
+	if len(list) > 0 {
+		sets = append(sets, list)
+	}
+	for _, name := range list[:min(len(list), maxPutAlone)] {
+		if len(list) > 1 {
+			sets = append(sets, []string{name})
+		}
+	}
+	return sets
+}
+
+const badMissed = 2 // the badness of a gate that is missed, and not by the base as well
+
 // badness orders what a gate comes to.
 func badness(m measure.Result) int {
 	switch {
 	case m.Error != "":
-		return 3
+		return badMissed + 1
 	case m.OK:
 		return 0
 	case m.Before:
 		return 1
 	}
-	return 2
+	return badMissed
 }
 
 // once measures a gate at head and base, with some files of the head as the base has them.

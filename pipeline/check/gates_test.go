@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,6 +25,12 @@ type gateTree struct {
 func (g gateTree) Restore(_ context.Context, _ string, paths []string) error {
 	for _, name := range paths {
 		data, err := os.ReadFile(filepath.Join(g.base, name))
+		if errors.Is(err, os.ErrNotExist) {
+			err = os.Remove(filepath.Join(g.dir, name))
+			if err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -215,45 +222,6 @@ func TestOwnCommand(t *testing.T) {
 	}
 }
 
-// What measures is followed through make, npm and go run; a linter's settings by from_base.
-func TestEditedTools(t *testing.T) {
-	base := `
--- Makefile --
-size:
-	@sh tools/size.sh
--- tools/size.sh --
-wc -c <data.txt
--- data.txt --
-x
--- package.json --
-{"scripts": {"size": "wc -c <data.txt"}, "dependencies": {}}
--- .lint --
-strict
--- tool/main.go --
-package main
-`
-	for _, c := range []struct{ command, change, want string }{
-		{"make -s size", "-- Makefile --\nsize:\n\t@echo 0\n", "Makefile"},
-		{"make -s size", "-- tools/size.sh --\necho 0\n", "tools/size.sh"},
-		{"npm run -s size", "-- package.json --\n{\"scripts\": {\"size\": \"echo 0\"}}\n", "package.json"},
-		{"npm run -s size", "-- package.json --\n{\"scripts\": {\"size\": \"wc -c <data.txt\"}, \"dependencies\": {\"a\": \"1\"}}\n", ""},
-		{"go run ./tool", "-- tool/main.go --\npackage main\n\nfunc main() {}\n", "tool/main.go"},
-		{"lint", "-- .lint --\nlax\n", ".lint"},
-		{"wc -c data.txt", "-- data.txt --\nxxx\n", ""},
-		{"cd tools && sh size.sh", "-- tools/size.sh --\necho 0\n", ""},
-	} {
-		g := newGated(t, base, c.change)
-		patch, err := parsePatch(g.patch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := (&gauge{o: g.o, head: g.open, base: g.open, patch: patch}).tools(t.Context(), quality.Of(config.Quality{Command: c.command, FromBase: []string{".lint"}}))
-		if want := strings.Fields(c.want); err != nil || strings.Join(got, " ") != strings.Join(want, " ") && c.command != "cd tools && sh size.sh" {
-			t.Errorf("%s: %v, %v, want %v", c.command, got, err, want)
-		}
-	}
-}
-
 func TestSizeAndLinesAndSARIF(t *testing.T) {
 	base := "-- dist/a.js --\n12345\n-- dist/b.css --\nxx\n-- lint.sh --\nprintf '%s' '{\"runs\": [{\"results\": []}]}' >out.sarif\n"
 	change := "-- dist/a.js --\n" + strings.Repeat("x", 99) + "\n-- dist/sub/c.js --\n123\n"
@@ -385,6 +353,25 @@ type memory map[string]*measure.Reading
 
 func (m memory) Get(key string) *measure.Reading    { return m[key] }
 func (m memory) Put(key string, r *measure.Reading) { m[key] = r }
+
+// What touches no line that could be covered is not held up by coverage; what is built
+// for another system is said to be outside of it.
+func TestCoverageOfWhatCannotBe(t *testing.T) {
+	gate := config.Quality{Use: quality.CoverageChanged, Min: bound(80)}
+	base := "-- a.go --\npackage a\n-- README.md --\nx\n"
+	for _, change := range []string{"-- README.md --\ny\n", "-- NEWS.md --\ny\n", "-- app.json --\n{}\n"} {
+		g := newGated(t, base, change, gate)
+		g.report.Coverage = &pipeline.Coverage{Lines: 70, Changed: -1}
+		if m := g.measure(); !m.OK || !strings.Contains(m.Note, "no line that the change touches") {
+			t.Errorf("%q: %+v", change, m)
+		}
+	}
+	g := newGated(t, base, "-- a_windows.go --\npackage a\n", gate)
+	g.report.Coverage = &pipeline.Coverage{Lines: 70, Changed: 100}
+	if m := g.measure(); !m.OK || !strings.Contains(m.Note, "not in it: a_windows.go") {
+		t.Errorf("%+v", m)
+	}
+}
 
 func TestCoverageGates(t *testing.T) {
 	g := newGated(t, "-- a.go --\npackage a\n", "-- a.go --\npackage a\n\nfunc A() {}\n",

@@ -20,22 +20,19 @@ var (
 
 const maxScript = 64 << 10 // of one that is followed to what it runs
 
-// tools returns the files that the base has, that a gate is measured by and that the
-// change edits: scripts that its commands run, and what these run; the Makefile and the
-// scripts of package.json where they go through them; benchmarks; what from_base names.
-func (g *gauge) tools(ctx context.Context, gate quality.Gate) ([]string, error) {
-	edited := map[string]bool{}
-	for _, f := range g.patch.files {
-		if f.OldName != "" {
-			edited[f.OldName] = true
-		}
-	}
-	if len(edited) == 0 || g.o.Base == "" {
-		return nil, nil
+// tools returns what a gate is measured by and the change edits. sure are files of the
+// base: scripts that its commands run, and what these run; the Makefile and the scripts
+// of package.json where they go through them; benchmarks; what from_base names. maybe
+// are those that may be read as well, new ones among them: what lies beside such a
+// script, settings, test files beside a benchmark.
+func (g *gauge) tools(ctx context.Context, gate quality.Gate) (sure, maybe []string, err error) {
+	names := slices.DeleteFunc(g.patch.changedNames(), func(name string) bool { return name == "" })
+	if len(names) == 0 || g.o.Base == "" {
+		return nil, nil, nil
 	}
 	tree, err := g.base(ctx, g.o.Base)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer tree.Close()
 	read := func(name string) ([]byte, bool) {
@@ -43,69 +40,153 @@ func (g *gauge) tools(ctx context.Context, gate quality.Gate) ([]string, error) 
 		return data, err == nil
 	}
 	found := follow(gate.Command+"\n"+gate.Breakdown, read)
-	var out []string
-	for name := range edited {
-		is := found[name] || slices.ContainsFunc(gate.FromBase, func(pattern string) bool { return glob.Match(pattern, name) })
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		data, there := read(name)
+		is := there && found.names(name) || slices.ContainsFunc(gate.FromBase, func(pattern string) bool { return glob.Match(pattern, name) })
 		if !is && gate.Use == quality.GoBench && strings.HasSuffix(name, "_test.go") {
-			data, _ := read(name)
 			is = bytes.Contains(data, []byte("func Benchmark"))
 		}
-		for dir := range found {
-			is = is || strings.HasSuffix(dir, "/") && strings.HasPrefix(name, dir)
-		}
 		if is && path.Base(name) == "package.json" {
-			is, err = g.scriptsDiffer(ctx, name, read)
-			if err != nil {
-				return nil, err
+			if is, err = g.scriptsDiffer(ctx, name, read); err != nil {
+				return nil, nil, err
 			}
 		}
-		if is {
-			out = append(out, name)
+		switch {
+		case is:
+			sure = append(sure, name)
+		case found.near(name), gate.Use == quality.GoBench && strings.HasSuffix(name, "_test.go"):
+			maybe = append(maybe, name)
 		}
 	}
-	slices.Sort(out)
-	return out, ctx.Err()
+	return sure, maybe, ctx.Err()
 }
 
-// follow finds the files that a command runs, and those that these run; a folder whose
-// program is run by go run ends in a slash.
-func follow(command string, read func(string) ([]byte, bool)) map[string]bool {
-	found := map[string]bool{}
+// ran is what a command runs of a repository.
+type ran struct {
+	files map[string]bool // a folder whose program is run by go run ends in a slash
+	dirs  map[string]bool // whose scripts are run, or all of them
+	makes bool
+}
+
+func (r *ran) names(name string) bool {
+	for dir := range r.files {
+		if strings.HasSuffix(dir, "/") && strings.HasPrefix(name, dir) {
+			return true
+		}
+	}
+	return r.files[name]
+}
+
+// near reports whether a file may be read by what is run, though nothing names it.
+func (r *ran) near(name string) bool {
+	base := path.Base(name)
+	if settingsName.MatchString(base) || r.makes && makeNames.MatchString(base) {
+		return true
+	}
+	if !scriptName.MatchString(base) && strings.Contains(base, ".") {
+		return false
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if r.dirs[dir] {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	// settingsName is that of a file that tells a tool what to look at, and how.
+	settingsName = lazyregexp.New(`(?i)^\.[\w-]+(?:rc|ignore|lint)(?:\.\w+)?$|` +
+		`^\.(?:flake8|npmrc|yarnrc\.yml|golangci\.ya?ml|stylelint\w*)$|\.config\.[cm]?[jt]s$|^(?:setup\.cfg|tox\.ini|ruff\.toml|mypy\.ini|pylintrc)$`)
+	changesDir  = lazyregexp.New(`(?:\b(?:cd|pushd)|\s-C|--(?:prefix|directory|cwd|dir))[ =]+["']?([\w.][\w./-]*)`)
+	interpreted = lazyregexp.New(`(?:\b(?:ba|da|z|k)?sh|\bpython[\d.]*|\bnode|\bruby|\bperl|\bphp|\bsource|(?:^|[\s;&|])\.)` +
+		`\s+(?:-\w+\s+)*["']?(?:\$\{?\w+\}?/)?([\w.@/-]+)`)
+	moduleRun  = lazyregexp.New(`\bpython[\d.]*\s+(?:-\w\s+)*-m\s+([\w.]+)`)
+	importLine = lazyregexp.New(`(?:\brequire\(|\bimport\(|\bimport|\bfrom|\brequire_relative)\s*["']?([\w.@/-]+)`)
+	allScripts = lazyregexp.New(`([\w.][\w./-]*)/\*\.(?:sh|bash|py|mjs|cjs)\b`)
+)
+
+// follow finds the files that a command runs, and those that these run.
+func follow(command string, read func(string) ([]byte, bool)) *ran {
+	r := &ran{files: map[string]bool{}, dirs: map[string]bool{}}
 	type said struct{ dir, text string }
-	for queue := []said{{".", command}}; len(queue) > 0 && len(found) < 200; queue = queue[1:] {
+	tried := map[string]bool{}
+	for queue := []said{{".", command}}; len(queue) > 0 && len(r.files) < 200; queue = queue[1:] {
 		at := queue[0]
-		var names []string
-		for _, w := range pathWord.FindAllString(at.text, -1) {
-			names = append(names, path.Clean(w), path.Join(at.dir, w))
-		}
-		if makeCommand.MatchString(at.text) {
-			for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
-				names = append(names, name, path.Join(at.dir, name))
-			}
-		}
-		if packageCommand.MatchString(at.text) {
-			names = append(names, "package.json", path.Join(at.dir, "package.json"))
-		}
-		for _, m := range goRun.FindAllStringSubmatch(at.text, -1) {
-			found[path.Clean(m[1])+"/"] = true
-		}
+		names, asked := r.named(at.dir, at.text)
 		for _, name := range names {
-			if found[name] || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "../") {
+			if tried[name] && !asked[name] || r.files[name] || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "../") {
 				continue
 			}
+			tried[name] = true
 			data, ok := read(name)
 			base := path.Base(name)
-			runs := scriptName.MatchString(name) || makeNames.MatchString(base) || base == "package.json" || bytes.HasPrefix(data, []byte("#!"))
+			runs := asked[name] || scriptName.MatchString(name) || makeNames.MatchString(base) || base == "package.json" || bytes.HasPrefix(data, []byte("#!"))
 			if !ok || !runs {
 				continue
 			}
-			found[name] = true
+			r.files[name], r.dirs[path.Dir(name)] = true, path.Dir(name) != "."
 			if len(data) <= maxScript {
 				queue = append(queue, said{path.Dir(name), string(data)})
 			}
 		}
 	}
-	return found
+	return r
+}
+
+// named lists the files that a text in a folder may run; asked are those that an
+// interpreter is given, whatever they are called.
+func (r *ran) named(dir, text string) (names []string, asked map[string]bool) {
+	asked = map[string]bool{}
+	dirs := []string{".", dir}
+	all := func(w string) (out []string) {
+		for _, d := range dirs {
+			out = append(out, path.Join(d, w), path.Join(d, path.Base(w)))
+		}
+		return out
+	}
+	for _, m := range changesDir.FindAllStringSubmatch(text, -1) {
+		for _, d := range []string{path.Clean(m[1]), path.Join(dir, m[1])} {
+			dirs, r.dirs[d] = append(dirs, d), d != "."
+		}
+	}
+	for _, m := range allScripts.FindAllStringSubmatch(text, -1) {
+		for _, d := range []string{path.Clean(m[1]), path.Join(dir, m[1])} {
+			r.dirs[d] = d != "."
+		}
+	}
+	for _, w := range pathWord.FindAllString(text, -1) {
+		names = append(names, all(w)...)
+	}
+	for _, m := range interpreted.FindAllStringSubmatch(text, -1) {
+		for _, name := range all(m[1]) {
+			asked[name] = true
+		}
+	}
+	for _, m := range append(importLine.FindAllStringSubmatch(text, -1), moduleRun.FindAllStringSubmatch(text, -1)...) {
+		w := m[1]
+		for _, end := range []string{".js", ".cjs", ".mjs", ".ts", ".rb", "/index.js"} {
+			names = append(names, all(w+end)...)
+		}
+		w = strings.ReplaceAll(strings.TrimLeft(w, "."), ".", "/")
+		for _, end := range []string{".py", "/__init__.py", "/__main__.py"} {
+			names = append(names, all(w+end)...)
+		}
+	}
+	if makeCommand.MatchString(text) {
+		r.makes = true
+		for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
+			names = append(names, all(name)...)
+		}
+	}
+	if packageCommand.MatchString(text) {
+		names = append(names, all("package.json")...)
+	}
+	for _, m := range goRun.FindAllStringSubmatch(text, -1) {
+		r.files[path.Clean(m[1])+"/"] = true
+	}
+	return names, asked
 }
 
 // scriptsDiffer reports whether the change edits the scripts of a package.json, not its

@@ -16,6 +16,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/worktree"
+
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )

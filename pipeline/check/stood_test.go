@@ -13,6 +13,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/worktree"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )

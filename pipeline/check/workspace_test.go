@@ -14,6 +14,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/worktree"
+
 	"golang.org/x/tools/txtar"
 )
 

@@ -270,3 +270,61 @@ func TestKey(t *testing.T) {
 		t.Error("another command measures another thing")
 	}
 }
+
+// A number is read in the gate's unit: 600kB is not 600 bytes, and no bytes at all are
+// nothing that was measured.
+func TestUnits(t *testing.T) {
+	zero := 0.0
+	for _, c := range []struct {
+		out, unit string
+		want      float64
+		say       string
+	}{
+		{"600kB", "bytes", 600_000, ""},
+		{"4.5 MB", "bytes", 4_500_000, ""},
+		{"4 MiB\n", "bytes", 4 << 20, ""},
+		{"in all 12K dist.", "bytes", 12 << 10, ""},
+		{"2s", "ms", 2000, ""},
+		{"took 1.5 min.", "s", 90, ""},
+		{"900 dist/app.js", "bytes", 900, ""},
+		{"900", "", 900, ""},
+		{"4.5 MB", "", 4.5, ""},
+		{"12 findings", "findings", 12, ""},
+		{"600kB", "ms", 0, "printed the unit kB where the gate's is ms"},
+		{"3s", "bytes", 0, "printed the unit s where the gate's is bytes"},
+		{"0", "bytes", 0, "0 bytes: what is measured is not there"},
+		{"0", "findings", 0, ""},
+	} {
+		r, err := Of(config.Quality{Name: "x", Command: "y", Value: "number", Unit: c.unit}).Read(Output{Stdout: []byte(c.out)})
+		switch {
+		case c.say != "" && (err == nil || !strings.Contains(err.Error(), c.say)):
+			t.Errorf("%q in %q: %v, want %q", c.out, c.unit, err, c.say)
+		case c.say == "" && (err != nil || r.Series[0].Samples[0] != c.want):
+			t.Errorf("%q in %q: %v, %v, want %v", c.out, c.unit, r, err, c.want)
+		}
+	}
+	if _, err := Of(config.Quality{Name: "x", Command: "y", Value: "number", Unit: "bytes", Min: &zero}).Read(Output{Stdout: []byte("0\n")}); err != nil {
+		t.Errorf("0 bytes with min: 0: %v", err)
+	}
+}
+
+// What a tool that did not look leaves is no "no findings".
+func TestSARIFOfAToolThatFailed(t *testing.T) {
+	for _, c := range []struct {
+		sarif, say string
+		want       float64
+	}{
+		{`{"runs": [{"invocations": [{"executionSuccessful": false}], "results": []}]}`, "did not end well", 0},
+		{`{"runs": [{"tool": {}}]}`, "no list of results", 0},
+		{"\ufeff" + `{"runs": [{"invocations": [{"executionSuccessful": true}], "results": [{"ruleId": "a"}, {"ruleId": "b", "baselineState": "absent"}]}]}`, "", 1},
+	} {
+		r, err := ReadSARIF([]byte(c.sarif), "/work")
+		if c.say != "" && (err == nil || !strings.Contains(err.Error(), c.say)) || c.say == "" && (err != nil || r.Series[0].Samples[0] != c.want) {
+			t.Errorf("%s: %v, %v, want %q", c.sarif, r, err, c.say)
+		}
+	}
+	r, err := ReadSARIF([]byte(`{"runs": [{"results": [{"locations": [{"physicalLocation": {"artifactLocation": {"uri": "../../etc/passwd"}, "region": {"startLine": -3}}}]}]}]}`), "/work")
+	if err != nil || r.Places[0].File != "" || r.Places[0].Line != 0 {
+		t.Errorf("a place outside: %+v, %v", r.Places, err)
+	}
+}

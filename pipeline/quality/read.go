@@ -101,7 +101,8 @@ func (k Kind) Read(o Output) (measure.Reading, error) {
 	case o.Exit != 0:
 		return measure.Reading{}, failed(o)
 	case k.Name == Number:
-		return one(lastNumber(string(o.Stdout)))
+		v, _, err := lastNumber(string(o.Stdout))
+		return one(v, err)
 	case k.Name == Regex:
 		return one(k.match(string(o.Stdout)))
 	}
@@ -143,25 +144,42 @@ var (
 	noNumber   = regexp.MustCompile(`(?i)^[-+]?(?:nan|inf|infinity)[.,;:)%]?$`)
 )
 
-// lastNumber finds the last word that is a number, with a unit behind it or not.
-func lastNumber(out string) (float64, error) {
+// lastNumber finds the last word that is a number, and the unit that stands behind it, in
+// that word or the next.
+func lastNumber(out string) (v float64, unit string, err error) {
 	words := strings.Fields(out)
 	for i := len(words) - 1; i >= 0; i-- {
 		w := strings.TrimLeft(words[i], "(=:")
 		n := numberWord.FindString(w)
 		switch {
 		case noNumber.MatchString(w):
-			return 0, fmt.Errorf("the command printed %s, which is no value", w)
+			return 0, "", fmt.Errorf("the command printed %s, which is no value", w)
 		case grouped.MatchString(w):
-			return 0, fmt.Errorf("the command printed %s: print numbers without separators", w)
+			return 0, "", fmt.Errorf("the command printed %s: print numbers without separators", w)
 		case n != "" && unitEnd.MatchString(w[len(n):]):
-			return parseNumber(n)
+			unit := strings.TrimRight(w[len(n):], ".,;:)")
+			if unit == "" && i+1 < len(words) && w == n {
+				unit = unitWord(words[i+1])
+			}
+			v, err := parseNumber(n)
+			return v, unit, err
 		}
 	}
 	if strings.TrimSpace(out) == "" {
-		return 0, errors.New("the command printed nothing")
+		return 0, "", errors.New("the command printed nothing")
 	}
-	return 0, fmt.Errorf("the command printed no number: %s", text.Clip(text.FirstLine(strings.TrimSpace(out)), 100))
+	return 0, "", fmt.Errorf("the command printed no number: %s", text.Clip(text.FirstLine(strings.TrimSpace(out)), 100))
+}
+
+// unitWord is a word where it is a unit that is known, else "".
+func unitWord(w string) string {
+	w = strings.TrimRight(w, ".,;:)")
+	for _, scale := range scales {
+		if _, known := scale[strings.ToLower(w)]; known {
+			return w
+		}
+	}
+	return ""
 }
 
 // parseNumber reads a number that was printed; what is not finite is none.

@@ -1,6 +1,7 @@
 package quality
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,13 +16,15 @@ import (
 // sarifLog is what is read of a SARIF 2.1.0 file.
 type sarifLog struct {
 	Runs *[]struct {
-		Results []struct {
-			RuleID       string `json:"ruleId"`
-			Level        string `json:"level"`
-			Kind         string `json:"kind"`
-			Message      struct{ Text, Markdown string }
-			Suppressions []struct{ Status string }
-			Locations    []struct {
+		Invocations []struct{ ExecutionSuccessful *bool }
+		Results     *[]struct {
+			BaselineState string
+			RuleID        string `json:"ruleId"`
+			Level         string `json:"level"`
+			Kind          string `json:"kind"`
+			Message       struct{ Text, Markdown string }
+			Suppressions  []struct{ Status string }
+			Locations     []struct {
 				PhysicalLocation struct {
 					ArtifactLocation struct{ URI string }
 					Region           struct{ StartLine int }
@@ -35,7 +38,7 @@ type sarifLog struct {
 // of the repository as the tool saw it.
 func ReadSARIF(data []byte, root string) (measure.Reading, error) {
 	var log sarifLog
-	if err := json.Unmarshal(data, &log); err != nil {
+	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &log); err != nil {
 		return measure.Reading{}, fmt.Errorf("it is no SARIF: %w", err)
 	}
 	if log.Runs == nil || len(*log.Runs) == 0 {
@@ -43,18 +46,26 @@ func ReadSARIF(data []byte, root string) (measure.Reading, error) {
 	}
 	var places []measure.Place
 	for _, run := range *log.Runs {
-		for _, f := range run.Results {
+		for _, call := range run.Invocations {
+			if call.ExecutionSuccessful != nil && !*call.ExecutionSuccessful {
+				return measure.Reading{}, errors.New("the tool says of itself that it did not end well (executionSuccessful is false)")
+			}
+		}
+		if run.Results == nil {
+			return measure.Reading{}, errors.New("a run has no list of results, which says that the tool did not look")
+		}
+		for _, f := range *run.Results {
 			suppressed := false
 			for _, s := range f.Suppressions {
 				suppressed = suppressed || s.Status == "" || s.Status == "accepted"
 			}
-			if suppressed || f.Level == "none" || f.Kind != "" && f.Kind != "fail" && f.Kind != "open" && f.Kind != "review" {
+			if suppressed || f.BaselineState == "absent" || f.Level == "none" || f.Kind != "" && f.Kind != "fail" && f.Kind != "open" && f.Kind != "review" {
 				continue
 			}
 			p := measure.Place{Rule: text.Clip(f.RuleID, 100), Message: text.Clip(text.OneLine(f.Message.Text+f.Message.Markdown), 300)}
 			if len(f.Locations) > 0 {
 				at := f.Locations[0].PhysicalLocation
-				p.File, p.Line = localName(at.ArtifactLocation.URI, root), at.Region.StartLine
+				p.File, p.Line = localName(at.ArtifactLocation.URI, root), max(0, at.Region.StartLine)
 			}
 			places = append(places, p)
 		}
@@ -73,5 +84,8 @@ func localName(uri, root string) string {
 	if rest, inside := strings.CutPrefix(name, strings.TrimSuffix(root, "/")+"/"); inside && root != "" {
 		name = rest
 	}
-	return text.Clip(path.Clean(name), 300)
+	if name = path.Clean(name); strings.HasPrefix(name, "../") {
+		return "" // no file of the repository
+	}
+	return text.Clip(name, 300)
 }
