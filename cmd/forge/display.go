@@ -258,7 +258,8 @@ func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
 		return line{"merge", "merging " + p.Part}
 	}
 	what := map[pipeline.Phase]string{
-		pipeline.PhaseReview: "reviewing the change", pipeline.PhaseTest: "running the tests", pipeline.PhaseResolve: "deciding what an agent asked", pipeline.PhaseUpdate: "taking " + run.Repo.DefaultBranch + " in",
+		pipeline.PhaseReview: "reviewing the change", pipeline.PhaseTest: "running the tests", pipeline.PhaseResolve: "deciding what an agent asked",
+		pipeline.PhaseUpdate: "taking " + run.Repo.DefaultBranch + " in",
 	}[p.Phase]
 	switch p.Mode {
 	case pipeline.ModeFresh:

@@ -32,12 +32,14 @@ func TestEvaluateThreads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"to choose by        3       1.00    0.50    0 of 1     1 of 2", "held out            1       0.00    0.00    0 of 0     0 of 0  0 of 1"} {
+	for _, want := range []string{"to choose by        3       1.00    0.50    0 of 1     1 of 2",
+		"held out            1       0.00    0.00    0 of 0     0 of 0  0 of 1"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in:\n%s", want, got)
 		}
 	}
-	if _, err := evaluate(`{"repo": "o/r", "pr": 1, "label": "done"}`); err == nil || !strings.Contains(err.Error(), "thread 1 needs a repo (owner/name), a pr and a label (accepted, ") {
+	const want = "thread 1 needs a repo (owner/name), a pr and a label (accepted, "
+	if _, err := evaluate(`{"repo": "o/r", "pr": 1, "label": "done"}`); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a label that there is not: %v", err)
 	}
 }

@@ -77,7 +77,8 @@ func TestReadMore(t *testing.T) {
 		},
 		Later: {"Let's do that in a follow-up PR", "In the next PR.", "Another day: separate issue", "I'd rather keep this as is, and do it in a follow-up.",
 			"后续处理"},
-		None: {"@carol can you look?", "Why not use a map?", "¿Es a propósito?", "Quizás es intencional", "可能是误报？", "Hm", "I would like to see a test first."},
+		None: {"@carol can you look?", "Why not use a map?", "¿Es a propósito?", "Quizás es intencional", "可能是误报？", "Hm",
+			"I would like to see a test first."},
 	} {
 		for _, body := range list {
 			if got := Read(body); got != want {

@@ -52,7 +52,8 @@ func (v Renderer) headline() string {
 		return "🔄 Forge is merging the module " + code(r.Active.Part)
 	}
 	doing := map[pipeline.Phase]string{pipeline.PhasePlan: "planning", pipeline.PhaseImplement: "implementing",
-		pipeline.PhaseReview: "reviewing", pipeline.PhaseTest: "testing", pipeline.PhaseResolve: "deciding what an agent asked", pipeline.PhaseUpdate: "taking " + r.Repo.DefaultBranch + " in"}[r.Active.Phase]
+		pipeline.PhaseReview: "reviewing", pipeline.PhaseTest: "testing", pipeline.PhaseResolve: "deciding what an agent asked",
+		pipeline.PhaseUpdate: "taking " + r.Repo.DefaultBranch + " in"}[r.Active.Phase]
 	if r.Await != nil {
 		doing = "waiting for " + v.line(r.Await.What, 200)
 	}

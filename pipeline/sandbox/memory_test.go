@@ -70,7 +70,7 @@ func TestSharedMemory(t *testing.T) {
 			"keep = []\nfor i in range(100):\n    m = libc.mmap(None, ctypes.c_size_t(4*MiB), 3, 0x21, -1, ctypes.c_long(0)); ctypes.memset(m, 120, 4*MiB)\n" +
 				"    libc.munmap(ctypes.c_void_p(m+4096), ctypes.c_size_t(4*MiB-4096))\nstay()", kill},
 		{"one of which a page is kept",
-			"m = libc.mmap(None, ctypes.c_size_t(140*MiB), 3, 0x21, -1, ctypes.c_long(0)); ctypes.memset(m, 120, 140*MiB); time.sleep(0.5)\n" +
+			"m = libc.mmap(None, ctypes.c_size_t(140*MiB), 3, 0x21, -1, ctypes.c_long(0)); ctypes.memset(m, 120, 140*MiB); time.sleep(1.5)\n" +
 				"libc.munmap(ctypes.c_void_p(m+4096), ctypes.c_size_t(140*MiB-4096)); n = anonymous(100); stay()", kill},
 		{"files of all that is in memory", "for d in ('/dev/shm', '/tmp', os.environ['HOME']):\n    f = open(d + '/x', 'wb')\n" +
 			"    try:\n        for i in range(400): f.write(block)\n    except OSError: pass\nstay()", kill},

@@ -110,7 +110,8 @@ func TestRepositoryErrors(t *testing.T) {
 		{"globs", "paths:\n  protected: [\"[a\", \"/etc\", \" \"]\n",
 			[]string{"protected[0] is \"[a\", which is no glob", "protected[1] is \"/etc\"; globs are relative", "protected[2] is empty"}},
 		{"upstream's values", "upstream:\n  enabled: maybe\n  timeout_minutes: 1441\n  same: -1\n  cost_share: 1.5\n  weaken: agent\n  round: 1\n", []string{
-			"upstream.enabled must be true or false", "upstream.timeout_minutes is 1441; it must be from 0 to 1440 minutes", "upstream.same is -1; it must be from 0 to 20",
+			"upstream.enabled must be true or false", "upstream.timeout_minutes is 1441; it must be from 0 to 1440 minutes",
+			"upstream.same is -1; it must be from 0 to 20",
 			"upstream.cost_share is 1.5; it must be from 0 to 1", `upstream.weaken is "agent"; it must be one of human`, `unknown key "round" in upstream`}},
 		{"setup typo", "setup:\n  command: [make]\n", []string{`:2:3: unknown key "command" in setup: did you mean "commands"?`}},
 		{"setup without commands", "setup: {cache: [a], inputs: [b], instead: true}\n", []string{
