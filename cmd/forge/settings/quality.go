@@ -133,12 +133,18 @@ func wrongGate(q config.Quality) (out []wrong) {
 	}{{"max", q.Max}, {"min", q.Min}} {
 		add(b.v != nil && (math.IsInf(*b.v, 0) || math.IsNaN(*b.v)), b.key, "must be a finite number")
 	}
-	add(!quality.Of(q).Bounded(), "max", "is missing: set max, min or worse_by, else nothing is asked of the value")
+	known := q.Use == "" || slices.Contains(quality.Presets(), q.Use)
+	add(known && !quality.Of(q).Bounded(), "max", "is missing: set max, min or worse_by, else nothing is asked of the value")
 	add(q.WorseBy != "" && goes(quality.CoverageChanged, quality.Licences), "worse_by", "does not go with use: %s, which the base has no value of: set %s",
 		q.Use, map[bool]string{true: "min", false: "max"}[goes(quality.CoverageChanged)])
 	add((q.Max != nil || q.Min != nil) && goes(quality.GoBench), map[bool]string{true: "max", false: "min"}[q.Max != nil],
 		"does not go with use: go-bench, which measures many benchmarks: set worse_by")
 	add(q.Repeats > 0 && q.Use != "" && !goes(quality.GoBench), "repeats", "goes with use: go-bench and with commands of your own: remove it")
+	add(q.Better == "lower" && q.Min != nil && q.Max == nil, "better", "is lower, but min holds it up: set max, or remove it")
+	if goes(quality.Coverage, quality.CoverageChanged) {
+		add(q.Max != nil, "max", "does not go with use: %s, of which more is better: set min", q.Use)
+		add(q.Min != nil && (*q.Min < 0 || *q.Min > 100), "min", "is out of range: a coverage is from 0 to 100 per cent")
+	}
 	add(q.Better == "higher" && q.Max != nil && q.Min == nil, "better", "is higher, but max holds it down: set min, or remove it")
 	return out
 }
