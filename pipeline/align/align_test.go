@@ -99,6 +99,7 @@ func TestNoContradiction(t *testing.T) {
 		{"p95 of a search stays below 200 ms.", "p99 of a search stays below 500 ms."},
 		{"We build with Go 1.21.", "Let us go 2 steps back; node 3 of the cluster stays."},
 		{"The smallest screen is 360 px.", "Pages work from 320 px."},
+		{"Install dependencies with `pnpm install`.", "There are no dependencies; the server's own npm is configured with a proxy."},
 		{"Users are stored in PostgreSQL.", "Sessions are stored in SQLite."},
 	} {
 		if found := Against(c.fixed, c.said); len(found) > 0 {
@@ -125,4 +126,12 @@ func TestBetween(t *testing.T) {
 			t.Errorf("%q and %q: found %v, want %q", c.a, c.b, found, c.kind)
 		}
 	}
+}
+
+// Whatever a text is, facts are read from it.
+func FuzzFacts(f *testing.F) {
+	f.Add("- \n*\n1.\n-  \n#\n```\n> \n")
+	f.Add("İE11 Node 1.2.3.4.5, 6 or **")
+	f.Add("at most 1,2,3.4 ms; port 99999; React 999999999999999999999")
+	f.Fuzz(func(_ *testing.T, text string) { Between(text, text) })
 }

@@ -71,7 +71,7 @@ var choices = []choice{
 	{kind: "package manager", options: []option{opt("pnpm", `\bpnpm\b`), opt("yarn", `\byarn\b`), opt("npm", `(?:^|`+
 		`[^\w/])npm\b`), opt("bun", `\bbun (?:install|add|run)\b`)},
 		not:  lazyregexp.New(`\bnpm (?:registry|packages?|account|token|audit|org\w*)\b|\b(?:to|on|from|via) npm\b|\bpublish\w*\b`),
-		deed: lazyregexp.New(`\b(?:use|uses|run|runs|install|installs|call|add|execute|with)\b`), whole: true},
+		deed: lazyregexp.New(`\b(?:use|uses|run|runs|install|installs|call|add|execute)\b`), whole: true},
 	{kind: "python packages", options: []option{opt("poetry", `(?i)\bpoetry\b`), opt("uv", `\buv (?:add|sync|pip|run|`+
 		`lock)\b|\x60uv\x60`), opt("pipenv", `(?i)\bpipenv\b`)},
 		deed: lazyregexp.New(`\b(?:use|uses|run|runs|install|installs|call|add|manag\w+|with)\b`), whole: true},
@@ -185,7 +185,7 @@ var (
 	unless = lazyregexp.New(`\b(?:unless|except|without (?:asking|approval|discuss\w*|an? \w+)|ask first|if possible|` +
 		`where possible|no dependency is|adds no|in tests)\b`)
 	newDeps = lazyregexp.New(`\b(?:add|adds|adding|introduces?|install|pulls? in|brings? in) (?:the |a |an )?(?:new |` +
-		`\w+ )?(?:library|dependency|libraries|dependencies)(?: on)? ([\w@/.\x60"'-]+)|` +
+		`\w+ )?(?:library|dependency)(?: on)? ([\w@/.\x60"'-]+)|` +
 		`\b(?:npm (?:install|i)|pnpm add|yarn add|bun add|pip install|poetry add|uv add|cargo add|go get|` +
 		`composer require) (?:-\S+ )*([a-z@][\w@/.-]*)|\bnew dependency:? (?:on )?([\w@/.\x60-]+)|` +
 		`\b(?:füge|nimm) (?:die )?(?:bibliothek|abhängigkeit) ([\w@/.\x60-]+)`)
@@ -208,7 +208,8 @@ func readDependencies(s *sentence) []Fact {
 			continue
 		}
 		name := strings.Trim(s.low[m[i]:m[i+1]], "`\"'.")
-		if name == "" || slices.Contains(strings.Fields("page view screen card item entry section folder directory of for that to and in is between"), name) {
+		if name == "" || slices.Contains(strings.Fields("page view screen card item entry section folder directory of for that to and in is between with from by using via only "+
+			"when before if as at are was were"), name) {
 			return nil
 		}
 		return []Fact{{Key: "new", Value: name, use: true}}

@@ -66,7 +66,7 @@ func sentences(text string) []sentence {
 			heading = strings.TrimSpace(strings.TrimLeft(trim, "#"))
 		case bullet.MatchString(line):
 			flush()
-			para = trim[len(strings.TrimLeft(bullet.FindString(line), " \t")):]
+			para = strings.TrimSpace(line[len(bullet.FindString(line)):])
 		default:
 			para = strings.TrimSpace(para + " " + trim)
 		}
