@@ -64,7 +64,7 @@ func skillName(s string) bool {
 // ReadSkill reads a skill of the repository. It is called by its directory's name; what it
 // is for is said by its front matter, or else by its first line of text.
 func ReadSkill(file string, content []byte) Skill {
-	s := Skill{Name: path.Base(path.Dir(file)), Text: strings.ReplaceAll(string(content), "\r\n", "\n")}
+	s := Skill{Name: path.Base(path.Dir(file)), Text: strings.ReplaceAll(strings.TrimPrefix(string(content), "\ufeff"), "\r\n", "\n")}
 	if head, body, ok := strings.Cut(strings.TrimPrefix(s.Text, "---\n"), "\n---\n"); ok && strings.HasPrefix(s.Text, "---\n") {
 		var about struct{ Description string }
 		if yaml.Unmarshal([]byte(head), &about) == nil {
@@ -77,7 +77,9 @@ func ReadSkill(file string, content []byte) Skill {
 		if s.Description != "" {
 			break
 		}
-		s.Description = strings.TrimSpace(strings.TrimLeft(line, "# "))
+		if strings.TrimSpace(line) != "---" { // front matter that does not end
+			s.Description = strings.TrimSpace(strings.TrimLeft(line, "# "))
+		}
 	}
 	s.Description = text.Clip(text.OneLine(Clean(s.Description)), maxSkillDescription)
 	s.Text = cutWithWord(s.Text, maxSkill, len(content), file)
