@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/module"
 	"forge/pipeline/proof"
 	"forge/pipeline/testname"
@@ -128,7 +130,7 @@ func (p *phase) proved(ctx context.Context, args json.RawMessage, impl *pipeline
 		}
 		for _, name := range c.Tests {
 			if !p.isTest(ctx, name) {
-				bad = append(bad, fmt.Sprintf("proofs: %q, which is to show %s, stands nowhere in the work tree", name, c.Criterion))
+				bad = append(bad, fmt.Sprintf("proofs: no test %q, which is to show %s, is declared in the work tree: name tests as the test runner prints them", name, c.Criterion))
 			}
 		}
 		impl.Proofs = proof.Merge(impl.Proofs, []proof.Claim{c})
@@ -142,20 +144,74 @@ func (p *phase) proved(ctx context.Context, args json.RawMessage, impl *pipeline
 	return bad
 }
 
-// isTest reports whether a test's name stands in the work tree, or in the list of tests
-// that pass at the base. The name of a case in a table may be put together: then its
-// table's has to stand there.
+// isTest reports whether a test of a name is declared in the work tree, or is in the list
+// of tests that pass at the base: a word in some text is no test, for what tests print can
+// look like a test's result. Of a subtest it is its parent that has to be declared; the run
+// tells whether it ran.
 func (p *phase) isTest(ctx context.Context, name string) bool {
 	if b := p.baseline(); b != nil && slices.ContainsFunc(b.Names, func(n string) bool { return testname.Same(n, name) }) {
 		return true
 	}
-	for _, word := range []string{testname.Parse(name).Base, name} {
-		hits, err := p.job.Workspace.Search(ctx, regexp.QuoteMeta(word), "", 1)
-		if err != nil || len(hits) > 0 { // the run says what it is worth
+	words := []string{testname.Parse(name).Base, name}
+	if m := goTestName.FindStringSubmatch(name); m != nil {
+		words = append([]string{m[1]}, words...)
+	}
+	for _, word := range words {
+		hits, err := p.job.Workspace.Search(ctx, regexp.QuoteMeta(word), "", maxHits)
+		if err != nil || slices.ContainsFunc(hits, func(hit string) bool { return declares(hit, word, name) }) { // the run says what it is worth
 			return true
+		}
+		if len(hits) < maxHits {
+			continue
+		}
+		for _, decl := range declarations(word) { // a word that stands all over
+			if hits, err = p.job.Workspace.Search(ctx, decl, "", maxHits); err != nil || slices.ContainsFunc(hits, func(hit string) bool { return declares(hit, word, name) }) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+var (
+	goTestName = lazyregexp.New(`^(?:.*?\.)?((?:Test|Example|Fuzz|Benchmark)\w*)(?:/.*)?$`)
+	hitAt      = lazyregexp.New(`^(.+?):\d+: ?(.*)$`)
+	plainFile  = lazyregexp.New(`(?i)\.(?:md|markdown|rst|adoc|txt|log|json|jsonl|ya?ml|toml|ini|cfg|xml|html?|csv|lock|snap|svg)$`)
+)
+
+// declarations are how Go, Python and JavaScript declare a test of a name, a line each; in
+// a Go table, or a call that goes over lines, the name stands alone.
+func declarations(word string) []string {
+	w := regexp.QuoteMeta(word)
+	const quote = "[\"'`]"
+	return []string{
+		`^func (?:\([^)]*\) )?` + w + `\(`,
+		`^\s*(?:(?:async\s+)?def\s+` + w + `\s*\(|class\s+` + w + `\b)`,
+		`(?:\b(?:[fx]?(?:test|it|describe)|suite|specify|context|scenario)\b[^"'` + "`" + `]*\(\s*|^\s*)` + quote + w + quote,
+	}
+}
+
+// declares reports whether a line that a search found ("path:line: text") declares a test.
+// Of languages that are not known here each line does, but those of documents and data only
+// where the test is named by them.
+func declares(hit, word, name string) bool {
+	m := hitAt.FindStringSubmatch(hit)
+	if m == nil {
+		return false
+	}
+	is := func(pattern string) bool { ok, err := regexp.MatchString(pattern, m[2]); return err == nil && ok }
+	decl := declarations(word)
+	switch ext := path.Ext(m[1]); {
+	case ext == ".go" && goTestName.MatchString(word):
+		return is(decl[0])
+	case ext == ".go": // a case by the end of its name
+		return is("[\"`]" + regexp.QuoteMeta(word) + "[\"`]")
+	case ext == ".py":
+		return is(decl[1])
+	case slices.Contains([]string{".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"}, ext):
+		return is(decl[2])
+	}
+	return !plainFile.MatchString(m[1]) || strings.Contains(name, path.Base(m[1]))
 }
 
 // claimed appends what the implementer names as shown, for those who judge it.
