@@ -34,7 +34,7 @@ func (r *Run) Proofs(it *Iteration) []proof.Row {
 	if r.Plan == nil || it == nil || it.Tests == nil {
 		return nil
 	}
-	ran := proof.Ran{Passed: it.Tests.Names, Pending: it.Tests.Pending, Flaky: it.Tests.Flaky,
+	ran := proof.Ran{Passed: it.Tests.Names, Pending: it.Tests.Pending, Flaky: it.Tests.Flaky, Skipped: it.Tests.Skips,
 		Same: testname.Same, Base: func(test string) string { return testname.Parse(test).Base }}
 	for _, f := range slices.Concat(it.Tests.Failures, it.Tests.Before) {
 		ran.Failed = append(ran.Failed, f.Test)

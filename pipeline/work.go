@@ -237,6 +237,7 @@ type TestReport struct {
 	Changed  []TestChange `json:"changed,omitempty"`  // tests of the base that pass only as the change edited them, each with the reviewer's reason
 	Unclean  string       `json:"unclean,omitempty"`  // why a suite could not run, or did not end well although no test failed; then nothing is verified
 
+	Skips    []string         `json:"skips,omitempty"`    // tests that were skipped, where tests are named as proofs
 	Measures []measure.Result `json:"measures,omitempty"` // of the gates of quality, once the tests have passed
 }
 

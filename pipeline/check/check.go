@@ -69,6 +69,7 @@ type Options struct {
 	PlanIteration int                              // the iteration in which the plan was made: tests that came by an older one may go
 	Task          Task                             // what the work is about
 	Known         map[string]pipeline.KnownFailure // tests that failed before and that somebody called known
+	Proofs        []string                         // tests that are named as proofs; without any, nothing is done for them
 	Log           *slog.Logger                     // nil: silent
 	Clock         func() time.Time                 // nil: time.Now
 }
@@ -205,6 +206,8 @@ func (c *checker) summarise() {
 	if len(r.Names) > maxNames {
 		r.Names = slices.Clip(r.Names[:maxNames])
 	}
+	slices.Sort(r.Skips)
+	r.Skips = slices.Compact(r.Skips)
 	c.nameRegressions()
 	r.Changed = c.unasked(c.changed())
 	r.Tampered = c.tampered()
@@ -224,6 +227,9 @@ func (c *checker) count(s *suite, t *testcase) {
 		}
 	case skipped:
 		r.Skipped++
+		if len(c.o.Proofs) > 0 && len(r.Skips) < maxNames {
+			r.Skips = append(r.Skips, t.name)
+		}
 	case failed:
 		c.fails(s, t)
 	}

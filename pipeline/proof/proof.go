@@ -50,12 +50,14 @@ const (
 	Failed  State = "failed"
 	Flaky   State = "flaky"
 	Pending State = "pending" // a promise's, whose other side is not there yet
-	NotRun  State = "not run" // it is not there, was skipped, or belongs to no suite that ran
+	Skipped State = "skipped" // it, a case of it, or another one that its name stands for
+	NotRun  State = "not run" // it is not there, or belongs to no suite that ran
 )
 
 // Ran is what the tests of one head showed, by the names that their runners print.
 type Ran struct {
 	Passed, Failed, Flaky, Pending []string
+	Skipped                        []string
 	Before                         []string // that pass without the change, too
 
 	Same func(test, name string) bool // whether a name stands for a test
@@ -70,11 +72,52 @@ func (r *Ran) is(test, name string) bool {
 	return r.Same(test, name) && (strings.HasSuffix(test, name) || strings.Contains(name, r.Base(test)))
 }
 
+// skipped returns what a name stands for that was skipped: tests of that name, and what
+// is inside them. A test's whole name stands for that test alone.
+func (r *Ran) skipped(name string) []string {
+	known := func(tests []string) []string {
+		return slices.DeleteFunc(slices.Clone(tests), func(test string) bool { return !r.is(test, name) })
+	}
+	meant := slices.Concat(known(r.Passed), known(r.Skipped))
+	if slices.Contains(meant, name) {
+		meant = []string{name}
+	}
+	var out []string
+	for _, test := range r.Skipped {
+		if slices.ContainsFunc(meant, func(of string) bool { return test == of || inside(test, of) }) {
+			out = append(out, test)
+		}
+	}
+	return out
+}
+
+// inside reports whether a test is a case of another one: a subtest, or one of its sets of
+// parameters.
+func inside(test, of string) bool {
+	rest, ok := strings.CutPrefix(test, of)
+	return ok && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "[") || strings.HasPrefix(rest, " (") || strings.HasPrefix(rest, " ["))
+}
+
+// better are names that single out, of what a name stands for, tests that passed whole.
+func (r *Ran) better(name string) []string {
+	var out []string
+	for _, test := range r.Passed {
+		if len(out) < maxNamed && test != name && !slices.Contains(out, test) && (r.is(test, name) || inside(test, name)) && len(r.skipped(test)) == 0 {
+			out = append(out, test)
+		}
+	}
+	return out
+}
+
+// maxNamed are the most tests that a sentence names.
+const maxNamed = 3
+
 // Test is a named test, as it went.
 type Test struct {
 	Name   string
 	State  State
-	Before bool // it passes without the change, too: alone it shows nothing that is new
+	Why    string // of a skipped one: what was skipped, and what to name instead
+	Before bool   // it passes without the change, too: alone it shows nothing that is new
 }
 
 // Row is a criterion with what shows it.
@@ -90,6 +133,9 @@ func (r *Ran) Row(c Claim, said string) Row {
 	row := Row{Criterion: c.Criterion, Why: c.Why, Commit: c.Commit}
 	for _, name := range c.Tests {
 		t := Test{Name: name, State: r.state(name)}
+		if t.State == Skipped {
+			t.Why = r.whySkipped(name)
+		}
 		t.Before = t.State == Passed && !slices.ContainsFunc(r.Passed, func(test string) bool {
 			return r.is(test, name) && !slices.Contains(r.Before, test)
 		}) && !Mentions(said, r.Base(name))
@@ -103,12 +149,32 @@ func (r *Ran) state(name string) State {
 	for _, s := range []struct {
 		state State
 		tests []string
-	}{{Failed, r.Failed}, {Flaky, r.Flaky}, {Pending, r.Pending}, {Passed, r.Passed}} {
+	}{{Failed, r.Failed}, {Flaky, r.Flaky}, {Skipped, r.skipped(name)}, {Pending, r.Pending}, {Passed, r.Passed}} {
+		if s.state == Skipped && len(s.tests) > 0 {
+			return Skipped
+		}
 		if slices.ContainsFunc(s.tests, func(test string) bool { return r.is(test, name) }) {
 			return s.state
 		}
 	}
 	return NotRun
+}
+
+// whySkipped says what of a name was skipped, and which name would do.
+func (r *Ran) whySkipped(name string) string {
+	gone := r.skipped(name)
+	why := name
+	if more := len(gone) - maxNamed; len(gone) > 1 || gone[0] != name {
+		why += " (" + strings.Join(gone[:min(len(gone), maxNamed)], ", ")
+		if more > 0 {
+			why += fmt.Sprintf(" and %d more", more)
+		}
+		why += ")"
+	}
+	if better := r.better(name); len(better) > 0 {
+		return why + ": name what passed more exactly, as " + strings.Join(better, ", ")
+	}
+	return why
 }
 
 // Mentions reports whether a name stands in a text as a word of its own.
@@ -160,12 +226,14 @@ func (r *Ran) Found(said string) []string {
 // Lacks says in a sentence what a criterion lacks to be proved: a named test that is new,
 // and none that did not pass. "" when nothing is missing.
 func (r Row) Lacks() string {
-	var missing, failed []string
+	var missing, failed, skipped []string
 	fresh := false
 	for _, t := range r.Tests {
 		switch t.State {
 		case Passed, Pending:
 			fresh = fresh || !t.Before
+		case Skipped:
+			skipped = append(skipped, t.Why)
 		case NotRun:
 			missing = append(missing, t.Name)
 		default:
@@ -179,6 +247,8 @@ func (r Row) Lacks() string {
 		return "no test is named that shows it"
 	case len(failed) > 0:
 		return "did not pass: " + strings.Join(failed, ", ")
+	case len(skipped) > 0:
+		return "was skipped, in whole or in part: " + strings.Join(skipped, "; ")
 	case len(missing) > 0:
 		return "did not run on this head: " + strings.Join(missing, ", ")
 	case !fresh:

@@ -57,6 +57,37 @@ func TestRow(t *testing.T) {
 	}
 }
 
+// A name for which something was skipped shows nothing; one that singles out what passed does.
+func TestRowSkipped(t *testing.T) {
+	ran := Ran{
+		Passed:  []string{"m/a.TestX", "m/b/a.TestTwice", "m/a.TestAll", "m/a.TestSome", "m/a.TestSome/one", "t/test_a.py::test_p[1]", "t/test_a.py::test_same", "mod.C.test_u"},
+		Skipped: []string{"m/b.TestX", "m/a.TestAll/one", "m/a.TestSome/two", "m/a.TestGone", "t/test_a.py::test_p[2]", "t/test_b.py::test_same", "mod.C.test_u (i=2)"},
+		Same:    testname.Same, Base: func(test string) string { return testname.Parse(test).Base },
+	}
+	const skipped = "was skipped, in whole or in part: "
+	for name, want := range map[string]string{
+		"TestX":                  skipped + "TestX (m/b.TestX): name what passed more exactly, as m/a.TestX",
+		"a.TestX":                "",
+		"m/a.TestX":              "",
+		"m/b.TestX":              skipped + "m/b.TestX",
+		"TestAll":                skipped + "TestAll (m/a.TestAll/one)",
+		"m/a.TestAll":            skipped + "m/a.TestAll (m/a.TestAll/one)",
+		"TestSome":               skipped + "TestSome (m/a.TestSome/two): name what passed more exactly, as m/a.TestSome/one",
+		"TestSome/one":           "",
+		"TestSome/two":           skipped + "TestSome/two (m/a.TestSome/two)",
+		"TestGone":               skipped + "TestGone (m/a.TestGone)",
+		"test_p":                 skipped + "test_p (t/test_a.py::test_p[2]): name what passed more exactly, as t/test_a.py::test_p[1]",
+		"test_p[1]":              "",
+		"test_same":              skipped + "test_same (t/test_b.py::test_same): name what passed more exactly, as t/test_a.py::test_same",
+		"t/test_a.py::test_same": "",
+		"test_u":                 skipped + "test_u (mod.C.test_u (i=2))",
+	} {
+		if got := ran.Row(Claim{Tests: []string{name}}, "").Lacks(); got != want {
+			t.Errorf("%s: lacks %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestMerge(t *testing.T) {
 	before := []Claim{{Criterion: "AC1", Tests: []string{"A"}, Commit: "1"}, {Criterion: "AC2", Why: "words", Commit: "1"}}
 	more := []Claim{{Criterion: "AC2", Tests: []string{"B"}, Commit: "2"}, {Criterion: "AC1", Tests: []string{"A"}, Commit: "2"}, {Criterion: "AC3", Tests: []string{"C"}, Commit: "2"}}

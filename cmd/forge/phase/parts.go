@@ -259,7 +259,7 @@ func (x *Executor) sinceJoin(ctx context.Context, run *pipeline.Run, join string
 	if err != nil {
 		return nil, err
 	}
-	opts.Baseline = &before
+	opts.Baseline, opts.Proofs = &before, nil
 	got, err := check.Verify(ctx, trees.open, opts)
 	if err != nil || last {
 		return &got, err

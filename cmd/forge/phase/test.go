@@ -119,6 +119,7 @@ func (x *Executor) judge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 			opts.Task.Criteria += c.Text + "\n"
 		}
 	}
+	opts.Proofs = namedProofs(run)
 	for _, it := range run.Iterations {
 		if it.Number < job.Ref.Iteration && it.Tests != nil {
 			opts.Earlier = append(opts.Earlier, check.Past{Iteration: it.Number, Report: it.Tests})
@@ -137,6 +138,20 @@ func (x *Executor) judge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 	report.Setup = x.told(run.ID, run.Head)
 	setPending(run, &report)
 	return report, x.explain(run.ID, run.Head, err)
+}
+
+// namedProofs are the tests that are named for the criteria, where loop.proofs wants them.
+func namedProofs(run *pipeline.Run) (out []string) {
+	if it := run.Current(); it != nil && run.Config.Loop.Proofs.On() {
+		now := *it
+		now.Tests = &pipeline.TestReport{}
+		for _, row := range run.Proofs(&now) {
+			for _, t := range row.Tests {
+				out = append(out, t.Name)
+			}
+		}
+	}
+	return out
 }
 
 // trees lends the trees of a verdict: one workspace, which no agent has worked in
