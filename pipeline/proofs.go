@@ -34,7 +34,7 @@ func (r *Run) Proofs(it *Iteration) []proof.Row {
 	if r.Plan == nil || it == nil || it.Tests == nil {
 		return nil
 	}
-	ran := proof.Ran{Passed: it.Tests.Names, Pending: it.Tests.Pending, Flaky: it.Tests.Flaky, Skipped: it.Tests.Skips,
+	ran := proof.Ran{Passed: it.Tests.Names, Pending: it.Tests.Pending, Flaky: it.Tests.Flaky, Skipped: it.Tests.Skips, Trial: it.Tests.Trial,
 		Same: testname.Same, Base: func(test string) string { return testname.Parse(test).Base }}
 	for _, f := range slices.Concat(it.Tests.Failures, it.Tests.Before) {
 		ran.Failed = append(ran.Failed, f.Test)
@@ -115,7 +115,7 @@ func (r *Run) Unproved(t *TestReport) []Failure {
 	var out []Failure
 	for _, row := range r.Proofs(&now) {
 		lacks := row.Lacks()
-		if lacks == "" {
+		if lacks == "" || row.Unsure() { // another test would be no better known
 			continue
 		}
 		f := Failure{Test: proofTest + row.Criterion, Error: "no test shows that " + row.Criterion + " is met: " + lacks,

@@ -238,6 +238,7 @@ type TestReport struct {
 	Unclean  string       `json:"unclean,omitempty"`  // why a suite could not run, or did not end well although no test failed; then nothing is verified
 
 	Skips    []string         `json:"skips,omitempty"`    // tests that were skipped, where tests are named as proofs
+	Trial    *proof.Trial     `json:"trial,omitempty"`    // how those do without the change
 	Measures []measure.Result `json:"measures,omitempty"` // of the gates of quality, once the tests have passed
 }
 

@@ -181,6 +181,8 @@ type treeRun struct {
 	moved     bool            // and with the tests moved there, too
 	often     int             // Go's alone, so often in one process; 0: as usual
 	all       bool            // whatever the suites can tell: the commit may have others
+	ahead     []string        // files that are as the head has them
+	names     []string        // the tests that matter; nil: all
 	spoil     *spoiler        // with what the tests expect changed; nil: as it is
 }
 
@@ -198,6 +200,11 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 	if r.back {
 		if err := v.putBack(ctx, tree, r.kept); err != nil {
 			return c, err
+		}
+	}
+	if len(r.ahead) > 0 {
+		if err := tree.Restore(ctx, v.o.Head, r.ahead); err != nil {
+			return c, fmt.Errorf("put the head's tests on the base: %w", err)
 		}
 	}
 	if r.elsewhere {
@@ -236,6 +243,9 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 		p = *r.plants
 	}
 	c.worth = func(t *testcase) bool { return !p.made(t) && v.matters(t.name) }
+	if r.names != nil {
+		c.worth = func(t *testcase) bool { return slices.Contains(r.names, t.name) }
+	}
 	if r.spoil != nil {
 		c.o.Config.Reruns = 0
 		if n, err := r.spoil.tree(ctx, tree); err != nil || n == 0 { // then nothing is to be seen

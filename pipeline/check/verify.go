@@ -33,15 +33,16 @@ type verdict struct {
 	head     *checker // the head with its own tests
 	suites   []suite  // those of the head, not yet run
 	tests    map[string]outcome
-	edits    []edit          // files of the tests that the change touches
-	used     map[string]bool // files by which commands run the tests
-	helpers  []edit          // files that only tests or their commands use, by other names
-	alone    [][]edit        // of those the ones that may be the product's own
-	helping  bool            // those are taken back, too: where one makes a test fail, that is what is asked
-	patching []string        // files of tests that change what others look at
-	loose    []string        // why the change might reach the runner itself; empty: it cannot
-	stood    *stood          // the base's tests on the head; nil: they are the head's own
-	leaning  []leaning       // the same with helpers put back, too
+	edits    []edit            // files of the tests that the change touches
+	texts    map[string][]byte // of those in Python at the head, where tests are named as proofs
+	used     map[string]bool   // files by which commands run the tests
+	helpers  []edit            // files that only tests or their commands use, by other names
+	alone    [][]edit          // of those the ones that may be the product's own
+	helping  bool              // those are taken back, too: where one makes a test fail, that is what is asked
+	patching []string          // files of tests that change what others look at
+	loose    []string          // why the change might reach the runner itself; empty: it cannot
+	stood    *stood            // the base's tests on the head; nil: they are the head's own
+	leaning  []leaning         // the same with helpers put back, too
 	found    []pipeline.Finding
 }
 
@@ -101,7 +102,9 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 	v.head.reached = slices.Concat(v.head.reached, v.head.asked, v.found)
 	v.head.edits = v.edits
 	v.head.summarise()
-	return v.head.report, nil
+	var err error
+	v.head.report.Trial, err = v.trial(ctx, &v.head.report)
+	return v.head.report, err
 }
 
 // runHead looks at the change while its tree is clean, then runs the head's tests.
@@ -129,8 +132,12 @@ func (v *verdict) runHead(ctx context.Context) error {
 	used, makes := c.usedByCommands(read)
 	v.edits, v.used = c.patch.edits(read, used, makes), used
 	isTest := map[string]bool{}
+	v.texts = map[string][]byte{}
 	for _, e := range v.edits {
 		isTest[e.name] = true
+		if len(v.o.Proofs) > 0 && path.Ext(e.name) == ".py" {
+			v.texts[e.name], _ = read(e.name)
+		}
 	}
 	c.reachesRunner(isTest)
 	c.turnsAround(isTest)

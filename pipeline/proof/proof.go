@@ -54,11 +54,20 @@ const (
 	NotRun  State = "not run" // it is not there, or belongs to no suite that ran
 )
 
+// Trial is how the tests that passed, and that are named as proofs, do on the product code
+// from before the change. Of those that are in neither list it is not known.
+type Trial struct {
+	Fails  []string `json:"fails,omitempty"`
+	Passes []string `json:"passes,omitempty"`
+	Why    string   `json:"why,omitempty"` // why it is not known
+}
+
 // Ran is what the tests of one head showed, by the names that their runners print.
 type Ran struct {
 	Passed, Failed, Flaky, Pending []string
 	Skipped                        []string
-	Before                         []string // that pass without the change, too
+	Before                         []string // that pass before the change, as they stood there
+	Trial                          *Trial   // how they do without the change, as they are now; nil: by Before alone
 
 	Same func(test, name string) bool // whether a name stands for a test
 	Base func(test string) string     // a test's own name, without its package
@@ -118,6 +127,7 @@ type Test struct {
 	State  State
 	Why    string // of a skipped one: what was skipped, and what to name instead
 	Before bool   // it passes without the change, too: alone it shows nothing that is new
+	Unsure bool   // whether it does is not known
 }
 
 // Row is a criterion with what shows it.
@@ -125,23 +135,43 @@ type Row struct {
 	Criterion, Text, For string // For is the requirement's id
 	Tests                []Test
 	Why, Commit          string
+	unsure               string // why it is not known how tests do without the change
 }
 
 // Row holds a claim against what ran. A test that passes without the change counts only
 // where said, the reviewer's evidence for the criterion, names it, too.
 func (r *Ran) Row(c Claim, said string) Row {
 	row := Row{Criterion: c.Criterion, Why: c.Why, Commit: c.Commit}
+	if r.Trial != nil {
+		row.unsure = r.Trial.Why
+	}
 	for _, name := range c.Tests {
 		t := Test{Name: name, State: r.state(name)}
 		if t.State == Skipped {
 			t.Why = r.whySkipped(name)
 		}
-		t.Before = t.State == Passed && !slices.ContainsFunc(r.Passed, func(test string) bool {
-			return r.is(test, name) && !slices.Contains(r.Before, test)
-		}) && !Mentions(said, r.Base(name))
+		if t.State == Passed && !Mentions(said, r.Base(name)) {
+			t.Before, t.Unsure = r.before(name)
+		}
 		row.Tests = append(row.Tests, t)
 	}
 	return row
+}
+
+// before reports whether all that passed of a name does so without the change, too, or
+// whether that is not known.
+func (r *Ran) before(name string) (before, unsure bool) {
+	for _, test := range r.Passed {
+		switch {
+		case !r.is(test, name):
+		case r.Trial == nil && slices.Contains(r.Before, test), r.Trial != nil && slices.Contains(r.Trial.Passes, test):
+		case r.Trial == nil, slices.Contains(r.Trial.Fails, test):
+			return false, false
+		default:
+			unsure = true
+		}
+	}
+	return !unsure, unsure
 }
 
 // state is the worst that became of the tests that a name stands for.
@@ -226,12 +256,25 @@ func (r *Ran) Found(said string) []string {
 // Lacks says in a sentence what a criterion lacks to be proved: a named test that is new,
 // and none that did not pass. "" when nothing is missing.
 func (r Row) Lacks() string {
+	lacks, _ := r.lacks()
+	return lacks
+}
+
+// Unsure reports whether a criterion lacks nothing but that it is not known how its tests
+// do without the change.
+func (r Row) Unsure() bool {
+	_, unsure := r.lacks()
+	return unsure
+}
+
+func (r Row) lacks() (says string, unsure bool) {
 	var missing, failed, skipped []string
 	fresh := false
 	for _, t := range r.Tests {
 		switch t.State {
 		case Passed, Pending:
-			fresh = fresh || !t.Before
+			fresh = fresh || !t.Before && !t.Unsure
+			unsure = unsure || t.Unsure
 		case Skipped:
 			skipped = append(skipped, t.Why)
 		case NotRun:
@@ -242,19 +285,25 @@ func (r Row) Lacks() string {
 	}
 	switch {
 	case len(r.Tests) == 0 && r.Why != "":
-		return "no test shows it: " + strings.Join(strings.Fields(r.Why), " ")
+		return "no test shows it: " + strings.Join(strings.Fields(r.Why), " "), false
 	case len(r.Tests) == 0:
-		return "no test is named that shows it"
+		return "no test is named that shows it", false
 	case len(failed) > 0:
-		return "did not pass: " + strings.Join(failed, ", ")
+		return "did not pass: " + strings.Join(failed, ", "), false
 	case len(skipped) > 0:
-		return "was skipped, in whole or in part: " + strings.Join(skipped, "; ")
+		return "was skipped, in whole or in part: " + strings.Join(skipped, "; "), false
 	case len(missing) > 0:
-		return "did not run on this head: " + strings.Join(missing, ", ")
+		return "did not run on this head: " + strings.Join(missing, ", "), false
+	case !fresh && unsure:
+		says = "not shown: it is not known whether it fails without the change: " + strings.Join(r.names(), ", ")
+		if r.unsure != "" {
+			says += " (" + r.unsure + ")"
+		}
+		return says, true
 	case !fresh:
-		return "passes without the change, too, and the reviewer does not name it: " + strings.Join(r.names(), ", ")
+		return "passes without the change, too, and the reviewer does not name it: " + strings.Join(r.names(), ", "), false
 	}
-	return ""
+	return "", false
 }
 
 func (r Row) names() []string {

@@ -61,7 +61,7 @@ func TestRow(t *testing.T) {
 func TestRowSkipped(t *testing.T) {
 	ran := Ran{
 		Passed:  []string{"m/a.TestX", "m/b/a.TestTwice", "m/a.TestAll", "m/a.TestSome", "m/a.TestSome/one", "t/test_a.py::test_p[1]", "t/test_a.py::test_same", "mod.C.test_u"},
-		Skipped: []string{"m/b.TestX", "m/a.TestAll/one", "m/a.TestSome/two", "m/a.TestGone", "t/test_a.py::test_p[2]", "t/test_b.py::test_same", "mod.C.test_u (i=2)"},
+		Skipped: []string{"m/b.TestX", "m/a.TestAll/one", "m/a.TestSome/two", "m/a.TestGone", "x/m/b/a.TestTwice", "t/test_a.py::test_p[2]", "t/test_b.py::test_same", "mod.C.test_u (i=2)"},
 		Same:    testname.Same, Base: func(test string) string { return testname.Parse(test).Base },
 	}
 	const skipped = "was skipped, in whole or in part: "
@@ -70,6 +70,8 @@ func TestRowSkipped(t *testing.T) {
 		"a.TestX":                "",
 		"m/a.TestX":              "",
 		"m/b.TestX":              skipped + "m/b.TestX",
+		"m/b/a.TestTwice":        "",
+		"b/a.TestTwice":          skipped + "b/a.TestTwice (x/m/b/a.TestTwice): name what passed more exactly, as m/b/a.TestTwice",
 		"TestAll":                skipped + "TestAll (m/a.TestAll/one)",
 		"m/a.TestAll":            skipped + "m/a.TestAll (m/a.TestAll/one)",
 		"TestSome":               skipped + "TestSome (m/a.TestSome/two): name what passed more exactly, as m/a.TestSome/one",
@@ -84,6 +86,35 @@ func TestRowSkipped(t *testing.T) {
 	} {
 		if got := ran.Row(Claim{Tests: []string{name}}, "").Lacks(); got != want {
 			t.Errorf("%s: lacks %q, want %q", name, got, want)
+		}
+	}
+}
+
+// What counts is how the head's tests do on the base's product code, where it was tried.
+func TestRowTried(t *testing.T) {
+	ran := Ran{
+		Passed: []string{"m.TestNew", "m.TestEmpty", "m.TestExtended", "m.TestOld", "m.TestUnknown"}, Before: []string{"m.TestExtended", "m.TestOld"},
+		Trial: &Trial{Fails: []string{"m.TestNew", "m.TestExtended"}, Passes: []string{"m.TestEmpty", "m.TestOld"}, Why: "it hung"},
+		Same:  testname.Same, Base: func(test string) string { return testname.Parse(test).Base },
+	}
+	for _, c := range []struct {
+		tests  []string
+		said   string
+		want   string
+		unsure bool
+	}{
+		{[]string{"TestNew"}, "", "", false},
+		{[]string{"TestExtended"}, "", "", false},
+		{[]string{"TestEmpty"}, "", "passes without the change, too, and the reviewer does not name it: TestEmpty", false},
+		{[]string{"TestEmpty"}, "as TestEmpty shows", "", false},
+		{[]string{"TestOld", "TestNew"}, "", "", false},
+		{[]string{"TestUnknown"}, "", "not shown: it is not known whether it fails without the change: TestUnknown (it hung)", true},
+		{[]string{"TestUnknown", "TestNew"}, "", "", false},
+		{[]string{"TestUnknown", "TestNowhere"}, "", "did not run on this head: TestNowhere", false},
+	} {
+		row := ran.Row(Claim{Tests: c.tests}, c.said)
+		if got := row.Lacks(); got != c.want || row.Unsure() != c.unsure {
+			t.Errorf("%s: lacks %q, not known %v; want %q, %v", c.tests, got, row.Unsure(), c.want, c.unsure)
 		}
 	}
 }
