@@ -87,6 +87,7 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 	}
 	if !passed {
 		r.reportTests(&b, it)
+		r.reportUnproved(&b, it, tier)
 	}
 	reportChanged(&b, it.Tests)
 	list := r.reportFindings(&b, it)

@@ -132,7 +132,13 @@ func (r *Run) reportProof(b *strings.Builder, it *Iteration) {
 	rows := map[string]string{}
 	for _, row := range r.Proofs(it) {
 		if len(row.Tests) > 0 || r.Config.Loop.Proofs.On() {
-			rows[row.Criterion] = "; tests: " + row.String()
+			rows[row.Criterion] = inCell("; tests: " + row.String())
+			if len(row.Tests) == 0 {
+				rows[row.Criterion] = "; tests: none"
+			}
+			if lacks := row.Lacks(); lacks != "" && r.Config.Loop.Proofs.On() {
+				rows[row.Criterion] += "; **not proved**: " + strings.ReplaceAll(text.Clip(text.OneLine(lacks), 300), "|", `\|`)
+			}
 		}
 	}
 	lines := []string{"| criterion | | shown by |\n| --- | --- | --- |\n"}
@@ -142,7 +148,7 @@ func (r *Run) reportProof(b *strings.Builder, it *Iteration) {
 		if ok {
 			mark = map[bool]string{true: "✅", false: "❌"}[j.Met]
 		}
-		lines = append(lines, fmt.Sprintf("| %s: %s | %s | %s |\n", c.ID, inCell(c.Text), mark, inCell(j.Evidence)+inCell(rows[c.ID])))
+		lines = append(lines, fmt.Sprintf("| %s: %s | %s | %s |\n", c.ID, inCell(c.Text), mark, inCell(j.Evidence)+rows[c.ID]))
 	}
 	for _, c := range r.Plan.LeftOut {
 		why := "left out with its module"
@@ -157,6 +163,38 @@ func (r *Run) reportProof(b *strings.Builder, it *Iteration) {
 		lines = append(lines, fmt.Sprintf("| %s | %s | %d |\n", inCell(s.Name), s.Tier, s.Exit))
 	}
 	section(b, "Suites", lines)
+}
+
+// reportUnproved says which criteria no test shows, where the settings ask for one; the
+// system's report has them in its table.
+func (r *Run) reportUnproved(b *strings.Builder, it *Iteration, tier string) {
+	if tier == TierSystem || !r.Config.Loop.Proofs.On() {
+		return
+	}
+	var lines []string
+	for _, row := range r.Proofs(it) {
+		if lacks := row.Lacks(); lacks != "" {
+			lines = append(lines, fmt.Sprintf("- %s: **not proved**: %s\n", row.Criterion, text.Clip(text.OneLine(lacks), 300)))
+		}
+	}
+	section(b, "Acceptance criteria", lines)
+}
+
+// NotProved says which criteria no test shows, at the newest head that was tested, where
+// the settings ask for one: in the words of the pull request.
+func (r *Run) NotProved() (out []string) {
+	for i := len(r.Iterations) - 1; i >= 0 && r.Config.Loop.Proofs.On(); i-- {
+		rows := r.Proofs(&r.Iterations[i])
+		for _, row := range rows {
+			if lacks := row.Lacks(); lacks != "" {
+				out = append(out, fmt.Sprintf("%s not proved: %s", row.Criterion, text.Clip(text.OneLine(lacks), 300)))
+			}
+		}
+		if len(rows) > 0 {
+			break
+		}
+	}
+	return out
 }
 
 func inCell(s string) string {

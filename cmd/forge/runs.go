@@ -235,6 +235,9 @@ func showRun(out io.Writer, run *pipeline.Run) error {
 		}
 		b.WriteString("\n")
 	}
+	for _, line := range run.NotProved() {
+		fmt.Fprintln(&b, typed(run, line))
+	}
 	for _, w := range waived(run) {
 		fmt.Fprintln(&b, w)
 	}
