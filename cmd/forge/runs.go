@@ -235,10 +235,7 @@ func showRun(out io.Writer, run *pipeline.Run) error {
 		}
 		b.WriteString("\n")
 	}
-	for _, line := range run.NotProved() {
-		fmt.Fprintln(&b, typed(run, line))
-	}
-	for _, w := range waived(run) {
+	for _, w := range append(run.NotProved(), waived(run)...) {
 		fmt.Fprintln(&b, w)
 	}
 	if run.Fault != nil {
