@@ -130,7 +130,7 @@ func (p *phase) proved(ctx context.Context, args json.RawMessage, impl *pipeline
 		}
 		for _, name := range c.Tests {
 			if !p.isTest(ctx, name) {
-				bad = append(bad, fmt.Sprintf("proofs: no test %q, which is to show %s, is declared in the work tree: name tests as the test runner prints them", name, c.Criterion))
+				bad = append(bad, fmt.Sprintf("proofs: %q, which is to show %s, is no test that the work tree declares", name, c.Criterion))
 			}
 		}
 		impl.Proofs = proof.Merge(impl.Proofs, []proof.Claim{c})
