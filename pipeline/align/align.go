@@ -70,15 +70,6 @@ func kinds() []kind {
 	return out
 }
 
-// Facts returns what a text says.
-func Facts(text string) []Fact {
-	var out []Fact
-	for _, k := range kinds() {
-		out = append(out, factsOf(k, sentences(text))...)
-	}
-	return out
-}
-
 func factsOf(k kind, list []sentence) []Fact {
 	var out []Fact
 	for i := range list {
