@@ -131,7 +131,7 @@ func TestTrialGo(t *testing.T) {
 	}
 }
 
-// Tests that do not load without the change fail without it, but for those of the base
+// Tests that do not load without the change fail without it, except those of the base
 // whose text is what it was.
 func TestTrialNotLoaded(t *testing.T) {
 	need(t, "go")

@@ -1,8 +1,9 @@
 // Package phase carries out the phases of a run: plan, implement, review, test, and
-// update, for modules contract and merge, and resolve, which answers an agent. Each phase's file says what goes on in it; Executor brings together what
-// they all need. Which phase comes next is decided elsewhere (forge/pipeline), and so
-// is what to do about a phase that fails (forge/pipeline/work). It stores nothing but
-// the workspaces that it keeps open between the phases of a run.
+// update, for modules contract and merge, and resolve, which answers an agent. Each
+// phase's file says what goes on in it; Executor brings together what they all need. Which
+// phase comes next is decided elsewhere (forge/pipeline), and so is what to do about a phase
+// that fails (forge/pipeline/work). It stores nothing but the workspaces that it keeps open
+// between the phases of a run.
 package phase
 
 import (
