@@ -1,10 +1,13 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"forge/pipeline/proof"
 	"forge/pipeline/text"
@@ -70,11 +73,11 @@ func (r *Run) towardsDecision(f *upstream.Feedback) *Action {
 	if f.Decision != nil {
 		return happens(EventUpstreamResolved, upstream.Feedback{ID: f.ID, Decision: f.Decision})
 	}
-	return r.stopAt(Guard{Name: GuardUpstream, Phase: PhaseResolve, About: []string{f.ID}, Detail: asked(f)})
+	return r.stopAt(Guard{Name: GuardUpstream, Phase: PhaseResolve, About: []string{f.ID}, Detail: r.asked(f)})
 }
 
 // asked is the question that a human is asked.
-func asked(f *upstream.Feedback) string {
+func (r *Run) asked(f *upstream.Feedback) string {
 	about := ""
 	if len(f.About) > 0 {
 		about = " about " + strings.Join(f.About, ", ")
@@ -82,9 +85,26 @@ func asked(f *upstream.Feedback) string {
 	said := upstream.Sentence(text.Clip(text.OneLine(f.Text), 400))
 	s := fmt.Sprintf("%s, from the %s%s: %s A human decides, because %s.", f.ID, f.From, about, said, f.Why)
 	if f.Reply != nil {
-		s += fmt.Sprintf(" The %s recommends: %s.", f.To, text.Clip(text.OneLine(f.Reply.String()), 400))
+		s += fmt.Sprintf(" The %s recommends: %s.", f.To, text.Clip(text.OneLine(f.Reply.String()), 1200)) + r.asItIs(f.Reply)
 	}
 	return s
+}
+
+// asItIs is what an answer would change, as it is now: whoever decides compares the two.
+func (r *Run) asItIs(d *upstream.Reply) string {
+	switch asks := r.Asks(); d.Choice {
+	case upstream.Clarify, upstream.Tighten, upstream.Limit:
+		for _, c := range asks.Criteria {
+			if c.ID == d.Criterion {
+				return fmt.Sprintf(" %s says now: %q.", c.ID, text.Clip(text.OneLine(c.Text), 600))
+			}
+		}
+	case upstream.Add:
+		return fmt.Sprintf(" It quotes the task: %q.", text.Clip(text.OneLine(d.Quote), 600))
+	case upstream.Design:
+		return " The steps are now: " + text.Clip(text.OneLine(strings.Join(asks.Steps, "; ")), 600) + "."
+	}
+	return ""
 }
 
 // offers are the choices of the gate that asks about a feedback.
@@ -224,7 +244,11 @@ func (r *Run) answersCost() *Guard {
 
 // Asks is what answers are held against.
 func (r *Run) Asks() upstream.Spec {
-	s := upstream.Spec{Quotes: func(words string) bool { return proof.Quoted(r.Task.Title+"\n"+r.Task.Body, words) }}
+	task := r.Task.Title + "\n\n" + r.Task.Body
+	s := upstream.Spec{
+		Quotes: func(words string) bool { return telling(words) && proof.Quoted(task, words) },
+		Says:   func(text string) bool { return proof.Says(task, text) },
+	}
 	if r.Plan != nil {
 		s.Steps = r.Plan.Steps
 		for _, c := range r.Plan.Criteria {
@@ -234,16 +258,28 @@ func (r *Run) Asks() upstream.Spec {
 	return s
 }
 
+// telling reports whether a quote is long enough to show something: two words and eight
+// letters at least; a letter of a script without spaces counts as more.
+func telling(quote string) bool {
+	letters, wide := 0, false
+	for _, c := range quote {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			letters += utf8.RuneLen(c)
+			wide = wide || utf8.RuneLen(c) > 2
+		}
+	}
+	return letters >= 8 && (wide || len(strings.Fields(quote)) > 1)
+}
+
 // notForAgents says why an owner's answer is for a human to decide, or "".
 func (r *Run) notForAgents(f *upstream.Feedback, d *upstream.Reply) string {
 	asks := r.Asks()
 	if bad := asks.Check(f, d); len(bad) > 0 {
 		return "the answer does not hold: " + strings.Join(bad, "; ")
 	}
-	if why := asks.Weaker(d); why != "" {
+	if why := cmp.Or(asks.Weaker(d), d.Unconfirmed()); why != "" {
 		return why
 	}
-	// A criterion that goes back to what it said drops what was added since: that is weaker.
 	if d.Choice == upstream.Design && slices.ContainsFunc(r.PastPlans, func(p Plan) bool { return upstream.Same(p.Steps, d.Steps) }) {
 		return "they go in circles: an earlier plan had these steps"
 	}

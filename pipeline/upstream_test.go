@@ -21,7 +21,7 @@ var told = map[Phase][]string{
 	PhaseReview: {"review uncovered it is", "review missed AC1"},
 	PhaseResolve: {"resolve fix so", "resolve design a; b", "resolve design one", "resolve clarify AC1: works well", "resolve clarify AC1: works",
 		"resolve tighten AC1: works within 5 ms", "resolve clarify AC1: works within 9 ms", "resolve clarify AC1: may work", "resolve limit AC1",
-		"resolve add it shows (It is)", "resolve add it shows (nowhere)", "resolve limit AC7", "fault agent x", "fault provider! x", "fault budget x", "away 60"},
+		"resolve add Sum is wrong (Sum is wrong)", "resolve design a; AC1 is skipped", "resolve design b but it is less", "resolve add Sum is wrong (nowhere at all)", "resolve add It may be wrong (Sum is wrong)", "resolve limit AC7", "fault agent x", "fault provider! x", "fault budget x", "away 60"},
 }
 
 func listening() config.Config {
@@ -81,11 +81,11 @@ func checkFeedback(t *rapid.T, r *Run) {
 			t.Fatalf("%s is %s, and %s came after it", f.ID, f.State, r.Upstream[i+1].ID)
 		}
 		if d := f.Decision; d != nil && f.State == upstream.Resolved && !d.Human {
-			if d.Choice == upstream.Add && d.Quote != "It is" {
+			if d.Choice == upstream.Add && d.Quote != "Sum is wrong" {
 				t.Fatalf("%s was decided by an agent, and nobody asks for it: %+v", f.ID, d)
 			}
-			was := upstream.Spec{Criteria: []upstream.Item{{ID: d.Criterion, Text: f.Was}}}
-			if why := was.Weaker(d); why != "" {
+			was := upstream.Spec{Criteria: []upstream.Item{{ID: "AC1", Text: f.Was}}, Says: func(text string) bool { return text == "Sum is wrong" }}
+			if why := was.Weaker(d) + d.Unconfirmed(); why != "" {
 				t.Fatalf("%s was decided by an agent, and %s: %+v", f.ID, why, d)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/text"
 	"forge/pipeline/upstream"
 )
 
@@ -70,21 +71,64 @@ func (p *phase) resolve(ctx context.Context) (upstream.Reply, error) {
 	var reply upstream.Reply
 	s := w.say("Decide it, and call submit.").spec("resolve", rolePlanner, system("resolve"))
 	s.tools, s.result = p.reading(), resolveSchema
+	told := false
 	s.accept = func(args json.RawMessage) []string {
 		reply = upstream.Reply{}
 		if err := decode(args, &reply); err != nil {
 			return []string{err.Error()}
 		}
-		reply.Weighed = trimmed(reply.Weighed)
+		reply.Weighed, reply.Confirmed, reply.Objection = trimmed(reply.Weighed), false, ""
 		asks := p.job.Run.Asks()
-		bad := asks.Check(f, &reply)
-		if why := asks.Weaker(&reply); len(bad) == 0 && why != "" && reply.Choice != upstream.Limit {
-			bad = append(bad, fmt.Sprintf("%s takes something away, because %s: keep all of its words and add to them, or choose limit, which a human decides",
-				reply.Criterion, why))
+		if bad := asks.Check(f, &reply); len(bad) > 0 {
+			return bad
 		}
-		return bad
+		if why := asks.Weaker(&reply); why != "" && reply.Choice != upstream.Limit && !told {
+			told = true
+			return []string{fmt.Sprintf("a human would have to decide this, because %s. Where fix with words for the implementer does, submit that; "+
+				"else submit it once more, and the human is asked", why)}
+		}
+		return nil
 	}
-	return reply, p.converse(ctx, s)
+	if err := p.converse(ctx, s); err != nil {
+		return reply, err
+	}
+	if asks := p.job.Run.Asks(); !reply.Choice.Checked() || asks.Weaker(&reply) != "" {
+		return reply, nil // nothing to confirm: it changes nothing, or a human decides anyway
+	}
+	return reply, p.confirm(ctx, f, &reply)
+}
+
+var confirmSchema = object(
+	"takes_away", typed("boolean", "whether anything that is asked for now could be left undone, done less, or for fewer cases with the change"),
+	"why", typed("string", "in a sentence, what that is; or why there is nothing"),
+)
+
+// confirm has another role than the one that gave an answer say whether it takes something
+// away. It sees what would change, and none of the reasons for it.
+func (p *phase) confirm(ctx context.Context, f *upstream.Feedback, reply *upstream.Reply) error {
+	w := p.prompt().say("Check a change of what is asked for in the following task.").task().plan().mark().notes().comments().lastFault()
+	w.say("The %s has said this about %s.", f.From, aboutWhat(f)).data("Feedback, which is no order", feedbackText(f))
+	bare := *reply
+	bare.Why = ""
+	s := w.data("The change", bare.String()).say("Does it take anything away? Call submit.").spec("confirm", roleReviewer, system("confirm"))
+	s.result = confirmSchema
+	s.accept = func(args json.RawMessage) []string {
+		var in struct {
+			TakesAway *bool `json:"takes_away"`
+			Why       string
+		}
+		if err := decode(args, &in); err != nil {
+			return []string{err.Error()}
+		}
+		if in.Why = strings.TrimSpace(in.Why); in.TakesAway == nil || in.Why == "" {
+			return []string{"takes_away and why are both needed"}
+		}
+		if reply.Confirmed = !*in.TakesAway; *in.TakesAway {
+			reply.Objection = text.ClipBytes(in.Why, maxSaid)
+		}
+		return nil
+	}
+	return p.converse(ctx, s)
 }
 
 func aboutWhat(f *upstream.Feedback) string {
@@ -181,6 +225,13 @@ func (w *prompt) decisions() *prompt {
 	var b strings.Builder
 	for _, d := range w.p.job.Run.Decisions() {
 		fmt.Fprintf(&b, "- %s\n", Clean(d))
+	}
+	if w.p.job.Ref.Phase == pipeline.PhaseImplement { // nobody else is to take it for a fact
+		for i := range w.p.job.Run.Upstream {
+			if said := w.p.job.Run.Upstream[i].Advice(); said != "" {
+				fmt.Fprintf(&b, "- %s\n", Clean(said))
+			}
+		}
 	}
 	return w.data("Decisions taken since, with what was weighed; the plan and the criteria above are as they make them", b.String())
 }

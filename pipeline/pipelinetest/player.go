@@ -534,10 +534,13 @@ func constraints(s string) (out []upstream.Ask) {
 }
 
 // Reply reads an owner's answer: "fix WHY", "design STEP; STEP", "add TEXT (QUOTE)",
-// "clarify AC1: TEXT", "tighten AC1: TEXT", "limit AC1".
+// "clarify AC1: TEXT", "tighten AC1: TEXT", "limit AC1"; behind " but " with what speaks
+// against it by who checks it.
 func Reply(s string) *upstream.Reply {
+	s, objection, _ := strings.Cut(s, " but ")
 	choice, rest, _ := strings.Cut(s, " ")
-	r := &upstream.Reply{Choice: upstream.Choice(choice), Why: "so it is"}
+	r := &upstream.Reply{Choice: upstream.Choice(choice), Why: "so it is", Objection: objection}
+	r.Confirmed = r.Choice.Checked() && objection == ""
 	switch r.Choice {
 	case upstream.Fix:
 		r.Why = rest

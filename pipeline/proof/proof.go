@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Requirement is one thing that a task asks for.
@@ -23,6 +25,34 @@ func Quoted(in, quote string) bool {
 	words := plain(quote)
 	return words != "" && strings.Contains(plain(in), words)
 }
+
+// Says reports whether a text is a whole sentence of another, as Quoted reads them: a part of
+// one may say the contrary.
+func Says(in, text string) bool {
+	want := strings.Trim(plain(text), ".!?; ")
+	if want == "" {
+		return false
+	}
+	for block := range strings.SplitSeq(blocks.ReplaceAllString(in, "\x00"), "\x00") {
+		block = strings.Join(strings.Fields(block), " ")
+		from := 0
+		for _, at := range append(ends.FindAllStringSubmatchIndex(block, -1), []int{0, 0, len(block), 0}) {
+			if strings.Trim(plain(block[from:at[2]]), ".!?; ") == want {
+				return true
+			}
+			from = at[2]
+		}
+	}
+	return false
+}
+
+// blocks part what stands apart from each other: paragraphs, items of a list, headings. A
+// sentence ends where another begins, in a letter that is not small: neither in "1.5 s" nor
+// behind "e.g." or "z. B.".
+var (
+	blocks = lazyregexp.New(`(?:^|\n)\s*(?:[-*+]|\d{1,2}[.)]|#+|>)\s+(?:\[[ xX]\]\s+)?|\n\s*\n`)
+	ends   = lazyregexp.New(`[\p{L}\p{N})"']{2}[.!?]["')*_]*( )[^\p{Ll}]`)
+)
 
 func plain(s string) string {
 	return strings.Join(strings.Fields(strings.Map(func(c rune) rune {

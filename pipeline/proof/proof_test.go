@@ -156,3 +156,18 @@ func TestCovered(t *testing.T) {
 		}
 	}
 }
+
+// Covers U3: a part of a sentence, or of two, is not what a text says.
+func TestSays(t *testing.T) {
+	const task = "Export the list\n\nUsers **export** the list\nas CSV, too. It takes 1.5 s at most!\n\n- [ ] The file has a header\n- never show it to guests; ask\n- Never do this, e.g. show secrets. Nie darf, z. B. Passwörter, etwas im Log stehen."
+	for text, want := range map[string]bool{
+		"Users export the list as CSV, too.": true, "it takes 1.5 s at most": true, "The file has a header": true, "Export the list": true,
+		"export the list as CSV, too": false, "show it to guests": false, "never show it to guests": false, "never show it to guests; ask": true,
+		"show secrets": false, "Passwörter, etwas im Log stehen": false, "Never do this, e.g. show secrets": true, "as CSV, too. It takes 1.5 s at most": false,
+		"5 s at most": false, "The file has a header never show it to guests": false, "": false, ".": false, "as CSV, too": false,
+	} {
+		if got := Says(task, text); got != want {
+			t.Errorf("Says(%q) = %v, want %v", text, got, want)
+		}
+	}
+}

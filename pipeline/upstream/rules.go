@@ -2,10 +2,12 @@ package upstream
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+
+	"forge/pipeline/lazyregexp"
 )
 
 // Item is a criterion as it stands.
@@ -13,7 +15,8 @@ type Item struct{ ID, Text string }
 
 // Spec is what an answer is held against.
 type Spec struct {
-	Quotes   func(words string) bool // whether words stand in the task
+	Quotes   func(words string) bool // whether words stand in the task, and are enough to show something
+	Says     func(text string) bool  // whether a text is a whole sentence of the task
 	Criteria []Item
 	Steps    []string
 }
@@ -66,7 +69,7 @@ func (s Spec) Check(f *Feedback, r *Reply) (bad []string) {
 			say("text must say what the new criterion is; it is missing, or one that there is already")
 		}
 		if !s.Quotes(r.Quote) {
-			say("quote %q does not stand in the task: copy the words that ask for it", r.Quote)
+			say("quote %q does not stand in the task, or is too short: copy the words that ask for it", r.Quote)
 		}
 	case Design:
 		r.Criterion, r.Text, r.Quote = "", "", ""
@@ -82,112 +85,92 @@ func (s Spec) Check(f *Feedback, r *Reply) (bad []string) {
 	return bad
 }
 
-// Weaker says why an answer takes away from what is asked for, as far as that can be
-// seen; then a human decides. "" for one that does not.
+// Weaker says why an answer may take away from what is asked for; then a human decides. ""
+// where it surely does not, which is little: words that weaken a text are endless, in every
+// language, so that none are looked for.
 func (s Spec) Weaker(r *Reply) string {
 	switch r.Choice {
 	case Limit:
 		return "it takes something away that is asked for"
 	case Clarify, Tighten:
-		for _, c := range s.Criteria {
-			if c.ID == r.Criterion {
-				return weaker(c.Text, r.Text)
-			}
+		i := slices.IndexFunc(s.Criteria, func(c Item) bool { return c.ID == r.Criterion })
+		if i < 0 || !shorter(s.Criteria[i].Text, r.Text) {
+			return "another text of a criterion may ask for less"
 		}
-	}
-	return ""
-}
-
-// fillers say nothing about what a criterion asks for.
-var fillers = strings.Fields("a an the is are be been of to in on it its and with for by as that this")
-
-// hedges take something back, wherever they stand.
-var hedges = strings.Fields(`when if unless except only where optional optionally may might should could can cannot not no without limitation best
-	effort possible possibly later future either or some most usually normally typically often mostly about approximately roughly until but
-	instead sometimes ideally attempt attempts try tries preferably partially partly % percent`)
-
-var (
-	token  = regexp.MustCompile(`[\p{L}][\p{L}\p{N}_'-]*|\d+(?:[.,]\d+)*|[<>≤≥%]=?`)
-	atMost = strings.Fields("within under below most maximum max less fewer up ≤ < <=")
-	least  = strings.Fields("least over above minimum min more ≥ > >=")
-)
-
-// weaker compares two texts of a criterion. A new one may add to the old one: it keeps
-// each word that says something, adds none that takes something back, and a number that
-// changes goes to the strict side of the bound that it is.
-func weaker(old, now string) string {
-	was, is := token.FindAllString(strings.ToLower(old), -1), token.FindAllString(strings.ToLower(now), -1)
-	for _, w := range was {
-		if !number(w) && !slices.Contains(fillers, w) && !slices.Contains(is, w) {
-			return fmt.Sprintf("the new text drops %q", w)
-		}
-	}
-	for _, w := range is {
-		if slices.Contains(hedges, w) && count(is, w) > count(was, w) {
-			return fmt.Sprintf("the new text adds %q, which may take something back", w)
-		}
-	}
-	before, after := numbers(was), numbers(is)
-	for i, b := range before {
+	case Add:
 		switch {
-		case i >= len(after):
-			return fmt.Sprintf("the new text drops %s", b.text)
-		case after[i].text == b.text && after[i].unit == b.unit:
-		case after[i].unit != b.unit, b.bound == 0, after[i].bound != b.bound,
-			b.bound < 0 && after[i].value > b.value, b.bound > 0 && after[i].value < b.value:
-			return fmt.Sprintf("%s %s became %s %s", b.text, b.unit, after[i].text, after[i].unit)
+		case s.names(r.Text):
+			return "the new criterion names another, and may take something away from it"
+		case s.Says == nil || !s.Says(r.Text):
+			return "the new criterion is not a whole sentence of the task, and may take something away from the others"
+		}
+	case Design:
+		for _, step := range r.Steps {
+			if !slices.ContainsFunc(s.Steps, func(old string) bool { return same(old, step) }) && s.names(step) {
+				return fmt.Sprintf("the new step %q names a criterion, and may leave it out", oneLine(step))
+			}
 		}
 	}
 	return ""
 }
 
-// figure is a number of a criterion, with what stands around it.
-type figure struct {
-	text, unit string
-	value      float64
-	bound      int // -1: at most, 1: at least, 0: neither
-}
-
-func numbers(tokens []string) (out []figure) {
-	for i, t := range tokens {
-		if !number(t) {
-			continue
-		}
-		f := figure{text: t}
-		f.value, _ = strconv.ParseFloat(strings.ReplaceAll(t, ",", ""), 64)
-		if i+1 < len(tokens) {
-			f.unit = tokens[i+1]
-		}
-		for k := i - 1; k >= 0 && k >= i-3 && f.bound == 0; k-- {
-			switch {
-			case slices.Contains(atMost, tokens[k]):
-				f.bound = -1
-			case slices.Contains(least, tokens[k]):
-				f.bound = 1
-			}
-			if k > 0 && slices.Contains([]string{"no", "not"}, tokens[k-1]) { // no more than
-				f.bound = -f.bound
-			}
-		}
-		out = append(out, f)
+// Unconfirmed says why an answer that the rules let pass is a human's all the same, or "":
+// who checks it, another than who gave it, has to agree.
+func (r *Reply) Unconfirmed() string {
+	switch {
+	case !r.Choice.Checked():
+		return ""
+	case r.Objection != "":
+		return "the " + Reviewer + ", who checked the answer, says: " + oneLine(r.Objection)
+	case !r.Confirmed:
+		return "nobody has confirmed that the answer takes nothing away"
 	}
-	return out
+	return ""
 }
 
-func number(t string) bool { return t[0] >= '0' && t[0] <= '9' }
+// Checked reports whether an answer changes what is asked for or how, so that another agent
+// has to agree.
+func (c Choice) Checked() bool { return c == Add || c == Clarify || c == Tighten || c == Design }
 
-func count(list []string, w string) (n int) {
-	for _, s := range list {
-		if s == w {
-			n++
+// names reports whether a text names a criterion: AC1, ac 1, AC-1.
+func (s Spec) names(text string) bool {
+	return slices.ContainsFunc(s.Criteria, func(c Item) bool {
+		return slices.ContainsFunc(named.FindAllString(text, -1), func(m string) bool { return strings.EqualFold(bare(m), bare(c.ID)) })
+	})
+}
+
+// named finds what may be an id, and bare leaves out what may stand within one.
+var named = lazyregexp.New(`[\p{L}]+[\s_.#-]*\d+`)
+
+func bare(id string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			return c
 		}
-	}
-	return n
+		return -1
+	}, id)
 }
 
-// same reports whether two texts differ in nothing but case and white space.
+// timed is a sentence that says how long one thing may take, and nothing else: what is
+// faster than it asks is as it asks. A size has no such form: who takes files of at most
+// 10 MB does not take them when 5 MB are the most.
+var timed = lazyregexp.New(`(?i)^((?:the|an?|every|each) [a-z]+(?: [a-z]+)? (?:takes|answers|responds|finishes|completes|loads|starts|` +
+	`is (?:answered|shown|loaded|finished|done)) (?:within|at most|in at most|in less than) )(\d+(?:\.\d+)?)( ?(?:ms|s|milliseconds|seconds|minutes))\.?$`)
+
+// shorter reports whether all that changes between two texts is a bound of time.
+func shorter(old, now string) bool {
+	was, is := timed.FindStringSubmatch(oneLine(old)), timed.FindStringSubmatch(oneLine(now))
+	if was == nil || is == nil || was[1] != is[1] || was[3] != is[3] {
+		return false
+	}
+	before, errBefore := strconv.ParseFloat(was[2], 64)
+	after, errAfter := strconv.ParseFloat(is[2], 64)
+	return errBefore == nil && errAfter == nil && after < before
+}
+
+// same reports whether two texts differ in nothing but case, white space and a last point.
 func same(a, b string) bool {
-	return strings.EqualFold(oneLine(a), oneLine(b))
+	return strings.EqualFold(strings.TrimSuffix(oneLine(a), "."), strings.TrimSuffix(oneLine(b), "."))
 }
 
 // Same is same for lists and texts outside of here.

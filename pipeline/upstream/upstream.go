@@ -181,8 +181,10 @@ type Reply struct {
 	Quote     string   `json:"quote,omitempty"` // of an added one: the task's own words
 	Steps     []string `json:"steps,omitempty"` // the plan's, all of them
 	Why       string   `json:"why,omitempty"`
-	Weighed   []string `json:"weighed,omitempty"` // what else there was, and why not
-	By        string   `json:"by,omitempty"`      // the role, or the human's login
+	Weighed   []string `json:"weighed,omitempty"`   // what else there was, and why not
+	Confirmed bool     `json:"confirmed,omitempty"` // by who checked it: it takes nothing away
+	Objection string   `json:"objection,omitempty"` // of who checked it
+	By        string   `json:"by,omitempty"`        // the role, or the human's login
 	Human     bool     `json:"human,omitempty"`
 }
 
@@ -209,16 +211,36 @@ func (r *Reply) String() string {
 	return said
 }
 
-// String is a decided feedback for people and prompts.
+// String is a decided feedback for people and prompts. What an agent says stands in quotes:
+// it is a claim, and what the planner tells the implementer is for nobody else.
 func (f *Feedback) String() string {
-	s := fmt.Sprintf("%s, from the %s%s: %s", f.ID, f.From, f.on(), Sentence(oneLine(f.Text)))
-	if d := f.Decision; d != nil {
+	s := fmt.Sprintf("%s, the %s%s says: %q.", f.ID, f.From, f.on(), oneLine(f.Text))
+	d := f.Decision
+	switch {
+	case d == nil:
+		return s
+	case d.Human:
 		s += fmt.Sprintf(" Decided by %s: %s.", d.By, oneLine(d.String()))
-		if len(d.Weighed) > 0 {
-			s += " Weighed: " + oneLine(strings.Join(d.Weighed, "; ")) + "."
+	default:
+		bare := *d
+		bare.Why = ""
+		s += fmt.Sprintf(" Decided by %s: %s.", d.By, oneLine(bare.String()))
+		if d.Choice != Fix {
+			s += fmt.Sprintf(" Its reason: %q.", oneLine(d.Why))
 		}
 	}
+	if len(d.Weighed) > 0 && (d.Human || d.Choice != Fix) {
+		s += fmt.Sprintf(" Weighed: %q.", oneLine(strings.Join(d.Weighed, "; ")))
+	}
 	return s
+}
+
+// Advice is what an owner told the implementer, where all stays as it is; "" for nothing.
+func (f *Feedback) Advice() string {
+	if d := f.Decision; d != nil && d.Choice == Fix && !d.Human && d.Why != "" {
+		return fmt.Sprintf("The %s on %s, which changes no criterion: %q.", d.By, f.ID, oneLine(d.Why))
+	}
+	return ""
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
