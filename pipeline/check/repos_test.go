@@ -15,25 +15,14 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/worktree"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )
 
-// The test binary is the sandbox's worker, too: the manager starts it with this.
-const workerArg = "-act-as-worker"
-
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == workerArg {
-		if err := sandbox.Worker(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
 // Covers B4 and lessons 9: small repositories of many kinds are tested for real, in
 // the sandbox, or what is missing is told by name. Each is an archive in
@@ -81,12 +70,8 @@ func TestRepositories(t *testing.T) {
 // build cache costs half a minute.
 func newManager(t testing.TB) *sandbox.Manager {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join("/tmp", "forge-check-test-"+strconv.Itoa(os.Geteuid())) // the worker's user must reach it
-	m, err := sandbox.New(sandbox.Options{Dir: dir, Exe: exe, Args: []string{workerArg}, Log: slog.New(slog.DiscardHandler)})
+	m, err := sandbox.New(sandbox.Options{Dir: dir, Exe: sandboxtest.Worker(t), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

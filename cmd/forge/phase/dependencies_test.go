@@ -30,10 +30,6 @@ func TestFailedInstallationLeavesNoOtherDependencies(t *testing.T) {
 	}
 	mod := "module example.com/app\n\ngo 1.22\n\nrequire example.com/left v1.%d.0\n"
 	x, run, shas := commits(t, map[string]string{"go.mod": fmt.Sprintf(mod, 0)}, map[string]string{"go.mod": fmt.Sprintf(mod, 1)})
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir, err := os.MkdirTemp("/tmp", "forge-phase-") // the worker's user must reach it
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +39,7 @@ func TestFailedInstallationLeavesNoOtherDependencies(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.o.Log, x.o.Now = slog.New(slog.DiscardHandler), time.Now
-	if x.o.Spaces, err = sandbox.New(sandbox.Options{Dir: filepath.Join(dir, "work"), Exe: exe, Log: x.o.Log}); err != nil {
+	if x.o.Spaces, err = sandbox.New(sandbox.Options{Dir: filepath.Join(dir, "work"), Exe: sandboxtest.Worker(t), Log: x.o.Log}); err != nil {
 		t.Fatal(err)
 	}
 	gateway, err := registry.New(registry.Options{Dir: filepath.Join(dir, "registries"), Registries: []registry.Registry{{Kind: "go", URL: "http://127.0.0.1:1", Private: true}}})

@@ -19,6 +19,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
+	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/worktree"
 )
 
@@ -59,10 +60,7 @@ func newBench(t *testing.T, sets ...map[string]string) *bench {
 		}
 	}
 	b := &bench{t: t, now: time.Now()}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
 	if b.dir, err = os.MkdirTemp("/tmp", "forge-setup-"); err != nil { // the worker's user must reach it
 		t.Fatal(err)
 	}
@@ -84,7 +82,7 @@ func newBench(t *testing.T, sets ...map[string]string) *bench {
 	}
 	b.o.Log, b.o.Now = slog.New(slog.NewTextHandler(b, nil)), func() time.Time { return b.now }
 	b.o.Dependencies.Registries = func(context.Context) (*registry.Gateway, string, error) { return gateway, "", nil }
-	b.spec = sandbox.Options{Dir: filepath.Join(b.dir, "work"), Exe: exe, Log: b.o.Log}
+	b.spec = sandbox.Options{Dir: filepath.Join(b.dir, "work"), Exe: sandboxtest.Worker(t), Log: b.o.Log}
 	b.spaces()
 	return b
 }

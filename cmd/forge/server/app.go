@@ -43,6 +43,7 @@ type Options struct {
 	Local    bool   // a local repository and no GitHub
 	Silent   bool   // nothing is published: a replay
 	Database string // instead of the configured one
+	Worker   string // the program that works on repositories, an absolute path; empty: this one
 	OnEvents func(*pipeline.Run, []pipeline.Event)
 	Settle   time.Duration // how long after a push "no check" or "all passed" is not believed yet; 0: 20 s
 

@@ -20,6 +20,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
 	"forge/pipeline"
+	"forge/pipeline/sandbox/sandboxtest"
 	"forge/pipeline/store"
 )
 
@@ -125,7 +126,7 @@ func (ts *testServer) startServer(dir string, o testOptions) {
 	if err != nil {
 		ts.t.Fatal(err)
 	}
-	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond}
+	wired := Options{Config: cfg, Log: slog.New(slog.DiscardHandler), OnEvents: ts.onEvents, Now: o.now, TestTimeout: o.testTimeout, Settle: 10 * time.Millisecond, Worker: sandboxtest.Worker(ts.t)}
 	if o.wire != nil {
 		o.wire(&wired)
 	}

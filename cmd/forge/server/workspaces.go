@@ -19,9 +19,11 @@ func newWorkspaces(o Options) (*sandbox.Manager, *sandbox.Gateway, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, nil, fmt.Errorf("find this program: %w", err)
+	exe := o.Worker
+	if exe == "" {
+		if exe, err = os.Executable(); err != nil {
+			return nil, nil, fmt.Errorf("find this program: %w", err)
+		}
 	}
 	spaces, err := sandbox.New(sandbox.Options{
 		Dir: filepath.Join(cfg.StateDir, "work"), Exe: exe, Unsafe: cfg.UnsafeNoSandbox, UID: uid, GID: gid, ModCache: modCache(), Log: o.Log, AtOnce: cfg.Parallel.Commands,

@@ -18,6 +18,7 @@ import (
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
+	"forge/pipeline/sandbox/sandboxtest"
 )
 
 // Covers D1: a person with a browser comes from an empty folder to a verified pull
@@ -83,7 +84,7 @@ func TestBrowserFromNothing(t *testing.T) {
 	}
 	verified := make(chan *pipeline.Run, 1)
 	s, err := server.Listen(t.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler), HookEvery: 100 * time.Millisecond,
-		Settle: 10 * time.Millisecond,
+		Settle: 10 * time.Millisecond, Worker: sandboxtest.Worker(t),
 		OnEvents: func(run *pipeline.Run, _ []pipeline.Event) {
 			if run.State != pipeline.StateRunning && run.Published.Rev >= run.Rev {
 				select {
