@@ -43,7 +43,11 @@ func migrate(ctx context.Context, db *sql.DB, in dialect, tree fs.FS, log *slog.
 	if in == dialectPostgres {
 		kind = goose.DialectPostgres
 	}
-	p, err := goose.NewProvider(kind, db, tree, goose.WithTableName(schemaTable), goose.WithDisableGlobalRegistry(true))
+	steps, err := readMigrations(tree)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	p, err := goose.NewProvider(kind, db, nil, goose.WithGoMigrations(steps...), goose.WithTableName(schemaTable), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -55,6 +59,33 @@ func migrate(ctx context.Context, db *sql.DB, in dialect, tree fs.FS, log *slog.
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// readMigrations reads the files, each of them given to the database as it stands, which
+// reads statements better than goose cuts them: goose's parser takes 4 MiB for each line.
+func readMigrations(tree fs.FS) ([]*goose.Migration, error) {
+	names, err := fs.Glob(tree, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var steps []*goose.Migration
+	for _, name := range names {
+		version, err := goose.NumericComponent(name)
+		if err != nil {
+			return nil, err
+		}
+		statements, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, goose.NewGoMigration(version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, string(statements)); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		}}, nil))
+	}
+	return steps, nil
 }
 
 // schemaVersion returns the newest migration that was applied, 0 for none.
