@@ -1,11 +1,15 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"forge/pipeline/command"
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/module"
 	"forge/pipeline/text"
 )
@@ -82,10 +86,8 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 	if wrong := g.read(a, cmd, r.Slug); wrong != "" {
 		return nil, wrong
 	}
-	if f := r.Feedback(); f != nil && cmd.Name == "choose" {
-		if _, wrong := f.Chosen(a.Text); wrong != "" {
-			return nil, "`choose` " + wrong + "."
-		}
+	if why := r.undecided(g, a, cmd.Text); why != "" {
+		return nil, why
 	}
 	if p := r.leavable(g.Guard); p != nil && (cmd.Name == module.Later || cmd.Name == module.Without) {
 		left := answering(EventModuleLeft, a)
@@ -112,6 +114,53 @@ func (r *Run) doubt(cmd command.Line, via string) string {
 	}
 	return ""
 }
+
+// undecided says why the words of a choice choose nothing, or "". One of a fixed text or a
+// letter is a decision, so that words which may turn it around are asked about; words of
+// one's own go to the implementer as they are, unless they ask something.
+func (r *Run) undecided(g *Gate, a *Answer, below string) string {
+	f := r.Feedback()
+	switch {
+	case a.Choice != "choose":
+		return ""
+	case g.Guard != nil && g.Guard.Name == GuardSplit:
+		return r.takenBack(onePiece, below, a.Via)
+	case f == nil:
+		return ""
+	}
+	notes := map[string]string{"cli": "behind `--words`", "dashboard": "in the field for words"}[a.Via]
+	notes = cmp.Or(notes, command.Below)
+	offers := f.Offers()
+	how := fmt.Sprintf("write one letter alone, from a to %s, with words %s, or in words of your own how the implementer is to go on",
+		offers[len(offers)-1].Letter, notes)
+	first, note, _ := strings.Cut(a.Text, "\n")
+	token, _, _ := strings.Cut(strings.TrimSpace(first), " ")
+	bare := strings.TrimFunc(token, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
+	d, wrong := f.Chosen(a.Text)
+	letter := utf8.RuneCountInString(bare) == 1
+	switch {
+	case asksAbout.MatchString(first), !letter && asksAbout.MatchString(note):
+		return fmt.Sprintf("Nothing was done: a question decides nothing. To decide, %s.", how)
+	case wrong != "", letter && d.Why == strings.TrimSpace(a.Text):
+		return fmt.Sprintf("Nothing was done: `choose` is %.100q; %s.", first, how)
+	case letter:
+		return r.takenBack(strings.ToLower(bare), note, a.Via)
+	}
+	return ""
+}
+
+// takenBack says by what words seem to take a choice back that is more than words, or "".
+func (r *Run) takenBack(choice, note, via string) string {
+	seen := command.TurnsAround("choose", r.Slug, note)
+	if seen == "" || via != "comment" && via != "cli" { // a box and a button are pressed by whoever means it
+		return ""
+	}
+	return fmt.Sprintf("Nothing was done: the words that came with %s may take it back, because they %s. If you mean it, give it without them.",
+		r.typed("choose "+choice), seen)
+}
+
+// asksAbout finds a question mark, and none within an address.
+var asksAbout = lazyregexp.New(`[?？؟](?:\PL|$)`)
 
 // Handle is the name by which people dismiss a finding of the run from anywhere, the
 // same for as long as the run lives; "" for what is none of its findings.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 	"forge/pipeline/upstream"
@@ -172,5 +173,43 @@ func TestFeedbackAnsweredAsHuman(t *testing.T) {
 	p.Step()
 	if d := p.Run.Upstream[0].Decision; d == nil || d.Human || d.By != upstream.Planner {
 		t.Errorf("decided by %+v", d)
+	}
+}
+
+// Covers U3: a letter is a decision, so that words that may turn it around are asked about,
+// as those of other commands that let something pass; a question is no decision. Words of
+// one's own go to the implementer as they are.
+func TestChoose(t *testing.T) {
+	const taken = ""
+	for _, c := range []struct{ args, text, via, want string }{
+		{"a", "", "comment", taken},
+		{"A.", "", "comment", taken},
+		{"a", "Good enough for the demo.", "comment", taken},
+		{"a", "Good enough for the demo.", "cli", taken},
+		{"", "a\nGood enough for the demo.", "comment", taken},
+		{"a", "No, wait, do not do this yet.", "comment", "may take it back"},
+		{"a", "Only if nobody objects.", "comment", "may take it back"},
+		{"a", "Bitte noch nicht", "cli", "may take it back"},
+		{"", "a\nOnly if nobody objects.", "comment", "may take it back"},
+		{"a", "> not yet\n\nFine.", "comment", taken},        // quoted
+		{"a", "Only if nobody objects.", "dashboard", taken}, // pressed by whoever means it
+		{"a?", "", "comment", "a question decides nothing"},
+		{"a", "Or is b better?", "comment", "may take it back"},
+		{"is b better?", "", "comment", "a question decides nothing"},
+		{"a，", "", "comment", "one letter alone"},
+		{"a, please", "", "comment", "one letter alone"},
+		{"(a) and then b", "", "comment", "one letter alone"},
+		{"q", "", "comment", "one letter alone"},
+		{"a good enough", "", "cli", "with words behind `--words`"},
+		{"use no sockets, only polling", "but not every second", "comment", taken},
+	} {
+		p := pipelinetest.New(listening(), Task{Issue: 1, Title: "x"})
+		if err := p.Play("plan ok\nimplement half constraint blocking AC1: no sockets\nresolve limit AC1"); err != nil {
+			t.Fatal(err)
+		}
+		events, said := p.Run.Answer(command.Line{Name: "choose", Args: c.args, Text: c.text}, Actor{Login: "ann"}, c.via, 0, p.Now)
+		if (len(events) > 0) != (c.want == taken) || !strings.Contains(said, c.want) {
+			t.Errorf("choose %q %q by %s: %d events, %q, want %q", c.args, c.text, c.via, len(events), said, c.want)
+		}
 	}
 }

@@ -34,7 +34,7 @@ func (l Line) Doubt(slug, notes string) string {
 		return fmt.Sprintf("Nothing was done: behind %s stands more on its line, %.100q, which may turn it around. If you mean it, write it alone; notes go %s.",
 			form, words, notes)
 	}
-	if seen := turnsAround(l.Name, slug, l.Text); seen != "" {
+	if seen := TurnsAround(l.Name, slug, l.Text); seen != "" {
 		return fmt.Sprintf("Nothing was done: the words that came with %s may take it back, because they %s. If you mean it, give it without them.", form, seen)
 	}
 	return ""
@@ -49,9 +49,9 @@ func cutWord(s string) (word, rest string) {
 	return s, ""
 }
 
-// turnsAround says by what a note seems to take the command back, to ask something, or
+// TurnsAround says by what a note seems to take the command back, to ask something, or
 // to make it depend on something; "" for a plain one. What is quoted is not its writer's.
-func turnsAround(name, slug, note string) string {
+func TurnsAround(name, slug, note string) string {
 	var own []string
 	for l := range strings.Lines(note) {
 		if t := strings.TrimSpace(l); !strings.HasPrefix(t, ">") {

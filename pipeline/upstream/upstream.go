@@ -303,8 +303,7 @@ func (f *Feedback) Chosen(words string) (r Reply, wrong string) {
 	offers := f.Offers()
 	i := slices.IndexFunc(offers, func(o Offer) bool { return strings.EqualFold(o.Letter, name) })
 	if i < 0 || more != "" {
-		return Reply{}, fmt.Sprintf("is %q; write one letter alone, from a to %s, with words on further lines, or words of your own",
-			first, offers[len(offers)-1].Letter)
+		return Reply{}, fmt.Sprintf("%q is no letter of an answer", first)
 	}
 	r = offers[i].Reply
 	if rest = strings.TrimSpace(rest); rest != "" {
