@@ -139,7 +139,8 @@ func (r *Run) wantsWork(it *Iteration) *Action {
 // nothingDone reports that the implementer left the head as it was, with nothing that
 // the reviewer has to rule on.
 func (r *Run) nothingDone(it *Iteration) bool {
-	return it.Impl != nil && it.Mode != ModeWire && it.Review == nil && !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head
+	return it.Impl != nil && it.Mode != ModeWire && it.Review == nil && !it.Disputed && it.Impl.Head == it.Impl.Parent && it.Impl.Head == r.Head &&
+		!r.doneBefore(it)
 }
 
 // dismissedAll reports that a human has dismissed what an iteration was to mend, so that

@@ -161,9 +161,21 @@ func (r *Run) constraints(it *Iteration) (out []upstream.Feedback) {
 		list = []upstream.Ask{{About: []string{upstream.Plan}, Text: it.Impl.Unable, Severity: upstream.Blocking}}
 	}
 	for _, a := range list {
-		out = append(out, upstream.Feedback{Kind: upstream.Constraint, From: upstream.Implementer, Ask: a, Source: r.sourceOf(it, PhaseImplement)})
+		f := upstream.Feedback{Kind: upstream.Constraint, From: upstream.Implementer, Ask: a, Source: r.sourceOf(it, PhaseImplement)}
+		if it.Impl.Head != it.Impl.Parent {
+			f.Head = it.Impl.Head
+		}
+		out = append(out, f)
 	}
 	return out
+}
+
+// doneBefore reports that the work of an iteration was there before agents were told how to go
+// on: where they change nothing then, it is judged as it is.
+func (r *Run) doneBefore(it *Iteration) bool {
+	return slices.ContainsFunc(r.Upstream, func(f upstream.Feedback) bool {
+		return f.Iteration == it.Number && f.State == upstream.Resolved && f.Head != "" && f.Head == r.Head
+	})
 }
 
 // missed are criteria that a review finds unmet for the second time, and what the task

@@ -142,6 +142,7 @@ type Feedback struct {
 	Ask
 	Iteration int    `json:"iteration,omitempty"`
 	Source    string `json:"source,omitempty"` // the execution whose result it is of
+	Head      string `json:"head,omitempty"`   // the commit that was made when it was raised: it can be judged as it is
 
 	State    State     `json:"state,omitempty"`
 	Raised   time.Time `json:"raised,omitzero"`
