@@ -162,6 +162,9 @@ func (r *Run) constraints(it *Iteration) (out []upstream.Feedback) {
 	}
 	for _, a := range list {
 		f := upstream.Feedback{Kind: upstream.Constraint, From: upstream.Implementer, Ask: a, Source: r.sourceOf(it, PhaseImplement)}
+		if it.Impl.Unable != "" && f.Severity.Waits() {
+			f.Severity = upstream.High // nothing goes on before it is decided
+		}
 		if it.Impl.Head != it.Impl.Parent {
 			f.Head = it.Impl.Head
 		}
