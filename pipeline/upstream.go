@@ -14,9 +14,9 @@ import (
 	"forge/pipeline/upstream"
 )
 
-// alikeAsked is how much of their words two feedbacks must share to be the same matter,
-// where they are not about the same criterion.
-const alikeAsked = 0.5
+// alikeAsked is how much of their words two feedbacks must share to be the same matter, set
+// on the table of TestSameFeedback.
+const alikeAsked = 0.7
 
 // TakesFeedback reports whether agents of the run tell each other what cannot be. What
 // is built apart has its own way to the parent: the contract.
@@ -233,13 +233,26 @@ func (r *Run) decidedBefore(f *upstream.Feedback) string {
 	return ""
 }
 
-// sameMatter reports whether two feedbacks are about one thing, in whatever words.
+// sameMatter reports whether two feedbacks are about one thing, in whatever words. Agents
+// name other criteria for the same, and the same for other things: the words say it. That a
+// criterion is not met is one matter, whatever is lacking.
 func sameMatter(a, b *upstream.Feedback) bool {
-	if a.Kind != b.Kind || !upstream.Same(a.About, b.About) {
+	switch {
+	case a.Kind != b.Kind:
 		return false
+	case a.Kind == upstream.Missed:
+		return upstream.Same(a.About, b.About)
 	}
-	named := len(a.About) > 0 && !slices.Contains(a.About, upstream.Plan)
-	return named || alike(a.Text, b.Text) >= alikeAsked
+	return upstream.Same([]string{a.Text}, []string{b.Text}) || shared(a.Text, b.Text) >= alikeAsked
+}
+
+// shared is how much two texts share of the words that say what they are about, 0 to 1 (Dice).
+func shared(a, b string) float64 {
+	x, y := text.KeyWords(a), text.KeyWords(b)
+	if len(x)+len(y) == 0 {
+		return 0
+	}
+	return 2 * float64(text.Common(x, y)) / float64(len(x)+len(y))
 }
 
 // CameBack reports whether the matter of a feedback was raised again after it was decided.
