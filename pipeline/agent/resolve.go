@@ -187,7 +187,8 @@ func (p *phase) constrained(args json.RawMessage, impl *pipeline.Implementation)
 	return bad
 }
 
-// uncovered reads what no criterion has; its words must stand in the task.
+// uncovered reads what no criterion has, without what is wrong: its words must stand in the
+// task.
 func (p *phase) uncovered(args json.RawMessage) (out []upstream.Ask, bad []string) {
 	if !p.job.Run.TakesFeedback() {
 		return nil, nil
@@ -203,11 +204,12 @@ func (p *phase) uncovered(args json.RawMessage) (out []upstream.Ask, bad []strin
 		a = upstream.Ask{Text: strings.TrimSpace(a.Text), Quote: strings.TrimSpace(a.Quote)}
 		switch {
 		case !p.job.Run.Asks().Quotes(a.Quote):
-			bad = append(bad, fmt.Sprintf("uncovered: %q does not stand in the task: copy its words, or leave it out", a.Quote))
+			bad = append(bad, fmt.Sprintf("uncovered: %q does not stand in the task, or is too short: copy its words, or leave it out", a.Quote))
 		case a.Text == "" || len(a.Text)+len(a.Quote) > maxSaid:
 			bad = append(bad, fmt.Sprintf("uncovered: %q needs a text of at most %d bytes", a.Quote, maxSaid))
+		default:
+			out = append(out, a)
 		}
-		out = append(out, a)
 	}
 	return out, bad
 }

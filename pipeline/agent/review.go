@@ -199,11 +199,17 @@ func (v *reviewing) comply(ctx context.Context, review *pipeline.Review) error {
 		s.prompt += "\n\n" + promptText("compliance_uncovered")
 		s.result = feedbackSchema
 	}
+	told := false
 	s.accept = func(args json.RawMessage) []string {
 		met, problems := checkCompliance(p.job.Run.Plan.Criteria, args)
 		p.unshown(ctx, met)
 		missing, bad := p.uncovered(args)
 		review.Compliance, review.Uncovered = met, missing
+		if len(bad) > 0 && told { // a wish that stays unfounded costs no review
+			p.agent.opts.Log.Info("left out of a review what no words of the task ask for", "run", p.job.Run.ID, "why", strings.Join(bad, "; "))
+			bad = nil
+		}
+		told = told || len(bad) > 0
 		return append(problems, bad...)
 	}
 	if err := p.converse(ctx, s); err != nil {
