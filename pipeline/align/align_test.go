@@ -101,6 +101,22 @@ func TestNoContradiction(t *testing.T) {
 		{"The smallest screen is 360 px.", "Pages work from 320 px."},
 		{"Install dependencies with `pnpm install`.", "There are no dependencies; the server's own npm is configured with a proxy."},
 		{"Users are stored in PostgreSQL.", "Sessions are stored in SQLite."},
+		{"IE11 must keep working.", "Keep React 16; React 18 has dropped IE11."},
+		{"IE11 must keep working.", "React 18 no longer supports it. React 18 needs a modern browser."},
+		{"No new dependencies.", "Run `pip install -r requirements.txt`; then `pip install .` and `npm install`."},
+		{"No new dependencies.", "Run `pip install --requirement dev.txt`."},
+		{"No new dependencies.", "Add comments to requirements.txt, a script to package.json, and the package comment."},
+		{"No new dependencies.", "Add the package documentation, and the packages page."},
+		{"No new dependencies.", "Add hashes to requirements.txt. Move lodash to the dependencies."},
+		{"We use PostgreSQL for orders.", "Store the sessions in SQLite."},
+		{"We use PostgreSQL.", "Tests use SQLite. Export the rows from MongoDB to it."},
+		{"We use PostgreSQL.", "Keep the cache in Redis, and the rows in PostgreSQL."},
+		{"The smallest screen is 320 px wide.", "Lay out two columns for screens from 1024 px."},
+		{"The smallest screen is 320 px wide.", "On screens from 1024 px show the sidebar."},
+		{"The smallest screen is 320 px wide.", "Lay out the page for 320 px; for screens from 1024 px in two columns."},
+		{"All times are stored in UTC.", "Show them in Europe/Berlin."},
+		{"All times are stored in UTC.", "Convert Europe/Berlin to UTC when it is stored."},
+		{"We are on Node 16.", "Do not use Node 20 yet."},
 	} {
 		if found := Against(c.fixed, c.said); len(found) > 0 {
 			t.Errorf("%q and %q: %s: %v", c.fixed, c.said, found[0].Kind, found)
@@ -134,4 +150,27 @@ func FuzzFacts(f *testing.F) {
 	f.Add("İE11 Node 1.2.3.4.5, 6 or **")
 	f.Add("at most 1,2,3.4 ms; port 99999; React 999999999999999999999")
 	f.Fuzz(func(_ *testing.T, text string) { Between(text, text) })
+}
+
+// What is said in other words than a rule's is found, too.
+func TestContradictionInOtherWords(t *testing.T) {
+	for _, c := range []struct{ fixed, said, kind string }{
+		{"The smallest screen is 320 px wide.", "Lay out the page for screens from 1024 px.", "viewport"},
+		{"Pages must work from 360px up.", "Design the form for viewports of 1024 px and up.", "viewport"},
+		{"No new dependencies.", "Add the package lodash.", "dependencies"},
+		{"No new dependencies.", "Add requests to requirements.txt.", "dependencies"},
+		{"No new dependencies.", "Import `left-pad` by adding it to the dependencies in package.json.", "dependencies"},
+		{"We use PostgreSQL.", "Store the rows in MongoDB.", "store"},
+		{"Our database is PostgreSQL.", "Save the drafts in SQLite.", "store"},
+		{"Node 16.", "Use Node 20.", "runtime"},
+		{"We are on Node 16.", "Bump the image to Node 20.", "runtime"},
+		{"Production runs Node 16.", "Upgrade to Node 20.", "runtime"},
+		{"All times are stored in UTC.", "Store the dates in Europe/Berlin.", "time zone"},
+		{"Timestamps are in UTC.", "Save the time of an order in the zone Europe/Berlin.", "time zone"},
+	} {
+		found := Against(c.fixed, c.said)
+		if len(found) != 1 || found[0].Kind != c.kind {
+			t.Errorf("%q and %q: %v, want one of %s", c.fixed, c.said, found, c.kind)
+		}
+	}
 }

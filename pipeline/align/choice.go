@@ -53,6 +53,7 @@ var choices = []choice{
 		not: lazyregexp.New(`\b(?:in[- ]memory|import\w*|export\w*|migrat\w+|dump|port \d+|convert\w*|syntax|dialect|compatible)\b`),
 		deed: lazyregexp.New(`\b(?:stor(?:e|es|ed|ing)|sav(?:e|es|ed|ing)|keep|keeps|persist\w*|writ(?:e|es|ten)|use|uses|` +
 			`put|puts|add|set up|switch|move|speicher\w*)\b`),
+		rule:  lazyregexp.New(`^we use \w+(?: server)?$|\b(?:our|the) database is\b`), // "for orders" makes it one of several
 		named: lazyregexp.New(`\b([a-z][\w-]+) (?:is|are|stays?|lives?) (?:stored|kept|saved|persisted|in)\b`)},
 	{kind: "json names", options: []option{opt("snake_case", `(?i)\bsnake[_ -]?case\b`), opt("camelCase", `(?i)\bcamel[_ -]?case\b`),
 		opt("kebab-case", `(?i)\bkebab[_ -]?case\b`)},
@@ -65,9 +66,10 @@ var choices = []choice{
 		context: lazyregexp.New(`\b(?:payloads?|json|apis?|responses?|events?|fields?|messages?|body|carries|returns?|returned)\b`),
 		not:     lazyregexp.New(`\b(?:compar\w+|columns?|database|header|convert\w*|pars\w+|filenames?)\b`), whole: true},
 	{kind: "time zone", options: []option{opt("UTC", `(?i)\butc\b`), opt("local time", `(?i)\blocal time(?:s|stamps?|`+
-		` ?zone)?\b|\bserver's time ?zone\b|\bortszeit\b`)},
-		context: lazyregexp.New(`\b(?:stor(?:e|es|ed)|sav(?:e|es|ed)|persist\w*|writ(?:e|es|ten)|record\w*|database|speicher\w*)\b`),
-		not:     lazyregexp.New(`\b(?:shows?|shown|display\w*|render\w*|format\w*|print\w*|reader|convert\w*)\b`), whole: true},
+		` ?zone)?\b|\b(?:Europe|America|Asia|Africa|Australia)/[A-Z]\w+|\bserver's time ?zone\b|\bortszeit\b`)},
+		context: lazyregexp.New(`\b(?:stor(?:e|es|ed)|sav(?:e|es|ed)|persist\w*|writ(?:e|es|ten)|record\w*|database|speicher\w*)\b|` +
+			`\b(?:times|timestamps|dates) are in\b`),
+		not: lazyregexp.New(`\b(?:shows?|shown|display\w*|render\w*|format\w*|print\w*|reader|convert\w*)\b`), whole: true},
 	{kind: "package manager", options: []option{opt("pnpm", `\bpnpm\b`), opt("yarn", `\byarn\b`), opt("npm", `(?:^|`+
 		`[^\w/])npm\b`), opt("bun", `\bbun (?:install|add|run)\b`)},
 		not:  lazyregexp.New(`\bnpm (?:registry|packages?|account|token|audit|org\w*)\b|\b(?:to|on|from|via) npm\b|\bpublish\w*\b`),
@@ -184,7 +186,9 @@ var (
 		`ninguna) (?:nuevas? )?dependencias?\b`)
 	unless = lazyregexp.New(`\b(?:unless|except|without (?:asking|approval|discuss\w*|an? \w+)|ask first|if possible|` +
 		`where possible|no dependency is|adds no|in tests)\b`)
-	newDeps = lazyregexp.New(`\b(?:add|adds|adding|introduces?|install|pulls? in|brings? in) (?:the |a |an )?(?:new |` +
+	newDeps = lazyregexp.New(`\b(?:add|adds|adding|introduces?) the (?:npm |pip |go |python )?package ([a-z@][\w@/.-]*)\s*(?:[,;]|$)|` +
+		`\b(?:add|adds|adding) ([a-z@][\w@/.-]*) to (?:requirements\.txt|the dependencies)|` +
+		`\b(?:add|adds|adding|introduces?|install|pulls? in|brings? in) (?:the |a |an )?(?:new |` +
 		`\w+ )?(?:library|dependency)(?: on)? ([\w@/.\x60"'-]+)|` +
 		`\b(?:npm (?:install|i)|pnpm add|yarn add|bun add|pip install|poetry add|uv add|cargo add|go get|` +
 		`composer require) (?:-\S+ )*([a-z@][\w@/.-]*)|\bnew dependency:? (?:on )?([\w@/.\x60-]+)|` +
@@ -209,7 +213,8 @@ func readDependencies(s *sentence) []Fact {
 		}
 		name := strings.Trim(s.low[m[i]:m[i+1]], "`\"'.")
 		if name == "" || slices.Contains(strings.Fields("page view screen card item entry section folder directory of for that to and in is between with from by using via only "+
-			"when before if as at are was were"), name) {
+			"when before if as at are was were documentation docs comment comments page name test tests "+
+			"json manager version description list file hashes versions lines notes"), name) || strings.HasSuffix(name, ".txt") {
 			return nil
 		}
 		return []Fact{{Key: "new", Value: name, use: true}}

@@ -11,7 +11,7 @@ import (
 
 const pixels = `(\d{3,4}) ?-?(?:px|pixels?)\b`
 
-// Each says by its last group from how many pixels on something works.
+// Each says by its group from how many pixels on something works.
 var smallest = []*lazyregexp.Regexp{
 	lazyregexp.New(`\b(?:smallest|minimum|minimal|min\.?|narrowest|base|kleinste[rsn]?|plus petite?|más pequeñ[oa]|` +
 		`minimale[rsn]?|mínim[oa])[^.;,]{0,40}?` +
@@ -23,6 +23,8 @@ var smallest = []*lazyregexp.Regexp{
 	lazyregexp.New(`\b(?:screens?|viewports?|windows?|devices?|widths?)[^.;,\d]{0,20}(?:below|under|smaller than|` +
 		`narrower than|less than) ` + pixels +
 		`[^.;]{0,20}(?:not (?:be )?supported|unsupported|get a notice)`),
+	lazyregexp.New(`\b(?:lay\w* out|design\w*|build\w*) (?:the|all|each|every) (?:pages?|app|site|ui|forms?|dashboard|views?|layout) for ` +
+		`(?:screens?|viewports?|displays?|devices?|windows?) (?:from ` + pixels + `|of ` + pixels + `(?: and up| or more| upwards))`),
 	lazyregexp.New(`\bbase styles? (?:are |is )?for ` + pixels),
 }
 
@@ -31,6 +33,9 @@ func readViewport(s *sentence) []Fact {
 		m := re.FindStringSubmatchIndex(s.low)
 		if m == nil || denied.MatchString(s.low[:m[0]]) || gone.MatchString(s.low[:m[0]]) {
 			continue
+		}
+		if m[2] < 0 { // the other way to say it
+			m = m[2:]
 		}
 		n, _ := strconv.ParseFloat(s.low[m[2]:m[3]], 64)
 		return []Fact{{Key: "smallest", Value: fmt.Sprintf("%g px", n), number: n}}

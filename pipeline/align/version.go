@@ -163,6 +163,7 @@ var (
 	browserAt = lazyregexp.New(`\b(chrome|safari|firefox) ?(?:>=|≥|v|version )? ?(\d{2,3}(?:\.\d+)?)\b`)
 	supported = lazyregexp.New(`\b(?:oldest|supports?|supported|works?|working|runs?|must|needs?|has to|have to|` +
 		`browsers?|älteste[rsn]?|unterstützt\w*|navigateurs?|navegador\w*|antiguo|compatible)\b`)
+	itself  = lazyregexp.New(`^ (?:has|have|had|no longer|does|drops?|dropped|removed?s?|lacks?|needs|requires)\b`) // it is spoken of, not used
 	lacking = lazyregexp.New(`\b(?:which|because|since|has no|have no|hat keine)\b`)
 	newest  = lazyregexp.New(`\b(?:last|latest|newest|tested with|bug in)\b`)
 )
@@ -172,7 +173,7 @@ func readBrowser(s *sentence) []Fact {
 	for _, fw := range frameworks {
 		for _, m := range fw.word.FindAllStringSubmatchIndex(s.low, -1) {
 			n, _ := strconv.Atoi(s.low[m[2]:m[3]])
-			if n < fw.from || stance(s.low, m[0], m[1]) != wanted {
+			if n < fw.from || stance(s.low, m[0], m[1]) != wanted || itself.MatchString(s.low[m[1]:]) {
 				continue
 			}
 			value := fmt.Sprintf("%s %d", fw.name, n)
