@@ -49,6 +49,11 @@ func TestAsks(t *testing.T) {
 	if !strings.Contains(bad, `no criterion "AC9"; about is one of plan, AC1`) || !strings.Contains(bad, "number 2 needs about") {
 		t.Errorf("constraints: %s", bad)
 	}
+	for quote, want := range map[string]bool{"a": false, "it": false, "export": false, "as csv": false, "Export it": true, "Export it as CSV.": true} {
+		if got := run.Asks().Quotes(quote); got != want {
+			t.Errorf("the quote %q shows something: %v", quote, got)
+		}
+	}
 	if _, bad := p.uncovered(args); len(bad) != 1 || !strings.Contains(bad[0], `"as pdf" does not stand in the task`) {
 		t.Errorf("uncovered: %v", bad)
 	}
