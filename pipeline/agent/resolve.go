@@ -77,7 +77,7 @@ func (p *phase) resolve(ctx context.Context) (upstream.Reply, error) {
 		if err := decode(args, &reply); err != nil {
 			return []string{err.Error()}
 		}
-		reply.Weighed, reply.Confirmed, reply.Objection = trimmed(reply.Weighed), false, ""
+		reply.Weighed = trimmed(reply.Weighed)
 		asks := p.job.Run.Asks()
 		if bad := asks.Check(f, &reply); len(bad) > 0 {
 			return bad
