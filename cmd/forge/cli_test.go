@@ -258,6 +258,23 @@ func TestLocalAnswer(t *testing.T) {
 	c.run(exitFailed, []string{"has ended"}, "answer", "1", "accept")
 }
 
+// Covers T7: what agents ask is answered by a letter with words beside it; a letter within
+// words, and words that may take it back, decide nothing.
+func TestLocalChoose(t *testing.T) {
+	c := newCLI(t)
+	if err := os.WriteFile(filepath.Join(c.repo, ".github", "forge.yml"), []byte("tests: {commands: [sh test.sh]}\nupstream: {enabled: true}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.commit("feedback between agents")
+	const asks = "-- implementer 1/1 --\n>>> submit\nsummary: Nothing yet.\nunable: where?\n-- resolve 1/1 --\n>>> submit\nchoice: limit\ncriterion: AC1\nwhy: no\n"
+	t.Setenv("FORGE_MODEL", c.tape(strings.ReplaceAll(servertest.GreeterTape, "-- implementer */", "-- implementer 1@2/")+asks))
+	c.run(exitWaiting, []string{"AC1 is a known limitation", "AC1 says now:"}, "run", "--repo", c.repo, "Put a comma after hello")
+	c.run(exitFailed, []string{"a question decides nothing"}, "answer", "1", "choose", "b?")
+	c.run(exitFailed, []string{"one letter alone, from a to b, with words behind `--words`"}, "answer", "1", "choose", "b", "in", "greet.sh")
+	c.run(exitFailed, []string{"may take it back", "`forge answer 1 choose b`"}, "answer", "1", "choose", "b", "--words", "only if nobody objects")
+	c.run(exitDone, []string{"verified"}, "answer", "1", "choose", "b", "--words", "it stands in greet.sh")
+}
+
 // An issue by its URL, worked on right here as the App.
 func TestRunIssue(t *testing.T) {
 	c := newCLI(t)
