@@ -117,6 +117,11 @@ func TestNoContradiction(t *testing.T) {
 		{"All times are stored in UTC.", "Show them in Europe/Berlin."},
 		{"All times are stored in UTC.", "Convert Europe/Berlin to UTC when it is stored."},
 		{"We are on Node 16.", "Do not use Node 20 yet."},
+		{"Supports Node 16 and later.", "The image is built on Node 20. Tests need Node 22."},
+		{"Data is stored in PostgreSQL.", "Sessions are stored in SQLite."},
+		{"The smallest screen is 320 px wide.", "Show the table of the page for screens from 1024 px."},
+		{"Use UTC everywhere.", "Dates are parsed from Europe/Berlin."},
+		{"No new dependencies.", "Add the package internal/queue for jobs. List it as a dependency of the job."},
 	} {
 		if found := Against(c.fixed, c.said); len(found) > 0 {
 			t.Errorf("%q and %q: %s: %v", c.fixed, c.said, found[0].Kind, found)
@@ -165,6 +170,16 @@ func TestContradictionInOtherWords(t *testing.T) {
 		{"Node 16.", "Use Node 20.", "runtime"},
 		{"We are on Node 16.", "Bump the image to Node 20.", "runtime"},
 		{"Production runs Node 16.", "Upgrade to Node 20.", "runtime"},
+		{"Supports Node 16 and later.", "Needs Node 20.", "runtime"},
+		{"We use PostgreSQL for all data.", "Store the rows in MongoDB.", "store"},
+		{"All data is stored in PostgreSQL.", "Store the rows in MongoDB.", "store"},
+		{"No new dependencies.", "Add lodash as a dependency.", "dependencies"},
+		{"No new dependencies.", "The step is adding requests==2.31 to requirements.txt.", "dependencies"},
+		{"Do not add dependencies.", "Add the package lodash for grouping.", "dependencies"},
+		{"The smallest screen is 320 px.", "Lay out the settings page for screens from 1024 px.", "viewport"},
+		{"Works from 320 px.", "The page is laid out for screens from 1024 px.", "viewport"},
+		{"All times are UTC.", "Store the dates in Europe/Berlin.", "time zone"},
+		{"Use UTC everywhere.", "All times are kept in Europe/Berlin.", "time zone"},
 		{"All times are stored in UTC.", "Store the dates in Europe/Berlin.", "time zone"},
 		{"Timestamps are in UTC.", "Save the time of an order in the zone Europe/Berlin.", "time zone"},
 	} {

@@ -53,7 +53,7 @@ var choices = []choice{
 		not: lazyregexp.New(`\b(?:in[- ]memory|import\w*|export\w*|migrat\w+|dump|port \d+|convert\w*|syntax|dialect|compatible)\b`),
 		deed: lazyregexp.New(`\b(?:stor(?:e|es|ed|ing)|sav(?:e|es|ed|ing)|keep|keeps|persist\w*|writ(?:e|es|ten)|use|uses|` +
 			`put|puts|add|set up|switch|move|speicher\w*)\b`),
-		rule:  lazyregexp.New(`^we use \w+(?: server)?$|\b(?:our|the) database is\b`), // "for orders" makes it one of several
+		rule:  lazyregexp.New(`^we use \w+(?: server)?(?: for (?:all\b.*|everything))?$|\b(?:our|the) database is\b|\bour only database\b|^all data (?:is|are) (?:stored|kept|saved)\b`), // "for orders" makes it one of several
 		named: lazyregexp.New(`\b([a-z][\w-]+) (?:is|are|stays?|lives?) (?:stored|kept|saved|persisted|in)\b`)},
 	{kind: "json names", options: []option{opt("snake_case", `(?i)\bsnake[_ -]?case\b`), opt("camelCase", `(?i)\bcamel[_ -]?case\b`),
 		opt("kebab-case", `(?i)\bkebab[_ -]?case\b`)},
@@ -68,7 +68,7 @@ var choices = []choice{
 	{kind: "time zone", options: []option{opt("UTC", `(?i)\butc\b`), opt("local time", `(?i)\blocal time(?:s|stamps?|`+
 		` ?zone)?\b|\b(?:Europe|America|Asia|Africa|Australia)/[A-Z]\w+|\bserver's time ?zone\b|\bortszeit\b`)},
 		context: lazyregexp.New(`\b(?:stor(?:e|es|ed)|sav(?:e|es|ed)|persist\w*|writ(?:e|es|ten)|record\w*|database|speicher\w*)\b|` +
-			`\b(?:times|timestamps|dates) are in\b`),
+			`\b(?:times|timestamps|dates) are (?:always )?(?:(?:kept )?in )?(?:utc|[a-z]+/[a-z]+)$|\butc everywhere\b`),
 		not: lazyregexp.New(`\b(?:shows?|shown|display\w*|render\w*|format\w*|print\w*|reader|convert\w*)\b`), whole: true},
 	{kind: "package manager", options: []option{opt("pnpm", `\bpnpm\b`), opt("yarn", `\byarn\b`), opt("npm", `(?:^|`+
 		`[^\w/])npm\b`), opt("bun", `\bbun (?:install|add|run)\b`)},
@@ -186,8 +186,8 @@ var (
 		`ninguna) (?:nuevas? )?dependencias?\b`)
 	unless = lazyregexp.New(`\b(?:unless|except|without (?:asking|approval|discuss\w*|an? \w+)|ask first|if possible|` +
 		`where possible|no dependency is|adds no|in tests)\b`)
-	newDeps = lazyregexp.New(`\b(?:add|adds|adding|introduces?) the (?:npm |pip |go |python )?package ([a-z@][\w@/.-]*)\s*(?:[,;]|$)|` +
-		`\b(?:add|adds|adding) ([a-z@][\w@/.-]*) to (?:requirements\.txt|the dependencies)|` +
+	newDeps = lazyregexp.New(`\b(?:add|adds|adding|introduces?) the (?:npm |pip |go |python )?package (@[\w/.-]+|[a-z][\w.-]*)\s*(?:[,;]|$|for\b)|` +
+		`\b(?:add|adds|adding) ([a-z@][\w@/.-]*)(?:[=<>~]=?\S+)? (?:to (?:requirements\.txt|the dependencies)|as an? (?:new )?dependency)|` +
 		`\b(?:add|adds|adding|introduces?|install|pulls? in|brings? in) (?:the |a |an )?(?:new |` +
 		`\w+ )?(?:library|dependency)(?: on)? ([\w@/.\x60"'-]+)|` +
 		`\b(?:npm (?:install|i)|pnpm add|yarn add|bun add|pip install|poetry add|uv add|cargo add|go get|` +

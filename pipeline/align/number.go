@@ -9,7 +9,10 @@ import (
 	"forge/pipeline/lazyregexp"
 )
 
-const pixels = `(\d{3,4}) ?-?(?:px|pixels?)\b`
+const (
+	pixels    = `(\d{3,4}) ?-?(?:px|pixels?)\b`
+	wholePage = `(?:pages?|app|site|ui|forms?|dashboard|views?|layout)`
+)
 
 // Each says by its group from how many pixels on something works.
 var smallest = []*lazyregexp.Regexp{
@@ -23,7 +26,8 @@ var smallest = []*lazyregexp.Regexp{
 	lazyregexp.New(`\b(?:screens?|viewports?|windows?|devices?|widths?)[^.;,\d]{0,20}(?:below|under|smaller than|` +
 		`narrower than|less than) ` + pixels +
 		`[^.;]{0,20}(?:not (?:be )?supported|unsupported|get a notice)`),
-	lazyregexp.New(`\b(?:lay\w* out|design\w*|build\w*) (?:the|all|each|every) (?:pages?|app|site|ui|forms?|dashboard|views?|layout) for ` +
+	lazyregexp.New(`\b(?:(?:lay\w* out|design\w*|build\w*) (?:the|all|each|every) (?:[a-z]+ )?` + wholePage +
+		`|` + wholePage + ` (?:is|are) (?:laid out|designed|built|made)) for ` +
 		`(?:screens?|viewports?|displays?|devices?|windows?) (?:from ` + pixels + `|of ` + pixels + `(?: and up| or more| upwards))`),
 	lazyregexp.New(`\bbase styles? (?:are |is )?for ` + pixels),
 }

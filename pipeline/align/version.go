@@ -115,7 +115,7 @@ func apart(x, y *Fact) bool {
 		return x.low.compare(y.high) > 0
 	case x.role == "exact" && y.role == "range":
 		return x.low.compare(y.low) < 0 && y.rule || x.low.compare(y.high) > 0
-	case x.rule && (x.role == "least" || x.role == "range") && y.role == "least":
+	case x.rule && (x.role == "least" || x.role == "range") && (y.role == "least" || y.role == "exact"):
 		return x.low.compare(y.low) < 0 && y.use && !y.rule
 	case x.role == "least" && y.role == "most":
 		return x.low.compare(y.high) > 0
