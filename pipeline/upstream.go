@@ -14,9 +14,12 @@ import (
 	"forge/pipeline/upstream"
 )
 
-// alikeAsked is how much of their words two feedbacks must share to be the same matter, set
-// on the table of TestSameFeedback.
-const alikeAsked = 0.7
+// How much of their words two feedbacks must share to be the same matter, and where both are
+// about the plan as a whole; set on the table of TestSameFeedback.
+const (
+	alikeAsked   = 0.7
+	alikePlanned = 0.5
+)
 
 // TakesFeedback reports whether agents of the run tell each other what cannot be. What
 // is built apart has its own way to the parent: the contract.
@@ -243,7 +246,11 @@ func sameMatter(a, b *upstream.Feedback) bool {
 	case a.Kind == upstream.Missed:
 		return upstream.Same(a.About, b.About)
 	}
-	return upstream.Same([]string{a.Text}, []string{b.Text}) || shared(a.Text, b.Text) >= alikeAsked
+	limit := alikeAsked
+	if slices.Contains(a.About, upstream.Plan) && slices.Contains(b.About, upstream.Plan) {
+		limit = alikePlanned
+	}
+	return upstream.Same([]string{a.Text}, []string{b.Text}) || shared(a.Text, b.Text) >= limit
 }
 
 // shared is how much two texts share of the words that say what they are about, 0 to 1 (Dice).

@@ -21,6 +21,7 @@ func TestSameFeedback(t *testing.T) {
 		{"AC1: 500 ms cannot be reached, the shell alone takes 800 ms", "AC1: the shell takes 800 ms, so that 500 ms cannot be reached", true},
 		{"AC1: 500 ms cannot be reached, the shell alone takes 800 ms", "AC1: starting the shell takes 800 ms, more than 500 ms", true},
 		{"AC1: the export needs a library that AGENTS.md forbids", "plan: AGENTS.md forbids the library that the export needs", true},
+		{"plan: the queue needs a broker that is not installed", "plan: no broker is installed, and step 2 wants a queue", true},
 		{"AC1: how is it?", "AC2: How is  it?", true},
 		{"plan: the API has no endpoint for deleting", "AC3: there is no endpoint to delete in the API", true},
 		{"AC1: no sockets", "AC1: no sockets", true},
@@ -35,6 +36,7 @@ func TestSameFeedback(t *testing.T) {
 		{"AC1: the export needs a library that AGENTS.md forbids", "AC2: the import has no file format", false},
 		{"AC1: the date format is not said", "AC1: no date format is named", false}, // one, which two words in three do not tell
 		{"AC2: a test needs the network", "plan: a step needs a password", false},
+		{"plan: the queue needs a broker that is not installed", "plan: the queue has no place for the results", false},
 		{"plan: polling costs too much", "plan: there are no sockets on this hosting", false},
 	} {
 		of := func(s string) *upstream.Feedback {
