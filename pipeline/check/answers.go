@@ -11,6 +11,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
@@ -109,7 +110,7 @@ func (c *checker) knowsAnswers(ctx context.Context, tree Tree, isTest map[string
 	seen, looked := map[string]bool{}, 0
 	for line := range strings.Lines(string(res.Stdout)) {
 		name := path.Clean(strings.TrimSpace(line))
-		if f := byName[name]; looked >= 500 || f != nil && f.IsNew || !isTest[name] && !isTestFile(name) && !inTests(name) {
+		if f := byName[name]; looked >= 500 || f != nil && f.IsNew || !isTest[name] && !testname.IsFile(name) && !inTests(name) {
 			continue
 		}
 		looked++

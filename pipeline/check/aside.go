@@ -10,6 +10,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
 )
@@ -63,7 +64,7 @@ func (v *verdict) findPatching(ctx context.Context, tree Tree, isTest map[string
 	}
 	for line := range strings.Lines(string(res.Stdout)) {
 		name := strings.TrimPrefix(strings.TrimSpace(line), "./")
-		if !isTestFile(name) || strings.HasSuffix(name, "conftest.py") || len(v.patching) == maxPatching {
+		if !testname.IsFile(name) || strings.HasSuffix(name, "conftest.py") || len(v.patching) == maxPatching {
 			continue
 		}
 		if data, err := tree.Read(ctx, name); err == nil && patchesOthers(data) {

@@ -79,10 +79,10 @@ func held(file, line string) []string {
 			return []string{"load " + name}
 		}
 	}
-	if remark := languageOf(file).remark; line == "" || strings.HasPrefix(line, remark) && !dataPath.MatchString(file) {
+	if remark := languageOf(file).remark; line == "" || strings.HasPrefix(line, remark) && !testname.IsData(file) {
 		return nil
 	}
-	if dataPath.MatchString(file) {
+	if testname.IsData(file) {
 		return anyWord.FindAllString(line, -1)
 	}
 	out := heldToken.FindAllString(line, -1)

@@ -12,6 +12,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -150,7 +151,7 @@ func (p *spoiler) tree(ctx context.Context, tree Tree) (spoiled int, err error) 
 		}
 	}
 	for _, name := range files {
-		if !isTestFile(name) && !testNames.MatchString(path.Base(name)) && !p.used[name] {
+		if !testname.IsFile(name) && !testNames.MatchString(path.Base(name)) && !p.used[name] {
 			continue
 		}
 		source, err := tree.Read(ctx, name)

@@ -15,6 +15,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -291,7 +292,7 @@ var jacocoBuild = lazyregexp.New(`(?:^|/)(?:target|build)(?:/.*)?$`)
 // testCode reports whether a measured file is a test. Some tools measure these,
 // too; those of Go and Java do not, and a directory's name says nothing there.
 func testCode(name string) bool {
-	return isTestFile(name) && !slices.Contains([]string{".go", ".java", ".kt"}, path.Ext(name))
+	return testname.IsFile(name) && !slices.Contains([]string{".go", ".java", ".kt"}, path.Ext(name))
 }
 
 // coverage turns the sums into per cent. Nil: nothing was measured.

@@ -18,6 +18,7 @@ import (
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/measure"
 	"forge/pipeline/quality"
+	"forge/pipeline/testname"
 	"forge/pipeline/worktree"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -229,7 +230,7 @@ func (g *gauge) coverage(gate quality.Gate) measure.Result {
 		for _, f := range g.patch.files {
 			name := f.NewName
 			adds := slices.ContainsFunc(f.TextFragments, func(t *gitdiff.TextFragment) bool { return t.LinesAdded > 0 })
-			if !adds || noCode.MatchString(name) || isTestFile(name) {
+			if !adds || noCode.MatchString(name) || testname.IsFile(name) {
 				continue
 			}
 			if lang := languageOf(name); lang != &goLang && lang != &pyLang {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/testname"
 	"forge/pipeline/worktree"
 )
 
@@ -65,7 +66,7 @@ func move(ctx context.Context, tree Tree) (*moved, error) {
 func (m *moved) rewrite(ctx context.Context, tree Tree, name string) error {
 	was := m.old(name)
 	role := roleOf(was)
-	isTest := role == testSource || isTestFile(was)
+	isTest := role == testSource || testname.IsFile(was)
 	if !isTest && role != runner && role != mixed && !makeNames.MatchString(path.Base(name)) {
 		return nil
 	}
@@ -144,7 +145,7 @@ func testRoots(files []string) []string {
 			continue
 		}
 		if lang := languageOf(f); lang == &pyLang || lang == &jsLang {
-			roots[dir] = roots[dir] || isTestFile(f) || testNames.MatchString(path.Base(f))
+			roots[dir] = roots[dir] || testname.IsFile(f) || testNames.MatchString(path.Base(f))
 		} else {
 			others[dir] = true
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/testname"
 )
 
 // patch is the change under test, base to head.
@@ -87,12 +88,7 @@ var (
 		assert: lazyregexp.New(`\b[aA]ssert\w*\b|\b(?:EXPECT|ASSERT)_\w+\(|\bverify\(|\bexpect\w*\(|\.[sS]hould\b`),
 		remark: "//",
 	}
-	testPath = lazyregexp.New(`(?i)(?:^|/)(?:tests?|specs?|__tests__)/.*\.\w+$|(?:_test|_spec|\.test|\.spec|-test|-spec)\.\w+$|(?:^|/)test_[^/]*\.py$|(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|groovy)$`)
-	dataPath = lazyregexp.New(`(?i)\.(?:json|ya?ml|txt|md|xml|csv|golden|snap|toml|txtar|svg|png|html?)$|(?:^|/)testdata/`)
 )
-
-// isTestFile tells test code by its path; data of tests is not meant.
-func isTestFile(name string) bool { return testPath.MatchString(name) && !dataPath.MatchString(name) }
 
 func languageOf(name string) *language {
 	switch path.Ext(name) {
@@ -178,7 +174,7 @@ func (p *patch) blocks() (removed, added []*block) {
 		if f.IsDelete {
 			name = f.OldName
 		}
-		if !isTestFile(name) && path.Ext(name) != ".rs" {
+		if !testname.IsFile(name) && path.Ext(name) != ".rs" {
 			continue
 		}
 		for _, frag := range f.TextFragments {

@@ -227,12 +227,12 @@ func (c *checker) testFiles(ctx context.Context, tree Tree, names []string) ([]t
 			}
 		case ext == ".py":
 			f.any, f.bare = !pytest && !has(formatUnittest), pytest
-			if !isTestFile(f.name) && !whole[f.name] || path.Base(f.name) == "__init__.py" || path.Base(f.name) == "conftest.py" || pytest && !whole[f.name] {
+			if !testname.IsFile(f.name) && !whole[f.name] || path.Base(f.name) == "__init__.py" || path.Base(f.name) == "conftest.py" || pytest && !whole[f.name] {
 				continue
 			}
 		default:
 			f.any = !has(formatTAP) && !has(formatJest)
-			if !isTestFile(f.name) && !testNames.MatchString(path.Base(f.name)) || has(formatJest) && !has(formatTAP) && !whole[f.name] {
+			if !testname.IsFile(f.name) && !testNames.MatchString(path.Base(f.name)) || has(formatJest) && !has(formatTAP) && !whole[f.name] {
 				continue
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -412,7 +413,7 @@ var hooks = lazyregexp.New(`func TestMain\(|^func init\(\)|\bos\.Exit\(|\bpytest
 func (p *patch) runnerEdited(edits []edit) bool {
 	byName := map[string]edit{}
 	for _, e := range edits {
-		if e.role == runner || e.role == testSource && !isTestFile(e.name) || path.Base(e.name) == "conftest.py" {
+		if e.role == runner || e.role == testSource && !testname.IsFile(e.name) || path.Base(e.name) == "conftest.py" {
 			return true
 		}
 		byName[e.name] = e

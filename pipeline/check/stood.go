@@ -432,7 +432,7 @@ func (v *verdict) blame(c *checker, s *stood) map[string]string {
 				c.blameBuild(t, open, out)
 			default:
 				for name, e := range open {
-					if (e.role == runner || !isTestFile(name) || path.Base(name) == "conftest.py") && (t.file == name && !v.helping || t.whole && strings.Contains(t.err, name)) {
+					if (e.role == runner || !testname.IsFile(name) || path.Base(name) == "conftest.py") && (t.file == name && !v.helping || t.whole && strings.Contains(t.err, name)) {
 						out[name] = t.err
 					}
 				}
@@ -513,7 +513,7 @@ func (v *verdict) declared(s *stood) {
 				s.declare[pkg+"."+name] = e.name
 			}
 		}
-		if rest != restNow || !isTestFile(e.name) {
+		if rest != restNow || !testname.IsFile(e.name) {
 			s.helpers = append(s.helpers, e.name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/testname"
 	"forge/pipeline/worktree"
 )
 
@@ -358,8 +359,8 @@ func (b *baseView) started() map[string]bool {
 		todo = todo[1:]
 		here := path.Dir(s.name)
 		switch ext := extension(s.name); {
-		case isTestFile(s.name):
-		case !isCode(s.name) && dataPath.MatchString(s.name):
+		case testname.IsFile(s.name):
+		case !isCode(s.name) && testname.IsData(s.name):
 		case languageOf(s.name) == &otherLang:
 			found(false, s.dir, pathWord.FindAllString(s.text, -1))
 		default:

@@ -382,7 +382,7 @@ func (p *patch) weakened() []weakness {
 	came := map[string]int{}
 	for _, f := range p.files {
 		name := nameOf(f)
-		if f.IsBinary || !isTestFile(name) {
+		if f.IsBinary || !testname.IsFile(name) {
 			continue
 		}
 		lang, n := languageOf(name), &tally{}

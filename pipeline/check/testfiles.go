@@ -9,6 +9,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/testname"
 )
 
 // role is what a file is to the tests.
@@ -75,8 +76,8 @@ func roleOf(name string) role {
 		return testData
 	case document.MatchString(name):
 		return product
-	case isTestFile(name), testDirs.MatchString(name), specDirs.MatchString(name), testNames.MatchString(base):
-		if dataPath.MatchString(name) {
+	case testname.IsFile(name), testDirs.MatchString(name), specDirs.MatchString(name), testNames.MatchString(base):
+		if testname.IsData(name) {
 			return testData
 		}
 		return testSource

@@ -1,8 +1,10 @@
 // Package testname takes the names of tests apart as the test runners of several
-// languages write them: "pkg.TestX/sub", "file::Class::test_x[1-2]", "suite > name".
+// languages write them: "pkg.TestX/sub", "file::Class::test_x[1-2]", "suite > name"; and
+// tells the files that hold tests.
 package testname
 
 import (
+	"forge/pipeline/lazyregexp"
 	"regexp"
 	"strings"
 )
@@ -14,6 +16,17 @@ var (
 	goName = regexp.MustCompile(`^(.*?)\.((?:Test|Example|Fuzz|Benchmark)[^/.]*)(/.*)?$`)
 	pyBase = regexp.MustCompile(`^([^\[(]*[^\[( ])(\[.*\]| \(.*\))$`)
 )
+
+var (
+	testPath = lazyregexp.New(`(?i)(?:^|/)(?:tests?|specs?|__tests__)/.*\.\w+$|(?:_test|_spec|\.test|\.spec|-test|-spec)\.\w+$|(?:^|/)test_[^/]*\.py$|(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|groovy)$`)
+	dataPath = lazyregexp.New(`(?i)\.(?:json|ya?ml|txt|md|xml|csv|golden|snap|toml|txtar|svg|png|html?)$|(?:^|/)testdata/`)
+)
+
+// IsFile tells test code by its path; data of tests is not meant.
+func IsFile(name string) bool { return testPath.MatchString(name) && !IsData(name) }
+
+// IsData tells files that hold no code, wherever they are, and all that tests read.
+func IsData(name string) bool { return dataPath.MatchString(name) }
 
 // Parse takes a name apart. What has no container is all base.
 func Parse(name string) ID {
