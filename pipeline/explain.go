@@ -53,6 +53,11 @@ func (r *Run) Explain() string {
 	if len(r.Skills) > 0 {
 		fmt.Fprintf(&b, "\nSkills that agents read: %s.\n", strings.Join(r.Skills, ", "))
 	}
+	if it := r.Current(); it != nil && it.Review != nil {
+		for _, view := range it.Review.Views {
+			fmt.Fprintf(&b, "\nThe last review looked besides for %s.\n", view)
+		}
+	}
 	if it := r.Current(); it != nil && it.Review != nil && len(it.Review.Suppressed) > 0 {
 		b.WriteString("\nFindings of the last review that were held back, because of what people did before:\n\n")
 		for _, h := range it.Review.Suppressed {

@@ -241,6 +241,9 @@ func (r *Run) reportFindings(b *strings.Builder, it *Iteration) (list []Finding)
 		for _, s := range it.Review.NotReviewed {
 			fmt.Fprintf(b, "Not reviewed: `%s` (%s)\n\n", s.Path, text.Clip(text.OneLine(s.Why), 200))
 		}
+		for _, view := range it.Review.Views {
+			fmt.Fprintf(b, "Reviewed for %s\n\n", view)
+		}
 	}
 	if it.Tests != nil {
 		list = append(list, it.Tests.Tampered...)

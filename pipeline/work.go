@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/pipeline/lens"
 	"forge/pipeline/measure"
 	"forge/pipeline/module"
 	"forge/pipeline/proof"
@@ -167,6 +168,7 @@ type Review struct {
 	Ruled       bool                `json:"ruled,omitempty"`        // the reviewer was shown what was open and ruled on it; false in older logs, where absent meant fixed
 	Rulings     []Ruling            `json:"rulings,omitempty"`      // on findings that were open before this review
 	Uncovered   []upstream.Ask      `json:"uncovered,omitempty"`    // what the task asks for and no criterion has, where the settings want to hear of it
+	Views       []lens.View         `json:"views,omitempty"`        // what came of the lenses that the settings name
 	Identity    int                 `json:"identity,omitempty"`     // the method by which the findings' fingerprints were resolved against the run's; 0, in older logs: by Apply
 }
 

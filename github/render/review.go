@@ -89,6 +89,13 @@ func (v Renderer) reviewBody(it *pipeline.Iteration, summed []pipeline.Finding) 
 	if len(held) > 0 {
 		list += "\n\n" + Folded(text.Plural(len(held), "finding was held back", "findings were held back"), Cut(bullets(held), 12_000))
 	}
+	if len(r.Views) > 0 {
+		var views []string
+		for _, view := range r.Views {
+			views = append(views, view.String())
+		}
+		list += "\n\n**Looked at besides:**\n\n" + bullets(views)
+	}
 	human := ""
 	if r.NeedsHuman != "" {
 		human = quoted("IMPORTANT", "**A human must look:** "+v.line(r.NeedsHuman, 800))

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/agent/change"
 	"forge/pipeline/config"
 	"forge/pipeline/fair"
+	"forge/pipeline/lens"
 	"forge/pipeline/worktree"
 )
 
@@ -34,6 +36,7 @@ type Job struct {
 	Comments     []Comment            // on the issue, by people with write access, oldest first
 	Baseline     *pipeline.TestReport // for the planner: the tests at the base; nil: the run's
 	Conflict     *Conflict            // for the implementer that merges by hand
+	Meter        *Meter               // of agents that work on the phase at the same time; nil: one alone does
 
 	// Since returns the patch from an earlier commit of the run to its head, for the
 	// reviewer. Nil: what became of a finding is told by its code alone.
@@ -42,6 +45,15 @@ type Job struct {
 	// Emit takes agent.iteration and tool.executed events, in order and for good.
 	// They have ID, Type, Source and Data. A repeated ID is the same event.
 	Emit func(context.Context, ...pipeline.Event) error
+}
+
+// Files are the paths that the job's change is of.
+func (j *Job) Files() []string {
+	var out []string
+	for _, f := range change.Read(j.Diff).Files {
+		out = append(out, f.Path)
+	}
+	return out
 }
 
 // Conflict is a merge of another branch that is to be finished by hand. The workspace
@@ -150,6 +162,16 @@ func (a *Agent) Review(ctx context.Context, j Job) (pipeline.Review, pipeline.Us
 	p := a.phase(j, pipeline.PhaseReview)
 	defer p.release()
 	review, err := p.review(ctx)
+	return review, p.usage, err
+}
+
+// View reads the change for one thing alone, beside Review: its events and its tape are
+// its own. What was open before is not ruled on.
+func (a *Agent) View(ctx context.Context, j Job, l lens.Lens) (pipeline.Review, pipeline.Usage, error) {
+	p := a.phase(j, pipeline.PhaseReview)
+	p.series = string(l) + "/"
+	defer p.release()
+	review, err := p.view(ctx, l)
 	return review, p.usage, err
 }
 

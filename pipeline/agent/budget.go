@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 
@@ -120,13 +121,37 @@ type budget struct {
 	share  int64          // cap of the phase in micro-dollars, 0: none
 	phase  pipeline.Usage // of earlier executions of the phase
 	now    pipeline.Usage // of this execution, calls played back left out
+	meter  *Meter         // of all that goes on beside it, itself included; nil: nothing does
+}
+
+// Meter counts what agents use that work on a phase of a run at the same time, so that
+// they keep to the run's caps together.
+type Meter struct {
+	mu   sync.Mutex
+	used pipeline.Usage
+}
+
+func (m *Meter) add(u pipeline.Usage) pipeline.Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used.Add(u)
+	return m.used
+}
+
+// used is what the phase has used by now.
+func (b *budget) used() pipeline.Usage {
+	if b.meter != nil {
+		return b.meter.add(pipeline.Usage{})
+	}
+	return b.now
 }
 
 // reserve returns what the call may cost at most, 0 where that is not known, and a
 // fault when it could break a cap.
 func (b *budget) reserve(model string, prices Prices, input, output int64) (micros int64, err error) {
 	price, known := prices.find(model)
-	used := b.before.Input + b.before.Output + b.now.Input + b.now.Output
+	now := b.used()
+	used := b.before.Input + b.before.Output + now.Input + now.Output
 	if b.tokens > 0 && used+input+output > b.tokens {
 		return 0, budgetFault("the run has used %d of its %d tokens, and the next call of the %s (%s) may take %d: raise the budget, or limits.tokens",
 			used, b.tokens, b.role, model, input+output)
@@ -138,18 +163,23 @@ func (b *budget) reserve(model string, prices Prices, input, output int64) (micr
 		return 0, nil
 	}
 	next := price.cost(pipeline.Usage{Input: input, Output: output})
-	if spent := b.before.MicroUSD + b.now.MicroUSD; b.cost > 0 && spent+next > b.cost {
+	if spent := b.before.MicroUSD + now.MicroUSD; b.cost > 0 && spent+next > b.cost {
 		return 0, budgetFault("the run has cost %s of its %s, and the next call of the %s (%s) may cost %s: raise the budget, or limits.cost_usd",
 			text.USDExact(spent), text.USDExact(b.cost), b.role, model, text.USDExact(next))
 	}
-	if spent := b.phase.MicroUSD + b.now.MicroUSD; b.share > 0 && spent+next > b.share {
+	if spent := b.phase.MicroUSD + now.MicroUSD; b.share > 0 && spent+next > b.share {
 		return 0, budgetFault("the %s has cost %s of its share of %s, and its next call (%s) may cost %s: raise its share, or limits.cost_usd",
 			b.role, text.USDExact(spent), text.USDExact(b.share), model, text.USDExact(next))
 	}
 	return next, nil
 }
 
-func (b *budget) settle(u pipeline.Usage) { b.now.Add(u) }
+func (b *budget) settle(u pipeline.Usage) {
+	b.now.Add(u)
+	if b.meter != nil {
+		b.meter.add(u)
+	}
+}
 
 func budgetFault(format string, args ...any) error {
 	return &pipeline.Fault{Class: pipeline.FaultBudget, Message: fmt.Sprintf(format, args...)}

@@ -56,6 +56,7 @@ var (
 		"send_to?", oneOf("who should act on the findings, where their categories leave it open", "implement", "plan", "research"),
 		"findings", findingsSchema,
 	}
+	viewSchema    = object(qualityParts...)
 	qualitySchema = object(append(slices.Clone(qualityParts), "rulings?", rulingsSchema)...)
 	rulingSchema  = object(append(slices.Clone(qualityParts), "rulings", rulingsSchema)...)
 	reviewForm    = object("criteria?", criteriaSchema, "summary?", qualityParts[1], "risk?", qualityParts[3], "needs_human?", qualityParts[5],
@@ -234,14 +235,6 @@ func (v *reviewing) part(ctx context.Context, i int, review *pipeline.Review) er
 	if err := p.restore(ctx); err != nil {
 		return err
 	}
-	if !strings.Contains(review.Summary, q.Summary) {
-		review.Summary = strings.TrimSpace(review.Summary + "\n\n" + q.Summary)
-	}
-	review.Risk = max(review.Risk, q.Risk)
-	review.NeedsHuman = firstOf(review.NeedsHuman, q.NeedsHuman)
-	if distance(q.SendTo) > distance(review.SendTo) {
-		review.SendTo = q.SendTo
-	}
 	for _, c := range d.claims {
 		if r, ok := d.rulings[c]; ok {
 			review.Rulings = append(review.Rulings, r)
@@ -252,8 +245,21 @@ func (v *reviewing) part(ctx context.Context, i int, review *pipeline.Review) er
 		return err
 	}
 	review.Findings = append(review.Findings, still...)
+	return v.take(ctx, review, q)
+}
+
+// take adds what was submitted of a part.
+func (v *reviewing) take(ctx context.Context, review *pipeline.Review, q judgement) error {
+	if !strings.Contains(review.Summary, q.Summary) {
+		review.Summary = strings.TrimSpace(review.Summary + "\n\n" + q.Summary)
+	}
+	review.Risk = max(review.Risk, q.Risk)
+	review.NeedsHuman = firstOf(review.NeedsHuman, q.NeedsHuman)
+	if distance(q.SendTo) > distance(review.SendTo) {
+		review.SendTo = q.SendTo
+	}
 	for _, f := range q.Findings {
-		if err := p.settleFinding(ctx, &f, v.change); err != nil {
+		if err := v.p.settleFinding(ctx, &f, v.change); err != nil {
 			return err
 		}
 		review.Findings = append(review.Findings, f)

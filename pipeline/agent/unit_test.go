@@ -536,3 +536,17 @@ func TestRedact(t *testing.T) {
 		}
 	}
 }
+
+// Covers R10: agents that work on a phase at the same time keep to the run's caps
+// together: what one has used is not there for the other.
+func TestMeter(t *testing.T) {
+	m := &Meter{}
+	one, other := &budget{tokens: 100, meter: m}, &budget{tokens: 100, meter: m}
+	one.settle(pipeline.Usage{Input: 50, Output: 20})
+	if _, err := other.reserve("tape:x", Prices{}, 20, 20); err == nil {
+		t.Error("40 of 30 tokens are given out")
+	}
+	if _, err := other.reserve("tape:x", Prices{}, 20, 10); err != nil {
+		t.Errorf("the last 30 tokens: %v", err)
+	}
+}

@@ -4,6 +4,7 @@ package config
 
 import (
 	"cmp"
+	"forge/pipeline/lens"
 	"slices"
 	"time"
 )
@@ -78,6 +79,7 @@ type Config struct {
 	Setup      Setup      `json:"setup,omitzero"`      // nothing by default
 	Quality    []Quality  `json:"quality,omitempty"`   // none by default
 	Upstream   Upstream   `json:"upstream,omitzero"`   // off by default
+	Review     Review     `json:"review,omitzero"`     // the general one alone by default
 	Skills     []string   `json:"skills,omitempty"`    // those of Forge's own that agents may use, besides the repository's
 }
 
@@ -115,6 +117,11 @@ func (p Proofs) On() bool { return p == ProofsWarn || p == ProofsRequire }
 func (p Proofs) Weaker(than Proofs) bool {
 	rank := map[Proofs]int{ProofsWarn: 1, ProofsRequire: 2}
 	return rank[p] < rank[than]
+}
+
+// Review says how a change is read.
+type Review struct {
+	Lenses []lens.Lens `json:"lenses,omitempty"` // from which it is read besides, each by itself
 }
 
 // Upstream says whether agents tell those whose decisions they build on what cannot be,

@@ -69,6 +69,7 @@ type Options struct {
 	Planner     Planner
 	Implementer Implementer
 	Reviewers   []Reviewer // each reads the whole change; their reviews are made one
+	Viewer      Viewer     // for those whose settings name lenses
 	Tester      Tester
 	Memory      Memory
 

@@ -35,8 +35,9 @@ func (x *Executor) review(ctx context.Context, run *pipeline.Run, job agent.Job)
 	if err := x.o.Memory.Recall(ctx, &job, config.RoleReviewer, job.Emit); err != nil {
 		return pipeline.Data{}, err
 	}
+	views := x.startViews(ctx, run, &job)
 	review, err := x.reviews(ctx, job)
-	if err != nil {
+	if err = views.add(&review, err); err != nil {
 		return pipeline.Data{}, err
 	}
 	if err = x.recognise(ctx, run, &review); err != nil {
@@ -103,7 +104,7 @@ func addReview(all *pipeline.Review, more pipeline.Review) {
 	all.Summary = strings.TrimSpace(all.Summary + "\n\n" + more.Summary)
 	all.Compliance = append(slices.Clone(all.Compliance), more.Compliance...)
 	all.Uncovered = append(slices.Clip(all.Uncovered), more.Uncovered...)
-	all.Findings = append(slices.Clone(all.Findings), more.Findings...)
+	all.Findings = united(all.Findings, more.Findings)
 	all.Rulings = strictest(*all, more)
 	all.Ruled = all.Ruled || more.Ruled
 	all.Risk = max(all.Risk, more.Risk)

@@ -22,7 +22,9 @@ func (s says) Review(context.Context, agent.Job) (pipeline.Review, pipeline.Usag
 	return s.review, pipeline.Usage{}, s.err
 }
 
-func finding(id string) []pipeline.Finding { return []pipeline.Finding{{ID: id}} }
+func finding(id string) []pipeline.Finding {
+	return []pipeline.Finding{{ID: id, Fingerprint: id, Message: "the " + id + " is wrong"}}
+}
 
 // Several reviewers make one review, in which nothing that one of them said is lost.
 func TestReviewsAreMadeOne(t *testing.T) {

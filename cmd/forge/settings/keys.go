@@ -13,6 +13,7 @@ import (
 
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
+	"forge/pipeline/lens"
 	"forge/pipeline/text"
 )
 
@@ -136,6 +137,8 @@ var rules = map[string]rule{
 	"models":          {doc: "A model for each role, as provider/model"},
 	"paths":           {doc: "What Forge may change"},
 	"skills":          {doc: "Skills of Forge's own that agents may read, besides those that the repository keeps in .agents/skills", items: 20, item: checkSkill},
+	"review":          {doc: "How a change is reviewed"},
+	"review.lenses":   {doc: "What it is read for besides, each by a reviewer beside the general one: security, product, performance", items: 3, item: checkLens},
 	"paths.protected": {doc: "Globs of files that Forge must not change, on top of the built-in ones", items: 200, item: checkGlob},
 
 	"documents":      {doc: "What a run leaves in writing, besides the pull request: in one comment on it, or as files of the branch forge/documents", enum: []string{"off", "comment", "branch"}},
@@ -404,6 +407,14 @@ func checkEnvironment(s string) string {
 func checkSkill(s string) string {
 	if _, err := agent.Builtin([]string{s}); err != nil {
 		return fmt.Sprintf("is %.40q: %v", s, err)
+	}
+	return ""
+}
+
+// checkLens is for what a change is reviewed for besides.
+func checkLens(s string) string {
+	if !slices.Contains(lens.All(), lens.Lens(s)) {
+		return fmt.Sprintf("is %.40q; a lens is one of %s", s, strings.Join(lens.Names(), ", "))
 	}
 	return ""
 }

@@ -95,6 +95,7 @@ func snapshot(c config.Config) config.Config {
 	c.Production.Environments = slices.Clone(c.Production.Environments)
 	c.Production.Irreversible = slices.Clone(c.Production.Irreversible)
 	c.Skills = slices.Clone(c.Skills)
+	c.Review.Lenses = slices.Clone(c.Review.Lenses)
 	c.Ship.Environments, c.Ship.Ask = slices.Clone(c.Ship.Environments), slices.Clone(c.Ship.Ask)
 	c.Setup.Commands, c.Setup.Cache, c.Setup.Inputs = slices.Clone(c.Setup.Commands), slices.Clone(c.Setup.Cache), slices.Clone(c.Setup.Inputs)
 	c.Models = maps.Clone(c.Models)

@@ -192,6 +192,8 @@ func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
 	switch {
 	case key == "skills":
 		return []string{"coverage"}
+	case key == "review.lenses":
+		return []string{"product"}
 	case typ.Kind() == reflect.Slice:
 		return []string{"some/thing"}
 	case len(r.enum) > 1:

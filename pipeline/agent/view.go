@@ -1,0 +1,77 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"forge/pipeline"
+	"forge/pipeline/agent/change"
+	"forge/pipeline/lens"
+)
+
+// view reads the change through a lens, part by part; parts that hold nothing for it are
+// left to the general view, which reads them all.
+func (p *phase) view(ctx context.Context, l lens.Lens) (pipeline.Review, error) {
+	now, stop := p.head(ctx)
+	read := change.Read(p.job.Diff)
+	v := &reviewing{p: p, change: read, reading: read.Divide(wholeChange, now)}
+	if err := stop(); err != nil {
+		return pipeline.Review{}, err
+	}
+	review := pipeline.Review{Head: p.job.Run.Head}
+	for i, part := range v.reading.Parts {
+		if ok, _ := l.Needed(part.Files); !ok {
+			continue
+		}
+		p.limit += p.steps - v.begun
+		v.begun = p.steps
+		q, err := v.through(ctx, l, i)
+		if err != nil {
+			return pipeline.Review{}, err
+		}
+		if err := p.restore(ctx); err != nil {
+			return pipeline.Review{}, err
+		}
+		if err := v.take(ctx, &review, q); err != nil {
+			return pipeline.Review{}, err
+		}
+	}
+	review.Findings = identify(review.Findings)
+	return review, nil
+}
+
+// through is one conversation: a part of the change, looked at for one thing.
+func (v *reviewing) through(ctx context.Context, l lens.Lens, i int) (judgement, error) {
+	p := v.p
+	w := v.prompt(i)
+	w.data("Dismissed by maintainers; not to be reported again unless the code changed", dismissed(p.job.Run)).recall().lastFault()
+	w.data("Reported before and still open; known, not to be reported again", reported(p.job.Run))
+	w.say("%s", promptText("view_"+string(l))).say("%s", promptText("view"))
+	if n := len(v.reading.Parts); n > 1 {
+		w.say("This is part %d of %d: report what you find in the files of this part.", i+1, n)
+	}
+	s := w.spec(string(l), roleReviewer, system("reviewer"))
+	s.tools, s.result, s.form = p.examining(), viewSchema, p.reviewForm()
+	if i > 0 { // a conversation of its own
+		s.name += letters(i)
+	}
+	var out judgement
+	s.accept = func(args json.RawMessage) (problems []string) {
+		out, problems = checkJudgement(args)
+		return problems
+	}
+	return out, p.converse(ctx, s)
+}
+
+// reported lists the findings of earlier reviews that are open.
+func reported(run *pipeline.Run) string {
+	var b strings.Builder
+	for _, is := range run.Findings {
+		if is.Finding != nil && is.State == pipeline.IssueOpen && is.Phase == pipeline.PhaseReview {
+			fmt.Fprintf(&b, "%s%s %s\n", is.Finding.Category, where(is.Finding.File, is.Finding.Line, is.Finding.EndLine), is.Finding.Message)
+		}
+	}
+	return b.String()
+}
