@@ -87,7 +87,8 @@ func (x *Ruling) gone(seen, head string) bool {
 }
 
 // KeepSeverity gives what is open and blocks the severity back that it had: that it is
-// said again as something lesser lets nothing pass, only a ruling does that closes it.
+// said again as something lesser lets nothing pass, only a ruling does that closes it. A
+// finding that is called fixed and reported once more is not fixed.
 func (r *Run) KeepSeverity(v *Review) {
 	for i := range v.Findings {
 		f := &v.Findings[i]
@@ -95,7 +96,9 @@ func (r *Run) KeepSeverity(v *Review) {
 		if k < 0 || f.Severity.Blocks() || !v.Ruled {
 			continue
 		}
-		if is := &r.Findings[k]; is.State == IssueOpen && is.Finding.Severity.Blocks() && !v.ruling(f.Fingerprint).gone(is.Seen, v.Head) {
+		is, ruling := &r.Findings[k], v.ruling(f.Fingerprint)
+		gone := ruling.gone(is.Seen, v.Head) && ruling.Verdict == VerdictWithdrawn
+		if is.State == IssueOpen && is.Finding.Severity.Blocks() && !gone {
 			f.Severity = is.Finding.Severity
 		}
 	}

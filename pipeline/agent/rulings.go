@@ -288,6 +288,7 @@ func (d *docket) take(args json.RawMessage) []string {
 			d.rulings[c] = ruling
 		}
 	}
+	bad = append(bad, d.alike()...)
 	for _, c := range d.claims {
 		if _, ok := d.rulings[c]; !ok && c.issue.Finding.Severity.Blocks() && !mentions(bad, c.id) {
 			bad = append(bad, fmt.Sprintf("rulings: %s (%s) has none: is it fixed, open or withdrawn?", c.id, titleOf(c.issue.Finding)))
@@ -296,6 +297,35 @@ func (d *docket) take(args json.RawMessage) []string {
 	if len(bad) > 0 {
 		if d.asked++; d.asked > maxAsked {
 			return nil
+		}
+	}
+	return bad
+}
+
+// alike leaves open what blocks and is withdrawn in the same words as another finding that
+// says something else: one reason for all is a reason for none.
+func (d *docket) alike() (bad []string) {
+	first := map[string]*claim{} // by the words
+	for _, c := range d.claims {
+		r := d.rulings[c]
+		if r.Verdict != pipeline.VerdictWithdrawn || !c.issue.Finding.Severity.Blocks() {
+			continue
+		}
+		words := strings.Join(strings.Fields(strings.ToLower(r.Why)), " ")
+		other := first[words]
+		if other == nil {
+			first[words] = c
+			continue
+		}
+		if other.issue.Finding.Message == c.issue.Finding.Message {
+			continue
+		}
+		bad = append(bad, fmt.Sprintf("rulings: %s is withdrawn in the same words as %s: say of each why it is no problem", c.id, other.id))
+		r.Verdict = pipeline.VerdictOpen
+		d.rulings[c] = r
+		if o := d.rulings[other]; o.Verdict == pipeline.VerdictWithdrawn {
+			o.Verdict = pipeline.VerdictOpen
+			d.rulings[other] = o
 		}
 	}
 	return bad
@@ -316,6 +346,10 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 		return r, fmt.Sprintf("rulings: %s has the verdict %q, which is not one of fixed, open, withdrawn", c.id, text.ClipBytes(verdict, 40))
 	case v == pipeline.VerdictWithdrawn && why == "":
 		return r, fmt.Sprintf("rulings: %s is withdrawn without a why", c.id)
+	case v == pipeline.VerdictWithdrawn && f.Category != pipeline.CategoryHuman && f.Severity.Blocks() && !givesReason(why):
+		r.Verdict, r.Why = pipeline.VerdictOpen, fmt.Sprintf("it was withdrawn without a reason (%q), so it stays open", text.ClipBytes(why, 40))
+		return r, fmt.Sprintf("rulings: %s is withdrawn, but its why (%q) gives no reason: name the code, the file or the behaviour that makes it no problem",
+			c.id, text.ClipBytes(why, 40))
 	case v == pipeline.VerdictWithdrawn && f.Category == pipeline.CategoryHuman:
 		r.Verdict = pipeline.VerdictOpen
 		return r, fmt.Sprintf("rulings: %s was asked for by a person, and only people take that back: rule it fixed or open", c.id)
