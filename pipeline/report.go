@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline/testedit"
 	"forge/pipeline/text"
 )
 
@@ -33,6 +34,9 @@ func (r *Run) Summary() string {
 			tests = append(tests, c.Test)
 		}
 		s += fmt.Sprintf(" On the reviewer's word alone, %s had to change: %s.", text.Plural(len(tests), "test", "tests"), text.Clip(strings.Join(tests, ", "), 300))
+	}
+	if it := r.Current(); r.State == StateVerified && it != nil && it.Tests != nil && len(it.Tests.Edited) > 0 {
+		s += " It edits tests of the base: " + text.Clip(testedit.List(it.Tests.Edited), 300) + "."
 	}
 	if base := r.Behind(); base != "" {
 		s += " " + base

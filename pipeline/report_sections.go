@@ -54,7 +54,7 @@ func reportSecurity(b *strings.Builder, list []Finding) {
 }
 
 // reportChanged lists the tests of the base that do not pass as they stood, and why the
-// reviewer let them change.
+// reviewer let them change, then all that the change edits.
 func reportChanged(b *strings.Builder, t *TestReport) {
 	if t == nil {
 		return
@@ -68,6 +68,11 @@ func reportChanged(b *strings.Builder, t *TestReport) {
 		lines = append(lines, line+"\n")
 	}
 	section(b, "Tests that had to change", lines)
+	lines = nil
+	for _, e := range t.Edited {
+		lines = append(lines, fmt.Sprintf("- `%s`: %s\n", text.Clip(text.OneLine(e.Name()), 200), e.Says()))
+	}
+	section(b, "Tests of the base that this change edits", lines)
 }
 
 // reportCoverage lists what is covered less than the settings ask for.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"forge/pipeline/config"
+	"forge/pipeline/testedit"
 	"forge/pipeline/text"
 
 	"github.com/google/go-cmp/cmp"
@@ -297,10 +298,13 @@ func TestIntegrationPoints(t *testing.T) {
 func TestChangedTestsAreTold(t *testing.T) {
 	r := &Run{ID: 3, State: StateVerified, Config: config.Default()}
 	r.Iterations = []Iteration{{Number: 1, Tests: &TestReport{Total: 2, Passed: 2,
-		Changed: []TestChange{{Test: "TestSum", Error: "got 3, want 4", Reason: "the issue asks for 3"}}}}}
+		Changed: []TestChange{{Test: "TestSum", Error: "got 3, want 4", Reason: "the issue asks for 3"}},
+		Edited:  []testedit.Edit{{File: "a_test.go", Part: "TestMul", Test: true, Stood: testedit.Passes}}}}}
 	for _, c := range []struct{ text, want string }{
 		{r.Report(1), "#### Tests that had to change\n\n- `TestSum`, as it stood at the base: got 3, want 4; the reviewer: the issue asks for 3\n"},
 		{r.Summary(), "On the reviewer's word alone, 1 test had to change: TestSum."},
+		{r.Report(1), "#### Tests of the base that this change edits\n\n- `a_test.go: TestMul`: passes as it stood; edited all the same\n"},
+		{r.Summary(), "It edits tests of the base: a_test.go: TestMul (passes as it stood; edited all the same)."},
 	} {
 		if !strings.Contains(c.text, c.want) {
 			t.Errorf("%q is not in:\n%s", c.want, c.text)

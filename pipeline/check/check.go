@@ -210,6 +210,7 @@ func (c *checker) summarise() {
 	r.Skips = slices.Compact(r.Skips)
 	c.nameRegressions()
 	r.Changed = c.unasked(c.changed())
+	c.howEditedStood()
 	r.Tampered = c.tampered()
 	c.log.Info("tests done", "head", r.Head, "iteration", c.o.Iteration, "suites", len(r.Suites), "passed", r.Passed, "failed", r.Failed,
 		"skipped", r.Skipped, "before", len(r.Before), "flaky", len(r.Flaky), "changed", len(r.Changed), "tampered", len(r.Tampered), "ms", c.clock().Sub(c.begun).Milliseconds())

@@ -371,6 +371,28 @@ func TestCheats(t *testing.T) {
 	}
 }
 
+// Covers T8: changes that weaken tests of the base which need not change, each beside an
+// honest one. They are verified, and what they edit is named.
+func TestNamedEdits(t *testing.T) {
+	needAll(t)
+	c := readCorpus(t, "named")
+	for i, k := range c.cases {
+		if !some(i) {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			r := c.judge(t, k)
+			lines := told(&r)
+			for _, want := range k.want {
+				if !says(lines, want) {
+					t.Errorf("%s\nwant %q; the report says:\n%s", k.why, want, strings.Join(lines, "\n"))
+				}
+			}
+		})
+	}
+}
+
 // Honest changes raise no alarm. Where a test had to change, the reviewer's reason
 // settles it.
 func TestHonest(t *testing.T) {

@@ -432,6 +432,9 @@ func told(r *pipeline.TestReport) []string {
 	for _, f := range r.Tampered {
 		out = append(out, fmt.Sprintf("tampered %s %s:%d %s", f.Rule, f.File, f.Line, f.Message))
 	}
+	for _, e := range r.Edited {
+		out = append(out, "edited "+e.Name()+": "+e.Says())
+	}
 	if r.Unclean != "" {
 		out = append(out, "unclean "+r.Unclean)
 	}

@@ -154,6 +154,7 @@ func (v *verdict) runHead(ctx context.Context) error {
 	if err := v.goSupports(ctx, tree, b); err != nil {
 		return err
 	}
+	c.report.Edited = v.editedParts(read)
 	if err := v.findPatching(ctx, tree, isTest); err != nil {
 		return err
 	}
