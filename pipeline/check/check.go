@@ -93,6 +93,7 @@ type checker struct {
 	stood   *stood                      // what the base's own tests say; nil: they are the head's
 	leaning []leaning                   // what they say with their helpers as they stood, too
 	edits   []edit                      // files of the tests that the change touches
+	direct  map[string]bool             // paths that the test commands name, also through npm and make
 	inside  []pipeline.TestChange       // tests that stand in files of the product, and were edited
 	broke   map[*suite]broke            // see broken
 	reached []pipeline.Finding          // code under test that reaches for its tests

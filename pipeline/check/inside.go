@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,21 +19,20 @@ import (
 	"forge/pipeline/worktree"
 )
 
-// selfChecks are the assertions of a program that tests itself.
-var selfChecks = lazyregexp.New(`\bassert\b|\bassert\w*[.(]|\b(?:check|expect|must)\w*\(`)
+// selfChecks are the assertions of a program that tests itself; where it is started through
+// npm or make, it may be any program, and only what is called so counts.
+var (
+	plainAssert = lazyregexp.New(`\bassert\b`)
+	selfChecks  = lazyregexp.New(`\bassert\b|\bassert\w*[.(]|\b(?:check|expect|must)\w*\(`)
+)
 
 // editedSelfTests finds assertions that the change takes out of a file of the product
 // that a test command runs: they cannot be run as they stood without the product.
 func (c *checker) editedSelfTests(isTest map[string]bool) []pipeline.TestChange {
-	run := map[string]bool{}
-	for _, s := range c.suites {
-		for _, w := range pathWord.FindAllString(strings.Join(s.args, " "), -1) {
-			run[path.Join(s.dir, w)] = true
-		}
-	}
 	var out []pipeline.TestChange
 	for _, f := range c.patch.files {
-		if isTest[f.OldName] || !run[f.OldName] || languageOf(f.OldName) == nil {
+		itself, run := c.direct[f.OldName]
+		if isTest[f.OldName] || !run || languageOf(f.OldName) == nil {
 			continue
 		}
 		added := map[string]int{}
@@ -48,7 +48,7 @@ func (c *checker) editedSelfTests(isTest map[string]bool) []pipeline.TestChange 
 			for _, l := range frag.Lines {
 				code := strings.TrimSpace(l.Line)
 				switch {
-				case l.Op != gitdiff.OpDelete || !selfChecks.MatchString(code):
+				case l.Op != gitdiff.OpDelete || !selfChecks.MatchString(code) || !itself && !plainAssert.MatchString(code):
 				case added[code] > 0:
 					added[code]--
 				default:
@@ -98,7 +98,7 @@ func written(ctx context.Context, tree Tree) []string {
 func (v *verdict) writesTests(ctx context.Context) error {
 	var bad []string
 	for _, name := range v.head.wrote {
-		if r := roleOf(name); (r == testData || r == testSource || inTests(name)) && !strings.Contains(name, scratch) {
+		if r := roleOf(name); (r == testData || r == testSource || inTests(name) || v.compares(name)) && !strings.Contains(name, scratch) {
 			bad = append(bad, name)
 		}
 	}
@@ -126,6 +126,31 @@ func (v *verdict) writesTests(ctx context.Context) error {
 			Message: fmt.Sprintf("Running the tests writes what they compare with (%s), which it did not before this change: they would compare the product with itself", strings.Join(bad[:min(len(bad), 5)], ", "))})
 	}
 	return nil
+}
+
+// compares reports whether what the test commands lead to names a file that is no code.
+func (v *verdict) compares(name string) bool {
+	_, begun := v.begun[name]
+	return begun && !isCode(name)
+}
+
+// metadata are the files by which Python's packages say what loads into a test runner.
+var metadata = lazyregexp.New(`(?i)(?:\.(?:egg|dist)-info|(?:^|/)EGG-INFO)/entry_points\.txt$`)
+
+// loadsPlugins finds metadata of a package with a plugin for pytest, which loads it from
+// every directory that Python looks for modules in.
+func (c *checker) loadsPlugins(read func(string) ([]byte, bool)) {
+	for _, f := range c.patch.files {
+		link := f.NewMode&0o170000 == 0o120000 && regexp.MustCompile(`(?i)\.(?:egg|dist)-info$`).MatchString(f.NewName)
+		if f.IsDelete || !link && !metadata.MatchString(f.NewName) {
+			continue
+		}
+		now, there := read(f.NewName)
+		if link || !there || bytes.Contains(now, []byte("pytest11")) && !bytes.Contains(textBefore(f, read), []byte("pytest11")) {
+			c.reached = append(c.reached, pipeline.Finding{Rule: ruleForges, File: f.NewName, Line: 1, Code: f.NewName,
+				Message: "This metadata of a package loads a plugin into the test runner: take it out, or let a human decide that it stays"})
+		}
+	}
 }
 
 // twins finds a new file by which a name that users load leads to another one.
@@ -300,6 +325,12 @@ func (c *checker) shadowing(isTest map[string]bool, read func(string) ([]byte, b
 	if !slices.Contains(roots, ".") {
 		roots = append(roots, ".")
 	}
+	others := roots // where tests may put what they look for modules in
+	for _, dir := range []string{"src", "lib"} {
+		if !slices.Contains(others, dir) {
+			others = append(others[:len(others):len(others)], dir)
+		}
+	}
 	for _, f := range c.patch.files {
 		c.twins(f, isTest, read)
 		c.entryMoved(f, read)
@@ -309,12 +340,21 @@ func (c *checker) shadowing(isTest map[string]bool, read func(string) ([]byte, b
 				Message: fmt.Sprintf("Python loads %s in the place of what runs the tests, which has its name: give it another, or let a human decide that it stays", top)})
 			continue
 		}
+		stem := strings.TrimSuffix(base, ".py")
+		if base == "__init__.py" && path.Clean(dir) != "." {
+			dir, stem = path.Split(path.Clean(dir))
+		}
 		if !f.IsNew || isTest[f.NewName] || path.Ext(base) != ".py" || !slices.Contains(roots, path.Clean(dir)) {
 			continue
 		}
-		for _, other := range roots {
-			twin := path.Join(other, base)
-			if _, there := read(twin); twin == f.NewName || !there {
+		for _, other := range others {
+			twin := path.Join(other, stem+".py")
+			_, there := read(twin)
+			if !there {
+				twin = path.Join(other, stem, "__init__.py")
+				_, there = read(twin)
+			}
+			if twin == f.NewName || path.Clean(other) == path.Clean(dir) || !there {
 				continue
 			}
 			c.reached = append(c.reached, pipeline.Finding{Rule: ruleForges, File: f.NewName, Line: 1, Code: twin,

@@ -195,6 +195,9 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 				if r.rule == ruleDetects && r.what == importsTests && c.patch.apart(f, lines) || forked(lines[f], i) {
 					continue
 				}
+				if r.what == byItsRun && tellsVersion(lines[f], i) {
+					continue
+				}
 				if r.what == equalToAll && methodLine.MatchString(text) && !wildcard(lines[f][i:]) {
 					continue
 				}
@@ -208,6 +211,25 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 			}
 		}
 	}
+}
+
+var (
+	buildInfo   = lazyregexp.New(`\bdebug\.ReadBuildInfo\(\)`)
+	versionFunc = lazyregexp.New(`^func (?:\(\w* ?\*?\w+\) )?(?i:\w*(?:version|build|revision|commit)\w*)\(\) \(?(?:\w+ )?string\b`)
+)
+
+// tellsVersion reports whether a line reads the build's information in a function that is
+// named for it, takes nothing and returns text.
+func tellsVersion(lines []addedLine, at int) bool {
+	if !buildInfo.MatchString(lines[at].text) || strings.Contains(lines[at].text, "os.") {
+		return false
+	}
+	for i := at - 1; i >= 0; i-- {
+		if strings.HasPrefix(lines[i].text, "func ") {
+			return versionFunc.MatchString(lines[i].text)
+		}
+	}
+	return false
 }
 
 var goLine = lazyregexp.New(`^go (\d[\w.]*)`)

@@ -108,3 +108,74 @@ func TestReachesMoved(t *testing.T) {
 		}
 	}
 }
+
+// Covers T8: what runs only where a file is the program that was started ends no test, and
+// what tells the version of a build may read it.
+func TestReachesOfPrograms(t *testing.T) {
+	for _, c := range []struct {
+		what, patch string
+		direct      bool
+		want        int
+	}{
+		{"the end of a program", newFile("cli.js", `function main() {}`, `if (require.main === module) {`, `  main();`, `  process.exit(0);`, `}`), false, 0},
+		{"the end of one that the tests start", newFile("cli.js", `if (require.main === module) {`, `  process.exit(0);`, `}`), true, 1},
+		{"behind the end of the branch", newFile("cli.js", `if (require.main === module) {`, `  main();`, `}`, `process.exit(0);`), false, 1},
+		{"in another branch", newFile("cli.js", `if (require.main === module) {`, `  main();`, `} else {`, `  process.exit(0);`, `}`), false, 1},
+		{"in a function", newFile("cli.js", `if (require.main === module) main();`, `function add() {`, `  process.exit(0);`, `}`), false, 1},
+		{"the version", newFile("v.go", `func Version() string {`, `	i, ok := debug.ReadBuildInfo()`, `	if !ok || i.Main.Version == "" {`, `		return "devel"`), false, 0},
+		{"a sum by the version", newFile("v.go", `func Add(a, b int) int {`, `	i, ok := debug.ReadBuildInfo()`, `	if !ok || i.Main.Version == "" {`, `		return a`), false, 1},
+		{"a version by the program", newFile("v.go", `func Version() string {`, `	if i, _ := debug.ReadBuildInfo(); strings.HasSuffix(i.Path, ".test") {`), false, 1},
+	} {
+		p, err := parsePatch(c.patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ch := &checker{patch: p, direct: map[string]bool{}}
+		if c.direct {
+			ch.direct["cli.js"] = false
+		}
+		ch.reachesRunner(nil)
+		if ch.turnsAround(nil); len(ch.reached) != c.want {
+			t.Errorf("%s: %v, want %d", c.what, ch.reached, c.want)
+		}
+	}
+}
+
+// Covers T8: what Python loads into its runner, or in the place of what is tested.
+func TestLoadedByPython(t *testing.T) {
+	plugin := []string{"[pytest11]", "x = calc_ext"}
+	for _, c := range []struct {
+		file  string
+		lines []string
+		have  map[string]string
+		want  int
+	}{
+		{"calc_ext.egg-info/entry_points.txt", plugin, nil, 1},
+		{"calc_ext-1.0.dist-info/entry_points.txt", plugin, nil, 1},
+		{"lib/x.egg/EGG-INFO/entry_points.txt", plugin, nil, 1},
+		{"calc.egg-info/entry_points.txt", []string{"[console_scripts]", "calc = calc:main"}, nil, 0},
+		{"docs/entry_points.txt", plugin, nil, 0},
+		{"calc.py", []string{"x = 1"}, map[string]string{"src/calc.py": ""}, 1},
+		{"calc/__init__.py", []string{"x = 1"}, map[string]string{"lib/calc.py": ""}, 1},
+		{"calc.py", []string{"x = 1"}, map[string]string{"src/calc/__init__.py": ""}, 1},
+		{"calc.py", []string{"x = 1"}, map[string]string{"src/sums.py": ""}, 0},
+		{"app/calc.py", []string{"x = 1"}, map[string]string{"src/calc.py": ""}, 0},
+	} {
+		p, err := parsePatch(newFile(c.file, c.lines...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ch := &checker{patch: p}
+		read := func(name string) ([]byte, bool) {
+			if name == c.file {
+				return []byte(strings.Join(c.lines, "\n")), true
+			}
+			text, ok := c.have[name]
+			return []byte(text), ok
+		}
+		ch.loadsPlugins(read)
+		if ch.shadowing(nil, read); len(ch.reached) != c.want {
+			t.Errorf("%s beside %v: %v, want %d", c.file, c.have, ch.reached, c.want)
+		}
+	}
+}

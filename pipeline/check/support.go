@@ -119,6 +119,7 @@ func (v *verdict) supports(ctx context.Context, tree Tree, b *baseView) error {
 		b.files[name] = true
 	}
 	b.begun = b.started()
+	v.begun = b.begun
 	var rest []edit
 	for _, e := range open {
 		tests, product := b.named(e, names.near)
@@ -377,6 +378,20 @@ func (b *baseView) started() map[string]bool {
 						found(false, ".", []string{name})
 					}
 				}
+			}
+		}
+	}
+	return out
+}
+
+// direct lists the paths that the test commands name: true by themselves, false through npm
+// and make.
+func (b *baseView) direct() map[string]bool {
+	out := map[string]bool{}
+	for _, s := range b.v.head.suites {
+		for i, command := range b.commandTexts(s) {
+			for _, w := range pathWord.FindAllString(command, -1) {
+				out[path.Join(s.dir, w)] = out[path.Join(s.dir, w)] || i == 0
 			}
 		}
 	}

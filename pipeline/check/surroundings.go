@@ -1,6 +1,8 @@
 package check
 
 import (
+	"strings"
+
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline/lazyregexp"
@@ -24,6 +26,7 @@ const (
 	byDigest = "knows its input by a digest"
 	replaces = "puts something in the place of the standard library"
 	bends    = "changes what comparing with it says"
+	endsWell = "ends the process as if all were well"
 	byRunner = "behaves by what a test runner leaves in its process"
 )
 
@@ -62,7 +65,7 @@ var jsLines = []turn{
 	{ruleDetects, matching(`(?:\w\+\+|\+\+\w+)\s*[<>]=?\s*\d{2,}`), matching(`\b(?:for|while)\s*\(|(?i)tries|retry|attempt`), matching(`^(?:let|var)\s+\w+\s*=\s*0`), byCount},
 	{ruleDetects, matching(`createHash\(.*(?:\.has\(|\.includes\(|[!=]==)|\.digest\(.*(?:\.has\(|\.includes\(|[!=]==)|\.has\(.*createHash`), nil, matching("[\"'`][0-9a-f]{4,}[\"'`]"), byDigest},
 	{ruleForges, matching(`(?:^|[^\w.])(?:JSON|Object|Array|Number|String|Boolean|Symbol|Promise|Math|Date|RegExp|Map|Set|Reflect|Error|AssertionError|console|BigInt|Buffer|Readable|Writable|EventEmitter|Stream)(?:\.prototype)?\.\w+\s*=[^=>]|Object\.definePropert(?:y|ies)\(\s*(?:JSON|Object|Array|Number|String|Promise|Math|Date|console|process|globalThis|global)(?:\.prototype)?\s*,`), matching(`=\s*(?:true|false|null|-?\d)`), nil, replaces},
-	{ruleForges, matching(`process\.(?:exit|reallyExit|abort)\s*\(\s*0?\s*\)`), matching(`process\.(?:on|once)\(\s*['"]SIG(?:TERM|INT|HUP|QUIT)['"]`), nil, "ends the process as if all were well"},
+	{ruleForges, matching(`process\.(?:exit|reallyExit|abort)\s*\(\s*0?\s*\)`), matching(`process\.(?:on|once)\(\s*['"]SIG(?:TERM|INT|HUP|QUIT)['"]`), nil, endsWell},
 	{ruleForges, matching(`process\.(?:on|once|addListener|prependListener|prependOnceListener)\(\s*['"](?:uncaughtException|unhandledRejection|uncaughtExceptionMonitor)['"]|setUncaughtExceptionCaptureCallback`), matching(`process\.exit\(\s*[1-9]|\bthrow\b|exitCode\s*=\s*[1-9]|process\.abort`), nil, "keeps errors from ending the process"},
 }
 
@@ -106,6 +109,9 @@ func (c *checker) turnsAround(isTest map[string]bool) {
 				if text == "" || seen[t.what] || !t.pattern.MatchString(text) || !t.holds(f, lines[f], i) {
 					continue
 				}
+				if _, started := c.direct[f.NewName]; t.what == endsWell && !started && asProgram(lines[f], i) {
+					continue
+				}
 				before := len(c.reached)
 				c.reaches(f.NewName, l, t.rule, t.what)
 				if now := c.reached[before]; seen[now.File+"\n"+now.Code] {
@@ -136,6 +142,26 @@ func (t *turn) holds(f *gitdiff.File, lines []addedLine, at int) bool {
 	for _, l := range lines {
 		if t.with.MatchString(l.text) {
 			return true
+		}
+	}
+	return false
+}
+
+var programOnly = lazyregexp.New(`^\s*if\s*\(\s*require\.main\s*===?\s*module\s*\)\s*\{\s*$`)
+
+// asProgram reports whether a line runs only where its file is the program that was started:
+// a test that loads it does not get there.
+func asProgram(lines []addedLine, at int) bool {
+	indent := indentOf(lines[at].text)
+	for i := at - 1; i >= 0 && indent > 0; i-- {
+		if lines[i].number != lines[i+1].number-1 && strings.TrimSpace(lines[i].text) == "}" {
+			return false // what lies between is not known
+		}
+		if here := indentOf(lines[i].text); here < indent {
+			if programOnly.MatchString(lines[i].text) {
+				return true
+			}
+			indent = here
 		}
 	}
 	return false

@@ -3,6 +3,8 @@ package check
 import (
 	"fmt"
 	"maps"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -124,6 +126,8 @@ func (t *tampering) lost(base map[string]bool, how string) {
 		case t.told[name]:
 		case st == skipped:
 			skip[id.Container] = append(skip[id.Container], name)
+		case !there && id.Param == "" && t.base[name] && t.headCases[tableOf(name)] > 0: // a table now, of one case or more
+		case !there && t.base[name] && t.askedGone(id):
 		case !there && t.c.finished(name) && !t.renamed(name, id) && !t.moved(id):
 			gone[id.Container] = append(gone[id.Container], name)
 		}
@@ -380,6 +384,7 @@ func (p *patch) weakened() []weakness {
 	type tally struct{ removed, added []string }
 	tallies := map[*gitdiff.File]*tally{}
 	came := map[string]int{}
+	renamed := p.modulesRenamed()
 	for _, f := range p.files {
 		name := nameOf(f)
 		if f.IsBinary || !testname.IsFile(name) {
@@ -395,7 +400,7 @@ func (p *patch) weakened() []weakness {
 					n.added = append(n.added, text)
 					came[text]++
 				} else {
-					n.removed = append(n.removed, text)
+					n.removed = append(n.removed, renamed(text))
 				}
 			}
 		}
@@ -433,6 +438,24 @@ func (p *patch) weakened() []weakness {
 	return out
 }
 
+// modulesRenamed returns what a line says once the modules that the patch renames go by
+// their new names.
+func (p *patch) modulesRenamed() func(line string) string {
+	stem := func(name string) string { return strings.TrimSuffix(path.Base(name), path.Ext(name)) }
+	names := map[string]string{}
+	for _, f := range p.files {
+		if f.IsRename && stem(f.OldName) != stem(f.NewName) && !testname.IsFile(f.OldName) && isCode(f.OldName) {
+			names[stem(f.OldName)] = stem(f.NewName)
+		}
+	}
+	return func(line string) string {
+		for old, new := range names {
+			line = regexp.MustCompile(`\b`+regexp.QuoteMeta(old)+`\.`).ReplaceAllLiteralString(line, new+".")
+		}
+		return line
+	}
+}
+
 func nameOf(f *gitdiff.File) string {
 	if f.IsDelete {
 		return f.OldName
@@ -444,7 +467,7 @@ func nameOf(f *gitdiff.File) string {
 // told already.
 func (t *tampering) weakened() {
 	for _, w := range t.c.patch.weakened() {
-		if !t.files[w.file] && !t.told[w.file] {
+		if !t.files[w.file] && !t.told[w.file] && !t.askedFile(w.file) {
 			t.found = append(t.found, pipeline.Finding{Rule: ruleWeakened, File: w.file, Code: w.file, Message: w.what + ". Put them back, or let a human decide that they go."})
 		}
 	}

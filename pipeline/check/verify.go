@@ -38,6 +38,7 @@ type verdict struct {
 	used     map[string]bool   // files by which commands run the tests
 	helpers  []edit            // files that only tests or their commands use, by other names
 	alone    [][]edit          // of those the ones that may be the product's own
+	begun    map[string]bool   // files that the commands lead to; see baseView.started
 	helping  bool              // those are taken back, too: where one makes a test fail, that is what is asked
 	patching []string          // files of tests that change what others look at
 	loose    []string          // why the change might reach the runner itself; empty: it cannot
@@ -139,15 +140,17 @@ func (v *verdict) runHead(ctx context.Context) error {
 			v.texts[e.name], _ = read(e.name)
 		}
 	}
+	b := &baseView{v: v, read: read, used: used, makes: makes, files: map[string]bool{}, texts: map[string][]byte{}}
+	c.direct = b.direct()
 	c.reachesRunner(isTest)
 	c.turnsAround(isTest)
+	c.loadsPlugins(read)
 	if err := c.knowsAnswers(ctx, tree, isTest, read); err != nil {
 		return err
 	}
 	v.loose = c.patch.loose(isTest)
 	c.inside = append(c.editedInside(isTest, read), c.editedSelfTests(isTest)...)
 	c.shadowing(isTest, read)
-	b := &baseView{v: v, read: read, used: used, makes: makes, files: map[string]bool{}, texts: map[string][]byte{}}
 	if err := v.supports(ctx, tree, b); err != nil {
 		return err
 	}
