@@ -23,7 +23,7 @@ type claim struct {
 	outcome change.Fate
 	since   bool   // whether anything at all was committed since it was last seen
 	foreign bool   // its place is not the module's to change
-	code    bool   // whether that was more than prose: what only writes about the work does not do it
+	code    bool   // whether that was code, and had an effect: what only writes about the work does not do it
 	said    string // the implementer, of it
 	part    int    // which part of the change it is ruled on with
 }
@@ -94,14 +94,14 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 		patches[seen] = patch
 	}
 	c.since = seen != "" && seen != run.Head && (patch == nil || len(patch.Files) > 0)
-	c.code = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return !isProse(f.Path) }))
+	now, stop := p.head(ctx)
+	c.code = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return !isProse(f.Path) && f.Effect(now) }))
 	if f.File == "" {
-		return nil
+		return stop()
 	}
 	owns := func(pattern string) bool { return glob.Match(pattern, f.File) }
 	c.foreign = run.Part != nil && !slices.ContainsFunc(run.Part.Module.Paths, owns)
-	now, stop := p.head(ctx)
-	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code, CodeAlone: behaves(f)}
+	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code, CodeAlone: behaves(f), About: f.Message}
 	if patch != nil {
 		c.outcome = patch.Follow(place, now)
 		return stop()
@@ -218,6 +218,8 @@ func (c *claim) history() string {
 		return "   since then: commits were made; it has no place in the code\n"
 	case f.File == "":
 		return "   since then: no commit was made\n"
+	case c.outcome.Idle != "" && !c.changed():
+		return "   since then: THE CODE AT ITS PLACE DOES WHAT IT DID: " + c.outcome.Idle + "\n"
 	case !c.outcome.Changed && !c.changed():
 		return "   since then: THE CODE AT ITS PLACE HAS NOT CHANGED\n"
 	case !c.outcome.Changed:
@@ -354,8 +356,12 @@ func (c *claim) rule(verdict, why string) (r pipeline.Ruling, problem string) {
 		r.Verdict = pipeline.VerdictOpen
 		return r, fmt.Sprintf("rulings: %s was asked for by a person, and only people take that back: rule it fixed or open", c.id)
 	case v == pipeline.VerdictFixed && !r.Changed:
-		r.Verdict = v
-		return r, fmt.Sprintf("rulings: %s is ruled fixed, but the code at its place is as it was: rule it open, or withdrawn, and say where it is handled or why it never was a problem", c.id)
+		as := "the code at its place is as it was"
+		if r.Verdict = v; c.outcome.Idle != "" {
+			as = c.outcome.Idle
+			r.Why = strings.TrimSpace(r.Why + " (it stays open: " + as + ")")
+		}
+		return r, fmt.Sprintf("rulings: %s is ruled fixed, but %s: rule it open, or withdrawn, and say where it is handled or why it never was a problem", c.id, as)
 	}
 	r.Verdict = v
 	return r, ""

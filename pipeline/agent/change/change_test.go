@@ -47,7 +47,7 @@ func reader(files map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) { s, ok := files[name]; return s, ok }
 }
 
-const source = `package a
+const sample = `package a
 
 import "os"
 
@@ -77,8 +77,8 @@ func third() {
 // The code around a change is shown up to the beginning and the end of the function
 // that it is in, with the lines' numbers.
 func TestWiden(t *testing.T) {
-	after := strings.Replace(source, "use(f, i)", "use(f, i+1)", 1)
-	c := Read(diff(t, map[string]string{"a.go": source}, map[string]string{"a.go": after}))
+	after := strings.Replace(sample, "use(f, i)", "use(f, i+1)", 1)
+	c := Read(diff(t, map[string]string{"a.go": sample}, map[string]string{"a.go": after}))
 	c.Files[0].Widen(after)
 	got := c.Files[0].Text()
 	want := `=== a.go (+1 −1)
@@ -126,7 +126,7 @@ func TestWidenJoins(t *testing.T) {
 // What a widened patch shows is the file: unchanged and added lines as they stand, by
 // their numbers.
 func FuzzWiden(f *testing.F) {
-	f.Add(source, uint8(3), uint8(9), uint8(2))
+	f.Add(sample, uint8(3), uint8(9), uint8(2))
 	f.Add("a\n b\n  c\nd\n", uint8(0), uint8(1), uint8(0))
 	f.Fuzz(func(t *testing.T, text string, at, n, add uint8) {
 		if strings.ContainsAny(text, "\r\x00") || !strings.HasSuffix(text, "\n") {
@@ -186,10 +186,10 @@ func TestBlock(t *testing.T) {
 		name, text        string
 		line, first, last int
 	}{
-		{"Go, within two blocks", source, 17, 10, 21},
-		{"Go, a function's first line", source, 5, 5, 8},
-		{"Go, its last line", source, 21, 10, 21},
-		{"Go, an import", source, 3, 3, 3},
+		{"Go, within two blocks", sample, 17, 10, 21},
+		{"Go, a function's first line", sample, 5, 5, 8},
+		{"Go, its last line", sample, 21, 10, 21},
+		{"Go, an import", sample, 3, 3, 3},
 		{"Python, a method", "class A:\n    def a(self):\n        if x:\n            y()\n        return 1\n\n    def b(self):\n        return 2\n", 4, 2, 5},
 		{"Java, a method", "class A {\n  int a;\n\n  public int b(int c) {\n    if (c > 0) {\n      d();\n    }\n    return a;\n  }\n\n  void e() {}\n}\n", 6, 4, 9},
 		{"JavaScript, a call back", "const a = 1\nfunction b() {\n  return c(function () {\n    d()\n  })\n}\n", 4, 2, 6},
@@ -207,7 +207,7 @@ func TestBlock(t *testing.T) {
 // Covers T8, lessons 23: whether the code at a finding's place has changed is seen
 // from the commits, by nobody's word.
 func TestFollow(t *testing.T) {
-	edit := func(old, new string) string { return strings.Replace(source, old, new, 1) }
+	edit := func(old, new string) string { return strings.Replace(sample, old, new, 1) }
 	at := func(line int, code string) Place { return Place{File: "a.go", Line: line, Code: code} }
 	here := at(17, "\t\t\tuse(f, i)")
 	for _, tt := range []struct {
@@ -218,13 +218,13 @@ func TestFollow(t *testing.T) {
 		file    string
 		line    int
 	}{
-		{"nothing", here, map[string]string{"a.go": source}, false, "a.go", 17},
+		{"nothing", here, map[string]string{"a.go": sample}, false, "a.go", 17},
 		{"its line", here, map[string]string{"a.go": edit("use(f, i)", "use(f, i+1)")}, true, "a.go", 17},
 		{"elsewhere in its function", here, map[string]string{"a.go": edit("if i > 3", "if i > 4")}, true, "a.go", 17},
 		{"far away within its function", here, map[string]string{"a.go": edit(`os.Open("x")`, `os.Open("y")`)}, true, "a.go", 17},
 		{"another function", here, map[string]string{"a.go": edit("three()", "three(3)")}, false, "a.go", 17},
 		{"another function, above", here, map[string]string{"a.go": edit("	one()\n", "	one()\n	more()\n")}, false, "a.go", 18},
-		{"another file", here, map[string]string{"a.go": source, "b.go": "package a\n"}, false, "a.go", 17},
+		{"another file", here, map[string]string{"a.go": sample, "b.go": "package a\n"}, false, "a.go", 17},
 		{"white space alone", here, map[string]string{"a.go": edit("			use(f, i)", "			use(f,   i)")}, false, "a.go", 17},
 		{"a line put before", here, map[string]string{"a.go": edit("			use(f, i)", "			check(f)\n			use(f, i)")}, true, "a.go", 18},
 		{"a comment put before, of code", Place{File: "a.go", Line: 17, CodeAlone: true}, map[string]string{"a.go": edit("			use(f, i)", "			// It is safe.\n\n			use(f, i)")}, false, "a.go", 19},
@@ -233,18 +233,18 @@ func TestFollow(t *testing.T) {
 		{"a comment and code, of code", Place{File: "a.go", Line: 17, CodeAlone: true}, map[string]string{"a.go": edit("use(f, i)", "use(f, i+1) // safe")}, true, "a.go", 17},
 		{"an address in a text, of code", Place{File: "a.go", Line: 17, CodeAlone: true}, map[string]string{"a.go": edit("use(f, i)", `use(f, "see // there")`)}, true, "a.go", 17},
 		{"its line taken away", here, map[string]string{"a.go": edit("			use(f, i)\n", "")}, true, "a.go", 0},
-		{"the file renamed", here, map[string]string{"dir/b.go": source}, false, "dir/b.go", 17},
+		{"the file renamed", here, map[string]string{"dir/b.go": sample}, false, "dir/b.go", 17},
 		{"the file renamed, and its line changed", here, map[string]string{"dir/b.go": edit("use(f, i)", "use(f, i+1)")}, true, "dir/b.go", 17},
 		{"the file deleted", here, map[string]string{"c.txt": "x\n"}, true, "", 0},
 		{"beside the place, in no function", at(3, ""), map[string]string{"a.go": edit("func first() {", "func First() {")}, true, "a.go", 3},
 		{"the line number is of another commit", at(2, "\t\t\tuse(f, i)"), map[string]string{"a.go": edit("package a", "package aa")}, false, "a.go", 17},
 		{"the whole file", at(0, ""), map[string]string{"a.go": edit("three()", "three(3)")}, true, "a.go", 0},
-		{"the whole file, unchanged", at(0, ""), map[string]string{"a.go": source, "b.go": "x\n"}, false, "a.go", 0},
-		{"a file that is there again", Place{File: "new.go"}, map[string]string{"a.go": source, "new.go": "package a\n"}, true, "new.go", 0},
-		{"a file that never was", Place{File: "never.go", Line: 1}, map[string]string{"a.go": source}, true, "", 0},
+		{"the whole file, unchanged", at(0, ""), map[string]string{"a.go": sample, "b.go": "x\n"}, false, "a.go", 0},
+		{"a file that is there again", Place{File: "new.go"}, map[string]string{"a.go": sample, "new.go": "package a\n"}, true, "new.go", 0},
+		{"a file that never was", Place{File: "never.go", Line: 1}, map[string]string{"a.go": sample}, true, "", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			patch := diff(t, map[string]string{"a.go": source}, tt.after)
+			patch := diff(t, map[string]string{"a.go": sample}, tt.after)
 			got := Read(patch).Follow(tt.place, reader(tt.after))
 			if got.Changed != tt.changed || got.File != tt.file || got.Line != tt.line {
 				t.Errorf("Follow gives %+v, want changed %v at %s:%d; the patch is\n%s", got, tt.changed, tt.file, tt.line, patch)

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"forge/pipeline/source"
 )
 
 // around is how many lines beside a place still belong to it.
@@ -18,7 +20,8 @@ type Place struct {
 	File      string
 	Line, End int    // End is 0 when it is Line alone
 	Code      string // its lines, where they are known
-	CodeAlone bool   // a change of comments alone is none, unless the place is one
+	CodeAlone bool   // a change without effect is none, unless the place is of what has none: a comment, a hint
+	About     string // what is said of it
 }
 
 // Fate is what became of a place.
@@ -28,6 +31,7 @@ type Fate struct {
 	Line    int    // where the place begins now; 0 when that cannot be told
 	End     int    // its last line now, likewise
 	Excerpt string // the change at the place
+	Idle    string // of what has changed and does not count: why
 }
 
 // Follow says what became of a place, by the patch from the older commit to the
@@ -35,8 +39,16 @@ type Fate struct {
 //
 // A place has changed when one of its lines has, a line of the function around it,
 // or one of the three lines before and after it. White space does not count, and with
-// CodeAlone neither do comments.
+// CodeAlone neither does what has no effect; see settle.
 func (c Change) Follow(p Place, now func(file string) (content string, ok bool)) Fate {
+	fate := c.follow(p, now)
+	if p.CodeAlone && fate.Changed {
+		c.settle(&fate, p, now)
+	}
+	return fate
+}
+
+func (c Change) follow(p Place, now func(file string) (content string, ok bool)) Fate {
 	i := slices.IndexFunc(c.Files, func(f *File) bool { return f.From == p.File })
 	if i < 0 {
 		if n := slices.IndexFunc(c.Files, func(f *File) bool { return f.From == "" && f.Path == p.File }); n >= 0 {
@@ -64,14 +76,13 @@ func (c Change) Follow(p Place, now func(file string) (content string, ok bool))
 	if p.Line > len(old) {
 		return Fate{Changed: len(f.hunks) > 0, File: f.Path, Excerpt: clipText(f.Text())}
 	}
-	from, to := block(old, p.Line, min(last, len(old)))
-	from, to = max(1, min(from, p.Line-around)), max(to, last+around)
+	from, to := surroundings(old, p)
 	fate := Fate{File: f.Path}
 	comment := ""
 	if p.CodeAlone && !slices.ContainsFunc(old[p.Line-1:min(last, len(old))], func(l string) bool { return uncommented(l, lineComment(f.Path)) != l }) {
 		comment = lineComment(f.Path)
 	}
-	fate.Changed, fate.Excerpt = f.touches(from, to, comment)
+	fate.Changed, fate.Excerpt = f.touches(from, to, comment, p.CodeAlone && source.Knows(f.Path))
 	fate.Line = f.moved(p.Line)
 	if p.End > 0 && fate.Line > 0 {
 		if end := f.moved(p.End); end == fate.Line+p.End-p.Line {
@@ -79,6 +90,13 @@ func (c Change) Follow(p Place, now func(file string) (content string, ok bool))
 		}
 	}
 	return fate
+}
+
+// surroundings are the lines that belong to a place.
+func surroundings(old []string, p Place) (from, to int) {
+	last := max(p.Line, p.End)
+	from, to = block(old, p.Line, min(last, len(old)))
+	return max(1, min(from, p.Line-around)), max(to, last+around)
 }
 
 // locate finds a place by its code where its line does not hold it: a line number
@@ -149,15 +167,15 @@ func (f *File) before(now []string) []string {
 }
 
 // touches reports whether any of the old lines from and to has changed, or anything
-// was put between them, and shows where. Comments that begin with a mark do not count;
-// "" is none.
-func (f *File) touches(from, to int, comment string) (changed bool, excerpt string) {
+// was put between them, and shows where. Comments that begin with a mark do not count, ""
+// is none, and white space does not, unless all does.
+func (f *File) touches(from, to int, comment string, all bool) (changed bool, excerpt string) {
 	var b strings.Builder
 	for i := range f.hunks {
 		h := &f.hunks[i]
 		hit := false
-		for _, e := range h.edits(comment) {
-			hit = hit || !e.blank && (e.count == 0 && e.old > from-1 && e.old <= to+1 || e.count > 0 && e.old <= to && e.old+e.count-1 >= from)
+		for _, e := range h.edits(comment, indented(f.Path)) {
+			hit = hit || (all || !e.blank) && (e.count == 0 && e.old > from-1 && e.old <= to+1 || e.count > 0 && e.old <= to && e.old+e.count-1 >= from)
 		}
 		if hit {
 			h.write(&b)
@@ -207,7 +225,23 @@ func uncommented(line, mark string) string {
 	return line
 }
 
-func (h *hunk) edits(comment string) []edit {
+// indented reports whether how far a line is indented means something in a file.
+func indented(file string) bool {
+	switch strings.ToLower(path.Ext(file)) {
+	case ".py", ".pyi", ".yml", ".yaml", ".mk", ".pug", ".haml", ".sass", ".coffee", ".nim", ".fs", ".hs":
+		return true
+	}
+	return strings.EqualFold(path.Base(file), "makefile")
+}
+
+func (h *hunk) edits(comment string, indented bool) []edit {
+	plain := func(s string) string {
+		if s = uncommented(s, comment); !indented || strings.TrimSpace(s) == "" {
+			return s + "\n"
+		}
+		n, _ := indent(s)
+		return strings.Repeat("\x01", n) + s + "\n"
+	}
 	var out []edit
 	old, new := h.old, h.new
 	var gone, put strings.Builder
@@ -231,10 +265,10 @@ func (h *hunk) edits(comment string) []edit {
 			e = &edit{old: old, new: new}
 		}
 		if l.op == '-' {
-			gone.WriteString(uncommented(l.text, comment) + "\n")
+			gone.WriteString(plain(l.text))
 			old, e.count = old+1, e.count+1
 		} else {
-			put.WriteString(uncommented(l.text, comment) + "\n")
+			put.WriteString(plain(l.text))
 			new, e.added = new+1, e.added+1
 		}
 	}
@@ -247,7 +281,7 @@ func (h *hunk) edits(comment string) []edit {
 func (f *File) moved(n int) int {
 	shift := 0
 	for i := range f.hunks {
-		for _, e := range f.hunks[i].edits("") {
+		for _, e := range f.hunks[i].edits("", false) {
 			switch {
 			case n < e.old:
 				return n + shift

@@ -1,0 +1,146 @@
+package change
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"forge/pipeline/source"
+)
+
+// Why a change does not count.
+const (
+	idleHere  = "what changed at its place has no effect"
+	idleMoved = "its code was moved as it was"
+)
+
+// settle takes back that a place has changed when its code does what it did before: only
+// how it is written has changed, or it was moved with all of its function.
+func (c Change) settle(fate *Fate, p Place, now func(file string) (content string, ok bool)) {
+	i := slices.IndexFunc(c.Files, func(f *File) bool { return f.From == p.File && !f.Binary })
+	if i < 0 {
+		return
+	}
+	f := c.Files[i]
+	content := ""
+	if !f.Deleted {
+		content, _ = now(f.Path)
+	}
+	old := f.before(splitLines(content))
+	before, known := source.Read(f.From, strings.Join(old, "\n")+"\n")
+	after, read := source.Read(f.Path, content)
+	if p = p.locate(old); !known || !read || p.Line > len(old) {
+		return
+	}
+	kinds := p.kinds(before)
+	v := versions{source.Keep(before, kinds), source.Keep(after, kinds)}
+	if p.Line == 0 {
+		if !f.Deleted && source.Equal(v.old, v.new) {
+			fate.Changed, fate.Idle = false, idleHere
+		}
+		return
+	}
+	from, to := surroundings(old, p)
+	if !f.Deleted && !v.differ(from, to) {
+		fate.Changed, fate.Idle = false, idleHere
+		return
+	}
+	c.moved(fate, f, p, old, v, kinds, now)
+}
+
+// moved follows a function that stands elsewhere now, word for word.
+func (c Change) moved(fate *Fate, f *File, p Place, old []string, v versions, kinds source.Kind, now func(string) (string, bool)) {
+	first, last := block(old, p.Line, min(max(p.Line, p.End), len(old)))
+	if l := old[first-1]; !defines.MatchString(l) && (!method.MatchString(l) || control.MatchString(l)) {
+		return
+	}
+	i, j := source.Span(v.old, first, last)
+	code := v.old[i:j]
+	if at := source.Find(v.new, code); at >= 0 {
+		rest := versions{without(v.old, i, j), without(v.new, at, at+len(code))}
+		if from, to := surroundings(old, p); !rest.differ(from, to) {
+			fate.Changed, fate.Idle = false, idleMoved
+			fate.Line, fate.End = v.new[at].Line+p.Line-first, 0
+		}
+		return
+	}
+	for _, g := range c.Files {
+		content, ok := now(g.Path)
+		if g == f || g.Deleted || g.Binary || !ok {
+			continue
+		}
+		list, known := source.Read(g.Path, content)
+		was, _ := source.Read(g.Path, strings.Join(g.before(splitLines(content)), "\n"))
+		list = source.Keep(list, kinds)
+		at := source.Find(list, code)
+		if !known || at < 0 || g.From != "" && source.Find(source.Keep(was, kinds), code) >= 0 {
+			continue
+		}
+		*fate = Fate{File: g.Path, Line: list[at].Line + p.Line - first, Idle: idleMoved + ", to " + g.Path}
+		return
+	}
+}
+
+// Effect reports whether the change of a file does more than to write the same code in
+// another way. Of a language that is not known, all but white space does.
+func (f *File) Effect(now func(file string) (content string, ok bool)) bool {
+	if f.Binary || f.Deleted || len(f.notes) > 0 && f.From != "" {
+		return true
+	}
+	content, _ := now(f.Path)
+	before, _ := source.Read(f.Path, strings.Join(f.before(splitLines(content)), "\n")+"\n")
+	after, known := source.Read(f.Path, content)
+	if known {
+		return !source.Equal(source.Keep(before, source.Code), source.Keep(after, source.Code))
+	}
+	for i := range f.hunks {
+		if slices.ContainsFunc(f.hunks[i].edits(lineComment(f.Path), indented(f.Path)), func(e edit) bool { return !e.blank }) {
+			return true
+		}
+	}
+	return false
+}
+
+// versions are the tokens of a file at two commits.
+type versions struct{ old, new []source.Token }
+
+// differ reports whether anything between two old lines is another now.
+func (v versions) differ(from, to int) bool {
+	edits, ok := source.Diff(v.old, v.new)
+	return !ok || slices.ContainsFunc(edits, func(e source.Edit) bool {
+		if e.From == e.To {
+			return (e.From == 0 || v.old[e.From-1].Line <= to) && (e.To == len(v.old) || v.old[e.To].Line >= from)
+		}
+		return v.old[e.From].Line <= to && v.old[e.To-1].Line >= from
+	})
+}
+
+// without is a list without a part, and without its blocks: what a function leaves behind.
+func without(list []source.Token, from, to int) []source.Token {
+	rest := slices.Delete(slices.Clone(list), from, to)
+	return slices.DeleteFunc(rest, source.IsLayout)
+}
+
+// What a finding may be about although it has no effect.
+var aboutKinds = map[source.Kind]*regexp.Regexp{
+	source.Comment: regexp.MustCompile(`(?i)\bcomments?\b`),
+	source.Idle:    regexp.MustCompile(`(?i)\bdoc[- ]?strings?\b`),
+	source.Hint:    regexp.MustCompile(`(?i)\b(?:type hints?|annotat\w+|typing|mypy|pyright)\b`),
+}
+
+// kinds are those tokens without effect that count at a place: it holds such, or they are
+// what is said of it.
+func (p Place) kinds(list []source.Token) source.Kind {
+	var out source.Kind
+	for k, re := range aboutKinds {
+		if re.MatchString(p.About) {
+			out |= k
+		}
+	}
+	for _, t := range list {
+		if t.Line >= p.Line && t.Line <= max(p.Line, p.End) {
+			out |= t.Kind
+		}
+	}
+	return out
+}

@@ -1,0 +1,140 @@
+package change
+
+import "testing"
+
+const calc = "def add(a, b):\n    return a + b\n\n\ndef mul(a, b):\n    return a * b\n"
+
+// followed is what becomes of a line of a file between two versions of a tree.
+func followed(t *testing.T, file string, line int, about string, before, after map[string]string) Fate {
+	t.Helper()
+	now := reader(after)
+	return Read(diff(t, before, after)).Follow(Place{File: file, Line: line, CodeAlone: true, About: about}, now)
+}
+
+// Covers T8: what has no effect does not close a finding about what the code does, and it
+// is said why.
+func TestChangeWithoutEffect(t *testing.T) {
+	one := func(file, content string) map[string]string { return map[string]string{file: content} }
+	calcAs := func(content string) map[string]string { return one("calc.py", content) }
+	mulAdd := "def mul(a, b):\n    return a * b\n\n\ndef add(a, b):\n    return a + b\n"
+	for _, c := range []struct {
+		name          string
+		line          int
+		before, after map[string]string
+		idle          string
+	}{
+		{"parentheses", 2, calcAs(calc), calcAs("def add(a, b):\n    return (a + b)\n" + calc[31:]), idleHere},
+		{"pass", 2, calcAs(calc), calcAs("def add(a, b):\n    pass\n    return a + b\n" + calc[31:]), idleHere},
+		{"a semicolon", 2, calcAs(calc), calcAs("def add(a, b):\n    return a + b;\n" + calc[31:]), idleHere},
+		{"a docstring", 2, calcAs(calc), calcAs("def add(a, b):\n    \"\"\"Add with Decimal.\"\"\"\n    return a + b\n" + calc[31:]), idleHere},
+		{"hints", 1, calcAs(calc), calcAs("def add(a: int, b: int) -> int:\n    return a + b\n" + calc[31:]), idleHere},
+		{"hints, and an edit far away", 1, calcAs(calc), calcAs("def add(a: int, b: int) -> int:\n    return a + b\n\n\ndef mul(a, b):\n    return b * a\n"), idleHere},
+		{"functions swapped", 2, calcAs(calc), calcAs(mulAdd), idleMoved},
+		{"the other swapped", 6, calcAs(calc), calcAs(mulAdd), idleMoved},
+		{"moved to a new file", 2, calcAs(calc), map[string]string{"calc.py": "from impl import add, mul\n", "impl.py": mulAdd}, idleMoved + ", to impl.py"},
+		{"quotes", 1, calcAs("S = \"x\"\n\n\n" + calc), calcAs("S = 'x'\n\n\n" + calc), idleHere},
+		{"assert True", 2, calcAs(calc), calcAs("def add(a, b):\n    assert True\n    return a + b\n" + calc[31:]), idleHere},
+		{"wider indents", 2, calcAs(calc), calcAs("def add(a, b):\n        return a + b\n" + calc[31:]), idleHere},
+	} {
+		got := followed(t, "calc.py", c.line, "it is wrong", c.before, c.after)
+		if got.Changed || got.Idle != c.idle {
+			t.Errorf("%s: changed %v, %q, want %q", c.name, got.Changed, got.Idle, c.idle)
+		}
+	}
+	for _, c := range []struct{ name, file, before, after string }{
+		{"parentheses", "calc.go", "package calc\n\n// Add adds.\nfunc Add(a, b int) int {\n\treturn a + b\n}\n", "package calc\n\n// Add adds.\nfunc Add(a, b int) int {\n\treturn (a + b)\n}\n"},
+		{"a semicolon", "calc.js", "\n\n\nfunction add(a, b) {\n  return a + b;\n}\n", "\n\n\nfunction add(a, b) {\n  return a + b\n}\n"},
+	} {
+		if got := followed(t, c.file, 5, "it is wrong", one(c.file, c.before), one(c.file, c.after)); got.Changed || got.Idle != idleHere {
+			t.Errorf("%s of %s: changed %v, %q", c.name, c.file, got.Changed, got.Idle)
+		}
+	}
+}
+
+// Covers T8: small fixes that are honest are seen.
+func TestChangeWithEffect(t *testing.T) {
+	goFile := func(body string) string {
+		return "package a\n\nimport \"os\"\n\nconst limit = 10\n\nfunc f(name string, n int) error {\n" + body + "}\n"
+	}
+	js := func(body string) string { return "const LIMIT = 1\n\nasync function f(a) {\n" + body + "}\n" }
+	py := func(body string) string { return "import os\n\nLIMIT = 1\n\n\ndef f(a, b):\n" + body }
+	for _, c := range []struct {
+		name, file    string
+		line          int
+		before, after string
+		about         string
+	}{
+		{"quotes around a shell variable", "a.sh", 1, "echo hello, $1\n", "echo \"hello, $1\"\n", ""},
+		{"an option of a shell command", "a.sh", 1, "rm $1\n", "rm -- $1\n", ""},
+		{"an operator", "a.go", 8, goFile("\treturn g(n + 1)\n"), goFile("\treturn g(n - 1)\n"), ""},
+		{"a guard above", "a.go", 8, goFile("\treturn g(n)\n"), goFile("\tif n > limit {\n\t\treturn nil\n\t}\n\treturn g(n)\n"), ""},
+		{"the line is deleted", "a.go", 8, goFile("\tprintln(name)\n\treturn g(n)\n"), goFile("\treturn g(n)\n"), ""},
+		{"a check moves up", "a.go", 9, goFile("\tx := g(n)\n\tif n > 1 {\n\t\treturn nil\n\t}\n\treturn x\n"), goFile("\tif n > 1 {\n\t\treturn nil\n\t}\n\tx := g(n)\n\treturn x\n"), ""},
+		{"a constant beside it", "a.go", 5, goFile("\treturn g(limit)\n"), goFile("\treturn g(limit)\n")[:26] + "const limit = 20\n" + goFile("\treturn g(limit)\n")[43:], ""},
+		{"a constant above its function", "a.go", 7, goFile("\treturn g(limit)\n"), goFile("\treturn g(limit)\n")[:26] + "const limit = 20\n" + goFile("\treturn g(limit)\n")[43:], ""},
+		{"defer", "a.go", 8, goFile("\tmu.Unlock()\n\treturn g(n)\n"), goFile("\tdefer mu.Unlock()\n\treturn g(n)\n"), ""},
+		{"an error is looked at", "a.go", 8, goFile("\tos.Remove(name)\n\treturn nil\n"), goFile("\treturn os.Remove(name)\n"), ""},
+		{"a text", "a.go", 8, goFile("\treturn g(\"a\")\n"), goFile("\treturn g(\"b\")\n"), ""},
+		{"parentheses that group", "a.go", 8, goFile("\treturn g(n - 1*2)\n"), goFile("\treturn g((n - 1) * 2)\n"), ""},
+		{"a directive", "a.go", 7, goFile("\treturn nil\n"), goFile("\treturn nil\n")[:44] + "//go:noinline\n" + goFile("\treturn nil\n")[44:], ""},
+		{"a type", "a.go", 7, goFile("\treturn nil\n"), "package a\n\nimport \"os\"\n\nconst limit = 10\n\nfunc f(name string, n int64) error {\n\treturn nil\n}\n", ""},
+		{"await", "a.js", 4, js("  const x = g(a)\n  return x\n"), js("  const x = await g(a)\n  return x\n"), ""},
+		{"a strict comparison", "a.js", 4, js("  return a == 1\n"), js("  return a === 1\n"), ""},
+		{"an optional chain", "a.js", 4, js("  return a.b\n"), js("  return a?.b\n"), ""},
+		{"a semicolon that matters", "a.js", 4, js("  const x = a\n  ;(g)()\n")[:0] + js("  const x = a\n  (g)()\n"), js("  const x = a;\n  (g)()\n"), ""},
+		{"return and its value", "a.js", 4, js("  return\n    a\n"), js("  return a\n"), ""},
+		{"a constant", "a.ts", 1, js("  return LIMIT\n"), "const LIMIT = 2\n" + js("  return LIMIT\n")[16:], ""},
+		{"a decorator", "a.py", 7, py("    return a\n"), "import os\n\nLIMIT = 1\n\n\n@cache\ndef f(a, b):\n    return a\n", ""},
+		{"the default of a parameter", "a.py", 6, py("    return a\n"), "import os\n\nLIMIT = 1\n\n\ndef f(a, b=None):\n    return a\n", ""},
+		{"a call in the place of pass", "a.py", 10, py("    try:\n        g(a)\n    except OSError:\n        pass\n"), py("    try:\n        g(a)\n    except OSError:\n        raise\n"), ""},
+		{"an indentation", "a.py", 9, py("    for x in a:\n        g(x)\n        h(a)\n"), py("    for x in a:\n        g(x)\n    h(a)\n"), ""},
+		{"an f-string", "a.py", 7, py("    return '{a}'\n"), py("    return f'{a}'\n"), ""},
+		{"a secret is read from elsewhere", "a.py", 3, "import os\n\nKEY = 'abc'\n", "import os\n\nKEY = os.environ['KEY']\n", ""},
+		{"a hint, where one is asked for", "a.py", 6, py("    return a\n"), "import os\n\nLIMIT = 1\n\n\ndef f(a: str, b):\n    return a\n", "the type hint of a is missing, and mypy fails"},
+		{"a hint that is wrong", "a.py", 6, "import os\n\nLIMIT = 1\n\n\ndef f(a: int, b):\n    return a\n", "import os\n\nLIMIT = 1\n\n\ndef f(a: str, b):\n    return a\n", ""},
+		{"a wrong docstring", "a.py", 7, py("    \"\"\"Adds.\"\"\"\n    return a - b\n"), py("    \"\"\"Subtracts.\"\"\"\n    return a - b\n"), ""},
+		{"a hint that a framework reads", "a.py", 7, "import os\n\nLIMIT = 1\n\n\n@app.get('/')\ndef f(a):\n    return a\n", "import os\n\nLIMIT = 1\n\n\n@app.get('/')\ndef f(a: int):\n    return a\n", ""},
+		{"a field", "a.py", 2, "class A:\n    a = 1\n", "class A:\n    a: int = 1\n", ""},
+		{"a document", "README.md", 1, "Call add(a, b).\n", "Call `add(a, b)`.\n", ""},
+		{"an indentation of YAML", "a.yml", 3, "jobs:\n  test:\n  steps: [a]\n", "jobs:\n  test:\n    steps: [a]\n", ""},
+		{"a line of a Dockerfile", "Dockerfile", 1, "FROM alpine:latest\nUSER root\n", "FROM alpine:3.20\nUSER root\n", ""},
+		{"a number of JSON", "a.json", 1, "{\"a\": 1}\n", "{\"a\": 2}\n", ""},
+		{"a column of SQL", "a.sql", 1, "SELECT a FROM b;\n", "SELECT a FROM b WHERE c = 1;\n", ""},
+		{"a semicolon of Rust", "a.rs", 2, "fn f() {\n    a()\n}\n", "fn f() {\n    a();\n}\n", ""},
+		{"a function is moved and changed", "a.py", 2, calc, "def mul(a, b):\n    return a * b\n\n\ndef add(a, b):\n    return b - a\n", ""},
+	} {
+		got := followed(t, c.file, c.line, c.about, map[string]string{c.file: c.before}, map[string]string{c.file: c.after})
+		if !got.Changed {
+			t.Errorf("%s in %s is not seen: %q", c.name, c.file, got.Idle)
+		}
+	}
+}
+
+// Covers B3: what a commit does to a file as a whole.
+func TestEffect(t *testing.T) {
+	for _, c := range []struct {
+		name, file, before, after string
+		want                      bool
+	}{
+		{"a blank line", "calc.py", calc, calc + "\n", false},
+		{"a comment", "calc.py", calc, calc + "# met\n", false},
+		{"an operator", "calc.py", calc, calc[:24] + "-" + calc[25:], true},
+		{"a blank line in YAML", "a.yml", "a: 1\n", "a: 1\n\n", false},
+		{"a value in YAML", "a.yml", "a: 1\n", "a: 2\n", true},
+		{"an empty file", "b.py", "", "# nothing\n", false},
+		{"a file", "b.py", "", "a()\n", true},
+		{"a deleted file", "b.py", "a()\n", "", true},
+	} {
+		tree := func(content string) map[string]string {
+			out := map[string]string{"other.py": "a()\n"}
+			if content != "" {
+				out[c.file] = content
+			}
+			return out
+		}
+		read := Read(diff(t, tree(c.before), tree(c.after)))
+		if len(read.Files) != 1 || read.Files[0].Effect(reader(tree(c.after))) != c.want {
+			t.Errorf("%s: effect is not %v", c.name, c.want)
+		}
+	}
+}
