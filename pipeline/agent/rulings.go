@@ -13,6 +13,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
 	"forge/pipeline/glob"
+	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
 
@@ -21,11 +22,12 @@ type claim struct {
 	id      string // in the prompt, "F1"
 	issue   *pipeline.Issue
 	outcome change.Fate
-	since   bool   // whether anything at all was committed since it was last seen
-	foreign bool   // its place is not the module's to change
-	code    bool   // whether that was code, and had an effect: what only writes about the work does not do it
-	said    string // the implementer, of it
-	part    int    // which part of the change it is ruled on with
+	since   bool     // whether anything at all was committed since it was last seen
+	foreign bool     // its place is not the module's to change
+	code    bool     // whether that was code, and had an effect: what only writes about the work does not do it
+	prose   []string // the writing that was changed since
+	said    string   // the implementer, of it
+	part    int      // which part of the change it is ruled on with
 }
 
 // changed is what a ruling says of the code; see pipeline.Ruling. What a person asks
@@ -95,7 +97,14 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 	}
 	c.since = seen != "" && seen != run.Head && (patch == nil || len(patch.Files) > 0)
 	now, stop := p.head(ctx)
-	c.code = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return !isProse(f.Path) && f.Effect(now) }))
+	c.code = c.since && (patch == nil || slices.ContainsFunc(patch.Files, func(f *change.File) bool { return works(f, now) }))
+	if patch != nil {
+		for _, f := range patch.Files {
+			if isProse(f.Path) && f.Effect(now) {
+				c.prose = append(c.prose, f.Path)
+			}
+		}
+	}
 	if f.File == "" {
 		return stop()
 	}
@@ -390,8 +399,9 @@ func (d *docket) ids() string {
 }
 
 // ruleCriteria rules on the findings of stage one: a criterion is met or it is not.
-// Met after it was not, it is gone when code has changed since, or when what is named as
-// evidence is a line of a file that is there.
+// Met after it was not, it is gone when code, or a test that asserts something, has changed
+// since, or the writing that the evidence names. Where the implementer disputes that it was
+// not met, a line of a file that is there withdraws it.
 func ruleCriteria(run *pipeline.Run, list []*claim, answers []pipeline.Compliance, now func(string) (string, bool)) []pipeline.Ruling {
 	var out []pipeline.Ruling
 	for _, c := range list {
@@ -402,14 +412,32 @@ func ruleCriteria(run *pipeline.Run, list []*claim, answers []pipeline.Complianc
 		case answer < 0 || !asksFor(run.Plan, f):
 			r.Verdict, r.Why = pipeline.VerdictWithdrawn, "the plan does not have this criterion any more"
 		case answers[answer].Met:
-			r.Verdict, r.Why = pipeline.VerdictFixed, answers[answer].Evidence
-			r.Changed = c.code || c.since && namesLine(r.Why, now)
+			c.met(run, &r, answers[answer].Evidence, now)
 		default:
 			r.Verdict, r.Why = pipeline.VerdictOpen, answers[answer].Evidence
 		}
 		out = append(out, r)
 	}
 	return out
+}
+
+// met rules on a criterion that is called met.
+func (c *claim) met(run *pipeline.Run, r *pipeline.Ruling, evidence string, now func(string) (string, bool)) {
+	r.Verdict, r.Why = pipeline.VerdictFixed, evidence
+	r.Changed = c.code || slices.ContainsFunc(c.prose, func(file string) bool { return strings.Contains(evidence, file) })
+	switch {
+	case r.Changed:
+	case disputed(run, c.issue) != "" && namesLine(evidence, now):
+		r.Verdict = pipeline.VerdictWithdrawn
+	default:
+		r.Why += " (it stays open: what was committed since it was not met has no effect on it)"
+	}
+}
+
+// works reports whether a change of a file may change what the code does, or what its
+// tests show.
+func works(f *change.File, now func(string) (string, bool)) bool {
+	return !isProse(f.Path) && f.Effect(now) && (!testname.IsFile(f.Path) || f.Asserts())
 }
 
 // isProse reports whether a file is writing about the work, and not a part of what runs.

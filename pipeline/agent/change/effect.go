@@ -101,6 +101,34 @@ func (f *File) Effect(now func(file string) (content string, ok bool)) bool {
 	return false
 }
 
+// Asserts reports whether the change of a test file may assert anything: it replaces code,
+// or what it adds names more than the words of tests and constants.
+func (f *File) Asserts() bool {
+	var added strings.Builder
+	for i := range f.hunks {
+		for _, l := range f.hunks[i].lines {
+			if l.op == '-' && strings.TrimSpace(uncommented(l.text, lineComment(f.Path))) != "" {
+				return true
+			}
+			if l.op == '+' && !imports.MatchString(l.text) {
+				added.WriteString(l.text + "\n")
+			}
+		}
+	}
+	list, known := source.Read(f.Path, added.String())
+	return f.Deleted || f.Binary || !known || slices.ContainsFunc(source.Keep(list, source.Code), func(t source.Token) bool {
+		return names.MatchString(t.Text) && !testWords.MatchString(t.Text)
+	})
+}
+
+var (
+	imports   = regexp.MustCompile(`^\s*(?:import\b|from\b|package\b|(?:const|let|var)\b.*\brequire\()`)
+	names     = regexp.MustCompile(`^[A-Za-z_$]`)
+	testWords = regexp.MustCompile(`^(?i:_?tests?(?:_.*)?|Test\w*|def|func|function|it|describe|class|self|this|t|b|async|await|return|pass|const|let|var|void|public|static|final|` +
+		`true|false|none|nil|null|undefined|object|unittest|testing|pytest|mark|assert\w*|expect|require|should|must|be|to|not|ok|equals?|is|in|and|or|toBe\w*|toEqual|strictEqual|deepEqual|` +
+		`log|fatal|error|errorf|fatalf|skip|run|if|else|for|range|do|end)$`)
+)
+
 // versions are the tokens of a file at two commits.
 type versions struct{ old, new []source.Token }
 

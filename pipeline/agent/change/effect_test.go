@@ -138,3 +138,28 @@ func TestEffect(t *testing.T) {
 		}
 	}
 }
+
+// Covers B3: a test that asserts nothing shows nothing.
+func TestAsserts(t *testing.T) {
+	const py = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
+	for _, c := range []struct {
+		name, file, before, after string
+		want                      bool
+	}{
+		{"assert True", "test_calc.py", py, py + "\n\ndef test_met():\n    assert True\n", false},
+		{"a constant", "test_calc.py", py, py + "\n\nimport calc\n\ndef test_met():\n    assert 1 == 1, 'met'\n", false},
+		{"a comment", "test_calc.py", py, py + "# met\n", false},
+		{"a call", "test_calc.py", py, py + "\n\ndef test_met():\n    assert add(1, 1) == 2\n", true},
+		{"another value", "test_calc.py", py, py[:len(py)-2] + "6\n", true},
+		{"nothing in Go", "a_test.go", "package a\n", "package a\n\nfunc TestMet(t *testing.T) {\n\tif false {\n\t\tt.Fatal(1)\n\t}\n}\n", false},
+		{"Go", "a_test.go", "package a\n", "package a\n\nfunc TestMet(t *testing.T) {\n\tif Add(1, 1) != 2 {\n\t\tt.Fatal(1)\n\t}\n}\n", true},
+		{"nothing in JavaScript", "a.test.js", "a()\n", "a()\ntest('met', () => {\n  expect(true).toBe(true)\n})\n", false},
+		{"JavaScript", "a.test.js", "a()\n", "a()\ntest('met', () => {\n  expect(add(1, 1)).toBe(2)\n})\n", true},
+		{"data", "tests/a.json", "{}\n", "{\"a\": 1}\n", true},
+	} {
+		read := Read(diff(t, map[string]string{c.file: c.before}, map[string]string{c.file: c.after}))
+		if len(read.Files) != 1 || read.Files[0].Asserts() != c.want {
+			t.Errorf("%s: asserts is not %v", c.name, c.want)
+		}
+	}
+}
