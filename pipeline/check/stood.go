@@ -727,6 +727,14 @@ func (c *checker) editedInside(isTest map[string]bool, read func(string) ([]byte
 	if c.o.Baseline == nil {
 		return nil
 	}
+	names := slices.Clone(c.o.Baseline.Names)
+	for name, f := range c.base {
+		if !f.Whole {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	var out []pipeline.TestChange
 	for _, f := range c.patch.files {
 		if f.IsNew || isTest[f.OldName] || path.Ext(f.OldName) != ".py" {
@@ -737,7 +745,7 @@ func (c *checker) editedInside(isTest map[string]bool, read func(string) ([]byte
 		if !f.IsDelete {
 			now, _ = read(f.NewName)
 		}
-		for _, name := range c.o.Baseline.Names {
+		for _, name := range names {
 			rest, mine := strings.CutPrefix(name, f.OldName+"::")
 			if !mine {
 				rest, mine = strings.CutPrefix(name, strings.ReplaceAll(strings.TrimSuffix(f.OldName, ".py"), "/", ".")+".")
@@ -757,30 +765,16 @@ func (c *checker) editedInside(isTest map[string]bool, read func(string) ([]byte
 
 var doctestLine = lazyregexp.New(`^\s*(?:>>>|\.\.\.)`)
 
-// pythonTest returns the text of a test function, or of all examples where there
-// is no function of that name that is a test.
+// pythonTest returns the text of a test function, or the examples of what has the name,
+// or all of the file's where nothing in it has.
 func pythonTest(source []byte, name string) []byte {
 	id := testname.Parse(name)
+	block := pythonBlock(source, id.Base)
 	if strings.HasPrefix(id.Base, "test") {
-		var out []byte
-		indent := -1
-		for line := range bytes.Lines(source) {
-			at := len(line) - len(bytes.TrimLeft(line, " \t"))
-			blank := len(bytes.TrimSpace(line)) == 0
-			switch {
-			case indent >= 0 && !blank && at <= indent:
-				indent = -1
-			case indent >= 0:
-				out = append(out, bytes.TrimSpace(line)...)
-				out = append(out, '\n')
-				continue
-			}
-			if m := pyLang.decl.FindSubmatch(line); m != nil && string(m[1]) == id.Base {
-				indent = at
-				out = append(out, bytes.TrimSpace(line)...)
-			}
-		}
-		return out
+		return block
+	}
+	if block != nil {
+		source = block
 	}
 	var out []byte
 	open := false
@@ -796,4 +790,27 @@ func pythonTest(source []byte, name string) []byte {
 		}
 	}
 	return out
+}
+
+var pythonDecl = lazyregexp.New(`^\s*(?:(?:async )?def|class) (\w+)`)
+
+// pythonBlock returns the lines of the functions and classes of a name, without space
+// around them; nil where there are none.
+func pythonBlock(source []byte, name string) []byte {
+	var out []byte
+	indent := -1
+	for line := range bytes.Lines(source) {
+		at := len(line) - len(bytes.TrimLeft(line, " \t"))
+		blank := len(bytes.TrimSpace(line)) == 0
+		if indent >= 0 && !blank && at <= indent {
+			indent = -1
+		}
+		if m := pythonDecl.FindSubmatch(line); m != nil && indent < 0 && string(m[1]) == name {
+			indent = at
+		}
+		if indent >= 0 {
+			out = append(append(out, bytes.TrimSpace(line)...), '\n')
+		}
+	}
+	return bytes.TrimSuffix(out, []byte("\n"))
 }

@@ -417,6 +417,21 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
+// Of examples in the code those are named that were edited, also where they failed before.
+func TestEditedExamples(t *testing.T) {
+	const source = "def add(a, b):\n    \"\"\"Adds.\n\n    >>> add(1, 2)\n    -1\n    \"\"\"\n    return a - b\n\n\ndef mul(a, b):\n    \"\"\"\n    >>> mul(1, 2)\n    2\n    \"\"\"\n    return a * b\n"
+	p, err := parsePatch("diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -4,2 +4,2 @@\n     >>> add(1, 2)\n-    3\n+    -1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &pipeline.TestReport{Names: []string{"calc.py::calc.mul"}, Failures: []pipeline.Failure{{Test: "calc.py::calc.add"}}}
+	c := &checker{patch: p, o: Options{Baseline: b}, base: baseFailures(b)}
+	got := c.editedInside(nil, func(string) ([]byte, bool) { return []byte(source), true })
+	if len(got) != 1 || got[0].Test != "calc.py::calc.add" {
+		t.Errorf("%+v, want add's alone", got)
+	}
+}
+
 // told lists what a report says, a line each.
 func told(r *pipeline.TestReport) []string {
 	var out []string
