@@ -32,6 +32,9 @@ func (d *DB) Backup(ctx context.Context, path string) error {
 	if d.dialect == dialectPostgres {
 		return fmt.Errorf("back up database %s: use pg_dump, or PostgreSQL's own archiving", d.name)
 	}
+	if err := d.replaceable(ctx, path); err != nil {
+		return fmt.Errorf("back up database %s to %s: %w", d.path, path, err)
+	}
 	draft := path + ".new"
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("back up database %s: %w", d.path, err)
@@ -43,6 +46,35 @@ func (d *DB) Backup(ctx context.Context, path string) error {
 		return fmt.Errorf("back up database %s: %w", d.path, err)
 	}
 	return syncDir(path)
+}
+
+// replaceable says why a backup must not be put in the place of a file: only an older
+// backup may be lost by it. The database's own files would be, with all that is in them.
+func (d *DB) replaceable(ctx context.Context, path string) error {
+	for _, suffix := range []string{"-wal", "-shm", "-journal", ".lock", ".new", rescued} {
+		if path == d.path+suffix {
+			return errors.New("this name is the database's own: give another")
+		}
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return errors.New("it is a directory: give a file's path in it")
+	}
+	if own, err := os.Stat(d.path); err == nil && os.SameFile(own, info) {
+		return errors.New("it is the database itself: give another path")
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is no plain file: give another path")
+	}
+	if _, err := inspect(ctx, path, 0); err != nil {
+		return fmt.Errorf("it is there and is no backup, so it is left as it is: give another path, or remove it (%w)", err)
+	}
+	return nil
 }
 
 // copyTo writes a copy, over a connection of its own.

@@ -62,3 +62,33 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Errorf("PostgreSQL: %v", err)
 	}
 }
+
+// Covers reliability 21: a backup takes the place of an older one, and of nothing else:
+// neither of the database itself, by any of its names, nor of what somebody keeps there.
+func TestBackupReplacesBackupsAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "forge.db")
+	makeFile(t, path)
+	d := openPath(t, path)
+	older := filepath.Join(dir, "older.db")
+	must(t, d.Backup(t.Context(), older))
+	must(t, d.Backup(t.Context(), older))
+	write(t, filepath.Join(dir, "key.pem"), []byte("precious"))
+	write(t, filepath.Join(dir, "empty"), nil)
+	must(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
+	must(t, os.Symlink(path, filepath.Join(dir, "link")))
+	must(t, os.Link(path, filepath.Join(dir, "twin")))
+	for name, says := range map[string]string{"forge.db": "the database itself", "twin": "the database itself", "link": "no plain file", "forge.db-wal": "the database's own",
+		"forge.db.lock": "the database's own", "forge.db-shm": "the database's own", "key.pem": "no backup", "empty": "no backup", "folder": "a directory"} {
+		to := filepath.Join(dir, name)
+		before, _ := os.ReadFile(to)
+		if err := d.Backup(t.Context(), to); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("onto %s: %v, want %q", name, err, says)
+		}
+		after, _ := os.ReadFile(to)
+		if string(before) != string(after) {
+			t.Errorf("%s was changed", name)
+		}
+	}
+	must(t, d.Check(t.Context()))
+}
