@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -19,6 +20,12 @@ func Command(noArgs cobra.PositionalArgs) *cobra.Command {
 			"it goes on where it stopped.",
 		Example: "  forge setup\n  forge setup --terminal --poll --model anthropic/MODEL\n  forge setup --org acme --url https://forge.acme.dev --dir /etc/forge --write systemd",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Port < 0 || o.Port > 65535 {
+				return fmt.Errorf("--port %d: ports are from 1 to 65535", o.Port)
+			}
+			if o.Unit != "" && o.Unit != unitSystemd && o.Unit != unitCompose {
+				return fmt.Errorf("--write %s: there are %s and %s", o.Unit, unitSystemd, unitCompose)
+			}
 			o.In, o.Out, o.Getenv = cmd.InOrStdin(), cmd.OutOrStdout(), os.Getenv
 			if provider, _, ok := strings.Cut(o.Answers.Model, "/"); ok { // a key never comes as an argument: others could read it
 				o.Key = os.Getenv(strings.ToUpper(provider) + "_API_KEY")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -567,6 +568,45 @@ func TestUnitsAreTheSame(t *testing.T) {
 	for name, text := range map[string]string{"forge.service": serviceText, "compose.yml": composeText} {
 		if kept, err := os.ReadFile("../../../.github/deploy/" + name); err != nil || string(kept) != text {
 			t.Errorf("cmd/forge/setup/%s differs from .github/deploy/%s: copy it over (%v)", name, name, err)
+		}
+	}
+}
+
+// Covers D1: the page opens on the port that was asked for, or says that it cannot; what is
+// no port, and no kind of unit, is refused before anything else.
+func TestPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	serve := func() (*page, error) {
+		s, err := open(Options{Dir: t.TempDir(), Port: port, In: strings.NewReader(""), Out: io.Discard, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.serve(t.Context())
+	}
+	if _, err := serve(); err == nil {
+		t.Errorf("the page opens though port %d is taken", port)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	if p.port != port {
+		t.Errorf("the page is on port %d, want %d", p.port, port)
+	}
+	for _, args := range [][]string{{"--port", "70000"}, {"--port", "-1"}, {"--write", "upstart"}} {
+		c := Command(nil)
+		c.SetArgs(append(args, "--dir", t.TempDir()))
+		c.SilenceUsage, c.SilenceErrors = true, true
+		if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), args[1]) {
+			t.Errorf("%v: %v", args, err)
 		}
 	}
 }
