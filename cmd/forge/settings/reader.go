@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -42,6 +43,11 @@ func (r *reader) read(data []byte, v any) {
 	r.set = map[string]bool{}
 	if len(data) > maxFile {
 		r.problem(nil, "the file has %d bytes; at most %d are read. Remove what is not configuration.", len(data), maxFile)
+		return
+	}
+	data = bytes.TrimPrefix(data, []byte("\uFEFF")) // some editors put it before everything
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		r.problem(nil, "the file is UTF-16: save it as UTF-8.")
 		return
 	}
 	r.lines = strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"forge/pipeline/command"
@@ -248,9 +250,17 @@ func (l *loader) readFile(path string) {
 		l.problem("%s has %d bytes; at most %d are read: is it the right file?", path, info.Size(), maxFile)
 		return
 	}
-	data, err := os.ReadFile(path)
+	if info.IsDir() {
+		l.problem("read the configuration: %s is a directory: name a file in it with --config", path)
+		return
+	}
+	data, err := readNow(path)
 	if err != nil {
 		l.problem("read the configuration: %w", err)
+		return
+	}
+	if len(data) == 0 && !info.Mode().IsRegular() {
+		l.problem("read the configuration: %s is no plain file, and nothing comes out of it: name a file with --config", path)
 		return
 	}
 	r := &reader{name: path}
@@ -260,6 +270,16 @@ func (l *loader) readFile(path string) {
 	if l.file.WebhookSecret != "" && info.Mode().Perm()&0o077 != 0 {
 		l.problem("%s holds webhook_secret but can be read by others (mode %04o): chmod 600 %s, or use webhook_secret_file", path, info.Mode().Perm(), path)
 	}
+}
+
+// readNow reads a file, or a pipe that somebody writes to; of one that nobody does, nothing.
+func readNow(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
 // readEnv takes the variables that are set.

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"forge/pipeline/config"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -418,5 +420,29 @@ func TestSecret(t *testing.T) {
 	}
 	if c.WebhookSecret.Reveal() != hidden || !c.WebhookSecret.Set() || (Secret{}).Set() || fmt.Sprint(Secret{}) != "" {
 		t.Error("Reveal or Set is wrong")
+	}
+}
+
+// Covers D2: a pipe that nobody writes to does not hold the program up, what an editor puts
+// before everything is no key, and a directory and another encoding are told as such.
+func TestFilesThatAreNone(t *testing.T) {
+	dir := t.TempDir()
+	fifo, marked, wide := filepath.Join(dir, "fifo"), filepath.Join(dir, "marked.yml"), filepath.Join(dir, "wide.yml")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{marked: "\uFEFFlisten: 127.0.0.1:8099\n", wide: "\xff\xfel\x00"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	none := func(string) string { return "" }
+	for file, says := range map[string]string{fifo: "nothing comes out of it", dir: "is a directory", wide: "save it as UTF-8"} {
+		if _, err := Server(file, none); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", file, err, says)
+		}
+	}
+	if c, err := Server(marked, none); err != nil || c.Listen != "127.0.0.1:8099" {
+		t.Errorf("with a byte order mark: %q, %v", c.Listen, err)
 	}
 }
