@@ -3,14 +3,18 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -67,7 +71,7 @@ func (d *doctor) say(area string, g Grade, fix, format string, args ...any) {
 func (d *doctor) ok(area, format string, args ...any) { d.say(area, GradeOK, "", format, args...) }
 
 // areas is the order in which they are told.
-var areas = []string{"settings", "disk", "database", "git", "sandbox", "tools", "registries", "model", "github", "webhook", "installations", "repository"}
+var areas = []string{"settings", "disk", "database", "network", "git", "sandbox", "tools", "registries", "model", "github", "webhook", "installations", "repository"}
 
 // examineWithin is how long the look at one area may take.
 const examineWithin = 30 * time.Second
@@ -82,7 +86,7 @@ func Doctor(ctx context.Context, o Options, repo string) []Diagnosis {
 func (d *doctor) examine(ctx context.Context, repo string) []Diagnosis {
 	d.list, d.repo, d.tools = map[string][]Diagnosis{}, repo, make(chan map[string]string, 1)
 	var all sync.WaitGroup
-	for _, look := range []func(context.Context){d.settings, d.disk, d.database, d.git, d.sandbox, d.registries, d.model, func(ctx context.Context) { d.github(ctx, repo) }} {
+	for _, look := range []func(context.Context){d.settings, d.disk, d.database, d.network, d.git, d.sandbox, d.registries, d.model, func(ctx context.Context) { d.github(ctx, repo) }} {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, examineWithin)
 			defer cancel()
@@ -197,6 +201,54 @@ func (d *doctor) database(ctx context.Context) {
 		return
 	}
 	d.ok("database", "can be written")
+}
+
+// network tries the addresses that a server listens on, unless it is one that looks.
+func (d *doctor) network(ctx context.Context) {
+	c := &d.o.Config
+	if d.db != nil || c.Ready() != nil {
+		return
+	}
+	addresses := map[string]string{"listen": c.Listen}
+	if c.Dashboard == "local" {
+		addresses["dashboard_listen"] = c.DashboardListen
+	}
+	if addresses["dashboard_listen"] == c.Listen && !strings.HasSuffix(c.Listen, ":0") {
+		d.say("network", GradeBad, "set dashboard_listen (FORGE_DASHBOARD_LISTEN) to another port", "listen and dashboard_listen are both %s", c.Listen)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(addresses)) {
+		address := addresses[key]
+		l, err := net.Listen("tcp", address)
+		switch {
+		case err == nil:
+			d.ok("network", "%s: %s is free", key, address)
+			_ = l.Close()
+		case errors.Is(err, syscall.EADDRINUSE) && forgeAt(ctx, c.Listen):
+			d.ok("network", "%s: a server of Forge's runs on %s", key, address)
+		case errors.Is(err, syscall.EADDRINUSE):
+			d.say("network", GradeBad, fmt.Sprintf("set %s to a free port, or stop what listens there: ss -ltnp", key), "%s: another program listens on %s", key, address)
+		default:
+			d.say("network", GradeBad, fmt.Sprintf("set %s to an address of this machine, such as 127.0.0.1:8080", key), "%s: %v", key, err)
+		}
+	}
+}
+
+// forgeAt reports whether a server like this one is at an address.
+func forgeAt(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 10))
+	return err == nil && resp.StatusCode == http.StatusOK && string(body) == "ok\n"
 }
 
 func (d *doctor) git(ctx context.Context) {

@@ -50,6 +50,8 @@ func (d *doctor) repository(ctx context.Context, app *github.App, page, full str
 	switch {
 	case err != nil:
 		d.say("repository", GradeBad, "the App needs contents: read", "%v", err)
+	case raw == nil && misnamed(ctx, app, repo):
+		d.say("repository", GradeBad, "rename it to "+configPath, "%s keeps its settings in %s, which is not read", full, misnamedPath)
 	case raw == nil:
 		d.ok("repository", "%s has no %s: the defaults hold", full, configPath)
 	default:
@@ -61,6 +63,12 @@ func (d *doctor) repository(ctx context.Context, app *github.App, page, full str
 	}
 	d.rules(ctx, app, repo, how.Commits)
 	d.versions(ctx, app, repo)
+}
+
+// misnamed reports whether a repository's settings are where they are not read.
+func misnamed(ctx context.Context, app *github.App, repo pipeline.Repo) bool {
+	other, err := app.File(ctx, repo, misnamedPath, repo.DefaultBranch)
+	return err == nil && other != nil
 }
 
 // versions looks whether this machine has what the repository's files ask for.

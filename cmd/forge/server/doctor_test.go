@@ -180,6 +180,22 @@ func TestDoctorFindsFaults(t *testing.T) {
 		grade    Grade
 		words    []string
 	}{
+		{"address taken", nil, set("FORGE_LISTEN", strings.TrimPrefix(others.URL, "http://")), "network", GradeBad, []string{"another program listens", "set listen"}},
+		{"address of another machine", nil, set("FORGE_LISTEN", "192.0.2.1:8080"), "network", GradeBad, []string{"192.0.2.1", "an address of this machine"}},
+		{"a server that runs", nil, set("FORGE_LISTEN", strings.TrimPrefix(web(t, 200, "ok\n"), "http://")), "network", GradeOK, []string{"a server of Forge's runs"}},
+		{"pages' address taken", nil, set("FORGE_DASHBOARD_LISTEN", strings.TrimPrefix(others.URL, "http://")), "network", GradeBad, []string{"dashboard_listen", "another program"}},
+		{"one address for both", nil, func(p *patient) {
+			p.env["FORGE_LISTEN"], p.env["FORGE_DASHBOARD_LISTEN"] = "127.0.0.1:8555", "127.0.0.1:8555"
+		}, "network", GradeBad, []string{"both 127.0.0.1:8555"}},
+		{"settings under another name", nil, func(p *patient) {
+			p.repo = "acme/named"
+			if _, err := p.gh.AddRepo("acme", "named", map[string]string{".github/forge.yaml": "mode: manual\n"}); err != nil {
+				t.Error(err)
+			}
+			if _, err := p.gh.Install(p.repo); err != nil {
+				t.Error(err)
+			}
+		}, "repository", GradeBad, []string{".github/forge.yaml", "rename it"}},
 		{"no App", nil, func(p *patient) { delete(p.env, "FORGE_APP_ID") }, "github", GradeWarn, []string{"no App is configured", "app_id"}},
 		{"what serve needs", nil, func(p *patient) { delete(p.env, "FORGE_WEBHOOK_SECRET") }, "settings", GradeBad, []string{"webhook_secret is missing"}},
 		{"App id of another", nil, set("FORGE_APP_ID", "99"), "github", GradeBad, []string{"does not accept", "99", "key"}},

@@ -32,6 +32,10 @@ import (
 // configPath is where a repository keeps its settings.
 const configPath = ".github/forge.yml"
 
+// misnamedPath is where some put them. They are not read there: of two files, which one
+// holds would have to be guessed.
+const misnamedPath = ".github/forge.yaml"
+
 // githubClient is what the engine needs of GitHub: it answers who may do what, prepares
 // runs, and publishes them.
 type githubClient struct {
@@ -149,6 +153,15 @@ func (h *githubClient) read(ctx context.Context, repo pipeline.Repo, means, then
 	raw, err := h.app.File(ctx, repo, configPath, repo.DefaultBranch)
 	if err != nil {
 		return config.Config{}, err
+	}
+	if raw == nil {
+		other, err := h.app.File(ctx, repo, misnamedPath, repo.DefaultBranch)
+		if err != nil {
+			return config.Config{}, err
+		}
+		if other != nil {
+			return config.Config{}, refuse("%s: they are in `%s`, which is not read. Rename it to `%s` on `%s`, then %s.", means, misnamedPath, configPath, repo.DefaultBranch, then)
+		}
 	}
 	cfg, err := settings.Repository(name, raw, h.base)
 	if err != nil {

@@ -82,7 +82,7 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 	s.incidents.Take = s.hooks.Take
 	l, err := net.Listen("tcp", o.Config.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", o.Config.Listen, err)
+		return nil, fmt.Errorf("listen on %s: %w: set listen (FORGE_LISTEN) to a free address of this machine, or stop what listens there", o.Config.Listen, err)
 	}
 	if err := s.Engine.Start(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())

@@ -49,6 +49,9 @@ func (a *App) LocalStart(ctx context.Context, dir, branch string, task pipeline.
 	raw, err := a.Gateway.File(ctx, repo, base, configPath)
 	if err != nil {
 		raw = nil // there is none
+		if _, err := a.Gateway.File(ctx, repo, base, misnamedPath); err == nil {
+			return pipeline.Start{}, fmt.Errorf("the settings are in %s, which is not read: rename it to %s, and commit that", misnamedPath, configPath)
+		}
 	}
 	cfg, err := settings.Repository(configPath, raw, a.base)
 	if err != nil {
