@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"forge/pipeline"
@@ -136,6 +137,8 @@ func (v Renderer) criteria() string {
 		j, ok := judged[c.ID]
 		box, note := " ", ""
 		switch {
+		case ok && j.Met && v.missed(c.ID):
+			note = "<br>**open**: it was not met, and nothing that has an effect has changed since"
 		case ok && j.Met && j.Unshown != "":
 			note = "<br>met by the reviewer's word alone: " + v.line(j.Unshown, 200)
 			if j.Evidence != "" {
@@ -162,6 +165,14 @@ func (v Renderer) criteria() string {
 		fmt.Fprintf(&b, "- [ ] **%s** %s<br>%s, see what people let pass\n", v.line(c.ID, 20), v.line(c.Text, 500), why)
 	}
 	return section("Acceptance criteria", b.String())
+}
+
+// missed reports whether it is still open that a criterion was not met: the reviewer's
+// word that it is now does not close it.
+func (v Renderer) missed(id string) bool {
+	return slices.ContainsFunc(v.Run.Findings, func(is pipeline.Issue) bool {
+		return is.Finding != nil && is.Finding.Criterion == id && is.State == pipeline.IssueOpen
+	})
 }
 
 // proofs say of each criterion how the tests went that show it, at the newest head that
