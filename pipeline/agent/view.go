@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
 	"forge/pipeline/lens"
+	"forge/pipeline/testname"
 )
 
 // view reads the change through a lens, part by part; parts that hold nothing for it are
@@ -22,7 +25,7 @@ func (p *phase) view(ctx context.Context, l lens.Lens) (pipeline.Review, error) 
 	}
 	review := pipeline.Review{Head: p.job.Run.Head}
 	for i, part := range v.reading.Parts {
-		if ok, _ := l.Needed(part.Files); !ok {
+		if ok, _ := Needed(l, part.Files); !ok {
 			continue
 		}
 		p.limit += p.steps - v.begun
@@ -74,4 +77,33 @@ func reported(run *pipeline.Run) string {
 		}
 	}
 	return b.String()
+}
+
+// prose and data are read by people, or by programs as figures and words: neither runs.
+var (
+	prose = []string{".md", ".markdown", ".rst", ".adoc", ".txt", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf"}
+	data  = []string{".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".lock", ".sum", ".mod", ".csv", ".xml", ".properties"}
+)
+
+// Needed reports whether a change of these files is worth the look, and why not. Tests
+// alone are for the general view. Security reads settings and lists of dependencies, too,
+// performance neither; the words that users read are the product.
+func Needed(l lens.Lens, files []string) (ok bool, why string) {
+	why = "only tests change"
+	for _, file := range files {
+		ext := strings.ToLower(path.Ext(file))
+		switch {
+		case testname.IsFile(file):
+		case l != lens.Product && slices.Contains(prose, ext):
+			why = "only documents and tests change"
+		case l == lens.Performance && slices.Contains(data, ext):
+			why = "only settings, documents and tests change"
+		default:
+			return true, ""
+		}
+	}
+	if len(files) == 0 {
+		why = "no file changes"
+	}
+	return false, why
 }

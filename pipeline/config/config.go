@@ -4,7 +4,6 @@ package config
 
 import (
 	"cmp"
-	"forge/pipeline/lens"
 	"slices"
 	"time"
 )
@@ -121,7 +120,7 @@ func (p Proofs) Weaker(than Proofs) bool {
 
 // Review says how a change is read.
 type Review struct {
-	Lenses []lens.Lens `json:"lenses,omitempty"` // from which it is read besides, each by itself
+	Lenses []string `json:"lenses,omitempty"` // through which it is read besides, each by itself; see package lens
 }
 
 // Upstream says whether agents tell those whose decisions they build on what cannot be,

@@ -2,14 +2,7 @@
 // general one: each looks for one thing alone.
 package lens
 
-import (
-	"fmt"
-	"path"
-	"slices"
-	"strings"
-
-	"forge/pipeline/testname"
-)
+import "fmt"
 
 // Lens is what a change is looked at for.
 type Lens string
@@ -51,33 +44,4 @@ func (v View) String() string {
 		return fmt.Sprintf("%s: 1 finding more", v.Lens)
 	}
 	return fmt.Sprintf("%s: %d findings more", v.Lens, v.Findings)
-}
-
-// prose and data are read by people, or by programs as figures and words: neither runs.
-var (
-	prose = []string{".md", ".markdown", ".rst", ".adoc", ".txt", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf"}
-	data  = []string{".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".lock", ".sum", ".mod", ".csv", ".xml", ".properties"}
-)
-
-// Needed reports whether a change of these files is worth the look, and why not. Tests
-// alone are for the general view. Security reads settings and lists of dependencies, too,
-// performance neither; the words that users read are the product.
-func (l Lens) Needed(files []string) (ok bool, why string) {
-	why = "only tests change"
-	for _, file := range files {
-		ext := strings.ToLower(path.Ext(file))
-		switch {
-		case testname.IsFile(file):
-		case l != Product && slices.Contains(prose, ext):
-			why = "only documents and tests change"
-		case l == Performance && slices.Contains(data, ext):
-			why = "only settings, documents and tests change"
-		default:
-			return true, ""
-		}
-	}
-	if len(files) == 0 {
-		why = "no file changes"
-	}
-	return false, why
 }

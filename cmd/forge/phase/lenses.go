@@ -45,10 +45,11 @@ func (x *Executor) startViews(ctx context.Context, run *pipeline.Run, job *agent
 	v.group, ctx = errgroup.WithContext(ctx)
 	job.Meter = &agent.Meter{}
 	job.Emit = beginning(job.Emit, v.begin)
-	for _, l := range run.Config.Review.Lenses {
-		i, needed := len(v.list), false
+	for _, name := range run.Config.Review.Lenses {
+		l := lens.Lens(name)
+		i, worth := len(v.list), false
 		v.list, v.reviews = append(v.list, lens.View{Lens: l}), append(v.reviews, pipeline.Review{})
-		if needed, v.list[i].Skipped = l.Needed(files); !needed {
+		if worth, v.list[i].Skipped = agent.Needed(l, files); !worth {
 			continue
 		}
 		job := *job

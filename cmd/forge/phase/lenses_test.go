@@ -14,7 +14,7 @@ import (
 )
 
 // viewing is a run whose settings name lenses, and a job with a change of one file.
-func viewing(file string, lenses ...lens.Lens) (*pipeline.Run, *agent.Job) {
+func viewing(file string, lenses ...string) (*pipeline.Run, *agent.Job) {
 	diff := "diff --git a/" + file + " b/" + file + "\n--- a/" + file + "\n+++ b/" + file + "\n@@ -1 +1 @@\n-a\n+b\n"
 	run := &pipeline.Run{ID: 1, Config: config.Config{Review: config.Review{Lenses: lenses}}}
 	return run, &agent.Job{Run: run, Diff: diff, Emit: func(context.Context, ...pipeline.Event) error { return nil }}
@@ -22,7 +22,7 @@ func viewing(file string, lenses ...lens.Lens) (*pipeline.Run, *agent.Job) {
 
 // Covers R10: a lens that has nothing to look at is named with the reason, and opens nothing.
 func TestViewsThatAreNotNeeded(t *testing.T) {
-	run, job := viewing("README.md", lens.Security, lens.Performance)
+	run, job := viewing("README.md", "security", "performance")
 	v := New(Options{}).startViews(t.Context(), run, job)
 	review := pipeline.Review{Summary: "Good."}
 	if err := v.add(&review, nil); err != nil {
@@ -49,7 +49,7 @@ func TestNoViews(t *testing.T) {
 
 // A general review that fails takes the views with it, which never began.
 func TestViewsEndWithTheReview(t *testing.T) {
-	run, job := viewing("a.go", lens.Security)
+	run, job := viewing("a.go", "security")
 	v := New(Options{}).startViews(t.Context(), run, job)
 	review, broken := pipeline.Review{}, errors.New("away")
 	if err := v.add(&review, broken); !errors.Is(err, broken) || review.Views != nil {
