@@ -58,11 +58,14 @@ func (e Edit) Says() string {
 	return what + "; it is no test itself, tests of the base use it"
 }
 
+// String is both in a line.
+func (e Edit) String() string { return e.Name() + " (" + e.Says() + ")" }
+
 // List names edits in a line, with what is to be said of each.
 func List(list []Edit) string {
 	var out []string
 	for _, e := range list {
-		out = append(out, e.Name()+" ("+e.Says()+")")
+		out = append(out, e.String())
 	}
 	return strings.Join(out, ", ")
 }

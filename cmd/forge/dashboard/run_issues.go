@@ -277,7 +277,7 @@ func verdictNotes(t *pipeline.TestReport) (out []string) {
 		changed = append(changed, words)
 	}
 	for _, e := range t.Edited {
-		edited = append(edited, e.Name()+" ("+e.Says()+")")
+		edited = append(edited, e.String())
 	}
 	for _, n := range []struct {
 		name string

@@ -51,14 +51,11 @@ func (s *setup) serve(ctx context.Context) (*page, error) {
 	p := &page{s: s, key: s.p.Key, ctx: ctx, seen: make(chan struct{})}
 	var l net.Listener
 	err := errors.New("no port")
-	ports := []int{s.p.Port, s.o.Port}
-	if s.o.Port == 0 {
-		ports = []int{s.p.Port, 0}
+	ports := []int{s.o.Port} // 0, where none was asked for, is any
+	if s.p.Port != 0 {
+		ports = []int{s.p.Port, s.o.Port}
 	}
 	for _, port := range ports {
-		if port == 0 && s.o.Port != 0 { // none is kept
-			continue
-		}
 		if l, err = net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
 			break
 		}
