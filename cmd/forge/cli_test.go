@@ -321,6 +321,16 @@ func TestBackupAndRestore(t *testing.T) {
 	c.run(exitFailed, []string{"no such file"}, "restore", filepath.Join(c.dir, "missing"))
 }
 
+// Every problem of settings that cannot be read is told by itself.
+func TestDoctorOnUnreadableSettings(t *testing.T) {
+	c := newCLI(t)
+	file := filepath.Join(c.dir, "wrong.yml")
+	if err := os.WriteFile(file, []byte("listen: [1]\ngithub: a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.run(exitFailed, []string{"✗ settings      " + file + ":1:", "✗ settings      " + file + ":2:", "2 to mend"}, "doctor", "--config", file)
+}
+
 // Who is told of events is shown, and can be told again.
 func TestBusCommand(t *testing.T) {
 	c := newCLI(t)

@@ -53,7 +53,7 @@ func diagnose(cmd *cobra.Command, repo string) []server.Diagnosis {
 	}
 	cfg, err := settings.Server(path, os.Getenv)
 	if err != nil {
-		return []server.Diagnosis{{Area: "settings", Grade: server.GradeBad, Says: err.Error(), Fix: "nothing else can be looked at before"}}
+		return server.Unreadable(err)
 	}
 	return server.Doctor(cmd.Context(), server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}, repo)
 }

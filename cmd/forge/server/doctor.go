@@ -83,6 +83,26 @@ func Doctor(ctx context.Context, o Options, repo string) []Diagnosis {
 	return (&doctor{o: o}).examine(ctx, repo)
 }
 
+// Unreadable are the diagnoses of settings that cannot be read: one for each of the
+// problems that [settings.Server] has joined.
+func Unreadable(err error) []Diagnosis {
+	var out []Diagnosis
+	var each func(err error)
+	each = func(err error) {
+		joined, is := err.(interface{ Unwrap() []error })
+		if !is {
+			out = append(out, Diagnosis{Area: "settings", Grade: GradeBad, Says: err.Error()})
+			return
+		}
+		for _, one := range joined.Unwrap() {
+			each(one)
+		}
+	}
+	each(err)
+	out[len(out)-1].Fix = "nothing else can be looked at before"
+	return out
+}
+
 func (d *doctor) examine(ctx context.Context, repo string) []Diagnosis {
 	d.list, d.repo, d.tools = map[string][]Diagnosis{}, repo, make(chan map[string]string, 1)
 	var all sync.WaitGroup

@@ -509,7 +509,7 @@ func leaves(t reflect.Type, key string, f func(key string, t reflect.Type)) {
 		}
 	case reflect.Map:
 		if t.Elem().Kind() == reflect.Struct {
-			leaves(t.Elem(), join(key, "PROVIDER/MODEL"), f)
+			leaves(t.Elem(), join(key, placeholder(key)), f)
 		}
 		for _, name := range mapKeys[key] {
 			f(join(key, name), t.Elem())
@@ -517,6 +517,14 @@ func leaves(t reflect.Type, key string, f func(key string, t reflect.Type)) {
 	default:
 		f(key, t)
 	}
+}
+
+// placeholder stands for the name of an entry of a map whose names are people's own.
+func placeholder(key string) string {
+	if key == "prices" {
+		return "PROVIDER/MODEL"
+	}
+	return "NAME"
 }
 
 // findKey returns the path of the key of that name, or one close to it.

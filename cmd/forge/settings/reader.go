@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,7 +108,11 @@ func depth(data []byte) int {
 func (r *reader) syntax(err error) {
 	var syntax *yaml.SyntaxError
 	if errors.As(err, &syntax) {
-		r.problem(syntax.Token, "%s", syntax.Message)
+		why := syntax.Message
+		if strings.Contains(why, "character '\t'") {
+			why = "a tab: indent with spaces, as YAML wants it"
+		}
+		r.problem(syntax.Token, "%s", why)
 		return
 	}
 	var duplicate *yaml.DuplicateKeyError
@@ -147,13 +152,15 @@ var secretLine = regexp.MustCompile(`(?i)^[\s"'{,-]*[\w-]*(?:(?:secret|key|passw
 
 func (r *reader) err() error { return errors.Join(r.problems...) }
 
+const notSupported = "anchors (&), aliases (*), merges (<<) and tags (!) are not supported: write the value out"
+
 // value sets v, which stands at key, to what a node says.
 func (r *reader) value(n ast.Node, v reflect.Value, key string) {
 	switch n.(type) {
 	case *ast.NullNode:
 		return // a key without a value keeps its default
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
-		r.problem(n.GetToken(), "anchors (&), aliases (*), merges (<<) and tags (!) are not supported: write the value out")
+		r.problem(n.GetToken(), notSupported)
 		return
 	}
 	switch v.Kind() {
@@ -200,6 +207,8 @@ func (r *reader) mapping(n ast.Node, key string, each func(name string, at *toke
 		k, isText := it.Key().(*ast.StringNode)
 		at := it.Key().GetToken()
 		switch {
+		case it.Key().Type() == ast.MergeKeyType:
+			r.problem(at, notSupported)
 		case !isText:
 			r.problem(at, "a key must be a word, not %s", kind(it.Key()))
 		case seen[k.Value]:
@@ -224,7 +233,9 @@ func (r *reader) field(name string, at *token.Token, value ast.Node, v reflect.V
 
 func (r *reader) unknown(name string, at *token.Token, known []string, key string) {
 	hint := "the keys here are " + strings.Join(known, ", ")
-	if near := text.Nearest(name, known); near != "" {
+	if file := name + "_file"; slices.Contains(known, file) {
+		hint = fmt.Sprintf("it is read from a file of its own; name that file with %q", file)
+	} else if near := text.Nearest(name, known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	} else if elsewhere := findKey(r.root, name); elsewhere != "" {
 		hint = fmt.Sprintf("it belongs at %s", elsewhere)
