@@ -1,6 +1,7 @@
 package github
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +75,10 @@ func explain(op, permission string, err error) error {
 	var resp *gh.ErrorResponse
 	if errors.As(err, &resp) && resp.Response != nil {
 		return explainResponse(op, permission, resp)
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return &apiError{op: op, msg: "the answer is not JSON, as GitHub's API gives it: a proxy, or another server at github_url? (" + err.Error() + ")", cause: err}
 	}
 	return &apiError{op: op, msg: err.Error(), cause: err}
 }

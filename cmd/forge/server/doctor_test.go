@@ -200,6 +200,8 @@ func TestDoctorFindsFaults(t *testing.T) {
 		{"what serve needs", nil, func(p *patient) { delete(p.env, "FORGE_WEBHOOK_SECRET") }, "settings", GradeBad, []string{"webhook_secret is missing"}},
 		{"App id of another", nil, set("FORGE_APP_ID", "99"), "github", GradeBad, []string{"does not accept", "99", "key"}},
 		{"GitHub away", nil, set("FORGE_GITHUB_URL", "http://127.0.0.1:1"), "github", GradeBad, []string{"github_url"}},
+		{"GitHub's address is a web page's", nil, func(p *patient) { p.env["FORGE_GITHUB_URL"] = web(t, 200, "<!DOCTYPE html><title>Welcome</title>") },
+			"github", GradeBad, []string{"is not JSON", "github_url"}},
 		{"permission", without("checks:"), func(*patient) {}, "github", GradeBad, []string{"checks: write", "Permissions & events"}},
 		{"event", without("- check_suite"), func(*patient) {}, "github", GradeBad, []string{"check_suite"}},
 		{"not installed", nil, func(p *patient) { _ = p.gh.Uninstall("acme") }, "installations", GradeBad, []string{"nowhere", "installations/new"}},
