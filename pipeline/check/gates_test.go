@@ -163,7 +163,9 @@ func TestBenchmark(t *testing.T) {
 	slower := "-- sum.go --\npackage app\n\nfunc Sum(n int) (s int) {\n\tfor range 6 {\n\t\tfor i := range n {\n\t\t\ts += i * i % 7\n\t\t}\n\t}\n\treturn s\n}\n"
 	g := newGated(t, goBenchmark, slower, bench)
 	m := g.measure()
-	if m.OK || m.Error != "" || !strings.Contains(m.Note, "example.com/app.BenchmarkSum; p = 0.0022") || len(g.report.Failures) != 1 {
+	// 0.0022 where no measure of the change is as fast as one of the base: on a busy
+	// machine one may be.
+	if m.OK || m.Error != "" || !strings.Contains(m.Note, "example.com/app.BenchmarkSum; p = 0.0") || len(g.report.Failures) != 1 {
 		t.Errorf("a slower benchmark: %+v", m)
 	}
 	// The same, with a benchmark that does less: it is measured as the base has it, too.
