@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -139,21 +140,29 @@ func (v *verdict) spoiled(ctx context.Context, r treeRun) (map[string]outcome, e
 	return outcomes(c.cases()), nil
 }
 
-// tree changes what the tests of a work tree expect, and returns in how many files.
-func (p *spoiler) tree(ctx context.Context, tree Tree) (spoiled int, err error) {
-	files, err := sourceFiles(ctx, tree, "*.sh", "*.bash", "*.bats")
-	if err != nil {
-		return 0, err
+// files lists what is changed in a work tree.
+func (p *spoiler) files(ctx context.Context, tree Tree) ([]string, error) {
+	if p.ends != nil {
+		return slices.Sorted(maps.Keys(p.ends)), nil
 	}
+	files, err := sourceFiles(ctx, tree, "*.sh", "*.bash", "*.bats")
 	for name := range p.used {
 		if path.Ext(name) == "" {
 			files = append(files, name)
 		}
 	}
+	return slices.DeleteFunc(files, func(name string) bool {
+		return !testname.IsFile(name) && !testNames.MatchString(path.Base(name)) && !p.used[name]
+	}), err
+}
+
+// tree changes what the tests of a work tree expect, and returns in how many files.
+func (p *spoiler) tree(ctx context.Context, tree Tree) (spoiled int, err error) {
+	files, err := p.files(ctx, tree)
+	if err != nil {
+		return 0, err
+	}
 	for _, name := range files {
-		if !testname.IsFile(name) && !testNames.MatchString(path.Base(name)) && !p.used[name] {
-			continue
-		}
 		source, err := tree.Read(ctx, name)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -162,6 +171,9 @@ func (p *spoiler) tree(ctx context.Context, tree Tree) (spoiled int, err error) 
 			continue // a link
 		}
 		changed, n := p.spoil(name, source)
+		if p.ends != nil {
+			changed, n = []byte(badEnd(string(source))), 1
+		}
 		if n == 0 {
 			continue
 		}

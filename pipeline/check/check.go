@@ -13,6 +13,7 @@
 //	stood    run the base's own tests as they stood, on the new code
 //	planted  plant tests that must fail, where failures could be hidden
 //	bite     change what tests expect: one that passes all the same shows nothing
+//	ends     hold that scripts come to their end
 //	reach    find code under test that detects or imitates its tests
 //	coverage read the coverage that the suites left behind
 //
@@ -65,6 +66,7 @@ type Options struct {
 	Patch         string                           // unified diff base..head; "" skips changed-line coverage and the assertion count
 	Baseline      *pipeline.TestReport             // that of the base commit; nil while making it
 	MayBeEmpty    bool                             // the change may be none
+	Beside        bool                             // other tests of the same change are judged for themselves, with what the change itself says
 	Earlier       []Past                           // reports of earlier iterations, to name regressions (V2)
 	PlanIteration int                              // the iteration in which the plan was made: tests that came by an older one may go
 	Task          Task                             // what the work is about
@@ -94,6 +96,7 @@ type checker struct {
 	leaning []leaning                   // what they say with their helpers as they stood, too
 	edits   []edit                      // files of the tests that the change touches
 	direct  map[string]bool             // paths that the test commands name, also through npm and make
+	brought map[string]bool             // commands by whose files there were no tests at the base
 	inside  []pipeline.TestChange       // tests that stand in files of the product, and were edited
 	broke   map[*suite]broke            // see broken
 	reached []pipeline.Finding          // code under test that reaches for its tests

@@ -13,6 +13,7 @@ import (
 type spoiler struct {
 	tail string          // put at the end of each text
 	used map[string]bool // files by which commands run the tests: a script's expectations stand in them
+	ends map[string]bool // scripts that get an end which fails, and nothing else is changed; nil: what they expect is
 }
 
 // digits are put in front of numbers, one after the other: what goes in and what is

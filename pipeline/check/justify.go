@@ -35,7 +35,7 @@ func (c *checker) changed() []pipeline.TestChange {
 		change.Now = now(head, change.Test)
 		out = append(out, change)
 	}
-	if c.stood == nil || c.stood.cut != "" {
+	if c.stood == nil || c.stood.cut != "" || c.o.Beside {
 		return out
 	}
 	for _, w := range c.patch.weakened() {

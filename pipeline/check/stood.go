@@ -126,8 +126,12 @@ func (v *verdict) runWithHelpers(ctx context.Context) error {
 		}
 		return err
 	}
-	if len(v.helpers) > 0 {
-		if err := try(v.helpers, false); err != nil {
+	helpers, w := v.helpers, *v
+	if w.edits = slices.Concat(v.edits, helpers); w.allBack() { // a script leads to all: some of it is what it tests
+		helpers = slices.DeleteFunc(slices.Clone(helpers), func(e edit) bool { return !toolDirs.MatchString(e.name) && !supportNames.MatchString(e.name) })
+	}
+	if len(helpers) > 0 {
+		if err := try(helpers, false); err != nil {
 			return err
 		}
 	}
@@ -598,7 +602,7 @@ func (s *stood) changes(c *checker, edits []edit) []pipeline.TestChange {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		why, bad := s.asItStood(c, name)
-		if !bad {
+		if !bad || c.brought[name] {
 			continue
 		}
 		is, there := head[name]

@@ -466,6 +466,9 @@ func nameOf(f *gitdiff.File) string {
 // weakened reports the files that assert less, but for those of which something is
 // told already.
 func (t *tampering) weakened() {
+	if t.c.o.Beside {
+		return
+	}
 	for _, w := range t.c.patch.weakened() {
 		if !t.files[w.file] && !t.told[w.file] && !t.askedFile(w.file) {
 			t.found = append(t.found, pipeline.Finding{Rule: ruleWeakened, File: w.file, Code: w.file, Message: w.what + ". Put them back, or let a human decide that they go."})

@@ -310,26 +310,3 @@ func TestTestText(t *testing.T) {
 		t.Errorf("got %q of a test that is not there", got)
 	}
 }
-
-func TestNamed(t *testing.T) {
-	edit := func(name string) string {
-		return "diff --git a/" + name + " b/" + name + "\n--- a/" + name + "\n+++ b/" + name + "\n@@ -1 +1 @@\n-1\n+2\n"
-	}
-	for _, tt := range []struct {
-		command, file string
-		want          bool
-	}{
-		{"python3 check.py", "check.py", true},
-		{"python3 ./check.py --fast", "check.py", true},
-		{"python3 check.py", "app.py", false},
-		{"pytest tests/e2e", "tests/e2e/test_x.py", true},
-		{"pytest tests/e2e", "tests/unit/test_x.py", false},
-		{"make e2e", "Makefile", true},
-		{"npm run e2e", "package.json", true},
-		{"go test ./e2e", "package.json", false},
-	} {
-		if got := Named([]string{tt.command}, edit(tt.file)); got != tt.want {
-			t.Errorf("%s, %s edited: %v, want %v", tt.command, tt.file, got, tt.want)
-		}
-	}
-}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bluekeyes/go-gitdiff/gitdiff"
-
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
 )
@@ -36,6 +34,7 @@ type verdict struct {
 	edits    []edit            // files of the tests that the change touches
 	texts    map[string][]byte // of those in Python at the head, where tests are named as proofs
 	used     map[string]bool   // files by which commands run the tests
+	scripts  []script          // of a shell, which are tests that passed
 	helpers  []edit            // files that only tests or their commands use, by other names
 	alone    [][]edit          // of those the ones that may be the product's own
 	begun    map[string]bool   // files that the commands lead to; see baseView.started
@@ -91,11 +90,14 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 		if err := v.runSpoiled(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
+		if err := v.runToEnd(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
 	}
 	if err := v.writesTests(ctx); err != nil {
 		return pipeline.TestReport{}, err
 	}
-	if o.Base != "" && len(v.head.patch.files) == 0 && !o.MayBeEmpty {
+	if o.Base != "" && len(v.head.patch.files) == 0 && !o.MayBeEmpty && !o.Beside {
 		v.found = append(v.found, pipeline.Finding{Rule: "change.empty", Code: o.Head,
 			Message: "The work changes nothing: the branch holds the same as its base, so that review and tests show nothing of what was asked for"})
 	}
@@ -141,16 +143,14 @@ func (v *verdict) runHead(ctx context.Context) error {
 		}
 	}
 	b := &baseView{v: v, read: read, used: used, makes: makes, files: map[string]bool{}, texts: map[string][]byte{}}
-	c.direct = b.direct()
-	c.reachesRunner(isTest)
-	c.turnsAround(isTest)
-	c.loadsPlugins(read)
-	if err := c.knowsAnswers(ctx, tree, isTest, read); err != nil {
-		return err
-	}
+	c.direct, c.brought = b.direct(), b.bringsScripts()
 	v.loose = c.patch.loose(isTest)
 	c.inside = append(c.editedInside(isTest, read), c.editedSelfTests(isTest)...)
-	c.shadowing(isTest, read)
+	if !v.o.Beside {
+		if err := v.looksAt(ctx, tree, isTest, read); err != nil {
+			return err
+		}
+	}
 	if err := v.supports(ctx, tree, b); err != nil {
 		return err
 	}
@@ -164,38 +164,28 @@ func (v *verdict) runHead(ctx context.Context) error {
 	if err := c.runAll(ctx); err != nil {
 		return err
 	}
+	v.findScripts(b)
 	c.wrote = written(ctx, tree)
 	return c.measure(ctx)
 }
 
+// looksAt finds what the change itself says, whatever tests run on it.
+func (v *verdict) looksAt(ctx context.Context, tree Tree, isTest map[string]bool, read func(string) ([]byte, bool)) error {
+	c := v.head
+	c.reachesRunner(isTest)
+	c.turnsAround(isTest)
+	c.loadsPlugins(read)
+	if err := c.knowsAnswers(ctx, tree, isTest, read); err != nil {
+		return err
+	}
+	c.shadowing(isTest, read)
+	return nil
+}
+
 var (
 	pathWord   = lazyregexp.New(`[\w.@/-]*[\w-]`)
-	runnerWord = lazyregexp.New(`(?i)test|spec|check|verify|(?:^|/)ci\b`)
+	runnerWord = lazyregexp.New(`(?i)test|spec|check|verify|(?:^|/)ci\b|(?:e2e|end[-_]?to[-_]?end|smoke|acceptance|integration|system|scenarios?)[^/]*$`)
 )
-
-// Named reports whether a patch changes what a command names: a file, what lies in a
-// directory, or where the names of its targets come from.
-func Named(commands []string, patch string) bool {
-	p, err := parsePatch(patch)
-	if err != nil {
-		return true
-	}
-	return slices.ContainsFunc(p.files, func(f *gitdiff.File) bool {
-		if f.OldName == "" {
-			return false
-		}
-		return slices.ContainsFunc(commands, func(command string) bool {
-			base := path.Base(f.OldName)
-			if makeCommand.MatchString(command) && makeNames.MatchString(base) || packageCommand.MatchString(command) && base == "package.json" {
-				return true
-			}
-			return slices.ContainsFunc(pathWord.FindAllString(command, -1), func(w string) bool {
-				w = path.Clean(w)
-				return w == f.OldName || strings.HasPrefix(f.OldName, w+"/")
-			})
-		})
-	})
-}
 
 var (
 	makeCommand    = lazyregexp.New(`(?:^|[\s;&|])(?:make|just|task|rake)\b`)

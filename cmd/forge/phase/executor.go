@@ -98,10 +98,11 @@ type Executor struct {
 	o Options
 
 	mu      sync.Mutex
-	open    map[int64]*sandbox.Workspace  // one per run, kept between its phases
-	setup   map[int64]map[string][]string // what there is to say about the dependencies of commits; as long
-	fits    map[int64]map[string][]string // versions that commits ask for and this machine does not have; as long
-	tools   map[string]string             // package managers of the server, as commands see them
+	open    map[int64]*sandbox.Workspace              // one per run, kept between its phases
+	setup   map[int64]map[string][]string             // what there is to say about the dependencies of commits; as long
+	fits    map[int64]map[string][]string             // versions that commits ask for and this machine does not have; as long
+	tiersAt map[int64]map[string]*pipeline.TestReport // of the tiers' commands, at bases; as long
+	tools   map[string]string                         // package managers of the server, as commands see them
 	toolsAt time.Time
 	said    map[int64][]agent.Comment // on the runs' issues, when last read; as long as their workspaces
 
@@ -110,7 +111,8 @@ type Executor struct {
 
 // New returns an executor, which is a work.Executor.
 func New(o Options) *Executor {
-	return &Executor{o: o, open: map[int64]*sandbox.Workspace{}, said: map[int64][]agent.Comment{}, setup: map[int64]map[string][]string{}, fits: map[int64]map[string][]string{}}
+	return &Executor{o: o, open: map[int64]*sandbox.Workspace{}, said: map[int64][]agent.Comment{}, setup: map[int64]map[string][]string{}, fits: map[int64]map[string][]string{},
+		tiersAt: map[int64]map[string]*pipeline.TestReport{}}
 }
 
 // Do carries out a phase and returns the events that its result is.

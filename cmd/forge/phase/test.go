@@ -32,7 +32,7 @@ func (x *Executor) test(ctx context.Context, run *pipeline.Run, job agent.Job) (
 		return pipeline.Data{}, nil, err
 	} else if report.Measures != nil {
 		// All that follows was done before a model was asked, and laid down with it.
-	} else if err := x.tiers(ctx, run, &report); err != nil {
+	} else if err := x.tiers(ctx, run, job, &report); err != nil {
 		return pipeline.Data{}, nil, err
 	} else if err := x.recogniseTests(ctx, run, &report); err != nil {
 		return pipeline.Data{}, nil, err
@@ -108,6 +108,23 @@ func (x *Executor) verify(ctx context.Context, run *pipeline.Run, job agent.Job)
 
 // judge runs the tests in trees that no agent works in.
 func (x *Executor) judge(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.TestReport, error) {
+	opts, err := x.judged(ctx, run, job)
+	if err != nil {
+		return pipeline.TestReport{}, err
+	}
+	trees := &trees{x: x, run: run}
+	defer trees.close()
+	report, err := check.Verify(ctx, trees.open, opts)
+	if err == nil {
+		err = x.keepsModules(ctx, run, trees, opts, &report)
+	}
+	report.Setup = x.told(run.ID, run.Head)
+	setPending(run, &report)
+	return report, x.explain(run.ID, run.Head, err)
+}
+
+// judged is what a run's head is judged by.
+func (x *Executor) judged(ctx context.Context, run *pipeline.Run, job agent.Job) (check.Options, error) {
 	opts := check.Options{
 		Config: run.Config.Tests, Base: run.Base, Head: run.Head, Iteration: job.Ref.Iteration, PlanIteration: run.PlanIteration, Patch: job.Diff, Baseline: run.Baseline,
 		MayBeEmpty: run.Part != nil && len(run.Reopened) > 0, // a module may dispute what it was sent
@@ -126,18 +143,8 @@ func (x *Executor) judge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 		}
 	}
 	var err error
-	if opts.Known, err = x.o.Known(ctx, run.Repo); err != nil { // what was said in this run, the run knows
-		return pipeline.TestReport{}, err
-	}
-	trees := &trees{x: x, run: run}
-	defer trees.close()
-	report, err := check.Verify(ctx, trees.open, opts)
-	if err == nil {
-		err = x.keepsModules(ctx, run, trees, opts, &report)
-	}
-	report.Setup = x.told(run.ID, run.Head)
-	setPending(run, &report)
-	return report, x.explain(run.ID, run.Head, err)
+	opts.Known, err = x.o.Known(ctx, run.Repo) // what was said in this run, the run knows
+	return opts, err
 }
 
 // namedProofs are the tests that are named for the criteria, where loop.proofs wants them.

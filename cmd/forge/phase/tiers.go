@@ -3,20 +3,28 @@ package phase
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/agent"
 	"forge/pipeline/check"
+	"forge/pipeline/testedit"
 )
 
 // tiers runs the commands of the second and third tier of validation on the head, which
 // the settings name: those of the integration beside the tests, those of the system once
 // nothing else fails. A module's run has neither.
-func (x *Executor) tiers(ctx context.Context, run *pipeline.Run, report *pipeline.TestReport) error {
-	if run.Part != nil {
+func (x *Executor) tiers(ctx context.Context, run *pipeline.Run, job agent.Job, report *pipeline.TestReport) error {
+	t := run.Config.Tests
+	if run.Part != nil || len(t.Integration)+len(t.System) == 0 {
 		return nil
 	}
-	t := run.Config.Tests
+	opts, err := x.judged(ctx, run, job)
+	if err != nil {
+		return err
+	}
 	for _, tier := range []struct {
 		name     string
 		commands []string
@@ -25,7 +33,7 @@ func (x *Executor) tiers(ctx context.Context, run *pipeline.Run, report *pipelin
 		if len(tier.commands) == 0 || tier.name == pipeline.TierSystem && broken {
 			continue
 		}
-		got, err := x.tier(ctx, run, tier.commands)
+		got, err := x.tier(ctx, run, opts, tier.commands)
 		if err != nil {
 			return err
 		}
@@ -38,47 +46,64 @@ func (x *Executor) tiers(ctx context.Context, run *pipeline.Run, report *pipelin
 		merge(report, &got)
 		report.Before = append(slices.Clone(report.Before), got.Before...)
 		report.Tampered = append(slices.Clone(report.Tampered), got.Tampered...)
+		for _, e := range got.Edited {
+			if !slices.ContainsFunc(report.Edited, func(o testedit.Edit) bool { return o.Name() == e.Name() }) {
+				report.Edited = append(slices.Clone(report.Edited), e)
+			}
+		}
 		report.Flaky = append(slices.Clone(report.Flaky), got.Flaky...)
 		report.Unclean = cmp.Or(report.Unclean, got.Unclean)
 	}
 	return nil
 }
 
-// tier runs commands on the head. What failed of it at the base, too, is told for itself.
-// Where the change touches what a command names, it is judged as the base has it, like the
-// tests; for that a reviewer's reason is not enough.
-func (x *Executor) tier(ctx context.Context, run *pipeline.Run, commands []string) (pipeline.TestReport, error) {
-	trees := &trees{x: x, run: run}
-	defer trees.close()
-	cfg := run.Config.Tests
-	cfg.Commands = commands
-	at := func(sha string, base *pipeline.TestReport) (pipeline.TestReport, error) {
-		tree, err := trees.open(ctx, sha)
-		if err != nil {
-			return pipeline.TestReport{}, err
-		}
-		report, err := check.Run(ctx, tree, check.Options{Config: cfg, Head: sha, Baseline: base, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout})
-		return report, x.explain(run.ID, sha, err)
-	}
-	patch, err := x.o.Gateway.Diff(ctx, run.Repo, run.Base, run.Head)
+// tier judges the head by commands, with the base's own beside them, as it is judged by its
+// tests: an end that shows nothing is no pass there either. For a test that passes only as
+// the change edits it, a reviewer's reason is not enough. What the change itself says is
+// told with the tests.
+func (x *Executor) tier(ctx context.Context, run *pipeline.Run, opts check.Options, commands []string) (pipeline.TestReport, error) {
+	opts.Config.Commands, opts.Beside = commands, true
+	opts.Earlier, opts.Proofs = nil, nil
+	base, err := x.tierBase(ctx, run, opts)
 	if err != nil {
 		return pipeline.TestReport{}, err
 	}
-	if check.Named(commands, patch) {
-		base, err := at(run.Base, nil)
-		if err != nil {
-			return base, err
-		}
-		report, err := check.Verify(ctx, trees.open, check.Options{Config: cfg, Base: run.Base, Head: run.Head, Patch: patch, Baseline: &base, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout})
-		return report, x.explain(run.ID, run.Head, err)
+	opts.Baseline = base
+	trees := &trees{x: x, run: run}
+	defer trees.close()
+	report, err := check.Verify(ctx, trees.open, opts)
+	return report, x.explain(run.ID, run.Head, err)
+}
+
+// tierBase runs the commands of a tier at the base, once for as long as the run's workspace
+// is kept. What cannot run there, such as a script that the change brings, fails nothing.
+func (x *Executor) tierBase(ctx context.Context, run *pipeline.Run, opts check.Options) (*pipeline.TestReport, error) {
+	key := run.Base + "\n" + strings.Join(opts.Config.Commands, "\n")
+	x.mu.Lock()
+	known := x.tiersAt[run.ID][key]
+	x.mu.Unlock()
+	if known != nil {
+		return known, nil
 	}
-	got, err := at(run.Head, nil)
-	if err != nil || len(got.Failures) == 0 {
-		return got, err
+	trees := &trees{x: x, run: run}
+	defer trees.close()
+	tree, err := trees.open(ctx, run.Base)
+	if err != nil {
+		return nil, err
 	}
-	base, err := at(run.Base, nil)
-	if err != nil || len(base.Failures) == 0 {
-		return got, err
+	report, err := check.Run(ctx, tree, check.Options{Config: opts.Config, Head: run.Base, Log: x.o.Log, Clock: x.o.Now, Timeout: x.o.TestTimeout})
+	var fault *pipeline.Fault
+	if errors.As(err, &fault) && fault.Class == pipeline.FaultEnvironment {
+		report, err = pipeline.TestReport{Head: run.Base}, nil
 	}
-	return at(run.Head, &base)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.tiersAt[run.ID] == nil {
+		x.tiersAt[run.ID] = map[string]*pipeline.TestReport{}
+	}
+	x.tiersAt[run.ID][key] = &report
+	return &report, nil
 }

@@ -82,6 +82,7 @@ func (x *Executor) Close(run int64) {
 	delete(x.said, run)
 	delete(x.setup, run)
 	delete(x.fits, run)
+	delete(x.tiersAt, run)
 	x.mu.Unlock()
 	if ws == nil {
 		return

@@ -1,0 +1,80 @@
+package phase
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"forge/pipeline"
+	"forge/pipeline/agent"
+	"forge/pipeline/config"
+	"forge/pipeline/testedit"
+)
+
+// Covers V8, lessons 16: a tier is judged as the tests are. Its script passes by what it
+// looks at and not by how it ends, as the base has it; what the change edits of it is named.
+func TestTiers(t *testing.T) {
+	t.Parallel()
+	base := map[string]string{
+		"test.sh":         "echo TAP version 13\necho 1..1\necho ok 1 - fine\n",
+		"e2e.sh":          "set -e\n. ./greet.sh\ngreet you | grep -qx 'hello you'\nsh tools/polite.sh\n",
+		"greet.sh":        "greet() { echo \"hello $1\"; }\n",
+		"tools/polite.sh": "[ \"$(python3 app.py)\" = hello ]\n",
+		"app.py":          "print('hello')\n",
+	}
+	const rude = "greet() { echo \"oi $1\"; }\n"
+	for name, tt := range map[string]struct {
+		head   map[string]string
+		system string   // another command
+		says   []string // of the rules, or of the test that fails
+		edited []string // as they are named
+	}{
+		"an honest change":                   {head: map[string]string{"greet.sh": "greet() { w=$1; echo \"hello $w\"; }\n"}},
+		"what it sources ends it":            {head: map[string]string{"greet.sh": rude + "exit 0\n"}, says: []string{"tests.ended e2e.sh"}},
+		"it ends before it looks":            {head: map[string]string{"greet.sh": rude, "e2e.sh": "exit 0\n" + base["e2e.sh"]}, says: []string{"tests.ended e2e.sh", "tests.changed e2e.sh"}, edited: []string{"e2e.sh (edited"}},
+		"it does not look any more":          {head: map[string]string{"greet.sh": rude, "e2e.sh": "true\n"}, says: []string{"tests.changed e2e.sh"}, edited: []string{"e2e.sh (edited"}},
+		"what it starts does not":            {head: map[string]string{"app.py": "print('oi')\n", "tools/polite.sh": "true\n"}, says: []string{"tests.changed tools/polite.sh"}, edited: []string{"tools/polite.sh (edited"}},
+		"it looks at more, and is named":     {head: map[string]string{"greet.sh": "# greets\n" + base["greet.sh"], "e2e.sh": base["e2e.sh"] + "greet me | grep -q me\n"}, edited: []string{"e2e.sh (edited"}},
+		"it fails":                           {head: map[string]string{"greet.sh": rude}, says: []string{"fails sh e2e.sh"}},
+		"the change brings it":               {head: map[string]string{"greet.sh": "# greets\n" + base["greet.sh"], "smoke.sh": ". ./greet.sh\ngreet me | grep -q me\n"}, system: "sh smoke.sh", edited: []string{"smoke.sh (added"}},
+		"the change brings one that is deaf": {head: map[string]string{"greet.sh": "# greets\n" + base["greet.sh"], "smoke.sh": "exit 0\n. ./greet.sh\ngreet me | grep -q you\n"}, system: "sh smoke.sh", says: []string{"tests.ended smoke.sh"}, edited: []string{"smoke.sh (added"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, base, tt.head)
+			b.run.Config.Tests = config.Tests{Commands: []string{"sh test.sh"}, System: []string{"sh e2e.sh"}, TimeoutMinutes: 1}
+			if tt.system != "" {
+				b.run.Config.Tests.System = []string{tt.system}
+			}
+			b.o.Known = func(context.Context, pipeline.Repo) (map[string]pipeline.KnownFailure, error) { return nil, nil }
+			patch, err := b.o.Gateway.Diff(t.Context(), b.run.Repo, b.run.Base, b.run.Head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report := pipeline.TestReport{Head: b.run.Head, Passed: 1, Total: 1, Names: []string{"fine"}}
+			if err := b.tiers(t.Context(), b.run, agent.Job{Run: b.run, Ref: pipeline.PhaseRef{Phase: pipeline.PhaseTest, Iteration: 1}, Diff: patch}, &report); err != nil {
+				t.Fatal(err)
+			}
+			var says []string
+			for _, f := range report.Tampered {
+				says = append(says, f.Rule+" "+f.File+": "+f.Message)
+			}
+			for _, f := range report.Failures {
+				says = append(says, "fails "+f.Test)
+			}
+			all, edited := strings.Join(says, "\n"), testedit.List(report.Edited)
+			for _, want := range tt.says {
+				if !strings.Contains(all, want) {
+					t.Errorf("it does not say %q", want)
+				}
+			}
+			for _, want := range tt.edited {
+				if !strings.Contains(edited, want) {
+					t.Errorf("%q is not named among what is edited", want)
+				}
+			}
+			if report.OK() != (len(tt.says) == 0) || t.Failed() {
+				t.Errorf("passes: %v, unclean %q; it says\n%s\nedited: %s", report.OK(), report.Unclean, all, edited)
+			}
+		})
+	}
+}
