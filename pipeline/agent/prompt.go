@@ -123,6 +123,7 @@ func (w *prompt) modules() *prompt {
 		if len(of.Others) > 0 {
 			fmt.Fprintf(&b, "Not its own, and refused: %s\n", strings.Join(of.Others, ", "))
 		}
+		b.WriteString("A file of the repository that no module owns is refused, too: the integration changes it; new files go below the module's own paths.\n")
 		writePromises(&b, of.Promises)
 		b.WriteString("A test of a promise may fail here, where the other side of it is missing: it is run when both are merged.\n")
 		return w.say("## Your module\n%s", w.p.quote("module", b.String()))

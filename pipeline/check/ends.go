@@ -112,8 +112,8 @@ func (v *verdict) runToEnd(ctx context.Context) error {
 			continue
 		}
 		v.found = append(v.found, pipeline.Finding{Rule: ruleEnds, File: s.file, Code: s.test, Message: fmt.Sprintf(
-			"`%s` passes without coming to its end, since this change: with a command that fails as the last one of %s, it passes all the same. What it runs ends it before, with exit code 0: let it come to its end",
-			s.test, s.file)})
+			"`%s` passes without coming to its end, since this change: with a command that fails as the last one of %s, it passes all the same. "+
+				"What it runs ends it before, with exit code 0: let it come to its end", s.test, s.file)})
 	}
 	return nil
 }

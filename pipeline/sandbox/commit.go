@@ -31,6 +31,7 @@ type CommitOptions struct {
 	Changes   []worktree.Change
 	Protected []string          // globs, on top of the built-in ones
 	Owners    map[string]string // as in OpenOptions
+	Taken     map[string]string // as there
 	Allow     []string          // globs that the operator opted in to although they are protected
 	Cleared   []string          // what looks like a secret and was let pass, by the names that the faults gave it
 }
@@ -86,6 +87,9 @@ func (o *CommitOptions) check() error {
 		seen[c.Path] = true
 		if err := checkProtected(c.Path, o.Protected, o.Allow); err != nil {
 			return owned(err, o.Owners)
+		}
+		if err := taken(c.Path, o.Taken); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -57,6 +57,20 @@ func owned(err error, owners map[string]string) error {
 	return err
 }
 
+// taken refuses a file that is another one's, and a directory that holds one.
+func taken(name string, files map[string]string) error {
+	name = path.Clean(name)
+	if owner := files[name]; owner != "" {
+		return &ProtectedError{Path: name, Rule: name, Repository: true, Owner: owner}
+	}
+	for file, owner := range files {
+		if strings.HasPrefix(file, name+"/") {
+			return &ProtectedError{Path: file, Rule: file, Repository: true, Owner: owner}
+		}
+	}
+	return nil
+}
+
 // checkProtected refuses a protected path. Extra globs protect more; one that names
 // a directory protects all that is in it. Allow opts in. Names are compared without
 // case, since GitHub's checkout on macOS and Windows does not distinguish them.

@@ -37,6 +37,7 @@ type OpenOptions struct {
 	Protected []string          // globs that Write and Remove refuse, on top of the built-in ones; one that names a directory protects what is in it
 	Allow     []string          // globs that the operator opted in to although they are protected
 	Owners    map[string]string // whose the paths of a glob of Protected are, for people and models: "the module auth"
+	Taken     map[string]string // files that Write and Remove refuse besides, each with whose it is
 	Owner     int64             // whom its commands are counted for, where only so many run at the same time: the run as a whole
 }
 
@@ -46,6 +47,7 @@ type Workspace struct {
 	m    *Manager
 	who  int64
 	owns map[string]string // OpenOptions.Owners
+	take map[string]string // OpenOptions.Taken
 	dir  string            // holds the work tree, scratch files and the private cache; removed on Close
 	seed string            // of its caches
 	deps [2]string         // the trees of dependencies that it uses; under the manager's mutex
@@ -71,7 +73,7 @@ func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
 		return nil, fmt.Errorf("open workspace %s: git directory %q: must be an absolute path", o.Name, o.GitDir)
 	}
 	w := &Workspace{
-		m: m, who: o.Owner, owns: o.Owners, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
+		m: m, who: o.Owner, owns: o.Owners, take: o.Taken, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
 		log: m.log.With("workspace", o.Name), errs: &tailWriter{max: 8 << 10},
 	}
 	if err := w.makeDirs(o); err != nil {
@@ -377,12 +379,18 @@ func (w *Workspace) Symbols(ctx context.Context, query string, max int) (string,
 // Write makes or replaces a file, with the directories on the way. It never goes
 // through a symbolic link, and refuses protected paths (*ProtectedError).
 func (w *Workspace) Write(ctx context.Context, path string, content []byte) error {
+	if err := taken(path, w.take); err != nil {
+		return err
+	}
 	return owned(w.call(ctx, "write", pathParams{Path: path, Content: content}, nil), w.owns)
 }
 
 // Remove removes a file, or a directory with all that is in it. Protected paths are
 // refused (*ProtectedError), and so is a directory that holds one.
 func (w *Workspace) Remove(ctx context.Context, path string) error {
+	if err := taken(path, w.take); err != nil {
+		return err
+	}
 	return owned(w.call(ctx, "remove", pathParams{Path: path}, nil), w.owns)
 }
 

@@ -111,8 +111,10 @@ type Executor struct {
 
 // New returns an executor, which is a work.Executor.
 func New(o Options) *Executor {
-	return &Executor{o: o, open: map[int64]*sandbox.Workspace{}, said: map[int64][]agent.Comment{}, setup: map[int64]map[string][]string{}, fits: map[int64]map[string][]string{},
-		tiersAt: map[int64]map[string]*pipeline.TestReport{}}
+	return &Executor{
+		o: o, open: map[int64]*sandbox.Workspace{}, said: map[int64][]agent.Comment{}, setup: map[int64]map[string][]string{},
+		fits: map[int64]map[string][]string{}, tiersAt: map[int64]map[string]*pipeline.TestReport{},
+	}
 }
 
 // Do carries out a phase and returns the events that its result is.

@@ -43,6 +43,10 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	if err != nil {
 		return pipeline.Data{}, err
 	}
+	taken, err := x.takenFrom(ctx, run)
+	if err != nil {
+		return pipeline.Data{}, err
+	}
 	impl.Parent, impl.Files = run.Head, nil
 	for _, c := range changes {
 		impl.Files = append(impl.Files, c.Path)
@@ -54,7 +58,7 @@ func (x *Executor) implement(ctx context.Context, run *pipeline.Run, job agent.J
 	impl.Head, err = x.o.Gateway.Commit(ctx, run.Repo, sandbox.CommitOptions{
 		Parent: run.Head, Message: message, Signoff: run.Config.Signoff, Run: fmt.Sprintf("%s/%d", run.Trace, job.Ref.Iteration),
 		Author: bot.Name, Email: bot.Email,
-		Time: commitTime(run), Changes: changes, Protected: run.Config.Paths.Protected, Owners: ownersOf(run),
+		Time: commitTime(run), Changes: changes, Protected: run.Config.Paths.Protected, Owners: ownersOf(run), Taken: taken,
 		Cleared: slices.Sorted(maps.Keys(run.Cleared)),
 	})
 	if err != nil {

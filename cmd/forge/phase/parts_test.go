@@ -2,10 +2,13 @@ package phase
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"forge/pipeline"
 	"forge/pipeline/module"
+	"forge/pipeline/sandbox"
+	"forge/pipeline/worktree"
 )
 
 // Covers V6: what keeps a merge from becoming the head, and what does not.
@@ -96,5 +99,48 @@ func TestOfModule(t *testing.T) {
 		if got := ofModule(partsOf(of), test); got != want {
 			t.Errorf("%s: %v, want %v", test, got, want)
 		}
+	}
+}
+
+// Covers V7: a module is refused the files of the repository that no module owns, where it
+// writes and where it commits, and is told whose they are; new files are its own.
+func TestUnownedFiles(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, map[string]string{"README.md": "1", "a/x.go": "1", "b/y.go": "1", "go.mod": "module m\n", "docs/a.md": "1", "api.go": "1"})
+	b.run.Part = &module.Of{Base: b.shas[0], Module: module.Module{ID: "a", Paths: []string{"a/**"}}, Contract: []string{"api.go"},
+		Owners: map[string]string{"b/**": "b"}, Others: []string{"b/**", "**/go.mod"}}
+	b.run.Config.Paths.Protected = []string{"b/**", "**/go.mod", "api.go"}
+	taken, err := b.takenFrom(t.Context(), b.run)
+	if err != nil || len(taken) != 2 || taken["README.md"] == "" || taken["docs/a.md"] == "" {
+		t.Fatalf("taken %v, %v", taken, err)
+	}
+	ws, err := b.at(t.Context(), b.run, b.shas[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close(b.run.ID)
+	const words = " belongs to no module, so that the integration alone changes it"
+	for name, want := range map[string]string{
+		"README.md": "README.md" + words, "./docs/a.md": "docs/a.md" + words, "a/x.go": "", "a/new.go": "", "notes.md": "",
+		"b/y.go": "the module b", "api.go": "the contract",
+	} {
+		if err := ws.Write(t.Context(), name, []byte("2")); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("write %s: %v, want %q", name, err, want)
+		}
+	}
+	if err := ws.Remove(t.Context(), "docs"); err == nil || !strings.Contains(err.Error(), "docs/a.md"+words) {
+		t.Errorf("remove docs: %v", err)
+	}
+	_, err = b.o.Gateway.Commit(t.Context(), b.run.Repo, sandbox.CommitOptions{
+		Parent: b.shas[0], Message: "x", Run: "t", Author: "t", Email: "t@example.com", Time: b.now,
+		Changes: []worktree.Change{{Path: "README.md", Content: []byte("2")}}, Taken: taken,
+	})
+	if err == nil || !strings.Contains(err.Error(), "README.md"+words) {
+		t.Errorf("commit README.md: %v", err)
+	}
+	whole := *b.run
+	whole.Part = nil
+	if taken, err := b.takenFrom(t.Context(), &whole); len(taken) > 0 || err != nil {
+		t.Errorf("of the whole, %v are taken, %v", taken, err)
 	}
 }

@@ -22,6 +22,7 @@ func TestTiers(t *testing.T) {
 		"tools/polite.sh": "[ \"$(python3 app.py)\" = hello ]\n",
 		"app.py":          "print('hello')\n",
 	}
+	said := "# greets\n" + base["greet.sh"]
 	const rude = "greet() { echo \"oi $1\"; }\n"
 	for name, tt := range map[string]struct {
 		head   map[string]string
@@ -29,15 +30,22 @@ func TestTiers(t *testing.T) {
 		says   []string // of the rules, or of the test that fails
 		edited []string // as they are named
 	}{
-		"an honest change":                   {head: map[string]string{"greet.sh": "greet() { w=$1; echo \"hello $w\"; }\n"}},
-		"what it sources ends it":            {head: map[string]string{"greet.sh": rude + "exit 0\n"}, says: []string{"tests.ended e2e.sh"}},
-		"it ends before it looks":            {head: map[string]string{"greet.sh": rude, "e2e.sh": "exit 0\n" + base["e2e.sh"]}, says: []string{"tests.ended e2e.sh", "tests.changed e2e.sh"}, edited: []string{"e2e.sh (edited"}},
-		"it does not look any more":          {head: map[string]string{"greet.sh": rude, "e2e.sh": "true\n"}, says: []string{"tests.changed e2e.sh"}, edited: []string{"e2e.sh (edited"}},
-		"what it starts does not":            {head: map[string]string{"app.py": "print('oi')\n", "tools/polite.sh": "true\n"}, says: []string{"tests.changed tools/polite.sh"}, edited: []string{"tools/polite.sh (edited"}},
-		"it looks at more, and is named":     {head: map[string]string{"greet.sh": "# greets\n" + base["greet.sh"], "e2e.sh": base["e2e.sh"] + "greet me | grep -q me\n"}, edited: []string{"e2e.sh (edited"}},
-		"it fails":                           {head: map[string]string{"greet.sh": rude}, says: []string{"fails sh e2e.sh"}},
-		"the change brings it":               {head: map[string]string{"greet.sh": "# greets\n" + base["greet.sh"], "smoke.sh": ". ./greet.sh\ngreet me | grep -q me\n"}, system: "sh smoke.sh", edited: []string{"smoke.sh (added"}},
-		"the change brings one that is deaf": {head: map[string]string{"greet.sh": "# greets\n" + base["greet.sh"], "smoke.sh": "exit 0\n. ./greet.sh\ngreet me | grep -q you\n"}, system: "sh smoke.sh", says: []string{"tests.ended smoke.sh"}, edited: []string{"smoke.sh (added"}},
+		"an honest change": {head: map[string]string{"greet.sh": "greet() { w=$1; echo \"hello $w\"; }\n"}},
+		"what it sources ends it": {head: map[string]string{"greet.sh": rude + "exit 0\n"},
+			says: []string{"tests.ended e2e.sh"}},
+		"it ends before it looks": {head: map[string]string{"greet.sh": rude, "e2e.sh": "exit 0\n" + base["e2e.sh"]},
+			says: []string{"tests.ended e2e.sh", "tests.changed e2e.sh"}, edited: []string{"e2e.sh (edited"}},
+		"it does not look any more": {head: map[string]string{"greet.sh": rude, "e2e.sh": "true\n"},
+			says: []string{"tests.changed e2e.sh"}, edited: []string{"e2e.sh (edited"}},
+		"what it starts does not": {head: map[string]string{"app.py": "print('oi')\n", "tools/polite.sh": "true\n"},
+			says: []string{"tests.changed tools/polite.sh"}, edited: []string{"tools/polite.sh (edited"}},
+		"it looks at more, and is named": {head: map[string]string{"greet.sh": said, "e2e.sh": base["e2e.sh"] + "greet me | grep -q me\n"},
+			edited: []string{"e2e.sh (edited"}},
+		"it fails": {head: map[string]string{"greet.sh": rude}, says: []string{"fails sh e2e.sh"}},
+		"the change brings it": {head: map[string]string{"greet.sh": said, "smoke.sh": ". ./greet.sh\ngreet me | grep -q me\n"}, system: "sh smoke.sh",
+			edited: []string{"smoke.sh (added"}},
+		"the change brings one that is deaf": {head: map[string]string{"greet.sh": said, "smoke.sh": "exit 0\n. ./greet.sh\ngreet me | grep -q you\n"},
+			system: "sh smoke.sh", says: []string{"tests.ended smoke.sh"}, edited: []string{"smoke.sh (added"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, base, tt.head)
@@ -51,7 +59,8 @@ func TestTiers(t *testing.T) {
 				t.Fatal(err)
 			}
 			report := pipeline.TestReport{Head: b.run.Head, Passed: 1, Total: 1, Names: []string{"fine"}}
-			if err := b.tiers(t.Context(), b.run, agent.Job{Run: b.run, Ref: pipeline.PhaseRef{Phase: pipeline.PhaseTest, Iteration: 1}, Diff: patch}, &report); err != nil {
+			job := agent.Job{Run: b.run, Ref: pipeline.PhaseRef{Phase: pipeline.PhaseTest, Iteration: 1}, Diff: patch}
+			if err := b.tiers(t.Context(), b.run, job, &report); err != nil {
 				t.Fatal(err)
 			}
 			var says []string

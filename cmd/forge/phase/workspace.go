@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"forge/pipeline"
+	"forge/pipeline/glob"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/text"
 )
@@ -31,9 +32,13 @@ func (x *Executor) at(ctx context.Context, run *pipeline.Run, sha string) (*sand
 		}
 		x.Close(run.ID) // its worker is gone; start another
 	}
-	ws, err := x.o.Spaces.Open(ctx, sandbox.OpenOptions{
+	taken, err := x.takenFrom(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	ws, err = x.o.Spaces.Open(ctx, sandbox.OpenOptions{
 		Name: fmt.Sprintf("run-%d", run.ID), GitDir: x.o.Gateway.Dir(run.Repo), Commit: sha, Cache: cacheKey(run.Repo), Owner: run.Root(),
-		Protected: run.Config.Paths.Protected, Owners: ownersOf(run),
+		Protected: run.Config.Paths.Protected, Owners: ownersOf(run), Taken: taken,
 	})
 	if err != nil {
 		return nil, err
@@ -60,6 +65,33 @@ func ownersOf(run *pipeline.Run) map[string]string {
 		out[name] = "the contract between the modules"
 	}
 	return out
+}
+
+// unowned is whose the files are that no module owns.
+const unowned = "no module, so that the integration alone changes it"
+
+// takenFrom lists the files that a module must leave as they are because no module owns
+// them: of two that change one, the merge would be luck. New files, and what the contract
+// brings, are not among them.
+func (x *Executor) takenFrom(ctx context.Context, run *pipeline.Run) (map[string]string, error) {
+	if run.Part == nil {
+		return nil, nil
+	}
+	if err := x.fetch(ctx, run, run.Part.Base); err != nil {
+		return nil, err
+	}
+	files, err := x.o.Gateway.Files(ctx, run.Repo, run.Part.Base)
+	if err != nil {
+		return nil, err
+	}
+	split, out := partsOf(run.Part), map[string]string{}
+	for _, name := range files {
+		told := slices.Contains(run.Part.Contract, name) || slices.ContainsFunc(run.Part.Others, func(p string) bool { return glob.Match(p, name) })
+		if !told && split.Owner(name, glob.Match) == "" {
+			out[name] = unowned
+		}
+	}
+	return out, nil
 }
 
 // fetch brings a commit into the mirror, when it is not there.

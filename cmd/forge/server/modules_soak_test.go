@@ -26,6 +26,9 @@ func (ts *testServer) another() {
 	ts.until("of the issue", func(r *pipeline.Run) bool { return r.Task.Issue == issue })
 }
 
+// stopsOfOne is how many stops one server is tried with: GitHub answers 5,000 calls an hour.
+const stopsOfOne = 25
+
 // Covers V6, lessons 12: a stop reaches all modules within 5 s at any moment.
 // FORGE_STOPS sets how many moments are tried.
 func TestStopModulesAtAnyMoment(t *testing.T) {
@@ -33,21 +36,35 @@ func TestStopModulesAtAnyMoment(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("FORGE_STOPS")); err == nil {
 		stops = n
 	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %d stops", seed, stops)
+	s := &moduleStops{random: rand.New(rand.NewPCG(seed, 2)), working: map[int]int{}}
+	for left := stops; left > 0 && !t.Failed(); left -= stopsOfOne {
+		t.Run(strconv.Itoa(left)+" left", func(t *testing.T) { s.tryServer(t, min(left, stopsOfOne)) })
+	}
+	t.Logf("the slowest stop took %s; stops by modules that were stopped: %v", s.slowest.Round(time.Millisecond), s.working)
+}
+
+// moduleStops are stops of runs with modules at random moments.
+type moduleStops struct {
+	random  *rand.Rand
+	slowest time.Duration
+	working map[int]int // stops by how many modules were at work
+}
+
+// tryServer tries some with a server of its own.
+func (s *moduleStops) tryServer(t *testing.T, stops int) {
 	f := servertest.Beside(3, 3)
 	f.Modules[2].Needs, f.Minute = []string{"a"}, 100*time.Millisecond
 	ts := modular(t, f, testOptions{})
 	ts.label("acme")
 	first := ts.verifiedWith(3)
 	lasts := first.Updated.Sub(first.Started)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d, %d stops, a run lasts %s", seed, stops, lasts)
-	random := rand.New(rand.NewPCG(seed, 2))
-	var slowest time.Duration
-	working := map[int]int{} // stops by how many modules were at work
+	t.Logf("a run lasts %s", lasts)
 	for done := 0; done < stops; {
 		ts.another()
 		issue := ts.issue
-		wait(random.IntN(int(lasts.Milliseconds())))
+		wait(s.random.IntN(int(lasts.Milliseconds())))
 		begun := time.Now()
 		ts.comment("acme", "/forge stop")
 		halted := func(p module.Part) bool {
@@ -60,7 +77,7 @@ func TestStopModulesAtAnyMoment(t *testing.T) {
 		if run.State != pipeline.StateStopped {
 			continue // it came too late
 		}
-		slowest = max(slowest, took)
+		s.slowest = max(s.slowest, took)
 		if took > 5*time.Second {
 			t.Errorf("stop %d took %s", done, took)
 		}
@@ -73,12 +90,11 @@ func TestStopModulesAtAnyMoment(t *testing.T) {
 				t.Errorf("stop %d: the workspace of module %s is still open", done, p.ID)
 			}
 		}
-		working[n]++
+		s.working[n]++
 		ts.comment("acme", "/forge cancel")
 		ts.until("cancelled", func(r *pipeline.Run) bool { return r.Task.Issue == issue && r.State == pipeline.StateCancelled })
 		done++
 	}
-	t.Logf("the slowest stop took %s; stops by modules that were stopped: %v", slowest.Round(time.Millisecond), working)
 }
 
 // pace is how long the modules of a run took: from the first one's start to the last
