@@ -168,7 +168,8 @@ type Start struct {
 	Part   *module.Of    `json:"part,omitempty"` // of a module: which, and of which run
 	Plan   *Plan         `json:"plan,omitempty"` // of a module: what is to be built, planned already
 
-	Baseline *TestReport `json:"baseline,omitempty"` // the tests at Base, where they ran there already
+	Baseline *TestReport     `json:"baseline,omitempty"` // the tests at Base, where they ran there already
+	Holdout  *record.Holdout `json:"holdout,omitempty"`  // drawn when the run is created; nil: nothing was drawn
 }
 
 // Repo is a repository as a run knows it.

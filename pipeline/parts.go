@@ -232,7 +232,7 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 	repo.DefaultBranch = r.Branch // what it is for
 	start := &Start{
 		Kind: KindModule, Repo: repo, Task: r.Task, By: r.By, Config: cfg, Base: r.Head, Branch: r.Branch + "--" + id,
-		Slug: cmp.Or(r.Slug, command.Slug) + " " + id, Part: of, Plan: r.partPlan(s, m),
+		Slug: cmp.Or(r.Slug, command.Slug) + " " + id, Part: of, Plan: r.partPlan(s, m), Holdout: r.Holdout,
 	}
 	if r.Tried != nil && r.Tried.Head == r.Head {
 		start.Baseline = r.Tried

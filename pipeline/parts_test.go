@@ -10,6 +10,7 @@ import (
 
 	"forge/pipeline/command"
 	"forge/pipeline/module"
+	"forge/pipeline/record"
 )
 
 // Covers V7: what the integration did before a module came back must not become what that
@@ -47,6 +48,14 @@ func TestAcceptedIsOneError(t *testing.T) {
 		if got, want := len(r.Accepted) == 1, f.Error == cosmetic.Error; got != want {
 			t.Errorf("%s: accepted %v, want %v", f.Error, got, want)
 		}
+	}
+}
+
+// Covers M3: a run and the modules that it builds work with memory, or without it.
+func TestModuleHasItsParentsHoldout(t *testing.T) {
+	run := &Run{Plan: split("a"), Branch: "forge/x", Holdout: &record.Holdout{Share: 0.1, Out: true}}
+	if got := run.spawn(run.Plan.Split, "a").Start.Holdout; got != run.Holdout {
+		t.Errorf("the module has %+v, its parent %+v", got, run.Holdout)
 	}
 }
 

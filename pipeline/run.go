@@ -7,6 +7,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
+	"forge/pipeline/record"
 	"forge/pipeline/rollout"
 	"forge/pipeline/upstream"
 )
@@ -64,6 +65,8 @@ type Run struct {
 	Branch string        `json:"branch"`         //
 	Slug   string        `json:"slug,omitempty"` // what its commands begin with; "": command.Slug
 	Head   string        `json:"head"`           // SHA of the branch as Forge knows it; Base until the first commit
+
+	Holdout *record.Holdout `json:"holdout,omitempty"` // whether it works without what was learnt; nil: it does not
 
 	// What is planned.
 	Given         *Plan       `json:"given,omitempty"` // of a module: the plan that it was begun with

@@ -24,10 +24,11 @@ func memoryWorthCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "worth", Short: "Show what learning is worth", Args: noArgs,
-		Long: "Some of what would be recalled is left out at random. Here the runs that had a learning are\n" +
-			"compared with those that had it left out: first reviews approved, bounces, dismissed\n" +
-			"findings. The reviewer's confidence and Forge's predictions are compared with what people\n" +
-			"decided, and what was held back is counted by week.",
+		Long: "Some runs work without memory, and of what others would be told some is left out, at random.\n" +
+			"Here runs with memory are compared with runs without, and those that had a learning with\n" +
+			"those that had it left out: first reviews approved, bounces, dismissed findings. The\n" +
+			"reviewer's confidence and Forge's predictions are compared with what people decided, and\n" +
+			"what was held back is counted by week.",
 		Example: "  forge memory worth --days 90 --repo acme/site\n  forge memory worth --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkDays(o.Days); err != nil {
@@ -65,6 +66,7 @@ func worthScreen(rep impact.Report) string {
 	}
 	v := rep.Overall
 	fmt.Fprintf(&b, "What learning is worth in %s, %d days (%s to %s)\n\n", of, rep.Days, rep.From, rep.To)
+	b.WriteString(rep.Memory.Text())
 	fmt.Fprintf(&b, "A learning more in a run, whichever (%d runs, %d learnings given, %d withheld at random):\n", v.Runs, v.Given, v.Withheld)
 	fmt.Fprintf(&b, "  first review approved  %s\n  bounces                %s\n  findings dismissed     %s\n\n", difference(v.FirstPass, true),
 		difference(v.Bounces, false), difference(v.Dismissed, true))

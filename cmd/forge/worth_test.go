@@ -21,7 +21,8 @@ func TestMemoryWorth(t *testing.T) {
 	c.run(exitDone, []string{"too few runs to tell", "not decided on any finding"}, "memory", "worth")
 	c.run(exitUsage, []string{"did you mean --days 90?"}, "memory", "worth", "--days", "100")
 	tried(t, c.db())
-	c.run(exitDone, []string{"24 runs, 36 learnings given, 12 withheld", "−100 pt", "+1.00", "Skip the linter", "12 ",
+	c.run(exitDone, []string{"Runs with memory against runs without: first review approved 50 % of 16 against 50 % of 8; too few runs to tell.",
+		"24 runs, 36 learnings given, 12 withheld", "−100 pt", "+1.00", "Skip the linter", "12 ",
 		"1 learning(s) with too few runs", "24 given, 0 withheld",
 		"Brier score 0.410, n 2", "0.9–1.0", "always saying 50 %"}, "memory", "worth", "--repo", "acme/site")
 	c.run(exitUsage, []string{"did you mean acme/site?"}, "memory", "worth", "--repo", "acme/sites")
@@ -79,7 +80,7 @@ func tried(t *testing.T, db *store.DB) {
 			now, fmt.Sprintf("%032x", i+1), nil)
 		must(err)
 		r := pipeline.Recall{Phase: pipeline.PhaseReview, Iteration: 1, Role: "reviewer", Given: ids}
-		o := record.Outcome{Run: run.ID, Bounces: 1, At: now}
+		o := record.Outcome{Run: run.ID, Bounces: 1, At: now, Holdout: &record.Holdout{Share: 0.1, Out: i%3 == 0}}
 		if i%2 == 0 {
 			r.Given, r.Withheld, o.FirstPass, o.Bounces = ids[1:], ids[:1], true, 0
 		}

@@ -142,15 +142,23 @@ func Anytime(a, n, b, m int) Interval {
 	if n < LeastWithheld || m < LeastWithheld {
 		return Interval{Low: -1, High: 1}
 	}
-	share := func(x, n int) (p, variance float64) {
-		q := float64(x+1) / float64(n+2)
-		return float64(x) / float64(n), q * (1 - q) / float64(n)
-	}
 	p, v := share(a, n)
 	q, w := share(b, m)
-	information := 1 / (v + w)
+	return always(p-q, v+w)
+}
+
+// share is a proportion of x in n, and its variance with one success and one failure more:
+// what was always so may not stay so.
+func share(x, n int) (p, variance float64) {
+	q := float64(x+1) / float64(n+2)
+	return float64(x) / float64(n), q * (1 - q) / float64(n)
+}
+
+// always is the interval of [Anytime] around a difference of shares with this variance.
+func always(difference, variance float64) Interval {
+	information := 1 / variance
 	half := math.Sqrt((information+narrowestAt)*(math.Log((information+narrowestAt)/narrowestAt)+2*math.Log(1/alwaysWrong))) / information
-	return Interval{Value: p - q, Low: max(-1, p-q-half), High: min(1, p-q+half), Known: true}
+	return Interval{Value: difference, Low: max(-1, difference-half), High: min(1, difference+half), Known: true}
 }
 
 // Means estimates the difference of two means with Welch's interval. It is

@@ -97,8 +97,9 @@ type Week struct {
 type Report struct {
 	Repo        string      `json:"repo"` // "owner/name"; "" for all
 	Days        int         `json:"days"`
-	From        string      `json:"from"` // the first day, UTC: 2026-01-02
-	To          string      `json:"to"`   // the last one, today
+	From        string      `json:"from"`   // the first day, UTC: 2026-01-02
+	To          string      `json:"to"`     // the last one, today
+	Memory      Whole       `json:"memory"` // of all times: its interval is good however often it is looked at
 	Overall     Overall     `json:"overall"`
 	Learnings   []Ranked    `json:"learnings"`   // with enough runs, most useful first; then those without, by their runs
 	Calibration Reliability `json:"calibration"` // of the reviewer's confidence

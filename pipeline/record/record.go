@@ -48,6 +48,7 @@ type Outcome struct {
 	At        time.Time `json:"at"`
 	Given     []int64   `json:"given,omitempty"`    // learnings
 	Withheld  []int64   `json:"withheld,omitempty"` // in every phase that would have had it
+	Holdout   *Holdout  `json:"holdout,omitempty"`  // of the memory as a whole; nil: nothing was drawn
 }
 
 // MetricRow is a sum of observations: of one metric, label and bucket, on one day.

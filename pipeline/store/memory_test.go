@@ -441,10 +441,20 @@ func TestRecalls(t *testing.T) {
 		if uses, err = d.Uses(ctx, ids[0], 0); err != nil || len(uses) != 1 || !uses[0].Used {
 			t.Errorf("uses of a: %+v, %v", uses, err)
 		}
-		o := record.Outcome{Run: run.ID, FirstPass: true, Bounces: 1, Findings: 4, Dismissed: 2, MicroUSD: 77, At: hours(9)}
+		o := record.Outcome{Run: run.ID, FirstPass: true, Bounces: 1, Findings: 4, Dismissed: 2, MicroUSD: 77, At: hours(9),
+			Holdout: &record.Holdout{Share: 0.25, Out: true}}
 		must(t, d.PutOutcome(ctx, nil, record.Outcome{Run: run.ID, At: hours(8)}))
 		must(t, d.PutOutcome(ctx, nil, o))
-		o.Given = ids
+		for _, repo := range []string{"", "acme/site", "acme/other"} {
+			drawn, err := d.Drawn(ctx, repo)
+			must(t, err)
+			if repo == "acme/other" {
+				want(t, "drawn in "+repo, len(drawn), 0)
+			} else if diff := cmp.Diff([]record.Outcome{{Run: o.Run, FirstPass: true, At: o.At, Holdout: o.Holdout}}, drawn); diff != "" {
+				t.Errorf("drawn in %q (-want +got):\n%s", repo, diff)
+			}
+		}
+		o.Given, o.Holdout = ids, nil
 		list, err := d.Outcomes(ctx, "acme/site", now)
 		must(t, err)
 		if diff := cmp.Diff([]record.Outcome{o}, list); diff != "" {

@@ -112,14 +112,39 @@ func (d *DB) Reflections(ctx context.Context, run int64) ([]pipeline.Reflection,
 
 // PutOutcome keeps what became of a run, instead of what was known before.
 func (d *DB) PutOutcome(ctx context.Context, tx *sql.Tx, o record.Outcome) error {
-	_, err := d.change(ctx, tx, `INSERT INTO outcomes (run, first_pass, bounces, findings, dismissed, micro_usd, at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	h := record.Holdout{}
+	if o.Holdout != nil {
+		h = *o.Holdout
+	}
+	_, err := d.change(ctx, tx, `INSERT INTO outcomes (run, first_pass, bounces, findings, dismissed, micro_usd, at, holdout, held_out)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (run) DO UPDATE SET first_pass = excluded.first_pass, bounces = excluded.bounces, findings = excluded.findings,
-		dismissed = excluded.dismissed, micro_usd = excluded.micro_usd, at = excluded.at`,
-		o.Run, o.FirstPass, o.Bounces, o.Findings, o.Dismissed, o.MicroUSD, micros(o.At))
+		dismissed = excluded.dismissed, micro_usd = excluded.micro_usd, at = excluded.at,
+		holdout = excluded.holdout, held_out = excluded.held_out`,
+		o.Run, o.FirstPass, o.Bounces, o.Findings, o.Dismissed, o.MicroUSD, micros(o.At), h.Share, h.Out)
 	if err != nil {
 		return fmt.Errorf("keep outcome of run %d: %w", o.Run, err)
 	}
 	return nil
+}
+
+// Drawn lists the outcomes of a repository's runs ("owner/name"; "" for all) for which it
+// was drawn whether they work without what was learnt, of all times, in the order of runs:
+// whether their first review was approved, and what was drawn.
+func (d *DB) Drawn(ctx context.Context, repo string) ([]record.Outcome, error) {
+	const doing = "list outcomes by hold-out"
+	rows, err := d.reader.QueryContext(ctx, `SELECT o.run, o.first_pass, o.at, o.holdout, o.held_out
+		FROM outcomes o JOIN runs r ON r.id = o.run WHERE (CAST($1 AS TEXT) = '' OR r.repo = $1) AND o.holdout > 0 ORDER BY o.run`, repo)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return collect(rows, doing, func(o *record.Outcome) error {
+		var at int64
+		o.Holdout = &record.Holdout{}
+		err := rows.Scan(&o.Run, &o.FirstPass, &at, &o.Holdout.Share, &o.Holdout.Out)
+		o.At = fromMicros(at)
+		return err
+	})
 }
 
 // Outcomes lists the outcomes of a repository's runs ("owner/name"; "" for all)

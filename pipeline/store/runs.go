@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // InTx is what a caller does in the transaction that appends events: enqueue
@@ -41,6 +42,10 @@ func (d *DB) CreateRun(ctx context.Context, key string, start pipeline.Start, at
 		if id < 0 {
 			known = -id
 		} else {
+			if start := *event.Data.Start; start.Part == nil && start.Holdout == nil { // else the parent's, or that of a run that is replayed
+				start.Holdout = record.DrawHoldout(start.Config.Learn.Holdout, id, key)
+				event.Data.Start = &start
+			}
 			run, err = d.append(ctx, tx, &pipeline.Run{ID: id, Trace: trace}, []pipeline.Event{event})
 			if err != nil {
 				return err

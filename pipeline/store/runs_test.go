@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"forge/pipeline"
+	"forge/pipeline/module"
+	"forge/pipeline/record"
 )
 
 // same compares runs. An empty list and none are the same.
@@ -441,6 +443,54 @@ func TestSpent(t *testing.T) {
 		must(t, err)
 		if len(ids) != 1 || ids[0] != run.ID {
 			t.Errorf("Active = %v", ids)
+		}
+	})
+}
+
+// Covers M3: whether a run works without memory is drawn once, when it is created, and is
+// in its log; a module has its parent's, and a run that is replayed that of the past.
+func TestHoldoutIsDrawn(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		create := func(key string, issue int, change func(*pipeline.Start)) *pipeline.Run {
+			t.Helper()
+			start := startOf(issue)
+			change(&start)
+			run, err := d.CreateRun(t.Context(), key, start, now, trace, nil)
+			must(t, err)
+			events, err := d.Events(t.Context(), run.ID, 0)
+			must(t, err)
+			if diff := cmp.Diff(run.Holdout, events[0].Data.Start.Holdout); diff != "" {
+				t.Errorf("%s (-run +log):\n%s", key, diff)
+			}
+			return run
+		}
+		out := 0
+		for i := range 60 {
+			key := fmt.Sprint("run", i)
+			run := create(key, i+1, func(s *pipeline.Start) { s.Config.Learn.Holdout = 0.5 })
+			if run.Holdout == nil || run.Holdout.Share != 0.5 {
+				t.Fatalf("%s: %+v", key, run.Holdout)
+			}
+			if run.Holdout.Out {
+				out++
+			}
+			if again := create(key, i+1, func(s *pipeline.Start) { s.Config.Learn.Holdout = 0 }); again.ID != run.ID || *again.Holdout != *run.Holdout {
+				t.Errorf("%s again: %+v", key, again.Holdout)
+			}
+		}
+		if out < 15 || out > 45 {
+			t.Errorf("%d of 60 work without", out)
+		}
+		if run := create("off", 100, func(s *pipeline.Start) { s.Config.Learn.Holdout = 0 }); run.Holdout != nil {
+			t.Errorf("without a share: %+v", run.Holdout)
+		}
+		past := &record.Holdout{Share: 0.1, Out: true}
+		parent := create("replayed", 101, func(s *pipeline.Start) { s.Holdout = past })
+		child := create("module", 101, func(s *pipeline.Start) {
+			s.Kind, s.Part, s.Branch = pipeline.KindModule, &module.Of{Run: parent.ID, Module: module.Module{ID: "api"}}, "forge/api"
+		})
+		if parent.Holdout == nil || *parent.Holdout != *past || child.Holdout != nil {
+			t.Errorf("replayed %+v, a module of one for which nothing was drawn %+v", parent.Holdout, child.Holdout)
 		}
 	})
 }

@@ -29,6 +29,7 @@ type worthData struct {
 	Days        int
 	Periods     []int
 	Report      impact.Report
+	Memory      forestRow
 	Overall     []forestRow
 	ByLearning  []forest
 	Few         []impact.Ranked // with too few runs to tell
@@ -106,6 +107,8 @@ func learningView(rep impact.Report, c choice, days int) worthData {
 		Diagram:   reliabilityDiagram(rep.Calibration, "confidence that the reviewer had"),
 		Predicted: reliabilityDiagram(rep.Prediction, "probability that Forge predicted"), Dismissals: dismissals(rep.Weeks),
 		Undecided: rep.Calibration.Count == 0, JSON: insightsURL("/insights/learning", c.Repo, days, "json"), Plain: insightsURL("/insights", c.Repo, 0, "")}
+	d.Memory = forestRow{Name: "first review approved", Good: "more is better", Interval: rep.Memory.FirstPass, Share: true, Better: 1}
+	d.Memory.Scale = forestScale([]forestRow{d.Memory})
 	o := rep.Overall
 	d.Overall = []forestRow{
 		{Name: "first review approved", Good: "more is better", Interval: o.FirstPass, Share: true, Better: 1},

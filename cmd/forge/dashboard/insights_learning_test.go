@@ -42,6 +42,7 @@ func (s *site) learns(runs int, repos ...string) (asked *[]string) {
 			}
 		}
 		rep := impact.Of(all.outcomes, all.feedback, o)
+		rep.Memory = impact.WholeOf(all.outcomes)
 		for i := range rep.Learnings {
 			r := &rep.Learnings[i]
 			r.Scope, r.State = scopes[r.Learning%3], "active"
@@ -50,6 +51,26 @@ func (s *site) learns(runs int, repos ...string) (asked *[]string) {
 		return rep, nil
 	}
 	return asked
+}
+
+// drawn says of the runs of a site that each fourth worked without memory, and how many in
+// a hundred of those with it, and of those without, were approved at first.
+func (s *site) drawn(runs, with, without int) {
+	ask := s.pages.Worth
+	s.pages.Worth = func(ctx context.Context, o impact.Options, of ...string) (impact.Report, error) {
+		rep, err := ask(ctx, o, of...)
+		var list []record.Outcome
+		for i := range runs {
+			h := &record.Holdout{Share: 0.25, Out: i%4 == 0}
+			passed := with
+			if h.Out {
+				passed = without
+			}
+			list = append(list, record.Outcome{FirstPass: i/4%100 < passed, Holdout: h})
+		}
+		rep.Memory = impact.WholeOf(list)
+		return rep, err
+	}
 }
 
 func experienced(rng *rand.Rand, runs int) (e experience) {
@@ -106,6 +127,11 @@ func TestLearning(t *testing.T) {
 	}
 	s.learns(12, "acme/shop")
 	has(t, s.get(t, "/insights/learning?days=30", 200), "Too few runs to tell: ", "too few runs to tell: 1", " left out", "and ")
+	has(t, s.get(t, "/insights/learning", 200), "No run has ended yet for which it was drawn", "-with memory, by more")
+	s.drawn(800, 60, 50)
+	has(t, s.get(t, "/insights/learning", 200), "first review approved 60 % of 600 against 50 % of 200", "10 pt (", "not told from chance", `-role="alert"`)
+	s.drawn(800, 20, 90)
+	has(t, s.get(t, "/insights/learning", 200), "20 % of 600 against 90 % of 200", "−70 pt (", `role="alert">Runs do worse with memory`)
 	has(t, s.get(t, "/insights/learning?days=31", 400), "Did you mean days=30?")
 	has(t, s.get(t, "/insights/learning?format=csv", 400), "format= takes json")
 }

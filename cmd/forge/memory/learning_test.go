@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -279,5 +282,61 @@ func TestSplit(t *testing.T) {
 	}
 	if share := float64(both) / (runs * 49); share < 0.008 || share > 0.012 {
 		t.Errorf("%.4f of the neighbours are both withheld, want 0.01", share)
+	}
+}
+
+// Covers M3: a run that works without memory is told what people said in words, and what
+// it has taught itself, and nothing else.
+func TestHeldOut(t *testing.T) {
+	m, run := bare(t, nil)
+	list := map[string]pipeline.Learning{
+		"reflection":  {Source: pipeline.SourceReflection},
+		"own":         {Source: pipeline.SourceReflection, Run: run.ID},
+		"remembered":  {Source: pipeline.SourceHuman, Author: pipeline.Actor{ID: 1, Login: "ann"}},
+		"with reason": {Source: pipeline.SourceDismissal, Author: pipeline.Actor{ID: 1, Login: "ann"}},
+		"no reason":   {Source: pipeline.SourceDismissal, Author: pipeline.Actor{ID: 1, Login: "ann"}, Tags: []string{learn.TagNoReason}},
+		"edited":      {Source: pipeline.SourceEdit, Author: pipeline.Actor{ID: 1, Login: "ann"}},
+	}
+	keys := map[int64]string{}
+	for i, key := range slices.Sorted(maps.Keys(list)) {
+		l := list[key]
+		l.Key, l.Scope, l.Type, l.Weight, l.Base, l.Created = key, "repo:acme/greet", pipeline.LearningSemantic, 1, 0.8, m.o.Now()
+		l.Content = fmt.Sprintf("The greeting number %d is made in file%d of the folder", i, i)
+		err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			ids, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{l})
+			if err == nil {
+				keys[ids[0]] = key
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		holdout *record.Holdout
+		want    string
+	}{
+		{nil, "edited, no reason, own, reflection, remembered, with reason"},
+		{&record.Holdout{Share: 0.1}, "edited, no reason, own, reflection, remembered, with reason"},
+		{&record.Holdout{Share: 0.1, Out: true}, "own, remembered, with reason"},
+	} {
+		run.Holdout = c.holdout
+		r, err := m.choose(t.Context(), &agent.Job{Run: run, Ref: pipeline.PhaseRef{Phase: pipeline.PhasePlan}}, "planner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var given []string
+		for _, id := range r.Given {
+			given = append(given, keys[id])
+		}
+		slices.Sort(given)
+		if got := strings.Join(given, ", "); got != c.want || len(r.Withheld) > 0 {
+			t.Errorf("%+v: given %s, withheld %v; want %s", c.holdout, got, r.Withheld, c.want)
+		}
+	}
+	run.Holdout = &record.Holdout{Share: 0.1, Out: true}
+	if o := outcomeOf(run); o.Holdout == nil || !o.Holdout.Out {
+		t.Errorf("what became of the run does not say so: %+v", o)
 	}
 }

@@ -75,6 +75,13 @@ func (m *Learner) Maintain(ctx context.Context) error {
 			}
 		}
 	}
+	drawn, err := m.o.DB.Drawn(ctx, "")
+	if err != nil {
+		return err
+	}
+	if w := impact.WholeOf(drawn); w.Worse() {
+		m.o.Log.WarnContext(ctx, "runs do worse with memory; "+impact.WorseFix, "why", w.Says()+", "+w.FirstPass.Text(true))
+	}
 	if merged+retired > 0 {
 		m.o.Log.InfoContext(ctx, "the memory was maintained", "merged", merged, "retired", retired)
 	}

@@ -102,7 +102,7 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 		if err != nil {
 			return r, err
 		}
-		if l.State != pipeline.LearningActive || learn.Effective(l, now) < leastSure || !fits(&l) || len(list) == mostRecalled {
+		if heldOut(run, &l) || l.State != pipeline.LearningActive || learn.Effective(l, now) < leastSure || !fits(&l) || len(list) == mostRecalled {
 			continue
 		}
 		if why := cites.stale(ctx, &l); why != "" {
@@ -152,6 +152,14 @@ func (m *Learner) split(run *pipeline.Run, ids []int64, always ...int64) (given,
 		given, withheld = append(given, g...), append(withheld, w...)
 	}
 	return given, withheld
+}
+
+// heldOut reports whether a run that works without memory is not told a learning. What
+// people told Forge in words, by the command remember or as the reason of a dismissal,
+// holds in every run: they were promised that. So does what the run itself has just taught
+// (L1): it is no memory of others.
+func heldOut(run *pipeline.Run, l *pipeline.Learning) bool {
+	return run.Holdout != nil && run.Holdout.Out && l.Source != pipeline.SourceHuman && !reasoned(l) && l.Run != run.ID && l.Run != run.Root()
 }
 
 // reasoned reports whether a learning is a person's dismissal with a reason: they said

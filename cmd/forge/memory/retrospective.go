@@ -72,7 +72,7 @@ func (m *Learner) RunEnded(ctx context.Context, id int64) error {
 }
 
 func outcomeOf(run *pipeline.Run) record.Outcome {
-	o := record.Outcome{Run: run.ID, Bounces: len(run.Bounces), MicroUSD: run.Usage.MicroUSD, At: run.Updated}
+	o := record.Outcome{Run: run.ID, Bounces: len(run.Bounces), MicroUSD: run.Usage.MicroUSD, At: run.Updated, Holdout: run.Holdout}
 	if len(run.Iterations) > 0 {
 		v := run.Iterations[0].Review
 		o.FirstPass = v != nil && len(v.Blocking()) == 0

@@ -22,6 +22,15 @@ func ReportWorth(ctx context.Context, db *store.DB, o impact.Options, repos ...s
 		return impact.Report{}, err
 	}
 	rep := impact.Of(outcomes, heard, o)
+	var drawn []record.Outcome
+	for _, repo := range repos {
+		list, err := db.Drawn(ctx, repo)
+		if err != nil {
+			return impact.Report{}, err
+		}
+		drawn = append(drawn, list...)
+	}
+	rep.Memory = impact.WholeOf(drawn)
 	ids := make([]int64, len(rep.Learnings))
 	for i, r := range rep.Learnings {
 		ids[i] = r.Learning

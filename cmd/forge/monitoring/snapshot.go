@@ -16,6 +16,7 @@ import (
 
 	"forge/cmd/forge/tracing"
 	"forge/github"
+	"forge/learn/impact"
 	"forge/learn/metrics"
 	"forge/pipeline"
 	"forge/pipeline/record"
@@ -31,6 +32,7 @@ type Snapshot struct {
 	Gauges   *store.Gauges
 	Sums     []record.MetricRow // of Counted, over all days
 	Figures  metrics.Report     // of the last days
+	Memory   impact.Whole       // what memory changes, of all times
 	DayUSD   float64            // caps on all runs together; 0: none
 	MonthUSD float64            //
 	Limits   []github.Limit     //
@@ -81,10 +83,13 @@ var (
 	descDuration     = desc("phase_duration_seconds", "Working time of executions of a phase that ended with a result, up to the last measurement.", "phase")
 	descFigure       = desc("figure", "A figure of `forge metrics` over 7 days: a share from 0 to 1, or a mean in the unit that is named there.", "metric", "label")
 	descFigureN      = desc("figure_observations", "How many observations the figure is of.", "metric", "label")
-	descLimit        = desc("github_limit", "Calls in an hour that GitHub allows an installation, as last heard.", "installation", "resource")
-	descRemaining    = desc("github_limit_remaining", "What is left of them.", "installation", "resource")
-	descCalls        = desc("github_calls_total", "Calls to GitHub by this process.")
-	descSpans        = desc("trace_spans_total", "Spans of traces: exported, failed (the collector did not take them), dropped (too many waited).", "result")
+	descMemoryRuns   = desc("memory_runs", "Ended runs that worked with what Forge has learnt, and without, as it was drawn when they began.", "memory")
+	descMemoryEffect = desc("memory_effect", "Share of first reviews approved with memory, less the share without: value, and the bounds low and high "+
+		"of an interval that is good however often it is looked at; absent while there are too few runs.", "bound")
+	descLimit     = desc("github_limit", "Calls in an hour that GitHub allows an installation, as last heard.", "installation", "resource")
+	descRemaining = desc("github_limit_remaining", "What is left of them.", "installation", "resource")
+	descCalls     = desc("github_calls_total", "Calls to GitHub by this process.")
+	descSpans     = desc("trace_spans_total", "Spans of traces: exported, failed (the collector did not take them), dropped (too many waited).", "result")
 )
 
 // Describe implements prometheus.Collector. A snapshot is collected once and
@@ -132,6 +137,13 @@ func (s *Snapshot) Collect(out chan<- prometheus.Metric) {
 				gauge(descFigureN, float64(f.Now.N), m.Key, f.Label)
 			}
 		}
+	}
+	gauge(descMemoryRuns, float64(s.Memory.With.Runs), "with")
+	gauge(descMemoryRuns, float64(s.Memory.Without.Runs), "without")
+	if i := s.Memory.FirstPass; i != nil {
+		gauge(descMemoryEffect, i.Value, "value")
+		gauge(descMemoryEffect, i.Low, "low")
+		gauge(descMemoryEffect, i.High, "high")
 	}
 	for _, l := range s.Limits {
 		id := strconv.FormatInt(l.Installation, 10)

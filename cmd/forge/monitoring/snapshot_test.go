@@ -11,6 +11,7 @@ import (
 
 	"forge/cmd/forge/tracing"
 	"forge/github"
+	"forge/learn/impact"
 	"forge/learn/metrics"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
@@ -51,6 +52,7 @@ func TestScrapeText(t *testing.T) {
 		Figures: metrics.Report{Metrics: []metrics.Metric{
 			{Definition: metrics.Definition{Key: metrics.Dismissal}, Figure: metrics.Figure{Now: &metrics.Estimate{N: 8, Value: v}},
 				Labels: []metrics.Figure{{Label: "style", Now: &metrics.Estimate{N: 2, Value: 1}}, {Label: "none"}}}}},
+		Memory: impact.Whole{With: impact.Arm{Runs: 90}, Without: impact.Arm{Runs: 10}, FirstPass: &impact.Interval{Value: -0.25, Low: -0.5, High: -0.125}},
 		Limits: []github.Limit{{Installation: 9, Resource: "core", Limit: 5000, Remaining: 4321}},
 		Traces: tracing.Stats{Exported: 5, Failed: 2, Dropped: 1}, Ready: map[string]bool{"database": true, "sandbox": false},
 	})
@@ -67,6 +69,8 @@ func TestScrapeText(t *testing.T) {
 		"forge_spent_usd{period=\"day\"} 1.5\nforge_spent_usd{period=\"month\"} 2.5\n", "forge_budget_usd{period=\"day\"} 50\n",
 		"forge_figure{label=\"\",metric=\"finding_dismissal\"} 0.25\nforge_figure{label=\"style\",metric=\"finding_dismissal\"} 1\n",
 		"forge_figure_observations{label=\"\",metric=\"finding_dismissal\"} 8\n",
+		"forge_memory_runs{memory=\"with\"} 90\nforge_memory_runs{memory=\"without\"} 10\n",
+		"forge_memory_effect{bound=\"high\"} -0.125\nforge_memory_effect{bound=\"low\"} -0.5\nforge_memory_effect{bound=\"value\"} -0.25\n",
 		"forge_github_limit{installation=\"9\",resource=\"core\"} 5000\n",
 		"forge_github_limit_remaining{installation=\"9\",resource=\"core\"} 4321\n", "forge_github_calls_total 7\n",
 		"forge_trace_spans_total{result=\"dropped\"} 1\nforge_trace_spans_total{result=\"exported\"} 5\nforge_trace_spans_total{result=\"failed\"} 2\n",

@@ -24,6 +24,7 @@ import (
 	"forge/cmd/forge/pause"
 	"forge/cmd/forge/settings"
 	"forge/github"
+	"forge/learn/impact"
 	"forge/pipeline/agent"
 	"forge/pipeline/deps"
 	"forge/pipeline/sandbox"
@@ -71,7 +72,8 @@ func (d *doctor) say(area string, g Grade, fix, format string, args ...any) {
 func (d *doctor) ok(area, format string, args ...any) { d.say(area, GradeOK, "", format, args...) }
 
 // areas is the order in which they are told.
-var areas = []string{"settings", "disk", "database", "network", "git", "sandbox", "tools", "registries", "model", "github", "webhook", "installations", "repository"}
+var areas = []string{"settings", "disk", "database", "memory", "network", "git", "sandbox", "tools", "registries", "model", "github", "webhook",
+	"installations", "repository"}
 
 // examineWithin is how long the look at one area may take.
 const examineWithin = 30 * time.Second
@@ -211,6 +213,7 @@ func (d *doctor) database(ctx context.Context) {
 		d.say("database", GradeWarn, "`forge unpause` lets it go on", "the work of %s is paused by %s since %s: %s", pause.Of(p), p.Actor,
 			p.At.UTC().Format(time.RFC3339), cmp.Or(p.Reason, "no reason was given"))
 	}
+	d.memory(ctx, db)
 	address := d.o.Config.DatabaseURL.Reveal()
 	if info, err := os.Stat(address); err == nil {
 		d.ok("database", "SQLite, %s, %s", address, size(info.Size()))
@@ -221,6 +224,21 @@ func (d *doctor) database(ctx context.Context) {
 		return
 	}
 	d.ok("database", "can be written")
+}
+
+// memory says whether runs do worse with what Forge has learnt.
+func (d *doctor) memory(ctx context.Context, db *store.DB) {
+	drawn, err := db.Drawn(ctx, "")
+	if err != nil {
+		d.say("memory", GradeBad, "", "%v", err)
+		return
+	}
+	switch w := impact.WholeOf(drawn); {
+	case w.Worse():
+		d.say("memory", GradeWarn, impact.WorseFix, "runs do worse with memory: %s, %s", w.Says(), w.FirstPass.Text(true))
+	case w.FirstPass != nil:
+		d.ok("memory", "%s, %s", w.Says(), w.FirstPass.Text(true))
+	}
 }
 
 // network tries the addresses that a server listens on, unless it is one that looks.

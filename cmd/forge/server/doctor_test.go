@@ -18,6 +18,9 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github"
 	"forge/github/githubtest"
+	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -359,5 +362,43 @@ func TestDoctorReadsFacts(t *testing.T) { // D2
 		if list := look(c.change); !has(list, c.area, c.grade, c.words...) {
 			t.Errorf("%s: no %s diagnosis of %s with %q:\n%s", c.name, c.grade, c.area, c.words, told(list))
 		}
+	}
+}
+
+// Covers M3: the doctor says when runs do worse with memory, and what to do about it.
+func TestDoctorLooksAtMemory(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "forge.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	look := func() []Diagnosis {
+		d := &doctor{list: map[string][]Diagnosis{}}
+		d.memory(t.Context(), db)
+		return d.told()
+	}
+	if list := look(); len(list) != 0 {
+		t.Errorf("before the first run:\n%s", told(list))
+	}
+	put := func(from, to int, passes func(out bool) bool) {
+		for i := from; i < to; i++ {
+			run, err := db.CreateRun(t.Context(), fmt.Sprint("k", i), pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "shop"},
+				Task: pipeline.Task{Issue: i + 1}, Config: config.Default(), Base: "b", Branch: fmt.Sprint("forge/", i)}, time.Now(), strings.Repeat("a", 32), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &record.Holdout{Share: 0.25, Out: i%4 == 0}
+			if err := db.PutOutcome(t.Context(), nil, record.Outcome{Run: run.ID, FirstPass: passes(h.Out), At: time.Now(), Holdout: h}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(0, 100, func(out bool) bool { return !out })
+	if list := look(); !has(list, "memory", GradeOK, "100 % of 75 against 0 % of 25") {
+		t.Errorf("where memory helps:\n%s", told(list))
+	}
+	put(100, 1100, func(out bool) bool { return out })
+	if list := look(); !has(list, "memory", GradeWarn, "do worse with memory", "9 % of 825 against 91 % of 275", "forge memory forget ID") {
+		t.Errorf("where memory harms:\n%s", told(list))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"forge/pipeline/record"
 
 	"forge/cmd/forge/monitoring"
+	"forge/learn/impact"
 	"forge/learn/metrics"
 	"forge/pipeline/store"
 )
@@ -61,31 +62,37 @@ type sums struct {
 	at      time.Time
 	counted []record.MetricRow
 	figures metrics.Report
+	memory  impact.Whole
 }
 
 // keepSums is how long sums are good for.
 const keepSums = time.Minute
 
-func (c *sums) read(ctx context.Context, db *store.DB, now time.Time) ([]record.MetricRow, metrics.Report, error) {
+// into fills a snapshot with them, and brings them up to date when they are old.
+func (c *sums) into(ctx context.Context, db *store.DB, snap *monitoring.Snapshot) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if age := now.Sub(c.at); !c.at.IsZero() && age >= 0 && age < keepSums {
-		return c.counted, c.figures, nil
+	if age := snap.At.Sub(c.at); c.at.IsZero() || age < 0 || age >= keepSums {
+		counted, err := db.Sums(ctx, monitoring.Counted...)
+		if err != nil {
+			return err
+		}
+		figures, err := ReportMetrics(ctx, db, metrics.Options{Days: monitoring.FigureDays, Now: snap.At}, "")
+		if err != nil {
+			return err
+		}
+		drawn, err := db.Drawn(ctx, "")
+		if err != nil {
+			return err
+		}
+		c.at, c.counted, c.figures, c.memory = snap.At, counted, figures, impact.WholeOf(drawn)
 	}
-	counted, err := db.Sums(ctx, monitoring.Counted...)
-	if err != nil {
-		return nil, metrics.Report{}, err
-	}
-	figures, err := ReportMetrics(ctx, db, metrics.Options{Days: monitoring.FigureDays, Now: now}, "")
-	if err != nil {
-		return nil, metrics.Report{}, err
-	}
-	c.at, c.counted, c.figures = now, counted, figures
-	return counted, figures, nil
+	snap.Sums, snap.Figures, snap.Memory = c.counted, c.figures, c.memory
+	return nil
 }
 
 // snapshot counts. It makes four queries, whatever there is to count, and once a
-// minute two more.
+// minute three more.
 func (s scrape) snapshot(ctx context.Context) (*monitoring.Snapshot, error) {
 	now := time.Now
 	if s.now != nil {
@@ -100,7 +107,7 @@ func (s scrape) snapshot(ctx context.Context) (*monitoring.Snapshot, error) {
 	if kept == nil {
 		kept = &sums{}
 	}
-	if snap.Sums, snap.Figures, err = kept.read(ctx, s.db, snap.At); err != nil {
+	if err := kept.into(ctx, s.db, snap); err != nil {
 		return nil, err
 	}
 	if s.more != nil {
