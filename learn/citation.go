@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"forge/learn/cite"
 	"forge/pipeline"
 )
 
 var (
 	quoted   = regexp.MustCompile("`([^`\n]+)`")
 	cited    = regexp.MustCompile(`^[A-Za-z_][\w.:]*[\w](?:\(\))?$`)
+	number   = regexp.MustCompile(`\b[0-9]+(?:\.[0-9]+)?\b`)
 	lastName = regexp.MustCompile(`[A-Za-z_]\w*$`)
 )
 
@@ -42,4 +44,31 @@ func Cites(l *pipeline.Learning) (files, names []string) {
 		}
 	}
 	return files, names
+}
+
+// mostCites is how many definitions a learning cites.
+const mostCites = 8
+
+// Quote notes the code that a learning is about as it is now, when it is learnt: of what
+// it names, the definitions in its files, with the other names and the numbers that it
+// tells of. One that names nothing is known by its paths alone.
+func Quote(l *pipeline.Learning, read func(path string) (text string, there bool)) {
+	files, names := Cites(l)
+	told := slices.Clone(names)
+	for _, n := range number.FindAllString(l.Content, -1) {
+		if n != "0" && n != "1" { // they stand everywhere
+			told = append(told, n)
+		}
+	}
+	slices.Sort(told)
+	told = slices.Compact(told)
+	for _, f := range files {
+		if len(names) == 0 {
+			return
+		}
+		if text, ok := read(f); ok {
+			l.Cites = append(l.Cites, cite.Of(f, text, names, told)...)
+		}
+	}
+	l.Cites = l.Cites[:min(len(l.Cites), mostCites)]
 }

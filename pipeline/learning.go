@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"forge/pipeline/config"
+	"forge/pipeline/record"
 )
 
 // SignalKind says what a person did with what Forge said or made.
@@ -129,6 +130,7 @@ type Learning struct {
 	Signal     string         `json:"signal,omitempty"`  // key of the signal that it was born of: withdrawn with it
 	Finding    string         `json:"finding,omitempty"` // fingerprint of the finding that was dismissed
 	Code       string         `json:"code,omitempty"`    // digest of the code that it was dismissed for
+	Cites      []record.Cite  `json:"cites,omitempty"`   // the code that it is about, as it stood when it was learnt; none: it is known by its paths
 	Base       float64        `json:"base"`              // the confidence that it began with, 0 to 1
 	Confidence float64        `json:"confidence"`        // 0 to 1
 	For        int            `json:"for"`               // pieces of evidence

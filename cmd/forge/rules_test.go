@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"cmd/forge/phase": {"pipeline", "pipeline/agent", "pipeline/check", "pipeline/deps", "pipeline/identity", "pipeline/registry",
 		"pipeline/sandbox", "pipeline/work", "github"},
 	"cmd/forge/memory": {"pipeline", "pipeline/agent", "pipeline/store", "pipeline/work", "learn", "learn/predict", "learn/recall",
-		"learn/reflect", "learn/impact"},
+		"learn/reflect", "learn/impact", "learn/cite"},
 }
 
 // vocabulary are the words that all packages share, and that import nothing of ours but

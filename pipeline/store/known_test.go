@@ -139,7 +139,8 @@ func TestFindingsAreKept(t *testing.T) {
 		`INSERT INTO findings VALUES (1, 'review', 'finding', 'f1', 'error', 'style', 'r', 'a.go', 3, 'long', 0.5, 'fixed', 1, 2, 3, 'h1')`,
 		`ALTER TABLE deliveries DROP COLUMN lane`, `DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
 		`DROP TABLE known_failures`, `DROP TABLE subscribers`, `DROP TABLE bakes`, `DROP TABLE ships`, `DROP TABLE pauses`,
-		`ALTER TABLE outcomes DROP COLUMN holdout`, `ALTER TABLE outcomes DROP COLUMN held_out`, `DELETE FROM `+schemaTable+` WHERE version_id >= 9`,
+		`ALTER TABLE outcomes DROP COLUMN holdout`, `ALTER TABLE outcomes DROP COLUMN held_out`,
+		`ALTER TABLE memories DROP COLUMN cites`, `DELETE FROM `+schemaTable+` WHERE version_id >= 9`,
 	) {
 		_, err := d.SQL().Exec(q)
 		must(t, err)

@@ -107,7 +107,8 @@ func TestAskedOfOldQuestions(t *testing.T) {
 		for _, q := range append(withoutParts, `ALTER TABLE gates DROP COLUMN asked`, `DROP TABLE metric_days`, `DROP INDEX deliveries_repo`,
 			`DROP INDEX deliveries_heard`, `DROP INDEX deliveries_heard_repo`, `ALTER TABLE deliveries DROP COLUMN quiet`, `ALTER TABLE runs DROP COLUMN unpriced`,
 			`DROP TABLE known_failures`, `DROP TABLE subscribers`, `DROP TABLE bakes`, `DROP TABLE ships`, `DROP TABLE pauses`,
-			`ALTER TABLE outcomes DROP COLUMN holdout`, `ALTER TABLE outcomes DROP COLUMN held_out`, `ALTER TABLE deliveries DROP COLUMN lane`,
+			`ALTER TABLE outcomes DROP COLUMN holdout`, `ALTER TABLE outcomes DROP COLUMN held_out`,
+			`ALTER TABLE memories DROP COLUMN cites`, `ALTER TABLE deliveries DROP COLUMN lane`,
 			`DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
 			`DELETE FROM `+schemaTable+` WHERE version_id >= 7`) {
 			_, err := d.SQL().Exec(q)

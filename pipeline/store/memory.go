@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // MemoryFilter chooses learnings. Zero fields choose all, States the active ones.
@@ -53,12 +54,13 @@ func (f *Decay) order(args *[]any) string {
 }
 
 const memoryColumns = `m.id, m.scope, m.key, m.type, m.category, m.content, m.context, m.paths, m.tags, m.source, m.author_id, m.author, m.bot, m.weight, m.run,
-	m.signal, m.finding, m.code, m.base, m.confidence, m.pro, m.contra, m.created, m.touched, m.recalled, m.used, m.state`
+	m.signal, m.finding, m.code, m.base, m.confidence, m.pro, m.contra, m.created, m.touched, m.recalled, m.used, m.state, m.cites`
 
 // memoryRow is what a learning is scanned through.
 type memoryRow struct {
 	pipeline.Learning
 	paths, tags      string
+	cites            string
 	created, touched int64
 }
 
@@ -66,12 +68,12 @@ func (r *memoryRow) fields(more ...any) []any {
 	l := &r.Learning
 	return append([]any{&l.ID, &l.Scope, &l.Key, &l.Type, &l.Category, &l.Content, &l.Context, &r.paths, &r.tags, &l.Source, &l.Author.ID, &l.Author.Login,
 		&l.Author.Bot, &l.Weight, &l.Run, &l.Signal, &l.Finding, &l.Code, &l.Base, &l.Confidence, &l.For, &l.Against, &r.created, &r.touched,
-		&l.Recalled, &l.Used, &l.State}, more...)
+		&l.Recalled, &l.Used, &l.State, &r.cites}, more...)
 }
 
 func (r *memoryRow) learning() (pipeline.Learning, error) {
 	r.Created, r.Touched = fromMicros(r.created), fromMicros(r.touched)
-	return r.Learning, errors.Join(unpack(r.paths, &r.Learning.Paths), unpack(r.tags, &r.Learning.Tags))
+	return r.Learning, errors.Join(unpack(r.paths, &r.Learning.Paths), unpack(r.tags, &r.Learning.Tags), unpack(r.cites, &r.Learning.Cites))
 }
 
 // pack and unpack keep a list of words in a column.
@@ -87,11 +89,20 @@ func pack(list []string) string {
 	return string(data)
 }
 
-func unpack(s string, list *[]string) error {
+func unpack[T any](s string, list *[]T) error {
 	if s == "" {
 		return nil
 	}
 	return json.Unmarshal([]byte(s), list)
+}
+
+// packCites keeps cited code in a column.
+func packCites(list []record.Cite) string {
+	if len(list) == 0 {
+		return ""
+	}
+	data, _ := json.Marshal(list) // texts: it cannot fail
+	return clean(string(data))
 }
 
 // A queryer reads: the reader, or a transaction.
@@ -261,15 +272,16 @@ func (d *DB) SaveLearnings(ctx context.Context, tx *sql.Tx, learnings []pipeline
 }
 
 const insertMemory = `INSERT INTO memories (scope, key, type, category, content, context, paths, tags, source, author_id, author, bot, weight, run, signal,
-	finding, code, base, confidence, pro, contra, created, touched, state)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, 0, 0, $19, $20, $21)
+	finding, code, base, confidence, pro, contra, created, touched, state, cites)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, 0, 0, $19, $20, $21, $22)
 	ON CONFLICT (scope, key) DO UPDATE SET state = CASE WHEN memories.state IN ('active', 'withdrawn') THEN excluded.state ELSE memories.state END,
 	type = CASE WHEN memories.edited THEN memories.type ELSE excluded.type END, category = CASE WHEN memories.edited THEN memories.category ELSE excluded.category END,
 	content = CASE WHEN memories.edited THEN memories.content ELSE excluded.content END, context = CASE WHEN memories.edited THEN memories.context ELSE excluded.context END,
 	paths = CASE WHEN memories.edited THEN memories.paths ELSE excluded.paths END, tags = CASE WHEN memories.edited THEN memories.tags ELSE excluded.tags END,
 	base = CASE WHEN memories.edited THEN memories.base ELSE excluded.base END,
 	source = excluded.source, author_id = excluded.author_id, author = excluded.author, bot = excluded.bot, weight = excluded.weight, run = excluded.run,
-	signal = excluded.signal, finding = excluded.finding, code = excluded.code, created = excluded.created
+	signal = excluded.signal, finding = excluded.finding, code = excluded.code, created = excluded.created,
+	cites = CASE WHEN excluded.cites = '' THEN memories.cites ELSE excluded.cites END
 	RETURNING id`
 
 func (d *DB) saveLearning(ctx context.Context, tx *sql.Tx, l *pipeline.Learning) (int64, error) {
@@ -288,7 +300,7 @@ func (d *DB) saveLearning(ctx context.Context, tx *sql.Tx, l *pipeline.Learning)
 	err := tx.QueryRowContext(ctx, insertMemory, clean(l.Scope), clean(l.Key), string(l.Type), clean(l.Category), clean(l.Content),
 		clean(l.Context), pack(l.Paths), pack(l.Tags),
 		clean(string(l.Source)), l.Author.ID, clean(l.Author.Login), l.Author.Bot, l.Weight, l.Run, clean(l.Signal), clean(l.Finding), clean(l.Code), l.Base,
-		micros(l.Created), micros(touched), state).Scan(&id)
+		micros(l.Created), micros(touched), state, packCites(l.Cites)).Scan(&id)
 	if err != nil {
 		return 0, err
 	}

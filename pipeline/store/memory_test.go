@@ -31,7 +31,7 @@ func hours(n int) time.Time { return now.Add(time.Duration(n) * time.Hour) }
 func learningOf(key, content string, confidence float64) pipeline.Learning {
 	return pipeline.Learning{Key: key, Scope: site, Type: pipeline.LearningProcedural, Category: "correctness", Content: content, Context: "when in doubt",
 		Paths: []string{"api/a.go", "b \x00.go"}, Tags: []string{"go"}, Source: "reflection", Author: ann, Weight: 0.5, Run: 1, Finding: "fp1", Code: "c0de",
-		Base: confidence, Created: now}
+		Cites: []record.Cite{{File: "api/a.go", Name: "wrap", Lines: []string{"0badc0de"}, With: []string{"3"}}}, Base: confidence, Created: now}
 }
 
 // inTx runs fn in a transaction.

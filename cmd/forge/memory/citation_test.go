@@ -3,11 +3,15 @@ package memory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/store"
@@ -18,6 +22,17 @@ type files struct {
 	agent.Workspace
 	text map[string]string
 	err  error
+}
+
+func (f files) Search(_ context.Context, pattern, _ string, _ int) (out []string, err error) {
+	for _, p := range slices.Sorted(maps.Keys(f.text)) {
+		for i, l := range strings.Split(f.text[p], "\n") {
+			if regexp.MustCompile(pattern).MatchString(l) {
+				out = append(out, fmt.Sprintf("%s:%d: %s", p, i+1, l))
+			}
+		}
+	}
+	return out, f.err
 }
 
 func (f files) Read(_ context.Context, path string) ([]byte, error) {
@@ -94,5 +109,75 @@ func TestStaleLearnings(t *testing.T) {
 		if err != nil || stale != (len(past) == 1) || stale && !strings.HasPrefix(past[0].What, staleBecause) {
 			t.Errorf("%s: history %+v, %v", key, past, err)
 		}
+	}
+}
+
+// Covers L5: a learning that cites code is told while that stands, however it is written,
+// and where it has moved; not where it is gone or is another. Its history says so once.
+func TestCitedCode(t *testing.T) {
+	const code = `package greet
+
+// politely says hello.
+func politely(name string) string {
+	for try := 0; try < 3; try++ {
+		if text := translate(name); text != "" {
+			return text
+		}
+	}
+	return "hello, " + name
+}
+
+const longest = 80
+`
+	changed := func(old, new string) string {
+		if !strings.Contains(code, old) {
+			t.Fatalf("%q is not in the code", old)
+		}
+		return strings.Replace(code, old, new, 1)
+	}
+	other := "package greet\n\nfunc politely(name string) string {\n\tgreeting := load(name)\n\tgreeting.Trim()\n" +
+		"\treturn translate(greeting.String()) + 3\n}\n\nconst longest = 80\n"
+	for name, c := range map[string]struct {
+		tree  map[string]string
+		says  string
+		given string
+	}{
+		"as it was":      {map[string]string{"greet.go": code}, confirmed, "greet.go"},
+		"a comment":      {map[string]string{"greet.go": changed("// politely", "// It")}, confirmed, "greet.go"},
+		"written anew":   {map[string]string{"greet.go": strings.ReplaceAll(changed("for try", "for  try"), "\t", "  ")}, confirmed, "greet.go"},
+		"a line more":    {map[string]string{"greet.go": changed("\treturn \"hello, ", "\tlog(name)\n\treturn \"hello, ")}, confirmed, "greet.go"},
+		"another value":  {map[string]string{"greet.go": changed("try < 3", "try < 5")}, "stale: 3 is not in politely", ""},
+		"another way":    {map[string]string{"greet.go": changed("translate(name)", "lookUp(name)")}, "stale: translate is not in politely", ""},
+		"another code":   {map[string]string{"greet.go": other}, "stale: politely in greet.go has changed: 20 % of its lines", ""},
+		"gone":           {map[string]string{"greet.go": "package greet\n"}, "stale: politely is not defined in greet.go", ""},
+		"moved":          {map[string]string{"greet.go": "package greet\n", "say/polite.go": code}, "moved: greet.go to say/polite.go", "say/polite.go"},
+		"the file moved": {map[string]string{"say/greet.go": code, "README": "See politely."}, "moved: greet.go to say/greet.go", "say/greet.go"},
+		"another's name": {map[string]string{"say/greet.go": other}, "stale: politely is not defined in greet.go", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, run := bare(t, nil)
+			l := pipeline.Learning{Key: "k", Scope: "repo:acme/greet", Source: pipeline.SourceReflection, Type: pipeline.LearningSemantic, Weight: 1, Base: 0.8,
+				Created: m.o.Now(), Content: "The greeting `politely` asks `translate` 3 times.", Paths: []string{"greet.go"}}
+			learn.Quote(&l, func(path string) (string, bool) { return code, path == "greet.go" })
+			ids, err := m.save(t.Context(), []pipeline.Learning{l})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				r, err := m.choose(t.Context(), &agent.Job{Run: run, Workspace: files{text: c.tree}, Ref: pipeline.PhaseRef{Phase: pipeline.PhasePlan}}, "planner")
+				if err != nil || (len(r.Given) > 0) != (c.given != "") || c.given != "" && !strings.Contains(r.Text, "| files: "+c.given) {
+					t.Errorf("told %q, %v; want it with %q", r.Text, err, c.given)
+				}
+			}
+			past, err := m.o.DB.History(t.Context(), ids[0])
+			if err != nil || len(past) != 1 || !strings.HasPrefix(past[0].What, c.says) {
+				t.Errorf("history %+v, %v; want once %q", past, err, c.says)
+			}
+			away := files{err: errors.New("the worker is gone")}
+			r, err := m.choose(t.Context(), &agent.Job{Run: run, Workspace: away, Ref: pipeline.PhaseRef{Phase: pipeline.PhasePlan}}, "planner")
+			if err != nil || len(r.Given) != 1 {
+				t.Errorf("where nothing can be read: %+v, %v", r, err)
+			}
+		})
 	}
 }

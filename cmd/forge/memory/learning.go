@@ -35,6 +35,7 @@ type Options struct {
 	DB        *store.DB
 	Reflector Reflector
 	Record    Record
+	File      func(ctx context.Context, repo pipeline.Repo, sha, path string) ([]byte, error) // of a commit; may be nil
 	Log       *slog.Logger
 	Now       func() time.Time
 

@@ -73,7 +73,8 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 		learnings int
 		refused   string
 	}{
-		"good":     {`{"learnings": [{"type": "semantic", "category": "style", "content": "A fact.", "confidence": 0.6}]}`, 1, ""},
+		"good": {`{"learnings": [{"type": "semantic", "category": "style", "content": "All sums go through ` + "`addAll`" +
+			`.", "paths": ["sum.go"], "confidence": 0.6}]}`, 1, ""},
 		"nonsense": {"It went well.", 0, "not the JSON that was asked for"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +83,12 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			m, run := bare(t, tape)
+			m.o.File = func(_ context.Context, repo pipeline.Repo, sha, path string) ([]byte, error) {
+				if sha != run.Head || path != "sum.go" || repo.Name != "greet" {
+					t.Errorf("asked for %s of %s at %s", path, repo.Name, sha)
+				}
+				return []byte("package sum\n\nfunc addAll(list []int) int {\n\treturn fold(list)\n}\n"), nil
+			}
 			bounce := func(n int) pipeline.Event {
 				return pipeline.Event{ID: fmt.Sprint("b", n), Type: pipeline.EventBounce,
 					Data: pipeline.Data{Bounce: &pipeline.Bounce{Number: n, Phase: pipeline.PhaseReview, Iteration: n, Count: 1}}}
@@ -103,6 +110,12 @@ func TestRetrospectiveAtOnce(t *testing.T) {
 			if err != nil || len(list) != 1 || !list[0].Now || len(list[0].Learnings) != tc.learnings ||
 				!strings.Contains(list[0].Refused, tc.refused) || (list[0].Refused == "") != (tc.refused == "") {
 				t.Errorf("reflections %+v, %v", list, err)
+			}
+			if tc.learnings > 0 {
+				l, err := m.o.DB.Learning(t.Context(), list[0].Learnings[0])
+				if err != nil || len(l.Cites) != 1 || l.Cites[0].File != "sum.go" || l.Cites[0].Name != "addAll" || len(l.Cites[0].Lines) != 2 {
+					t.Errorf("it cites %+v, %v", l.Cites, err)
+				}
 			}
 			if m.index.Len() != tc.learnings {
 				t.Errorf("%d learnings can be recalled at once, want %d", m.index.Len(), tc.learnings)

@@ -105,8 +105,11 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 		if heldOut(run, &l) || l.State != pipeline.LearningActive || learn.Effective(l, now) < leastSure || !fits(&l) || len(list) == mostRecalled {
 			continue
 		}
-		if why := cites.stale(ctx, &l); why != "" {
-			m.noteStale(ctx, &l, why)
+		says, holds := cites.look(ctx, &l)
+		if says != "" {
+			m.noteOnce(ctx, &l, says)
+		}
+		if !holds {
 			continue
 		}
 		list = append(list, l)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"forge/learn"
 	"forge/learn/reflect"
 	"forge/pipeline"
 	"forge/pipeline/agent"
@@ -179,7 +180,7 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 		learnings, err := reflect.Parse(text, run.Repo.Scope(), "reflection:"+run.Trace+"/"+t.ID, run.ID, now)
 		if err != nil {
 			result.Refused = err.Error()
-		} else if result.Learnings, err = m.save(ctx, learnings); err != nil {
+		} else if result.Learnings, err = m.save(ctx, m.quoted(ctx, run, learnings)); err != nil {
 			return err
 		}
 	}
@@ -252,6 +253,24 @@ func (m *Learner) gathered(ctx context.Context, run *pipeline.Run) (digests []st
 		}
 	}
 	return digests, limit, nil
+}
+
+// quotedBytes is how large a file may be that a learning cites.
+const quotedBytes = 1 << 20
+
+// quoted notes the code that learnings are about, as it is at the run's head. What cannot
+// be read is not cited.
+func (m *Learner) quoted(ctx context.Context, run *pipeline.Run, list []pipeline.Learning) []pipeline.Learning {
+	if m.o.File == nil {
+		return list
+	}
+	for i := range list {
+		learn.Quote(&list[i], func(path string) (string, bool) {
+			data, err := m.o.File(ctx, run.Repo, run.Head, path)
+			return string(data), err == nil && len(data) <= quotedBytes
+		})
+	}
+	return list
 }
 
 func (m *Learner) save(ctx context.Context, learnings []pipeline.Learning) (ids []int64, err error) {

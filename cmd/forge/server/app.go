@@ -134,7 +134,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.Learner = memory.New(memory.Options{
-		DB: a.DB, Reflector: agents, Record: a.record, Log: o.Log, Now: o.clock(),
+		DB: a.DB, Reflector: agents, Record: a.record, File: a.Gateway.File, Log: o.Log, Now: o.clock(),
 		Reflection: o.Config.Reflection && !o.Silent, Withhold: max(0, cmp.Or(o.Withhold, impact.DefaultRate)),
 	})
 	a.exec = phase.New(a.executorOptions(o, agents))

@@ -249,6 +249,9 @@ func TestReflection(t *testing.T) {
 	if diff := cmp.Diff(&pipeline.Reflection{Trigger: "run_ended", Learnings: []int64{1}, Usage: pipeline.Usage{Calls: 1}}, r); diff != "" {
 		t.Errorf("the reflection (-want +got):\n%s", diff)
 	}
+	if _, err := ts.s.Gateway.File(t.Context(), run.Repo, run.Head, "greet.sh"); err != nil {
+		t.Errorf("what a learning cites cannot be read: %v", err)
+	}
 	stored, err := ts.s.DB.Reflections(t.Context(), run.ID)
 	ts.must(err)
 	if len(stored) != 1 {
