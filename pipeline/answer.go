@@ -42,6 +42,9 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 		return r.dismissByName(cmd, a)
 	}
 	if r.State.Ended() {
+		if text := r.tooLate(cmd); text != "" && cmd.Gate != "" { // a button of a question that is answered
+			return nil, text
+		}
 		return r.answerAfter(cmd, a)
 	}
 	if g := r.Gate(); cmd.Name == "retry" && !(g != nil && g.accepts("retry") && r.State == StateWaiting) { // another word for what makes it go on

@@ -36,6 +36,9 @@ func TestAfterTheEnd(t *testing.T) {
 	r := verified(true)
 	says(r, command.Line{Name: "stop"}, "cli", "`/forge continue` with words makes it go on.", 0)
 	says(r, command.Line{Name: "retry"}, "button", "", 1)
+	r.Gates = []Gate{{ID: "gate/1", Closed: true, Answers: []Answer{{Choice: "accept", By: ann, At: at}}}}
+	says(r, command.Line{Name: "continue", Gate: "gate/1"}, "button", "that question was answered already: ann said `accept`", 0)
+	r.Gates = nil
 	for _, e := range says(r, command.Line{Name: "continue", Args: "2", Text: "name it"}, "cli", "the work goes back with your words", 1) {
 		r.Apply(e)
 	}

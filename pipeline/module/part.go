@@ -110,6 +110,21 @@ func (p *Part) Done() bool {
 // Passed reports whether its run was verified, or accepted by a human.
 func (p *Part) Passed() bool { return p.State == "verified" || p.State == "accepted" }
 
+// Settled says what became of a module that has passed.
+func (p *Part) Settled() string {
+	how := "is verified"
+	if p.State == "accepted" {
+		how = "was accepted"
+		if p.By != "" {
+			how += " by " + p.By
+		}
+	}
+	if p.Merged == "" || p.Merged != p.Head {
+		return how + ", and waits to be merged"
+	}
+	return how + ", and is merged as " + p.Merged[:min(7, len(p.Merged))]
+}
+
 // Has reports whether one of the modules is to meet the criterion.
 func (s *Split) Has(criterion string) bool {
 	return slices.ContainsFunc(s.Modules, func(m Module) bool { return slices.Contains(m.Criteria, criterion) })

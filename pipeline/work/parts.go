@@ -116,6 +116,9 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 		}
 	}
 	switch {
+	case run.Part != nil:
+		words, err := e.settled(ctx, nil, run, cmd)
+		return run, words, err
 	case cmd.Part == "" && (len(asking) == 0 || run.Gate() != nil || run.State.Ended() || !command.Find(cmd.Name).Answers):
 		return run, "", nil
 	case cmd.Part == "" && len(asking) > 1:
@@ -131,5 +134,30 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 	if to, err = e.store.Load(ctx, id); err != nil {
 		return nil, "", fmt.Errorf("load the run of the module %s: %w", cmd.Part, err)
 	}
-	return to, "", nil
+	words, err = e.settled(ctx, run, to, cmd)
+	return to, words, err
+}
+
+// settled says why a module that has passed does not go on by a command, "" where it does:
+// begun again without a word of what is wrong, it would only be judged and merged once more,
+// and after its parent's end nobody would merge it.
+func (e *Engine[W, T]) settled(ctx context.Context, parent, run *pipeline.Run, cmd command.Line) (words string, err error) {
+	if !command.Find(cmd.Name).GoesOn || run.Part == nil {
+		return "", nil
+	}
+	if parent == nil {
+		if parent, err = e.store.Load(ctx, run.Part.Run); err != nil {
+			return "", fmt.Errorf("load the run that planned the module %s: %w", run.Part.Module.ID, err)
+		}
+	}
+	p := module.Find(parent.Parts, run.Part.Module.ID)
+	if p == nil || !p.Passed() || p.Rework != nil || cmd.Text != "" && !parent.State.Ended() {
+		return "", nil
+	}
+	words = fmt.Sprintf("The module %s %s, so there is nothing for `%s` to go on with. ", p.ID, p.Settled(), cmd.Name)
+	if parent.State.Ended() {
+		return words + fmt.Sprintf("Run %d, which planned it, has ended: `%s` with words on further lines makes that one go on.",
+			parent.ID, command.Write(parent.Slug, "continue")), nil
+	}
+	return words + fmt.Sprintf("`%s` with words on further lines sends it back to work.", command.Write(parent.Slug, p.ID+" continue")), nil
 }

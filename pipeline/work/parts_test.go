@@ -230,6 +230,32 @@ func TestAddressed(t *testing.T) {
 			t.Errorf("%+v goes to %v, %q, %v", tt.cmd, to, words, err)
 		}
 	}
+	run.Parts[0] = module.Part{ID: "a", Run: a, State: "accepted", By: "alice", Head: "1234567890", Merged: "1234567890"}
+	run.Parts[1] = module.Part{ID: "b", Run: b, State: "verified", Head: "7654321"}
+	asPart := func(id int64, name string) int64 {
+		return newRun(t, k, 10+int(id), func(s *pipeline.Start) { s.Part = &module.Of{Run: run.ID, Module: module.Module{ID: name}} })
+	}
+	a, b = asPart(a, "a"), asPart(b, "b")
+	run.Parts[0].Run, run.Parts[1].Run = a, b
+	for _, tt := range []struct {
+		cmd   command.Line
+		ended bool // the run itself
+		to    int64
+		words string
+	}{
+		{cmd: command.Line{Name: "continue", Part: "a", Text: "say it louder"}, ended: true, words: "Run 9, which planned it, has ended"},
+		{cmd: command.Line{Name: "continue", Args: "2", Part: "a"}, words: "The module a was accepted by alice, and is merged as 1234567"},
+		{cmd: command.Line{Name: "retry", Part: "a"}, words: "`/forge a continue` with words on further lines sends it back to work"},
+		{cmd: command.Line{Name: "continue", Part: "b"}, words: "The module b is verified, and waits to be merged"},
+		{cmd: command.Line{Name: "continue", Part: "a", Text: "say it louder"}, to: a},
+		{cmd: command.Line{Name: "accept", Part: "a"}, to: a}, // its own run says what that does
+	} {
+		run.State = map[bool]pipeline.State{true: pipeline.StateVerified, false: pipeline.StateRunning}[tt.ended]
+		to, words, err := e.addressed(t.Context(), run, tt.cmd)
+		if err != nil || !strings.Contains(words, tt.words) || (words != "") != (tt.words != "") || words == "" && to.ID != tt.to {
+			t.Errorf("of a module that has passed, %+v goes to %v, %q, %v", tt.cmd, to, words, err)
+		}
+	}
 	if _, words, _ := e.addressed(t.Context(), &pipeline.Run{}, command.Line{Name: "status", Part: "x"}); !strings.Contains(words, "neither a command nor a module") {
 		t.Errorf("without modules it says %q", words)
 	}
