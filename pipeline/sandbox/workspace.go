@@ -90,6 +90,13 @@ func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
 
 // makeDirs makes the work tree's directory and the kept build cache, both the worker's.
 func (w *Workspace) makeDirs(o OpenOptions) error {
+	for _, d := range []string{w.m.path("trees"), w.m.path("seeds")} { // deleted from outside: the next work tree does without
+		if err := os.Mkdir(d, 0o711); err == nil {
+			w.log.Warn("made a directory of the sandbox again that was deleted", "dir", d)
+		} else if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
 	dir, err := os.MkdirTemp(w.m.path("trees"), dirName(o.Name)+"-")
 	if err != nil {
 		return err
@@ -251,7 +258,7 @@ func (w *Workspace) call(ctx context.Context, method string, params, result any)
 	}
 	select {
 	case r := <-answer:
-		return roomFault(w.m.dir, decode(r, result))
+		return w.whole(roomFault(w.m.dir, decode(r, result)))
 	case <-w.gone:
 		return w.ended(nil)
 	case <-ctx.Done():
@@ -267,6 +274,17 @@ func (w *Workspace) call(ctx context.Context, method string, params, result any)
 		w.kill()
 	}
 	return ctx.Err()
+}
+
+// whole tells a call whose work tree was deleted from outside: what it says of files is not
+// theirs, and nothing of it may be taken for the agent's work.
+func (w *Workspace) whole(err error) error {
+	tree := filepath.Join(w.dir, "tree")
+	if _, gone := os.Stat(tree); !errors.Is(gone, fs.ErrNotExist) {
+		return err
+	}
+	return &pipeline.Fault{Class: pipeline.FaultSandbox, Message: fmt.Sprintf("the work tree %s was deleted while it was in use: "+
+		"the phase begins again in a new one, on the last commit. What is below %s belongs to the running server", tree, w.m.dir)}
 }
 
 func decode(r response, result any) error {
