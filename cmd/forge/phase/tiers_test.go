@@ -8,6 +8,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 	"forge/pipeline/testedit"
 )
 
@@ -83,6 +84,58 @@ func TestTiers(t *testing.T) {
 			}
 			if report.OK() != (len(tt.says) == 0) || t.Failed() {
 				t.Errorf("passes: %v, unclean %q; it says\n%s\nedited: %s", report.OK(), report.Unclean, all, edited)
+			}
+		})
+	}
+}
+
+// Covers V7, lessons 16: in the run of a module, too, a test that puts something in the place
+// of the module's own function as it is loaded is no work: what passes by it alone is asked
+// about, the test of a promise no less, and named.
+func TestModuleReplacesItsOwn(t *testing.T) {
+	t.Parallel()
+	base := map[string]string{
+		"calc/__init__.py": "def add(a, b):\n    return a + b\n", "test_base.py": "import calc\n\n\ndef test_add():\n    assert calc.add(2, 3) == 5\n",
+		"test_promise.py": "import calc\n\n\ndef test_twice():\n    assert calc.twice(4) == 8\n",
+	}
+	const wrong = "\n\ndef twice(n):\n    return n\n"
+	for name, tt := range map[string]struct {
+		head map[string]string
+		says string
+	}{
+		"by its own test": {says: "tests.changed", head: map[string]string{"calc/__init__.py": base["calc/__init__.py"] + wrong,
+			"calc/test_a.py": "import calc\n\ncalc.twice = lambda n: 2 * n\n\n\ndef test_own():\n    assert calc.twice(1) == 2\n"}},
+		"a function that stood": {says: "tests.changed", head: map[string]string{
+			"calc/__init__.py": "def add(a, b):\n    return a - b\n\n\ndef twice(n):\n    return 2 * n\n",
+			"calc/test_a.py":   "import calc\n\ncalc.add = lambda a, b: a + b\n\n\ndef test_own():\n    assert calc.add(1, 1) == 2\n"}},
+		"not at all": {head: map[string]string{"calc/__init__.py": base["calc/__init__.py"] + "\n\ndef twice(n):\n    return 2 * n\n",
+			"calc/test_a.py": "import calc\n\n\ndef test_own():\n    assert calc.twice(1) == 2\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, base, tt.head)
+			b.run.Config.Tests = config.Tests{Commands: []string{"python3 -m pytest -q -p no:cacheprovider"}, TimeoutMinutes: 1, KnownFailures: "allow"}
+			b.o.Known = func(context.Context, pipeline.Repo) (map[string]pipeline.KnownFailure, error) { return nil, nil }
+			b.run.Part = &module.Of{Base: b.shas[0], Module: module.Module{ID: "a", Paths: []string{"calc/**"}},
+				Contract: []string{"test_promise.py"}, Probes: []string{"test_twice"}}
+			contract, err := b.tryHead(t.Context(), b.run, b.run.Base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.run.Baseline = &contract
+			patch, err := b.o.Gateway.Diff(t.Context(), b.run.Repo, b.run.Base, b.run.Head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := b.judge(t.Context(), b.run, agent.Job{Run: b.run, Ref: pipeline.PhaseRef{Phase: pipeline.PhaseTest, Iteration: 1}, Diff: patch})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var says []string
+			for _, f := range report.Tampered {
+				says = append(says, f.Rule+": "+f.Message)
+			}
+			if all := strings.Join(says, "\n"); report.OK() != (tt.says == "") || !strings.Contains(all, tt.says) {
+				t.Errorf("passes: %v, %d of %d, %v pending; it says\n%s", report.OK(), report.Passed, report.Total, report.Pending, all)
 			}
 		})
 	}
