@@ -111,7 +111,7 @@ func TestFiveModules(t *testing.T) {
 	l := modular(t, f, "")
 	l.serve()
 	l.start()
-	pull := l.verified(3 * time.Minute)
+	pull := l.verified(10 * time.Minute)
 	merged := l.checkMerges(pull, f)
 	if got := slices.Sorted(slices.Values(merged)); !slices.Equal(got, []string{"a", "a", "b", "c", "d", "e"}) || merged[5] != "a" {
 		t.Errorf("merged: %v; want each once, and a again after what the integration found", merged)
