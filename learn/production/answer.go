@@ -124,9 +124,20 @@ const (
 )
 
 // irreversible are files whose changes do something that the code before does not
-// know of, such as to a database.
-var irreversible = []string{"**/migrations/**", "**/migration/**", "**/migrate/**", "db/migrate/**", "**/*.sql", "**/alembic/**",
-	"**/flyway/**", "**/liquibase/**"}
+// know of, such as to a database. Letter case does not count.
+var irreversible = []string{
+	"**/*.sql", "**/*.ddl", // Flyway, goose, golang-migrate, Prisma; structure.sql of Rails
+	"**/migrations/**", "**/migration/**", "**/migrate/**", "**/*_migrate/**", // Django, Entity Framework, Flyway, golang-migrate, Rails
+	"**/db/*schema.rb",    // Rails
+	"**/*.prisma",         // Prisma
+	"**/alembic/**/*.py",  // Alembic
+	"**/v[0-9]*__*.*",     // Flyway, in any folder
+	"**/flyway/**",        //
+	"**/goose/**",         // goose
+	"**/liquibase/**",     // Liquibase
+	"**/db/changelog*/**", //
+	"**/db/changelog.*", "**/db.changelog*", "**/databasechangelog*", "**/changelog*.xml",
+}
 
 // Scene is what answers to an incident depend on besides the incident.
 type Scene struct {
@@ -226,6 +237,8 @@ func (s Scene) certain(i *Incident) string {
 		return "many alerts came at once: it is not clear what this is"
 	case i.Severity != SeverityCritical:
 		return "it is not critical"
+	case len(i.Suspects) > 0 && i.Suspects[0].Against != "":
+		return "it is not certain what it comes from: " + i.Suspects[0].Against
 	case len(i.Suspects) == 0 || i.Suspects[0].Score < Attributed:
 		return "it is not certain what it comes from"
 	case i.State != StateOpen:
@@ -415,7 +428,7 @@ func (s Scene) Crosses(files []string) string {
 	}
 	for _, f := range files {
 		for _, g := range append(slices.Clone(irreversible), s.Settings.Irreversible...) {
-			if glob.Match(g, f) {
+			if glob.Match(strings.ToLower(g), strings.ToLower(f)) {
 				return no("it would go back across %s, which cannot be undone by deploying what was before", text.Clip(f, 100))
 			}
 		}

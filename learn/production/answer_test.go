@@ -181,6 +181,14 @@ func TestAimOfRollBack(t *testing.T) {
 		{nil, true}, {[]string{"cart/cart.go", "README.md"}, true}, {[]string{"cart/cart.go", "db/migrations/0007_users.sql"}, false},
 		{[]string{"app/migrations/0002.py"}, false},
 		{[]string{"schema.sql"}, false}, {[]string{"db/migrate/2026_x.rb"}, false}, {[]string{"terraform/a/main.tf"}, false}, {make([]string, 500), false},
+		{[]string{"Terraform/a/main.tf"}, false}, {[]string{"Data/Migrations/20260101_Init.cs"}, false}, {[]string{"X.SQL"}, false}, // letter case
+		{[]string{"src/main/resources/db/changelog/changes.xml"}, false}, {[]string{"db/changelog.yaml"}, false}, {[]string{"db.changelog-1.0.xml"}, false},
+		{[]string{"db/schema.rb"}, false}, {[]string{"db/structure.sql"}, false}, {[]string{"db/animals_schema.rb"}, false},
+		{[]string{"db/animals_migrate/1_x.rb"}, false}, {[]string{"prisma/schema.prisma"}, false}, {[]string{"schema.prisma"}, false},
+		{[]string{"shop/migrations/0001_initial.py"}, false}, {[]string{"alembic/versions/1a2b_x.py"}, false}, {[]string{"alembic.ini"}, true},
+		{[]string{"db/migration/V2__Users.java"}, false}, {[]string{"src/V2__Users.kt"}, false}, {[]string{"migrations/000001_users.up.sql"}, false},
+		{[]string{"db/goose/00001_users.go"}, false}, {[]string{"CHANGELOG.md"}, true}, {[]string{"docs/changelog/2026.md"}, true}, {[]string{"schema.go"}, true},
+		{[]string{"api/schema.rb"}, true}, {[]string{"internal/versions/versions.go"}, true}, {[]string{"view2__x.go"}, true},
 	} {
 		if why := s.Crosses(tt.files); (why == "") != tt.want {
 			t.Errorf("%.3q: %q", tt.files, why)

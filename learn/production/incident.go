@@ -61,6 +61,7 @@ type EventData struct {
 	By          string       `json:"by,omitempty"`
 	Why         string       `json:"why,omitempty"`
 	Suspects    []Suspect    `json:"suspects,omitempty"`
+	Weighed     *Weighed     `json:"weighed,omitempty"`
 	Key         string       `json:"key,omitempty"` // of what people were told: "pull/42"
 	Answer      Answer       `json:"answer,omitempty"`
 	Aim         *Aim         `json:"aim,omitempty"`
@@ -92,12 +93,14 @@ type Incident struct {
 	Changes     []time.Time `json:"changes,omitempty"`
 	Previous    int64       `json:"previous,omitempty"`
 	Times       int         `json:"times"`
-	Muted       time.Time   `json:"muted,omitzero"` // until when nobody is told
-	Why         string      `json:"why,omitempty"`  // it ended
-	By          string      `json:"by,omitempty"`   // who dismissed it
-	First       Observation `json:"first"`          // the observation that opened it
-	Last        Observation `json:"last"`           // the newest that was kept
+	Muted       time.Time   `json:"muted,omitzero"`  // until when nobody is told
+	Why         string      `json:"why,omitempty"`   // it ended
+	By          string      `json:"by,omitempty"`    // who dismissed it
+	First       Observation `json:"first"`           // the observation that opened it
+	Last        Observation `json:"last"`            // the newest that was kept
+	Named       []Named     `json:"named,omitempty"` // what its observations name
 	Correlated  time.Time   `json:"correlated,omitzero"`
+	Weighed     *Weighed    `json:"weighed,omitempty"` // when it was correlated; nil: not known
 	Suspects    []Suspect   `json:"suspects,omitempty"`
 	Told        []string    `json:"told,omitempty"` // the keys of what people were told
 	Chosen      *Choice     `json:"chosen,omitempty"`
@@ -111,7 +114,66 @@ const (
 	maxJoined  = 100
 	maxChanges = 20
 	maxTold    = 50
+	maxNamed   = 10
 )
+
+// Named is what a source names: as the cause, or as what runs.
+type Named struct {
+	Deployment int64  `json:"deployment,omitempty"`
+	Release    string `json:"release,omitempty"`
+	Commit     string `json:"commit,omitempty"`
+	Related    string `json:"related,omitempty"` // commit that it holds for the cause
+}
+
+// Weighed is what a correlation had before it: with more, it is made again.
+type Weighed struct {
+	Deployments []int64 `json:"deployments,omitempty"`
+	Named       int     `json:"named,omitempty"`
+}
+
+func (o Observation) names() Named {
+	return Named{Deployment: o.Deployment, Release: o.Release, Commit: o.Commit, Related: orZero(o.Error).Related}
+}
+
+// names are what the incident's observations name. Those of before this was kept stand
+// in the first and the last.
+func (i *Incident) names() []Named {
+	out := slices.Clone(i.Named)
+	for _, o := range []Observation{i.First, i.Last} {
+		if n := o.names(); n != (Named{}) && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// newName reports whether an observation names something that none before did.
+func (i *Incident) newName(o Observation) bool {
+	n := o.names()
+	return n != (Named{}) && len(i.Named) < maxNamed && !slices.Contains(i.Named, n)
+}
+
+// Weigh is what a correlation with these deployments has before it.
+func (i *Incident) Weigh(candidates []Deployment) *Weighed {
+	w := &Weighed{Named: len(i.names())}
+	for _, d := range candidates {
+		w.Deployments = append(w.Deployments, d.ID)
+	}
+	return w
+}
+
+// Uncorrelated reports whether an incident was not correlated, or not with all that is
+// known by now.
+func (i *Incident) Uncorrelated(list []Deployment) bool {
+	if i.Correlated.IsZero() {
+		return true
+	}
+	candidates := Candidates(i, list)
+	w := orZero(i.Weighed)
+	return i.Weighed != nil && len(i.names()) > w.Named || slices.ContainsFunc(candidates, func(d Deployment) bool {
+		return d.Changed.After(i.Correlated) || i.Weighed != nil && !slices.Contains(w.Deployments, d.ID)
+	})
+}
 
 // Apply folds an event into the incident.
 func (i *Incident) Apply(e Event) {
@@ -129,7 +191,7 @@ func (i *Incident) Apply(e Event) {
 	case EventRecovered:
 		i.recovered(e)
 	case EventCorrelated:
-		i.Correlated, i.Suspects = e.At, d.Suspects
+		i.Correlated, i.Suspects, i.Weighed = e.At, d.Suspects, d.Weighed
 	case EventTold:
 		if len(i.Told) < maxTold {
 			i.Told = append(i.Told, d.Key)
@@ -172,6 +234,9 @@ func (i *Incident) seen(e Event) {
 	i.Count += max(1, d.Count)
 	i.LastSeen = e.At
 	if o := d.Observation; o != nil {
+		if i.newName(*o) {
+			i.Named = append(i.Named, o.names())
+		}
 		i.Last, i.LastSeen = *o, later(i.LastSeen, o.At)
 		if began := o.began(); began.Before(i.FirstSeen) {
 			i.FirstSeen = began

@@ -24,6 +24,7 @@ type Suspect struct {
 	Finding    string   `json:"finding,omitempty"` // fingerprint of one that was dismissed, or is open, at that place
 	Score      float64  `json:"score"`             // 0 to 1
 	Why        []string `json:"why"`
+	Against    string   `json:"against,omitempty"` // what the source names instead
 
 	byTimeAlone bool // nothing but when it was made points at it
 }
@@ -79,13 +80,20 @@ const (
 	maxSuspects    = 3
 	metricSince    = 2 * time.Hour    // after which a metric says nothing about a deployment
 	sameTime       = 10 * time.Minute // deployments within it cannot be distinguished by time
+	clockApart     = 2 * time.Minute  // a source's clock and GitHub's
 )
 
 // Candidates are the deployments that an incident may come from: those to its
-// environment that succeeded before it was first seen, newest first.
+// environment that succeeded before it was first seen, newest first. One that the
+// source names may have succeeded a little later, by another clock.
 func Candidates(i *Incident, list []Deployment) (out []Deployment) {
+	names := i.names()
 	for _, d := range list {
-		if d.Environment == i.Environment && !d.At.IsZero() && !d.At.After(i.FirstSeen) && i.FirstSeen.Sub(d.At) <= candidateSince {
+		until := i.FirstSeen
+		if slices.ContainsFunc(names, func(n Named) bool { return n.Deployment == d.ID }) {
+			until = until.Add(clockApart)
+		}
+		if d.Environment == i.Environment && !d.At.IsZero() && !d.At.After(until) && i.FirstSeen.Sub(d.At) <= candidateSince {
 			out = append(out, d)
 		}
 	}
@@ -99,6 +107,10 @@ func Suspects(i *Incident, facts []Facts, before []*Incident, services map[strin
 	var out []Suspect
 	for n, f := range facts {
 		if s := suspect(i, f, n == 0, before, services); s.Score >= 0.05 {
+			if s.Against = against(i, f, facts); s.Against != "" {
+				s.Score = min(s.Score, Attributed-0.01)
+				s.Why = append(s.Why, "but "+s.Against)
+			}
 			out = append(out, s)
 		}
 	}
@@ -127,23 +139,19 @@ func suspect(i *Incident, f Facts, last bool, before []*Incident, services map[s
 	e := evidence{left: 1}
 	s.byTimeAlone = last
 	if last {
-		age := i.FirstSeen.Sub(d.At)
+		age := max(0, i.FirstSeen.Sub(d.At))
 		e.add(weightTime*math.Exp2(-age.Minutes()/halfLife.Minutes()), "it was the last deployment to %s, %s before", i.Environment, short(age))
 		if words := departed(i); words != "" && age <= metricSince {
 			e.add(weightMetric, "%s", words)
 		}
 	}
-	for _, o := range []Observation{i.First, i.Last} {
-		if o.Deployment != 0 && o.Deployment == d.ID {
-			e.add(weightNamed, "the source names it")
-			s.byTimeAlone = false
-			break
-		}
-		if release := o.Release[strings.LastIndexByte(o.Release, '@')+1:]; o.Commit != "" && strings.HasPrefix(d.Commit, o.Commit) ||
-			release != "" && (release == d.Ref || len(release) >= 7 && strings.HasPrefix(d.Commit, release)) {
-			e.add(weightRelease, "the source says that this version runs")
-			break
-		}
+	names := i.names()
+	switch {
+	case slices.ContainsFunc(names, func(n Named) bool { return n.Deployment == d.ID }):
+		e.add(weightNamed, "the source names it")
+		s.byTimeAlone = false
+	case slices.ContainsFunc(names, func(n Named) bool { return n.Commit != "" && n.runs(d) || n.Release != "" && n.released(d) }):
+		e.add(weightRelease, "the source says that this version runs")
 	}
 	best, reasons := bestCommit(i, f, services)
 	if best != nil {
@@ -163,6 +171,50 @@ func suspect(i *Incident, f Facts, last bool, before []*Incident, services map[s
 	}
 	s.Score, s.Why = math.Round(100*s.Score)/100, e.why
 	return s
+}
+
+// against says what the source names that is not this deployment, "" for nothing.
+func against(i *Incident, f Facts, all []Facts) string {
+	d := f.Deployment
+	for _, n := range i.names() {
+		if n.Deployment != 0 && n.Deployment != d.ID {
+			what := fmt.Sprintf("the source names deployment %d", n.Deployment)
+			if !slices.ContainsFunc(all, func(o Facts) bool { return o.Deployment.ID == n.Deployment }) {
+				what += fmt.Sprintf(", which is not known to have run in %s", i.Environment)
+			}
+			return what
+		}
+		other := func(o Facts) bool { return o.Deployment.ID != d.ID && n.released(o.Deployment) }
+		switch {
+		case n.Commit != "" && !n.runs(d):
+			return fmt.Sprintf("the source says that %s runs", text.Head(n.Commit, 10))
+		case n.Release != "" && !n.released(d) && (n.commit() || slices.ContainsFunc(all, other)):
+			return fmt.Sprintf("the source says that %s runs", text.Head(n.version(), 10))
+		case n.Related != "" && !strings.HasPrefix(d.Commit, n.Related) &&
+			!slices.ContainsFunc(f.Commits, func(c Commit) bool { return strings.HasPrefix(c.ID, n.Related) }):
+			return fmt.Sprintf("the source holds commit %s for the cause, which it did not bring", text.Head(n.Related, 10))
+		}
+	}
+	return ""
+}
+
+// runs reports whether the commit that is named is the one deployed.
+func (n Named) runs(d Deployment) bool { return strings.HasPrefix(d.Commit, n.Commit) }
+
+// version is the release without what stands before it, as in "shop@1.2".
+func (n Named) version() string { return n.Release[strings.LastIndexByte(n.Release, '@')+1:] }
+
+// released reports whether the release that is named is the one deployed.
+func (n Named) released(d Deployment) bool {
+	v := n.version()
+	return v != "" && (v == d.Ref || len(v) >= 7 && strings.HasPrefix(d.Commit, v))
+}
+
+// commit reports whether the release is a commit's SHA, or how one begins. Digits alone
+// may be a date.
+func (n Named) commit() bool {
+	v := n.version()
+	return len(v) >= 7 && strings.Trim(v, "0123456789abcdef") == "" && (len(v) >= 40 || strings.ContainsAny(v, "abcdef"))
 }
 
 func short(d time.Duration) string {
@@ -227,8 +279,8 @@ func ownFrames(i *Incident) (out []Frame) {
 }
 
 func (e *commitEvidence) weigh(i *Incident, c *Commit, f Facts, frames []Frame, services map[string][]string) {
-	for _, o := range []Observation{i.First, i.Last} {
-		if r := orZero(o.Error).Related; r != "" && strings.HasPrefix(c.ID, r) {
+	for _, n := range i.names() {
+		if r := n.Related; r != "" && strings.HasPrefix(c.ID, r) {
 			e.add(weightNamed, "the source holds commit %s for the cause", text.Head(c.ID, 10))
 			break
 		}

@@ -196,6 +196,55 @@ func TestSuspectSaysWhy(t *testing.T) {
 	}
 }
 
+// What the source names speaks against what it does not name: nobody is sure then, and
+// the reason is said.
+func TestSourceNamesSomethingElse(t *testing.T) {
+	a := metric(1, 90)
+	for _, tt := range []struct {
+		name   string
+		change func(*Observation)
+		top    int64
+		sure   bool
+		why    string
+	}{
+		{"nothing", func(*Observation) {}, 2, true, ""},
+		{"the deployment", func(o *Observation) { o.Deployment = 2 }, 2, true, ""},
+		{"its commit", func(o *Observation) { o.Commit = sha(2)[:8] }, 2, true, ""},
+		{"its branch as the release", func(o *Observation) { o.Release = "main" }, 2, true, ""},
+		{"a version", func(o *Observation) { o.Release = "shop@1.2.3" }, 2, true, ""},
+		{"a word of hexadecimal digits", func(o *Observation) { o.Release = "shop@facade" }, 2, true, ""},
+		{"a deployment that nobody knows", func(o *Observation) { o.Deployment = 99999999 }, 2, false, "the source names deployment 99999999, which is not known"},
+		{"the one before", func(o *Observation) { o.Deployment = 1 }, 1, true, ""},
+		{"the release of the one before", func(o *Observation) { o.Release = sha(1) }, 2, false, "the source says that 1111111111 runs"},
+		{"the tag of the one before", func(o *Observation) { o.Release = "v1" }, 2, false, "the source says that v1 runs"},
+		{"the commit of the one before", func(o *Observation) { o.Commit = sha(1) }, 2, false, "the source says that 1111111111 runs"},
+		{"an unknown commit", func(o *Observation) { o.Commit = sha(7) }, 2, false, "the source says that 7777777777 runs"},
+		{"an unknown commit as related", func(o *Observation) { o.Error = &Error{Related: sha(7)} }, 2, false, "the source holds commit 7777777777 for the cause"},
+	} {
+		two, one := deployed(2, 2), deployed(1, 600)
+		two.Deployment.Ref, one.Deployment.Ref = "main", "v1"
+		for _, later := range []bool{false, true} {
+			i := trouble(KindAnomaly, a, tt.change)
+			if later { // it says so once, and then no more
+				i = trouble(KindAnomaly, a)
+				o := i.First
+				tt.change(&o)
+				i.Apply(Event{Seq: 5, Type: EventAnomalyDetected, At: received, Data: EventData{Observation: &o, Group: i.Group}})
+				o = i.First
+				i.Apply(Event{Seq: 6, Type: EventAnomalyDetected, At: received, Data: EventData{Observation: &o, Group: i.Group}})
+			}
+			got := Suspects(i, []Facts{two, one}, nil, nil)
+			if got[0].Deployment != tt.top || (got[0].Score >= Attributed) != tt.sure || !strings.Contains(strings.Join(got[0].Why, "\n"), tt.why) {
+				t.Errorf("%s, later %t: %+v", tt.name, later, got)
+			}
+			i.Suspects, i.Severity = got, SeverityCritical
+			if why := (Scene{Now: received}).certain(i); (why == "") != tt.sure || !strings.Contains(why, tt.why) {
+				t.Errorf("%s, later %t: certain says %q", tt.name, later, why)
+			}
+		}
+	}
+}
+
 func TestCandidates(t *testing.T) {
 	i := trouble(KindHealth)
 	d := func(id int64, env string, minutes int) Deployment {

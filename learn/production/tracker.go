@@ -19,6 +19,7 @@ const (
 	stormGroups    = 20 // new groups of an environment in stormWindow
 	stormWindow    = 10 * time.Minute
 	perHour        = 5 // new incidents of a repository
+	worsePerHour   = 5 // and then, of what is worse than all that goes on in its environment
 	joinWindow     = 5 * time.Minute
 	joinDeployment = 30 * time.Minute
 	recent         = 24 * time.Hour // in which what comes again is linked to what was
@@ -157,21 +158,32 @@ func (d *Tracker) dismissed(o Observation, key string) *Incident {
 
 func stormKey(o Observation) string { return o.Repo + "/" + o.Environment + "/storm" }
 
-// beyondLimit joins what would be one incident too many to the newest one.
+// beyondLimit joins what would be one incident too many to the newest one of its
+// environment. What is critical is not joined to a warning, as far as that can be.
 func (d *Tracker) beyondLimit(o Observation, key string) Note {
-	var newest *Incident
+	var newest, critical *Incident
 	for _, i := range d.Incidents {
-		if i.State.Active() && (newest == nil || i.Environment == o.Environment && newest.Environment != o.Environment ||
-			i.Opened.After(newest.Opened) && (i.Environment == o.Environment) == (newest.Environment == o.Environment)) {
+		if !i.State.Active() || i.Environment != o.Environment {
+			continue
+		}
+		if newest == nil || i.Opened.After(newest.Opened) {
 			newest = i
 		}
+		if i.Severity == SeverityCritical && (critical == nil || i.Opened.After(critical.Opened)) {
+			critical = i
+		}
+	}
+	if o.Severity == SeverityCritical && critical != nil {
+		newest = critical
 	}
 	words := fmt.Sprintf("joined: the repository has had %d new incidents within an hour", perHour)
-	if newest != nil {
+	switch apart := newest == nil || o.Severity == SeverityCritical && critical == nil; {
+	case apart && d.openedWithin(time.Hour) < perHour+worsePerHour:
+		return d.open(o, key, false)
+	case newest != nil:
 		return d.join(newest, o, key, words)
-	}
-	if d.stormWithin(time.Hour) {
-		return Note{What: fmt.Sprintf("counted, and no more: the repository has had %d new incidents within an hour, and they are over", perHour)}
+	case d.stormWithin(time.Hour):
+		return Note{What: fmt.Sprintf("counted, and no more: the repository has had %d new incidents within an hour", perHour+worsePerHour)}
 	}
 	return d.open(o, stormKey(o), true)
 }
@@ -276,7 +288,7 @@ func (d *Tracker) see(i *Incident, o Observation, key string) {
 	for most := samples; n > most; most *= 10 {
 		step *= 10
 	}
-	if n%step == 0 {
+	if n%step == 0 || i.newName(o) {
 		d.flush(c)
 		d.event(i, o.Kind.Event(), EventData{Observation: &o, Group: key})
 		return

@@ -231,7 +231,7 @@ func TestLimitOfIncidents(t *testing.T) {
 		d.Tick()
 		k.keep(t, d)
 	}
-	if n := len(k.incidents); n > perHour+1 {
+	if n := len(k.incidents); n > perHour+worsePerHour+1 {
 		t.Errorf("%d incidents", n)
 	}
 }

@@ -351,6 +351,9 @@ func question(i *production.Incident, scene *production.Scene, slug string) stri
 	if why := scene.Loop(i); why != "" {
 		fmt.Fprintf(&b, "Nothing more is done by itself: %s.\n\n", why)
 	}
+	if len(i.Suspects) > 0 && i.Suspects[0].Against != "" {
+		fmt.Fprintf(&b, "It is not certain what it comes from: %s.\n\n", i.Suspects[0].Against)
+	}
 	for _, a := range i.Acts {
 		if a.State == production.ActRefused {
 			fmt.Fprintf(&b, "No %s was made: %s.\n\n", nameOf[a.Answer], a.Why)

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/config"
@@ -133,11 +136,14 @@ func (b *bench) goesBad(h *fakeActions, repo string) {
 	b.observe(repo, "errors", production.StatusFiring)
 }
 
-func (b *bench) observe(repo, group string, status production.Status) {
+func (b *bench) observe(repo, group string, status production.Status, change ...func(*production.Observation)) {
 	b.t.Helper()
 	low, high := 0.004, 0.07
 	o := production.Observation{Kind: production.KindAnomaly, Source: "test", Repo: repo, Environment: "production", Group: group, Severity: production.SeverityCritical, Status: status,
 		At: b.now, Title: "Errors are high", Text: "Too many of them.", Anomaly: &production.Anomaly{Metric: "error_rate", Baseline: &low, Current: &high}}
+	for _, c := range change {
+		c(&o)
+	}
 	body, err := json.Marshal(o)
 	b.must(err)
 	b.send("check/test", string(body))
@@ -208,6 +214,52 @@ func TestAnswersBySettings(t *testing.T) {
 				t.Errorf("the log folds to %q", got)
 			}
 		})
+	}
+}
+
+// What the source names and Forge does not know bars all that is done by itself: people
+// are asked, with the reason. Once it is known, by GitHub or by the source, the incident
+// is correlated again.
+func TestSourceNamesWhatIsNotKnownYet(t *testing.T) {
+	names := func(o *production.Observation) { o.Deployment = 3 }
+	for _, later := range []bool{false, true} { // the alert overtakes the deployment's webhook, or names it in the end
+		b, h := newBench(t), newFakeActions(config.Production{RollBack: true, Ask: true})
+		at := b.now.Add(-3 * time.Minute)
+		b.send("deployment_status", deployment(1, "success", "1", b.now.Add(-5*time.Hour)), deployment(2, "success", "2", at))
+		h.deployed["acme/shop"] = []fakeDeployment{{id: 1}, {id: 2}, {id: 3}}
+		third := deployment(3, "success", "3", at.Add(2*time.Minute))
+		if later {
+			h.settings = config.Production{}
+			b.observe("acme/shop", "errors", production.StatusFiring)
+			b.send("deployment_status", third)
+			b.live(h)
+			b.restart(h)
+			b.observe("acme/shop", "errors", production.StatusFiring, names)
+		} else {
+			b.observe("acme/shop", "errors", production.StatusFiring, names)
+			b.live(h)
+			if i := b.incident(1); acts(i) != "ask done" || i.Suspects[0].Deployment != 2 || !strings.Contains(h.asked["acme/shop incident/1/ask #42"], "the source names deployment 3, which is not known") {
+				t.Errorf("%s, %+v, %q", acts(i), i.Suspects, h.asked)
+			}
+			b.send("deployment_status", third)
+		}
+		h.settings = config.Production{RollBack: true, Ask: true}
+		b.live(h)
+		if i := b.incident(1); i.Suspects[0].Deployment != 3 || i.Suspects[0].Against != "" || i.Act(production.AnswerRollBack) == nil || i.Act(production.AnswerRollBack).Aim.Deployment != 3 {
+			t.Errorf("later %t: %s, %+v", later, acts(i), i.Suspects)
+		}
+		log, err := Log(t.Context(), b.DB, 1)
+		b.must(err)
+		again, n := &production.Incident{ID: 1}, 0
+		for _, e := range log {
+			again.Apply(e)
+			if e.Type == production.EventCorrelated {
+				n++
+			}
+		}
+		if diff := cmp.Diff(b.incident(1), again, cmpopts.IgnoreUnexported(production.Suspect{})); diff != "" || n != 2 {
+			t.Errorf("%d correlations; the log folds to something else:\n%s", n, diff)
+		}
 	}
 }
 

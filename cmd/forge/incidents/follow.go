@@ -61,7 +61,7 @@ func (s *Service) Follow(ctx context.Context) error {
 			continue
 		}
 		i := tracker.Incidents[n]
-		if needsCorrelation(i, tracker.Deployments) {
+		if i.State.Active() && !i.Storm && i.Uncorrelated(tracker.Deployments) {
 			errs = append(errs, s.correlate(ctx, tracker, i))
 		}
 		if s.Teller != nil {
@@ -78,16 +78,6 @@ func (s *Service) Follow(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// needsCorrelation reports whether an incident that goes on was not correlated, or a
-// deployment that it may come from became known since.
-func needsCorrelation(i *production.Incident, list []production.Deployment) bool {
-	if !i.State.Active() || i.Storm {
-		return false
-	}
-	return i.Correlated.IsZero() || slices.ContainsFunc(production.Candidates(i, list),
-		func(d production.Deployment) bool { return d.Changed.After(i.Correlated) })
 }
 
 // correlate finds what an incident may come from. What cannot be looked up is tried
@@ -113,7 +103,7 @@ func (s *Service) correlate(ctx context.Context, tracker *production.Tracker, i 
 		}
 	}
 	delete(s.failed, i.ID)
-	tracker.Record(i, production.EventCorrelated, production.EventData{Suspects: production.Suspects(i, facts, tracker.Incidents, nil)})
+	tracker.Record(i, production.EventCorrelated, production.EventData{Suspects: production.Suspects(i, facts, tracker.Incidents, nil), Weighed: i.Weigh(candidates)})
 	return failed
 }
 
