@@ -37,7 +37,7 @@ func (a *App) Deploy(ctx context.Context, repo pipeline.Repo, d Deploying) (id i
 	doing := fmt.Sprintf("deploy %s to %s of %s", text.ShortSHA(d.Commit), d.Environment, repo.FullName())
 	list, _, err := s.rest.Repositories.ListDeployments(ctx, repo.Owner, repo.Name,
 		&gh.DeploymentsListOptions{Environment: d.Environment, ListOptions: gh.ListOptions{PerPage: 100}})
-	if err = explain(doing, "deployments: write", err); err != nil {
+	if err = lasting(explain(doing, "deployments: write", err)); err != nil {
 		return 0, err
 	}
 	newest := int64(0)
@@ -58,7 +58,7 @@ func (a *App) Deploy(ctx context.Context, repo pipeline.Repo, d Deploying) (id i
 	made, _, err := s.rest.Repositories.CreateDeployment(ctx, repo.Owner, repo.Name, &gh.DeploymentRequest{
 		Ref: &d.Commit, Task: &d.Task, AutoMerge: &merge, RequiredContexts: &contexts, Payload: map[string]string{"forge": d.Key},
 		Environment: &d.Environment, Description: &words})
-	if err = explain(doing, "deployments: write", err); err != nil {
+	if err = lasting(explain(doing, "deployments: write", err)); err != nil {
 		return 0, err
 	}
 	return made.GetID(), nil
@@ -97,7 +97,7 @@ func (a *App) OpenIssue(ctx context.Context, repo pipeline.Repo, title, body, ke
 	mark := render.Marker("", key)
 	list, _, err := s.rest.Issues.ListByRepo(ctx, repo.Owner, repo.Name, &gh.IssueListByRepoOptions{
 		State: "all", Labels: []string{incidentLabel}, Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{PerPage: 100}})
-	if err = explain("list issues labelled "+incidentLabel, "issues: read", err); err != nil {
+	if err = lasting(explain("list issues labelled "+incidentLabel, "issues: read", err)); err != nil {
 		return 0, "", err
 	}
 	for _, i := range list {
@@ -108,7 +108,7 @@ func (a *App) OpenIssue(ctx context.Context, repo pipeline.Repo, title, body, ke
 	title = render.Line(title, a.web.Host, 200)
 	body = mark + "\n" + render.Block(body, a.web.Host, render.MaxText)
 	made, _, err := s.rest.Issues.Create(ctx, repo.Owner, repo.Name, &gh.IssueRequest{Title: &title, Body: &body, Labels: &[]string{incidentLabel}})
-	if err = explain("open an issue in "+repo.FullName(), "issues: write", err); err != nil {
+	if err = lasting(explain("open an issue in "+repo.FullName(), "issues: write", err)); err != nil {
 		return 0, "", err
 	}
 	return made.GetNumber(), made.GetHTMLURL(), nil
@@ -156,7 +156,7 @@ func (a *App) OpenDraft(ctx context.Context, repo pipeline.Repo, branch, title, 
 	}
 	list, _, err := s.rest.PullRequests.List(ctx, repo.Owner, repo.Name,
 		&gh.PullRequestListOptions{State: "all", Head: repo.Owner + ":" + branch, ListOptions: gh.ListOptions{PerPage: 100}})
-	if err = explain("list pull requests of "+branch, "pull_requests: read", err); err != nil {
+	if err = lasting(explain("list pull requests of "+branch, "pull_requests: read", err)); err != nil {
 		return 0, "", err
 	}
 	for _, pr := range list {
@@ -167,7 +167,7 @@ func (a *App) OpenDraft(ctx context.Context, repo pipeline.Repo, branch, title, 
 	title, body = render.Line(title, a.web.Host, 200), render.Block(body, a.web.Host, render.MaxText)
 	pr, _, err := s.rest.PullRequests.Create(ctx, repo.Owner, repo.Name,
 		&gh.NewPullRequest{Title: &title, Body: &body, Head: &branch, Base: &repo.DefaultBranch, Draft: gh.Bool(true)})
-	if err = explain(fmt.Sprintf("open a draft from %s in %s", branch, repo.FullName()), permPulls, err); err != nil {
+	if err = lasting(explain(fmt.Sprintf("open a draft from %s in %s", branch, repo.FullName()), permPulls, err)); err != nil {
 		return 0, "", err
 	}
 	return pr.GetNumber(), pr.GetHTMLURL(), nil

@@ -133,6 +133,15 @@ func status(err error) int {
 	return 0
 }
 
+// lasting makes a final fault of what GitHub answers alike however often it is asked.
+func lasting(err error) error {
+	switch status(err) {
+	case http.StatusMethodNotAllowed, http.StatusConflict, http.StatusGone, http.StatusUnprocessableEntity:
+		return final("%v", err)
+	}
+	return err
+}
+
 // gone reports whether the thing that a call was about is not there.
 func gone(err error) bool { s := status(err); return s == http.StatusNotFound || s == http.StatusGone }
 

@@ -3,7 +3,6 @@ package github
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"forge/pipeline"
 	"forge/pipeline/text"
@@ -16,6 +15,7 @@ import (
 type Shipping struct {
 	Node   string
 	Head   string // SHA
+	Base   string // branch that it is for
 	Merged string // SHA that it was merged as; "": it is not
 	Closed bool   // without being merged
 	Queue  bool   // its base merges by a queue alone
@@ -34,6 +34,7 @@ func (a *App) Shipping(ctx context.Context, repo pipeline.Repo, n int) (Shipping
 				ID                  string
 				State               string
 				HeadRefOid          string
+				BaseRefName         string
 				IsMergeQueueEnabled bool
 				IsInMergeQueue      bool
 				MergeCommit         *struct{ Oid string }
@@ -45,7 +46,7 @@ func (a *App) Shipping(ctx context.Context, repo pipeline.Repo, n int) (Shipping
 		return Shipping{}, err
 	}
 	pr := q.Repository.PullRequest
-	out := Shipping{Node: pr.ID, Head: pr.HeadRefOid, Closed: pr.State == "CLOSED", Queue: pr.IsMergeQueueEnabled, Queued: pr.IsInMergeQueue}
+	out := Shipping{Node: pr.ID, Head: pr.HeadRefOid, Base: pr.BaseRefName, Closed: pr.State == "CLOSED", Queue: pr.IsMergeQueueEnabled, Queued: pr.IsInMergeQueue}
 	if pr.MergeCommit != nil && pr.State == "MERGED" {
 		out.Merged = pr.MergeCommit.Oid
 	}
@@ -61,11 +62,7 @@ func (a *App) MergeAt(ctx context.Context, repo pipeline.Repo, n int, head, meth
 	}
 	_, _, err = s.rest.PullRequests.Merge(ctx, repo.Owner, repo.Name, n, "", &gh.PullRequestOptions{SHA: head, MergeMethod: method})
 	doing := fmt.Sprintf("merge #%d of %s at %s", n, repo.FullName(), text.ShortSHA(head))
-	switch err = explain(doing, "contents: write", err); status(err) {
-	case http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity:
-		return final("%v", err)
-	}
-	return err
+	return lasting(explain(doing, "contents: write", err))
 }
 
 // Enqueue puts a pull request into its base's merge queue, at that head alone. What the

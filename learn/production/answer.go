@@ -46,7 +46,9 @@ type Act struct {
 	Aim    Aim       `json:"aim,omitzero"`
 	Number int64     `json:"number,omitempty"` // of the issue, pull request, run or deployment that was made
 	URL    string    `json:"url,omitempty"`
-	Why    string    `json:"why,omitempty"` // it was refused
+	Why    string    `json:"why,omitempty"`   // it was refused, or fails
+	Tries  int       `json:"tries,omitempty"` // that failed
+	Next   time.Time `json:"next,omitzero"`   // not tried again before
 }
 
 // Aim is what an answer is directed at, fixed when it is begun.
@@ -81,6 +83,11 @@ func (i *Incident) Act(a Answer) *Act {
 	return nil
 }
 
+// Begun reports whether an answer is under way.
+func (i *Incident) Begun() bool {
+	return slices.ContainsFunc(i.Acts, func(a Act) bool { return a.State == ActBegun })
+}
+
 // act folds the events of answers.
 func (i *Incident) act(e Event) {
 	d := e.Data
@@ -92,6 +99,11 @@ func (i *Incident) act(e Event) {
 	case EventBegun:
 		i.Acts = slices.DeleteFunc(slices.Clone(i.Acts), func(x Act) bool { return x.Answer == d.Answer })
 		i.Acts = append(i.Acts, Act{Answer: d.Answer, State: ActBegun, By: d.By, At: e.At, Aim: orZero(d.Aim)})
+	case EventFailed:
+		i.Acts = slices.Clone(i.Acts)
+		if x := i.Act(d.Answer); x != nil {
+			x.Tries, x.Next, x.Why = x.Tries+1, d.Until, d.Why
+		}
 	case EventDone, EventRefused:
 		acts := slices.Clone(i.Acts)
 		if i.Act(d.Answer) == nil {
@@ -176,6 +188,9 @@ func (s Scene) Next(i *Incident) (v Verdict, by string, ok bool) {
 		return v, "", false
 	}
 	for _, a := range Answers {
+		if a == AnswerAsk && i.Begun() { // what comes of it is part of the question
+			break
+		}
 		if s.on(a) && i.Act(a) == nil {
 			if v = s.judge(i, a, false); v.Why == "" {
 				return v, "", true
@@ -203,6 +218,8 @@ func (s Scene) judge(i *Incident, a Answer, chosen bool) Verdict {
 	case act != nil && act.State == ActRefused && chosen && a != AnswerRollBack: // what stood in the way may be gone
 	case act != nil && act.State == ActRefused:
 		v.Why = "it was tried: " + act.Why
+	case act != nil && act.State == ActBegun:
+		v.Why = "it is under way"
 	case act != nil:
 		v.Why = "it was done before"
 	}

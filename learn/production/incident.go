@@ -19,6 +19,7 @@ const (
 	EventChosen     EventType = "production.answer_chosen"      // by a human
 	EventBegun      EventType = "production.answer_begun"       // written down before it is carried out
 	EventDone       EventType = "production.answer_done"
+	EventFailed     EventType = "production.answer_failed"   // and is tried again
 	EventRefused    EventType = "production.answer_refused"  // it could not be carried out
 	EventTaught     EventType = "production.incident_taught" // what is learnt of it, or that this is taken back
 	EventDeclined   EventType = "production.answer_declined" // what a human chose is not allowed now
@@ -200,7 +201,7 @@ func (i *Incident) Apply(e Event) {
 		i.Taught = d.Lesson == LessonEscaped
 	case EventMuted:
 		i.Muted = d.Until
-	case EventChosen, EventBegun, EventDone, EventRefused, EventDeclined:
+	case EventChosen, EventBegun, EventFailed, EventDone, EventRefused, EventDeclined:
 		i.act(e)
 	case EventResolved, EventDismissed:
 		i.State, i.Ended, i.Why, i.By, i.Firing = StateResolved, e.At, d.Why, d.By, nil

@@ -34,7 +34,7 @@ func (g *Gateway) Revert(ctx context.Context, repo pipeline.Repo, from, to strin
 func (o *CommitOptions) revert(ctx context.Context, git git, from, to string) (m Merged, err error) {
 	var failed *gitError
 	if _, err = git.run(ctx, gitCall{args: []string{"merge-base", "--is-ancestor", to, o.Parent}}); errors.As(err, &failed) && failed.code == 1 {
-		return m, fmt.Errorf("%s does not hold it", short(o.Parent))
+		return m, irreversible("%s does not hold it", short(o.Parent))
 	} else if err != nil {
 		return m, err
 	}
@@ -67,6 +67,11 @@ func (o *CommitOptions) revert(ctx context.Context, git git, from, to string) (m
 	return m, err
 }
 
+// irreversible is that there is nothing to take back.
+func irreversible(format string, args ...any) error {
+	return &pipeline.Fault{Class: pipeline.FaultEnvironment, Final: true, Message: fmt.Sprintf(format, args...)}
+}
+
 // mostRebased is how many commits of a rebased pull request are looked for.
 const mostRebased = 250
 
@@ -86,7 +91,7 @@ func (g *Gateway) Landed(ctx context.Context, repo pipeline.Repo, head, merged s
 		return "", err
 	}
 	if len(parents) == 0 {
-		return "", fmt.Errorf("%s is the first commit", short(merged))
+		return "", irreversible("%s is the first commit", short(merged))
 	}
 	if len(parents) > 1 {
 		return parents[0], nil

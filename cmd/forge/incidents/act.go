@@ -62,6 +62,13 @@ type Rollback struct {
 // is not known any more what it would do.
 const rollBackWithin = 15 * time.Minute
 
+// An answer that fails is tried again, ever later, and given up in the end.
+const (
+	tryAfter  = time.Minute // doubled with each try
+	tryWithin = 15 * time.Minute
+	giveUp    = time.Hour
+)
+
 // month is how far back answers to other incidents count.
 const month = 30 * 24 * time.Hour
 
@@ -87,7 +94,7 @@ func (s *Service) Act(ctx context.Context) error {
 			}
 			continue
 		}
-		if !i.State.Active() && i.Chosen == nil && !begun(i) {
+		if !i.State.Active() && i.Chosen == nil && !i.Begun() {
 			continue
 		}
 		scene := scenes[i.Repo]
@@ -103,10 +110,6 @@ func (s *Service) Act(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func begun(i *production.Incident) bool {
-	return slices.ContainsFunc(i.Acts, func(a production.Act) bool { return a.State == production.ActBegun })
 }
 
 // teach tells the run behind an incident, and writes down that it did. Told again, it
@@ -131,7 +134,7 @@ func (s *Service) settings(ctx context.Context, repo string) (config.Production,
 	known, ok := s.known[repo]
 	s.mu.Unlock()
 	if ok && s.Now().Sub(known.at) < tickEvery {
-		return known.settings, nil
+		return known.settings, known.err
 	}
 	p, err := s.Actions.Settings(ctx, repo)
 	var fault *pipeline.Fault
@@ -140,17 +143,20 @@ func (s *Service) settings(ctx context.Context, repo string) (config.Production,
 		p, err = config.Production{}, nil
 	}
 	if err != nil {
-		return p, fmt.Errorf("read the settings of %s: %w", repo, err)
+		err = fmt.Errorf("read the settings of %s: %w", repo, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known[repo] = knownSettings{p, s.Now()}
-	return p, nil
+	if ctx.Err() == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.known[repo] = knownSettings{p, err, s.Now()}
+	}
+	return p, err
 }
 
-// knownSettings are settings as they were read at a time.
+// knownSettings are settings as they were read at a time, or could not be.
 type knownSettings struct {
 	settings config.Production
+	err      error
 	at       time.Time
 }
 
@@ -172,14 +178,14 @@ func (s *Service) scene(ctx context.Context, repo string) (*production.Scene, er
 // actOn gives an incident's answers, one after the other, until none is due.
 func (s *Service) actOn(ctx context.Context, scene *production.Scene, i *production.Incident) error {
 	for range len(production.Answers) + 1 {
-		n := slices.IndexFunc(i.Acts, func(a production.Act) bool { return a.State == production.ActBegun })
+		n := slices.IndexFunc(i.Acts, func(a production.Act) bool { return a.State == production.ActBegun && !s.Now().Before(a.Next) })
 		if n < 0 {
 			v, by, due := scene.Next(i)
 			if !due {
 				return nil
 			}
 			next, err := s.begin(ctx, scene, i, v, by)
-			if err != nil {
+			if err != nil || next == nil {
 				return err
 			}
 			scene.Replace(next)
@@ -196,14 +202,15 @@ func (s *Service) actOn(ctx context.Context, scene *production.Scene, i *product
 	return nil
 }
 
-// begin writes down what is about to be done, before it is, or why it is not.
+// begin writes down what is about to be done, before it is, or why it is not; nil when
+// that is not known yet.
 func (s *Service) begin(ctx context.Context, scene *production.Scene, i *production.Incident, v production.Verdict, by string) (*production.Incident, error) {
 	if v.Answer == production.AnswerRollBack && v.Why == "" {
-		files, err := s.Actions.Changed(ctx, i.Repo, v.Aim.To, v.Aim.From)
-		if err != nil {
+		why, err := s.crosses(ctx, scene, i, v)
+		if err != nil || s.Now().Before(s.unread[i.ID].Next) {
 			return nil, err
 		}
-		v.Why = scene.Crosses(files)
+		v.Why = why
 	}
 	return s.record(ctx, i, func(d *production.Tracker, now *production.Incident) {
 		switch {
@@ -215,6 +222,34 @@ func (s *Service) begin(ctx context.Context, scene *production.Scene, i *product
 			d.Record(now, production.EventRefused, production.EventData{Answer: v.Answer, Why: v.Why})
 		}
 	})
+}
+
+// crosses says what stands against a roll-back by the files that it would change. What
+// cannot be looked up is tried again after a while, and stands against it in the end.
+func (s *Service) crosses(ctx context.Context, scene *production.Scene, i *production.Incident, v production.Verdict) (string, error) {
+	now := s.Now().UTC()
+	look, known := s.unread[i.ID]
+	if !known {
+		look = production.Act{Answer: v.Answer, At: now, Aim: v.Aim}
+	} else if now.Before(look.Next) {
+		return "", nil
+	}
+	files, err := s.Actions.Changed(ctx, i.Repo, v.Aim.To, v.Aim.From)
+	if err != nil && ctx.Err() != nil {
+		return "", err
+	}
+	if err != nil {
+		if kind, data := s.failure(look, err); kind == production.EventFailed {
+			look.Tries, look.Next = look.Tries+1, data.Until
+			s.unread[i.ID] = look
+			return "", err
+		}
+	}
+	delete(s.unread, i.ID)
+	if err != nil {
+		return "what it would take back could not be looked up: " + text.Clip(text.OneLine(err.Error()), 300), nil
+	}
+	return scene.Crosses(files), nil
 }
 
 // record adds events to an incident, if nothing has happened to it since it was read.
@@ -243,21 +278,19 @@ func (s *Service) record(ctx context.Context, i *production.Incident, add func(*
 	return now, nil
 }
 
-// carryOut does what was begun, or finds that it was done, and writes that down.
+// carryOut does what was begun, or finds that it was done, and writes that down, or why
+// it could not be.
 func (s *Service) carryOut(ctx context.Context, scene *production.Scene, i *production.Incident, a production.Act) (*production.Incident, error) {
 	work, cancel := context.WithTimeout(ctx, lookTime)
 	made, err := s.do(work, scene, i, a)
 	cancel()
-	data := production.EventData{Answer: a.Answer, Number: made.Number, URL: made.URL}
-	kind := production.EventDone
-	var fault *pipeline.Fault
-	switch {
-	case errors.As(err, &fault) && (fault.Final || fault.Class == pipeline.FaultSecret):
-		kind, data.Why = production.EventRefused, text.Clip(text.OneLine(fault.Message), 500)
-	case err != nil && ctx.Err() == nil && a.Answer == production.AnswerRollBack && s.Now().Sub(a.At) > 2*rollBackWithin:
-		kind, data.Why = production.EventRefused, "GitHub could not be asked in time: see whether there is a deployment of "+text.Head(a.Aim.To, 10)
-	case err != nil:
+	if err != nil && ctx.Err() != nil {
 		return nil, err
+	}
+	kind, data := production.EventDone, production.EventData{Answer: a.Answer, Number: made.Number, URL: made.URL}
+	if err != nil {
+		s.Log.Warn("answer to incidents", "error", fmt.Errorf("incident %d, %s: %w", i.ID, a.Answer, err))
+		kind, data = s.failure(a, err)
 	}
 	for try := 0; ; try++ {
 		next, err := s.record(ctx, i, func(d *production.Tracker, now *production.Incident) { d.Record(now, kind, data) })
@@ -275,6 +308,36 @@ func (s *Service) carryOut(ctx context.Context, scene *production.Scene, i *prod
 			return i, nil // another server has written it down
 		}
 	}
+}
+
+// failure is what follows from an answer that could not be carried out: what cannot be
+// mended by trying again is refused at once, all else is tried again, until it is late.
+func (s *Service) failure(a production.Act, err error) (production.EventType, production.EventData) {
+	now := s.Now().UTC().Truncate(time.Microsecond)
+	over, late := giveUp, "it could not be done within an hour: "
+	if a.Answer == production.AnswerRollBack {
+		over, late = 2*rollBackWithin, "see whether there is a deployment of "+text.Head(a.Aim.To, 10)+": GitHub could not be asked in time: "
+	}
+	words := err.Error()
+	var fault *pipeline.Fault
+	final := errors.As(err, &fault) && (fault.Final || fault.Class == pipeline.FaultSecret)
+	if final {
+		words, late = fault.Message, ""
+	}
+	words = strings.TrimRight(text.OneLine(words), ".")
+	data := production.EventData{Answer: a.Answer}
+	left := a.At.Add(over).Sub(now)
+	if final || left <= 0 {
+		data.Why = text.Clip(late+words, 500)
+		return production.EventRefused, data
+	}
+	wait := min(tryAfter<<min(a.Tries, 10), tryWithin)
+	var limit interface{ RetryAfter() time.Duration }
+	if errors.As(err, &limit) {
+		wait = max(wait, limit.RetryAfter())
+	}
+	data.Why, data.Until = text.Clip(words, 500), now.Add(min(wait, left))
+	return production.EventFailed, data
 }
 
 // do does one answer.

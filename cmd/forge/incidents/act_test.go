@@ -238,14 +238,16 @@ func TestSourceNamesWhatIsNotKnownYet(t *testing.T) {
 		} else {
 			b.observe("acme/shop", "errors", production.StatusFiring, names)
 			b.live(h)
-			if i := b.incident(1); acts(i) != "ask done" || i.Suspects[0].Deployment != 2 || !strings.Contains(h.asked["acme/shop incident/1/ask #42"], "the source names deployment 3, which is not known") {
+			if i := b.incident(1); acts(i) != "ask done" || i.Suspects[0].Deployment != 2 ||
+				!strings.Contains(h.asked["acme/shop incident/1/ask #42"], "the source names deployment 3, which is not known") {
 				t.Errorf("%s, %+v, %q", acts(i), i.Suspects, h.asked)
 			}
 			b.send("deployment_status", third)
 		}
 		h.settings = config.Production{RollBack: true, Ask: true}
 		b.live(h)
-		if i := b.incident(1); i.Suspects[0].Deployment != 3 || i.Suspects[0].Against != "" || i.Act(production.AnswerRollBack) == nil || i.Act(production.AnswerRollBack).Aim.Deployment != 3 {
+		i := b.incident(1)
+		if back := i.Act(production.AnswerRollBack); i.Suspects[0].Deployment != 3 || i.Suspects[0].Against != "" || back == nil || back.Aim.Deployment != 3 {
 			t.Errorf("later %t: %s, %+v", later, acts(i), i.Suspects)
 		}
 		log, err := Log(t.Context(), b.DB, 1)
@@ -328,6 +330,80 @@ func TestRefusedRollBackAsks(t *testing.T) {
 		if acts(i) != "rollback refused, ask done" || len(h.deployed["acme/shop"]) != 2 || len(h.asked) != 1 || !strings.Contains(question, "No roll-back was made") {
 			t.Errorf("%s: %s, %v, %q", name, acts(i), h.deployed, question)
 		}
+	}
+}
+
+// An answer that fails is tried again after a while, however much comes in meanwhile and
+// whatever restarts; what else is due is not held up. After an hour it is given up, and
+// people are asked.
+func TestAnswerThatFails(t *testing.T) {
+	b, h := newBench(t), newFakeActions(config.Production{Issue: true, Revert: true, Ask: true})
+	var tries []time.Duration
+	began := b.now
+	h.at = func(point string) error {
+		if point == "before revert/1" {
+			tries = append(tries, b.now.Sub(began).Truncate(time.Minute))
+			return errors.New("GitHub answered 502")
+		}
+		return nil
+	}
+	b.goesBad(h, "acme/shop")
+	for b.now.Sub(began) < 50*time.Minute {
+		b.observe("acme/shop", fmt.Sprint("errors", len(tries)%3), production.StatusFiring)
+		b.live(h)
+		b.now = b.now.Add(10 * time.Second)
+	}
+	if got := fmt.Sprint(tries); got != "[0s 1m0s 3m0s 7m0s 15m0s 30m0s 45m0s]" {
+		t.Errorf("tried after %s", got)
+	}
+	if got := acts(b.incident(1)); got != "issue done, revert begun" {
+		t.Errorf("in between: %s", got)
+	}
+	for range 15 {
+		b.now = b.now.Add(time.Minute)
+		b.live(h)
+	}
+	i := b.incident(1)
+	question := h.asked["acme/shop incident/1/ask #101"]
+	if acts(i) != "issue done, revert refused, ask done" || len(tries) != 8 ||
+		!strings.Contains(question, "No revert was made: it could not be done within an hour: GitHub answered 502") {
+		t.Errorf("%s, %d tries, %q", acts(i), len(tries), question)
+	}
+	log, err := Log(t.Context(), b.DB, 1)
+	b.must(err)
+	again := &production.Incident{ID: 1}
+	for _, e := range log {
+		again.Apply(e)
+	}
+	if diff := cmp.Diff(i, again, cmpopts.IgnoreUnexported(production.Suspect{})); diff != "" {
+		t.Errorf("the log folds to something else:\n%s", diff)
+	}
+}
+
+// What a roll-back would change cannot be looked up: that is tried again after a while,
+// too, and stands against it in the end.
+func TestRollBackOfUnknownFiles(t *testing.T) {
+	b, h := newBench(t), newFakeActions(config.Production{RollBack: true, Ask: true})
+	looked := 0
+	h.at = func(point string) error {
+		if point == "changed" {
+			looked++
+			return errors.New("GitHub answered 502")
+		}
+		return nil
+	}
+	b.goesBad(h, "acme/shop")
+	b.restart(h)
+	for range 31 * 6 {
+		b.observe("acme/shop", "errors", production.StatusFiring)
+		b.must(b.Follow(t.Context()))
+		_ = b.Act(t.Context())
+		b.now = b.now.Add(10 * time.Second)
+	}
+	i := b.incident(1)
+	if acts(i) != "rollback refused, ask done" || looked != 6 || len(h.deployed["acme/shop"]) != 2 ||
+		!strings.Contains(i.Act(production.AnswerRollBack).Why, "could not be looked up: GitHub answered 502") {
+		t.Errorf("%s, looked %d times: %+v", acts(i), looked, i.Acts)
 	}
 }
 

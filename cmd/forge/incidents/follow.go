@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/learn/production"
+	"forge/pipeline"
 	"forge/pipeline/rollout"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -64,8 +65,13 @@ func (s *Service) Follow(ctx context.Context) error {
 		if i.State.Active() && !i.Storm && i.Uncorrelated(tracker.Deployments) {
 			errs = append(errs, s.correlate(ctx, tracker, i))
 		}
-		if s.Teller != nil {
-			errs = append(errs, s.tell(ctx, tracker, i))
+		if s.Teller != nil && !s.Now().Before(s.untold[i.ID]) {
+			delete(s.untold, i.ID)
+			err := s.tell(ctx, tracker, i)
+			if err != nil && ctx.Err() == nil {
+				s.untold[i.ID] = s.Now().Add(tryAfter)
+			}
+			errs = append(errs, err)
 		}
 	}
 	if err := s.keep(ctx, trackers, nil); err != nil {
@@ -103,7 +109,8 @@ func (s *Service) correlate(ctx context.Context, tracker *production.Tracker, i 
 		}
 	}
 	delete(s.failed, i.ID)
-	tracker.Record(i, production.EventCorrelated, production.EventData{Suspects: production.Suspects(i, facts, tracker.Incidents, nil), Weighed: i.Weigh(candidates)})
+	suspects := production.Suspects(i, facts, tracker.Incidents, nil)
+	tracker.Record(i, production.EventCorrelated, production.EventData{Suspects: suspects, Weighed: i.Weigh(candidates)})
 	return failed
 }
 
@@ -142,10 +149,17 @@ func (s *Service) tell(ctx context.Context, tracker *production.Tracker, i *prod
 		if slices.Contains(i.Told, m.key) {
 			continue
 		}
-		if err := s.Teller.Tell(ctx, i.Repo, m.number, m.words, m.key); err != nil {
+		err := s.Teller.Tell(ctx, i.Repo, m.number, m.words, m.key)
+		data := production.EventData{Key: m.key}
+		var fault *pipeline.Fault
+		if errors.As(err, &fault) && fault.Final { // such as where the conversation is locked
+			data.Why, err = text.Clip(text.OneLine(fault.Message), 500), nil
+			s.Log.Warn("nobody can be told of an incident", "error", fmt.Errorf("%s: %w", m.key, fault))
+		}
+		if err != nil {
 			return fmt.Errorf("tell of incident %d: %w", i.ID, err)
 		}
-		tracker.Record(i, production.EventTold, production.EventData{Key: m.key})
+		tracker.Record(i, production.EventTold, data)
 	}
 	return nil
 }

@@ -152,6 +152,57 @@ func TestIncidentIsAnswered(t *testing.T) {
 	}
 }
 
+// What GitHub or git refuses for good is tried once, however many alerts come in, and
+// the next answer comes: issues are switched off in the repository, and the first commit
+// has nothing before it.
+func TestAnswersThatCannotBe(t *testing.T) {
+	t.Parallel()
+	again := func(ts *testServer) {
+		ts.t.Helper()
+		for n := range 5 {
+			ts.alerts(fmt.Sprint("again", n), "firing", "Greetings fail", "all of them", time.Now().Add(time.Second))
+			ts.incident(1, func(i *production.Incident) bool { return len(i.Joined) == n+1 })
+		}
+	}
+	ts, _, _, _ := answering(t, testOptions{deployments: true}, "production:\n  issue: true\n  ask: true\n")
+	ts.gh.AddFault(githubtest.Fault{Operation: "issues/list-for-repo", Kind: githubtest.FaultErrorBefore, Status: http.StatusGone})
+	ts.alerts("g", "firing", "Greetings fail", "all of them", time.Now().Add(time.Second))
+	if x := ts.done(production.AnswerIssue); x.State != production.ActRefused || !strings.Contains(x.Why, "410") {
+		t.Errorf("%+v", x)
+	}
+	ts.says("No issue was made: list issues labelled incident: GitHub answered 410")
+	again(ts)
+	n := 0
+	for _, c := range ts.gh.Calls() {
+		if c.Operation == "issues/list-for-repo" {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("issues were asked for %d times", n)
+	}
+
+	o := testOptions{deployments: true}
+	o.files = map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production:\n  issue: true\n  revert: true\n  ask: true\n"}
+	o.wire = func(w *Options) {
+		w.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 10_000}}
+	}
+	ts = newTestServer(t, o)
+	id, err := ts.gh.As("acme").Deploy(greetRepo, "production", "main")
+	ts.must(err)
+	ts.must(ts.gh.As("acme").DeploymentStatus(greetRepo, id, "success", "it runs"))
+	ts.deployed(1)
+	ts.alerts("g", "firing", "Greetings fail", "all of them", time.Now().Add(time.Second))
+	if x := ts.done(production.AnswerRevert); x.State != production.ActRefused || !strings.Contains(x.Why, "is the first commit") {
+		t.Errorf("%+v", x)
+	}
+	ts.done(production.AnswerAsk)
+	again(ts)
+	if i := ts.incident(1, func(*production.Incident) bool { return true }); len(i.Acts) != 3 || i.Act(production.AnswerRevert).Tries != 0 {
+		t.Errorf("%+v", i.Acts)
+	}
+}
+
 // Without settings an incident changes nothing but what people of Forge's own pull
 // request are told, and asks for no permission; with them and without the permission,
 // people are told what is missing.

@@ -135,7 +135,8 @@ func (h *harbour) counts(want map[string]int) {
 func TestShip(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, shipBoth, testOptions{deploys: true})
-	h.says(fmt.Sprintf("`/forge ship approve %s` — this pull request is merged at %[1]s, and at no other head (squash); then a deployment to staging is made", text.ShortSHA(h.head)))
+	h.says(fmt.Sprintf("`/forge ship approve %s` — this pull request is merged into main at %[1]s, and at no other head (squash)", text.ShortSHA(h.head)))
+	h.says("and at no other head (squash); then a deployment to staging is made")
 	h.waits(shipping.Asking)
 	h.answers("stranger", "approve %s", text.ShortSHA(h.head))
 	h.outcome("issue_comment", "stranger may not command Forge")
@@ -221,6 +222,46 @@ func TestShipHeadMoved(t *testing.T) {
 		t.Errorf("merged at another head: %v", err)
 	}
 	h.counts(map[string]int{"pulls/merge": 0, "repos/create-deployment": 0})
+}
+
+// The pull request is turned to another base between the question and the answer:
+// nothing is merged there, and nothing deployed; turned back, people are asked again.
+func TestShipBaseChanged(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, merge: merge, environments: [production]}\n", testOptions{deploys: true})
+	h.says("this pull request is merged into main at " + text.ShortSHA(h.head))
+	h.waits(shipping.Asking)
+	words := "nobody looked at this\n"
+	_, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "release", Message: "Of another branch", Files: map[string]*string{"r.txt": &words}})
+	h.must(err)
+	h.must(h.gh.As("acme").Retarget(greetRepo, h.pull, "release"))
+	h.answers("acme", "approve %s", text.ShortSHA(h.head))
+	h.says("**Shipping stopped**: its base is release, and it was verified for main.")
+	h.waits(shipping.Stopped)
+	h.counts(map[string]int{"pulls/merge": 0, "repos/create-deployment": 0})
+	h.answers("acme", "again") // as it is: it is not asked about
+	h.outcome("issue_comment", "Shipping goes on, as acme chose.")
+	h.waits(shipping.Stopped)
+	h.must(h.gh.As("acme").Retarget(greetRepo, h.pull, "main"))
+	h.answers("acme", "again")
+	h.approved()
+	h.status(h.made(1).ID, "success")
+	h.waits(shipping.Done)
+	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 1})
+}
+
+// Who merges it by hand into another branch is told that this is not deployed.
+func TestShipMergedElsewhere(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, merge: merge, environments: [production]}\n", testOptions{deploys: true})
+	h.waits(shipping.Asking)
+	words := "nobody looked at this\n"
+	_, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "release", Message: "Of another branch", Files: map[string]*string{"r.txt": &words}})
+	h.must(err)
+	h.must(h.gh.As("acme").Retarget(greetRepo, h.pull, "release"))
+	h.must(h.gh.As("acme").Merge(greetRepo, h.pull))
+	h.says("**Shipping stopped**: it was merged into release, and it was verified for main.")
+	h.counts(map[string]int{"repos/create-deployment": 0})
 }
 
 // A deployment that fails stops it, and says so; after "again" people are asked, and

@@ -79,11 +79,11 @@ func (s *Ship) answer(w work.Word, now time.Time) (words string, changed bool) {
 	case s.Merged == "":
 		s.AgreedAt = now
 		s.to(Agreed, now, by, "%s agreed to merge it at %s", by, about)
-		return fmt.Sprintf("It is merged at %s, as %s chose.", about, by), true
+		return fmt.Sprintf("Forge is going to merge it%s at %s, as %s chose, unless it has changed by then.", s.into(), about, by), true
 	default:
 		s.begin(now, by)
 		s.to(Deploying, now, by, "%s agreed to deploy it to %s", by, about)
-		return fmt.Sprintf("A deployment to %s is made, as %s chose.", about, by), true
+		return fmt.Sprintf("Forge is going to make a deployment to %s, as %s chose.", about, by), true
 	}
 }
 

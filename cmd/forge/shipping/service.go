@@ -284,6 +284,8 @@ func (v *Service) over(ctx context.Context, s *Ship, run *pipeline.Run, now time
 		return false, err
 	}
 	switch {
+	case p.Merged != "" && p.Base != run.Repo.DefaultBranch:
+		s.stop(now, "", "it was merged into %s, and it was verified for %s", p.Base, run.Repo.DefaultBranch)
 	case p.Merged != "" && p.Head == s.Head:
 		s.Foreign = true
 		v.merged(s, p.Merged, now)
@@ -312,6 +314,15 @@ func (v *Service) unverified(ctx context.Context, s *Ship, run *pipeline.Run, no
 			return false, err
 		}
 	}
+	p, err := v.GitHub.Shipping(ctx, run.Repo, s.Pull)
+	if err != nil {
+		return false, err
+	}
+	if p.Base != run.Repo.DefaultBranch {
+		s.stop(now, "", "its base is %s, and it was verified for %s", p.Base, run.Repo.DefaultBranch)
+		return true, nil
+	}
+	s.Base = p.Base
 	why := ""
 	if s.Asked > 0 {
 		why = "it was worked on since it was asked about, and stands again"
@@ -363,6 +374,9 @@ func (v *Service) merge(ctx context.Context, row *store.Ship, s *Ship, run *pipe
 		return false, err
 	}
 	switch {
+	case p.Merged != "" && p.Base != run.Repo.DefaultBranch:
+		s.stop(now, "", "it was merged into %s, and it was verified for %s", p.Base, run.Repo.DefaultBranch)
+		return true, nil
 	case p.Merged != "" && p.Head != s.Head:
 		s.stop(now, "", "it was merged at %s, and people agreed to %s", text.ShortSHA(p.Head), text.ShortSHA(s.Head))
 		return true, nil
@@ -371,6 +385,9 @@ func (v *Service) merge(ctx context.Context, row *store.Ship, s *Ship, run *pipe
 		return true, nil
 	case p.Closed:
 		s.stop(now, "", "the pull request was closed")
+		return true, nil
+	case p.Base != run.Repo.DefaultBranch:
+		s.stop(now, "", "its base is %s, and it was verified for %s", p.Base, run.Repo.DefaultBranch)
 		return true, nil
 	case p.Head != s.Head || run.Head != s.Head || !Verified(run):
 		s.to(Unverified, now, "", "the head moved from %s", text.ShortSHA(s.Head))

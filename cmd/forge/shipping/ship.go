@@ -47,6 +47,7 @@ type Ship struct {
 	Asked    int         `json:"asked,omitempty"`    // questions, ever
 
 	Head     string    `json:"head"`               // that was verified, and people are asked about
+	Base     string    `json:"base,omitempty"`     // branch that it was verified for
 	Enqueued bool      `json:"enqueued,omitempty"` // in the merge queue
 	Merged   string    `json:"merged,omitempty"`   // SHA
 	MergedAt time.Time `json:"merged_at,omitzero"`
@@ -301,7 +302,7 @@ func (s *Ship) question() string {
 	case s.Merged != "":
 		choice("approve "+q.About, steps(append([]string{s.deploysTo(s.At)}, s.after(s.At+1)...)))
 	default:
-		first := fmt.Sprintf("this pull request is merged at %s, and at no other head (%s)", text.ShortSHA(s.Head), s.method())
+		first := fmt.Sprintf("this pull request is merged%s at %s, and at no other head (%s)", s.into(), text.ShortSHA(s.Head), s.method())
 		choice("approve "+q.About, steps(append([]string{first}, s.after(0)...)))
 	}
 	choice("stop", "nothing more is merged or deployed")
@@ -313,6 +314,14 @@ func because(why string) string {
 		return ""
 	}
 	return " " + strings.ToUpper(why[:1]) + why[1:] + "."
+}
+
+// into names the branch that it is merged into.
+func (s *Ship) into() string {
+	if s.Base == "" { // it was asked before this was kept
+		return ""
+	}
+	return " into " + s.Base
 }
 
 // method is how it is merged.

@@ -27,7 +27,7 @@ func TestAnswer(t *testing.T) {
 		state        State
 		says         string
 	}{
-		{"approve 0123456", "", Agreed, "It is merged at 0123456, as ann chose."},
+		{"approve 0123456", "", Agreed, "Forge is going to merge it at 0123456, as ann chose, unless it has changed by then."},
 		{"APPROVE 0123456", "> as you asked\n", Agreed, ""},
 		{"approve", "", Asking, "The question takes `/forge ship approve 0123456` or `/forge ship stop`"},
 		{"approve 7654321", "", Asking, "Nothing was done"},
