@@ -422,6 +422,21 @@ func TestRunMemory(t *testing.T) {
 		"left out by chance, to measure what it is worth", "run ended: 1 learning kept", "$0.02")
 }
 
+// A run that works without memory says so.
+func TestRunWithoutMemory(t *testing.T) {
+	s := newSite(t)
+	s.fill(t, "clean")
+	has(t, s.get(t, "/runs/1", 200), "-works without what Forge has learnt")
+	cfg := config.Default()
+	cfg.Learn.Holdout = 1
+	run, err := s.db.CreateRun(t.Context(), "held", pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "shop"},
+		Task: pipeline.Task{Issue: 99, Title: "x"}, Config: cfg, Base: strings.Repeat("a", 40), Branch: "forge/x"}, today, strings.Repeat("a", 32), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has(t, s.get(t, fmt.Sprintf("/runs/%d", run.ID), 200), "This run works without what Forge has learnt")
+}
+
 // BenchmarkRun states what the page of a run of 1,000 events takes as a multiple of
 // the bare select of its rows.
 func BenchmarkRun(b *testing.B) {
