@@ -177,7 +177,7 @@ func TestEndToEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := a.Issue(ctx, repo, n)
+	task, _, err := a.Issue(ctx, repo, n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,20 +103,23 @@ func (a *App) Repo(ctx context.Context, installation int64, owner, name string) 
 }
 
 // Issue returns issue n as a task. A pull request is no task.
-func (a *App) Issue(ctx context.Context, repo pipeline.Repo, n int) (pipeline.Task, error) {
+func (a *App) Issue(ctx context.Context, repo pipeline.Repo, n int) (task pipeline.Task, labels []string, err error) {
 	op := fmt.Sprintf("read issue #%d of %s", n, repo.FullName())
 	s, err := a.session(repo)
 	if err != nil {
-		return pipeline.Task{}, err
+		return task, nil, err
 	}
 	i, _, err := s.rest.Issues.Get(ctx, repo.Owner, repo.Name, n)
 	if err = explain(op, "issues: read", err); err != nil {
-		return pipeline.Task{}, err
+		return task, nil, err
 	}
 	if i.IsPullRequest() {
-		return pipeline.Task{}, final("%s#%d is a pull request: give the number of an issue.", repo.FullName(), n)
+		return task, nil, final("%s#%d is a pull request: give the number of an issue.", repo.FullName(), n)
 	}
-	return pipeline.Task{Issue: i.GetNumber(), Title: i.GetTitle(), Body: i.GetBody(), Author: actorOf(i.GetUser()), URL: i.GetHTMLURL()}, nil
+	for _, l := range i.Labels {
+		labels = append(labels, l.GetName())
+	}
+	return pipeline.Task{Issue: i.GetNumber(), Title: i.GetTitle(), Body: i.GetBody(), Author: actorOf(i.GetUser()), URL: i.GetHTMLURL()}, labels, nil
 }
 
 func actorOf(u *gh.User) pipeline.Actor {

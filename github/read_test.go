@@ -61,8 +61,9 @@ func TestPermission(t *testing.T) {
 
 func TestReads(t *testing.T) {
 	a := testApp(t, routes(t, map[string]string{
-		"GET /repos/octo/repo":                         `{"id":99,"name":"repo","owner":{"login":"octo"},"default_branch":"main","clone_url":"https://github.com/octo/repo.git"}`,
-		"GET /repos/octo/repo/issues/7":                `{"number":7,"title":"T","body":"B","html_url":"U","user":{"id":3,"login":"x[bot]","type":"Bot"}}`,
+		"GET /repos/octo/repo": `{"id":99,"name":"repo","owner":{"login":"octo"},"default_branch":"main","clone_url":"https://github.com/octo/repo.git"}`,
+		"GET /repos/octo/repo/issues/7": `{"number":7,"title":"T","body":"B","html_url":"U","labels":[{"name":"forge:quick"}],
+			"user":{"id":3,"login":"x[bot]","type":"Bot"}}`,
 		"GET /repos/octo/repo/issues/8":                `{"number":8,"pull_request":{"url":"x"}}`,
 		"GET /repos/octo/repo/git/ref/heads/forge/a":   `{"ref":"refs/heads/forge/a","object":{"sha":"abc"}}`,
 		"GET /repos/octo/repo/contents/.github/f.yml":  `{"type":"file","encoding":"base64","content":"bW9kZTogYXV0bwo="}`,
@@ -81,9 +82,10 @@ func TestReads(t *testing.T) {
 	}
 	repo, err := a.Repo(ctx, 5, "octo", "repo")
 	check("Repo", repo, rendertest.Repo(), err)
-	task, err := a.Issue(ctx, repo, 7)
+	task, labels, err := a.Issue(ctx, repo, 7)
 	check("Issue", task, pipeline.Task{Issue: 7, Title: "T", Body: "B", URL: "U", Author: pipeline.Actor{ID: 3, Login: "x[bot]", Bot: true}}, err)
-	if _, err := a.Issue(ctx, repo, 8); err == nil || !strings.Contains(err.Error(), "pull request") {
+	check("labels", labels, []string{"forge:quick"}, err)
+	if _, _, err := a.Issue(ctx, repo, 8); err == nil || !strings.Contains(err.Error(), "pull request") {
 		t.Errorf("Issue of a pull request: %v", err)
 	}
 	head, err := a.BranchHead(ctx, repo, "forge/a")

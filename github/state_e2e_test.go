@@ -18,7 +18,7 @@ func TestStatesOfARepository(t *testing.T) {
 	}
 	n := pipeline.Notice{Repo: repo, Issue: issue}
 	reply := func(key string) error { return a.Reply(t.Context(), n, "An answer.", key) }
-	read := func() error { _, err := a.Issue(t.Context(), repo, issue); return err }
+	read := func() error { _, _, err := a.Issue(t.Context(), repo, issue); return err }
 	refused := func(what string, err error, words ...string) {
 		t.Helper()
 		var fault *pipeline.Fault

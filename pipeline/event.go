@@ -8,6 +8,7 @@ import (
 	"forge/pipeline/module"
 	"forge/pipeline/record"
 	"forge/pipeline/rollout"
+	"forge/pipeline/track"
 	"forge/pipeline/upstream"
 )
 
@@ -170,6 +171,8 @@ type Start struct {
 
 	Baseline *TestReport     `json:"baseline,omitempty"` // the tests at Base, where they ran there already
 	Holdout  *record.Holdout `json:"holdout,omitempty"`  // drawn when the run is created; nil: nothing was drawn
+
+	Track *track.Choice `json:"track,omitempty"` // how much process it gets; nil: the quick one, which nobody asked for
 }
 
 // Repo is a repository as a run knows it.

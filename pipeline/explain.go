@@ -43,6 +43,9 @@ func (r *Run) Explain() string {
 	}
 	r.explainMeasures(&b)
 	r.explainHistory(&b)
+	if r.Track != nil {
+		fmt.Fprintf(&b, "\nIts track is %s.\n", r.Track)
+	}
 	if len(r.Instructions) > 0 {
 		fmt.Fprintf(&b, "\nThe agents were given the repository's instructions, as they stand at the base: %s.\n", strings.Join(r.Instructions, ", "))
 	}

@@ -41,6 +41,7 @@ type Notice struct {
 	Repo    Repo         `json:"repo"`
 	Actor   Actor        `json:"actor"`
 	Task    Task         `json:"task"`              // of a start or an edited issue
+	Labels  []string     `json:"labels,omitempty"`  // of a start: those of the issue
 	Part    string       `json:"part,omitempty"`    // of an edited issue: "title" or "body" when nothing else of it was edited
 	Issue   int          `json:"issue,omitempty"`   // number of the issue that it is about, if any
 	Pull    int          `json:"pull,omitempty"`    // number of the pull request that it is about, if any

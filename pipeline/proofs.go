@@ -11,6 +11,9 @@ import (
 // proofTest begins the name of the failure that a criterion without a proof is.
 const proofTest = "proof/"
 
+// Traces reports whether a plan says which words of the task each of its criteria is for.
+func (r *Run) Traces() bool { return r.Config.Loop.Proofs.On() || r.Track.Above() }
+
 // Claims are what the implementer names as shown, by criterion, since the plan was made.
 func (r *Run) Claims() []proof.Claim {
 	var out []proof.Claim

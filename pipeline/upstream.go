@@ -425,7 +425,7 @@ func (r *Run) revise(f *upstream.Feedback) {
 	switch {
 	case d.Choice == upstream.Add:
 		c := Criterion{ID: r.freshID("AC"), Text: d.Text}
-		if r.Config.Loop.Proofs.On() {
+		if r.Traces() {
 			c.For = r.require(&plan, d)
 		}
 		d.Criterion = c.ID

@@ -31,7 +31,7 @@ type Plan struct {
 	Unsplit string        `json:"unsplit,omitempty"`  // why a split that was proposed was dropped
 	LeftOut []Criterion   `json:"left_out,omitempty"` // criteria of modules that are left out, and known limitations: nobody checks them
 
-	Requirements []proof.Requirement `json:"requirements,omitempty"` // what the task asks for, where loop.proofs wants them
+	Requirements []proof.Requirement `json:"requirements,omitempty"` // what the task asks for, where loop.proofs or the track wants them
 }
 
 // Criterion is one acceptance criterion.

@@ -46,7 +46,7 @@ var vocabulary = []string{
 	"pipeline/align", "pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/glob", "pipeline/lazyregexp", "pipeline/lens",
 	"pipeline/measure",
 	"pipeline/mergeable", "pipeline/module", "pipeline/proof", "pipeline/quality", "pipeline/record", "pipeline/rollout",
-	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/upstream", "pipeline/worktree", "pipeline/written",
+	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/upstream", "pipeline/worktree", "pipeline/written",
 }
 
 // onlyIn are imports that belong to one package alone; test files and packages

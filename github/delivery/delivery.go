@@ -48,6 +48,16 @@ type issue struct {
 	User        account         `json:"user"`
 	HTMLURL     string          `json:"html_url"`
 	PullRequest json.RawMessage `json:"pull_request"`
+	Labels      []struct {
+		Name string `json:"name"`
+	} `json:"labels"`
+}
+
+func (i *issue) labels() (names []string) {
+	for _, l := range i.Labels {
+		names = append(names, l.Name)
+	}
+	return names
 }
 
 func (i *issue) pull() bool { return len(i.PullRequest) > 0 && string(i.PullRequest) != "null" }
@@ -231,7 +241,7 @@ func (r reader) issues() {
 	case d.Action == "labeled" && r.n.Actor.Bot:
 		r.none("the label was set by the bot %s: bots start nothing", d.Sender.Login)
 	case d.Action == "labeled":
-		r.n.Task = d.Issue.task()
+		r.n.Task, r.n.Labels = d.Issue.task(), d.Issue.labels()
 		r.is(pipeline.NoticeStart, "issue #%d was labelled %q by %s", d.Issue.Number, d.Label.Name, d.Sender.Login)
 	case d.Action == "unlabeled" && mine:
 		r.is(pipeline.NoticeUnlabelled, "the label %q was taken from issue #%d by %s", d.Label.Name, d.Issue.Number, d.Sender.Login)
@@ -322,7 +332,7 @@ func (r reader) command(body string) {
 		r.n.Command.Error = fmt.Sprintf("`/%s run` works in an issue, and #%d is a pull request.", r.o.Slug, r.n.Pull)
 		r.is(pipeline.NoticeCommand, "/%s run in a pull request", r.o.Slug)
 	case c.Name == "run":
-		r.n.Task = r.d.Issue.task()
+		r.n.Task, r.n.Labels = r.d.Issue.task(), r.d.Issue.labels()
 		r.is(pipeline.NoticeStart, "/%s run in issue #%d by %s", r.o.Slug, r.n.Issue, r.d.Sender.Login)
 	default:
 		r.is(pipeline.NoticeCommand, "/%s %s by %s", r.o.Slug, c.Name, r.d.Sender.Login)

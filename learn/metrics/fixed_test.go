@@ -68,7 +68,7 @@ func TestByHand(t *testing.T) {
 		PublishFailure:   "4 × 0.25",
 		ModuleSpeedup:    "no data", ModuleCritical: "no data", ModuleRounds: "no data", ModuleConflicts: "no data", ModulesLeftOut: "no data", Proved: "no data", SkillSuccess: "no data",
 		QualityFailure: "no data", QualityRecovered: "no data",
-		Upstream: "no data", UpstreamResponse: "no data", UpstreamEscalation: "no data", UpstreamHeld: "no data",
+		Upstream: "no data", UpstreamResponse: "no data", UpstreamEscalation: "no data", UpstreamHeld: "no data", TrackResult: "no data",
 	}
 	for _, d := range Catalogue() {
 		if got[d.Key] != want[d.Key] {

@@ -80,6 +80,8 @@ const (
 	UpstreamResponse   = "upstream_response"
 	UpstreamEscalation = "upstream_escalation"
 	UpstreamHeld       = "upstream_held"
+
+	TrackResult = "track_result"
 )
 
 // Catalogue lists all metrics, in the order in which they are shown.
@@ -107,6 +109,9 @@ func Catalogue() []Definition {
 
 		{SkillSuccess, 2, "success with a skill", "share of runs that ended verified, of those whose agents read the skill; beside success, what it may have helped",
 			Share, "share", "skill", 1, false, false},
+
+		{TrackResult, 2, "success by track", "share of runs that ended verified, of those whose track people or a score chose",
+			Share, "share", "track", 1, false, false},
 
 		{ModuleSpeedup, 2, "speed-up by modules", "work of a run's modules and merges by the time from the first one's begin to the last one's merge, in which not all waited for people: 100 per cent is one after the other", Mean, "per cent", "", 1, false, false},
 		{ModuleCritical, 2, "critical path of modules",

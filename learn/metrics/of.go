@@ -271,6 +271,9 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 	for _, s := range m.run.Skills {
 		m.sums.add(m.ended, SkillSuccess, s, one(verified))
 	}
+	if m.run.Track != nil {
+		m.sums.add(m.ended, TrackResult, string(m.run.Track.Name()), one(verified))
+	}
 	m.sums.add(m.ended, QuickPass, "", one(verified && len(m.run.Iterations) <= 2))
 	m.sums.add(m.ended, Escalation, "", one(escalated))
 	m.sums.add(m.ended, Diminishing, "", one(m.shrinking))

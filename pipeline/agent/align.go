@@ -31,7 +31,7 @@ func (f found) String() string {
 // alone. The planner is told of a contradiction once; one that it keeps becomes a risk, so
 // that people read of it.
 func (p *phase) align(plan *pipeline.Plan, told *contradictions) []string {
-	if !p.job.Run.Config.Upstream.Enabled {
+	if run := p.job.Run; !run.Config.Upstream.Enabled && !run.Track.Above() {
 		return nil
 	}
 	var bad, kept []string

@@ -18,8 +18,8 @@ import (
 	"forge/pipeline/testname"
 )
 
-// Where loop.proofs wants them, the planner says which words of the task each criterion is
-// for, and the implementer which tests show it. What can be checked without running
+// Where loop.proofs or the run's track wants it, the planner says which words of the task each
+// criterion is for; with loop.proofs, the implementer says which tests show it. What can be checked without running
 // anything, is checked at once.
 
 // requirementParts are what a plan has besides.
@@ -42,7 +42,7 @@ const maxProofs = 20
 // planForm is what a planner submits.
 func (p *phase) planForm() []any {
 	form := planParts
-	if p.job.Run.Config.Loop.Proofs.On() {
+	if p.job.Run.Traces() {
 		at := slices.Index(form, any("criteria?"))
 		form = slices.Concat(form[:at], requirementParts, form[at+2:])
 	}
@@ -54,7 +54,7 @@ func (p *phase) planForm() []any {
 
 // required checks a plan's requirements; where they are not wanted, it has none.
 func (p *phase) required(plan *pipeline.Plan) []string {
-	if run := p.job.Run; run.Config.Loop.Proofs.On() {
+	if run := p.job.Run; run.Traces() {
 		said := []string{run.Task.Title, run.Task.Body}
 		said = append(said, run.Notes...)
 		for _, c := range p.job.Comments {

@@ -79,6 +79,7 @@ type Config struct {
 	Quality    []Quality  `json:"quality,omitempty"`   // none by default
 	Upstream   Upstream   `json:"upstream,omitzero"`   // off by default
 	Review     Review     `json:"review,omitzero"`     // the general one alone by default
+	Track      string     `json:"track,omitempty"`     // how much process a task gets before it is implemented; see package track; "" is quick
 	Skills     []string   `json:"skills,omitempty"`    // those of Forge's own that agents may use, besides the repository's
 }
 

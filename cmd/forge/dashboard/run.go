@@ -163,6 +163,9 @@ func standing(run *pipeline.Run) string {
 		words += fmt.Sprintf(" Its last step broke down (%s): %s", run.Fault.Class,
 			text.Clip(text.FirstLine(cmp.Or(run.Fault.Operator, run.Fault.Message)), 2*titleShown))
 	}
+	if run.Track != nil {
+		words += fmt.Sprintf(" Its track is %s.", run.Track)
+	}
 	return words
 }
 

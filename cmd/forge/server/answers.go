@@ -71,14 +71,14 @@ func (h incidentActions) StartRun(ctx context.Context, full string, issue int, k
 	if err != nil {
 		return incidents.Created{}, err
 	}
-	task, err := h.github.Issue(ctx, repo, issue)
+	task, labels, err := h.github.Issue(ctx, repo, issue)
 	if err != nil {
 		return incidents.Created{}, err
 	}
 	if _, err := h.app.github.identity(ctx); err != nil {
 		return incidents.Created{}, err
 	}
-	n := pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Issue: issue, Task: task, Actor: *h.app.github.bot.Load()}
+	n := pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Issue: issue, Task: task, Labels: labels, Actor: *h.app.github.bot.Load()}
 	run, err := h.app.Engine.Begin(ctx, key, n)
 	if err == nil {
 		h.app.Engine.Wake()

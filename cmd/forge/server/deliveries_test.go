@@ -38,7 +38,7 @@ func TestTenThousandDeliveries(t *testing.T) {
 	ts.must(err)
 	repo, err := app.Repo(ctx, installation, "acme", "greet")
 	ts.must(err)
-	task, err := app.Issue(ctx, repo, ts.issue)
+	task, _, err := app.Issue(ctx, repo, ts.issue)
 	ts.must(err)
 	for n := 1; n <= runs; n++ {
 		start := pipeline.Start{Repo: repo,

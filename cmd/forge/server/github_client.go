@@ -25,6 +25,7 @@ import (
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
+	"forge/pipeline/track"
 	"forge/pipeline/work"
 	"forge/pipeline/worktree"
 )
@@ -43,6 +44,7 @@ type githubClient struct {
 	gateway *sandbox.Gateway
 	base    config.Config // the server's; a repository's settings go on top
 	slug    string        // of commands and branches
+	label   string        // that starts a run
 	signer  signer
 	load    func(context.Context, int64) (*pipeline.Run, error) // of the runs of modules
 
@@ -108,7 +110,25 @@ func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	return pipeline.Start{Repo: n.Repo, Task: n.Task, By: n.Actor, Config: cfg, Base: head, Branch: branch, Slug: keptSlug(h.slug)}, nil
+	chosen, err := track.Choose(track.Track(cfg.Track), track.Labels(h.label, n.Labels), n.Task.Title, n.Task.Body, h.files(ctx, n.Repo, head))
+	if err != nil {
+		return pipeline.Start{}, err
+	}
+	return pipeline.Start{Repo: n.Repo, Task: n.Task, By: n.Actor, Config: cfg, Base: head, Branch: branch, Slug: keptSlug(h.slug), Track: chosen}, nil
+}
+
+// files lists the files of a commit, once they are asked for.
+func (h *githubClient) files(ctx context.Context, repo pipeline.Repo, sha string) func() ([]string, error) {
+	return func() ([]string, error) {
+		token, err := h.app.Token(ctx, repo)
+		if err != nil {
+			return nil, err
+		}
+		if err := h.gateway.Fetch(ctx, repo, token, sha); err != nil {
+			return nil, err
+		}
+		return h.gateway.Files(ctx, repo, sha)
+	}
 }
 
 // keptSlug is what a run keeps of the slug: nothing of the default, as runs that were
@@ -345,7 +365,8 @@ func newGitHubClient(o Options, db *store.DB, gateway *sandbox.Gateway) (*github
 	if err != nil {
 		return nil, err
 	}
-	return &githubClient{load: db.Load, app: app, gateway: gateway, base: o.Config.Run, slug: o.Config.Slug, signer: signer{app: app, gateway: gateway}}, nil
+	return &githubClient{load: db.Load, app: app, gateway: gateway, base: o.Config.Run, slug: o.Config.Slug, label: o.Config.Label,
+		signer: signer{app: app, gateway: gateway}}, nil
 }
 
 // NewGitHubApp is the configured App as it calls GitHub.

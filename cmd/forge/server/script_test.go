@@ -179,7 +179,7 @@ func (s *script) do(words []string) {
 // scriptDeeds are what people do on GitHub.
 var scriptDeeds = map[string]func(s *script, who *githubtest.Person, args []string) error{
 	"label": func(s *script, who *githubtest.Person, args []string) error {
-		return who.Label(greetRepo, s.issue, "forge")
+		return who.Label(greetRepo, s.issue, strings.Join(append(args, "forge")[:1], ""))
 	},
 	"comment": func(s *script, who *githubtest.Person, args []string) error {
 		_, err := who.Comment(greetRepo, s.issue, args[0])

@@ -8,6 +8,7 @@ import (
 
 	"forge/cmd/forge/settings"
 	"forge/pipeline"
+	"forge/pipeline/track"
 )
 
 // IssueStart is what a run on an issue starts with, as the App sees it.
@@ -21,11 +22,11 @@ func (a *App) IssueStart(ctx context.Context, owner, name string, issue int, by 
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	task, err := app.Issue(ctx, repo, issue)
+	task, labels, err := app.Issue(ctx, repo, issue)
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	return a.github.Prepare(ctx, pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Actor: by, Task: task, Issue: issue})
+	return a.github.Prepare(ctx, pipeline.Notice{Kind: pipeline.NoticeStart, Repo: repo, Actor: by, Task: task, Labels: labels, Issue: issue})
 }
 
 // LocalStart is what a run on the local repository in dir starts with: its commit, and
@@ -57,7 +58,12 @@ func (a *App) LocalStart(ctx context.Context, dir, branch string, task pipeline.
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	return pipeline.Start{Repo: repo, By: task.Author, Config: cfg, Base: base, Task: task, Branch: branch, Slug: keptSlug(a.slug)}, nil
+	files := func() ([]string, error) { return a.Gateway.Files(ctx, repo, base) }
+	chosen, err := track.Choose(track.Track(cfg.Track), "", task.Title, task.Body, files)
+	if err != nil {
+		return pipeline.Start{}, err
+	}
+	return pipeline.Start{Repo: repo, By: task.Author, Config: cfg, Base: base, Task: task, Branch: branch, Slug: keptSlug(a.slug), Track: chosen}, nil
 }
 
 // gitRepository says in plain words what is wrong with a folder that work is to be done in.

@@ -149,6 +149,9 @@ var rules = map[string]rule{
 	"branch_name": {doc: "The name of a run's branch, with {issue}, {slug} and {type}, under forge/; empty: forge/issue-{issue}-{slug}",
 		text: checkBranch, pattern: `^$|^forge/.*\{issue\}`},
 
+	"track": {doc: "How much process a task gets before it is implemented: quick, a plan; standard, one that is traced to the task's words and held " +
+		"against what is fixed; auto: as a score of the task says; empty: quick", enum: []string{"", "quick", "standard", "auto"}},
+
 	"app_id":                      {doc: "The GitHub App's id", min: 1, max: math.MaxInt32},
 	"private_key_file":            {doc: "The GitHub App's private key, a PEM file that only the server's user can read"},
 	"webhook_secret":              {doc: "The webhook's secret; better in webhook_secret_file", text: checkSecret},

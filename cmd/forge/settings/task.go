@@ -20,6 +20,7 @@ type taskFile struct {
 	Models      map[config.Role]string `json:"models"`
 	Paths       config.Paths           `json:"paths"`
 	Modules     config.Modules         `json:"modules"`
+	Track       string                 `json:"track"`
 }
 
 // Task reads an issue's front matter on top of the repository's configuration.
@@ -30,7 +31,7 @@ type taskFile struct {
 func Task(name, yaml string, repo, server config.Config, trusted bool) (config.Config, error) {
 	c, own := snapshot(repo), snapshot(repo) // maps are filled in place
 	f := taskFile{Mode: c.Mode, OnBaseMoved: c.OnBaseMoved, Gates: c.Gates, Loop: c.Loop, Limits: c.Limits, Breaker: c.Breaker,
-		Models: own.Models, Paths: own.Paths, Modules: c.Modules}
+		Models: own.Models, Paths: own.Paths, Modules: c.Modules, Track: c.Track}
 	caps := limitCaps(server)
 	if !trusted {
 		caps = limitCaps(repo)
@@ -65,6 +66,9 @@ func Task(name, yaml string, repo, server config.Config, trusted bool) (config.C
 	if !trusted && f.Loop.Profile != repo.Loop.Profile {
 		r.problems = append(r.problems, fmt.Errorf("%s: loop.profile can be chosen by people with write access to the repository: remove the key", name))
 	}
+	if !trusted && f.Track != repo.Track {
+		r.problems = append(r.problems, fmt.Errorf("%s: track can be chosen by people with write access to the repository: remove the key", name))
+	}
 	if !trusted && widens(f.Modules, repo.Modules) {
 		r.problems = append(r.problems, fmt.Errorf("%s: modules.mode, min_gain and on_failure can be chosen by people with write access to the repository; "+
 			"anybody may write \"mode: off\" or a larger min_gain: remove the others", name))
@@ -74,8 +78,8 @@ func Task(name, yaml string, repo, server config.Config, trusted bool) (config.C
 	}
 	profiled(r.set, &f.Loop, &f.Breaker)
 	protected := append(snapshot(repo).Paths.Protected, f.Paths.Protected...)
-	c.Mode, c.OnBaseMoved, c.Gates, c.Loop, c.Limits, c.Breaker, c.Models, c.Modules = f.Mode, f.OnBaseMoved, f.Gates, f.Loop, f.Limits,
-		f.Breaker, f.Models, f.Modules
+	c.Mode, c.OnBaseMoved, c.Gates, c.Loop, c.Limits, c.Breaker, c.Models, c.Modules, c.Track = f.Mode, f.OnBaseMoved, f.Gates, f.Loop, f.Limits,
+		f.Breaker, f.Models, f.Modules, f.Track
 	if r.set["paths.protected"] {
 		c.Paths.Protected = protected
 	}

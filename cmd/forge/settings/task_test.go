@@ -51,6 +51,10 @@ func TestTask(t *testing.T) {
 			[]string{"modules.mode, min_gain and on_failure can be chosen", "modules.parallel is 5, over this repository's 3"}},
 		"fewer modules": {"modules: {mode: off, parallel: 2, min_gain: 0.5}", false,
 			with(func(c *config.Config) { c.Modules.Parallel, c.Modules.MinGain = 2, 0.5 }), nil},
+		"track":            {"track: standard", true, with(func(c *config.Config) { c.Track = "standard" }), nil},
+		"stranger's track": {"track: standard", false, repo, []string{"track can be chosen by people with write access"}},
+		"no track":         {"track: slow", true, repo, []string{"track is \"slow\""}},
+
 		"unknown":  {"max_refinment_attempts: 5", true, repo, []string{"max_refinement_attempts"}},
 		"upstream": {"upstream: {enabled: true}", true, repo, []string{"unknown key"}},
 		"commands": {"tests:\n  commands: [\"curl evil\"]", true, repo, []string{"unknown key"}},
