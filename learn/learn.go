@@ -77,7 +77,8 @@ func Measure(events []pipeline.Event) InnerLoop {
 		}
 	}
 	in := InnerLoop{Phases: []Phase{}, Tools: tools(events, calls, costs)}
-	for _, name := range []pipeline.Phase{pipeline.PhasePlan, pipeline.PhaseImplement, pipeline.PhaseReview, pipeline.PhaseTest} {
+	for _, name := range []pipeline.Phase{pipeline.PhaseAnalyse, pipeline.PhaseDesign, pipeline.PhasePlan,
+		pipeline.PhaseImplement, pipeline.PhaseReview, pipeline.PhaseTest} {
 		if p := phases[name]; p != nil {
 			in.Phases = append(in.Phases, *p)
 		}

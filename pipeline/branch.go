@@ -76,7 +76,7 @@ func (r *Run) moved(e Event) {
 		return
 	}
 	r.move(e.Data.Head)
-	if r.Active != nil && r.Active.Phase != PhasePlan {
+	if r.Active != nil && !r.Active.Phase.plans() {
 		r.Active, r.Await = nil, nil
 	}
 	r.BranchDeleted = false

@@ -7,6 +7,7 @@ import (
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
 	"forge/pipeline/record"
+	"forge/pipeline/role"
 	"forge/pipeline/rollout"
 	"forge/pipeline/track"
 	"forge/pipeline/upstream"
@@ -124,6 +125,7 @@ type Data struct {
 	Start          *Start             `json:"start,omitempty"`
 	Phase          *PhaseRef          `json:"phase,omitempty"`
 	Plan           *Plan              `json:"plan,omitempty"`
+	Artefacts      []role.Artefact    `json:"artefacts,omitempty"` // what roles have written
 	Implementation *Implementation    `json:"implementation,omitempty"`
 	Review         *Review            `json:"review,omitempty"`
 	Tests          *TestReport        `json:"tests,omitempty"`
@@ -230,6 +232,9 @@ const (
 
 	PhaseContract Phase = "contract" // lays down what modules promise each other, before any is begun
 	PhaseMerge    Phase = "merge"    // takes a module in, and tests the merge before it becomes the head
+
+	PhaseAnalyse Phase = "analyse" // on the full track: what is wanted is written down
+	PhaseDesign  Phase = "design"  // likewise: how it is to be built, and what people see
 
 	PhaseResolve Phase = "resolve" // the owner of what a feedback is about answers it
 

@@ -79,7 +79,7 @@ func (r *Run) enter(e Event) {
 		if p.Iteration != len(r.Iterations) {
 			return
 		}
-	} else if p.Phase != PhasePlan && (len(r.Iterations) == 0 || p.Iteration != len(r.Iterations)) {
+	} else if !p.Phase.plans() && (len(r.Iterations) == 0 || p.Iteration != len(r.Iterations)) {
 		return
 	}
 	switch it := r.Current(); {
@@ -109,7 +109,9 @@ func (r *Run) complete(e Event) {
 	switch d := e.Data; {
 	case p.Phase == PhasePlan && d.Plan != nil:
 		r.planned(p, d)
-	case p.Phase == PhasePlan && d.Tests != nil && r.Plan == nil: // nothing to test with: it was not planned
+	case (p.Phase == PhaseAnalyse || p.Phase == PhaseDesign) && len(d.Artefacts) > 0:
+		r.wrote(d)
+	case (p.Phase == PhasePlan || p.Phase == PhaseAnalyse) && d.Tests != nil && r.Plan == nil: // nothing to test with: it was not planned
 		r.Baseline = d.Tests
 	case p.Phase == PhaseContract && d.Implementation != nil && d.Implementation.Parent == r.Head:
 		r.agreed(p, d)

@@ -46,6 +46,7 @@ func (r *Run) Explain() string {
 	if r.Track != nil {
 		fmt.Fprintf(&b, "\nIts track is %s.\n", r.Track)
 	}
+	r.explainRoles(&b)
 	if len(r.Instructions) > 0 {
 		fmt.Fprintf(&b, "\nThe agents were given the repository's instructions, as they stand at the base: %s.\n", strings.Join(r.Instructions, ", "))
 	}

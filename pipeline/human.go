@@ -144,7 +144,8 @@ func (r *Run) wishChanged(by *Actor) {
 		return
 	}
 	r.Notes = append(r.Notes, by.Login+" has edited the task: what it says now is what counts")
-	if r.Edited = r.Plan != nil; r.Active != nil && r.Active.Phase == PhasePlan {
+	r.outdate()
+	if r.Edited = r.Plan != nil; r.Active != nil && r.Active.Phase.plans() {
 		r.Active, r.Await, r.Last = nil, nil, nil // it works on a text that is out of date
 	}
 }

@@ -14,7 +14,8 @@ type procedure []func(r *Run, it *Iteration) *Action
 
 // procedures has a row for each kind of run.
 var procedures = map[Kind]procedure{
-	KindIssue: {(*Run).wantsPlan, (*Run).wantsParts, (*Run).wantsBack, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework, (*Run).wantsUpdate},
+	KindIssue: {(*Run).wantsRoles, (*Run).wantsPlan, (*Run).wantsParts,
+		(*Run).wantsBack, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework, (*Run).wantsUpdate},
 
 	// What was merged since is taken in before the work on it is judged.
 	KindModule: {(*Run).wantsPlan, (*Run).wantsContract, (*Run).wantsBack, (*Run).wantsWork, (*Run).wantsMerge, (*Run).wantsUpdate, (*Run).wantsAsked, (*Run).wantsReview, (*Run).wantsTests, (*Run).wantsRework},

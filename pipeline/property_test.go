@@ -17,6 +17,8 @@ import (
 
 // outcomes are script lines that can answer a phase.
 var outcomes = map[Phase][]string{
+	PhaseAnalyse:   {"analyse ok", "analyse ok", "fault agent x", "fault budget x"},
+	PhaseDesign:    {"design ok", "design ok", "fault agent x", "fault provider x"},
 	PhasePlan:      {"plan ok", "plan which?", "fault agent x", "fault provider x", "fault budget x"},
 	PhaseImplement: {"implement it", "implement it", "implement it doubts a: why", "implement nothing", "implement unable why", "fault agent x", "fault environment! x"},
 	PhaseUpdate:    {"update ok", "update same", "update conflict a.go", "update markers a.go", "update resolved so", "update unable why", "fault github x"},
@@ -45,6 +47,7 @@ func anyConfig(t *rapid.T) config.Config {
 	cfg.OnBaseMoved = rapid.SampledFrom([]string{"merge", "ask", "ignore", ""}).Draw(t, "on base moved")
 	cfg.Breaker.OnMax = rapid.SampledFrom([]config.OnMax{"manual", "error", "skip"}).Draw(t, "on max")
 	cfg.Breaker.MaxIterations = rapid.IntRange(1, 4).Draw(t, "breaker")
+	cfg.Track = rapid.SampledFrom([]string{"", "standard", "full"}).Draw(t, "track")
 	return cfg
 }
 

@@ -8,6 +8,7 @@ import (
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
 	"forge/pipeline/record"
+	"forge/pipeline/role"
 	"forge/pipeline/rollout"
 	"forge/pipeline/track"
 	"forge/pipeline/upstream"
@@ -68,7 +69,9 @@ type Run struct {
 	Head   string        `json:"head"`           // SHA of the branch as Forge knows it; Base until the first commit
 
 	Holdout *record.Holdout `json:"holdout,omitempty"` // whether it works without what was learnt; nil: it does not
-	Track *track.Choice `json:"track,omitempty"` // how much process it gets, and why; nil: the quick one
+	Track   *track.Choice   `json:"track,omitempty"`   // how much process it gets, and why; nil: the quick one
+
+	Artefacts []role.Artefact `json:"artefacts,omitempty"` // of the full track: what each role has written, the newest
 
 	// What is planned.
 	Given         *Plan       `json:"given,omitempty"` // of a module: the plan that it was begun with

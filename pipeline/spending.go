@@ -13,7 +13,7 @@ func (r *Run) spend(p Phase, u Usage) {
 	s := r.Spent[p]
 	s.Add(u)
 	put(&r.Spent, p, s)
-	if it := r.Current(); it != nil && p != PhasePlan {
+	if it := r.Current(); it != nil && !p.plans() {
 		it.Usage.Add(u)
 	}
 }

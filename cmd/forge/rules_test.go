@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 var vocabulary = []string{
 	"pipeline/align", "pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/glob", "pipeline/lazyregexp", "pipeline/lens",
 	"pipeline/measure",
-	"pipeline/mergeable", "pipeline/module", "pipeline/proof", "pipeline/quality", "pipeline/record", "pipeline/rollout",
+	"pipeline/mergeable", "pipeline/module", "pipeline/proof", "pipeline/quality", "pipeline/record", "pipeline/role", "pipeline/rollout",
 	"pipeline/source", "pipeline/testedit", "pipeline/testname", "pipeline/text", "pipeline/track", "pipeline/upstream", "pipeline/worktree", "pipeline/written",
 }
 

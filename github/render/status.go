@@ -2,10 +2,13 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/role"
 	"forge/pipeline/text"
+	"forge/pipeline/track"
 )
 
 // status is the one comment on the issue that is edited in place.
@@ -51,13 +54,13 @@ func (v Renderer) headline() string {
 	case pipeline.PhaseMerge:
 		return "🔄 Forge is merging the module " + code(r.Active.Part)
 	}
-	doing := map[pipeline.Phase]string{pipeline.PhasePlan: "planning", pipeline.PhaseImplement: "implementing",
-		pipeline.PhaseReview: "reviewing", pipeline.PhaseTest: "testing", pipeline.PhaseResolve: "deciding what an agent asked",
-		pipeline.PhaseUpdate: "taking " + r.Repo.DefaultBranch + " in"}[r.Active.Phase]
+	doing := map[pipeline.Phase]string{pipeline.PhaseAnalyse: "analysing", pipeline.PhaseDesign: "designing", pipeline.PhasePlan: "planning",
+		pipeline.PhaseImplement: "implementing", pipeline.PhaseReview: "reviewing", pipeline.PhaseTest: "testing",
+		pipeline.PhaseResolve: "deciding what an agent asked", pipeline.PhaseUpdate: "taking " + r.Repo.DefaultBranch + " in"}[r.Active.Phase]
 	if r.Await != nil {
 		doing = "waiting for " + v.line(r.Await.What, 200)
 	}
-	if r.Active.Phase == pipeline.PhasePlan {
+	if slices.Contains([]pipeline.Phase{pipeline.PhasePlan, pipeline.PhaseAnalyse, pipeline.PhaseDesign}, r.Active.Phase) {
 		round = ""
 	}
 	return "🔄 Forge is " + doing + round
@@ -127,10 +130,15 @@ func stoppedBy(r *pipeline.Run) string {
 func (v Renderer) phases() string {
 	var b strings.Builder
 	b.WriteString("| | Phase | Result | Time | Cost |\n|---|---|---|---|---|\n")
-	for _, p := range []struct {
+	type row struct {
 		phase pipeline.Phase
 		name  string
-	}{{pipeline.PhasePlan, "Plan"}, {pipeline.PhaseImplement, "Implement"}, {pipeline.PhaseReview, "Review"}, {pipeline.PhaseTest, "Test"}} {
+	}
+	rows := []row{{pipeline.PhasePlan, "Plan"}, {pipeline.PhaseImplement, "Implement"}, {pipeline.PhaseReview, "Review"}, {pipeline.PhaseTest, "Test"}}
+	if v.Run.Track.Name() == track.Full {
+		rows = append([]row{{pipeline.PhaseAnalyse, "Analyse"}, {pipeline.PhaseDesign, "Design"}}, rows...)
+	}
+	for _, p := range rows {
 		icon, text := v.phase(p.phase)
 		cost := ""
 		if u, ok := v.Run.Spent[p.phase]; ok && u.MicroUSD+u.Unpriced > 0 {
@@ -139,6 +147,20 @@ func (v Renderer) phases() string {
 		fmt.Fprintf(&b, "| %s | **%s** | %s | %s | %s |\n", icon, p.name, text, took(v.Run.Millis[p.phase]), cost)
 	}
 	return b.String()
+}
+
+// wrote is what roles have written, in a phase before the plan.
+func (v Renderer) wrote(roles ...role.Role) (icon, words string) {
+	var list []string
+	for _, who := range roles {
+		if a := role.Of(v.Run.Artefacts, who); a != nil {
+			list = append(list, fmt.Sprintf("%s: %s", who, text.Plural(len(a.Items), "item", "items")))
+		}
+	}
+	if len(list) == 0 {
+		return "⬜", ""
+	}
+	return "✅", strings.Join(list, ", ")
 }
 
 func (v Renderer) phase(p pipeline.Phase) (icon, words string) {
@@ -150,6 +172,12 @@ func (v Renderer) phase(p pipeline.Phase) (icon, words string) {
 		return "🔄", "at work"
 	}
 	it := r.Current()
+	switch p {
+	case pipeline.PhaseAnalyse:
+		return v.wrote(role.Analyst, role.Product)
+	case pipeline.PhaseDesign:
+		return v.wrote(role.Architect, role.UX)
+	}
 	if p == pipeline.PhasePlan {
 		if r.Plan == nil {
 			return "⬜", ""

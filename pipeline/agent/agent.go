@@ -198,6 +198,9 @@ func (a *Agent) JustifyTests(ctx context.Context, j Job, list []pipeline.TestCha
 // model returns the model for a role and its name.
 func (a *Agent) model(run *pipeline.Run, role config.Role) (Model, string, error) {
 	name := firstOf(run.Config.Models[role], a.opts.Models[role])
+	if slices.Contains([]config.Role{config.RoleAnalyst, config.RoleProduct, config.RoleArchitect, config.RoleUX}, role) {
+		name = firstOf(name, run.Config.Models[rolePlanner], a.opts.Models[rolePlanner])
+	}
 	if name == "" && role == roleReflector {
 		return nil, "", nil // the caller's own model reflects
 	}

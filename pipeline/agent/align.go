@@ -8,6 +8,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/align"
 	"forge/pipeline/module"
+	"forge/pipeline/role"
 	"forge/pipeline/text"
 )
 
@@ -34,43 +35,69 @@ func (p *phase) align(plan *pipeline.Plan, told *contradictions) []string {
 	if run := p.job.Run; !run.Config.Upstream.Enabled && !run.Track.Above() {
 		return nil
 	}
-	var bad, kept []string
-	for _, f := range p.contradictions(plan) {
-		if slices.ContainsFunc(*told, f.Same) {
-			kept = append(kept, fmt.Sprintf("Contradiction that the planner keeps: %s.", f))
-			continue
-		}
-		*told = append(*told, f.Contradiction)
-		bad = append(bad, fmt.Sprintf("contradiction (%s): %s; revise the plan so that both hold. If it has to be so, or they are about different things, "+
-			"submit it again with an entry in risks that begins with `despite:` and says why: people will read both", f.Kind, f))
-	}
+	bad, kept := told.tell(p.contradictions(plan), "revise the plan so that both hold. If it has to be so, or they are about different things, "+
+		"submit it again with an entry in risks that begins with `despite:` and says why: people will read both")
 	if len(bad) == 0 {
-		plan.Risks = append(plan.Risks, kept...)
+		for _, f := range kept {
+			plan.Risks = append(plan.Risks, fmt.Sprintf("Contradiction that the planner keeps: %s.", f))
+		}
 	}
 	return bad
 }
 
-// contradictions returns those of a plan. What goes before a text settles it: where the task
-// or a maintainer contradicts the instructions in the same matter, the plan may as well.
+// tell sorts contradictions into those that are told now, with how to go on, and those that
+// were told before and are kept.
+func (told *contradictions) tell(list []found, how string) (bad, kept []string) {
+	for _, f := range list {
+		if slices.ContainsFunc(*told, f.Same) {
+			kept = append(kept, f.String())
+			continue
+		}
+		*told = append(*told, f.Contradiction)
+		bad = append(bad, fmt.Sprintf("contradiction (%s): %s; %s", f.Kind, f, how))
+	}
+	return bad, kept
+}
+
+// contradictions returns those of a plan.
 func (p *phase) contradictions(plan *pipeline.Plan) []found {
-	run := p.job.Run
-	task := said{"the task", Clean(run.Task.Title) + "\n\n" + Clean(run.Task.Body)}
+	whole := said{"the plan", planText(plan)}
+	out := p.againstFixed(whole)
+	for _, r := range []role.Role{role.Architect, role.UX} {
+		if a := role.Of(p.binding(), r); a != nil {
+			out = append(out, against(said{headings[r], list(a.Says())}, whole, p.said(), p.people())...)
+		}
+	}
+	return append(out, betweenModules(plan.Split)...)
+}
+
+// said is the task, and people what maintainers said of it since.
+func (p *phase) said() string {
+	return Clean(p.job.Run.Task.Title) + "\n\n" + Clean(p.job.Run.Task.Body)
+}
+
+func (p *phase) people() string {
 	var people strings.Builder
 	for _, c := range p.job.Comments {
 		people.WriteString(Clean(c.Text) + "\n\n")
 	}
-	for _, n := range run.Notes {
+	for _, n := range p.job.Run.Notes {
 		people.WriteString(Clean(n) + "\n\n")
 	}
+	return people.String()
+}
+
+// againstFixed holds what somebody writes against the repository's instructions and the
+// task. What goes before a text settles it: where the task or a maintainer contradicts the
+// instructions in the same matter, what is written may as well.
+func (p *phase) againstFixed(whole said) []found {
 	var out []found
-	whole := said{"the plan", planText(plan)}
 	for _, d := range p.job.used() {
 		if slices.Contains(Instructions, d.Path) { // those of a directory hold for that alone
-			out = append(out, against(said{d.Path, d.Text}, whole, task.text, people.String())...)
+			out = append(out, against(said{d.Path, d.Text}, whole, p.said(), p.people())...)
 		}
 	}
-	out = append(out, against(task, whole, people.String())...)
-	return append(out, betweenModules(plan.Split)...)
+	return append(out, against(said{"the task", p.said()}, whole, p.people())...)
 }
 
 // against finds what of a text contradicts what is fixed, unless one of the texts that go

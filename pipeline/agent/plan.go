@@ -56,19 +56,25 @@ func (p *phase) maySplit() bool {
 }
 
 func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
-	w := p.prompt().say("Plan the following task.").task().instructions().files().tests().mark().notes().comments().recall()
+	w := p.prompt().say("Plan the following task.").task().instructions().files().tests().mark().notes().comments().written().recall()
 	p.sentBack(w)
 	w.lastFault()
 	var plan pipeline.Plan
 	if p.maySplit() {
 		w.say("%s", promptText("planner_modules"))
 	}
+	if len(p.binding()) > 0 {
+		w.say("%s", promptText("planner_written"))
+	}
+	if len(p.given()) > 0 {
+		w.say("The acceptance criteria above are the plan's, word for word and by these ids. Submit no criteria.")
+	}
 	s := w.spec("planner", rolePlanner, system("planner"))
 	s.tools, s.result = p.reading(), object(p.planForm()...)
 	var said contradictions
 	s.accept = func(args json.RawMessage) []string {
 		var problems []string
-		if plan, problems = checkPlan(args); plan.Question == "" {
+		if plan, problems = checkPlan(args, p.given()); plan.Question == "" {
 			problems = append(problems, p.checkTests(plan.Tests)...)
 			problems = append(problems, p.required(&plan)...)
 		}
@@ -77,6 +83,7 @@ func (p *phase) plan(ctx context.Context) (pipeline.Plan, error) {
 		}
 		if plan.Question == "" && len(problems) == 0 {
 			problems = p.align(&plan, &said)
+			plan.Risks = append(plan.Risks, p.kept()...)
 		}
 		return problems
 	}
@@ -192,7 +199,8 @@ func (p *phase) checkTests(names []string) []string {
 	return bad
 }
 
-func checkPlan(args json.RawMessage) (pipeline.Plan, []string) {
+// checkPlan reads a plan. Given are criteria that it has, whatever it says.
+func checkPlan(args json.RawMessage, given []pipeline.Criterion) (pipeline.Plan, []string) {
 	var plan pipeline.Plan
 	if err := decode(args, &plan); err != nil {
 		return plan, []string{err.Error()}
@@ -202,6 +210,9 @@ func checkPlan(args json.RawMessage) (pipeline.Plan, []string) {
 	plan.Steps, plan.Files, plan.Risks, plan.Options, plan.Tests = trimmed(plan.Steps), trimmed(plan.Files), trimmed(plan.Risks), trimmed(plan.Options), trimmed(plan.Tests)
 	if plan.Question != "" {
 		return plan, nil
+	}
+	if len(given) > 0 {
+		plan.Criteria = given
 	}
 	var bad []string
 	if len(plan.Options) > 0 {

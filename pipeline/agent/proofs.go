@@ -42,8 +42,13 @@ const maxProofs = 20
 // planForm is what a planner submits.
 func (p *phase) planForm() []any {
 	form := planParts
-	if p.job.Run.Traces() {
-		at := slices.Index(form, any("criteria?"))
+	at := slices.Index(form, any("criteria?"))
+	switch {
+	case len(p.given()) > 0: // nor is it asked for requirements: it takes over what there is
+		form = slices.Concat(form[:at], form[at+2:])
+	case len(p.wanted()) > 0:
+		form = slices.Concat(form[:at], requirementParts[2:], form[at+2:])
+	case p.job.Run.Traces():
 		form = slices.Concat(form[:at], requirementParts, form[at+2:])
 	}
 	if p.maySplit() {
@@ -52,30 +57,42 @@ func (p *phase) planForm() []any {
 	return form
 }
 
+// asked is what people have said of what is wanted.
+func (p *phase) asked() []string {
+	run := p.job.Run
+	out := append([]string{run.Task.Title, run.Task.Body}, run.Notes...)
+	for _, c := range p.job.Comments {
+		out = append(out, c.Text)
+	}
+	return out
+}
+
 // required checks a plan's requirements; where they are not wanted, it has none.
 func (p *phase) required(plan *pipeline.Plan) []string {
-	if run := p.job.Run; run.Traces() {
-		said := []string{run.Task.Title, run.Task.Body}
-		said = append(said, run.Notes...)
-		for _, c := range p.job.Comments {
-			said = append(said, c.Text)
-		}
-		fors := map[string]string{}
+	if !p.job.Run.Traces() {
+		plan.Requirements = nil
 		for i := range plan.Criteria {
-			c := &plan.Criteria[i]
-			c.For = strings.TrimSpace(c.For)
-			fors[c.ID] = c.For
+			plan.Criteria[i].For = ""
 		}
-		if len(plan.Requirements) == 0 {
-			return []string{"requirements are missing: say what the task asks for, each with its words"}
-		}
-		return proof.Covered(strings.Join(said, "\n"), plan.Requirements, fors)
+		return nil
 	}
-	plan.Requirements = nil
+	written := p.wanted()
+	if len(written) > 0 || len(p.given()) > 0 {
+		plan.Requirements = written
+	}
+	if len(p.given()) > 0 { // checked when they were written
+		return nil
+	}
+	fors := map[string]string{}
 	for i := range plan.Criteria {
-		plan.Criteria[i].For = ""
+		c := &plan.Criteria[i]
+		c.For = strings.TrimSpace(c.For)
+		fors[c.ID] = c.For
 	}
-	return nil
+	if len(plan.Requirements) == 0 {
+		return []string{"requirements are missing: say what the task asks for, each with its words"}
+	}
+	return proof.Covered(strings.Join(p.asked(), "\n"), plan.Requirements, fors)
 }
 
 // provable are the criteria that the implementer at work has to name tests for: of the run

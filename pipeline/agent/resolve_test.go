@@ -12,7 +12,7 @@ import (
 // decided.
 func TestOnlyHumansLimit(t *testing.T) {
 	plan, bad := checkPlan([]byte(`{"summary":"x","steps":["y"],"criteria":[{"id":"AC1","text":"z","by":"ann"}],
-		"left_out":[{"id":"AC2","text":"q","by":"ann"}]}`))
+		"left_out":[{"id":"AC2","text":"q","by":"ann"}]}`), nil)
 	if len(bad) > 0 || plan.Criteria[0].By != "" || len(plan.LeftOut) > 0 {
 		t.Errorf("plan %+v, %v", plan, bad)
 	}

@@ -47,6 +47,12 @@ const (
 	RoleReviewer    Role = "reviewer"
 	RoleTester      Role = "tester"
 	RoleReflector   Role = "reflector"
+
+	// Of the full track: each falls back to the planner's model.
+	RoleAnalyst   Role = "analyst"
+	RoleProduct   Role = "product"
+	RoleArchitect Role = "architect"
+	RoleUX        Role = "ux"
 )
 
 // Config is what a repository (.github/forge.yml) and the server set for a run.

@@ -18,6 +18,8 @@ import (
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
 	"forge/pipeline/proof"
+	"forge/pipeline/role"
+	"forge/pipeline/track"
 	"forge/pipeline/upstream"
 
 	"golang.org/x/tools/txtar"
@@ -40,9 +42,11 @@ type Player struct {
 // New starts a run.
 func New(cfg config.Config, task pipeline.Task) *Player {
 	p := &Player{ID: 7, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	files := func() ([]string, error) { return []string{"page.html"}, nil }
+	chosen, _ := track.Choose(track.Track(cfg.Track), "", task.Title, task.Body+"\n\nSee page.html.", files) // with a user interface
 	p.Append(pipeline.Event{ID: "start", Type: pipeline.EventRunStarted, Source: "human:ann", Data: pipeline.Data{Start: &pipeline.Start{
 		Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "shop", DefaultBranch: "main"}, Task: task,
-		By: pipeline.Actor{ID: 5, Login: "ann"}, Config: cfg, Base: "base000", Branch: "forge/issue-1-slug",
+		By: pipeline.Actor{ID: 5, Login: "ann"}, Config: cfg, Base: "base000", Branch: "forge/issue-1-slug", Track: chosen,
 	}}})
 	return p
 }
@@ -399,6 +403,8 @@ func (p *Player) Outcome(verb, rest string, ref *pipeline.PhaseRef, working bool
 		if d.Fault.Class == pipeline.FaultSecret {
 			d.Fault = leak(msg)
 		}
+	case "analyse", "design":
+		p.written(d, rest)
 	case "plan":
 		if why, ok := strings.CutPrefix(rest, "untested "); ok {
 			d.Tests = Tests(p.Run.Base, "none "+why)
@@ -720,4 +726,16 @@ func leak(message string) *pipeline.Fault {
 		f.About = []string{message}
 	}
 	return f
+}
+
+// written is what the roles write that are due, or that there is nothing to test with.
+func (p *Player) written(d *pipeline.Data, rest string) {
+	if why, ok := strings.CutPrefix(rest, "untested "); ok {
+		d.Tests = Tests(p.Run.Base, "none "+why)
+		return
+	}
+	_, due := p.Run.Due()
+	for _, who := range due {
+		d.Artefacts = append(d.Artefacts, role.Artefact{Role: who, Body: rest, Items: []role.Item{{ID: "X1", Text: rest}}})
+	}
 }

@@ -14,12 +14,16 @@ type Track string
 const (
 	Quick    Track = "quick"    // a plan; "" is that, too
 	Standard Track = "standard" // a plan that is traced to the task's words and held against what is fixed
+	Full     Track = "full"     // besides, roles write down what is wanted and how it is to be built, before it; see package role
 	Auto     Track = "auto"     // of settings alone
 )
 
 // from is the score from which on a task gets a track. Assumed: the metric track_result
 // says whether what a track costs is worth it.
-const fromStandard = 3
+const (
+	fromStandard = 3
+	fromFull     = 6
+)
 
 // Choice is the track of a run, and why.
 type Choice struct {
@@ -27,6 +31,7 @@ type Choice struct {
 	By      string   `json:"by"`                // ByLabel, BySettings, ByScore
 	Score   int      `json:"score,omitempty"`   // where it was asked for
 	Reasons []string `json:"reasons,omitempty"` // what the score is made of
+	UI      bool     `json:"ui,omitempty"`      // of the full track: the task is about what people see
 }
 
 // Who chose a track.
@@ -37,9 +42,9 @@ const (
 )
 
 // Labels returns the track that the labels of an issue ask for, "" for none. They are the
-// start label with a track behind it, "forge:quick"; of two the one with less counts.
+// start label with a track behind it, "forge:quick"; of several the one with least counts.
 func Labels(start string, labels []string) Track {
-	for _, t := range []Track{Quick} {
+	for _, t := range []Track{Quick, Full} {
 		for _, l := range labels {
 			if strings.EqualFold(l, start+":"+string(t)) {
 				return t
@@ -50,27 +55,34 @@ func Labels(start string, labels []string) Track {
 }
 
 // Choose says which track a run takes: a label's, else that of the settings. Nil is the
-// quick one that nobody asked for. The score is told the task's files only where it decides.
+// quick one that nobody asked for. The task's files are read only where they matter.
 func Choose(set, label Track, title, body string, tree func() ([]string, error)) (*Choice, error) {
+	c := &Choice{Track: set, By: BySettings}
 	switch {
-	case label == Quick && (set == "" || set == Quick):
+	case (label == "" || label == Quick) && (set == "" || set == Quick):
 		return nil, nil
 	case label != "":
-		return &Choice{Track: label, By: ByLabel}, nil
+		c = &Choice{Track: label, By: ByLabel}
 	case set == Auto:
-		files, err := tree()
-		if err != nil {
-			return nil, err
-		}
-		c := &Choice{Track: Quick, By: ByScore}
-		if c.Score, c.Reasons = Score(title, body, files); c.Score >= fromStandard {
+		c = &Choice{Track: Quick, By: ByScore}
+	}
+	if c.By != ByScore && c.Track != Full {
+		return c, nil
+	}
+	files, err := tree()
+	if err != nil {
+		return nil, err
+	}
+	if c.By == ByScore {
+		switch c.Score, c.Reasons = Score(title, body, files); {
+		case c.Score >= fromFull:
+			c.Track = Full
+		case c.Score >= fromStandard:
 			c.Track = Standard
 		}
-		return c, nil
-	case set == "" || set == Quick:
-		return nil, nil
 	}
-	return &Choice{Track: set, By: BySettings}, nil
+	c.UI = c.Track == Full && UI(title, body, files)
+	return c, nil
 }
 
 // Above reports whether a run has more process than the quick track. Nil has not.

@@ -58,12 +58,20 @@ func TestChoose(t *testing.T) {
 	}{
 		{"", "", "quick"}, {Quick, "", "quick"}, {"", Quick, "quick"}, {Quick, Quick, "quick"},
 		{Standard, "", "standard, by the settings"}, {Standard, Quick, "quick, by a label"}, {Auto, Quick, "quick, by a label"},
-		{Auto, "", "standard, by its score of 3: 7 asks"},
+		{Auto, "", "standard, by its score of 3: 7 asks"}, {Full, "", "full, by the settings"}, {"", Full, "full, by a label"},
+		{Standard, Full, "full, by a label"}, {Full, Quick, "quick, by a label"},
 	} {
 		got, err := Choose(c.set, c.label, "Many", body, tree)
 		if err != nil || got.String() != c.want || got.Above() != (got.Name() != Quick) {
 			t.Errorf("Choose(%q, %q) is %q, %v, want %q", c.set, c.label, got, err, c.want)
 		}
+	}
+	more := body + "\nA new service that answers within 200 ms.\n"
+	if c, _ := Choose(Auto, "", "Many", more, tree); c.Track != Full || c.Score != 6 || c.UI {
+		t.Errorf("many asks for a new service: %v", c)
+	}
+	if c, _ := Choose(Full, "", "A button", "", tree); !c.UI {
+		t.Errorf("a task of the user interface: %+v", c)
 	}
 	for _, set := range []Track{"", Quick} { // nothing is stored of what nobody asked for
 		if got, _ := Choose(set, "", "Many", body, tree); got != nil {
@@ -73,6 +81,9 @@ func TestChoose(t *testing.T) {
 	broken := func() ([]string, error) { return nil, errors.New("away") }
 	if _, err := Choose(Auto, "", "Many", body, broken); err == nil {
 		t.Error("a tree that cannot be read is no error")
+	}
+	if _, err := Choose("", Full, "Many", body, broken); err == nil {
+		t.Error("a tree that cannot be read is no error on the full track")
 	}
 	if _, err := Choose(Standard, "", "Many", body, broken); err != nil {
 		t.Errorf("the tree is read where it decides nothing: %v", err)
@@ -89,6 +100,8 @@ func TestLabels(t *testing.T) {
 		{"forge", []string{"forge", "Forge:Quick"}, Quick},
 		{"bot", []string{"forge:quick"}, ""},
 		{"bot", []string{"bot:quick"}, Quick},
+		{"forge", []string{"forge:full"}, Full},
+		{"forge", []string{"forge:full", "forge:quick"}, Quick},
 	} {
 		if got := Labels(c.start, c.labels); got != c.want {
 			t.Errorf("Labels(%q, %q) is %q, want %q", c.start, c.labels, got, c.want)

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +66,11 @@ func (i *lineItem) Word() string {
 const itemsShown = 60
 
 // columns are the phases in the order of the picture.
-var columns = []pipeline.Phase{pipeline.PhasePlan, pipeline.PhaseResolve, pipeline.PhaseImplement, pipeline.PhaseUpdate, pipeline.PhaseReview, pipeline.PhaseTest}
+var columns = []pipeline.Phase{pipeline.PhaseAnalyse, pipeline.PhaseDesign, pipeline.PhasePlan, pipeline.PhaseResolve, pipeline.PhaseImplement,
+	pipeline.PhaseUpdate, pipeline.PhaseReview, pipeline.PhaseTest}
+
+// rare are those that have a column only when they happened.
+var rare = []pipeline.Phase{pipeline.PhaseAnalyse, pipeline.PhaseDesign, pipeline.PhaseResolve, pipeline.PhaseUpdate}
 
 // newTimeline draws a run's events. What is missing in an event is left out: logs of
 // other versions are shown as far as they are understood.
@@ -90,8 +95,7 @@ type timelineDraft struct {
 	last map[pipeline.Phase]*lineItem // the newest execution of each phase
 }
 
-// column gives each phase its column: the one that takes the base branch in, and the one
-// that answers agents, only when it happened.
+// column gives each phase its column.
 func (d *timelineDraft) column(events []pipeline.Event) {
 	happened := map[pipeline.Phase]bool{}
 	for i := range events {
@@ -101,7 +105,7 @@ func (d *timelineDraft) column(events []pipeline.Event) {
 	}
 	d.at = map[pipeline.Phase]int{}
 	for _, p := range columns {
-		if p != pipeline.PhaseUpdate && p != pipeline.PhaseResolve || happened[p] {
+		if !slices.Contains(rare, p) || happened[p] {
 			d.line.Phases = append(d.line.Phases, p)
 			d.at[p] = len(d.line.Phases)
 		}
@@ -212,6 +216,12 @@ func (d *timelineDraft) result(data pipeline.Data) (result, words string) {
 		return "failed", "needs a clarification"
 	case data.Implementation != nil && data.Implementation.Head == data.Implementation.Parent:
 		return "failed", "changed nothing"
+	case len(data.Artefacts) > 0:
+		n := 0
+		for _, a := range data.Artefacts {
+			n += len(a.Items)
+		}
+		return "done", text.Plural(n, "item", "items")
 	case data.Implementation != nil:
 		return "done", fmt.Sprintf("%s, %.7s", text.Plural(len(data.Implementation.Files), "file", "files"), data.Implementation.Head)
 	case data.Review != nil && data.Review.NeedsHuman != "":

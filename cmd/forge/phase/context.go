@@ -15,6 +15,9 @@ import (
 // maxInstructionFiles caps how many of a repository's instructions are read.
 const maxInstructionFiles = 12
 
+// planning are the phases that go before the work.
+var planning = []pipeline.Phase{pipeline.PhaseAnalyse, pipeline.PhaseDesign, pipeline.PhasePlan}
+
 // orient gives a job what every role is told: the files of the base, the repository's
 // instructions as they stand there, and what people with write access said on the
 // issue. A plan that is made again is for the work as it stands, with its files.
@@ -32,7 +35,7 @@ func (x *Executor) orient(ctx context.Context, run *pipeline.Run, job *agent.Job
 	if job.Skills, err = x.skills(ctx, run, job.Tree); err != nil {
 		return err
 	}
-	if from := planned(run); job.Ref.Phase == pipeline.PhasePlan && from != run.Base {
+	if from := planned(run); slices.Contains(planning, job.Ref.Phase) && from != run.Base {
 		if job.Tree, err = x.o.Gateway.Files(ctx, run.Repo, from); err != nil {
 			return err
 		}
@@ -142,7 +145,7 @@ func (x *Executor) comments(ctx context.Context, run *pipeline.Run, p pipeline.P
 	x.mu.Lock()
 	known, ok := x.said[run.ID]
 	x.mu.Unlock()
-	if ok && p != pipeline.PhasePlan && p != pipeline.PhaseImplement {
+	if ok && p != pipeline.PhaseImplement && !slices.Contains(planning, p) {
 		return known, nil
 	}
 	list, err := x.o.Comments(ctx, run.Repo, run.Task.Issue)

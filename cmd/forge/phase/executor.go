@@ -1,4 +1,4 @@
-// Package phase carries out the phases of a run: plan, implement, review, test, and
+// Package phase carries out the phases of a run: analyse, design, plan, implement, review, test, and
 // update, for modules contract and merge, and resolve, which answers an agent. Each
 // phase's file says what goes on in it; Executor brings together what they all need. Which
 // phase comes next is decided elsewhere (forge/pipeline), and so is what to do about a phase
@@ -67,6 +67,7 @@ type Memory interface {
 // Options are what an executor brings together. All are needed but CI, Comments and TestTimeout.
 type Options struct {
 	Planner     Planner
+	Drafter     Drafter // for those on the full track
 	Implementer Implementer
 	Reviewers   []Reviewer // each reads the whole change; their reviews are made one
 	Viewer      Viewer     // for those whose settings name lenses
@@ -132,6 +133,10 @@ func (x *Executor) Do(ctx context.Context, run *pipeline.Run, act pipeline.Actio
 		x.o.Memory.ReflectNow(ctx, run.ID)
 	}
 	switch ref.Phase {
+	case pipeline.PhaseAnalyse:
+		data, err = x.analyse(ctx, run, job)
+	case pipeline.PhaseDesign:
+		data, err = x.design(ctx, run, job)
 	case pipeline.PhasePlan:
 		data, err = x.plan(ctx, run, job)
 	case pipeline.PhaseContract:

@@ -13,23 +13,12 @@ import (
 // plan runs the tests at the base, so that later phases know what worked before
 // the change, and asks the planner. Where there is nothing to run, it has no plan.
 func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
-	ws, err := x.at(ctx, run, planned(run))
+	ws, baseline, err := x.based(ctx, run)
 	if err != nil {
 		return pipeline.Data{}, err
 	}
-	baseline := run.Baseline // known when the plan is made again
-	if baseline == nil {
-		report, err := x.baseline(ctx, run, ws)
-		if err != nil {
-			return pipeline.Data{}, err
-		}
-		baseline = &report
-		if err := ws.Checkout(ctx, run.Base); err != nil { // without what the tests left behind
-			return pipeline.Data{}, err
-		}
-	}
-	if baseline.None != "" && run.Plan == nil && !run.Untested && !run.Config.Tests.Checks {
-		return pipeline.Data{Tests: baseline}, nil // a human is asked before planning is paid for
+	if untestable(run, baseline) {
+		return pipeline.Data{Tests: baseline}, nil
 	}
 	if run.Plan == nil && run.Given != nil { // a module is planned already
 		return pipeline.Data{Plan: run.Given, Tests: baseline}, nil
@@ -43,6 +32,25 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 	}
 	plan, _, err := x.o.Planner.Plan(ctx, job)
 	return pipeline.Data{Plan: &plan, Tests: baseline, Instructions: job.InstructionsUsed()}, err
+}
+
+// based is a work tree of the commit that a plan is made for, and how the tests go at the base.
+func (x *Executor) based(ctx context.Context, run *pipeline.Run) (*sandbox.Workspace, *pipeline.TestReport, error) {
+	ws, err := x.at(ctx, run, planned(run))
+	if err != nil || run.Baseline != nil { // it is known when the plan is made again
+		return ws, run.Baseline, err
+	}
+	report, err := x.baseline(ctx, run, ws)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ws, &report, ws.Checkout(ctx, run.Base) // without what the tests left behind
+}
+
+// untestable reports that there is nothing to test with, so that a human is asked before
+// planning is paid for.
+func untestable(run *pipeline.Run, baseline *pipeline.TestReport) bool {
+	return baseline.None != "" && run.Plan == nil && !run.Untested && !run.Config.Tests.Checks
 }
 
 // baseline runs the tests at the base.

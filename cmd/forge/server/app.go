@@ -157,7 +157,7 @@ func (a *App) record(ctx context.Context, run int64, events []pipeline.Event, al
 // executorOptions chooses what carries phases out.
 func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 	x := phase.Options{
-		Planner: agents, Implementer: agents, Reviewers: []phase.Reviewer{agents}, Viewer: agents, Tester: agents, Memory: a.Learner,
+		Planner: agents, Drafter: agents, Implementer: agents, Reviewers: []phase.Reviewer{agents}, Viewer: agents, Tester: agents, Memory: a.Learner,
 		Spaces: a.spaces, Gateway: a.Gateway, Log: o.Log, Now: o.clock(), TestTimeout: o.TestTimeout,
 		Token: func(context.Context, pipeline.Repo) (string, error) { return "", nil }, Known: a.DB.KnownFailures,
 		Identity: func(context.Context) (phase.Identity, error) {

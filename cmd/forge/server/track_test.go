@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
 	"forge/pipeline"
 )
@@ -38,5 +40,45 @@ func TestQuickTrackIsAsItWas(t *testing.T) {
 	quick, _, same := played("track: quick\n")
 	if diff := cmp.Diff(events, quick); diff != "" || usage != same || usage.Calls != 5 {
 		t.Errorf("track: quick: %+v against %+v, events (-without +with):\n%s", same, usage, diff)
+	}
+}
+
+// Covers U1: a server that stops while roles write goes on with what was paid for: each model
+// is called once for each turn, and each phase has one result.
+func TestRolesSurviveARestart(t *testing.T) {
+	t.Parallel()
+	ar, err := txtar.ParseFile("testdata/cases/track_full.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []string{"agent:analyst", "agent:product", "agent:architect", "agent:ux"} {
+		t.Run(source, func(t *testing.T) {
+			t.Parallel()
+			s := &script{}
+			o, _ := s.read(t, ar)
+			reached := make(chan struct{})
+			once := sync.OnceFunc(func() { close(reached) })
+			o.on = func(_ *testServer, _ *pipeline.Run, e pipeline.Event) {
+				if e.Source == source {
+					once()
+				}
+			}
+			ts := newTestServer(t, o)
+			ts.label("acme")
+			<-reached
+			ts.restart()
+			run := ts.untilState(pipeline.StateVerified)
+			log, err := ts.s.DB.Events(t.Context(), run.ID, 0)
+			ts.must(err)
+			results := map[pipeline.Phase]int{}
+			for _, e := range log {
+				if e.Type == pipeline.EventPhaseCompleted {
+					results[e.Data.Phase.Phase]++
+				}
+			}
+			if run.Usage.Calls != 11 || results[pipeline.PhaseAnalyse] != 1 || results[pipeline.PhaseDesign] != 1 {
+				t.Errorf("%d calls, results %v; want 11, and one of each phase", run.Usage.Calls, results)
+			}
+		})
 	}
 }

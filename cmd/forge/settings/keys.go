@@ -33,11 +33,14 @@ type rule struct {
 // Roles are the agents that may each have a model of their own.
 var roles = []config.Role{config.RolePlanner, config.RoleImplementer, config.RoleReviewer, config.RoleTester, config.RoleReflector}
 
+// writers are those that may have one, too, and use the planner's without.
+var writers = []config.Role{config.RoleAnalyst, config.RoleProduct, config.RoleArchitect, config.RoleUX}
+
 // mapKeys are the keys of those maps whose keys are fixed.
 var mapKeys = map[string][]string{"models": roleNames()}
 
 func roleNames() (out []string) {
-	for _, r := range roles {
+	for _, r := range slices.Concat(roles, writers) {
 		out = append(out, string(r))
 	}
 	return out
@@ -150,7 +153,8 @@ var rules = map[string]rule{
 		text: checkBranch, pattern: `^$|^forge/.*\{issue\}`},
 
 	"track": {doc: "How much process a task gets before it is implemented: quick, a plan; standard, one that is traced to the task's words and held " +
-		"against what is fixed; auto: as a score of the task says; empty: quick", enum: []string{"", "quick", "standard", "auto"}},
+		"against what is fixed; full: besides, an analyst, a product manager, an architect and a designer of what people see write before it; " +
+		"auto: as a score of the task says; empty: quick", enum: []string{"", "quick", "standard", "full", "auto"}},
 
 	"app_id":                      {doc: "The GitHub App's id", min: 1, max: math.MaxInt32},
 	"private_key_file":            {doc: "The GitHub App's private key, a PEM file that only the server's user can read"},

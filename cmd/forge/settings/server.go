@@ -299,7 +299,7 @@ func (l *loader) readEnv() {
 			l.problem("%s (environment) %s", env, why)
 		}
 	}
-	for _, role := range roles {
+	for _, role := range slices.Concat(roles, writers) {
 		env := modelEnv(string(role))
 		model := l.getenv(env)
 		if model == "" {
@@ -382,6 +382,11 @@ func (l *loader) models() {
 			models[role] = m
 		} else if l.file.Model != "" {
 			models[role] = l.file.Model
+		}
+	}
+	for _, role := range writers {
+		if m := l.file.Models[role]; m != "" {
+			models[role] = m
 		}
 	}
 	if len(models) > 0 {

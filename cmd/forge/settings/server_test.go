@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -196,7 +197,7 @@ func TestEveryServerKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range roles {
+	for _, role := range slices.Concat(roles, writers) {
 		names = append(names, modelEnv(string(role)))
 		values[modelEnv(string(role))] = "openai/" + string(role)
 	}
