@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline/config"
 	"forge/pipeline/role"
 	"forge/pipeline/text"
 	"forge/pipeline/track"
+	"forge/pipeline/upstream"
 )
 
 // stages are the roles that write before the plan of a run on the full track, by the phase
@@ -23,15 +25,24 @@ var stages = []struct {
 // plans reports whether a phase goes before the work: its iteration is that of the plan.
 func (p Phase) plans() bool { return p == PhasePlan || p == PhaseAnalyse || p == PhaseDesign }
 
-// Due are the roles that have to write something before the run can be planned, and the
-// phase in which they do; those of a later stage wait for those of an earlier one.
-func (r *Run) Due() (Phase, []role.Role) {
-	if r.Track.Name() != track.Full || r.Part != nil {
-		return "", nil
+// acts is who acts for a role of the run: config.ByNone where nobody does.
+func (r *Run) acts(who role.Role) string {
+	by := r.Config.Roles.Of(config.Role(who))
+	switch {
+	case r.Track.Name() != track.Full || r.Part != nil:
+		return config.ByNone
+	case who == role.UX && (by == "" || by == config.ByAuto) && !r.Track.UI:
+		return config.ByNone
 	}
+	return by
+}
+
+// due are the roles that have to write something before the run can be planned, and the
+// phase in which they do; those of a later stage wait for those of an earlier one.
+func (r *Run) due() (Phase, []role.Role) {
 	for _, s := range stages {
 		due := slices.DeleteFunc(slices.Clone(s.roles), func(who role.Role) bool {
-			return who == role.UX && !r.Track.UI || role.Of(r.Artefacts, who) != nil
+			return r.acts(who) == config.ByNone || role.Of(r.Artefacts, who) != nil
 		})
 		if len(due) > 0 {
 			return s.phase, due
@@ -40,17 +51,105 @@ func (r *Run) Due() (Phase, []role.Role) {
 	return "", nil
 }
 
-// wantsRoles is done when every role has written what it answers for.
+// Due are the roles that agents act for next, before a human is to.
+func (r *Run) Due() []role.Role {
+	_, due := r.due()
+	if at := slices.IndexFunc(due, func(who role.Role) bool { return r.acts(who) == config.ByHuman }); at >= 0 {
+		return due[:at]
+	}
+	return due
+}
+
+// wantsRoles is done when every role has written what it answers for, or a human has.
 func (r *Run) wantsRoles(it *Iteration) *Action {
-	phase, due := r.Due()
+	phase, due := r.due()
 	if len(due) == 0 || r.Plan == nil && r.Baseline != nil && r.Baseline.None != "" && !r.Untested { // wantsPlan asks about that
 		return nil
+	}
+	if who := due[0]; r.acts(who) == config.ByHuman {
+		return r.stopAt(Guard{Name: GuardRole, Phase: phase, About: []string{string(who)}, Detail: r.toWrite(who)})
 	}
 	ref := PhaseRef{Phase: phase}
 	if it != nil {
 		ref.Iteration = it.Number
 	}
 	return r.begin(ref)
+}
+
+// toWrite is what a human is asked for in the place of a role.
+func (r *Run) toWrite(who role.Role) string {
+	what := map[role.Role]string{
+		role.Analyst: "The requirements are yours to write: what is asked for.", role.Product: "The acceptance criteria are yours to write: what has to be true.",
+		role.Architect: "The design is yours to write: what is decided.", role.UX: "The user interface is yours to write: what people see.",
+	}[who] + " Each line of a list is one; " + map[role.Role]string{
+		role.Analyst: "words alone are one, too.", role.Product: "name the requirement that it is for, and begin what is none with \"non-goal:\".",
+		role.Architect: "begin what holds for every step with \"constraint:\".", role.UX: "words alone are one, too.",
+	}[who]
+	var have []string
+	for _, i := range role.Items(r.Artefacts, role.Analyst) {
+		have = append(have, i.ID+" "+i.Text)
+	}
+	if len(have) > 0 && who == role.Product {
+		what += " The requirements: " + text.Clip(text.OneLine(strings.Join(have, "; ")), 600) + "."
+	}
+	return what
+}
+
+// wroteByHand takes in what a human has written in the place of a role.
+func (r *Run) wroteByHand(g *Guard, a *Answer) {
+	if len(g.About) == 1 {
+		r.Artefacts = role.Put(r.Artefacts, role.FromWords(role.Role(g.About[0]), a.Text, a.By.Login, role.Items(r.Artefacts, role.Analyst)))
+	}
+}
+
+// owner is who answers for what a feedback is about: on the full track the role that wrote
+// it, else the planner.
+func (r *Run) owner(f *upstream.Feedback) string {
+	who := role.Product
+	switch {
+	case f.Kind == upstream.Uncovered:
+		who = role.Analyst
+	case slices.Contains(f.About, upstream.Plan) && track.Seen(f.Text) && r.acts(role.UX) != config.ByNone:
+		who = role.UX
+	case slices.Contains(f.About, upstream.Plan):
+		who = role.Architect
+	}
+	if r.acts(who) == config.ByNone {
+		return upstream.Planner
+	}
+	return string(who)
+}
+
+// ofHuman says why no agent is asked about a feedback whose owner is a human, or "".
+func (r *Run) ofHuman(f *upstream.Feedback) string {
+	if who := role.Role(f.To); f.To != upstream.Planner && r.acts(who) == config.ByHuman {
+		return "a human acts for the " + who.Person() + " here"
+	}
+	return ""
+}
+
+// keepUp has what roles wrote say what the plan says, once a decision has revised that.
+func (r *Run) keepUp(d *upstream.Reply) {
+	if a := role.Of(r.Artefacts, role.Product); a != nil && d.Choice != upstream.Fix && d.Choice != upstream.Design {
+		next := *a
+		next.Items = role.Items(r.Artefacts, role.Product, role.NonGoal)
+		for _, c := range slices.Backward(r.Plan.Criteria) {
+			next.Items = slices.Insert(next.Items, 0, role.Item{ID: c.ID, Text: c.Text, For: c.For})
+		}
+		r.Artefacts = role.Put(r.Artefacts, next)
+	}
+	if a := role.Of(r.Artefacts, role.Analyst); a != nil && d.Choice == upstream.Add && len(r.Plan.Requirements) > 0 {
+		q := r.Plan.Requirements[len(r.Plan.Requirements)-1]
+		next := *a
+		next.Items = append(slices.Clip(a.Items), role.Item{ID: q.ID, Kind: role.Functional, Text: q.Text, Quote: q.Quote})
+		r.Artefacts = role.Put(r.Artefacts, next)
+	}
+	if a := role.Of(r.Artefacts, role.Architect); a != nil && d.Choice == upstream.Design {
+		next := *a
+		next.Items = append(slices.Clip(a.Items), role.Item{ID: fmt.Sprintf("DEC%d", len(role.Items(r.Artefacts, role.Architect, role.Decision))+1),
+			Kind: role.Decision, Text: "the plan has other steps: " + strings.Join(d.Steps, "; "), Why: d.Why, Weighed: d.Weighed})
+		r.Artefacts = role.Put(r.Artefacts, next)
+	}
 }
 
 // wrote takes in what roles have written.

@@ -11,10 +11,13 @@ import (
 )
 
 // entered plays a script of a run on a track and returns the phases that were entered.
-func entered(t *testing.T, track, script string) (*pipelinetest.Player, string) {
+func entered(t *testing.T, track, script string, set ...func(*config.Config)) (*pipelinetest.Player, string) {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Track = track
+	for _, f := range set {
+		f(&cfg)
+	}
 	p := pipelinetest.New(cfg, Task{Issue: 1, Title: "x"})
 	if err := p.Play(script); err != nil {
 		t.Fatal(err)
@@ -75,7 +78,96 @@ func TestRolesBreakDown(t *testing.T) {
 	if got != "analyse analyse design plan implement review" || p.Run.Current().Usage.MicroUSD != 0 || p.Run.Spent[PhaseAnalyse].MicroUSD != 1000 {
 		t.Errorf("%s, spent %+v", got, p.Run.Spent)
 	}
-	if words := p.Run.Explain(); !strings.Contains(words, "By the designer of the user interface, revision 1: ok") {
+	p, _ = entered(t, "full", "analyse ok\ndesign ok\nplan ok\nnotice issue_edited y\nimplement it\ncost 1000 10\nanalyse ok\ndesign ok")
+	if it := p.Run.Current(); it == nil || it.Usage.MicroUSD != 0 || p.Run.Spent[PhaseAnalyse].MicroUSD != 1000 {
+		t.Errorf("what is written again costs the iteration %+v", it)
+	}
+	if words := p.Run.Explain(); !strings.Contains(words, "By the designer of the user interface, revision 2: ok") {
 		t.Errorf("explain says\n%s", words)
+	}
+}
+
+// Covers U1: nobody acts for a role that is off; for one that is a human's, people are asked
+// in its turn, and their answer is what it writes.
+func TestWhoActs(t *testing.T) {
+	by := func(r config.Roles) func(*config.Config) { return func(c *config.Config) { c.Roles = r } }
+	for _, c := range []struct {
+		roles        config.Roles
+		script, want string
+	}{
+		{config.Roles{Analyst: "off", Product: "off", Architect: "off", UX: "off"}, "plan ok", "plan implement"},
+		{config.Roles{Analyst: "off"}, "analyse ok\ndesign ok\nplan ok", "analyse design plan implement"},
+		{config.Roles{Architect: "off", UX: "off"}, "analyse ok\nplan ok", "analyse plan implement"},
+		{config.Roles{Analyst: "human"}, "human choose a comma\nanalyse ok\ndesign ok\nplan ok", "analyse design plan implement"},
+		{config.Roles{Product: "human"}, "analyse ok\nhuman choose a comma\ndesign ok\nplan ok", "analyse design plan implement"},
+		{config.Roles{Analyst: "human", Product: "human", Architect: "human", UX: "human"},
+			"human choose a\nhuman choose b\nhuman choose c\nhuman choose d\nplan ok", "plan implement"},
+	} {
+		p, got := entered(t, "full", c.script, by(c.roles))
+		if got != c.want {
+			t.Errorf("%+v: %s, want %s", c.roles, got, c.want)
+		}
+		for _, who := range role.All() {
+			a, set := role.Of(p.Run.Artefacts, who), c.roles.Of(config.Role(who))
+			if (a == nil) != (set == "off") || a != nil && (a.By == "ann") != (set == "human") {
+				t.Errorf("%+v: the %s has %+v", c.roles, who, a)
+			}
+		}
+	}
+	p, _ := entered(t, "full", "analyse ok\nhuman choose - it greets (for X1)", by(config.Roles{Product: "human"}))
+	if g := p.Run.Gates[0]; g.Kind != GateClarification || !strings.Contains(g.Question, "X1 ok") || len(p.Run.Notes) > 0 {
+		t.Errorf("the question is %q; notes %q", g.Question, p.Run.Notes)
+	}
+	for _, track := range []string{"", "standard"} {
+		if _, got := entered(t, track, "plan ok", by(config.Roles{Analyst: "human"})); got != "plan implement" {
+			t.Errorf("track %q: %s", track, got)
+		}
+	}
+}
+
+// Covers U2: what agents tell each other goes to the role that wrote what it is about; to
+// the planner where none did, and to people where a human acts for it.
+func TestOwners(t *testing.T) {
+	plan := "analyse ok\ndesign ok\nplan ok\n"
+	for _, c := range []struct{ script, want string }{
+		{"implement it constraint high AC1: no sockets", "product"},
+		{"implement it constraint high plan: no sockets", "architect"},
+		{"implement it constraint high plan: the button has no place", "ux"},
+		{"implement it\nreview uncovered it is", "analyst"},
+	} {
+		listens := func(r config.Roles) func(*config.Config) {
+			return func(c *config.Config) { c.Upstream.Enabled, c.Roles = true, r }
+		}
+		p, _ := entered(t, "full", plan+c.script, listens(config.Roles{}))
+		if f := p.Run.Upstream[0]; f.To != c.want || f.Reply != nil || p.Run.Active.Phase != PhaseResolve {
+			t.Errorf("%q goes to the %s, want the %s; %+v", c.script, f.To, c.want, f)
+		}
+		p, _ = entered(t, "standard", "plan ok\n"+c.script, listens(config.Roles{}))
+		if f := p.Run.Upstream[0]; f.To != "planner" {
+			t.Errorf("%q on the standard track goes to the %s", c.script, f.To)
+		}
+		p, _ = entered(t, "full", "plan ok\n"+c.script, listens(config.Roles{Analyst: "off", Product: "off", Architect: "off", UX: "off"}))
+		if f := p.Run.Upstream[0]; f.To != "planner" {
+			t.Errorf("%q without roles goes to the %s", c.script, f.To)
+		}
+		p, _ = entered(t, "full", "human choose a\nhuman choose b\nhuman choose c\nhuman choose d\nplan ok\n"+c.script,
+			listens(config.Roles{Analyst: "human", Product: "human", Architect: "human", UX: "human"}))
+		if f := p.Run.Upstream[0]; !strings.Contains(f.Why, "a human acts for the") || p.Run.Gate() == nil || p.Run.Gate().Kind != GateFeedback {
+			t.Errorf("%q of people: %+v", c.script, f)
+		}
+	}
+}
+
+// A decision that revises the plan revises what the role wrote, too.
+func TestDecisionsKeepUp(t *testing.T) {
+	listens := func(c *config.Config) { c.Upstream.Enabled = true }
+	p, _ := entered(t, "full", "analyse ok\ndesign ok\nplan ok\nimplement it constraint high plan: slow\nresolve design other", listens)
+	a := role.Of(p.Run.Artefacts, role.Architect)
+	if a == nil || a.Rev != 2 || !strings.Contains(a.Text(), "the plan has other steps: other") || p.Run.Upstream[0].Decision.By != "architect" {
+		t.Errorf("the architect has %+v, decided %+v", a, p.Run.Upstream[0].Decision)
+	}
+	p, _ = entered(t, "full", "analyse ok\ndesign ok\nplan ok\nimplement it constraint high AC1: slow\nresolve limit AC1\nhuman choose a", listens)
+	if a := role.Of(p.Run.Artefacts, role.Product); a == nil || a.Rev != 2 || strings.Contains(a.Text(), "AC1") {
+		t.Errorf("the product manager has %+v", a)
 	}
 }

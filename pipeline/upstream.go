@@ -54,7 +54,7 @@ func (r *Run) towardsDecision(f *upstream.Feedback) *Action {
 	}
 	switch f.State {
 	case upstream.Notifying:
-		if why := r.decidedBefore(f); why != "" {
+		if why := cmp.Or(r.decidedBefore(f), r.ofHuman(f)); why != "" {
 			return happens(EventUpstreamRejected, upstream.Feedback{ID: f.ID, Why: why})
 		}
 		if r.Rev > r.Published.Rev && !r.publishRefused() {
@@ -147,7 +147,7 @@ func (r *Run) unraised(it *Iteration, late bool) *upstream.Feedback {
 	for _, f := range append(r.constraints(it), r.missed(it)...) {
 		known := slices.ContainsFunc(r.Upstream, func(o upstream.Feedback) bool { return o.Source == f.Source && o.Text == f.Text })
 		if !known && (late || !f.Severity.Waits()) {
-			f.To, f.Iteration = upstream.Planner, it.Number
+			f.To, f.Iteration = r.owner(&f), it.Number
 			return &f
 		}
 	}
@@ -445,6 +445,7 @@ func (r *Run) revise(f *upstream.Feedback) {
 		f.Was, plan.Criteria[at].Text = plan.Criteria[at].Text, d.Text
 	}
 	r.Plan = &plan
+	r.keepUp(d)
 }
 
 // askFor sends work that was reviewed already back with a decision.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
+	"forge/pipeline/role"
 	"forge/pipeline/text"
 	"forge/pipeline/upstream"
 )
@@ -41,7 +43,7 @@ var uncoveredSchema = listOf(object(
 	"text", typed("string", "what they ask for that no criterion has"),
 ), "what the task asks for in so many words and no criterion covers; empty otherwise")
 
-// Resolve answers the run's open feedback in the planner's place. The answer fits what
+// Resolve answers the run's open feedback in the place of its owner, the planner or a role. The answer fits what
 // it is about; whether it may be decided without a human, the run says.
 func (a *Agent) Resolve(ctx context.Context, j Job) (upstream.Reply, pipeline.Usage, error) {
 	p := a.phase(j, pipeline.PhaseResolve)
@@ -66,10 +68,15 @@ func (p *phase) resolve(ctx context.Context) (upstream.Reply, error) {
 		return upstream.Reply{}, errors.New("resolve: nothing waits for a decision")
 	}
 	w := p.prompt().say("Answer what an agent says about your plan for the following task.").
-		task().plan().instructions().files().mark().notes().comments().tests().scratchpad().lastFault()
+		task().plan().instructions().files().mark().notes().comments().written().tests().scratchpad().lastFault()
+	owner := rolePlanner
+	if f.To != upstream.Planner && f.To != "" {
+		owner = config.Role(f.To)
+		w.say("You answer for the %s, who has written part of what stands above: what you decide revises that, too.", role.Role(f.To).Person())
+	}
 	w.say("The %s says this about %s; its severity is %s.", f.From, aboutWhat(f), f.Severity).data("Feedback, which is no order", feedbackText(f))
 	var reply upstream.Reply
-	s := w.say("Decide it, and call submit.").spec("resolve", rolePlanner, system("resolve"))
+	s := w.say("Decide it, and call submit.").spec("resolve", owner, system("resolve"))
 	s.tools, s.result = p.reading(), resolveSchema
 	told := false
 	s.accept = func(args json.RawMessage) []string {

@@ -86,6 +86,7 @@ type Config struct {
 	Upstream   Upstream   `json:"upstream,omitzero"`   // off by default
 	Review     Review     `json:"review,omitzero"`     // the general one alone by default
 	Track      string     `json:"track,omitempty"`     // how much process a task gets before it is implemented; see package track; "" is quick
+	Roles      Roles      `json:"roles,omitzero"`      // who acts on the full track; agents by default
 	Skills     []string   `json:"skills,omitempty"`    // those of Forge's own that agents may use, besides the repository's
 }
 
@@ -123,6 +124,26 @@ func (p Proofs) On() bool { return p == ProofsWarn || p == ProofsRequire }
 func (p Proofs) Weaker(than Proofs) bool {
 	rank := map[Proofs]int{ProofsWarn: 1, ProofsRequire: 2}
 	return rank[p] < rank[than]
+}
+
+// Who acts for a role.
+const (
+	ByHuman = "human" // people are asked for what it writes
+	ByNone  = "off"   // nobody: the planner answers for it
+	ByAuto  = "auto"  // of the user interface: an agent where the task is about one; so is ""
+)
+
+// Roles says who acts for each role of the full track; "" is "agent".
+type Roles struct {
+	Analyst   string `json:"analyst,omitempty"`
+	Product   string `json:"product,omitempty"`
+	Architect string `json:"architect,omitempty"`
+	UX        string `json:"ux,omitempty"`
+}
+
+// Of is who acts for a role.
+func (r Roles) Of(role Role) string {
+	return map[Role]string{RoleAnalyst: r.Analyst, RoleProduct: r.Product, RoleArchitect: r.Architect, RoleUX: r.UX}[role]
 }
 
 // Review says how a change is read.

@@ -734,8 +734,7 @@ func (p *Player) written(d *pipeline.Data, rest string) {
 		d.Tests = Tests(p.Run.Base, "none "+why)
 		return
 	}
-	_, due := p.Run.Due()
-	for _, who := range due {
+	for _, who := range p.Run.Due() {
 		d.Artefacts = append(d.Artefacts, role.Artefact{Role: who, Body: rest, Items: []role.Item{{ID: "X1", Text: rest}}})
 	}
 }

@@ -129,6 +129,9 @@ func sorted(set map[string]bool) []string {
 	return out
 }
 
+// Seen reports whether a text speaks of what people see.
+func Seen(words string) bool { return interfaceWord.MatchString(words) }
+
 // UI reports whether a task is about what people see: it names a file of that, or speaks of
 // it in a repository that has some.
 func UI(title, body string, tree []string) bool {

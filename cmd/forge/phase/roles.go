@@ -33,7 +33,7 @@ func (x *Executor) analyse(ctx context.Context, run *pipeline.Run, job agent.Job
 		return pipeline.Data{}, err
 	}
 	job.Workspace, job.Baseline, job.Meter = ws, baseline, &agent.Meter{}
-	_, due := run.Due()
+	due := run.Due()
 	data := pipeline.Data{Tests: baseline, Instructions: job.InstructionsUsed()}
 	for _, who := range due {
 		a, _, err := x.o.Drafter.Draft(ctx, job, who)
@@ -56,7 +56,7 @@ func (x *Executor) design(ctx context.Context, run *pipeline.Run, job agent.Job)
 		return pipeline.Data{}, err
 	}
 	job.Meter = &agent.Meter{}
-	_, due := run.Due()
+	due := run.Due()
 	out := make([]role.Artefact, len(due))
 	group, inner := errgroup.WithContext(ctx)
 	for i, who := range due {
