@@ -258,9 +258,8 @@ func entered(run *pipeline.Run, p *pipeline.PhaseRef) line {
 		return line{"merge", "merging " + p.Part}
 	}
 	what := map[pipeline.Phase]string{
-		pipeline.PhaseAnalyse: "writing down what is wanted", pipeline.PhaseDesign: "designing how it is built",
 		pipeline.PhaseReview: "reviewing the change", pipeline.PhaseTest: "running the tests", pipeline.PhaseResolve: "deciding what an agent asked",
-		pipeline.PhaseUpdate: "taking " + run.Repo.DefaultBranch + " in",
+		pipeline.PhaseUpdate: "taking " + run.Repo.DefaultBranch + " in", pipeline.PhaseAnalyse: "writing down what is wanted", pipeline.PhaseDesign: "designing it",
 	}[p.Phase]
 	switch p.Mode {
 	case pipeline.ModeFresh:
