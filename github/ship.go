@@ -82,6 +82,21 @@ func (a *App) Enqueue(ctx context.Context, repo pipeline.Repo, pull Shipping) er
 	return explain("put a pull request of "+repo.FullName()+" into the merge queue", "pull_requests: write", s.gql.Mutate(ctx, &m, in, nil))
 }
 
+// Dequeue takes a pull request out of its base's merge queue.
+func (a *App) Dequeue(ctx context.Context, repo pipeline.Repo, pull Shipping) error {
+	s, err := a.session(repo)
+	if err != nil {
+		return err
+	}
+	var m struct {
+		DequeuePullRequest struct {
+			MergeQueueEntry struct{ ID string }
+		} `graphql:"dequeuePullRequest(input: $input)"`
+	}
+	in := githubv4.DequeuePullRequestInput{ID: githubv4.ID(pull.Node)}
+	return explain("take a pull request of "+repo.FullName()+" out of the merge queue", "pull_requests: write", s.gql.Mutate(ctx, &m, in, nil))
+}
+
 // MayDeploy is nil when the App may make deployments; that it may not is a final fault.
 func (a *App) MayDeploy(ctx context.Context, repo pipeline.Repo) error {
 	s, err := a.sessionFor(repo, scopeDeploy)

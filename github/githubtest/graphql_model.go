@@ -256,6 +256,7 @@ var otherMutations = map[string][]string{
 	"addComment":                      {"issues:write"},
 	"dismissPullRequestReview":        {"pull_requests:write"},
 	"enqueuePullRequest":              {"pull_requests:write", "contents:write"},
+	"dequeuePullRequest":              {"pull_requests:write", "contents:write"},
 	"addReaction":                     {"issues:write"},
 	"removeReaction":                  {"issues:write"},
 }

@@ -26,6 +26,7 @@ var mutations = map[string]mutation{
 	"removeReaction":                  (*call).removeReaction,
 	"createCommitOnBranch":            (*call).commitOnBranch,
 	"enqueuePullRequest":              (*call).enqueueGQL,
+	"dequeuePullRequest":              (*call).dequeueGQL,
 }
 
 func (m mutationRoot) get(field string, args map[string]any) (any, error) {

@@ -110,6 +110,24 @@ func (c *call) enqueueGQL(in map[string]any) (obj, error) {
 	return obj{"mergeQueueEntry": fields{"MergeQueueEntry", obj{"id": "MQE_" + p.pullNode, "position": 1}}}, nil
 }
 
+// dequeueGQL is the mutation dequeuePullRequest.
+func (c *call) dequeueGQL(in map[string]any) (obj, error) {
+	thing, err := c.find(in["id"])
+	if err != nil {
+		return nil, err
+	}
+	p, isPull := thing.(*pull)
+	switch {
+	case !isPull:
+		return nil, noNode(fmt.Sprint(in["id"]))
+	case !p.queued:
+		return nil, unprocessable("Pull request is not in the queue")
+	}
+	p.queued = false
+	c.s.emitPull(p, "dequeued", c.actor, obj{"reason": "MANUAL"})
+	return obj{"mergeQueueEntry": fields{"MergeQueueEntry", obj{"id": "MQE_" + p.pullNode, "position": 1}}}, nil
+}
+
 // ChecksOf returns the App's check runs on a commit.
 func (s *Server) ChecksOf(repo, sha string) ([]CheckRun, error) {
 	s.mu.Lock()

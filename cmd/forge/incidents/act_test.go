@@ -119,7 +119,8 @@ func (h *fakeActions) Tell(_ context.Context, repo string, number int, words, ke
 // number and 40.
 func (h *fakeActions) Facts(_ context.Context, _ string, list []production.Deployment, _ []production.Frame) (out []production.Facts, err error) {
 	for _, d := range list {
-		out = append(out, production.Facts{Deployment: d, Commits: []production.Commit{{ID: d.Commit, Files: []string{"a.go"}, Pull: int(40 + d.ID), Run: d.ID}}})
+		c := production.Commit{ID: d.Commit, Files: []string{"a.go"}, Pull: int(40 + d.ID), Run: d.ID, Issue: int(10 + d.ID)}
+		out = append(out, production.Facts{Deployment: d, Commits: []production.Commit{c}})
 	}
 	return out, nil
 }
@@ -261,6 +262,33 @@ func TestSourceNamesWhatIsNotKnownYet(t *testing.T) {
 		}
 		if diff := cmp.Diff(b.incident(1), again, cmpopts.IgnoreUnexported(production.Suspect{})); diff != "" || n != 2 {
 			t.Errorf("%d correlations; the log folds to something else:\n%s", n, diff)
+		}
+	}
+}
+
+// What was done by itself is told at the pull request and at the issue of the run that it
+// came from, though nothing else is switched on.
+func TestPeopleAreToldOfRollBacks(t *testing.T) {
+	for _, tt := range []struct {
+		settings config.Production
+		want     string
+	}{
+		{config.Production{RollBack: true}, "Incident 1: deployment 3 of 1111111111, which ran in production before, was asked for."},
+		{config.Production{Revert: true}, "Incident 1: #101 takes back what it may come from."},
+	} {
+		b, h := newBench(t), newFakeActions(tt.settings)
+		b.goesBad(h, "acme/shop")
+		for range 3 {
+			b.live(h)
+		}
+		at := map[string]int{}
+		for key, words := range h.comments {
+			if strings.HasPrefix(words, tt.want) {
+				at[key[strings.LastIndex(key, "#"):]]++
+			}
+		}
+		if len(at) != 2 || at["#42"] != 1 || at["#12"] != 1 {
+			t.Errorf("told at %v: %q", at, h.comments)
 		}
 	}
 }
@@ -513,7 +541,7 @@ func TestChoicesOfPeople(t *testing.T) {
 		return got
 	}
 	for _, tt := range []struct{ repo, words, want string }{
-		{"acme/other", "1 rollback", "There is no incident 1 rollback in this repository"},
+		{"acme/other", "1 rollback", `There is no incident "1" in this repository`},
 		{"acme/shop", "2 rollback", "There is no incident"},
 		{"acme/shop", "rollback", "There is no incident"},
 		{"acme/shop", "1", "is no answer"},

@@ -47,7 +47,8 @@ func (s *Service) Answer(ctx context.Context, w work.Word) (string, error) {
 	id, choice, words := cutAnswer(w.Text)
 	row, err := s.DB.Incident(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !strings.EqualFold(row.Repo, w.Repo.FullName()) {
-		return fmt.Sprintf("There is no incident %s in this repository. Write the number of one, and then what you choose.", text.Clip(text.OneLine(w.Text), 40)), nil
+		number, _, _ := strings.Cut(strings.TrimSpace(w.Text), " ")
+		return fmt.Sprintf("There is no incident %q in this repository. Write the number of one, and then what you choose.", text.Clip(number, 20)), nil
 	}
 	if err != nil {
 		return "", err

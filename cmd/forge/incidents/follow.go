@@ -187,8 +187,9 @@ func (s *Service) ofSuspect(ctx context.Context, tracker *production.Tracker, i 
 	return nil, nil
 }
 
-// ofActs is for those who are told what was done, where the incident is talked about:
-// at its issue, or where people were asked.
+// ofActs is for those who are told what was done: where the incident is talked about, at
+// its issue or where people were asked, and what was taken back also at the pull request
+// and the issue of the run that it came from.
 func ofActs(i *production.Incident, list []production.Deployment) (out []message) {
 	place := 0
 	for _, a := range []production.Answer{production.AnswerIssue, production.AnswerAsk} {
@@ -196,36 +197,65 @@ func ofActs(i *production.Incident, list []production.Deployment) (out []message
 			place = int(x.Number)
 		}
 	}
-	if place == 0 {
-		return nil
-	}
-	at := func(key, format string, args ...any) {
-		out = append(out, message{place, fmt.Sprintf("incident/%d/%s", i.ID, key), fmt.Sprintf(format, args...)})
+	at := func(number int, key, words string) {
+		if number == 0 {
+			return
+		}
+		key = fmt.Sprintf("incident/%d/%s", i.ID, key)
+		if number != place {
+			key += fmt.Sprintf("/at/%d", number)
+		}
+		if !slices.ContainsFunc(out, func(m message) bool { return m.key == key }) {
+			out = append(out, message{number, key, words})
+		}
 	}
 	for _, a := range i.Acts {
-		name := nameOf[a.Answer]
-		switch {
-		case a.Answer == production.AnswerIssue || a.Answer == production.AnswerAsk || a.State == production.ActBegun:
-		case a.State == production.ActRefused:
-			at(string(a.Answer)+"/refused", "Incident %d: there is no %s: %s.", i.ID, name, a.Why)
-		case a.Answer == production.AnswerRun:
-			at("run/done", "Incident %d: run %d works on this%s.", i.ID, a.Number, by(a.By))
-		case a.Answer == production.AnswerRevert:
-			at("revert/done", "Incident %d: #%d takes back what it may come from%s. It is a draft: look at it, and merge it if it is right.", i.ID, a.Number, by(a.By))
-		case a.Answer == production.AnswerRollBack:
-			at("rollback/done", "Incident %d: deployment %d of %s, which ran in %s before, was asked for%s.", i.ID, a.Number,
-				text.Head(a.Aim.To, 10), i.Environment, by(a.By))
-			n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == a.Number })
-			if n >= 0 && slices.Contains([]string{"success", "failure", "error"}, list[n].State) {
-				at("rollback/"+list[n].State, "Incident %d: the roll-back is deployed: %s.", i.ID, list[n].State)
+		for _, said := range ofAct(i, a, list) {
+			at(place, said.key, said.words)
+			if a.Answer != production.AnswerRun {
+				for _, number := range touched(i, a) {
+					at(number, said.key, said.words)
+				}
 			}
 		}
 	}
 	if d := i.Declined; d != nil {
-		at(fmt.Sprintf("declined/%d", d.Seq), "Incident %d: there is no %s now, as %s chose: %s.", i.ID, nameOf[d.Answer], d.By, d.Why)
+		at(place, fmt.Sprintf("declined/%d", d.Seq), fmt.Sprintf("Incident %d: there is no %s now, as %s chose: %s.", i.ID, nameOf[d.Answer], d.By, d.Why))
 	}
 	if !i.State.Active() {
-		at("end", "%s", ending(i))
+		at(place, "end", ending(i))
+	}
+	return out
+}
+
+// touched are the pull request and the issue of what an answer takes back.
+func touched(i *production.Incident, a production.Act) []int {
+	if len(i.Suspects) == 0 || i.Suspects[0].Pull != a.Aim.Pull {
+		return []int{a.Aim.Pull}
+	}
+	return []int{a.Aim.Pull, i.Suspects[0].Issue}
+}
+
+// ofAct is what people are told of one answer.
+func ofAct(i *production.Incident, a production.Act, list []production.Deployment) (out []message) {
+	say := func(key, format string, args ...any) {
+		out = append(out, message{key: key, words: fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case a.Answer == production.AnswerIssue || a.Answer == production.AnswerAsk || a.State == production.ActBegun:
+	case a.State == production.ActRefused:
+		say(string(a.Answer)+"/refused", "Incident %d: there is no %s: %s.", i.ID, nameOf[a.Answer], a.Why)
+	case a.Answer == production.AnswerRun:
+		say("run/done", "Incident %d: run %d works on this%s.", i.ID, a.Number, by(a.By))
+	case a.Answer == production.AnswerRevert:
+		say("revert/done", "Incident %d: #%d takes back what it may come from%s. It is a draft: look at it, and merge it if it is right.", i.ID, a.Number, by(a.By))
+	case a.Answer == production.AnswerRollBack:
+		say("rollback/done", "Incident %d: deployment %d of %s, which ran in %s before, was asked for%s.", i.ID, a.Number,
+			text.Head(a.Aim.To, 10), i.Environment, by(a.By))
+		n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == a.Number })
+		if n >= 0 && slices.Contains([]string{"success", "failure", "error"}, list[n].State) {
+			say("rollback/"+list[n].State, "Incident %d: the roll-back is deployed: %s.", i.ID, list[n].State)
+		}
 	}
 	return out
 }

@@ -121,12 +121,14 @@ func (p *Poller) probe(ctx context.Context, client *http.Client, c settings.Heal
 		return out
 	}
 	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, probeBytes))
+	if err != nil {
+		out.Why = "its answer was cut short"
+		return out
+	}
 	out.Status = resp.StatusCode
-	if c.Contains != "" {
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, probeBytes))
-		if !strings.Contains(string(body), c.Contains) {
-			out.Lacks = c.Contains
-		}
+	if c.Contains != "" && !strings.Contains(string(body), c.Contains) {
+		out.Lacks = c.Contains
 	}
 	return out
 }

@@ -23,8 +23,12 @@ import (
 func TestHealthCheckBecomesIncident(t *testing.T) {
 	b := newBench(t)
 	var status atomic.Int64
+	var cut atomic.Bool
 	status.Store(200)
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if cut.Load() {
+			w.Header().Set("Content-Length", "1000")
+		}
 		w.WriteHeader(int(status.Load()))
 		fmt.Fprint(w, "all is ok")
 	}))
@@ -54,6 +58,12 @@ func TestHealthCheckBecomesIncident(t *testing.T) {
 	if i.Kind != production.KindHealth || i.Title != "shop answers 503, not 200" || i.First.Health.Actual != 503 || i.Count != 2 || i.FirstSeen.Equal(i.First.At) {
 		t.Errorf("%+v", i)
 	}
+	cut.Store(true) // well by its status, and it breaks off
+	look(200)
+	if i := b.incident(1); i.State != production.StateOpen || i.Last.Text != "its answer was cut short" {
+		t.Errorf("it is %s: %+v", i.State, i.Last)
+	}
+	cut.Store(false)
 	look(200)
 	if i := b.incident(1); i.State != production.StateRecovering {
 		t.Errorf("it is %s", i.State)

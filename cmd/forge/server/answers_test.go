@@ -124,7 +124,8 @@ func TestIncidentIsAnswered(t *testing.T) {
 	say("acme", "/forge incident 1 run")
 	if run := ts.done(production.AnswerRun); run.State != production.ActDone || run.By != "acme" {
 		t.Errorf("%+v", run)
-	} else if r, err := ts.s.DB.Load(t.Context(), run.Number); err != nil || r.Task.Issue != issue.Number {
+	} else if r, err := ts.s.DB.Load(t.Context(), run.Number); err != nil || r.Task.Issue != issue.Number ||
+		r.Branch != fmt.Sprintf("forge/issue-%d-incident-1", issue.Number) {
 		t.Errorf("run %+v, %v", r, err)
 	}
 	ts.must(ts.gh.As("acme").DeploymentStatus(greetRepo, list[2].ID, "success", "as before"))

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -106,7 +107,11 @@ func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	branch, err := h.freeBranch(ctx, n.Repo, phase.BranchName(h.slug, cfg.BranchName, n.Task))
+	named := n.Task
+	if own := ofIncident.FindString(named.Title); own != "" { // no words of an alert become a branch's name
+		named.Title = own
+	}
+	branch, err := h.freeBranch(ctx, n.Repo, phase.BranchName(h.slug, cfg.BranchName, named))
 	if err != nil {
 		return pipeline.Start{}, err
 	}
@@ -130,6 +135,9 @@ func (h *githubClient) files(ctx context.Context, repo pipeline.Repo, sha string
 		return h.gateway.Files(ctx, repo, sha)
 	}
 }
+
+// ofIncident is how the title of an incident's issue begins.
+var ofIncident = regexp.MustCompile(`^Incident [0-9]+\b`)
 
 // keptSlug is what a run keeps of the slug: nothing of the default, as runs that were
 // started before there was another.

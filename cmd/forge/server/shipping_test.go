@@ -443,6 +443,45 @@ func TestShipByQueue(t *testing.T) {
 	h.counts(map[string]int{"pulls/merge": 0, "graphql/enqueuePullRequest": 2})
 }
 
+// Stopped while it waits in the merge queue, it is taken out of that; where GitHub does
+// not let it, or it was merged by then, people are told so.
+func TestShipStoppedInQueue(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, says string
+		fault      bool
+		merged     bool
+	}{
+		{"taken out", "**Shipping stopped**: acme stopped it, and the pull request was taken out of the merge queue.", false, false},
+		{"merged by then", "**Shipping stopped**: acme stopped it, but it was merged by then.", true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarbour(t, "ship: {enabled: true, environments: [production]}\n", testOptions{deploys: true})
+			h.must(h.gh.RequireQueue(greetRepo, "main"))
+			h.approved()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			queued := func() bool { return h.gh.As("acme").Queued(greetRepo, h.pull) }
+			h.must(h.gh.Wait(ctx, queued))
+			if tt.fault {
+				h.gh.AddFault(githubtest.Fault{Operation: "graphql/dequeuePullRequest", Kind: githubtest.FaultErrorBefore, Status: http.StatusForbidden})
+			}
+			h.answers("acme", "stop")
+			if tt.merged {
+				h.says("**is still in the merge queue**, although acme stopped it")
+				h.must(h.gh.As("acme").LeaveQueue(greetRepo, h.pull, true))
+			}
+			h.says(tt.says)
+			h.waits(shipping.Stopped)
+			if queued() {
+				t.Error("it is in the queue")
+			}
+			h.counts(map[string]int{"repos/create-deployment": 0})
+		})
+	}
+}
+
 // The server is killed before and after each thing that it does: it is merged once, and
 // deployed to each environment once, and people are asked each question once.
 func TestShipIsKilled(t *testing.T) {

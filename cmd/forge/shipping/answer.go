@@ -58,7 +58,10 @@ func (s *Ship) answer(w work.Word, now time.Time) (words string, changed bool) {
 		return fmt.Sprintf("Nothing was done: with `%s` stands more, which may turn it around. If you mean it, write it alone.", text.Clip(choice+" "+about, 60)), false
 	}
 	switch q := s.Question; {
-	case choice == "stop" && about == "" && s.State != Done && s.State != Stopped:
+	case choice == "stop" && about == "" && s.State == Merging:
+		s.to(Leaving, now, by, "%s stopped it", by)
+		return fmt.Sprintf("Shipping is being stopped, as %s chose. Whether it is merged by now is looked up; out of a merge queue it is taken.", by), true
+	case choice == "stop" && about == "" && s.State != Done && s.State != Stopped && s.State != Leaving:
 		s.stop(now, by, "%s stopped it", by)
 		return fmt.Sprintf("Shipping is stopped, as %s chose.", by), true
 	case choice == "again" && about == "" && s.State == Stopped:

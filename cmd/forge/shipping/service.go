@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -234,7 +235,7 @@ func (v *Service) ship(ctx context.Context, id int64) error {
 // step does the next thing, and reports whether there was one.
 func (v *Service) step(ctx context.Context, row *store.Ship, s *Ship, run *pipeline.Run) (bool, error) {
 	now := v.now()
-	if s.Holder != "" && s.Holder != v.Name && now.Before(s.Until) {
+	if v.held(s, now) && (s.State != Merging || len(s.Say) > 0) {
 		return false, nil
 	}
 	work, cancel := context.WithTimeout(ctx, callTime)
@@ -257,6 +258,8 @@ func (v *Service) step(ctx context.Context, row *store.Ship, s *Ship, run *pipel
 		return true, nil
 	case Merging:
 		return v.merge(work, row, s, run, now)
+	case Leaving:
+		return v.leave(work, s, run, now)
 	case Deploying:
 		return v.deploy(work, row, s, run, now)
 	case Rolling:
@@ -265,6 +268,11 @@ func (v *Service) step(ctx context.Context, row *store.Ship, s *Ship, run *pipel
 		return v.watching(work, s, run, now)
 	}
 	return false, nil
+}
+
+// held reports whether another process acts now.
+func (v *Service) held(s *Ship, now time.Time) bool {
+	return s.Holder != "" && s.Holder != v.Name && now.Before(s.Until)
 }
 
 // claim keeps other processes from acting for a while. It is written down at once.
@@ -307,7 +315,7 @@ func (v *Service) unverified(ctx context.Context, s *Ship, run *pipeline.Run, no
 	if s.deploys() && len(s.Settings.Environments) > 0 {
 		err := v.GitHub.MayDeploy(ctx, run.Repo)
 		if fault := refusal(err); fault != nil {
-			s.stop(now, "", "Forge may not deploy: %s", fault.Message)
+			s.stop(now, "", "Forge may not deploy: %s", sentence(fault))
 			return true, nil
 		}
 		if err != nil {
@@ -325,7 +333,10 @@ func (v *Service) unverified(ctx context.Context, s *Ship, run *pipeline.Run, no
 	s.Base = p.Base
 	why := ""
 	if s.Asked > 0 {
-		why = "it was worked on since it was asked about, and stands again"
+		why = "it was asked about before: " + s.Why
+		if run.Head != s.Head {
+			why = "it was worked on since it was asked about, and stands again"
+		}
 	}
 	if run.State == pipeline.StateAccepted {
 		why = "it is not verified: it was accepted with its known issues"
@@ -350,7 +361,11 @@ func (v *Service) asking(ctx context.Context, s *Ship, run *pipeline.Run, now ti
 			return changed, err
 		}
 		if !Verified(run) || run.Head != s.Head {
-			s.to(Unverified, now, "", "the head moved on from %s", text.ShortSHA(s.Head))
+			why := "the head moved on from " + text.ShortSHA(s.Head)
+			if run.Head == s.Head {
+				why = "it was closed, or did not stand any more, and was opened again"
+			}
+			s.to(Unverified, now, "", "%s", why)
 			return true, nil
 		}
 	}
@@ -389,6 +404,11 @@ func (v *Service) merge(ctx context.Context, row *store.Ship, s *Ship, run *pipe
 	case p.Base != run.Repo.DefaultBranch:
 		s.stop(now, "", "its base is %s, and it was verified for %s", p.Base, run.Repo.DefaultBranch)
 		return true, nil
+	case p.Head == s.Head && run.Head == s.Head && !Verified(run):
+		s.to(Unverified, now, "", "it is not verified any more at %s", text.ShortSHA(s.Head))
+		s.tell(fmt.Sprintf("Nothing was merged: %s, which people agreed to, is not verified any more, as %s has moved on or it was reopened. "+
+			"You are asked again once it is.", text.ShortSHA(s.Head), p.Base))
+		return true, nil
 	case p.Head != s.Head || run.Head != s.Head || !Verified(run):
 		s.to(Unverified, now, "", "the head moved from %s", text.ShortSHA(s.Head))
 		s.tell(fmt.Sprintf("Nothing was merged: the head moved from %s, which people agreed to, to %s. You are asked again once that is verified.",
@@ -399,6 +419,9 @@ func (v *Service) merge(ctx context.Context, row *store.Ship, s *Ship, run *pipe
 	case p.Queue && s.Enqueued:
 		s.askMerge(s.Head, "the merge queue gave it back", now)
 		return true, nil
+	}
+	if v.held(s, now) { // to look does no harm
+		return false, nil
 	}
 	if err := v.claim(ctx, row, s, now); err != nil {
 		return false, err
@@ -416,8 +439,54 @@ func (v *Service) merge(ctx context.Context, row *store.Ship, s *Ship, run *pipe
 	if p, late := v.GitHub.Shipping(ctx, run.Repo, s.Pull); late != nil || p.Head != s.Head || p.Merged != "" {
 		return late == nil, late // somebody was quicker
 	}
-	s.askMerge(s.Head, text.Clip(text.OneLine(err.Error()), 300), now)
+	s.askMerge(s.Head, "it was not merged: "+sentence(err), now)
 	return true, nil
+}
+
+// leave stops what was being merged: it takes the pull request out of the merge queue
+// into which Forge has put it. When GitHub does not let it, or it was merged by then,
+// people are told so.
+func (v *Service) leave(ctx context.Context, s *Ship, run *pipeline.Run, now time.Time) (bool, error) {
+	p, err := v.GitHub.Shipping(ctx, run.Repo, s.Pull)
+	if err != nil {
+		return false, err
+	}
+	why := s.Why // who stopped it
+	switch {
+	case p.Merged != "":
+		s.Merged, s.MergedAt = p.Merged, now
+		s.stop(now, "", "%s, but it was merged by then", why)
+	case p.Queued && s.Refused != "": // nothing but to wait for what comes of it
+		return false, nil
+	case p.Queued:
+		err := v.GitHub.Dequeue(ctx, run.Repo, p)
+		if err == nil { // whether it is out is looked up
+			s.Dequeued = true
+			return true, nil
+		}
+		fault := refusal(err)
+		if fault == nil && now.Sub(s.Since) < s.Settings.Timeout() {
+			return false, err
+		}
+		s.Refused = sentence(err)
+		s.tell(fmt.Sprintf("The pull request **is still in the merge queue**, although %s: %s. "+
+			"Take it out there by hand. Once it is merged or out of it, you are told.", why, s.Refused))
+	case s.Dequeued:
+		s.stop(now, "", "%s, and the pull request was taken out of the merge queue", why)
+	default:
+		s.stop(now, "", "%s", why)
+	}
+	return true, nil
+}
+
+// sentence makes a part of a sentence of an error.
+func sentence(err error) string {
+	words := err.Error()
+	var fault *pipeline.Fault
+	if errors.As(err, &fault) {
+		words = fault.Message
+	}
+	return text.Clip(strings.TrimRight(text.OneLine(words), "."), 300)
 }
 
 // merged goes on to the environments.
@@ -448,7 +517,7 @@ func (v *Service) deploy(ctx context.Context, row *store.Ship, s *Ship, run *pip
 		Description: fmt.Sprintf("#%d, run %d", s.Pull, s.Run),
 	})
 	if err != nil && (refusal(err) != nil || now.Sub(s.Since) > s.Settings.Timeout()) {
-		s.stop(now, "", "there is no deployment to %s: %s", env, text.OneLine(err.Error()))
+		s.stop(now, "", "there is no deployment to %s: %s", env, sentence(err))
 		return true, nil
 	}
 	if err != nil {

@@ -27,6 +27,7 @@ const (
 	Asking     State = "asking"     // a person must agree before the next step
 	Agreed     State = "agreed"     // to be merged; it waits for what is before it in the repository
 	Merging    State = "merging"
+	Leaving    State = "leaving"   // it was stopped while it was merged; what came of that is looked up
 	Deploying  State = "deploying" // a deployment is being made
 	Rolling    State = "rolling"   // a deployment is there; whatever follows it deploys
 	Watching   State = "watching"  // it has succeeded, and is watched
@@ -49,6 +50,8 @@ type Ship struct {
 	Head     string    `json:"head"`               // that was verified, and people are asked about
 	Base     string    `json:"base,omitempty"`     // branch that it was verified for
 	Enqueued bool      `json:"enqueued,omitempty"` // in the merge queue
+	Dequeued bool      `json:"dequeued,omitempty"` // and taken out of it again
+	Refused  string    `json:"refused,omitempty"`  // why GitHub does not let it be taken out
 	Merged   string    `json:"merged,omitempty"`   // SHA
 	MergedAt time.Time `json:"merged_at,omitzero"`
 	AgreedAt time.Time `json:"agreed_at,omitzero"` // people agreed to merge it
@@ -123,7 +126,7 @@ func (s *Ship) active() bool { return s.State != Done && s.State != Stopped || l
 
 // busy reports whether nothing else of the repository may be shipped meanwhile.
 func (s *Ship) busy() bool {
-	return s.Merged != "" && s.State != Done && s.State != Stopped || s.State == Merging
+	return s.Merged != "" && s.State != Done && s.State != Stopped || s.State == Merging || s.State == Leaving
 }
 
 // environment is the one that it is brought to now; "" before it is merged.
@@ -200,7 +203,7 @@ func (s *Ship) ask(q Question, now time.Time) {
 
 // askMerge asks whether to merge what is verified, and to go on from there.
 func (s *Ship) askMerge(head, why string, now time.Time) {
-	s.Head, s.Enqueued = head, false
+	s.Head, s.Enqueued, s.Dequeued, s.Refused = head, false, false, ""
 	s.ask(Question{About: text.ShortSHA(head), Why: why}, now)
 }
 
@@ -236,10 +239,14 @@ func (s *Ship) arrived(now time.Time, state rollout.State, by, why string) {
 	s.next(now, "")
 }
 
+// minute is how times are shown.
+const minute = "2006-01-02 15:04 MST"
+
 // done ends it.
 func (s *Ship) done(now time.Time) {
 	s.to(Done, now, "", "shipped")
-	s.tell(fmt.Sprintf("**Shipped**: merged as %s.%s", text.ShortSHA(s.Merged), s.records()))
+	s.tell(fmt.Sprintf("**Shipped**: merged as %s. This is how it stood at %s; what comes of it later is said apart.%s",
+		text.ShortSHA(s.Merged), now.UTC().Format(minute), s.records()))
 }
 
 // records says what was brought where, as a table.
@@ -247,7 +254,6 @@ func (s *Ship) records() string {
 	if len(s.Record) == 0 {
 		return ""
 	}
-	const minute = "2006-01-02 15:04 MST"
 	var b strings.Builder
 	b.WriteString("\n\n| environment | deployment | agreed | began | how it fares |\n| --- | --- | --- | --- | --- |\n")
 	for _, r := range s.Record {
