@@ -9,6 +9,7 @@ import (
 
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/shell"
 	"forge/pipeline/store"
 )
 
@@ -19,12 +20,12 @@ func backupCommand() *cobra.Command {
 			"one by itself every hour (backup_every, backup_keep, backup_dir). Every page of it is checked.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage("backup takes one FILE at most, got %q", args)
+				return shell.Usage("backup takes one FILE at most, got %q", args)
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStoreAndConfig(cmd, func(db *store.DB, cfg settings.Config) (err error) {
+			return shell.WithStoreAndConfig(cmd, func(db *store.DB, cfg settings.Config) (err error) {
 				path := ""
 				if len(args) == 0 {
 					path, err = server.BackUp(cmd.Context(), db, cfg, time.Now())
@@ -47,9 +48,9 @@ func restoreCommand() *cobra.Command {
 		Long: "Check a backup, move the SQLite database aside and put the backup in its place. No server may\n" +
 			"run meanwhile. Afterwards the server looks at GitHub for what it did since the backup, so that\n" +
 			"nothing is done twice, and asks for deliveries of the last three days again.",
-		Args: nArgs(1),
+		Args: shell.Args(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, _, err := configure(cmd)
+			cfg, _, err := shell.Configure(cmd)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"forge/cmd/forge/printing"
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/shell"
 	"forge/pipeline/store"
 )
 
@@ -22,13 +23,13 @@ func busCommand() *cobra.Command {
 	var follow bool
 	var since time.Duration
 	cmd := &cobra.Command{
-		Use: "bus", Short: "Show who is told of events and how that goes, or follow them as JSON lines", Args: noArgs,
+		Use: "bus", Short: "Show who is told of events and how that goes, or follow them as JSON lines", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !follow {
-				return withStoreAndConfig(cmd, busRows(cmd))
+				return shell.WithStoreAndConfig(cmd, busRows(cmd))
 			}
 			choice.Since = time.Now().Add(-since)
-			return withStoreAndConfig(cmd, followEvents(cmd, choice))
+			return shell.WithStoreAndConfig(cmd, followEvents(cmd, choice))
 		},
 	}
 	f := cmd.Flags()
@@ -38,9 +39,9 @@ func busCommand() *cobra.Command {
 	f.StringSliceVar(&choice.Repos, "repo", nil, "with --follow: of these repositories alone, such as acme/*")
 	f.StringSliceVar(&choice.Types, "types", nil, "with --follow: of these types alone, such as run.*,gate.requested")
 	cmd.AddCommand(&cobra.Command{
-		Use: "test NAME", Short: "Send a subscriber a ping", Args: nArgs(1),
+		Use: "test NAME", Short: "Send a subscriber a ping", Args: shell.Args(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, _, err := configure(cmd)
+			cfg, _, err := shell.Configure(cmd)
 			if err != nil {
 				return err
 			}
@@ -55,9 +56,9 @@ func busCommand() *cobra.Command {
 			return err
 		},
 	}, &cobra.Command{
-		Use: "resume NAME", Short: "Tell a subscriber again that is paused, from where it stopped", Args: nArgs(1),
+		Use: "resume NAME", Short: "Tell a subscriber again that is paused, from where it stopped", Args: shell.Args(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStoreAndConfig(cmd, func(db *store.DB, cfg settings.Config) error {
+			return shell.WithStoreAndConfig(cmd, func(db *store.DB, cfg settings.Config) error {
 				s, err := subscriber(cfg, args[0])
 				if err == nil {
 					err = db.SubscriberFailed(cmd.Context(), bus.Cursor(s.Name), time.Time{}, "")

@@ -17,6 +17,7 @@ import (
 
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/server/servertest"
+	"forge/cmd/forge/shell"
 	"forge/github/githubtest"
 	"forge/pipeline"
 	"forge/pipeline/module"
@@ -118,31 +119,31 @@ func TestNoRunWithoutAModel(t *testing.T) {
 	} {
 		t.Setenv("OPENAI_BASE_URL", tt.url)
 		t.Setenv("FORGE_MODEL", tt.model)
-		c.run(exitFailed, append(tt.say, "no run was made"), "run", "--repo", c.repo, "Put a comma after hello")
-		c.run(exitDone, []string{"No runs yet"}, "runs")
+		c.run(shell.Failed, append(tt.say, "no run was made"), "run", "--repo", c.repo, "Put a comma after hello")
+		c.run(shell.Done, []string{"No runs yet"}, "runs")
 	}
 }
 
 func TestUsage(t *testing.T) {
 	c := newCLI(t)
-	c.run(exitDone, []string{"forge "}, "version")
-	c.run(exitUsage, []string{"unknown flag", "--help"}, "runs", "--jsn")
-	c.run(exitUsage, []string{"takes no arguments"}, "serve", "now")
-	c.run(exitUsage, []string{"FORGE_APP_ID", "FORGE_WEBHOOK_SECRET"}, "serve")
-	c.run(exitUsage, []string{"is not a run's number"}, "show", "x")
-	c.run(exitUsage, []string{"an issue's URL, or a task in words"}, "run")
-	c.run(exitUsage, []string{"--repo"}, "run", "--repo", filepath.Join(c.dir, "nowhere"), "do something")
+	c.run(shell.Done, []string{"forge "}, "version")
+	c.run(shell.Misused, []string{"unknown flag", "--help"}, "runs", "--jsn")
+	c.run(shell.Misused, []string{"takes no arguments"}, "serve", "now")
+	c.run(shell.Misused, []string{"FORGE_APP_ID", "FORGE_WEBHOOK_SECRET"}, "serve")
+	c.run(shell.Misused, []string{"is not a run's number"}, "show", "x")
+	c.run(shell.Misused, []string{"an issue's URL, or a task in words"}, "run")
+	c.run(shell.Misused, []string{"--repo"}, "run", "--repo", filepath.Join(c.dir, "nowhere"), "do something")
 	for _, args := range [][]string{{"show", "7"}, {"answer", "7", "accept"}, {"reset", "7"}, {"resume", "7"}, {"replay", "7"}} {
-		c.run(exitFailed, []string{"there is no run 7; `forge runs` lists them"}, args...)
+		c.run(shell.Failed, []string{"there is no run 7; `forge runs` lists them"}, args...)
 	}
-	c.run(exitUsage, []string{"no command \"serv\"", "Did you mean `forge serve`?"}, "serv")
-	c.run(exitDone, []string{"forge "}, "--version")
-	c.run(exitDone, []string{"No runs yet"}, "runs")
+	c.run(shell.Misused, []string{"no command \"serv\"", "Did you mean `forge serve`?"}, "serv")
+	c.run(shell.Done, []string{"forge "}, "--version")
+	c.run(shell.Done, []string{"No runs yet"}, "runs")
 	var schema struct{ Properties map[string]any }
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "config", "schema")), &schema); err != nil || schema.Properties["loop"] == nil {
+	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, "config", "schema")), &schema); err != nil || schema.Properties["loop"] == nil {
 		t.Errorf("config schema: %v, %+v", err, schema)
 	}
-	if got := c.run(exitDone, nil, "runs", "--json"); strings.TrimSpace(got) != "[]" {
+	if got := c.run(shell.Done, nil, "runs", "--json"); strings.TrimSpace(got) != "[]" {
 		t.Errorf("runs --json of nothing = %q, want []", got)
 	}
 }
@@ -179,7 +180,7 @@ func TestLocalFolders(t *testing.T) {
 		t.Fatalf("git init: %v: %s", err, out)
 	}
 	for dir, want := range map[string]string{plain: "there is no .git in it", empty: "needs a first commit", filepath.Join(c.repo, "greet.sh"): "is a file"} {
-		if out := c.run(exitFailed, []string{want}, "run", "--repo", dir, "do it"); strings.Contains(out, "GitHub") {
+		if out := c.run(shell.Failed, []string{want}, "run", "--repo", dir, "do it"); strings.Contains(out, "GitHub") {
 			t.Errorf("%s: it speaks of GitHub:\n%s", dir, out)
 		}
 	}
@@ -196,13 +197,13 @@ func TestResume(t *testing.T) {
 			cancel()
 		}
 		return out.Write(p)
-	}), &out); code != exitFailed || !strings.Contains(out.String(), "Go on with `forge resume 1`.") {
+	}), &out); code != shell.Failed || !strings.Contains(out.String(), "Go on with `forge resume 1`.") {
 		t.Fatalf("interrupted: exit %d\n%s", code, out.String())
 	}
-	c.run(exitDone, []string{"verified"}, "resume", "1")
-	c.run(exitDone, []string{"is verified", "nothing to resume", "forge answer 1 continue"}, "resume", "1")
-	c.run(exitDone, []string{"reviewed and tested again", "verified"}, "answer", "1", "continue")
-	c.run(exitFailed, nil, "resume", "9")
+	c.run(shell.Done, []string{"verified"}, "resume", "1")
+	c.run(shell.Done, []string{"is verified", "nothing to resume", "forge answer 1 continue"}, "resume", "1")
+	c.run(shell.Done, []string{"reviewed and tested again", "verified"}, "answer", "1", "continue")
+	c.run(shell.Failed, nil, "resume", "9")
 }
 
 type writerFunc func([]byte) (int, error)
@@ -214,7 +215,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func TestLocalRun(t *testing.T) {
 	c := newCLI(t)
 	model := c.tape(servertest.GreeterTape)
-	c.run(exitDone, []string{"verified", "is on the branch forge/put-a-comma"}, "run", "--repo", c.repo, "--model", model, "Put a comma after hello")
+	c.run(shell.Done, []string{"verified", "is on the branch forge/put-a-comma"}, "run", "--repo", c.repo, "--model", model, "Put a comma after hello")
 	branch := strings.TrimSpace(c.git("branch", "--list", "forge/*", "--format", "%(refname:short)"))
 	if got := c.git("show", branch+":greet.sh"); got != "echo hello, $1\n" {
 		t.Errorf("greet.sh on %s is %q", branch, got)
@@ -222,22 +223,22 @@ func TestLocalRun(t *testing.T) {
 	if got := c.git("status", "--porcelain"); got != "" {
 		t.Errorf("the repository's work tree was touched: %s", got)
 	}
-	c.run(exitDone, []string{"1  verified", "Put a comma"}, "runs")
-	c.run(exitDone, []string{"iteration 1 (fresh): passed"}, "show", "1")
-	c.run(exitDone, []string{"PASSED (IMPLEMENTATION_VERIFIED)"}, "show", "1", "--report")
-	c.run(exitDone, []string{"## Iteration 1"}, "show", "1", "--scratchpad")
-	c.run(exitDone, []string{"phase.completed", "tool.executed", "run.verified"}, "show", "1", "--events")
-	c.run(exitDone, []string{"edit", "100 %"}, "show", "1", "--inner")
+	c.run(shell.Done, []string{"1  verified", "Put a comma"}, "runs")
+	c.run(shell.Done, []string{"iteration 1 (fresh): passed"}, "show", "1")
+	c.run(shell.Done, []string{"PASSED (IMPLEMENTATION_VERIFIED)"}, "show", "1", "--report")
+	c.run(shell.Done, []string{"## Iteration 1"}, "show", "1", "--scratchpad")
+	c.run(shell.Done, []string{"phase.completed", "tool.executed", "run.verified"}, "show", "1", "--events")
+	c.run(shell.Done, []string{"edit", "100 %"}, "show", "1", "--inner")
 	p := (&pipeline.Run{}).Progress()
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "show", "1", "--progress")), &p); err != nil || p.Loop.Status != pipeline.Verified {
+	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, "show", "1", "--progress")), &p); err != nil || p.Loop.Status != pipeline.Verified {
 		t.Errorf("progress %+v, %v", p, err)
 	}
 	tape := filepath.Join(c.dir, "written.txtar")
-	c.run(exitDone, nil, "replay", "1", "--tape", tape)
+	c.run(shell.Done, nil, "replay", "1", "--tape", tape)
 	if text := read(t, tape); !strings.Contains(text, "implementer 1/1") {
 		t.Errorf("the tape is %s", text)
 	}
-	c.run(exitDone, []string{"again: Run 1 is verified", "made the same change"}, "replay", "1")
+	c.run(shell.Done, []string{"again: Run 1 is verified", "made the same change"}, "replay", "1")
 }
 
 // Covers T7: a local run that waits is answered by another command, which goes on
@@ -246,16 +247,16 @@ func TestLocalAnswer(t *testing.T) {
 	c := newCLI(t)
 	tape := strings.Replace(servertest.GreeterTape, "risk: 1\nfindings: []", "risk: 90\nneeds_human: it greets people\nfindings: []", 1)
 	t.Setenv("FORGE_MODEL", c.tape(tape))
-	c.run(exitWaiting, []string{"it greets people", "forge answer 1 CHOICE"}, "run", "--repo", c.repo, "Put a comma after hello")
-	c.run(exitFailed, []string{"not one of the choices"}, "answer", "1", "raise", "5")
-	c.run(exitDone, []string{"Iteration 1"}, "answer", "1", "history")
-	c.run(exitDone, []string{"**human_required**", "| iterations | 1 | 5 |"}, "show", "1", "--why")
-	c.run(exitUsage, []string{"is not a run's number"}, "reset", "x")
-	c.run(exitDone, []string{"iteration 1 of 6"}, "reset", "1")
-	c.run(exitDone, []string{"verified"}, "answer", "1", "approve", "--words", "go ahead")
-	c.run(exitDone, []string{"again: Run 1 is verified", "made the same change"}, "replay", "1")
-	c.run(exitFailed, []string{"has ended"}, "reset", "1")
-	c.run(exitFailed, []string{"has ended"}, "answer", "1", "accept")
+	c.run(shell.Waiting, []string{"it greets people", "forge answer 1 CHOICE"}, "run", "--repo", c.repo, "Put a comma after hello")
+	c.run(shell.Failed, []string{"not one of the choices"}, "answer", "1", "raise", "5")
+	c.run(shell.Done, []string{"Iteration 1"}, "answer", "1", "history")
+	c.run(shell.Done, []string{"**human_required**", "| iterations | 1 | 5 |"}, "show", "1", "--why")
+	c.run(shell.Misused, []string{"is not a run's number"}, "reset", "x")
+	c.run(shell.Done, []string{"iteration 1 of 6"}, "reset", "1")
+	c.run(shell.Done, []string{"verified"}, "answer", "1", "approve", "--words", "go ahead")
+	c.run(shell.Done, []string{"again: Run 1 is verified", "made the same change"}, "replay", "1")
+	c.run(shell.Failed, []string{"has ended"}, "reset", "1")
+	c.run(shell.Failed, []string{"has ended"}, "answer", "1", "accept")
 }
 
 // Covers T7: what agents ask is answered by a letter with words beside it; a letter within
@@ -268,11 +269,11 @@ func TestLocalChoose(t *testing.T) {
 	c.commit("feedback between agents")
 	const asks = "-- implementer 1/1 --\n>>> submit\nsummary: Nothing yet.\nunable: where?\n-- resolve 1/1 --\n>>> submit\nchoice: limit\ncriterion: AC1\nwhy: no\n"
 	t.Setenv("FORGE_MODEL", c.tape(strings.ReplaceAll(servertest.GreeterTape, "-- implementer */", "-- implementer 1@2/")+asks))
-	c.run(exitWaiting, []string{"AC1 is a known limitation", "AC1 says now:"}, "run", "--repo", c.repo, "Put a comma after hello")
-	c.run(exitFailed, []string{"a question decides nothing"}, "answer", "1", "choose", "b?")
-	c.run(exitFailed, []string{"one letter alone, from a to b, with words behind `--words`"}, "answer", "1", "choose", "b", "in", "greet.sh")
-	c.run(exitFailed, []string{"may take it back", "`forge answer 1 choose b`"}, "answer", "1", "choose", "b", "--words", "only if nobody objects")
-	c.run(exitDone, []string{"verified"}, "answer", "1", "choose", "b", "--words", "it stands in greet.sh")
+	c.run(shell.Waiting, []string{"AC1 is a known limitation", "AC1 says now:"}, "run", "--repo", c.repo, "Put a comma after hello")
+	c.run(shell.Failed, []string{"a question decides nothing"}, "answer", "1", "choose", "b?")
+	c.run(shell.Failed, []string{"one letter alone, from a to b, with words behind `--words`"}, "answer", "1", "choose", "b", "in", "greet.sh")
+	c.run(shell.Failed, []string{"may take it back", "`forge answer 1 choose b`"}, "answer", "1", "choose", "b", "--words", "only if nobody objects")
+	c.run(shell.Done, []string{"verified"}, "answer", "1", "choose", "b", "--words", "it stands in greet.sh")
 }
 
 // An issue by its URL, worked on right here as the App.
@@ -298,12 +299,12 @@ func TestRunIssue(t *testing.T) {
 		t.Fatal(err)
 	}
 	issue := fmt.Sprintf("%s/%s/issues/%d", gh.URL, greetRepo, n)
-	c.run(exitFailed, []string{"not installed"}, "run", issue)
+	c.run(shell.Failed, []string{"not installed"}, "run", issue)
 	if _, err := gh.Install(greetRepo); err != nil {
 		t.Fatal(err)
 	}
-	c.run(exitDone, []string{"verified", "draft pull request"}, "run", issue)
-	c.run(exitFailed, nil, "run", gh.URL+"/"+greetRepo+"/issues/99")
+	c.run(shell.Done, []string{"verified", "draft pull request"}, "run", issue)
+	c.run(shell.Failed, nil, "run", gh.URL+"/"+greetRepo+"/issues/99")
 }
 
 // Covers lessons 18: every delivery has an outcome that can be looked up, and one
@@ -311,14 +312,14 @@ func TestRunIssue(t *testing.T) {
 // A backup comes back, and what was there meanwhile is kept.
 func TestBackupAndRestore(t *testing.T) {
 	c := newCLI(t)
-	c.run(exitDone, []string{"No deliveries"}, "deliveries")
-	backup := strings.TrimSpace(c.run(exitDone, []string{filepath.Join(c.dir, "state", "backups")}, "backup"))
-	c.run(exitDone, []string{"copy.db"}, "backup", filepath.Join(c.dir, "copy.db"))
-	c.run(exitDone, []string{"is in its place", "What was there: "}, "restore", backup)
-	c.run(exitDone, []string{"No deliveries"}, "deliveries")
-	c.run(exitFailed, []string{"newest backup"}, "doctor") // it has no App
-	c.run(exitUsage, []string{"one FILE"}, "backup", "a", "b")
-	c.run(exitFailed, []string{"no such file"}, "restore", filepath.Join(c.dir, "missing"))
+	c.run(shell.Done, []string{"No deliveries"}, "deliveries")
+	backup := strings.TrimSpace(c.run(shell.Done, []string{filepath.Join(c.dir, "state", "backups")}, "backup"))
+	c.run(shell.Done, []string{"copy.db"}, "backup", filepath.Join(c.dir, "copy.db"))
+	c.run(shell.Done, []string{"is in its place", "What was there: "}, "restore", backup)
+	c.run(shell.Done, []string{"No deliveries"}, "deliveries")
+	c.run(shell.Failed, []string{"newest backup"}, "doctor") // it has no App
+	c.run(shell.Misused, []string{"one FILE"}, "backup", "a", "b")
+	c.run(shell.Failed, []string{"no such file"}, "restore", filepath.Join(c.dir, "missing"))
 }
 
 // Every problem of settings that cannot be read is told by itself.
@@ -328,20 +329,20 @@ func TestDoctorOnUnreadableSettings(t *testing.T) {
 	if err := os.WriteFile(file, []byte("listen: [1]\ngithub: a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.run(exitFailed, []string{"✗ settings      " + file + ":1:", "✗ settings      " + file + ":2:", "2 to mend"}, "doctor", "--config", file)
+	c.run(shell.Failed, []string{"✗ settings      " + file + ":1:", "✗ settings      " + file + ":2:", "2 to mend"}, "doctor", "--config", file)
 }
 
 // Who is told of events is shown, and can be told again.
 func TestBusCommand(t *testing.T) {
 	c := newCLI(t)
-	c.run(exitDone, []string{"Nobody is told of events"}, "bus")
-	c.run(exitFailed, []string{`no subscriber "ci"`}, "bus", "resume", "ci")
-	c.run(exitFailed, []string{`no subscriber "ci"`}, "bus", "test", "ci")
+	c.run(shell.Done, []string{"Nobody is told of events"}, "bus")
+	c.run(shell.Failed, []string{`no subscriber "ci"`}, "bus", "resume", "ci")
+	c.run(shell.Failed, []string{`no subscriber "ci"`}, "bus", "test", "ci")
 }
 
 func TestDeliveriesCommand(t *testing.T) {
 	c := newCLI(t)
-	c.run(exitDone, []string{"No deliveries"}, "deliveries")
+	c.run(shell.Done, []string{"No deliveries"}, "deliveries")
 	db, err := store.Open(t.Context(), filepath.Join(c.dir, "state", "forge.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -362,17 +363,17 @@ func TestDeliveriesCommand(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.run(exitDone, []string{"good", "a ping", "issues.opened", "it is poison"}, "deliveries")
-	if out := c.run(exitDone, []string{"bad"}, "deliveries", "--dead"); strings.Contains(out, "good") {
+	c.run(shell.Done, []string{"good", "a ping", "issues.opened", "it is poison"}, "deliveries")
+	if out := c.run(shell.Done, []string{"bad"}, "deliveries", "--dead"); strings.Contains(out, "good") {
 		t.Errorf("--dead lists what is alive:\n%s", out)
 	}
-	c.run(exitDone, []string{"outcome: a ping"}, "deliveries", "good")
-	c.run(exitFailed, []string{"nowhere"}, "deliveries", "nowhere")
-	c.run(exitUsage, []string{"--retry needs"}, "deliveries", "--retry")
-	c.run(exitFailed, nil, "deliveries", "--retry", "good")
-	c.run(exitDone, []string{"waits to be handled again"}, "deliveries", "--retry", "bad")
+	c.run(shell.Done, []string{"outcome: a ping"}, "deliveries", "good")
+	c.run(shell.Failed, []string{"nowhere"}, "deliveries", "nowhere")
+	c.run(shell.Misused, []string{"--retry needs"}, "deliveries", "--retry")
+	c.run(shell.Failed, nil, "deliveries", "--retry", "good")
+	c.run(shell.Done, []string{"waits to be handled again"}, "deliveries", "--retry", "bad")
 	var list []deliveryView
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "deliveries", "--json")), &list); err != nil || len(list) != 2 || list[0].State != "waiting" {
+	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, "deliveries", "--json")), &list); err != nil || len(list) != 2 || list[0].State != "waiting" {
 		t.Errorf("deliveries --json: %+v, %v", list, err)
 	}
 }

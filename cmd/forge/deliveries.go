@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/printing"
+	"forge/cmd/forge/shell"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -21,9 +22,9 @@ func deliveriesCommand() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usage("deliveries takes one GUID at most, got %q", args)
+				return shell.Usage("deliveries takes one GUID at most, got %q", args)
 			case retry && len(args) == 0:
-				return usage("--retry needs the GUID of a delivery: `forge deliveries --dead` lists those that were given up")
+				return shell.Usage("--retry needs the GUID of a delivery: `forge deliveries --dead` lists those that were given up")
 			}
 			return nil
 		},
@@ -31,7 +32,7 @@ func deliveriesCommand() *cobra.Command {
 			if retry {
 				return retryDelivery(cmd, args[0])
 			}
-			return withStore(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				out := cmd.OutOrStdout()
 				if len(args) == 1 {
 					d, err := db.Delivery(cmd.Context(), args[0])

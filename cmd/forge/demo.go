@@ -15,6 +15,7 @@ import (
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/shell"
 	"forge/github/githubtest"
 	"forge/pipeline"
 	"forge/pipeline/command"
@@ -24,7 +25,7 @@ import (
 func demoCommand() *cobra.Command {
 	var keep, modules bool
 	cmd := &cobra.Command{
-		Use: "demo", Short: "Show the whole loop on this machine: no account, no key, no network", Args: noArgs,
+		Use: "demo", Short: "Show the whole loop on this machine: no account, no key, no network", Args: shell.NoArgs,
 		Long: "Starts a GitHub and Forge on this machine, opens an issue, labels it, and shows what\n" +
 			"happens: plan, draft pull request, review findings, a failing test, two rounds of\n" +
 			"rework, verification. Everything but the model is real; the model is a tape.\n" +
@@ -60,7 +61,7 @@ func runDemo(cmd *cobra.Command, story demo.Story, keep bool) (err error) {
 	defer logFile.Close()
 	log := slog.New(slog.NewTextHandler(logFile, nil))
 	if v, _ := cmd.Flags().GetBool("verbose"); v {
-		log = logger(cmd)
+		log = shell.Logger(cmd)
 	}
 
 	gh, err := githubtest.New(githubtest.Options{Dir: dir, Manifest: demo.Manifest(), Log: log})

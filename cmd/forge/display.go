@@ -12,6 +12,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"forge/cmd/forge/shell"
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/text"
@@ -34,17 +35,8 @@ type display struct {
 }
 
 func newDisplay(out io.Writer, now time.Time) *display {
-	tty := isTerminal(out)
+	tty := shell.IsTerminal(out)
 	return &display{out: out, live: tty, color: tty && os.Getenv("NO_COLOR") == "", begun: now, shown: map[int64]map[string]bool{}, runs: map[int64]bool{}}
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
 // onEvents is work.Options.OnEvents.
@@ -139,17 +131,6 @@ func (d *display) redraw() {
 	if d.live {
 		fmt.Fprint(d.out, "\r\x1b[K"+d.status)
 	}
-}
-
-// progress returns what shows how far a command is, and what ends that.
-func progress(out io.Writer) (show func(format string, args ...any), done func()) {
-	d := newDisplay(out, time.Now())
-	return func(format string, args ...any) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.status = fmt.Sprintf(format, args...)
-		d.redraw()
-	}, d.done
 }
 
 // done ends the live line.

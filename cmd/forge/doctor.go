@@ -11,13 +11,14 @@ import (
 
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/shell"
 )
 
 func doctorCommand() *cobra.Command {
 	var repo string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Look at all that the server needs, and say how to mend what is wrong", Args: noArgs,
+		Use: "doctor", Short: "Look at all that the server needs, and say how to mend what is wrong", Args: shell.NoArgs,
 		Example: "  forge doctor\n  forge doctor --repo acme/shop",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := diagnose(cmd, repo)
@@ -32,7 +33,7 @@ func doctorCommand() *cobra.Command {
 			}
 			for _, d := range list {
 				if d.Grade == server.GradeBad {
-					return &exitError{code: exitFailed}
+					return &shell.ExitError{Code: shell.Failed}
 				}
 			}
 			return nil

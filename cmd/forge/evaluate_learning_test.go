@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"forge/cmd/forge/shell"
 	"forge/learn/stream"
 )
 
@@ -11,15 +12,15 @@ import (
 func TestEvaluateLearning(t *testing.T) {
 	c := newCLI(t)
 	args := []string{"evaluate", "learning", "--repo", "../../learn", "--pulls", "100", "--seeds", "1"}
-	c.run(exitUsage, []string{"--pulls takes a number from 100"}, "evaluate", "learning", "--pulls", "5")
-	c.run(exitFailed, []string{"bigger repository"}, "evaluate", "learning", "--repo", t.TempDir())
+	c.run(shell.Misused, []string{"--pulls takes a number from 100"}, "evaluate", "learning", "--pulls", "5")
+	c.run(shell.Failed, []string{"bigger repository"}, "evaluate", "learning", "--repo", t.TempDir())
 	if raceEnabled {
 		return // a stream takes a minute there; its package plays some under the race detector
 	}
-	c.run(exitDone, []string{"1 streams of 100 pull requests", "memory off", "product", "false alarm", "useful held", "true errors",
+	c.run(shell.Done, []string{"1 streams of 100 pull requests", "memory off", "product", "false alarm", "useful held", "true errors",
 		"hasty: 10 % mistakes"}, args...)
 	var res stream.Result
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, append(args, "--json")...)), &res); err != nil {
+	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, append(args, "--json")...)), &res); err != nil {
 		t.Fatal(err)
 	}
 	if len(res.Models) == 0 || res.Pulls != 100 || res.Files == 0 || len(res.Verdicts) == 0 || res.Verdicts[0].Lost != 0 || res.Verdicts[0].Planted < 100 {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"forge/cmd/forge/shell"
 )
 
 func TestEvaluateRecall(t *testing.T) {
@@ -22,11 +24,11 @@ func TestEvaluateRecall(t *testing.T) {
 		code int
 		want []string
 	}{
-		{[]string{made}, exitDone, []string{"fox", "plain bm25", "recall", "mean", "1.000", "0.200"}},
-		{[]string{made, "--speed=300", "--scopes=2", "--queries=4"}, exitDone, []string{"300 learnings in 2 scope(s), 4 queries", "FTS5", "of FTS5's (target"}},
-		{[]string{t.TempDir()}, exitFailed, []string{"there is no file *.jsonl.gz"}},
-		{[]string{made, "--scopes", "0"}, exitUsage, []string{"--scopes"}},
-		{[]string{}, exitUsage, []string{"takes 1 argument"}},
+		{[]string{made}, shell.Done, []string{"fox", "plain bm25", "recall", "mean", "1.000", "0.200"}},
+		{[]string{made, "--speed=300", "--scopes=2", "--queries=4"}, shell.Done, []string{"300 learnings in 2 scope(s), 4 queries", "FTS5", "of FTS5's (target"}},
+		{[]string{t.TempDir()}, shell.Failed, []string{"there is no file *.jsonl.gz"}},
+		{[]string{made, "--scopes", "0"}, shell.Misused, []string{"--scopes"}},
+		{[]string{}, shell.Misused, []string{"takes 1 argument"}},
 	} {
 		var out bytes.Buffer
 		if code := Main(context.Background(), append([]string{"evaluate", "recall"}, c.args...), &out, &out); code != c.code {

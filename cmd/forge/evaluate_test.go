@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"forge/cmd/forge/shell"
 	"forge/pipeline/simulate"
 )
 
@@ -11,19 +12,19 @@ import (
 func TestEvaluateLoop(t *testing.T) {
 	c := newCLI(t)
 	args := []string{"evaluate", "loop", "--runs", "300", "--sweep", "0", "--seed", "3"}
-	first := c.run(exitDone, []string{"300 simulated runs (seed 3)", "none (ends at 25)", "diminishing_returns", "flaky test phases"}, args...)
-	if again := c.run(exitDone, nil, args...); again != first {
+	first := c.run(shell.Done, []string{"300 simulated runs (seed 3)", "none (ends at 25)", "diminishing_returns", "flaky test phases"}, args...)
+	if again := c.run(shell.Done, nil, args...); again != first {
 		t.Errorf("the same seed gives another table:\n%s\n%s", first, again)
 	}
 	var res simulate.Result
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, append(args, "--json")...)), &res); err != nil {
+	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, append(args, "--json")...)), &res); err != nil {
 		t.Fatal(err)
 	}
 	if len(res.Profiles) != 2 || res.Profiles[0].Forge.Runs != 300 || res.Seed != 3 || len(res.Limits) != 25 {
 		t.Errorf("as JSON: %+v", res)
 	}
-	c.run(exitDone, []string{"not heard that it cannot", "patient: wasted iterations", "all of them", "unsolvable tasks"}, "evaluate", "loop",
+	c.run(shell.Done, []string{"not heard that it cannot", "patient: wasted iterations", "all of them", "unsolvable tasks"}, "evaluate", "loop",
 		"--runs", "50", "--sweep", "5")
-	c.run(exitUsage, []string{"--runs takes a number from 1"}, "evaluate", "loop", "--runs", "0")
-	c.run(exitDone, []string{"loop"}, "evaluate")
+	c.run(shell.Misused, []string{"--runs takes a number from 1"}, "evaluate", "loop", "--runs", "0")
+	c.run(shell.Done, []string{"loop"}, "evaluate")
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"forge/cmd/forge/shell"
 )
 
 // varies is what differs from one demo to the next: times, addresses, commits, counts
@@ -30,7 +32,7 @@ var varies = []struct {
 func TestDemoIsAsItWas(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if code := Main(t.Context(), []string{"demo"}, &out, &out); code != exitDone {
+	if code := Main(t.Context(), []string{"demo"}, &out, &out); code != shell.Done {
 		t.Fatalf("forge demo exits with %d:\n%s", code, out.String())
 	}
 	text := out.String()
@@ -48,7 +50,7 @@ func TestDemoIsAsItWas(t *testing.T) {
 func TestDemoOfModules(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if code := Main(t.Context(), []string{"demo", "--modules"}, &out, &out); code != exitDone {
+	if code := Main(t.Context(), []string{"demo", "--modules"}, &out, &out); code != shell.Done {
 		t.Fatalf("forge demo --modules exits with %d:\n%s", code, out.String())
 	}
 	for _, want := range []string{

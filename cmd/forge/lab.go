@@ -14,13 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/demo"
+	"forge/cmd/forge/shell"
 	"forge/github/githubtest"
 )
 
 func labCommand() *cobra.Command {
 	var listen, hook string
 	cmd := &cobra.Command{
-		Use: "lab", Short: "Start a GitHub on this machine, to try Forge out by hand", Args: noArgs,
+		Use: "lab", Short: "Start a GitHub on this machine, to try Forge out by hand", Args: shell.NoArgs,
 		Long: "Starts the local GitHub alone, with the App installed on one repository. It prints the\n" +
 			"environment for `forge serve` in a second terminal; then open the pages and label the issue.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return lab(cmd, listen, hook) },
@@ -70,7 +71,7 @@ func lab(cmd *cobra.Command, listen, hook string) (err error) {
 func listenFor(hook string) (string, error) {
 	u, err := url.Parse(hook)
 	if err != nil || u.Hostname() == "" || u.Path != "/webhook" {
-		return "", usage("--hook %s: want an address such as http://127.0.0.1:8080/webhook", hook)
+		return "", shell.Usage("--hook %s: want an address such as http://127.0.0.1:8080/webhook", hook)
 	}
 	port := u.Port()
 	if port == "" {

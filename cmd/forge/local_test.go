@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"forge/cmd/forge/server/servertest"
+	"forge/cmd/forge/shell"
 )
 
 // feature puts a feature's repository into the local one, and returns its model. A build
@@ -42,18 +43,18 @@ func TestLocalModuleAsks(t *testing.T) {
 	f.Modules[1].Asks = true
 	t.Setenv("FORGE_MODEL", c.feature(f))
 	asks := []string{"b asks: ", "Large or small letters?", "Answer with `forge answer 3 CHOICE`"}
-	all := c.run(exitWaiting, asks, "run", "--repo", c.repo, "Pieces that say who they are")
-	all += c.run(exitDone, asks, "show", "1")
-	all += c.run(exitFailed, []string{"There is no module \"x\" at work here; there are a, b."}, "answer", "1/x", "choose", "small")
-	all += c.run(exitFailed, []string{"For the module b, which is run 3.", "They are: `forge answer 3 choose ANSWER`, `forge answer 3 later`"}, "answer", "1", "accept")
-	all += c.run(exitFailed, []string{"For the module b", "`forge answer 3 choose …`"}, "answer", "1/b", "choose")
-	all += c.run(exitDone, []string{"`forge answer 1 stop` · `forge answer 1 resume`"}, "answer", "1", "help")
-	all += c.run(exitDone, []string{"Choices: `forge answer 3 choose ANSWER`"}, "show", "1/b", "--why")
+	all := c.run(shell.Waiting, asks, "run", "--repo", c.repo, "Pieces that say who they are")
+	all += c.run(shell.Done, asks, "show", "1")
+	all += c.run(shell.Failed, []string{"There is no module \"x\" at work here; there are a, b."}, "answer", "1/x", "choose", "small")
+	all += c.run(shell.Failed, []string{"For the module b, which is run 3.", "They are: `forge answer 3 choose ANSWER`, `forge answer 3 later`"}, "answer", "1", "accept")
+	all += c.run(shell.Failed, []string{"For the module b", "`forge answer 3 choose …`"}, "answer", "1/b", "choose")
+	all += c.run(shell.Done, []string{"`forge answer 1 stop` · `forge answer 1 resume`"}, "answer", "1", "help")
+	all += c.run(shell.Done, []string{"Choices: `forge answer 3 choose ANSWER`"}, "show", "1/b", "--why")
 	if strings.Contains(all, "/forge") {
 		t.Errorf("it names commands of GitHub:\n%s", all)
 	}
-	c.run(exitDone, []string{"For the module b", "b is in", "Run 1 is verified"}, "answer", "1", "choose", "small")
-	if got := c.run(exitDone, []string{"merged"}, "show", "1"); strings.Contains(got, "asks") {
+	c.run(shell.Done, []string{"For the module b", "b is in", "Run 1 is verified"}, "answer", "1", "choose", "small")
+	if got := c.run(shell.Done, []string{"merged"}, "show", "1"); strings.Contains(got, "asks") {
 		t.Errorf("it shows what was true before:\n%s", got)
 	}
 }
@@ -65,20 +66,20 @@ func TestLocalModuleOrders(t *testing.T) {
 	f := servertest.Beside(2, 2)
 	f.Modules[1].Asks = true
 	t.Setenv("FORGE_MODEL", c.feature(f))
-	c.run(exitWaiting, nil, "run", "--repo", c.repo, "Pieces that say who they are")
-	c.run(exitDone, []string{"Run 3 is stopped", "b is stopped. What you commit on its branch forge/", "`forge resume 3`"}, "answer", "3", "stop")
-	c.run(exitDone, []string{"b is stopped"}, "show", "1")
-	c.run(exitWaiting, []string{"Run 3 is no longer stopped", "`forge answer 3 choose ANSWER`", "b asks"}, "resume", "1/b")
-	c.run(exitDone, []string{"Run 1 is stopped"}, "answer", "1", "stop")
-	c.run(exitDone, []string{"Run 3 is stopped"}, "show", "1/b")
-	c.run(exitWaiting, []string{"b asks"}, "resume", "1")
-	c.run(exitDone, []string{"Run 1 is cancelled"}, "answer", "1", "cancel")
-	c.run(exitDone, []string{"Run 3 is cancelled"}, "show", "1/b")
-	c.run(exitDone, []string{" b       cancelled "}, "show", "1")
+	c.run(shell.Waiting, nil, "run", "--repo", c.repo, "Pieces that say who they are")
+	c.run(shell.Done, []string{"Run 3 is stopped", "b is stopped. What you commit on its branch forge/", "`forge resume 3`"}, "answer", "3", "stop")
+	c.run(shell.Done, []string{"b is stopped"}, "show", "1")
+	c.run(shell.Waiting, []string{"Run 3 is no longer stopped", "`forge answer 3 choose ANSWER`", "b asks"}, "resume", "1/b")
+	c.run(shell.Done, []string{"Run 1 is stopped"}, "answer", "1", "stop")
+	c.run(shell.Done, []string{"Run 3 is stopped"}, "show", "1/b")
+	c.run(shell.Waiting, []string{"b asks"}, "resume", "1")
+	c.run(shell.Done, []string{"Run 1 is cancelled"}, "answer", "1", "cancel")
+	c.run(shell.Done, []string{"Run 3 is cancelled"}, "show", "1/b")
+	c.run(shell.Done, []string{" b       cancelled "}, "show", "1")
 	if got := c.git("branch", "--list", "forge/*--*"); got != "" {
 		t.Errorf("branches of modules are left: %s", got)
 	}
-	c.run(exitFailed, []string{"Run 1 has ended"}, "answer", "1", "choose", "small")
+	c.run(shell.Failed, []string{"Run 1 has ended"}, "answer", "1", "choose", "small")
 }
 
 // byHand commits a file on a branch, as a person does.
@@ -113,19 +114,19 @@ var stuckTape = strings.Replace(servertest.GreeterTape, `new: "echo hello, $1"`,
 func TestLocalTakeOver(t *testing.T) {
 	c := newCLI(t)
 	t.Setenv("FORGE_MODEL", c.tape(stuckTape))
-	c.run(exitWaiting, []string{"`forge answer 1 take-over`"}, "run", "--repo", c.repo, "Put a comma after hello")
+	c.run(shell.Waiting, []string{"`forge answer 1 take-over`"}, "run", "--repo", c.repo, "Put a comma after hello")
 	branch := c.branch("forge/*")
-	c.run(exitDone, []string{"Run 1 is stopped", "What you commit on its branch " + branch, "`forge resume 1`"}, "answer", "1", "take-over")
+	c.run(shell.Done, []string{"Run 1 is stopped", "What you commit on its branch " + branch, "`forge resume 1`"}, "answer", "1", "take-over")
 	head := c.byHand(branch, "greet.sh", "echo \"hello, $1\"\n")
-	c.run(exitDone, []string{"reviewing the change", "1 of 1 passed", "verified", "(" + head[:12] + ")"}, "resume", "1")
+	c.run(shell.Done, []string{"reviewing the change", "1 of 1 passed", "verified", "(" + head[:12] + ")"}, "resume", "1")
 	if got := c.git("show", branch+":greet.sh"); got != "echo \"hello, $1\"\n" {
 		t.Errorf("greet.sh on %s is %q", branch, got)
 	}
 	c.byHand(branch, "greet.sh", "echo \"hello, $1\" # by hand\n")
-	c.run(exitDone, []string{"somebody pushed to the branch", "verified"}, "answer", "1", "continue")
+	c.run(shell.Done, []string{"somebody pushed to the branch", "verified"}, "answer", "1", "continue")
 	c.git("branch", "-D", branch)
-	c.run(exitWaiting, []string{"somebody deleted the branch"}, "answer", "1", "continue")
-	c.run(exitDone, []string{"verified"}, "answer", "1", "continue")
+	c.run(shell.Waiting, []string{"somebody deleted the branch"}, "answer", "1", "continue")
+	c.run(shell.Done, []string{"verified"}, "answer", "1", "continue")
 	c.git("rev-parse", branch)
 }
 
@@ -133,10 +134,10 @@ func TestLocalTakeOver(t *testing.T) {
 func TestLocalCommitBeforeAnswer(t *testing.T) {
 	c := newCLI(t)
 	t.Setenv("FORGE_MODEL", c.tape(stuckTape))
-	c.run(exitWaiting, nil, "run", "--repo", c.repo, "Put a comma after hello")
+	c.run(shell.Waiting, nil, "run", "--repo", c.repo, "Put a comma after hello")
 	head := c.byHand(c.branch("forge/*"), "greet.sh", "echo \"hello, $1\"\n")
-	c.run(exitDone, []string{"Run 1 is accepted"}, "answer", "1", "accept")
-	c.run(exitDone, []string{"head " + head[:12]}, "show", "1")
+	c.run(shell.Done, []string{"Run 1 is accepted"}, "answer", "1", "accept")
+	c.run(shell.Done, []string{"head " + head[:12]}, "show", "1")
 }
 
 // during runs a command, and does something once when it prints the words.
@@ -164,17 +165,17 @@ func TestLocalCommitsMeanwhile(t *testing.T) {
 		c.commit("say what it is")
 		c.git("checkout", "-q", "-b", "elsewhere")
 	}, "run", "--repo", c.repo, "Put a comma after hello")
-	if code != exitDone || !strings.Contains(out, "main has moved on to") || !strings.Contains(out, "taking main in") {
+	if code != shell.Done || !strings.Contains(out, "main has moved on to") || !strings.Contains(out, "taking main in") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	branch := c.branch("forge/*")
 	c.git("merge-base", "--is-ancestor", "main", branch)
 	head := ""
 	code, out = c.during("running the tests", func() { head = c.byHand(branch, "notes.txt", "By hand.\n") }, "answer", "1", "continue")
-	if code != exitDone || !strings.Contains(out, "somebody pushed to the branch") || strings.TrimSpace(c.git("rev-parse", branch)) != head {
+	if code != shell.Done || !strings.Contains(out, "somebody pushed to the branch") || strings.TrimSpace(c.git("rev-parse", branch)) != head {
 		t.Errorf("exit %d\n%s", code, out)
 	}
-	c.run(exitDone, []string{"verified", head[:12]}, "show", "1")
+	c.run(shell.Done, []string{"verified", head[:12]}, "show", "1")
 }
 
 // Covers V9: a person's commit on the branch of a module is judged as the module's own
@@ -185,8 +186,8 @@ func TestLocalModuleTakeOver(t *testing.T) {
 		code       int
 		want       string
 	}{
-		{"its own file", "b/run.sh", exitDone, "b is in"},
-		{"another module's file", "a/run.sh", exitWaiting, "b asks"},
+		{"its own file", "b/run.sh", shell.Done, "b is in"},
+		{"another module's file", "a/run.sh", shell.Waiting, "b asks"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCLI(t)
@@ -199,15 +200,15 @@ func TestLocalModuleTakeOver(t *testing.T) {
 			}
 			c.commit("one attempt")
 			t.Setenv("FORGE_MODEL", model)
-			c.run(exitWaiting, []string{"b asks"}, "run", "--repo", c.repo, "Pieces that say who they are")
-			c.run(exitDone, []string{"b is stopped", "`forge resume 3`"}, "answer", "3", "stop")
+			c.run(shell.Waiting, []string{"b asks"}, "run", "--repo", c.repo, "Pieces that say who they are")
+			c.run(shell.Done, []string{"b is stopped", "`forge resume 3`"}, "answer", "3", "stop")
 			branch := c.branch("forge/*--b")
 			head := c.byHand(branch, "b/run.sh", "# It says who it is.\necho b\n")
 			if tt.file != "b/run.sh" {
 				head = c.byHand(branch, tt.file, "# It says who it is.\necho b\n")
 			}
-			c.run(exitWaiting, []string{"b asks"}, "resume", "3")
-			c.run(exitDone, []string{"head " + head[:12]}, "show", "1/b")
+			c.run(shell.Waiting, []string{"b asks"}, "resume", "3")
+			c.run(shell.Done, []string{"head " + head[:12]}, "show", "1/b")
 			c.run(tt.code, []string{tt.want}, "answer", "3", "continue")
 		})
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,19 +13,13 @@ import (
 	"forge/cmd/forge/audit"
 	"forge/cmd/forge/evaluate"
 	"forge/cmd/forge/incidents"
+	"forge/cmd/forge/learnings"
 	"forge/cmd/forge/pause"
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/setup"
+	"forge/cmd/forge/shell"
 	"forge/pipeline/sandbox"
-)
-
-// Exit codes.
-const (
-	exitDone    = 0
-	exitFailed  = 1
-	exitUsage   = 2
-	exitWaiting = 3 // for a human
 )
 
 func main() {
@@ -34,7 +27,7 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == "worker" {
 		if err := sandbox.Worker(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "forge worker:", err)
-			os.Exit(exitFailed)
+			os.Exit(shell.Failed)
 		}
 		return
 	}
@@ -54,36 +47,11 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	var coded *exitError
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.As(err, &coded):
-		if coded.err != nil {
-			fmt.Fprintln(stderr, "forge:", coded.err)
-		}
-		return coded.code
+	code, err := shell.ExitCode(root.ExecuteContext(ctx))
+	if err != nil {
+		fmt.Fprintln(stderr, "forge:", err)
 	}
-	fmt.Fprintln(stderr, "forge:", err)
-	return exitFailed
-}
-
-// exitError is an error with an exit code of its own. Without err it is silent.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func usage(format string, args ...any) error {
-	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+	return code
 }
 
 func rootCommand() *cobra.Command {
@@ -93,34 +61,32 @@ func rootCommand() *cobra.Command {
 		Long: "Forge plans, implements, reviews and tests what an issue asks for, sends the work\n" +
 			"back until it is verified, and asks a human when going on does not help.\n\n" +
 			"Try it without an account:  forge demo",
-		Version: server.Version(), Args: knownCommand,
+		Version: server.Version(), Args: shell.KnownCommand,
 		RunE:         func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true}, SuggestionsMinimumDistance: 2,
 	}
 	root.SetVersionTemplate("forge {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%w\nSee `%s --help`.", err, c.CommandPath())
+		return shell.Usage("%w\nSee `%s --help`.", err, c.CommandPath())
 	})
-	root.PersistentFlags().String("config", "", "the server's configuration file (default: forge.yml in the working directory, when there is one)")
-	root.PersistentFlags().Bool("verbose", false, "log what a developer wants to know, too")
-	root.PersistentFlags().String("log-format", formatText, "how log lines are written: text or json")
-	root.AddCommand(incidents.Shell{Usage: usage, NoArgs: noArgs, Args: nArgs, Store: withStoreAndConfig}.Commands()...)
-	root.AddCommand(audit.Shell{Usage: usage, NoArgs: noArgs, Store: withStore}.Command())
-	root.AddCommand(pause.Shell{Usage: usage, NoArgs: noArgs, Store: withStore}.Commands()...)
+	shell.Flags(root)
+	root.AddCommand(incidents.Commands(shell.WithStoreAndConfig)...)
+	root.AddCommand(audit.Command())
+	root.AddCommand(pause.Commands()...)
 	root.AddCommand(
-		serveCommand(), setup.Command(noArgs), initCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
-		answerCommand(), resumeCommand(), resetCommand(), memoryCommand(), deliveriesCommand(), busCommand(), backupCommand(), restoreCommand(),
-		replayCommand(), evaluate.Shell{Usage: usage, NoArgs: noArgs, OneArg: nArgs(1), Progress: progress}.Command(), metricsCommand(),
+		serveCommand(), setup.Command(), initCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),
+		answerCommand(), resumeCommand(), resetCommand(), learnings.Command(), deliveriesCommand(), busCommand(), backupCommand(), restoreCommand(),
+		replayCommand(), evaluate.Command(), metricsCommand(),
 		monitoringCommand(), configCommand(), versionCommand(),
 	)
 	return root
 }
 
 func configCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "About configuration", Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd := &cobra.Command{Use: "config", Short: "About configuration", Args: shell.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(&cobra.Command{
-		Use: "schema", Short: "Print the JSON schema of .github/forge.yml, for editors", Args: noArgs,
+		Use: "schema", Short: "Print the JSON schema of .github/forge.yml, for editors", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(settings.Schema())
 			return err
@@ -131,36 +97,7 @@ func configCommand() *cobra.Command {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: noArgs,
+		Use: "version", Short: "Print the version", Args: shell.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "forge", server.Version()) },
-	}
-}
-
-// knownCommand refuses words that are no command, and names the nearest one.
-func knownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := ""
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf(" Did you mean `%s %s`?", cmd.CommandPath(), near[0])
-	}
-	return usage("there is no command %q.%s\nSee `%s --help`.", args[0], hint, cmd.CommandPath())
-}
-
-// noArgs and oneArg are cobra's argument checks with our exit code.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage("%s takes no arguments, got %q", cmd.CommandPath(), args)
-	}
-	return nil
-}
-
-func nArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
-			return usage("%s takes %d argument(s), got %d: %s", cmd.CommandPath(), n, len(args), cmd.UseLine())
-		}
-		return nil
 	}
 }

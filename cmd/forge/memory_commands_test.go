@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forge/cmd/forge/memory"
+	"forge/cmd/forge/shell"
 	"forge/learn"
 	"forge/learn/export"
 	"forge/pipeline"
@@ -73,7 +74,7 @@ func (c *cli) dbWith(t *testing.T, scopes ...string) *store.DB {
 	t.Helper()
 	for i, scope := range scopes {
 		path := c.file(fmt.Sprintf("%d.md", i), string(export.Write(scope, []export.Entry{wrapErrors(scope, "a", march())})))
-		c.run(exitDone, []string{"1 new"}, "memory", "import", path)
+		c.run(shell.Done, []string{"1 new"}, "memory", "import", path)
 	}
 	db := c.db()
 	t.Cleanup(func() {

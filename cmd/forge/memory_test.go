@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
+	"forge/cmd/forge/learnings"
 	"forge/cmd/forge/server"
+	"forge/cmd/forge/shell"
 	"forge/learn"
 	"forge/learn/export"
 	"forge/pipeline"
@@ -56,8 +57,8 @@ func (c *cli) db() *store.DB {
 // changed and forgotten, and who did it is kept.
 func TestMemoryCommands(t *testing.T) {
 	c := newCLI(t)
-	c.run(exitDone, []string{"Nothing is remembered yet", "/forge remember", "import"}, "memory", "list")
-	if got := c.run(exitDone, nil, "memory", "list", "--json"); strings.TrimSpace(got) != "[]" {
+	c.run(shell.Done, []string{"Nothing is remembered yet", "/forge remember", "import"}, "memory", "list")
+	if got := c.run(shell.Done, nil, "memory", "list", "--json"); strings.TrimSpace(got) != "[]" {
 		t.Errorf("memory list --json of nothing = %q, want []", got)
 	}
 	at := time.Now().Add(-60 * 24 * time.Hour).UTC().Truncate(time.Microsecond)
@@ -65,51 +66,51 @@ func TestMemoryCommands(t *testing.T) {
 	second.Learning.Content, second.Evidence = "Close files", nil
 	site := c.file("site.md", string(export.Write("repo:acme/site", []export.Entry{wrapErrors("repo:acme/site", "a", at), second})))
 	org := c.file("org.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
-	c.run(exitDone, []string{"3 new"}, "memory", "import", site, org)
+	c.run(shell.Done, []string{"3 new"}, "memory", "import", site, org)
 
-	var list []memoryView
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "list", "--scope", "acme/site", "--json")), &list); err != nil || len(list) != 2 {
+	var list []learnings.View
+	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, "memory", "list", "--scope", "acme/site", "--json")), &list); err != nil || len(list) != 2 {
 		t.Fatalf("memory list --json: %+v, %v", list, err)
 	}
 	// The half-life of a fact is 120 days (learn.Effective).
 	if l := list[1]; l.Confidence != 0.6 || l.Effective > 0.6*0.7072 || l.Effective < 0.6*0.70 || list[0].Content != "Close files" {
 		t.Errorf("the list is %+v", list)
 	}
-	out := c.run(exitDone, []string{"org:acme", "Wrap errors", "0.42", "1 of 3", "--skip 1"}, "memory", "list", "--limit", "1")
+	out := c.run(shell.Done, []string{"org:acme", "Wrap errors", "0.42", "1 of 3", "--skip 1"}, "memory", "list", "--limit", "1")
 	if strings.Contains(out, "repo:acme/site") {
 		t.Errorf("--limit 1 lists more:\n%s", out)
 	}
-	out = c.run(exitDone, []string{"repo:acme/site"}, "memory", "list", "--skip", "1")
+	out = c.run(shell.Done, []string{"repo:acme/site"}, "memory", "list", "--skip", "1")
 	if strings.Contains(out, "org:acme") || strings.Contains(out, "--skip") {
 		t.Errorf("--skip 1 lists the first, or tells of more:\n%s", out)
 	}
-	out = c.run(exitDone, []string{"Close files"}, "memory", "search", "files", "nothing")
+	out = c.run(shell.Done, []string{"Close files"}, "memory", "search", "files", "nothing")
 	if strings.Contains(out, "Wrap") {
 		t.Errorf("search finds what has none of the words:\n%s", out)
 	}
-	c.run(exitDone, []string{"org:acme"}, "memory", "search", "--scope", "acme", "errors")
-	c.run(exitDone, []string{"Nothing that is remembered"}, "memory", "search", "zebra")
+	c.run(shell.Done, []string{"org:acme"}, "memory", "search", "--scope", "acme", "errors")
+	c.run(shell.Done, []string{"Nothing that is remembered"}, "memory", "search", "zebra")
 
 	id := fmt.Sprint(list[1].ID)
-	c.run(exitDone, []string{"Wrap errors", "-0.20", "bob", "dismissed", "ann", "0.60 before decay", "began with 0.80", "paths: api/a.go",
+	c.run(shell.Done, []string{"Wrap errors", "-0.20", "bob", "dismissed", "ann", "0.60 before decay", "began with 0.80", "paths: api/a.go",
 		"no run was given it"}, "memory", "show", id)
-	c.run(exitFailed, []string{"from 0.00 to 0.80"}, "memory", "edit", id, "--confidence", "0.9")
-	c.run(exitDone, []string{"confidence is 0.75"}, "memory", "edit", id, "--confidence", "0.75", "--content", "Wrap all errors", "--context",
+	c.run(shell.Failed, []string{"from 0.00 to 0.80"}, "memory", "edit", id, "--confidence", "0.9")
+	c.run(shell.Done, []string{"confidence is 0.75"}, "memory", "edit", id, "--confidence", "0.75", "--content", "Wrap all errors", "--context",
 		"in Go", "--path", "b.go", "--path", "c.go")
 	me := server.OSUser().Login
-	c.run(exitDone, []string{"Wrap all errors", "when it matters: in Go", "b.go, c.go", "0.75 before decay", me,
+	c.run(shell.Done, []string{"Wrap all errors", "when it matters: in Go", "b.go, c.go", "0.75 before decay", me,
 		`words: "Wrap errors with the activity"`, "edited"}, "memory", "show", id)
-	c.run(exitDone, []string{"is forgotten"}, "memory", "forget", id, "--why", "we left Go")
-	c.run(exitDone, []string{"was forgotten before"}, "memory", "forget", id)
-	c.run(exitDone, []string{"forgotten: we left Go", me}, "memory", "show", id)
-	c.run(exitFailed, []string{"is forgotten"}, "memory", "edit", id, "--content", "again")
-	if out := c.run(exitDone, nil, "memory", "list", "--scope", "acme/site"); strings.Contains(out, "Wrap") {
+	c.run(shell.Done, []string{"is forgotten"}, "memory", "forget", id, "--why", "we left Go")
+	c.run(shell.Done, []string{"was forgotten before"}, "memory", "forget", id)
+	c.run(shell.Done, []string{"forgotten: we left Go", me}, "memory", "show", id)
+	c.run(shell.Failed, []string{"is forgotten"}, "memory", "edit", id, "--content", "again")
+	if out := c.run(shell.Done, nil, "memory", "list", "--scope", "acme/site"); strings.Contains(out, "Wrap") {
 		t.Errorf("what is forgotten is listed:\n%s", out)
 	}
-	c.run(exitDone, []string{"Wrap all errors", "forgotten"}, "memory", "list", "--all")
-	c.run(exitDone, []string{"repo:acme/site", "acme/other"}, "memory", "list", "--scope", "acme/other")
-	var d memoryDetails
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "show", id, "--json")), &d); err != nil || len(d.Evidence) != 1 || d.Uses == nil {
+	c.run(shell.Done, []string{"Wrap all errors", "forgotten"}, "memory", "list", "--all")
+	c.run(shell.Done, []string{"repo:acme/site", "acme/other"}, "memory", "list", "--scope", "acme/other")
+	var d learnings.Details
+	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, "memory", "show", id, "--json")), &d); err != nil || len(d.Evidence) != 1 || d.Uses == nil {
 		t.Errorf("memory show --json: %+v, %v", d, err)
 	}
 	var changes []string // H7: who changed what is remembered, and how
@@ -129,20 +130,20 @@ func TestMemoryUsage(t *testing.T) {
 	for _, args := range []string{"list now", "list --limit 0", "list --skip -1", "list --scope a/b/c", "list --scope team:x", "search",
 		"show x", "show", "show 0", "edit 1",
 		"edit 1 --content=", "edit 1 --confidence 2", "edit 1 --confidence NaN", "forget", "export a b", "import"} {
-		c.run(exitUsage, nil, append([]string{"memory"}, strings.Fields(args)...)...)
+		c.run(shell.Misused, nil, append([]string{"memory"}, strings.Fields(args)...)...)
 	}
-	c.run(exitUsage, []string{"say it shorter"}, "memory", "edit", "1", "--content", strings.Repeat("x", learn.MaxWords+1))
+	c.run(shell.Misused, []string{"say it shorter"}, "memory", "edit", "1", "--content", strings.Repeat("x", learn.MaxWords+1))
 	for _, args := range []string{"show 7", "edit 7 --content x", "forget 7"} {
-		c.run(exitFailed, []string{"learning 7: not found", "memory list"}, append([]string{"memory"}, strings.Fields(args)...)...)
+		c.run(shell.Failed, []string{"learning 7: not found", "memory list"}, append([]string{"memory"}, strings.Fields(args)...)...)
 	}
-	c.run(exitFailed, []string{"nothing is remembered there"}, "memory", "export")
+	c.run(shell.Failed, []string{"nothing is remembered there"}, "memory", "export")
 }
 
 // Covers L5: which runs were given a learning, and whether they used it.
 func TestMemoryShowUses(t *testing.T) {
 	c := newCLI(t)
 	now := time.Now()
-	c.run(exitDone, []string{"1 new"}, "memory", "import",
+	c.run(shell.Done, []string{"1 new"}, "memory", "import",
 		c.file("m.md", string(export.Write("repo:acme/greet", []export.Entry{wrapErrors("repo:acme/greet", "a", now)}))))
 	db := c.db()
 	start := pipeline.Start{Repo: pipeline.Repo{ID: 5, Owner: "acme", Name: "greet"}, Task: pipeline.Task{Issue: 3, Title: "Say hello"}, Branch: "forge/issue-3"}
@@ -160,7 +161,7 @@ func TestMemoryShowUses(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.run(exitDone, []string{"recalled 1 times, used 1 times:", "given and used", "withheld, to measure its worth", "quality"}, "memory", "show", "1")
+	c.run(shell.Done, []string{"recalled 1 times, used 1 times:", "given and used", "withheld, to measure its worth", "quality"}, "memory", "show", "1")
 }
 
 // What is exported and taken in by another server is the same there; a file that
@@ -170,21 +171,21 @@ func TestMemoryFiles(t *testing.T) {
 	at := march()
 	site := c.file("site.md", string(export.Write("repo:acme/site", []export.Entry{wrapErrors("repo:acme/site", "a", at), wrapErrors("repo:acme/site", "b", at)})))
 	org := c.file("org.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
-	c.run(exitDone, []string{"new: a of org:acme", "3 new", "this was a check"}, "memory", "import", "--check", site, org)
-	c.run(exitDone, []string{"Nothing is remembered yet"}, "memory", "list", "--all")
-	c.run(exitDone, []string{"3 learning(s) read: 3 new"}, "memory", "import", site, org, site)
-	c.run(exitDone, []string{"0 new", "3 the same"}, "memory", "import", site, org)
+	c.run(shell.Done, []string{"new: a of org:acme", "3 new", "this was a check"}, "memory", "import", "--check", site, org)
+	c.run(shell.Done, []string{"Nothing is remembered yet"}, "memory", "list", "--all")
+	c.run(shell.Done, []string{"3 learning(s) read: 3 new"}, "memory", "import", site, org, site)
+	c.run(shell.Done, []string{"0 new", "3 the same"}, "memory", "import", site, org)
 
-	c.run(exitUsage, []string{"org:acme, repo:acme/site", "--scope"}, "memory", "export")
-	text := c.run(exitDone, []string{"# Memory of repo:acme/site", "## a", "- evidence: thread/1 | -0.2"}, "memory", "export", "--scope", "acme/site", "-")
+	c.run(shell.Misused, []string{"org:acme, repo:acme/site", "--scope"}, "memory", "export")
+	text := c.run(shell.Done, []string{"# Memory of repo:acme/site", "## a", "- evidence: thread/1 | -0.2"}, "memory", "export", "--scope", "acme/site", "-")
 	dir := filepath.Join(c.dir, "out")
-	c.run(exitDone, []string{"acme.md", "acme/site.md: 2 learning(s)"}, "memory", "export", dir)
+	c.run(shell.Done, []string{"acme.md", "acme/site.md: 2 learning(s)"}, "memory", "export", dir)
 	if diff := cmp.Diff(text, read(t, filepath.Join(dir, "acme", "site.md"))); diff != "" {
 		t.Errorf("the file differs from the output (-output +file):\n%s", diff)
 	}
 	other := newCLI(t)
-	other.run(exitDone, []string{"3 new"}, "memory", "import", dir)
-	if diff := cmp.Diff(text, other.run(exitDone, nil, "memory", "export", "--scope", "acme/site")); diff != "" {
+	other.run(shell.Done, []string{"3 new"}, "memory", "import", dir)
+	if diff := cmp.Diff(text, other.run(shell.Done, nil, "memory", "export", "--scope", "acme/site")); diff != "" {
 		t.Errorf("the other server exports something else (-here +there):\n%s", diff)
 	}
 
@@ -193,16 +194,16 @@ func TestMemoryFiles(t *testing.T) {
 		"- evidence: thread/2 | 0.1 | 2026-03-02T12:00:00Z | ann (1) | run 0 | on | used\n- evidence: thread/1", 1)
 	edited = strings.Replace(edited, "confidence: 0.6", "confidence: 0.99", 1)
 	path := other.file("edited.md", edited)
-	other.run(exitDone, []string{"changed: a of repo:acme/site: Wrap errors, never twice (was: Wrap errors with the activity)",
+	other.run(shell.Done, []string{"changed: a of repo:acme/site: Wrap errors, never twice (was: Wrap errors with the activity)",
 		"base and evidence make it 0.70"}, "memory", "import", "--check", path)
-	other.run(exitDone, []string{"1 changed", "1 the same"}, "memory", "import", path)
-	other.run(exitDone, []string{"Wrap errors, never twice", "0.70 before decay", server.OSUser().Login, "1 piece(s) of evidence imported"},
+	other.run(shell.Done, []string{"1 changed", "1 the same"}, "memory", "import", path)
+	other.run(shell.Done, []string{"Wrap errors, never twice", "0.70 before decay", server.OSUser().Login, "1 piece(s) of evidence imported"},
 		"memory", "show", other.idOf("a"))
-	other.run(exitDone, []string{"is forgotten"}, "memory", "forget", other.idOf("b"))
-	other.run(exitDone, []string{"stays so", "0 changed"}, "memory", "import", path)
+	other.run(shell.Done, []string{"is forgotten"}, "memory", "forget", other.idOf("b"))
+	other.run(shell.Done, []string{"stays so", "0 changed"}, "memory", "import", path)
 	gone := strings.Replace(text, "- state: active", "- state: forgotten", 1)
-	other.run(exitDone, []string{"1 forgotten"}, "memory", "import", other.file("gone.md", gone))
-	if out := other.run(exitDone, nil, "memory", "list", "--scope", "acme/site", "--json"); strings.TrimSpace(out) != "[]" {
+	other.run(shell.Done, []string{"1 forgotten"}, "memory", "import", other.file("gone.md", gone))
+	if out := other.run(shell.Done, nil, "memory", "list", "--scope", "acme/site", "--json"); strings.TrimSpace(out) != "[]" {
 		t.Errorf("what a file calls forgotten is in use: %s", out)
 	}
 }
@@ -232,66 +233,8 @@ func TestMemoryImportMistakes(t *testing.T) {
 	good := c.file("good.md", string(export.Write("org:acme", []export.Entry{wrapErrors("org:acme", "a", at)})))
 	bad := c.file("bad.md", "# Memory of org:acme\n\n## a\n\n- type: rumour\n")
 	lost := c.file("lost.md", "# Memory of the/../world\n")
-	c.run(exitFailed, []string{"bad.md: memory file, line 5", "lost.md: memory file, line 1", "repo:OWNER/NAME", "nowhere.md"}, "memory",
+	c.run(shell.Failed, []string{"bad.md: memory file, line 5", "lost.md: memory file, line 1", "repo:OWNER/NAME", "nowhere.md"}, "memory",
 		"import", good, bad, lost, filepath.Join(c.dir, "nowhere.md"))
-	c.run(exitFailed, []string{"no file *.md"}, "memory", "import", t.TempDir())
-	c.run(exitDone, []string{"Nothing is remembered yet"}, "memory", "list", "--all")
-}
-
-// However names look, no file of an export lies outside of its directory, and no
-// two scopes share one.
-func TestExportName(t *testing.T) {
-	for scope, want := range map[string]string{"repo:acme/site": "acme/site.md", "org:acme": "acme.md", "repo:greet": "repo:greet.md",
-		"repo:../x": "repo:..%2Fx.md", "repo:a/../b": "repo:a%2F..%2Fb.md"} {
-		if got := exportName(scope); got != want {
-			t.Errorf("exportName(%q) = %q, want %q", scope, got, want)
-		}
-	}
-	scopes := rapid.Custom(func(t *rapid.T) string {
-		return rapid.SampledFrom([]string{"repo:", "org:"}).Draw(t, "kind") + rapid.StringMatching(`[a./%: -]{0,6}`).Draw(t, "name")
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := scopes.Draw(t, "a"), scopes.Draw(t, "b")
-		if name := exportName(a); !filepath.IsLocal(name) {
-			t.Fatalf("the file of %q is %q, outside of the directory", a, name)
-		}
-		if a != b && exportName(a) == exportName(b) {
-			t.Fatalf("%q and %q share the file %q", a, b, exportName(a))
-		}
-	})
-}
-
-// Taking files in again, or in one go, changes nothing more.
-func TestMergeEntries(t *testing.T) {
-	at := march()
-	entry := rapid.Custom(func(t *rapid.T) export.Entry {
-		e := wrapErrors("org:acme", rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), at)
-		e.Learning.State = rapid.SampledFrom([]pipeline.LearningState{pipeline.LearningActive, pipeline.LearningForgotten}).Draw(t, "state")
-		e.Evidence = nil
-		for _, key := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.ID[string]).Draw(t, "evidence") {
-			e.Evidence = append(e.Evidence, pipeline.Evidence{Of: e.Learning.Key, Key: key, Delta: 0.1,
-				At: at.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "at")) * time.Hour)})
-		}
-		return e
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		list := rapid.SliceOfN(entry, 0, 6).Draw(t, "entries")
-		once := mergeEntries(list)
-		if diff := cmp.Diff(export.Write("org:acme", once), export.Write("org:acme", mergeEntries(append(list, list...)))); diff != "" {
-			t.Fatalf("the same again makes a difference (-once +twice):\n%s", diff)
-		}
-		for _, e := range once {
-			for _, from := range list {
-				if from.Learning.Key != e.Learning.Key {
-					continue
-				}
-				if from.Learning.State == pipeline.LearningForgotten && e.Learning.State != pipeline.LearningForgotten {
-					t.Fatalf("%s is remembered again", e.Learning.Key)
-				}
-				if late := newer(e.Evidence, from.Evidence); len(late) > 0 {
-					t.Fatalf("evidence on %s was lost: %+v", e.Learning.Key, late)
-				}
-			}
-		}
-	})
+	c.run(shell.Failed, []string{"no file *.md"}, "memory", "import", t.TempDir())
+	c.run(shell.Done, []string{"Nothing is remembered yet"}, "memory", "list", "--all")
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"forge/cmd/forge/server/servertest"
+	"forge/cmd/forge/shell"
 	"forge/learn/metrics"
 	"forge/pipeline/record"
 )
@@ -18,24 +19,24 @@ import (
 // JSON and as CSV, and how mistakes are answered.
 func TestMetricsCommand(t *testing.T) {
 	c := newCLI(t)
-	c.run(exitDone, []string{"0 runs ended", "no data"}, "metrics")
-	c.run(exitUsage, []string{"no runs yet"}, "metrics", "--repo", "greet")
-	c.run(exitDone, []string{"verified"}, "run", "--repo", c.repo, "--model", c.tape(servertest.GreeterTape), "Put a comma after hello")
-	c.run(exitDone, []string{"1 run ended", "success", "100 %", "1 of 10 runs needed", "edit", "Loop 2"}, "metrics")
-	c.run(exitUsage, []string{"did you mean --days 30?"}, "metrics", "--days", "28")
-	c.run(exitUsage, []string{"did you mean --days 90?"}, "metrics", "--days", "365")
-	c.run(exitUsage, []string{"did you mean greet?"}, "metrics", "--repo", "great")
-	c.run(exitUsage, []string{"there are runs in greet"}, "metrics", "--repo", "somebody/else-entirely")
-	c.run(exitUsage, []string{"give one of them"}, "metrics", "--json", "--csv")
+	c.run(shell.Done, []string{"0 runs ended", "no data"}, "metrics")
+	c.run(shell.Misused, []string{"no runs yet"}, "metrics", "--repo", "greet")
+	c.run(shell.Done, []string{"verified"}, "run", "--repo", c.repo, "--model", c.tape(servertest.GreeterTape), "Put a comma after hello")
+	c.run(shell.Done, []string{"1 run ended", "success", "100 %", "1 of 10 runs needed", "edit", "Loop 2"}, "metrics")
+	c.run(shell.Misused, []string{"did you mean --days 30?"}, "metrics", "--days", "28")
+	c.run(shell.Misused, []string{"did you mean --days 90?"}, "metrics", "--days", "365")
+	c.run(shell.Misused, []string{"did you mean greet?"}, "metrics", "--repo", "great")
+	c.run(shell.Misused, []string{"there are runs in greet"}, "metrics", "--repo", "somebody/else-entirely")
+	c.run(shell.Misused, []string{"give one of them"}, "metrics", "--json", "--csv")
 
 	var rep metrics.Report
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "metrics", "--json", "--repo", "greet", "--days", "90")), &rep); err != nil {
+	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, "metrics", "--json", "--repo", "greet", "--days", "90")), &rep); err != nil {
 		t.Fatal(err)
 	}
 	if rep.Runs != 1 || rep.Days != 90 || rep.Repo != "greet" || len(rep.Metrics) != len(metrics.Catalogue()) {
 		t.Errorf("report %+v", rep)
 	}
-	lines, err := csv.NewReader(strings.NewReader(c.run(exitDone, nil, "metrics", "--csv"))).ReadAll()
+	lines, err := csv.NewReader(strings.NewReader(c.run(shell.Done, nil, "metrics", "--csv"))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}

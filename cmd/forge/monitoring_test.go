@@ -27,6 +27,7 @@ import (
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/shell"
 	"forge/github/githubtest"
 	"forge/learn/metrics"
 	"forge/pipeline"
@@ -377,7 +378,7 @@ func TestMonitoringCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, errs bytes.Buffer
-		if code := Main(t.Context(), []string{"monitoring", name}, &out, &errs); code != exitDone || !bytes.Equal(out.Bytes(), want) {
+		if code := Main(t.Context(), []string{"monitoring", name}, &out, &errs); code != shell.Done || !bytes.Equal(out.Bytes(), want) {
 			t.Errorf("forge monitoring %s: exit code %d, %d bytes, want %d: %s", name, code, out.Len(), len(want), errs.String())
 		}
 	}
@@ -392,13 +393,13 @@ func TestLogFormat(t *testing.T) {
 		if err := cmd.ParseFlags([]string{"--log-format", format}); err != nil {
 			t.Fatal(err)
 		}
-		logger(cmd).Warn("hello", "run", 7)
+		shell.Logger(cmd).Warn("hello", "run", 7)
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("--log-format %s writes %q, want %q", format, errs.String(), want)
 		}
 	}
 	var out bytes.Buffer
-	if code := Main(t.Context(), []string{"serve", "--log-format", "xml"}, &out, &out); code != exitUsage ||
+	if code := Main(t.Context(), []string{"serve", "--log-format", "xml"}, &out, &out); code != shell.Misused ||
 		!strings.Contains(out.String(), "--log-format xml: there are text and json") {
 		t.Errorf("forge serve --log-format xml: exit code %d: %s", code, out.String())
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"forge/cmd/forge/shell"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -38,11 +40,11 @@ func TestOlderDatabase(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(state, "forge.db"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if missing := lost(read(t, filepath.Join("testdata", "older", "report.txt")), c.run(exitDone, nil, "show", "1", "--report")); missing != "" {
+	if missing := lost(read(t, filepath.Join("testdata", "older", "report.txt")), c.run(shell.Done, nil, "show", "1", "--report")); missing != "" {
 		t.Errorf("show --report lacks %q, in its place", missing)
 	}
 	for _, view := range []string{"scratchpad", "progress", "why"} {
-		if diff := cmp.Diff(read(t, filepath.Join("testdata", "older", view+".txt")), c.run(exitDone, nil, "show", "1", "--"+view)); diff != "" {
+		if diff := cmp.Diff(read(t, filepath.Join("testdata", "older", view+".txt")), c.run(shell.Done, nil, "show", "1", "--"+view)); diff != "" {
 			t.Errorf("show --%s (-the version that wrote it +this one):\n%s", view, diff)
 		}
 	}
@@ -50,13 +52,13 @@ func TestOlderDatabase(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, filepath.Join("testdata", "older", "run.json"))), &was); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "show", "1", "--json")), &is); err != nil {
+	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, "show", "1", "--json")), &is); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(was, is); diff != "" {
 		t.Errorf("the run (-the version that wrote it +this one):\n%s", diff)
 	}
-	c.run(exitDone, []string{"phase.completed", "finding.detected", "loop.phase_bounce", "run.verified"}, "show", "1", "--events")
+	c.run(shell.Done, []string{"phase.completed", "finding.detected", "loop.phase_bounce", "run.verified"}, "show", "1", "--events")
 }
 
 // lost returns the first line of a text that another, which may say more in between,

@@ -12,6 +12,7 @@ import (
 
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/server"
+	"forge/cmd/forge/shell"
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/command"
@@ -22,7 +23,7 @@ import (
 func replayCommand() *cobra.Command {
 	var tape string
 	cmd := &cobra.Command{
-		Use: "replay RUN", Short: "Run a past run again, offline, from its tape", Args: nArgs(1),
+		Use: "replay RUN", Short: "Run a past run again, offline, from its tape", Args: shell.Args(1),
 		Long: "Replays a run: its model calls are played back from the tape, everything else is done again in a\n" +
 			"database of its own, from the mirror of the repository that this machine keeps. Nothing is shown on\n" +
 			"GitHub. With --tape FILE the tape is only written to FILE, to be read, edited or used as a model.",
@@ -41,7 +42,7 @@ func replayCommand() *cobra.Command {
 func replay(cmd *cobra.Command, id int64, file string) error {
 	var past *pipeline.Run
 	var entries []store.TapeEntry
-	err := withStore(cmd, func(db *store.DB) (err error) {
+	err := shell.WithStore(cmd, func(db *store.DB) (err error) {
 		if past, err = loadRun(cmd.Context(), db, id); err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func replay(cmd *cobra.Command, id int64, file string) error {
 // replayOffline carries the run out again in a database of its own.
 func replayOffline(cmd *cobra.Command, past *pipeline.Run, tape []byte) (err error) {
 	ctx := cmd.Context()
-	cfg, log, err := configure(cmd)
+	cfg, log, err := shell.Configure(cmd)
 	if err != nil {
 		return err
 	}

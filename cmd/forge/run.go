@@ -17,6 +17,7 @@ import (
 
 	"forge/cmd/forge/server"
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/shell"
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/config"
@@ -34,7 +35,7 @@ func runCommand() *cobra.Command {
 			"  forge run --repo ./shop \"Sum must not overflow: return an error instead\"",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(strings.Join(args, " ")) == "" {
-				return usage("run takes an issue's URL, or a task in words: %s", cmd.UseLine())
+				return shell.Usage("run takes an issue's URL, or a task in words: %s", cmd.UseLine())
 			}
 			return nil
 		},
@@ -67,12 +68,12 @@ func issueURL(s string) (owner, name string, n int, ok bool) {
 
 // runIssue works on an issue right here, as the App, without a webhook.
 func runIssue(cmd *cobra.Command, owner, name string, n int) error {
-	cfg, log, err := configure(cmd)
+	cfg, log, err := shell.Configure(cmd)
 	if err != nil {
 		return err
 	}
 	if err := cfg.Ready(); err != nil {
-		return usage("%w", err)
+		return shell.Usage("%w", err)
 	}
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
 	d.links = true
@@ -92,7 +93,7 @@ func runIssue(cmd *cobra.Command, owner, name string, n int) error {
 // runLocal works on a task in words. The branch that comes of it is put into the
 // repository; nothing else in it is touched.
 func runLocal(cmd *cobra.Command, dir, model, words string) error {
-	cfg, log, err := configure(cmd)
+	cfg, log, err := shell.Configure(cmd)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func runLocal(cmd *cobra.Command, dir, model, words string) error {
 		return fmt.Errorf("find %s: %w", dir, err)
 	}
 	if _, err := os.Stat(abs); err != nil {
-		return usage("--repo: %w", err)
+		return shell.Usage("--repo: %w", err)
 	}
 	ctx := cmd.Context()
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
@@ -166,7 +167,7 @@ func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 	d.done()
 	if ctx.Err() != nil {
 		d.say("Interrupted; nothing is lost. Go on with `forge resume %d`.", id)
-		return &exitError{code: exitFailed}
+		return &shell.ExitError{Code: shell.Failed}
 	}
 	if err != nil || elsewhere {
 		return err
@@ -199,12 +200,12 @@ func drive(ctx context.Context, a *server.App, d *display, id int64) error {
 		d.say("The work is on the branch %s (%.12s).", run.Branch, run.Head)
 		return nil
 	case run.State.Ended():
-		return &exitError{code: exitFailed}
+		return &shell.ExitError{Code: shell.Failed}
 	}
 	if run.Gate() != nil {
 		d.say("Answer with `forge answer %d CHOICE`.", id)
 	}
-	return &exitError{code: exitWaiting}
+	return &shell.ExitError{Code: shell.Waiting}
 }
 
 // keptLater says of modules that are left for later where they stay: a run that is not on
@@ -230,14 +231,14 @@ func keptLater(run *pipeline.Run) (out []string) {
 // resumeCommand goes on with a run that was stopped, or whose command was interrupted.
 func resumeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "resume RUN[/MODULE]", Short: "Go on with a run that was stopped or interrupted", Args: nArgs(1),
+		Use: "resume RUN[/MODULE]", Short: "Go on with a run that was stopped or interrupted", Args: shell.Args(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, part, err := runOrModule(args[0])
 			if err != nil {
 				return err
 			}
 			var run *pipeline.Run
-			if err := withStore(cmd, func(db *store.DB) error { run, err = loadRunOrPart(cmd.Context(), db, id, part); return err }); err != nil {
+			if err := shell.WithStore(cmd, func(db *store.DB) error { run, err = loadRunOrPart(cmd.Context(), db, id, part); return err }); err != nil {
 				return err
 			}
 			id = run.ID
@@ -258,12 +259,12 @@ func resumeCommand() *cobra.Command {
 
 // driveIssue goes on with a run on an issue right here, unless a server does.
 func driveIssue(cmd *cobra.Command, id int64) error {
-	cfg, log, err := configure(cmd)
+	cfg, log, err := shell.Configure(cmd)
 	if err != nil {
 		return err
 	}
 	if err := cfg.Ready(); err != nil {
-		return usage("%w", err)
+		return shell.Usage("%w", err)
 	}
 	d := newDisplay(cmd.OutOrStdout(), time.Now())
 	d.links = true
@@ -277,7 +278,7 @@ func driveIssue(cmd *cobra.Command, id int64) error {
 
 // driveLocal goes on with a run on a local repository after an answer.
 func driveLocal(cmd *cobra.Command, id int64) error {
-	cfg, log, err := configure(cmd)
+	cfg, log, err := shell.Configure(cmd)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"forge/cmd/forge/printing"
 	"forge/cmd/forge/server"
-	"forge/cmd/forge/settings"
+	"forge/cmd/forge/shell"
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/command"
@@ -23,27 +23,9 @@ import (
 	"forge/pipeline/text"
 )
 
-// withStore runs f with the server's database open.
-func withStore(cmd *cobra.Command, f func(db *store.DB) error) error {
-	return withStoreAndConfig(cmd, func(db *store.DB, _ settings.Config) error { return f(db) })
-}
-
-func withStoreAndConfig(cmd *cobra.Command, f func(db *store.DB, cfg settings.Config) error) (err error) {
-	cfg, log, err := configure(cmd)
-	if err != nil {
-		return err
-	}
-	db, err := server.OpenStore(cmd.Context(), cfg, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return f(db, cfg)
-}
-
-// openControl is withStore for orders: the database and what takes them.
+// openControl is shell.WithStore for orders: the database and what takes them.
 func openControl(cmd *cobra.Command) (*store.DB, server.Control, error) {
-	cfg, log, err := configure(cmd)
+	cfg, log, err := shell.Configure(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,9 +36,9 @@ func runsCommand() *cobra.Command {
 	var f store.Filter
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "runs", Short: "List runs, newest first", Args: noArgs,
+		Use: "runs", Short: "List runs, newest first", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withStore(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				rows, err := db.Runs(cmd.Context(), f)
 				if err != nil {
 					return err
@@ -108,13 +90,13 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 func showCommand() *cobra.Command {
 	var why, report, scratchpad, progress, events, inner, asJSON bool
 	cmd := &cobra.Command{
-		Use: "show RUN[/MODULE]", Short: "Show a run: its report, scratchpad, progress or events", Args: nArgs(1),
+		Use: "show RUN[/MODULE]", Short: "Show a run: its report, scratchpad, progress or events", Args: shell.Args(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, part, err := runOrModule(args[0])
 			if err != nil {
 				return err
 			}
-			return withStore(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				run, err := loadRunOrPart(cmd.Context(), db, id, part)
 				if err != nil {
 					return err
@@ -165,7 +147,7 @@ func loadRun(ctx context.Context, db *store.DB, id int64) (*pipeline.Run, error)
 func runNumber(s string) (int64, error) {
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || id < 1 {
-		return 0, usage("%q is not a run's number: `forge runs` lists them", s)
+		return 0, shell.Usage("%q is not a run's number: `forge runs` lists them", s)
 	}
 	return id, nil
 }
@@ -324,7 +306,7 @@ func answerCommand() *cobra.Command {
 		Example: "  forge answer 7 continue 2 --words \"look at the caller first\"\n  forge answer 7 accept\n  forge answer 7/auth accept\n  forge answer 7 stop",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usage("answer takes a run's number and a choice: %s", cmd.UseLine())
+				return shell.Usage("answer takes a run's number and a choice: %s", cmd.UseLine())
 			}
 			return nil
 		},
@@ -343,7 +325,7 @@ func answerCommand() *cobra.Command {
 // resetCommand lets the guards of a run count from the beginning (R9).
 func resetCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "reset RUN", Short: "Let a run's guards count from the beginning, and go on", Args: nArgs(1),
+		Use: "reset RUN", Short: "Let a run's guards count from the beginning, and go on", Args: shell.Args(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := runNumber(args[0])
 			if err != nil {
@@ -366,7 +348,7 @@ func answer(cmd *cobra.Command, id int64, choice command.Line) error {
 	case !changed && (choice.Name == "status" || choice.Name == "help"):
 		return nil
 	case !changed:
-		return &exitError{code: exitFailed}
+		return &shell.ExitError{Code: shell.Failed}
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), summary(run))
 	family := run.Part != nil || len(run.Parts) > 0 // others have to hear of it
@@ -374,7 +356,7 @@ func answer(cmd *cobra.Command, id int64, choice command.Line) error {
 		return byHand(cmd, run)
 	}
 	err = driveLocal(cmd, run.ID)
-	var exit *exitError
+	var exit *shell.ExitError
 	if errors.As(err, &exit) && (run.State == pipeline.StateStopped || run.Part == nil && run.State.Ended()) {
 		return nil // as was asked for
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"testing"
 
+	"forge/cmd/forge/shell"
 	"forge/cmd/forge/tracing/tracingtest"
 )
 
@@ -15,7 +16,7 @@ func TestDemoTrace(t *testing.T) {
 	r := tracingtest.New(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", r.URL)
 	var out bytes.Buffer
-	if code := Main(t.Context(), []string{"demo"}, &out, &out); code != exitDone {
+	if code := Main(t.Context(), []string{"demo"}, &out, &out); code != shell.Done {
 		t.Fatalf("forge demo: exit code %d\n%s", code, out.String())
 	}
 	tracingtest.Check(t, r.Spans(), map[string]int{"run": 1, "phase plan": 1, "phase implement": 3, "phase review": 3, "phase test": 2, "chat tape": 8,

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/shell"
 	"forge/learn/impact"
 	"forge/pipeline"
 	"forge/pipeline/config"
@@ -18,19 +19,19 @@ import (
 // database holds of runs and decisions.
 func TestMemoryWorth(t *testing.T) {
 	c := newCLI(t)
-	c.run(exitDone, []string{"too few runs to tell", "not decided on any finding"}, "memory", "worth")
-	c.run(exitUsage, []string{"did you mean --days 90?"}, "memory", "worth", "--days", "100")
+	c.run(shell.Done, []string{"too few runs to tell", "not decided on any finding"}, "memory", "worth")
+	c.run(shell.Misused, []string{"did you mean --days 90?"}, "memory", "worth", "--days", "100")
 	tried(t, c.db())
-	c.run(exitDone, []string{"Runs with memory against runs without: first review approved 50 % of 16 against 50 % of 8; too few runs to tell.",
+	c.run(shell.Done, []string{"Runs with memory against runs without: first review approved 50 % of 16 against 50 % of 8; too few runs to tell.",
 		"24 runs, 36 learnings given, 12 withheld", "−100 pt", "+1.00", "Skip the linter", "12 ",
 		"1 learning(s) with too few runs", "24 given, 0 withheld",
 		"Brier score 0.410, n 2", "0.9–1.0", "always saying 50 %"}, "memory", "worth", "--repo", "acme/site")
-	c.run(exitUsage, []string{"did you mean acme/site?"}, "memory", "worth", "--repo", "acme/sites")
+	c.run(shell.Misused, []string{"did you mean acme/site?"}, "memory", "worth", "--repo", "acme/sites")
 	predicted(t, c.db())
-	c.run(exitDone, []string{"What Forge predicted that people act on", "n 18; always saying", "held back, by week", "22 % at most"}, "memory",
+	c.run(shell.Done, []string{"What Forge predicted that people act on", "n 18; always saying", "held back, by week", "22 % at most"}, "memory",
 		"worth", "--repo", "acme/shop")
 	var rep impact.Report
-	if err := json.Unmarshal([]byte(c.run(exitDone, nil, "memory", "worth", "--json", "--days", "30")), &rep); err != nil {
+	if err := json.Unmarshal([]byte(c.run(shell.Done, nil, "memory", "worth", "--json", "--days", "30")), &rep); err != nil {
 		t.Fatal(err)
 	}
 	first := rep.Learnings[0]

@@ -5,28 +5,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/shell"
 	"forge/pipeline/store"
 )
 
-// Shell is what the command shares with all others of the program.
-type Shell struct {
-	Usage  func(format string, args ...any) error // the error of who typed something wrong
-	NoArgs cobra.PositionalArgs
-	Store  func(cmd *cobra.Command, f func(db *store.DB) error) error
-}
-
 // Command returns the command that exports the record.
-func (sh Shell) Command() *cobra.Command {
+func Command() *cobra.Command {
 	var since, repo string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Export who asked Forge for what, an order a line", Args: sh.NoArgs,
+		Use: "audit", Short: "Export who asked Forge for what, an order a line", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			from, err := moment(since, time.Now())
 			if err != nil {
-				return sh.Usage("--since %q: must be a day (2026-01-31), a time (2026-01-31T12:00:00Z) or how long ago (720h)", since)
+				return shell.Usage("--since %q: must be a day (2026-01-31), a time (2026-01-31T12:00:00Z) or how long ago (720h)", since)
 			}
-			return sh.Store(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				list, err := Read(cmd.Context(), db, from, repo)
 				if err != nil {
 					return err

@@ -8,17 +8,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/printing"
+	"forge/cmd/forge/shell"
 	"forge/pipeline/identity"
 )
 
-func (sh Shell) identity() *cobra.Command {
+func identityCommand() *cobra.Command {
 	var train string
 	var asJSON, model bool
 	cmd := &cobra.Command{
 		Use: "identity FILE...", Short: "Measure how findings are recognised that are said in other words",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 && !(model && train != "") {
-				return sh.Usage("give the files with pairs of comments")
+				return shell.Usage("give the files with pairs of comments")
 			}
 			return nil
 		},

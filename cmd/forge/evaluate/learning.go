@@ -12,22 +12,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/printing"
+	"forge/cmd/forge/shell"
 	"forge/learn/stream"
 )
 
-func (sh Shell) learning() *cobra.Command {
+func learningCommand() *cobra.Command {
 	o := stream.Options{}
 	var repo string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "learning", Short: "Measure what learning from people is worth, on a stream of pull requests", Args: sh.NoArgs,
+		Use: "learning", Short: "Measure what learning from people is worth, on a stream of pull requests", Args: shell.NoArgs,
 		Long: "Makes streams of pull requests over the Go code of a repository, with a simulated reviewer and simulated\n" +
 			"people, and plays each with Forge's memory off and on: how many findings people dismiss, what they are\n" +
 			"not shown any more, and whether true errors are among it. Without --repo the code is that of the\n" +
 			"module in or over the working directory, else of one of Forge's dependencies in Go's module cache.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Pulls < 100 || o.Seeds < 1 {
-				return sh.Usage("--pulls takes a number from 100, --seeds one from 1, got %d and %d", o.Pulls, o.Seeds)
+				return shell.Usage("--pulls takes a number from 100, --seeds one from 1, got %d and %d", o.Pulls, o.Seeds)
 			}
 			code, err := codeToLearnOn(repo)
 			if err != nil {

@@ -15,34 +15,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/printing"
+	"forge/cmd/forge/shell"
 	"forge/pipeline/simulate"
 )
 
-// Shell is what the commands share with all others of the program.
-type Shell struct {
-	Usage  func(format string, args ...any) error // the error of who typed something wrong
-	NoArgs cobra.PositionalArgs
-	OneArg cobra.PositionalArgs
-	// Progress returns what shows how far a command is, and what ends that; on what is
-	// no terminal they do nothing.
-	Progress func(out io.Writer) (show func(format string, args ...any), done func())
-}
-
 // Command returns "forge evaluate" with its sub-commands.
-func (sh Shell) Command() *cobra.Command {
+func Command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "evaluate", Short: "Measure how well Forge does what it does", Args: sh.NoArgs,
+		Use: "evaluate", Short: "Measure how well Forge does what it does", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(sh.loop(), sh.recall(), sh.learning(), sh.identity(), sh.prediction(), sh.modules(), sh.threads())
+	cmd.AddCommand(loopCommand(), recallCommand(), learningCommand(), identityCommand(), predictionCommand(), modulesCommand(), threadsCommand())
 	return cmd
 }
 
-func (sh Shell) loop() *cobra.Command {
+func loopCommand() *cobra.Command {
 	o := simulate.Options{Profiles: simulate.Profiles()}
 	var asJSON, balanced bool
 	cmd := &cobra.Command{
-		Use: "loop", Short: "Compare the loop's guards with fixed limits, on simulated runs", Args: sh.NoArgs,
+		Use: "loop", Short: "Compare the loop's guards with fixed limits, on simulated runs", Args: shell.NoArgs,
 		Long: "Plays simulated runs through the loop as it is: a model of agents that mend, break and\n" +
 			"misread things, of a reviewer with false and missed findings, of flaky tests. Then compares\n" +
 			"where the guards stopped with where loops stop that know nothing but a limit on iterations.\n" +
@@ -51,12 +42,12 @@ func (sh Shell) loop() *cobra.Command {
 			"the loop: the defaults, and a patient one. It takes about two minutes on two cores.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Runs < 1 || o.Sweep < 0 {
-				return sh.Usage("--runs takes a number from 1, --sweep one from 0, got %d and %d", o.Runs, o.Sweep)
+				return shell.Usage("--runs takes a number from 1, --sweep one from 0, got %d and %d", o.Runs, o.Sweep)
 			}
 			if balanced {
 				o.Profiles = append(o.Profiles, simulate.Balanced())
 			}
-			return sh.compare(cmd, o, asJSON)
+			return compare(cmd, o, asJSON)
 		},
 	}
 	cmd.Flags().IntVar(&o.Runs, "runs", 100_000, "runs of the base model")
@@ -67,10 +58,10 @@ func (sh Shell) loop() *cobra.Command {
 	return cmd
 }
 
-func (sh Shell) compare(cmd *cobra.Command, o simulate.Options, asJSON bool) error {
+func compare(cmd *cobra.Command, o simulate.Options, asJSON bool) error {
 	o.Workers = runtime.GOMAXPROCS(0)
 	total := int64(o.Plays())
-	show, finish := sh.Progress(cmd.ErrOrStderr())
+	show, finish := shell.Progress(cmd.ErrOrStderr())
 	var played, shown atomic.Int64
 	o.Done = func(n int) {
 		now := played.Add(int64(n))

@@ -8,14 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/printing"
+	"forge/cmd/forge/shell"
 	"forge/pipeline/simulate"
 )
 
-func (sh Shell) modules() *cobra.Command {
+func modulesCommand() *cobra.Command {
 	o := simulate.ModulesOptions{Sizes: []float64{1, 2, 4}, Parallel: 3}
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "modules", Short: "When does it pay to split a feature into modules, on simulated runs", Args: sh.NoArgs,
+		Use: "modules", Short: "When does it pay to split a feature into modules, on simulated runs", Args: shell.NoArgs,
 		Long: "Draws features of two to six modules, some of which need others, and plays each in one\n" +
 			"piece and as modules, by the model of agents of \"evaluate loop\": a larger task has more\n" +
 			"defects, modules make mistakes about each other that only the integration sees, and merges\n" +
@@ -23,7 +24,7 @@ func (sh Shell) modules() *cobra.Command {
 			"what modules.min_gain is compared with.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Features < 1 {
-				return sh.Usage("--features takes a number from 1, got %d", o.Features)
+				return shell.Usage("--features takes a number from 1, got %d", o.Features)
 			}
 			o.Workers = runtime.GOMAXPROCS(0)
 			res, err := simulate.CompareModules(cmd.Context(), o)

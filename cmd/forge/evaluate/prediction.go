@@ -6,17 +6,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/printing"
+	"forge/cmd/forge/shell"
 	"forge/learn/predict"
 )
 
-func (sh Shell) prediction() *cobra.Command {
+func predictionCommand() *cobra.Command {
 	var train string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "prediction FILE...", Short: "Measure how well the judgement of people on review comments is predicted",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return sh.Usage("give the files with judged comments")
+				return shell.Usage("give the files with judged comments")
 			}
 			return nil
 		},

@@ -13,17 +13,18 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"forge/cmd/forge/shell"
 	"forge/learn/recall"
 	"forge/learn/recall/evaluate"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
 
-func (sh Shell) recall() *cobra.Command {
+func recallCommand() *cobra.Command {
 	var speed, scopes, queries int
 	var seed uint64
 	cmd := &cobra.Command{
-		Use: "recall DIR", Short: "Measure which lessons are recalled for a change, and how fast", Args: sh.OneArg,
+		Use: "recall DIR", Short: "Measure which lessons are recalled for a change, and how fast", Args: shell.Args(1),
 		Long: "Reads the labelled sets DIR/*.jsonl.gz and measures, for plain bm25 and for Forge's recall, nDCG@5, P@5\n" +
 			"and MRR. A query sees only the learnings that were there before it.\n\n" +
 			"With --speed N, N learnings are made up from the words of the sets, and the time of Forge's recall is\n" +
@@ -31,7 +32,7 @@ func (sh Shell) recall() *cobra.Command {
 			"for the same 15 words in the same scope. 1,000,000 take some minutes and 2 GB of memory and disk.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if speed < 0 || scopes < 1 || queries < 1 {
-				return sh.Usage("--speed must not be negative, --scopes and --queries must be at least 1")
+				return shell.Usage("--speed must not be negative, --scopes and --queries must be at least 1")
 			}
 			sets, err := evaluate.Load(args[0])
 			if err != nil {

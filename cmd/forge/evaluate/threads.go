@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/printing"
+	"forge/cmd/forge/shell"
 	"forge/github/feedback"
 )
 
@@ -39,13 +40,13 @@ type threadFigures struct {
 	Recall    float64        `json:"recall"`
 }
 
-func (sh Shell) threads() *cobra.Command {
+func threadsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "threads FILE...", Short: "Measure how answers to review comments are read",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return sh.Usage("give the files with threads")
+				return shell.Usage("give the files with threads")
 			}
 			return nil
 		},

@@ -18,31 +18,27 @@ import (
 
 	"forge/cmd/forge/printing"
 	"forge/cmd/forge/settings"
+	"forge/cmd/forge/shell"
 	"forge/learn/production"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
 
-// Shell is what the commands share with all others of the program.
-type Shell struct {
-	Usage  func(format string, args ...any) error // the error of who typed something wrong
-	NoArgs cobra.PositionalArgs
-	Args   func(n int) cobra.PositionalArgs
-	Store  func(cmd *cobra.Command, f func(db *store.DB, cfg settings.Config) error) error
-}
+// Store opens the database and the configuration for a command.
+type Store func(cmd *cobra.Command, f func(db *store.DB, cfg settings.Config) error) error
 
 // Commands returns the commands about production.
-func (sh Shell) Commands() []*cobra.Command {
-	return []*cobra.Command{sh.incidents(), sh.incident(), sh.deployments(), sh.hooks()}
+func Commands(with Store) []*cobra.Command {
+	return []*cobra.Command{incidentsCommand(with), incidentCommand(with), deploymentsCommand(with), hooksCommand(with)}
 }
 
-func (sh Shell) incidents() *cobra.Command {
+func incidentsCommand(with Store) *cobra.Command {
 	var f store.IncidentFilter
 	var all, asJSON bool
 	cmd := &cobra.Command{
-		Use: "incidents", Short: "List what goes wrong in production", Args: sh.NoArgs,
+		Use: "incidents", Short: "List what goes wrong in production", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return sh.Store(cmd, func(db *store.DB, _ settings.Config) error {
+			return with(cmd, func(db *store.DB, _ settings.Config) error {
 				f.Active = !all
 				list, err := Read(cmd.Context(), db, f)
 				if err != nil {
@@ -82,18 +78,18 @@ func printIncidents(out io.Writer, list []*production.Incident, all bool) error 
 	return err
 }
 
-func (sh Shell) incident() *cobra.Command {
+func incidentCommand(with Store) *cobra.Command {
 	var asJSON bool
 	var dismiss string
 	var mute time.Duration
 	cmd := &cobra.Command{
-		Use: "incident ID", Short: "Show an incident, dismiss it, or let nobody be told of it for a while", Args: sh.Args(1),
+		Use: "incident ID", Short: "Show an incident, dismiss it, or let nobody be told of it for a while", Args: shell.Args(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || id < 1 {
-				return sh.Usage("%q is no incident: `forge incidents` lists them", args[0])
+				return shell.Usage("%q is no incident: `forge incidents` lists them", args[0])
 			}
-			return sh.Store(cmd, func(db *store.DB, _ settings.Config) error {
+			return with(cmd, func(db *store.DB, _ settings.Config) error {
 				ctx, by := cmd.Context(), "the operator"
 				if u, err := user.Current(); err == nil {
 					by = u.Username
@@ -226,13 +222,13 @@ func EventLine(e production.Event) string {
 	return d.Why + by(d.By)
 }
 
-func (sh Shell) deployments() *cobra.Command {
+func deploymentsCommand(with Store) *cobra.Command {
 	var f store.DeploymentFilter
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "deployments", Short: "List what was deployed where, by whomever", Args: sh.NoArgs,
+		Use: "deployments", Short: "List what was deployed where, by whomever", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return sh.Store(cmd, func(db *store.DB, _ settings.Config) error {
+			return with(cmd, func(db *store.DB, _ settings.Config) error {
 				list, err := Deployments(cmd.Context(), db, f)
 				if err != nil {
 					return err
@@ -261,23 +257,23 @@ func (sh Shell) deployments() *cobra.Command {
 	return cmd
 }
 
-func (sh Shell) hooks() *cobra.Command {
-	cmd := &cobra.Command{Use: "hooks", Short: "About hooks, by which monitors say what goes wrong", Args: sh.NoArgs,
+func hooksCommand(with Store) *cobra.Command {
+	cmd := &cobra.Command{Use: "hooks", Short: "About hooks, by which monitors say what goes wrong", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	var resource string
 	test := &cobra.Command{
-		Use: "test NAME FILE", Short: "Show what a message would become if the hook NAME got it; nothing is kept", Args: sh.Args(2),
+		Use: "test NAME FILE", Short: "Show what a message would become if the hook NAME got it; nothing is kept", Args: shell.Args(2),
 		Long: "Reads a message from a file (- for the standard input) as the hook NAME of forge.yml would,\nand shows what would be made of it, with the incidents as they are now. Nothing is kept.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := readBody(cmd.InOrStdin(), args[1])
 			if err != nil {
-				return sh.Usage("%w", err)
+				return shell.Usage("%w", err)
 			}
-			return sh.Store(cmd, func(db *store.DB, cfg settings.Config) error {
+			return with(cmd, func(db *store.DB, cfg settings.Config) error {
 				hooks := Hooks(cfg.Hooks)
 				if _, ok := hooks[args[0]]; !ok {
 					names := slices.Sorted(maps.Keys(hooks))
-					return sh.Usage("there is no hook %q in the configuration; it has %s", args[0], cmp.Or(strings.Join(names, ", "), "none"))
+					return shell.Usage("there is no hook %q in the configuration; it has %s", args[0], cmp.Or(strings.Join(names, ", "), "none"))
 				}
 				return tryHook(cmd.Context(), cmd.OutOrStdout(), db, hooks, args[0], resource, body)
 			})

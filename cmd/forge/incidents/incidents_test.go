@@ -208,11 +208,10 @@ func TestDismissAndMute(t *testing.T) {
 // run runs a command on the bench's database.
 func (b *bench) run(args ...string) (string, error) {
 	root := &cobra.Command{Use: "forge", SilenceUsage: true, SilenceErrors: true}
-	sh := Shell{Usage: fmt.Errorf, NoArgs: cobra.NoArgs, Args: cobra.ExactArgs,
-		Store: func(_ *cobra.Command, f func(*store.DB, settings.Config) error) error {
-			return f(b.DB, settings.Config{Hooks: hooks()})
-		}}
-	root.AddCommand(sh.Commands()...)
+	with := func(_ *cobra.Command, f func(*store.DB, settings.Config) error) error {
+		return f(b.DB, settings.Config{Hooks: hooks()})
+	}
+	root.AddCommand(Commands(with)...)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(io.Discard)

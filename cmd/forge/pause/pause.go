@@ -13,57 +13,51 @@ import (
 	"github.com/spf13/cobra"
 
 	"forge/cmd/forge/printing"
+	"forge/cmd/forge/shell"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
 
-// Shell is what the commands share with all others of the program.
-type Shell struct {
-	Usage  func(format string, args ...any) error // the error of who typed something wrong
-	NoArgs cobra.PositionalArgs
-	Store  func(cmd *cobra.Command, f func(db *store.DB) error) error
-}
-
 // Commands returns the commands that stop all work and let it go on.
-func (sh Shell) Commands() []*cobra.Command {
-	return []*cobra.Command{sh.pause(), sh.unpause(), sh.pauses()}
+func Commands() []*cobra.Command {
+	return []*cobra.Command{pauseCommand(), unpauseCommand(), pausesCommand()}
 }
 
-func (sh Shell) pause() *cobra.Command {
+func pauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pause [REASON]", Short: "Stop all work at once, of all repositories or one, until `forge unpause`",
 		Long: "Stop all work at once: no phase, no call of a model and no publication begins, and what is under\n" +
 			"way is cut off within a second. Webhooks are still taken in and kept. It holds for all servers on\n" +
 			"the database, whether one runs or not, until `forge unpause`; then everything goes on from there.",
-		RunE: func(cmd *cobra.Command, args []string) error { return sh.set(cmd, true, strings.Join(args, " ")) },
+		RunE: func(cmd *cobra.Command, args []string) error { return set(cmd, true, strings.Join(args, " ")) },
 	}
 	cmd.Flags().String("repo", "", "only the work of OWNER/NAME")
 	return cmd
 }
 
-func (sh Shell) unpause() *cobra.Command {
+func unpauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "unpause", Short: "Let the work go on that `forge pause` has stopped", Args: sh.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return sh.set(cmd, false, "") },
+		Use: "unpause", Short: "Let the work go on that `forge pause` has stopped", Args: shell.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return set(cmd, false, "") },
 	}
 	cmd.Flags().String("repo", "", "the work of OWNER/NAME, which was paused by itself")
 	return cmd
 }
 
 // set writes the word down.
-func (sh Shell) set(cmd *cobra.Command, paused bool, reason string) error {
+func set(cmd *cobra.Command, paused bool, reason string) error {
 	repo, err := cmd.Flags().GetString("repo")
 	if err != nil {
 		return err
 	}
 	if owner, name, ok := strings.Cut(repo, "/"); cmd.Flags().Changed("repo") && (!ok || owner == "" || name == "" || strings.Contains(name, "/")) {
-		return sh.Usage("--repo %q: must be OWNER/NAME", repo)
+		return shell.Usage("--repo %q: must be OWNER/NAME", repo)
 	}
 	by := "the operator"
 	if u, err := user.Current(); err == nil {
 		by = u.Username
 	}
-	return sh.Store(cmd, func(db *store.DB) error {
+	return shell.WithStore(cmd, func(db *store.DB) error {
 		ctx, out := cmd.Context(), cmd.OutOrStdout()
 		p := store.Pause{At: time.Now(), Actor: by, Repo: strings.ToLower(repo), Paused: paused, Reason: text.Scrub(text.Clip(text.FirstLine(reason), 500))}
 		err := db.SetPaused(ctx, p)
@@ -91,12 +85,12 @@ func (sh Shell) set(cmd *cobra.Command, paused bool, reason string) error {
 	})
 }
 
-func (sh Shell) pauses() *cobra.Command {
+func pausesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "pauses", Short: "List what is paused, since when, by whom and why", Args: sh.NoArgs,
+		Use: "pauses", Short: "List what is paused, since when, by whom and why", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return sh.Store(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				rows, err := db.Pauses(cmd.Context())
 				if err != nil {
 					return err

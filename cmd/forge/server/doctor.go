@@ -153,7 +153,7 @@ const (
 
 func (d *doctor) disk(context.Context) {
 	dir := d.o.Config.StateDir
-	if err := makeStateDir(dir); err != nil {
+	if err := d.o.Config.MakeStateDir(); err != nil {
 		d.say("disk", GradeBad, "set state_dir to a directory that the server's user may make, or make it", "%v", err)
 		return
 	}

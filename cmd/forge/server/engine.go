@@ -66,7 +66,7 @@ func newEngine(db *store.DB, opts work.Options) (Engine, error) {
 // OpenControl opens the configured database with an engine that takes orders and
 // carries nothing out: a server on the same database does, or a local run.
 func OpenControl(ctx context.Context, cfg settings.Config, log *slog.Logger) (*store.DB, Control, error) {
-	db, err := OpenStore(ctx, cfg, log)
+	db, err := cfg.OpenStore(ctx, log)
 	if err != nil {
 		return nil, nil, err
 	}

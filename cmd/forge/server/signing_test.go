@@ -59,7 +59,7 @@ func newSigning(t *testing.T, files map[string]string) *signing {
 	must(err)
 	cfg, err := settings.Server("", func(k string) string { return env[k] })
 	must(err)
-	must(makeStateDir(cfg.StateDir))
+	must(cfg.MakeStateDir())
 	o := Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}
 	_, gateway, err := newWorkspaces(o)
 	must(err)

@@ -5,15 +5,17 @@ import (
 	"os"
 	"strings"
 
+	"forge/cmd/forge/shell"
+
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 )
 
-// Command is `forge setup`. noArgs refuses words that it does not take.
-func Command(noArgs cobra.PositionalArgs) *cobra.Command {
+// Command is `forge setup`.
+func Command() *cobra.Command {
 	o := Options{}
 	cmd := &cobra.Command{
-		Use: "setup", Short: "Register the GitHub App, write its key and the settings, and have it installed", Args: noArgs,
+		Use: "setup", Short: "Register the GitHub App, write its key and the settings, and have it installed", Args: shell.NoArgs,
 		Long: "Opens a page on this machine that asks what is to be decided, has GitHub register the App,\n" +
 			"and writes its key, its secrets and a commented forge.yml, which only you can read. Then it\n" +
 			"waits until the App is installed, and makes the label. When it is interrupted, start it again:\n" +

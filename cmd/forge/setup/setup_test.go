@@ -602,7 +602,7 @@ func TestPort(t *testing.T) {
 		t.Errorf("the page is on port %d, want %d", p.port, port)
 	}
 	for _, args := range [][]string{{"--port", "70000"}, {"--port", "-1"}, {"--write", "upstart"}} {
-		c := Command(nil)
+		c := Command()
 		c.SetArgs(append(args, "--dir", t.TempDir()))
 		c.SilenceUsage, c.SilenceErrors = true, true
 		if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), args[1]) {

@@ -1,4 +1,4 @@
-package main
+package learnings
 
 import (
 	"cmp"
@@ -18,13 +18,14 @@ import (
 
 	"forge/cmd/forge/memory"
 	"forge/cmd/forge/server"
+	"forge/cmd/forge/shell"
 	"forge/learn"
 	"forge/learn/export"
 	"forge/pipeline"
 	"forge/pipeline/store"
 )
 
-func memoryExportCommand() *cobra.Command {
+func exportCommand() *cobra.Command {
 	var scope string
 	var all bool
 	cmd := &cobra.Command{
@@ -34,7 +35,7 @@ func memoryExportCommand() *cobra.Command {
 			"The files can be kept in git, reviewed, and read by `forge memory import`.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage("export takes one directory at most, got %q", args)
+				return shell.Usage("export takes one directory at most, got %q", args)
 			}
 			return nil
 		},
@@ -43,7 +44,7 @@ func memoryExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withStore(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				f := store.MemoryFilter{Scopes: scopes, Limit: memory.Everything}
 				if all {
 					f.States = []pipeline.LearningState{"*"}
@@ -96,7 +97,7 @@ func sortedKeys[V any](m map[string]V) []string {
 func exportOne(out io.Writer, entries map[string][]export.Entry) error {
 	scopes := sortedKeys(entries)
 	if len(scopes) > 1 {
-		return usage("there are %d scopes (%s): choose one with --scope, or give a directory", len(scopes), memory.OneLine(strings.Join(scopes, ", "), 200))
+		return shell.Usage("there are %d scopes (%s): choose one with --scope, or give a directory", len(scopes), memory.OneLine(strings.Join(scopes, ", "), 200))
 	}
 	_, err := out.Write(export.Write(scopes[0], entries[scopes[0]]))
 	return err
@@ -141,7 +142,7 @@ func exportAll(out io.Writer, dir string, entries map[string][]export.Entry) err
 	return nil
 }
 
-func memoryImportCommand() *cobra.Command {
+func importCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use: "import FILE…", Short: "Take in what `forge memory export` wrote",
@@ -152,7 +153,7 @@ func memoryImportCommand() *cobra.Command {
 			"calls forgotten is forgotten here. When a file has a mistake, nothing is taken in.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage("import takes files: %s", cmd.UseLine())
+				return shell.Usage("import takes files: %s", cmd.UseLine())
 			}
 			return nil
 		},
@@ -161,7 +162,7 @@ func memoryImportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withStore(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				steps, err := planImport(cmd.Context(), db, mergeEntries(entries))
 				if err != nil {
 					return err

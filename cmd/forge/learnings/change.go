@@ -1,4 +1,4 @@
-package main
+package learnings
 
 import (
 	"fmt"
@@ -8,13 +8,14 @@ import (
 
 	"forge/cmd/forge/memory"
 	"forge/cmd/forge/server"
+	"forge/cmd/forge/shell"
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
 
-func memoryEditCommand() *cobra.Command {
+func editCommand() *cobra.Command {
 	var content, context, category string
 	var confidence float64
 	var paths, tags []string
@@ -23,7 +24,7 @@ func memoryEditCommand() *cobra.Command {
 		Long: "Change a learning. Who did it, when, and what it was before is kept. --confidence is what it has\n" +
 			"before decay, with the evidence that there is; evidence to come goes on from there.",
 		Example: "  forge memory edit 7 --content \"Wrap errors with the activity and its inputs\" --path 'api/*.go' --path store.go\n  forge memory edit 7 --confidence 0.9",
-		Args:    nArgs(1),
+		Args:    shell.Args(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := learningNumber(args[0])
 			if err != nil {
@@ -51,9 +52,9 @@ func memoryEditCommand() *cobra.Command {
 				edit.Tags = &tags
 			}
 			if err := edit.Check(); err != nil {
-				return usage("%w; `%s --help` says what can be changed", err, cmd.CommandPath())
+				return shell.Usage("%w; `%s --help` says what can be changed", err, cmd.CommandPath())
 			}
-			return withStore(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				evidence, err := db.Evidence(cmd.Context(), id)
 				if err != nil {
 					return err
@@ -81,17 +82,17 @@ func memoryEditCommand() *cobra.Command {
 	return cmd
 }
 
-func memoryForgetCommand() *cobra.Command {
+func forgetCommand() *cobra.Command {
 	var why string
 	cmd := &cobra.Command{
-		Use: "forget ID", Short: "Take a learning out of use, for good", Args: nArgs(1),
+		Use: "forget ID", Short: "Take a learning out of use, for good", Args: shell.Args(1),
 		Example: "  forge memory forget 7 --why \"we left that library\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := learningNumber(args[0])
 			if err != nil {
 				return err
 			}
-			return withStore(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				l, err := db.Learning(cmd.Context(), id)
 				if err != nil {
 					return noLearning(err)

@@ -1,4 +1,4 @@
-package main
+package learnings
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"forge/cmd/forge/memory"
 	"forge/cmd/forge/printing"
+	"forge/cmd/forge/shell"
 	"forge/learn/impact"
 	"forge/pipeline/store"
 )
@@ -19,11 +20,11 @@ import (
 // worthShown is how many of the most and of the least useful learnings the screen shows.
 const worthShown = 5
 
-func memoryWorthCommand() *cobra.Command {
+func worthCommand() *cobra.Command {
 	o := impact.Options{}
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "worth", Short: "Show what learning is worth", Args: noArgs,
+		Use: "worth", Short: "Show what learning is worth", Args: shell.NoArgs,
 		Long: "Some runs work without memory, and of what others would be told some is left out, at random.\n" +
 			"Here runs with memory are compared with runs without, and those that had a learning with\n" +
 			"those that had it left out: first reviews approved, bounces, dismissed findings. The\n" +
@@ -31,11 +32,11 @@ func memoryWorthCommand() *cobra.Command {
 			"what was held back is counted by week.",
 		Example: "  forge memory worth --days 90 --repo acme/site\n  forge memory worth --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkDays(o.Days); err != nil {
+			if err := shell.CheckDays(o.Days); err != nil {
 				return err
 			}
-			return withStore(cmd, func(db *store.DB) error {
-				if err := checkRepo(cmd.Context(), db, o.Repo); err != nil {
+			return shell.WithStore(cmd, func(db *store.DB) error {
+				if err := shell.CheckRepo(cmd.Context(), db, o.Repo); err != nil {
 					return err
 				}
 				o.Now = time.Now()

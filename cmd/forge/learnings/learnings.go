@@ -1,4 +1,6 @@
-package main
+// Package learnings is `forge memory`: it lists, finds, shows, changes, carries from one
+// server to another, and weighs what is remembered.
+package learnings
 
 import (
 	"encoding/json"
@@ -16,6 +18,7 @@ import (
 
 	"forge/cmd/forge/memory"
 	"forge/cmd/forge/printing"
+	"forge/cmd/forge/shell"
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/command"
@@ -23,16 +26,17 @@ import (
 	"forge/pipeline/store"
 )
 
-func memoryCommand() *cobra.Command {
+// Command returns `forge memory` with its commands.
+func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "memory", Short: "Read and correct what Forge remembers",
 		Long: "Forge remembers what its runs and what people's feedback taught it, for a repository or for\n" +
 			"an organisation, and gives it to later runs. Here it can be read, corrected, and carried from one\n" +
 			"server to another as Markdown.",
-		Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: shell.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(memoryListCommand(), memorySearchCommand(), memoryShowCommand(), memoryEditCommand(), memoryForgetCommand(),
-		memoryExportCommand(), memoryImportCommand(), memoryAgentsCommand(), memoryWorthCommand())
+	cmd.AddCommand(listCommand(), searchCommand(), showCommand(), editCommand(), forgetCommand(),
+		exportCommand(), importCommand(), agentsCommand(), worthCommand())
 	return cmd
 }
 
@@ -48,7 +52,7 @@ func (p *page) flags(cmd *cobra.Command) {
 
 func (p *page) check() error {
 	if p.limit < 1 || p.skip < 0 {
-		return usage("--limit is a number from 1, --skip from 0; got %d and %d", p.limit, p.skip)
+		return shell.Usage("--limit is a number from 1, --skip from 0; got %d and %d", p.limit, p.skip)
 	}
 	return nil
 }
@@ -69,7 +73,7 @@ func scopeOf(s string) (string, error) {
 		scope = record.ScopeOf(s)
 	}
 	if !scopeForms.MatchString(scope) {
-		return "", usage("--scope takes a repository as OWNER/NAME or an organisation as OWNER, got %q", s)
+		return "", shell.Usage("--scope takes a repository as OWNER/NAME or an organisation as OWNER, got %q", s)
 	}
 	return scope, nil
 }
@@ -86,7 +90,7 @@ func scopesOf(s string) ([]string, error) {
 func learningNumber(s string) (int64, error) {
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || id < 1 {
-		return 0, usage("%q is not a learning's number: `forge memory list` shows them", s)
+		return 0, shell.Usage("%q is not a learning's number: `forge memory list` shows them", s)
 	}
 	return id, nil
 }
@@ -99,20 +103,20 @@ func noLearning(err error) error {
 	return err
 }
 
-// memoryView is a learning in a list.
-type memoryView struct {
+// View is a learning in a list.
+type View struct {
 	pipeline.Learning
 	Effective float64 `json:"effective"`       // what decay leaves of confidence, 0 to 1
 	Score     float64 `json:"score,omitempty"` // of a search
 }
 
-func memoryListCommand() *cobra.Command {
+func listCommand() *cobra.Command {
 	var f store.MemoryFilter
 	var p page
 	var scope string
 	var all, asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List what is remembered, by scope, most confident first", Args: noArgs,
+		Use: "list", Short: "List what is remembered, by scope, most confident first", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if err = p.check(); err != nil {
 				return err
@@ -124,16 +128,16 @@ func memoryListCommand() *cobra.Command {
 				f.States = []pipeline.LearningState{"*"}
 			}
 			f.Limit = memory.Everything
-			return withStore(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				list, err := db.Learnings(cmd.Context(), f)
 				if err != nil {
 					return err
 				}
 				now := time.Now()
 				memory.ByConfidence(list, now)
-				views := []memoryView{}
+				views := []View{}
 				for _, l := range cutPage(p, list) {
-					views = append(views, memoryView{Learning: l, Effective: learn.Effective(l, now)})
+					views = append(views, View{Learning: l, Effective: learn.Effective(l, now)})
 				}
 				if asJSON {
 					return printing.JSON(cmd.OutOrStdout(), views)
@@ -141,7 +145,7 @@ func memoryListCommand() *cobra.Command {
 				if len(list) == 0 {
 					return nothingRemembered(cmd, db, all || f.Category != "" || f.Source != "", scope)
 				}
-				return listMemory(cmd.OutOrStdout(), views, len(list), p)
+				return show(cmd.OutOrStdout(), views, len(list), p)
 			})
 		},
 	}
@@ -160,7 +164,7 @@ func nothingRemembered(cmd *cobra.Command, db *store.DB, filtered bool, scope st
 	if err != nil {
 		return err
 	}
-	cfg, _, err := configure(cmd)
+	cfg, _, err := shell.Configure(cmd)
 	if err != nil {
 		return err
 	}
@@ -178,9 +182,9 @@ func nothingRemembered(cmd *cobra.Command, db *store.DB, filtered bool, scope st
 	return err
 }
 
-func listMemory(out io.Writer, views []memoryView, total int, p page) error {
+func show(out io.Writer, views []View, total int, p page) error {
 	header := table.Row{"id", "confidence", "for", "against", "used", "confirmed", "scope", "type", "words"}
-	states := slices.ContainsFunc(views, func(v memoryView) bool { return v.State != pipeline.LearningActive })
+	states := slices.ContainsFunc(views, func(v View) bool { return v.State != pipeline.LearningActive })
 	if states {
 		header = slices.Insert(header, 1, any("state"))
 	}
@@ -206,7 +210,7 @@ func listMemory(out io.Writer, views []memoryView, total int, p page) error {
 	return nil
 }
 
-func memorySearchCommand() *cobra.Command {
+func searchCommand() *cobra.Command {
 	var p page
 	var scope string
 	var asJSON bool
@@ -215,7 +219,7 @@ func memorySearchCommand() *cobra.Command {
 		Example: "  forge memory search wrap errors\n  forge memory search --scope acme/site api/handler.go",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(strings.Join(args, " ")) == "" {
-				return usage("search takes words: %s", cmd.UseLine())
+				return shell.Usage("search takes words: %s", cmd.UseLine())
 			}
 			return p.check()
 		},
@@ -224,7 +228,7 @@ func memorySearchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withStore(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				if scopes == nil {
 					if scopes, err = db.Scopes(cmd.Context()); err != nil {
 						return err
@@ -234,9 +238,9 @@ func memorySearchCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				now, views := time.Now(), []memoryView{}
+				now, views := time.Now(), []View{}
 				for _, h := range cutPage(p, hits) {
-					views = append(views, memoryView{Learning: h.Learning, Effective: learn.Effective(h.Learning, now), Score: h.Score})
+					views = append(views, View{Learning: h.Learning, Effective: learn.Effective(h.Learning, now), Score: h.Score})
 				}
 				switch {
 				case asJSON:
@@ -245,7 +249,7 @@ func memorySearchCommand() *cobra.Command {
 					_, err := fmt.Fprintln(cmd.OutOrStdout(), "Nothing that is remembered and in use has one of these words. `forge memory list` shows all of it.")
 					return err
 				}
-				return listMemory(cmd.OutOrStdout(), views, len(hits), p)
+				return show(cmd.OutOrStdout(), views, len(hits), p)
 			})
 		},
 	}
@@ -255,30 +259,30 @@ func memorySearchCommand() *cobra.Command {
 	return cmd
 }
 
-// memoryDetails are all that is known of a learning.
-type memoryDetails struct {
-	memoryView
+// Details are all that is known of a learning.
+type Details struct {
+	View
 	Evidence []pipeline.Evidence  `json:"evidence"`
 	History  []store.MemoryChange `json:"history"`
 	Uses     []store.Use          `json:"uses"`
 }
 
-func memoryShowCommand() *cobra.Command {
+func showCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show a learning: its words, what speaks for and against it, who changed it, which runs it was given", Args: nArgs(1),
+		Use: "show ID", Short: "Show a learning: its words, what speaks for and against it, who changed it, which runs it was given", Args: shell.Args(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := learningNumber(args[0])
 			if err != nil {
 				return err
 			}
-			return withStore(cmd, func(db *store.DB) error {
+			return shell.WithStore(cmd, func(db *store.DB) error {
 				ctx := cmd.Context()
 				l, err := db.Learning(ctx, id)
 				if err != nil {
 					return noLearning(err)
 				}
-				d := memoryDetails{memoryView: memoryView{Learning: l, Effective: learn.Effective(l, time.Now())}}
+				d := Details{View: View{Learning: l, Effective: learn.Effective(l, time.Now())}}
 				var errs [3]error
 				d.Evidence, errs[0] = db.Evidence(ctx, id)
 				d.History, errs[1] = db.History(ctx, id)
@@ -302,7 +306,7 @@ func memoryShowCommand() *cobra.Command {
 
 const minutes = "2006-01-02 15:04"
 
-func (d memoryDetails) String() string {
+func (d Details) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "learning %d of %s: %s, %s\n\n", d.ID, d.Scope, memory.KindOf(d.Learning), d.State)
 	for line := range strings.SplitSeq(d.Content, "\n") {
@@ -329,7 +333,7 @@ func (d memoryDetails) String() string {
 	return b.String()
 }
 
-func (d memoryDetails) tables(b *strings.Builder) {
+func (d Details) tables(b *strings.Builder) {
 	section := func(name, none string, t table.Writer) {
 		if t.Length() == 0 {
 			fmt.Fprintf(b, "%s: %s\n", name, none)

@@ -1,4 +1,4 @@
-package main
+package shell
 
 import (
 	"strings"
@@ -20,7 +20,7 @@ func TestDashboardFlag(t *testing.T) {
 		{[]string{"--dashboard=everybody"}, "", "must be one of off, local, github"},
 	} {
 		cmd := &cobra.Command{Use: "x"}
-		dashboardFlag(cmd)
+		DashboardFlag(cmd)
 		if err := cmd.ParseFlags(c.args); err != nil {
 			t.Fatal(err)
 		}

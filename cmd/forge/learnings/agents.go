@@ -1,4 +1,4 @@
-package main
+package learnings
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"forge/cmd/forge/memory"
 	"forge/cmd/forge/server"
+	"forge/cmd/forge/shell"
 	"forge/github"
 	"forge/learn"
 	"forge/pipeline"
@@ -36,7 +37,7 @@ const (
 	agentsMost = 40  // learnings: agents read all of it each time
 )
 
-func memoryAgentsCommand() *cobra.Command {
+func agentsCommand() *cobra.Command {
 	var repo string
 	var sure float64
 	var pull bool
@@ -50,7 +51,7 @@ func memoryAgentsCommand() *cobra.Command {
 		Example: "  forge memory agents --repo acme/site AGENTS.md\n  forge memory agents --repo acme/site --min 0.9 --pull",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage("agents takes one file at most, got %q", args)
+				return shell.Usage("agents takes one file at most, got %q", args)
 			}
 			return nil
 		},
@@ -59,21 +60,21 @@ func memoryAgentsCommand() *cobra.Command {
 			scope, err := scopeOf(repo)
 			switch {
 			case !ok || err != nil:
-				return usage("--repo takes a repository as OWNER/NAME, got %q", repo)
+				return shell.Usage("--repo takes a repository as OWNER/NAME, got %q", repo)
 			case !(sure >= 0 && sure <= 1):
-				return usage("--min is a number from 0 to 1, got %v", sure)
+				return shell.Usage("--min is a number from 0 to 1, got %v", sure)
 			case pull && len(args) > 0:
-				return usage("--pull takes no file: the section goes into %s of the repository", agentsFile)
+				return shell.Usage("--pull takes no file: the section goes into %s of the repository", agentsFile)
 			}
 			var list []pipeline.Learning
-			err = withStore(cmd, func(db *store.DB) (err error) {
+			err = shell.WithStore(cmd, func(db *store.DB) (err error) {
 				list, err = surest(cmd.Context(), db, []string{scope, record.ScopeOf(owner)}, sure, time.Now())
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			cfg, _, err := configure(cmd)
+			cfg, _, err := shell.Configure(cmd)
 			if err != nil {
 				return err
 			}
@@ -224,12 +225,12 @@ func agentsInto(cmd *cobra.Command, path string, section []byte, n int) error {
 
 // proposeAgents lets the App propose the section.
 func proposeAgents(cmd *cobra.Command, owner, name string, section []byte, n int) error {
-	cfg, log, err := configure(cmd)
+	cfg, log, err := shell.Configure(cmd)
 	if err != nil {
 		return err
 	}
 	if cfg.AppID == 0 || cfg.PrivateKeyFile == "" {
-		return usage("--pull is done by the App: set FORGE_APP_ID and FORGE_PRIVATE_KEY_FILE, or use --config")
+		return shell.Usage("--pull is done by the App: set FORGE_APP_ID and FORGE_PRIVATE_KEY_FILE, or use --config")
 	}
 	app, err := server.NewGitHubApp(cfg, log)
 	if err != nil {
