@@ -122,10 +122,110 @@ func (r *Run) owner(f *upstream.Feedback) string {
 
 // ofHuman says why no agent is asked about a feedback whose owner is a human, or "".
 func (r *Run) ofHuman(f *upstream.Feedback) string {
+	if f.Kind == upstream.Inconsistency {
+		for _, who := range []role.Role{role.Architect, role.UX} {
+			if r.acts(who) == config.ByHuman {
+				return "a human acts for the " + who.Person() + " here"
+			}
+		}
+		return ""
+	}
 	if who := role.Role(f.To); f.To != upstream.Planner && r.acts(who) == config.ByHuman {
 		return "a human acts for the " + who.Person() + " here"
 	}
 	return ""
+}
+
+// early is what the design wants decided before anything is planned: a criterion that cannot
+// be met, or what contradicts the user interface. nil for nothing.
+func (r *Run) early() *upstream.Feedback {
+	design := role.Of(r.Artefacts, role.Architect)
+	if design == nil || r.acts(role.Architect) == config.ByNone {
+		return nil
+	}
+	source := fmt.Sprintf("%s/%d", PhaseDesign, design.Round)
+	var list []upstream.Feedback
+	for _, ask := range design.Infeasible {
+		list = append(list, upstream.Feedback{Kind: upstream.Infeasible, From: upstream.Architect, To: string(role.Product), Ask: ask})
+	}
+	for _, c := range design.Clashes {
+		if c.Stands(r.Artefacts) {
+			list = append(list, upstream.Feedback{Kind: upstream.Inconsistency, From: upstream.Alignment, To: upstream.Sides,
+				Ask: upstream.Ask{Text: c.String()}, Says: [2]string{c.Design, c.UI}})
+		}
+	}
+	for i := range list {
+		f := &list[i]
+		f.Source, f.Severity, f.Iteration = source, upstream.High, len(r.Iterations)
+		if !slices.ContainsFunc(r.Upstream, func(o upstream.Feedback) bool {
+			return o.Source == source && o.Text == f.Text || o.Decision != nil && o.Decision.Human && sameMatter(&o, f) // they have said it
+		}) {
+			return f
+		}
+	}
+	return nil
+}
+
+// clashOf is what an inconsistency is about.
+func clashOf(f *upstream.Feedback) role.Clash {
+	return role.Clash{Design: f.Says[0], UI: f.Says[1]}
+}
+
+// settled is what roles have written once an inconsistency is decided.
+func (r *Run) settled(f *upstream.Feedback, d *upstream.Reply) []role.Artefact {
+	if d.Choice != upstream.Settle {
+		return r.Artefacts
+	}
+	return role.Yield(r.Artefacts, clashOf(f), role.Role(d.Holds), d.Text, "decided in "+f.ID)
+}
+
+// reviseWritten makes what roles wrote say what a decision before the plan says. What was
+// designed for other criteria is designed again; where the criteria stay, the architect is to
+// find another way.
+func (r *Run) reviseWritten(f *upstream.Feedback) {
+	d, a := f.Decision, role.Of(r.Artefacts, role.Product)
+	if r.Artefacts = r.settled(f, d); f.Kind == upstream.Inconsistency {
+		return
+	}
+	if a != nil && d.Choice != upstream.Fix {
+		next := *a
+		next.Items = slices.Clone(a.Items)
+		at := slices.IndexFunc(next.Items, func(i role.Item) bool { return i.ID == d.Criterion && i.Kind == "" })
+		switch {
+		case d.Choice == upstream.Add:
+			d.Criterion = r.freshCriterion(next.Items)
+			item := role.Item{ID: d.Criterion, Text: d.Text}
+			if q := role.Of(r.Artefacts, role.Analyst); q != nil {
+				more := *q
+				item.For = fmt.Sprintf("REQ%d", len(q.Items)+1)
+				more.Items = append(slices.Clip(q.Items), role.Item{ID: item.For, Kind: role.Functional, Text: d.Text, Quote: d.Quote})
+				r.Artefacts = role.Put(r.Artefacts, more)
+			}
+			next.Items = append(next.Items, item)
+		case at >= 0 && d.Choice == upstream.Limit:
+			f.Was = next.Items[at].Text
+			next.Items = slices.Delete(next.Items, at, at+1)
+		case at >= 0:
+			f.Was, next.Items[at].Text = next.Items[at].Text, d.Text
+		}
+		r.Artefacts = role.Put(r.Artefacts, next)
+	}
+	r.Artefacts = slices.Clone(r.Artefacts)
+	for i := range r.Artefacts {
+		who := r.Artefacts[i].Role
+		r.Artefacts[i].Stale = r.Artefacts[i].Stale || who == role.Architect || who == role.UX && d.Choice != upstream.Fix
+	}
+}
+
+// freshCriterion is the next name that no criterion of those before the plan has had.
+func (r *Run) freshCriterion(items []role.Item) string {
+	for n := 1; ; n++ {
+		id := fmt.Sprintf("AC%d", n)
+		if !slices.ContainsFunc(items, func(i role.Item) bool { return i.ID == id }) &&
+			!slices.ContainsFunc(r.Upstream, func(f upstream.Feedback) bool { return f.Decision != nil && f.Decision.Criterion == id }) {
+			return id
+		}
+	}
 }
 
 // keepUp has what roles wrote say what the plan says, once a decision has revised that.
@@ -155,6 +255,11 @@ func (r *Run) keepUp(d *upstream.Reply) {
 // wrote takes in what roles have written.
 func (r *Run) wrote(d Data) {
 	for _, a := range d.Artefacts {
+		if at := slices.IndexFunc(r.Artefacts, func(o role.Artefact) bool { return o.Role == role.Architect }); a.Role == role.Architect {
+			if a.Round = 1; at >= 0 {
+				a.Round = r.Artefacts[at].Round + 1
+			}
+		}
 		r.Artefacts = role.Put(r.Artefacts, a)
 	}
 	if d.Tests != nil {
@@ -167,6 +272,9 @@ func (r *Run) outdate() {
 	r.Artefacts = slices.Clone(r.Artefacts)
 	for i := range r.Artefacts {
 		r.Artefacts[i].Stale = true
+	}
+	if f := r.Feedback(); f != nil && f.Kind.Early() { // about what nobody has to keep any more
+		f.State, f.Decision = upstream.Resolved, &upstream.Reply{Choice: upstream.Fix, Holds: "work", Why: "the task has changed", By: "forge"}
 	}
 }
 

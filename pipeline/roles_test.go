@@ -8,6 +8,7 @@ import (
 	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 	"forge/pipeline/role"
+	"forge/pipeline/upstream"
 )
 
 // entered plays a script of a run on a track and returns the phases that were entered.
@@ -169,5 +170,84 @@ func TestDecisionsKeepUp(t *testing.T) {
 	p, _ = entered(t, "full", "analyse ok\ndesign ok\nplan ok\nimplement it constraint high AC1: slow\nresolve limit AC1\nhuman choose a", listens)
 	if a := role.Of(p.Run.Artefacts, role.Product); a == nil || a.Rev != 2 || strings.Contains(a.Text(), "AC1") {
 		t.Errorf("the product manager has %+v", a)
+	}
+}
+
+// Covers U2, U5: what architect and designer of the user interface contradict each other in is
+// settled before the plan, by both of them; where they would still contradict, or a human acts for
+// one, people settle it. Nothing is planned before.
+func TestClashIsSettledBeforeThePlan(t *testing.T) {
+	drafts := "analyse ok\ndesign ok clash base is 640 px / base is 320 px\n"
+	for _, c := range []struct{ script, phases, design, ui, why string }{
+		{drafts + "resolve settle ux: begins at 320 px\nplan ok", "analyse design resolve plan implement", "begins at 320 px", "base is 320 px", ""},
+		{drafts + "resolve settle architect: begins at 640 px\nplan ok", "analyse design resolve plan implement", "base is 640 px", "begins at 640 px", ""},
+		{drafts + "resolve settle ux: the base is 640 px, as base is 640 px", "analyse design resolve", "base is 640 px", "base is 320 px", "they would still contradict each other"},
+		{drafts + "resolve fix go on", "analyse design resolve", "base is 640 px", "base is 320 px", "they would still contradict each other"},
+		{drafts + "resolve settle nobody: x", "analyse design resolve", "base is 640 px", "base is 320 px", "the answer does not hold"},
+		{drafts + "resolve settle nobody: x\nhuman choose b\nplan ok", "analyse design resolve plan implement", "base is 320 px", "base is 320 px", "the answer does not hold"},
+		{drafts + "resolve settle nobody: x\nhuman choose a\nplan ok", "analyse design resolve plan implement", "base is 640 px", "base is 640 px", "the answer does not hold"},
+		{drafts + "resolve settle nobody: x\nhuman choose both, by the device\nplan ok", "analyse design resolve plan implement", "base is 640 px", "base is 320 px", "the answer does not hold"},
+		{drafts + "fault agent! broken", "analyse design resolve", "base is 640 px", "base is 320 px", "the architect, ux could not answer: broken"},
+	} {
+		p, got := entered(t, "full", c.script)
+		f := p.Run.Upstream[0]
+		design, ui := role.Of(p.Run.Artefacts, role.Architect), role.Of(p.Run.Artefacts, role.UX)
+		if got != c.phases || len(p.Run.Upstream) != 1 || f.Kind != upstream.Inconsistency || !strings.Contains(f.Why, c.why) || (f.Why == "") != (c.why == "") ||
+			design.Items[1].Text != c.design || ui.Items[1].Text != c.ui {
+			t.Errorf("%q: %s, design %q, user interface %q, %+v", c.script, got, design.Items[1].Text, ui.Items[1].Text, p.Run.Upstream)
+		}
+		if planned := strings.Contains(got, "plan"); planned == f.State.Open() {
+			t.Errorf("%q: %s, with %s %s", c.script, got, f.ID, f.State)
+		}
+	}
+}
+
+// A side that a human has written is theirs to settle.
+func TestClashWithWhatAHumanWrote(t *testing.T) {
+	p, got := entered(t, "full", "analyse ok\nhuman choose base is 640 px\ndesign ok clash base is 640 px / base is 320 px",
+		func(c *config.Config) { c.Roles.Architect = "human" })
+	if f := p.Run.Feedback(); got != "analyse design" || f == nil || !strings.Contains(f.Why, "a human acts for the architect") || p.Run.Gate() == nil {
+		t.Errorf("%s, %+v", got, f)
+	}
+}
+
+// What does not stand in both is no contradiction: nobody is asked about it.
+func TestClashThatDoesNotStand(t *testing.T) {
+	p, got := entered(t, "full", "analyse ok\nhuman choose base is 480 px\ndesign ok clash base is 640 px / base is 320 px\nplan ok",
+		func(c *config.Config) { c.Roles.Architect = "human" })
+	if got != "analyse design plan implement" || len(p.Run.Upstream) > 0 {
+		t.Errorf("%s, %+v", got, p.Run.Upstream)
+	}
+}
+
+// Covers U2, U3: what the architect says cannot be is the product manager's, before the plan; a
+// weaker criterion is a human's; the design is made again, and says so twice at most.
+func TestInfeasibleIsRevisedBeforeThePlan(t *testing.T) {
+	drafts := "analyse ok\ndesign ok infeasible X1: the network alone takes 400 ms\n"
+	for _, c := range []struct{ script, phases, why, criterion string }{
+		{drafts + "resolve fix keep a copy\ndesign ok\nplan ok", "analyse design resolve design plan implement", "", "ok"},
+		{drafts + "resolve limit X1", "analyse design resolve", "it takes something away", "ok"},
+		{drafts + "resolve limit X1\nhuman choose a\ndesign ok\nplan ok", "analyse design resolve design plan implement", "it takes something away", ""},
+		{drafts + "resolve clarify X1: within a second", "analyse design resolve", "may ask for less", "ok"},
+		{drafts + "resolve clarify X1: within a second\nhuman choose a\ndesign ok\nplan ok", "analyse design resolve design plan implement", "may ask for less", "within a second"},
+		{drafts + "resolve design other", "analyse design resolve", "there is no plan yet", "ok"},
+		{drafts + "resolve fix keep a copy\ndesign ok infeasible X1: the network takes 400 ms alone", "analyse design resolve design", "the same was decided before", "ok"},
+		{drafts + "resolve limit X1\nhuman choose ask fewer servers\ndesign ok infeasible X1: the network takes 400 ms alone\nplan ok",
+			"analyse design resolve design plan implement", "it takes something away", "ok"},
+		{drafts + "notice issue_edited y\nresolve limit X1\nanalyse ok\ndesign ok\nplan ok", "analyse design resolve analyse design plan implement", "", "ok"},
+	} {
+		p, got := entered(t, "full", c.script)
+		f := p.Run.Upstream[len(p.Run.Upstream)-1]
+		text := ""
+		for _, i := range role.Items(p.Run.Artefacts, role.Product) {
+			text += i.Text
+		}
+		if got != c.phases || f.Kind != upstream.Infeasible || f.To != "product" || !strings.Contains(f.Why, c.why) || (f.Why == "") != (c.why == "") || text != c.criterion {
+			t.Errorf("%q: %s, criteria %q, %+v", c.script, got, text, p.Run.Upstream)
+		}
+	}
+	p, _ := entered(t, "full", drafts+"resolve limit X1\nhuman choose a\ndesign ok\nplan ok")
+	if left := p.Run.Plan.LeftOut; len(left) != 1 || left[0] != (Criterion{ID: "X1", Text: "ok", By: "ann"}) {
+		t.Errorf("left out is %+v", left)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"forge/pipeline/proof"
+	"forge/pipeline/role"
 	"forge/pipeline/text"
 	"forge/pipeline/upstream"
 )
@@ -41,7 +42,7 @@ func (r *Run) wantsDecision(it *Iteration, late bool) *Action {
 	if f := r.Feedback(); f != nil {
 		return r.towardsDecision(f)
 	}
-	if f := r.unraised(it, late); f != nil {
+	if f := cmp.Or(r.early(), r.unraised(it, late)); f != nil {
 		f.ID = fmt.Sprintf("up/%d", len(r.Upstream)+1)
 		return r.record(Event{Type: EventUpstreamRaised, Data: Data{Upstream: f}})
 	}
@@ -128,7 +129,9 @@ func (r *Run) choose(a *Answer) bool {
 	}
 	d, _ := f.Chosen(a.Text)
 	d.By, d.Human = a.By.Login, true
-	f.Decision = &d
+	if f.Decision = &d; f.Kind.Early() && d.Choice == upstream.Fix {
+		d.Holds = upstream.Architect
+	}
 	if d.Choice == upstream.Fix && d.Why != "" {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s, on %s: %s", a.By.Login, f.ID, d.Why))
 	}
@@ -284,7 +287,11 @@ func (r *Run) Asks() upstream.Spec {
 		Quotes: func(words string) bool { return telling(words) && proof.Quoted(task, words) },
 		Says:   func(text string) bool { return proof.Says(task, text) },
 	}
-	if r.Plan != nil {
+	if f := r.Feedback(); f != nil && f.Kind.Early() {
+		for _, i := range role.Items(r.Artefacts, role.Product, "") {
+			s.Criteria = append(s.Criteria, upstream.Item{ID: i.ID, Text: i.Text})
+		}
+	} else if r.Plan != nil {
 		s.Steps = r.Plan.Steps
 		for _, c := range r.Plan.Criteria {
 			s.Criteria = append(s.Criteria, upstream.Item{ID: c.ID, Text: c.Text})
@@ -314,6 +321,9 @@ func (r *Run) notForAgents(f *upstream.Feedback, d *upstream.Reply) string {
 	}
 	if why := cmp.Or(asks.Weaker(d), d.Unconfirmed()); why != "" {
 		return why
+	}
+	if f.Kind == upstream.Inconsistency && clashOf(f).Stands(r.settled(f, d)) {
+		return "they would still contradict each other"
 	}
 	if d.Choice == upstream.Design && slices.ContainsFunc(r.PastPlans, func(p Plan) bool { return upstream.Same(p.Steps, d.Steps) }) {
 		return "they go in circles: an earlier plan had these steps"
@@ -345,7 +355,7 @@ func (r *Run) applyUpstream(e Event) bool {
 	if !is || said == nil || r.State != StateRunning {
 		return is
 	}
-	if what == upstream.Raised && f == nil && r.Plan != nil && r.Current() != nil {
+	if what == upstream.Raised && f == nil && (said.Kind.Early() || r.Plan != nil && r.Current() != nil) {
 		r.Upstream = append(r.Upstream, *said)
 		f = &r.Upstream[len(r.Upstream)-1]
 		f.State, f.Raised = upstream.Idle, e.Time
@@ -393,7 +403,9 @@ func (r *Run) reply(answer *upstream.Reply) {
 	if f := r.Feedback(); f != nil && moves(f, upstream.Answered) {
 		d := *answer
 		d.By, d.Human = f.To, false
-		f.Reply = &d
+		if f.Reply = &d; f.Kind.Early() && d.Choice == upstream.Fix {
+			d.Holds = upstream.Architect
+		}
 	}
 }
 
@@ -404,6 +416,10 @@ func (r *Run) decided(f *upstream.Feedback, d *upstream.Reply, at time.Time) {
 	}
 	decision := *d
 	f.Decision, f.Done = &decision, at
+	if f.Kind.Early() {
+		r.reviseWritten(f)
+		return
+	}
 	r.revise(f)
 	it := r.Current()
 	switch {
@@ -487,6 +503,13 @@ func (r *Run) limitations() (out []Criterion) {
 	if r.Plan != nil {
 		for _, c := range r.Plan.LeftOut {
 			if c.By != "" {
+				out = append(out, c)
+			}
+		}
+	}
+	for i := range r.Upstream { // before there was a plan
+		if f := &r.Upstream[i]; f.Kind == upstream.Infeasible && f.Decision != nil && f.Decision.Choice == upstream.Limit && f.State == upstream.Resolved {
+			if c := (Criterion{ID: f.Decision.Criterion, Text: f.Was, By: f.Decision.By}); !slices.Contains(out, c) {
 				out = append(out, c)
 			}
 		}

@@ -17,12 +17,14 @@ import (
 
 // told are outcomes that make agents talk to each other, besides the usual ones.
 var told = map[Phase][]string{
+	PhaseDesign: {"design ok clash base is 640 px / base is 320 px", "design ok infeasible X1: it is too slow", "design ok clash a / b infeasible X1: no way"},
 	PhaseImplement: {"implement it constraint high AC1: no sockets", "implement it constraint low plan: slow", "implement unable why",
 		"implement half constraint blocking AC1: none here | high plan: nor there"},
 	PhaseReview: {"review uncovered it is", "review missed AC1"},
 	PhaseResolve: {"resolve fix so", "resolve design a; b", "resolve design one", "resolve clarify AC1: works well", "resolve clarify AC1: works",
 		"resolve tighten AC1: works within 5 ms", "resolve clarify AC1: works within 9 ms", "resolve clarify AC1: may work", "resolve limit AC1",
-		"resolve add Sum is wrong (Sum is wrong)", "resolve design a; AC1 is skipped", "resolve design b but it is less", "resolve add Sum is wrong (nowhere at all)", "resolve add It may be wrong (Sum is wrong)", "resolve limit AC7", "fault agent x", "fault provider! x", "fault budget x", "away 60"},
+		"resolve add Sum is wrong (Sum is wrong)", "resolve design a; AC1 is skipped", "resolve design b but it is less", "resolve add Sum is wrong (nowhere at all)", "resolve add It may be wrong (Sum is wrong)", "resolve limit AC7",
+		"resolve settle ux: base is 320 px", "resolve settle architect: other words", "resolve settle ux: other words", "resolve limit X1", "resolve tighten X1: y", "fault agent x", "fault provider! x", "fault budget x", "away 60"},
 }
 
 func listening() config.Config {

@@ -8,7 +8,7 @@ import (
 // finishUpstream adds what agents of a run that ended told the planner, and what came of
 // it.
 func (m *measurer) finishUpstream() {
-	if !m.run.Config.Upstream.Enabled {
+	if !m.run.Config.Upstream.Enabled && len(m.run.Upstream) == 0 {
 		return
 	}
 	counts := map[upstream.Kind]int64{}
@@ -25,7 +25,10 @@ func (m *measurer) finishUpstream() {
 		}
 	}
 	m.sums.add(m.ended, Upstream, "", int64(len(m.run.Upstream)))
-	for _, kind := range []upstream.Kind{upstream.Constraint, upstream.Missed, upstream.Uncovered} {
+	for _, kind := range []upstream.Kind{upstream.Constraint, upstream.Missed, upstream.Uncovered, upstream.Infeasible, upstream.Inconsistency} {
+		if kind.Early() && counts[kind] == 0 {
+			continue // on the full track alone
+		}
 		m.sums.add(m.ended, Upstream, string(kind), counts[kind])
 	}
 }

@@ -201,6 +201,9 @@ func (a *Agent) model(run *pipeline.Run, role config.Role) (Model, string, error
 	if slices.Contains([]config.Role{config.RoleAnalyst, config.RoleProduct, config.RoleArchitect, config.RoleUX}, role) {
 		name = firstOf(name, run.Config.Models[rolePlanner], a.opts.Models[rolePlanner])
 	}
+	if role == config.RoleChecker {
+		name = firstOf(name, run.Config.Models[roleReflector], a.opts.Models[roleReflector])
+	}
 	if name == "" && role == roleReflector {
 		return nil, "", nil // the caller's own model reflects
 	}

@@ -84,6 +84,11 @@ func (p *phase) people() string {
 	for _, n := range p.job.Run.Notes {
 		people.WriteString(Clean(n) + "\n\n")
 	}
+	for _, f := range p.job.Run.Upstream {
+		if d := f.Decision; d != nil && d.Human {
+			people.WriteString(Clean(d.Text) + "\n\n")
+		}
+	}
 	return people.String()
 }
 

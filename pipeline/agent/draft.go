@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"forge/pipeline"
-	"forge/pipeline/align"
 	"forge/pipeline/config"
 	"forge/pipeline/proof"
 	"forge/pipeline/role"
@@ -22,6 +21,13 @@ import (
 const draftShare = 0.2
 
 var itemText = typed("string", "one statement")
+
+var architectParts = []any{
+	"summary", typed("string", "the design in a few sentences"),
+	"decisions", listOf(object("text", typed("string", "what will be done, and where"), "why", typed("string", "why in this way"),
+		"weighed", listOf(typed("string", "another way, and why not"), "one at least")), "decisions, the most important first"),
+	"constraints?", listOf(itemText, "what holds for every step"),
+}
 
 // draftForms are what each role submits.
 var draftForms = map[role.Role]map[string]any{
@@ -38,12 +44,7 @@ var draftForms = map[role.Role]map[string]any{
 			"for?", typed("string", "id of the requirement that it is for")), "acceptance criteria"),
 		"non_goals?", listOf(itemText, "what is left out, because nobody asked for it"),
 	),
-	role.Architect: object(
-		"summary", typed("string", "the design in a few sentences"),
-		"decisions", listOf(object("text", typed("string", "what will be done, and where"), "why", typed("string", "why in this way"),
-			"weighed", listOf(typed("string", "another way, and why not"), "one at least")), "decisions, the most important first"),
-		"constraints?", listOf(itemText, "what holds for every step"),
-	),
+	role.Architect: object(architectParts...),
 	role.UX: object(
 		"summary", typed("string", "what people see, in a few sentences"),
 		"items", listOf(object("kind", oneOf("what it is about", role.Screen, role.State, role.Breakpoint, role.Accessibility), "text", itemText), "one at least"),
@@ -71,37 +72,12 @@ func (a *Agent) Draft(ctx context.Context, j Job, r role.Role) (role.Artefact, p
 	p := a.drafting(j, string(r))
 	defer p.release()
 	w := p.prompt().say("%s", drafts[r]).task().instructions().files().mark().notes().comments().written().lastFault()
-	out, err := p.draft(ctx, r, w.spec(string(r), config.Role(r), system(string(r))))
+	s := w.spec(string(r), config.Role(r), system(string(r)))
+	if s.tools, s.result = p.reading(), draftForms[r]; r == role.Architect && len(p.criteria()) > 0 {
+		s.result = infeasibleForm
+	}
+	out, err := p.draft(ctx, r, s)
 	return out, p.usage, err
-}
-
-// Align has the architect write the design again where it contradicts the user interface,
-// which was written at the same time. Where it does not, nobody is asked, and the design
-// stays as it is. A contradiction that is left is kept with it, for people and the planner.
-func (a *Agent) Align(ctx context.Context, j Job) (role.Artefact, pipeline.Usage, error) {
-	design, ui := role.Of(j.Run.Artefacts, role.Architect), role.Of(j.Run.Artefacts, role.UX)
-	clash := between(design, ui)
-	if len(clash) == 0 {
-		return *design, pipeline.Usage{}, nil
-	}
-	p := a.drafting(j, "align")
-	defer p.release()
-	w := p.prompt().say("%s", drafts[role.Architect]).task().instructions().files().mark().notes().comments().written().lastFault()
-	w.data("Contradictions", list(clash))
-	out, err := p.draft(ctx, role.Architect, w.spec("align", config.RoleArchitect, system("align")))
-	out.Kept = append(out.Kept, between(&out, ui)...)
-	return out, p.usage, err
-}
-
-// between says where a design and a user interface contradict each other.
-func between(design, ui *role.Artefact) (out []string) {
-	if design == nil || ui == nil {
-		return nil
-	}
-	for _, c := range align.Between(list(design.Says()), list(ui.Says())) {
-		out = append(out, found{c, "the design", "the user interface"}.String())
-	}
-	return out
 }
 
 func (a *Agent) drafting(j Job, series string) *phase {
@@ -115,11 +91,15 @@ func (a *Agent) drafting(j Job, series string) *phase {
 func (p *phase) draft(ctx context.Context, r role.Role, s spec) (role.Artefact, error) {
 	var out role.Artefact
 	var told contradictions
-	s.tools, s.result = p.reading(), draftForms[r]
 	s.accept = func(args json.RawMessage) []string {
 		var bad []string
 		if out, bad = readDraft(args, r); len(bad) > 0 {
 			return bad
+		}
+		if r == role.Architect {
+			if out.Infeasible, bad = p.infeasible(args); len(bad) > 0 {
+				return bad
+			}
 		}
 		all := strings.Join(p.asked(), "\n")
 		if bad = out.Check(p.job.Run.Artefacts, func(words string) bool { return proof.Quoted(all, words) }); len(bad) > 0 {
@@ -188,7 +168,7 @@ func readDraft(args json.RawMessage, r role.Role) (role.Artefact, []string) {
 	return out, nil
 }
 
-// written appends what roles have written.
+// written appends what roles have written, and what was decided about it before the plan.
 func (w *prompt) written() *prompt {
 	for _, r := range role.All() {
 		if a := role.Of(w.p.job.Run.Artefacts, r); a != nil {
@@ -198,6 +178,9 @@ func (w *prompt) written() *prompt {
 			}
 			w.data(headings[r], Clean(text))
 		}
+	}
+	if w.p.job.Run.Plan == nil {
+		w.decisions()
 	}
 	return w
 }

@@ -25,14 +25,16 @@ const (
 	maxSaid    = 1000 // bytes of a text
 )
 
+var optionParts = []any{"options?", listOf(object("text", typed("string", "a way out"), "effort?", oneOf("how much work it is", "low", "medium", "high"),
+	"impact?", typed("string", "what follows from it")), "ways out, best first")}
+
 // constraintParts are what an implementer's result has besides.
 var constraintParts = []any{
 	"constraints?", listOf(object(
 		"about", listOf(typed("string", "AC1, or plan"), "acceptance criteria that it keeps from being met, or plan for the steps as a whole"),
 		"text", typed("string", "what cannot be as it is planned, and how you know"),
 		"severity", oneOf("how much it keeps you from going on", upstream.Severities()...),
-		"options?", listOf(object("text", typed("string", "a way out"), "effort?", oneOf("how much work it is", "low", "medium", "high"),
-			"impact?", typed("string", "what follows from it")), "ways out, best first"),
+		optionParts[0], optionParts[1],
 	), "what no work of yours can mend, because a criterion or a step of the plan asks for what cannot be; whoever decided that revises it. "+
 		"Where it keeps you from going on, say so in unable, too. Empty otherwise"),
 }
@@ -67,12 +69,18 @@ func (p *phase) resolve(ctx context.Context) (upstream.Reply, error) {
 	if f == nil {
 		return upstream.Reply{}, errors.New("resolve: nothing waits for a decision")
 	}
+	if f.Kind == upstream.Inconsistency {
+		return p.settle(ctx, f)
+	}
 	w := p.prompt().say("Answer what an agent says about your plan for the following task.").
 		task().plan().instructions().files().mark().notes().comments().written().tests().scratchpad().lastFault()
 	owner := rolePlanner
 	if f.To != upstream.Planner && f.To != "" {
 		owner = config.Role(f.To)
 		w.say("You answer for the %s, who has written part of what stands above: what you decide revises that, too.", role.Role(f.To).Person())
+	}
+	if f.Kind.Early() {
+		w.say("There is no plan yet: the criteria are those that the product manager has written.")
 	}
 	w.say("The %s says this about %s; its severity is %s.", f.From, aboutWhat(f), f.Severity).data("Feedback, which is no order", feedbackText(f))
 	var reply upstream.Reply
@@ -114,6 +122,9 @@ var confirmSchema = object(
 // away. It sees what would change, and none of the reasons for it.
 func (p *phase) confirm(ctx context.Context, f *upstream.Feedback, reply *upstream.Reply) error {
 	w := p.prompt().say("Check a change of what is asked for in the following task.").task().plan().mark().notes().comments().lastFault()
+	if f.Kind.Early() {
+		w.written()
+	}
 	w.say("The %s has said this about %s.", f.From, aboutWhat(f)).data("Feedback, which is no order", feedbackText(f))
 	bare := *reply
 	bare.Why = ""
@@ -177,18 +188,8 @@ func (p *phase) constrained(args json.RawMessage, impl *pipeline.Implementation)
 		known = append(known, c.ID)
 	}
 	for i, a := range in.Constraints {
-		a.Text, a.About, a.Quote = strings.TrimSpace(a.Text), trimmed(a.About), ""
-		switch {
-		case a.Text == "" || len(a.Text) > maxSaid || len(a.About) == 0:
-			bad = append(bad, fmt.Sprintf("constraints: number %d needs about, and a text of at most %d bytes", i+1, maxSaid))
-		case len(a.Options) > maxOptions || slices.ContainsFunc(a.Options, func(o upstream.Option) bool { return len(o.String()) > maxSaid }):
-			bad = append(bad, fmt.Sprintf("constraints: number %d may have %d options of at most %d bytes", i+1, maxOptions, maxSaid))
-		}
-		for _, id := range a.About {
-			if !slices.Contains(known, id) {
-				bad = append(bad, fmt.Sprintf("constraints: there is no criterion %q; about is one of %s", id, strings.Join(known, ", ")))
-			}
-		}
+		a.Quote = ""
+		bad = append(bad, checkAsk("constraints", i, &a, known)...)
 		impl.Constraints = append(impl.Constraints, a)
 	}
 	return bad
@@ -235,7 +236,7 @@ func (w *prompt) decisions() *prompt {
 	for _, d := range w.p.job.Run.Decisions() {
 		fmt.Fprintf(&b, "- %s\n", Clean(d))
 	}
-	if w.p.job.Ref.Phase == pipeline.PhaseImplement { // nobody else is to take it for a fact
+	if now := w.p.job.Ref.Phase; now == pipeline.PhaseImplement || now == pipeline.PhaseDesign { // nobody else is to take it for a fact
 		for i := range w.p.job.Run.Upstream {
 			if said := w.p.job.Run.Upstream[i].Advice(); said != "" {
 				fmt.Fprintf(&b, "- %s\n", Clean(said))

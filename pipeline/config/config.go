@@ -53,6 +53,8 @@ const (
 	RoleProduct   Role = "product"
 	RoleArchitect Role = "architect"
 	RoleUX        Role = "ux"
+
+	RoleChecker Role = "checker" // finds what they contradict each other in, and decides it; falls back to the reflector's model
 )
 
 // Config is what a repository (.github/forge.yml) and the server set for a run.

@@ -540,7 +540,7 @@ func constraints(s string) (out []upstream.Ask) {
 }
 
 // Reply reads an owner's answer: "fix WHY", "design STEP; STEP", "add TEXT (QUOTE)",
-// "clarify AC1: TEXT", "tighten AC1: TEXT", "limit AC1"; behind " but " with what speaks
+// "clarify AC1: TEXT", "tighten AC1: TEXT", "limit AC1", "settle ROLE: TEXT"; behind " but " with what speaks
 // against it by who checks it.
 func Reply(s string) *upstream.Reply {
 	s, objection, _ := strings.Cut(s, " but ")
@@ -550,6 +550,8 @@ func Reply(s string) *upstream.Reply {
 	switch r.Choice {
 	case upstream.Fix:
 		r.Why = rest
+	case upstream.Settle:
+		r.Holds, r.Text, _ = strings.Cut(rest, ": ")
 	case upstream.Design:
 		r.Steps = strings.Split(rest, "; ")
 	case upstream.Add:
@@ -734,7 +736,25 @@ func (p *Player) written(d *pipeline.Data, rest string) {
 		d.Tests = Tests(p.Run.Base, "none "+why)
 		return
 	}
+	rest, cannot, _ := strings.Cut(rest, " infeasible ")
+	rest, clash, _ := strings.Cut(rest, " clash ")
+	here, there, _ := strings.Cut(clash, " / ")
 	for _, who := range p.Run.Due() {
-		d.Artefacts = append(d.Artefacts, role.Artefact{Role: who, Body: rest, Items: []role.Item{{ID: "X1", Text: rest}}})
+		a := role.Artefact{Role: who, Body: rest, Items: []role.Item{{ID: "X1", Text: rest}}}
+		if words := map[role.Role]string{role.Architect: here, role.UX: there}[who]; words != "" {
+			a.Items = append(a.Items, role.Item{ID: "X2", Text: words})
+		}
+		if about, words, is := strings.Cut(cannot, ": "); is && who == role.Architect {
+			a.Infeasible = []upstream.Ask{{About: []string{about}, Text: words, Options: []upstream.Option{{Text: "allow more"}}}}
+		}
+		if who == role.Architect && there != "" {
+			a.Clashes = []role.Clash{{Design: here, UI: there}}
+		}
+		d.Artefacts = append(d.Artefacts, a)
+	}
+	if a := role.Of(p.Run.Artefacts, role.Architect); a != nil && there != "" { // a human has designed
+		aligned := *a
+		aligned.Clashes = []role.Clash{{Design: here, UI: there}}
+		d.Artefacts = append(d.Artefacts, aligned)
 	}
 }

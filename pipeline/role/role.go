@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"forge/pipeline/upstream"
 )
 
 // Role is who answers for an artefact.
@@ -63,6 +65,11 @@ type Artefact struct {
 	By    string   `json:"by,omitempty"`   // the login of the person who wrote it; "": an agent
 
 	Stale bool `json:"stale,omitempty"` // the task has changed since: it is to be written again
+
+	// Of the architect's.
+	Round      int            `json:"round,omitempty"`      // the time at which it was designed, from 1; decisions revise it within one
+	Infeasible []upstream.Ask `json:"infeasible,omitempty"` // criteria that cannot be met as they are, before anything is built
+	Clashes    []Clash        `json:"clashes,omitempty"`    // with the user interface
 }
 
 // Item is one thing of an artefact.

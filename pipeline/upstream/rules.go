@@ -22,7 +22,7 @@ type Spec struct {
 
 // Of what an agent writes.
 const (
-	maxText  = 500
+	MaxText  = 500 // bytes
 	maxSteps = 30
 )
 
@@ -33,8 +33,17 @@ func (s Spec) Check(f *Feedback, r *Reply) (bad []string) {
 	if r.Why == "" {
 		say("why is missing")
 	}
-	if len(r.Text) > maxText || len(r.Quote) > maxText {
-		say("text and quote may have %d bytes each", maxText)
+	if len(r.Text) > MaxText || len(r.Quote) > MaxText {
+		say("text and quote may have %d bytes each", MaxText)
+	}
+	if f.Kind == Inconsistency {
+		if r.Criterion, r.Quote, r.Steps = "", "", nil; r.Choice != Settle && r.Choice != Fix || r.Choice == Settle && (holders[r.Holds] == "" || r.Text == "") {
+			say("an inconsistency is settled by one side that holds, and what the other says instead")
+		}
+		return bad
+	}
+	if f.Kind == Infeasible && r.Choice == Design {
+		say("there is no plan yet whose steps could change")
 	}
 	if f.Kind == Uncovered && r.Choice != Add && r.Choice != Limit {
 		say("the task asks for what no criterion has: the choice is add, or limit, which a human is asked about")
@@ -72,9 +81,9 @@ func (s Spec) Check(f *Feedback, r *Reply) (bad []string) {
 		}
 	case Design:
 		r.Criterion, r.Text, r.Quote = "", "", ""
-		long := slices.ContainsFunc(r.Steps, func(step string) bool { return strings.TrimSpace(step) == "" || len(step) > maxText })
+		long := slices.ContainsFunc(r.Steps, func(step string) bool { return strings.TrimSpace(step) == "" || len(step) > MaxText })
 		if len(r.Steps) == 0 || len(r.Steps) > maxSteps || long || slices.EqualFunc(r.Steps, s.Steps, same) {
-			say("steps must be all of the plan's as they are to be, 1 to %d of at most %d bytes, and not those that there are", maxSteps, maxText)
+			say("steps must be all of the plan's as they are to be, 1 to %d of at most %d bytes, and not those that there are", maxSteps, MaxText)
 		}
 	case Fix:
 		r.Criterion, r.Text, r.Quote, r.Steps = "", "", "", nil

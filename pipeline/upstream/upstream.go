@@ -90,13 +90,24 @@ const (
 	Constraint Kind = "constraint" // what is wanted cannot be built as it is planned
 	Missed     Kind = "missed"     // a criterion is not met, again
 	Uncovered  Kind = "uncovered"  // the task asks for what no criterion has
+
+	// Before the plan, on the full track.
+	Infeasible    Kind = "infeasible"    // a criterion cannot be met, says who designs it
+	Inconsistency Kind = "inconsistency" // what was written at the same time contradicts itself
 )
+
+// Early reports whether it is about what roles wrote, which no plan has taken in yet.
+func (k Kind) Early() bool { return k == Infeasible || k == Inconsistency }
 
 // The roles that raise and answer on the quick track.
 const (
 	Implementer = "implementer"
 	Reviewer    = "reviewer"
 	Planner     = "planner"
+
+	Architect = "architect"
+	Alignment = "alignment"     // holds what is written at the same time against each other
+	Sides     = "architect, ux" // who answer for it, together
 )
 
 // Plan stands among what a feedback is about for the plan as a whole.
@@ -154,6 +165,8 @@ type Feedback struct {
 	Reply    *Reply    `json:"reply,omitempty"`
 	Decision *Reply    `json:"decision,omitempty"` // what was decided: the owner's reply, or a human's choice
 	Was      string    `json:"was,omitempty"`      // the text of the criterion before it
+
+	Says [2]string `json:"says,omitzero"` // of an inconsistency: the words of the architect, and of the designer of the user interface
 }
 
 // Choice says how a feedback is decided.
@@ -167,6 +180,7 @@ const (
 	Tighten Choice = "tighten" // a criterion asks for more
 	Design  Choice = "design"  // other steps to the same end
 	Limit   Choice = "limit"   // a known limitation: nobody checks the criterion any more
+	Settle  Choice = "settle"  // of an inconsistency: one side holds, the other says something else
 )
 
 // Choices lists them.
@@ -187,14 +201,18 @@ type Reply struct {
 	Objection string   `json:"objection,omitempty"` // of who checked it
 	By        string   `json:"by,omitempty"`        // the role, or the human's login
 	Human     bool     `json:"human,omitempty"`
+	Holds     string   `json:"holds,omitempty"` // of what is settled: the role that is right; Text is what the other says instead
 }
+
+// holders are what the two roles that a clash is between have written.
+var holders = map[string]string{Architect: "design", "ux": "user interface"}
 
 // String says in a sentence what is decided.
 func (r *Reply) String() string {
 	said := ""
 	switch r.Choice {
 	case Fix:
-		said = "all stays as it is, and the implementer goes on"
+		said = fmt.Sprintf("all stays as it is, and the %s goes on", cmp.Or(r.Holds, Implementer))
 	case Add:
 		said = fmt.Sprintf("the criterion %s is added: %s", cmp.Or(r.Criterion, "that was missing"), r.Text)
 	case Clarify:
@@ -203,6 +221,8 @@ func (r *Reply) String() string {
 		said = fmt.Sprintf("%s asks for more: %s", r.Criterion, r.Text)
 	case Design:
 		said = "the plan has other steps: " + strings.Join(r.Steps, "; ")
+	case Settle:
+		said = fmt.Sprintf("the %s holds; instead of the other: %s", holders[r.Holds], r.Text)
 	case Limit:
 		said = fmt.Sprintf("%s is a known limitation, and is not checked", cmp.Or(r.Criterion, "what is asked for"))
 	}
@@ -236,7 +256,8 @@ func (f *Feedback) String() string {
 	return s
 }
 
-// Advice is what an owner told the implementer, where all stays as it is; "" for nothing.
+// Advice is what an owner told the implementer, or the architect before, where all stays as
+// it is; "" for nothing.
 func (f *Feedback) Advice() string {
 	if d := f.Decision; d != nil && d.Choice == Fix && !d.Human && d.Why != "" {
 		return fmt.Sprintf("The %s on %s, which changes no criterion: %q.", d.By, f.ID, oneLine(d.Why))
@@ -277,6 +298,12 @@ func (f *Feedback) Offers() []Offer {
 	if f.Reply != nil {
 		offer(fmt.Sprintf("as the %s recommends: %s", f.To, oneLine(f.Reply.String())), *f.Reply)
 	}
+	if f.Kind == Inconsistency {
+		for i, holds := range []string{Architect, "ux"} {
+			offer(fmt.Sprintf("the %s holds: %s", holders[holds], f.Says[i]), Reply{Choice: Settle, Holds: holds, Text: f.Says[i]})
+		}
+		return out
+	}
 	for _, o := range f.Options {
 		offer(o.String(), Reply{Choice: Fix, Why: o.Text})
 	}
@@ -289,7 +316,11 @@ func (f *Feedback) Offers() []Offer {
 	if f.Kind == Uncovered && !recommended {
 		offer("it is left out, in your name: "+oneLine(f.Quote), Reply{Choice: Limit})
 	}
-	offer("all stays as it is: the implementer goes on", Reply{Choice: Fix})
+	goesOn := Implementer
+	if f.Kind == Infeasible {
+		goesOn = f.From
+	}
+	offer("all stays as it is: the "+goesOn+" goes on", Reply{Choice: Fix})
 	return out
 }
 

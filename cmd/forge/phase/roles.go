@@ -15,8 +15,8 @@ import (
 // Drafter writes down, in the place of a role, what is wanted or how it is to be built.
 type Drafter interface {
 	Draft(ctx context.Context, job agent.Job, r role.Role) (role.Artefact, pipeline.Usage, error)
-	// Align returns the design again, without what contradicts the user interface.
-	Align(ctx context.Context, job agent.Job) (role.Artefact, pipeline.Usage, error)
+	// Align returns what the design and the user interface contradict each other in.
+	Align(ctx context.Context, job agent.Job) ([]role.Clash, pipeline.Usage, error)
 }
 
 // analyse lets roles write down what is wanted, one on top of the other. The tests run at
@@ -47,7 +47,8 @@ func (x *Executor) analyse(ctx context.Context, run *pipeline.Run, job agent.Job
 }
 
 // design lets roles write down how it is to be built, at the same time and each in a work
-// tree of its own. What they contradict each other in is mended then.
+// tree of its own. What they contradict each other in goes back to both before anything is
+// planned, unless the architect has to design again anyway.
 func (x *Executor) design(ctx context.Context, run *pipeline.Run, job agent.Job) (pipeline.Data, error) {
 	if err := x.fetch(ctx, run, planned(run)); err != nil {
 		return pipeline.Data{}, err
@@ -72,15 +73,18 @@ func (x *Executor) design(ctx context.Context, run *pipeline.Run, job agent.Job)
 	for _, a := range out {
 		job.Run = with(job.Run, a)
 	}
-	if len(due) < 2 {
+	design := role.Of(job.Run.Artefacts, role.Architect)
+	if design == nil || role.Of(job.Run.Artefacts, role.UX) == nil || len(design.Infeasible) > 0 {
 		return data, nil
 	}
-	var err error
-	if job.Workspace, err = x.at(ctx, run, planned(run)); err != nil {
-		return pipeline.Data{}, err
+	clashes, _, err := x.o.Drafter.Align(ctx, job)
+	if err != nil || len(clashes) == 0 {
+		return data, err
 	}
-	out[0], _, err = x.o.Drafter.Align(ctx, job)
-	return data, err
+	aligned := *design
+	aligned.Clashes = clashes
+	data.Artefacts = role.Put(data.Artefacts, aligned) // or beside it, where a human has designed
+	return data, nil
 }
 
 func (x *Executor) draft(ctx context.Context, run *pipeline.Run, job agent.Job, who role.Role) (role.Artefact, error) {

@@ -76,8 +76,8 @@ func TestRolesSurviveARestart(t *testing.T) {
 					results[e.Data.Phase.Phase]++
 				}
 			}
-			if run.Usage.Calls != 11 || results[pipeline.PhaseAnalyse] != 1 || results[pipeline.PhaseDesign] != 1 {
-				t.Errorf("%d calls, results %v; want 11, and one of each phase", run.Usage.Calls, results)
+			if run.Usage.Calls != 14 || results[pipeline.PhaseAnalyse] != 1 || results[pipeline.PhaseDesign] != 1 {
+				t.Errorf("%d calls, results %v; want 14, and one of each phase", run.Usage.Calls, results)
 			}
 		})
 	}

@@ -34,7 +34,7 @@ type rule struct {
 var roles = []config.Role{config.RolePlanner, config.RoleImplementer, config.RoleReviewer, config.RoleTester, config.RoleReflector}
 
 // writers are those that may have one, too, and use the planner's without.
-var writers = []config.Role{config.RoleAnalyst, config.RoleProduct, config.RoleArchitect, config.RoleUX}
+var writers = []config.Role{config.RoleAnalyst, config.RoleProduct, config.RoleArchitect, config.RoleUX, config.RoleChecker}
 
 // mapKeys are the keys of those maps whose keys are fixed.
 var mapKeys = map[string][]string{"models": roleNames()}
