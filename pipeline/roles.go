@@ -145,7 +145,11 @@ func (r *Run) early() *upstream.Feedback {
 	}
 	source := fmt.Sprintf("%s/%d", PhaseDesign, design.Round)
 	var list []upstream.Feedback
-	for _, ask := range design.Infeasible {
+	for _, c := range design.Infeasible {
+		ask := upstream.Ask{About: c.About, Text: c.Text}
+		for _, o := range c.Options {
+			ask.Options = append(ask.Options, upstream.Option(o))
+		}
 		list = append(list, upstream.Feedback{Kind: upstream.Infeasible, From: upstream.Architect, To: string(role.Product), Ask: ask})
 	}
 	for _, c := range design.Clashes {

@@ -37,7 +37,7 @@ func (p *phase) criteria() (ids []string) {
 }
 
 // infeasible reads which criteria the architect says cannot be met.
-func (p *phase) infeasible(args json.RawMessage) (out []upstream.Ask, bad []string) {
+func (p *phase) infeasible(args json.RawMessage) (out []role.Claim, bad []string) {
 	var in struct{ Infeasible []upstream.Ask }
 	if err := decode(args, &in); err != nil {
 		return nil, []string{err.Error()}
@@ -47,9 +47,12 @@ func (p *phase) infeasible(args json.RawMessage) (out []upstream.Ask, bad []stri
 		bad = append(bad, fmt.Sprintf("infeasible: there are %d, over %d: name those that matter most", len(in.Infeasible), maxAsks))
 	}
 	for i, a := range in.Infeasible {
-		a.Severity, a.Quote = upstream.High, ""
-		out = append(out, a)
-		bad = append(bad, checkAsk("infeasible", i, &out[i], known)...)
+		bad = append(bad, checkAsk("infeasible", i, &a, known)...)
+		c := role.Claim{About: a.About, Text: a.Text}
+		for _, o := range a.Options {
+			c.Options = append(c.Options, role.Option(o))
+		}
+		out = append(out, c)
 	}
 	return out, bad
 }

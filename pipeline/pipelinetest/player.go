@@ -745,7 +745,7 @@ func (p *Player) written(d *pipeline.Data, rest string) {
 			a.Items = append(a.Items, role.Item{ID: "X2", Text: words})
 		}
 		if about, words, is := strings.Cut(cannot, ": "); is && who == role.Architect {
-			a.Infeasible = []upstream.Ask{{About: []string{about}, Text: words, Options: []upstream.Option{{Text: "allow more"}}}}
+			a.Infeasible = []role.Claim{{About: []string{about}, Text: words, Options: []role.Option{{Text: "allow more"}}}}
 		}
 		if who == role.Architect && there != "" {
 			a.Clashes = []role.Clash{{Design: here, UI: there}}

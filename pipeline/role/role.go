@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"forge/pipeline/upstream"
 )
 
 // Role is who answers for an artefact.
@@ -67,9 +65,23 @@ type Artefact struct {
 	Stale bool `json:"stale,omitempty"` // the task has changed since: it is to be written again
 
 	// Of the architect's.
-	Round      int            `json:"round,omitempty"`      // the time at which it was designed, from 1; decisions revise it within one
-	Infeasible []upstream.Ask `json:"infeasible,omitempty"` // criteria that cannot be met as they are, before anything is built
-	Clashes    []Clash        `json:"clashes,omitempty"`    // with the user interface
+	Round      int     `json:"round,omitempty"`      // the time at which it was designed, from 1; decisions revise it within one
+	Infeasible []Claim `json:"infeasible,omitempty"` // criteria that cannot be met as they are, before anything is built
+	Clashes    []Clash `json:"clashes,omitempty"`    // with the user interface
+}
+
+// Claim is that something cannot be, with ways out.
+type Claim struct {
+	About   []string `json:"about"` // ids of criteria
+	Text    string   `json:"text"`
+	Options []Option `json:"options,omitempty"`
+}
+
+// Option is a way out.
+type Option struct {
+	Text   string `json:"text"`
+	Effort string `json:"effort,omitempty"` // low, medium, high
+	Impact string `json:"impact,omitempty"` // what follows from it
 }
 
 // Item is one thing of an artefact.
