@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"slices"
+
 	"forge/pipeline"
 	"forge/pipeline/upstream"
 )
@@ -8,7 +10,8 @@ import (
 // finishUpstream adds what agents of a run that ended told the planner, and what came of
 // it.
 func (m *measurer) finishUpstream() {
-	if !m.run.Config.Upstream.Enabled && len(m.run.Upstream) == 0 {
+	early := func(f upstream.Feedback) bool { return f.Kind.Early() }
+	if !m.run.Config.Upstream.Enabled && !slices.ContainsFunc(m.run.Upstream, early) {
 		return
 	}
 	counts := map[upstream.Kind]int64{}
