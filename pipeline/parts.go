@@ -195,10 +195,6 @@ func (r *Run) startable(s *module.Split) string {
 	return ready[0]
 }
 
-// keep is the share of the budget that stays with the run itself, for the contract,
-// the merges and the integration; its modules divide the rest by their size.
-const keep = 0.3
-
 // contractFiles are the files of the contract: those that the plan names, and what else
 // came with them outside of the modules' own paths, such as helpers of its tests.
 func (r *Run) contractFiles(s *module.Split) []string {
@@ -215,9 +211,8 @@ func (r *Run) contractFiles(s *module.Split) []string {
 func (r *Run) spawn(s *module.Split, id string) *Action {
 	m := s.Module(id)
 	cfg := r.Config
-	share := (1 - keep) * s.Share(id)
-	cfg.Limits.CostUSD *= share
-	cfg.Limits.Tokens = int64(float64(cfg.Limits.Tokens) * share)
+	cost, tokens := r.PartBudget(s.Share(id))
+	cfg.Limits.CostUSD, cfg.Limits.Tokens = float64(cost)/1e6, tokens
 	cfg.Loop.MaxIterations = cfg.Modules.Iterations
 	cfg.OnBaseMoved, cfg.Modules = "merge", r.Config.Modules
 	cfg.Modules.Mode = config.ModulesOff

@@ -42,6 +42,27 @@ func (r *Run) TokenLimit() int64 {
 	return carried(limit, r.Counters.Tokens)
 }
 
+// keep is the share of the budget that stays with the run itself, for the contract,
+// the merges and the integration; its modules divide the rest by their size.
+const keep = 0.3
+
+// PartBudget is the budget of a module that is given a share of what all modules may
+// spend, in micro-dollars and tokens; 0 is no cap on tokens. What the run has spent
+// itself, beyond what it keeps, is no longer there to be shared.
+func (r *Run) PartBudget(share float64) (cost, tokens int64) {
+	part := func(limit, raised, before, own int64) int64 {
+		limit += raised
+		return max(1, int64(share*min((1-keep)*float64(limit), float64(limit+before-own))))
+	}
+	usd := int64(r.Config.Limits.CostUSD * 1e6)
+	cost = part(r.share(usd), r.Counters.Raised, r.Counters.Cost, r.Usage.MicroUSD)
+	if all := r.Config.Limits.Tokens; all > 0 {
+		more := int64(float64(all) * float64(r.Counters.Raised) / float64(max(1, usd)))
+		tokens = part(r.share(all), more, r.Counters.Tokens, r.Usage.Input+r.Usage.Output)
+	}
+	return cost, tokens
+}
+
 // WallLimit is the limit on working time in milliseconds, likewise; 0 is none.
 func (r *Run) WallLimit() int64 {
 	return carried(r.share(r.Config.Limits.Wall().Milliseconds()), r.Counters.Millis)

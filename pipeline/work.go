@@ -295,6 +295,13 @@ func (t *TestReport) Defer(test func(name string) bool) {
 	t.Failures = slices.DeleteFunc(slices.Clone(t.Failures), pending)
 	t.Failed -= before - len(t.Failures)
 	t.Before = slices.DeleteFunc(slices.Clone(t.Before), pending)
+	for _, name := range t.Flaky { // what passed by luck shows no promise
+		if pending(Failure{Test: name}) {
+			t.Passed--
+			t.Names = slices.DeleteFunc(slices.Clone(t.Names), func(n string) bool { return n == name })
+		}
+	}
+	t.Flaky = slices.DeleteFunc(slices.Clone(t.Flaky), test)
 }
 
 // SameError reports whether a failure of the test is the one that was called known, as far

@@ -53,7 +53,7 @@ func (a *Agent) phase(j Job, ph pipeline.Phase) *phase {
 	run := j.Run
 	p := &phase{agent: a, job: j, phase: ph, limit: run.Config.Limits.Steps, resumable: resumes(j),
 		nonce:  digest(run.Trace)[:8],
-		budget: &budget{cost: run.CostLimit(), tokens: run.TokenLimit(), before: run.Usage, phase: run.Spent[ph], meter: j.Meter}}
+		budget: &budget{cost: run.CostLimit(), tokens: run.TokenLimit(), before: run.Total(), phase: run.Spent[ph], meter: j.Meter}}
 	if p.limit <= 0 {
 		p.limit = defaultSteps
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,9 +10,11 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/glob"
 	"forge/pipeline/module"
 	"forge/pipeline/testname"
+	"forge/pipeline/text"
 )
 
 var planParts = []any{
@@ -125,10 +128,41 @@ func (p *phase) split(args json.RawMessage, plan *pipeline.Plan) []string {
 	if len(bad) > 0 {
 		return bad
 	}
-	if plan.Unsplit = in.Pays(cfg.Parallel, cfg.MinGain); plan.Unsplit == "" {
+	if plan.Unsplit = cmp.Or(in.Pays(cfg.Parallel, cfg.MinGain), p.poor(&in)); plan.Unsplit == "" {
 		plan.Split = &in
 	}
 	return nil
+}
+
+// leastAnswers is how many answers of the implementer at their longest a module's share of
+// the budget must reach for: what is set aside for one, beside what was used before it.
+const leastAnswers = 2
+
+// poor says why the budget does not reach for that many modules, or "": each of them would
+// stop and ask for more before it had done anything.
+func (p *phase) poor(s *module.Split) string {
+	_, name, err := p.agent.model(p.job.Run, config.RoleImplementer)
+	if err != nil {
+		return "" // that is said where it is needed
+	}
+	answer := int64(outputTokens)
+	if most := p.agent.limits(name).OutputTokens; most > 0 {
+		answer = min(answer, int64(most))
+	}
+	least := pipeline.Usage{Output: leastAnswers * answer}
+	price, priced := p.agent.prices.find(name)
+	for _, m := range s.Modules {
+		cost, tokens := p.job.Run.PartBudget(s.Share(m.ID))
+		switch need := price.cost(least); {
+		case tokens > 0 && tokens < least.Output:
+			return fmt.Sprintf("of the budget (limits.tokens) %d modules would leave the module %s %d tokens, and two answers of %s can take %d",
+				len(s.Modules), m.ID, tokens, name, least.Output)
+		case priced && cost < need:
+			return fmt.Sprintf("of the budget (limits.cost_usd) %d modules would leave the module %s %s, and two answers of %s can cost %s",
+				len(s.Modules), m.ID, text.USD(cost), name, text.USD(need))
+		}
+	}
+	return ""
 }
 
 // sentBack appends why there has to be another plan (R1, R2).

@@ -200,16 +200,23 @@ func (s *Split) Probes() []string {
 	return out
 }
 
-// Share is the part of the whole work that a module is, by size.
+// Share is the part of the budget that a module is given, by its size. It is planned,
+// reviewed and tested by itself, however small it is, so that it counts for half of a
+// middling one at least.
 func (s *Split) Share(id string) float64 {
-	all, own := 0, 0
-	for _, m := range s.Modules {
-		n := max(1, units(m.Size))
+	size := func(m *Module) float64 { return float64(max(1, units(m.Size))) }
+	sum, all, own := 0.0, 0.0, 0.0
+	for i := range s.Modules {
+		sum += size(&s.Modules[i])
+	}
+	for i := range s.Modules {
+		m := &s.Modules[i]
+		n := max(size(m), sum/float64(2*len(s.Modules)))
 		if all += n; m.ID == id {
 			own = n
 		}
 	}
-	return float64(own) / float64(max(1, all))
+	return own / max(1, all)
 }
 
 func isShared(name string) bool {
