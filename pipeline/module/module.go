@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Module is a part of a feature that is built and validated by itself.
@@ -94,7 +95,8 @@ type problems []string
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
 
 func (s *Split) checkModule(m *Module, bad *problems) {
-	for field, missing := range map[string]bool{"a summary": m.Summary == "", "steps": len(m.Steps) == 0, "paths": len(m.Paths) == 0} {
+	steps := strings.TrimSpace(strings.Join(m.Steps, ""))
+	for field, missing := range map[string]bool{"a title": strings.TrimSpace(m.Title) == "", "a summary": strings.TrimSpace(m.Summary) == "", "steps": steps == "", "paths": len(m.Paths) == 0} {
 		if missing {
 			bad.add("module %s lacks %s", m.ID, field)
 		}
@@ -231,8 +233,12 @@ func (s *Split) checkPaths(l Limits, bad *problems) {
 	for i := range s.Modules {
 		m := &s.Modules[i]
 		for _, p := range m.Paths {
-			if p != path.Clean(p) || strings.HasPrefix(p, "/") || strings.HasPrefix(p, "..") || !validPattern(p) {
+			if !fromTop(p) || !validPattern(p) {
 				bad.add("module %s: %q is no path or glob from the top of the repository, such as \"auth/**\"", m.ID, p)
+			} else if why := misread(p, l.Tree); why != "" {
+				bad.add("module %s: %s", m.ID, why)
+			} else if slices.Contains(s.Contract, p) {
+				bad.add("module %s owns %s, which is the contract's, so that no module may change it: leave it out of one of them", m.ID, p)
 			} else if !strings.ContainsAny(p, "*?[") && isShared(p) {
 				bad.add("module %s owns %s, on which everything hangs: only the integration changes it; leave it out of the module's paths", m.ID, p)
 			}
@@ -257,13 +263,45 @@ func (s *Split) checkPaths(l Limits, bad *problems) {
 		}
 	}
 	for _, name := range s.Contract {
-		if name != path.Clean(name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "..") || strings.ContainsAny(name, `*?[\`) {
+		if !fromTop(name) || strings.ContainsAny(name, `*?[\`) {
 			bad.add("contract: %q is no path of a file from the top of the repository", name)
+		} else if isDirectory(name, l.Tree) {
+			bad.add("contract: %s is a directory: name its files", name)
 		} else if strings.HasPrefix(name, ".github/") || strings.HasPrefix(name, ".git/") {
 			bad.add("contract: %s is for people alone to change; name another file", name)
 		}
 	}
 }
+
+// fromTop reports whether a path, or a glob, begins at the top of the repository and stays in it.
+func fromTop(p string) bool {
+	return p == path.Clean(p) && p != "." && !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "..") && !strings.ContainsFunc(p, unicode.IsControl)
+}
+
+func isDirectory(name string, tree []string) bool {
+	return slices.ContainsFunc(tree, func(file string) bool { return strings.HasPrefix(file, name+"/") })
+}
+
+// misread says what a glob means that looks as if it meant something else, "" for one that
+// does not: a module would own other files than its planner thinks.
+func misread(p string, tree []string) string {
+	if isDirectory(p, tree) {
+		return fmt.Sprintf("%s is a directory of the repository, of which this owns nothing: write %[1]s/**", p)
+	}
+	elements := strings.Split(p, "/")
+	for i, e := range elements {
+		switch {
+		case e != "**" && strings.Contains(e, "**"):
+			elements[i] = manyStars.ReplaceAllString(e, "*")
+			return fmt.Sprintf("%s means %s, since only ** alone between slashes stands for any number of directories: write that, or **/ before the name", p, strings.Join(elements, "/"))
+		case strings.Contains(e, "[!"):
+			return fmt.Sprintf("%s: a class that leaves out is written [^…] here, and this one takes the ! for itself", p)
+		}
+	}
+	return ""
+}
+
+var manyStars = regexp.MustCompile(`\*+`)
 
 // validPattern reports whether a glob means what it seems to mean: braces, a leading "!"
 // and blanks around it stand for themselves here, and own nothing that anybody writes.
@@ -315,7 +353,7 @@ func (s *Split) checkPromises(ids map[string]bool, l Limits, bad *problems) {
 		if !ids[p.From] || len(p.To) == 0 || slices.ContainsFunc(p.To, func(to string) bool { return !ids[to] || to == p.From }) {
 			bad.add("promise %s goes from %q to %q; both sides must be modules", p.ID, p.From, strings.Join(p.To, ", "))
 		}
-		if p.Text == "" || p.Probe == "" {
+		if strings.TrimSpace(p.Text) == "" || strings.TrimSpace(p.Probe) == "" {
 			bad.add("promise %s lacks its text, or the probe: the name of the test that shows it at integration", p.ID)
 		}
 		if i := slices.IndexFunc(l.Passing, func(test string) bool { return l.Same(test, p.Probe) }); i >= 0 {
