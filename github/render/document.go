@@ -2,16 +2,19 @@ package render
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"forge/pipeline"
 	"forge/pipeline/proof"
+	"forge/pipeline/rollout"
 	"forge/pipeline/text"
 )
 
 // Document is one of the texts that a run leaves behind (V11), in Markdown: what was
-// specified, how each iteration of it and of its modules was validated, what was learned.
+// specified, how each iteration of it and of its modules was validated, what was learned,
+// where it was deployed.
 // Its text is as people and models wrote it.
 type Document struct {
 	Path  string // "validation/auth-1.md"
@@ -39,7 +42,37 @@ func DocumentsOf(r *pipeline.Run, family []*pipeline.Run) []Document {
 	if r.State.Ended() {
 		out = append(out, Document{"feedback/insights.md", "Insights", insights(r, family)})
 	}
+	for _, d := range r.Rollouts {
+		out = append(out, Document{fmt.Sprintf("deployment/%s-%s.md", notInPaths.ReplaceAllString(d.Environment, "-"), d.At.UTC().Format("20060102-1504")),
+			"Deployment to " + text.OneLine(d.Environment), deployment(r, d)})
+	}
 	return out
+}
+
+// notInPaths is what names of environments have that paths should not.
+var notInPaths = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+
+// deployment is the record of where the work runs: what was brought there, and how it fares.
+func deployment(r *pipeline.Run, d rollout.Status) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s\n\n", text.Clip(text.OneLine(r.Task.Title), 240))
+	lines := []string{"it runs " + text.OneLine(d.String()), "commit " + code(d.Commit)}
+	if d.Deployment != 0 {
+		lines = append(lines, fmt.Sprintf("GitHub's deployment %d", d.Deployment))
+	}
+	if r.Published.Pull != nil {
+		lines = append(lines, fmt.Sprintf("pull request #%d", r.Published.Pull.Number))
+	}
+	if !d.Changed.IsZero() {
+		lines = append(lines, "as of "+d.Changed.UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	writeSection(&b, "Deployment", bullets(lines))
+	var done []string
+	for _, c := range r.Plan.Criteria {
+		done = append(done, fmt.Sprintf("**%s** %s", c.ID, text.OneLine(c.Text)))
+	}
+	writeSection(&b, "What it brings", bullets(done))
+	return b.String()
 }
 
 // validation has a document for each iteration that is over.

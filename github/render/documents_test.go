@@ -3,9 +3,11 @@ package render
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"forge/pipeline"
 	"forge/pipeline/module"
+	"forge/pipeline/rollout"
 )
 
 // V11: a document for the specification, for each iteration that is over of the run and
@@ -35,6 +37,14 @@ func TestDocuments(t *testing.T) {
 	docs := DocumentsOf(run, []*pipeline.Run{child})
 	if got := strings.Join(paths(docs), " "); got != want+" feedback/insights.md" {
 		t.Errorf("documents of a run that has ended: %s", got)
+	}
+	at := time.Date(2026, 7, 1, 12, 30, 0, 0, time.UTC)
+	run.Rollouts = []rollout.Status{{Deployment: 9, Environment: "prod/eu west", Commit: "c0ffee", At: at, State: rollout.Unhealthy, Changed: at.Add(time.Hour), Why: "errors"}}
+	docs = DocumentsOf(run, []*pipeline.Run{child})
+	last := docs[len(docs)-1]
+	if last.Path != "deployment/prod-eu-west-20260701-1230.md" || last.Title != "Deployment to prod/eu west" || !strings.Contains(last.Body, "it runs in prod/eu west since 2026-07-01 12:30 UTC, unhealthy: errors") ||
+		!strings.Contains(last.Body, "commit `c0ffee`") || !strings.Contains(last.Body, "deployment 9") || !strings.Contains(last.Body, "**AC1** it works") {
+		t.Errorf("the record of the deployment: %+v", last)
 	}
 	if got := DocumentsOf(&pipeline.Run{Plan: &pipeline.Plan{Question: "which?"}}, nil); got != nil {
 		t.Errorf("a plan with a question has documents: %v", got)

@@ -26,7 +26,7 @@ func TestHealthyInProduction(t *testing.T) {
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	check := settings.HealthCheck{Name: "shop", URL: shop.URL, Repo: greetRepo, Expect: 200, Every: time.Hour, Fails: 3, Private: true}
 	ts, pull, _, _ := answering(t, testOptions{deployments: true, now: now,
-		wire: func(o *Options) { o.Config.HealthChecks = []settings.HealthCheck{check} }}, "production:\n  bake_minutes: 2\n")
+		wire: func(o *Options) { o.Config.HealthChecks = []settings.HealthCheck{check} }}, "documents: comment\nproduction:\n  bake_minutes: 2\n")
 	run := ts.untilState(pipeline.StateVerified)
 	says := func(want string) {
 		t.Helper()
@@ -66,6 +66,18 @@ func TestHealthyInProduction(t *testing.T) {
 	}
 	if told != 1 {
 		t.Errorf("the pull request is told %d times", told)
+	}
+	recorded := func() bool { // V11
+		pulls, err := ts.gh.Pulls(greetRepo)
+		ts.must(err)
+		return slices.ContainsFunc(pulls[n].Comments, func(c githubtest.Comment) bool {
+			return strings.Contains(c.Body, "Deployment to production") && strings.Contains(c.Body, "it runs in production, healthy since ")
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := ts.gh.Wait(ctx, recorded); err != nil {
+		t.Error("no document records the deployment")
 	}
 	before := ts.gh.Deployments(greetRepo)[0]
 	id, err := ts.gh.As("acme").Deploy(greetRepo, "production", before.SHA)
