@@ -26,6 +26,9 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 		return nil, why
 	}
 	a := &Answer{Choice: cmd.Name, Text: strings.TrimSpace(cmd.Text), By: actor, Via: via, Comment: comment, At: at}
+	if cmd.Part != "" && r.Part == nil {
+		return r.toUnbegun(cmd, a)
+	}
 	switch cmd.Name {
 	case "status":
 		return nil, r.Summary()

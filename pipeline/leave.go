@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline/command"
 	"forge/pipeline/module"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
@@ -41,6 +42,61 @@ func (r *Run) leavable(g *Guard) *module.Part {
 		return p
 	}
 	return nil
+}
+
+// Unbegun says of a module of the plan why nothing works on it, as the end of a sentence;
+// "" of one that a run builds, and where the plan has none of this name.
+func (r *Run) Unbegun(id string) string {
+	s := r.split()
+	if s == nil || s.Module(id) == nil {
+		return ""
+	}
+	p := r.part(id)
+	switch {
+	case p != nil && p.Left != "":
+		return "is left out: " + p.Left
+	case p != nil && p.Run != 0:
+		return ""
+	}
+	var needs []string
+	for _, n := range s.Module(id).Needs {
+		if q := r.part(n); q == nil || q.Merged == "" {
+			needs = append(needs, n)
+		}
+	}
+	if len(needs) > 0 {
+		return "has not begun: it needs " + strings.Join(needs, ", ")
+	}
+	return "has not begun"
+}
+
+// toUnbegun is Answer for a command to a module that no run builds yet: it can be left out.
+func (r *Run) toUnbegun(cmd command.Line, a *Answer) ([]Event, string) {
+	why, p, g := r.Unbegun(cmd.Part), r.part(cmd.Part), r.Gate()
+	switch {
+	case r.State.Ended():
+		return nil, fmt.Sprintf("Run %d has ended (%s: %s), so `%s` changes nothing.", r.ID, r.State, r.Ended, cmd.Name)
+	case why == "":
+		return nil, fmt.Sprintf("Nothing was done: by now there is a run for the module %s. Give the command again to tell it.", cmd.Part)
+	case g != nil && g.Guard != nil && g.Guard.Name == GuardSplit:
+		return nil, "Nothing was done: whether there are modules at all waits for your word. The choices are: " + g.words(r.Slug) + "."
+	case p != nil && p.Left != "" || !slices.Contains([]string{"cancel", module.Later, module.Without}, cmd.Name):
+		words := fmt.Sprintf("The module %s %s. So `%s` changes nothing.", cmd.Part, why, cmd.Name)
+		if p == nil || p.Left == "" {
+			words += fmt.Sprintf(" It can be left out: %s, %s or %s.", r.typed(cmd.Part+" cancel"), r.typed(cmd.Part+" later"), r.typed(cmd.Part+" without"))
+		}
+		return nil, words
+	}
+	left := answering(EventModuleLeft, a)
+	left.Data.Part = &module.Part{ID: cmd.Part, Left: "left out by " + a.By.Login, By: a.By.Login}
+	if cmd.Name != "cancel" {
+		left.Data.Part.How = cmd.Name
+	}
+	words := fmt.Sprintf("The module %s is left out before it has begun", cmd.Part)
+	if also := r.split().Dependents(cmd.Part); len(also) > 0 {
+		words += ", and so is what needs it: " + strings.Join(also, ", ")
+	}
+	return []Event{left}, a.reply(words + ". The others go on.")
 }
 
 // partsMissing reports whether modules are neither merged as they are nor left out.

@@ -156,6 +156,55 @@ func TestAnswerNamesTheModuleThatAsks(t *testing.T) {
 	}
 }
 
+// Covers V9: a module that has not begun can be left out, with what needs it; what else is
+// said to it is answered with why nothing works on it, and never meant for the whole run.
+func TestUnbegunModule(t *testing.T) {
+	at := func(change func(*Run)) *Run {
+		run := &Run{ID: 7, Slug: "forge", State: StateRunning, Base: "base", Head: "head", Plan: split("a", "b", "c", "d"), Parts: []module.Part{{ID: "a", Run: 8, State: "running"}}}
+		run.Plan.Split.Modules[1].Needs, run.Plan.Split.Modules[2].Needs = []string{"a"}, []string{"b"}
+		change(run)
+		return run
+	}
+	for name, tt := range map[string]struct {
+		change func(*Run)
+		cmd    string
+		part   string
+		left   string // the modules that are left out then
+		words  string
+	}{
+		"cancel":      {func(*Run) {}, "cancel", "b", "b c", "b is left out before it has begun, and so is what needs it: c."},
+		"later":       {func(*Run) {}, "later", "d", "d", "d is left out"},
+		"without":     {func(*Run) {}, "without", "d", "d", "d is left out"},
+		"continue":    {func(*Run) {}, "continue", "b", "", "The module b has not begun: it needs a. So `continue` changes nothing. It can be left out: `/forge b cancel`"},
+		"stop":        {func(*Run) {}, "stop", "d", "", "The module d has not begun. So"},
+		"twice":       {func(r *Run) { r.leaveOut(&module.Part{ID: "b", Left: "by ann"}) }, "cancel", "b", "b c", "b is left out: by ann. So `cancel` changes nothing."},
+		"begun since": {func(*Run) {}, "cancel", "a", "", "by now there is a run for the module a"},
+		"ended":       {func(r *Run) { r.State, r.Ended = StateVerified, "all passed" }, "cancel", "d", "", "Run 7 has ended (verified: all passed)"},
+		"not agreed": {func(r *Run) {
+			r.State, r.Gates, r.Parts = StateWaiting, []Gate{{ID: "g", Guard: &Guard{Name: GuardSplit}, Choices: []Choice{{Name: "approve"}}}}, nil
+		}, "cancel", "b", "", "whether there are modules at all waits for your word"},
+	} {
+		run := at(tt.change)
+		was := run.State
+		events, words := run.Answer(command.Line{Name: tt.cmd, Part: tt.part}, Actor{Login: "ann"}, "comment", 1, time.Unix(9, 0))
+		for _, e := range events {
+			run.Apply(e)
+		}
+		var left []string
+		for _, p := range run.Parts {
+			if p.Left != "" {
+				left = append(left, p.ID)
+			}
+		}
+		if got := strings.Join(left, " "); got != tt.left || !strings.Contains(words, tt.words) || run.State != was {
+			t.Errorf("%s: left out %q, said %q, the run is %s; want %q, %q", name, got, words, run.State, tt.left, tt.words)
+		}
+		if p := run.part("d"); p != nil && p.How != map[string]string{"later": "later", "without": "without"}[tt.cmd] {
+			t.Errorf("%s: d goes %q", name, p.How)
+		}
+	}
+}
+
 // Covers V7: the test of a promise that fails, and then passes when it is run again, has
 // shown nothing where its other side is missing: it is pending, neither passed nor failed.
 func TestFlakyPromiseIsPending(t *testing.T) {

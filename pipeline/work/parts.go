@@ -126,6 +126,8 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 			command.Write(run.Slug, strings.TrimSpace(asking[0]+" "+cmd.Name+" "+cmd.Args))), nil
 	case cmd.Part == "":
 		id = run.Parts[slices.IndexFunc(run.Parts, func(p module.Part) bool { return p.ID == asking[0] })].Run
+	case id == 0 && run.Unbegun(cmd.Part) != "":
+		return run, "", nil // which can leave it out
 	case id == 0 && len(names) == 0:
 		return nil, fmt.Sprintf("%q is neither a command nor a module here. `%s` lists the commands.", cmd.Part, command.Write(run.Slug, "help")), nil
 	case id == 0:

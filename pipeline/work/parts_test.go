@@ -209,7 +209,8 @@ func TestModulesAreStopped(t *testing.T) {
 func TestAddressed(t *testing.T) {
 	k := openStore(t)
 	a, b := newRun(t, k, 2), newRun(t, k, 3)
-	run := &pipeline.Run{ID: 9, Parts: []module.Part{{ID: "a", Run: a, Question: "why?"}, {ID: "b", Run: b}}}
+	run := &pipeline.Run{ID: 9, Parts: []module.Part{{ID: "a", Run: a, Question: "why?"}, {ID: "b", Run: b}},
+		Plan: &pipeline.Plan{Split: &module.Split{Modules: []module.Module{{ID: "a"}, {ID: "b"}, {ID: "c", Needs: []string{"a"}}}}}}
 	e := newDriven(t, k, options(t))
 	for _, tt := range []struct {
 		cmd   command.Line
@@ -223,6 +224,7 @@ func TestAddressed(t *testing.T) {
 		{cmd: command.Line{Name: "stop"}, to: 9},
 		{cmd: command.Line{Name: "continue", Args: "2"}, both: true, words: "2 modules ask"},
 		{cmd: command.Line{Name: "continue", Part: "x"}, words: "There is no module"},
+		{cmd: command.Line{Name: "cancel", Part: "c"}, to: 9},
 	} {
 		run.Parts[1].Question = map[bool]string{true: "how?"}[tt.both]
 		to, words, err := e.addressed(t.Context(), run, tt.cmd)
