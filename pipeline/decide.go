@@ -81,17 +81,27 @@ func (r *Run) publishRefused() bool {
 // the same as long as nothing else has happened. In manual mode a human lets each
 // step begin (R7); the first plan has the label's word.
 func (r *Run) begin(p PhaseRef, before ...Event) *Action {
-	step := r.Key(p)
-	if r.Config.Mode == config.ModeManual && r.Plan != nil && r.ApprovedStep != "*" && r.ApprovedStep != step && p != (PhaseRef{Phase: PhasePlan}) {
-		detail := fmt.Sprintf("The next step waits for your word: %s, iteration %d.", p.Phase, p.Iteration)
-		if len(r.Iterations) == 0 {
-			detail = "The plan waits for your word before work begins."
-		}
-		return r.stopAt(Guard{Name: GuardManual, Phase: p.Phase, Detail: detail, Step: step}, before...)
+	detail := fmt.Sprintf("The next step waits for your word: %s, iteration %d.", p.Phase, p.Iteration)
+	switch {
+	case p.Phase == PhaseMerge && p.Part != "":
+		detail = fmt.Sprintf("The next step waits for your word: the module %s is merged.", p.Part)
+	case len(r.Iterations) == 0:
+		detail = "The plan waits for your word before work begins."
+	}
+	if g := r.unapproved(p.Phase, r.Key(p), detail); g != nil && r.Plan != nil && p != (PhaseRef{Phase: PhasePlan}) {
+		return r.stopAt(*g, before...)
 	}
 	p.Attempt = r.Attempts[attemptKey(p)] + 1
 	p.Resumed = r.Last.resumable(p, r.Head)
 	return r.record(append(before, Event{Type: EventPhaseEntered, Data: Data{Phase: &p, Head: r.Head}})...)
+}
+
+// unapproved asks for a human's word before a step in manual mode; nil where it has it.
+func (r *Run) unapproved(p Phase, step, detail string) *Guard {
+	if r.Config.Mode != config.ModeManual || r.ApprovedStep == "*" || r.ApprovedStep == step {
+		return nil
+	}
+	return &Guard{Name: GuardManual, Phase: p, Detail: detail, Step: step}
 }
 
 // record makes an action of events, with IDs.

@@ -211,6 +211,7 @@ func (r *Run) contractFiles(s *module.Split) []string {
 func (r *Run) spawn(s *module.Split, id string) *Action {
 	m := s.Module(id)
 	cfg := r.Config
+	cfg.Mode = config.ModeAuto // a human's word lets it begin, and lets it be merged
 	cost, tokens := r.PartBudget(s.Share(id))
 	cfg.Limits.CostUSD, cfg.Limits.Tokens = float64(cost)/1e6, tokens
 	cfg.Loop.MaxIterations = cfg.Modules.Iterations
@@ -232,7 +233,11 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 	if r.Tried != nil && r.Tried.Head == r.Head {
 		start.Baseline = r.Tried
 	}
-	return &Action{Key: fmt.Sprintf("run/%d/module/%s", r.ID, id), Kind: ActionSpawn, Start: start,
+	key := fmt.Sprintf("run/%d/module/%s", r.ID, id)
+	if g := r.unapproved(PhaseImplement, key, fmt.Sprintf("The next step waits for your word: the module %s begins (%s).", id, m.Title)); g != nil {
+		return r.stopAt(*g)
+	}
+	return &Action{Key: key, Kind: ActionSpawn, Start: start,
 		Events: []Event{{ID: fmt.Sprintf("run/%d/module/%s/started", r.ID, id), Type: EventModuleStarted, Source: "forge",
 			Data: Data{Part: &module.Part{ID: id, Base: r.Head, Branch: start.Branch, State: string(StateRunning), Max: cfg.Loop.MaxIterations}}}}}
 }

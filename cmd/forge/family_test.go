@@ -3,11 +3,14 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -130,4 +133,69 @@ func TestFiveModules(t *testing.T) {
 	}
 	l.checkContract()
 	l.checkSecrets()
+}
+
+// Covers V6: a module that is at work costs the server at most 30 MiB of memory, the
+// process that holds its work tree included, and what its commands take left out.
+func TestMemoryOfModules(t *testing.T) {
+	const modules, most = 6, 30 << 10 // KiB
+	peak := func(atOnce int) (kib, processes int) {
+		f := servertest.Beside(modules, modules)
+		f.Minute = time.Second
+		l := modular(t, f, "")
+		p := l.serve(fmt.Sprintf("FORGE_PART_WORKERS=%d", atOnce))
+		defer p.kill()
+		l.start()
+		for begun := time.Now(); !l.isVerified(); wait(50) {
+			now, n := proportional(t, p.cmd.Process.Pid)
+			kib, processes = max(kib, now), max(processes, n)
+			if time.Since(begun) > 5*time.Minute {
+				t.Fatalf("not verified: %s", l.log())
+			}
+		}
+		return kib, processes
+	}
+	one, few := peak(1)
+	all, many := peak(modules)
+	each := (all - one) / (modules - 1)
+	t.Logf("at most %d MiB in %d processes with one at work, %d MiB in %d with %d: %.1f MiB for each module more", one>>10, few, all>>10, many, modules, float64(each)/1024)
+	if many-few < modules-1 || each > most {
+		t.Errorf("want a process more for each of %d, and at most %d MiB", modules-1, most>>10)
+	}
+}
+
+// proportional is the memory of a process and of those of its program that it has started,
+// each shared page by its share, in KiB, and how many they are. One that ends meanwhile
+// counts for nothing.
+func proportional(t *testing.T, pid int) (sum, processes int) {
+	t.Helper()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	todo := []int{pid}
+	for len(todo) > 0 {
+		dir := fmt.Sprintf("/proc/%d", todo[0])
+		todo = todo[1:]
+		lists, _ := filepath.Glob(dir + "/task/*/children")
+		for _, list := range lists {
+			children, _ := os.ReadFile(list)
+			for _, c := range strings.Fields(string(children)) {
+				n, _ := strconv.Atoi(c)
+				todo = append(todo, n)
+			}
+		}
+		if exe, _ := os.Readlink(dir + "/exe"); exe != own {
+			continue
+		}
+		processes++
+		rollup, _ := os.ReadFile(dir + "/smaps_rollup")
+		for line := range strings.Lines(string(rollup)) {
+			if f := strings.Fields(line); len(f) == 3 && f[0] == "Pss:" {
+				n, _ := strconv.Atoi(f[1])
+				sum += n
+			}
+		}
+	}
+	return sum, processes
 }
