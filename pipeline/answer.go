@@ -72,7 +72,7 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 		}
 		return []Event{answering(EventRunResumed, a)}, a.reply(r.resumed())
 	case "reset":
-		return []Event{answering(EventRunReset, a)}, a.reply(fmt.Sprintf("Run %d: the guards count from the beginning, as of now.", r.ID))
+		return []Event{answering(EventRunReset, a)}, a.reply(fmt.Sprintf("%s: the guards count from the beginning, as of now.", r.called()))
 	case "cancel":
 		return []Event{answering(EventRunCancelled, a)}, ""
 	}
@@ -232,18 +232,18 @@ func (r *Run) typed(words string) string { return "`" + command.Write(r.Slug, wo
 func (r *Run) resumed() string {
 	switch g := r.Gate(); {
 	case g != nil:
-		return fmt.Sprintf("Run %d is no longer stopped; it waits for an answer: %s Choices: %s.", r.ID, g.Question, g.words(r.Slug))
+		return fmt.Sprintf("%s is no longer stopped; it waits for an answer: %s Choices: %s.", r.called(), g.Question, g.words(r.Slug))
 	case r.Active != nil:
-		return fmt.Sprintf("Run %d goes on where it was stopped, in the phase %s.", r.ID, r.Active.Phase)
+		return fmt.Sprintf("%s goes on where it was stopped, in the phase %s.", r.called(), r.Active.Phase)
 	}
-	return fmt.Sprintf("Run %d goes on where it was stopped.", r.ID)
+	return fmt.Sprintf("%s goes on where it was stopped.", r.called())
 }
 
 // goesOn says what an answer that lets the run go on does; "" for the others, whose
 // name says it.
 func (r *Run) goesOn(g *Gate, a *Answer) string {
 	if r.State == StateStopped && a.Choice != "take-over" {
-		return fmt.Sprintf("Run %d has your answer, and is still stopped: %s lets it go on with it.", r.ID, r.typed("resume"))
+		return fmt.Sprintf("%s has your answer, and is still stopped: %s lets it go on with it.", r.called(), r.typed("resume"))
 	}
 	if a.Choice != "continue" && a.Choice != "retry" || g.Guard == nil {
 		return ""
@@ -259,25 +259,25 @@ func (r *Run) goesOn(g *Gate, a *Answer) string {
 	upTo := fmt.Sprintf("for up to %s (to iteration %d)", text.Plural(a.N, "more iteration", "more iterations"), last)
 	switch g.Guard.Name {
 	case GuardNoTests:
-		return fmt.Sprintf("Run %d looks for tests again, with the repository's settings as they are now%s.", r.ID, words)
+		return fmt.Sprintf("%s looks for tests again, with the repository's settings as they are now%s.", r.called(), words)
 	case GuardUnclean:
 		if a.Choice == "retry" {
-			return fmt.Sprintf("Run %d runs the tests again.", r.ID)
+			return fmt.Sprintf("%s runs the tests again.", r.called())
 		}
 	case GuardFaults, GuardPublish, GuardGone, GuardConflict, GuardBase:
-		return fmt.Sprintf("Run %d tries again%s.", r.ID, words)
+		return fmt.Sprintf("%s tries again%s.", r.called(), words)
 	case GuardSecret:
-		return fmt.Sprintf("Run %d makes the commit again without it%s.", r.ID, words)
+		return fmt.Sprintf("%s makes the commit again without it%s.", r.called(), words)
 	case GuardKnown:
-		return fmt.Sprintf("Run %d fixes them, too, %s%s.", r.ID, upTo, words)
+		return fmt.Sprintf("%s fixes them, too, %s%s.", r.called(), upTo, words)
 	}
-	return fmt.Sprintf("Run %d goes on %s%s.", r.ID, upTo, words)
+	return fmt.Sprintf("%s goes on %s%s.", r.called(), upTo, words)
 }
 
 // answerAfter is Answer for a run that has ended: what makes it go on does so when it
 // can be reopened; all else is told why it changes nothing, and what does.
 func (r *Run) answerAfter(cmd command.Line, a *Answer) ([]Event, string) {
-	over := fmt.Sprintf("Run %d has ended (%s: %s)", r.ID, r.State, r.Ended)
+	over := fmt.Sprintf("%s has ended (%s: %s)", r.called(), r.State, r.Ended)
 	if !command.Find(cmd.Name).GoesOn {
 		return nil, fmt.Sprintf("%s, so `%s` changes nothing. %s", over, cmd.Name, r.whatNow())
 	}
@@ -296,7 +296,7 @@ func (r *Run) answerAfter(cmd command.Line, a *Answer) ([]Event, string) {
 	}
 	e := answering(EventRunReopened, a)
 	e.Data.Actor, e.Data.Note = &a.By, a.By.Login+" said "+a.Choice
-	return []Event{e}, a.reply(fmt.Sprintf("Run %d goes on: %s.", r.ID, what))
+	return []Event{e}, a.reply(fmt.Sprintf("%s goes on: %s.", r.called(), what))
 }
 
 // whatNow says what makes a run go on that has ended, or what does in its place.

@@ -156,6 +156,22 @@ func TestAnswerNamesTheModuleThatAsks(t *testing.T) {
 	}
 }
 
+// Covers V9: what is said of a module names it: people know no numbers of runs.
+func TestModuleIsNamed(t *testing.T) {
+	run := &Run{ID: 8, Slug: "forge a", State: StateRunning, Part: &module.Of{Run: 7, Module: module.Module{ID: "a"}}}
+	say := func(name string) string {
+		_, words := run.Answer(command.Line{Name: name, Part: "a"}, Actor{Login: "ann"}, "comment", 1, time.Unix(9, 0))
+		return words
+	}
+	if got := say("status"); !strings.HasPrefix(got, "The module a (run 8) is running") {
+		t.Errorf("status: %q", got)
+	}
+	run.State = StateStopped
+	if got := say("resume"); got != "The module a (run 8) goes on where it was stopped." {
+		t.Errorf("resume: %q", got)
+	}
+}
+
 // Covers V9: a module that has not begun can be left out, with what needs it; what else is
 // said to it is answered with why nothing works on it, and never meant for the whole run.
 func TestUnbegunModule(t *testing.T) {

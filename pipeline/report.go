@@ -12,6 +12,14 @@ import (
 // Verified is the promise with which a loop ends well (T1).
 const Verified = "IMPLEMENTATION_VERIFIED"
 
+// called is what people know the run by, at the begin of a sentence.
+func (r *Run) called() string {
+	if r.Part != nil {
+		return fmt.Sprintf("The module %s (run %d)", r.Part.Module.ID, r.ID)
+	}
+	return fmt.Sprintf("Run %d", r.ID)
+}
+
 // Summary says in one sentence where the run stands.
 func (r *Run) Summary() string {
 	where := ""
@@ -21,7 +29,7 @@ func (r *Run) Summary() string {
 	if it := r.Current(); it != nil {
 		where += fmt.Sprintf(", iteration %d of %d", it.Number, r.MaxIterations())
 	}
-	s := fmt.Sprintf("Run %d is %s%s; %s so far.", r.ID, r.State, where, r.Total().spent())
+	s := fmt.Sprintf("%s is %s%s; %s so far.", r.called(), r.State, where, r.Total().spent())
 	if g := r.Gate(); g != nil {
 		s += " It waits for a human: " + g.Question + " Choices: " + g.words(r.Slug) + "."
 	}
