@@ -67,14 +67,14 @@ func TestLocalModuleOrders(t *testing.T) {
 	f.Modules[1].Asks = true
 	t.Setenv("FORGE_MODEL", c.feature(f))
 	c.run(shell.Waiting, nil, "run", "--repo", c.repo, "Pieces that say who they are")
-	c.run(shell.Done, []string{"Run 3 is stopped", "b is stopped. What you commit on its branch forge/", "`forge resume 3`"}, "answer", "3", "stop")
+	c.run(shell.Done, []string{"The module b (run 3) is stopped", "b is stopped. What you commit on its branch forge/", "`forge resume 3`"}, "answer", "3", "stop")
 	c.run(shell.Done, []string{"b is stopped"}, "show", "1")
-	c.run(shell.Waiting, []string{"Run 3 is no longer stopped", "`forge answer 3 choose ANSWER`", "b asks"}, "resume", "1/b")
+	c.run(shell.Waiting, []string{"The module b (run 3) is no longer stopped", "`forge answer 3 choose ANSWER`", "b asks"}, "resume", "1/b")
 	c.run(shell.Done, []string{"Run 1 is stopped"}, "answer", "1", "stop")
-	c.run(shell.Done, []string{"Run 3 is stopped"}, "show", "1/b")
+	c.run(shell.Done, []string{"The module b (run 3) is stopped"}, "show", "1/b")
 	c.run(shell.Waiting, []string{"b asks"}, "resume", "1")
 	c.run(shell.Done, []string{"Run 1 is cancelled"}, "answer", "1", "cancel")
-	c.run(shell.Done, []string{"Run 3 is cancelled"}, "show", "1/b")
+	c.run(shell.Done, []string{"The module b (run 3) is cancelled"}, "show", "1/b")
 	c.run(shell.Done, []string{" b       cancelled "}, "show", "1")
 	if got := c.git("branch", "--list", "forge/*--*"); got != "" {
 		t.Errorf("branches of modules are left: %s", got)
