@@ -89,7 +89,7 @@ func (p *phase) implement(ctx context.Context) (pipeline.Implementation, error) 
 		impl, problems = fb.check(args)
 		problems = append(problems, p.proved(ctx, args, &impl)...)
 		problems = append(problems, p.constrained(args, &impl)...)
-		return append(problems, p.refused(ctx)...)
+		return append(problems, slices.Concat(p.refused(ctx), p.strays(ctx))...)
 	}
 	if err := p.converse(ctx, s); err != nil {
 		return pipeline.Implementation{}, err
@@ -126,6 +126,22 @@ func (p *phase) refused(ctx context.Context) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("the work cannot be committed: %v. Mend that in the work tree", err)}
+}
+
+// strays says what commands have changed that is not the implementer's to change: it gives
+// that back while it still knows how, where the commit would be refused, and the attempt lost.
+func (p *phase) strays(ctx context.Context) []string {
+	ws, ok := p.job.Workspace.(strayer)
+	if !ok {
+		return nil
+	}
+	err := ws.Strays(ctx)
+	var f *pipeline.Fault
+	if err == nil || ctx.Err() != nil || errors.As(err, &f) {
+		return nil
+	}
+	return []string{fmt.Sprintf("no commit takes the work as it is, because a command of yours has changed what is not yours to change:\n%v\n"+
+		"By a command, give each such file the content back that it had, or remove it where it is new", err)}
 }
 
 // own appends what the run has changed so far.

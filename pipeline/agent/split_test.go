@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -55,5 +57,31 @@ func TestBudgetOfModules(t *testing.T) {
 	run.Parts = []module.Part{{ID: "a", Tokens: 70_000}}
 	if _, err := a.phase(Job{Run: run}, pipeline.PhaseImplement).budget.reserve("tape:x", Prices{}, 20_000, 16_000); err == nil {
 		t.Error("36,000 of the last 30,000 tokens are given out")
+	}
+}
+
+// strayWorkspace is one in which a command has changed what belongs to somebody else, until
+// it is undone.
+type strayWorkspace struct{ *dirWorkspace }
+
+func (w strayWorkspace) Strays(ctx context.Context) error {
+	if text, _ := w.Read(ctx, "b/y.go"); string(text) != "1" {
+		return errors.New("b/y.go belongs to the module b")
+	}
+	return nil
+}
+
+// Covers V6: what a command has changed of another module is told with the result, and is
+// given back by the same attempt.
+func TestStrayChangeIsTold(t *testing.T) {
+	tape := "-- implementer 1/1 --\n>>> submit\nsummary: Write it\n" +
+		"-- implementer 1/2 --\n@expect b/y.go belongs to the module b\n>>> write\npath: b/y.go\ncontent: \"1\"\n" +
+		"-- implementer 1/3 --\n>>> submit\nsummary: Write it\n"
+	ws := strayWorkspace{newWorkspace(t, map[string]string{"b/y.go": "2"})}
+	if _, _, err := newAgent(t, "tape:x", tapeModel(t, tape)).Implement(t.Context(), job(newRun(), implementRef, ws, &eventLog{})); err != nil {
+		t.Error(err)
+	}
+	if got := ws.files(t)["b/y.go"]; got != "1" {
+		t.Errorf("b/y.go is left as %q", got)
 	}
 }

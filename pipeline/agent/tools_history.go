@@ -27,6 +27,9 @@ type (
 	changer interface {
 		Changes(ctx context.Context) ([]worktree.Change, error)
 	}
+	strayer interface {
+		Strays(ctx context.Context) error
+	}
 	restorer interface {
 		Checkout(ctx context.Context, sha string) error
 	}

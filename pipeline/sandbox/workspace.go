@@ -48,6 +48,7 @@ type Workspace struct {
 	who  int64
 	owns map[string]string // OpenOptions.Owners
 	take map[string]string // OpenOptions.Taken
+	rule [2][]string       // OpenOptions.Protected and Allow
 	dir  string            // holds the work tree, scratch files and the private cache; removed on Close
 	seed string            // of its caches
 	deps [2]string         // the trees of dependencies that it uses; under the manager's mutex
@@ -73,7 +74,7 @@ func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
 		return nil, fmt.Errorf("open workspace %s: git directory %q: must be an absolute path", o.Name, o.GitDir)
 	}
 	w := &Workspace{
-		m: m, who: o.Owner, owns: o.Owners, take: o.Taken, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
+		m: m, who: o.Owner, owns: o.Owners, take: o.Taken, rule: [2][]string{o.Protected, o.Allow}, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
 		log: m.log.With("workspace", o.Name), errs: &tailWriter{max: 8 << 10},
 	}
 	if err := w.makeDirs(o); err != nil {
@@ -446,6 +447,30 @@ func (w *Workspace) Warm(ctx context.Context, c worktree.Command) error {
 func (w *Workspace) Changes(ctx context.Context) ([]worktree.Change, error) {
 	var changes []worktree.Change
 	return changes, w.call(ctx, "changes", nil, &changes)
+}
+
+// mostStrays is how many strays are named.
+const mostStrays = 10
+
+// Strays says which changes of the work tree no commit takes, because their paths are
+// protected or another's; nil where there is none. Write and Remove refuse such paths at
+// once, but a command writes where it likes.
+func (w *Workspace) Strays(ctx context.Context) error {
+	changes, err := w.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	var strays []error
+	for _, c := range changes {
+		err := taken(c.Path, w.take)
+		if err == nil {
+			err = owned(checkProtected(c.Path, w.rule[0], w.rule[1]), w.owns)
+		}
+		if err != nil && len(strays) < mostStrays {
+			strays = append(strays, err)
+		}
+	}
+	return errors.Join(strays...)
 }
 
 // Close ends the worker with everything it started, and removes the work tree.

@@ -131,6 +131,18 @@ func TestUnownedFiles(t *testing.T) {
 	if err := ws.Remove(t.Context(), "docs"); err == nil || !strings.Contains(err.Error(), "docs/a.md"+words) {
 		t.Errorf("remove docs: %v", err)
 	}
+	if err := ws.Strays(t.Context()); err != nil {
+		t.Errorf("what the tools have written: %v", err)
+	}
+	if _, err := ws.Run(t.Context(), worktree.Command{Args: []string{"sh", "-c", "echo 2 > README.md; echo 2 > b/y.go; echo 2 > a/z.go; rm api.go"}}); err != nil {
+		t.Fatal(err)
+	}
+	err = ws.Strays(t.Context())
+	for _, want := range []string{"README.md" + words, "b/y.go belongs to the module b", "api.go belongs to the contract"} {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "a/z.go") {
+			t.Errorf("what a command has written: %v, want %q", err, want)
+		}
+	}
 	_, err = b.o.Gateway.Commit(t.Context(), b.run.Repo, sandbox.CommitOptions{
 		Parent: b.shas[0], Message: "x", Run: "t", Author: "t", Email: "t@example.com", Time: b.now,
 		Changes: []worktree.Change{{Path: "README.md", Content: []byte("2")}}, Taken: taken,
