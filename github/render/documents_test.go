@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/module"
 	"forge/pipeline/rollout"
 )
@@ -60,5 +61,21 @@ func TestDocuments(t *testing.T) {
 	}
 	if i, j := strings.Index(body, "Insights"), strings.Index(body, "Validation of module auth 1"); i < 0 || j < i {
 		t.Errorf("insights at %d, the module's validation at %d; want the newest first", i, j)
+	}
+}
+
+// A question of a module that nobody answers leaves that module out, and not the run.
+func TestUnansweredModule(t *testing.T) {
+	at := time.Date(2026, 7, 1, 12, 30, 0, 0, time.UTC)
+	run := &pipeline.Run{ID: 8, State: pipeline.StateWaiting, Config: config.Default(), Updated: at,
+		Gates: []pipeline.Gate{{ID: "gate/1", Opened: at, Choices: []pipeline.Choice{{Name: "cancel"}}}}}
+	v := Renderer{Run: run, Slug: "forge"}
+	for part, want := range map[*module.Of]string{nil: "the run is cancelled on 2026-", {Module: module.Module{ID: "auth"}}: "the module `auth` is left out, with what needs it, on 2026-"} {
+		run.Part = part
+		for what, text := range map[string]string{"question": v.choices(&run.Gates[0]), "reminder": v.Reminder("k", &run.Gates[0])} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the %s: %q does not say %q", what, text, want)
+			}
+		}
 	}
 }

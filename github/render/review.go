@@ -266,9 +266,17 @@ func (v Renderer) choices(g *pipeline.Gate) string {
 	}
 	b.WriteString("\nComment with one of these commands, or tick a box; further lines of the comment are words for the next attempt. Only people with write access can choose.")
 	if end := v.Run.Deadline(); !end.IsZero() {
-		fmt.Fprintf(&b, " Without an answer the run is cancelled on %s.", end.UTC().Format("2006-01-02"))
+		fmt.Fprintf(&b, " Without an answer %s on %s.", v.givenUp(), end.UTC().Format("2006-01-02"))
 	}
 	return b.String()
+}
+
+// givenUp says what becomes of a run that nobody answers.
+func (v Renderer) givenUp() string {
+	if v.Run.Part != nil {
+		return fmt.Sprintf("the module %s is left out, with what needs it,", code(v.Run.Part.Module.ID))
+	}
+	return "the run is cancelled"
 }
 
 // handle is the name of an open finding that blocks, "" where there is none.
@@ -291,8 +299,8 @@ func (v Renderer) Reminder(key string, g *pipeline.Gate) string {
 	if u := v.Run.Published.Artefacts[g.ID].URL; u != "" {
 		asked = "[a decision](" + u + ")"
 	}
-	return v.body(key, fmt.Sprintf("%sForge has been waiting for %s since %s. Without one the run is cancelled on %s.",
-		who, asked, g.Opened.UTC().Format("2006-01-02 15:04 UTC"), v.Run.Deadline().UTC().Format("2006-01-02")))
+	return v.body(key, fmt.Sprintf("%sForge has been waiting for %s since %s. Without one %s on %s.",
+		who, asked, g.Opened.UTC().Format("2006-01-02 15:04 UTC"), v.givenUp(), v.Run.Deadline().UTC().Format("2006-01-02")))
 }
 
 func (v Renderer) answers(g *pipeline.Gate) string {
