@@ -139,7 +139,7 @@ func (r *Run) loopGuard(it *Iteration, b *Bounce) *Guard {
 	case r.Config.Breaker.Enabled && inARow > r.Config.Breaker.MaxIterations:
 		return &Guard{Name: GuardBreaker, Phase: b.Phase, Value: int64(inARow), Limit: int64(r.Config.Breaker.MaxIterations),
 			Detail: fmt.Sprintf("the circuit breaker opened: %d times in a row without a pass of the %s", inARow, b.Phase)}
-	case b.Phase == PhaseTest && cfg.AutoFixOnly && it.Tests.noFix(cfg.AutoFixConfidence):
+	case b.Phase == PhaseTest && cfg.AutoFixOnly && it.Tests.noFix(cfg.AutoFixConfidence) && !r.advised(it):
 		return &Guard{Name: GuardNoFix, Phase: b.Phase, Value: surest(it.Tests.Failures), Limit: int64(cfg.AutoFixConfidence * 100), Unit: "per cent",
 			Detail: fmt.Sprintf("none of the %s has a suggested fix with a confidence over %.2f", text.Plural(b.Count, "failure", "failures"), cfg.AutoFixConfidence)}
 	}
@@ -245,7 +245,7 @@ func (r *Run) signs() []string {
 		if it.Impl != nil && len(it.Impl.Doubts) > 0 {
 			out = append(out, fmt.Sprintf("in iteration %d, the implementer doubts that it can mend %s", it.Number, text.Clip(text.OneLine(strings.Join(it.Impl.Doubts, ", or ")), 200)))
 		}
-		if over := r.Config.Loop.AutoFixConfidence; it.Tests != nil && it.Tests.noFix(over) {
+		if over := r.Config.Loop.AutoFixConfidence; it.Tests != nil && it.Tests.noFix(over) && !r.advised(it) {
 			out = append(out, fmt.Sprintf("in iteration %d, no failure has a fix with a confidence over %.2f", it.Number, over))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"forge/pipeline/config"
 	"forge/pipeline/proof"
 	"forge/pipeline/role"
 	"forge/pipeline/text"
@@ -147,10 +148,11 @@ func (r *Run) unraised(it *Iteration, late bool) *upstream.Feedback {
 	if !r.TakesFeedback() || it == nil || it.Result == ResultFailed || it.Redo || r.Plan == nil {
 		return nil
 	}
-	for _, f := range append(r.constraints(it), r.missed(it)...) {
-		known := slices.ContainsFunc(r.Upstream, func(o upstream.Feedback) bool { return o.Source == f.Source && o.Text == f.Text })
+	for _, f := range slices.Concat(r.constraints(it), r.missed(it), r.failed(it)) {
+		f.To = cmp.Or(f.To, r.owner(&f))
+		known := slices.ContainsFunc(r.Upstream, func(o upstream.Feedback) bool { return o.Source == f.Source && o.Text == f.Text && o.To == f.To })
 		if !known && (late || !f.Severity.Waits()) {
-			f.To, f.Iteration = r.owner(&f), it.Number
+			f.Iteration = it.Number
 			return &f
 		}
 	}
@@ -214,6 +216,57 @@ func (r *Run) missed(it *Iteration) (out []upstream.Feedback) {
 	return out
 }
 
+// failed are tests that ask for the contrary of a criterion, and gates of quality that others
+// than the implementer answer for: each of these is asked by itself, and the gate is measured
+// again once all have answered and the work has changed.
+func (r *Run) failed(it *Iteration) (out []upstream.Feedback) {
+	if it.Tests == nil {
+		return nil
+	}
+	from := upstream.Feedback{From: upstream.Tester, Source: r.sourceOf(it, PhaseTest)}
+	for i := range it.Tests.Failures {
+		f := &it.Tests.Failures[i]
+		if f.Against != "" {
+			from.Kind, from.To = upstream.Contradicted, ""
+			from.Ask = upstream.Ask{About: []string{f.Against}, Text: fmt.Sprintf("%s asks for the contrary: %s", f.Test, f.Analysis), Severity: upstream.High}
+			out = append(out, from)
+		}
+		for _, m := range it.Tests.Measures {
+			if "quality/"+m.Name != f.Test {
+				continue
+			}
+			from.Kind = upstream.Quality
+			from.Ask = upstream.Ask{About: []string{upstream.Plan}, Text: text.Clip(text.OneLine(f.Test+": "+f.Error), 600), Severity: upstream.High}
+			for _, owner := range m.Owner {
+				if from.To = r.answers(owner); from.To != "" && !slices.ContainsFunc(out, func(o upstream.Feedback) bool { return o.Text == from.Text && o.To == from.To }) {
+					out = append(out, from)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// answers is who answers for a gate in the place of an owner that the settings name: the role
+// where one acts, else the planner; "" for those who mend it or have measured it.
+func (r *Run) answers(owner string) string {
+	switch who := role.Role(owner); {
+	case !slices.Contains(role.All(), who):
+		return ""
+	case r.acts(who) == config.ByNone:
+		return upstream.Planner
+	default:
+		return owner
+	}
+}
+
+// advised reports that who answers for what failed in an iteration has said how to go on.
+func (r *Run) advised(it *Iteration) bool {
+	return slices.ContainsFunc(r.Upstream, func(f upstream.Feedback) bool {
+		return f.Iteration == it.Number && f.Kind.OfTests() && f.State == upstream.Resolved
+	})
+}
+
 // sourceOf names the last execution of a phase in an iteration.
 func (r *Run) sourceOf(it *Iteration, p Phase) string {
 	ref := PhaseRef{Phase: p, Iteration: it.Number}
@@ -244,7 +297,7 @@ func (r *Run) decidedBefore(f *upstream.Feedback) string {
 // criterion is not met is one matter, whatever is lacking.
 func sameMatter(a, b *upstream.Feedback) bool {
 	switch {
-	case a.Kind != b.Kind:
+	case a.Kind != b.Kind || a.Kind == upstream.Quality && a.To != b.To: // each owner is asked by itself
 		return false
 	case a.Kind == upstream.Missed:
 		return upstream.Same(a.About, b.About)
@@ -287,6 +340,7 @@ func (r *Run) Asks() upstream.Spec {
 		Quotes: func(words string) bool { return telling(words) && proof.Quoted(task, words) },
 		Says:   func(text string) bool { return proof.Says(task, text) },
 	}
+	s.Asked = func(id, text string) bool { return s.Says(text) && mostly(text, r.source(id)) }
 	if f := r.Feedback(); f != nil && f.Kind.Early() {
 		for _, i := range role.Items(r.Artefacts, role.Product, "") {
 			s.Criteria = append(s.Criteria, upstream.Item{ID: i.ID, Text: i.Text})
@@ -298,6 +352,35 @@ func (r *Run) Asks() upstream.Spec {
 		}
 	}
 	return s
+}
+
+// source is the words of the task that a criterion was written for; "" where nobody has said.
+func (r *Run) source(criterion string) string {
+	source := ""
+	if f := r.Feedback(); f != nil && f.Kind.Early() {
+		for _, c := range role.Items(r.Artefacts, role.Product, "") {
+			for _, q := range role.Items(r.Artefacts, role.Analyst) {
+				if c.ID == criterion && c.For == q.ID {
+					source = q.Quote
+				}
+			}
+		}
+	} else if r.Plan != nil {
+		for _, c := range r.Plan.Criteria {
+			for _, q := range r.Plan.Requirements {
+				if c.ID == criterion && c.For == q.ID {
+					source = q.Quote
+				}
+			}
+		}
+	}
+	return source
+}
+
+// mostly reports whether a sentence holds a quote that is the most of it: a word or two may
+// stand in any sentence.
+func mostly(sentence, quote string) bool {
+	return telling(quote) && proof.Quoted(sentence, quote) && 5*len(strings.Fields(quote)) >= 3*len(strings.Fields(sentence))
 }
 
 // telling reports whether a quote is long enough to show something: two words and eight
@@ -423,6 +506,7 @@ func (r *Run) decided(f *upstream.Feedback, d *upstream.Reply, at time.Time) {
 	r.revise(f)
 	it := r.Current()
 	switch {
+	case f.Kind.OfTests(): // it goes back with what failed
 	case it.Review == nil: // nothing is judged yet
 		it.Redo = it.Redo || works(&decision) || it.Impl == nil || it.Impl.Unable != "" || it.Impl.Head == it.Impl.Parent
 	case decision.Choice == upstream.Fix && f.Severity.Waits(): // it held nothing up

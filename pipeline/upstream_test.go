@@ -10,6 +10,7 @@ import (
 	"forge/pipeline/command"
 	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
+	"forge/pipeline/proof"
 	"forge/pipeline/upstream"
 
 	"pgregory.net/rapid"
@@ -21,6 +22,7 @@ var told = map[Phase][]string{
 	PhaseImplement: {"implement it constraint high AC1: no sockets", "implement it constraint low plan: slow", "implement unable why",
 		"implement half constraint blocking AC1: none here | high plan: nor there"},
 	PhaseReview: {"review uncovered it is", "review missed AC1"},
+	PhaseTest:   {"test TestA 0.2 against AC1", "test quality/size of architect developer ux", "test quality/size 0.9 of developer"},
 	PhaseResolve: {"resolve fix so", "resolve design a; b", "resolve design one", "resolve clarify AC1: works well", "resolve clarify AC1: works",
 		"resolve tighten AC1: works within 5 ms", "resolve clarify AC1: works within 9 ms", "resolve clarify AC1: may work", "resolve limit AC1",
 		"resolve add Sum is wrong (Sum is wrong)", "resolve design a; AC1 is skipped", "resolve design b but it is less", "resolve add Sum is wrong (nowhere at all)", "resolve add It may be wrong (Sum is wrong)", "resolve limit AC7",
@@ -212,6 +214,72 @@ func TestChoose(t *testing.T) {
 		events, said := p.Run.Answer(command.Line{Name: "choose", Args: c.args, Text: c.text}, Actor{Login: "ann"}, c.via, 0, p.Now)
 		if (len(events) > 0) != (c.want == taken) || !strings.Contains(said, c.want) {
 			t.Errorf("choose %q %q by %s: %d events, %q, want %q", c.args, c.text, c.via, len(events), said, c.want)
+		}
+	}
+}
+
+// Covers U2, U6: a gate that others than the implementer answer for is asked of each of them by
+// itself, one after the other, before the work goes back; it is measured again when the work
+// has changed, and at the second miss people are asked. Without feedback it just goes back.
+func TestGateOfOwners(t *testing.T) {
+	begin := "plan ok\nimplement it\nreview ok\n"
+	for _, c := range []struct{ track, script, asked, last string }{
+		{"", begin + "test quality/size of architect developer\nresolve fix drop the table", "planner", "implement"},
+		{"", begin + "test quality/size of architect ux product\nresolve fix drop the table", "planner", "implement"},
+		{"", begin + "test quality/size 0.9 of developer qa", "", "implement"},
+		{"full", "analyse ok\ndesign ok\n" + begin + "test quality/size of product architect developer\nresolve fix a\nresolve fix b", "product architect", "implement"},
+		{"full", "analyse ok\ndesign ok\n" + begin + "test quality/size of product architect developer\nresolve fix a", "product architect", "resolve"},
+		{"", begin + "test quality/size of architect\nresolve fix a\nimplement it\nreview ok\ntest quality/size of architect", "planner planner", ""},
+		{"", begin + "test quality/size of architect\nresolve fix a\nimplement it\nreview ok\ntest ok", "planner", ""},
+		{"", begin + "test TestA 0.2 against AC1\nresolve fix the test is of the old way", "planner", "implement"},
+		{"", begin + "test TestA 0.2 against AC1\nresolve limit AC1\nhuman choose a", "planner", "implement"},
+	} {
+		p, _ := entered(t, c.track, c.script, func(cfg *config.Config) { cfg.Upstream.Enabled = true })
+		var asked []string
+		for _, f := range p.Run.Upstream {
+			asked = append(asked, f.To)
+		}
+		last := ""
+		if p.Run.Active != nil {
+			last = string(p.Run.Active.Phase)
+		}
+		if strings.Join(asked, " ") != c.asked || last != c.last {
+			t.Errorf("%q: asked %v, then %s; want %s, then %s; %+v", c.script, asked, last, c.asked, c.last, p.Run.Upstream)
+		}
+	}
+	p, _ := entered(t, "", begin+"test quality/size 0.9 of architect developer")
+	if len(p.Run.Upstream) > 0 || p.Run.Active.Phase != PhaseImplement {
+		t.Errorf("with feedback off: %+v, %+v", p.Run.Upstream, p.Run.Active)
+	}
+}
+
+// Covers U3: a criterion may become the sentence of the task that it was written for; not
+// another sentence of it, a part of one, nor one that names a criterion or only holds a word of
+// the quote, and not where nobody has said what it was written for.
+func TestClarifiedByTheTask(t *testing.T) {
+	body := "The list can be exported as CSV, but not by guests. Guests need no export. The list can be exported as CSV never. AC1 holds: the list can be exported."
+	for _, c := range []struct {
+		quote, text string
+		free        bool
+	}{
+		{"The list can be exported as CSV", "The list can be exported as CSV, but not by guests", true},
+		{"list can be exported as CSV, but not by guests", "The list can be exported as CSV, but not by guests.", true},
+		{"The list can be exported as CSV", "The list can be exported as CSV", false},
+		{"The list can be exported as CSV", "Guests need no export", false},
+		{"no export", "Guests need no export", false},
+		{"export", "Guests need no export", false},
+		{"the list can be exported", "AC1 holds: the list can be exported", false},
+		{"", "The list can be exported as CSV, but not by guests", false},
+	} {
+		p := pipelinetest.New(listening(), Task{Issue: 1, Title: "Export", Body: body})
+		if err := p.Play("plan ok\nimplement half constraint blocking AC1: guests see nothing"); err != nil {
+			t.Fatal(err)
+		}
+		p.Run.Plan.Criteria[0].For = "REQ1"
+		p.Run.Plan.Requirements = []proof.Requirement{{ID: "REQ1", Quote: c.quote}}
+		d := upstream.Reply{Choice: upstream.Clarify, Criterion: "AC1", Text: c.text}
+		if why := p.Run.Asks().Weaker(&d); (why == "") != c.free {
+			t.Errorf("%q by %q: %q, want without a human: %v", c.text, c.quote, why, c.free)
 		}
 	}
 }

@@ -227,6 +227,7 @@ func TestLocalRun(t *testing.T) {
 	c.run(shell.Done, []string{"iteration 1 (fresh): passed"}, "show", "1")
 	c.run(shell.Done, []string{"PASSED (IMPLEMENTATION_VERIFIED)"}, "show", "1", "--report")
 	c.run(shell.Done, []string{"## Iteration 1"}, "show", "1", "--scratchpad")
+	c.run(shell.Done, []string{"told each other nothing", "No role has written anything"}, "show", "1", "--upstream", "--artefacts")
 	c.run(shell.Done, []string{"phase.completed", "tool.executed", "run.verified"}, "show", "1", "--events")
 	c.run(shell.Done, []string{"edit", "100 %"}, "show", "1", "--inner")
 	p := (&pipeline.Run{}).Progress()

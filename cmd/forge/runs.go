@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,7 +89,7 @@ func listRuns(out io.Writer, rows []store.RunRow) error {
 }
 
 func showCommand() *cobra.Command {
-	var why, report, scratchpad, progress, events, inner, asJSON bool
+	var why, report, scratchpad, progress, events, inner, upstream, artefacts, asJSON bool
 	cmd := &cobra.Command{
 		Use: "show RUN[/MODULE]", Short: "Show a run: its report, scratchpad, progress or events", Args: shell.Args(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -104,6 +105,8 @@ func showCommand() *cobra.Command {
 				id = run.ID
 				out := cmd.OutOrStdout()
 				switch {
+				case upstream || artefacts:
+					return showWritten(out, run, upstream, artefacts, asJSON)
 				case events:
 					return showEvents(cmd.Context(), out, db, id, asJSON)
 				case inner:
@@ -130,9 +133,48 @@ func showCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&scratchpad, "scratchpad", false, "what was tried, iteration by iteration")
 	cmd.Flags().BoolVar(&progress, "progress", false, "the progress record, as JSON")
 	cmd.Flags().BoolVar(&inner, "inner", false, "what each phase took, and how the agents' tools fared")
+	cmd.Flags().BoolVar(&upstream, "upstream", false, "what agents told each other, and what was decided")
+	cmd.Flags().BoolVar(&artefacts, "artefacts", false, "what roles have written: requirements, criteria, design, user interface")
 	cmd.Flags().BoolVar(&events, "events", false, "every event, in order")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
+}
+
+// showWritten prints what agents told each other, and what roles have written.
+func showWritten(out io.Writer, run *pipeline.Run, told, written, asJSON bool) error {
+	shown := map[string]any{}
+	var b strings.Builder
+	if told {
+		shown["upstream"] = run.Upstream
+		if len(run.Upstream) == 0 {
+			b.WriteString("Agents have told each other nothing.\n")
+		}
+		for i := range run.Upstream {
+			f := &run.Upstream[i]
+			fmt.Fprintf(&b, "%s (%s, %s → %s, %s)\n  %s\n", f.ID, f.Kind, f.From, f.To, f.State, f)
+			if f.Why != "" {
+				fmt.Fprintf(&b, "  A human was asked, because %s.\n", f.Why)
+			}
+		}
+	}
+	if written {
+		shown["artefacts"] = run.Artefacts
+		if len(run.Artefacts) == 0 {
+			b.WriteString("No role has written anything: the run is not on the full track, or has not begun.\n")
+		}
+		for i := range run.Artefacts {
+			a := &run.Artefacts[i]
+			fmt.Fprintf(&b, "%s, revision %d, by %s\n", a.Role, a.Rev, cmp.Or(a.By, "an agent"))
+			for line := range strings.SplitSeq(a.Text(), "\n") {
+				fmt.Fprintf(&b, "  %s\n", line)
+			}
+		}
+	}
+	if asJSON {
+		return printing.JSON(out, shown)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // loadRun loads a run, and says where to find one when there is none of this number.

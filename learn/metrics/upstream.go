@@ -28,9 +28,10 @@ func (m *measurer) finishUpstream() {
 		}
 	}
 	m.sums.add(m.ended, Upstream, "", int64(len(m.run.Upstream)))
-	for _, kind := range []upstream.Kind{upstream.Constraint, upstream.Missed, upstream.Uncovered, upstream.Infeasible, upstream.Inconsistency} {
-		if kind.Early() && counts[kind] == 0 {
-			continue // on the full track alone
+	for _, kind := range []upstream.Kind{upstream.Constraint, upstream.Missed, upstream.Uncovered, upstream.Infeasible, upstream.Inconsistency, upstream.Contradicted,
+		upstream.Quality} {
+		if (kind.Early() || kind.OfTests()) && counts[kind] == 0 {
+			continue // on the full track alone, or rare
 		}
 		m.sums.add(m.ended, Upstream, string(kind), counts[kind])
 	}

@@ -13,8 +13,8 @@ import (
 // causes are the root causes of B4.
 var causes = []string{"logic", "syntax", "runtime", "flaky", "env"}
 
-var analysisSchema = object(
-	"failures", listOf(object(
+var (
+	analysisParts = []any{
 		"id", typed("string", "T1"),
 		"cause", oneOf("root cause", causes...),
 		"analysis", typed("string", "where the cause is, and how it leads to the failure"),
@@ -23,7 +23,13 @@ var analysisSchema = object(
 			"description", typed("string", "the one fix to make"),
 			"diff?", typed("string", "the fix as a unified diff"),
 		),
-	), "every failure, once"),
+	}
+	analysisSchema = object("failures", listOf(object(analysisParts...), "every failure, once"))
+
+	// analysisTold is what a tester submits who may tell that a test and a criterion cannot both hold.
+	analysisTold = object("failures", listOf(object(append(slices.Clip(analysisParts), "against?", typed("string",
+		"id of the acceptance criterion, where the test was there before this work and asks for the contrary of it, so that no code can meet both; empty otherwise"))...),
+		"every failure, once"))
 )
 
 // analyse fills in what the tester finds out about the job's failures.
@@ -38,7 +44,14 @@ func (p *phase) analyse(ctx context.Context) ([]pipeline.Failure, error) {
 	w.recall().lastFault().data("Test failures", feedback{failures: out}.failureList())
 	s := w.spec("tester", roleTester, system("tester"))
 	s.tools, s.result = p.examining(), analysisSchema
-	s.accept = func(args json.RawMessage) []string { return checkAnalysis(out, args) }
+	var known []string
+	if p.job.Run.TakesFeedback() {
+		s.result = analysisTold
+		for _, c := range p.job.Run.Asks().Criteria {
+			known = append(known, c.ID)
+		}
+	}
+	s.accept = func(args json.RawMessage) []string { return checkAnalysis(out, known, args) }
 	err := p.converse(ctx, s)
 	if err != nil {
 		return slices.Clone(p.job.Failures), err
@@ -46,8 +59,9 @@ func (p *phase) analyse(ctx context.Context) ([]pipeline.Failure, error) {
 	return out, nil
 }
 
-// checkAnalysis reads what the tester submits into failures.
-func checkAnalysis(failures []pipeline.Failure, args json.RawMessage) []string {
+// checkAnalysis reads what the tester submits into failures. Known are the criteria that a test
+// may contradict, for the owner to hear of.
+func checkAnalysis(failures []pipeline.Failure, known []string, args json.RawMessage) []string {
 	var in struct {
 		Failures []struct {
 			ID         string
@@ -55,6 +69,7 @@ func checkAnalysis(failures []pipeline.Failure, args json.RawMessage) []string {
 			Analysis   string
 			Confidence float64
 			Fix        *pipeline.Fix
+			Against    string
 		}
 	}
 	if err := decode(args, &in); err != nil {
@@ -83,10 +98,15 @@ func checkAnalysis(failures []pipeline.Failure, args json.RawMessage) []string {
 			bad = append(bad, fmt.Sprintf("failure %s: analysis is missing", id))
 		case a.Confidence < 0 || a.Confidence > 1:
 			bad = append(bad, fmt.Sprintf("failure %s: confidence %v is not within 0 to 1", id, a.Confidence))
+		case len(known) > 0 && a.Against != "" && !slices.Contains(known, a.Against):
+			bad = append(bad, fmt.Sprintf("failure %s: against %q is none of %s", id, a.Against, strings.Join(known, ", ")))
 		}
 		done[id] = true
 		f := &failures[i]
 		f.Cause, f.Analysis, f.Confidence, f.Fix = cause, strings.TrimSpace(a.Analysis), a.Confidence, a.Fix
+		if len(known) > 0 {
+			f.Against = a.Against
+		}
 		if f.Fix != nil {
 			f.Fix.Replacement = nil // a failure has no lines that it could replace
 			if f.Fix.Description = strings.TrimSpace(f.Fix.Description); f.Fix.Description == "" && f.Fix.Diff == "" {

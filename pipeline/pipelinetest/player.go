@@ -15,6 +15,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/command"
 	"forge/pipeline/config"
+	"forge/pipeline/measure"
 	"forge/pipeline/mergeable"
 	"forge/pipeline/module"
 	"forge/pipeline/proof"
@@ -707,13 +708,19 @@ func tests(head, s string) *pipeline.TestReport {
 		return t
 	}
 	for _, item := range strings.Split(s, ", ") {
+		item, against, _ := strings.Cut(item, " against ")
+		item, owners, gate := strings.Cut(item, " of ")
 		name, conf, _ := strings.Cut(item, " ")
 		f := pipeline.Failure{Test: name, File: "a_test.go", Line: 3, Error: "got 1 want 2"}
 		f.Confidence, _ = strconv.ParseFloat(conf, 64)
 		if f.Confidence > 0 {
 			f.Cause, f.Analysis, f.Fix = "logic", "off by one", &pipeline.Fix{Description: "add one"}
 		}
+		f.Against = against
 		f.Fingerprint = f.Digest()
+		if gate {
+			t.Measures = append(t.Measures, measure.Result{Name: strings.TrimPrefix(name, "quality/"), Block: true, Owner: strings.Fields(owners)})
+		}
 		t.Failures = append(t.Failures, f)
 		t.Passed--
 		t.Failed++

@@ -14,8 +14,9 @@ type Item struct{ ID, Text string }
 
 // Spec is what an answer is held against.
 type Spec struct {
-	Quotes   func(words string) bool // whether words stand in the task, and are enough to show something
-	Says     func(text string) bool  // whether a text is a whole sentence of the task
+	Quotes   func(words string) bool    // whether words stand in the task, and are enough to show something
+	Says     func(text string) bool     // whether a text is a whole sentence of the task
+	Asked    func(id, text string) bool // whether it is the one that a criterion was written for; nil: nobody knows
 	Criteria []Item
 	Steps    []string
 }
@@ -102,7 +103,8 @@ func (s Spec) Weaker(r *Reply) string {
 		return "it takes something away that is asked for"
 	case Clarify, Tighten:
 		i := slices.IndexFunc(s.Criteria, func(c Item) bool { return c.ID == r.Criterion })
-		if i < 0 || !shorter(s.Criteria[i].Text, r.Text) {
+		verbatim := i >= 0 && s.Asked != nil && s.Asked(r.Criterion, r.Text) && !s.names(r.Text)
+		if i < 0 || !verbatim && !shorter(s.Criteria[i].Text, r.Text) {
 			return "another text of a criterion may ask for less"
 		}
 	case Add:

@@ -87,9 +87,11 @@ type Kind string
 
 // The kinds.
 const (
-	Constraint Kind = "constraint" // what is wanted cannot be built as it is planned
-	Missed     Kind = "missed"     // a criterion is not met, again
-	Uncovered  Kind = "uncovered"  // the task asks for what no criterion has
+	Constraint   Kind = "constraint"   // what is wanted cannot be built as it is planned
+	Missed       Kind = "missed"       // a criterion is not met, again
+	Uncovered    Kind = "uncovered"    // the task asks for what no criterion has
+	Contradicted Kind = "contradicted" // a test asks for the contrary of a criterion
+	Quality      Kind = "quality"      // a gate of quality is missed that others than the implementer answer for
 
 	// Before the plan, on the full track.
 	Infeasible    Kind = "infeasible"    // a criterion cannot be met, says who designs it
@@ -103,6 +105,7 @@ func (k Kind) Early() bool { return k == Infeasible || k == Inconsistency }
 const (
 	Implementer = "implementer"
 	Reviewer    = "reviewer"
+	Tester      = "tester"
 	Planner     = "planner"
 
 	Architect = "architect"
@@ -168,6 +171,10 @@ type Feedback struct {
 
 	Says [2]string `json:"says,omitzero"` // of an inconsistency: the words of the architect, and of the designer of the user interface
 }
+
+// OfTests reports whether it comes of the tests: the work goes back with what failed, whatever
+// is decided.
+func (k Kind) OfTests() bool { return k == Contradicted || k == Quality }
 
 // Choice says how a feedback is decided.
 type Choice string
