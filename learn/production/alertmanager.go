@@ -18,6 +18,7 @@ type alertmanagerMessage struct {
 	GroupKey string              `json:"groupKey"`
 	External string              `json:"externalURL"`
 	Title    string              `json:"title"` // Grafana's
+	Cut      int                 `json:"truncatedAlerts"`
 	Alerts   []alertmanagerAlert `json:"alerts"`
 }
 
@@ -61,7 +62,8 @@ func (l labels) first(names ...string) string {
 }
 
 // readAlertmanager makes an observation of each part of a group that is about one
-// thing: a repository, an environment, a service, a kind.
+// thing: a repository, an environment, a kind. What else differs, such as the service,
+// belongs together because whoever set the monitor up says so.
 func readAlertmanager(h Hook, m Message) ([]Observation, string, error) {
 	var msg alertmanagerMessage
 	if err := decode(m.Body, &msg); err != nil {
@@ -74,8 +76,8 @@ func readAlertmanager(h Hook, m Message) ([]Observation, string, error) {
 		msg.Alerts = msg.Alerts[:maxAlerts]
 	}
 	type place struct {
-		repo, environment, service string
-		kind                       Kind
+		repo, environment string
+		kind              Kind
 	}
 	var order []place
 	parts := map[place][]alertmanagerAlert{}
@@ -86,8 +88,7 @@ func readAlertmanager(h Hook, m Message) ([]Observation, string, error) {
 			why = cmp.Or(why, no)
 			continue
 		}
-		p := place{repo: repo, environment: h.environmentOf(a.Labels.first("environment", "env")),
-			service: name(a.Labels.first("service", "job")), kind: alertKind(a)}
+		p := place{repo: repo, environment: h.environmentOf(a.Labels.first("environment", "env")), kind: alertKind(a)}
 		if parts[p] == nil && len(order) == maxEvents {
 			why = cmp.Or(why, fmt.Sprintf("it is about more than %d things", maxEvents))
 			continue
@@ -100,7 +101,10 @@ func readAlertmanager(h Hook, m Message) ([]Observation, string, error) {
 	var out []Observation
 	for _, p := range order {
 		o := alertObservation(p.kind, msg, parts[p])
-		o.Repo, o.Environment, o.Service = p.repo, p.environment, p.service
+		o.Repo, o.Environment = p.repo, p.environment
+		if msg.Cut > 0 && len(order) == 1 && o.Status == StatusResolved && strings.EqualFold(msg.Status, string(StatusFiring)) {
+			o.Status, o.At = StatusFiring, time.Time{} // by those that were cut off
+		}
 		out = append(out, o)
 	}
 	return out, why, nil
@@ -117,7 +121,7 @@ func alertKind(a alertmanagerAlert) Kind {
 }
 
 // firing reports whether an alert goes on.
-func (a alertmanagerAlert) firing() bool { return a.Status != "resolved" }
+func (a alertmanagerAlert) firing() bool { return !strings.EqualFold(a.Status, string(StatusResolved)) }
 
 // alertObservation takes alerts together: it goes on while one of them does, is as
 // bad as the worst of these, and shows the one that began first.
@@ -134,7 +138,7 @@ func alertObservation(kind Kind, msg alertmanagerMessage, alerts []alertmanagerA
 		Title: line(cmp.Or(a.Annotations.first("summary", "title"), a.Labels.first("alertname"), msg.Title), maxTitle),
 		Text:  words(a.Annotations.first("description", "message")), URL: cmp.Or(link(a.Generator), link(msg.External)),
 		Release: name(a.Labels.first("release", "version")), Commit: commit(a.Labels.first("commit", "revision", "sha")),
-		Deployment: int64(whole(a.Labels.first("deployment_id", "forge_deployment"))),
+		Deployment: number64(a.Labels.first("deployment_id", "forge_deployment")), Service: name(a.Labels.first("service", "job")),
 	}
 	var prints []string
 	for _, b := range alerts {

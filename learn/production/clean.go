@@ -72,8 +72,8 @@ func when(s string) time.Time {
 	if err != nil {
 		t, err = time.Parse("2006-01-02T15:04:05.999999", s) // Sentry leaves the zone out
 	}
-	if n, bad := strconv.ParseInt(s, 10, 64); err != nil && bad == nil && n > 0 && n < 1<<40 {
-		if n > 1<<34 { // milliseconds
+	if n, bad := strconv.ParseInt(s, 10, 64); err != nil && bad == nil && n > 0 {
+		for n > 1<<34 { // milliseconds, or smaller parts of a second
 			n /= 1000
 		}
 		t, err = time.Unix(n, 0), nil
@@ -98,10 +98,20 @@ func figure(s string) *float64 {
 	return &f
 }
 
-// whole reads a whole number that is not under 0; what is none is 0.
+// whole reads a whole number that is not under 0, as some senders write it with a point
+// or an exponent; what is none is 0.
 func whole(s string) int {
-	n, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil || n < 0 || n > math.MaxInt32 {
+	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err != nil || f < 0 || f > math.MaxInt32 || f != math.Trunc(f) {
+		return 0
+	}
+	return int(f)
+}
+
+// number64 reads an id of GitHub's, which are over 32 bits by now; what is none is 0.
+func number64(s string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	if err != nil || n < 0 {
 		return 0
 	}
 	return n
@@ -109,7 +119,7 @@ func whole(s string) int {
 
 // severity reads the words that monitors use.
 func severity(s string) Severity {
-	switch strings.ToLower(strings.TrimSpace(s)) {
+	switch strings.ReplaceAll(strings.ToLower(strings.TrimSpace(s)), "-", "") {
 	case "critical", "crit", "fatal", "page", "emergency", "alert", "p0", "p1", "sev0", "sev1", "disaster":
 		return SeverityCritical
 	}
@@ -121,7 +131,7 @@ func (o *Observation) finish(received time.Time) {
 	if o.Title == "" {
 		o.Title = map[Kind]string{KindAnomaly: "An anomaly", KindError: "An error", KindHealth: "A failed health check"}[o.Kind]
 	}
-	if o.At.IsZero() || o.At.After(received.Add(time.Hour)) {
+	if o.At.IsZero() || o.At.After(received) { // by a clock that is ahead it would come from what was deployed later
 		o.At = received.UTC()
 	}
 	if o.Since.After(o.At) {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -20,6 +19,7 @@ type generic struct {
 	Time        string          `json:"time"`      // CloudEvents
 	Timestamp   string          `json:"timestamp"` // Standard Webhooks
 	Data        json.RawMessage `json:"data"`
+	Base64      []byte          `json:"data_base64"`
 }
 
 // maxEvents is how many events of one message are read.
@@ -44,8 +44,10 @@ func readGeneric(h Hook, m Message) (out []Observation, why string, err error) {
 	for _, e := range events {
 		o, no, err := e.read(h)
 		switch {
-		case err != nil:
+		case err != nil && len(events) == 1:
 			return nil, "", err
+		case err != nil: // the others of a batch say what they say
+			why = cmp.Or(why, err.Error())
 		case no != "":
 			why = cmp.Or(why, no)
 		default:
@@ -62,7 +64,7 @@ func (e generic) read(h Hook) (Observation, string, error) {
 			EventHealthCheckFailed), nil
 	}
 	f := fields{}
-	if err := decode(e.Data, &f); err != nil {
+	if err := decode(e.data(), &f); err != nil {
 		return Observation{}, "", fmt.Errorf("%w: data must be an object with the fields of %s", ErrUnread, e.Type)
 	}
 	repo, why := h.repoOf(f.text("repo", "repository"))
@@ -77,11 +79,13 @@ func (e generic) read(h Hook) (Observation, string, error) {
 		URL:   link(f.text("url", "link")), Title: line(f.text("title", "summary", "message"), maxTitle), Text: words(f.text("text", "description", "message")),
 		Release: name(f.text("release", "version")), Commit: commit(f.text("commit", "sha", "relatedcommit")), Deployment: f.id("deploymentid", "deployment"),
 	}
-	if s := strings.ToLower(f.text("status")); s == "resolved" || s == "ok" {
+	status := f.text("status", "state")
+	if over[strings.ToLower(status)] {
 		o.Status = StatusResolved
 	}
 	switch kind {
 	case KindError:
+		o.Each = status == ""
 		o.Error = &Error{Type: name(f.text("type", "errortype", "exception")), Stack: f.stack("stack", "stacktrace"),
 			Frequency: f.count("frequency", "count"), FirstSeen: when(f.text("firstseen")),
 			Users: f.count("affectedusers", "users"), Related: commit(f.text("relatedcommit")), Culprit: name(f.text("culprit"))}
@@ -96,6 +100,21 @@ func (e generic) read(h Hook) (Observation, string, error) {
 		o.Title = cmp.Or(o.Title, o.Anomaly.Metric)
 	}
 	return o, "", nil
+}
+
+// over are the words by which senders say that something does not go on.
+var over = map[string]bool{"resolved": true, "ok": true, "closed": true, "recovered": true, "healthy": true, "normal": true, "up": true}
+
+// data is the event's data, which may be in a text, or in base64.
+func (e generic) data() []byte {
+	var s string
+	if json.Unmarshal(e.Data, &s) == nil && s != "" {
+		return []byte(s)
+	}
+	if len(e.Data) == 0 {
+		return e.Base64
+	}
+	return e.Data
 }
 
 // fields are those of an event's data, by their names without case, dashes and
@@ -142,11 +161,7 @@ func (f fields) text(names ...string) string {
 func (f fields) count(names ...string) int { return whole(f.text(names...)) }
 
 func (f fields) id(names ...string) int64 {
-	n, err := strconv.ParseInt(f.text(names...), 10, 64)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
+	return number64(f.text(names...))
 }
 
 // stack reads a stack that is text, or a list of frames.
@@ -154,6 +169,10 @@ func (f fields) stack(names ...string) []Frame {
 	for _, n := range names {
 		if s := f.text(n); s != "" {
 			return Frames(s)
+		}
+		var lines []string
+		if json.Unmarshal(f[n], &lines) == nil && len(lines) > 0 {
+			return Frames(strings.Join(lines, "\n"))
 		}
 		var list []fields
 		if json.Unmarshal(f[n], &list) != nil || len(list) == 0 {

@@ -1,6 +1,7 @@
 package production
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -100,6 +101,9 @@ type Incident struct {
 	First       Observation `json:"first"`           // the observation that opened it
 	Last        Observation `json:"last"`            // the newest that was kept
 	Named       []Named     `json:"named,omitempty"` // what its observations name
+	Stack       []Frame     `json:"stack,omitempty"` // of the program's own code, of the first observation with one
+	Each        []string    `json:"each,omitempty"`  // its groups of which nobody will say that they are over
+	EachSeen    time.Time   `json:"each_seen,omitzero"`
 	Correlated  time.Time   `json:"correlated,omitzero"`
 	Weighed     *Weighed    `json:"weighed,omitempty"` // when it was correlated; nil: not known
 	Suspects    []Suspect   `json:"suspects,omitempty"`
@@ -130,6 +134,7 @@ type Named struct {
 type Weighed struct {
 	Deployments []int64 `json:"deployments,omitempty"`
 	Named       int     `json:"named,omitempty"`
+	Stack       bool    `json:"stack,omitempty"`
 }
 
 func (o Observation) names() Named {
@@ -154,9 +159,39 @@ func (i *Incident) newName(o Observation) bool {
 	return n != (Named{}) && len(i.Named) < maxNamed && !slices.Contains(i.Named, n)
 }
 
+// tellsMore reports whether an observation says something of the cause that none before
+// did.
+func (i *Incident) tellsMore(o Observation) bool {
+	return i.newName(o) || len(i.Stack) == 0 && len(o.own()) > 0
+}
+
+// own are the frames of the program's own code.
+func (o Observation) own() (out []Frame) {
+	for _, f := range orZero(o.Error).Stack {
+		if f.InApp && !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// OwnFrames are those that the incident's observations show. Those of before the stack
+// was kept stand in the first and the last.
+func (i *Incident) OwnFrames() []Frame {
+	out := slices.Clone(i.Stack)
+	for _, o := range []Observation{i.First, i.Last} {
+		for _, f := range o.own() {
+			if !slices.Contains(out, f) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
 // Weigh is what a correlation with these deployments has before it.
 func (i *Incident) Weigh(candidates []Deployment) *Weighed {
-	w := &Weighed{Named: len(i.names())}
+	w := &Weighed{Named: len(i.names()), Stack: len(i.OwnFrames()) > 0}
 	for _, d := range candidates {
 		w.Deployments = append(w.Deployments, d.ID)
 	}
@@ -171,7 +206,8 @@ func (i *Incident) Uncorrelated(list []Deployment) bool {
 	}
 	candidates := Candidates(i, list)
 	w := orZero(i.Weighed)
-	return i.Weighed != nil && len(i.names()) > w.Named || slices.ContainsFunc(candidates, func(d Deployment) bool {
+	more := len(i.names()) > w.Named || len(i.Stack) > 0 && !w.Stack
+	return i.Weighed != nil && more || slices.ContainsFunc(candidates, func(d Deployment) bool {
 		return d.Changed.After(i.Correlated) || i.Weighed != nil && !slices.Contains(w.Deployments, d.ID)
 	})
 }
@@ -238,11 +274,21 @@ func (i *Incident) seen(e Event) {
 		if i.newName(*o) {
 			i.Named = append(i.Named, o.names())
 		}
+		if len(i.Stack) == 0 {
+			i.Stack = o.own()
+		}
+		i.Each = slices.DeleteFunc(slices.Clone(i.Each), func(g string) bool { return g == d.Group })
+		if o.Each && len(i.Each) <= maxJoined {
+			i.Each = append(i.Each, d.Group)
+		}
 		i.Last, i.LastSeen = *o, later(i.LastSeen, o.At)
 		if began := o.began(); began.Before(i.FirstSeen) {
 			i.FirstSeen = began
 		}
 		d.Severity = o.Severity
+	}
+	if slices.Contains(i.Each, d.Group) {
+		i.EachSeen = i.LastSeen
 	}
 	if d.Severity == SeverityCritical {
 		i.Severity = SeverityCritical
@@ -281,7 +327,23 @@ const (
 	silence      = 24 * time.Hour // of a source that never says that something is over
 	flapWindow   = 30 * time.Minute
 	flapChanges  = 4
+	eachSilence  = time.Hour        // of errors that nobody says are over, since something else was deployed
+	eachLate     = 10 * time.Minute // for which those of before may still come in
 )
+
+// cured says which deployment has ended errors of which nobody says that they are over:
+// nothing was seen of them for a while since it.
+func (i *Incident) cured(list []Deployment, now time.Time) (why string, over bool) {
+	told := func(g string) bool { return !slices.Contains(i.Each, g) }
+	d := lastDeployment(list, i.Environment, now)
+	if i.State != StateOpen || i.Storm || len(i.Firing) == 0 || slices.ContainsFunc(i.Firing, told) || d == nil || i.EachSeen.After(d.At.Add(eachLate)) {
+		return "", false
+	}
+	if !d.At.After(i.FirstSeen) || now.Sub(later(d.At, i.EachSeen)) < eachSilence {
+		return "", false
+	}
+	return fmt.Sprintf("it was not seen for an hour, since deployment %d", d.ID), true
+}
 
 // Flapping reports whether an incident came and went several times of late.
 func (i *Incident) Flapping(now time.Time) bool {

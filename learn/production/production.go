@@ -93,6 +93,7 @@ type Observation struct {
 	Release     string    `json:"release,omitempty"`     // the version that the source names: a tag, a SHA
 	Commit      string    `json:"commit,omitempty"`      // the commit that the source names
 	Fingerprint string    `json:"fingerprint,omitempty"` // tells things of one group apart
+	Each        bool      `json:"each,omitempty"`        // the source tells of each time, and not that it is over
 
 	Anomaly *Anomaly `json:"anomaly,omitempty"`
 	Error   *Error   `json:"error,omitempty"`

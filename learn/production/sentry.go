@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // sentryMessage is a webhook of Sentry's integration platform.
@@ -62,7 +63,7 @@ type sentryEvent struct {
 	Platform    string          `json:"platform"`
 	Release     json.RawMessage `json:"release"` // text, or an object with a version
 	Environment string          `json:"environment"`
-	Tags        [][]string      `json:"tags"`
+	Tags        []sentryTag     `json:"tags"`
 	Exception   struct {
 		Values []struct {
 			Type      string `json:"type"`
@@ -82,8 +83,25 @@ type sentryFrame struct {
 	AbsPath  string `json:"abs_path"`
 	Module   string `json:"module"`
 	Function string `json:"function"`
-	Line     int    `json:"lineno"`
-	InApp    bool   `json:"in_app"`
+	Line     word   `json:"lineno"`
+	InApp    *bool  `json:"in_app"` // nil: it is not known
+}
+
+// sentryTag is a key and its value, as a pair or an object.
+type sentryTag struct{ Key, Value word }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *sentryTag) UnmarshalJSON(data []byte) error {
+	var pair []word
+	if json.Unmarshal(data, &pair) == nil {
+		if len(pair) == 2 {
+			t.Key, t.Value = pair[0], pair[1]
+		}
+		return nil
+	}
+	type plain sentryTag
+	_ = json.Unmarshal(data, (*plain)(t)) // what is neither is none
+	return nil
 }
 
 type sentryMetric struct {
@@ -128,6 +146,7 @@ func readSentry(h Hook, m Message) ([]Observation, string, error) {
 		return nil, why, nil
 	}
 	o.Repo, o.Environment = repo, h.environmentOf(o.Environment)
+	o.Each = o.Kind == KindError && o.Status == StatusFiring // that an error is over somebody says by hand, if ever
 	return []Observation{o}, "", nil
 }
 
@@ -146,7 +165,7 @@ func (h Hook) sentryRepo(project []string) (repo, why string) {
 
 func (i *sentryIssue) observation(action string) Observation {
 	o := Observation{
-		Kind: KindError, Status: StatusFiring, Severity: severity(i.Level), At: when(i.LastSeen), Since: when(i.FirstSeen), Group: name("sentry/" + string(i.ID)),
+		Kind: KindError, Status: StatusFiring, Severity: severity(i.Level), At: when(i.LastSeen), Since: when(i.FirstSeen),
 		Title: line(cmp.Or(i.Title, i.Metadata.Type), maxTitle), Text: words(i.Metadata.Value), URL: cmp.Or(link(i.WebURL), link(i.Permalink)),
 		Error: &Error{Type: name(i.Metadata.Type), Frequency: whole(string(i.Count)), Users: whole(string(i.Users)), FirstSeen: when(i.FirstSeen),
 			Culprit: name(i.Culprit), Platform: name(i.Project.Platform), Issue: name(string(i.ID))},
@@ -155,7 +174,14 @@ func (i *sentryIssue) observation(action string) Observation {
 		f := newFrame(i.Metadata.Filename, 0, i.Metadata.Function)
 		o.Error.Stack = []Frame{f}
 	}
-	if action != "created" && action != "unresolved" {
+	if i.ID != "" {
+		o.Group = name("sentry/" + string(i.ID))
+	}
+	switch action {
+	case "created":
+	case "unresolved": // it came back: what did that is not what made it years ago
+		o.Since = time.Time{}
+	default:
 		o.Status = StatusResolved
 	}
 	return o
@@ -184,8 +210,10 @@ func (e *sentryEvent) observation() Observation {
 	o.Title = cmp.Or(o.Title, line(last.Type+": "+last.Value, maxTitle))
 	frames := last.Stacktrace.Frames
 	for n := len(frames) - 1; n >= 0 && len(o.Error.Stack) < maxFrames; n-- { // the oldest call is first
-		f := newFrame(cmp.Or(frames[n].Filename, frames[n].AbsPath, frames[n].Module), max(0, frames[n].Line), frames[n].Function)
-		f.InApp = frames[n].InApp
+		f := newFrame(cmp.Or(frames[n].Filename, frames[n].AbsPath, frames[n].Module), whole(string(frames[n].Line)), frames[n].Function)
+		if in := frames[n].InApp; in != nil {
+			f.InApp = *in
+		}
 		if f.File != "" {
 			o.Error.Stack = append(o.Error.Stack, f)
 		}
@@ -195,8 +223,8 @@ func (e *sentryEvent) observation() Observation {
 
 func (e *sentryEvent) tag(key string) string {
 	for _, t := range e.Tags[:min(len(e.Tags), maxLabels)] {
-		if len(t) == 2 && t[0] == key {
-			return t[1]
+		if string(t.Key) == key {
+			return string(t.Value)
 		}
 	}
 	return ""

@@ -252,7 +252,7 @@ type commitEvidence struct {
 // the deployment's only one, if there is one only.
 func bestCommit(i *Incident, f Facts, services map[string][]string) (best *Commit, reasons commitEvidence) {
 	reasons.left = 1
-	frames := ownFrames(i)
+	frames := i.OwnFrames()
 	for n := range f.Commits {
 		c := &f.Commits[n]
 		e := commitEvidence{evidence: evidence{left: 1}}
@@ -265,17 +265,6 @@ func bestCommit(i *Incident, f Facts, services map[string][]string) (best *Commi
 		return nil, reasons
 	}
 	return best, reasons
-}
-
-func ownFrames(i *Incident) (out []Frame) {
-	for _, o := range []Observation{i.First, i.Last} {
-		for _, f := range orZero(o.Error).Stack {
-			if f.InApp && !slices.Contains(out, f) {
-				out = append(out, f)
-			}
-		}
-	}
-	return out
 }
 
 func (e *commitEvidence) weigh(i *Incident, c *Commit, f Facts, frames []Frame, services map[string][]string) {

@@ -114,6 +114,7 @@ func (d *Tracker) OnProductionError(o Observation, _ Error) { d.last = d.take(o)
 func (d *Tracker) OnHealthCheckFailure(o Observation, _ Health) { d.last = d.take(o) }
 
 func (d *Tracker) take(o Observation) Note {
+	o.Environment = d.spelled(o.Environment)
 	key := GroupKey(o)
 	if slices.ContainsFunc(d.Ignore, func(g string) bool { return glob.Match(g, key) }) {
 		return Note{What: "ignored, as production.ignore says"}
@@ -145,10 +146,33 @@ func (d *Tracker) take(o Observation) Note {
 	return d.open(o, key, false)
 }
 
+// spelled is an environment's name as it is known: GitHub makes no difference between
+// "Production" and "production", and monitors write it in their own way.
+func (d *Tracker) spelled(environment string) string {
+	best := environment
+	for _, o := range d.Deployments {
+		if o.Environment == environment {
+			return environment
+		}
+		if strings.EqualFold(o.Environment, environment) {
+			best = o.Environment
+		}
+	}
+	for _, i := range d.Incidents {
+		if best == environment && strings.EqualFold(i.Environment, environment) {
+			best = i.Environment
+		}
+	}
+	return best
+}
+
 // dismissed finds the incident of a group that a person dismissed not long ago. What is
-// worse now is another matter.
+// worse now is another matter, and what comes after something new was deployed.
 func (d *Tracker) dismissed(o Observation, key string) *Incident {
 	for _, i := range d.Incidents {
+		if last := lastDeployment(d.Deployments, i.Environment, d.Now); last != nil && last.At.After(i.Ended) {
+			continue
+		}
 		if i.State == StateDismissed && i.Holds(key) && d.Now.Sub(i.Ended) < recent && (o.Severity != SeverityCritical || i.Severity == SeverityCritical) {
 			return i
 		}
@@ -288,7 +312,7 @@ func (d *Tracker) see(i *Incident, o Observation, key string) {
 	for most := samples; n > most; most *= 10 {
 		step *= 10
 	}
-	if n%step == 0 || i.newName(o) {
+	if n%step == 0 || i.tellsMore(o) {
 		d.flush(c)
 		d.event(i, o.Kind.Event(), EventData{Observation: &o, Group: key})
 		return
@@ -337,7 +361,11 @@ func (d *Tracker) recover(i *Incident, o Observation, key string) Note {
 // when nothing of it was seen for a while.
 func (d *Tracker) Tick() {
 	for _, i := range d.Incidents {
-		if why, over := i.Over(d.Now); over {
+		why, over := i.Over(d.Now)
+		if !over {
+			why, over = i.cured(d.Deployments, d.Now)
+		}
+		if over {
 			d.event(i, EventResolved, EventData{Why: why})
 		} else if i.Storm && i.State.Active() && d.Now.Sub(i.LastSeen) >= flappingWait {
 			d.event(i, EventResolved, EventData{Why: "no alert came for half an hour"})

@@ -5,6 +5,7 @@ package config
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -280,7 +281,8 @@ func (p Production) Answers(environment string) bool {
 
 // Covers reports whether an environment is one of those that are set.
 func (p Production) Covers(environment string) bool {
-	return slices.Contains(p.Environments, environment) || len(p.Environments) == 0 && environment == "production"
+	same := func(e string) bool { return strings.EqualFold(e, environment) } // as for GitHub
+	return slices.ContainsFunc(p.Environments, same) || len(p.Environments) == 0 && same("production")
 }
 
 // Gates is how long a run waits for people.

@@ -384,9 +384,13 @@ func issueText(i *production.Incident) string {
 	b.WriteString(quoted(i.Title))
 	o := i.Last
 	b.WriteString(quoted(o.Text))
+	frames := i.OwnFrames()
 	if e := o.Error; e != nil && len(e.Stack) > 0 {
+		frames = e.Stack
+	}
+	if len(frames) > 0 {
 		b.WriteString(">\n")
-		for _, f := range e.Stack[:min(len(e.Stack), 10)] {
+		for _, f := range frames[:min(len(frames), 10)] {
 			fmt.Fprintf(&b, "> at %s\n", text.Clip(text.OneLine(f.Place()+" "+f.Function), 200))
 		}
 	}

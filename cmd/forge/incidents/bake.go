@@ -1,6 +1,7 @@
 package incidents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,7 +142,7 @@ func (s *Service) measures(repo, environment string) bool {
 
 func (s *Service) measuresOf(repo, environment string) (checks []settings.HealthCheck, queries []settings.Query) {
 	here := func(r, e string) bool {
-		return r == repo && (e == environment || e == "" && environment == "production")
+		return r == repo && strings.EqualFold(cmp.Or(e, "production"), environment)
 	}
 	for _, c := range s.Checks {
 		if here(c.Repo, c.Environment) {

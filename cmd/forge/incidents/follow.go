@@ -97,7 +97,7 @@ func (s *Service) correlate(ctx context.Context, tracker *production.Tracker, i 
 	var failed error
 	if s.Code != nil && len(candidates) > 0 {
 		look, cancel := context.WithTimeout(ctx, lookTime)
-		more, err := s.Code.Facts(look, i.Repo, candidates, stackOf(i))
+		more, err := s.Code.Facts(look, i.Repo, candidates, i.OwnFrames())
 		cancel()
 		if err != nil {
 			failed = fmt.Errorf("look up what the deployments of incident %d brought: %w", i.ID, err)
@@ -112,21 +112,6 @@ func (s *Service) correlate(ctx context.Context, tracker *production.Tracker, i 
 	suspects := production.Suspects(i, facts, tracker.Incidents, nil)
 	tracker.Record(i, production.EventCorrelated, production.EventData{Suspects: suspects, Weighed: i.Weigh(candidates)})
 	return failed
-}
-
-// stackOf are the frames of the incident's own code.
-func stackOf(i *production.Incident) (out []production.Frame) {
-	for _, o := range []production.Observation{i.First, i.Last} {
-		if o.Error == nil {
-			continue
-		}
-		for _, f := range o.Error.Stack {
-			if f.InApp && !slices.Contains(out, f) {
-				out = append(out, f)
-			}
-		}
-	}
-	return out
 }
 
 // message is something that people are to be told, once for each key.
