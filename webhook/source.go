@@ -9,10 +9,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"forge/pipeline/record"
@@ -53,6 +56,34 @@ type gate struct {
 	mu   sync.Mutex
 	left float64
 	at   time.Time
+
+	taken, unproven, busy atomic.Int64
+}
+
+// Passed is what came in by a source since the start.
+type Passed struct {
+	Name                  string
+	Taken, Unproven, Busy int64
+}
+
+// Sources returns what came in by each source, in the order of their names.
+func (r *Receiver) Sources() (out []Passed) {
+	for _, name := range slices.Sorted(maps.Keys(r.gates)) {
+		g := r.gates[name]
+		out = append(out, Passed{name, g.taken.Load(), g.unproven.Load(), g.busy.Load()})
+	}
+	return out
+}
+
+func (g *gate) count(no *refusal) {
+	switch {
+	case no == nil:
+		g.taken.Add(1)
+	case no.status == http.StatusUnauthorized:
+		g.unproven.Add(1)
+	case no.status == http.StatusServiceUnavailable:
+		g.busy.Add(1)
+	}
 }
 
 func newGates(sources map[string]Source) (map[string]*gate, error) {
@@ -100,7 +131,9 @@ func (r *Receiver) serveSource(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	d := record.Delivery{Event: "hook/" + g.name, Repo: g.Repo, Received: r.opts.Clock()}
-	r.answer(w, req, &d, r.receiveFrom(w, g, req, &d))
+	no := r.receiveFrom(w, g, req, &d)
+	g.count(no)
+	r.answer(w, req, &d, no)
 }
 
 func (r *Receiver) receiveFrom(w http.ResponseWriter, g *gate, req *http.Request, d *record.Delivery) *refusal {

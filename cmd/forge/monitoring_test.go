@@ -209,6 +209,8 @@ func TestExpressions(t *testing.T) {
 	have["up"] = map[string][]string{"instance": nil, "job": nil}
 	// What a first run cannot have: what memory changes, which takes forty;
 	have["forge_memory_effect"] = map[string][]string{"instance": nil, "job": nil, "bound": {"value", "low", "high"}}
+	// what came in by hooks, of which it has none;
+	have["forge_hook_deliveries_total"] = map[string][]string{"instance": nil, "job": nil, "hook": nil, "result": {"taken", "unproven", "busy"}}
 	// figures of dismissals and bounces exist when there are any.
 	known := map[string]bool{}
 	for _, d := range figureKeys() {

@@ -83,6 +83,12 @@ func (i *Incident) Act(a Answer) *Act {
 	return nil
 }
 
+// Answered reports whether a person has said what is to be done, as far as that is known:
+// in the time since, the incident is theirs.
+func (i *Incident) Answered() bool {
+	return i.Chosen != nil || i.Declined != nil || !i.Muted.IsZero() || slices.ContainsFunc(i.Acts, func(a Act) bool { return a.By != "" })
+}
+
 // Begun reports whether an answer is under way.
 func (i *Incident) Begun() bool {
 	return slices.ContainsFunc(i.Acts, func(a Act) bool { return a.State == ActBegun })

@@ -135,6 +135,9 @@ func (t *teller) OnHealthCheckFailure(Observation, Health) { t.kind = KindHealth
 func TestFrames(t *testing.T) {
 	for _, tt := range []struct{ name, stack, want string }{
 		{"go", "panic: x\n\ngoroutine 7 [running]:\nmain.total(...)\n\t/src/cart.go:12\nnet/http.(*conn).serve(0xc0)\n\t/usr/local/go/src/net/http/server.go:2009 +0x6\n", "main.total /src/cart.go:12 own, net/http.(*conn).serve /usr/local/go/src/net/http/server.go:2009"},
+		{"go, recovered", "goroutine 8 [running]:\nruntime/debug.Stack()\n\truntime/debug/stack.go:26 +0x5e\nmain.buy.func1()\n\tshop/main.go:38 +0x5a\npanic({0x6a?, 0xc0?})\n\truntime/panic.go:783 +0x132\n" +
+			"shop/price.Gift(...)\n\tshop/price/price.go:7\nnet/http.HandlerFunc.ServeHTTP(0x0)\n\tnet/http/server.go:2322 +0x29\ncreated by net/http.(*Server).Serve in goroutine 1\n\tnet/http/server.go:3493 +0x485\n",
+			"shop/price.Gift shop/price/price.go:7 own, net/http.HandlerFunc.ServeHTTP net/http/server.go:2322, net/http. net/http/server.go:3493"},
 		{"python", "Traceback:\n  File \"a.py\", line 1, in main\n    b()\n  File \"/usr/lib/python3/json.py\", line 9, in loads\n",
 			"loads /usr/lib/python3/json.py:9, main a.py:1 own"},
 		{"node", "Error: x\n    at async f (file:///srv/a.js:3:4)\n    at /srv/b.js:5:6\n", "f /srv/a.js:3 own,  /srv/b.js:5 own"},

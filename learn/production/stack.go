@@ -30,7 +30,10 @@ func Frames(stack string) []Frame {
 		switch {
 		case frameGo.MatchString(l):
 			m := frameGo.FindStringSubmatch(l)
-			out = append(out, newFrame(m[1], whole(m[2]), goFunction(above)))
+			function := goFunction(above)
+			if out = append(out, newFrame(m[1], whole(m[2]), function)); function == "panic" {
+				out = nil // what is above it is what recovered
+			}
 		case framePython.MatchString(l):
 			m := framePython.FindStringSubmatch(l)
 			python = true
@@ -55,7 +58,7 @@ func Frames(stack string) []Frame {
 
 // goFunction is the function of the line that stands above a frame of Go.
 func goFunction(l string) string {
-	l = strings.TrimSpace(l)
+	l = strings.TrimPrefix(strings.TrimSpace(l), "created by ")
 	if i := strings.LastIndexByte(l, '('); i > 0 {
 		l = l[:i]
 	}
@@ -72,7 +75,7 @@ func newFrame(file string, n int, function string) Frame {
 	f := Frame{File: strings.TrimPrefix(name(file), "file://"), Line: n, Function: name(function)}
 	padded := "/" + strings.TrimLeft(f.File, "/")
 	f.InApp = f.File != "" && !slices.ContainsFunc(elsewhere, func(s string) bool { return strings.Contains(padded, s) })
-	for _, p := range []string{"java.", "javax.", "jdk.", "sun.", "org.springframework.", "runtime."} {
+	for _, p := range []string{"java.", "javax.", "jdk.", "sun.", "org.springframework.", "runtime.", "runtime/", "net/http."} {
 		f.InApp = f.InApp && !strings.HasPrefix(f.Function, p)
 	}
 	return f

@@ -35,6 +35,21 @@ func Read(ctx context.Context, db *store.DB, f store.IncidentFilter) ([]*product
 	return list, nil
 }
 
+// Glance is what operators want to know of incidents: how many go on, by severity, and
+// since when the oldest critical one does that no person has answered.
+func Glance(ctx context.Context, db *store.DB) (active map[string]int, unanswered time.Time, err error) {
+	list, err := Read(ctx, db, store.IncidentFilter{Active: true, Limit: 1000})
+	active = map[string]int{}
+	for _, i := range list {
+		active[string(i.Severity)]++
+		open := i.State == production.StateOpen && i.Severity == production.SeverityCritical && !i.Answered()
+		if open && (unanswered.IsZero() || i.Opened.Before(unanswered)) {
+			unanswered = i.Opened
+		}
+	}
+	return active, unanswered, err
+}
+
 func readDeployments(ctx context.Context, db *store.DB, f store.DeploymentFilter) ([]production.Deployment, error) {
 	rows, err := db.Deployments(ctx, f)
 	if err != nil {

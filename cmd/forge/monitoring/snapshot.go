@@ -18,6 +18,7 @@ import (
 	"forge/github"
 	"forge/learn/impact"
 	"forge/learn/metrics"
+	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
@@ -39,6 +40,24 @@ type Snapshot struct {
 	Calls    int64              // to GitHub, by this process
 	Traces   tracing.Stats      //
 	Ready    map[string]bool    // by check
+
+	Production Production
+}
+
+// Production is what goes wrong there, and what is on its way to it. A time is zero when
+// there is nothing that it could be of.
+type Production struct {
+	Incidents  map[string]int // that go on, by severity
+	Unanswered time.Time      // when the oldest critical one began that no person has answered
+	Asking     time.Time      // when the oldest question about shipping was asked
+	Step       time.Time      // when the oldest step of shipping began that is not a person's, and no watch
+	Hooks      []Hook
+}
+
+// Hook is what came in by a hook of this process.
+type Hook struct {
+	Name                  string
+	Taken, Unproven, Busy int64
 }
 
 // Counted are the metrics that a snapshot has the sums of.
@@ -86,10 +105,16 @@ var (
 	descMemoryRuns   = desc("memory_runs", "Ended runs that worked with what Forge has learnt, and without, as it was drawn when they began.", "memory")
 	descMemoryEffect = desc("memory_effect", "Share of first reviews approved with memory, less the share without: value, and the bounds low and high "+
 		"of an interval that is good however often it is looked at; absent while there are too few runs.", "bound")
-	descLimit     = desc("github_limit", "Calls in an hour that GitHub allows an installation, as last heard.", "installation", "resource")
-	descRemaining = desc("github_limit_remaining", "What is left of them.", "installation", "resource")
-	descCalls     = desc("github_calls_total", "Calls to GitHub by this process.")
-	descSpans     = desc("trace_spans_total", "Spans of traces: exported, failed (the collector did not take them), dropped (too many waited).", "result")
+	descLimit      = desc("github_limit", "Calls in an hour that GitHub allows an installation, as last heard.", "installation", "resource")
+	descRemaining  = desc("github_limit_remaining", "What is left of them.", "installation", "resource")
+	descCalls      = desc("github_calls_total", "Calls to GitHub by this process.")
+	descIncidents  = desc("incidents", "Incidents of production that go on.", "severity")
+	descUnanswered = desc("incident_unanswered_seconds", "How long the oldest critical one has gone on to which no person has said anything; 0 when there is none.")
+	descShipAsk    = desc("ship_question_oldest_seconds", "How long the oldest question about shipping has waited for a person; 0 when there is none.")
+	descShipStep   = desc("ship_step_oldest_seconds", "How long the oldest merge or deployment of shipping has not got on; 0 when there is none.")
+	descHooks      = desc("hook_deliveries_total", "What came in by a hook of this process: taken, unproven (who sends it does not prove who it is), "+
+		"busy (more than it takes).", "hook", "result")
+	descSpans = desc("trace_spans_total", "Spans of traces: exported, failed (the collector did not take them), dropped (too many waited).", "result")
 )
 
 // Describe implements prometheus.Collector. A snapshot is collected once and
@@ -109,6 +134,7 @@ func (s *Snapshot) Collect(out chan<- prometheus.Metric) {
 		gauge(descReady, number(s.Ready[name]), name)
 	}
 	s.collectWork(gauge)
+	s.collectProduction(gauge, counter)
 	g := s.Gauges
 	counter(descCost, usd(g.MicroUSD))
 	for _, p := range []struct {
@@ -172,6 +198,22 @@ func (s *Snapshot) collectWork(gauge func(*prometheus.Desc, float64, ...string))
 		gauge(descDeliveries, float64(g.Deliveries[state]), state)
 	}
 	gauge(descDeliveryAge, s.age(g.WaitingSince))
+}
+
+// collectProduction shows what goes wrong in production, and what is on its way there.
+func (s *Snapshot) collectProduction(gauge, counter func(*prometheus.Desc, float64, ...string)) {
+	p := s.Production
+	for _, severity := range []production.Severity{production.SeverityWarning, production.SeverityCritical} {
+		gauge(descIncidents, float64(p.Incidents[string(severity)]), string(severity))
+	}
+	gauge(descUnanswered, s.age(p.Unanswered))
+	gauge(descShipAsk, s.age(p.Asking))
+	gauge(descShipStep, s.age(p.Step))
+	for _, h := range p.Hooks {
+		counter(descHooks, float64(h.Taken), h.Name, "taken")
+		counter(descHooks, float64(h.Unproven), h.Name, "unproven")
+		counter(descHooks, float64(h.Busy), h.Name, "busy")
+	}
 }
 
 // age is how long ago a time was, in seconds.

@@ -54,6 +54,8 @@ func TestScrapeText(t *testing.T) {
 				Labels: []metrics.Figure{{Label: "style", Now: &metrics.Estimate{N: 2, Value: 1}}, {Label: "none"}}}}},
 		Memory: impact.Whole{With: impact.Arm{Runs: 90}, Without: impact.Arm{Runs: 10}, FirstPass: &impact.Interval{Value: -0.25, Low: -0.5, High: -0.125}},
 		Limits: []github.Limit{{Installation: 9, Resource: "core", Limit: 5000, Remaining: 4321}},
+		Production: Production{Incidents: map[string]int{"critical": 2}, Unanswered: at.Add(-20 * time.Minute), Asking: at.Add(-time.Hour),
+			Hooks: []Hook{{Name: "prom", Taken: 5, Unproven: 2, Busy: 1}}},
 		Traces: tracing.Stats{Exported: 5, Failed: 2, Dropped: 1}, Ready: map[string]bool{"database": true, "sandbox": false},
 	})
 	for _, want := range []string{
@@ -73,6 +75,10 @@ func TestScrapeText(t *testing.T) {
 		"forge_memory_effect{bound=\"high\"} -0.125\nforge_memory_effect{bound=\"low\"} -0.5\nforge_memory_effect{bound=\"value\"} -0.25\n",
 		"forge_github_limit{installation=\"9\",resource=\"core\"} 5000\n",
 		"forge_github_limit_remaining{installation=\"9\",resource=\"core\"} 4321\n", "forge_github_calls_total 7\n",
+		"forge_incidents{severity=\"critical\"} 2\nforge_incidents{severity=\"warning\"} 0\n", "forge_incident_unanswered_seconds 1200\n",
+		"forge_ship_question_oldest_seconds 3600\n", "forge_ship_step_oldest_seconds 0\n",
+		"forge_hook_deliveries_total{hook=\"prom\",result=\"busy\"} 1\nforge_hook_deliveries_total{hook=\"prom\",result=\"taken\"} 5\n" +
+			"forge_hook_deliveries_total{hook=\"prom\",result=\"unproven\"} 2\n",
 		"forge_trace_spans_total{result=\"dropped\"} 1\nforge_trace_spans_total{result=\"exported\"} 5\nforge_trace_spans_total{result=\"failed\"} 2\n",
 	} {
 		if !strings.Contains(got, want) {

@@ -3,12 +3,15 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"forge/cmd/forge/incidents"
 	"forge/cmd/forge/monitoring"
+	"forge/cmd/forge/shipping"
 )
 
 const (
@@ -83,12 +86,25 @@ func (s *Server) roomy(context.Context) error {
 }
 
 // watched adds to a scrape what this process knows and the database does not.
+func (s *Server) watchProduction(ctx context.Context, p *monitoring.Production) {
+	for _, h := range s.hooks.Sources() {
+		p.Hooks = append(p.Hooks, monitoring.Hook{Name: h.Name, Taken: h.Taken, Unproven: h.Unproven, Busy: h.Busy})
+	}
+	var err, also error
+	p.Incidents, p.Unanswered, err = incidents.Glance(ctx, s.DB)
+	p.Asking, p.Step, also = shipping.Waits(ctx, s.DB)
+	if err = errors.Join(err, also); err != nil && ctx.Err() == nil {
+		s.log.Warn("count for a monitor", "error", err)
+	}
+}
+
 func (s *Server) watched(ctx context.Context, snap *monitoring.Snapshot) {
 	snap.DayUSD, snap.MonthUSD = s.config.DayUSD, s.config.MonthUSD
 	snap.Traces = s.traces.Stats()
 	if s.github != nil {
 		snap.Limits, snap.Calls = s.github.app.Limits(), s.github.app.Calls()
 	}
+	s.watchProduction(ctx, &snap.Production)
 	snap.Ready = map[string]bool{}
 	for name, c := range s.readiness(ctx).Checks {
 		snap.Ready[name] = c.OK

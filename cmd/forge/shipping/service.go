@@ -659,6 +659,26 @@ func OnItsWay(ctx context.Context, db *store.DB, repos []string) (out []*Ship, e
 	return out, err
 }
 
+// Waits says since when the oldest question waits for a person, and the oldest step that
+// is GitHub's or a deployer's for its end; zero for none.
+func Waits(ctx context.Context, db *store.DB) (question, step time.Time, err error) {
+	list, err := OnItsWay(ctx, db, nil)
+	oldest := func(t *time.Time, at time.Time) {
+		if t.IsZero() || at.Before(*t) {
+			*t = at
+		}
+	}
+	for _, s := range list {
+		switch s.State {
+		case Asking:
+			oldest(&question, s.Question.At)
+		case Merging, Leaving, Deploying, Rolling:
+			oldest(&step, s.Since)
+		}
+	}
+	return question, step, err
+}
+
 // Of reads how a run's work is shipped. The error is store.ErrNotFound when it is not.
 func Of(ctx context.Context, db *store.DB, run int64) (*Ship, error) {
 	row, err := db.Ship(ctx, run)
