@@ -3,6 +3,8 @@ package github
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"forge/pipeline"
 	"forge/pipeline/text"
@@ -95,6 +97,29 @@ func (a *App) Dequeue(ctx context.Context, repo pipeline.Repo, pull Shipping) er
 	}
 	in := githubv4.DequeuePullRequestInput{ID: githubv4.ID(pull.Node)}
 	return explain("take a pull request of "+repo.FullName()+" out of the merge queue", "pull_requests: write", s.gql.Mutate(ctx, &m, in, nil))
+}
+
+// Status is what a deployer has said of a deployment.
+type Status struct {
+	State       string
+	Description string
+	At          time.Time
+}
+
+// Statuses lists what was said of a deployment, oldest first.
+func (a *App) Statuses(ctx context.Context, repo pipeline.Repo, deployment int64) (out []Status, err error) {
+	s, err := a.sessionFor(repo, scopeDeploy)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := s.rest.Repositories.ListDeploymentStatuses(ctx, repo.Owner, repo.Name, deployment, &gh.ListOptions{PerPage: 100})
+	if err = explain(fmt.Sprintf("see the statuses of deployment %d of %s", deployment, repo.FullName()), "deployments: write", err); err != nil {
+		return nil, err
+	}
+	for _, d := range slices.Backward(list) {
+		out = append(out, Status{d.GetState(), d.GetDescription(), d.GetCreatedAt().UTC()})
+	}
+	return out, nil
 }
 
 // MayDeploy is nil when the App may make deployments; that it may not is a final fault.

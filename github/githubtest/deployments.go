@@ -23,6 +23,7 @@ type deployment struct {
 	creator     *account
 	created     time.Time
 	updated     time.Time
+	statuses    []obj
 }
 
 // deploymentOps are the operations on deployments.
@@ -37,6 +38,16 @@ var deploymentOps = map[string]handler{
 		return listing(c, list, func(d *deployment) any { return c.s.shapeDeployment(d) })
 	},
 	"repos/create-deployment": createDeployment,
+	"repos/list-deployment-statuses": func(c *call) answer {
+		for _, d := range c.repo.deployments {
+			if d.id == c.number("deployment_id") {
+				list := slices.Clone(d.statuses)
+				slices.Reverse(list)
+				return listing(c, list, func(o obj) any { return o })
+			}
+		}
+		return notFound()
+	},
 }
 
 func createDeployment(c *call) answer {
@@ -144,14 +155,13 @@ func (p *Person) DeploymentStatus(repo string, id int64, state, description stri
 		d.updated = p.s.now()
 		sid := p.s.id()
 		api := fmt.Sprintf("%s/deployments/%d", p.s.api(r), d.id)
-		p.s.emit(r, "deployment_status", "created", a, obj{
-			"deployment": p.s.shapeDeployment(d), "workflow": nil, "workflow_run": nil,
-			"deployment_status": obj{
-				"id": sid, "node_id": p.s.register("DES", sid, d), "state": state, "creator": p.s.shapeUser(a), "description": description, "environment": d.environment,
-				"target_url": "", "created_at": stamp(p.s.now()), "updated_at": stamp(p.s.now()), "url": fmt.Sprintf("%s/statuses/%d", api, sid), "deployment_url": api,
-				"repository_url": p.s.api(r),
-			},
-		})
+		status := obj{
+			"id": sid, "node_id": p.s.register("DES", sid, d), "state": state, "creator": p.s.shapeUser(a), "description": description, "environment": d.environment,
+			"target_url": "", "created_at": stamp(p.s.now()), "updated_at": stamp(p.s.now()), "url": fmt.Sprintf("%s/statuses/%d", api, sid), "deployment_url": api,
+			"repository_url": p.s.api(r),
+		}
+		d.statuses = append(d.statuses, status)
+		p.s.emit(r, "deployment_status", "created", a, obj{"deployment": p.s.shapeDeployment(d), "workflow": nil, "workflow_run": nil, "deployment_status": status})
 		return nil
 	})
 }

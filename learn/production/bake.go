@@ -34,8 +34,9 @@ type Bake struct {
 
 // Work is what a run of Forge's brought to an environment.
 type Work struct {
-	Run  int64 `json:"run"`
-	Pull int   `json:"pull"`
+	Run   int64     `json:"run"`
+	Pull  int       `json:"pull"`
+	Began time.Time `json:"began,omitzero"` // the run
 }
 
 // Result is what one look at a measure has shown.

@@ -3,10 +3,12 @@ package production
 import (
 	"slices"
 	"time"
+
+	"forge/pipeline/rollout"
 )
 
-// Measures are how well deployments of production environments go over some days, by
-// DORA's keys as far as deployments and incidents tell them.
+// Measures are how well deployments go over some days, by DORA's keys as far as
+// deployments and incidents tell them.
 type Measures struct {
 	Days      int           `json:"days"`
 	Succeeded int           `json:"deployments"`     // that succeeded
@@ -18,14 +20,32 @@ type Measures struct {
 	Incidents int           `json:"incidents"`       // opened
 	Dismissed int           `json:"dismissed"`       // as noise
 	OfForge   int           `json:"of_forge"`        // attributed to work of Forge's
+	Lead      time.Duration `json:"lead_time_ns"`    // median, from a run's begin to its work being healthy there; 0: none is known
 }
 
-// Measure computes the measures of the days before now.
-func Measure(deployments []Deployment, incidents []*Incident, now time.Time, days int) Measures {
+// Measure computes the measures of the days before now: of all deployments, and of those
+// that are known to have brought work of Forge's.
+func Measure(deployments []Deployment, incidents []*Incident, now time.Time, days int) (all, forge Measures) {
+	var brought []Deployment
+	for _, d := range deployments {
+		if d.Bake != nil && len(d.Bake.Work) > 0 {
+			brought = append(brought, d)
+		}
+	}
+	var caused []*Incident
+	for _, i := range incidents {
+		if len(i.Suspects) > 0 && i.Suspects[0].Run != 0 && i.Suspects[0].Score >= Attributed {
+			caused = append(caused, i)
+		}
+	}
+	return measure(deployments, incidents, now, days), measure(brought, caused, now, days)
+}
+
+func measure(deployments []Deployment, incidents []*Incident, now time.Time, days int) Measures {
 	m := Measures{Days: days}
 	from := now.AddDate(0, 0, -days)
 	blamed := map[int64]bool{}
-	var restored, detected []time.Duration
+	var restored, detected, led []time.Duration
 	for _, i := range incidents {
 		if i.Opened.Before(from) || i.Opened.After(now) {
 			continue
@@ -58,12 +78,19 @@ func Measure(deployments []Deployment, incidents []*Incident, now time.Time, day
 		if blamed[d.ID] {
 			m.Failed++
 		}
+		if b := d.Bake; b != nil && b.State == rollout.Healthy {
+			for _, w := range b.Work {
+				if !w.Began.IsZero() {
+					led = append(led, b.Until.Sub(w.Began))
+				}
+			}
+		}
 	}
 	m.PerDay = float64(m.Succeeded) / float64(days)
 	if m.Succeeded > 0 {
 		m.Share = float64(m.Failed) / float64(m.Succeeded)
 	}
-	m.Restore, m.Detect = median(restored), median(detected)
+	m.Restore, m.Detect, m.Lead = median(restored), median(detected), median(led)
 	return m
 }
 

@@ -50,8 +50,9 @@ type Commit struct {
 	Title string
 	Files []string
 	Pull  int
-	Run   int64 // of Forge, whose work it is
-	Issue int   // that this run worked on
+	Run   int64     // of Forge, whose work it is
+	Issue int       // that this run worked on
+	Began time.Time // that run
 }
 
 // Doubt is a finding of a review that nobody mended.

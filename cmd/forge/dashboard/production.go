@@ -29,8 +29,11 @@ type productionData struct {
 	Deployments []production.Deployment
 	Incidents   []*production.Incident
 	Shipping    []*shipping.Ship
-	Measures    production.Measures
+	All, Forge  production.Measures
 }
+
+// Both are the measures side by side.
+func (d productionData) Both() []production.Measures { return []production.Measures{d.All, d.Forge} }
 
 // Health says what an environment's incidents say of it.
 func (d productionData) Health(repo, environment string) string {
@@ -69,7 +72,7 @@ func (p *Pages) production(w http.ResponseWriter, r *http.Request, v Viewer) err
 		return err
 	}
 	d.Running = production.Running(d.Deployments)
-	d.Measures = production.Measure(d.Deployments, d.Incidents, now, measuredDays)
+	d.All, d.Forge = production.Measure(d.Deployments, d.Incidents, now, measuredDays)
 	d.Deployments = d.Deployments[:min(len(d.Deployments), deploymentsShown)]
 	d.Incidents = d.Incidents[:min(len(d.Incidents), incidentsShown)]
 	return p.render(w, r, v, "production.html", page{Title: "Production", Nav: "/production", Live: "production", Data: d})

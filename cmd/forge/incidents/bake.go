@@ -23,6 +23,10 @@ import (
 // the tick, so that none is left out.
 const lookEvery = tickEvery - 10*time.Second
 
+// lookAgain is how long a deployment is left alone that is not to be watched: the settings
+// may change.
+const lookAgain = 10 * time.Minute
+
 // bakeMost is for how long back deployments are looked for whose watch may begin.
 const bakeMost = 24 * time.Hour
 
@@ -90,8 +94,9 @@ func (s *Service) Bake(ctx context.Context) error {
 		return err
 	}
 	errs := []error{s.beginBakes(ctx, &rows)}
+	asked := answers{}
 	for _, row := range rows {
-		err := s.bake(ctx, &row)
+		err := s.bake(ctx, &row, asked)
 		if errors.Is(err, store.ErrConflict) { // another server has looked
 			err = nil
 		}
@@ -116,7 +121,7 @@ func (s *Service) beginBakes(ctx context.Context, rows *[]store.Bake) error {
 	var errs []error
 	for _, d := range list {
 		key := bakeKey(d.Repo, d.ID)
-		if d.At.IsZero() || s.Now().Sub(d.At) > bakeMost || known[key] || s.unwatched[key] || !s.measures(d.Repo, d.Environment) {
+		if d.At.IsZero() || s.Now().Sub(d.At) > bakeMost || known[key] || s.Now().Sub(s.unwatched[key]) < lookAgain || !s.measures(d.Repo, d.Environment) {
 			continue
 		}
 		b, err := s.newBake(ctx, d)
@@ -124,7 +129,7 @@ func (s *Service) beginBakes(ctx context.Context, rows *[]store.Bake) error {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("begin to watch deployment %d of %s: %w", d.ID, d.Repo, err))
 		case b == nil:
-			s.unwatched[key] = true
+			s.unwatched[key] = s.Now()
 		default:
 			*rows = append(*rows, store.Bake{Repo: b.Repo, Deployment: b.Deployment, Data: encoded(b)})
 		}
@@ -188,7 +193,7 @@ func (s *Service) workOf(ctx context.Context, d production.Deployment) (out []pr
 	}
 	for _, f := range facts {
 		for _, c := range f.Commits {
-			if w := (production.Work{Run: c.Run, Pull: c.Pull}); c.Run != 0 && !slices.Contains(out, w) {
+			if w := (production.Work{Run: c.Run, Pull: c.Pull, Began: c.Began}); c.Run != 0 && !slices.Contains(out, w) {
 				out = append(out, w)
 			}
 		}
@@ -197,14 +202,14 @@ func (s *Service) workOf(ctx context.Context, d production.Deployment) (out []pr
 }
 
 // bake looks at a deployment that is watched, when it is time, and judges how it fares.
-func (s *Service) bake(ctx context.Context, row *store.Bake) error {
+func (s *Service) bake(ctx context.Context, row *store.Bake, asked answers) error {
 	b, err := BakeOf(*row)
 	if err != nil {
 		return err
 	}
 	now := s.Now().UTC().Truncate(time.Microsecond)
 	if b.Open(now) && now.Sub(b.Looked) >= lookEvery {
-		if err := s.measure(ctx, b, now); err != nil {
+		if err := s.measure(ctx, b, now, asked); err != nil {
 			return err
 		}
 	}
@@ -267,18 +272,18 @@ func (s *Service) since(ctx context.Context, b *production.Bake) (incidents []*p
 
 // measure looks once. What a query shows comes in at the same door as what monitors say,
 // before the look is written down: after a crash it is said again.
-func (s *Service) measure(ctx context.Context, b *production.Bake, now time.Time) error {
+func (s *Service) measure(ctx context.Context, b *production.Bake, now time.Time, shared answers) error {
 	checks, queries := s.measuresOf(b.Repo, b.Environment)
 	var list []production.Sample
 	poller := &Poller{Log: s.Log, Now: s.Now}
 	for _, c := range checks {
-		list = append(list, watchOf(c).Sample(poller.probe(ctx, poller.client(c), c)))
+		list = append(list, watchOf(c).Sample(shared.probe(c.Name, func() production.Probe { return poller.probe(ctx, poller.client(c), c) })))
 	}
 	var asked []production.Query
 	for _, q := range queries {
 		one := production.Query{Name: q.Name, Max: q.Max, Min: q.Min, WorseBy: q.WorseBy}
 		asked = append(asked, one)
-		list = append(list, one.Judge(s.compare(ctx, q, b, now)))
+		list = append(list, one.Judge(shared.compare(ctx, q, b, now)))
 	}
 	if ctx.Err() != nil {
 		return ctx.Err() // what was not answered for this reason shows nothing

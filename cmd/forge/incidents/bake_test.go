@@ -288,3 +288,36 @@ func TestPrometheus(t *testing.T) {
 		t.Errorf("away: %+v, %q", w, why)
 	}
 }
+
+// A deployment that was not to be watched is, once the settings say so; watches of one
+// round look at a health check once.
+func TestBakeIsSwitchedOn(t *testing.T) {
+	w := newWatched(t, config.Production{})
+	w.deploy(1, "production")
+	w.must(w.Bake(t.Context()))
+	w.h.settings = config.Production{BakeMinutes: 60}
+	w.now = w.now.Add(2 * time.Minute)
+	w.must(w.Bake(t.Context()))
+	if rows, _ := w.DB.Bakes(t.Context(), store.BakeFilter{}); len(rows) != 0 {
+		t.Errorf("%d watched at once", len(rows))
+	}
+	w.now = w.now.Add(9 * time.Minute)
+	w.must(w.Bake(t.Context()))
+	if rows, _ := w.DB.Bakes(t.Context(), store.BakeFilter{}); len(rows) != 1 {
+		t.Errorf("%d watched", len(rows))
+	}
+	looks, shared := 0, answers{}
+	for range 3 {
+		shared.probe("shop", func() production.Probe { looks++; return production.Probe{Status: 200} })
+	}
+	from := w.now.Add(-time.Minute)
+	before := w.asked.Load()
+	for range 3 {
+		if got, why := shared.window(t.Context(), w.opts.Queries[0], from, w.now); got == nil {
+			t.Error(why)
+		}
+	}
+	if n := w.asked.Load() - before; looks != 1 || n != 1 {
+		t.Errorf("%d looks, %d requests", looks, n)
+	}
+}

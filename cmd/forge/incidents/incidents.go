@@ -69,8 +69,8 @@ type Service struct {
 	untold  map[int64]time.Time      // incidents that people could not be told of; not tried again before
 	unread  map[int64]production.Act // roll-backs of incidents of which it could not be looked up what they change
 
-	baking    sync.Mutex      // held while deployments that are watched are looked at
-	unwatched map[string]bool // deployments that are not to be watched
+	baking    sync.Mutex           // held while deployments that are watched are looked at
+	unwatched map[string]time.Time // deployments that are not to be watched, as was found out then
 
 	mu    sync.Mutex
 	known map[string]knownSettings // by repository
@@ -79,7 +79,7 @@ type Service struct {
 // New returns a service; Run works.
 func New(o Options) *Service {
 	s := &Service{Options: o, wake: make(chan struct{}, 1), failed: map[int64]int{}, untold: map[int64]time.Time{}, unread: map[int64]production.Act{},
-		unwatched: map[string]bool{}, known: map[string]knownSettings{}}
+		unwatched: map[string]time.Time{}, known: map[string]knownSettings{}}
 	s.full.Store(&map[string]bool{})
 	return s
 }

@@ -23,17 +23,45 @@ const (
 	pointsLeast = 2       // that say anything
 )
 
+// answers are what was shown in one round of looks: watches that overlap ask once.
+type answers map[string]any
+
+// probe looks at a check.
+func (a answers) probe(check string, look func() production.Probe) production.Probe {
+	p, known := a["check/"+check].(production.Probe)
+	if !known {
+		p = look()
+		a["check/"+check] = p
+	}
+	return p
+}
+
+// window asks for a query's window, whose ends count in seconds.
+func (a answers) window(ctx context.Context, q settings.Query, from, to time.Time) (*production.Window, string) {
+	type answer struct {
+		w   *production.Window
+		why string
+	}
+	key := fmt.Sprintf("query/%s/%d/%d", q.Name, from.Unix(), to.Unix())
+	if got, known := a[key].(answer); known {
+		return got.w, got.why
+	}
+	w, why := window(ctx, q, from, to)
+	a[key] = answer{w, why}
+	return w, why
+}
+
 // compare asks for the time since a deployment, and for as long before it.
-func (s *Service) compare(ctx context.Context, q settings.Query, b *production.Bake, at time.Time) (now, before *production.Window, why string) {
+func (a answers) compare(ctx context.Context, q settings.Query, b *production.Bake, at time.Time) (now, before *production.Window, why string) {
 	from := at.Add(-q.Window)
 	if from.Before(b.From) {
 		from = b.From
 	}
-	now, why = window(ctx, q, from, at)
+	now, why = a.window(ctx, q, from, at)
 	if q.WorseBy == 0 {
 		return now, nil, why
 	}
-	before, whyNot := window(ctx, q, b.From.Add(-q.Window), b.From)
+	before, whyNot := a.window(ctx, q, b.From.Add(-q.Window), b.From)
 	if why == "" {
 		why = whyNot
 	}

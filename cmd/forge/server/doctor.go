@@ -447,7 +447,7 @@ func (d *doctor) github(ctx context.Context, repo string) {
 	d.webhook(ctx, facts)
 	d.installations(facts)
 	if repo != "" {
-		d.repository(ctx, app, facts.URL, repo)
+		d.repository(ctx, app, facts, repo)
 	}
 }
 

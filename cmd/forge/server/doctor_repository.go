@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -11,6 +12,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/github"
 	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/deps"
 	"forge/pipeline/sandbox"
 )
@@ -29,7 +31,8 @@ var refusals = map[string]string{
 	"max_file_size":               "",
 }
 
-func (d *doctor) repository(ctx context.Context, app *github.App, page, full string) {
+func (d *doctor) repository(ctx context.Context, app *github.App, facts *github.Facts, full string) {
+	page := facts.URL
 	owner, name, ok := strings.Cut(full, "/")
 	if !ok || strings.Contains(name, "/") {
 		d.say("repository", GradeBad, "name it OWNER/NAME", "%q is no repository", full)
@@ -61,8 +64,29 @@ func (d *doctor) repository(ctx context.Context, app *github.App, page, full str
 			d.ok("repository", "%s of %s is right", configPath, full)
 		}
 	}
+	d.deploys(ctx, app, facts, repo, how)
 	d.rules(ctx, app, repo, how.Commits)
 	d.versions(ctx, app, repo)
+}
+
+// deploys looks whether the App may do and hear what the repository's settings for
+// production need. Where they need nothing, nothing is asked.
+func (d *doctor) deploys(ctx context.Context, app *github.App, facts *github.Facts, repo pipeline.Repo, how config.Config) {
+	p, ship := how.Production, how.Ship
+	ships := ship.Enabled && len(ship.Environments) > 0
+	makes, hears := p.RollBack || ships && ship.Via != "watch", p.RollBack || p.Revert || p.BakeMinutes > 0 || ships
+	if makes {
+		if err := app.MayDeploy(ctx, repo); err != nil {
+			d.say("repository", GradeBad, "grant deployments: write at "+facts.URL+" under Permissions & events, then approve it in the installation",
+				"%s wants deployments to be made (ship, production.roll_back), and the App may not: %v", repo.FullName(), err)
+		}
+	}
+	for _, e := range []string{"deployment", "deployment_status"} {
+		if hears && !slices.Contains(facts.Events, e) {
+			d.say("repository", GradeBad, "subscribe to it at "+facts.URL+" under Permissions & events",
+				"%s wants deployments to be followed, and the App is not sent the event %s", repo.FullName(), e)
+		}
+	}
 }
 
 // misnamed reports whether a repository's settings are where they are not read.

@@ -85,6 +85,19 @@ func newPatient(t *testing.T, manifest []byte, change func(*patient)) []Diagnosi
 	return Doctor(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}, p.repo)
 }
 
+// withSettings is a repository with these settings.
+func withSettings(settings string) func(*patient) {
+	return func(p *patient) {
+		p.repo = "acme/shipping"
+		if _, err := p.gh.AddRepo("acme", "shipping", map[string]string{".github/forge.yml": settings}); err != nil {
+			panic(err)
+		}
+		if _, err := p.gh.Install("acme/shipping"); err != nil {
+			panic(err)
+		}
+	}
+}
+
 // has reports whether a diagnosis of that area and grade says all the words, in what
 // it says or in what to do.
 func has(list []Diagnosis, area string, g Grade, words ...string) bool {
@@ -277,6 +290,10 @@ func TestDoctorFindsFaults(t *testing.T) {
 				t.Error(err)
 			}
 		}, "repository", GradeBad, []string{"mod", "mode"}},
+		{"a repository that ships without the permission", nil, withSettings("ship: {enabled: true, environments: [production]}\n"), "repository", GradeBad, []string{"deployments: write", "may not"}},
+		{"a repository that follows deployments nobody tells of", nil, withSettings("ship: {enabled: true, via: watch, environments: [production]}\n"), "repository", GradeBad, []string{"event deployment_status"}},
+		{"a repository that rolls back without the events", nil, withSettings("production: {roll_back: true}\n"), "repository", GradeBad, []string{"event deployment,"}},
+		{"a repository that merges alone", nil, withSettings("ship: {enabled: true}\n"), "repository", GradeOK, []string{"forge.yml of acme/shipping is right"}},
 		{"a repository's versions", nil, func(p *patient) {
 			p.repo = "acme/older"
 			_, err := p.gh.AddRepo("acme", "older", map[string]string{"a.txt": "a", ".tool-versions": "erlang 27\ngolang 99.1\n"})

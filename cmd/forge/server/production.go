@@ -80,7 +80,7 @@ func (c deployedCode) facts(ctx context.Context, repo pipeline.Repo, d productio
 			return f, err
 		}
 		if run != nil {
-			one.Run, one.Issue = run.ID, run.Task.Issue
+			one.Run, one.Issue, one.Began = run.ID, run.Task.Issue, run.Started
 			if !runs[run.ID] {
 				runs[run.ID] = true
 				f.Doubts = append(f.Doubts, doubts(run)...)

@@ -80,6 +80,9 @@ func Listen(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	s.incidents.Take = s.hooks.Take
+	if s.shipping != nil {
+		s.shipping.Take = s.hooks.Take
+	}
 	l, err := net.Listen("tcp", o.Config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: set listen (FORGE_LISTEN) to a free address of this machine, or stop what listens there", o.Config.Listen, err)

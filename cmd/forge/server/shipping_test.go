@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -550,6 +551,27 @@ func TestShipByTwoProcesses(t *testing.T) {
 	h.later.Add(int64(3 * time.Minute)) // the first one does not come back
 	h.must(other.Round(t.Context()))
 	h.made(1)
+}
+
+// GitHub's webhook about a deployment does not come: what was said of it is looked up, and
+// it goes on.
+func TestShipMissesStatus(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging]}\n", testOptions{deploys: true})
+	h.approved()
+	d := h.made(1)
+	h.waits(shipping.Rolling)
+	h.must(h.gh.Settle(t.Context()))
+	h.gh.SetHook("http://127.0.0.1:1/webhook") // nobody is there
+	h.status(d.ID, "in_progress")
+	h.status(d.ID, "success")
+	h.minutes(3)
+	if n := h.gh.Calls(); slices.ContainsFunc(n, func(c githubtest.Call) bool { return c.Operation == "repos/list-deployment-statuses" }) {
+		t.Error("it is looked up at once")
+	}
+	h.minutes(3)
+	h.waits(shipping.Done)
+	h.says(fmt.Sprintf("| staging | %d |", d.ID))
 }
 
 // Nobody answers: it ends, and says so.

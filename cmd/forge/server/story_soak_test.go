@@ -244,6 +244,13 @@ func TestProductionStory(t *testing.T) {
 	var beside sync.WaitGroup
 	d := &deployer{ts: ts, dir: dir, address: shopAt, env: []string{"REPORT=http://" + forgeAt + "/hooks/reports", "SECRET=" + reports}}
 	t.Cleanup(func() { stop(); beside.Wait(); d.stop() })
+	defer func() {
+		if t.Failed() {
+			for _, e := range ts.log(1) {
+				t.Logf("%s %s: %s", e.At.Format(time.TimeOnly), e.Type, incidents.EventLine(e))
+			}
+		}
+	}()
 	var served, failed atomic.Int64
 	beside.Go(func() { d.follow(ctx) })
 	beside.Go(func() { customers(ctx, shopAt, &served, &failed) })
@@ -299,7 +306,9 @@ func TestProductionStory(t *testing.T) {
 	}
 	verified := func(issue int) *pipeline.Run {
 		t.Helper()
-		run, _ := ts.within(5*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == issue && (r.State.Ended() || r.State == pipeline.StateWaiting) })
+		run, _ := ts.within(5*time.Minute, func(r *pipeline.Run) bool {
+			return r.Task.Issue == issue && (r.State.Ended() || r.State == pipeline.StateWaiting)
+		})
 		if run == nil || run.State != pipeline.StateVerified {
 			t.Fatalf("run on #%d: %+v:\n%s", issue, run, ts.comments())
 		}

@@ -134,6 +134,9 @@ func TestRepositoryErrors(t *testing.T) {
 		{"shipping that does not go together", "ship: {via: watch, environments: [a, b, a], ask: [c]}\n", []string{
 			`ship.environments[2] is "a", which is there already: remove one`, `ship.ask[0] is "c", which is not among ship.environments: add it there`,
 			"ship.ask needs ship.via: deployments"}},
+		{"shipping's watches", "ship: {environments: [a], bake: [a=5, b=5, a, a=2000]}\n", []string{
+			`ship.bake[2] is "a"; write ENVIRONMENT=MINUTES`, `ship.bake[3] is "a=2000"; write`}},
+		{"shipping's watch of what is not there", "ship: {environments: [a], bake: [a=5, b=5]}\n", []string{`ship.bake[1] is for "b", which is not among ship.environments`}},
 		{"shipping misspelt", "ship:\n  via: deploy\n  merge: fast\n  environment: [a]\n  bake_minutes: 2000\n", []string{
 			`ship.via is "deploy"; it must be one of deployments, watch`, `ship.merge is "fast"`, `did you mean "environments"?`, "ship.bake_minutes is 2000; it must be from 0 to 1440 minutes"}},
 		{"production with a run without an issue", "production:\n  run: true\n", []string{"production.run is true, but production.issue is not"}},
@@ -194,6 +197,8 @@ func otherValue(t *testing.T, key string, typ reflect.Type, now any) any {
 		return []string{"coverage"}
 	case key == "review.lenses":
 		return []string{"product"}
+	case key == "ship.bake":
+		return []string{"some thing=5"}
 	case typ.Kind() == reflect.Slice:
 		return []string{"some/thing"}
 	case len(r.enum) > 1:
@@ -259,6 +264,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 		if key == "ship.ask" {
 			ship := tree.(map[string]any)["ship"].(map[string]any)
 			ship["environments"] = ship["ask"]
+		}
+		if key == "ship.bake" {
+			tree.(map[string]any)["ship"].(map[string]any)["environments"] = []string{"some thing"}
 		}
 		if slices.Contains([]string{"setup.cache", "setup.inputs", "setup.instead"}, key) {
 			tree.(map[string]any)["setup"].(map[string]any)["commands"] = []string{"make"}

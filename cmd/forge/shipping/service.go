@@ -25,6 +25,7 @@ const (
 	hold      = 2 * time.Minute // a process may act alone; after it was killed, another may
 	callTime  = time.Minute     // for the calls of one step
 	lookEvery = time.Hour
+	missed    = 5 * time.Minute     // in which nothing was said of a deployment: GitHub's webhook may not have come
 	recent    = 14 * 24 * time.Hour // runs that ended since then are looked at after a start
 	mostRuns  = 200                 // of each kind
 	mostSteps = 20                  // at once, of one run
@@ -36,7 +37,8 @@ type Options struct {
 	GitHub *github.App
 	Log    *slog.Logger
 	Now    func() time.Time
-	Name   string // of this process, as no other one's
+	Name   string                                                              // of this process, as no other one's
+	Take   func(ctx context.Context, guid, event string, payload []byte) error // keeps what was looked up as what GitHub sends is kept
 }
 
 // Service ships what is verified.
@@ -589,10 +591,13 @@ func (v *Service) rolling(ctx context.Context, s *Ship, run *pipeline.Run, now t
 	switch {
 	case d != nil && !d.At.IsZero():
 		r.Succeeded = d.At
-		return true, v.deployed(ctx, s, *d, now)
+		return true, v.deployed(ctx, s, run, *d, now)
 	case d != nil && s.decided(d):
 		s.stop(now, "", "deployment %d of %s to %s ended as %s", d.ID, text.ShortSHA(s.Merged), env, d.State)
 		return true, nil
+	case r.Deployment != 0 && s.deploys() && now.Sub(since) >= missed && now.Sub(s.Looked) >= missed:
+		s.Looked = now
+		return true, v.catchUp(ctx, s, run, d)
 	case now.Sub(since) < s.Settings.Timeout():
 		return false, nil
 	}
@@ -607,15 +612,47 @@ func (v *Service) rolling(ctx context.Context, s *Ship, run *pipeline.Run, now t
 	return true, nil
 }
 
+// catchUp looks what was said of the present deployment, where webhooks may be missed. It
+// comes in at the door of webhooks.
+func (v *Service) catchUp(ctx context.Context, s *Ship, run *pipeline.Run, known *production.Deployment) error {
+	r := s.record()
+	list, err := v.GitHub.Statuses(ctx, run.Repo, r.Deployment)
+	if refusal(err) != nil { // it was deleted, or may not be seen: the question says that nothing is known
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, one := range list {
+		if known != nil && !one.At.After(known.Changed) {
+			continue
+		}
+		at := one.At.Format(time.RFC3339)
+		body, err := json.Marshal(map[string]any{
+			"deployment":        map[string]any{"id": r.Deployment, "sha": s.Merged, "ref": s.Merged, "task": "deploy", "environment": r.Environment, "created_at": r.Began.Format(time.RFC3339)},
+			"deployment_status": map[string]any{"state": one.State, "description": one.Description, "created_at": at},
+			"repository":        map[string]any{"full_name": run.Repo.FullName()},
+		})
+		if err != nil {
+			return err // unreachable: plain fields
+		}
+		if err := v.Take(ctx, fmt.Sprintf("deployment:%d:%s:%d", r.Deployment, one.State, one.At.Unix()), "deployment_status", body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // deployed begins to watch what was deployed, as every deployment is watched; one that
 // is not goes on.
-func (v *Service) deployed(ctx context.Context, s *Ship, d production.Deployment, now time.Time) error {
-	if s.Settings.BakeMinutes == 0 {
+func (v *Service) deployed(ctx context.Context, s *Ship, run *pipeline.Run, d production.Deployment, now time.Time) error {
+	minutes := s.Settings.Watched(s.environment())
+	if minutes == 0 {
 		s.arrived(now, "", "", "")
 		return nil
 	}
 	if d.Bake == nil {
-		b := production.NewBake(d, []production.Work{{Run: s.Run, Pull: s.Pull}}, time.Duration(s.Settings.BakeMinutes)*time.Minute)
+		b := production.NewBake(d, []production.Work{{Run: s.Run, Pull: s.Pull, Began: run.Started}}, time.Duration(minutes)*time.Minute)
 		err := incidents.BeginBake(ctx, v.DB, b)
 		if err != nil && !errors.Is(err, store.ErrConflict) { // it is watched already
 			return err

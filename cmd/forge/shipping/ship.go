@@ -57,9 +57,10 @@ type Ship struct {
 	AgreedAt time.Time `json:"agreed_at,omitzero"` // people agreed to merge it
 	Foreign  bool      `json:"foreign,omitempty"`  // people merged it without being asked: they are before it is deployed
 
-	At     int      `json:"at,omitempty"`   // environment, of the settings
-	Seen   int64    `json:"seen,omitempty"` // the newest deployment of others that people were told of
-	Record []Record `json:"record,omitempty"`
+	At     int       `json:"at,omitempty"`    // environment, of the settings
+	Looked time.Time `json:"looked,omitzero"` // when it was last looked up what was said of the present deployment
+	Seen   int64     `json:"seen,omitempty"`  // the newest deployment of others that people were told of
+	Record []Record  `json:"record,omitempty"`
 
 	Heard  Heard     `json:"heard,omitzero"`
 	Log    []Entry   `json:"log,omitempty"`
@@ -345,7 +346,7 @@ func (s *Ship) deploysTo(n int) string {
 	if !s.deploys() {
 		how = fmt.Sprintf("the repository's own deployment to %s is waited for", env)
 	}
-	if m := s.Settings.BakeMinutes; m > 0 {
+	if m := s.Settings.Watched(env); m > 0 {
 		how += fmt.Sprintf(", and it is watched for %s", text.Plural(m, "minute", "minutes"))
 	}
 	return how
