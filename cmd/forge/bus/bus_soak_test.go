@@ -1,0 +1,112 @@
+//go:build soak
+
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"forge/pipeline"
+)
+
+// Covers U7: 10,000 events, a subscriber that is away for the first hour, and 20 servers that die
+// right after it has answered, with another in their place: none is lost, those of a run come in
+// order, and one that comes again has the same id.
+func TestTenThousandEvents(t *testing.T) {
+	const runs, events, kills = 10, 999, 20
+	db := openStore(t)
+	at := now
+	var die context.CancelFunc
+	died := 0
+	r := newReceiver(t, func(n int) int {
+		switch {
+		case at.Before(now.Add(time.Hour)):
+			return 503
+		case n%480 == 479 && died < kills:
+			died++
+			die()
+		}
+		return 200
+	})
+	s := newSender(t, db, Subscriber{URL: r.URL})
+	for i := range runs {
+		newRun(t, db, strings.Repeat("a", i+1), events)
+	}
+	away := 0
+	for round := 0; ; round++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		die = cancel
+		s = New(Options{DB: db, Subscribers: []Subscriber{s.Subscriber}, Log: s.o.Log, Now: func() time.Time { return at }, After: time.After, Hide: s.o.Hide}).to[0]
+		err := s.round(ctx)
+		cancel()
+		if err == nil {
+			break
+		}
+		if round > 1000 {
+			t.Fatal(err)
+		}
+		if at.Before(now.Add(time.Hour)) {
+			away++
+		}
+		at = at.Add(2 * holdTime) // until another server may go on
+	}
+	last, ids, again := map[int64]int64{}, map[string]string{}, 0
+	for _, e := range r.got {
+		key := fmt.Sprintf("%d/%d", e.Data.Run, e.Data.Seq)
+		switch was := ids[key]; {
+		case was != "" && was != e.ID:
+			t.Fatalf("%s came as %s and as %s", key, was, e.ID)
+		case was != "":
+			again++
+		case e.Data.Seq != last[e.Data.Run]+1:
+			t.Fatalf("run %d: %d comes after %d", e.Data.Run, e.Data.Seq, last[e.Data.Run])
+		default:
+			ids[key] = e.ID
+			last[e.Data.Run]++
+		}
+	}
+	t.Logf("%d events, %d came again; %d tries while the subscriber was away, %d servers died", len(ids), again, away, died)
+	if len(ids) != runs*(events+1) || died != kills || away < 20 || len(r.bad) > 0 {
+		t.Errorf("%d events, %d died, %d tries while it was away; %q", len(ids), died, away, r.bad)
+	}
+}
+
+// Covers U7: who stores events does not wait for a subscriber that does not answer. Each is
+// measured in turn with and without one.
+func TestAppendBesideASlowSubscriber(t *testing.T) {
+	db := openStore(t)
+	hold := make(chan struct{})
+	r := newReceiver(t, func(int) int { <-hold; return 200 })
+	defer close(hold)
+	s := newSender(t, db, Subscriber{URL: r.URL})
+	run := newRun(t, db, "a", 1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan struct{})
+	var took [2][]time.Duration
+	for i := range 4000 {
+		if i == 2000 { // from here on somebody does not answer
+			go func() { defer close(done); _ = s.round(ctx) }()
+		}
+		begun := time.Now()
+		err := db.Append(t.Context(), run, []pipeline.Event{{ID: fmt.Sprint("m", i), Type: pipeline.EventBaseMoved, Source: "test", Time: now}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took[i/2000] = append(took[i/2000], time.Since(begun))
+	}
+	stop()
+	<-done
+	p := func(list []time.Duration, share float64) time.Duration {
+		slices.Sort(list)
+		return list[int(float64(len(list)-1)*share)]
+	}
+	t.Logf("Append without: p50 %v, p99 %v; beside a subscriber that does not answer: p50 %v, p99 %v", p(took[0], 0.5), p(took[0], 0.99), p(took[1], 0.5), p(took[1], 0.99))
+	if p(took[1], 0.5) > p(took[0], 0.5)*3/2 {
+		t.Error("it takes half as long again")
+	}
+}
