@@ -175,6 +175,7 @@ type Start struct {
 	Holdout  *record.Holdout `json:"holdout,omitempty"`  // drawn when the run is created; nil: nothing was drawn
 
 	Track *track.Choice `json:"track,omitempty"` // how much process it gets; nil: the quick one, which nobody asked for
+	Fit   *track.Fit    `json:"fit,omitempty"`   // how much of its limits, which Config has by now; nil: all
 }
 
 // Repo is a repository as a run knows it.

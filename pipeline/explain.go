@@ -46,6 +46,9 @@ func (r *Run) Explain() string {
 	if r.Track != nil {
 		fmt.Fprintf(&b, "\nIts track is %s.\n", r.Track)
 	}
+	if r.Fit != nil {
+		fmt.Fprintf(&b, "\nIts limits are %s.\n", r.Fit)
+	}
 	r.explainRoles(&b)
 	if len(r.Instructions) > 0 {
 		fmt.Fprintf(&b, "\nThe agents were given the repository's instructions, as they stand at the base: %s.\n", strings.Join(r.Instructions, ", "))

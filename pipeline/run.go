@@ -70,6 +70,7 @@ type Run struct {
 
 	Holdout *record.Holdout `json:"holdout,omitempty"` // whether it works without what was learnt; nil: it does not
 	Track   *track.Choice   `json:"track,omitempty"`   // how much process it gets, and why; nil: the quick one
+	Fit     *track.Fit      `json:"fit,omitempty"`     // how much of the limits that are set it has; nil: all
 
 	Artefacts []role.Artefact `json:"artefacts,omitempty"` // of the full track: what each role has written, the newest
 

@@ -186,6 +186,7 @@ type Limits struct {
 	Tokens      int64   `json:"tokens"`          // of the whole run, input and output
 	WallMinutes int     `json:"wall_minutes"`    // working time of the run, waiting for humans not counted
 	Steps       int     `json:"steps_per_phase"` // an agent's turns in one phase
+	Adapt       bool    `json:"adapt,omitempty"` // a small task gets a share of these, and of the loop's iterations
 }
 
 // Tests says how a repository is tested.

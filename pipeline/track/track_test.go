@@ -124,3 +124,24 @@ func TestScoreOfAnyText(t *testing.T) {
 		}
 	})
 }
+
+// Covers R10: the more a task asks for, the more of its limits it gets, and never more than all.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		want string
+	}{
+		{"It is wrong.", "50 % of those that are set, by its score of 0"},
+		{"It answers within 200 ms.", "70 % of those that are set, by its score of 1: quality (\"within 200 ms\")"},
+		{"A new service answers within 200 ms.", "85 % of those that are set, by its score of 3: quality (\"within 200 ms\"), \"new service\""},
+		{"- a\n- b\n- c\n- d\n- e\n- f\n\nA new service answers within 200 ms.", "100 % of those that are set, by its score of 6: 6 asks, quality (\"within 200 ms\"), \"new service\""},
+	} {
+		f := FitOf("x", c.body, nil)
+		if f.String() != c.want {
+			t.Errorf("%q: %s, want %s", c.body, f, c.want)
+		}
+		if got := f.Of(5); got > 5 || got < 1 || f.Of(0) != 0 {
+			t.Errorf("%q: %d of 5", c.body, got)
+		}
+	}
+}

@@ -119,7 +119,8 @@ func (h *githubClient) Prepare(ctx context.Context, n pipeline.Notice) (pipeline
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	return pipeline.Start{Repo: n.Repo, Task: n.Task, By: n.Actor, Config: cfg, Base: head, Branch: branch, Slug: keptSlug(h.slug), Track: chosen}, nil
+	start := pipeline.Start{Repo: n.Repo, Task: n.Task, By: n.Actor, Config: cfg, Base: head, Branch: branch, Slug: keptSlug(h.slug), Track: chosen}
+	return start, fit(&start, h.files(ctx, n.Repo, head))
 }
 
 // files lists the files of a commit, once they are asked for.

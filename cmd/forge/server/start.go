@@ -63,7 +63,26 @@ func (a *App) LocalStart(ctx context.Context, dir, branch string, task pipeline.
 	if err != nil {
 		return pipeline.Start{}, err
 	}
-	return pipeline.Start{Repo: repo, By: task.Author, Config: cfg, Base: base, Task: task, Branch: branch, Slug: keptSlug(a.slug), Track: chosen}, nil
+	start := pipeline.Start{Repo: repo, By: task.Author, Config: cfg, Base: base, Task: task, Branch: branch, Slug: keptSlug(a.slug), Track: chosen}
+	return start, fit(&start, files)
+}
+
+// fit gives a small task a share of its limits, where the settings want that.
+func fit(start *pipeline.Start, files func() ([]string, error)) error {
+	cfg := &start.Config
+	if !cfg.Limits.Adapt {
+		return nil
+	}
+	tree, err := files()
+	if err != nil {
+		return err
+	}
+	f := track.FitOf(start.Task.Title, start.Task.Body, tree)
+	start.Fit = f
+	cfg.Limits.CostUSD = float64(f.Of(int64(cfg.Limits.CostUSD*1e6))) / 1e6
+	cfg.Limits.Tokens, cfg.Limits.WallMinutes = f.Of(cfg.Limits.Tokens), int(f.Of(int64(cfg.Limits.WallMinutes)))
+	cfg.Loop.MaxIterations = min(cfg.Loop.MaxIterations, max(2, int(f.Of(int64(cfg.Loop.MaxIterations)))))
+	return nil
 }
 
 // gitRepository says in plain words what is wrong with a folder that work is to be done in.

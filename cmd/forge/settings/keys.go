@@ -82,6 +82,7 @@ var rules = map[string]rule{
 	"limits.cost_usd":          {doc: "Cost of a run's model calls", min: 0.01, max: 10_000, unit: "USD"},
 	"limits.tokens":            {doc: "Tokens of a run's model calls, input and output", min: 1000, max: 1e12, unit: "tokens"},
 	"limits.wall_minutes":      {doc: "Working time of a run, waiting for humans not counted", min: 1, max: 7 * 24 * 60, unit: "minutes"},
+	"limits.adapt":             {doc: "Give a small task a share of cost, tokens, time and iterations: 50 to 85 per cent by its score, never more than is set"},
 	"limits.steps_per_phase":   {doc: "An agent's turns in one phase", min: 1, max: 1000},
 	"modules":                  {doc: "Whether a plan may split a feature into modules that are built at the same time"},
 	"modules.mode":             {doc: "off: never; auto: where the plan's own sizes say that it saves enough time; ask: and a human agrees", enum: []string{"off", "auto", "ask"}},
