@@ -135,6 +135,7 @@ type Finding struct {
 	Fixable     bool     `json:"fixable"`
 	Fix         *Fix     `json:"fix,omitempty"`
 	Criterion   string   `json:"criterion,omitempty"` // the acceptance criterion that is not met (stage 1)
+	Lens        string   `json:"lens,omitempty"`      // through which it was seen, where the general review did not see it
 }
 
 // Fix is a suggested change. Replacement, when set, replaces exactly the lines

@@ -66,7 +66,7 @@ func TestByHand(t *testing.T) {
 		Escalation:       "2 × 0.5",
 		Cost:             "2 × 800", // 50+601+499+150+100 and 50+150
 		PublishFailure:   "4 × 0.25",
-		ModuleSpeedup:    "no data", ModuleCritical: "no data", ModuleRounds: "no data", ModuleConflicts: "no data", ModulesLeftOut: "no data", Proved: "no data", SkillSuccess: "no data",
+		ModuleSpeedup:    "no data", ModuleCritical: "no data", ModuleRounds: "no data", ModuleConflicts: "no data", ModulesLeftOut: "no data", Proved: "no data", SkillSuccess: "no data", Rework: "no data", LensMended: "no data",
 		QualityFailure: "no data", QualityRecovered: "no data",
 		Upstream: "no data", UpstreamResponse: "no data", UpstreamEscalation: "no data", UpstreamHeld: "no data", TrackResult: "no data",
 	}

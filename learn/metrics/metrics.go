@@ -82,6 +82,8 @@ const (
 	UpstreamHeld       = "upstream_held"
 
 	TrackResult = "track_result"
+	Rework      = "rework"
+	LensMended  = "lens_mended"
 )
 
 // Catalogue lists all metrics, in the order in which they are shown.
@@ -112,6 +114,10 @@ func Catalogue() []Definition {
 
 		{TrackResult, 2, "success by track", "share of runs that ended verified, of those whose track people or a score chose",
 			Share, "share", "track", 1, false, false},
+
+		{Rework, 2, "rework by place", "times that the work was sent back, in a run that ended, for each folder at the top whose files it changes", Mean, "bounces", "folder", -1,
+			false, false},
+		{LensMended, 2, "mended findings of a lens", "share of the findings that a lens alone had, in runs that ended, that were mended there", Share, "share", "lens", 1, false, false},
 
 		{ModuleSpeedup, 2, "speed-up by modules", "work of a run's modules and merges by the time from the first one's begin to the last one's merge, in which not all waited for people: 100 per cent is one after the other", Mean, "per cent", "", 1, false, false},
 		{ModuleCritical, 2, "critical path of modules",

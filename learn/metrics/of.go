@@ -58,8 +58,8 @@ type measurer struct {
 }
 
 type finding struct {
-	fingerprint, category string
-	at                    time.Time
+	fingerprint, category, lens string
+	at                          time.Time
 }
 
 type recallKey struct {
@@ -176,7 +176,7 @@ func (m *measurer) look(e *pipeline.Event) {
 	for ; m.known < len(m.run.Findings); m.known++ {
 		is := &m.run.Findings[m.known]
 		if e.Type == pipeline.EventPhaseCompleted && e.Data.Review != nil && is.Finding != nil {
-			m.findings = append(m.findings, finding{is.Fingerprint(), categoryLabel(is.Finding.Category), e.Time})
+			m.findings = append(m.findings, finding{is.Fingerprint(), categoryLabel(is.Finding.Category), is.Finding.Lens, e.Time})
 		}
 	}
 	if n := len(m.run.Gates); n > 0 {
@@ -285,6 +285,7 @@ func (m *measurer) finish(signals []pipeline.Signal) {
 		m.sums.add(m.ended, Cost, "", cost)
 	}
 	m.sums.add(m.ended, Learnings, "", m.learnings)
+	m.finishRework()
 	m.finishProofs()
 	m.finishGates()
 	m.finishModules()

@@ -122,6 +122,9 @@ func (v *views) add(all *pipeline.Review, err error) error {
 	for i := range v.list {
 		before := len(all.Findings)
 		if more := v.reviews[i]; v.list[i].Skipped == "" {
+			for k := range more.Findings {
+				more.Findings[k].Lens = string(v.list[i].Lens)
+			}
 			more.Summary = fmt.Sprintf("For %s: %s", v.list[i].Lens, more.Summary)
 			addReview(all, more)
 		}
