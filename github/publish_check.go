@@ -53,6 +53,14 @@ func (p *publisher) check(ctx context.Context, key, sha string, st render.CheckS
 	for _, b := range st.Buttons {
 		parts = append(parts, b.Identifier, b.Label, b.Description)
 	}
+	// GitHub adds annotations to those that there are: a check gets them once.
+	notes := "notes/" + sha
+	if len(st.Notes) > 0 {
+		parts = append(parts, "annotated")
+	}
+	if p.artefact(notes).Hash != "" {
+		st.Notes = nil
+	}
 	have, want := p.artefact(key), render.Hash(parts...)
 	if st.Status == "completed" {
 		want = checkDone + want
@@ -68,7 +76,7 @@ func (p *publisher) check(ctx context.Context, key, sha string, st render.CheckS
 		}
 		have.ID = id
 	}
-	out := &gh.CheckRunOutput{Title: &st.Title, Summary: &st.Summary}
+	out := &gh.CheckRunOutput{Title: &st.Title, Summary: &st.Summary, Annotations: st.Notes}
 	var conclusion, details *string
 	if st.Conclusion != "" {
 		conclusion = &st.Conclusion
@@ -88,6 +96,9 @@ func (p *publisher) check(ctx context.Context, key, sha string, st render.CheckS
 	}
 	if err = explain(fmt.Sprintf("show the check run of %s in %s", text.ShortSHA(sha), r.Repo.FullName()), permChecks, err); err != nil {
 		return missing(err, "the commit is gone, or the App lost its access")
+	}
+	if len(st.Notes) > 0 {
+		p.made(notes, pipeline.Artefact{ID: run.GetID(), Hash: "annotated"})
 	}
 	p.made(key, pipeline.Artefact{ID: run.GetID(), Node: run.GetNodeID(), URL: run.GetHTMLURL(), Hash: want})
 	return nil

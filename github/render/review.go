@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -334,6 +335,32 @@ func (v Renderer) History(key string) string {
 type CheckState struct {
 	Status, Conclusion, Title, Summary string
 	Buttons                            []*gh.CheckRunAction // at most 3
+	Notes                              []*gh.CheckRunAnnotation
+}
+
+// maxNotes is how many annotations GitHub takes at once.
+const maxNotes = 50
+
+// notes are the places that gates of quality have found on the head, at the lines of the
+// change's files.
+func (v Renderer) notes() (out []*gh.CheckRunAnnotation) {
+	it := v.iterationOf(v.Run.Head)
+	if it == nil || it.Tests == nil || it.Tests.Head != v.Run.Head {
+		return nil
+	}
+	for _, m := range it.Tests.Measures {
+		level := "warning"
+		if m.Block {
+			level = "failure"
+		}
+		for _, p := range m.Places {
+			if p.File != "" && p.Line > 0 && !m.OK && !m.Before && len(out) < maxNotes {
+				out = append(out, &gh.CheckRunAnnotation{Path: gh.String(p.File), StartLine: &p.Line, EndLine: &p.Line, AnnotationLevel: &level,
+					Title: gh.String(Shorten(strings.TrimSpace(m.Name+" "+p.Rule), 250)), Message: gh.String(text.Clip(cmp.Or(p.Message, p.Rule, m.Name), 2000))})
+			}
+		}
+	}
+	return out
 }
 
 // check renders the check run for the run's head. Success is for verified alone,
@@ -352,7 +379,7 @@ func (v Renderer) Check() CheckState {
 		if table := v.modules(); table != "" {
 			words = strings.TrimSpace(words) + "\n\n" + table
 		}
-		return CheckState{"completed", conclusion, Shorten(title, 250), strings.TrimSpace(words), v.buttons()}
+		return CheckState{"completed", conclusion, Shorten(title, 250), strings.TrimSpace(words), v.buttons(), v.notes()}
 	}
 	switch r.State {
 	case pipeline.StateVerified:
@@ -384,10 +411,10 @@ func (v Renderer) Check() CheckState {
 		n = it.Number
 	}
 	if v.Run.Current() == nil && len(v.Run.Parts) > 0 {
-		return CheckState{"in_progress", "", fmt.Sprintf("%s at work", text.Plural(len(v.Run.Parts), "module", "modules")), v.modules(), nil}
+		return CheckState{"in_progress", "", fmt.Sprintf("%s at work", text.Plural(len(v.Run.Parts), "module", "modules")), v.modules(), nil, nil}
 	}
 	return CheckState{"in_progress", "", fmt.Sprintf("Iteration %d of %d", n, r.MaxIterations()),
-		"Review and tests are under way. The status comment in the issue shows where they stand.", nil}
+		"Review and tests are under way. The status comment in the issue shows where they stand.", nil, v.notes()}
 }
 
 // iterationOf returns the iteration whose commit this is, or the current one.

@@ -186,3 +186,51 @@ failures: [{id: T1, cause: logic, analysis: It is too long., confidence: 0.2}]
 		t.Errorf("%+v", m)
 	}
 }
+
+const sarifTape = servertest.GreeterTape + `
+-- implementer 1/1 --
+>>> write
+path: greet.sh
+content: "echo hello, $1 # bad\n"
+-- tester 1/1 --
+@expect quality/lint
+>>> submit
+failures:
+  - {id: T1, cause: logic, analysis: "a bad word", confidence: 0.9, fix: {description: "Take it out"}}
+-- implementer 2/1 --
+>>> write
+path: greet.sh
+content: "echo hello, $1\n"
+-- implementer 2/2 --
+>>> submit
+summary: Take it out
+addressed: [{id: T1, what: it is gone}]
+`
+
+// Covers U6: what an analyser finds stands at its line in the change, once, on the commit that
+// it was found in; the commit that mends it has none.
+func TestFindingsOfAnAnalyserAtTheirLines(t *testing.T) {
+	t.Parallel()
+	files := gatesOf("  - {name: lint, command: sh lint.sh, value: \"sarif:lint.sarif\", max: 0}\n")
+	files["lint.sh"] = `if grep -q bad greet.sh; then r='[{"ruleId":"words","level":"error","message":{"text":"a bad word"},"locations":[{"physicalLocation":` +
+		`{"artifactLocation":{"uri":"greet.sh"},"region":{"startLine":1}}}]}]'; else r='[]'; fi
+echo '{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":'"$r"'}]}' > lint.sarif
+`
+	ts := newTestServer(t, testOptions{tape: sarifTape, files: files})
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	if len(run.Iterations) != 2 {
+		t.Fatalf("%d iterations\n%s", len(run.Iterations), ts.comments())
+	}
+	for i, want := range []int{1, 0} {
+		checks, err := ts.gh.ChecksOf(greetRepo, run.Iterations[i].Impl.Head)
+		ts.must(err)
+		got := 0
+		for _, c := range checks {
+			got += c.Annotations
+		}
+		if got != want {
+			t.Errorf("commit %d has %d annotations, want %d: %+v", i+1, got, want, checks)
+		}
+	}
+}
