@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"forge/cmd/forge/demo"
+	"forge/cmd/forge/server/servertest"
 	"forge/github/githubtest"
 	"forge/github/githubtest/contract"
 	"forge/pipeline/store"
@@ -99,6 +100,7 @@ func newLab(t *testing.T, o labOptions) *labTest {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { gh.Close() })
+	servertest.Judge(t, gh, "forge")
 	files := map[string]string{}
 	if !o.plain {
 		files = filesOf(t, moduleDir(t, bugBroken))

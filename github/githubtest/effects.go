@@ -29,6 +29,7 @@ func (s *Server) openIssue(r *repository, by *account, title, body string, label
 	}
 	s.emit(r, "issues", "opened", by, obj{"issue": s.shapeIssue(i)})
 	for _, l := range i.labels {
+		s.history.asks(i, by, true, "")
 		i.event(s, "labeled", by, l)
 		s.emit(r, "issues", "labeled", by, obj{"issue": s.shapeIssue(i), "label": s.shapeLabel(r, l)})
 	}
@@ -80,6 +81,7 @@ func (s *Server) addLabel(i *issue, by *account, name string) {
 		return
 	}
 	i.labels = append(i.labels, l)
+	s.history.asks(i, by, true, "")
 	i.event(s, "labeled", by, l)
 	s.emitIssue(i, "labeled", by, obj{"label": s.shapeLabel(i.repo, l)})
 }
@@ -141,6 +143,7 @@ func (s *Server) addComment(i *issue, by *account, body string) *comment {
 	c.node = s.register("IC", c.id, c)
 	i.comments = append(i.comments, c)
 	i.updated = s.now()
+	s.history.asks(i, by, false, body)
 	s.emit(i.repo, "issue_comment", "created", by, obj{"issue": s.shapeIssue(i), "comment": s.shapeComment(c)})
 	return c
 }
@@ -151,6 +154,7 @@ func (s *Server) editComment(c *comment, by *account, body string) {
 		return
 	}
 	c.body, c.updated, c.issue.updated = body, s.now(), s.now()
+	s.history.asks(c.issue, by, false, body)
 	s.emit(c.issue.repo, "issue_comment", "edited", by, obj{
 		"issue": s.shapeIssue(c.issue), "comment": s.shapeComment(c), "changes": obj{"body": obj{"from": from}},
 	})
@@ -241,6 +245,7 @@ func (s *Server) refMoved(r *repository, ref, old, sha string, by *account) {
 	}
 	r.pushed = s.now()
 	s.touch()
+	s.history.moved(r, ref, old, sha, by)
 	s.emitPush(r, ref, old, sha, by)
 	branch, isBranch := strings.CutPrefix(ref, "refs/heads/")
 	if !isBranch {

@@ -86,6 +86,7 @@ type Server struct {
 	ci       map[string]*ciApp // other Apps, by slug
 	logs     map[string]jobLog // what a redirect leads to, by its key
 	calls    []Call
+	history  history // for Violations
 	created  time.Time
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/record"
 )
 
 // Order is an event that a person stands behind, with the run that it is of.
@@ -16,6 +17,7 @@ type Order struct {
 	Repo  string
 	Issue int
 	Pull  int
+	Cause string // what GitHub told that a run began with: "issues", "issue_comment"; "" for another cause, and for other events
 	Event pipeline.Event
 }
 
@@ -29,8 +31,8 @@ func (d *DB) Orders(ctx context.Context, since time.Time, types []pipeline.Event
 		marks[i] = fmt.Sprintf("$%d", len(args))
 	}
 	// A run that nothing has happened to since has no such event.
-	rows, err := d.reader.QueryContext(ctx, `SELECT r.id, r.repo, r.issue, r.pull, e.seq, e.id, e.type, e.source, e.time, e.data FROM runs r JOIN events e ON e.run = r.id
-		WHERE r.updated >= $1 AND e.time >= $1 AND e.type IN (`+strings.Join(marks, ", ")+`) ORDER BY e.time, e.run, e.seq`, args...)
+	rows, err := d.reader.QueryContext(ctx, `SELECT r.id, r.repo, r.issue, r.pull, e.seq, e.id, e.type, e.source, e.time, e.data, COALESCE(d.event, '')
+		FROM runs r JOIN events e ON e.run = r.id LEFT JOIN deliveries d ON e.seq = 1 AND d.guid = e.id WHERE r.updated >= $1 AND e.time >= $1 AND e.type IN (`+strings.Join(marks, ", ")+`) ORDER BY e.time, e.run, e.seq`, args...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -38,7 +40,7 @@ func (d *DB) Orders(ctx context.Context, since time.Time, types []pipeline.Event
 		var o Order
 		var at int64
 		var data []byte
-		if err := rows.Scan(&o.Run, &o.Repo, &o.Issue, &o.Pull, &o.Event.Seq, &o.Event.ID, &o.Event.Type, &o.Event.Source, &at, &data); err != nil {
+		if err := rows.Scan(&o.Run, &o.Repo, &o.Issue, &o.Pull, &o.Event.Seq, &o.Event.ID, &o.Event.Type, &o.Event.Source, &at, &data, &o.Cause); err != nil {
 			return err
 		}
 		o.Event.Run, o.Event.Time = o.Run, fromMicros(at)
@@ -46,6 +48,24 @@ func (d *DB) Orders(ctx context.Context, since time.Time, types []pipeline.Event
 			return fmt.Errorf("event %d of run %d: %w", o.Event.Seq, o.Run, err)
 		}
 		return visit(o)
+	})
+	return err
+}
+
+// Answered visits the deliveries that were handled since a time and may have been asked
+// for by a person, oldest first, with what is left of their payloads.
+func (d *DB) Answered(ctx context.Context, since time.Time, visit func(*record.Delivery) error) error {
+	const doing = "list what was asked for in vain"
+	rows, err := d.reader.QueryContext(ctx, deliveryColumns+`, payload FROM deliveries WHERE state = 'done' AND NOT quiet AND received >= $1 ORDER BY id`, micros(since))
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	_, err = collect(rows, doing, func(*struct{}) error {
+		var v record.Delivery
+		if err := scanDelivery(rows, &v, true); err != nil {
+			return err
+		}
+		return visit(&v)
 	})
 	return err
 }

@@ -19,7 +19,7 @@ import (
 func (e *Engine[W, T]) begin(ctx context.Context, p *inbound) error {
 	n := p.notice
 	if n.Actor.Bot {
-		return e.conclude(ctx, p, fmt.Sprintf("ignored: %s is a bot, and bots start nothing", n.Actor.Login))
+		return e.conclude(ctx, p, refusedBot(n.Actor.Login, "bots start nothing"))
 	}
 	run, err := e.find(ctx, n)
 	if err != nil {
@@ -33,7 +33,7 @@ func (e *Engine[W, T]) begin(ctx context.Context, p *inbound) error {
 		return err
 	}
 	if !may {
-		outcome := fmt.Sprintf("ignored: %s may not start runs (needs write)", n.Actor.Login)
+		outcome := refusedReader(n.Actor.Login, "start runs")
 		if n.Comment == 0 { // a label was set with triage; a comment can be anyone's, and gets no answer
 			if err := e.reply(ctx, p, fmt.Sprintf("Forge starts on the word of people with write access to this repository; @%s has not got it. Someone who has can take the label off and put it on again.", n.Actor.Login)); err != nil {
 				return err
@@ -100,14 +100,14 @@ func (e *Engine[W, T]) giveUp(ctx context.Context, p *inbound, err error) {
 func (e *Engine[W, T]) command(ctx context.Context, p *inbound) error {
 	n := p.notice
 	if n.Actor.Bot {
-		return e.conclude(ctx, p, fmt.Sprintf("ignored: %s is a bot, and Forge does not listen to bots", n.Actor.Login))
+		return e.conclude(ctx, p, refusedBot(n.Actor.Login, "Forge does not listen to bots"))
 	}
 	may, err := e.mayWrite(ctx, n)
 	if err != nil {
 		return err
 	}
 	if !may {
-		return e.conclude(ctx, p, fmt.Sprintf("ignored: %s may not command Forge (needs write)", n.Actor.Login))
+		return e.conclude(ctx, p, refusedReader(n.Actor.Login, "command Forge"))
 	}
 	if n.Command.Error != "" {
 		if err := e.reply(ctx, p, n.Command.Error); err != nil {

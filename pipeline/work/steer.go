@@ -111,7 +111,7 @@ func (e *Engine[W, T]) edited(ctx context.Context, run *pipeline.Run, p *inbound
 	if err := e.replyOnce(ctx, p, text, fmt.Sprintf("run/%d/edited/%d", run.ID, n.Actor.ID)); err != nil {
 		return err
 	}
-	return e.conclude(ctx, p, fmt.Sprintf("run %d: not taken in: %s may not change the task (needs write)", run.ID, n.Actor.Login))
+	return e.conclude(ctx, p, refusedEdit(run.ID, n.Actor.Login))
 }
 
 // acknowledge says what became of a /forge dismiss in the conversation about a finding.

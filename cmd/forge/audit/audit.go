@@ -1,5 +1,6 @@
 // Package audit exports who asked Forge for what: a line for each start, command,
-// answer, change of what is remembered and pause, out of the log of events.
+// answer, change of what is remembered and pause, out of the log of events, and for what
+// somebody was refused, out of the deliveries.
 package audit
 
 import (
@@ -16,8 +17,10 @@ import (
 	"forge/cmd/forge/shipping"
 	"forge/learn/production"
 	"forge/pipeline"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
+	"forge/pipeline/work"
 )
 
 // Entry is a line of the record. Its form is stable; fields are only added.
@@ -25,8 +28,8 @@ type Entry struct {
 	At    time.Time `json:"at"`
 	Actor string    `json:"actor"`              // login on GitHub, or user of the machine
 	ID    int64     `json:"actor_id,omitempty"` // GitHub's; 0 for a user of the machine
-	What  string    `json:"what"`               // the event's type, or "pause", "unpause" and "ship"
-	Via   string    `json:"via,omitempty"`      // comment, box, button, cli, label
+	What  string    `json:"what"`               // the event's type, or "pause", "unpause", "ship" and "refused"
+	Via   string    `json:"via,omitempty"`      // comment, box, button, cli, label, edit, incident, module
 	Repo  string    `json:"repo,omitempty"`     // "": all
 	Run   int64     `json:"run,omitempty"`
 	About int64     `json:"incident,omitempty"`
@@ -73,6 +76,11 @@ func Read(ctx context.Context, db *store.DB, since time.Time, repo string) ([]En
 		return nil, err
 	}
 	list = append(list, beside...)
+	vain, err := refused(ctx, db, since)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, vain...)
 	list = slices.DeleteFunc(list, func(e Entry) bool { return repo != "" && e.Repo != "" && !strings.EqualFold(e.Repo, repo) })
 	slices.SortStableFunc(list, func(a, b Entry) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Run, b.Run), cmp.Compare(a.About, b.About), cmp.Compare(a.Seq, b.Seq))
@@ -112,6 +120,60 @@ func afterwards(ctx context.Context, db *store.DB, since time.Time) (list []Entr
 	return list, nil
 }
 
+// refused is what people asked for without the right to.
+func refused(ctx context.Context, db *store.DB, since time.Time) (list []Entry, err error) {
+	err = db.Answered(ctx, since, func(d *record.Delivery) error {
+		who, why, ok := work.Refused(d.Outcome)
+		if !ok {
+			return nil
+		}
+		var p struct { // what of it is left: payloads are not kept for ever
+			Sender struct {
+				ID int64 `json:"id"`
+			} `json:"sender"`
+			Issue struct {
+				Number int `json:"number"`
+			} `json:"issue"`
+			Comment struct {
+				Body string `json:"body"`
+			} `json:"comment"`
+		}
+		if len(d.Payload) > 0 {
+			if err := json.Unmarshal(d.Payload, &p); err != nil {
+				return fmt.Errorf("delivery %s: %w", d.GUID, err)
+			}
+		}
+		e := Entry{At: d.Received, Actor: tidy(who), ID: p.Sender.ID, What: "refused", Via: vias[d.Event], Repo: d.Repo, Issue: p.Issue.Number, Says: why}
+		if d.Action == "edited" && d.Event == "issues" {
+			e.Via = "edit"
+		}
+		if p.Comment.Body != "" {
+			e.Says += ": " + p.Comment.Body
+		}
+		e.Says = tidy(e.Says)
+		list = append(list, e)
+		return nil
+	})
+	return list, err
+}
+
+// vias are the ways by which what GitHub tells of was asked for.
+var vias = map[string]string{
+	"issues": "label", "pull_request": "label", "issue_comment": "comment", "pull_request_review_comment": "comment", "pull_request_review": "comment", "check_run": "button",
+}
+
+// began says how a run was started.
+func began(o store.Order) string {
+	way, _, _ := strings.Cut(o.Event.ID, "/")
+	switch {
+	case o.Event.Data.Start.Part != nil:
+		return "module"
+	case way == "cli" || way == "incident":
+		return way
+	}
+	return vias[o.Cause]
+}
+
 // entryOf is the line of an event; not ok when no person stands behind it.
 func entryOf(o store.Order) (Entry, bool) {
 	d := &o.Event.Data
@@ -134,7 +196,7 @@ func entryOf(o store.Order) (Entry, bool) {
 			e.Says += " (with the repository's settings, read again)"
 		}
 	case d.Start != nil:
-		by, e.Says = d.Start.By, d.Start.Task.Title
+		by, e.Via, e.Says = d.Start.By, began(o), d.Start.Task.Title
 	case d.Actor != nil:
 		by, e.Says = *d.Actor, cmp.Or(d.Note, d.Head)
 		if d.Learning != nil {

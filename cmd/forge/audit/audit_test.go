@@ -15,6 +15,7 @@ import (
 	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
 
@@ -101,6 +102,61 @@ func TestRecord(t *testing.T) {
 	}
 	if _, err := moment("yesterday", at); err == nil {
 		t.Error("yesterday is a time")
+	}
+}
+
+// How a run was started, and what somebody was refused, is there, too; also when the
+// payload of that delivery is no longer kept.
+func TestRecordOfStartsAndRefusals(t *testing.T) {
+	ctx := t.Context()
+	db := openStore(t)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	const token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	keep := func(guid, event, payload, outcome string, after time.Duration) {
+		t.Helper()
+		event, action, _ := strings.Cut(event, ".")
+		d := record.Delivery{GUID: guid, Event: event, Action: action, Repo: "acme/shop", Received: at.Add(after), Payload: []byte(payload)}
+		if err := db.KeepDeliveries(ctx, []record.Delivery{d}); err != nil {
+			t.Fatal(err)
+		}
+		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			_, err := db.FinishDelivery(ctx, tx, guid, outcome, false, at.Add(after))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep("g1", "issues", `{}`, "run 1 started by mia", 0)
+	keep("g2", "issue_comment", `{"sender":{"id":66},"issue":{"number":1},"comment":{"body":"/forge accept\nsince `+token+`"}}`,
+		"ignored: eve may not command Forge (needs write)", time.Second)
+	keep("g3", "issues.edited", ``, "run 1: not taken in: eve may not change the task (needs write)", 2*time.Second)
+	keep("g4", "issue_comment", `{"sender":{"id":9},"comment":{"body":"/forge run"}}`, "ignored: dep[bot] is a bot, and bots start nothing", 3*time.Second)
+	keep("g5", "issue_comment", `{"comment":{"body":"Nice"}}`, "ignored: no command", 4*time.Second)
+	for i, key := range []string{"g1", "cli/17", "incident/3/run"} {
+		start := pipeline.Start{Repo: pipeline.Repo{ID: 1, Owner: "acme", Name: "shop"}, By: pipeline.Actor{ID: 7, Login: "mia"}, Config: config.Default(), Base: "b", Branch: "forge/x",
+			Task: pipeline.Task{Issue: i + 1, Title: "A total"}}
+		if _, err := db.CreateRun(ctx, key, start, at.Add(time.Duration(10+i)*time.Second), "00000000000000000000000000000000", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := Read(ctx, db, at, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Write(&b, list, false); err != nil {
+		t.Fatal(err)
+	}
+	const want = `2026-03-01T12:00:01.000000Z  eve  refused  via=comment  repo=acme/shop  issue=1  "may not command Forge (needs write): /forge accept since [secret]"
+2026-03-01T12:00:02.000000Z  eve  refused  via=edit  repo=acme/shop  "may not change the task (needs write)"
+2026-03-01T12:00:03.000000Z  dep[bot]  refused  via=comment  repo=acme/shop  "is a bot, and bots start nothing: /forge run"
+2026-03-01T12:00:10.000000Z  mia  run.started  via=label  repo=acme/shop  run=1  issue=1  "A total"
+2026-03-01T12:00:11.000000Z  mia  run.started  via=cli  repo=acme/shop  run=2  issue=2  "A total"
+2026-03-01T12:00:12.000000Z  mia  run.started  via=incident  repo=acme/shop  run=3  issue=3  "A total"
+`
+	if got := b.String(); got != want || list[0].ID != 66 {
+		t.Errorf("the record is\n%s\nwant\n%s (%d)", got, want, list[0].ID)
 	}
 }
 

@@ -189,18 +189,15 @@ func (s *Streams) chosen(r *http.Request) (c Choice, err error) {
 			return c, fmt.Errorf("run=%q: must be the number of a run, such as 7", text)
 		}
 	}
-	since := q.Get("since")
-	last := r.Header.Get("Last-Event-ID") // what a client sends that comes again
-	if last != "" {
-		since = last
-	}
-	if since != "" {
+	if last := r.Header.Get("Last-Event-ID"); last != "" { // what a client sends that comes again
+		if c.Since, err = time.Parse(time.RFC3339Nano, last); err != nil {
+			return c, fmt.Errorf("Last-Event-ID: %q: must be the id of an event that came from here, which is a moment", last)
+		}
+		c.Since = c.Since.Add(-overlap)
+	} else if since := q.Get("since"); since != "" {
 		if c.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
 			return c, fmt.Errorf("since=%q: must be a moment such as 2026-07-01T12:00:00Z", since)
 		}
-	}
-	if last != "" {
-		c.Since = c.Since.Add(-overlap)
 	}
 	return c, nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -217,6 +218,9 @@ func TestStreams(t *testing.T) {
 		if _, status := listen(t, web.URL+"?"+bad, ""); status != http.StatusBadRequest {
 			t.Errorf("%s: status %d", bad, status)
 		}
+	}
+	if _, err := again.chosen(&http.Request{URL: &url.URL{}, Header: http.Header{"Last-Event-Id": {"yesterday"}}}); err == nil || !strings.Contains(err.Error(), "Last-Event-ID") {
+		t.Errorf("a bad Last-Event-ID: %v", err)
 	}
 	for again.enter(1) {
 	}

@@ -79,6 +79,7 @@ func newTestServer(t *testing.T, o testOptions) *testServer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { gh.Close() })
+	servertest.Judge(t, gh, cmp.Or(o.env["FORGE_SLUG"], "forge"))
 	files := maps.Clone(servertest.Greeter())
 	maps.Copy(files, o.files)
 	maps.DeleteFunc(files, func(_, text string) bool { return text == "" })
@@ -149,6 +150,7 @@ func (ts *testServer) startServer(dir string, o testOptions) {
 func (ts *testServer) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), DrainTime)
 	defer cancel()
+	servertest.Kept(ts.t, ts.gh, ts.s.DB.Delivery)
 	if err := ts.s.Stop(ctx); err != nil {
 		ts.t.Errorf("stop: %v", err)
 	}
