@@ -132,7 +132,7 @@ func (w *Workspace) Install(ctx context.Context, o Installation) error {
 	if err := w.keepDeps(dir, o.Key, about); err != nil {
 		return fmt.Errorf("keep dependencies: %w", roomFault(w.m.dir, err))
 	}
-	return w.m.pruneDeps()
+	return w.m.pruneDeps(time.Time{})
 }
 
 // makeDeps makes the directory of a tree to be made.
@@ -256,9 +256,10 @@ func (m *Manager) lockDeps(ctx context.Context, dir string) (unlock func(), err 
 	}
 }
 
-// pruneDeps removes the trees that were not used for the longest time while all
-// together are too big. What a workspace uses stays.
-func (m *Manager) pruneDeps() error {
+// pruneDeps removes the trees that were not used since a time, and of the others those that
+// were not used for the longest time while all together are too big. What a workspace
+// uses stays.
+func (m *Manager) pruneDeps(since time.Time) error {
 	abouts, err := filepath.Glob(m.path("deps", "*", "*", aboutFile))
 	if err != nil {
 		return err
@@ -281,7 +282,7 @@ func (m *Manager) pruneDeps() error {
 	}
 	slices.SortFunc(all, func(a, b kept) int { return a.used.Compare(b.used) })
 	for _, k := range all {
-		if total <= m.maxDeps {
+		if total <= m.maxDeps && !k.used.Before(since) {
 			return nil
 		}
 		m.mu.Lock()

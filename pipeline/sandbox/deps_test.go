@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"forge/pipeline/worktree"
 )
@@ -225,7 +226,7 @@ func TestOldDependenciesGoFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.maxDeps = 1
-	if err := m.pruneDeps(); err != nil {
+	if err := m.pruneDeps(time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	_, one := w.Installed("k1")

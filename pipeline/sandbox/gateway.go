@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"forge/pipeline"
 )
@@ -132,9 +133,12 @@ func mirrorName(repo pipeline.Repo) string {
 func (g *Gateway) git(repo pipeline.Repo) git { return git{bin: g.bin, dir: g.Dir(repo)} }
 
 func (g *Gateway) lock(repo pipeline.Repo) *sync.RWMutex {
+	return g.lockOf(mirrorName(repo))
+}
+
+func (g *Gateway) lockOf(name string) *sync.RWMutex {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	name := mirrorName(repo)
 	if g.locks[name] == nil {
 		g.locks[name] = new(sync.RWMutex)
 	}
@@ -168,8 +172,10 @@ func (g *Gateway) remote(repo pipeline.Repo, token string) (gitCall, string, err
 // init makes the mirror when there is none. The caller holds the write lock.
 func (g *Gateway) init(ctx context.Context, repo pipeline.Repo) error {
 	dir := g.Dir(repo)
-	if _, err := os.Stat(filepath.Join(dir, "forge-ready")); err == nil {
-		return nil
+	ready := filepath.Join(dir, readyFile)
+	if _, err := os.Stat(ready); err == nil {
+		now := time.Now()
+		return os.Chtimes(ready, now, now) // what is used stays
 	}
 	if err := os.RemoveAll(dir); err != nil { // left by a crash in between
 		return err
@@ -197,8 +203,13 @@ func (g *Gateway) init(ctx context.Context, repo pipeline.Repo) error {
 	if err := writeFile(filepath.Join(info, "attributes"), "* -text -eol -crlf -ident -filter -working-tree-encoding\n", 0o640); err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, "forge-ready"), "1\n", 0o640)
+	return writeFile(ready, "1\n", 0o640)
 }
+
+const (
+	readyFile  = "forge-ready"  // in a mirror that is whole; its time is that of the last fetch
+	packedFile = "forge-packed" // its time is when the mirror was packed last
+)
 
 // Fetch brings branches (by name), refs ("refs/pull/7/head") and commits (by full
 // SHA) into the mirror, with their whole history. A commit that is there already
@@ -209,6 +220,9 @@ func (g *Gateway) Fetch(ctx context.Context, repo pipeline.Repo, token string, r
 	call, address, err := g.remote(repo, token)
 	if err != nil {
 		return &pipeline.Fault{Class: pipeline.FaultGitHub, Message: err.Error(), Final: true}
+	}
+	if err := checkRoom(g.dir, DefaultLimits().Reserve); err != nil {
+		return err
 	}
 	lock := g.lock(repo)
 	lock.Lock()

@@ -116,6 +116,7 @@ type Manager struct {
 	seeds  map[string]int // how many workspaces use a seed
 	copied bool           // this program lies where a sandbox can be shown it
 
+	maxSeeds  int64          // bytes of all kept build caches
 	maxDeps   int64          // bytes of all trees of dependencies
 	depsUse   map[string]int // how many workspaces use a tree of dependencies
 	depsLocks sync.Map       // path of a tree → chan struct{}, full while it is made
@@ -134,7 +135,7 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxDeps: maxDeps,
+	m := &Manager{dir: o.Dir, exe: o.Exe, args: o.Args, bridge: o.Bridge, uid: -1, gid: -1, log: o.Log, now: time.Now, maxSeeds: maxSeeds, maxDeps: maxDeps,
 		places: fair.New(o.AtOnce)}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
@@ -209,6 +210,8 @@ func (m *Manager) useSeed(key string) string {
 		m.seeds = map[string]int{}
 	}
 	m.seeds[dir]++
+	now := m.now()
+	_ = os.Chtimes(dir, now, now) // where it is there already: what is used stays
 	return dir
 }
 

@@ -31,7 +31,7 @@ func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	memory := w.countMemory()
-	start := freeBytes(w.Dir)
+	start, files := freeBytes(w.Dir), spareFiles(w.Dir)
 	counted := start // what was free when the tree was last counted
 	for n := 1; ; n++ {
 		select {
@@ -45,6 +45,10 @@ func (w *worker) watch(finished <-chan struct{}, pid int, kill func(class string
 		}
 		free := freeBytes(w.Dir)
 		if free < w.Limits.Reserve && start-free > w.Limits.Reserve/8 {
+			kill(classDisk)
+			return
+		}
+		if left := spareFiles(w.Dir); left < 0 && files-left > reserveFiles/8 {
 			kill(classDisk)
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -49,6 +50,7 @@ type Workspace struct {
 	owns map[string]string // OpenOptions.Owners
 	take map[string]string // OpenOptions.Taken
 	rule [2][]string       // OpenOptions.Protected and Allow
+	held []*os.File        // the directories that are this process' own for now; see hold
 	dir  string            // holds the work tree, scratch files and the private cache; removed on Close
 	seed string            // of its caches
 	deps [2]string         // the trees of dependencies that it uses; under the manager's mutex
@@ -98,11 +100,20 @@ func (w *Workspace) makeDirs(o OpenOptions) error {
 			return err
 		}
 	}
-	dir, err := os.MkdirTemp(w.m.path("trees"), dirName(o.Name)+"-")
+	if err := checkRoom(w.m.path("trees"), w.m.setup.Limits.Reserve); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(w.m.path("trees"), making)
 	if err != nil {
 		return err
 	}
 	w.dir = dir
+	w.held = append(w.held, hold(dir))
+	named := w.m.path("trees", dirName(o.Name)+"-"+strings.TrimPrefix(filepath.Base(dir), making))
+	if err := os.Rename(dir, named); err != nil {
+		return err
+	}
+	w.dir, dir = named, named
 	w.seed = w.m.useSeed(o.Cache)
 	for _, d := range []string{w.seed, filepath.Join(dir, "tree"), dir} {
 		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -112,6 +123,7 @@ func (w *Workspace) makeDirs(o OpenOptions) error {
 			return err
 		}
 	}
+	w.held = append(w.held, hold(w.seed))
 	return nil
 }
 
@@ -494,6 +506,9 @@ func (w *Workspace) close() error {
 			killMarked(w.mark)
 		}
 	}
+	for _, f := range w.held {
+		_ = f.Close() // of a nil one, too
+	}
 	if w.seed != "" {
 		w.m.leaveSeed(w.seed)
 		w.m.leaveDeps(w)
@@ -502,20 +517,6 @@ func (w *Workspace) close() error {
 		return nil
 	}
 	return removeTree(w.dir)
-}
-
-// removeTree removes a directory although a command took permissions away in it.
-func removeTree(dir string) error {
-	if err := os.RemoveAll(dir); err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }
 
 // tailWriter keeps the last max bytes.

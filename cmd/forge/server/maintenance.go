@@ -128,13 +128,17 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 // tidyEvery is how often what is no longer needed is deleted.
 const tidyEvery = 6 * time.Hour
 
-// tidy deletes old payloads and tapes, and maintains the memory, at the start and then at intervals.
+// tidy deletes old payloads and tapes, what earlier processes left on the disk and caches
+// that nothing uses, and maintains the memory, at the start and then at intervals.
 func (s *Server) tidy(ctx context.Context, now func() time.Time, cfg settings.Config) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
 	for {
 		if err := s.prune(ctx, now(), cfg); err != nil && ctx.Err() == nil {
 			s.log.Warn("delete what is old", "error", err)
+		}
+		if err := errors.Join(s.spaces.Sweep(ctx), s.Gateway.Collect(ctx, now())); err != nil && ctx.Err() == nil {
+			s.log.Warn("remove what nothing uses from the disk", "error", err)
 		}
 		if err := s.Learner.Maintain(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn("maintain the memory", "error", err)

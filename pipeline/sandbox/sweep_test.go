@@ -1,0 +1,197 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"forge/pipeline/worktree"
+)
+
+// deepen makes directories below dir, too deep to be named by one path, and shuts the last.
+func deepen(t *testing.T, dir string, depth int) {
+	t.Helper()
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { unix.Close(fd) }()
+	for range depth {
+		if err := unix.Mkdirat(fd, "deep", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		next, err := unix.Openat(fd, "deep", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(fd)
+		fd = next
+	}
+	if err := unix.Fchmod(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A tree is removed however deep it is, with few descriptors, and nothing that a link in
+// it leads to.
+func TestRemoveTree(t *testing.T) {
+	dir := t.TempDir()
+	tree, other := filepath.Join(dir, "tree"), filepath.Join(dir, "other")
+	for _, d := range []string{tree, other, filepath.Join(tree, "shut")} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"link": other, "shut/link": other, "dangling": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(tree, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{filepath.Join(other, "kept"), filepath.Join(tree, "a"), filepath.Join(tree, "shut/b")} {
+		if err := writeFile(name, "x", 0o400); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(tree, "shut"), 0); err != nil {
+		t.Fatal(err)
+	}
+	deepen(t, tree, 5000)
+	var was, few unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	few = was
+	few.Cur = 128
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	err := removeTree(tree)
+	if back := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil || back != nil {
+		t.Fatal(err, back)
+	}
+	if _, err := os.Lstat(tree); !os.IsNotExist(err) {
+		t.Errorf("the tree is there: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(other, "kept")); err != nil {
+		t.Errorf("what a link leads to: %v", err)
+	}
+	if err := removeTree(tree); err != nil {
+		t.Errorf("what is gone: %v", err)
+	}
+}
+
+// At the start the work trees go that an earlier process left, and nothing that one uses;
+// caches go when nothing has used them for a month, or all have too much, the one that
+// was used least lately first.
+func TestSweep(t *testing.T) {
+	f := newFixture(t, sources)
+	m := newManager(t, Options{Unsafe: true})
+	w := f.open(t, m, f.head)
+	now := time.Now()
+	m.now = func() time.Time { return now }
+	left, begun := m.path("trees", "run-9-x"), m.path("trees", making+"y")
+	seeds := []string{m.path("seeds", "old"), m.path("seeds", "idle"), m.path("seeds", "new")}
+	for i, d := range append([]string{left, begun}, seeds...) {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeFile(filepath.Join(d, "f"), strings.Repeat("x", 64<<10), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := now.Add(-[]time.Duration{0, 0, keepCaches + time.Hour, 2 * time.Hour, time.Hour}[i])
+		if err := os.Chtimes(d, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(want map[string]bool) {
+		t.Helper()
+		for dir, there := range want {
+			if _, err := os.Stat(dir); (err == nil) != there {
+				t.Errorf("%s: %v, want it there: %v", dir, err, there)
+			}
+		}
+	}
+	sweep := func(m *Manager) {
+		t.Helper()
+		if err := m.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := newManager(t, Options{Unsafe: true, Dir: m.dir}) // of another process: it knows nothing of what this one uses
+	other.now = m.now
+	sweep(other)
+	is(map[string]bool{w.dir: true, w.seed: true, left: false, begun: true, seeds[0]: false, seeds[1]: true, seeds[2]: true})
+	other.maxSeeds = diskUse(m.path("seeds")) - diskUse(seeds[1])
+	sweep(other)
+	is(map[string]bool{w.seed: true, seeds[1]: false, seeds[2]: true})
+	other.maxSeeds, now = 0, now.Add(2*keepCaches)
+	sweep(other)
+	is(map[string]bool{w.dir: true, w.seed: true, seeds[2]: false, begun: false})
+	if err := w.Write(t.Context(), "new.txt", []byte("x")); err != nil {
+		t.Errorf("the work tree that is in use: %v", err)
+	}
+}
+
+// A mirror that is in use is packed, and keeps what may be asked for; one that is not goes,
+// and comes back when it is.
+func TestCollect(t *testing.T) {
+	f := newFixture(t, sources)
+	sha, err := f.gateway.Commit(t.Context(), f.repo, change(f.head, "b.txt", "x\n")) // nothing leads to it yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	loose := func() int {
+		dirs, err := filepath.Glob(filepath.Join(f.gateway.Dir(f.repo), "objects", "??"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(dirs)
+	}
+	if err := f.gateway.Collect(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	packs, _ := filepath.Glob(filepath.Join(f.gateway.Dir(f.repo), "objects/pack/*.pack"))
+	if len(packs) == 0 || !f.gateway.has(t.Context(), f.repo, f.head) || !f.gateway.has(t.Context(), f.repo, sha) {
+		t.Errorf("packs %q; the head, and a commit that nothing leads to, must be there", packs)
+	}
+	few := loose()
+	if _, err := f.gateway.Commit(t.Context(), f.repo, change(f.head, "c.txt", "y\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.gateway.Collect(t.Context(), time.Now()); err != nil || loose() == few {
+		t.Errorf("it was packed again so soon (%v)", err)
+	}
+	if err := f.gateway.Collect(t.Context(), time.Now().Add(keepMirrors+time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(f.gateway.Dir(f.repo)); !os.IsNotExist(err) {
+		t.Errorf("the mirror that nothing uses: %v", err)
+	}
+	if err := f.gateway.Fetch(t.Context(), f.repo, "", "main"); err != nil || !f.gateway.has(t.Context(), f.repo, f.head) {
+		t.Errorf("fetched again: %v", err)
+	}
+}
+
+// Covers S8: whatever makes files without end is stopped before the disk can hold no
+// more, and nothing begins on a disk that is nearly full of them.
+func TestFilesWithoutEnd(t *testing.T) {
+	dir := openDir(t)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,nr_inodes=6000,mode=0711"); err != nil {
+		t.Skipf("only root may mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	f := newFixture(t, sources)
+	m := newManager(t, Options{Unsafe: true, Dir: dir})
+	w := f.open(t, m, f.head)
+	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", "i=0; while :; do i=$((i+1)); true >f$i || sleep 0.01; done 2>/dev/null"}, Timeout: time.Minute})
+	if err != nil || r.Class != classDisk {
+		t.Errorf("it ended as %q, %v; want %q", r.Class, err, classDisk)
+	}
+	if _, err := m.Open(t.Context(), OpenOptions{Name: "run/2", Cache: "x"}); err == nil || !strings.Contains(err.Error(), "hardly any more files") {
+		t.Errorf("a work tree on a disk full of files: %v", err)
+	}
+}
