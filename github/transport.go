@@ -17,6 +17,7 @@ import (
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
 
+	"forge/pipeline/fence"
 	"forge/pipeline/text"
 )
 
@@ -104,6 +105,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		defer release()
 		if d := t.lim.content(req, t.app.opts); d > 0 {
 			return nil, &apiError{status: http.StatusTooManyRequests, msg: "as much was made as GitHub lets an App make in a minute, or in an hour", after: d}
+		}
+		if err := fence.Check(req.Context()); err != nil { // it may have waited for its turn
+			return nil, &apiError{msg: err.Error(), cause: err}
 		}
 	}
 	for n := 1; ; n++ {

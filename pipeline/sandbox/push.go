@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"forge/pipeline"
+	"forge/pipeline/fence"
 )
 
 // MovedError says that somebody else moved the branch: nothing was pushed.
@@ -74,6 +75,9 @@ func (g *Gateway) Push(ctx context.Context, repo pipeline.Repo, token string, o 
 	if err := g.checkPush(ctx, g.git(repo), o); err != nil {
 		return err
 	}
+	if err := fence.Check(ctx); err != nil {
+		return err
+	}
 	push := call
 	push.args = []string{"push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",
 		"--force-with-lease=" + ref + ":" + old, address, sha + ":" + ref}
@@ -104,6 +108,9 @@ func (g *Gateway) Delete(ctx context.Context, repo pipeline.Repo, token, branch,
 	lock := g.lock(repo)
 	lock.Lock()
 	defer lock.Unlock()
+	if err := fence.Check(ctx); err != nil {
+		return err
+	}
 	push := call
 	push.args = []string{"push", "--porcelain", "--no-verify", "--force-with-lease=" + ref + ":" + old, address, ":" + ref}
 	if _, err = g.git(repo).run(ctx, push); err != nil {

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"forge/pipeline"
+	"forge/pipeline/fence"
 )
 
 // Why a worker's context ended.
@@ -28,6 +32,7 @@ type verdict struct {
 type leased struct {
 	id    int64
 	owner string
+	known atomic.Int64 // when the lease was taken, or renewed, by the clock that goes on while a machine sleeps
 
 	mu  sync.Mutex
 	run *pipeline.Run
@@ -64,6 +69,7 @@ func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v ver
 		return verdict{}, nil // its lease can only have run out by the clock, as after a machine has slept: it is renewed
 	}
 	defer e.active.CompareAndDelete(id, f)
+	f.known.Store(int64(sinceBoot()))
 	ok, err := e.store.Lease(ctx, id, f.owner, e.now(), e.LeaseTTL)
 	if err != nil {
 		return verdict{}, fmt.Errorf("take the lease: %w", err)
@@ -72,6 +78,7 @@ func (e *Engine[W, T]) advance(ctx context.Context, id int64, yield bool) (v ver
 		return verdict{}, nil // its owner sees everything that has happened by then
 	}
 	held, cancel := context.WithCancelCause(ctx)
+	held = fence.With(held, func() error { return e.own(held, f) })
 	var keeper sync.WaitGroup
 	keeper.Go(func() { e.keep(held, cancel, f) })
 	released := false
@@ -121,7 +128,7 @@ func (e *Engine[W, T]) release(ctx context.Context, f *leased, after time.Durati
 	if ok {
 		return true, nil
 	}
-	if mine, err := e.store.Renew(ctx, f.id, f.owner, e.now(), e.LeaseTTL); err != nil {
+	if mine, err := e.renew(ctx, f); err != nil {
 		return false, fmt.Errorf("renew the lease: %w", err)
 	} else if !mine {
 		return false, errLost
@@ -146,6 +153,42 @@ func (e *Engine[W, T]) interrupted(ctx context.Context, err error) (verdict, err
 	return verdict{}, err
 }
 
+// renew renews the lease. It takes no longer than until the next time: a database that
+// cannot be reached may never answer.
+func (e *Engine[W, T]) renew(ctx context.Context, f *leased) (ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, max(e.LeaseTTL/4, time.Second))
+	defer cancel()
+	asked := int64(sinceBoot())
+	if ok, err = e.store.Renew(ctx, f.id, f.owner, e.now(), e.LeaseTTL); ok && err == nil {
+		f.known.Store(asked)
+	}
+	return ok, err
+}
+
+// own returns nil while the run is this worker's: its lease has not run out, or nobody
+// has taken it over by now.
+func (e *Engine[W, T]) own(ctx context.Context, f *leased) error {
+	if sinceBoot()-time.Duration(f.known.Load()) < e.LeaseTTL {
+		return nil
+	}
+	ok, err := e.renew(context.WithoutCancel(ctx), f)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: it has run out, and cannot be renewed: %w", errLost, err)
+	case !ok:
+		return errLost
+	}
+	return nil
+}
+
+// sinceBoot is the clock of leases: nobody sets it, and it goes on while a process, or a
+// machine, stands still.
+func sinceBoot() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // every Linux has it
+	return time.Duration(now.Nano())
+}
+
 // keep renews the lease until ctx is done. When the lease is lost, or could not be
 // renewed for as long as it lasts, it ends the work.
 func (e *Engine[W, T]) keep(ctx context.Context, cancel context.CancelCauseFunc, f *leased) {
@@ -158,7 +201,7 @@ func (e *Engine[W, T]) keep(ctx context.Context, cancel context.CancelCauseFunc,
 			return
 		case <-t.C:
 		}
-		ok, err := e.store.Renew(ctx, f.id, f.owner, e.now(), e.LeaseTTL)
+		ok, err := e.renew(ctx, f)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -298,6 +341,9 @@ func (e *Engine[W, T]) carryOut(ctx context.Context, f *leased, act pipeline.Act
 
 // append writes events to the run. run is changed; on a conflict it is stale.
 func (e *Engine[W, T]) append(ctx context.Context, run *pipeline.Run, events []pipeline.Event, also func(context.Context, T) error) error {
+	if err := fence.Check(ctx); err != nil {
+		return err
+	}
 	now, seq := e.now(), run.Seq
 	own := make([]pipeline.Event, len(events))
 	for i, ev := range events {

@@ -13,6 +13,8 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/fence"
+	"forge/pipeline/store"
 )
 
 // Covers T1, M4: a run goes through its phases to its end, every step an event.
@@ -363,6 +365,60 @@ func TestLeaseLost(t *testing.T) {
 	if ok, err := k.Renew(t.Context(), id, "a thief", time.Now(), time.Hour); err != nil || !ok {
 		t.Errorf("the thief's lease is gone: %v, %v", ok, err)
 	}
+}
+
+// Covers reliability 16: whoever stood still for longer than their lease asks before they
+// write, and writes nothing when another has taken over, or when that cannot be told.
+func TestStoodStill(t *testing.T) {
+	t.Parallel()
+	k := openStore(t)
+	e := newDriven(t, k, options(t))
+	id := newRun(t, k, 7)
+	f := &leased{id: id, owner: "me", run: load(t, k, id)}
+	ctx := fence.With(t.Context(), func() error { return e.own(t.Context(), f) })
+	take := func(who string, at time.Time) {
+		t.Helper()
+		if ok, err := k.Lease(t.Context(), id, who, at, e.LeaseTTL); err != nil || !ok {
+			t.Fatal(who, ok, err)
+		}
+	}
+	note := func(id string) error {
+		return e.append(ctx, f.run, []pipeline.Event{{ID: id, Type: pipeline.EventBaseMoved, Data: pipeline.Data{Head: "abc"}}}, nil)
+	}
+	take("me", time.Now())
+	if err := note("1"); err != nil || f.known.Load() == 0 {
+		t.Errorf("after a stop in which nobody came: %v; it was renewed at %d", err, f.known.Load())
+	}
+	take("a thief", time.Now().Add(time.Hour))
+	if err := note("2"); err != nil {
+		t.Errorf("within the time of its lease it asks nobody: %v", err)
+	}
+	f.known.Store(int64(sinceBoot() - e.LeaseTTL))
+	if err := note("3"); !errors.Is(err, errLost) {
+		t.Errorf("after another took over: %v", err)
+	}
+	if _, err := e.appendResult(ctx, f, []pipeline.Event{{ID: "4", Type: pipeline.EventBaseMoved}}, func(*pipeline.Run) bool { return true }); !errors.Is(err, errLost) {
+		t.Errorf("a result after another took over: %v", err)
+	}
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.store = unreachable{e.store}
+	if err := e.own(away, f); !errors.Is(err, errLost) {
+		t.Errorf("without a database: %v", err)
+	}
+	if n := count(eventTypes(t, k, id), pipeline.EventBaseMoved); n != 2 {
+		t.Errorf("%d events, want 2", n)
+	}
+}
+
+// unreachable is a store that never answers who has a lease.
+type unreachable struct{ Store[*store.Tx] }
+
+func (unreachable) Renew(ctx context.Context, _ int64, _ string, _ time.Time, _ time.Duration) (bool, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		return false, errors.New("it would be waited for without end")
+	}
+	return false, context.DeadlineExceeded
 }
 
 // A lease is renewed for as long as the work takes.

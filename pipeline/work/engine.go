@@ -159,7 +159,7 @@ type Options struct {
 	Workers     int           // runs worked on at the same time; 4
 	PartWorkers int           // besides them, runs that build modules; 4
 	Intake      int           // deliveries handled at the same time; 4
-	LeaseTTL    time.Duration // 20 s; a lease is renewed after a quarter of it
+	LeaseTTL    time.Duration // 15 s; a lease is renewed after a quarter of it, so that another takes over within 17
 	Watch       time.Duration // how often a running phase looks whether it was stopped; 1 s
 	PollEvery   time.Duration // how often pull requests are looked at for what no delivery tells; 15 min
 	Tick        time.Duration // how often due runs and waiting deliveries are looked for; 1 s
@@ -199,7 +199,7 @@ func (o *Options) defaults() error {
 	orInt(&o.Workers, 4)
 	orInt(&o.PartWorkers, 4)
 	orInt(&o.Intake, 4)
-	orDuration(&o.LeaseTTL, 20*time.Second)
+	orDuration(&o.LeaseTTL, 15*time.Second)
 	orDuration(&o.Watch, time.Second)
 	orDuration(&o.PollEvery, 15*time.Minute)
 	orDuration(&o.Tick, time.Second)

@@ -216,7 +216,7 @@ func (e *Engine[W, T]) sweep(ctx context.Context, limit int) error {
 func (e *Engine[W, T]) freeDeadWorkers(ctx context.Context, res []*rivertype.JobInsertResult, now time.Time) {
 	for _, r := range res {
 		j := r.Job
-		if !r.UniqueSkippedAsDuplicate || j.State != rivertype.JobStateRunning || j.AttemptedAt == nil || now.Sub(*j.AttemptedAt) < 2*e.LeaseTTL {
+		if !r.UniqueSkippedAsDuplicate || j.State != rivertype.JobStateRunning || j.AttemptedAt == nil || now.Sub(*j.AttemptedAt) < e.LeaseTTL {
 			continue
 		}
 		if err := e.free(ctx, j); err != nil { // it may have ended this moment

@@ -489,8 +489,8 @@ func TestDeadWorker(t *testing.T) {
 		later time.Duration
 		want  rivertype.JobState
 	}{
-		{15 * time.Second, rivertype.JobStateRunning},
-		{25 * time.Second, rivertype.JobStateAvailable},
+		{6 * time.Second, rivertype.JobStateRunning},
+		{12 * time.Second, rivertype.JobStateAvailable},
 	} {
 		e.Now = func() time.Time { return time.Now().Add(step.later) }
 		if err := e.sweep(t.Context(), 10); err != nil {
