@@ -16,6 +16,7 @@ import (
 	"forge/cmd/forge/learnings"
 	"forge/cmd/forge/pause"
 	"forge/cmd/forge/server"
+	"forge/cmd/forge/servers"
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/setup"
 	"forge/cmd/forge/shell"
@@ -72,7 +73,7 @@ func rootCommand() *cobra.Command {
 	})
 	shell.Flags(root)
 	root.AddCommand(incidents.Commands(shell.WithStoreAndConfig)...)
-	root.AddCommand(audit.Command())
+	root.AddCommand(audit.Command(), servers.Command())
 	root.AddCommand(pause.Commands()...)
 	root.AddCommand(
 		serveCommand(), setup.Command(), initCommand(), demoCommand(), labCommand(), doctorCommand(), runCommand(), runsCommand(), showCommand(),

@@ -240,7 +240,8 @@ type Engine[W, T any] struct {
 	worker *river.Client[W] // nil until Start
 	adder  *river.Client[T] // nil without drivers
 
-	name    string // of this process, for leases
+	id      string // of this engine, for leases
+	name    string // of this process and engine, likewise
 	flights atomic.Int64
 	beat    atomic.Int64  // when due runs were last looked for, in microseconds
 	drain   chan struct{} // closed when the engine stops
@@ -274,9 +275,10 @@ func New[W, T any](work riverdriver.Driver[W], insert riverdriver.Driver[T], sto
 	if (work == nil) != (insert == nil) {
 		return nil, errors.New("new engine: the working and the inserting driver go together: give both or none")
 	}
+	id := newTrace()[:12]
 	e := &Engine[W, T]{
-		Options: opts, store: store, decide: pipeline.Decide, retry: retryDelay, work: work, insert: insert,
-		name: strings.TrimPrefix(opts.Name+"/"+newTrace()[:12], "/"), drain: make(chan struct{}), wake: make(chan struct{}, 1),
+		id: id, Options: opts, store: store, decide: pipeline.Decide, retry: retryDelay, work: work, insert: insert,
+		name: strings.TrimPrefix(opts.Name+"/"+id, "/"), drain: make(chan struct{}), wake: make(chan struct{}, 1),
 		watchers: map[int64]map[chan struct{}]bool{}, held: map[int64]time.Time{},
 	}
 	if insert != nil {
@@ -360,6 +362,9 @@ func (e *Engine[W, T]) Stop(ctx context.Context) error {
 	}
 	return err
 }
+
+// ID is what this engine's leases are told by.
+func (e *Engine[W, T]) ID() string { return e.id }
 
 // Wake tells the intake that a delivery has come. It never blocks.
 func (e *Engine[W, T]) Wake() { signal(e.wake) }

@@ -96,6 +96,7 @@ func (p *Pages) Route(r *mux.Router) {
 	get("/deliveries/{guid}", p.delivery)
 	post("/deliveries/{guid}/retry", p.retryDelivery)
 	get("/doctor", p.checkupPage)
+	get("/servers", p.servers)
 	if p.Production {
 		get("/production", p.production)
 		get("/production/incidents/{id}", p.incident)

@@ -41,6 +41,7 @@ type Engine interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	Wake()
+	ID() string
 	Heartbeat() time.Time
 }
 

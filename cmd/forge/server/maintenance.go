@@ -23,6 +23,7 @@ func (s *Server) startUpkeep(ctx context.Context) {
 	s.aux.Go(func() { s.measure(base) })
 	s.aux.Go(func() { s.keepProbing(base) })
 	s.aux.Go(func() { s.watchDatabase(base) })
+	s.aux.Go(func() { s.beats(base) })
 	if s.config.BackupEvery > 0 && ofFile(s.config) {
 		s.aux.Go(func() { s.keepBackups(base) })
 	}

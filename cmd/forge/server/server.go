@@ -44,8 +44,9 @@ type Server struct {
 
 	pollEvery time.Duration // see poll
 
-	halt context.CancelFunc // of what runs beside the engine
-	aux  sync.WaitGroup
+	halt   context.CancelFunc // of what runs beside the engine
+	ending sync.Mutex         // of the engine
+	aux    sync.WaitGroup
 }
 
 // Listen builds an App, starts its engine and listens. It takes webhooks in only when
@@ -142,12 +143,19 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.health.draining.Store(true)
 	s.halt()
 	defer s.aux.Wait()
-	err := s.Engine.Stop(ctx)
+	err := s.stopEngine(ctx)
 	// Who is in the middle of a request gets an answer, also when the engine took all
 	// the time. A connection on which nothing was ever asked holds it up for five seconds.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	return errors.Join(err, shutdown(last, s.http, s.local), s.hooks.Stop(last), s.App.Close())
+}
+
+// stopEngine ends the engine, or waits until somebody else has.
+func (s *Server) stopEngine(ctx context.Context) error {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	return s.Engine.Stop(ctx)
 }
 
 // shutdown shuts servers down at the same time; those that are nil are not there.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -73,7 +74,9 @@ func KnownCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := ""
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+	near := cmd.SuggestionsFor(args[0])
+	slices.SortStableFunc(near, func(a, b string) int { return len(a) - len(b) }) // "serv" is rather serve than servers
+	if len(near) > 0 {
 		hint = fmt.Sprintf(" Did you mean `%s %s`?", cmd.CommandPath(), near[0])
 	}
 	return Usage("there is no command %q.%s\nSee `%s --help`.", args[0], hint, cmd.CommandPath())
