@@ -40,6 +40,7 @@ type fake struct {
 	reviews  []map[string]any
 	threads  []*fakeThread
 	checks   []map[string]any
+	notes    int      // annotations of checks that were sent
 	bad      []string // paths of review comments that the fake refuses with 422
 }
 
@@ -215,10 +216,12 @@ func (f *fake) route(w http.ResponseWriter, r *http.Request, path string, body [
 	case p[0] == "pulls":
 		f.reviewRoute(w, r, p[1:], in)
 	case key == "POST check-runs":
+		f.noted(in)
 		in["id"], in["html_url"] = f.id(), f.URL+"/check"
 		f.checks = append(f.checks, in)
 		reply(w, 201, in)
 	case key == "PATCH check-runs":
+		f.noted(in)
 		for _, c := range f.checks {
 			if fmt.Sprint(c["id"]) == p[1] {
 				for k, v := range in {
@@ -237,6 +240,14 @@ func (f *fake) route(w http.ResponseWriter, r *http.Request, path string, body [
 		reply(w, 200, map[string]any{"total_count": len(list), "check_runs": list})
 	default:
 		notFound(w)
+	}
+}
+
+func (f *fake) noted(in map[string]any) {
+	if out, ok := in["output"].(map[string]any); ok {
+		if list, ok := out["annotations"].([]any); ok {
+			f.notes += len(list)
+		}
 	}
 }
 

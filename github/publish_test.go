@@ -13,6 +13,7 @@ import (
 	"forge/github/render"
 	"forge/github/render/rendertest"
 	"forge/pipeline"
+	"forge/pipeline/measure"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -171,6 +172,23 @@ func TestPublishClean(t *testing.T) {
 	}
 	if f.calls > 14 {
 		t.Errorf("a clean run took %d calls, want at most 14:\n%s", f.calls, strings.Join(f.log, "\n"))
+	}
+}
+
+// A check gets its annotations once: GitHub adds those of an update to those that there are.
+func TestPublishNotesOnce(t *testing.T) {
+	f := newFake(t)
+	a, p, s := f.app(t), &testPusher{}, rendertest.New(t)
+	noted := func(s *rendertest.Story) {
+		s.Run.Iterations[0].Tests.Measures = []measure.Result{{Name: "lint", Places: []measure.Place{{File: "a.go", Line: 3, Rule: "words", Message: "a bad word"}}}}
+	}
+	for _, step := range []func(*rendertest.Story){(*rendertest.Story).Plan, func(s *rendertest.Story) { s.Implement(1, 0, 1, "Retries.") },
+		func(s *rendertest.Story) { s.Review(1, 1, true) }, func(s *rendertest.Story) { s.Tests(1, 1) }, noted, (*rendertest.Story).Verified} {
+		step(s)
+		mustPublish(s, a, p)
+	}
+	if f.notes != 1 {
+		t.Errorf("%d annotations were sent, want 1:\n%s", f.notes, strings.Join(f.log, "\n"))
 	}
 }
 
