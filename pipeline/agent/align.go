@@ -37,12 +37,27 @@ func (p *phase) align(plan *pipeline.Plan, told *contradictions) []string {
 	}
 	bad, kept := told.tell(p.contradictions(plan), "revise the plan so that both hold. If it has to be so, or they are about different things, "+
 		"submit it again with an entry in risks that begins with `despite:` and says why: people will read both")
-	if len(bad) == 0 {
-		for _, f := range kept {
-			plan.Risks = append(plan.Risks, fmt.Sprintf("Contradiction that the planner keeps: %s.", f))
-		}
+	if len(bad) > 0 || len(kept) == 0 {
+		return bad
 	}
-	return bad
+	reason := ""
+	if !slices.ContainsFunc(plan.Risks, despite) {
+		if !p.insisted { // people are to read why; a plan that has no reason is theirs to judge all the same
+			p.insisted = true
+			return []string{fmt.Sprintf("the plan keeps what contradicts (%s), and no entry in risks says why: add one that begins with `despite:`", strings.Join(kept, "; "))}
+		}
+		reason = ", without a reason"
+	}
+	for _, f := range kept {
+		plan.Risks = append(plan.Risks, fmt.Sprintf("Contradiction that the planner keeps%s: %s.", reason, f))
+	}
+	return nil
+}
+
+// despite reports whether a risk says why a contradiction is kept.
+func despite(risk string) bool {
+	why, is := strings.CutPrefix(strings.ToLower(strings.TrimSpace(risk)), "despite:")
+	return is && len(strings.Fields(why)) > 1
 }
 
 // tell sorts contradictions into those that are told now, with how to go on, and those that

@@ -36,6 +36,15 @@ func TestPlanIsAligned(t *testing.T) {
 	if len(again) > 0 || len(plan.Risks) != 2 || !strings.HasPrefix(plan.Risks[1], "Contradiction that the planner keeps: AGENTS.md says") {
 		t.Errorf("the second time: %q, risks %q, want it kept and noted", again, plan.Risks)
 	}
+	for n, want := range []string{"no entry in risks says why", ""} {
+		plan = pipeline.Plan{Summary: "Write the list anew, with React 18 in place of tables", Risks: []string{"despite: that", "IE11"}}
+		if bad := strings.Join(p.align(&plan, &told), "\n"); (bad == "") != (want == "") || !strings.Contains(bad, want) {
+			t.Errorf("without a reason, time %d: %q, want %q", n+1, bad, want)
+		}
+	}
+	if len(plan.Risks) != 3 || !strings.HasPrefix(plan.Risks[2], "Contradiction that the planner keeps, without a reason: AGENTS.md says") {
+		t.Errorf("kept without a reason: %q", plan.Risks)
+	}
 	plan = pipeline.Plan{Summary: "Run `npm install` first"}
 	if bad := p.align(&plan, &told); len(bad) != 1 || !strings.Contains(bad[0], "package manager") {
 		t.Errorf("another contradiction: %q, want one", bad)
