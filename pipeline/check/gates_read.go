@@ -70,6 +70,12 @@ func (g *gauge) value(ctx context.Context, tree workspace, gate quality.Gate, ou
 			return r, nil, err
 		}
 		r, soft = quality.ReadVet(out, root)
+	case gate.Use == quality.Axe:
+		root, err := g.root(ctx, tree)
+		if err != nil {
+			return r, nil, err
+		}
+		r, soft = quality.ReadAxe(out, root)
 	case gate.Use == quality.GoBench:
 		r, soft = quality.ReadBench(out)
 	case gate.Use == quality.BinarySize:

@@ -224,6 +224,25 @@ func TestOwnCommand(t *testing.T) {
 	}
 }
 
+// Covers U6: a page with 12 images without alt misses the preset for accessibility, and the
+// page is named.
+func TestAxe(t *testing.T) {
+	base := "-- page.html --\n<p>hello</p>\n-- axe.sh --\n" + `n=$(grep -c '<img' page.html); nodes=
+for i in $(seq 1 $n); do nodes="$nodes{\"html\":\"<img src=a.png>\"},"; done
+printf '[{"url":"file://%s/page.html","violations":[' "$PWD"
+[ "$n" = 0 ] || printf '{"id":"image-alt","help":"Images must have alternate text","nodes":[%s]}' "${nodes%,}"
+echo ']}]'
+`
+	gate := config.Quality{Use: quality.Axe, Command: "sh axe.sh"}
+	g := newGated(t, base, "-- page.html --\n"+strings.Repeat("<img src=a.png>\n", 12), gate)
+	if m := g.measure(); m.OK || m.Error != "" || m.Value != 12 || *m.Base != 0 || !strings.HasPrefix(m.Cause(), "page.html: image-alt: Images must have alternate text") {
+		t.Errorf("%+v", m)
+	}
+	if m := newGated(t, base, "-- page.html --\n<p>hello, you</p>\n", gate).measure(); !m.OK {
+		t.Errorf("%+v", m)
+	}
+}
+
 func TestSizeAndLinesAndSARIF(t *testing.T) {
 	base := "-- dist/a.js --\n12345\n-- dist/b.css --\nxx\n-- lint.sh --\nprintf '%s' '{\"runs\": [{\"results\": []}]}' >out.sarif\n"
 	change := "-- dist/a.js --\n" + strings.Repeat("x", 99) + "\n-- dist/sub/c.js --\n123\n"

@@ -20,11 +20,12 @@ const (
 	BinarySize      = "binary-size"
 	UseSARIF        = "sarif"
 	Licences        = "licences"
+	Axe             = "axe"
 )
 
 // Presets returns the names of all of them.
 func Presets() []string {
-	return []string{Coverage, CoverageChanged, GoVet, GoBench, BinarySize, UseSARIF, Licences}
+	return []string{Coverage, CoverageChanged, GoVet, GoBench, BinarySize, UseSARIF, Licences, Axe}
 }
 
 // Gate is a gate as it is meant, with what its preset brings.
@@ -60,8 +61,10 @@ func Of(q config.Quality) Gate {
 		g.Unit = cmp.Or(q.Unit, "findings")
 	case Licences:
 		g.Unit = "new dependencies"
+	case Axe:
+		g.Unit = cmp.Or(q.Unit, "elements")
 	}
-	if none && (q.Use == GoVet || q.Use == UseSARIF || q.Use == Licences) {
+	if none && (q.Use == GoVet || q.Use == UseSARIF || q.Use == Licences || q.Use == Axe) {
 		g.Max = &zero
 	}
 	g.Kind, _ = ParseKind(q.Value) // the settings were checked

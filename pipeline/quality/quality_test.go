@@ -328,3 +328,37 @@ func TestSARIFOfAToolThatFailed(t *testing.T) {
 		t.Errorf("a place outside: %+v, %v", r.Places, err)
 	}
 }
+
+// Covers U6: elements with faults are counted with page and rule, of one page or a list; what
+// is no result of axe, or of no page, gives no value.
+func TestReadAxe(t *testing.T) {
+	one := `{"url":"file:///tree/a.html","violations":[{"id":"image-alt","help":"Images need text","nodes":[{"html":"<img src=a>"},{"html":"<img src=b>"}]},{"id":"lang","help":"A language","nodes":[]}]}`
+	for _, c := range []struct {
+		out   string
+		exit  int
+		want  float64
+		place string
+		bad   string
+	}{
+		{one, 0, 3, "a.html: image-alt: Images need text: <img src=a>", ""},
+		{one, 1, 3, "a.html: image-alt: Images need text: <img src=a>", ""}, // axe --exit
+		{"[" + one + "," + one + "]", 0, 6, "a.html: image-alt: Images need text: <img src=a>", ""},
+		{`{"url":"http://localhost/x","violations":[]}`, 0, 0, "", ""},
+		{"[]", 0, 0, "", "no page was looked at"},
+		{`{"url":"x"}`, 0, 0, "", "no list of violations"},
+		{"null", 0, 0, "", "no list of violations"},
+		{"oops", 0, 0, "", "no result of axe"},
+		{"oops", 1, 0, "", "ended with"},
+		{one, 127, 0, "", "ended with"},
+	} {
+		r, err := ReadAxe(Output{Stdout: []byte(c.out), Exit: c.exit}, "/tree")
+		switch {
+		case c.bad != "":
+			if err == nil || !strings.Contains(err.Error(), c.bad) {
+				t.Errorf("%q: %v, want %q", c.out, err, c.bad)
+			}
+		case err != nil || r.Series[0].Samples[0] != c.want || c.place != "" && r.Places[0].String() != c.place:
+			t.Errorf("%q: %+v, %v", c.out, r, err)
+		}
+	}
+}

@@ -63,7 +63,8 @@ func TestWrongQualityGates(t *testing.T) {
 	for _, c := range []struct{ yaml, want string }{
 		{"quality: 5", "1:10: quality must be a list, not 5"},
 		{"quality:\n  - go-vet", `2:5: quality[0] must hold keys with values, such as name: …, not the text "go-vet"`},
-		{"quality:\n  - use: go-vett", `2:10: quality[0].use is "go-vett"; it must be one of coverage, coverage-changed, go-vet, go-bench, binary-size, sarif, licences (did you mean "go-vet"?)`},
+		{"quality:\n  - use: axe", `2:5: quality[0].command is missing: use: axe needs the command that runs axe and prints its result as JSON, such as npx axe --stdout page.html`},
+		{"quality:\n  - use: go-vett", `2:10: quality[0].use is "go-vett"; it must be one of coverage, coverage-changed, go-vet, go-bench, binary-size, sarif, licences, axe (did you mean "go-vet"?)`},
 		{"quality:\n  - {name: a, comand: x}", `2:15: unknown key "comand" in quality[0]: did you mean "command"?`},
 		{"quality:\n  - {name: A b, command: x, value: number, max: 1}", `quality[0].name is "A b"; use small letters`},
 		{"quality:\n  - {command: x, value: number, max: 1}", "2:6: quality[0].name is missing: name the gate"},
