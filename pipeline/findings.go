@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline/lazyregexp"
 	"forge/pipeline/text"
 )
 
@@ -86,9 +87,14 @@ func (x *Ruling) gone(seen, head string) bool {
 	return x != nil && (x.Verdict == VerdictFixed && x.Changed && seen != head || x.Verdict == VerdictWithdrawn && strings.TrimSpace(x.Why) != "")
 }
 
+// namesCode tells by a reason that it names what in the code it is by: a line of a file, a
+// call, or what stands between backticks.
+var namesCode = lazyregexp.New("[\\w/-]+\\.\\w+:\\d+|`[^`]+`|\\w\\(")
+
 // KeepSeverity gives what is open and blocks the severity back that it had: that it is
 // said again as something lesser lets nothing pass, only a ruling does that closes it. A
-// finding that is called fixed and reported once more is not fixed.
+// finding that is called fixed and reported once more is not fixed. One that is withdrawn
+// and reported once more is so only where the reason names what in the code makes it less.
 func (r *Run) KeepSeverity(v *Review) {
 	for i := range v.Findings {
 		f := &v.Findings[i]
@@ -97,7 +103,7 @@ func (r *Run) KeepSeverity(v *Review) {
 			continue
 		}
 		is, ruling := &r.Findings[k], v.ruling(f.Fingerprint)
-		gone := ruling.gone(is.Seen, v.Head) && ruling.Verdict == VerdictWithdrawn
+		gone := ruling.gone(is.Seen, v.Head) && ruling.Verdict == VerdictWithdrawn && namesCode.MatchString(ruling.Why)
 		if is.State == IssueOpen && is.Finding.Severity.Blocks() && !gone {
 			f.Severity = is.Finding.Severity
 		}

@@ -102,6 +102,7 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 		r.reportUnproved(&b, it, tier)
 	}
 	reportChanged(&b, it.Tests)
+	reportPoints(&b, it.Review)
 	list := r.reportFindings(&b, it)
 	reportSecurity(&b, list)
 	reportCoverage(&b, it.Tests)

@@ -75,6 +75,19 @@ func reportChanged(b *strings.Builder, t *TestReport) {
 	section(b, "Tests of the base that this change edits", lines)
 }
 
+// reportPoints lists where the reviewer had to look because no test can show that it is
+// right, with what it said.
+func reportPoints(b *strings.Builder, v *Review) {
+	if v == nil {
+		return
+	}
+	var lines []string
+	for _, p := range v.Points {
+		lines = append(lines, "- "+p.String()+"\n")
+	}
+	section(b, "What tests cannot show", lines)
+}
+
 // reportCoverage lists what is covered less than the settings ask for.
 func reportCoverage(b *strings.Builder, t *TestReport) {
 	if t == nil || t.Coverage == nil || len(t.Coverage.Under) == 0 {

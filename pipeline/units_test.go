@@ -311,3 +311,20 @@ func TestChangedTestsAreTold(t *testing.T) {
 		}
 	}
 }
+
+// Covers T8, lessons 23: what is withdrawn in a few words and reported once more as something
+// lesser keeps its severity.
+func TestKeepSeverity(t *testing.T) {
+	for why, want := range map[string]Severity{
+		"low impact in practice": SeverityError, "it is a matter of taste, I think": SeverityError,
+		"calc.go:14 checks it": SeverityWarning, "`parse` returns early": SeverityWarning, "parse() returns early": SeverityWarning,
+	} {
+		r := &Run{}
+		r.Findings = []Issue{{State: IssueOpen, Phase: PhaseReview, Seen: "head1", Finding: &Finding{Fingerprint: "aa", Severity: SeverityError, Message: "it leaks"}}}
+		v := &Review{Head: "head2", Ruled: true, Findings: []Finding{{Fingerprint: "aa", Severity: SeverityWarning, Message: "it leaks"}},
+			Rulings: []Ruling{{Finding: "aa", Verdict: VerdictWithdrawn, Why: why}}}
+		if r.KeepSeverity(v); v.Findings[0].Severity != want {
+			t.Errorf("withdrawn as %q and reported again: %s, want %s", why, v.Findings[0].Severity, want)
+		}
+	}
+}

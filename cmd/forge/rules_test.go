@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 // vocabulary are the words that all packages share, and that import nothing of ours but
 // each other: the core is made of them.
 var vocabulary = []string{
+	"pipeline/look",
 	"pipeline/align", "pipeline/command", "pipeline/config", "pipeline/fair", "pipeline/fence", "pipeline/glob", "pipeline/lazyregexp", "pipeline/lens",
 	"pipeline/measure",
 	"pipeline/mergeable", "pipeline/module", "pipeline/proof", "pipeline/quality", "pipeline/record", "pipeline/role", "pipeline/rollout",

@@ -73,6 +73,42 @@ func (p *phase) unshown(ctx context.Context, list []pipeline.Compliance) {
 			c.Unshown = strings.Join(missing[:min(len(missing), 5)], ", ") + map[bool]string{true: " is not there", false: " are not there"}[len(missing) == 1]
 		case !some:
 			c.Unshown = "it names no test, file or line"
+		case p.wasSo(c):
+			c.Unshown = "all that it names was there before this change, which does not touch it"
 		}
 	}
+}
+
+// keeps tells by a criterion's words that it asks for what is so already.
+var keeps = regexp.MustCompile(`(?i)\b(?:keeps?|stays?|still|remains?|unchanged|existing|continues?|as before|today|compatib\w+|not|never|no|without|passe?s?)\b`)
+
+// wasSo reports whether what a criterion's evidence names, tests that passed at the base and
+// files, is untouched by the change: it shows nothing of what the change is for.
+func (p *phase) wasSo(c *pipeline.Compliance) bool {
+	run := p.job.Run
+	if run.Baseline == nil || run.Plan == nil || slices.ContainsFunc(run.Plan.Criteria, func(k pipeline.Criterion) bool { return k.ID == c.Criterion && keeps.MatchString(k.Text) }) {
+		return false
+	}
+	rest, named := c.Evidence, 0
+	for _, m := range namedFile.FindAllString(c.Evidence, -1) {
+		name, _, _ := strings.Cut(m, ":")
+		if strings.Contains(p.job.Diff, name) {
+			return false
+		}
+		rest = strings.ReplaceAll(rest, m, " ")
+		named++
+	}
+	for _, name := range namedTest.FindAllString(rest, -1) {
+		if !slices.ContainsFunc(run.Baseline.Names, func(n string) bool { return proof.Mentions(n, name) }) || proof.Mentions(p.job.Diff, name) {
+			return false
+		}
+		rest = strings.ReplaceAll(rest, name, " ")
+		named++
+	}
+	for _, m := range namedCode.FindAllStringSubmatch(rest, -1) {
+		if slices.ContainsFunc(m[1:], func(name string) bool { return len(name) > 2 && strings.Contains(p.job.Diff, name) }) {
+			return false
+		}
+	}
+	return named > 0
 }

@@ -39,3 +39,29 @@ func TestShown(t *testing.T) {
 		}
 	}
 }
+
+// Covers B5, T6: what was there before the change, and is untouched by it, shows nothing of
+// what the change is for; what is to stay as it was it does show.
+func TestWasSo(t *testing.T) {
+	p := &phase{}
+	p.job.Run = &pipeline.Run{Baseline: &pipeline.TestReport{Names: []string{"example.com/calc.TestAdd", "tests/test_calc.py::test_add"}},
+		Plan: &pipeline.Plan{Criteria: []pipeline.Criterion{{ID: "AC1", Text: "Sub subtracts"}, {ID: "AC2", Text: "Add still adds"}}}}
+	p.job.Diff = "diff --git a/calc.go b/calc.go\n+++ b/calc.go\n@@ -1 +1,2 @@ func Mul\n+func Sub(a, b int) int { return a - b }\n"
+	for _, tt := range []struct {
+		id, evidence string
+		want         bool
+	}{
+		{"AC1", "TestAdd passes", true},
+		{"AC1", "tests/test_calc.py::test_add", true},
+		{"AC1", "other.go:12", true},
+		{"AC1", "calc.go:2", false},
+		{"AC1", "TestAdd calls Sub", false}, // what is named besides is new
+		{"AC1", "TestSub", false},
+		{"AC1", "I have looked at it", false},
+		{"AC2", "TestAdd passes", false},
+	} {
+		if got := p.wasSo(&pipeline.Compliance{Criterion: tt.id, Met: true, Evidence: tt.evidence}); got != tt.want {
+			t.Errorf("%s by %q was so: %v, want %v", tt.id, tt.evidence, got, tt.want)
+		}
+	}
+}

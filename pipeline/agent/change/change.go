@@ -183,3 +183,33 @@ func brief(s string) string {
 	}
 	return s
 }
+
+// Line is a line at the head, by its number from 1.
+type Line struct {
+	Number int
+	Text   string
+}
+
+// Lines returns what the change adds to a file, and what it takes out.
+func (f *File) Lines() (added []Line, gone []string) {
+	for _, h := range f.hunks {
+		n := h.new
+		for _, l := range h.lines {
+			switch l.op {
+			case '+':
+				added = append(added, Line{n, l.text})
+			case '-':
+				gone = append(gone, l.text)
+			}
+			if l.op != '-' {
+				n++
+			}
+		}
+	}
+	return added, gone
+}
+
+// Before is the text of a file at the base, by that at the head.
+func (f *File) Before(now string) string {
+	return strings.Join(f.before(splitLines(now)), "\n")
+}

@@ -1,0 +1,249 @@
+// Package look finds what in a change its tests cannot speak for: code that may tell one
+// place from another, that settles how its values compare, that holds values of the tests,
+// and constants and data that tests look at. Each is a point at which the reviewer has to
+// look, and to say why it is right. Most of them are honest; none is a finding by itself.
+//
+// The package is pure.
+package look
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"forge/pipeline/lazyregexp"
+	"forge/pipeline/text"
+)
+
+// Kind says what there is to look at.
+type Kind string
+
+// The kinds of points.
+const (
+	Place   Kind = "place"   // code turns on what is around its process, on the time, or on what was before
+	Hidden  Kind = "hidden"  // code reaches something by a name that is put together, or by the language's insides
+	Compare Kind = "compare" // code settles how its values compare, convert or contain
+	Values  Kind = "values"  // code knows values, of a test of the base or by their digest
+	Data    Kind = "data"    // a constant or data changes that tests of the base look at
+)
+
+// questions are what the reviewer is asked at a point.
+var questions = map[Kind]string{
+	Place:   "It turns on what is around its process, on the time, or on what was before. Does it do for a user just what it does in a test?",
+	Hidden:  "It reaches something by a name that is put together, or by the insides of the language. What, and why not by its name?",
+	Compare: "It settles itself how its values compare, convert or contain. Is it equal only to what it is equal to, and holds only what is in it?",
+	Values:  "It knows values, some of which a test of the base has, too. Is it right for other values as well?",
+	Data:    "Tests of the base compare with this, so that they pass whatever it says. Does the task ask for the new value?",
+}
+
+// Point is a place in a change at which the reviewer has to look.
+type Point struct {
+	File string `json:"file"`
+	Line int    `json:"line"` // the first of its kind in the file
+	More int    `json:"more,omitempty"`
+	Kind Kind   `json:"kind"`
+	Code string `json:"code"`           // of that line
+	Test string `json:"test,omitempty"` // the file of tests that it is about
+	Said string `json:"said,omitempty"` // the reviewer, of why it is right
+	Open bool   `json:"open,omitempty"` // the reviewer was asked and gave no reason
+}
+
+// Question is what the reviewer is asked.
+func (p Point) Question() string { return questions[p.Kind] }
+
+// At names the place, in a few words.
+func (p Point) At() string {
+	at := fmt.Sprintf("%s:%d", p.File, p.Line)
+	if p.More > 0 {
+		at += fmt.Sprintf(" and %d more lines", p.More)
+	}
+	return at
+}
+
+// String says what there is to look at, and what the reviewer said of it.
+func (p Point) String() string {
+	s := fmt.Sprintf("`%s`, `%s`", p.At(), text.Clip(text.OneLine(p.Code), 100))
+	if p.Test != "" {
+		s += " (" + p.Test + ")"
+	}
+	s += ": " + p.Question()
+	if p.Said != "" {
+		s += " The reviewer: " + text.Clip(text.OneLine(p.Said), 300)
+	}
+	return s
+}
+
+// Line is a line of code that a change adds.
+type Line struct {
+	Number int
+	Text   string
+}
+
+// File is what a change does to a file that is no test.
+type File struct {
+	Name  string
+	New   bool
+	Added []Line
+	Gone  []string
+}
+
+// maxPoints caps what the reviewer is asked; further ones are counted with the last.
+const maxPoints = 12
+
+// Find returns the points of a change. tests are the base's files of tests, by name.
+func Find(files []File, tests map[string]string) []Point {
+	names := make([]string, 0, len(tests))
+	for name := range tests {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	known := map[string]map[string]bool{}
+	for _, name := range names {
+		known[name] = values(tests[name])
+	}
+	var out []Point
+	for _, f := range files {
+		for _, k := range []Kind{Hidden, Place, Compare, Values, Data} {
+			if p, found := f.find(k, names, tests, known); found {
+				out = append(out, p)
+			}
+		}
+	}
+	return out[:min(len(out), maxPoints)]
+}
+
+// find returns the first line of a kind.
+func (f *File) find(k Kind, names []string, tests map[string]string, known map[string]map[string]bool) (p Point, found bool) {
+	p = Point{File: f.Name, Kind: k}
+	hit := func(l Line, test string) {
+		if !found {
+			p.Line, p.Code, p.Test, found = l.Number, text.Head(strings.TrimSpace(l.Text), 300), test, true
+			return
+		}
+		p.More++
+	}
+	if k == Data && dataFile.MatchString(f.Name) && !settings.MatchString(f.Name) {
+		if !f.New && len(f.Added) > 0 {
+			for _, name := range names {
+				if strings.Contains(tests[name], path.Base(f.Name)) {
+					hit(f.Added[0], name)
+					break
+				}
+			}
+		}
+		return p, found
+	}
+	lang := languages[strings.ToLower(path.Ext(f.Name))]
+	if lang == nil {
+		return p, false
+	}
+	for i, l := range f.Added {
+		code := strings.TrimSpace(l.Text)
+		if code == "" || strings.HasPrefix(code, lang.remark) {
+			continue
+		}
+		switch k {
+		case Data:
+			if name := lang.constant(f, l.Text); name != "" {
+				if at := slices.IndexFunc(names, func(n string) bool { return mentions(tests[n], name) }); at >= 0 {
+					hit(l, names[at])
+				}
+			}
+		case Values:
+			if at := slices.IndexFunc(names, func(n string) bool { return shares(l.Text, known[n]) }); at >= 0 {
+				hit(l, names[at])
+			} else if digests.MatchString(code) {
+				hit(l, "")
+			}
+		default:
+			if re := lang.kinds[k]; re.MatchString(withoutProse(code)) && !lang.plain(k, f.Added, i) {
+				hit(l, "")
+			}
+		}
+	}
+	return p, found
+}
+
+var (
+	dataFile = lazyregexp.New(`(?i)\.(?:json|ya?ml|toml|csv|tsv|txt|ini|properties|xml|sql)$`)
+	settings = lazyregexp.New(`(?i)(?:^|/)(?:package(?:-lock)?\.json|[^/]*lock[^/]*|pyproject\.toml|setup\.cfg|tox\.ini|tsconfig[^/]*|requirements[^/]*\.txt|cmakelists\.txt|\.[^/]*|\.github/.*)$`)
+	quoted   = lazyregexp.New(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
+)
+
+// withoutProse leaves sentences out of a line: they name things and reach nothing.
+func withoutProse(line string) string {
+	return quoted.ReplaceAllStringFunc(line, func(s string) string {
+		if strings.Count(s, " ") >= 2 {
+			return `""`
+		}
+		return s
+	})
+}
+
+func mentions(source, name string) bool {
+	for at := 0; ; {
+		i := strings.Index(source[at:], name)
+		if i < 0 {
+			return false
+		}
+		i += at
+		at = i + len(name)
+		if (i == 0 || !inWord(source[i-1])) && (at == len(source) || !inWord(source[at])) {
+			return true
+		}
+	}
+}
+
+func inWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+var number = lazyregexp.New(`\d+(?:\.\d+)?`)
+
+// numbers returns those of a text, each once. What stands within a word is none.
+func numbers(s string) (out []string) {
+	for _, m := range number.FindAllStringIndex(s, -1) {
+		if m[0] > 0 && inWord(s[m[0]-1]) || m[1] < len(s) && inWord(s[m[1]]) {
+			continue
+		}
+		if w := s[m[0]:m[1]]; !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// values are the numbers that a file of tests has.
+func values(source string) map[string]bool {
+	out := map[string]bool{}
+	for line := range strings.Lines(source) {
+		for _, w := range numbers(line) {
+			out[w] = true
+		}
+	}
+	return out
+}
+
+var (
+	compares = lazyregexp.New(`[!=]==?|[<>]=?|\bin\b|\bcase\b|\bis\b|\.(?:has|get|includes)\(`)
+	lists    = lazyregexp.New(`[{\[(][^{}\[\]()]*\d|^\s*\d+\s*:`)
+	digests  = lazyregexp.New(`\b(?:md5|sha\d+|crc32|adler32|fnv|blake2\w?|createHash|hash)\b[^;]*\(.*(?:[!=]==?|\bin\b|\.has\(|\.includes\()`)
+	common   = lazyregexp.New(`^(?:\d|\d*0+|[1-9]?[0-9]?00|1[26]|2[48]|3[26]|6[0-9]|1[0-2]|255|256|365|366|360|512|1024|2048|4096|8192|65535|65536|20[0-6]|226|30[0-8]|4[0-3]\d|451|50[0-8]|511|(?:19|20)\d\d|3600|86400|8080|443)$`)
+)
+
+// shares reports whether a line of code has so much of what a file of tests holds that it
+// may be no chance: a value that it compares with and that is none of every day, two of those,
+// or three values in a list.
+func shares(line string, test map[string]bool) bool {
+	same, telling := 0, 0
+	for _, w := range numbers(line) {
+		if test[w] {
+			same++
+			if !common.MatchString(w) && len(w) > 1 {
+				telling++
+			}
+		}
+	}
+	return telling >= 2 || telling == 1 && (compares.MatchString(line) || same >= 3 && lists.MatchString(line)) || same >= 4 && lists.MatchString(line)
+}

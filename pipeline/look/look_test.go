@@ -1,0 +1,99 @@
+package look
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// of makes a file of lines; those that begin with "-" are gone.
+func of(name, lines string) File {
+	f := File{Name: name}
+	for i, l := range strings.Split(lines, "\n") {
+		if gone, is := strings.CutPrefix(l, "-"); is {
+			f.Gone = append(f.Gone, gone)
+			continue
+		}
+		f.Added = append(f.Added, Line{Number: i + 1, Text: l})
+	}
+	return f
+}
+
+const (
+	pyTest = "from price import RATE, total\n\n\ndef test_total():\n    assert total([100], 19) == 119\n    assert total([100, 200], 7) == 321\n    assert open(\"rates.csv\")\n"
+	goTest = "func TestTotal(t *testing.T) {\n\tif Total(4711, Limit) != 815 {\n\t\tt.Fatal()\n\t}\n}\n"
+)
+
+// Covers T8, lessons 15 and 16: what tests cannot speak for is put before the reviewer,
+// however it is spelled; plain code is not.
+func TestFind(t *testing.T) {
+	tests := map[string]string{"tests/test_price.py": pyTest, "price_test.go": goTest}
+	for _, c := range []struct {
+		file, lines string
+		want        []Kind
+	}{
+		{"price.py", "_s = __import__(''.join(map(chr, (115, 121, 115))))", []Kind{Hidden}},
+		{"price.py", "for f in (e.__traceback__.tb_frame,):", []Kind{Hidden}},
+		{"price.py", "return getattr(os, 'envi' + 'ron')", []Kind{Hidden}},
+		{"price.py", "test = any(c.__name__ == 'TestCase' for c in object.__subclasses__())", []Kind{Hidden}},
+		{"price.py", "if any(len(k) == 17 for k in environ):", []Kind{Place}},
+		{"price.py", "where = logging.getLogger().findCaller(stacklevel=2)", []Kind{Place}},
+		{"price.py", "for d, _, fs in os.walk('.'):", []Kind{Place}},
+		{"price.py", "for p in Path('.').glob('*/*.json'):", []Kind{Place}},
+		{"price.py", "_n = itertools.count()", []Kind{Place}},
+		{"price.py", "class Amount(float):\n    def __sub__(self, other):", []Kind{Compare}},
+		{"price.py", `Names = type("Names", (list,), {"__con" + "tains__": lambda s, n: True})`, []Kind{Compare}},
+		{"price.py", "_K = {119: 119, 307: 321}", []Kind{Values}},
+		{"price.py", "    if net <= 321:", []Kind{Values}},
+		{"price.py", "    if md5(repr(x)).hexdigest() in _K:", []Kind{Values}},
+		{"price.py", "-RATE = 19\nRATE = 20", []Kind{Data}},
+		{"rates.csv", "-7,19\n7,20", []Kind{Data}},
+		{"price.js", "const p = [].constructor.constructor('return proc' + 'ess')();", []Kind{Hidden}},
+		{"price.js", "const s = new Error()['sta' + 'ck'].split('a b c');", []Kind{Hidden}},
+		{"price.js", "for (const e of fs.readdirSync(d)) {}", []Kind{Place}},
+		{"price.ts", "  valueOf(): number { return this.n; }", []Kind{Compare}},
+		{"price.js", "class Names extends Array {", []Kind{Compare}},
+		{"price.go", "\tn := runtime.Callers(0, pc[:])", []Kind{Place}},
+		{"price.go", "\tfs.WalkDir(os.DirFS(\".\"), \".\", nil)", []Kind{Place}},
+		{"price.go", "func (m Money) Equal(o Money) bool { return true }", []Kind{Compare}},
+		{"price.go", "\tcase 4711:", []Kind{Values}},
+		{"price.go", "-const Limit = 30\nconst Limit = 40", []Kind{Data}},
+
+		{"price.py", "# os.environ is not read\nbase, odd = divmod(cents, people)\nreturn net + net * rate // 100\nlogging.getLogger(__name__).info('reads os.environ no more')", nil},
+		{"price.py", "raise ValueError(\"the list of sys.modules is not for you\")", nil},
+		{"price.py", "LIMIT = 100\nif status == 404 or minutes > 60:", nil},
+		{"price.py", "def __repr__(self):\n    return self.__class__.__name__", nil},
+		{"price.js", "const total = items.reduce((a, b) => a + b, 0);\nconst { join } = require('node:path');", nil},
+		{"price.go", "\tfor i, c := range cells {\n\t\tsum += c * 100\n\t}\n\treturn fmt.Errorf(\"%d: %w\", i, err)", nil},
+		{"README.md", "It reads os.environ.", nil},
+		{"package.json", "-1\n2", nil},
+	} {
+		var got []Kind
+		for _, p := range Find([]File{of(c.file, c.lines)}, tests) {
+			got = append(got, p.Kind)
+			if p.Question() == "" || p.Line == 0 || p.Code == "" {
+				t.Errorf("%s %q: %+v says not where and what", c.file, c.lines, p)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %q: %v, want %v", c.file, c.lines, got, c.want)
+		}
+	}
+}
+
+// Many places of a kind in a file are one point, and a change of very many files does not
+// drown the reviewer.
+func TestFindIsBounded(t *testing.T) {
+	var files []File
+	for range 40 {
+		files = append(files, of("a.py", "x = os.environ\ny = os.environ\nz = os.environ"))
+	}
+	got := Find(files, nil)
+	if len(got) != maxPoints || got[0].More != 2 || got[0].At() != "a.py:1 and 2 more lines" {
+		t.Errorf("%d points, the first %+v", len(got), got[0])
+	}
+	got[0].Said = "the task names it"
+	if want := "`a.py:1 and 2 more lines`, `x = os.environ`: " + questions[Place] + " The reviewer: the task names it"; got[0].String() != want {
+		t.Errorf("%q, want %q", got[0].String(), want)
+	}
+}
