@@ -12,6 +12,7 @@ import (
 const (
 	idleHere  = "what changed at its place has no effect"
 	idleMoved = "its code was moved as it was"
+	idleNames = "only names of variables differ, or values stand in a variable first"
 )
 
 // settle takes back that a place has changed when its code does what it did before: only
@@ -45,7 +46,40 @@ func (c Change) settle(fate *Fate, p Place, now func(file string) (content strin
 		fate.Changed, fate.Idle = false, idleHere
 		return
 	}
+	if !f.Deleted && renamed(p, f.Path, old, splitLines(content), v) {
+		fate.Changed, fate.Idle = false, idleNames
+		return
+	}
 	c.moved(fate, f, p, old, v, kinds, now)
+}
+
+var called = regexp.MustCompile(`([\pL_$][\pL\pN_$]*)\s*\(`)
+
+// renamed reports whether the function around a place does what it did, with other names of
+// its variables or values put into one, and what is said of the place is about none of them.
+func renamed(p Place, file string, old, new []string, v versions) bool {
+	first, last := block(old, p.Line, min(max(p.Line, p.End), len(old)))
+	name := called.FindStringSubmatch(old[first-1])
+	if name == nil || !defines.MatchString(old[first-1]) && (!method.MatchString(old[first-1]) || control.MatchString(old[first-1])) {
+		return false
+	}
+	head := slices.IndexFunc(new, func(l string) bool {
+		m := called.FindStringSubmatch(l)
+		return m != nil && m[1] == name[1] && (defines.MatchString(l) || method.MatchString(l) && !control.MatchString(l))
+	})
+	if head < 0 {
+		return false
+	}
+	base, _ := indent(new[head])
+	i, j := source.Span(v.old, first, last)
+	k, l := source.Span(v.new, head+1, below(new, head+1, base))
+	names, same := source.SameButNames(file, v.old[i:j], v.new[k:l])
+	if !same || len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return regexp.MustCompile(`\b` + regexp.QuoteMeta(n) + `\b`).MatchString(p.About) }) {
+		return false
+	}
+	rest := versions{without(v.old, i, j), without(v.new, k, l)}
+	from, to := surroundings(old, p)
+	return !rest.differ(from, to)
 }
 
 // moved follows a function that stands elsewhere now, word for word.

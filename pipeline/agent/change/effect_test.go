@@ -51,6 +51,48 @@ func TestChangeWithoutEffect(t *testing.T) {
 	}
 }
 
+// Covers T8: other names of variables, and values that are put into one first, close no
+// finding; where that is what is asked for, or anything else changes, they do.
+func TestOtherNames(t *testing.T) {
+	py := func(body string) string { return "def f(a, b):\n" + body + "\n\ndef g(a):\n    return a\n" }
+	js := func(body string) string { return "function f(a, b) {\n" + body + "}\n" }
+	gofn := func(body string) string { return "package a\n\nfunc f(a, b int) int {\n" + body + "}\n" }
+	for _, c := range []struct {
+		name, file    string
+		line          int
+		before, after string
+		about         string
+		changed       bool
+	}{
+		{"a name", "a.py", 2, py("    x = a / b\n    y = x + 1\n    return x * y\n"), py("    q = a / b\n    z = q + 1\n    return q * z\n"), "", false},
+		{"a value first", "a.py", 2, py("    return a + a * b\n"), py("    tax = a * b\n    return a + tax\n"), "", false},
+		{"two values first", "a.py", 2, py("    return a[0] + a[1] * b\n"), py("    net = a[0]\n    tax = a[1] * b\n    return net + tax\n"), "", false},
+		{"a value of a call first", "a.py", 2, py("    return h(a)\n"), py("    out = h(a)\n    return out\n"), "", false},
+		{"a value that groups", "a.py", 2, py("    return a + a * b\n"), py("    s = a + a\n    return s * b\n"), "", true},
+		{"a minus that groups", "a.py", 2, py("    return a - b - 1\n"), py("    d = b - 1\n    return a - d\n"), "", true},
+		{"an order of calls", "a.py", 2, py("    return h(a) + k(b)\n"), py("    y = k(b)\n    return h(a) + y\n"), "", true},
+		{"two names for one", "a.py", 2, py("    x = a\n    y = b\n    return x - y\n"), py("    x = a\n    y = b\n    return y - x\n"), "", true},
+		{"an argument's name", "a.py", 2, py("    x = a\n    y = x\n    return h(x=y, z=x)\n"), py("    t = a\n    y = t\n    return h(t=y, z=t)\n"), "", true},
+		{"a global", "a.py", 2, py("    global x\n    x = a\n    y = x\n    return y + x\n"), py("    global x\n    y = a\n    x = y\n    return x + y\n"), "", true},
+		{"another function", "a.py", 2, py("    return h(a)\n"), py("    return k(a)\n"), "", true},
+		{"the name that is asked for", "a.py", 2, py("    x = a / b\n    return x + x\n"), py("    ratio = a / b\n    return ratio + ratio\n"), "x says nothing", true},
+		{"a value first", "a.js", 2, js("  return a.map((v) => v * b);\n"), js("  const out = a;\n  return out.map((v) => v * b);\n"), "", false},
+		{"a name", "a.js", 2, js("  const x = a / b;\n  return x * x;\n"), js("  const q = a / b;\n  return q * q;\n"), "", false},
+		{"a property", "a.js", 2, js("  const x = a / b;\n  return { x, y: x };\n"), js("  const q = a / b;\n  return { q, y: q };\n"), "", true},
+		{"awaited", "a.js", 2, js("  return g(a);\n"), js("  const x = await g(a);\n  return x;\n"), "", true},
+		{"a value first", "a.go", 4, gofn("\treturn a/b + 1\n"), gofn("\tq := a / b\n\treturn q + 1\n"), "", false},
+		{"a name", "a.go", 4, gofn("\tx := a / b\n\tx++\n\treturn x\n"), gofn("\tq := a / b\n\tq++\n\treturn q\n"), "", false},
+		{"a field", "a.go", 4, gofn("\tx := a / b\n\treturn g(T{x: x}, x)\n"), gofn("\tq := a / b\n\treturn g(T{q: q}, q)\n"), "", true},
+		{"a guard", "a.go", 4, gofn("\treturn a / b\n"), gofn("\tif b == 0 {\n\t\treturn 0\n\t}\n\treturn a / b\n"), "", true},
+		{"a name and an edit", "a.go", 4, gofn("\tx := a / b\n\treturn x + x\n"), gofn("\tq := a / (b + 1)\n\treturn q + q\n"), "", true},
+	} {
+		got := followed(t, c.file, c.line, c.about+" it is wrong", map[string]string{c.file: c.before}, map[string]string{c.file: c.after})
+		if got.Changed != c.changed || !c.changed && got.Idle != idleNames {
+			t.Errorf("%s of %s: changed %v, %q, want %v", c.name, c.file, got.Changed, got.Idle, c.changed)
+		}
+	}
+}
+
 // Covers T8: small fixes that are honest are seen.
 func TestChangeWithEffect(t *testing.T) {
 	goFile := func(body string) string {

@@ -1,0 +1,242 @@
+package source
+
+import (
+	"slices"
+	"strings"
+)
+
+// SameButNames reports whether two versions of a function are the same but for the names of
+// its own variables, and for values that are put into a variable right before their only
+// use. names are those variables. It is sure of what it says, and does not see all such.
+func SameButNames(file string, old, new []Token) (names []string, same bool) {
+	lang := language(file)
+	old, was := inlined(old, lang)
+	new, is := inlined(new, lang)
+	names = slices.Concat(was, is)
+	if len(old) != len(new) {
+		return nil, false
+	}
+	ofOld, ofNew := bound(old, lang), bound(new, lang)
+	there, back := map[string]string{}, map[string]string{}
+	for i := range old {
+		a, b := old[i].Text, new[i].Text
+		if labels(old, i, lang) || labels(new, i, lang) || !ofOld[a] && !ofNew[b] {
+			if a != b {
+				return nil, false
+			}
+			continue
+		}
+		if to, known := there[a]; known && to != b || !ofOld[a] || !ofNew[b] {
+			return nil, false
+		}
+		if from, known := back[b]; known && from != a {
+			return nil, false
+		}
+		if there[a], back[b] = b, a; a != b {
+			names = append(names, a, b)
+		}
+	}
+	return names, true
+}
+
+// labels reports whether a token names a member, an argument or a field, and no variable.
+func labels(list []Token, i int, lang string) bool {
+	prev, next := at(list, i-1), at(list, i+1)
+	return prev == "." || prev == "?." || lang == "python" && next == "=" && !begins(prev) || lang != "python" && next == ":" && (prev == "{" || prev == ",")
+}
+
+// reserved are words of the languages that look like names.
+var reserved = func() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(`and as assert async await break case catch class const continue def default del delete do elif else enum except export extends false False
+		finally for from func function global go goto if import in instanceof interface is lambda let map new nil None nonlocal not null or package pass raise range return self
+		select static struct super switch this throw true True try type typeof var void while with yield undefined`) {
+		out[w] = true
+	}
+	return out
+}()
+
+func isName(s string) bool {
+	return isWord(s) && !reserved[s] && (s[0] < '0' || s[0] > '9')
+}
+
+// bound are the names that a function binds itself, but for its parameters.
+func bound(list []Token, lang string) map[string]bool {
+	out, not := map[string]bool{}, map[string]bool{}
+	for i, t := range list {
+		if !isName(t.Text) {
+			if t.Text == "global" || t.Text == "nonlocal" {
+				for j := i + 1; j < len(list) && !IsLayout(list[j]); j++ {
+					not[list[j].Text] = true
+				}
+			}
+			continue
+		}
+		prev, next := at(list, i-1), at(list, i+1)
+		if lang == "js" && (prev == "{" || prev == ",") && (next == "}" || next == ",") { // perhaps the name of a property, too
+			not[t.Text] = true
+		}
+		switch lang {
+		case "python":
+			if next == "=" && begins(prev) || prev == "for" || prev == "as" {
+				out[t.Text] = true
+			}
+		case "js":
+			if prev == "const" || prev == "let" || prev == "var" {
+				out[t.Text] = true
+			}
+		case "go":
+			if next == ":=" && begins(prev) || prev == "var" && at(list, i-2) != "" {
+				out[t.Text] = true
+			}
+		}
+	}
+	for name := range not {
+		delete(out, name)
+	}
+	return out
+}
+
+func at(list []Token, i int) string {
+	if i < 0 || i >= len(list) {
+		return ""
+	}
+	return list[i].Text
+}
+
+// begins reports whether a statement begins behind a token.
+func begins(s string) bool {
+	return s == "" || s == stop || s == indent || s == dedent || s == ";" || s == "{" || s == "}"
+}
+
+// inlined puts values that stand in a variable right before their only use where they are
+// used, with the names of those variables.
+func inlined(list []Token, lang string) (out []Token, names []string) {
+	out = slices.Clone(list)
+	for range 20 {
+		name, next, ok := inlineOne(out, lang)
+		if !ok {
+			break
+		}
+		out, names = next, append(names, name)
+	}
+	return out, names
+}
+
+func inlineOne(list []Token, lang string) (name string, out []Token, ok bool) {
+	assign := map[string]string{"python": "=", "go": ":=", "js": "="}[lang]
+	for i := range list {
+		first := i // of the statement
+		if lang == "js" {
+			if w := list[i].Text; w != "const" && w != "let" {
+				continue
+			}
+			i++
+		}
+		if assign == "" || !isName(at(list, i)) || at(list, i+1) != assign || !begins(at(list, first-1)) && lang != "js" {
+			continue
+		}
+		name = list[i].Text
+		from := i + 2
+		to := statementEnd(list, from, lang)
+		rest := to
+		for rest < len(list) && (list[rest].Text == stop || list[rest].Text == ";") {
+			rest++
+		}
+		end := statementEnd(list, rest, lang)
+		uses := 0
+		use := -1
+		for k, t := range list {
+			if t.Text == name {
+				if uses++; k >= rest && k < end {
+					use = k
+				}
+			}
+		}
+		if uses != 2 || use < 0 || to <= from || !movable(list[from:to], list[rest:use]) || at(list, use-1) == "." || at(list, use+1) == assign {
+			continue
+		}
+		if lang == "js" && (at(list, use-1) == "{" || at(list, use-1) == ",") && (at(list, use+1) == "}" || at(list, use+1) == ",") && at(list, use-1)+at(list, use+1) != ",," {
+			continue
+		}
+		value := list[from:to]
+		if needsGroup(value, at(list, use-1), at(list, use+1)) {
+			value = slices.Concat([]Token{{Text: "(", Line: list[use].Line}}, value, []Token{{Text: ")", Line: list[use].Line}})
+		}
+		return name, slices.Concat(list[:first], list[rest:use], value, list[use+1:]), true
+	}
+	return "", nil, false
+}
+
+// statementEnd is where a statement of one line ends.
+func statementEnd(list []Token, from int, lang string) int {
+	depth := 0
+	for i := from; i < len(list); i++ {
+		switch list[i].Text {
+		case "(", "[":
+			depth++
+		case ")", "]":
+			depth--
+		case ";", stop, indent, dedent:
+			if depth <= 0 {
+				return i
+			}
+		case "{", "}":
+			return i
+		}
+		if depth < 0 || lang == "js" && depth == 0 && i > from && list[i].Line > list[i-1].Line {
+			return i
+		}
+	}
+	return len(list)
+}
+
+// movable reports whether a value can be worked out behind what stands before its use: it
+// has no statement in it, and no call that would come later than another.
+func movable(value, before []Token) bool {
+	calls := func(list []Token) bool {
+		for i := 1; i < len(list); i++ {
+			if list[i].Text == "(" && (isName(list[i-1].Text) || list[i-1].Text == ")" || list[i-1].Text == "]") {
+				return true
+			}
+		}
+		return false
+	}
+	odd := slices.ContainsFunc(value, func(t Token) bool {
+		return slices.Contains([]string{"lambda", "yield", "await", ":=", "=>", "?", "if", "function", "func", "{", "&", "|", "^", "<<", ">>", "&^"}, t.Text)
+	})
+	loops := slices.ContainsFunc(before, func(t Token) bool {
+		return slices.Contains([]string{"for", "while", "and", "or", "&&", "||", "lambda", "if", "?", "=>", "func", "function"}, t.Text)
+	})
+	return !odd && !loops && !(calls(value) && calls(before))
+}
+
+// strength orders operators by how they bind; 0 is none.
+var strength = map[string]int{"or": 1, "||": 1, "??": 1, "and": 2, "&&": 2, "in": 3, "is": 3, "==": 3, "!=": 3, "===": 3, "!==": 3, "<": 3, "<=": 3, ">": 3, ">=": 3,
+	"+": 4, "-": 4, "*": 5, "/": 5, "//": 5, "%": 5, "@": 5, "**": 6, "&": 7, "|": 7, "^": 7, "<<": 7, ">>": 7, "not": 7, "!": 7, "~": 7}
+
+// needsGroup reports whether a value would be read in another way between two tokens.
+func needsGroup(value []Token, prev, next string) bool {
+	weakest, depth := 100, 0
+	for i, t := range value {
+		switch t.Text {
+		case "(", "[":
+			depth++
+		case ")", "]":
+			depth--
+		}
+		if s := strength[t.Text]; s > 0 && depth == 0 {
+			if i == 0 { // a sign
+				s = 5
+			}
+			weakest = min(weakest, s)
+		}
+	}
+	if weakest == 100 {
+		return false
+	}
+	if next == "." || next == "[" || next == "(" || next == "?." || weakest >= 6 && next == "**" {
+		return true
+	}
+	return strength[prev] >= weakest || strength[next] > weakest
+}
