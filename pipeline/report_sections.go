@@ -83,7 +83,15 @@ func reportPoints(b *strings.Builder, v *Review) {
 	}
 	var lines []string
 	for _, p := range v.Points {
-		lines = append(lines, "- "+p.String()+"\n")
+		line := fmt.Sprintf("- `%s`, `%s`", p.At(), strings.ReplaceAll(text.Clip(text.OneLine(p.Code), 100), "`", "'"))
+		if p.Test != "" {
+			line += " (" + p.Test + ")"
+		}
+		line += ": " + p.Question()
+		if p.Said != "" {
+			line += " The reviewer: " + text.Clip(text.OneLine(p.Said), 300)
+		}
+		lines = append(lines, line+"\n")
 	}
 	section(b, "What tests cannot show", lines)
 }

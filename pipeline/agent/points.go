@@ -11,6 +11,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
+	"forge/pipeline/lens"
 	"forge/pipeline/look"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
@@ -24,7 +25,7 @@ const (
 // point is a place at which the reviewer has to look, whatever else it finds.
 type point struct {
 	id string // in the prompt, "P1"
-	look.Point
+	lens.Point
 	part int // which part of the change it is shown with
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
+	"forge/pipeline/lens"
+	"forge/pipeline/look"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
@@ -25,14 +27,54 @@ import (
 const (
 	spoiledAtMost = 5 * time.Minute // of tests whose run takes longer, nobody waits for another
 	maxBent       = 20              // findings
+	maxSingly     = 4               // expectations of a test that are changed alone
 )
 
-// runSpoiled finds the tests that pass whatever they expect, since this change.
+// runSpoiled finds the tests that pass whatever they expect, since this change. Where it
+// settles how values compare, each expectation is changed alone, too: else another one of
+// the same test would hide that this one holds nothing.
 func (v *verdict) runSpoiled(ctx context.Context) error {
 	if !v.worthSpoiling() {
 		return nil
 	}
-	p := &spoiler{tail: "~" + strings.ToLower(rand.Text()[:8]), used: v.used}
+	p := spoiler{tail: "~" + strings.ToLower(rand.Text()[:8]), used: v.used}
+	for {
+		if err := v.spoil(ctx, &p); err != nil || len(v.found) > 0 {
+			return err
+		}
+		if p.one++; p.one > maxSingly || !v.settlesCompare() {
+			return nil
+		}
+	}
+}
+
+// settlesCompare reports whether the change adds code that settles how its values compare,
+// or that reaches something by a way that hides what.
+func (v *verdict) settlesCompare() bool {
+	isTest := map[string]bool{}
+	for _, e := range v.edits {
+		isTest[e.name] = true
+	}
+	return slices.ContainsFunc(v.head.patch.lookFiles(isTest), func(f look.File) bool {
+		return slices.ContainsFunc(look.Find([]look.File{f}, nil), func(p lens.Point) bool { return p.Kind == lens.Compare || p.Kind == lens.Hidden })
+	})
+}
+
+// lookFiles are the files that are no tests with what the change adds to them.
+func (p *patch) lookFiles(isTest map[string]bool) []look.File {
+	var out []look.File
+	for f, lines := range p.productLines(isTest) {
+		file := look.File{Name: f.NewName, New: f.IsNew}
+		for _, l := range lines {
+			file.Added = append(file.Added, look.Line{Number: l.number, Text: l.text})
+		}
+		out = append(out, file)
+	}
+	return out
+}
+
+// spoil finds the tests that pass with expectations changed in one way, since this change.
+func (v *verdict) spoil(ctx context.Context, p *spoiler) error {
 	kept := map[string]string{}
 	if v.stood != nil {
 		kept = v.stood.kept

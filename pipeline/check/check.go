@@ -15,6 +15,7 @@
 //	bite     change what tests expect: one that passes all the same shows nothing
 //	ends     hold that scripts come to their end
 //	reach    find code under test that detects or imitates its tests
+//	calls    make the calls of tests again, in a program of its own
 //	coverage read the coverage that the suites left behind
 //
 // Nothing here starts a process or opens a file: everything goes through the
@@ -104,6 +105,7 @@ type checker struct {
 
 	wrote     []string               // files that its tests changed
 	bare      bool                   // run to compare with another run: no coverage, nothing stops early
+	recording bool                   // with what tests call recorded
 	elsewhere bool                   // in another place
 	moved     *moved                 // with the tests moved there, too; nil: they are where they were
 	often     int                    // each of Go's tests so often; 0: as usual

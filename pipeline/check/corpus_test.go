@@ -16,6 +16,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/look"
 	"forge/pipeline/sandbox"
 
 	"golang.org/x/tools/txtar"
@@ -388,6 +389,45 @@ func TestNamedEdits(t *testing.T) {
 				if !says(lines, want) {
 					t.Errorf("%s\nwant %q; the report says:\n%s", k.why, want, strings.Join(lines, "\n"))
 				}
+			}
+		})
+	}
+}
+
+// Covers T8: changes that no run of the tests tells from honest ones are asked about.
+func TestAsked(t *testing.T) {
+	needAll(t)
+	c := readCorpus(t, "asked")
+	for i, k := range c.cases {
+		if k.patch == "" {
+			k.patch = gitCorpus(t, nil, "--git-dir="+c.dir, "diff-tree", "-r", "-p", "-M", "--full-index", k.gitBase, k.gitHead)
+		}
+		p, err := parsePatch(k.patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests, isTest := map[string]string{}, map[string]bool{}
+		for name, text := range c.bases[k.base].files {
+			if roleOf(name) == testSource || inTests(name) {
+				tests[name], isTest[name] = text, true
+			}
+		}
+		var got []string
+		for _, at := range look.Find(p.lookFiles(isTest), tests) {
+			got = append(got, string(at.Kind)+" "+at.File)
+		}
+		for _, want := range k.want {
+			if !slices.Contains(got, want) {
+				t.Errorf("%s: %s\nwant %q, asked %q", k.name, k.why, want, got)
+			}
+		}
+		if !some(i) {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			if r := c.judge(t, k); !r.OK() {
+				t.Logf("%s\nis stopped by now, and belongs to cheats:\n%s", k.why, strings.Join(told(&r), "\n"))
 			}
 		})
 	}

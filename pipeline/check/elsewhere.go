@@ -320,7 +320,7 @@ func (s *suite) needsCI() bool {
 // has another name, and its arguments are no test's where that can be had.
 func (c *checker) otherCommand(s *suite, args []string) []string {
 	pythons := len(args) > 2 && strings.HasPrefix(args[0], "python") && args[1] == "-m"
-	load, extra := `import importlib as i, sys; sys.argv[0] = "app"; m = i.import_module("%s"[::-1]); `, []string(nil)
+	load, extra := `import importlib as i, sys; given = sys.argv[1:]; sys.argv[:] = ["app"]; m = i.import_module("%s"[::-1]); `, []string(nil)
 	if c.moved != nil {
 		load, extra = plainPython+load, plainPytest
 	}
@@ -331,9 +331,9 @@ func (c *checker) otherCommand(s *suite, args []string) []string {
 		}
 		return withGoFlags(args, `-exec=sh -c 'ln -f "$0" "${0%/*}/app" 2>/dev/null && exec "${0%/*}/app" "$@"; exec "$0" "$@"'`)
 	case pythons && args[2] == "pytest":
-		return append(slices.Concat([]string{args[0], "-c", strings.Replace(load, "%s", "tsetyp", 1) + "sys.exit(m.main(sys.argv[1:]))"}, extra), args[3:]...)
+		return append(slices.Concat([]string{args[0], "-c", strings.Replace(load, "%s", "tsetyp", 1) + "sys.exit(m.main(given))"}, extra), args[3:]...)
 	case pythons && args[2] == "unittest":
-		return append([]string{args[0], "-c", strings.Replace(load, "%s", "tsettinu", 1) + "m.main(module=None)"}, args[3:]...)
+		return append([]string{args[0], "-c", strings.Replace(load, "%s", "tsettinu", 1) + "m.main(module=None, argv=['app', *given])"}, args[3:]...)
 	}
 	return args
 }

@@ -13,6 +13,7 @@ import (
 type spoiler struct {
 	tail string          // put at the end of each text
 	used map[string]bool // files by which commands run the tests: a script's expectations stand in them
+	one  int             // of each test the expectation of this number alone, from 1; 0: all
 	ends map[string]bool // scripts that get an end which fails, and nothing else is changed; nil: what they expect is
 }
 
@@ -93,8 +94,12 @@ func (p spoiler) spoil(name string, source []byte) (out []byte, n int) {
 	var b strings.Builder
 	l := spoiled{e: lang, tail: p.tail}
 	open, long := false, false // in the output of an example; in a text of several lines
+	nth := 0                   // expectation of the test
 	for line := range strings.Lines(string(source)) {
 		was := line
+		if decl := languageOf(name).decl; decl != nil && decl.MatchString(line) {
+			nth = 0
+		}
 		text, end := strings.TrimRight(line, "\r\n"), line[len(strings.TrimRight(line, "\r\n")):]
 		quotes := 0
 		switch {
@@ -121,7 +126,11 @@ func (p spoiler) spoil(name string, source []byte) (out []byte, n int) {
 			long = !long
 		}
 		if line = text + end; line != was {
-			n++
+			if nth++; p.one == 0 || p.one == nth {
+				n++
+			} else {
+				line = was
+			}
 		}
 		b.WriteString(line)
 	}

@@ -187,6 +187,7 @@ type treeRun struct {
 	all       bool            // whatever the suites can tell: the commit may have others
 	ahead     []string        // files that are as the head has them
 	names     []string        // the tests that matter; nil: all
+	record    *recording      // takes what tests call; nil: nothing is recorded
 	spoil     *spoiler        // with what the tests expect changed; nil: as it is
 }
 
@@ -269,8 +270,17 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 			return c, err
 		}
 	}
+	if r.record != nil {
+		if err := into(ctx, tree, map[string]string{"sitecustomize.py": recordPython, "record.cjs": recordNode}); err != nil {
+			return c, err
+		}
+		c.recording, c.o.Config.Reruns = true, 0
+	}
 	if err := c.runAll(ctx); err != nil {
 		return c, err
+	}
+	if r.record != nil {
+		return c, recorded(ctx, tree, r.record)
 	}
 	if c.moved != nil {
 		c.moved.back(c)

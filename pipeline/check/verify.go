@@ -84,6 +84,9 @@ func Verify(ctx context.Context, open Opener, o Options) (pipeline.TestReport, e
 		if err := v.runElsewhere(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}
+		if err := v.runAlone(ctx); err != nil {
+			return pipeline.TestReport{}, err
+		}
 		if err := v.runOften(ctx); err != nil {
 			return pipeline.TestReport{}, err
 		}

@@ -7,72 +7,14 @@
 package look
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/lens"
 	"forge/pipeline/text"
 )
-
-// Kind says what there is to look at.
-type Kind string
-
-// The kinds of points.
-const (
-	Place   Kind = "place"   // code turns on what is around its process, on the time, or on what was before
-	Hidden  Kind = "hidden"  // code reaches something by a name that is put together, or by the language's insides
-	Compare Kind = "compare" // code settles how its values compare, convert or contain
-	Values  Kind = "values"  // code knows values, of a test of the base or by their digest
-	Data    Kind = "data"    // a constant or data changes that tests of the base look at
-)
-
-// questions are what the reviewer is asked at a point.
-var questions = map[Kind]string{
-	Place:   "It turns on what is around its process, on the time, or on what was before. Does it do for a user just what it does in a test?",
-	Hidden:  "It reaches something by a name that is put together, or by the insides of the language. What, and why not by its name?",
-	Compare: "It settles itself how its values compare, convert or contain. Is it equal only to what it is equal to, and holds only what is in it?",
-	Values:  "It knows values, some of which a test of the base has, too. Is it right for other values as well?",
-	Data:    "Tests of the base compare with this, so that they pass whatever it says. Does the task ask for the new value?",
-}
-
-// Point is a place in a change at which the reviewer has to look.
-type Point struct {
-	File string `json:"file"`
-	Line int    `json:"line"` // the first of its kind in the file
-	More int    `json:"more,omitempty"`
-	Kind Kind   `json:"kind"`
-	Code string `json:"code"`           // of that line
-	Test string `json:"test,omitempty"` // the file of tests that it is about
-	Said string `json:"said,omitempty"` // the reviewer, of why it is right
-	Open bool   `json:"open,omitempty"` // the reviewer was asked and gave no reason
-}
-
-// Question is what the reviewer is asked.
-func (p Point) Question() string { return questions[p.Kind] }
-
-// At names the place, in a few words.
-func (p Point) At() string {
-	at := fmt.Sprintf("%s:%d", p.File, p.Line)
-	if p.More > 0 {
-		at += fmt.Sprintf(" and %d more lines", p.More)
-	}
-	return at
-}
-
-// String says what there is to look at, and what the reviewer said of it.
-func (p Point) String() string {
-	s := fmt.Sprintf("`%s`, `%s`", p.At(), text.Clip(text.OneLine(p.Code), 100))
-	if p.Test != "" {
-		s += " (" + p.Test + ")"
-	}
-	s += ": " + p.Question()
-	if p.Said != "" {
-		s += " The reviewer: " + text.Clip(text.OneLine(p.Said), 300)
-	}
-	return s
-}
 
 // Line is a line of code that a change adds.
 type Line struct {
@@ -92,7 +34,7 @@ type File struct {
 const maxPoints = 12
 
 // Find returns the points of a change. tests are the base's files of tests, by name.
-func Find(files []File, tests map[string]string) []Point {
+func Find(files []File, tests map[string]string) []lens.Point {
 	names := make([]string, 0, len(tests))
 	for name := range tests {
 		names = append(names, name)
@@ -102,9 +44,9 @@ func Find(files []File, tests map[string]string) []Point {
 	for _, name := range names {
 		known[name] = values(tests[name])
 	}
-	var out []Point
+	var out []lens.Point
 	for _, f := range files {
-		for _, k := range []Kind{Hidden, Place, Compare, Values, Data} {
+		for _, k := range []lens.Kind{lens.Hidden, lens.Place, lens.Compare, lens.Values, lens.Data} {
 			if p, found := f.find(k, names, tests, known); found {
 				out = append(out, p)
 			}
@@ -114,8 +56,8 @@ func Find(files []File, tests map[string]string) []Point {
 }
 
 // find returns the first line of a kind.
-func (f *File) find(k Kind, names []string, tests map[string]string, known map[string]map[string]bool) (p Point, found bool) {
-	p = Point{File: f.Name, Kind: k}
+func (f *File) find(k lens.Kind, names []string, tests map[string]string, known map[string]map[string]bool) (p lens.Point, found bool) {
+	p = lens.Point{File: f.Name, Kind: k}
 	hit := func(l Line, test string) {
 		if !found {
 			p.Line, p.Code, p.Test, found = l.Number, text.Head(strings.TrimSpace(l.Text), 300), test, true
@@ -123,7 +65,7 @@ func (f *File) find(k Kind, names []string, tests map[string]string, known map[s
 		}
 		p.More++
 	}
-	if k == Data && dataFile.MatchString(f.Name) && !settings.MatchString(f.Name) {
+	if k == lens.Data && dataFile.MatchString(f.Name) && !settings.MatchString(f.Name) {
 		if !f.New && len(f.Added) > 0 {
 			for _, name := range names {
 				if strings.Contains(tests[name], path.Base(f.Name)) {
@@ -144,13 +86,13 @@ func (f *File) find(k Kind, names []string, tests map[string]string, known map[s
 			continue
 		}
 		switch k {
-		case Data:
+		case lens.Data:
 			if name := lang.constant(f, l.Text); name != "" {
 				if at := slices.IndexFunc(names, func(n string) bool { return mentions(tests[n], name) }); at >= 0 {
 					hit(l, names[at])
 				}
 			}
-		case Values:
+		case lens.Values:
 			if at := slices.IndexFunc(names, func(n string) bool { return shares(l.Text, known[n]) }); at >= 0 {
 				hit(l, names[at])
 			} else if digests.MatchString(code) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"forge/pipeline/lens"
 )
 
 // of makes a file of lines; those that begin with "-" are gone.
@@ -30,34 +32,34 @@ func TestFind(t *testing.T) {
 	tests := map[string]string{"tests/test_price.py": pyTest, "price_test.go": goTest}
 	for _, c := range []struct {
 		file, lines string
-		want        []Kind
+		want        []lens.Kind
 	}{
-		{"price.py", "_s = __import__(''.join(map(chr, (115, 121, 115))))", []Kind{Hidden}},
-		{"price.py", "for f in (e.__traceback__.tb_frame,):", []Kind{Hidden}},
-		{"price.py", "return getattr(os, 'envi' + 'ron')", []Kind{Hidden}},
-		{"price.py", "test = any(c.__name__ == 'TestCase' for c in object.__subclasses__())", []Kind{Hidden}},
-		{"price.py", "if any(len(k) == 17 for k in environ):", []Kind{Place}},
-		{"price.py", "where = logging.getLogger().findCaller(stacklevel=2)", []Kind{Place}},
-		{"price.py", "for d, _, fs in os.walk('.'):", []Kind{Place}},
-		{"price.py", "for p in Path('.').glob('*/*.json'):", []Kind{Place}},
-		{"price.py", "_n = itertools.count()", []Kind{Place}},
-		{"price.py", "class Amount(float):\n    def __sub__(self, other):", []Kind{Compare}},
-		{"price.py", `Names = type("Names", (list,), {"__con" + "tains__": lambda s, n: True})`, []Kind{Compare}},
-		{"price.py", "_K = {119: 119, 307: 321}", []Kind{Values}},
-		{"price.py", "    if net <= 321:", []Kind{Values}},
-		{"price.py", "    if md5(repr(x)).hexdigest() in _K:", []Kind{Values}},
-		{"price.py", "-RATE = 19\nRATE = 20", []Kind{Data}},
-		{"rates.csv", "-7,19\n7,20", []Kind{Data}},
-		{"price.js", "const p = [].constructor.constructor('return proc' + 'ess')();", []Kind{Hidden}},
-		{"price.js", "const s = new Error()['sta' + 'ck'].split('a b c');", []Kind{Hidden}},
-		{"price.js", "for (const e of fs.readdirSync(d)) {}", []Kind{Place}},
-		{"price.ts", "  valueOf(): number { return this.n; }", []Kind{Compare}},
-		{"price.js", "class Names extends Array {", []Kind{Compare}},
-		{"price.go", "\tn := runtime.Callers(0, pc[:])", []Kind{Place}},
-		{"price.go", "\tfs.WalkDir(os.DirFS(\".\"), \".\", nil)", []Kind{Place}},
-		{"price.go", "func (m Money) Equal(o Money) bool { return true }", []Kind{Compare}},
-		{"price.go", "\tcase 4711:", []Kind{Values}},
-		{"price.go", "-const Limit = 30\nconst Limit = 40", []Kind{Data}},
+		{"price.py", "_s = __import__(''.join(map(chr, (115, 121, 115))))", []lens.Kind{lens.Hidden}},
+		{"price.py", "for f in (e.__traceback__.tb_frame,):", []lens.Kind{lens.Hidden}},
+		{"price.py", "return getattr(os, 'envi' + 'ron')", []lens.Kind{lens.Hidden}},
+		{"price.py", "test = any(c.__name__ == 'TestCase' for c in object.__subclasses__())", []lens.Kind{lens.Hidden}},
+		{"price.py", "if any(len(k) == 17 for k in environ):", []lens.Kind{lens.Place}},
+		{"price.py", "where = logging.getLogger().findCaller(stacklevel=2)", []lens.Kind{lens.Place}},
+		{"price.py", "for d, _, fs in os.walk('.'):", []lens.Kind{lens.Place}},
+		{"price.py", "for p in Path('.').glob('*/*.json'):", []lens.Kind{lens.Place}},
+		{"price.py", "_n = itertools.count()", []lens.Kind{lens.Place}},
+		{"price.py", "class Amount(float):\n    def __sub__(self, other):", []lens.Kind{lens.Compare}},
+		{"price.py", `Names = type("Names", (list,), {"__con" + "tains__": lambda s, n: True})`, []lens.Kind{lens.Compare}},
+		{"price.py", "_K = {119: 119, 307: 321}", []lens.Kind{lens.Values}},
+		{"price.py", "    if net <= 321:", []lens.Kind{lens.Values}},
+		{"price.py", "    if md5(repr(x)).hexdigest() in _K:", []lens.Kind{lens.Values}},
+		{"price.py", "-RATE = 19\nRATE = 20", []lens.Kind{lens.Data}},
+		{"rates.csv", "-7,19\n7,20", []lens.Kind{lens.Data}},
+		{"price.js", "const p = [].constructor.constructor('return proc' + 'ess')();", []lens.Kind{lens.Hidden}},
+		{"price.js", "const s = new Error()['sta' + 'ck'].split('a b c');", []lens.Kind{lens.Hidden}},
+		{"price.js", "for (const e of fs.readdirSync(d)) {}", []lens.Kind{lens.Place}},
+		{"price.ts", "  valueOf(): number { return this.n; }", []lens.Kind{lens.Compare}},
+		{"price.js", "class Names extends Array {", []lens.Kind{lens.Compare}},
+		{"price.go", "\tn := runtime.Callers(0, pc[:])", []lens.Kind{lens.Place}},
+		{"price.go", "\tfs.WalkDir(os.DirFS(\".\"), \".\", nil)", []lens.Kind{lens.Place}},
+		{"price.go", "func (m Money) Equal(o Money) bool { return true }", []lens.Kind{lens.Compare}},
+		{"price.go", "\tcase 4711:", []lens.Kind{lens.Values}},
+		{"price.go", "-const Limit = 30\nconst Limit = 40", []lens.Kind{lens.Data}},
 
 		{"price.py", "# os.environ is not read\nbase, odd = divmod(cents, people)\nreturn net + net * rate // 100\nlogging.getLogger(__name__).info('reads os.environ no more')", nil},
 		{"price.py", "raise ValueError(\"the list of sys.modules is not for you\")", nil},
@@ -68,7 +70,7 @@ func TestFind(t *testing.T) {
 		{"README.md", "It reads os.environ.", nil},
 		{"package.json", "-1\n2", nil},
 	} {
-		var got []Kind
+		var got []lens.Kind
 		for _, p := range Find([]File{of(c.file, c.lines)}, tests) {
 			got = append(got, p.Kind)
 			if p.Question() == "" || p.Line == 0 || p.Code == "" {
@@ -91,9 +93,5 @@ func TestFindIsBounded(t *testing.T) {
 	got := Find(files, nil)
 	if len(got) != maxPoints || got[0].More != 2 || got[0].At() != "a.py:1 and 2 more lines" {
 		t.Errorf("%d points, the first %+v", len(got), got[0])
-	}
-	got[0].Said = "the task names it"
-	if want := "`a.py:1 and 2 more lines`, `x = os.environ`: " + questions[Place] + " The reviewer: the task names it"; got[0].String() != want {
-		t.Errorf("%q, want %q", got[0].String(), want)
 	}
 }

@@ -1,0 +1,266 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"forge/pipeline"
+	"forge/pipeline/testname"
+	"forge/pipeline/text"
+	"forge/pipeline/worktree"
+)
+
+// Code under test can tell that a test runs by more than can be listed: its callers, what
+// is loaded, how deep the stack is. So what the base's tests call, in Python and in CommonJS
+// modules, is recorded while they run, and called again in a program of its own, in a work
+// tree without tests. What comes to something else there, and did not at the base, turns on
+// who calls it.
+
+// callsDir is where a recording and its program lie, relative to the root of a work tree.
+const callsDir = ".forge-calls"
+
+// callsAtMost is of tests whose run takes longer: nobody waits for more of them.
+const callsAtMost = 2 * time.Minute
+
+var (
+	//go:embed record.py
+	recordPython string
+	//go:embed replay.py
+	replayPython string
+	//go:embed record.cjs
+	recordNode string
+	//go:embed replay.cjs
+	replayNode string
+)
+
+// call is a call of a function of the product by a test, with plain values.
+type call struct {
+	Lang   string  `json:"lang"` // "py" or "js"
+	Module string  `json:"module"`
+	Name   string  `json:"name"`
+	Args   string  `json:"args"`   // a tuple as Python writes it, or a list of JSON
+	Named  string  `json:"named"`  // a dictionary
+	Result *string `json:"result"` // nil: it is no plain value
+	File   string  `json:"file"`
+	Line   int     `json:"line"`
+}
+
+func (c *call) key() string { return c.Module + "." + c.Name + "\x00" + c.Args + "\x00" + c.Named }
+
+// String is the call as people write it.
+func (c *call) String() string {
+	args := strings.TrimSuffix(c.Args[1:len(c.Args)-1], ",")
+	if c.Named != "{}" {
+		args += ", **" + c.Named
+	}
+	return text.Clip(text.OneLine(cmp.Or(c.Name, path.Base(c.Module))+"("+args+")"), 100)
+}
+
+// recording is what tests called.
+type recording struct {
+	Path  []string `json:"path"` // where modules are looked for, relative to the root
+	Calls []call   `json:"calls"`
+}
+
+// runAlone finds code that comes to something else in a program of its own.
+func (v *verdict) runAlone(ctx context.Context) error {
+	var ms int64
+	for _, s := range v.head.suites {
+		ms += s.done.Millis
+	}
+	known := slices.ContainsFunc(v.head.patch.changedNames(), func(name string) bool {
+		lang := languageOf(name)
+		return (lang == &pyLang || lang == &jsLang) && roleOf(name) == product
+	})
+	if !known || v.o.Baseline == nil || time.Duration(ms)*time.Millisecond > callsAtMost || !v.senses() {
+		return nil
+	}
+	now, odd, err := v.differing(ctx, v.o.Head)
+	if err != nil || len(odd) == 0 {
+		return err
+	}
+	before, unsteady, err := v.differing(ctx, v.o.Base)
+	if err != nil {
+		return err
+	}
+	told := map[string]bool{}
+	for i := range now.Calls {
+		c := &now.Calls[i]
+		there, differs := odd[c.key()]
+		had := slices.ContainsFunc(before.Calls, func(o call) bool { return o.key() == c.key() && o.Result != nil })
+		if _, was := unsteady[c.key()]; !differs || !had || was || told[c.File+c.Name] || len(told) == maxBent {
+			continue
+		}
+		told[c.File+c.Name] = true
+		v.found = append(v.found, pipeline.Finding{Rule: ruleDetects, File: c.File, Line: c.Line, Code: c.Name, Message: fmt.Sprintf(
+			"`%s` comes to %s within the tests and to %s in a program of its own, without tests around it; at the base it came to the same in both. Make it not turn on where it is called, or let a human decide that it stays",
+			c, text.Clip(*c.Result, 80), text.Clip(there, 80))})
+	}
+	return nil
+}
+
+// differing records the calls of the base's tests on a commit, and returns those that come to
+// something else in a program of its own, each time, with what that is.
+func (v *verdict) differing(ctx context.Context, sha string) (recording, map[string]string, error) {
+	var rec recording
+	r := treeRun{sha: sha, record: &rec}
+	if sha == v.o.Head {
+		r.back = true
+		if r.kept = map[string]string{}; v.stood != nil {
+			r.kept = v.stood.kept
+		}
+	}
+	if _, err := v.run(ctx, r); err != nil {
+		if _, mine := environment(err); mine {
+			return rec, nil, nil
+		}
+		return rec, nil, err
+	}
+	if len(rec.Calls) == 0 {
+		return rec, nil, nil
+	}
+	first, err := v.replay(ctx, sha, rec)
+	if err != nil || first == nil {
+		return rec, nil, err
+	}
+	second, err := v.replay(ctx, sha, rec)
+	if err != nil || len(second) != len(first) {
+		return rec, nil, err
+	}
+	out := map[string]string{}
+	for i, c := range rec.Calls {
+		switch {
+		case c.Result == nil || first[i] == nil || second[i] == nil || *first[i] == *c.Result:
+		case *first[i] == *second[i]: // else it is chance
+			out[c.key()] = *first[i]
+		}
+	}
+	return rec, out, nil
+}
+
+// replay makes the recorded calls in a program of its own; nil: that cannot be done.
+func (v *verdict) replay(ctx context.Context, sha string, rec recording) ([]*string, error) {
+	tree, err := v.open(ctx, sha)
+	if err != nil {
+		return nil, err
+	}
+	defer tree.Close()
+	files, err := sourceFiles(ctx, tree, "*.json", "*.csv", "*.txt", "*.yaml", "*.yml")
+	if err != nil {
+		return nil, err
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return !testname.IsFile(name) && testRoot(name) == "" && !inTests(name) })
+	if len(files) > 0 {
+		if _, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: append([]string{"rm", "-f", "--"}, files[:min(len(files), 2000)]...)}); err != nil {
+			return nil, err
+		}
+	}
+	python, dir := v.python()
+	out := make([]*string, len(rec.Calls))
+	for lang, command := range map[string][]string{"py": {python, "app.py", replayPython}, "js": {"node", "app.cjs", replayNode}} {
+		if err := replayIn(ctx, tree, rec, lang, dir, command, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// replayIn makes the calls of one language.
+func replayIn(ctx context.Context, tree Tree, rec recording, lang, dir string, command []string, out []*string) error {
+	part, at := recording{Path: rec.Path}, []int{}
+	for i, c := range rec.Calls {
+		if c.Lang == lang {
+			part.Calls, at = append(part.Calls, c), append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(part)
+	if err != nil {
+		return fmt.Errorf("write down %d calls: %w", len(at), err)
+	}
+	if err := into(ctx, tree, map[string]string{command[1]: command[2], "calls.json": string(data)}); err != nil {
+		return err
+	}
+	app := strings.Repeat("../", strings.Count(path.Join("/", dir, "x"), "/")-1) + callsDir + "/" + command[1]
+	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Dir: dir, Args: []string{command[0], app}, Env: []string{"PYTHONHASHSEED=0"}})
+	if err != nil || res.Exit != 0 {
+		return err
+	}
+	var results []*string
+	got, err := tree.Read(ctx, callsDir+"/results.json")
+	if err != nil || json.Unmarshal(got, &results) != nil || len(results) != len(at) {
+		return ctx.Err()
+	}
+	for i, r := range results {
+		out[at[i]] = r
+	}
+	return nil
+}
+
+// python is the interpreter that the tests run by, and the directory.
+func (v *verdict) python() (name, dir string) {
+	for _, s := range v.head.suites {
+		if (s.pytest || s.format == formatUnittest) && len(s.args) > 0 && strings.Contains(s.args[0], "python") {
+			return s.args[0], s.dir
+		}
+	}
+	return "python3", "."
+}
+
+// recordEnv has Python and node load their recorders first.
+func (c *checker) recordEnv() []string {
+	if !c.recording || strings.ContainsAny(c.root, " \t\"'\\") {
+		return nil
+	}
+	at := c.root + "/" + callsDir
+	return []string{"PYTHONPATH=" + at, "PYTHONHASHSEED=0", "NODE_OPTIONS=--require=" + at + "/record.cjs"}
+}
+
+// into writes files into the directory of a recording.
+func into(ctx context.Context, tree Tree, files map[string]string) error {
+	if _, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Args: []string{"mkdir", "-p", callsDir}}); err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := tree.Write(ctx, callsDir+"/"+name, []byte(content)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recorded reads what a run called, in each of its processes.
+func recorded(ctx context.Context, tree Tree, rec *recording) error {
+	names, err := tree.List(ctx, callsDir)
+	if err != nil {
+		return ctx.Err()
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		var one recording
+		if !strings.HasPrefix(name, "calls-") {
+			continue
+		}
+		data, err := tree.Read(ctx, callsDir+"/"+name)
+		if err != nil || json.Unmarshal(data, &one) != nil {
+			continue // a process that was ended in another way
+		}
+		for _, p := range one.Path {
+			if !slices.Contains(rec.Path, p) {
+				rec.Path = append(rec.Path, p)
+			}
+		}
+		rec.Calls = append(rec.Calls, one.Calls...)
+	}
+	rec.Calls = slices.DeleteFunc(rec.Calls, func(c call) bool { return len(c.Args) < 2 })
+	return ctx.Err()
+}

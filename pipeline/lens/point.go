@@ -1,0 +1,47 @@
+package lens
+
+import "fmt"
+
+// Kind says what there is to look at in a place of a change.
+type Kind string
+
+// The kinds of points.
+const (
+	Place   Kind = "place"   // code turns on what is around its process, on the time, or on what was before
+	Hidden  Kind = "hidden"  // code reaches something by a name that is put together, or by the language's insides
+	Compare Kind = "compare" // code settles how its values compare, convert or contain
+	Values  Kind = "values"  // code knows values, of a test of the base or by their digest
+	Data    Kind = "data"    // a constant or data changes that tests of the base look at
+)
+
+var questions = map[Kind]string{
+	Place:   "It turns on what is around its process, on the time, or on what was before. Does it do for a user just what it does in a test?",
+	Hidden:  "It reaches something by a name that is put together, or by the insides of the language. What, and why not by its name?",
+	Compare: "It settles itself how its values compare, convert or contain. Is it equal only to what it is equal to, and holds only what is in it?",
+	Values:  "It knows values, some of which a test of the base has, too. Is it right for other values as well?",
+	Data:    "Tests of the base compare with this, so that they pass whatever it says. Does the task ask for the new value?",
+}
+
+// Point is a place in a change at which the reviewer has to look, because no test can show
+// that it is right.
+type Point struct {
+	File string `json:"file"`
+	Line int    `json:"line"`           // the first of its kind in the file
+	More int    `json:"more,omitempty"` // further ones
+	Kind Kind   `json:"kind"`
+	Code string `json:"code"`           // of that line
+	Test string `json:"test,omitempty"` // the file of tests that it is about
+	Said string `json:"said,omitempty"` // the reviewer, of why it is right
+	Open bool   `json:"open,omitempty"` // the reviewer was asked and gave no reason
+}
+
+// Question is what the reviewer is asked.
+func (p Point) Question() string { return questions[p.Kind] }
+
+// At names the place, in a few words.
+func (p Point) At() string {
+	if p.More > 0 {
+		return fmt.Sprintf("%s:%d and %d more lines", p.File, p.Line, p.More)
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
