@@ -43,6 +43,14 @@ func TestQuickTrackIsAsItWas(t *testing.T) {
 	}
 }
 
+// settling names the side that has just said whose words hold; "" for other events.
+func settling(e pipeline.Event) string {
+	if s := e.Data.Step; s != nil && s.Phase == pipeline.PhaseResolve && s.Number == 3 {
+		return "settle.ux"
+	}
+	return ""
+}
+
 // Covers U1: a server that stops while roles write goes on with what was paid for: each model
 // is called once for each turn, and each phase has one result.
 func TestRolesSurviveARestart(t *testing.T) {
@@ -51,7 +59,7 @@ func TestRolesSurviveARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, source := range []string{"agent:analyst", "agent:product", "agent:architect", "agent:ux"} {
+	for _, source := range []string{"agent:analyst", "agent:product", "agent:architect", "agent:ux", "upstream.raised", "upstream.notified", "agent:settle.ux", "upstream.resolved"} {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
 			s := &script{}
@@ -59,7 +67,7 @@ func TestRolesSurviveARestart(t *testing.T) {
 			reached := make(chan struct{})
 			once := sync.OnceFunc(func() { close(reached) })
 			o.on = func(_ *testServer, _ *pipeline.Run, e pipeline.Event) {
-				if e.Source == source {
+				if e.Source == source || string(e.Type) == source || "agent:"+settling(e) == source {
 					once()
 				}
 			}
@@ -76,7 +84,7 @@ func TestRolesSurviveARestart(t *testing.T) {
 					results[e.Data.Phase.Phase]++
 				}
 			}
-			if run.Usage.Calls != 14 || results[pipeline.PhaseAnalyse] != 1 || results[pipeline.PhaseDesign] != 1 {
+			if run.Usage.Calls != 14 || results[pipeline.PhaseAnalyse] != 1 || results[pipeline.PhaseDesign] != 1 || results[pipeline.PhaseResolve] != 1 || len(run.Upstream) != 1 {
 				t.Errorf("%d calls, results %v; want 14, and one of each phase", run.Usage.Calls, results)
 			}
 		})
