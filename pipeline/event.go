@@ -153,6 +153,7 @@ type Data struct {
 	Config         *config.Config     `json:"config,omitempty"`
 	Learning       *Learning          `json:"learning,omitempty"`     // as it was told; its id is 0 when it was new
 	Instructions   []string           `json:"instructions,omitempty"` // of a phase that is completed: the repository's own, by path, that its agent was given
+	SkillsLeft     []string           `json:"skills_left,omitempty"`  // of a plan: skills of the repository that agents do not get, and why
 	Head           string             `json:"head,omitempty"`
 	Note           string             `json:"note,omitempty"`
 }

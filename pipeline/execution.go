@@ -108,6 +108,7 @@ func (r *Run) complete(e Event) {
 	r.Await = nil
 	switch d := e.Data; {
 	case p.Phase == PhasePlan && d.Plan != nil:
+		r.SkillsLeft = d.SkillsLeft
 		r.planned(p, d)
 	case (p.Phase == PhaseAnalyse || p.Phase == PhaseDesign) && len(d.Artefacts) > 0:
 		r.wrote(d)

@@ -60,6 +60,9 @@ func (r *Run) Explain() string {
 	if len(r.Skills) > 0 {
 		fmt.Fprintf(&b, "\nSkills that agents read: %s.\n", strings.Join(r.Skills, ", "))
 	}
+	if len(r.SkillsLeft) > 0 {
+		fmt.Fprintf(&b, "\nSkills of the repository that agents do not get: %s.\n", text.Clip(strings.Join(r.SkillsLeft, "; "), 1000))
+	}
 	if it := r.Current(); it != nil && it.Review != nil {
 		for _, view := range it.Review.Views {
 			fmt.Fprintf(&b, "\nThe last review looked besides for %s.\n", view)

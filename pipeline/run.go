@@ -81,6 +81,7 @@ type Run struct {
 	Baseline      *TestReport `json:"baseline,omitempty"`     // the tests at Base, before anything changed
 	Instructions  []string    `json:"instructions,omitempty"` // of the repository, by path, that agents were given
 	Skills        []string    `json:"skills,omitempty"`       // by name, those that agents read
+	SkillsLeft    []string    `json:"skills_left,omitempty"`  // of the repository, those that they do not get, and why
 	Approved      bool        `json:"approved,omitempty"`     // a human answered the plan's question
 	Edited        bool        `json:"edited,omitempty"`       // the task was changed by somebody who may: plan again
 	Replan        bool        `json:"simpler,omitempty"`      // a human simplified what is wanted: plan again

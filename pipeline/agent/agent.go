@@ -33,6 +33,7 @@ type Job struct {
 	TreeAt       string               // which state of the repository Tree is of, for people; "": the base
 	Instructions []Doc                // how to work in the repository, from the base: see InstructionPaths
 	Skills       []Skill              // that agents may read when they need them
+	SkillsLeft   []string             // of the repository's, those that they do not get, and why
 	Comments     []Comment            // on the issue, by people with write access, oldest first
 	Baseline     *pipeline.TestReport // for the planner: the tests at the base; nil: the run's
 	Conflict     *Conflict            // for the implementer that merges by hand

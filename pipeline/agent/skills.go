@@ -39,21 +39,34 @@ type Skill struct {
 var skillDirs = []string{".agents/skills", ".claude/skills", ".github/skills"}
 
 // SkillPaths returns which of a tree's files are skills: SKILL.md in a directory of its
-// name; of one name the first.
-func SkillPaths(tree []string) []string {
-	var out []string
+// name; of one name the first. Left are those that agents do not get, each with why.
+func SkillPaths(tree []string) (out, left []string) {
 	seen := map[string]bool{}
 	for _, dir := range skillDirs {
 		for _, f := range tree {
 			rest, ok := strings.CutPrefix(f, dir+"/")
 			name, file, _ := strings.Cut(rest, "/")
-			if ok && file == "SKILL.md" && skillName(name) && !seen[name] && len(out) < maxSkills {
+			why := ""
+			switch {
+			case !ok || file != "SKILL.md":
+				continue
+			case !skillName(name):
+				why = "its name has other signs than letters, digits, -, _ and points, or over 64"
+			case seen[name]:
+				why = "another of its name goes before"
+			case len(out) == maxSkills:
+				why = fmt.Sprintf("there are over %d", maxSkills)
+			default:
 				seen[name] = true
 				out = append(out, f)
+				continue
+			}
+			if len(left) < maxSkills {
+				left = append(left, fmt.Sprintf("%q, because %s", text.Clip(f, 100), why))
 			}
 		}
 	}
-	return out
+	return out, left
 }
 
 // skillName reports whether a name is one that agents can use: it goes into prompts.

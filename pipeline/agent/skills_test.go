@@ -13,15 +13,20 @@ func TestSkillPaths(t *testing.T) {
 	tree := []string{".agents/skills/SKILL.md", ".agents/skills/a/SKILL.md", ".agents/skills/a/more/SKILL.md", ".agents/skills/b/README.md", ".claude/skills/a/SKILL.md",
 		".claude/skills/c/SKILL.md", ".agents/skills/x y/SKILL.md", ".agents/skills/`rm`/SKILL.md", "docs/.agents/skills/d/SKILL.md", ".github/skills/e.v2/SKILL.md"}
 	want := []string{".agents/skills/a/SKILL.md", ".claude/skills/c/SKILL.md", ".github/skills/e.v2/SKILL.md"}
-	if diff := cmp.Diff(want, SkillPaths(tree)); diff != "" {
+	got, left := SkillPaths(tree)
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if told := strings.Join(left, "\n"); len(left) != 3 || !strings.Contains(told, `x y/SKILL.md", because its name has other signs`) ||
+		!strings.Contains(told, `".claude/skills/a/SKILL.md", because another of its name goes before`) {
+		t.Errorf("left out are\n%s", told)
 	}
 	var many []string
 	for i := range 100 {
 		many = append(many, fmt.Sprintf(".agents/skills/s%d/SKILL.md", i))
 	}
-	if n := len(SkillPaths(many)); n != maxSkills {
-		t.Errorf("%d of a hundred skills are taken, want %d", n, maxSkills)
+	if got, left := SkillPaths(many); len(got) != maxSkills || len(left) != maxSkills || !strings.Contains(left[0], "there are over 30") {
+		t.Errorf("%d of a hundred skills are taken, want %d; %q", len(got), maxSkills, left)
 	}
 }
 

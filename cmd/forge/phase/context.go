@@ -3,6 +3,7 @@ package phase
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -32,7 +33,7 @@ func (x *Executor) orient(ctx context.Context, run *pipeline.Run, job *agent.Job
 	if job.Instructions, err = x.trusted(ctx, run, job.Tree); err != nil {
 		return err
 	}
-	if job.Skills, err = x.skills(ctx, run, job.Tree); err != nil {
+	if job.Skills, job.SkillsLeft, err = x.skills(ctx, run, job.Tree); err != nil {
 		return err
 	}
 	if from := planned(run); slices.Contains(planning, job.Ref.Phase) && from != run.Base {
@@ -86,20 +87,21 @@ func (x *Executor) trustedTree(ctx context.Context, run *pipeline.Run, tree []st
 
 // skills are the repository's own, and those of Forge that its settings name; of one name
 // the repository's.
-func (x *Executor) skills(ctx context.Context, run *pipeline.Run, tree []string) ([]agent.Skill, error) {
+func (x *Executor) skills(ctx context.Context, run *pipeline.Run, tree []string) (out []agent.Skill, left []string, err error) {
 	base, tree, err := x.trustedTree(ctx, run, tree)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	paths := agent.SkillPaths(tree)
+	paths, left := agent.SkillPaths(tree)
 	files, err := x.o.Gateway.ReadFiles(ctx, run.Repo, base, paths)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []agent.Skill
 	for _, p := range paths {
 		if s := agent.ReadSkill(p, files[p]); s.Text != "" {
 			out = append(out, s)
+		} else {
+			left = append(left, fmt.Sprintf("%q, because it has no text", p))
 		}
 	}
 	own, err := agent.Builtin(run.Config.Skills)
@@ -111,7 +113,7 @@ func (x *Executor) skills(ctx context.Context, run *pipeline.Run, tree []string)
 			out = append(out, s)
 		}
 	}
-	return out, nil
+	return out, left, nil
 }
 
 func (x *Executor) instructions(ctx context.Context, run *pipeline.Run, base string, tree []string) ([]agent.Doc, error) {

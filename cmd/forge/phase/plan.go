@@ -31,7 +31,7 @@ func (x *Executor) plan(ctx context.Context, run *pipeline.Run, job agent.Job) (
 		return pipeline.Data{}, err
 	}
 	plan, _, err := x.o.Planner.Plan(ctx, job)
-	return pipeline.Data{Plan: &plan, Tests: baseline, Instructions: job.InstructionsUsed()}, err
+	return pipeline.Data{Plan: &plan, Tests: baseline, Instructions: job.InstructionsUsed(), SkillsLeft: job.SkillsLeft}, err
 }
 
 // based is a work tree of the commit that a plan is made for, and how the tests go at the base.
