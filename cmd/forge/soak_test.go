@@ -40,6 +40,21 @@ func kills(t *testing.T, short int) int {
 	return short
 }
 
+// faults is the share of the writes to GitHub that go wrong while servers are killed;
+// FORGE_E2E_FAULTS sets it.
+func faults(t *testing.T) float64 {
+	t.Helper()
+	s := os.Getenv("FORGE_E2E_FAULTS")
+	if s == "" {
+		return 0
+	}
+	p, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatalf("FORGE_E2E_FAULTS: %v", err)
+	}
+	return p
+}
+
 // Covers lessons 10, 11: servers that are killed at random moments and started
 // again leave just what an undisturbed one leaves: nothing twice, nothing missing.
 func TestKill(t *testing.T) {
@@ -142,6 +157,14 @@ func (k killing) loop(t *testing.T, servers int, database func() string) {
 	runs := 0
 	for ; left > 0 && !t.Failed(); runs++ {
 		l := k.new(database())
+		if p := faults(t); p > 0 { // before and after the effect, and answers that never come
+			for _, kind := range []githubtest.FaultKind{githubtest.FaultErrorBefore, githubtest.FaultErrorAfter, githubtest.FaultHangAfter, githubtest.FaultErrorLate} {
+				l.gh.AddFault(githubtest.Fault{Operation: "issues/", Kind: kind, Probability: p / 4})
+				l.gh.AddFault(githubtest.Fault{Operation: "pulls/", Kind: kind, Probability: p / 4})
+				l.gh.AddFault(githubtest.Fault{Operation: "checks/", Kind: kind, Probability: p / 4})
+				l.gh.AddFault(githubtest.Fault{Operation: "git/push", Kind: kind, Probability: p / 4})
+			}
+		}
 		for i := range servers {
 			l.shareCache(filepath.Join(l.dir, fmt.Sprintf("state-%d", i)))
 		}

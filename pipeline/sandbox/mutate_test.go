@@ -132,7 +132,7 @@ func protections() []protection {
 		{"bwrap.go", `"CapBnd": "0000000000000000", `, ``, ""},
 		{"bwrap.go", `, "Uid": "1000\t1000\t1000\t1000",`, `,`, ""},
 		{"bwrap.go", `n != 1 || !strings.Contains(part[1], "lo:")`, `n < 0`, ""},
-		{"bwrap.go", `err != nil || pid > 100`, `err != nil`, ""},
+		{"bwrap.go", `err != nil || pid > 100`, `err != nil || pid < 0`, ""},
 
 		{"worker.go", `if err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil`, `if err := error(nil); err != nil`, ""},
 		{"worker.go", `if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil`, `if err := error(nil); err != nil`, ""},

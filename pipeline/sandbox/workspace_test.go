@@ -127,8 +127,8 @@ func TestWorkerIsUnprivileged(t *testing.T) {
 		t.Errorf("the server's environment is seen: %s", env)
 	}
 	if os.Geteuid() == 0 {
-		if err := Worker(strings.NewReader(""), new(strings.Builder)); err == nil {
-			t.Error("Worker as root: no error")
+		if err := Worker(strings.NewReader(""), new(strings.Builder)); err == nil || !strings.Contains(err.Error(), "refuses to run as root") {
+			t.Errorf("Worker as root: %v", err)
 		}
 	}
 }

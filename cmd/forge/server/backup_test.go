@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,4 +48,62 @@ func TestBackups(t *testing.T) {
 	ts.must(err)
 	ts.must(copied.Check(t.Context()))
 	ts.must(copied.Close())
+}
+
+// Covers reliability 11: who has a database that cannot be read, or is gone, is told which
+// backup is sound, by its path, and by which command it is put in place; that command
+// works, and what was there stays. Nothing is begun anew meanwhile.
+func TestWayBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, backups := filepath.Join(dir, "forge.db"), filepath.Join(dir, "backups")
+	cfg := settings.Config{StateDir: dir, DatabaseURL: settings.NewSecret(path), BackupKeep: 3, BackupDir: backups}
+	open := func() (*store.DB, error) {
+		return openStore(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := open()
+	must(err)
+	must(db.SetPaused(t.Context(), store.Pause{At: time.Now(), Actor: "mia", Paused: true, Reason: "kept"}))
+	sound, err := BackUp(t.Context(), db, cfg, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	must(err)
+	torn, err := BackUp(t.Context(), db, cfg, time.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC))
+	must(err)
+	must(os.Truncate(torn, 20_000))
+	must(db.Close())
+	for name, spoil := range map[string]func() error{
+		"truncated": func() error { return os.Truncate(path, 30_000) },
+		"empty":     func() error { return os.Truncate(path, 0) },
+		"foreign":   func() error { return os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600) },
+	} {
+		must(spoil())
+		_, err := open()
+		if err == nil || !strings.Contains(err.Error(), "`forge restore "+sound+"`") || strings.Contains(err.Error(), torn) {
+			t.Fatalf("%s: %v; want it to name %s", name, err, sound)
+		}
+		aside, err := store.Restore(t.Context(), sound, path, time.Now())
+		must(err)
+		must(os.Remove(aside)) // it is there; the next is of the same second
+		db, err := open()
+		must(err)
+		if paused, err := db.Paused(t.Context(), ""); err != nil || !paused {
+			t.Errorf("%s: what was in it is not there: %v", name, err)
+		}
+		must(db.Close())
+	}
+	must(os.RemoveAll(backups))
+	must(os.Truncate(path, 0))
+	if _, err := open(); err == nil || !strings.Contains(err.Error(), "There is no sound backup in "+backups) {
+		t.Errorf("without a backup: %v", err)
+	}
+	cfg.DatabaseURL = settings.NewSecret(filepath.Join(dir, "none", "forge.db"))
+	must(os.WriteFile(filepath.Join(dir, "none"), nil, 0o600))
+	if _, err := open(); err == nil || strings.Contains(err.Error(), "backup") {
+		t.Errorf("a mistaken path: %v", err)
+	}
 }
