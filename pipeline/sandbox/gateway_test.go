@@ -227,6 +227,8 @@ func TestCommitRefuses(t *testing.T) {
 		".github/workflows/ci.yml": true, ".GitHub/Workflows/ci.yml": true, ".github/actions/x/action.yml": true, ".github/forge.yml": true,
 		"CODEOWNERS": true, "docs/CODEOWNERS": true, ".github/CODEOWNERS": true, ".gitmodules": true, ".gitattributes": true, "a/.gitattributes": true,
 		"AGENTS.md": true, "sub/CLAUDE.md": true, ".mcp.json": true, ".vscode/tasks.json": true, ".vscode": true, ".cursor/rules/x": true, "secret/x": true,
+		".circleci/config.yml": true, "ci/Jenkinsfile": true, ".husky/pre-commit": true, ".npmrc": true, "web/.Yarnrc.yml": true, ".cargo/config.toml": true, ".clinerules": true,
+		"package.json": false, "Cargo.toml": false, "src/config.toml": false, "docs/jenkins.md": false,
 		".github/ISSUE_TEMPLATE/bug.md": false, "a/.gitignore": false, "workflows/ci.yml": false, "cursor/x": false,
 	} {
 		o := change(f.head, path, "x")

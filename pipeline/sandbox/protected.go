@@ -9,16 +9,37 @@ import (
 	"forge/pipeline/glob"
 )
 
-// protectedGlobs are paths that change what runs on somebody else's machine, who
-// must approve what, or how agents behave. A change to one needs an explicit
-// opt-in by the operator.
-var protectedGlobs = []string{
-	".github/workflows/**", ".github/actions/**", ".github/forge.yml", ".github/forge.yaml", ".github/dependabot.yml",
-	".github/copilot-instructions.md", ".github/instructions/**", ".github/agents/**", ".github/prompts/**",
-	"**/CODEOWNERS", "**/.git*", "**/.gitlab-ci.yml",
-	"**/AGENTS.md", "**/CLAUDE.md", "**/GEMINI.md", "**/.claude/**", "**/.codex/**", "**/.gemini/**", "**/.agents/**",
-	"**/.mcp.json", "**/mcp.json", "**/.cursor/**", "**/.cursorrules", "**/.windsurf/**", "**/.windsurfrules", "**/.aider*",
-	"**/.vscode/**", "**/.idea/**", "**/.devcontainer/**", "**/.devcontainer.json", "**/.envrc",
+// protectedPaths are paths that act on whoever merges or checks out a change, and how. A
+// change to one needs an explicit opt-in by the operator.
+var protectedPaths = []struct {
+	why   string
+	globs []string
+}{
+	{"it says what runs on GitHub, with its secrets", []string{".github/workflows/**", ".github/actions/**", ".github/dependabot.yml"}},
+	{"it says what Forge itself may do here", []string{".github/forge.yml", ".github/forge.yaml"}},
+	{"it says who must approve what", []string{"**/CODEOWNERS"}},
+	{"it says what git does, and runs", []string{"**/.git*"}},
+	{"it says what another CI system runs, with its secrets", []string{
+		"**/.gitlab-ci.yml", "**/.circleci/**", "**/.travis.yml", "**/Jenkinsfile", "**/azure-pipelines.yml", "**/.azure-pipelines/**", "**/bitbucket-pipelines.yml",
+		"**/.drone.yml", "**/.woodpecker.yml", "**/.woodpecker/**", "**/.buildkite/**", "**/appveyor.yml", "**/.appveyor.yml", "**/.cirrus.yml", "**/.semaphore/**",
+		"**/cloudbuild.yaml", "**/buildspec.yml", "**/.teamcity/**",
+	}},
+	{"it runs on the machine of whoever commits or pushes", []string{
+		"**/.husky/**", "**/.pre-commit-config.yaml", "**/.pre-commit-hooks.yaml", "**/lefthook.yml", "**/.lefthook.yml", "**/lefthook.yaml", "**/.lefthook/**", "**/.overcommit.yml",
+	}},
+	{"it says where packages come from, and what runs when they are installed", []string{
+		"**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.yarn/plugins/**", "**/.yarn/releases/**", "**/.pnpmfile.cjs", "**/bunfig.toml", "**/.pypirc", "**/pip.conf", "**/.cargo/config",
+		"**/.cargo/config.toml", "**/.bundle/config", "**/nuget.config", "**/.mvn/**",
+	}},
+	{"it says how agents behave", []string{
+		".github/copilot-instructions.md", ".github/instructions/**", ".github/agents/**", ".github/prompts/**",
+		"**/AGENTS.md", "**/CLAUDE.md", "**/GEMINI.md", "**/.claude/**", "**/.codex/**", "**/.gemini/**", "**/.agents/**",
+		"**/.mcp.json", "**/mcp.json", "**/.cursor/**", "**/.cursorrules", "**/.windsurf/**", "**/.windsurfrules", "**/.aider*",
+		"**/.clinerules", "**/.clinerules/**", "**/.roo/**", "**/.roomodes", "**/.kiro/**", "**/.junie/**", "**/.amazonq/**", "**/.opencode/**", "**/opencode.json", "**/.goosehints", "**/.continue/**",
+	}},
+	{"it says what editors and shells run when they open the folder", []string{
+		"**/.vscode/**", "**/.idea/**", "**/.zed/**", "**/.devcontainer/**", "**/.devcontainer.json", "**/.envrc", "**/mise.toml", "**/.mise.toml",
+	}},
 }
 
 // unprotected are the exceptions among them that cannot do harm: git itself and
@@ -30,6 +51,7 @@ type ProtectedError struct {
 	Path       string `json:"path"`
 	Rule       string `json:"rule"`                 // the glob that protects it
 	Repository bool   `json:"repository,omitempty"` // the rule is of paths.protected, not a built-in one
+	Why        string `json:"why,omitempty"`        // of a built-in rule
 	Owner      string `json:"owner,omitempty"`      // whose the path is, where it is protected from a module: "the module auth"
 }
 
@@ -40,7 +62,11 @@ func (e *ProtectedError) Error() string {
 	if e.Repository {
 		return fmt.Sprintf("%s is protected by the rule %q of paths.protected in the settings: leave it as it is; a maintainer must make this change", e.Path, e.Rule)
 	}
-	return fmt.Sprintf("%s is protected by the built-in rule %q: leave it as it is; a maintainer must make this change, or the operator must allow the path", e.Path, e.Rule)
+	why := ""
+	if e.Why != "" {
+		why = ", since " + e.Why
+	}
+	return fmt.Sprintf("%s is protected by the built-in rule %q%s: leave it as it is; a maintainer must make this change, or the operator must allow the path", e.Path, e.Rule, why)
 }
 
 // Protected returns the path, so that a caller can recognise this error by its method.
@@ -91,9 +117,11 @@ func checkProtected(name string, extra, allow []string) error {
 			return nil
 		}
 	}
-	for _, rule := range protectedGlobs {
-		if matchGlob(strings.ToLower(rule), lower) {
-			return &ProtectedError{Path: name, Rule: rule}
+	for _, p := range protectedPaths {
+		for _, rule := range p.globs {
+			if matchGlob(strings.ToLower(rule), lower) {
+				return &ProtectedError{Path: name, Rule: rule, Why: p.why}
+			}
 		}
 	}
 	return nil
