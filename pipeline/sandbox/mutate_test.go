@@ -146,7 +146,7 @@ func protections() []protection {
 		{"workspace.go", `Env: workerEnv(w.m.setup.path())`, `Env: append(os.Environ(), workerEnv(w.m.setup.path())...)`, ""},
 		{"command.go", `if os.Geteuid() == 0 {`, `if false {`, "^TestWorkerIsUnprivileged$"},
 
-		{"command.go", `"--core=0", `, ``, ""},
+		{"command.go", `"--core=0", `, ``, "^TestCommandLimits$"},
 		{"command.go", `fmt.Sprintf("--nofile=%d", l.OpenFiles), `, ``, ""},
 		{"command.go", `fmt.Sprintf("--fsize=%d", l.FileBytes),`, ``, ""},
 		{"command.go", `fmt.Sprintf("--cpu=%d", max(1, int64(l.CPU/time.Second))),`, ``, ""},
@@ -154,7 +154,7 @@ func protections() []protection {
 		{"command.go", `if was >= 0 && f.left < 0`, `if false && was < 0`, limits},
 		{"command.go", `limited, stop := context.WithTimeoutCause(ctx, wall,`, `limited, stop := context.WithTimeoutCause(ctx, wall+time.Minute,`, limits},
 		{"watch.go", `kill(classMemory)`, ``, limits},
-		{"memory.go", `p.reach = max(p.reach, offset+high-low)`, `p.reach = max(p.reach, high-low)`, shared},
+		{"memory.go", `p.reach = max(p.reach, offset+high-low)`, `p.reach = max(p.reach, high-low+0*offset)`, shared},
 		{"memory.go", `p.reach, p.resident = max(p.reach, other.reach), max(p.resident, other.resident)`, `_ = other`, shared},
 		{"memory.go", `if !m.look(pids) || len(m.pieces) > manyPieces {`, `if !m.look(pids) {`, shared},
 		{"memory.go", `return m.files(pids) + max(min(reach, grown), resident)`, `return max(min(reach, grown), resident)`, shared},

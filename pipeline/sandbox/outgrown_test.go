@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Covers S8: a work tree has too much by its bytes or by its files, in the scratch
@@ -23,6 +24,7 @@ func TestTooBig(t *testing.T) {
 		{"bytes", "tree", false, 10, 10_000, 0, true},
 		{"files", "tree", false, 2, 1 << 20, 0, true},
 		{"files, far more than can be read", "tree", false, 1, 1 << 20, 0, true},
+		{"files, in several directories", "tree/d", false, 3, 1 << 20, 0, true},
 		{"scratch", "tmp", false, 10, 10_000, 0, true},
 		{"a cache may have twice as much", "cache", false, 10, 20_000, 0, false},
 		{"deep", "tree" + strings.Repeat("/d", maxDepth+2), false, 1000, 1 << 20, 0, true},
@@ -58,5 +60,14 @@ func TestTooBig(t *testing.T) {
 		if err := removeTree(w.Dir); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Covers S8, S29: a command has its limits from its own start, whatever its worker has: no
+// core dump, so many files, so much in one, so much time, and inside so many processes.
+func TestCommandLimits(t *testing.T) {
+	w := &worker{setup: setup{Limits: Limits{OpenFiles: 7, FileBytes: 8, CPU: 9 * time.Second, Processes: 10}}}
+	if got, want := strings.Join(w.rlimits(), " "), "--core=0 --nofile=7 --fsize=8 --cpu=9 --nproc=10"; got != want {
+		t.Errorf("limits %q, want %q", got, want)
 	}
 }

@@ -130,6 +130,9 @@ func TestWorkerIsUnprivileged(t *testing.T) {
 		if err := Worker(strings.NewReader(""), new(strings.Builder)); err == nil || !strings.Contains(err.Error(), "refuses to run as root") {
 			t.Errorf("Worker as root: %v", err)
 		}
+		if _, err := new(worker).runLocked(t.Context(), worktree.Command{Args: []string{"true"}}, "."); err == nil || !strings.Contains(err.Error(), "as root") {
+			t.Errorf("a command as root: %v", err)
+		}
 	}
 }
 
