@@ -55,8 +55,13 @@ func (v *verdict) settlesCompare() bool {
 	for _, e := range v.edits {
 		isTest[e.name] = true
 	}
+	return v.asksOf(isTest, lens.Compare, lens.Hidden)
+}
+
+// asksOf reports whether the reviewer is asked about something of these kinds.
+func (v *verdict) asksOf(isTest map[string]bool, kinds ...lens.Kind) bool {
 	return slices.ContainsFunc(v.head.patch.lookFiles(isTest), func(f look.File) bool {
-		return slices.ContainsFunc(look.Find([]look.File{f}, nil), func(p lens.Point) bool { return p.Kind == lens.Compare || p.Kind == lens.Hidden })
+		return slices.ContainsFunc(look.Find([]look.File{f}, nil), func(p lens.Point) bool { return slices.Contains(kinds, p.Kind) })
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/lens"
 	"forge/pipeline/worktree"
 )
 
@@ -65,7 +66,7 @@ func (v *verdict) senses() bool {
 			}
 		}
 	}
-	return false
+	return v.asksOf(isTest, lens.Place, lens.Hidden)
 }
 
 // runElsewhere holds that what passes does so in another place, too. A test that does
