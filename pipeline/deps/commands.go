@@ -161,6 +161,8 @@ func commandEnv(h Host) []string {
 			env = append(env, "GOPROXY="+url)
 		case "npm":
 			env = append(env, "npm_config_registry="+url+"/", "YARN_REGISTRY="+url, "COREPACK_NPM_REGISTRY="+url, "npm_config_replace_registry_host=always")
+		case "rubygems":
+			env = append(env, "BUNDLE_MIRROR__ALL="+url)
 		case "pypi":
 			env = append(env, "PIP_INDEX_URL="+url+"/simple/", "UV_DEFAULT_INDEX="+url+"/simple/")
 		}
@@ -234,8 +236,8 @@ func (c *Commands) why(command string, r worktree.Result) string {
 	if m := notFound.FindStringSubmatch(said); m != nil && (r.Exit == 127 || r.Exit == 126 || r.Exit == 2 || r.Exit == 1) {
 		fix = fmt.Sprintf("It needs %s on the server: install it there for all users, under /usr or in a directory of the server's `toolchains`.", m[1])
 	} else if offline.MatchString(said) {
-		fix = "It reaches the server's registries alone, at the addresses in $FORGE_REGISTRY_GO, _NPM, _PYPI, _CARGO, _MAVEN and " +
-			"_RUBYGEMS, and nothing else of the network: take it from there, or commit it."
+		fix = "It reaches the server's registries alone, at the addresses in $FORGE_REGISTRY_GO, _NPM, _PYPI, _CARGO, _MAVEN, " +
+			"_RUBYGEMS and _COMPOSER, and nothing else of the network: take it from there, or commit it."
 	}
 	return strings.ToValidUTF8(fmt.Sprintf("`%s` %s: %s\n%s", strings.ReplaceAll(text.Clip(text.FirstLine(command), 80), "`", "'"), end, last, fix), "�")
 }

@@ -42,7 +42,7 @@ type Host struct {
 
 // Project is one manifest, with what belongs to it.
 type Project struct {
-	Manager string   `json:"manager"` // go, npm, pnpm, yarn, pip, cargo
+	Manager string   `json:"manager"` // go, npm, pnpm, yarn, pip, cargo, bundler, composer
 	Dir     string   `json:"dir"`     // "." for the top
 	Inputs  []string `json:"inputs"`  // files that decide what is installed
 	Lacks   string   `json:"lacks,omitempty"`
@@ -50,6 +50,8 @@ type Project struct {
 	stage  map[string][]byte  // files of the tree, before anything is run
 	steps  []worktree.Command //
 	mounts bool               // its node_modules directories are shown in the work tree
+	shown  []string           // other directories of its tree that are
+	names  []string           // of files whose names alone decide what is installed
 	tree   string             // its directory in the tree
 	env    []string           // of commands that use it
 }
@@ -109,12 +111,12 @@ func Find(files []string, read func(path string) ([]byte, error), host Host) (*R
 		if !foreign(name) {
 			f.files = append(f.files, name)
 			f.has[name] = true
-		} else if strings.HasSuffix(name, "vendor/modules.txt") {
+		} else if strings.HasSuffix(name, "vendor/modules.txt") || strings.HasSuffix(name, "vendor/autoload.php") {
 			f.has[name] = true
 		}
 	}
 	r := &Recipe{}
-	for _, find := range []func() ([]*Project, error){f.golang, f.node, f.python, f.cargo} {
+	for _, find := range []func() ([]*Project, error){f.golang, f.node, f.python, f.cargo, f.ruby, f.php} {
 		list, err := find()
 		if err != nil {
 			return nil, fmt.Errorf("find dependencies: %w", err)
@@ -126,12 +128,15 @@ func Find(files []string, read func(path string) ([]byte, error), host Host) (*R
 
 // manifest are the names of files that recipes read.
 var manifest = regexp.MustCompile(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.json|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|pnpm-workspace\.yaml|\.npmrc|\.yarnrc(?:\.yml)?|` +
-	`Cargo\.(?:toml|lock)|pyproject\.toml|setup\.(?:cfg|py)|(?:poetry|uv|pdm)\.lock|Pipfile(?:\.lock)?|tox\.ini|.*requirements.*\.(?:txt|in)|constraints.*\.txt|modules\.txt)$`)
+	`Cargo\.(?:toml|lock)|pyproject\.toml|setup\.(?:cfg|py)|(?:poetry|uv|pdm)\.lock|Pipfile(?:\.lock)?|tox\.ini|.*requirements.*\.(?:txt|in)|constraints.*\.txt|modules\.txt|` +
+	`Gemfile(?:\.lock)?|gems\.(?:rb|locked)|composer\.(?:json|lock))$`)
 
 // Manifests are those of a commit's files that Find may read, as a rule: whoever reads
 // them all at once saves a process for each.
 func Manifests(files []string) []string {
-	return slices.DeleteFunc(slices.Clone(files), func(name string) bool { return !manifest.MatchString(path.Base(name)) || foreign(name) })
+	return slices.DeleteFunc(slices.Clone(files), func(name string) bool {
+		return !manifest.MatchString(path.Base(name)) && !strings.Contains(name, ".yarn/patches/") || foreign(name)
+	})
 }
 
 // foreign reports whether a path belongs to somebody else's code, or to a test's data.
@@ -145,12 +150,17 @@ func foreign(name string) bool {
 	return false
 }
 
+// toolOf are tools that matter to the projects of one manager alone.
+var toolOf = map[string]string{"ruby": "bundler", "php": "composer", "composer": "composer"}
+
 // key gives the recipe a name for all that decides what comes of it.
 func (f *finder) key(r *Recipe) error {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %v\n", format, f.host.Scripts)
 	for _, tool := range slices.Sorted(maps.Keys(f.host.Tools)) {
-		fmt.Fprintf(sum, "%s %q\n", tool, f.host.Tools[tool])
+		if m := toolOf[tool]; m == "" || slices.ContainsFunc(r.Projects, func(p *Project) bool { return p.Manager == m }) {
+			fmt.Fprintf(sum, "%s %q\n", tool, f.host.Tools[tool])
+		}
 	}
 	for _, p := range r.Projects {
 		fmt.Fprintf(sum, "%s %q %q\n", p.Manager, p.Dir, p.Lacks)
@@ -160,6 +170,9 @@ func (f *finder) key(r *Recipe) error {
 				return fmt.Errorf("read %s: %w", name, err)
 			}
 			fmt.Fprintf(sum, "%q %d\n%s", name, len(text), text)
+		}
+		if len(p.names) > 0 {
+			fmt.Fprintf(sum, "names %q\n", p.names)
 		}
 		for _, s := range p.steps {
 			fmt.Fprintf(sum, "%q %q\n", s.Args, s.Env)
@@ -218,9 +231,10 @@ func slot(manager, dir string) string {
 
 // ToolScript prints a line "name version" for each tool that there is.
 const ToolScript = `v() { printf '%s %s\n' "$1" "$(printf %s "$2" | head -n 1)"; }
-for t in go node npm python3 cargo; do command -v $t >/dev/null || continue
+for t in go node npm python3 cargo ruby php; do command -v $t >/dev/null || continue
 case $t in go) v go "$(go env GOVERSION)";; *) v $t "$($t --version 2>/dev/null)";; esac; done
-if p=$(python3 -m pip --version 2>/dev/null); then v pip "$p"; fi`
+if p=$(python3 -m pip --version 2>/dev/null); then v pip "$p"; fi
+if command -v composer >/dev/null && p=$(COMPOSER_HOME=/tmp composer --version --no-ansi --no-plugins 2>/dev/null); then v composer "$p"; fi`
 
 // ParseTools reads what [ToolScript] printed.
 func ParseTools(out string) map[string]string {

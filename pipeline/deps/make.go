@@ -96,6 +96,9 @@ func (p *Project) make(ctx context.Context, in Installer, tree *Tree) error {
 	if len(p.env) > 0 {
 		tree.Env = append(tree.Env, Env{Dir: p.Dir, Env: p.env})
 	}
+	for _, dir := range p.shown {
+		tree.Mounts = append(tree.Mounts, Mount{From: path.Join(p.tree, dir), To: path.Join(p.Dir, dir)})
+	}
 	if !p.mounts {
 		return nil
 	}

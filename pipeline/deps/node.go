@@ -78,7 +78,7 @@ func (f *finder) nodeProject(dir, lock string, pkg *nodePackage) (*Project, erro
 		}
 	}
 	p.tree = slot("node", dir)
-	p.Inputs = f.existing(dir, "package.json", lock, ".npmrc", "pnpm-workspace.yaml")
+	p.Inputs = append(f.existing(dir, "package.json", lock, ".npmrc", "pnpm-workspace.yaml", berrySettings), f.patches(dir)...)
 	globs, err := f.workspaces(dir, pkg)
 	if err != nil {
 		return nil, err
@@ -88,6 +88,7 @@ func (f *finder) nodeProject(dir, lock string, pkg *nodePackage) (*Project, erro
 			p.Inputs = append(p.Inputs, path.Join(sub, "package.json"))
 		}
 	}
+	var settings []byte
 	for _, name := range p.Inputs {
 		text, err := f.read(name)
 		if err != nil {
@@ -95,12 +96,12 @@ func (f *finder) nodeProject(dir, lock string, pkg *nodePackage) (*Project, erro
 		}
 		rel, _ := within(name, dir)
 		p.stage[path.Join(p.tree, rel)] = f.staged(rel, text)
+		if rel == berrySettings {
+			settings = text
+		}
 	}
 	p.Lacks = f.lacks("npm", "npm", "install Node.js with npm")
-	if p.Manager == "yarn" && p.Lacks == "" && strings.Contains(string(p.stage[path.Join(p.tree, lock)]), "__metadata:") {
-		p.Lacks = "lock files of Yarn 2 and newer are not read yet: commit the packages (yarn's offline mirror with node_modules), or name commands that do without"
-	}
-	p.steps = f.nodeSteps(p, lock, pkg)
+	p.steps = f.nodeSteps(p, lock, settings, pkg)
 	return p, nil
 }
 
@@ -161,6 +162,10 @@ func (f *finder) staged(name string, text []byte) []byte {
 	switch base := path.Base(name); {
 	case base == ".npmrc":
 		return []byte(strings.Join(keptConfig.FindAllString(string(text), -1), "\n") + "\n")
+	case base == berrySettings:
+		return berrySettingsOf(text)
+	case base == "yarn.lock" && isBerry(text):
+		return f.berryLocked(text)
 	case slices.ContainsFunc(locks, func(l struct{ file, manager string }) bool { return l.file == base }):
 		return archive.ReplaceAll(text, []byte(f.host.Registry["npm"]+"/$1"))
 	}
@@ -169,9 +174,15 @@ func (f *finder) staged(name string, text []byte) []byte {
 
 // nodeSteps are the commands that install. Managers other than npm are fetched by
 // it, in the version that the repository names.
-func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) []worktree.Command {
+func (f *finder) nodeSteps(p *Project, lock string, settings []byte, pkg *nodePackage) []worktree.Command {
 	manager, version, _ := strings.Cut(pkg.PackageManager, "@")
 	version, _, _ = strings.Cut(version, "+") // a checksum
+	if locked := p.stage[path.Join(p.tree, lock)]; p.Manager == "yarn" && isBerry(locked) {
+		if at := path.Join(p.tree, berrySettings); p.stage[at] == nil {
+			p.stage[at] = berrySettingsOf(nil)
+		}
+		return f.berrySteps(p, berryVersion(version, settings, locked))
+	}
 	if manager != p.Manager || !versionText.MatchString(version) {
 		version = map[string]string{"pnpm": pnpmVersion(p.stage[path.Join(p.tree, lock)]), "yarn": "1"}[p.Manager]
 	}
@@ -191,11 +202,15 @@ func (f *finder) nodeSteps(p *Project, lock string, pkg *nodePackage) []worktree
 	if !f.host.Scripts {
 		args = append(args, "--ignore-scripts")
 	}
+	return []worktree.Command{{Dir: path.Join(root, p.tree), Args: args, Timeout: timeout, Env: f.npmEnv()}}
+}
+
+// npmEnv leads npm, and the managers that it fetches, to the gateway.
+func (f *finder) npmEnv() []string {
 	registry := f.host.Registry["npm"]
-	return []worktree.Command{{Dir: path.Join(root, p.tree), Args: args, Timeout: timeout, Env: []string{
-		"npm_config_registry=" + registry + "/", "YARN_REGISTRY=" + registry, "npm_config_cache=/scratch/npm", "npm_config_audit=false", "npm_config_fund=false",
-		"npm_config_update_notifier=false", "npm_config_replace_registry_host=always", "npm_config_fetch_retries=0",
-		"npm_config_prefix=/scratch/global", "COREPACK_ENABLE_STRICT=0", "HUSKY=0"}}}
+	return []string{"npm_config_registry=" + registry + "/", "YARN_REGISTRY=" + registry, "npm_config_cache=/scratch/npm", "npm_config_audit=false",
+		"npm_config_fund=false", "npm_config_update_notifier=false", "npm_config_replace_registry_host=always", "npm_config_fetch_retries=0",
+		"npm_config_prefix=/scratch/global", "COREPACK_ENABLE_STRICT=0", "HUSKY=0"}
 }
 
 var versionText = regexp.MustCompile(`^\d+(?:\.\d+){0,2}(?:-[\w.]+)?$`)

@@ -61,12 +61,12 @@ func Wants(files map[string][]byte) []Want {
 
 // MoreToolScript prints, as [ToolScript], a line for each of those tools that no package
 // manager of ours needs.
-const MoreToolScript = `for t in ruby java php dotnet; do command -v $t >/dev/null || continue
+const MoreToolScript = `for t in java dotnet; do command -v $t >/dev/null || continue
 printf '%s %s\n' "$t" "$($t --version 2>/dev/null | head -n 1)"; done`
 
 // InMoreTools reports whether what is wanted is among those.
 func InMoreTools(wants []Want) bool {
-	return slices.ContainsFunc(wants, func(w Want) bool { return slices.Contains([]string{"ruby", "java", "php", "dotnet"}, w.Tool) })
+	return slices.ContainsFunc(wants, func(w Want) bool { return slices.Contains([]string{"java", "dotnet"}, w.Tool) })
 }
 
 // people call tools by these names.

@@ -25,7 +25,7 @@ var (
 // ok is false for what is handed on as it is.
 func (g *Gateway) rewritten(k Kind, p string, e found) (body []byte, ok bool, err error) {
 	u := e.from
-	if u == nil || k.immutable(p) || k != NPM && k != PyPI && !(k == Cargo && p == "/config.json") {
+	if u == nil || k.immutable(p) || k != NPM && k != PyPI && k != Composer && !(k == Cargo && p == "/config.json") {
 		return nil, false, nil
 	}
 	if body, err = g.read(e.entry); err != nil {
@@ -34,6 +34,8 @@ func (g *Gateway) rewritten(k Kind, p string, e found) (body []byte, ok bool, er
 	switch {
 	case k == Cargo:
 		body, err = json.Marshal(map[string]string{"dl": Cargo.URL() + "/-/crates/{crate}/{version}"})
+	case k == Composer:
+		body, err = composed(p, body)
 	case k == NPM:
 		body, err = g.replace(k, u, e.URL, tarball, body)
 	case strings.Contains(e.Type, "json"):

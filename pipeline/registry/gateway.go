@@ -293,12 +293,13 @@ func (g *Gateway) find(ctx context.Context, k Kind, p, accept string) (found, er
 	}
 	var all found
 	for _, u := range list {
-		target := u.base.String() + p
-		if k == Cargo && strings.HasPrefix(p, "/-/crates/") {
-			var err error
-			if target, err = g.crate(ctx, u, p); err != nil {
-				return all, err
-			}
+		target, err := g.target(ctx, u, k, p)
+		if errors.Is(err, errNoDist) {
+			all.Status = http.StatusNotFound
+			continue
+		}
+		if err != nil {
+			return all, err
 		}
 		one, err := g.get(ctx, u, target, accept, k.immutable(p))
 		one.asked, one.bytes = one.asked+all.asked, one.bytes+all.bytes
@@ -307,6 +308,19 @@ func (g *Gateway) find(ctx context.Context, k Kind, p, accept string) (found, er
 		}
 	}
 	return all, nil
+}
+
+// target is where a registry has what a path is about.
+func (g *Gateway) target(ctx context.Context, u *upstream, k Kind, p string) (string, error) {
+	switch {
+	case k == Cargo && strings.HasPrefix(p, "/-/crates/"):
+		return g.crate(ctx, u, p)
+	case k == Composer && strings.HasPrefix(p, distPath):
+		return g.dist(ctx, u, p)
+	case k == Composer && p != "/packages.json":
+		return g.metadata(ctx, u, p)
+	}
+	return u.base.String() + p, nil
 }
 
 // findFile answers a file that a document named, or what stands beside it.

@@ -140,6 +140,12 @@ var everything = map[string]string{
 	"/org/acme/a/1.0/a-1.0.jar":                  "jar",
 	"/gems/rake-13.0.gem":                        "gem",
 	"/info/rake":                                 "---\n13.0 |",
+	"/packages.json":                             `{"packages":[],"metadata-url":"/meta/%package%.json","notify-batch":"UPSTREAM/downloads/"}`,
+	"/meta/acme/log.json": `{"minified":"composer/2.0","packages":{"acme/log":[{"name":"acme/log","version":"1.1.0","notification-url":"UPSTREAM/n",
+"dist":{"type":"zip","url":"UPSTREAM/zipball/bbb","reference":"bbb","mirrors":[{"url":"UPSTREAM/m"}]}},{"version":"1.0.0","dist":{"type":"zip","url":"UPSTREAM/zipball/aaa","reference":"aaa"}}]}}`,
+	"/meta/acme/log~dev.json": `{"packages":{"acme/log":[{"version":"dev-main","dist":{"type":"zip","url":"UPSTREAM/zipball/ddd","reference":"ddd"}}]}}`,
+	"/zipball/aaa":            "archive aaa",
+	"/zipball/ddd":            "archive ddd",
 }
 
 func TestEveryKindIsServed(t *testing.T) { // D1
@@ -162,6 +168,10 @@ func TestEveryKindIsServed(t *testing.T) { // D1
 		{Maven, "/org/acme/a/1.0/a-1.0.jar", "jar"},
 		{Gems, "/gems/rake-13.0.gem", "gem"},
 		{Gems, "/info/rake", "13.0"},
+		{Composer, "/packages.json", `{"packages":[],"metadata-url":"/p2/%package%.json"}`},
+		{Composer, "/p2/acme/log.json", `"url":"http://127.0.0.1:4807/-/dist/acme/log/bbb"`},
+		{Composer, "/-/dist/acme/log/aaa", "archive aaa"},
+		{Composer, "/-/dist/acme/log/ddd", "archive ddd"},
 	} {
 		status, body := get(t, s, c.kind, c.path)
 		if status != 200 || !strings.Contains(body, c.want) {
@@ -316,6 +326,9 @@ func TestAttacksOnTheGateway(t *testing.T) { // D1, S9
 	attacks = append(attacks, paths(Cargo, "/api/v1/crates?q=x", "/api/v1/crates/serde/1.0.0/download", "/-/crates/../x", "/-/crates/serde/1.0.0/x", "/me")...)
 	attacks = append(attacks, paths(Maven, "/x", "/org/../../x", "/org/.hidden", "/org/a/", "/org/a;x=1", "/org/a%2f..")...)
 	attacks = append(attacks, paths(Gems, "/api/v1/dependencies?gems=x", "/api/v1/gems", "/gems/../x.gem", "/info/a/b")...)
+	attacks = append(attacks, paths(Composer, "/", "/zipball/aaa", "/p2/acme.json", "/p2/../packages.json", "/p2/acme/../../x.json", "/p2/Acme/log.json", "/p2/acme/log.json?x=1",
+		"/downloads/", "/search.json", "/-/dist/acme/log", "/-/dist/acme/log/../x", "/-/dist/acme/log/a/b", "/-/dist/acme/log/.x", "/-/dist/acme/log/%2e%2e",
+		"/-/dist/acme/http:%2f%2fevil.example/aaa", "/-/file/"+strings.Repeat("0", 32)+"/x")...)
 	if len(attacks) < 60 {
 		t.Fatalf("%d attacks", len(attacks))
 	}

@@ -12,12 +12,13 @@ type Kind string
 
 // The kinds, by the names that settings have for them.
 const (
-	Go    Kind = "go"
-	NPM   Kind = "npm"
-	PyPI  Kind = "pypi"
-	Cargo Kind = "cargo"
-	Maven Kind = "maven"
-	Gems  Kind = "rubygems"
+	Go       Kind = "go"
+	NPM      Kind = "npm"
+	PyPI     Kind = "pypi"
+	Cargo    Kind = "cargo"
+	Maven    Kind = "maven"
+	Gems     Kind = "rubygems"
+	Composer Kind = "composer"
 )
 
 // firstPort is the first kind's on the sandbox's loopback; the others follow it.
@@ -25,7 +26,7 @@ const firstPort = 4801
 
 // Kinds are all of them. The order decides ports, which clients keep in lock files
 // and caches: new ones go to the end.
-func Kinds() []Kind { return []Kind{Go, NPM, PyPI, Cargo, Maven, Gems} }
+func Kinds() []Kind { return []Kind{Go, NPM, PyPI, Cargo, Maven, Gems, Composer} }
 
 // Port is where a sandbox's bridge listens for a kind's clients.
 func (k Kind) Port() int { return firstPort + slices.Index(Kinds(), k) }
@@ -77,6 +78,10 @@ var shapes = map[Kind]shape{
 			`/quick/Marshal\.4\.8/[A-Za-z0-9._-]+\.gemspec\.rz`, `/gems/[A-Za-z0-9._-]+\.gem`),
 		immutable: match(`/gems/.*`, `/quick/.*`),
 	},
+	Composer: {
+		allowed:   match(`/packages\.json`, `/p2/`+composerName+`(?:~dev)?\.json`, distPath+composerName+`/[A-Za-z0-9][A-Za-z0-9._-]*`),
+		immutable: match(distPath + `.*`),
+	},
 }
 
 func match(patterns ...string) *regexp.Regexp {
@@ -97,6 +102,9 @@ func (k Kind) valid(path string) bool {
 func (k Kind) immutable(path string) bool {
 	return shapes[k].immutable.MatchString(path) && !(k == Maven && strings.Contains(path, "-SNAPSHOT"))
 }
+
+// gemFile is the path of one gem's file, and the gem's name in it.
+var gemFile = regexp.MustCompile(`^(?:gems|quick/Marshal\.4\.8)/(.+?)-\d[0-9A-Za-z.]*(?:-(?:java|jruby|dalvik|mswin|mingw|x64|x86|aarch64|arm|universal|ppc|powerpc|s390|riscv|i\d86)[\w.-]*)?\.(?:gem|gemspec\.rz)$`)
 
 // pkg is the package that a path is about, as the operator's patterns name it.
 func (k Kind) pkg(path string) string {
@@ -120,6 +128,16 @@ func (k Kind) pkg(path string) string {
 			return name
 		}
 		return path[strings.LastIndexByte(path, '/')+1:]
+	case Gems:
+		if m := gemFile.FindStringSubmatch(path); m != nil {
+			return m[1]
+		}
+		return strings.TrimPrefix(path, "info/")
+	case Composer:
+		if rest, ok := strings.CutPrefix(path, strings.TrimPrefix(distPath, "/")); ok {
+			return rest[:strings.LastIndexByte(rest, '/')]
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(path, "p2/"), ".json"), "~dev")
 	}
 	return path
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,5 +66,16 @@ func ownRegistries(ctx context.Context) []registry.Registry {
 		index = sandbox.HostTool(ctx, "python3", "-c", "from pip._internal.models.index import PyPI; print(PyPI.simple_url)")
 	}
 	add(registry.PyPI, index)
+	for url := range strings.FieldsSeq(sandbox.HostTool(ctx, "ruby", "-e", "puts Gem.sources.to_a")) {
+		add(registry.Gems, strings.TrimSuffix(url, "/"))
+	}
+	var repositories map[string]struct{ Type, URL string }
+	if json.Unmarshal([]byte(sandbox.HostTool(ctx, "composer", "config", "--global", "--no-plugins", "repositories")), &repositories) == nil {
+		for _, name := range slices.Sorted(maps.Keys(repositories)) {
+			if r := repositories[name]; r.Type == "composer" {
+				add(registry.Composer, r.URL)
+			}
+		}
+	}
 	return out
 }

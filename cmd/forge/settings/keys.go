@@ -187,7 +187,7 @@ var rules = map[string]rule{
 	"dependencies":                {doc: "install: a repository's dependencies are installed through a gateway to registries before its tests run; off: only what the repository holds is there", enum: []string{"install", "off"}},
 	"install_scripts":             {doc: "Let packages run scripts of their own while they are installed, in the sandbox"},
 	"registries":                  {doc: "Where packages are fetched from, by a name of your own; without an entry for a kind, what the server's own tools are configured with"},
-	"registries.*.kind":           {doc: "What it serves; empty: as its name says", enum: []string{"", "go", "npm", "pypi", "cargo", "maven", "rubygems"}},
+	"registries.*.kind":           {doc: "What it serves; empty: as its name says", enum: []string{"", "go", "npm", "pypi", "cargo", "maven", "rubygems", "composer"}},
 	"registries.*.url":            {doc: "Its address, as the package manager would be told", text: checkURL},
 	"registries.*.match":          {doc: "Globs of package names that come from here and from nowhere else; none: all others", items: 50, item: checkPattern},
 	"registries.*.private":        {doc: "It may have an address that is not public, and need no TLS"},

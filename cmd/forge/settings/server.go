@@ -83,7 +83,7 @@ type Config struct {
 // Registry is where packages are fetched from.
 type Registry struct {
 	Name    string
-	Kind    string // go, npm, pypi, cargo, maven, rubygems
+	Kind    string // go, npm, pypi, cargo, maven, rubygems, composer
 	URL     string
 	Match   []string // globs of package names that come from here alone; none: all others
 	Private bool     // its address may be one that is not public
@@ -401,7 +401,7 @@ func (l *loader) registries() {
 		key := "registries." + name
 		r := Registry{Name: name, Kind: cmp.Or(f.Kind, name), URL: f.URL, Match: f.Match, Private: f.Private}
 		if why := check("registries.*.kind", reflect.ValueOf(r.Kind), nil, false); why != "" {
-			l.problem("%s: its name is none of the kinds: add `kind`: one of go, npm, pypi, cargo, maven, rubygems", key)
+			l.problem("%s: its name is none of the kinds: add `kind`: one of go, npm, pypi, cargo, maven, rubygems, composer", key)
 		}
 		switch {
 		case f.URL == "":
