@@ -151,6 +151,15 @@ func mustIssue(t *testing.T, gh *githubtest.Server) int {
 	return n
 }
 
+// nowhere are registries that cannot be reached, so that none outside is tried.
+func nowhere(kinds ...string) []settings.Registry {
+	var out []settings.Registry
+	for _, kind := range kinds {
+		out = append(out, settings.Registry{Name: kind, Kind: kind, URL: "http://127.0.0.1:1", Private: true})
+	}
+	return out
+}
+
 // Covers D2: each fault is named, with what to do.
 func TestDoctorFindsFaults(t *testing.T) {
 	t.Parallel()
@@ -267,7 +276,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 			inner := p.cfg
 			p.cfg = func(c *settings.Config) {
 				inner(c)
-				c.Registries = []settings.Registry{{Name: "go", Kind: "go", URL: "http://127.0.0.1:1", Private: true}, {Name: "npm", Kind: "npm", URL: "http://127.0.0.1:1", Private: true}, {Name: "pypi", Kind: "pypi", URL: "http://127.0.0.1:1", Private: true}}
+				c.Registries = nowhere("go", "npm", "pypi", "rubygems", "composer")
 			}
 		}, "registries", GradeWarn, []string{"npm", "cannot be reached"}},
 		{"registry inside that is not said to be", nil, func(p *patient) {
@@ -275,7 +284,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 			inner := p.cfg
 			p.cfg = func(c *settings.Config) {
 				inner(c)
-				c.Registries = []settings.Registry{{Name: "go", Kind: "go", URL: "https://127.0.0.1:1"}}
+				c.Registries = append(nowhere("npm", "pypi", "rubygems", "composer"), settings.Registry{Name: "go", Kind: "go", URL: "https://127.0.0.1:1"})
 			}
 		}, "registries", GradeWarn, []string{"private: true"}},
 		{"repository without the App", nil, func(p *patient) { p.repo = "acme/other" }, "repository", GradeBad, []string{"not installed on acme/other"}},
@@ -292,7 +301,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 		}, "repository", GradeBad, []string{"mod", "mode"}},
 		{"a repository that ships without the permission", nil, withSettings("ship: {enabled: true, environments: [production]}\n"), "repository", GradeBad, []string{"deployments: write", "may not"}},
 		{"a repository that follows deployments nobody tells of", nil, withSettings("ship: {enabled: true, via: watch, environments: [production]}\n"), "repository", GradeBad, []string{"event deployment_status"}},
-		{"a repository that rolls back without the events", nil, withSettings("production: {roll_back: true}\n"), "repository", GradeBad, []string{"event deployment,"}},
+		{"a repository that rolls back without the events", nil, withSettings("production: {roll_back: true}\n"), "repository", GradeBad, []string{"event deployment subscribe"}},
 		{"a repository that merges alone", nil, withSettings("ship: {enabled: true}\n"), "repository", GradeOK, []string{"forge.yml of acme/shipping is right"}},
 		{"a repository's versions", nil, func(p *patient) {
 			p.repo = "acme/older"
