@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // Check looks for damage: on SQLite at every page of the file, on PostgreSQL
@@ -59,6 +60,9 @@ func (d *DB) replaceable(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if dir := filepath.Dir(path); !isDir(dir) {
+			return fmt.Errorf("there is no directory %s: make it first", dir)
+		}
 		return nil
 	case err != nil:
 		return err
@@ -75,6 +79,11 @@ func (d *DB) replaceable(ctx context.Context, path string) error {
 		return fmt.Errorf("it is there and is no backup, so it is left as it is: give another path, or remove it (%w)", err)
 	}
 	return nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // copyTo writes a copy, over a connection of its own.

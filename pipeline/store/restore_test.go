@@ -79,7 +79,7 @@ func TestBackupReplacesBackupsAlone(t *testing.T) {
 	must(t, os.Symlink(path, filepath.Join(dir, "link")))
 	must(t, os.Link(path, filepath.Join(dir, "twin")))
 	for name, says := range map[string]string{"forge.db": "the database itself", "twin": "the database itself", "link": "no plain file", "forge.db-wal": "the database's own",
-		"forge.db.lock": "the database's own", "forge.db-shm": "the database's own", "key.pem": "no backup", "empty": "no backup", "folder": "a directory"} {
+		"forge.db.lock": "the database's own", "forge.db-shm": "the database's own", "key.pem": "no backup", "empty": "no backup", "folder": "a directory", "gone/x": "no directory " + filepath.Join(dir, "gone") + ": make it"} {
 		to := filepath.Join(dir, name)
 		before, _ := os.ReadFile(to)
 		if err := d.Backup(t.Context(), to); err == nil || !strings.Contains(err.Error(), says) {
