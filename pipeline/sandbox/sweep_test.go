@@ -195,3 +195,36 @@ func TestFilesWithoutEnd(t *testing.T) {
 		t.Errorf("a work tree on a disk full of files: %v", err)
 	}
 }
+
+// Covers S8: what is reserved of the disk stays free, whoever writes.
+func TestReserve(t *testing.T) {
+	dir := openDir(t)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,mode=0711"); err != nil {
+		t.Skipf("only root may mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	f := newFixture(t, sources)
+	w := f.open(t, newManager(t, Options{Unsafe: true, Dir: dir, Limits: Limits{Reserve: 32 << 20}}), f.head)
+	const fill = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); head -c 1048576 /dev/zero >>big; done; sleep 20"
+	r, err := w.Run(t.Context(), worktree.Command{Args: []string{"/bin/sh", "-c", fill}, Timeout: time.Minute})
+	if err != nil || r.Class != classDisk {
+		t.Errorf("it ended as %q, %v; want %q", r.Class, err, classDisk)
+	}
+}
+
+// What is emptied is the directory that was seen, never what a link leads to.
+func TestOpenToRemove(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(dir, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	at, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	if f, err := openToRemove(int(at.Fd()), "link"); err == nil {
+		f.Close()
+		t.Error("a link was opened")
+	}
+}
