@@ -354,7 +354,7 @@ func (r reader) push() {
 	case r.own() && d.Deleted:
 		r.none("branch %s was deleted by Forge itself", branch)
 	case r.own(): // or by what else has its token: the run knows the commits that it made
-		r.n.Branch, r.n.Head, r.n.Own, r.n.Made = branch, d.After, true, madeBy(d.HeadCommit.Message)
+		r.n.Branch, r.n.Head, r.n.Own, r.n.Made = branch, d.After, true, MadeBy(d.HeadCommit.Message)
 		r.is(pipeline.NoticePush, "push to %s with Forge's own token", branch)
 	case d.Deleted:
 		r.none("branch %s was deleted by %s", branch, d.Sender.Login)
@@ -365,8 +365,8 @@ func (r reader) push() {
 	}
 }
 
-// madeBy is the trace of the run that a commit of Forge's names in its trailer.
-func madeBy(message string) string {
+// MadeBy is the trace of the run that a commit of Forge's names in its trailer.
+func MadeBy(message string) string {
 	for line := range strings.SplitSeq(message, "\n") {
 		if rest, ok := strings.CutPrefix(line, "Forge-Run: "); ok {
 			trace, _, _ := strings.Cut(rest, "/")

@@ -421,7 +421,8 @@ func (s Scene) healthyBefore(d Deployment) (string, string) {
 	slices.SortFunc(list, func(a, b Deployment) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.ID, a.ID)) })
 	over := d
 	for _, o := range list {
-		if o.Environment != d.Environment || o.ID == d.ID || o.At.IsZero() || !o.At.Before(d.At) {
+		earlier := o.At.Before(d.At) || o.At.Equal(d.At) && o.ID < d.ID // GitHub's times are in seconds
+		if o.Environment != d.Environment || o.ID == d.ID || o.At.IsZero() || !earlier {
 			continue
 		}
 		if s.Now.Sub(over.At) > rollBackOver {

@@ -173,6 +173,13 @@ func TestAimOfRollBack(t *testing.T) {
 	if v.Answer != AnswerRollBack || v.Aim.To != sha(1) || v.Aim.From != sha(2) || v.Aim.Deployment != 2 {
 		t.Errorf("%+v", v)
 	}
+	for k := range s.Deployments { // GitHub's times are in seconds
+		s.Deployments[k].At = s.Deployments[len(s.Deployments)-1].At
+	}
+	if to, why := s.healthyBefore(s.Deployments[slices.IndexFunc(s.Deployments, func(d Deployment) bool { return d.ID == 2 })]); to != sha(1) {
+		t.Errorf("in the same second: %q, %s", to, why)
+	}
+	i, s = stage()
 	s.Settings.Irreversible = []string{"terraform/**"}
 	for _, tt := range []struct {
 		files []string

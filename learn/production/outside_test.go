@@ -204,7 +204,7 @@ func TestTrackerFromOutside(t *testing.T) {
 		deploy(k, "production")
 		k.now = k.now.Add(30 * time.Minute)
 		take(k, failing())
-		if i := tick(k, 40*time.Minute); i.State != StateOpen {
+		if i := tick(k, 3*time.Hour); i.State != StateOpen {
 			t.Errorf("it is %s", i.State)
 		}
 	})

@@ -145,3 +145,44 @@ func TestBakes(t *testing.T) {
 		}
 	})
 }
+
+// What is old is deleted, and never what goes on or runs now.
+func TestPruneProduction(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		ctx, day := t.Context(), 24*time.Hour
+		for n, ended := range []time.Time{now.Add(-100 * day), now.Add(-50 * day), {}} {
+			v := incidentOf(string(rune('a' + n)))
+			if v.Opened, v.Ended = now.Add(-200*day), ended; !ended.IsZero() {
+				v.State = "resolved"
+			}
+			must(t, saveIncident(t, d, v, 0, IncidentEvent{1, "opened", now, []byte(`{}`)}))
+		}
+		for n, age := range []time.Duration{120, 110, 100, 20} { // the third has not succeeded
+			at := now.Add(-age * day)
+			v := Deployment{Repo: "acme/shop", ID: int64(n + 1), Environment: "production", Commit: "c", State: "success", Created: at, Changed: at, Succeeded: at}
+			if n == 2 {
+				v.Succeeded = time.Time{}
+			}
+			must(t, d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error { return d.KeepDeployment(ctx, tx, v) }))
+			v.Environment, v.ID = "staging", int64(n+11)
+			if n == 0 {
+				must(t, d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error { return d.KeepDeployment(ctx, tx, v) }))
+			}
+		}
+		must(t, d.SaveBake(ctx, &Bake{Repo: "acme/shop", Deployment: 1, Follow: now.Add(-100 * day), Data: []byte(`{}`)}))
+		must(t, d.SaveBake(ctx, &Bake{Repo: "acme/shop", Deployment: 4, Follow: now.Add(-10 * day), Data: []byte(`{}`)}))
+		n, err := d.PruneProduction(ctx, now.Add(-90*day))
+		must(t, err)
+		list, err := d.Incidents(ctx, IncidentFilter{})
+		must(t, err)
+		events, err := d.IncidentEvents(ctx, 1)
+		must(t, err)
+		deployments, err := d.Deployments(ctx, DeploymentFilter{})
+		must(t, err)
+		bakes, err := d.Bakes(ctx, BakeFilter{})
+		must(t, err)
+		if n != 1 || len(list) != 2 || list[1].ID != 2 || len(events) != 0 || len(deployments) != 2 || deployments[0].ID != 4 || deployments[1].Environment != "staging" || len(bakes) != 1 {
+			t.Errorf("%d deleted; left %+v, %d events, %+v, %+v", n, list, len(events), deployments, bakes)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 )
@@ -16,6 +17,13 @@ const (
 	pruneRows = `UPDATE deliveries SET payload = $4 WHERE id > $1 AND id <= $2 AND state = 'done' AND finished < $3 AND LENGTH(payload) > 0`
 	pruneRuns = `SELECT id FROM runs WHERE NOT (` + active + `) AND updated < $1 AND EXISTS (SELECT 1 FROM tape WHERE tape.run = runs.id) ORDER BY id LIMIT $2`
 	pruneTape = `DELETE FROM tape WHERE run = $1`
+
+	pruneIncidents   = `SELECT id FROM incidents WHERE ended > 0 AND ended < $1 ORDER BY id LIMIT $2`
+	pruneIncident    = `DELETE FROM incidents WHERE id = $1`
+	pruneEvents      = `DELETE FROM incident_events WHERE incident = $1`
+	pruneBakes       = `DELETE FROM bakes WHERE follow_until < $1`
+	pruneDeployments = `DELETE FROM deployments WHERE created < $1 AND EXISTS (SELECT 1 FROM deployments o
+		WHERE o.repo = deployments.repo AND o.environment = deployments.environment AND o.succeeded > deployments.succeeded)`
 )
 
 // PruneDeliveries deletes the payloads of deliveries that were done before a time,
@@ -44,7 +52,7 @@ func (d *DB) PruneDeliveries(ctx context.Context, before time.Time) (int64, erro
 // their events stay.
 func (d *DB) PruneTapes(ctx context.Context, before time.Time) (runs int, err error) {
 	for {
-		ids, err := d.tapesBefore(ctx, before)
+		ids, err := d.idsOf(ctx, "find runs with old tapes", pruneRuns, before)
 		if err != nil || len(ids) == 0 {
 			return runs, err
 		}
@@ -57,11 +65,45 @@ func (d *DB) PruneTapes(ctx context.Context, before time.Time) (runs int, err er
 	}
 }
 
-func (d *DB) tapesBefore(ctx context.Context, before time.Time) (ids []int64, err error) {
-	const doing = "find runs with old tapes"
-	rows, err := d.reader.QueryContext(ctx, pruneRuns, micros(before), pruneAtOnce)
+// idsOf are the next ones that a query finds before a time.
+func (d *DB) idsOf(ctx context.Context, doing, query string, before time.Time) ([]int64, error) {
+	rows, err := d.reader.QueryContext(ctx, query, micros(before), pruneAtOnce)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	return collect(rows, doing, func(id *int64) error { return rows.Scan(id) })
+}
+
+// PruneProduction deletes the incidents that ended before a time, the watches that were
+// over by then, and the deployments of before it, and reports of how many incidents. What
+// runs in an environment is never deleted.
+func (d *DB) PruneProduction(ctx context.Context, before time.Time) (incidents int, err error) {
+	for {
+		ids, err := d.idsOf(ctx, "find old incidents", pruneIncidents, before)
+		if err != nil {
+			return incidents, err
+		}
+		for _, id := range ids {
+			err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+				_, err := d.exec(ctx, tx, pruneEvents, id)
+				if err == nil {
+					_, err = d.exec(ctx, tx, pruneIncident, id)
+				}
+				return err
+			})
+			if err != nil {
+				return incidents, fmt.Errorf("delete incident %d: %w", id, err)
+			}
+			incidents++
+		}
+		if len(ids) == 0 {
+			break
+		}
+	}
+	for _, query := range []string{pruneBakes, pruneDeployments} {
+		if _, err := d.change(ctx, nil, query, micros(before)); err != nil {
+			return incidents, fmt.Errorf("delete old deployments: %w", err)
+		}
+	}
+	return incidents, nil
 }

@@ -286,3 +286,16 @@ func (d *DB) replay(ctx context.Context, id, afterSeq int64, take func(*pipeline
 	}
 	return rows.Err()
 }
+
+// RunOfTrace finds the run of a repository with a trace. The error is ErrNotFound when
+// there is none.
+func (d *DB) RunOfTrace(ctx context.Context, repo int64, trace string) (id int64, err error) {
+	err = d.reader.QueryRowContext(ctx, `SELECT id FROM runs WHERE repo_id = $1 AND trace = $2 ORDER BY id LIMIT 1`, repo, trace).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find the run with the trace %s: %w", trace, err)
+	}
+	return id, nil
+}

@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"forge/cmd/forge/incidents"
 	"forge/cmd/forge/shipping"
 	"forge/learn/production"
+	"forge/pipeline/command"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
 )
@@ -74,15 +77,37 @@ func (p *Pages) production(w http.ResponseWriter, r *http.Request, v Viewer) err
 	d.Running = production.Running(d.Deployments)
 	d.All, d.Forge = production.Measure(d.Deployments, d.Incidents, now, measuredDays)
 	d.Deployments = d.Deployments[:min(len(d.Deployments), deploymentsShown)]
+	slices.SortStableFunc(d.Incidents, func(a, b *production.Incident) int { // what goes on is never cut off by what is over
+		return cmp.Compare(over(a), over(b))
+	})
 	d.Incidents = d.Incidents[:min(len(d.Incidents), incidentsShown)]
 	return p.render(w, r, v, "production.html", page{Title: "Production", Nav: "/production", Live: "production", Data: d})
+}
+
+func over(i *production.Incident) int {
+	if i.State.Active() {
+		return 0
+	}
+	return 1
 }
 
 // incidentData is one incident.
 type incidentData struct {
 	*production.Incident
-	Log []incidentRow
+	Log      []incidentRow
+	Commands []string // that answer it
 }
+
+// Frames are those of the last stack that was seen.
+func (d incidentData) Frames() []production.Frame {
+	if e := d.Last.Error; e != nil && len(e.Stack) > 0 {
+		return e.Stack
+	}
+	return d.OwnFrames()
+}
+
+// Act says how far an answer is.
+func (incidentData) Act(a production.Act) string { return incidents.ActLine(a) }
 
 type incidentRow struct {
 	At   time.Time
@@ -114,6 +139,9 @@ func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v Viewer) error
 		return err
 	}
 	d := incidentData{Incident: one}
+	for _, words := range []string{"rollback", "revert", "issue", "run", "mute 2h", "dismiss WHY"} {
+		d.Commands = append(d.Commands, command.Write(p.Slug, fmt.Sprintf("incident %d %s", id, words)))
+	}
 	for n := len(log) - 1; n >= 0 && len(d.Log) < 200; n-- {
 		d.Log = append(d.Log, incidentRow{log[n].At, log[n].Type, text.Clip(incidents.EventLine(log[n]), 200)})
 	}

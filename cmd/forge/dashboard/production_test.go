@@ -47,6 +47,7 @@ func TestProductionPages(t *testing.T) {
 	page := s.get(t, "/production", 200)
 	has(t, page, "On its way", "/runs/71", "acme/secret#12", "asking", "production", "acme/shop", "acme/secret", "critical", "by ann", "/production/incidents/1", "-<script>alert", "The last 30 days")
 	one := s.get(t, "/production/incidents/2", 200) // repositories are written down in the order of their names
+	has(t, one, "What was done about it", "Nothing yet", "/forge incident 2 rollback", "/x/&lt;b&gt;.js:3")
 	has(t, one, "Incident 2", "of shop", "-<script>alert", "-<b>.js", "deployment 1", "it was the last deployment to production", "production.error_detected")
 	s.viewer.repos = []string{"acme/shop"}
 	has(t, s.get(t, "/production", 200), "acme/shop", "/runs/71", "-acme/secret", "-of secret", "-/runs/72")

@@ -351,8 +351,12 @@ func (s *Service) do(ctx context.Context, scene *production.Scene, i *production
 	case production.AnswerRevert:
 		return s.Actions.Revert(ctx, i.Repo, Revert{Incident: i.ID, Commit: a.Aim.Commit, Pull: a.Aim.Pull, At: a.At, Why: reasons(i)})
 	case production.AnswerAsk:
-		number := max(a.Aim.Issue, a.Aim.Pull)
-		return Created{Number: int64(number)}, s.Teller.Tell(ctx, i.Repo, number, question(i, scene, s.Slug), key)
+		number, words := max(a.Aim.Issue, a.Aim.Pull), question(i, scene, s.Slug)
+		err := s.Teller.Tell(ctx, i.Repo, number, words, key)
+		if err == nil && s.Asked != nil {
+			s.Asked(i, number, words)
+		}
+		return Created{Number: int64(number)}, err
 	case production.AnswerRollBack:
 		r := Rollback{Environment: i.Environment, Commit: a.Aim.To, After: a.Aim.Deployment, Key: key, Why: fmt.Sprintf("Incident %d: %s", i.ID, i.Title)}
 		if s.Now().Sub(a.At) > rollBackWithin {

@@ -218,9 +218,26 @@ func EventLine(e production.Event) string {
 		return d.Key
 	case d.Observation != nil:
 		return d.Observation.Title
+	case d.Answer != "":
+		return actLine(d.Answer, d.Number, d.Why, d.By)
 	}
 	return d.Why + by(d.By)
 }
+
+// actLine says of an answer its name, what was made, why not, and by whom.
+func actLine(a production.Answer, number int64, why, who string) string {
+	s := nameOf[a]
+	if number != 0 {
+		s += fmt.Sprintf(" %d", number)
+	}
+	if why != "" {
+		s += ": " + why
+	}
+	return s + by(who)
+}
+
+// ActLine says how far an answer is.
+func ActLine(a production.Act) string { return actLine(a.Answer, a.Number, a.Why, a.By) }
 
 func deploymentsCommand(with Store) *cobra.Command {
 	var f store.DeploymentFilter

@@ -15,7 +15,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,9 +59,65 @@ type Notifier struct {
 	o    Options
 	http *http.Client
 
-	mu   sync.Mutex
-	todo map[int64]*wait
-	wake chan struct{}
+	mu    sync.Mutex
+	todo  map[int64]*wait
+	posts map[string]*post // by the message's id
+	wake  chan struct{}
+}
+
+// post is a message about something beside the log of a run.
+type post struct {
+	wait
+	message Message
+}
+
+// Post tells of something beside the log of a run, such as an incident's question. What
+// cannot be told is tried again as long as this process lives.
+func (n *Notifier) Post(m Message) {
+	if n == nil {
+		return
+	}
+	m.Title, m.Text = text.Clip(m.Title, mostTitle), text.Clip(m.Text, mostText)
+	n.mu.Lock()
+	n.posts[m.ID] = &post{message: m}
+	n.mu.Unlock()
+	n.nudge()
+}
+
+func (n *Notifier) nudge() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// postDue tells what was posted and is due.
+func (n *Notifier) postDue(ctx context.Context) {
+	n.mu.Lock()
+	var due []*post
+	for _, p := range n.posts {
+		if !n.o.Now().Before(p.due) {
+			due = append(due, p)
+		}
+	}
+	n.mu.Unlock()
+	for _, p := range due {
+		err := n.send(ctx, p.message)
+		if err != nil && ctx.Err() != nil {
+			return
+		}
+		last := p.tries == len(pauses) || errors.Is(err, errRefused)
+		n.mu.Lock()
+		if err == nil || last {
+			delete(n.posts, p.message.ID)
+		} else {
+			p.due, p.tries = n.o.Now().Add(pauses[p.tries]), p.tries+1
+		}
+		n.mu.Unlock()
+		if err != nil {
+			n.o.Log.Warn("somebody is not told", "message", p.message.ID, "error", err)
+		}
+	}
 }
 
 // wait is a run that has something to tell.
@@ -73,7 +131,7 @@ func New(o Options) *Notifier {
 	if o.URL == "" {
 		return nil
 	}
-	return &Notifier{o: o, todo: map[int64]*wait{}, wake: make(chan struct{}, 1), http: &http.Client{Timeout: timeout,
+	return &Notifier{o: o, todo: map[int64]*wait{}, posts: map[string]*post{}, wake: make(chan struct{}, 1), http: &http.Client{Timeout: timeout,
 		// The address may be a secret: it goes where it was configured, and nowhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
@@ -97,10 +155,7 @@ func (n *Notifier) add(run int64) {
 		n.todo[run] = &wait{}
 	}
 	n.mu.Unlock()
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
+	n.nudge()
 }
 
 // told are the events that people are told of.
@@ -160,10 +215,15 @@ func (n *Notifier) round(ctx context.Context) time.Duration {
 		n.todo[run] = w
 		n.mu.Unlock()
 	}
+	n.postDue(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var next time.Duration
-	for _, w := range n.todo {
+	waits := slices.Collect(maps.Values(n.todo))
+	for _, p := range n.posts {
+		waits = append(waits, &p.wait)
+	}
+	for _, w := range waits {
 		if d := max(w.due.Sub(n.o.Now()), time.Millisecond); next == 0 || d < next {
 			next = d
 		}
@@ -221,7 +281,7 @@ type Message struct {
 	ID      string            `json:"id"`    // the same when it is told again
 	Event   string            `json:"event"` // question, end
 	Time    time.Time         `json:"time"`
-	Run     int64             `json:"run"`
+	Run     int64             `json:"run,omitempty"`
 	Repo    string            `json:"repo"`
 	Issue   int               `json:"issue,omitempty"`
 	Pull    int               `json:"pull,omitempty"`

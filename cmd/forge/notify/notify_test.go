@@ -154,3 +154,30 @@ func TestNobodyIsTold(t *testing.T) {
 	n.OnEvents(1, nil)
 	n.Run(context.Background())
 }
+
+// What is posted is told once, and again when nobody answered; without a receiver nothing
+// happens.
+func TestPost(t *testing.T) {
+	n, got, pass := newTold(t, Webhook, 500)
+	n.todo = map[int64]*wait{}
+	m := Message{ID: "incident/4", Event: "question", Repo: "acme/shop", Issue: 9, Title: "Errors", Text: "What is to be done about sk-secret?"}
+	n.Post(m)
+	if next := n.round(t.Context()); next != pauses[0] || len(*got) != 0 {
+		t.Errorf("after the first try %s, %q", next, *got)
+	}
+	pass(pauses[0])
+	if next := n.round(t.Context()); next != 0 || len(*got) != 1 || !strings.Contains((*got)[0], `"id":"incident/4","event":"question"`) || strings.Contains((*got)[0], "sk-secret") {
+		t.Errorf("after the second %s, %q", next, *got)
+	}
+	n.round(t.Context())
+	if len(*got) != 1 {
+		t.Errorf("told %d times", len(*got))
+	}
+	refusing, got, _ := newTold(t, Webhook, 404)
+	refusing.todo = map[int64]*wait{}
+	refusing.Post(m)
+	if next := refusing.round(t.Context()); next != 0 || len(*got) != 0 {
+		t.Errorf("what is refused is tried again after %s: %q", next, *got)
+	}
+	(*Notifier)(nil).Post(m)
+}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -232,5 +234,122 @@ func TestAnswersAreOff(t *testing.T) {
 		if i := ts.incident(1, func(*production.Incident) bool { return true }); len(i.Acts) != 0 {
 			t.Errorf("%+v", i.Acts)
 		}
+	}
+}
+
+// The server is killed before and after it makes the deployment of a roll-back, and in
+// half of the cases a person deploys in between: there is one deployment, or a question,
+// never two, and none over a person's. FORGE_KILLS sets how often. Covers P2.
+func TestRollBackIsKilled(t *testing.T) {
+	t.Parallel()
+	kills := 8
+	if n, err := strconv.Atoi(os.Getenv("FORGE_KILLS")); err == nil {
+		kills = n
+	}
+	var later atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	var names []string
+	for n := range 20 { // settings take no more
+		names = append(names, fmt.Sprint("e", n))
+	}
+	ts := newTestServer(t, testOptions{deploys: true, now: now, env: map[string]string{"FORGE_CALL_TIMEOUT": "30s"},
+		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] +
+			fmt.Sprintf("production: {ask: true, issue: true, roll_back: true, environments: [%s]}\n", strings.Join(names, ", "))},
+		wire: func(o *Options) {
+			o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 10_000}}
+		}})
+	acme := ts.gh.As("acme")
+	first, err := ts.gh.Head(greetRepo, "main")
+	ts.must(err)
+	more := "more\n"
+	second, err := acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
+	ts.must(err)
+	rolled, refused, succeeded := 0, 0, 0
+	for n := range kills {
+		later.Add(int64(8 * time.Minute)) // a repository has so many incidents an hour
+		env, suspect := names[n%len(names)], int64(0)
+		for _, sha := range []string{first, second} {
+			id, err := acme.Deploy(greetRepo, env, sha)
+			ts.must(err)
+			suspect = id
+			ts.must(acme.DeploymentStatus(greetRepo, id, "success", ""))
+			succeeded++
+			ts.deployed(succeeded)
+		}
+		before := len(ts.gh.Deployments(greetRepo))
+		kind := []githubtest.FaultKind{githubtest.FaultHangBefore, githubtest.FaultHangAfter}[n%2]
+		ts.gh.AddFault(githubtest.Fault{Operation: "repos/create-deployment", Kind: kind, Times: 1})
+		body := fmt.Sprintf(`{"version":"4","groupKey":"g%d","alerts":[{"status":"firing","labels":{"alertname":"Errors","severity":"critical","environment":%q,"deployment_id":"%d"},
+			"annotations":{"metric":"m","baseline":"0","value":"9"},"startsAt":%q}]}`, n, env, suspect, time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano))
+		if code, words := hookTo(t, ts, "prom", promToken, body); code != http.StatusAccepted {
+			t.Fatalf("%d %s", code, words)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if err := ts.gh.Wait(ctx, ts.gh.Hanging); err != nil {
+			row, _ := ts.s.DB.Incident(t.Context(), int64(n+1))
+			t.Fatalf("no deployment is made: %s", row.Data)
+		}
+		cancel()
+		person := n/2%2 == 1
+		if person {
+			_, err := acme.Deploy(greetRepo, env, second)
+			ts.must(err)
+		}
+		ts.restart()
+		later.Add(int64(2 * time.Minute)) // what failed is tried again after one
+		ts.s.incidents.Wake()
+		i := ts.incident(int64(n+1), func(i *production.Incident) bool {
+			a := i.Act(production.AnswerRollBack)
+			asked := n >= 10 || i.Act(production.AnswerAsk) != nil && i.Act(production.AnswerAsk).State == production.ActDone // ten issues are opened a day
+			return a != nil && a.State != production.ActBegun && asked
+		})
+		made, over := 0, false
+		for k, d := range ts.gh.Deployments(greetRepo)[before:] {
+			if d.Task == "rollback" {
+				made++
+				over = over || k > 0
+			}
+		}
+		act := i.Act(production.AnswerRollBack)
+		if want := kind == githubtest.FaultHangAfter || !person; made > 1 || over || (made == 1) != want || (act.State == production.ActDone) != want {
+			t.Errorf("kill %d (%s, a person deployed: %t): %d roll-backs, over a person's: %t, %+v", n, kind, person, made, over, act)
+		}
+		if rolled += made; made == 0 {
+			refused++
+		}
+	}
+	t.Logf("%d kills: rolled back %d times, asked %d times", kills, rolled, refused)
+	if rolled == 0 || refused == 0 {
+		t.Error("the story is not told")
+	}
+}
+
+// Work that was merged by rebasing has no pull request in its title: the run is found by
+// what its commits say. What ran before may be gone from GitHub, or not be of the branch.
+func TestDeployedCode(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{})
+	base, err := ts.gh.Head(greetRepo, "main")
+	ts.must(err)
+	ts.label("acme")
+	run := ts.untilState(pipeline.StateVerified)
+	text, err := ts.gh.File(greetRepo, run.Head, "greet.sh")
+	ts.must(err)
+	merged, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Put a comma\n\nForge-Run: " + run.Trace + "/1", Files: map[string]*string{"greet.sh": &text}})
+	ts.must(err)
+	code := deployedCode{ts.s.github.app, ts.s.Gateway, ts.s.DB}
+	for name, previous := range map[string]string{"the commit before": base, "nothing": "", "a commit that is gone": strings.Repeat("7", 40), "the head of the branch": run.Head} {
+		facts, err := code.Facts(t.Context(), greetRepo, []production.Deployment{{ID: 1, Commit: merged, Previous: previous}}, nil)
+		if err != nil || len(facts) != 1 || len(facts[0].Commits) == 0 {
+			t.Errorf("after %s: %+v, %v", name, facts, err)
+			continue
+		}
+		if c := facts[0].Commits[0]; c.Run != run.ID || c.Pull != run.Published.Pull.Number || c.Issue != run.Task.Issue || !slices.Contains(c.Files, "greet.sh") {
+			t.Errorf("after %s: %+v; want run %d", name, c, run.ID)
+		}
+	}
+	other, err := code.madeBy(t.Context(), run.Repo, "x\n\nForge-Run: ffff/1\n")
+	if other != nil || err != nil {
+		t.Errorf("of another: %+v, %v", other, err)
 	}
 }

@@ -140,7 +140,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	a.exec = phase.New(a.executorOptions(o, agents))
 	a.incidents = newIncidents(a, o)
 	if a.github != nil {
-		a.shipping = shipping.NewService(shipping.Options{DB: a.DB, GitHub: a.github.app, Log: o.Log, Now: o.clock(), Name: rand.Text()})
+		a.shipping = shipping.NewService(shipping.Options{DB: a.DB, GitHub: a.github.app, Log: o.Log, Now: o.clock(), Name: rand.Text(), Told: a.toldOfShipping})
 	}
 	if o.pages {
 		a.pages = NewPages(a, o)

@@ -152,6 +152,10 @@ func (s *Server) tidy(ctx context.Context, now func() time.Time, cfg settings.Co
 	}
 }
 
+// keepMonth is for how many days incidents are kept in any case: their limits count so far
+// back.
+const keepMonth = 31
+
 // prune deletes what is older than the configuration keeps.
 func (s *Server) prune(ctx context.Context, now time.Time, cfg settings.Config) error {
 	var errs []error
@@ -160,6 +164,13 @@ func (s *Server) prune(ctx context.Context, now time.Time, cfg settings.Config) 
 		errs = append(errs, err)
 		if n > 0 {
 			s.log.Info("payloads of old deliveries are deleted", "deliveries", n)
+		}
+	}
+	if days := cfg.KeepIncidents; days > 0 {
+		n, err := s.DB.PruneProduction(ctx, now.AddDate(0, 0, -max(days, keepMonth)))
+		errs = append(errs, err)
+		if n > 0 {
+			s.log.Info("old incidents are deleted", "incidents", n)
 		}
 	}
 	if days := cfg.KeepTapes; days > 0 {

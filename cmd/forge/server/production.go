@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"forge/github"
+	"forge/github/delivery"
 	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/sandbox"
@@ -54,7 +55,12 @@ func (c deployedCode) Facts(ctx context.Context, full string, list []production.
 		if d.Previous != "" {
 			refs = append(refs, d.Previous)
 		}
-		if err := c.gateway.Fetch(ctx, repo, token, refs...); err != nil {
+		err := c.gateway.Fetch(ctx, repo, token, refs...)
+		if err != nil && d.Previous != "" { // it may be gone from GitHub, after the branch was forced
+			d.Previous = ""
+			err = c.gateway.Fetch(ctx, repo, token, d.Commit)
+		}
+		if err != nil {
 			return nil, err
 		}
 		f, err := c.facts(ctx, repo, d, stack)
@@ -76,10 +82,14 @@ func (c deployedCode) facts(ctx context.Context, repo pipeline.Repo, d productio
 	for _, s := range shipped {
 		one := production.Commit{ID: s.SHA, Title: text.Clip(text.FirstLine(s.Message), 100), Files: s.Files, Pull: pullOf(s.Message)}
 		run, err := c.runOf(ctx, repo, one.Pull)
+		if one.Pull == 0 { // its pull request was merged by rebasing
+			run, err = c.madeBy(ctx, repo, s.Message)
+		}
 		if err != nil {
 			return f, err
 		}
 		if run != nil {
+			one.Pull = run.Published.Pull.Number
 			one.Run, one.Issue, one.Began = run.ID, run.Task.Issue, run.Started
 			if !runs[run.ID] {
 				runs[run.ID] = true
@@ -156,6 +166,27 @@ func (c deployedCode) runOf(ctx context.Context, repo pipeline.Repo, pull int) (
 	}
 	if run.Published.Pull == nil || run.Published.Pull.Number != pull {
 		return nil, nil
+	}
+	return run, nil
+}
+
+// madeBy finds the run that a commit names which has no pull request in its title; nil when
+// it names none of the repository.
+func (c deployedCode) madeBy(ctx context.Context, repo pipeline.Repo, message string) (*pipeline.Run, error) {
+	trace := delivery.MadeBy(message)
+	if trace == "" {
+		return nil, nil
+	}
+	id, err := c.db.RunOfTrace(ctx, repo.ID, trace)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	run, err := c.db.Load(ctx, id)
+	if err != nil || run.Published.Pull == nil {
+		return nil, err
 	}
 	return run, nil
 }

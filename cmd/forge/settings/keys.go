@@ -261,6 +261,7 @@ var rules = map[string]rule{
 	"backup_every":                    {doc: "How often the SQLite database is copied, and the copy checked; 0: never", max: float64(30 * 24 * time.Hour)},
 	"backup_keep":                     {doc: "How many of these copies are kept", min: 1, max: 1000},
 	"backup_dir":                      {doc: "Where they are, from state_dir; empty: backups. Another disk is better"},
+	"keep_incidents_days":             {doc: "Days after the end of an incident when it is deleted, with deployments of before then; 0 keeps them, and 31 days are kept in any case", max: 36_500, unit: "days"},
 	"keep_tapes_days":                 {doc: "Days after the end of a run when the record of its model calls is deleted; 0 keeps it", max: 36_500, unit: "days"},
 }
 

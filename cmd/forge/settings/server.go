@@ -59,6 +59,7 @@ type Config struct {
 	ModelLimits     map[string]ModelLimits // by provider/model
 	KeepDeliveries  int                    // days after which a handled delivery's payload is deleted; 0: never
 	Reflection      bool                   // look back at runs and learn from them
+	KeepIncidents   int                    // days after their end when incidents, and old deployments, are deleted; 0: never
 	KeepTapes       int                    // days after its end when a run's model calls are deleted; 0: never
 	BackupEvery     time.Duration          // between two backups of an SQLite database; 0: none
 	BackupKeep      int                    // how many are kept
@@ -152,6 +153,7 @@ type serverFile struct {
 	KeepDeliveries   int                       `json:"keep_deliveries_days" env:"FORGE_KEEP_DELIVERIES_DAYS"`
 	Reflection       bool                      `json:"reflection" env:"FORGE_REFLECTION"`
 	KeepTapes        int                       `json:"keep_tapes_days" env:"FORGE_KEEP_TAPES_DAYS"`
+	KeepIncidents    int                       `json:"keep_incidents_days" env:"FORGE_KEEP_INCIDENTS_DAYS"`
 	BackupEvery      time.Duration             `json:"backup_every" env:"FORGE_BACKUP_EVERY"`
 	BackupKeep       int                       `json:"backup_keep" env:"FORGE_BACKUP_KEEP"`
 	BackupDir        string                    `json:"backup_dir" env:"FORGE_BACKUP_DIR"`
@@ -328,7 +330,7 @@ func (l *loader) finish() {
 		WorkerUser: f.WorkerUser, Dependencies: f.Dependencies == "install", InstallScripts: f.InstallScripts, WriteInterval: f.WriteInterval,
 		CallTimeout:  f.CallTimeout,
 		ModelTimeout: f.ModelTimeout, ModelPatience: f.ModelPatience, Parallel: Parallel{f.ModelParallel, f.CommandsParallel, f.PartWorkers},
-		Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes,
+		Prices: f.Prices, ModelLimits: f.ModelLimits, KeepDeliveries: f.KeepDeliveries, KeepTapes: f.KeepTapes, KeepIncidents: f.KeepIncidents,
 		BackupEvery: f.BackupEvery, BackupKeep: f.BackupKeep, Reflection: f.Reflection,
 		DayUSD: f.DayUSD, MonthUSD: f.MonthUSD, Dashboard: f.Dashboard, DashboardListen: f.DashboardListen, ClientID: f.ClientID,
 		PublicURL: strings.TrimRight(f.PublicURL, "/"),
