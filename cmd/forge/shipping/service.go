@@ -628,7 +628,7 @@ func (v *Service) catchUp(ctx context.Context, s *Ship, run *pipeline.Run, known
 		return err
 	}
 	for _, one := range list {
-		if known != nil && !one.At.After(known.Changed) {
+		if known != nil && one.At.Before(known.Changed) { // several are of one second; what is known already is a repeat
 			continue
 		}
 		at := one.At.Format(time.RFC3339)
