@@ -179,7 +179,7 @@ func TestAimOfRollBack(t *testing.T) {
 	if to, why := s.healthyBefore(s.Deployments[slices.IndexFunc(s.Deployments, func(d Deployment) bool { return d.ID == 2 })]); to != sha(1) {
 		t.Errorf("in the same second: %q, %s", to, why)
 	}
-	i, s = stage()
+	_, s = stage()
 	s.Settings.Irreversible = []string{"terraform/**"}
 	for _, tt := range []struct {
 		files []string
