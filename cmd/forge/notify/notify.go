@@ -115,7 +115,7 @@ func (n *Notifier) postDue(ctx context.Context) {
 		}
 		n.mu.Unlock()
 		if err != nil {
-			n.o.Log.Warn("somebody is not told", "message", p.message.ID, "error", err)
+			n.o.Log.Warn("somebody is not told", "what", p.message.ID, "error", err)
 		}
 	}
 }
