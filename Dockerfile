@@ -1,5 +1,5 @@
 # The server in a container: a static binary, git, bubblewrap and Go, no root. Building
-# it needs a container engine; it was not built where it was written. Running it with
+# it needs a container engine. Running it with
 # the sandbox needs user namespaces in the container: see .github/deploy/README.md.
 #
 # The base is named by its tag, since no registry was at hand to ask for its digest. Pin
