@@ -124,14 +124,11 @@ func most(list []Issue) int {
 
 func (r *Run) explainHistory(b *strings.Builder) {
 	for _, bounce := range r.Bounces {
-		target, resolved := bounce.Target, "not resolved"
-		if target == "" {
-			target = TargetImplement
-		}
+		resolved := "not resolved"
 		if bounce.Resolved {
 			resolved = "resolved"
 		}
-		fmt.Fprintf(b, "\n- Iteration %d: %s sent it back to %s with %s, weighing %d: %s.", bounce.Iteration, bounce.Phase, target,
+		fmt.Fprintf(b, "\n- Iteration %d: %s sent it back to %s with %s, weighing %d: %s.", bounce.Iteration, bounce.Phase, bounce.To(),
 			text.Plural(bounce.Count, "issue", "issues"), bounce.Weight, resolved)
 	}
 	for _, g := range r.Gates {

@@ -1,6 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -118,6 +122,23 @@ type Bounce struct {
 	Resolved  bool      `json:"resolved"` // whether all that it was for was gone in the next iteration
 
 	Parts map[string][]string `json:"parts,omitempty"` // by module, the fingerprints of what is its own to fix
+}
+
+// To says where the work goes back to, for people: a phase, or modules by their names.
+func (b *Bounce) To() string {
+	if b.Target != TargetModule || len(b.Parts) == 0 {
+		return string(cmp.Or(b.Target, TargetImplement))
+	}
+	names := slices.Sorted(maps.Keys(b.Parts))
+	owned := slices.Concat(slices.Collect(maps.Values(b.Parts))...)
+	to := "the module " + names[0]
+	if len(names) > 1 {
+		to = "the modules " + strings.Join(names, ", ")
+	}
+	if slices.ContainsFunc(b.Issues, func(fp string) bool { return !slices.Contains(owned, fp) }) {
+		to += " and the integration"
+	}
+	return to
 }
 
 // Current returns the current iteration, or nil before the first.

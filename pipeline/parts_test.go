@@ -156,6 +156,20 @@ func TestAnswerNamesTheModuleThatAsks(t *testing.T) {
 	}
 }
 
+// Covers V7: who gets work back is told by name.
+func TestBounceNamesModules(t *testing.T) {
+	for want, b := range map[string]Bounce{
+		"implement":                            {Issues: []string{"x"}},
+		"plan":                                 {Target: TargetPlan, Issues: []string{"x"}},
+		"the module tax":                       {Target: TargetModule, Issues: []string{"x"}, Parts: map[string][]string{"tax": {"x"}}},
+		"the modules a, b and the integration": {Target: TargetModule, Issues: []string{"x", "y", "z"}, Parts: map[string][]string{"b": {"x"}, "a": {"y"}}},
+	} {
+		if got := b.To(); got != want {
+			t.Errorf("%+v goes to %q, want %q", b, got, want)
+		}
+	}
+}
+
 // Covers V9: what is said of a module names it: people know no numbers of runs.
 func TestModuleIsNamed(t *testing.T) {
 	run := &Run{ID: 8, Slug: "forge a", State: StateRunning, Part: &module.Of{Run: 7, Module: module.Module{ID: "a"}}}

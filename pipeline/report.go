@@ -376,11 +376,7 @@ func (r *Run) sentBack(b *strings.Builder, it *Iteration) {
 		if bounce.Iteration != it.Number {
 			continue
 		}
-		target := bounce.Target
-		if target == "" {
-			target = TargetImplement
-		}
-		fmt.Fprintf(b, "**Sent back** by %s to %s with %s\n", bounce.Phase, target, text.Plural(bounce.Count, "issue", "issues"))
+		fmt.Fprintf(b, "**Sent back** by %s to %s with %s\n", bounce.Phase, bounce.To(), text.Plural(bounce.Count, "issue", "issues"))
 		for _, is := range r.Findings {
 			if is.Finding.Category == CategoryHuman && slices.Contains(bounce.Issues, is.Fingerprint()) {
 				fmt.Fprintf(b, "- asked for by a maintainer%s: %s\n", at(is.Finding.File, is.Finding.Line), text.Clip(text.OneLine(is.Finding.Message), 200))

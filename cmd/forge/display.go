@@ -181,7 +181,7 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 		} else if brief == "" {
 			brief = "a maintainer asked for changes"
 		}
-		return line{"back", fmt.Sprintf("%s sends the work back to %s (bounce %d): %s", d.Bounce.Phase, d.Bounce.Target, d.Bounce.Number, brief)}
+		return line{"back", fmt.Sprintf("%s sends the work back to %s (bounce %d): %s", d.Bounce.Phase, d.Bounce.To(), d.Bounce.Number, brief)}
 	case pipeline.EventDiminishing, pipeline.EventGuardFired:
 		return line{"stopped", fmt.Sprintf("%s: %s", d.Guard.Name, d.Guard.Detail)}
 	case pipeline.EventGateAnswered, pipeline.EventRunStopped, pipeline.EventRunResumed:

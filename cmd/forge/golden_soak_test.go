@@ -55,7 +55,7 @@ func TestDemoOfModules(t *testing.T) {
 	}
 	for _, want := range []string{
 		"3 modules at the same time: tax, shipping, layout", "acme answers in the issue: /forge shipping choose the same as for tax",
-		"review sends the work back to module", "tax goes back to work", "layout is in", "is verified, iteration 2 of 5",
+		"review sends the work back to the module tax", "tax goes back to work", "layout is in", "is verified, iteration 2 of 5",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, out.String())

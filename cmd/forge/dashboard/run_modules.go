@@ -53,6 +53,8 @@ func endOf(r *module.Row, now time.Time) time.Time {
 	switch {
 	case r.Started.IsZero():
 		return time.Time{}
+	case r.Left == "" && r.State != "" && !pipeline.State(r.State).Ended(): // or it is at work again
+		return now
 	case r.Ended.IsZero() && r.Left == "":
 		return now
 	case r.Ended.IsZero():

@@ -15,6 +15,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 	"forge/pipeline/pipelinetest"
 	"forge/pipeline/store"
 )
@@ -507,4 +508,22 @@ part b: implement unable which <b>colour</b>?`)
 	page := s.get(t, "/runs/1", 200)
 	has(t, page, `id="modules"`, "<b>a</b>", "merged", "asks: The implementer needs a clarification: which &lt;b&gt;colour", "critical path",
 		`<rect x="`, "-<b>colour")
+}
+
+// A module that is at work again is drawn until now, and is what the whole waits for.
+func TestModuleAtWorkAgain(t *testing.T) {
+	row := func(id, state, merged string, minutes int) moduleRow {
+		return moduleRow{Row: module.Row{Module: module.Module{ID: id}, Part: module.Part{ID: id, State: state, Merged: merged, Started: today, Ended: today.Add(time.Duration(minutes) * time.Minute)}}}
+	}
+	rows := []moduleRow{row("tax", "running", "beef", 5), row("layout", "verified", "c0ffee", 9)}
+	now := today.Add(time.Hour)
+	if got := endOf(&rows[0].Row, now); !got.Equal(now) {
+		t.Errorf("tax is drawn until %v, want now, %v", got, now)
+	}
+	if got := endOf(&rows[1].Row, now); !got.Equal(today.Add(9 * time.Minute)) {
+		t.Errorf("layout is drawn until %v", got)
+	}
+	if got := criticalPath(rows, now); !got["tax"] || got["layout"] {
+		t.Errorf("the critical path is %v, want tax", got)
+	}
 }

@@ -267,7 +267,7 @@ func (d *timelineDraft) back(e *pipeline.Event, b *pipeline.Bounce) {
 	if b.Iteration > 0 && b.Iteration <= len(d.run.Iterations) {
 		why = cmp.Or(d.run.Iterations[b.Iteration-1].Brief, why)
 	}
-	words := fmt.Sprintf("to %s: %s", cmp.Or(b.Target, pipeline.TargetImplement), why)
+	words := fmt.Sprintf("to %s: %s", b.To(), why)
 	d.add(e, &lineItem{Kind: "back", At: d.at[to], Span: from - d.at[to] + 1, Phase: b.Phase, Text: words})
 	d.row(e.Time).closed = true
 }
