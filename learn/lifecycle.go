@@ -12,19 +12,58 @@ import (
 )
 
 // nearDuplicate is the share of common three-word shingles from which two
-// learnings say the same.
-const nearDuplicate = 0.6
+// learnings say the same, samePattern that of common key words, of sameWords at least.
+const (
+	nearDuplicate = 0.6
+	samePattern   = 0.6
+	sameWords     = 4
+)
+
+// A run that taught what another had taught confirms it, up to so many runs.
+const (
+	taughtDelta = 0.05
+	mostTaught  = 4
+)
 
 // Merge is two or more learnings that say the same: From go into Into, with
-// their evidence, and stay as sources.
+// their evidence, and stay as sources. What several runs taught is surer than what one did.
 type Merge struct {
-	Into pipeline.Learning // as it is after the merge: paths and tags of all
-	From []pipeline.Learning
+	Into     pipeline.Learning // as it is after the merge: paths and tags of all
+	From     []pipeline.Learning
+	Evidence []pipeline.Evidence // for Into: which runs taught it, too
 }
 
-// Consolidate finds near-duplicates among active learnings: same scope, type and
-// category, bound to no different code, and at least 60 % of the three-word
-// shingles of their normalised texts in common. The one with the highest
+// saying is what a learning says, in the forms that are compared.
+type saying struct {
+	grams, words, marks []string // marks are names and numbers: with others it is something else
+	stand               Stand
+	sign                int
+	choice              [2]string
+}
+
+func sayingOf(l *pipeline.Learning) saying {
+	s := saying{grams: shingles(l.Content), words: text.KeyWords(l.Content), stand: Stands(l)}
+	for _, m := range quoted.FindAllStringSubmatch(l.Content, -1) {
+		s.marks = append(s.marks, m[1])
+	}
+	s.marks = union(s.marks, number.FindAllString(l.Content, -1))
+	_, s.sign, s.choice = polarity(spelt.Replace(strings.ToLower(l.Content)))
+	return s
+}
+
+// same reports whether two texts say the same thing, the same way round.
+func (s *saying) same(o *saying) bool {
+	if s.stand != o.stand || s.sign != o.sign || s.choice != o.choice || !slices.Equal(s.marks, o.marks) {
+		return false
+	}
+	return text.Jaccard(s.grams, o.grams) >= nearDuplicate ||
+		text.Common(s.words, o.words) >= sameWords && text.Jaccard(s.words, o.words) >= samePattern
+}
+
+// Consolidate finds active learnings that say the same: same scope, type and
+// category, bound to no different code, standing for the same, the same way round, with the
+// same names and numbers, and at least 60 % of the three-word shingles of their normalised
+// texts in common, or of their key words. The one with the highest
 // confidence stays, then the oldest.
 func Consolidate(learnings []pipeline.Learning) []Merge {
 	var list []pipeline.Learning
@@ -36,9 +75,9 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 	slices.SortFunc(list, func(a, b pipeline.Learning) int {
 		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), a.Created.Compare(b.Created), cmp.Compare(a.Key, b.Key))
 	})
-	grams := make([][]string, len(list))
-	for i, l := range list {
-		grams[i] = shingles(l.Content)
+	says := make([]saying, len(list))
+	for i := range list {
+		says[i] = sayingOf(&list[i])
 	}
 	gone := make([]bool, len(list))
 	var out []Merge
@@ -52,7 +91,7 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 			if gone[k] || a.Scope != b.Scope || a.Type != b.Type || a.Category != b.Category || a.Finding != b.Finding || a.Code != b.Code {
 				continue
 			}
-			if text.Jaccard(grams[i], grams[k]) >= nearDuplicate {
+			if says[i].same(&says[k]) {
 				gone[k] = true
 				m.From = append(m.From, *b)
 				m.Into.Paths = union(m.Into.Paths, b.Paths)
@@ -60,8 +99,23 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 			}
 		}
 		if len(m.From) > 0 {
+			m.Evidence = taught(&m)
 			out = append(out, m)
 		}
+	}
+	return out
+}
+
+// taught is the evidence that other runs give for what a run taught.
+func taught(m *Merge) (out []pipeline.Evidence) {
+	seen := []int64{m.Into.Run}
+	for _, l := range m.From {
+		if l.Source != pipeline.SourceReflection || l.Run == 0 || slices.Contains(seen, l.Run) || len(out) == mostTaught {
+			continue
+		}
+		seen = append(seen, l.Run)
+		out = append(out, pipeline.Evidence{Learning: m.Into.ID, Of: m.Into.Key, Key: fmt.Sprintf("taught/%d", l.Run), Delta: taughtDelta,
+			Why: fmt.Sprintf("run %d taught the same", l.Run), Run: l.Run, At: l.Created})
 	}
 	return out
 }

@@ -260,6 +260,50 @@ func TestConsolidate(t *testing.T) {
 	}
 }
 
+// What several runs taught in other words is one pattern, and surer; what says the
+// opposite, or names something else, is not the same.
+func TestConsolidatePatterns(t *testing.T) {
+	of := func(run int64, content string) pipeline.Learning {
+		return learning(fmt.Sprint(run), content, func(l *pipeline.Learning) { l.Run, l.ID = run, run })
+	}
+	for _, c := range []struct {
+		texts []string
+		into  int // how many are one pattern
+		delta int // how many runs confirm it
+	}{
+		{[]string{"Run make generate after changing a schema file", "After a schema file changed, run `make generate`"}, 0, 0},
+		{[]string{"The integration tests need a running postgres database on the build machine", "A postgres database must run for the integration tests on the build machine",
+			"On the build machine integration tests need the postgres database to be running"}, 3, 2},
+		{[]string{"Always wrap errors with the name of the operation before they are returned", "Never wrap errors with the name of the operation before they are returned"}, 0, 0},
+		{[]string{"The client gives up after 30 seconds when the server does not answer", "The client gives up after 60 seconds when the server does not answer"}, 0, 0},
+		{[]string{"Prefer tabs over spaces in the Go templates of pages", "Prefer spaces over tabs in the Go templates of pages"}, 0, 0},
+	} {
+		var list []pipeline.Learning
+		for i, s := range c.texts {
+			list = append(list, of(int64(i+1), s))
+		}
+		merged, evidence := 0, 0
+		for _, m := range Consolidate(append(list, list[0])) { // one run's repeat confirms nothing
+			if merged = len(m.From); m.From[len(m.From)-1].Run == m.Into.Run || m.From[0].Run == m.Into.Run {
+				merged--
+			}
+			merged++
+			for _, e := range m.Evidence {
+				evidence++
+				if e.Learning != m.Into.ID || e.Run == m.Into.Run || !(e.Delta > 0) {
+					t.Errorf("evidence %+v for %+v", e, m.Into)
+				}
+			}
+		}
+		if c.into == 0 {
+			c.into = 1 // with its own repeat
+		}
+		if merged != c.into || evidence != c.delta {
+			t.Errorf("%q: %d are one pattern, confirmed by %d runs; want %d, %d", c.texts, merged, evidence, c.into, c.delta)
+		}
+	}
+}
+
 func TestContradictions(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
