@@ -18,6 +18,7 @@ type Query struct {
 	Paths     []string          // files that are or will be changed, from the top of the repository
 	Functions []string          // names of the functions that are changed
 	Words     []string          // identifiers of the changed lines
+	Guesses   []Guess           // files that may be changed, where Paths are not known yet; see [Guesses]
 	Category  pipeline.Category // of a finding
 	Tags      []string          //
 	Limit     int               // most hits; 0 is 10
@@ -38,6 +39,7 @@ const (
 	weightFunction = 2
 	weightWord     = 0.5 // of the text and the changed lines
 	weightFolder   = 0.25
+	weightGuess    = 0.2 // of the name of a file that may be meant
 )
 
 // wanted is a term of a query.
@@ -67,6 +69,9 @@ func (q *Query) terms() []wanted {
 		p = path.Clean(p)
 		add(strings.TrimSuffix(path.Base(p), path.Ext(p)), weightFile)
 		add(path.Dir(p), weightFolder)
+	}
+	for _, g := range q.Guesses {
+		add(strings.TrimSuffix(path.Base(g.Path), path.Ext(g.Path)), float32(weightGuess*g.Sure))
 	}
 	for _, f := range q.Functions {
 		add(f, weightFunction)
@@ -114,13 +119,14 @@ const (
 type marked struct {
 	term string
 	flag flag
+	near float32 // what it is worth where it is a guess
 }
 
 // marks are the query's files, folders, category and tags.
 func (q *Query) marks() []marked {
 	var out []marked
 	add := func(kind, value string, f flag) {
-		if m := (marked{kind + value, f}); !slices.Contains(out, m) {
+		if m := (marked{term: kind + value, flag: f}); !slices.Contains(out, m) {
 			out = append(out, m)
 		}
 	}
@@ -128,6 +134,10 @@ func (q *Query) marks() []marked {
 		p = path.Clean(p)
 		add(markFile, p, onFile)
 		add(markFolder, path.Dir(p), inFolder)
+	}
+	for _, g := range q.Guesses {
+		p, near := path.Clean(g.Path), float32(worthGuess*g.Sure)
+		out = append(out, marked{term: markFile + p, near: near}, marked{term: markFolder + path.Dir(p), near: near})
 	}
 	if q.Category != "" {
 		add(markCategory, strings.ToLower(string(q.Category)), sameCategory)

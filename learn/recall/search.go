@@ -18,6 +18,7 @@ const (
 	worthFolder = 1 // as much as the best words
 	worthFile   = 1 // on top of its folder
 	worthKind   = 0.25
+	worthGuess  = 0.5 // of a file that may be meant, or its folder, at its surest
 
 	staleness = 0.2              // what freshness takes away at most
 	halfLife  = 180 * 24 * 3600. // seconds in which half of that is taken
@@ -134,16 +135,17 @@ func (c *corpus) weigh(terms []wanted) []wanted {
 type tally struct {
 	words []float32 // BM25
 	flags []flag
-	met   []uint32 // slots with a score or a flag
+	near  []float32 // what guesses are worth, the best one
+	met   []uint32  // slots with a score or a flag
 }
 
 // count adds up what the learnings of a scope have in common with the query.
 func (t *tally) count(s *scope, terms []wanted, marks []marked, average float32) {
 	if n := len(s.lens); cap(t.words) < n {
-		t.words, t.flags = make([]float32, n), make([]flag, n)
+		t.words, t.flags, t.near = make([]float32, n), make([]flag, n), make([]float32, n)
 	}
-	words, flags, lens := t.words[:cap(t.words)], t.flags[:cap(t.flags)], s.lens
-	t.words, t.flags = words, flags
+	words, flags, near, lens := t.words[:cap(t.words)], t.flags[:cap(t.words)], t.near[:cap(t.words)], s.lens
+	t.words, t.flags, t.near = words, flags, near
 	fixed, perWord := float32(k1*(1-b)), k1*b/average
 	for _, term := range terms {
 		weight := term.weight * (k1 + 1)
@@ -166,10 +168,11 @@ func (t *tally) count(s *scope, terms []wanted, marks []marked, average float32)
 			if lens[slot] == 0 {
 				continue
 			}
-			if words[slot] == 0 && flags[slot] == 0 {
+			if words[slot] == 0 && flags[slot] == 0 && near[slot] == 0 {
 				t.met = append(t.met, slot)
 			}
 			flags[slot] |= m.flag
+			near[slot] = max(near[slot], m.near)
 		}
 	}
 }
@@ -177,7 +180,7 @@ func (t *tally) count(s *scope, terms []wanted, marks []marked, average float32)
 // clear makes the tally ready for the next search.
 func (t *tally) clear() {
 	for _, slot := range t.met {
-		t.words[slot], t.flags[slot] = 0, 0
+		t.words[slot], t.flags[slot], t.near[slot] = 0, 0, 0
 	}
 	t.met = t.met[:0]
 }
@@ -253,7 +256,7 @@ func (r *ranking) take(s *scope, t *tally, best float32) {
 	}
 	for _, slot := range t.met {
 		n, flags := &s.notes[slot], t.flags[slot]
-		score := (float64(t.words[slot])*scale + flags.worth()) * float64(n.confidence)
+		score := (float64(t.words[slot])*scale + flags.worth() + float64(t.near[slot])) * float64(n.confidence)
 		full := len(r.list) == r.limit
 		if full && score < r.list[0].score {
 			continue // freshness would only lower it
@@ -295,7 +298,7 @@ func (c candidate) why(terms []wanted, marks []marked) Why {
 		}
 	}
 	for _, m := range marks {
-		if c.flags&m.flag == 0 || !c.scope.has(m.term, c.slot) {
+		if m.near > 0 || c.flags&m.flag == 0 || !c.scope.has(m.term, c.slot) {
 			continue
 		}
 		_, value, _ := strings.Cut(m.term, ":")

@@ -181,3 +181,52 @@ const longest = 80
 		})
 	}
 }
+
+// Covers L5: who plans has no paths yet. The files that the task is most likely about are
+// found by its words and by a search, and what is known of their place comes first; what is
+// left out on the way makes room for what comes after it.
+func TestRecallWithoutPaths(t *testing.T) {
+	m, run := bare(t, nil)
+	save := func(key, content, about string, paths ...string) {
+		t.Helper()
+		l := pipeline.Learning{Key: key, Scope: "repo:acme/greet", Type: pipeline.LearningSemantic, Content: content, Context: about, Paths: paths,
+			Source: pipeline.SourceHuman, Weight: 1, Base: 0.8, Created: m.o.Now()}
+		if err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			_, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{l})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 12 { // about code that is gone, and they fit best
+		save(fmt.Sprint("gone", i), "The total of a basket is rounded, once.", "", fmt.Sprintf("old/basket%d.go", i))
+	}
+	save("elsewhere", "Floats lose money.", "pricing")
+	for i := range 12 {
+		save(fmt.Sprint("general", i), fmt.Sprintf("A basket holds things, %c.", 'a'+i), "")
+	}
+	run.Task = pipeline.Task{Title: "The total of a basket is rounded twice", Body: "See `sumUp`."}
+	text := func(ws agent.Workspace) string {
+		t.Helper()
+		r, err := m.choose(t.Context(), &agent.Job{Run: run, Workspace: ws, Tree: []string{"web/page.go", "pricing/total.go"},
+			Ref: pipeline.PhaseRef{Phase: pipeline.PhasePlan}}, "planner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(r.Given) + len(r.Withheld); n != mostRecalled {
+			t.Errorf("%d learnings for the plan, want %d: those that do not hold leave room", n, mostRecalled)
+		}
+		return r.Text
+	}
+	tree := map[string]string{"web/page.go": "package web", "pricing/total.go": "package pricing\nfunc sumUp() {}"}
+	if got := text(files{text: tree}); !strings.Contains(got, "Floats lose money") {
+		t.Errorf("what is known of the place that the task is about is not told:\n%s", got)
+	}
+}
+
+func TestCodeNames(t *testing.T) {
+	got := codeNames("In `cart.Total()` the userName is lost; http.StatusOK and some_value are not. The end. Twice userName.")
+	if want := []string{"Total", "userName", "StatusOK", "some_value"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -33,7 +33,7 @@ const (
 	queryText   = 4000 // bytes of the task
 
 	mostRecalled = 10 // learnings for a phase
-	testHits     = 60 // that are looked at for those about tests
+	lookedAt     = 60 // hits that are looked at, because some do not hold any more or are not for this role
 )
 
 // Recall gives the job what earlier runs taught that matters for it (L5). It is
@@ -95,6 +95,10 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 		q, fits = testQuery(run, job.Diff, job.Failures)
 	}
 	q.Now = now
+	if len(q.Paths) == 0 && role != config.RoleTester {
+		q.Guesses = guess(ctx, job, q.Text)
+	}
+	q.Limit = lookedAt
 	var list []pipeline.Learning
 	cites := newCitations(job.Workspace)
 	for _, h := range m.index.Search(q) {
@@ -102,7 +106,7 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 		if err != nil {
 			return r, err
 		}
-		if heldOut(run, &l) || l.State != pipeline.LearningActive || learn.Effective(l, now) < leastSure || !fits(&l) || len(list) == mostRecalled {
+		if heldOut(run, &l) || l.State != pipeline.LearningActive || learn.Effective(l, now) < leastSure || !fits(&l) {
 			continue
 		}
 		says, holds := cites.look(ctx, &l)
@@ -112,7 +116,9 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 		if !holds {
 			continue
 		}
-		list = append(list, l)
+		if list = append(list, l); len(list) == mostRecalled {
+			break
+		}
 	}
 	for _, c := range learn.Contradictions(list, now) {
 		list = slices.DeleteFunc(list, func(l pipeline.Learning) bool { return l.ID == c.Weaker.ID })
@@ -260,11 +266,61 @@ func queryOf(run *pipeline.Run, diff string) recall.Query {
 	return q
 }
 
+// What is searched for in the work tree to guess which files a task is about.
+const (
+	mostNames = 8
+	mostLines = 200 // that have a name
+)
+
+// guess says which files a task may be about, by its text, before there is a plan. What
+// cannot be searched says nothing.
+func guess(ctx context.Context, job *agent.Job, text string) []recall.Guess {
+	hits := map[string]map[string]int{}
+	for _, n := range codeNames(text) {
+		if job.Workspace == nil {
+			break
+		}
+		lines, err := job.Workspace.Search(ctx, `\b`+n+`\b`, "", mostLines)
+		if err != nil {
+			continue
+		}
+		for _, l := range lines {
+			if p, _, ok := strings.Cut(l, ":"); ok {
+				if hits[n] == nil {
+					hits[n] = map[string]int{}
+				}
+				hits[n][p]++
+			}
+		}
+	}
+	return recall.Guesses(text, job.Tree, hits)
+}
+
+// codeName finds what can only be a name of code: in backquotes, in camel case, with an
+// underscore, or the last one behind a point.
+var codeName = regexp.MustCompile("`([^`\n]{3,60})`|\\b([A-Za-z_]+[a-z0-9][A-Z_]\\w*|[a-z]+_\\w+|[A-Z][a-z0-9]+[A-Z]\\w*)\\b|\\b([A-Za-z_]\\w*(?:\\.[A-Za-z_]\\w*)+)")
+
+func codeNames(text string) (out []string) {
+	for _, m := range codeName.FindAllStringSubmatch(text, -1) {
+		words := identifierWord.FindAllString(cmp.Or(m[1], m[2], m[3]), -1)
+		if len(words) == 0 {
+			continue
+		}
+		if n := words[len(words)-1]; len(n) >= 4 && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+		if len(out) == mostNames {
+			break
+		}
+	}
+	return out
+}
+
 // testQuery asks for what is known about tests: how they are run, which are flaky,
 // what else was found out about the ones that fail. fits tells such learnings from
 // those about the code.
 func testQuery(run *pipeline.Run, diff string, failures []pipeline.Failure) (q recall.Query, fits func(*pipeline.Learning) bool) {
-	q = recall.Query{Scopes: scopes(run.Repo), Category: pipeline.CategoryTests, Tags: testTags, Limit: testHits}
+	q = recall.Query{Scopes: scopes(run.Repo), Category: pipeline.CategoryTests, Tags: testTags}
 	words := []string{"flaky tests"}
 	paths := map[string]bool{}
 	for _, f := range failures {

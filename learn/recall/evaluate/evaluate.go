@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +50,12 @@ type Query struct {
 	Functions []string
 	Words     []string      // identifiers of the changed lines
 	Relevant  map[int64]int // learning → grade
+
+	// Of a task, which has no path yet: what is asked for, the repository's files, and by
+	// name in the text how many lines of which files have it.
+	Text string
+	Tree []string
+	Hits map[string]map[string]int
 }
 
 // Ranking is what is measured. Rank returns learnings' IDs, best first.
@@ -66,14 +73,19 @@ type Figures struct {
 
 const cut = 5
 
-// Measure runs a set's queries in order of time.
+// Measure runs a set's queries in order of time, and returns the means.
 func (s *Set) Measure(r Ranking) (Figures, error) {
-	var sum Figures
+	all, err := s.Each(r)
+	return Mean(all), err
+}
+
+// Each runs a set's queries in order of time.
+func (s *Set) Each(r Ranking) (out []Figures, err error) {
 	known := 0
 	for _, q := range s.Queries {
 		for known < len(s.Learnings) && s.Learnings[known].ID < q.At {
 			if err := r.Put(s.Learnings[known]); err != nil {
-				return Figures{}, err
+				return nil, err
 			}
 			known++
 		}
@@ -81,13 +93,26 @@ func (s *Set) Measure(r Ranking) (Figures, error) {
 		if known > 0 { // of the change itself nothing may be known, not even when it was
 			now = s.Learnings[known-1].Date
 		}
-		f := judge(r.Rank(q, now), q.Relevant)
-		sum.NDCG += f.NDCG
-		sum.P += f.P
-		sum.MRR += f.MRR
+		out = append(out, judge(r.Rank(q, now), q.Relevant))
 	}
-	n := float64(len(s.Queries))
-	return Figures{sum.NDCG / n, sum.P / n, sum.MRR / n}, nil
+	return out, nil
+}
+
+// Gain is how much better one ranking's nDCG is than another's over the same queries, and
+// the interval in which it is in 95 of 100 sets of as many queries, drawn from these anew
+// (the bootstrap; rng draws).
+func Gain(better, than []Figures, rng *rand.Rand) (mean, low, high float64) {
+	const draws = 2000
+	n := len(better)
+	means := make([]float64, draws)
+	for i := range means {
+		for range n {
+			k := rng.IntN(n)
+			means[i] += (better[k].NDCG - than[k].NDCG) / float64(n)
+		}
+	}
+	slices.Sort(means)
+	return Mean(better).NDCG - Mean(than).NDCG, means[draws/40], means[draws-draws/40]
 }
 
 func judge(ranked []int64, relevant map[int64]int) Figures {
@@ -118,7 +143,7 @@ func gain(rank, grade int) float64 {
 	return (math.Exp2(float64(grade)) - 1) / math.Log2(float64(rank+2))
 }
 
-// Mean is the mean over sets, each of which counts the same.
+// Mean is the mean over queries, or over sets, each of which counts the same.
 func Mean(all []Figures) Figures {
 	var m Figures
 	for _, f := range all {
@@ -159,6 +184,9 @@ func (l Learning) Learning(scope string) pipeline.Learning {
 
 // Query is a set's query as a planner or reviewer asks it.
 func (q Query) Query(scope string, limit int, now time.Time) recall.Query {
+	if q.Path == "" {
+		return recall.Query{Scopes: []string{scope}, Text: q.Text, Guesses: recall.Guesses(q.Text, q.Tree, q.Hits), Limit: limit, Now: now}
+	}
 	return recall.Query{Scopes: []string{scope}, Paths: []string{q.Path}, Functions: q.Functions, Words: q.Words, Limit: limit, Now: now}
 }
 
@@ -210,6 +238,7 @@ func parse(name string, in io.Reader) (*Set, error) {
 	for n := 1; ; n++ {
 		var line struct {
 			Kind string
+			Text string // of either
 			Learning
 			Query
 		}
@@ -218,10 +247,11 @@ func parse(name string, in io.Reader) (*Set, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
+		line.Learning.Text, line.Query.Text = line.Text, line.Text
 		switch line.Kind {
 		case "learning":
 			s.Learnings = append(s.Learnings, line.Learning)
-		case "query":
+		case "query", "task":
 			for id := range line.Relevant {
 				if id >= line.At {
 					return nil, fmt.Errorf("line %d: learning %d is relevant to a change before it, at %d", n, id, line.At)

@@ -3,10 +3,13 @@ package evaluate
 import (
 	"cmp"
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"forge/learn/recall"
 )
 
 // Plain is bm25 without more (k1 1.2, b 0.75), which recall must beat: lower-cased
@@ -48,7 +51,7 @@ func (p *Plain) Put(l Learning) error {
 // Rank implements [Ranking].
 func (p *Plain) Rank(q Query, _ time.Time) []int64 {
 	const k1, b = 1.2, 0.75
-	words := plainWords(append(append([]string{q.Path}, q.Functions...), q.Words...)...)
+	words := plainWords(append(append([]string{q.Path, q.Text}, q.Functions...), q.Words...)...)
 	slices.Sort(words)
 	n := float64(len(p.ids))
 	average := float64(p.total) / n
@@ -71,4 +74,40 @@ func (p *Plain) Rank(q Query, _ time.Time) []int64 {
 		ids[i] = p.ids[o]
 	}
 	return ids
+}
+
+// FolderFirst ranks what is about the folder of the change first, and the rest behind it,
+// both as plain bm25 does. A task has no folder yet: that of the surest guess.
+type FolderFirst struct {
+	*Plain
+	folders map[int64][]string
+}
+
+// NewFolderFirst returns it, empty.
+func NewFolderFirst() *FolderFirst { return &FolderFirst{NewPlain(), map[int64][]string{}} }
+
+// Put implements [Ranking].
+func (p *FolderFirst) Put(l Learning) error {
+	p.folders[l.ID] = l.Context
+	return p.Plain.Put(l)
+}
+
+// Rank implements [Ranking].
+func (p *FolderFirst) Rank(q Query, now time.Time) []int64 {
+	folder := path.Dir(q.Path)
+	if q.Path == "" {
+		folder = ""
+		if g := recall.Guesses(q.Text, q.Tree, q.Hits); len(g) > 0 {
+			folder = path.Dir(g[0].Path)
+		}
+	}
+	var first, rest []int64
+	for _, id := range p.Plain.Rank(q, now) {
+		if slices.Contains(p.folders[id], folder) {
+			first = append(first, id)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	return append(first, rest...)
 }
