@@ -122,6 +122,6 @@ func sumOf(evidence []pipeline.Evidence) float64 {
 	return micro / 1e6
 }
 
-// HalfLives say how long it takes until half of the confidence of a learning of a
-// type is left, when nothing confirms it; see [Effective].
+// HalfLives say how long it takes until half is gone of what age takes from the
+// confidence of a learning of a type, when nothing confirms it; see [Effective].
 func HalfLives() map[pipeline.LearningType]time.Duration { return maps.Clone(halfLives) }

@@ -93,8 +93,9 @@ func TestEffective(t *testing.T) {
 		days float64
 		want float64
 	}{
-		{pipeline.LearningSemantic, 0, 0.8}, {pipeline.LearningSemantic, -3, 0.8}, {pipeline.LearningSemantic, 120, 0.4}, {pipeline.LearningSemantic, 240, 0.2},
-		{pipeline.LearningEpisodic, 45, 0.4}, {pipeline.LearningProcedural, 180, 0.4}, {"", 45, 0.4},
+		{pipeline.LearningSemantic, 0, 0.8}, {pipeline.LearningSemantic, -3, 0.8}, {pipeline.LearningSemantic, 120, 0.6}, {pipeline.LearningSemantic, 240, 0.5},
+		{pipeline.LearningEpisodic, 45, 0.6}, {pipeline.LearningProcedural, 180, 0.6}, {"", 45, 0.6},
+		{pipeline.LearningEpisodic, 36500, 0.4}, // what is old is not wrong
 	} {
 		l.Type = c.typ
 		before := l
@@ -340,7 +341,7 @@ func TestRetire(t *testing.T) {
 	for _, r := range got {
 		keys = append(keys, r.Learning.Key+" "+r.Why)
 	}
-	want := []string{"1 repo:acme/site holds more than 3, and this one is worth 0.002", "3 runs that were given it did worse: -0.40 to -0.10 approved at first"}
+	want := []string{"1 repo:acme/site holds more than 3, and this one is worth 0.301", "3 runs that were given it did worse: -0.40 to -0.10 approved at first"}
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

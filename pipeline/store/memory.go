@@ -30,15 +30,15 @@ type MemoryFilter struct {
 	Decay    *Decay // orders them by it, not by scope
 }
 
-// Decay is how confidence decays: what is left of it at a moment, when half of that
-// of a type is gone after its half-life. It orders a list; nothing is written.
+// Decay is how confidence decays: what is left of it at a moment, when half of what
+// age takes is gone after a type's half-life. It orders a list; nothing is written.
 type Decay struct {
 	At        time.Time
 	HalfLives map[pipeline.LearningType]time.Duration
+	Least     float64 // share of it that no age takes
 }
 
-// order is an expression that is greater for more confidence left: its logarithm,
-// which no age is too great for.
+// order is an expression that is greater for more confidence left.
 func (f *Decay) order(args *[]any) string {
 	arg := func(v any, kind string) string {
 		*args = append(*args, v)
@@ -49,8 +49,11 @@ func (f *Decay) order(args *[]any) string {
 	for _, t := range slices.Sorted(maps.Keys(f.HalfLives)) {
 		half += " WHEN " + arg(string(t), "TEXT") + " THEN " + arg(max(1, float64(f.HalfLives[t].Microseconds()))/math.Ln2, "DOUBLE PRECISION")
 	}
-	return `CASE WHEN m.confidence <= 0 THEN -1e300 WHEN m.touched >= ` + at + ` THEN ln(m.confidence) ELSE ln(m.confidence) - (` + at + ` - m.touched) / (` +
-		half + ` ELSE ` + arg(1.0, "DOUBLE PRECISION") + ` END) END`
+	age := "(" + at + " - m.touched) / (" + half + " ELSE " + arg(1.0, "DOUBLE PRECISION") + " END)"
+	least := arg(f.Least, "DOUBLE PRECISION")
+	// Of what is past all counting the exponential is no number on PostgreSQL.
+	return "m.confidence * (CASE WHEN m.touched >= " + at + " THEN 1.0 WHEN " + age + " > 500 THEN " + least +
+		" ELSE " + least + " + (1 - " + least + ") * exp(-" + age + ") END)"
 }
 
 const memoryColumns = `m.id, m.scope, m.key, m.type, m.category, m.content, m.context, m.paths, m.tags, m.source, m.author_id, m.author, m.bot, m.weight, m.run,

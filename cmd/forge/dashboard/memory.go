@@ -242,7 +242,7 @@ func (p *Pages) listMemory(ctx context.Context, d *memoryData, scopes []string, 
 	var list []pipeline.Learning
 	if d.Q == "" {
 		f := store.MemoryFilter{Scopes: scopes, Type: d.Type, Category: d.Category, Limit: memoriesShown, Skip: skip,
-			Decay: &store.Decay{At: p.Now(), HalfLives: learn.HalfLives()}}
+			Decay: &store.Decay{At: p.Now(), HalfLives: learn.HalfLives(), Least: learn.AgeLeaves}}
 		switch d.State {
 		case "":
 		case "all":
