@@ -42,31 +42,34 @@ func Filter(findings []pipeline.Finding, memory []pipeline.Learning, predictor *
 		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(a.Key, b.Key))
 	})
 	for _, f := range findings {
-		if h := judge(&f, dismissals, predictor); h != nil {
+		h, asked := judge(&f, dismissals, predictor)
+		if h != nil {
 			h.Finding = f
 			held = append(held, *h)
 			continue
 		}
+		f.Asked = asked
 		kept = append(kept, f)
 	}
 	return kept, held
 }
 
-func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *predict.Predictor) *Suppressed {
+func judge(f *pipeline.Finding, dismissals []*pipeline.Learning, predictor *predict.Predictor) (held *Suppressed, asked float64) {
 	blocks := f.Severity.Blocks()
 	if blocks && (f.Severity != pipeline.SeverityError || f.Category == pipeline.CategorySecurity) {
-		return nil
+		return nil, 0
 	}
 	for _, l := range dismissals {
 		if same(f, l) && !(blocks && l.Author.Login == "") {
 			return &Suppressed{Why: fmt.Sprintf("%s dismissed it for this code on %s", who(l), l.Created.Format("2006-01-02")), Learning: l.ID, Key: l.Key,
-				By: l.Author, At: l.Created, Signal: l.Signal}
+				By: l.Author, At: l.Created, Signal: l.Signal}, 0
 		}
 	}
-	if q := predictor.Predict(f); q.Suppressed {
-		return &Suppressed{Why: q.Why}
+	q := predictor.Predict(f)
+	if q.Suppressed {
+		return &Suppressed{Why: q.Why}, 0
 	}
-	return nil
+	return nil, q.Asked
 }
 
 // same reports whether a finding is what was dismissed, for the same code.

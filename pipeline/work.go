@@ -136,6 +136,7 @@ type Finding struct {
 	Fix         *Fix     `json:"fix,omitempty"`
 	Criterion   string   `json:"criterion,omitempty"` // the acceptance criterion that is not met (stage 1)
 	Lens        string   `json:"lens,omitempty"`      // through which it was seen, where the general review did not see it
+	Asked       float64  `json:"asked,omitempty"`     // share of findings like it that is posted although people would dismiss them; 0: it is none
 }
 
 // Fix is a suggested change. Replacement, when set, replaces exactly the lines

@@ -26,6 +26,7 @@ type class struct {
 type effect struct {
 	name     string
 	mean, sd float64 // what is assumed of it beforehand, in log-odds
+	rare     bool    // it is mostly nothing, and then much
 	light    bool    // one of many of which each says little: what is not known of it does not count
 }
 
@@ -69,10 +70,10 @@ func (k class) effects() []effect {
 		}
 	}
 	for w := range strings.FieldsSeq(k.said) {
-		out = append(out, effect{name: "findings that say " + w, sd: wordSD, light: true})
+		out = append(out, effect{name: "findings that say " + w, sd: wordSD, light: true, rare: true})
 	}
 	for w := range strings.FieldsSeq(k.names) {
-		out = append(out, effect{name: "findings on " + w, sd: nameSD, light: true})
+		out = append(out, effect{name: "findings on " + w, sd: nameSD, light: true, rare: true})
 	}
 	for dir := k.dir; ; dir = path.Dir(dir) {
 		top := dir == "." || dir == "/"

@@ -61,7 +61,7 @@ func (g *logistic) step(weight, yes []float64) (most float64) {
 	for range 2 {
 		for j := range g.effects {
 			e := &g.effects[j]
-			prior := 1 / (e.sd * e.sd)
+			prior := e.prior()
 			slope, bend := prior*(e.mean-e.value), prior
 			for _, o := range e.on {
 				slope += o.x * g.left[o.row]
@@ -79,11 +79,24 @@ func (g *logistic) step(weight, yes []float64) (most float64) {
 	return most
 }
 
+// tails is how many degrees of freedom the distribution of an effect has beforehand that is
+// mostly about nothing, and then about much (Student's t).
+const tails = 2
+
+// prior is how sure what is assumed of an effect is: one over the variance.
+func (e *learntEffect) prior() float64 {
+	if !e.rare {
+		return 1 / (e.sd * e.sd)
+	}
+	d := e.value - e.mean
+	return (tails + 1) / (tails*e.sd*e.sd + d*d)
+}
+
 // settle computes how sure the effects are.
 func (g *logistic) settle(weight []float64) {
 	for j := range g.effects {
 		e := &g.effects[j]
-		e.precision = 1 / (e.sd * e.sd)
+		e.precision = e.prior()
 		for _, o := range e.on {
 			m := sigmoid(g.eta[o.row])
 			e.precision += o.x * o.x * weight[o.row] * m * (1 - m)

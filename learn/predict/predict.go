@@ -19,6 +19,7 @@ type Decision struct {
 	Finding   pipeline.Finding // as the reviewer gave it
 	Dismissed bool             // else people acted on it
 	Actor     pipeline.Actor   //
+	Asked     float64          // share of findings like it that is posted; 0: all of them
 	Weight    float64          // of the person's word by their role, 0 to 1
 	At        time.Time        //
 }
@@ -36,7 +37,8 @@ func Decisions(signals []pipeline.Signal) []Decision {
 		}
 		switch s.Kind {
 		case pipeline.SignalDismissed, pipeline.SignalApplied, pipeline.SignalRewritten, pipeline.SignalFixedByHuman:
-			d := Decision{Finding: *s.About, Dismissed: s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Weight: min(1, s.Weight), At: s.At}
+			d := Decision{Finding: *s.About, Dismissed: s.Kind == pipeline.SignalDismissed, Actor: s.Actor, Asked: s.About.Asked,
+				Weight: min(1, s.Weight), At: s.At}
 			if d.Dismissed && strings.TrimSpace(s.Text) == "" {
 				d.Weight *= silentWeight
 				quiet[len(out)] = true
@@ -74,7 +76,37 @@ type Predictor struct {
 	unwanted logistic
 	wrong    logistic
 	cut      float64
-	decider  int64 // who will decide, if that is known
+	decider  int64 // who will most likely decide, if that is known
+	deciders []share
+}
+
+// Asked is what became of findings that were posted although they would have been held
+// back: what is held back is like them, and nobody sees it.
+type Asked struct {
+	Findings  int     `json:"findings"`
+	Dismissed int     `json:"dismissed"`
+	Base      float64 `json:"base"` // share of the others that was dismissed
+}
+
+// Worse reports whether what is held back is, by more than chance, dismissed no more often
+// than what is posted: then the prediction is worth nothing here, and holds back nothing.
+func (a Asked) Worse() bool {
+	if a.Findings < leastAsked {
+		return false
+	}
+	_, high := shareBounds(float64(a.Dismissed)/float64(a.Findings), float64(a.Findings))
+	return high <= a.Base
+}
+
+// String says it for people.
+func (a Asked) String() string {
+	return fmt.Sprintf("of findings that would be held back, and were posted to see, %d of %d were dismissed; of the others %.0f %%", a.Dismissed, a.Findings, 100*a.Base)
+}
+
+// share is how much of what is decided a person decides.
+type share struct {
+	person int64
+	of     float64
 }
 
 // For returns the predictor for findings on which one person will decide.
@@ -100,14 +132,19 @@ const (
 	confidences            = 50     // that are told apart
 	benefit                = 0.7    // standard deviations by which a kind has the benefit of the doubt
 	unwantedPlainly        = 0.5    // from here a kind has no doubt left to benefit from: it is likelier unwanted than wanted
-	unwantedRather         = 0.4    // from here findings are held back, however many useful ones are among them
 	leastCut, mostCut      = 2.5, 4 // of the target: under it nothing is held back, over it everything
-	askAgain               = 0.02   // share of what would be held back that is posted all the same: minds change
+	askAgain               = 0.05   // share of what would be held back that is posted all the same: minds change, and nothing else tells what it is
+	mostStood              = 50     // findings that one which was posted all the same stands for
+	mostHeard              = 3      // and for how many it counts when effects are learnt
+	unwantedSurely         = 0.8    // from here findings are held back, however many of the useful ones are of their kind
+	leastAsked             = 10
+	expected               = 0.85 // probability that who is expected to decide does
 	fitRounds, fitEnough   = 50, 0.005
 	decisionsForPrediction = 5
-	mostLost               = 0.1 // share of the useful findings that may be held back, by what is known of them
-	silentWeight           = 0.5 // of a dismissal without a word
-	tidyFrom               = 10  // of them, by one person
+	mostLost               = 0.13 // share of the useful findings that may be held back, by what is known of them
+	silentWeight           = 0.5  // of a dismissal without a word
+	mostDeciders           = 8
+	tidyFrom               = 10 // of them, by one person
 	tidyShare              = 2.0 / 3
 	tidyWeight             = 0.05
 )
@@ -121,6 +158,8 @@ type cell struct {
 type cellOf struct {
 	cell
 	weight          [2]float64 // of the decisions to act, and to dismiss
+	asked           [2]float64 // of those that were posted although their like is held back, each for all it stands for
+	heard           float64    // of weight
 	count           [2]int
 	unwanted, wrong int // rows
 }
@@ -137,8 +176,53 @@ func New(list []Decision, target float64, now time.Time) *Predictor {
 	p := &Predictor{classes: newClasses(list)}
 	cells := p.cellsOf(list, now, &blocking)
 	p.learn(cells)
+	p.deciders = decidersOf(cells)
 	p.choose(cells, blocking, target)
+	if AskedOf(list).Worse() {
+		p.cut = 1
+	}
 	return p
+}
+
+// AskedOf counts what was posted to see what is held back.
+func AskedOf(list []Decision) (a Asked) {
+	others, dismissed := 0, 0
+	for i := range list {
+		d := &list[i]
+		n := 0
+		if d.Dismissed {
+			n = 1
+		}
+		switch {
+		case d.Finding.Severity.Blocks():
+		case d.Asked > 0:
+			a.Findings, a.Dismissed = a.Findings+1, a.Dismissed+n
+		default:
+			others, dismissed = others+1, dismissed+n
+		}
+	}
+	a.Base = float64(dismissed) / float64(max(1, others))
+	return a
+}
+
+// decidersOf are those who decided most.
+func decidersOf(cells []*cellOf) (out []share) {
+	by, all := map[int64]float64{}, 0.0
+	for _, c := range cells {
+		by[c.person] += c.weight[0] + c.weight[1]
+	}
+	for id, w := range by {
+		out = append(out, share{id, w})
+	}
+	slices.SortFunc(out, func(a, b share) int { return cmp.Or(cmp.Compare(b.of, a.of), cmp.Compare(a.person, b.person)) })
+	out = out[:min(mostDeciders, len(out))]
+	for _, s := range out {
+		all += s.of
+	}
+	for i := range out {
+		out[i].of /= all
+	}
+	return out
 }
 
 // newest are the newest decisions that count.
@@ -166,6 +250,8 @@ func newest(list []Decision, now time.Time) []Decision {
 func (p *Predictor) cellsOf(list []Decision, now time.Time, blocking *[2]float64) []*cellOf {
 	type sums struct {
 		micro [2]int64
+		asked [2]int64
+		heard [2]int64
 		count [2]int
 	}
 	all, blocks := map[cell]*sums{}, [2]int64{}
@@ -175,7 +261,12 @@ func (p *Predictor) cellsOf(list []Decision, now time.Time, blocking *[2]float64
 		if d.Dismissed {
 			y = 1
 		}
-		micro := int64(math.Round(1e6 * d.Weight * math.Exp2(-float64(now.Sub(d.At))/float64(decisionHalfLife))))
+		weight := 1e6 * d.Weight * math.Exp2(-float64(now.Sub(d.At))/float64(decisionHalfLife))
+		stands := 1.0
+		if d.Asked > 0 {
+			stands = min(mostStood, 1/d.Asked)
+		}
+		micro := int64(math.Round(weight * min(stands, mostHeard)))
 		if d.Finding.Severity.Blocks() {
 			blocks[y] += micro
 			continue
@@ -185,11 +276,15 @@ func (p *Predictor) cellsOf(list []Decision, now time.Time, blocking *[2]float64
 			all[c] = &sums{}
 		}
 		all[c].micro[y] += micro
+		if d.Asked > 0 {
+			all[c].asked[y] += int64(math.Round(weight * stands))
+			all[c].heard[y] += micro
+		}
 		all[c].count[y]++
 	}
 	out := make([]*cellOf, 0, len(all))
 	for c, s := range all {
-		out = append(out, &cellOf{cell: c, weight: [2]float64{float64(s.micro[0]) / 1e6, float64(s.micro[1]) / 1e6}, count: s.count})
+		out = append(out, &cellOf{cell: c, weight: [2]float64{float64(s.micro[0]) / 1e6, float64(s.micro[1]) / 1e6}, asked: [2]float64{float64(s.asked[0]) / 1e6, float64(s.asked[1]) / 1e6}, heard: float64(s.heard[0]+s.heard[1]) / 1e6, count: s.count})
 	}
 	slices.SortFunc(out, func(a, b *cellOf) int {
 		return cmp.Or(a.class.compare(b.class), cmp.Compare(a.person, b.person), cmp.Compare(a.confidence, b.confidence))
@@ -291,13 +386,15 @@ func (p *Predictor) learn(cells []*cellOf) {
 // which, of what people decided on, those that would be posted again are dismissed at
 // most at the target's rate. What blocks a merge is always among them. Where useful findings
 // are not told from others well enough for that, it is the probability at which the
-// share mostLost of them would be held back, but what is rather unwanted.
+// share mostLost of them would be held back, but what is surely unwanted. How many are
+// among what is held back already, those say that were posted all the same.
 func (p *Predictor) choose(cells []*cellOf, blocking [2]float64, target float64) {
-	type point struct{ probability, weight float64 }
+	type point struct{ probability, weight, useful float64 }
 	points := make([]point, 0, len(cells))
 	for _, c := range cells {
 		q := p.of(c.class, c.confidence)
-		points = append(points, point{either(q.Unwanted, q.Wrong), c.weight[0] + c.weight[1]})
+		w := c.weight[0] + c.weight[1] - c.heard
+		points = append(points, point{q.Dismissed, w + c.asked[0] + c.asked[1], w*(1-either(q.sure, q.Wrong)) + c.asked[0]})
 	}
 	slices.SortFunc(points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.probability, b.probability), cmp.Compare(a.weight, b.weight))
@@ -305,7 +402,7 @@ func (p *Predictor) choose(cells []*cellOf, blocking [2]float64, target float64)
 	dismissed, all := blocking[1], blocking[0]+blocking[1]
 	p.cut = min(mostCut*target, 1)
 	for _, x := range points {
-		dismissed, all = dismissed+x.weight*x.probability, all+x.weight
+		dismissed, all = dismissed+x.weight-x.useful, all+x.weight
 		if dismissed > target*all {
 			p.cut = min(p.cut, x.probability)
 			break
@@ -314,12 +411,12 @@ func (p *Predictor) choose(cells []*cellOf, blocking [2]float64, target float64)
 	p.cut = max(p.cut, min(leastCut*target, 1))
 	useful, lost := 0.0, 0.0
 	for _, x := range points {
-		useful += x.weight * (1 - x.probability)
+		useful += x.useful
 	}
 	for i := len(points) - 1; i >= 0 && points[i].probability >= p.cut; i-- {
 		x := points[i]
-		if lost += x.weight * (1 - x.probability); lost > mostLost*useful {
-			p.cut = max(p.cut, min(x.probability, unwantedRather))
+		if lost += x.useful; lost > mostLost*useful {
+			p.cut = max(p.cut, min(x.probability, unwantedSurely))
 			break
 		}
 	}
@@ -332,20 +429,22 @@ type Prediction struct {
 	Wrong      float64 `json:"wrong"`     // because it is wrong
 	Cut        float64 `json:"cut"`       // over which it is held back
 	Suppressed bool    `json:"held"`
-	Why        string  `json:"why,omitempty"` // it is held back, for people
+	Asked      float64 `json:"asked,omitempty"` // it would be, but for one of so many that are posted all the same
+	Why        string  `json:"why,omitempty"`   // it is held back, for people
 }
 
 // Predict says how likely people here are to dismiss a finding, and whether it is held
 // back: where that is likelier than the cut even if its kind has the benefit of the
-// doubt that is left, or where its kind is likelier unwanted than wanted; but for one in
-// fifty, which its fingerprint chooses, so that people who changed their minds are heard.
+// doubt that is left, or where its kind is likelier unwanted than wanted; but for one IN its fingerprint chooses, so that people who changed their minds are heard.
 func (p *Predictor) Predict(f *pipeline.Finding) Prediction {
 	if p == nil || p.classes == nil || f.Severity.Blocks() {
 		return Prediction{Cut: 1}
 	}
 	k := p.classes.of(f)
 	q := p.of(k, level(f.Confidence))
-	if over := either(q.sure, q.Wrong) > p.cut || q.Dismissed > p.cut && q.Unwanted > unwantedPlainly; over && draw(f.Fingerprint) >= askAgain {
+	if over := either(q.sure, q.Wrong) > p.cut || q.Dismissed > p.cut && q.Unwanted > unwantedPlainly; over && draw(f.Fingerprint) < askAgain {
+		q.Asked = askAgain
+	} else if over {
 		q.Suppressed, q.Why = true, p.why(k, f, &q.Prediction)
 	}
 	return q.Prediction
@@ -358,11 +457,7 @@ type prediction struct {
 
 func (p *Predictor) of(k class, confidence int) (q prediction) {
 	var u, variance, told, w float64
-	effects := k.effects()
-	if p.decider != 0 {
-		effects = append(effects, k.personal(p.decider)...)
-	}
-	for _, e := range effects {
+	for _, e := range k.effects() {
 		value, v := p.unwanted.of(e)
 		if u += value; !e.light {
 			variance += v
@@ -378,9 +473,37 @@ func (p *Predictor) of(k class, confidence int) (q prediction) {
 		value, _ := p.wrong.of(e.effect)
 		w += value * e.x
 	}
-	q.Unwanted, q.sure, q.Wrong, q.Cut = sigmoid(u), sigmoid(u-benefit*math.Sqrt(variance)), sigmoid(w), p.cut
+	q.Wrong, q.Cut = sigmoid(w), p.cut
+	q.Unwanted, q.sure = p.decided(k, u, variance)
 	q.Dismissed = either(q.Unwanted, q.Wrong)
 	return q
+}
+
+// decided is how likely a kind of findings is unwanted, and at least unwanted, by who may
+// decide: whoever is expected to, and the others by how much they do.
+func (p *Predictor) decided(k class, u, variance float64) (unwanted, sure float64) {
+	rest := 1.0
+	add := func(person int64, part float64) {
+		x, v := u, variance
+		for _, e := range k.personal(person) {
+			value, about := p.unwanted.of(e)
+			x, v = x+value, v+about
+		}
+		rest -= part
+		unwanted, sure = unwanted+part*sigmoid(x), sure+part*sigmoid(x-benefit*math.Sqrt(v))
+	}
+	others := 1.0
+	if p.decider != 0 {
+		add(p.decider, expected)
+		others -= expected
+	}
+	for _, s := range p.deciders {
+		add(s.person, others*s.of)
+	}
+	if rest = max(0, rest); rest > 1e-9 { // nobody is known
+		unwanted, sure = unwanted+rest*sigmoid(u), sure+rest*sigmoid(u-benefit*math.Sqrt(variance))
+	}
+	return unwanted, sure
 }
 
 // either is the probability of one of two things that have nothing to do with each other.

@@ -233,7 +233,7 @@ func (g *player) review(p *pull) Block {
 			b.Causes[f.cause]++
 		}
 		g.comment++
-		g.answer(p, f)
+		g.answer(p, f, kept[i])
 	}
 	for _, r := range p.remarks {
 		g.comment++
@@ -264,9 +264,8 @@ func (g *player) hold(f *found, b *Block) {
 }
 
 // answer has people do what they do with a posted finding.
-func (g *player) answer(p *pull, f *found) {
+func (g *player) answer(p *pull, f *found, about pipeline.Finding) {
 	at := p.at.Add(f.after)
-	about := f.Finding
 	s := pipeline.Signal{Kind: f.does, At: at, Actor: f.by.Actor, Weight: f.by.weight, Pull: p.number, Finding: f.Fingerprint, File: f.File, Line: f.Line,
 		Before: f.Code, Text: f.text, Waited: f.after.Milliseconds(), Comment: g.comment, Scope: scope, About: &about}
 	switch f.does {

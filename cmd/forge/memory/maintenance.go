@@ -50,7 +50,10 @@ func (m *Learner) Maintain(ctx context.Context) error {
 				gone[l.ID] = true
 			}
 			err := m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-				return m.o.DB.MergeLearnings(ctx, tx, g.Into, from, now)
+				if err := m.o.DB.MergeLearnings(ctx, tx, g.Into, from, now); err != nil {
+					return err
+				}
+				return m.o.DB.ApplyEvidence(ctx, tx, g.Into.Scope, g.Evidence)
 			})
 			if err != nil {
 				return err
@@ -81,6 +84,15 @@ func (m *Learner) Maintain(ctx context.Context) error {
 	}
 	if w := impact.WholeOf(drawn); w.Worse() {
 		m.o.Log.WarnContext(ctx, "runs do worse with memory; "+impact.WorseFix, "why", w.Says()+", "+w.FirstPass.Text(true))
+	}
+	asked, err := Asked(ctx, m.o.DB)
+	if err != nil {
+		return err
+	}
+	for repo, a := range asked {
+		if a.Worse() {
+			m.o.Log.WarnContext(ctx, "what would be held back is wanted: "+AskedFix, "repo", repo, "why", a.String())
+		}
 	}
 	if merged+retired > 0 {
 		m.o.Log.InfoContext(ctx, "the memory was maintained", "merged", merged, "retired", retired)

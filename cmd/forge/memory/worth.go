@@ -75,6 +75,29 @@ func feedbackIn(ctx context.Context, db *store.DB, o impact.Options, repos []str
 	return out, nil
 }
 
+// Asked says, by repository, what became of findings that were posted to see what is held
+// back there by prediction. Repositories where none was have no entry.
+func Asked(ctx context.Context, db *store.DB) (map[string]predict.Asked, error) {
+	repos, err := db.Repos(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]predict.Asked{}
+	for _, repo := range repos {
+		signals, err := db.Signals(ctx, record.ScopeOf(repo))
+		if err != nil {
+			return nil, err
+		}
+		if a := predict.AskedOf(predict.Decisions(signals)); a.Findings > 0 {
+			out[repo] = a
+		}
+	}
+	return out, nil
+}
+
+// AskedFix says what to do where what is held back is no less wanted than the rest.
+const AskedFix = "nothing is held back by prediction there until that changes; `learn.dismissal_target: 0` ends it for good"
+
 func outcomesOf(ctx context.Context, db *store.DB, o impact.Options, repos []string) (out []record.Outcome, err error) {
 	for _, repo := range repos {
 		list, err := db.Outcomes(ctx, repo, o.Since())

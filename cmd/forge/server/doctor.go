@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"forge/cmd/forge/demo"
+	"forge/cmd/forge/memory"
 	"forge/cmd/forge/pause"
 	"forge/cmd/forge/settings"
 	"forge/github"
@@ -238,6 +239,15 @@ func (d *doctor) memory(ctx context.Context, db *store.DB) {
 		d.say("memory", GradeWarn, impact.WorseFix, "runs do worse with memory: %s, %s", w.Says(), w.FirstPass.Text(true))
 	case w.FirstPass != nil:
 		d.ok("memory", "%s, %s", w.Says(), w.FirstPass.Text(true))
+	}
+	asked, err := memory.Asked(ctx, db)
+	if err != nil {
+		d.say("memory", GradeBad, "", "%v", err)
+	}
+	for _, repo := range slices.Sorted(maps.Keys(asked)) {
+		if a := asked[repo]; a.Worse() {
+			d.say("memory", GradeWarn, memory.AskedFix, "%s: %s", repo, a)
+		}
 	}
 }
 
