@@ -332,6 +332,7 @@ type Paths struct {
 type Learn struct {
 	DismissalTarget float64 `json:"dismissal_target"`  // share of posted findings that people may dismiss; 0: nothing is held back by prediction
 	Holdout         float64 `json:"holdout,omitempty"` // share of runs that work without what was learnt, to tell what it is worth; 0: none
+	Share           bool    `json:"share,omitempty"`   // what two repositories of an owner have learnt is told in all that share
 	OtherPulls      bool    `json:"other_pulls"`       // listen to what people remark on pull requests that are not Forge's, too (H5)
 }
 

@@ -78,6 +78,9 @@ func (m *Learner) Maintain(ctx context.Context) error {
 			}
 		}
 	}
+	if err := m.share(ctx, byScope, now); err != nil {
+		return err
+	}
 	drawn, err := m.o.DB.Drawn(ctx, "")
 	if err != nil {
 		return err

@@ -106,7 +106,7 @@ func (m *Learner) choose(ctx context.Context, job *agent.Job, role config.Role) 
 		if err != nil {
 			return r, err
 		}
-		if heldOut(run, &l) || l.State != pipeline.LearningActive || learn.Effective(l, now) < leastSure || !fits(&l) {
+		if heldOut(run, &l) || l.State != pipeline.LearningActive || learn.Effective(l, now) < leastSure || !fits(&l) || !shares(run, &l, list) {
 			continue
 		}
 		says, holds := cites.look(ctx, &l)
