@@ -100,6 +100,7 @@ type Report struct {
 	From        string      `json:"from"`   // the first day, UTC: 2026-01-02
 	To          string      `json:"to"`     // the last one, today
 	Memory      Whole       `json:"memory"` // of all times: its interval is good however often it is looked at
+	Looks       []Look      `json:"looks"`  // back at runs, of all times
 	Overall     Overall     `json:"overall"`
 	Learnings   []Ranked    `json:"learnings"`   // with enough runs, most useful first; then those without, by their runs
 	Calibration Reliability `json:"calibration"` // of the reviewer's confidence

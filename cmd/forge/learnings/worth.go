@@ -68,6 +68,7 @@ func worthScreen(rep impact.Report) string {
 	v := rep.Overall
 	fmt.Fprintf(&b, "What learning is worth in %s, %d days (%s to %s)\n\n", of, rep.Days, rep.From, rep.To)
 	b.WriteString(rep.Memory.Text())
+	b.WriteString(impact.LooksText(rep.Looks))
 	fmt.Fprintf(&b, "A learning more in a run, whichever (%d runs, %d learnings given, %d withheld at random):\n", v.Runs, v.Given, v.Withheld)
 	fmt.Fprintf(&b, "  first review approved  %s\n  bounces                %s\n  findings dismissed     %s\n\n", difference(v.FirstPass, true),
 		difference(v.Bounces, false), difference(v.Dismissed, true))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"forge/learn"
+	"forge/learn/impact"
 	"forge/learn/reflect"
 	"forge/pipeline"
 	"forge/pipeline/agent"
@@ -145,7 +146,12 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 	if it := run.Current(); it != nil {
 		iteration = it.Number
 	}
-	limit, key := reflect.Cap(run, spent), fmt.Sprintf("run/%d/reflect/%s", run.ID, t.ID)
+	worth, err := looked(ctx, m.o.DB, "")
+	if err != nil {
+		return err
+	}
+	part := impact.ShareOf(worth, t.ID) // of the budget, by what such looks back were worth so far
+	limit, key := int64(part*float64(reflect.Cap(run, spent))), fmt.Sprintf("run/%d/reflect/%s", run.ID, t.ID)
 	job := agent.Job{Run: run, Ref: pipeline.PhaseRef{Phase: pipeline.PhaseReflect, Iteration: iteration}, Key: key}
 	begun := m.o.Now()
 	q := agent.Retrospective{Number: done + 1, Why: t.Why, Form: reflect.Form, Limit: limit}
@@ -157,7 +163,7 @@ func (m *Learner) reflect(ctx context.Context, run *pipeline.Run, events []pipel
 			return lookErr
 		}
 		if late = true; len(earlier) > 0 {
-			limit = reflect.Capped(limit + more)
+			limit = reflect.Capped(limit + int64(part*float64(more)))
 			q.Limit, q.Why = limit, fmt.Sprintf("%s; with %d earlier ones that were too small alone", t.Why, len(earlier))
 			text, usage, err = m.look(ctx, job, q, run, events, earlier)
 			late = dear(err, usage)

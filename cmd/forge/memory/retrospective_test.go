@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,23 +9,29 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent"
 	"forge/pipeline/config"
+	"forge/pipeline/store"
 )
 
 // Covers L4: with one model for all roles a small run is looked back at in fewer words,
 // and runs that are too small alone are looked back at together, for at most a tenth of
-// what they cost.
+// what they cost; and where what looks back taught was of no use, for a quarter of that.
 func TestSmallRunsAreLookedBackAt(t *testing.T) {
 	const answer = "-- reflector */* --\n@usage input=900 output=60\n" +
 		`{"learnings": [{"type": "semantic", "content": "A fact of %s.", "confidence": 0.6, "stands": "avoid"}]}` + "\n"
 	for name, tc := range map[string]struct {
 		cost int64 // of each run, in micro-dollars
 		runs int
+		past int   // learnings from looks back that runs were given before
+		used int   // of them
 		want []int // learnings of each run's look back; -1: it waits for the next
 	}{
-		"alone":    {600_000, 2, []int{1, 1}},
-		"shorter":  {250_000, 2, []int{1, 1}},
-		"together": {60_000, 8, []int{-1, -1, -1, 1, -1, -1, -1, 1}},
-		"nothing":  {0, 3, []int{-1, -1, -1}},
+		"alone":     {600_000, 2, 0, 0, []int{1, 1}},
+		"shorter":   {250_000, 2, 0, 0, []int{1, 1}},
+		"together":  {60_000, 8, 0, 0, []int{-1, -1, -1, 1, -1, -1, -1, 1}},
+		"nothing":   {0, 3, 0, 0, []int{-1, -1, -1}},
+		"of use":    {250_000, 1, 25, 5, []int{1}},
+		"of no use": {250_000, 1, 25, 0, []int{-1}},
+		"too few":   {250_000, 1, 19, 0, []int{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tape, err := agent.ReadTape([]byte(fmt.Sprintf(strings.ReplaceAll(answer, "*/*", "*/1"), name)))
@@ -35,6 +42,24 @@ func TestSmallRunsAreLookedBackAt(t *testing.T) {
 			model := func(string) (agent.Model, error) { return tape, nil }
 			if m.o.Reflector, err = agent.New(agent.Options{Models: map[config.Role]string{"": "anthropic/claude-opus-5-5"}, Open: model}); err != nil {
 				t.Fatal(err)
+			}
+			for i := range tc.past {
+				l := pipeline.Learning{Key: fmt.Sprintf("reflection:t%d/run_ended#1", i), Scope: "repo:acme/other", Type: pipeline.LearningSemantic,
+					Content: fmt.Sprint("Fact ", i), Source: pipeline.SourceReflection, Weight: 1, Base: 0.5, Created: m.o.Now()}
+				err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+					ids, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{l})
+					if err != nil {
+						return err
+					}
+					r := pipeline.Recall{Phase: pipeline.PhasePlan, Iteration: 1, Role: config.RolePlanner, Given: ids}
+					if i < tc.used {
+						r.Used = ids
+					}
+					return m.o.DB.RecordRecall(ctx, tx, run.ID, r, m.o.Now())
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
 			var spent, cost int64
 			for i := range tc.runs {

@@ -6,6 +6,7 @@ import (
 
 	"forge/learn/impact"
 	"forge/learn/predict"
+	"forge/pipeline"
 	"forge/pipeline/record"
 	"forge/pipeline/store"
 )
@@ -31,6 +32,9 @@ func ReportWorth(ctx context.Context, db *store.DB, o impact.Options, repos ...s
 		drawn = append(drawn, list...)
 	}
 	rep.Memory = impact.WholeOf(drawn)
+	if rep.Looks, err = looked(ctx, db, repos...); err != nil {
+		return impact.Report{}, err
+	}
 	ids := make([]int64, len(rep.Learnings))
 	for i, r := range rep.Learnings {
 		ids[i] = r.Learning
@@ -45,6 +49,21 @@ func ReportWorth(ctx context.Context, db *store.DB, o impact.Options, repos ...s
 		r.Scope, r.Content, r.State = l.Scope, l.Content, l.State
 	}
 	return rep, nil
+}
+
+// looked is what became of what looks back taught in repositories, "" being all of them.
+func looked(ctx context.Context, db *store.DB, repos ...string) ([]impact.Look, error) {
+	f := store.MemoryFilter{Source: pipeline.SourceReflection, States: []pipeline.LearningState{"*"}, Limit: Everything}
+	if !slices.Contains(repos, "") {
+		for _, repo := range repos {
+			f.Scopes = append(f.Scopes, record.ScopeOf(repo))
+		}
+		if len(f.Scopes) == 0 {
+			return impact.Looks(nil), nil
+		}
+	}
+	list, err := db.Learnings(ctx, f)
+	return impact.Looks(list), err
 }
 
 // feedbackIn is what became of findings in repositories, "" being all of them. Predictions
