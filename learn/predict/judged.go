@@ -168,6 +168,8 @@ const (
 	judgedWriterSD = 0.4  // of who wrote it, its category, what it takes to see it, its language
 	judgedFormSD   = 0.05 // of its form
 	judgedWordSD   = 0.12 // of a word
+	judgedPairSD   = 0.3  // of two words after each other
+	judgedBothSD   = 0.3  // of a category in a language
 	judgedRounds   = 60
 	judgedFolds    = 5
 	judgedLost     = 0.04 // share of the valid ones that may be held back: under what is wanted, because others differ
@@ -285,6 +287,7 @@ func (c *Comment) effects(beside int) (out []doubt) {
 	kind("category " + c.Category)
 	kind("context " + c.Context)
 	kind("language " + c.Language)
+	out = append(out, doubt{effect{name: "category " + c.Category + ", language " + c.Language, sd: judgedBothSD}, 1})
 	form := func(name string, x float64) {
 		if x != 0 {
 			out = append(out, doubt{effect{name: name, mean: 0, sd: judgedFormSD}, x})
@@ -306,10 +309,23 @@ func (c *Comment) effects(beside int) (out []doubt) {
 	form("code is named", is(strings.Contains(c.Text, "`")))
 	form("in tests", is(testFile.MatchString(c.Path)))
 	form("others on the file", math.Log1p(float64(beside)))
-	words := text.KeyWords(shownIn.ReplaceAllString(c.Text, " "))
-	scale := 1 / math.Sqrt(float64(max(4, len(words))))
-	for _, w := range words {
-		out = append(out, doubt{effect{name: "word " + w, mean: 0, sd: judgedWordSD}, 4 * scale})
+	plain := shownIn.ReplaceAllString(c.Text, " ")
+	said := func(name string, list []string, sd float64) {
+		scale := 1 / math.Sqrt(float64(max(4, len(list))))
+		for _, w := range list {
+			out = append(out, doubt{effect{name: name + w, mean: 0, sd: sd}, 4 * scale})
+		}
 	}
+	said("word ", text.KeyWords(plain), judgedWordSD)
+	said("words ", pairs(text.Words(plain)), judgedPairSD)
 	return out
+}
+
+// pairs are the words of a text by two, each pair once.
+func pairs(w []string) (out []string) {
+	for i := range max(0, len(w)-1) {
+		out = append(out, w[i]+" "+w[i+1])
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

@@ -90,7 +90,7 @@ func (m *Learner) shareIn(ctx context.Context, org string, list []pipeline.Learn
 		if err != nil {
 			return err
 		}
-		m.o.Log.InfoContext(ctx, "two repositories have learnt the same; the others are told", "scope", org, "learning", s.Learning.Key)
+		m.o.Log.InfoContext(ctx, "two repositories have learnt the same; the others are told", "why", org+" "+s.Learning.Key)
 	}
 	for _, l := range there {
 		if !learn.Shared(&l) || l.State != pipeline.LearningActive || confirmed[l.Key] {
