@@ -5,9 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"forge/pipeline"
 )
+
+// Taught is a learning of a look back, by what became of it.
+type Taught struct {
+	Key   string // "reflection:TRACE/TRIGGER#1"
+	Given bool   // to a run at least
+	Used  bool   // an agent named it
+	Wrong bool   // more speaks against it than for it, or it was taken out of use
+}
 
 // Look is what became of what looks back at runs taught, by what asked for them.
 type Look struct {
@@ -27,14 +33,13 @@ const (
 	lookedLeast  = 0.25
 )
 
-// Looks says what became of learnings from looks back, whose keys say what asked for them
-// ("reflection:TRACE/TRIGGER#1"); most learnings first.
-func Looks(learnings []pipeline.Learning) []Look {
+// Looks counts learnings from looks back by what asked for them, as their keys say; most
+// learnings first. Other learnings are passed over.
+func Looks(learnings []Taught) []Look {
 	by := map[string]*Look{}
-	for i := range learnings {
-		l := &learnings[i]
+	for _, l := range learnings {
 		_, rest, ok := strings.Cut(l.Key, "/")
-		if l.Source != pipeline.SourceReflection || !ok || !strings.HasPrefix(l.Key, "reflection:") {
+		if !ok || !strings.HasPrefix(l.Key, "reflection:") {
 			continue
 		}
 		trigger := TriggerKind(rest)
@@ -44,12 +49,11 @@ func Looks(learnings []pipeline.Learning) []Look {
 			by[trigger] = at
 		}
 		at.Learnings++
-		wrong := l.Against > l.For || l.State == pipeline.LearningRetired || l.State == pipeline.LearningForgotten
-		if wrong {
+		if l.Wrong {
 			at.Wrong++
 		}
-		if l.Recalled > 0 {
-			if at.Given++; l.Used > 0 && !wrong {
+		if l.Given {
+			if at.Given++; l.Used && !l.Wrong {
 				at.Used++
 			}
 		}

@@ -63,7 +63,13 @@ func looked(ctx context.Context, db *store.DB, repos ...string) ([]impact.Look, 
 		}
 	}
 	list, err := db.Learnings(ctx, f)
-	return impact.Looks(list), err
+	taught := make([]impact.Taught, len(list))
+	for i := range list {
+		l := &list[i]
+		taught[i] = impact.Taught{Key: l.Key, Given: l.Recalled > 0, Used: l.Used > 0,
+			Wrong: l.Against > l.For || l.State == pipeline.LearningRetired || l.State == pipeline.LearningForgotten}
+	}
+	return impact.Looks(taught), err
 }
 
 // feedbackIn is what became of findings in repositories, "" being all of them. Predictions
