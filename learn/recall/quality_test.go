@@ -27,11 +27,11 @@ func TestQuality(t *testing.T) {
 			ranking evaluate.Ranking
 			all     *[]evaluate.Figures
 		}{{evaluate.NewPlain(), &plain}, {evaluate.NewProduct(), &product}} {
-			f, err := s.Measure(r.ranking)
+			each, err := s.Each(r.ranking)
 			if err != nil {
 				t.Fatal(err)
 			}
-			*r.all = append(*r.all, f)
+			*r.all = append(*r.all, evaluate.Mean(each))
 		}
 		p, q := plain[len(plain)-1], product[len(product)-1]
 		t.Logf("%s: nDCG@5 %.3f, plain bm25 %.3f", s.Name, q.NDCG, p.NDCG)

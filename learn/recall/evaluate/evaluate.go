@@ -73,12 +73,6 @@ type Figures struct {
 
 const cut = 5
 
-// Measure runs a set's queries in order of time, and returns the means.
-func (s *Set) Measure(r Ranking) (Figures, error) {
-	all, err := s.Each(r)
-	return Mean(all), err
-}
-
 // Each runs a set's queries in order of time.
 func (s *Set) Each(r Ranking) (out []Figures, err error) {
 	known := 0

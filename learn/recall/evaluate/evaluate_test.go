@@ -52,14 +52,14 @@ const small = `{"kind":"query","at":2,"path":"late","relevant":{"0":2}}
 `
 
 // A query never sees what came after it, its own commit and its date included.
-func TestMeasureKeepsTheOrderOfTime(t *testing.T) {
+func TestEachKeepsTheOrderOfTime(t *testing.T) {
 	set, err := parse("small", strings.NewReader(small))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &spy{}
-	if f, err := set.Measure(s); err != nil || f != (Figures{1, 0.2, 1}) {
-		t.Errorf("Measure = %+v, %v", f, err)
+	if all, err := set.Each(s); err != nil || Mean(all) != (Figures{1, 0.2, 1}) {
+		t.Errorf("Each = %+v, %v", all, err)
 	}
 	if diff := cmp.Diff([]string{"first", "early@2026-01-01", "second", "late@2026-01-02"}, s.log); diff != "" {
 		t.Errorf("what a ranking is told (-want +got):\n%s", diff)
