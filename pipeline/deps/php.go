@@ -25,8 +25,10 @@ type composerAutoload struct {
 // Of a composer.json, and of its config, what is kept: nothing that names a program, another
 // registry, or makes the class loader from sources that are not there.
 var (
-	composerKept       = []string{"name", "type", "require", "require-dev", "autoload", "autoload-dev", "minimum-stability", "prefer-stable", "provide", "replace", "conflict", "extra"}
-	composerConfigKept = []string{"platform", "platform-check", "vendor-dir", "bin-dir", "allow-plugins", "autoloader-suffix", "prepend-autoloader", "use-include-path", "bin-compat"}
+	composerKept = []string{"name", "type", "require", "require-dev", "autoload", "autoload-dev", "minimum-stability", "prefer-stable",
+		"provide", "replace", "conflict", "extra"}
+	composerConfigKept = []string{"platform", "platform-check", "vendor-dir", "bin-dir", "allow-plugins", "autoloader-suffix", "prepend-autoloader",
+		"use-include-path", "bin-compat"}
 )
 
 // php finds projects with a composer.json that need packages.
@@ -96,14 +98,16 @@ func (f *finder) composed(p *Project, manifest, lock []byte, m *composerManifest
 	p.stage = map[string][]byte{path.Join(p.tree, "composer.json"): f.composerManifest(manifest, own), path.Join(p.tree, "composer.lock"): locked}
 	home := path.Join(root, p.tree)
 	if dirs := f.classmap(p, m); len(dirs) > 0 { // the class loader is made from what the files are called
-		p.steps = append(p.steps, worktree.Command{Dir: p.Dir, Timeout: timeout, Args: slices.Concat([]string{"cp", "-r", "--parents", "--"}, dirs, []string{home})})
+		p.steps = append(p.steps, worktree.Command{Dir: p.Dir, Timeout: timeout,
+			Args: slices.Concat([]string{"cp", "-r", "--parents", "--"}, dirs, []string{home})})
 	}
 	args := []string{"composer", "install", "--no-scripts", "--no-progress", "--prefer-dist"}
 	if !f.host.Scripts {
 		args = append(args, "--no-plugins")
 	}
 	p.steps = append(p.steps, worktree.Command{Dir: home, Timeout: timeout, Args: args, Env: []string{"COMPOSER_HOME=/scratch/composer",
-		"COMPOSER_CACHE_DIR=/scratch/composer/cache", "COMPOSER_NO_INTERACTION=1", "COMPOSER_ALLOW_SUPERUSER=1", "COMPOSER_DISABLE_XDEBUG_WARN=1", "COMPOSER_NO_AUDIT=1"}})
+		"COMPOSER_CACHE_DIR=/scratch/composer/cache", "COMPOSER_NO_INTERACTION=1", "COMPOSER_ALLOW_SUPERUSER=1", "COMPOSER_DISABLE_XDEBUG_WARN=1",
+		"COMPOSER_NO_AUDIT=1"}})
 }
 
 // classmap are the files and directories of the project that the class loader names file by file.

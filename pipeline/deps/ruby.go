@@ -111,5 +111,6 @@ func (f *finder) bundled(p *Project, lock *gemLock) {
 	p.steps = []worktree.Command{{Dir: home, Timeout: timeout, Args: []string{"ruby", "forge/gems.rb", f.host.Registry["rubygems"], scripts}}}
 	// Its own .bundle/config could lead elsewhere; a lock file that was written anew would
 	// be taken for a part of the work.
-	p.env = []string{"GEM_HOME=" + home, "BUNDLE_APP_CONFIG=" + home + "/.bundle", "BUNDLE_FROZEN=true", "BUNDLE_DISABLE_VERSION_CHECK=true", "PATH=" + home + "/bin"}
+	p.env = []string{"GEM_HOME=" + home, "BUNDLE_APP_CONFIG=" + home + "/.bundle", "BUNDLE_FROZEN=true", "BUNDLE_DISABLE_VERSION_CHECK=true",
+		"PATH=" + home + "/bin"}
 }
