@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"forge/pipeline"
 	"forge/pipeline/worktree"
 )
@@ -64,6 +66,9 @@ func (w *worker) runLocked(ctx context.Context, c worktree.Command, dir string) 
 	}
 	if w.Prlimit == "" {
 		return worktree.Result{}, &pipeline.Fault{Class: pipeline.FaultSandbox, Message: "sandbox unavailable: prlimit is not installed: apt-get install util-linux"}
+	}
+	if err := w.openFiles(); err != nil {
+		return worktree.Result{}, err
 	}
 	if err := w.layCache(); err != nil {
 		return worktree.Result{}, err
@@ -285,6 +290,17 @@ func (w *worker) rlimits() []string {
 		args = append(args, fmt.Sprintf("--nproc=%d", l.Processes))
 	}
 	return args
+}
+
+// openFiles refuses where prlimit could not set the limit of open files: it would end
+// in the command's place, as if that had failed.
+func (w *worker) openFiles() error {
+	var own unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &own) != nil || own.Max >= uint64(w.Limits.OpenFiles) {
+		return nil
+	}
+	return &pipeline.Fault{Class: pipeline.FaultSandbox, Final: true, Message: fmt.Sprintf("sandbox unavailable: the server may have %d files open, "+
+		"and a command needs a limit of %d: raise the server's (`ulimit -Hn`, LimitNOFILE in systemd, `--ulimit nofile` of a container)", own.Max, w.Limits.OpenFiles)}
 }
 
 // places are the directories that a command is told of, as it sees them.

@@ -145,6 +145,7 @@ func protections() []protection {
 		{"workspace.go", `w.cmd.SysProcAttr.Credential = &syscall.Credential{`, `_ = &syscall.Credential{`, ""},
 		{"workspace.go", `Env: workerEnv(w.m.setup.path())`, `Env: append(os.Environ(), workerEnv(w.m.setup.path())...)`, ""},
 		{"command.go", `if os.Geteuid() == 0 {`, `if false {`, "^TestWorkerIsUnprivileged$"},
+		{"command.go", `own.Max >= uint64(w.Limits.OpenFiles)`, `true`, "^TestTooFewOpenFiles$"},
 
 		{"command.go", `"--core=0", `, ``, "^TestCommandLimits$"},
 		{"command.go", `fmt.Sprintf("--nofile=%d", l.OpenFiles), `, ``, ""},
