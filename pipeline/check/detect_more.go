@@ -37,14 +37,14 @@ func (c *checker) cargoSuites(ctx context.Context, v *survey) ([]*suite, error) 
 var (
 	mavenLacks = []lack{{
 		lazyregexp.New(`Cannot access \S+ \([^)]*\) in offline mode and the artifact \S+ has not been downloaded|Could not (?:resolve|transfer|find) artifact \S+|Non-resolvable parent POM|PluginResolutionException`),
-		"Maven's plugins or dependencies are not in the server's local repository " + noNetwork,
+		"Maven's plugins or dependencies are not in its local repository " + noNetwork + fetchIt,
 	}}
 	gradleLacks = []lack{
 		{lazyregexp.New(`UnknownHostException: (?:services|downloads)\.gradle\.org|Downloading https://services\.gradle\.org\S*`), "needs `gradle` on the server: the wrapper wants to download it " + noNetwork},
-		{lazyregexp.New(`No cached version of \S+ available for offline mode|Could not (?:resolve|download|GET) \S+|Plugin \[id: [^\]]*\] was not found`), "Gradle's plugins or dependencies are not in the server's cache " + noNetwork},
+		{lazyregexp.New(`No cached version of \S+ available for offline mode|Could not (?:resolve|download|GET) \S+|Plugin \[id: [^\]]*\] was not found`), "Gradle's plugins or dependencies are not in its cache " + noNetwork + fetchIt},
 	}
 	dotnetLacks = []lack{{
-		lazyregexp.New(`error NU1(?:301|101|102)\b[^\n]*`), "NuGet packages are not on the server " + noNetwork,
+		lazyregexp.New(`error NU1(?:301|101|102)\b[^\n]*`), "NuGet packages are not on the server " + noNetwork + ": vendor them",
 	}}
 )
 
