@@ -5,10 +5,10 @@ import (
 	"os"
 	"strings"
 
-	"forge/cmd/forge/shell"
-
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
+
+	"forge/cmd/forge/shell"
 )
 
 // Command is `forge setup`.
