@@ -1,6 +1,6 @@
 # The server in a container: a static binary, git, bubblewrap and Go, no root. Building
-# it needs a container engine. Running it with
-# the sandbox needs user namespaces in the container: see .github/deploy/README.md.
+# it needs a container engine. Running it with the sandbox needs user namespaces in the
+# container: see .github/deploy/README.md.
 #
 # The base is named by its tag, since no registry was at hand to ask for its digest. Pin
 # it for releases: --build-arg BASE=golang:1.26-bookworm@sha256:…
@@ -16,7 +16,7 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X forge/cmd/forge/server.r
 # The toolchain stays in: the sandbox runs Go repositories' tests with it, and Forge
 # installs their dependencies. TOOLS adds those of other languages, from Debian:
 # --build-arg TOOLS="nodejs npm", "python3 python3-pip python3-venv", "cargo",
-# "default-jdk-headless maven", "ruby bundler".
+# "default-jdk-headless maven", "ruby bundler", "php-cli composer unzip".
 FROM ${BASE}
 ARG TOOLS=
 RUN apt-get update \
