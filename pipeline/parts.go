@@ -180,7 +180,7 @@ func (r *Run) room(works func(*module.Part) bool) bool {
 	return n < max(1, r.Config.Modules.Parallel)
 }
 
-// atWork reports whether a module is built or mended right now.
+// atWork reports whether a module is built or fixed right now.
 func atWork(p *module.Part) bool { return partState(p) == StateRunning && p.Rework == nil }
 
 // startable is the next module that can begin, "" when none can, or as many are built as may be.
@@ -390,6 +390,9 @@ func (r *Run) AsPart() *module.Part {
 	if r.Active != nil {
 		p.Phase = string(r.Active.Phase)
 	}
+	if r.State.Ended() {
+		p.Ended = r.Updated
+	}
 	if r.State == StateAccepted || r.State == StateCancelled {
 		p.By = r.endedBy()
 	}
@@ -555,7 +558,10 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 	if p.Denied = own.Denied; p.Insists > own.Insists {
 		p.Denied, p.Told = "", ""
 	}
-	if p.Passed() {
+	switch {
+	case !in.Ended.IsZero() && (in.State != own.State || own.Ended.IsZero()): // else it only tells once more
+		p.Ended = in.Ended
+	case in.Ended.IsZero() && p.Passed(): // of an older run
 		p.Ended = e.Time
 	}
 	if p.Simpler != "" && (p.Simpler != own.Simpler || !slices.Equal(p.Criteria, own.Criteria)) {

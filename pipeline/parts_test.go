@@ -282,3 +282,33 @@ func TestPartBudget(t *testing.T) {
 	r.Config.Limits.Tokens, r.Usage.MicroUSD = 0, 30_000_000
 	check("spent, and without a cap on tokens", 6, 0, 0)
 }
+
+// Covers V6, V10: a module ends once each time that its work ends; that its run tells of it
+// again, as it does when the whole has ended, moves nothing. Older runs do not tell when.
+func TestModuleEndsOnce(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 7, 1, 12, minute, 0, 0, time.UTC) }
+	child := &Run{ID: 8, Part: &module.Of{Run: 7, Module: module.Module{ID: "a"}}}
+	parent := &Run{ID: 7, State: StateRunning, Plan: split("a")}
+	for i, step := range []struct {
+		state State
+		older bool
+		want  int
+	}{
+		{StateRunning, false, -1}, {StateVerified, false, 1}, {StateVerified, false, 1}, {StateRunning, false, 1}, {StateVerified, false, 4},
+		{StateVerified, true, 5}, {StateVerified, false, 5}, {StateCancelled, false, 7}, {StateCancelled, false, 7},
+	} {
+		child.Rev, child.State, child.Updated = int64(i+1), step.state, at(i)
+		part := child.AsPart()
+		if step.older {
+			part.Ended = time.Time{}
+		}
+		parent.Apply(Event{Type: EventModuleChanged, Seq: int64(i + 1), Time: at(i), Data: Data{Part: part}})
+		want := time.Time{}
+		if step.want >= 0 {
+			want = at(step.want)
+		}
+		if got := parent.part("a").Ended; !got.Equal(want) {
+			t.Errorf("told %d: %s ended at %v, want %v", i, step.state, got, want)
+		}
+	}
+}

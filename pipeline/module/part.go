@@ -62,7 +62,7 @@ type Part struct {
 
 	// What its parent has made of it.
 	Started time.Time `json:"started,omitzero"`
-	Ended   time.Time `json:"ended,omitzero"`    // when it was last verified or accepted
+	Ended   time.Time `json:"ended,omitzero"`    // when it last ended; its run tells it, older ones only that they were verified or accepted
 	Merged  string    `json:"merged,omitempty"`  // SHA of its head that the parent holds
 	As      string    `json:"as,omitempty"`      // SHA of the parent's head that its last merge made
 	Round   int       `json:"round,omitempty"`   // times that the integration sent work back to it
