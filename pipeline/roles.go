@@ -143,7 +143,7 @@ func (r *Run) early() *upstream.Feedback {
 	if design == nil || r.acts(role.Architect) == config.ByNone {
 		return nil
 	}
-	source := fmt.Sprintf("%s/%d", PhaseDesign, design.Round)
+	source := fmt.Sprintf("%s/%d", PhaseDesign, design.Rev)
 	var list []upstream.Feedback
 	for _, c := range design.Infeasible {
 		ask := upstream.Ask{About: c.About, Text: c.Text}
@@ -259,11 +259,6 @@ func (r *Run) keepUp(d *upstream.Reply) {
 // wrote takes in what roles have written.
 func (r *Run) wrote(d Data) {
 	for _, a := range d.Artefacts {
-		if at := slices.IndexFunc(r.Artefacts, func(o role.Artefact) bool { return o.Role == role.Architect }); a.Role == role.Architect {
-			if a.Round = 1; at >= 0 {
-				a.Round = r.Artefacts[at].Round + 1
-			}
-		}
 		r.Artefacts = role.Put(r.Artefacts, a)
 	}
 	if d.Tests != nil {

@@ -65,7 +65,6 @@ type Artefact struct {
 	Stale bool `json:"stale,omitempty"` // the task has changed since: it is to be written again
 
 	// Of the architect's.
-	Round      int     `json:"round,omitempty"`      // the time at which it was designed, from 1; decisions revise it within one
 	Infeasible []Claim `json:"infeasible,omitempty"` // criteria that cannot be met as they are, before anything is built
 	Clashes    []Clash `json:"clashes,omitempty"`    // with the user interface
 }
