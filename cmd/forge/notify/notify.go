@@ -77,7 +77,6 @@ func (n *Notifier) Post(m Message) {
 	if n == nil {
 		return
 	}
-	m.Title, m.Text = text.Clip(m.Title, mostTitle), text.Clip(m.Text, mostText)
 	n.mu.Lock()
 	n.posts[m.ID] = &post{message: m}
 	n.mu.Unlock()
@@ -300,19 +299,19 @@ const (
 
 func message(run *pipeline.Run, e pipeline.Event) Message {
 	m := Message{ID: fmt.Sprintf("run/%d/%d", run.ID, e.Seq), Event: told[e.Type], Time: e.Time.UTC(), Run: run.ID, Repo: run.Repo.FullName(),
-		Issue: run.Task.Issue, Title: text.Clip(run.Task.Title, mostTitle), State: string(run.State), URL: run.Task.URL}
+		Issue: run.Task.Issue, Title: run.Task.Title, State: string(run.State), URL: run.Task.URL}
 	if p := run.Published.Pull; p != nil {
 		m.Pull, m.URL = p.Number, p.URL
 	}
 	if g := e.Data.Gate; g != nil {
-		m.State, m.Text, m.Choices = string(pipeline.StateWaiting), text.Clip(g.Question, mostText), map[string]string{}
+		m.State, m.Text, m.Choices = string(pipeline.StateWaiting), g.Question, map[string]string{}
 		for _, c := range g.Choices {
-			m.Choices[c.Name] = text.Clip(c.Label, mostTitle)
+			m.Choices[c.Name] = c.Label
 		}
 		return m
 	}
 	m.State = strings.TrimPrefix(string(e.Type), "run.")
-	m.Text = text.Clip(run.Summary(), mostText)
+	m.Text = run.Summary()
 	return m
 }
 
@@ -333,9 +332,10 @@ func (m Message) slack() any {
 }
 
 func (n *Notifier) send(ctx context.Context, m Message) error {
-	m.Title, m.Text = n.o.Hide(m.Title), n.o.Hide(m.Text)
+	hidden := func(s string, most int) string { return text.Clip(n.o.Hide(s), most) } // a secret that is cut is none to Hide
+	m.Title, m.Text = hidden(m.Title, mostTitle), hidden(m.Text, mostText)
 	for name, label := range m.Choices {
-		m.Choices[name] = n.o.Hide(label)
+		m.Choices[name] = hidden(label, mostTitle)
 	}
 	var body any = m
 	if n.o.Kind == Slack {

@@ -160,13 +160,14 @@ func TestNobodyIsTold(t *testing.T) {
 func TestPost(t *testing.T) {
 	n, got, pass := newTold(t, Webhook, 500)
 	n.todo = map[int64]*wait{}
-	m := Message{ID: "incident/4", Event: "question", Repo: "acme/shop", Issue: 9, Title: "Errors", Text: "What is to be done about sk-secret?"}
+	m := Message{ID: "incident/4", Event: "question", Repo: "acme/shop", Issue: 9, Title: strings.Repeat("x", mostTitle-5) + "sk-secret", // which is cut in it
+		Text: "What is to be done about sk-secret?"}
 	n.Post(m)
 	if next := n.round(t.Context()); next != pauses[0] || len(*got) != 0 {
 		t.Errorf("after the first try %s, %q", next, *got)
 	}
 	pass(pauses[0])
-	if next := n.round(t.Context()); next != 0 || len(*got) != 1 || !strings.Contains((*got)[0], `"id":"incident/4","event":"question"`) || strings.Contains((*got)[0], "sk-secret") {
+	if next := n.round(t.Context()); next != 0 || len(*got) != 1 || !strings.Contains((*got)[0], `"id":"incident/4","event":"question"`) || strings.Contains((*got)[0], "sk-") {
 		t.Errorf("after the second %s, %q", next, *got)
 	}
 	n.round(t.Context())
