@@ -118,10 +118,11 @@ func (s *Service) beginBakes(ctx context.Context, rows *[]store.Bake) error {
 	for _, r := range *rows {
 		known[bakeKey(r.Repo, r.Deployment)] = true
 	}
+	maps.DeleteFunc(s.unwatched, func(_ string, at time.Time) bool { return s.Now().Sub(at) >= lookAgain })
 	var errs []error
 	for _, d := range list {
 		key := bakeKey(d.Repo, d.ID)
-		if d.At.IsZero() || s.Now().Sub(d.At) > bakeMost || known[key] || s.Now().Sub(s.unwatched[key]) < lookAgain || !s.measures(d.Repo, d.Environment) {
+		if d.At.IsZero() || s.Now().Sub(d.At) > bakeMost || known[key] || !s.unwatched[key].IsZero() || !s.measures(d.Repo, d.Environment) {
 			continue
 		}
 		b, err := s.newBake(ctx, d)
