@@ -223,32 +223,36 @@ func (r *Run) failed(it *Iteration) (out []upstream.Feedback) {
 	if it.Tests == nil {
 		return nil
 	}
-	from := upstream.Feedback{From: upstream.Tester, Source: r.sourceOf(it, PhaseTest)}
+	raise := func(kind upstream.Kind, to, about, words string) {
+		out = append(out, upstream.Feedback{Kind: kind, From: upstream.Tester, To: to, Source: r.sourceOf(it, PhaseTest),
+			Ask: upstream.Ask{About: []string{about}, Text: words, Severity: upstream.High}})
+	}
 	for i := range it.Tests.Failures {
 		f := &it.Tests.Failures[i]
 		if f.Against != "" {
-			from.Kind, from.To = upstream.Contradicted, ""
-			from.Ask = upstream.Ask{About: []string{f.Against}, Text: fmt.Sprintf("%s asks for the contrary: %s", f.Test, f.Analysis), Severity: upstream.High}
-			out = append(out, from)
+			raise(upstream.Contradicted, "", f.Against, fmt.Sprintf("%s asks for the contrary: %s", f.Test, f.Analysis))
 		}
-		for _, m := range it.Tests.Measures {
-			if "quality/"+m.Name != f.Test {
-				continue
-			}
-			from.Kind = upstream.Quality
-			from.Ask = upstream.Ask{About: []string{upstream.Plan}, Text: text.Clip(text.OneLine(f.Test+": "+f.Error), 600), Severity: upstream.High}
-			for _, owner := range m.Owner {
-				if from.To = r.answers(owner); from.To != "" && !slices.ContainsFunc(out, func(o upstream.Feedback) bool { return o.Text == from.Text && o.To == from.To }) {
-					out = append(out, from)
-				}
+		for _, owner := range it.Tests.owners(f.Test) {
+			if to := r.answers(owner); to != "" {
+				raise(upstream.Quality, to, upstream.Plan, text.Clip(text.OneLine(f.Test+": "+f.Error), 600))
 			}
 		}
 	}
 	return out
 }
 
+// owners are those that the settings name for the gate that a failure is of.
+func (t *TestReport) owners(failure string) []string {
+	for _, m := range t.Measures {
+		if "quality/"+m.Name == failure {
+			return m.Owner
+		}
+	}
+	return nil
+}
+
 // answers is who answers for a gate in the place of an owner that the settings name: the role
-// where one acts, else the planner; "" for those who mend it or have measured it.
+// where one acts, else the planner; "" for those who fix it or have measured it.
 func (r *Run) answers(owner string) string {
 	switch who := role.Role(owner); {
 	case !slices.Contains(role.All(), who):
@@ -356,25 +360,27 @@ func (r *Run) Asks() upstream.Spec {
 
 // source is the words of the task that a criterion was written for; "" where nobody has said.
 func (r *Run) source(criterion string) string {
-	source := ""
+	requirement, quotes := "", map[string]string{} // by requirement
 	if f := r.Feedback(); f != nil && f.Kind.Early() {
 		for _, c := range role.Items(r.Artefacts, role.Product, "") {
-			for _, q := range role.Items(r.Artefacts, role.Analyst) {
-				if c.ID == criterion && c.For == q.ID {
-					source = q.Quote
-				}
+			if c.ID == criterion {
+				requirement = c.For
 			}
+		}
+		for _, q := range role.Items(r.Artefacts, role.Analyst) {
+			quotes[q.ID] = q.Quote
 		}
 	} else if r.Plan != nil {
 		for _, c := range r.Plan.Criteria {
-			for _, q := range r.Plan.Requirements {
-				if c.ID == criterion && c.For == q.ID {
-					source = q.Quote
-				}
+			if c.ID == criterion {
+				requirement = c.For
 			}
 		}
+		for _, q := range r.Plan.Requirements {
+			quotes[q.ID] = q.Quote
+		}
 	}
-	return source
+	return quotes[requirement]
 }
 
 // mostly reports whether a sentence holds a quote that is the most of it: a word or two may

@@ -96,7 +96,8 @@ func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf
 
 func (s *Split) checkModule(m *Module, bad *problems) {
 	steps := strings.TrimSpace(strings.Join(m.Steps, ""))
-	for field, missing := range map[string]bool{"a title": strings.TrimSpace(m.Title) == "", "a summary": strings.TrimSpace(m.Summary) == "", "steps": steps == "", "paths": len(m.Paths) == 0} {
+	title, summary := strings.TrimSpace(m.Title), strings.TrimSpace(m.Summary)
+	for field, missing := range map[string]bool{"a title": title == "", "a summary": summary == "", "steps": steps == "", "paths": len(m.Paths) == 0} {
 		if missing {
 			bad.add("module %s lacks %s", m.ID, field)
 		}
@@ -293,7 +294,8 @@ func misread(p string, tree []string) string {
 		switch {
 		case e != "**" && strings.Contains(e, "**"):
 			elements[i] = manyStars.ReplaceAllString(e, "*")
-			return fmt.Sprintf("%s means %s, since only ** alone between slashes stands for any number of directories: write that, or **/ before the name", p, strings.Join(elements, "/"))
+			return fmt.Sprintf("%s means %s, since only ** alone between slashes stands for any number of directories: write that, or **/ before the name",
+				p, strings.Join(elements, "/"))
 		case strings.Contains(e, "[!"):
 			return fmt.Sprintf("%s: a class that leaves out is written [^…] here, and this one takes the ! for itself", p)
 		}

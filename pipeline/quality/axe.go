@@ -49,11 +49,14 @@ func ReadAxe(o Output, root string) (measure.Reading, error) {
 			return measure.Reading{}, errors.New("it is no result of axe: a page has no list of violations")
 		}
 		for _, v := range *page.Violations {
+			add := func(words string) {
+				places = append(places, measure.Place{File: localName(page.URL, root), Rule: text.Clip(v.ID, 100), Message: text.Clip(text.OneLine(words), 300)})
+			}
 			for _, n := range v.Nodes {
-				places = append(places, measure.Place{File: localName(page.URL, root), Rule: text.Clip(v.ID, 100), Message: text.Clip(text.OneLine(v.Help+": "+n.HTML), 300)})
+				add(v.Help + ": " + n.HTML)
 			}
 			if len(v.Nodes) == 0 {
-				places = append(places, measure.Place{File: localName(page.URL, root), Rule: text.Clip(v.ID, 100), Message: text.Clip(text.OneLine(v.Help), 300)})
+				add(v.Help)
 			}
 		}
 	}

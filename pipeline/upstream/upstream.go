@@ -109,8 +109,9 @@ const (
 	Planner     = "planner"
 
 	Architect = "architect"
-	Alignment = "alignment"     // holds what is written at the same time against each other
-	Sides     = "architect, ux" // who answer for it, together
+	UX        = "ux"
+	Alignment = "alignment"           // holds what is written at the same time against each other
+	Sides     = Architect + ", " + UX // who answer for it, together
 )
 
 // Plan stands among what a feedback is about for the plan as a whole.
@@ -190,7 +191,7 @@ const (
 	Settle  Choice = "settle"  // of an inconsistency: one side holds, the other says something else
 )
 
-// Choices lists them.
+// Choices lists them, except Settle, which an inconsistency alone has.
 func Choices() []string {
 	return []string{string(Fix), string(Add), string(Clarify), string(Tighten), string(Design), string(Limit)}
 }
@@ -212,7 +213,7 @@ type Reply struct {
 }
 
 // holders are what the two roles that a clash is between have written.
-var holders = map[string]string{Architect: "design", "ux": "user interface"}
+var holders = map[string]string{Architect: "design", UX: "user interface"}
 
 // String says in a sentence what is decided.
 func (r *Reply) String() string {
@@ -306,7 +307,7 @@ func (f *Feedback) Offers() []Offer {
 		offer(fmt.Sprintf("as the %s recommends: %s", f.To, oneLine(f.Reply.String())), *f.Reply)
 	}
 	if f.Kind == Inconsistency {
-		for i, holds := range []string{Architect, "ux"} {
+		for i, holds := range []string{Architect, UX} {
 			offer(fmt.Sprintf("the %s holds: %s", holders[holds], f.Says[i]), Reply{Choice: Settle, Holds: holds, Text: f.Says[i]})
 		}
 		return out

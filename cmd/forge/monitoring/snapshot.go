@@ -109,10 +109,11 @@ var (
 	descRemaining  = desc("github_limit_remaining", "What is left of them.", "installation", "resource")
 	descCalls      = desc("github_calls_total", "Calls to GitHub by this process.")
 	descIncidents  = desc("incidents", "Incidents of production that go on.", "severity")
-	descUnanswered = desc("incident_unanswered_seconds", "How long the oldest critical one has gone on to which no person has said anything; 0 when there is none.")
-	descShipAsk    = desc("ship_question_oldest_seconds", "How long the oldest question about shipping has waited for a person; 0 when there is none.")
-	descShipStep   = desc("ship_step_oldest_seconds", "How long the oldest merge or deployment of shipping has not got on; 0 when there is none.")
-	descHooks      = desc("hook_deliveries_total", "What came in by a hook of this process: taken, unproven (who sends it does not prove who it is), "+
+	descUnanswered = desc("incident_unanswered_seconds",
+		"How long the oldest critical incident has gone on to which no person has said anything; 0 when there is none.")
+	descShipAsk  = desc("ship_question_oldest_seconds", "How long the oldest question about shipping has waited for a person; 0 when there is none.")
+	descShipStep = desc("ship_step_oldest_seconds", "How long the oldest merge or deployment of shipping has not got on; 0 when there is none.")
+	descHooks    = desc("hook_deliveries_total", "What came in by a hook of this process: taken, unproven (who sends it does not prove who it is), "+
 		"busy (more than it takes).", "hook", "result")
 	descSpans = desc("trace_spans_total", "Spans of traces: exported, failed (the collector did not take them), dropped (too many waited).", "result")
 )

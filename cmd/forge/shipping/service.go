@@ -633,7 +633,8 @@ func (v *Service) catchUp(ctx context.Context, s *Ship, run *pipeline.Run, known
 		}
 		at := one.At.Format(time.RFC3339)
 		body, err := json.Marshal(map[string]any{
-			"deployment":        map[string]any{"id": r.Deployment, "sha": s.Merged, "ref": s.Merged, "task": "deploy", "environment": r.Environment, "created_at": r.Began.Format(time.RFC3339)},
+			"deployment": map[string]any{"id": r.Deployment, "sha": s.Merged, "ref": s.Merged, "task": "deploy",
+				"environment": r.Environment, "created_at": r.Began.Format(time.RFC3339)},
 			"deployment_status": map[string]any{"state": one.State, "description": one.Description, "created_at": at},
 			"repository":        map[string]any{"full_name": run.Repo.FullName()},
 		})
