@@ -23,6 +23,7 @@ const (
 const (
 	taughtDelta = 0.05
 	mostTaught  = 4
+	keyTaught   = "taught/"
 )
 
 // Merge is two or more learnings that say the same: From go into Into, with
@@ -60,8 +61,14 @@ func (s *saying) same(o *saying) bool {
 		text.Common(s.words, o.words) >= sameWords && text.Jaccard(s.words, o.words) >= samePattern
 }
 
+// Same reports whether two learnings say the same thing, the same way round.
+func Same(a, b *pipeline.Learning) bool {
+	x, y := sayingOf(a), sayingOf(b)
+	return x.same(&y)
+}
+
 // Consolidate finds active learnings that say the same: same scope, type and
-// category, bound to no different code, standing for the same, the same way round, with the
+// category, shared by repositories or not, bound to no different code, standing for the same, the same way round, with the
 // same names and numbers, and at least 60 % of the three-word shingles of their normalised
 // texts in common, or of their key words. The one with the highest
 // confidence stays, then the oldest.
@@ -75,32 +82,41 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 	slices.SortFunc(list, func(a, b pipeline.Learning) int {
 		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), a.Created.Compare(b.Created), cmp.Compare(a.Key, b.Key))
 	})
+	var out []Merge
+	for _, g := range groups(list, func(a, b *pipeline.Learning) bool {
+		return a.Scope == b.Scope && a.Type == b.Type && a.Category == b.Category && a.Finding == b.Finding && a.Code == b.Code && Shared(a) == Shared(b)
+	}) {
+		m := Merge{Into: g[0], From: g[1:]}
+		for _, l := range m.From {
+			m.Into.Paths, m.Into.Tags = union(m.Into.Paths, l.Paths), union(m.Into.Tags, l.Tags)
+		}
+		m.Evidence = taught(&m)
+		out = append(out, m)
+	}
+	return out
+}
+
+// groups are the learnings that say the same as an earlier one of the list that they may go
+// with, behind that one; in the order of the list. One that stands alone is in none.
+func groups(list []pipeline.Learning, with func(first, other *pipeline.Learning) bool) (out [][]pipeline.Learning) {
 	says := make([]saying, len(list))
 	for i := range list {
 		says[i] = sayingOf(&list[i])
 	}
 	gone := make([]bool, len(list))
-	var out []Merge
 	for i := range list {
 		if gone[i] {
 			continue
 		}
-		m := Merge{Into: list[i]}
+		g := []pipeline.Learning{list[i]}
 		for k := i + 1; k < len(list); k++ {
-			a, b := &list[i], &list[k]
-			if gone[k] || a.Scope != b.Scope || a.Type != b.Type || a.Category != b.Category || a.Finding != b.Finding || a.Code != b.Code {
-				continue
-			}
-			if says[i].same(&says[k]) {
+			if !gone[k] && with(&list[i], &list[k]) && says[i].same(&says[k]) {
 				gone[k] = true
-				m.From = append(m.From, *b)
-				m.Into.Paths = union(m.Into.Paths, b.Paths)
-				m.Into.Tags = union(m.Into.Tags, b.Tags)
+				g = append(g, list[k])
 			}
 		}
-		if len(m.From) > 0 {
-			m.Evidence = taught(&m)
-			out = append(out, m)
+		if len(g) > 1 {
+			out = append(out, g)
 		}
 	}
 	return out
@@ -110,12 +126,36 @@ func Consolidate(learnings []pipeline.Learning) []Merge {
 func taught(m *Merge) (out []pipeline.Evidence) {
 	seen := []int64{m.Into.Run}
 	for _, l := range m.From {
-		if l.Source != pipeline.SourceReflection || l.Run == 0 || slices.Contains(seen, l.Run) || len(out) == mostTaught {
+		if l.Source != pipeline.SourceReflection || l.Run == 0 || slices.Contains(seen, l.Run) {
 			continue
 		}
 		seen = append(seen, l.Run)
-		out = append(out, pipeline.Evidence{Learning: m.Into.ID, Of: m.Into.Key, Key: fmt.Sprintf("taught/%d", l.Run), Delta: taughtDelta,
+		out = append(out, pipeline.Evidence{Learning: m.Into.ID, Of: m.Into.Key, Key: fmt.Sprint(keyTaught, l.Run), Delta: taughtDelta,
 			Why: fmt.Sprintf("run %d taught the same", l.Run), Run: l.Run, At: l.Created})
+	}
+	return out
+}
+
+// Fresh are the pieces of evidence that a learning does not have yet. Of runs that taught the
+// same it takes no more than count, those of earlier merges included.
+func Fresh(past, more []pipeline.Evidence) (out []pipeline.Evidence) {
+	taught := 0
+	for _, e := range past {
+		if strings.HasPrefix(e.Key, keyTaught) {
+			taught++
+		}
+	}
+	for _, e := range more {
+		if slices.ContainsFunc(past, func(p pipeline.Evidence) bool { return p.Key == e.Key }) {
+			continue
+		}
+		if strings.HasPrefix(e.Key, keyTaught) {
+			if taught == mostTaught {
+				continue
+			}
+			taught++
+		}
+		out = append(out, e)
 	}
 	return out
 }

@@ -305,6 +305,16 @@ func TestConsolidatePatterns(t *testing.T) {
 	}
 }
 
+// What is told in those repositories alone that share never takes in what all are told.
+func TestConsolidateShared(t *testing.T) {
+	human := learning("h", "Run make generate after changing a schema file")
+	shared := human
+	shared.ID, shared.Key, shared.Confidence = human.ID+1, "shared:repo:acme/site/x", 1
+	if got := Consolidate([]pipeline.Learning{human, shared}); len(got) != 0 {
+		t.Errorf("merged: %+v", got)
+	}
+}
+
 func TestContradictions(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

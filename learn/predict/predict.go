@@ -100,7 +100,8 @@ func (a Asked) Worse() bool {
 
 // String says it for people.
 func (a Asked) String() string {
-	return fmt.Sprintf("of findings that would be held back, and were posted to see, %d of %d were dismissed; of the others %.0f %%", a.Dismissed, a.Findings, 100*a.Base)
+	return fmt.Sprintf("of findings that would be held back, and were posted to see, %d of %d were dismissed; of the others %.0f %%",
+		a.Dismissed, a.Findings, 100*a.Base)
 }
 
 // share is how much of what is decided a person decides.
@@ -178,14 +179,15 @@ func New(list []Decision, target float64, now time.Time) *Predictor {
 	p.learn(cells)
 	p.deciders = decidersOf(cells)
 	p.choose(cells, blocking, target)
-	if AskedOf(list).Worse() {
+	if AskedOf(list, now).Worse() {
 		p.cut = 1
 	}
 	return p
 }
 
-// AskedOf counts what was posted to see what is held back.
-func AskedOf(list []Decision) (a Asked) {
+// AskedOf counts what was posted to see what is held back, of the decisions that count.
+func AskedOf(list []Decision, now time.Time) (a Asked) {
+	list = newest(list, now)
 	others, dismissed := 0, 0
 	for i := range list {
 		d := &list[i]
@@ -219,6 +221,9 @@ func decidersOf(cells []*cellOf) (out []share) {
 	for _, s := range out {
 		all += s.of
 	}
+	if all == 0 { // so long ago that nothing is left of it
+		return nil
+	}
 	for i := range out {
 		out[i].of /= all
 	}
@@ -251,7 +256,7 @@ func (p *Predictor) cellsOf(list []Decision, now time.Time, blocking *[2]float64
 	type sums struct {
 		micro [2]int64
 		asked [2]int64
-		heard [2]int64
+		heard int64
 		count [2]int
 	}
 	all, blocks := map[cell]*sums{}, [2]int64{}
@@ -278,19 +283,23 @@ func (p *Predictor) cellsOf(list []Decision, now time.Time, blocking *[2]float64
 		all[c].micro[y] += micro
 		if d.Asked > 0 {
 			all[c].asked[y] += int64(math.Round(weight * stands))
-			all[c].heard[y] += micro
+			all[c].heard += micro
 		}
 		all[c].count[y]++
 	}
 	out := make([]*cellOf, 0, len(all))
 	for c, s := range all {
-		out = append(out, &cellOf{cell: c, weight: [2]float64{float64(s.micro[0]) / 1e6, float64(s.micro[1]) / 1e6}, asked: [2]float64{float64(s.asked[0]) / 1e6, float64(s.asked[1]) / 1e6}, heard: float64(s.heard[0]+s.heard[1]) / 1e6, count: s.count})
+		out = append(out, &cellOf{cell: c, weight: whole(s.micro), asked: whole(s.asked), heard: float64(s.heard) / 1e6, count: s.count})
 	}
 	slices.SortFunc(out, func(a, b *cellOf) int {
 		return cmp.Or(a.class.compare(b.class), cmp.Compare(a.person, b.person), cmp.Compare(a.confidence, b.confidence))
 	})
-	*blocking = [2]float64{float64(blocks[0]) / 1e6, float64(blocks[1]) / 1e6}
+	*blocking = whole(blocks)
 	return out
+}
+
+func whole(micro [2]int64) [2]float64 {
+	return [2]float64{float64(micro[0]) / 1e6, float64(micro[1]) / 1e6}
 }
 
 // level is a confidence as it is told apart.
@@ -429,13 +438,14 @@ type Prediction struct {
 	Wrong      float64 `json:"wrong"`     // because it is wrong
 	Cut        float64 `json:"cut"`       // over which it is held back
 	Suppressed bool    `json:"held"`
-	Asked      float64 `json:"asked,omitempty"` // it would be, but for one of so many that are posted all the same
+	Asked      float64 `json:"asked,omitempty"` // share of its like that is posted all the same, and it is of that
 	Why        string  `json:"why,omitempty"`   // it is held back, for people
 }
 
 // Predict says how likely people here are to dismiss a finding, and whether it is held
 // back: where that is likelier than the cut even if its kind has the benefit of the
-// doubt that is left, or where its kind is likelier unwanted than wanted; but for one IN its fingerprint chooses, so that people who changed their minds are heard.
+// doubt that is left, or where its kind is likelier unwanted than wanted; except for one in
+// twenty, which its fingerprint chooses, so that people who changed their minds are heard.
 func (p *Predictor) Predict(f *pipeline.Finding) Prediction {
 	if p == nil || p.classes == nil || f.Severity.Blocks() {
 		return Prediction{Cut: 1}

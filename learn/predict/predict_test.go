@@ -389,9 +389,18 @@ func TestAsked(t *testing.T) {
 		{"asked, and wanted", 1, 11, false, true},
 	} {
 		list := append(slices.Clone(before), of(c.dismissed, c.acted, 0.05, "doc")...)
-		asked := AskedOf(list)
+		asked := AskedOf(list, day(100))
 		if q := New(list, target, day(100)).Predict(&f); q.Suppressed != c.held || asked.Worse() != c.worse {
 			t.Errorf("%s: held %v, worse %v (%v)", c.name, q.Suppressed, asked.Worse(), asked)
 		}
+	}
+}
+
+// What is known of those who decided so long ago that nothing is left of it is nothing, and a number.
+func TestDecisionsOfLongAgo(t *testing.T) {
+	f := finding("doc", "a/x.go", "info", 0.7)
+	q := New(decided(12, 3, true, f, 1), target, day(100).AddDate(8, 0, 0)).Predict(&f)
+	if !(q.Dismissed > 0 && q.Dismissed < 1) || q.Suppressed {
+		t.Errorf("%+v, want a probability, and nothing held back", q)
 	}
 }

@@ -49,11 +49,15 @@ func (m *Learner) Maintain(ctx context.Context) error {
 				from = append(from, l.ID)
 				gone[l.ID] = true
 			}
-			err := m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			past, err := m.o.DB.Evidence(ctx, g.Into.ID)
+			if err != nil {
+				return err
+			}
+			err = m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 				if err := m.o.DB.MergeLearnings(ctx, tx, g.Into, from, now); err != nil {
 					return err
 				}
-				return m.o.DB.ApplyEvidence(ctx, tx, g.Into.Scope, g.Evidence)
+				return m.o.DB.ApplyEvidence(ctx, tx, g.Into.Scope, learn.Fresh(past, g.Evidence))
 			})
 			if err != nil {
 				return err
@@ -88,7 +92,7 @@ func (m *Learner) Maintain(ctx context.Context) error {
 	if w := impact.WholeOf(drawn); w.Worse() {
 		m.o.Log.WarnContext(ctx, "runs do worse with memory; "+impact.WorseFix, "why", w.Says()+", "+w.FirstPass.Text(true))
 	}
-	asked, err := Asked(ctx, m.o.DB)
+	asked, err := Asked(ctx, m.o.DB, now)
 	if err != nil {
 		return err
 	}

@@ -78,12 +78,18 @@ func TestMaintain(t *testing.T) {
 // confirm it; a repository that does not share neither tells nor is told.
 func TestSharing(t *testing.T) {
 	m, first := bare(t, nil)
+	runs, ids := 0, map[string]int64{}
 	repo := func(name string, share bool) *pipeline.Run {
 		t.Helper()
+		runs++
+		if ids[name] == 0 {
+			ids[name] = int64(100 + runs)
+		}
 		cfg := first.Config
 		cfg.Learn.Share = share
-		run, err := m.o.DB.CreateRun(t.Context(), name, pipeline.Start{Repo: pipeline.Repo{ID: int64(100 + len(name)), Owner: "acme", Name: name},
-			Task: pipeline.Task{Issue: 9, Title: "The schema of the database"}, Config: cfg, Base: "b", Branch: "forge/" + name}, m.o.Now(), first.Trace, nil)
+		run, err := m.o.DB.CreateRun(t.Context(), fmt.Sprint(runs), pipeline.Start{Repo: pipeline.Repo{ID: ids[name], Owner: "acme", Name: name},
+			Task: pipeline.Task{Issue: runs, Title: "The schema of the database"}, Config: cfg, Base: "b", Branch: fmt.Sprint("forge/", runs)}, m.o.Now(),
+			first.Trace, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,22 +123,72 @@ func TestSharing(t *testing.T) {
 	repo("three", true)
 	repo("private", false)
 	asked, silent := repo("asks", true), repo("still_none", false)
-	learnt("one", "Run the migrations of the database schema before the integration tests")
+	id := learnt("one", "Run the migrations of the database schema before the integration tests")
 	learnt("private", "Run the migrations of the database schema before the integration tests.")
 	if got := told(asked); got != "" {
 		t.Errorf("one repository that shares is enough:\n%s", got)
 	}
-	id := learnt("three", "Before the integration tests, run the migrations of the database schema")
+	learnt("three", "Before the integration tests, run the migrations of the database schema")
 	if got := told(asked); strings.Count(got, "migrations") != 1 || !strings.Contains(got, "(0.85, procedural, reflection)") {
 		t.Errorf("two repositories have learnt it, and a third is told %q", got)
 	}
 	if got := told(silent); got != "" {
 		t.Errorf("who does not share is told %q", got)
 	}
-	if err := m.o.DB.ForgetLearning(t.Context(), nil, id, pipeline.Actor{ID: 1, Login: "ann"}, m.o.Now(), "no"); err != nil {
-		t.Fatal(err)
+	if got := told(repo("one", true)); strings.Count(got, "migrations") != 1 {
+		t.Errorf("who has learnt it, too, is told %q", got)
 	}
-	if got := told(asked); got != "" {
-		t.Errorf("no two confirm it any more, and a third is told %q", got)
+	learnt("four", "Run the migrations of the database schema before the integration tests.")
+	repo("four", true)
+	if got := told(asked); !strings.Contains(got, "(0.90, procedural, reflection)") {
+		t.Errorf("a third repository confirms it, and another is told %q", got)
+	}
+	for _, share := range []bool{false, true} { // what ended is told again once two confirm it
+		repo("one", share)
+		repo("four", share)
+		if got := told(asked); (got != "") != share {
+			t.Errorf("shared by one and four: %v, and another is told %q", share, got)
+		}
+	}
+	forget := func(id int64) {
+		t.Helper()
+		if err := m.o.DB.ForgetLearning(t.Context(), nil, id, pipeline.Actor{ID: 1, Login: "ann"}, m.o.Now(), "no"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forget(id)
+	if got := told(asked); got == "" {
+		t.Error("two others confirm it still, and another is not told")
+	}
+	shared, err := m.o.DB.Learnings(t.Context(), store.MemoryFilter{Scopes: []string{"org:acme"}, States: []pipeline.LearningState{"*"}})
+	if err != nil || len(shared) != 1 {
+		t.Fatalf("%d learnings of the owner, want 1 (%v): %+v", len(shared), err, shared)
+	}
+	forget(shared[0].ID)
+	learnt("asks", "Run the migrations of the database schema before integration tests")
+	if got := told(repo("five", true)); got != "" {
+		t.Errorf("it is forgotten, and told under another key: %q", got)
+	}
+}
+
+// Each run that teaches the same confirms it, up to so many runs over all.
+func TestTaughtByMany(t *testing.T) {
+	m, _ := bare(t, nil)
+	for run := range int64(8) {
+		l := pipeline.Learning{Key: fmt.Sprint(run), Scope: "repo:acme/greet", Type: pipeline.LearningProcedural, Content: "Run make generate after you change a schema file.",
+			Source: pipeline.SourceReflection, Weight: 1, Base: 0.5, Run: run + 1, Created: m.o.Now()}
+		if err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			_, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{l})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Maintain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := m.o.DB.Learnings(t.Context(), store.MemoryFilter{})
+	if err != nil || len(list) != 1 || list[0].Confidence != 0.7 {
+		t.Errorf("%+v (%v), want one with the confidence 0.7", list, err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // share tells all repositories of an owner that want it (learn.share) what two of them have
 // learnt, and ends that when no two confirm it any more. byScope are the active learnings.
 func (m *Learner) share(ctx context.Context, byScope map[string][]pipeline.Learning, now time.Time) error {
-	owners, err := m.sharing(ctx)
+	owners, err := m.sharing(ctx, byScope)
 	if err != nil {
 		return err
 	}
@@ -36,20 +36,24 @@ func (m *Learner) share(ctx context.Context, byScope map[string][]pipeline.Learn
 	return nil
 }
 
-// sharing are the repositories that share, by owner: as the newest run of each was set.
-func (m *Learner) sharing(ctx context.Context) (map[string][]string, error) {
+// sharing are the repositories that share and have something to, by owner: as the newest run
+// of each was set.
+func (m *Learner) sharing(ctx context.Context, byScope map[string][]pipeline.Learning) (map[string][]string, error) {
 	repos, err := m.o.DB.Repos(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string][]string{}
 	for _, repo := range repos {
+		owner, _, ok := strings.Cut(repo, "/")
+		if !ok || len(byScope[record.ScopeOf(repo)]) == 0 {
+			continue // before its newest run is read
+		}
 		rows, err := m.o.DB.Runs(ctx, store.Filter{Repo: repo, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
-		owner, _, ok := strings.Cut(repo, "/")
-		if len(rows) == 0 || !ok {
+		if len(rows) == 0 {
 			continue
 		}
 		run, err := m.o.DB.Load(ctx, rows[0].ID)
@@ -70,34 +74,27 @@ func (m *Learner) shareIn(ctx context.Context, org string, list []pipeline.Learn
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{}
-	for _, l := range there {
-		known[l.Key] = true
+	known := map[string]*pipeline.Learning{}
+	for i := range there {
+		known[there[i].Key] = &there[i]
 	}
 	confirmed := map[string]bool{}
-	for _, s := range learn.Sharing(list, org) {
+	for _, s := range learn.Sharing(list, there, org) {
 		confirmed[s.Learning.Key] = true
-		if known[s.Learning.Key] {
-			continue
-		}
-		s.Learning.Created, s.Learning.Touched = now, now
-		err := m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-			if _, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{s.Learning}); err != nil {
-				return err
-			}
-			return m.o.DB.ApplyEvidence(ctx, tx, org, s.Evidence)
-		})
-		if err != nil {
+		if err := m.keepShared(ctx, s, known[s.Learning.Key], now); err != nil {
 			return err
 		}
-		m.o.Log.InfoContext(ctx, "two repositories have learnt the same; the others are told", "why", org+" "+s.Learning.Key)
 	}
 	for _, l := range there {
 		if !learn.Shared(&l) || l.State != pipeline.LearningActive || confirmed[l.Key] {
 			continue
 		}
+		l.State = pipeline.LearningWithdrawn // it is told again once two confirm it
 		err := m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-			return m.o.DB.RetireLearning(ctx, tx, l.ID, now, "no two repositories that share confirm it any more")
+			if _, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{l}); err != nil {
+				return err
+			}
+			return m.o.DB.NoteLearning(ctx, tx, l.ID, pipeline.Actor{}, now, "withdrawn: no two repositories that share confirm it any more")
 		})
 		if err != nil {
 			return err
@@ -106,10 +103,39 @@ func (m *Learner) shareIn(ctx context.Context, org string, list []pipeline.Learn
 	return nil
 }
 
-// shares reports whether a run is told what other repositories have learnt.
-func shares(run *pipeline.Run, l *pipeline.Learning, told []pipeline.Learning) bool {
-	if !learn.Shared(l) {
-		return true
+// keepShared keeps what repositories have in common, unless it is told already or people took it
+// out of use, and what is new of their evidence for it.
+func (m *Learner) keepShared(ctx context.Context, s learn.Share, known *pipeline.Learning, now time.Time) error {
+	again := known == nil || known.State == pipeline.LearningWithdrawn
+	if !again {
+		past, err := m.o.DB.Evidence(ctx, known.ID)
+		if err != nil {
+			return err
+		}
+		if s.Evidence = learn.Fresh(past, s.Evidence); len(s.Evidence) == 0 || known.State != pipeline.LearningActive {
+			return nil
+		}
 	}
-	return run.Config.Learn.Share && !slices.ContainsFunc(told, func(o pipeline.Learning) bool { return o.Content == l.Content })
+	s.Learning.Created, s.Learning.Touched = now, now
+	err := m.o.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if again {
+			if _, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{s.Learning}); err != nil {
+				return err
+			}
+		}
+		return m.o.DB.ApplyEvidence(ctx, tx, s.Learning.Scope, s.Evidence)
+	})
+	if err == nil && again {
+		m.o.Log.InfoContext(ctx, "two repositories have learnt the same; the others are told", "why", s.Learning.Scope+" "+s.Learning.Key)
+	}
+	return err
+}
+
+// shares reports whether a run is told a learning beside others: what other repositories have
+// learnt only where it shares, and not what it is told by its own learning already.
+func shares(run *pipeline.Run, l *pipeline.Learning, told []pipeline.Learning) bool {
+	if learn.Shared(l) && !run.Config.Learn.Share {
+		return false
+	}
+	return !slices.ContainsFunc(told, func(o pipeline.Learning) bool { return learn.Shared(&o) != learn.Shared(l) && learn.Same(&o, l) })
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"slices"
+	"time"
 
 	"forge/learn/impact"
 	"forge/learn/predict"
@@ -102,7 +103,7 @@ func feedbackIn(ctx context.Context, db *store.DB, o impact.Options, repos []str
 
 // Asked says, by repository, what became of findings that were posted to see what is held
 // back there by prediction. Repositories where none was have no entry.
-func Asked(ctx context.Context, db *store.DB) (map[string]predict.Asked, error) {
+func Asked(ctx context.Context, db *store.DB, now time.Time) (map[string]predict.Asked, error) {
 	repos, err := db.Repos(ctx)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func Asked(ctx context.Context, db *store.DB) (map[string]predict.Asked, error) 
 		if err != nil {
 			return nil, err
 		}
-		if a := predict.AskedOf(predict.Decisions(signals)); a.Findings > 0 {
+		if a := predict.AskedOf(predict.Decisions(signals), now); a.Findings > 0 {
 			out[repo] = a
 		}
 	}

@@ -240,7 +240,7 @@ func (d *doctor) memory(ctx context.Context, db *store.DB) {
 	case w.FirstPass != nil:
 		d.ok("memory", "%s, %s", w.Says(), w.FirstPass.Text(true))
 	}
-	asked, err := memory.Asked(ctx, db)
+	asked, err := memory.Asked(ctx, db, time.Now())
 	if err != nil {
 		d.say("memory", GradeBad, "", "%v", err)
 	}
