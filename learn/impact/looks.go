@@ -26,7 +26,7 @@ type Look struct {
 }
 
 // The budget of looks back follows what they are worth: all of it where a fifth of what is
-// given is of use, a quarter at least, so that it is seen when that changes.
+// given is useful, a quarter at least, so that it is seen when that changes.
 const (
 	lookedEnough = 20 // learnings given before anything follows
 	lookedUsed   = 0.2
@@ -72,7 +72,7 @@ func Looks(learnings []Taught) []Look {
 
 // TriggerKind is the kind of a trigger: "override" of "override/2".
 func TriggerKind(id string) string {
-	return id[:min(len(id), max(0, strings.IndexAny(id+"/", "/#")))]
+	return id[:strings.IndexAny(id+"/", "/#")]
 }
 
 // ShareOf is the share of its budget that a look back with the trigger has.
@@ -91,8 +91,8 @@ func LooksText(looks []Look) string {
 	var b strings.Builder
 	b.WriteString("Looks back at runs, by what asked for them:\n")
 	for _, l := range looks {
-		fmt.Fprintf(&b, "  %-14s %d learnings; of %d that runs were given %d were of use; %d wrong; %.0f %% of the budget\n", l.Trigger, l.Learnings, l.Given, l.Used,
-			l.Wrong, 100*l.Share)
+		fmt.Fprintf(&b, "  %-14s %d learnings; of %d that runs were given %d were useful; %d wrong; %.0f %% of the budget\n",
+			l.Trigger, l.Learnings, l.Given, l.Used, l.Wrong, 100*l.Share)
 	}
 	return b.String() + "\n"
 }
