@@ -41,7 +41,8 @@ func TestLooks(t *testing.T) {
 			t.Errorf("%s: %v of the budget, want %v", trigger, s, share)
 		}
 	}
-	if s := LooksText(got); !strings.Contains(s, "errors         21 learnings; of 20 that runs were given 0 were useful; 21 wrong; 25 % of the budget") || LooksText(nil) != "" {
+	line := "errors         21 learnings; of 20 that runs were given 0 were useful; 21 wrong; 25 % of the budget"
+	if s := LooksText(got); !strings.Contains(s, line) || LooksText(nil) != "" {
 		t.Errorf("%s", s)
 	}
 }

@@ -11,13 +11,16 @@ import (
 // seen counts as mended where it was fixed. What the general review saw counts for none.
 func TestRework(t *testing.T) {
 	m := measurer{sums: sums{}, ended: time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC)}
-	m.run.Iterations = []pipeline.Iteration{{Impl: &pipeline.Implementation{Files: []string{"web/a.js", "web/b.js", "go.mod"}}}, {Impl: &pipeline.Implementation{Files: []string{"api/x/y.go"}}}}
+	for _, files := range [][]string{{"web/a.js", "web/b.js", "go.mod"}, {"api/x/y.go"}} {
+		m.run.Iterations = append(m.run.Iterations, pipeline.Iteration{Impl: &pipeline.Implementation{Files: files}})
+	}
 	m.run.Bounces = make([]pipeline.Bounce, 2)
 	issue := func(f string, s pipeline.IssueState) pipeline.Issue {
 		return pipeline.Issue{Finding: &pipeline.Finding{Fingerprint: f}, State: s}
 	}
 	m.run.Findings = []pipeline.Issue{issue("a", pipeline.IssueFixed), issue("b", pipeline.IssueDismissed), issue("c", pipeline.IssueFixed)}
-	m.findings = []finding{{fingerprint: "a", lens: "security"}, {fingerprint: "b", lens: "security"}, {fingerprint: "c"}, {fingerprint: "c", lens: "what a log says"}}
+	m.findings = []finding{{fingerprint: "a", lens: "security"}, {fingerprint: "b", lens: "security"}, {fingerprint: "c"},
+		{fingerprint: "c", lens: "what a log says"}}
 	m.finishRework()
 	got := map[string][2]int64{}
 	for _, row := range m.sums.rows() {

@@ -175,8 +175,8 @@ func TestSharing(t *testing.T) {
 func TestTaughtByMany(t *testing.T) {
 	m, _ := bare(t, nil)
 	for run := range int64(8) {
-		l := pipeline.Learning{Key: fmt.Sprint(run), Scope: "repo:acme/greet", Type: pipeline.LearningProcedural, Content: "Run make generate after you change a schema file.",
-			Source: pipeline.SourceReflection, Weight: 1, Base: 0.5, Run: run + 1, Created: m.o.Now()}
+		l := pipeline.Learning{Key: fmt.Sprint(run), Scope: "repo:acme/greet", Type: pipeline.LearningProcedural,
+			Content: "Run make generate after you change a schema file.", Source: pipeline.SourceReflection, Weight: 1, Base: 0.5, Run: run + 1, Created: m.o.Now()}
 		if err := m.o.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			_, err := m.o.DB.SaveLearnings(ctx, tx, []pipeline.Learning{l})
 			return err

@@ -121,9 +121,11 @@ func wrongGate(q config.Quality) (out []wrong) {
 	add(q.Use == "" && q.Name == "", "name", "is missing: name the gate")
 	add(q.Use == "" && q.Value == "", "value", "is missing: say how the value is read, such as number, or name a preset with use")
 	add(q.Use == "" && q.Command == "" && kind != quality.Size && q.Value != "", "command", "is missing: name the command that measures, or a preset with use")
-	add(q.Command != "" && q.Use != "" && !goes(quality.GoBench, quality.UseSARIF, quality.Axe), "command", "does not go with use: %s, which brings its own: remove one", q.Use)
+	add(q.Command != "" && q.Use != "" && !goes(quality.GoBench, quality.UseSARIF, quality.Axe), "command",
+		"does not go with use: %s, which brings its own: remove one", q.Use)
 	add(q.Value != "" && q.Use != "" && !goes(quality.UseSARIF), "value", "does not go with use: %s, which reads its own: remove one", q.Use)
-	add(goes(quality.Axe) && q.Command == "", "command", "is missing: use: axe needs the command that runs axe and prints its result as JSON, such as npx axe --stdout page.html")
+	add(goes(quality.Axe) && q.Command == "", "command",
+		"is missing: use: axe needs the command that runs axe and prints its result as JSON, such as npx axe --stdout page.html")
 	add(goes(quality.UseSARIF) && kind != quality.SARIF, "value", "is missing: use: sarif needs value: sarif:FILE, the file that command writes or that the repository holds")
 	add(q.Package != "" && !goes(quality.GoVet, quality.GoBench, quality.BinarySize), "package", "goes with use: go-vet, go-bench and binary-size alone: remove it")
 	add(q.Package != "" && q.Command != "", "package", "does not go with command: name the packages there")
