@@ -104,8 +104,8 @@ func surest(ctx context.Context, db *store.DB, scopes []string, sure float64, no
 	}
 	var out []pipeline.Learning
 	for _, l := range all {
-		if learn.Effective(l, now) < sure {
-			continue
+		if learn.Effective(l, now) < sure || learn.Shared(&l) {
+			continue // what repositories share is told to those of them that want it, not in a file for everybody
 		}
 		said := l.Author.ID != 0 && !l.Author.Bot && l.Weight > 0
 		if !said { // a model's words, perhaps out of anybody's issue: a person must have borne them out
