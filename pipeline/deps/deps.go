@@ -5,7 +5,7 @@
 // [Recipe], whose key stands for everything that decides the result. [Recipe.Make]
 // does it. No code of the repository is run: install scripts are off, and where a
 // package manager would read the work tree, it reads copies of manifests. What
-// cannot be installed is a [Project] that says why, and how to mend that.
+// cannot be installed is a [Project] that says why, and how to fix that.
 package deps
 
 import (
@@ -47,13 +47,13 @@ type Project struct {
 	Inputs  []string `json:"inputs"`  // files that decide what is installed
 	Lacks   string   `json:"lacks,omitempty"`
 
-	stage  map[string][]byte  // files of the tree, before anything is run
-	steps  []worktree.Command //
-	mounts bool               // its node_modules directories are shown in the work tree
-	shown  []string           // other directories of its tree that are
-	names  []string           // of files whose names alone decide what is installed
-	tree   string             // its directory in the tree
-	env    []string           // of commands that use it
+	stage   map[string][]byte  // files of the tree, before anything is run
+	steps   []worktree.Command //
+	mounts  bool               // its node_modules directories are shown in the work tree
+	shown   []string           // other directories of its tree that are
+	classes []string           // files that decide it by their names and what they declare
+	tree    string             // its directory in the tree
+	env     []string           // of commands that use it
 }
 
 // String names a project for people.
@@ -94,6 +94,15 @@ func (r *Recipe) Inputs() []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Sources are the files besides [Manifests] that Find reads where their tools are there.
+func (r *Recipe) Sources() []string {
+	var out []string
+	for _, p := range r.Projects {
+		out = append(out, p.classes...)
+	}
+	return out
 }
 
 // finder reads one commit.
@@ -171,8 +180,8 @@ func (f *finder) key(r *Recipe) error {
 			}
 			fmt.Fprintf(sum, "%q %d\n%s", name, len(text), text)
 		}
-		if len(p.names) > 0 {
-			fmt.Fprintf(sum, "names %q\n", p.names)
+		if err := f.declared(p, sum); err != nil {
+			return err
 		}
 		for _, s := range p.steps {
 			fmt.Fprintf(sum, "%q %q\n", s.Args, s.Env)

@@ -34,7 +34,7 @@ func find(t testing.TB, files map[string]string, host Host) *Recipe {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(files))
 	known := Manifests(names)
-	r, err := Find(names, func(name string) ([]byte, error) {
+	read := func(name string) ([]byte, error) {
 		if !slices.Contains(known, name) && path.Ext(name) != ".txt" { // requirements may name others
 			t.Errorf("%s is read by itself: add it to the manifests", name)
 		}
@@ -43,7 +43,13 @@ func find(t testing.TB, files map[string]string, host Host) *Recipe {
 			return nil, os.ErrNotExist
 		}
 		return []byte(text), nil
-	}, host)
+	}
+	first, err := Find(names, read, Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known = append(known, first.Sources()...)
+	r, err := Find(names, read, host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,6 +175,30 @@ func TestKey(t *testing.T) { // D1
 	for name, host := range map[string]Host{"scripts": other, "tools": newer} {
 		if find(t, files, host).Key == key {
 			t.Errorf("other %s, the same key", name)
+		}
+	}
+}
+
+// Composer's class map names the classes of a project's own files, so that it is made anew
+// when a file or a class comes, and not for what a class does.
+func TestKeyOfClassMap(t *testing.T) { // D1
+	key := func(text, more string) string {
+		t.Helper()
+		files := map[string]string{"composer.json": `{"require":{"acme/log":"1"},"autoload":{"classmap":["lib/"]}}`, "composer.lock": `{"packages":[]}`,
+			"lib/old.php": text}
+		if more != "" {
+			files[more] = "<?php\n"
+		}
+		return find(t, files, whole).Key
+	}
+	first := key("<?php class Old { const X = 1; }", "")
+	if key("<?php class Old { const X = 2; }", "src/new.php") != first {
+		t.Error("another key for the same classes")
+	}
+	for _, k := range []string{key("<?php class Old {}\nfinal class Added {}", ""), key("<?php namespace N;\nclass Old {}", ""),
+		key("<?php class Old {}", "lib/new.php")} {
+		if k == first {
+			t.Error("the same key for other classes")
 		}
 	}
 }

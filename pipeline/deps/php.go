@@ -2,7 +2,10 @@ package deps
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -72,6 +75,7 @@ func (m *composerManifest) needs() bool {
 
 // composed says how what a lock file names is installed.
 func (f *finder) composed(p *Project, manifest, lock []byte, m *composerManifest) {
+	dirs := f.classmap(p, m)
 	if p.Lacks = f.lacks("composer", "composer", "install PHP with Composer"); p.Lacks != "" {
 		return
 	}
@@ -97,7 +101,7 @@ func (f *finder) composed(p *Project, manifest, lock []byte, m *composerManifest
 	}
 	p.stage = map[string][]byte{path.Join(p.tree, "composer.json"): f.composerManifest(manifest, own), path.Join(p.tree, "composer.lock"): locked}
 	home := path.Join(root, p.tree)
-	if dirs := f.classmap(p, m); len(dirs) > 0 { // the class loader is made from what the files are called
+	if len(dirs) > 0 { // Composer looks for the classes in there
 		p.steps = append(p.steps, worktree.Command{Dir: p.Dir, Timeout: timeout,
 			Args: slices.Concat([]string{"cp", "-r", "--parents", "--"}, dirs, []string{home})})
 	}
@@ -111,7 +115,6 @@ func (f *finder) composed(p *Project, manifest, lock []byte, m *composerManifest
 }
 
 // classmap are the files and directories of the project that the class loader names file by file.
-// The names of what is in there count for the key.
 func (f *finder) classmap(p *Project, m *composerManifest) []string {
 	var dirs []string
 	for _, name := range slices.Concat(m.Autoload.Classmap, m.Dev.Classmap) {
@@ -123,7 +126,7 @@ func (f *finder) classmap(p *Project, m *composerManifest) []string {
 		for _, file := range f.files {
 			if below(file, at) {
 				there = true
-				p.names = append(p.names, file)
+				p.classes = append(p.classes, file)
 			}
 		}
 		if there {
@@ -131,6 +134,24 @@ func (f *finder) classmap(p *Project, m *composerManifest) []string {
 		}
 	}
 	return dirs
+}
+
+// phpNames are all names that a file of PHP declares, and some words more.
+var phpNames = regexp.MustCompile(`(?i)\b(?:namespace|class|interface|trait|enum)\s+[^\s{;(]+`)
+
+// declared writes what the class loader is made from.
+func (f *finder) declared(p *Project, to io.Writer) error {
+	if p.Lacks != "" {
+		return nil
+	}
+	for _, name := range p.classes {
+		text, err := f.read(name)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		fmt.Fprintf(to, "%q %q\n", name, phpNames.FindAll(text, -1))
+	}
+	return nil
 }
 
 // composerManifest is a composer.json as Composer is given it, with its own directory for programs or not.

@@ -173,9 +173,15 @@ func (x *Executor) recipe(ctx context.Context, run *pipeline.Run, ws *sandbox.Wo
 		}
 		return text, err
 	}
-	if r, err := deps.Find(files, read, deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts}); err != nil || len(r.Projects) == 0 {
+	r, err := deps.Find(files, read, deps.Host{Registry: map[string]string{}, Scripts: x.o.Dependencies.Scripts})
+	if err != nil || len(r.Projects) == 0 {
 		return r, err
 	}
+	sources, err := x.o.Gateway.ReadFiles(ctx, run.Repo, sha, r.Sources())
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(known, sources)
 	host, err := x.host(ctx, ws)
 	if err != nil {
 		return nil, err
