@@ -202,7 +202,7 @@ func customers(ctx context.Context, address string, served, failed *atomic.Int64
 // program that deploys it: work of Forge's is verified, shipped and healthy; the next
 // breaks a fifth of the requests, is an incident within ten seconds after the alert
 // fires, attributed to its deployment, pull request, run and file, and rolled back; the
-// service is healthy, the run behind it has learnt, and a run that mends it is verified,
+// service is healthy, the run behind it has learnt, and a run that fixes it is verified,
 // shipped and healthy. Covers P1, P2, V12.
 func TestProductionStory(t *testing.T) {
 	for _, program := range []string{"prometheus", "prometheus-alertmanager", "go"} {
@@ -234,7 +234,8 @@ func TestProductionStory(t *testing.T) {
 			o.Config.Hooks = []settings.Hook{
 				{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 600},
 				{Name: "reports", Kind: "generic", Secret: settings.NewSecret(reports), Repo: greetRepo, PerMinute: 600}}
-			o.Config.HealthChecks = []settings.HealthCheck{{Name: "shop", URL: "http://" + shopAt + "/healthz", Repo: greetRepo, Expect: 200, Every: time.Hour, Fails: 3, Private: true}}
+			o.Config.HealthChecks = []settings.HealthCheck{{Name: "shop", URL: "http://" + shopAt + "/healthz", Repo: greetRepo, Expect: 200,
+				Every: time.Hour, Fails: 3, Private: true}}
 			o.Config.Queries = []settings.Query{{Name: "error_rate", Repo: greetRepo, Max: 0.02, Window: 10 * time.Minute,
 				Query:      "sum(rate(http_errors_total[5s])) / sum(rate(http_requests_total[5s]))",
 				Prometheus: settings.Prometheus{Name: "main", URL: "http://" + promAt}}}
@@ -351,11 +352,13 @@ func TestProductionStory(t *testing.T) {
 	deployments := ts.gh.Deployments(greetRepo)
 	s := i.Suspects[0]
 	t.Logf("suspected: %s: %s", incidents.SuspectLine(s), strings.Join(s.Why, "; "))
-	if s.Deployment != deployments[2].ID || s.Pull != second.Published.Pull.Number || s.Run != second.ID || s.File != "price/price.go" || s.Score < production.Attributed {
+	if s.Deployment != deployments[2].ID || s.Pull != second.Published.Pull.Number || s.Run != second.ID ||
+		s.File != "price/price.go" || s.Score < production.Attributed {
 		t.Errorf("suspect %+v; want deployment %d, pull request %d, run %d", s, deployments[2].ID, second.Published.Pull.Number, second.ID)
 	}
 	ts.deployed(4)
-	if deployments = ts.gh.Deployments(greetRepo); len(deployments) != 4 || deployments[3].SHA != before || deployments[3].Task != "rollback" || d.runs() != before || before == broken {
+	if deployments = ts.gh.Deployments(greetRepo); len(deployments) != 4 || deployments[3].SHA != before ||
+		deployments[3].Task != "rollback" || d.runs() != before || before == broken {
 		t.Fatalf("rolled back to %s: %+v; want %s", d.runs(), deployments, before)
 	}
 	had := failed.Load()
@@ -420,8 +423,9 @@ func monitors(t *testing.T, dir, alertAt, promAt, shopAt, forge string) {
 		}
 		return path
 	}
-	manager := file("alertmanager.yml", fmt.Sprintf("route: {receiver: forge, group_by: [alertname], group_wait: 0s, group_interval: 1s, repeat_interval: 5s}\nreceivers:\n"+
-		"  - name: forge\n    webhook_configs: [{url: '%s/hooks/prom', http_config: {authorization: {credentials_file: %s}}}]\n", forge, file("token", promToken)))
+	manager := file("alertmanager.yml", fmt.Sprintf(
+		"route: {receiver: forge, group_by: [alertname], group_wait: 0s, group_interval: 1s, repeat_interval: 5s}\nreceivers:\n"+
+			"  - name: forge\n    webhook_configs: [{url: '%s/hooks/prom', http_config: {authorization: {credentials_file: %s}}}]\n", forge, file("token", promToken)))
 	rules := file("rules.yml", `groups:
   - name: shop
     rules:
@@ -431,10 +435,13 @@ func monitors(t *testing.T, dir, alertAt, promAt, shopAt, forge string) {
         labels: {severity: critical, service: shop}
         annotations: {summary: Requests fail, metric: error_rate, baseline: "0", value: "{{ $value }}"}
 `)
-	config := file("prometheus.yml", fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s]\nalerting: {alertmanagers: [{static_configs: [{targets: ['%s']}]}]}\n"+
+	config := file("prometheus.yml", fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s]\n"+
+		"alerting: {alertmanagers: [{static_configs: [{targets: ['%s']}]}]}\n"+
 		"scrape_configs: [{job_name: shop, static_configs: [{targets: ['%s']}]}]\n", rules, alertAt, shopAt))
-	started(t, "prometheus-alertmanager", "--config.file="+manager, "--storage.path="+filepath.Join(dir, "am"), "--web.listen-address="+alertAt, "--cluster.listen-address=")
-	started(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "prom"), "--web.listen-address="+promAt, "--rules.alert.resend-delay=1s")
+	started(t, "prometheus-alertmanager", "--config.file="+manager, "--storage.path="+filepath.Join(dir, "am"),
+		"--web.listen-address="+alertAt, "--cluster.listen-address=")
+	started(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "prom"),
+		"--web.listen-address="+promAt, "--rules.alert.resend-delay=1s")
 	answers(t, "http://"+alertAt+"/-/ready")
 	answers(t, "http://"+promAt+"/-/ready")
 }
