@@ -21,15 +21,28 @@ type Peer struct {
 	Runs       []int64   `json:"runs"`      // that it works on now
 }
 
-// PeerAway is how long ago a server was seen last that is not there any more, and
-// peersKept how long it is listed.
+// What a server does.
 const (
-	PeerAway  = 30 * time.Second
-	peersKept = 24 * time.Hour
+	PeerWorking = "working"
+	PeerDrained = "drained"
+	PeerAway    = "away" // nothing was heard of it for peerSilent
 )
 
-// Away reports whether nothing was heard of the server for too long.
-func (p Peer) Away(now time.Time) bool { return now.Sub(p.Seen) > PeerAway }
+const (
+	peerSilent = 30 * time.Second
+	peersKept  = 24 * time.Hour // for how long a server that is away is listed
+)
+
+// State says what the server does, for people.
+func (p Peer) State(now time.Time) string {
+	switch {
+	case now.Sub(p.Seen) > peerSilent:
+		return PeerAway
+	case p.Drain:
+		return PeerDrained
+	}
+	return PeerWorking
+}
 
 const (
 	beat = `INSERT INTO servers (id, process, version, started, beat, load_milli, processors, free_disk) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)

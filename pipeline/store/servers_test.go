@@ -41,9 +41,8 @@ func TestServers(t *testing.T) {
 		must(t, err)
 		a.Runs, b.Runs = []int64{run.ID}, []int64{}
 		samePeers(t, "servers", list, a, b)
-		if list[0].Away(now) || !list[1].Away(now) {
-			t.Errorf("away: %v, %v", list[0].Away(now), list[1].Away(now))
-		}
+		want(t, "the state of one that is heard of", list[0].State(now), PeerWorking)
+		want(t, "the state of one that is not", list[1].State(now), PeerAway)
 		must(t, d.Drain(ctx, "aaa"))
 		if err := d.Drain(ctx, "ccc"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("drain a server that is not there: %v", err)
@@ -56,6 +55,7 @@ func TestServers(t *testing.T) {
 		must(t, err)
 		a.Drain, a.Runs = true, []int64{}
 		samePeers(t, "a day later", list, a)
+		want(t, "the state of one that is drained", list[0].State(a.Seen), PeerDrained)
 		must(t, d.Leave(ctx, "aaa"))
 		list, err = d.Peers(ctx, now)
 		must(t, err)

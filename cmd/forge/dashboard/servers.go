@@ -15,17 +15,6 @@ type serversData struct {
 	Runs int // that somebody works on
 }
 
-// State is how a server stands, for people.
-func (d serversData) State(p store.Peer) string {
-	switch {
-	case p.Away(d.Now):
-		return "away"
-	case p.Drain:
-		return "drained"
-	}
-	return "working"
-}
-
 // Free is what a server's disk has left.
 func (serversData) Free(p store.Peer) string {
 	return fmt.Sprintf("%.1f GB", float64(p.FreeDisk)/(1<<30))

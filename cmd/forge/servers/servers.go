@@ -67,18 +67,12 @@ func list(cmd *cobra.Command, db *store.DB) error {
 	}
 	t := printing.Table("id", "server", "state", "works on", "load", "seen")
 	for _, p := range peers {
-		state := "working"
-		switch {
-		case p.Away(now):
-			state = "away"
-		case p.Drain:
-			state = "drained"
-		}
-		runs := []string{}
+		var runs []string
 		for _, id := range p.Runs {
 			runs = append(runs, strconv.FormatInt(id, 10))
 		}
-		t.AppendRow(table.Row{p.ID, p.Process, state, text.Clip(strings.Join(runs, " "), 40), fmt.Sprintf("%.1f of %d", p.Load, p.Processors), text.Clock(now.Sub(p.Seen)) + " ago"})
+		t.AppendRow(table.Row{p.ID, p.Process, p.State(now), text.Clip(strings.Join(runs, " "), 40),
+			fmt.Sprintf("%.1f of %d", p.Load, p.Processors), text.Clock(now.Sub(p.Seen)) + " ago"})
 	}
 	_, err = fmt.Fprintln(out, t.Render())
 	return err
