@@ -85,7 +85,7 @@ func (s *Server) roomy(context.Context) error {
 	return err
 }
 
-// watched adds to a scrape what this process knows and the database does not.
+// watchProduction adds to a scrape what is known of production.
 func (s *Server) watchProduction(ctx context.Context, p *monitoring.Production) {
 	for _, h := range s.hooks.Sources() {
 		p.Hooks = append(p.Hooks, monitoring.Hook{Name: h.Name, Taken: h.Taken, Unproven: h.Unproven, Busy: h.Busy})
@@ -98,6 +98,7 @@ func (s *Server) watchProduction(ctx context.Context, p *monitoring.Production) 
 	}
 }
 
+// watched adds to a scrape what this process knows and the database does not.
 func (s *Server) watched(ctx context.Context, snap *monitoring.Snapshot) {
 	snap.DayUSD, snap.MonthUSD = s.config.DayUSD, s.config.MonthUSD
 	snap.Traces = s.traces.Stats()

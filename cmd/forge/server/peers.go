@@ -17,20 +17,14 @@ const beatEvery = 5 * time.Second
 // beats keeps this server on the list of all until ctx ends, and drains it when it is
 // asked to.
 func (s *Server) beats(ctx context.Context) {
-	p := store.Peer{ID: s.Engine.ID(), Process: processName(), Version: Version(), Started: s.now(), Processors: runtime.NumCPU()}
+	p := s.peer()
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	told := false
 	for {
-		p.Seen, p.Load = s.now(), loadOfMachine()
-		p.FreeDisk, _ = freeDisk(s.config.StateDir)
-		drain, err := s.DB.Beat(ctx, p)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil && !told:
+		err := s.report(ctx, p)
+		if err != nil && !told && ctx.Err() == nil {
 			s.log.Warn("this server is not on the list of servers", "error", err)
-		case drain && !s.health.draining.Load():
-			s.drain(ctx)
 		}
 		told = err != nil
 		select {
@@ -47,11 +41,26 @@ func (s *Server) beats(ctx context.Context) {
 	}
 }
 
+// peer is this server on the list of all.
+func (s *Server) peer() store.Peer {
+	return store.Peer{ID: s.Engine.ID(), Process: processName(), Version: Version(), Started: s.now(), Processors: runtime.NumCPU()}
+}
+
+// report says how this server is, and drains it when it is asked to.
+func (s *Server) report(ctx context.Context, p store.Peer) error {
+	p.Seen, p.Load = s.now(), loadOfMachine()
+	p.FreeDisk, _ = freeDisk(s.config.StateDir)
+	drain, err := s.DB.Beat(ctx, p)
+	if err == nil && drain && s.health.draining.CompareAndSwap(false, true) {
+		s.drain(ctx)
+	}
+	return err
+}
+
 // drain ends the work of this server, in order: others go on with it. It still takes in
 // webhooks and shows its pages, and is not ready, so that a proxy asks another.
 func (s *Server) drain(ctx context.Context) {
 	s.log.Info("this server is drained: what it works on stops at its next step, and nothing begins; end it, or start it again")
-	s.health.draining.Store(true)
 	stop, cancel := context.WithTimeout(ctx, DrainTime)
 	defer cancel()
 	if err := s.stopEngine(stop); err != nil && ctx.Err() == nil {

@@ -3,8 +3,8 @@ package server
 import (
 	"net/http"
 	"testing"
-	"time"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
 )
 
@@ -13,34 +13,37 @@ import (
 func TestDrainedServer(t *testing.T) {
 	t.Parallel()
 	ts := newTestServer(t, testOptions{})
-	on := func(what string, cond func() bool) {
+	report := func() {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("not " + what)
-			}
+		ts.must(ts.s.report(t.Context(), ts.s.peer()))
+	}
+	listed := func() string {
+		t.Helper()
+		list, err := ts.s.DB.Peers(t.Context(), ts.s.now())
+		ts.must(err)
+		if len(list) != 1 {
+			t.Fatalf("%d servers are listed, want 1", len(list))
 		}
+		return list[0].ID
 	}
-	listed := func() int {
-		list, err := ts.s.DB.Peers(t.Context(), time.Now())
-		ts.must(err)
-		return len(list)
-	}
-	on("listed", func() bool { return listed() == 1 })
-	id := ts.s.Engine.ID()
+	report()
+	id := listed()
 	ts.must(ts.s.DB.Drain(t.Context(), id))
-	on("drained", func() bool { code, _ := readyz(t, ts.s); return code == http.StatusServiceUnavailable })
+	report()
+	if code, _ := readyz(t, ts.s); code != http.StatusServiceUnavailable {
+		t.Errorf("a drained server is ready: %d", code)
+	}
 	ts.label("acme")
-	on("kept", func() bool {
-		list, err := ts.s.DB.WaitingDeliveries(t.Context(), time.Now(), 10)
-		ts.must(err)
-		return len(list) > 0
-	})
+	ts.must(ts.gh.Settle(t.Context()))
+	servertest.Kept(t, ts.gh, ts.s.DB.Delivery)
+	list, err := ts.s.DB.WaitingDeliveries(t.Context(), ts.s.now(), 10)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("a drained server keeps nothing for others: %v", err)
+	}
 	ts.restart()
-	on("listed anew", func() bool {
-		list, err := ts.s.DB.Peers(t.Context(), time.Now())
-		ts.must(err)
-		return len(list) == 1 && list[0].ID != id
-	})
+	report()
+	if again := listed(); again == id {
+		t.Errorf("the new server has the old one's ID %s", id)
+	}
 	ts.untilState(pipeline.StateVerified)
 }
