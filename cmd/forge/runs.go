@@ -20,8 +20,10 @@ import (
 	"forge/learn"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/role"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
+	"forge/pipeline/upstream"
 )
 
 // openControl is shell.WithStore for orders: the database and what takes them.
@@ -143,38 +145,44 @@ func showCommand() *cobra.Command {
 // showWritten prints what agents told each other, and what roles have written.
 func showWritten(out io.Writer, run *pipeline.Run, told, written, asJSON bool) error {
 	shown := map[string]any{}
-	var b strings.Builder
+	var words string
 	if told {
 		shown["upstream"] = run.Upstream
-		if len(run.Upstream) == 0 {
-			b.WriteString("Agents have told each other nothing.\n")
-		}
-		for i := range run.Upstream {
-			f := &run.Upstream[i]
-			fmt.Fprintf(&b, "%s (%s, %s → %s, %s)\n  %s\n", f.ID, f.Kind, f.From, f.To, f.State, f)
-			if f.Why != "" {
-				fmt.Fprintf(&b, "  A human was asked, because %s.\n", f.Why)
-			}
-		}
+		words += listed(run.Upstream, toldText, "Agents have told each other nothing.\n")
 	}
 	if written {
 		shown["artefacts"] = run.Artefacts
-		if len(run.Artefacts) == 0 {
-			b.WriteString("No role has written anything: the run is not on the full track, or has not begun.\n")
-		}
-		for i := range run.Artefacts {
-			a := &run.Artefacts[i]
-			fmt.Fprintf(&b, "%s, revision %d, by %s\n", a.Role, a.Rev, cmp.Or(a.By, "an agent"))
-			for line := range strings.SplitSeq(a.Text(), "\n") {
-				fmt.Fprintf(&b, "  %s\n", line)
-			}
-		}
+		words += listed(run.Artefacts, writtenText, "No role has written anything: the run is not on the full track, or has not begun.\n")
 	}
 	if asJSON {
 		return printing.JSON(out, shown)
 	}
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, words)
 	return err
+}
+
+// listed are the texts of a list's items, or the words for an empty one.
+func listed[T any](list []T, words func(*T) string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	var b strings.Builder
+	for i := range list {
+		b.WriteString(words(&list[i]))
+	}
+	return b.String()
+}
+
+func toldText(f *upstream.Feedback) string {
+	words := fmt.Sprintf("%s (%s, %s → %s, %s)\n  %s\n", f.ID, f.Kind, f.From, f.To, f.State, f)
+	if f.Why != "" {
+		words += fmt.Sprintf("  A human was asked, because %s.\n", f.Why)
+	}
+	return words
+}
+
+func writtenText(a *role.Artefact) string {
+	return fmt.Sprintf("%s, revision %d, by %s\n  %s\n", a.Role, a.Rev, cmp.Or(a.By, "an agent"), strings.ReplaceAll(a.Text(), "\n", "\n  "))
 }
 
 // loadRun loads a run, and says where to find one when there is none of this number.
