@@ -494,3 +494,22 @@ func TestHoldoutIsDrawn(t *testing.T) {
 		}
 	})
 }
+
+// A run is found by its trace in its own repository, and in no other: whoever can write a
+// commit can put another's trace into it.
+func TestRunOfTrace(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		run := begin(t, d, 1)
+		id, err := d.RunOfTrace(t.Context(), run.Repo.ID, run.Trace)
+		must(t, err)
+		want(t, "the run", id, run.ID)
+		for _, of := range []struct {
+			repo  int64
+			trace string
+		}{{run.Repo.ID + 1, run.Trace}, {run.Repo.ID, "ffff"}} {
+			if id, err := d.RunOfTrace(t.Context(), of.repo, of.trace); !errors.Is(err, ErrNotFound) {
+				t.Errorf("repository %d, trace %s: run %d, %v", of.repo, of.trace, id, err)
+			}
+		}
+	})
+}
