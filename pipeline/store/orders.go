@@ -32,7 +32,8 @@ func (d *DB) Orders(ctx context.Context, since time.Time, types []pipeline.Event
 	}
 	// A run that nothing has happened to since has no such event.
 	rows, err := d.reader.QueryContext(ctx, `SELECT r.id, r.repo, r.issue, r.pull, e.seq, e.id, e.type, e.source, e.time, e.data, COALESCE(d.event, '')
-		FROM runs r JOIN events e ON e.run = r.id LEFT JOIN deliveries d ON e.seq = 1 AND d.guid = e.id WHERE r.updated >= $1 AND e.time >= $1 AND e.type IN (`+strings.Join(marks, ", ")+`) ORDER BY e.time, e.run, e.seq`, args...)
+		FROM runs r JOIN events e ON e.run = r.id LEFT JOIN deliveries d ON e.seq = 1 AND d.guid = e.id
+		WHERE r.updated >= $1 AND e.time >= $1 AND e.type IN (`+strings.Join(marks, ", ")+`) ORDER BY e.time, e.run, e.seq`, args...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -55,8 +56,9 @@ func (d *DB) Orders(ctx context.Context, since time.Time, types []pipeline.Event
 // Answered visits the deliveries that were handled since a time and may have been asked
 // for by a person, oldest first, with what is left of their payloads.
 func (d *DB) Answered(ctx context.Context, since time.Time, visit func(*record.Delivery) error) error {
-	const doing = "list what was asked for in vain"
-	rows, err := d.reader.QueryContext(ctx, deliveryColumns+`, payload FROM deliveries WHERE state = 'done' AND NOT quiet AND received >= $1 ORDER BY id`, micros(since))
+	const doing = "list handled deliveries"
+	rows, err := d.reader.QueryContext(ctx, deliveryColumns+`, payload FROM deliveries
+		WHERE state = 'done' AND NOT quiet AND received >= $1 ORDER BY id`, micros(since))
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}

@@ -93,17 +93,20 @@ func provide(ctx context.Context, path string, log *slog.Logger) error {
 	case err == nil && info.IsDir():
 		return fmt.Errorf("open database %s: it is a directory: give the path of a file", path)
 	case err == nil && info.Size() == 0:
-		return &unsoundError{fmt.Errorf("open database %s: the file is empty, so its contents are lost: restore a backup; if there was nothing in it, delete it and %[1]s.lock, and Forge makes a new one", path)}
+		return unsound("open database %s: the file is empty, so its contents are lost: restore a backup; "+
+			"if there was nothing in it, delete it and %[1]s.lock, and Forge makes a new one", path)
 	case err == nil:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("open database: %w", err)
 	case walErr == nil:
-		return &unsoundError{fmt.Errorf("open database %s: the file is missing but %s-wal is there: put the file back beside it, or restore a backup; to start anew, move %[1]s-wal away", path, path)}
+		return unsound("open database %s: the file is missing but %[1]s-wal is there: put the file back beside it, or restore a backup; "+
+			"to start anew, move %[1]s-wal away", path)
 	}
 	for _, beside := range []string{rescued, ".lock"} { // a server writes into the lock which process it is
 		if info, err := os.Stat(path + beside); err == nil && info.Size() > 0 {
-			return &unsoundError{fmt.Errorf("open database %s: the file is missing, but a server ran on it: put it back, or restore a backup or %[1]s%[2]s; to start anew, delete %[1]s%[3]s", path, rescued, beside)}
+			return unsound("open database %s: the file is missing, but a server ran on it: put it back, or restore a backup or %[1]s%[2]s; "+
+				"to start anew, delete %[1]s%[3]s", path, rescued, beside)
 		}
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -193,7 +196,7 @@ func inspect(ctx context.Context, path string, checkUpTo int64) (version int64, 
 	case err != nil:
 		return 0, explain(path, err)
 	case version == 0:
-		return 0, &unsoundError{fmt.Errorf("open database %s: the record of its schema is gone: restore a backup", path)}
+		return 0, unsound("open database %s: the record of its schema is gone: restore a backup", path)
 	case version > newestSchema:
 		return 0, newer(path, version)
 	}
@@ -221,7 +224,7 @@ func explain(path string, err error) error {
 	if errors.As(err, &se) {
 		switch se.Code() & 0xff {
 		case sqlite3.SQLITE_NOTADB:
-			return &unsoundError{fmt.Errorf("open database %s: the file is not an SQLite database: give another path, or restore a backup", path)}
+			return unsound("open database %s: the file is not an SQLite database: give another path, or restore a backup", path)
 		case sqlite3.SQLITE_CORRUPT:
 			return damaged(path, se.Error())
 		case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY:
@@ -235,6 +238,10 @@ func explain(path string, err error) error {
 type unsoundError struct{ error }
 
 func (e *unsoundError) Unwrap() error { return e.error }
+
+func unsound(format string, args ...any) error {
+	return &unsoundError{fmt.Errorf(format, args...)}
+}
 
 // Unsound reports whether an error of [Open] means that what was in the database is not
 // to be had from it, and a backup is.
@@ -250,7 +257,7 @@ func Sound(ctx context.Context, path string) error {
 }
 
 func damaged(path, what string) error {
-	return &unsoundError{fmt.Errorf("open database %s: the file is damaged (%s): move it and its -wal file away and restore the latest backup", path, what)}
+	return unsound("open database %s: the file is damaged (%s): move it and its -wal file away and restore the latest backup", path, what)
 }
 
 func newer(name string, version int64) error {
