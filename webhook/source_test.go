@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ const (
 // a door is a receiver with one source of each kind, and a clock.
 type door struct {
 	*mux.Router
+	r   *Receiver
 	k   memory
 	now time.Time
 }
@@ -47,6 +49,7 @@ func newDoor(t *testing.T, change func(map[string]Source)) *door {
 	r.Start(t.Context())
 	t.Cleanup(func() { _ = r.Stop(context.Background()) })
 	r.Route(d.Router)
+	d.r = r
 	return d
 }
 
@@ -242,6 +245,10 @@ func TestSourceRate(t *testing.T) {
 	}
 	if code := serve(d, request("g", []byte(labeled))).Code; code != 202 {
 		t.Errorf("GitHub's delivery: %d", code)
+	}
+	want := []Passed{{Name: "own"}, {Name: "prom", Taken: 8, Unproven: 50, Busy: 3}, {Name: "sentry"}}
+	if got := d.r.Sources(); !slices.Equal(got, want) {
+		t.Errorf("counted %+v, want %+v", got, want)
 	}
 }
 
