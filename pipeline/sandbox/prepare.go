@@ -46,7 +46,7 @@ func (i *installer) Prepare(ctx context.Context, c worktree.Command) (worktree.R
 	p := preparing{installing: i.in}
 	p.Command = c
 	var r worktree.Result
-	back, err := i.w.m.places.Take(ctx, i.w.who)
+	back, err := i.w.m.places.Take(ctx, i.w.open.Owner)
 	if err != nil {
 		return r, err
 	}

@@ -20,22 +20,24 @@ var protectedPaths = []struct {
 	{"it says who must approve what", []string{"**/CODEOWNERS"}},
 	{"it says what git does, and runs", []string{"**/.git*"}},
 	{"it says what another CI system runs, with its secrets", []string{
-		"**/.gitlab-ci.yml", "**/.circleci/**", "**/.travis.yml", "**/Jenkinsfile", "**/azure-pipelines.yml", "**/.azure-pipelines/**", "**/bitbucket-pipelines.yml",
-		"**/.drone.yml", "**/.woodpecker.yml", "**/.woodpecker/**", "**/.buildkite/**", "**/appveyor.yml", "**/.appveyor.yml", "**/.cirrus.yml", "**/.semaphore/**",
-		"**/cloudbuild.yaml", "**/buildspec.yml", "**/.teamcity/**",
+		"**/.gitlab-ci.yml", "**/.circleci/**", "**/.travis.yml", "**/Jenkinsfile", "**/azure-pipelines.yml", "**/.azure-pipelines/**",
+		"**/bitbucket-pipelines.yml", "**/.drone.yml", "**/.woodpecker.yml", "**/.woodpecker/**", "**/.buildkite/**", "**/appveyor.yml",
+		"**/.appveyor.yml", "**/.cirrus.yml", "**/.semaphore/**", "**/cloudbuild.yaml", "**/buildspec.yml", "**/.teamcity/**",
 	}},
 	{"it runs on the machine of whoever commits or pushes", []string{
-		"**/.husky/**", "**/.pre-commit-config.yaml", "**/.pre-commit-hooks.yaml", "**/lefthook.yml", "**/.lefthook.yml", "**/lefthook.yaml", "**/.lefthook/**", "**/.overcommit.yml",
+		"**/.husky/**", "**/.pre-commit-config.yaml", "**/.pre-commit-hooks.yaml", "**/lefthook.yml", "**/.lefthook.yml", "**/lefthook.yaml",
+		"**/.lefthook/**", "**/.overcommit.yml",
 	}},
 	{"it says where packages come from, and what runs when they are installed", []string{
-		"**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.yarn/plugins/**", "**/.yarn/releases/**", "**/.pnpmfile.cjs", "**/bunfig.toml", "**/.pypirc", "**/pip.conf", "**/.cargo/config",
-		"**/.cargo/config.toml", "**/.bundle/config", "**/nuget.config", "**/.mvn/**",
+		"**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.yarn/plugins/**", "**/.yarn/releases/**", "**/.pnpmfile.cjs", "**/bunfig.toml",
+		"**/.pypirc", "**/pip.conf", "**/.cargo/config", "**/.cargo/config.toml", "**/.bundle/config", "**/nuget.config", "**/.mvn/**",
 	}},
 	{"it says how agents behave", []string{
 		".github/copilot-instructions.md", ".github/instructions/**", ".github/agents/**", ".github/prompts/**",
 		"**/AGENTS.md", "**/CLAUDE.md", "**/GEMINI.md", "**/.claude/**", "**/.codex/**", "**/.gemini/**", "**/.agents/**",
 		"**/.mcp.json", "**/mcp.json", "**/.cursor/**", "**/.cursorrules", "**/.windsurf/**", "**/.windsurfrules", "**/.aider*",
-		"**/.clinerules", "**/.clinerules/**", "**/.roo/**", "**/.roomodes", "**/.kiro/**", "**/.junie/**", "**/.amazonq/**", "**/.opencode/**", "**/opencode.json", "**/.goosehints", "**/.continue/**",
+		"**/.clinerules", "**/.clinerules/**", "**/.roo/**", "**/.roomodes", "**/.kiro/**", "**/.junie/**", "**/.amazonq/**",
+		"**/.opencode/**", "**/opencode.json", "**/.goosehints", "**/.continue/**",
 	}},
 	{"it says what editors and shells run when they open the folder", []string{
 		"**/.vscode/**", "**/.idea/**", "**/.zed/**", "**/.devcontainer/**", "**/.devcontainer.json", "**/.envrc", "**/mise.toml", "**/.mise.toml",
@@ -66,7 +68,8 @@ func (e *ProtectedError) Error() string {
 	if e.Why != "" {
 		why = ", since " + e.Why
 	}
-	return fmt.Sprintf("%s is protected by the built-in rule %q%s: leave it as it is; a maintainer must make this change, or the operator must allow the path", e.Path, e.Rule, why)
+	return fmt.Sprintf("%s is protected by the built-in rule %q%s: leave it as it is; a maintainer must make this change, or the operator must allow the path",
+		e.Path, e.Rule, why)
 }
 
 // Protected returns the path, so that a caller can recognise this error by its method.

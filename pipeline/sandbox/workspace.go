@@ -46,15 +46,12 @@ type OpenOptions struct {
 // goroutines; commands are run one after the other.
 type Workspace struct {
 	m    *Manager
-	who  int64
-	owns map[string]string // OpenOptions.Owners
-	take map[string]string // OpenOptions.Taken
-	rule [2][]string       // OpenOptions.Protected and Allow
-	held []*os.File        // the directories that are this process' own for now; see hold
-	dir  string            // holds the work tree, scratch files and the private cache; removed on Close
-	seed string            // of its caches
-	deps [2]string         // the trees of dependencies that it uses; under the manager's mutex
-	mark string            // in the environment of everything that it starts
+	open OpenOptions // as it was opened
+	held []*os.File  // the directories that are this process' own for now; see hold
+	dir  string      // holds the work tree, scratch files and the private cache; removed on Close
+	seed string      // of its caches
+	deps [2]string   // the trees of dependencies that it uses; under the manager's mutex
+	mark string      // in the environment of everything that it starts
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *frameWriter
@@ -76,7 +73,7 @@ func (m *Manager) Open(ctx context.Context, o OpenOptions) (*Workspace, error) {
 		return nil, fmt.Errorf("open workspace %s: git directory %q: must be an absolute path", o.Name, o.GitDir)
 	}
 	w := &Workspace{
-		m: m, who: o.Owner, owns: o.Owners, take: o.Taken, rule: [2][]string{o.Protected, o.Allow}, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
+		m: m, open: o, mark: rand.Text(), calls: map[uint64]chan response{}, gone: make(chan struct{}),
 		log: m.log.With("workspace", o.Name), errs: &tailWriter{max: 8 << 10},
 	}
 	if err := w.makeDirs(o); err != nil {
@@ -410,19 +407,19 @@ func (w *Workspace) Symbols(ctx context.Context, query string, max int) (string,
 // Write makes or replaces a file, with the directories on the way. It never goes
 // through a symbolic link, and refuses protected paths (*ProtectedError).
 func (w *Workspace) Write(ctx context.Context, path string, content []byte) error {
-	if err := taken(path, w.take); err != nil {
+	if err := taken(path, w.open.Taken); err != nil {
 		return err
 	}
-	return owned(w.call(ctx, "write", pathParams{Path: path, Content: content}, nil), w.owns)
+	return owned(w.call(ctx, "write", pathParams{Path: path, Content: content}, nil), w.open.Owners)
 }
 
 // Remove removes a file, or a directory with all that is in it. Protected paths are
 // refused (*ProtectedError), and so is a directory that holds one.
 func (w *Workspace) Remove(ctx context.Context, path string) error {
-	if err := taken(path, w.take); err != nil {
+	if err := taken(path, w.open.Taken); err != nil {
 		return err
 	}
-	return owned(w.call(ctx, "remove", pathParams{Path: path}, nil), w.owns)
+	return owned(w.call(ctx, "remove", pathParams{Path: path}, nil), w.open.Owners)
 }
 
 // Run runs a command in the sandbox. A command that fails is a result; the error
@@ -431,7 +428,7 @@ func (w *Workspace) Remove(ctx context.Context, path string) error {
 // class can be "disk".
 func (w *Workspace) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
 	var r worktree.Result
-	back, err := w.m.places.Take(ctx, w.who)
+	back, err := w.m.places.Take(ctx, w.open.Owner)
 	if err != nil {
 		return r, err
 	}
@@ -474,9 +471,9 @@ func (w *Workspace) Strays(ctx context.Context) error {
 	}
 	var strays []error
 	for _, c := range changes {
-		err := taken(c.Path, w.take)
+		err := taken(c.Path, w.open.Taken)
 		if err == nil {
-			err = owned(checkProtected(c.Path, w.rule[0], w.rule[1]), w.owns)
+			err = owned(checkProtected(c.Path, w.open.Protected, w.open.Allow), w.open.Owners)
 		}
 		if err != nil && len(strays) < mostStrays {
 			strays = append(strays, err)
