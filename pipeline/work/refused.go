@@ -7,15 +7,16 @@ import (
 
 // The outcomes of deliveries that ask for what their sender has no right to. People read
 // them, and [Refused] reads them back.
-const (
-	ignoresBot    = "ignored: %s is a bot, and %s"
-	ignoresReader = "ignored: %s may not %s (needs write)"
-	leavesEdit    = "run %d: not taken in: %s may not change the task (needs write)"
-)
 
-func refusedBot(who, why string) string        { return fmt.Sprintf(ignoresBot, who, why) }
-func refusedReader(who, what string) string    { return fmt.Sprintf(ignoresReader, who, what) }
-func refusedEdit(run int64, who string) string { return fmt.Sprintf(leavesEdit, run, who) }
+func refusedBot(who, why string) string { return fmt.Sprintf("ignored: %s is a bot, and %s", who, why) }
+
+func refusedReader(who, what string) string {
+	return fmt.Sprintf("ignored: %s may not %s (needs write)", who, what)
+}
+
+func refusedEdit(run int64, who string) string {
+	return fmt.Sprintf("run %d: not taken in: %s may not change the task (needs write)", run, who)
+}
 
 var refusedForm = regexp.MustCompile(`^(?:run \d+: )?(?:ignored|not taken in): (\S+) (may not .+ \(needs write\)|is a bot, and .+)$`)
 
