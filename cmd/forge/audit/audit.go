@@ -76,11 +76,11 @@ func Read(ctx context.Context, db *store.DB, since time.Time, repo string) ([]En
 		return nil, err
 	}
 	list = append(list, beside...)
-	vain, err := refused(ctx, db, since)
+	denied, err := refused(ctx, db, since)
 	if err != nil {
 		return nil, err
 	}
-	list = append(list, vain...)
+	list = append(list, denied...)
 	list = slices.DeleteFunc(list, func(e Entry) bool { return repo != "" && e.Repo != "" && !strings.EqualFold(e.Repo, repo) })
 	slices.SortStableFunc(list, func(a, b Entry) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Run, b.Run), cmp.Compare(a.About, b.About), cmp.Compare(a.Seq, b.Seq))
@@ -127,7 +127,7 @@ func refused(ctx context.Context, db *store.DB, since time.Time) (list []Entry, 
 		if !ok {
 			return nil
 		}
-		var p struct { // what of it is left: payloads are not kept for ever
+		var p struct { // what of it is left: payloads are not kept forever
 			Sender struct {
 				ID int64 `json:"id"`
 			} `json:"sender"`
@@ -159,7 +159,8 @@ func refused(ctx context.Context, db *store.DB, since time.Time) (list []Entry, 
 
 // vias are the ways by which what GitHub tells of was asked for.
 var vias = map[string]string{
-	"issues": "label", "pull_request": "label", "issue_comment": "comment", "pull_request_review_comment": "comment", "pull_request_review": "comment", "check_run": "button",
+	"issues": "label", "pull_request": "label", "check_run": "button",
+	"issue_comment": "comment", "pull_request_review_comment": "comment", "pull_request_review": "comment",
 }
 
 // began says how a run was started.

@@ -17,7 +17,7 @@ func Configure(cmd *cobra.Command) (settings.Config, *slog.Logger, error) {
 			path = "forge.yml"
 		}
 	}
-	if err := CheckLogFormat(cmd); err != nil {
+	if err := checkLogFormat(cmd); err != nil {
 		return settings.Config{}, nil, err
 	}
 	cfg, err := settings.Server(path, overridden(cmd, os.Getenv))
@@ -33,7 +33,7 @@ const (
 	formatJSON = "json"
 )
 
-func CheckLogFormat(cmd *cobra.Command) error {
+func checkLogFormat(cmd *cobra.Command) error {
 	if f, _ := cmd.Flags().GetString("log-format"); f != formatText && f != formatJSON && f != "" {
 		return Usage("--log-format %s: there are %s and %s", f, formatText, formatJSON)
 	}

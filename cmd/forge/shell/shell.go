@@ -33,8 +33,8 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
-// ExitCode is the code of what a command returned, and what is to be printed of it.
-func ExitCode(err error) (code int, print error) {
+// ExitCode is the code of what a command returned, and what is to be shown of it.
+func ExitCode(err error) (code int, shown error) {
 	var coded *ExitError
 	switch {
 	case err == nil:
@@ -50,7 +50,7 @@ func Usage(format string, args ...any) error {
 	return &ExitError{Code: Misused, Err: fmt.Errorf(format, args...)}
 }
 
-// NoArgs and Args are cobra's argument checks with our exit code.
+// NoArgs wants no arguments; it and [Args] are cobra's checks with our exit code.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usage("%s takes no arguments, got %q", cmd.CommandPath(), args)
