@@ -25,13 +25,13 @@ type cable struct {
 	cut chan struct{} // closed when it is whole; nil while it is
 }
 
-func (c *cable) hold() {
+func (c *cable) sever() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut = make(chan struct{})
 }
 
-func (c *cable) mend() {
+func (c *cable) restore() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	close(c.cut)
@@ -141,7 +141,7 @@ func TestCutOff(t *testing.T) {
 					if time.Since(begun) > limit {
 						t.Fatalf("not %s after %s:\n%s", what, limit, l.log())
 					}
-					time.Sleep(50 * time.Millisecond)
+					wait(50)
 				}
 				return time.Since(begun)
 			}
@@ -157,7 +157,7 @@ func TestCutOff(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else {
-				cables[first].hold()
+				cables[first].sever()
 			}
 			took := until("taken over", time.Minute, func() bool { return holder() == 1-first })
 			t.Logf("taken over after %s", took.Round(10*time.Millisecond))
@@ -176,19 +176,19 @@ func TestCutOff(t *testing.T) {
 			}
 			until("still", time.Minute, func() bool {
 				was := state()
-				time.Sleep(3 * time.Second)
+				wait(3000)
 				return state() == was
 			})
 			want := state()
-			time.Sleep(time.Until(stopped.Add(time.Minute)))
+			<-time.After(time.Until(stopped.Add(time.Minute)))
 			if how == "stopped" {
 				if err := servers[first].cmd.Process.Signal(syscall.SIGCONT); err != nil {
 					t.Fatal(err)
 				}
 			} else {
-				cables[first].mend()
+				cables[first].restore()
 			}
-			time.Sleep(20 * time.Second)
+			wait(20_000) // for what it might still write
 			if got := state(); got != want {
 				t.Errorf("afterwards there are %s; want %s\n%s", got, want, servers[first].text())
 			}
