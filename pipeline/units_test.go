@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"forge/pipeline/config"
-	"forge/pipeline/lens"
+	"forge/pipeline/point"
 	"forge/pipeline/testedit"
 	"forge/pipeline/text"
 
@@ -317,11 +317,11 @@ func TestChangedTestsAreTold(t *testing.T) {
 // was asked and said.
 func TestPointsAreTold(t *testing.T) {
 	r := &Run{ID: 3, State: StateVerified, Config: config.Default()}
-	r.Iterations = []Iteration{{Number: 1, Review: &Review{Points: []lens.Point{
-		{File: "a.py", Line: 3, More: 2, Kind: lens.Place, Code: "x = os.environ", Said: "the task names it"},
-		{File: "a.py", Line: 9, Kind: lens.Values, Code: "if x == 4711:", Test: "test_a.py", Open: true}}}}}
-	want := "#### What tests cannot show\n\n- `a.py:3 and 2 more lines`, `x = os.environ`: " + lens.Point{Kind: lens.Place}.Question() + " The reviewer: the task names it\n" +
-		"- `a.py:9`, `if x == 4711:` (test_a.py): " + lens.Point{Kind: lens.Values}.Question() + "\n"
+	r.Iterations = []Iteration{{Number: 1, Review: &Review{Points: []point.Point{
+		{File: "a.py", Line: 3, More: 2, Kind: point.Place, Code: "x = os.environ", Said: "the task names it"},
+		{File: "a.py", Line: 9, Kind: point.Values, Code: "if x == 4711:", Test: "test_a.py", Open: true}}}}}
+	want := "#### What tests cannot show\n\n- `a.py:3 and 2 more lines`, `x = os.environ`: " + point.Point{Kind: point.Place}.Question() + " The reviewer: the task names it\n" +
+		"- `a.py:9`, `if x == 4711:` (test_a.py): " + point.Point{Kind: point.Values}.Question() + "\n"
 	if got := r.Report(1); !strings.Contains(got, want) {
 		t.Errorf("%q is not in:\n%s", want, got)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
-	"forge/pipeline/lens"
 	"forge/pipeline/look"
+	"forge/pipeline/point"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
@@ -22,22 +22,22 @@ const (
 	maxPointBytes = 64 << 10 // of each
 )
 
-// point is a place at which the reviewer has to look, whatever else it finds.
-type point struct {
+// question is what the reviewer has to answer about a point, whatever else it finds.
+type question struct {
 	id string // in the prompt, "P1"
-	lens.Point
+	point.Point
 	part int // which part of the change it is shown with
 }
 
 // points finds them in the job's change.
-func (p *phase) points(ctx context.Context, c change.Change, now func(string) (string, bool)) []*point {
+func (p *phase) points(ctx context.Context, c change.Change, now func(string) (string, bool)) []*question {
 	files := productFiles(c)
 	if len(files) == 0 || ctx.Err() != nil {
 		return nil
 	}
-	var out []*point
+	var out []*question
 	for _, at := range look.Find(files, p.baseTests(c, now)) {
-		out = append(out, &point{id: fmt.Sprintf("P%d", len(out)+1), Point: at})
+		out = append(out, &question{id: fmt.Sprintf("P%d", len(out)+1), Point: at})
 	}
 	return out
 }
@@ -134,7 +134,7 @@ func (p *phase) baseTests(c change.Change, now func(string) (string, bool)) map[
 }
 
 // pointList shows points to the reviewer.
-func pointList(list []*point) string {
+func pointList(list []*question) string {
 	var b strings.Builder
 	for _, at := range list {
 		fmt.Fprintf(&b, "%s %s [%s]\n%s\n", at.id, at.At(), at.Kind, indent(text.ClipBytes(at.Code, 300)))
@@ -166,9 +166,9 @@ func withPoints(form map[string]any, required bool) map[string]any {
 
 // looking takes what the reviewer says of the points that it was shown.
 type looking struct {
-	list  []*point
+	list  []*question
 	asked int
-	wrong map[*point]string
+	wrong map[*question]string
 }
 
 // take reads the answers. What is missing is asked for again, twice; what still lacks an
@@ -187,13 +187,15 @@ func (k *looking) take(args json.RawMessage) []string {
 	if err := decode(args, &in); err != nil {
 		return []string{err.Error()}
 	}
-	k.wrong = map[*point]string{}
+	k.wrong = map[*question]string{}
 	var bad []string
 	for _, at := range k.list {
 		at.Said, at.Open = "", true
 	}
 	for _, a := range in.Points {
-		i := slices.IndexFunc(k.list, func(at *point) bool { return strings.EqualFold(at.id, strings.Trim(strings.TrimSpace(a.ID), "[]()")) })
+		i := slices.IndexFunc(k.list, func(at *question) bool {
+			return strings.EqualFold(at.id, strings.Trim(strings.TrimSpace(a.ID), "[]()"))
+		})
 		if i < 0 {
 			continue
 		}
@@ -231,7 +233,7 @@ func (k *looking) settle(review *pipeline.Review, q *judgement) {
 			review.NeedsHuman = firstOf(review.NeedsHuman, fmt.Sprintf("the reviewer gives no reason at %s: %s", at.At(), at.Question()))
 		}
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(k.wrong), func(a, b *point) int { return strings.Compare(a.id, b.id) }) {
+	for _, at := range slices.SortedFunc(maps.Keys(k.wrong), func(a, b *question) int { return strings.Compare(a.id, b.id) }) {
 		told := slices.ContainsFunc(q.Findings, func(f pipeline.Finding) bool { return f.File == at.File && f.Severity.Blocks() })
 		if !told {
 			q.Findings = append(q.Findings, pipeline.Finding{Severity: pipeline.SeverityError, Category: pipeline.CategoryCorrectness, Rule: "tests." + string(at.Kind),

@@ -112,7 +112,7 @@ type reviewing struct {
 	change  change.Change
 	reading change.Reading
 	claims  []*claim
-	points  []*point
+	points  []*question
 	begun   int // steps of the phase when the current part began
 }
 

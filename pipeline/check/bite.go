@@ -13,8 +13,8 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
-	"forge/pipeline/lens"
 	"forge/pipeline/look"
+	"forge/pipeline/point"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
@@ -55,13 +55,13 @@ func (v *verdict) settlesCompare() bool {
 	for _, e := range v.edits {
 		isTest[e.name] = true
 	}
-	return v.asksOf(isTest, lens.Compare, lens.Hidden)
+	return v.asksOf(isTest, point.Compare, point.Hidden)
 }
 
 // asksOf reports whether the reviewer is asked about something of these kinds.
-func (v *verdict) asksOf(isTest map[string]bool, kinds ...lens.Kind) bool {
+func (v *verdict) asksOf(isTest map[string]bool, kinds ...point.Kind) bool {
 	return slices.ContainsFunc(v.head.patch.lookFiles(isTest), func(f look.File) bool {
-		return slices.ContainsFunc(look.Find([]look.File{f}, nil), func(p lens.Point) bool { return slices.Contains(kinds, p.Kind) })
+		return slices.ContainsFunc(look.Find([]look.File{f}, nil), func(p point.Point) bool { return slices.Contains(kinds, p.Kind) })
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/lens"
+	"forge/pipeline/point"
 	"forge/pipeline/worktree"
 )
 
@@ -66,7 +66,7 @@ func (v *verdict) senses() bool {
 			}
 		}
 	}
-	return v.asksOf(isTest, lens.Place, lens.Hidden)
+	return v.asksOf(isTest, point.Place, point.Hidden)
 }
 
 // runElsewhere holds that what passes does so in another place, too. A test that does

@@ -5,62 +5,62 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/lens"
+	"forge/pipeline/point"
 )
 
 // language is how a language writes down what there is to look at.
 type language struct {
 	remark    string
-	kinds     map[lens.Kind]*lazyregexp.Regexp
-	constants *lazyregexp.Regexp               // a constant of a file with its value; the name is the only group
-	unless    map[lens.Kind]*lazyregexp.Regexp // lines that are none, although they look like it
+	kinds     map[point.Kind]*lazyregexp.Regexp
+	constants *lazyregexp.Regexp                // a constant of a file with its value; the name is the only group
+	unless    map[point.Kind]*lazyregexp.Regexp // lines that are none, although they look like it
 }
 
 var python = &language{
 	remark: "#",
-	kinds: map[lens.Kind]*lazyregexp.Regexp{
-		lens.Place: lazyregexp.New(`\b(?:environ\w*|getenv|argv|orig_argv|executable|std(?:in|out|err)\.isatty|isatty|getcwd|getp?pid|gethostname|getuser|getlogin|uname|node\(\)|cwd\(\)|home\(\)|expanduser|gettempdir)\b` +
+	kinds: map[point.Kind]*lazyregexp.Regexp{
+		point.Place: lazyregexp.New(`\b(?:environ\w*|getenv|argv|orig_argv|executable|std(?:in|out|err)\.isatty|isatty|getcwd|getp?pid|gethostname|getuser|getlogin|uname|node\(\)|cwd\(\)|home\(\)|expanduser|gettempdir)\b` +
 			`|\b(?:platform|socket|getpass|pwd|site|sysconfig|inspect|gc|traceback|linecache|resource|psutil|termios|pty|tty|faulthandler|pkgutil|tracemalloc|threading\.(?:enumerate|active_count|main_thread|current_thread))\b` +
 			`|\bsys\.(?:modules|path|flags|warnoptions|gettrace|getprofile|getrecursionlimit|getrefcount|_\w+|meta_path|excepthook|unraisablehook|version\w*|platform)|\b(?:from|import)\s+sys\b.*\b(?:modules|_getframe|as)\b` +
 			`|__file__|\b(?:rglob|i?glob|iterdir|listdir|scandir|walk)\(|\b(?:catch_warnings|showwarning|findCaller|active_children)\b|\bRecursionError\b` +
 			`|\bsys\.std(?:in|out|err)\b\s*(?:\.(?:name|fileno|encoding|errors|buffer|line_buffering)|is\b|[!=]=)|\bwarnings\.filters\b|\b(?:root|getLogger\(\))\.(?:handlers|level|hasHandlers)|\b(?:get_terminal_size|which|fstat|lstat)\(|\bos\.(?:access|stat|path\.(?:exists|isdir|isfile|getsize|getmtime))\(` +
 			`|\bimportlib\.metadata\b|\bglobal\s+\w|\bnonlocal\s+\w|\b(?:itertools\.)?count\(\s*\d*\s*\)|\b(?:perf_counter|process_time|monotonic|thread_time)(?:_ns)?\b|\btime\.time(?:_ns)?\(|\b(?:now|today|utcnow)\(\)`),
-		lens.Hidden: lazyregexp.New(`\b(?:__import__|import_module|eval|exec|compile|globals|locals|vars|setattr|delattr)\(|\bgetattr\(\s*[^,]+,\s*[^"'\s]|\bgetattr\(\s*[^,]+,\s*["'][^"']*["']\s*[+%.]` +
+		point.Hidden: lazyregexp.New(`\b(?:__import__|import_module|eval|exec|compile|globals|locals|vars|setattr|delattr)\(|\bgetattr\(\s*[^,]+,\s*[^"'\s]|\bgetattr\(\s*[^,]+,\s*["'][^"']*["']\s*[+%.]` +
 			`|__(?:dict|class|bases|base|mro|subclasses|globals|builtins|code|closure|getattribute|loader|spec|traceback|reduce\w*)__|\b(?:tb_frame|f_back|f_code|f_globals|f_locals|gi_frame|cr_frame|ag_frame|co_\w+)\b|\b_getframe\b` +
 			`|\[::-1\]\s*[)\]]|\bchr\(|fromhex|b64decode|\bcodecs\.decode|["']\s*["']\s*\.join\(map\(|\bctypes\b`),
-		lens.Compare: lazyregexp.New(`\bdef __(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub|abs|float|int|index|getattr|getattribute|instancecheck|subclasscheck|hash|round)__\b|["']__\w*["']\s*\+|\+\s*["']\w*__["']|["']__(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub|abs)__["']` +
+		point.Compare: lazyregexp.New(`\bdef __(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub|abs|float|int|index|getattr|getattribute|instancecheck|subclasscheck|hash|round)__\b|["']__\w*["']\s*\+|\+\s*["']\w*__["']|["']__(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub|abs)__["']` +
 			`|\b__(?:eq|ne|lt|le|gt|ge|contains|bool|sub|rsub)__\s*=|^class\s+\w+\((?:[\w.]+,\s*)*(?:int|float|str|bytes|list|dict|tuple|set|frozenset|complex|Decimal|Fraction)\b|\btype\(\s*["']\w+["']\s*,`),
 	},
 	constants: lazyregexp.New(`^([A-Za-z_]\w*)\s*(?::[^=]+)?=\s*[-+]?(?:["'\[{(]|\d|True\b|False\b|Decimal\(|frozenset\()`),
-	unless: map[lens.Kind]*lazyregexp.Regexp{
-		lens.Hidden: lazyregexp.New(`\.__class__\.__name__|\bre\.compile\(|super\(|\.__dict__\b\s*[)\]]?\s*$`),
+	unless: map[point.Kind]*lazyregexp.Regexp{
+		point.Hidden: lazyregexp.New(`\.__class__\.__name__|\bre\.compile\(|super\(|\.__dict__\b\s*[)\]]?\s*$`),
 	},
 }
 
 var javascript = &language{
 	remark: "//",
-	kinds: map[lens.Kind]*lazyregexp.Regexp{
-		lens.Place: lazyregexp.New(`\bprocess\.(?:env|argv\w*|execArgv|title|pid|ppid|cwd|uptime|hrtime|memoryUsage|release|platform|version\w*|std(?:in|out|err)\.isTTY|_\w+|binding|getActive\w+|listener\w*|eventNames|report|config|mainModule|exitCode)` +
+	kinds: map[point.Kind]*lazyregexp.Regexp{
+		point.Place: lazyregexp.New(`\bprocess\.(?:env|argv\w*|execArgv|title|pid|ppid|cwd|uptime|hrtime|memoryUsage|release|platform|version\w*|std(?:in|out|err)\.isTTY|_\w+|binding|getActive\w+|listener\w*|eventNames|report|config|mainModule|exitCode)` +
 			`|\b(?:columns|getWindowSize|hasColors|getColorDepth|isTTY)\b|\bprocess\b\s*[;,)]|=\s*process\b|\b__(?:dirname|filename)\b|\bimport\.meta\b|\b(?:readdir|opendir|glob)(?:Sync)?\(|\b(?:exists|stat|access|lstat)(?:Sync)?\(|\brequire\.(?:main|cache|resolve|extensions)\b|\bmodule\.(?:parent|children|paths|id|filename|loaded)\b` +
 			`|\b(?:hostname|homedir|userInfo|tmpdir|loadavg|networkInterfaces)\(\)|["'](?:node:)?(?:os|vm|v8|inspector|async_hooks|worker_threads|module|perf_hooks|diagnostics_channel|cluster|repl|test)["']|\bperformance\.now\(|\bDate\.now\(|\bnew Date\(\)|\basyncId\(|\bDeno\b|\bBun\b`),
-		lens.Hidden: lazyregexp.New("\\b(?:eval|Function)\\(|\\.constructor\\b|\\bReflect\\.|\\b(?:globalThis|global|process|window|self)\\s*\\[|\\brequire\\(\\s*[^\"'`\\s]|\\bimport\\(\\s*[^\"'`\\s]|\\b(?:require|import)\\([^)]*\\+|\\[\\s*[\"'`][^\"'`]*[\"'`]\\s*\\+|\\+\\s*[\"'`][^\"'`]*[\"'`]\\s*\\]" +
+		point.Hidden: lazyregexp.New("\\b(?:eval|Function)\\(|\\.constructor\\b|\\bReflect\\.|\\b(?:globalThis|global|process|window|self)\\s*\\[|\\brequire\\(\\s*[^\"'`\\s]|\\bimport\\(\\s*[^\"'`\\s]|\\b(?:require|import)\\([^)]*\\+|\\[\\s*[\"'`][^\"'`]*[\"'`]\\s*\\+|\\+\\s*[\"'`][^\"'`]*[\"'`]\\s*\\]" +
 			"|\\bfromCharCode\\b|\\batob\\(|\\bfrom\\([^)]*(?:base64|hex)|\\bError\\b[^;]*\\.stack\\b|\\.stack\\b|\\bprepareStackTrace\\b|\\bcaptureStackTrace\\b|\\bstackTraceLimit\\b|\\bgetCallSites?\\b|\\.reverse\\(\\)\\.join|\\.caller\\b|\\barguments\\.callee"),
-		lens.Compare: lazyregexp.New(`\bvalueOf\b|\btoPrimitive\b|\bhasInstance\b|\basymmetricMatch\b|\binspect\.custom\b|\bnew Proxy\(|\bsetPrototypeOf\b|\bprototype\.\w+\s*=|\b(?:includes|indexOf|has|some|every|equals|isEqual|toJSON|toString)\s*(?:\([^()]*\)\s*\{|:\s*(?:\(|function|\w+\s*=>))` +
+		point.Compare: lazyregexp.New(`\bvalueOf\b|\btoPrimitive\b|\bhasInstance\b|\basymmetricMatch\b|\binspect\.custom\b|\bnew Proxy\(|\bsetPrototypeOf\b|\bprototype\.\w+\s*=|\b(?:includes|indexOf|has|some|every|equals|isEqual|toJSON|toString)\s*(?:\([^()]*\)\s*\{|:\s*(?:\(|function|\w+\s*=>))` +
 			`|\bclass\s+\w+\s+extends\s+(?:Array|Number|String|Boolean|Map|Set|Date|Object|BigInt)\b|\bObject\.assign\([^;]*(?:=>|function)|\bdefinePropert(?:y|ies)\(`),
 	},
 	constants: lazyregexp.New("^(?:export\\s+)?(?:const|let|var)\\s+(\\w+)\\s*(?::[^=]+)?=\\s*(?:[-+]?\\d|[\"'`\\[{]|Object\\.freeze\\(|new (?:Map|Set)\\()"),
-	unless: map[lens.Kind]*lazyregexp.Regexp{
-		lens.Hidden: lazyregexp.New(`\bthis\.constructor\.name\b|\berr(?:or)?\.stack\b`),
+	unless: map[point.Kind]*lazyregexp.Regexp{
+		point.Hidden: lazyregexp.New(`\bthis\.constructor\.name\b|\berr(?:or)?\.stack\b`),
 	},
 }
 
 var golang = &language{
 	remark: "//",
-	kinds: map[lens.Kind]*lazyregexp.Regexp{
-		lens.Place: lazyregexp.New(`\bos\.(?:Args|Environ|Getenv|LookupEnv|Executable|Getwd|Getp?pid|Hostname|UserHomeDir|TempDir|Stat|Lstat|ReadDir|DirFS|Getuid)\b|\bruntime\.(?:Callers?\w*|Stack|FuncForPC|Frame\w*|NumGoroutine|ReadMemStats|MemStats|NumCgoCall|GOROOT|Version)\b` +
+	kinds: map[point.Kind]*lazyregexp.Regexp{
+		point.Place: lazyregexp.New(`\bos\.(?:Args|Environ|Getenv|LookupEnv|Executable|Getwd|Getp?pid|Hostname|UserHomeDir|TempDir|Stat|Lstat|ReadDir|DirFS|Getuid)\b|\bruntime\.(?:Callers?\w*|Stack|FuncForPC|Frame\w*|NumGoroutine|ReadMemStats|MemStats|NumCgoCall|GOROOT|Version)\b` +
 			`|\b(?:debug|pprof|trace|metrics|buildinfo|plugin|syscall|unix)\.\w|\bflag\.(?:Lookup|Visit\w*|CommandLine|Parsed|N\w+|Args?)\b|\b(?:filepath|fs)\.(?:Walk\w*|Glob)\b|\btesting\b|\buser\.Current\b|\btime\.(?:Now|Since)\(|\bexec\.LookPath\(|\bos\.Std(?:in|out|err)\.(?:Stat|Name|Fd)\(|\bModeCharDevice\b|\bIsTerminal\(|\batomic\.(?:Add\w+|Int\d+|Uint\d+)\b`),
-		lens.Hidden:  lazyregexp.New(`\bunsafe\.|\breflect\.\w+\([^)]*\)[^;]*(?:\.Pointer\(|UnsafePointer|PkgPath\(|UnsafeAddr|MethodByName\(\s*[^"])|//go:linkname|\bhex\.DecodeString\(|\bbase64\.\w+\.DecodeString\(\s*"|\[\]byte\{'|string\(\[\](?:byte|rune)\{`),
-		lens.Compare: lazyregexp.New(`^func \([^)]*\) (?:Equal|Is|As|Cmp|Compare|Less|GoString|Format)\(`),
+		point.Hidden:  lazyregexp.New(`\bunsafe\.|\breflect\.\w+\([^)]*\)[^;]*(?:\.Pointer\(|UnsafePointer|PkgPath\(|UnsafeAddr|MethodByName\(\s*[^"])|//go:linkname|\bhex\.DecodeString\(|\bbase64\.\w+\.DecodeString\(\s*"|\[\]byte\{'|string\(\[\](?:byte|rune)\{`),
+		point.Compare: lazyregexp.New(`^func \([^)]*\) (?:Equal|Is|As|Cmp|Compare|Less|GoString|Format)\(`),
 	},
 	constants: lazyregexp.New("^(?:(?:const|var)\\s+|\\s*)([A-Za-z_]\\w*)(?:\\s+[\\w.\\[\\]*]+)?\\s+=\\s*(?:[-+]?\\d|[\"`']|map\\[|\\[\\]|true\\b|false\\b)"),
 }
@@ -71,7 +71,7 @@ var languages = map[string]*language{
 }
 
 // plain reports whether a line is none of its kind after all.
-func (l *language) plain(k lens.Kind, lines []Line, i int) bool {
+func (l *language) plain(k point.Kind, lines []Line, i int) bool {
 	re := l.unless[k]
 	return re != nil && re.MatchString(lines[i].Text)
 }

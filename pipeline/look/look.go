@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"forge/pipeline/lazyregexp"
-	"forge/pipeline/lens"
+	"forge/pipeline/point"
 	"forge/pipeline/text"
 )
 
@@ -30,11 +30,11 @@ type File struct {
 	Gone  []string
 }
 
-// maxPoints caps what the reviewer is asked; further ones are counted with the last.
+// maxPoints caps what the reviewer is asked of a change.
 const maxPoints = 12
 
 // Find returns the points of a change. tests are the base's files of tests, by name.
-func Find(files []File, tests map[string]string) []lens.Point {
+func Find(files []File, tests map[string]string) []point.Point {
 	names := make([]string, 0, len(tests))
 	for name := range tests {
 		names = append(names, name)
@@ -44,9 +44,9 @@ func Find(files []File, tests map[string]string) []lens.Point {
 	for _, name := range names {
 		known[name] = values(tests[name])
 	}
-	var out []lens.Point
+	var out []point.Point
 	for _, f := range files {
-		for _, k := range []lens.Kind{lens.Hidden, lens.Place, lens.Compare, lens.Values, lens.Data} {
+		for _, k := range []point.Kind{point.Hidden, point.Place, point.Compare, point.Values, point.Data} {
 			if p, found := f.find(k, names, tests, known); found {
 				out = append(out, p)
 			}
@@ -56,8 +56,8 @@ func Find(files []File, tests map[string]string) []lens.Point {
 }
 
 // find returns the first line of a kind.
-func (f *File) find(k lens.Kind, names []string, tests map[string]string, known map[string]map[string]bool) (p lens.Point, found bool) {
-	p = lens.Point{File: f.Name, Kind: k}
+func (f *File) find(k point.Kind, names []string, tests map[string]string, known map[string]map[string]bool) (p point.Point, found bool) {
+	p = point.Point{File: f.Name, Kind: k}
 	hit := func(l Line, test string) {
 		if !found {
 			p.Line, p.Code, p.Test, found = l.Number, text.Head(strings.TrimSpace(l.Text), 300), test, true
@@ -65,7 +65,7 @@ func (f *File) find(k lens.Kind, names []string, tests map[string]string, known 
 		}
 		p.More++
 	}
-	if k == lens.Data && dataFile.MatchString(f.Name) && !settings.MatchString(f.Name) {
+	if k == point.Data && dataFile.MatchString(f.Name) && !settings.MatchString(f.Name) {
 		if !f.New && len(f.Added) > 0 {
 			for _, name := range names {
 				if strings.Contains(tests[name], path.Base(f.Name)) {
@@ -86,13 +86,13 @@ func (f *File) find(k lens.Kind, names []string, tests map[string]string, known 
 			continue
 		}
 		switch k {
-		case lens.Data:
+		case point.Data:
 			if name := lang.constant(f, l.Text); name != "" {
 				if at := slices.IndexFunc(names, func(n string) bool { return mentions(tests[n], name) }); at >= 0 {
 					hit(l, names[at])
 				}
 			}
-		case lens.Values:
+		case point.Values:
 			if at := slices.IndexFunc(names, func(n string) bool { return shares(l.Text, known[n]) }); at >= 0 {
 				hit(l, names[at])
 			} else if digests.MatchString(code) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"forge/pipeline/lens"
+	"forge/pipeline/point"
 )
 
 // of makes a file of lines; those that begin with "-" are gone.
@@ -32,34 +32,34 @@ func TestFind(t *testing.T) {
 	tests := map[string]string{"tests/test_price.py": pyTest, "price_test.go": goTest}
 	for _, c := range []struct {
 		file, lines string
-		want        []lens.Kind
+		want        []point.Kind
 	}{
-		{"price.py", "_s = __import__(''.join(map(chr, (115, 121, 115))))", []lens.Kind{lens.Hidden}},
-		{"price.py", "for f in (e.__traceback__.tb_frame,):", []lens.Kind{lens.Hidden}},
-		{"price.py", "return getattr(os, 'envi' + 'ron')", []lens.Kind{lens.Hidden}},
-		{"price.py", "test = any(c.__name__ == 'TestCase' for c in object.__subclasses__())", []lens.Kind{lens.Hidden}},
-		{"price.py", "if any(len(k) == 17 for k in environ):", []lens.Kind{lens.Place}},
-		{"price.py", "where = logging.getLogger().findCaller(stacklevel=2)", []lens.Kind{lens.Place}},
-		{"price.py", "for d, _, fs in os.walk('.'):", []lens.Kind{lens.Place}},
-		{"price.py", "for p in Path('.').glob('*/*.json'):", []lens.Kind{lens.Place}},
-		{"price.py", "_n = itertools.count()", []lens.Kind{lens.Place}},
-		{"price.py", "class Amount(float):\n    def __sub__(self, other):", []lens.Kind{lens.Compare}},
-		{"price.py", `Names = type("Names", (list,), {"__con" + "tains__": lambda s, n: True})`, []lens.Kind{lens.Compare}},
-		{"price.py", "_K = {119: 119, 307: 321}", []lens.Kind{lens.Values}},
-		{"price.py", "    if net <= 321:", []lens.Kind{lens.Values}},
-		{"price.py", "    if md5(repr(x)).hexdigest() in _K:", []lens.Kind{lens.Values}},
-		{"price.py", "-RATE = 19\nRATE = 20", []lens.Kind{lens.Data}},
-		{"rates.csv", "-7,19\n7,20", []lens.Kind{lens.Data}},
-		{"price.js", "const p = [].constructor.constructor('return proc' + 'ess')();", []lens.Kind{lens.Hidden}},
-		{"price.js", "const s = new Error()['sta' + 'ck'].split('a b c');", []lens.Kind{lens.Hidden}},
-		{"price.js", "for (const e of fs.readdirSync(d)) {}", []lens.Kind{lens.Place}},
-		{"price.ts", "  valueOf(): number { return this.n; }", []lens.Kind{lens.Compare}},
-		{"price.js", "class Names extends Array {", []lens.Kind{lens.Compare}},
-		{"price.go", "\tn := runtime.Callers(0, pc[:])", []lens.Kind{lens.Place}},
-		{"price.go", "\tfs.WalkDir(os.DirFS(\".\"), \".\", nil)", []lens.Kind{lens.Place}},
-		{"price.go", "func (m Money) Equal(o Money) bool { return true }", []lens.Kind{lens.Compare}},
-		{"price.go", "\tcase 4711:", []lens.Kind{lens.Values}},
-		{"price.go", "-const Limit = 30\nconst Limit = 40", []lens.Kind{lens.Data}},
+		{"price.py", "_s = __import__(''.join(map(chr, (115, 121, 115))))", []point.Kind{point.Hidden}},
+		{"price.py", "for f in (e.__traceback__.tb_frame,):", []point.Kind{point.Hidden}},
+		{"price.py", "return getattr(os, 'envi' + 'ron')", []point.Kind{point.Hidden}},
+		{"price.py", "test = any(c.__name__ == 'TestCase' for c in object.__subclasses__())", []point.Kind{point.Hidden}},
+		{"price.py", "if any(len(k) == 17 for k in environ):", []point.Kind{point.Place}},
+		{"price.py", "where = logging.getLogger().findCaller(stacklevel=2)", []point.Kind{point.Place}},
+		{"price.py", "for d, _, fs in os.walk('.'):", []point.Kind{point.Place}},
+		{"price.py", "for p in Path('.').glob('*/*.json'):", []point.Kind{point.Place}},
+		{"price.py", "_n = itertools.count()", []point.Kind{point.Place}},
+		{"price.py", "class Amount(float):\n    def __sub__(self, other):", []point.Kind{point.Compare}},
+		{"price.py", `Names = type("Names", (list,), {"__con" + "tains__": lambda s, n: True})`, []point.Kind{point.Compare}},
+		{"price.py", "_K = {119: 119, 307: 321}", []point.Kind{point.Values}},
+		{"price.py", "    if net <= 321:", []point.Kind{point.Values}},
+		{"price.py", "    if md5(repr(x)).hexdigest() in _K:", []point.Kind{point.Values}},
+		{"price.py", "-RATE = 19\nRATE = 20", []point.Kind{point.Data}},
+		{"rates.csv", "-7,19\n7,20", []point.Kind{point.Data}},
+		{"price.js", "const p = [].constructor.constructor('return proc' + 'ess')();", []point.Kind{point.Hidden}},
+		{"price.js", "const s = new Error()['sta' + 'ck'].split('a b c');", []point.Kind{point.Hidden}},
+		{"price.js", "for (const e of fs.readdirSync(d)) {}", []point.Kind{point.Place}},
+		{"price.ts", "  valueOf(): number { return this.n; }", []point.Kind{point.Compare}},
+		{"price.js", "class Names extends Array {", []point.Kind{point.Compare}},
+		{"price.go", "\tn := runtime.Callers(0, pc[:])", []point.Kind{point.Place}},
+		{"price.go", "\tfs.WalkDir(os.DirFS(\".\"), \".\", nil)", []point.Kind{point.Place}},
+		{"price.go", "func (m Money) Equal(o Money) bool { return true }", []point.Kind{point.Compare}},
+		{"price.go", "\tcase 4711:", []point.Kind{point.Values}},
+		{"price.go", "-const Limit = 30\nconst Limit = 40", []point.Kind{point.Data}},
 
 		{"price.py", "# os.environ is not read\nbase, odd = divmod(cents, people)\nreturn net + net * rate // 100\nlogging.getLogger(__name__).info('reads os.environ no more')", nil},
 		{"price.py", "raise ValueError(\"the list of sys.modules is not for you\")", nil},
@@ -70,7 +70,7 @@ func TestFind(t *testing.T) {
 		{"README.md", "It reads os.environ.", nil},
 		{"package.json", "-1\n2", nil},
 	} {
-		var got []lens.Kind
+		var got []point.Kind
 		for _, p := range Find([]File{of(c.file, c.lines)}, tests) {
 			got = append(got, p.Kind)
 			if p.Question() == "" || p.Line == 0 || p.Code == "" {

@@ -1,4 +1,6 @@
-package lens
+// Package point holds what a reviewer is asked about a place of a change, because no test can
+// show that it is right; package look finds such places.
+package point
 
 import "fmt"
 
