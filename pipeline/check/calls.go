@@ -26,8 +26,14 @@ import (
 // callsDir is where a recording and its program lie, relative to the root of a work tree.
 const callsDir = ".forge-calls"
 
-// callsAtMost is of tests whose run takes longer: nobody waits for more of them.
-const callsAtMost = 2 * time.Minute
+// What a recording may cost. The tests run once more with it, and, where a call comes to
+// something else, once more at the base; each recording is replayed twice.
+const (
+	callsAtMost  = 2 * time.Minute // of tests whose run takes longer, nothing is recorded
+	recordAtMost = 5 * time.Minute // of a suite: recording slows down Python several times
+	replayAtMost = time.Minute     // of the calls of a language
+	maxCalls     = 2000            // of all processes of the tests; one records as many at most, by record.py and record.cjs
+)
 
 var (
 	//go:embed record.py
@@ -90,12 +96,16 @@ func (v *verdict) runAlone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	steady := map[string]bool{} // calls that came to the same at the base
+	for _, c := range before.Calls {
+		_, differed := unsteady[c.key()]
+		steady[c.key()] = !differed && (c.Result != nil || steady[c.key()])
+	}
 	told := map[string]bool{}
 	for i := range now.Calls {
 		c := &now.Calls[i]
 		there, differs := odd[c.key()]
-		had := slices.ContainsFunc(before.Calls, func(o call) bool { return o.key() == c.key() && o.Result != nil })
-		if _, was := unsteady[c.key()]; !differs || !had || was || told[c.File+c.Name] || len(told) == maxBent {
+		if !differs || !steady[c.key()] || told[c.File+c.Name] || len(told) == maxBent {
 			continue
 		}
 		told[c.File+c.Name] = true
@@ -127,11 +137,11 @@ func (v *verdict) differing(ctx context.Context, sha string) (recording, map[str
 		return rec, nil, nil
 	}
 	first, err := v.replay(ctx, sha, rec)
-	if err != nil || first == nil {
+	if err != nil {
 		return rec, nil, err
 	}
 	second, err := v.replay(ctx, sha, rec)
-	if err != nil || len(second) != len(first) {
+	if err != nil {
 		return rec, nil, err
 	}
 	out := map[string]string{}
@@ -145,7 +155,8 @@ func (v *verdict) differing(ctx context.Context, sha string) (recording, map[str
 	return rec, out, nil
 }
 
-// replay makes the recorded calls in a program of its own; nil: that cannot be done.
+// replay makes the recorded calls in a program of its own. The result of one is nil where it
+// could not be made.
 func (v *verdict) replay(ctx context.Context, sha string, rec recording) ([]*string, error) {
 	tree, err := v.open(ctx, sha)
 	if err != nil {
@@ -191,7 +202,7 @@ func replayIn(ctx context.Context, tree Tree, rec recording, lang, dir string, c
 		return err
 	}
 	app := strings.Repeat("../", strings.Count(path.Join("/", dir, "x"), "/")-1) + callsDir + "/" + command[1]
-	res, err := tree.Run(ctx, worktree.Command{Timeout: time.Minute, Dir: dir, Args: []string{command[0], app}, Env: []string{"PYTHONHASHSEED=0"}})
+	res, err := tree.Run(ctx, worktree.Command{Timeout: replayAtMost, Dir: dir, Args: []string{command[0], app}, Env: []string{"PYTHONHASHSEED=0"}})
 	if err != nil || res.Exit != 0 {
 		return err
 	}
@@ -216,13 +227,20 @@ func (v *verdict) python() (name, dir string) {
 	return "python3", "."
 }
 
-// recordEnv has Python and node load their recorders first.
-func (c *checker) recordEnv() []string {
+// recordEnv has Python and node load their recorders first, before what a suite's own
+// environment has them load.
+func (c *checker) recordEnv(own []string) []string {
 	if !c.recording || strings.ContainsAny(c.root, " \t\"'\\") {
 		return nil
 	}
 	at := c.root + "/" + callsDir
-	return []string{"PYTHONPATH=" + at, "PYTHONHASHSEED=0", "NODE_OPTIONS=--require=" + at + "/record.cjs"}
+	python := "PYTHONPATH=" + at
+	for _, e := range own {
+		if paths, is := strings.CutPrefix(e, "PYTHONPATH="); is {
+			python += ":" + paths
+		}
+	}
+	return []string{python, "PYTHONHASHSEED=0", "NODE_OPTIONS=--require=" + at + "/record.cjs"}
 }
 
 // into writes files into the directory of a recording.
@@ -259,8 +277,8 @@ func recorded(ctx context.Context, tree Tree, rec *recording) error {
 				rec.Path = append(rec.Path, p)
 			}
 		}
-		rec.Calls = append(rec.Calls, one.Calls...)
+		one.Calls = slices.DeleteFunc(one.Calls, func(c call) bool { return len(c.Args) < 2 })
+		rec.Calls = append(rec.Calls, one.Calls[:min(len(one.Calls), maxCalls-len(rec.Calls))]...)
 	}
-	rec.Calls = slices.DeleteFunc(rec.Calls, func(c call) bool { return len(c.Args) < 2 })
 	return ctx.Err()
 }

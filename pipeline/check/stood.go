@@ -274,7 +274,7 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 		if err := into(ctx, tree, map[string]string{"sitecustomize.py": recordPython, "record.cjs": recordNode}); err != nil {
 			return c, err
 		}
-		c.recording, c.o.Config.Reruns = true, 0
+		c.recording, c.o.Config.Reruns, c.o.Timeout = true, 0, min(c.timeout(), recordAtMost)
 	}
 	if err := c.runAll(ctx); err != nil {
 		return c, err

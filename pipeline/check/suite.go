@@ -184,7 +184,7 @@ func (c *checker) execute(ctx context.Context, s *suite, args []string) (result,
 	if c.elsewhere && s.needsCI() {
 		env = append(slices.Clone(env), "CI=1")
 	}
-	env = slices.Concat(env, c.plainEnv(), c.recordEnv())
+	env = slices.Concat(env, c.plainEnv(), c.recordEnv(s.env))
 	res, err := c.ws.Run(ctx, worktree.Command{Args: args, Dir: s.dir, Env: env, Timeout: c.timeout()})
 	if err != nil {
 		return result{}, res, nil, runError(s, err)
