@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// SameButNames reports whether two versions of a function are the same but for the names of
+// SameButNames reports whether two versions of a function are the same except for the names of
 // its own variables, and for values that are put into a variable right before their only
 // use. names are those variables. It is sure of what it says, and does not see all such.
 func SameButNames(file string, old, new []Token) (names []string, same bool) {
@@ -60,7 +60,7 @@ func isName(s string) bool {
 	return isWord(s) && !reserved[s] && (s[0] < '0' || s[0] > '9')
 }
 
-// bound are the names that a function binds itself, but for its parameters.
+// bound are the names that a function binds itself, except its parameters.
 func bound(list []Token, lang string) map[string]bool {
 	out, not := map[string]bool{}, map[string]bool{}
 	for i, t := range list {
@@ -192,7 +192,8 @@ func statementEnd(list []Token, from int, lang string) int {
 }
 
 // movable reports whether a value can be worked out behind what stands before its use: it
-// has no statement in it, and no call that would come later than another.
+// has no statement in it, and nothing that would come later than a call: neither another call,
+// nor a member or an element, which the call may change.
 func movable(value, before []Token) bool {
 	calls := func(list []Token) bool {
 		for i := 1; i < len(list); i++ {
@@ -208,7 +209,8 @@ func movable(value, before []Token) bool {
 	loops := slices.ContainsFunc(before, func(t Token) bool {
 		return slices.Contains([]string{"for", "while", "and", "or", "&&", "||", "lambda", "if", "?", "=>", "func", "function"}, t.Text)
 	})
-	return !odd && !loops && !(calls(value) && calls(before))
+	reads := slices.ContainsFunc(value, func(t Token) bool { return t.Text == "." || t.Text == "?." || t.Text == "[" })
+	return !odd && !loops && !((calls(value) || reads) && calls(before))
 }
 
 // strength orders operators by how they bind; 0 is none.

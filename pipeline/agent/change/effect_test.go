@@ -71,6 +71,8 @@ func TestOtherNames(t *testing.T) {
 		{"a value that groups", "a.py", 2, py("    return a + a * b\n"), py("    s = a + a\n    return s * b\n"), "", true},
 		{"a minus that groups", "a.py", 2, py("    return a - b - 1\n"), py("    d = b - 1\n    return a - d\n"), "", true},
 		{"an order of calls", "a.py", 2, py("    return h(a) + k(b)\n"), py("    y = k(b)\n    return h(a) + y\n"), "", true},
+		{"a member before a call", "a.py", 2, py("    return h(a) + a.n\n"), py("    size = a.n\n    return h(a) + size\n"), "", true},
+		{"an element before a call", "a.py", 2, py("    return h(a) + a[0]\n"), py("    n = a[0]\n    return h(a) + n\n"), "", true},
 		{"two names for one", "a.py", 2, py("    x = a\n    y = b\n    return x - y\n"), py("    x = a\n    y = b\n    return y - x\n"), "", true},
 		{"an argument's name", "a.py", 2, py("    x = a\n    y = x\n    return h(x=y, z=x)\n"), py("    t = a\n    y = t\n    return h(t=y, z=t)\n"), "", true},
 		{"a global", "a.py", 2, py("    global x\n    x = a\n    y = x\n    return y + x\n"), py("    global x\n    y = a\n    x = y\n    return x + y\n"), "", true},
