@@ -72,7 +72,7 @@ type post struct {
 }
 
 // Post tells of something beside the log of a run, such as an incident's question. What
-// cannot be told is tried again as long as this process lives.
+// cannot be told is tried again for as long as a run is, if this process lives that long.
 func (n *Notifier) Post(m Message) {
 	if n == nil {
 		return
