@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -160,6 +161,27 @@ func TestOwn(t *testing.T) {
 	}
 	must(t, first.Close())
 	must(t, second.Own())
+}
+
+// A child that is being started has copies of all descriptors for a moment. They hold no lock
+// that this process has let go of.
+func TestUnlockDespiteCopies(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "forge.db")
+	f, err := tryLock(path)
+	must(t, err)
+	held, err := syscall.Dup(int(f.Fd()))
+	must(t, err)
+	defer syscall.Close(held) //nolint:errcheck // it holds nothing
+	must(t, unlock(f))
+	d := openPath(t, path)
+	must(t, d.Own())
+	for _, f := range []*os.File{d.file, d.lock} {
+		held, err := syscall.Dup(int(f.Fd()))
+		must(t, err)
+		defer syscall.Close(held) //nolint:errcheck // it holds nothing
+	}
+	must(t, d.Close())
+	must(t, openPath(t, path).Own())
 }
 
 // Covers reliability 16: no second server comes in by another name of the file, or

@@ -28,7 +28,7 @@ func (d *DB) Own() error {
 		err = d.lockFile()
 	}
 	if err != nil {
-		return fmt.Errorf("own database %s: %w", d.path, errors.Join(err, closed(f)))
+		return fmt.Errorf("own database %s: %w", d.path, errors.Join(err, unlock(f)))
 	}
 	// Another process may have upgraded the schema since this one looked.
 	version, err := schemaVersion(context.Background(), d.writer)
@@ -42,7 +42,7 @@ func (d *DB) Own() error {
 		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
 	if err != nil {
-		return fmt.Errorf("own database %s: %w", d.path, errors.Join(err, f.Close()))
+		return fmt.Errorf("own database %s: %w", d.path, errors.Join(err, unlock(f)))
 	}
 	d.lock = f
 	return nil
@@ -71,11 +71,13 @@ func (d *DB) lockFile() error {
 	return err
 }
 
-func closed(f *os.File) error {
+// unlock lets go of a lock and closes its file; nil is no lock. To close it is not enough:
+// a child that is being started has a copy of the descriptor for a moment, and the lock with it.
+func unlock(f *os.File) error {
 	if f == nil {
 		return nil
 	}
-	return f.Close()
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
 // errGone says that a database's file was taken away from under it.
@@ -155,7 +157,7 @@ func tryLock(path string) (*os.File, error) {
 
 // lockToChange takes the lock for as long as a file is made or upgraded. It waits
 // for another process that does the same.
-func lockToChange(ctx context.Context, path string) (unlock func(), err error) {
+func lockToChange(ctx context.Context, path string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -163,7 +165,7 @@ func lockToChange(ctx context.Context, path string) (unlock func(), err error) {
 	for {
 		f, err := tryLock(path)
 		if err == nil {
-			return func() { _ = f.Close() }, nil
+			return func() { _ = unlock(f) }, nil
 		}
 		if held := (*errLocked)(nil); !errors.As(err, &held) {
 			return nil, err

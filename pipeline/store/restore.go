@@ -63,9 +63,9 @@ func unused(path string) error {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = &errLocked{path: path}
+		return errors.Join(&errLocked{path: path}, f.Close())
 	}
-	return errors.Join(err, f.Close())
+	return errors.Join(err, unlock(f))
 }
 
 // copyFile copies a file that others write to only by replacing it, and checks the copy.

@@ -84,7 +84,7 @@ func (d *DB) Close() error {
 	if d.pool != nil {
 		d.pool.Close()
 	}
-	errs = append(errs, closed(d.file), closed(d.lock))
+	errs = append(errs, unlock(d.file), unlock(d.lock))
 	d.file, d.lock = nil, nil
 	return errors.Join(errs...)
 }
