@@ -10,6 +10,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
+	"forge/pipeline/point"
 )
 
 // says is a reviewer that says the same each time.
@@ -118,5 +119,20 @@ func TestStrictestRuling(t *testing.T) {
 				t.Errorf("%s, backwards %v: rulings (-want +got):\n%s", tt.name, backwards, diff)
 			}
 		}
+	}
+}
+
+// Covers T8: a point that one of several reviewers gave no reason for is open.
+func TestPointIsOpenForAll(t *testing.T) {
+	points := func(open ...bool) (out []point.Point) {
+		for _, o := range open {
+			out = append(out, point.Point{File: "a.py", Kind: point.Place, Open: o})
+		}
+		return out
+	}
+	all := pipeline.Review{Points: points(false, true, false)}
+	addReview(&all, pipeline.Review{Points: points(true, false, false)})
+	if d := cmp.Diff(points(true, true, false), all.Points); d != "" {
+		t.Errorf("the points (-want +got):\n%s", d)
 	}
 }
