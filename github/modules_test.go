@@ -59,6 +59,51 @@ func TestDropLeavesWhatOthersPushed(t *testing.T) {
 	}
 }
 
+// V9: a kill between a push and its record leaves no branch behind: what Forge itself put
+// there is deleted, wherever the record stands.
+func TestDropFindsItsOwnPush(t *testing.T) {
+	f := newFake(t)
+	one, two, foreign := rendertest.SHA(1), rendertest.SHA(2), rendertest.SHA(9)
+	for _, c := range []struct {
+		name, recorded, branch string
+		again, deleted         bool
+	}{
+		{"the first push was not recorded", "", two, true, true},
+		{"only an earlier one got through", "", one, true, true},
+		{"the last push was not recorded", one, two, true, true},
+		{"nothing was ever pushed", "", "", true, true},
+		{"no attempt was broken off", "", "", false, false},
+		{"somebody else's commit", one, foreign, true, false},
+		{"somebody else's, and no record", "", foreign, true, false},
+	} {
+		s := rendertest.New(t)
+		s.Plan()
+		s.Implement(1, 0, 1, "Try")
+		s.Implement(2, 1, 2, "Try again")
+		s.Run.Part, s.Run.Over, s.Run.State = &module.Of{Run: 1}, true, pipeline.StateVerified
+		s.Run.Published.Head = c.recorded
+		p := &testPusher{head: c.branch}
+		pub, _, err := f.app(t).Publish(t.Context(), s.Run, PublishOptions{Pusher: p, Again: c.again})
+		if err != nil || pub.Deleted != c.deleted || (p.head == foreign) != (c.branch == foreign) || p.head != "" && c.deleted || p.pushes > 0 {
+			t.Errorf("%s: deleted %v, %v; now at %q", c.name, pub.Deleted, err, p.head)
+		}
+	}
+}
+
+// A push that got through and was not recorded is Forge's own: the next one goes on from it.
+func TestPushGoesOnFromItsOwn(t *testing.T) {
+	f, s := newFake(t), rendertest.New(t)
+	s.Plan()
+	s.Implement(1, 0, 1, "Try")
+	s.Implement(2, 1, 2, "Try again")
+	s.Run.Part = &module.Of{Run: 1}
+	p := &testPusher{head: rendertest.SHA(1)}
+	pub, events, err := f.app(t).Publish(t.Context(), s.Run, PublishOptions{Pusher: p, Again: true})
+	if err != nil || len(events) > 0 || pub.Head != rendertest.SHA(2) || p.head != rendertest.SHA(2) {
+		t.Errorf("published %q, %v, events %v; the branch is at %q", pub.Head, err, events, p.head)
+	}
+}
+
 // V11: the documents are one comment, and one commit, however often the attempt to write
 // them is repeated.
 func TestDocumentsAreWrittenOnce(t *testing.T) {

@@ -167,6 +167,9 @@ func (p *publisher) push(ctx context.Context) (*pipeline.Event, error) {
 	err := p.opts.Pusher.Push(ctx, r.Repo, r.Branch, r.Head, r.Published.Head)
 	var moved interface{ Moved() string }
 	var rejected interface{ Rejected() string }
+	if errors.As(err, &moved) && moved.Moved() != r.Head && r.Committed(moved.Moved()) { // an attempt that was not recorded got that far
+		err = p.opts.Pusher.Push(ctx, r.Repo, r.Branch, r.Head, moved.Moved())
+	}
 	switch {
 	case err == nil:
 	case errors.As(err, &moved) && moved.Moved() == r.Head: // an earlier attempt got through
@@ -191,12 +194,19 @@ func (p *publisher) push(ctx context.Context) (*pipeline.Event, error) {
 // has pushed to, or that GitHub keeps, stays.
 func (p *publisher) drop(ctx context.Context) error {
 	r := p.run
-	if r.Published.Head == "" || p.opts.Pusher == nil {
+	at := r.Published.Head
+	if at == "" && p.opts.Again && p.hasCommit() { // a push may have got through that was not recorded
+		at = r.Head
+	}
+	if at == "" || p.opts.Pusher == nil {
 		return nil
 	}
-	err := p.opts.Pusher.Delete(ctx, r.Repo, r.Branch, r.Published.Head)
+	err := p.opts.Pusher.Delete(ctx, r.Repo, r.Branch, at)
 	var moved interface{ Moved() string }
 	var rejected interface{ Rejected() string }
+	if errors.As(err, &moved) && r.Committed(moved.Moved()) {
+		err = p.opts.Pusher.Delete(ctx, r.Repo, r.Branch, moved.Moved())
+	}
 	switch {
 	case errors.As(err, &moved) && moved.Moved() != "", errors.As(err, &rejected):
 		p.app.log.Info("the branch of a module stays", "run", r.ID, "repo", r.Repo.FullName(), "branch", r.Branch, "error", err)

@@ -108,6 +108,14 @@ func (r *Run) made(sha string) bool {
 	return false
 }
 
+// Committed reports whether a commit is one that Forge made for the run.
+func (r *Run) Committed(sha string) bool {
+	return slices.Contains(r.Made, sha) || slices.ContainsFunc(r.Iterations, func(it Iteration) bool {
+		m, u := it.Impl, it.Update
+		return m != nil && m.Head == sha && m.Parent != sha || u != nil && u.Head == sha && u.Parent != sha
+	}) && sha != ""
+}
+
 // reviewedBy takes in a human's review of the pull request. Requested changes are
 // work: the next judgement sends the work back with them. An approval answers a
 // gate that asked for a human's look, and nothing else: Forge verifies by itself.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,10 +14,16 @@ import (
 type localPublisher struct{ gateway *sandbox.Gateway }
 
 // Publish implements work.Publisher.
-func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, _ bool) (pipeline.Publication, []pipeline.Event, error) {
+func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, again bool) (pipeline.Publication, []pipeline.Event, error) {
 	pub := pipeline.Publication{Rev: run.Rev, Head: run.Published.Head}
-	if run.Over && run.Published.Head != "" {
-		if l.gateway.Delete(ctx, run.Repo, "", run.Branch, run.Published.Head) == nil {
+	if run.Over && (run.Published.Head != "" || again) {
+		at := cmp.Or(run.Published.Head, run.Head) // a push may have got through that was not recorded
+		err := l.gateway.Delete(ctx, run.Repo, "", run.Branch, at)
+		var moved *sandbox.MovedError
+		if errors.As(err, &moved) && run.Committed(moved.Head) {
+			err = l.gateway.Delete(ctx, run.Repo, "", run.Branch, moved.Head)
+		}
+		if err == nil {
 			pub.Head, pub.Deleted = "", true
 		}
 		return pub, nil, nil // one that somebody else has moved, or that cannot be deleted, stays
@@ -27,6 +34,9 @@ func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, _ bool) 
 	err := l.gateway.Push(ctx, run.Repo, "", pushOf(run, run.Branch, run.Head, run.Published.Head))
 	var moved *sandbox.MovedError
 	var rejected *sandbox.RejectedError
+	if errors.As(err, &moved) && run.Committed(moved.Head) { // an attempt that was not recorded got that far
+		err = l.gateway.Push(ctx, run.Repo, "", pushOf(run, run.Branch, run.Head, moved.Head))
+	}
 	switch {
 	case errors.As(err, &moved) && moved.Head == "":
 		return pub, []pipeline.Event{{Type: pipeline.EventBranchDeleted, Source: "git"}}, nil
