@@ -5,20 +5,67 @@ package bus
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/store"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Covers U7: 10,000 events, a subscriber that is away for the first hour, and 20 servers that die
 // right after it has answered, with another in their place: none is lost, those of a run come in
 // order, and one that comes again has the same id.
 func TestTenThousandEvents(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) { tenThousand(t, openStore(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { tenThousand(t, openPostgres(t)) })
+}
+
+// openPostgres opens a store in a schema of its own.
+func openPostgres(t *testing.T) *store.DB {
+	t.Helper()
+	address := os.Getenv("FORGE_TEST_POSTGRES")
+	if address == "" {
+		t.Skip("needs PostgreSQL: set FORGE_TEST_POSTGRES to a postgres:// URL of a database to make schemas in")
+	}
+	conn, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := fmt.Sprintf("forge_bus_%d", time.Now().UnixNano())
+	if _, err := conn.Exec(t.Context(), "CREATE SCHEMA "+schema); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.Background()
+		defer conn.Close(ctx)
+		if _, err := conn.Exec(ctx, "DROP SCHEMA "+schema+" CASCADE"); err != nil {
+			t.Error(err)
+		}
+	})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("search_path", schema)
+	u.RawQuery = q.Encode()
+	db, err := store.Open(t.Context(), u.String(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func tenThousand(t *testing.T, db *store.DB) {
 	const runs, events, kills = 10, 999, 20
-	db := openStore(t)
 	at := now
 	var die context.CancelFunc
 	died := 0
@@ -78,7 +125,11 @@ func TestTenThousandEvents(t *testing.T) {
 // Covers U7: who stores events does not wait for a subscriber that does not answer. Each is
 // measured in turn with and without one.
 func TestAppendBesideASlowSubscriber(t *testing.T) {
-	db := openStore(t)
+	t.Run("SQLite", func(t *testing.T) { appendBeside(t, openStore(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { appendBeside(t, openPostgres(t)) })
+}
+
+func appendBeside(t *testing.T, db *store.DB) {
 	hold := make(chan struct{})
 	r := newReceiver(t, func(int) int { <-hold; return 200 })
 	defer close(hold)

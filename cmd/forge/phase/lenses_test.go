@@ -11,6 +11,7 @@ import (
 	"forge/pipeline/lens"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 )
 
 // viewing is a run whose settings name lenses, and a job with a change of one file.
@@ -54,6 +55,34 @@ func TestViewsEndWithTheReview(t *testing.T) {
 	review, broken := pipeline.Review{}, errors.New("away")
 	if err := v.add(&review, broken); !errors.Is(err, broken) || review.Views != nil {
 		t.Errorf("views %v, %v; want those of nobody, and the review's error", review.Views, err)
+	}
+}
+
+// A finding that a lens alone had says which lens it was; what the general review had, too,
+// is the general review's.
+func TestFindingsNameTheirLens(t *testing.T) {
+	found := func(file, words string) pipeline.Finding {
+		return pipeline.Finding{Fingerprint: file, Severity: pipeline.SeverityError, File: file, Line: 3, Code: "query(name)", Message: words}
+	}
+	const escaped = "The name reaches the query without being escaped"
+	v := &views{list: []lens.View{{Lens: lens.Security}, {Lens: lens.Performance}}, stop: func() {}, begin: func() {}, group: &errgroup.Group{},
+		reviews: []pipeline.Review{
+			{Findings: []pipeline.Finding{found("a.go", escaped), found("b.go", "The token is written to the log")}},
+			{Findings: []pipeline.Finding{found("c.go", "The file is read for each row")}},
+		}}
+	review := pipeline.Review{Findings: []pipeline.Finding{found("a.go", escaped)}}
+	if err := v.add(&review, nil); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range review.Findings {
+		got[f.File] = f.Lens
+	}
+	if d := cmp.Diff(map[string]string{"a.go": "", "b.go": "security", "c.go": "performance"}, got); d != "" {
+		t.Errorf("lenses of the findings (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]lens.View{{Lens: lens.Security, Findings: 1}, {Lens: lens.Performance, Findings: 1}}, review.Views); d != "" {
+		t.Errorf("views (-want +got):\n%s", d)
 	}
 }
 
