@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/lazyregexp"
 	"forge/pipeline/module"
 	"forge/pipeline/text"
@@ -56,6 +57,9 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 			cmd.Name = "resume"
 		}
 		a.Choice = cmd.Name
+	}
+	if cmd.Name == "approve" && cmd.Args == "all" && cmd.Gate == "" && r.Gate() == nil && r.Config.Mode == config.ModeManual {
+		return r.approveAhead(a)
 	}
 	if text := r.tooLate(cmd); text != "" {
 		return nil, text
@@ -107,6 +111,20 @@ func (r *Run) Answer(cmd command.Line, actor Actor, via string, comment int64, a
 		return []Event{answering(EventGateAnswered, a), answering(EventGateOverride, a), answering(EventRunAccepted, a)}, ""
 	}
 	return []Event{answering(EventGateAnswered, a)}, a.reply(r.goesOn(g, a))
+}
+
+// approveAhead lets all later steps begin in manual mode, said while no step waits for it:
+// a module may be at work for an hour before the next question.
+func (r *Run) approveAhead(a *Answer) ([]Event, string) {
+	if r.ApprovedStep == everyStep {
+		return nil, "Every later step may begin already. " + r.Summary()
+	}
+	a.N = -1
+	words := r.called() + " no longer waits for a word before a step."
+	if r.State == StateStopped {
+		words += " It is still stopped: " + r.typed("resume") + " lets it go on."
+	}
+	return []Event{answering(EventGateAnswered, a)}, a.reply(words)
 }
 
 // doubt is [command.Line.Doubt] for what came in words. A box and a button are pressed

@@ -96,9 +96,12 @@ func (r *Run) begin(p PhaseRef, before ...Event) *Action {
 	return r.record(append(before, Event{Type: EventPhaseEntered, Data: Data{Phase: &p, Head: r.Head}})...)
 }
 
+// everyStep is what a human has let begin who approved all.
+const everyStep = "*"
+
 // unapproved asks for a human's word before a step in manual mode; nil where it has it.
 func (r *Run) unapproved(p Phase, step, detail string) *Guard {
-	if r.Config.Mode != config.ModeManual || r.ApprovedStep == "*" || r.ApprovedStep == step {
+	if r.Config.Mode != config.ModeManual || r.ApprovedStep == everyStep || r.ApprovedStep == step {
 		return nil
 	}
 	return &Guard{Name: GuardManual, Phase: p, Detail: detail, Step: step}

@@ -282,7 +282,13 @@ func (g *Gate) read(a *Answer, cmd command.Line, slug string) string {
 // repository's settings, when they were read again for it.
 func (r *Run) answered(a *Answer, cfg *config.Config) {
 	g := r.Gate()
-	if a == nil || g == nil || a.Gate != g.ID {
+	switch {
+	case a == nil:
+		return
+	case a.Gate == "" && a.Choice == "approve" && a.N < 0: // said ahead of any question
+		r.ApprovedStep = everyStep
+		return
+	case g == nil || a.Gate != g.ID:
 		return
 	}
 	g.Answers = append(g.Answers, *a)
@@ -343,7 +349,7 @@ func (r *Run) approve(g Guard, a *Answer) {
 	switch {
 	case g.Name == GuardManual:
 		if r.ApprovedStep = g.Step; a.N < 0 {
-			r.ApprovedStep = "*"
+			r.ApprovedStep = everyStep
 		}
 	case g.Name == GuardNoTests:
 		r.Untested = true

@@ -31,7 +31,7 @@ var outcomes = map[Phase][]string{
 var interruptions = []string{
 	"human stop", "human resume", "human continue 2", "human accept", "human cancel", "human history", "human choose x",
 	"human approve", "human approve all", "human raise 3", "human take-over", "human simplify it", "human reset", "human explain",
-	"human continue 2 @gate/1", "notice reviewed changes_requested more", "notice reviewed approved", "notice base_moved h%d",
+	"human continue 2 @gate/1", "human later", "human without", "notice reviewed changes_requested more", "notice reviewed approved", "notice base_moved h%d",
 	"notice branch_deleted", "notice checks", "alarm", "dismiss a", "undismiss a", "notice push h%d", "notice issue_edited x", "notice pull_closed", "refused x", "cost 4000000 100", "human status",
 }
 
@@ -122,7 +122,7 @@ func TestEveryFamilyEnds(t *testing.T) {
 		cfg.Modules = config.Modules{
 			Mode: rapid.SampledFrom([]config.ModuleMode{"auto", "auto", "ask"}).Draw(t, "modules"), Max: 6,
 			Parallel: rapid.IntRange(1, 3).Draw(t, "parallel"), Iterations: 2,
-			Rounds: rapid.IntRange(1, 2).Draw(t, "rounds"), OnFailure: rapid.SampledFrom([]string{"ask", "passed"}).Draw(t, "on failure"),
+			Rounds: rapid.IntRange(1, 2).Draw(t, "rounds"), OnFailure: rapid.SampledFrom([]string{"ask", "passed", "without"}).Draw(t, "on failure"),
 		}
 		p := pipelinetest.New(cfg, Task{Issue: 1, Title: "x"})
 		for n := range rapid.IntRange(1, 150).Draw(t, "length") {

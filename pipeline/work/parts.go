@@ -9,6 +9,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/module"
 )
 
@@ -119,7 +120,7 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 	case run.Part != nil:
 		words, err := e.settled(ctx, nil, run, cmd)
 		return run, words, err
-	case cmd.Part == "" && (len(asking) == 0 || run.Gate() != nil || run.State.Ended() || !command.Find(cmd.Name).Answers):
+	case cmd.Part == "" && (len(asking) == 0 || run.Gate() != nil || run.State.Ended() || !command.Find(cmd.Name).Answers || forAllSteps(run, cmd)):
 		return run, "", nil
 	case cmd.Part == "" && len(asking) > 1:
 		return nil, fmt.Sprintf("%d modules ask, so it is not clear which one this answers. Name it: `%s`.", len(asking),
@@ -138,6 +139,12 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 	}
 	words, err = e.settled(ctx, run, to, cmd)
 	return to, words, err
+}
+
+// forAllSteps reports whether a command lets all later steps of a run begin, which no
+// question of a module is about.
+func forAllSteps(run *pipeline.Run, cmd command.Line) bool {
+	return run.Config.Mode == config.ModeManual && cmd.Name == "approve" && cmd.Args == "all"
 }
 
 // settled says why a module that has passed does not go on by a command, "" where it does:

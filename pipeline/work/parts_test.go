@@ -14,6 +14,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/config"
 	"forge/pipeline/module"
 	"forge/pipeline/store"
 )
@@ -230,6 +231,12 @@ func TestAddressed(t *testing.T) {
 		to, words, err := e.addressed(t.Context(), run, tt.cmd)
 		if err != nil || !strings.Contains(words, tt.words) || (words != "") != (tt.words != "") || to != nil && to.ID != tt.to {
 			t.Errorf("%+v goes to %v, %q, %v", tt.cmd, to, words, err)
+		}
+	}
+	run.Parts[1].Question, run.Config.Mode = "", config.ModeManual
+	for args, want := range map[string]int64{"all": 9, "": a} { // all steps are the run's, whichever module asks
+		if to, words, err := e.addressed(t.Context(), run, command.Line{Name: "approve", Args: args}); err != nil || words != "" || to.ID != want {
+			t.Errorf("in manual mode approve %s goes to %v, %q, %v", args, to, words, err)
 		}
 	}
 	run.Parts[0] = module.Part{ID: "a", Run: a, State: "accepted", By: "alice", Head: "1234567890", Merged: "1234567890"}
