@@ -63,9 +63,19 @@ func wrongShip(s config.Ship) (out []string) {
 			out = append(out, fmt.Sprintf("ship.ask[%d] is %q, which is not among ship.environments: add it there, or remove it here", i, e))
 		}
 	}
+	baked := map[string]int{}
 	for i, b := range s.Bake {
-		if e := b[:max(0, strings.LastIndexByte(b, '='))]; e != "" && !slices.Contains(s.Environments, e) {
+		e := b[:max(0, strings.LastIndexByte(b, '='))]
+		first, twice := baked[e]
+		switch {
+		case e == "":
+		case twice:
+			out = append(out, fmt.Sprintf("ship.bake[%d] is for %q, as ship.bake[%d] is: remove one", i, e, first))
+		case !slices.Contains(s.Environments, e):
 			out = append(out, fmt.Sprintf("ship.bake[%d] is for %q, which is not among ship.environments: add it there, or remove it here", i, e))
+		}
+		if !twice {
+			baked[e] = i
 		}
 	}
 	if s.Via == "watch" && len(s.Ask) > 0 {

@@ -137,6 +137,7 @@ func TestRepositoryErrors(t *testing.T) {
 		{"shipping's watches", "ship: {environments: [a], bake: [a=5, b=5, a, a=2000]}\n", []string{
 			`ship.bake[2] is "a"; write ENVIRONMENT=MINUTES`, `ship.bake[3] is "a=2000"; write`}},
 		{"shipping's watch of what is not there", "ship: {environments: [a], bake: [a=5, b=5]}\n", []string{`ship.bake[1] is for "b", which is not among ship.environments`}},
+		{"shipping watches an environment twice", "ship: {environments: [a, b], bake: [a=5, b=5, a=60]}\n", []string{`ship.bake[2] is for "a", as ship.bake[0] is: remove one`}},
 		{"shipping misspelt", "ship:\n  via: deploy\n  merge: fast\n  environment: [a]\n  bake_minutes: 2000\n", []string{
 			`ship.via is "deploy"; it must be one of deployments, watch`, `ship.merge is "fast"`, `did you mean "environments"?`, "ship.bake_minutes is 2000; it must be from 0 to 1440 minutes"}},
 		{"production with a run without an issue", "production:\n  run: true\n", []string{"production.run is true, but production.issue is not"}},
