@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"forge/cmd/forge/server/servertest"
 	"forge/pipeline"
@@ -46,4 +47,29 @@ func TestDrainedServer(t *testing.T) {
 		t.Errorf("the new server has the old one's ID %s", id)
 	}
 	ts.untilState(pipeline.StateVerified)
+}
+
+// What runs beside the engine may end its work in order: the database is closed after it.
+func TestStopWaitsForUpkeep(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{})
+	s, left := ts.s, make(chan error, 1)
+	s.aux.Go(func() {
+		for { // until webhooks are taken in no more, which is the last thing before
+			resp, err := http.Get(s.URL + "/healthz")
+			if err != nil {
+				break
+			}
+			resp.Body.Close()
+		}
+		var err error
+		for late := time.Now().Add(300 * time.Millisecond); err == nil && time.Now().Before(late); {
+			err = s.DB.Leave(t.Context(), s.Engine.ID())
+		}
+		left <- err
+	})
+	ts.stop()
+	if err := <-left; err != nil {
+		t.Errorf("a server could not leave the list: %v", err)
+	}
 }

@@ -142,13 +142,14 @@ func (s *Server) routes() *mux.Router {
 func (s *Server) Stop(ctx context.Context) error {
 	s.health.draining.Store(true)
 	s.halt()
-	defer s.aux.Wait()
 	err := s.stopEngine(ctx)
 	// Who is in the middle of a request gets an answer, also when the engine took all
 	// the time. A connection on which nothing was ever asked holds it up for five seconds.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	return errors.Join(err, shutdown(last, s.http, s.local), s.hooks.Stop(last), s.App.Close())
+	err = errors.Join(err, shutdown(last, s.http, s.local), s.hooks.Stop(last))
+	s.aux.Wait() // what runs beside the engine may write to the database to its end
+	return errors.Join(err, s.App.Close())
 }
 
 // stopEngine ends the engine, or waits until somebody else has.
