@@ -36,7 +36,7 @@ func (c *checker) cargoSuites(ctx context.Context, v *survey) ([]*suite, error) 
 
 var (
 	mavenLacks = []lack{{
-		lazyregexp.New(`Cannot access \S+ \([^)]*\) in offline mode and the artifact \S+ has not been downloaded|Could not (?:resolve|transfer|find) artifact \S+|Non-resolvable parent POM|PluginResolutionException`),
+		lazyregexp.New(`Cannot access \S+ \([^)]*\) in offline mode and the artifact \S+ has not been downloaded|Could not (?:resolve|transfer|find) artifact \S+|Non-resolvable parent POM|PluginResolutionException|\d+ required artifacts? (?:is|are) missing`),
 		"Maven's plugins or dependencies are not in its local repository " + noNetwork + fetchIt,
 	}}
 	gradleLacks = []lack{

@@ -42,7 +42,7 @@ type Host struct {
 
 // Project is one manifest, with what belongs to it.
 type Project struct {
-	Manager string   `json:"manager"` // go, npm, pnpm, yarn, pip, cargo, bundler, composer
+	Manager string   `json:"manager"` // go, npm, pnpm, yarn, pip, cargo, bundler, composer, maven
 	Dir     string   `json:"dir"`     // "." for the top
 	Inputs  []string `json:"inputs"`  // files that decide what is installed
 	Lacks   string   `json:"lacks,omitempty"`
@@ -125,7 +125,7 @@ func Find(files []string, read func(path string) ([]byte, error), host Host) (*R
 		}
 	}
 	r := &Recipe{}
-	for _, find := range []func() ([]*Project, error){f.golang, f.node, f.python, f.cargo, f.ruby, f.php} {
+	for _, find := range []func() ([]*Project, error){f.golang, f.node, f.python, f.cargo, f.ruby, f.php, f.maven} {
 		list, err := find()
 		if err != nil {
 			return nil, fmt.Errorf("find dependencies: %w", err)
@@ -138,7 +138,8 @@ func Find(files []string, read func(path string) ([]byte, error), host Host) (*R
 // manifest are the names of files that recipes read.
 var manifest = regexp.MustCompile(`^(?:go\.(?:mod|sum|work|work\.sum)|package\.json|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|pnpm-workspace\.yaml|\.npmrc|\.yarnrc(?:\.yml)?|` +
 	`Cargo\.(?:toml|lock)|pyproject\.toml|setup\.(?:cfg|py)|(?:poetry|uv|pdm)\.lock|Pipfile(?:\.lock)?|tox\.ini|.*requirements.*\.(?:txt|in)|constraints.*\.txt|modules\.txt|` +
-	`Gemfile(?:\.lock)?|gems\.(?:rb|locked)|composer\.(?:json|lock))$`)
+	`Gemfile(?:\.lock)?|gems\.(?:rb|locked)|composer\.(?:json|lock)|` +
+	`pom\.xml|extensions\.xml|maven\.config)$`)
 
 // Manifests are those of a commit's files that Find may read, as a rule: whoever reads
 // them all at once saves a process for each.
@@ -160,7 +161,7 @@ func foreign(name string) bool {
 }
 
 // toolOf are tools that matter to the projects of one manager alone.
-var toolOf = map[string]string{"ruby": "bundler", "php": "composer", "composer": "composer"}
+var toolOf = map[string]string{"ruby": "bundler", "php": "composer", "composer": "composer", "mvn": "maven"}
 
 // key gives the recipe a name for all that decides what comes of it.
 func (f *finder) key(r *Recipe) error {
@@ -243,6 +244,7 @@ const ToolScript = `v() { printf '%s %s\n' "$1" "$(printf %s "$2" | head -n 1)";
 for t in go node npm python3 cargo ruby php; do command -v $t >/dev/null || continue
 case $t in go) v go "$(go env GOVERSION)";; *) v $t "$($t --version 2>/dev/null)";; esac; done
 if p=$(python3 -m pip --version 2>/dev/null); then v pip "$p"; fi
+if p=$(mvn -v 2>/dev/null); then v mvn "$p"; fi
 if command -v composer >/dev/null && p=$(COMPOSER_HOME=/tmp composer --version --no-ansi --no-plugins 2>/dev/null); then v composer "$p"; fi`
 
 // ParseTools reads what [ToolScript] printed.

@@ -24,8 +24,9 @@ var update = flag.Bool("update", false, "write what is wanted anew")
 // whole is a server with everything.
 var whole = Host{
 	Tools: map[string]string{"go": "go1.26", "npm": "11", "node": "v20", "python3": "Python 3.11", "pip": "pip 23", "cargo": "cargo 1.95",
-		"ruby": "ruby 3.1", "php": "PHP 8.2", "composer": "Composer version 2.5"},
+		"ruby": "ruby 3.1", "php": "PHP 8.2", "composer": "Composer version 2.5", "mvn": "Apache Maven 3.8.7"},
 	Registry: map[string]string{"go": "http://127.0.0.1:4801", "npm": "http://127.0.0.1:4802", "pypi": "http://127.0.0.1:4803", "cargo": "http://127.0.0.1:4804",
+		"maven":    "http://127.0.0.1:4805",
 		"rubygems": "http://127.0.0.1:4806", "composer": "http://127.0.0.1:4807"},
 	SumDB: "sum.example",
 }
@@ -67,7 +68,7 @@ func describe(r *Recipe) string {
 		}
 		for _, name := range slices.Sorted(maps.Keys(p.stage)) {
 			fmt.Fprintf(&b, "  file %s\n", name)
-			if base := path.Base(name); base != "RECORD" && path.Ext(base) != ".rb" && base != "package.json" && !strings.HasPrefix(base, "go.") {
+			if base := path.Base(name); base != "RECORD" && path.Ext(base) != ".rb" && path.Ext(base) != ".sh" && base != "package.json" && !strings.HasPrefix(base, "go.") {
 				for line := range strings.Lines(string(p.stage[name])) {
 					fmt.Fprintf(&b, "    | %s\n", strings.TrimRight(line, "\n"))
 				}

@@ -1,9 +1,13 @@
 package server
 
 import (
+	"archive/zip"
 	"context"
 	"encoding/json"
+	"encoding/xml"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,5 +81,48 @@ func ownRegistries(ctx context.Context) []registry.Registry {
 			}
 		}
 	}
+	add(registry.Maven, mavenRegistry(ctx))
 	return out
+}
+
+// mavenRegistry is the mirror of the server's own Maven, else the registry that Maven itself names.
+func mavenRegistry(ctx context.Context) string {
+	_, home, ok := strings.Cut(sandbox.HostTool(ctx, "mvn", "-v"), "Maven home: ")
+	if !ok {
+		return ""
+	}
+	home, _, _ = strings.Cut(home, "\n")
+	own, _ := os.UserHomeDir()
+	for _, name := range []string{filepath.Join(own, ".m2", "settings.xml"), filepath.Join(home, "conf", "settings.xml")} {
+		var settings struct {
+			Mirrors []struct {
+				Of  string `xml:"mirrorOf"`
+				URL string `xml:"url"`
+			} `xml:"mirrors>mirror"`
+		}
+		text, err := os.ReadFile(name)
+		if err != nil || xml.Unmarshal(text, &settings) != nil {
+			continue
+		}
+		for _, m := range settings.Mirrors {
+			if of := strings.Split(m.Of, ","); slices.Contains(of, "*") || slices.Contains(of, "central") {
+				return strings.TrimSuffix(strings.TrimSpace(m.URL), "/")
+			}
+		}
+	}
+	jars, _ := filepath.Glob(filepath.Join(home, "lib", "maven-model-builder-*.jar"))
+	for _, name := range jars {
+		jar, err := zip.OpenReader(name)
+		if err != nil {
+			continue
+		}
+		defer jar.Close()
+		var super struct {
+			URLs []string `xml:"repositories>repository>url"`
+		}
+		if text, err := fs.ReadFile(jar, "org/apache/maven/model/pom-4.0.0.xml"); err == nil && xml.Unmarshal(text, &super) == nil && len(super.URLs) > 0 {
+			return super.URLs[0]
+		}
+	}
+	return ""
 }
