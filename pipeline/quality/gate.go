@@ -2,7 +2,6 @@ package quality
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -123,31 +122,8 @@ func (g Gate) Read(o Output) (measure.Reading, error) {
 	if err == nil {
 		v, err = convert(v, unit, g.Unit)
 	}
-	if err == nil && v == 0 && g.Unit == "bytes" && g.Min == nil {
-		err = errors.New("0 bytes: what is measured is not there; where that is right, say so with min: 0")
+	if u, known := unitOf(g.Unit); err == nil && v == 0 && known && u.size && u.per == "" && g.Min == nil {
+		err = fmt.Errorf("0 %s: what is measured is not there; where that is right, say so with min: 0", g.Unit)
 	}
 	return one(v, err)
-}
-
-// scales are the units that are told from one another, in the smallest of their kind.
-var scales = []map[string]float64{
-	{"b": 1, "byte": 1, "bytes": 1, "kb": 1e3, "kib": 1 << 10, "k": 1 << 10, "mb": 1e6, "mib": 1 << 20, "gb": 1e9, "gib": 1 << 30},
-	{"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "sec": 1e9, "seconds": 1e9, "min": 60e9, "minutes": 60e9, "h": 3600e9},
-}
-
-// convert turns what was printed with a unit into the gate's: 600kB is not 600 bytes. A
-// number without a unit, and a gate without one that is known, are taken as they are.
-func convert(v float64, printed, unit string) (float64, error) {
-	for _, scale := range scales {
-		to, known := scale[strings.ToLower(unit)]
-		if !known || printed == "" {
-			continue
-		}
-		from, fits := scale[strings.ToLower(printed)]
-		if !fits {
-			return 0, fmt.Errorf("the command printed the unit %s where the gate's is %s: print %s", printed, unit, unit)
-		}
-		return v * from / to, nil
-	}
-	return v, nil
 }

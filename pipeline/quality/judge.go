@@ -55,7 +55,7 @@ func (g Gate) Judge(head measure.Reading, base *measure.Reading, why string) mea
 	}
 	over := g.misses(m.Value)
 	m.OK = !over && !(g.WorseBy != "" && c.worse)
-	m.Before = over && m.Base != nil && g.misses(c.base) && !c.worse
+	m.Before = over && m.Base != nil && !(g.WorseBy != "" && c.worse) && g.missedBefore(c, head, base)
 	var was measure.Reading
 	if base != nil {
 		was = *base
@@ -167,6 +167,20 @@ func (g Gate) tooFew(all []compared) int {
 		need++
 	}
 	return need
+}
+
+// missedBefore reports whether the base misses the very bounds that the head misses, and the
+// head is no worse in any of them, whichever side is the better one.
+func (g Gate) missedBefore(c compared, head measure.Reading, base *measure.Reading) bool {
+	over, under := g.Max != nil && c.head > *g.Max, g.Min != nil && c.head < *g.Min
+	if over && !(c.base > *g.Max) || under && !(c.base < *g.Min) {
+		return false
+	}
+	if over != g.Higher { // the side that c looks at
+		return !c.worse
+	}
+	g.Higher = !g.Higher
+	return !slices.ContainsFunc(g.compare(head, base), func(o compared) bool { return o.name == c.name && o.worse })
 }
 
 // misses reports whether a value is out of the absolute bounds.

@@ -137,6 +137,10 @@ func TestJudge(t *testing.T) {
 		{"no base, absolute", config.Quality{Max: at(5)}, 4, nil, true, false, "", "4, at most 5"},
 		{"no base, relative", config.Quality{Max: at(5), WorseBy: "5%"}, 4, nil, false, false, "there is no value at the base: it broke", ""},
 		{"negative", config.Quality{Max: at(5)}, -1, at(1), false, false, "nothing under 0 is expected", ""},
+		{"over it, and under another bound before", config.Quality{Min: at(3), Max: at(5)}, 7, at(0), false, false, "", ""},
+		{"under it, and over another bound before", config.Quality{Min: at(3), Max: at(5)}, 0, at(7), false, false, "", ""},
+		{"under a lower bound before, and worse", config.Quality{Min: at(3), Max: at(5)}, 1, at(2), false, false, "", ""},
+		{"under a lower bound before, and better", config.Quality{Min: at(3), Max: at(5)}, 2, at(1), false, true, "", ""},
 		{"negative, as is meant", config.Quality{Min: at(-5)}, -1, at(1), true, false, "", ""},
 	} {
 		var base *measure.Reading
@@ -293,6 +297,27 @@ func TestUnits(t *testing.T) {
 		{"600kB", "ms", 0, "printed the unit kB where the gate's is ms"},
 		{"3s", "bytes", 0, "printed the unit s where the gate's is bytes"},
 		{"0", "bytes", 0, "0 bytes: what is measured is not there"},
+		{"0", "kB", 0, "0 kB: what is measured is not there"},
+		{"0 bytes", "MiB", 0, "0 MiB: what is measured is not there"},
+		{"5 megabytes", "bytes", 5_000_000, ""},
+		{"5 TB", "bytes", 5e12, ""},
+		{"5 MBytes", "bytes", 5_000_000, ""},
+		{"5 Mo", "bytes", 5_000_000, ""},
+		{"5 hours", "ms", 5 * 3600e3, ""},
+		{"5 μs", "ms", 0.005, ""}, // the Greek letter
+		{"5 ms", "ns/op", 5_000_000, ""},
+		{"5 ms/op", "ns/op", 5_000_000, ""},
+		{"5 ms/item", "ns/op", 0, "printed the unit ms/item where the gate's is ns/op"},
+		{"5 GB", "kilobytes", 5_000_000, ""},
+		{"900 s", "milliseconds", 900_000, ""},
+		{"120 kB", "kB gzipped", 120, ""},
+		{"5 Mbits", "bytes", 0, "printed the unit Mbits where the gate's is bytes"},
+		{"5 M", "bytes", 0, "printed the unit M where the gate's is bytes"},
+		{"5 fortnight-seconds", "ms", 0, "printed the unit fortnight-seconds where the gate's is ms"},
+		{"12 findings in 3 s", "findings", 0, "printed the unit s where the gate's is findings"},
+		{"500 req/s", "req/s", 500, ""},
+		{"98 %", "%", 98, ""},
+		{"5 Mbits", "Mbits", 5, ""},
 		{"0", "findings", 0, ""},
 	} {
 		r, err := Of(config.Quality{Name: "x", Command: "y", Value: "number", Unit: c.unit}).Read(Output{Stdout: []byte(c.out)})

@@ -139,7 +139,7 @@ func lines(out []byte) (n int) {
 
 var (
 	numberWord = regexp.MustCompile(`^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?`)
-	unitEnd    = regexp.MustCompile(`^(?:%|[a-zA-Zµ]{1,5}(?:/[a-z]+)?)?[.,;:)]?$`)
+	unitEnd    = regexp.MustCompile(`^(?:%|[a-zA-Zµμ]{1,5}(?:/[a-z]+)?)?[.,;:)]?$`)
 	grouped    = regexp.MustCompile(`^[-+]?\d{1,3}(?:[,_'’]\d{3})+`)
 	noNumber   = regexp.MustCompile(`(?i)^[-+]?(?:nan|inf|infinity)[.,;:)%]?$`)
 )
@@ -169,17 +169,6 @@ func lastNumber(out string) (v float64, unit string, err error) {
 		return 0, "", errors.New("the command printed nothing")
 	}
 	return 0, "", fmt.Errorf("the command printed no number: %s", text.Clip(text.FirstLine(strings.TrimSpace(out)), 100))
-}
-
-// unitWord is a word where it is a unit that is known, else "".
-func unitWord(w string) string {
-	w = strings.TrimRight(w, ".,;:)")
-	for _, scale := range scales {
-		if _, known := scale[strings.ToLower(w)]; known {
-			return w
-		}
-	}
-	return ""
 }
 
 // parseNumber reads a number that was printed; what is not finite is none.
