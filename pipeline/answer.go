@@ -141,7 +141,8 @@ func (r *Run) doubt(cmd command.Line, via string) string {
 
 // undecided says why the words of a choice choose nothing, or "". One of a fixed text or a
 // letter is a decision, so that words which may turn it around are asked about; words of
-// one's own go to the implementer as they are, unless they ask something.
+// one's own go to the implementer as they are, unless they ask something. The way out that a
+// letter stands for is kept with the answer: words on further lines say more of it.
 func (r *Run) undecided(g *Gate, a *Answer, below string) string {
 	f := r.Feedback()
 	switch {
@@ -168,6 +169,7 @@ func (r *Run) undecided(g *Gate, a *Answer, below string) string {
 	case wrong != "", letter && d.Why == strings.TrimSpace(a.Text):
 		return fmt.Sprintf("Nothing was done: `choose` is %.100q; %s.", first, how)
 	case letter:
+		a.Way = f.Way(a.Text)
 		return r.takenBack(strings.ToLower(bare), note, a.Via)
 	}
 	return ""

@@ -57,6 +57,7 @@ type Answer struct {
 	N       int       `json:"n,omitempty"`    // of continue
 	Micros  int64     `json:"usd,omitempty"`  // of raise, in micro-dollars
 	Text    string    `json:"text,omitempty"` // free words, for the next attempt (lessons 19)
+	Way     string    `json:"way,omitempty"`  // of choose with a letter and words besides: the way out that the letter stands for
 	Back    bool      `json:"back,omitempty"` // of words that let an ended run go on: the work goes back with them first
 	By      Actor     `json:"by"`
 	Via     string    `json:"via"` // comment, box, button, cli, label

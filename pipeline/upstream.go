@@ -129,7 +129,9 @@ func (r *Run) choose(a *Answer) bool {
 		return false
 	}
 	d, _ := f.Chosen(a.Text)
-	d.By, d.Human = a.By.Login, true
+	if d.By, d.Human = a.By.Login, true; a.Way != "" {
+		d.Why = a.Way + "; " + d.Why
+	}
 	if f.Decision = &d; f.Kind.Early() && d.Choice == upstream.Fix {
 		d.Holds = upstream.Architect
 	}

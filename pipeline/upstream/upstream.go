@@ -351,3 +351,14 @@ func (f *Feedback) Chosen(words string) (r Reply, wrong string) {
 	}
 	return r, ""
 }
+
+// Way is the way out that a letter stands for which comes with words on further lines; ""
+// where there is none, or the words alone say all.
+func (f *Feedback) Way(words string) string {
+	letter, more, _ := strings.Cut(strings.TrimSpace(words), "\n")
+	bare, wrong := f.Chosen(letter)
+	if wrong != "" || strings.TrimSpace(more) == "" || bare.Choice != Fix {
+		return ""
+	}
+	return bare.Why
+}
