@@ -143,6 +143,13 @@ func TestFrames(t *testing.T) {
 		{"node", "Error: x\n    at async f (file:///srv/a.js:3:4)\n    at /srv/b.js:5:6\n", "f /srv/a.js:3 own,  /srv/b.js:5 own"},
 		{"java", "x\n\tat com.acme.A.b(A.java:3)\n\tat java.util.C.d(C.java:4)\n", "com.acme.A.b A.java:3 own, java.util.C.d C.java:4"},
 		{"ruby", "app/cart.rb:12:in `total': boom\n\tfrom /gems/rack/x.rb:3:in `call'\n", "total app/cart.rb:12 own, call /gems/rack/x.rb:3"},
+		{"java, with causes", "com.acme.ServiceException: x\n\tat com.acme.A.a(A.java:1)\n\tat com.acme.B.b(B.java:2)\nCaused by: java.io.IOException: y\n\tat com.acme.C.c(C.java:3)\n\t... 2 more\n" +
+			"Caused by: java.lang.NullPointerException\n\tat com.acme.Db.get(Db.java:9)\n\t... 3 more\n",
+			"com.acme.Db.get Db.java:9 own, com.acme.C.c C.java:3 own, com.acme.A.a A.java:1 own, com.acme.B.b B.java:2 own"},
+		{"java, with what was suppressed", "x\n\tat com.acme.A.a(A.java:1)\n\tSuppressed: y\n\t\tat com.acme.Z.close(Z.java:3)\n\t\tCaused by: z\n\t\t\tat com.acme.Y.close(Y.java:4)\nCaused by: w\n\tat com.acme.Db.get(Db.java:9)\n",
+			"com.acme.Db.get Db.java:9 own, com.acme.A.a A.java:1 own"},
+		{"node, with a cause", "Error: outer\n    at a (/srv/a.js:1:2)\n    at b (/srv/b.js:2:2) {\n  [cause]: Error: inner\n      at c (/srv/c.js:3:4)\n}\n", "c /srv/c.js:3 own, a /srv/a.js:1 own, b /srv/b.js:2 own"},
+		{"node, nameless", "Error: x\n    at async /app/src/server.ts:30:11\n    at async file:///app/src/s.mjs:3:1\n    at async Promise.all (index 0)\n", " /app/src/server.ts:30 own,  /app/src/s.mjs:3 own"},
 		{"none", "nothing here", ""},
 	} {
 		var got []string

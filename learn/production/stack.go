@@ -12,22 +12,33 @@ import (
 var (
 	frameGo     = regexp.MustCompile(`^\s+(\S+\.go):(\d{1,7})(?: \+0x[0-9a-f]+)?\s*$`)
 	framePython = regexp.MustCompile(`^\s*File "([^"]+)", line (\d{1,7})(?:, in (\S+))?`)
-	frameCall   = regexp.MustCompile(`^\s*at (?:async )?(.+?) ?\(([^()]+?):(\d{1,7})(?::\d+)?\)\s*$`) // JavaScript, Java
-	frameBare   = regexp.MustCompile(`^\s*at ([^()\s]+?):(\d{1,7})(?::\d+)?\s*$`)
+	frameCall   = regexp.MustCompile(`^\s*at (?:async )?(.+?) ?\(([^()]+?):(\d{1,7})(?::\d+)?\)(?: \{)?\s*$`) // JavaScript, Java
+	frameBare   = regexp.MustCompile(`^\s*at (?:async )?([^()\s]+?):(\d{1,7})(?::\d+)?(?: \{)?\s*$`)
 	frameRuby   = regexp.MustCompile("^\\s*(?:from )?(\\S+\\.rb):(\\d{1,7}):in [`']([^']+)'")
+	causedBy    = regexp.MustCompile(`^\s*(?:Caused by|\[cause\]): `)
+	suppressed  = regexp.MustCompile(`^\s+Suppressed: `)
 )
 
 // maxStack is how much of a stack's text is read, in bytes.
 const maxStack = 64 << 10
 
 // Frames reads a stack of Go, Python, JavaScript, Java or Ruby as it is printed. The
-// innermost frame comes first.
+// innermost frame comes first: that of what caused it all.
 func Frames(stack string) []Frame {
-	var out []Frame
-	python, above := false, ""
+	var out, caused []Frame // of the error that is being read, and of those that it caused
+	python, above, aside := false, "", -1
 	for l := range strings.Lines(text.Head(stack, maxStack)) {
 		l = strings.TrimRight(l, "\r\n")
+		indent := len(l) - len(strings.TrimLeft(l, " \t"))
+		if aside >= 0 && indent > aside { // what failed while an error was dealt with is not its cause
+			continue
+		}
+		aside = -1
 		switch {
+		case suppressed.MatchString(l):
+			aside = indent
+		case causedBy.MatchString(l):
+			out, caused = nil, append(out, caused...)
 		case frameGo.MatchString(l):
 			m := frameGo.FindStringSubmatch(l)
 			function := goFunction(above)
@@ -53,6 +64,7 @@ func Frames(stack string) []Frame {
 	if python { // whose most recent call is last
 		slices.Reverse(out)
 	}
+	out = append(out, caused...)
 	return out[:min(len(out), maxFrames)]
 }
 
