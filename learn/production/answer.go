@@ -269,7 +269,49 @@ func (s Scene) certain(i *Incident) string {
 	case i.Flapping(s.Now):
 		return "it comes and goes"
 	}
+	if d := s.deployment(i.Suspects[0].Deployment); d != nil && s.returns(*d) {
+		return broughtBack(*d)
+	}
 	return s.Loop(i)
+}
+
+// deployment finds a deployment, nil when it is not known.
+func (s Scene) deployment(id int64) *Deployment {
+	n := slices.IndexFunc(s.Deployments, func(d Deployment) bool { return d.ID == id })
+	if n < 0 {
+		return nil
+	}
+	return &s.Deployments[n]
+}
+
+// earlier are the deployments to the environment of one that succeeded before it, newest
+// first.
+func (s Scene) earlier(d Deployment) (out []Deployment) {
+	for _, o := range s.Deployments {
+		before := o.At.Before(d.At) || o.At.Equal(d.At) && o.ID < d.ID // GitHub's times are in seconds
+		if o.Environment == d.Environment && o.ID != d.ID && !o.At.IsZero() && before {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b Deployment) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.ID, a.ID)) })
+	return out
+}
+
+// returns reports whether a deployment brought back what ran there before something else
+// did: people roll back so, whatever task they name.
+func (s Scene) returns(d Deployment) bool {
+	other := false
+	for _, o := range s.earlier(d) {
+		if o.Commit == d.Commit && other {
+			return true
+		}
+		other = other || o.Commit != d.Commit
+	}
+	return false
+}
+
+func broughtBack(d Deployment) string {
+	return no("deployment %d brought back %s, which ran there before", d.ID, text.Head(d.Commit, 10))
 }
 
 // Replace puts a newer reading of an incident in the place of the one before.
@@ -367,11 +409,11 @@ func (s Scene) mayRollBack(i *Incident, chosen bool) (Aim, string) {
 	if len(i.Suspects) == 0 || i.Suspects[0].Score < Suspected {
 		return Aim{}, "no deployment is suspected that could be taken back"
 	}
-	n := slices.IndexFunc(s.Deployments, func(d Deployment) bool { return d.ID == i.Suspects[0].Deployment })
-	if n < 0 {
+	known := s.deployment(i.Suspects[0].Deployment)
+	if known == nil {
 		return Aim{}, "the suspected deployment is not known any more"
 	}
-	d := s.Deployments[n]
+	d := *known
 	for _, o := range s.Deployments {
 		switch {
 		case o.Environment != d.Environment || o.ID == d.ID:
@@ -384,6 +426,9 @@ func (s Scene) mayRollBack(i *Incident, chosen bool) (Aim, string) {
 	}
 	if d.Task == TaskRollBack {
 		return Aim{}, "the suspected deployment is a roll-back"
+	}
+	if s.returns(d) {
+		return Aim{}, broughtBack(d)
 	}
 	to, why := s.healthyBefore(d)
 	return Aim{Deployment: d.ID, From: d.Commit, To: to, Commit: i.Suspects[0].Commit, Pull: i.Suspects[0].Pull}, why
@@ -417,14 +462,8 @@ func (s Scene) rolledBack(i *Incident, environment string, chosen bool) string {
 // healthyBefore finds the last commit that ran in the environment of a deployment
 // before it, of which no incident is known to come.
 func (s Scene) healthyBefore(d Deployment) (string, string) {
-	list := slices.Clone(s.Deployments)
-	slices.SortFunc(list, func(a, b Deployment) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.ID, a.ID)) })
 	over := d
-	for _, o := range list {
-		earlier := o.At.Before(d.At) || o.At.Equal(d.At) && o.ID < d.ID // GitHub's times are in seconds
-		if o.Environment != d.Environment || o.ID == d.ID || o.At.IsZero() || !earlier {
-			continue
-		}
+	for _, o := range s.earlier(d) {
 		if s.Now.Sub(over.At) > rollBackOver {
 			return "", "it would take back a deployment that is older than a week"
 		}

@@ -84,6 +84,14 @@ func TestLimitsOfAnswers(t *testing.T) {
 			s.Deployments[0].Task, s.Deployments[0].Created = TaskRollBack, s.Now.Add(-2*time.Hour)
 			s.Deployments[1].Created = s.Now.Add(-5 * time.Hour)
 		}, "revert run ask", "revert run", "is a roll-back"},
+		{"the suspect brought back what ran before", func(i *Incident, s *Scene) {
+			s.Deployments = append(s.Deployments, deployed(0, 500).Deployment)
+			s.Deployments[0].Commit, s.Deployments[2].Commit = sha(9), sha(9)
+		}, "ask", "revert run", "brought back"},
+		{"the same commit was deployed twice, with nothing between", func(i *Incident, s *Scene) {
+			s.Deployments = append(s.Deployments, deployed(0, 500).Deployment)
+			s.Deployments[1].Commit = sha(2)
+		}, "rollback revert run ask", "rollback revert run", ""},
 		{"the first deployment ever", func(i *Incident, s *Scene) { s.Deployments = s.Deployments[:1] }, "revert run ask", "revert run", "no deployment before it"},
 		{"the one before was bad, too", func(i *Incident, s *Scene) {
 			other(s, Act{}, func(o *Incident) { o.Acts, o.Suspects = nil, []Suspect{{Deployment: 1, Score: 0.5}} })

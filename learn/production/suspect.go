@@ -40,6 +40,7 @@ const (
 type Facts struct {
 	Deployment Deployment
 	Commits    []Commit          // that it brought
+	Nothing    bool              // it brought none: what ran before has all of it
 	Blamed     map[string]string // a stack's line, "file:12" as in the frame → the commit that changed it last
 	Doubts     []Doubt           // about what it brought
 }
@@ -174,9 +175,13 @@ func suspect(i *Incident, f Facts, last bool, before []*Incident, services map[s
 	return s
 }
 
-// against says what the source names that is not this deployment, "" for nothing.
+// against says what keeps a deployment from being held for the cause, such as that the
+// source names something else; "" for nothing.
 func against(i *Incident, f Facts, all []Facts) string {
 	d := f.Deployment
+	if f.Nothing {
+		return "it brought nothing that did not run there before"
+	}
 	for _, n := range i.names() {
 		if n.Deployment != 0 && n.Deployment != d.ID {
 			what := fmt.Sprintf("the source names deployment %d", n.Deployment)

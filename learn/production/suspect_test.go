@@ -274,3 +274,19 @@ func TestSameFile(t *testing.T) {
 		}
 	}
 }
+
+// What brought nothing is not what it comes from, such as when people deploy again what
+// ran before.
+func TestBroughtNothing(t *testing.T) {
+	back, bad := deployed(3, 2), deployed(2, 25)
+	back.Commits, back.Nothing = nil, true
+	i := trouble(KindAnomaly, metric(0.004, 0.07))
+	got := Suspects(i, []Facts{back, bad, deployed(1, 180)}, nil, nil)
+	if len(got) == 0 || got[0].Score >= Attributed || !strings.Contains(got[0].Against, "it brought nothing that did not run there before") {
+		t.Errorf("%+v", got)
+	}
+	back.Nothing = false
+	if got := Suspects(i, []Facts{back, bad}, nil, nil); got[0].Score < Attributed {
+		t.Errorf("what is not known to have brought nothing: %+v", got)
+	}
+}

@@ -246,6 +246,10 @@ func (s *Service) crosses(ctx context.Context, scene *production.Scene, i *produ
 		}
 	}
 	delete(s.unread, i.ID)
+	var fault *pipeline.Fault
+	if errors.As(err, &fault) && fault.Final {
+		return text.Clip(text.OneLine(fault.Message), 300), nil
+	}
 	if err != nil {
 		return "what it would take back could not be looked up: " + text.Clip(text.OneLine(err.Error()), 300), nil
 	}

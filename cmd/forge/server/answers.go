@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,11 +33,15 @@ func (h incidentActions) Settings(ctx context.Context, full string) (config.Prod
 	return cfg.Production, err
 }
 
-// Changed implements incidents.Actions.
+// Changed implements incidents.Actions. What would take nothing back is refused: it would
+// bring what is newer.
 func (h incidentActions) Changed(ctx context.Context, full, from, to string) ([]string, error) {
 	repo, err := h.fetched(ctx, full, from, to)
 	if err != nil {
 		return nil, err
+	}
+	if back, err := h.gateway.Shipped(ctx, repo, from, to, 1); err != nil || len(back) == 0 {
+		return nil, cmp.Or(err, refuse("%s has all of %s: it would take nothing back", text.ShortSHA(from), text.ShortSHA(to)))
 	}
 	return h.gateway.Changed(ctx, repo, from, to)
 }

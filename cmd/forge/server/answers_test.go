@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -351,5 +352,49 @@ func TestDeployedCode(t *testing.T) {
 	other, err := code.madeBy(t.Context(), run.Repo, "x\n\nForge-Run: ffff/1\n")
 	if other != nil || err != nil {
 		t.Errorf("of another: %+v, %v", other, err)
+	}
+}
+
+// People often roll back by an ordinary deployment of what ran before. An alert that comes
+// late, after it, is not answered by deploying what they took back.
+func TestPeopleRolledBack(t *testing.T) {
+	t.Parallel()
+	ts := newTestServer(t, testOptions{deploys: true,
+		files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, roll_back: true, revert: true}\n"},
+		wire: func(o *Options) {
+			o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 10_000}}
+		}})
+	acme := ts.gh.As("acme")
+	good, err := ts.gh.Head(greetRepo, "main")
+	ts.must(err)
+	more := "more\n"
+	bad, err := acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
+	ts.must(err)
+	last := int64(0)
+	for n, sha := range []string{bad, good} { // the good one never ran there by itself
+		id, err := acme.Deploy(greetRepo, "production", sha)
+		ts.must(err)
+		ts.must(acme.DeploymentStatus(greetRepo, id, "success", ""))
+		ts.deployed(n + 1)
+		last = id
+	}
+	body := fmt.Sprintf(`{"version":"4","groupKey":"g","alerts":[{"status":"firing","labels":{"alertname":"Errors","severity":"critical","deployment_id":"%d"},
+		"annotations":{"metric":"m","baseline":"0","value":"9"},"startsAt":%q}]}`, last, time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano))
+	if code, words := hookTo(t, ts, "prom", promToken, body); code != http.StatusAccepted {
+		t.Fatalf("%d %s", code, words)
+	}
+	i := ts.incident(1, func(i *production.Incident) bool {
+		return i.Act(production.AnswerAsk) != nil && i.Act(production.AnswerAsk).State == production.ActDone
+	})
+	if i.Act(production.AnswerRollBack) != nil || i.Act(production.AnswerRevert) != nil || len(ts.gh.Deployments(greetRepo)) != 2 {
+		t.Errorf("answered by %+v, suspects %+v", i.Acts, i.Suspects)
+	}
+	h := incidentActions{deployedCode{ts.s.github.app, ts.s.Gateway, ts.s.DB}, ts.s.App}
+	if files, err := h.Changed(t.Context(), greetRepo, good, bad); err != nil || !slices.Equal(files, []string{"more.txt"}) {
+		t.Errorf("back from the bad one: %q, %v", files, err)
+	}
+	var fault *pipeline.Fault
+	if files, err := h.Changed(t.Context(), greetRepo, bad, good); !errors.As(err, &fault) || !fault.Final {
+		t.Errorf("forward to the bad one: %q, %v", files, err)
 	}
 }

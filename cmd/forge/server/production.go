@@ -78,6 +78,7 @@ func (c deployedCode) facts(ctx context.Context, repo pipeline.Repo, d productio
 	if err != nil {
 		return f, err
 	}
+	f.Nothing = d.Previous != "" && len(shipped) == 0
 	runs := map[int64]bool{}
 	for _, s := range shipped {
 		one := production.Commit{ID: s.SHA, Title: text.Clip(text.FirstLine(s.Message), 100), Files: s.Files, Pull: pullOf(s.Message)}
