@@ -87,17 +87,28 @@ const (
 
 // Candidates are the deployments that an incident may come from: those to its
 // environment that succeeded before it was first seen, newest first. One that the
-// source names may have succeeded a little later, by another clock.
+// source names may have succeeded a little later, by another clock; one that it names and
+// that failed is what it comes from, and no other.
 func Candidates(i *Incident, list []Deployment) (out []Deployment) {
 	names := i.names()
+	var failed []Deployment
 	for _, d := range list {
 		until := i.FirstSeen
 		if slices.ContainsFunc(names, func(n Named) bool { return n.Deployment == d.ID }) {
 			until = until.Add(clockApart)
+			if d.Environment == i.Environment && d.At.IsZero() && (d.State == "failure" || d.State == "error") {
+				if before := lastDeployment(list, d.Environment, i.FirstSeen); before != nil && d.Previous == "" {
+					d.Previous = before.Commit
+				}
+				failed = append(failed, d)
+			}
 		}
 		if d.Environment == i.Environment && !d.At.IsZero() && !d.At.After(until) && i.FirstSeen.Sub(d.At) <= candidateSince {
 			out = append(out, d)
 		}
+	}
+	if len(failed) > 0 {
+		out = failed
 	}
 	slices.SortFunc(out, func(a, b Deployment) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.ID, a.ID)) })
 	return out[:min(len(out), maxCandidates)]
@@ -137,10 +148,10 @@ func (e *evidence) add(w float64, format string, args ...any) {
 
 func suspect(i *Incident, f Facts, last bool, before []*Incident, services map[string][]string) Suspect {
 	d := f.Deployment
-	s := Suspect{Deployment: d.ID, Commit: d.Commit}
+	s := Suspect{Deployment: d.ID}
 	e := evidence{left: 1}
 	s.byTimeAlone = last
-	if last {
+	if last && !d.At.IsZero() {
 		age := max(0, i.FirstSeen.Sub(d.At))
 		e.add(weightTime*math.Exp2(-age.Minutes()/halfLife.Minutes()), "it was the last deployment to %s, %s before", i.Environment, short(age))
 		if words := departed(i); words != "" && age <= metricSince {
@@ -156,12 +167,16 @@ func suspect(i *Incident, f Facts, last bool, before []*Incident, services map[s
 		e.add(weightRelease, "the source says that this version runs")
 	}
 	best, reasons := bestCommit(i, f, services)
-	if best != nil {
+	e.left *= reasons.left
+	e.why = append(e.why, reasons.why...)
+	s.File = reasons.file
+	s.byTimeAlone = s.byTimeAlone && reasons.left == 1
+	switch {
+	case best != nil:
 		s.Commit, s.Title, s.Pull, s.Run, s.Issue = best.ID, best.Title, best.Pull, best.Run, best.Issue
-		e.left *= reasons.left
-		e.why = append(e.why, reasons.why...)
-		s.File, s.Finding = reasons.file, reasons.finding
-		s.byTimeAlone = s.byTimeAlone && reasons.left == 1
+		s.Finding = reasons.finding
+	case len(f.Commits) > 1:
+		e.why = append(e.why, fmt.Sprintf("which of its %d commits it is, nothing says", len(f.Commits)))
 	}
 	s.Score = 1 - e.left
 	for _, b := range before {
@@ -254,20 +269,23 @@ type commitEvidence struct {
 	file, finding string
 }
 
-// bestCommit finds the commit that most points at. When nothing points at any, it is
-// the deployment's only one, if there is one only.
+// bestCommit finds the commit that most points at; nil when several are alike in that, unless
+// all of them came with one pull request.
 func bestCommit(i *Incident, f Facts, services map[string][]string) (best *Commit, reasons commitEvidence) {
 	reasons.left = 1
-	frames := i.OwnFrames()
+	frames, tied := i.OwnFrames(), false
 	for n := range f.Commits {
 		c := &f.Commits[n]
 		e := commitEvidence{evidence: evidence{left: 1}}
 		e.weigh(i, c, f, frames, services)
-		if best == nil || e.left < reasons.left {
-			best, reasons = c, e
+		switch {
+		case best == nil || e.left < reasons.left:
+			best, reasons, tied = c, e, false
+		case e.left == reasons.left && (c.Pull == 0 || c.Pull != best.Pull):
+			tied = true
 		}
 	}
-	if reasons.left == 1 && len(f.Commits) != 1 {
+	if tied {
 		return nil, reasons
 	}
 	return best, reasons

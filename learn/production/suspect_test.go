@@ -290,3 +290,56 @@ func TestBroughtNothing(t *testing.T) {
 		t.Errorf("what is not known to have brought nothing: %+v", got)
 	}
 }
+
+// Of several commits nothing is taken back at which nothing points; those of one pull
+// request are one.
+func TestSuspectOfSeveralCommits(t *testing.T) {
+	two := brings(deployed(2, 2, "cart/cart.go"), "pay/pay.go")
+	both := brings(deployed(2, 2, "cart/cart.go"), "cart/cart.go")
+	one := brings(deployed(2, 2, "cart/cart.go"), "pay/pay.go")
+	one.Commits[1].Pull, one.Commits[1].Run = one.Commits[0].Pull, one.Commits[0].Run
+	for _, tt := range []struct {
+		name   string
+		i      *Incident
+		f      Facts
+		commit string
+		pull   int
+	}{
+		{"one commit", trouble(KindAnomaly, metric(0.004, 0.07)), deployed(2, 2, "a.go"), sha(2), 42},
+		{"two, and nothing says which", trouble(KindAnomaly, metric(0.004, 0.07)), two, "", 0},
+		{"two, and the stack says which", trouble(KindError, stack("cart/cart.go:12")), two, sha(2), 42},
+		{"two that the stack does not tell apart", trouble(KindError, stack("cart/cart.go:12")), both, "", 0},
+		{"two of one pull request", trouble(KindAnomaly, metric(0.004, 0.07)), one, sha(2), 42},
+		{"not looked up", trouble(KindAnomaly, metric(0.004, 0.07)), Facts{Deployment: deployed(2, 2).Deployment}, "", 0},
+	} {
+		got := Suspects(tt.i, []Facts{tt.f}, nil, nil)
+		if len(got) != 1 || got[0].Commit != tt.commit || got[0].Pull != tt.pull || got[0].Score < Attributed {
+			t.Errorf("%s: %+v, want commit %.10s of #%d", tt.name, got, tt.commit, tt.pull)
+		}
+		i, s := stage()
+		i.Suspects = got
+		if aim, why := s.mayRevert(i, false); (why == "") != (tt.commit != "") {
+			t.Errorf("%s: reverts %+v, %q", tt.name, aim, why)
+		}
+	}
+}
+
+// A deployment that failed is what its own incident comes from, and not the one before.
+func TestFailedDeploymentIsItsOwnSuspect(t *testing.T) {
+	i := trouble(KindHealth, with(func(o *Observation) { o.Source, o.Deployment, o.Commit = "github", 3, sha(3) }))
+	runs, failed := deployed(2, 20).Deployment, deployed(3, 0).Deployment
+	failed.At, failed.State, failed.Created = time.Time{}, "failure", received.Add(-time.Minute)
+	list := Candidates(i, []Deployment{runs, failed})
+	if len(list) != 1 || list[0].ID != 3 || list[0].Previous != runs.Commit {
+		t.Fatalf("candidates %+v", list)
+	}
+	f := deployed(3, 0)
+	f.Deployment = list[0]
+	if got := Suspects(i, []Facts{f}, nil, nil); len(got) != 1 || got[0].Deployment != 3 || got[0].Pull != 43 || got[0].Against != "" || got[0].Score < Attributed {
+		t.Errorf("%+v", got)
+	}
+	failed.State = "in_progress"
+	if list := Candidates(i, []Deployment{runs, failed}); len(list) != 1 || list[0].ID != 2 {
+		t.Errorf("candidates %+v", list)
+	}
+}
