@@ -96,7 +96,7 @@ func (d *DB) Incidents(ctx context.Context, f IncidentFilter) ([]Incident, error
 	}
 	where := "1 = 1" + ofRepos("repo", repos, &args)
 	if f.Environment != "" {
-		where += " AND environment = " + arg(f.Environment)
+		where += " AND lower(environment) = lower(" + arg(f.Environment) + ")" // as GitHub compares them
 	}
 	if f.Active {
 		where += " AND " + activeIncident
@@ -216,7 +216,7 @@ func (d *DB) Deployments(ctx context.Context, f DeploymentFilter) ([]Deployment,
 	where := "1 = 1" + ofRepos("repo", slices.Clone(repos), &args)
 	if f.Environment != "" {
 		args = append(args, f.Environment)
-		where += fmt.Sprintf(" AND environment = $%d", len(args))
+		where += fmt.Sprintf(" AND lower(environment) = lower($%d)", len(args))
 	}
 	if !f.Since.IsZero() {
 		args = append(args, micros(f.Since))

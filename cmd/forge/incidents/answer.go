@@ -36,6 +36,9 @@ func Mute(ctx context.Context, db *store.DB, id int64, by string, d time.Duratio
 		return fmt.Errorf("an incident can be muted for up to %d hours", int(maxMute.Hours()))
 	}
 	return answer(ctx, db, id, now, func(tracker *production.Tracker, i *production.Incident) error {
+		if !i.State.Active() {
+			return &refusal{fmt.Sprintf("incident %d is %s: there is nothing to mute", id, i.State)}
+		}
 		tracker.Record(i, production.EventMuted, production.EventData{By: by, Until: now.Add(d).UTC().Truncate(time.Second)})
 		return nil
 	})

@@ -47,7 +47,7 @@ func incidentsCommand(with Store) *cobra.Command {
 				if asJSON {
 					return printing.JSON(cmd.OutOrStdout(), list)
 				}
-				return printIncidents(cmd.OutOrStdout(), list, all)
+				return printIncidents(cmd.OutOrStdout(), list, f)
 			})
 		},
 	}
@@ -60,11 +60,16 @@ func incidentsCommand(with Store) *cobra.Command {
 	return cmd
 }
 
-func printIncidents(out io.Writer, list []*production.Incident, all bool) error {
+func printIncidents(out io.Writer, list []*production.Incident, f store.IncidentFilter) error {
 	if len(list) == 0 {
-		words := "Nothing goes wrong in production, as far as is known. `forge incidents --all` lists what did."
-		if all {
-			words = "No incident was ever seen. Do monitors send to a hook of this server? See hooks: in forge.yml."
+		known := "known"
+		words := "No incident was ever seen. Do monitors send to a hook of this server? See hooks: in forge.yml."
+		if f.Active {
+			known = "open"
+			words = "Nothing goes wrong in production, as far as is known. `forge incidents --all` lists what did."
+		}
+		if of := among(" of ", f.Repo) + among(" in ", f.Environment); of != "" {
+			words = fmt.Sprintf("No incident%s is %s. Without --repo and --env all are listed.", of, known)
 		}
 		_, err := fmt.Fprintln(out, words)
 		return err
@@ -76,6 +81,14 @@ func printIncidents(out io.Writer, list []*production.Incident, all bool) error 
 	}
 	_, err := fmt.Fprintln(out, t.Render())
 	return err
+}
+
+// among says what a list is of; "" for all.
+func among(how, what string) string {
+	if what == "" {
+		return ""
+	}
+	return how + text.Clip(text.OneLine(what), 100)
 }
 
 func incidentCommand(with Store) *cobra.Command {
@@ -95,9 +108,11 @@ func incidentCommand(with Store) *cobra.Command {
 					by = u.Username
 				}
 				switch {
+				case cmd.Flags().Changed("dismiss") && strings.TrimSpace(dismiss) == "":
+					return shell.Usage("say why it is nothing: --dismiss REASON")
 				case cmd.Flags().Changed("dismiss"):
 					err = Dismiss(ctx, db, id, by, dismiss, time.Now())
-				case mute != 0:
+				case cmd.Flags().Changed("mute"):
 					err = Mute(ctx, db, id, by, mute, time.Now())
 				}
 				if err != nil {
@@ -254,7 +269,8 @@ func deploymentsCommand(with Store) *cobra.Command {
 					return printing.JSON(cmd.OutOrStdout(), list)
 				}
 				if len(list) == 0 {
-					_, err := fmt.Fprintln(cmd.OutOrStdout(), "No deployments are known. GitHub tells of them when the App is subscribed to deployment and deployment_status.")
+					of := among(" of ", f.Repo) + among(" to ", f.Environment)
+					_, err := fmt.Fprintln(cmd.OutOrStdout(), "No deployments"+of+" are known. GitHub tells of them when the App is subscribed to deployment and deployment_status.")
 					return err
 				}
 				t := printing.Table("deployment", "created", "repository", "environment", "commit", "state", "watched", "by")
