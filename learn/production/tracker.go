@@ -134,7 +134,7 @@ func (d *Tracker) take(o Observation) Note {
 		d.see(s, o, key)
 		return Note{s, "one of many alerts at once"}
 	}
-	if d.groupsOf(o.Environment) >= stormGroups {
+	if d.groupsOf(o.Environment) >= stormGroups && (d.openedWithin(time.Hour) < perHour+worsePerHour || !d.stormWithin(time.Hour)) {
 		return d.open(o, stormKey(o), true)
 	}
 	if i := d.sameDeployment(o); i != nil {
@@ -233,7 +233,7 @@ func (d *Tracker) groupsOf(environment string) (n int) {
 
 func (d *Tracker) openedWithin(t time.Duration) (n int) {
 	for _, i := range d.Incidents {
-		if d.Now.Sub(i.Opened) < t && !i.Storm {
+		if d.Now.Sub(i.Opened) < t {
 			n++
 		}
 	}

@@ -236,6 +236,20 @@ func TestLimitOfIncidents(t *testing.T) {
 	}
 }
 
+// Nor do storms in one environment after the other open more.
+func TestLimitOfStorms(t *testing.T) {
+	k := newKeeper()
+	for n := range 2100 { // 22 groups in each, within 35 minutes
+		k.now = k.now.Add(time.Second)
+		d := k.tracker()
+		d.Take(anomaly(fmt.Sprint("env", n/22), fmt.Sprint("g", n), k.now, true))
+		k.keep(t, d)
+	}
+	if n := len(k.incidents); n > perHour+worsePerHour+1 {
+		t.Errorf("%d incidents", n)
+	}
+}
+
 func TestGroupKey(t *testing.T) {
 	base := Observation{Kind: KindError, Repo: "a/b", Environment: "p", Title: "boom",
 		Error: &Error{Type: "E", Stack: []Frame{{File: "x.go", Line: 3, Function: "f", InApp: true}, {File: "lib.go"}}}}
