@@ -79,7 +79,7 @@ func (r *Run) enter(e Event) {
 		if p.Iteration != len(r.Iterations) {
 			return
 		}
-	} else if f := r.Feedback(); !p.Phase.plans() && (len(r.Iterations) == 0 && (f == nil || !f.Kind.Early()) || p.Iteration != len(r.Iterations)) {
+	} else if f := r.Feedback(); !p.Phase.plans() && (len(r.Iterations) == 0 && (f == nil || !f.Apart()) || p.Iteration != len(r.Iterations)) {
 		return
 	}
 	switch it := r.Current(); {

@@ -221,7 +221,7 @@ func (r *Run) spawn(s *module.Split, id string) *Action {
 	cfg.Tests.Checks = false          // the repository's own judge the whole
 	cfg.Tests.KnownFailures = "allow" // what failed before is the whole's to ask about, as is what others have still to build
 	contract := r.contractFiles(s)
-	of := &module.Of{Run: r.ID, Module: *m, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: contract,
+	of := &module.Of{Run: r.ID, Module: *m, Tells: cfg.Upstream.Enabled, Wave: s.Wave(id), Base: r.Base, Branch: r.Repo.DefaultBranch, Contract: contract,
 		Promises: s.Of(id), Probes: r.Probes(), Others: s.Foreign(id), Owners: s.Owners(id)}
 	cfg.Paths.Protected = slices.Concat(cfg.Paths.Protected, contract, of.Others)
 	repo := r.Repo
@@ -267,6 +267,11 @@ const viaParent = "parent"
 // tell says what a run that builds a module has to be told: that its parent was
 // stopped, goes on or has ended, or that there is work for it again.
 func (r *Run) tell() *Action {
+	if r.State == StateRunning {
+		if act := r.tellDecided(); act != nil {
+			return act
+		}
+	}
 	for i := range r.Parts {
 		p := &r.Parts[i]
 		if p.Run == 0 {
@@ -387,6 +392,7 @@ func (r *Run) AsPart() *module.Part {
 		Why: r.Ended, How: r.How, Foreign: r.Foreign, Raised: r.Counters.Raised, MicroUSD: r.Usage.MicroUSD, Unpriced: r.Usage.Unpriced,
 		Tokens: r.Usage.Input + r.Usage.Output, Millis: r.Worked(), Changed: r.Updated}
 	r.tellSimpler(p)
+	r.tellAsks(p)
 	if r.Active != nil {
 		p.Phase = string(r.Active.Phase)
 	}
@@ -534,6 +540,7 @@ func (r *Run) applyParts(e Event) bool {
 		r.partTold(p, in)
 	case EventModuleLeft:
 		r.leaveOut(in)
+		r.unasked(p)
 		r.Rev = e.Seq
 	}
 	return true
@@ -564,6 +571,7 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 	case in.Ended.IsZero() && p.Passed(): // of an older run
 		p.Ended = e.Time
 	}
+	r.heard(p, e.Data.Upstream)
 	if p.Simpler != "" && (p.Simpler != own.Simpler || !slices.Equal(p.Criteria, own.Criteria)) {
 		r.simplified(p)
 		r.Rev = e.Seq
@@ -571,7 +579,9 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 }
 
 func (r *Run) partTold(p, in *module.Part) {
-	p.Tells++
+	if p.Tells++; r.toldDecided(in.Told) {
+		return
+	}
 	if in.Told != "" {
 		p.Told, p.Halted = in.Told, false
 		return

@@ -124,6 +124,7 @@ func TestEveryFamilyEnds(t *testing.T) {
 			Parallel: rapid.IntRange(1, 3).Draw(t, "parallel"), Iterations: 2,
 			Rounds: rapid.IntRange(1, 2).Draw(t, "rounds"), OnFailure: rapid.SampledFrom([]string{"ask", "passed", "without"}).Draw(t, "on failure"),
 		}
+		cfg.Upstream = config.Upstream{Enabled: rapid.Bool().Draw(t, "upstream"), Same: rapid.IntRange(0, 3).Draw(t, "same")}
 		p := pipelinetest.New(cfg, Task{Issue: 1, Title: "x"})
 		for n := range rapid.IntRange(1, 150).Draw(t, "length") {
 			busy := p.Busy()
@@ -144,7 +145,11 @@ func TestEveryFamilyEnds(t *testing.T) {
 				}
 				continue
 			}
-			line := rapid.SampledFrom(outcomes[ref.Phase]).Draw(t, "outcome")
+			list := outcomes[ref.Phase]
+			if cfg.Upstream.Enabled {
+				list = append(told[ref.Phase], list...)
+			}
+			line := rapid.SampledFrom(list).Draw(t, "outcome")
 			switch {
 			case ref.Phase == PhasePlan && who != p && ref.Iteration == 0:
 				line = "plan given"
@@ -170,6 +175,9 @@ func checkFamily(t *rapid.T, p *pipelinetest.Player) {
 	working := false
 	for id, part := range p.Parts {
 		_, busy := busy[part]
+		if f := part.Run.Feedback(); f != nil && (busy || part.Run.State == StateVerified) {
+			t.Fatalf("the module %s is at work, or verified, with %s open:\n%s", id, f.ID, p.Trace.String())
+		}
 		working = working || busy || part.Run.State == StateWaiting || part.Run.State == StateStopped || part.Run.Await != nil
 		if !slices.ContainsFunc(part.Run.Findings, func(is Issue) bool { return is.State == IssueAccepted }) { // these stay accepted, in a person's name
 			checkVerified(t, &part.Run)

@@ -105,6 +105,7 @@ type Run struct {
 	ContractUnable string      `json:"contract_unable,omitempty"` // why it could not be written, and what a human must say
 
 	Upstream []upstream.Feedback `json:"upstream,omitempty"` // between agents, in order; at most the last one is open
+	Asked    []upstream.Feedback `json:"asks,omitempty"`     // what agents of modules wait for a decision on, as they last told, one of each module at most
 
 	Loop
 	Execution

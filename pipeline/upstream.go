@@ -23,10 +23,17 @@ const (
 	alikePlanned = 0.5
 )
 
-// TakesFeedback reports whether agents of the run tell each other what cannot be. What
-// is built apart has its own way to the parent: the contract.
+// TakesFeedback reports whether agents of the run tell each other what cannot be. Those of a
+// module tell the roles of the run that planned it; what is left to the integration goes by
+// the contract.
 func (r *Run) TakesFeedback() bool {
-	return r.Config.Upstream.Enabled && r.Part == nil && len(r.Parts) == 0 && r.split() == nil
+	switch {
+	case !r.Config.Upstream.Enabled:
+		return false
+	case r.Part != nil:
+		return r.Part.Tells
+	}
+	return len(r.Parts) == 0 && r.split() == nil
 }
 
 // Feedback is what waits for a decision, nil when nothing does.
@@ -43,7 +50,7 @@ func (r *Run) wantsDecision(it *Iteration, late bool) *Action {
 	if f := r.Feedback(); f != nil {
 		return r.towardsDecision(f)
 	}
-	if f := cmp.Or(r.early(), r.unraised(it, late)); f != nil {
+	if f := cmp.Or(r.early(), r.ofParts(), r.unraised(it, late)); f != nil {
 		f.ID = fmt.Sprintf("up/%d", len(r.Upstream)+1)
 		return r.record(Event{Type: EventUpstreamRaised, Data: Data{Upstream: f}})
 	}
@@ -56,7 +63,7 @@ func (r *Run) towardsDecision(f *upstream.Feedback) *Action {
 	}
 	switch f.State {
 	case upstream.Notifying:
-		if why := cmp.Or(r.decidedBefore(f), r.ofHuman(f)); why != "" {
+		if why := cmp.Or(r.decidedBefore(f), r.ofHuman(f)); why != "" && r.Part == nil { // else its parent decides that
 			return happens(EventUpstreamRejected, upstream.Feedback{ID: f.ID, Why: why})
 		}
 		if r.Rev > r.Published.Rev && !r.publishRefused() {
@@ -64,6 +71,9 @@ func (r *Run) towardsDecision(f *upstream.Feedback) *Action {
 		}
 		return happens(EventUpstreamNotified, upstream.Feedback{ID: f.ID})
 	case upstream.Waiting, upstream.Resolving:
+		if r.Part != nil {
+			return await
+		}
 		if g := r.answersCost(); g != nil {
 			return r.stopAt(*g)
 		}
@@ -88,7 +98,7 @@ func (r *Run) asked(f *upstream.Feedback) string {
 		about = " about " + strings.Join(f.About, ", ")
 	}
 	said := upstream.Sentence(text.Clip(text.OneLine(f.Text), 400))
-	s := fmt.Sprintf("%s, from the %s%s: %s A human decides, because %s.", f.ID, f.From, about, said, f.Why)
+	s := fmt.Sprintf("%s, from the %s%s: %s A human decides, because %s.", f.ID, f.Who(), about, said, f.Why)
 	if f.Reply != nil {
 		s += fmt.Sprintf(" The %s recommends: %s.", f.To, text.Clip(text.OneLine(f.Reply.String()), 1200)) + r.asItIs(f.Reply)
 	}
@@ -352,7 +362,7 @@ func (r *Run) Asks() upstream.Spec {
 			s.Criteria = append(s.Criteria, upstream.Item{ID: i.ID, Text: i.Text})
 		}
 	} else if r.Plan != nil {
-		s.Steps = r.Plan.Steps
+		s.Steps = r.stepsFor(f, r.Plan)
 		for _, c := range r.Plan.Criteria {
 			s.Criteria = append(s.Criteria, upstream.Item{ID: c.ID, Text: c.Text})
 		}
@@ -416,7 +426,7 @@ func (r *Run) notForAgents(f *upstream.Feedback, d *upstream.Reply) string {
 	if f.Kind == upstream.Inconsistency && clashOf(f).Stands(r.settled(f, d)) {
 		return "they would still contradict each other"
 	}
-	if d.Choice == upstream.Design && slices.ContainsFunc(r.PastPlans, func(p Plan) bool { return upstream.Same(p.Steps, d.Steps) }) {
+	if d.Choice == upstream.Design && slices.ContainsFunc(r.PastPlans, func(p Plan) bool { return upstream.Same(r.stepsFor(f, &p), d.Steps) }) {
 		return "they go in circles: an earlier plan had these steps"
 	}
 	return ""
@@ -446,7 +456,13 @@ func (r *Run) applyUpstream(e Event) bool {
 	if !is || said == nil || r.State != StateRunning {
 		return is
 	}
-	if what == upstream.Raised && f == nil && (said.Kind.Early() || r.Plan != nil && r.Current() != nil) {
+	if what == upstream.Accepted && r.Part != nil && f != nil && f.ID == said.ID { // its parent has acknowledged and answered it
+		for _, was := range []upstream.Event{upstream.Acknowledged, upstream.Answered} {
+			moves(f, was)
+		}
+		f.Taken = said.Taken
+	}
+	if what == upstream.Raised && f == nil && (said.Kind.Early() || r.Plan != nil && (said.Part != "" || r.Current() != nil)) {
 		r.Upstream = append(r.Upstream, *said)
 		f = &r.Upstream[len(r.Upstream)-1]
 		f.State, f.Raised = upstream.Idle, e.Time
@@ -514,6 +530,7 @@ func (r *Run) decided(f *upstream.Feedback, d *upstream.Reply, at time.Time) {
 	r.revise(f)
 	it := r.Current()
 	switch {
+	case f.Part != "": // the module goes on
 	case f.Kind.OfTests(): // it goes back with what failed
 	case it.Review == nil: // nothing is judged yet
 		it.Redo = it.Redo || works(&decision) || it.Impl == nil || it.Impl.Unable != "" || it.Impl.Head == it.Impl.Parent
@@ -533,6 +550,9 @@ func (r *Run) revise(f *upstream.Feedback) {
 	switch {
 	case d.Choice == upstream.Add:
 		c := Criterion{ID: r.freshID("AC"), Text: d.Text}
+		if r.Part != nil { // as its parent calls it
+			c.ID = cmp.Or(d.Criterion, c.ID)
+		}
 		if r.Traces() {
 			c.For = r.require(&plan, d)
 		}
@@ -540,7 +560,9 @@ func (r *Run) revise(f *upstream.Feedback) {
 		plan.Criteria = append(plan.Criteria, c)
 	case d.Choice == upstream.Design:
 		r.PastPlans = append(r.PastPlans, plan)
-		plan.Steps = d.Steps
+		if f.Part == "" {
+			plan.Steps = d.Steps
+		}
 	case d.Choice == upstream.Limit:
 		limited := Criterion{ID: f.ID, Text: f.Quote} // no criterion had it
 		if at >= 0 {
@@ -551,6 +573,9 @@ func (r *Run) revise(f *upstream.Feedback) {
 		plan.LeftOut = append(slices.Clip(plan.LeftOut), limited)
 	case at >= 0 && d.Text != "":
 		f.Was, plan.Criteria[at].Text = plan.Criteria[at].Text, d.Text
+	}
+	if f.Part != "" {
+		plan.Split = revisedFor(f, plan.Split)
 	}
 	r.Plan = &plan
 	r.keepUp(d)

@@ -187,7 +187,7 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	case pipeline.EventGateAnswered, pipeline.EventRunStopped, pipeline.EventRunResumed:
 		return line{"human", fmt.Sprintf("%s says %s", cmp.Or(d.Answer.By.Login, "the run that planned it"), d.Answer.Choice)}
 	case pipeline.EventUpstreamRaised:
-		return line{"asked", fmt.Sprintf("the %s: %s", d.Upstream.From, text.Clip(text.OneLine(d.Upstream.Text), 200))}
+		return line{"asked", fmt.Sprintf("the %s: %s", d.Upstream.Who(), text.Clip(text.OneLine(d.Upstream.Text), 200))}
 	case pipeline.EventModuleTold:
 		if d.Part.Told == "" {
 			return line{"back", d.Part.ID + " goes back to work, on what was merged since"}

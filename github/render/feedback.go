@@ -23,7 +23,7 @@ func (v Renderer) feedback() string {
 		if len(f.About) > 0 {
 			about = v.cell(strings.Join(f.About, ", "), 100) + ": "
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s → %s | %s | %s | %s |\n", f.ID, f.Kind, f.From, f.To, f.State, about+v.cell(f.Text, 200), decision)
+		fmt.Fprintf(&b, "| %s | %s | %s → %s | %s | %s | %s |\n", f.ID, f.Kind, f.Who(), f.To, f.State, about+v.cell(f.Text, 200), decision)
 	}
 	return b.String()
 }
@@ -36,7 +36,7 @@ func (v Renderer) decided() (out []string) {
 		if d == nil || f.State != upstream.Resolved {
 			continue
 		}
-		s := fmt.Sprintf("**%s**, from the %s: %s<br>Decided by %s: %s", f.ID, f.From, v.line(f.Text, 500), code(d.By), v.line(d.String(), 1000))
+		s := fmt.Sprintf("**%s**, from the %s: %s<br>Decided by %s: %s", f.ID, f.Who(), v.line(f.Text, 500), code(d.By), v.line(d.String(), 1000))
 		if f.Was != "" {
 			s += "<br>Before: " + v.line(f.Was, 500)
 		}

@@ -11,6 +11,9 @@ import (
 // it.
 func (m *measurer) finishUpstream() {
 	early := func(f upstream.Feedback) bool { return f.Kind.Early() }
+	if m.run.Part != nil { // it counts where it is decided
+		return
+	}
 	if !m.run.Config.Upstream.Enabled && !slices.ContainsFunc(m.run.Upstream, early) {
 		return
 	}

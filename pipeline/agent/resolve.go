@@ -82,7 +82,11 @@ func (p *phase) resolve(ctx context.Context) (upstream.Reply, error) {
 	if f.Kind.Early() {
 		w.say("There is no plan yet: the criteria are those that the product manager has written.")
 	}
-	w.say("The %s says this about %s; its severity is %s.", f.From, aboutWhat(f), f.Severity).data("Feedback, which is no order", feedbackText(f))
+	if f.Part != "" {
+		w.say("It is the module %s that says it, which is built by itself; its steps, which design replaces, are: %s", f.Part,
+			p.quote("steps", strings.Join(p.job.Run.Asks().Steps, "\n")))
+	}
+	w.say("The %s says this about %s; its severity is %s.", f.Who(), aboutWhat(f), f.Severity).data("Feedback, which is no order", feedbackText(f))
 	var reply upstream.Reply
 	s := w.say("Decide it, and call submit.").spec("resolve", owner, system("resolve"))
 	s.tools, s.result = p.reading(), resolveSchema
@@ -125,7 +129,7 @@ func (p *phase) confirm(ctx context.Context, f *upstream.Feedback, reply *upstre
 	if f.Kind.Early() {
 		w.written()
 	}
-	w.say("The %s has said this about %s.", f.From, aboutWhat(f)).data("Feedback, which is no order", feedbackText(f))
+	w.say("The %s has said this about %s.", f.Who(), aboutWhat(f)).data("Feedback, which is no order", feedbackText(f))
 	bare := *reply
 	bare.Why = ""
 	s := w.data("The change", bare.String()).say("Does it take anything away? Call submit.").spec("confirm", roleReviewer, system("confirm"))
@@ -198,7 +202,7 @@ func (p *phase) constrained(args json.RawMessage, impl *pipeline.Implementation)
 // uncovered reads what no criterion has, without what is wrong: its words must stand in the
 // task.
 func (p *phase) uncovered(args json.RawMessage) (out []upstream.Ask, bad []string) {
-	if !p.job.Run.TakesFeedback() {
+	if !p.asksUncovered() {
 		return nil, nil
 	}
 	var in struct{ Uncovered []upstream.Ask }
@@ -224,11 +228,15 @@ func (p *phase) uncovered(args json.RawMessage) (out []upstream.Ask, bad []strin
 
 // reviewForm is the form that both stages of a review are shown.
 func (p *phase) reviewForm() map[string]any {
-	if p.job.Run.TakesFeedback() {
+	if p.asksUncovered() {
 		return feedbackForm
 	}
 	return reviewForm
 }
+
+// asksUncovered reports whether a review says what no criterion has: of a module, the others
+// may have it.
+func (p *phase) asksUncovered() bool { return p.job.Run.TakesFeedback() && p.job.Run.Part == nil }
 
 // decisions appends what was decided between agents, and by humans about it.
 func (w *prompt) decisions() *prompt {

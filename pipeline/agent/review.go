@@ -211,7 +211,7 @@ func (v *reviewing) comply(ctx context.Context, review *pipeline.Review) error {
 	w := v.prompt(0).lastFault().say("%s", promptText("compliance"))
 	s := w.spec("compliance", roleReviewer, system("reviewer"))
 	s.tools, s.result, s.form = p.examining(), complianceSchema, v.form()
-	if p.job.Run.TakesFeedback() {
+	if p.asksUncovered() {
 		s.prompt += "\n\n" + promptText("compliance_uncovered")
 		s.result = feedbackSchema
 	}

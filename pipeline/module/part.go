@@ -17,6 +17,7 @@ type Of struct {
 	Promises []Promise         `json:"promises,omitempty"` // that it keeps or relies on
 	Probes   []string          `json:"probes,omitempty"`   // tests of all promises: one that fails is not this module's alone
 	Owners   map[string]string `json:"owners,omitempty"`   // of those globs that belong to other modules: which
+	Tells    bool              `json:"tells,omitempty"`    // its agents tell the run that planned it what cannot be
 	Others   []string          `json:"others,omitempty"`   // globs of what belongs to other modules, and of what the integration alone changes
 }
 
@@ -40,6 +41,7 @@ type Part struct {
 	Gate      string    `json:"gate,omitempty"`     // id of its open question
 	Question  string    `json:"question,omitempty"`
 	Wants     string    `json:"wants,omitempty"`      // what it wants the contract to say in another way
+	Asks      string    `json:"asks,omitempty"`       // what its agents wait for a decision on
 	Insists   int       `json:"insists,omitempty"`    // times that a person let it have the contract revised beyond the limit
 	Known     []string  `json:"known,omitempty"`      // of one that was accepted: tests that fail
 	Errors    []string  `json:"errors,omitempty"`     // of those, in the same order: what their errors are known by; none in older runs
@@ -193,6 +195,8 @@ func (r *Row) Status(parts []Part) string {
 		return p.State
 	case p.Wants != "":
 		return "waits for another contract"
+	case p.Asks != "":
+		return "waits for a decision"
 	case p.Phase != "":
 		return p.Phase
 	}

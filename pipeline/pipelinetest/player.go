@@ -104,7 +104,7 @@ func (p *Player) Step() (*pipeline.PhaseRef, bool) {
 			}
 			if p.parent != nil {
 				part := p.Run.AsPart()
-				p.parent.Append(pipeline.Event{ID: fmt.Sprintf("part/%d/rev/%d", p.ID, part.Rev), Type: pipeline.EventModuleChanged, Source: "forge", Data: pipeline.Data{Part: part}})
+				p.parent.Append(pipeline.Event{ID: fmt.Sprintf("part/%d/rev/%d", p.ID, part.Rev), Type: pipeline.EventModuleChanged, Source: "forge", Data: pipeline.Data{Part: part, Upstream: p.Run.AsksParent()}})
 			}
 			p.Append(pipeline.Event{ID: a.Key, Type: pipeline.EventPublishCompleted, Data: pipeline.Data{Publication: pub}})
 		case pipeline.ActionSpawn:

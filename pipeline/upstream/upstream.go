@@ -155,6 +155,8 @@ type Feedback struct {
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	Ask
+	Part      string `json:"part,omitempty"` // the module whose agents say it to the run that planned it
+	Told      bool   `json:"told,omitempty"` // then: the module has the decision
 	Iteration int    `json:"iteration,omitempty"`
 	Source    string `json:"source,omitempty"` // the execution whose result it is of
 	Head      string `json:"head,omitempty"`   // the commit that was made when it was raised: it can be judged as it is
@@ -172,6 +174,17 @@ type Feedback struct {
 
 	Says [2]string `json:"says,omitzero"` // of an inconsistency: the words of the architect, and of the designer of the user interface
 }
+
+// Who is who says it, for people.
+func (f *Feedback) Who() string {
+	if f.Part != "" {
+		return f.From + " of the module " + f.Part
+	}
+	return f.From
+}
+
+// Apart reports whether it is about no iteration of the run that decides it.
+func (f *Feedback) Apart() bool { return f.Kind.Early() || f.Part != "" }
 
 // OfTests reports whether it comes of the tests: the work goes back with what failed, whatever
 // is decided.
@@ -243,7 +256,7 @@ func (r *Reply) String() string {
 // String is a decided feedback for people and prompts. What an agent says stands in quotes:
 // it is a claim, and what the planner tells the implementer is for nobody else.
 func (f *Feedback) String() string {
-	s := fmt.Sprintf("%s, the %s%s says: %q.", f.ID, f.From, f.on(), oneLine(f.Text))
+	s := fmt.Sprintf("%s, the %s%s says: %q.", f.ID, f.Who(), f.on(), oneLine(f.Text))
 	d := f.Decision
 	switch {
 	case d == nil:
