@@ -146,10 +146,41 @@ func (r *Run) mergeable() *module.Part {
 }
 
 // held reports whether the merge of a module waits for another one, which was merged
-// before and does not keep what it promised.
+// before and does not keep what it promised this module, or one that relies on it as well:
+// what is being fixed is no reason to send that one back a second time.
 func (r *Run) held(p *module.Part) bool {
-	q := r.part(p.After)
+	if r.breaks(p.After) {
+		return !r.waitsFor(r.part(p.After), p)
+	}
+	return p.Merged == "" && slices.ContainsFunc(r.Parts, func(x module.Part) bool {
+		return !x.Done() && r.breaks(x.After) && r.promises(x.After, p.ID) && !r.waitsFor(r.part(x.After), p)
+	})
+}
+
+// breaks reports whether a module is still to be merged again, with what it promised.
+func (r *Run) breaks(id string) bool {
+	q := r.part(id)
 	return q != nil && !q.Done()
+}
+
+// waitsFor reports whether all that a module still waits for is another one, or what waits
+// for that: where two promise each other something, neither may wait for ever.
+func (r *Run) waitsFor(q, p *module.Part) bool {
+	for range r.Parts {
+		if !q.Passed() || q.Rework != nil || !r.breaks(q.After) {
+			return false
+		}
+		if q = r.part(q.After); q == p {
+			return true
+		}
+	}
+	return false
+}
+
+// promises reports whether a module promises something to another one.
+func (r *Run) promises(from, to string) bool {
+	s := r.split()
+	return s != nil && slices.ContainsFunc(s.Promises, func(x module.Promise) bool { return x.From == from && slices.Contains(x.To, to) })
 }
 
 // partFailed leaves out a module that was given up, with what needs it. Where its own

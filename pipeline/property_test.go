@@ -24,7 +24,7 @@ var outcomes = map[Phase][]string{
 	PhaseUpdate:    {"update ok", "update same", "update conflict a.go", "update markers a.go", "update resolved so", "update unable why", "fault github x"},
 	PhaseReview:    {"review ok", "review ok", "review error layer @design", "review critical what @requirements > plan", "review error a", "review error b, critical c", "review warning d", "review human why", "review stale", "review odd e", "fault agent x"},
 	PhaseContract:  {"contract it", "contract it", "contract unable why", "fault agent x"},
-	PhaseMerge:     {"merge ok", "merge ok", "merge ok", "merge conflict go.sum", "merge fails TestX 0.9", "fault github x"},
+	PhaseMerge:     {"merge ok", "merge ok", "merge ok", "merge conflict go.sum", "merge fails TestX 0.9", "merge fails TestY 0.9", "merge fails TestZ 0.9", "fault github x"},
 	PhaseTest:      {"test ok", "test ok", "test TestA 0.9", "test TestB 0.9, TestC 0.2", "test TestD", "test none x", "test empty", "test tampered TestE", "fault sandbox x", "wait checks"},
 }
 
@@ -116,7 +116,8 @@ func cut(line string) (verb, rest string, ok bool) {
 // its modules, none waits for nobody, and one that is verified has each module merged as
 // it is or left out. All logs replay to the same runs.
 func TestEveryFamilyEnds(t *testing.T) {
-	plans := []string{"split a, b", "split a, b needs a; contract api.go", "split a, b, c needs a b; unwired", "split a, b, c; contract api.go; unwired"}
+	plans := []string{"split a, b", "split a, b needs a; contract api.go", "split a, b, c needs a b; unwired", "split a, b, c; contract api.go; unwired",
+		"split a, b; unwired; promise a b TestX; promise b a TestY", "split a, b, c; promise a b TestX; promise a c TestY; promise c a TestZ"}
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := anyConfig(t)
 		cfg.Modules = config.Modules{

@@ -105,19 +105,20 @@ func (l *labTest) runs(database string) (run *pipeline.Run, parts map[string]*pi
 	return run, parts, events
 }
 
-// Covers V6, V7: five modules of a real Go project, two of which need others, become one
-// pull request; what the integration finds goes to its module; no commit on the way is broken.
+// Covers V6, V7, V8: five modules of a real Go project, two of which need others, become one
+// pull request; a promise that does not hold, and what the integration finds, go to their
+// module; no commit on the way is broken; each tier has its report.
 func TestFiveModules(t *testing.T) {
 	t.Parallel()
 	f := servertest.Five(3)
-	f.Go = bugModule
+	f.Go, f.Modules[0].Breaks = bugModule, true
 	l := modular(t, f, "")
 	l.serve()
 	l.start()
 	pull := l.verified(10 * time.Minute)
 	merged := l.checkMerges(pull, f)
-	if got := slices.Sorted(slices.Values(merged)); !slices.Equal(got, []string{"a", "a", "b", "c", "d", "e"}) || merged[5] != "a" {
-		t.Errorf("merged: %v; want each once, and a again after what the integration found", merged)
+	if got := slices.Sorted(slices.Values(merged)); !slices.Equal(got, []string{"a", "a", "a", "b", "c", "d", "e"}) || merged[6] != "a" {
+		t.Errorf("merged: %v; want each once, a again before those that rely on it, and after what the integration found", merged)
 	}
 	for _, p := range [][2]string{{"a", "d"}, {"b", "d"}, {"a", "e"}, {"c", "e"}} {
 		if slices.Index(merged, p[0]) > slices.Index(merged, p[1]) {
@@ -125,11 +126,19 @@ func TestFiveModules(t *testing.T) {
 		}
 	}
 	run, parts, _ := l.runs("")
-	if a := module.Find(run.Parts, "a"); a.Round != 1 || len(parts["a"].Iterations) != 2 || len(run.Iterations) != 2 {
+	if a := module.Find(run.Parts, "a"); a.Round != 2 || len(parts["a"].Iterations) != 3 || len(run.Iterations) != 2 {
 		t.Errorf("a was sent back %d times, and has %d iterations, the run %d", a.Round, len(parts["a"].Iterations), len(run.Iterations))
 	}
 	if c := parts["c"]; len(c.Iterations) != 3 || len(c.Bounces) != 2 || len(c.Gates)+len(run.Gates) != 0 {
 		t.Errorf("c has %d iterations, %d bounces; there are %d questions", len(c.Iterations), len(c.Bounces), len(c.Gates)+len(run.Gates))
+	}
+	for id, part := range parts {
+		if report := part.Report(len(part.Iterations)); !strings.Contains(report, "level: module "+id) {
+			t.Errorf("the last report of %s is not of a module:\n%s", id, report)
+		}
+	}
+	if report := run.Report(2); !strings.Contains(report, "level: integration") || !strings.Contains(report, "level: system") {
+		t.Errorf("the last report is not of the integration and the system:\n%s", report)
 	}
 	l.checkContract()
 	l.checkSecrets()

@@ -98,6 +98,10 @@ func TestKillModules(t *testing.T) {
 			if diff := cmp.Diff(files, l.filesAt(pull)); diff != "" {
 				t.Errorf("files, merges and branches after kills (-undisturbed +killed):\n%s", diff)
 			}
+		}, ended: func(t *testing.T, l *labTest, database string) { // each module was built by one run
+			if run, parts, _ := l.runs(database); run.State != pipeline.StateVerified || len(parts) != 3 {
+				t.Errorf("the run is %s with %d modules, want it verified with 3", run.State, len(parts))
+			}
 		}}
 	t.Run("sqlite", func(t *testing.T) { k.loop(t, 1, func() string { return "" }) })
 	t.Run("postgres", func(t *testing.T) {
@@ -144,6 +148,7 @@ type killing struct {
 	kills int
 	new   func(database string) *labTest
 	check func(t *testing.T, l *labTest, pull *githubtest.Pull)
+	ended func(t *testing.T, l *labTest, database string) // when its servers are gone; or nil
 }
 
 // loop kills one of some servers at random moments, until it has killed often enough,
@@ -156,7 +161,8 @@ func (k killing) loop(t *testing.T, servers int, database func() string) {
 	var slowest time.Duration
 	runs := 0
 	for ; left > 0 && !t.Failed(); runs++ {
-		l := k.new(database())
+		address := database()
+		l := k.new(address)
 		if p := faults(t); p > 0 { // before and after the effect, and answers that never come
 			for _, kind := range []githubtest.FaultKind{githubtest.FaultErrorBefore, githubtest.FaultErrorAfter, githubtest.FaultHangAfter, githubtest.FaultErrorLate} {
 				l.gh.AddFault(githubtest.Fault{Operation: "issues/", Kind: kind, Probability: p / 4})
@@ -187,6 +193,12 @@ func (k killing) loop(t *testing.T, servers int, database func() string) {
 		k.check(t, l, l.verified(3*time.Minute))
 		for _, p := range ps {
 			p.kill()
+		}
+		if address == "" {
+			address = filepath.Join(l.dir, "state-0", "forge.db")
+		}
+		if k.ended != nil {
+			k.ended(t, l, address)
 		}
 	}
 	t.Logf("%d runs, slowest restart to ready: %s", runs, slowest.Round(time.Millisecond))

@@ -17,6 +17,7 @@ type Feature struct {
 	Whole    float64       // minutes that it takes to put them together
 	Minute   time.Duration // how long the model takes for what a piece says takes a minute
 	Go       string        // path of the Go module whose packages they are; "" for scripts
+	Settings string        // more of the modules' settings, as they are written in braces
 }
 
 // Piece is one of its modules.
@@ -25,6 +26,8 @@ type Piece struct {
 	Needs   []string
 	Minutes float64 // that its builds take together
 	Wrong   bool    // its first build fails its own test, the second one is found fault with
+	Fails   bool    // its first build fails its own test, the second one is right
+	Breaks  bool    // its first build passes its own test, and keeps no promise to others
 	Asks    bool    // its builder asks before it begins
 }
 
@@ -55,7 +58,11 @@ func (f Feature) Probe(from, to string) string {
 
 // Files are in the repository before: its settings, and what runs the tests of scripts.
 func (f Feature) Files() map[string]string {
-	modules := fmt.Sprintf("modules: {mode: auto, min_gain: 0, parallel: %d}\n", f.Parallel)
+	settings := ""
+	if f.Settings != "" {
+		settings = ", " + f.Settings
+	}
+	modules := fmt.Sprintf("modules: {mode: auto, min_gain: 0, parallel: %d%s}\n", f.Parallel, settings)
 	if f.Go != "" {
 		return map[string]string{".github/forge.yml": modules}
 	}
@@ -72,6 +79,7 @@ const (
 	stub = iota
 	wrong
 	unsaid // right, without a comment
+	silent // right when it is asked by itself alone
 	right
 	fixed // as the integration wants it
 )
@@ -93,6 +101,8 @@ func (f Feature) source(p Piece, state int) string {
 		body = `""`
 	case wrong:
 		body = `"wrong " + ` + body
+	case silent:
+		body = `map[bool]string{true: ` + body + `}[v.Prerelease() == ""]`
 	case fixed:
 		body = strings.Replace(body, "String", "Original", 1)
 	}
@@ -111,11 +121,11 @@ func (f Feature) source(p Piece, state int) string {
 }
 
 func script(p Piece, state int) string {
-	out := map[int]string{stub: ":\n", wrong: "echo wrong\n", unsaid: "echo " + p.ID + "\n", right: "# It says who it is.\necho " + p.ID + "\n",
+	out := map[int]string{stub: ":\n", wrong: "echo wrong\n", unsaid: "echo " + p.ID + "\n", silent: "[ $# -gt 0 ] || echo " + p.ID + "\n", right: "# It says who it is.\necho " + p.ID + "\n",
 		fixed: "# It says who it is.\nprintf '" + p.ID + "\\n'\n"}[state]
 	if state != stub {
 		for _, n := range p.Needs {
-			out += "sh " + n + "/run.sh\n"
+			out += "sh " + n + "/run.sh for " + p.ID + "\n"
 		}
 	}
 	return out
@@ -155,7 +165,7 @@ func (f Feature) contract() map[string]string {
 	for _, p := range f.Modules {
 		fmt.Fprintf(&b, "\t%q\n", f.Go+"/"+p.ID)
 	}
-	b.WriteString(")\n\ntype says func(*semver.Version) string\n\nfunc check(t *testing.T, from, to says) {\n\tv := semver.MustParse(\"1.2.3\")\n" +
+	b.WriteString(")\n\ntype says func(*semver.Version) string\n\nfunc check(t *testing.T, from, to says) {\n\tv := semver.MustParse(\"1.2.3-rc.1\")\n" +
 		"\tif from(v) == \"\" || !strings.Contains(to(v), from(v)) {\n\t\tt.Errorf(\"%q is not in %q\", from(v), to(v))\n\t}\n}\n\nvar all = []says{")
 	for _, p := range f.Modules {
 		b.WriteString(p.ID + ".Of, ")
@@ -245,32 +255,43 @@ func (f Feature) plan(t *tape) {
 // build is a piece's own loop.
 func (f Feature) build(t *tape, p Piece) {
 	in := func(section string, minutes float64, text string) { t.section(p.ID+"/"+section, minutes, text) }
-	file, done := f.file(p), ">>> submit\nsummary: Write it\n"
-	test := write(f.test(p))
+	done := ">>> submit\nsummary: Write it\n"
+	made := func(state int) string { return write(f.file(p), f.source(p, state)) }
+	again := func(n int, minutes float64, expect string, state int, answers, review string) { // a later iteration
+		in(fmt.Sprintf("implementer %d/1", n), minutes, "@expect "+expect+"\n"+made(state))
+		in(fmt.Sprintf("implementer %d/2", n), 0, done+answers)
+		in(fmt.Sprintf("quality %d/1", n), 0, review)
+	}
 	in("compliance */1", 0, fmt.Sprintf(">>> submit\ncriteria: [{id: AC-%s, met: true, evidence: its test}]\n", p.ID))
 	begin := "implementer 1/"
 	if p.Asks {
 		in("implementer 1/1", 0, ">>> submit\nsummary: Nothing yet\nunable: Large or small letters?\n")
 		begin = "implementer 1@2/"
 	}
-	in("quality 1/1", 0, noFindings)
-	in(begin+"2", 0, done)
-	if !p.Wrong {
-		in(begin+"1", p.Minutes, write(file, f.source(p, right))+test)
-	} else {
-		in(begin+"1", p.Minutes/3, write(file, f.source(p, wrong))+test)
-		in("tester 1/1", 0, ">>> submit\nfailures:\n  - {id: T1, cause: logic, analysis: It says wrong first., confidence: 0.95, fix: {description: Leave the word wrong out}}\n")
-		in("implementer 2/1", p.Minutes/3, "@expect Leave the word wrong out\n"+write(file, f.source(p, unsaid)))
-		in("implementer 2/2", 0, done+"addressed: [{id: T1, what: the word is gone}]\n")
-		in("quality 2/1", 0, fmt.Sprintf(">>> submit\nsummary: It is not said what it is.\nrisk: 20\nfindings: "+
-			"[{severity: error, category: maintainability, message: There is no comment any more, file: %s, line: %d, confidence: 0.9}]\n", file, f.line()-1))
-		in("implementer 3/1", p.Minutes/3, "@expect There is no comment any more\n"+write(file, f.source(p, right)))
-		in("implementer 3/2", 0, done+"addressed: [{id: F1, what: it has one}, {id: T1, what: the word is gone}]\n")
-		in("quality 3/1", 0, noFindings+"rulings: [{id: F1, verdict: fixed, why: it has one}]\n")
+	first, minutes, n := right, p.Minutes, 2
+	const wordGone = "addressed: [{id: T1, what: the word is gone}]\n"
+	switch {
+	case p.Wrong:
+		first, minutes, n = wrong, p.Minutes/3, 4
+		again(2, minutes, "Leave the word wrong out", unsaid, wordGone, fmt.Sprintf(">>> submit\nsummary: It is not said what it is.\nrisk: 20\nfindings: "+
+			"[{severity: error, category: maintainability, message: There is no comment any more, file: %s, line: %d, confidence: 0.9}]\n", f.file(p), f.line()-1))
+		again(3, minutes, "There is no comment any more", right, "addressed: [{id: F1, what: it has one}, {id: T1, what: the word is gone}]\n",
+			noFindings+"rulings: [{id: F1, verdict: fixed, why: it has one}]\n")
+	case p.Fails:
+		first, n = wrong, 3
+		again(2, 0, "Leave the word wrong out", right, wordGone, noFindings)
+	case p.Breaks:
+		first, n = silent, 3
+		again(2, 0, "the test of what this module promises to it fails", right, "addressed: [{id: F1, what: it says it to others, too}]\n",
+			noFindings+"rulings: [{id: F1, verdict: fixed, why: it says it to others, too}]\n")
 	}
+	if p.Wrong || p.Fails {
+		in("tester */1", 0, ">>> submit\nfailures:\n  - {id: T1, cause: logic, analysis: It says wrong first., confidence: 0.95, fix: {description: Leave the word wrong out}}\n")
+	}
+	in("quality 1/1", 0, noFindings)
+	in(begin+"1", minutes, made(first)+write(f.test(p)))
+	in(begin+"2", 0, done)
 	if p.ID == f.Finding {
-		in("implementer 2/1", 0, "@expect in other words than were asked for\n"+write(file, f.source(p, fixed)))
-		in("implementer 2/2", 0, done+"addressed: [{id: F1, what: it speaks as asked}]\n")
-		in("quality 2/1", 0, noFindings+"rulings: [{id: F1, verdict: fixed, why: it speaks as asked}]\n")
+		again(n, 0, "in other words than were asked for", fixed, "addressed: [{id: F1, what: it speaks as asked}]\n", noFindings+"rulings: [{id: F1, verdict: fixed, why: it speaks as asked}]\n")
 	}
 }
