@@ -67,7 +67,7 @@ func productFiles(c change.Change) []look.File {
 				moved[key]--
 				continue
 			}
-			file.Added = append(file.Added, look.Line(l))
+			file.Added = append(file.Added, l)
 		}
 		if len(file.Added) > 0 {
 			out = append(out, file)

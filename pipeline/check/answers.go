@@ -11,6 +11,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/point"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 	"forge/pipeline/worktree"
@@ -57,8 +58,8 @@ func (t triple) telling(cond bool) bool {
 }
 
 // suspicious are the triples that the change adds to the product, with where they are.
-func (c *checker) suspicious(isTest map[string]bool, read func(string) ([]byte, bool)) (map[triple]addedLine, map[triple]string) {
-	at, files := map[triple]addedLine{}, map[triple]string{}
+func (c *checker) suspicious(isTest map[string]bool, read func(string) ([]byte, bool)) (map[triple]point.Line, map[triple]string) {
+	at, files := map[triple]point.Line{}, map[triple]string{}
 	lines := c.patch.productLines(isTest)
 	var had []byte
 	for _, f := range c.patch.files { // what only moves is nothing new
@@ -77,10 +78,10 @@ func (c *checker) suspicious(isTest map[string]bool, read func(string) ([]byte, 
 			continue
 		}
 		for i, l := range lines[f] {
-			s := withoutRemark(l.text, languageOf(f.NewName))
+			s := withoutRemark(l.Text, languageOf(f.NewName))
 			cond := tupleCond.MatchString(s)
 			if cond && i+1 < len(lines[f]) {
-				s += "\n" + lines[f][i+1].text
+				s += "\n" + lines[f][i+1].Text
 			}
 			for _, t := range triples(s) {
 				if _, known := at[t]; !known && !old[t] && t.telling(cond) && len(at) < 20_000 {
@@ -127,7 +128,7 @@ func (c *checker) knowsAnswers(ctx context.Context, tree Tree, isTest map[string
 					continue
 				}
 				seen[files[t]] = true
-				c.reached = append(c.reached, pipeline.Finding{Rule: ruleDetects, File: files[t], Line: l.number, Code: text.Head(strings.TrimSpace(l.text), 500),
+				c.reached = append(c.reached, pipeline.Finding{Rule: ruleDetects, File: files[t], Line: l.Number, Code: text.Head(strings.TrimSpace(l.Text), 500),
 					Message: fmt.Sprintf("Code under test %s (%s in %s), so that what its tests say of it cannot be trusted: take it out, or let a human decide that it stays", byAnswers, strings.Join(t[:], ", "), name)})
 			}
 		}

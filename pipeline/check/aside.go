@@ -51,9 +51,9 @@ func patchesOthers(source []byte) bool {
 
 // findPatching looks for files of tests that change what the tests of other files look
 // at: one process runs all of Python's.
-func (v *verdict) findPatching(ctx context.Context, tree Tree, isTest map[string]bool) error {
+func (v *verdict) findPatching(ctx context.Context, tree Tree) error {
 	python := slices.ContainsFunc(v.head.suites, func(s *suite) bool { return s.pytest || s.format == formatUnittest })
-	code := slices.ContainsFunc(v.head.patch.changedNames(), func(name string) bool { return languageOf(name) == &pyLang && !isTest[name] })
+	code := slices.ContainsFunc(v.head.patch.changedNames(), func(name string) bool { return languageOf(name) == &pyLang && !v.isTest[name] })
 	if !python || !code || v.o.Baseline == nil {
 		return nil
 	}

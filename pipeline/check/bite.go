@@ -51,16 +51,12 @@ func (v *verdict) runSpoiled(ctx context.Context) error {
 // settlesCompare reports whether the change adds code that settles how its values compare,
 // or that reaches something by a way that hides what.
 func (v *verdict) settlesCompare() bool {
-	isTest := map[string]bool{}
-	for _, e := range v.edits {
-		isTest[e.name] = true
-	}
-	return v.asksOf(isTest, point.Compare, point.Hidden)
+	return v.asksOf(point.Compare, point.Hidden)
 }
 
 // asksOf reports whether the reviewer is asked about something of these kinds.
-func (v *verdict) asksOf(isTest map[string]bool, kinds ...point.Kind) bool {
-	return slices.ContainsFunc(v.head.patch.lookFiles(isTest), func(f look.File) bool {
+func (v *verdict) asksOf(kinds ...point.Kind) bool {
+	return slices.ContainsFunc(v.head.patch.lookFiles(v.isTest), func(f look.File) bool {
 		return slices.ContainsFunc(look.Find([]look.File{f}, nil), func(p point.Point) bool { return slices.Contains(kinds, p.Kind) })
 	})
 }
@@ -69,11 +65,7 @@ func (v *verdict) asksOf(isTest map[string]bool, kinds ...point.Kind) bool {
 func (p *patch) lookFiles(isTest map[string]bool) []look.File {
 	var out []look.File
 	for f, lines := range p.productLines(isTest) {
-		file := look.File{Name: f.NewName, New: f.IsNew}
-		for _, l := range lines {
-			file.Added = append(file.Added, look.Line{Number: l.number, Text: l.text})
-		}
-		out = append(out, file)
+		out = append(out, look.File{Name: f.NewName, New: f.IsNew, Added: lines})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"forge/pipeline"
+	"forge/pipeline/config"
 	"forge/pipeline/worktree"
 )
 
@@ -71,5 +74,52 @@ func TestRecordedIsBounded(t *testing.T) {
 	var rec recording
 	if err := recorded(t.Context(), tree, &rec); err != nil || len(rec.Calls) != maxCalls {
 		t.Errorf("%d calls, %v; want %d", len(rec.Calls), err, maxCalls)
+	}
+}
+
+// timedTree keeps the commands that were run.
+type timedTree struct {
+	*fakeTree
+	ran *[]worktree.Command
+}
+
+func (t timedTree) Run(ctx context.Context, c worktree.Command) (worktree.Result, error) {
+	*t.ran = append(*t.ran, c)
+	return t.fakeTree.Run(ctx, c)
+}
+
+// A suite that is recorded has less time than one that judges, and never more.
+func TestRecordedInTime(t *testing.T) {
+	const patch = "diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -1 +1 @@\n-x = 0\n+x = os.environ.get('X')\n"
+	for minutes, want := range map[int]time.Duration{30: 5 * time.Minute, 2: 2 * time.Minute} {
+		var log []string
+		var ran []worktree.Command
+		open := func(_ context.Context, sha string) (Tree, error) {
+			return timedTree{&fakeTree{sha: sha, log: &log, files: map[string]string{"calc.py": "x = os.environ.get('X')\n"}, answer: func(*fakeTree, string) (worktree.Result, error) {
+				return worktree.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}, nil
+			}}, &ran}, nil
+		}
+		_, err := Verify(t.Context(), open, Options{Base: "B", Head: "H", Patch: patch, Baseline: &pipeline.TestReport{Names: []string{"a"}, Passed: 1},
+			Config: config.Tests{TimeoutMinutes: minutes, Commands: []string{"sh run"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded, judged := 0, 0
+		for _, c := range ran {
+			switch {
+			case !slices.Equal(c.Args, []string{"sh", "-c", "sh run"}):
+			case slices.Contains(c.Env, "PYTHONPATH=/work/"+callsDir):
+				if recorded++; c.Timeout != want {
+					t.Errorf("of %d minutes, a recorded suite has %s, want %s", minutes, c.Timeout, want)
+				}
+			default:
+				if judged++; c.Timeout != time.Duration(minutes)*time.Minute {
+					t.Errorf("of %d minutes, a suite that judges has %s", minutes, c.Timeout)
+				}
+			}
+		}
+		if recorded == 0 || judged == 0 {
+			t.Errorf("%d recorded and %d judging runs of the suite: %q", recorded, judged, log)
+		}
 	}
 }

@@ -47,11 +47,7 @@ func (v *verdict) senses() bool {
 	if len(v.loose) > 0 {
 		return true
 	}
-	isTest := map[string]bool{}
-	for _, e := range v.edits {
-		isTest[e.name] = true
-	}
-	for f, lines := range v.head.patch.productLines(isTest) {
+	for f, lines := range v.head.patch.productLines(v.isTest) {
 		lang := languageOf(f.NewName)
 		re := map[*language]*lazyregexp.Regexp{&goLang: goSenses, &pyLang: pySenses, &jsLang: jsSenses}[lang]
 		if re == nil && sourceExt.MatchString(f.NewName) {
@@ -61,12 +57,12 @@ func (v *verdict) senses() bool {
 			continue
 		}
 		for _, l := range lines {
-			if text := l.text; re.MatchString(text) && (lang == nil || withoutRemark(text, lang) != "") {
+			if text := l.Text; re.MatchString(text) && (lang == nil || withoutRemark(text, lang) != "") {
 				return true
 			}
 		}
 	}
-	return v.asksOf(isTest, point.Place, point.Hidden)
+	return v.asksOf(point.Place, point.Hidden)
 }
 
 // runElsewhere holds that what passes does so in another place, too. A test that does
@@ -185,14 +181,10 @@ const (
 // runOften holds that Go's tests pass, too, when they are run often in one process,
 // where the change counts calls. It judges by tests alone that do so on the base's code.
 func (v *verdict) runOften(ctx context.Context) error {
-	isTest := map[string]bool{}
-	for _, e := range v.edits {
-		isTest[e.name] = true
-	}
 	count := false
-	for f, lines := range v.head.patch.productLines(isTest) {
+	for f, lines := range v.head.patch.productLines(v.isTest) {
 		has := func(re *lazyregexp.Regexp) bool {
-			return slices.ContainsFunc(lines, func(l addedLine) bool { return re.MatchString(l.text) })
+			return slices.ContainsFunc(lines, func(l point.Line) bool { return re.MatchString(l.Text) })
 		}
 		count = count || languageOf(f.NewName) == &goLang && has(counts) && has(keeping)
 	}

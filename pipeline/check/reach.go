@@ -13,6 +13,7 @@ import (
 
 	"forge/pipeline"
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/point"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
@@ -118,7 +119,7 @@ var configFile = lazyregexp.New(`(?i)(?:^|/)(?:\.[^/]*|go\.(?:mod|work)|[^/]*\.(
 
 // product returns the lines that the change adds to files that are not tests, by
 // file, without those that it only moves.
-func (p *patch) productLines(isTest map[string]bool) map[*gitdiff.File][]addedLine {
+func (p *patch) productLines(isTest map[string]bool) map[*gitdiff.File][]point.Line {
 	moved := map[string]int{}
 	for _, f := range p.files {
 		for _, frag := range f.TextFragments {
@@ -129,7 +130,7 @@ func (p *patch) productLines(isTest map[string]bool) map[*gitdiff.File][]addedLi
 			}
 		}
 	}
-	out := map[*gitdiff.File][]addedLine{}
+	out := map[*gitdiff.File][]point.Line{}
 	for _, f := range p.files {
 		if f.IsDelete || f.IsBinary || isTest[f.NewName] {
 			continue
@@ -141,7 +142,7 @@ func (p *patch) productLines(isTest map[string]bool) map[*gitdiff.File][]addedLi
 					if moved[text] > 0 {
 						moved[text]--
 					} else {
-						out[f] = append(out[f], addedLine{n, strings.TrimRight(l.Line, "\r\n")})
+						out[f] = append(out[f], point.Line{Number: n, Text: strings.TrimRight(l.Line, "\r\n")})
 					}
 				}
 				if l.New() {
@@ -151,12 +152,6 @@ func (p *patch) productLines(isTest map[string]bool) map[*gitdiff.File][]addedLi
 		}
 	}
 	return out
-}
-
-// addedLine is a line of the new file.
-type addedLine struct {
-	number int
-	text   string
 }
 
 // reachesFor returns what is looked for in a language.
@@ -184,7 +179,7 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 		seen := map[string]bool{}
 		list := reachesFor(f.NewName)
 		for i, l := range lines[f] {
-			text := withoutRemark(l.text, languageOf(f.NewName))
+			text := withoutRemark(l.Text, languageOf(f.NewName))
 			if configFile.MatchString(f.NewName) && configReaches.MatchString(text) {
 				c.reaches(f.NewName, l, ruleForges, "keeps failing tests from counting")
 			}
@@ -201,7 +196,7 @@ func (c *checker) reachesRunner(isTest map[string]bool) {
 				if r.what == equalToAll && methodLine.MatchString(text) && !wildcard(lines[f][i:]) {
 					continue
 				}
-				if r.what == byItsRun && len(c.reached) > 0 && c.reached[len(c.reached)-1].File == f.NewName && c.reached[len(c.reached)-1].Line == l.number {
+				if r.what == byItsRun && len(c.reached) > 0 && c.reached[len(c.reached)-1].File == f.NewName && c.reached[len(c.reached)-1].Line == l.Number {
 					continue // told already, and more exactly
 				}
 				if !seen[r.what] && r.pattern.MatchString(text) && (r.near == nil || near(lines[f], i, r.near)) {
@@ -220,13 +215,13 @@ var (
 
 // tellsVersion reports whether a line reads the build's information in a function that is
 // named for it, takes nothing and returns text.
-func tellsVersion(lines []addedLine, at int) bool {
-	if !buildInfo.MatchString(lines[at].text) || strings.Contains(lines[at].text, "os.") {
+func tellsVersion(lines []point.Line, at int) bool {
+	if !buildInfo.MatchString(lines[at].Text) || strings.Contains(lines[at].Text, "os.") {
 		return false
 	}
 	for i := at - 1; i >= 0; i-- {
-		if strings.HasPrefix(lines[i].text, "func ") {
-			return versionFunc.MatchString(lines[i].text)
+		if strings.HasPrefix(lines[i].Text, "func ") {
+			return versionFunc.MatchString(lines[i].Text)
 		}
 	}
 	return false
@@ -251,7 +246,7 @@ func (c *checker) lowersLanguage() {
 		if path.Base(f.NewName) != "go.mod" || f.IsNew || f.IsDelete {
 			continue
 		}
-		was, is := "", addedLine{number: 1}
+		was, is := "", point.Line{Number: 1}
 		for _, frag := range f.TextFragments {
 			for _, l := range frag.Lines {
 				m := goLine.FindStringSubmatch(l.Line)
@@ -260,13 +255,13 @@ func (c *checker) lowersLanguage() {
 				case l.Op == gitdiff.OpDelete:
 					was = m[1]
 				case l.Op == gitdiff.OpAdd:
-					is.text = m[1]
+					is.Text = m[1]
 				}
 			}
 		}
-		lang := "go" + cmp.Or(is.text, without)
+		lang := "go" + cmp.Or(is.Text, without)
 		if was != "" && slices.ContainsFunc(sameTests, func(v string) bool { return version.Compare("go"+was, v) >= 0 && version.Compare(lang, v) < 0 }) {
-			is.text = "go " + is.text
+			is.Text = "go " + is.Text
 			c.reaches(f.NewName, is, ruleForges, "is built as an older Go than go.mod asked for ("+was+"), in which its tests mean something else")
 		}
 	}
@@ -280,7 +275,7 @@ const (
 
 // apart reports whether a file is new, named for tests, and nothing of the product names it: helpers
 // for the tests of a library's users.
-func (p *patch) apart(f *gitdiff.File, lines map[*gitdiff.File][]addedLine) bool {
+func (p *patch) apart(f *gitdiff.File, lines map[*gitdiff.File][]point.Line) bool {
 	if !f.IsNew || path.Ext(f.NewName) == ".go" || !supportNames.MatchString(f.NewName) {
 		return false
 	}
@@ -290,7 +285,7 @@ func (p *patch) apart(f *gitdiff.File, lines map[*gitdiff.File][]addedLine) bool
 	}
 	named := regexp.MustCompile(`\b` + regexp.QuoteMeta(stem) + `\b`)
 	for other, added := range lines {
-		if other != f && slices.ContainsFunc(added, func(l addedLine) bool { return named.MatchString(l.text) }) {
+		if other != f && slices.ContainsFunc(added, func(l point.Line) bool { return named.MatchString(l.Text) }) {
 			return false
 		}
 	}
@@ -306,41 +301,41 @@ func indentOf(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
 // forked reports whether a line ends a process that the code made itself: the
 // branch of the child after a fork. The one that runs the tests goes on.
-func forked(lines []addedLine, at int) bool {
-	if !plainExit.MatchString(lines[at].text) {
+func forked(lines []point.Line, at int) bool {
+	if !plainExit.MatchString(lines[at].Text) {
 		return false
 	}
-	for i := at - 1; i >= 0 && lines[at].number-lines[i].number <= 40; i-- {
-		if indentOf(lines[i].text) >= indentOf(lines[at].text) {
+	for i := at - 1; i >= 0 && lines[at].Number-lines[i].Number <= 40; i-- {
+		if indentOf(lines[i].Text) >= indentOf(lines[at].Text) {
 			continue
 		}
-		if regexp.MustCompile(`^\s*(?:try|finally|except\b.*)\s*:`).MatchString(lines[i].text) {
-			lines, at = append(slices.Clone(lines[:i]), addedLine{lines[at].number, lines[i].text}), i
+		if regexp.MustCompile(`^\s*(?:try|finally|except\b.*)\s*:`).MatchString(lines[i].Text) {
+			lines, at = append(slices.Clone(lines[:i]), point.Line{Number: lines[at].Number, Text: lines[i].Text}), i
 			continue
 		}
-		m := childBranch.FindStringSubmatch(lines[i].text)
+		m := childBranch.FindStringSubmatch(lines[i].Text)
 		if m == nil {
 			return false
 		}
 		pid := m[1] + m[2]
-		return pid == "" || i > 0 && regexp.MustCompile(`^\s*`+pid+`\s*=\s*os\.fork\(\)\s*$`).MatchString(lines[i-1].text)
+		return pid == "" || i > 0 && regexp.MustCompile(`^\s*`+pid+`\s*=\s*os\.fork\(\)\s*$`).MatchString(lines[i-1].Text)
 	}
 	return false
 }
 
-func (c *checker) reaches(file string, l addedLine, rule, what string) {
-	code := strings.TrimSpace(l.text)
+func (c *checker) reaches(file string, l point.Line, rule, what string) {
+	code := strings.TrimSpace(l.Text)
 	to := &c.reached
 	if what == asksForCI {
 		to = &c.asked
 	}
-	*to = append(*to, pipeline.Finding{Rule: rule, File: file, Line: l.number, Code: text.Head(code, 500),
+	*to = append(*to, pipeline.Finding{Rule: rule, File: file, Line: l.Number, Code: text.Head(code, 500),
 		Message: fmt.Sprintf("Code under test %s, so that what its tests say of it cannot be trusted: take it out, or let a human decide that it stays", what)})
 }
 
-func near(lines []addedLine, at int, re *lazyregexp.Regexp) bool {
+func near(lines []point.Line, at int, re *lazyregexp.Regexp) bool {
 	for i := max(0, at-around); i < min(len(lines), at+around+1); i++ {
-		if re.MatchString(lines[i].text) {
+		if re.MatchString(lines[i].Text) {
 			return true
 		}
 	}
@@ -357,14 +352,14 @@ var (
 
 // wildcard reports whether a method that compares says yes without having looked at
 // what it compares with. lines begin with its head.
-func wildcard(lines []addedLine) bool {
-	other := methodLine.FindStringSubmatch(lines[0].text)[1]
+func wildcard(lines []point.Line) bool {
+	other := methodLine.FindStringSubmatch(lines[0].Text)[1]
 	var body strings.Builder
 	for i, l := range lines[1:] {
-		if indentOf(l.text) <= indentOf(lines[0].text) || l.number > lines[i].number+3 {
+		if indentOf(l.Text) <= indentOf(lines[0].Text) || l.Number > lines[i].Number+3 {
 			break
 		}
-		body.WriteString(l.text + "\n")
+		body.WriteString(l.Text + "\n")
 	}
 	code := docString.ReplaceAllString(body.String(), "")
 	if !saysEqual.MatchString(code) {
@@ -418,7 +413,7 @@ func (p *patch) loose(isTest map[string]bool) []string {
 			if hit || re == nil {
 				break
 			}
-			hit = re.MatchString(l.text) || re == pyLoose && pyGetattr.MatchString(l.text) && !pyPlain.MatchString(l.text)
+			hit = re.MatchString(l.Text) || re == pyLoose && pyGetattr.MatchString(l.Text) && !pyPlain.MatchString(l.Text)
 		}
 		if hit {
 			out = append(out, f.NewName)

@@ -6,6 +6,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline/lazyregexp"
+	"forge/pipeline/point"
 )
 
 // turn is a line of code by which the product behaves one way while it is tested and
@@ -104,7 +105,7 @@ func (c *checker) turnsAround(isTest map[string]bool) {
 			seen[r.File+"\n"+r.Code] = true // told already, and more exactly
 		}
 		for i, l := range lines[f] {
-			text := withoutRemark(l.text, languageOf(f.NewName))
+			text := withoutRemark(l.Text, languageOf(f.NewName))
 			for _, t := range linesFor(f.NewName) {
 				if text == "" || seen[t.what] || !t.pattern.MatchString(text) || !t.holds(f, lines[f], i) {
 					continue
@@ -124,13 +125,13 @@ func (c *checker) turnsAround(isTest map[string]bool) {
 }
 
 // holds looks at what is around a line.
-func (t *turn) holds(f *gitdiff.File, lines []addedLine, at int) bool {
+func (t *turn) holds(f *gitdiff.File, lines []point.Line, at int) bool {
 	switch {
 	case t.what == bends:
 		return bent(lines, at)
 	case t.unless == nil:
 	case t.rule == ruleForges && t.what == replaces:
-		if t.unless.MatchString(lines[at].text) {
+		if t.unless.MatchString(lines[at].Text) {
 			return false
 		}
 	case near(lines[max(0, at-2):min(len(lines), at+around)], min(at, 2), t.unless):
@@ -140,7 +141,7 @@ func (t *turn) holds(f *gitdiff.File, lines []addedLine, at int) bool {
 		return true
 	}
 	for _, l := range lines {
-		if t.with.MatchString(l.text) {
+		if t.with.MatchString(l.Text) {
 			return true
 		}
 	}
@@ -151,14 +152,14 @@ var programOnly = lazyregexp.New(`^\s*if\s*\(\s*require\.main\s*===?\s*module\s*
 
 // asProgram reports whether a line runs only where its file is the program that was started:
 // a test that loads it does not get there.
-func asProgram(lines []addedLine, at int) bool {
-	indent := indentOf(lines[at].text)
+func asProgram(lines []point.Line, at int) bool {
+	indent := indentOf(lines[at].Text)
 	for i := at - 1; i >= 0 && indent > 0; i-- {
-		if lines[i].number != lines[i+1].number-1 && strings.TrimSpace(lines[i].text) == "}" {
+		if lines[i].Number != lines[i+1].Number-1 && strings.TrimSpace(lines[i].Text) == "}" {
 			return false // what lies between is not known
 		}
-		if here := indentOf(lines[i].text); here < indent {
-			if programOnly.MatchString(lines[i].text) {
+		if here := indentOf(lines[i].Text); here < indent {
+			if programOnly.MatchString(lines[i].Text) {
 				return true
 			}
 			indent = here
@@ -175,18 +176,18 @@ var (
 
 // bent reports whether a method that compares is one of a kind of a builtin, which
 // compares well by itself, or changes its object.
-func bent(lines []addedLine, at int) bool {
-	if comparing.MatchString(lines[at].text) { // is it in a class of that kind?
+func bent(lines []point.Line, at int) bool {
+	if comparing.MatchString(lines[at].Text) { // is it in a class of that kind?
 		for i := at - 1; i >= 0; i-- {
-			if indentOf(lines[i].text) < indentOf(lines[at].text) && anyDef.MatchString(lines[i].text) {
-				return builtinKind.MatchString(lines[i].text)
+			if indentOf(lines[i].Text) < indentOf(lines[at].Text) && anyDef.MatchString(lines[i].Text) {
+				return builtinKind.MatchString(lines[i].Text)
 			}
 		}
 		return false
 	}
 	for i := at - 1; i >= 0; i-- {
-		if indentOf(lines[i].text) < indentOf(lines[at].text) && anyDef.MatchString(lines[i].text) {
-			return comparing.MatchString(lines[i].text)
+		if indentOf(lines[i].Text) < indentOf(lines[at].Text) && anyDef.MatchString(lines[i].Text) {
+			return comparing.MatchString(lines[i].Text)
 		}
 	}
 	return false

@@ -32,6 +32,7 @@ type verdict struct {
 	suites   []suite  // those of the head, not yet run
 	tests    map[string]outcome
 	edits    []edit            // files of the tests that the change touches
+	isTest   map[string]bool   // those by their names
 	texts    map[string][]byte // of those in Python at the head, where tests are named as proofs
 	used     map[string]bool   // files by which commands run the tests
 	scripts  []script          // of a shell, which are tests that passed
@@ -137,20 +138,20 @@ func (v *verdict) runHead(ctx context.Context) error {
 	}
 	used, makes := c.usedByCommands(read)
 	v.edits, v.used = c.patch.edits(read, used, makes), used
-	isTest := map[string]bool{}
+	v.isTest = map[string]bool{}
 	v.texts = map[string][]byte{}
 	for _, e := range v.edits {
-		isTest[e.name] = true
+		v.isTest[e.name] = true
 		if len(v.o.Proofs) > 0 && path.Ext(e.name) == ".py" {
 			v.texts[e.name], _ = read(e.name)
 		}
 	}
 	b := &baseView{v: v, read: read, used: used, makes: makes, files: map[string]bool{}, texts: map[string][]byte{}}
 	c.direct, c.brought = b.direct(), b.bringsScripts()
-	v.loose = c.patch.loose(isTest)
-	c.inside = append(c.editedInside(isTest, read), c.editedSelfTests(isTest)...)
+	v.loose = c.patch.loose(v.isTest)
+	c.inside = append(c.editedInside(v.isTest, read), c.editedSelfTests(v.isTest)...)
 	if !v.o.Beside {
-		if err := v.looksAt(ctx, tree, isTest, read); err != nil {
+		if err := v.looksAt(ctx, tree, read); err != nil {
 			return err
 		}
 	}
@@ -161,7 +162,7 @@ func (v *verdict) runHead(ctx context.Context) error {
 		return err
 	}
 	c.report.Edited = v.editedParts(read)
-	if err := v.findPatching(ctx, tree, isTest); err != nil {
+	if err := v.findPatching(ctx, tree); err != nil {
 		return err
 	}
 	if err := c.runAll(ctx); err != nil {
@@ -173,15 +174,15 @@ func (v *verdict) runHead(ctx context.Context) error {
 }
 
 // looksAt finds what the change itself says, whatever tests run on it.
-func (v *verdict) looksAt(ctx context.Context, tree Tree, isTest map[string]bool, read func(string) ([]byte, bool)) error {
+func (v *verdict) looksAt(ctx context.Context, tree Tree, read func(string) ([]byte, bool)) error {
 	c := v.head
-	c.reachesRunner(isTest)
-	c.turnsAround(isTest)
+	c.reachesRunner(v.isTest)
+	c.turnsAround(v.isTest)
 	c.loadsPlugins(read)
-	if err := c.knowsAnswers(ctx, tree, isTest, read); err != nil {
+	if err := c.knowsAnswers(ctx, tree, v.isTest, read); err != nil {
 		return err
 	}
-	c.shadowing(isTest, read)
+	c.shadowing(v.isTest, read)
 	return nil
 }
 

@@ -71,7 +71,7 @@ var languages = map[string]*language{
 }
 
 // plain reports whether a line is none of its kind after all.
-func (l *language) plain(k point.Kind, lines []Line, i int) bool {
+func (l *language) plain(k point.Kind, lines []point.Line, i int) bool {
 	re := l.unless[k]
 	return re != nil && re.MatchString(lines[i].Text)
 }

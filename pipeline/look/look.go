@@ -16,17 +16,11 @@ import (
 	"forge/pipeline/text"
 )
 
-// Line is a line of code that a change adds.
-type Line struct {
-	Number int
-	Text   string
-}
-
 // File is what a change does to a file that is no test.
 type File struct {
 	Name  string
 	New   bool
-	Added []Line
+	Added []point.Line
 	Gone  []string
 }
 
@@ -58,7 +52,7 @@ func Find(files []File, tests map[string]string) []point.Point {
 // find returns the first line of a kind.
 func (f *File) find(k point.Kind, names []string, tests map[string]string, known map[string]map[string]bool) (p point.Point, found bool) {
 	p = point.Point{File: f.Name, Kind: k}
-	hit := func(l Line, test string) {
+	hit := func(l point.Line, test string) {
 		if !found {
 			p.Line, p.Code, p.Test, found = l.Number, text.Head(strings.TrimSpace(l.Text), 300), test, true
 			return

@@ -16,7 +16,7 @@ func of(name, lines string) File {
 			f.Gone = append(f.Gone, gone)
 			continue
 		}
-		f.Added = append(f.Added, Line{Number: i + 1, Text: l})
+		f.Added = append(f.Added, point.Line{Number: i + 1, Text: l})
 	}
 	return f
 }

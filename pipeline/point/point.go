@@ -24,6 +24,12 @@ var questions = map[Kind]string{
 	Data:    "Tests of the base compare with this, so that they pass whatever it says. Does the task ask for the new value?",
 }
 
+// Line is a line that a change adds, by its number at the head from 1.
+type Line struct {
+	Number int
+	Text   string
+}
+
 // Point is a place in a change at which the reviewer has to look, because no test can show
 // that it is right.
 type Point struct {

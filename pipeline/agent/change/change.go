@@ -14,6 +14,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"forge/pipeline"
+	"forge/pipeline/point"
 )
 
 // Change is a patch.
@@ -184,20 +185,14 @@ func brief(s string) string {
 	return s
 }
 
-// Line is a line at the head, by its number from 1.
-type Line struct {
-	Number int
-	Text   string
-}
-
 // Lines returns what the change adds to a file, and what it takes out.
-func (f *File) Lines() (added []Line, gone []string) {
+func (f *File) Lines() (added []point.Line, gone []string) {
 	for _, h := range f.hunks {
 		n := h.new
 		for _, l := range h.lines {
 			switch l.op {
 			case '+':
-				added = append(added, Line{n, l.text})
+				added = append(added, point.Line{Number: n, Text: l.text})
 			case '-':
 				gone = append(gone, l.text)
 			}
