@@ -180,7 +180,7 @@ func TestProviders(t *testing.T) {
 			}})
 			l.serve()
 			l.start()
-			l.checkHead(l.verified(3 * time.Minute))
+			l.checkHead(l.verified(patience))
 			l.checkContract()
 			l.checkSecrets()
 			checkTokens(t, models, 66_000) // half as many again as before the roles were told so much

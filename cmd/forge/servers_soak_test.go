@@ -164,7 +164,7 @@ func TestCutOff(t *testing.T) {
 			if took > 20*time.Second {
 				t.Errorf("it took %s until another worked on it; want at most 20 s", took)
 			}
-			l.verified(3 * time.Minute)
+			l.verified(patience)
 			state := func() string {
 				n := 0
 				for _, c := range l.gh.Calls() {

@@ -62,7 +62,7 @@ func TestKill(t *testing.T) {
 	calm := newLab(t, labOptions{})
 	calm.serve()
 	calm.start()
-	want := calm.shape(calm.verified(3 * time.Minute))
+	want := calm.shape(calm.verified(patience))
 	k := killing{kills: kills(t, 4), new: func(database string) *labTest { return newLab(t, labOptions{database: database}) },
 		check: func(t *testing.T, l *labTest, pull *githubtest.Pull) {
 			if diff := cmp.Diff(want, l.shape(pull)); diff != "" {
@@ -85,7 +85,7 @@ func TestKillModules(t *testing.T) {
 	calm := modular(t, f, "")
 	calm.serve()
 	calm.start()
-	pull := calm.verified(3 * time.Minute)
+	pull := calm.verified(patience)
 	want, files := calm.shape(pull), calm.filesAt(pull)
 	if len(files) != 3 {
 		t.Fatalf("an undisturbed run leaves %q", files)
@@ -190,7 +190,7 @@ func (k killing) loop(t *testing.T, servers int, database func() string) {
 			ps[i] = start(i)
 			slowest = max(slowest, ps[i].ready)
 		}
-		k.check(t, l, l.verified(3*time.Minute))
+		k.check(t, l, l.verified(patience))
 		for _, p := range ps {
 			p.kill()
 		}

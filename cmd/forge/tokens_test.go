@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"forge/cmd/forge/demo"
 	"forge/github/githubtest"
@@ -70,7 +69,7 @@ func TestDemoTokens(t *testing.T) {
 	if err := gh.As("acme").Label("acme/cart", issue, "forge"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err = gh.Wait(ctx, func() bool {
 		pulls, err := gh.Pulls("acme/cart")
