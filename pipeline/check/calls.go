@@ -18,10 +18,12 @@ import (
 )
 
 // Code under test can tell that a test runs by more than can be listed: its callers, what
-// is loaded, how deep the stack is. So what the base's tests call, in Python and in CommonJS
-// modules, is recorded while they run, and called again in a program of its own, in a work
-// tree without tests. What comes to something else there, and did not at the base, turns on
-// who calls it.
+// is loaded, how deep the stack is. So what the base's tests call in Python and in node is
+// recorded while they run, and called again in a program of its own, in a work tree without
+// tests. What comes to something else there, and did not at the base, turns on who calls it.
+//
+// A method is called on an object that is made of the state that it had, without its
+// constructor: what happened to it before has no part in it.
 
 // callsDir is where a recording and its program lie, relative to the root of a work tree.
 const callsDir = ".forge-calls"
@@ -42,8 +44,13 @@ var (
 	replayPython string
 	//go:embed record.cjs
 	recordNode string
+	//go:embed record.mjs
+	recordHooks string
 	//go:embed replay.cjs
 	replayNode string
+
+	// recorders are the files by which Python and node record what is called.
+	recorders = map[string]string{"sitecustomize.py": recordPython, "record.cjs": recordNode, "record.mjs": recordHooks}
 )
 
 // call is a call of a function of the product by a test, with plain values.
@@ -53,12 +60,19 @@ type call struct {
 	Name   string  `json:"name"`
 	Args   string  `json:"args"`   // a tuple as Python writes it, or a list of JSON
 	Named  string  `json:"named"`  // a dictionary
+	State  *string `json:"state"`  // of the object whose method it is, a dictionary; nil: it is a function
 	Result *string `json:"result"` // nil: it is no plain value
 	File   string  `json:"file"`
 	Line   int     `json:"line"`
 }
 
-func (c *call) key() string { return c.Module + "." + c.Name + "\x00" + c.Args + "\x00" + c.Named }
+func (c *call) key() string {
+	state := ""
+	if c.State != nil {
+		state = *c.State
+	}
+	return strings.Join([]string{c.Module, c.Name, c.Args, c.Named, state}, "\x00")
+}
 
 // String is the call as people write it.
 func (c *call) String() string {

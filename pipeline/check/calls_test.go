@@ -3,24 +3,65 @@ package check
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"forge/pipeline"
 	"forge/pipeline/config"
 	"forge/pipeline/worktree"
 )
 
-// Covers T8: calls are recorded whatever path a suite needs by itself, and one that ends the
-// program it is made in does not hide the others.
+// replayed runs a program of tests as it is recorded, makes its calls again, and returns both as
+// lines: name(arguments) in the tests | alone.
+func replayed(t *testing.T, files string, own []string, lang string, command, alone []string) []string {
+	t.Helper()
+	w := newWorkspace(t, files)
+	tree := commitTree{w, t}
+	if err := into(t.Context(), tree, recorders); err != nil {
+		t.Fatal(err)
+	}
+	c := &checker{root: w.dir, recording: true}
+	for i := range own {
+		own[i] = strings.ReplaceAll(own[i], "ROOT", w.dir)
+	}
+	res, err := w.Run(t.Context(), worktree.Command{Timeout: time.Minute, Args: command, Env: slices.Concat(own, c.recordEnv(own))})
+	if err != nil || res.Exit != 0 {
+		t.Fatalf("%v, %s%s", err, res.Stdout, res.Stderr)
+	}
+	var rec recording
+	if err := recorded(t.Context(), tree, &rec); err != nil {
+		t.Fatal(err)
+	}
+	out := make([]*string, len(rec.Calls))
+	if err := replayIn(t.Context(), tree, rec, lang, ".", alone, out); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for i, c := range rec.Calls {
+		switch {
+		case c.Result == nil:
+			lines = append(lines, fmt.Sprintf("%s: not plain", &c))
+		case out[i] == nil:
+			lines = append(lines, fmt.Sprintf("%s %s | not called", &c, *c.Result))
+		default:
+			lines = append(lines, fmt.Sprintf("%s %s | %s", &c, *c.Result, *out[i]))
+		}
+	}
+	return lines
+}
+
+// Covers T8: calls are recorded whatever path a suite needs by itself, of functions, methods
+// and properties, and one that ends the program it is made in does not hide the others.
 func TestCallsOfPython(t *testing.T) {
 	need(t, "python3")
-	w := newWorkspace(t, `
+	got := replayed(t, `
 -- src/price.py --
 import sys
+from dataclasses import dataclass
 
 
 def main(args):
@@ -29,6 +70,60 @@ def main(args):
 
 def total(n):
     return n * 2
+
+
+def tested():
+    return "test_price" in sys.argv[0]
+
+
+class Basket:
+    def __init__(self, rate):
+        self.rate, self.items = rate, []
+
+    def add(self, n):
+        self.items.append(n)
+
+    def total(self):
+        return sum(self.items) + (self.rate if tested() else 0)
+
+    @property
+    def size(self):
+        return len(self.items)
+
+    @classmethod
+    def name(cls, n):
+        return cls.__name__ * n
+
+    def __contains__(self, n):
+        return tested() or n in self.items
+
+
+@dataclass
+class Line:
+    cents: int
+
+    def double(self):
+        return self.cents * 2
+
+
+class Odd(int):
+    def next(self):
+        return self + 2
+
+
+class Sealed:
+    __slots__ = ("n",)
+
+    def get(self):
+        return 1
+
+
+class Holds:
+    def __init__(self):
+        self.inner = Basket(1)
+
+    def rate(self):
+        return self.inner.rate
 -- tests/test_price.py --
 import price
 
@@ -37,27 +132,80 @@ try:
 except SystemExit:
     pass
 assert price.total(4) == 8
-`)
-	tree := commitTree{w, t}
-	if err := into(t.Context(), tree, map[string]string{"sitecustomize.py": recordPython}); err != nil {
-		t.Fatal(err)
+b = price.Basket(19)
+b.add(100)
+b.items.append(5)
+assert b.total() == 124 and b.size == 2 and 7 in b and price.Basket.name(2) == "BasketBasket"
+assert price.Line(3).double() == 6 and price.Odd(3).next() == 5 and price.Sealed().get() == 1 and price.Holds().rate() == 1
+`, []string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=ROOT/src"}, "py", []string{"python3", "tests/test_price.py"}, []string{"python3", "app.py", replayPython})
+	want := []string{
+		"main(['--help']) None | None",
+		"total(4) 8 | 8",
+		"Basket.__init__(19) {'rate': 19, 'items': []} | {'rate': 19, 'items': []}",
+		"Basket.add(100) None | None",
+		"Basket.total() 124 | 105", // it turns on the name of the program
+		"Basket.size() 2 | 2",
+		"Basket.__contains__(7) True | False",
+		"Basket.name(2) 'BasketBasket' | 'BasketBasket'",
+		"Line.double() 6 | 6",
+		"Holds.__init__(): not plain",
 	}
-	c := &checker{root: w.dir, recording: true}
-	own := []string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=" + filepath.Join(w.dir, "src")}
-	res, err := w.Run(t.Context(), worktree.Command{Timeout: time.Minute, Args: []string{"python3", "tests/test_price.py"}, Env: slices.Concat(own, c.recordEnv(own))})
-	if err != nil || res.Exit != 0 {
-		t.Fatalf("%v, %s", err, res.Stderr)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("calls in the tests | alone (-want +got):\n%s", diff)
 	}
-	var rec recording
-	if err := recorded(t.Context(), tree, &rec); err != nil || len(rec.Calls) != 2 {
-		t.Fatalf("recorded %+v, %v; want two calls", rec, err)
+}
+
+// Covers T8: calls of CommonJS and of ES modules are recorded, the latter as a test imports
+// them: by name, by default, all of them, or from CommonJS.
+func TestCallsOfNode(t *testing.T) {
+	need(t, "node")
+	got := replayed(t, `
+-- package.json --
+{"name": "fares", "type": "module", "exports": "./lib/price.js"}
+-- lib/price.js --
+import { at } from './at.js';
+export function total(items, rate = 0) { return items.reduce((a, b) => a + b, 0) + (at() ? rate : 0); }
+const split = (n, by) => Array.from({ length: by }, () => n / by);
+export { split as share };
+export let count = 0;
+export const bump = () => { count++; return count; };
+export default function name(a) { return a + '!'; }
+export class Basket { size() { return 1; } }
+export const RATE = 19;
+-- lib/at.js --
+export const at = () => new Error().stack.includes('price.test.js');
+-- lib/old.cjs --
+module.exports = { odd(n) { return n % 2 === 1; }, zero: 0 };
+-- test/price.test.js --
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { total, share, bump, count, Basket, RATE } from '../lib/price.js';
+import * as all from '../lib/price.js';
+import name from 'fares';
+import old from '../lib/old.cjs';
+
+assert.equal(total([100], 19), 119);
+assert.equal(all.total([100], 7), 107);
+assert.deepEqual(share(9, 3), [3, 3, 3]);
+assert.equal(bump() + count, 2);
+assert.equal(name('a'), 'a!');
+assert.equal(new Basket().size() + RATE + old.zero, 20);
+assert.ok(old.odd(3));
+assert.ok(!createRequire(import.meta.url)('../lib/old.cjs').odd(2));
+assert.throws(() => total(null));
+`, nil, "js", []string{"node", "test/price.test.js"}, []string{"node", "app.cjs", replayNode})
+	want := []string{
+		"total([100],19) 119 | 100", // it turns on who calls it
+		"total([100],7) 107 | 100",
+		"share(9,3) [ 3, 3, 3 ] | [ 3, 3, 3 ]",
+		"bump() 1 | 1",
+		`default("a") 'a!' | 'a!'`,
+		"odd(3) true | true",
+		"odd(2) false | false",
+		"total(null) throws | throws",
 	}
-	out := make([]*string, len(rec.Calls))
-	if err := replayIn(t.Context(), tree, rec, "py", ".", []string{"python3", "app.py", replayPython}, out); err != nil {
-		t.Fatal(err)
-	}
-	if out[0] == nil || *out[0] != "None" || out[1] == nil || *out[1] != "8" {
-		t.Errorf("replayed %v", out)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("calls in the tests | alone (-want +got):\n%s", diff)
 	}
 }
 

@@ -4,16 +4,16 @@
 const Module = require('node:module');
 const path = require('node:path');
 const fs = require('node:fs');
+const { pathToFileURL } = require('node:url');
 const { inspect } = require('node:util');
+const { isMainThread } = require('node:worker_threads');
 
 const root = path.dirname(__dirname) + path.sep;
 const MOST = 2000, LONG = 2000;
 const calls = [], seen = new Set(), wrapped = new Map();
 
-const isTest = (name) => {
-  const parts = name.split(path.sep), base = parts.pop();
-  return /(?:^test|[._-](?:test|spec)\.[cm]?[jt]sx?$)/.test(base) || parts.some((p) => /^(?:tests?|specs?|__tests__)$/.test(p));
-};
+const tests = [/[\\/]test[^\\/]*$/, /[._-](?:test|spec)\.[cm]?[jt]sx?$/, /[\\/](?:tests?|specs?|__tests__)[\\/]/];
+const isTest = (name) => tests.some((t) => t.test(path.sep + name));
 const own = (name) => typeof name === 'string' && name.startsWith(root) && !name.startsWith(__dirname) && !name.includes(path.sep + 'node_modules' + path.sep);
 
 const plain = (v, depth = 0) => {
@@ -57,19 +57,33 @@ Module._load = function (request, parent, ...rest) {
   let file;
   try { file = Module._resolveFilename(request, parent); } catch { return out; }
   if (!own(file) || isTest(file.slice(root.length)) || !/\.[cm]?js$/.test(file)) return out;
+  return shown(out, file);
+};
+
+const is = (f) => typeof f === 'function' && !/^class\b/.test(Function.prototype.toString.call(f));
+
+// shown is what tests see of a module: its functions, recorded.
+const shown = (out, file) => {
   if (wrapped.has(file)) return wrapped.get(file);
-  const from = file.slice(root.length), is = (f) => typeof f === 'function' && !/^class\b/.test(Function.prototype.toString.call(f));
-  let shown = out;
-  if (is(out)) shown = recording(out, from, '');
+  const from = file.slice(root.length);
+  let seen = out;
+  if (is(out)) seen = recording(out, from, '');
   else if (out && Object.getPrototypeOf(out) === Object.prototype) {
-    shown = Object.create(out);
+    seen = Object.create(out);
     for (const [name, d] of Object.entries(Object.getOwnPropertyDescriptors(out))) {
-      Object.defineProperty(shown, name, is(d.value) ? { ...d, configurable: true, value: recording(d.value, from, name) } : { ...d, configurable: true });
+      Object.defineProperty(seen, name, is(d.value) ? { ...d, configurable: true, value: recording(d.value, from, name) } : { ...d, configurable: true });
     }
   }
-  wrapped.set(file, shown);
-  return shown;
+  wrapped.set(file, seen);
+  return seen;
 };
+
+// What a test imports comes by hooks of node, which have a thread of their own: record.mjs.
+if (Module.register && isMainThread) {
+  const show = (value, file, name) => (name === undefined ? shown(value, file) : is(value) ? recording(value, file.slice(root.length), name) : value);
+  Object.defineProperty(globalThis, Symbol.for('forge-calls'), { value: show });
+  Module.register(pathToFileURL(path.join(__dirname, 'record.mjs')), { data: { root, tests } });
+}
 
 process.on('exit', () => {
   if (calls.length) fs.writeFileSync(path.join(__dirname, `calls-${process.pid}.json`), JSON.stringify({ path: [], calls }));

@@ -37,6 +37,34 @@ def written(v):
     return text if len(text) <= LONG else None
 
 
+def whole(cls):
+    # Whether an object of the class is what its __dict__ says, and no more.
+    return cls.__dictoffset__ != 0 and all(c is object or c.__flags__ & 0x200 and not vars(c).get("__slots__") for c in cls.__mro__)
+
+
+def called(frame, code):
+    # The name of what is called, and the object's state if it is a method; no name: it cannot be called again.
+    own = frame.f_globals.get(code.co_name)
+    if getattr(own, "__code__", None) is code:
+        return code.co_name, None
+    if not code.co_argcount:
+        return None, None
+    self = frame.f_locals.get(code.co_varnames[0])
+    by_class = issubclass(type(self), type)
+    cls = self if by_class else type(self)
+    if frame.f_globals.get(cls.__name__) is not cls:
+        return None, None
+    name = cls.__name__ + "." + code.co_name
+    is_code = lambda f: getattr(f, "__code__", None) is code
+    for own in (vars(c)[code.co_name] for c in cls.__mro__ if code.co_name in vars(c)):
+        if by_class:
+            return (name, None) if isinstance(own, classmethod) and is_code(own.__func__) else (None, None)
+        if (is_code(own) or isinstance(own, property) and is_code(own.fget)) and whole(cls) and plain(vars(self)):
+            return name, written(vars(self))
+        break
+    return None, None
+
+
 def profile(frame, event, arg):
     if event == "call":
         code = frame.f_code
@@ -46,24 +74,28 @@ def profile(frame, event, arg):
         back = frame.f_back
         if is_test(name[len(ROOT):]) or back is None or not back.f_code.co_filename.startswith(ROOT) or not is_test(back.f_code.co_filename[len(ROOT):]):
             return
-        own = frame.f_globals.get(code.co_name)
-        if getattr(own, "__code__", None) is not code or code.co_flags & 0x0C:
+        if code.co_flags & 0x0C:
+            return
+        own, state = called(frame, code)
+        if own is None:
             return
         n = code.co_argcount
-        given = [frame.f_locals[v] for v in code.co_varnames[:n]]
+        given = [frame.f_locals[v] for v in code.co_varnames["." in own:n]]
         named = {v: frame.f_locals[v] for v in code.co_varnames[n:n + code.co_kwonlyargcount]}
         if not plain(given) or not plain(named):
             return
         args, kw = written(tuple(given)), written(named)
-        key = (frame.f_globals.get("__name__"), code.co_name, args, kw)
+        key = (frame.f_globals.get("__name__"), own, args, kw, state)
         if args is None or kw is None or key in seen or not key[0] or key[0] == "__main__":
             return
         seen.add(key)
-        made = {"lang": "py", "module": key[0], "name": key[1], "args": args, "named": kw, "result": None, "file": name[len(ROOT):], "line": code.co_firstlineno}
+        made = {"lang": "py", "module": key[0], "name": key[1], "args": args, "named": kw, "state": state, "result": None, "file": name[len(ROOT):], "line": code.co_firstlineno}
         calls.append(made)
         open_calls[frame] = made
     elif event == "return" and open_calls:
         made = open_calls.pop(frame, None)  # None is what a call comes to that raises, too
+        if made is not None and made["name"].endswith(".__init__"):
+            arg = getattr(frame.f_locals.get(frame.f_code.co_varnames[0]), "__dict__", open_calls)  # which is not plain
         if made is not None and plain(arg):
             made["result"] = written(arg)
 

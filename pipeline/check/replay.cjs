@@ -2,31 +2,39 @@
 // Makes the recorded calls again, in their order, in a program of its own.
 const fs = require('node:fs');
 const path = require('node:path');
+const { pathToFileURL } = require('node:url');
 const { inspect } = require('node:util');
 
 const root = path.dirname(__dirname);
 const record = JSON.parse(fs.readFileSync(path.join(__dirname, 'calls.json')));
 for (const name of fs.readdirSync(__dirname)) fs.unlinkSync(path.join(__dirname, name));
 const results = [];
-const make = (c) => {
-  let f;
+const load = async (file) => {
   try {
-    f = require(path.join(root, c.module));
-    if (c.name) f = f[c.name];
-    if (typeof f !== 'function') return null;
-  } catch {
-    return null;
+    return require(file);
+  } catch (e) {
+    if (!/^ERR_REQUIRE_(?:ESM|ASYNC_MODULE)$/.test(e?.code)) throw e;
+    return import(pathToFileURL(file));
   }
+};
+const make = (f, c) => {
   try {
     return inspect(f(...JSON.parse(c.args)), { depth: 8, breakLength: Infinity, compact: true, maxArrayLength: 200, maxStringLength: 2000 });
   } catch {
     return 'throws';
   }
 };
-const next = () => { // each from a stack of its own
+const next = async () => { // each from a stack of its own
   const c = record.calls[results.length];
   if (c) {
-    results.push(make(c));
+    let f;
+    try {
+      f = await load(path.join(root, c.module));
+      if (c.name) f = f[c.name];
+    } catch {
+      f = null;
+    }
+    results.push(typeof f === 'function' ? make(f, c) : null);
     setImmediate(next);
     return;
   }

@@ -1,9 +1,26 @@
 # Makes the recorded calls again, in their order, in a program of its own.
 import ast
 import importlib
+import inspect
 import json
 import os
 import sys
+
+
+def target(c):
+    f = importlib.import_module(c["module"])
+    *owner, name = c["name"].split(".")
+    for part in owner:
+        f = getattr(f, part)
+    if c.get("state") is None:
+        return getattr(f, name)
+    if name == "__init__":
+        return lambda *args, **named: vars(f(*args, **named))
+    made = f.__new__(f)
+    vars(made).update(ast.literal_eval(c["state"]))
+    if isinstance(inspect.getattr_static(f, name), property):
+        return lambda: getattr(made, name)
+    return getattr(made, name)
 
 
 def main():
@@ -21,7 +38,7 @@ def main():
     for c in record["calls"]:
         got = None
         try:
-            f = getattr(importlib.import_module(c["module"]), c["name"])
+            f = target(c)
             args, named = ast.literal_eval(c["args"]), ast.literal_eval(c["named"])
         except BaseException:
             results.append(None)
@@ -29,7 +46,7 @@ def main():
         try:
             got = repr(f(*args, **named))
         except (Exception, SystemExit):  # of a command line's main, too
-            got = "None"
+            got = None if c["name"].endswith(".__init__") else "None"
         results.append(got)
     with open(out, "w") as f:
         json.dump(results, f)

@@ -271,7 +271,7 @@ func (v *verdict) run(ctx context.Context, r treeRun) (*checker, error) {
 		}
 	}
 	if r.record != nil {
-		if err := into(ctx, tree, map[string]string{"sitecustomize.py": recordPython, "record.cjs": recordNode}); err != nil {
+		if err := into(ctx, tree, recorders); err != nil {
 			return c, err
 		}
 		c.recording, c.o.Config.Reruns, c.o.Timeout = true, 0, min(c.timeout(), recordAtMost)
