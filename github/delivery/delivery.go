@@ -194,13 +194,19 @@ func unmarshal(event string, raw []byte, d *payload) error {
 		}
 		return json.Unmarshal(part, d)
 	}
-	var c struct {
-		Action string  `json:"action"`
-		Sender account `json:"sender"`
+	var c common
+	part, err := commonShape.project(nil, raw)
+	if err == nil {
+		err = json.Unmarshal(part, &c)
 	}
-	err := json.Unmarshal(raw, &c)
 	d.Action, d.Sender = c.Action, c.Sender
 	return err
+}
+
+// common is what all payloads have.
+type common struct {
+	Action string  `json:"action"`
+	Sender account `json:"sender"`
 }
 
 func (d *payload) repo() pipeline.Repo {

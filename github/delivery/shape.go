@@ -47,7 +47,10 @@ func shapeOf(t reflect.Type) *shape {
 	return s
 }
 
-var deliveryShape = shapeOf(reflect.TypeFor[payload]())
+var (
+	deliveryShape = shapeOf(reflect.TypeFor[payload]())
+	commonShape   = shapeOf(reflect.TypeFor[common]())
+)
 
 var errJSON = errors.New("the payload is not valid JSON")
 
@@ -171,11 +174,14 @@ func (p *projector) skip() bool {
 		return p.nested()
 	}
 	from := p.at
-	for p.at < len(p.src) && !bytes.ContainsRune([]byte(",}] \t\r\n"), rune(p.src[p.at])) {
+	for p.at < len(p.src) && !endsValue[p.src[p.at]] {
 		p.at++
 	}
 	return p.at > from
 }
+
+// endsValue marks the bytes behind a number, true, false or null.
+var endsValue = [256]bool{',': true, '}': true, ']': true, ' ': true, '\t': true, '\r': true, '\n': true}
 
 // nested passes over an object or a list, whatever is in it.
 func (p *projector) nested() bool {

@@ -31,7 +31,7 @@ func BenchmarkAppend(b *testing.B) {
 	ctx := context.Background()
 	d, bare := openFile(b), openFile(b)
 	run, other := begin(b, d, 1), begin(b, bare, 1)
-	insert, err := bare.writer.Prepare(insertEvents.sql(1))
+	insert, err := bare.writer.Prepare(insertEvents.sql(dialectSQLite, 1))
 	must(b, err)
 	const batch = 10
 	var ours, theirs time.Duration

@@ -13,22 +13,27 @@ var chunkSizes = [...]int{64, 32, 16, 8, 4, 2, 1}
 
 // A bulkInsert is an INSERT of several rows at once.
 type bulkInsert struct {
-	head  string // up to VALUES
-	cols  int    // parameters of a row
-	tail  string // ON CONFLICT …
-	texts map[int]string
+	head  string                     // up to VALUES
+	cols  int                        // parameters of a row
+	tail  string                     // ON CONFLICT …
+	texts map[dialect]map[int]string // for every chunk size
 }
 
 // newBulkInsert builds the statement's text for every chunk size.
 func newBulkInsert(head string, cols int, tail string) *bulkInsert {
-	b := &bulkInsert{head: head, cols: cols, tail: tail, texts: map[int]string{}}
-	for _, n := range chunkSizes {
-		b.texts[n] = b.build(n)
+	b := &bulkInsert{head: head, cols: cols, tail: tail, texts: map[dialect]map[int]string{}}
+	for _, of := range [...]dialect{dialectSQLite, dialectPostgres} {
+		b.texts[of] = map[int]string{}
+		for _, n := range chunkSizes {
+			b.texts[of][n] = b.build(of, n)
+		}
 	}
 	return b
 }
 
-func (b *bulkInsert) build(rows int) string {
+// build writes the statement. PostgreSQL wants its parameters numbered; SQLite's driver
+// looks for the name of each among those of all, so there they have none.
+func (b *bulkInsert) build(of dialect, rows int) string {
 	var s strings.Builder
 	s.WriteString(b.head)
 	p := 0
@@ -42,6 +47,10 @@ func (b *bulkInsert) build(rows int) string {
 				s.WriteByte(',')
 			}
 			p++
+			if of == dialectSQLite {
+				s.WriteByte('?')
+				continue
+			}
 			s.WriteByte('$')
 			s.WriteString(strconv.Itoa(p))
 		}
@@ -51,7 +60,7 @@ func (b *bulkInsert) build(rows int) string {
 	return s.String()
 }
 
-func (b *bulkInsert) sql(rows int) string { return b.texts[rows] }
+func (b *bulkInsert) sql(of dialect, rows int) string { return b.texts[of][rows] }
 
 // run inserts rows, whose parameters stand one after the other in args, and
 // reports how many went in.
@@ -59,7 +68,7 @@ func (b *bulkInsert) run(ctx context.Context, d *DB, tx *sql.Tx, args []any) (in
 	var in int64
 	for _, size := range chunkSizes {
 		for len(args) >= size*b.cols {
-			n, err := d.exec(ctx, tx, b.sql(size), args[:size*b.cols]...)
+			n, err := d.exec(ctx, tx, b.sql(d.dialect, size), args[:size*b.cols]...)
 			if err != nil {
 				return in, err
 			}

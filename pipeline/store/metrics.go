@@ -124,19 +124,14 @@ func (d *DB) measure(ctx context.Context, list []behind, of MeasureFunc) error {
 	})
 }
 
-// upsertMetrics adds rows, several at once. On SQLite few: its driver looks every
-// parameter up by its name, which takes a time that grows with their square.
+// upsertMetrics adds rows, several at once.
 func (d *DB) upsertMetrics(ctx context.Context, tx *sql.Tx, args []any) error {
-	sizes := []int{64, 8, 1}
-	if d.dialect == dialectSQLite {
-		sizes = sizes[1:]
-	}
-	for _, size := range sizes {
+	for _, size := range [...]int{64, 8, 1} {
 		n := size * metricColumns
 		if len(args) < n {
 			continue
 		}
-		st, err := tx.PrepareContext(ctx, addMetrics.sql(size))
+		st, err := tx.PrepareContext(ctx, addMetrics.sql(d.dialect, size))
 		if err != nil {
 			return err
 		}

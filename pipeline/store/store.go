@@ -153,7 +153,7 @@ func (d *DB) prepareHot(ctx context.Context) error {
 	d.prepared = map[string]*sql.Stmt{}
 	queries := []string{stepRun, updateRun, addSpend}
 	for _, n := range chunkSizes {
-		queries = append(queries, insertEvents.sql(n), insertDeliveries.sql(n))
+		queries = append(queries, insertEvents.sql(d.dialect, n), insertDeliveries.sql(d.dialect, n))
 	}
 	for _, q := range queries {
 		st, err := d.writer.PrepareContext(ctx, q)
