@@ -47,16 +47,16 @@ func (h incidentActions) Changed(ctx context.Context, full, from, to string) ([]
 }
 
 // fetched returns a repository with commits and branches of it in the mirror.
-func (h incidentActions) fetched(ctx context.Context, full string, refs ...string) (pipeline.Repo, error) {
-	repo, err := h.repo(ctx, full)
+func (c deployedCode) fetched(ctx context.Context, full string, refs ...string) (pipeline.Repo, error) {
+	repo, err := c.repo(ctx, full)
 	if err != nil {
 		return repo, err
 	}
-	token, err := h.github.Token(ctx, repo)
+	token, err := c.github.Token(ctx, repo)
 	if err != nil {
 		return repo, err
 	}
-	return repo, h.gateway.Fetch(ctx, repo, token, refs...)
+	return repo, c.gateway.Fetch(ctx, repo, token, refs...)
 }
 
 // OpenIssue implements incidents.Actions.

@@ -140,7 +140,8 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	a.exec = phase.New(a.executorOptions(o, agents))
 	a.incidents = newIncidents(a, o)
 	if a.github != nil {
-		a.shipping = shipping.NewService(shipping.Options{DB: a.DB, GitHub: a.github.app, Log: o.Log, Now: o.clock(), Name: rand.Text(), Told: a.toldOfShipping})
+		a.shipping = shipping.NewService(shipping.Options{DB: a.DB, GitHub: a.github.app, Log: o.Log, Now: o.clock(), Name: rand.Text(), Told: a.toldOfShipping,
+			Has: deployedCode{a.github.app, a.Gateway, a.DB}.has})
 	}
 	if o.pages {
 		a.pages = NewPages(a, o)

@@ -72,6 +72,16 @@ func (c deployedCode) Facts(ctx context.Context, full string, list []production.
 	return out, nil
 }
 
+// has reports whether a commit has all of another one.
+func (c deployedCode) has(ctx context.Context, full, commit, part string) (bool, error) {
+	repo, err := c.fetched(ctx, full, commit, part)
+	if err != nil {
+		return false, err
+	}
+	lacks, err := c.gateway.Shipped(ctx, repo, commit, part, 1)
+	return err == nil && len(lacks) == 0, err
+}
+
 func (c deployedCode) facts(ctx context.Context, repo pipeline.Repo, d production.Deployment, stack []production.Frame) (production.Facts, error) {
 	f := production.Facts{Deployment: d, Blamed: map[string]string{}}
 	shipped, err := c.gateway.Shipped(ctx, repo, d.Previous, d.Commit, mostShipped)

@@ -348,14 +348,49 @@ func TestShipWatches(t *testing.T) {
 	h.waits(shipping.Rolling)
 	h.minutes(31)
 	h.says("**Nothing deploys ")
-	id, err := h.gh.As("acme").Deploy(greetRepo, "production", "main")
+	id, err := h.gh.As("acme").Deploy(greetRepo, "Production", "main") // letter case is of no account
 	h.must(err)
 	h.status(id, "success")
 	h.waits(shipping.Watching)
 	h.minutes(3)
 	h.waits(shipping.Done)
-	h.says("; in production, healthy since ")
+	h.says("n Production, healthy since ")
 	h.counts(map[string]int{"pulls/merge": 1, "repos/create-deployment": 0})
+}
+
+// What the repository deploys may be newer than the merge: it has the work all the same. What
+// does not have it is not followed.
+func TestShipWatchesWhatHasIt(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, via: watch, environments: [production], bake_minutes: 2}\n", testOptions{deployments: true})
+	before, err := h.gh.Head(greetRepo, "main")
+	h.must(err)
+	h.approved()
+	h.waits(shipping.Rolling)
+	acme := h.gh.As("acme")
+	deploy := func(ref string) int64 {
+		t.Helper()
+		id, err := acme.Deploy(greetRepo, "production", ref)
+		h.must(err)
+		h.status(id, "success")
+		return id
+	}
+	deploy(before)
+	h.deployed(1)
+	h.minutes(1)
+	if s := h.waits(shipping.Rolling); s.Record[0].Deployment != 0 {
+		t.Errorf("it follows deployment %d of what was there before", s.Record[0].Deployment)
+	}
+	more := "more\n"
+	_, err = acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
+	h.must(err)
+	id := deploy("main")
+	s := h.waits(shipping.Watching)
+	if s.Record[0].Deployment != id {
+		t.Errorf("it follows deployment %d, want %d", s.Record[0].Deployment, id)
+	}
+	h.minutes(3)
+	h.waits(shipping.Done)
 }
 
 // What is deployed and not healthy goes no further; where that cannot be known, people

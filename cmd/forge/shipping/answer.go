@@ -51,10 +51,9 @@ func (v *Service) Answer(ctx context.Context, w work.Word) (string, error) {
 
 // answer does what a person says.
 func (s *Ship) answer(w work.Word, now time.Time) (words string, changed bool) {
-	list := strings.Fields(w.Text)
-	list = append(list, "", "", "")
-	choice, about, by := strings.ToLower(list[0]), list[1], w.Actor.Login
-	if list[2] != "" || own(w.Notes) && (choice == "approve" || choice == "pass") {
+	first, rest, _ := strings.Cut(strings.TrimSpace(w.Text), " ")
+	choice, about, by := strings.ToLower(first), strings.Trim(plain(rest), "`"), w.Actor.Login
+	if s.more(choice, about) || own(w.Notes) && (choice == "approve" || choice == "pass") {
 		return fmt.Sprintf("Nothing was done: with `%s` stands more, which may turn it around. If you mean it, write it alone.", text.Clip(choice+" "+about, 60)), false
 	}
 	switch q := s.Question; {
@@ -69,7 +68,7 @@ func (s *Ship) answer(w work.Word, now time.Time) (words string, changed bool) {
 		return fmt.Sprintf("Shipping goes on, as %s chose.", by), true
 	case !slices.Contains([]string{"approve", "pass", "wait"}, choice):
 		return s.how(), false
-	case q == nil || choice != q.choice() || about != q.About:
+	case q == nil || choice != q.choice() || !strings.EqualFold(about, plain(q.About)):
 		return s.how(), false
 	}
 	switch q := s.Question; {
@@ -88,6 +87,21 @@ func (s *Ship) answer(w work.Word, now time.Time) (words string, changed bool) {
 		s.to(Deploying, now, by, "%s agreed to deploy it to %s", by, about)
 		return fmt.Sprintf("Forge is going to make a deployment to %s, as %s chose.", about, by), true
 	}
+}
+
+// plain has one space between words.
+func plain(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// more reports whether more is said than a choice takes. Environments may have spaces in
+// their names.
+func (s *Ship) more(choice, about string) bool {
+	if choice == "stop" || choice == "again" {
+		return about != ""
+	}
+	if q := s.Question; q != nil && strings.EqualFold(about, plain(q.About)) {
+		return false
+	}
+	return strings.Contains(about, " ")
 }
 
 // own reports whether a note has words that are not quoted.

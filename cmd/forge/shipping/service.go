@@ -40,6 +40,7 @@ type Options struct {
 	Name   string                                                              // of this process, as no other one's
 	Told   func(run *pipeline.Run, s *Ship, m Message)                         // people were told at the pull request; may be nil
 	Take   func(ctx context.Context, guid, event string, payload []byte) error // keeps what was looked up as what GitHub sends is kept
+	Has    func(ctx context.Context, repo, commit, part string) (bool, error)  // whether a commit has all of another; nil: none has
 }
 
 // Service ships what is verified.
@@ -50,12 +51,14 @@ type Service struct {
 	mu   sync.Mutex
 	runs map[int64]bool // that may begin to be shipped
 
+	has map[string]bool // "commit part", of what was looked up; used in rounds alone
+
 	working sync.Mutex // held while one round goes on
 }
 
 // NewService returns a service; Run works.
 func NewService(o Options) *Service {
-	return &Service{Options: o, wake: make(chan struct{}, 1), runs: map[int64]bool{}}
+	return &Service{Options: o, wake: make(chan struct{}, 1), runs: map[int64]bool{}, has: map[string]bool{}}
 }
 
 // Wake says that something has happened that shipping may wait for; with ended, that a
@@ -562,16 +565,59 @@ func (v *Service) deployment(ctx context.Context, s *Ship, run *pipeline.Run) (*
 		return nil, err
 	}
 	r := s.record()
-	n := slices.IndexFunc(list, func(d production.Deployment) bool {
-		if s.deploys() || r.Deployment != 0 {
-			return d.ID == r.Deployment
+	if s.deploys() || r.Deployment != 0 {
+		n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == r.Deployment })
+		if n < 0 {
+			return nil, nil
 		}
-		return d.Commit == s.Merged && d.Task != production.TaskRollBack && !d.Created.Before(r.Began.Add(-time.Hour))
-	})
-	if n < 0 {
-		return nil, nil
+		return &list[n], nil
 	}
-	return &list[n], nil
+	return v.following(ctx, s, list, r.Began.Add(-time.Hour)), nil
+}
+
+// mostNewer is how many deployments of other commits are looked at for whether they have the
+// merge.
+const mostNewer = 10
+
+// following is the repository's own deployment of the merge, or else the newest of a commit that
+// has it; nil for none.
+func (v *Service) following(ctx context.Context, s *Ship, list []production.Deployment, since time.Time) *production.Deployment {
+	list = slices.DeleteFunc(list, func(d production.Deployment) bool {
+		return d.Task == production.TaskRollBack || d.Created.Before(since)
+	})
+	for n := range list {
+		if list[n].Commit == s.Merged {
+			return &list[n]
+		}
+	}
+	for n := range list[:min(len(list), mostNewer)] {
+		has, err := v.contains(ctx, s, list[n].Commit)
+		if err != nil { // it may be gone: nothing is held up by it
+			v.Log.Warn("ship", "run", s.Run, "error", err)
+		}
+		if has {
+			return &list[n]
+		}
+	}
+	return nil
+}
+
+// contains reports whether a commit has the merge. What was looked up stays so.
+func (v *Service) contains(ctx context.Context, s *Ship, commit string) (bool, error) {
+	key := commit + " " + s.Merged
+	has, known := v.has[key]
+	if known || v.Has == nil {
+		return has, nil
+	}
+	has, err := v.Has(ctx, s.Repo, commit, s.Merged)
+	if err != nil {
+		return false, fmt.Errorf("look whether %s has %s: %w", text.ShortSHA(commit), text.ShortSHA(s.Merged), err)
+	}
+	if len(v.has) > 1000 {
+		clear(v.has)
+	}
+	v.has[key] = has
+	return has, nil
 }
 
 // decided reports whether it is known how a deployment ended.

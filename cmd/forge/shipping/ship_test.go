@@ -49,6 +49,21 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// An environment may have spaces in its name, and letter case is of no account in it.
+func TestAnswerAboutSpaces(t *testing.T) {
+	for words, want := range map[string]State{
+		"approve Prod EU/west": Deploying, "approve  Prod   EU/west": Deploying, "approve prod eu/WEST": Deploying, "approve `Prod EU/west`": Deploying, "approve Prod": Asking,
+		"approve Prod EU/west not": Asking, "approve EU/west": Asking, "stop": Stopped,
+	} {
+		s := asked(config.Ship{Environments: []string{"Prod EU/west"}, Ask: []string{"Prod EU/west"}})
+		s.Merged = head
+		s.next(at, "")
+		if said, _ := s.answer(work.Word{Actor: pipeline.Actor{Login: "ann"}, Text: words}, at); s.State != want {
+			t.Errorf("%q: %s, %q; want %s", words, s.State, said, want)
+		}
+	}
+}
+
 // A question says all that will happen until the next one.
 func TestQuestion(t *testing.T) {
 	s := asked(config.Ship{Via: "watch", Environments: []string{"staging", "production"}, BakeMinutes: 1})
