@@ -75,6 +75,12 @@ type account struct {
 	Login string `json:"login"`
 }
 
+// Of observations that say how a deployment went.
+const (
+	sourceGitHub    = "github"
+	groupDeployment = "deployment"
+)
+
 // ReadDeployment reads what GitHub says of a deployment, whoever made it. One that
 // fails is an observation, too, and one that succeeds says that this is over.
 func ReadDeployment(event string, body []byte) (Deployment, *Observation, string, error) {
@@ -95,7 +101,7 @@ func ReadDeployment(event string, body []byte) (Deployment, *Observation, string
 	}
 	s := m.Status
 	d.State, d.Changed = name(s.State), when(s.Created)
-	o := &Observation{Kind: KindHealth, Source: "github", Repo: d.Repo, Environment: d.Environment, Group: "deployment",
+	o := &Observation{Kind: KindHealth, Source: sourceGitHub, Repo: d.Repo, Environment: d.Environment, Group: groupDeployment,
 		Severity: SeverityWarning, Status: StatusFiring, At: d.Changed,
 		URL: cmp.Or(link(s.Log), link(s.Target)), Title: line(fmt.Sprintf("The deployment of %.10s to %s failed", d.Commit, d.Environment),
 			maxTitle), Text: words(s.Description),
@@ -112,10 +118,13 @@ func ReadDeployment(event string, body []byte) (Deployment, *Observation, string
 	return Deployment{}, nil, fmt.Sprintf("a deployment is %s", d.State), nil
 }
 
-// Deployed puts a deployment on the tracker.
+// Deployed puts a deployment on the tracker, unless something newer is known of it.
 func (d *Tracker) Deployed(v Deployment) {
 	for k := range d.Deployments {
 		if old := &d.Deployments[k]; old.ID == v.ID {
+			if old.Changed.After(v.Changed) { // it comes late
+				return
+			}
 			if !old.At.IsZero() {
 				v.At, v.Previous = old.At, old.Previous
 			}

@@ -146,16 +146,30 @@ func (o Observation) names() Named {
 func (i *Incident) names() []Named {
 	out := slices.Clone(i.Named)
 	for _, o := range []Observation{i.First, i.Last} {
-		if n := o.names(); n != (Named{}) && !slices.Contains(out, n) {
+		if n := i.namedBy(o); n != (Named{}) && !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
+// namedBy is what an observation names as the incident's. That a deployment failed names it
+// for its own failure alone: it may be the cure of what goes on.
+func (i *Incident) namedBy(o Observation) Named {
+	if o.ofDeployment() && !i.First.ofDeployment() {
+		return Named{}
+	}
+	return o.names()
+}
+
+// ofDeployment reports whether it is what GitHub says of how a deployment went.
+func (o Observation) ofDeployment() bool {
+	return o.Source == sourceGitHub && o.Group == groupDeployment && o.Kind == KindHealth
+}
+
 // newName reports whether an observation names something that none before did.
 func (i *Incident) newName(o Observation) bool {
-	n := o.names()
+	n := i.namedBy(o)
 	return n != (Named{}) && len(i.Named) < maxNamed && !slices.Contains(i.Named, n)
 }
 

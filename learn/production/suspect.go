@@ -93,6 +93,9 @@ func Candidates(i *Incident, list []Deployment) (out []Deployment) {
 	names := i.names()
 	var failed []Deployment
 	for _, d := range list {
+		if back := i.Act(AnswerRollBack); back != nil && back.Number == d.ID { // its own cure
+			continue
+		}
 		until := i.FirstSeen
 		if slices.ContainsFunc(names, func(n Named) bool { return n.Deployment == d.ID }) {
 			until = until.Add(clockApart)

@@ -115,6 +115,9 @@ func (d *Tracker) OnHealthCheckFailure(o Observation, _ Health) { d.last = d.tak
 
 func (d *Tracker) take(o Observation) Note {
 	o.Environment = d.spelled(o.Environment)
+	if o.ofDeployment() && slices.ContainsFunc(d.Deployments, func(v Deployment) bool { return v.ID == o.Deployment && v.Changed.After(o.At) }) {
+		return Note{What: "something newer is known of the deployment"}
+	}
 	key := GroupKey(o)
 	if slices.ContainsFunc(d.Ignore, func(g string) bool { return glob.Match(g, key) }) {
 		return Note{What: "ignored, as production.ignore says"}
@@ -248,12 +251,12 @@ func (d *Tracker) stormWithin(t time.Duration) bool {
 // same time: one bad deployment breaks many things at once.
 func (d *Tracker) sameDeployment(o Observation) *Incident {
 	dep := lastDeployment(d.Deployments, o.Environment, o.began())
-	if dep == nil || o.began().Sub(dep.At) > joinDeployment {
+	if dep == nil || o.began().Sub(dep.At) > joinDeployment || o.ofDeployment() {
 		return nil
 	}
 	return d.active(func(i *Incident) bool {
 		other := lastDeployment(d.Deployments, i.Environment, i.FirstSeen)
-		return i.Environment == o.Environment && !i.Storm && other != nil && other.ID == dep.ID && o.began().Sub(i.FirstSeen).Abs() <= joinWindow
+		return i.Environment == o.Environment && !i.Storm && !i.First.ofDeployment() && other != nil && other.ID == dep.ID && o.began().Sub(i.FirstSeen).Abs() <= joinWindow
 	})
 }
 

@@ -280,3 +280,66 @@ func TestGroupKey(t *testing.T) {
 		}
 	}
 }
+
+// status is what GitHub says of a deployment.
+func status(id int64, state string, at time.Time) (Deployment, *Observation) {
+	body := fmt.Sprintf(`{"deployment":{"id":%d,"sha":%q,"environment":"production","created_at":%q},"deployment_status":{"state":%q,"created_at":%q},"repository":{"full_name":"acme/shop"}}`,
+		id, sha(int(id)), at.Add(-time.Minute).Format(time.RFC3339), state, at.Format(time.RFC3339))
+	d, o, _, err := ReadDeployment("deployment_status", []byte(body))
+	if err != nil {
+		panic(err)
+	}
+	return d, o
+}
+
+// What GitHub says late of a deployment, after something newer, says nothing.
+func TestLateStatus(t *testing.T) {
+	d := &Tracker{Now: received}
+	for _, s := range []struct {
+		state string
+		at    time.Time
+	}{{"success", received}, {"failure", received.Add(-10 * time.Second)}} {
+		v, o := status(7, s.state, s.at)
+		d.Deployed(v)
+		d.Take(*o)
+	}
+	if len(d.Incidents) != 0 || d.Deployments[0].State != "success" {
+		t.Errorf("%d incidents, the deployment is %s", len(d.Incidents), d.Deployments[0].State)
+	}
+}
+
+// A deployment that fails while something goes on is another matter: it may be the cure,
+// and names no cause of that.
+func TestFailedHotfix(t *testing.T) {
+	for _, minutes := range []int{2, 20} {
+		d := &Tracker{Now: received}
+		bad, _ := status(1, "success", received)
+		d.Deployed(bad)
+		d.Take(anomaly("production", "errors", received.Add(time.Minute), true))
+		at := received.Add(time.Duration(minutes) * time.Minute)
+		d.Now = at
+		for _, state := range []string{"failure", "success"} {
+			v, o := status(2, state, at)
+			d.Deployed(v)
+			d.Take(*o)
+			at = at.Add(10 * time.Second)
+		}
+		if len(d.Incidents) != 2 || len(d.Incidents[0].Named) != 0 || len(d.Incidents[0].Joined) != 0 {
+			t.Fatalf("after %d minutes: %+v", minutes, d.Incidents)
+		}
+		if list := Candidates(d.Incidents[0], d.Deployments); len(list) != 1 || list[0].ID != 1 {
+			t.Errorf("after %d minutes it may come from %+v", minutes, list)
+		}
+	}
+}
+
+// What an incident had deployed is not what it comes from.
+func TestOwnRollBackIsNoSuspect(t *testing.T) {
+	i := trouble(KindAnomaly, with(func(o *Observation) { o.Deployment = 3 }))
+	i.Acts = []Act{{Answer: AnswerRollBack, State: ActDone, Number: 3}}
+	back := deployed(3, 0).Deployment
+	back.At = i.FirstSeen.Add(time.Minute)
+	if list := Candidates(i, []Deployment{back, deployed(2, 3).Deployment}); len(list) != 1 || list[0].ID != 2 {
+		t.Errorf("candidates %+v", list)
+	}
+}
