@@ -56,9 +56,12 @@ type Aim struct {
 	Deployment int64  `json:"deployment,omitempty"` // the suspect
 	From       string `json:"from,omitempty"`       // the commit that runs
 	To         string `json:"to,omitempty"`         // of a roll-back: the commit that is deployed
-	Commit     string `json:"commit,omitempty"`     // of a revert: the suspect
-	Pull       int    `json:"pull,omitempty"`       // of a revert: the suspect's pull request; where people are asked: its number
-	Issue      int    `json:"issue,omitempty"`      // that a run works on; where people are asked
+	// Over are the commits that were deployed in between, oldest first: what they changed
+	// may have been done, also where nothing is seen of it at the end.
+	Over   []string `json:"over,omitempty"`
+	Commit string   `json:"commit,omitempty"` // of a revert: the suspect
+	Pull   int      `json:"pull,omitempty"`   // of a revert: the suspect's pull request; where people are asked: its number
+	Issue  int      `json:"issue,omitempty"`  // that a run works on; where people are asked
 }
 
 // Choice is what a person chose to have done.
@@ -431,7 +434,26 @@ func (s Scene) mayRollBack(i *Incident, chosen bool) (Aim, string) {
 		return Aim{}, broughtBack(d)
 	}
 	to, why := s.healthyBefore(d)
-	return Aim{Deployment: d.ID, From: d.Commit, To: to, Commit: i.Suspects[0].Commit, Pull: i.Suspects[0].Pull}, why
+	if why != "" {
+		return Aim{}, why
+	}
+	return Aim{Deployment: d.ID, From: d.Commit, To: to.Commit, Over: s.between(to, d), Commit: i.Suspects[0].Commit, Pull: i.Suspects[0].Pull}, ""
+}
+
+// between are the commits that were deployed, or begun to be, after one deployment and before
+// another, oldest first.
+func (s Scene) between(from, to Deployment) (out []string) {
+	var list []Deployment
+	for _, o := range s.Deployments {
+		if o.Environment == to.Environment && o.Created.After(from.Created) && o.Created.Before(to.Created) {
+			list = append(list, o)
+		}
+	}
+	slices.SortFunc(list, func(a, b Deployment) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	for _, o := range list {
+		out = append(out, o.Commit)
+	}
+	return slices.Compact(out)
 }
 
 // TaskRollBack is the task of deployments by which Forge rolls back.
@@ -459,20 +481,20 @@ func (s Scene) rolledBack(i *Incident, environment string, chosen bool) string {
 	return ""
 }
 
-// healthyBefore finds the last commit that ran in the environment of a deployment
+// healthyBefore finds the last deployment of another commit to the environment of one
 // before it, of which no incident is known to come.
-func (s Scene) healthyBefore(d Deployment) (string, string) {
+func (s Scene) healthyBefore(d Deployment) (Deployment, string) {
 	over := d
 	for _, o := range s.earlier(d) {
 		if s.Now.Sub(over.At) > rollBackOver {
-			return "", "it would take back a deployment that is older than a week"
+			return Deployment{}, "it would take back a deployment that is older than a week"
 		}
 		if o.Commit != d.Commit && !s.blamed(o) {
-			return o.Commit, ""
+			return o, ""
 		}
 		over = o
 	}
-	return "", "no deployment before it is known to have been healthy"
+	return Deployment{}, "no deployment before it is known to have been healthy"
 }
 
 // blamed reports whether an incident that nobody dismissed comes from a deployment.

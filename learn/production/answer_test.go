@@ -181,11 +181,23 @@ func TestAimOfRollBack(t *testing.T) {
 	if v.Answer != AnswerRollBack || v.Aim.To != sha(1) || v.Aim.From != sha(2) || v.Aim.Deployment != 2 {
 		t.Errorf("%+v", v)
 	}
+	if len(v.Aim.Over) != 0 {
+		t.Errorf("%+v", v)
+	}
+	failed, blamed := deployed(7, 200).Deployment, deployed(6, 100).Deployment
+	failed.At, failed.State, failed.Created, blamed.Created = time.Time{}, "failure", received.Add(-200*time.Minute), received.Add(-101*time.Minute)
+	i, s = stage()
+	s.Deployments = append(s.Deployments, blamed, failed)
+	s.Incidents = append(s.Incidents, &Incident{ID: 3, Environment: "production", State: StateResolved, Suspects: []Suspect{{Deployment: 6, Score: 0.9}}})
+	if v, _, _ := s.Next(i); v.Aim.To != sha(1) || !slices.Equal(v.Aim.Over, []string{sha(7), sha(6)}) {
+		t.Errorf("over what ran and what failed in between: %+v", v)
+	}
+	i, s = stage()
 	for k := range s.Deployments { // GitHub's times are in seconds
 		s.Deployments[k].At = s.Deployments[len(s.Deployments)-1].At
 	}
-	if to, why := s.healthyBefore(s.Deployments[slices.IndexFunc(s.Deployments, func(d Deployment) bool { return d.ID == 2 })]); to != sha(1) {
-		t.Errorf("in the same second: %q, %s", to, why)
+	if to, why := s.healthyBefore(s.Deployments[slices.IndexFunc(s.Deployments, func(d Deployment) bool { return d.ID == 2 })]); to.Commit != sha(1) {
+		t.Errorf("in the same second: %+v, %s", to, why)
 	}
 	_, s = stage()
 	s.Settings.Irreversible = []string{"terraform/**"}

@@ -21,8 +21,8 @@ import (
 type Actions interface {
 	// Settings reads what a repository lets happen about incidents.
 	Settings(ctx context.Context, repo string) (config.Production, error)
-	// Changed lists the files that differ between two commits.
-	Changed(ctx context.Context, repo, from, to string) ([]string, error)
+	// Changed lists the files that differ between each of some commits and the next.
+	Changed(ctx context.Context, repo string, commits ...string) ([]string, error)
 	// OpenIssue opens an issue.
 	OpenIssue(ctx context.Context, repo, title, body, key string) (Created, error)
 	// StartRun starts a run on an issue.
@@ -234,7 +234,7 @@ func (s *Service) crosses(ctx context.Context, scene *production.Scene, i *produ
 	} else if now.Before(look.Next) {
 		return "", nil
 	}
-	files, err := s.Actions.Changed(ctx, i.Repo, v.Aim.To, v.Aim.From)
+	files, err := s.Actions.Changed(ctx, i.Repo, slices.Concat([]string{v.Aim.To}, v.Aim.Over, []string{v.Aim.From})...)
 	if err != nil && ctx.Err() != nil {
 		return "", err
 	}

@@ -51,7 +51,7 @@ func (h *fakeActions) Settings(context.Context, string) (config.Production, erro
 	return h.settings, nil
 }
 
-func (h *fakeActions) Changed(context.Context, string, string, string) ([]string, error) {
+func (h *fakeActions) Changed(context.Context, string, ...string) ([]string, error) {
 	return h.files, h.at("changed")
 }
 

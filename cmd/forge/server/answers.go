@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"forge/cmd/forge/incidents"
@@ -33,17 +34,27 @@ func (h incidentActions) Settings(ctx context.Context, full string) (config.Prod
 	return cfg.Production, err
 }
 
-// Changed implements incidents.Actions. What would take nothing back is refused: it would
-// bring what is newer.
-func (h incidentActions) Changed(ctx context.Context, full, from, to string) ([]string, error) {
-	repo, err := h.fetched(ctx, full, from, to)
+// Changed implements incidents.Actions. Where the last commit has nothing that the first has
+// not, going back to the first would bring what is newer: that is refused.
+func (h incidentActions) Changed(ctx context.Context, full string, commits ...string) ([]string, error) {
+	repo, err := h.fetched(ctx, full, commits...)
 	if err != nil {
 		return nil, err
 	}
-	if back, err := h.gateway.Shipped(ctx, repo, from, to, 1); err != nil || len(back) == 0 {
-		return nil, cmp.Or(err, refuse("%s has all of %s: it would take nothing back", text.ShortSHA(from), text.ShortSHA(to)))
+	first, last := commits[0], commits[len(commits)-1]
+	if back, err := h.gateway.Shipped(ctx, repo, first, last, 1); err != nil || len(back) == 0 {
+		return nil, cmp.Or(err, refuse("%s has all of %s: it would take nothing back", text.ShortSHA(first), text.ShortSHA(last)))
 	}
-	return h.gateway.Changed(ctx, repo, from, to)
+	var all []string
+	for n := range commits[1:] {
+		files, err := h.gateway.Changed(ctx, repo, commits[n], commits[n+1])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, files...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }
 
 // fetched returns a repository with commits and branches of it in the mirror.

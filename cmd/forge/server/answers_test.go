@@ -396,6 +396,11 @@ func TestPeopleRolledBack(t *testing.T) {
 	if files, err := h.Changed(t.Context(), greetRepo, good, bad); err != nil || !slices.Equal(files, []string{"more.txt"}) {
 		t.Errorf("back from the bad one: %q, %v", files, err)
 	}
+	gone, err := acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Say it otherwise", Files: map[string]*string{"more.txt": nil, "other.txt": &more}})
+	ts.must(err)
+	if files, err := h.Changed(t.Context(), greetRepo, good, bad, gone); err != nil || !slices.Equal(files, []string{"more.txt", "other.txt"}) {
+		t.Errorf("what is gone by now ran there: %q, %v", files, err)
+	}
 	var fault *pipeline.Fault
 	if files, err := h.Changed(t.Context(), greetRepo, bad, good); !errors.As(err, &fault) || !fault.Final {
 		t.Errorf("forward to the bad one: %q, %v", files, err)
