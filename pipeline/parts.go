@@ -863,10 +863,10 @@ func (r *Run) owners(findings []Finding, failures []Failure) map[string][]string
 		if f.Category == CategoryHuman {
 			continue // people say it of the whole
 		}
-		give(f.Fingerprint, append(fixFiles(f.Fix), f.File)...)
+		give(f.Fingerprint, append(f.Fix.Files(), f.File)...)
 	}
 	for _, f := range failures {
-		files := append(fixFiles(f.Fix), f.File)
+		files := append(f.Fix.Files(), f.File)
 		for _, p := range s.Promises {
 			if testname.Same(f.Test, p.Probe) { // whoever promised it
 				if m := s.Module(p.From); m != nil && len(m.Paths) > 0 {
@@ -878,21 +878,6 @@ func (r *Run) owners(findings []Finding, failures []Failure) map[string][]string
 	}
 	if len(out) == 0 {
 		return nil
-	}
-	return out
-}
-
-// fixFiles are the files that a suggested fix changes.
-func fixFiles(f *Fix) []string {
-	var out []string
-	if f == nil {
-		return nil
-	}
-	for line := range strings.SplitSeq(f.Diff, "\n") {
-		if name, ok := strings.CutPrefix(line, "+++ "); ok {
-			name, _, _ = strings.Cut(name, "\t")
-			out = append(out, strings.TrimPrefix(name, "b/"))
-		}
 	}
 	return out
 }

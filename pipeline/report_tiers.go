@@ -62,7 +62,11 @@ func (r *Run) reportScope(b *strings.Builder, it *Iteration, tier string) {
 			wave = fmt.Sprintf(", wave %d", r.Part.Wave)
 		}
 		add("level: module %s%s (%s)", m.ID, wave, text.Clip(text.OneLine(m.Title), 100))
-		add("mode: isolated; only its own paths are changed, and modules that are built at the same time are not here")
+		own := "only its own paths are changed"
+		if r.Foreign {
+			own = "people have pushed to its branch, so that other paths than its own may be changed"
+		}
+		add("mode: isolated; %s, and modules that are built at the same time are not here", own)
 		if len(m.Needs) > 0 {
 			add("with what it needs: %s", strings.Join(m.Needs, ", "))
 		}

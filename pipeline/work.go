@@ -148,6 +148,21 @@ type Fix struct {
 	Diff        string  `json:"diff,omitempty"`
 }
 
+// Files are those that the diff of a suggested fix changes.
+func (f *Fix) Files() []string {
+	if f == nil {
+		return nil
+	}
+	var out []string
+	for line := range strings.SplitSeq(f.Diff, "\n") {
+		if name, ok := strings.CutPrefix(line, "+++ "); ok {
+			name, _, _ = strings.Cut(name, "\t")
+			out = append(out, strings.TrimPrefix(name, "b/"))
+		}
+	}
+	return out
+}
+
 // Compliance is a reviewer's answer for one acceptance criterion.
 type Compliance struct {
 	Criterion string `json:"criterion"` // its id

@@ -46,6 +46,7 @@ func TestLocalModuleAsks(t *testing.T) {
 	all := c.run(shell.Waiting, asks, "run", "--repo", c.repo, "Pieces that say who they are")
 	all += c.run(shell.Done, asks, "show", "1")
 	all += c.run(shell.Failed, []string{"There is no module \"x\" at work here; there are a, b."}, "answer", "1/x", "choose", "small")
+	c.run(shell.Misused, []string{`"1/" names no module`}, "answer", "1/", "cancel") // an empty $MODULE ends no run
 	all += c.run(shell.Failed, []string{"For the module b, which is run 3.", "They are: `forge answer 3 choose ANSWER`, `forge answer 3 later`"}, "answer", "1", "accept")
 	all += c.run(shell.Failed, []string{"For the module b", "`forge answer 3 choose …`"}, "answer", "1/b", "choose")
 	all += c.run(shell.Done, []string{"`forge answer 1 stop` · `forge answer 1 resume`"}, "answer", "1", "help")

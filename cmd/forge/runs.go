@@ -204,8 +204,10 @@ func runNumber(s string) (int64, error) {
 
 // runOrModule reads a run's number, or one with the name of its module: 7/auth.
 func runOrModule(s string) (id int64, part string, err error) {
-	number, part, _ := strings.Cut(s, "/")
-	id, err = runNumber(number)
+	number, part, named := strings.Cut(s, "/")
+	if id, err = runNumber(number); err == nil && named && part == "" {
+		return 0, "", shell.Usage("%q names no module: write %d alone for the run, or %[2]d/NAME", s, id)
+	}
 	return id, part, err
 }
 

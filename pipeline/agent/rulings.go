@@ -24,6 +24,7 @@ type claim struct {
 	outcome change.Fate
 	since   bool     // whether anything at all was committed since it was last seen
 	foreign bool     // its place is not the module's to change
+	fix     bool     // whether code was changed in another file, which the reviewer's own fix of it names
 	code    bool     // whether that was code, and had an effect: what only writes about the work does not do it
 	prose   []string // the writing that was changed since
 	said    string   // the implementer, of it
@@ -43,7 +44,7 @@ func (c *claim) changed() bool {
 	case c.foreign:
 		return c.code
 	}
-	return c.outcome.Changed
+	return c.outcome.Changed || c.fix
 }
 
 // behaves reports whether a finding is about what the code does, which no comment and
@@ -113,6 +114,10 @@ func (p *phase) follow(ctx context.Context, c *claim, patches map[string]*change
 	place := change.Place{File: f.File, Line: f.Line, End: f.EndLine, Code: f.Code, CodeAlone: behaves(f), About: f.Message}
 	if patch != nil {
 		c.outcome = patch.Follow(place, now)
+		named := f.Fix.Files()
+		c.fix = slices.ContainsFunc(patch.Files, func(cf *change.File) bool {
+			return cf.Path != f.File && slices.Contains(named, cf.Path) && works(cf, now)
+		})
 		return stop()
 	}
 	// The commit is not known here any more. Code that still stands has not changed.

@@ -123,8 +123,8 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 	case cmd.Part == "" && (len(asking) == 0 || run.Gate() != nil || run.State.Ended() || !command.Find(cmd.Name).Answers || forAllSteps(run, cmd)):
 		return run, "", nil
 	case cmd.Part == "" && len(asking) > 1:
-		return nil, fmt.Sprintf("%d modules ask, so it is not clear which one this answers. Name it: `%s`.", len(asking),
-			command.Write(run.Slug, strings.TrimSpace(asking[0]+" "+cmd.Name+" "+cmd.Args))), nil
+		return nil, fmt.Sprintf("%d modules ask, so it is not clear which one this answers: %s. Name it, with one of the choices of its question: `%s`.", len(asking),
+			strings.Join(asking, ", "), command.Write(run.Slug, strings.TrimSpace(asking[0]+" "+cmd.Name+" "+cmd.Args))), nil
 	case cmd.Part == "":
 		id = run.Parts[slices.IndexFunc(run.Parts, func(p module.Part) bool { return p.ID == asking[0] })].Run
 	case id == 0 && run.Unbegun(cmd.Part) != "":
@@ -164,6 +164,9 @@ func (e *Engine[W, T]) settled(ctx context.Context, parent, run *pipeline.Run, c
 		return "", nil
 	}
 	words = fmt.Sprintf("The module %s %s, so there is nothing for `%s` to go on with. ", p.ID, p.Settled(), cmd.Name)
+	if parent.State.Ended() && !parent.Reopenable() {
+		return words + fmt.Sprintf("Run %d, which planned it, has ended (%s).", parent.ID, parent.Ended), nil
+	}
 	if parent.State.Ended() {
 		return words + fmt.Sprintf("Run %d, which planned it, has ended: `%s` with words on further lines makes that one go on.",
 			parent.ID, command.Write(parent.Slug, "continue")), nil

@@ -223,7 +223,7 @@ func TestAddressed(t *testing.T) {
 		{cmd: command.Line{Name: "continue"}, to: a},
 		{cmd: command.Line{Name: "status"}, to: 9},
 		{cmd: command.Line{Name: "stop"}, to: 9},
-		{cmd: command.Line{Name: "continue", Args: "2"}, both: true, words: "2 modules ask"},
+		{cmd: command.Line{Name: "continue", Args: "2"}, both: true, words: "2 modules ask, so it is not clear which one this answers: a, b."},
 		{cmd: command.Line{Name: "continue", Part: "x"}, words: "There is no module"},
 		{cmd: command.Line{Name: "cancel", Part: "c"}, to: 9},
 	} {

@@ -167,9 +167,11 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 		if err != nil {
 			return pipeline.Data{}, err
 		}
+		all := report.Failures
 		report.Failures = broken(run, report, func(id string) bool {
 			return id == part.ID || mergedPart(run, id)
 		})
+		report.Before = append(report.Before, accepted(run, all)...) // modules that begin on the merge find them there
 		if report.Failures, err = x.withLost(ctx, run, u.Head, &report, report.Failures); err != nil {
 			return pipeline.Data{}, err
 		}
@@ -361,9 +363,9 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 	if report.Unclean != "" && (run.Baseline == nil || run.Baseline.Unclean == "") {
 		failures = append(failures, pipeline.Failure{Test: "the test suite", Error: report.Unclean})
 	}
-	known := run.KnownInParts()
+	taken := accepted(run, failures)
 	return slices.DeleteFunc(failures, func(f pipeline.Failure) bool {
-		if k, accepted := known[f.Test]; accepted && k.SameError(&f) {
+		if slices.ContainsFunc(taken, func(t pipeline.Failure) bool { return t.Test == f.Test && t.Error == f.Error }) {
 			return true
 		}
 		open := slices.ContainsFunc(run.Failures, func(is pipeline.Issue) bool { return is.State == pipeline.IssueOpen && is.Failure.Test == f.Test })
@@ -374,6 +376,17 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 			return named(p.Probe) && !all
 		})
 	})
+}
+
+// accepted are the failures that people took with a module.
+func accepted(run *pipeline.Run, failures []pipeline.Failure) (out []pipeline.Failure) {
+	known := run.KnownInParts()
+	for _, f := range failures {
+		if k, taken := known[f.Test]; taken && k.SameError(&f) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // setPending takes the tests of promises out of what fails in the run of a module: their

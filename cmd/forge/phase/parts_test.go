@@ -114,6 +114,11 @@ func TestUnownedFiles(t *testing.T) {
 	if err != nil || len(taken) != 2 || taken["README.md"] == "" || taken["docs/a.md"] == "" {
 		t.Fatalf("taken %v, %v", taken, err)
 	}
+	for name, want := range map[string]string{"b/y.go": "the module b", "README.md": unowned, "api.go": "the contract", "go.mod": "the integration", "a/x.go": "", "list.txt": ""} {
+		if got, err := b.foreign(t.Context(), b.run, []string{"a/x.go", name}); err != nil || (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s in conflict: %q, %v, want %q", name, got, err, want)
+		}
+	}
 	ws, err := b.at(t.Context(), b.run, b.shas[0])
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"forge/pipeline/agent"
 	"forge/pipeline/check"
 	"forge/pipeline/config"
+	"forge/pipeline/glob"
 	"forge/pipeline/sandbox"
 )
 
@@ -58,9 +59,39 @@ func (x *Executor) update(ctx context.Context, run *pipeline.Run, job agent.Job)
 	return data, err
 }
 
+// foreign says which of the files in conflict a module must leave as they are, "" for none:
+// somebody changed them on its branch, and no answer of the implementer would be taken.
+func (x *Executor) foreign(ctx context.Context, run *pipeline.Run, conflicts []string) (string, error) {
+	taken, err := x.takenFrom(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	owners := ownersOf(run)
+	for _, name := range conflicts {
+		whose := taken[name]
+		for _, pattern := range slices.Sorted(maps.Keys(owners)) {
+			if glob.Match(pattern, name) {
+				whose = owners[pattern]
+			}
+		}
+		if whose != "" {
+			return fmt.Sprintf("%s is in conflict, and belongs to %s. Somebody changed it on the branch %s, so that a person has to merge it there: "+
+				"take the module over, or leave it out", name, whose, run.Branch), nil
+		}
+	}
+	return "", nil
+}
+
 // mergeByHand lets the implementer finish a merge with conflicts, on a tree with markers.
 func (x *Executor) mergeByHand(ctx context.Context, run *pipeline.Run, job agent.Job, o sandbox.CommitOptions, m *sandbox.Merged, data *pipeline.Data) error {
 	u := data.Update
+	whose, err := x.foreign(ctx, run, m.Conflicts)
+	if err != nil {
+		return err
+	}
+	if u.Unable = whose; u.Unable != "" {
+		return nil
+	}
 	ws, err := x.at(ctx, run, m.Markers)
 	if err != nil {
 		return err

@@ -14,7 +14,13 @@ import (
 // modular is a server with a feature's issue.
 func modular(t *testing.T, f servertest.Feature, o testOptions) *testServer {
 	t.Helper()
-	o.files, o.tape = f.Files(), f.Tape()
+	return modularWith(t, f, o, "")
+}
+
+// modularWith is the same with more sections of its model's tape.
+func modularWith(t *testing.T, f servertest.Feature, o testOptions, tape string) *testServer {
+	t.Helper()
+	o.files, o.tape = f.Files(), f.Tape()+tape
 	o.files["greet.sh"] = ""
 	o.title, o.body = "Letters", "Each piece says its own letter."
 	return newTestServer(t, o)

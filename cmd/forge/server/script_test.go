@@ -276,7 +276,8 @@ var scriptCommands = map[string]func(s *script, args []string){
 		s.must(err)
 		s.equal("pull requests", len(pulls), args[0])
 	},
-	"merges": func(s *script, args []string) { // the modules that were merged, in any order
+	"merges": func(s *script, args []string) { // the modules that were merged, in any order, each onto a head that stayed green
+		s.greenMerges()
 		var got []string
 		events, err := s.s.DB.Events(s.t.Context(), s.runs().ID, 0)
 		s.must(err)

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"forge/pipeline/module"
+)
+
+var (
+	mergeOf  = regexp.MustCompile(`^Merge module (\S+)`)
+	failedAt = regexp.MustCompile(`(?m)^not ok \d+ - (\S+)`)
+)
+
+// greenMerges wants the tests of a repository whose test.sh prints TAP to pass at every
+// commit of the run's branch since the contract: all but those of promises of which a side
+// is not merged yet, and what people took with a module.
+func (ts *testServer) greenMerges() {
+	ts.t.Helper()
+	ts.mu.Lock()
+	run := ts.run
+	ts.mu.Unlock()
+	dir := filepath.Join(ts.t.TempDir(), "merges")
+	git := func(args ...string) string {
+		ts.t.Helper()
+		out, err := exec.Command("git", args...).CombinedOutput()
+		if err != nil {
+			ts.t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("clone", "-q", "--branch", run.Branch, ts.gh.URL+"/"+greetRepo+".git", dir)
+	merged := map[string]bool{}
+	pending := func(test string) bool {
+		for _, plan := range append(slices.Clone(run.PastPlans), *run.Plan) {
+			if plan.Split == nil {
+				continue
+			}
+			for _, p := range plan.Split.Promises {
+				all := merged[p.From] && !slices.ContainsFunc(p.To, func(to string) bool { return !merged[to] })
+				if p.Probe == test && !all {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	line := strings.Split(git("-C", dir, "log", "--first-parent", "--reverse", "--format=%H %s", "origin/main..HEAD"), "\n")
+	for _, commit := range line {
+		sha, subject, _ := strings.Cut(commit, " ")
+		if m := mergeOf.FindStringSubmatch(subject); m != nil {
+			merged[m[1]] = true
+		}
+		git("-C", dir, "checkout", "-q", sha)
+		cmd := exec.Command("sh", "test.sh")
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "\nok ") {
+			ts.t.Errorf("%s: its tests do not run: %v\n%s", commit, err, out)
+		}
+		for _, f := range failedAt.FindAllStringSubmatch(string(out), -1) {
+			taken := slices.ContainsFunc(run.Parts, func(p module.Part) bool { return merged[p.ID] && slices.Contains(p.Known, f[1]) })
+			if !taken && !pending(f[1]) {
+				ts.t.Errorf("%s: %s fails", commit, f[1])
+			}
+		}
+	}
+	ts.t.Logf("%d commits are green", len(line))
+}

@@ -1,0 +1,134 @@
+//go:build soak
+
+package server
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"forge/cmd/forge/server/servertest"
+	"forge/github/githubtest"
+	"forge/pipeline"
+	"forge/pipeline/module"
+)
+
+// failing are three modules, the second of which stops at its guards after one build; the
+// third needs it.
+func failing(settings string) servertest.Feature {
+	f := servertest.Beside(3, 3)
+	f.Modules[1].Fails, f.Modules[2].Needs = true, []string{"b"}
+	f.Settings = settings
+	return f
+}
+
+// asks reports whether all of these modules ask, and the first one is merged meanwhile.
+func asks(ids ...string) func(r *pipeline.Run) bool {
+	return func(r *pipeline.Run) bool {
+		a := module.Find(r.Parts, "a")
+		return a != nil && a.Done() && !slices.ContainsFunc(ids, func(id string) bool {
+			p := module.Find(r.Parts, id)
+			return p == nil || p.Question == ""
+		})
+	}
+}
+
+// mergedParts are the modules that a run holds.
+func mergedParts(run *pipeline.Run) string {
+	var out []string
+	for _, p := range run.Parts {
+		if p.Merged != "" {
+			out = append(out, p.ID)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+// Covers V9: a module that stops at its guards asks at once, and another one ends before
+// anybody answers; each answer is carried out, as is each setting that answers by itself;
+// the head stays green, commit by commit.
+func TestSlowCasesOfFailingModules(t *testing.T) {
+	t.Parallel()
+	const replanned = "-- planner 0@2/1 --\n>>> submit\nsummary: Without b\nsteps: [c/run.sh, all/doc.go]\ncriteria:\n" +
+		"  - {id: AC-c, text: c says who it is}\n  - {id: AC-all, text: there is a place for all}\n"
+	const simpler = "-- b/planner 1/1 --\n>>> submit\nsummary: One word\nsteps: [b/run.sh]\ncriteria: [{id: AC-b, text: b says who it is}]\n"
+	push := func(ts *testServer) {
+		right := "# It says who it is.\necho b\n"
+		ts.until("b is taken over", func(r *pipeline.Run) bool { return module.Find(r.Parts, "b").State == string(pipeline.StateStopped) })
+		_, err := ts.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: ts.run.Branch + "--b", Message: "By hand", Files: map[string]*string{"b/run.sh": &right}})
+		ts.must(err)
+		ts.comment("acme", "/forge b resume")
+	}
+	for _, tt := range []struct {
+		name, settings string
+		unsure         bool   // it asks because nobody is sure of the cause, and not at its last iteration
+		answer         string // "": the settings answer
+		then           func(ts *testServer)
+		left           []string
+		tape           string
+		merged         string
+		says           string
+	}{
+		{name: "continue", answer: "/forge b continue 1", merged: "a b c"},
+		{name: "accept", answer: "/forge b accept", merged: "a b c", says: "the module b was accepted with known issues"},
+		{name: "take-over", unsure: true, answer: "/forge b take-over", then: push, merged: "a b c"},
+		{name: "simplify", unsure: true, answer: "/forge b simplify one word less", tape: simpler, merged: "a b c"},
+		{name: "cancel", answer: "/forge b cancel", left: []string{"b", "c"}, merged: "a"},
+		{name: "later", answer: "/forge b later", left: []string{"b", "c"}, merged: "a", says: "kept for later in #"},
+		{name: "without", answer: "/forge b without", left: []string{"b"}, tape: replanned, merged: "a"},
+		{name: "passed", settings: "on_failure: passed", left: []string{"b", "c"}, merged: "a"},
+		{name: "without by itself", settings: "on_failure: without", left: []string{"b"}, tape: replanned, merged: "a"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := failing(strings.TrimSuffix("iterations: 1, "+tt.settings, ", "))
+			if f.Modules[1].Unsure = tt.unsure; tt.unsure {
+				f.Settings = "iterations: 3"
+			}
+			f.Left = tt.left
+			ts := modularWith(t, f, testOptions{}, tt.tape)
+			ts.label("acme")
+			if tt.answer != "" {
+				ts.until("asks while another module is merged", asks("b"))
+				ts.comment("acme", tt.answer)
+			}
+			if tt.then != nil {
+				tt.then(ts)
+			}
+			run := ts.until("ended, or asks again", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+			if run.State != pipeline.StateVerified || mergedParts(run) != tt.merged || len(run.Gates) != 0 {
+				t.Errorf("the run is %s with %q merged, want %q; it asked %d times: %s", run.State, mergedParts(run), tt.merged, len(run.Gates), ts.comments())
+			}
+			for _, p := range run.Parts {
+				if p.Left == "" && p.Merged == "" {
+					t.Errorf("module %s is neither merged nor left out", p.ID)
+				}
+			}
+			if tt.says != "" {
+				ts.says(tt.says)
+			}
+			ts.greenMerges()
+		})
+	}
+}
+
+// Covers V9: two modules ask at the same time; an answer without a name is for neither.
+func TestSlowCasesOfTwoQuestions(t *testing.T) {
+	t.Parallel()
+	f := servertest.Beside(3, 3)
+	f.Modules[1].Fails, f.Modules[2].Fails, f.Settings = true, true, "iterations: 1"
+	ts := modular(t, f, testOptions{})
+	ts.label("acme")
+	ts.until("both ask while another module is merged", asks("b", "c"))
+	ts.comment("acme", "/forge accept")
+	ts.says("2 modules ask, so it is not clear which one this answers: b, c.")
+	ts.comment("acme", "/forge c continue 1")
+	ts.until("the second one is merged", func(r *pipeline.Run) bool { return mergedParts(r) == "a c" })
+	ts.comment("acme", "/forge b accept")
+	run := ts.until("ended, or asks again", func(r *pipeline.Run) bool { return r.State != pipeline.StateRunning })
+	if run.State != pipeline.StateVerified || mergedParts(run) != "a b c" {
+		t.Errorf("the run is %s with %q merged: %s", run.State, mergedParts(run), ts.comments())
+	}
+	ts.greenMerges()
+}
