@@ -593,6 +593,13 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 		p.How = own.How
 	}
 	p.Rework, p.Tells, p.Told, p.After = own.Rework, own.Tells, own.Told, own.After
+	if p.Owed, p.OwedAs = own.Owed, own.OwedAs; p.State == string(StateAccepted) {
+		for i, test := range p.Owed {
+			if !slices.Contains(p.Known, test) {
+				p.Known, p.Errors = append(slices.Clip(p.Known), test), append(slices.Clip(p.Errors), p.OwedAs[i])
+			}
+		}
+	}
 	if p.Denied = own.Denied; p.Insists > own.Insists {
 		p.Denied, p.Told = "", ""
 	}
@@ -702,6 +709,7 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 		}
 	default:
 		r.Head, p.Merged, p.As, p.Clashes, r.Tried = u.Head, u.Base, u.Head, 0, d.Tests
+		p.Owed, p.OwedAs = nil, nil
 		r.Made = append(r.Made, r.Head)
 		return
 	}
@@ -709,11 +717,24 @@ func (r *Run) merged(ref *PhaseRef, d Data) {
 	p.Why = why
 	switch q := r.promised(p, d.Tests); {
 	case p.Clashes == 1 && q != nil:
+		owes(q, d.Tests)
 		q.Round++
 		q.Rework = &module.Rework{Base: r.Head, Why: fmt.Sprintf("what it promised the module %s does not hold: %s", p.ID, why), Fails: fails, With: p.ID}
 		p.After = q.ID
 	case p.Clashes <= clashLimit:
+		owes(p, d.Tests)
 		p.Rework = &module.Rework{Base: r.Head, Why: why, Fails: fails}
+	}
+}
+
+// owes notes which tests a module is sent back for.
+func owes(p *module.Part, tests *TestReport) {
+	p.Owed, p.OwedAs = nil, nil
+	if tests == nil { // a conflict
+		return
+	}
+	for _, f := range tests.Failures {
+		p.Owed, p.OwedAs = append(p.Owed, f.Test), append(p.OwedAs, f.ErrorKey())
 	}
 }
 

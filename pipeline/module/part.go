@@ -72,6 +72,8 @@ type Part struct {
 	Denied  string    `json:"denied,omitempty"`  // why the contract is not revised as it wants
 	After   string    `json:"after,omitempty"`   // the module that has to be merged again first: it does not keep what it promised this one
 	Left    string    `json:"left,omitempty"`    // why it is left out
+	Owed    []string  `json:"owed,omitempty"`    // tests that failed at the last merge that sent it back: who accepts it takes it with them
+	OwedAs  []string  `json:"owed_as,omitempty"` // what their errors are known by, in the same order
 
 	Rework *Rework `json:"rework,omitempty"` // what it has to be told to do
 	Tells  int     `json:"tells,omitempty"`  // times that it was told something

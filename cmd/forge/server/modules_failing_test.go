@@ -132,3 +132,24 @@ func TestSlowCasesOfTwoQuestions(t *testing.T) {
 	}
 	ts.greenMerges()
 }
+
+// Covers V9: a module is accepted although it does not keep a promise: who relies on it is
+// merged with that, and neither is sent back for it.
+func TestSlowCasesOfAcceptedPromises(t *testing.T) {
+	t.Parallel()
+	f := servertest.Beside(3, 3)
+	f.Modules[0].Breaks, f.Modules[0].Unsure, f.Modules[2].Needs = true, true, []string{"a"}
+	ts := modular(t, f, testOptions{})
+	ts.label("acme")
+	ts.until("a asks about its promise", func(r *pipeline.Run) bool { a := module.Find(r.Parts, "a"); return a != nil && a.Question != "" })
+	ts.comment("acme", "/forge a accept")
+	run := ts.until("ended, or asks again", func(r *pipeline.Run) bool {
+		c := module.Find(r.Parts, "c")
+		return r.State != pipeline.StateRunning || c.Question != ""
+	})
+	if a := module.Find(run.Parts, "a"); run.State != pipeline.StateVerified || mergedParts(run) != "a b c" || !slices.Equal(a.Known, []string{"tests/a-c.sh"}) {
+		t.Errorf("the run is %s with %q merged, and a is taken with %q: %s", run.State, mergedParts(run), a.Known, ts.comments())
+	}
+	ts.says("the module a was accepted with known issues; 1 test fails there: tests/a-c.sh")
+	ts.greenMerges()
+}

@@ -28,7 +28,7 @@ type Piece struct {
 	Minutes float64 // that its builds take together
 	Wrong   bool    // its first build fails its own test, the second one is found fault with
 	Fails   bool    // its first build fails its own test, the second one is right
-	Unsure  bool    // who looks at that is not sure enough of the cause for it to be fixed without a person
+	Unsure  bool    // who looks at that is not sure enough of the cause for it to be fixed without a person; of a broken promise, nobody knows how to keep it
 	Breaks  bool    // its first build passes its own test, and keeps no promise to others
 	Asks    bool    // its builder asks before it begins
 }
@@ -284,6 +284,8 @@ func (f Feature) build(t *tape, p Piece) {
 	case p.Fails:
 		first, n = wrong, 3
 		again(2, 0, "Leave the word wrong out", right, wordGone, noFindings)
+	case p.Breaks && p.Unsure: // nothing more is known of it
+		first = silent
 	case p.Breaks:
 		first, n = silent, 3
 		again(2, 0, "the test of what this module promises to it fails", right, "addressed: [{id: F1, what: it says it to others, too}]\n",
