@@ -160,9 +160,8 @@ func (s *sender) run(ctx context.Context) {
 			wait, wake = pauses[min(s.tries, len(pauses)-1)], nil
 			s.tries++
 			s.failed(ctx, err, wait)
-		case s.tries > 0:
-			s.tries = 0
-			s.note(ctx, time.Time{}, "")
+		case !s.held.IsZero(): // else it is paused, or another server tells it: nothing is known
+			s.through(ctx)
 		}
 		select {
 		case <-wake:
@@ -187,6 +186,14 @@ func (s *sender) subscribe(ctx context.Context) error {
 	}
 	s.known = err == nil
 	return err
+}
+
+// through notes that something gets through, or that nothing is left to tell.
+func (s *sender) through(ctx context.Context) {
+	if s.tries > 0 {
+		s.tries = 0
+		s.note(ctx, time.Time{}, "")
+	}
 }
 
 func (s *sender) note(ctx context.Context, failing time.Time, paused string) {
@@ -286,6 +293,7 @@ func (s *sender) tellRun(ctx context.Context, id int64) error {
 		if err := s.send(ctx, ev.ID, ev.bytes()); err != nil {
 			return errors.Join(err, s.pass(ctx, id, e.Seq-1))
 		}
+		s.through(ctx)
 		if told++; told%passAfter == 0 {
 			if err := s.pass(ctx, id, e.Seq); err != nil {
 				return err

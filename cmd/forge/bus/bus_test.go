@@ -208,6 +208,75 @@ func TestNoneIsLost(t *testing.T) {
 	}
 }
 
+// running is a service that looks again at once, as often as said, each time a minute later
+// than it waits; it returns how long it waited each time.
+func running(t *testing.T, db *store.DB, sub Subscriber, looks int) (waits []time.Duration) {
+	t.Helper()
+	newSender(t, db, sub) // makes it known
+	sub.Name, sub.Secrets, sub.Private = "ci", []string{secret}, true
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	at := now
+	s := New(Options{DB: db, Subscribers: []Subscriber{sub}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at }, Hide: hide,
+		After: func(d time.Duration) <-chan time.Time {
+			if waits = append(waits, d); len(waits) == looks {
+				stop()
+			}
+			at = at.Add(d + time.Minute)
+			next := make(chan time.Time, 1)
+			next <- at
+			return next
+		}})
+	s.Run(ctx)
+	return waits
+}
+
+// A subscriber that answers 410 is told nothing more, however often the server looks; one
+// that fails while another server may hold it stays failing.
+func TestStaysPaused(t *testing.T) {
+	db := openStore(t)
+	r := newReceiver(t, func(int) int { return 410 })
+	newSender(t, db, Subscriber{URL: r.URL})
+	newRun(t, db, "a", 1)
+	running(t, db, Subscriber{URL: r.URL}, 6)
+	state, err := db.Subscriber(t.Context(), Cursor("ci"))
+	if err != nil || state.Paused != errGone.Error() || state.Failed.IsZero() || r.n != 1 {
+		t.Errorf("asked %d times, then %+v, %v", r.n, state, err)
+	}
+}
+
+func TestStaysFailed(t *testing.T) {
+	db := openStore(t)
+	r := newReceiver(t, nil)
+	first := newSender(t, db, Subscriber{URL: r.URL})
+	newRun(t, db, "a", 1)
+	if held, err := db.HoldSubscriber(t.Context(), first.cursor(), "other", now, now.Add(1000*time.Hour)); !held || err != nil {
+		t.Fatal(held, err)
+	}
+	first.note(t.Context(), now, "")
+	running(t, db, Subscriber{URL: r.URL}, 3)
+	if state, err := db.Subscriber(t.Context(), first.cursor()); err != nil || !state.Failed.Equal(now) || r.n != 0 {
+		t.Errorf("asked %d times, then %+v, %v; want it to fail since %v", r.n, state, err, now)
+	}
+}
+
+// What gets through sets back since when nothing does, and how long is waited.
+func TestFailsNowAndThen(t *testing.T) {
+	db := openStore(t)
+	r := newReceiver(t, func(n int) int { return []int{500, 500, 200}[n%3] })
+	newSender(t, db, Subscriber{URL: r.URL})
+	newRun(t, db, "a", 4)
+	waits := running(t, db, Subscriber{URL: r.URL}, 8)
+	want := []time.Duration{pauses[0], pauses[1], pauses[0], pauses[1], pauses[0], pauses[1], pauses[0], pauses[1]}
+	if !slices.Equal(waits, want) {
+		t.Errorf("waited %v, want %v", waits, want)
+	}
+	state, err := db.Subscriber(t.Context(), Cursor("ci"))
+	if since := state.Failed.Sub(now); err != nil || since < 3*time.Minute {
+		t.Errorf("fails since %v after the beginning, %v; want since the last that got through", since, err)
+	}
+}
+
 // Two servers do not tell one subscriber at the same time.
 func TestOneServerTells(t *testing.T) {
 	db := openStore(t)
