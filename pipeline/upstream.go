@@ -61,6 +61,10 @@ func (r *Run) towardsDecision(f *upstream.Feedback) *Action {
 	happens := func(t EventType, f upstream.Feedback) *Action {
 		return r.record(Event{Type: t, Data: Data{Upstream: &f}})
 	}
+	resolves := func(d upstream.Reply) *Action {
+		d.Again = d.Choice == upstream.Fix && d.Why != "" && f.Severity.Waits()
+		return happens(EventUpstreamResolved, upstream.Feedback{ID: f.ID, Decision: &d})
+	}
 	switch f.State {
 	case upstream.Notifying:
 		if why := cmp.Or(r.decidedBefore(f), r.ofHuman(f)); why != "" && r.Part == nil { // else its parent decides that
@@ -83,10 +87,10 @@ func (r *Run) towardsDecision(f *upstream.Feedback) *Action {
 		if why := r.notForAgents(f, &decision); why != "" {
 			return happens(EventUpstreamRejected, upstream.Feedback{ID: f.ID, Why: why})
 		}
-		return happens(EventUpstreamResolved, upstream.Feedback{ID: f.ID, Decision: &decision})
+		return resolves(decision)
 	}
 	if f.Decision != nil {
-		return happens(EventUpstreamResolved, upstream.Feedback{ID: f.ID, Decision: f.Decision})
+		return resolves(*f.Decision)
 	}
 	return r.stopAt(Guard{Name: GuardUpstream, Phase: PhaseResolve, About: []string{f.ID}, Detail: r.asked(f)})
 }
@@ -157,8 +161,13 @@ func works(d *upstream.Reply) bool { return d.Choice != upstream.Clarify && d.Ch
 
 // unraised is what the newest results want an owner to be told, nil for nothing.
 func (r *Run) unraised(it *Iteration, late bool) *upstream.Feedback {
-	if !r.TakesFeedback() || it == nil || it.Result == ResultFailed || it.Redo || r.Plan == nil {
+	if !r.TakesFeedback() || it == nil || it.Result == ResultFailed || r.Plan == nil {
 		return nil
+	}
+	if it.Redo { // what else could wait is decided before the implementer goes on with what was
+		if late = r.goesOnWith(it); !late {
+			return nil
+		}
 	}
 	for _, f := range slices.Concat(r.constraints(it), r.missed(it), r.failed(it)) {
 		f.To = cmp.Or(f.To, r.owner(&f))
@@ -169,6 +178,11 @@ func (r *Run) unraised(it *Iteration, late bool) *upstream.Feedback {
 		}
 	}
 	return nil
+}
+
+// goesOnWith reports whether an iteration's work goes on because of what nothing had waited for.
+func (r *Run) goesOnWith(it *Iteration) bool {
+	return slices.ContainsFunc(r.Upstream, func(f upstream.Feedback) bool { return f.Iteration == it.Number && f.Decision != nil && f.Decision.Again })
 }
 
 // constraints are what the implementer says cannot be as it is planned.
@@ -534,6 +548,8 @@ func (r *Run) decided(f *upstream.Feedback, d *upstream.Reply, at time.Time) {
 	case f.Kind.OfTests(): // it goes back with what failed
 	case it.Review == nil: // nothing is judged yet
 		it.Redo = it.Redo || works(&decision) || it.Impl == nil || it.Impl.Unable != "" || it.Impl.Head == it.Impl.Parent
+	case decision.Choice == upstream.Fix && decision.Again:
+		it.Review, it.Tests, it.Forced, it.Redo = nil, nil, false, true
 	case decision.Choice == upstream.Fix && f.Severity.Waits(): // it held nothing up
 	case works(&decision):
 		r.askFor(f)

@@ -222,6 +222,7 @@ type Reply struct {
 	Objection string   `json:"objection,omitempty"` // of who checked it
 	By        string   `json:"by,omitempty"`        // the role, or the human's login
 	Human     bool     `json:"human,omitempty"`
+	Again     bool     `json:"again,omitempty"` // of fix, where nothing waited for it: the work goes on with its words all the same
 	Holds     string   `json:"holds,omitempty"` // of what is settled: the role that is right; Text is what the other says instead
 }
 
