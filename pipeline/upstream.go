@@ -324,13 +324,18 @@ func (r *Run) decidedBefore(f *upstream.Feedback) string {
 
 // sameMatter reports whether two feedbacks are about one thing, in whatever words. Agents
 // name other criteria for the same, and the same for other things: the words say it. That a
-// criterion is not met is one matter, whatever is lacking.
+// criterion is not met is one matter, whatever is lacking. B was raised after a.
 func sameMatter(a, b *upstream.Feedback) bool {
 	switch {
 	case a.Kind != b.Kind || a.Kind == upstream.Quality && a.To != b.To: // each owner is asked by itself
 		return false
 	case a.Kind == upstream.Missed:
 		return upstream.Same(a.About, b.About)
+	}
+	if b.Head == "" && a.Source != b.Source && a.Iteration == b.Iteration && a.Part == b.Part && slices.ContainsFunc(a.About, func(id string) bool {
+		return id != upstream.Plan && slices.Contains(b.About, id)
+	}) {
+		return true // it was told how to go on, and has done nothing but say it once more
 	}
 	limit := alikeAsked
 	if slices.Contains(a.About, upstream.Plan) && slices.Contains(b.About, upstream.Plan) {

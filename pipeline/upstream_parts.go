@@ -53,7 +53,7 @@ func (r *Run) ofParts() *upstream.Feedback {
 		if known || p == nil || p.Left != "" || partState(p).Ended() || r.split() == nil {
 			continue
 		}
-		return &upstream.Feedback{Kind: f.Kind, From: f.From, To: r.owner(&f), Ask: f.Ask, Part: f.Part, Source: f.Source, Iteration: len(r.Iterations)}
+		return &upstream.Feedback{Kind: f.Kind, From: f.From, To: r.owner(&f), Ask: f.Ask, Part: f.Part, Source: f.Source, Head: f.Head, Iteration: len(r.Iterations)}
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Requirement is one thing that a task asks for.
@@ -19,10 +21,42 @@ type Requirement struct {
 }
 
 // Quoted reports whether a quote stands in a text: its words, in their order, whatever
-// the white space, the case and the marks of an emphasis, a heading or a quote among them.
+// the white space, the case and the marks of an emphasis, a heading or a quote among them. It
+// begins and ends where words do, where the script has such: "undelete rows" says not "delete rows".
 func Quoted(in, quote string) bool {
-	words := plain(quote)
-	return words != "" && strings.Contains(plain(in), words)
+	words, text := plain(quote), plain(in)
+	if words == "" {
+		return false
+	}
+	for from := 0; ; {
+		at := strings.Index(text[from:], words)
+		if at < 0 {
+			return false
+		}
+		at += from
+		if !splits(text, at) && !splits(text, at+len(words)) {
+			return true
+		}
+		_, size := utf8.DecodeRuneInString(text[at:])
+		from = at + size
+	}
+}
+
+// splits reports whether a place in a text lies within a word; a hyphen is within it.
+func splits(text string, at int) bool {
+	before, size := utf8.DecodeLastRuneInString(text[:at])
+	after, next := utf8.DecodeRuneInString(text[at:])
+	if before == '-' {
+		before, _ = utf8.DecodeLastRuneInString(text[:at-size])
+	} else if after == '-' {
+		after, _ = utf8.DecodeRuneInString(text[at+next:])
+	}
+	return inWord(before) && inWord(after)
+}
+
+// inWord reports whether a letter belongs to a script that parts words by spaces.
+func inWord(c rune) bool {
+	return (unicode.IsLetter(c) || unicode.IsDigit(c)) && !unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
 // Says reports whether a text is a whole sentence of another, as Quoted reads them: a part of

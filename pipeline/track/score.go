@@ -50,7 +50,7 @@ func Score(title, body string, tree []string) (points int, reasons []string) {
 }
 
 var (
-	fences = regexp.MustCompile("(?s)```.*?(?:```|\\z)")
+	fences = regexp.MustCompile("(?s)```.*?(?:```|\\z)|(?:^|\n)[ \t]*~~~.*?(?:\n[ \t]*~~~|\\z)|<!--.*?(?:-->|\\z)") // what is no prose, or not to be seen
 	item   = regexp.MustCompile(`(?m)^\s*(?:[-*+]|\d{1,2}[.)])\s+\S`)
 	must   = regexp.MustCompile(`(?i)\b(?:must|should|shall|needs? to|has to|have to)\b`)
 	ends   = regexp.MustCompile(`[.!?]+(?:\s+|$)|\n\s*\n`)

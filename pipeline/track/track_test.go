@@ -27,6 +27,9 @@ func TestScore(t *testing.T) {
 	}{
 		{"small", "The greeting lacks its comma", "It prints `hello Ann` where `hello, Ann` is right.", big, 0, ""},
 		{"three asks", "Three", list(3), big, 0, ""},
+		{"asks in a block of code", "Five", "~~~\n" + list(6) + "~~~\nIt is ~~~ so.", big, 0, ""},
+		{"asks in a hidden comment", "Five", "<!-- what to say:\n" + list(6) + "-->\nIt is so.", big, 0, ""},
+		{"asks behind them", "Five", "~~~\nx\n~~~\n<!-- y -->\n" + list(5), big, 2, "5 asks"},
 		{"five asks", "Five", list(5), big, 2, "5 asks"},
 		{"many asks", "Nine", list(9), big, 3, "9 asks"},
 		{"sentences", "Sentences", "A must be. B should be. C has to be. D needs to be. E is.", big, 1, "4 asks"},
