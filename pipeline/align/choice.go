@@ -16,6 +16,7 @@ type choice struct {
 	deed    *lazyregexp.Regexp // what says that it is done, rather than spoken of
 	rule    *lazyregexp.Regexp // what makes a rule of a sentence, besides "only" and the like
 	whole   bool               // it is one for the whole repository: two that differ exclude each other
+	noun    string             // what a sentence such as "The database is PostgreSQL" declares; "": none does
 	named   *lazyregexp.Regexp // the name of what it is said of, in the first group: two of one name exclude each other
 }
 
@@ -37,18 +38,18 @@ var (
 )
 
 var choices = []choice{
-	{kind: "api", options: []option{opt("REST", `\bREST(?:ful)?\b`), opt("GraphQL", `(?i)\bgraphql\b`), opt("gRPC", `(?i)\bgrpc\b`), opt("SOAP", `\bSOAP\b`)},
+	{kind: "api", noun: "api style|public api|http api|api", options: []option{opt("REST", `\bREST(?:ful)?\b`), opt("GraphQL", `(?i)\bgraphql\b`), opt("gRPC", `(?i)\bgrpc\b`), opt("SOAP", `\bSOAP\b`)},
 		context: lazyregexp.New(`\b(?:apis?|interfaces?|endpoints?|services?|clients?|over|via|expose|offers?|routes?|` +
 			`schnittstellen?)\b`),
 		deed: lazyregexp.New(`\b(?:expos\w+|offer\w*|serv(?:e|es|ing)|provid\w+|publish\w*|implement\w*|build|add|write|` +
 			`switch|move|bereitstell\w*)\b`),
 		named: lazyregexp.New(`\b([a-z][\w-]+) (?:api|service|interface|endpoints?)\b`)},
-	{kind: "auth", options: []option{opt("session cookies", `(?i)\bsession[- ]cookies?\b|`+
+	{kind: "auth", noun: "authentication|auth|login", options: []option{opt("session cookies", `(?i)\bsession[- ]cookies?\b|`+
 		`\bcookie[- ](?:based )?sessions?\b|\bserver[- ]side sessions?\b`),
 		opt("JWT", `(?i)\bjwts?\b|\bjson web tokens?\b`), opt("basic auth", `(?i)\bbasic auth\w*\b`), opt("API keys", `(?i)\bapi[- ]keys?\b`)},
 		deed: lazyregexp.New(`\b(?:use|uses|get|gets|keep|keeps|store|stores|set|sets|send|sends|issue|issues|log ?in|login|` +
 			`sign\w*|authenticat\w*|anmeld\w*)\b`)},
-	{kind: "store", options: []option{opt("SQLite", `(?i)\bsqlite\b`), opt("PostgreSQL", `(?i)\bpostgres(?:ql)?\b`), opt("MySQL", `(?i)\b(?:mysql|mariadb)\b`),
+	{kind: "store", noun: "database|data store", options: []option{opt("SQLite", `(?i)\bsqlite\b`), opt("PostgreSQL", `(?i)\bpostgres(?:ql)?\b`), opt("MySQL", `(?i)\b(?:mysql|mariadb)\b`),
 		opt("MongoDB", `(?i)\bmongo(?:db)?\b`), opt("DynamoDB", `(?i)\bdynamodb\b`), opt("SQL Server", `(?i)\bsql server\b`)},
 		not: lazyregexp.New(`\b(?:in[- ]memory|import\w*|export\w*|migrat\w+|dump|port \d+|convert\w*|syntax|dialect|compatible)\b`),
 		deed: lazyregexp.New(`\b(?:stor(?:e|es|ed|ing)|sav(?:e|es|ed|ing)|keep|keeps|persist\w*|writ(?:e|es|ten)|use|uses|` +
@@ -70,9 +71,9 @@ var choices = []choice{
 		context: lazyregexp.New(`\b(?:stor(?:e|es|ed)|sav(?:e|es|ed)|persist\w*|writ(?:e|es|ten)|record\w*|database|speicher\w*)\b|` +
 			`\b(?:times|timestamps|dates) are (?:always )?(?:(?:kept )?in )?(?:utc|[a-z]+/[a-z]+)$|\butc everywhere\b`),
 		not: lazyregexp.New(`\b(?:shows?|shown|display\w*|render\w*|format\w*|print\w*|reader|convert\w*)\b`), whole: true},
-	{kind: "package manager", options: []option{opt("pnpm", `\bpnpm\b`), opt("yarn", `\byarn\b`), opt("npm", `(?:^|`+
+	{kind: "package manager", noun: "package manager", options: []option{opt("pnpm", `\bpnpm\b`), opt("yarn", `\byarn\b`), opt("npm", `(?:^|`+
 		`[^\w/])npm\b`), opt("bun", `\bbun (?:install|add|run)\b`)},
-		not:  lazyregexp.New(`\bnpm (?:registry|packages?|account|token|audit|org\w*)\b|\b(?:to|on|from|via) npm\b|\bpublish\w*\b`),
+		not:  lazyregexp.New(`\bnpm (?:registry|packages?|account|token|audit|org\w*)\b|\b(?:to|on|from|via) npm\b|\bnpm install (?:-g|--global)\b|\bpublish\w*\b`),
 		deed: lazyregexp.New(`\b(?:use|uses|run|runs|install|installs|call|add|execute)\b`), whole: true},
 	{kind: "python packages", options: []option{opt("poetry", `(?i)\bpoetry\b`), opt("uv", `\buv (?:add|sync|pip|run|`+
 		`lock)\b|\x60uv\x60`), opt("pipenv", `(?i)\bpipenv\b`)},
@@ -118,6 +119,9 @@ func (c *choice) read(s *sentence) []Fact {
 			}
 		}
 	}
+	if len(f.has) == 1 && len(f.not) == 0 && c.declares(s.low) {
+		f.role, f.rule, f.use = declared, true, true
+	}
 	f.Value = strings.Join(f.has, ", ")
 	if len(f.has) == 0 {
 		f.Value = "no " + strings.Join(f.not, ", ")
@@ -125,8 +129,30 @@ func (c *choice) read(s *sentence) []Fact {
 	return []Fact{f}
 }
 
+// declared is the role of a fact that says in so many words what there is one of.
+const declared = "declared"
+
+// declares reports whether a sentence says what the kind's noun is, and nothing else: "The
+// database is PostgreSQL 16", "Database: PostgreSQL", "Authentication uses JWT".
+func (c *choice) declares(low string) bool {
+	rest := strings.TrimSpace(low)
+	for _, article := range []string{"the ", "our ", "its "} {
+		rest = strings.TrimPrefix(rest, article)
+	}
+	for noun := range strings.SplitSeq(c.noun, "|") {
+		said, is := strings.CutPrefix(rest, noun)
+		verb := declaring.FindString(said)
+		if noun != "" && is && verb != "" && len(strings.Fields(said[len(verb):])) <= 4 {
+			return true
+		}
+	}
+	return false
+}
+
+var declaring = lazyregexp.New(`^(?::| is(?: by| a| an)?| uses?) `)
+
 func (c *choice) clash(x, y *Fact, peers bool) bool {
-	if !aligned(x, y) || peers && !c.whole && !meet(x.about, y.about) && !c.everywhere(x, y) {
+	if both := x.role == declared && y.role == declared; !aligned(x, y) || peers && !both && !c.whole && !meet(x.about, y.about) && !c.everywhere(x, y) {
 		return false // what one module does is no rule for another
 	}
 	if len(x.about) > 0 && len(y.about) > 0 && !meet(x.about, y.about) {

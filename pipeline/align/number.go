@@ -140,7 +140,8 @@ func weighed(list []string) []string {
 }
 
 var (
-	port      = lazyregexp.New(`\bport (?:is |number )?(\d{2,5})\b`)
+	port      = lazyregexp.New(`\bport(?: is| number|:)? (\d{2,5})\b`)
+	portAlone = lazyregexp.New(`^(?:the )?port(?: is|:) \d{2,5}$`) // of the program as a whole
 	listens   = lazyregexp.New(`\b(?:listen\w*|starts?|started|serv(?:e|es|ed)|runs?|binds?|exposes?|lauscht|écoute|escucha)\b`)
 	otherPort = lazyregexp.New(`\b(?:metrics|admin|debug|pprof|health|proxy|database|postgres\w*|mysql|redis|smtp|grpc|` +
 		`websocket|mapped|forward\w*|behind|test)\b`)
@@ -148,12 +149,17 @@ var (
 
 func readPort(s *sentence) []Fact {
 	m := port.FindAllStringSubmatchIndex(s.low, -1)
-	if len(m) != 1 || !listens.MatchString(s.low) || otherPort.MatchString(s.low) || stance(s.low, m[0][0], m[0][1]) != wanted {
+	if len(m) != 1 || !listens.MatchString(s.low) && !portAlone.MatchString(s.low) || otherPort.MatchString(s.low) || stance(s.low, m[0][0], m[0][1]) != wanted {
 		return nil
 	}
 	f := Fact{Key: "listen", Value: s.low[m[0][2]:m[0][3]]}
 	f.about, f.next = subject(s.low)
+	if portAlone.MatchString(s.low) {
+		f.role = declared
+	}
 	return []Fact{f}
 }
 
-func clashPort(x, y *Fact, _ bool) bool { return x.Value != y.Value && sameSubject(x, y) }
+func clashPort(x, y *Fact, _ bool) bool {
+	return x.Value != y.Value && (sameSubject(x, y) || x.role == declared && y.role == declared && aligned(x, y))
+}

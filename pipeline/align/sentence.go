@@ -28,7 +28,9 @@ var (
 		`in the future|used to|formerly|` +
 		`previously|years ago|was dropped|were dropped|consider(?:ed)?|looked at|zum beispiel|z\. ?b\.|par exemple|` +
 		`por ejemplo|könnte|eventuell|` +
-		`pourrait|podría|not yet decided|to be decided|tbd|unlike|whether)\b|^if |\bif we\b`)
+		`pourrait|podría|not yet decided|to be decided|tbd|unlike|whether|today|nowadays|currently|right now|at the moment|so far|` +
+		`before (?:the|this|that) change|complain\w*|too (?:slow|large|big|long|small)|once (?:we|it|they|all|the|every)|as soon as|` +
+		`until \S+ (?:is|are) (?:gone|dropped)|out of scope|derzeit|heute|zurzeit|actuellement|actualmente)\b|^if |\bif we\b|^without `)
 	plain   = strings.NewReplacer("*", " ", "`", " ") // emphasis, with all places kept
 	noSplit = strings.NewReplacer("e.g. ", "e.g.\u00a0", "i.e. ", "i.e.\u00a0", "z. B. ", "z. B.\u00a0", "vs. ", "vs.\u00a0", "min. ", "min.\u00a0")
 
@@ -132,7 +134,10 @@ var (
 		`\banstelle)\b[^,;:()]{0,40}$`)
 	after = lazyregexp.New(`^[^,;]{0,25}\b(?:is|are|was|were|be)?\s*(?:not|never|no longer|n't|` +
 		`nicht)\b[^,;]{0,12}(?:supported|allowed|used|option|permitted|wanted|needed|unterstützt|erlaubt)|` +
-		`^[^,;]{0,20}\b(?:is|are) (?:out|forbidden|banned|gone|dropped|unsupported)\b`)
+		`^[^,;]{0,20}\b(?:is|are) (?:out|forbidden|banned|gone|dropped|unsupported)\b|` +
+		`^[^,;]{0,30}\b(?:cannot|can't|can not|must not|may not|shall not|will not|won't) be\b|^[^,;]{0,30}\bwould break\b|` +
+		`^[^,;]{0,30}\b(?:is|are|gets?|was|were) (?:refused|rejected|avoided|replaced|removed|ruled out|deleted)\b|` +
+		`^[^,;]{0,20}\b(?:wird|werden) (?:nicht|nie|kein\w*)\b|^[^,;]{0,20}\b(?:n'est|ne sont|n'es|no se)\b`)
 	notOnly = lazyregexp.New(`\bnot (?:only|just)\b[^,;]*$`)
 )
 

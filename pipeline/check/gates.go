@@ -102,7 +102,7 @@ func (g *gauge) missed(m measure.Result) pipeline.Failure {
 	if len(m.Owner) > 0 {
 		f.Error += "\nanswered for by: " + strings.Join(m.Owner, ", ")
 	}
-	f.Fingerprint = fingerprintOf(f.Test)
+	f.Fingerprint = GateFingerprint(f.Test)
 	if len(m.Places) > 0 {
 		f.File, f.Line = m.Places[0].File, m.Places[0].Line
 	}
@@ -124,7 +124,7 @@ func (g *gauge) missed(m measure.Result) pipeline.Failure {
 func (g *gauge) missedBefore(m measure.Result) pipeline.Failure {
 	f := pipeline.Failure{Test: gatePrefix + m.Name, Cause: pipeline.CauseQuality, WorkedIn: 0,
 		Error: fmt.Sprintf("missed at the base, too, and no worse now: %s; %s at the base", m.Bound, measure.Show(*m.Base, m.Unit))}
-	f.Fingerprint, f.Key = fingerprintOf(f.Test), f.ErrorKey()
+	f.Fingerprint, f.Key = GateFingerprint(f.Test), f.ErrorKey()
 	switch k := g.o.Known[f.Test]; {
 	case k.Login != "" && k.Error == f.Key:
 		f.KnownBy, f.KnownFor = k.Login, k.For()
@@ -134,9 +134,9 @@ func (g *gauge) missedBefore(m measure.Result) pipeline.Failure {
 	return f
 }
 
-// fingerprintOf is the same whatever a gate's figure is: 2.5 MB and 900 kB over one bound
+// GateFingerprint is the same whatever a gate's figure is: 2.5 MB and 900 kB over one bound
 // are one failure.
-func fingerprintOf(test string) string {
+func GateFingerprint(test string) string {
 	f := pipeline.Failure{Test: test, Error: "quality gate"}
 	return f.Digest()
 }

@@ -141,12 +141,16 @@ var (
 	numberWord = regexp.MustCompile(`^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?`)
 	unitEnd    = regexp.MustCompile(`^(?:%|[a-zA-Zµμ]{1,5}(?:/[a-z]+)?)?[.,;:)]?$`)
 	grouped    = regexp.MustCompile(`^[-+]?\d{1,3}(?:[,_'’]\d{3})+`)
+	spaced     = regexp.MustCompile(`(\d)[\x{00a0}\x{2007}\x{2009}\x{202f}](\d{3})`)
 	noNumber   = regexp.MustCompile(`(?i)^[-+]?(?:nan|inf|infinity)[.,;:)%]?$`)
 )
 
 // lastNumber finds the last word that is a number, and the unit that stands behind it, in
 // that word or the next.
 func lastNumber(out string) (v float64, unit string, err error) {
+	for range 2 { // groups next to each other
+		out = spaced.ReplaceAllString(out, "$1'$2")
+	}
 	words := strings.Fields(out)
 	for i := len(words) - 1; i >= 0; i-- {
 		w := strings.TrimLeft(words[i], "(=:")
