@@ -50,8 +50,20 @@ func (a *App) Deploy(ctx context.Context, repo pipeline.Repo, d Deploying) (id i
 	if d.After < 0 {
 		return 0, final("%s: it could not be done in time, and by now it is not known what it would do.", doing)
 	}
-	if newest != d.After && !d.Any {
-		return 0, final("%s: deployment %d was made in the meantime, so nothing was deployed.", doing, newest)
+	if !d.Any {
+		// Letter case is of no account in the names of environments, and may be in that list.
+		all, _, err := s.rest.Repositories.ListDeployments(ctx, repo.Owner, repo.Name, &gh.DeploymentsListOptions{ListOptions: gh.ListOptions{PerPage: 100}})
+		if err = lasting(explain(doing, "deployments: write", err)); err != nil {
+			return 0, err
+		}
+		for _, o := range all {
+			if strings.EqualFold(o.GetEnvironment(), d.Environment) {
+				newest = max(newest, o.GetID())
+			}
+		}
+		if newest != d.After {
+			return 0, final("%s: deployment %d was made in the meantime, so nothing was deployed.", doing, newest)
+		}
 	}
 	words := render.Line(d.Description, a.web.Host, 140)
 	merge, contexts := false, []string{}

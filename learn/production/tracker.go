@@ -114,7 +114,7 @@ func (d *Tracker) OnProductionError(o Observation, _ Error) { d.last = d.take(o)
 func (d *Tracker) OnHealthCheckFailure(o Observation, _ Health) { d.last = d.take(o) }
 
 func (d *Tracker) take(o Observation) Note {
-	o.Environment = d.spelled(o.Environment)
+	o.Environment = d.Spelled(o.Environment)
 	if o.ofDeployment() && slices.ContainsFunc(d.Deployments, func(v Deployment) bool { return v.ID == o.Deployment && v.Changed.After(o.At) }) {
 		return Note{What: "something newer is known of the deployment"}
 	}
@@ -149,9 +149,9 @@ func (d *Tracker) take(o Observation) Note {
 	return d.open(o, key, false)
 }
 
-// spelled is an environment's name as it is known: GitHub makes no difference between
+// Spelled is an environment's name as it is known: GitHub makes no difference between
 // "Production" and "production", and monitors write it in their own way.
-func (d *Tracker) spelled(environment string) string {
+func (d *Tracker) Spelled(environment string) string {
 	best := environment
 	for _, o := range d.Deployments {
 		if o.Environment == environment {

@@ -223,6 +223,7 @@ func (s *Service) take(ctx context.Context, trackers map[string]*production.Trac
 		if err != nil {
 			return err
 		}
+		d.Environment = tracker.Spelled(d.Environment)
 		tracker.Deployed(*d)
 	}
 	for _, o := range r.observations {

@@ -154,13 +154,13 @@ func TestDeploymentsAreKept(t *testing.T) {
 		t.Errorf("outcome %q", got[0])
 	}
 	b.now = b.now.Add(time.Minute)
-	b.send("deployment_status", deployment(3, "success", "c", b.now))
+	b.send("deployment_status", strings.Replace(deployment(3, "success", "c", b.now), "production", "PRODUCTION", 1)) // the same one at GitHub
 	if i := b.incident(1); i.State != production.StateRecovering || i.Kind != production.KindHealth {
 		t.Errorf("%+v", i)
 	}
 	list, err := b.DB.Deployments(t.Context(), store.DeploymentFilter{})
 	b.must(err)
-	if len(list) != 3 || list[0].ID != 3 || list[0].Previous != strings.Repeat("a", 40) {
+	if len(list) != 3 || list[0].ID != 3 || list[0].Environment != "production" || list[0].Previous != strings.Repeat("a", 40) {
 		t.Errorf("%+v", list)
 	}
 }

@@ -441,7 +441,7 @@ func TestShipPeopleAreQuicker(t *testing.T) {
 	words := "more\n"
 	newer, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "More", Files: map[string]*string{"more": &words}})
 	h.must(err)
-	id, err := h.gh.As("acme").Deploy(greetRepo, "production", newer)
+	id, err := h.gh.As("acme").Deploy(greetRepo, "Production", newer) // letter case is of no account
 	h.must(err)
 	h.status(id, "success")
 	h.deployed(1)
