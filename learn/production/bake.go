@@ -224,8 +224,12 @@ func (b *Bake) whole(now time.Time) (rollout.State, string) {
 	for _, m := range b.Measures {
 		looks := m.Passed + m.Failed + m.Blank
 		switch {
+		case looks < inARow && now.Sub(b.Looked) < waverMost: // it was heard of late, or is watched for a short time
+			return rollout.Watched, ""
 		case m.Last.Result != Pass && m.Row < inARow && now.Sub(b.Until) < waverMost:
 			return rollout.Watched, ""
+		case looks < inARow:
+			return rollout.Unknown, fmt.Sprintf("%s was looked at %s alone", m.Last.Name, text.Plural(looks, "time", "times"))
 		case m.Last.Result == Fail && m.Row < inARow:
 			return rollout.Unknown, m.Last.Name + " passes and fails in turn: it " + m.Last.Why
 		case m.Last.Result == Fail:

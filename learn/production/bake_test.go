@@ -115,7 +115,9 @@ func TestBake(t *testing.T) {
 func TestBakeAfterwards(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	b := NewBake(Deployment{ID: 2, Repo: "acme/shop", Environment: "production", At: at}, nil, time.Minute)
-	b.Take([]Sample{{Name: "check", Result: Pass}}, nil, at.Add(time.Minute))
+	for n := range inARow {
+		b.Take([]Sample{{Name: "check", Result: Pass}}, nil, at.Add(time.Duration(n)*time.Minute))
+	}
 	i := &Incident{ID: 9, Environment: "production", State: StateOpen, Suspects: []Suspect{{Deployment: 2, Score: 1}}}
 	for n, want := range []rollout.State{rollout.Healthy, rollout.Unhealthy, rollout.Unhealthy, rollout.Healthy} {
 		var list []*Incident
@@ -126,6 +128,24 @@ func TestBakeAfterwards(t *testing.T) {
 		b.Judge(list, nil, at.Add(time.Duration(n+1)*time.Hour))
 		if b.State != want {
 			t.Errorf("step %d: %s %s, want %s", n, b.State, b.Why, want)
+		}
+	}
+}
+
+// Also what is watched for a minute alone is looked at three times before it is healthy.
+func TestShortBake(t *testing.T) {
+	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for looks, want := range []string{"unknown: nothing was measured", "unknown: check was looked at 1 time alone", "unknown: check was looked at 2 times alone", "healthy: "} {
+		b := NewBake(Deployment{ID: 2, Repo: "acme/shop", Environment: "production", At: at}, nil, time.Minute)
+		for n := range looks {
+			b.Take([]Sample{{Name: "check", Result: Pass}}, nil, at.Add(time.Duration(n)*time.Minute))
+			if b.Judge(nil, nil, at.Add(time.Duration(n)*time.Minute)); n+1 < inARow && b.State != rollout.Watched {
+				t.Errorf("it is %s after %d looks", b.State, n+1)
+			}
+		}
+		b.Judge(nil, nil, at.Add(time.Hour))
+		if got := string(b.State) + ": " + b.Why; got != want {
+			t.Errorf("after %d looks %s, want %s", looks, got, want)
 		}
 	}
 }

@@ -54,13 +54,14 @@ func TestHealthyInProduction(t *testing.T) {
 	minute()
 	says("; in production since ")
 	minute()
+	minute()
 	says("; in production, healthy since ")
 	pulls, err := ts.gh.Pulls(greetRepo)
 	ts.must(err)
 	n := slices.IndexFunc(pulls, func(p githubtest.Pull) bool { return p.Number == pull })
 	told := 0
 	for _, c := range pulls[n].Comments {
-		if strings.Contains(c.Body, "**In production, healthy since ") && strings.Contains(c.Body, "- shop: passed 2 of 2 looks") {
+		if strings.Contains(c.Body, "**In production, healthy since ") && strings.Contains(c.Body, "- shop: passed 3 of 3 looks") {
 			told++
 		}
 	}
