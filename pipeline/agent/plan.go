@@ -123,6 +123,7 @@ func (p *phase) split(args json.RawMessage, plan *pipeline.Plan) []string {
 	if base := p.baseline(); base != nil {
 		passing = base.Names
 	}
+	in.Literal(p.job.Tree)
 	bad := in.Check(module.Limits{Passing: passing, Match: glob.Match, Overlap: glob.Overlap, Same: testname.Same,
 		Max: cfg.Max, Criteria: ids, Tree: p.job.Tree, Reserved: reserved})
 	if len(bad) > 0 {

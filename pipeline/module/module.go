@@ -147,12 +147,13 @@ func (s *Split) circle() []string {
 // integration changes them.
 var shared = []string{
 	"go.mod", "go.sum", "go.work", "go.work.sum", "package.json", "package-lock.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "yarn.lock", "pyproject.toml",
-	"poetry.lock", "uv.lock", "requirements*.txt", "setup.py", "setup.cfg", "Cargo.toml", "Cargo.lock", "pom.xml", "build.gradle*", "settings.gradle*",
+	"poetry.lock", "uv.lock", "Pipfile", "Pipfile.lock", "pdm.lock", "bun.lock", "bun.lockb", "deno.lock", "mix.lock", "requirements*.txt", "setup.py", "setup.cfg", "Cargo.toml", "Cargo.lock", "pom.xml", "build.gradle*", "settings.gradle*",
 	"Gemfile", "Gemfile.lock", "composer.json", "composer.lock", "Makefile", "Dockerfile", "conftest.py",
 	"pytest.ini", ".pytest.ini", "tox.ini", "noxfile.py", ".coveragerc", "sitecustomize.py", "usercustomize.py", ".npmrc", ".env",
 	"jest.config.*", "vitest.config.*", "vite.config.*",
 	"babel.config.*", ".babelrc*", ".mocharc*", ".c8rc*", ".nycrc*", "karma.conf.*", "playwright.config.*", "cypress.config.*",
 	"tsconfig*.json", "phpunit.xml*", ".rspec",
+	".gitlab-ci.yml", ".travis.yml", "Jenkinsfile", "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml", ".drone.yml", ".cirrus.yml",
 }
 
 // Foreign are globs of what a module must not touch besides the contract: what other
@@ -223,10 +224,42 @@ func (s *Split) Share(id string) float64 {
 }
 
 func isShared(name string) bool {
-	if strings.HasPrefix(name, ".github/") {
+	if strings.HasPrefix(name, ".github/") || strings.HasPrefix(name, ".circleci/") {
 		return true
 	}
-	return slices.ContainsFunc(shared, func(p string) bool { ok, _ := path.Match(p, path.Base(name)); return ok })
+	return isSharedName(path.Base(name))
+}
+
+func isSharedName(base string) bool {
+	base = strings.ToLower(base) // as the tools compare names
+	return slices.ContainsFunc(shared, func(p string) bool { ok, _ := path.Match(strings.ToLower(p), base); return ok })
+}
+
+// Literal has names of the repository's own files and directories in the modules' paths
+// stand for themselves: in "app/[id]/page.tsx" the brackets are no class of letters.
+func (s *Split) Literal(tree []string) {
+	for i := range s.Modules {
+		for k, p := range s.Modules[i].Paths {
+			elements := strings.Split(p, "/")
+			if !strings.Contains(p, "[") {
+				continue
+			}
+			for n, e := range elements {
+				name := strings.Join(strings.Split(p, "/")[:n+1], "/")
+				if slices.Contains(tree, name) || isDirectory(name, tree) {
+					elements[n] = strings.ReplaceAll(e, "[", `\[`)
+				}
+			}
+			s.Modules[i].Paths[k] = strings.Join(elements, "/")
+		}
+	}
+}
+
+// reaches reports whether two modules' paths reach for the same file, as the tools compare
+// them: without regard to case, and a name stands for what is below it, too.
+func reaches(p, q string, overlap func(a, b string) bool) bool {
+	p, q = strings.ToLower(p), strings.ToLower(q)
+	return overlap(p, q) || overlap(p+"/**", q) || overlap(p, q+"/**")
 }
 
 // checkPaths wants each file to belong to one module at most.
@@ -240,6 +273,8 @@ func (s *Split) checkPaths(l Limits, bad *problems) {
 				bad.add("module %s: %s", m.ID, why)
 			} else if slices.Contains(s.Contract, p) {
 				bad.add("module %s owns %s, which is the contract's, so that no module may change it: leave it out of one of them", m.ID, p)
+			} else if dir := sharedDirectory(p); dir != "" {
+				bad.add("module %s: %s lies in a directory %s, whose name is that of a file on which everything hangs, so that only the integration changes what is in it", m.ID, p, dir)
 			} else if !strings.ContainsAny(p, "*?[") && isShared(p) {
 				bad.add("module %s owns %s, on which everything hangs: only the integration changes it; leave it out of the module's paths", m.ID, p)
 			}
@@ -249,6 +284,9 @@ func (s *Split) checkPaths(l Limits, bad *problems) {
 				for _, q := range o.Paths {
 					if l.Overlap(p, q) {
 						bad.add("modules %s and %s both own %s and %s: give each path to one of them, or to the contract or the integration", m.ID, o.ID, p, q)
+					} else if reaches(p, q, l.Overlap) {
+						bad.add("%s of module %s and %s of module %s reach for the same files, since upper and lower case count as the same, and a name stands for "+
+							"what is below it, too: name the files, or give both to one module", p, m.ID, q, o.ID)
 					}
 				}
 			}
@@ -277,6 +315,18 @@ func (s *Split) checkPaths(l Limits, bad *problems) {
 // fromTop reports whether a path, or a glob, begins at the top of the repository and stays in it.
 func fromTop(p string) bool {
 	return p == path.Clean(p) && p != "." && !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "..") && !strings.ContainsFunc(p, unicode.IsControl)
+}
+
+// sharedDirectory is the directory above a path that has the name of a file which only the
+// integration changes, "" for none.
+func sharedDirectory(p string) string {
+	elements := strings.Split(p, "/")
+	for _, e := range elements[:len(elements)-1] {
+		if !strings.ContainsAny(e, "*?[") && isSharedName(e) {
+			return e
+		}
+	}
+	return ""
 }
 
 func isDirectory(name string, tree []string) bool {
@@ -313,7 +363,7 @@ func validPattern(p string) bool {
 			return false
 		}
 	}
-	return !strings.ContainsAny(p, `{}\`) && !strings.HasPrefix(p, "!") && strings.TrimSpace(p) == p
+	return !strings.ContainsAny(strings.ReplaceAll(p, `\[`, ""), `{}\`) && !strings.HasPrefix(p, "!") && strings.TrimSpace(p) == p
 }
 
 // checkCriteria wants each criterion to have one owner.

@@ -45,6 +45,12 @@ func TestCheck(t *testing.T) {
 		change func(*Split)
 		want   string
 	}{
+		"other case":         {func(s *Split) { s.Modules[1].Paths = []string{"A/x.go"} }, "reach for the same files"},
+		"below a name":       {func(s *Split) { s.Modules[0].Paths, s.Modules[1].Paths = []string{"lib"}, []string{"lib/b.go"} }, "reach for the same files"},
+		"named like a file":  {func(s *Split) { s.Modules[1].Paths = []string{"src/dockerfile/**"} }, "lies in a directory dockerfile"},
+		"lock of bun":        {func(s *Split) { s.Modules[1].Paths = []string{"b/**", "bun.lock"} }, "everything hangs"},
+		"another CI":         {func(s *Split) { s.Modules[1].Paths = []string{"b/**", ".circleci/config.yml"} }, "everything hangs"},
+		"and its file":       {func(s *Split) { s.Modules[1].Paths = []string{"b/**", "jenkinsfile"} }, "everything hangs"},
 		"one module":         {func(s *Split) { s.Modules, s.Promises = s.Modules[:1], nil }, "1 modules"},
 		"too many":           {func(s *Split) { s.Modules = append(s.Modules, s.Modules...) }, "10 modules"},
 		"id":                 {func(s *Split) { s.Modules[0].ID = "A B" }, `"A B" is not a short slug`},
@@ -186,4 +192,27 @@ func TestEstimateIsBounded(t *testing.T) {
 			t.Fatalf("%d at once, longest path %d: %+v", parallel, critical, e)
 		}
 	})
+}
+
+// Covers V6: a name of the repository with brackets in it is itself; where there is none of
+// the name, they are a class of letters.
+func TestLiteral(t *testing.T) {
+	s := sound()
+	s.Modules[0].Paths = []string{"app/[id]/page.tsx", "app/[id]/new/[slug].tsx", "app/[id]/**", "lib/[ab].go", "a/[x].go"}
+	tree := append(slices.Clone(soundLimits.Tree), "app/[id]/page.tsx", "a/[x].go")
+	s.Literal(tree)
+	want := []string{`app/\[id]/page.tsx`, `app/\[id]/new/[slug].tsx`, `app/\[id]/**`, "lib/[ab].go", `a/\[x].go`}
+	if diff := cmp.Diff(want, s.Modules[0].Paths); diff != "" {
+		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+	for name, owner := range map[string]string{"app/[id]/page.tsx": "a", "app/i/page.tsx": "", "app/[id]/x.tsx": "a", "lib/a.go": "a", "a/[x].go": "a", "a/x.go": ""} {
+		if got := s.Owner(name, glob.Match); got != owner {
+			t.Errorf("%s belongs to %q, want %q", name, got, owner)
+		}
+	}
+	l := soundLimits
+	l.Tree = tree
+	if bad := s.Check(l); len(bad) > 0 {
+		t.Errorf("it is refused: %q", bad)
+	}
 }
