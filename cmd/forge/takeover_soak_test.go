@@ -39,7 +39,7 @@ func TestTakeOverModules(t *testing.T) {
 			f.Modules[2].Needs, f.Minute = []string{"a"}, 200*time.Millisecond
 			o := &takeOver{labTest: modular(t, f, database), random: random, pushed: map[string]string{}}
 			left -= o.play(min(left, 3))
-			pull := o.verified(5 * time.Minute)
+			pull := o.verified(patience)
 			o.check(pull, database)
 			for where := range o.pushed {
 				places[where[strings.LastIndex(where, " ")+1:]]++
