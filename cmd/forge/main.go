@@ -72,7 +72,7 @@ func rootCommand() *cobra.Command {
 		return shell.Usage("%w\nSee `%s --help`.", err, c.CommandPath())
 	})
 	shell.Flags(root)
-	root.AddCommand(incidents.Commands(shell.WithStoreAndConfig)...)
+	root.AddCommand(incidents.Commands()...)
 	root.AddCommand(audit.Command(), servers.Command())
 	root.AddCommand(pause.Commands()...)
 	root.AddCommand(

@@ -54,17 +54,17 @@ func (d *DB) Orders(ctx context.Context, since time.Time, types []pipeline.Event
 }
 
 // Answered visits the deliveries that were handled since a time and may have been asked
-// for by a person, oldest first, with what is left of their payloads.
+// for by a person, oldest first, without their payloads.
 func (d *DB) Answered(ctx context.Context, since time.Time, visit func(*record.Delivery) error) error {
 	const doing = "list handled deliveries"
-	rows, err := d.reader.QueryContext(ctx, deliveryColumns+`, payload FROM deliveries
+	rows, err := d.reader.QueryContext(ctx, deliveryColumns+` FROM deliveries
 		WHERE state = 'done' AND NOT quiet AND received >= $1 ORDER BY id`, micros(since))
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	_, err = collect(rows, doing, func(*struct{}) error {
 		var v record.Delivery
-		if err := scanDelivery(rows, &v, true); err != nil {
+		if err := scanDelivery(rows, &v, false); err != nil {
 			return err
 		}
 		return visit(&v)

@@ -122,39 +122,59 @@ func afterwards(ctx context.Context, db *store.DB, since time.Time) (list []Entr
 
 // refused is what people asked for without the right to.
 func refused(ctx context.Context, db *store.DB, since time.Time) (list []Entry, err error) {
+	var of []string
 	err = db.Answered(ctx, since, func(d *record.Delivery) error {
-		who, why, ok := work.Refused(d.Outcome)
-		if !ok {
-			return nil
+		if _, _, ok := work.Refused(d.Outcome); ok {
+			of = append(of, d.GUID)
 		}
-		var p struct { // what of it is left: payloads are not kept forever
-			Sender struct {
-				ID int64 `json:"id"`
-			} `json:"sender"`
-			Issue struct {
-				Number int `json:"number"`
-			} `json:"issue"`
-			Comment struct {
-				Body string `json:"body"`
-			} `json:"comment"`
-		}
-		if len(d.Payload) > 0 {
-			if err := json.Unmarshal(d.Payload, &p); err != nil {
-				return fmt.Errorf("delivery %s: %w", d.GUID, err)
-			}
-		}
-		e := Entry{At: d.Received, Actor: tidy(who), ID: p.Sender.ID, What: "refused", Via: vias[d.Event], Repo: d.Repo, Issue: p.Issue.Number, Says: why}
-		if d.Action == "edited" && d.Event == "issues" {
-			e.Via = "edit"
-		}
-		if p.Comment.Body != "" {
-			e.Says += ": " + p.Comment.Body
-		}
-		e.Says = tidy(e.Says)
-		list = append(list, e)
 		return nil
 	})
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	for _, guid := range of {
+		d, err := db.Delivery(ctx, guid)
+		if err != nil {
+			return nil, err
+		}
+		e, err := refusal(d)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// refusal is the entry of a delivery that was refused, with what is left of its payload:
+// payloads are not kept forever.
+func refusal(d *record.Delivery) (Entry, error) {
+	var p struct {
+		Sender struct {
+			ID int64 `json:"id"`
+		} `json:"sender"`
+		Issue struct {
+			Number int `json:"number"`
+		} `json:"issue"`
+		Comment struct {
+			Body string `json:"body"`
+		} `json:"comment"`
+	}
+	if len(d.Payload) > 0 {
+		if err := json.Unmarshal(d.Payload, &p); err != nil {
+			return Entry{}, fmt.Errorf("delivery %s: %w", d.GUID, err)
+		}
+	}
+	who, why, _ := work.Refused(d.Outcome)
+	e := Entry{At: d.Received, Actor: tidy(who), ID: p.Sender.ID, What: "refused", Via: vias[d.Event], Repo: d.Repo, Issue: p.Issue.Number, Says: why}
+	if d.Action == "edited" && d.Event == "issues" {
+		e.Via = "edit"
+	}
+	if p.Comment.Body != "" {
+		e.Says += ": " + p.Comment.Body
+	}
+	e.Says = tidy(e.Says)
+	return e, nil
 }
 
 // vias are the ways by which what GitHub tells of was asked for.

@@ -24,15 +24,17 @@ import (
 	"forge/pipeline/text"
 )
 
-// Store opens the database and the configuration for a command.
-type Store func(cmd *cobra.Command, f func(db *store.DB, cfg settings.Config) error) error
-
 // Commands returns the commands about production.
-func Commands(with Store) []*cobra.Command {
+func Commands() []*cobra.Command { return commands(shell.WithStoreAndConfig) }
+
+// opener opens the database and the configuration for a command.
+type opener func(cmd *cobra.Command, f func(db *store.DB, cfg settings.Config) error) error
+
+func commands(with opener) []*cobra.Command {
 	return []*cobra.Command{incidentsCommand(with), incidentCommand(with), deploymentsCommand(with), hooksCommand(with)}
 }
 
-func incidentsCommand(with Store) *cobra.Command {
+func incidentsCommand(with opener) *cobra.Command {
 	var f store.IncidentFilter
 	var all, asJSON bool
 	cmd := &cobra.Command{
@@ -91,7 +93,7 @@ func among(how, what string) string {
 	return how + text.Clip(text.OneLine(what), 100)
 }
 
-func incidentCommand(with Store) *cobra.Command {
+func incidentCommand(with opener) *cobra.Command {
 	var asJSON bool
 	var dismiss string
 	var mute time.Duration
@@ -254,7 +256,7 @@ func actLine(a production.Answer, number int64, why, who string) string {
 // ActLine says how far an answer is.
 func ActLine(a production.Act) string { return actLine(a.Answer, a.Number, a.Why, a.By) }
 
-func deploymentsCommand(with Store) *cobra.Command {
+func deploymentsCommand(with opener) *cobra.Command {
 	var f store.DeploymentFilter
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -290,7 +292,7 @@ func deploymentsCommand(with Store) *cobra.Command {
 	return cmd
 }
 
-func hooksCommand(with Store) *cobra.Command {
+func hooksCommand(with opener) *cobra.Command {
 	cmd := &cobra.Command{Use: "hooks", Short: "About hooks, by which monitors say what goes wrong", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	var resource string

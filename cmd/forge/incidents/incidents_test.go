@@ -211,7 +211,7 @@ func (b *bench) run(args ...string) (string, error) {
 	with := func(_ *cobra.Command, f func(*store.DB, settings.Config) error) error {
 		return f(b.DB, settings.Config{Hooks: hooks()})
 	}
-	root.AddCommand(Commands(with)...)
+	root.AddCommand(commands(with)...)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(io.Discard)
