@@ -103,19 +103,13 @@ func started(t *testing.T, name string, args ...string) {
 // answers waits until an address answers.
 func answers(t *testing.T, url string) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
-	for {
-		resp, err := http.Get(url)
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return
-			}
+	var err error
+	eventually(t, func() bool {
+		var resp *http.Response
+		if resp, err = http.Get(url); err != nil {
+			return false
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-deadline:
-			t.Fatalf("%s does not answer: %v", url, err)
-		}
-	}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}, func() string { return fmt.Sprintf("%s does not answer: %v", url, err) })
 }

@@ -20,16 +20,11 @@ func TestBackups(t *testing.T) {
 	ts := newTestServer(t, testOptions{wire: func(o *Options) {
 		o.Config.BackupEvery, o.Config.BackupKeep, o.Config.BackupDir = time.Hour, 2, dir
 	}})
-	deadline := time.After(time.Minute)
 	var list []Backup
-	for len(list) == 0 {
+	eventually(t, func() bool {
 		list, _ = Backups(dir)
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-deadline:
-			t.Fatal("no backup is made")
-		}
-	}
+		return len(list) > 0
+	}, func() string { return "no backup is made" })
 	ts.must(os.WriteFile(filepath.Join(dir, "notes.db"), nil, 0o600))
 	cfg := settings.Config{BackupKeep: 2, BackupDir: dir}
 	for i := range 3 {

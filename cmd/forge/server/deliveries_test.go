@@ -138,23 +138,13 @@ func (ts *testServer) post(event, guid, secret string, body []byte) (status int,
 // drained waits until every delivery has an outcome.
 func (ts *testServer) drained() {
 	ts.t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(2 * time.Minute)
-	for {
-		list, err := ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: record.DeliveryWaiting, Limit: 1})
-		if err != nil {
-			ts.t.Fatal(err)
-		}
-		if len(list) == 0 {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			ts.t.Fatalf("deliveries still wait: %+v", list[0])
-		}
-	}
+	var list []record.Delivery
+	eventually(ts.t, func() (empty bool) {
+		var err error
+		list, err = ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: record.DeliveryWaiting, Limit: 1})
+		ts.must(err)
+		return len(list) == 0
+	}, func() string { return fmt.Sprintf("deliveries still wait: %+v", list) })
 }
 
 // What is older than the configuration keeps is deleted, and nothing else.

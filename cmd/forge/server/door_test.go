@@ -50,27 +50,23 @@ type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// dead waits until so many deliveries are dead.
 func (ts *testServer) dead(c *clock, n int) []record.Delivery {
 	ts.t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
-	for {
-		list, err := ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: record.DeliveryDead})
-		if err != nil {
-			ts.t.Fatal(err)
-		}
+	var list []record.Delivery
+	eventually(ts.t, func() bool {
+		var err error
+		list, err = ts.s.DB.Deliveries(ts.t.Context(), store.DeliveryFilter{State: record.DeliveryDead})
+		ts.must(err)
 		if len(list) == n {
-			return list
+			return true
 		}
 		c.advance(10 * time.Second) // the next try is due
 		ts.s.Engine.Wake()
-		select {
-		case <-tick.C:
-		case <-deadline:
-			ts.t.Fatalf("%d deliveries are dead, want %d", len(list), n)
-		}
-	}
+		return false
+	}, func() string { return fmt.Sprintf("%d deliveries are dead, want %d", len(list), n) })
+	return list
 }
 
 // Without an installation Forge can neither look nor answer; what it was asked is

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -33,19 +34,11 @@ func TestReadiness(t *testing.T) {
 	c := &clock{}
 	ts := newTestServer(t, testOptions{now: c.now})
 	good := map[string]condition{"database": {OK: true}, "disk": {OK: true}, "draining": {OK: true}, "engine": {OK: true}, "github": {OK: true}, "sandbox": {OK: true}, "work": {OK: true}}
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(30 * time.Second); ; { // the engine's first look and the App's name come in their own time
-		_, v := readyz(t, ts.s)
-		if v.Status == "ready" {
-			break
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("never ready: %+v", v)
-		}
-	}
+	_, v := readyz(t, ts.s)
+	eventually(t, func() bool { // the engine's first look and the App's name come in their own time
+		_, v = readyz(t, ts.s)
+		return v.Status == "ready"
+	}, func() string { return fmt.Sprintf("it is never ready: %+v", v) })
 	resp, err := http.Get(ts.s.URL + "/readyz")
 	if err != nil {
 		t.Fatal(err)

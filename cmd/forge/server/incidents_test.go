@@ -110,45 +110,34 @@ func TestIncidentIsTracedBack(t *testing.T) {
 // incident waits until an incident is as it should be.
 func (ts *testServer) incident(id int64, cond func(*production.Incident) bool) *production.Incident {
 	ts.t.Helper()
-	deadline := time.After(time.Minute)
-	for {
-		if row, err := ts.s.DB.Incident(ts.t.Context(), id); err == nil {
-			i, err := incidents.Folded(row)
-			ts.must(err)
-			if cond(i) {
-				return i
-			}
+	var i *production.Incident
+	eventually(ts.t, func() bool {
+		row, err := ts.s.DB.Incident(ts.t.Context(), id)
+		if err != nil {
+			return false // it is not there yet
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-deadline:
-			ts.t.Fatalf("incident %d never came to that", id)
-		}
-	}
+		i, err = incidents.Folded(row)
+		ts.must(err)
+		return cond(i)
+	}, func() string { return fmt.Sprintf("incident %d never came to that: %+v", id, i) })
+	return i
 }
 
 // deployed waits until so many deployments have succeeded.
 func (ts *testServer) deployed(n int) {
 	ts.t.Helper()
-	deadline := time.After(30 * time.Second)
-	for {
+	var done int
+	eventually(ts.t, func() bool {
 		list, err := ts.s.DB.Deployments(ts.t.Context(), store.DeploymentFilter{})
 		ts.must(err)
-		done := 0
+		done = 0
 		for _, d := range list {
 			if !d.Succeeded.IsZero() {
 				done++
 			}
 		}
-		if done == n {
-			return
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-deadline:
-			ts.t.Fatalf("%d deployments have succeeded, want %d", done, n)
-		}
-	}
+		return done == n
+	}, func() string { return fmt.Sprintf("%d deployments have succeeded, want %d", done, n) })
 }
 
 // Without hooks there is no door.

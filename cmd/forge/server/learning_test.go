@@ -82,41 +82,30 @@ func (ts *testServer) again() *pipeline.Run {
 // event waits for an event of a run.
 func (ts *testServer) event(run int64, typ pipeline.EventType) pipeline.Event {
 	ts.t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	var found pipeline.Event
+	eventually(ts.t, func() bool {
 		events, err := ts.s.DB.Events(ts.t.Context(), run, 0)
 		ts.must(err)
-		if i := slices.IndexFunc(events, func(e pipeline.Event) bool { return e.Type == typ }); i >= 0 {
-			return events[i]
+		i := slices.IndexFunc(events, func(e pipeline.Event) bool { return e.Type == typ })
+		if i >= 0 {
+			found = events[i]
 		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			ts.t.Fatalf("run %d has no %s", run, typ)
-		}
-	}
+		return i >= 0
+	}, func() string { return fmt.Sprintf("run %d has no %s", run, typ) })
+	return found
 }
 
 // learnings waits until the memory is as it should be, and returns it.
 func (ts *testServer) learnings(what string, cond func([]pipeline.Learning) bool) []pipeline.Learning {
 	ts.t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		list, err := ts.s.DB.Learnings(ts.t.Context(), store.MemoryFilter{})
+	var list []pipeline.Learning
+	eventually(ts.t, func() bool {
+		var err error
+		list, err = ts.s.DB.Learnings(ts.t.Context(), store.MemoryFilter{})
 		ts.must(err)
-		if cond(list) {
-			return list
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			ts.t.Fatalf("it never remembers %s; it has %+v", what, list)
-		}
-	}
+		return cond(list)
+	}, func() string { return fmt.Sprintf("it never remembers %s; it has %+v", what, list) })
+	return list
 }
 
 func some(list []pipeline.Learning) bool { return len(list) > 0 }

@@ -20,26 +20,14 @@ func TestPausedServer(t *testing.T) {
 	ts.must(ts.s.DB.SetPaused(ctx, store.Pause{At: time.Now(), Actor: "mia", Paused: true}))
 	before := ts.gh.Mutations()
 	ts.label("acme")
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	wait := func(what string, ok func() bool) {
-		t.Helper()
-		for late := time.After(time.Minute); !ok(); {
-			select {
-			case <-tick.C:
-			case <-late:
-				t.Fatal("waited in vain until " + what)
-			}
-		}
-	}
-	wait("the label is taken in", func() bool {
+	eventually(t, func() bool {
 		list, err := ts.s.DB.Deliveries(ctx, store.DeliveryFilter{State: record.DeliveryWaiting})
 		ts.must(err)
 		return len(list) > 0
-	})
+	}, func() string { return "the label is not taken in" })
 	for range 3 {
 		last := ts.s.beat()
-		wait("the engine looks for work", func() bool { return ts.s.beat().After(last) })
+		eventually(t, func() bool { return ts.s.beat().After(last) }, func() string { return "the engine does not look for work" })
 	}
 	if diff := cmp.Diff(before, ts.gh.Mutations()); diff != "" {
 		t.Errorf("while all work was paused, GitHub was changed (-before +after):\n%s", diff)

@@ -80,18 +80,13 @@ func (h *harbour) answers(who, format string, args ...any) {
 // waits waits until the work is there on its way.
 func (h *harbour) waits(state shipping.State) *shipping.Ship {
 	h.t.Helper()
-	deadline := time.After(time.Minute)
-	for {
-		s, err := shipping.Of(h.t.Context(), h.s.DB, h.verified.ID)
-		if err == nil && s.State == state && len(s.Say) == 0 {
-			return s
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-deadline:
-			h.t.Fatalf("shipping never came to %s: %+v, %v", state, s, err)
-		}
-	}
+	var s *shipping.Ship
+	var err error
+	eventually(h.t, func() bool {
+		s, err = shipping.Of(h.t.Context(), h.s.DB, h.verified.ID)
+		return err == nil && s.State == state && len(s.Say) == 0
+	}, func() string { return fmt.Sprintf("shipping never came to %s: %+v, %v", state, s, err) })
+	return s
 }
 
 // made waits until so many deployments are there, and returns the last.

@@ -69,18 +69,12 @@ func TestStormOfAlerts(t *testing.T) {
 	close(work)
 	all.Wait()
 	sent := time.Since(begun)
-	for deadline := time.Now().Add(time.Minute); ; {
+	eventually(t, func() bool {
 		waiting, err := ts.s.DB.WaitingOf(t.Context(), "production")
 		ts.must(err)
-		if len(waiting) == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("still waiting: %v", waiting)
-		}
 		ts.s.incidents.Wake()
-		<-time.After(20 * time.Millisecond)
-	}
+		return len(waiting) == 0
+	}, func() string { return "alerts still wait" })
 	times := slices.Concat(took...)
 	slices.Sort(times)
 	rows, err := ts.s.DB.Incidents(t.Context(), store.IncidentFilter{})

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -274,27 +275,31 @@ func (ts *testServer) comment(who, text string) {
 // outcome waits until the newest delivery of the kind has one.
 func (ts *testServer) outcome(event, want string) {
 	ts.t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	var seen []string
+	eventually(ts.t, func() bool {
 		list, err := ts.s.DB.Deliveries(ts.t.Context(), deliveriesOf(greetRepo))
-		if err != nil {
-			ts.t.Fatal(err)
-		}
-		var seen []string
+		ts.must(err)
+		seen = nil
 		for _, d := range list {
 			if d.Event == event {
 				seen = append(seen, d.Outcome)
 			}
-			if d.Event == event && strings.Contains(d.Outcome, want) {
-				return
-			}
 		}
+		return slices.ContainsFunc(seen, func(o string) bool { return strings.Contains(o, want) })
+	}, func() string { return fmt.Sprintf("no %s has the outcome %q; they have %q", event, want, seen) })
+}
+
+// eventually waits until something is so that nothing tells of; otherwise says what is
+// there instead.
+func eventually(t testing.TB, so func() bool, otherwise func() string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(2 * time.Minute); !so(); {
 		select {
 		case <-tick.C:
-		case <-deadline:
-			ts.t.Fatalf("no %s has the outcome %q; they have %q", event, want, seen)
+		case <-late:
+			t.Fatal(otherwise())
 		}
 	}
 }
