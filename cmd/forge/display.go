@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"charm.land/lipgloss/v2"
+	ansi "github.com/jedib0t/go-pretty/v6/text"
 
 	"forge/cmd/forge/shell"
 	"forge/pipeline"
@@ -80,8 +80,7 @@ func (d *display) print(at time.Time, l line) {
 	stamp := fmt.Sprintf("%6.1fs", at.Sub(d.begun).Seconds())
 	label := fmt.Sprintf("%-10s", l.label)
 	if d.color {
-		stamp = lipgloss.NewStyle().Faint(true).Render(stamp)
-		label = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Color(l.color())).Render(label)
+		stamp, label = colored(stamp, ansi.Faint), colored(label, ansi.Bold, l.color())
 	}
 	fmt.Fprintf(d.out, "%s  %s  %s\n", stamp, label, l.text)
 }
@@ -144,16 +143,22 @@ func (d *display) done() {
 // line is one thing that happened, for people.
 type line struct{ label, text string }
 
-func (l line) color() string {
+// colored is a text as a terminal shows it in colour. Whether it has any is the caller's
+// to know.
+func colored(s string, c ...ansi.Color) string {
+	return ansi.Colors(c).EscapeSeq() + s + ansi.Reset.EscapeSeq()
+}
+
+func (l line) color() ansi.Color {
 	switch l.label {
 	case "back", "stopped", "fault":
-		return "3"
+		return ansi.FgYellow
 	case "verified", "accepted":
-		return "2"
+		return ansi.FgGreen
 	case "failed", "cancelled", "skipped":
-		return "1"
+		return ansi.FgRed
 	}
-	return "6"
+	return ansi.FgCyan
 }
 
 // narrate says what an event means in a line; most events mean nothing to people.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	ansi "github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/sys/unix"
 
 	"forge/learn/metrics"
@@ -92,23 +92,22 @@ func metricsScreen(rep metrics.Report, width int, color bool) string {
 type painter bool
 
 func (p painter) paint(style, s string) string {
-	st := lipgloss.NewStyle()
-	switch style {
-	case "bold":
-		st = st.Bold(true)
-	case "heading":
-		st = st.Bold(true).Foreground(lipgloss.Color("6"))
-	case "faint":
-		st = st.Faint(true)
-	case "good":
-		st = st.Foreground(lipgloss.Color("2"))
-	case "bad":
-		st = st.Foreground(lipgloss.Color("1"))
-	}
-	if !bool(p) || style == "" {
+	if !bool(p) {
 		return s
 	}
-	return st.Render(s)
+	switch style {
+	case "bold":
+		return colored(s, ansi.Bold)
+	case "heading":
+		return colored(s, ansi.Bold, ansi.FgCyan)
+	case "faint":
+		return colored(s, ansi.Faint)
+	case "good":
+		return colored(s, ansi.FgGreen)
+	case "bad":
+		return colored(s, ansi.FgRed)
+	}
+	return s
 }
 
 func targetText(t metrics.Target) (text, style string) {
@@ -214,10 +213,10 @@ func spark(series []*float64, kind metrics.Kind) string {
 func fit(lines []screenLine, width int) []int {
 	widths := make([]int, len(metricColumns))
 	for i, c := range metricColumns {
-		widths[i] = lipgloss.Width(c.head)
+		widths[i] = ansi.StringWidthWithoutEscSequences(c.head)
 		for _, l := range lines {
 			if i < len(l.cells) {
-				widths[i] = max(widths[i], lipgloss.Width(l.cells[i]))
+				widths[i] = max(widths[i], ansi.StringWidthWithoutEscSequences(l.cells[i]))
 			}
 		}
 	}
@@ -246,7 +245,7 @@ func row(cells []string, widths []int, width int) string {
 		if w == 0 || i >= len(cells) {
 			continue
 		}
-		pad := strings.Repeat(" ", max(0, w-lipgloss.Width(cells[i])))
+		pad := strings.Repeat(" ", max(0, w-ansi.StringWidthWithoutEscSequences(cells[i])))
 		if i > 0 {
 			b.WriteString("  ")
 		}
