@@ -30,14 +30,15 @@ type GateOptions struct {
 	Known    map[string]pipeline.KnownFailure
 	Timeout  time.Duration // of one command, instead of the settings'; 0: those
 	Kept     Kept          // nil: nothing is kept
+	Tools    string        // those of the machine, with their versions: with others the base is measured again
 	Log      *slog.Logger
 	Clock    func() time.Time
 }
 
 // Kept holds what was measured at bases, by [quality.Key].
 type Kept interface {
-	Get(key string) *measure.Reading
-	Put(key string, r *measure.Reading)
+	Get(ctx context.Context, key string) *measure.Reading
+	Put(ctx context.Context, key string, r *measure.Reading)
 }
 
 // gauge measures the gates of one change.
@@ -257,7 +258,7 @@ func (g *gauge) atBase(ctx context.Context, gate quality.Gate) (*measure.Reading
 	if !gate.NeedsBase() || g.o.Base == "" {
 		return nil, "there is none", nil
 	}
-	key := quality.Key(g.o.Base, gate.Quality)
+	key := quality.Key(g.o.Base, g.o.Tools, gate.Quality)
 	for _, past := range g.o.Earlier {
 		for _, m := range past.Report.Measures {
 			if m.Kept != nil && m.Kept.Key == key {
@@ -266,7 +267,7 @@ func (g *gauge) atBase(ctx context.Context, gate quality.Gate) (*measure.Reading
 		}
 	}
 	if g.o.Kept != nil {
-		if r := g.o.Kept.Get(key); r != nil {
+		if r := g.o.Kept.Get(ctx, key); r != nil {
 			return r, "", nil
 		}
 	}
@@ -281,7 +282,7 @@ func (g *gauge) atBase(ctx context.Context, gate quality.Gate) (*measure.Reading
 	}
 	r.Key = key
 	if g.o.Kept != nil {
-		g.o.Kept.Put(key, &r)
+		g.o.Kept.Put(ctx, key, &r)
 	}
 	return &r, "", nil
 }

@@ -363,6 +363,11 @@ func TestBaseIsKept(t *testing.T) {
 	if third.measure(); third.opened != measured-1 {
 		t.Errorf("the base was opened %d times", third.opened)
 	}
+	newer := newGated(t, "-- n --\n9\n", "-- n --\n12\n", gate)
+	newer.o.Kept, newer.o.Tools = kept, "go9"
+	if newer.measure(); newer.opened != measured {
+		t.Errorf("with other tools the base was opened %d times, want %d", newer.opened, measured)
+	}
 	other := newGated(t, "-- n --\n9\n", "-- n --\n12\n", config.Quality{Name: "n", Command: "echo 3", Value: "number", WorseBy: "1"})
 	other.o.Kept = kept
 	if m := other.measure(); *m.Base != 3 {
@@ -372,8 +377,8 @@ func TestBaseIsKept(t *testing.T) {
 
 type memory map[string]*measure.Reading
 
-func (m memory) Get(key string) *measure.Reading    { return m[key] }
-func (m memory) Put(key string, r *measure.Reading) { m[key] = r }
+func (m memory) Get(_ context.Context, key string) *measure.Reading    { return m[key] }
+func (m memory) Put(_ context.Context, key string, r *measure.Reading) { m[key] = r }
 
 // What touches no line that could be covered is not held up by coverage; what is built
 // for another system is said to be outside of it.

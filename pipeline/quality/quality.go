@@ -21,14 +21,15 @@ import (
 // maxPlaces caps the findings that are kept of one measure: of more, the number is said.
 const maxPlaces = 50
 
-// Key names a measure of a commit: the same commit measured in the same way has the same.
-func Key(sha string, q config.Quality) string {
+// Key names a measure of a commit: the same commit measured in the same way, with the same
+// tools, has the same.
+func Key(sha, tools string, q config.Quality) string {
 	q.Max, q.Min, q.WorseBy, q.Block, q.Owner, q.Better = nil, nil, "", nil, nil, "" // these are held against it
 	data, err := json.Marshal(q)
 	if err != nil {
 		return "" // unreachable: texts and numbers
 	}
-	sum := sha256.Sum256(append([]byte(sha+"\n"), data...))
+	sum := sha256.Sum256(append([]byte(sha+"\n"+tools+"\n"), data...))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -267,10 +267,10 @@ func TestKey(t *testing.T) {
 	a := config.Quality{Name: "s", Command: "x", Value: "number", Max: at(1)}
 	b := a
 	b.Max, b.Owner = at(9), []string{"qa"}
-	if Key("sha", a) != Key("sha", b) || Key("sha", a) == Key("other", a) {
+	if Key("sha", "go1", a) != Key("sha", "go1", b) || Key("sha", "go1", a) == Key("other", "go1", a) || Key("sha", "go1", a) == Key("sha", "go2", a) {
 		t.Error("a measure is of a commit, whatever is held against it")
 	}
-	if b.Command = "y"; Key("sha", a) == Key("sha", b) {
+	if b.Command = "y"; Key("sha", "go1", a) == Key("sha", "go1", b) {
 		t.Error("another command measures another thing")
 	}
 }

@@ -79,9 +79,10 @@ type Options struct {
 	Token    func(ctx context.Context, repo pipeline.Repo) (string, error) // for git; "" where none is needed
 	Identity func(ctx context.Context) (Identity, error)
 	// Commit returns what takes the place of a commit that was made here; nil: nothing.
-	Commit func(ctx context.Context, run *pipeline.Run, sha string) (string, error)
-	Known  func(ctx context.Context, repo pipeline.Repo) (map[string]pipeline.KnownFailure, error) // tests that failed before somebody's work, with who called them known
-	CI     *CI                                                                                     // nil without GitHub
+	Commit   func(ctx context.Context, run *pipeline.Run, sha string) (string, error)
+	Known    func(ctx context.Context, repo pipeline.Repo) (map[string]pipeline.KnownFailure, error) // tests that failed before somebody's work, with who called them known
+	Readings Readings                                                                                // of quality gates at bases
+	CI       *CI                                                                                     // nil without GitHub
 	// Comments returns what people with write access said on an issue, oldest first;
 	// nil without GitHub.
 	Comments func(ctx context.Context, repo pipeline.Repo, issue int) ([]agent.Comment, error)
@@ -106,8 +107,6 @@ type Executor struct {
 	tools   map[string]string                         // package managers of the server, as commands see them
 	toolsAt time.Time
 	said    map[int64][]agent.Comment // on the runs' issues, when last read; as long as their workspaces
-
-	measured measured // by quality gates, at bases
 }
 
 // New returns an executor, which is a work.Executor.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"forge/pipeline"
 	"forge/pipeline/agent"
@@ -92,7 +92,7 @@ func (x *Executor) gauge(ctx context.Context, run *pipeline.Run, sha string, rep
 	}
 	o := check.GateOptions{
 		Gates: run.Config.Quality, Base: run.Base, Head: sha, Patch: patch, Baseline: run.Baseline, Tests: run.Config.Tests,
-		Timeout: x.o.TestTimeout, Kept: x.measured.of(cacheKey(run.Repo)), Log: x.o.Log, Clock: x.o.Now,
+		Timeout: x.o.TestTimeout, Kept: kept{x, cacheKey(run.Repo)}, Log: x.o.Log, Clock: x.o.Now,
 	}
 	if o.Known, err = x.o.Known(ctx, run.Repo); err != nil {
 		return err
@@ -104,6 +104,14 @@ func (x *Executor) gauge(ctx context.Context, run *pipeline.Run, sha string, rep
 	}
 	head := &trees{x: x, run: run, name: fmt.Sprintf("quality-%d", run.ID)}
 	defer head.close()
+	if _, err := head.open(ctx, sha); err != nil {
+		return err
+	}
+	tools, err := x.hostTools(ctx, head.ws)
+	if err != nil {
+		return err
+	}
+	o.Tools = fmt.Sprint(tools) // by name
 	base := &trees{x: x, run: run, name: fmt.Sprintf("quality-base-%d", run.ID)}
 	defer base.close()
 	return x.explain(run.ID, sha, check.Measure(ctx, head.open, base.open, report, o))
@@ -125,44 +133,29 @@ func rooted(failures []pipeline.Failure, measures []measure.Result) {
 	}
 }
 
-// maxMeasured is how many values of bases are kept between runs.
-const maxMeasured = 500
-
-// measured keeps what was measured at bases, as long as the server lives; a run's own log
-// keeps it, too.
-type measured struct {
-	mu     sync.Mutex
-	values map[string]*measure.Reading
-	order  []string
+// Readings keep what gates of quality came to at bases, by how it was measured, for all runs
+// and beyond the server's life.
+type Readings interface {
+	Reading(ctx context.Context, repo, key string) (*measure.Reading, error)
+	KeepReading(ctx context.Context, repo, key string, r *measure.Reading, now time.Time) error
 }
 
-// of is what is kept of a repository.
-func (m *measured) of(repo string) check.Kept { return kept{m, repo} }
-
+// kept are those of a repository. What cannot be read is measured once more.
 type kept struct {
-	all  *measured
+	x    *Executor
 	repo string
 }
 
-func (k kept) Get(key string) *measure.Reading {
-	k.all.mu.Lock()
-	defer k.all.mu.Unlock()
-	return k.all.values[k.repo+" "+key]
+func (k kept) Get(ctx context.Context, key string) *measure.Reading {
+	r, err := k.x.o.Readings.Reading(ctx, k.repo, key)
+	if err != nil {
+		k.x.o.Log.Warn("measure a base once more", "error", err)
+	}
+	return r
 }
 
-func (k kept) Put(key string, r *measure.Reading) {
-	k.all.mu.Lock()
-	defer k.all.mu.Unlock()
-	key = k.repo + " " + key
-	if k.all.values == nil {
-		k.all.values = map[string]*measure.Reading{}
-	}
-	if k.all.values[key] == nil {
-		k.all.order = append(k.all.order, key)
-	}
-	k.all.values[key] = r
-	if len(k.all.order) > maxMeasured {
-		delete(k.all.values, k.all.order[0])
-		k.all.order = k.all.order[1:]
+func (k kept) Put(ctx context.Context, key string, r *measure.Reading) {
+	if err := k.x.o.Readings.KeepReading(ctx, k.repo, key, r, k.x.o.Now()); err != nil {
+		k.x.o.Log.Warn("keep what was measured at a base", "error", err)
 	}
 }

@@ -160,7 +160,7 @@ func (a *App) executorOptions(o Options, agents *agent.Agent) phase.Options {
 	x := phase.Options{
 		Planner: agents, Drafter: agents, Implementer: agents, Reviewers: []phase.Reviewer{agents}, Viewer: agents, Tester: agents, Memory: a.Learner,
 		Spaces: a.spaces, Gateway: a.Gateway, Log: o.Log, Now: o.clock(), TestTimeout: o.TestTimeout,
-		Token: func(context.Context, pipeline.Repo) (string, error) { return "", nil }, Known: a.DB.KnownFailures,
+		Token: func(context.Context, pipeline.Repo) (string, error) { return "", nil }, Known: a.DB.KnownFailures, Readings: a.DB,
 		Identity: func(context.Context) (phase.Identity, error) {
 			return phase.Identity{Name: "forge", Email: "forge@localhost"}, nil
 		},

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"forge/pipeline/measure"
+)
+
+const (
+	selectReading  = `SELECT reading FROM readings WHERE repo = $1 AND key = $2`
+	putReading     = `INSERT INTO readings (repo, key, reading, at) VALUES ($1, $2, $3, $4) ON CONFLICT (repo, key) DO UPDATE SET reading = excluded.reading, at = excluded.at`
+	forgetReadings = `DELETE FROM readings WHERE at < $1`
+)
+
+const readingsKept = 30 * 24 * time.Hour
+
+// Reading is what a gate of quality came to at a base, by how it was measured; nil when
+// nobody has measured it, or it was longer than a month ago.
+func (d *DB) Reading(ctx context.Context, repo, key string) (*measure.Reading, error) {
+	var data string
+	err := d.reader.QueryRowContext(ctx, selectReading, clean(repo), key).Scan(&data)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	r := &measure.Reading{}
+	if err == nil {
+		err = json.Unmarshal([]byte(data), r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what %s came to at a base: %w", repo, err)
+	}
+	return r, nil
+}
+
+// KeepReading keeps what a gate of quality came to at a base.
+func (d *DB) KeepReading(ctx context.Context, repo, key string, r *measure.Reading, now time.Time) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		_, err = d.change(ctx, nil, forgetReadings, micros(now.Add(-readingsKept)))
+	}
+	if err == nil {
+		_, err = d.change(ctx, nil, putReading, clean(repo), key, clean(string(data)), micros(now))
+	}
+	if err != nil {
+		return fmt.Errorf("keep what %s came to at a base: %w", repo, err)
+	}
+	return nil
+}

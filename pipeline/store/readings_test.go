@@ -1,0 +1,54 @@
+package store
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"forge/pipeline/measure"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadingsAfterARestart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "forge.db")
+	d := openPath(t, path)
+	base := measure.One(3)
+	must(t, d.KeepReading(t.Context(), "acme/site", "k", &base, now))
+	must(t, d.Close())
+	d = openPath(t, path)
+	defer d.Close()
+	if got, err := d.Reading(t.Context(), "acme/site", "k"); err != nil || got == nil || got.Series[0].Samples[0] != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What was measured at a base is there after a restart, for its repository and way of
+// measuring alone, and for a month.
+func TestReadings(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		base := measure.Reading{Series: []measure.Series{{Samples: []float64{1.5e6}}}, Parts: []measure.Part{{Name: "a\x00b", Value: 1}}}
+		must(t, d.KeepReading(t.Context(), "acme/site", "k1", &base, now))
+		must(t, d.KeepReading(t.Context(), "acme/site", "k1", &base, now))
+		got, err := d.Reading(t.Context(), "acme/site", "k1")
+		must(t, err)
+		if got == nil || got.Series[0].Samples[0] != 1.5e6 {
+			t.Errorf("kept: %+v", got)
+		}
+		for _, other := range [][2]string{{"acme/shop", "k1"}, {"acme/site", "k2"}} {
+			if got, err := d.Reading(t.Context(), other[0], other[1]); got != nil || err != nil {
+				t.Errorf("%v: %+v, %v", other, got, err)
+			}
+		}
+		later := measure.One(2)
+		must(t, d.KeepReading(t.Context(), "acme/site", "k2", &later, now.Add(31*24*time.Hour)))
+		if got, err := d.Reading(t.Context(), "acme/site", "k1"); got != nil || err != nil {
+			t.Errorf("after a month: %+v, %v", got, err)
+		}
+		got, err = d.Reading(t.Context(), "acme/site", "k2")
+		must(t, err)
+		if d := cmp.Diff(&later, got); d != "" {
+			t.Errorf("(-want +got)\n%s", d)
+		}
+	})
+}
