@@ -102,9 +102,12 @@ var (
 	changesDir  = lazyregexp.New(`(?:\b(?:cd|pushd)|\s-C|--(?:prefix|directory|cwd|dir))[ =]+["']?([\w.][\w./-]*)`)
 	interpreted = lazyregexp.New(`(?:\b(?:ba|da|z|k)?sh|\bpython[\d.]*|\bnode|\bruby|\bperl|\bphp|\bsource|(?:^|[\s;&|])\.)` +
 		`\s+(?:-\w+\s+)*["']?(?:\$\{?\w+\}?/)?([\w.@/-]+)`)
-	moduleRun  = lazyregexp.New(`\bpython[\d.]*\s+(?:-\w\s+)*-m\s+([\w.]+)`)
-	importLine = lazyregexp.New(`(?:\brequire\(|\bimport\(|\bimport|\bfrom|\brequire_relative)\s*["']?([\w.@/-]+)`)
-	allScripts = lazyregexp.New(`([\w.][\w./-]*)/\*\.(?:sh|bash|py|mjs|cjs)\b`)
+	moduleRun   = lazyregexp.New(`\bpython[\d.]*\s+(?:-\w\s+)*-m\s+([\w.]+)`)
+	importLine  = lazyregexp.New(`(?:\brequire\(|\bimport\(|\bimport|\bfrom|\brequire_relative)\s*["']?([\w.@/-]+)`)
+	fromImport  = lazyregexp.New(`\bfrom\s+([\w.]+)\s+import\s+\(?([\w, \n\t]+)`)
+	searchPath  = lazyregexp.New(`\bPATH=["']?(?:\$\{?\w+\}?/)?([\w.][\w./-]*)|\bsys\.path\.(?:insert|append)\([^)\n]*["']([\w.][\w./-]*)["']`)
+	findScripts = lazyregexp.New(`\bfind\s+["']?(?:\$\{?\w+\}?/)?([\w.][\w./-]*)["']?\s[^\n|;]*-name\s+["']?\*\.(?:sh|bash|py|mjs|cjs|js)\b`)
+	allScripts  = lazyregexp.New(`([\w.][\w./-]*)/\*\.(?:sh|bash|py|mjs|cjs)\b`)
 )
 
 // follow finds the files that a command runs, and those that these run.
@@ -151,7 +154,12 @@ func (r *ran) named(dir, text string) (names []string, asked map[string]bool) {
 			dirs, r.dirs[d] = append(dirs, d), d != "."
 		}
 	}
-	for _, m := range allScripts.FindAllStringSubmatch(text, -1) {
+	for _, m := range searchPath.FindAllStringSubmatch(text, -1) {
+		for _, d := range []string{path.Clean(m[1] + m[2]), path.Join(dir, m[1]+m[2])} {
+			dirs, r.dirs[d] = append(dirs, d), d != "."
+		}
+	}
+	for _, m := range append(allScripts.FindAllStringSubmatch(text, -1), findScripts.FindAllStringSubmatch(text, -1)...) {
 		for _, d := range []string{path.Clean(m[1]), path.Join(dir, m[1])} {
 			r.dirs[d] = d != "."
 		}
@@ -161,17 +169,23 @@ func (r *ran) named(dir, text string) (names []string, asked map[string]bool) {
 	}
 	for _, m := range interpreted.FindAllStringSubmatch(text, -1) {
 		for _, name := range all(m[1]) {
-			asked[name] = true
+			names, asked[name] = append(names, name), true
 		}
 	}
 	for _, m := range append(importLine.FindAllStringSubmatch(text, -1), moduleRun.FindAllStringSubmatch(text, -1)...) {
 		w := m[1]
-		for _, end := range []string{".js", ".cjs", ".mjs", ".ts", ".rb", "/index.js"} {
+		for _, end := range []string{".js", ".cjs", ".mjs", ".ts", ".rb", "/index.js", "/package.json"} {
 			names = append(names, all(w+end)...)
 		}
 		w = strings.ReplaceAll(strings.TrimLeft(w, "."), ".", "/")
 		for _, end := range []string{".py", "/__init__.py", "/__main__.py"} {
 			names = append(names, all(w+end)...)
+		}
+	}
+	for _, m := range fromImport.FindAllStringSubmatch(text, -1) {
+		from := strings.ReplaceAll(strings.TrimLeft(m[1], "."), ".", "/")
+		for _, name := range strings.FieldsFunc(m[2], func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' }) {
+			names = append(names, all(path.Join(from, name)+".py")...)
 		}
 	}
 	if makeCommand.MatchString(text) {
@@ -189,7 +203,7 @@ func (r *ran) named(dir, text string) (names []string, asked map[string]bool) {
 	return names, asked
 }
 
-// scriptsDiffer reports whether the change edits the scripts of a package.json, not its
+// scriptsDiffer reports whether the change edits what a package.json runs, not its
 // dependencies alone.
 func (g *gauge) scriptsDiffer(ctx context.Context, name string, read func(string) ([]byte, bool)) (bool, error) {
 	tree, err := g.head(ctx, g.o.Head)
@@ -198,11 +212,14 @@ func (g *gauge) scriptsDiffer(ctx context.Context, name string, read func(string
 	}
 	defer tree.Close()
 	scripts := func(data []byte) string {
-		var of struct{ Scripts map[string]any }
+		var of struct {
+			Scripts               map[string]any
+			Main, Module, Exports any // what requiring it runs
+		}
 		if json.Unmarshal(data, &of) != nil {
 			return ""
 		}
-		out, err := json.Marshal(of.Scripts) // in the order of their names
+		out, err := json.Marshal(of) // in the order of their names
 		if err != nil {
 			return ""
 		}

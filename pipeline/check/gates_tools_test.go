@@ -3,6 +3,7 @@ package check
 import (
 	"forge/pipeline/config"
 	"forge/pipeline/quality"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -99,5 +100,32 @@ func TestGateMeasuresByItsBase(t *testing.T) {
 				t.Errorf("without an edit: %+v", m)
 			}
 		})
+	}
+}
+
+// What a script loads by plain words of its language is what measures, too.
+func TestFollow(t *testing.T) {
+	files := map[string]string{
+		"js/count.js": "require('../jslib')\n", "jslib/package.json": `{"main":"a.js"}`, "jslib/a.js": "require('./c')\n", "jslib/c.js": "x",
+		"sh/run.sh": ". \"$PWD/shlib/common.sh\"\ncount\n", "shlib/common.sh": "x",
+		"root/run.sh": "ROOT=$(pwd)\nsh \"$ROOT/rootlib/size.sh\"\n", "rootlib/size.sh": "x",
+		"py/count.py": "from pylib import (cnt,\n  more)\ncnt.go()\n", "pylib/cnt.py": "x", "pylib/more.py": "x",
+		"path/run.py": "import sys\nsys.path.insert(0, 'pathlib2')\nimport cnt\n", "pathlib2/cnt.py": "x",
+	}
+	read := func(name string) ([]byte, bool) { data, ok := files[name]; return []byte(data), ok }
+	for _, c := range []struct{ command, want, near string }{
+		{"node js/count.js", "js/count.js jslib/a.js jslib/c.js jslib/package.json", ""},
+		{"sh sh/run.sh", "sh/run.sh shlib/common.sh", ""},
+		{"sh root/run.sh", "root/run.sh rootlib/size.sh", ""},
+		{"python3 -m py.count", "py/count.py pylib/cnt.py pylib/more.py", ""},
+		{"python3 path/run.py", "path/run.py pathlib2/cnt.py", ""},
+		{"find all -name '*.sh' -exec sh {} +", "", "all/a.sh"},
+		{`PATH="$PWD/own/bin:$PATH" mycount`, "", "own/bin/mycount"},
+		{"echo 1", "", ""},
+	} {
+		found := follow(c.command, read)
+		if got := strings.Join(slices.Sorted(maps.Keys(found.files)), " "); got != c.want || c.near != "" && !found.near(c.near) {
+			t.Errorf("%s: %q, want %q, and %s may be read: %v", c.command, got, c.want, c.near, found.near(c.near))
+		}
 	}
 }
