@@ -177,7 +177,7 @@ func (g *gauge) gate(ctx context.Context, gate quality.Gate) (measure.Result, er
 		if i >= len(sure) && badness(again) != badMissed {
 			continue // it may be the product, which does not go without it
 		}
-		if badness(again) > badness(m) {
+		if badness(again) > badness(m) || i < len(sure) && worse(gate, again, m) {
 			with := "with " + text.Clip(strings.Join(set, ", "), 200) + " as the base has it"
 			if m = again; m.Error != "" {
 				m.Error = with + ": " + m.Error
@@ -187,6 +187,12 @@ func (g *gauge) gate(ctx context.Context, gate quality.Gate) (measure.Result, er
 		}
 	}
 	return m, nil
+}
+
+// worse reports whether a value is the worse of two that come to the same, where measuring
+// varies by nothing.
+func worse(gate quality.Gate, a, b measure.Result) bool {
+	return badness(a) == badness(b) && a.Error == "" && gate.Repeats < 2 && a.Value != b.Value && (a.Value < b.Value) == gate.Higher
 }
 
 // maxPutAlone is how many files that measure are put back one by one.

@@ -103,6 +103,15 @@ func TestGateMeasuresByItsBase(t *testing.T) {
 	}
 }
 
+// The worse value counts, also where both are within the bounds.
+func TestWorseValueIsShown(t *testing.T) {
+	gate := config.Quality{Name: "n", Command: "sh size.sh", Value: "number", Max: bound(100)}
+	g := newGated(t, "-- size.sh --\nwc -l <data.txt\n-- data.txt --\nx\n", "-- size.sh --\necho 0\n-- data.txt --\nx\nx\nx\n", gate)
+	if m := g.measure(); !m.OK || m.Value != 3 || !strings.Contains(m.Note, "size.sh as the base has it") {
+		t.Errorf("%+v", m)
+	}
+}
+
 // What a script loads by plain words of its language is what measures, too.
 func TestFollow(t *testing.T) {
 	files := map[string]string{
