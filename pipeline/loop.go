@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"forge/pipeline/upstream"
 )
 
 // Loop is where a run stands between implement, review and test: its rounds, what they
@@ -139,6 +141,27 @@ func (b *Bounce) To() string {
 		to += " and the integration"
 	}
 	return to
+}
+
+// WhyBack says for people why work was sent back: what was found, or who wants it where
+// nothing was.
+func (r *Run) WhyBack(b *Bounce) string {
+	brief := ""
+	if n := b.Iteration; n > 0 && n <= len(r.Iterations) {
+		brief = r.Iterations[n-1].Brief
+	}
+	decided := slices.ContainsFunc(r.Upstream, func(f upstream.Feedback) bool {
+		return f.Iteration == b.Iteration && f.Part == "" && f.State == upstream.Resolved && f.Decision != nil && works(f.Decision)
+	})
+	switch {
+	case brief != "":
+		return brief
+	case r.Part != nil:
+		return "what the integration found"
+	case decided:
+		return "what was decided of what agents told each other"
+	}
+	return "a maintainer asked for changes"
 }
 
 // Current returns the current iteration, or nil before the first.

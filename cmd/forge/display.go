@@ -180,13 +180,7 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 	case pipeline.EventPublishFailed:
 		return line{"fault", "GitHub: " + text.Clip(text.FirstLine(d.Fault.Message), 100)}
 	case pipeline.EventBounce:
-		brief := run.Iterations[d.Bounce.Iteration-1].Brief
-		if brief == "" && run.Part != nil {
-			brief = "what the integration found"
-		} else if brief == "" {
-			brief = "a maintainer asked for changes"
-		}
-		return line{"back", fmt.Sprintf("%s sends the work back to %s (bounce %d): %s", d.Bounce.Phase, d.Bounce.To(), d.Bounce.Number, brief)}
+		return line{"back", fmt.Sprintf("%s sends the work back to %s (bounce %d): %s", d.Bounce.Phase, d.Bounce.To(), d.Bounce.Number, run.WhyBack(d.Bounce))}
 	case pipeline.EventDiminishing, pipeline.EventGuardFired:
 		return line{"stopped", fmt.Sprintf("%s: %s", d.Guard.Name, d.Guard.Detail)}
 	case pipeline.EventGateAnswered, pipeline.EventRunStopped, pipeline.EventRunResumed:

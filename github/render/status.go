@@ -331,10 +331,7 @@ func (v Renderer) earlier() string {
 		if b.Target == pipeline.TargetPlan || b.Target == pipeline.TargetResearch {
 			to = " to the planner"
 		}
-		why := v.line(v.Run.Iterations[b.Iteration-1].Brief, 200)
-		if why == "" {
-			why = "a maintainer asked for changes"
-		}
+		why := v.line(v.Run.WhyBack(&b), 200)
 		out = append(out, fmt.Sprintf("%d. ↩️ sent back%s by the %s: %s", b.Iteration, to, by, why))
 	}
 	if len(out) == 0 {

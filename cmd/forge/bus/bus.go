@@ -47,7 +47,10 @@ func (s Subscriber) wants(t pipeline.EventType, repo string) bool {
 }
 
 func matches(globs []string, name string) bool {
-	return len(globs) == 0 || slices.ContainsFunc(globs, func(g string) bool { ok, _ := path.Match(g, name); return ok })
+	return len(globs) == 0 || slices.ContainsFunc(globs, func(g string) bool {
+		ok, _ := path.Match(strings.TrimPrefix(strings.ToLower(g), typePrefix), strings.ToLower(name)) // GitHub's names know no case
+		return ok
+	})
 }
 
 // Options are a service's.

@@ -159,7 +159,7 @@ func TestFilters(t *testing.T) {
 		want         int
 	}{
 		{nil, nil, 4}, {[]string{"run.*"}, nil, 1}, {[]string{"base.moved"}, []string{"acme/*"}, 3}, {nil, []string{"other/*"}, 0},
-		{[]string{"tool.executed", "gate.*"}, nil, 0},
+		{[]string{"tool.executed", "gate.*"}, nil, 0}, {[]string{"io.forge.run.*"}, nil, 1}, {[]string{"base.moved"}, []string{"ACME/*"}, 3},
 	} {
 		db := openStore(t)
 		r := newReceiver(t, nil)

@@ -25,6 +25,9 @@ type Choice struct {
 }
 
 func (c Choice) check() error {
+	if c.Run < 0 {
+		return fmt.Errorf("%d is no run: they are numbered from 1", c.Run)
+	}
 	for _, list := range [][]string{c.Repos, c.Types} {
 		for _, glob := range list {
 			if _, err := path.Match(glob, ""); err != nil {
