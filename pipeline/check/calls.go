@@ -87,6 +87,7 @@ func (c *call) String() string {
 type recording struct {
 	Path  []string `json:"path"` // where modules are looked for, relative to the root
 	Calls []call   `json:"calls"`
+	Again bool     `json:"again"` // they are made in another order, and each of them twice
 }
 
 // runAlone finds code that comes to something else in a program of its own.
@@ -154,6 +155,7 @@ func (v *verdict) differing(ctx context.Context, sha string) (recording, map[str
 	if err != nil {
 		return rec, nil, err
 	}
+	rec.Again = true
 	second, err := v.replay(ctx, sha, rec)
 	if err != nil {
 		return rec, nil, err
@@ -162,7 +164,7 @@ func (v *verdict) differing(ctx context.Context, sha string) (recording, map[str
 	for i, c := range rec.Calls {
 		switch {
 		case c.Result == nil || first[i] == nil || second[i] == nil || *first[i] == *c.Result:
-		case *first[i] == *second[i]: // else it is chance
+		case *first[i] == *second[i]: // else it is chance, or turns on what was before
 			out[c.key()] = *first[i]
 		}
 	}
@@ -170,7 +172,7 @@ func (v *verdict) differing(ctx context.Context, sha string) (recording, map[str
 }
 
 // replay makes the recorded calls in a program of its own. The result of one is nil where it
-// could not be made.
+// could not be made, or turns on what was before.
 func (v *verdict) replay(ctx context.Context, sha string, rec recording) ([]*string, error) {
 	tree, err := v.open(ctx, sha)
 	if err != nil {
@@ -199,7 +201,7 @@ func (v *verdict) replay(ctx context.Context, sha string, rec recording) ([]*str
 
 // replayIn makes the calls of one language.
 func replayIn(ctx context.Context, tree Tree, rec recording, lang, dir string, command []string, out []*string) error {
-	part, at := recording{Path: rec.Path}, []int{}
+	part, at := recording{Path: rec.Path, Again: rec.Again}, []int{}
 	for i, c := range rec.Calls {
 		if c.Lang == lang {
 			part.Calls, at = append(part.Calls, c), append(at, i)

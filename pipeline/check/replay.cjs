@@ -1,5 +1,6 @@
 'use strict';
-// Makes the recorded calls again, in their order, in a program of its own.
+// Makes the recorded calls again, in their order, in a program of its own. With "again" from the
+// last to the first, each of them twice: what then comes to something else turns on what was before.
 const fs = require('node:fs');
 const path = require('node:path');
 const { pathToFileURL } = require('node:url');
@@ -8,7 +9,7 @@ const { inspect } = require('node:util');
 const root = path.dirname(__dirname);
 const record = JSON.parse(fs.readFileSync(path.join(__dirname, 'calls.json')));
 for (const name of fs.readdirSync(__dirname)) fs.unlinkSync(path.join(__dirname, name));
-const results = [];
+const results = [], calls = record.again ? record.calls.reverse() : record.calls;
 const load = async (file) => {
   try {
     return require(file);
@@ -25,7 +26,7 @@ const make = (f, c) => {
   }
 };
 const next = async () => { // each from a stack of its own
-  const c = record.calls[results.length];
+  const c = calls[results.length];
   if (c) {
     let f;
     try {
@@ -34,10 +35,12 @@ const next = async () => { // each from a stack of its own
     } catch {
       f = null;
     }
-    results.push(typeof f === 'function' ? make(f, c) : null);
+    const got = typeof f === 'function' ? make(f, c) : null;
+    results.push(got !== null && record.again && make(f, c) !== got ? null : got);
     setImmediate(next);
     return;
   }
+  if (record.again) results.reverse();
   fs.writeFileSync(path.join(__dirname, 'results.json'), JSON.stringify(results));
   process.exit(0);
 };

@@ -1,4 +1,5 @@
-# Makes the recorded calls again, in their order, in a program of its own.
+# Makes the recorded calls again, in their order, in a program of its own. With "again" from the
+# last to the first, each of them twice: what then comes to something else turns on what was before.
 import ast
 import importlib
 import inspect
@@ -16,11 +17,23 @@ def target(c):
         return getattr(f, name)
     if name == "__init__":
         return lambda *args, **named: vars(f(*args, **named))
-    made = f.__new__(f)
-    vars(made).update(ast.literal_eval(c["state"]))
+    own = f.__new__(f)
+    vars(own).update(ast.literal_eval(c["state"]))
     if isinstance(inspect.getattr_static(f, name), property):
-        return lambda: getattr(made, name)
-    return getattr(made, name)
+        return lambda: getattr(own, name)
+    return getattr(own, name)
+
+
+def made(c):
+    try:
+        f = target(c)
+        args, named = ast.literal_eval(c["args"]), ast.literal_eval(c["named"])
+    except BaseException:
+        return None
+    try:
+        return repr(f(*args, **named))
+    except (Exception, SystemExit):  # of a command line's main, too
+        return None if c["name"].endswith(".__init__") else "None"
 
 
 def main():
@@ -34,20 +47,12 @@ def main():
         sys.path.append(os.path.join(root, entry))
     for name in os.listdir(here):
         os.remove(os.path.join(here, name))
-    results, given = [], []
-    for c in record["calls"]:
-        got = None
-        try:
-            f = target(c)
-            args, named = ast.literal_eval(c["args"]), ast.literal_eval(c["named"])
-        except BaseException:
-            results.append(None)
-            continue
-        try:
-            got = repr(f(*args, **named))
-        except (Exception, SystemExit):  # of a command line's main, too
-            got = None if c["name"].endswith(".__init__") else "None"
-        results.append(got)
+    results = []
+    for c in reversed(record["calls"]) if record["again"] else record["calls"]:
+        got = made(c)
+        results.append(got if not record["again"] or made(c) == got else None)
+    if record["again"]:
+        results.reverse()
     with open(out, "w") as f:
         json.dump(results, f)
 
