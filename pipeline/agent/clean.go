@@ -75,13 +75,16 @@ func decodeEntity(e string) string {
 	return d
 }
 
-// escaped shows characters of code that are not seen, or that turn the direction of
-// writing, by their number: a model would read other code than runs.
+// escaped shows characters of code that are not seen, that turn the direction of writing, or
+// that end a line where none is seen to end, by their number: a model would read other code
+// than runs.
 func escaped(s string) string {
 	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case !unicode.Is(unicode.Cf, r):
+	for i, r := range s {
+		switch rest := s[i+utf8.RuneLen(r):]; {
+		case r == '\n' || r == '\t' || r == '\r' && (rest == "" || rest[0] == '\n'):
+			b.WriteRune(r)
+		case !unicode.In(r, unicode.Cf, unicode.Cc, unicode.Zl, unicode.Zp):
 			b.WriteRune(r)
 		case r > 0xffff:
 			fmt.Fprintf(&b, `\U%08x`, r)

@@ -550,3 +550,19 @@ func TestMeter(t *testing.T) {
 		t.Errorf("the last 30 tokens: %v", err)
 	}
 }
+
+// What ends a line, or is not seen, is shown by its number; what code is made of stays.
+func TestEscaped(t *testing.T) {
+	for in, want := range map[string]string{
+		"# a\rif t:":                      `# a\u000dif t:`,
+		"// a\u2028if (t)":                `// a\u2028if (t)`,
+		"a\x0cb\x1b[1m":                   `a\u000cb\u001b[1m`,
+		"/* \u202e */":                    `/* \u202e */`,
+		"a\tb\r\nc\r":                     "a\tb\r\nc\r",
+		"s = 'gr\u00fc\u00df' + '\u2713'": "s = 'gr\u00fc\u00df' + '\u2713'",
+	} {
+		if got := escaped(in); got != want {
+			t.Errorf("escaped(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

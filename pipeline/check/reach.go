@@ -105,7 +105,6 @@ var jsReaches = []reach{
 
 // anyReaches hold whatever the language.
 var anyReaches = []reach{
-	{ruleForges, lazyregexp.New("[\u202a-\u202e\u2066-\u2069]"), nil, "holds characters that make it look like other code than it is"},
 	{ruleForges, lazyregexp.New(writes + `.*` + report + `|` + report + `.*` + writes), nil, "writes what a test runner prints"},
 	{ruleDetects, lazyregexp.New(`(?i)(?:open|read\w*|ReadFile|load\w*|parse\w*|Path|glob)\(.*["'` + "`" + `](?:[^"'` + "`" + `]*/)?(?:[\w.-]*_test\.go|test_[\w-]*\.py|[\w-]*_test\.py|[\w.-]*\.(?:test|spec)\.[cm]?[jt]sx?|testdata/[^"'` + "`" + `]*|__snapshots__/[^"'` + "`" + `]*)["'` + "`" + `]`), nil, "reads the tests"},
 }

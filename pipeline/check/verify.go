@@ -176,6 +176,7 @@ func (v *verdict) runHead(ctx context.Context) error {
 // looksAt finds what the change itself says, whatever tests run on it.
 func (v *verdict) looksAt(ctx context.Context, tree Tree, read func(string) ([]byte, bool)) error {
 	c := v.head
+	c.disguised(v.isTest, read)
 	c.reachesRunner(v.isTest)
 	c.turnsAround(v.isTest)
 	c.loadsPlugins(read)
