@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,23 +136,24 @@ func appendBeside(t *testing.T, db *store.DB) {
 	defer close(hold)
 	s := newSender(t, db, Subscriber{URL: r.URL})
 	run := newRun(t, db, "a", 1)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	done := make(chan struct{})
 	var took [2][]time.Duration
-	for i := range 4000 {
-		if i == 2000 { // from here on somebody does not answer
-			go func() { defer close(done); _ = s.round(ctx) }()
+	for block := range 20 { // in turn, so that what else the machine does meets both
+		ctx, stop := context.WithCancel(t.Context())
+		var waits sync.WaitGroup
+		if block%2 == 1 {
+			waits.Go(func() { _ = s.round(ctx) })
 		}
-		begun := time.Now()
-		err := db.Append(t.Context(), run, []pipeline.Event{{ID: fmt.Sprint("m", i), Type: pipeline.EventBaseMoved, Source: "test", Time: now}}, nil)
-		if err != nil {
-			t.Fatal(err)
+		for i := range 200 {
+			begun := time.Now()
+			err := db.Append(t.Context(), run, []pipeline.Event{{ID: fmt.Sprint("m", block, "/", i), Type: pipeline.EventBaseMoved, Source: "test", Time: now}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			took[block%2] = append(took[block%2], time.Since(begun))
 		}
-		took[i/2000] = append(took[i/2000], time.Since(begun))
+		stop()
+		waits.Wait()
 	}
-	stop()
-	<-done
 	p := func(list []time.Duration, share float64) time.Duration {
 		slices.Sort(list)
 		return list[int(float64(len(list)-1)*share)]
