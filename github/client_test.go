@@ -9,7 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"testing"
@@ -227,17 +227,11 @@ func TestRetries(t *testing.T) {
 
 // A call that GitHub took but did not answer in time is ambiguous.
 func TestTimeout(t *testing.T) {
-	done := make(chan struct{})
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/access_tokens") {
-			reply(w, 201, map[string]any{"token": "ghs_x", "expires_at": time.Now().Add(time.Hour)})
-			return
-		}
-		<-done
-	}))
-	defer srv.Close()
-	defer close(done)
-	a := testApp(t, srv.Client().Transport, func(o *Options) { o.BaseURL, o.Timeout = srv.URL, 50*time.Millisecond })
+	a := testApp(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+		httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{}) // it is on its way
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}), func(o *Options) { o.Timeout = 50 * time.Millisecond })
 	_, _, err := a.Publish(context.Background(), rendertest.New(t).Run, PublishOptions{})
 	var e *apiError
 	if !errors.As(err, &e) || !e.Ambiguous() || !strings.Contains(err.Error(), "no answer within 50ms") {
