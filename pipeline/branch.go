@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"forge/pipeline/rollout"
 	"forge/pipeline/text"
@@ -33,7 +34,24 @@ func (r *Run) applyElsewhere(e Event) bool {
 	case EventRollout:
 		if e.Data.Rollout != nil {
 			r.Rollouts, r.Rev = rollout.Put(r.Rollouts, *e.Data.Rollout), e.Seq
+			r.Deployed = rollout.Keep(r.Deployed, *e.Data.Rollout)
 		}
+		return true
+	case EventShipDeployed:
+		if e.Data.Ship != nil {
+			r.Shipped, r.Rev = append(r.Shipped, *e.Data.Ship), e.Seq
+		}
+		return true
+	case EventEscaped:
+		if s := e.Data.Signal; s != nil {
+			out := slices.DeleteFunc(slices.Clone(r.Escaped), func(f string) bool { return f == s.File })
+			if !s.Off {
+				out = append(out, s.File)
+			}
+			r.Escaped, r.Rev = out, e.Seq
+		}
+		return true
+	case EventShipAsked, EventShipMerged, EventShipFinished:
 		return true
 	case EventDismissed:
 		r.dismiss(e.Data.Signal, e.Data.Actor)

@@ -96,6 +96,12 @@ const (
 
 	EventRollout EventType = "production.watched" // Data.Rollout: how a deployment of the work fares
 
+	// Shipping of the run's work. Data.Ship.
+	EventShipAsked    EventType = "ship.asked"    // people are asked before the next step
+	EventShipMerged   EventType = "ship.merged"   // its pull request is merged
+	EventShipDeployed EventType = "ship.deployed" // it has arrived in an environment
+	EventShipFinished EventType = "ship.finished" // it is through, or was stopped
+
 	// What that does to what Forge remembers.
 	EventLess       EventType = "feedback.confidence_decreased" // Data.Evidence
 	EventMore       EventType = "feedback.confidence_increased" // Data.Evidence
@@ -144,6 +150,7 @@ type Data struct {
 	Part           *module.Part       `json:"part,omitempty"`
 	Mergeable      *mergeable.State   `json:"mergeable,omitempty"`
 	Rollout        *rollout.Status    `json:"rollout,omitempty"`
+	Ship           *rollout.Step      `json:"ship,omitempty"`
 	Task           *Task              `json:"task,omitempty"`
 	Actor          *Actor             `json:"actor,omitempty"`
 	Signal         *Signal            `json:"signal,omitempty"`

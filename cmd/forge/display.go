@@ -206,6 +206,10 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 		if d.Rollout != nil {
 			return line{"production", d.Rollout.String()}
 		}
+	case pipeline.EventShipAsked, pipeline.EventShipMerged, pipeline.EventShipDeployed, pipeline.EventShipFinished:
+		if d.Ship != nil {
+			return line{"shipping", d.Ship.Why}
+		}
 	case pipeline.EventBaseMoved:
 		if run.Part != nil {
 			return line{"merge", fmt.Sprintf("taking in what was merged since, at %.7s", d.Head)}

@@ -42,10 +42,28 @@ func DocumentsOf(r *pipeline.Run, family []*pipeline.Run) []Document {
 	if r.State.Ended() {
 		out = append(out, Document{"feedback/insights.md", "Insights", insights(r, family)})
 	}
-	for _, d := range r.Rollouts {
+	for _, d := range deploymentsOf(r) {
 		out = append(out, Document{fmt.Sprintf("deployment/%s-%s.md", notInPaths.ReplaceAllString(d.Environment, "-"), d.At.UTC().Format("20060102-1504")),
 			"Deployment to " + text.OneLine(d.Environment), deployment(r, d)})
 	}
+	return out
+}
+
+// deploymentsOf are the deployments of the work: those that were watched, and those that it
+// was shipped by.
+func deploymentsOf(r *pipeline.Run) []rollout.Status {
+	out := slices.Clone(r.Deployed)
+	for _, d := range r.Rollouts { // of what was kept before
+		if !slices.ContainsFunc(out, func(o rollout.Status) bool { return o.Deployment == d.Deployment }) {
+			out = append(out, d)
+		}
+	}
+	for _, s := range r.Shipped {
+		if !slices.ContainsFunc(out, func(o rollout.Status) bool { return o.Deployment == s.Deployment }) {
+			out = append(out, rollout.Status{Deployment: s.Deployment, Environment: s.Environment, Commit: s.Commit, At: s.Succeeded})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b rollout.Status) int { return a.At.Compare(b.At) })
 	return out
 }
 
@@ -56,7 +74,20 @@ var notInPaths = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 func deployment(r *pipeline.Run, d rollout.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n", text.Clip(text.OneLine(r.Task.Title), 240))
-	lines := []string{"it runs " + text.OneLine(d.String()), "commit " + code(d.Commit)}
+	fares := text.OneLine(d.String())
+	if d.State == "" {
+		fares = fmt.Sprintf("in %s since %s, not watched", text.OneLine(d.Environment), d.At.UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	lines := []string{"it runs " + fares, "commit " + code(d.Commit)}
+	for _, s := range r.Shipped {
+		if s.Deployment == d.Deployment {
+			by := "with the merge"
+			if s.By != "" {
+				by = "by " + s.By
+			}
+			lines = append(lines, fmt.Sprintf("agreed to %s, begun %s", by, s.At.UTC().Format("2006-01-02 15:04 UTC")))
+		}
+	}
 	if d.Deployment != 0 {
 		lines = append(lines, fmt.Sprintf("GitHub's deployment %d", d.Deployment))
 	}
@@ -222,6 +253,20 @@ func insights(r *pipeline.Run, family []*pipeline.Run) string {
 	writeSection(&b, "What people decided", bullets(said))
 	writeSection(&b, "What became of findings", bullets(judged))
 	writeSection(&b, "After it had ended", bullets(r.Reopened))
+	var ran []string
+	for _, d := range deploymentsOf(r) {
+		if d.State != "" {
+			ran = append(ran, text.OneLine(d.String()))
+		}
+	}
+	for _, file := range r.Escaped {
+		in := ""
+		if file != "" {
+			in = " in " + code(file)
+		}
+		ran = append(ran, "a defect"+in+" reached production with it: neither review nor tests saw it")
+	}
+	writeSection(&b, "In production", bullets(ran))
 	return b.String()
 }
 

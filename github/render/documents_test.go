@@ -47,6 +47,26 @@ func TestDocuments(t *testing.T) {
 		!strings.Contains(last.Body, "commit `c0ffee`") || !strings.Contains(last.Body, "deployment 9") || !strings.Contains(last.Body, "**AC1** it works") {
 		t.Errorf("the record of the deployment: %+v", last)
 	}
+	// each deployment leaves one, also where it was not watched, and says who agreed
+	run.Deployed = []rollout.Status{{Deployment: 8, Environment: "staging", At: at.Add(-2 * time.Hour), State: rollout.Replaced, Why: "deployment 10"}, run.Rollouts[0]}
+	run.Shipped = []rollout.Step{{Environment: "staging", Deployment: 10, Commit: "beef", At: at.Add(-time.Hour), Succeeded: at.Add(-50 * time.Minute)},
+		{Environment: "prod/eu west", Deployment: 9, By: "ann", At: at}}
+	run.Escaped = []string{"cart.go"}
+	docs = DocumentsOf(run, []*pipeline.Run{child})
+	last3 := docs[len(docs)-3:]
+	if got := strings.Join(paths(last3), " "); got != "deployment/staging-20260701-1030.md deployment/staging-20260701-1140.md deployment/prod-eu-west-20260701-1230.md" {
+		t.Errorf("the deployments' records: %s", got)
+	}
+	for n, want := range []string{"deployment 10", "in staging since 2026-07-01 11:40 UTC, not watched\n- commit `beef`", "agreed to by ann"} {
+		if !strings.Contains(last3[n].Body, want) {
+			t.Errorf("no %q in %s", want, last3[n].Body)
+		}
+	}
+	for _, want := range []string{"#### In production\n\n- in staging since", "- in prod/eu west since 2026-07-01 12:30 UTC, unhealthy: errors\n- a defect in `cart.go` reached production"} {
+		if insights := docs[len(docs)-4]; insights.Path != "feedback/insights.md" || !strings.Contains(insights.Body, want) {
+			t.Errorf("no %q in %+v", want, insights)
+		}
+	}
 	if got := DocumentsOf(&pipeline.Run{Plan: &pipeline.Plan{Question: "which?"}}, nil); got != nil {
 		t.Errorf("a plan with a question has documents: %v", got)
 	}

@@ -192,7 +192,7 @@ func TestAimOfRollBack(t *testing.T) {
 	if v, _, _ := s.Next(i); v.Aim.To != sha(1) || !slices.Equal(v.Aim.Over, []string{sha(7), sha(6)}) {
 		t.Errorf("over what ran and what failed in between: %+v", v)
 	}
-	i, s = stage()
+	_, s = stage()
 	for k := range s.Deployments { // GitHub's times are in seconds
 		s.Deployments[k].At = s.Deployments[len(s.Deployments)-1].At
 	}

@@ -32,6 +32,33 @@ type Status struct {
 	Why         string    `json:"why,omitempty"`
 }
 
+// Step is a step of shipping a run's work.
+type Step struct {
+	Environment string            `json:"environment,omitempty"`
+	Deployment  int64             `json:"deployment,omitempty"` // GitHub's
+	Commit      string            `json:"commit,omitempty"`     // that it was merged as
+	By          string            `json:"by,omitempty"`         // who agreed; "": with what was agreed to before
+	At          time.Time         `json:"at,omitzero"`          // when it was begun, or asked
+	Succeeded   time.Time         `json:"succeeded,omitzero"`
+	State       State             `json:"state,omitempty"`    // how it fared when it was watched
+	Why         string            `json:"why,omitempty"`      //
+	Question    string            `json:"question,omitempty"` // what people are asked
+	Choices     map[string]string `json:"choices,omitempty"`  // what they may answer, and what that does
+	Done        bool              `json:"done,omitempty"`     // it is through: not stopped
+}
+
+// Keep replaces what is known of a deployment, or adds it.
+func Keep(list []Status, r Status) []Status {
+	for n := range list {
+		if list[n].Deployment == r.Deployment {
+			out := append([]Status{}, list...)
+			out[n] = r
+			return out
+		}
+	}
+	return append(list, r)
+}
+
 // Put replaces what is known of its environment, unless that is newer.
 func Put(list []Status, r Status) []Status {
 	out := make([]Status, 0, len(list)+1)

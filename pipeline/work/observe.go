@@ -172,6 +172,11 @@ func (e *Engine[W, T]) standing(ctx context.Context, run *pipeline.Run) (outcome
 	return outcome, err
 }
 
+// visible reports whether people are shown what happens to a run that has ended.
+func visible(e pipeline.Event) bool {
+	return e.Type == pipeline.EventRollout || e.Type == pipeline.EventShipDeployed || e.Type == pipeline.EventEscaped
+}
+
 // Record appends events to a run on top of whatever has happened meanwhile, and
 // calls also in the same transaction. Events whose ID the run knows already are
 // passed over. also may be nil, and may be called more than once: of several
@@ -179,7 +184,7 @@ func (e *Engine[W, T]) standing(ctx context.Context, run *pipeline.Run) (outcome
 func (e *Engine[W, T]) Record(ctx context.Context, run int64, events []pipeline.Event, also func(context.Context, T) error) error {
 	r, err := e.store.Load(ctx, run)
 	for err == nil {
-		if !r.State.Ended() || slices.ContainsFunc(events, func(v pipeline.Event) bool { return v.Type == pipeline.EventRollout }) { // which people are shown
+		if !r.State.Ended() || slices.ContainsFunc(events, visible) {
 			_, err = e.appendIf(ctx, r, also, func(*pipeline.Run) ([]pipeline.Event, error) { return events, nil })
 			break
 		}

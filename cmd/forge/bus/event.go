@@ -68,7 +68,11 @@ type Data struct {
 	Question  string            `json:"question,omitempty"`
 	Choices   map[string]string `json:"choices,omitempty"` // command → what it does
 	Answer    string            `json:"answer,omitempty"`
-	Actor     string            `json:"actor,omitempty"`
+
+	Environment string `json:"environment,omitempty"` // of a deployment of the work
+	Deployment  int64  `json:"deployment,omitempty"`  // GitHub's
+	Fares       string `json:"fares,omitempty"`       // how it fares there
+	Actor       string `json:"actor,omitempty"`
 }
 
 // Lengths of texts, in characters.
@@ -128,6 +132,13 @@ func (d *Data) happened(e *pipeline.Data, hide func(string) string) {
 		for _, c := range g.Choices {
 			d.Choices[c.Name] = hide(text.Clip(c.Label, mostTitle))
 		}
+	}
+	if s := e.Ship; s != nil {
+		d.Environment, d.Deployment, d.Fares, d.Actor = s.Environment, s.Deployment, string(s.State), s.By
+		d.Question, d.Choices = hide(text.Clip(s.Question, mostText)), s.Choices
+	}
+	if r := e.Rollout; r != nil {
+		d.Environment, d.Deployment, d.Fares = r.Environment, r.Deployment, string(r.State)
 	}
 	if a := e.Answer; a != nil {
 		d.Gate, d.Answer, d.Actor = a.Gate, a.Choice, a.By.Login

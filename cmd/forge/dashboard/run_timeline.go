@@ -337,6 +337,10 @@ func (d *timelineDraft) drawPeople(e *pipeline.Event) {
 		if data.Rollout != nil {
 			d.mark(e, "phase", "production", data.Rollout.String())
 		}
+	case pipeline.EventShipAsked, pipeline.EventShipMerged, pipeline.EventShipDeployed, pipeline.EventShipFinished:
+		if data.Ship != nil {
+			d.mark(e, "phase", "shipping", data.Ship.Why)
+		}
 	case pipeline.EventBaseMoved:
 		d.mark(e, "human", d.run.Repo.DefaultBranch, fmt.Sprintf("moved on to %.7s", data.Head))
 	case pipeline.EventIssueEdited:

@@ -141,6 +141,9 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	a.incidents = newIncidents(a, o)
 	if a.github != nil {
 		a.shipping = shipping.NewService(shipping.Options{DB: a.DB, GitHub: a.github.app, Log: o.Log, Now: o.clock(), Name: rand.Text(), Told: a.toldOfShipping,
+			Record: func(ctx context.Context, run int64, events []pipeline.Event) error {
+				return a.record(ctx, run, events, nil)
+			},
 			Has: deployedCode{a.github.app, a.Gateway, a.DB}.has})
 	}
 	if o.pages {

@@ -167,6 +167,31 @@ func TestShip(t *testing.T) {
 	if all := h.comments(); strings.Count(all, "**Ship this?**") != 1 || strings.Count(all, "**Shipped**") != 1 {
 		t.Errorf("people are told more than once:\n%s", all)
 	}
+	h.logged("ship.asked  ", "ship.merged  ", "ship.deployed staging healthy", "ship.asked production ", "ship.deployed production healthy", "ship.finished  ")
+	run, err := h.s.DB.Load(t.Context(), h.verified.ID)
+	h.must(err)
+	if len(run.Shipped) != 2 || run.Shipped[1].By != "acme" || run.Shipped[1].Deployment != production.ID || run.Shipped[1].Commit != production.SHA {
+		t.Errorf("the run has %+v", run.Shipped)
+	}
+}
+
+// logged wants the run's log to have these steps of shipping, each once.
+func (h *harbour) logged(want ...string) {
+	h.t.Helper()
+	events, err := h.s.DB.Events(h.t.Context(), h.verified.ID, 0)
+	h.must(err)
+	var got []string
+	for _, e := range events {
+		if s := e.Data.Ship; s != nil {
+			got = append(got, fmt.Sprintf("%s %s %s", e.Type, s.Environment, s.State))
+			if e.Type == pipeline.EventShipAsked && (len(s.Choices) != 2 || !strings.Contains(s.Question, "Who has write access answers")) {
+				h.t.Errorf("asked %q with the choices %v", s.Question, s.Choices)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		h.t.Errorf("the run's log (- want, + got):\n%s", diff)
+	}
 }
 
 // approved lets a person agree to the merge.

@@ -28,7 +28,7 @@ const (
 	missed    = 5 * time.Minute     // in which nothing was said of a deployment: GitHub's webhook may not have come
 	recent    = 14 * 24 * time.Hour // runs that ended since then are looked at after a start
 	mostRuns  = 200                 // of each kind
-	mostSteps = 20                  // at once, of one run
+	mostSteps = 40                  // at once, of one run
 )
 
 // Options are what the service needs.
@@ -40,6 +40,7 @@ type Options struct {
 	Name   string                                                              // of this process, as no other one's
 	Told   func(run *pipeline.Run, s *Ship, m Message)                         // people were told at the pull request; may be nil
 	Take   func(ctx context.Context, guid, event string, payload []byte) error // keeps what was looked up as what GitHub sends is kept
+	Record func(ctx context.Context, run int64, events []pipeline.Event) error // adds to a run's log what it does not have yet; may be nil
 	Has    func(ctx context.Context, repo, commit, part string) (bool, error)  // whether a commit has all of another; nil: none has
 }
 
@@ -241,11 +242,22 @@ func (v *Service) ship(ctx context.Context, id int64) error {
 // step does the next thing, and reports whether there was one.
 func (v *Service) step(ctx context.Context, row *store.Ship, s *Ship, run *pipeline.Run) (bool, error) {
 	now := v.now()
-	if v.held(s, now) && (s.State != Merging || len(s.Say) > 0) {
+	if v.held(s, now) && (s.State != Merging || len(s.Say)+len(s.Out) > 0) {
 		return false, nil
 	}
 	work, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	if len(s.Out) > 0 {
+		if v.Record != nil {
+			o := s.Out[0]
+			e := pipeline.Event{ID: o.ID, Type: o.Type, Source: "forge", Data: pipeline.Data{Ship: &o.Step}}
+			if err := v.Record(work, run.ID, []pipeline.Event{e}); err != nil {
+				return false, err
+			}
+		}
+		s.Out = s.Out[1:]
+		return true, nil
+	}
 	if len(s.Say) > 0 {
 		m := s.Say[0]
 		if err := v.GitHub.Reply(work, pipeline.Notice{Repo: run.Repo, Pull: s.Pull}, m.Words, m.Key); err != nil {
@@ -502,6 +514,7 @@ func sentence(err error) string {
 func (v *Service) merged(s *Ship, sha string, now time.Time) {
 	s.Merged, s.MergedAt = sha, now
 	s.Log = append(s.Log, Entry{At: now, What: "merged as " + text.ShortSHA(sha)})
+	s.log(pipeline.EventShipMerged, rollout.Step{Commit: sha, At: now, Why: "merged as " + text.ShortSHA(sha)})
 	s.next(now, "")
 }
 

@@ -65,6 +65,7 @@ type Ship struct {
 	Heard  Heard     `json:"heard,omitzero"`
 	Log    []Entry   `json:"log,omitempty"`
 	Say    []Message `json:"say,omitempty"`    // what people are still to be told
+	Out    []Step    `json:"out,omitempty"`    // what the run's log is still to be told
 	Holder string    `json:"holder,omitempty"` // the process that acts, until then
 	Until  time.Time `json:"until,omitzero"`
 
@@ -111,6 +112,18 @@ type Message struct {
 	Words string `json:"words"`
 }
 
+// Step is an event for the run's log, once for its ID.
+type Step struct {
+	ID   string             `json:"id"`
+	Type pipeline.EventType `json:"type"`
+	Step rollout.Step       `json:"step"`
+}
+
+// log adds an event for the run's log.
+func (s *Ship) log(t pipeline.EventType, step rollout.Step) {
+	s.Out = append(s.Out, Step{ID: fmt.Sprintf("ship/%d/%d/%s", s.Run, len(s.Log), t), Type: t, Step: step})
+}
+
 // New is the way of a run that was verified or accepted.
 func New(run *pipeline.Run) *Ship {
 	return &Ship{Run: run.ID, Pull: run.Published.Pull.Number, Slug: run.Slug, Settings: run.Config.Ship, State: Unverified}
@@ -123,7 +136,9 @@ func Verified(run *pipeline.Run) bool {
 }
 
 // active reports whether it goes on.
-func (s *Ship) active() bool { return s.State != Done && s.State != Stopped || len(s.Say) > 0 }
+func (s *Ship) active() bool {
+	return s.State != Done && s.State != Stopped || len(s.Say)+len(s.Out) > 0
+}
 
 // busy reports whether nothing else of the repository may be shipped meanwhile.
 func (s *Ship) busy() bool {
@@ -181,6 +196,7 @@ func (s *Ship) stop(now time.Time, by, format string, args ...any) {
 		r.Ended, r.Why = now, text.Clip(fmt.Sprintf(format, args...), 300)
 	}
 	s.to(Stopped, now, by, format, args...)
+	s.log(pipeline.EventShipFinished, rollout.Step{Environment: s.environment(), Commit: s.Merged, By: by, At: now, Why: "stopped: " + s.Why})
 	var b strings.Builder
 	fmt.Fprintf(&b, "**Shipping stopped**: %s.\n\n", s.Why)
 	if s.Merged == "" {
@@ -200,6 +216,11 @@ func (s *Ship) ask(q Question, now time.Time) {
 	s.to(Asking, now, "", "a person is asked about %s", q.About)
 	s.Question = &q
 	s.tell(s.question())
+	step := rollout.Step{Environment: s.environment(), Commit: s.Merged, At: now, Why: s.Why, Question: s.question(), Choices: map[string]string{}}
+	for _, c := range s.choices() {
+		step.Choices[c.words] = c.what
+	}
+	s.log(pipeline.EventShipAsked, step)
 }
 
 // askMerge asks whether to merge what is verified, and to go on from there.
@@ -236,6 +257,8 @@ func (s *Ship) arrived(now time.Time, state rollout.State, by, why string) {
 	r := s.record()
 	r.Ended, r.State, r.Why = now, state, why
 	s.Log = append(s.Log, Entry{At: now, What: "arrived in " + r.Environment, By: by})
+	s.log(pipeline.EventShipDeployed, rollout.Step{Environment: r.Environment, Deployment: r.Deployment, Commit: s.Merged, By: r.By,
+		At: r.Began, Succeeded: r.Succeeded, State: state, Why: "deployed to " + r.Environment})
 	s.At++
 	s.next(now, "")
 }
@@ -246,6 +269,7 @@ const minute = "2006-01-02 15:04 MST"
 // done ends it.
 func (s *Ship) done(now time.Time) {
 	s.to(Done, now, "", "shipped")
+	s.log(pipeline.EventShipFinished, rollout.Step{Commit: s.Merged, At: now, Why: "shipped", Done: true})
 	s.tell(fmt.Sprintf("**Shipped**: merged as %s. This is how it stood at %s; what comes of it later is said apart.%s",
 		text.ShortSHA(s.Merged), now.UTC().Format(minute), s.records()))
 }
@@ -283,13 +307,31 @@ func (s *Ship) records() string {
 	return b.String()
 }
 
+// a choice is what people may answer, and what that does.
+type choice struct{ words, what string }
+
+// choices are those of the question that is open.
+func (s *Ship) choices() []choice {
+	q := s.Question
+	var first choice
+	switch {
+	case q.Pass:
+		first = choice{"pass " + q.About, fmt.Sprintf("take %s as it is; then %s", q.About, steps(s.after(s.At+1)))}
+	case q.Wait:
+		first = choice{"wait " + q.About, fmt.Sprintf("wait %d minutes more", int(s.Settings.Timeout().Minutes()))}
+	case s.Merged != "":
+		first = choice{"approve " + q.About, steps(append([]string{s.deploysTo(s.At)}, s.after(s.At+1)...))}
+	default:
+		merged := fmt.Sprintf("this pull request is merged%s at %s, and at no other head (%s)", s.into(), text.ShortSHA(s.Head), s.method())
+		first = choice{"approve " + q.About, steps(append([]string{merged}, s.after(0)...))}
+	}
+	return []choice{first, {"stop", "nothing more is merged or deployed"}}
+}
+
 // question is what people read.
 func (s *Ship) question() string {
 	q := s.Question
 	var b strings.Builder
-	choice := func(words, what string) {
-		fmt.Fprintf(&b, "- `%s` — %s\n", command.Write(s.Slug, "ship "+words), what)
-	}
 	switch {
 	case q.Pass:
 		fmt.Fprintf(&b, "**Go on from %s?** %s.\n\n", q.About, q.Why)
@@ -301,18 +343,9 @@ func (s *Ship) question() string {
 		fmt.Fprintf(&b, "**Ship this?**%s\n\n", because(q.Why))
 	}
 	b.WriteString("Who has write access answers with the first line of a comment:\n\n")
-	switch {
-	case q.Pass:
-		choice("pass "+q.About, fmt.Sprintf("take %s as it is; then %s", q.About, steps(s.after(s.At+1))))
-	case q.Wait:
-		choice("wait "+q.About, fmt.Sprintf("wait %d minutes more", int(s.Settings.Timeout().Minutes())))
-	case s.Merged != "":
-		choice("approve "+q.About, steps(append([]string{s.deploysTo(s.At)}, s.after(s.At+1)...)))
-	default:
-		first := fmt.Sprintf("this pull request is merged%s at %s, and at no other head (%s)", s.into(), text.ShortSHA(s.Head), s.method())
-		choice("approve "+q.About, steps(append([]string{first}, s.after(0)...)))
+	for _, c := range s.choices() {
+		fmt.Fprintf(&b, "- `%s` — %s\n", command.Write(s.Slug, "ship "+c.words), c.what)
 	}
-	choice("stop", "nothing more is merged or deployed")
 	return b.String()
 }
 
