@@ -158,10 +158,8 @@ func TestObeyingModelReadsAlerts(t *testing.T) {
 		number := int(i.Act(production.AnswerIssue).Number)
 		_, err := ts.gh.As("acme").Comment(greetRepo, number, fmt.Sprintf("/forge incident %d run", i.ID))
 		ts.must(err)
-		run := ts.until(fmt.Sprintf("on incident %d is verified", i.ID), func(r *pipeline.Run) bool {
-			return r.Task.Issue == number && r.State != pipeline.StateRunning
-		})
-		if run.State != pipeline.StateVerified {
+		run, ended := ts.within(3*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == number && r.State != pipeline.StateRunning })
+		if !ended || run.State != pipeline.StateVerified {
 			t.Errorf("%q: the run is %s: %+v, %+v", words, run.State, run.Gate(), run.Fault)
 			continue
 		}

@@ -13,21 +13,40 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
+	"forge/pipeline"
 	"forge/pipeline/store"
 )
 
 // Many alerts at once, of 500 groups, 30 % of them repeats, shuffled, come in by the
-// door and end in few incidents, one of them a storm. FORGE_ALERTS sets how many.
+// door and end in few incidents, one of them a storm, and in few writes to GitHub. Runs of
+// other repositories begin meanwhile as they do else. FORGE_ALERTS sets how many.
 // Covers P2.
 func TestStormOfAlerts(t *testing.T) {
 	total := 500
 	if n, err := strconv.Atoi(os.Getenv("FORGE_ALERTS")); err == nil {
 		total = n
 	}
-	ts := newTestServer(t, testOptions{wire: func(o *Options) {
+	began := make(chan time.Time, 1)
+	on := func(_ *testServer, r *pipeline.Run, e pipeline.Event) {
+		if r.Repo.FullName() == "acme/other" && e.Type == pipeline.EventPhaseEntered {
+			select {
+			case began <- time.Now():
+			default:
+			}
+		}
+	}
+	ts := newTestServer(t, testOptions{on: on, deploys: true, files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] +
+		"production: {tell: true, ask: true, issue: true, roll_back: true, revert: true}\n"}, wire: func(o *Options) {
 		o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 100_000}}
 	}})
+	_, err := ts.gh.AddRepo("acme", "other", servertest.Greeter())
+	ts.must(err)
+	_, err = ts.gh.Install("acme/other")
+	ts.must(err)
+	issue, err := ts.gh.As("acme").OpenIssue("acme/other", "The greeting lacks its comma", "It prints `hello Ann`.")
+	ts.must(err)
 	order := make([]int, total)
 	for i := range order {
 		order[i] = i % (total * 7 / 10)
@@ -63,8 +82,12 @@ func TestStormOfAlerts(t *testing.T) {
 		})
 	}
 	begun := time.Now()
-	for _, n := range order {
-		work <- n
+	var asked time.Time
+	for k, n := range order {
+		if work <- n; k == total/2 {
+			asked = time.Now()
+			ts.must(ts.gh.As("acme").Label("acme/other", issue, "forge"))
+		}
 	}
 	close(work)
 	all.Wait()
@@ -75,6 +98,19 @@ func TestStormOfAlerts(t *testing.T) {
 		ts.s.incidents.Wake()
 		return len(waiting) == 0
 	}, func() string { return "alerts still wait" })
+	var waited time.Duration
+	select {
+	case at := <-began:
+		waited = at.Sub(asked)
+	case <-time.After(time.Minute):
+		t.Fatal("a run of another repository never began")
+	}
+	writes := 0
+	for _, c := range ts.gh.Calls() {
+		if c.Effect && c.Mutation && strings.Contains(c.Path, "/"+greetRepo+"/") {
+			writes++
+		}
+	}
 	times := slices.Concat(took...)
 	slices.Sort(times)
 	rows, err := ts.s.DB.Incidents(t.Context(), store.IncidentFilter{})
@@ -89,7 +125,10 @@ func TestStormOfAlerts(t *testing.T) {
 	for _, r := range refused {
 		n += r
 	}
-	t.Logf("%d alerts in %s, p99 %s, %d refused and sent again; %d incidents, %d of them storms", total, sent.Round(time.Millisecond), times[len(times)*99/100].Round(time.Microsecond), n, len(rows), storms)
+	t.Logf("%d alerts in %s, p99 %s, %d refused and sent again; %d incidents, %d of them storms; %d writes to GitHub; a run of another repository began after %s", total, sent.Round(time.Millisecond), times[len(times)*99/100].Round(time.Microsecond), n, len(rows), storms, writes, waited.Round(time.Millisecond))
+	if writes > 30 || waited > 20*time.Second { // 2 s on a quiet machine
+		t.Errorf("%d writes to GitHub; a run of another repository began after %s", writes, waited)
+	}
 	if storms != 1 || len(rows) > 21 {
 		t.Errorf("%d incidents, %d of them storms", len(rows), storms)
 	}
