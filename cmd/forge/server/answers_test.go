@@ -268,8 +268,12 @@ func TestRollBackIsKilled(t *testing.T) {
 	rolled, refused, succeeded := 0, 0, 0
 	for n := range kills {
 		later.Add(int64(8 * time.Minute)) // a repository has so many incidents an hour
-		if n > 0 && n%len(names) == 0 {   // and an environment one roll-back a day
+		if n > 0 && n%len(names) == 0 {   // and an environment one roll-back a day; what ran there before is no news
 			later.Add(int64(25 * time.Hour))
+			more += "more\n"
+			first = second
+			second, err = acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
+			ts.must(err)
 		}
 		env, suspect := names[n%len(names)], int64(0)
 		for _, sha := range []string{first, second} {
