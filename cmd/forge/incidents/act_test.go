@@ -588,3 +588,49 @@ func TestChoicesOfPeople(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 }
+
+// Whoever is asked about something critical that goes on is reminded once, a quarter of an
+// hour later, unless somebody has said something by then.
+func TestQuestionIsReminded(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(b *bench)
+		want   int
+	}{
+		{"nobody says anything", func(*bench) {}, 1},
+		{"somebody chose", func(b *bench) {
+			_, err := b.Answer(t.Context(), work.Word{Repo: pipeline.Repo{Owner: "acme", Name: "shop"}, Actor: pipeline.Actor{Login: "ann"}, Text: "1 issue"})
+			b.must(err)
+		}, 0},
+		{"muted", func(b *bench) { b.must(Mute(t.Context(), b.DB, 1, "ann", 2*time.Hour, b.now)) }, 0},
+		{"dismissed", func(b *bench) { b.must(Dismiss(t.Context(), b.DB, 1, "ann", "a test", b.now)) }, 0},
+	} {
+		b, h := newBench(t), newFakeActions(config.Production{Ask: true})
+		asked := 0
+		b.goesBad(h, "acme/shop")
+		b.live(h)
+		b.now = b.now.Add(14 * time.Minute)
+		b.live(h)
+		tt.change(b)
+		reminded := func() (n int) {
+			for key := range h.comments {
+				if strings.Contains(key, "incident/1/reminded") {
+					n++
+				}
+			}
+			return n
+		}
+		if n := reminded(); n != 0 {
+			t.Errorf("%s: reminded after 14 minutes", tt.name)
+		}
+		for range 3 {
+			b.now = b.now.Add(2 * time.Minute)
+			b.restart(h)
+			b.Asked = func(*production.Incident, int, string) { asked++ }
+			b.must(b.Follow(t.Context()))
+		}
+		if n := reminded(); n != tt.want || asked != tt.want {
+			t.Errorf("%s: reminded %d times, and elsewhere %d times, want %d: %v", tt.name, n, asked, tt.want, h.comments)
+		}
+	}
+}

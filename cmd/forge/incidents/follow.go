@@ -130,11 +130,19 @@ func (s *Service) tell(ctx context.Context, tracker *production.Tracker, i *prod
 	if err != nil {
 		return err
 	}
-	for _, m := range append(list, ofActs(i, tracker.Deployments)...) {
+	list = append(list, ofActs(i, tracker.Deployments)...)
+	late, ok := reminder(i, s.Now())
+	if ok {
+		list = append(list, late)
+	}
+	for _, m := range list {
 		if slices.Contains(i.Told, m.key) {
 			continue
 		}
 		err := s.Teller.Tell(ctx, i.Repo, m.number, m.words, m.key)
+		if err == nil && m.key == late.key && s.Asked != nil {
+			s.Asked(i, m.number, m.words)
+		}
 		data := production.EventData{Key: m.key}
 		var fault *pipeline.Fault
 		if errors.As(err, &fault) && fault.Final { // such as where the conversation is locked
@@ -211,6 +219,21 @@ func ofActs(i *production.Incident, list []production.Deployment) (out []message
 		at(place, "end", ending(i))
 	}
 	return out
+}
+
+// remindAfter is how long nobody answers until people are asked once more.
+const remindAfter = 15 * time.Minute
+
+// reminder asks once more about something critical that goes on, to which nobody has said
+// anything.
+func reminder(i *production.Incident, now time.Time) (message, bool) {
+	ask := i.Act(production.AnswerAsk)
+	heard := i.Chosen != nil || i.Declined != nil || slices.ContainsFunc(i.Acts, func(a production.Act) bool { return a.By != "" })
+	if ask == nil || ask.State != production.ActDone || heard || i.State != production.StateOpen || i.Severity != production.SeverityCritical || now.Sub(ask.At) < remindAfter {
+		return message{}, false
+	}
+	return message{int(ask.Number), fmt.Sprintf("incident/%d/reminded", i.ID),
+		fmt.Sprintf("Incident %d (%s) in %s goes on, and nobody has answered for %d minutes. The question is above.", i.ID, i.Severity, i.Environment, int(remindAfter.Minutes()))}, true
 }
 
 // touched are the pull request and the issue of what an answer takes back.
