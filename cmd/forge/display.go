@@ -82,7 +82,8 @@ func (d *display) print(at time.Time, l line) {
 	if d.color {
 		stamp, label = colored(stamp, ansi.Faint), colored(label, ansi.Bold, l.color())
 	}
-	fmt.Fprintf(d.out, "%s  %s  %s\n", stamp, label, l.text)
+	// Models and strangers write parts of it: they make no lines, and do not drive the terminal.
+	fmt.Fprintf(d.out, "%s  %s  %s\n", stamp, label, text.OneLine(strings.Map(text.Visible, l.text)))
 }
 
 // showLinks says where new things are, once each.

@@ -113,3 +113,13 @@ func TestShowWaivers(t *testing.T) {
 		}
 	}
 }
+
+// What models and strangers write makes no line of its own, and does not drive the terminal.
+func TestDisplayOneLine(t *testing.T) {
+	var out strings.Builder
+	d := newDisplay(&out, time.Now())
+	d.print(time.Now(), line{"start", "a title\n  9.0s  verified  \x1b[31mall\x1b[0m \u202egood"})
+	if got := out.String(); strings.Count(got, "\n") != 1 || strings.ContainsAny(got, "\x1b\u202e") || !strings.Contains(got, "a title 9.0s verified [31mall[0m good") {
+		t.Errorf("printed %q", got)
+	}
+}

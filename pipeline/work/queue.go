@@ -71,10 +71,18 @@ func (e *Engine[W, T]) Migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("migrate job tables: %w", err)
 	}
-	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return fmt.Errorf("migrate job tables: %w", err)
+	for done := -1; ; {
+		_, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil)
+		if err == nil {
+			return nil
+		}
+		// Several commands on a new database collide. As long as the others get on with it, so does this one.
+		there, look := m.ExistingVersions(ctx)
+		if look != nil || len(there) <= done {
+			return fmt.Errorf("migrate job tables: %w", err)
+		}
+		done = len(there)
 	}
-	return nil
 }
 
 // soleOwner reports whether the database is a file, with this process as its one owner.

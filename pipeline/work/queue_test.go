@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -442,6 +444,30 @@ func TestRestartOnSQLite(t *testing.T) {
 	w.untilState(t, k, id, pipeline.StateVerified)
 	if jobs := listJobs(t, e); jobs[laneNext] != 1 {
 		t.Errorf("jobs: %v; want the one that was there", jobs)
+	}
+}
+
+// Commands that answer several questions at once, each with the file open for itself, lose none.
+func TestMigrateTogether(t *testing.T) {
+	t.Parallel()
+	address := filepath.Join(t.TempDir(), "forge.db")
+	var engines []*sqliteEngine
+	for range 6 {
+		db, err := store.Open(t.Context(), address, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		engines = append(engines, newEngine(t, &keeper{DB: db}, options(t)))
+	}
+	errs := make(chan error)
+	for _, e := range engines {
+		go func() { errs <- e.Migrate(t.Context()) }()
+	}
+	for range engines {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
 	}
 }
 
