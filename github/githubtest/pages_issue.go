@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"forge/github/githubtest/markdown"
 )
 
 // issuePage is what the page of an issue or pull request shows.
@@ -110,14 +112,14 @@ func (s *Server) viewIssuePage(i *issue, back string) issuePage {
 	full := i.repo.fullName()
 	p := issuePage{
 		Number: i.number, Title: i.title, State: i.status(), Author: i.user.login,
-		Body: markdown(i.body, boxForm(full, "tick-body", back, "n", int64(i.number))),
+		Body: markdown.HTML(i.body, boxForm(full, "tick-body", back, "n", int64(i.number))),
 	}
 	for _, l := range i.labels {
 		p.Labels = append(p.Labels, l.name)
 	}
 	for _, c := range i.comments {
 		p.Entries = append(p.Entries, entry{
-			At: c.created, Who: c.user.login, ID: c.id, Body: markdown(c.body, boxForm(full, "tick", back, "id", c.id)), Hidden: c.minimized != "",
+			At: c.created, Who: c.user.login, ID: c.id, Body: markdown.HTML(c.body, boxForm(full, "tick", back, "id", c.id)), Hidden: c.minimized != "",
 			React: contents(c.reactions),
 		})
 	}
@@ -133,7 +135,7 @@ func (s *Server) viewIssuePage(i *issue, back string) issuePage {
 		for _, rv := range i.pull.reviews {
 			e := entry{At: rv.submitted, Who: rv.user.login, ID: rv.id, What: "reviewed: " + strings.ToLower(strings.ReplaceAll(rv.state, "_", " "))}
 			e.Verdict = rv.state == "APPROVED" || rv.state == "CHANGES_REQUESTED"
-			e.Body = markdown(rv.body, boxForm(full, "tick", back, "id", 0))
+			e.Body = markdown.HTML(rv.body, boxForm(full, "tick", back, "id", 0))
 			for _, t := range i.pull.threads {
 				if t.comments[0].review == rv {
 					e.Threads = append(e.Threads, viewThread(t, full, back))
@@ -156,7 +158,7 @@ func viewThread(t *thread, full, back string) threadView {
 	for _, c := range t.comments {
 		_, suggests := suggestion(c.body)
 		v.Comments = append(v.Comments, threadComment{
-			ID: c.id, Who: c.user.login, Body: markdown(c.body, boxForm(full, "tick", back, "id", c.id)),
+			ID: c.id, Who: c.user.login, Body: markdown.HTML(c.body, boxForm(full, "tick", back, "id", c.id)),
 			Suggestion: suggests && !t.outdated && !t.resolved && !c.applied && t.pull.state == "open", Hidden: c.minimized != "",
 			React: contents(c.reactions),
 		})
@@ -172,7 +174,7 @@ func (s *Server) viewPullPage(p *pull, back string) *pullPage {
 	for _, su := range p.repo.suites {
 		for _, c := range su.runs {
 			if su.head == p.headSHA {
-				text := markdown(c.summary+"\n\n"+c.text, func(int, bool) string { return "☐" })
+				text := markdown.HTML(c.summary+"\n\n"+c.text, func(int, bool) string { return "☐" })
 				v.Checks = append(v.Checks, checkView{CheckRun: c.view(), Text: text, Buttons: c.actions})
 			}
 		}

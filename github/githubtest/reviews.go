@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"forge/github/githubtest/markdown"
 )
 
 var reviewStates = map[string]string{"COMMENT": "COMMENTED", "APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "": "PENDING"}
@@ -231,13 +233,13 @@ func (c *reviewComment) withSuggestion(file string) (string, error) {
 func suggestion(body string) (string, bool) {
 	lines := strings.Split(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
 	for i, line := range lines {
-		fence, info := splitFence(line)
+		fence, info := markdown.Fence(line)
 		if info != "suggestion" {
 			continue
 		}
 		var text strings.Builder
 		for _, l := range lines[i+1:] {
-			if f, rest := splitFence(l); rest == "" && len(f) >= len(fence) && f[0] == fence[0] {
+			if f, rest := markdown.Fence(l); rest == "" && len(f) >= len(fence) && f[0] == fence[0] {
 				return text.String(), true
 			}
 			text.WriteString(l + "\n")
@@ -245,18 +247,6 @@ func suggestion(body string) (string, bool) {
 		return text.String(), true
 	}
 	return "", false
-}
-
-// splitFence splits "```go" into its marks and its info string; the marks are
-// empty when the line is no fence.
-func splitFence(line string) (marks, info string) {
-	trimmed := strings.TrimLeft(line, " ")
-	for _, ch := range []string{"`", "~"} {
-		if n := len(trimmed) - len(strings.TrimLeft(trimmed, ch)); n >= 3 && len(line)-len(trimmed) < 4 {
-			return trimmed[:n], strings.TrimSpace(trimmed[n:])
-		}
-	}
-	return "", "\x00" // never an info string
 }
 
 // commitSuggestions does what the button does: a commit of the person's, with the

@@ -1,4 +1,5 @@
-package githubtest
+// Package markdown shows the Markdown of issues and comments on the local GitHub's pages.
+package markdown
 
 import (
 	"fmt"
@@ -8,19 +9,19 @@ import (
 	"strings"
 )
 
-// markdown renders the Markdown that bots and people write: enough of it to read
+// HTML renders the Markdown that bots and people write: enough of it to read
 // comfortably. Everything is escaped; the only HTML let through is details,
 // summary and br. box renders the nth task-list box.
-func markdown(text string, box func(n int, ticked bool) string) template.HTML {
+func HTML(text string, box func(n int, ticked bool) string) template.HTML {
 	text = htmlComment.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), "")
-	r := &mdRenderer{box: box}
+	r := &renderer{box: box}
 	r.blocks(strings.Split(text, "\n"))
 	return template.HTML(r.out.String()) //nolint:gosec // built from escaped parts
 }
 
 var htmlComment = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)`)
 
-type mdRenderer struct {
+type renderer struct {
 	out   strings.Builder
 	box   func(int, bool) string
 	boxes int
@@ -28,43 +29,43 @@ type mdRenderer struct {
 }
 
 var (
-	mdHeading = regexp.MustCompile(`^(#{1,6})\s+(.*?)\s*#*$`)
-	mdRule    = regexp.MustCompile(`^ {0,3}(?:-{3,}|\*{3,}|_{3,})\s*$`)
-	mdItem    = regexp.MustCompile(`^(\s*)(?:[-*+]|\d+[.)])\s+(.*)$`)
-	mdTask    = regexp.MustCompile(`^\[([ xX])\]\s+(.*)$`)
-	mdDivider = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
-	mdHTML    = regexp.MustCompile(`^\s*</?(?:details|summary)\b[^>]*>`)
+	heading   = regexp.MustCompile(`^(#{1,6})\s+(.*?)\s*#*$`)
+	rule      = regexp.MustCompile(`^ {0,3}(?:-{3,}|\*{3,}|_{3,})\s*$`)
+	item      = regexp.MustCompile(`^(\s*)(?:[-*+]|\d+[.)])\s+(.*)$`)
+	task      = regexp.MustCompile(`^\[([ xX])\]\s+(.*)$`)
+	divider   = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
+	htmlBlock = regexp.MustCompile(`^\s*</?(?:details|summary)\b[^>]*>`)
 )
 
 // maxDepth bounds nested quotes.
 const maxDepth = 8
 
-func (r *mdRenderer) blocks(lines []string) {
+func (r *renderer) blocks(lines []string) {
 	r.depth++
 	defer func() { r.depth-- }()
 	for i := 0; i < len(lines); {
 		line := lines[i]
-		fence, info := splitFence(line)
+		fence, info := Fence(line)
 		switch {
 		case strings.TrimSpace(line) == "":
 			i++
 		case fence != "":
 			i = r.code(lines, i, fence, info)
-		case mdHeading.MatchString(line):
-			m := mdHeading.FindStringSubmatch(line)
+		case heading.MatchString(line):
+			m := heading.FindStringSubmatch(line)
 			fmt.Fprintf(&r.out, "<h%d>%s</h%d>\n", len(m[1]), inline(m[2]), len(m[1]))
 			i++
-		case mdRule.MatchString(line):
+		case rule.MatchString(line):
 			r.out.WriteString("<hr>\n")
 			i++
-		case mdHTML.MatchString(line):
+		case htmlBlock.MatchString(line):
 			r.out.WriteString(htmlLine(line) + "\n")
 			i++
 		case strings.HasPrefix(line, ">") && r.depth < maxDepth:
 			i = r.quote(lines, i)
-		case mdItem.MatchString(line):
+		case item.MatchString(line):
 			i = r.list(lines, i)
-		case strings.Contains(line, "|") && i+1 < len(lines) && mdDivider.MatchString(lines[i+1]) && strings.Contains(lines[i+1], "-"):
+		case strings.Contains(line, "|") && i+1 < len(lines) && divider.MatchString(lines[i+1]) && strings.Contains(lines[i+1], "-"):
 			i = r.table(lines, i)
 		default:
 			i = r.paragraph(lines, i)
@@ -72,14 +73,14 @@ func (r *mdRenderer) blocks(lines []string) {
 	}
 }
 
-func (r *mdRenderer) code(lines []string, i int, fence, info string) int {
+func (r *renderer) code(lines []string, i int, fence, info string) int {
 	class := "code"
 	if info == "suggestion" {
 		class = "code suggestion"
 	}
 	fmt.Fprintf(&r.out, "<pre class=%q><code>", class)
 	for i++; i < len(lines); i++ {
-		if f, rest := splitFence(lines[i]); rest == "" && len(f) >= len(fence) && f[0] == fence[0] {
+		if f, rest := Fence(lines[i]); rest == "" && len(f) >= len(fence) && f[0] == fence[0] {
 			i++
 			break
 		}
@@ -92,7 +93,7 @@ func (r *mdRenderer) code(lines []string, i int, fence, info string) int {
 // alerts are GitHub's highlighted quotes, by their first line.
 var alerts = map[string]string{"[!NOTE]": "Note", "[!TIP]": "Tip", "[!IMPORTANT]": "Important", "[!WARNING]": "Warning", "[!CAUTION]": "Caution"}
 
-func (r *mdRenderer) quote(lines []string, i int) int {
+func (r *renderer) quote(lines []string, i int) int {
 	var inner []string
 	for ; i < len(lines) && strings.HasPrefix(lines[i], ">"); i++ {
 		inner = append(inner, strings.TrimPrefix(strings.TrimPrefix(lines[i], ">"), " "))
@@ -112,22 +113,22 @@ func (r *mdRenderer) quote(lines []string, i int) int {
 	return i
 }
 
-func (r *mdRenderer) list(lines []string, i int) int {
+func (r *renderer) list(lines []string, i int) int {
 	r.out.WriteString("<ul>\n")
 	for i < len(lines) {
-		m := mdItem.FindStringSubmatch(lines[i])
+		m := item.FindStringSubmatch(lines[i])
 		if m == nil {
 			break
 		}
 		text := m[2]
-		for i++; i < len(lines) && strings.HasPrefix(lines[i], "  ") && !mdItem.MatchString(lines[i]); i++ {
+		for i++; i < len(lines) && strings.HasPrefix(lines[i], "  ") && !item.MatchString(lines[i]); i++ {
 			text += " " + strings.TrimSpace(lines[i])
 		}
 		class := ""
 		if len(m[1]) > 1 {
 			class = ` class="deeper"`
 		}
-		if t := mdTask.FindStringSubmatch(text); t != nil {
+		if t := task.FindStringSubmatch(text); t != nil {
 			fmt.Fprintf(&r.out, "<li class=\"task\">%s %s</li>\n", r.box(r.boxes, t[1] != " "), inline(t[2]))
 			r.boxes++
 			continue
@@ -143,7 +144,7 @@ func cells(line string) []string {
 	return strings.Split(strings.ReplaceAll(line, `\|`, "\x00"), "|")
 }
 
-func (r *mdRenderer) table(lines []string, i int) int {
+func (r *renderer) table(lines []string, i int) int {
 	row := func(tag, line string) {
 		r.out.WriteString("<tr>")
 		for _, c := range cells(line) {
@@ -160,12 +161,12 @@ func (r *mdRenderer) table(lines []string, i int) int {
 	return i
 }
 
-func (r *mdRenderer) paragraph(lines []string, i int) int {
+func (r *renderer) paragraph(lines []string, i int) int {
 	start := i
 	for i++; i < len(lines); i++ {
-		f, _ := splitFence(lines[i])
-		if strings.TrimSpace(lines[i]) == "" || f != "" || mdHeading.MatchString(lines[i]) || mdItem.MatchString(lines[i]) ||
-			mdHTML.MatchString(lines[i]) || strings.HasPrefix(lines[i], ">") {
+		f, _ := Fence(lines[i])
+		if strings.TrimSpace(lines[i]) == "" || f != "" || heading.MatchString(lines[i]) || item.MatchString(lines[i]) ||
+			htmlBlock.MatchString(lines[i]) || strings.HasPrefix(lines[i], ">") {
 			break
 		}
 	}
@@ -173,13 +174,13 @@ func (r *mdRenderer) paragraph(lines []string, i int) int {
 	return i
 }
 
-var mdTag = regexp.MustCompile(`</?(?:details|summary|br)\b[^>]*>`)
+var tagged = regexp.MustCompile(`</?(?:details|summary|br)\b[^>]*>`)
 
 // htmlLine lets the allowed tags through, without their attributes.
 func htmlLine(line string) string {
 	var b strings.Builder
 	for {
-		at := mdTag.FindStringIndex(line)
+		at := tagged.FindStringIndex(line)
 		if at == nil {
 			break
 		}
@@ -201,31 +202,43 @@ func htmlLine(line string) string {
 }
 
 var (
-	mdCode   = regexp.MustCompile("`+[^`]+`+")
-	mdLink   = regexp.MustCompile(`\[([^\]]*)\]\((https?://[^\s)]+|#[\w-]+|/[^\s)]*)\)`)
-	mdURL    = regexp.MustCompile(`(^|[\s(])(https?://[^\s<)]+)`)
-	mdBold   = regexp.MustCompile(`\*\*([^*]+)\*\*`)
-	mdItalic = regexp.MustCompile(`(^|[\s(])[*_]([^*_\s][^*_]*)[*_]([\s.,:;!?)]|$)`)
-	mdStrike = regexp.MustCompile(`~~([^~]+)~~`)
+	codeSpan = regexp.MustCompile("`+[^`]+`+")
+	link     = regexp.MustCompile(`\[([^\]]*)\]\((https?://[^\s)]+|#[\w-]+|/[^\s)]*)\)`)
+	bareURL  = regexp.MustCompile(`(^|[\s(])(https?://[^\s<)]+)`)
+	bold     = regexp.MustCompile(`\*\*([^*]+)\*\*`)
+	italic   = regexp.MustCompile(`(^|[\s(])[*_]([^*_\s][^*_]*)[*_]([\s.,:;!?)]|$)`)
+	strike   = regexp.MustCompile(`~~([^~]+)~~`)
 )
 
 // inline renders one run of text. Code spans are set aside first.
 func inline(text string) string {
 	var codes []string
 	text = strings.ReplaceAll(text, "\x01", "")
-	text = mdCode.ReplaceAllStringFunc(text, func(c string) string {
+	text = codeSpan.ReplaceAllStringFunc(text, func(c string) string {
 		codes = append(codes, "<code>"+html.EscapeString(strings.TrimSpace(strings.Trim(c, "`")))+"</code>")
 		return fmt.Sprintf("\x01%d\x01", len(codes)-1)
 	})
 	text = html.EscapeString(text)
 	text = strings.NewReplacer("&lt;br&gt;", "<br>", "&lt;br/&gt;", "<br>", "&lt;sub&gt;", "<sub>", "&lt;/sub&gt;", "</sub>", "&#39;", "'").Replace(text)
-	text = mdLink.ReplaceAllString(text, `<a href="$2">$1</a>`)
-	text = mdURL.ReplaceAllString(text, `$1<a href="$2">$2</a>`)
-	text = mdBold.ReplaceAllString(text, "<strong>$1</strong>")
-	text = mdItalic.ReplaceAllString(text, "$1<em>$2</em>$3")
-	text = mdStrike.ReplaceAllString(text, "<del>$1</del>")
+	text = link.ReplaceAllString(text, `<a href="$2">$1</a>`)
+	text = bareURL.ReplaceAllString(text, `$1<a href="$2">$2</a>`)
+	text = bold.ReplaceAllString(text, "<strong>$1</strong>")
+	text = italic.ReplaceAllString(text, "$1<em>$2</em>$3")
+	text = strike.ReplaceAllString(text, "<del>$1</del>")
 	for i, c := range codes {
 		text = strings.Replace(text, fmt.Sprintf("\x01%d\x01", i), c, 1)
 	}
 	return text
+}
+
+// Fence splits "```go" into its marks and its info string; the marks are
+// empty when the line is no fence.
+func Fence(line string) (marks, info string) {
+	trimmed := strings.TrimLeft(line, " ")
+	for _, ch := range []string{"`", "~"} {
+		if n := len(trimmed) - len(strings.TrimLeft(trimmed, ch)); n >= 3 && len(line)-len(trimmed) < 4 {
+			return trimmed[:n], strings.TrimSpace(trimmed[n:])
+		}
+	}
+	return "", "\x00" // never an info string
 }
