@@ -2,6 +2,7 @@ package deps
 
 import (
 	"context"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"golang.org/x/tools/txtar"
 
@@ -315,4 +317,16 @@ func FuzzFind(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Maven also reads poms that are not in UTF-8: what is not understood is not handed to it.
+func TestPomInAnotherEncoding(t *testing.T) {
+	pom := utf16.Encode([]rune("\ufeff<project><build><extensions><extension><artifactId>x</artifactId></extension></extensions></build></project>"))
+	var text []byte
+	for _, c := range pom {
+		text = binary.BigEndian.AppendUint16(text, c)
+	}
+	if kept, runs := (&finder{}).pom(text); len(kept) > 0 || runs != "" {
+		t.Errorf("kept %q, runs %q", kept, runs)
+	}
 }

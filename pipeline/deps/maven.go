@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"bytes"
 	_ "embed"
 	"path"
 	"regexp"
@@ -15,9 +16,10 @@ var mavenScript []byte
 
 var (
 	xmlComment = regexp.MustCompile(`(?s)<!--.*?-->`)
-	// pomExtension is a library that Maven loads into itself.
-	pomExtension = regexp.MustCompile(`<extension>`)
-	pomExtends   = regexp.MustCompile(`<extensions>\s*true\s*</extensions>`)
+	// pomExtends lets a plugin extend Maven, or not.
+	pomExtends = regexp.MustCompile(`<extensions>\s*(?:true|false|)\s*</extensions>|<extensions\s*/>`)
+	// pomExtension is a library that Maven loads into itself, and pomExtends written in another way.
+	pomExtension = regexp.MustCompile(`<extensions?[\s>]`)
 	pomPackaging = regexp.MustCompile(`<packaging>\s*([^<\s]+)\s*</packaging>`)
 	// mavenPackaging are those that Maven brings itself; plugins add others.
 	mavenPackaging = []string{"pom", "jar", "war", "ear", "ejb", "rar", "maven-plugin"}
@@ -70,7 +72,8 @@ func (f *finder) built(p *Project) error {
 		inner, _ := within(name, p.Dir)
 		p.stage[path.Join(p.tree, "project", inner)] = text
 	}
-	p.steps = []worktree.Command{{Dir: path.Join(root, p.tree), Timeout: timeout, Args: []string{"sh", "forge/maven.sh"}, Env: []string{"MAVEN_OPTS=-Duser.home=/scratch"}}}
+	p.steps = []worktree.Command{{Dir: path.Join(root, p.tree), Timeout: timeout, Args: []string{"sh", "forge/maven.sh"},
+		Env: []string{"MAVEN_OPTS=-Duser.home=/scratch"}}}
 	p.env = []string{"MAVEN_OPTS=-Dmaven.repo.local=" + path.Join(root, p.tree, "repository")}
 	return nil
 }
@@ -80,13 +83,16 @@ func (f *finder) pom(text []byte) (kept []byte, runs string) {
 	if f.host.Scripts {
 		return text, ""
 	}
-	text = xmlComment.ReplaceAll(text, nil)
+	if !bytes.Contains(text, []byte("<project")) { // such as UTF-16, which Maven reads and these expressions do not
+		return nil, ""
+	}
+	text = pomExtends.ReplaceAll(xmlComment.ReplaceAll(text, nil), nil)
 	if pomExtension.Match(text) {
 		runs = "an extension"
 	} else if m := pomPackaging.FindSubmatch(text); m != nil && !slices.Contains(mavenPackaging, string(m[1])) {
 		runs = "the packaging " + string(m[1]) + ", an extension"
 	}
-	return pomExtends.ReplaceAll(text, nil), runs
+	return text, runs
 }
 
 // mavenArgs keeps of a maven.config what sets properties and profiles.
