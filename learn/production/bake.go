@@ -229,7 +229,7 @@ func (b *Bake) whole(now time.Time) (rollout.State, string) {
 		case m.Last.Result != Pass && m.Row < inARow && now.Sub(b.Until) < waverMost:
 			return rollout.Watched, ""
 		case looks < inARow:
-			return rollout.Unknown, fmt.Sprintf("%s was looked at %s alone", m.Last.Name, text.Plural(looks, "time", "times"))
+			return rollout.Unknown, fmt.Sprintf("%s was only looked at %s", m.Last.Name, text.Plural(looks, "time", "times"))
 		case m.Last.Result == Fail && m.Row < inARow:
 			return rollout.Unknown, m.Last.Name + " passes and fails in turn: it " + m.Last.Why
 		case m.Last.Result == Fail:

@@ -135,7 +135,7 @@ func TestBakeAfterwards(t *testing.T) {
 // Also what is watched for a minute alone is looked at three times before it is healthy.
 func TestShortBake(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	for looks, want := range []string{"unknown: nothing was measured", "unknown: check was looked at 1 time alone", "unknown: check was looked at 2 times alone", "healthy: "} {
+	for looks, want := range []string{"unknown: nothing was measured", "unknown: check was only looked at 1 time", "unknown: check was only looked at 2 times", "healthy: "} {
 		b := NewBake(Deployment{ID: 2, Repo: "acme/shop", Environment: "production", At: at}, nil, time.Minute)
 		for n := range looks {
 			b.Take([]Sample{{Name: "check", Result: Pass}}, nil, at.Add(time.Duration(n)*time.Minute))

@@ -123,6 +123,9 @@ func (d *Tracker) Deployed(v Deployment) {
 	for k := range d.Deployments {
 		if old := &d.Deployments[k]; old.ID == v.ID {
 			if old.Changed.After(v.Changed) { // it comes late
+				if old.At.IsZero() {
+					old.At, old.Previous = v.At, v.Previous
+				}
 				return
 			}
 			if !old.At.IsZero() {

@@ -306,6 +306,17 @@ func TestLateStatus(t *testing.T) {
 	if len(d.Incidents) != 0 || d.Deployments[0].State != "success" {
 		t.Errorf("%d incidents, the deployment is %s", len(d.Incidents), d.Deployments[0].State)
 	}
+	d = &Tracker{Now: received}
+	for _, s := range []struct {
+		state string
+		at    time.Time
+	}{{"inactive", received}, {"success", received.Add(-time.Hour)}} {
+		v, _ := status(7, s.state, s.at)
+		d.Deployed(v)
+	}
+	if v := d.Deployments[0]; v.State != "inactive" || !v.At.Equal(received.Add(-time.Hour)) {
+		t.Errorf("it is not known to have run: %+v", v)
+	}
 }
 
 // A deployment that fails while something goes on is another matter: it may be the cure,
