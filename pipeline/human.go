@@ -90,15 +90,15 @@ func (r *Run) Notice(n Notice, at time.Time) ([]Event, string) {
 // made reports whether a commit is one that the run has made, or has judged: a delivery
 // about it may come late. Whatever else is pushed with Forge's own token is somebody's.
 func (r *Run) made(sha string) bool {
-	if sha == "" || sha == r.Base || slices.Contains(r.Made, sha) {
+	if sha == "" || sha == r.Base || r.Committed(sha) {
 		return true
 	}
 	for i := range r.Iterations {
 		it := &r.Iterations[i]
-		if m := it.Impl; m != nil && (m.Head == sha || m.Parent == sha) {
+		if m := it.Impl; m != nil && m.Parent == sha {
 			return true
 		}
-		if u := it.Update; u != nil && (u.Head == sha || u.Parent == sha) {
+		if u := it.Update; u != nil && u.Parent == sha {
 			return true
 		}
 		if v := it.Review; v != nil && v.Head == sha {
@@ -110,10 +110,10 @@ func (r *Run) made(sha string) bool {
 
 // Committed reports whether a commit is one that Forge made for the run.
 func (r *Run) Committed(sha string) bool {
-	return slices.Contains(r.Made, sha) || slices.ContainsFunc(r.Iterations, func(it Iteration) bool {
+	return sha != "" && (slices.Contains(r.Made, sha) || slices.ContainsFunc(r.Iterations, func(it Iteration) bool {
 		m, u := it.Impl, it.Update
 		return m != nil && m.Head == sha && m.Parent != sha || u != nil && u.Head == sha && u.Parent != sha
-	}) && sha != ""
+	}))
 }
 
 // reviewedBy takes in a human's review of the pull request. Requested changes are

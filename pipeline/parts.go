@@ -164,7 +164,7 @@ func (r *Run) breaks(id string) bool {
 }
 
 // waitsFor reports whether all that a module still waits for is another one, or what waits
-// for that: where two promise each other something, neither may wait for ever.
+// for that: where two promise each other something, neither may wait forever.
 func (r *Run) waitsFor(q, p *module.Part) bool {
 	for range r.Parts {
 		if !q.Passed() || q.Rework != nil || !r.breaks(q.After) {

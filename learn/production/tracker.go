@@ -256,7 +256,8 @@ func (d *Tracker) sameDeployment(o Observation) *Incident {
 	}
 	return d.active(func(i *Incident) bool {
 		other := lastDeployment(d.Deployments, i.Environment, i.FirstSeen)
-		return i.Environment == o.Environment && !i.Storm && !i.First.ofDeployment() && other != nil && other.ID == dep.ID && o.began().Sub(i.FirstSeen).Abs() <= joinWindow
+		return i.Environment == o.Environment && !i.Storm && !i.First.ofDeployment() &&
+			other != nil && other.ID == dep.ID && o.began().Sub(i.FirstSeen).Abs() <= joinWindow
 	})
 }
 

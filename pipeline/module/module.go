@@ -147,7 +147,8 @@ func (s *Split) circle() []string {
 // integration changes them.
 var shared = []string{
 	"go.mod", "go.sum", "go.work", "go.work.sum", "package.json", "package-lock.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "yarn.lock", "pyproject.toml",
-	"poetry.lock", "uv.lock", "Pipfile", "Pipfile.lock", "pdm.lock", "bun.lock", "bun.lockb", "deno.lock", "mix.lock", "requirements*.txt", "setup.py", "setup.cfg", "Cargo.toml", "Cargo.lock", "pom.xml", "build.gradle*", "settings.gradle*",
+	"poetry.lock", "uv.lock", "Pipfile", "Pipfile.lock", "pdm.lock", "bun.lock", "bun.lockb", "deno.lock", "mix.lock",
+	"requirements*.txt", "setup.py", "setup.cfg", "Cargo.toml", "Cargo.lock", "pom.xml", "build.gradle*", "settings.gradle*",
 	"Gemfile", "Gemfile.lock", "composer.json", "composer.lock", "Makefile", "Dockerfile", "conftest.py",
 	"pytest.ini", ".pytest.ini", "tox.ini", "noxfile.py", ".coveragerc", "sitecustomize.py", "usercustomize.py", ".npmrc", ".env",
 	"jest.config.*", "vitest.config.*", "vite.config.*",
@@ -274,7 +275,8 @@ func (s *Split) checkPaths(l Limits, bad *problems) {
 			} else if slices.Contains(s.Contract, p) {
 				bad.add("module %s owns %s, which is the contract's, so that no module may change it: leave it out of one of them", m.ID, p)
 			} else if dir := sharedDirectory(p); dir != "" {
-				bad.add("module %s: %s lies in a directory %s, whose name is that of a file on which everything hangs, so that only the integration changes what is in it", m.ID, p, dir)
+				bad.add("module %s: %s lies in a directory %s, whose name is that of a file on which everything hangs, "+
+					"so that only the integration changes what is in it", m.ID, p, dir)
 			} else if !strings.ContainsAny(p, "*?[") && isShared(p) {
 				bad.add("module %s owns %s, on which everything hangs: only the integration changes it; leave it out of the module's paths", m.ID, p)
 			}

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -49,14 +50,13 @@ type Step struct {
 
 // Keep replaces what is known of a deployment, or adds it.
 func Keep(list []Status, r Status) []Status {
-	for n := range list {
-		if list[n].Deployment == r.Deployment {
-			out := append([]Status{}, list...)
-			out[n] = r
-			return out
-		}
+	n := slices.IndexFunc(list, func(old Status) bool { return old.Deployment == r.Deployment })
+	if n < 0 {
+		return append(list, r)
 	}
-	return append(list, r)
+	out := slices.Clone(list)
+	out[n] = r
+	return out
 }
 
 // Put replaces what is known of its environment, unless that is newer.

@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	selectReading  = `SELECT reading FROM readings WHERE repo = $1 AND key = $2`
-	putReading     = `INSERT INTO readings (repo, key, reading, at) VALUES ($1, $2, $3, $4) ON CONFLICT (repo, key) DO UPDATE SET reading = excluded.reading, at = excluded.at`
+	selectReading = `SELECT reading FROM readings WHERE repo = $1 AND key = $2`
+	putReading    = `INSERT INTO readings (repo, key, reading, at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (repo, key) DO UPDATE SET reading = excluded.reading, at = excluded.at`
 	forgetReadings = `DELETE FROM readings WHERE at < $1`
 )
 
 const readingsKept = 30 * 24 * time.Hour
 
 // Reading is what a gate of quality came to at a base, by how it was measured; nil when
-// nobody has measured it, or it was longer than a month ago.
+// it is not kept: nobody has measured it, or it was deleted after a month.
 func (d *DB) Reading(ctx context.Context, repo, key string) (*measure.Reading, error) {
 	var data string
 	err := d.reader.QueryRowContext(ctx, selectReading, clean(repo), key).Scan(&data)
@@ -37,7 +38,8 @@ func (d *DB) Reading(ctx context.Context, repo, key string) (*measure.Reading, e
 	return r, nil
 }
 
-// KeepReading keeps what a gate of quality came to at a base.
+// KeepReading keeps what a gate of quality came to at a base, and deletes what is older than
+// a month.
 func (d *DB) KeepReading(ctx context.Context, repo, key string, r *measure.Reading, now time.Time) error {
 	data, err := json.Marshal(r)
 	if err == nil {

@@ -78,7 +78,8 @@ func (e *Engine[W, T]) partShown(ctx context.Context, run *pipeline.Run, err err
 func (e *Engine[W, T]) report(ctx context.Context, run *pipeline.Run) error {
 	part := run.AsPart()
 	err := e.Record(ctx, run.Part.Run, []pipeline.Event{{
-		ID: fmt.Sprintf("part/%d/rev/%d", run.ID, part.Rev), Type: pipeline.EventModuleChanged, Source: "forge", Data: pipeline.Data{Part: part, Upstream: run.AsksParent()},
+		ID: fmt.Sprintf("part/%d/rev/%d", run.ID, part.Rev), Type: pipeline.EventModuleChanged, Source: "forge",
+		Data: pipeline.Data{Part: part, Upstream: run.AsksParent()},
 	}}, nil)
 	if err != nil {
 		return fmt.Errorf("report to run %d: %w", run.Part.Run, err)
