@@ -73,6 +73,7 @@ func TestDropFindsItsOwnPush(t *testing.T) {
 		{"the last push was not recorded", one, two, true, true},
 		{"nothing was ever pushed", "", "", true, true},
 		{"no attempt was broken off", "", "", false, false},
+		{"somebody has set it back", two, one, false, false},
 		{"somebody else's commit", one, foreign, true, false},
 		{"somebody else's, and no record", "", foreign, true, false},
 	} {
@@ -91,6 +92,7 @@ func TestDropFindsItsOwnPush(t *testing.T) {
 }
 
 // A push that got through and was not recorded is Forge's own: the next one goes on from it.
+// Where no attempt was broken off, somebody has set the branch back, and that holds.
 func TestPushGoesOnFromItsOwn(t *testing.T) {
 	f, s := newFake(t), rendertest.New(t)
 	s.Plan()
@@ -98,6 +100,10 @@ func TestPushGoesOnFromItsOwn(t *testing.T) {
 	s.Implement(2, 1, 2, "Try again")
 	s.Run.Part = &module.Of{Run: 1}
 	p := &testPusher{head: rendertest.SHA(1)}
+	_, events, err := f.app(t).Publish(t.Context(), s.Run, PublishOptions{Pusher: p})
+	if err != nil || len(events) != 1 || events[0].Type != pipeline.EventBranchMoved || events[0].Data.Head != rendertest.SHA(1) || p.head != rendertest.SHA(1) {
+		t.Errorf("set back: %v, events %+v; the branch is at %q", err, events, p.head)
+	}
 	pub, events, err := f.app(t).Publish(t.Context(), s.Run, PublishOptions{Pusher: p, Again: true})
 	if err != nil || len(events) > 0 || pub.Head != rendertest.SHA(2) || p.head != rendertest.SHA(2) {
 		t.Errorf("published %q, %v, events %v; the branch is at %q", pub.Head, err, events, p.head)

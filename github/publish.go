@@ -167,7 +167,7 @@ func (p *publisher) push(ctx context.Context) (*pipeline.Event, error) {
 	err := p.opts.Pusher.Push(ctx, r.Repo, r.Branch, r.Head, r.Published.Head)
 	var moved interface{ Moved() string }
 	var rejected interface{ Rejected() string }
-	if errors.As(err, &moved) && moved.Moved() != r.Head && r.Committed(moved.Moved()) { // an attempt that was not recorded got that far
+	if p.opts.Again && errors.As(err, &moved) && moved.Moved() != r.Head && r.Committed(moved.Moved()) { // an attempt that was not recorded got that far
 		err = p.opts.Pusher.Push(ctx, r.Repo, r.Branch, r.Head, moved.Moved())
 	}
 	switch {
@@ -204,7 +204,7 @@ func (p *publisher) drop(ctx context.Context) error {
 	err := p.opts.Pusher.Delete(ctx, r.Repo, r.Branch, at)
 	var moved interface{ Moved() string }
 	var rejected interface{ Rejected() string }
-	if errors.As(err, &moved) && r.Committed(moved.Moved()) {
+	if p.opts.Again && errors.As(err, &moved) && r.Committed(moved.Moved()) {
 		err = p.opts.Pusher.Delete(ctx, r.Repo, r.Branch, moved.Moved())
 	}
 	switch {

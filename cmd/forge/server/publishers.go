@@ -20,7 +20,7 @@ func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, again bo
 		at := cmp.Or(run.Published.Head, run.Head) // a push may have got through that was not recorded
 		err := l.gateway.Delete(ctx, run.Repo, "", run.Branch, at)
 		var moved *sandbox.MovedError
-		if errors.As(err, &moved) && run.Committed(moved.Head) {
+		if again && errors.As(err, &moved) && run.Committed(moved.Head) {
 			err = l.gateway.Delete(ctx, run.Repo, "", run.Branch, moved.Head)
 		}
 		if err == nil {
@@ -34,7 +34,7 @@ func (l localPublisher) Publish(ctx context.Context, run *pipeline.Run, again bo
 	err := l.gateway.Push(ctx, run.Repo, "", pushOf(run, run.Branch, run.Head, run.Published.Head))
 	var moved *sandbox.MovedError
 	var rejected *sandbox.RejectedError
-	if errors.As(err, &moved) && run.Committed(moved.Head) { // an attempt that was not recorded got that far
+	if again && errors.As(err, &moved) && run.Committed(moved.Head) { // an attempt that was not recorded got that far
 		err = l.gateway.Push(ctx, run.Repo, "", pushOf(run, run.Branch, run.Head, moved.Head))
 	}
 	switch {
