@@ -145,8 +145,8 @@ func appendBeside(t *testing.T, db *store.DB) {
 		}
 		for i := range 200 {
 			begun := time.Now()
-			err := db.Append(t.Context(), run, []pipeline.Event{{ID: fmt.Sprint("m", block, "/", i), Type: pipeline.EventBaseMoved, Source: "test", Time: now}}, nil)
-			if err != nil {
+			e := pipeline.Event{ID: fmt.Sprint("m", block, "/", i), Type: pipeline.EventBaseMoved, Source: "test", Time: now}
+			if err := db.Append(t.Context(), run, []pipeline.Event{e}, nil); err != nil {
 				t.Fatal(err)
 			}
 			took[block%2] = append(took[block%2], time.Since(begun))

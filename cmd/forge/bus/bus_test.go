@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/rollout"
 	"forge/pipeline/store"
 )
 
@@ -120,6 +121,8 @@ func TestTells(t *testing.T) {
 		{ID: "f", Type: pipeline.EventFinding, Source: "test", Time: now,
 			Data: pipeline.Data{Finding: &pipeline.Finding{Severity: "error", Message: "the message", Code: "the code", File: "a.go", Line: 3}}},
 		{ID: "g", Type: pipeline.EventGateRequested, Source: "test", Time: now, Data: pipeline.Data{Gate: gate, Note: "a note"}},
+		{ID: "h", Type: pipeline.EventShipAsked, Source: "test", Time: now, Data: pipeline.Data{Ship: &rollout.Step{Environment: "prod", Question: "Ship it?",
+			Choices: map[string]string{"approve prod": "sk-secret is deployed", "stop": "nothing"}}}},
 	}
 	if err := db.Append(t.Context(), run, events, nil); err != nil {
 		t.Fatal(err)
@@ -134,7 +137,7 @@ func TestTells(t *testing.T) {
 			t.Errorf("told of what was before: %+v", e)
 		}
 	}
-	if want := []string{"io.forge.run.started 1", "io.forge.finding.detected 4", "io.forge.gate.requested 5"}; !slices.Equal(types, want) || len(r.bad) > 0 {
+	if want := []string{"io.forge.run.started 1", "io.forge.finding.detected 4", "io.forge.gate.requested 5", "io.forge.ship.asked 6"}; !slices.Equal(types, want) || len(r.bad) > 0 {
 		t.Fatalf("told %q, want %q; %q", types, want, r.bad)
 	}
 	g := r.got[2]
@@ -142,13 +145,16 @@ func TestTells(t *testing.T) {
 		g.Subject != "acme/shop-a#7" || g.Data.Question != "Go on with …?" || g.Data.Choices["continue"] != "go on" {
 		t.Errorf("%+v", g)
 	}
+	if d := r.got[3].Data; d.Environment != "prod" || d.Choices["approve prod"] != "… is deployed" || d.Choices["stop"] != "nothing" {
+		t.Errorf("%+v", d)
+	}
 	raw, _ := json.Marshal(r.got)
 	for _, word := range []string{"sk-secret", "the code", "the message", "a note", "private"} {
 		if strings.Contains(string(raw), word) {
 			t.Errorf("%q is told: %s", word, raw)
 		}
 	}
-	if err := s.round(t.Context()); err != nil || len(r.got) != 3 {
+	if err := s.round(t.Context()); err != nil || len(r.got) != 4 {
 		t.Errorf("told again: %d, %v", len(r.got), err)
 	}
 }

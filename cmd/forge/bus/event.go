@@ -68,11 +68,11 @@ type Data struct {
 	Question  string            `json:"question,omitempty"`
 	Choices   map[string]string `json:"choices,omitempty"` // command → what it does
 	Answer    string            `json:"answer,omitempty"`
+	Actor     string            `json:"actor,omitempty"`
 
 	Environment string `json:"environment,omitempty"` // of a deployment of the work
 	Deployment  int64  `json:"deployment,omitempty"`  // GitHub's
 	Fares       string `json:"fares,omitempty"`       // how it fares there
-	Actor       string `json:"actor,omitempty"`
 }
 
 // Lengths of texts, in characters.
@@ -135,7 +135,10 @@ func (d *Data) happened(e *pipeline.Data, hide func(string) string) {
 	}
 	if s := e.Ship; s != nil {
 		d.Environment, d.Deployment, d.Fares, d.Actor = s.Environment, s.Deployment, string(s.State), s.By
-		d.Question, d.Choices = hide(text.Clip(s.Question, mostText)), s.Choices
+		d.Question, d.Choices = hide(text.Clip(s.Question, mostText)), map[string]string{}
+		for words, what := range s.Choices {
+			d.Choices[hide(words)] = hide(text.Clip(what, mostText))
+		}
 	}
 	if r := e.Rollout; r != nil {
 		d.Environment, d.Deployment, d.Fares = r.Environment, r.Deployment, string(r.State)
