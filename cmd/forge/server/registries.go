@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"forge/pipeline/registry"
 	"forge/pipeline/sandbox"
@@ -85,6 +86,13 @@ func ownRegistries(ctx context.Context) []registry.Registry {
 	return out
 }
 
+// mirrorsCentral reports whether a mirror of Maven's settings stands for the central registry.
+func mirrorsCentral(of string) bool {
+	names := strings.FieldsFunc(of, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	return !slices.Contains(names, "!central") &&
+		slices.ContainsFunc(names, func(n string) bool { return n == "*" || n == "external:*" || n == "central" })
+}
+
 // mavenRegistry is the mirror of the server's own Maven, else the registry that Maven itself names.
 func mavenRegistry(ctx context.Context) string {
 	_, home, ok := strings.Cut(sandbox.HostTool(ctx, "mvn", "-v"), "Maven home: ")
@@ -105,7 +113,7 @@ func mavenRegistry(ctx context.Context) string {
 			continue
 		}
 		for _, m := range settings.Mirrors {
-			if of := strings.Split(m.Of, ","); slices.Contains(of, "*") || slices.Contains(of, "central") {
+			if mirrorsCentral(m.Of) {
 				return strings.TrimSuffix(strings.TrimSpace(m.URL), "/")
 			}
 		}
