@@ -215,7 +215,8 @@ func startForge(ctx context.Context, dir string, gh *githubtest.Server) (*forgeS
 			if err != nil {
 				return nil, err
 			}
-			return &forgeServer{cmd, &target{name: "forge serve", address: address, path: "/webhook", secret: gh.WebhookSecret, db: db, pid: cmd.Process.Pid}}, nil
+			t := &target{name: "forge serve", address: address, path: "/webhook", secret: gh.WebhookSecret, db: db, pid: cmd.Process.Pid}
+			return &forgeServer{cmd, t}, nil
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -290,10 +291,10 @@ func cpuTime(pid int) (time.Duration, error) {
 
 // takenIn wants everything that was answered to be in the database, and handled, within 2 s.
 func (t *target) takenIn(ctx context.Context, round, want int) error {
-	begin := time.Now()
+	begin, these := time.Now(), fmt.Sprintf("%s-%d-%%", t.name[:1], round)
 	for {
 		var done int
-		err := t.db.SQL().QueryRowContext(ctx, `SELECT COUNT(*) FROM deliveries WHERE state = 'done' AND guid LIKE $1`, fmt.Sprintf("%s-%d-%%", t.name[:1], round)).Scan(&done)
+		err := t.db.SQL().QueryRowContext(ctx, `SELECT COUNT(*) FROM deliveries WHERE state = 'done' AND guid LIKE $1`, these).Scan(&done)
 		if err != nil {
 			return err
 		}
@@ -342,7 +343,8 @@ func report(targets []*target, o options, size int) {
 	for _, t := range targets {
 		fmt.Printf("| %s | %.0f | %.1f | %.2f × | %.0f |\n", t.name, median(t.rates), median(t.p99), base/median(t.rates), median(t.cpu))
 	}
-	fmt.Printf("\nAll that was answered is in the database and handled %.0f ms after the load (median; at most %.0f ms); its CPU for each until then is %.0f µs.\n",
+	fmt.Printf("\nAll that was answered is in the database and handled %.0f ms after the load (median; at most %.0f ms); "+
+		"its CPU for each until then is %.0f µs.\n",
 		median(targets[0].after), slices.Max(targets[0].after), median(targets[0].later))
 }
 
