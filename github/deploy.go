@@ -51,7 +51,7 @@ func (a *App) Deploy(ctx context.Context, repo pipeline.Repo, d Deploying) (id i
 		return 0, final("%s: it could not be done in time, and by now it is not known what it would do.", doing)
 	}
 	if !d.Any {
-		// Letter case is of no account in the names of environments, and may be in that list.
+		// Letter case does not count in names of environments, but that list may go by it.
 		all, _, err := s.rest.Repositories.ListDeployments(ctx, repo.Owner, repo.Name, &gh.DeploymentsListOptions{ListOptions: gh.ListOptions{PerPage: 100}})
 		if err = lasting(explain(doing, "deployments: write", err)); err != nil {
 			return 0, err

@@ -111,8 +111,8 @@ func TestKillModules(t *testing.T) {
 }
 
 // filesAt is what a run of modules leaves in the repository: the tree at its head, the
-// modules that were merged, in the order of their names, and its branches, of which as many
-// are waited for to go as there are too many.
+// modules that were merged, in the order of their names, and its branches, once no more than
+// so many are there.
 func (l *labTest) filesAt(p *githubtest.Pull, branches int) []string {
 	l.t.Helper()
 	dir := filepath.Join(l.t.TempDir(), "files")

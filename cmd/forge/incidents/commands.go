@@ -272,7 +272,8 @@ func deploymentsCommand(with opener) *cobra.Command {
 				}
 				if len(list) == 0 {
 					of := among(" of ", f.Repo) + among(" to ", f.Environment)
-					_, err := fmt.Fprintln(cmd.OutOrStdout(), "No deployments"+of+" are known. GitHub tells of them when the App is subscribed to deployment and deployment_status.")
+					_, err := fmt.Fprintf(cmd.OutOrStdout(), "No deployments%s are known. "+
+						"GitHub tells of them when the App is subscribed to deployment and deployment_status.\n", of)
 					return err
 				}
 				t := printing.Table("deployment", "created", "repository", "environment", "commit", "state", "watched", "by")

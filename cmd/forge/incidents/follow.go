@@ -229,11 +229,13 @@ const remindAfter = 15 * time.Minute
 func reminder(i *production.Incident, now time.Time) (message, bool) {
 	ask := i.Act(production.AnswerAsk)
 	heard := i.Chosen != nil || i.Declined != nil || slices.ContainsFunc(i.Acts, func(a production.Act) bool { return a.By != "" })
-	if ask == nil || ask.State != production.ActDone || heard || i.State != production.StateOpen || i.Severity != production.SeverityCritical || now.Sub(ask.At) < remindAfter {
+	critical := i.State == production.StateOpen && i.Severity == production.SeverityCritical
+	if heard || !critical || ask == nil || ask.State != production.ActDone || now.Sub(ask.At) < remindAfter {
 		return message{}, false
 	}
-	return message{int(ask.Number), fmt.Sprintf("incident/%d/reminded", i.ID),
-		fmt.Sprintf("Incident %d (%s) in %s goes on, and nobody has answered for %d minutes. The question is above.", i.ID, i.Severity, i.Environment, int(remindAfter.Minutes()))}, true
+	words := fmt.Sprintf("Incident %d (%s) in %s goes on, and nobody has answered for %d minutes. The question is above.",
+		i.ID, i.Severity, i.Environment, int(remindAfter.Minutes()))
+	return message{int(ask.Number), fmt.Sprintf("incident/%d/reminded", i.ID), words}, true
 }
 
 // touched are the pull request and the issue of what an answer takes back.

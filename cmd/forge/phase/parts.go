@@ -171,7 +171,12 @@ func (x *Executor) merge(ctx context.Context, run *pipeline.Run, job agent.Job) 
 		report.Failures = broken(run, report, func(id string) bool {
 			return id == part.ID || mergedPart(run, id)
 		})
-		report.Before = append(report.Before, accepted(run, all)...) // modules that begin on the merge find them there
+		known := accepted(run)
+		for _, f := range all { // modules that begin on the merge find them there
+			if known(f) {
+				report.Before = append(report.Before, f)
+			}
+		}
 		if report.Failures, err = x.withLost(ctx, run, u.Head, &report, report.Failures); err != nil {
 			return pipeline.Data{}, err
 		}
@@ -363,9 +368,9 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 	if report.Unclean != "" && (run.Baseline == nil || run.Baseline.Unclean == "") {
 		failures = append(failures, pipeline.Failure{Test: "the test suite", Error: report.Unclean})
 	}
-	taken := accepted(run, failures)
+	known := accepted(run)
 	return slices.DeleteFunc(failures, func(f pipeline.Failure) bool {
-		if slices.ContainsFunc(taken, func(t pipeline.Failure) bool { return t.Test == f.Test && t.Error == f.Error }) {
+		if known(f) {
 			return true
 		}
 		open := slices.ContainsFunc(run.Failures, func(is pipeline.Issue) bool { return is.State == pipeline.IssueOpen && is.Failure.Test == f.Test })
@@ -378,15 +383,13 @@ func broken(run *pipeline.Run, report pipeline.TestReport, there func(module str
 	})
 }
 
-// accepted are the failures that people took with a module.
-func accepted(run *pipeline.Run, failures []pipeline.Failure) (out []pipeline.Failure) {
+// accepted tells which failures people took with a module.
+func accepted(run *pipeline.Run) func(pipeline.Failure) bool {
 	known := run.KnownInParts()
-	for _, f := range failures {
-		if k, taken := known[f.Test]; taken && k.SameError(&f) {
-			out = append(out, f)
-		}
+	return func(f pipeline.Failure) bool {
+		k, taken := known[f.Test]
+		return taken && k.SameError(&f)
 	}
-	return out
 }
 
 // setPending takes the tests of promises out of what fails in the run of a module: their

@@ -301,7 +301,7 @@ func TestRollBackIsKilled(t *testing.T) {
 		person := n/2%2 == 1
 		if person {
 			spelled := env
-			if n/4%2 == 1 { // letter case is of no account at GitHub
+			if n/4%2 == 1 { // letter case does not count at GitHub
 				spelled = strings.ToUpper(env)
 			}
 			_, err := acme.Deploy(greetRepo, spelled, second)

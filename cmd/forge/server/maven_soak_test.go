@@ -92,14 +92,7 @@ func TestDependenciesOfMaven(t *testing.T) {
 	ts := newTestServer(t, o)
 	for round := range 2 {
 		asked := len(p.requests())
-		if round == 0 {
-			ts.label("acme")
-		} else {
-			n, err := ts.gh.As("acme").OpenIssue(greetRepo, "Greet again", "As before.")
-			ts.must(err)
-			ts.must(ts.gh.As("acme").Label(greetRepo, n, "forge"))
-			ts.issue = n
-		}
+		ts.labelInRound(round, "Greet again")
 		run, ok := ts.within(5*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State != pipeline.StateRunning })
 		if !ok || run.Current() == nil || run.Current().Tests == nil {
 			t.Fatalf("round %d: %s: %+v\n%s", round, run.State, run.Gates, ts.comments())

@@ -119,14 +119,7 @@ if [ ! -e /deps/ran ] && ! touch php/vendor/x 2>/dev/null; then echo ok 6 - noth
 	ts := newTestServer(t, o)
 	for round := range 2 {
 		asked := len(p.requests())
-		if round == 0 {
-			ts.label("acme")
-		} else {
-			n, err := ts.gh.As("acme").OpenIssue(greetRepo, "Greet again", "As before.")
-			ts.must(err)
-			ts.must(ts.gh.As("acme").Label(greetRepo, n, "forge"))
-			ts.issue = n
-		}
+		ts.labelInRound(round, "Greet again")
 		run, ok := ts.within(3*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State != pipeline.StateRunning })
 		if !ok || run.State != pipeline.StateVerified {
 			t.Fatalf("round %d: %s: %+v\n%s", round, run.State, run.Gates, ts.comments())

@@ -97,14 +97,7 @@ func TestRealPythonProject(t *testing.T) {
 	ts := newTestServer(t, o)
 	for round := range 2 {
 		asked, begun := len(p.requests()), time.Now()
-		if round == 0 {
-			ts.label("acme")
-		} else {
-			n, err := ts.gh.As("acme").OpenIssue(greetRepo, title, "Again.")
-			ts.must(err)
-			ts.must(ts.gh.As("acme").Label(greetRepo, n, "forge"))
-			ts.issue = n
-		}
+		ts.labelInRound(round, title)
 		run, ok := ts.within(5*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State != pipeline.StateRunning })
 		if !ok || run.State != pipeline.StateVerified {
 			t.Fatalf("%s: %+v\n%s", run.State, run.Gates, ts.comments())

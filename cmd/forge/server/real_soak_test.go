@@ -167,14 +167,7 @@ func TestRealProjects(t *testing.T) {
 				}})
 			for round := range 2 {
 				before, begun := said.times.Load(), time.Now()
-				if round == 0 {
-					ts.label("acme")
-				} else {
-					n, err := ts.gh.As("acme").OpenIssue(greetRepo, c.name, "Again.")
-					ts.must(err)
-					ts.must(ts.gh.As("acme").Label(greetRepo, n, "forge"))
-					ts.issue = n
-				}
+				ts.labelInRound(round, c.name)
 				run, ok := ts.within(10*time.Minute, func(r *pipeline.Run) bool { return r.Task.Issue == ts.issue && r.State != pipeline.StateRunning })
 				if !ok || run.State != pipeline.StateVerified {
 					t.Fatalf("%s, setup %q: %+v\n%s", run.State, installed, run.Gates, ts.comments())

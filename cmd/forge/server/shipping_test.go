@@ -368,7 +368,7 @@ func TestShipWatches(t *testing.T) {
 	h.waits(shipping.Rolling)
 	h.minutes(31)
 	h.says("**Nothing deploys ")
-	id, err := h.gh.As("acme").Deploy(greetRepo, "Production", "main") // letter case is of no account
+	id, err := h.gh.As("acme").Deploy(greetRepo, "Production", "main") // letter case does not count
 	h.must(err)
 	h.status(id, "success")
 	h.waits(shipping.Watching)
@@ -461,7 +461,7 @@ func TestShipPeopleAreQuicker(t *testing.T) {
 	words := "more\n"
 	newer, err := h.gh.As("acme").PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "More", Files: map[string]*string{"more": &words}})
 	h.must(err)
-	id, err := h.gh.As("acme").Deploy(greetRepo, "Production", newer) // letter case is of no account
+	id, err := h.gh.As("acme").Deploy(greetRepo, "Production", newer) // letter case does not count
 	h.must(err)
 	h.status(id, "success")
 	h.deployed(1)

@@ -125,7 +125,8 @@ func TestStormOfAlerts(t *testing.T) {
 	for _, r := range refused {
 		n += r
 	}
-	t.Logf("%d alerts in %s, p99 %s, %d refused and sent again; %d incidents, %d of them storms; %d writes to GitHub; a run of another repository began after %s", total, sent.Round(time.Millisecond), times[len(times)*99/100].Round(time.Microsecond), n, len(rows), storms, writes, waited.Round(time.Millisecond))
+	t.Logf("%d alerts in %s, p99 %s, %d refused and sent again; %d incidents, %d of them storms; %d writes to GitHub; a run of another repository began after %s",
+		total, sent.Round(time.Millisecond), times[len(times)*99/100].Round(time.Microsecond), n, len(rows), storms, writes, waited.Round(time.Millisecond))
 	if writes > 30 || waited > 20*time.Second { // 2 s on a quiet machine
 		t.Errorf("%d writes to GitHub; a run of another repository began after %s", writes, waited)
 	}

@@ -307,7 +307,7 @@ func (s *Ship) records() string {
 	return b.String()
 }
 
-// a choice is what people may answer, and what that does.
+// choice is what people may answer, and what that does.
 type choice struct{ words, what string }
 
 // choices are those of the question that is open.

@@ -49,7 +49,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// An environment may have spaces in its name, and letter case is of no account in it.
+// An environment may have spaces in its name, and its letter case does not count.
 func TestAnswerAboutSpaces(t *testing.T) {
 	for words, want := range map[string]State{
 		"approve Prod EU/west": Deploying, "approve  Prod   EU/west": Deploying, "approve prod eu/WEST": Deploying, "approve `Prod EU/west`": Deploying, "approve Prod": Asking,

@@ -28,8 +28,8 @@ type Piece struct {
 	Minutes float64 // that its builds take together
 	Wrong   bool    // its first build fails its own test, the second one is found fault with
 	Fails   bool    // its first build fails its own test, the second one is right
-	Unsure  bool    // who looks at that is not sure enough of the cause for it to be fixed without a person; of a broken promise, nobody knows how to keep it
 	Breaks  bool    // its first build passes its own test, and keeps no promise to others
+	Unsure  bool    // with Wrong or Fails, the cause is not sure enough to go on without a person; with Breaks, no other build comes
 	Asks    bool    // its builder asks before it begins
 }
 
@@ -123,8 +123,14 @@ func (f Feature) source(p Piece, state int) string {
 }
 
 func script(p Piece, state int) string {
-	out := map[int]string{stub: ":\n", wrong: "echo wrong " + p.ID + "\n", unsaid: "echo " + p.ID + "\n", silent: "[ $# -gt 0 ] || echo " + p.ID + "\n", right: "# It says who it is.\necho " + p.ID + "\n",
-		fixed: "# It says who it is.\nprintf '" + p.ID + "\\n'\n"}[state]
+	out := map[int]string{
+		stub:   ":\n",
+		wrong:  "echo wrong " + p.ID + "\n",
+		unsaid: "echo " + p.ID + "\n",
+		silent: "[ $# -gt 0 ] || echo " + p.ID + "\n",
+		right:  "# It says who it is.\necho " + p.ID + "\n",
+		fixed:  "# It says who it is.\nprintf '" + p.ID + "\\n'\n",
+	}[state]
 	if state != stub {
 		for _, n := range p.Needs {
 			out += "sh " + n + "/run.sh for " + p.ID + "\n"
@@ -296,12 +302,14 @@ func (f Feature) build(t *tape, p Piece) {
 		if p.Unsure {
 			confidence = 0.3
 		}
-		in("tester */1", 0, fmt.Sprintf(">>> submit\nfailures:\n  - {id: T1, cause: logic, analysis: It says wrong first., confidence: %.2f, fix: {description: Leave the word wrong out}}\n", confidence))
+		in("tester */1", 0, fmt.Sprintf(">>> submit\nfailures:\n  - {id: T1, cause: logic, analysis: It says wrong first., confidence: %.2f, "+
+			"fix: {description: Leave the word wrong out}}\n", confidence))
 	}
 	in("quality 1/1", 0, noFindings)
 	in(begin+"1", minutes, made(first)+write(f.test(p)))
 	in(begin+"2", 0, done)
 	if p.ID == f.Finding {
-		again(n, 0, "in other words than were asked for", fixed, "addressed: [{id: F1, what: it speaks as asked}]\n", noFindings+"rulings: [{id: F1, verdict: fixed, why: it speaks as asked}]\n")
+		again(n, 0, "in other words than were asked for", fixed, "addressed: [{id: F1, what: it speaks as asked}]\n",
+			noFindings+"rulings: [{id: F1, verdict: fixed, why: it speaks as asked}]\n")
 	}
 }
