@@ -81,8 +81,8 @@ func decodeEntity(e string) string {
 func escaped(s string) string {
 	var b strings.Builder
 	for i, r := range s {
-		switch rest := s[i+utf8.RuneLen(r):]; {
-		case r == '\n' || r == '\t' || r == '\r' && (rest == "" || rest[0] == '\n'):
+		switch {
+		case r == '\n' || r == '\t' || s[i:] == "\r" || strings.HasPrefix(s[i:], "\r\n"):
 			b.WriteRune(r)
 		case !unicode.In(r, unicode.Cf, unicode.Cc, unicode.Zl, unicode.Zp):
 			b.WriteRune(r)

@@ -559,6 +559,7 @@ func TestEscaped(t *testing.T) {
 		"a\x0cb\x1b[1m":                   `a\u000cb\u001b[1m`,
 		"/* \u202e */":                    `/* \u202e */`,
 		"a\tb\r\nc\r":                     "a\tb\r\nc\r",
+		"caf\xe9":                         "caf\ufffd", // Latin-1
 		"s = 'gr\u00fc\u00df' + '\u2713'": "s = 'gr\u00fc\u00df' + '\u2713'",
 	} {
 		if got := escaped(in); got != want {
