@@ -118,6 +118,14 @@ class Sealed:
         return 1
 
 
+class Long:
+    def __init__(self):
+        self.text = "x" * 3000
+
+    def size(self):
+        return len(self.text)
+
+
 class Holds:
     def __init__(self):
         self.inner = Basket(1)
@@ -137,6 +145,7 @@ b.add(100)
 b.items.append(5)
 assert b.total() == 124 and b.size == 2 and 7 in b and price.Basket.name(2) == "BasketBasket"
 assert price.Line(3).double() == 6 and price.Odd(3).next() == 5 and price.Sealed().get() == 1 and price.Holds().rate() == 1
+assert price.Long().size() == 3000
 `, []string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=ROOT/src"}, "py", []string{"python3", "tests/test_price.py"}, []string{"python3", "app.py", replayPython})
 	want := []string{
 		"main(['--help']) None | None",
@@ -149,6 +158,7 @@ assert price.Line(3).double() == 6 and price.Odd(3).next() == 5 and price.Sealed
 		"Basket.name(2) 'BasketBasket' | 'BasketBasket'",
 		"Line.double() 6 | 6",
 		"Holds.__init__(): not plain",
+		"Long.__init__(): not plain", // it is too long, so that nothing is called on it
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("calls in the tests | alone (-want +got):\n%s", diff)
@@ -243,9 +253,11 @@ func TestRecordedInTime(t *testing.T) {
 		var log []string
 		var ran []worktree.Command
 		open := func(_ context.Context, sha string) (Tree, error) {
-			return timedTree{&fakeTree{sha: sha, log: &log, files: map[string]string{"calc.py": "x = os.environ.get('X')\n"}, answer: func(*fakeTree, string) (worktree.Result, error) {
+			answer := func(*fakeTree, string) (worktree.Result, error) {
 				return worktree.Result{Stdout: []byte("TAP version 13\n1..1\nok 1 - a\n")}, nil
-			}}, &ran}, nil
+			}
+			files := map[string]string{"calc.py": "x = os.environ.get('X')\n"}
+			return timedTree{&fakeTree{sha: sha, log: &log, files: files, answer: answer}, &ran}, nil
 		}
 		_, err := Verify(t.Context(), open, Options{Base: "B", Head: "H", Patch: patch, Baseline: &pipeline.TestReport{Names: []string{"a"}, Passed: 1},
 			Config: config.Tests{TimeoutMinutes: minutes, Commands: []string{"sh run"}}})

@@ -31,7 +31,8 @@ func TestDisguised(t *testing.T) {
 	} {
 		old, now := strings.SplitAfter(c.was, "\n"), strings.SplitAfter(c.is, "\n")
 		old, now = old[:len(old)-1], now[:len(now)-1]
-		text := fmt.Sprintf("diff --git a/%[1]s b/%[1]s\n--- a/%[1]s\n+++ b/%[1]s\n@@ -1,%d +1,%d @@\n-%s+%s", c.file, len(old), len(now), strings.Join(old, "-"), strings.Join(now, "+"))
+		text := fmt.Sprintf("diff --git a/%[1]s b/%[1]s\n--- a/%[1]s\n+++ b/%[1]s\n@@ -1,%d +1,%d @@\n-%s+%s",
+			c.file, len(old), len(now), strings.Join(old, "-"), strings.Join(now, "+"))
 		p, err := parsePatch(text)
 		if err != nil {
 			t.Fatal(err)

@@ -149,13 +149,9 @@ func (r *ran) named(dir, text string) (names []string, asked map[string]bool) {
 		}
 		return out
 	}
-	for _, m := range changesDir.FindAllStringSubmatch(text, -1) {
-		for _, d := range []string{path.Clean(m[1]), path.Join(dir, m[1])} {
-			dirs, r.dirs[d] = append(dirs, d), d != "."
-		}
-	}
-	for _, m := range searchPath.FindAllStringSubmatch(text, -1) {
-		for _, d := range []string{path.Clean(m[1] + m[2]), path.Join(dir, m[1]+m[2])} {
+	for _, m := range append(changesDir.FindAllStringSubmatch(text, -1), searchPath.FindAllStringSubmatch(text, -1)...) {
+		to := strings.Join(m[1:], "") // one of its groups
+		for _, d := range []string{path.Clean(to), path.Join(dir, to)} {
 			dirs, r.dirs[d] = append(dirs, d), d != "."
 		}
 	}

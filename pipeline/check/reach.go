@@ -116,7 +116,7 @@ var configReaches = lazyregexp.New(`(?i)maven\.test\.(?:skip|failure\.ignore)|<s
 
 var configFile = lazyregexp.New(`(?i)(?:^|/)(?:\.[^/]*|go\.(?:mod|work)|[^/]*\.(?:toml|ini|cfg|gradle(?:\.kts)?|props|csproj|conf)|[^/]*\.config\.[cm]?[jt]s|[tj]sconfig[^/]*\.json|package\.json|deno\.jsonc?|pom\.xml|build\.xml)$`)
 
-// product returns the lines that the change adds to files that are not tests, by
+// productLines returns the lines that the change adds to files that are not tests, by
 // file, without those that it only moves.
 func (p *patch) productLines(isTest map[string]bool) map[*gitdiff.File][]point.Line {
 	moved := map[string]int{}

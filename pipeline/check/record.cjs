@@ -60,27 +60,27 @@ Module._load = function (request, parent, ...rest) {
   return shown(out, file);
 };
 
-const is = (f) => typeof f === 'function' && !/^class\b/.test(Function.prototype.toString.call(f));
+const isFunction = (f) => typeof f === 'function' && !/^class\b/.test(Function.prototype.toString.call(f));
 
 // shown is what tests see of a module: its functions, recorded.
 const shown = (out, file) => {
   if (wrapped.has(file)) return wrapped.get(file);
   const from = file.slice(root.length);
-  let seen = out;
-  if (is(out)) seen = recording(out, from, '');
+  let view = out;
+  if (isFunction(out)) view = recording(out, from, '');
   else if (out && Object.getPrototypeOf(out) === Object.prototype) {
-    seen = Object.create(out);
+    view = Object.create(out);
     for (const [name, d] of Object.entries(Object.getOwnPropertyDescriptors(out))) {
-      Object.defineProperty(seen, name, is(d.value) ? { ...d, configurable: true, value: recording(d.value, from, name) } : { ...d, configurable: true });
+      Object.defineProperty(view, name, isFunction(d.value) ? { ...d, configurable: true, value: recording(d.value, from, name) } : { ...d, configurable: true });
     }
   }
-  wrapped.set(file, seen);
-  return seen;
+  wrapped.set(file, view);
+  return view;
 };
 
 // What a test imports comes by hooks of node, which have a thread of their own: record.mjs.
 if (Module.register && isMainThread) {
-  const show = (value, file, name) => (name === undefined ? shown(value, file) : is(value) ? recording(value, file.slice(root.length), name) : value);
+  const show = (value, file, name) => (name === undefined ? shown(value, file) : isFunction(value) ? recording(value, file.slice(root.length), name) : value);
   Object.defineProperty(globalThis, Symbol.for('forge-calls'), { value: show });
   Module.register(pathToFileURL(path.join(__dirname, 'record.mjs')), { data: { root, tests } });
 }

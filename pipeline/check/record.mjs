@@ -30,7 +30,8 @@ const named = (text) => {
   for (const m of text.matchAll(/\bexport\s*\{([^}]*)\}|\bmodule\.exports\s*=\s*\{([^}]*)\}/g)) {
     for (const part of (m[1] ?? m[2]).split(',')) out.add(part.split(/\sas\s|:/).at(m[1] === undefined ? 0 : -1).trim());
   }
-  return [...out].filter((n) => /^[A-Za-z_$][\w$]*$/.test(n) && n !== 'default' && n !== 'then' && !new RegExp(`\\b(?:let|var|class)\\s+${n.replaceAll('$', '\\$')}\\b`).test(text));
+  const bound = (n) => new RegExp(`\\b(?:let|var|class)\\s+${n.replaceAll('$', '\\$')}\\b`).test(text);
+  return [...out].filter((n) => /^[A-Za-z_$][\w$]*$/.test(n) && n !== 'default' && n !== 'then' && !bound(n));
 };
 
 export async function load(url, context, next) {
@@ -39,8 +40,7 @@ export async function load(url, context, next) {
   const about = JSON.stringify(file), show = `globalThis[Symbol.for('forge-calls')]`;
   const lines = named(text).map((n, i) => `const f${i} = ${show}(m.${n}, ${about}, '${n}');\nexport { f${i} as ${n} };`);
   const whole = /\bexport\s+default\b|\bas\s+default\b/.test(text) ? `${show}(m.default, ${about}, 'default')` : `${show}(m.default, ${about})`;
-  return {
-    format: 'module', shortCircuit: true,
-    source: [`import * as m from ${JSON.stringify(real)};`, `export * from ${JSON.stringify(real)};`, ...lines, ...(/\bdefault\b|\bexports\b/.test(text) ? [`export default ${whole};`] : [])].join('\n'),
-  };
+  lines.unshift(`import * as m from ${JSON.stringify(real)};`, `export * from ${JSON.stringify(real)};`);
+  if (/\bdefault\b|\bexports\b/.test(text)) lines.push(`export default ${whole};`);
+  return { format: 'module', shortCircuit: true, source: lines.join('\n') };
 }

@@ -60,7 +60,8 @@ def called(frame, code):
         if by_class:
             return (name, None) if isinstance(own, classmethod) and is_code(own.__func__) else (None, None)
         if (is_code(own) or isinstance(own, property) and is_code(own.fget)) and whole(cls) and plain(vars(self)):
-            return name, written(vars(self))
+            state = written(vars(self))
+            return (name, state) if state is not None else (None, None)
         break
     return None, None
 
@@ -89,13 +90,14 @@ def profile(frame, event, arg):
         if args is None or kw is None or key in seen or not key[0] or key[0] == "__main__":
             return
         seen.add(key)
-        made = {"lang": "py", "module": key[0], "name": key[1], "args": args, "named": kw, "state": state, "result": None, "file": name[len(ROOT):], "line": code.co_firstlineno}
+        made = {"lang": "py", "module": key[0], "name": key[1], "args": args, "named": kw, "state": state,
+                "result": None, "file": name[len(ROOT):], "line": code.co_firstlineno}
         calls.append(made)
         open_calls[frame] = made
     elif event == "return" and open_calls:
         made = open_calls.pop(frame, None)  # None is what a call comes to that raises, too
         if made is not None and made["name"].endswith(".__init__"):
-            arg = getattr(frame.f_locals.get(frame.f_code.co_varnames[0]), "__dict__", open_calls)  # which is not plain
+            arg = getattr(frame.f_locals.get(frame.f_code.co_varnames[0]), "__dict__", frame)  # which is not plain
         if made is not None and plain(arg):
             made["result"] = written(arg)
 
