@@ -53,9 +53,9 @@ func (g Gate) Judge(head measure.Reading, base *measure.Reading, why string) mea
 	} else if base != nil {
 		m.Note = "the base has none of these"
 	}
-	over := g.misses(m.Value)
-	m.OK = !over && !(g.WorseBy != "" && c.worse)
-	m.Before = over && m.Base != nil && !(g.WorseBy != "" && c.worse) && g.missedBefore(c, head, base)
+	over, worse := g.misses(m.Value), g.WorseBy != "" && c.worse
+	m.OK = !over && !worse
+	m.Before = over && m.Base != nil && !worse && g.missedBefore(c, head, base)
 	var was measure.Reading
 	if base != nil {
 		was = *base

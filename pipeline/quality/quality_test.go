@@ -304,6 +304,8 @@ func TestUnits(t *testing.T) {
 		{"12\u2009345", "bytes", 0, "print numbers without separators"},
 		{"500\u00a0kB", "bytes", 500_000, ""},
 		{"5 megabytes", "bytes", 5_000_000, ""},
+		{"5 mebibytes", "bytes", 5 << 20, ""},
+		{"5 MiB", "kibibytes", 5 << 10, ""},
 		{"5 TB", "bytes", 5e12, ""},
 		{"5 MBytes", "bytes", 5_000_000, ""},
 		{"5 Mo", "bytes", 5_000_000, ""},

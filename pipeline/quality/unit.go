@@ -14,7 +14,7 @@ type unit struct {
 }
 
 var (
-	bytesWord = regexp.MustCompile(`^(k|kilo|m|mega|g|giga|t|tera|p|peta)?(i|bi)?(?:b|bytes?|o|octets?)$`)
+	bytesWord = regexp.MustCompile(`^(k|kilo|kibi|m|mega|mebi|g|giga|gibi|t|tera|tebi|p|peta|pebi)?(i)?(?:b|bytes?|o|octets?)$`)
 	tens      = map[byte]int{'k': 1, 'm': 2, 'g': 3, 't': 4, 'p': 5}
 	times     = map[string]float64{
 		"ns": 1, "nanosecond": 1, "us": 1e3, "µs": 1e3, "microsecond": 1e3, "ms": 1e6, "msec": 1e6, "millisecond": 1e6,
@@ -43,7 +43,7 @@ func unitOf(word string) (u unit, known bool) {
 	u.size, u.factor = true, 1
 	if m[1] != "" {
 		step := 1e3
-		if m[2] != "" {
+		if m[2] != "" || strings.HasSuffix(m[1], "bi") {
 			step = 1 << 10
 		}
 		for range tens[m[1][0]] {
