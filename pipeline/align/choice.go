@@ -38,7 +38,8 @@ var (
 )
 
 var choices = []choice{
-	{kind: "api", noun: "api style|public api|http api|api", options: []option{opt("REST", `\bREST(?:ful)?\b`), opt("GraphQL", `(?i)\bgraphql\b`), opt("gRPC", `(?i)\bgrpc\b`), opt("SOAP", `\bSOAP\b`)},
+	{kind: "api", noun: "api style|public api|http api|api", options: []option{opt("REST", `\bREST(?:ful)?\b`),
+		opt("GraphQL", `(?i)\bgraphql\b`), opt("gRPC", `(?i)\bgrpc\b`), opt("SOAP", `\bSOAP\b`)},
 		context: lazyregexp.New(`\b(?:apis?|interfaces?|endpoints?|services?|clients?|over|via|expose|offers?|routes?|` +
 			`schnittstellen?)\b`),
 		deed: lazyregexp.New(`\b(?:expos\w+|offer\w*|serv(?:e|es|ing)|provid\w+|publish\w*|implement\w*|build|add|write|` +
@@ -49,7 +50,8 @@ var choices = []choice{
 		opt("JWT", `(?i)\bjwts?\b|\bjson web tokens?\b`), opt("basic auth", `(?i)\bbasic auth\w*\b`), opt("API keys", `(?i)\bapi[- ]keys?\b`)},
 		deed: lazyregexp.New(`\b(?:use|uses|get|gets|keep|keeps|store|stores|set|sets|send|sends|issue|issues|log ?in|login|` +
 			`sign\w*|authenticat\w*|anmeld\w*)\b`)},
-	{kind: "store", noun: "database|data store", options: []option{opt("SQLite", `(?i)\bsqlite\b`), opt("PostgreSQL", `(?i)\bpostgres(?:ql)?\b`), opt("MySQL", `(?i)\b(?:mysql|mariadb)\b`),
+	{kind: "store", noun: "database|data store", options: []option{opt("SQLite", `(?i)\bsqlite\b`),
+		opt("PostgreSQL", `(?i)\bpostgres(?:ql)?\b`), opt("MySQL", `(?i)\b(?:mysql|mariadb)\b`),
 		opt("MongoDB", `(?i)\bmongo(?:db)?\b`), opt("DynamoDB", `(?i)\bdynamodb\b`), opt("SQL Server", `(?i)\bsql server\b`)},
 		not: lazyregexp.New(`\b(?:in[- ]memory|import\w*|export\w*|migrat\w+|dump|port \d+|convert\w*|syntax|dialect|compatible)\b`),
 		deed: lazyregexp.New(`\b(?:stor(?:e|es|ed|ing)|sav(?:e|es|ed|ing)|keep|keeps|persist\w*|writ(?:e|es|ten)|use|uses|` +

@@ -10,9 +10,9 @@ import (
 
 // Measured is a value of time or size, and the name that it was measured under.
 type Measured struct {
-	Name   string  // "search-p95"
-	Size   bool    // in bytes; else in milliseconds
-	Number float64 //
+	Name   string // "search-p95"
+	Size   bool   // in bytes; else in milliseconds
+	Number float64
 }
 
 var partsOfName = lazyregexp.New(`[^\p{L}\p{N}]+`)
@@ -25,6 +25,10 @@ func (m Measured) Over(written string) string {
 	y := Fact{scope: scopeOf(words)}
 	y.about, y.next = subject(words)
 	centiles, kinds := uniq(centile.FindAllString(words, -1)), uniq(measure.FindAllString(words, -1))
+	var exact *regexp.Regexp
+	if partsOfName.MatchString(m.Name) {
+		exact = regexp.MustCompile(`(?i)(?:^|[^\pL\pN-])` + regexp.QuoteMeta(m.Name) + `(?:[^\pL\pN-]|$)`)
+	}
 	for _, s := range sentences(written) {
 		caps := slices.DeleteFunc(readLimit(&s), func(f Fact) bool { return f.role != "cap" || (f.Key == "size") != m.Size })
 		if len(caps) != 1 { // of several it is not clear which
@@ -32,8 +36,8 @@ func (m Measured) Over(written string) string {
 		}
 		x := &caps[0]
 		x.scope = s.scope
-		named := partsOfName.MatchString(m.Name) && regexp.MustCompile(`(?i)(?:^|[^\pL\pN-])`+regexp.QuoteMeta(m.Name)+`(?:[^\pL\pN-]|$)`).MatchString(s.text)
-		if !named && !(m.about(x, &y) && (len(x.not) == 0 || meet(x.not, centiles)) && slices.Equal(weighed(x.has), weighed(kinds))) {
+		named := exact != nil && exact.MatchString(s.text)
+		if !named && !(sameThing(x, &y) && (len(x.not) == 0 || meet(x.not, centiles)) && slices.Equal(weighed(x.has), weighed(kinds))) {
 			continue
 		}
 		if m.Number > x.number {
@@ -43,8 +47,8 @@ func (m Measured) Over(written string) string {
 	return ""
 }
 
-// about reports whether a bound is for what has a name: a word that says something is in
+// sameThing reports whether a bound is for what has a name: a word that says something is in
 // both, and the bound is for no part of it that the name does not have.
-func (m Measured) about(x, name *Fact) bool {
+func sameThing(x, name *Fact) bool {
 	return aligned(x, name) && meet(special(x.about), special(name.about))
 }
