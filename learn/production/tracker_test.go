@@ -344,6 +344,25 @@ func TestFailedHotfix(t *testing.T) {
 	}
 }
 
+// Nor does what goes wrong after a failed deployment belong to that, and where the two are
+// one incident all the same, such as in a storm, the failed deployment is not named by it.
+func TestFailedDeploymentBefore(t *testing.T) {
+	d := &Tracker{Now: received.Add(2 * time.Minute)}
+	ran, _ := status(1, "success", received)
+	failed, o := status(2, "failure", received.Add(time.Minute))
+	d.Deployed(ran)
+	d.Deployed(failed)
+	d.Take(*o)
+	d.Take(anomaly("production", "errors", received.Add(2*time.Minute), true))
+	if len(d.Incidents) != 2 || len(d.Incidents[0].Joined) != 0 {
+		t.Fatalf("%+v", d.Incidents)
+	}
+	i := d.Incidents[1]
+	if i.Last = *o; len(i.names()) != 0 || i.newName(*o) {
+		t.Errorf("it names %+v", i.names())
+	}
+}
+
 // What an incident had deployed is not what it comes from.
 func TestOwnRollBackIsNoSuspect(t *testing.T) {
 	i := trouble(KindAnomaly, with(func(o *Observation) { o.Deployment = 3 }))
