@@ -15,6 +15,7 @@ import (
 	"forge/pipeline"
 	"forge/pipeline/agent/change"
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 	"forge/pipeline/worktree"
 )
 
@@ -565,5 +566,19 @@ func TestEscaped(t *testing.T) {
 		if got := escaped(in); got != want {
 			t.Errorf("escaped(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// A review of a module is not asked for what no criterion has: another module may have it.
+func TestUncoveredOfAModule(t *testing.T) {
+	run := &pipeline.Run{}
+	run.Config.Upstream.Enabled = true
+	p := &phase{job: Job{Run: run}}
+	if !p.asksUncovered() {
+		t.Error("a review of a whole run is not asked")
+	}
+	run.Part = &module.Of{Tells: true}
+	if p.asksUncovered() || !run.TakesFeedback() {
+		t.Error("a review of a module is asked, or its agents tell nobody anything")
 	}
 }
