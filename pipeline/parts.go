@@ -346,9 +346,11 @@ func (r *Run) partOver(p *module.Part) string {
 	return "the plan has changed"
 }
 
+// told is what a module is told. Its events are named by what they say, too: of one that
+// was told and not written down before a crash, the next may be the opposite.
 func told(key string, p *module.Part, what string, events ...Event) *Action {
 	for i := range events {
-		events[i].ID, events[i].Source = fmt.Sprintf("%s/%d", key, i), "forge"
+		events[i].ID, events[i].Source = fmt.Sprintf("%s/%s/%d", key, cmp.Or(what, "again"), i), "forge"
 	}
 	return &Action{Key: key, Kind: ActionTell, To: p.Run, Tell: events,
 		Events: []Event{{ID: key, Type: EventModuleTold, Source: "forge", Data: Data{Part: &module.Part{ID: p.ID, Told: what}}}}}
@@ -599,6 +601,9 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 				p.Known, p.Errors = append(slices.Clip(p.Known), test), append(slices.Clip(p.Errors), p.OwedAs[i])
 			}
 		}
+	}
+	if p.Told == "stopped" && r.State == StateStopped && partState(p) == StateRunning { // it was let go on, which was not written down
+		p.Told = ""
 	}
 	if p.Denied = own.Denied; p.Insists > own.Insists {
 		p.Denied, p.Told = "", ""

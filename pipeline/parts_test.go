@@ -312,3 +312,28 @@ func TestModuleEndsOnce(t *testing.T) {
 		}
 	}
 }
+
+// Covers R3 for modules: a server dies between what it tells a module and the record of that.
+// What the module is told next is never taken for a repeat of it, and one that was let go on
+// meanwhile is stopped again with its parent.
+func TestToldAndNotRecorded(t *testing.T) {
+	run := &Run{ID: 1, State: StateStopped, Plan: split("a"), Parts: []module.Part{{ID: "a", Run: 2, Rev: 1, State: string(StateRunning)}}}
+	stop := run.tell()
+	run.State, run.Parts[0].Halted = StateRunning, true // a person lets it go on, and the module says that it stands
+	resume := run.tell()
+	if stop == nil || resume == nil || stop.Tell[0].ID == resume.Tell[0].ID {
+		t.Fatalf("told %+v, then %+v: the second would be passed over", stop, resume)
+	}
+	if again := run.tell(); again.Tell[0].ID != resume.Tell[0].ID {
+		t.Errorf("a repeat is %q, not %q", again.Tell[0].ID, resume.Tell[0].ID)
+	}
+
+	run.State, run.Parts[0].Told, run.Parts[0].Halted = StateStopped, "stopped", false
+	if act := run.tell(); act != nil {
+		t.Errorf("one that stands is told %+v", act)
+	}
+	run.Apply(Event{Seq: 9, Type: EventModuleChanged, Data: Data{Part: &module.Part{ID: "a", Run: 2, Rev: 2, State: string(StateRunning)}}})
+	if act := run.tell(); act == nil || act.Tell[0].Type != EventRunStopped {
+		t.Errorf("one that was let go on is told %+v", act)
+	}
+}
