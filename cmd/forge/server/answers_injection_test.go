@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,6 +40,7 @@ var (
 	live      = regexp.MustCompile(`\]\(https?:|!\[`)
 	unseen    = regexp.MustCompile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\U000E0000-\U000E007F\x00\x1b]")
 	atStart   = regexp.MustCompile(`(?mi)^ *\[?/forge`)
+	marker    = regexp.MustCompile(`^<!-- forge:incident/\d+/\w+ -->`) // Forge's own
 )
 
 // What alerts say is shown and does nothing: sixty texts that want something have no
@@ -58,6 +58,7 @@ func TestAlertTextsDoNothing(t *testing.T) {
 	if len(list) < 60 {
 		t.Fatalf("%d texts", len(list))
 	}
+	issues := map[int]string{} // the texts by the issues that show them
 	for n, words := range list {
 		later.Add(int64(3 * time.Hour))
 		body, err := json.Marshal(map[string]any{"version": "4", "groupKey": fmt.Sprint("g", n), "alerts": []any{map[string]any{
@@ -74,9 +75,17 @@ func TestAlertTextsDoNothing(t *testing.T) {
 		})
 		issue, err := ts.gh.Issue(greetRepo, int(i.Act(production.AnswerIssue).Number))
 		ts.must(err)
-		shown := []string{issue.Title, strings.TrimPrefix(issue.Body, fmt.Sprintf("<!-- forge:incident/%d/issue -->", i.ID))}
+		if !slices.Equal(issue.Labels, []string{"incident"}) || len(issue.Comments) != 1 || len(i.Acts) != 2 {
+			t.Errorf("%q: labels %q, %d comments, %+v", words, issue.Labels, len(issue.Comments), i.Acts)
+		}
+		issues[issue.Number] = words
+	}
+	for number, words := range issues { // with the reminders, which all but the last have by now
+		issue, err := ts.gh.Issue(greetRepo, number)
+		ts.must(err)
+		shown := []string{issue.Title, marker.ReplaceAllString(issue.Body, "")}
 		for _, c := range issue.Comments {
-			shown = append(shown, strings.TrimPrefix(c.Body, fmt.Sprintf("<!-- forge:incident/%d/ask -->", i.ID)))
+			shown = append(shown, marker.ReplaceAllString(c.Body, ""))
 		}
 		for _, s := range shown {
 			for name, form := range map[string]*regexp.Regexp{"mentions": mention, "refers": reference, "has HTML": markup, "has a link": live, "hides": unseen, "commands": atStart} {
@@ -85,13 +94,13 @@ func TestAlertTextsDoNothing(t *testing.T) {
 				}
 			}
 		}
-		if !slices.Equal(issue.Labels, []string{"incident"}) || len(issue.Comments) != 1 || len(i.Acts) != 2 {
-			t.Errorf("%q: labels %q, %d comments, %+v", words, issue.Labels, len(issue.Comments), i.Acts)
+		if len(issue.Comments) > 2 {
+			t.Errorf("%q: %d comments", words, len(issue.Comments))
 		}
 	}
 	made := ts.gh.Mutations()
 	delete(made, "apps/create-installation-access-token")
-	if len(made) != 2 || made["issues/create"] != len(list) || made["issues/create-comment"] != len(list) {
+	if len(made) != 2 || made["issues/create"] != len(list) || made["issues/create-comment"] < len(list) || made["issues/create-comment"] > 2*len(list) {
 		t.Errorf("made %v", made)
 	}
 	runs, err := ts.s.DB.Runs(t.Context(), store.Filter{})
