@@ -33,8 +33,8 @@ func TestTakeOverModules(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 3))
 	places := map[string]int{}
 	for runs := 0; left > 0 && !t.Failed(); runs++ {
+		database := newDatabase(t)
 		t.Run(fmt.Sprint("run ", runs+1), func(t *testing.T) {
-			database := newDatabase(t)
 			f := servertest.Beside(3, 3)
 			f.Modules[2].Needs, f.Minute = []string{"a"}, 200*time.Millisecond
 			o := &takeOver{labTest: modular(t, f, database), random: random, pushed: map[string]string{}}

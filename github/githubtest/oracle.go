@@ -111,7 +111,7 @@ func (s *Server) between(r *repository, sha string, others ...string) []string {
 }
 
 // notOwn says why the App may not make a move; "" when it may. It works on its own
-// branches, for an issue that somebody asked it for, and merges its own pull requests.
+// branches, for an issue that somebody asked it for or an incident of its own, and merges its own pull requests.
 func (s *Server) notOwn(m move, slug string) string {
 	branch, ok := strings.CutPrefix(m.ref, "refs/heads/")
 	if !ok {
@@ -138,6 +138,9 @@ func (s *Server) notOwn(m move, slug string) string {
 	i := m.repo.issues[n]
 	if n == 0 || i == nil {
 		return "" // of no issue: what is proposed about the App's own settings
+	}
+	if i.user == s.bot && slices.ContainsFunc(i.labels, func(l *label) bool { return l.name == "incident" }) {
+		return "" // what a repository's settings ask for, when production breaks
 	}
 	if at := s.history.asked[i]; m.new != zeroSHA && (at == 0 || at > m.step) {
 		return fmt.Sprintf("nobody with write access had asked for work on #%d", n)

@@ -1,6 +1,7 @@
 package githubtest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,6 +51,14 @@ func TestViolations(t *testing.T) {
 	push("forge/issue-3", "b.txt", "b\n") // the first was too early all the same
 	if list := w.s.Violations("forge"); len(list) != 1 {
 		t.Errorf("violations %q, want one", list)
+	}
+	for name, title := range map[string]string{"incident": "Checkout fails", "bug": "Later: the rest"} {
+		own, _, err := w.gh.Issues.Create(w.ctx, "acme", "shop", &github.IssueRequest{Title: &title, Labels: &[]string{name}})
+		w.must(err)
+		push(fmt.Sprintf("forge/issue-%d", own.GetNumber()), "a.txt", "a\n")
+	}
+	if list := w.s.Violations("forge"); len(list) != 2 { // what it puts off is no incident
+		t.Errorf("violations %q, want two", list)
 	}
 	push("other", "a.txt", "a\n")
 	find("moved refs/heads/other of acme/shop: it is not one of its own")
