@@ -29,23 +29,22 @@ func (r *Run) tell() *Action {
 			continue
 		}
 		done := partState(p).Ended()
-		key := fmt.Sprintf("run/%d/module/%s/tell/%d", r.ID, p.ID, p.Tells+1)
 		answer := &Answer{Choice: "stop", By: r.StoppedBy, Via: viaParent, At: r.Updated}
 		switch {
 		case r.wantsCancelled(p) && !done && p.Told != "cancelled":
 			answer.Choice = "cancel"
-			return told(key, p, "cancelled", Event{Type: EventRunCancelled, Data: Data{Answer: answer, Note: r.partOver(p)}})
+			return r.told(p, "cancelled", Event{Type: EventRunCancelled, Data: Data{Answer: answer, Note: r.partOver(p)}})
 		case r.State == StateStopped && !done && p.Told != "stopped":
-			return told(key, p, "stopped", Event{Type: EventRunStopped, Data: Data{Answer: answer}})
+			return r.told(p, "stopped", Event{Type: EventRunStopped, Data: Data{Answer: answer}})
 		case r.State != StateStopped && !r.State.Ended() && !done && (p.Told == "stopped" || p.Halted):
 			answer.Choice = "resume"
-			return told(key, p, "resumed", Event{Type: EventRunResumed, Data: Data{Answer: answer}})
+			return r.told(p, "resumed", Event{Type: EventRunResumed, Data: Data{Answer: answer}})
 		case r.State == StateRunning && p.Rework != nil && p.Left == "" && r.pushed() && r.room(atWork):
-			return told(key, p, "", r.again(p)...)
+			return r.told(p, "", r.again(p)...)
 		case r.State == StateRunning && p.Wants != "" && p.Rework == nil && p.Left == "" && partState(p) == StateRunning && p.Told != refused && r.refusal(p) != "":
-			return told(key, p, refused, Event{Type: EventModuleRefused, Data: Data{Note: r.refusal(p)}})
+			return r.told(p, refused, Event{Type: EventModuleRefused, Data: Data{Note: r.refusal(p)}})
 		case r.spare(p) && p.Told != "over":
-			return told(key, p, "over", Event{Type: EventModuleOver, Data: Data{Note: r.partOver(p)}})
+			return r.told(p, "over", Event{Type: EventModuleOver, Data: Data{Note: r.partOver(p)}})
 		}
 	}
 	return nil
@@ -68,7 +67,8 @@ func (r *Run) partOver(p *module.Part) string {
 
 // told is what a module is told. Its events are named by what they say, too: of one that
 // was told and not written down before a crash, the next may be the opposite.
-func told(key string, p *module.Part, what string, events ...Event) *Action {
+func (r *Run) told(p *module.Part, what string, events ...Event) *Action {
+	key := fmt.Sprintf("run/%d/module/%s/tell/%d", r.ID, p.ID, p.Tells+1)
 	for i := range events {
 		events[i].ID, events[i].Source = fmt.Sprintf("%s/%s/%d", key, cmp.Or(what, "again"), i), "forge"
 	}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -104,7 +103,7 @@ func (r *Run) tellDecided() *Action {
 			continue
 		}
 		said := upstream.Feedback{ID: strings.TrimPrefix(f.Source, f.Part+"/"), Taken: f.Taken, Decision: f.Decision}
-		return told(fmt.Sprintf("run/%d/module/%s/tell/%d", r.ID, p.ID, p.Tells+1), p, f.ID, Event{Type: EventUpstreamResolved, Data: Data{Upstream: &said}})
+		return r.told(p, f.ID, Event{Type: EventUpstreamResolved, Data: Data{Upstream: &said}})
 	}
 	return nil
 }
