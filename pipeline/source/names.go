@@ -7,9 +7,13 @@ import (
 
 // SameButNames reports whether two versions of a function are the same except for the names of
 // its own variables, and for values that are put into a variable right before their only
-// use. names are those variables. It is sure of what it says, and does not see all such.
+// use, or are never read. names are those variables. It is sure of what it says, and does not
+// see all such.
 func SameButNames(file string, old, new []Token) (names []string, same bool) {
 	lang := language(file)
+	if !plain(old) || !plain(new) {
+		return nil, false
+	}
 	old, was := inlined(old, lang)
 	new, is := inlined(new, lang)
 	names = slices.Concat(was, is)
@@ -37,6 +41,14 @@ func SameButNames(file string, old, new []Token) (names []string, same bool) {
 		}
 	}
 	return names, true
+}
+
+// plain reports whether a function has no names that are read in another way: attributes of a
+// class, and what is evaluated from a text.
+func plain(list []Token) bool {
+	return !slices.ContainsFunc(list, func(t Token) bool {
+		return slices.Contains([]string{"class", "locals", "vars", "eval", "exec"}, t.Text)
+	})
 }
 
 // labels reports whether a token names a member, an argument or a field, and no variable.
@@ -110,17 +122,64 @@ func begins(s string) bool {
 }
 
 // inlined puts values that stand in a variable right before their only use where they are
-// used, with the names of those variables.
+// used, and leaves out variables that are never read. names are those variables.
 func inlined(list []Token, lang string) (out []Token, names []string) {
 	out = slices.Clone(list)
 	for range 20 {
-		name, next, ok := inlineOne(out, lang)
+		name, next, ok := unread(out, lang)
+		if !ok {
+			name, next, ok = inlineOne(out, lang)
+		}
 		if !ok {
 			break
 		}
 		out, names = next, append(names, name)
 	}
 	return out, names
+}
+
+// unread leaves out a variable that nothing reads: declared, given a name or a constant, or
+// in Python a value on the way (`(x := a + b)`).
+func unread(list []Token, lang string) (name string, out []Token, ok bool) {
+	for i, t := range list {
+		name = t.Text
+		if lang == "" || !isName(name) || name != "_" && mentions(list, name) > 1 {
+			continue
+		}
+		first, prev, next := i, at(list, i-1), at(list, i+1)
+		if lang == "python" && next == ":=" && !begins(prev) {
+			return name, ungroup(slices.Concat(list[:i], list[i+2:]), callsPython, false), true
+		}
+		if lang == "js" && (prev == "const" || prev == "let" || prev == "var") {
+			first--
+		}
+		end := statementEnd(list, i, lang)
+		if end == len(list) || !begins(at(list, first-1)) && list[first].Line == list[first-1].Line {
+			continue
+		}
+		switch value := list[i+1 : end]; {
+		case len(value) == 0 && first < i: // let x;
+		case len(value) > 1 && lang == "python" && value[0].Text == ":" && !slices.ContainsFunc(value, func(t Token) bool { return t.Text == "=" }): // x: int
+		case len(value) == 2 && value[0].Text == "=" && (lang == "python" || first < i || name == "_"): // x = 0, const x = 0, _ = a
+		default:
+			continue
+		}
+		for end < len(list) && (list[end].Text == stop || list[end].Text == ";") {
+			end++
+		}
+		return name, slices.Concat(list[:first], list[end:]), true
+	}
+	return "", nil, false
+}
+
+// mentions counts the tokens of a name.
+func mentions(list []Token, name string) (n int) {
+	for _, t := range list {
+		if t.Text == name {
+			n++
+		}
+	}
+	return n
 }
 
 func inlineOne(list []Token, lang string) (name string, out []Token, ok bool) {

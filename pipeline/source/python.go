@@ -20,13 +20,16 @@ func readPython(text string) []Token {
 	s.end()
 	list := s.out
 	markStatements(list, strings.Contains(text, "__doc__"))
-	return ungroup(list, func(prev string) bool {
-		switch prev {
-		case "return", "if", "elif", "while", "in", "not", "and", "or", "is", "else", "yield", "await", "assert", "raise", "del", "from", "import", "with":
-			return false
-		}
-		return isWord(prev) || prev == ")" || prev == "]" || prev == "}" || strings.HasPrefix(prev, `"`)
-	}, false)
+	return ungroup(list, callsPython, false)
+}
+
+// callsPython reports whether a parenthesis behind a token is that of a call.
+func callsPython(prev string) bool {
+	switch prev {
+	case "return", "if", "elif", "while", "in", "not", "and", "or", "is", "else", "yield", "await", "assert", "raise", "del", "from", "import", "with":
+		return false
+	}
+	return isWord(prev) || prev == ")" || prev == "]" || prev == "}" || strings.HasPrefix(prev, `"`)
 }
 
 type pythonScanner struct {

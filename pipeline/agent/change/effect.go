@@ -12,7 +12,7 @@ import (
 const (
 	idleHere  = "what changed at its place has no effect"
 	idleMoved = "its code was moved as it was"
-	idleNames = "only names of variables differ, or values stand in a variable first"
+	idleNames = "only names of variables differ, values stand in a variable first, or nothing reads a new one"
 )
 
 // settle takes back that a place has changed when its code does what it did before: only
