@@ -15,9 +15,12 @@ const proofTest = "proof/"
 func (r *Run) Traces() bool { return r.Config.Loop.Proofs.On() || r.Track.Above() }
 
 // Claims are what the implementer names as shown, by criterion, since the plan was made.
-func (r *Run) Claims() []proof.Claim {
+func (r *Run) Claims() []proof.Claim { return r.claims(len(r.Iterations)) }
+
+// claims are those up to an iteration.
+func (r *Run) claims(last int) []proof.Claim {
 	var out []proof.Claim
-	for i := range r.Iterations {
+	for i := range r.Iterations[:last] {
 		it := &r.Iterations[i]
 		if it.Impl == nil || it.Number <= r.PlanIteration {
 			continue
@@ -31,7 +34,7 @@ func (r *Run) Claims() []proof.Claim {
 }
 
 // Proofs has a row for each criterion of the plan: the tests that the implementer, or the
-// module that owns it, names for it, as they went in an iteration. Where nothing was
+// module that owns it, names for it up to an iteration, as they went in it. Where nothing was
 // claimed, they are those of the reviewer's evidence that passed.
 func (r *Run) Proofs(it *Iteration) []proof.Row {
 	if r.Plan == nil || it == nil || it.Tests == nil {
@@ -49,7 +52,7 @@ func (r *Run) Proofs(it *Iteration) []proof.Row {
 	said := r.evidence(it)
 	var out []proof.Row
 	for _, c := range r.Plan.Criteria {
-		claim := r.shownBy(c)
+		claim := r.shownBy(c, it.Number)
 		row := ran.Row(claim, said[c.ID])
 		if len(claim.Tests) == 0 && claim.Why == "" && !r.Config.Loop.Proofs.On() {
 			row = ran.Row(proof.Claim{Criterion: c.ID, Tests: ran.Found(said[c.ID])}, said[c.ID])
@@ -62,8 +65,8 @@ func (r *Run) Proofs(it *Iteration) []proof.Row {
 
 // shownBy is what is named for a criterion: the run's own, else that of the module which
 // owns it. A module's run may call the criterion by another id.
-func (r *Run) shownBy(c Criterion) proof.Claim {
-	for _, own := range r.Claims() {
+func (r *Run) shownBy(c Criterion, last int) proof.Claim {
+	for _, own := range r.claims(last) {
 		if own.Criterion == c.ID {
 			return own
 		}

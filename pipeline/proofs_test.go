@@ -95,3 +95,26 @@ func TestProofsOfModules(t *testing.T) {
 		t.Errorf("(-want +got):\n%s\n%s", diff, p.Trace.String())
 	}
 }
+
+// Covers U4: the report of an iteration keeps the tests that were named when it was made,
+// and one of an earlier plan says nothing of what the new one asks for.
+func TestProofsOfEarlierReports(t *testing.T) {
+	for _, c := range []struct{ name, script, want string }{
+		{"named again", "implement a proves AC1 TestA\nreview ok\ntest ok\nimplement nothing proves AC1 TestNew\nreview ok\ntest ok and TestNew", "AC1: **not proved**: passes without the change, too, and the reviewer does not name it: TestA"},
+		{"another plan", "implement a proves AC1 TestA\nreview ok\ntest TestB 0.1\nhuman simplify leave rounding out\nplan ok\nimplement b proves AC1 TestNew\nreview ok\ntest ok and TestNew", ""},
+	} {
+		cfg := config.Default()
+		cfg.Loop.Proofs = config.ProofsRequire
+		p := pipelinetest.New(cfg, Task{Issue: 1})
+		if err := p.Play("plan ok\n" + c.script + "\n"); err != nil {
+			t.Fatal(c.name, err)
+		}
+		first, last := p.Run.Report(1), p.Run.Report(2)
+		if strings.Contains(first, "TestNew") || !strings.Contains(first, c.want) || strings.Contains(first, "#### Acceptance criteria") != (c.want != "") {
+			t.Errorf("%s: the first report says not %q:\n%s", c.name, c.want, first)
+		}
+		if !strings.Contains(last, "AC1: tests: `TestNew` passed") {
+			t.Errorf("%s: the last report says not what shows AC1:\n%s", c.name, last)
+		}
+	}
+}

@@ -99,7 +99,7 @@ func (r *Run) reportOf(it *Iteration, tier string) string {
 	}
 	if !passed {
 		r.reportTests(&b, it)
-		r.reportUnproved(&b, it, tier)
+		r.reportShown(&b, it, tier)
 	}
 	reportChanged(&b, it.Tests)
 	reportPoints(&b, it.Review)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline/proof"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
 )
@@ -161,7 +162,9 @@ func (r *Run) reportProof(b *strings.Builder, it *Iteration) {
 		}
 		lines = append(lines, fmt.Sprintf("| %s: %s | – | %s |\n", c.ID, inCell(c.Text), why))
 	}
-	section(b, "Acceptance criteria", lines)
+	if it.Number > r.PlanIteration { // the criteria of an earlier plan are gone
+		section(b, "Acceptance criteria", lines)
+	}
 	lines = []string{"| suite | tier | exit |\n| --- | --- | --- |\n"}
 	for _, s := range it.Tests.Suites {
 		lines = append(lines, fmt.Sprintf("| %s | %s | %d |\n", inCell(s.Name), s.Tier, s.Exit))
@@ -169,33 +172,32 @@ func (r *Run) reportProof(b *strings.Builder, it *Iteration) {
 	section(b, "Suites", lines)
 }
 
-// reportUnproved says which criteria no test shows, where the settings ask for one; the
-// system's report has them in its table.
-func (r *Run) reportUnproved(b *strings.Builder, it *Iteration, tier string) {
-	if tier == TierSystem || !r.Config.Loop.Proofs.On() {
+// reportShown says what shows each criterion, where the settings ask for tests that do; the
+// system's report has it in its table. Of an earlier plan's criteria nothing is known any more.
+func (r *Run) reportShown(b *strings.Builder, it *Iteration, tier string) {
+	if tier == TierSystem || !r.Config.Loop.Proofs.On() || it.Number <= r.PlanIteration {
 		return
 	}
 	var lines []string
 	for _, row := range r.Proofs(it) {
-		if lacks := row.Lacks(); lacks != "" {
-			lines = append(lines, fmt.Sprintf("- %s: **not proved**: %s\n", row.Criterion, text.Clip(text.OneLine(lacks), 300)))
-		}
+		lines = append(lines, "- "+row.Criterion+": "+shown(row, "**not proved**: ")+"\n")
 	}
 	section(b, "Acceptance criteria", lines)
 }
 
-// NotProved says which criteria no test shows, at the newest head that was tested, where
-// the settings ask for one: in the words of the pull request.
-func (r *Run) NotProved() (out []string) {
-	for i := len(r.Iterations) - 1; i >= 0 && r.Config.Loop.Proofs.On(); i-- {
-		rows := r.Proofs(&r.Iterations[i])
-		for _, row := range rows {
-			if lacks := row.Lacks(); lacks != "" {
-				out = append(out, fmt.Sprintf("%s not proved: %s", row.Criterion, text.Clip(text.OneLine(lacks), 300)))
-			}
-		}
-		if len(rows) > 0 {
-			break
+func shown(row proof.Row, not string) string {
+	if lacks := row.Lacks(); lacks != "" {
+		return not + text.Clip(text.OneLine(lacks), 300)
+	}
+	return "tests: " + text.Clip(text.OneLine(row.String()), 300)
+}
+
+// Shown says what shows each criterion, at the newest head that was tested, where the
+// settings ask for tests that do: in the words of the pull request.
+func (r *Run) Shown() (out []string) {
+	for i := len(r.Iterations) - 1; i >= 0 && len(out) == 0 && r.Config.Loop.Proofs.On(); i-- {
+		for _, row := range r.Proofs(&r.Iterations[i]) {
+			out = append(out, row.Criterion+": "+shown(row, "not proved: "))
 		}
 	}
 	return out

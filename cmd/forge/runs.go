@@ -269,7 +269,7 @@ func showRun(out io.Writer, run *pipeline.Run) error {
 		}
 		b.WriteString("\n")
 	}
-	for _, w := range append(run.NotProved(), waived(run)...) {
+	for _, w := range append(run.Shown(), waived(run)...) {
 		fmt.Fprintln(&b, w)
 	}
 	if run.Fault != nil {
