@@ -9,6 +9,7 @@ import (
 
 	"forge/github/render"
 	"forge/pipeline"
+	"forge/pipeline/command"
 
 	gh "github.com/google/go-github/v62/github"
 )
@@ -17,11 +18,33 @@ import (
 // which a command was given, or else by a comment on the issue or pull request.
 // key names the answer: a second call with the same key makes nothing.
 func (a *App) Reply(ctx context.Context, n pipeline.Notice, text, key string) error {
+	return a.say(ctx, n, replyText(text, a.web.Host), key)
+}
+
+// Ask asks people by a comment on the issue or pull request, once for its key. A choice
+// has a box, and to tick it is to choose it.
+func (a *App) Ask(ctx context.Context, n pipeline.Notice, q command.Question, key string) error {
+	text := replyText(q.Text, a.web.Host)
+	if len(q.Choices) > 0 {
+		text += "\n\n" + command.HowToAnswer + "\n\n"
+	}
+	for _, c := range q.Choices {
+		box := "[ ] "
+		if c.Typed {
+			box = ""
+		}
+		text += "- " + box + render.Line(c.String(), a.web.Host, 1000) + "\n"
+	}
+	return a.say(ctx, n, text, key)
+}
+
+// say posts a text, which is harmless, unless what has the key is there.
+func (a *App) say(ctx context.Context, n pipeline.Notice, text, key string) error {
 	s, err := a.session(n.Repo)
 	if err != nil {
 		return err
 	}
-	mark, text := render.Marker("", key), replyText(text, a.web.Host)
+	mark := render.Marker("", key)
 	if n.Thread != 0 && n.Pull != 0 {
 		done, err := a.replyInThread(ctx, s, n, mark, text)
 		if done || err != nil {

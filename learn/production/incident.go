@@ -370,7 +370,8 @@ func (i *Incident) Flapping(now time.Time) bool {
 	return n >= flapChanges
 }
 
-// Over says whether an incident has ended by now, and why.
+// Over says whether an incident has ended by now, and why. A storm is over when nothing
+// of it was seen for a while.
 func (i *Incident) Over(now time.Time) (why string, over bool) {
 	wait := quietWait
 	if i.Flapping(i.Quiet) {
@@ -381,6 +382,8 @@ func (i *Incident) Over(now time.Time) (why string, over bool) {
 		return "its source says that it is over", true
 	case i.State == StateOpen && now.Sub(i.LastSeen) >= silence:
 		return "it was not seen for a day", true
+	case i.Storm && i.State.Active() && now.Sub(i.LastSeen) >= flappingWait:
+		return "no alert came for half an hour", true
 	}
 	return "", false
 }

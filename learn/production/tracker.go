@@ -118,6 +118,7 @@ func (d *Tracker) take(o Observation) Note {
 	if o.ofDeployment() && slices.ContainsFunc(d.Deployments, func(v Deployment) bool { return v.ID == o.Deployment && v.Changed.After(o.At) }) {
 		return Note{What: "something newer is known of the deployment"}
 	}
+	d.pass(o.At) // no server may have run meanwhile
 	key := GroupKey(o)
 	if slices.ContainsFunc(d.Ignore, func(g string) bool { return glob.Match(g, key) }) {
 		return Note{What: "ignored, as production.ignore says"}
@@ -361,18 +362,22 @@ func (d *Tracker) recover(i *Incident, o Observation, key string) Note {
 	return Note{i, "a part of it is over"}
 }
 
-// Tick lets time pass: what was over for long enough is resolved. A storm is over
-// when nothing of it was seen for a while.
+// Tick lets time pass: what was over for long enough is resolved.
 func (d *Tracker) Tick() {
+	d.pass(d.Now)
 	for _, i := range d.Incidents {
-		why, over := i.Over(d.Now)
-		if !over {
-			why, over = i.cured(d.Deployments, d.Now)
-		}
-		if over {
+		if why, over := i.cured(d.Deployments, d.Now); over {
 			d.event(i, EventResolved, EventData{Why: why})
-		} else if i.Storm && i.State.Active() && d.Now.Sub(i.LastSeen) >= flappingWait {
-			d.event(i, EventResolved, EventData{Why: "no alert came for half an hour"})
+		}
+	}
+}
+
+// pass resolves what was over by then.
+func (d *Tracker) pass(at time.Time) {
+	for _, i := range d.Incidents {
+		if why, over := i.Over(at); over {
+			d.flush(d.change(i))
+			d.event(i, EventResolved, EventData{Why: why})
 		}
 	}
 }

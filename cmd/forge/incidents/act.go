@@ -355,10 +355,10 @@ func (s *Service) do(ctx context.Context, scene *production.Scene, i *production
 	case production.AnswerRevert:
 		return s.Actions.Revert(ctx, i.Repo, Revert{Incident: i.ID, Commit: a.Aim.Commit, Pull: a.Aim.Pull, At: a.At, Why: reasons(i)})
 	case production.AnswerAsk:
-		number, words := max(a.Aim.Issue, a.Aim.Pull), question(i, scene, s.Slug)
-		err := s.Teller.Tell(ctx, i.Repo, number, words, key)
+		number, q := max(a.Aim.Issue, a.Aim.Pull), question(i, scene, s.Slug)
+		err := s.Teller.Ask(ctx, i.Repo, number, q, key)
 		if err == nil && s.Asked != nil {
-			s.Asked(i, number, words)
+			s.Asked(i, number, q.String())
 		}
 		return Created{Number: int64(number)}, err
 	case production.AnswerRollBack:
@@ -419,7 +419,7 @@ func reasons(i *production.Incident) string {
 }
 
 // question asks people what to do.
-func question(i *production.Incident, scene *production.Scene, slug string) string {
+func question(i *production.Incident, scene *production.Scene, slug string) command.Question {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**Incident %d** (%s) in %s, since %s. What is to be done?\n\n%s\n", i.ID, i.Severity, i.Environment,
 		i.FirstSeen.UTC().Format("2006-01-02 15:04 MST"), quoted(i.Title))
@@ -434,13 +434,16 @@ func question(i *production.Incident, scene *production.Scene, slug string) stri
 			fmt.Fprintf(&b, "No %s was made: %s.\n\n", nameOf[a.Answer], a.Why)
 		}
 	}
-	b.WriteString("Who has write access answers with the first line of a comment:\n\n")
-	for _, v := range scene.Judge(i) {
-		fmt.Fprintf(&b, "- `%s` — %s\n", command.Write(slug, fmt.Sprintf("incident %d %s", i.ID, v.Answer)), v.Line())
+	q := command.Question{Text: strings.TrimSpace(b.String())}
+	add := func(words, what string, typed bool) {
+		q.Choices = append(q.Choices, command.Choice{Write: command.Write(slug, fmt.Sprintf("incident %d %s", i.ID, words)), What: what, Typed: typed})
 	}
-	fmt.Fprintf(&b, "- `%s` — it is nothing, for this reason\n", command.Write(slug, fmt.Sprintf("incident %d dismiss WHY", i.ID)))
-	fmt.Fprintf(&b, "- `%s` — nobody is told, and nothing done by itself, for so long\n", command.Write(slug, fmt.Sprintf("incident %d mute 2h", i.ID)))
-	return b.String()
+	for _, v := range scene.Judge(i) {
+		add(string(v.Answer), v.Line(), v.Why != "")
+	}
+	add("dismiss WHY", "it is nothing, for this reason", true)
+	add("mute 2h", "nobody is told, and nothing done by itself, for so long", false)
+	return q
 }
 
 // nameOf are the answers as people read them.

@@ -16,6 +16,7 @@ import (
 
 	"forge/learn/production"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/config"
 	"forge/pipeline/rollout"
 	"forge/pipeline/store"
@@ -107,11 +108,12 @@ func (h *fakeActions) RollBack(_ context.Context, repo string, r Rollback) (Crea
 }
 
 func (h *fakeActions) Tell(_ context.Context, repo string, number int, words, key string) error {
-	to := h.comments
-	if strings.HasSuffix(key, "/ask") {
-		to = h.asked
-	}
-	_, err := h.once(to, repo, fmt.Sprint(key, " #", number), words)
+	_, err := h.once(h.comments, repo, fmt.Sprint(key, " #", number), words)
+	return err
+}
+
+func (h *fakeActions) Ask(_ context.Context, repo string, number int, q command.Question, key string) error {
+	_, err := h.once(h.asked, repo, fmt.Sprint(key, " #", number), q.String())
 	return err
 }
 

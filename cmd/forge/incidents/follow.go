@@ -10,6 +10,7 @@ import (
 
 	"forge/learn/production"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/rollout"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -26,6 +27,8 @@ type Code interface {
 type Teller interface {
 	// Tell comments on a pull request, once for each key.
 	Tell(ctx context.Context, repo string, pull int, words, key string) error
+	// Ask asks people at an issue or pull request, once for each key.
+	Ask(ctx context.Context, repo string, number int, q command.Question, key string) error
 	// Released tells a run how a deployment of its work fares.
 	Released(ctx context.Context, run int64, r rollout.Status) error
 }

@@ -14,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/incidents"
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/settings"
 	"forge/github/githubtest"
 	"forge/learn/production"
 	"forge/pipeline"
+	"forge/pipeline/store"
 )
 
 // answering is a server with a hook and what a repository lets happen about incidents,
@@ -90,7 +92,8 @@ func TestIncidentIsAnswered(t *testing.T) {
 		t.Fatalf("rolled back: %+v by %+v", list, back)
 	}
 	ts.done(production.AnswerAsk)
-	issue, err := ts.gh.Issue(greetRepo, int(ts.done(production.AnswerIssue).Number))
+	number := int(ts.done(production.AnswerIssue).Number)
+	issue, err := ts.gh.Issue(greetRepo, number)
 	ts.must(err)
 	if issue.Author != "forge[bot]" || !slices.Contains(issue.Labels, "incident") || !strings.Contains(issue.Body, "> all of them") || strings.Contains(issue.Title+issue.Body, "@everyone") || strings.Contains(issue.Body, "closes #1") {
 		t.Errorf("issue %+v", issue)
@@ -111,7 +114,14 @@ func TestIncidentIsAnswered(t *testing.T) {
 	}
 	say("stranger", "/forge incident 1 revert")
 	ts.outcome("issue_comment", "stranger may not command Forge")
-	say("acme", "/forge incident 1 revert")
+	if asked := talk(); !strings.Contains(asked, "- `/forge incident 1 rollback` — deploy what ran before again — not now: it was done before") || !strings.Contains(asked, "\n- `/forge incident 1 dismiss WHY`") {
+		t.Errorf("asked %s", asked)
+	}
+	ts.must(ts.gh.Wait(t.Context(), func() bool { return strings.Contains(talk(), "[ ] `/forge incident 1 revert`") }))
+	issue, err = ts.gh.Issue(greetRepo, number)
+	ts.must(err)
+	comment, nth := ts.boxIn(issue.Comments, "incident 1 revert")
+	ts.must(ts.gh.As("acme").TickBox(greetRepo, comment, nth))
 	revert := ts.done(production.AnswerRevert)
 	pulls, err := ts.gh.Pulls(greetRepo)
 	ts.must(err)
@@ -294,8 +304,8 @@ func TestRollBackIsKilled(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if err := ts.gh.Wait(ctx, ts.gh.Hanging); err != nil {
-			row, _ := ts.s.DB.Incident(t.Context(), int64(n+1))
-			t.Fatalf("no deployment is made: %s", row.Data)
+			all, _ := incidents.Read(t.Context(), ts.s.DB, store.IncidentFilter{Repo: greetRepo, Limit: 1})
+			t.Fatalf("kill %d: no deployment is made, the newest incident is %+v", n, all[0])
 		}
 		cancel()
 		person := n/2%2 == 1

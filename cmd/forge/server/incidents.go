@@ -51,7 +51,7 @@ func (a *App) toldOfShipping(run *pipeline.Run, s *shipping.Ship, m shipping.Mes
 		event = "question"
 	}
 	note := notify.Message{ID: m.Key, Event: event, Time: a.now().UTC(), Run: run.ID, Repo: run.Repo.FullName(), Issue: run.Task.Issue, Pull: s.Pull,
-		Title: run.Task.Title, State: string(s.State), Text: m.Words, URL: run.Task.URL}
+		Title: run.Task.Title, State: string(s.State), Text: m.String(), URL: run.Task.URL}
 	if p := run.Published.Pull; p != nil {
 		note.URL = p.URL
 	}

@@ -128,7 +128,7 @@ func (ts *testServer) deployed(n int) {
 	ts.t.Helper()
 	var done int
 	eventually(ts.t, func() bool {
-		list, err := ts.s.DB.Deployments(ts.t.Context(), store.DeploymentFilter{})
+		list, err := ts.s.DB.Deployments(ts.t.Context(), store.DeploymentFilter{Limit: 1000})
 		ts.must(err)
 		done = 0
 		for _, d := range list {

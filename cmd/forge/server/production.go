@@ -12,6 +12,7 @@ import (
 	"forge/github/delivery"
 	"forge/learn/production"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/sandbox"
 	"forge/pipeline/store"
 	"forge/pipeline/text"
@@ -220,6 +221,18 @@ func (c deployedCode) Tell(ctx context.Context, full string, pull int, words, ke
 	}
 	if err := c.github.Reply(ctx, pipeline.Notice{Repo: repo, Pull: pull}, words, key); err != nil {
 		return fmt.Errorf("comment on %s#%d: %w", full, pull, err)
+	}
+	return nil
+}
+
+// Ask implements incidents.Teller.
+func (c deployedCode) Ask(ctx context.Context, full string, number int, q command.Question, key string) error {
+	repo, err := c.repo(ctx, full)
+	if err != nil {
+		return err
+	}
+	if err := c.github.Ask(ctx, pipeline.Notice{Repo: repo, Pull: number}, q, key); err != nil {
+		return fmt.Errorf("ask at %s#%d: %w", full, number, err)
 	}
 	return nil
 }

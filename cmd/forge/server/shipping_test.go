@@ -184,7 +184,7 @@ func (h *harbour) logged(want ...string) {
 	for _, e := range events {
 		if s := e.Data.Ship; s != nil {
 			got = append(got, fmt.Sprintf("%s %s %s", e.Type, s.Environment, s.State))
-			if e.Type == pipeline.EventShipAsked && (len(s.Choices) != 2 || !strings.Contains(s.Question, "Who has write access answers")) {
+			if e.Type == pipeline.EventShipAsked && (len(s.Choices) != 2 || !strings.HasPrefix(s.Question, "**")) {
 				h.t.Errorf("asked %q with the choices %v", s.Question, s.Choices)
 			}
 		}
@@ -199,6 +199,31 @@ func (h *harbour) approved() {
 	h.t.Helper()
 	h.waits(shipping.Asking)
 	h.answers("acme", "approve %s", text.ShortSHA(h.head))
+}
+
+// Who ticks the box of a choice chooses it, and is told what comes of it. An environment's
+// name may have what means something in Markdown.
+func TestShipByBoxes(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, environments: [\"Prod & <EU>\"], ask: [\"Prod & <EU>\"]}\n", testOptions{deploys: true})
+	tick := func(choice string) {
+		t.Helper()
+		h.says("[ ] `/forge ship " + choice)
+		comment, nth := h.box("/forge ship " + choice)
+		h.must(h.gh.As("acme").TickBox(greetRepo, comment, nth))
+	}
+	tick("approve " + text.ShortSHA(h.head))
+	h.says("as acme chose, unless it has changed by then")
+	h.says("**Deploy to Prod")
+	tick("approve Prod")
+	d := h.made(1)
+	h.status(d.ID, "failure")
+	h.waits(shipping.Stopped)
+	tick("again")
+	h.says("Shipping goes on, as acme chose.")
+	if d.Environment != "Prod & <EU>" || d.Creator != "forge[bot]" {
+		t.Errorf("%+v", d)
+	}
 }
 
 // Without the setting nothing is asked, merged, deployed or kept, and the command says so.

@@ -330,6 +330,12 @@ func (ts *testServer) box(choice string) (comment int64, nth int) {
 	for _, p := range pulls {
 		list = append(list, p.Comments...)
 	}
+	return ts.boxIn(list, choice)
+}
+
+// boxIn finds the box of a choice in one of some comments.
+func (ts *testServer) boxIn(list []githubtest.Comment, choice string) (comment int64, nth int) {
+	ts.t.Helper()
 	for _, c := range list {
 		n := 0
 		for line := range strings.SplitSeq(c.Body, "\n") {

@@ -89,8 +89,9 @@ func (s *Ship) answer(w work.Word, now time.Time) (words string, changed bool) {
 	}
 }
 
-// plain has one space between words.
-func plain(s string) string { return strings.Join(strings.Fields(s), " ") }
+// plain has one space between words, and nothing invisible, as comes with what is copied
+// from a question.
+func plain(s string) string { return text.OneLine(strings.Map(text.Visible, s)) }
 
 // more reports whether more is said than a choice takes. Environments may have spaces in
 // their names.

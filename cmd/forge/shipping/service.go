@@ -260,7 +260,7 @@ func (v *Service) step(ctx context.Context, row *store.Ship, s *Ship, run *pipel
 	}
 	if len(s.Say) > 0 {
 		m := s.Say[0]
-		if err := v.GitHub.Reply(work, pipeline.Notice{Repo: run.Repo, Pull: s.Pull}, m.Words, m.Key); err != nil {
+		if err := v.GitHub.Ask(work, pipeline.Notice{Repo: run.Repo, Pull: s.Pull}, m.question(), m.Key); err != nil {
 			return false, err
 		}
 		s.Say = s.Say[1:]

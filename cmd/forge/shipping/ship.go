@@ -108,9 +108,18 @@ type Heard struct {
 
 // Message is something that people are told, once for its key.
 type Message struct {
-	Key   string `json:"key"`
-	Words string `json:"words"`
+	Key     string           `json:"key"`
+	Words   string           `json:"words"`
+	Choices []command.Choice `json:"choices,omitempty"` // of a question
 }
+
+// question is a message as people are asked.
+func (m Message) question() command.Question {
+	return command.Question{Text: m.Words, Choices: m.Choices}
+}
+
+// String is a message for who reads it elsewhere than on GitHub.
+func (m Message) String() string { return m.question().String() }
 
 // Step is an event for the run's log, once for its ID.
 type Step struct {
@@ -185,9 +194,9 @@ func (s *Ship) to(state State, now time.Time, by, format string, args ...any) {
 	}
 }
 
-// tell adds something that people are told.
-func (s *Ship) tell(words string) {
-	s.Say = append(s.Say, Message{Key: fmt.Sprintf("ship/%d/%d", s.Run, len(s.Log)), Words: words})
+// tell adds something that people are told, and may answer so.
+func (s *Ship) tell(words string, choices ...command.Choice) {
+	s.Say = append(s.Say, Message{Key: fmt.Sprintf("ship/%d/%d", s.Run, len(s.Log)), Words: words, Choices: choices})
 }
 
 // stop ends it, until somebody says "again".
@@ -205,8 +214,7 @@ func (s *Ship) stop(now time.Time, by, format string, args ...any) {
 		fmt.Fprintf(&b, "It is merged as %s.", text.ShortSHA(s.Merged))
 		b.WriteString(s.records())
 	}
-	fmt.Fprintf(&b, "\n\n`%s` goes on from here; you are asked before anything happens.", command.Write(s.Slug, "ship again"))
-	s.tell(b.String())
+	s.tell(b.String(), s.choice("again", "go on from here; you are asked before anything happens"))
 }
 
 // ask asks people before the next step.
@@ -215,10 +223,10 @@ func (s *Ship) ask(q Question, now time.Time) {
 	q.At = now
 	s.to(Asking, now, "", "a person is asked about %s", q.About)
 	s.Question = &q
-	s.tell(s.question())
+	s.tell(s.question(), s.choices()...)
 	step := rollout.Step{Environment: s.environment(), Commit: s.Merged, At: now, Why: s.Why, Question: s.question(), Choices: map[string]string{}}
 	for _, c := range s.choices() {
-		step.Choices[c.words] = c.what
+		step.Choices[strings.TrimPrefix(c.Write, command.Write(s.Slug, "ship")+" ")] = c.What
 	}
 	s.log(pipeline.EventShipAsked, step)
 }
@@ -307,46 +315,41 @@ func (s *Ship) records() string {
 	return b.String()
 }
 
-// choice is what people may answer, and what that does.
-type choice struct{ words, what string }
+// choice is something that people may answer.
+func (s *Ship) choice(words, what string) command.Choice {
+	return command.Choice{Write: command.Write(s.Slug, "ship "+words), What: what}
+}
 
 // choices are those of the question that is open.
-func (s *Ship) choices() []choice {
+func (s *Ship) choices() []command.Choice {
 	q := s.Question
-	var first choice
+	words, what := "approve "+q.About, ""
 	switch {
 	case q.Pass:
-		first = choice{"pass " + q.About, fmt.Sprintf("take %s as it is; then %s", q.About, steps(s.after(s.At+1)))}
+		words, what = "pass "+q.About, fmt.Sprintf("take %s as it is; then %s", q.About, steps(s.after(s.At+1)))
 	case q.Wait:
-		first = choice{"wait " + q.About, fmt.Sprintf("wait %d minutes more", int(s.Settings.Timeout().Minutes()))}
+		words, what = "wait "+q.About, fmt.Sprintf("wait %d minutes more", int(s.Settings.Timeout().Minutes()))
 	case s.Merged != "":
-		first = choice{"approve " + q.About, steps(append([]string{s.deploysTo(s.At)}, s.after(s.At+1)...))}
+		what = steps(append([]string{s.deploysTo(s.At)}, s.after(s.At+1)...))
 	default:
 		merged := fmt.Sprintf("this pull request is merged%s at %s, and at no other head (%s)", s.into(), text.ShortSHA(s.Head), s.method())
-		first = choice{"approve " + q.About, steps(append([]string{merged}, s.after(0)...))}
+		what = steps(append([]string{merged}, s.after(0)...))
 	}
-	return []choice{first, {"stop", "nothing more is merged or deployed"}}
+	return []command.Choice{s.choice(words, what), s.choice("stop", "nothing more is merged or deployed")}
 }
 
 // question is what people read.
 func (s *Ship) question() string {
-	q := s.Question
-	var b strings.Builder
-	switch {
+	switch q := s.Question; {
 	case q.Pass:
-		fmt.Fprintf(&b, "**Go on from %s?** %s.\n\n", q.About, q.Why)
+		return fmt.Sprintf("**Go on from %s?** %s.", q.About, q.Why)
 	case q.Wait:
-		fmt.Fprintf(&b, "**%s.** Wait on?\n\n", q.Why)
+		return fmt.Sprintf("**%s.** Wait on?", q.Why)
 	case s.Merged != "":
-		fmt.Fprintf(&b, "**Deploy to %s?**%s\n\n", q.About, because(q.Why))
+		return fmt.Sprintf("**Deploy to %s?**%s", q.About, because(q.Why))
 	default:
-		fmt.Fprintf(&b, "**Ship this?**%s\n\n", because(q.Why))
+		return fmt.Sprintf("**Ship this?**%s", because(q.Why))
 	}
-	b.WriteString("Who has write access answers with the first line of a comment:\n\n")
-	for _, c := range s.choices() {
-		fmt.Fprintf(&b, "- `%s` — %s\n", command.Write(s.Slug, "ship "+c.words), c.what)
-	}
-	return b.String()
 }
 
 func because(why string) string {

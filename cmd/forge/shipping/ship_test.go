@@ -20,6 +20,9 @@ func asked(s config.Ship) *Ship {
 	return out
 }
 
+// said is what people were told last.
+func said(s *Ship) string { return s.Say[len(s.Say)-1].String() }
+
 // Only what names the question's own matter, alone, agrees to it.
 func TestAnswer(t *testing.T) {
 	for _, tt := range []struct {
@@ -51,15 +54,15 @@ func TestAnswer(t *testing.T) {
 
 // An environment may have spaces in its name, and its letter case does not count.
 func TestAnswerAboutSpaces(t *testing.T) {
-	for words, want := range map[string]State{
+	for answer, want := range map[string]State{
 		"approve Prod EU/west": Deploying, "approve  Prod   EU/west": Deploying, "approve prod eu/WEST": Deploying, "approve `Prod EU/west`": Deploying, "approve Prod": Asking,
 		"approve Prod EU/west not": Asking, "approve EU/west": Asking, "stop": Stopped,
 	} {
 		s := asked(config.Ship{Environments: []string{"Prod EU/west"}, Ask: []string{"Prod EU/west"}})
 		s.Merged = head
 		s.next(at, "")
-		if said, _ := s.answer(work.Word{Actor: pipeline.Actor{Login: "ann"}, Text: words}, at); s.State != want {
-			t.Errorf("%q: %s, %q; want %s", words, s.State, said, want)
+		if words, _ := s.answer(work.Word{Actor: pipeline.Actor{Login: "ann"}, Text: answer}, at); s.State != want {
+			t.Errorf("%q: %s, %q; want %s", answer, s.State, words, want)
 		}
 	}
 }
@@ -68,17 +71,17 @@ func TestAnswerAboutSpaces(t *testing.T) {
 func TestQuestion(t *testing.T) {
 	s := asked(config.Ship{Via: "watch", Environments: []string{"staging", "production"}, BakeMinutes: 1})
 	for _, want := range []string{"(merge)", "the repository's own deployment to staging is waited for, and it is watched for 1 minute; then the repository's own deployment to production"} {
-		if !strings.Contains(s.question(), want) {
-			t.Errorf("no %q in\n%s", want, s.question())
+		if !strings.Contains(said(s), want) {
+			t.Errorf("no %q in\n%s", want, said(s))
 		}
 	}
 	s = asked(config.Ship{Environments: []string{"staging", "production"}, Ask: []string{"staging", "production"}})
-	if q := s.question(); !strings.Contains(q, "; then you are asked about staging\n") {
+	if q := said(s); !strings.Contains(q, "; then you are asked about staging\n") {
 		t.Errorf("it says more than what will happen:\n%s", q)
 	}
 	s.Merged = head
 	s.next(at, "")
-	if q := s.question(); s.State != Asking || !strings.Contains(q, "follows; then you are asked about production\n") {
+	if q := said(s); s.State != Asking || !strings.Contains(q, "follows; then you are asked about production\n") {
 		t.Errorf("%s\n%s", s.State, q)
 	}
 }
@@ -91,7 +94,7 @@ func TestWatched(t *testing.T) {
 			t.Errorf("%s: %d minutes, want %d", env, got, want)
 		}
 	}
-	if q := asked(s).question(); !strings.Contains(q, "watched for 10 minutes; then a deployment to production") || !strings.Contains(q, "watched for 120 minutes; then a deployment to a=b is made, which what deploys for this repository follows\n") {
+	if q := said(asked(s)); !strings.Contains(q, "watched for 10 minutes; then a deployment to production") || !strings.Contains(q, "watched for 120 minutes; then a deployment to a=b is made, which what deploys for this repository follows\n") {
 		t.Errorf("%s", q)
 	}
 }
