@@ -25,8 +25,16 @@ func busCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bus", Short: "Show who is told of events and how that goes, or follow them as JSON lines", Args: shell.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, name := range []string{"since", "run", "repo", "types"} {
+				if !follow && cmd.Flags().Changed(name) {
+					return shell.Usage("--%s chooses what --follow prints, and there is no --follow", name)
+				}
+			}
 			if !follow {
 				return shell.WithStoreAndConfig(cmd, busRows(cmd))
+			}
+			if since < 0 {
+				return shell.Usage("--since %s: must be a time that is over, such as 1h", since)
 			}
 			choice.Since = time.Now().Add(-since)
 			return shell.WithStoreAndConfig(cmd, followEvents(cmd, choice))
@@ -60,14 +68,10 @@ func busCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return shell.WithStoreAndConfig(cmd, func(db *store.DB, cfg settings.Config) error {
 				s, err := subscriber(cfg, args[0])
-				if err == nil {
-					err = db.SubscriberFailed(cmd.Context(), bus.Cursor(s.Name), time.Time{}, "")
-				}
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is told again.\n", s.Name)
-				return err
+				return resume(cmd, db, s.Name)
 			})
 		},
 	})
@@ -80,7 +84,7 @@ func followEvents(cmd *cobra.Command, choice bus.Choice) func(*store.DB, setting
 		if err != nil {
 			return err
 		}
-		f, err := bus.NewFollower(db, choice, hide)
+		f, err := bus.NewFollower(cmd.Context(), db, choice, hide)
 		if err != nil {
 			return err
 		}
@@ -95,6 +99,23 @@ func subscriber(cfg settings.Config, name string) (bus.Subscriber, error) {
 		return bus.Subscriber{}, fmt.Errorf("there is no subscriber %q: they are under `subscribers` in the server's settings", name)
 	}
 	return list[i], nil
+}
+
+// resume ends the pause of a subscriber.
+func resume(cmd *cobra.Command, db *store.DB, name string) error {
+	state, err := db.Subscriber(cmd.Context(), bus.Cursor(name))
+	says := name + " is told again."
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && state.Paused == "":
+		says, err = name + " is not paused: there is nothing to resume.", nil
+	case err == nil:
+		err = db.SubscriberFailed(cmd.Context(), bus.Cursor(name), time.Time{}, "")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), says)
+	return err
 }
 
 // busRows prints a row for each subscriber.

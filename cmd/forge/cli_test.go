@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/bus"
 	"forge/cmd/forge/demo"
 	"forge/cmd/forge/server/servertest"
 	"forge/cmd/forge/shell"
@@ -339,6 +340,36 @@ func TestBusCommand(t *testing.T) {
 	c.run(shell.Done, []string{"Nobody is told of events"}, "bus")
 	c.run(shell.Failed, []string{`no subscriber "ci"`}, "bus", "resume", "ci")
 	c.run(shell.Failed, []string{`no subscriber "ci"`}, "bus", "test", "ci")
+	c.run(shell.Misused, []string{"--types chooses what --follow prints"}, "bus", "--types", "run.*")
+	c.run(shell.Misused, []string{"a time that is over"}, "bus", "--follow", "--since", "-1h")
+	c.run(shell.Failed, []string{"there is no run 99"}, "bus", "--follow", "--run", "99")
+	c.run(shell.Failed, []string{"-1 is no run"}, "bus", "--follow", "--run", "-1")
+	c.run(shell.Failed, []string{"is no pattern"}, "bus", "--follow", "--types", "run.[")
+
+	for name, words := range map[string]string{"url": "https://ci.example.com/forge", "secret": "0123456789abcdef0123456789abcdef",
+		"forge.yml": "subscribers: {ci: {url_file: " + filepath.Join(c.dir, "url") + ", secret_file: " + filepath.Join(c.dir, "secret") + "}}\n"} {
+		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(words), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := filepath.Join(c.dir, "forge.yml")
+	c.run(shell.Done, []string{"ci is not paused"}, "bus", "resume", "ci", "--config", config)
+	db, err := store.Open(t.Context(), filepath.Join(c.dir, "state", "forge.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	if err := db.Subscribe(t.Context(), bus.Cursor("ci"), at); err != nil {
+		t.Fatal(err)
+	}
+	c.run(shell.Done, []string{"ci is not paused"}, "bus", "resume", "ci", "--config", config)
+	if err := db.SubscriberFailed(t.Context(), bus.Cursor("ci"), at, "it answers 410"); err != nil {
+		t.Fatal(err)
+	}
+	c.run(shell.Done, []string{"paused: it answers 410"}, "bus", "--config", config)
+	c.run(shell.Done, []string{"ci is told again"}, "bus", "resume", "ci", "--config", config)
+	c.run(shell.Done, []string{"is told, since"}, "bus", "--config", config)
 }
 
 func TestDeliveriesCommand(t *testing.T) {

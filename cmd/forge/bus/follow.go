@@ -51,9 +51,22 @@ type Follower struct {
 	seen map[int64]int64 // by run: the event that was told last, or passed over
 }
 
-// NewFollower returns a follower of what happens from the choice's moment on.
-func NewFollower(db *store.DB, c Choice, hide func(string) string) (*Follower, error) {
-	return &Follower{Choice: c, db: db, hide: hide, from: c.Since, seen: map[int64]int64{}}, c.check()
+// NewFollower returns a follower of what happens from the choice's moment on. A run that is
+// not there, or must not be seen, is an error: one would wait for it without end.
+func NewFollower(ctx context.Context, db *store.DB, c Choice, hide func(string) string) (*Follower, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.Run != 0 {
+		run, err := db.Load(ctx, c.Run)
+		if errors.Is(err, store.ErrNotFound) || err == nil && c.Sees != nil && !c.Sees(run.Repo.FullName()) {
+			return nil, fmt.Errorf("there is no run %d; `forge runs` lists them", c.Run)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &Follower{Choice: c, db: db, hide: hide, from: c.Since, seen: map[int64]int64{}}, nil
 }
 
 // Next hands tell what has come since the last call, and stops at its error: that event
@@ -211,7 +224,7 @@ func (s *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, err := s.chosen(r)
 	var f *Follower
 	if err == nil {
-		f, err = NewFollower(s.DB, c, s.Hide)
+		f, err = NewFollower(r.Context(), s.DB, c, s.Hide)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

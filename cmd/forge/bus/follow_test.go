@@ -38,7 +38,7 @@ func add(t *testing.T, db *store.DB, run *pipeline.Run, at time.Time, ids ...str
 func TestFollower(t *testing.T) {
 	db := openStore(t)
 	old, run := newRun(t, db, "old", 3), newRun(t, db, "a", 0)
-	f, err := NewFollower(db, Choice{Since: now.Add(time.Second)}, hide)
+	f, err := NewFollower(t.Context(), db, Choice{Since: now.Add(time.Second)}, hide)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +90,8 @@ func TestFollowsTheChosen(t *testing.T) {
 		{"a repository", Choice{Repos: []string{"acme/shop-a"}}, "1/1 1/2"},
 		{"types", Choice{Types: []string{"run.*"}}, "1/1 2/1"},
 		{"what may be seen", Choice{Sees: func(repo string) bool { return repo == "acme/shop-b1" }}, "2/1 2/2"},
+		{"a run that is not there", Choice{Run: 99}, "there is no run 99"},
+		{"a run that may not be seen", Choice{Run: 1, Sees: func(repo string) bool { return repo == "acme/shop-b1" }}, "there is no run 1"},
 		{"a wrong pattern", Choice{Types: []string{"run.["}}, "is no pattern"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,7 +99,7 @@ func TestFollowsTheChosen(t *testing.T) {
 			newRun(t, db, "a", 1)
 			newRun(t, db, "b1", 1)
 			var got []string
-			f, err := NewFollower(db, tt.choice, hide)
+			f, err := NewFollower(t.Context(), db, tt.choice, hide)
 			if err == nil {
 				err = f.Next(t.Context(), func(e Event) error {
 					got = append(got, fmt.Sprintf("%d/%d", e.Data.Run, e.Data.Seq))
@@ -114,7 +116,7 @@ func TestFollowsTheChosen(t *testing.T) {
 func TestLines(t *testing.T) {
 	db := openStore(t)
 	newRun(t, db, "a", 1)
-	f, err := NewFollower(db, Choice{}, hide)
+	f, err := NewFollower(t.Context(), db, Choice{}, hide)
 	if err != nil {
 		t.Fatal(err)
 	}
