@@ -107,7 +107,7 @@ func resume(cmd *cobra.Command, db *store.DB, name string) error {
 	says := name + " is told again."
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && state.Paused == "":
-		says, err = name + " is not paused: there is nothing to resume.", nil
+		says, err = name+" is not paused: there is nothing to resume.", nil
 	case err == nil:
 		err = db.SubscriberFailed(cmd.Context(), bus.Cursor(name), time.Time{}, "")
 	}

@@ -7,27 +7,37 @@ import (
 )
 
 var (
-	listed     = regexp.MustCompile(`^\s*(?:[-*+]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*\S)`)
-	named      = regexp.MustCompile(`\bREQ\d+\b`)
-	forNamed   = regexp.MustCompile(`\s*\((?:for )?REQ\d+\)`)
-	nonGoal    = regexp.MustCompile(`(?i)^(?:non-goal|no goal)s?:\s*`)
-	constraint = regexp.MustCompile(`(?i)^constraints?:\s*`)
+	listed     = regexp.MustCompile(`^\s*(?:[-*+•‣◦–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*\S)`)
+	named      = regexp.MustCompile(`(?i)\bREQ\d+\b`)
+	forNamed   = regexp.MustCompile(`(?i)\s*\((?:for )?REQ\d+(?:(?:,| and|, and) REQ\d+)*\)`)
+	nonGoal    = regexp.MustCompile(`(?i)^(?:[*_]*\(?(?:non[- ]?goal|no[- ]goal)s?(?:\)|\s*:[*_]*|[*_]+\s*:))\s*`)
+	constraint = regexp.MustCompile(`(?i)^[*_]*constraints?\s*(?::[*_]*|[*_]+\s*:)\s*`)
 )
 
 // FromWords is the artefact that a person has written in the place of a role: an item for
-// each line of a list, or one of all the words. What is over the caps is cut.
+// each line of a list, with the lines that are indented below it, or one of all the words.
+// What is over the caps is cut.
 func FromWords(r Role, words, login string, requirements []Item) Artefact {
 	a := Artefact{Role: r, By: login}
-	var rest []string
+	var rest, items []string
+	in := false // an item
 	for line := range strings.SplitSeq(words, "\n") {
-		if m := listed.FindStringSubmatch(line); m != nil {
-			a.Items = append(a.Items, itemOf(r, m[1], requirements))
-		} else {
+		m := listed.FindStringSubmatch(line)
+		in = m != nil || in && (strings.TrimSpace(line) == "" || strings.ContainsRune(" \t", rune(line[0])))
+		switch {
+		case m != nil:
+			items = append(items, m[1])
+		case in:
+			items[len(items)-1] += " " + line
+		default:
 			rest = append(rest, line)
 		}
 	}
+	for _, words := range items {
+		a.Items = append(a.Items, itemsOf(r, words, requirements)...)
+	}
 	if a.Body = strings.TrimSpace(strings.Join(rest, "\n")); len(a.Items) == 0 {
-		a.Items = append(a.Items, itemOf(r, strings.Join(strings.Fields(words), " "), requirements))
+		a.Items = itemsOf(r, words, requirements)
 		a.Body = ""
 	}
 	a.Items = a.Items[:min(len(a.Items), MaxItems)]
@@ -45,7 +55,10 @@ func FromWords(r Role, words, login string, requirements []Item) Artefact {
 	return a
 }
 
-func itemOf(r Role, words string, requirements []Item) Item {
+// itemsOf is what some words say: one item, but a criterion for each of the requirements
+// that are named in brackets.
+func itemsOf(r Role, words string, requirements []Item) []Item {
+	words = strings.Join(strings.Fields(words), " ")
 	i := Item{Text: words, Kind: map[Role]string{Analyst: Functional, Architect: Decision, UX: Screen}[r]}
 	switch {
 	case r == Product && nonGoal.MatchString(words):
@@ -53,12 +66,48 @@ func itemOf(r Role, words string, requirements []Item) Item {
 	case r == Architect && constraint.MatchString(words):
 		i.Kind, i.Text = Constraint, constraint.ReplaceAllString(words, "")
 	case r == Product:
-		id := named.FindString(words)
-		if slices.ContainsFunc(requirements, func(q Item) bool { return q.ID == id }) {
-			i.For, i.Text = id, forNamed.ReplaceAllString(words, "")
-		}
+		return criteria(words, requirements)
 	case r == Analyst:
 		i.Quote = words // a person's own words
 	}
-	return i
+	return []Item{i}
+}
+
+func criteria(words string, requirements []Item) []Item {
+	known := func(in string) (ids []string, all bool) {
+		all = true
+		for _, id := range named.FindAllString(in, -1) {
+			id = strings.ToUpper(id)
+			there := slices.ContainsFunc(requirements, func(q Item) bool { return q.ID == id })
+			if all = all && there; there && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		return ids, all
+	}
+	var ids []string
+	text := forNamed.ReplaceAllStringFunc(words, func(in string) string {
+		more, all := known(in)
+		if !all {
+			return in
+		}
+		ids = append(ids, more...)
+		return ""
+	})
+	if text = strings.TrimSpace(text); text == "" {
+		text = words // it is all there is
+	}
+	if len(ids) == 0 {
+		if ids, _ = known(words); len(ids) == 0 {
+			return []Item{{Text: words}}
+		}
+		ids = ids[:1] // the others may be spoken of alone
+	}
+	var out []Item
+	for i, id := range ids {
+		if !slices.Contains(ids[:i], id) {
+			out = append(out, Item{Text: text, For: id})
+		}
+	}
+	return out
 }
