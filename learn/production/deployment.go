@@ -55,6 +55,7 @@ type deploymentMessage struct {
 		Ref         string  `json:"ref"`
 		Task        string  `json:"task"`
 		Environment string  `json:"environment"`
+		Transient   bool    `json:"transient_environment"` // as those of previews
 		Created     string  `json:"created_at"`
 		Creator     account `json:"creator"`
 	} `json:"deployment"`
@@ -82,7 +83,8 @@ const (
 )
 
 // ReadDeployment reads what GitHub says of a deployment, whoever made it. One that
-// fails is an observation, too, and one that succeeds says that this is over.
+// fails is an observation, too, and one that succeeds says that this is over; what fails
+// in an environment that is for some time alone is nothing of production's.
 func ReadDeployment(event string, body []byte) (Deployment, *Observation, string, error) {
 	var m deploymentMessage
 	if err := decode(body, &m); err != nil {
@@ -108,6 +110,9 @@ func ReadDeployment(event string, body []byte) (Deployment, *Observation, string
 		Deployment: d.ID, Commit: d.Commit, Health: &Health{Endpoint: "deployment"}}
 	switch d.State {
 	case "failure", "error":
+		if m.Deployment.Transient {
+			o = nil
+		}
 		return d, o, "", nil
 	case "success":
 		d.At, o.Status = d.Changed, StatusResolved

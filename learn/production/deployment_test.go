@@ -39,6 +39,10 @@ func TestReadDeployment(t *testing.T) {
 			t.Errorf("%s: %+v", tt.status, o)
 		}
 	}
+	preview := strings.Replace(string(deploymentBody("failure")), `"environment":`, `"transient_environment":true,"environment":`, 1)
+	if d, o, why, err := ReadDeployment("deployment_status", []byte(preview)); d.State != "failure" || o != nil || why != "" || err != nil {
+		t.Errorf("a preview: %+v, %+v, %s, %v", d, o, why, err)
+	}
 	if _, _, why, err := ReadDeployment("deployment_status", deploymentBody("strange")); why == "" || err != nil {
 		t.Error(why, err)
 	}

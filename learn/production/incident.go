@@ -269,6 +269,9 @@ func (i *Incident) open(e Event) {
 	i.Opened, i.FirstSeen, i.LastSeen, i.First, i.Last = e.At, o.began(), o.At, o, o
 	if i.Storm {
 		i.Title = "Many alerts at once"
+		if d.Why != "" {
+			i.Title = "More incidents within an hour than are kept apart"
+		}
 	}
 }
 

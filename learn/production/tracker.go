@@ -20,6 +20,7 @@ const (
 	stormWindow    = 10 * time.Minute
 	perHour        = 5 // new incidents of a repository
 	worsePerHour   = 5 // and then, of what is worse than all that goes on in its environment
+	criticalHour   = 5 // critical ones, whatever else came
 	joinWindow     = 5 * time.Minute
 	joinDeployment = 30 * time.Minute
 	recent         = 24 * time.Hour // in which what comes again is linked to what was
@@ -138,13 +139,13 @@ func (d *Tracker) take(o Observation) Note {
 		d.see(s, o, key)
 		return Note{s, "one of many alerts at once"}
 	}
-	if d.groupsOf(o.Environment) >= stormGroups && (d.openedWithin(time.Hour) < perHour+worsePerHour || !d.stormWithin(time.Hour)) {
+	if d.groupsOf(o.Environment) >= stormGroups && (d.opened(o) < perHour+worsePerHour || !d.stormWithin(time.Hour)) {
 		return d.open(o, stormKey(o), true)
 	}
 	if i := d.sameDeployment(o); i != nil {
 		return d.join(i, o, key, "taken for the same thing: both began after one deployment")
 	}
-	if d.openedWithin(time.Hour) >= perHour {
+	if d.opened(o) >= perHour {
 		return d.beyondLimit(o, key)
 	}
 	return d.open(o, key, false)
@@ -205,15 +206,20 @@ func (d *Tracker) beyondLimit(o Observation, key string) Note {
 		newest = critical
 	}
 	words := fmt.Sprintf("joined: the repository has had %d new incidents within an hour", perHour)
-	switch apart := newest == nil || o.Severity == SeverityCritical && critical == nil; {
-	case apart && d.openedWithin(time.Hour) < perHour+worsePerHour:
+	worse := o.Severity == SeverityCritical && critical == nil
+	room := d.opened(o) < perHour+worsePerHour || worse && d.opened(o, SeverityCritical) < criticalHour
+	switch {
+	case (newest == nil || worse) && room:
 		return d.open(o, key, false)
 	case newest != nil:
 		return d.join(newest, o, key, words)
-	case d.stormWithin(time.Hour):
-		return Note{What: fmt.Sprintf("counted, and no more: the repository has had %d new incidents within an hour", perHour+worsePerHour)}
+	case !d.stormWithin(time.Hour):
+		return d.open(o, stormKey(o), true)
 	}
-	return d.open(o, stormKey(o), true)
+	if s := d.active(func(i *Incident) bool { return i.Storm }); s != nil {
+		return d.join(s, o, key, "one of many incidents within an hour")
+	}
+	return Note{What: fmt.Sprintf("counted, and no more: the repository has had %d new incidents within an hour", perHour+worsePerHour)}
 }
 
 func (d *Tracker) active(of func(*Incident) bool) *Incident {
@@ -235,9 +241,12 @@ func (d *Tracker) groupsOf(environment string) (n int) {
 	return n
 }
 
-func (d *Tracker) openedWithin(t time.Duration) (n int) {
+// opened counts the incidents of the last hour that limit new ones: what monitors say and
+// what GitHub says of deployments are counted apart, and what a person dismissed is not.
+func (d *Tracker) opened(o Observation, severities ...Severity) (n int) {
 	for _, i := range d.Incidents {
-		if d.Now.Sub(i.Opened) < t {
+		counts := i.State != StateDismissed && i.First.ofDeployment() == o.ofDeployment() && (len(severities) == 0 || slices.Contains(severities, i.Severity))
+		if counts && d.Now.Sub(i.Opened) < time.Hour {
 			n++
 		}
 	}
@@ -283,6 +292,9 @@ func (d *Tracker) event(i *Incident, t EventType, data EventData) {
 
 func (d *Tracker) open(o Observation, key string, storm bool) Note {
 	data := EventData{Observation: &o, Repo: o.Repo, Environment: o.Environment, Group: key, Storm: storm, Times: 1}
+	if storm && d.groupsOf(o.Environment) < stormGroups {
+		data.Why = "more incidents within an hour than are kept apart"
+	}
 	for _, old := range d.Incidents {
 		if old.Group == key && !old.State.Active() && d.Now.Sub(old.Ended) < recent && old.ID >= data.Previous {
 			data.Previous, data.Times = old.ID, old.Times+1
@@ -293,7 +305,7 @@ func (d *Tracker) open(o Observation, key string, storm bool) Note {
 	d.event(i, EventOpened, data)
 	d.event(i, o.Kind.Event(), EventData{Observation: &o, Group: key})
 	if storm {
-		return Note{i, "opened: many alerts at once"}
+		return Note{i, "opened: " + strings.ToLower(i.Title)}
 	}
 	return Note{i, "opened"}
 }

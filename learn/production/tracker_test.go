@@ -129,6 +129,9 @@ func play(t *testing.T, script string) string {
 		switch args := f[2:]; f[1] {
 		case "fire", "resolve":
 			o := anomaly(args[0], args[1], k.now, slices.Contains(args, "critical"))
+			if args[1] == "deployment" {
+				o.Kind, o.Source = KindHealth, sourceGitHub
+			}
 			if f[1] == "resolve" {
 				o.Status = StatusResolved
 			}

@@ -201,6 +201,30 @@ func (h *harbour) approved() {
 	h.answers("acme", "approve %s", text.ShortSHA(h.head))
 }
 
+// The deployment by which it came this far fails after it had succeeded, while people are
+// asked about the next one: it stops, and goes on only when they say so knowing that.
+func TestShipTurns(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "ship: {enabled: true, environments: [staging, production], ask: [production]}\n", testOptions{deploys: true})
+	h.approved()
+	staging := h.made(1)
+	h.status(staging.ID, "success")
+	h.says("**Deploy to production?**")
+	h.status(staging.ID, "failure")
+	h.says(fmt.Sprintf("**Shipping stopped**: deployment %d to staging ended as failure after it had succeeded.", staging.ID))
+	h.answers("acme", "approve production")
+	h.outcome("issue_comment", "ship: answered: Nothing was done.")
+	h.counts(map[string]int{"repos/create-deployment": 1})
+	h.answers("acme", "again")
+	h.says("**Deploy to production?** Once more, as acme chose.")
+	h.answers("acme", "approve production")
+	h.status(h.made(2).ID, "success")
+	h.waits(shipping.Done)
+	if all := h.comments(); !strings.Contains(all, "ended as failure after it had succeeded |\n| production") {
+		t.Errorf("the table does not say how it fares:\n%s", all)
+	}
+}
+
 // Who ticks the box of a choice chooses it, and is told what comes of it. An environment's
 // name may have what means something in Markdown.
 func TestShipByBoxes(t *testing.T) {

@@ -390,6 +390,11 @@ func (v *Service) asking(ctx context.Context, s *Ship, run *pipeline.Run, now ti
 			return true, nil
 		}
 	}
+	if s.Merged != "" {
+		if turned, err := v.turned(ctx, s, run, now); turned || err != nil {
+			return turned, err
+		}
+	}
 	if q := s.Question; q.Wait {
 		if d, err := v.deployment(ctx, s, run); err != nil || d != nil && s.decided(d) {
 			s.to(Rolling, now, "", "the deployment to %s got on", s.environment())
@@ -518,8 +523,40 @@ func (v *Service) merged(s *Ship, sha string, now time.Time) {
 	s.next(now, "")
 }
 
+// turned stops it when a deployment by which it came this far has failed after all, or is not
+// healthy any more: it was asked about, or agreed to, without that.
+func (v *Service) turned(ctx context.Context, s *Ship, run *pipeline.Run, now time.Time) (bool, error) {
+	for _, r := range s.arrivals() {
+		if r.Turned != "" { // people know
+			continue
+		}
+		list, err := incidents.Deployments(ctx, v.DB, store.DeploymentFilter{Repo: run.Repo.FullName(), Environment: r.Environment, Limit: 100})
+		if err != nil {
+			return false, err
+		}
+		n := slices.IndexFunc(list, func(d production.Deployment) bool { return d.ID == r.Deployment })
+		if n < 0 {
+			continue
+		}
+		switch d := list[n]; {
+		case d.State == "failure" || d.State == "error":
+			r.Turned = fmt.Sprintf("deployment %d to %s ended as %s after it had succeeded", d.ID, r.Environment, d.State)
+		case d.Bake != nil && r.State != d.Bake.State && (d.Bake.State == rollout.Unhealthy || d.Bake.State == rollout.RolledBack):
+			r.Turned = d.Bake.Status().String()
+		default:
+			continue
+		}
+		s.stop(now, "", "%s", r.Turned)
+		return true, nil
+	}
+	return false, nil
+}
+
 // deploy makes the deployment to the present environment, unless it is there.
 func (v *Service) deploy(ctx context.Context, row *store.Ship, s *Ship, run *pipeline.Run, now time.Time) (bool, error) {
+	if turned, err := v.turned(ctx, s, run, now); turned || err != nil {
+		return turned, err
+	}
 	env := s.environment()
 	other, err := v.newer(ctx, s, run)
 	if err != nil {

@@ -91,6 +91,7 @@ type Record struct {
 	Ended       time.Time     `json:"ended,omitzero"`
 	State       rollout.State `json:"state,omitempty"` // how it fared when it was watched
 	Why         string        `json:"why,omitempty"`
+	Turned      string        `json:"turned,omitempty"` // what became of it after it had arrived, where that is bad
 }
 
 // Entry is something that happened.
@@ -152,6 +153,19 @@ func (s *Ship) active() bool {
 // busy reports whether nothing else of the repository may be shipped meanwhile.
 func (s *Ship) busy() bool {
 	return s.Merged != "" && s.State != Done && s.State != Stopped || s.State == Merging || s.State == Leaving
+}
+
+// arrivals are the last records of the environments that it has arrived in.
+func (s *Ship) arrivals() (out []*Record) {
+	for n := range s.Record {
+		r := &s.Record[n]
+		at := slices.Index(s.Settings.Environments, r.Environment)
+		later := slices.ContainsFunc(s.Record[n+1:], func(o Record) bool { return o.Environment == r.Environment })
+		if at >= 0 && at < s.At && r.Deployment != 0 && !r.Succeeded.IsZero() && !later {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // environment is the one that it is brought to now; "" before it is merged.
@@ -302,6 +316,9 @@ func (s *Ship) records() string {
 			if r.State == "" && r.Why == "" {
 				fares += ", not watched"
 			}
+		}
+		if r.Turned != "" {
+			fares = r.Turned
 		}
 		if r.Why != "" {
 			fares += ": " + strings.ReplaceAll(r.Why, "|", "/")
