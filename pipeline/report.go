@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -171,19 +172,23 @@ func percent(v float64) string {
 	return fmt.Sprintf("%.1f %%", v)
 }
 
-// reportNotes compares with the iteration before: fixed, still failing, new.
+// reportNotes compares with the iteration before: fixed, still failing, new. A report keeps
+// what it said when the next iterations come.
 func (r *Run) reportNotes(b *strings.Builder, iteration int) {
 	var fixed, still, fresh, back int
 	for _, list := range [][]Issue{r.Findings, r.Failures} {
-		for _, is := range list {
+		for i := range list {
+			is := &list[i]
+			before, now := r.stood(is, iteration-1), r.stood(is, iteration)
 			switch {
 			case is.First == iteration:
 				fresh++
-			case is.Last == iteration && is.Times > 1:
+			case now == IssueOpen && !r.judged(is.Phase, iteration): // nothing is known of it
+			case now == IssueOpen && before == IssueOpen:
 				still++
-			case is.Last == iteration:
+			case now == IssueOpen:
 				back++
-			case is.Last == iteration-1 && is.State == IssueFixed:
+			case now == IssueFixed && before == IssueOpen:
 				fixed++
 			}
 		}
@@ -263,6 +268,11 @@ func (r *Run) reportFindings(b *strings.Builder, it *Iteration) (list []Finding)
 	}
 	for _, f := range list {
 		fmt.Fprintf(b, "- **%s** (%s%s)%s: %s\n", f.Severity, f.Category, r.statusOf(f.Fingerprint, it.Number), at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200))
+	}
+	for _, f := range r.kept(it) {
+		list = append(list, f)
+		status := cmp.Or(r.statusOf(f.Fingerprint, it.Number), ", still there")
+		fmt.Fprintf(b, "- **%s** (%s%s)%s: %s\n  - %s\n", f.Severity, f.Category, status, at(f.File, f.Line), text.Clip(text.OneLine(f.Message), 200), it.Review.keeps(f.Fingerprint))
 	}
 	if len(list) > 0 {
 		b.WriteString("\n")

@@ -113,6 +113,11 @@ func (t *TestReport) saw(name string) string {
 		return "❌"
 	case slices.ContainsFunc(t.Accepted, named):
 		return "❌, accepted"
+	}
+	if i := slices.IndexFunc(t.Changed, func(c TestChange) bool { return named(c.Test) }); i >= 0 { // a promise is what its test said when it was made
+		return "❌ as it stood; as edited: " + t.Changed[i].Now
+	}
+	switch {
 	case slices.ContainsFunc(t.Flaky, named):
 		return "⚠️ flaky"
 	case slices.ContainsFunc(t.Names, named):

@@ -94,20 +94,22 @@ func TestReportText(t *testing.T) {
 	}
 	r := &Run{State: StateRunning, Config: config.Default()}
 	fix := &Fix{Description: "add one"}
-	r.Iterations = []Iteration{{Number: 1, Result: ResultFailed, Impl: &Implementation{Head: "0123456789", Summary: "first", Addressed: []string{"F1: checked for nil"}}}, {Number: 2, Result: ResultInProgress,
-		Review: &Review{Findings: []Finding{{Severity: SeverityWarning, Category: "style", File: "a.go", Line: 3, Message: "long"}}, NotReviewed: []Skipped{{Path: "big.json", Why: "too big"}}},
+	r.Iterations = []Iteration{{Number: 1, Result: ResultFailed, Impl: &Implementation{Head: "0123456789", Summary: "first", Addressed: []string{"F1: checked for nil"}},
+		Review: &Review{Ruled: true, Findings: []Finding{{Fingerprint: "a"}}}, Tests: &TestReport{Tampered: []Finding{{Fingerprint: "b"}}}}, {Number: 2, Result: ResultInProgress,
+		Review: &Review{Findings: []Finding{{Fingerprint: "c", Severity: SeverityWarning, Category: "style", File: "a.go", Line: 3, Message: "long"}}, NotReviewed: []Skipped{{Path: "big.json", Why: "too big"}}},
 		Tests: &TestReport{Total: 12, Passed: 9, Failed: 3, Flaky: []string{"TestF"}, Coverage: &Coverage{Lines: 81.25, Branches: -1, Changed: -1},
 			Names:    []string{"T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9"},
-			Tampered: []Finding{{Severity: SeverityError, Category: "tests", Message: "TestX is gone"}},
+			Tampered: []Finding{{Fingerprint: "b", Severity: SeverityError, Category: "tests", Message: "TestX is gone"}},
 			Failures: []Failure{{Test: "TestA", File: "a_test.go", Line: 3, Error: "got 1", WorkedIn: 1}, {Test: "TestB", Error: "boom", WorkedIn: -1, Cause: "logic", Analysis: "off by one", Fix: fix}, {Test: "TestC", Error: "x"}}}}}
-	r.Findings = []Issue{{Finding: &Finding{Fingerprint: "a"}, First: 1, Last: 1, State: "fixed", Times: 1}, {Finding: &Finding{Fingerprint: "b"}, First: 1, Last: 2, Times: 2, State: "open"}, {Finding: &Finding{Fingerprint: "c"}, First: 2, Last: 2, Times: 1}, {Finding: &Finding{Fingerprint: "d"}, First: 0, Last: 2, Times: 1}}
+	r.Findings = []Issue{{Finding: &Finding{Fingerprint: "a"}, Phase: PhaseReview, First: 1, Last: 1, State: "fixed", Times: 1},
+		{Finding: &Finding{Fingerprint: "b"}, Phase: PhaseTest, First: 1, Last: 2, Times: 2, State: "open"}, {Finding: &Finding{Fingerprint: "c"}, Phase: PhaseReview, First: 2, Last: 2, Times: 1}}
 	want := `### Validation report, iteration 2 of 5
 
 | total | passed | failed | skipped | coverage | of changed lines |
 | --- | --- | --- | --- | --- | --- |
 | 12 | 9 | 3 | 0 | 81.2 % | – |
 
-Since iteration 1: 1 fixed, 1 still there, 1 new, 1 seen before.
+Since iteration 1: 1 fixed, 1 still there, 1 new.
 
 Passed: T1, T2, T3, T4, T5, T6, T7, T8 and 1 more
 
@@ -125,7 +127,7 @@ Flaky (failed, then passed when run again): TestF
 Not reviewed: ` + "`big.json`" + ` (too big)
 
 - **warning** (style) at a.go:3: long
-- **error** (tests): TestX is gone
+- **error** (tests, still there): TestX is gone
 
 #### Recommendations
 
@@ -139,7 +141,7 @@ Not reviewed: ` + "`big.json`" + ` (too big)
 	if pad := r.Scratchpad(); !strings.Contains(pad, "**Implemented** (0123456): first\n- addressed: F1: checked for nil\n") {
 		t.Errorf("Scratchpad = %s", pad)
 	}
-	if r.Report(1) != "" {
+	if r.Iterations[0] = (Iteration{Number: 1}); r.Report(1) != "" {
 		t.Error("an iteration without results has a report")
 	}
 }
@@ -283,8 +285,10 @@ func TestReportSections(t *testing.T) {
 
 // An integration point stands as its test went; what was not run is never a pass.
 func TestIntegrationPoints(t *testing.T) {
-	tests := &TestReport{Names: []string{"pkg.TestPair"}, Failures: []Failure{{Test: "pkg.TestBroken"}}, Flaky: []string{"pkg.TestShaky"}, Before: []Failure{{Test: "pkg.TestOld"}}}
-	for probe, want := range map[string]string{"TestPair": "✅", "TestBroken": "❌", "TestShaky": "⚠️ flaky", "TestOld": "❌", "TestNone": "not run", "": "–"} {
+	tests := &TestReport{Names: []string{"pkg.TestPair"}, Failures: []Failure{{Test: "pkg.TestBroken"}}, Flaky: []string{"pkg.TestShaky"}, Before: []Failure{{Test: "pkg.TestOld"}},
+		Changed: []TestChange{{Test: "pkg.TestRewritten", Now: "passed"}}}
+	tests.Names = append(tests.Names, "pkg.TestRewritten")
+	for probe, want := range map[string]string{"TestRewritten": "❌ as it stood; as edited: passed", "TestPair": "✅", "TestBroken": "❌", "TestShaky": "⚠️ flaky", "TestOld": "❌", "TestNone": "not run", "": "–"} {
 		if got := tests.saw(probe); got != want {
 			t.Errorf("saw(%q) = %s, want %s", probe, got, want)
 		}
