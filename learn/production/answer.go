@@ -220,7 +220,7 @@ func (s Scene) on(a Answer) bool {
 func (s Scene) judge(i *Incident, a Answer, chosen bool) Verdict {
 	v := Verdict{Answer: a}
 	switch act := i.Act(a); {
-	case !s.Settings.Answers(i.Environment):
+	case !chosen && !s.Settings.Answers(i.Environment):
 		v.Why = no("production: in .github/forge.yml switches on no answers in %s", i.Environment)
 	case !i.State.Active():
 		v.Why = no("the incident is %s", i.State)
@@ -388,6 +388,8 @@ func (s Scene) mayRevert(i *Incident, chosen bool) (Aim, string) {
 		return Aim{}, "nothing is suspected that could be reverted"
 	case i.Suspects[0].Commit == "":
 		return Aim{}, "it is not clear which commit it comes from"
+	case !chosen && i.Suspects[0].Undoes != "":
+		return Aim{}, "it took something back, too: " + i.Suspects[0].Undoes
 	case !chosen && s.done(AnswerRevert, rollBackOnce) >= revertsPerDay:
 		return Aim{}, no("%d reverts were proposed within a day", revertsPerDay)
 	}
@@ -432,6 +434,12 @@ func (s Scene) mayRollBack(i *Incident, chosen bool) (Aim, string) {
 	}
 	if s.returns(d) {
 		return Aim{}, broughtBack(d)
+	}
+	switch top := i.Suspects[0]; {
+	case top.Back != "":
+		return Aim{}, "what it comes from is no news: " + top.Back
+	case top.Undoes != "" && !chosen:
+		return Aim{}, no("it took %s back, too, which would run there again", top.Undoes)
 	}
 	to, why := s.healthyBefore(d)
 	if why != "" {
@@ -501,7 +509,7 @@ func (s Scene) healthyBefore(d Deployment) (Deployment, string) {
 func (s Scene) blamed(d Deployment) bool {
 	return slices.ContainsFunc(s.Incidents, func(i *Incident) bool {
 		return i.State != StateDismissed && i.Environment == d.Environment && len(i.Suspects) > 0 && i.Suspects[0].Deployment == d.ID &&
-			i.Suspects[0].Score >= Suspected
+			i.Suspects[0].Score >= Suspected && i.Suspects[0].Against == ""
 	})
 }
 

@@ -43,8 +43,17 @@ func TestLimitsOfAnswers(t *testing.T) {
 		why          string // in the reason of one that is not
 	}{
 		{"all is clear", func(*Incident, *Scene) {}, "rollback revert run ask", "rollback revert run", ""},
-		{"switched off", func(_ *Incident, s *Scene) { s.Settings = config.Production{} }, "", "", "switches on no answers"},
-		{"another environment", func(_ *Incident, s *Scene) { s.Settings.Environments = []string{"staging"} }, "", "", "switches on no answers"},
+		{"switched off", func(_ *Incident, s *Scene) { s.Settings = config.Production{} }, "", "rollback revert run", ""},
+		{"another environment", func(_ *Incident, s *Scene) { s.Settings.Environments = []string{"staging"} }, "", "rollback revert run", ""},
+		{"it only takes back", func(i *Incident, _ *Scene) {
+			i.Suspects[0].Back, i.Suspects[0].Against = "it takes back “x” and does nothing else", "it takes back “x”"
+		}, "ask", "revert run", "does nothing else"},
+		{"it takes something back, too", func(i *Incident, _ *Scene) { i.Suspects[0].Undoes = "“x”" }, "run ask", "rollback revert run", ""},
+		{"something tells against the one before", func(i *Incident, s *Scene) {
+			other(s, Act{}, func(o *Incident) {
+				o.Acts, o.Suspects = nil, []Suspect{{Deployment: 1, Score: 0.69, Against: "it brought nothing"}}
+			})
+		}, "rollback revert run ask", "rollback revert run", ""},
 		{"ask alone", func(_ *Incident, s *Scene) { s.Settings = config.Production{Ask: true} }, "ask", "rollback revert run", ""},
 		{"a warning", func(i *Incident, _ *Scene) { i.Severity = SeverityWarning }, "ask", "rollback revert run", ""},
 		{"suspected, not certain", func(i *Incident, _ *Scene) { i.Suspects[0].Score = 0.69 }, "ask", "rollback revert run", ""},

@@ -283,6 +283,7 @@ type Query struct {
 type Window struct {
 	Mean, Peak float64
 	Points     int
+	Last       time.Time // of its newest point
 }
 
 // Judge compares the time since a deployment with the time before it. Worse than before

@@ -25,6 +25,8 @@ type Suspect struct {
 	Score      float64  `json:"score"`             // 0 to 1
 	Why        []string `json:"why"`
 	Against    string   `json:"against,omitempty"` // what the source names instead
+	Back       string   `json:"back,omitempty"`    // it only takes back what was brought before, in words
+	Undoes     string   `json:"undoes,omitempty"`  // what it takes back, besides what it brings
 
 	byTimeAlone bool // nothing but when it was made points at it
 }
@@ -41,6 +43,8 @@ type Facts struct {
 	Deployment Deployment
 	Commits    []Commit          // that it brought
 	Nothing    bool              // it brought none: what ran before has all of it
+	Back       string            // it only takes back what was brought before, in words
+	Undoes     string            // what some of its commits take back
 	Blamed     map[string]string // a stack's line, "file:12" as in the frame → the commit that changed it last
 	Doubts     []Doubt           // about what it brought
 }
@@ -151,7 +155,7 @@ func (e *evidence) add(w float64, format string, args ...any) {
 
 func suspect(i *Incident, f Facts, last bool, before []*Incident, services map[string][]string) Suspect {
 	d := f.Deployment
-	s := Suspect{Deployment: d.ID}
+	s := Suspect{Deployment: d.ID, Back: f.Back, Undoes: f.Undoes}
 	e := evidence{left: 1}
 	s.byTimeAlone = last
 	if last && !d.At.IsZero() {
@@ -199,6 +203,9 @@ func against(i *Incident, f Facts, all []Facts) string {
 	d := f.Deployment
 	if f.Nothing {
 		return "it brought nothing that did not run there before"
+	}
+	if f.Back != "" {
+		return f.Back
 	}
 	for _, n := range i.names() {
 		if n.Deployment != 0 && n.Deployment != d.ID {

@@ -285,7 +285,11 @@ func TestBroughtNothing(t *testing.T) {
 	if len(got) == 0 || got[0].Score >= Attributed || !strings.Contains(got[0].Against, "it brought nothing that did not run there before") {
 		t.Errorf("%+v", got)
 	}
-	back.Nothing = false
+	back.Nothing, back.Back = false, "it takes back “x” and does nothing else"
+	if got := Suspects(i, []Facts{back, bad}, nil, nil); got[0].Score >= Attributed || got[0].Back == "" {
+		t.Errorf("what only takes back: %+v", got)
+	}
+	back.Back = ""
 	if got := Suspects(i, []Facts{back, bad}, nil, nil); got[0].Score < Attributed {
 		t.Errorf("what is not known to have brought nothing: %+v", got)
 	}

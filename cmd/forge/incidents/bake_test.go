@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,7 +30,7 @@ type watched struct {
 	*bench
 	h      *fakeActions
 	status atomic.Int64 // that the service answers
-	errors atomic.Value // that the query shows since the deployment; "" for no data
+	errors atomic.Value // that the query shows since the deployment; "" for no data, "old" for none of late
 	asked  atomic.Int64
 	opts   Options
 }
@@ -50,7 +51,14 @@ func newWatched(t *testing.T, p config.Production) *watched {
 		if r.URL.Path != "/api/v1/query_range" || r.FormValue("query") != "sum(x)" {
 			rw.WriteHeader(http.StatusBadRequest)
 		}
-		result := fmt.Sprintf(`{"metric":{},"values":[[1,%q],[2,%q],[3,"NaN"]]}`, value, value)
+		at, err := strconv.ParseFloat(r.FormValue("end"), 64)
+		if value == "old" {
+			value, at = "0.01", at-121
+		}
+		result := fmt.Sprintf(`{"metric":{},"values":[[%f,%q],[%f,%q],[%f,"NaN"]]}`, at-2, value, at-1, value, at)
+		if err != nil {
+			rw.WriteHeader(http.StatusBadRequest)
+		}
 		if value == "" {
 			result = ""
 		}
@@ -150,6 +158,19 @@ func TestBakeIsUnhealthy(t *testing.T) {
 	}
 }
 
+// What showed something only in the beginning is not healthy.
+func TestBakeIsBlindAtTheEnd(t *testing.T) {
+	w := newWatched(t, config.Production{BakeMinutes: 5})
+	w.deploy(1, "production")
+	w.minutes(4)
+	w.errors.Store("old")
+	w.minutes(6)
+	if got := w.said(); strings.Contains(got, "healthy since") || !strings.Contains(got, "whether it is healthy is not known: error_rate showed nothing in ") ||
+		!strings.Contains(got, "its last value is of 10:0") {
+		t.Errorf("said\n%s", got)
+	}
+}
+
 // What shows nothing is never healthy, and no incident.
 func TestBakeIsUnknown(t *testing.T) {
 	w := newWatched(t, config.Production{BakeMinutes: 5})
@@ -220,18 +241,21 @@ func TestBakeAfterKill(t *testing.T) {
 func TestReadWindow(t *testing.T) {
 	for body, want := range map[string]string{
 		`<html>`: "answers 200, and not as Prometheus does",
-		`{"status":"error","error":"parse error: x"}`:                                                                            "main answers 200: parse error: x",
-		`{"status":"success","data":{"resultType":"matrix","result":[]}}`:                                                        "there is no data",
-		`{"status":"success","data":{"resultType":"matrix","result":[{},{}]}}`:                                                   "the query has 2 results: make it one",
-		`{"status":"success","data":{"resultType":"scalar","result":[]}}`:                                                        "make it one",
-		`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"NaN"],[2,"+Inf"],[3,"1"],[4,7]]}]}}`:         "too little data",
-		`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"2"],[2,"NaN"],[3,"4"]],"metric":{"a":1}}]}}`: "",
+		`{"status":"error","error":"parse error: x"}`:                                                                                                  "main answers 200: parse error: x",
+		`{"status":"success","data":{"resultType":"matrix","result":[]}}`:                                                                              "there is no data",
+		`{"status":"success","data":{"resultType":"matrix","result":[{},{}]}}`:                                                                         "the query has 2 results: make it one",
+		`{"status":"success","data":{"resultType":"scalar","result":[]}}`:                                                                              "make it one",
+		`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"NaN"],[2,"NaN"],[3,"1"],[4,7]]}]}}`:                                "too little data",
+		`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"0"],[2,"+Inf"],[3,"1"],[4,"1"]]}]}}`:                               "infinite",
+		`{"status":"success","warnings":["store 2 is away"],"data":{"resultType":"matrix","result":[{"values":[[1,"2"],[2,"4"]]}]}}`:                   "in part: store 2 is away",
+		`{"status":"success","warnings":["PromQL info: it may be no counter"],"data":{"resultType":"matrix","result":[{"values":[[1,"2"],[3,"4"]]}]}}`: "",
+		`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"2"],[2,"NaN"],[3,"4"]],"metric":{"a":1}}]}}`:                       "",
 	} {
 		w, why := readWindow(200, []byte(body), "main")
 		if !strings.Contains(why, want) || (why == "") != (want == "") || (w == nil) == (want == "") {
 			t.Errorf("%s: %+v, %q, want %q", body, w, why, want)
 		}
-		if w != nil && (w.Mean != 3 || w.Peak != 4 || w.Points != 2) {
+		if w != nil && (w.Mean != 3 || w.Peak != 4 || w.Points != 2 || w.Last.Unix() != 3) {
 			t.Errorf("%+v", w)
 		}
 	}
@@ -277,7 +301,7 @@ func TestPrometheus(t *testing.T) {
 		t.Fatalf("%+v, %q", w, why)
 	}
 	for query, want := range map[string]string{"load": "the query has 2 results", "absent_metric": "there is no data",
-		"sum(": "main answers 400: ", "sum(load)/0": "too little data"} {
+		"sum(": "main answers 400: ", "sum(load)/0": "infinite"} {
 		if w, why := ask(query); w != nil || !strings.Contains(why, want) {
 			t.Errorf("%s: %+v, %q, want %q", query, w, why, want)
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"forge/cmd/forge/settings"
@@ -21,6 +22,8 @@ const (
 	queryBytes  = 1 << 20 // of an answer that are read
 	queryPoints = 40      // of a window
 	pointsLeast = 2       // that say anything
+	// freshFor is how old the newest point may be, at least, for there to be a value now.
+	freshFor = 2 * time.Minute
 )
 
 // answers are what was shown in one round of looks: watches that overlap ask once.
@@ -58,6 +61,9 @@ func (a answers) compare(ctx context.Context, q settings.Query, b *production.Ba
 		from = b.From
 	}
 	now, why = a.window(ctx, q, from, at)
+	if now != nil && at.Sub(now.Last) > max(freshFor, 2*stepOf(from, at)) {
+		now, why = nil, "its last value is of "+now.Last.UTC().Format("15:04:05 MST")
+	}
 	if q.WorseBy == 0 {
 		return now, nil, why
 	}
@@ -71,7 +77,7 @@ func (a answers) compare(ctx context.Context, q settings.Query, b *production.Ba
 // window asks Prometheus what a query showed over a time, nil when that is not known,
 // and why.
 func window(ctx context.Context, q settings.Query, from, to time.Time) (*production.Window, string) {
-	step := max(to.Sub(from)/queryPoints, time.Second)
+	step := stepOf(from, to)
 	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 	form := url.Values{"query": {q.Query}, "start": {seconds(from)}, "end": {seconds(to)}, "step": {strconv.FormatFloat(step.Seconds(), 'f', 3, 64)}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, q.Prometheus.URL+"/api/v1/query_range?"+form.Encode(), nil)
@@ -95,11 +101,15 @@ func window(ctx context.Context, q settings.Query, from, to time.Time) (*product
 	return readWindow(resp.StatusCode, body, q.Prometheus.Name)
 }
 
+// stepOf is the time between the points of a window.
+func stepOf(from, to time.Time) time.Duration { return max(to.Sub(from)/queryPoints, time.Second) }
+
 // readWindow reads Prometheus's answer to a range query.
 func readWindow(status int, body []byte, name string) (*production.Window, string) {
 	var answer struct {
-		Status string `json:"status"`
-		Error  string `json:"error"`
+		Status string   `json:"status"`
+		Error  string   `json:"error"`
+		Warned []string `json:"warnings"`
 		Data   struct {
 			Type   string `json:"resultType"`
 			Result []struct {
@@ -118,12 +128,23 @@ func readWindow(status int, body []byte, name string) (*production.Window, strin
 	case n == 0:
 		return nil, "there is no data"
 	}
+	for _, words := range answer.Warned { // what concerns the query alone begins so
+		if !strings.HasPrefix(words, "PromQL ") {
+			return nil, fmt.Sprintf("%s answers in part: %s", name, text.Clip(text.OneLine(words), 200))
+		}
+	}
 	w := &production.Window{Peak: math.Inf(-1)}
 	for _, p := range answer.Data.Result[0].Values {
 		s, _ := p[1].(string)
 		v, err := strconv.ParseFloat(s, 64)
-		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		if err != nil || math.IsNaN(v) {
 			continue
+		}
+		if math.IsInf(v, 0) {
+			return nil, "a value of it is infinite"
+		}
+		if at, ok := p[0].(float64); ok {
+			w.Last = time.UnixMilli(int64(at * 1000))
 		}
 		w.Mean += v
 		w.Peak = max(w.Peak, v)

@@ -245,6 +245,10 @@ func TestAnswersAreOff(t *testing.T) {
 		if i := ts.incident(1, func(*production.Incident) bool { return true }); len(i.Acts) != 0 {
 			t.Errorf("%+v", i.Acts)
 		}
+		ts.comment("acme", "/forge incident 1 issue") // a person may choose it all the same
+		if x := ts.done(production.AnswerIssue); x.State != production.ActDone || x.By != "acme" {
+			t.Errorf("%+v", x)
+		}
 	}
 }
 
@@ -422,5 +426,72 @@ func TestPeopleRolledBack(t *testing.T) {
 	var fault *pipeline.Fault
 	if files, err := h.Changed(t.Context(), greetRepo, bad, good); !errors.As(err, &fault) || !fault.Final {
 		t.Errorf("forward to the bad one: %q, %v", files, err)
+	}
+}
+
+// People often take back by a revert, too: by GitHub's button, or by hand with more beside it.
+// Nothing deploys again what they took back.
+func TestPeopleReverted(t *testing.T) {
+	t.Parallel()
+	more, other := "more\n", "other\n"
+	for _, tt := range []struct {
+		name, message string
+		files         map[string]*string
+		against       string // the revert
+	}{
+		{"by its files alone", "Say it as before", map[string]*string{"more.txt": nil}, "it brought back what ran there before, as "},
+		{"with more beside it", "Revert \"Say more\"", map[string]*string{"more.txt": nil, "other.txt": &other}, "it takes back “Say more” and does nothing else"},
+	} {
+		ts := newTestServer(t, testOptions{deploys: true,
+			files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, roll_back: true, revert: true}\n"},
+			wire: func(o *Options) {
+				o.Config.Hooks = []settings.Hook{{Name: "prom", Kind: "alertmanager", Secret: settings.NewSecret(promToken), Repo: greetRepo, PerMinute: 10_000}}
+			}})
+		acme := ts.gh.As("acme")
+		good, err := ts.gh.Head(greetRepo, "main")
+		ts.must(err)
+		bad, err := acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
+		ts.must(err)
+		back, err := acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: tt.message, Files: tt.files})
+		ts.must(err)
+		last := int64(0)
+		for n, sha := range []string{good, bad, back} {
+			last, err = acme.Deploy(greetRepo, "production", sha)
+			ts.must(err)
+			ts.must(acme.DeploymentStatus(greetRepo, last, "success", ""))
+			ts.deployed(n + 1)
+		}
+		body := fmt.Sprintf(`{"version":"4","groupKey":"g","alerts":[{"status":"firing","labels":{"alertname":"Errors","severity":"critical","deployment_id":"%d"},
+			"annotations":{"metric":"m","baseline":"0","value":"9"},"startsAt":%q}]}`, last, time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano))
+		if code, words := hookTo(t, ts, "prom", promToken, body); code != http.StatusAccepted {
+			t.Fatalf("%d %s", code, words)
+		}
+		i := ts.incident(1, func(i *production.Incident) bool {
+			return i.Act(production.AnswerAsk) != nil && i.Act(production.AnswerAsk).State == production.ActDone
+		})
+		if i.Act(production.AnswerRollBack) != nil || i.Act(production.AnswerRevert) != nil || len(ts.gh.Deployments(greetRepo)) != 3 ||
+			!strings.Contains(i.Suspects[0].Against, tt.against) || i.Suspects[0].Score >= production.Attributed {
+			t.Errorf("%s: answered by %+v, suspects %+v", tt.name, i.Acts, i.Suspects)
+		}
+	}
+}
+
+func TestRevertOf(t *testing.T) {
+	for message, want := range map[string]string{
+		"Revert \"Change A\" (#2)":                                                              "“Change A”",
+		"Revert \"Revert \"Change A\"\" (#3)":                                                   "",
+		"Revert \"Revert \"Revert \"A\"\"\"":                                                    "“A”",
+		"Reapply \"Change A\"\n\nThis reverts commit 0123456789.":                               "",
+		"Merge pull request #2 from acme/revert-1-feat\n\nRevert \"Change A\"":                  "“Change A”",
+		"Merge pull request #2 from acme/revert-1-feat":                                         "Merge pull request #2 from acme/revert-1-feat",
+		"Merge pull request #2 from acme/feat\n\nChange A":                                      "",
+		"Take it back\n\nThis reverts commit 0123456789abcdef0123456789abcdef01234567.":         "by “Take it back”",
+		"Change A\n\nIt would be wrong to say that this reverts commit 0123456789 of long ago.": "",
+		"Revert to the older library":                                                           "",
+		"":                                                                                      "",
+	} {
+		if got := revertOf(message); got != want {
+			t.Errorf("revertOf(%q) = %q, want %q", message, got, want)
+		}
 	}
 }

@@ -110,6 +110,9 @@ func (c deployedCode) facts(ctx context.Context, repo pipeline.Repo, d productio
 		}
 		f.Commits = append(f.Commits, one)
 	}
+	if err := c.takenBack(ctx, repo, &f, shipped); err != nil {
+		return f, err
+	}
 	return f, c.blame(ctx, repo, d.Commit, stack, f.Blamed)
 }
 
