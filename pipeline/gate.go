@@ -97,7 +97,7 @@ func (r *Run) gateKind(g Guard) GateKind {
 func (r *Run) choices(kind GateKind, g Guard) []Choice {
 	cancel := Choice{Name: "cancel", Label: "give it up"}
 	if r.Part != nil {
-		cancel.Label = "leave this module out, and what needs it; the others go on"
+		cancel.Label = "leave this module out, and what needs it; what of it is merged stays, and the others go on"
 	}
 	history := Choice{Name: "history", Label: "show everything that was tried"}
 	var out []Choice

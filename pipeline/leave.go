@@ -218,7 +218,7 @@ func (r *Run) spare(p *module.Part) bool {
 	if !r.State.Ended() || !partState(p).Ended() || p.Foreign {
 		return false
 	}
-	return p.Merged != "" && p.Merged == p.Head || p.Left != "" && p.How != module.Later
+	return p.Merged != "" && (p.Merged == p.Head || p.Stays() && p.How != module.Later) || p.Left != "" && p.How != module.Later
 }
 
 // staying are tests of the promises of a module that is left out, which fail without it

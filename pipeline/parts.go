@@ -503,6 +503,9 @@ func (r *Run) partChanged(p, in *module.Part, e Event) {
 	if p.Told == "stopped" && r.State == StateStopped && partState(p) == StateRunning { // it was let go on, which was not written down
 		p.Told = ""
 	}
+	if p.Told == "over" && !partState(p).Ended() { // somebody lets it go on after the end: its branch comes anew
+		p.Told = ""
+	}
 	if p.Denied = own.Denied; p.Insists > own.Insists {
 		p.Denied, p.Told = "", ""
 	}

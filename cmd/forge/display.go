@@ -15,6 +15,7 @@ import (
 	"forge/cmd/forge/shell"
 	"forge/pipeline"
 	"forge/pipeline/command"
+	"forge/pipeline/module"
 	"forge/pipeline/text"
 )
 
@@ -193,6 +194,9 @@ func narrate(run *pipeline.Run, e pipeline.Event) line {
 			return line{"back", d.Part.ID + " goes back to work, on what was merged since"}
 		}
 	case pipeline.EventModuleLeft:
+		if p := module.Find(run.Parts, d.Part.ID); p != nil && p.Merged != "" {
+			return line{"merge", d.Part.ID + " stays as it was merged: " + d.Part.Left}
+		}
 		return line{"left out", d.Part.ID + ": " + d.Part.Left}
 	case pipeline.EventGateReminded:
 		return line{"waiting", d.Note}

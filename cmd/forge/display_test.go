@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"forge/pipeline"
+	"forge/pipeline/module"
 	"forge/pipeline/store"
 )
 
@@ -44,7 +45,10 @@ func TestNarrateTheVerdict(t *testing.T) {
 			[]string{"for the model's provider, until 14:05 (OpenAI refused the API key (401))"}, "at most"},
 		{pipeline.EventPhaseWaiting, pipeline.Data{Await: &pipeline.Await{What: "the check lint", Next: at, Until: at.Add(time.Hour)}},
 			[]string{"for the check lint, until 15:05 at most"}, ""},
+		{pipeline.EventModuleLeft, pipeline.Data{Part: &module.Part{ID: "auth", Left: "cancelled by ann"}}, []string{"auth stays as it was merged: cancelled by ann"}, ""},
+		{pipeline.EventModuleLeft, pipeline.Data{Part: &module.Part{ID: "api", Left: "cancelled by ann"}}, []string{"api: cancelled by ann"}, "merged"},
 	} {
+		run.Parts = []module.Part{{ID: "auth", Merged: "abc"}, {ID: "api"}}
 		got := narrate(run, pipeline.Event{Type: tt.event, Data: tt.data}).text
 		for _, w := range tt.want {
 			if !strings.Contains(got, w) {

@@ -111,6 +111,11 @@ func (p *Part) Done() bool {
 	return p.Left != "" || p.Rework == nil && p.Passed() && p.Merged != "" && p.Merged == p.Head
 }
 
+// Stays reports whether somebody gave it up in a later round, so that it stays as it was merged.
+func (p *Part) Stays() bool {
+	return p.State == "cancelled" && p.Merged != "" && p.Left == "" && p.Told != "cancelled"
+}
+
 // Passed reports whether its run was verified, or accepted by a human.
 func (p *Part) Passed() bool { return p.State == "verified" || p.State == "accepted" }
 
@@ -187,7 +192,7 @@ func (r *Row) Status(parts []Part) string {
 		return r.waits(parts)
 	case p.Question != "" && p.Left == "":
 		return "asks you"
-	case p.Done():
+	case p.Done() || p.Stays():
 		return "merged"
 	case p.Rework != nil:
 		return "goes back to work"
