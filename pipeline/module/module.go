@@ -518,10 +518,22 @@ type Estimate struct {
 
 // Estimate plays the modules through, with at most parallel at once.
 func (s *Split) Estimate(parallel int) Estimate {
-	e := Estimate{}
-	ends := map[string]int{} // of those that run or have ended
+	lasts := func(m *Module) float64 { return float64(max(1, units(m.Size))) }
+	e := Estimate{Build: int(s.play(parallel, lasts))}
+	for i := range s.Modules {
+		e.Serial += int(lasts(&s.Modules[i]))
+	}
+	e.Whole = e.Build + 1
+	e.Gain = 1 - float64(e.Whole)/float64(cmp.Or(e.Serial, 1))
+	return e
+}
+
+// play is when the last module ends, with at most parallel at once, each as soon as it can
+// begin. All last longer than nothing.
+func (s *Split) play(parallel int, lasts func(*Module) float64) float64 {
+	ends := map[string]float64{} // of those that run or have ended
 	merged := map[string]bool{}
-	for now := 0; ; {
+	for now := 0.0; ; {
 		running := 0
 		for id, end := range ends {
 			if merged[id] = end <= now; !merged[id] {
@@ -531,27 +543,20 @@ func (s *Split) Estimate(parallel int) Estimate {
 		for _, id := range s.Ready(func(id string) bool { return ends[id] > 0 }, func(id string) bool { return merged[id] }) {
 			if running < max(1, parallel) {
 				running++
-				ends[id] = now + max(1, units(s.Module(id).Size))
+				ends[id] = now + lasts(s.Module(id))
 			}
 		}
-		next := 0
+		next := 0.0
 		for _, end := range ends {
 			if end > now && (next == 0 || end < next) {
 				next = end
 			}
 		}
 		if next == 0 {
-			break
+			return now
 		}
 		now = next
-		e.Build = now
 	}
-	for _, m := range s.Modules {
-		e.Serial += max(1, units(m.Size))
-	}
-	e.Whole = e.Build + 1
-	e.Gain = 1 - float64(e.Whole)/float64(cmp.Or(e.Serial, 1))
-	return e
 }
 
 // Pays says why a split is not worth its price, or "".

@@ -121,6 +121,7 @@ func rowsOf(size float64, found []feature) (out []ModulesRow) {
 
 // feature is one that was built both ways.
 type feature struct {
+	plan         *module.Split
 	promised     float64 // the gain by the plan's own sizes
 	whole, split outcome
 }
@@ -155,7 +156,7 @@ func playFeature(seed, n uint64, parallel int, size float64) feature {
 		total += size * sizes[m.Size]
 	}
 	b := builder{rng: rng, seed: seed, run: n * 100, total: total, scale: size, policy: policy{config: roomy(config.Default())}}
-	f := feature{promised: s.Estimate(parallel).Gain}
+	f := feature{plan: s, promised: s.Estimate(parallel).Gain}
 	f.whole = b.build(Base(), total)
 	f.split = b.modules(s, parallel)
 	return f
