@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"forge/cmd/forge/settings"
 	"forge/cmd/forge/shipping"
 	"forge/github/githubtest"
+	"forge/learn/production"
 	"forge/pipeline"
 	"forge/pipeline/rollout"
 	"forge/pipeline/store"
@@ -223,6 +225,30 @@ func TestShipTurns(t *testing.T) {
 	if all := h.comments(); !strings.Contains(all, "ended as failure after it had succeeded |\n| production") {
 		t.Errorf("the table does not say how it fares:\n%s", all)
 	}
+}
+
+// What was healthy is not any more while people are asked about the next environment.
+func TestShipTurnsUnhealthy(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, shipBoth, testOptions{deploys: true})
+	h.approved()
+	staging := h.made(1)
+	h.status(staging.ID, "success")
+	h.waits(shipping.Watching)
+	h.minutes(3)
+	h.says("**Deploy to production?**")
+	body, err := json.Marshal(production.Observation{Kind: production.KindAnomaly, Source: "test", Repo: greetRepo, Environment: "staging", Group: "g",
+		Severity: production.SeverityCritical, Status: production.StatusFiring, At: h.s.now(), Title: "It fails", Deployment: staging.ID})
+	h.must(err)
+	h.must(h.s.hooks.Take(t.Context(), "late", "check/test", body))
+	h.incident(1, func(i *production.Incident) bool {
+		return len(i.Suspects) > 0 && i.Suspects[0].Score >= production.Attributed
+	})
+	h.minutes(1)
+	h.says("unhealthy: incident 1.\n\nIt is merged as ")
+	h.answers("acme", "approve production")
+	h.outcome("issue_comment", "ship: answered: Nothing was done.")
+	h.counts(map[string]int{"repos/create-deployment": 1})
 }
 
 // Who ticks the box of a choice chooses it, and is told what comes of it. An environment's
