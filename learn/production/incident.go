@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"forge/pipeline/command"
 )
 
 // The events of an incident, besides the three of what was observed.
@@ -20,6 +22,7 @@ const (
 	EventChosen     EventType = "production.answer_chosen"      // by a human
 	EventBegun      EventType = "production.answer_begun"       // written down before it is carried out
 	EventDone       EventType = "production.answer_done"
+	EventAsked      EventType = "production.asked"           // people were
 	EventFailed     EventType = "production.answer_failed"   // and is tried again
 	EventRefused    EventType = "production.answer_refused"  // it could not be carried out
 	EventTaught     EventType = "production.incident_taught" // what is learnt of it, or that this is taken back
@@ -70,6 +73,8 @@ type EventData struct {
 	Number      int64        `json:"number,omitempty"` // of what was made
 	Lesson      Lesson       `json:"lesson,omitempty"`
 	URL         string       `json:"url,omitempty"`
+
+	Question *command.Question `json:"question,omitempty"` // that people are asked
 }
 
 // Incident is something that goes wrong in production, folded from its events.

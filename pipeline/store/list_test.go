@@ -109,7 +109,7 @@ func TestAskedOfOldQuestions(t *testing.T) {
 			`DROP TABLE known_failures`, `DROP TABLE subscribers`, `DROP TABLE bakes`, `DROP TABLE ships`, `DROP TABLE pauses`, `DROP TABLE servers`, `DROP TABLE readings`,
 			`ALTER TABLE outcomes DROP COLUMN holdout`, `ALTER TABLE outcomes DROP COLUMN held_out`,
 			`ALTER TABLE memories DROP COLUMN cites`, `ALTER TABLE deliveries DROP COLUMN lane`,
-			`DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
+			`DROP TABLE incident_cursors`, `DROP TABLE incident_events`, `DROP TABLE incidents`, `DROP TABLE deployments`,
 			`DELETE FROM `+schemaTable+` WHERE version_id >= 7`) {
 			_, err := d.SQL().Exec(q)
 			must(t, err)

@@ -21,6 +21,7 @@ const (
 	pruneIncidents   = `SELECT id FROM incidents WHERE ended > 0 AND ended < $1 ORDER BY id LIMIT $2`
 	pruneIncident    = `DELETE FROM incidents WHERE id = $1`
 	pruneEvents      = `DELETE FROM incident_events WHERE incident = $1`
+	pruneCursors     = `DELETE FROM incident_cursors WHERE incident = $1`
 	pruneBakes       = `DELETE FROM bakes WHERE follow_until < $1`
 	pruneDeployments = `DELETE FROM deployments WHERE created < $1 AND EXISTS (SELECT 1 FROM deployments o
 		WHERE o.repo = deployments.repo AND o.environment = deployments.environment AND o.succeeded > deployments.succeeded)`
@@ -85,11 +86,12 @@ func (d *DB) PruneProduction(ctx context.Context, before time.Time) (incidents i
 		}
 		for _, id := range ids {
 			err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-				_, err := d.exec(ctx, tx, pruneEvents, id)
-				if err == nil {
-					_, err = d.exec(ctx, tx, pruneIncident, id)
+				for _, query := range []string{pruneEvents, pruneCursors, pruneIncident} {
+					if _, err := d.exec(ctx, tx, query, id); err != nil {
+						return err
+					}
 				}
-				return err
+				return nil
 			})
 			if err != nil {
 				return incidents, fmt.Errorf("delete incident %d: %w", id, err)

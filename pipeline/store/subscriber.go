@@ -17,12 +17,15 @@ type Subscriber struct {
 }
 
 // Subscribe makes a subscriber, unless it is there, whose news begin now: what has
-// happened in all runs so far counts as told.
+// happened in all runs and incidents so far counts as told.
 func (d *DB) Subscribe(ctx context.Context, name string, now time.Time) error {
 	err := d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		n, err := d.change(ctx, tx, `INSERT INTO subscribers (name, since) VALUES ($1, $2) ON CONFLICT DO NOTHING`, name, micros(now))
 		if err == nil && n > 0 {
 			_, err = d.change(ctx, tx, `INSERT INTO cursors (name, run, seq) SELECT $1, id, seq FROM runs WHERE seq > 0 ON CONFLICT DO NOTHING`, name)
+		}
+		if err == nil && n > 0 {
+			_, err = d.change(ctx, tx, `INSERT INTO incident_cursors (name, incident, seq) SELECT $1, id, seq FROM incidents WHERE seq > 0 ON CONFLICT DO NOTHING`, name)
 		}
 		return err
 	})
@@ -89,7 +92,7 @@ func (d *DB) Behind(ctx context.Context, name string, after int64, limit int) ([
 	return out, err
 }
 
-// Changed is a run with events since some moment.
+// Changed is a run, or an incident, with events since some moment.
 type Changed struct {
 	ID, Seq int64
 	Repo    string // "owner/name"
@@ -99,11 +102,17 @@ type Changed struct {
 // Changed lists the runs in which something was stored at a moment or later, by their
 // number. It reads all runs: some 5 ms for 10,000.
 func (d *DB) Changed(ctx context.Context, since time.Time) ([]Changed, error) {
-	rows, err := d.reader.QueryContext(ctx, `SELECT id, seq, repo, updated FROM runs WHERE updated >= $1 ORDER BY id`, micros(since))
+	return d.changed(ctx, "runs", since)
+}
+
+// changed lists the rows of a table that changed at a moment or later.
+func (d *DB) changed(ctx context.Context, table string, since time.Time) ([]Changed, error) {
+	doing := "list changed " + table
+	rows, err := d.reader.QueryContext(ctx, `SELECT id, seq, repo, updated FROM `+table+` WHERE updated >= $1 ORDER BY id`, micros(since))
 	if err != nil {
-		return nil, fmt.Errorf("list changed runs: %w", err)
+		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	return collect(rows, "list changed runs", func(c *Changed) error {
+	return collect(rows, doing, func(c *Changed) error {
 		var updated int64
 		err := rows.Scan(&c.ID, &c.Seq, &c.Repo, &updated)
 		c.Updated = fromMicros(updated)

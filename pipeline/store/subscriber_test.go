@@ -1,7 +1,10 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -44,5 +47,47 @@ func TestSubscriber(t *testing.T) {
 		if _, err := d.Subscriber(ctx, "bus/other"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("another: %v", err)
 		}
+	})
+}
+
+// Of incidents, too, nothing of before is told, and what was passed stays so. They are
+// deleted with how far a subscriber has come in them.
+func TestSubscriberOfIncidents(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *DB) {
+		ctx := t.Context()
+		save := func(v *Incident, before int64) {
+			t.Helper()
+			must(t, d.Tx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+				return d.SaveIncident(ctx, tx, v, before, []IncidentEvent{{Seq: v.Seq, Type: "x", At: now, Data: []byte("{}")}})
+			}))
+		}
+		incident := func(group string) *Incident {
+			return &Incident{Seq: 1, Repo: "acme/shop", Environment: "production", Kind: "error", Group: group, State: "open", Severity: "critical",
+				Opened: now, Updated: now, Data: []byte("{}")}
+		}
+		old, fresh := incident("old"), incident("fresh")
+		save(old, 0)
+		must(t, d.Subscribe(ctx, "bus/ci", now))
+		save(fresh, 0)
+		behind := func(wanted ...int64) {
+			t.Helper()
+			list, err := d.IncidentsBehind(ctx, "bus/ci", 0, 10)
+			must(t, err)
+			want(t, "behind", fmt.Sprint(list), fmt.Sprint(wanted))
+		}
+		behind(fresh.ID)
+		must(t, d.PassIncident(ctx, "bus/ci", fresh.ID, 1))
+		must(t, d.PassIncident(ctx, "bus/ci", fresh.ID, 0)) // it never goes back
+		behind()
+		old.Seq, old.State, old.Ended = 2, "resolved", now
+		save(old, 1)
+		behind(old.ID)
+		list, err := d.ChangedIncidents(ctx, now)
+		must(t, err)
+		want(t, "changed", len(list), 2)
+		n, err := d.PruneProduction(ctx, now.Add(time.Hour))
+		must(t, err)
+		want(t, "pruned", n, 1)
+		behind()
 	})
 }

@@ -1,4 +1,4 @@
-// Package bus tells programs elsewhere what happens in runs. The log of events is the
+// Package bus tells programs elsewhere what happens in runs and incidents. The log of events is the
 // bus, and each subscriber is a cursor in it: an event is told after it is stored, in its
 // order within a run, and again until the subscriber says that it has it. So none is
 // lost, and one may come twice; its id says so.
@@ -108,7 +108,7 @@ func client(s Subscriber, resolver *net.Resolver) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// OnEvents is called when events of a run are stored.
+// OnEvents is called when events of a run or an incident are stored.
 func (s *Service) OnEvents() {
 	if s == nil {
 		return
@@ -155,6 +155,9 @@ func (s *sender) run(ctx context.Context) {
 		err := s.subscribe(ctx)
 		if err == nil {
 			err = s.round(ctx)
+		}
+		if err == nil {
+			err = s.tellIncidents(ctx)
 		}
 		switch {
 		case ctx.Err() != nil:

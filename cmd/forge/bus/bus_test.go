@@ -16,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"forge/cmd/forge/incidents"
+	"forge/learn/production"
 	"forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/rollout"
 	"forge/pipeline/store"
 )
@@ -398,4 +401,61 @@ func TestSign(t *testing.T) {
 	if first, second, _ := strings.Cut(got, " "); first != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" || !strings.HasPrefix(second, "v1,") {
 		t.Errorf("got %s", got)
 	}
+}
+
+// What happens to incidents is told, too, with what people are asked, and without what a
+// monitor says beyond the title; to who wants it, and once.
+func TestTellsOfIncidents(t *testing.T) {
+	db := openStore(t)
+	r := newReceiver(t, nil)
+	s := newSender(t, db, Subscriber{URL: r.URL, Types: []string{"production.*"}})
+	clock := now
+	tracker := &production.Tracker{Now: clock}
+	tracker.Take(production.Observation{Kind: production.KindAnomaly, Source: "prom", Repo: "acme/shop", Environment: "production", Group: "g",
+		Severity: production.SeverityCritical, Status: production.StatusFiring, At: clock, Title: "Too slow, sk-secret", Text: "the text"})
+	i := tracker.Incidents[0]
+	tracker.Record(i, production.EventTold, production.EventData{Key: "private"})
+	tracker.Record(i, production.EventAsked, production.EventData{Number: 7, Question: &command.Question{Text: "What now, sk-secret?",
+		Choices: []command.Choice{{Write: "/forge incident 1 run", What: "start a run"}}}})
+	tracker.Record(i, production.EventDismissed, production.EventData{By: "ann", Why: "a test"})
+	if err := incidents.Keep(t.Context(), db, tracker); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.tellIncidents(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(got []Event) {
+		t.Helper()
+		var types []string
+		for _, e := range got {
+			types = append(types, strings.TrimPrefix(e.Type, typePrefix))
+			if strings.Contains(string(e.bytes()), "sk-secret") || strings.Contains(string(e.bytes()), "the text") {
+				t.Errorf("told too much: %s", e.bytes())
+			}
+		}
+		want := []string{"production.incident_opened", "production.anomaly_detected", "production.asked", "production.incident_dismissed"}
+		if !slices.Equal(types, want) || len(r.bad) > 0 {
+			t.Fatalf("told %q, %q, want %q", types, r.bad, want)
+		}
+		if d := got[2].Data; d.Incident != 1 || d.Repo != "acme/shop" || d.Question != "What now, …?" || d.Choices["/forge incident 1 run"] != "start a run" || d.Severity != "critical" {
+			t.Errorf("asked %+v", d)
+		}
+		if d := got[3].Data; d.Actor != "ann" || d.Why != "a test" || d.State != "dismissed" {
+			t.Errorf("dismissed %+v", d)
+		}
+	}
+	check(r.got)
+	f, err := NewFollower(t.Context(), db, Choice{Since: now.Add(-time.Minute)}, s.o.Hide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var followed []Event
+	for range 2 {
+		if err := f.Next(t.Context(), func(e Event) error { followed = append(followed, e); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(followed)
 }

@@ -29,10 +29,10 @@ func public(t pipeline.EventType) bool {
 	return true
 }
 
-// Event is an event of a run as CloudEvents 1.0 has it, in JSON's structured mode.
+// Event is an event of a run, or of an incident, as CloudEvents 1.0 has it, in JSON's structured mode.
 type Event struct {
 	SpecVersion     string    `json:"specversion"`
-	ID              string    `json:"id"` // TRACE/SEQ: the same whenever it is told
+	ID              string    `json:"id"` // TRACE/SEQ, incident-…/SEQ: the same whenever it is told
 	Source          string    `json:"source"`
 	Type            string    `json:"type"`
 	Subject         string    `json:"subject,omitempty"`
@@ -45,15 +45,15 @@ type Event struct {
 // prompt and no diff.
 type Data struct {
 	Repo      string            `json:"repo"`
-	Run       int64             `json:"run"`
-	Seq       int64             `json:"seq"`              // the event's place in its run, from 1
+	Run       int64             `json:"run"`              // 0: it is about an incident
+	Seq       int64             `json:"seq"`              // the event's place in its run or incident, from 1
 	Parent    int64             `json:"parent,omitempty"` // of a module: the run that planned it
 	Module    string            `json:"module,omitempty"`
 	Issue     int               `json:"issue,omitempty"`
 	Pull      int               `json:"pull,omitempty"`
 	Title     string            `json:"title,omitempty"`
 	URL       string            `json:"url,omitempty"` // the pull request, or the issue
-	State     string            `json:"state"`         // of the run when this is told
+	State     string            `json:"state"`         // of the run or incident when this is told
 	Head      string            `json:"head,omitempty"`
 	Phase     string            `json:"phase,omitempty"`
 	Iteration int               `json:"iteration,omitempty"`
@@ -73,6 +73,10 @@ type Data struct {
 	Environment string `json:"environment,omitempty"` // of a deployment of the work
 	Deployment  int64  `json:"deployment,omitempty"`  // GitHub's
 	Fares       string `json:"fares,omitempty"`       // how it fares there
+
+	Incident int64  `json:"incident,omitempty"` // that it is about, and not a run
+	Severity string `json:"severity,omitempty"`
+	Why      string `json:"why,omitempty"`
 }
 
 // Lengths of texts, in characters.

@@ -42,13 +42,15 @@ func (c Choice) check() error {
 // what is stored late has an earlier time.
 const overlap = time.Minute
 
-// Follower finds what is new, in the order of each run.
+// Follower finds what is new, in the order of each run and incident.
 type Follower struct {
 	Choice
 	db   *store.DB
 	hide func(string) string
 	from time.Time       // since when runs are looked at
 	seen map[int64]int64 // by run: the event that was told last, or passed over
+
+	incidents map[int64]int64 // the same by incident
 }
 
 // NewFollower returns a follower of what happens from the choice's moment on. A run that is
@@ -66,7 +68,7 @@ func NewFollower(ctx context.Context, db *store.DB, c Choice, hide func(string) 
 			return nil, err
 		}
 	}
-	return &Follower{Choice: c, db: db, hide: hide, from: c.Since, seen: map[int64]int64{}}, nil
+	return &Follower{Choice: c, db: db, hide: hide, from: c.Since, seen: map[int64]int64{}, incidents: map[int64]int64{}}, nil
 }
 
 // Next hands tell what has come since the last call, and stops at its error: that event
@@ -74,6 +76,9 @@ func NewFollower(ctx context.Context, db *store.DB, c Choice, hide func(string) 
 func (f *Follower) Next(ctx context.Context, tell func(Event) error) error {
 	rows, err := f.db.Changed(ctx, f.from)
 	if err != nil {
+		return err
+	}
+	if err := f.nextIncidents(ctx, tell); err != nil {
 		return err
 	}
 	newest := f.from
@@ -155,7 +160,7 @@ type Streams struct {
 	done bool
 }
 
-// OnEvents is called when events of a run are stored.
+// OnEvents is called when events of a run or an incident are stored.
 func (s *Streams) OnEvents() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,8 +37,9 @@ type Actions interface {
 
 // Created is what an answer made.
 type Created struct {
-	Number int64
-	URL    string
+	Number   int64
+	URL      string
+	Question *command.Question // that was asked
 }
 
 // Revert is a revert.
@@ -271,8 +272,7 @@ func (s *Service) record(ctx context.Context, i *production.Incident, add func(*
 	}
 	tracker := &production.Tracker{Incidents: []*production.Incident{now}, Now: s.Now().UTC().Truncate(time.Microsecond)}
 	add(tracker, now)
-	err = s.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return s.saveAll(ctx, tx, tracker) })
-	if err != nil {
+	if err := Keep(ctx, s.DB, tracker); err != nil {
 		return nil, err
 	}
 	s.changed.Store(true) // people are to be told
@@ -297,7 +297,12 @@ func (s *Service) carryOut(ctx context.Context, scene *production.Scene, i *prod
 		kind, data = s.failure(a, err)
 	}
 	for try := 0; ; try++ {
-		next, err := s.record(ctx, i, func(d *production.Tracker, now *production.Incident) { d.Record(now, kind, data) })
+		next, err := s.record(ctx, i, func(d *production.Tracker, now *production.Incident) {
+			if made.Question != nil && kind == production.EventDone {
+				d.Record(now, production.EventAsked, production.EventData{Number: made.Number, Question: made.Question})
+			}
+			d.Record(now, kind, data)
+		})
 		if !errors.Is(err, store.ErrConflict) || try == 5 {
 			return next, err
 		}
@@ -360,7 +365,7 @@ func (s *Service) do(ctx context.Context, scene *production.Scene, i *production
 		if err == nil && s.Asked != nil {
 			s.Asked(i, number, q.String())
 		}
-		return Created{Number: int64(number)}, err
+		return Created{Number: int64(number), Question: &q}, err
 	case production.AnswerRollBack:
 		r := Rollback{Environment: i.Environment, Commit: a.Aim.To, After: a.Aim.Deployment, Key: key, Why: fmt.Sprintf("Incident %d: %s", i.ID, i.Title)}
 		if s.Now().Sub(a.At) > rollBackWithin {

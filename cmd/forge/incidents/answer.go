@@ -133,7 +133,6 @@ func (r *refusal) Error() string { return r.words }
 
 // answer changes an incident, again when somebody else was first.
 func answer(ctx context.Context, db *store.DB, id int64, now time.Time, change func(*production.Tracker, *production.Incident) error) error {
-	s := New(Options{DB: db})
 	for try := 0; ; try++ {
 		row, err := db.Incident(ctx, id)
 		if err != nil {
@@ -147,7 +146,7 @@ func answer(ctx context.Context, db *store.DB, id int64, now time.Time, change f
 		if err := change(tracker, i); err != nil {
 			return err
 		}
-		err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return s.saveAll(ctx, tx, tracker) })
+		err = Keep(ctx, db, tracker)
 		if !errors.Is(err, store.ErrConflict) || try == 5 {
 			return err
 		}

@@ -229,6 +229,8 @@ func EventLine(e production.Event) string {
 		return "nothing is suspected"
 	case e.Type == production.EventCorrelated:
 		return SuspectLine(d.Suspects[0])
+	case e.Type == production.EventAsked:
+		return fmt.Sprintf("at #%d", d.Number)
 	case e.Type == production.EventTold && d.Why != "":
 		return d.Key + " could not be said: " + d.Why
 	case e.Type == production.EventTold:

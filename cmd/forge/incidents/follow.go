@@ -155,6 +155,9 @@ func (s *Service) tell(ctx context.Context, tracker *production.Tracker, i *prod
 		if err != nil {
 			return fmt.Errorf("tell of incident %d: %w", i.ID, err)
 		}
+		if m.key == late.key && err == nil && data.Why == "" { // who is told of events is reminded, too
+			tracker.Record(i, production.EventAsked, production.EventData{Number: int64(m.number), Question: &command.Question{Text: m.words}})
+		}
 		tracker.Record(i, production.EventTold, data)
 	}
 	return nil

@@ -80,6 +80,12 @@ func Log(ctx context.Context, db *store.DB, id int64) ([]production.Event, error
 	return out, nil
 }
 
+// Keep writes what has happened to the incidents of a tracker, all of it or nothing.
+func Keep(ctx context.Context, db *store.DB, tracker *production.Tracker) error {
+	s := New(Options{DB: db})
+	return db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return s.saveAll(ctx, tx, tracker) })
+}
+
 // saveAll writes what has happened to the incidents of a tracker.
 func (s *Service) saveAll(ctx context.Context, tx *store.Tx, tracker *production.Tracker) error {
 	for _, c := range tracker.Changes() {

@@ -25,6 +25,10 @@ func newIncidents(a *App, o Options) *incidents.Service {
 			if a.shipping != nil {
 				a.shipping.Wake(0, false)
 			}
+			a.bus.OnEvents()
+			if a.streams != nil {
+				a.streams.OnEvents()
+			}
 			if a.pages != nil {
 				a.pages.Notify("production", repo)
 				a.pages.Notify("deliveries", "")
