@@ -58,9 +58,7 @@ func kinds() []kind {
 		{"runtime", readRuntime, clashRuntime},
 		{"limit", readLimit, clashLimit},
 		{"port", readPort, clashPort},
-		{"dependencies", readDependencies, func(x, y *Fact, _ bool) bool {
-			return x.rule && y.use && aligned(x, y) || y.rule && x.use && aligned(x, y)
-		}},
+		{"dependencies", readDependencies, clashDependencies},
 		{"call", readCall, clashCall},
 	}
 	for i := range choices {

@@ -30,6 +30,14 @@ var smallest = []*lazyregexp.Regexp{
 		`|` + wholePage + ` (?:is|are) (?:laid out|designed|built|made)) for ` +
 		`(?:screens?|viewports?|displays?|devices?|windows?) (?:from ` + pixels + `|of ` + pixels + `(?: and up| or more| upwards))`),
 	lazyregexp.New(`\bbase styles? (?:are |is )?for ` + pixels),
+	lazyregexp.New(`\b` + wholePage + ` (?:needs?|requires?|expects?|wants?|assumes?) (?:a |screens? |displays? |windows? |viewports? |width |of |` +
+		`with )*(?:at least|a minimum of|min\.?) ` + pixels),
+	lazyregexp.New(`(?:^(?:the )?|\b` + wholePage + `(?:'s)? (?:has |have |with )?(?:a )?)(?:minimum|minimal|min\.?|smallest) (?:page |screen |layout |` +
+		`window |supported )?width(?: is| of|:)? (?:of )?` + pixels),
+	lazyregexp.New(`\b(?:works?|usable|readable|fits?|supports?|supported|runs?)\b[^.;,\d]{0,20}\b(?:on|with|for) (?:(?:screens?|phones?|displays?|` +
+		`devices?) (?:of |with )?)?` + pixels +
+		` (?:wide )?(?:phones?|screens?|devices?|displays?|viewports?)\b`),
+	lazyregexp.New(`\bsupports? (?:all )?(?:screens?|phones?|viewports?|widths?|devices?|displays?) (?:from|down to|starting at|of) ` + pixels),
 }
 
 func readViewport(s *sentence) []Fact {
@@ -59,7 +67,8 @@ var (
 	capped = lazyregexp.New(`(?:\b(?:within|in|under|below|less than|at most|no more than|not more than|(?:not|` +
 		`never) (?:exceed|take (?:more|longer) than|be (?:larger|bigger|slower) than)|` +
 		`max(?:imum)?(?: of| is)?|limited to|limit(?: is| of)?|innerhalb von|höchstens|unter|en moins de|au plus|` +
-		`en menos de|como máximo|faster than|is capped at|smaller than)|<=?|≤)\s*(?:of )?$`)
+		`en menos de|como máximo|faster than|is capped at|smaller than)|<=?|≤)\s*(?:of )?$|` +
+		`^[^:;.]{0,40}\b(?:latency|response time|max(?:imum)?|limit|budget)\b[^:;.]{0,40}:\s*$`)
 	refuses = lazyregexp.New(`\b(?:refuse|reject|block|deny|drop)\w*\b.*\b(?:over|above|larger than|bigger than|` +
 		`more than|exceeding)\s*$`)
 	upTo    = lazyregexp.New(`\b(?:up to|as much as|bis zu|jusqu'à|hasta)\s*$`)
@@ -140,9 +149,10 @@ func weighed(list []string) []string {
 }
 
 var (
-	port      = lazyregexp.New(`\bport(?: is| number|:)? (\d{2,5})\b`)
-	portAlone = lazyregexp.New(`^(?:the )?port(?: is|:) \d{2,5}$`) // of the program as a whole
-	listens   = lazyregexp.New(`\b(?:listen\w*|starts?|started|serv(?:e|es|ed)|runs?|binds?|exposes?|lauscht|écoute|escucha)\b`)
+	port      = lazyregexp.New(`\bport(?: is| number| number is|:| =)? (\d{2,5})\b`)
+	portAlone = lazyregexp.New(`^(?:the |our )?(?:listen(?:ing)? |http |server |service |default )?port(?: number)?(?: is|:|` +
+		` =) \d{2,5}$`) // of the program as a whole
+	listens   = lazyregexp.New(`\b(?:listen\w*|starts?|started|serv(?:e|es|ed)|runs?|binds?|exposes?|reachable|available|answers?|lauscht|écoute|escucha)\b`)
 	otherPort = lazyregexp.New(`\b(?:metrics|admin|debug|pprof|health|proxy|database|postgres\w*|mysql|redis|smtp|grpc|` +
 		`websocket|mapped|forward\w*|behind|test)\b`)
 )

@@ -9,8 +9,9 @@ import (
 
 // sentence is what facts are read from.
 type sentence struct {
-	text string // as it is quoted
-	low  string // in small letters
+	text    string // as it is quoted
+	low     string // in small letters
+	heading string // that it stands under, in small letters
 	scope
 }
 
@@ -66,6 +67,10 @@ func sentences(text string) []sentence {
 		case strings.HasPrefix(trim, "#"):
 			flush()
 			heading = strings.TrimSpace(strings.TrimLeft(trim, "#"))
+		case strings.HasPrefix(trim, "|"): // a row of a table is a sentence
+			flush()
+			para = strings.Trim(trim, "| ")
+			flush()
 		case bullet.MatchString(line):
 			flush()
 			para = strings.TrimSpace(line[len(bullet.FindString(line)):])
@@ -93,7 +98,7 @@ func cut(para, heading string) []sentence {
 		if piece == "" || question || weak.MatchString(low) || len(piece) > 600 {
 			continue
 		}
-		out = append(out, sentence{text: piece, low: low, scope: scopeOf(low + " " + strings.ToLower(heading))})
+		out = append(out, sentence{text: piece, low: low, heading: strings.ToLower(heading), scope: scopeOf(low + " " + strings.ToLower(heading))})
 	}
 	return out
 }
@@ -169,10 +174,10 @@ var (
 )
 
 func init() {
-	for _, w := range strings.Fields(`request response page call endpoint api server service app application interface user query file`) {
+	for _, w := range strings.Fields(`request response page call endpoint api server service app application interface user query file latency duration budget`) {
 		general[w] = true
 	}
-	for _, w := range strings.Fields(`the and for are with that this from into its must may can shall will should has have been all any each every when
+	for _, w := range strings.Fields(`p50 p90 p95 p99 the and for are with that this from into its must may can shall will should has have been all any each every when
 		where what which who our their they within under below less than more most least about over after before take taken need answer answered
 		appear return returned listen listening start started run running wait until limit limited maximum max minimum bound second minute hour
 		millisecond port add use used grow grows reach exceed finish complete load render respond open

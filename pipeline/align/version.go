@@ -43,6 +43,7 @@ var (
 	supports = lazyregexp.New(`\b(?:supports?|supported|compatible|oldest|lowest|has to run on|have to run on|` +
 		`must run on|must work on|keeps? working|still runs?|unterstützt\w*)\b`)
 	needs  = lazyregexp.New(`\b(?:needs?|requires?|because|depends? on|benötigt|braucht|nécessite|requiere)\b`)
+	hence  = lazyregexp.New(`^[^;]{0,60}\b(?:so|therefore|hence|thus|which is why)\b`)
 	raised = lazyregexp.New(`\b(?:upgrade|bump|raise|update|migrate|move|port)\w*\b`)
 )
 
@@ -77,6 +78,9 @@ func readRuntime(s *sentence) []Fact {
 		default:
 			f.role = "exact"
 		}
+		if hence.MatchString(rest) && !raised.MatchString(s.low) { // it is why something else is done
+			continue
+		}
 		f.use, f.rule = needs.MatchString(s.low), supports.MatchString(s.low)
 		f.Value = fmt.Sprintf("%s %s %s", name, f.role, strings.Join(list, ","))
 		out = append(out, f)
@@ -108,6 +112,9 @@ func clashRuntime(x, y *Fact, peers bool) bool {
 func apart(x, y *Fact) bool {
 	switch {
 	case x.role == "exact" && y.role == "exact":
+		if x.rule && y.use { // one that is supported, one that is needed
+			return !y.rule && x.low.compare(y.low) < 0
+		}
 		return x.low.compare(y.low) != 0 && !x.rule && !y.rule
 	case x.role == "exact" && y.role == "least", x.role == "range" && y.role == "least" && !x.rule:
 		return x.high.compare(y.low) < 0
@@ -115,7 +122,7 @@ func apart(x, y *Fact) bool {
 		return x.low.compare(y.high) > 0
 	case x.role == "exact" && y.role == "range":
 		return x.low.compare(y.low) < 0 && y.rule || x.low.compare(y.high) > 0
-	case x.rule && (x.role == "least" || x.role == "range") && (y.role == "least" || y.role == "exact"):
+	case x.rule && x.role != "most" && (y.role == "least" || y.role == "exact"):
 		return x.low.compare(y.low) < 0 && y.use && !y.rule
 	case x.role == "least" && y.role == "most":
 		return x.low.compare(y.high) > 0
@@ -165,6 +172,7 @@ var (
 		`browsers?|älteste[rsn]?|unterstützt\w*|navigateurs?|navegador\w*|antiguo|compatible)\b`)
 	itself  = lazyregexp.New(`^ (?:has|have|had|no longer|does|drops?|dropped|removed?s?|lacks?|needs|requires)\b`) // it is spoken of, not used
 	lacking = lazyregexp.New(`\b(?:which|because|since|has no|have no|hat keine)\b`)
+	floor   = lazyregexp.New(`\b(?:oldest|minimum|lowest|min\.)[^.;,]{0,30}\b(?:browsers?|versions?|supported|required)\b|\bor (?:newer|later|higher)\b`)
 	newest  = lazyregexp.New(`\b(?:last|latest|newest|tested with|bug in)\b`)
 )
 
@@ -196,19 +204,27 @@ func readBrowser(s *sentence) []Fact {
 	}
 	for _, m := range browserAt.FindAllStringSubmatchIndex(s.low, -1) {
 		if supported.MatchString(s.low) && !newest.MatchString(s.low) && stance(s.low, m[0], m[1]) == wanted {
-			out = append(out, Fact{Key: s.low[m[2]:m[3]], Value: s.low[m[0]:m[1]], role: "holds", low: parse(s.low[m[4]:m[5]])})
+			f := Fact{Key: s.low[m[2]:m[3]], Value: s.low[m[0]:m[1]], role: "holds", low: parse(s.low[m[4]:m[5]])}
+			out = append(out, f)
+			if floor.MatchString(s.low) { // and no older one
+				f.role = "floor"
+				out = append(out, f)
+			}
 		}
 	}
 	return out
 }
 
-func clashBrowser(x, y *Fact, _ bool) bool {
+func clashBrowser(x, y *Fact, peers bool) bool {
 	if !aligned(x, y) || x.role == y.role {
+		return false
+	}
+	if !peers && x.role == "floor" { // what works in older ones, too, fits
 		return false
 	}
 	held, left := x, y
 	if held.role != "holds" {
 		held, left = y, x
 	}
-	return left.low == nil || held.low.compare(left.low) < 0
+	return held.role == "holds" && (left.low == nil || held.low.compare(left.low) < 0)
 }
