@@ -141,3 +141,12 @@ func (o *Observation) finish(received time.Time) {
 		o.Error.Stack = o.Error.Stack[:maxFrames]
 	}
 }
+
+// ByPerson is what a person says goes wrong, cleaned: critical, and with nobody who will say
+// that it is over. Said again in the same group it is the same.
+func (o Observation) ByPerson() Observation {
+	o.Kind, o.Severity, o.Status, o.Each, o.Error = KindError, SeverityCritical, StatusFiring, true, &Error{Frequency: 1}
+	o.Source, o.Environment, o.Group = name(o.Source), name(o.Environment), name("said/"+o.Group)
+	o.Title, o.Text, o.At = line(o.Title, maxTitle), words(o.Text), o.At.UTC().Truncate(time.Microsecond)
+	return o
+}

@@ -67,7 +67,7 @@ var All = []Spec{
 		{"`/SLUG remember WORDS`", "tell it something to remember"}}},
 	{Name: "forget", Takes: TakesLearning, Memory: true, Example: "12 it is out of date", Help: [][2]string{{"`/SLUG forget ID`", "take a learning out of use"}}},
 	{Name: "incident", Takes: TakesChoice, Outside: true, Help: [][2]string{
-		{"`/SLUG incident ID CHOICE`", "answer an incident: issue, run, revert, rollback, dismiss WHY, mute 2h"}}},
+		{"`/SLUG incident ID CHOICE` · `/SLUG incident open WORDS`", "answer an incident: issue, run, revert, rollback, dismiss WHY, mute 2h; say what goes wrong"}}},
 	{Name: "ship", Takes: TakesChoice, Outside: true, Help: [][2]string{
 		{"`/SLUG ship CHOICE`", "of verified work, on its way into production: approve WHAT, as the question says, wait, pass, stop, again"}}},
 	{Name: "help"},

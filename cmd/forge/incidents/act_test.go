@@ -591,6 +591,40 @@ func TestChoicesOfPeople(t *testing.T) {
 	}
 }
 
+// Who has write access says what goes wrong, as a monitor would: it is looked up what it may
+// come from, and people are asked; by itself nothing is done. Said again it is the same.
+func TestPeopleOpenIncidents(t *testing.T) {
+	b, h := newBench(t), newFakeActions(config.Production{Ask: true, RollBack: true, Revert: true, Environments: []string{"production"}})
+	for n, minutes := range []int{300, 3} {
+		b.send("deployment_status", deployment(int64(n+1), "success", fmt.Sprint(n+1), b.now.Add(-time.Duration(minutes)*time.Minute)))
+		h.deployed["acme/shop"] = append(h.deployed["acme/shop"], fakeDeployment{id: int64(n + 1)})
+	}
+	b.live(h)
+	say := func(words, cause string) string {
+		t.Helper()
+		got, err := b.Answer(t.Context(), work.Word{Repo: pipeline.Repo{Owner: "acme", Name: "shop"}, Actor: pipeline.Actor{Login: "ann"}, Text: words, Notes: "Nobody can pay.", Cause: cause})
+		b.must(err)
+		return got
+	}
+	if got := say("open", "a"); !strings.Contains(got, "Say what goes wrong") {
+		t.Errorf("%q", got)
+	}
+	for range 2 {
+		if got := say("open The shop is down", "b"); !strings.HasPrefix(got, "Incident 1 in production: ") {
+			t.Errorf("%q", got)
+		}
+	}
+	b.live(h)
+	i := b.incident(1)
+	if i.Severity != production.SeverityCritical || i.Title != "The shop is down" || i.First.Text != "Nobody can pay." || i.First.Source != "ann" ||
+		len(i.Suspects) == 0 || i.Suspects[0].Deployment != 2 || acts(i) != "ask done" {
+		t.Errorf("%+v", i)
+	}
+	if rows, err := b.DB.Incidents(t.Context(), store.IncidentFilter{}); err != nil || len(rows) != 1 {
+		t.Errorf("%d incidents, %v", len(rows), err)
+	}
+}
+
 // Whoever is asked about something critical that goes on is reminded once, a quarter of an
 // hour later, unless somebody has said something by then.
 func TestQuestionIsReminded(t *testing.T) {

@@ -47,6 +47,9 @@ func Mute(ctx context.Context, db *store.DB, id int64, by string, d time.Duratio
 // Answer implements work.Incidents: it takes in what a person with write access to the
 // incident's repository says of it.
 func (s *Service) Answer(ctx context.Context, w work.Word) (string, error) {
+	if first, rest, _ := strings.Cut(strings.TrimSpace(w.Text), " "); strings.EqualFold(first, "open") {
+		return s.reported(ctx, w, strings.TrimSpace(rest))
+	}
 	id, choice, words := cutAnswer(w.Text)
 	row, err := s.DB.Incident(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !strings.EqualFold(row.Repo, w.Repo.FullName()) {

@@ -105,10 +105,7 @@ func incidentCommand(with opener) *cobra.Command {
 				return shell.Usage("%q is no incident: `forge incidents` lists them", args[0])
 			}
 			return with(cmd, func(db *store.DB, _ settings.Config) error {
-				ctx, by := cmd.Context(), "the operator"
-				if u, err := user.Current(); err == nil {
-					by = u.Username
-				}
+				ctx, by := cmd.Context(), operator()
 				switch {
 				case cmd.Flags().Changed("dismiss") && strings.TrimSpace(dismiss) == "":
 					return shell.Usage("say why it is nothing: --dismiss REASON")
@@ -131,7 +128,16 @@ func incidentCommand(with opener) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON, with its log")
 	cmd.Flags().StringVar(&dismiss, "dismiss", "", "it is nothing, for this reason; for a day the same does not open another")
 	cmd.Flags().DurationVar(&mute, "mute", 0, "tell nobody of it for this long, such as 2h")
+	cmd.AddCommand(openCommand(with))
 	return cmd
+}
+
+// operator is who types a command, as far as the system knows.
+func operator() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "the operator"
 }
 
 func showIncident(ctx context.Context, out io.Writer, db *store.DB, row *store.Incident, asJSON bool) error {

@@ -258,6 +258,8 @@ func TestCommands(t *testing.T) {
 	says("incident 1 is dismissed: there is nothing to mute", "incident", "1", "--mute", "2h")
 	says("Nothing goes wrong", "incidents")
 	says("Errors is high", "incidents", "--all")
+	says("forge incident open --repo OWNER/NAME", "incident", "open", "The shop is down")
+	says("forge incident open --repo OWNER/NAME", "incident", "open", "--repo", "acme/shop", " ")
 	out, err := b.run("incident", "1", "--json")
 	var v map[string]any
 	if err != nil || json.Unmarshal([]byte(out), &v) != nil || v["incident"] == nil || len(v["events"].([]any)) != 3 {
@@ -268,4 +270,6 @@ func TestCommands(t *testing.T) {
 	if len(rows) != 1 {
 		t.Errorf("trying a hook out has kept something: %d incidents", len(rows))
 	}
+	says("incident 2: opened", "incident", "open", "--repo", "acme/shop", "The shop is down")
+	says("The shop is down", "incidents", "--env", "production")
 }
