@@ -326,6 +326,8 @@ func (r *Run) whatNow() string {
 		again = "Start a new run for what is left to do."
 	}
 	switch {
+	case r.Part != nil && !r.Reopenable():
+		return fmt.Sprintf("Run %d, which planned it, does without it.", r.Part.Run)
 	case r.Reopenable() && r.Published.Pull != nil:
 		return fmt.Sprintf("Its pull request #%d is open: a push to it, requested changes, or %s with words on further lines make it go on. "+
 			"To begin anew, close it, then give %s in the issue.", r.Published.Pull.Number, r.typed("continue"), r.typed("run"))

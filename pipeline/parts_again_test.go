@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	. "forge/pipeline"
+	"forge/pipeline/command"
 	"forge/pipeline/config"
 	"forge/pipeline/pipelinetest"
 )
@@ -24,10 +25,28 @@ func TestCancelledLaterRound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := p.Run.Plan.Split.Rows(p.Run.Parts)[1].Status(p.Run.Parts); p.Run.State != StateAccepted || got != "merged" {
+	if got := p.Run.Plan.Split.Rows(p.Run.Parts)[1].Status(p.Run.Parts, true); p.Run.State != StateAccepted || got != "merged" {
 		t.Errorf("the run is %s, b is %q:\n%s", p.Run.State, got, p.Trace.String())
 	}
 	if told := "tell b: module.over"; strings.Count(p.Trace.String(), told) < 2 {
 		t.Errorf("the branch of b stays:\n%s", p.Trace.String())
+	}
+}
+
+// A module that is left out cannot be begun again by a command that is for an issue.
+func TestWhatNowOfAModule(t *testing.T) {
+	cfg := config.Default()
+	cfg.Modules = config.Modules{Mode: "auto", Max: 6, Parallel: 3, Iterations: 3, Rounds: 2, OnFailure: "ask"}
+	p := pipelinetest.New(cfg, Task{Issue: 1})
+	if err := p.Play("plan split a, b\npart b: plan given\npart b: implement unable which?\npart b: human cancel\n"); err != nil {
+		t.Fatal(err)
+	}
+	_, words := p.Parts["b"].Run.Answer(command.Line{Name: "resume"}, Actor{Login: "ann"}, "comment", 1, p.Now)
+	rows := p.Run.Plan.Split.Rows(nil)
+	if got := rows[0].Status(nil, true); got != "not begun" {
+		t.Errorf("of a run that has ended, a module that nobody began %s", got)
+	}
+	if want := "Run 7, which planned it, does without it."; !strings.Contains(words, want) || strings.Contains(words, "run`") {
+		t.Errorf("it says not %q: %s", want, words)
 	}
 }

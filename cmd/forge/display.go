@@ -372,7 +372,7 @@ func typed(run *pipeline.Run, s string) string {
 		as(cmp.Or(run.Slug, command.Slug)+" "+run.Parts[i].ID, fmt.Sprintf("%d/%s", run.ID, run.Parts[i].ID))
 	}
 	as(run.Slug, strconv.FormatInt(run.ID, 10))
-	return s
+	return strings.ReplaceAll(s, "words on further lines", "words behind `--words`")
 }
 
 // help lists what a local run can be told.

@@ -127,3 +127,15 @@ func TestDisplayOneLine(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 }
+
+// What people are told to type is for the terminal; modules are named in any case.
+func TestTyped(t *testing.T) {
+	run := &pipeline.Run{ID: 7, Parts: []module.Part{{ID: "auth"}}}
+	got := typed(run, "`/forge auth continue 2` or `/forge continue` with words on further lines")
+	if want := "`forge answer 7/auth continue 2` or `forge answer 7 continue` with words behind `--words`"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if id, part, err := runOrModule("7/Auth"); id != 7 || part != "auth" || err != nil {
+		t.Errorf("7/Auth is %d, %q, %v", id, part, err)
+	}
+}

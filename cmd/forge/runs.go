@@ -208,7 +208,7 @@ func runOrModule(s string) (id int64, part string, err error) {
 	if id, err = runNumber(number); err == nil && named && part == "" {
 		return 0, "", shell.Usage("%q names no module: write %d alone for the run, or %[2]d/NAME", s, id)
 	}
-	return id, part, err
+	return id, strings.ToLower(part), err
 }
 
 // loadRunOrPart loads a run, or where a module is named the one that builds it.
@@ -245,7 +245,7 @@ func listParts(run *pipeline.Run) string {
 	rows := run.Plan.Split.Rows(run.Parts)
 	for i := range rows {
 		r := &rows[i]
-		t.AppendRow(table.Row{r.Module.ID, r.Status(run.Parts), r.Wave, r.Iteration, r.Tests, r.Findings,
+		t.AppendRow(table.Row{r.Module.ID, r.Status(run.Parts, run.State.Ended()), r.Wave, r.Iteration, r.Tests, r.Findings,
 			pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost(), r.Part.Run})
 	}
 	return t.Render() + "\n"

@@ -31,7 +31,7 @@ func (v Renderer) modules() string {
 	b.WriteString("| | Module | Wave | Iteration | Tests | Findings | Time | Cost | Branch |\n|---|---|---|---|---|---|---|---|---|\n")
 	for i := range rows {
 		r := &rows[i]
-		status := r.Status(v.Run.Parts)
+		status := r.Status(v.Run.Parts, v.Run.State.Ended())
 		iteration, cost := "", ""
 		if r.Iteration > 0 {
 			iteration = fmt.Sprintf("%d of %d", r.Iteration, r.Max)
@@ -52,7 +52,7 @@ func statusIcon(status string) string {
 		return "✅"
 	case "asks you":
 		return "✋"
-	case "left out", "cancelled":
+	case "left out", "cancelled", "not begun":
 		return "🚫"
 	case "stopped":
 		return "⏸️"

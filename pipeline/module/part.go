@@ -181,13 +181,16 @@ func (s *Split) Rows(parts []Part) []Row {
 	return out
 }
 
-// Status says in a few words where a module stands. parts are all that are known.
-func (r *Row) Status(parts []Part) string {
+// Status says in a few words where a module stands. parts are all that are known; over is
+// whether the run that planned them has ended.
+func (r *Row) Status(parts []Part, over bool) string {
 	switch p := &r.Part; {
 	case p.How == Wired && p.Merged == "":
 		return "left to the integration"
 	case p.Left != "" && p.Merged == "":
 		return "left out"
+	case p.Run == 0 && over:
+		return "not begun"
 	case p.Run == 0:
 		return r.waits(parts)
 	case p.Question != "" && p.Left == "":

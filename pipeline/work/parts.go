@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"forge/pipeline/command"
 	"forge/pipeline/config"
 	"forge/pipeline/module"
+	"forge/pipeline/text"
 )
 
 // spawn begins the run of a module, and writes down that it did. Done again after a
@@ -103,7 +105,15 @@ func (e *Engine[W, T]) Addressed(ctx context.Context, id int64, cmd command.Line
 // only one that asks where the command is an answer and the run itself asks nothing.
 // words are for people, where it is not clear which.
 func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd command.Line) (to *pipeline.Run, words string, err error) {
-	var names, asking []string
+	var names []string
+	var asking []*module.Part
+	if p := module.Find(run.Parts, cmd.Name); p != nil && p.Run != 0 && cmd.Part == "" && command.Find(cmd.Name).Name == "" { // a module's name alone
+		part, err := e.store.Load(ctx, p.Run)
+		if err != nil {
+			return nil, "", fmt.Errorf("load the run of the module %s: %w", p.ID, err)
+		}
+		return nil, part.Summary(), nil
+	}
 	id := int64(0)
 	for i := range run.Parts {
 		p := &run.Parts[i]
@@ -114,7 +124,7 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 			id = p.Run
 		}
 		if p.Question != "" && p.Left == "" {
-			asking = append(asking, p.ID)
+			asking = append(asking, p)
 		}
 	}
 	switch {
@@ -124,10 +134,10 @@ func (e *Engine[W, T]) addressed(ctx context.Context, run *pipeline.Run, cmd com
 	case cmd.Part == "" && (len(asking) == 0 || run.Gate() != nil || run.State.Ended() || !command.Find(cmd.Name).Answers || forAllSteps(run, cmd)):
 		return run, "", nil
 	case cmd.Part == "" && len(asking) > 1:
-		return nil, fmt.Sprintf("%d modules ask, so it is not clear which one this answers: %s. Name it, with one of the choices of its question: `%s`.", len(asking),
-			strings.Join(asking, ", "), command.Write(run.Slug, strings.TrimSpace(asking[0]+" "+cmd.Name+" "+cmd.Args))), nil
+		words, err = e.asked(ctx, run, asking)
+		return nil, words, err
 	case cmd.Part == "":
-		id = run.Parts[slices.IndexFunc(run.Parts, func(p module.Part) bool { return p.ID == asking[0] })].Run
+		id = asking[0].Run
 	case id == 0 && run.Unbegun(cmd.Part) != "":
 		return run, "", nil // which can leave it out
 	case id == 0 && len(names) == 0:
@@ -148,11 +158,12 @@ func forAllSteps(run *pipeline.Run, cmd command.Line) bool {
 	return run.Config.Mode == config.ModeManual && cmd.Name == "approve" && cmd.Args == "all"
 }
 
-// settled says why a module that has passed does not go on by a command, "" where it does:
-// begun again without a word of what is wrong, it would only be judged and merged once more,
-// and after its parent's end nobody would merge it.
+// settled says why a module that has ended does not go on by a command, "" where its own run
+// answers: begun again without a word of what is wrong, one that has passed would only be
+// judged and merged once more, and after its parent's end nobody would merge it.
 func (e *Engine[W, T]) settled(ctx context.Context, parent, run *pipeline.Run, cmd command.Line) (words string, err error) {
-	if !command.Find(cmd.Name).GoesOn || run.Part == nil {
+	spec := command.Find(cmd.Name)
+	if run.Part == nil || !spec.GoesOn && !spec.Answers && !spec.Settles && cmd.Name != "stop" {
 		return "", nil
 	}
 	if parent == nil {
@@ -160,17 +171,51 @@ func (e *Engine[W, T]) settled(ctx context.Context, parent, run *pipeline.Run, c
 			return "", fmt.Errorf("load the run that planned the module %s: %w", run.Part.Module.ID, err)
 		}
 	}
-	p := module.Find(parent.Parts, run.Part.Module.ID)
-	if p == nil || !p.Passed() || p.Rework != nil || cmd.Text != "" && !parent.State.Ended() {
+	p, over := module.Find(parent.Parts, run.Part.Module.ID), parent.State.Ended()
+	switch {
+	case p == nil, !over && !spec.GoesOn, over && !p.Passed() && !run.State.Ended():
+		return "", nil
+	case !over && (!p.Passed() || p.Rework != nil || cmd.Text != ""):
 		return "", nil
 	}
-	words = fmt.Sprintf("The module %s %s, so there is nothing for `%s` to go on with. ", p.ID, p.Settled(), cmd.Name)
-	if parent.State.Ended() && !parent.Reopenable() {
-		return words + fmt.Sprintf("Run %d, which planned it, has ended (%s).", parent.ID, parent.Ended), nil
+	how, none := "has ended ("+string(run.State)+")", fmt.Sprintf("`%s` changes nothing", cmd.Name)
+	if p.Passed() {
+		how = p.Settled()
 	}
-	if parent.State.Ended() {
+	if spec.GoesOn {
+		none = fmt.Sprintf("there is nothing for `%s` to go on with", cmd.Name)
+	}
+	words = fmt.Sprintf("The module %s %s, so %s. ", p.ID, how, none)
+	switch {
+	case over && !parent.Reopenable():
+		return words + fmt.Sprintf("Run %d, which planned it, has ended (%s).", parent.ID, parent.Ended), nil
+	case over:
 		return words + fmt.Sprintf("Run %d, which planned it, has ended: `%s` with words on further lines makes that one go on.",
 			parent.ID, command.Write(parent.Slug, "continue")), nil
 	}
 	return words + fmt.Sprintf("`%s` with words on further lines sends it back to work.", command.Write(parent.Slug, p.ID+" continue")), nil
+}
+
+// asked says what each of several modules asks, with its choices, for somebody whose answer
+// names none.
+func (e *Engine[W, T]) asked(ctx context.Context, run *pipeline.Run, asking []*module.Part) (string, error) {
+	var names, lines []string
+	for _, p := range asking {
+		part, err := e.store.Load(ctx, p.Run)
+		if err != nil {
+			return "", fmt.Errorf("load the run of the module %s: %w", p.ID, err)
+		}
+		names = append(names, p.ID)
+		line := fmt.Sprintf("- %s: %s", p.ID, text.Clip(text.OneLine(p.Question), 200))
+		if g := part.Gate(); g != nil {
+			var choices []string
+			for _, c := range g.Choices {
+				choices = append(choices, "`"+c.Command(cmp.Or(run.Slug, command.Slug)+" "+p.ID)+"`")
+			}
+			line += " Choices: " + strings.Join(choices, ", ") + "."
+		}
+		lines = append(lines, line)
+	}
+	return fmt.Sprintf("%d modules ask, so it is not clear which one this answers: %s. Name it:\n\n%s",
+		len(asking), strings.Join(names, ", "), strings.Join(lines, "\n")), nil
 }

@@ -209,10 +209,14 @@ func TestModulesAreStopped(t *testing.T) {
 // Covers V9: a command is for the module that it names, or for the only one that asks.
 func TestAddressed(t *testing.T) {
 	k := openStore(t)
+	e := newDriven(t, k, options(t))
 	a, b := newRun(t, k, 2), newRun(t, k, 3)
+	gate := &pipeline.Gate{ID: "gate/1", Kind: pipeline.GateClarification, Question: "how?", Choices: []pipeline.Choice{{Name: "choose", Arg: "ANSWER"}}}
+	if err := e.Record(t.Context(), b, []pipeline.Event{{ID: "ask", Type: pipeline.EventGateRequested, Data: pipeline.Data{Gate: gate}}}, nil); err != nil {
+		t.Fatal(err)
+	}
 	run := &pipeline.Run{ID: 9, Parts: []module.Part{{ID: "a", Run: a, Question: "why?"}, {ID: "b", Run: b}},
 		Plan: &pipeline.Plan{Split: &module.Split{Modules: []module.Module{{ID: "a"}, {ID: "b"}, {ID: "c", Needs: []string{"a"}}}}}}
-	e := newDriven(t, k, options(t))
 	for _, tt := range []struct {
 		cmd   command.Line
 		both  bool // modules ask
@@ -223,7 +227,8 @@ func TestAddressed(t *testing.T) {
 		{cmd: command.Line{Name: "continue"}, to: a},
 		{cmd: command.Line{Name: "status"}, to: 9},
 		{cmd: command.Line{Name: "stop"}, to: 9},
-		{cmd: command.Line{Name: "continue", Args: "2"}, both: true, words: "2 modules ask, so it is not clear which one this answers: a, b."},
+		{cmd: command.Line{Name: "continue", Args: "2"}, both: true, words: "2 modules ask, so it is not clear which one this answers: a, b. Name it:\n\n- a: why?\n- b: how? Choices: `/forge b choose ANSWER`."},
+		{cmd: command.Line{Name: "b", Error: "There is no command"}, words: "It waits for a human: how? Choices: `"},
 		{cmd: command.Line{Name: "continue", Part: "x"}, words: "There is no module"},
 		{cmd: command.Line{Name: "cancel", Part: "c"}, to: 9},
 	} {
@@ -258,6 +263,7 @@ func TestAddressed(t *testing.T) {
 		{cmd: command.Line{Name: "continue", Part: "b"}, words: "The module b is verified, and waits to be merged"},
 		{cmd: command.Line{Name: "continue", Part: "a", Text: "say it louder"}, to: a},
 		{cmd: command.Line{Name: "accept", Part: "a"}, to: a}, // its own run says what that does
+		{cmd: command.Line{Name: "accept", Part: "a"}, ended: true, words: "so `accept` changes nothing. Run 9, which planned it, has ended"},
 	} {
 		run.State = map[bool]pipeline.State{true: pipeline.StateVerified, false: pipeline.StateRunning}[tt.ended]
 		to, words, err := e.addressed(t.Context(), run, tt.cmd)

@@ -32,7 +32,7 @@ func modules(run *pipeline.Run) []moduleRow {
 	var out []moduleRow
 	from, to := run.Updated, run.Started
 	for _, r := range run.Plan.Split.Rows(run.Parts) {
-		out = append(out, moduleRow{Row: r, Status: r.Status(run.Parts), Cost: pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost()})
+		out = append(out, moduleRow{Row: r, Status: r.Status(run.Parts, run.State.Ended()), Cost: pipeline.Usage{MicroUSD: r.MicroUSD, Unpriced: r.Unpriced}.Cost()})
 		if !r.Started.IsZero() && r.Started.Before(from) {
 			from = r.Started
 		}
