@@ -93,12 +93,14 @@ func berryVersion(named string, settings, lock []byte) string {
 
 // berrySteps are the commands that install.
 func (f *finder) berrySteps(p *Project, version string) []worktree.Command {
-	env := slices.Concat(f.npmEnv(), []string{"YARN_NPM_REGISTRY_SERVER=" + f.host.Registry["npm"], "YARN_UNSAFE_HTTP_WHITELIST=127.0.0.1",
+	env := slices.DeleteFunc(f.npmEnv(), func(kv string) bool { return strings.HasPrefix(kv, "YARN_") }) // Yarn 2 refuses settings of Yarn 1
+	env = append(env, "YARN_NPM_REGISTRY_SERVER="+f.host.Registry["npm"], "YARN_UNSAFE_HTTP_WHITELIST=127.0.0.1",
 		"YARN_ENABLE_TELEMETRY=0", "YARN_ENABLE_GLOBAL_CACHE=false", "YARN_GLOBAL_FOLDER=/scratch/yarn", "YARN_CACHE_FOLDER=/scratch/yarn/cache",
-		"YARN_INSTALL_STATE_PATH=/scratch/yarn/state.gz", "YARN_ENABLE_PROGRESS_BARS=false", "YARN_HTTP_RETRY=0", "YARN_IGNORE_PATH=1"})
+		"YARN_INSTALL_STATE_PATH=/scratch/yarn/state.gz", "YARN_ENABLE_PROGRESS_BARS=false", "YARN_HTTP_RETRY=0", "YARN_IGNORE_PATH=1")
+	args := []string{"npm", "exec", "--yes", "--package=@yarnpkg/cli-dist@" + version, "--", "yarn", "install", "--immutable"}
 	if !f.host.Scripts {
-		env = append(env, "YARN_ENABLE_SCRIPTS=false")
+		env = append(env, "YARN_ENABLE_SCRIPTS=false") // of packages: the project's own run all the same, unless builds are skipped
+		args = append(args, map[bool]string{true: "--skip-builds", false: "--mode=skip-build"}[version == "2" || strings.HasPrefix(version, "2.")])
 	}
-	return []worktree.Command{{Dir: path.Join(root, p.tree), Timeout: timeout, Env: env,
-		Args: []string{"npm", "exec", "--yes", "--package=@yarnpkg/cli-dist@" + version, "--", "yarn", "install", "--immutable"}}}
+	return []worktree.Command{{Dir: path.Join(root, p.tree), Timeout: timeout, Env: env, Args: args}}
 }
