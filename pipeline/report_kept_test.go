@@ -6,6 +6,7 @@ import (
 
 	. "forge/pipeline"
 	"forge/pipeline/config"
+	"forge/pipeline/module"
 	"forge/pipeline/pipelinetest"
 )
 
@@ -40,6 +41,20 @@ func TestReportOfWhatStaysOpen(t *testing.T) {
 		}
 		if n := strings.Count(report, " at a.go:"); n != []int{2, 1, 1, 0, 1, 0}[i] {
 			t.Errorf("the report of iteration %d has %d findings:\n%s", i+1, n, report)
+		}
+	}
+}
+
+// Covers V8: where people have pushed to a module's branch, its report names what that
+// changes besides the module's own paths, and whose it is.
+func TestReportOfStrays(t *testing.T) {
+	of := &module.Of{Module: module.Module{ID: "a", Paths: []string{"a/**"}}, Owners: map[string]string{"b/**": "b"}, Contract: []string{"b/api.go"}}
+	r := &Run{Config: config.Default(), Part: of}
+	r.Iterations = []Iteration{{Number: 1, Review: &Review{Reviewed: []string{"a/a.go", "b/b.go", "b/api.go", "go.sum"}}}}
+	want := "- changed besides its own paths: `b/b.go` (of the module b), `b/api.go` (of the contract), `go.sum` (no module's)\n"
+	for _, r.Foreign = range []bool{false, true} {
+		if report := r.Report(1); strings.Contains(report, want) != r.Foreign || strings.Contains(report, "changed besides") != r.Foreign {
+			t.Errorf("people have pushed to it: %v; the report:\n%s", r.Foreign, report)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"forge/pipeline/glob"
 	"forge/pipeline/proof"
 	"forge/pipeline/testname"
 	"forge/pipeline/text"
@@ -68,6 +69,9 @@ func (r *Run) reportScope(b *strings.Builder, it *Iteration, tier string) {
 			own = "people have pushed to its branch, so that other paths than its own may be changed"
 		}
 		add("mode: isolated; %s, and modules that are built at the same time are not here", own)
+		if strays := r.strays(it); r.Foreign && len(strays) > 0 {
+			add("changed besides its own paths: %s", text.Clip(strings.Join(strays, ", "), 400))
+		}
 		if len(m.Needs) > 0 {
 			add("with what it needs: %s", strings.Join(m.Needs, ", "))
 		}
@@ -87,6 +91,31 @@ func (r *Run) reportScope(b *strings.Builder, it *Iteration, tier string) {
 		}
 	}
 	section(b, "Validation scope", lines)
+}
+
+// strays are the files of a module's change that are not its own, each with whose it is: the
+// tools let no agent change them, but people may have.
+func (r *Run) strays(it *Iteration) (out []string) {
+	if it.Review == nil {
+		return nil
+	}
+	owns := func(path, name string) bool { return path == name || glob.Match(path, name) }
+	for _, name := range it.Review.Reviewed {
+		if slices.ContainsFunc(r.Part.Module.Paths, func(p string) bool { return owns(p, name) }) {
+			continue
+		}
+		whose := "no module's"
+		for path, id := range r.Part.Owners {
+			if owns(path, name) {
+				whose = "of the module " + id
+			}
+		}
+		if slices.Contains(r.Part.Contract, name) {
+			whose = "of the contract"
+		}
+		out = append(out, fmt.Sprintf("`%s` (%s)", name, whose))
+	}
+	return out
 }
 
 // reportPoints lists what modules promise each other, and whether the test of it passed.
