@@ -212,3 +212,56 @@ func TestFairnessOfModules(t *testing.T) {
 		t.Error("more than 1.25 × of alone")
 	}
 }
+
+// own is how long the run of a module took beside the model, its tools, the tests, and Git:
+// what passes between phases, and what agents' phases take besides their steps. Work trees
+// and commits are in the latter, pushes between phases, so that it is less than this.
+func (ts *testServer) own(p module.Part) (between, within time.Duration) {
+	ts.t.Helper()
+	events, err := ts.s.DB.Events(ts.t.Context(), p.Run, 0)
+	ts.must(err)
+	var idle, entered time.Time
+	var steps int64
+	for _, e := range events {
+		switch {
+		case e.Type == pipeline.EventRunStarted:
+			idle = e.Time
+		case e.Type == pipeline.EventPhaseEntered:
+			between += e.Time.Sub(idle)
+			entered, steps = e.Time, 0
+		case e.Type == pipeline.EventAgentIteration:
+			steps += e.Data.Step.Millis
+		case e.Type == pipeline.EventPhaseCompleted:
+			if agents := e.Data.Phase.Phase != pipeline.PhaseTest && e.Data.Phase.Phase != pipeline.PhaseUpdate; agents {
+				within += e.Time.Sub(entered) - time.Duration(steps)*time.Millisecond
+			}
+			idle = e.Time
+		case e.Type == pipeline.EventRunVerified:
+			between += e.Time.Sub(idle)
+			return between, within
+		}
+	}
+	ts.t.Fatalf("the module %s was never verified", p.ID)
+	return 0, 0
+}
+
+// Covers V6: a module takes the server little time beside what the model, the tests and Git
+// take: half a second on a machine with nothing else to do, which FORGE_OWN asks for.
+func TestOwnTimeOfModules(t *testing.T) {
+	f := servertest.Beside(3, 3)
+	f.Minute, f.Finding = time.Millisecond, ""
+	ts := modular(t, f, testOptions{})
+	ts.label("acme")
+	run := ts.verifiedWith(3)
+	limit := 3 * time.Second // as long as other tests keep the machine busy
+	if d, err := time.ParseDuration(os.Getenv("FORGE_OWN")); err == nil {
+		limit = d
+	}
+	for _, p := range run.Parts {
+		between, within := ts.own(p)
+		t.Logf("%s: %s between phases, %s in agents' phases besides their steps", p.ID, between.Round(time.Millisecond), within.Round(time.Millisecond))
+		if between+within > limit {
+			t.Errorf("%s: %s, more than %s", p.ID, between+within, limit)
+		}
+	}
+}
