@@ -130,6 +130,9 @@ func (f *Follower) nextIncidents(ctx context.Context, tell func(Event) error) er
 			continue
 		}
 		i, events, err := incidentOf(ctx, f.db, row.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

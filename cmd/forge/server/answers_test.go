@@ -437,10 +437,12 @@ func TestPeopleReverted(t *testing.T) {
 	for _, tt := range []struct {
 		name, message string
 		files         map[string]*string
-		against       string // the revert
+		branch        string // cut before the bad commit
+		why           string // in what stands against it, or what it takes back
 	}{
-		{"by its files alone", "Say it as before", map[string]*string{"more.txt": nil}, "it brought back what ran there before, as "},
-		{"with more beside it", "Revert \"Say more\"", map[string]*string{"more.txt": nil, "other.txt": &other}, "it takes back “Say more” and does nothing else"},
+		{"by its files alone", "Say it as before", map[string]*string{"more.txt": nil}, "main", "it brought back what ran there before, as "},
+		{"with more beside it", "Revert \"Say more\"", map[string]*string{"more.txt": nil, "other.txt": &other}, "main", "it takes back “Say more” and does nothing else"},
+		{"by a hotfix of a release branch", "Mend it", map[string]*string{"other.txt": &other}, "release", "what ran there as "},
 	} {
 		ts := newTestServer(t, testOptions{deploys: true,
 			files: map[string]string{".github/forge.yml": servertest.Greeter()[".github/forge.yml"] + "production: {ask: true, issue: true, roll_back: true, revert: true}\n"},
@@ -450,9 +452,11 @@ func TestPeopleReverted(t *testing.T) {
 		acme := ts.gh.As("acme")
 		good, err := ts.gh.Head(greetRepo, "main")
 		ts.must(err)
+		_, err = acme.PushFiles(greetRepo, githubtest.Push{Branch: "release", Message: "Cut it", Files: map[string]*string{"version.txt": &other}})
+		ts.must(err)
 		bad, err := acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: "Say more", Files: map[string]*string{"more.txt": &more}})
 		ts.must(err)
-		back, err := acme.PushFiles(greetRepo, githubtest.Push{Branch: "main", Message: tt.message, Files: tt.files})
+		back, err := acme.PushFiles(greetRepo, githubtest.Push{Branch: tt.branch, Message: tt.message, Files: tt.files})
 		ts.must(err)
 		last := int64(0)
 		for n, sha := range []string{good, bad, back} {
@@ -470,7 +474,7 @@ func TestPeopleReverted(t *testing.T) {
 			return i.Act(production.AnswerAsk) != nil && i.Act(production.AnswerAsk).State == production.ActDone
 		})
 		if i.Act(production.AnswerRollBack) != nil || i.Act(production.AnswerRevert) != nil || len(ts.gh.Deployments(greetRepo)) != 3 ||
-			!strings.Contains(i.Suspects[0].Against, tt.against) || i.Suspects[0].Score >= production.Attributed {
+			!strings.Contains(i.Suspects[0].Against+i.Suspects[0].Undoes, tt.why) || tt.branch == "main" && i.Suspects[0].Score >= production.Attributed {
 			t.Errorf("%s: answered by %+v, suspects %+v", tt.name, i.Acts, i.Suspects)
 		}
 	}

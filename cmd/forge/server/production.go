@@ -56,9 +56,10 @@ func (c deployedCode) Facts(ctx context.Context, full string, list []production.
 		if d.Previous != "" {
 			refs = append(refs, d.Previous)
 		}
+		gone := ""
 		err := c.gateway.Fetch(ctx, repo, token, refs...)
 		if err != nil && d.Previous != "" { // it may be gone from GitHub, after the branch was forced
-			d.Previous = ""
+			gone, d.Previous = "what ran there as "+text.ShortSHA(d.Previous), ""
 			err = c.gateway.Fetch(ctx, repo, token, d.Commit)
 		}
 		if err != nil {
@@ -67,6 +68,9 @@ func (c deployedCode) Facts(ctx context.Context, full string, list []production.
 		f, err := c.facts(ctx, repo, d, stack)
 		if err != nil {
 			return nil, err
+		}
+		if f.Undoes == "" {
+			f.Undoes = gone
 		}
 		out = append(out, f)
 	}

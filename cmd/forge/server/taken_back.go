@@ -15,8 +15,9 @@ import (
 // mostEarlier is with how many earlier deployments' files one is compared.
 const mostEarlier = 20
 
-// takenBack finds what a deployment takes back: all of it, when its files are those that ran
-// there before, or nothing but reverts came with it; or by some of its commits.
+// takenBack finds what a deployment takes back: all that it does, when its files are those that
+// ran there before, or nothing but reverts came with it; or besides what it brings, by a revert
+// or because it has not all of what ran there.
 func (c deployedCode) takenBack(ctx context.Context, repo pipeline.Repo, f *production.Facts, shipped []sandbox.Shipped) error {
 	d := f.Deployment
 	tree := func(sha string) string {
@@ -36,8 +37,18 @@ func (c deployedCode) takenBack(ctx context.Context, repo pipeline.Repo, f *prod
 	if reverts > 0 && reverts == len(shipped) {
 		f.Back = "it takes back " + f.Undoes + " and does nothing else"
 	}
+	if d.Previous == "" {
+		return nil
+	}
+	lacks, err := c.gateway.Shipped(ctx, repo, d.Commit, d.Previous, 1)
+	if err != nil {
+		return err
+	}
+	if len(lacks) > 0 && f.Undoes == "" { // such as a hotfix of a branch that was cut before
+		f.Undoes = "what ran there as " + text.ShortSHA(d.Previous)
+	}
 	now := tree(d.Commit)
-	if now == "" || d.Previous == "" {
+	if now == "" {
 		return ctx.Err()
 	}
 	if len(shipped) > 0 && tree(d.Previous) == now {
