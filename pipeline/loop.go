@@ -156,12 +156,19 @@ func (r *Run) WhyBack(b *Bounce) string {
 	switch {
 	case brief != "":
 		return brief
-	case r.Part != nil:
+	case r.Part != nil && !r.byPeople(b):
 		return "what the integration found"
 	case decided:
 		return "what was decided of what agents told each other"
 	}
 	return "a maintainer asked for changes"
+}
+
+// byPeople reports whether a bounce is about what people asked for.
+func (r *Run) byPeople(b *Bounce) bool {
+	return slices.ContainsFunc(r.Findings, func(is Issue) bool {
+		return is.Finding.Category == CategoryHuman && slices.Contains(b.Issues, is.Fingerprint())
+	})
 }
 
 // Current returns the current iteration, or nil before the first.

@@ -28,6 +28,10 @@ func TestCancelledLaterRound(t *testing.T) {
 	if got := p.Run.Plan.Split.Rows(p.Run.Parts)[1].Status(p.Run.Parts, true); p.Run.State != StateAccepted || got != "merged" {
 		t.Errorf("the run is %s, b is %q:\n%s", p.Run.State, got, p.Trace.String())
 	}
+	b := &p.Parts["b"].Run
+	if got := b.WhyBack(&b.Bounces[0]); got != "a maintainer asked for changes" {
+		t.Errorf("b goes back for %s", got)
+	}
 	if told := "tell b: module.over"; strings.Count(p.Trace.String(), told) < 2 {
 		t.Errorf("the branch of b stays:\n%s", p.Trace.String())
 	}
